@@ -1,0 +1,210 @@
+//go:build ignore
+
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The entry programs: parse once, count, and hand the vector to the chain of algorithms.
+ *
+ * One is loaded for every interface and hook, with that interface's constants; all of them share the maps
+ * of their instance. */
+#include "base.h"
+#include "phv.h"
+#include "register.h"
+#include "parse.h"
+#include "chain.h"
+#include "recirc.h"
+#include "replay.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* Constants of one interface. */
+const volatile _Bool entry_replay = 0;  /* time, length and link come in front of the packet */
+const volatile _Bool entry_l3_only = 0; /* no Ethernet header */
+const volatile _Bool entry_egress = 0;
+const volatile _Bool entry_frags = 0;   /* bpf_xdp_get_buff_len exists and buffers may have fragments */
+const volatile __u32 entry_mtu = 0;     /* IP bytes above which an XDP buffer is an aggregate; 0: never */
+
+enum chain_count {
+	COUNT_REASON = 0, /* .. + PARSE_REASONS: packets by what stopped the parser; PARSED is 0 */
+	COUNT_BYTES = 8,  /* on the wire */
+	COUNT_AGGREGATES, /* packets that stand for several segments */
+	COUNT_SEGMENTS,   /* ... and the segments they stand for */
+	COUNT_PULLED,     /* TC: headers had to be pulled into the linear part */
+	CHAIN_COUNTS = 16
+};
+_Static_assert((int)PARSE_REASONS <= (int)COUNT_BYTES, "reasons have their own counters");
+
+COUNTERS(chain_counters, CHAIN_COUNTS);
+
+/* bpf2go exports these to Go. */
+const enum parse_reason *unused_reason __attribute__((unused));
+const enum chain_count *unused_count __attribute__((unused));
+
+static __always_inline struct phv *begin(void)
+{
+	struct phv *phv = phv_get();
+	__u32 zero = 0;
+	__u64 *control, word;
+
+	control = bpf_map_lookup_elem(&chain_control, &zero);
+	if (!phv || !control)
+		return NULL;
+	word = READ_ONCE(*control);
+	phv->now = 0;
+	phv->bank = CONTROL_BANK(word);
+	phv->next = CONTROL_HALF(word) * CHAIN_SLOTS;
+	phv->end = phv->next + CONTROL_LENGTH(word);
+	phv->needs = CONTROL_NEEDS(word);
+	phv->pass = 0;
+	phv->verdict = VERDICT_PASS;
+	parse_reset(phv);
+	return phv;
+}
+
+/* Counts the packet and completes the vector; false when there is nothing for an algorithm to see. */
+static __always_inline int finish(struct phv *phv, int reason)
+{
+	struct chain_counters_t *counters = counters_of(chain_counters, phv);
+
+	if (!counters)
+		return 0;
+	counters->c[reason & 7]++;
+	counters->c[COUNT_BYTES] += phv->len;
+	if (unlikely(phv->valid & PHV_AGGREGATE)) {
+		counters->c[COUNT_AGGREGATES]++;
+		counters->c[COUNT_SEGMENTS] += phv->segs;
+	}
+	if (unlikely(!(phv->valid & PHV_IP)))
+		return 0;
+	if (entry_egress)
+		phv->valid |= PHV_EGRESS;
+	parse_endpoints(phv);
+	return 1;
+}
+
+/* A capture's time, length and link, put in front of the packet by the replay driver. */
+static __always_inline int replay_begin(struct xdp_md *ctx, struct phv *phv, struct packet *pkt, int *l3_only)
+{
+	struct replay_meta *meta = (void *)(long)ctx->data_meta;
+
+	if ((void *)(meta + 1) > pkt->data)
+		return 0;
+	phv->now = meta->time;
+	phv->coin = meta->coin;
+	phv->ifindex = meta->ifindex;
+	pkt->size = meta->len;
+	*l3_only = meta->link;
+	if (meta->egress)
+		phv->valid |= PHV_EGRESS;
+	return meta->captured >= 14;
+}
+
+/* Generic XDP shows what GRO has merged as one buffer; it does not say how many segments it was. */
+static __always_inline void guess_segments(struct phv *phv, const struct packet *pkt)
+{
+	__u32 ip = phv->len - pkt->l3, headers = pkt->off - pkt->l3;
+
+	if (!entry_mtu || ip <= entry_mtu || entry_mtu <= headers)
+		return;
+	phv->segs = (phv->payload + entry_mtu - headers - 1) / (entry_mtu - headers);
+	phv->len += (phv->segs - 1) * pkt->off;
+	phv->valid |= PHV_AGGREGATE;
+}
+
+SEC("xdp.frags") int chain_xdp_entry(struct xdp_md *ctx)
+{
+	struct packet pkt = {
+		.data = (void *)(long)ctx->data,
+		.end = (void *)(long)ctx->data_end,
+	};
+	int reason, l3_only = entry_l3_only, whole = 1;
+	struct phv *phv = begin();
+
+	if (!phv)
+		return XDP_PASS;
+	phv->ifindex = ctx->ingress_ifindex;
+	pkt.size = entry_frags ? bpf_xdp_get_buff_len(ctx) : pkt.end - pkt.data;
+	if (entry_replay)
+		whole = replay_begin(ctx, phv, &pkt, &l3_only);
+	if (whole)
+		reason = parse(phv, &pkt, l3_only);
+	else
+		reason = PARSE_TRUNCATED, phv->len = pkt.size;
+	if (reason == PARSED)
+		guess_segments(phv, &pkt);
+	if (finish(phv, reason))
+		chain_next(ctx, phv, &chain_xdp);
+	return xdp_verdict(phv);
+}
+
+#define PULL_BYTES 256 /* more than any header stack that the parser follows in practice */
+
+/* Slot 0: chain_tc_pulled of the same interface. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__type(key, __u32);
+	__type(value, __u32);
+	__uint(max_entries, 1);
+} entry_pulled SEC(".maps") TAG("pisa:chain");
+
+static __always_inline int parse_skb(struct __sk_buff *skb, struct phv *phv)
+{
+	struct packet pkt = {
+		.data = (void *)(long)skb->data,
+		.end = (void *)(long)skb->data_end,
+		.size = skb->len,
+	};
+
+	phv->ifindex = skb->ifindex;
+	if (skb->gso_segs > 1)
+		phv->segs = skb->gso_segs;
+	if (skb->vlan_present)
+		set_vlan(phv, skb->vlan_tci);
+	return parse(phv, &pkt, entry_l3_only);
+}
+
+static __always_inline int finish_tc(struct __sk_buff *skb, struct phv *phv, int reason)
+{
+	if (finish(phv, reason))
+		chain_next(skb, phv, &chain_tc);
+	return tc_verdict(phv);
+}
+
+/* Headers behind the linear part of the buffer are fetched once, by a program of their own: the entry program
+ * ends before it has counted anything and the packet starts again. */
+static __always_inline void pull(struct __sk_buff *skb, struct phv *phv)
+{
+	__u32 linear = (__u32)(skb->data_end - skb->data);
+
+	if (linear >= skb->len || linear >= PULL_BYTES)
+		return;
+	phv->next = 0;
+	phv->end = 1;
+	chain_next(skb, phv, &entry_pulled);
+}
+
+SEC("tc") int chain_tc_entry(struct __sk_buff *skb)
+{
+	struct phv *phv = begin();
+	int reason;
+
+	if (!phv)
+		return TC_NEXT;
+	reason = parse_skb(skb, phv);
+	if (unlikely(reason == PARSE_TRUNCATED))
+		pull(skb, phv);
+	return finish_tc(skb, phv, reason);
+}
+
+SEC("tc") int chain_tc_pulled(struct __sk_buff *skb)
+{
+	__u32 want = skb->len < PULL_BYTES ? skb->len : PULL_BYTES;
+	struct chain_counters_t *counters;
+	struct phv *phv = begin();
+
+	if (!phv)
+		return TC_NEXT;
+	bpf_skb_pull_data(skb, want);
+	counters = counters_of(chain_counters, phv);
+	if (counters)
+		counters->c[COUNT_PULLED]++;
+	return finish_tc(skb, phv, parse_skb(skb, phv));
+}

@@ -1,0 +1,615 @@
+//go:build ignore
+
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* fridge: the unbiased distribution of delays between requests and their responses.
+ *
+ * Zheng, Braverman, Chen, Rexford, "Unbiased Delay Measurement in the Data Plane", sections 3, 4.2 and 6.
+ *
+ * A request enters a hash-indexed array with probability p and overwrites what is there. A response that finds its
+ * request yields a delay and the number x of insertions the request has survived; it stands for
+ * 1/q = 1/p (1 - 1/M)^-x requests, because with that probability its like was evicted. x counts *insertions*, not
+ * arrivals, hence 1/M and not p/M (section 3.2.1 counts arrivals, section 6.1 insertions).
+ *
+ * What differs from the paper, and why it does not change the estimate:
+ * - The record is {id, time} in one 64-bit word, so that no core ever sees the id of one request with the time of
+ *   another, and {x, tag} in a 32-bit word of the next stages. x is kept modulo 2^24: a request survives 2^24
+ *   insertions with probability exp(-2^24 / M), 1e-7 for M = 2^20. If two cores insert into one slot at the same
+ *   time, x may be the other's, which is off by at most the number of cores; the tag counts how often (torn).
+ * - The insertion counter is split into shards by the high bits of the slot's index: shard and slots are a fridge of
+ *   M / shards entries with its own counter, so the factor is exact and no cache line is hit by every core.
+ * - A retransmitted request that finds its own record leaves it (its clock started when the user began to wait) and
+ *   is no insertion: it cannot evict anybody, so counting it would overcorrect.
+ * - The coin is a hash of the id: a retransmission has the same luck as the first try. With a fresh coin for each, a
+ *   request sent k times would enter with probability 1 - (1 - p)^k and slow delays would count too much.
+ *
+ * Handshakes: SYN, SYN-ACK and ACK carry the same id (client, server, the client's first sequence number + 1), so one
+ * record yields both legs and their sum. */
+#include "base.h"
+#include "phv.h"
+#include "register.h"
+#include "chain.h"
+#include "clock.h"
+#include "hash.h"
+#include "bins.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define FRIDGES 4
+
+enum fridge_match_kind {
+	MATCH_TCP_HANDSHAKE,
+	MATCH_TCP_DATA,
+	MATCH_TCP_TIMESTAMP,
+	MATCH_DNS,
+	MATCH_NTP,
+	MATCH_ICMP_ECHO,
+	MATCH_TCP_DURATION,
+};
+
+enum fridge_group_kind { GROUP_NONE, GROUP_SRC, GROUP_DST, GROUP_DPORT, GROUP_VLAN };
+
+/* Who sends requests in tcp-data and tcp-timestamp. */
+enum fridge_side_kind {
+	SIDE_ANY,    /* segments with payload are requests, those without are responses */
+	SIDE_EGRESS, /* what this host sends is a request, what it receives a response */
+	SIDE_INGRESS,
+};
+
+enum fridge_counter {
+	FRIDGE_REQUESTS = 0,   /* packets that ask */
+	FRIDGE_LOST_COIN,      /* ... not admitted (1 - p) */
+	FRIDGE_REPEATED,       /* ... that found their own record: retransmissions */
+	FRIDGE_INSERTED,       /* ... written */
+	FRIDGE_EVICTED,        /* records overwritten before their response came */
+	FRIDGE_RESPONSES,      /* packets that answer */
+	FRIDGE_MATCHED,        /* ... that found their request */
+	FRIDGE_TORN,           /* ... whose x was written by another core's request */
+	FRIDGE_REPEATED_REPLY, /* ... that found it already answered (SYN-ACK sent again) */
+	FRIDGE_FINALS,         /* third packets of a handshake that found their record */
+	FRIDGE_GROUP_FULL,     /* samples of a group whose row belongs to another: row 0 */
+	FRIDGE_UPDATES,        /* tcp-duration: packets added to a record */
+	FRIDGE_INSERTED_BY = 12, /* .. + FRIDGES: written, by fridge */
+	FRIDGE_COUNTS = 16
+};
+
+/* One fridge: slots [base, base + 2^bits), shards [shard, shard + 2^shard_bits). */
+struct fridge_part {
+	__u32 base;
+	__u32 bits;
+	__u32 shard;
+	__u32 shard_bits;
+	__u32 admit; /* p in 2^-16: admitted if 16 bits of hash are below it */
+	__u32 route; /* routed here if the next 16 bits of hash are below it: cumulative share */
+};
+
+const volatile struct fridge_part fridge_parts[FRIDGES] = {{0, 16, 0, 8, 65536, 65536}};
+const volatile __u32 fridge_count = 1;
+const volatile __u32 fridge_match = MATCH_TCP_HANDSHAKE;
+const volatile __u32 fridge_side = SIDE_ANY;
+const volatile __u32 fridge_tick = 6;       /* a stored time counts 2^tick ns */
+const volatile __u32 fridge_mantissa = 5;   /* delay bins an octave: 2^mantissa */
+const volatile _Bool fridge_recorded = 1;   /* x is recorded; else userspace infers it from the delay */
+const volatile _Bool fridge_restart = 0;    /* a retransmitted request restarts its clock */
+const volatile _Bool fridge_legs = 1;       /* handshakes: second leg and sum */
+const volatile _Bool fridge_table = 0;      /* weights from fridge_weights are added up in the data plane */
+const volatile __u32 fridge_group = GROUP_NONE;
+const volatile __u32 fridge_rows = 1;       /* rows of the histograms; row 0 takes what fits nowhere */
+const volatile __u64 fridge_group_mask4 = 0; /* prefix of an IPv4 address, host order */
+const volatile __u64 fridge_group_mask6 = 0; /* prefix of the first 64 bits of an IPv6 address */
+
+#define SURVIVAL_MANTISSA 2
+#define SURVIVAL_BINS 16   /* of x in quarters of M: exact to 1/4 below M/2.., 2^2 bins an octave above; last one open */
+#define WEIGHT_MANTISSA 5
+#define WEIGHT_BINS BINS(24, WEIGHT_MANTISSA)
+#define DELAY_BITS 32
+#define RESIDUAL_BITS 36 /* low bits of a histogram cell: sum of x's residuals in M/64; above them the count */
+
+/* stage 1: {id, time}: id in the high word */
+REGISTER(fridge_entries, 1, __u64, 65536);
+/* stage 2: insertions, one word a shard */
+REGISTER(fridge_inserts, 2, __u32, 256);
+/* stage 3: {x modulo 2^24, low byte of id}; time of the SYN-ACK; {packets, bytes} of a flow */
+REGISTER(fridge_survived, 3, __u32, 65536);
+REGISTER(fridge_middle, 3, __u32, 65536);
+REGISTER(fridge_volume, 3, __u64, 1);
+/* stage 4: who owns a row of the histograms, by window */
+REGISTER_BANKED(fridge_groups, 4, __u64, 1);
+/* stage 5: read by userspace only. exact: [row][fridge][survival][delay]; table: [row][fridge][delay] */
+TALLY(fridge_hist, 5, __u64, 14336);
+TALLY(fridge_second, 5, __u64, 14336);
+TALLY(fridge_hits, 5, __u64, 1);
+TALLY(fridge_sizes, 5, __u64, 1);
+TALLY(fridge_lengths, 5, __u64, 1);
+
+/* 1/q in 2^-8 by log-linear bin of x, [fridge][bin]: the prefix table of section 6.2. */
+TABLE(fridge_weights, __u32, FRIDGES *WEIGHT_BINS);
+
+COUNTERS(fridge_counters, FRIDGE_COUNTS);
+
+const enum fridge_counter *unused_counter __attribute__((unused));
+const enum fridge_match_kind *unused_match __attribute__((unused));
+const enum fridge_group_kind *unused_group __attribute__((unused));
+const enum fridge_side_kind *unused_side __attribute__((unused));
+
+enum role { ROLE_NONE, ROLE_REQUEST, ROLE_RESPONSE, ROLE_FINAL, ROLE_UPDATE };
+
+/* What a packet is to the fridge. */
+struct question {
+	__u64 disc; /* what distinguishes the requests of one flow */
+	__u8 role;
+	__u8 reverse; /* the request went the other way */
+};
+
+/* Where its record lies. */
+struct place {
+	__u32 id;     /* never 0 */
+	__u32 index;  /* slot in the arrays of stages 1 and 3 */
+	__u32 shard;  /* in fridge_inserts */
+	__u32 fridge;
+	__u32 bits;   /* log2 of the slots of a shard */
+	__u32 admitted;
+};
+
+struct sample {
+	__u32 delay; /* ticks */
+	__u32 x;
+};
+
+static __always_inline void ask(struct question *q, __u8 role, __u8 reverse, __u64 disc)
+{
+	q->role = role;
+	q->reverse = reverse;
+	q->disc = disc;
+}
+
+static __always_inline void ask_handshake(struct question *q, const struct phv *phv)
+{
+	__u8 flags = phv->tcp_flags & (TCP_SYN | TCP_ACK);
+
+	if (!(phv->valid & PHV_TCP))
+		return;
+	if (flags == TCP_SYN)
+		ask(q, ROLE_REQUEST, 0, phv->seq + 1);
+	else if (flags == (TCP_SYN | TCP_ACK))
+		ask(q, ROLE_RESPONSE, 1, phv->ack);
+	else if (fridge_legs && flags == TCP_ACK && !phv->payload && !(phv->tcp_flags & (TCP_FIN | TCP_RST)))
+		ask(q, ROLE_FINAL, 0, phv->seq);
+}
+
+/* Is this packet a request, by direction or, where both are seen, by payload? */
+static __always_inline int asks(const struct phv *phv)
+{
+	if (fridge_side == SIDE_ANY)
+		return phv->payload != 0;
+	return !(phv->valid & PHV_EGRESS) == (fridge_side == SIDE_INGRESS);
+}
+
+/* The expected ACK of section 5: sequence number plus payload, one more for SYN or FIN. */
+static __always_inline void ask_data(struct question *q, const struct phv *phv)
+{
+	__u32 syn = (phv->tcp_flags >> 1) & 1, fin = phv->tcp_flags & TCP_FIN, bytes = phv->payload + syn + fin;
+	__u8 ack = phv->tcp_flags & TCP_ACK;
+
+	if (!(phv->valid & PHV_TCP) || (phv->tcp_flags & TCP_RST))
+		return;
+	if ((asks(phv) && bytes) || (syn && !ack))
+		ask(q, ROLE_REQUEST, 0, phv->seq + bytes);
+	else if (ack && (fridge_side == SIDE_ANY || !asks(phv)))
+		ask(q, ROLE_RESPONSE, 1, phv->ack);
+}
+
+static __always_inline void ask_timestamp(struct question *q, const struct phv *phv)
+{
+	if (!(phv->valid & PHV_TSOPT))
+		return;
+	if (asks(phv) && (phv->payload || (phv->tcp_flags & (TCP_SYN | TCP_FIN))))
+		ask(q, ROLE_REQUEST, 0, phv->tsval);
+	else if ((phv->tcp_flags & TCP_ACK) && (fridge_side == SIDE_ANY || !asks(phv)))
+		ask(q, ROLE_RESPONSE, 1, phv->tsecr);
+}
+
+static __always_inline void ask_application(struct question *q, const struct phv *phv, __u16 port)
+{
+	if ((phv->valid & PHV_APP_REQUEST) && phv->dport == port)
+		ask(q, ROLE_REQUEST, 0, phv->app_id);
+	else if ((phv->valid & PHV_APP_RESPONSE) && phv->sport == port)
+		ask(q, ROLE_RESPONSE, 1, phv->app_id);
+}
+
+static __always_inline void ask_echo(struct question *q, const struct phv *phv)
+{
+	if (!(phv->valid & PHV_ICMP))
+		return;
+	if (phv->icmp_type == 8 || phv->icmp_type == 128)
+		ask(q, ROLE_REQUEST, 0, phv->seq);
+	else
+		ask(q, ROLE_RESPONSE, 1, phv->seq);
+}
+
+/* The id of a whole connection: whoever sent the smaller endpoint hash comes first. */
+static __always_inline void ask_duration(struct question *q, const struct phv *phv)
+{
+	__u8 reverse = phv->ep_src > phv->ep_dst;
+
+	if (!(phv->valid & PHV_TCP))
+		return;
+	if ((phv->tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN)
+		ask(q, ROLE_REQUEST, reverse, 0);
+	else if (phv->tcp_flags & (TCP_FIN | TCP_RST))
+		ask(q, ROLE_RESPONSE, reverse, 0);
+	else
+		ask(q, ROLE_UPDATE, reverse, 0);
+}
+
+static __always_inline void classify(struct question *q, const struct phv *phv)
+{
+	q->role = ROLE_NONE;
+	if (fridge_match == MATCH_TCP_HANDSHAKE)
+		ask_handshake(q, phv);
+	else if (fridge_match == MATCH_TCP_DATA)
+		ask_data(q, phv);
+	else if (fridge_match == MATCH_TCP_TIMESTAMP)
+		ask_timestamp(q, phv);
+	else if (fridge_match == MATCH_DNS)
+		ask_application(q, phv, 53);
+	else if (fridge_match == MATCH_NTP)
+		ask_application(q, phv, 123);
+	else if (fridge_match == MATCH_ICMP_ECHO)
+		ask_echo(q, phv);
+	else
+		ask_duration(q, phv);
+}
+
+/* id, slot and luck: 32, 24 and 2 x 16 bits of independent hashes. */
+static __always_inline void hashes(const struct phv *phv, const struct question *q, __u32 *id, __u32 *slot,
+				   __u32 *luck)
+{
+	struct hash_input in;
+	__u64 h;
+
+	if (hash_crc) {
+		hash_fields(&in, phv, q->reverse, q->disc);
+		*id = hash_crc32(&in, 0);
+		*slot = hash_crc32(&in, 1);
+		*luck = hash_crc32(&in, 2);
+		return;
+	}
+	h = q->reverse ? hash_reverse(phv, 0) : hash_flow(phv, 0);
+	h = hash_mix(h ^ q->disc * 0x9e3779b97f4a7c15ULL);
+	*id = h;
+	*slot = h >> 32;
+	*luck = fridge_count == 1 && fridge_parts[0].admit >= 65536 ? 0 : hash_mix(h + 0x632be59bd9b4e019ULL);
+}
+
+static __always_inline void locate(const struct phv *phv, const struct question *q, struct place *at)
+{
+	__u32 slot, luck, k = 0;
+
+	hashes(phv, q, &at->id, &slot, &luck);
+	at->id |= at->id == 0;
+#pragma unroll
+	for (int i = 0; i < FRIDGES - 1; i++)
+		k += (__u32)i + 1 < fridge_count && (luck >> 16) >= fridge_parts[i].route;
+	k &= FRIDGES - 1;
+	slot &= (1U << fridge_parts[k].bits) - 1;
+	at->fridge = k;
+	at->index = fridge_parts[k].base + slot;
+	at->bits = fridge_parts[k].bits - fridge_parts[k].shard_bits;
+	at->shard = fridge_parts[k].shard + (slot >> at->bits);
+	at->admitted = (luck & 0xffff) < fridge_parts[k].admit;
+}
+
+static __always_inline __u32 ticks(struct phv *phv)
+{
+	return clock_now(phv) >> fridge_tick;
+}
+
+/* Stage 1 for a request. Returns 0 when the slot held this very request, which then is kept. */
+static __always_inline int insert(struct phv *phv, const struct place *at, struct fridge_counters_t *count)
+{
+	__u64 word = (__u64)at->id << 32 | ticks(phv), old;
+	__u64 *entry = reg_at(fridge_entries, at->index);
+
+	if (!entry)
+		return 0;
+	old = reg_load(entry);
+	if (!fridge_restart && old >> 32 == at->id) {
+		count->c[FRIDGE_REPEATED]++;
+		return 0;
+	}
+	old = reg_swap(entry, word);
+	if (fridge_restart && old >> 32 == at->id) {
+		count->c[FRIDGE_REPEATED]++;
+		return 0;
+	}
+	count->c[FRIDGE_INSERTED]++;
+	count->c[FRIDGE_INSERTED_BY + at->fridge]++;
+	count->c[FRIDGE_EVICTED] += old != 0;
+	return 1;
+}
+
+static __always_inline void request(struct phv *phv, const struct place *at, struct fridge_counters_t *count)
+{
+	__u32 *inserts, *survived, *middle, x = 0;
+	__u64 *volume;
+
+	count->c[FRIDGE_REQUESTS]++;
+	if (!at->admitted) {
+		count->c[FRIDGE_LOST_COIN]++;
+		return;
+	}
+	if (!insert(phv, at, count))
+		return;
+	if (fridge_recorded) {
+		inserts = reg_at(fridge_inserts, at->shard);
+		if (!inserts)
+			return;
+		x = reg_add(inserts, 1) + 1;
+		survived = reg_at(fridge_survived, at->index);
+		if (!survived)
+			return;
+		reg_store(survived, x << 8 | (at->id & 0xff));
+	}
+	if (fridge_match == MATCH_TCP_HANDSHAKE && fridge_legs) {
+		middle = reg_at(fridge_middle, at->index);
+		if (middle)
+			reg_store(middle, 0);
+	}
+	if (fridge_match == MATCH_TCP_DURATION) {
+		volume = reg_at(fridge_volume, at->index);
+		if (volume)
+			reg_store(volume, 1ULL << 40 | phv->len);
+	}
+}
+
+/* Stage 1 for a response: the record's time if it is there. remove: the record has served. */
+static __always_inline int take(const struct place *at, int remove, __u32 *time)
+{
+	__u64 *entry = reg_at(fridge_entries, at->index), word;
+
+	if (!entry)
+		return 0;
+	word = reg_load(entry);
+	*time = word;
+	if (word >> 32 != at->id)
+		return 0;
+	return !remove || reg_cas(entry, word, 0) == word;
+}
+
+/* Stages 2 and 3: insertions that the record has survived. */
+static __always_inline __u32 survived(const struct place *at, struct fridge_counters_t *count)
+{
+	__u32 *inserts, *then, word;
+
+	if (!fridge_recorded)
+		return 0;
+	inserts = reg_at(fridge_inserts, at->shard);
+	if (!inserts)
+		return 0;
+	word = reg_load(inserts) << 8 | (at->id & 0xff);
+	then = reg_at(fridge_survived, at->index);
+	if (!then)
+		return 0;
+	word -= reg_load(then);
+	count->c[FRIDGE_TORN] += (word & 0xff) != 0;
+	return word >> 8;
+}
+
+/* Stage 4: the row of this sample's group. A row belongs to whoever comes first in a window. */
+static __always_inline __u64 group_key(const struct phv *phv, int reverse)
+{
+	const __u32 *addr;
+
+	if (fridge_group == GROUP_DPORT)
+		return 1ULL << 60 | (reverse ? phv->sport : phv->dport);
+	if (fridge_group == GROUP_VLAN)
+		return 2ULL << 60 | (phv->valid & PHV_VLAN ? phv->vlan : 4096);
+	addr = (fridge_group == GROUP_SRC) == !reverse ? phv->src : phv->dst;
+	if (phv->family == 4)
+		return 4ULL << 60 | (bpf_ntohl(addr[3]) & fridge_group_mask4);
+	return 6ULL << 60 |
+	       ((((__u64)bpf_ntohl(addr[0]) << 32 | bpf_ntohl(addr[1])) & fridge_group_mask6) >> 4);
+}
+
+static __always_inline __u32 group_row(const struct phv *phv, int reverse, struct fridge_counters_t *count)
+{
+	__u64 key, *owner, old;
+	__u32 row;
+
+	if (fridge_group == GROUP_NONE)
+		return 0;
+	key = group_key(phv, reverse);
+	row = 1 + (((hash_mix(key ^ hash_seed) >> 32) * (fridge_rows - 1)) >> 32);
+	owner = reg_bank(fridge_groups, phv, row);
+	if (!owner)
+		return 0;
+	old = reg_cas(owner, 0, key);
+	if (old == 0 || old == key)
+		return row;
+	count->c[FRIDGE_GROUP_FULL]++;
+	return 0;
+}
+
+/* x in units of M/64 (M: slots of a shard). */
+static __always_inline __u32 survival_units(const struct place *at, __u32 x)
+{
+	return at->bits >= 6 ? x >> (at->bits - 6) : x << (6 - at->bits);
+}
+
+#define LAST_EDGE 448 /* x = 7 M in M/64: where the open bin begins */
+
+static __always_inline __u32 survival_bin(__u32 units, __u32 *residual)
+{
+	__u32 bin, edge, e;
+
+	if (units >= LAST_EDGE) {
+		*residual = units - LAST_EDGE > 1023 ? 1023 : units - LAST_EDGE;
+		return SURVIVAL_BINS - 1;
+	}
+	bin = bins_index(units >> 4, SURVIVAL_MANTISSA);
+	e = bin < 4 ? 0 : (bin >> 2) - 1;
+	edge = bin < 4 ? bin : (4 + (bin & 3)) << e;
+	*residual = units - (edge << 4);
+	return bin;
+}
+
+/* What one sample adds, and to which cell of the plane [survival][delay] (exact) or [delay] (table). */
+static __always_inline void cell_of(const struct place *at, const struct sample *s, __u32 *cell, __u64 *add)
+{
+	__u32 residual, bin, delay = bins_index(s->delay, fridge_mantissa), key, *weight;
+
+	if (fridge_table) {
+		key = at->fridge * WEIGHT_BINS + bins_index(s->x & 0xffffff, WEIGHT_MANTISSA);
+		weight = bpf_map_lookup_elem(&fridge_weights, &key);
+		*cell = delay;
+		*add = weight ? *weight : 0;
+		return;
+	}
+	bin = survival_bin(survival_units(at, s->x), &residual);
+	*cell = bin * BINS(DELAY_BITS, fridge_mantissa) + delay;
+	*add = (1ULL << RESIDUAL_BITS) + residual;
+}
+
+static __always_inline __u32 plane(void)
+{
+	return (fridge_table ? 1 : SURVIVAL_BINS) * BINS(DELAY_BITS, fridge_mantissa);
+}
+
+/* One element of fridge_hist; in table mode also how many samples stand behind the weights. */
+static __always_inline void tally(const struct phv *phv, const struct place *at, const struct sample *s, __u32 row)
+{
+	__u32 cell, base = row * fridge_count + at->fridge;
+	__u64 add, *sum, *hits;
+
+	cell_of(at, s, &cell, &add);
+	sum = reg_bank(fridge_hist, phv, base * plane() + cell);
+	if (sum)
+		*sum += add;
+	if (!fridge_table)
+		return;
+	hits = reg_bank(fridge_hits, phv, base * plane() + cell);
+	if (hits)
+		*hits += 1;
+}
+
+static __always_inline void tally_second(const struct phv *phv, const struct place *at, const struct sample *s)
+{
+	__u64 add, *sum;
+	__u32 cell;
+
+	cell_of(at, s, &cell, &add);
+	sum = reg_bank(fridge_second, phv, at->fridge * plane() + cell);
+	if (sum)
+		*sum += add;
+}
+
+/* The finished flow's bytes and packets, with the same weight as its duration (section 8). */
+static __always_inline void tally_volume(const struct phv *phv, const struct place *at, __u64 volume, __u32 x)
+{
+	struct sample bytes = {.x = x}, packets = {.x = x, .delay = volume >> 40};
+	__u64 octets = volume & ((1ULL << 40) - 1), add, *sum;
+	__u32 cell;
+
+	bytes.delay = octets > ~0U ? ~0U : octets;
+	cell_of(at, &bytes, &cell, &add);
+	sum = reg_bank(fridge_sizes, phv, at->fridge * plane() + cell);
+	if (sum)
+		*sum += add;
+	cell_of(at, &packets, &cell, &add);
+	sum = reg_bank(fridge_lengths, phv, at->fridge * plane() + cell);
+	if (sum)
+		*sum += add;
+}
+
+/* Rows of fridge_hist: with legs, row 0 is the first leg and row 1 the sum of both. */
+static __always_inline void response(struct phv *phv, const struct question *q, const struct place *at,
+				     struct fridge_counters_t *count)
+{
+	int keep = fridge_match == MATCH_TCP_HANDSHAKE && fridge_legs;
+	__u64 *volume, total = 0;
+	struct sample s;
+	__u32 time, *middle;
+
+	count->c[FRIDGE_RESPONSES]++;
+	if (!at->admitted || !take(at, !keep, &time))
+		return;
+	s.delay = ticks(phv) - time;
+	s.x = survived(at, count);
+	if (keep) {
+		middle = reg_at(fridge_middle, at->index);
+		if (!middle || reg_cas(middle, 0, (time + s.delay) | 1) != 0) {
+			count->c[FRIDGE_REPEATED_REPLY]++;
+			return;
+		}
+	}
+	if (fridge_match == MATCH_TCP_DURATION) {
+		volume = reg_at(fridge_volume, at->index);
+		if (volume)
+			total = reg_load(volume) + (1ULL << 40 | phv->len);
+	}
+	count->c[FRIDGE_MATCHED]++;
+	tally(phv, at, &s, group_row(phv, q->reverse, count));
+	if (fridge_match == MATCH_TCP_DURATION)
+		tally_volume(phv, at, total, s.x);
+}
+
+/* The ACK that ends a handshake: second leg and sum. */
+static __always_inline void final(struct phv *phv, const struct place *at, struct fridge_counters_t *count)
+{
+	__u32 time, *middle, then;
+	struct sample sum, second;
+
+	if (!at->admitted || !take(at, 1, &time))
+		return;
+	sum.delay = ticks(phv) - time;
+	sum.x = survived(at, count);
+	middle = reg_at(fridge_middle, at->index);
+	if (!middle)
+		return;
+	then = reg_load(middle);
+	if (!then)
+		return;
+	count->c[FRIDGE_FINALS]++;
+	second.delay = time + sum.delay - then;
+	if (second.delay > sum.delay) /* the stored time is odd: never before itself */
+		second.delay = 0;
+	second.x = sum.x;
+	tally(phv, at, &sum, 1);
+	tally_second(phv, at, &second);
+}
+
+static __always_inline void update(struct phv *phv, const struct place *at, struct fridge_counters_t *count)
+{
+	__u64 *volume;
+	__u32 time;
+
+	if (!at->admitted || !take(at, 0, &time))
+		return;
+	count->c[FRIDGE_UPDATES]++;
+	volume = reg_at(fridge_volume, at->index);
+	if (volume)
+		reg_add(volume, 1ULL << 40 | phv->len);
+}
+
+ALGORITHM(fridge)
+{
+	struct fridge_counters_t *count;
+	struct question q;
+	struct place at;
+
+	classify(&q, phv);
+	if (likely(q.role == ROLE_NONE))
+		return;
+	count = counters_of(fridge_counters, phv);
+	if (!count)
+		return;
+	locate(phv, &q, &at);
+	if (q.role == ROLE_REQUEST)
+		request(phv, &at, count);
+	else if (q.role == ROLE_RESPONSE)
+		response(phv, &q, &at, count);
+	else if (q.role == ROLE_FINAL)
+		final(phv, &at, count);
+	else
+		update(phv, &at, count);
+}

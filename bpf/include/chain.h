@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The chain: entry program, then each algorithm by tail call, then the verdict.
+ *
+ * One 64-bit word controls it. The entry program reads it once a packet and copies it into the vector, so a
+ * packet sees one bank and one version of the chain from beginning to end, whatever userspace does meanwhile.
+ * Slots are laid out in two halves of CHAIN_SLOTS: userspace writes the half that is not in use, then the word,
+ * then waits for running programs (maps/control.go): the exchange is atomic for every packet.
+ *
+ * XDP and TC programs cannot call each other, so there is one program array for each and every algorithm
+ * is compiled for both from the same function. */
+#pragma once
+
+#include "phv.h"
+#include "verdict.h"
+
+#define CHAIN_SLOTS 16 /* algorithms at a time; two halves */
+
+/* control word, least significant bit first */
+#define CONTROL_BANK(w) ((w) & 1)                    /* bit 0 */
+#define CONTROL_HALF(w) (((w) >> 1) & 1)             /* bit 1: which half of the slots */
+#define CONTROL_LENGTH(w) (((w) >> 8) & 0xff)        /* bits 8..15: algorithms */
+#define CONTROL_NEEDS(w) ((__u32)((w) >> 32))        /* bits 32..63: enum phv_need */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, __u64);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_RDONLY_PROG);
+} chain_control SEC(".maps") TAG("pisa:table") TAG("xdpmon:shared");
+
+#define CHAIN_ARRAY(name, tag)                                                                        \
+	struct {                                                                                      \
+		__uint(type, BPF_MAP_TYPE_PROG_ARRAY);                                                \
+		__type(key, __u32);                                                                   \
+		__type(value, __u32);                                                                 \
+		__uint(max_entries, 2 * CHAIN_SLOTS);                                                 \
+	} name SEC(".maps") TAG(tag) TAG("xdpmon:shared")
+
+CHAIN_ARRAY(chain_xdp, "pisa:chain");
+CHAIN_ARRAY(chain_tc, "pisa:chain");
+/* The same programs again, reached only by recirculate(): the second pass is another edge of the graph. */
+CHAIN_ARRAY(recirc_xdp, "pisa:recirculation");
+CHAIN_ARRAY(recirc_tc, "pisa:recirculation");
+
+/* Go to the next algorithm; returns when there is none, or when its slot is empty. */
+static __always_inline void chain_next(void *ctx, struct phv *phv, void *slots)
+{
+	__u32 slot = phv->next;
+
+	if (slot == phv->end)
+		return;
+	phv->next = slot + 1;
+	bpf_tail_call(ctx, slots, slot);
+}
+
+static __always_inline int xdp_verdict(const struct phv *phv)
+{
+	return phv->verdict == VERDICT_DROP ? XDP_DROP : XDP_PASS;
+}
+
+#define TC_NEXT (-1) /* TC_ACT_UNSPEC, TCX_NEXT: let the others on this interface see the packet */
+#define TC_DROP 2    /* TC_ACT_SHOT, TCX_DROP */
+
+static __always_inline int tc_verdict(const struct phv *phv)
+{
+	return phv->verdict == VERDICT_DROP ? TC_DROP : TC_NEXT;
+}
+
+/* Defines the two programs of an algorithm from the body that follows:
+ *
+ *	ALGORITHM(fridge) { ... reads *phv, touches registers, returns nothing ... }
+ */
+#define ALGORITHM(name)                                                                               \
+	static __always_inline void name##_run(struct phv *phv);                                      \
+	SEC("xdp.frags") int name##_xdp(struct xdp_md *ctx)                                           \
+	{                                                                                             \
+		struct phv *phv = phv_get();                                                          \
+		if (!phv)                                                                             \
+			return XDP_PASS;                                                              \
+		name##_run(phv);                                                                      \
+		chain_next(ctx, phv, &chain_xdp);                                                     \
+		return xdp_verdict(phv);                                                              \
+	}                                                                                             \
+	SEC("tc") int name##_tc(struct __sk_buff *ctx)                                                \
+	{                                                                                             \
+		struct phv *phv = phv_get();                                                          \
+		if (!phv)                                                                             \
+			return TC_NEXT;                                                               \
+		name##_run(phv);                                                                      \
+		chain_next(ctx, phv, &chain_tc);                                                      \
+		return tc_verdict(phv);                                                               \
+	}                                                                                             \
+	static __always_inline void name##_run(struct phv *phv)

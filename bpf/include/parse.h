@@ -1,0 +1,593 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The parser: one walk over the headers of a packet into the vector.
+ *
+ * Ethernet or L3-only; up to three VLAN tags; PPPoE session; MPLS to an IP payload; IPv4 with options and
+ * fragments; IPv6 with at most EXT_HEADERS extension headers (AH and fragments among them); TCP, UDP, ICMP echo.
+ * With NEED_DECAP one level of VXLAN, GENEVE, GRE, IPIP or 6in4 is followed and the inner headers become the
+ * vector (len stays what was on the wire). Lengths come from the IP header, never from what was captured; a total
+ * length of 0 (segmentation offload) falls back to the packet's own length, a jumbo payload option is read.
+ *
+ * Whatever stops the walk is returned as a reason and counted. The addresses of a packet whose transport could
+ * not be read stay valid (PHV_IP without PHV_PORTS). */
+#pragma once
+
+#include "phv.h"
+#include "hash.h"
+
+enum parse_reason {
+	PARSED = 0,
+	PARSE_TRUNCATED,       /* a header ends behind what was captured */
+	PARSE_NOT_IP,          /* ARP, LLDP, ... */
+	PARSE_BAD_IP,          /* version, header length or total length cannot be */
+	PARSE_EXTENSION_CHAIN, /* more than EXT_HEADERS extension headers */
+	PARSE_FRAGMENT,        /* a later fragment: addresses only */
+	PARSE_NO_TRANSPORT,    /* neither TCP, UDP nor ICMP echo: addresses only */
+	PARSE_BAD_TRANSPORT,   /* a transport header that cannot be: addresses only */
+	PARSE_REASONS
+};
+
+#define VLAN_TAGS 3
+#define MPLS_LABELS 8
+#define EXT_HEADERS 8
+#define TCP_OPTIONS 20 /* options looked at before the walk for a timestamp gives up */
+
+/* Headers begin before this offset, so that every header ends within REPLAY_SNAP bytes. */
+#define PARSE_LIMIT 1984
+
+/* Where the headers are. Offsets are from data; off is the cursor. */
+struct packet {
+	void *data;
+	void *end;
+	__u64 off;
+	__u64 any;      /* a number the verifier knows nothing of: settle() */
+	__u32 size;     /* bytes of the whole packet as the driver or the capture tells, >= end - data */
+	__u32 l3;       /* offset of the outermost IP header */
+	__u32 l4len;    /* transport bytes by the IP header */
+	__u16 ethertype; /* host order */
+	__u8 version;   /* of the IP header at the cursor: 4, 6, or 0 */
+};
+
+/* Bytes at the cursor, or leave with the reason. */
+#define HEADER(pkt, type, name)                                                                       \
+	type *name = (pkt)->data + (pkt)->off;                                                        \
+	if ((void *)(name + 1) > (pkt)->end)                                                          \
+		return PARSE_TRUNCATED
+
+/* The verifier would walk what follows once for every offset that can lead there; after this it is one state. */
+#define settle(pkt)                                                                                   \
+	do {                                                                                          \
+		forget((pkt)->off, (pkt)->any);                                                       \
+		if ((pkt)->off > PARSE_LIMIT)                                                         \
+			return PARSE_TRUNCATED;                                                       \
+	} while (0)
+
+struct eth_hdr {
+	__u8 dst[6], src[6];
+	__be16 type;
+};
+
+struct vlan_hdr {
+	__be16 tci;
+	__be16 type;
+};
+
+struct pppoe_hdr {
+	__u8 vertype, code;
+	__be16 session, length, protocol;
+};
+
+struct ipv4_hdr {
+	__u8 vihl, tos;
+	__be16 total, id, frag;
+	__u8 ttl, protocol;
+	__be16 check;
+	__u32 src, dst;
+};
+
+struct ipv6_hdr {
+	__be32 vtf;
+	__be16 payload;
+	__u8 next, hops;
+	__u32 src[4], dst[4];
+};
+
+struct ext_hdr {
+	__u8 next, len;
+	__be16 rest;
+	__be32 more;
+};
+
+struct tcp_hdr {
+	__be16 sport, dport;
+	__be32 seq, ack;
+	__u8 doff, flags;
+	__be16 window, check, urgent;
+};
+
+struct udp_hdr {
+	__be16 sport, dport, len, check;
+};
+
+struct icmp_hdr {
+	__u8 type, code;
+	__be16 check, id, seq;
+};
+
+struct gre_hdr {
+	__be16 flags, protocol;
+};
+
+struct geneve_hdr {
+	__u8 veropt, flags;
+	__be16 protocol;
+	__be32 vni;
+};
+
+enum {
+	ETH_IPV4 = 0x0800, ETH_IPV6 = 0x86dd, ETH_VLAN = 0x8100, ETH_QINQ = 0x88a8, ETH_QINQ_OLD = 0x9100,
+	ETH_PPPOE = 0x8864, ETH_MPLS = 0x8847, ETH_MPLS_UP = 0x8848, ETH_BRIDGED = 0x6558,
+	PPP_IPV4 = 0x0021, PPP_IPV6 = 0x0057,
+	IPP_HOPOPTS = 0, IPP_ICMP = 1, IPP_IPIP = 4, IPP_TCP = 6, IPP_UDP = 17, IPP_IPV6 = 41, IPP_ROUTING = 43,
+	IPP_FRAGMENT = 44, IPP_GRE = 47, IPP_AH = 51, IPP_ICMPV6 = 58, IPP_DSTOPTS = 60, IPP_MOBILITY = 135,
+	IPP_HIP = 139, IPP_SHIM6 = 140,
+	PORT_DNS = 53, PORT_NTP = 123, PORT_VXLAN = 4789, PORT_GENEVE = 6081,
+};
+
+static __always_inline int is_vlan(__u16 type)
+{
+	return type == ETH_VLAN || type == ETH_QINQ || type == ETH_QINQ_OLD;
+}
+
+static __always_inline void set_vlan(struct phv *phv, __u16 tci)
+{
+	if (phv->valid & PHV_VLAN)
+		return; /* the outermost tag is the one that counts */
+	phv->vlan = tci & 0xfff;
+	phv->valid |= PHV_VLAN;
+}
+
+static __always_inline int parse_vlan(struct phv *phv, struct packet *pkt)
+{
+#pragma unroll
+	for (int i = 0; i < VLAN_TAGS; i++) {
+		if (likely(!is_vlan(pkt->ethertype)))
+			break;
+		HEADER(pkt, struct vlan_hdr, tag);
+		set_vlan(phv, bpf_ntohs(tag->tci));
+		pkt->ethertype = bpf_ntohs(tag->type);
+		pkt->off += sizeof(*tag);
+	}
+	return PARSED;
+}
+
+static __always_inline int parse_pppoe(struct packet *pkt)
+{
+	HEADER(pkt, struct pppoe_hdr, ppp);
+	__u16 protocol = bpf_ntohs(ppp->protocol);
+
+	if (ppp->vertype != 0x11 || ppp->code != 0)
+		return PARSE_NOT_IP;
+	pkt->off += sizeof(*ppp);
+	pkt->ethertype = protocol == PPP_IPV4 ? ETH_IPV4 : protocol == PPP_IPV6 ? ETH_IPV6 : 0;
+	return PARSED;
+}
+
+/* The version nibble at the cursor stands for an ethertype that is not there. */
+static __always_inline int parse_nibble(struct packet *pkt)
+{
+	HEADER(pkt, __u8, first);
+	pkt->ethertype = *first >> 4 == 4 ? ETH_IPV4 : *first >> 4 == 6 ? ETH_IPV6 : 0;
+	return PARSED;
+}
+
+static __always_inline int parse_mpls(struct packet *pkt)
+{
+	for (int i = 0; i < MPLS_LABELS; i++) {
+		settle(pkt);
+		HEADER(pkt, __be32, label);
+		pkt->off += sizeof(*label);
+		if (*label & bpf_htonl(0x100)) /* bottom of stack */
+			return parse_nibble(pkt);
+	}
+	return PARSE_NOT_IP;
+}
+
+/* From an Ethernet header to an IP header: ethertype 0 means something else. */
+static __always_inline int parse_ethernet(struct phv *phv, struct packet *pkt)
+{
+	int reason;
+
+	HEADER(pkt, struct eth_hdr, eth);
+	pkt->ethertype = bpf_ntohs(eth->type);
+	pkt->off += sizeof(*eth);
+	reason = parse_vlan(phv, pkt);
+	if (reason)
+		return reason;
+	if (likely(pkt->ethertype == ETH_IPV4 || pkt->ethertype == ETH_IPV6))
+		return PARSED;
+	if (pkt->ethertype == ETH_PPPOE)
+		return parse_pppoe(pkt);
+	if (pkt->ethertype == ETH_MPLS || pkt->ethertype == ETH_MPLS_UP)
+		return parse_mpls(pkt);
+	return PARSED;
+}
+
+static __always_inline void set_family(struct phv *phv, __u8 family)
+{
+	/* what an outer header said ends with it */
+	phv->family = family;
+	phv->valid = (phv->valid & (PHV_VLAN | PHV_TUNNEL | PHV_EGRESS | PHV_AGGREGATE)) | PHV_IP;
+	phv->sport = 0;
+	phv->dport = 0;
+}
+
+static __always_inline int parse_ipv4(struct phv *phv, struct packet *pkt, __u32 *total)
+{
+	__u32 header, frag;
+
+	HEADER(pkt, struct ipv4_hdr, ip);
+	header = (ip->vihl & 15) * 4;
+	*total = bpf_ntohs(ip->total);
+	if (ip->vihl >> 4 != 4 || header < sizeof(*ip))
+		return PARSE_BAD_IP;
+	if (unlikely(*total == 0))
+		*total = pkt->size - pkt->off;
+	if (*total < header)
+		return PARSE_BAD_IP;
+	set_family(phv, 4);
+	phv->proto = ip->protocol;
+	phv->src[0] = 0;
+	phv->src[1] = 0;
+	phv->src[2] = bpf_htonl(0xffff);
+	phv->src[3] = ip->src;
+	phv->dst[0] = 0;
+	phv->dst[1] = 0;
+	phv->dst[2] = bpf_htonl(0xffff);
+	phv->dst[3] = ip->dst;
+	pkt->off += header;
+	pkt->l4len = *total - header;
+	frag = bpf_ntohs(ip->frag) & 0x3fff; /* more fragments, offset */
+	phv->ipid = bpf_ntohs(ip->id);
+	if (likely(!frag)) {
+		phv->valid |= PHV_IPID;
+		return PARSED;
+	}
+	phv->valid |= PHV_FRAGMENT;
+	return frag & 0x1fff ? PARSE_FRAGMENT : PARSED;
+}
+
+static __always_inline int is_extension(__u8 next)
+{
+	return next == IPP_HOPOPTS || next == IPP_ROUTING || next == IPP_DSTOPTS || next == IPP_FRAGMENT ||
+	       next == IPP_AH || next == IPP_MOBILITY || next == IPP_HIP || next == IPP_SHIM6;
+}
+
+/* Bytes of an extension header, without branches so that the verifier sees one path a header. */
+static __always_inline __u32 extension_bytes(__u8 next, __u8 len)
+{
+	__u32 fragment = -(__u32)(next == IPP_FRAGMENT), ah = -(__u32)(next == IPP_AH);
+
+	opaque(fragment);
+	opaque(ah);
+	return (8 & fragment) | (((__u32)len + 2) * 4 & ah) | (((__u32)len + 1) * 8 & ~(fragment | ah));
+}
+
+static __always_inline int parse_extensions(struct phv *phv, struct packet *pkt)
+{
+	for (int i = 0; i < EXT_HEADERS; i++) {
+		__u32 bytes;
+
+		if (!is_extension(phv->proto))
+			return PARSED;
+		HEADER(pkt, struct ext_hdr, ext);
+		bytes = extension_bytes(phv->proto, ext->len);
+		if (bytes > pkt->l4len)
+			return PARSE_BAD_IP;
+		if (phv->proto == IPP_FRAGMENT) {
+			if (ext->rest & bpf_htons(0xfff9)) /* offset or more fragments: not an atomic fragment */
+				phv->valid |= PHV_FRAGMENT;
+			if (ext->rest & bpf_htons(0xfff8)) {
+				phv->proto = ext->next;
+				return PARSE_FRAGMENT;
+			}
+		}
+		phv->proto = ext->next;
+		pkt->off += bytes;
+		pkt->l4len -= bytes;
+		settle(pkt);
+	}
+	return is_extension(phv->proto) ? PARSE_EXTENSION_CHAIN : PARSED;
+}
+
+/* RFC 2675: payload length 0 and a jumbo payload option first in a hop-by-hop header. */
+static __always_inline __u32 jumbo_payload(struct packet *pkt, __u8 next)
+{
+	struct ext_hdr *hop = pkt->data + pkt->off;
+
+	if (next == IPP_HOPOPTS && (void *)(hop + 1) <= pkt->end && hop->rest == bpf_htons(0xc204))
+		return bpf_ntohl(hop->more);
+	return pkt->size > pkt->off ? pkt->size - pkt->off : 0;
+}
+
+static __always_inline int parse_ipv6(struct phv *phv, struct packet *pkt, __u32 *total)
+{
+	__u32 payload;
+
+	HEADER(pkt, struct ipv6_hdr, ip);
+	if (*(__u8 *)ip >> 4 != 6)
+		return PARSE_BAD_IP;
+	set_family(phv, 6);
+	__builtin_memcpy(phv->src, ip->src, 16);
+	__builtin_memcpy(phv->dst, ip->dst, 16);
+	phv->proto = ip->next;
+	pkt->off += sizeof(*ip);
+	payload = bpf_ntohs(ip->payload);
+	if (unlikely(payload == 0))
+		payload = jumbo_payload(pkt, ip->next);
+	pkt->l4len = payload;
+	*total = payload + sizeof(*ip);
+	return parse_extensions(phv, pkt);
+}
+
+/* RFC 7323 timestamps: the layout that stacks send in every segment is one comparison; others are searched. */
+static __always_inline void parse_tsopt(struct phv *phv, struct packet *pkt, __u64 options, __u32 bytes)
+{
+	__u64 at = 0;
+	struct {
+		__be32 head, val, ecr;
+	} *common = pkt->data + options;
+
+	if ((void *)(common + 1) > pkt->end || bytes < 12)
+		return;
+	if (likely(common->head == bpf_htonl(0x0101080a))) {
+		phv->tsval = bpf_ntohl(common->val);
+		phv->tsecr = bpf_ntohl(common->ecr);
+		phv->valid |= PHV_TSOPT;
+		return;
+	}
+	for (int i = 0; i < TCP_OPTIONS; i++) {
+		__u8 *opt;
+
+		forget(at, pkt->any);
+		if (at + 2 > bytes || at >= 40)
+			return;
+		opt = pkt->data + options + at;
+		if ((void *)(opt + 2) > pkt->end || opt[0] == 0)
+			return;
+		if (opt[0] == 1) {
+			at++;
+			continue;
+		}
+		if (opt[0] == 8 && opt[1] == 10) {
+			if ((void *)(opt + 10) > pkt->end || at + 10 > bytes)
+				return;
+			phv->tsval = (__u32)opt[2] << 24 | opt[3] << 16 | opt[4] << 8 | opt[5];
+			phv->tsecr = (__u32)opt[6] << 24 | opt[7] << 16 | opt[8] << 8 | opt[9];
+			phv->valid |= PHV_TSOPT;
+			return;
+		}
+		if (opt[1] < 2)
+			return;
+		at += opt[1];
+	}
+}
+
+static __always_inline int parse_tcp(struct phv *phv, struct packet *pkt)
+{
+	__u32 header;
+
+	HEADER(pkt, struct tcp_hdr, tcp);
+	header = (tcp->doff >> 4) * 4;
+	if (header < sizeof(*tcp) || header > pkt->l4len)
+		return PARSE_BAD_TRANSPORT;
+	phv->sport = bpf_ntohs(tcp->sport);
+	phv->dport = bpf_ntohs(tcp->dport);
+	phv->seq = bpf_ntohl(tcp->seq);
+	phv->ack = bpf_ntohl(tcp->ack);
+	phv->tcp_flags = tcp->flags;
+	phv->payload = pkt->l4len - header;
+	phv->valid |= PHV_PORTS | PHV_TCP;
+	if ((phv->needs & NEED_TSOPT) && header > sizeof(*tcp))
+		parse_tsopt(phv, pkt, pkt->off + sizeof(*tcp), header - sizeof(*tcp));
+	pkt->off += header;
+	return PARSED;
+}
+
+static __always_inline void parse_dns(struct phv *phv, struct packet *pkt)
+{
+	__be16 *dns = pkt->data + pkt->off;
+
+	if ((void *)(dns + 6) > pkt->end || phv->payload < 12)
+		return;
+	phv->app_id = bpf_ntohs(dns[0]);
+	phv->valid |= dns[1] & bpf_htons(0x8000) ? PHV_APP_RESPONSE : PHV_APP_REQUEST;
+}
+
+/* RFC 5905: a server's answer carries the client's transmit timestamp as its origin timestamp. */
+static __always_inline void parse_ntp(struct phv *phv, struct packet *pkt)
+{
+	__be32 *ntp = pkt->data + pkt->off;
+	__u8 mode;
+
+	if ((void *)(ntp + 12) > pkt->end || phv->payload < 48)
+		return;
+	mode = *(__u8 *)ntp & 7;
+	if (mode == 3) {
+		phv->app_id = (__u64)bpf_ntohl(ntp[10]) << 32 | bpf_ntohl(ntp[11]);
+		phv->valid |= PHV_APP_REQUEST;
+	} else if (mode == 4) {
+		phv->app_id = (__u64)bpf_ntohl(ntp[6]) << 32 | bpf_ntohl(ntp[7]);
+		phv->valid |= PHV_APP_RESPONSE;
+	}
+}
+
+static __always_inline int parse_udp(struct phv *phv, struct packet *pkt)
+{
+	HEADER(pkt, struct udp_hdr, udp);
+	if (pkt->l4len < sizeof(*udp))
+		return PARSE_BAD_TRANSPORT;
+	phv->sport = bpf_ntohs(udp->sport);
+	phv->dport = bpf_ntohs(udp->dport);
+	phv->payload = pkt->l4len - sizeof(*udp);
+	phv->valid |= PHV_PORTS | PHV_UDP;
+	pkt->off += sizeof(*udp);
+	if ((phv->needs & NEED_DNS) && (phv->sport == PORT_DNS || phv->dport == PORT_DNS))
+		parse_dns(phv, pkt);
+	if ((phv->needs & NEED_NTP) && (phv->sport == PORT_NTP || phv->dport == PORT_NTP))
+		parse_ntp(phv, pkt);
+	return PARSED;
+}
+
+static __always_inline int parse_icmp(struct phv *phv, struct packet *pkt)
+{
+	HEADER(pkt, struct icmp_hdr, icmp);
+	if (pkt->l4len < sizeof(*icmp))
+		return PARSE_BAD_TRANSPORT;
+	if (icmp->type != (phv->family == 4 ? 8 : 128) && icmp->type != (phv->family == 4 ? 0 : 129))
+		return PARSE_NO_TRANSPORT;
+	phv->icmp_type = icmp->type;
+	phv->sport = bpf_ntohs(icmp->id);
+	phv->dport = phv->sport;
+	phv->seq = bpf_ntohs(icmp->seq);
+	phv->payload = pkt->l4len - sizeof(*icmp);
+	phv->valid |= PHV_ICMP;
+	return PARSED;
+}
+
+static __always_inline int parse_transport(struct phv *phv, struct packet *pkt)
+{
+	if (likely(phv->proto == IPP_TCP))
+		return parse_tcp(phv, pkt);
+	if (phv->proto == IPP_UDP)
+		return parse_udp(phv, pkt);
+	if (phv->proto == (phv->family == 4 ? IPP_ICMP : IPP_ICMPV6))
+		return parse_icmp(phv, pkt);
+	return PARSE_NO_TRANSPORT;
+}
+
+static __always_inline int parse_ip(struct phv *phv, struct packet *pkt, __u32 *total)
+{
+	int reason;
+
+	settle(pkt);
+	if (likely(pkt->ethertype == ETH_IPV4))
+		reason = parse_ipv4(phv, pkt, total);
+	else if (pkt->ethertype == ETH_IPV6)
+		reason = parse_ipv6(phv, pkt, total);
+	else
+		return PARSE_NOT_IP;
+	if (unlikely(reason))
+		return reason;
+	settle(pkt);
+	if (unlikely(phv->family == 4 && phv->proto == IPP_AH))
+		reason = parse_extensions(phv, pkt);
+	return reason ? reason : parse_transport(phv, pkt);
+}
+
+static __always_inline __u16 tunnel_ethertype(__u16 type)
+{
+	return type == ETH_IPV4 || type == ETH_IPV6 || type == ETH_BRIDGED ? type : 0;
+}
+
+static __always_inline int parse_gre(struct packet *pkt)
+{
+	__u16 flags;
+
+	HEADER(pkt, struct gre_hdr, gre);
+	flags = bpf_ntohs(gre->flags);
+	if (flags & 0x4007) /* routing, or another version (PPTP) */
+		return PARSE_NO_TRANSPORT;
+	pkt->ethertype = tunnel_ethertype(bpf_ntohs(gre->protocol));
+	pkt->off += 4 + (flags >> 15) * 4 + ((flags >> 13) & 1) * 4 + ((flags >> 12) & 1) * 4;
+	return PARSED;
+}
+
+static __always_inline int parse_geneve(struct packet *pkt)
+{
+	HEADER(pkt, struct geneve_hdr, gen);
+	pkt->ethertype = tunnel_ethertype(bpf_ntohs(gen->protocol));
+	pkt->off += sizeof(*gen) + (gen->veropt & 0x3f) * 4;
+	return PARSED;
+}
+
+/* Is there a tunnel at the cursor? Sets the inner ethertype (ETH_BRIDGED: an Ethernet header) or leaves 0. */
+static __always_inline int parse_tunnel(struct phv *phv, struct packet *pkt)
+{
+	pkt->ethertype = 0;
+	if (phv->valid & PHV_FRAGMENT)
+		return PARSED;
+	if (phv->proto == IPP_IPIP)
+		pkt->ethertype = ETH_IPV4;
+	else if (phv->proto == IPP_IPV6)
+		pkt->ethertype = ETH_IPV6;
+	else if (phv->proto == IPP_GRE)
+		return parse_gre(pkt);
+	else if ((phv->valid & PHV_UDP) && phv->dport == PORT_GENEVE)
+		return parse_geneve(pkt);
+	else if ((phv->valid & PHV_UDP) && phv->dport == PORT_VXLAN) {
+		pkt->ethertype = ETH_BRIDGED;
+		pkt->off += 8;
+	}
+	return PARSED;
+}
+
+static __always_inline int parse_decap(struct phv *phv, struct packet *pkt, int reason)
+{
+	__u32 total;
+	int inner;
+
+	if (reason != PARSED && reason != PARSE_NO_TRANSPORT)
+		return reason;
+	if (parse_tunnel(phv, pkt) || !pkt->ethertype)
+		return reason;
+	settle(pkt);
+	phv->valid |= PHV_TUNNEL;
+	if (pkt->ethertype == ETH_BRIDGED) {
+		inner = parse_ethernet(phv, pkt);
+		if (inner)
+			return inner;
+	}
+	return parse_ip(phv, pkt, &total);
+}
+
+/* The whole walk. pkt: data, end and size are set, off is 0; l3_only: an IP header comes first. */
+static __always_inline int parse(struct phv *phv, struct packet *pkt, int l3_only)
+{
+	__u32 total = 0;
+	int reason;
+
+	pkt->off = 0;
+	pkt->any = phv->needs;
+	reason = l3_only ? parse_nibble(pkt) : parse_ethernet(phv, pkt);
+	if (unlikely(reason)) {
+		phv->len = pkt->size;
+		return reason;
+	}
+	pkt->l3 = pkt->off;
+	reason = parse_ip(phv, pkt, &total);
+	phv->len = total ? pkt->l3 + total : pkt->size;
+	if (phv->segs > 1) { /* every segment carries the headers again; off stands behind them */
+		phv->len += (phv->segs - 1) * pkt->off;
+		phv->valid |= PHV_AGGREGATE;
+	}
+	if (phv->needs & NEED_DECAP)
+		reason = parse_decap(phv, pkt, reason);
+	return reason;
+}
+
+static __always_inline void parse_reset(struct phv *phv)
+{
+	phv->valid = 0;
+	phv->family = 0;
+	phv->proto = 0;
+	phv->tcp_flags = 0;
+	phv->payload = 0;
+	phv->segs = 1;
+}
+
+/* What the flow hashes derive from: one mix an endpoint. */
+static __always_inline void parse_endpoints(struct phv *phv)
+{
+	phv->ep_src = hash_endpoint(phv->src, phv->sport, phv->family);
+	phv->ep_dst = hash_endpoint(phv->dst, phv->dport, phv->family);
+}

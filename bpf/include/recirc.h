@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Recirculation: a second pass of the algorithm that asks for it, as a switch sends a clone back through its
+ * pipeline (dissertation, sections 2.2 and 3.3.3). At most one a packet (phv->pass), within a budget that
+ * userspace refills, and every pass or refusal is counted. Anything the second pass needs travels in phv->carry.
+ *
+ * loader/pisa accepts a tail call into a "pisa:recirculation" array only where the path has compared phv->pass
+ * with 0, has written 1 to it, and has branched on a word of the "pisa:budget" array. */
+#pragma once
+
+#include "chain.h"
+
+/* One element: passes left in this refill and passes granted and refused since the start. Per CPU. */
+struct recirc_budget_t {
+	__u64 left;
+	__u64 granted;
+	__u64 refused;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, __u32);
+	__type(value, struct recirc_budget_t);
+	__uint(max_entries, CHAIN_SLOTS);
+} recirc_budget SEC(".maps") TAG("pisa:budget") TAG("xdpmon:shared");
+
+/* Ends this pass and starts the second one in the same slot; returns when that is not granted. */
+static __always_inline void recirculate(void *ctx, struct phv *phv, void *slots)
+{
+	__u32 slot = (__u32)phv->next - 1, own = slot & (CHAIN_SLOTS - 1);
+	struct recirc_budget_t *budget;
+
+	if (phv->pass != 0)
+		return;
+	budget = bpf_map_lookup_elem(&recirc_budget, &own);
+	if (!budget)
+		return;
+	if (budget->left == 0) {
+		budget->refused++;
+		return;
+	}
+	budget->left--;
+	budget->granted++;
+	phv->pass = 1;
+	bpf_tail_call(ctx, slots, slot);
+}
+
+/* As ALGORITHM(), for a body that returns true when it wants a second pass (which finds phv->pass == 1). */
+#define ALGORITHM_RECIRC(name)                                                                        \
+	static __always_inline int name##_run(struct phv *phv);                                       \
+	SEC("xdp.frags") int name##_xdp(struct xdp_md *ctx)                                           \
+	{                                                                                             \
+		struct phv *phv = phv_get();                                                          \
+		if (!phv)                                                                             \
+			return XDP_PASS;                                                              \
+		if (name##_run(phv))                                                                  \
+			recirculate(ctx, phv, &recirc_xdp);                                           \
+		phv->pass = 0;                                                                        \
+		chain_next(ctx, phv, &chain_xdp);                                                     \
+		return xdp_verdict(phv);                                                              \
+	}                                                                                             \
+	SEC("tc") int name##_tc(struct __sk_buff *ctx)                                                \
+	{                                                                                             \
+		struct phv *phv = phv_get();                                                          \
+		if (!phv)                                                                             \
+			return TC_NEXT;                                                               \
+		if (name##_run(phv))                                                                  \
+			recirculate(ctx, phv, &recirc_tc);                                            \
+		phv->pass = 0;                                                                        \
+		chain_next(ctx, phv, &chain_tc);                                                      \
+		return tc_verdict(phv);                                                               \
+	}                                                                                             \
+	static __always_inline int name##_run(struct phv *phv)

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Register arrays under the memory rules of a PISA switch (dissertation, section 2.2; docs/memory-rules.md).
+ *
+ * Every word that outlives a packet is declared with one of the macros below. They tag the map, and
+ * loader/pisa proves from the tags and the compiled instructions that a program keeps the rules: one
+ * element of an array a packet, stages in increasing order, one read-modify-write that ends before a
+ * later stage is touched, at most 64 bits, at most two conditions and no product inside.
+ *
+ * REGISTER         shared by all cores; what a later packet reads back. Update it with one atomic
+ *                  operation, or with one aligned store of the whole word.
+ * REGISTER_BANKED  the same with two banks, for what accumulates over a window.
+ * TALLY            per CPU and banked: only userspace reads it (histograms, sums), which adds the CPUs.
+ * COUNTERS         per CPU and banked: one element a bank holding all counts of a program. Not a
+ *                  register: counters are statistics of the program, read by userspace only.
+ * TABLE            written by userspace, read-only to programs (correction tables, rules).
+ *
+ * Each register and tally comes with `const volatile __u32 NAME_entries`, the entries of one bank, set by
+ * the loader together with the map's size. A bank b of it occupies [b * entries, (b + 1) * entries). */
+#pragma once
+
+#include "base.h"
+
+/* name: map name, at most 15 characters. stage: 0..19. t: a scalar or struct of at most 8 bytes.
+ * n: default number of entries of one bank. */
+#define REGISTER(name, stage, t, n)                                                                   \
+	_Static_assert(sizeof(t) <= 8, "a register element is at most 64 bits");                      \
+	const volatile __u32 name##_entries = n;                                                      \
+	struct {                                                                                      \
+		__uint(type, BPF_MAP_TYPE_ARRAY);                                                     \
+		__type(key, __u32);                                                                   \
+		__type(value, t);                                                                     \
+		__uint(max_entries, n);                                                               \
+	} name SEC(".maps") TAG("pisa:register") TAG("pisa:stage=" STR(stage))
+
+#define REGISTER_BANKED(name, stage, t, n)                                                            \
+	_Static_assert(sizeof(t) <= 8, "a register element is at most 64 bits");                      \
+	const volatile __u32 name##_entries = n;                                                      \
+	struct {                                                                                      \
+		__uint(type, BPF_MAP_TYPE_ARRAY);                                                     \
+		__type(key, __u32);                                                                   \
+		__type(value, t);                                                                     \
+		__uint(max_entries, 2 * (n));                                                         \
+	} name SEC(".maps") TAG("pisa:register") TAG("pisa:stage=" STR(stage)) TAG("pisa:banked")
+
+#define TALLY(name, stage, t, n)                                                                      \
+	_Static_assert(sizeof(t) <= 8, "a register element is at most 64 bits");                      \
+	const volatile __u32 name##_entries = n;                                                      \
+	struct {                                                                                      \
+		__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);                                              \
+		__type(key, __u32);                                                                   \
+		__type(value, t);                                                                     \
+		__uint(max_entries, 2 * (n));                                                         \
+	} name SEC(".maps") TAG("pisa:tally") TAG("pisa:stage=" STR(stage)) TAG("pisa:banked")
+
+/* counts: number of 64-bit counts. An element is `struct { __u64 c[counts]; }`; index it by an enum
+ * whose names userspace knows too. */
+#define COUNTERS(name, counts)                                                                        \
+	struct name##_t {                                                                             \
+		__u64 c[counts];                                                                      \
+	};                                                                                            \
+	struct {                                                                                      \
+		__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);                                              \
+		__type(key, __u32);                                                                   \
+		__type(value, struct name##_t);                                                       \
+		__uint(max_entries, 2);                                                               \
+	} name SEC(".maps") TAG("pisa:counters") TAG("pisa:banked")
+
+#define TABLE(name, t, n)                                                                             \
+	struct {                                                                                      \
+		__uint(type, BPF_MAP_TYPE_ARRAY);                                                     \
+		__type(key, __u32);                                                                   \
+		__type(value, t);                                                                     \
+		__uint(max_entries, n);                                                               \
+		__uint(map_flags, BPF_F_RDONLY_PROG);                                                 \
+	} name SEC(".maps") TAG("pisa:table")
+
+/* The one way to reach an element: a pointer to it, or NULL past the end. One call for an array a packet. */
+#define reg_at(name, index)                                                                           \
+	({                                                                                            \
+		__u32 key_ = (index);                                                                 \
+		bpf_map_lookup_elem(&name, &key_);                                                    \
+	})
+
+/* The element of a banked array in the bank that this packet belongs to. */
+#define reg_bank(name, phv, index) reg_at(name, (phv)->bank * name##_entries + (index))
+
+/* The counters of this packet's bank; NULL never happens but the verifier wants it looked at. */
+#define counters_of(name, phv) ((struct name##_t *)reg_at(name, (phv)->bank))
+
+/* Words shared by cores: whole-word operations only. */
+#define reg_load(p) READ_ONCE(*(p))
+#define reg_store(p, v) WRITE_ONCE(*(p), v)
+#define reg_swap(p, v) __sync_lock_test_and_set(p, v)              /* returns the old word */
+#define reg_cas(p, old, v) __sync_val_compare_and_swap(p, old, v)  /* returns the word that was there */
+#define reg_add(p, v) __sync_fetch_and_add(p, v)                   /* returns the old word */

@@ -1,0 +1,75 @@
+//go:build ignore
+
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The replay driver: BPF_PROG_TEST_RUN runs it `repeat` times in one system call; every run takes the next
+ * frame from shared memory, makes it the packet, and tail-calls the very entry program that `attach` loads. */
+#include "base.h"
+#include "replay.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+struct replay_frame {
+	struct replay_meta meta;
+	__u8 data[REPLAY_SNAP];
+};
+
+#define FRAMES 2048
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct replay_frame);
+	__uint(max_entries, FRAMES);
+	__uint(map_flags, BPF_F_MMAPABLE);
+} replay_frames SEC(".maps") TAG("pisa:table");
+
+/* A run that a signal interrupts is begun again by the library: what lies before next has been replayed. */
+struct replay_cursor_t {
+	__u64 next;
+	__u64 limit;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct replay_cursor_t);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+} replay_cursor SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__type(key, __u32);
+	__type(value, __u32);
+	__uint(max_entries, 1);
+} replay_entry SEC(".maps");
+
+SEC("xdp.frags") int replay_xdp(struct xdp_md *ctx)
+{
+	struct replay_meta *meta = (void *)(long)ctx->data_meta;
+	__u32 zero = 0, slot, length;
+	struct replay_frame *frame;
+	struct replay_cursor_t *cursor;
+
+	cursor = bpf_map_lookup_elem(&replay_cursor, &zero);
+	if (!cursor || cursor->next >= cursor->limit)
+		return XDP_PASS;
+	slot = cursor->next & (FRAMES - 1);
+	frame = bpf_map_lookup_elem(&replay_frames, &slot);
+	if (!frame || (void *)(meta + 1) > (void *)(long)ctx->data)
+		return XDP_ABORTED;
+	*meta = frame->meta;
+	length = frame->meta.captured;
+	opaque(length);
+	if (length < 14)
+		length = 14;
+	if (length > REPLAY_SNAP)
+		length = REPLAY_SNAP;
+	if (bpf_xdp_adjust_tail(ctx, (int)length - (int)(ctx->data_end - ctx->data)))
+		return XDP_ABORTED;
+	if (bpf_xdp_store_bytes(ctx, 0, frame->data, length))
+		return XDP_ABORTED;
+	cursor->next++;
+	bpf_tail_call(ctx, &replay_entry, 0);
+	return XDP_ABORTED;
+}
