@@ -1,0 +1,96 @@
+package maps
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cilium/ebpf"
+)
+
+// Array is a loaded array map: a register array, a tally, counters or a table.
+type Array struct {
+	Name     string
+	Kind     string // TagRegister, TagTally, TagCounters, TagTable, or ""
+	Entries  int    // of one bank
+	Banks    int    // 1 or 2
+	ElemSize int    // bytes of an element as declared
+	PerCPU   bool
+	m        *ebpf.Map
+	keys     []uint32
+	scratch  batch
+}
+
+func newArray(ms *ebpf.MapSpec, m *ebpf.Map) *Array {
+	a := &Array{Name: ms.Name, Banks: banks(ms), ElemSize: int(ms.ValueSize), m: m}
+	a.PerCPU = m.Type() == ebpf.PerCPUArray
+	a.Entries = int(m.MaxEntries()) / a.Banks
+	for _, kind := range []string{TagRegister, TagTally, TagCounters, TagTable} {
+		if slices.Contains(ms.Tags, kind) {
+			a.Kind = kind
+		}
+	}
+	return a
+}
+
+// Map is the kernel's map.
+func (a *Array) Map() *ebpf.Map { return a.m }
+
+// Words is the number of uint64 that Read needs for one bank: an element of at most 8 bytes is one word.
+func (a *Array) Words() int { return a.Entries * a.wordsPerElement() }
+
+func (a *Array) wordsPerElement() int { return (a.ElemSize + 7) / 8 }
+
+// Read returns a bank as words, CPUs added up. dst is reused when it is large enough.
+func (a *Array) Read(bank int, dst []uint64) ([]uint64, error) {
+	dst = slices.Grow(dst[:0], a.Words())[:a.Words()]
+	clear(dst)
+	if err := a.read(bank*a.Entries, dst); err != nil {
+		return nil, fmt.Errorf("read array %s: %w", a.Name, err)
+	}
+	return dst, nil
+}
+
+// ReadReset reads a closed bank and sets what is not zero back to zero. Nobody may be writing to it: flip first.
+func (a *Array) ReadReset(bank int, dst []uint64) ([]uint64, error) {
+	dst, err := a.Read(bank, dst)
+	if err != nil {
+		return nil, err
+	}
+	a.keys = a.keys[:0]
+	w := a.wordsPerElement()
+	for e := range a.Entries {
+		if slices.ContainsFunc(dst[e*w:(e+1)*w], func(v uint64) bool { return v != 0 }) {
+			a.keys = append(a.keys, uint32(bank*a.Entries+e))
+		}
+	}
+	return dst, a.zero(a.keys)
+}
+
+// Reset sets a bank to zero.
+func (a *Array) Reset(bank int) error {
+	a.keys = a.keys[:0]
+	for e := range a.Entries {
+		a.keys = append(a.keys, uint32(bank*a.Entries+e))
+	}
+	return a.zero(a.keys)
+}
+
+// Write sets a bank of an array that is not per CPU from words (a table, initial values).
+func (a *Array) Write(bank int, words []uint64) error {
+	if a.PerCPU {
+		return fmt.Errorf("write array %s: it is per CPU", a.Name)
+	}
+	if len(words) != a.Words() {
+		return fmt.Errorf("write array %s: %d words given, it has %d", a.Name, len(words), a.Words())
+	}
+	w, b := a.wordsPerElement(), make([]byte, a.ElemSize)
+	for e := range a.Entries {
+		for i := range b {
+			b[i] = byte(words[e*w+i/8] >> (8 * (i % 8)))
+		}
+		if err := a.m.Update(uint32(bank*a.Entries+e), b, ebpf.UpdateAny); err != nil {
+			return fmt.Errorf("write array %s: %w", a.Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package maps
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cilium/ebpf"
+)
+
+// batchEntries bounds one system call: neither the kernel nor we keep a larger buffer.
+const batchEntries = 8192
+
+// batch is the memory of one array's batch operations, kept between windows.
+type batch struct {
+	keys        []uint32
+	u64         []uint64
+	u32         []uint32
+	unsupported bool // the kernel has no batch operations for this map
+}
+
+// read adds the elements from key first on to dst, as many as dst holds.
+func (a *Array) read(first int, dst []uint64) error {
+	typed := a.ElemSize%8 == 0 && (a.PerCPU || a.ElemSize == 8) || a.ElemSize == 4 && !a.PerCPU
+	if typed && !a.scratch.unsupported {
+		err := a.readBatches(first, dst)
+		if !errors.Is(err, ebpf.ErrNotSupported) {
+			return err
+		}
+		a.scratch.unsupported = true
+	}
+	w := a.wordsPerElement()
+	for e := range a.Entries {
+		if err := a.readOne(uint32(first+e), dst[e*w:(e+1)*w]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readBatches walks the whole map, because a batch cursor always starts at its beginning.
+func (a *Array) readBatches(first int, dst []uint64) error {
+	var cursor ebpf.MapBatchCursor
+	for {
+		n, err := a.nextBatch(&cursor)
+		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+			return err
+		}
+		a.addBatch(n, first, dst)
+		if err != nil {
+			return nil
+		}
+	}
+}
+
+func (a *Array) nextBatch(cursor *ebpf.MapBatchCursor) (int, error) {
+	s := &a.scratch
+	n := min(batchEntries, int(a.m.MaxEntries()))
+	s.keys = slices.Grow(s.keys[:0], n)[:n]
+	if a.ElemSize == 4 {
+		s.u32 = slices.Grow(s.u32[:0], n)[:n]
+		return a.m.BatchLookup(cursor, s.keys, s.u32, nil)
+	}
+	words := n * a.copies() * a.wordsPerElement()
+	s.u64 = slices.Grow(s.u64[:0], words)[:words]
+	return a.m.BatchLookup(cursor, s.keys, s.u64, nil)
+}
+
+func (a *Array) copies() int {
+	if a.PerCPU {
+		return PossibleCPUs()
+	}
+	return 1
+}
+
+// addBatch adds the n elements of the scratch buffer that belong to the bank at first.
+func (a *Array) addBatch(n, first int, dst []uint64) {
+	w, copies := a.wordsPerElement(), a.copies()
+	for i, key := range a.scratch.keys[:n] {
+		e := int(key) - first
+		if e < 0 || e >= a.Entries {
+			continue
+		}
+		if a.ElemSize == 4 {
+			dst[e] += uint64(a.scratch.u32[i])
+			continue
+		}
+		for j, v := range a.scratch.u64[i*w*copies : (i+1)*w*copies] {
+			dst[e*w+j%w] += v
+		}
+	}
+}
+
+func (a *Array) readOne(key uint32, dst []uint64) error {
+	if !a.PerCPU {
+		b := make([]byte, a.ElemSize)
+		if err := a.m.Lookup(key, b); err != nil {
+			return err
+		}
+		addBytes(dst, b)
+		return nil
+	}
+	var perCPU [][]byte
+	if err := a.m.Lookup(key, &perCPU); err != nil {
+		return err
+	}
+	for _, b := range perCPU {
+		addBytes(dst, b)
+	}
+	return nil
+}
+
+// addBytes adds an element's words; a last word of fewer than 8 bytes is filled up with zeros.
+func addBytes(dst []uint64, b []byte) {
+	for i := range dst {
+		var word [8]byte
+		copy(word[:], b[8*i:])
+		dst[i] += binary.NativeEndian.Uint64(word[:])
+	}
+}
+
+// zero sets elements to zero, on all CPUs.
+func (a *Array) zero(keys []uint32) error {
+	for len(keys) > 0 {
+		n := min(batchEntries, len(keys))
+		if err := a.zeroBatch(keys[:n]); err != nil {
+			return fmt.Errorf("reset array %s: %w", a.Name, err)
+		}
+		keys = keys[n:]
+	}
+	return nil
+}
+
+func (a *Array) zeroBatch(keys []uint32) error {
+	if !a.scratch.unsupported && !a.PerCPU && (a.ElemSize == 8 || a.ElemSize == 4) {
+		var values any = make([]uint64, len(keys))
+		if a.ElemSize == 4 {
+			values = make([]uint32, len(keys))
+		}
+		_, err := a.m.BatchUpdate(keys, values, nil)
+		if !errors.Is(err, ebpf.ErrNotSupported) {
+			return err
+		}
+	}
+	var value any = make([]byte, a.ElemSize)
+	if a.PerCPU {
+		value = make([][]byte, 0) // missing CPUs are zero
+	}
+	for _, key := range keys {
+		if err := a.m.Update(key, value, ebpf.UpdateAny); err != nil {
+			return err
+		}
+	}
+	return nil
+}

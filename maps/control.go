@@ -1,0 +1,132 @@
+package maps
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/cilium/ebpf"
+)
+
+// ChainSlots is the number of algorithms of a chain (bpf/include/chain.h).
+const ChainSlots = 16
+
+// Control owns the control word and the slots of one instance's chain.
+//
+// Every packet reads the word once and keeps what it says, so a change is atomic for every packet. After a
+// change, Control waits until no program runs that has read the old word: an update of a map of maps returns only
+// after an RCU grace period, and XDP and TC programs are RCU readers from beginning to end.
+type Control struct {
+	mu       sync.Mutex
+	word     uint64
+	control  *ebpf.Map // chain_control
+	barrier  *ebpf.Map // map of maps, one slot
+	inner    *ebpf.Map
+	chains   []*ebpf.Map // program arrays that share the layout: chain_*, recirc_*
+	programs [2]int      // programs in each half
+}
+
+// NewControl takes the maps of a chain. The barrier is a map of its own, made here.
+func NewControl(control *ebpf.Map, chains ...*ebpf.Map) (*Control, error) {
+	inner := &ebpf.MapSpec{Name: "xdpmon_inner", Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1}
+	c := &Control{control: control, chains: chains}
+	var err error
+	if c.inner, err = ebpf.NewMap(inner); err != nil {
+		return nil, fmt.Errorf("create barrier: %w", err)
+	}
+	outer := &ebpf.MapSpec{Name: "xdpmon_barrier", Type: ebpf.ArrayOfMaps, KeySize: 4, ValueSize: 4, MaxEntries: 1, InnerMap: inner}
+	if c.barrier, err = ebpf.NewMap(outer); err != nil {
+		c.inner.Close()
+		return nil, fmt.Errorf("create barrier: %w", err)
+	}
+	if err := control.Lookup(uint32(0), &c.word); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("read control word: %w", err)
+	}
+	c.programs[c.word>>1&1] = int(c.word >> 8 & 0xff) // what an adopted chain has
+	return c, nil
+}
+
+// Close releases the barrier; the chain's maps belong to the instance.
+func (c *Control) Close() error {
+	c.inner.Close()
+	return c.barrier.Close()
+}
+
+// Bank that packets write to now.
+func (c *Control) Bank() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return int(c.word & 1)
+}
+
+// Flip makes new packets use the other bank and returns the closed one once no packet uses it any more.
+func (c *Control) Flip() (closed int, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	closed = int(c.word & 1)
+	if err := c.publish(c.word ^ 1); err != nil {
+		return 0, fmt.Errorf("flip bank: %w", err)
+	}
+	return closed, nil
+}
+
+// Slot is one algorithm's program in each of the chain's program arrays, in the order given to NewControl; nil
+// where it has none.
+type Slot []*ebpf.Program
+
+// SetChain replaces the whole chain: packets see the old one or the new one, never a mixture.
+func (c *Control) SetChain(slots []Slot, needs Need) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(slots) > ChainSlots {
+		return fmt.Errorf("set chain: %d algorithms, %d fit", len(slots), ChainSlots)
+	}
+	half := int(c.word>>1&1) ^ 1
+	if err := c.fill(half, slots); err != nil {
+		return fmt.Errorf("set chain: %w", err)
+	}
+	word := c.word&1 | uint64(half)<<1 | uint64(len(slots))<<8 | uint64(needs)<<32
+	if err := c.publish(word); err != nil {
+		return fmt.Errorf("set chain: %w", err)
+	}
+	return c.empty(half ^ 1)
+}
+
+func (c *Control) fill(half int, slots []Slot) error {
+	for i, slot := range slots {
+		for j, p := range slot {
+			if p == nil {
+				continue
+			}
+			if err := c.chains[j].Update(uint32(half*ChainSlots+i), p, ebpf.UpdateAny); err != nil {
+				return fmt.Errorf("put %s in slot %d: %w", p, i, err)
+			}
+		}
+	}
+	c.programs[half] = len(slots)
+	return nil
+}
+
+// empty drops the references that the half that is no longer in use holds.
+func (c *Control) empty(half int) error {
+	for i := range c.programs[half] {
+		for _, chain := range c.chains {
+			_ = chain.Delete(uint32(half*ChainSlots + i)) // a slot without a program has nothing to drop
+		}
+	}
+	c.programs[half] = 0
+	return nil
+}
+
+// publish writes the word and waits for the programs that still run with the old one.
+func (c *Control) publish(word uint64) error {
+	if err := c.control.Update(uint32(0), word, ebpf.UpdateAny); err != nil {
+		return err
+	}
+	c.word = word
+	return c.wait()
+}
+
+func (c *Control) wait() error {
+	return c.barrier.Update(uint32(0), c.inner, ebpf.UpdateAny)
+}

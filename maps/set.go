@@ -1,0 +1,138 @@
+package maps
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cilium/ebpf"
+)
+
+// Tags that bpf/include/register.h puts on maps.
+const (
+	TagRegister = "pisa:register"
+	TagTally    = "pisa:tally"
+	TagCounters = "pisa:counters"
+	TagTable    = "pisa:table"
+	TagBanked   = "pisa:banked"
+	TagShared   = "xdpmon:shared" // one map for all objects of an instance
+	tagStage    = "pisa:stage="
+)
+
+// ErrNoMap is returned for a name that the object does not declare.
+var ErrNoMap = errors.New("no such map")
+
+// Set holds the loaded maps of one algorithm.
+type Set struct {
+	arrays map[string]*Array
+}
+
+// NewSet pairs loaded maps with what their specs say of them.
+func NewSet(spec *ebpf.CollectionSpec, loaded map[string]*ebpf.Map) *Set {
+	s := &Set{arrays: map[string]*Array{}}
+	for name, m := range loaded {
+		if ms, ok := spec.Maps[name]; ok {
+			s.arrays[name] = newArray(ms, m)
+		}
+	}
+	return s
+}
+
+// Array finds an array by the name it has in the C source.
+func (s *Set) Array(name string) (*Array, error) {
+	a, ok := s.arrays[name]
+	if !ok {
+		return nil, fmt.Errorf("find array %s: %w", name, ErrNoMap)
+	}
+	return a, nil
+}
+
+// Names lists the arrays, sorted.
+func (s *Set) Names() []string {
+	names := make([]string, 0, len(s.arrays))
+	for name := range s.arrays {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Memory adds up what the register arrays and tallies occupy: as declared (both banks, all CPUs), and as the
+// kernel allocates it (elements rounded up to 8 bytes).
+func (s *Set) Memory() (declared, kernel int64) {
+	for _, a := range s.arrays {
+		if a.Kind != TagRegister && a.Kind != TagTally {
+			continue
+		}
+		copies := int64(a.Entries) * int64(a.Banks)
+		if a.PerCPU {
+			copies *= int64(PossibleCPUs())
+		}
+		declared += copies * int64(a.ElemSize)
+		kernel += copies * int64((a.ElemSize+7)/8*8)
+	}
+	return declared, kernel
+}
+
+// SetEntries gives a register array, tally or table n entries (a bank): the map's size and the constant
+// NAME_entries that the program computes with.
+func SetEntries(spec *ebpf.CollectionSpec, name string, n uint32) error {
+	ms, ok := spec.Maps[name]
+	if !ok {
+		return fmt.Errorf("size array %s: %w", name, ErrNoMap)
+	}
+	if n == 0 {
+		return fmt.Errorf("size array %s: 0 entries", name)
+	}
+	ms.MaxEntries = n * uint32(banks(ms))
+	v, ok := spec.Variables[name+"_entries"]
+	if !ok {
+		return nil
+	}
+	if err := v.Set(n); err != nil {
+		return fmt.Errorf("size array %s: %w", name, err)
+	}
+	return nil
+}
+
+// SetConstant sets a `const volatile` variable of the object; v has the variable's size.
+func SetConstant(spec *ebpf.CollectionSpec, name string, v any) error {
+	variable, ok := spec.Variables[name]
+	if !ok {
+		return fmt.Errorf("set constant %s: not declared by the object", name)
+	}
+	if err := variable.Set(v); err != nil {
+		return fmt.Errorf("set constant %s: %w", name, err)
+	}
+	return nil
+}
+
+// Stage returns the pipeline stage of a register array or tally.
+func Stage(ms *ebpf.MapSpec) (int, bool) {
+	for _, tag := range ms.Tags {
+		if text, ok := strings.CutPrefix(tag, tagStage); ok {
+			n, err := strconv.Atoi(text)
+			return n, err == nil
+		}
+	}
+	return 0, false
+}
+
+func banks(ms *ebpf.MapSpec) int {
+	if slices.Contains(ms.Tags, TagBanked) {
+		return 2
+	}
+	return 1
+}
+
+// PossibleCPUs is the number of copies a per-CPU map has.
+func PossibleCPUs() int {
+	n, err := ebpf.PossibleCPU()
+	if err != nil {
+		return runtime.NumCPU()
+	}
+	return n
+}

@@ -1,0 +1,92 @@
+// Package algo is the small interface that every algorithm implements, and the registry that flags, help,
+// metrics, and the tests that sweep all algorithms are made from. An algorithm registers itself in init.
+package algo
+
+import (
+	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/userspace/packet"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// Descriptor is an algorithm as it is registered.
+type Descriptor struct {
+	Name    string // as in --algo NAME, bpf/NAME, p4/NAME, userspace/NAME
+	Summary string // one line: the question it answers
+	Paper   string // file and sections
+	Doc     string // some paragraphs for `xdpmon algos NAME`, plain text
+	Params  []Param
+
+	// Spec returns the compiled object as bpf2go embedded it.
+	Spec func() (*ebpf.CollectionSpec, error)
+	// New checks the values and makes an instance; nothing is loaded. Errors name the value and the allowed range.
+	New func(v Values, env Env) (Instance, error)
+	// Plan turns a load and a memory budget into parameters and an expected error; nil when there is nothing to plan.
+	Plan func(args PlanArgs) (*report.Body, error)
+	// P4 returns the generated parts of the twin ("params", "tables"); nil when there is no twin.
+	P4 func(v Values) (map[string]string, error)
+}
+
+// Env is what an instance may know of where it runs.
+type Env struct {
+	Replay   bool
+	CPUs     int // possible CPUs
+	Seed     uint64
+	CRC      bool // hashes are CRCs, as on the switch
+	WindowNS int64
+}
+
+// Instance is one configured algorithm: first Configure, then (loaded) Bind, then Window again and again.
+type Instance interface {
+	// Configure writes constants (spec.Variables) and sizes (maps.SetEntries) before loading. It is pure:
+	// the prover and `xdpmon pisa` call it too.
+	Configure(spec *ebpf.CollectionSpec) error
+	// Needs says what the parser must deliver beyond the fixed headers (maps.Need*).
+	Needs() maps.Need
+	// Bind receives the loaded maps and fills tables and initial values.
+	Bind(set *maps.Set) error
+	// Window reads what the closed bank holds, resets it, and reports. `used` is the number of packets that
+	// the algorithm took as input in this window; lost names everything that could be lost.
+	Window(w report.Window, bank int) (Result, error)
+}
+
+// Result of a window.
+type Result struct {
+	Body report.Body
+	Used uint64
+	Lost map[string]uint64
+}
+
+// Truthful is an Instance with an exact oracle, for --truth.
+type Truthful interface {
+	Oracle() Oracle
+}
+
+// Oracle computes the truth from the same packets, with unbounded memory and no sampling.
+type Oracle interface {
+	Packet(p *packet.Packet)
+	// Window returns the truth of the window that ends, with the same names as the estimate, and starts the next.
+	Window(w report.Window) report.Body
+}
+
+// Controller is an Instance that acts between windows (limits, thresholds); Tick is called every Interval.
+type Controller interface {
+	IntervalNS() int64
+	Tick(now int64) error
+}
+
+// Recirculating is an Instance that may send packets through a second pass.
+type Recirculating interface {
+	// RecirculationShare is the largest share of packets that may take a second pass (0.01).
+	RecirculationShare() float64
+}
+
+// PlanArgs are the common arguments of `xdpmon plan`.
+type PlanArgs struct {
+	RatePerSecond float64
+	MaxDelayNS    int64
+	MemoryBytes   int64
+	Values        Values
+	Extra         map[string]string // other flags, by name
+}
