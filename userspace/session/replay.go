@@ -1,0 +1,177 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/userspace/capture"
+	"github.com/xdpmon/xdpmon/userspace/packet"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// ErrNoPackets is returned by Replay when the captures hold no packet that could be replayed.
+var ErrNoPackets = errors.New("no packets")
+
+// Progress of a replay.
+type Progress struct {
+	Packets    uint64
+	Bytes      int64 // of the captures, read so far
+	TotalBytes int64 // 0 when unknown: standard input
+	Elapsed    time.Duration
+	Rate       float64 // packets per second
+}
+
+// progressEvery is how many packets pass between two looks at the clock and the context.
+const progressEvery = 1 << 14
+
+// Replay runs captures through the programs. What was measured up to an error or the end of ctx is emitted as the
+// last window; the error comes after it.
+func Replay(ctx context.Context, cfg Config, files []string, stdin io.Reader, progress func(Progress)) error {
+	sources, err := capture.OpenAll(files, stdin)
+	if err != nil {
+		return err
+	}
+	source := capture.Concat(sources...)
+	defer source.Close()
+	names := make([]string, len(files))
+	for i, f := range files {
+		names[i] = filepath.Base(f)
+	}
+	return ReplaySource(ctx, cfg, joined(names), source, progress)
+}
+
+// ReplaySource is Replay for frames from anywhere: traffic models, tests.
+func ReplaySource(ctx context.Context, cfg Config, name string, source capture.Source, progress func(Progress)) error {
+	if cfg.Seed == 0 {
+		cfg.Seed = 1
+	}
+	fresh := func([]loader.Object, *loader.Options) error { return nil }
+	run, err := newRunner(cfg, name, loader.Options{Replay: true}, fresh)
+	if err != nil {
+		return err
+	}
+	defer run.close()
+	feed, err := run.inst.NewReplayer(cfg.Seed)
+	if err != nil {
+		return err
+	}
+	defer feed.Close()
+	r := &replayer{runner: run, feed: feed, source: source, progress: progress, started: time.Now(), decode: run.oracles()}
+	return r.run(ctx)
+}
+
+// replayer moves frames from a source to the programs and the oracles, and closes windows by the capture's time.
+type replayer struct {
+	*runner
+	feed     *loader.Replayer
+	source   capture.Source
+	progress func(Progress)
+	started  time.Time
+	decode   bool
+	decoder  packet.Decoder
+	packets  uint64
+	last     int64 // time of the latest packet
+}
+
+func (r *replayer) run(ctx context.Context) error {
+	err := r.frames(ctx)
+	if r.packets == 0 {
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("replay %s: %w: nothing in it is an Ethernet or IP packet", r.name, ErrNoPackets)
+	}
+	if flushErr := r.feed.Flush(); flushErr != nil {
+		return errors.Join(err, flushErr)
+	}
+	for kind, n := range r.source.Skipped() {
+		r.lost["link_"+kind] += n
+	}
+	r.report()
+	return errors.Join(err, r.closeWindow(r.last+1, true))
+}
+
+func (r *replayer) frames(ctx context.Context) error {
+	var f packet.Frame
+	for {
+		err := r.source.Next(&f)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := r.frame(&f); err != nil {
+			return err
+		}
+		if r.packets%progressEvery == 0 {
+			if ctx.Err() != nil {
+				return nil // interrupted: what was measured is reported
+			}
+			r.report()
+		}
+	}
+}
+
+func (r *replayer) frame(f *packet.Frame) error {
+	if r.packets == 0 {
+		r.window = report.Window{Start: f.Time}
+	}
+	if err := r.advance(f.Time); err != nil {
+		return err
+	}
+	r.packets++
+	r.last = max(r.last, f.Time)
+	if r.decode {
+		r.show(f)
+	}
+	return r.feed.Feed(f)
+}
+
+// advance closes the window that ends before now. Windows without a packet are not reported one by one: a gap in
+// a capture can be years long.
+func (r *replayer) advance(now int64) error {
+	width := int64(r.cfg.Window)
+	if width == 0 || now < r.window.Start+width {
+		return nil
+	}
+	if err := r.feed.Flush(); err != nil {
+		return err
+	}
+	if err := r.closeWindow(r.window.Start+width, false); err != nil {
+		return err
+	}
+	skipped := (now - r.window.Start) / width
+	r.window.Start += skipped * width
+	r.window.Number += int(skipped)
+	return nil
+}
+
+// show lets the oracles see a packet, whatever could be read of it.
+func (r *replayer) show(f *packet.Frame) {
+	var p packet.Packet
+	r.decoder.Decode(f, r.decodeOpts, &p)
+	if !p.Has(packet.IP) {
+		return
+	}
+	for _, m := range r.members {
+		if m.oracle != nil {
+			m.oracle.Packet(&p)
+		}
+	}
+}
+
+func (r *replayer) report() {
+	if r.progress == nil {
+		return
+	}
+	read, total := r.source.Progress()
+	elapsed := time.Since(r.started)
+	r.progress(Progress{Packets: r.packets, Bytes: read, TotalBytes: total, Elapsed: elapsed,
+		Rate: float64(r.packets) / max(elapsed.Seconds(), 1e-9)})
+}

@@ -1,0 +1,171 @@
+package session
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/packet"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// member is one algorithm of a run.
+type member struct {
+	selected Selected
+	instance algo.Instance
+	oracle   algo.Oracle // nil without --truth, and for algorithms that have none
+	memory   report.Memory
+}
+
+// runner is what live and replayed runs have in common: the loaded chain and its windows.
+type runner struct {
+	cfg        Config
+	inst       *loader.Instance
+	members    []*member
+	name       string // interfaces or captures, for the report
+	window     report.Window
+	lost       map[string]uint64 // what never reached a program, by cause; added to every line and reset
+	decodeOpts packet.DecodeOptions
+}
+
+// Objects configures the selected algorithms for loading; it loads nothing.
+func Objects(cfg Config, replay bool) ([]loader.Object, []algo.Instance, error) {
+	env := algo.Env{Replay: replay, CPUs: maps.PossibleCPUs(), Seed: cfg.Seed, CRC: cfg.CRC, WindowNS: int64(cfg.Window)}
+	var objects []loader.Object
+	var instances []algo.Instance
+	for _, s := range cfg.Algorithms {
+		object, instance, err := configure(s, env)
+		if err != nil {
+			return nil, nil, fmt.Errorf("configure %s: %w", s.Descriptor.Name, err)
+		}
+		objects, instances = append(objects, object), append(instances, instance)
+	}
+	return objects, instances, nil
+}
+
+func configure(s Selected, env algo.Env) (loader.Object, algo.Instance, error) {
+	instance, err := s.Descriptor.New(s.Values, env)
+	if err != nil {
+		return loader.Object{}, nil, err
+	}
+	spec, err := s.Descriptor.Spec()
+	if err != nil {
+		return loader.Object{}, nil, fmt.Errorf("read object: %w", err)
+	}
+	if err := instance.Configure(spec); err != nil {
+		return loader.Object{}, nil, err
+	}
+	object := loader.Object{Name: s.Descriptor.Name, Spec: spec, Needs: instance.Needs()}
+	if r, ok := instance.(algo.Recirculating); ok {
+		object.RecircShare = r.RecirculationShare()
+	}
+	return object, instance, nil
+}
+
+// newRunner loads the algorithms; adopt may look at them first and put maps of an earlier run into opts.
+func newRunner(cfg Config, name string, opts loader.Options, adopt func([]loader.Object, *loader.Options) error) (*runner, error) {
+	objects, instances, err := Objects(cfg, opts.Replay)
+	if err != nil {
+		return nil, err
+	}
+	opts.Seed, opts.CRC, opts.Decap = cfg.Seed, cfg.CRC, cfg.Decap
+	if err := adopt(objects, &opts); err != nil {
+		return nil, err
+	}
+	r := &runner{cfg: cfg, name: name, lost: map[string]uint64{}, decodeOpts: packet.DecodeOptions{Decap: cfg.Decap}}
+	if r.inst, err = loader.Load(objects, opts); err != nil {
+		return nil, err
+	}
+	for n, s := range cfg.Algorithms {
+		m := &member{selected: s, instance: instances[n]}
+		if err := r.bind(m); err != nil {
+			r.inst.Close()
+			return nil, fmt.Errorf("start %s: %w", s.Descriptor.Name, err)
+		}
+		r.members = append(r.members, m)
+	}
+	return r, nil
+}
+
+func (r *runner) bind(m *member) error {
+	set, err := r.inst.Set(m.selected.Descriptor.Name)
+	if err != nil {
+		return err
+	}
+	m.memory.RegisterBytes, m.memory.KernelBytes = set.Memory()
+	if t, ok := m.instance.(algo.Truthful); ok && r.cfg.Truth {
+		m.oracle = t.Oracle()
+	}
+	return m.instance.Bind(set)
+}
+
+// oracles reports whether anybody wants decoded packets.
+func (r *runner) oracles() bool {
+	for _, m := range r.members {
+		if m.oracle != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// closeWindow flips the banks, reads the closed one, and hands every algorithm's line to Emit.
+func (r *runner) closeWindow(end int64, last bool) error {
+	bank, err := r.inst.Control().Flip()
+	if err != nil {
+		return err
+	}
+	counts, err := r.inst.Counts(bank)
+	if err != nil {
+		return err
+	}
+	w := r.window
+	w.End, w.Last = end, last
+	for _, m := range r.members {
+		line, err := r.line(m, w, bank, counts)
+		if err != nil {
+			return fmt.Errorf("report %s: %w", m.selected.Descriptor.Name, err)
+		}
+		if err := r.cfg.Emit(line); err != nil {
+			return err
+		}
+	}
+	r.window = report.Window{Start: end, Number: w.Number + 1}
+	clear(r.lost)
+	return nil
+}
+
+func (r *runner) line(m *member, w report.Window, bank int, counts loader.Counts) (report.Line, error) {
+	result, err := m.instance.Window(w, bank)
+	if err != nil {
+		return report.Line{}, err
+	}
+	line := report.Line{
+		Algorithm: m.selected.Descriptor.Name,
+		Interface: r.name,
+		Window:    w,
+		Packets: report.Packets{Seen: counts.Seen, Parsed: counts.Parsed, Used: result.Used, Bytes: counts.Bytes,
+			Reasons: counts.Reasons},
+		Memory: m.memory,
+		Lost:   map[string]uint64{},
+		Params: m.selected.Values.Map(),
+		Report: result.Body,
+	}
+	for _, lost := range []map[string]uint64{result.Lost, r.lost} {
+		for name, n := range lost {
+			line.Lost[name] += n
+		}
+	}
+	if m.oracle != nil {
+		truth := m.oracle.Window(w)
+		errors := report.Compare(result.Body, truth)
+		line.Truth, line.Error = &truth, &errors
+	}
+	return line, nil
+}
+
+func (r *runner) close() error { return r.inst.Close() }
+
+func joined(names []string) string { return strings.Join(names, ",") }

@@ -1,0 +1,31 @@
+// Package session runs algorithms over packets: it loads them through the loader, keeps the windows, feeds the
+// oracles, and hands finished windows to whoever draws them. Live and replay differ only in where packets
+// and time come from.
+package session
+
+import (
+	"time"
+
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// Selected is an algorithm with its parameters.
+type Selected struct {
+	Descriptor *algo.Descriptor
+	Values     algo.Values
+}
+
+// Config is what a run needs, live or replayed.
+type Config struct {
+	Algorithms []Selected
+	Window     time.Duration // 0: one window, until the end
+	Seed       uint64        // hash seed (and coin in a replay); 0: random when live, 1 in a replay
+	CRC        bool          // --hash crc: the P4 twin's hashes
+	Decap      bool
+	Truth      bool // replay only: run the oracles
+	// Emit receives every finished window, one Line an algorithm, in the order of Algorithms.
+	Emit func(report.Line) error
+	// Notice receives sentences for the operator (fallbacks, offload changes, interfaces that went away).
+	Notice func(format string, args ...any)
+}
