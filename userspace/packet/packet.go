@@ -1,0 +1,84 @@
+// Package packet holds the exact, unbounded view of a packet that oracles and tests work on. It is decoded by
+// gopacket, independently of the eBPF parser, so that each checks the other.
+package packet
+
+import "net/netip"
+
+// Link is how a frame begins.
+type Link uint8
+
+const (
+	LinkEthernet Link = iota
+	LinkRaw           // an IP header comes first (tun, raw captures)
+)
+
+// Direction is the hook that saw a packet, from the host's point of view. A tap sees everything as ingress.
+type Direction uint8
+
+const (
+	Ingress Direction = iota
+	Egress
+)
+
+// Frame is a packet as it was captured or built. Data is only valid until its producer's next call.
+type Frame struct {
+	Time      int64  // ns; never 0 in a replay
+	Data      []byte // captured bytes, from the link header on
+	Len       int    // bytes on the wire, Len >= len(Data)
+	Link      Link
+	Direction Direction
+	Interface uint32 // 0 unless the capture tells
+}
+
+// Valid says which fields of a Packet hold something; the names and meanings are those of bpf/include/phv.h.
+type Valid uint16
+
+const (
+	IP Valid = 1 << iota
+	Ports
+	TCP
+	UDP
+	ICMP
+	TSOpt
+	Fragment
+	Aggregate
+	VLAN
+	Tunnel
+	AppRequest
+	AppResponse
+	IPID
+	IsEgress
+)
+
+// TCP flags.
+const (
+	FIN uint8 = 1 << iota
+	SYN
+	RST
+	PSH
+	ACK
+	URG
+)
+
+// Packet is one decoded packet.
+type Packet struct {
+	Time             int64 // ns
+	Valid            Valid
+	Src, Dst         netip.Addr // IPv4 as IPv4 addresses, not mapped
+	SrcPort, DstPort uint16     // ICMP echo: the identifier in both
+	Proto            uint8
+	TCPFlags         uint8
+	ICMPType         uint8
+	VLAN             uint16
+	IPID             uint16
+	Segs             uint16
+	Seq, Ack         uint32 // ICMP echo: the sequence number in Seq
+	TSVal, TSEcr     uint32
+	Len              uint32 // bytes on the wire, link header included
+	Payload          uint32 // transport payload bytes by the IP header
+	AppID            uint64 // DNS: transaction id; NTP: the request's transmit timestamp
+	Interface        uint32
+}
+
+// Has reports whether all bits of v are set.
+func (p *Packet) Has(v Valid) bool { return p.Valid&v == v }
