@@ -1,0 +1,101 @@
+package prom
+
+import (
+	"strings"
+
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+const prefix = "xdpmon_"
+
+// reserved are suffixes that Prometheus gives a meaning, with what stands for them here.
+var reserved = []struct{ suffix, instead string }{
+	{"_total", ""}, {"_count", "_number"}, {"_sum", "_amount"}, {"_bucket", "_slot"},
+}
+
+// metricName makes a metric's name of a JSON name: delay_ns is xdpmon_delay_seconds. The unit comes at the end, as
+// Prometheus wants it; suffixes that mean something else there (_count, _sum, _bucket, _total) are replaced.
+func metricName(name string, unit report.Unit) string {
+	name = strings.TrimSuffix(identifier(name), abbreviation(unit))
+	for _, r := range reserved {
+		if stem, ok := strings.CutSuffix(name, r.suffix); ok {
+			name = stem + r.instead
+		}
+	}
+	suffix := unitName(unit)
+	if strings.HasSuffix(name, suffix) {
+		suffix = ""
+	}
+	return prefix + name + suffix
+}
+
+// identifier keeps what a metric or label name may contain.
+func identifier(name string) string {
+	var b strings.Builder
+	for i, r := range strings.ToLower(name) {
+		letter := r >= 'a' && r <= 'z' || r == '_'
+		digit := r >= '0' && r <= '9'
+		switch {
+		case letter, digit && i > 0:
+			b.WriteRune(r)
+		case digit:
+			b.WriteString("_" + string(r))
+		default:
+			b.WriteByte('_')
+		}
+	}
+	return b.String()
+}
+
+// abbreviation is how JSON names end that carry the unit.
+func abbreviation(unit report.Unit) string {
+	switch unit {
+	case report.Nanosecond:
+		return "_ns"
+	case report.Bytes:
+		return "_bytes"
+	}
+	return ""
+}
+
+// unitName is the base unit as the end of a metric's name.
+func unitName(unit report.Unit) string {
+	switch unit {
+	case report.Nanosecond:
+		return "_seconds"
+	case report.Bytes:
+		return "_bytes"
+	case report.Ratio:
+		return "_ratio"
+	case report.PerSecond:
+		return "_per_second"
+	case report.PacketUnit:
+		return "_packets"
+	}
+	return ""
+}
+
+// base converts a value to its base unit.
+func base(f float64, unit report.Unit) float64 {
+	if unit == report.Nanosecond {
+		return f / 1e9
+	}
+	return f
+}
+
+// labelName makes a label of a column; the names that every series has are not taken twice.
+func labelName(column string) string {
+	switch name := identifier(column); name {
+	case "algorithm", "interface", "le", "quantile":
+		return "row_" + name
+	default:
+		return strings.TrimLeft(name, "_")
+	}
+}
+
+func helpOr(help, other string) string {
+	if help != "" {
+		return help
+	}
+	return other
+}

@@ -1,0 +1,265 @@
+package prom
+
+import (
+	"bytes"
+	"flag"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// gather registers the store in a pedantic registry, which checks that series are consistent and unique.
+func gather(t *testing.T, s *Store) map[string]*dto.MetricFamily {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(s)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := map[string]*dto.MetricFamily{}
+	for _, f := range families {
+		byName[f.GetName()] = f
+	}
+	return byName
+}
+
+func text(t *testing.T, s *Store) []byte {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(s)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	for _, f := range families {
+		if _, err := expfmt.MetricFamilyToText(&b, f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.Bytes()
+}
+
+func TestMetricsGolden(t *testing.T) {
+	s := NewStore(fixedClock)
+	s.Start(report.Run{Version: "v0.1.0", Command: "attach", Kernel: "6.18.0"})
+	s.Add(line("fridge", 400))
+	s.Add(line("fridge", 600))
+	got := text(t, s)
+	path := filepath.Join("testdata", "metrics.golden")
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("metrics differ from %s (go test -update writes it anew):\n%s", path, got)
+	}
+}
+
+func TestMetricsLint(t *testing.T) {
+	s := NewStore(fixedClock)
+	s.Start(report.Run{Version: "v0.1.0"})
+	s.Add(line("fridge", 400))
+	s.Add(line("rtt-array", 300))
+	problems, err := testutil.CollectAndLint(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+func TestCountersAccumulateAndGaugesDoNot(t *testing.T) {
+	s := NewStore(fixedClock)
+	s.Add(line("fridge", 400))
+	s.Add(line("fridge", 600))
+	families := gather(t, s)
+	for name, want := range map[string]float64{
+		"xdpmon_matched_total": 200, "xdpmon_seen_packets_total": 2000, "xdpmon_used_packets_total": 1000,
+		"xdpmon_seen_bytes_total": 128000, "xdpmon_windows_total": 2, "xdpmon_estimated": 600, "xdpmon_estimated_low": 590,
+		"xdpmon_longest_seconds": 4, "xdpmon_flow_number": 3, "xdpmon_match_rate_ratio": 0.5, "xdpmon_window_seconds": 10,
+		"xdpmon_match_rate_low_ratio": 0.4, "xdpmon_last_window_timestamp_seconds": 1.7e9, "xdpmon_register_memory_bytes": 1 << 20,
+	} {
+		f, ok := families[name]
+		if !ok {
+			t.Errorf("%s is missing", name)
+			continue
+		}
+		m := f.GetMetric()[0]
+		if got := m.GetCounter().GetValue() + m.GetGauge().GetValue(); got != want {
+			t.Errorf("%s = %v, want %v", name, got, want)
+		}
+	}
+	for _, name := range []string{"xdpmon_fill_ratio", "xdpmon_fit", "xdpmon_match_rate_high_ratio"} {
+		if _, ok := families[name]; ok {
+			t.Errorf("%s is there", name)
+		}
+	}
+}
+
+func TestLabelledCounters(t *testing.T) {
+	s := NewStore(fixedClock)
+	s.Add(line("fridge", 400))
+	s.Add(line("fridge", 400))
+	want := `
+# HELP xdpmon_lost_total What the algorithm could not see or keep, by kind.
+# TYPE xdpmon_lost_total counter
+xdpmon_lost_total{algorithm="fridge",interface="eth0",kind="evicted"} 24
+xdpmon_lost_total{algorithm="fridge",interface="eth0",kind="refused"} 0
+# HELP xdpmon_unparsed_packets_total Packets that were not fully parsed, by reason.
+# TYPE xdpmon_unparsed_packets_total counter
+xdpmon_unparsed_packets_total{algorithm="fridge",interface="eth0",reason="arp"} 14
+xdpmon_unparsed_packets_total{algorithm="fridge",interface="eth0",reason="truncated"} 6
+# HELP xdpmon_groups_p95_seconds 95th percentile of the delay (slowest groups, latest window).
+# TYPE xdpmon_groups_p95_seconds gauge
+xdpmon_groups_p95_seconds{algorithm="fridge",dport="443",interface="eth0",row_interface="192.0.2.0/24"} 0.09
+xdpmon_groups_p95_seconds{algorithm="fridge",dport="53",interface="eth0",row_interface="bad�"} 0.012
+`
+	err := testutil.CollectAndCompare(s, strings.NewReader(want), "xdpmon_lost_total", "xdpmon_unparsed_packets_total", "xdpmon_groups_p95_seconds")
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// population returns the number of values in every native bucket, by index, and checks the encoding on the way.
+func population(t *testing.T, h *dto.Histogram) map[int]int64 {
+	t.Helper()
+	out := map[int]int64{}
+	index, current, delta := 0, int64(0), 0
+	for _, span := range h.GetPositiveSpan() {
+		index += int(span.GetOffset())
+		for range span.GetLength() {
+			current += h.GetPositiveDelta()[delta]
+			delta++
+			if current < 0 {
+				t.Fatalf("bucket %d holds %d values", index, current)
+			}
+			out[index] = current
+			index++
+		}
+	}
+	if delta != len(h.GetPositiveDelta()) {
+		t.Fatalf("spans cover %d buckets, there are %d", delta, len(h.GetPositiveDelta()))
+	}
+	return out
+}
+
+func TestHistogramClassicAndNative(t *testing.T) {
+	s := NewStore(fixedClock)
+	s.Add(line("fridge", 400.4))
+	s.Add(line("fridge", 600.3))
+	h := gather(t, s)["xdpmon_delay_seconds"].GetMetric()[0].GetHistogram()
+	if h.GetSampleCount() != 1001 || math.Abs(h.GetSampleSum()-150.105) > 1e-6 {
+		t.Errorf("count %d, sum %v; want 1001 (1000.7 rounded), 150.105", h.GetSampleCount(), h.GetSampleSum())
+	}
+	// A tenth of the values lies in every octave: classic bounds and native buckets must both say so.
+	for _, b := range h.GetBucket() {
+		want := 1000.7 * min(1, max(0, math.Log2(b.GetUpperBound()/1e-3)/10))
+		if math.Abs(float64(b.GetCumulativeCount())-want) > 0.6 {
+			t.Errorf("classic bucket %v holds %d, want %.1f", b.GetUpperBound(), b.GetCumulativeCount(), want)
+		}
+	}
+	var total int64
+	for i, n := range population(t, h) {
+		total += n
+		low, high := max(1e-3, nativeUpper(i-1)), min(1.024, nativeUpper(i))
+		if want := 1000.7 * math.Log2(high/low) / 10; math.Abs(float64(n)-want) > 1.1 {
+			t.Errorf("native bucket (%v, %v] holds %d, want %.1f", low, high, n, want)
+		}
+	}
+	if total != 1001 {
+		t.Errorf("native buckets hold %d, the count is 1001", total)
+	}
+}
+
+func TestHistogramEdges(t *testing.T) {
+	h := newHistogram(report.Nanosecond, epoch)
+	h.add(report.Distribution{Unit: report.Nanosecond}) // empty
+	h.add(report.Distribution{Unit: report.Nanosecond, Sum: math.NaN(), Buckets: []report.Bucket{
+		{Upper: 0, Cumulative: 3}, {Upper: 1e6, Cumulative: 5}, {Upper: 1e6, Cumulative: 5}, {Upper: 2e6, Cumulative: 4}, {Upper: math.Inf(1), Cumulative: 10}}})
+	var m dto.Metric
+	h.write(&m)
+	if got := m.Histogram; got.GetZeroCount() != 3 || math.IsNaN(got.GetSampleSum()) {
+		t.Errorf("zero count %d, sum %v", got.GetZeroCount(), got.GetSampleSum())
+	}
+	var total int64
+	for _, n := range population(t, m.Histogram) {
+		total += n
+	}
+	if uint64(total)+3 != m.Histogram.GetSampleCount() {
+		t.Errorf("buckets hold %d and 3, the count is %d", total, m.Histogram.GetSampleCount())
+	}
+}
+
+func TestNativeIndexAgreesWithTheClientLibrary(t *testing.T) {
+	reference := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "r", NativeHistogramBucketFactor: 1.1})
+	values := []float64{1e-6, 0.00123, 0.5, 1, 1.0001, 2, 7.77, 1000}
+	want := map[int]int64{}
+	for _, x := range values {
+		reference.Observe(x)
+		want[nativeIndex(x)]++
+	}
+	var m dto.Metric
+	if err := reference.Write(&m); err != nil {
+		t.Fatal(err)
+	}
+	if m.Histogram.GetSchema() != nativeSchema {
+		t.Fatalf("schema %d, want %d", m.Histogram.GetSchema(), nativeSchema)
+	}
+	for i, n := range population(t, m.Histogram) {
+		if want[i] != n {
+			t.Errorf("bucket %d: %d values, want %d", i, want[i], n)
+		}
+	}
+}
+
+// Two algorithms that use one name for different things must not cost each other the scrape.
+func TestConflictingNames(t *testing.T) {
+	s := NewStore(fixedClock)
+	a, b := line("alpha", 10), line("beta", 10)
+	a.Report = report.Body{Values: []report.Value{{Name: "delay_ns", Value: 1.0, Unit: report.Nanosecond}}}
+	b.Report = report.Body{Distributions: []report.Distribution{delays(5)}}
+	s.Add(a)
+	s.Add(b)
+	families := gather(t, s)
+	if families["xdpmon_delay_seconds"].GetType() != dto.MetricType_GAUGE || families["xdpmon_beta_delay_seconds"].GetType() != dto.MetricType_HISTOGRAM {
+		t.Errorf("families %v", families)
+	}
+}
+
+func TestMetricName(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		unit report.Unit
+		want string
+	}{
+		{"delay_ns", report.Nanosecond, "xdpmon_delay_seconds"},
+		{"queue.depth_bytes", report.Bytes, "xdpmon_queue_depth_bytes"},
+		{"lost_packets", report.PacketUnit, "xdpmon_lost_packets"},
+		{"flow_count", report.Count, "xdpmon_flow_number"},
+		{"rate", report.PerSecond, "xdpmon_rate_per_second"},
+		{"Größe 2", report.None, "xdpmon_gr__e_2"},
+	} {
+		if got := metricName(c.name, c.unit); got != c.want {
+			t.Errorf("metricName(%q, %q) = %q, want %q", c.name, c.unit, got, c.want)
+		}
+	}
+}

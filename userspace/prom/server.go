@@ -1,0 +1,121 @@
+package prom
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"html"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// ErrListen is wrapped when an address for --listen is not one, or cannot be had.
+var ErrListen = errors.New("listen")
+
+// Address completes what --listen was given: a port alone (":9400" or "9400") means this host only, since metrics
+// name other people's addresses; a host must be asked for ("0.0.0.0:9400", "[::]:9400"). loopback says that this
+// was added.
+func Address(text string) (address string, loopback bool, err error) {
+	full := text
+	if !strings.Contains(text, ":") {
+		full = ":" + text
+	}
+	host, port, err := net.SplitHostPort(full)
+	if err != nil {
+		return "", false, fmt.Errorf("%w on %q: give a port (:9400) or an address (192.0.2.1:9400, [::1]:9400)", ErrListen, text)
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil || port == "" {
+		return "", false, fmt.Errorf("%w on %q: %q is not a TCP port (0 to 65535)", ErrListen, text, port)
+	}
+	if host == "" {
+		return net.JoinHostPort("127.0.0.1", port), true, nil
+	}
+	return full, false, nil
+}
+
+// Server serves a Store over HTTP.
+type Server struct {
+	http     http.Server
+	listener net.Listener
+	failed   chan error
+}
+
+// Listen opens the address and serves in the background: /metrics, /healthz, and a page that points to both.
+// Errors of single scrapes go to errorLog.
+func Listen(address string, store *Store, errorLog *log.Logger) (*Server, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("%w on %s: %w; choose another port or stop who has it (ss -ltnp)", ErrListen, address, err)
+	}
+	s := &Server{listener: l, failed: make(chan error, 1)}
+	s.http = http.Server{Handler: Handler(store, errorLog), ErrorLog: errorLog,
+		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}
+	go func() { s.failed <- s.http.Serve(l) }()
+	return s, nil
+}
+
+// Address is where the server listens, with the port that it got when 0 was asked for.
+func (s *Server) Address() string { return s.listener.Addr().String() }
+
+// Close lets running scrapes finish for a second, then closes.
+func (s *Server) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if err := s.http.Shutdown(ctx); err != nil {
+		s.http.Close()
+	}
+	if err := <-s.failed; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve metrics: %w", err)
+	}
+	return nil
+}
+
+// Handler serves the paths of Listen.
+func Handler(store *Store, errorLog *log.Logger) http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(store)
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+		ErrorLog: errorLog, ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: 4, Timeout: 20 * time.Second,
+	}))
+	mux.HandleFunc("GET /healthz", store.healthz)
+	mux.HandleFunc("GET /{$}", store.page)
+	return mux
+}
+
+// healthz answers 200 as long as windows arrive, 503 when they stopped to.
+func (s *Store) healthz(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	age, ok := s.Fresh()
+	if !ok {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprintf(w, "stale: no window has finished for %.0f s\n", age.Seconds())
+		return
+	}
+	fmt.Fprintln(w, "ok")
+}
+
+const pageHead = `<!doctype html><html lang="en"><meta charset="utf-8"><title>xdpmon</title>
+<body><h1>xdpmon</h1><p>%s</p><p><a href="metrics">metrics</a> for Prometheus, <a href="healthz">healthz</a> for a watchdog.</p>
+`
+
+// page shows the latest windows as the terminal would.
+func (s *Store) page(w http.ResponseWriter, _ *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	style := report.Style{Width: 100, Unicode: true}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	fmt.Fprintf(w, pageHead, html.EscapeString(strings.Join(s.run.Text(style), " ")))
+	for _, one := range s.sorted() {
+		text := strings.Join(report.Text(one.line, s.run, style), "\n")
+		fmt.Fprintf(w, "<pre>%s</pre>\n", html.EscapeString(text))
+	}
+}

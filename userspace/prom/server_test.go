@@ -1,0 +1,135 @@
+package prom
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+func TestAddress(t *testing.T) {
+	for text, want := range map[string]struct {
+		address  string
+		loopback bool
+	}{
+		":9400": {"127.0.0.1:9400", true}, "9400": {"127.0.0.1:9400", true}, "0.0.0.0:9400": {"0.0.0.0:9400", false},
+		"[::]:9400": {"[::]:9400", false}, "localhost:0": {"localhost:0", false},
+	} {
+		address, loopback, err := Address(text)
+		if err != nil || address != want.address || loopback != want.loopback {
+			t.Errorf("Address(%q) = %q, %v, %v", text, address, loopback, err)
+		}
+	}
+	for _, text := range []string{"", ":", "host", ":99999", "a:b:c", ":-1"} {
+		if address, _, err := Address(text); !errors.Is(err, ErrListen) {
+			t.Errorf("Address(%q) = %q, %v; want ErrListen", text, address, err)
+		}
+	}
+}
+
+func get(t *testing.T, handler http.Handler, path, accept string) *http.Response {
+	t.Helper()
+	r := httptest.NewRequest("GET", path, nil)
+	r.Header.Set("Accept", accept)
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, r)
+	return w.Result()
+}
+
+func TestHandlerPaths(t *testing.T) {
+	var errorLog bytes.Buffer
+	s := NewStore(fixedClock)
+	s.Start(report.Run{Version: "v0.1.0", Command: "attach", Interfaces: []string{"<eth0>"}})
+	s.Add(line("fridge", 400))
+	h := Handler(s, log.New(&errorLog, "", 0))
+	for path, want := range map[string]struct {
+		status int
+		text   string
+	}{
+		"/": {200, "fridge on eth0"}, "/metrics": {200, "xdpmon_matched_total"}, "/healthz": {200, "ok\n"}, "/other": {404, ""},
+	} {
+		got := get(t, h, path, "text/plain")
+		body, _ := io.ReadAll(got.Body)
+		if got.StatusCode != want.status || !strings.Contains(string(body), want.text) {
+			t.Errorf("%s: %d %s", path, got.StatusCode, body)
+		}
+		if strings.Contains(string(body), "<eth0>") {
+			t.Errorf("%s: a name was not escaped", path)
+		}
+	}
+	if errorLog.Len() > 0 {
+		t.Errorf("errors: %s", errorLog.String())
+	}
+}
+
+func TestNativeHistogramsAreServedAsProtobuf(t *testing.T) {
+	s := NewStore(fixedClock)
+	s.Add(line("fridge", 400))
+	accept := "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited"
+	got := get(t, Handler(s, log.New(io.Discard, "", 0)), "/metrics", accept)
+	decoder := expfmt.NewDecoder(got.Body, expfmt.ResponseFormat(got.Header))
+	for {
+		var f dto.MetricFamily
+		if err := decoder.Decode(&f); err != nil {
+			t.Fatalf("no histogram found: %v", err)
+		}
+		if f.GetName() == "xdpmon_delay_seconds" {
+			if h := f.GetMetric()[0].GetHistogram(); len(h.GetPositiveSpan()) == 0 || len(h.GetBucket()) == 0 {
+				t.Errorf("native spans %v, classic buckets %v", h.GetPositiveSpan(), h.GetBucket())
+			}
+			return
+		}
+	}
+}
+
+func TestHealthzTurnsStale(t *testing.T) {
+	now := epoch
+	s := NewStore(func() time.Time { return now })
+	s.Start(report.Run{WindowNS: 10e9})
+	h := Handler(s, log.New(io.Discard, "", 0))
+	for _, c := range []struct {
+		after time.Duration
+		want  int
+	}{{40 * time.Second, 200}, {41 * time.Second, 503}} {
+		now = epoch.Add(c.after)
+		if got := get(t, h, "/healthz", "").StatusCode; got != c.want {
+			t.Errorf("%v without a window: %d, want %d", c.after, got, c.want)
+		}
+	}
+	s.Add(line("fridge", 1))
+	if got := get(t, h, "/healthz", "").StatusCode; got != 200 {
+		t.Errorf("after a window: %d", got)
+	}
+}
+
+func TestListenAndClose(t *testing.T) {
+	s := NewStore(fixedClock)
+	server, err := Listen("127.0.0.1:0", s, log.New(io.Discard, "", 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Listen(server.Address(), s, log.New(io.Discard, "", 0)); !errors.Is(err, ErrListen) {
+		t.Errorf("a taken port gives %v", err)
+	}
+	answer, err := http.Get("http://" + server.Address() + "/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if err := server.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := http.Get("http://" + server.Address() + "/healthz"); err == nil {
+		t.Error("it still answers after Close")
+	}
+}

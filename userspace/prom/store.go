@@ -1,0 +1,130 @@
+package prom
+
+import (
+	"math"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// Store holds the latest window of every algorithm and interface, and what has accumulated since the start. It is
+// safe for concurrent use.
+type Store struct {
+	now func() time.Time
+
+	mu     sync.Mutex
+	run    report.Run
+	series map[seriesKey]*series
+	start  time.Time
+	latest time.Time // when the last window came
+}
+
+type seriesKey struct{ algorithm, iface string }
+
+// series is one algorithm on one instance.
+type series struct {
+	key        seriesKey
+	line       report.Line // latest
+	arrived    time.Time
+	windows    float64
+	seen       float64
+	parsed     float64
+	used       float64
+	bytes      float64
+	reasons    map[string]float64
+	lost       map[string]float64
+	counters   map[string]float64 // by Value.Name
+	histograms map[string]*histogram
+}
+
+// NewStore returns an empty store; now is the clock (time.Now).
+func NewStore(now func() time.Time) *Store {
+	return &Store{now: now, start: now(), series: map[seriesKey]*series{}}
+}
+
+// Start remembers what is running, for the info metric and the page.
+func (s *Store) Start(run report.Run) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.run = run
+}
+
+// Add accumulates a finished window.
+func (s *Store) Add(l report.Line) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.latest = s.now()
+	s.at(seriesKey{l.Algorithm, l.Interface}).add(l, s.latest, s.start)
+}
+
+func (s *Store) at(key seriesKey) *series {
+	one, ok := s.series[key]
+	if !ok {
+		one = &series{key: key, reasons: map[string]float64{}, lost: map[string]float64{},
+			counters: map[string]float64{}, histograms: map[string]*histogram{}}
+		s.series[key] = one
+	}
+	return one
+}
+
+func (o *series) add(l report.Line, now, start time.Time) {
+	o.line, o.arrived = l, now
+	o.windows++
+	o.seen += float64(l.Packets.Seen)
+	o.parsed += float64(l.Packets.Parsed)
+	o.used += float64(l.Packets.Used)
+	o.bytes += float64(l.Packets.Bytes)
+	accumulate(o.reasons, l.Packets.Reasons)
+	accumulate(o.lost, l.Lost)
+	for _, v := range l.Report.Values {
+		if f, ok := report.Number(v.Value); ok && v.Kind == report.Counter && finite(f) {
+			o.counters[v.Name] += math.Max(0, f) // an estimate may be below 0; a counter may not fall
+		}
+	}
+	for _, d := range l.Report.Distributions {
+		if _, ok := o.histograms[d.Name]; !ok {
+			o.histograms[d.Name] = newHistogram(d.Unit, start)
+		}
+		o.histograms[d.Name].add(d)
+	}
+}
+
+func accumulate(sums map[string]float64, counts map[string]uint64) {
+	for name, n := range counts {
+		sums[name] += float64(n)
+	}
+}
+
+func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
+
+// Fresh reports whether windows arrive as they should: ok when the last one is not older than three windows and
+// ten seconds, or when a run of one window has not ended.
+func (s *Store) Fresh() (age time.Duration, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	since := s.latest
+	if since.IsZero() {
+		since = s.start
+	}
+	age = s.now().Sub(since)
+	window := time.Duration(s.run.WindowNS)
+	return age, window == 0 || age <= 3*window+10*time.Second
+}
+
+// sorted lists the series in a fixed order; the caller holds the lock.
+func (s *Store) sorted() []*series {
+	all := make([]*series, 0, len(s.series))
+	for _, one := range s.series {
+		all = append(all, one)
+	}
+	sort.Slice(all, func(i, j int) bool {
+		if c := strings.Compare(all[i].key.algorithm, all[j].key.algorithm); c != 0 {
+			return c < 0
+		}
+		return all[i].key.iface < all[j].key.iface
+	})
+	return all
+}

@@ -1,0 +1,194 @@
+package report
+
+import (
+	"fmt"
+	"math"
+)
+
+// Compare returns how far est is from truth wherever both have the same name, as shares of the truth: 0.02 is 2 %
+// too much, -0.02 is 2 % too little.
+//
+//   - a number NAME: NAME;
+//   - a distribution NAME: NAME.count, NAME.mean, and for each percentile NAME.p50 and NAME.p50_log2, the fridge
+//     paper's |log2(estimate / truth)| (section 5.1). NAME.p5_p95_max and NAME.p5_p95_max_log2 are the largest
+//     horizontal gap between the two CDFs from the 5th to the 95th percentile, in steps of one per cent;
+//   - a table NAME, rows being the same when their label columns are: NAME.recall (share of the true rows that
+//     were found), NAME.precision (share of the found rows that are true), and for each metric column NAME.COLUMN,
+//     the mean of the absolute relative errors over the rows that both have.
+//
+// What cannot be computed (a truth of 0, no samples) is NaN: null in JSON, "-" in a table.
+func Compare(est, truth Body) Body {
+	var out Body
+	out.compareValues(est.Values, truth.Values)
+	for _, t := range truth.Distributions {
+		if e, ok := findDistribution(est.Distributions, t.Name); ok {
+			out.compareDistribution(e, t)
+		}
+	}
+	for _, t := range truth.Tables {
+		if e, ok := findTable(est.Tables, t.Name); ok {
+			out.compareTable(e, t)
+		}
+	}
+	return out
+}
+
+func (b *Body) ratio(name string, value float64, help string) {
+	b.Values = append(b.Values, Value{Name: name, Value: value, Unit: Ratio, Help: help})
+}
+
+func (b *Body) log2(name string, estimate, truth float64) {
+	b.Values = append(b.Values, Value{
+		Name: name, Value: math.Abs(math.Log2(estimate / truth)), Unit: None,
+		Help: "|log2(estimate / truth)|, the distance of the two on a logarithmic axis",
+	})
+}
+
+// Relative returns estimate/truth - 1: 0 when both are 0, NaN when only the truth is.
+func Relative(estimate, truth float64) float64 {
+	if estimate == truth {
+		return 0
+	}
+	if truth == 0 {
+		return math.NaN()
+	}
+	return estimate/truth - 1
+}
+
+func (b *Body) compareValues(est, truth []Value) {
+	for _, t := range truth {
+		want, ok := Number(t.Value)
+		if !ok || t.Kind == Info {
+			continue
+		}
+		for _, e := range est {
+			if got, ok := Number(e.Value); ok && e.Name == t.Name {
+				b.ratio(t.Name, Relative(got, want), "estimate / truth - 1")
+				break
+			}
+		}
+	}
+}
+
+func (b *Body) compareDistribution(est, truth Distribution) {
+	b.ratio(truth.Name+".count", Relative(est.Count, truth.Count), "estimate / truth - 1")
+	b.ratio(truth.Name+".mean", Relative(est.Mean, truth.Mean), "estimate / truth - 1")
+	for _, t := range truth.Quantiles {
+		for _, e := range est.Quantiles {
+			if e.Name != t.Name {
+				continue
+			}
+			got, want := orNaN(e.Value, e.Defined), orNaN(t.Value, t.Defined)
+			b.ratio(truth.Name+"."+t.Name, Relative(got, want), "estimate / truth - 1")
+			b.log2(truth.Name+"."+t.Name+"_log2", got, want)
+		}
+	}
+	b.compareCDF(est, truth)
+}
+
+// compareCDF finds the largest horizontal gap between the curves between the 5th and the 95th percentile.
+func (b *Body) compareCDF(est, truth Distribution) {
+	if !(est.Total() > 0) || !(truth.Total() > 0) {
+		return
+	}
+	worst, gotWorst, wantWorst := -1.0, math.NaN(), math.NaN()
+	for percent := 5; percent <= 95; percent++ {
+		q := float64(percent) / 100
+		got, want := est.At(q), truth.At(q)
+		if gap := math.Abs(math.Log2(got / want)); gap > worst {
+			worst, gotWorst, wantWorst = gap, got, want
+		}
+	}
+	b.ratio(truth.Name+".p5_p95_max", Relative(gotWorst, wantWorst), "largest gap between the curves, 5th to 95th percentile")
+	b.log2(truth.Name+".p5_p95_max_log2", gotWorst, wantWorst)
+}
+
+func (b *Body) compareTable(est, truth Table) {
+	found := map[string][]any{}
+	for _, row := range est.Rows {
+		found[est.key(row)] = row
+	}
+	both := 0
+	sums := make([]float64, len(truth.Columns))
+	for _, row := range truth.Rows {
+		e, ok := found[truth.key(row)]
+		if !ok {
+			continue
+		}
+		both++
+		for i, c := range truth.Columns {
+			sums[i] += math.Abs(Relative(est.numberAt(e, c.Name), truth.numberAt(row, c.Name)))
+		}
+	}
+	b.ratio(truth.Name+".recall", share(both, len(truth.Rows)), "share of the true rows that were found")
+	b.ratio(truth.Name+".precision", share(both, len(est.Rows)), "share of the found rows that are true")
+	for i, c := range truth.Columns {
+		if c.Metric && !c.Label {
+			b.ratio(truth.Name+"."+c.Name, sums[i]/float64(both), "mean of |estimate / truth - 1| over the rows found")
+		}
+	}
+}
+
+func share(part, whole int) float64 {
+	if whole == 0 {
+		return math.NaN()
+	}
+	return float64(part) / float64(whole)
+}
+
+// key names a row by its label columns.
+func (t Table) key(row []any) string {
+	key := ""
+	for i, c := range t.Columns {
+		if c.Label {
+			key += fmt.Sprintf("%s=%v\x00", c.Name, cell(row, i))
+		}
+	}
+	return key
+}
+
+func (t Table) numberAt(row []any, column string) float64 {
+	for i, c := range t.Columns {
+		if c.Name == column {
+			if f, ok := Number(cell(row, i)); ok {
+				return f
+			}
+		}
+	}
+	return math.NaN()
+}
+
+func findDistribution(list []Distribution, name string) (Distribution, bool) {
+	for _, d := range list {
+		if d.Name == name {
+			return d, true
+		}
+	}
+	return Distribution{}, false
+}
+
+func findTable(list []Table, name string) (Table, bool) {
+	for _, t := range list {
+		if t.Name == name {
+			return t, true
+		}
+	}
+	return Table{}, false
+}
+
+// Number returns a cell or value as a float64; ok is false for text and truth values.
+func Number(value any) (f float64, ok bool) {
+	switch n := value.(type) {
+	case int:
+		return float64(n), true
+	case int64:
+		return float64(n), true
+	case uint64:
+		return float64(n), true
+	case uint32:
+		return float64(n), true
+	case float64:
+		return n, true
+	}
+	return 0, false
+}

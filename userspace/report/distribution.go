@@ -1,0 +1,157 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// The plot beside the percentiles is at least this wide; where that does not fit it stands below them.
+const (
+	minPlotWidth = 30
+	maxPlotWidth = 72
+	minPlotRows  = 6
+	belowRows    = 8
+)
+
+// distribution draws the percentiles and the CDF beside them.
+func (a against) distribution(d Distribution, style Style) []string {
+	truth, hasTruth := a.distributionTruth(d.Name)
+	left := a.percentiles(d, truth, hasTruth, true)
+	if widest(left) > style.width() {
+		left = a.percentiles(d, truth, hasTruth, false)
+	}
+	lines := wrap(d.heading(), style.width(), 2)
+	var t *Distribution
+	if hasTruth {
+		t = &truth
+	}
+	lines = append(lines, withPlot(left, d, t, style)...)
+	return append(lines, a.gap(d.Name, style)...)
+}
+
+func (a against) distributionTruth(name string) (Distribution, bool) {
+	if a.truth == nil {
+		return Distribution{}, false
+	}
+	return findDistribution(a.truth.Distributions, name)
+}
+
+func (d Distribution) heading() string {
+	if d.Title != "" {
+		return printable(d.Title)
+	}
+	return plainWords(d.Name, d.Unit)
+}
+
+// percentiles is the grid: name, estimate, its interval (when there is room), and with a truth that and the error.
+func (a against) percentiles(d, truth Distribution, hasTruth, intervals bool) []string {
+	g := grid{right: []bool{false, true, !intervals, true, true}}
+	add := func(name string, unit Unit, value, low, high, truthValue any, err string) {
+		cells := []string{"  " + name, Human(value, unit)}
+		if intervals {
+			cells = append(cells, bracket(value, low, high, unit))
+		}
+		if hasTruth {
+			cells = append(cells, Human(truthValue, unit), err)
+		}
+		g.add(cells...)
+	}
+	if hasTruth && intervals {
+		g.add("", "estimate", "", "truth", "error")
+	} else if hasTruth {
+		g.add("", "estimate", "truth", "error")
+	}
+	low, high := d.countBounds()
+	add("count", Count, d.Count, low, high, truth.Count, a.err(d.Name+".count"))
+	add("mean", d.Unit, orNaN(d.Mean, d.Count > 0), nil, nil, orNaN(truth.Mean, truth.Count > 0), a.err(d.Name+".mean"))
+	for _, q := range d.Quantiles {
+		add(q.label(), d.Unit, q.value(), q.low(), q.high(), truth.quantile(q.Name), a.err(d.Name+"."+q.Name))
+	}
+	return g.lines()
+}
+
+func (d Distribution) countBounds() (low, high any) {
+	l, h, ok := d.countInterval()
+	if !ok {
+		return nil, nil
+	}
+	return l, h
+}
+
+// bracket is the interval of Interval without the value before it.
+func bracket(value, low, high any, unit Unit) string {
+	return trimPrefix(Interval(value, low, high, unit), Human(value, unit))
+}
+
+func trimPrefix(text, prefix string) string {
+	if len(text) <= len(prefix) {
+		return ""
+	}
+	return text[len(prefix)+1:]
+}
+
+// label is the percentile as people write it: p50, p99.9.
+func (q Quantile) label() string {
+	return "p" + strconv.FormatFloat(100*q.Q, 'g', 6, 64)
+}
+
+func (q Quantile) value() any {
+	if !q.Defined {
+		return "too few"
+	}
+	return q.Value
+}
+
+func (q Quantile) low() any  { return bounded(q.Low, q) }
+func (q Quantile) high() any { return bounded(q.High, q) }
+
+func bounded(x float64, q Quantile) any {
+	if !q.bounded() {
+		return nil
+	}
+	return x
+}
+
+// quantile returns the value of a percentile by its JSON name, nil when there is none.
+func (d Distribution) quantile(name string) any {
+	for _, q := range d.Quantiles {
+		if q.Name == name {
+			return q.value()
+		}
+	}
+	return nil
+}
+
+// withPlot sets the CDF beside the percentiles, or below them on a narrow screen.
+func withPlot(left []string, d Distribution, truth *Distribution, style Style) []string {
+	const gap = 3
+	room := min(maxPlotWidth, style.width()-widest(left)-gap)
+	if room >= minPlotWidth {
+		p, ok := newPlot(style, d, truth, room, max(minPlotRows, (len(left)-1)/2*2))
+		if !ok {
+			return left
+		}
+		return sideBySide(left, p.lines(), gap)
+	}
+	p, ok := newPlot(style, d, truth, min(maxPlotWidth, style.width()), belowRows)
+	if !ok {
+		return left
+	}
+	return append(left, p.lines()...)
+}
+
+// gap says how far the two curves are apart at worst.
+func (a against) gap(name string, style Style) []string {
+	if a.errors == nil {
+		return nil
+	}
+	ratio, ok := findValue(a.errors.Values, name+".p5_p95_max")
+	log2, okLog := findValue(a.errors.Values, name+".p5_p95_max_log2")
+	if !ok || !okLog {
+		return nil
+	}
+	f, _ := Number(ratio.Value)
+	text := fmt.Sprintf("largest gap between estimate and truth, p5 to p95: %s (|log2| %s); in the plot %s is the truth",
+		signed(f), Human(log2.Value, None), style.glyph("●", "o"))
+	return wrap(text, style.width(), 2)
+}

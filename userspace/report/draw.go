@@ -1,0 +1,153 @@
+package report
+
+import (
+	"math"
+	"strconv"
+	"strings"
+)
+
+// plot draws a CDF in characters: the estimate as an area, the truth (when there is one) as dots on it. The x axis
+// is logarithmic.
+type plot struct {
+	style         Style
+	columns, rows int
+	low, high     float64 // ends of the x axis
+	est           Distribution
+	truth         *Distribution
+}
+
+// axisWidth is what "100 % |" takes on the left.
+const axisWidth = 7
+
+// newPlot makes a plot that fits into width x (rows + 2) characters; ok is false when there is nothing to draw.
+func newPlot(style Style, est Distribution, truth *Distribution, width, rows int) (p plot, ok bool) {
+	p = plot{style: style, columns: width - axisWidth, rows: rows, est: est, truth: truth}
+	if p.columns < 12 || !(est.Total() > 0) {
+		return p, false
+	}
+	p.low, p.high = p.span()
+	return p, p.low > 0 && !math.IsInf(p.high, 0) && !math.IsNaN(p.high)
+}
+
+// span chooses the ends of the x axis: all but a thousandth of the values at both ends.
+func (p plot) span() (low, high float64) {
+	low, high = p.est.At(0.001), p.est.At(0.999)
+	if p.truth != nil && p.truth.Total() > 0 {
+		low, high = min(low, p.truth.At(0.001)), max(high, p.truth.At(0.999))
+	}
+	if low <= 0 {
+		low = min(1, high/1000)
+	}
+	if high < 1.5*low {
+		low, high = low/1.5, high*1.5
+	}
+	return low, high
+}
+
+// at returns the value in the middle of a column.
+func (p plot) at(column int) float64 {
+	return p.low * math.Pow(p.high/p.low, (float64(column)+0.5)/float64(p.columns))
+}
+
+// column is the inverse of at.
+func (p plot) column(x float64) int {
+	return int(math.Log(x/p.low) / math.Log(p.high/p.low) * float64(p.columns))
+}
+
+func (p plot) lines() []string {
+	lines := make([]string, 0, p.rows+2)
+	for row := range p.rows {
+		lines = append(lines, p.label(row)+p.row(row))
+	}
+	corner := p.style.glyph("└", "+")
+	lines = append(lines, padLeft("0 % ", axisWidth-1)+corner+strings.Repeat(p.style.glyph("─", "-"), p.columns))
+	return append(lines, strings.TrimRight(blanks(axisWidth)+p.ticks(), " "))
+}
+
+func (p plot) label(row int) string {
+	text := ""
+	switch row {
+	case 0:
+		text = "100 % "
+	case p.rows / 2:
+		if p.rows%2 == 0 {
+			text = "50 % "
+		}
+	}
+	return padLeft(text, axisWidth-1) + p.style.glyph("│", "|")
+}
+
+var (
+	unicodeFill = []rune(" ▁▂▃▄▅▆▇█")
+	asciiFill   = []rune("  ...:::#")
+)
+
+// row draws one line of the area, the top one being row 0.
+func (p plot) row(row int) string {
+	var b strings.Builder
+	for column := range p.columns {
+		b.WriteRune(p.cell(row, column))
+	}
+	return b.String()
+}
+
+func (p plot) cell(row, column int) rune {
+	x := p.at(column)
+	if p.truth != nil && p.truth.Total() > 0 && p.rowOf(p.truth.Share(x)) == row {
+		return []rune(p.style.glyph("●", "o"))[0]
+	}
+	below := float64(p.rows - 1 - row)
+	eighths := int(math.Round(8 * (p.est.Share(x)*float64(p.rows) - below)))
+	eighths = min(8, max(0, eighths))
+	if p.style.Unicode {
+		return unicodeFill[eighths]
+	}
+	return asciiFill[eighths]
+}
+
+// rowOf returns the line in which a share lies.
+func (p plot) rowOf(share float64) int {
+	return p.rows - 1 - min(p.rows-1, int(share*float64(p.rows)))
+}
+
+// ticks writes the values under the axis: powers of ten (or 1-2-5 steps when there are fewer than three) where they
+// do not touch.
+func (p plot) ticks() string {
+	line := []rune(blanks(p.columns))
+	end := 0
+	for _, x := range tickValues(p.low, p.high) {
+		text := tickText(x, p.est.Unit)
+		start := p.column(x) - length(text)/2
+		if start < end || start+length(text) > len(line) {
+			continue
+		}
+		copy(line[start:], []rune(text))
+		end = start + length(text) + 1
+	}
+	return string(line)
+}
+
+func tickValues(low, high float64) []float64 {
+	steps := []float64{1}
+	if math.Log10(high/low) < 3 {
+		steps = []float64{1, 2, 5}
+	}
+	var ticks []float64
+	for decade := math.Pow(10, math.Floor(math.Log10(low))); decade <= high; decade *= 10 {
+		for _, s := range steps {
+			if x := s * decade; x >= low && x <= high {
+				ticks = append(ticks, x)
+			}
+		}
+	}
+	return ticks
+}
+
+// tickText writes a round value as shortly as possible: 20ms, 1.5KiB.
+func tickText(x float64, unit Unit) string {
+	if scales := unit.scales(); scales != nil {
+		s := pick(scales, x)
+		return strconv.FormatFloat(round3(x/s.factor), 'f', -1, 64) + s.name
+	}
+	return strings.ReplaceAll(Human(x, unit), " ", "")
+}

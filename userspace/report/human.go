@@ -1,0 +1,194 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// scale is one step of a unit: 12300000 ns are 12.3 ms.
+type scale struct {
+	factor float64
+	name   string
+}
+
+var (
+	timeScales = []scale{{1, "ns"}, {1e3, "us"}, {1e6, "ms"}, {1e9, "s"}}
+	byteScales = []scale{{1, "B"}, {1 << 10, "KiB"}, {1 << 20, "MiB"}, {1 << 30, "GiB"}, {1 << 40, "TiB"}}
+	rateScales = []scale{{1, "/s"}, {1e3, "k/s"}, {1e6, "M/s"}, {1e9, "G/s"}}
+)
+
+func (u Unit) scales() []scale {
+	switch u {
+	case Nanosecond:
+		return timeScales
+	case Bytes:
+		return byteScales
+	case PerSecond:
+		return rateScales
+	}
+	return nil
+}
+
+// Human writes a value for people: 12.3 ms, 1.2 MiB, 3.4 %, 1,234,567. What is no number is "-".
+func Human(value any, unit Unit) string {
+	switch v := value.(type) {
+	case nil:
+		return "-"
+	case string:
+		return printable(v)
+	case bool:
+		return yesNo(v)
+	}
+	f, ok := Number(value)
+	if !ok {
+		return printable(fmt.Sprint(value))
+	}
+	return humanNumber(f, unit)
+}
+
+func yesNo(v bool) string {
+	if v {
+		return "yes"
+	}
+	return "no"
+}
+
+func humanNumber(f float64, unit Unit) string {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return "-"
+	}
+	switch scales := unit.scales(); {
+	case scales != nil:
+		s := pick(scales, f)
+		return scaled(f, s) + " " + s.name
+	case unit == Ratio:
+		return percent(f) + " %"
+	case unit == None && f == math.Trunc(f):
+		return strconv.FormatFloat(f, 'f', 0, 64) // a port, a VLAN: names rather than amounts
+	case unit == None:
+		return digits3(f)
+	default:
+		return thousands(math.Round(f))
+	}
+}
+
+// pick chooses the largest step in which the value, rounded to three digits, is at least 1.
+func pick(scales []scale, f float64) scale {
+	chosen := scales[0]
+	for _, s := range scales[1:] {
+		if math.Abs(round3(f/s.factor)) >= 1 {
+			chosen = s
+		}
+	}
+	return chosen
+}
+
+// scaled writes f in the given step, without its name. The smallest step of a counted unit has no fraction.
+func scaled(f float64, s scale) string {
+	x := f / s.factor
+	if s.factor == 1 && x == math.Trunc(x) {
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	}
+	return digits3(x)
+}
+
+// round3 rounds to three significant digits.
+func round3(x float64) float64 {
+	r, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'e', 2, 64), 64)
+	return r
+}
+
+// digits3 writes three significant digits without an exponent; above 1000 all digits before the point.
+func digits3(x float64) string {
+	a := math.Abs(round3(x))
+	switch {
+	case a >= 100:
+		return thousands(math.Round(x))
+	case a >= 10:
+		return strconv.FormatFloat(x, 'f', 1, 64)
+	case a >= 1:
+		return strconv.FormatFloat(x, 'f', 2, 64)
+	case a >= 1e-4:
+		return strconv.FormatFloat(x, 'f', 2-int(math.Floor(math.Log10(a))), 64)
+	case a == 0:
+		return "0"
+	}
+	return strconv.FormatFloat(x, 'g', 3, 64)
+}
+
+// percent writes a ratio as per cent without the sign: one digit behind the point, two below 1 %, and enough for
+// two digits that say something below that.
+func percent(f float64) string {
+	x := 100 * f
+	a := math.Abs(x)
+	switch {
+	case a == 0:
+		return "0"
+	case a >= 999.95:
+		return thousands(math.Round(x))
+	case a >= 0.995:
+		return strconv.FormatFloat(x, 'f', 1, 64)
+	case a >= 0.0995:
+		return strconv.FormatFloat(x, 'f', 2, 64)
+	case a >= 0.000995:
+		return strconv.FormatFloat(x, 'f', 1-int(math.Floor(math.Log10(a))), 64)
+	}
+	return strconv.FormatFloat(x, 'g', 2, 64)
+}
+
+// signed writes a relative error: +1.2 %, -3.4 %.
+func signed(f float64) string {
+	text := humanNumber(f, Ratio)
+	if f > 0 && !math.IsInf(f, 0) {
+		return "+" + text
+	}
+	return text
+}
+
+// thousands writes a whole number with a comma at every third digit.
+func thousands(f float64) string {
+	text := strconv.FormatFloat(math.Abs(f), 'f', 0, 64)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	if f < 0 {
+		return "-" + text
+	}
+	return text
+}
+
+// Interval writes a value with its bounds in the same unit: "12.3 ms (12.0 .. 12.6)". Bounds that are no numbers
+// are left away.
+func Interval(value, low, high any, unit Unit) string {
+	text := Human(value, unit)
+	f, ok := Number(value)
+	l, okLow := Number(low)
+	h, okHigh := Number(high)
+	if !ok || !okLow || !okHigh || math.IsNaN(f+l+h) || math.IsInf(f+l+h, 0) {
+		return text
+	}
+	return fmt.Sprintf("%s (%s .. %s)", text, bound(l, f, unit), bound(h, f, unit))
+}
+
+// bound writes a bound in the unit's step that fits the value, without the step's name.
+func bound(x, value float64, unit Unit) string {
+	if scales := unit.scales(); scales != nil {
+		return scaled(x, pick(scales, value))
+	}
+	if unit == Ratio {
+		return percent(x)
+	}
+	return humanNumber(x, unit)
+}
+
+// printable replaces what could move a terminal's cursor: names come from packets and from other people's files.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == '\u2028' || r == '\u2029' || (r >= 0x202a && r <= 0x202e) {
+			return '?'
+		}
+		return r
+	}, text)
+}

@@ -1,0 +1,165 @@
+package report
+
+import "math"
+
+// MarshalJSON writes the line as docs/output.md describes it. The names are an interface: they stay.
+func (l Line) MarshalJSON() ([]byte, error) {
+	o := newObject()
+	o.set("algorithm", l.Algorithm)
+	o.set("interface", l.Interface)
+	o.set("window", l.Window.object())
+	o.set("packets", l.Packets.object())
+	o.set("memory", l.Memory.object())
+	o.set("lost", sortedObject(l.Lost))
+	o.set("params", sortedObject(l.Params))
+	o.set("report", l.Report.object(true))
+	if l.Truth != nil {
+		o.set("truth", l.Truth.object(false))
+	}
+	if l.Error != nil {
+		o.set("error", l.Error.object(false))
+	}
+	return o.MarshalJSON()
+}
+
+// MarshalJSON writes the body alone, as it stands under "report".
+func (b Body) MarshalJSON() ([]byte, error) { return b.object(true).MarshalJSON() }
+
+func (w Window) object() *object {
+	o := newObject()
+	o.set("start", w.Start)
+	o.set("end", w.End)
+	o.set("number", w.Number)
+	o.set("last", w.Last)
+	return o
+}
+
+func (p Packets) object() *object {
+	o := newObject()
+	o.set("seen", p.Seen)
+	o.set("parsed", p.Parsed)
+	o.set("used", p.Used)
+	o.set("bytes", p.Bytes)
+	o.set("unparsed", sortedObject(p.Reasons))
+	return o
+}
+
+func (m Memory) object() *object {
+	o := newObject()
+	o.set("register_bytes", m.RegisterBytes)
+	o.set("kernel_bytes", m.KernelBytes)
+	return o
+}
+
+// object lays a body out; bounds says whether estimates show their confidence interval, which a truth has not.
+func (b Body) object(bounds bool) *object {
+	o := newObject()
+	for _, v := range b.Values {
+		v.into(o)
+	}
+	for _, d := range b.Distributions {
+		d.into(o, bounds)
+	}
+	for _, t := range b.Tables {
+		o.setPath(t.Name, t.rows())
+	}
+	if len(b.Notes) > 0 {
+		o.setPath("notes", b.Notes)
+	}
+	return o
+}
+
+func (v Value) into(o *object) {
+	o.setPath(v.Name, plain(v.Value, v.Unit))
+	if v.Low != nil || v.High != nil {
+		o.setPath(v.Name+"_low", plain(v.Low, v.Unit))
+		o.setPath(v.Name+"_high", plain(v.High, v.Unit))
+	}
+}
+
+// normal95 is how many standard errors a 95 % confidence interval reaches to each side.
+const normal95 = 1.959964
+
+// countInterval bounds the number of values with 95 % confidence; ok is false when no error is known.
+func (d Distribution) countInterval() (low, high float64, ok bool) {
+	if !(d.CountErr > 0) || math.IsInf(d.CountErr, 0) {
+		return 0, 0, false
+	}
+	return max(0, d.Count-normal95*d.CountErr), d.Count + normal95*d.CountErr, true
+}
+
+func (d Distribution) into(o *object, bounds bool) {
+	set := func(name string, value any, unit Unit) { o.setPath(d.Name+"."+name, plain(value, unit)) }
+	set("count", d.Count, Count)
+	if low, high, ok := d.countInterval(); ok && bounds {
+		set("count_low", low, Count)
+		set("count_high", high, Count)
+	}
+	set("mean", orNaN(d.Mean, d.Count > 0), d.Unit)
+	set("sum", d.Sum, d.Unit)
+	for _, q := range d.Quantiles {
+		set(q.Name, orNaN(q.Value, q.Defined), d.Unit)
+		if bounds {
+			set(q.Name+"_low", orNaN(q.Low, q.bounded()), d.Unit)
+			set(q.Name+"_high", orNaN(q.High, q.bounded()), d.Unit)
+		}
+	}
+	set("cdf", d.cdf(), d.Unit)
+}
+
+func orNaN(x float64, ok bool) float64 {
+	if !ok {
+		return math.NaN()
+	}
+	return x
+}
+
+// bounded reports whether the quantile has a confidence interval.
+func (q Quantile) bounded() bool {
+	return q.Defined && (q.Low != 0 || q.High != 0 || q.Value == 0)
+}
+
+// cdf lists the steps of the cumulative distribution: the buckets where it rises and those right before a rise,
+// which together say everything that all buckets would.
+func (d Distribution) cdf() []*object {
+	steps := []*object{}
+	for i, b := range d.Buckets {
+		rises := b.Cumulative > d.cumulativeBefore(i)
+		nextRises := i+1 < len(d.Buckets) && d.Buckets[i+1].Cumulative > b.Cumulative
+		if !rises && !nextRises {
+			continue
+		}
+		o := newObject()
+		o.set("le", plain(b.Upper, d.Unit))
+		o.set("count", plain(b.Cumulative, Count))
+		steps = append(steps, o)
+	}
+	return steps
+}
+
+func (d Distribution) cumulativeBefore(i int) float64 {
+	if i == 0 {
+		return 0
+	}
+	return d.Buckets[i-1].Cumulative
+}
+
+func (t Table) rows() []*object {
+	rows := make([]*object, 0, len(t.Rows))
+	for _, row := range t.Rows {
+		o := newObject()
+		for i, c := range t.Columns {
+			o.setPath(c.Name, plain(cell(row, i), c.Unit))
+		}
+		rows = append(rows, o)
+	}
+	return rows
+}
+
+// cell returns a cell of a row; a short row has empty cells at its end.
+func cell(row []any, i int) any {
+	if i >= len(row) {
+		return nil
+	}
+	return row[i]
+}

@@ -1,0 +1,149 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+)
+
+// indented makes a golden file that a person can compare; the order of members is kept.
+func indented(t *testing.T, v json.Marshaler) []byte {
+	t.Helper()
+	text, err := marshalPlain(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.ContainsRune(text, '\n') {
+		t.Errorf("more than one line: %s", text)
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, text, "", " "); err != nil {
+		t.Fatal(err)
+	}
+	return append(b.Bytes(), '\n')
+}
+
+// small keeps golden files readable: twenty steps of the CDF say as much as 200.
+func small(l Line) Line {
+	thin := func(b *Body) {
+		for i := range b.Distributions {
+			var kept []Bucket
+			for j, k := range b.Distributions[i].Buckets {
+				if j%20 == 19 {
+					kept = append(kept, k)
+				}
+			}
+			b.Distributions[i].Buckets = kept
+		}
+	}
+	thin(&l.Report)
+	if l.Truth != nil {
+		thin(l.Truth)
+	}
+	return l
+}
+
+func TestJSONGolden(t *testing.T) {
+	golden(t, "line.json", indented(t, small(fixtureLine())))
+	golden(t, "line-truth.json", indented(t, small(fixtureTruth())))
+	golden(t, "run.json", indented(t, fixtureRun()))
+}
+
+// TestJSONNames holds DESIGN.md, "Command line", against a line: these names do not change once released.
+func TestJSONNames(t *testing.T) {
+	text, err := json.Marshal(fixtureTruth())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var line map[string]any
+	if err := json.Unmarshal(text, &line); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{
+		"algorithm", "interface", "window.start", "window.end", "packets.seen", "packets.parsed", "packets.used",
+		"memory.register_bytes", "lost.evicted", "params.match", "report.matched", "report.estimated",
+		"report.estimated_low", "report.estimated_high", "report.delay_ns.p50", "report.delay_ns.p50_low",
+		"report.delay_ns.p90", "report.delay_ns.p95", "report.delay_ns.p99", "report.delay_ns.mean",
+		"truth.delay_ns.p50", "truth.delay_ns.mean", "error.delay_ns.p50", "error.delay_ns.p50_log2",
+	} {
+		if value := dig(line, path); value == nil {
+			t.Errorf("%s is missing or null", path)
+		}
+	}
+	for _, path := range []string{"report.fill", "report.delay_ns.p999", "params.limit"} {
+		if value := dig(line, path); value != nil {
+			t.Errorf("%s = %v, want null", path, value)
+		}
+	}
+}
+
+func dig(at any, path string) any {
+	for _, name := range strings.Split(path, ".") {
+		m, ok := at.(map[string]any)
+		if !ok {
+			return nil
+		}
+		at = m[name]
+	}
+	return at
+}
+
+func TestJSONWholeUnitsAreIntegers(t *testing.T) {
+	for unit, want := range map[Unit]string{
+		Nanosecond: `{"x":2}`, Bytes: `{"x":2}`, Count: `{"x":2}`, PacketUnit: `{"x":2}`,
+		None: `{"x":1.75}`, Ratio: `{"x":1.75}`, PerSecond: `{"x":1.75}`,
+	} {
+		text, err := json.Marshal(Body{Values: []Value{{Name: "x", Value: 1.75, Unit: unit}}})
+		if err != nil || string(text) != want {
+			t.Errorf("unit %q: %s, %v; want %s", unit, text, err, want)
+		}
+	}
+}
+
+func TestJSONRejectsNamesThatCollide(t *testing.T) {
+	for _, values := range [][]Value{
+		{{Name: "a", Value: int64(1)}, {Name: "a", Value: int64(2)}},
+		{{Name: "a", Value: int64(1)}, {Name: "a.b", Value: int64(2)}},
+		{{Name: "a.b", Value: int64(1)}, {Name: "a", Value: int64(2)}},
+	} {
+		if text, err := json.Marshal(Body{Values: values}); err == nil {
+			t.Errorf("%v gives %s, want an error", values, text)
+		}
+	}
+}
+
+func TestJSONNeverCarriesInfinity(t *testing.T) {
+	d := Distribution{Name: "d", Unit: Nanosecond, Count: math.NaN(), Sum: math.Inf(1), Mean: math.NaN(),
+		Quantiles: []Quantile{{Name: "p50", Q: 0.5, Value: math.Inf(1), Low: math.Inf(-1), High: math.NaN(), Defined: true}},
+		Buckets:   []Bucket{{1, 2}, {math.Inf(1), 3}}}
+	body := Body{Distributions: []Distribution{d}, Tables: []Table{{Name: "t", Columns: []Column{{Name: "c"}, {Name: "e"}}, Rows: [][]any{{math.Inf(1)}}}}}
+	text, err := json.Marshal(Line{Report: body, Params: map[string]any{"p": math.NaN()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !json.Valid(text) || !bytes.Contains(text, []byte(`"t":[{"c":null,"e":null}]`)) {
+		t.Errorf("got %s", text)
+	}
+}
+
+// TestCDFStepsLoseNothing rebuilds the distribution from its JSON steps and compares it everywhere.
+func TestCDFStepsLoseNothing(t *testing.T) {
+	d := Distribution{Name: "d", Unit: None}
+	for i, c := range []float64{0, 0, 0, 5, 5, 5, 9, 9, 10, 10} {
+		d.Buckets = append(d.Buckets, Bucket{Upper: math.Pow(2, float64(i)), Cumulative: c})
+	}
+	rebuilt := Distribution{}
+	for _, o := range d.cdf() {
+		rebuilt.Buckets = append(rebuilt.Buckets, Bucket{o.members["le"].(float64), float64(o.members["count"].(int64))})
+	}
+	if len(rebuilt.Buckets) >= len(d.Buckets) {
+		t.Errorf("%d steps of %d: nothing was left away", len(rebuilt.Buckets), len(d.Buckets))
+	}
+	for x := 0.5; x < 1000; x *= 1.1 {
+		if a, b := d.Share(x), rebuilt.Share(x); math.Abs(a-b) > 1e-12 {
+			t.Errorf("share at %v: %v, from the steps %v", x, a, b)
+		}
+	}
+}

@@ -1,0 +1,255 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Control sequences every terminal since the VT220 understands; the synchronised update (2026) is ignored by those
+// that do not know it.
+const (
+	enterScreen = "\x1b[?1049h\x1b[?25l" // alternate screen, cursor hidden
+	leaveScreen = "\x1b[?25h\x1b[?1049l"
+	beginFrame  = "\x1b[?2026h\x1b[H"
+	endFrame    = "\x1b[J\x1b[H\x1b[?2026l"
+	endLine     = "\x1b[K"
+)
+
+// ScreenOptions of a live table.
+type ScreenOptions struct {
+	Out, Notices io.Writer
+	Style        Style                      // Width is taken from Size
+	Size         func() (width, height int) // asked before every frame, so that a resized terminal is followed
+	Now          func() time.Time
+	Every        time.Duration // redraw period; 0: 250 ms
+	Footer       string        // the last words of the status line: "Ctrl-C ends"
+}
+
+// Screen is a table that redraws in place. It lives on the terminal's alternate screen; Close returns to the
+// normal one and leaves the last window of every algorithm there. It is safe for concurrent use.
+type Screen struct {
+	opt     ScreenOptions
+	mu      sync.Mutex
+	run     Run
+	started time.Time
+	window  time.Time // when the running window began
+	order   []string
+	latest  map[string]Line
+	notices []string
+	shown   string // the last frame, so that an unchanged one is not sent again
+	err     error
+	stop    chan struct{}
+	done    sync.WaitGroup
+	open    bool
+}
+
+// NewScreen returns a live table; Start opens it.
+func NewScreen(opt ScreenOptions) *Screen {
+	if opt.Every == 0 {
+		opt.Every = 250 * time.Millisecond
+	}
+	return &Screen{opt: opt, latest: map[string]Line{}, stop: make(chan struct{})}
+}
+
+// Start opens the alternate screen and begins to redraw.
+func (s *Screen) Start(r Run) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.run, s.started, s.open = r, s.opt.Now(), true
+	s.window = s.started
+	s.send([]byte(enterScreen))
+	s.draw()
+	s.done.Add(1)
+	go s.redraw()
+	return s.err
+}
+
+func (s *Screen) redraw() {
+	defer s.done.Done()
+	tick := time.NewTicker(s.opt.Every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-tick.C:
+			s.mu.Lock()
+			s.draw()
+			s.mu.Unlock()
+		}
+	}
+}
+
+// Line shows a window in the place of the algorithm's previous one.
+func (s *Screen) Line(l Line) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := l.Algorithm + "\x00" + l.Interface
+	if _, ok := s.latest[key]; !ok {
+		s.order = append(s.order, key)
+	}
+	s.latest[key] = l
+	s.window = s.opt.Now()
+	s.draw()
+	return s.err
+}
+
+// Notice shows a sentence above the status line, and writes all of them to the notices' writer in the end.
+func (s *Screen) Notice(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.open {
+		notice(s.opt.Notices, text)
+		return
+	}
+	s.notices = append(s.notices, text)
+	s.draw()
+}
+
+// Close leaves the alternate screen and prints the last windows where they stay. A second call does nothing.
+func (s *Screen) Close() error {
+	s.mu.Lock()
+	if !s.open {
+		s.mu.Unlock()
+		return nil
+	}
+	s.open = false
+	close(s.stop)
+	s.send([]byte(leaveScreen))
+	s.mu.Unlock()
+	s.done.Wait()
+	return s.epilogue()
+}
+
+// epilogue repeats on the normal screen what the operator will want to scroll back to.
+func (s *Screen) epilogue() error {
+	for _, text := range s.notices {
+		notice(s.opt.Notices, text)
+	}
+	plain := NewPlain(s.opt.Out, s.opt.Notices, s.style())
+	if err := plain.Start(s.run); err != nil {
+		return err
+	}
+	for _, key := range s.order {
+		if err := plain.Line(s.latest[key]); err != nil {
+			return err
+		}
+	}
+	return s.err
+}
+
+func (s *Screen) style() Style {
+	style := s.opt.Style
+	style.Width, _ = s.opt.Size()
+	return style
+}
+
+// draw sends a frame when it differs from the last one. Every line is written over the old one and its rest
+// erased; nothing is cleared first, so nothing flickers.
+func (s *Screen) draw() {
+	if !s.open {
+		return
+	}
+	_, height := s.opt.Size()
+	lines := s.frame(max(3, height))
+	text := strings.Join(lines, "\n")
+	if text == s.shown {
+		return
+	}
+	s.shown = text
+	var b bytes.Buffer
+	b.WriteString(beginFrame)
+	b.WriteString(strings.Join(lines, endLine+"\r\n"))
+	b.WriteString(endLine + endFrame)
+	s.send(b.Bytes())
+}
+
+func (s *Screen) send(b []byte) {
+	if _, err := s.opt.Out.Write(b); err != nil && s.err == nil {
+		s.err = fmt.Errorf("draw table: %w", err)
+	}
+}
+
+// screenNotices is how many of the latest sentences stay in sight.
+const screenNotices = 4
+
+// frame lays out at most height lines: the blocks, the latest notices, and the status line at the bottom.
+func (s *Screen) frame(height int) []string {
+	style := s.style()
+	foot := append(s.noticeLines(style), s.status(style))
+	room := max(0, height-len(foot))
+	body := s.blocks(style)
+	if len(body) > room {
+		style.dense = true
+		body = s.blocks(style)
+	}
+	if hidden := len(body) - room; hidden > 0 {
+		body = body[:max(0, room-1)]
+		body = append(body, style.clip(fmt.Sprintf("%d more lines: make the terminal higher, or use --output json", hidden+1), style.width()))
+	}
+	lines := append(body, foot...)
+	return lines[max(0, len(lines)-height):]
+}
+
+func (s *Screen) blocks(style Style) []string {
+	lines := s.run.Text(style)
+	for _, key := range s.order {
+		lines = append(lines, style.spaced(Text(s.latest[key], s.run, style))...)
+	}
+	if len(s.order) == 0 {
+		lines = append(lines, "", "the first window is being measured")
+	}
+	return lines
+}
+
+func (s *Screen) noticeLines(style Style) []string {
+	var lines []string
+	for _, text := range s.notices[max(0, len(s.notices)-screenNotices):] {
+		lines = append(lines, wrap("* "+printable(text), style.width(), 2)...)
+	}
+	return lines
+}
+
+// status says how long the run and its window have lasted.
+func (s *Screen) status(style Style) string {
+	now := s.opt.Now()
+	text := "running for " + clockTime(now.Sub(s.started))
+	if s.run.WindowNS > 0 {
+		window := time.Duration(s.run.WindowNS)
+		text += "  window " + bar(style, now.Sub(s.window), window, style.width()/4) +
+			fmt.Sprintf(" %s of %s", clockTime(min(window, now.Sub(s.window))), clockTime(window))
+	}
+	if s.opt.Footer != "" {
+		text += "  " + s.opt.Footer
+	}
+	return style.clip(text, style.width())
+}
+
+// bar draws how much of a span is over.
+func bar(style Style, past, whole time.Duration, width int) string {
+	full := int(float64(width) * clamp01(float64(past)/float64(whole)))
+	return "[" + strings.Repeat(style.glyph("█", "#"), full) + strings.Repeat(style.glyph("░", "."), width-full) + "]"
+}
+
+// clockTime writes whole seconds as people read clocks: 7 s, 1:05 min, 2:03:04 h. Spans below 10 s that are not
+// whole keep a tenth.
+func clockTime(d time.Duration) string {
+	if d < 10*time.Second && d%time.Second != 0 {
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	sec := int(d.Seconds())
+	switch {
+	case sec < 60:
+		return fmt.Sprintf("%d s", sec)
+	case sec < 3600:
+		return fmt.Sprintf("%d:%02d min", sec/60, sec%60)
+	}
+	return fmt.Sprintf("%d:%02d:%02d h", sec/3600, sec/60%60, sec%60)
+}
+
+// Restore gives the terminal back without waiting for anything, for a process that is about to end.
+func (s *Screen) Restore() { s.send([]byte(leaveScreen)) }

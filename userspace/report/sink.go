@@ -1,0 +1,112 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Sink draws a run: what it is, its windows as they finish, and sentences for the operator in between.
+// Implementations are not safe for concurrent use unless they say so.
+type Sink interface {
+	Start(Run) error
+	Line(Line) error
+	Notice(text string)
+	Close() error
+}
+
+// JSON writes one object a line; notices go to another writer, so that a pipe carries objects only.
+type JSON struct{ out, notices io.Writer }
+
+// NewJSON returns a sink for pipes and files.
+func NewJSON(out, notices io.Writer) *JSON { return &JSON{out: out, notices: notices} }
+
+// Start writes the line that describes the run.
+func (s *JSON) Start(r Run) error { return s.write(r) }
+
+// Line writes a window of an algorithm.
+func (s *JSON) Line(l Line) error { return s.write(l) }
+
+func (s *JSON) write(v any) error {
+	text, err := marshalPlain(v)
+	if err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	if _, err := s.out.Write(append(text, '\n')); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// Notice writes a sentence to the notices' writer.
+func (s *JSON) Notice(text string) { notice(s.notices, text) }
+
+// Close does nothing: every line was written when it came.
+func (s *JSON) Close() error { return nil }
+
+// Plain writes one block after the other, for a pipe that wants tables and for a run that is over at once.
+type Plain struct {
+	out, notices io.Writer
+	style        Style
+	run          Run
+}
+
+// NewPlain returns a sink that never moves the cursor.
+func NewPlain(out, notices io.Writer, style Style) *Plain {
+	return &Plain{out: out, notices: notices, style: style}
+}
+
+// Start writes what is running.
+func (s *Plain) Start(r Run) error {
+	s.run = r
+	return s.write(r.Text(s.style))
+}
+
+// Line writes a block.
+func (s *Plain) Line(l Line) error {
+	return s.write(append([]string{""}, Text(l, s.run, s.style)...))
+}
+
+func (s *Plain) write(lines []string) error {
+	if _, err := io.WriteString(s.out, strings.Join(lines, "\n")+"\n"); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	return nil
+}
+
+// Notice writes a sentence to the notices' writer.
+func (s *Plain) Notice(text string) { notice(s.notices, text) }
+
+// Close does nothing: every block was written when it came.
+func (s *Plain) Close() error { return nil }
+
+func notice(out io.Writer, text string) {
+	fmt.Fprintf(out, "xdpmon: %s\n", printable(text))
+}
+
+// Text says in a line or two what is running.
+func (r Run) Text(style Style) []string {
+	var where, names []string
+	for _, name := range append(append([]string{}, r.Interfaces...), r.Files...) {
+		where = append(where, printable(name)+r.placesOf(name))
+	}
+	for _, a := range r.Algorithms {
+		names = append(names, a.Name)
+	}
+	text := fmt.Sprintf("xdpmon %s %s %s: %s", r.Version, r.Command, strings.Join(where, ", "), strings.Join(names, ", "))
+	return wrap(text, style.width(), 2)
+}
+
+// placesOf lists in brackets where an interface's programs are.
+func (r Run) placesOf(iface string) string {
+	var places []string
+	for _, a := range r.Attached {
+		if a.Interface == iface {
+			places = append(places, a.where())
+		}
+	}
+	if len(places) == 0 {
+		return ""
+	}
+	return " [" + strings.Join(places, ", ") + "]"
+}

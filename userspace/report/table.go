@@ -1,0 +1,320 @@
+package report
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+)
+
+// tableRows is how many rows of a top-k table people get to see; JSON has them all.
+const tableRows = 20
+
+// Text draws one window of one algorithm for people: the lines of a block that fits into the style's width.
+func Text(l Line, run Run, style Style) []string {
+	lines := heading(l, run, style)
+	lines = append(lines, accounts(l, style)...)
+	lines = append(lines, bodyText(l.Report, l.Truth, l.Error, style)...)
+	for i := range lines {
+		lines[i] = style.clip(lines[i], style.width())
+	}
+	return lines
+}
+
+// BodyText draws a body alone, as `xdpmon plan` shows it; truth and errors may be nil.
+func BodyText(b Body, truth, errors *Body, style Style) []string {
+	lines := bodyText(b, truth, errors, style)
+	if len(lines) > 0 && lines[0] == "" {
+		return lines[1:]
+	}
+	return lines
+}
+
+// bodyText sets every part but the notes apart by a blank line.
+func bodyText(b Body, truth, errors *Body, style Style) []string {
+	t := against{truth: truth, errors: errors}
+	lines := style.spaced(t.values(b.Values, style))
+	for _, d := range b.Distributions {
+		lines = append(lines, style.spaced(t.distribution(d, style))...)
+	}
+	for _, tab := range b.Tables {
+		lines = append(lines, style.spaced(t.table(tab, style))...)
+	}
+	for _, note := range b.Notes {
+		lines = append(lines, wrap("note: "+printable(note), style.width(), 6)...)
+	}
+	return lines
+}
+
+func heading(l Line, run Run, style Style) []string {
+	title := fmt.Sprintf("%s on %s", printable(l.Algorithm), printable(l.Interface))
+	when := l.Window.text(run.Clock)
+	room := style.width() - length(when) - 2
+	if room < 20 {
+		return append([]string{style.clip(title, style.width()), when}, style.rule()...)
+	}
+	return append([]string{padRight(style.clip(title, room), room+2) + when}, style.rule()...)
+}
+
+func (s Style) rule() []string {
+	if s.dense {
+		return nil
+	}
+	return []string{strings.Repeat(s.glyph("─", "-"), s.width())}
+}
+
+// unix2000 tells clocks apart: ns since 1970 are above it, ns since boot below.
+const unix2000 = 946684800e9
+
+// text says when the window was: wall clock time where it is known, seconds of the packets' clock else.
+func (w Window) text(clock Clock) string {
+	took := Human(w.End-w.Start, Nanosecond)
+	number := fmt.Sprintf("window %d", w.Number)
+	if w.Last {
+		number += " (last)"
+	}
+	start, end := w.Start+clock.UnixOffsetNS, w.End+clock.UnixOffsetNS
+	if start < unix2000 {
+		return fmt.Sprintf("%s, %.3f .. %.3f s", number, float64(w.Start)/1e9, float64(w.End)/1e9)
+	}
+	const layout = "15:04:05"
+	from, to := time.Unix(0, start), time.Unix(0, end)
+	return fmt.Sprintf("%s, %s .. %s (%s)", number, from.Format(layout), to.Format(layout), took)
+}
+
+// accounts says what went in, what it took, and what was lost on the way.
+func accounts(l Line, style Style) []string {
+	p := l.Packets
+	seen := fmt.Sprintf("%s seen (%s), %s parsed, %s used%s", Human(p.Seen, PacketUnit), Human(p.Bytes, Bytes),
+		Human(p.Parsed, PacketUnit), Human(p.Used, PacketUnit), ofSeen(p))
+	lines := item("packets", seen, style)
+	if reasons := nonZero(p.Reasons); reasons != "" && !style.dense {
+		lines = append(lines, item("unparsed", reasons, style)...)
+	}
+	lines = append(lines, item("lost", orNothing(nonZero(l.Lost)), style)...)
+	if style.dense {
+		return lines
+	}
+	memory := Human(l.Memory.RegisterBytes, Bytes) + " in registers"
+	if l.Memory.KernelBytes > 0 {
+		memory += ", " + Human(l.Memory.KernelBytes, Bytes) + " in the kernel"
+	}
+	return append(lines, item("memory", memory, style)...)
+}
+
+// item writes a named line, wrapped under its text.
+func item(name, text string, style Style) []string {
+	const indent = 10
+	lines := wrap(text, style.width()-indent, 0)
+	for i := range lines {
+		if i == 0 {
+			lines[i] = padRight(name, indent) + lines[i]
+		} else {
+			lines[i] = blanks(indent) + lines[i]
+		}
+	}
+	return lines
+}
+
+func ofSeen(p Packets) string {
+	if p.Seen == 0 {
+		return ""
+	}
+	return " (" + Human(float64(p.Used)/float64(p.Seen), Ratio) + ")"
+}
+
+// nonZero lists counts that are not 0, the largest first.
+func nonZero(counts map[string]uint64) string {
+	var names []string
+	for name, n := range counts {
+		if n > 0 {
+			names = append(names, name)
+		}
+	}
+	sort.Slice(names, func(i, j int) bool {
+		a, b := counts[names[i]], counts[names[j]]
+		return a > b || a == b && names[i] < names[j]
+	})
+	for i, name := range names {
+		names[i] = Human(counts[name], Count) + " " + plainWords(name, None)
+	}
+	return strings.Join(names, ", ")
+}
+
+func orNothing(text string) string {
+	if text == "" {
+		return "nothing"
+	}
+	return text
+}
+
+// against holds what an estimate is compared with; both may be nil.
+type against struct{ truth, errors *Body }
+
+func (a against) value(name string) (Value, bool) {
+	if a.truth == nil {
+		return Value{}, false
+	}
+	return findValue(a.truth.Values, name)
+}
+
+// err returns a relative error by name, written with its sign; "" when there is none.
+func (a against) err(name string) string {
+	if a.errors == nil {
+		return ""
+	}
+	v, ok := findValue(a.errors.Values, name)
+	if !ok {
+		return ""
+	}
+	f, _ := Number(v.Value)
+	return signed(f)
+}
+
+func findValue(list []Value, name string) (Value, bool) {
+	for _, v := range list {
+		if v.Name == name {
+			return v, true
+		}
+	}
+	return Value{}, false
+}
+
+// values lists numbers: those with a truth in a grid beside it, the others flowing in as many columns as fit.
+func (a against) values(values []Value, style Style) []string {
+	compared := grid{right: []bool{false, true, true, true}}
+	var free []Value
+	for _, v := range values {
+		t, ok := a.value(v.Name)
+		if !ok {
+			free = append(free, v)
+			continue
+		}
+		compared.add(plainWords(v.Name, v.Unit), v.text(), Human(t.Value, v.Unit), a.err(v.Name))
+	}
+	lines := flow(free, style)
+	if len(compared.rows) > 0 {
+		head := grid{right: compared.right, rows: [][]string{{"", "estimate", "truth", "error"}}}
+		compared.rows = append(head.rows, compared.rows...)
+		lines = append(lines, compared.lines()...)
+	}
+	return lines
+}
+
+func (v Value) text() string { return Interval(v.Value, v.Low, v.High, v.Unit) }
+
+// flow writes "name value" pairs in columns of equal width; what is wider than half the screen takes a line.
+func flow(values []Value, style Style) []string {
+	var lines, short []string
+	wide := 0
+	for _, v := range values {
+		pair := plainWords(v.Name, v.Unit) + ": " + v.text()
+		if 2*length(pair)+3 > style.width() {
+			lines = append(lines, wrap(pair, style.width(), 2)...)
+			continue
+		}
+		short = append(short, pair)
+		wide = max(wide, length(pair))
+	}
+	return append(columns(short, wide+3, style), lines...)
+}
+
+func columns(cells []string, wide int, style Style) []string {
+	perLine := max(1, style.width()/max(1, wide))
+	var lines []string
+	for i := 0; i < len(cells); i += perLine {
+		line := ""
+		for _, c := range cells[i:min(i+perLine, len(cells))] {
+			line += padRight(c, wide)
+		}
+		lines = append(lines, strings.TrimRight(line, " "))
+	}
+	return lines
+}
+
+// table draws a top-k list and, with a truth, how much of the true list is in it.
+func (a against) table(t Table, style Style) []string {
+	title := t.Title
+	if title == "" {
+		title = plainWords(t.Name, None)
+	}
+	lines := wrap(printable(title), style.width(), 2)
+	if len(t.Rows) == 0 {
+		return append(lines, "  none")
+	}
+	lines = append(lines, t.fit(style)...)
+	if hidden := len(t.Rows) - tableRows; hidden > 0 {
+		lines = append(lines, fmt.Sprintf("  and %s more (--output json has them all)", thousands(float64(hidden))))
+	}
+	if recall, precision := a.err(t.Name+".recall"), a.err(t.Name+".precision"); recall != "" {
+		text := fmt.Sprintf("of the true list %s were found; of this list %s belong there",
+			strings.TrimPrefix(recall, "+"), strings.TrimPrefix(precision, "+"))
+		lines = append(lines, wrap(text, style.width(), 2)...)
+	}
+	return lines
+}
+
+// fit draws the grid, narrowed until it fits: long names are cut first, then columns at the right are left away.
+func (t Table) fit(style Style) []string {
+	for shown := len(t.Columns); shown > 0; shown-- {
+		for limit := 40; limit >= 12; limit -= 7 {
+			lines := t.grid(style, shown, limit)
+			if widest(lines) > style.width() && !(shown == 1 && limit == 12) {
+				continue
+			}
+			return append(lines, t.left(shown)...)
+		}
+	}
+	return nil
+}
+
+func (t Table) left(shown int) []string {
+	if shown == len(t.Columns) {
+		return nil
+	}
+	var names []string
+	for _, c := range t.Columns[shown:] {
+		names = append(names, c.Name)
+	}
+	return []string{"  not shown for lack of room: " + strings.Join(names, ", ")}
+}
+
+func widest(lines []string) int {
+	n := 0
+	for _, l := range lines {
+		n = max(n, length(l))
+	}
+	return n
+}
+
+func (t Table) grid(style Style, shown, limit int) []string {
+	g := grid{}
+	head := make([]string, shown)
+	for i, c := range t.Columns[:shown] {
+		head[i] = plainWords(c.Name, c.Unit)
+		g.right = append(g.right, t.numeric(i))
+	}
+	g.add(head...)
+	for _, row := range t.Rows[:min(tableRows, len(t.Rows))] {
+		cells := make([]string, shown)
+		for i, c := range t.Columns[:shown] {
+			cells[i] = style.clip(Human(cell(row, i), c.Unit), limit)
+		}
+		g.add(cells...)
+	}
+	lines := g.lines()
+	for i := range lines {
+		lines[i] = "  " + lines[i]
+	}
+	return lines
+}
+
+// numeric reports whether a column holds numbers, which are aligned to the right.
+func (t Table) numeric(column int) bool {
+	for _, row := range t.Rows {
+		if _, ok := Number(cell(row, column)); !ok && cell(row, column) != nil {
+			return false
+		}
+	}
+	return true
+}

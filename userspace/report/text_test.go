@@ -1,0 +1,87 @@
+package report
+
+import (
+	"math"
+	"strings"
+	"testing"
+)
+
+func TestTextGolden(t *testing.T) {
+	for name, c := range map[string]struct {
+		line  Line
+		style Style
+	}{
+		"table.golden":        {fixtureLine(), Style{Width: 80, Unicode: true}},
+		"table-ascii.golden":  {fixtureLine(), Style{Width: 80}},
+		"table-wide.golden":   {fixtureTruth(), Style{Width: 132, Unicode: true}},
+		"table-truth.golden":  {fixtureTruth(), Style{Width: 80, Unicode: true}},
+		"table-narrow.golden": {fixtureTruth(), Style{Width: 44}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lines := Text(c.line, fixtureRun(), c.style)
+			golden(t, name, []byte(strings.Join(lines, "\n")+"\n"))
+		})
+	}
+}
+
+// TestTextFits sweeps widths: no line is wider than the terminal, whatever has to be cut or left away.
+func TestTextFits(t *testing.T) {
+	for width := minWidth; width <= 200; width += 3 {
+		for _, unicode := range []bool{false, true} {
+			for _, l := range []Line{fixtureLine(), fixtureTruth(), {Algorithm: "empty"}} {
+				for _, text := range Text(l, fixtureRun(), Style{Width: width, Unicode: unicode}) {
+					if length(text) > width {
+						t.Fatalf("width %d: %d characters: %q", width, length(text), text)
+					}
+					if !unicode && len(text) != length(text) {
+						t.Fatalf("without UTF-8: %q", text)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestPlotDegenerate(t *testing.T) {
+	for name, d := range map[string]Distribution{
+		"empty":     {},
+		"zero":      {Buckets: []Bucket{{0, 10}}},
+		"one value": {Unit: Nanosecond, Buckets: []Bucket{{1e6, 0}, {1e6 + 1, 10}}},
+		"infinite":  {Buckets: []Bucket{{1, 5}, {math.Inf(1), 10}}},
+		"negative":  {Buckets: []Bucket{{-5, 5}, {5, 10}}},
+	} {
+		if p, ok := newPlot(Style{Unicode: true}, d, nil, 60, 6); ok {
+			for _, line := range p.lines() {
+				if length(line) > 60 {
+					t.Errorf("%s: %q is too wide", name, line)
+				}
+			}
+		}
+	}
+}
+
+func TestTableSaysWhatItLeavesAway(t *testing.T) {
+	table := Table{Name: "wide"}
+	row := []any{}
+	for _, name := range []string{"alpha", "beta", "gamma", "delta", "epsilon", "zeta"} {
+		table.Columns = append(table.Columns, Column{Name: name})
+		row = append(row, strings.Repeat(name, 5))
+	}
+	for range 25 {
+		table.Rows = append(table.Rows, row)
+	}
+	text := strings.Join(against{}.table(table, Style{Width: 50}), "\n")
+	for _, want := range []string{"not shown for lack of room: delta, epsilon, zeta", "and 5 more"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
+	}
+}
+
+func TestWrap(t *testing.T) {
+	got := wrap("one two three fourteenletters", 9, 2)
+	want := []string{"one two", "  three", "  fourtee", "  nletter", "  s"}
+	if strings.Join(got, "|") != strings.Join(want, "|") {
+		t.Errorf("wrap = %q, want %q", got, want)
+	}
+}
