@@ -1,0 +1,192 @@
+package loader
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrPrivilege is wrapped when this process lacks a capability; the text names it and the remedy.
+var ErrPrivilege = errors.New("privilege missing")
+
+const privilegeRemedy = "run as root (sudo), or grant CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN"
+
+// capability is a number of linux/capability.h.
+type capability uint
+
+// The capabilities that decide anything here.
+const (
+	capNetAdmin capability = unix.CAP_NET_ADMIN
+	capSysAdmin capability = unix.CAP_SYS_ADMIN
+	capPerfmon  capability = unix.CAP_PERFMON
+	capBPF      capability = unix.CAP_BPF
+)
+
+func (c capability) String() string {
+	switch c {
+	case capNetAdmin:
+		return "CAP_NET_ADMIN"
+	case capSysAdmin:
+		return "CAP_SYS_ADMIN"
+	case capPerfmon:
+		return "CAP_PERFMON"
+	case capBPF:
+		return "CAP_BPF"
+	}
+	return fmt.Sprintf("capability %d", uint(c))
+}
+
+// capSet is a set of capabilities, bit by number.
+type capSet uint64
+
+func setOf(caps ...capability) (s capSet) {
+	for _, c := range caps {
+		s |= 1 << c
+	}
+	return s
+}
+
+func (s capSet) has(c capability) bool { return s>>c&1 == 1 }
+
+// allows reports whether s grants what c does: CAP_SYS_ADMIN includes CAP_BPF and CAP_PERFMON, which were cut out of it.
+func (s capSet) allows(c capability) bool {
+	return s.has(c) || s.has(capSysAdmin) && (c == capBPF || c == capPerfmon)
+}
+
+// Privilege is what this process holds of what attaching needs.
+type Privilege struct {
+	Held    []string `json:"held"`
+	Missing []string `json:"missing,omitempty"`
+}
+
+// attachNeeds is what loading and attaching asks for: CAP_BPF for maps and programs, CAP_NET_ADMIN for
+// programs of the network types and their hooks, CAP_PERFMON for programs that the verifier does not slow down with
+// barriers against speculation.
+var attachNeeds = []capability{capBPF, capPerfmon, capNetAdmin}
+
+func currentPrivilege() Privilege {
+	var p Privilege
+	effective, _, err := readCaps()
+	if err != nil {
+		return p
+	}
+	for _, c := range []capability{capBPF, capPerfmon, capNetAdmin, capSysAdmin} {
+		if effective.has(c) {
+			p.Held = append(p.Held, c.String())
+		}
+	}
+	for _, c := range attachNeeds {
+		if !effective.allows(c) {
+			p.Missing = append(p.Missing, c.String())
+		}
+	}
+	return p
+}
+
+func (p Privilege) lacks(c capability) bool {
+	return slices.Contains(p.Missing, c.String())
+}
+
+// CheckPrivilege returns an error wrapping ErrPrivilege that names the capabilities this process would need to
+// attach and does not have.
+func CheckPrivilege() error {
+	p := currentPrivilege()
+	if len(p.Missing) == 0 {
+		return nil
+	}
+	return fmt.Errorf("attach programs: %w: this process lacks %s; %s", ErrPrivilege, strings.Join(p.Missing, ", "), privilegeRemedy)
+}
+
+// privilegeError marks an error of the kernel as a missing privilege where it is one.
+func privilegeError(err error) error {
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
+		return fmt.Errorf("%w: %w; %s", ErrPrivilege, withoutHint{err}, privilegeRemedy)
+	}
+	return err
+}
+
+// withoutHint leaves out the library's guess about locked memory, which sends people the wrong way on every
+// kernel that xdpmon runs on.
+type withoutHint struct{ error }
+
+func (e withoutHint) Unwrap() error { return e.error }
+
+func (e withoutHint) Error() string {
+	return strings.ReplaceAll(e.error.Error(), " (MEMLOCK may be too low, consider rlimit.RemoveMemlock)", "")
+}
+
+// Keep says what a process still wants to do after it has attached.
+type Keep struct {
+	Reattach bool // attach again when an interface comes back
+	Load     bool // load further programs (slots of the chain replaced while running)
+}
+
+// DropCapabilities gives up, on all threads and for good, every capability that is not needed any more, and returns
+// the names of those that stay.
+//
+//   - CAP_BPF stays where map access by file descriptor asks for it: kernels before 5.19 check it on every
+//     bpf() call when kernel.unprivileged_bpf_disabled is set. It is tried, not inferred.
+//   - Re-attaching loads an entry program with the new interface's constants: CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN.
+//   - Closing needs nothing: links end with their file descriptors. A filter on a clsact qdisc, which has none,
+//     needs CAP_NET_ADMIN to be removed, so an attachment that uses one must pass Reattach.
+//
+// Everything that needs more (a listener on a low port, entering a namespace, mounting bpffs) comes before this call.
+func DropCapabilities(keep Keep) ([]string, error) {
+	_, permitted, err := readCaps()
+	if err != nil {
+		return nil, fmt.Errorf("read capabilities: %w", err)
+	}
+	rest := remaining(permitted, keep, mapAccessNeedsBPF())
+	if err := setNoNewPrivileges(); err != nil {
+		return nil, fmt.Errorf("forbid new privileges: %w", err)
+	}
+	if err := writeCaps(rest); err != nil {
+		return nil, fmt.Errorf("drop capabilities: %w", err)
+	}
+	return rest.names(), nil
+}
+
+// remaining computes what stays of the permitted set.
+func remaining(permitted capSet, keep Keep, mapAccess bool) capSet {
+	var want []capability
+	if mapAccess {
+		want = append(want, capBPF)
+	}
+	if keep.Load || keep.Reattach {
+		want = append(want, attachNeeds...)
+	}
+	var rest capSet
+	for _, c := range want {
+		switch {
+		case permitted.has(c):
+			rest |= setOf(c)
+		case permitted.allows(c):
+			rest |= setOf(capSysAdmin)
+		}
+	}
+	return rest
+}
+
+func (s capSet) names() []string {
+	var names []string
+	for c := capability(0); c < 64; c++ {
+		if s.has(c) {
+			names = append(names, c.String())
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func readCaps() (effective, permitted capSet, err error) {
+	header, data := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, [2]unix.CapUserData{}
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return 0, 0, err
+	}
+	effective = capSet(data[0].Effective) | capSet(data[1].Effective)<<32
+	permitted = capSet(data[0].Permitted) | capSet(data[1].Permitted)<<32
+	return effective, permitted, nil
+}

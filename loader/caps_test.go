@@ -1,0 +1,230 @@
+package loader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+func TestCapabilitiesThatStay(t *testing.T) {
+	all := setOf(capBPF, capPerfmon, capNetAdmin, capSysAdmin, 0, 21)
+	for _, tc := range []struct {
+		name      string
+		permitted capSet
+		keep      Keep
+		mapAccess bool
+		want      []string
+	}{
+		{"nothing more to do", all, Keep{}, false, nil},
+		{"maps ask for it", all, Keep{}, true, []string{"CAP_BPF"}},
+		{"re-attach", all, Keep{Reattach: true}, false, []string{"CAP_BPF", "CAP_NET_ADMIN", "CAP_PERFMON"}},
+		{"only the old capability", setOf(capSysAdmin, capNetAdmin), Keep{Load: true}, false, []string{"CAP_NET_ADMIN", "CAP_SYS_ADMIN"}},
+		{"none to begin with", 0, Keep{Reattach: true}, true, nil},
+	} {
+		if got := remaining(tc.permitted, tc.keep, tc.mapAccess).names(); !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
+		}
+	}
+}
+
+// runAs runs a helper that drops to the given capabilities before anything else and reports what it found.
+func runAs(t *testing.T, format string, args ...any) string {
+	t.Helper()
+	cmd := helperProcess(format, args...)
+	cmd.Stderr = nil
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+func init() {
+	helpers["without"] = helperWithout
+	helpers["drop"] = helperDrop
+}
+
+// helperWithout attaches after giving up capabilities: it is to fail with the name of what is missing.
+func helperWithout(args []string) error {
+	keep := map[string]capSet{
+		"none": 0, "bpf": setOf(capBPF), "net": setOf(capNetAdmin), "bpf,net": setOf(capBPF, capNetAdmin),
+	}[args[0]]
+	if err := writeCaps(keep); err != nil {
+		return err
+	}
+	err := CheckPrivilege()
+	fmt.Println(errors.Is(err, ErrPrivilege), err)
+	inst, err := Load(nil, Options{Seed: 1})
+	if err == nil {
+		_, err = Attach(inst, near, AttachOptions{Hook: Hook(args[1])})
+	}
+	fmt.Println("finally:", errors.Is(err, ErrPrivilege), err)
+	f, err := Probe(near)
+	fmt.Println("probe:", err, f.Privilege.Missing)
+	return nil
+}
+
+func TestMissingPrivilegeIsNamed(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
+	veth(t)
+	for _, tc := range []struct{ caps, want string }{
+		{"none", "lacks CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN"},
+		{"bpf", "lacks CAP_PERFMON, CAP_NET_ADMIN"},
+		{"net", "lacks CAP_BPF, CAP_PERFMON;"},
+		{"bpf,net", "lacks CAP_PERFMON;"},
+	} {
+		out := runAs(t, "without %s tc", tc.caps)
+		t.Log(out)
+		for _, want := range []string{"true attach programs: privilege missing: this process " + tc.want, "finally: true", "sudo"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s: no %q in\n%s", tc.caps, want, out)
+			}
+		}
+	}
+}
+
+// helperDrop attaches, drops what is not needed, and then does everything that a running process does.
+func helperDrop(args []string) error {
+	inst, err := Load(nil, Options{Seed: 1})
+	if err != nil {
+		return err
+	}
+	reattach := args[0] == "reattach"
+	moved := newJournal()
+	m := NewManager(inst, ManagerOptions{Reattach: reattach, Changed: moved.changed, Attach: AttachOptions{Direction: Both}})
+	if err := errors.Join(m.Attach(near), m.Start(context.Background())); err != nil {
+		return err
+	}
+	kept, err := DropCapabilities(Keep{Reattach: reattach})
+	if err != nil {
+		return err
+	}
+	fmt.Println("kept", kept)
+	if err := allThreadsHave(kept); err != nil {
+		return err
+	}
+	sayReady()
+	for name := range moved.moved {
+		if name == near+" true" || !reattach {
+			break
+		}
+	}
+	if _, err := inst.Control().Flip(); err != nil {
+		return fmt.Errorf("flip: %w", err)
+	}
+	if _, err := inst.Counts(0); err != nil {
+		return fmt.Errorf("counts: %w", err)
+	}
+	return m.Close()
+}
+
+// allThreadsHave reads the effective capabilities of every thread.
+func allThreadsHave(names []string) error {
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return err
+	}
+	for _, task := range tasks {
+		status, err := os.ReadFile("/proc/self/task/" + task.Name() + "/status")
+		if err != nil {
+			continue
+		}
+		var effective capSet
+		_, rest, _ := strings.Cut(string(status), "CapEff:")
+		if _, err := fmt.Sscanf(rest, "%x", &effective); err != nil {
+			return err
+		}
+		if !slices.Equal(effective.names(), names) {
+			return fmt.Errorf("thread %s has %v", task.Name(), effective.names())
+		}
+	}
+	if len(tasks) < 2 {
+		return errors.New("one thread only: that proves nothing")
+	}
+	return nil
+}
+
+func TestDroppedProcessGoesOn(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
+	veth(t)
+	for _, mode := range []string{"stay", "reattach"} {
+		c := startHelper(t, "drop %s", mode)
+		sh(t, "ip link del %s", near)
+		time.Sleep(100 * time.Millisecond)
+		addVeth(t)
+		if err := c.cmd.Wait(); err != nil {
+			rest, _ := c.output.ReadString(0)
+			t.Errorf("%s: %v %s", mode, err, rest)
+		}
+		nothingLeft(t, near)
+	}
+}
+
+// The probe runs on a thread that is thrown away: this process keeps what it has.
+func TestMapAccessProbeKeepsCapabilities(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
+	before, _, err := readCaps()
+	noError(t, err)
+	t.Logf("map access needs CAP_BPF: %t", mapAccessNeedsBPF())
+	for range 50 {
+		runtime.Gosched()
+		after, _, err := readCaps()
+		noError(t, err)
+		if before != after {
+			t.Fatalf("capabilities changed from %x to %x", before, after)
+		}
+	}
+}
+
+// The verifier's words reach the operator, and the whole log a file.
+func TestVerifierErrorIsExplained(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
+	t.Setenv("TMPDIR", t.TempDir())
+	spec := returning(ebpf.XDP, 0)
+	spec.Instructions = spec.Instructions[1:] // returns a register that was never written
+	_, err := ebpf.NewProgram(spec)
+	err = explain("toy", err)
+	if !errors.Is(err, ErrVerifier) || !strings.Contains(err.Error(), "R0 !read_ok") {
+		t.Fatalf("got %v", err)
+	}
+	_, rest, found := strings.Cut(err.Error(), "lines in ")
+	if !found {
+		t.Fatalf("no file named in %v", err)
+	}
+	path, _, _ := strings.Cut(rest, ": ")
+	log, err := os.ReadFile(path)
+	noError(t, err)
+	if !strings.Contains(string(log), "R0 !read_ok") || !strings.Contains(string(log), "exit") {
+		t.Errorf("%s holds\n%s", path, log)
+	}
+}
+
+func TestExplain(t *testing.T) {
+	if explain("toy", nil) != nil {
+		t.Error("no error must stay none")
+	}
+	for err, want := range map[error]error{unix.EPERM: ErrPrivilege, ebpf.ErrNotSupported: ErrUnsupported, unix.ENOMEM: unix.ENOMEM} {
+		if got := explain("toy", fmt.Errorf("map create: %w", err)); !errors.Is(got, want) || !errors.Is(got, err) {
+			t.Errorf("%v became %v", err, got)
+		}
+	}
+}

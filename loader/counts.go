@@ -1,0 +1,58 @@
+package loader
+
+import (
+	"fmt"
+
+	"github.com/xdpmon/xdpmon/bpf/chain"
+	xmaps "github.com/xdpmon/xdpmon/maps"
+)
+
+// Counts are the chain's own counters of one window.
+type Counts struct {
+	Seen       uint64
+	Parsed     uint64
+	Bytes      uint64            // on the wire
+	Reasons    map[string]uint64 // packets that were not fully parsed, by reason; all reasons are present
+	Aggregates uint64            // packets that stand for several segments (GSO, GRO)
+	Segments   uint64            // ... and the segments they stand for
+	Pulled     uint64            // packets whose headers had to be fetched into the linear part
+}
+
+// reasonNames are the JSON names of enum parse_reason.
+var reasonNames = map[chain.ChainParseReason]string{
+	chain.ChainParseReasonPARSE_TRUNCATED:       "truncated",
+	chain.ChainParseReasonPARSE_NOT_IP:          "not_ip",
+	chain.ChainParseReasonPARSE_BAD_IP:          "bad_ip",
+	chain.ChainParseReasonPARSE_EXTENSION_CHAIN: "extension_chain",
+	chain.ChainParseReasonPARSE_FRAGMENT:        "fragment",
+	chain.ChainParseReasonPARSE_NO_TRANSPORT:    "no_transport",
+	chain.ChainParseReasonPARSE_BAD_TRANSPORT:   "bad_transport",
+}
+
+// Counts reads a closed bank of the chain's counters and resets it.
+func (i *Instance) Counts(bank int) (Counts, error) {
+	set := xmaps.NewSet(i.chain, i.shared)
+	array, err := set.Array("chain_counters")
+	if err != nil {
+		return Counts{}, err
+	}
+	words, err := array.ReadReset(bank, nil)
+	if err != nil {
+		return Counts{}, fmt.Errorf("read counts: %w", err)
+	}
+	c := words
+	counts := Counts{
+		Parsed:     c[chain.ChainParseReasonPARSED],
+		Bytes:      c[chain.ChainChainCountCOUNT_BYTES],
+		Aggregates: c[chain.ChainChainCountCOUNT_AGGREGATES],
+		Segments:   c[chain.ChainChainCountCOUNT_SEGMENTS],
+		Pulled:     c[chain.ChainChainCountCOUNT_PULLED],
+		Reasons:    map[string]uint64{},
+	}
+	counts.Seen = counts.Parsed
+	for reason, name := range reasonNames {
+		counts.Reasons[name] = c[reason]
+		counts.Seen += c[reason]
+	}
+	return counts, nil
+}

@@ -1,0 +1,94 @@
+package loader
+
+import (
+	"fmt"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	xmaps "github.com/xdpmon/xdpmon/maps"
+)
+
+// EntryConfig holds the constants of one interface and hook.
+type EntryConfig struct {
+	Kind    Kind
+	IfIndex int
+	L3Only  bool
+	Egress  bool
+	Frags   bool // buffers may have fragments (xdp.frags) and their length can be asked for: Linux 5.18
+	MTU     int  // XDP in generic mode: IP bytes above which a buffer is an aggregate; 0: never
+	replay  bool
+}
+
+// Entry loads the chain's entry program for one interface. The caller closes it.
+func (i *Instance) Entry(cfg EntryConfig) (*ebpf.Program, error) {
+	spec := i.chain.Copy()
+	if err := i.configureEntry(spec, cfg); err != nil {
+		return nil, fmt.Errorf("load entry program: %w", err)
+	}
+	if err := prove(chainName, spec, false); err != nil {
+		return nil, err
+	}
+	name, other := "chain_xdp_entry", ebpf.SchedCLS
+	if cfg.Kind == TC {
+		name, other = "chain_tc_entry", ebpf.XDP
+	}
+	removePrograms(spec, other)
+	adaptToKernel(spec)
+	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: i.replacements(chainName, spec)})
+	if err != nil {
+		return nil, fmt.Errorf("load entry program: %w", explain(chainName, err))
+	}
+	defer coll.Close()
+	if err := installPulled(coll); err != nil {
+		return nil, fmt.Errorf("load entry program: %w", err)
+	}
+	return coll.DetachProgram(name), nil
+}
+
+// installPulled gives the TC entry program its continuation for packets whose headers had to be fetched.
+func installPulled(coll *ebpf.Collection) error {
+	pulled, slot := coll.Programs["chain_tc_pulled"], coll.Maps["entry_pulled"]
+	if pulled == nil || slot == nil {
+		return nil
+	}
+	return slot.Update(uint32(0), pulled, ebpf.UpdateAny)
+}
+
+func (i *Instance) configureEntry(spec *ebpf.CollectionSpec, cfg EntryConfig) error {
+	if err := i.setCommon(spec); err != nil {
+		return err
+	}
+	constants := map[string]any{
+		"entry_replay":  cfg.replay,
+		"entry_l3_only": cfg.L3Only,
+		"entry_egress":  cfg.Egress,
+		"entry_frags":   cfg.Frags && HaveXDPFrags() == nil,
+		"entry_mtu":     uint32(cfg.MTU),
+	}
+	for name, v := range constants {
+		if err := xmaps.SetConstant(spec, name, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removePrograms drops the programs of a type that will not be run, and with them the maps that only they use.
+func removePrograms(spec *ebpf.CollectionSpec, t ebpf.ProgramType) {
+	for name, p := range spec.Programs {
+		if p.Type == t {
+			delete(spec.Programs, name)
+		}
+	}
+}
+
+// adaptToKernel drops what an older kernel would refuse although the programs run without it.
+func adaptToKernel(spec *ebpf.CollectionSpec) {
+	if HaveXDPFrags() == nil {
+		return
+	}
+	for _, p := range spec.Programs {
+		p.Flags &^= unix.BPF_F_XDP_HAS_FRAGS
+	}
+}

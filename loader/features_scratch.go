@@ -1,0 +1,75 @@
+package loader
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// inScratch asks a question that can only be answered by attaching something, on the loopback device of a
+// network namespace that exists for the length of the question.
+func inScratch(try func(lo int) error) func() answer {
+	return func() answer {
+		var result error
+		if err := withScratchNamespace(func() { result = try(1) }); err != nil {
+			return answer{Unknown, fmt.Sprintf("cannot make a namespace to try it in: %v (needs CAP_SYS_ADMIN)", err)}
+		}
+		return conclude(result)
+	}
+}
+
+// withScratchNamespace runs fn on a thread in a new network namespace; both end with it.
+func withScratchNamespace(fn func()) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread is not reused
+		err := unix.Unshare(unix.CLONE_NEWNET)
+		if err == nil {
+			fn()
+		}
+		done <- err
+	}()
+	return <-done
+}
+
+func tryXDPLink(lo int) error {
+	prog, err := ebpf.NewProgram(returning(ebpf.XDP, 2))
+	if err != nil {
+		return err
+	}
+	defer prog.Close()
+	l, err := link.AttachXDP(link.XDPOptions{Program: prog, Interface: lo, Flags: link.XDPGenericMode})
+	if errors.Is(err, unix.EINVAL) {
+		return ebpf.ErrNotSupported
+	}
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+func tryClsact(lo int) error {
+	prog, err := ebpf.NewProgram(returning(ebpf.SchedCLS, -1))
+	if err != nil {
+		return err
+	}
+	defer prog.Close()
+	if err := netlink.QdiscAdd(clsactOf(lo)); err != nil {
+		return notThere(err)
+	}
+	f := newFilter(lo, Ingress, prog, filterPriority)
+	return notThere(netlink.FilterAdd(f))
+}
+
+// notThere translates how the kernel says that a qdisc or classifier is not built in and has no module.
+func notThere(err error) error {
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EOPNOTSUPP) {
+		return ebpf.ErrNotSupported
+	}
+	return err
+}

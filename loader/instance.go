@@ -1,0 +1,300 @@
+// Package loader loads the chain and its algorithms, attaches them to interfaces or feeds them from captures, and
+// takes them off again. It names no algorithm: it is given objects.
+package loader
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/bpf/chain"
+	xmaps "github.com/xdpmon/xdpmon/maps"
+)
+
+// Object is a configured algorithm: constants and sizes are written, nothing is loaded.
+type Object struct {
+	Name  string
+	Spec  *ebpf.CollectionSpec
+	Needs xmaps.Need
+	// RecircShare is the largest share of packets that may take a second pass; 0 for none.
+	RecircShare float64
+}
+
+// Options of an instance.
+type Options struct {
+	Seed   uint64
+	CRC    bool
+	Decap  bool
+	Replay bool
+	// Maps are adopted from pins instead of being created, by the keys of Instance.Maps.
+	Maps map[string]*ebpf.Map
+	// Unproven loads programs that break the memory rules: for the baselines that exist to show why, only.
+	Unproven bool
+}
+
+// Kind is the type of program that a hook runs.
+type Kind int
+
+const (
+	XDP Kind = iota
+	TC
+)
+
+func (k Kind) String() string { return [...]string{"xdp", "tc"}[k] }
+
+// chainName is the name of the chain's own object among the algorithms.
+const chainName = "chain"
+
+// Instance is a chain with its algorithms: one set of registers, whatever number of interfaces feed it.
+type Instance struct {
+	opts    Options
+	shared  map[string]*ebpf.Map // phv, control, chains, budget, hash tables, chain counters
+	control *xmaps.Control
+	chain   *ebpf.CollectionSpec
+	loaded  []*member
+}
+
+// member is one loaded algorithm.
+type member struct {
+	object Object
+	coll   *ebpf.Collection
+	set    *xmaps.Set
+}
+
+// program finds the algorithm's program for a hook; an object has one of each type.
+func (m *member) program(t ebpf.ProgramType) *ebpf.Program {
+	for _, p := range m.coll.Programs {
+		if p.Type() == t {
+			return p
+		}
+	}
+	return nil
+}
+
+// Load proves and loads algorithms; the chain begins to run them as soon as an entry program feeds it.
+func Load(objects []Object, opts Options) (*Instance, error) {
+	spec, err := chain.LoadChain()
+	if err != nil {
+		return nil, fmt.Errorf("read chain object: %w", err)
+	}
+	i := &Instance{opts: opts, chain: spec, shared: map[string]*ebpf.Map{}}
+	if err := i.build(objects); err != nil {
+		i.Close()
+		return nil, err
+	}
+	return i, nil
+}
+
+func (i *Instance) build(objects []Object) error {
+	if err := raiseMemlock(); err != nil {
+		return err
+	}
+	if err := i.createShared(); err != nil {
+		return fmt.Errorf("create maps of the chain: %w", err)
+	}
+	control, err := xmaps.NewControl(i.shared["chain_control"], i.shared["chain_xdp"], i.shared["chain_tc"],
+		i.shared["recirc_xdp"], i.shared["recirc_tc"])
+	if err != nil {
+		return err
+	}
+	i.control = control
+	if err := i.fillHashTables(); err != nil {
+		return err
+	}
+	return i.Replace(objects)
+}
+
+// createShared makes the maps that every object of the instance uses, once.
+func (i *Instance) createShared() error {
+	for name, ms := range i.chain.Maps {
+		if !isShared(ms) && name != "chain_counters" {
+			continue
+		}
+		m, err := i.adoptOr(chainName, ms)
+		if err != nil {
+			return err
+		}
+		i.shared[name] = m
+	}
+	return nil
+}
+
+func isShared(ms *ebpf.MapSpec) bool { return slices.Contains(ms.Tags, xmaps.TagShared) }
+
+func (i *Instance) adoptOr(owner string, ms *ebpf.MapSpec) (*ebpf.Map, error) {
+	if m, ok := i.opts.Maps[owner+"/"+ms.Name]; ok {
+		return m, nil
+	}
+	m, err := ebpf.NewMap(ms)
+	if err != nil {
+		return nil, fmt.Errorf("create map %s: %w", ms.Name, privilegeError(err))
+	}
+	return m, nil
+}
+
+// Replace exchanges the algorithms while traffic flows: the new ones are proven and loaded first, every packet sees
+// the old chain or the new one, and algorithms that are kept by name and object keep their registers.
+func (i *Instance) Replace(objects []Object) error {
+	if len(objects) > xmaps.ChainSlots {
+		return fmt.Errorf("load chain: %d algorithms, %d fit", len(objects), xmaps.ChainSlots)
+	}
+	next := make([]*member, 0, len(objects))
+	for _, o := range objects {
+		m := i.kept(o)
+		if m == nil {
+			var err error
+			if m, err = i.load(o); err != nil {
+				i.closeExcept(next, i.loaded)
+				return err
+			}
+		}
+		next = append(next, m)
+	}
+	if err := i.install(next); err != nil {
+		i.closeExcept(next, i.loaded)
+		return err
+	}
+	old := i.loaded
+	i.loaded = next
+	i.closeExcept(old, next)
+	return nil
+}
+
+// kept finds a loaded member that is this very object.
+func (i *Instance) kept(o Object) *member {
+	for _, m := range i.loaded {
+		if m.object.Name == o.Name && m.object.Spec == o.Spec {
+			return m
+		}
+	}
+	return nil
+}
+
+// closeExcept closes the members of list that are not in except.
+func (i *Instance) closeExcept(list, except []*member) {
+	for _, m := range list {
+		if m != nil && !slices.Contains(except, m) {
+			m.coll.Close()
+		}
+	}
+}
+
+func (i *Instance) install(members []*member) error {
+	needs := xmaps.Need(0)
+	if i.opts.Decap {
+		needs |= xmaps.NeedDecap
+	}
+	slots := make([]xmaps.Slot, len(members))
+	for n, m := range members {
+		needs |= m.object.Needs
+		xdp, tc := m.program(ebpf.XDP), m.program(ebpf.SchedCLS)
+		slots[n] = xmaps.Slot{xdp, tc, xdp, tc}
+	}
+	if err := i.setBudgets(members); err != nil {
+		return err
+	}
+	return i.control.SetChain(slots, needs)
+}
+
+func (i *Instance) load(o Object) (*member, error) {
+	spec := o.Spec.Copy()
+	if err := i.setCommon(spec); err != nil {
+		return nil, fmt.Errorf("load %s: %w", o.Name, err)
+	}
+	if err := prove(o.Name, spec, i.opts.Unproven); err != nil {
+		return nil, err
+	}
+	adaptToKernel(spec)
+	if i.opts.Replay {
+		removePrograms(spec, ebpf.SchedCLS)
+	}
+	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: i.replacements(o.Name, spec)})
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", o.Name, explain(o.Name, err))
+	}
+	return &member{object: o, coll: coll, set: xmaps.NewSet(spec, coll.Maps)}, nil
+}
+
+// setCommon writes the constants that the headers declare in every object.
+func (i *Instance) setCommon(spec *ebpf.CollectionSpec) error {
+	common := map[string]any{"hash_seed": i.opts.Seed, "hash_crc": i.opts.CRC, "coin_seeded": i.opts.Replay}
+	for name, v := range common {
+		if spec.Variables[name] == nil {
+			continue
+		}
+		if err := xmaps.SetConstant(spec, name, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replacements are the maps that an object does not create: shared ones, and adopted ones of its own.
+func (i *Instance) replacements(owner string, spec *ebpf.CollectionSpec) map[string]*ebpf.Map {
+	use := map[string]*ebpf.Map{}
+	for name, ms := range spec.Maps {
+		if m, ok := i.shared[name]; ok && (isShared(ms) || owner == chainName) {
+			use[name] = m
+		} else if m, ok := i.opts.Maps[owner+"/"+name]; ok {
+			use[name] = m
+		}
+	}
+	return use
+}
+
+// Set returns the maps of an algorithm.
+func (i *Instance) Set(name string) (*xmaps.Set, error) {
+	for _, m := range i.loaded {
+		if m.object.Name == name {
+			return m.set, nil
+		}
+	}
+	return nil, fmt.Errorf("find maps of %s: not loaded", name)
+}
+
+// Control flips banks and exchanges the chain.
+func (i *Instance) Control() *xmaps.Control { return i.control }
+
+// Maps lists all maps by "chain/NAME" or "ALGORITHM/NAME", for pinning. Constants (.rodata) are not among them.
+func (i *Instance) Maps() map[string]*ebpf.Map {
+	all := map[string]*ebpf.Map{}
+	for name, m := range i.shared {
+		all[chainName+"/"+name] = m
+	}
+	for _, m := range i.loaded {
+		for name, em := range m.coll.Maps {
+			if i.shared[name] == nil && name != ".rodata" {
+				all[m.object.Name+"/"+name] = em
+			}
+		}
+	}
+	return all
+}
+
+// Programs lists the loaded algorithm programs by name.
+func (i *Instance) Programs() map[string]*ebpf.Program {
+	all := map[string]*ebpf.Program{}
+	for _, m := range i.loaded {
+		maps.Copy(all, m.coll.Programs)
+	}
+	return all
+}
+
+// Close frees everything. Entry programs that are still attached keep what they use until they go.
+func (i *Instance) Close() error {
+	var errs []error
+	for _, m := range i.loaded {
+		m.coll.Close()
+	}
+	i.loaded = nil
+	if i.control != nil {
+		errs = append(errs, i.control.Close())
+	}
+	for _, m := range i.shared {
+		errs = append(errs, m.Close())
+	}
+	return errors.Join(errs...)
+}

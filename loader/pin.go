@@ -1,0 +1,230 @@
+package loader
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+// A pin keeps an instance running without its process:
+//
+//	/sys/fs/bpf/xdpmon/NAME/current/{meta, links/…, maps/…, programs/…, entries/…}
+//
+// The folder is built under another name, next, and renamed into place. The lock on NAME belongs to the process that
+// runs the instance and ends with it; whoever gets it may adopt.
+const (
+	pinFolder   = "xdpmon"
+	currentPins = "current"
+	nextPins    = "next"
+	metaPin     = "meta"
+)
+
+// ErrPinInUse is wrapped when another process runs the pinned instance.
+var ErrPinInUse = errors.New("in use by another process")
+
+var pinNames = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
+
+// PinOptions name a pin.
+type PinOptions struct {
+	Name   string // letters, digits, - and _
+	Notice func(format string, args ...any)
+
+	root string // a BPF file system; default bpffsRoot
+	fail func(step string) error
+}
+
+// Pin is a named instance under the BPF file system, locked by this process.
+//
+// The order of calls: OpenPin, then Seed (to configure the algorithms with), Match, Load, Attach for each
+// interface, Commit. When something fails before Commit has returned, Close puts everything back as it was.
+type Pin struct {
+	opts    PinOptions
+	dir     string
+	lock    *os.File
+	meta    pinMeta // what is pinned; Format 0 when nothing is
+	want    pinMeta
+	maps    map[string]*ebpf.Map
+	adopted []*adoptedHold
+}
+
+// OpenPin locks a pin and looks at what an earlier run left there. It mounts the BPF file system if it must.
+func OpenPin(opts PinOptions) (*Pin, error) {
+	if opts.root == "" {
+		opts.root = bpffsRoot
+	}
+	if opts.Notice == nil {
+		opts.Notice = func(string, ...any) {}
+	}
+	if !pinNames.MatchString(opts.Name) {
+		return nil, fmt.Errorf("open pin: %w: name %q: want 1 to 63 letters, digits, - or _", ErrUsage, opts.Name)
+	}
+	if err := mountBPFFS(opts.root, opts.Notice); err != nil {
+		return nil, fmt.Errorf("open pin %s: %w", opts.Name, err)
+	}
+	p := &Pin{opts: opts, dir: filepath.Join(opts.root, pinFolder, opts.Name)}
+	if err := p.open(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open pin %s: %w", opts.Name, err), p.Close())
+	}
+	return p, nil
+}
+
+func (p *Pin) open() (err error) {
+	p.lock, err = lockFolder(p.dir)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return fmt.Errorf("%w (%s); choose another name or end that one", ErrPinInUse, describePIDs(p.lastOwner()))
+	}
+	if err != nil {
+		return fmt.Errorf("lock it: %w", err)
+	}
+	if err := recoverPins(p.dir); err != nil {
+		return fmt.Errorf("clean up after a killed run: %w", err)
+	}
+	p.meta, err = loadMeta(p.path(metaPin))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// lastOwner is the process that wrote the description.
+func (p *Pin) lastOwner() []int {
+	meta, err := loadMeta(p.path(metaPin))
+	if err != nil {
+		return nil
+	}
+	return []int{meta.PID}
+}
+
+func (p *Pin) path(parts ...string) string {
+	return filepath.Join(append([]string{p.dir, currentPins}, parts...)...)
+}
+
+// Adopts reports whether an earlier run left something to continue.
+func (p *Pin) Adopts() bool { return p.meta.Format != 0 }
+
+// Seed returns the hash seed to run with: that of the pinned instance, when none was asked for. Registers are
+// addressed by seeded hashes, so another seed would make their content meaningless.
+func (p *Pin) Seed(asked uint64) uint64 {
+	if p.Adopts() && asked == 0 {
+		return p.meta.Seed
+	}
+	return asked
+}
+
+// Match compares configured algorithms with what is pinned and puts the pinned maps into opts. It refuses with
+// ErrPinDiffers, naming the differences, when registers would be read as something that they are not.
+func (p *Pin) Match(objects []Object, opts *Options) error {
+	opts.Seed = p.Seed(opts.Seed)
+	p.want = describeObjects(objects, *opts)
+	if !p.Adopts() {
+		return nil
+	}
+	if diffs := p.meta.differences(p.want); len(diffs) > 0 {
+		return fmt.Errorf("adopt pin %s: %w: %s; remove it first (`xdpmon detach %s`) or choose another name",
+			p.opts.Name, ErrPinDiffers, strings.Join(diffs, "; "), p.interfaceNames())
+	}
+	var err error
+	if p.maps, err = p.loadMaps(); err != nil {
+		return fmt.Errorf("adopt pin %s: %w", p.opts.Name, err)
+	}
+	opts.Maps = p.maps
+	p.opts.Notice("continuing the pinned instance %s: its registers and counts are kept", p.opts.Name)
+	return nil
+}
+
+func (p *Pin) interfaceNames() string {
+	var names []string
+	for _, i := range p.meta.Interfaces {
+		names = append(names, i.Name)
+	}
+	return strings.Join(names, " ")
+}
+
+// loadMaps opens all pinned maps, by the keys of Source.Maps.
+func (p *Pin) loadMaps() (map[string]*ebpf.Map, error) {
+	root, found := p.path("maps"), map[string]*ebpf.Map{}
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		m, err := ebpf.LoadPinnedMap(path, nil)
+		if err != nil {
+			return fmt.Errorf("open %s: %w", path, err)
+		}
+		key, _ := filepath.Rel(root, path)
+		found[key] = m
+		return nil
+	})
+	return found, err
+}
+
+// Attach attaches an interface, taking over what the earlier run left on it.
+func (p *Pin) Attach(src Source, iface string, opts AttachOptions) (*Attachment, error) {
+	opts = opts.withDefaults()
+	if err := opts.check(); err != nil {
+		return nil, fmt.Errorf("attach to %s: %w", iface, err)
+	}
+	d, err := inspect(iface)
+	if err != nil {
+		return nil, fmt.Errorf("attach: %w", err)
+	}
+	place, err := chooseHooks(p.withoutOwn(d), opts)
+	if err != nil {
+		return nil, err
+	}
+	return attachTo(src, d, place, opts, p)
+}
+
+// withoutOwn hides our own pinned XDP program from the choice of a hook: it is to be continued, not avoided.
+func (p *Pin) withoutOwn(d *device) *device {
+	l := p.pinnedLink(d.Name, Ingress)
+	if l == nil {
+		return d
+	}
+	defer l.Close()
+	if index, err := linkIfindex(l); err != nil || index != d.Index {
+		return d
+	}
+	if info, err := l.Info(); err != nil || info.XDP() == nil {
+		return d
+	}
+	own := *d
+	own.XDPMode, own.XDPProg = "", 0
+	return &own
+}
+
+// Close ends the work on a pin: what was adopted and not committed gets its earlier program back. What is
+// committed stays and goes on running.
+func (p *Pin) Close() error {
+	if p.lock == nil {
+		return nil
+	}
+	var errs []error
+	for _, h := range p.adopted {
+		errs = append(errs, h.restore())
+	}
+	p.adopted = nil
+	errs = append(errs, os.RemoveAll(filepath.Join(p.dir, nextPins)))
+	if _, err := os.Lstat(p.path()); errors.Is(err, os.ErrNotExist) {
+		removeEmpty(p.dir, filepath.Dir(p.dir))
+	}
+	errs = append(errs, p.lock.Close())
+	p.lock = nil
+	return errors.Join(errs...)
+}
+
+// removeEmpty removes folders that hold nothing any more; those that do stay.
+func removeEmpty(dirs ...string) {
+	for _, dir := range dirs {
+		if os.Remove(dir) != nil {
+			return
+		}
+	}
+}

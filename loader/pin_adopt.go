@@ -1,0 +1,148 @@
+package loader
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+)
+
+// pointPin names the pin of a point: links/eth0-ingress.
+func pointPin(iface string, dir Direction) string { return pinName(iface) + "-" + string(dir) }
+
+// adoptedHold is a hold of an earlier run that runs our program now. Until the pin is committed it can go back.
+type adoptedHold struct {
+	hold
+	old       *ebpf.Program
+	committed bool
+	done      bool
+}
+
+// release ends the attachment once it is ours, and gives it back before that.
+func (h *adoptedHold) release() error {
+	if !h.committed {
+		return h.restore()
+	}
+	return h.hold.release()
+}
+
+// restore puts the earlier program back and lets go.
+func (h *adoptedHold) restore() error {
+	if h.committed || h.done {
+		return nil
+	}
+	h.done = true
+	var err error
+	if h.old != nil {
+		err = h.update(h.old)
+		h.old.Close()
+	}
+	return errors.Join(err, h.hold.leave())
+}
+
+func (h *adoptedHold) commit() {
+	h.committed = true
+	if h.old != nil {
+		h.old.Close()
+	}
+}
+
+// pinnedLink opens the link of a point; nil when there is none.
+func (p *Pin) pinnedLink(iface string, dir Direction) link.Link {
+	l, err := link.LoadPinnedLink(p.path("links", pointPin(iface, dir)), nil)
+	if err != nil {
+		return nil
+	}
+	return l
+}
+
+// adopt exchanges the program of a pinned attachment. nil means that a new one is needed: there was none, its
+// interface has gone (ENOLINK), or it is of another kind (EINVAL), in which case the old one is taken off first, so
+// that no packet is counted twice.
+func (p *Pin) adopt(d *device, pt point) (hold, error) {
+	if err := p.step("adopt " + string(pt.Direction)); err != nil {
+		return nil, err
+	}
+	h := p.earlier(d, pt)
+	if h == nil {
+		return nil, nil
+	}
+	err := h.update(pt.prog)
+	switch {
+	case err == nil:
+		a := &adoptedHold{hold: h, old: p.earlierProgram(d.Name, pt.Direction)}
+		p.adopted = append(p.adopted, a)
+		return a, nil
+	case errors.Is(err, unix.ENOLINK), errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOENT):
+		p.opts.Notice("%s: the pinned attachment at %s cannot be continued (%v); attaching anew, the counts are kept", d.Name, pt.where(), err)
+		return nil, h.release()
+	}
+	return nil, errors.Join(fmt.Errorf("adopt %s of %s: %w", pt.where(), d.Name, err), h.leave())
+}
+
+// earlier finds what is pinned for a point and still sits on this interface in the same way. What sits
+// there in another way is taken off.
+func (p *Pin) earlier(d *device, pt point) hold {
+	if pt.Via == "clsact" {
+		return p.earlierFilter(d, pt)
+	}
+	l := p.pinnedLink(d.Name, pt.Direction)
+	if l == nil {
+		return nil
+	}
+	h := linkHold{l}
+	if fits(l, d, pt) {
+		return h
+	}
+	if err := h.release(); err != nil {
+		p.opts.Notice("%s: could not take off the pinned attachment at %s: %v", d.Name, pt.where(), err)
+	}
+	return nil
+}
+
+// fits reports whether a pinned link is of the interface, kind, direction and mode that is wanted now.
+func fits(l link.Link, d *device, pt point) bool {
+	info, err := l.Info()
+	if err != nil {
+		return false
+	}
+	if index, err := linkIfindex(l); err != nil || index != d.Index {
+		return false
+	}
+	if pt.Hook == HookXDP {
+		return info.XDP() != nil && d.XDPMode == pt.Mode
+	}
+	return info.TCX() != nil && linkDirection(l) == pt.Direction
+}
+
+func (p *Pin) earlierFilter(d *device, pt point) hold {
+	for _, h := range ourFilters(d.Index, pt.Direction) {
+		if owner, _ := parseOwner(h.filter.Name); owner.pin == p.opts.Name {
+			return h
+		}
+	}
+	return nil
+}
+
+// earlierProgram is the entry program that an adopted hold would go back to.
+func (p *Pin) earlierProgram(iface string, dir Direction) *ebpf.Program {
+	prog, err := ebpf.LoadPinnedProgram(p.path("entries", pointPin(iface, dir)), nil)
+	if err != nil {
+		return nil
+	}
+	return prog
+}
+
+func (p *Pin) step(name string) error {
+	if p.opts.fail == nil {
+		return nil
+	}
+	return p.opts.fail(name)
+}
+
+func (p *Pin) next(parts ...string) string {
+	return filepath.Join(append([]string{p.dir, nextPins}, parts...)...)
+}

@@ -1,0 +1,110 @@
+package loader
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Commit pins maps, programs and attachments beside what is pinned already, and renames them into place. It may be
+// called again, after an interface came back. When it fails, what was pinned before is what stays.
+func (p *Pin) Commit(src Source, attached []*Attachment) error {
+	if err := p.build(src, attached); err != nil {
+		return errors.Join(fmt.Errorf("pin %s: %w", p.opts.Name, err), os.RemoveAll(p.next()))
+	}
+	if err := p.swap(); err != nil {
+		return errors.Join(fmt.Errorf("pin %s: move it into place: %w", p.opts.Name, err), os.RemoveAll(p.next()))
+	}
+	for _, h := range p.adopted {
+		h.commit()
+	}
+	p.adopted = nil
+	p.meta = p.want
+	if err := os.RemoveAll(p.next()); err != nil { // the earlier run's links that nobody took over end here
+		return fmt.Errorf("pin %s: remove the earlier one: %w", p.opts.Name, err)
+	}
+	return nil
+}
+
+func (p *Pin) swap() error {
+	if err := p.step("swap"); err != nil {
+		return err
+	}
+	return swapInto(p.next(), p.path())
+}
+
+func (p *Pin) build(src Source, attached []*Attachment) error {
+	if err := os.RemoveAll(p.next()); err != nil {
+		return err
+	}
+	if err := pinEach(p, "maps", src.Maps()); err != nil {
+		return err
+	}
+	if err := pinEach(p, "programs", src.Programs()); err != nil {
+		return err
+	}
+	p.want.Interfaces = nil
+	for _, a := range attached {
+		if err := p.buildAttachment(a); err != nil {
+			return err
+		}
+	}
+	if err := p.step("describe"); err != nil {
+		return err
+	}
+	return p.want.store(p.next(metaPin))
+}
+
+// pinEach pins maps or programs, in the order of their names.
+func pinEach[T interface{ FD() int }](p *Pin, kind string, objects map[string]T) error {
+	for _, name := range slices.Sorted(maps.Keys(objects)) {
+		if err := p.pinObject(objects[name].FD(), kind, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Pin) buildAttachment(a *Attachment) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	described := pinnedInterface{Name: a.Interface, Index: a.IfIndex}
+	for _, pt := range a.points {
+		if err := p.buildPoint(a.Interface, pt); err != nil {
+			return err
+		}
+		described.Points = append(described.Points, pinnedPoint{pt.Direction, pt.Hook, pt.Via, pt.Mode})
+	}
+	p.want.Interfaces = append(p.want.Interfaces, described)
+	return nil
+}
+
+func (p *Pin) buildPoint(iface string, pt point) error {
+	name := pointPin(iface, pt.Direction)
+	if err := p.pinObject(pt.prog.FD(), "entries", name); err != nil {
+		return err
+	}
+	if err := p.step("pin links/" + name); err != nil {
+		return err
+	}
+	path := p.next("links", name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return pt.hold.pin(path, p.opts.Name, pt.prog)
+}
+
+// pinObject pins under next/KIND/NAME; a slash in the name is a folder.
+func (p *Pin) pinObject(fd int, kind, name string) error {
+	if err := p.step("pin " + kind + "/" + name); err != nil {
+		return err
+	}
+	path := p.next(kind, pinName(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return pinFD(fd, path)
+}

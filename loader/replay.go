@@ -1,0 +1,219 @@
+package loader
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpmon/xdpmon/bpf/replay"
+	"github.com/xdpmon/xdpmon/userspace/packet"
+)
+
+// ErrReplay is wrapped when the kernel did not run a replayed packet to its end.
+var ErrReplay = errors.New("the kernel did not run the replay to its end")
+
+// replaySnap is REPLAY_SNAP of bpf/include/replay.h: no header that the parser follows lies behind it.
+const replaySnap = 2024
+
+// replayMeta is struct replay_meta: what stands in front of a replayed packet.
+type replayMeta struct {
+	Time     uint64
+	Len      uint32
+	Coin     uint32
+	Captured uint16
+	Link     uint8
+	Egress   uint8
+	IfIndex  uint32
+}
+
+// replayFrame is struct replay_frame.
+type replayFrame struct {
+	replayMeta
+	Data [replaySnap]byte
+}
+
+const metaBytes = int(unsafe.Sizeof(replayMeta{}))
+
+// Replayer feeds frames to an instance's entry program in the kernel (BPF_PROG_TEST_RUN), thousands in a
+// system call. It stays on the thread and the core that created it, so that the per-CPU state and with it every
+// answer repeats. Use it from that goroutine only.
+type Replayer struct {
+	entry   *ebpf.Program
+	driver  *ebpf.Collection // nil: packets go one by one
+	frames  []replayFrame
+	cursor  *[2]uint64 // next, limit
+	pending int
+	coin    uint32
+	undo    func()
+	input   []byte
+}
+
+// NewReplayer loads the entry program for replay and pins the calling goroutine to a core until Close.
+func (i *Instance) NewReplayer(seed uint64) (*Replayer, error) {
+	entry, err := i.Entry(EntryConfig{Kind: XDP, replay: true})
+	if err != nil {
+		return nil, err
+	}
+	r := &Replayer{entry: entry, coin: uint32(seed)*2654435761 | 1, input: make([]byte, metaBytes+14)}
+	if err := r.loadDriver(); err != nil {
+		entry.Close()
+		return nil, err
+	}
+	if r.undo, err = pinThread(); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// Batched reports whether packets go to the kernel many at a time (Linux 5.18 and later).
+func (r *Replayer) Batched() bool { return r.driver != nil }
+
+func (r *Replayer) loadDriver() error {
+	if HaveXDPFrags() != nil { // bpf_xdp_store_bytes is as old as fragments
+		r.frames = make([]replayFrame, 1)
+		return nil
+	}
+	spec, err := replay.LoadReplay()
+	if err != nil {
+		return fmt.Errorf("read replay object: %w", err)
+	}
+	driver, err := ebpf.NewCollection(spec)
+	if err != nil {
+		return fmt.Errorf("load replay driver: %w", explain("replay", err))
+	}
+	r.driver = driver
+	if err := driver.Maps["replay_entry"].Update(uint32(0), r.entry, ebpf.UpdateAny); err != nil {
+		return fmt.Errorf("connect the replay driver: %w", err)
+	}
+	return r.mapFrames()
+}
+
+func (r *Replayer) mapFrames() error {
+	frames, cursor := r.driver.Maps["replay_frames"], r.driver.Maps["replay_cursor"]
+	if int(frames.ValueSize()) != int(unsafe.Sizeof(replayFrame{})) {
+		return fmt.Errorf("map replay frames: element of %d bytes, not %d", frames.ValueSize(), unsafe.Sizeof(replayFrame{}))
+	}
+	n := int(frames.MaxEntries())
+	mem, err := unix.Mmap(frames.FD(), 0, n*int(frames.ValueSize()), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return fmt.Errorf("map replay frames: %w", err)
+	}
+	r.frames = unsafe.Slice((*replayFrame)(unsafe.Pointer(unsafe.SliceData(mem))), n)
+	page, err := unix.Mmap(cursor.FD(), 0, unix.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return fmt.Errorf("map replay cursor: %w", err)
+	}
+	r.cursor = (*[2]uint64)(unsafe.Pointer(unsafe.SliceData(page)))
+	return nil
+}
+
+// Feed takes a frame; it reaches the programs with the next full batch, or with Flush.
+func (r *Replayer) Feed(f *packet.Frame) error {
+	n := min(len(f.Data), replaySnap)
+	slot := &r.frames[r.pending]
+	r.coin += 0x9e3779b9
+	slot.replayMeta = replayMeta{
+		Time: uint64(max(f.Time, 1)), Len: uint32(f.Len), Coin: r.coin | 1, Captured: uint16(n),
+		Link: uint8(f.Link), Egress: uint8(f.Direction), IfIndex: f.Interface,
+	}
+	copy(slot.Data[:], f.Data[:n])
+	if n < 14 {
+		clear(slot.Data[n:14])
+	}
+	r.pending++
+	if r.pending < len(r.frames) {
+		return nil
+	}
+	return r.Flush()
+}
+
+// Flush runs the programs over the frames that wait.
+func (r *Replayer) Flush() error {
+	n := r.pending
+	r.pending = 0
+	if n == 0 {
+		return nil
+	}
+	if r.driver == nil {
+		return r.runOne(&r.frames[0])
+	}
+	r.cursor[0], r.cursor[1] = 0, uint64(n)
+	_, err := r.driver.Programs["replay_xdp"].Run(&ebpf.RunOptions{Data: r.input, Context: contextOf(r.input), Repeat: uint32(n)})
+	if err != nil {
+		return fmt.Errorf("run replay: %w", err)
+	}
+	if r.cursor[0] != uint64(n) {
+		return fmt.Errorf("run replay: %w: %d of %d packets", ErrReplay, r.cursor[0], n)
+	}
+	return nil
+}
+
+// runOne is the way for kernels without bpf_xdp_store_bytes: one system call a packet.
+func (r *Replayer) runOne(f *replayFrame) error {
+	data := max(int(f.Captured), 14)
+	input := unsafe.Slice((*byte)(unsafe.Pointer(f)), metaBytes+data)
+	if _, err := r.entry.Run(&ebpf.RunOptions{Data: input, Context: contextOf(input)}); err != nil {
+		return fmt.Errorf("run replay: %w", err)
+	}
+	return nil
+}
+
+// xdpContext is struct xdp_md as a test run takes it.
+type xdpContext struct {
+	Data, DataEnd, DataMeta, IngressIfindex, RxQueue, EgressIfindex uint32
+}
+
+// contextOf says that the first bytes of the input are metadata.
+func contextOf(input []byte) xdpContext {
+	return xdpContext{Data: uint32(metaBytes), DataEnd: uint32(len(input))}
+}
+
+// Close frees the driver and gives the thread back its cores.
+func (r *Replayer) Close() error {
+	if r.driver != nil {
+		if r.frames != nil {
+			unmap(unsafe.Pointer(unsafe.SliceData(r.frames)), len(r.frames)*int(unsafe.Sizeof(replayFrame{})))
+		}
+		if r.cursor != nil {
+			unmap(unsafe.Pointer(r.cursor), unix.Getpagesize())
+		}
+		r.driver.Close()
+	}
+	if r.undo != nil {
+		r.undo()
+	}
+	return r.entry.Close()
+}
+
+func unmap(p unsafe.Pointer, n int) {
+	_ = unix.MunmapPtr(p, uintptr(n))
+}
+
+// pinThread keeps the goroutine on its thread and the thread on one core that it is allowed to use.
+func pinThread() (undo func(), err error) {
+	var before, one unix.CPUSet
+	runtime.LockOSThread()
+	if err := unix.SchedGetaffinity(0, &before); err != nil {
+		runtime.UnlockOSThread()
+		return nil, fmt.Errorf("read cores: %w", err)
+	}
+	for cpu := range 8192 {
+		if before.IsSet(cpu) {
+			one.Set(cpu)
+			break
+		}
+	}
+	if err := unix.SchedSetaffinity(0, &one); err != nil {
+		runtime.UnlockOSThread()
+		return nil, fmt.Errorf("pin replay to one core: %w", err)
+	}
+	return func() {
+		_ = unix.SchedSetaffinity(0, &before)
+		runtime.UnlockOSThread()
+	}, nil
+}
