@@ -94,7 +94,7 @@ static __always_inline int replay_begin(struct xdp_md *ctx, struct phv *phv, str
 	*l3_only = meta->link;
 	if (meta->egress)
 		phv->valid |= PHV_EGRESS;
-	return meta->captured >= 14;
+	return meta->captured >= (meta->link ? 1 : 14);
 }
 
 /* Generic XDP shows what GRO has merged as one buffer; it does not say how many segments it was. */

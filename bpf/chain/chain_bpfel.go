@@ -88,6 +88,8 @@ type ChainPhv struct {
 type ChainRecircBudgetT struct {
 	_       structs.HostLayout
 	Left    uint64
+	Earn    uint64
+	Burst   uint64
 	Granted uint64
 	Refused uint64
 }

@@ -17,8 +17,11 @@
  *   time, x may be the other's, which is off by at most the number of cores; the tag counts how often (torn).
  * - The insertion counter is split into shards by the high bits of the slot's index: shard and slots are a fridge of
  *   M / shards entries with its own counter, so the factor is exact and no cache line is hit by every core.
- * - A retransmitted request that finds its own record leaves it (its clock started when the user began to wait) and
- *   is no insertion: it cannot evict anybody, so counting it would overcorrect.
+ * - A retransmitted request that finds its own record leaves it (its clock started when the user began to wait), or,
+ *   with fridge_restart, starts its clock again. Does it count as an insertion? For a request that was inserted before
+ *   the first try, the slot is no news: no. For one that came between the two tries it is a slot like any other: yes.
+ *   A repetition is therefore counted when it is older than fridge_repeat, which is longer than what stacks repeat within
+ *   a round trip (TSvals, mirrored packets) and shorter than what they wait before they retransmit.
  * - The coin is a hash of the id: a retransmission has the same luck as the first try. With a fresh coin for each, a
  *   request sent k times would enter with probability 1 - (1 - p)^k and slow delays would count too much.
  *
@@ -30,30 +33,14 @@
 #include "chain.h"
 #include "clock.h"
 #include "hash.h"
-#include "bins.h"
+#include "match.h"
+#include "survival.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define FRIDGES 4
 
-enum fridge_match_kind {
-	MATCH_TCP_HANDSHAKE,
-	MATCH_TCP_DATA,
-	MATCH_TCP_TIMESTAMP,
-	MATCH_DNS,
-	MATCH_NTP,
-	MATCH_ICMP_ECHO,
-	MATCH_TCP_DURATION,
-};
-
 enum fridge_group_kind { GROUP_NONE, GROUP_SRC, GROUP_DST, GROUP_DPORT, GROUP_VLAN };
-
-/* Who sends requests in tcp-data and tcp-timestamp. */
-enum fridge_side_kind {
-	SIDE_ANY,    /* segments with payload are requests, those without are responses */
-	SIDE_EGRESS, /* what this host sends is a request, what it receives a response */
-	SIDE_INGRESS,
-};
 
 enum fridge_counter {
 	FRIDGE_REQUESTS = 0,   /* packets that ask */
@@ -68,7 +55,7 @@ enum fridge_counter {
 	FRIDGE_FINALS,         /* third packets of a handshake that found their record */
 	FRIDGE_GROUP_FULL,     /* samples of a group whose row belongs to another: row 0 */
 	FRIDGE_UPDATES,        /* tcp-duration: packets added to a record */
-	FRIDGE_INSERTED_BY = 12, /* .. + FRIDGES: written, by fridge */
+	FRIDGE_INSERTED_BY = 12, /* .. + FRIDGES: advances of the insertion counters, by fridge */
 	FRIDGE_COUNTS = 16
 };
 
@@ -84,31 +71,31 @@ struct fridge_part {
 
 const volatile struct fridge_part fridge_parts[FRIDGES] = {{0, 16, 0, 8, 65536, 65536}};
 const volatile __u32 fridge_count = 1;
-const volatile __u32 fridge_match = MATCH_TCP_HANDSHAKE;
-const volatile __u32 fridge_side = SIDE_ANY;
 const volatile __u32 fridge_tick = 6;       /* a stored time counts 2^tick ns */
 const volatile __u32 fridge_mantissa = 5;   /* delay bins an octave: 2^mantissa */
 const volatile _Bool fridge_recorded = 1;   /* x is recorded; else userspace infers it from the delay */
 const volatile _Bool fridge_restart = 0;    /* a retransmitted request restarts its clock */
-const volatile _Bool fridge_legs = 1;       /* handshakes: second leg and sum */
+const volatile __u32 fridge_repeat = ~0U;   /* ticks from which on a repeated request is counted as an insertion */
 const volatile _Bool fridge_table = 0;      /* weights from fridge_weights are added up in the data plane */
 const volatile __u32 fridge_group = GROUP_NONE;
 const volatile __u32 fridge_rows = 1;       /* rows of the histograms; row 0 takes what fits nowhere */
 const volatile __u64 fridge_group_mask4 = 0; /* prefix of an IPv4 address, host order */
 const volatile __u64 fridge_group_mask6 = 0; /* prefix of the first 64 bits of an IPv6 address */
 
-#define SURVIVAL_MANTISSA 2
-#define SURVIVAL_BINS 16   /* of x in quarters of M: exact to 1/4 below M/2.., 2^2 bins an octave above; last one open */
 #define WEIGHT_MANTISSA 5
 #define WEIGHT_BINS BINS(24, WEIGHT_MANTISSA)
 #define DELAY_BITS 32
-#define RESIDUAL_BITS 36 /* low bits of a histogram cell: sum of x's residuals in M/64; above them the count */
+
+/* A flow's volume, in one word: bit 63 says whether its SYN went from the larger endpoint hash to the smaller one. */
+#define VOLUME_BYTES 38   /* low bits: bytes on the wire, up to 256 GiB */
+#define VOLUME_PACKETS 25 /* above them: segments, up to 33 M */
+#define VOLUME_REVERSE 63
 
 /* stage 1: {id, time}: id in the high word */
 REGISTER(fridge_entries, 1, __u64, 65536);
 /* stage 2: insertions, one word a shard */
 REGISTER(fridge_inserts, 2, __u32, 256);
-/* stage 3: {x modulo 2^24, low byte of id}; time of the SYN-ACK; {packets, bytes} of a flow */
+/* stage 3: {x modulo 2^24, low byte of id}; time of the SYN-ACK; {direction, packets, bytes} of a flow */
 REGISTER(fridge_survived, 3, __u32, 65536);
 REGISTER(fridge_middle, 3, __u32, 65536);
 REGISTER(fridge_volume, 3, __u64, 1);
@@ -127,20 +114,11 @@ TABLE(fridge_weights, __u32, FRIDGES *WEIGHT_BINS);
 COUNTERS(fridge_counters, FRIDGE_COUNTS);
 
 const enum fridge_counter *unused_counter __attribute__((unused));
-const enum fridge_match_kind *unused_match __attribute__((unused));
+const enum match_kind *unused_match __attribute__((unused));
 const enum fridge_group_kind *unused_group __attribute__((unused));
-const enum fridge_side_kind *unused_side __attribute__((unused));
+const enum match_side_kind *unused_side __attribute__((unused));
 
-enum role { ROLE_NONE, ROLE_REQUEST, ROLE_RESPONSE, ROLE_FINAL, ROLE_UPDATE };
-
-/* What a packet is to the fridge. */
-struct question {
-	__u64 disc; /* what distinguishes the requests of one flow */
-	__u8 role;
-	__u8 reverse; /* the request went the other way */
-};
-
-/* Where its record lies. */
+/* Where a request's record lies. */
 struct place {
 	__u32 id;     /* never 0 */
 	__u32 index;  /* slot in the arrays of stages 1 and 3 */
@@ -155,148 +133,23 @@ struct sample {
 	__u32 x;
 };
 
-static __always_inline void ask(struct question *q, __u8 role, __u8 reverse, __u64 disc)
-{
-	q->role = role;
-	q->reverse = reverse;
-	q->disc = disc;
-}
-
-static __always_inline void ask_handshake(struct question *q, const struct phv *phv)
-{
-	__u8 flags = phv->tcp_flags & (TCP_SYN | TCP_ACK);
-
-	if (!(phv->valid & PHV_TCP))
-		return;
-	if (flags == TCP_SYN)
-		ask(q, ROLE_REQUEST, 0, phv->seq + 1);
-	else if (flags == (TCP_SYN | TCP_ACK))
-		ask(q, ROLE_RESPONSE, 1, phv->ack);
-	else if (fridge_legs && flags == TCP_ACK && !phv->payload && !(phv->tcp_flags & (TCP_FIN | TCP_RST)))
-		ask(q, ROLE_FINAL, 0, phv->seq);
-}
-
-/* Is this packet a request, by direction or, where both are seen, by payload? */
-static __always_inline int asks(const struct phv *phv)
-{
-	if (fridge_side == SIDE_ANY)
-		return phv->payload != 0;
-	return !(phv->valid & PHV_EGRESS) == (fridge_side == SIDE_INGRESS);
-}
-
-/* The expected ACK of section 5: sequence number plus payload, one more for SYN or FIN. */
-static __always_inline void ask_data(struct question *q, const struct phv *phv)
-{
-	__u32 syn = (phv->tcp_flags >> 1) & 1, fin = phv->tcp_flags & TCP_FIN, bytes = phv->payload + syn + fin;
-	__u8 ack = phv->tcp_flags & TCP_ACK;
-
-	if (!(phv->valid & PHV_TCP) || (phv->tcp_flags & TCP_RST))
-		return;
-	if ((asks(phv) && bytes) || (syn && !ack))
-		ask(q, ROLE_REQUEST, 0, phv->seq + bytes);
-	else if (ack && (fridge_side == SIDE_ANY || !asks(phv)))
-		ask(q, ROLE_RESPONSE, 1, phv->ack);
-}
-
-static __always_inline void ask_timestamp(struct question *q, const struct phv *phv)
-{
-	if (!(phv->valid & PHV_TSOPT))
-		return;
-	if (asks(phv) && (phv->payload || (phv->tcp_flags & (TCP_SYN | TCP_FIN))))
-		ask(q, ROLE_REQUEST, 0, phv->tsval);
-	else if ((phv->tcp_flags & TCP_ACK) && (fridge_side == SIDE_ANY || !asks(phv)))
-		ask(q, ROLE_RESPONSE, 1, phv->tsecr);
-}
-
-static __always_inline void ask_application(struct question *q, const struct phv *phv, __u16 port)
-{
-	if ((phv->valid & PHV_APP_REQUEST) && phv->dport == port)
-		ask(q, ROLE_REQUEST, 0, phv->app_id);
-	else if ((phv->valid & PHV_APP_RESPONSE) && phv->sport == port)
-		ask(q, ROLE_RESPONSE, 1, phv->app_id);
-}
-
-static __always_inline void ask_echo(struct question *q, const struct phv *phv)
-{
-	if (!(phv->valid & PHV_ICMP))
-		return;
-	if (phv->icmp_type == 8 || phv->icmp_type == 128)
-		ask(q, ROLE_REQUEST, 0, phv->seq);
-	else
-		ask(q, ROLE_RESPONSE, 1, phv->seq);
-}
-
-/* The id of a whole connection: whoever sent the smaller endpoint hash comes first. */
-static __always_inline void ask_duration(struct question *q, const struct phv *phv)
-{
-	__u8 reverse = phv->ep_src > phv->ep_dst;
-
-	if (!(phv->valid & PHV_TCP))
-		return;
-	if ((phv->tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN)
-		ask(q, ROLE_REQUEST, reverse, 0);
-	else if (phv->tcp_flags & (TCP_FIN | TCP_RST))
-		ask(q, ROLE_RESPONSE, reverse, 0);
-	else
-		ask(q, ROLE_UPDATE, reverse, 0);
-}
-
-static __always_inline void classify(struct question *q, const struct phv *phv)
-{
-	q->role = ROLE_NONE;
-	if (fridge_match == MATCH_TCP_HANDSHAKE)
-		ask_handshake(q, phv);
-	else if (fridge_match == MATCH_TCP_DATA)
-		ask_data(q, phv);
-	else if (fridge_match == MATCH_TCP_TIMESTAMP)
-		ask_timestamp(q, phv);
-	else if (fridge_match == MATCH_DNS)
-		ask_application(q, phv, 53);
-	else if (fridge_match == MATCH_NTP)
-		ask_application(q, phv, 123);
-	else if (fridge_match == MATCH_ICMP_ECHO)
-		ask_echo(q, phv);
-	else
-		ask_duration(q, phv);
-}
-
-/* id, slot and luck: 32, 24 and 2 x 16 bits of independent hashes. */
-static __always_inline void hashes(const struct phv *phv, const struct question *q, __u32 *id, __u32 *slot,
-				   __u32 *luck)
-{
-	struct hash_input in;
-	__u64 h;
-
-	if (hash_crc) {
-		hash_fields(&in, phv, q->reverse, q->disc);
-		*id = hash_crc32(&in, 0);
-		*slot = hash_crc32(&in, 1);
-		*luck = hash_crc32(&in, 2);
-		return;
-	}
-	h = q->reverse ? hash_reverse(phv, 0) : hash_flow(phv, 0);
-	h = hash_mix(h ^ q->disc * 0x9e3779b97f4a7c15ULL);
-	*id = h;
-	*slot = h >> 32;
-	*luck = fridge_count == 1 && fridge_parts[0].admit >= 65536 ? 0 : hash_mix(h + 0x632be59bd9b4e019ULL);
-}
-
 static __always_inline void locate(const struct phv *phv, const struct question *q, struct place *at)
 {
-	__u32 slot, luck, k = 0;
+	struct match_hashes h;
+	__u32 slot, k = 0;
 
-	hashes(phv, q, &at->id, &slot, &luck);
-	at->id |= at->id == 0;
+	match_hash(&h, phv, q, fridge_count > 1 || fridge_parts[0].admit < 65536);
 #pragma unroll
 	for (int i = 0; i < FRIDGES - 1; i++)
-		k += (__u32)i + 1 < fridge_count && (luck >> 16) >= fridge_parts[i].route;
+		k += (__u32)i + 1 < fridge_count && (h.luck >> 16) >= fridge_parts[i].route;
 	k &= FRIDGES - 1;
-	slot &= (1U << fridge_parts[k].bits) - 1;
+	slot = h.slot & ((1U << fridge_parts[k].bits) - 1);
+	at->id = h.id;
 	at->fridge = k;
 	at->index = fridge_parts[k].base + slot;
 	at->bits = fridge_parts[k].bits - fridge_parts[k].shard_bits;
 	at->shard = fridge_parts[k].shard + (slot >> at->bits);
-	at->admitted = (luck & 0xffff) < fridge_parts[k].admit;
+	at->admitted = (h.luck & 0xffff) < fridge_parts[k].admit;
 }
 
 static __always_inline __u32 ticks(struct phv *phv)
@@ -304,61 +157,81 @@ static __always_inline __u32 ticks(struct phv *phv)
 	return clock_now(phv) >> fridge_tick;
 }
 
-/* Stage 1 for a request. Returns 0 when the slot held this very request, which then is kept. */
+/* What a packet adds to its flow's word. */
+static __always_inline __u64 volume_of(const struct phv *phv)
+{
+	return (__u64)phv->segs << VOLUME_BYTES | phv->len;
+}
+
+#define FATE_COUNTED 1 /* it advances the insertion counter */
+#define FATE_WRITTEN 2 /* the record is new, or its clock starts again */
+
+/* Stage 1 for a request: what became of it. */
 static __always_inline int insert(struct phv *phv, const struct place *at, struct fridge_counters_t *count)
 {
 	__u64 word = (__u64)at->id << 32 | ticks(phv), old;
 	__u64 *entry = reg_at(fridge_entries, at->index);
+	int fate;
 
 	if (!entry)
 		return 0;
 	old = reg_load(entry);
-	if (!fridge_restart && old >> 32 == at->id) {
+	if (fridge_restart || old >> 32 != at->id)
+		old = reg_swap(entry, word);
+	if (old >> 32 == at->id) {
+		fate = fridge_restart ? FATE_WRITTEN : 0;
 		count->c[FRIDGE_REPEATED]++;
-		return 0;
-	}
-	old = reg_swap(entry, word);
-	if (fridge_restart && old >> 32 == at->id) {
-		count->c[FRIDGE_REPEATED]++;
-		return 0;
+		return (__u32)word - (__u32)old >= fridge_repeat ? fate | FATE_COUNTED : fate;
 	}
 	count->c[FRIDGE_INSERTED]++;
-	count->c[FRIDGE_INSERTED_BY + at->fridge]++;
 	count->c[FRIDGE_EVICTED] += old != 0;
-	return 1;
+	return FATE_COUNTED | FATE_WRITTEN;
 }
 
-static __always_inline void request(struct phv *phv, const struct place *at, struct fridge_counters_t *count)
+/* Stages 2 and 3: how many insertions there were when the record was written. */
+static __always_inline void remember(const struct place *at, int fate)
 {
-	__u32 *inserts, *survived, *middle, x = 0;
+	__u32 *inserts = reg_at(fridge_inserts, at->shard), *survived, x;
+
+	if (!inserts)
+		return;
+	x = fate & FATE_COUNTED ? reg_add(inserts, 1) + 1 : reg_load(inserts);
+	if (!(fate & FATE_WRITTEN))
+		return;
+	survived = reg_at(fridge_survived, at->index);
+	if (survived)
+		reg_store(survived, x << 8 | (at->id & 0xff));
+}
+
+static __always_inline void request(struct phv *phv, const struct question *q, const struct place *at,
+				    struct fridge_counters_t *count)
+{
+	__u32 *middle;
 	__u64 *volume;
+	int fate;
 
 	count->c[FRIDGE_REQUESTS]++;
 	if (!at->admitted) {
 		count->c[FRIDGE_LOST_COIN]++;
 		return;
 	}
-	if (!insert(phv, at, count))
+	fate = insert(phv, at, count);
+	if (!fate)
 		return;
-	if (fridge_recorded) {
-		inserts = reg_at(fridge_inserts, at->shard);
-		if (!inserts)
-			return;
-		x = reg_add(inserts, 1) + 1;
-		survived = reg_at(fridge_survived, at->index);
-		if (!survived)
-			return;
-		reg_store(survived, x << 8 | (at->id & 0xff));
-	}
-	if (fridge_match == MATCH_TCP_HANDSHAKE && fridge_legs) {
+	count->c[FRIDGE_INSERTED_BY + at->fridge] += fate & FATE_COUNTED;
+	if (fridge_recorded)
+		remember(at, fate);
+	if (!(fate & FATE_WRITTEN))
+		return;
+	if (match_rule == MATCH_TCP_HANDSHAKE && match_finals) {
 		middle = reg_at(fridge_middle, at->index);
 		if (middle)
 			reg_store(middle, 0);
 	}
-	if (fridge_match == MATCH_TCP_DURATION) {
+	if (match_rule == MATCH_TCP_DURATION) {
 		volume = reg_at(fridge_volume, at->index);
 		if (volume)
-			reg_store(volume, 1ULL << 40 | phv->len);
+			reg_store(volume, (__u64)q->reverse << VOLUME_REVERSE | volume_of(phv));
 	}
 }
 
@@ -430,33 +303,10 @@ static __always_inline __u32 group_row(const struct phv *phv, int reverse, struc
 	return 0;
 }
 
-/* x in units of M/64 (M: slots of a shard). */
-static __always_inline __u32 survival_units(const struct place *at, __u32 x)
-{
-	return at->bits >= 6 ? x >> (at->bits - 6) : x << (6 - at->bits);
-}
-
-#define LAST_EDGE 448 /* x = 7 M in M/64: where the open bin begins */
-
-static __always_inline __u32 survival_bin(__u32 units, __u32 *residual)
-{
-	__u32 bin, edge, e;
-
-	if (units >= LAST_EDGE) {
-		*residual = units - LAST_EDGE > 1023 ? 1023 : units - LAST_EDGE;
-		return SURVIVAL_BINS - 1;
-	}
-	bin = bins_index(units >> 4, SURVIVAL_MANTISSA);
-	e = bin < 4 ? 0 : (bin >> 2) - 1;
-	edge = bin < 4 ? bin : (4 + (bin & 3)) << e;
-	*residual = units - (edge << 4);
-	return bin;
-}
-
 /* What one sample adds, and to which cell of the plane [survival][delay] (exact) or [delay] (table). */
 static __always_inline void cell_of(const struct place *at, const struct sample *s, __u32 *cell, __u64 *add)
 {
-	__u32 residual, bin, delay = bins_index(s->delay, fridge_mantissa), key, *weight;
+	__u32 delay = bins_index(s->delay, fridge_mantissa), key, *weight;
 
 	if (fridge_table) {
 		key = at->fridge * WEIGHT_BINS + bins_index(s->x & 0xffffff, WEIGHT_MANTISSA);
@@ -465,9 +315,7 @@ static __always_inline void cell_of(const struct place *at, const struct sample 
 		*add = weight ? *weight : 0;
 		return;
 	}
-	bin = survival_bin(survival_units(at, s->x), &residual);
-	*cell = bin * BINS(DELAY_BITS, fridge_mantissa) + delay;
-	*add = (1ULL << RESIDUAL_BITS) + residual;
+	*cell = survival_cell(s->x, at->bits, delay, BINS(DELAY_BITS, fridge_mantissa), add);
 }
 
 static __always_inline __u32 plane(void)
@@ -506,10 +354,11 @@ static __always_inline void tally_second(const struct phv *phv, const struct pla
 /* The finished flow's bytes and packets, with the same weight as its duration (section 8). */
 static __always_inline void tally_volume(const struct phv *phv, const struct place *at, __u64 volume, __u32 x)
 {
-	struct sample bytes = {.x = x}, packets = {.x = x, .delay = volume >> 40};
-	__u64 octets = volume & ((1ULL << 40) - 1), add, *sum;
+	struct sample bytes = {.x = x}, packets = {.x = x};
+	__u64 octets = volume & ((1ULL << VOLUME_BYTES) - 1), add, *sum;
 	__u32 cell;
 
+	packets.delay = (volume >> VOLUME_BYTES) & ((1U << VOLUME_PACKETS) - 1);
 	bytes.delay = octets > ~0U ? ~0U : octets;
 	cell_of(at, &bytes, &cell, &add);
 	sum = reg_bank(fridge_sizes, phv, at->fridge * plane() + cell);
@@ -525,7 +374,7 @@ static __always_inline void tally_volume(const struct phv *phv, const struct pla
 static __always_inline void response(struct phv *phv, const struct question *q, const struct place *at,
 				     struct fridge_counters_t *count)
 {
-	int keep = fridge_match == MATCH_TCP_HANDSHAKE && fridge_legs;
+	int keep = match_rule == MATCH_TCP_HANDSHAKE && match_finals, reverse = q->reverse;
 	__u64 *volume, total = 0;
 	struct sample s;
 	__u32 time, *middle;
@@ -542,14 +391,15 @@ static __always_inline void response(struct phv *phv, const struct question *q, 
 			return;
 		}
 	}
-	if (fridge_match == MATCH_TCP_DURATION) {
+	if (match_rule == MATCH_TCP_DURATION) {
 		volume = reg_at(fridge_volume, at->index);
 		if (volume)
-			total = reg_load(volume) + (1ULL << 40 | phv->len);
+			total = reg_load(volume) + volume_of(phv);
+		reverse ^= total >> VOLUME_REVERSE; /* did the SYN go the other way than this packet? */
 	}
 	count->c[FRIDGE_MATCHED]++;
-	tally(phv, at, &s, group_row(phv, q->reverse, count));
-	if (fridge_match == MATCH_TCP_DURATION)
+	tally(phv, at, &s, group_row(phv, reverse, count));
+	if (match_rule == MATCH_TCP_DURATION)
 		tally_volume(phv, at, total, s.x);
 }
 
@@ -588,7 +438,7 @@ static __always_inline void update(struct phv *phv, const struct place *at, stru
 	count->c[FRIDGE_UPDATES]++;
 	volume = reg_at(fridge_volume, at->index);
 	if (volume)
-		reg_add(volume, 1ULL << 40 | phv->len);
+		reg_add(volume, volume_of(phv));
 }
 
 ALGORITHM(fridge)
@@ -605,7 +455,7 @@ ALGORITHM(fridge)
 		return;
 	locate(phv, &q, &at);
 	if (q.role == ROLE_REQUEST)
-		request(phv, &at, count);
+		request(phv, &q, &at, count);
 	else if (q.role == ROLE_RESPONSE)
 		response(phv, &q, &at, count);
 	else if (q.role == ROLE_FINAL)

@@ -47,18 +47,6 @@ const (
 	FridgeFridgeGroupKindGROUP_VLAN  FridgeFridgeGroupKind = 4
 )
 
-type FridgeFridgeMatchKind uint32
-
-const (
-	FridgeFridgeMatchKindMATCH_TCP_HANDSHAKE FridgeFridgeMatchKind = 0
-	FridgeFridgeMatchKindMATCH_TCP_DATA      FridgeFridgeMatchKind = 1
-	FridgeFridgeMatchKindMATCH_TCP_TIMESTAMP FridgeFridgeMatchKind = 2
-	FridgeFridgeMatchKindMATCH_DNS           FridgeFridgeMatchKind = 3
-	FridgeFridgeMatchKindMATCH_NTP           FridgeFridgeMatchKind = 4
-	FridgeFridgeMatchKindMATCH_ICMP_ECHO     FridgeFridgeMatchKind = 5
-	FridgeFridgeMatchKindMATCH_TCP_DURATION  FridgeFridgeMatchKind = 6
-)
-
 type FridgeFridgePart struct {
 	_         structs.HostLayout
 	Base      uint32
@@ -69,18 +57,31 @@ type FridgeFridgePart struct {
 	Route     uint32
 }
 
-type FridgeFridgeSideKind uint32
-
-const (
-	FridgeFridgeSideKindSIDE_ANY     FridgeFridgeSideKind = 0
-	FridgeFridgeSideKindSIDE_EGRESS  FridgeFridgeSideKind = 1
-	FridgeFridgeSideKindSIDE_INGRESS FridgeFridgeSideKind = 2
-)
-
 type FridgeHashTables struct {
 	_   structs.HostLayout
 	Row [4][4][256]uint32
 }
+
+type FridgeMatchKind uint32
+
+const (
+	FridgeMatchKindMATCH_TCP_HANDSHAKE FridgeMatchKind = 0
+	FridgeMatchKindMATCH_TCP_DATA      FridgeMatchKind = 1
+	FridgeMatchKindMATCH_TCP_TIMESTAMP FridgeMatchKind = 2
+	FridgeMatchKindMATCH_DNS           FridgeMatchKind = 3
+	FridgeMatchKindMATCH_NTP           FridgeMatchKind = 4
+	FridgeMatchKindMATCH_ICMP_ECHO     FridgeMatchKind = 5
+	FridgeMatchKindMATCH_TCP_DURATION  FridgeMatchKind = 6
+	FridgeMatchKindMATCH_KINDS         FridgeMatchKind = 7
+)
+
+type FridgeMatchSideKind uint32
+
+const (
+	FridgeMatchSideKindSIDE_ANY     FridgeMatchSideKind = 0
+	FridgeMatchSideKindSIDE_EGRESS  FridgeMatchSideKind = 1
+	FridgeMatchSideKindSIDE_INGRESS FridgeMatchSideKind = 2
+)
 
 type FridgePhv struct {
 	_        structs.HostLayout
@@ -154,17 +155,15 @@ const (
 	FridgeVarFridgeHistEntries     = "fridge_hist_entries"
 	FridgeVarFridgeHitsEntries     = "fridge_hits_entries"
 	FridgeVarFridgeInsertsEntries  = "fridge_inserts_entries"
-	FridgeVarFridgeLegs            = "fridge_legs"
 	FridgeVarFridgeLengthsEntries  = "fridge_lengths_entries"
 	FridgeVarFridgeMantissa        = "fridge_mantissa"
-	FridgeVarFridgeMatch           = "fridge_match"
 	FridgeVarFridgeMiddleEntries   = "fridge_middle_entries"
 	FridgeVarFridgeParts           = "fridge_parts"
 	FridgeVarFridgeRecorded        = "fridge_recorded"
+	FridgeVarFridgeRepeat          = "fridge_repeat"
 	FridgeVarFridgeRestart         = "fridge_restart"
 	FridgeVarFridgeRows            = "fridge_rows"
 	FridgeVarFridgeSecondEntries   = "fridge_second_entries"
-	FridgeVarFridgeSide            = "fridge_side"
 	FridgeVarFridgeSizesEntries    = "fridge_sizes_entries"
 	FridgeVarFridgeSurvivedEntries = "fridge_survived_entries"
 	FridgeVarFridgeTable           = "fridge_table"
@@ -172,6 +171,9 @@ const (
 	FridgeVarFridgeVolumeEntries   = "fridge_volume_entries"
 	FridgeVarHashCrc               = "hash_crc"
 	FridgeVarHashSeed              = "hash_seed"
+	FridgeVarMatchFinals           = "match_finals"
+	FridgeVarMatchRule             = "match_rule"
+	FridgeVarMatchSide             = "match_side"
 	FridgeVarUnusedCounter         = "unused_counter"
 	FridgeVarUnusedGroup           = "unused_group"
 	FridgeVarUnusedMatch           = "unused_match"
@@ -263,17 +265,15 @@ type FridgeVariableSpecs struct {
 	FridgeHistEntries     *ebpf.VariableSpec `ebpf:"fridge_hist_entries"`
 	FridgeHitsEntries     *ebpf.VariableSpec `ebpf:"fridge_hits_entries"`
 	FridgeInsertsEntries  *ebpf.VariableSpec `ebpf:"fridge_inserts_entries"`
-	FridgeLegs            *ebpf.VariableSpec `ebpf:"fridge_legs"`
 	FridgeLengthsEntries  *ebpf.VariableSpec `ebpf:"fridge_lengths_entries"`
 	FridgeMantissa        *ebpf.VariableSpec `ebpf:"fridge_mantissa"`
-	FridgeMatch           *ebpf.VariableSpec `ebpf:"fridge_match"`
 	FridgeMiddleEntries   *ebpf.VariableSpec `ebpf:"fridge_middle_entries"`
 	FridgeParts           *ebpf.VariableSpec `ebpf:"fridge_parts"`
 	FridgeRecorded        *ebpf.VariableSpec `ebpf:"fridge_recorded"`
+	FridgeRepeat          *ebpf.VariableSpec `ebpf:"fridge_repeat"`
 	FridgeRestart         *ebpf.VariableSpec `ebpf:"fridge_restart"`
 	FridgeRows            *ebpf.VariableSpec `ebpf:"fridge_rows"`
 	FridgeSecondEntries   *ebpf.VariableSpec `ebpf:"fridge_second_entries"`
-	FridgeSide            *ebpf.VariableSpec `ebpf:"fridge_side"`
 	FridgeSizesEntries    *ebpf.VariableSpec `ebpf:"fridge_sizes_entries"`
 	FridgeSurvivedEntries *ebpf.VariableSpec `ebpf:"fridge_survived_entries"`
 	FridgeTable           *ebpf.VariableSpec `ebpf:"fridge_table"`
@@ -281,6 +281,9 @@ type FridgeVariableSpecs struct {
 	FridgeVolumeEntries   *ebpf.VariableSpec `ebpf:"fridge_volume_entries"`
 	HashCrc               *ebpf.VariableSpec `ebpf:"hash_crc"`
 	HashSeed              *ebpf.VariableSpec `ebpf:"hash_seed"`
+	MatchFinals           *ebpf.VariableSpec `ebpf:"match_finals"`
+	MatchRule             *ebpf.VariableSpec `ebpf:"match_rule"`
+	MatchSide             *ebpf.VariableSpec `ebpf:"match_side"`
 	UnusedCounter         *ebpf.VariableSpec `ebpf:"unused_counter"`
 	UnusedGroup           *ebpf.VariableSpec `ebpf:"unused_group"`
 	UnusedMatch           *ebpf.VariableSpec `ebpf:"unused_match"`
@@ -367,17 +370,15 @@ type FridgeVariables struct {
 	FridgeHistEntries     *ebpf.Variable `ebpf:"fridge_hist_entries"`
 	FridgeHitsEntries     *ebpf.Variable `ebpf:"fridge_hits_entries"`
 	FridgeInsertsEntries  *ebpf.Variable `ebpf:"fridge_inserts_entries"`
-	FridgeLegs            *ebpf.Variable `ebpf:"fridge_legs"`
 	FridgeLengthsEntries  *ebpf.Variable `ebpf:"fridge_lengths_entries"`
 	FridgeMantissa        *ebpf.Variable `ebpf:"fridge_mantissa"`
-	FridgeMatch           *ebpf.Variable `ebpf:"fridge_match"`
 	FridgeMiddleEntries   *ebpf.Variable `ebpf:"fridge_middle_entries"`
 	FridgeParts           *ebpf.Variable `ebpf:"fridge_parts"`
 	FridgeRecorded        *ebpf.Variable `ebpf:"fridge_recorded"`
+	FridgeRepeat          *ebpf.Variable `ebpf:"fridge_repeat"`
 	FridgeRestart         *ebpf.Variable `ebpf:"fridge_restart"`
 	FridgeRows            *ebpf.Variable `ebpf:"fridge_rows"`
 	FridgeSecondEntries   *ebpf.Variable `ebpf:"fridge_second_entries"`
-	FridgeSide            *ebpf.Variable `ebpf:"fridge_side"`
 	FridgeSizesEntries    *ebpf.Variable `ebpf:"fridge_sizes_entries"`
 	FridgeSurvivedEntries *ebpf.Variable `ebpf:"fridge_survived_entries"`
 	FridgeTable           *ebpf.Variable `ebpf:"fridge_table"`
@@ -385,6 +386,9 @@ type FridgeVariables struct {
 	FridgeVolumeEntries   *ebpf.Variable `ebpf:"fridge_volume_entries"`
 	HashCrc               *ebpf.Variable `ebpf:"hash_crc"`
 	HashSeed              *ebpf.Variable `ebpf:"hash_seed"`
+	MatchFinals           *ebpf.Variable `ebpf:"match_finals"`
+	MatchRule             *ebpf.Variable `ebpf:"match_rule"`
+	MatchSide             *ebpf.Variable `ebpf:"match_side"`
 	UnusedCounter         *ebpf.Variable `ebpf:"unused_counter"`
 	UnusedGroup           *ebpf.Variable `ebpf:"unused_group"`
 	UnusedMatch           *ebpf.Variable `ebpf:"unused_match"`

@@ -128,7 +128,7 @@ enum {
 	ETH_PPPOE = 0x8864, ETH_MPLS = 0x8847, ETH_MPLS_UP = 0x8848, ETH_BRIDGED = 0x6558,
 	PPP_IPV4 = 0x0021, PPP_IPV6 = 0x0057,
 	IPP_HOPOPTS = 0, IPP_ICMP = 1, IPP_IPIP = 4, IPP_TCP = 6, IPP_UDP = 17, IPP_IPV6 = 41, IPP_ROUTING = 43,
-	IPP_FRAGMENT = 44, IPP_GRE = 47, IPP_AH = 51, IPP_ICMPV6 = 58, IPP_DSTOPTS = 60, IPP_MOBILITY = 135,
+	IPP_FRAGMENT = 44, IPP_GRE = 47, IPP_AH = 51, IPP_ICMPV6 = 58, IPP_NONE = 59, IPP_DSTOPTS = 60, IPP_MOBILITY = 135,
 	IPP_HIP = 139, IPP_SHIM6 = 140,
 	PORT_DNS = 53, PORT_NTP = 123, PORT_VXLAN = 4789, PORT_GENEVE = 6081,
 };
@@ -168,6 +168,10 @@ static __always_inline int parse_pppoe(struct packet *pkt)
 	if (ppp->vertype != 0x11 || ppp->code != 0)
 		return PARSE_NOT_IP;
 	pkt->off += sizeof(*ppp);
+	if (protocol & 0x100) { /* compressed to one byte (RFC 1661, section 6.5) */
+		protocol >>= 8;
+		pkt->off--;
+	}
 	pkt->ethertype = protocol == PPP_IPV4 ? ETH_IPV4 : protocol == PPP_IPV6 ? ETH_IPV6 : 0;
 	return PARSED;
 }
@@ -223,17 +227,18 @@ static __always_inline void set_family(struct phv *phv, __u8 family)
 
 static __always_inline int parse_ipv4(struct phv *phv, struct packet *pkt, __u32 *total)
 {
-	__u32 header, frag;
+	__u32 header, frag, bytes;
 
 	HEADER(pkt, struct ipv4_hdr, ip);
 	header = (ip->vihl & 15) * 4;
-	*total = bpf_ntohs(ip->total);
+	bytes = bpf_ntohs(ip->total);
 	if (ip->vihl >> 4 != 4 || header < sizeof(*ip))
 		return PARSE_BAD_IP;
-	if (unlikely(*total == 0))
-		*total = pkt->size - pkt->off;
-	if (*total < header)
+	if (unlikely(bytes == 0))
+		bytes = pkt->size - pkt->off;
+	if (bytes < header)
 		return PARSE_BAD_IP;
+	*total = bytes;
 	set_family(phv, 4);
 	phv->proto = ip->protocol;
 	phv->src[0] = 0;
@@ -245,7 +250,7 @@ static __always_inline int parse_ipv4(struct phv *phv, struct packet *pkt, __u32
 	phv->dst[2] = bpf_htonl(0xffff);
 	phv->dst[3] = ip->dst;
 	pkt->off += header;
-	pkt->l4len = *total - header;
+	pkt->l4len = bytes - header;
 	frag = bpf_ntohs(ip->frag) & 0x3fff; /* more fragments, offset */
 	phv->ipid = bpf_ntohs(ip->id);
 	if (likely(!frag)) {
@@ -299,13 +304,21 @@ static __always_inline int parse_extensions(struct phv *phv, struct packet *pkt)
 	return is_extension(phv->proto) ? PARSE_EXTENSION_CHAIN : PARSED;
 }
 
-/* RFC 2675: payload length 0 and a jumbo payload option first in a hop-by-hop header. */
+#define JUMBO_MIN 65536 /* what fits into the length field must stand there: RFC 2675, section 3 */
+
+/* Payload length 0: a jumbo payload option first in a hop-by-hop header, a packet that ends here, or segmentation
+ * offload. ~0: cannot be. */
 static __always_inline __u32 jumbo_payload(struct packet *pkt, __u8 next)
 {
 	struct ext_hdr *hop = pkt->data + pkt->off;
+	__u32 bytes;
 
-	if (next == IPP_HOPOPTS && (void *)(hop + 1) <= pkt->end && hop->rest == bpf_htons(0xc204))
-		return bpf_ntohl(hop->more);
+	if (next == IPP_NONE)
+		return 0;
+	if (next == IPP_HOPOPTS && (void *)(hop + 1) <= pkt->end && hop->rest == bpf_htons(0xc204)) {
+		bytes = bpf_ntohl(hop->more);
+		return bytes < JUMBO_MIN ? ~0U : bytes;
+	}
 	return pkt->size > pkt->off ? pkt->size - pkt->off : 0;
 }
 
@@ -324,6 +337,9 @@ static __always_inline int parse_ipv6(struct phv *phv, struct packet *pkt, __u32
 	payload = bpf_ntohs(ip->payload);
 	if (unlikely(payload == 0))
 		payload = jumbo_payload(pkt, ip->next);
+	if (payload == ~0U)
+		return PARSE_BAD_IP;
+	forget(payload, pkt->any);
 	pkt->l4len = payload;
 	*total = payload + sizeof(*ip);
 	return parse_extensions(phv, pkt);
@@ -541,7 +557,9 @@ static __always_inline int parse_decap(struct phv *phv, struct packet *pkt, int 
 	if (parse_tunnel(phv, pkt) || !pkt->ethertype)
 		return reason;
 	settle(pkt);
-	phv->valid |= PHV_TUNNEL;
+	/* from here on the vector is the inner packet's, of which nothing is known yet */
+	phv->valid = (phv->valid & (PHV_VLAN | PHV_EGRESS | PHV_AGGREGATE)) | PHV_TUNNEL;
+	phv->payload = 0;
 	if (pkt->ethertype == ETH_BRIDGED) {
 		inner = parse_ethernet(phv, pkt);
 		if (inner)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Recirculation: a second pass of the algorithm that asks for it, as a switch sends a clone back through its
- * pipeline (dissertation, sections 2.2 and 3.3.3). At most one a packet (phv->pass), within a budget that
- * userspace refills, and every pass or refusal is counted. Anything the second pass needs travels in phv->carry.
+ * pipeline (dissertation, sections 2.2 and 3.3.3). At most one a packet (phv->pass), within a budget that every
+ * packet earns a share of, and every pass or refusal is counted. What the second pass needs travels in phv->carry.
  *
  * loader/pisa accepts a tail call into a "pisa:recirculation" array only where the path has compared phv->pass
  * with 0, has written 1 to it, and has branched on a word of the "pisa:budget" array. */
@@ -9,12 +9,16 @@
 
 #include "chain.h"
 
-/* One element: passes left in this refill and passes granted and refused since the start. Per CPU. */
+/* One algorithm's budget on one CPU, in passes times 2^16; userspace writes earn and burst (loader/recirc.go). */
 struct recirc_budget_t {
 	__u64 left;
+	__u64 earn;  /* what each packet adds: the largest share of packets that may pass twice */
+	__u64 burst; /* left never exceeds it */
 	__u64 granted;
 	__u64 refused;
 };
+
+#define RECIRC_PASS (1 << 16)
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -23,8 +27,9 @@ struct {
 	__uint(max_entries, CHAIN_SLOTS);
 } recirc_budget SEC(".maps") TAG("pisa:budget") TAG("xdpmon:shared");
 
-/* Ends this pass and starts the second one in the same slot; returns when that is not granted. */
-static __always_inline void recirculate(void *ctx, struct phv *phv, void *slots)
+/* Ends this pass and starts the second one in the same slot; returns when that is not granted. wanted: whether
+ * this packet asks for one; every packet earns. */
+static __always_inline void recirculate(void *ctx, struct phv *phv, void *slots, int wanted)
 {
 	__u32 slot = (__u32)phv->next - 1, own = slot & (CHAIN_SLOTS - 1);
 	struct recirc_budget_t *budget;
@@ -34,11 +39,16 @@ static __always_inline void recirculate(void *ctx, struct phv *phv, void *slots)
 	budget = bpf_map_lookup_elem(&recirc_budget, &own);
 	if (!budget)
 		return;
-	if (budget->left == 0) {
+	budget->left += budget->earn;
+	if (budget->left > budget->burst)
+		budget->left = budget->burst;
+	if (!wanted)
+		return;
+	if (budget->left < RECIRC_PASS) {
 		budget->refused++;
 		return;
 	}
-	budget->left--;
+	budget->left -= RECIRC_PASS;
 	budget->granted++;
 	phv->pass = 1;
 	bpf_tail_call(ctx, slots, slot);
@@ -52,8 +62,7 @@ static __always_inline void recirculate(void *ctx, struct phv *phv, void *slots)
 		struct phv *phv = phv_get();                                                          \
 		if (!phv)                                                                             \
 			return XDP_PASS;                                                              \
-		if (name##_run(phv))                                                                  \
-			recirculate(ctx, phv, &recirc_xdp);                                           \
+		recirculate(ctx, phv, &recirc_xdp, name##_run(phv));                                  \
 		phv->pass = 0;                                                                        \
 		chain_next(ctx, phv, &chain_xdp);                                                     \
 		return xdp_verdict(phv);                                                              \
@@ -63,8 +72,7 @@ static __always_inline void recirculate(void *ctx, struct phv *phv, void *slots)
 		struct phv *phv = phv_get();                                                          \
 		if (!phv)                                                                             \
 			return TC_NEXT;                                                               \
-		if (name##_run(phv))                                                                  \
-			recirculate(ctx, phv, &recirc_tc);                                            \
+		recirculate(ctx, phv, &recirc_tc, name##_run(phv));                                   \
 		phv->pass = 0;                                                                        \
 		chain_next(ctx, phv, &chain_tc);                                                      \
 		return tc_verdict(phv);                                                               \
