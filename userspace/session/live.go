@@ -136,15 +136,14 @@ func (r *runner) windows(ctx context.Context, cfg LiveConfig) error {
 	}
 	stop, failed := r.control(ctx)
 	defer stop()
-	ticker := time.NewTicker(cfg.Window)
-	defer ticker.Stop()
 	for {
+		next := time.Duration(r.window.Start + int64(cfg.Window) - monotonic())
 		select {
 		case <-ctx.Done():
 			return nil
 		case err := <-failed:
 			return err
-		case <-ticker.C:
+		case <-time.After(next): // at once when reading the last window took longer than a window
 			if err := r.closeWindow(monotonic(), false); err != nil {
 				return err
 			}
