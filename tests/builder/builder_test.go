@@ -285,6 +285,24 @@ func TestImpossibleSpecs(t *testing.T) {
 	}
 }
 
+func TestPackerAboveSixtyFourKilobytes(t *testing.T) {
+	var k Packer
+	p := packet.Packet{Valid: packet.IP | packet.Ports | packet.TCP | packet.IPID, Proto: ProtoTCP, Segs: 1, Payload: 100000,
+		Src: netip.MustParseAddr("192.0.2.1"), Dst: netip.MustParseAddr("192.0.2.2"), Len: 100054}
+	var f packet.Frame
+	if err := k.Frame(&p, &f); err != nil {
+		t.Fatal(err)
+	}
+	var got packet.Packet
+	if packet.Decode(&f, packet.DecodeOptions{}, &got); got != p {
+		t.Errorf("decoded %+v, want %+v", got, p)
+	}
+	p.Src, p.Dst = netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::2")
+	if err := k.Frame(&p, &f); !errors.Is(err, ErrSpec) {
+		t.Errorf("IPv6 jumbogram: %v", err)
+	}
+}
+
 // The bar is 5 million plain TCP headers a second: 200 ns.
 func BenchmarkPacker(b *testing.B) {
 	for _, c := range []struct {

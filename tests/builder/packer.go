@@ -3,6 +3,7 @@ package builder
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"net/netip"
 
 	"github.com/xdpmon/xdpmon/userspace/packet"
@@ -49,6 +50,9 @@ func (k *Packer) Frame(p *packet.Packet, f *packet.Frame) error {
 	t, err := k.template(p)
 	if err != nil {
 		return err
+	}
+	if t.v6 && t.headers+int(p.Payload)-t.l4 > math.MaxUint16 {
+		return fmt.Errorf("pack IPv6 packet with %d bytes of payload, a jumbogram needs a Spec: %w", p.Payload, ErrSpec)
 	}
 	t.patch(p)
 	if k.Checksums {
@@ -123,7 +127,10 @@ func appShape(p *packet.Packet) int {
 }
 
 func newTemplate(p *packet.Packet, shape int) (*template, error) {
-	s := Spec{IP: IP{Src: p.Src, Dst: p.Dst}, Proto: p.Proto, SrcMAC: [6]byte{2, 0, 0, 0, 0, 1}, DstMAC: [6]byte{2, 0, 0, 0, 0, 2}}
+	s := Spec{
+		IP: IP{Src: p.Src, Dst: p.Dst}, Proto: p.Proto,
+		SrcMAC: [6]byte{2, 0, 0, 0, 0, 1}, DstMAC: [6]byte{2, 0, 0, 0, 0, 2},
+	}
 	if p.Has(packet.VLAN) {
 		s.VLANs = []VLAN{{ID: p.VLAN}}
 	}

@@ -118,7 +118,7 @@ func capture(t *testing.T) string {
 	}
 	for i := range 30 {
 		p := packet.Packet{Time: int64(1e9 + i), Valid: packet.IP | packet.Ports | packet.TCP, Proto: 6, TCPFlags: packet.SYN,
-			Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.AddrFrom4([4]byte{10, 0, 1, byte(max(20, i))}), SrcPort: uint16(i), DstPort: 80}
+			Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.AddrFrom4([4]byte{10, 0, 1, byte(max(19, i))}), SrcPort: uint16(i), DstPort: 80}
 		var f packet.Frame
 		if err := pack.Frame(&p, &f); err != nil {
 			t.Fatal(err)

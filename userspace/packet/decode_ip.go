@@ -117,7 +117,8 @@ func (d *Decoder) ipv6(p *Packet) Reason {
 	return d.extensions(p)
 }
 
-// jumbo is the payload of a packet whose length field is 0; -1 if it cannot be (RFC 2675, section 3).
+// jumbo is the payload of a packet whose length field is 0; -1 if it cannot be (RFC 2675, section 3; no link
+// carries 2 GiB).
 func (d *Decoder) jumbo() int {
 	hop := d.data
 	if d.ip6.NextHeader == layers.IPProtocolNoNextHeader {
@@ -125,7 +126,7 @@ func (d *Decoder) jumbo() int {
 	}
 	if d.ip6.NextHeader == layers.IPProtocolIPv6HopByHop && len(hop) >= extHeader &&
 		binary.BigEndian.Uint16(hop[2:]) == jumboOption {
-		if size := binary.BigEndian.Uint32(hop[4:]); size > math.MaxUint16 && size != math.MaxUint32 {
+		if size := binary.BigEndian.Uint32(hop[4:]); size > math.MaxUint16 && size <= math.MaxInt32 {
 			return int(size)
 		}
 		return -1

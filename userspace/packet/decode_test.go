@@ -2,6 +2,7 @@ package packet_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"net/netip"
 	"testing"
 
@@ -294,6 +295,43 @@ func TestDecodeImpossible(t *testing.T) {
 		if reason := Decode(&f, DecodeOptions{}, &p); reason != c.reason {
 			t.Errorf("%s: %v, want %v", c.name, reason, c.reason)
 		}
+	}
+}
+
+// PPP may write its protocol as one byte (RFC 1661, section 6.5), and some do so over Ethernet.
+func TestCompressedPPPProtocol(t *testing.T) {
+	f := builder.MustBuild(&builder.Spec{PPPoE: true, IP: ip4, TCP: syn})
+	const protocol = 20 // offset of its two bytes
+	f.Data = append(f.Data[:protocol:protocol], f.Data[protocol+1:]...)
+	f.Len--
+	var p Packet
+	if reason := Decode(&f, DecodeOptions{}, &p); reason != Parsed || p != tcp4(func(p *Packet) { p.Len = 61 }) {
+		t.Errorf("%v: %+v", reason, p)
+	}
+}
+
+// A jumbo payload length below 65,536 bytes or above 2 GiB is none (RFC 2675, section 3).
+func TestImpossibleJumbograms(t *testing.T) {
+	const option = 14 + 40 + 4
+	for size, want := range map[uint32]Reason{100000: Parsed, 65536: Parsed, 65535: BadIP, 20: BadIP, 1 << 31: BadIP, 0xffffffff: BadIP} {
+		f := builder.MustBuild(&builder.Spec{IP: ip6, TCP: syn, PayloadLen: 100000})
+		binary.BigEndian.PutUint32(f.Data[option:], size)
+		var p Packet
+		if reason := Decode(&f, DecodeOptions{}, &p); reason != want {
+			t.Errorf("jumbo payload of %d bytes: %v, want %v", size, reason, want)
+		}
+	}
+}
+
+// A tunnel that carries something else than IP leaves nothing of the outer packet in the inner one.
+func TestTunnelOfSomethingElse(t *testing.T) {
+	f := builder.MustBuild(&builder.Spec{IP: ip4, TCP: syn, Outer: tunnel(builder.VXLAN, noChange)})
+	const innerType = 14 + 20 + 8 + 8 + 12
+	binary.BigEndian.PutUint16(f.Data[innerType:], builder.EtherARP)
+	var p Packet
+	want := Packet{Valid: Tunnel, Segs: 1, Len: 104}
+	if reason := Decode(&f, decap, &p); reason != NotIP || p != want {
+		t.Errorf("%v: %+v, want %+v", reason, p, want)
 	}
 }
 

@@ -20,7 +20,7 @@ var tsharkFields = []string{
 	"frame.protocols", "ip.src", "ip.dst", "ipv6.src", "ipv6.dst", "vlan.id",
 	"tcp.srcport", "tcp.dstport", "tcp.seq_raw", "tcp.ack_raw", "tcp.len", "tcp.flags",
 	"tcp.options.timestamp.tsval", "tcp.options.timestamp.tsecr",
-	"udp.srcport", "udp.dstport", "udp.length", "dns.id",
+	"udp.srcport", "udp.dstport", "dns.id",
 }
 
 type tsharkLine map[string]string
@@ -72,7 +72,7 @@ type tally struct {
 	frame             Frame
 	n                 int
 	tcp, udp, ts, dns int
-	addresses         int
+	addresses, vlans  int
 	shortened         int // frames whose record says less than their IP header; tshark believes the record
 	unknownLink       int // packets inside of what the parser does not follow (Cisco FabricPath)
 	wrong             int
@@ -98,9 +98,9 @@ func TestAgreesWithTshark(t *testing.T) {
 			if err := src.Next(new(Frame)); err != io.EOF {
 				t.Errorf("after the last packet: %v", err)
 			}
-			t.Logf("%d packets: addresses of %d, TCP %d (timestamps %d), UDP %d (DNS ids %d) agree, %d differ; "+
+			t.Logf("%d packets: addresses of %d, VLANs of %d, TCP %d (timestamps %d), UDP %d (DNS ids %d) agree, %d differ; "+
 				"%d are shorter by their record than by IP, %d in a link layer that is not followed",
-				c.n, c.addresses, c.tcp, c.ts, c.udp, c.dns, c.wrong, c.shortened, c.unknownLink)
+				c.n, c.addresses, c.vlans, c.tcp, c.ts, c.udp, c.dns, c.wrong, c.shortened, c.unknownLink)
 		})
 	}
 }
@@ -117,6 +117,7 @@ func (c *tally) next(src capture.Source, l tsharkLine) {
 		c.unknownLink++
 		return
 	}
+	c.compareVLAN(&p, l)
 	c.compareAddresses(&p, l, path)
 	c.compareTCP(&p, l, path, reason)
 	c.compareUDP(&p, l, path, reason)
@@ -135,6 +136,17 @@ func outermost(protocols string) string {
 // tunnelled says whether there is more than one network header in front of the first transport.
 func tunnelled(path string) bool {
 	return strings.Count(path+":", ":ip:")+strings.Count(path+":", ":ipv6:") > 1
+}
+
+func (c *tally) compareVLAN(p *Packet, l tsharkLine) {
+	id := l.number("vlan.id")
+	if p.Has(VLAN) != (id >= 0) || p.Has(VLAN) && int64(p.VLAN) != id {
+		c.differ("VLAN %v %d, tshark has %q (%s)", p.Has(VLAN), p.VLAN, l["vlan.id"], l["frame.protocols"])
+		return
+	}
+	if p.Has(VLAN) {
+		c.vlans++
+	}
 }
 
 func (c *tally) compareAddresses(p *Packet, l tsharkLine, path string) {

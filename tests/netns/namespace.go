@@ -1,0 +1,148 @@
+// Package netns makes small networks of network namespaces for tests and for `xdpmon demo`: two hosts with real TCP
+// stacks, and between them nothing, a bridge, or a link emulator that delays and loses what it is told to. Everything
+// lives inside of the namespaces, nothing is added to the caller's network, and Close leaves nothing behind; what a
+// killed process left is removed by the next New.
+package netns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os/exec"
+	"runtime"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+)
+
+// Namespace is a network namespace with a name, so that `ip netns exec NAME` works while it exists.
+type Namespace struct {
+	Name string
+	fd   netns.NsHandle
+}
+
+// newNamespace makes a namespace; the calling thread is in its own one again afterwards.
+func newNamespace(name string) (*Namespace, error) {
+	n := &Namespace{Name: name, fd: netns.None()}
+	err := onThread(func() error {
+		fd, err := netns.NewNamed(name)
+		n.fd = fd
+		return err
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("make network namespace %s: %w", name, err), n.Close())
+	}
+	return n, nil
+}
+
+// onThread runs f, which may change the thread's network namespace, on a thread of its own. The thread is used again
+// only when it is back where it was; otherwise it ends with its goroutine.
+func onThread(f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		home, err := netns.Get()
+		if err != nil {
+			done <- fmt.Errorf("find own network namespace: %w", err)
+			return
+		}
+		defer home.Close()
+		err = f()
+		if netns.Set(home) == nil {
+			runtime.UnlockOSThread()
+		}
+		done <- err
+	}()
+	return <-done
+}
+
+// Run runs f on a thread inside of the namespace. Goroutines that f starts are outside; sockets that it opens stay
+// inside wherever they are used later.
+func (n *Namespace) Run(f func() error) error {
+	return onThread(func() error {
+		if err := netns.Set(n.fd); err != nil {
+			return fmt.Errorf("enter network namespace %s: %w", n.Name, err)
+		}
+		return f()
+	})
+}
+
+// Fd is the namespace's descriptor, valid until Close.
+func (n *Namespace) Fd() int { return int(n.fd) }
+
+// Start starts a command inside of the namespace. Wait for it as usual.
+func (n *Namespace) Start(cmd *exec.Cmd) error { return n.Run(cmd.Start) }
+
+// Output runs a command inside of the namespace and returns what it printed, the error with what it complained about.
+func (n *Namespace) Output(ctx context.Context, name string, args ...string) ([]byte, error) {
+	var out []byte
+	err := n.Run(func() (err error) {
+		out, err = exec.CommandContext(ctx, name, args...).Output()
+		return err
+	})
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		err = fmt.Errorf("run %s in %s: %w: %s", name, n.Name, err, exit.Stderr)
+	}
+	return out, err
+}
+
+// Dial connects from inside of the namespace. The address is literal: a name would be looked up on another thread,
+// outside.
+func (n *Namespace) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return n.DialFrom(ctx, &net.Dialer{}, network, address)
+}
+
+// DialFrom is Dial with a dialer of the caller's.
+func (n *Namespace) DialFrom(ctx context.Context, d *net.Dialer, network, address string) (conn net.Conn, err error) {
+	if _, err := netip.ParseAddrPort(address); err != nil {
+		return nil, fmt.Errorf("dial in %s: %w", n.Name, err)
+	}
+	d.SetMultipathTCP(false)
+	err = n.Run(func() error {
+		conn, err = d.DialContext(ctx, network, address)
+		return err
+	})
+	return conn, err
+}
+
+// Listen listens for connections inside of the namespace.
+func (n *Namespace) Listen(ctx context.Context, network, address string) (l net.Listener, err error) {
+	var config net.ListenConfig
+	config.SetMultipathTCP(false)
+	err = n.Run(func() error {
+		l, err = config.Listen(ctx, network, address)
+		return err
+	})
+	return l, err
+}
+
+// ListenPacket is Listen for datagrams.
+func (n *Namespace) ListenPacket(ctx context.Context, network, address string) (c net.PacketConn, err error) {
+	var config net.ListenConfig
+	err = n.Run(func() error {
+		c, err = config.ListenPacket(ctx, network, address)
+		return err
+	})
+	return c, err
+}
+
+// Netlink returns a netlink handle into the namespace; close it.
+func (n *Namespace) Netlink() (*netlink.Handle, error) {
+	h, err := netlink.NewHandleAt(n.fd)
+	if err != nil {
+		return nil, fmt.Errorf("open netlink in %s: %w", n.Name, err)
+	}
+	return h, nil
+}
+
+// Close removes the namespace with all interfaces in it. It can be called twice.
+func (n *Namespace) Close() error {
+	var errs []error
+	if n.fd.IsOpen() {
+		errs = append(errs, n.fd.Close())
+	}
+	return errors.Join(append(errs, deleteNamed(n.Name))...)
+}
