@@ -37,9 +37,9 @@ func (b *Body) ratio(name string, value float64, help string) {
 	b.Values = append(b.Values, Value{Name: name, Value: value, Unit: Ratio, Help: help})
 }
 
-func (b *Body) log2(name string, estimate, truth float64) {
+func (b *Body) log2(name string, value float64) {
 	b.Values = append(b.Values, Value{
-		Name: name, Value: math.Abs(math.Log2(estimate / truth)), Unit: None,
+		Name: name, Value: value, Unit: None,
 		Help: "|log2(estimate / truth)|, the distance of the two on a logarithmic axis",
 	})
 }
@@ -80,27 +80,41 @@ func (b *Body) compareDistribution(est, truth Distribution) {
 			}
 			got, want := orNaN(e.Value, e.Defined), orNaN(t.Value, t.Defined)
 			b.ratio(truth.Name+"."+t.Name, Relative(got, want), "estimate / truth - 1")
-			b.log2(truth.Name+"."+t.Name+"_log2", got, want)
+			b.log2(truth.Name+"."+t.Name+"_log2", distance(got, want))
 		}
 	}
 	b.compareCDF(est, truth)
 }
 
-// compareCDF finds the largest horizontal gap between the curves between the 5th and the 95th percentile.
+// compareCDF reports the largest horizontal gap between the curves.
 func (b *Body) compareCDF(est, truth Distribution) {
 	if !(est.Total() > 0) || !(truth.Total() > 0) {
 		return
 	}
-	worst, gotWorst, wantWorst := -1.0, math.NaN(), math.NaN()
+	ratio, log2 := LargestGap(est, truth)
+	b.ratio(truth.Name+".p5_p95_max", ratio, "largest gap between the curves, 5th to 95th percentile")
+	b.log2(truth.Name+".p5_p95_max_log2", log2)
+}
+
+// LargestGap returns the largest horizontal gap between two CDFs from the 5th to the 95th percentile, in steps of one
+// per cent: as estimate/truth - 1, and as |log2(estimate/truth)|. Both are NaN when one of them is empty.
+func LargestGap(est, truth Distribution) (ratio, log2 float64) {
+	ratio, log2 = math.NaN(), math.NaN()
 	for percent := 5; percent <= 95; percent++ {
-		q := float64(percent) / 100
-		got, want := est.At(q), truth.At(q)
-		if gap := math.Abs(math.Log2(got / want)); gap > worst {
-			worst, gotWorst, wantWorst = gap, got, want
+		got, want := est.At(float64(percent)/100), truth.At(float64(percent)/100)
+		if gap := distance(got, want); !(gap <= log2) { // also while log2 is NaN
+			ratio, log2 = Relative(got, want), gap
 		}
 	}
-	b.ratio(truth.Name+".p5_p95_max", Relative(gotWorst, wantWorst), "largest gap between the curves, 5th to 95th percentile")
-	b.log2(truth.Name+".p5_p95_max_log2", gotWorst, wantWorst)
+	return ratio, log2
+}
+
+// distance is |log2(estimate/truth)|: 0 when both are 0.
+func distance(estimate, truth float64) float64 {
+	if estimate == truth {
+		return 0
+	}
+	return math.Abs(math.Log2(estimate / truth))
 }
 
 func (b *Body) compareTable(est, truth Table) {

@@ -16,7 +16,7 @@ const (
 // distribution draws the percentiles and the CDF beside them.
 func (a against) distribution(d Distribution, style Style) []string {
 	truth, hasTruth := a.distributionTruth(d.Name)
-	left := a.percentiles(d, truth, hasTruth, true)
+	left := a.percentiles(d, truth, hasTruth, style.dense == airy || !hasTruth)
 	if widest(left) > style.width() {
 		left = a.percentiles(d, truth, hasTruth, false)
 	}
@@ -151,7 +151,7 @@ func (a against) gap(name string, style Style) []string {
 		return nil
 	}
 	f, _ := Number(ratio.Value)
-	text := fmt.Sprintf("largest gap between estimate and truth, p5 to p95: %s (|log2| %s); in the plot %s is the truth",
+	text := fmt.Sprintf("largest gap, p5 to p95: %s (|log2| %s); %s is the truth",
 		signed(f), Human(log2.Value, None), style.glyph("●", "o"))
 	return wrap(text, style.width(), 2)
 }

@@ -29,11 +29,11 @@ func newPlot(style Style, est Distribution, truth *Distribution, width, rows int
 	return p, p.low > 0 && !math.IsInf(p.high, 0) && !math.IsNaN(p.high)
 }
 
-// span chooses the ends of the x axis: all but a thousandth of the values at both ends.
+// span chooses the ends of the x axis: the half per cent of the values beyond each end is not worth the room.
 func (p plot) span() (low, high float64) {
-	low, high = p.est.At(0.001), p.est.At(0.999)
+	low, high = p.est.At(0.005), p.est.At(0.995)
 	if p.truth != nil && p.truth.Total() > 0 {
-		low, high = min(low, p.truth.At(0.001)), max(high, p.truth.At(0.999))
+		low, high = min(low, p.truth.At(0.005)), max(high, p.truth.At(0.995))
 	}
 	if low <= 0 {
 		low = min(1, high/1000)
@@ -110,12 +110,11 @@ func (p plot) rowOf(share float64) int {
 	return p.rows - 1 - min(p.rows-1, int(share*float64(p.rows)))
 }
 
-// ticks writes the values under the axis: powers of ten (or 1-2-5 steps when there are fewer than three) where they
-// do not touch.
+// ticks writes the values under the axis where they do not touch.
 func (p plot) ticks() string {
 	line := []rune(blanks(p.columns))
 	end := 0
-	for _, x := range tickValues(p.low, p.high) {
+	for _, x := range tickValues(p.low, p.high, max(3, p.columns/12)) {
 		text := tickText(x, p.est.Unit)
 		start := p.column(x) - length(text)/2
 		if start < end || start+length(text) > len(line) {
@@ -127,20 +126,28 @@ func (p plot) ticks() string {
 	return string(line)
 }
 
-func tickValues(low, high float64) []float64 {
-	steps := []float64{1}
-	if math.Log10(high/low) < 3 {
-		steps = []float64{1, 2, 5}
-	}
-	var ticks []float64
-	for decade := math.Pow(10, math.Floor(math.Log10(low))); decade <= high; decade *= 10 {
-		for _, s := range steps {
-			if x := s * decade; x >= low && x <= high {
-				ticks = append(ticks, x)
-			}
+// tickSteps are the digits at which an axis may be marked, coarse ones first.
+var tickSteps = [][]float64{{1}, {1, 2, 5}, {1, 1.5, 2, 3, 4, 5, 6, 8}, {1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.8, 2, 2.2, 2.5, 2.8, 3, 3.5, 4, 4.5, 5, 5.5, 6, 7, 8, 9}}
+
+// tickValues chooses the coarsest steps that mark enough values, or the finest there are.
+func tickValues(low, high float64, enough int) (ticks []float64) {
+	for _, steps := range tickSteps {
+		if ticks = multiples(steps, low, high); len(ticks) >= enough {
+			break
 		}
 	}
 	return ticks
+}
+
+func multiples(steps []float64, low, high float64) (values []float64) {
+	for decade := math.Pow(10, math.Floor(math.Log10(low))); decade <= high; decade *= 10 {
+		for _, s := range steps {
+			if x := s * decade; x >= low && x <= high {
+				values = append(values, x)
+			}
+		}
+	}
+	return values
 }
 
 // tickText writes a round value as shortly as possible: 20ms, 1.5KiB.

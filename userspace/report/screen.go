@@ -183,8 +183,7 @@ func (s *Screen) frame(height int) []string {
 	foot := append(s.noticeLines(style), s.status(style))
 	room := max(0, height-len(foot))
 	body := s.blocks(style)
-	if len(body) > room {
-		style.dense = true
+	for style.dense = dense; len(body) > room && style.dense <= bare; style.dense++ {
 		body = s.blocks(style)
 	}
 	if hidden := len(body) - room; hidden > 0 {

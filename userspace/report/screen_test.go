@@ -108,6 +108,34 @@ func checkFrame(t *testing.T, frame string, width, height int) {
 	}
 }
 
+// TestScreenUsesASmallTerminalWell: what can be left away makes room for what cannot.
+func TestScreenUsesASmallTerminalWell(t *testing.T) {
+	for height, want := range map[int][]string{
+		40: {"----", "memory", "match rate", "11.9 .. 12.7"},
+		22: {"match rate", "p99.9", "slowest source networks"},
+		18: {"p99.9", "slowest source networks"},
+	} {
+		term := &fakeTerminal{width: 110, height: height}
+		s := newFakeScreen(term, &bytes.Buffer{})
+		if err := s.Start(fixtureRun()); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Line(fixtureLine()); err != nil {
+			t.Fatal(err)
+		}
+		frame := strings.Join(s.frame(height), "\n")
+		if strings.Contains(frame, "more lines") {
+			t.Errorf("height %d: something is cut off\n%s", height, frame)
+		}
+		for _, w := range want {
+			if !strings.Contains(frame, w) {
+				t.Errorf("height %d: %q is missing\n%s", height, w, frame)
+			}
+		}
+		s.Close()
+	}
+}
+
 func TestScreenSeveralAlgorithmsKeepTheirPlaces(t *testing.T) {
 	term := &fakeTerminal{width: 80, height: 200}
 	s := newFakeScreen(term, &bytes.Buffer{})

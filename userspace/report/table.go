@@ -57,7 +57,7 @@ func heading(l Line, run Run, style Style) []string {
 }
 
 func (s Style) rule() []string {
-	if s.dense {
+	if s.dense > airy {
 		return nil
 	}
 	return []string{strings.Repeat(s.glyph("─", "-"), s.width())}
@@ -88,11 +88,11 @@ func accounts(l Line, style Style) []string {
 	seen := fmt.Sprintf("%s seen (%s), %s parsed, %s used%s", Human(p.Seen, PacketUnit), Human(p.Bytes, Bytes),
 		Human(p.Parsed, PacketUnit), Human(p.Used, PacketUnit), ofSeen(p))
 	lines := item("packets", seen, style)
-	if reasons := nonZero(p.Reasons); reasons != "" && !style.dense {
+	if reasons := nonZero(p.Reasons); reasons != "" && style.dense == airy {
 		lines = append(lines, item("unparsed", reasons, style)...)
 	}
 	lines = append(lines, item("lost", orNothing(nonZero(l.Lost)), style)...)
-	if style.dense {
+	if style.dense > airy {
 		return lines
 	}
 	memory := Human(l.Memory.RegisterBytes, Bytes) + " in registers"
@@ -192,7 +192,10 @@ func (a against) values(values []Value, style Style) []string {
 		}
 		compared.add(plainWords(v.Name, v.Unit), v.text(), Human(t.Value, v.Unit), a.err(v.Name))
 	}
-	lines := flow(free, style)
+	var lines []string
+	if style.dense < bare {
+		lines = flow(free, style)
+	}
 	if len(compared.rows) > 0 {
 		head := grid{right: compared.right, rows: [][]string{{"", "estimate", "truth", "error"}}}
 		compared.rows = append(head.rows, compared.rows...)

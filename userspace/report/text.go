@@ -9,9 +9,19 @@ import (
 type Style struct {
 	Width   int  // columns, at least 40; 0 means 80
 	Unicode bool // box and block characters, else ASCII
-	// dense leaves away what a small screen can do without: blank lines, rules, memory, reasons.
-	dense bool
+	// dense says how much of what a small screen can do without is left away.
+	dense density
 }
+
+// density of a block: airy for paper and large screens; dense has no blank lines, rules, memory and reasons, and beside
+// a truth no intervals; bare has only those plain numbers that are compared with a truth.
+type density int
+
+const (
+	airy density = iota
+	dense
+	bare
+)
 
 const (
 	defaultWidth = 80
@@ -35,7 +45,7 @@ func (s Style) glyph(unicode, ascii string) string {
 
 // spaced puts a blank line before a part when there is room for it.
 func (s Style) spaced(lines []string) []string {
-	if s.dense || len(lines) == 0 {
+	if s.dense > airy || len(lines) == 0 {
 		return lines
 	}
 	return append([]string{""}, lines...)

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/session"
+)
+
+const attachLong = `Attaches algorithms to interfaces and reports every window until Ctrl-C, SIGTERM or --duration. Nothing is
+dropped by measuring, and nothing stays behind: the programs go when xdpmon does, however it ends, unless
+--pin keeps them. Other people's programs on an interface are left alone and named.
+
+Several interfaces feed one set of registers, so that a request on one interface meets its response on another.
+
+--hook auto takes XDP on hardware and TC on veth, tap and bridge ports, where native XDP would cost bulk TCP
+most of its throughput. --mode native is the default and never falls back in silence; --mode auto does, aloud.
+--direction: a host sees its requests leave and the responses arrive, so one interface is watched both ways; with
+several interfaces a forwarded packet would be seen twice, so they are watched on arrival only.`
+
+const attachExample = `  sudo xdpmon attach eth0 --algo fridge
+  sudo xdpmon attach eth0 --algo fridge --set fridge.match=dns --window 60s
+  sudo xdpmon attach eth0 eth1 --algo fridge,rtt-array --output json | jq .report.delay_ns.p95
+  sudo xdpmon attach eth0 --algo fridge --listen :9400 --duration 1h
+  sudo xdpmon attach eth0 --algo fridge --pin edge      (survives xdpmon; detach removes it)`
+
+// attachOptions are the flags of attach.
+type attachOptions struct {
+	selection             *selection
+	measure               *measureOptions
+	hook, mode, direction *enum
+	duration              time.Duration
+	pin                   string
+}
+
+func newAttach(env *environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "attach IFACE... --algo NAME,...", Short: "Measure on interfaces", Long: attachLong, Example: attachExample,
+		Args:              needArgs(1, -1, "the interface to attach to"),
+		ValidArgsFunction: completeInterfaces,
+	}
+	o := &attachOptions{selection: addSelection(cmd, 10*time.Second), measure: addMeasure(cmd)}
+	o.hook = enumFlag(cmd, "hook", string(loader.HookAuto), "where to attach", words(loader.Hooks)...)
+	o.mode = enumFlag(cmd, "mode", string(loader.ModeNative), "how XDP runs", words(loader.Modes)...)
+	o.direction = enumFlag(cmd, "direction", "", "which packets to see (default both for one interface, ingress for several)", words(loader.Directions)...)
+	cmd.Flags().DurationVar(&o.duration, "duration", 0, "end after this time (default: on Ctrl-C)")
+	cmd.Flags().StringVar(&o.pin, "pin", "", "keep programs and counts in bpffs under `NAME` when xdpmon ends; a start with the same name takes them over")
+	cmd.RunE = func(_ *cobra.Command, ifaces []string) error { return attach(env, o, ifaces) }
+	return cmd
+}
+
+// words makes strings of the loader's words.
+func words[T ~string](list []T) []string {
+	out := make([]string, len(list))
+	for i, w := range list {
+		out[i] = string(w)
+	}
+	return out
+}
+
+func attach(env *environment, o *attachOptions, ifaces []string) error {
+	selected, err := o.selection.resolve(false)
+	if err != nil {
+		return err
+	}
+	if err := o.check(ifaces); err != nil {
+		return err
+	}
+	run := o.selection.describe(env, "attach", selected)
+	run.Interfaces, run.Hook, run.Mode, run.Direction = ifaces, o.hook.value, o.mode.value, o.directionOf(ifaces)
+	run.Clock = report.Clock{Name: "monotonic", UnixOffsetNS: env.now().UnixNano() - env.monotonic()}
+	m, err := newMeasurement(env, o.measure, run, true)
+	if err != nil {
+		return err
+	}
+	cfg := session.LiveConfig{Config: o.selection.config(selected), Interfaces: ifaces, Hook: run.Hook, Mode: run.Mode,
+		Direction: run.Direction, Pin: o.pin, Duration: o.duration, DropCapabilities: true}
+	cfg.Emit, cfg.Notice = m.emit, m.notice
+	cfg.Started = func(attached []*loader.Attachment) {
+		m.fail(m.start(func(r *report.Run) { r.Attached = placesOf(attached) }))
+	}
+	return m.measure(func(ctx context.Context) error { return env.engine.live(ctx, cfg) })
+}
+
+// placesOf says where the programs really are, now that they are there.
+func placesOf(attached []*loader.Attachment) []report.Attached {
+	var all []report.Attached
+	for _, a := range attached {
+		for _, p := range a.Places() {
+			all = append(all, report.Attached{Interface: a.Interface, Hook: string(p.Hook), Mode: string(p.Mode),
+				Direction: string(p.Direction), Via: p.Via})
+		}
+	}
+	return all
+}
+
+func (o *attachOptions) directionOf(ifaces []string) string {
+	switch {
+	case o.direction.value != "":
+		return o.direction.value
+	case len(ifaces) == 1:
+		return string(loader.Both)
+	}
+	return string(loader.Ingress)
+}
+
+// check refuses what no machine could do.
+func (o *attachOptions) check(ifaces []string) error {
+	for i, name := range ifaces {
+		if slices.Contains(ifaces[:i], name) {
+			return usageError("interface %s is given twice", name)
+		}
+	}
+	if o.selection.window == 0 {
+		return usageError("--window 0: a window without an end is for captures; allowed are %v to %v", minWindow, maxWindow)
+	}
+	if o.duration < 0 {
+		return usageError("--duration %v: give a positive time like 90s or 1h", o.duration)
+	}
+	if strings.ContainsAny(o.pin, "/ ") || strings.HasPrefix(o.pin, ".") {
+		return usageError("--pin %q: a name of letters, digits, - and _, without / and not beginning with a dot", o.pin)
+	}
+	return nil
+}
+
+// completeInterfaces offers the interfaces that were not named yet.
+func completeInterfaces(_ *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
+	all, err := net.Interfaces()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var names []string
+	for _, i := range all {
+		if !slices.Contains(given, i.Name) {
+			names = append(names, i.Name)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

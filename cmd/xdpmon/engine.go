@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"strings"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/pisa"
+	"github.com/xdpmon/xdpmon/userspace/session"
+)
+
+// engine is what verbs call; tests put their own in its place.
+type engine struct {
+	// privilege says what this process lacks for loading and attaching, before anything else fails for the same reason.
+	privilege func() error
+	replay    func(ctx context.Context, cfg session.Config, files []string, stdin io.Reader, progress func(session.Progress)) error
+	live      func(ctx context.Context, cfg session.LiveConfig) error
+	probe     func(iface string) (loader.Features, error)
+	status    func() ([]loader.AttachmentInfo, error)
+	// detach takes xdpmon's programs off an interface and returns a sentence for each.
+	detach func(iface string) ([]string, error)
+	prove  func(algorithm string, spec *ebpf.CollectionSpec) (proof, error)
+}
+
+// proof is what the prover says of one object.
+type proof interface {
+	Text() string
+	json.Marshaler
+}
+
+func realEngine() engine {
+	return engine{
+		privilege: loader.CheckPrivilege, replay: session.Replay, live: session.Live,
+		probe: loader.Probe, status: loader.Status, detach: loader.Detach, prove: prove,
+	}
+}
+
+func prove(algorithm string, spec *ebpf.CollectionSpec) (proof, error) {
+	r, err := pisa.Prove(spec)
+	if r == nil {
+		return nil, err
+	}
+	return proofReport{r.Name(algorithm)}, err
+}
+
+// proofReport is a pisa.Report as a proof.
+type proofReport struct{ report *pisa.Report }
+
+// Text is the report as tables.
+func (p proofReport) Text() string {
+	var b strings.Builder
+	if err := p.report.WriteText(&b); err != nil {
+		return err.Error() // a strings.Builder takes everything
+	}
+	return b.String()
+}
+
+// MarshalJSON is the report alone.
+func (p proofReport) MarshalJSON() ([]byte, error) { return json.Marshal(p.report) }

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+)
+
+// environment is everything that a verb touches of the world, so that tests run verbs in-process.
+type environment struct {
+	args           []string
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	getenv         func(string) string
+	// isTerminal says whether a stream is one that a person looks at.
+	isTerminal func(stream any) bool
+	size       func() (width, height int) // of the terminal at stdout
+	now        func() time.Time
+	monotonic  func() int64 // ns since boot: the clock of live windows
+	// signals delivers SIGINT, SIGTERM and SIGHUP until stop is called.
+	signals func() (ch <-chan os.Signal, stop func())
+	exit    func(code int) // at once, for the second signal
+	kernel  string
+	engine  engine
+}
+
+func osEnvironment() environment {
+	// A reader that goes away (| head) is an error of the write, not the end of the process: what was set up is taken
+	// down again.
+	signal.Ignore(syscall.SIGPIPE)
+	return environment{
+		args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv,
+		isTerminal: isTerminal, size: terminalSize, now: time.Now, monotonic: monotonic,
+		signals: osSignals, exit: os.Exit, kernel: kernelRelease(), engine: realEngine(),
+	}
+}
+
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+func terminalSize() (width, height int) {
+	width, height, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil || width == 0 || height == 0 {
+		return 80, 24
+	}
+	return width, height
+}
+
+func monotonic() int64 {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
+		return 0
+	}
+	return t.Nano()
+}
+
+func osSignals() (<-chan os.Signal, func()) {
+	ch := make(chan os.Signal, 2)
+	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	return ch, func() { signal.Stop(ch) }
+}
+
+func kernelRelease() string {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return runtime.GOOS
+	}
+	return unix.ByteSliceToString(u.Release[:])
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+const featuresLong = `Asks the kernel what it can do of what xdpmon uses, and an interface which hook --hook auto would take there. Only
+what the kernel answered counts: "unknown" means that it could not be asked, and why. Nothing is attached to
+your interfaces. The exit code is 3 when something is missing that xdpmon cannot run without.`
+
+func newFeatures(env *environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "features [IFACE]", Short: "What this kernel, this user and an interface can do", Long: featuresLong,
+		Example: "  sudo xdpmon features\n  sudo xdpmon features eth0\n  sudo xdpmon features --json | jq '.host[] | select(.state!=\"supported\")'",
+		Args:    needArgs(0, 1, "an interface"),
+		ValidArgsFunction: func(cmd *cobra.Command, given []string, typed string) ([]string, cobra.ShellCompDirective) {
+			if len(given) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return completeInterfaces(cmd, given, typed)
+		},
+	}
+	asJSON := addJSON(cmd)
+	cmd.RunE = func(_ *cobra.Command, args []string) error { return features(env, strings.Join(args, ""), *asJSON) }
+	return cmd
+}
+
+func features(env *environment, iface string, asJSON bool) error {
+	f, err := env.engine.probe(iface)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		err = env.printJSON(f)
+	} else {
+		err = env.printLines(featureLines(f)...)
+	}
+	if err != nil {
+		return err
+	}
+	return missingFeatures(f)
+}
+
+// missingFeatures is the error for what xdpmon cannot run without.
+func missingFeatures(f loader.Features) error {
+	var names []string
+	for _, m := range f.Missing() {
+		names = append(names, m.Name)
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", loader.ErrUnsupported, strings.Join(names, ", "))
+}
+
+func featureLines(f loader.Features) []string {
+	lines := []string{fmt.Sprintf("kernel %s, %s, %d possible CPUs", f.Kernel, f.Arch, f.CPUs)}
+	lines = append(lines, featureRows(f.Host)...)
+	if f.Interface == nil {
+		return lines
+	}
+	i := f.Interface
+	lines = append(lines, "", fmt.Sprintf("%s: %s, MTU %d bytes; --hook auto takes %s: %s", i.Name, orUnknown(i.Kind), i.MTU, i.AutoHook, i.Why))
+	lines = append(lines, featureRows(i.List)...)
+	for _, o := range i.Occupants {
+		lines = append(lines, "  there is "+o.String())
+	}
+	return lines
+}
+
+func orUnknown(text string) string {
+	if text == "" {
+		return "of a kind that the kernel does not name"
+	}
+	return text
+}
+
+// featureRows lists what was asked; what is not there comes with what can be done about it.
+func featureRows(list []loader.Feature) []string {
+	var rows [][]string
+	for _, f := range list {
+		rows = append(rows, []string{stateWord(f), f.Name, f.Detail})
+	}
+	aligned := report.Align(rows)
+	var lines []string
+	for n, f := range list {
+		lines = append(lines, "  "+aligned[n])
+		if f.State != loader.Supported && f.Remedy != "" {
+			lines = append(lines, "           "+f.Remedy)
+		}
+	}
+	return lines
+}
+
+func stateWord(f loader.Feature) string {
+	switch f.State {
+	case loader.Supported:
+		return "yes"
+	case loader.Unsupported:
+		if f.Required {
+			return "MISSING"
+		}
+		return "no"
+	}
+	return "unknown"
+}

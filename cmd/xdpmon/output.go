@@ -1,0 +1,71 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// style is what the terminal at stdout can show.
+func (env *environment) style() report.Style {
+	width := 0
+	if env.isTerminal(env.stdout) {
+		width, _ = env.size()
+	}
+	return report.Style{Width: width, Unicode: env.utf8()}
+}
+
+// utf8 follows the locale as C programs do: the first of the three variables that is set decides.
+func (env *environment) utf8() bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if value := strings.ToUpper(env.getenv(name)); value != "" {
+			return strings.Contains(value, "UTF-8") || strings.Contains(value, "UTF8")
+		}
+	}
+	return false
+}
+
+// sink makes what --output asks for. auto is a table on a terminal and JSON in a pipe; a table redraws in place when the
+// run is live and the terminal can.
+func (env *environment) sink(output string, live bool) report.Sink {
+	terminal := env.isTerminal(env.stdout)
+	switch {
+	case output == "json" || output == "auto" && !terminal:
+		return report.NewJSON(env.stdout, env.stderr)
+	case live && terminal && env.getenv("TERM") != "dumb":
+		return report.NewScreen(report.ScreenOptions{
+			Out: env.stdout, Notices: env.stderr, Style: env.style(), Size: env.size, Now: env.now, Footer: "Ctrl-C ends",
+		})
+	}
+	return report.NewPlain(env.stdout, env.stderr, env.style())
+}
+
+func addOutput(cmd *cobra.Command) *enum {
+	return enumFlag(cmd, "output", "auto", "auto is a table on a terminal and JSON lines in a pipe", "auto", "table", "json")
+}
+
+// addJSON adds the flag of the verbs that answer a question once.
+func addJSON(cmd *cobra.Command) *bool {
+	return cmd.Flags().Bool("json", false, "one JSON object a line instead of text")
+}
+
+// printJSON writes one value as one line.
+func (env *environment) printJSON(value any) error {
+	enc := json.NewEncoder(env.stdout)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(value); err != nil {
+		return fmt.Errorf("write answer: %w", err)
+	}
+	return nil
+}
+
+func (env *environment) printLines(lines ...string) error {
+	if _, err := fmt.Fprintln(env.stdout, strings.Join(lines, "\n")); err != nil {
+		return fmt.Errorf("write answer: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+const planLong = `Turns a load and a memory budget into the parameters of an algorithm and the error to expect. Nothing is loaded.
+The answer ends with the command line to use.`
+
+const planExample = `  xdpmon plan fridge --rate 1M/s --max-delay 4s --memory 1MiB
+  xdpmon plan fridge --rate 200k/s --max-delay 500ms --memory 64KiB --set fridge.match=dns --json`
+
+type planOptions struct {
+	rate, memory string
+	maxDelay     time.Duration
+	set, extra   []string
+	json         *bool
+}
+
+func newPlan(env *environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "plan NAME", Short: "Choose parameters for a load and a memory budget", Long: planLong, Example: planExample,
+		Args:              needArgs(1, 1, "the name of the algorithm"),
+		ValidArgsFunction: completeName,
+	}
+	o := &planOptions{}
+	f := cmd.Flags()
+	f.StringVar(&o.rate, "rate", "100k/s", "what the algorithm has to keep up with (requests, packets; see algos NAME), like 1M/s")
+	f.DurationVar(&o.maxDelay, "max-delay", 4*time.Second, "longest delay that must be measured")
+	f.StringVar(&o.memory, "memory", "1MiB", "register memory to stay within, like 64KiB")
+	f.StringArrayVar(&o.set, "set", nil, "parameter that is fixed already, `NAME.KEY=VALUE`; repeatable")
+	f.StringArrayVar(&o.extra, "extra", nil, "further quantity that this algorithm plans with, `KEY=VALUE`; repeatable (see algos NAME)")
+	complete(cmd, "set", completeSet)
+	o.json = addJSON(cmd)
+	cmd.RunE = func(_ *cobra.Command, args []string) error { return plan(env, args[0], o) }
+	return cmd
+}
+
+func plan(env *environment, name string, o *planOptions) error {
+	d, err := lookup(name)
+	if err != nil {
+		return err
+	}
+	if d.Plan == nil {
+		return usageError("plan %s: there is nothing to plan for it; those with a plan are %s", name, orNone(planned()))
+	}
+	args, err := o.args(d)
+	if err != nil {
+		return err
+	}
+	body, err := d.Plan(args)
+	if err != nil {
+		return &usage{err}
+	}
+	if *o.json {
+		return env.printJSON(struct {
+			Algorithm string       `json:"algorithm"`
+			Plan      *report.Body `json:"plan"`
+		}{name, body})
+	}
+	return env.printLines(report.BodyText(*body, nil, nil, env.style())...)
+}
+
+func planned() []string {
+	var names []string
+	for _, d := range algo.All() {
+		if d.Plan != nil {
+			names = append(names, d.Name)
+		}
+	}
+	return names
+}
+
+func (o *planOptions) args(d *algo.Descriptor) (algo.PlanArgs, error) {
+	rate, err := parseRate(o.rate)
+	if err != nil {
+		return algo.PlanArgs{}, usageError("--rate: %w", err)
+	}
+	memory, err := algo.ParseSize(o.memory)
+	if err != nil || memory == 0 {
+		return algo.PlanArgs{}, usageError("--memory: %q is not a size like 64KiB or 1MiB", o.memory)
+	}
+	if o.maxDelay <= 0 {
+		return algo.PlanArgs{}, usageError("--max-delay %v: give a positive time like 500ms or 4s", o.maxDelay)
+	}
+	set, err := parseSet(o.set, []string{d.Name})
+	if err != nil {
+		return algo.PlanArgs{}, err
+	}
+	values, err := valuesOf(d, set[d.Name])
+	if err != nil {
+		return algo.PlanArgs{}, err
+	}
+	extra, err := parseExtra(o.extra)
+	return algo.PlanArgs{RatePerSecond: rate, MaxDelayNS: int64(o.maxDelay), MemoryBytes: memory, Values: values, Extra: extra}, err
+}
+
+func parseExtra(list []string) (map[string]string, error) {
+	extra := map[string]string{}
+	for _, text := range list {
+		key, value, ok := strings.Cut(text, "=")
+		if !ok || key == "" {
+			return nil, usageError("--extra %q: write KEY=VALUE", text)
+		}
+		extra[key] = value
+	}
+	return extra, nil
+}
+
+// sortedKeys lists the keys of a map in order.
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+const replayLong = `Runs captures through the very programs that attach loads: the same bytecode, with the capture's timestamps
+as the clock. pcap, pcapng and both under gzip are read, nanosecond files and cut packets too; - is standard
+input. Several files are read one after the other as one capture.
+
+With --truth an exact calculation with unbounded memory sees the same packets, and every estimate is shown
+beside the truth with its error: so you see on your own traffic what a given memory buys.
+
+Without --window the whole capture is one window. The same seed gives the same answer every time.
+It needs the privilege to load programs (root, or CAP_BPF and CAP_NET_ADMIN); it attaches nothing.`
+
+const replayExample = `  xdpmon replay capture.pcap --algo fridge
+  xdpmon replay capture.pcap.gz --algo fridge --truth --set fridge.fridges=4096@1
+  xdpmon replay a.pcap b.pcapng --algo fridge,rtt-array --window 60s --output json
+  tcpdump -w - -i eth0 | xdpmon replay - --algo fridge --window 10s`
+
+func newReplay(env *environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "replay FILE... --algo NAME,...", Short: "Run captures through the algorithms", Long: replayLong, Example: replayExample,
+		Args: needArgs(1, -1, "the capture (a file, or - for standard input)"),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return []string{"pcap", "pcapng", "cap", "gz"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+	}
+	selection := addSelection(cmd, 0)
+	output := addMeasure(cmd)
+	truth := cmd.Flags().Bool("truth", false, "calculate the exact answer too and show the error")
+	cmd.RunE = func(_ *cobra.Command, files []string) error {
+		return replay(env, selection, output, files, *truth)
+	}
+	return cmd
+}
+
+func replay(env *environment, selection *selection, output *measureOptions, files []string, truth bool) error {
+	selected, err := selection.resolve(true)
+	if err != nil {
+		return err
+	}
+	if err := stdinOnce(files); err != nil {
+		return err
+	}
+	run := selection.describe(env, "replay", selected)
+	run.Files, run.Clock, run.Seed = files, report.Clock{Name: "capture"}, max(1, selection.seed)
+	m, err := newMeasurement(env, output, run, false)
+	if err != nil {
+		return err
+	}
+	cfg := selection.config(selected)
+	cfg.Truth, cfg.Emit, cfg.Notice = truth, m.emit, m.notice
+	return m.measure(func(ctx context.Context) error {
+		return env.engine.replay(ctx, cfg, files, env.stdin, m.progress())
+	})
+}
+
+// stdinOnce refuses a second "-": the first one reads all of it.
+func stdinOnce(files []string) error {
+	n := 0
+	for _, f := range files {
+		if f == "-" {
+			n++
+		}
+	}
+	if n > 1 {
+		return usageError("standard input (-) is given %d times; it can be read once", n)
+	}
+	return nil
+}

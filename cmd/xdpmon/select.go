@@ -1,0 +1,252 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/spf13/cobra"
+
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/session"
+)
+
+// selection is what --algo, --set and the flags that all algorithms share say.
+type selection struct {
+	algorithms []string
+	set        []string
+	hash       *enum
+	decap      bool
+	seed       uint64
+	window     time.Duration
+}
+
+const (
+	minWindow = 100 * time.Millisecond
+	maxWindow = 24 * time.Hour
+)
+
+// addSelection adds the flags; window is the default length of a window.
+func addSelection(cmd *cobra.Command, window time.Duration) *selection {
+	s := addShared(cmd, window)
+	cmd.Flags().StringSliceVarP(&s.algorithms, "algo", "a", nil, "algorithms `NAME,...` in the order in which packets meet them (xdpmon algos lists them)")
+	complete(cmd, "algo", completeAlgorithms)
+	return s
+}
+
+// addShared adds all flags but --algo.
+func addShared(cmd *cobra.Command, window time.Duration) *selection {
+	s := &selection{}
+	f := cmd.Flags()
+	f.StringArrayVar(&s.set, "set", nil, "parameter of an algorithm, `NAME.KEY=VALUE`; repeatable (xdpmon algos NAME lists them)")
+	f.DurationVar(&s.window, "window", window, "length of a window, 100ms to 24h"+orWhole(window))
+	f.Uint64Var(&s.seed, "seed", 0, "seed of the hashes; hosts whose results are merged share it (default: random live, 1 in a replay)")
+	f.BoolVar(&s.decap, "decap", false, "look into VXLAN, GENEVE, GRE, IPIP and 6in4, one level")
+	s.hash = enumFlag(cmd, "hash", "fast", "hash functions: fast, or crc as the P4 twin on a switch has them", "fast", "crc")
+	complete(cmd, "set", completeSet)
+	return s
+}
+
+// orWhole ends the help of --window where one window until the end is possible: where it is the default.
+func orWhole(window time.Duration) string {
+	if window == 0 {
+		return "; 0: one window until the end"
+	}
+	return ""
+}
+
+// resolve checks everything that can be checked before anything is loaded.
+func (s *selection) resolve(replay bool) ([]session.Selected, error) {
+	if s.window != 0 && (s.window < minWindow || s.window > maxWindow) {
+		return nil, usageError("--window %v: allowed are %v to %v", s.window, minWindow, maxWindow)
+	}
+	if len(s.algorithms) == 0 {
+		return nil, usageError("--algo is missing: choose one or more of %s", orNone(algo.Names()))
+	}
+	values, err := parseSet(s.set, s.algorithms)
+	if err != nil {
+		return nil, err
+	}
+	var all []session.Selected
+	for _, name := range s.algorithms {
+		one, err := s.resolveOne(name, values[name], replay)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(all, func(o session.Selected) bool { return o.Descriptor == one.Descriptor }) {
+			return nil, usageError("--algo names %s twice", name)
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+func (s *selection) resolveOne(name string, set map[string]string, replay bool) (session.Selected, error) {
+	d, err := lookup(name)
+	if err != nil {
+		return session.Selected{}, err
+	}
+	v, err := valuesOf(d, set)
+	if err != nil {
+		return session.Selected{}, err
+	}
+	if _, err := d.New(v, s.env(replay)); err != nil {
+		return session.Selected{}, &usage{err}
+	}
+	return session.Selected{Descriptor: d, Values: v}, nil
+}
+
+// env is what an algorithm may know before anything is loaded.
+func (s *selection) env(replay bool) algo.Env {
+	return algo.Env{Replay: replay, CPUs: possibleCPUs(), Seed: s.seed, CRC: s.hash.value == "crc", WindowNS: int64(s.window)}
+}
+
+func possibleCPUs() int {
+	n, err := ebpf.PossibleCPU()
+	if err != nil {
+		return runtime.NumCPU()
+	}
+	return n
+}
+
+// lookup is algo.Lookup with a suggestion.
+func lookup(name string) (*algo.Descriptor, error) {
+	d, err := algo.Lookup(name)
+	if err != nil {
+		return nil, fmt.Errorf("%w%s", err, didYouMean(name, algo.Names()))
+	}
+	return d, nil
+}
+
+// valuesOf is algo.NewValues with a suggestion for a misspelt key.
+func valuesOf(d *algo.Descriptor, set map[string]string) (algo.Values, error) {
+	keys := paramKeys(d)
+	v, err := algo.NewValues(d.Name, d.Params, set)
+	if err == nil {
+		return v, nil
+	}
+	for key := range set {
+		if !slices.Contains(keys, key) {
+			return v, usageError("set %s.%s: no such parameter: %s has %s%s", d.Name, key, d.Name, orNone(keys), didYouMean(key, keys))
+		}
+	}
+	return v, &usage{err}
+}
+
+func paramKeys(d *algo.Descriptor) []string {
+	var keys []string
+	for _, p := range d.Params {
+		keys = append(keys, p.Key)
+	}
+	return keys
+}
+
+func orNone(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// parseSet sorts NAME.KEY=VALUE by name. Only selected algorithms can be meant.
+func parseSet(set, selected []string) (map[string]map[string]string, error) {
+	values := map[string]map[string]string{}
+	for _, text := range set {
+		path, value, hasValue := strings.Cut(text, "=")
+		name, key, hasKey := strings.Cut(path, ".")
+		if !hasValue || !hasKey || name == "" || key == "" {
+			return nil, usageError("--set %q: write NAME.KEY=VALUE, for example fridge.match=dns", text)
+		}
+		if !slices.Contains(selected, name) {
+			return nil, usageError("--set %q: %s is not among the algorithms of this run (%s)%s", text, name, orNone(selected), didYouMean(name, selected))
+		}
+		if values[name] == nil {
+			values[name] = map[string]string{}
+		}
+		if _, twice := values[name][key]; twice {
+			return nil, usageError("--set gives %s twice", path)
+		}
+		values[name][key] = value
+	}
+	return values, nil
+}
+
+// config is the part of a session that all runs share.
+func (s *selection) config(selected []session.Selected) session.Config {
+	return session.Config{Algorithms: selected, Window: s.window, Seed: s.seed, CRC: s.hash.value == "crc", Decap: s.decap}
+}
+
+// describe is the part of a run's description that all runs share.
+func (s *selection) describe(env *environment, command string, selected []session.Selected) report.Run {
+	r := report.Run{Version: version(), Command: command, Kernel: env.kernel, WindowNS: int64(s.window), Seed: s.seed, Hash: s.hash.value}
+	for _, a := range selected {
+		r.Algorithms = append(r.Algorithms, report.RunAlgorithm{Name: a.Descriptor.Name, Params: a.Values.Map()})
+	}
+	return r
+}
+
+// completeAlgorithms completes the last of a comma-separated list.
+func completeAlgorithms(typed string) []string {
+	head := typed[:strings.LastIndexByte(typed, ',')+1]
+	var words []string
+	for _, d := range algo.All() {
+		if !slices.Contains(strings.Split(head, ","), d.Name) {
+			words = append(words, cobra.CompletionWithDesc(head+d.Name, d.Summary))
+		}
+	}
+	return words
+}
+
+// completeSet completes NAME.KEY= and, for parameters with a fixed set of values, NAME.KEY=VALUE.
+func completeSet(typed string) []string {
+	path, _, hasValue := strings.Cut(typed, "=")
+	var words []string
+	for _, d := range algo.All() {
+		for _, p := range d.Params {
+			key := d.Name + "." + p.Key
+			switch {
+			case !hasValue:
+				words = append(words, cobra.CompletionWithDesc(key+"=", p.Help))
+			case key == path:
+				words = append(words, valueWords(key, p)...)
+			}
+		}
+	}
+	return words
+}
+
+func valueWords(key string, p algo.Param) []string {
+	choices := p.Choices
+	if p.Type == algo.Bool {
+		choices = []string{"true", "false"}
+	}
+	if len(choices) == 0 {
+		choices = []string{p.Default}
+	}
+	words := make([]string, 0, len(choices))
+	for _, c := range choices {
+		words = append(words, key+"="+c)
+	}
+	return words
+}
+
+// parseRate reads events per second: 1M/s, 500k/s, 200000.
+func parseRate(text string) (float64, error) {
+	number := strings.TrimSuffix(text, "/s")
+	factor := 1.0
+	for suffix, f := range map[string]float64{"k": 1e3, "M": 1e6, "G": 1e9} {
+		if n, ok := strings.CutSuffix(number, suffix); ok {
+			number, factor = n, f
+		}
+	}
+	f, err := algo.ParseFloat(number)
+	if err != nil || !(f > 0) || math.IsInf(f, 0) {
+		return 0, fmt.Errorf("%q is not a rate like 1M/s, 500k/s or 200000", text)
+	}
+	return f * factor, nil
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+const statusLong = `Lists what of xdpmon is attached on this host: on which interface and hook, which algorithms run there, how many
+packets the running window has, and which process or pin holds it. Attachments with the same instance number
+share their registers.`
+
+func newStatus(env *environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "status", Short: "List what is attached", Long: statusLong, Example: "  sudo xdpmon status\n  sudo xdpmon status --json | jq .interface",
+		Args: needArgs(0, 0, "status takes none"),
+	}
+	asJSON := addJSON(cmd)
+	cmd.RunE = func(*cobra.Command, []string) error {
+		list, err := env.engine.status()
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return printEach(env, list)
+		}
+		return env.printLines(statusLines(list)...)
+	}
+	return cmd
+}
+
+// printEach writes one JSON object a line.
+func printEach[T any](env *environment, list []T) error {
+	for _, one := range list {
+		if err := env.printJSON(one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func statusLines(list []loader.AttachmentInfo) []string {
+	if len(list) == 0 {
+		return []string{"nothing of xdpmon is attached on this host"}
+	}
+	rows := [][]string{{"INTERFACE", "HOOK", "INSTANCE", "ALGORITHMS", "PACKETS", "HELD BY"}}
+	var problems []string
+	for _, a := range list {
+		name := a.Interface
+		if name == "" {
+			name = fmt.Sprintf("(index %d)", a.Index)
+		}
+		rows = append(rows, []string{name, hookText(a), fmt.Sprint(a.Instance), orNone(a.Algorithms),
+			report.Human(a.Packets, report.PacketUnit), heldBy(a)})
+		if a.Problem != "" {
+			problems = append(problems, fmt.Sprintf("%s: program %d: %s", name, a.Program, a.Problem))
+		}
+	}
+	return append(report.Align(rows), problems...)
+}
+
+func hookText(a loader.AttachmentInfo) string {
+	text := fmt.Sprintf("%s %s", a.Via, a.Direction)
+	if a.Mode != "" {
+		text += fmt.Sprintf(" (%s)", a.Mode)
+	}
+	return text
+}
+
+func heldBy(a loader.AttachmentInfo) string {
+	var holders []string
+	if a.Pin != "" {
+		holders = append(holders, "pin "+a.Pin)
+	}
+	for _, pid := range a.PIDs {
+		holders = append(holders, fmt.Sprintf("process %d", pid))
+	}
+	return orNobody(strings.Join(holders, ", "))
+}
+
+func orNobody(text string) string {
+	if text == "" {
+		return "nobody known"
+	}
+	return text
+}

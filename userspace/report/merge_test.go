@@ -1,0 +1,46 @@
+package report
+
+import (
+	"math"
+	"testing"
+)
+
+// Two halves of one distribution, cut into different buckets, are the whole.
+func TestMerge(t *testing.T) {
+	a := logNormal("d", 3000, 12e6, 1)
+	b := logNormal("d", 1000, 40e6, 0.5)
+	var coarse []Bucket
+	for i, bucket := range b.Buckets {
+		if i%3 == 2 {
+			coarse = append(coarse, bucket)
+		}
+	}
+	b.Buckets = coarse
+	sum := Merge(a, b)
+	if sum.Count != 4000 || math.Abs(sum.Mean*4-(3*a.Mean+b.Mean)) > 1 || math.Abs(sum.CountErr-math.Hypot(a.CountErr, b.CountErr)) > 1e-9 {
+		t.Errorf("count %v +- %v, mean %v", sum.Count, sum.CountErr, sum.Mean)
+	}
+	for x := 1e6; x < 1e9; x *= 1.3 {
+		want := (3000*a.Share(x) + 1000*b.Share(x)) / 4000
+		if got := sum.Share(x); math.Abs(got-want) > 0.005 {
+			t.Errorf("share at %v: %v, want %v", x, got, want)
+		}
+	}
+	for _, q := range sum.Quantiles {
+		if !q.Defined || q.Value != sum.At(q.Q) || q.Low != 0 || q.High != 0 {
+			t.Errorf("percentile %+v", q)
+		}
+	}
+}
+
+func TestMergeWithNothing(t *testing.T) {
+	d := logNormal("d", 100, 1e6, 1)
+	for _, sum := range []Distribution{Merge(Distribution{}, d), Merge(d, Distribution{})} {
+		if sum.Count != 100 || sum.Name != "d" || sum.Quantiles[0].Value != d.Quantiles[0].Value || sum.Quantiles[0].Low != 0 {
+			t.Errorf("got %+v", sum.Quantiles)
+		}
+	}
+	if d.Quantiles[0].Low == 0 {
+		t.Error("the argument was changed")
+	}
+}
