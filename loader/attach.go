@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
 )
 
 // Source gives out the entry programs of a loaded chain. *Instance is one.
@@ -62,6 +63,7 @@ func attachTo(src Source, d *device, p placement, opts AttachOptions, adopt adop
 		return nil, errors.Join(err, a.Close())
 	}
 	a.say("%s", a.describe(p, opts.Hook))
+	a.sayDown(d)
 	a.sayClsact()
 	a.sayOthers(occupied)
 	a.compareOffloads(d, before)
@@ -110,6 +112,12 @@ func (a *Attachment) describe(p placement, asked Hook) string {
 		s += "; --hook auto: " + p.Why
 	}
 	return s
+}
+
+func (a *Attachment) sayDown(d *device) {
+	if d.Flags&unix.IFF_UP == 0 {
+		a.say("%s is down: no packet is seen until it is up (ip link set %s up)", a.Interface, a.Interface)
+	}
 }
 
 // sayClsact warns of what a filter does that a link does not.

@@ -16,10 +16,10 @@ type capArguments struct {
 	data   [2]unix.CapUserData
 }
 
-func capsetArguments(s capSet) *capArguments {
+func capsetArguments(effective, permitted capSet) *capArguments {
 	a := &capArguments{header: unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}}
-	a.data[0] = unix.CapUserData{Effective: uint32(s), Permitted: uint32(s)}
-	a.data[1] = unix.CapUserData{Effective: uint32(s >> 32), Permitted: uint32(s >> 32)}
+	a.data[0] = unix.CapUserData{Effective: uint32(effective), Permitted: uint32(permitted)}
+	a.data[1] = unix.CapUserData{Effective: uint32(effective >> 32), Permitted: uint32(permitted >> 32)}
 	return a
 }
 
@@ -28,7 +28,7 @@ func capsetArguments(s capSet) *capArguments {
 func writeCaps(s capSet) error {
 	var pin runtime.Pinner
 	defer pin.Unpin()
-	a := capsetArguments(s)
+	a := capsetArguments(s, s)
 	pin.Pin(a) // the call takes plain numbers for addresses
 	_, _, errno := psx.Syscall3(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&a.header)), uintptr(unsafe.Pointer(&a.data[0])), 0)
 	if errno != 0 {
@@ -45,7 +45,7 @@ func setNoNewPrivileges() error {
 	return nil
 }
 
-// mapAccessNeedsBPF tries to read a map on a thread without any capability, which ends with the attempt.
+// mapAccessNeedsBPF tries to read and write a map on a thread that sets its capabilities aside for the moment.
 // When it cannot be tried, the answer is yes: keeping one capability is the smaller mistake.
 func mapAccessNeedsBPF() bool {
 	m, err := ebpf.NewMap(&ebpf.MapSpec{Name: "xdpmon_probe", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1})
@@ -53,23 +53,31 @@ func mapAccessNeedsBPF() bool {
 		return true
 	}
 	defer m.Close()
-	result := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread is not reused
-		result <- accessWithoutCaps(m)
-	}()
-	return <-result != nil
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return withoutEffective(func() error { return accessMap(m) }) != nil
 }
 
-// accessWithoutCaps gives up the capabilities of the calling thread and then does what a window does.
-func accessWithoutCaps(m *ebpf.Map) error {
-	a := capsetArguments(0)
-	if err := unix.Capset(&a.header, &a.data[0]); err != nil {
+// withoutEffective runs fn on the calling thread with no capability in effect. They stay permitted, so that they can
+// be taken up again: a thread that had lost them for good would make writeCaps fail, which has to succeed on all.
+func withoutEffective(fn func() error) error {
+	effective, permitted, err := readCaps()
+	if err != nil {
 		return err
 	}
-	if effective, _, err := readCaps(); err != nil || effective != 0 {
-		return errors.New("capabilities were not dropped")
+	if err := setThreadCaps(0, permitted); err != nil {
+		return err
 	}
+	return errors.Join(fn(), setThreadCaps(effective, permitted))
+}
+
+func setThreadCaps(effective, permitted capSet) error {
+	a := capsetArguments(effective, permitted)
+	return unix.Capset(&a.header, &a.data[0])
+}
+
+// accessMap does what a window does.
+func accessMap(m *ebpf.Map) error {
 	var value uint64
 	if err := m.Lookup(uint32(0), &value); err != nil {
 		return err

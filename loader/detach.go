@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
@@ -22,7 +23,7 @@ func Detach(iface string) ([]string, error) {
 
 func detachUnder(root, iface string) ([]string, error) {
 	var d detacher
-	pins := pinsUnder(root)
+	pins := pinsHere(root)
 	for _, name := range pins {
 		d.note(unpinLinks(root, name, iface))
 	}
@@ -133,6 +134,15 @@ func pinsUnder(root string) []string {
 		}
 	}
 	return names
+}
+
+// pinsHere lists the pins whose interfaces are in the network namespace of the calling thread.
+func pinsHere(root string) []string {
+	here := netNSInode()
+	return slices.DeleteFunc(pinsUnder(root), func(name string) bool {
+		meta, err := loadMeta(filepath.Join(root, pinFolder, name, currentPins, metaPin))
+		return err == nil && meta.NetNS != here
+	})
 }
 
 // unpinLinks takes the pinned links of an interface off it and removes their pins.

@@ -30,7 +30,7 @@ func isolated(t *testing.T) bool {
 		ownMounts(t)
 		return true
 	}
-	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=60s")
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=300s")
 	cmd.Env = append(os.Environ(), isolatedEnv+"="+t.Name())
 	cmd.SysProcAttr = &unix.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS, Pdeathsig: unix.SIGKILL}
 	out, err := cmd.CombinedOutput()

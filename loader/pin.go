@@ -52,6 +52,7 @@ type Pin struct {
 	want    pinMeta
 	maps    map[string]*ebpf.Map
 	adopted []*adoptedHold
+	waiting []string // interfaces that have gone and may come back
 }
 
 // OpenPin locks a pin and looks at what an earlier run left there. It mounts the BPF file system if it must.

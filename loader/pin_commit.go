@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/cilium/ebpf/link"
 )
 
 // Commit pins maps, programs and attachments beside what is pinned already, and renames them into place. It may be
@@ -23,10 +25,41 @@ func (p *Pin) Commit(src Source, attached []*Attachment) error {
 	}
 	p.adopted = nil
 	p.meta = p.want
-	if err := os.RemoveAll(p.next()); err != nil { // the earlier run's links that nobody took over end here
+	if err := p.dropEarlier(); err != nil {
 		return fmt.Errorf("pin %s: remove the earlier one: %w", p.opts.Name, err)
 	}
 	return nil
+}
+
+// dropEarlier ends what was pinned before, which lies at next after the swap. Links that nobody took over are
+// detached one by one: removing the last pin of a link ends it some time later only.
+func (p *Pin) dropEarlier() error {
+	kept := map[link.ID]bool{}
+	for _, path := range linkPins(p.path()) {
+		if id, ok := pinnedLinkID(path); ok {
+			kept[id] = true
+		}
+	}
+	var errs []error
+	for _, path := range linkPins(p.next()) {
+		if id, ok := pinnedLinkID(path); ok && !kept[id] {
+			errs = append(errs, releasePinned(path))
+		}
+	}
+	return errors.Join(append(errs, os.RemoveAll(p.next()))...)
+}
+
+func linkPins(dir string) []string {
+	paths, _ := filepath.Glob(filepath.Join(dir, "links", "*"))
+	return paths
+}
+
+func releasePinned(path string) error {
+	l, err := link.LoadPinnedLink(path, nil)
+	if err != nil {
+		return err
+	}
+	return linkHold{l}.release()
 }
 
 func (p *Pin) swap() error {
@@ -47,6 +80,9 @@ func (p *Pin) build(src Source, attached []*Attachment) error {
 		return err
 	}
 	p.want.Interfaces = nil
+	for _, name := range p.waiting { // so that `xdpmon detach` finds the pin by their names
+		p.want.Interfaces = append(p.want.Interfaces, pinnedInterface{Name: name})
+	}
 	for _, a := range attached {
 		if err := p.buildAttachment(a); err != nil {
 			return err

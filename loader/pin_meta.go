@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
 )
 
 // ErrPinDiffers is wrapped when what is pinned does not fit what was asked for.
@@ -23,7 +24,8 @@ const pinFormat = 1
 // pinMeta describes a pin. It is stored beside the objects, in a map, because a BPF file system holds no files.
 type pinMeta struct {
 	Format     int               `json:"format"`
-	PID        int               `json:"pid"` // the process that wrote it
+	PID        int               `json:"pid"`   // the process that wrote it
+	NetNS      uint64            `json:"netns"` // inode of the network namespace that the interfaces are in
 	Seed       uint64            `json:"seed"`
 	CRC        bool              `json:"crc"`
 	Decap      bool              `json:"decap"`
@@ -53,11 +55,21 @@ type pinnedPoint struct {
 
 // describeObjects reads from configured objects what must be equal for an adoption.
 func describeObjects(objects []Object, opts Options) pinMeta {
-	meta := pinMeta{Format: pinFormat, PID: os.Getpid(), Seed: opts.Seed, CRC: opts.CRC, Decap: opts.Decap}
+	meta := pinMeta{Format: pinFormat, PID: os.Getpid(), NetNS: netNSInode(), Seed: opts.Seed, CRC: opts.CRC, Decap: opts.Decap}
 	for _, o := range objects {
 		meta.Algorithms = append(meta.Algorithms, pinAlgorithm{o.Name, shapesOf(o.Spec), constantsOf(o.Spec)})
 	}
 	return meta
+}
+
+// netNSInode tells the network namespace of the calling thread from others: interfaces of the same name and index
+// are in many.
+func netNSInode() uint64 {
+	var st unix.Stat_t
+	if err := unix.Stat("/proc/thread-self/ns/net", &st); err != nil {
+		return 0
+	}
+	return st.Ino
 }
 
 func shapesOf(spec *ebpf.CollectionSpec) map[string]string {
@@ -92,6 +104,7 @@ func (m pinMeta) differences(want pinMeta) []string {
 		}
 	}
 	add("format", m.Format, want.Format)
+	add("network namespace", m.NetNS, want.NetNS)
 	add("algorithms", m.names(), want.names())
 	add("seed", m.Seed, want.Seed)
 	add("CRC hashes", m.CRC, want.CRC)

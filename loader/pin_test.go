@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -197,6 +199,16 @@ func TestFailedPinIsRolledBack(t *testing.T) {
 	nothingPinned(t, bpffsRoot)
 }
 
+// ownStatus is Status without what other tests on this machine have attached in their namespaces.
+func ownStatus(t *testing.T) []AttachmentInfo {
+	t.Helper()
+	info, err := Status()
+	noError(t, err)
+	return slices.DeleteFunc(info, func(a AttachmentInfo) bool {
+		return a.Interface == "" && a.Pin == "" && !slices.Contains(a.PIDs, os.Getpid())
+	})
+}
+
 var errInjected = errors.New("injected")
 
 // failures lets the first step fail, then the second, and so on until a start succeeds; that one is not committed
@@ -289,6 +301,54 @@ func TestDifferencesNameTheSize(t *testing.T) {
 	}
 }
 
+// A pinned interface goes while the process runs: the pin can still be removed by its name.
+func TestDetachOfWaitingInterface(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
+	veth(t)
+	r, err := startPinned(PinOptions{Name: "test"}, AttachOptions{}, near)
+	noError(t, err)
+	noError(t, r.mgr.Start(context.Background()))
+	sh(t, "ip link del %s", near)
+	for deadline := time.Now().Add(5 * time.Second); len(r.mgr.Attachments()) > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the manager did not notice")
+		}
+	}
+	noError(t, r.end())
+	_, err = Detach(near)
+	noError(t, err)
+	nothingPinned(t, bpffsRoot)
+}
+
+// Another network namespace may have an interface of the same name: its pin is none of ours.
+func TestPinsBelongToANamespace(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
+	veth(t)
+	r, err := startPinned(PinOptions{Name: "test"}, AttachOptions{}, near)
+	noError(t, err)
+	noError(t, r.end())
+	inPeer(t, func() error {
+		if _, err := Detach(near); !errors.Is(err, ErrNothingAttached) {
+			return fmt.Errorf("detached from another namespace: %w", err)
+		}
+		p, err := OpenPin(PinOptions{Name: "test"})
+		if err != nil {
+			return err
+		}
+		defer p.Close()
+		if err := p.Match(nil, &Options{}); !errors.Is(err, ErrPinDiffers) {
+			return fmt.Errorf("adopted in another namespace: %w", err)
+		}
+		return nil
+	})
+	_, err = Detach(near)
+	noError(t, err)
+}
+
 // A pinned link whose interface was deleted and made again (ENOLINK) is replaced; the counts stay.
 func TestAdoptionAfterInterfaceCameBack(t *testing.T) {
 	if !isolated(t) {
@@ -310,8 +370,7 @@ func TestAdoptionAfterInterfaceCameBack(t *testing.T) {
 		t.Errorf("%d packets counted, want 15", got)
 	}
 	noError(t, r.end())
-	info, err := Status()
-	noError(t, err)
+	info := ownStatus(t)
 	if len(info) != 1 || info[0].Pin != "test" || info[0].Interface != near {
 		t.Errorf("status: %+v", info)
 	}
@@ -401,8 +460,7 @@ func TestDetachOfVanishedInterface(t *testing.T) {
 	noError(t, err)
 	noError(t, r.end())
 	sh(t, "ip link del %s", near)
-	info, err := Status()
-	noError(t, err)
+	info := ownStatus(t)
 	if len(info) != 1 || !strings.Contains(info[0].Problem, "no interface any more") {
 		t.Errorf("status: %+v", info)
 	}

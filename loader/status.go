@@ -93,8 +93,7 @@ func describeLink(l link.Link, info *link.Info) (ourLink, bool) {
 func pinsByLink(root string) map[link.ID]string {
 	pins := map[link.ID]string{}
 	for _, name := range pinsUnder(root) {
-		paths, _ := filepath.Glob(filepath.Join(root, pinFolder, name, currentPins, "links", "*"))
-		for _, path := range paths {
+		for _, path := range linkPins(filepath.Join(root, pinFolder, name, currentPins)) {
 			if id, ok := pinnedLinkID(path); ok {
 				pins[id] = name
 			}

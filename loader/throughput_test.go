@@ -56,37 +56,29 @@ var throughputWays = []struct {
 	{"native", &AttachOptions{Hook: HookXDP, Mode: ModeNative}},
 }
 
-// TestThroughputRounds runs one short round as a test, so that the benchmark cannot rot: every way must let the
-// connection through.
+// TestThroughputRounds is the inside of BenchmarkThroughput, in namespaces of its own.
 func TestThroughputRounds(t *testing.T) {
-	testutil.NeedTool(t, "iperf3")
-	if !isolated(t) {
-		return
-	}
-	rounds, length := 1, 200*time.Millisecond
-	if _, err := fmt.Sscan(os.Getenv("XDPMON_ROUNDS"), &rounds); err == nil {
-		length = 2 * time.Second
+	rounds := 0
+	if _, err := fmt.Sscan(os.Getenv("XDPMON_ROUNDS"), &rounds); err != nil || !isolated(t) {
+		t.Skip("run by BenchmarkThroughput only")
 	}
 	veth(t)
 	results := make([][]float64, len(throughputWays))
 	for range rounds {
 		for i, way := range throughputWays {
-			results[i] = append(results[i], measureWay(t, way.opts, length))
+			results[i] = append(results[i], measureWay(t, way.opts))
 		}
 	}
 	for i, way := range throughputWays {
 		m := median(results[i])
-		fmt.Printf("median %s %.2f %.1f of nothing attached, rounds in Gb/s: %.1f\n", way.name, m, 100*m/median(results[0]), results[i])
-		if m <= 0 {
-			t.Errorf("%s: no byte came through", way.name)
-		}
+		fmt.Printf("median %s %.2f %.1f %% of nothing attached, rounds in Gb/s: %.1f\n", way.name, m, 100*m/median(results[0]), results[i])
 	}
 }
 
-func measureWay(t *testing.T, opts *AttachOptions, length time.Duration) float64 {
+func measureWay(t *testing.T, opts *AttachOptions) float64 {
 	t.Helper()
 	if opts == nil {
-		return iperf(t, length)
+		return iperf(t)
 	}
 	spec, err := fridge.LoadFridge()
 	noError(t, err)
@@ -96,28 +88,38 @@ func measureWay(t *testing.T, opts *AttachOptions, length time.Duration) float64
 	a, err := Attach(inst, near, *opts)
 	noError(t, err)
 	defer a.Close()
-	gbit := iperf(t, length)
+	gbit := iperf(t)
 	if seenBy(t, inst) == 0 {
 		t.Error("the connection was not seen")
 	}
 	return gbit
 }
 
-// iperf returns the rate in Gb/s at which data of one connection arrived at the near end.
-func iperf(t *testing.T, length time.Duration) float64 {
+// iperf returns the rate in Gb/s, over two seconds, at which data of one connection arrived at the near end.
+func iperf(t *testing.T) float64 {
 	t.Helper()
 	server := exec.Command("ip", "netns", "exec", peerNS, "iperf3", "-s", "-1", "-B", farIP)
 	server.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
 	noError(t, server.Start())
-	defer func() { _ = server.Wait() }()
-	var out []byte
+	defer func() {
+		_ = server.Process.Kill()
+		_ = server.Wait()
+	}()
 	for range 50 {
-		var err error
-		out, err = exec.Command("iperf3", "-c", farIP, "-R", "-J", "-t", "60", "-n", bytesFor(length)).Output()
-		if err == nil {
-			break
+		if gbit := iperfClient(t); gbit > 0 {
+			return gbit
 		}
-		time.Sleep(20 * time.Millisecond) // the server is not listening yet
+		time.Sleep(20 * time.Millisecond) // the server does not listen yet, which iperf3 calls a success
+	}
+	t.Fatal("iperf3 measured nothing")
+	return 0
+}
+
+func iperfClient(t *testing.T) float64 {
+	t.Helper()
+	out, err := exec.Command("iperf3", "-c", farIP, "-R", "-J", "-t", "2").Output()
+	if err != nil {
+		return 0
 	}
 	var result struct {
 		End struct {
@@ -128,11 +130,6 @@ func iperf(t *testing.T, length time.Duration) float64 {
 	}
 	noError(t, json.Unmarshal(out, &result))
 	return result.End.Received.BitsPerSecond / 1e9
-}
-
-// bytesFor is how much takes about that long at 8 Gb/s; iperf3 itself counts time in whole seconds.
-func bytesFor(length time.Duration) string {
-	return fmt.Sprint(length.Nanoseconds())
 }
 
 func median(v []float64) float64 {

@@ -104,6 +104,12 @@ func (m *Manager) commit() error {
 	if m.opts.Pin == nil {
 		return nil
 	}
+	m.opts.Pin.waiting = nil
+	for name, a := range m.attached {
+		if a == nil {
+			m.opts.Pin.waiting = append(m.opts.Pin.waiting, name)
+		}
+	}
 	return m.opts.Pin.Commit(m.src, m.live())
 }
 

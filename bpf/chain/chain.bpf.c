@@ -97,16 +97,23 @@ static __always_inline int replay_begin(struct xdp_md *ctx, struct phv *phv, str
 	return meta->captured >= (meta->link ? 1 : 14);
 }
 
+/* The packet stands for segments of that many payload bytes; each carries the headers again. */
+static __always_inline void split(struct phv *phv, const struct packet *pkt, __u32 bytes)
+{
+	if (phv->payload <= bytes)
+		return;
+	phv->segs = (phv->payload + bytes - 1) / bytes;
+	phv->len += (phv->segs - 1) * pkt->off;
+	phv->valid |= PHV_AGGREGATE;
+}
+
 /* Generic XDP shows what GRO has merged as one buffer; it does not say how many segments it was. */
 static __always_inline void guess_segments(struct phv *phv, const struct packet *pkt)
 {
 	__u32 ip = phv->len - pkt->l3, headers = pkt->off - pkt->l3;
 
-	if (!entry_mtu || ip <= entry_mtu || entry_mtu <= headers)
-		return;
-	phv->segs = (phv->payload + entry_mtu - headers - 1) / (entry_mtu - headers);
-	phv->len += (phv->segs - 1) * pkt->off;
-	phv->valid |= PHV_AGGREGATE;
+	if (entry_mtu && ip > entry_mtu && entry_mtu > headers)
+		split(phv, pkt, entry_mtu - headers);
 }
 
 SEC("xdp.frags") int chain_xdp_entry(struct xdp_md *ctx)
@@ -137,74 +144,59 @@ SEC("xdp.frags") int chain_xdp_entry(struct xdp_md *ctx)
 
 #define PULL_BYTES 256 /* more than any header stack that the parser follows in practice */
 
-/* Slot 0: chain_tc_pulled of the same interface. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__type(key, __u32);
-	__type(value, __u32);
-	__uint(max_entries, 1);
-} entry_pulled SEC(".maps") TAG("pisa:chain");
-
-static __always_inline int parse_skb(struct __sk_buff *skb, struct phv *phv)
+/* cut: a header, or its options, did not fit into the linear part */
+static __always_inline int parse_skb(struct __sk_buff *skb, struct phv *phv, int *cut)
 {
 	struct packet pkt = {
 		.data = (void *)(long)skb->data,
 		.end = (void *)(long)skb->data_end,
 		.size = skb->len,
 	};
+	int reason;
 
 	phv->ifindex = skb->ifindex;
 	if (skb->gso_segs > 1)
 		phv->segs = skb->gso_segs;
 	if (skb->vlan_present)
 		set_vlan(phv, skb->vlan_tci);
-	return parse(phv, &pkt, entry_l3_only);
+	reason = parse(phv, &pkt, entry_l3_only);
+	*cut = reason == PARSE_TRUNCATED || pkt.data + pkt.off > pkt.end;
+	if (unlikely(skb->gso_size) && phv->segs == 1 && reason == PARSED) /* from a guest: not counted yet */
+		split(phv, &pkt, skb->gso_size);
+	if (skb->vlan_present) /* on the wire the tag is in front of every segment */
+		phv->len += phv->segs * sizeof(struct vlan_hdr);
+	forget(*cut, pkt.any); /* one state, or what follows is walked for each way through the parser */
+	forget(reason, pkt.any);
+	return reason;
 }
 
-static __always_inline int finish_tc(struct __sk_buff *skb, struct phv *phv, int reason)
+/* Headers behind the linear part of the buffer are fetched, once, and the packet is parsed again. */
+static __always_inline int pull(struct __sk_buff *skb, struct phv *phv)
 {
-	if (finish(phv, reason))
-		chain_next(skb, phv, &chain_tc);
-	return tc_verdict(phv);
-}
-
-/* Headers behind the linear part of the buffer are fetched once, by a program of their own: the entry program
- * ends before it has counted anything and the packet starts again. */
-static __always_inline void pull(struct __sk_buff *skb, struct phv *phv)
-{
+	struct chain_counters_t *counters = counters_of(chain_counters, phv);
 	__u32 linear = (__u32)(skb->data_end - skb->data);
 
-	if (linear >= skb->len || linear >= PULL_BYTES)
-		return;
-	phv->next = 0;
-	phv->end = 1;
-	chain_next(skb, phv, &entry_pulled);
+	if (!counters || linear >= skb->len || linear >= PULL_BYTES)
+		return 0;
+	if (bpf_skb_pull_data(skb, skb->len < PULL_BYTES ? skb->len : PULL_BYTES))
+		return 0;
+	counters->c[COUNT_PULLED]++;
+	return 1;
 }
 
 SEC("tc") int chain_tc_entry(struct __sk_buff *skb)
 {
 	struct phv *phv = begin();
-	int reason;
+	int reason, cut;
 
 	if (!phv)
 		return TC_NEXT;
-	reason = parse_skb(skb, phv);
-	if (unlikely(reason == PARSE_TRUNCATED))
-		pull(skb, phv);
-	return finish_tc(skb, phv, reason);
-}
-
-SEC("tc") int chain_tc_pulled(struct __sk_buff *skb)
-{
-	__u32 want = skb->len < PULL_BYTES ? skb->len : PULL_BYTES;
-	struct chain_counters_t *counters;
-	struct phv *phv = begin();
-
-	if (!phv)
-		return TC_NEXT;
-	bpf_skb_pull_data(skb, want);
-	counters = counters_of(chain_counters, phv);
-	if (counters)
-		counters->c[COUNT_PULLED]++;
-	return finish_tc(skb, phv, parse_skb(skb, phv));
+	reason = parse_skb(skb, phv, &cut);
+	if (unlikely(cut) && pull(skb, phv)) {
+		parse_reset(phv); /* the packet starts again; nothing has counted it yet */
+		reason = parse_skb(skb, phv, &cut);
+	}
+	if (finish(phv, reason))
+		chain_next(skb, phv, &chain_tc);
+	return tc_verdict(phv);
 }

@@ -102,14 +102,12 @@ const (
 	ChainMapChainCounters  = "chain_counters"
 	ChainMapChainTc        = "chain_tc"
 	ChainMapChainXdp       = "chain_xdp"
-	ChainMapEntryPulled    = "entry_pulled"
 	ChainMapHashCrcTables  = "hash_crc_tables"
 	ChainMapPhvScratch     = "phv_scratch"
 	ChainMapRecircBudget   = "recirc_budget"
 	ChainMapRecircTc       = "recirc_tc"
 	ChainMapRecircXdp      = "recirc_xdp"
 	ChainProgChainTcEntry  = "chain_tc_entry"
-	ChainProgChainTcPulled = "chain_tc_pulled"
 	ChainProgChainXdpEntry = "chain_xdp_entry"
 	ChainVarEntryEgress    = "entry_egress"
 	ChainVarEntryFrags     = "entry_frags"
@@ -165,7 +163,6 @@ type ChainSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type ChainProgramSpecs struct {
 	ChainTcEntry  *ebpf.ProgramSpec `ebpf:"chain_tc_entry"`
-	ChainTcPulled *ebpf.ProgramSpec `ebpf:"chain_tc_pulled"`
 	ChainXdpEntry *ebpf.ProgramSpec `ebpf:"chain_xdp_entry"`
 }
 
@@ -177,7 +174,6 @@ type ChainMapSpecs struct {
 	ChainCounters *ebpf.MapSpec `ebpf:"chain_counters"`
 	ChainTc       *ebpf.MapSpec `ebpf:"chain_tc"`
 	ChainXdp      *ebpf.MapSpec `ebpf:"chain_xdp"`
-	EntryPulled   *ebpf.MapSpec `ebpf:"entry_pulled"`
 	HashCrcTables *ebpf.MapSpec `ebpf:"hash_crc_tables"`
 	PhvScratch    *ebpf.MapSpec `ebpf:"phv_scratch"`
 	RecircBudget  *ebpf.MapSpec `ebpf:"recirc_budget"`
@@ -224,7 +220,6 @@ type ChainMaps struct {
 	ChainCounters *ebpf.Map `ebpf:"chain_counters"`
 	ChainTc       *ebpf.Map `ebpf:"chain_tc"`
 	ChainXdp      *ebpf.Map `ebpf:"chain_xdp"`
-	EntryPulled   *ebpf.Map `ebpf:"entry_pulled"`
 	HashCrcTables *ebpf.Map `ebpf:"hash_crc_tables"`
 	PhvScratch    *ebpf.Map `ebpf:"phv_scratch"`
 	RecircBudget  *ebpf.Map `ebpf:"recirc_budget"`
@@ -238,7 +233,6 @@ func (m *ChainMaps) Close() error {
 		m.ChainCounters,
 		m.ChainTc,
 		m.ChainXdp,
-		m.EntryPulled,
 		m.HashCrcTables,
 		m.PhvScratch,
 		m.RecircBudget,
@@ -267,14 +261,12 @@ type ChainVariables struct {
 // It can be passed to LoadChainObjects or ebpf.CollectionSpec.LoadAndAssign.
 type ChainPrograms struct {
 	ChainTcEntry  *ebpf.Program `ebpf:"chain_tc_entry"`
-	ChainTcPulled *ebpf.Program `ebpf:"chain_tc_pulled"`
 	ChainXdpEntry *ebpf.Program `ebpf:"chain_xdp_entry"`
 }
 
 func (p *ChainPrograms) Close() error {
 	return _ChainClose(
 		p.ChainTcEntry,
-		p.ChainTcPulled,
 		p.ChainXdpEntry,
 	)
 }

@@ -105,8 +105,8 @@ REGISTER_BANKED(fridge_groups, 4, __u64, 1);
 TALLY(fridge_hist, 5, __u64, 14336);
 TALLY(fridge_second, 5, __u64, 14336);
 TALLY(fridge_hits, 5, __u64, 1);
-TALLY(fridge_sizes, 5, __u64, 1);
-TALLY(fridge_lengths, 5, __u64, 1);
+TALLY(fridge_sizes, 6, __u64, 1);
+TALLY(fridge_lengths, 6, __u64, 1);
 
 /* 1/q in 2^-8 by log-linear bin of x, [fridge][bin]: the prefix table of section 6.2. */
 TABLE(fridge_weights, __u32, FRIDGES *WEIGHT_BINS);

@@ -304,7 +304,8 @@ static __always_inline int parse_extensions(struct phv *phv, struct packet *pkt)
 	return is_extension(phv->proto) ? PARSE_EXTENSION_CHAIN : PARSED;
 }
 
-#define JUMBO_MIN 65536 /* what fits into the length field must stand there: RFC 2675, section 3 */
+#define JUMBO_MIN 65536      /* what fits into the length field must stand there: RFC 2675, section 3 */
+#define JUMBO_END (1U << 31) /* no link is that long, and lengths with headers stay in 32 bits */
 
 /* Payload length 0: a jumbo payload option first in a hop-by-hop header, a packet that ends here, or segmentation
  * offload. ~0: cannot be. */
@@ -317,7 +318,7 @@ static __always_inline __u32 jumbo_payload(struct packet *pkt, __u8 next)
 		return 0;
 	if (next == IPP_HOPOPTS && (void *)(hop + 1) <= pkt->end && hop->rest == bpf_htons(0xc204)) {
 		bytes = bpf_ntohl(hop->more);
-		return bytes < JUMBO_MIN ? ~0U : bytes;
+		return bytes - JUMBO_MIN >= JUMBO_END - JUMBO_MIN ? ~0U : bytes;
 	}
 	return pkt->size > pkt->off ? pkt->size - pkt->off : 0;
 }

@@ -1,0 +1,14 @@
+// Package pisa proves from a program's compiled instructions that it keeps the memory rules of a PISA switch
+// (DESIGN.md, "The memory rules, enforced"; dissertation, section 2.2), and prints what it would take of one.
+//
+// The proof is an abstract interpretation. A state stands for many packets: what registers, stack and packet
+// header vector may hold, which register arrays the path has touched, and which branches lie behind it. States
+// that meet at the same instruction with the same register accesses behind them become one; all others stay
+// apart, so that what is exclusive in the program (a request, a response) is exclusive in the proof. Loops
+// converge because what differs between two rounds is widened until it no longer grows.
+//
+// What the proof relies on is what the kernel verifier guarantees and does not need to be shown twice: memory
+// safety, no uninitialised reads, and that a number is never used as a pointer.
+//
+// docs/memory-rules.md explains the rules to the author of an algorithm.
+package pisa

@@ -1,0 +1,165 @@
+package pisa
+
+import "slices"
+
+// region is a branch whose outcome depends on an array, as long as its sides have not met again. What is
+// done inside depends on that array too.
+type region struct {
+	branch int32
+	depth  int
+	join   int // where its sides meet; -1: at the end of the function
+	t      taint
+	must   bool // on all paths that lead here
+}
+
+// flow is what is written between a branch and the point where its sides meet: having been written or not
+// depends on the branch, on either side.
+type flow struct {
+	regs  map[int]uint16 // by depth
+	cells map[place]bool
+	used  bool // somebody has relied on it
+	late  bool // it has grown since
+}
+
+// place is a range of bytes in a memory: a frame's stack, or scratch memory.
+type place struct {
+	scratch   bool
+	obj       int // depth, or number in machine.scratch
+	off, size int
+}
+
+func (m *machine) enterRegion(s *state, pc int, t taint) {
+	t.from &^= m.env.secrets | packet // refused as such already, and of no interest
+	if t.from == 0 {
+		return
+	}
+	g := m.prog.funcs[m.prog.insns[pc].fn].graph
+	r := region{branch: int32(pc), depth: s.depth(), join: g.joinOf(pc), t: t, must: true}
+	i := slices.IndexFunc(s.regions, func(o region) bool { return o.branch == r.branch && o.depth == r.depth })
+	if i < 0 {
+		s.regions = append(s.regions, r)
+		slices.SortFunc(s.regions, compareRegions)
+	} else {
+		s.regions[i].t = s.regions[i].t.with(t)
+		s.regions[i].must = true
+	}
+	s.control = s.control.with(t)
+}
+
+func compareRegions(a, b region) int {
+	if a.depth != b.depth {
+		return a.depth - b.depth
+	}
+	return int(a.branch - b.branch)
+}
+
+// leaveRegions ends the regions whose sides meet at pc, or all of the current function.
+func (m *machine) leaveRegions(s *state, pc int, all bool) {
+	depth := s.depth()
+	ends := func(r region) bool { return r.depth == depth && (all || r.join == pc) }
+	if !slices.ContainsFunc(s.regions, ends) {
+		return
+	}
+	for _, r := range s.regions {
+		if ends(r) {
+			m.applyFlow(s, r)
+		}
+	}
+	s.regions = slices.DeleteFunc(s.regions, ends)
+	s.sumControl()
+}
+
+func (s *state) sumControl() {
+	s.control = taint{}
+	for _, r := range s.regions {
+		s.control = s.control.with(r.t)
+	}
+}
+
+func (m *machine) flowOf(branch int32) *flow {
+	f, ok := m.flows[branch]
+	if !ok {
+		f = &flow{regs: make(map[int]uint16), cells: make(map[place]bool)}
+		m.flows[branch] = f
+	}
+	return f
+}
+
+func (m *machine) noteReg(s *state, r int) {
+	for _, region := range s.regions {
+		f := m.flowOf(region.branch)
+		if f.regs[s.depth()]&(1<<r) == 0 {
+			f.regs[s.depth()] |= 1 << r
+			f.late = f.late || f.used
+		}
+	}
+}
+
+func (m *machine) noteCell(s *state, p place) {
+	for _, region := range s.regions {
+		f := m.flowOf(region.branch)
+		if !f.cells[p] {
+			f.cells[p] = true
+			f.late = f.late || f.used
+		}
+	}
+}
+
+func (m *machine) applyFlow(s *state, r region) {
+	f := m.flowOf(r.branch)
+	f.used = true
+	for i := range s.regs[:10] {
+		if f.regs[r.depth]&(1<<i) != 0 {
+			s.regs[i] = s.regs[i].under(r.t)
+		}
+	}
+	for p := range f.cells {
+		if p.scratch {
+			s.scratch[p.obj] = m.taintCells(s.scratch[p.obj], p, r.t)
+		} else if p.obj < len(s.frames) {
+			s.frames[p.obj].stack = m.taintCells(s.frames[p.obj].stack, p, r.t)
+		}
+	}
+}
+
+// taintCells makes what is in the place depend on t, whether this path has written it or not.
+func (m *machine) taintCells(mem memory, p place, t taint) memory {
+	out := slices.Clone(mem)
+	from, to := out.around(p.off, p.size)
+	for i := from; i < to; i++ {
+		out[i].v = out[i].v.under(t)
+	}
+	if !p.scratch {
+		return out
+	}
+	for _, gap := range mem.gaps(p.off, p.size) {
+		gap.v = number(m.wordOf(m.scratch[p.obj], gap.off, gap.size), t.with(fromPacket))
+		out = out.replace(gap, m.nodes)
+	}
+	return out
+}
+
+// wordOf is what a word of scratch memory holds when the program begins.
+func (m *machine) wordOf(obj int32, off, size int) *node {
+	key := initialKey{obj, off, size}
+	n, ok := m.initial[key]
+	if !ok {
+		within := below(uint(size) * 8)
+		if obj == m.env.vector.array && off == m.env.vector.bank && size == 1 && !m.entry {
+			within.hi = 1 // chain.h: CONTROL_BANK is one bit
+		}
+		n = m.nodes.leaf(within)
+		m.initial[key] = n
+	}
+	return n
+}
+
+// lateFlow says whether the run has to be repeated with what it has learned about flows.
+func (m *machine) lateFlow() bool {
+	again := false
+	for _, f := range m.flows {
+		again = again || f.late
+		f.used, f.late = false, false
+	}
+	return again
+}

@@ -1,0 +1,287 @@
+package pisa
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+)
+
+var (
+	randomSeed  = flag.Uint64("pisa.seed", 1, "seed of the random programs")
+	randomCount = flag.Int("pisa.programs", 1500, "random programs to prove and to run")
+)
+
+// randomArrays are the registers of random programs: stage by number.
+var randomArrays = []int{0, 0, 1, 2}
+
+func arrayName(i int) string { return fmt.Sprintf("array%d", i) }
+
+// writer writes random programs that the kernel's verifier would accept: pointers and numbers are kept in stack
+// slots, a key in the uppermost one, numbers in r7 to r9 too, the context in r6.
+type writer struct {
+	*rand.Rand
+	out    asm.Instructions
+	labels int
+	depth  int
+	ins    int // statements left
+}
+
+const (
+	pointerSlots = 4
+	numberSlots  = 2
+	contextWords = 6
+	keySlot      = -8
+	loopSlot     = -80
+)
+
+func (w *writer) label() string {
+	w.labels++
+	return fmt.Sprintf("l%d", w.labels)
+}
+
+func (w *writer) emit(ins ...asm.Instruction) { w.out = append(w.out, ins...) }
+
+// place marks where a label is.
+func (w *writer) place(label string) { w.emit(asm.Mov.Imm(asm.R5, 0).WithSymbol(label)) }
+
+func (w *writer) number() asm.Register { return asm.R7 + asm.Register(w.IntN(3)) }
+
+func slot(i int) int16 { return int16(-16 - 8*i) }
+
+func numberSlot(i int) int16 { return slot(pointerSlots + i) }
+
+func randomProgram(r *rand.Rand) asm.Instructions {
+	w := &writer{Rand: r, ins: 6 + r.IntN(40)}
+	w.emit(asm.Mov.Reg(asm.R6, asm.R1))
+	for i := range pointerSlots {
+		w.emit(asm.StoreImm(asm.R10, slot(i), 0, asm.Word), asm.StoreImm(asm.R10, slot(i)+4, 0, asm.Word))
+		w.emit(asm.Mov.Imm(asm.R0, 0), asm.StoreMem(asm.R10, slot(i), asm.R0, asm.DWord))
+	}
+	for i := range numberSlots {
+		w.emit(asm.StoreMem(asm.R10, numberSlot(i), asm.R0, asm.DWord))
+	}
+	for n := asm.R7; n <= asm.R9; n++ {
+		w.emit(asm.LoadMem(n, asm.R6, int16(4*w.IntN(contextWords)), asm.Word))
+	}
+	w.block()
+	w.emit(asm.Mov.Imm(asm.R0, 0), asm.Return())
+	return w.out
+}
+
+func (w *writer) block() {
+	for n := 2 + w.IntN(8); n > 0 && w.ins > 0; n-- {
+		w.ins--
+		w.statement()
+	}
+}
+
+func (w *writer) statement() {
+	switch k := w.IntN(27); {
+	case k < 2:
+		w.emit(asm.LoadMem(w.number(), asm.R6, int16(4*w.IntN(contextWords)), asm.Word))
+	case k < 3:
+		w.emit(asm.Mov.Imm(w.number(), int32(w.IntN(4))))
+	case k < 4:
+		w.emit(asm.Mov.Reg(w.number(), w.number()))
+	case k < 6:
+		ops := []asm.ALUOp{asm.Add, asm.And, asm.Xor, asm.Sub, asm.Mul}
+		w.emit(ops[w.IntN(len(ops))].Imm(w.number(), int32(w.IntN(4))))
+	case k < 7:
+		w.emit(asm.Add.Reg(w.number(), w.number()))
+	case k < 9:
+		w.emit(asm.StoreMem(asm.R10, numberSlot(w.IntN(numberSlots)), w.number(), asm.DWord))
+	case k < 11:
+		w.emit(asm.LoadMem(w.number(), asm.R10, numberSlot(w.IntN(numberSlots)), asm.DWord))
+	case k < 15:
+		w.lookup()
+	case k < 20:
+		w.use()
+	case k < 24 && w.depth < 4:
+		w.branch()
+	case k < 25 && w.depth < 2:
+		w.loop()
+	case k < 26:
+		w.call()
+	default:
+		from, to := w.IntN(pointerSlots), w.IntN(pointerSlots)
+		w.emit(asm.LoadMem(asm.R1, asm.R10, slot(from), asm.DWord), asm.StoreMem(asm.R10, slot(to), asm.R1, asm.DWord))
+	}
+}
+
+func (w *writer) lookup() {
+	w.emit(asm.Mov.Reg(asm.R1, w.number()))
+	if w.IntN(3) > 0 {
+		w.emit(asm.And.Imm(asm.R1, 3))
+	}
+	w.emit(
+		asm.StoreMem(asm.R10, keySlot, asm.R1, asm.Word),
+		asm.Mov.Reg(asm.R2, asm.R10), asm.Add.Imm(asm.R2, keySlot),
+		asm.LoadMapPtr(asm.R1, 0).WithReference(arrayName(w.IntN(len(randomArrays)))),
+		asm.FnMapLookupElem.Call(),
+		asm.StoreMem(asm.R10, slot(w.IntN(pointerSlots)), asm.R0, asm.DWord),
+	)
+}
+
+// use does one or two operations with the element that a slot points to, if it does.
+func (w *writer) use() {
+	skip := w.label()
+	w.emit(asm.LoadMem(asm.R1, asm.R10, slot(w.IntN(pointerSlots)), asm.DWord), asm.JEq.Imm(asm.R1, 0, skip))
+	for n := 1 + w.IntN(2); n > 0; n-- {
+		w.operation()
+	}
+	w.place(skip)
+}
+
+func (w *writer) operation() {
+	off, size := int16(4*w.IntN(2)), asm.Word
+	if w.IntN(3) == 0 {
+		off, size = 0, asm.DWord
+	}
+	switch w.IntN(5) {
+	case 0, 1:
+		w.emit(asm.LoadMem(w.number(), asm.R1, off, size))
+	case 2:
+		w.emit(asm.StoreMem(asm.R1, off, w.number(), size))
+	case 3:
+		w.emit(asm.Mov.Reg(asm.R2, w.number()), asm.FetchAdd.Mem(asm.R1, asm.R2, size, off))
+	case 4:
+		w.emit(asm.Mov.Imm(asm.R0, 0), asm.CmpXchg.Mem(asm.R1, w.number(), size, off), asm.Mov.Reg(w.number(), asm.R0))
+	}
+}
+
+func (w *writer) branch() {
+	other, end := w.label(), w.label()
+	ops := []asm.JumpOp{asm.JEq, asm.JNE, asm.JGT, asm.JLT, asm.JSet, asm.JSGT}
+	w.emit(ops[w.IntN(len(ops))].Imm(w.number(), int32(w.IntN(4)), other))
+	w.depth++
+	w.block()
+	if w.IntN(8) == 0 {
+		w.emit(asm.Mov.Imm(asm.R0, 0), asm.Return())
+	} else {
+		w.emit(asm.Ja.Label(end))
+	}
+	w.place(other)
+	if w.IntN(2) == 0 {
+		w.block()
+	}
+	w.depth--
+	w.place(end)
+}
+
+// loop runs a block as often as a word of the context says, at most three times.
+func (w *writer) loop() {
+	head, end := w.label(), w.label()
+	at := int16(loopSlot - 8*w.depth)
+	w.emit(asm.LoadMem(asm.R1, asm.R6, int16(4*w.IntN(contextWords)), asm.Word), asm.StoreMem(asm.R10, at, asm.R1, asm.DWord))
+	w.place(head)
+	w.emit(
+		asm.LoadMem(asm.R1, asm.R10, at, asm.DWord), asm.JEq.Imm(asm.R1, 0, end),
+		asm.Sub.Imm(asm.R1, 1), asm.StoreMem(asm.R10, at, asm.R1, asm.DWord),
+	)
+	w.depth++
+	w.block()
+	w.depth--
+	w.emit(asm.Ja.Label(head))
+	w.place(end)
+}
+
+// call hands a pointer to a function that adds to its element.
+func (w *writer) call() {
+	w.emit(
+		asm.LoadMem(asm.R1, asm.R10, slot(w.IntN(pointerSlots)), asm.DWord), asm.Mov.Reg(asm.R2, w.number()),
+		asm.Instruction{OpCode: asm.OpCode(asm.JumpClass).SetJumpOp(asm.Call), Src: asm.PseudoCall, Constant: -1}.WithReference("add"),
+		asm.Mov.Reg(w.number(), asm.R0),
+	)
+}
+
+func addFunction() asm.Instructions {
+	return asm.Instructions{
+		asm.Mov.Imm(asm.R0, 0).WithSymbol("add"),
+		asm.JEq.Imm(asm.R1, 0, "add_end"),
+		asm.Mov.Reg(asm.R0, asm.R2),
+		asm.FetchAdd.Mem(asm.R1, asm.R0, asm.Word, 0),
+		asm.Return().WithSymbol("add_end"),
+	}
+}
+
+func randomSpec(insns asm.Instructions) *ebpf.CollectionSpec {
+	spec := &ebpf.CollectionSpec{Maps: make(map[string]*ebpf.MapSpec)}
+	for i, stage := range randomArrays {
+		spec.Maps[arrayName(i)] = &ebpf.MapSpec{Name: arrayName(i), Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 4,
+			Tags: []string{"pisa:register", fmt.Sprintf("pisa:stage=%d", stage)}}
+	}
+	for _, ins := range insns {
+		if ins.Reference() == "add" {
+			insns = append(insns, addFunction()...)
+			break
+		}
+	}
+	spec.Programs = map[string]*ebpf.ProgramSpec{"random": {Name: "random", Type: ebpf.XDP, SectionName: "xdp", Instructions: insns}}
+	return spec
+}
+
+// TestRandomPrograms runs random programs on random packets under a monitor that watches rules 1 and 2 as they
+// happen. What breaks a rule on any packet must not be proven. (The opposite is not asserted: a proof may
+// be refused for a path that no packet takes; how often that happens is logged.)
+func TestRandomPrograms(t *testing.T) {
+	t.Logf("seed %d", *randomSeed)
+	var broken, proven, refused int
+	for i := range *randomCount {
+		r := rand.New(rand.NewPCG(*randomSeed, uint64(i)))
+		insns := randomProgram(r)
+		spec := randomSpec(insns)
+		_, err := proveWithin(spec, 20_000)
+		if err != nil && !errors.Is(err, ErrMemoryRules) && !errors.Is(err, ErrTooComplex) {
+			t.Fatalf("program %d: %v\n%v", i, err, insns)
+		}
+		seen := runRandomly(t, spec.Programs["random"].Instructions, r)
+		switch {
+		case seen != "" && err == nil:
+			t.Fatalf("program %d is proven, and breaks a rule: %s\n%v", i, seen, spec.Programs["random"].Instructions)
+		case seen != "":
+			broken++
+		case err == nil:
+			proven++
+		case onlyDynamic(err):
+			refused++
+		}
+	}
+	t.Logf("%d break a rule, %d are proven, %d are refused though no packet was seen to break a rule", broken, proven, refused)
+	if proven < broken/10 {
+		t.Error("hardly any random program is proven: the test proves nothing")
+	}
+}
+
+// onlyDynamic says whether a proof was refused for something that the monitor watches.
+func onlyDynamic(err error) bool {
+	var v *Violations
+	if !errors.As(err, &v) {
+		return false
+	}
+	for _, one := range v.List {
+		if one.Rule > 2 {
+			return false
+		}
+	}
+	return true
+}
+
+func runRandomly(t *testing.T, insns asm.Instructions, r *rand.Rand) string {
+	t.Helper()
+	m := newMonitor(insns)
+	for range 300 {
+		var context [contextWords]uint32
+		for i := range context {
+			context[i] = r.Uint32N(4)
+		}
+		if seen := m.run(context); seen != "" {
+			return seen
+		}
+	}
+	return ""
+}

@@ -1,0 +1,78 @@
+package pisa
+
+import "slices"
+
+// frame is one active function.
+type frame struct {
+	stack memory
+	saved [10]value // the caller's r1 to r9
+	back  int       // where its caller goes on
+	loop  bool      // a callback: its caller repeats the call
+}
+
+// state is all that the proof knows at one instruction on some paths.
+type state struct {
+	pc      int
+	regs    [11]value
+	frames  []frame  // the last is the current one
+	scratch []memory // of every scratch map, by array.number of machine.scratch
+	facts   facts
+
+	top     int      // latest stage that was touched; -1: none
+	access  []access // to arrays of that stage, and pointers got for later ones
+	touched set      // on some path
+	failed  set      // arrays with a violation on some path: say it once
+	regions []region // branches whose outcome what follows depends on
+	control taint    // of all regions
+}
+
+// clone shares what is never changed in place.
+func (s *state) clone() *state {
+	c := *s
+	c.frames = slices.Clone(s.frames)
+	c.scratch = slices.Clone(s.scratch)
+	c.access = slices.Clone(s.access)
+	c.regions = slices.Clone(s.regions)
+	return &c
+}
+
+func (s *state) depth() int { return len(s.frames) - 1 }
+
+// locations calls f for everything that holds a value.
+func (s *state) locations(f func(value)) {
+	for _, v := range s.regs[:10] {
+		f(v)
+	}
+	for i := range s.frames {
+		for _, v := range s.frames[i].saved {
+			f(v)
+		}
+		for _, c := range s.frames[i].stack {
+			f(c.v)
+		}
+	}
+}
+
+// replacePointer sets what all copies of the pointer with this NULL number have become.
+func (s *state) replacePointer(null uint32, with func(value) value) {
+	change := func(v *value) {
+		if v.null == null && v.isPointer() {
+			*v = with(*v)
+		}
+	}
+	for i := range s.regs {
+		change(&s.regs[i])
+	}
+	for d := range s.frames {
+		fr := &s.frames[d]
+		for i := range fr.saved {
+			change(&fr.saved[i])
+		}
+		if slices.ContainsFunc(fr.stack, func(c cell) bool { return c.v.null == null && c.v.isPointer() }) {
+			fr.stack = slices.Clone(fr.stack)
+			for i := range fr.stack {
+				change(&fr.stack[i].v)
+			}
+		}
+	}
+}

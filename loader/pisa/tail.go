@@ -1,0 +1,85 @@
+package pisa
+
+import (
+	"github.com/cilium/ebpf/asm"
+)
+
+// tailCall proves rule 5 of bpf_tail_call(ctx, r2, r3). The path ends where the call succeeds; what comes behind
+// it is the path on which the slot was empty.
+func (m *machine) tailCall(s *state) {
+	m.refuseSecret(s, s.regs[asm.R3].t.from&m.env.secrets, "decides a tail call")
+	slots := m.mapArgument(s, asm.R2)
+	index := s.regs[asm.R3]
+	switch {
+	case slots == nil:
+		m.fail(s.pc, nil, 5, Chain, "a tail call whose program array cannot be followed")
+	case slots.kind == Slots:
+		m.checkChain(s, slots, index)
+	case slots.kind == Recirc:
+		m.checkRecirculation(s, slots, index)
+	default:
+		m.fail(s.pc, slots, 5, Chain, "a tail call through a program array that is neither the chain nor the recirculation")
+	}
+	if slots != nil {
+		m.used(s.regs[asm.R2].obj, true, false)
+	}
+	m.result(s, number(m.nodes.leaf(anything), fromPacket))
+}
+
+// now is what a byte of the vector holds at this instruction.
+func (m *machine) now(s *state, off int) *node {
+	v := &m.env.vector
+	known, ok, _ := s.scratch[m.scratchNumber(v.array)].read(off, 1, m.nodes)
+	if !ok {
+		return m.vectorWord(off)
+	}
+	return m.asNumber(known)
+}
+
+// checkChain: the slot is the one that phv->next named when the program began, and next has moved on. Only the
+// program that begins the chain chooses where.
+func (m *machine) checkChain(s *state, slots *array, index value) {
+	v := &m.env.vector
+	if v.array < 0 || v.next < 0 {
+		m.fail(s.pc, slots, 5, Chain, "the collection has no packet header vector with a word \"next\"")
+		return
+	}
+	base, k := m.asNumber(index).shift()
+	nextBase, nextK := m.now(s, v.next).shift()
+	switch {
+	case base != nextBase || (nextK-k)&0xff != 1:
+		m.fail(s.pc, slots, 5, Chain, "phv->next was not moved to the slot behind the one that is called")
+	case !m.entry && (base != m.vectorWord(v.next) || k&0xff != 0):
+		m.fail(s.pc, slots, 5, Chain, "the slot is not the one that phv->next named when the program began")
+	}
+}
+
+// checkRecirculation: a second pass of the same program, at most one, and within the budget.
+func (m *machine) checkRecirculation(s *state, slots *array, index value) {
+	v := &m.env.vector
+	if v.array < 0 || v.pass < 0 || v.next < 0 {
+		m.fail(s.pc, slots, 5, Recirculation, "the collection has no packet header vector with words \"pass\" and \"next\"")
+		return
+	}
+	base, k := m.asNumber(index).shift()
+	switch {
+	case s.facts.spanOf(m.vectorWord(v.pass)).hi != 0:
+		m.fail(s.pc, slots, 5, Recirculation, "a path recirculates without having found phv->pass to be 0")
+	case s.facts.spanOf(m.now(s, v.pass)) != (span{1, 1}):
+		m.fail(s.pc, slots, 5, Recirculation, "a path recirculates without having set phv->pass to 1")
+	case !m.budgeted(s):
+		m.fail(s.pc, slots, 5, Recirculation, "a path recirculates without having asked the budget")
+	case base != m.vectorWord(v.next) || (k+1)&0xff != 0:
+		m.fail(s.pc, slots, 5, Recirculation, "the second pass is not one of the program's own slot")
+	}
+}
+
+// budgeted says whether being here depends on a word of the budget, on every path that leads here.
+func (m *machine) budgeted(s *state) bool {
+	for _, r := range s.regions {
+		if r.must && r.t.from&m.env.budgets != 0 {
+			return true
+		}
+	}
+	return false
+}
