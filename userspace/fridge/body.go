@@ -1,0 +1,156 @@
+package fridge
+
+import (
+	"fmt"
+	"math"
+
+	bpf "github.com/xdpmon/xdpmon/bpf/fridge"
+	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// What the fridge reports, with the names that estimate and truth share.
+func (c *config) delayLabel() delay.Label {
+	return delay.Label{Name: "delay_ns", Title: c.rules.Kind.Title(), Unit: report.Nanosecond,
+		Help: "delay from a request to its response"}
+}
+
+var (
+	ackLabel = delay.Label{Name: "ack_delay_ns", Title: "delay from SYN-ACK to ACK", Unit: report.Nanosecond,
+		Help: "second leg of a handshake: from the tap to the client and back"}
+	handshakeLabel = delay.Label{Name: "handshake_delay_ns", Title: "whole handshake, SYN to ACK", Unit: report.Nanosecond,
+		Help: "both legs of a handshake: from client to server and back"}
+	bytesLabel = delay.Label{Name: "flow_bytes", Title: "bytes of finished flows", Unit: report.Bytes,
+		Help: "bytes on the wire of finished flows, both directions"}
+	packetsLabel = delay.Label{Name: "flow_packets", Title: "packets of finished flows", Unit: report.PacketUnit,
+		Help: "segments of finished flows, both directions"}
+)
+
+func (c *config) grouped() bool { return c.group.kind != groupNone }
+
+func (c *config) volumes() bool { return c.rules.Kind == delay.TCPDuration }
+
+// body reports a window.
+func (e *estimator) body(r reading) report.Body {
+	rows := e.firstRows(r)
+	total := delay.NewSpectrum(e.scale())
+	for _, row := range rows {
+		total.Add(row)
+	}
+	var b report.Body
+	b.Values = append(b.Values, e.values(r.counts, total)...)
+	b.Distributions = append(b.Distributions, total.Distribution(e.delayLabel()))
+	b.Distributions = append(b.Distributions, e.further(r, total)...)
+	f := e.fit(total)
+	b.Values = append(b.Values, f.values()...)
+	b.Values = append(b.Values, e.slaValues(total)...)
+	if e.grouped() {
+		b.Tables = append(b.Tables, e.groupTable(e.estimatedGroups(rows, r.owners)))
+	}
+	if len(e.parts) > 1 {
+		b.Tables = append(b.Tables, e.partTable(r.counts))
+	}
+	b.Notes = e.notes(r.counts, total, f)
+	return b
+}
+
+// firstRows are the spectra of the groups; without groups there is one row for all.
+func (e *estimator) firstRows(r reading) []*delay.Spectrum {
+	n := 1
+	if e.grouped() {
+		n = e.rows
+	}
+	rows := make([]*delay.Spectrum, n)
+	for row := range rows {
+		rows[row] = e.spectrum(r.first, row, r.first.own)
+	}
+	return rows
+}
+
+// further distributions: the second leg and the sum, or a flow's volume.
+func (e *estimator) further(r reading, total *delay.Spectrum) []report.Distribution {
+	mean := total.Mean()
+	if total.Count() == 0 {
+		mean = 0
+	}
+	switch {
+	case e.rules.Finals:
+		sum := e.spectrum(r.first, 1, r.first.own)
+		second := e.spectrum(r.second, 0, func(bin int) float64 { return mean + r.second.own(bin) })
+		e.complete(second, sum)
+		return []report.Distribution{second.Distribution(ackLabel), sum.Distribution(handshakeLabel)}
+	case e.volumes():
+		lasted := func(int) float64 { return mean }
+		bytes, packets := e.spectrum(r.sizes, 0, lasted), e.spectrum(r.lengths, 0, lasted)
+		e.complete(bytes, total)
+		e.complete(packets, total)
+		return []report.Distribution{bytes.Distribution(bytesLabel), packets.Distribution(packetsLabel)}
+	}
+	return nil
+}
+
+func (e *estimator) complete(s, counted *delay.Spectrum) {
+	if e.table {
+		scaled(s, counted)
+	}
+}
+
+func (e *estimator) values(c counts, total *delay.Spectrum) []report.Value {
+	count := func(name string, n bpf.FridgeFridgeCounter, help string) report.Value {
+		return report.Value{Name: name, Value: c.at(n), Unit: report.Count, Kind: report.Counter, Help: help}
+	}
+	estimated := total.Count()
+	reach := delay.Normal95 * total.CountErr()
+	requests := float64(c.at(bpf.FridgeFridgeCounterFRIDGE_REQUESTS))
+	values := []report.Value{
+		count("matched", bpf.FridgeFridgeCounterFRIDGE_MATCHED, "responses that found their request: the raw samples"),
+		{Name: "estimated", Value: estimated, Low: max(0, estimated-reach), High: estimated + reach, Unit: report.Count,
+			Kind: report.Counter, Help: "requests that were answered, corrected for those that were overwritten"},
+		count("requests", bpf.FridgeFridgeCounterFRIDGE_REQUESTS, "packets that ask, repeated ones included"),
+		count("responses", bpf.FridgeFridgeCounterFRIDGE_RESPONSES, "packets that answer, also what nobody asked"),
+		{Name: "match_rate", Value: ratio(estimated, requests), Unit: report.Ratio, Help: "answered share of the requests"},
+		count("repeated", bpf.FridgeFridgeCounterFRIDGE_REPEATED, "requests that found their own record: sent again"),
+		count("inserted", bpf.FridgeFridgeCounterFRIDGE_INSERTED, "requests that were put into a fridge"),
+		count("evicted", bpf.FridgeFridgeCounterFRIDGE_EVICTED, "records that were overwritten, answered or not"),
+	}
+	if e.rules.Finals {
+		values = append(values, count("repeated_replies", bpf.FridgeFridgeCounterFRIDGE_REPEATED_REPLY, "SYN-ACKs sent again"))
+	}
+	return append(values, report.Value{Name: "longest_ns", Value: e.rules.Longest, Unit: report.Nanosecond,
+		Help: "longest delay that can be measured; above it the clock wraps"})
+}
+
+func ratio(a, b float64) float64 {
+	if b == 0 {
+		return math.NaN()
+	}
+	return a / b
+}
+
+func (e *estimator) slaValues(total *delay.Spectrum) []report.Value {
+	if e.sla == nil {
+		return nil
+	}
+	j := e.sla.judge(total)
+	return []report.Value{
+		{Name: "sla.over", Value: j.over, Low: j.low, High: j.high, Unit: report.Ratio,
+			Help: fmt.Sprintf("share of responses later than %s", report.Human(e.sla.limit, report.Nanosecond))},
+		{Name: "sla.verdict", Value: j.verdict, Kind: report.Info, Help: "with 95 % confidence"},
+	}
+}
+
+// partTable shows what each fridge did.
+func (e *estimator) partTable(c counts) report.Table {
+	t := report.Table{Name: "fridges", Title: "fridges", Limit: maxFridges, Help: "fridges of this instance",
+		Columns: []report.Column{
+			{Name: "fridge", Label: true, Help: "entries@probability"},
+			{Name: "share", Unit: report.Ratio, Help: "share of the requests that are routed here"},
+			{Name: "inserted", Unit: report.Count, Metric: true, Help: "requests put in"},
+			{Name: "lifetime_ns", Unit: report.Nanosecond, Metric: true, Help: "how long a record stays on average at this rate"},
+		}}
+	inserted := c.insertedBy()
+	for k, p := range e.parts {
+		t.Rows = append(t.Rows, []any{fmt.Sprintf("%d:%s", k+1, p), p.Share, inserted[k], e.rates.lifetime(k)})
+	}
+	return t
+}

@@ -1,0 +1,248 @@
+package fridge
+
+import (
+	"fmt"
+	"math/bits"
+	"time"
+
+	bpf "github.com/xdpmon/xdpmon/bpf/fridge"
+	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+)
+
+// repeatAfter separates two kinds of repeated requests: what a stack repeats within a round trip, and what it sends again
+// because nothing came (Linux waits 200 ms at least). Only the second kind counts as an insertion: the header of
+// bpf/fridge/fridge.bpf.c says why.
+const repeatAfter = 100 * time.Millisecond
+
+// config is what the parameters come to.
+type config struct {
+	values   algo.Values
+	parts    []Part
+	rules    delay.Rules
+	group    group
+	rows     int // of the histograms
+	sla      *sla
+	combine  string
+	recorded bool
+	table    bool
+	mantissa int   // delay bins an octave: 2^mantissa
+	tick     int64 // ns
+}
+
+func newConfig(v algo.Values) (*config, error) {
+	c := &config{values: v, combine: v.Text("combine"), recorded: v.Text("counter") == "recorded", table: v.Text("correction") == "table"}
+	for _, read := range []func(algo.Values) error{c.readParts, c.readRules, c.readGroup, c.readTick, c.readLegs, c.readResolution} {
+		if err := read(v); err != nil {
+			return nil, err
+		}
+	}
+	return c, c.check(v)
+}
+
+func (c *config) readParts(v algo.Values) (err error) {
+	if c.parts, err = parseParts(v.Text("fridges")); err != nil {
+		return v.Error("fridges", err.Error())
+	}
+	if err := shard(c.parts, v.Text("shards")); err != nil {
+		return v.Error("shards", err.Error())
+	}
+	return nil
+}
+
+func (c *config) readRules(v algo.Values) (err error) {
+	if c.rules.Kind, err = delay.ParseKind(v.Text("match")); err != nil {
+		return v.Error("match", err.Error())
+	}
+	if c.rules.Side, err = delay.ParseSide(v.Text("side")); err != nil {
+		return v.Error("side", err.Error())
+	}
+	c.rules.Restart = v.Text("retransmit") == "restart"
+	return nil
+}
+
+func (c *config) readGroup(v algo.Values) (err error) {
+	if c.group, err = parseGroup(v.Text("group"), int(v.Int("group6"))); err != nil {
+		return v.Error("group", err.Error())
+	}
+	c.rows = 1
+	if c.group.kind != groupNone {
+		c.rows = int(v.Int("rows"))
+	}
+	if c.sla, err = parseSLA(v.Text("sla")); err != nil {
+		return v.Error("sla", err.Error())
+	}
+	return nil
+}
+
+func (c *config) readTick(v algo.Values) error {
+	c.tick = c.rules.Kind.TickNS()
+	if text := v.Text("tick"); text != auto {
+		d, err := time.ParseDuration(text)
+		if err != nil || d < 1 || d > 1<<20 || d&(d-1) != 0 {
+			return v.Error("tick", "allowed are auto and powers of two from 1ns to 1.048576ms: 64ns, 1.024us, 65.536us")
+		}
+		c.tick = int64(d)
+	}
+	c.rules.Longest = c.tick<<delay.Bits - 1
+	return nil
+}
+
+func (c *config) readLegs(v algo.Values) error {
+	possible := c.rules.Kind == delay.TCPHandshake && c.group.kind == groupNone && c.recorded
+	switch v.Text("legs") {
+	case auto:
+		c.rules.Finals = possible
+	case "true":
+		if !possible {
+			return v.Error("legs", "legs need match=tcp-handshake, group=none and counter=recorded")
+		}
+		c.rules.Finals = true
+	}
+	if c.rules.Finals {
+		c.rows = 2
+	}
+	return nil
+}
+
+func (c *config) readResolution(v algo.Values) error {
+	text := v.Text("resolution")
+	switch {
+	case text != auto:
+		c.mantissa = bits.Len(uint(v.Int("resolution"))) - 1
+	case c.group.kind != groupNone:
+		c.mantissa = 3
+	default:
+		c.mantissa = 5
+	}
+	return nil
+}
+
+func (c *config) check(v algo.Values) error {
+	if !c.recorded && c.table {
+		return v.Error("correction", "the table is looked up by survived insertions: it needs counter=recorded")
+	}
+	if !c.recorded && c.rules.Kind == delay.TCPDuration {
+		return v.Error("counter", "the volume of a flow can only be corrected with counter=recorded")
+	}
+	if c.rules.Side != delay.AnySide && c.rules.Kind != delay.TCPData && c.rules.Kind != delay.TCPTimestamp {
+		return v.Error("side", "only tcp-data and tcp-timestamp know sides: match="+c.rules.Kind.String()+" needs side=any")
+	}
+	if cells := c.rows * len(c.parts) * c.plane(); cells > maxCells {
+		return v.Error("rows", fmt.Sprintf("%d rows of %d cells are too many: take fewer rows, fewer fridges, a smaller resolution, or correction=table", c.rows, cells/c.rows))
+	}
+	return nil
+}
+
+// maxCells bounds a histogram to 128 MiB a bank and CPU.
+const maxCells = 1 << 24
+
+// scale of the delays.
+func (c *config) scale() delay.Scale { return delay.NewScale(c.mantissa, float64(c.tick), false) }
+
+// counts is the scale of bytes and packets.
+func (c *config) counts() delay.Scale { return delay.NewScale(c.mantissa, 1, true) }
+
+// plane is the number of cells of one row and fridge.
+func (c *config) plane() int {
+	n := c.scale().Bins.Len()
+	if !c.table {
+		n *= delay.SurvivalBins
+	}
+	return n
+}
+
+// constants of the program.
+func (c *config) constants() map[string]any {
+	repeat := uint32(int64(repeatAfter) / c.tick)
+	if c.rules.Kind == delay.TCPDuration {
+		repeat = ^uint32(0) // flows last longer than a SYN is repeated: never
+	}
+	mask4, mask6 := c.group.masks()
+	return map[string]any{
+		"fridge_parts":       layout(c.parts),
+		"fridge_count":       uint32(len(c.parts)),
+		"fridge_tick":        uint32(bits.TrailingZeros64(uint64(c.tick))),
+		"fridge_mantissa":    uint32(c.mantissa),
+		"fridge_recorded":    c.recorded,
+		"fridge_restart":     c.rules.Restart,
+		"fridge_repeat":      repeat,
+		"fridge_table":       c.table,
+		"fridge_group":       uint32(c.group.kind),
+		"fridge_rows":        uint32(c.rows),
+		"fridge_group_mask4": mask4,
+		"fridge_group_mask6": mask6,
+		"match_rule":         uint32(c.rules.Kind),
+		"match_side":         uint32(c.rules.Side),
+		"match_finals":       c.rules.Finals,
+	}
+}
+
+// sizes of the arrays. What a rule does not use keeps one entry.
+func (c *config) sizes() map[string]int {
+	slots, shards := totals(c.parts)
+	plane := len(c.parts) * c.plane()
+	used := func(n int, yes bool) int {
+		if yes {
+			return n
+		}
+		return 1
+	}
+	duration := c.rules.Kind == delay.TCPDuration
+	return map[string]int{
+		"fridge_entries":  slots,
+		"fridge_inserts":  used(shards, c.recorded),
+		"fridge_survived": used(slots, c.recorded),
+		"fridge_middle":   used(slots, c.rules.Finals),
+		"fridge_volume":   used(slots, duration),
+		"fridge_groups":   used(c.rows, c.group.kind != groupNone),
+		"fridge_hist":     c.rows * plane,
+		"fridge_hits":     used(c.rows*plane, c.table),
+		"fridge_second":   used(plane, c.rules.Finals),
+		"fridge_sizes":    used(plane, duration),
+		"fridge_lengths":  used(plane, duration),
+	}
+}
+
+// Groups, as enum fridge_group_kind.
+const (
+	groupNone  = bpf.FridgeFridgeGroupKindGROUP_NONE
+	groupSrc   = bpf.FridgeFridgeGroupKindGROUP_SRC
+	groupDst   = bpf.FridgeFridgeGroupKindGROUP_DST
+	groupDport = bpf.FridgeFridgeGroupKindGROUP_DPORT
+	groupVlan  = bpf.FridgeFridgeGroupKindGROUP_VLAN
+)
+
+// registerBytes is what the arrays occupy as declared: both banks of what is banked, all CPUs of what is per CPU.
+func (c *config) registerBytes(cpus int) int64 {
+	width := map[string]int64{"fridge_entries": 8, "fridge_inserts": 4, "fridge_survived": 4, "fridge_middle": 4, "fridge_volume": 8,
+		"fridge_groups": 2 * 8}
+	var total int64
+	for name, n := range c.sizes() {
+		w, shared := width[name]
+		if !shared {
+			w = 2 * 8 * int64(cpus)
+		}
+		total += w * int64(n)
+	}
+	return total
+}
+
+// configure writes constants and sizes into the object.
+func (c *config) configure(set func(name string, v any) error, size func(name string, n uint32) error) error {
+	for name, v := range c.constants() {
+		if err := set(name, v); err != nil {
+			return err
+		}
+	}
+	for name, n := range c.sizes() {
+		if err := size(name, uint32(n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// needs of the parser.
+func (c *config) needs() maps.Need { return c.rules.Kind.Needs() }

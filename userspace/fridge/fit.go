@@ -1,0 +1,102 @@
+package fridge
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// States of section 3.3.
+const (
+	fitUnder   = "under-used"
+	fitGood    = "fitting"
+	fitOver    = "over-subscribed"
+	fitUnknown = "unknown"
+)
+
+// Lifetimes of the longest-lived fridge within the long delays, between which it fits. Section 5.2 finds no difference
+// between half and twice the best p, and little harm from too long a lifetime.
+const (
+	livesUnder = 0.25
+	livesOver  = 2
+)
+
+// fit compares a fridge's lifetime, M/p requests, with the requests within the delays to be measured.
+type fit struct {
+	state   string
+	delay   float64 // ns; the long delays that it was judged by: the 99th percentile
+	lives   float64 // insertions within it over slots, of the fridge where records live longest
+	part    Part    // that fridge
+	p       float64 // the entry probability that would fit, with this fridge's entries
+	entries int     // the entries that would fit, with this entry probability
+}
+
+func (e *estimator) fit(total *delay.Spectrum) fit {
+	f := fit{state: fitUnknown, delay: math.NaN(), lives: math.NaN(), p: math.NaN()}
+	d := report.Distribution{Buckets: total.Buckets()}
+	if total.Effective()*0.01 < 0.5 || !(d.At(0.99) > 0) {
+		return f
+	}
+	f.delay = d.At(0.99)
+	f.lives = math.Inf(1)
+	for k, p := range e.parts {
+		if lives := e.rates.lives(k, f.delay); lives < f.lives {
+			f.lives, f.part = lives, p
+		}
+	}
+	f.p = min(1, f.part.P/max(f.lives, 1e-9))
+	f.entries = fitting(float64(f.part.Slots) * f.lives)
+	f.state = stateOf(f.lives, f.part)
+	return f
+}
+
+func stateOf(lives float64, p Part) string {
+	switch {
+	case lives > livesOver:
+		return fitOver
+	case lives < livesUnder && (p.P < 1 || p.Slots > minSlots):
+		return fitUnder
+	}
+	return fitGood
+}
+
+// fitting is the smallest size that has n slots.
+func fitting(n float64) int {
+	if n <= minSlots {
+		return minSlots
+	}
+	return min(maxSlots, 1<<bits.Len(uint(math.Ceil(n)-1)))
+}
+
+func (f fit) values() []report.Value {
+	values := []report.Value{
+		{Name: "fit", Value: f.state, Kind: report.Info,
+			Help: "lifetime of a record against the delays: under-used, fitting, over-subscribed (section 3.3)"},
+		{Name: "fit_lives", Value: f.lives, Help: "insertions within the 99th percentile over entries, of the longest-lived fridge; about 1 fits"},
+	}
+	if f.state != fitUnknown {
+		values = append(values, report.Value{Name: "fit_p", Value: f.p, Help: "entry probability that would fit with these entries"})
+	}
+	return values
+}
+
+// advice is a sentence for the operator; "" when nothing needs to be done.
+func (f fit) advice() string {
+	within := report.Human(f.delay, report.Nanosecond)
+	switch {
+	case f.state == fitOver:
+		return fmt.Sprintf("over-subscribed: %s insertions come by for each of the %d entries within the 99th percentile (%s), so slow "+
+			"responses rest on few samples. Entry probability %s, or about %d entries, would fit.",
+			report.Human(f.lives, report.None), f.part.Slots, within, fraction(f.p), f.entries)
+	case f.state == fitUnder && f.part.P < 1:
+		return fmt.Sprintf("under-used: hardly a record is overwritten within the 99th percentile (%s). Entry probability %s "+
+			"would give more samples.", within, fraction(f.p))
+	case f.state == fitUnder:
+		return fmt.Sprintf("under-used: hardly a record is overwritten within the 99th percentile (%s). This is as exact as it "+
+			"gets; about %d entries would do.", within, f.entries)
+	}
+	return ""
+}

@@ -1,0 +1,115 @@
+package fridge
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	bpf "github.com/xdpmon/xdpmon/bpf/fridge"
+	"github.com/xdpmon/xdpmon/userspace/packet"
+)
+
+// group says into which distributions samples are told apart.
+type group struct {
+	kind bpf.FridgeFridgeGroupKind
+	len4 int // prefix lengths of src and dst
+	len6 int
+}
+
+var errGroup = errors.New("allowed are none, src/LEN, dst/LEN (LEN 0 to 32, of IPv4), dport, vlan")
+
+func parseGroup(text string, len6 int) (group, error) {
+	plain := map[string]bpf.FridgeFridgeGroupKind{"none": groupNone, "dport": groupDport, "vlan": groupVlan}
+	if kind, ok := plain[text]; ok {
+		return group{kind: kind}, nil
+	}
+	side, length, ok := strings.Cut(text, "/")
+	kind := map[string]bpf.FridgeFridgeGroupKind{"src": groupSrc, "dst": groupDst}[side]
+	n, err := strconv.Atoi(length)
+	if !ok || kind == groupNone || err != nil || n < 0 || n > 32 {
+		return group{}, errGroup
+	}
+	return group{kind: kind, len4: n, len6: len6}, nil
+}
+
+// masks of IPv4 addresses and of the first 64 bits of IPv6 addresses.
+func (g group) masks() (mask4, mask6 uint64) {
+	return uint64(^uint32(0)) << (32 - g.len4) & 0xffffffff, ^uint64(0) << (64 - g.len6)
+}
+
+// The kinds of keys, in the four highest bits.
+const (
+	keyDport = 1
+	keyVlan  = 2
+	keyIPv4  = 4
+	keyIPv6  = 6
+)
+
+// untagged is the VLAN of packets that have none.
+const untagged = 4096
+
+// key of a sample's group, as group_key of bpf/fridge/fridge.bpf.c makes it. reverse: the request went the other way than p.
+func (g group) key(p *packet.Packet, reverse bool) uint64 {
+	switch g.kind {
+	case groupDport:
+		if reverse {
+			return keyDport<<60 | uint64(p.SrcPort)
+		}
+		return keyDport<<60 | uint64(p.DstPort)
+	case groupVlan:
+		if !p.Has(packet.VLAN) {
+			return keyVlan<<60 | untagged
+		}
+		return keyVlan<<60 | uint64(p.VLAN)
+	}
+	addr := p.Dst
+	if (g.kind == groupSrc) != reverse {
+		addr = p.Src
+	}
+	mask4, mask6 := g.masks()
+	if addr.Is4() {
+		a := addr.As4()
+		return keyIPv4<<60 | uint64(binary.BigEndian.Uint32(a[:]))&mask4
+	}
+	a := addr.As16()
+	return keyIPv6<<60 | binary.BigEndian.Uint64(a[:8])&mask6>>4
+}
+
+// name of a key for people.
+func (g group) name(key uint64) string {
+	value := key & (1<<60 - 1)
+	switch key >> 60 {
+	case keyIPv4:
+		var a [4]byte
+		binary.BigEndian.PutUint32(a[:], uint32(value))
+		return netip.PrefixFrom(netip.AddrFrom4(a), g.len4).String()
+	case keyIPv6:
+		var a [16]byte
+		binary.BigEndian.PutUint64(a[:8], value<<4)
+		return netip.PrefixFrom(netip.AddrFrom16(a), g.len6).String()
+	case keyVlan:
+		if value == untagged {
+			return "untagged"
+		}
+	}
+	return fmt.Sprint(value)
+}
+
+// title of the table of groups.
+func (g group) title() string {
+	switch g.kind {
+	case groupSrc:
+		return "by network that asked"
+	case groupDst:
+		return "by network that was asked"
+	case groupDport:
+		return "by port that was asked"
+	}
+	return "by VLAN"
+}
+
+// others is the name of the row for samples whose own row was taken.
+const others = "others"

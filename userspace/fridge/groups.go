@@ -1,0 +1,103 @@
+package fridge
+
+import (
+	"math"
+	"slices"
+
+	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// groupRow is one group of a window, estimated or true.
+type groupRow struct {
+	name      string
+	samples   float64
+	estimated float64
+	p50, p95  float64
+	judged    judgement
+}
+
+func (e *estimator) estimatedGroups(rows []*delay.Spectrum, owners []uint64) []groupRow {
+	var out []groupRow
+	for row, s := range rows {
+		if s.Samples() == 0 {
+			continue
+		}
+		g := groupRow{name: others, samples: s.Samples(), estimated: s.Count()}
+		if row > 0 {
+			g.name = e.group.name(owners[row])
+		}
+		d := report.Distribution{Buckets: s.Buckets()}
+		g.p50, g.p95 = d.At(0.5), math.NaN()
+		if s.Effective()*0.05 >= 0.5 {
+			g.p95 = d.At(0.95)
+		}
+		if e.sla != nil {
+			g.judged = e.sla.judge(s)
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+// verdictOrder puts what needs attention first.
+var verdictOrder = []string{slaBroken, slaUnknown, slaKept}
+
+// groupTable lists the groups: with an agreement those that break it first, else the slowest first.
+func (c *config) groupTable(rows []groupRow) report.Table {
+	slices.SortStableFunc(rows, func(a, b groupRow) int {
+		if va, vb := slices.Index(verdictOrder, a.judged.verdict), slices.Index(verdictOrder, b.judged.verdict); va != vb {
+			return va - vb
+		}
+		if c.sla != nil && a.judged.low != b.judged.low {
+			return descending(a.judged.low, b.judged.low)
+		}
+		return descending(a.p95, b.p95)
+	})
+	t := report.Table{Name: "groups", Title: c.group.title(), Columns: c.groupColumns(), Limit: c.rows,
+		Help: "delays " + c.group.title()}
+	for _, g := range rows {
+		t.Rows = append(t.Rows, c.groupCells(g))
+	}
+	return t
+}
+
+// descending compares numbers, largest first and NaN last.
+func descending(a, b float64) int {
+	switch {
+	case math.IsNaN(a) && math.IsNaN(b) || a == b:
+		return 0
+	case math.IsNaN(b) || a > b:
+		return -1
+	}
+	return 1
+}
+
+func (c *config) groupColumns() []report.Column {
+	columns := []report.Column{
+		{Name: "group", Label: true, Help: c.group.title()},
+		{Name: "matched", Unit: report.Count, Help: "raw samples"},
+		{Name: "estimated", Unit: report.Count, Metric: true, Help: "answered requests, corrected"},
+		{Name: "p50_ns", Unit: report.Nanosecond, Metric: true, Help: "median"},
+		{Name: "p95_ns", Unit: report.Nanosecond, Metric: true, Help: "95th percentile; - with fewer than 10 effective samples"},
+	}
+	if c.sla == nil {
+		return columns
+	}
+	return append(columns,
+		report.Column{Name: "over", Unit: report.Ratio, Metric: true, Help: "share of responses beyond the agreed delay"},
+		report.Column{Name: "over_low", Unit: report.Ratio, Help: "95 % confidence: at least"},
+		report.Column{Name: "over_high", Unit: report.Ratio, Help: "95 % confidence: at most"},
+		report.Column{Name: "sla", Help: "broken or kept with 95 % confidence, or too few to say"},
+		report.Column{Name: "confidence", Unit: report.Ratio, Help: "that the agreement is broken"},
+	)
+}
+
+func (c *config) groupCells(g groupRow) []any {
+	cells := []any{g.name, uint64(math.Round(g.samples)), g.estimated, g.p50, g.p95}
+	if c.sla == nil {
+		return cells
+	}
+	j := g.judged
+	return append(cells, j.over, j.low, j.high, j.verdict, j.confidence)
+}

@@ -1,0 +1,38 @@
+package fridge
+
+import (
+	"fmt"
+
+	bpf "github.com/xdpmon/xdpmon/bpf/fridge"
+	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// notes are sentences for the operator, most important first.
+func (e *estimator) notes(c counts, total *delay.Spectrum, f fit) []string {
+	var notes []string
+	add := func(yes bool, format string, args ...any) {
+		if yes {
+			notes = append(notes, fmt.Sprintf(format, args...))
+		}
+	}
+	requests, matched := c.at(bpf.FridgeFridgeCounterFRIDGE_REQUESTS), c.at(bpf.FridgeFridgeCounterFRIDGE_MATCHED)
+	responses, full := c.at(bpf.FridgeFridgeCounterFRIDGE_RESPONSES), c.at(bpf.FridgeFridgeCounterFRIDGE_GROUP_FULL)
+	torn := c.at(bpf.FridgeFridgeCounterFRIDGE_TORN)
+
+	add(requests > 0 && responses == 0, "requests were seen and no response: does one interface see only one direction? Attach "+
+		"all interfaces that the traffic crosses in one command, and both directions (--direction both).")
+	add(responses > 0 && requests == 0 && matched == 0, "responses were seen and no request: attach the interface where the requests go out as well.")
+	if advice := f.advice(); advice != "" {
+		notes = append(notes, advice)
+	}
+	add(full > 0, "%s of %s samples belong to groups whose row was taken by another group and are counted under %q: raise "+
+		"fridge.rows to about four times the number of groups.", report.Human(full, report.Count), report.Human(matched, report.Count), others)
+	add(torn > 0 && torn*100 > matched, "%s samples were inserted by two cores into one slot at a time: their survived "+
+		"insertions are off by a few.", report.Human(torn, report.Count))
+	add(e.table, "factors come from a table with steps of %s: a sample's weight is off by up to half of that, the total by far less.",
+		report.Human(tableStep-1, report.Ratio))
+	add(!e.recorded && matched > 0, "survived insertions are inferred from delay and rate: right while the rate is steady, "+
+		"biased when delays and bursts come together (section 3.3).")
+	return notes
+}

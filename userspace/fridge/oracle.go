@@ -1,0 +1,135 @@
+package fridge
+
+import (
+	"math"
+	"slices"
+
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/packet"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// oracle is the truth of a window: every response matched with its request, nothing sampled, nothing binned.
+type oracle struct {
+	config  *config
+	tracker *delay.Tracker
+
+	requests uint64
+	first    []int64 // ns
+	second   []int64
+	sum      []int64
+	bytes    []int64
+	packets  []int64
+	groups   map[uint64][]int64
+}
+
+func newOracle(c *config) algo.Oracle {
+	return &oracle{config: c, tracker: delay.NewTracker(c.rules), groups: map[uint64][]int64{}}
+}
+
+// Packet implements algo.Oracle.
+func (o *oracle) Packet(p *packet.Packet) {
+	switch e := o.tracker.Packet(p); e.Outcome {
+	case delay.Request, delay.Repeated:
+		o.requests++
+	case delay.Answered:
+		o.answered(p, e)
+	case delay.Finished:
+		o.second = append(o.second, e.Second)
+		o.sum = append(o.sum, e.Delay)
+	}
+}
+
+func (o *oracle) answered(p *packet.Packet, e delay.Event) {
+	o.first = append(o.first, e.Delay)
+	if o.config.volumes() {
+		o.bytes = append(o.bytes, int64(e.Volume.Bytes))
+		o.packets = append(o.packets, int64(e.Volume.Packets))
+	}
+	if o.config.grouped() {
+		key := o.config.group.key(p, e.Reverse)
+		o.groups[key] = append(o.groups[key], e.Delay)
+	}
+}
+
+// Window implements algo.Oracle.
+func (o *oracle) Window(report.Window) report.Body {
+	c := o.config
+	n := uint64(len(o.first))
+	b := report.Body{Values: []report.Value{
+		{Name: "matched", Value: n, Unit: report.Count, Kind: report.Counter, Help: "requests that were answered"},
+		{Name: "estimated", Value: n, Unit: report.Count, Kind: report.Counter, Help: "requests that were answered"},
+		{Name: "requests", Value: o.requests, Unit: report.Count, Kind: report.Counter, Help: "packets that ask, repeated ones included"},
+		{Name: "match_rate", Value: ratio(float64(n), float64(o.requests)), Unit: report.Ratio, Help: "answered share of the requests"},
+	}}
+	b.Distributions = append(b.Distributions, delay.Exact(c.delayLabel(), o.first))
+	if c.rules.Finals {
+		b.Distributions = append(b.Distributions, delay.Exact(ackLabel, o.second), delay.Exact(handshakeLabel, o.sum))
+	}
+	if c.volumes() {
+		b.Distributions = append(b.Distributions, delay.Exact(bytesLabel, o.bytes), delay.Exact(packetsLabel, o.packets))
+	}
+	if c.sla != nil {
+		over := above(o.first, c.sla.limit)
+		b.Values = append(b.Values, report.Value{Name: "sla.over", Value: over, Unit: report.Ratio},
+			report.Value{Name: "sla.verdict", Value: c.sla.trueVerdict(over), Kind: report.Info})
+	}
+	if c.grouped() {
+		b.Tables = append(b.Tables, c.groupTable(o.groupRows()))
+	}
+	o.next()
+	return b
+}
+
+// next starts a window; requests that wait go on waiting.
+func (o *oracle) next() {
+	o.requests = 0
+	o.first, o.second, o.sum, o.bytes, o.packets = o.first[:0], o.second[:0], o.sum[:0], o.bytes[:0], o.packets[:0]
+	clear(o.groups)
+}
+
+// groupRows in the order of their keys, so that equal ones do not change places between runs.
+func (o *oracle) groupRows() []groupRow {
+	keys := make([]uint64, 0, len(o.groups))
+	for key := range o.groups {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	var rows []groupRow
+	for _, key := range keys {
+		rows = append(rows, o.groupRow(key))
+	}
+	return rows
+}
+
+func (o *oracle) groupRow(key uint64) groupRow {
+	c, values := o.config, o.groups[key]
+	slices.Sort(values)
+	n := float64(len(values))
+	g := groupRow{name: c.group.name(key), samples: n, estimated: n,
+		p50: float64(delay.Percentile(values, 0.5)), p95: math.NaN()}
+	if n*0.05 >= 0.5 {
+		g.p95 = float64(delay.Percentile(values, 0.95))
+	}
+	if c.sla != nil {
+		over := above(values, c.sla.limit)
+		verdict := c.sla.trueVerdict(over)
+		g.judged = judgement{over: over, low: over, high: over, verdict: verdict}
+		if verdict == slaBroken {
+			g.judged.confidence = 1
+		}
+	}
+	return g
+}
+
+// above is the share of values that exceed a limit.
+func above(values []int64, limit float64) float64 {
+	n := 0
+	for _, v := range values {
+		if float64(v) > limit {
+			n++
+		}
+	}
+	return ratio(float64(n), float64(len(values)))
+}

@@ -1,0 +1,189 @@
+package fridge
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+
+	bpf "github.com/xdpmon/xdpmon/bpf/fridge"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+)
+
+const (
+	maxFridges = 4       // FRIDGES of bpf/fridge/fridge.bpf.c
+	one16      = 1 << 16 // probabilities are compared with 16 bits of hash
+
+	minSlots    = 2
+	maxSlots    = 1 << 20
+	maxShards   = 1024 // of all fridges together: four pages of counters
+	fairShard   = 256  // slots of a shard below which splitting further is refused
+	slotsSyntax = "powers of two from 2 to 1048576"
+)
+
+// errFridges is wrapped by everything that can be wrong with the list of fridges.
+var errFridges = errors.New("give SIZE@P[:SHARE],...: 65536@1, or 32768@1/2,32768@1/64, or 4096@1:15/16,4096@1/2:1/16")
+
+// Part is one fridge: slots, entry probability, and the share of all requests that are routed to it.
+type Part struct {
+	Slots  int
+	P      float64
+	Share  float64
+	Shards int
+}
+
+// Inclusion is the probability that a request is put into this fridge.
+func (p Part) Inclusion() float64 { return p.P * p.Share }
+
+// Factor corrects what this fridge yields.
+func (p Part) Factor() delay.Factor {
+	return delay.Factor{Slots: p.Slots / p.Shards, Inclusion: p.Inclusion()}
+}
+
+// Lifetime is how many requests go by, all fridges' ones counted, until a record of this fridge has met its end on
+// average: M/p of section 3.3.
+func (p Part) Lifetime() float64 { return float64(p.Slots) / p.Inclusion() }
+
+func (p Part) String() string {
+	return fmt.Sprintf("%d@%s", p.Slots, fraction(p.P))
+}
+
+// fraction writes a probability as people do: 1, 1/64, 0.3.
+func fraction(p float64) string {
+	if n := math.Round(1 / p); n >= 1 && math.Abs(p*n-1) < 1e-3 {
+		if n == 1 {
+			return "1"
+		}
+		return "1/" + strconv.FormatFloat(n, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(p, 'g', 3, 64)
+}
+
+// parseParts reads the list of fridges. Probabilities and shares come back as the data plane rounds them, so that the
+// correction knows them exactly.
+func parseParts(text string) ([]Part, error) {
+	words := strings.Split(text, ",")
+	if len(words) > maxFridges {
+		return nil, fmt.Errorf("%d fridges, at most %d can be combined: %w", len(words), maxFridges, errFridges)
+	}
+	parts := make([]Part, len(words))
+	for i, word := range words {
+		var err error
+		if parts[i], err = parsePart(strings.TrimSpace(word)); err != nil {
+			return nil, err
+		}
+	}
+	return parts, shares(parts)
+}
+
+func parsePart(word string) (Part, error) {
+	size, rest, ok := strings.Cut(word, "@")
+	if !ok {
+		return Part{}, fmt.Errorf("%q has no entry probability: %w", word, errFridges)
+	}
+	slots, err := strconv.Atoi(size)
+	if err != nil || slots < minSlots || slots > maxSlots || slots&(slots-1) != 0 {
+		return Part{}, fmt.Errorf("%q entries: sizes are %s", size, slotsSyntax)
+	}
+	p, share, hasShare := strings.Cut(rest, ":")
+	part := Part{Slots: slots}
+	if part.P, err = probability("entry probability", p); err != nil {
+		return Part{}, err
+	}
+	if hasShare {
+		part.Share, err = probability("share", share)
+	}
+	return part, err
+}
+
+// probability reads a number of (0, 1] and rounds it to 2^-16.
+func probability(what, text string) (float64, error) {
+	p, err := algo.ParseFloat(text)
+	if err != nil || !(p >= 0.5/one16 && p <= 1) {
+		return 0, fmt.Errorf("%s %q: allowed are 1/65536 to 1, in steps of 1/65536", what, text)
+	}
+	return max(1, math.Round(p*one16)) / one16, nil
+}
+
+// shares fills in what was left open, in equal parts, and rounds so that all of them together are exactly 1.
+func shares(parts []Part) error {
+	given, open := 0.0, 0
+	for _, p := range parts {
+		given += p.Share
+		if p.Share == 0 {
+			open++
+		}
+	}
+	if open == 0 && math.Abs(given-1) > 0.001 || open > 0 && given >= 1 {
+		return fmt.Errorf("the shares of the fridges add up to %.4g, they must make 1: %w", given, errFridges)
+	}
+	before, exact := 0, 0.0
+	for i := range parts {
+		if parts[i].Share == 0 {
+			parts[i].Share = (1 - given) / float64(open)
+		}
+		exact += parts[i].Share
+		route := int(math.Round(exact * one16))
+		if i == len(parts)-1 {
+			route = one16
+		}
+		parts[i].Share = float64(route-before) / one16
+		if route <= before {
+			return fmt.Errorf("share of fridge %d is below 1/65536: %w", i+1, errFridges)
+		}
+		before = route
+	}
+	return nil
+}
+
+// shard splits the insertion counters. auto: shards of 256 slots or more, as many as fit.
+func shard(parts []Part, text string) error {
+	if text == auto {
+		limit := maxShards / (1 << bits.Len(uint(len(parts)-1)))
+		for i := range parts {
+			parts[i].Shards = min(limit, max(1, parts[i].Slots/fairShard))
+		}
+		return nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > maxShards || n&(n-1) != 0 {
+		return fmt.Errorf("%q shards: allowed are auto and powers of two from 1 to %d", text, maxShards)
+	}
+	for i := range parts {
+		if parts[i].Slots/n < minSlots {
+			return fmt.Errorf("%d shards of %d entries: a shard needs %d entries at least", n, parts[i].Slots, minSlots)
+		}
+		parts[i].Shards = n
+	}
+	return nil
+}
+
+// totals of the arrays that the parts share.
+func totals(parts []Part) (slots, shards int) {
+	for _, p := range parts {
+		slots += p.Slots
+		shards += p.Shards
+	}
+	return slots, shards
+}
+
+// layout places the parts behind each other in the arrays.
+func layout(parts []Part) (out [maxFridges]bpf.FridgeFridgePart) {
+	base, shard, route := 0, 0, 0.0
+	for i, p := range parts {
+		route += p.Share
+		out[i] = bpf.FridgeFridgePart{
+			Base: uint32(base), Bits: log2(p.Slots),
+			Shard: uint32(shard), ShardBits: log2(p.Shards),
+			Admit: uint32(math.Round(p.P * one16)), Route: uint32(math.Round(route * one16)),
+		}
+		base += p.Slots
+		shard += p.Shards
+	}
+	return out
+}
+
+func log2(n int) uint32 { return uint32(bits.Len(uint(n)) - 1) }

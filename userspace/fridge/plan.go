@@ -1,0 +1,324 @@
+package fridge
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// load is what a plan is made for.
+type load struct {
+	rate     float64 // requests per ns
+	longest  float64 // ns
+	shortest float64 // ns
+	answered float64 // share of the requests
+	window   float64 // ns over which a report adds up
+	cpus     int
+	memory   int64 // bytes
+}
+
+// octaves between the longest and the shortest delay, unless told: the figures of section 5.2 span 6 and 12.
+const defaultOctaves = 12
+
+var errPlan = errors.New("a plan for the fridge")
+
+func readLoad(a algo.PlanArgs) (load, error) {
+	l := load{rate: a.RatePerSecond / 1e9, longest: float64(a.MaxDelayNS), answered: 0.4, window: 10e9,
+		cpus: maps.PossibleCPUs(), memory: a.MemoryBytes}
+	l.shortest = l.longest / (1 << defaultOctaves)
+	if !(l.rate > 0) || l.longest <= 0 || l.memory <= 0 {
+		return l, fmt.Errorf("%w: rate, longest delay and memory must be positive", errPlan)
+	}
+	for key, text := range a.Extra {
+		if err := l.extra(key, text); err != nil {
+			return l, fmt.Errorf("%w: --extra %s=%s: %w", errPlan, key, text, err)
+		}
+	}
+	if l.shortest >= l.longest {
+		return l, fmt.Errorf("%w: --extra min-delay must be shorter than --max-delay", errPlan)
+	}
+	return l, nil
+}
+
+func (l *load) extra(key, text string) error {
+	switch key {
+	case "answered":
+		f, err := algo.ParseFloat(text)
+		if err != nil || !(f > 0 && f <= 1) {
+			return errors.New("a share of the requests, above 0 up to 1")
+		}
+		l.answered = f
+	case "window", "min-delay":
+		d, err := time.ParseDuration(text)
+		if err != nil || d <= 0 {
+			return errors.New("a time like 10s")
+		}
+		if key == "window" {
+			l.window = float64(d)
+		} else {
+			l.shortest = float64(d)
+		}
+	case "cpus":
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > 8192 {
+			return errors.New("a number of CPUs")
+		}
+		l.cpus = n
+	default:
+		return errors.New("known are answered, window, min-delay, cpus")
+	}
+	return nil
+}
+
+// option is a configuration with what to expect of it.
+type option struct {
+	config    *config
+	text      string // value of fridge.fridges
+	bytes     int64
+	histogram int64
+	fits      bool
+	errors    [3]float64 // relative, 95 % confidence, of planned percentiles
+}
+
+var planned = [3]float64{0.5, 0.95, 0.99}
+
+func (o option) correction() string {
+	if o.config.table {
+		return "table"
+	}
+	return "exact"
+}
+
+func (o option) worst() float64 { return max(o.errors[0], o.errors[1], o.errors[2]) }
+
+// plan implements algo.Descriptor.Plan.
+func plan(a algo.PlanArgs) (*report.Body, error) {
+	l, err := readLoad(a)
+	if err != nil {
+		return nil, err
+	}
+	one, err := l.best(a.Values, l.single)
+	if err != nil {
+		return nil, err
+	}
+	options := []option{one}
+	if two, err := l.best(a.Values, l.double); err == nil {
+		options = append(options, two)
+	}
+	return l.body(options), nil
+}
+
+// best fits a layout into the memory: of all resolutions and both corrections the one with the smallest error, with as
+// many entries as fit beside its histogram.
+func (l *load) best(v algo.Values, parts func(slots int) []Part) (option, error) {
+	given, err := newConfig(v)
+	if err != nil {
+		return option{}, err
+	}
+	var found option
+	least := int64(math.MaxInt64)
+	for _, c := range variants(given) {
+		o, need := l.sized(c, parts)
+		least = min(least, need)
+		if o.fits && (!found.fits || o.worst() < found.worst()) {
+			found = o
+		}
+	}
+	if !found.fits {
+		return found, fmt.Errorf("%w: %s do not hold a histogram on %d CPUs: give %s at least, or fewer rows, or legs=false",
+			errPlan, report.Human(l.memory, report.Bytes), l.cpus, report.Human(least, report.Bytes))
+	}
+	return found, nil
+}
+
+// variants are what a plan may choose from: what the user has set stays.
+func variants(given *config) []config {
+	var list []config
+	for _, table := range []bool{false, true} {
+		if given.table && !table || !given.recorded && table {
+			continue
+		}
+		for _, mantissa := range []int{5, 4, 3, 2} {
+			c := *given
+			c.table = table
+			if given.values.Text("resolution") == auto {
+				c.mantissa = mantissa
+			}
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// sized finds the largest power of two of slots that fits; need is what the smallest takes.
+func (l *load) sized(c config, parts func(slots int) []Part) (found option, need int64) {
+	for slots := 4 * minSlots; slots <= maxSlots; slots *= 2 {
+		o := l.option(c, parts(slots))
+		if need == 0 {
+			need = o.bytes
+		}
+		if o.bytes > l.memory {
+			break
+		}
+		o.fits = true
+		found = o
+	}
+	return found, need
+}
+
+func (l *load) option(c config, parts []Part) option {
+	c.parts = parts
+	_ = shard(c.parts, auto)
+	o := option{config: &c, text: partsText(parts), bytes: c.registerBytes(l.cpus)}
+	slots, shards := totals(parts)
+	sizes := c.sizes()
+	o.histogram = o.bytes - int64(slots*8+shards*4+sizes["fridge_survived"]*4+sizes["fridge_middle"]*4+sizes["fridge_volume"]*8)
+	o.errors = l.errors(parts)
+	for i, e := range o.errors {
+		o.errors[i] = math.Hypot(e, inside*c.binWidth())
+	}
+	return o
+}
+
+// inside is the share of a bin's width that interpolation may be off by.
+const inside = 1.0 / 8
+
+// binWidth is how much larger a bin's upper end is than its lower one.
+func (c *config) binWidth() float64 { return math.Exp2(1/math.Exp2(float64(c.mantissa))) - 1 }
+
+func partsText(parts []Part) string {
+	text := ""
+	for i, p := range parts {
+		if i > 0 {
+			text += ","
+		}
+		text += p.String()
+		if len(parts) > 1 {
+			text += ":" + strconv.FormatFloat(p.Share, 'g', 6, 64)
+		}
+	}
+	return text
+}
+
+// single is one fridge whose lifetime is what goes by within the longest delay (section 5.2).
+func (l *load) single(slots int) []Part {
+	return []Part{{Slots: slots, Share: 1, P: steps(min(1, float64(slots)/(l.rate*l.longest)))}}
+}
+
+// steps rounds a probability to what the data plane can do.
+func steps(p float64) float64 { return max(1, math.Round(p*one16)) / one16 }
+
+// double is two fridges of half the slots: one lives as long as the longest delay, the other is fed with what the first
+// leaves over and lives shorter, by the factor that is best for the worst percentile.
+func (l *load) double(slots int) []Part {
+	half := slots / 2
+	long := steps(min(0.5, float64(half)/(l.rate*l.longest)))
+	var best []Part
+	least := math.Inf(1)
+	for t := l.longest / 2; t > l.shortest; t /= 2 {
+		short := min(1-long, float64(half)/(l.rate*t))
+		parts := []Part{{Slots: half, Share: 1 - long, P: steps(short / (1 - long))}, {Slots: half, Share: long, P: 1}}
+		if e := (option{errors: l.errors(parts)}).worst(); e < least {
+			best, least = parts, e
+		}
+	}
+	return best
+}
+
+// planSteps is how finely delays are integrated over.
+const planSteps = 480
+
+// errors predicts the relative errors of the planned percentiles for delays that are spread evenly on a logarithmic axis.
+// Every answered request with a delay t comes back with probability q(t) = sum of share*p*exp(-insertions(t)/M) and then
+// counts 1/q, which adds 1/q - 1 to the variance; the share below a percentile is off by the root of it, and the
+// percentile by that over the density.
+func (l *load) errors(parts []Part) (out [3]float64) {
+	span := math.Log(l.longest / l.shortest)
+	var cumulative [planSteps + 1]float64
+	for i := range planSteps {
+		t := l.shortest * math.Exp(span*(float64(i)+0.5)/planSteps)
+		cumulative[i+1] = cumulative[i] + (1/l.included(parts, t)-1)/planSteps
+	}
+	answers := l.rate * l.answered * l.window
+	for i, q := range planned {
+		below := cumulative[int(q*planSteps)]
+		above := cumulative[planSteps] - below
+		se := math.Sqrt(((1-q)*(1-q)*below + q*q*above) / answers)
+		out[i] = math.Expm1(1.96 * se * span)
+	}
+	return out
+}
+
+func (l *load) included(parts []Part, t float64) float64 {
+	q := 0.0
+	for _, p := range parts {
+		q += p.Inclusion() * math.Exp(-l.rate*p.Inclusion()*t/float64(p.Slots))
+	}
+	return max(q, 1e-12)
+}
+
+func (l *load) body(options []option) *report.Body {
+	best := options[0]
+	for _, o := range options[1:] {
+		if o.worst() < best.worst() {
+			best = o
+		}
+	}
+	slots, _ := totals(best.config.parts)
+	b := &report.Body{Values: []report.Value{
+		{Name: "fridges", Value: best.text, Kind: report.Info},
+		{Name: "resolution", Value: 1 << best.config.mantissa, Kind: report.Info, Help: "delay bins an octave"},
+		{Name: "entries", Value: slots, Unit: report.Count},
+		{Name: "register_bytes", Value: best.bytes, Unit: report.Bytes, Help: "all arrays, both banks, all CPUs"},
+		{Name: "histogram_bytes", Value: best.histogram, Unit: report.Bytes, Help: "of them for histograms"},
+		{Name: "answers", Value: l.rate * l.answered * l.window, Unit: report.Count, Help: "to be expected in a window"},
+		{Name: "within_longest", Value: l.rate * l.longest, Unit: report.Count, Help: "requests within the longest delay"},
+	}}
+	b.Tables = []report.Table{optionTable(options)}
+	b.Notes = l.notes(best)
+	return b
+}
+
+func optionTable(options []option) report.Table {
+	t := report.Table{Name: "options", Title: "what to expect (95 % of the windows are nearer than that)", Columns: []report.Column{
+		{Name: "fridges", Label: true, Help: "entries@probability:share"},
+		{Name: "correction"},
+		{Name: "resolution", Help: "delay bins an octave"},
+		{Name: "register_bytes", Unit: report.Bytes},
+		{Name: "p50_error", Unit: report.Ratio}, {Name: "p95_error", Unit: report.Ratio}, {Name: "p99_error", Unit: report.Ratio},
+	}}
+	for _, o := range options {
+		t.Rows = append(t.Rows, []any{o.text, o.correction(), int64(1) << o.config.mantissa, o.bytes, o.errors[0], o.errors[1], o.errors[2]})
+	}
+	return t
+}
+
+func (l *load) notes(best option) []string {
+	notes := []string{
+		"use it: xdpmon attach IFACE --algo fridge " + best.settings(),
+		fmt.Sprintf("assumed: %s of the requests are answered, delays are spread evenly on a logarithmic axis from %s to %s, a report adds up %s; "+
+			"--extra answered=, min-delay=, window= change that.", report.Human(l.answered, report.Ratio),
+			report.Human(l.shortest, report.Nanosecond), report.Human(l.longest, report.Nanosecond), report.Human(l.window, report.Nanosecond)),
+		fmt.Sprintf("inside of a delay bin, %s wide, percentiles are interpolated; an eighth of that is part of the error.",
+			report.Human(best.config.binWidth(), report.Ratio)),
+	}
+	if best.worst() > 0.1 {
+		notes = append(notes, "more memory or a longer window makes it more exact: the error falls with the root of either.")
+	}
+	return notes
+}
+
+// settings are the flags that choose the option.
+func (o option) settings() string {
+	text := fmt.Sprintf("--set fridge.fridges=%s --set fridge.resolution=%d", o.text, 1<<o.config.mantissa)
+	if o.config.table {
+		text += " --set fridge.correction=table"
+	}
+	return text
+}

@@ -1,0 +1,65 @@
+package fridge
+
+import "math"
+
+// keptWindows is how many windows the rates remember, for delays that are longer than a window.
+const keptWindows = 64
+
+// rates are the insertions into each fridge over time: what the survival of a delay is predicted from.
+type rates struct {
+	parts   []Part
+	windows []rateWindow // the latest last
+}
+
+type rateWindow struct {
+	ns       float64
+	inserted [maxFridges]float64
+}
+
+func (r *rates) add(ns int64, inserted []uint64) {
+	w := rateWindow{ns: float64(max(ns, 1))}
+	for k := range r.parts {
+		w.inserted[k] = float64(inserted[k])
+	}
+	if len(r.windows) == keptWindows {
+		r.windows = append(r.windows[:0], r.windows[1:]...)
+	}
+	r.windows = append(r.windows, w)
+}
+
+// perNS is the rate of insertions into fridge k over the last t ns: at least the last window's.
+func (r *rates) perNS(k int, t float64) float64 {
+	ns, inserted := 0.0, 0.0
+	for i := len(r.windows) - 1; i >= 0 && (ns < t || ns == 0); i-- {
+		ns += r.windows[i].ns
+		inserted += r.windows[i].inserted[k]
+	}
+	if ns == 0 {
+		return 0
+	}
+	return inserted / ns
+}
+
+// survived predicts x, the insertions that a delay of t ns survives in a shard of fridge k.
+func (r *rates) survived(k int, t float64) float64 {
+	return r.perNS(k, t) * t / float64(r.parts[k].Shards)
+}
+
+// lives is a delay of t ns in lifetimes of fridge k: insertions within it over slots.
+func (r *rates) lives(k int, t float64) float64 {
+	return r.perNS(k, t) * t / float64(r.parts[k].Slots)
+}
+
+// included predicts the probability that a request with a delay of t ns comes back from fridge k as a sample.
+func (r *rates) included(k int, t float64) float64 {
+	return 1 / r.parts[k].Factor().Weight(r.survived(k, t))
+}
+
+// lifetime of fridge k at the present rate, in ns.
+func (r *rates) lifetime(k int) float64 {
+	rate := r.perNS(k, 0)
+	if rate == 0 {
+		return math.Inf(1)
+	}
+	return float64(r.parts[k].Slots) / rate
+}

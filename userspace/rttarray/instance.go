@@ -1,0 +1,158 @@
+package rttarray
+
+import (
+	"fmt"
+
+	"github.com/cilium/ebpf"
+
+	bpf "github.com/xdpmon/xdpmon/bpf/rttarray"
+	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/packet"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+type instance struct {
+	*config
+	counters, hist *maps.Array
+	words          [2][]uint64 // buffers
+}
+
+func newInstance(v algo.Values, _ algo.Env) (algo.Instance, error) {
+	c, err := newConfig(v)
+	if err != nil {
+		return nil, err
+	}
+	return &instance{config: c}, nil
+}
+
+// Configure implements algo.Instance.
+func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
+	for name, v := range i.constants() {
+		if err := maps.SetConstant(spec, name, v); err != nil {
+			return err
+		}
+	}
+	for name, n := range i.sizes() {
+		if err := maps.SetEntries(spec, name, uint32(n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Needs implements algo.Instance.
+func (i *instance) Needs() maps.Need { return i.rules.Kind.Needs() }
+
+// Bind implements algo.Instance.
+func (i *instance) Bind(set *maps.Set) (err error) {
+	if i.counters, err = set.Array("rtt_counters"); err != nil {
+		return err
+	}
+	i.hist, err = set.Array("rtt_hist")
+	return err
+}
+
+// Window implements algo.Instance.
+func (i *instance) Window(_ report.Window, bank int) (_ algo.Result, err error) {
+	for n, array := range []*maps.Array{i.counters, i.hist} {
+		if i.words[n], err = array.ReadReset(bank, i.words[n]); err != nil {
+			return algo.Result{}, fmt.Errorf("read window: %w", err)
+		}
+	}
+	c := counts(i.words[0])
+	return algo.Result{
+		Body: i.body(c, i.spectrum(i.words[1])),
+		Used: c[bpf.RttArrayRttCounterRTT_REQUESTS] + c[bpf.RttArrayRttCounterRTT_RESPONSES],
+		Lost: map[string]uint64{
+			"evicted":  c[bpf.RttArrayRttCounterRTT_EVICTED],
+			"rejected": c[bpf.RttArrayRttCounterRTT_REJECTED],
+		},
+	}, nil
+}
+
+// counts by enum rtt_counter.
+type counts []uint64
+
+// spectrum of the samples as they are; only a cascade corrects.
+func (c *config) spectrum(words []uint64) *delay.Spectrum {
+	s := delay.NewSpectrum(c.scale())
+	bins, planes := c.scale().Bins.Len(), 1
+	if c.cascade() {
+		planes = delay.SurvivalBins
+	}
+	factor := delay.Factor{Slots: c.slots, Inclusion: 1}
+	for bin := range bins {
+		var row [delay.SurvivalBins]uint64
+		for p := range planes {
+			row[p] = words[p*bins+bin]
+		}
+		sums := factor.Row(&row)
+		s.Mass[bin], s.Square[bin], s.Raw[bin] = sums.Weight, sums.Square, sums.N
+	}
+	return s
+}
+
+func (c *config) label() delay.Label {
+	return delay.Label{Name: "delay_ns", Title: c.rules.Kind.Title(), Unit: report.Nanosecond, Help: "delay from a request to its response"}
+}
+
+func (c *config) body(n counts, s *delay.Spectrum) report.Body {
+	count := func(name string, at bpf.RttArrayRttCounter, help string) report.Value {
+		return report.Value{Name: name, Value: n[at], Unit: report.Count, Kind: report.Counter, Help: help}
+	}
+	b := report.Body{
+		Values: []report.Value{
+			count("matched", bpf.RttArrayRttCounterRTT_MATCHED, "responses that found their request"),
+			{Name: "estimated", Value: s.Count(), Unit: report.Count, Kind: report.Counter, Help: "the same, but for evict=cascade not corrected"},
+			count("requests", bpf.RttArrayRttCounterRTT_REQUESTS, "packets that ask, repeated ones included"),
+			count("responses", bpf.RttArrayRttCounterRTT_RESPONSES, "packets that answer, also what nobody asked"),
+			count("repeated", bpf.RttArrayRttCounterRTT_REPEATED, "requests that found their own record: sent again"),
+			count("inserted", bpf.RttArrayRttCounterRTT_INSERTED, "requests that got a slot"),
+			count("rejected", bpf.RttArrayRttCounterRTT_REJECTED, "requests that found no slot"),
+			count("evicted", bpf.RttArrayRttCounterRTT_EVICTED, "records that a newer request pushed out"),
+			{Name: "longest_ns", Value: c.rules.Longest, Unit: report.Nanosecond, Help: "longest delay that can be measured"},
+		},
+		Distributions: []report.Distribution{s.Distribution(c.label())},
+	}
+	if !c.cascade() {
+		b.Notes = []string{"this is a baseline: slow responses are missing in it, and its intervals do not know that. Use the fridge for answers."}
+	}
+	return b
+}
+
+// Oracle implements algo.Truthful.
+func (i *instance) Oracle() algo.Oracle { return &oracle{config: i.config, tracker: delay.NewTracker(i.rules)} }
+
+type oracle struct {
+	*config
+	tracker  *delay.Tracker
+	requests uint64
+	delays   []int64
+}
+
+// Packet implements algo.Oracle.
+func (o *oracle) Packet(p *packet.Packet) {
+	switch e := o.tracker.Packet(p); e.Outcome {
+	case delay.Request, delay.Repeated:
+		o.requests++
+	case delay.Answered:
+		o.delays = append(o.delays, e.Delay)
+	}
+}
+
+// Window implements algo.Oracle.
+func (o *oracle) Window(report.Window) report.Body {
+	n := uint64(len(o.delays))
+	b := report.Body{
+		Values: []report.Value{
+			{Name: "matched", Value: n, Unit: report.Count, Kind: report.Counter, Help: "requests that were answered"},
+			{Name: "estimated", Value: n, Unit: report.Count, Kind: report.Counter, Help: "requests that were answered"},
+			{Name: "requests", Value: o.requests, Unit: report.Count, Kind: report.Counter, Help: "packets that ask"},
+		},
+		Distributions: []report.Distribution{delay.Exact(o.label(), o.delays)},
+	}
+	o.requests, o.delays = 0, o.delays[:0]
+	return b
+}
