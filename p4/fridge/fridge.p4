@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+/* fridge: the unbiased distribution of delays between requests and their responses, on a switch.
+ *
+ * Zheng, Braverman, Chen, Rexford, "Unbiased Delay Measurement in the Data Plane", sections 3, 4.2 and 6. The eBPF form is
+ * bpf/fridge/fridge.bpf.c, whose header says what differs from the paper; docs/twins.md says where this form differs from
+ * that one. The registers, which a test compares:
+ *
+ * stage  register         width    holds
+ *   1    fridge_entries   32 + 32  records.p4: {id, time} of the request in a slot
+ *   2    fridge_inserts   32       inserts.p4: insertions so far, one word a shard
+ *   3    fridge_survived  32       survived.p4: insertions up to the request, and a byte of its id
+ *   3    fridge_middle    32       middle.p4: time of the SYN-ACK
+ *   5    fridge_hist      32       tally.p4: sum of the correction factors 1/q in 2^-8, by bank, row, fridge and delay bin
+ *   5    fridge_second    32       tally.p4: the same for SYN-ACK to ACK
+ *   5    fridge_hits      32       tally.p4: samples behind a sum of fridge_hist
+ *
+ * 1/q = 1/p (1 - 1/M)^-x for x insertions survived: x counts insertions, as section 6.1 does, hence 1/M and not p/M.
+ * A register is reached from one table only, so no packet can touch it twice. Stages are an order, not numbers of the
+ * chip: the compiler places the tables. */
+#ifndef XDPMON_FRIDGE_P4
+#define XDPMON_FRIDGE_P4
+
+/* Ticks from which on a repeated request counts as an insertion: 100 ms (repeatAfter of userspace/fridge). */
+const bit<32> FRIDGE_REPEAT = 100000000 >> FRIDGE_TICK;
+
+/* Records that one stage holds: 71,680 on Tofino 1, 47,104 on Tofino 2. A fridge with more has two arrays, exclusive by the
+ * slot's high bit. */
+#if __TARGET_TOFINO__ == 2
+#define RECORD_BITS 15
+#else
+#define RECORD_BITS 16
+#endif
+#define RECORDS (1 << RECORD_BITS)
+#if FRIDGE_ENTRIES > RECORDS
+typedef bit<RECORD_BITS> record_slot_t;
+#else
+typedef slot_t record_slot_t;
+#endif
+
+#include "records.p4"
+#include "inserts.p4"
+#include "survived.p4"
+#include "middle.p4"
+#include "tally.p4"
+#include "outcome.p4"
+
+control Fridge(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
+    bit<32> now;
+    bit<32> odd;
+    bit<32> id;
+    bit<32> slot;
+    bit<32> luck;
+    bit<1> bank = 0;
+    place_t at = PLACE_NONE;
+    fate_t fate = FATE_NONE;
+    bit<32> time = 0;     /* of the record that a response found; 0: none */
+    bit<32> count = 0;    /* insertions so far */
+    bit<32> delay = 0;    /* since the request */
+    bit<32> survived = 0; /* insertions since the request, times 2^8 */
+    bit<32> leg = 0;      /* not 0: this packet is a sample */
+    bit<32> weight;
+    cell_t cell;
+    cell_t second;
+
+    HASH_ROW(id_row, HASH_ROW_0);
+    HASH_ROW(slot_row, HASH_ROW_1);
+    HASH_ROW(luck_row, HASH_ROW_2);
+    Handshake() handshake;
+    Clock(FRIDGE_TICK) clock;
+    FridgePlace() place;
+#if FRIDGE_ENTRIES > RECORDS
+    FridgeRecords(RECORDS) low_records;
+    FridgeRecords(FRIDGE_ENTRIES - RECORDS) high_records;
+#else
+    FridgeRecords(FRIDGE_ENTRIES) records;
+#endif
+    FridgeInserts() inserts;
+    FridgeSurvived() survivals;
+    FridgeMiddle() middle;
+    FridgeDelayBin() first_bin;
+    FridgeDelayBin() second_bin;
+    FridgeWeight() correction;
+    FridgeCell() planes;
+    FridgeTally() tally;
+    FridgeOutcome() outcome;
+
+    /* Which bank this packet counts into. To end a window the control plane sets the default action to the other bank. */
+    action use_bank(bit<1> b) { bank = b; }
+
+    table window {
+        actions = { use_bank; }
+        default_action = use_bank(0);
+        size = 1;
+    }
+
+    /* Three actions: each has room for 32 bits of hash. */
+    action hash_id() { id = id_row.get(HASH_FIELDS(q)); }
+    action hash_slot() { slot = slot_row.get(HASH_FIELDS(q)); }
+    action hash_luck() { luck = luck_row.get(HASH_FIELDS(q)); }
+
+    apply {
+        window.apply();
+        clock.apply(nanoseconds, now);
+        odd = now | 1;
+        handshake.apply(hdr, q);
+        if (q.role != ROLE_NONE) {
+            hash_id();
+            hash_slot();
+            hash_luck();
+            place.apply(slot, luck, at);
+#if FRIDGE_ENTRIES > RECORDS
+            if (at.slot < RECORDS) {
+                low_records.apply(q.role, at.admitted, at.slot[RECORD_BITS - 1:0], id, now, fate, time);
+            } else {
+                high_records.apply(q.role, at.admitted, at.slot[RECORD_BITS - 1:0], id, now, fate, time);
+            }
+#else
+            records.apply(q.role, at.admitted, at.slot, id, now, fate, time);
+#endif
+            inserts.apply(q.role, fate, at.shard, now, time, count, delay);
+            survivals.apply(q.role, fate, at.slot, id, time, count, survived);
+            middle.apply(q.role, fate, at.slot, time, odd, leg);
+            first_bin.apply(delay, cell);
+            second_bin.apply(leg, second);
+            correction.apply(at.part, survived[31:8], weight);
+            planes.apply(bank, at.part, q.role, cell, second);
+            tally.apply(q.role, leg, cell, second, weight);
+            outcome.apply(q.role, at.admitted, fate, time, leg);
+        }
+    }
+}
+
+#endif

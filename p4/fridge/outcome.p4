@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What became of the packets that ask and answer: enum fridge_counter of bpf/fridge/fridge.bpf.c, one count an action. What
+ * was evicted follows: inserted, less what was taken out (finals, unfinished), less what is still in fridge_entries. */
+#ifndef XDPMON_FRIDGE_OUTCOME_P4
+#define XDPMON_FRIDGE_OUTCOME_P4
+
+control FridgeOutcome(in role_t role, in bit<1> admitted, in fate_t fate, in bit<32> time, in bit<32> leg) {
+    DirectCounter<bit<64>>(CounterType_t.PACKETS) fridge_counters;
+
+    action lost_coin() { fridge_counters.count(); }
+    action inserted() { fridge_counters.count(); }
+    action repeated() { fridge_counters.count(); }
+    action repeated_late() { fridge_counters.count(); }
+    action unmatched() { fridge_counters.count(); }      /* an answer whose request is not there */
+    action matched() { fridge_counters.count(); }
+    action repeated_reply() { fridge_counters.count(); } /* a SYN-ACK sent again */
+    action finals() { fridge_counters.count(); }
+    action unfinished() { fridge_counters.count(); }     /* an ACK that found its SYN, but no SYN-ACK had */
+    action others() { fridge_counters.count(); }         /* bare ACKs of no handshake in the fridge */
+
+    table outcomes {
+        key = {
+            role     : ternary;
+            admitted : ternary;
+            fate     : ternary;
+            time     : ternary;
+            leg      : ternary;
+        }
+        actions = {
+            lost_coin;
+            inserted;
+            repeated;
+            repeated_late;
+            unmatched;
+            matched;
+            repeated_reply;
+            finals;
+            unfinished;
+            others;
+        }
+        const entries = {
+            (ROLE_REQUEST, 0, _, _, _): lost_coin();
+            (ROLE_REQUEST, 1, FATE_REPEATED, _, _): repeated();
+            (ROLE_REQUEST, 1, FATE_REPEATED_LATE, _, _): repeated_late();
+            (ROLE_REQUEST, 1, _, _, _): inserted();
+            (ROLE_RESPONSE, _, _, 0, _): unmatched();
+            (ROLE_RESPONSE, _, _, _, 0): repeated_reply();
+            (ROLE_RESPONSE, _, _, _, _): matched();
+            (ROLE_FINAL, _, _, 0, _): others();
+            (ROLE_FINAL, _, _, _, 0): unfinished();
+            (ROLE_FINAL, _, _, _, _): finals();
+        }
+        const default_action = others();
+        counters = fridge_counters;
+        size = 16;
+    }
+
+    apply {
+        outcomes.apply();
+    }
+}
+
+#endif

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Stage 1, the record: {id, time} of the request in a slot, IDS and TS of section 6.1 in one element.
+ *
+ * A request writes its record over what is there, except over itself. A SYN-ACK reads the time of its SYN and leaves the
+ * record to the ACK, which takes it out. A packet without a record leaves time as it is: 0. */
+#ifndef XDPMON_FRIDGE_RECORDS_P4
+#define XDPMON_FRIDGE_RECORDS_P4
+
+/* What a request found: two comparisons of its record as a one-hot number, bit 0 of whose position says that it is this
+ * very request (a repetition) and bit 1 that the record is older than FRIDGE_REPEAT. */
+typedef bit<8> fate_t;
+const fate_t FATE_NONE = 0; /* not a request, or not admitted */
+const fate_t FATE_INSERTED = 1;
+const fate_t FATE_REPEATED = 2;
+const fate_t FATE_INSERTED_LATE = 4;
+const fate_t FATE_REPEATED_LATE = 8; /* counts as an insertion: bpf/fridge/fridge.bpf.c says why */
+
+struct record_t {
+    bit<32> id;   /* 0: empty. A request whose id is 0 (one in 2^32) is not measured */
+    bit<32> time; /* ticks */
+}
+
+control FridgeRecords(in role_t role, in bit<1> admitted, in record_slot_t slot, in bit<32> id, in bit<32> now,
+                      inout fate_t fate, inout bit<32> time)(bit<32> slots) {
+    Register<record_t, record_slot_t>(slots, {0, 0}) fridge_entries;
+
+    /* The difference wraps with the clock, the comparison does not: a repetition across the wrap (one instant in 2^32
+     * ticks) is taken for an early one. */
+    RegisterAction<record_t, record_slot_t, fate_t>(fridge_entries) insert_record = {
+        void apply(inout record_t v, out fate_t found) {
+            found = this.predicate(v.id == id, now - v.time >= FRIDGE_REPEAT);
+            if (v.id != id) {
+                v.id = id;
+                v.time = now;
+            }
+        }
+    };
+
+    RegisterAction<record_t, record_slot_t, bit<32>>(fridge_entries) read_record = {
+        void apply(inout record_t v, out bit<32> found) {
+            found = 0;
+            if (v.id == id) {
+                found = v.time;
+            }
+        }
+    };
+
+    RegisterAction<record_t, record_slot_t, bit<32>>(fridge_entries) take_record = {
+        void apply(inout record_t v, out bit<32> found) {
+            found = 0;
+            if (v.id == id) {
+                found = v.time;
+                v.id = 0;
+                v.time = 0;
+            }
+        }
+    };
+
+    action insert() { fate = insert_record.execute(slot); }
+    action read() { time = read_record.execute(slot); }
+    action take() { time = take_record.execute(slot); }
+    action skip() {}
+
+    /* A request that lost its coin is not looked up as anything else: sent again, it would match its own record. */
+    table records {
+        key = {
+            role     : exact;
+            admitted : exact;
+        }
+        actions = {
+            insert;
+            read;
+            take;
+            skip;
+        }
+        const entries = {
+            (ROLE_REQUEST, 1): insert();
+            (ROLE_RESPONSE, 1): read();
+            (ROLE_FINAL, 1): take();
+        }
+        const default_action = skip();
+        size = 4;
+    }
+
+    apply {
+        records.apply();
+    }
+}
+
+#endif

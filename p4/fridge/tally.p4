@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Stage 5, the histograms of section 6.2: a sample adds its correction factor to its delay bin. Sums saturate, so that one
+ * that is full (2^24 requests in a bin and window) can be told. */
+#ifndef XDPMON_FRIDGE_TALLY_P4
+#define XDPMON_FRIDGE_TALLY_P4
+
+control FridgeTally(in role_t role, in bit<32> leg, in cell_t cell, in cell_t second, in bit<32> weight) {
+    Register<bit<32>, cell_t>(FRIDGE_HIST_ENTRIES, 0) fridge_hist;
+    Register<bit<32>, cell_t>(FRIDGE_HIST_ENTRIES, 0) fridge_hits;
+    Register<bit<32>, cell_t>(FRIDGE_SECOND_ENTRIES, 0) fridge_second;
+
+    RegisterAction<bit<32>, cell_t, bit<32>>(fridge_hist) add_weight = {
+        void apply(inout bit<32> v) {
+            v = v |+| weight;
+        }
+    };
+
+    RegisterAction<bit<32>, cell_t, bit<32>>(fridge_hits) add_hit = {
+        void apply(inout bit<32> v) {
+            v = v |+| 1;
+        }
+    };
+
+    RegisterAction<bit<32>, cell_t, bit<32>>(fridge_second) add_second = {
+        void apply(inout bit<32> v) {
+            v = v |+| weight;
+        }
+    };
+
+    apply {
+        if (leg != 0) {
+            add_weight.execute(cell);
+            add_hit.execute(cell);
+            if (role == ROLE_FINAL) {
+                add_second.execute(second);
+            }
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Where packets go. The switch's own pipeline belongs here; a twin brings the least that makes it usable: a table from
+ * ingress port and destination address to a port. Without an entry a packet is dropped after it was measured, which is
+ * what a tap wants. */
+#ifndef XDPMON_FORWARD_P4
+#define XDPMON_FORWARD_P4
+
+#define FORWARD_ENTRIES 1024
+
+control Forward(in headers_t hdr, in ingress_intrinsic_metadata_t ig,
+                inout ingress_intrinsic_metadata_for_deparser_t dprsr,
+                inout ingress_intrinsic_metadata_for_tm_t tm) {
+    action send(PortId_t port) {
+        tm.ucast_egress_port = port;
+    }
+
+    action discard() {
+        dprsr.drop_ctl = 1;
+    }
+
+    table forward {
+        key = {
+            ig.ingress_port  : ternary;
+            hdr.ethernet.dst : ternary;
+        }
+        actions = {
+            send;
+            discard;
+        }
+        default_action = discard();
+        size = FORWARD_ENTRIES;
+    }
+
+    apply {
+        tm.bypass_egress = 1;
+        forward.apply();
+    }
+}
+
+#endif

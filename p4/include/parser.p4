@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The ingress parser that every twin shares: Ethernet, up to three VLAN tags, PPPoE, up to four MPLS labels, IPv4, IPv6,
+ * TCP. Where the walk stops the headers behind stay invalid; the packet is counted (reasons.p4) and forwarded unmeasured.
+ *
+ * Narrower than bpf/include/parse.h: an IPv4 header with options and an IPv6 header with extension headers end the walk
+ * (what is extracted must be kept in containers until the deparser). So do fragments but the first, as there. */
+#ifndef XDPMON_PARSER_P4
+#define XDPMON_PARSER_P4
+
+#define IP_OR_LABELS                                                                                           \
+    ETH_IPV4: ipv4;                                                                                            \
+    ETH_IPV6: ipv6;                                                                                            \
+    ETH_PPPOE: pppoe;                                                                                          \
+    ETH_MPLS: mpls_0;                                                                                          \
+    ETH_MPLS_UP: mpls_0;                                                                                       \
+    default: accept;
+
+#define TAG(state)                                                                                             \
+    ETH_VLAN: state;                                                                                           \
+    ETH_QINQ: state;                                                                                           \
+    ETH_QINQ_OLD: state;
+
+parser IngressParser(packet_in pkt, out headers_t hdr, out question_t q, out ingress_intrinsic_metadata_t ig) {
+    state start {
+        pkt.extract(ig);
+        pkt.advance(PORT_METADATA_SIZE);
+        q = QUESTION_NONE;
+        transition ethernet;
+    }
+
+    state ethernet {
+        pkt.extract(hdr.ethernet);
+        transition select(hdr.ethernet.type) {
+            TAG(vlan_0)
+            IP_OR_LABELS
+        }
+    }
+
+    /* Unrolled: one tag or label too many must end the walk, not overflow a header stack. */
+    state vlan_0 {
+        pkt.extract(hdr.vlan[0]);
+        transition select(hdr.vlan[0].type) {
+            TAG(vlan_1)
+            IP_OR_LABELS
+        }
+    }
+
+    state vlan_1 {
+        pkt.extract(hdr.vlan[1]);
+        transition select(hdr.vlan[1].type) {
+            TAG(vlan_2)
+            IP_OR_LABELS
+        }
+    }
+
+    state vlan_2 {
+        pkt.extract(hdr.vlan[2]);
+        transition select(hdr.vlan[2].type) {
+            IP_OR_LABELS
+        }
+    }
+
+    state pppoe {
+        pkt.extract(hdr.pppoe);
+        transition select(hdr.pppoe.vertype, hdr.pppoe.code, hdr.pppoe.protocol) {
+            (0x11, 0, PPP_IPV4): ipv4;
+            (0x11, 0, PPP_IPV6): ipv6;
+            default: accept;
+        }
+    }
+
+    state mpls_0 {
+        pkt.extract(hdr.mpls[0]);
+        transition select(hdr.mpls[0].bottom) {
+            0: mpls_1;
+            1: nibble;
+        }
+    }
+
+    state mpls_1 {
+        pkt.extract(hdr.mpls[1]);
+        transition select(hdr.mpls[1].bottom) {
+            0: mpls_2;
+            1: nibble;
+        }
+    }
+
+    state mpls_2 {
+        pkt.extract(hdr.mpls[2]);
+        transition select(hdr.mpls[2].bottom) {
+            0: mpls_3;
+            1: nibble;
+        }
+    }
+
+    state mpls_3 {
+        pkt.extract(hdr.mpls[3]);
+        transition select(hdr.mpls[3].bottom) {
+            0: accept;
+            1: nibble;
+        }
+    }
+
+    /* What follows the last label says itself what it is. */
+    state nibble {
+        transition select(pkt.lookahead<bit<4>>()) {
+            4: ipv4;
+            6: ipv6;
+            default: accept;
+        }
+    }
+
+    state ipv4 {
+        pkt.extract(hdr.ipv4);
+        transition select(hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.offset, hdr.ipv4.protocol) {
+            (4, 5, 0, IPP_TCP): tcp_length;
+            default: accept;
+        }
+    }
+
+    state ipv6 {
+        pkt.extract(hdr.ipv6);
+        transition select(hdr.ipv6.version, hdr.ipv6.next) {
+            (6, IPP_TCP): tcp_length;
+            default: accept;
+        }
+    }
+
+    /* Fewer than five words are no TCP header. */
+    state tcp_length {
+        transition select(pkt.lookahead<tcp_h>().words) {
+            0 &&& 0b1100: accept;
+            4: accept;
+            default: tcp;
+        }
+    }
+
+    state tcp {
+        pkt.extract(hdr.tcp);
+        transition accept;
+    }
+}
+
+#endif

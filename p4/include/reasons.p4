@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Why a packet was not measured: the counts of enum parse_reason (bpf/include/parse.h) that this parser can tell apart.
+ * Looking at the parser's error also tells the compiler to let packets with an error through: measuring drops nothing. */
+#ifndef XDPMON_REASONS_P4
+#define XDPMON_REASONS_P4
+
+control Reasons(in headers_t hdr, in ingress_intrinsic_metadata_from_parser_t prsr) {
+    DirectCounter<bit<64>>(CounterType_t.PACKETS) reasons;
+
+    action parsed() { reasons.count(); }
+    action truncated() { reasons.count(); }
+    action not_ip() { reasons.count(); }
+    action fragment() { reasons.count(); }
+    action no_transport() { reasons.count(); } /* also IPv4 options and IPv6 extension headers */
+
+    table reason {
+        key = {
+            prsr.parser_err    : ternary;
+            hdr.ipv4.isValid() : ternary;
+            hdr.ipv6.isValid() : ternary;
+            hdr.tcp.isValid()  : ternary;
+            hdr.ipv4.offset    : ternary;
+        }
+        actions = {
+            parsed;
+            truncated;
+            not_ip;
+            fragment;
+            no_transport;
+        }
+        const entries = {
+            (0, _, _, true, _): parsed();
+            (0, true, _, false, 0): no_transport();
+            (0, true, _, false, _): fragment();
+            (0, false, true, false, _): no_transport();
+            (0, false, false, false, _): not_ip();
+        }
+        const default_action = truncated();
+        counters = reasons;
+        size = 8;
+    }
+
+    apply {
+        reason.apply();
+    }
+}
+
+#endif

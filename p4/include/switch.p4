@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What is around the ingress control of every twin: the deparser, and an egress that has nothing to do and is bypassed.
+ * A top file defines `control Ingress` and says PIPELINE. */
+#ifndef XDPMON_SWITCH_P4
+#define XDPMON_SWITCH_P4
+
+struct nothing_t {}
+
+control IngressDeparser(packet_out pkt, inout headers_t hdr, in question_t q,
+                        in ingress_intrinsic_metadata_for_deparser_t dprsr) {
+    apply {
+        pkt.emit(hdr);
+    }
+}
+
+parser EgressParser(packet_in pkt, out nothing_t hdr, out nothing_t md, out egress_intrinsic_metadata_t eg) {
+    state start {
+        pkt.extract(eg);
+        transition accept;
+    }
+}
+
+control Egress(inout nothing_t hdr, inout nothing_t md, in egress_intrinsic_metadata_t eg,
+               in egress_intrinsic_metadata_from_parser_t prsr,
+               inout egress_intrinsic_metadata_for_deparser_t dprsr,
+               inout egress_intrinsic_metadata_for_output_port_t oport) {
+    apply {}
+}
+
+control EgressDeparser(packet_out pkt, inout nothing_t hdr, in nothing_t md,
+                       in egress_intrinsic_metadata_for_deparser_t dprsr) {
+    apply {}
+}
+
+#define PIPELINE                                                                                               \
+    Pipeline(IngressParser(), Ingress(), IngressDeparser(), EgressParser(), Egress(), EgressDeparser()) pipe;  \
+    Switch(pipe) main;
+
+#endif

@@ -1,0 +1,160 @@
+package parser
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/xdpmon/xdpmon/tests/builder"
+	"github.com/xdpmon/xdpmon/userspace/packet"
+)
+
+// check compares what the program saw of a frame with what gopacket sees; it returns a description of the
+// differences, or "".
+func (p *probe) check(w way, f *packet.Frame, decap bool) string {
+	got, err := p.see(w, f)
+	if err != nil {
+		return err.Error()
+	}
+	asSeen := onTheWay(w, f)
+	var want packet.Packet
+	reason := packet.Decode(&asSeen, packet.DecodeOptions{Decap: decap}, &want)
+	return differences(&got, &want, reason)
+}
+
+// onTheWay is what a hook can know of a frame: only a capture knows more bytes than there are.
+func onTheWay(w way, f *packet.Frame) packet.Frame {
+	seen := *f
+	if w == replayed {
+		return seen
+	}
+	seen.Len, seen.Direction, seen.Interface = len(f.Data), packet.Ingress, 0
+	if w == egress {
+		seen.Direction = packet.Egress
+	}
+	return seen
+}
+
+// passable says whether a test run takes the frame on that way at all.
+func passable(w way, f *packet.Frame) bool {
+	raw := w == tunXDP || w == tunTC
+	if w == replayed {
+		return true
+	}
+	if raw != (f.Link == packet.LinkRaw) || len(f.Data) < 14 {
+		return false // the kernel wants an Ethernet header's length
+	}
+	if w == live || w == tunXDP {
+		return len(f.Data) <= 60000 // what the pages of a test run hold
+	}
+	if len(f.Data) > 3500 {
+		return false // an skb of a test run is linear and in one page
+	}
+	switch binary.BigEndian.Uint16(f.Data[12:]) { // ... and for an skb the IP header's that the type announces
+	case builder.EtherIPv4:
+		return len(f.Data) >= 34
+	case builder.EtherIPv6:
+		return len(f.Data) >= 54
+	}
+	return true
+}
+
+// verify reports the differences of a frame on all of the probe's ways.
+func (p *probe) verify(tb testing.TB, name string, f *packet.Frame, decap bool) {
+	tb.Helper()
+	for w := range ways {
+		if _, loaded := p.programs[w]; (w != replayed && !loaded) || !passable(w, f) {
+			continue
+		}
+		if diff := p.check(w, f, decap); diff != "" {
+			tb.Errorf("%s (%s, decap %t):\n%s%s", name, w, decap, diff, dump(f))
+		}
+	}
+}
+
+func dump(f *packet.Frame) string {
+	return fmt.Sprintf("  link %d, %d bytes of %d: %x", f.Link, len(f.Data), f.Len, f.Data[:min(len(f.Data), 256)])
+}
+
+// differ collects the fields that are not equal.
+type differ struct{ strings.Builder }
+
+func (d *differ) field(name string, got, want any) {
+	if got != want {
+		fmt.Fprintf(d, "  %s: program %v, gopacket %v\n", name, got, want)
+	}
+}
+
+func differences(got *sight, want *packet.Packet, reason packet.Reason) string {
+	var d differ
+	if !want.Has(packet.IP) { // no algorithm is shown such a packet, so nobody asks where it went
+		got.Valid &^= uint16(packet.IsEgress)
+		want.Valid &^= packet.IsEgress
+	}
+	d.field("reason", got.reason, reason)
+	d.field("valid", validNames(packet.Valid(got.Valid)), validNames(want.Valid))
+	d.field("len", got.Len, want.Len)
+	d.field("segments", got.Segs, want.Segs)
+	d.field("tcp flags", got.TCPFlags, want.TCPFlags)
+	d.field("payload", got.Payload, want.Payload)
+	if want.Has(packet.VLAN) {
+		d.field("vlan", got.VLAN, want.VLAN)
+	}
+	if want.Has(packet.IP) {
+		d.network(got, want)
+		d.transport(got, want)
+	}
+	return d.String()
+}
+
+func (d *differ) network(got *sight, want *packet.Packet) {
+	family := uint8(6)
+	if want.Src.Is4() {
+		family = 4
+	}
+	d.field("family", got.Family, family)
+	d.field("protocol", got.Proto, want.Proto)
+	d.field("source", netip.AddrFrom16(got.Src), netip.AddrFrom16(want.Src.As16()))
+	d.field("destination", netip.AddrFrom16(got.Dst), netip.AddrFrom16(want.Dst.As16()))
+	d.field("source port", got.SrcPort, want.SrcPort)
+	d.field("destination port", got.DstPort, want.DstPort)
+	if want.Has(packet.IPID) {
+		d.field("ip id", got.IPID, want.IPID)
+	}
+}
+
+func (d *differ) transport(got *sight, want *packet.Packet) {
+	if want.Has(packet.TCP) {
+		d.field("acknowledgement", got.Ack, want.Ack)
+	}
+	if want.Has(packet.TCP) || want.Has(packet.ICMP) {
+		d.field("sequence number", got.Seq, want.Seq)
+	}
+	if want.Has(packet.ICMP) {
+		d.field("icmp type", got.ICMPType, want.ICMPType)
+	}
+	if want.Has(packet.TSOpt) {
+		d.field("timestamp value", got.TSVal, want.TSVal)
+		d.field("timestamp echo", got.TSEcr, want.TSEcr)
+	}
+	if want.Valid&(packet.AppRequest|packet.AppResponse) != 0 {
+		d.field("application id", got.AppID, want.AppID)
+	}
+}
+
+var validBits = []string{
+	"ip", "ports", "tcp", "udp", "icmp", "tsopt", "fragment", "aggregate", "vlan", "tunnel", "app request",
+	"app response", "ip id", "egress",
+}
+
+func validNames(v packet.Valid) string {
+	var names []string
+	for i, name := range validBits {
+		if v&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
