@@ -4,4 +4,5 @@ package main
 
 import (
 	_ "github.com/xdpmon/xdpmon/userspace/fridge"
+	_ "github.com/xdpmon/xdpmon/userspace/rttarray"
 )

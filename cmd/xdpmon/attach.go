@@ -83,6 +83,9 @@ func attach(env *environment, o *attachOptions, ifaces []string) error {
 	cfg := session.LiveConfig{Config: o.selection.config(selected), Interfaces: ifaces, Hook: run.Hook, Mode: run.Mode,
 		Direction: run.Direction, Pin: o.pin, Duration: o.duration, DropCapabilities: true}
 	cfg.Emit, cfg.Notice = m.emit, m.notice
+	if o.direction.value == "" && len(ifaces) > 1 {
+		m.notice("several interfaces: packets are seen on arrival only, so that a forwarded one counts once; --direction both sees those that leave, too")
+	}
 	cfg.Started = func(attached []*loader.Attachment) {
 		m.fail(m.start(func(r *report.Run) { r.Attached = placesOf(attached) }))
 	}

@@ -29,7 +29,7 @@ root.`
 const demoExample = `  sudo xdpmon demo
   sudo xdpmon demo --rate 1k/s --median 50ms --duration 2m
   sudo xdpmon demo --set fridge.fridges=64@1              even less memory
-  sudo xdpmon demo fridge,rtt-array --output json          beside a plain table`
+  sudo xdpmon demo fridge,rtt-array                       beside a plain table of the same size`
 
 // demoOptions are the flags of demo.
 type demoOptions struct {
@@ -41,7 +41,10 @@ type demoOptions struct {
 }
 
 // demoDefaults are parameters that make the demonstration worth watching, unless --set says otherwise.
-var demoDefaults = map[string][]string{"fridge": {"fridge.fridges=256@1", "fridge.legs=false"}}
+var demoDefaults = map[string][]string{
+	"fridge":    {"fridge.fridges=256@1", "fridge.legs=false"},
+	"rtt-array": {"rtt-array.entries=256"},
+}
 
 const (
 	demoAlgorithm = "fridge"

@@ -112,8 +112,8 @@ func checkFrame(t *testing.T, frame string, width, height int) {
 func TestScreenUsesASmallTerminalWell(t *testing.T) {
 	for height, want := range map[int][]string{
 		40: {"----", "memory", "match rate", "11.9 .. 12.7"},
-		22: {"match rate", "p99.9", "slowest source networks"},
-		18: {"p99.9", "slowest source networks"},
+		24: {"match rate", "p99.9", "slowest source networks"},
+		21: {"p99.9", "slowest source networks"},
 	} {
 		term := &fakeTerminal{width: 110, height: height}
 		s := newFakeScreen(term, &bytes.Buffer{})
