@@ -78,11 +78,11 @@ type counts []uint64
 // spectrum of the samples as they are; only a cascade corrects.
 func (c *config) spectrum(words []uint64) *delay.Spectrum {
 	s := delay.NewSpectrum(c.scale())
-	bins, planes := c.scale().Bins.Len(), 1
+	// A sample that survived nothing counts as one.
+	bins, planes, factor := c.scale().Bins.Len(), 1, delay.Factor{Slots: 2, Inclusion: 1}
 	if c.cascade() {
-		planes = delay.SurvivalBins
+		planes, factor.Slots = delay.SurvivalBins, c.slots
 	}
-	factor := delay.Factor{Slots: c.slots, Inclusion: 1}
 	for bin := range bins {
 		var row [delay.SurvivalBins]uint64
 		for p := range planes {
@@ -123,7 +123,9 @@ func (c *config) body(n counts, s *delay.Spectrum) report.Body {
 }
 
 // Oracle implements algo.Truthful.
-func (i *instance) Oracle() algo.Oracle { return &oracle{config: i.config, tracker: delay.NewTracker(i.rules)} }
+func (i *instance) Oracle() algo.Oracle {
+	return &oracle{config: i.config, tracker: delay.NewTracker(i.rules)}
+}
 
 type oracle struct {
 	*config

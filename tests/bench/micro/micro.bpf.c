@@ -1,0 +1,142 @@
+//go:build ignore
+
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Yardsticks for the benchmark: algorithms that do one thing each, and the naive RTT matcher of a host. */
+#include "base.h"
+#include "phv.h"
+#include "register.h"
+#include "chain.h"
+#include "clock.h"
+#include "coin.h"
+#include "hash.h"
+#include "bins.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define ENTRIES 65536
+#define TALLIES 32768 /* a bank */
+
+/* A slot of the chain with nothing in it. */
+ALGORITHM(nothing)
+{
+}
+
+ALGORITHM(clock)
+{
+	clock_now(phv);
+}
+
+ALGORITHM(coin)
+{
+	phv->carry[0] = coin_flip(phv);
+}
+
+ALGORITHM(flowhash)
+{
+	phv->carry[0] = hash_flow(phv, 0);
+}
+
+REGISTER(micro_one, 1, __u64, ENTRIES);
+REGISTER(micro_two, 2, __u64, ENTRIES);
+REGISTER(micro_three, 3, __u64, ENTRIES);
+TALLY(micro_tally, 1, __u64, TALLIES);
+
+#define SWAP(array, hash)                                                                             \
+	({                                                                                            \
+		__u64 *word_ = reg_at(array, (hash) & (ENTRIES - 1));                                 \
+		if (!word_)                                                                           \
+			return;                                                                       \
+		reg_swap(word_, hash);                                                                \
+	})
+
+/* Registers of 65,536 words of 64 bits, each exchanged at an index of its own. */
+ALGORITHM(one_register)
+{
+	__u64 h = hash_flow(phv, 0);
+
+	SWAP(micro_one, h);
+}
+
+ALGORITHM(two_registers)
+{
+	__u64 h = hash_flow(phv, 0);
+
+	SWAP(micro_one, h);
+	SWAP(micro_two, h >> 16);
+}
+
+ALGORITHM(three_registers)
+{
+	__u64 h = hash_flow(phv, 0);
+
+	SWAP(micro_one, h);
+	SWAP(micro_two, h >> 16);
+	SWAP(micro_three, h >> 32);
+}
+
+/* The same per CPU, with plain words. */
+ALGORITHM(one_tally)
+{
+	__u64 *word = reg_bank(micro_tally, phv, hash_flow(phv, 0) & (TALLIES - 1));
+
+	if (word)
+		*word += 1;
+}
+
+/* ---- what one writes first: a hash map of open handshakes ---- */
+
+struct handshake {
+	__u32 client[4], server[4];
+	__u16 cport, sport;
+	__u32 isn;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__type(key, struct handshake);
+	__type(value, __u64);
+	__uint(max_entries, 262144);
+} naive_open SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, __u32);
+	__type(value, __u64);
+	__uint(max_entries, 64);
+} naive_histogram SEC(".maps");
+
+static __always_inline void naive_key(struct handshake *k, const __u32 *client, const __u32 *server, __u16 cport,
+				      __u16 sport, __u32 isn)
+{
+	__builtin_memcpy(k->client, client, 16);
+	__builtin_memcpy(k->server, server, 16);
+	k->cport = cport;
+	k->sport = sport;
+	k->isn = isn;
+}
+
+ALGORITHM(naive)
+{
+	__u8 flags = phv->tcp_flags & (TCP_SYN | TCP_ACK);
+	struct handshake k;
+	__u64 now, *then, *sum;
+	__u32 bin;
+
+	if (!(phv->valid & PHV_TCP) || !(flags & TCP_SYN))
+		return;
+	if (flags == TCP_SYN) {
+		now = clock_now(phv);
+		naive_key(&k, phv->src, phv->dst, phv->sport, phv->dport, phv->seq + 1);
+		bpf_map_update_elem(&naive_open, &k, &now, BPF_ANY);
+		return;
+	}
+	naive_key(&k, phv->dst, phv->src, phv->dport, phv->sport, phv->ack);
+	then = bpf_map_lookup_elem(&naive_open, &k);
+	if (!then)
+		return;
+	bin = bins_log2((clock_now(phv) - *then) >> 6 | 1) & 63;
+	bpf_map_delete_elem(&naive_open, &k);
+	sum = bpf_map_lookup_elem(&naive_histogram, &bin);
+	if (sum)
+		*sum += 1;
+}

@@ -1,0 +1,170 @@
+// Package bench measures what a packet costs: nanoseconds over a mutator that rewrites the packet of a test run each
+// time, so that many flows rotate (FACTS.md: one hot packet flatters every figure).
+package bench
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/tests/bench/micro"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/session"
+)
+
+// Subject is something that is measured.
+type Subject struct {
+	Name  string
+	Group string // heading of the table
+	What  string
+	// prepare makes the algorithm behind the entry program; nil: the chain is empty.
+	prepare func() (loader.Object, algo.Instance, error)
+	// bare subjects run without the chain: the program alone.
+	bare bool
+	// unproven subjects break the memory rules: that is their point.
+	unproven bool
+}
+
+// The headings, in the order of the table.
+const (
+	GroupWay        = "the way of a packet"
+	GroupYardsticks = "yardsticks, each behind parser and chain"
+	GroupAlgorithms = "algorithms, with parser, chain and clock"
+	GroupNaive      = "what one writes first"
+)
+
+// Subjects are everything that is measured, algorithms with their default parameters.
+func Subjects() ([]Subject, error) {
+	list := []Subject{
+		{Name: "empty", Group: GroupWay, What: "a program that passes everything", bare: true},
+		{Name: "parser", Group: GroupWay, What: "entry program: parser, counters, hashes of both endpoints"},
+		yardstick("nothing", GroupWay, "... and a slot of the chain with an empty algorithm"),
+		yardstick("flowhash", GroupYardsticks, "flow hash"),
+		yardstick("clock", GroupYardsticks, "clock"),
+		yardstick("coin", GroupYardsticks, "coin"),
+		yardstick("one_register", GroupYardsticks, "flow hash, one register of 65,536 x 64 bits"),
+		yardstick("two_registers", GroupYardsticks, "flow hash, two registers"),
+		yardstick("three_registers", GroupYardsticks, "flow hash, three registers"),
+		yardstick("one_tally", GroupYardsticks, "flow hash, one tally of 32,768 x 64 bits"),
+	}
+	for _, d := range algo.All() {
+		s, err := Configured(d.Name, nil)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, s)
+	}
+	naive := yardstick("naive", GroupNaive, "hash map of open handshakes, no bound on memory kept")
+	naive.unproven = true
+	return append(list, naive), nil
+}
+
+func yardstick(name, group, what string) Subject {
+	return Subject{Name: name, Group: group, What: what, prepare: func() (loader.Object, algo.Instance, error) {
+		spec, err := micro.Spec(name)
+		return loader.Object{Name: name, Spec: spec}, nil, err
+	}}
+}
+
+// Configured is a registered algorithm with parameters.
+func Configured(name string, set map[string]string) (Subject, error) {
+	d, err := algo.Lookup(name)
+	if err != nil {
+		return Subject{}, err
+	}
+	values, err := algo.NewValues(d.Name, d.Params, set)
+	if err != nil {
+		return Subject{}, err
+	}
+	return Subject{Name: name, Group: GroupAlgorithms, What: d.Summary, prepare: func() (loader.Object, algo.Instance, error) {
+		cfg := session.Config{Algorithms: []session.Selected{{Descriptor: d, Values: values}}, Seed: 1}
+		objects, instances, err := session.Objects(cfg, false)
+		if err != nil {
+			return loader.Object{}, nil, err
+		}
+		return objects[0], instances[0], nil
+	}}, nil
+}
+
+// loaded is a subject in the kernel.
+type loaded struct {
+	Subject
+	inst     *loader.Instance
+	instance algo.Instance // nil: nothing reports
+	program  *ebpf.Program // nil: the mutator's own
+}
+
+func (s Subject) load() (*loaded, error) {
+	l := &loaded{Subject: s}
+	if s.bare {
+		return l, nil
+	}
+	if err := l.build(); err != nil {
+		return nil, errors.Join(fmt.Errorf("load %s: %w", s.Name, err), l.close())
+	}
+	return l, nil
+}
+
+func (l *loaded) build() (err error) {
+	var objects []loader.Object
+	if l.prepare != nil {
+		var o loader.Object
+		if o, l.instance, err = l.prepare(); err != nil {
+			return err
+		}
+		objects = append(objects, o)
+	}
+	if l.inst, err = loader.Load(objects, loader.Options{Seed: 1, Unproven: l.unproven}); err != nil {
+		return err
+	}
+	if err := l.bind(); err != nil {
+		return err
+	}
+	l.program, err = l.inst.Entry(loader.EntryConfig{Kind: loader.XDP, IfIndex: 1, Frags: true})
+	return err
+}
+
+func (l *loaded) bind() error {
+	if l.instance == nil {
+		return nil
+	}
+	set, err := l.inst.Set(l.Name)
+	if err != nil {
+		return err
+	}
+	return l.instance.Bind(set)
+}
+
+func (l *loaded) close() error {
+	var errs []error
+	if l.program != nil {
+		errs = append(errs, l.program.Close())
+	}
+	if l.inst != nil {
+		errs = append(errs, l.inst.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// finish ends a window: the packets that the chain counted, and the responses that the algorithm matched (-1 when it
+// matches nothing).
+func (l *loaded) finish() (seen uint64, matched float64, err error) {
+	bank, err := l.inst.Control().Flip()
+	if err != nil {
+		return 0, -1, err
+	}
+	counts, err := l.inst.Counts(bank)
+	if err != nil || l.instance == nil {
+		return counts.Seen, -1, err
+	}
+	result, err := l.instance.Window(report.Window{Start: 1, End: 2}, bank)
+	for _, v := range result.Body.Values {
+		if n, ok := v.Value.(uint64); ok && v.Name == "matched" {
+			return counts.Seen, float64(n), err
+		}
+	}
+	return counts.Seen, -1, err
+}
