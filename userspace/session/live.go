@@ -98,10 +98,11 @@ func runLive(ctx context.Context, cfg LiveConfig, run *runner, pin *loader.Pin) 
 		Reattach: true,
 		Pin:      pin,
 	})
-	run.window = report.Window{Start: monotonic()}
 	if err := manager.Attach(cfg.Interfaces...); err != nil {
 		return errors.Join(err, manager.Close())
 	}
+	// Attaching takes longer than the moment in which packets are counted already: rates are from here on.
+	run.window = report.Window{Start: monotonic()}
 	if err := manager.Start(ctx); err != nil {
 		return errors.Join(err, manager.Close())
 	}
@@ -109,9 +110,10 @@ func runLive(ctx context.Context, cfg LiveConfig, run *runner, pin *loader.Pin) 
 	if err == nil {
 		err = run.windows(ctx, cfg)
 	}
-	// Detach first: what arrives while the last window is read would be counted nowhere.
+	// Detach before reading: what arrives while the last window is read would be counted nowhere.
+	end := monotonic()
 	err = errors.Join(err, manager.Close())
-	return errors.Join(err, run.closeWindow(monotonic(), true))
+	return errors.Join(err, run.closeWindow(end, true))
 }
 
 // settle is what happens once, between attaching and the first window.
