@@ -54,14 +54,22 @@ func TestAttachCountsEveryPacket(t *testing.T) {
 	}
 }
 
+// onThisKernel is how TC is reached: below 6.6 without TCX.
+func onThisKernel(via string) string {
+	if via == "tcx" && errors.Is(HaveTCX(), ebpf.ErrNotSupported) {
+		return "clsact"
+	}
+	return via
+}
+
 func attachAndCount(t *testing.T, opts AttachOptions, via []string) {
 	inst := loadChain(t)
 	opts.Notice = t.Logf
 	a, err := Attach(inst, near, opts)
 	noError(t, err)
 	for i, p := range a.points {
-		if p.Via != via[i] {
-			t.Errorf("point %d went through %s, want %s", i, p.Via, via[i])
+		if want := onThisKernel(via[i]); p.Via != want {
+			t.Errorf("point %d went through %s, want %s", i, p.Via, want)
 		}
 	}
 	if !a.Alive() {
@@ -154,9 +162,13 @@ func TestOtherTCProgramsStay(t *testing.T) {
 	prog, err := ebpf.NewProgram(returning(ebpf.SchedCLS, -1))
 	noError(t, err)
 	defer prog.Close()
-	tcx, err := link.AttachTCX(link.TCXOptions{Interface: d.Index, Program: prog, Attach: ebpf.AttachTCXIngress})
-	noError(t, err)
-	defer tcx.Close()
+	foreigners := 1
+	if onThisKernel("tcx") == "tcx" {
+		tcx, err := link.AttachTCX(link.TCXOptions{Interface: d.Index, Program: prog, Attach: ebpf.AttachTCXIngress})
+		noError(t, err)
+		defer tcx.Close()
+		foreigners++
+	}
 	noError(t, netlink.QdiscAdd(clsactOf(d.Index)))
 	foreign := newFilter(d.Index, Ingress, prog, 10)
 	foreign.Name = "foreign"
@@ -171,12 +183,12 @@ func TestOtherTCProgramsStay(t *testing.T) {
 		if got := seenBy(t, inst); got != 10 {
 			t.Errorf("without TCX %t: %d packets counted, want 10", withoutTCX, got)
 		}
-		if text := strings.Join(a.Notices, "\n"); strings.Count(text, "xdpmon_probe") != 2 {
-			t.Errorf("notices should name both other programs: %s", text)
+		if text := strings.Join(a.Notices, "\n"); strings.Count(text, "xdpmon_probe") != foreigners {
+			t.Errorf("notices should name %d other programs: %s", foreigners, text)
 		}
 		noError(t, a.Close())
-		if got := occupants(d); len(got) != 2 {
-			t.Errorf("without TCX %t: the two others should be left, found %v", withoutTCX, got)
+		if got := occupants(d); len(got) != foreigners {
+			t.Errorf("without TCX %t: %d others should be left, found %v", withoutTCX, foreigners, got)
 		}
 	}
 }
@@ -307,6 +319,10 @@ func TestSIGKILLLeavesNothing(t *testing.T) {
 	}
 	veth(t)
 	for _, hook := range []string{"xdp", "tc"} {
+		if hook == "tc" && onThisKernel("tcx") != "tcx" {
+			t.Logf("kernel %s has no TCX (6.6): a filter on clsact stays, see TestKilledClsactIsCleared", kernelRelease())
+			continue
+		}
 		child := startAttached(t, hook)
 		d, err := inspect(near)
 		noError(t, err)

@@ -229,7 +229,11 @@ func TestVerifierErrorIsExplained(t *testing.T) {
 	if !found {
 		t.Fatalf("no file named in %v", err)
 	}
-	path, _, _ := strings.Cut(rest, ": ")
+	var verifier *ebpf.VerifierError
+	if !errors.As(err, &verifier) {
+		t.Error("the verifier's error is not kept")
+	}
+	path := rest
 	log, err := os.ReadFile(path)
 	noError(t, err)
 	if !strings.Contains(string(log), "R0 !read_ok") || !strings.Contains(string(log), "exit") {

@@ -31,6 +31,8 @@ type Options struct {
 	Replay bool
 	// Maps are adopted from pins instead of being created, by the keys of Instance.Maps.
 	Maps map[string]*ebpf.Map
+	// RecircDelay is how many packets a replay lets go by before a second pass; 0: none.
+	RecircDelay int
 	// Unproven loads programs that break the memory rules: for the baselines that exist to show why, only.
 	Unproven bool
 }
@@ -220,7 +222,8 @@ func (i *Instance) load(o Object) (*member, error) {
 
 // setCommon writes the constants that the headers declare in every object.
 func (i *Instance) setCommon(spec *ebpf.CollectionSpec) error {
-	common := map[string]any{"hash_seed": i.opts.Seed, "hash_crc": i.opts.CRC, "coin_seeded": i.opts.Replay}
+	common := map[string]any{"hash_seed": i.opts.Seed, "hash_crc": i.opts.CRC, "coin_seeded": i.opts.Replay,
+		"recirc_deferred": i.opts.RecircDelay > 0}
 	for name, v := range common {
 		if spec.Variables[name] == nil {
 			continue

@@ -184,3 +184,6 @@ func helperProcess(format string, args ...any) *exec.Cmd {
 	cmd.Stderr = os.Stderr
 	return cmd
 }
+
+// TestMain fails the package when its tests leave descriptors or goroutines, in the processes that isolated starts too.
+func TestMain(m *testing.M) { testutil.Main(m) }

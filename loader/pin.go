@@ -160,7 +160,7 @@ func (p *Pin) loadMaps() (map[string]*ebpf.Map, error) {
 			return fmt.Errorf("open %s: %w", path, err)
 		}
 		key, _ := filepath.Rel(root, path)
-		found[key] = m
+		found[nameOfPin(key)] = m
 		return nil
 	})
 	return found, err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -60,11 +61,16 @@ func (p *Pin) pinnedLink(iface string, dir Direction) link.Link {
 }
 
 // adopt exchanges the program of a pinned attachment. nil means that a new one is needed: there was none, its
-// interface has gone (ENOLINK), or it is of another kind (EINVAL), in which case the old one is taken off first, so
-// that no packet is counted twice.
+// interface has gone (ENOLINK), or it is of another kind (EINVAL). What sat at another hook is taken off first, so
+// that no packet is counted twice; that is the one step that a later failure does not undo.
 func (p *Pin) adopt(d *device, pt point) (hold, error) {
 	if err := p.step("adopt " + string(pt.Direction)); err != nil {
 		return nil, err
+	}
+	if pt.Via != "clsact" {
+		if err := p.releaseFilters(d.Index, pt.Direction); err != nil {
+			return nil, err
+		}
 	}
 	h := p.earlier(d, pt)
 	if h == nil {
@@ -119,12 +125,26 @@ func fits(l link.Link, d *device, pt point) bool {
 }
 
 func (p *Pin) earlierFilter(d *device, pt point) hold {
-	for _, h := range ourFilters(d.Index, pt.Direction) {
-		if owner, _ := parseOwner(h.filter.Name); owner.pin == p.opts.Name {
-			return h
-		}
+	if found := p.filters(d.Index, pt.Direction); len(found) > 0 {
+		return found[0]
 	}
 	return nil
+}
+
+// filters are those that are kept under the name of this pin.
+func (p *Pin) filters(ifindex int, dir Direction) []*filterHold {
+	return slices.DeleteFunc(ourFilters(ifindex, dir), func(h *filterHold) bool {
+		owner, _ := parseOwner(h.filter.Name)
+		return owner.pin != p.opts.Name
+	})
+}
+
+func (p *Pin) releaseFilters(ifindex int, dir Direction) error {
+	var errs []error
+	for _, h := range p.filters(ifindex, dir) {
+		errs = append(errs, h.release())
+	}
+	return errors.Join(errs...)
 }
 
 // earlierProgram is the entry program that an adopted hold would go back to.

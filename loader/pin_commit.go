@@ -24,11 +24,37 @@ func (p *Pin) Commit(src Source, attached []*Attachment) error {
 		h.commit()
 	}
 	p.adopted = nil
+	earlier := p.meta
 	p.meta = p.want
-	if err := p.dropEarlier(); err != nil {
+	if err := errors.Join(p.dropFilters(earlier), p.dropEarlier()); err != nil {
 		return fmt.Errorf("pin %s: remove the earlier one: %w", p.opts.Name, err)
 	}
 	return nil
+}
+
+// dropFilters removes the filters of an earlier run that nobody took over.
+func (p *Pin) dropFilters(earlier pinMeta) error {
+	var errs []error
+	for _, i := range earlier.Interfaces {
+		for _, pt := range i.Points {
+			if pt.Via == "clsact" && !p.meta.covers(i.Index, pt.Direction) {
+				errs = append(errs, p.releaseFilters(i.Index, pt.Direction))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// covers reports whether a filter belongs to what is described.
+func (m pinMeta) covers(ifindex int, dir Direction) bool {
+	for _, i := range m.Interfaces {
+		for _, pt := range i.Points {
+			if i.Index == ifindex && pt.Direction == dir && pt.Via == "clsact" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // dropEarlier ends what was pinned before, which lies at next after the swap. Links that nobody took over are

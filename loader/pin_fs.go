@@ -65,9 +65,15 @@ func pinFD(fd int, path string) error {
 }
 
 // A BPF file system takes no dot in a name, and interfaces may have one (eth0.100).
-var pinEscape = strings.NewReplacer("~", "~0", ".", "~1")
+var (
+	pinEscape   = strings.NewReplacer("~", "~0", ".", "~1")
+	pinUnescape = strings.NewReplacer("~0", "~", "~1", ".")
+)
 
 func pinName(name string) string { return pinEscape.Replace(name) }
+
+// nameOfPin is the inverse of pinName.
+func nameOfPin(pin string) string { return pinUnescape.Replace(pin) }
 
 // swapInto puts a finished folder in the place of an older one; nobody ever sees a half-built one. Afterwards the old
 // content lies at next. Kernels below 5.16 cannot exchange folders of a BPF file system: there the old one steps aside

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,9 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+
+	"github.com/xdpmon/xdpmon/bpf/fridge"
+	xmaps "github.com/xdpmon/xdpmon/maps"
 )
 
 // pinned runs the calls of a pinned start: open, match, load, attach, commit. What succeeds is left for the caller to close.
@@ -23,6 +27,10 @@ type pinned struct {
 }
 
 func startPinned(o PinOptions, opts AttachOptions, ifaces ...string) (*pinned, error) {
+	return startPinnedWith(nil, o, opts, ifaces...)
+}
+
+func startPinnedWith(objects []Object, o PinOptions, opts AttachOptions, ifaces ...string) (*pinned, error) {
 	p, err := OpenPin(o)
 	if err != nil {
 		return nil, err
@@ -32,10 +40,10 @@ func startPinned(o PinOptions, opts AttachOptions, ifaces ...string) (*pinned, e
 	if !p.Adopts() {
 		load.Seed = 42
 	}
-	if err := p.Match(nil, &load); err != nil {
+	if err := p.Match(objects, &load); err != nil {
 		return nil, errors.Join(err, r.end())
 	}
-	if r.inst, err = Load(nil, load); err != nil {
+	if r.inst, err = Load(objects, load); err != nil {
 		return nil, errors.Join(err, r.end())
 	}
 	r.mgr = NewManager(r.inst, ManagerOptions{Attach: opts, Pin: p, Reattach: true})
@@ -282,6 +290,61 @@ func TestAdoptionIsRefused(t *testing.T) {
 	}
 }
 
+// fridgeObject is a real algorithm with n entries.
+func fridgeObject(t *testing.T, n uint32) []Object {
+	t.Helper()
+	spec, err := fridge.LoadFridge()
+	noError(t, err)
+	noError(t, xmaps.SetEntries(spec, "fridge_entries", n))
+	return []Object{{Name: "fridge", Spec: spec}}
+}
+
+func TestAdoptionKeepsRegisters(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
+	veth(t)
+	first, err := startPinnedWith(fridgeObject(t, 4096), PinOptions{Name: "test"}, AttachOptions{}, near)
+	noError(t, err)
+	before := mapIDs(t, first.inst)
+	noError(t, first.inst.Maps()["fridge/fridge_entries"].Put(uint32(17), uint64(0x1234)))
+	noError(t, first.end())
+
+	second, err := startPinnedWith(fridgeObject(t, 4096), PinOptions{Name: "test"}, AttachOptions{}, near)
+	noError(t, err)
+	if after := mapIDs(t, second.inst); !maps.Equal(before, after) {
+		t.Errorf("maps before %v, after %v", before, after)
+	}
+	var word uint64
+	noError(t, second.inst.Maps()["fridge/fridge_entries"].Lookup(uint32(17), &word))
+	if word != 0x1234 {
+		t.Errorf("register reads %#x", word)
+	}
+	if info := ownStatus(t); len(info) != 1 || !slices.Equal(info[0].Algorithms, []string{"fridge"}) {
+		t.Errorf("status: %+v", info)
+	}
+	noError(t, second.end())
+
+	_, err = startPinnedWith(fridgeObject(t, 8192), PinOptions{Name: "test"}, AttachOptions{}, near)
+	if !errors.Is(err, ErrPinDiffers) || !strings.Contains(err.Error(), "fridge map fridge_entries: Array of 4096 entries") {
+		t.Errorf("another size: %v", err)
+	}
+	_, err = Detach(near)
+	noError(t, err)
+	nothingPinned(t, bpffsRoot)
+}
+
+func mapIDs(t *testing.T, inst *Instance) map[string]ebpf.MapID {
+	t.Helper()
+	ids := map[string]ebpf.MapID{}
+	for name, m := range inst.Maps() {
+		info, err := m.Info()
+		noError(t, err)
+		ids[name], _ = info.ID()
+	}
+	return ids
+}
+
 // toy is an object with one array of n entries.
 func toy(n uint32) Object {
 	return Object{Name: "toy", Spec: &ebpf.CollectionSpec{
@@ -383,9 +446,16 @@ func TestAdoptionAtAnotherHook(t *testing.T) {
 	}
 	veth(t)
 	quiet(t)
+	for _, withoutTCX := range []bool{false, true} {
+		t.Run(fmt.Sprintf("without TCX %t", withoutTCX), func(t *testing.T) { changeHooks(t, withoutTCX) })
+	}
+}
+
+func changeHooks(t *testing.T, withoutTCX bool) {
 	hooks := []AttachOptions{{Hook: HookTC}, {Hook: HookXDP}, {Hook: HookXDP, Mode: ModeGeneric}, {Hook: HookTC, Direction: Both}, {Hook: HookTC, Direction: Egress}}
 	want := uint64(0)
 	for i, opts := range hooks {
+		opts.withoutTCX = withoutTCX
 		r, err := startPinned(PinOptions{Name: "test"}, opts, near)
 		noError(t, err)
 		noError(t, r.end())
@@ -443,6 +513,11 @@ func TestPinNames(t *testing.T) {
 	for _, name := range []string{"", "../x", "a.b", "a/b", strings.Repeat("a", 64), "-a"} {
 		if _, err := OpenPin(PinOptions{Name: name}); !errors.Is(err, ErrUsage) {
 			t.Errorf("%q: %v", name, err)
+		}
+	}
+	for _, name := range []string{"eth0.100", "fridge/.bss", "a~1b", "a~0.b"} {
+		if got := nameOfPin(pinName(name)); got != name {
+			t.Errorf("%s came back as %s", name, got)
 		}
 	}
 	if pinName("eth0.100") == pinName("eth0~100") || strings.Contains(pinName("eth0.100"), ".") {

@@ -36,6 +36,11 @@ type replayFrame struct {
 	Data [replaySnap]byte
 }
 
+// replayCursor is struct replay_cursor_t.
+type replayCursor struct {
+	Next, Limit, Delay, Passed, Head, Tail uint64
+}
+
 const metaBytes = int(unsafe.Sizeof(replayMeta{}))
 
 // Replayer feeds frames to an instance's entry program in the kernel (BPF_PROG_TEST_RUN), thousands in a
@@ -45,11 +50,13 @@ type Replayer struct {
 	entry   *ebpf.Program
 	driver  *ebpf.Collection // nil: packets go one by one
 	frames  []replayFrame
-	cursor  *[2]uint64 // next, limit
+	cursor  *replayCursor
+	delay   uint64
 	pending int
 	coin    uint32
 	undo    func()
 	input   []byte
+	vector  *ebpf.Map // phv_scratch
 }
 
 // NewReplayer loads the entry program for replay and pins the calling goroutine to a core until Close.
@@ -58,8 +65,9 @@ func (i *Instance) NewReplayer(seed uint64) (*Replayer, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Replayer{entry: entry, coin: uint32(seed)*2654435761 | 1, input: make([]byte, metaBytes+14)}
-	if err := r.loadDriver(); err != nil {
+	r := &Replayer{entry: entry, coin: uint32(seed)*2654435761 | 1, input: make([]byte, metaBytes+14), delay: uint64(i.opts.RecircDelay),
+		vector: i.shared["phv_scratch"]}
+	if err := r.loadDriver(i); err != nil {
 		entry.Close()
 		return nil, err
 	}
@@ -73,8 +81,11 @@ func (i *Instance) NewReplayer(seed uint64) (*Replayer, error) {
 // Batched reports whether packets go to the kernel many at a time (Linux 5.18 and later).
 func (r *Replayer) Batched() bool { return r.driver != nil }
 
-func (r *Replayer) loadDriver() error {
+func (r *Replayer) loadDriver(i *Instance) error {
 	if HaveXDPFrags() != nil { // bpf_xdp_store_bytes is as old as fragments
+		if r.delay > 0 {
+			return fmt.Errorf("load replay driver: second passes can only be delayed by Linux 5.18 and later: %w", ErrReplay)
+		}
 		r.frames = make([]replayFrame, 1)
 		return nil
 	}
@@ -82,7 +93,7 @@ func (r *Replayer) loadDriver() error {
 	if err != nil {
 		return fmt.Errorf("read replay object: %w", err)
 	}
-	driver, err := ebpf.NewCollection(spec)
+	driver, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: i.replacements("replay", spec)})
 	if err != nil {
 		return fmt.Errorf("load replay driver: %w", explain("replay", err))
 	}
@@ -108,12 +119,22 @@ func (r *Replayer) mapFrames() error {
 	if err != nil {
 		return fmt.Errorf("map replay cursor: %w", err)
 	}
-	r.cursor = (*[2]uint64)(unsafe.Pointer(unsafe.SliceData(page)))
+	r.cursor = (*replayCursor)(unsafe.Pointer(unsafe.SliceData(page)))
+	r.cursor.Delay = r.delay
 	return nil
 }
 
 // Feed takes a frame; it reaches the programs with the next full batch, or with Flush.
 func (r *Replayer) Feed(f *packet.Frame) error {
+	r.put(f)
+	if r.pending < len(r.frames) {
+		return nil
+	}
+	return r.Flush()
+}
+
+// put writes a frame into the next free place of the batch.
+func (r *Replayer) put(f *packet.Frame) {
 	n := min(len(f.Data), replaySnap)
 	slot := &r.frames[r.pending]
 	r.coin += 0x9e3779b9
@@ -126,10 +147,6 @@ func (r *Replayer) Feed(f *packet.Frame) error {
 		clear(slot.Data[n:14])
 	}
 	r.pending++
-	if r.pending < len(r.frames) {
-		return nil
-	}
-	return r.Flush()
 }
 
 // Flush runs the programs over the frames that wait.
@@ -142,13 +159,17 @@ func (r *Replayer) Flush() error {
 	if r.driver == nil {
 		return r.runOne(&r.frames[0])
 	}
-	r.cursor[0], r.cursor[1] = 0, uint64(n)
-	_, err := r.driver.Programs["replay_xdp"].Run(&ebpf.RunOptions{Data: r.input, Context: contextOf(r.input), Repeat: uint32(n)})
+	r.cursor.Next, r.cursor.Limit = 0, uint64(n)
+	runs := uint32(n)
+	if r.delay > 0 { // a second pass is a run too; those too many find nothing to do
+		runs = 2*runs + uint32(r.delay)
+	}
+	_, err := r.driver.Programs["replay_xdp"].Run(&ebpf.RunOptions{Data: r.input, Context: contextOf(r.input), Repeat: runs})
 	if err != nil {
 		return fmt.Errorf("run replay: %w", err)
 	}
-	if r.cursor[0] != uint64(n) {
-		return fmt.Errorf("run replay: %w: %d of %d packets", ErrReplay, r.cursor[0], n)
+	if r.cursor.Next != uint64(n) {
+		return fmt.Errorf("run replay: %w: %d of %d packets", ErrReplay, r.cursor.Next, n)
 	}
 	return nil
 }

@@ -40,6 +40,7 @@ func statusUnder(root string) ([]AttachmentInfo, error) {
 	}
 	found := hereAttached(links)
 	found = append(found, elsewhere(links, found)...)
+	found = append(found, idlePins(root, found)...)
 	held, algorithms := scanHolders(), algorithmsByInstance()
 	for i := range found {
 		found[i].PIDs = held.of(found[i].Program, found[i].Link)
@@ -156,13 +157,32 @@ func elsewhere(links []ourLink, here []AttachmentInfo) []AttachmentInfo {
 		}
 		info := AttachmentInfo{Index: l.index, Pin: l.pin, Problem: "on an interface of another network namespace"}
 		if l.index == 0 {
-			info.Problem = "on no interface any more: it has vanished, or the program was detached"
+			info.Problem = "on no interface any more: that has vanished, or the program was detached"
 		}
 		info.Occupant = Occupant{Hook: hookOf(l.via), Direction: l.dir, Via: l.via, Program: l.prog, Link: l.id}
 		info.identify()
 		found = append(found, info)
 	}
 	return found
+}
+
+// idlePins lists pinned instances that nothing feeds: their interfaces have gone.
+func idlePins(root string, found []AttachmentInfo) []AttachmentInfo {
+	var idle []AttachmentInfo
+	for _, name := range pinsUnder(root) {
+		meta, err := loadMeta(filepath.Join(root, pinFolder, name, currentPins, metaPin))
+		if err != nil || len(meta.Interfaces) == 0 {
+			continue
+		}
+		if slices.ContainsFunc(found, func(a AttachmentInfo) bool { return a.Pin == name }) {
+			continue
+		}
+		info := AttachmentInfo{Interface: meta.Interfaces[0].Name, Pin: name}
+		info.Ours = true
+		info.Problem = "pinned, and on no interface any more; `xdpmon detach " + info.Interface + "` removes it"
+		idle = append(idle, info)
+	}
+	return idle
 }
 
 func hookOf(via string) Hook {

@@ -23,10 +23,10 @@ func explain(object string, err error) error {
 	var verifier *ebpf.VerifierError
 	switch {
 	case errors.As(err, &verifier) && len(verifier.Log) > 0 && refusedForPrivilege(verifier):
-		return fmt.Errorf("%w: without CAP_PERFMON the kernel's verifier refuses what packet parsing needs (%s); %s: %w",
-			ErrPrivilege, summarise(verifier), privilegeRemedy, verifier.Cause)
+		return explained{fmt.Sprintf("%v: without CAP_PERFMON the kernel's verifier refuses what packet parsing needs (%s); %s",
+			ErrPrivilege, summarise(verifier), privilegeRemedy), ErrPrivilege, err}
 	case errors.As(err, &verifier) && len(verifier.Log) > 0:
-		return fmt.Errorf("%w: %s; %s: %w", ErrVerifier, summarise(verifier), saveLog(object, verifier), verifier.Cause)
+		return explained{fmt.Sprintf("%v: %s; %s", ErrVerifier, summarise(verifier), saveLog(object, verifier)), ErrVerifier, err}
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		return privilegeError(err)
 	case errors.Is(err, ebpf.ErrNotSupported):
@@ -36,6 +36,15 @@ func explain(object string, err error) error {
 	}
 	return err
 }
+
+// explained says an error in other words and keeps it whole.
+type explained struct {
+	text        string
+	kind, cause error
+}
+
+func (e explained) Error() string   { return e.text }
+func (e explained) Unwrap() []error { return []error{e.kind, e.cause} }
 
 // refusedForPrivilege recognises the rules that the verifier applies to processes without CAP_PERFMON only.
 func refusedForPrivilege(v *ebpf.VerifierError) bool {

@@ -16,6 +16,7 @@ type source struct {
 	constants map[string]uint64
 	widths    map[string]int // of typedefs and structs, in bits
 	registers map[string]register
+	owner     map[string]string // register -> the control that declares it
 }
 
 // register is a Register declaration and the stage that the table in the control's comment gives it.
@@ -26,41 +27,59 @@ type register struct {
 	entries uint64
 	stage   int
 	listed  int // width in the comment's table
+	host    int // width of the eBPF array by that table: "32 of 64" is narrower than the array
 }
 
 var (
 	blockComment = regexp.MustCompile(`(?s)/\*.*?\*/`)
+	includeLine  = regexp.MustCompile(`(?m)^#include "([^"]+)"`)
 	lineComment  = regexp.MustCompile(`//[^\n]*`)
-	typedefDecl  = regexp.MustCompile(`typedef\s+bit<(\w+)>\s+(\w+);`)
+	typedefDecl  = regexp.MustCompile(`typedef\s+([\w<>]+)\s+(\w+);`)
+	controlDecl  = regexp.MustCompile(`(?m)^control\s+(\w+)\s*\([^{;]*\{`)
+	instanceDecl = regexp.MustCompile(`(?m)^\s+(\w+)\((\w*)\)\s+(\w+);`)
 	structDecl   = regexp.MustCompile(`(?s)\bstruct\s+(\w+)\s*\{(.*?)\}`)
 	fieldDecl    = regexp.MustCompile(`([\w<>]+)\s+\w+;`)
 	constDecl    = regexp.MustCompile(`const\s+[\w<>]+\s+(\w+)\s*=\s*(\w+)\s*;`)
 	macroDecl    = regexp.MustCompile(`(?m)^#define\s+(\w+)\s+(\w+)\s*$`)
 	registerDecl = regexp.MustCompile(`\bRegister<([\w<>]+),\s*([\w<>]+)>\((\w+)(?:,[^;]*)?\)\s+(\w+);`)
-	stageRow     = regexp.MustCompile(`(?m)^ \*\s+(\d+)\s+(\w+)\s+(\d+(?: \+ \d+)*)\s+\S`)
+	stageRow     = regexp.MustCompile(`(?m)^ \*\s+(\d+)\s+(\w+)\s+(\d+(?: \+ \d+)*)(?: of (\d+))?\s+\S`)
 	bitType      = regexp.MustCompile(`^bit<(\w+)>$`)
+	setting      = regexp.MustCompile(`--set ([\w-]+)\.([\w-]+)=(\S+)`)
 	literal      = regexp.MustCompile(`^(?:\d+w)?(0x[0-9a-fA-F]+|\d+)$`)
 )
 
-// readTwin reads all P4 files of a twin's folder.
+// readTwin reads a twin's program: top.p4 and what it includes.
 func readTwin(folder string) (*source, error) {
-	paths, err := filepath.Glob(filepath.Join(folder, "*.p4"))
-	if err != nil || len(paths) == 0 {
-		return nil, fmt.Errorf("read twin %s: no P4 files", folder)
+	text, err := follow(filepath.Join(folder, "top.p4"), map[string]bool{})
+	if err != nil {
+		return nil, fmt.Errorf("read twin %s: %w", folder, err)
 	}
-	var all strings.Builder
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
+	return parse(text)
+}
+
+// follow puts the files that a file includes, each once, in the place of the directive.
+func follow(path string, seen map[string]bool) (string, error) {
+	if seen[path] {
+		return "", nil
+	}
+	seen[path] = true
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	text := string(raw)
+	for _, m := range includeLine.FindAllStringSubmatch(text, -1) {
+		included, err := follow(filepath.Join(filepath.Dir(path), m[1]), seen)
 		if err != nil {
-			return nil, fmt.Errorf("read twin %s: %w", folder, err)
+			return "", err
 		}
-		all.Write(text)
+		text = strings.Replace(text, m[0], included, 1)
 	}
-	return parse(all.String())
+	return text, nil
 }
 
 func parse(text string) (*source, error) {
-	s := &source{constants: map[string]uint64{}, widths: map[string]int{}, registers: map[string]register{}}
+	s := &source{constants: map[string]uint64{}, widths: map[string]int{}, registers: map[string]register{}, owner: map[string]string{}}
 	s.comments = strings.Join(blockComment.FindAllString(text, -1), "\n")
 	s.text = lineComment.ReplaceAllString(blockComment.ReplaceAllString(text, " "), "")
 	for _, decl := range []*regexp.Regexp{macroDecl, constDecl} {
@@ -70,9 +89,7 @@ func parse(text string) (*source, error) {
 			}
 		}
 	}
-	if err := s.types(); err != nil {
-		return nil, err
-	}
+	s.types()
 	return s, s.findRegisters()
 }
 
@@ -85,27 +102,26 @@ func number(text string) (uint64, bool) {
 	return n, err == nil
 }
 
-func (s *source) types() error {
+// types reads typedefs and structs. Of two typedefs of a name, which stand under opposite #if, the second one counts: that
+// is the one for Tofino 1. Types that are not understood, such as stacks of headers, are in no register.
+func (s *source) types() {
 	for _, m := range typedefDecl.FindAllStringSubmatch(s.text, -1) {
-		width, err := s.value(m[1])
-		if err != nil {
-			return fmt.Errorf("read type %s: %w", m[2], err)
+		if width, err := s.width(m[1]); err == nil {
+			s.widths[m[2]] = width
 		}
-		s.widths[m[2]] = int(width)
 	}
 	for _, m := range structDecl.FindAllStringSubmatch(s.text, -1) {
 		width := 0
 		for _, field := range fieldDecl.FindAllStringSubmatch(m[2], -1) {
 			w, err := s.width(field[1])
 			if err != nil {
-				width = 0 // of a type in p4/include: no register holds it
+				width = 0
 				break
 			}
 			width += w
 		}
 		s.widths[m[1]] = width
 	}
-	return nil
 }
 
 // value of a literal or a constant.
@@ -133,23 +149,46 @@ func (s *source) width(typeName string) (int, error) {
 }
 
 func (s *source) findRegisters() error {
-	for _, m := range registerDecl.FindAllStringSubmatch(s.text, -1) {
-		r := register{name: m[4], stage: -1}
-		var errs [3]error
-		r.width, errs[0] = s.width(m[1])
-		r.index, errs[1] = s.width(m[2])
-		r.entries, errs[2] = s.value(m[3])
-		for _, err := range errs {
-			if err != nil {
-				return fmt.Errorf("read register %s: %w", r.name, err)
+	for control, body := range blocks(s.text, controlDecl) {
+		for _, m := range registerDecl.FindAllStringSubmatch(body, -1) {
+			if err := s.addRegister(control, m[1], m[2], m[3], m[4]); err != nil {
+				return fmt.Errorf("read register %s: %w", m[4], err)
 			}
 		}
-		s.registers[r.name] = r
 	}
 	if n := strings.Count(s.text, "Register<"); n != len(s.registers) {
 		return fmt.Errorf("%d Register declarations, %d of them understood", n, len(s.registers))
 	}
 	return s.stages()
+}
+
+func (s *source) addRegister(control, element, index, size, name string) error {
+	r := register{name: name, stage: -1}
+	var err error
+	if r.width, err = s.width(element); err != nil {
+		return err
+	}
+	if r.index, err = s.width(index); err != nil {
+		return err
+	}
+	if r.entries, err = s.value(size); err != nil {
+		r.entries, err = s.argument(control)
+	}
+	s.registers[name], s.owner[name] = r, control
+	return err
+}
+
+// argument is what a control is instantiated with, where it takes the size of its register as a parameter.
+func (s *source) argument(control string) (uint64, error) {
+	for _, m := range instanceDecl.FindAllStringSubmatch(s.text, -1) {
+		if m[1] != control {
+			continue
+		}
+		if n, err := s.value(m[2]); err == nil {
+			return n, nil
+		}
+	}
+	return 0, fmt.Errorf("no instance of %s gives a size", control)
 }
 
 // stages reads the table in the control's comment.
@@ -163,6 +202,10 @@ func (s *source) stages() error {
 		for _, word := range strings.Split(m[3], " + ") {
 			n, _ := strconv.Atoi(word)
 			r.listed += n
+		}
+		r.host = r.listed
+		if m[4] != "" {
+			r.host, _ = strconv.Atoi(m[4])
 		}
 		s.registers[r.name] = r
 	}

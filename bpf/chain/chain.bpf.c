@@ -76,7 +76,6 @@ static __always_inline int finish(struct phv *phv, int reason)
 		return 0;
 	if (entry_egress)
 		phv->valid |= PHV_EGRESS;
-	parse_endpoints(phv);
 	return 1;
 }
 
@@ -91,6 +90,7 @@ static __always_inline int replay_begin(struct xdp_md *ctx, struct phv *phv, str
 	phv->coin = meta->coin;
 	phv->ifindex = meta->ifindex;
 	pkt->size = meta->len;
+	pkt->frags = NULL;
 	*l3_only = meta->link;
 	if (meta->egress)
 		phv->valid |= PHV_EGRESS;
@@ -128,7 +128,9 @@ SEC("xdp.frags") int chain_xdp_entry(struct xdp_md *ctx)
 	if (!phv)
 		return XDP_PASS;
 	phv->ifindex = ctx->ingress_ifindex;
-	pkt.size = entry_frags ? bpf_xdp_get_buff_len(ctx) : pkt.end - pkt.data;
+	pkt.size = pkt.end - pkt.data;
+	if (entry_frags)
+		pkt.frags = ctx;
 	if (entry_replay)
 		whole = replay_begin(ctx, phv, &pkt, &l3_only);
 	if (whole)

@@ -116,6 +116,7 @@ const (
 	ChainVarEntryReplay    = "entry_replay"
 	ChainVarHashCrc        = "hash_crc"
 	ChainVarHashSeed       = "hash_seed"
+	ChainVarRecircDeferred = "recirc_deferred"
 	ChainVarUnusedCount    = "unused_count"
 	ChainVarUnusedReason   = "unused_reason"
 )
@@ -185,15 +186,16 @@ type ChainMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type ChainVariableSpecs struct {
-	EntryEgress  *ebpf.VariableSpec `ebpf:"entry_egress"`
-	EntryFrags   *ebpf.VariableSpec `ebpf:"entry_frags"`
-	EntryL3Only  *ebpf.VariableSpec `ebpf:"entry_l3_only"`
-	EntryMtu     *ebpf.VariableSpec `ebpf:"entry_mtu"`
-	EntryReplay  *ebpf.VariableSpec `ebpf:"entry_replay"`
-	HashCrc      *ebpf.VariableSpec `ebpf:"hash_crc"`
-	HashSeed     *ebpf.VariableSpec `ebpf:"hash_seed"`
-	UnusedCount  *ebpf.VariableSpec `ebpf:"unused_count"`
-	UnusedReason *ebpf.VariableSpec `ebpf:"unused_reason"`
+	EntryEgress    *ebpf.VariableSpec `ebpf:"entry_egress"`
+	EntryFrags     *ebpf.VariableSpec `ebpf:"entry_frags"`
+	EntryL3Only    *ebpf.VariableSpec `ebpf:"entry_l3_only"`
+	EntryMtu       *ebpf.VariableSpec `ebpf:"entry_mtu"`
+	EntryReplay    *ebpf.VariableSpec `ebpf:"entry_replay"`
+	HashCrc        *ebpf.VariableSpec `ebpf:"hash_crc"`
+	HashSeed       *ebpf.VariableSpec `ebpf:"hash_seed"`
+	RecircDeferred *ebpf.VariableSpec `ebpf:"recirc_deferred"`
+	UnusedCount    *ebpf.VariableSpec `ebpf:"unused_count"`
+	UnusedReason   *ebpf.VariableSpec `ebpf:"unused_reason"`
 }
 
 // ChainObjects contains all objects after they have been loaded into the kernel.
@@ -245,15 +247,16 @@ func (m *ChainMaps) Close() error {
 //
 // It can be passed to LoadChainObjects or ebpf.CollectionSpec.LoadAndAssign.
 type ChainVariables struct {
-	EntryEgress  *ebpf.Variable `ebpf:"entry_egress"`
-	EntryFrags   *ebpf.Variable `ebpf:"entry_frags"`
-	EntryL3Only  *ebpf.Variable `ebpf:"entry_l3_only"`
-	EntryMtu     *ebpf.Variable `ebpf:"entry_mtu"`
-	EntryReplay  *ebpf.Variable `ebpf:"entry_replay"`
-	HashCrc      *ebpf.Variable `ebpf:"hash_crc"`
-	HashSeed     *ebpf.Variable `ebpf:"hash_seed"`
-	UnusedCount  *ebpf.Variable `ebpf:"unused_count"`
-	UnusedReason *ebpf.Variable `ebpf:"unused_reason"`
+	EntryEgress    *ebpf.Variable `ebpf:"entry_egress"`
+	EntryFrags     *ebpf.Variable `ebpf:"entry_frags"`
+	EntryL3Only    *ebpf.Variable `ebpf:"entry_l3_only"`
+	EntryMtu       *ebpf.Variable `ebpf:"entry_mtu"`
+	EntryReplay    *ebpf.Variable `ebpf:"entry_replay"`
+	HashCrc        *ebpf.Variable `ebpf:"hash_crc"`
+	HashSeed       *ebpf.Variable `ebpf:"hash_seed"`
+	RecircDeferred *ebpf.Variable `ebpf:"recirc_deferred"`
+	UnusedCount    *ebpf.Variable `ebpf:"unused_count"`
+	UnusedReason   *ebpf.Variable `ebpf:"unused_reason"`
 }
 
 // ChainPrograms contains all programs after they have been loaded into the kernel.

@@ -93,12 +93,12 @@ const volatile __u64 fridge_group_mask6 = 0; /* prefix of the first 64 bits of a
 
 /* stage 1: {id, time}: id in the high word */
 REGISTER(fridge_entries, 1, __u64, 65536);
-/* stage 2: insertions, one word a shard */
+/* stage 2: insertions, one word a shard; {direction, packets, bytes} of a flow */
 REGISTER(fridge_inserts, 2, __u32, 256);
-/* stage 3: {x modulo 2^24, low byte of id}; time of the SYN-ACK; {direction, packets, bytes} of a flow */
+REGISTER(fridge_volume, 2, __u64, 1);
+/* stage 3: {x modulo 2^24, low byte of id}; time of the SYN-ACK */
 REGISTER(fridge_survived, 3, __u32, 65536);
 REGISTER(fridge_middle, 3, __u32, 65536);
-REGISTER(fridge_volume, 3, __u64, 1);
 /* stage 4: who owns a row of the histograms, by window */
 REGISTER_BANKED(fridge_groups, 4, __u64, 1);
 /* stage 5: read by userspace only. exact: [row][fridge][survival][delay]; table: [row][fridge][delay] */
@@ -219,19 +219,17 @@ static __always_inline void request(struct phv *phv, const struct question *q, c
 	if (!fate)
 		return;
 	count->c[FRIDGE_INSERTED_BY + at->fridge] += fate & FATE_COUNTED;
-	if (fridge_recorded)
-		remember(at, fate);
-	if (!(fate & FATE_WRITTEN))
-		return;
-	if (match_rule == MATCH_TCP_HANDSHAKE && match_finals) {
-		middle = reg_at(fridge_middle, at->index);
-		if (middle)
-			reg_store(middle, 0);
-	}
-	if (match_rule == MATCH_TCP_DURATION) {
+	if (match_rule == MATCH_TCP_DURATION && (fate & FATE_WRITTEN)) {
 		volume = reg_at(fridge_volume, at->index);
 		if (volume)
 			reg_store(volume, (__u64)q->reverse << VOLUME_REVERSE | volume_of(phv));
+	}
+	if (fridge_recorded)
+		remember(at, fate);
+	if (match_rule == MATCH_TCP_HANDSHAKE && match_finals && (fate & FATE_WRITTEN)) {
+		middle = reg_at(fridge_middle, at->index);
+		if (middle)
+			reg_store(middle, 0);
 	}
 }
 
@@ -382,6 +380,12 @@ static __always_inline void response(struct phv *phv, const struct question *q, 
 	count->c[FRIDGE_RESPONSES]++;
 	if (!at->admitted || !take(at, !keep, &time))
 		return;
+	if (match_rule == MATCH_TCP_DURATION) {
+		volume = reg_at(fridge_volume, at->index);
+		if (volume)
+			total = reg_load(volume) + volume_of(phv);
+		reverse ^= total >> VOLUME_REVERSE; /* did the SYN go the other way than this packet? */
+	}
 	s.delay = ticks(phv) - time;
 	s.x = survived(at, count);
 	if (keep) {
@@ -390,12 +394,6 @@ static __always_inline void response(struct phv *phv, const struct question *q, 
 			count->c[FRIDGE_REPEATED_REPLY]++;
 			return;
 		}
-	}
-	if (match_rule == MATCH_TCP_DURATION) {
-		volume = reg_at(fridge_volume, at->index);
-		if (volume)
-			total = reg_load(volume) + volume_of(phv);
-		reverse ^= total >> VOLUME_REVERSE; /* did the SYN go the other way than this packet? */
 	}
 	count->c[FRIDGE_MATCHED]++;
 	tally(phv, at, &s, group_row(phv, reverse, count));

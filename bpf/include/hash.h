@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Flow hashes. Two families, chosen when the program is loaded (hash_crc):
  *
- * fast  Seeded 64-bit multiply-xorshift. The entry program hashes each endpoint (address, port) once into
+ * fast  Seeded 64-bit multiply-xorshift. Each endpoint (address, port) is hashed once a packet, on first use, into
  *       phv->ep_src and phv->ep_dst; the directional, the reverse and the canonical flow hash are one more mix
  *       of the two each, so a response finds its request's hash without hashing addresses again.
  * crc   CRC-32 over the byte string that the P4 twin feeds its Hash externs, with a polynomial a row (rows that
@@ -42,6 +42,17 @@ static __always_inline __u64 hash_endpoint(const __u32 *addr, __u16 port, __u8 f
 	return hash_word(hash_word(hash_seed ^ low, ((__u64)addr[0] << 32) | addr[1]), addr[2]);
 }
 
+/* Hashes both endpoints on first use, at most once a packet: most packets are of no interest to any algorithm. */
+static __always_inline void hash_endpoints(const struct phv *vector)
+{
+	struct phv *phv = (struct phv *)vector;
+
+	if (phv->ep_src)
+		return;
+	phv->ep_src = hash_endpoint(phv->src, phv->sport, phv->family);
+	phv->ep_dst = hash_endpoint(phv->dst, phv->dport, phv->family);
+}
+
 static __always_inline __u64 hash_pair(__u64 a, __u64 b, __u64 salt)
 {
 	return hash_mix(a + ((b << 23) | (b >> 41)) + salt * 0x9e3779b97f4a7c15ULL);
@@ -50,18 +61,28 @@ static __always_inline __u64 hash_pair(__u64 a, __u64 b, __u64 salt)
 /* Directional: (src, sport) -> (dst, dport). salt separates uses; protocol is part of it. */
 static __always_inline __u64 hash_flow(const struct phv *phv, __u64 salt)
 {
+	hash_endpoints(phv);
 	return hash_pair(phv->ep_src, phv->ep_dst, salt ^ ((__u64)phv->proto << 56));
 }
 
 /* The directional hash of the opposite direction's packets. */
 static __always_inline __u64 hash_reverse(const struct phv *phv, __u64 salt)
 {
+	hash_endpoints(phv);
 	return hash_pair(phv->ep_dst, phv->ep_src, salt ^ ((__u64)phv->proto << 56));
+}
+
+/* One end alone: (dst, dport). */
+static __always_inline __u64 hash_destination(const struct phv *phv, __u64 salt)
+{
+	hash_endpoints(phv);
+	return hash_mix(phv->ep_dst + salt * 0x9e3779b97f4a7c15ULL);
 }
 
 /* Canonical: equal for both directions. */
 static __always_inline __u64 hash_canonical(const struct phv *phv, __u64 salt)
 {
+	hash_endpoints(phv);
 	return hash_mix((phv->ep_src ^ phv->ep_dst) + (phv->ep_src + phv->ep_dst) * 0x9e3779b97f4a7c15ULL +
 			salt + ((__u64)phv->proto << 56));
 }

@@ -124,10 +124,12 @@ static __always_inline void ask_echo(struct question *q, const struct phv *phv)
 /* One question for a whole connection: whoever has the smaller endpoint hash comes first. */
 static __always_inline void ask_duration(struct question *q, const struct phv *phv)
 {
-	__u8 reverse = phv->ep_src > phv->ep_dst;
+	__u8 reverse;
 
 	if (!(phv->valid & PHV_TCP))
 		return;
+	hash_endpoints(phv);
+	reverse = phv->ep_src > phv->ep_dst;
 	if ((phv->tcp_flags & (TCP_SYN | TCP_ACK)) == TCP_SYN)
 		ask(q, ROLE_REQUEST, reverse, 0);
 	else if (phv->tcp_flags & (TCP_FIN | TCP_RST))

@@ -40,7 +40,8 @@ struct packet {
 	void *end;
 	__u64 off;
 	__u64 any;      /* a number the verifier knows nothing of: settle() */
-	__u32 size;     /* bytes of the whole packet as the driver or the capture tells, >= end - data */
+	void *frags;    /* context of a buffer that may have fragments; NULL: size is right */
+	__u32 size;     /* bytes of the whole packet as the driver or the capture tells: packet_size() */
 	__u32 l3;       /* offset of the outermost IP header */
 	__u32 l4len;    /* transport bytes by the IP header */
 	__u16 ethertype; /* host order */
@@ -60,6 +61,13 @@ struct packet {
 		if ((pkt)->off > PARSE_LIMIT)                                                         \
 			return PARSE_TRUNCATED;                                                       \
 	} while (0)
+
+/* Bytes of the whole packet, >= end - data. Asking for those of fragments costs as much as the rest of the parser, so
+ * only packets ask whose headers do not tell their length. */
+static __always_inline __u32 packet_size(const struct packet *pkt)
+{
+	return pkt->frags ? bpf_xdp_get_buff_len(pkt->frags) : pkt->size;
+}
 
 struct eth_hdr {
 	__u8 dst[6], src[6];
@@ -235,7 +243,7 @@ static __always_inline int parse_ipv4(struct phv *phv, struct packet *pkt, __u32
 	if (ip->vihl >> 4 != 4 || header < sizeof(*ip))
 		return PARSE_BAD_IP;
 	if (unlikely(bytes == 0))
-		bytes = pkt->size - pkt->off;
+		bytes = packet_size(pkt) - pkt->off;
 	if (bytes < header)
 		return PARSE_BAD_IP;
 	*total = bytes;
@@ -312,7 +320,7 @@ static __always_inline int parse_extensions(struct phv *phv, struct packet *pkt)
 static __always_inline __u32 jumbo_payload(struct packet *pkt, __u8 next)
 {
 	struct ext_hdr *hop = pkt->data + pkt->off;
-	__u32 bytes;
+	__u32 bytes, size;
 
 	if (next == IPP_NONE)
 		return 0;
@@ -320,7 +328,8 @@ static __always_inline __u32 jumbo_payload(struct packet *pkt, __u8 next)
 		bytes = bpf_ntohl(hop->more);
 		return bytes - JUMBO_MIN >= JUMBO_END - JUMBO_MIN ? ~0U : bytes;
 	}
-	return pkt->size > pkt->off ? pkt->size - pkt->off : 0;
+	size = packet_size(pkt);
+	return size > pkt->off ? size - pkt->off : 0;
 }
 
 static __always_inline int parse_ipv6(struct phv *phv, struct packet *pkt, __u32 *total)
@@ -579,12 +588,12 @@ static __always_inline int parse(struct phv *phv, struct packet *pkt, int l3_onl
 	pkt->any = phv->needs;
 	reason = l3_only ? parse_nibble(pkt) : parse_ethernet(phv, pkt);
 	if (unlikely(reason)) {
-		phv->len = pkt->size;
+		phv->len = packet_size(pkt);
 		return reason;
 	}
 	pkt->l3 = pkt->off;
 	reason = parse_ip(phv, pkt, &total);
-	phv->len = total ? pkt->l3 + total : pkt->size;
+	phv->len = total ? pkt->l3 + total : packet_size(pkt);
 	if (phv->segs > 1) { /* every segment carries the headers again; off stands behind them */
 		phv->len += (phv->segs - 1) * pkt->off;
 		phv->valid |= PHV_AGGREGATE;
@@ -602,11 +611,6 @@ static __always_inline void parse_reset(struct phv *phv)
 	phv->tcp_flags = 0;
 	phv->payload = 0;
 	phv->segs = 1;
-}
-
-/* What the flow hashes derive from: one mix an endpoint. */
-static __always_inline void parse_endpoints(struct phv *phv)
-{
-	phv->ep_src = hash_endpoint(phv->src, phv->sport, phv->family);
-	phv->ep_dst = hash_endpoint(phv->dst, phv->dport, phv->family);
+	phv->ep_src = 0;
+	phv->ep_dst = 0;
 }

@@ -37,7 +37,7 @@ enum tcp_flag { TCP_FIN = 1, TCP_SYN = 2, TCP_RST = 4, TCP_PSH = 8, TCP_ACK = 16
 
 struct phv {
 	__u64 now;       /* ns; 0 until somebody asks: clock.h */
-	__u64 ep_src;    /* seeded 64-bit hash of (src, sport): hash.h */
+	__u64 ep_src;    /* seeded 64-bit hash of (src, sport); 0 until somebody asks: hash.h */
 	__u64 ep_dst;    /* the same of (dst, dport) */
 	__u32 src[4];    /* network order; IPv4 as ::ffff:a.b.c.d */
 	__u32 dst[4];
@@ -65,7 +65,7 @@ struct phv {
 	__u8 bank;       /* bank of accumulating arrays, fixed for the whole packet */
 	__u8 next;       /* slot of the next algorithm */
 	__u8 end;        /* first slot behind the last algorithm */
-	__u8 pass;       /* 0; 1 in the second pass of a recirculated packet: recirc.h */
+	__u8 pass;       /* 0; 1 in the second pass of a recirculated packet, 2 behind it: recirc.h */
 	__u8 verdict;    /* enum verdict */
 	__u8 pad[3];
 	__u64 carry[2];  /* what a recirculated packet carries to its second pass */

@@ -20,12 +20,26 @@ struct recirc_budget_t {
 
 #define RECIRC_PASS (1 << 16)
 
+/* A replay can hold second passes back, as a long pipeline does: phv->pass then is the slot + RECIRC_ASKED when the packet
+ * has left the chain, and the replay driver (bpf/replay) starts the pass after so many other packets. The chain has one
+ * algorithm that recirculates then (userspace/session/delay.go). */
+#define RECIRC_ASKED 3
+
+const volatile _Bool recirc_deferred = 0;
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__type(key, __u32);
 	__type(value, struct recirc_budget_t);
 	__uint(max_entries, CHAIN_SLOTS);
 } recirc_budget SEC(".maps") TAG("pisa:budget") TAG("xdpmon:shared");
+
+/* Is this the second pass of the program that runs? phv->pass: 0 while nobody has recirculated the packet, 1 in the
+ * second pass, 2 in the algorithms behind it. */
+static __always_inline int second_pass(const struct phv *phv)
+{
+	return phv->pass == 1;
+}
 
 /* Ends this pass and starts the second one in the same slot; returns when that is not granted. wanted: whether
  * this packet asks for one; every packet earns. */
@@ -34,7 +48,7 @@ static __always_inline void recirculate(void *ctx, struct phv *phv, void *slots,
 	__u32 slot = (__u32)phv->next - 1, own = slot & (CHAIN_SLOTS - 1);
 	struct recirc_budget_t *budget;
 
-	if (phv->pass != 0)
+	if (second_pass(phv))
 		return;
 	budget = bpf_map_lookup_elem(&recirc_budget, &own);
 	if (!budget)
@@ -44,17 +58,21 @@ static __always_inline void recirculate(void *ctx, struct phv *phv, void *slots,
 		budget->left = budget->burst;
 	if (!wanted)
 		return;
-	if (budget->left < RECIRC_PASS) {
+	if (phv->pass != 0 || budget->left < RECIRC_PASS) {
 		budget->refused++;
 		return;
 	}
 	budget->left -= RECIRC_PASS;
 	budget->granted++;
+	if (recirc_deferred) {
+		phv->pass = slot + RECIRC_ASKED;
+		return;
+	}
 	phv->pass = 1;
 	bpf_tail_call(ctx, slots, slot);
 }
 
-/* As ALGORITHM(), for a body that returns true when it wants a second pass (which finds phv->pass == 1). */
+/* As ALGORITHM(), for a body that returns true when it wants a second pass (which finds second_pass()). */
 #define ALGORITHM_RECIRC(name)                                                                        \
 	static __always_inline int name##_run(struct phv *phv);                                       \
 	SEC("xdp.frags") int name##_xdp(struct xdp_md *ctx)                                           \
@@ -63,7 +81,8 @@ static __always_inline void recirculate(void *ctx, struct phv *phv, void *slots,
 		if (!phv)                                                                             \
 			return XDP_PASS;                                                              \
 		recirculate(ctx, phv, &recirc_xdp, name##_run(phv));                                  \
-		phv->pass = 0;                                                                        \
+		if (!recirc_deferred && phv->pass)                                                    \
+			phv->pass = 2;                                                                \
 		chain_next(ctx, phv, &chain_xdp);                                                     \
 		return xdp_verdict(phv);                                                              \
 	}                                                                                             \
@@ -73,7 +92,8 @@ static __always_inline void recirculate(void *ctx, struct phv *phv, void *slots,
 		if (!phv)                                                                             \
 			return TC_NEXT;                                                               \
 		recirculate(ctx, phv, &recirc_tc, name##_run(phv));                                   \
-		phv->pass = 0;                                                                        \
+		if (!recirc_deferred && phv->pass)                                                    \
+			phv->pass = 2;                                                                \
 		chain_next(ctx, phv, &chain_tc);                                                      \
 		return tc_verdict(phv);                                                               \
 	}                                                                                             \

@@ -9,6 +9,9 @@
  * REGISTER         shared by all cores; what a later packet reads back. Update it with one atomic
  *                  operation, or with one aligned store of the whole word.
  * REGISTER_BANKED  the same with two banks, for what accumulates over a window.
+ * REGISTER_PERCPU_BANKED  per CPU and read back in the data plane, for records of more than one word: no core ever sees
+ *                  half of another core's record. Every core runs the algorithm over its share of the packets, and the
+ *                  program's header says how userspace merges what they found.
  * TALLY            per CPU and banked: only userspace reads it (histograms, sums), which adds the CPUs.
  * COUNTERS         per CPU and banked: one element a bank holding all counts of a program. Not a
  *                  register: counters are statistics of the program, read by userspace only.
@@ -37,6 +40,16 @@
 	const volatile __u32 name##_entries = n;                                                      \
 	struct {                                                                                      \
 		__uint(type, BPF_MAP_TYPE_ARRAY);                                                     \
+		__type(key, __u32);                                                                   \
+		__type(value, t);                                                                     \
+		__uint(max_entries, 2 * (n));                                                         \
+	} name SEC(".maps") TAG("pisa:register") TAG("pisa:stage=" STR(stage)) TAG("pisa:banked")
+
+#define REGISTER_PERCPU_BANKED(name, stage, t, n)                                                     \
+	_Static_assert(sizeof(t) <= 8, "a register element is at most 64 bits");                      \
+	const volatile __u32 name##_entries = n;                                                      \
+	struct {                                                                                      \
+		__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);                                              \
 		__type(key, __u32);                                                                   \
 		__type(value, t);                                                                     \
 		__uint(max_entries, 2 * (n));                                                         \

@@ -5,6 +5,8 @@
  * frame from shared memory, makes it the packet, and tail-calls the very entry program that `attach` loads. */
 #include "base.h"
 #include "replay.h"
+#include "phv.h"
+#include "recirc.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -27,6 +29,10 @@ struct {
 struct replay_cursor_t {
 	__u64 next;
 	__u64 limit;
+	__u64 delay;  /* packets that go by before a second pass; 0: they are not held back */
+	__u64 passed; /* packets so far */
+	__u64 head;   /* second passes that have been started */
+	__u64 tail;   /* ... and held back */
 };
 
 struct {
@@ -44,14 +50,69 @@ struct {
 	__uint(max_entries, 1);
 } replay_entry SEC(".maps");
 
+/* Second passes that wait, with the vector that they go on with. */
+struct replay_held_t {
+	__u64 due; /* starts when so many packets have passed */
+	struct phv phv;
+};
+
+#define HELD 1024 /* more than the longest delay: a packet asks once */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct replay_held_t);
+	__uint(max_entries, HELD);
+} replay_held SEC(".maps");
+
+/* Keeps what the last packet asked for. */
+static __always_inline void hold(struct replay_cursor_t *cursor, struct phv *phv)
+{
+	__u32 slot = cursor->tail & (HELD - 1);
+	struct replay_held_t *held = bpf_map_lookup_elem(&replay_held, &slot);
+
+	if (!held || phv->pass < RECIRC_ASKED)
+		return;
+	held->due = cursor->passed + cursor->delay;
+	held->phv = *phv;
+	phv->pass = 0;
+	cursor->tail++;
+}
+
+/* Starts the second pass that is due; returns when there is none. One of an earlier window comes too late: its bank is
+ * being read. */
+static __always_inline void release(void *ctx, struct replay_cursor_t *cursor, struct phv *phv)
+{
+	__u32 slot = cursor->head & (HELD - 1);
+	struct replay_held_t *held = bpf_map_lookup_elem(&replay_held, &slot);
+	__u8 bank = phv->bank;
+
+	if (!held || cursor->head == cursor->tail || held->due > cursor->passed)
+		return;
+	cursor->head++;
+	if (held->phv.bank != bank)
+		return;
+	*phv = held->phv;
+	slot = phv->pass - RECIRC_ASKED;
+	phv->pass = 1;
+	phv->next = slot + 1;
+	phv->end = phv->next;
+	bpf_tail_call(ctx, &recirc_xdp, slot);
+}
+
 SEC("xdp.frags") int replay_xdp(struct xdp_md *ctx)
 {
 	struct replay_meta *meta = (void *)(long)ctx->data_meta;
 	__u32 zero = 0, slot, length;
 	struct replay_frame *frame;
 	struct replay_cursor_t *cursor;
+	struct phv *phv = phv_get();
 
 	cursor = bpf_map_lookup_elem(&replay_cursor, &zero);
+	if (cursor && cursor->delay && phv) {
+		hold(cursor, phv);
+		release(ctx, cursor, phv);
+	}
 	if (!cursor || cursor->next >= cursor->limit)
 		return XDP_PASS;
 	slot = cursor->next & (FRAMES - 1);
@@ -70,6 +131,7 @@ SEC("xdp.frags") int replay_xdp(struct xdp_md *ctx)
 	if (bpf_xdp_store_bytes(ctx, 0, frame->data, length))
 		return XDP_ABORTED;
 	cursor->next++;
+	cursor->passed++;
 	bpf_tail_call(ctx, &replay_entry, 0);
 	return XDP_ABORTED;
 }

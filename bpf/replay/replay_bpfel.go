@@ -13,10 +13,60 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type ReplayPhv struct {
+	_        structs.HostLayout
+	Now      uint64
+	EpSrc    uint64
+	EpDst    uint64
+	Src      [4]uint32
+	Dst      [4]uint32
+	Sport    uint16
+	Dport    uint16
+	Valid    uint16
+	Vlan     uint16
+	Family   uint8
+	Proto    uint8
+	TcpFlags uint8
+	IcmpType uint8
+	Seq      uint32
+	Ack      uint32
+	Len      uint32
+	Payload  uint32
+	Tsval    uint32
+	Tsecr    uint32
+	_        [4]byte
+	AppId    uint64
+	Ipid     uint16
+	Segs     uint16
+	Ifindex  uint32
+	Needs    uint32
+	Coin     uint32
+	Bank     uint8
+	Next     uint8
+	End      uint8
+	Pass     uint8
+	Verdict  uint8
+	Pad      [3]uint8
+	Carry    [2]uint64
+}
+
+type ReplayRecircBudgetT struct {
+	_       structs.HostLayout
+	Left    uint64
+	Earn    uint64
+	Burst   uint64
+	Granted uint64
+	Refused uint64
+}
+
 type ReplayReplayCursorT struct {
-	_     structs.HostLayout
-	Next  uint64
-	Limit uint64
+	_      structs.HostLayout
+	Next   uint64
+	Limit  uint64
+	Delay  uint64
+	Passed uint64
+	Head   uint64
+	Tail   uint64
 }
 
 type ReplayReplayFrame struct {
@@ -34,14 +84,29 @@ type ReplayReplayFrame struct {
 	Data [2024]uint8
 }
 
+type ReplayReplayHeldT struct {
+	_   structs.HostLayout
+	Due uint64
+	Phv ReplayPhv
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	ReplayMapReplayCursor = "replay_cursor"
-	ReplayMapReplayEntry  = "replay_entry"
-	ReplayMapReplayFrames = "replay_frames"
-	ReplayProgReplayXdp   = "replay_xdp"
+	ReplayMapChainControl   = "chain_control"
+	ReplayMapChainTc        = "chain_tc"
+	ReplayMapChainXdp       = "chain_xdp"
+	ReplayMapPhvScratch     = "phv_scratch"
+	ReplayMapRecircBudget   = "recirc_budget"
+	ReplayMapRecircTc       = "recirc_tc"
+	ReplayMapRecircXdp      = "recirc_xdp"
+	ReplayMapReplayCursor   = "replay_cursor"
+	ReplayMapReplayEntry    = "replay_entry"
+	ReplayMapReplayFrames   = "replay_frames"
+	ReplayMapReplayHeld     = "replay_held"
+	ReplayProgReplayXdp     = "replay_xdp"
+	ReplayVarRecircDeferred = "recirc_deferred"
 )
 
 // LoadReplay returns the embedded CollectionSpec for Replay.
@@ -93,15 +158,24 @@ type ReplayProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type ReplayMapSpecs struct {
+	ChainControl *ebpf.MapSpec `ebpf:"chain_control"`
+	ChainTc      *ebpf.MapSpec `ebpf:"chain_tc"`
+	ChainXdp     *ebpf.MapSpec `ebpf:"chain_xdp"`
+	PhvScratch   *ebpf.MapSpec `ebpf:"phv_scratch"`
+	RecircBudget *ebpf.MapSpec `ebpf:"recirc_budget"`
+	RecircTc     *ebpf.MapSpec `ebpf:"recirc_tc"`
+	RecircXdp    *ebpf.MapSpec `ebpf:"recirc_xdp"`
 	ReplayCursor *ebpf.MapSpec `ebpf:"replay_cursor"`
 	ReplayEntry  *ebpf.MapSpec `ebpf:"replay_entry"`
 	ReplayFrames *ebpf.MapSpec `ebpf:"replay_frames"`
+	ReplayHeld   *ebpf.MapSpec `ebpf:"replay_held"`
 }
 
 // ReplayVariableSpecs contains global variables before they are loaded into the kernel.
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type ReplayVariableSpecs struct {
+	RecircDeferred *ebpf.VariableSpec `ebpf:"recirc_deferred"`
 }
 
 // ReplayObjects contains all objects after they have been loaded into the kernel.
@@ -124,16 +198,32 @@ func (o *ReplayObjects) Close() error {
 //
 // It can be passed to LoadReplayObjects or ebpf.CollectionSpec.LoadAndAssign.
 type ReplayMaps struct {
+	ChainControl *ebpf.Map `ebpf:"chain_control"`
+	ChainTc      *ebpf.Map `ebpf:"chain_tc"`
+	ChainXdp     *ebpf.Map `ebpf:"chain_xdp"`
+	PhvScratch   *ebpf.Map `ebpf:"phv_scratch"`
+	RecircBudget *ebpf.Map `ebpf:"recirc_budget"`
+	RecircTc     *ebpf.Map `ebpf:"recirc_tc"`
+	RecircXdp    *ebpf.Map `ebpf:"recirc_xdp"`
 	ReplayCursor *ebpf.Map `ebpf:"replay_cursor"`
 	ReplayEntry  *ebpf.Map `ebpf:"replay_entry"`
 	ReplayFrames *ebpf.Map `ebpf:"replay_frames"`
+	ReplayHeld   *ebpf.Map `ebpf:"replay_held"`
 }
 
 func (m *ReplayMaps) Close() error {
 	return _ReplayClose(
+		m.ChainControl,
+		m.ChainTc,
+		m.ChainXdp,
+		m.PhvScratch,
+		m.RecircBudget,
+		m.RecircTc,
+		m.RecircXdp,
 		m.ReplayCursor,
 		m.ReplayEntry,
 		m.ReplayFrames,
+		m.ReplayHeld,
 	)
 }
 
@@ -141,6 +231,7 @@ func (m *ReplayMaps) Close() error {
 //
 // It can be passed to LoadReplayObjects or ebpf.CollectionSpec.LoadAndAssign.
 type ReplayVariables struct {
+	RecircDeferred *ebpf.Variable `ebpf:"recirc_deferred"`
 }
 
 // ReplayPrograms contains all programs after they have been loaded into the kernel.

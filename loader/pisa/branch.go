@@ -167,6 +167,7 @@ func (m *machine) exit(s *state) bool {
 	m.leaveRegions(s, 0, true)
 	f := s.frames[s.depth()]
 	s.frames = s.frames[:s.depth()]
+	again := s.regs[0].t
 	if f.loop {
 		copy(s.regs[1:10], f.saved[1:])
 		s.regs[0] = value{}
@@ -180,6 +181,9 @@ func (m *machine) exit(s *state) bool {
 		m.noteReg(s, 0)
 	}
 	m.advance(s, f.back)
+	if f.loop {
+		m.decide(s, again) // whether there is another round
+	}
 	return true
 }
 

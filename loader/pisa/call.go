@@ -34,7 +34,8 @@ func (m *machine) kernelFunction(s *state, in *insn) {
 	}
 	t := m.argumentTaint(s, arguments)
 	m.refuseSecret(s, t.from&m.env.secrets, "is handed to the kernel")
-	m.passMemory(s, arguments, true)
+	t = t.with(m.passMemory(s, arguments, true))
+	s.outside = s.outside.with(t)
 	m.result(s, number(m.nodes.leaf(anything), t.with(fromPacket)))
 }
 
@@ -104,7 +105,9 @@ func (m *machine) plainHelper(s *state, in *insn, fn asm.BuiltinFunc) {
 			m.fail(s.pc, m.env.arrays[s.regs[r].obj], 1, FlowState, "the map is handed to %s, which may change it", fn)
 		}
 	}
-	m.passMemory(s, args, !readsOnly[fn])
+	if t = t.with(m.passMemory(s, args, !readsOnly[fn])); args > 0 {
+		s.outside = s.outside.with(t) // it may have gone into the packet
+	}
 	m.result(s, number(m.nodes.leaf(anything), t.with(fromPacket)))
 }
 
@@ -116,14 +119,44 @@ func (m *machine) argumentTaint(s *state, args int) taint {
 	return t
 }
 
-// passMemory accounts for pointers among the first arguments of a call that leaves the program.
-func (m *machine) passMemory(s *state, args int, writes bool) {
+// passMemory accounts for pointers among the first arguments of a call that leaves the program, and returns what
+// arguments and memory depend on: so do the result and what is written.
+func (m *machine) passMemory(s *state, args int, writes bool) taint {
+	t := m.argumentTaint(s, args).with(s.control).with(s.outside)
+	for r := 1; r <= args; r++ {
+		t = t.with(m.contents(s, s.regs[r], m.sizeAfter(s, r, args)))
+	}
 	for r := 1; r <= args; r++ {
 		ptr := s.regs[r]
 		if ptr.isPointer() && ptr.n != nil {
-			m.handOver(s, ptr, m.sizeAfter(s, r, args), writes)
+			m.handOver(s, ptr, m.sizeAfter(s, r, args), writes, t)
 		}
 	}
+	return t
+}
+
+// contents is what the memory behind a pointer depends on.
+func (m *machine) contents(s *state, ptr value, size int) (t taint) {
+	var mem memory
+	switch {
+	case ptr.form == formStack:
+		mem = s.frames[ptr.obj].stack
+	case ptr.form == formMemory && m.env.arrays[ptr.obj].kind == Scratch:
+		mem = s.scratch[m.scratchNumber(ptr.obj)]
+	case ptr.form == formMemory || ptr.form == formElement:
+		return taint{from: m.env.arrays[ptr.obj].bit}
+	default:
+		return taint{}
+	}
+	lo, hi := s.reach(ptr)
+	if size < 0 {
+		size = 1 << 20 // to the end
+	}
+	from, to := mem.around(lo, hi-lo+size)
+	for _, c := range mem[from:to] {
+		t = t.with(c.v.t)
+	}
+	return t
 }
 
 // sizeAfter is the length that the next argument gives to a memory; -1 when it is not a known number.
@@ -138,7 +171,7 @@ func (m *machine) sizeAfter(s *state, r, args int) int {
 	return int(length.hi)
 }
 
-func (m *machine) handOver(s *state, ptr value, size int, writes bool) {
+func (m *machine) handOver(s *state, ptr value, size int, writes bool, t taint) {
 	switch {
 	case ptr.form == formElement && writes:
 		m.fail(s.pc, m.env.arrays[ptr.obj], 2, Unfollowed, "its element is handed to a helper that may write it")
@@ -146,13 +179,13 @@ func (m *machine) handOver(s *state, ptr value, size int, writes bool) {
 		m.touchElement(s, ptr, touch{pc: s.pc, read: true, off: -1, size: 8})
 	case ptr.form == formStack && writes:
 		f := &s.frames[ptr.obj]
-		f.stack = m.overwrite(s, f.stack, ptr, size, place{obj: int(ptr.obj)}, 0)
+		f.stack = m.overwrite(s, f.stack, ptr, size, place{obj: int(ptr.obj)}, 0, t)
 	case ptr.form == formMemory:
-		m.handOverMap(s, ptr, size, writes)
+		m.handOverMap(s, ptr, size, writes, t)
 	}
 }
 
-func (m *machine) handOverMap(s *state, ptr value, size int, writes bool) {
+func (m *machine) handOverMap(s *state, ptr value, size int, writes bool, t taint) {
 	a := m.env.arrays[ptr.obj]
 	m.used(ptr.obj, true, writes && a.kind == Scratch)
 	switch {
@@ -160,7 +193,7 @@ func (m *machine) handOverMap(s *state, ptr value, size int, writes bool) {
 	case a.kind == Scratch:
 		i := m.scratchNumber(ptr.obj)
 		m.checkVector(s, ptr, max(size, 1))
-		s.scratch[i] = m.overwrite(s, s.scratch[i], ptr, size, place{scratch: true, obj: i}, int(a.spec.ValueSize))
+		s.scratch[i] = m.overwrite(s, s.scratch[i], ptr, size, place{scratch: true, obj: i}, int(a.spec.ValueSize), t)
 	case a.kind == Table && a.spec.Flags&readOnlyProgram != 0: // the verifier refuses the write
 	default:
 		m.refuseWrite(s, a)
@@ -170,7 +203,7 @@ func (m *machine) handOverMap(s *state, ptr value, size int, writes bool) {
 const readOnlyProgram = 1 << 7 // BPF_F_RDONLY_PROG
 
 // overwrite is what a helper does to memory that it fills. end is where the memory ends.
-func (m *machine) overwrite(s *state, mem memory, ptr value, size int, at place, end int) memory {
+func (m *machine) overwrite(s *state, mem memory, ptr value, size int, at place, end int, t taint) memory {
 	lo, hi := s.reach(ptr)
 	if size < 0 {
 		size = max(end-lo, 1)
@@ -179,11 +212,11 @@ func (m *machine) overwrite(s *state, mem memory, ptr value, size int, at place,
 		size = min(size, 1<<12)
 		at.off, at.size = lo, hi-lo+size
 		m.noteCell(s, at)
-		return mem.blur(lo, hi-lo+size, ptr.t, m.nodes)
+		return mem.blur(lo, hi-lo+size, t.with(fromPacket), m.nodes)
 	}
 	at.off, at.size = lo, size
 	m.noteCell(s, at)
-	v := number(m.nodes.leaf(anything), s.control.with(fromPacket))
+	v := number(m.nodes.leaf(anything), t.with(fromPacket))
 	return mem.replace(cell{off: lo, size: size, v: v, sure: true}, m.nodes)
 }
 

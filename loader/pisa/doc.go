@@ -12,3 +12,5 @@
 //
 // docs/memory-rules.md explains the rules to the author of an algorithm.
 package pisa
+
+//go:generate ./testdata/build.sh

@@ -134,7 +134,7 @@ func (v *vector) read(array int32, t btf.Type) {
 			v.writable = append(v.writable, w)
 		case "coin":
 			v.coin = w
-		case "now", "verdict":
+		case "now", "ep_src", "ep_dst", "verdict":
 			v.writable = append(v.writable, w)
 		}
 	}

@@ -9,11 +9,12 @@ type region struct {
 	depth  int
 	join   int // where its sides meet; -1: at the end of the function
 	t      taint
-	must   bool // on all paths that lead here
+	must   bool   // on all paths that lead here
+	before *state // at the branch; nil when there were several
 }
 
-// flow is what is written between a branch and the point where its sides meet: having been written or not
-// depends on the branch, on either side.
+// flow is what one side of a branch has changed when they meet: which value is there depends on the branch,
+// on either side.
 type flow struct {
 	regs  map[int]uint16 // by depth
 	cells map[place]bool
@@ -35,16 +36,20 @@ func (m *machine) enterRegion(s *state, pc int, t taint) {
 	}
 	g := m.prog.funcs[m.prog.insns[pc].fn].graph
 	r := region{branch: int32(pc), depth: s.depth(), join: g.joinOf(pc), t: t, must: true}
-	i := slices.IndexFunc(s.regions, func(o region) bool { return o.branch == r.branch && o.depth == r.depth })
+	i := slices.IndexFunc(s.regions, r.same)
 	if i < 0 {
+		r.before = s.clone()
 		s.regions = append(s.regions, r)
 		slices.SortFunc(s.regions, compareRegions)
-	} else {
+	} else { // once more in a loop
+		m.forgetBefore(s, &s.regions[i])
 		s.regions[i].t = s.regions[i].t.with(t)
 		s.regions[i].must = true
 	}
 	s.control = s.control.with(t)
 }
+
+func (r region) same(o region) bool { return o.branch == r.branch && o.depth == r.depth }
 
 func compareRegions(a, b region) int {
 	if a.depth != b.depth {
@@ -62,7 +67,7 @@ func (m *machine) leaveRegions(s *state, pc int, all bool) {
 	}
 	for _, r := range s.regions {
 		if ends(r) {
-			m.applyFlow(s, r)
+			m.endRegion(s, r)
 		}
 	}
 	s.regions = slices.DeleteFunc(s.regions, ends)
@@ -85,24 +90,92 @@ func (m *machine) flowOf(branch int32) *flow {
 	return f
 }
 
+// noteReg and noteCell keep account of what is written where there is no state to compare with in the end.
 func (m *machine) noteReg(s *state, r int) {
 	for _, region := range s.regions {
-		f := m.flowOf(region.branch)
-		if f.regs[s.depth()]&(1<<r) == 0 {
-			f.regs[s.depth()] |= 1 << r
-			f.late = f.late || f.used
+		if region.before == nil {
+			m.flowOf(region.branch).addReg(s.depth(), r)
 		}
 	}
 }
 
 func (m *machine) noteCell(s *state, p place) {
 	for _, region := range s.regions {
-		f := m.flowOf(region.branch)
-		if !f.cells[p] {
-			f.cells[p] = true
-			f.late = f.late || f.used
+		if region.before == nil {
+			m.flowOf(region.branch).addCell(p)
 		}
 	}
+}
+
+func (f *flow) addReg(depth, r int) {
+	if f.regs[depth]&(1<<r) == 0 {
+		f.regs[depth] |= 1 << r
+		f.late = f.late || f.used
+	}
+}
+
+func (f *flow) addCell(p place) {
+	if !f.cells[p] {
+		f.cells[p] = true
+		f.late = f.late || f.used
+	}
+}
+
+// forgetBefore is for when a region has begun in several ways: what was changed so far is written down.
+func (m *machine) forgetBefore(s *state, r *region) {
+	if r.before != nil {
+		m.changes(s, *r, func(*value, value) {})
+		r.before = nil
+	}
+}
+
+// endRegion: what is as it was at the branch does not depend on it, unless the other side has changed it.
+func (m *machine) endRegion(s *state, r region) {
+	if r.before != nil {
+		m.changes(s, r, func(now *value, before value) {
+			now.t.from &= before.t.from
+			now.t.product &= before.t.product
+			now.why &= before.why
+		})
+	}
+	m.applyFlow(s, r)
+}
+
+// changes writes down what differs from the state at the branch, and calls kept for what does not.
+func (m *machine) changes(s *state, r region, kept func(now *value, before value)) {
+	f := m.flowOf(r.branch)
+	if r.depth == s.depth() {
+		for i := range s.regs[:10] {
+			if s.regs[i].equals(r.before.regs[i]) {
+				kept(&s.regs[i], r.before.regs[i])
+			} else {
+				f.addReg(r.depth, i)
+			}
+		}
+	}
+	for d := range min(len(s.frames), len(r.before.frames)) {
+		s.frames[d].stack = cellChanges(f, s.frames[d].stack, r.before.frames[d].stack, place{obj: d}, kept)
+	}
+	for i := range s.scratch {
+		s.scratch[i] = cellChanges(f, s.scratch[i], r.before.scratch[i], place{scratch: true, obj: i}, kept)
+	}
+}
+
+func cellChanges(f *flow, now, before memory, at place, kept func(*value, value)) memory {
+	if len(now) == len(before) && (len(now) == 0 || &now[0] == &before[0]) {
+		return now
+	}
+	out := slices.Clone(now)
+	for _, c := range ranges(now, before) {
+		i, j := out.index(c), before.index(c)
+		if i >= 0 && j >= 0 && out[i].v.equals(before[j].v) {
+			kept(&out[i].v, before[j].v)
+			continue
+		}
+		at.off, at.size = c.off, c.size
+		f.addCell(at)
+	}
+	return out
 }
 
 func (m *machine) applyFlow(s *state, r region) {

@@ -41,6 +41,7 @@ func (m *machine) join(j *junction, s *state) bool {
 	w.accesses(out)
 	w.regions(out)
 	w.facts(out)
+	out.outside = w.taint(out.outside, s.outside)
 	w.grow(&out.touched, s.touched)
 	w.grow(&out.failed, s.failed)
 	if w.changed {
@@ -167,7 +168,7 @@ func (w *joiner) memory(a, b memory, obj int32) memory {
 			c.v = w.undefined(cb)
 			c.v.t = cb.v.t
 		}
-		w.changed = w.changed || ca.sure != c.sure || !exact(a, at)
+		w.changed = w.changed || ca.sure != c.sure || a.index(at) < 0
 		if c.v.form != formNone {
 			out = append(out, c)
 		}
@@ -178,11 +179,6 @@ func (w *joiner) memory(a, b memory, obj int32) memory {
 // unowned says that no cell can be affected by the junction's own numbers having changed.
 func (w *joiner) unowned(m memory) bool {
 	return !slices.ContainsFunc(m, func(c cell) bool { return c.v.n != nil && c.v.n.owner == w.j })
-}
-
-func exact(m memory, at cell) bool {
-	from, to := m.around(at.off, at.size)
-	return to == from+1 && m[from].off == at.off && m[from].size == at.size
 }
 
 // undefined stands for bytes of a stack that were not written: any number.
@@ -243,25 +239,33 @@ func (w *joiner) accesses(out *state) {
 	}
 }
 
+// regions keeps every branch that one of the states is behind. Only where both agree on how it began can it be
+// said later what it has changed.
 func (w *joiner) regions(out *state) {
 	var all []region
-	for _, r := range out.regions {
-		i := slices.IndexFunc(w.new.regions, func(o region) bool { return o.branch == r.branch && o.depth == r.depth })
+	for _, r := range w.old.regions {
+		i := slices.IndexFunc(w.new.regions, r.same)
 		if i < 0 {
-			w.changed = w.changed || r.must
+			w.changed = w.changed || r.must || r.before != nil
+			w.m.forgetBefore(w.old, &r)
 			r.must = false
-		} else {
-			r.t = w.taint(r.t, w.new.regions[i].t)
-			w.changed = w.changed || r.must && !w.new.regions[i].must
-			r.must = r.must && w.new.regions[i].must
+			all = append(all, r)
+			continue
+		}
+		o := w.new.regions[i]
+		w.changed = w.changed || r.must && !o.must || r.before != nil && r.before != o.before
+		r.t, r.must = w.taint(r.t, o.t), r.must && o.must
+		if r.before != o.before {
+			w.m.forgetBefore(w.old, &r)
+			w.m.forgetBefore(w.new, &o)
 		}
 		all = append(all, r)
 	}
 	for _, r := range w.new.regions {
-		if !slices.ContainsFunc(all, func(o region) bool { return o.branch == r.branch && o.depth == r.depth }) {
-			r.must = false
+		if !slices.ContainsFunc(w.old.regions, r.same) {
+			w.m.forgetBefore(w.new, &r)
+			r.must, w.changed = false, true
 			all = append(all, r)
-			w.changed = true
 		}
 	}
 	slices.SortFunc(all, compareRegions)

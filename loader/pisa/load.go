@@ -45,7 +45,7 @@ func (m *machine) read(s *state, ptr value, size int) value {
 	fresh := number(m.nodes.leaf(below(uint(size)*8)), taint{})
 	switch ptr.form {
 	case formNumber: // packet, context or kernel: nothing of a program's own
-		fresh.t = fromPacket
+		fresh.t = s.outside.with(fromPacket)
 		return fresh
 	case formRecord:
 		m.fail(s.pc, m.env.arrays[ptr.obj], 1, FlowState, "a record is read: it may hold what an earlier packet reported")

@@ -9,9 +9,7 @@ func (m *machine) mapHelper(s *state, fn asm.BuiltinFunc) bool {
 	switch fn {
 	case asm.FnMapLookupElem, asm.FnMapLookupPercpuElem:
 		m.lookup(s)
-	case asm.FnMapUpdateElem, asm.FnMapDeleteElem, asm.FnMapPushElem, asm.FnMapPopElem:
-		m.change(s, fn)
-	case asm.FnMapPeekElem:
+	case asm.FnMapUpdateElem, asm.FnMapDeleteElem, asm.FnMapPushElem, asm.FnMapPopElem, asm.FnMapPeekElem:
 		m.change(s, fn)
 	default:
 		return false
@@ -57,7 +55,7 @@ func (m *machine) innerLookup(s *state, table value) value {
 func (m *machine) key(s *state, ptr value, size int) (*node, taint) {
 	t := ptr.t.with(s.control)
 	switch ptr.form {
-	case formStack, formMemory:
+	case formNumber, formStack, formMemory:
 		v := m.read(s, ptr, size)
 		if t = t.with(v.t); v.isNumber() && size == 4 {
 			return v.n, t
@@ -101,7 +99,7 @@ func (m *machine) valueTaint(s *state, a *array, fn asm.BuiltinFunc) taint {
 		return s.control
 	}
 	t := ptr.t.with(s.control)
-	if ptr.form == formStack || ptr.form == formMemory {
+	if ptr.form == formNumber || ptr.form == formStack || ptr.form == formMemory {
 		t = t.with(m.read(s, ptr, int(a.spec.ValueSize)).t)
 	}
 	return t

@@ -27,7 +27,7 @@ func (m *machine) loopHelper(s *state, in *insn, fn asm.BuiltinFunc) bool {
 		m.result(s, number(m.nodes.leaf(anything), fromPacket))
 		return true
 	}
-	m.refuseSecret(s, m.argumentTaint(s, arity(in.Constant)).from&m.env.secrets, "is handed to a helper")
+	m.decide(s, m.argumentTaint(s, arity(in.Constant))) // how often
 	ended := s.clone()
 	m.result(ended, number(m.nodes.leaf(anything), fromPacket))
 	m.forks = append(m.forks, ended)
@@ -53,8 +53,7 @@ func (m *machine) visited(s *state, table value) value {
 	if table.form != formMap {
 		return value{form: formLost}
 	}
-	out := value{form: formMemory, obj: table.obj, n: m.nodes.leaf(anything)}
-	out.n = m.nodes.number(0)
+	out := value{form: formMemory, obj: table.obj, n: m.nodes.number(0)}
 	if m.env.arrays[table.obj].staged() {
 		out.form, out.lookup = formElement, m.openAccess(s, table.obj)
 	}

@@ -23,6 +23,7 @@ type machine struct {
 	forks     []*state
 	steps     int
 	limit     int
+	watch     func(*state) // of tests: sees every state before its instruction; nil
 	nulls     uint32
 
 	updates  map[updateKey][]int32
@@ -116,6 +117,9 @@ func (m *machine) walk(s *state) {
 		}
 		for m.steps <= m.limit {
 			m.steps++
+			if m.watch != nil {
+				m.watch(s)
+			}
 			if !m.step(s) {
 				break
 			}

@@ -14,8 +14,6 @@ type cell struct {
 
 func (c cell) end() int { return c.off + c.size }
 
-func (c cell) overlaps(off, size int) bool { return c.off < off+size && off < c.end() }
-
 // memory is a sorted list of cells that do not overlap. A slice is never changed once it is in a state.
 type memory []cell
 
@@ -30,6 +28,15 @@ func (m memory) around(off, size int) (from, to int) {
 	for to = from; to < len(m) && m[to].off < off+size; to++ {
 	}
 	return from, to
+}
+
+// index is the cell that is exactly at a range; -1 when there is none.
+func (m memory) index(at cell) int {
+	from, to := m.around(at.off, at.size)
+	if to == from+1 && m[from].off == at.off && m[from].size == at.size {
+		return from
+	}
+	return -1
 }
 
 // replace puts c in the place of whatever it overlaps; what sticks out on either side is kept.

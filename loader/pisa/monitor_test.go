@@ -22,6 +22,7 @@ type monitor struct {
 	labels  map[string]int
 	memory  [][4][8]byte
 	context [contextWords]uint32
+	proof   *watched // must have looked at everything that happens; nil
 
 	lookups int
 	top     int
@@ -54,6 +55,9 @@ func (m *monitor) run(context [contextWords]uint32) string {
 	now.regs[1] = concrete{what: 'c'}
 	now.regs[10] = concrete{what: 's'}
 	for pc := 0; ; {
+		if m.proof != nil && !m.foreseen(&now, pc, len(callers)) {
+			return fmt.Sprintf("the proof does not foresee instruction %d with r7 to r9 = %v", pc, now.regs[7:10])
+		}
 		ins := m.insns[pc]
 		pc++
 		switch class := ins.OpCode.Class(); {
@@ -91,6 +95,18 @@ func (m *monitor) run(context [contextWords]uint32) string {
 	}
 }
 
+// foreseen says whether the proof has looked at what happens now.
+func (m *monitor) foreseen(a *activation, pc, depth int) bool {
+	at := situation{pc: pc, depth: depth, top: m.top}
+	for array := range m.touched {
+		if randomArrays[array] == m.top {
+			at.touched |= 1 << array
+			at.written[array] = m.written[array]
+		}
+	}
+	return m.proof.covers(at, [3]uint64{a.regs[7].n, a.regs[8].n, a.regs[9].n})
+}
+
 func (m *monitor) alu(a *activation, ins asm.Instruction) {
 	src := concrete{what: 'n', n: uint64(ins.Constant)}
 	if ins.OpCode.Source() == asm.RegSource {
@@ -102,18 +118,44 @@ func (m *monitor) alu(a *activation, ins asm.Instruction) {
 		return
 	}
 	dst.from |= src.from
-	switch ins.OpCode.ALUOp() {
-	case asm.Add:
-		dst.n += src.n
-	case asm.Sub:
-		dst.n -= src.n
-	case asm.Mul:
-		dst.n *= src.n
-	case asm.And:
-		dst.n &= src.n
-	case asm.Xor:
-		dst.n ^= src.n
+	if ins.OpCode.Class() == asm.ALUClass {
+		dst.n = uint64(arithmetic32(ins.OpCode.ALUOp(), uint32(dst.n), uint32(src.n)))
+		return
 	}
+	dst.n = arithmetic64(ins.OpCode.ALUOp(), dst.n, src.n)
+}
+
+func arithmetic64(op asm.ALUOp, a, b uint64) uint64 {
+	switch op {
+	case asm.Add:
+		return a + b
+	case asm.Sub:
+		return a - b
+	case asm.Mul:
+		return a * b
+	case asm.And:
+		return a & b
+	case asm.Or:
+		return a | b
+	case asm.Xor:
+		return a ^ b
+	case asm.LSh:
+		return a << b
+	case asm.RSh:
+		return a >> b
+	case asm.ArSh:
+		return uint64(int64(a) >> b)
+	case asm.Div:
+		return a / b
+	}
+	return a % b
+}
+
+func arithmetic32(op asm.ALUOp, a, b uint32) uint32 {
+	if op == asm.ArSh {
+		return uint32(int32(a) >> b)
+	}
+	return uint32(arithmetic64(op, uint64(a), uint64(b)))
 }
 
 func (m *monitor) holds(a *activation, ins asm.Instruction) bool {
@@ -159,6 +201,9 @@ func (m *monitor) access(a *activation, ins asm.Instruction) string {
 			a.regs[ins.Dst] = concrete{what: 'n', n: uint64(m.context[ins.Offset/4])}
 		case 's':
 			a.regs[ins.Dst] = a.stack[ins.Offset]
+			if size == 4 {
+				a.regs[ins.Dst].n &= 1<<32 - 1
+			}
 		case 'e':
 			broken := m.touch(base, ins.Offset, size, true, false, 0)
 			a.regs[ins.Dst] = m.element(base, ins.Offset, size)
@@ -171,6 +216,10 @@ func (m *monitor) access(a *activation, ins asm.Instruction) string {
 		v = concrete{what: 'n', n: uint64(ins.Constant)}
 	}
 	if base.what == 's' {
+		if old := a.stack[ins.Offset]; size == 4 && ins.Offset != keySlot {
+			v.n = old.n>>32<<32 | v.n&(1<<32-1)
+			v.from |= old.from
+		}
 		a.stack[ins.Offset] = v
 		return ""
 	}

@@ -180,9 +180,8 @@ func TestRejectsStageThatIsFull(t *testing.T) {
 
 func TestRejectsArrayThatIsTooLarge(t *testing.T) {
 	for entries, fits := range map[uint32]bool{143_360: true, 147_456: false} {
-		spec := only(t, "testdata/access.o", "handed_to_a_helper")
-		spec.Programs = nil
-		spec.Maps["later"].MaxEntries = entries
+		spec := only(t, "testdata/stages.o", "decision_for_the_next_stage")
+		spec.Maps["late"].MaxEntries = entries
 		report, err := Prove(spec)
 		if (err == nil) != fits || report.Targets[1].Fits != fits {
 			t.Errorf("%d x 32: %v, want fit %t", entries, err, fits)
@@ -239,5 +238,20 @@ func TestSpecIsUntouched(t *testing.T) {
 	}
 	if fmt.Sprint(spec.Programs["spill"].Instructions) != instructions {
 		t.Error("Prove has changed the instructions")
+	}
+}
+
+// TestAcceptsDeferredPasses: in a replay that holds second passes back (recirc.h) no program is called.
+func TestAcceptsDeferredPasses(t *testing.T) {
+	spec := loadSpec(t, "testdata/algorithms.o")
+	setConstant(t, spec, "recirc_deferred", true)
+	report, err := Prove(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range report.Arrays {
+		if a.Kind == Recirc && len(a.Programs) > 0 {
+			t.Errorf("%s is used by %v", a.Name, a.Programs)
+		}
 	}
 }

@@ -15,7 +15,7 @@ type state struct {
 	pc      int
 	regs    [11]value
 	frames  []frame  // the last is the current one
-	scratch []memory // of every scratch map, by array.number of machine.scratch
+	scratch []memory // of every scratch map, in the order of machine.scratch
 	facts   facts
 
 	top     int      // latest stage that was touched; -1: none
@@ -24,6 +24,7 @@ type state struct {
 	failed  set      // arrays with a violation on some path: say it once
 	regions []region // branches whose outcome what follows depends on
 	control taint    // of all regions
+	outside taint    // of what the path has written into the packet and other memory that is not followed
 }
 
 // clone shares what is never changed in place.
@@ -37,21 +38,6 @@ func (s *state) clone() *state {
 }
 
 func (s *state) depth() int { return len(s.frames) - 1 }
-
-// locations calls f for everything that holds a value.
-func (s *state) locations(f func(value)) {
-	for _, v := range s.regs[:10] {
-		f(v)
-	}
-	for i := range s.frames {
-		for _, v := range s.frames[i].saved {
-			f(v)
-		}
-		for _, c := range s.frames[i].stack {
-			f(c.v)
-		}
-	}
-}
 
 // replacePointer sets what all copies of the pointer with this NULL number have become.
 func (s *state) replacePointer(null uint32, with func(value) value) {

@@ -18,7 +18,9 @@ func (m *machine) write(s *state, ptr value, size int, v value) {
 		m.keepSecret(s, v.t, ptr.obj, ptr.form)
 	}
 	switch ptr.form {
-	case formNumber, formRecord: // a packet, a report
+	case formRecord:
+	case formNumber: // a packet
+		s.outside = s.outside.with(v.t)
 	case formStack:
 		f := &s.frames[ptr.obj]
 		f.stack = m.writeCells(s, f.stack, ptr, size, v, place{obj: int(ptr.obj)})

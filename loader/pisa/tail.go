@@ -44,14 +44,27 @@ func (m *machine) checkChain(s *state, slots *array, index value) {
 		m.fail(s.pc, slots, 5, Chain, "the collection has no packet header vector with a word \"next\"")
 		return
 	}
-	base, k := m.asNumber(index).shift()
 	nextBase, nextK := m.now(s, v.next).shift()
+	base, k := slotNamed(s, m.asNumber(index), nextBase)
 	switch {
 	case base != nextBase || (nextK-k)&0xff != 1:
 		m.fail(s.pc, slots, 5, Chain, "phv->next was not moved to the slot behind the one that is called")
 	case !m.entry && (base != m.vectorWord(v.next) || k&0xff != 0):
 		m.fail(s.pc, slots, 5, Chain, "the slot is not the one that phv->next named when the program began")
 	}
+}
+
+// slotNamed is the index of a tail call. A constant stands for the word that the path has found to be equal to it: constant
+// slots are direct jumps.
+func slotNamed(s *state, index, word *node) (base *node, k uint64) {
+	base, k = index.shift()
+	if base != nil || word == nil {
+		return base, k
+	}
+	if found := s.facts.spanOf(word); found.single() {
+		return word, k - found.lo
+	}
+	return base, k
 }
 
 // checkRecirculation: a second pass of the same program, at most one, and within the budget.

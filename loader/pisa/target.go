@@ -50,6 +50,9 @@ func fit(arrays []Array) []Target {
 	return out
 }
 
+// placed says whether a switch needs the array: not if it is dead under the program's constants.
+func (a Array) placed() bool { return a.Stage != nil && a.Touches > 0 }
+
 // blocks is the SRAM of one array, with its spare block.
 func blocks(a Array) int { return int((a.Bits+blockBits-1)/blockBits) + 1 }
 
@@ -58,7 +61,7 @@ func (t *Target) place(arrays []Array) {
 	t.Fits, t.Use = true, []StageUse{}
 	var algorithms []string
 	for _, a := range arrays {
-		if a.Stage == nil {
+		if !a.placed() {
 			continue
 		}
 		t.checkArray(a)
@@ -82,7 +85,7 @@ func (t *Target) place(arrays []Array) {
 // stagesOf are the arrays of one algorithm, by stage.
 func stagesOf(arrays []Array, algorithm string) (out [][]Array) {
 	for _, a := range arrays {
-		if a.Stage == nil || a.Algorithm != algorithm {
+		if !a.placed() || a.Algorithm != algorithm {
 			continue
 		}
 		if last := len(out) - 1; last >= 0 && *out[last][0].Stage == *a.Stage {

@@ -50,6 +50,11 @@ type sum struct {
 func (v value) isNumber() bool  { return v.form == formNumber && v.n != nil }
 func (v value) isPointer() bool { return v.form > formNumber }
 
+// equals says whether two values of one path are the same, whatever they were calculated from.
+func (v value) equals(o value) bool {
+	return v.form == o.form && v.obj == o.obj && v.lookup == o.lookup && v.null == o.null && v.n == o.n && v.sum == o.sum
+}
+
 // under is the value as it is in places that only some outcomes of earlier branches reach.
 func (v value) under(control taint) value {
 	v.t = v.t.with(control)

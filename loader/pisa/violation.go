@@ -50,7 +50,7 @@ var rules = [...]string{
 var remedies = map[Code]string{
 	StageOrder:    "declare the array in a later stage, or touch it earlier",
 	StageMissing:  "declare the array with REGISTER, REGISTER_BANKED or TALLY",
-	SameStage:     "declare the dependent array one stage later",
+	SameStage:     "declare the dependent array one stage later, or keep what does not depend on the other in a word of its own",
 	FlowState:     "keep it in a REGISTER, and what only userspace reads in a TALLY or in COUNTERS",
 	SecondAccess:  "touch one element once a packet: split the array in two, or recirculate",
 	LateAccess:    "finish the read-modify-write before the later stage, or recirculate for the write",

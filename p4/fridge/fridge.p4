@@ -2,36 +2,32 @@
 /* fridge: the unbiased distribution of delays between requests and their responses, on a switch.
  *
  * Zheng, Braverman, Chen, Rexford, "Unbiased Delay Measurement in the Data Plane", sections 3, 4.2 and 6. The eBPF form is
- * bpf/fridge/fridge.bpf.c, whose header says what differs from the paper; docs/twins.md says where this form differs from
- * that one. The registers, which a test compares:
+ * bpf/fridge/fridge.bpf.c with --set fridge.correction=table, whose header says what differs from the paper; docs/twins.md
+ * says where this form differs from that one. The registers, which a test compares:
  *
- * stage  register         width    holds
- *   1    fridge_entries   32 + 32  records.p4: {id, time} of the request in a slot
- *   2    fridge_inserts   32       inserts.p4: insertions so far, one word a shard
- *   3    fridge_survived  32       survived.p4: insertions up to the request, and a byte of its id
- *   3    fridge_middle    32       middle.p4: time of the SYN-ACK
- *   5    fridge_hist      32       tally.p4: sum of the correction factors 1/q in 2^-8, by bank, row, fridge and delay bin
- *   5    fridge_second    32       tally.p4: the same for SYN-ACK to ACK
- *   5    fridge_hits      32       tally.p4: samples behind a sum of fridge_hist
+ * stage  register         width     holds
+ *   1    fridge_entries   32 + 32   records.p4: {id, time} of the request in a slot
+ *   2    fridge_inserts   32        inserts.p4: insertions so far, one word a shard
+ *   3    fridge_survived  32        survived.p4: insertions up to the request, and a byte of its id
+ *   3    fridge_middle    32        middle.p4: time of the SYN-ACK
+ *   5    fridge_hist      32 of 64  tally.p4: sum of the correction factors 1/q in 2^-8, by bank, row, fridge and delay bin
+ *   5    fridge_second    32 of 64  tally.p4: the same for SYN-ACK to ACK
+ *   5    fridge_hits      32 of 64  tally.p4: samples behind a sum of fridge_hist
  *
  * 1/q = 1/p (1 - 1/M)^-x for x insertions survived: x counts insertions, as section 6.1 does, hence 1/M and not p/M.
  * A register is reached from one table only, so no packet can touch it twice. Stages are an order, not numbers of the
- * chip: the compiler places the tables. */
+ * chip: the compiler places the tables. Of 64: the eBPF array is wider. */
 #ifndef XDPMON_FRIDGE_P4
 #define XDPMON_FRIDGE_P4
 
-/* Ticks from which on a repeated request counts as an insertion: 100 ms (repeatAfter of userspace/fridge). */
-const bit<32> FRIDGE_REPEAT = 100000000 >> FRIDGE_TICK;
+/* A repeated request counts as an insertion when its record is this old: repeatAfter of userspace/fridge. */
+#define FRIDGE_REPEAT_NS 100000000
+const bit<32> FRIDGE_REPEAT = FRIDGE_REPEAT_NS >> FRIDGE_TICK; /* ticks */
 
-/* Records that one stage holds: 71,680 on Tofino 1, 47,104 on Tofino 2. A fridge with more has two arrays, exclusive by the
- * slot's high bit. */
-#if __TARGET_TOFINO__ == 2
-#define RECORD_BITS 15
-#else
-#define RECORD_BITS 16
-#endif
-#define RECORDS (1 << RECORD_BITS)
-#if FRIDGE_ENTRIES > RECORDS
+/* Slots of a register of records: capacity.p4. */
+#if FRIDGE_ENTRIES > 2 * RECORDS
+#error more slots than this target has memory for in two registers
+#elif FRIDGE_ENTRIES > RECORDS
 typedef bit<RECORD_BITS> record_slot_t;
 #else
 typedef slot_t record_slot_t;

@@ -10,8 +10,9 @@
 #include "../include/clock.p4"
 #include "../include/hashing.p4"
 #include "../include/handshake.p4"
+#include "../include/capacity.p4"
 #include "params.p4"
-#include "tables.p4"
+#include "../include/tables.p4"
 #include "fridge.p4"
 
 control Ingress(inout headers_t hdr, inout question_t q, in ingress_intrinsic_metadata_t ig,

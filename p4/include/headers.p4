@@ -18,6 +18,7 @@ const bit<16> ETH_MPLS_UP = 0x8848;
 const bit<16> PPP_IPV4 = 0x0021;
 const bit<16> PPP_IPV6 = 0x0057;
 const bit<8> IPP_TCP = 6;
+const bit<8> IPP_UDP = 17;
 
 header ethernet_h {
     bit<48> dst;
@@ -89,6 +90,9 @@ header tcp_h {
 }
 
 struct headers_t {
+#ifdef SECOND_PASS
+    second_pass_h       second; /* in front of a packet that comes a second time; never leaves the switch */
+#endif
     ethernet_h          ethernet;
     vlan_h[VLAN_TAGS]   vlan;
     pppoe_h             pppoe;

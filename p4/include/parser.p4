@@ -23,8 +23,26 @@
 parser IngressParser(packet_in pkt, out headers_t hdr, out question_t q, out ingress_intrinsic_metadata_t ig) {
     state start {
         pkt.extract(ig);
-        pkt.advance(PORT_METADATA_SIZE);
         q = QUESTION_NONE;
+#ifdef SECOND_PASS
+        transition select(ig.resubmit_flag) {
+            1: second;
+            default: first;
+        }
+    }
+
+    /* What a resubmitted packet carries stands where a port's metadata stands otherwise, and is padded to the same size. */
+    state second {
+        pkt.extract(hdr.second);
+#if __TARGET_TOFINO__ == 2
+        pkt.advance(PORT_METADATA_SIZE - 64);
+#endif
+        transition ethernet;
+    }
+
+    state first {
+#endif
+        pkt.advance(PORT_METADATA_SIZE);
         transition ethernet;
     }
 
@@ -114,6 +132,9 @@ parser IngressParser(packet_in pkt, out headers_t hdr, out question_t q, out ing
         pkt.extract(hdr.ipv4);
         transition select(hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.offset, hdr.ipv4.protocol) {
             (4, 5, 0, IPP_TCP): tcp_length;
+#ifdef FLOW_PORTS
+            (4, 5, 0, IPP_UDP): udp;
+#endif
             default: accept;
         }
     }
@@ -122,9 +143,20 @@ parser IngressParser(packet_in pkt, out headers_t hdr, out question_t q, out ing
         pkt.extract(hdr.ipv6);
         transition select(hdr.ipv6.version, hdr.ipv6.next) {
             (6, IPP_TCP): tcp_length;
+#ifdef FLOW_PORTS
+            (6, IPP_UDP): udp;
+#endif
             default: accept;
         }
     }
+
+#ifdef FLOW_PORTS
+    /* Both ports of UDP and TCP, for keys. */
+    state udp {
+        q.ports = pkt.lookahead<bit<32>>();
+        transition accept;
+    }
+#endif
 
     /* Fewer than five words are no TCP header. */
     state tcp_length {
@@ -136,6 +168,9 @@ parser IngressParser(packet_in pkt, out headers_t hdr, out question_t q, out ing
     }
 
     state tcp {
+#ifdef FLOW_PORTS
+        q.ports = pkt.lookahead<bit<32>>();
+#endif
         pkt.extract(hdr.tcp);
         transition accept;
     }

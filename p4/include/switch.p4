@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What is around the ingress control of every twin: the deparser, and an egress that has nothing to do and is bypassed.
- * A top file defines `control Ingress` and says PIPELINE. */
+ * A top file defines `control Ingress` and says PIPELINE. One whose packets may pass twice defines SECOND_PASS and
+ * `header second_pass_h` of 64 bits first, has a `second_pass_h carry` in its question_t, and sets dprsr.resubmit_type to 1. */
 #ifndef XDPMON_SWITCH_P4
 #define XDPMON_SWITCH_P4
 
@@ -8,7 +9,16 @@ struct nothing_t {}
 
 control IngressDeparser(packet_out pkt, inout headers_t hdr, in question_t q,
                         in ingress_intrinsic_metadata_for_deparser_t dprsr) {
+#ifdef SECOND_PASS
+    Resubmit() resubmit;
+#endif
+
     apply {
+#ifdef SECOND_PASS
+        if (dprsr.resubmit_type == 1) {
+            resubmit.emit(q.carry);
+        }
+#endif
         pkt.emit(hdr);
     }
 }

@@ -242,3 +242,45 @@ PROGRAM(result_of_a_function)
 	if (e && b)
 		reg_add(b, classify(reg_load(e))); /* want: 1 same-stage beside */
 }
+
+/* Through the packet, and through a checksum. */
+PROGRAM(number_sent_through_the_packet)
+{
+	__u32 *e = reg_at(early, index_a(phv)), *b = reg_at(beside, index_a(phv));
+	__u32 old, back = 0;
+
+	if (!e || !b)
+		return;
+	old = reg_load(e);
+	bpf_xdp_store_bytes(ctx, 0, &old, sizeof(old));
+	bpf_xdp_load_bytes(ctx, 0, &back, sizeof(back));
+	reg_add(b, back); /* want: 1 same-stage beside */
+}
+
+PROGRAM(number_sent_through_a_checksum)
+{
+	__u32 *e = reg_at(early, index_a(phv)), *b = reg_at(beside, index_a(phv));
+	__u32 old;
+
+	if (!e || !b)
+		return;
+	old = reg_load(e);
+	reg_add(b, (__u32)bpf_csum_diff(0, 0, &old, sizeof(old), 0)); /* want: 1 same-stage beside */
+}
+
+static long stop_at(__u64 i, __u32 *old)
+{
+	return i > *old;
+}
+
+/* Only how often the callback was called depends on what was read. */
+PROGRAM(rounds_decided_in_the_same_stage)
+{
+	__u32 *e = reg_at(early, index_a(phv)), *b = reg_at(beside, index_a(phv));
+	__u32 old;
+
+	if (!e || !b)
+		return;
+	old = reg_load(e);
+	reg_add(b, bpf_loop(100, stop_at, &old, 0)); /* want: 1 same-stage beside */
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* The ways of PRECISION (dissertation, section 3.3): d register arrays of keys and counters, and who may enter.
+ *
+ * An includer defines WAYS_NAME(x), the name of its arrays (x is k00 .. k34 and c0 .. c3, t), before it includes this.
+ *
+ * Way i's key word j is in stage 1 + i + j and its counter in stage 6 + i: ways are stacked (figure 3.1), at most four
+ * arrays a stage, and a program walks them in that order. A way whose word differs is not looked at again. Words and ways
+ * that a configuration does not use have one entry and no code.
+ *
+ * A stored counter is the value minus ways_initial, so an empty array is the initial state; the initial value bounds the
+ * share of second passes to 1/(initial + 1) (section 3.3.3).
+ *
+ * Records are per CPU: a record is longer than a word, and a torn key must never be reported as a flow. Every core runs its
+ * own instance over the packets that it sees. What a core adds to a flow's estimates is, in expectation, the packets it
+ * saw of the flow since it last lost it, and the estimate is the sum over the cores: in expectation the packets of all
+ * cores. A flow that is in no entry of a core is estimated there as ways_initial at most (userspace says 0): it misses
+ * what that core saw of it since. */
+#pragma once
+
+#include "phv.h"
+#include "register.h"
+#include "coin.h"
+#include "bins.h"
+#include "key.h"
+
+#define WAYS 4
+
+enum ways_admission_kind { ADMIT_EXACT, ADMIT_POW2, ADMIT_NINE_EIGHTHS, ADMIT_DETERMINISTIC };
+
+const volatile __u32 ways_count = 2;
+const volatile __u32 ways_entries = 1024; /* of a way, in one bank */
+const volatile __u32 ways_admission = ADMIT_NINE_EIGHTHS;
+const volatile __u64 ways_initial = 100;
+
+#define WAYS_ARRAY_(name, stage) REGISTER_PERCPU_BANKED(name, stage, __u64, 1024)
+#define WAYS_ARRAY(x, stage) WAYS_ARRAY_(WAYS_NAME(x), stage)
+#define WAYS_AT_(name, phv, index) reg_bank(name, phv, index)
+#define WAYS_AT(x, phv, index) WAYS_AT_(WAYS_NAME(x), phv, index)
+
+WAYS_ARRAY(k00, 1);
+WAYS_ARRAY(k01, 2);
+WAYS_ARRAY(k02, 3);
+WAYS_ARRAY(k03, 4);
+WAYS_ARRAY(k04, 5);
+WAYS_ARRAY(c0, 6);
+WAYS_ARRAY(k10, 2);
+WAYS_ARRAY(k11, 3);
+WAYS_ARRAY(k12, 4);
+WAYS_ARRAY(k13, 5);
+WAYS_ARRAY(k14, 6);
+WAYS_ARRAY(c1, 7);
+WAYS_ARRAY(k20, 3);
+WAYS_ARRAY(k21, 4);
+WAYS_ARRAY(k22, 5);
+WAYS_ARRAY(k23, 6);
+WAYS_ARRAY(k24, 7);
+WAYS_ARRAY(c2, 8);
+WAYS_ARRAY(k30, 4);
+WAYS_ARRAY(k31, 5);
+WAYS_ARRAY(k32, 6);
+WAYS_ARRAY(k33, 7);
+WAYS_ARRAY(k34, 8);
+WAYS_ARRAY(c3, 9);
+/* deterministic admission: unmatched packets of a row since its last admission */
+WAYS_ARRAY(t, 10);
+
+const enum ways_admission_kind *unused_admission __attribute__((unused));
+const enum key_field *unused_field __attribute__((unused));
+
+/* What a pass knows of its packet. */
+struct pass {
+	struct key key;
+	__u32 index[WAYS];
+	__u64 other[WAYS]; /* 0: way i holds this key, as far as its words have been compared */
+	__u64 units; /* to add: 1, or bytes */
+	__u64 min;   /* smallest counter among the ways, initial value included */
+	__u32 way;   /* ... and where it is */
+};
+
+/* An index from 32 bits of hash: the high bits for any number of entries; low bits of a CRC, which is what a switch takes. */
+static __always_inline __u32 ways_slot(__u32 h)
+{
+	if (hash_crc)
+		return h & (ways_entries - 1);
+	return (__u64)h * ways_entries >> 32;
+}
+
+static __always_inline void ways_rows_crc(struct pass *p)
+{
+	struct hash_input in;
+
+	key_fields_of(&in, &p->key);
+	p->index[0] = ways_slot(hash_crc32(&in, 0));
+	p->index[1] = ways_slot(hash_crc32(&in, 1));
+	p->index[2] = ways_count > 2 ? ways_slot(hash_crc32(&in, 2)) : 0;
+	p->index[3] = ways_count > 3 ? ways_slot(hash_crc32(&in, 3)) : 0;
+}
+
+static __always_inline void ways_rows(struct pass *p)
+{
+	__u64 h, g;
+
+	if (hash_crc) {
+		ways_rows_crc(p);
+	} else {
+		h = key_hash(&p->key);
+		g = ways_count > 2 ? hash_mix(h + 0x632be59bd9b4e019ULL) : 0;
+		p->index[0] = ways_slot(h);
+		p->index[1] = ways_slot(h >> 32);
+		p->index[2] = ways_slot(g);
+		p->index[3] = ways_slot(g >> 32);
+	}
+	if (ways_admission != ADMIT_DETERMINISTIC)
+		return;
+	p->index[1] = p->index[0];
+	p->index[2] = p->index[0];
+	p->index[3] = p->index[0];
+}
+
+/* Way i, word j: still this key? */
+#define COMPARE(i, j)                                                                                 \
+	do {                                                                                          \
+		__u64 *word_;                                                                         \
+		if (i < ways_count && j < key_words && j < p->key.words && !p->other[i]) {            \
+			word_ = WAYS_AT(k##i##j, phv, p->index[i]);                                   \
+			p->other[i] = word_ ? *word_ ^ p->key.w[j] : 1;                               \
+		}                                                                                     \
+	} while (0)
+
+/* Way i's counter: add if the key is there, else carry the minimum on. */
+#define COUNT(i)                                                                                      \
+	do {                                                                                          \
+		__u64 *counter_;                                                                      \
+		if (i < ways_count && !done) {                                                        \
+			counter_ = WAYS_AT(c##i, phv, p->index[i]);                                   \
+			if (counter_ && !p->other[i]) {                                               \
+				*counter_ += p->units;                                                \
+				phv->carry[1] = *counter_ + ways_initial;                             \
+				done = 1;                                                             \
+			} else if (counter_ && *counter_ < p->min) {                                  \
+				p->min = *counter_;                                                   \
+				p->way = i;                                                           \
+			}                                                                             \
+		}                                                                                     \
+	} while (0)
+
+/* First pass, in stage order. Returns whether the packet was counted. */
+static __always_inline int ways_look(struct phv *phv, struct pass *p)
+{
+	int done = 0;
+
+	p->other[0] = p->other[1] = p->other[2] = p->other[3] = 0;
+	p->min = ~0ULL;
+	p->way = 0;
+	COMPARE(0, 0);
+	COMPARE(0, 1);
+	COMPARE(1, 0);
+	COMPARE(0, 2);
+	COMPARE(1, 1);
+	COMPARE(2, 0);
+	COMPARE(0, 3);
+	COMPARE(1, 2);
+	COMPARE(2, 1);
+	COMPARE(3, 0);
+	COMPARE(0, 4);
+	COMPARE(1, 3);
+	COMPARE(2, 2);
+	COMPARE(3, 1);
+	COUNT(0);
+	COMPARE(1, 4);
+	COMPARE(2, 3);
+	COMPARE(3, 2);
+	COUNT(1);
+	COMPARE(2, 4);
+	COMPARE(3, 3);
+	COUNT(2);
+	COMPARE(3, 4);
+	COUNT(3);
+	p->min += ways_initial;
+	return done;
+}
+
+/* True with probability a / b, for a <= b < 2^63: one coin and one product while b has 32 bits. */
+static __always_inline int ways_chance(struct phv *phv, __u64 a, __u64 b)
+{
+	__u64 high = coin_flip(phv), low;
+
+	if (b >> 32 == 0)
+		return (high * b) >> 32 < a;
+	low = coin_flip(phv);
+	return high * (b >> 32) + (high * (__u32)b >> 32) + (low * (b >> 32) >> 32) < a;
+}
+
+/* Position of the highest set bit; x is not 0. */
+static __always_inline __u32 ways_log2(__u64 x)
+{
+	return x >> 32 ? 32 + bins_log2(x >> 32) : bins_log2(x);
+}
+
+/* Smallest y with 2^y >= x. */
+static __always_inline __u32 ways_log2_up(__u64 x)
+{
+	return x <= 1 ? 0 : ways_log2(x - 1) + 1;
+}
+
+/* 2^32 / k for k = 8 .. 15: the lookup table of the 9/8 approximation. */
+static __always_inline __u64 ways_one_in(__u32 k)
+{
+	return k == 8 ? 536870912U : k == 9 ? 477218588U : k == 10 ? 429496730U : k == 11 ? 390451572U :
+	       k == 12 ? 357913941U : k == 13 ? 330382100U : k == 14 ? 306783378U : 286331153U;
+}
+
+/* units / (2^y floor(T)) for next = 2^y T, T in [8, 16). A switch throws two coins, one for 2^-y and one for the table's
+ * constant; here one of 50 bits is compared with their product, whose probability is the same. */
+static __always_inline int ways_nine_eighths(struct phv *phv, __u64 units, __u64 next)
+{
+	__u64 coin;
+	__u32 y;
+
+	if (next < 8 * units || units >> 16)
+		return ways_chance(phv, units, next);
+	y = ways_log2(next) - 3;
+	coin = (__u64)coin_flip(phv) << 18;
+	coin |= coin_flip(phv) >> 14;
+	return coin < (ways_one_in(next >> y) * units << 18) >> y;
+}
+
+/* Stage 10: the row's turn has come when as many units as its smallest counter says have gone by without. */
+static __always_inline int ways_in_turn(struct phv *phv, const struct pass *p)
+{
+	__u64 *turns = WAYS_AT(t, phv, p->index[0]), n, due = p->min;
+
+	if (!turns)
+		return 0;
+	n = *turns;
+	if (n >= due) {
+		*turns = 0;
+		return 1;
+	}
+	*turns = n + p->units;
+	return 0;
+}
+
+/* Does this packet take the smallest entry, and with which value? In expectation it adds what it carries. */
+static __always_inline int ways_admit(struct phv *phv, const struct pass *p, __u64 *value)
+{
+	__u64 next = p->min + p->units;
+	__u32 y;
+
+	*value = next;
+	if (ways_admission == ADMIT_DETERMINISTIC)
+		return ways_in_turn(phv, p);
+	if (ways_admission == ADMIT_EXACT)
+		return ways_chance(phv, p->units, next);
+	if (ways_admission == ADMIT_POW2) {
+		y = ways_log2_up(next) - ways_log2(p->units | 1);
+		*value = p->units << y;
+		return ways_chance(phv, 1, 1ULL << y);
+	}
+	return ways_nine_eighths(phv, p->units, next);
+}
+
+#define WRITE_WORD(i, j)                                                                              \
+	do {                                                                                          \
+		__u64 *word_;                                                                         \
+		if (j < key_words && j < p->key.words && way == i) {                                  \
+			word_ = WAYS_AT(k##i##j, phv, p->index[i]);                                   \
+			if (word_)                                                                    \
+				*word_ = p->key.w[j];                                                 \
+		}                                                                                     \
+	} while (0)
+#define WRITE_WAY(i)                                                                                  \
+	do {                                                                                          \
+		__u64 *counter_;                                                                      \
+		if (i < ways_count && way == i) {                                                     \
+			WRITE_WORD(i, 0);                                                             \
+			WRITE_WORD(i, 1);                                                             \
+			WRITE_WORD(i, 2);                                                             \
+			WRITE_WORD(i, 3);                                                             \
+			WRITE_WORD(i, 4);                                                             \
+			counter_ = WAYS_AT(c##i, phv, p->index[i]);                                   \
+			if (counter_)                                                                 \
+				*counter_ = value - ways_initial;                                     \
+		}                                                                                     \
+	} while (0)
+
+/* Second pass: the entry that the first one has chosen. */
+static __always_inline void ways_take(struct phv *phv, const struct pass *p, __u32 way, __u64 value)
+{
+	WRITE_WAY(0);
+	WRITE_WAY(1);
+	WRITE_WAY(2);
+	WRITE_WAY(3);
+}

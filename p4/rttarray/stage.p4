@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+/* One array of records {id, time}: a request overwrites what is in its slot unless it is itself, a response takes its
+ * request out. time stays 0 when there is no such request. */
+#ifndef XDPMON_RTTARRAY_STAGE_P4
+#define XDPMON_RTTARRAY_STAGE_P4
+
+struct record_t {
+    bit<32> id; /* 0: empty */
+    bit<32> time;
+}
+
+control RttStage(in role_t role, in record_slot_t slot, in bit<32> id, in bit<32> now, inout bit<32> time)(bit<32> slots) {
+    Register<record_t, record_slot_t>(slots, {0, 0}) rtt_stage1;
+
+    RegisterAction<record_t, record_slot_t, bit<32>>(rtt_stage1) insert_record = {
+        void apply(inout record_t v) {
+            if (v.id != id) {
+                v.id = id;
+                v.time = now;
+            }
+        }
+    };
+
+    RegisterAction<record_t, record_slot_t, bit<32>>(rtt_stage1) take_record = {
+        void apply(inout record_t v, out bit<32> found) {
+            found = 0;
+            if (v.id == id) {
+                found = v.time;
+                v.id = 0;
+                v.time = 0;
+            }
+        }
+    };
+
+    action insert() { insert_record.execute(slot); }
+    action take() { time = take_record.execute(slot); }
+    action skip() {}
+
+    table records {
+        key = {
+            role : exact;
+        }
+        actions = {
+            insert;
+            take;
+            skip;
+        }
+        const entries = {
+            ROLE_REQUEST: insert();
+            ROLE_RESPONSE: take();
+        }
+        const default_action = skip();
+        size = 4;
+    }
+
+    apply {
+        records.apply();
+    }
+}
+
+#endif

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The overwriting array as a whole switch program: parser, array, forwarding. */
+#include "../include/target.p4"
+#include "../include/headers.p4"
+#include "../include/question.p4"
+#include "../include/parser.p4"
+#include "../include/reasons.p4"
+#include "../include/forward.p4"
+#include "../include/switch.p4"
+#include "../include/clock.p4"
+#include "../include/hashing.p4"
+#include "../include/handshake.p4"
+#include "../include/capacity.p4"
+#include "params.p4"
+#include "../fridge/params.p4"
+#include "../include/tables.p4"
+#include "rttarray.p4"
+
+control Ingress(inout headers_t hdr, inout question_t q, in ingress_intrinsic_metadata_t ig,
+                in ingress_intrinsic_metadata_from_parser_t prsr,
+                inout ingress_intrinsic_metadata_for_deparser_t dprsr,
+                inout ingress_intrinsic_metadata_for_tm_t tm) {
+    Reasons() reasons;
+    RttArray() array;
+    Forward() forward;
+
+    apply {
+        reasons.apply(hdr, prsr);
+        array.apply(hdr, q, ig.ingress_mac_tstamp);
+        forward.apply(hdr, ig, dprsr, tm);
+    }
+}
+
+PIPELINE

@@ -1,0 +1,266 @@
+package p4
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/maps"
+	_ "github.com/xdpmon/xdpmon/tests/sweep/all"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	_ "github.com/xdpmon/xdpmon/userspace/fridge"
+	_ "github.com/xdpmon/xdpmon/userspace/rttarray"
+)
+
+// folder of an algorithm's twin: its name as bpf/ and userspace/ write it.
+func folder(d *algo.Descriptor) string { return strings.ReplaceAll(d.Name, "-", "") }
+
+// twins lists the folders that have a program.
+func twins(t *testing.T) []string {
+	t.Helper()
+	programs, err := filepath.Glob("*/top.p4")
+	if err != nil || len(programs) == 0 {
+		t.Fatalf("find twins: none here: %v", err)
+	}
+	folders := make([]string, len(programs))
+	for i, p := range programs {
+		folders[i] = filepath.Dir(p)
+	}
+	return folders
+}
+
+// valuesOf are the parameters with which the eBPF form is what its twin is: those that a comment of the twin names
+// (--set NAME.KEY=VALUE), and the defaults of all others.
+func valuesOf(t *testing.T, d *algo.Descriptor) algo.Values {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(folder(d), "*.p4"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("p4/%s: no P4 files: %v", folder(d), err)
+	}
+	set := map[string]string{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range setting.FindAllStringSubmatch(string(text), -1) {
+			if m[1] == d.Name {
+				set[m[2]] = strings.TrimRight(m[3], ".,;:)")
+			}
+		}
+	}
+	v, err := algo.NewValues(d.Name, d.Params, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// object is the eBPF object of a twin, configured but not loaded.
+func object(t *testing.T, twin string) *ebpf.CollectionSpec {
+	t.Helper()
+	for _, d := range algo.All() {
+		if folder(d) != twin {
+			continue
+		}
+		spec, err := d.Spec()
+		if err != nil {
+			t.Fatal(err)
+		}
+		instance, err := d.New(valuesOf(t, d), algo.Env{CRC: true, CPUs: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := instance.Configure(spec); err != nil {
+			t.Fatal(err)
+		}
+		return spec
+	}
+	t.Fatalf("p4/%s: no algorithm has this folder", twin)
+	return nil
+}
+
+// registersOf lists the arrays of an object that must have a twin. What a configuration does not use keeps one entry.
+func registersOf(spec *ebpf.CollectionSpec) map[string]register {
+	found := map[string]register{}
+	for name, m := range spec.Maps {
+		isRegister := slices.Contains(m.Tags, maps.TagRegister) || slices.Contains(m.Tags, maps.TagTally)
+		banks := uint32(1)
+		if slices.Contains(m.Tags, maps.TagBanked) {
+			banks = 2
+		}
+		if !isRegister || m.MaxEntries == banks {
+			continue
+		}
+		stage, _ := maps.Stage(m)
+		found[name] = register{name: name, width: int(m.ValueSize) * 8, entries: uint64(m.MaxEntries), stage: stage}
+	}
+	return found
+}
+
+func TestRegistersAreTheSame(t *testing.T) {
+	for _, twin := range twins(t) {
+		t.Run(twin, func(t *testing.T) {
+			src, err := readTwin(twin)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, complaint := range differences(registersOf(object(t, twin)), src.registers) {
+				t.Error(complaint)
+			}
+		})
+	}
+}
+
+// differences between the arrays of an eBPF object and the registers of its twin.
+func differences(host, twin map[string]register) []string {
+	var found []string
+	complain := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
+	for name, h := range host {
+		p, ok := twin[name]
+		if !ok {
+			complain("%s: missing in the twin", name)
+			continue
+		}
+		if p.width != p.listed || p.host != h.width {
+			complain("%s: %d bits in eBPF, %d in the twin; its comment says %d and %d", name, h.width, p.width, p.host, p.listed)
+		}
+		if p.entries != h.entries {
+			complain("%s: %d entries in eBPF, %d in the twin", name, h.entries, p.entries)
+		}
+		if p.stage != h.stage {
+			complain("%s: stage %d in eBPF, %d in the twin's comment", name, h.stage, p.stage)
+		}
+		if p.entries > 1<<p.index {
+			complain("%s: an index of %d bits does not reach %d entries", name, p.index, p.entries)
+		}
+	}
+	for name := range twin {
+		if _, ok := host[name]; !ok {
+			complain("%s: missing in eBPF, or not used there", name)
+		}
+	}
+	return found
+}
+
+// TestDifferencesAreSeen keeps the comparison honest: every kind of drift is reported.
+func TestDifferencesAreSeen(t *testing.T) {
+	good := register{name: "r", width: 32, listed: 32, host: 32, index: 4, entries: 16, stage: 2}
+	drifts := map[string]func(*register){
+		"width":   func(r *register) { r.width = 64 },
+		"comment": func(r *register) { r.listed = 16 },
+		"host":    func(r *register) { r.host = 64 },
+		"entries": func(r *register) { r.entries = 8 },
+		"stage":   func(r *register) { r.stage = 3 },
+		"index":   func(r *register) { r.index = 3 },
+	}
+	for name, drift := range drifts {
+		bad := good
+		drift(&bad)
+		if len(differences(map[string]register{"r": good}, map[string]register{"r": bad})) == 0 {
+			t.Errorf("a different %s goes unnoticed", name)
+		}
+	}
+	if n := len(differences(map[string]register{"r": good}, map[string]register{"s": good})); n != 2 {
+		t.Errorf("a renamed register makes %d complaints, want 2", n)
+	}
+}
+
+// TestStagesAscend: the control applies the registers in the order of their stages.
+func TestStagesAscend(t *testing.T) {
+	for _, twin := range twins(t) {
+		src, err := readTwin(twin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stage := 0
+		for _, r := range src.inFlow(t, twin) {
+			if r.stage < stage {
+				t.Errorf("%s: %s of stage %d is applied behind stage %d", twin, r.name, r.stage, stage)
+			}
+			stage = r.stage
+		}
+	}
+}
+
+// TestOnePlaceARegister: a register is reached from one table or statement, so a packet cannot reach it twice.
+func TestOnePlaceARegister(t *testing.T) {
+	for _, twin := range twins(t) {
+		src, err := readTwin(twin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		places := src.reachedFrom()
+		for name := range src.registers {
+			if len(places[name]) != 1 {
+				t.Errorf("%s: %s is reached from %d places, want 1: %v", twin, name, len(places[name]), places[name])
+			}
+		}
+	}
+}
+
+// TestSecondPlaceIsSeen keeps that check honest.
+func TestSecondPlaceIsSeen(t *testing.T) {
+	src, err := parse(`
+/* stage  register  width    holds
+ *   1    r         32       words */
+control C(in bit<4> i) {
+Register<bit<32>, bit<4>>(16, 0) r;
+RegisterAction<bit<32>, bit<4>, bit<32>>(r) read = { void apply(inout bit<32> v, out bit<32> o) { o = v; } };
+action a() { x = read.execute(i); }
+table one { actions = { a; } }
+table two { actions = { a; } }
+}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if places := src.reachedFrom()["r"]; len(places) != 2 {
+		t.Errorf("two tables that reach r are seen as %v", places)
+	}
+}
+
+// TestHashRows: the twin's polynomials are the loader's.
+func TestHashRows(t *testing.T) {
+	text, err := os.ReadFile("include/hashing.p4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, err := parse(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for row, want := range loader.HashPolynomials {
+		have, err := src.value(fmt.Sprintf("HASH_ROW_%d", row))
+		if err != nil || uint32(have) != want {
+			t.Errorf("row %d: polynomial %#x in the twin, %#x in the loader (%v)", row, have, want, err)
+		}
+	}
+}
+
+// TestConstants: what the twin's text says in numbers is what userspace writes into the eBPF object.
+func TestConstants(t *testing.T) {
+	src, err := readTwin("fridge")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := object(t, "fridge")
+	var tick, repeat uint32
+	for name, v := range map[string]*uint32{"fridge_tick": &tick, "fridge_repeat": &repeat} {
+		if err := spec.Variables[name].Get(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if have, err := src.value("FRIDGE_TICK"); err != nil || have != uint64(tick) {
+		t.Errorf("tick: 2^%d ns in the twin, 2^%d in eBPF (%v)", have, tick, err)
+	}
+	if have, err := src.value("FRIDGE_REPEAT_NS"); err != nil || have>>tick != uint64(repeat) {
+		t.Errorf("repetitions count from %d ticks on in the twin, %d in eBPF (%v)", have>>tick, repeat, err)
+	}
+}
