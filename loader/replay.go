@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpmon/xdpmon/bpf/replay"
-	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
 // ErrReplay is wrapped when the kernel did not run a replayed packet to its end.
@@ -125,7 +124,7 @@ func (r *Replayer) mapFrames() error {
 }
 
 // Feed takes a frame; it reaches the programs with the next full batch, or with Flush.
-func (r *Replayer) Feed(f *packet.Frame) error {
+func (r *Replayer) Feed(f *replay.Frame) error {
 	r.put(f)
 	if r.pending < len(r.frames) {
 		return nil
@@ -134,7 +133,7 @@ func (r *Replayer) Feed(f *packet.Frame) error {
 }
 
 // put writes a frame into the next free place of the batch.
-func (r *Replayer) put(f *packet.Frame) {
+func (r *Replayer) put(f *replay.Frame) {
 	n := min(len(f.Data), replaySnap)
 	slot := &r.frames[r.pending]
 	r.coin += 0x9e3779b9

@@ -6,13 +6,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpmon/xdpmon/bpf/replay"
 	xmaps "github.com/xdpmon/xdpmon/maps"
-	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
 // Step runs the programs over one frame and returns the vector as they left it: for measurements of what an algorithm
 // says at every packet. It costs two system calls; frames that wait in a batch are run first.
-func (r *Replayer) Step(f *packet.Frame) (xmaps.PHV, error) {
+func (r *Replayer) Step(f *replay.Frame) (xmaps.PHV, error) {
 	if err := r.Flush(); err != nil {
 		return xmaps.PHV{}, err
 	}

@@ -2,33 +2,25 @@
 // gopacket, independently of the eBPF parser, so that each checks the other.
 package packet
 
-import "net/netip"
+import (
+	"net/netip"
 
-// Link is how a frame begins.
-type Link uint8
-
-const (
-	LinkEthernet Link = iota
-	LinkRaw           // an IP header comes first (tun, raw captures)
+	"github.com/xdpmon/xdpmon/bpf/replay"
 )
 
-// Direction is the hook that saw a packet, from the host's point of view. A tap sees everything as ingress.
-type Direction uint8
-
-const (
-	Ingress Direction = iota
-	Egress
+// Frame, Link and Direction are what the replay driver takes.
+type (
+	Frame     = replay.Frame
+	Link      = replay.Link
+	Direction = replay.Direction
 )
 
-// Frame is a packet as it was captured or built. Data is only valid until its producer's next call.
-type Frame struct {
-	Time      int64  // ns; never 0 in a replay
-	Data      []byte // captured bytes, from the link header on
-	Len       int    // bytes on the wire, Len >= len(Data)
-	Link      Link
-	Direction Direction
-	Interface uint32 // 0 unless the capture tells
-}
+const (
+	LinkEthernet = replay.LinkEthernet
+	LinkRaw      = replay.LinkRaw
+	Ingress      = replay.Ingress
+	Egress       = replay.Egress
+)
 
 // Valid says which fields of a Packet hold something; the names and meanings are those of bpf/include/phv.h.
 type Valid uint16
