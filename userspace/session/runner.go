@@ -71,6 +71,9 @@ func newRunner(cfg Config, name string, opts loader.Options, adopt func([]loader
 		return nil, err
 	}
 	opts.Seed, opts.CRC, opts.Decap = cfg.Seed, cfg.CRC, cfg.Decap
+	if opts.RecircDelay, err = recirculationDelay(instances); err != nil {
+		return nil, err
+	}
 	if err := adopt(objects, &opts); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,62 @@
+// Package precision is userspace's half of PRECISION: the heaviest flows by partial recirculation.
+package precision
+
+import (
+	bpf "github.com/xdpmon/xdpmon/bpf/precision"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/heavy"
+)
+
+// Name of the algorithm.
+const Name = "precision"
+
+func init() { algo.Register(descriptor()) }
+
+func descriptor() *algo.Descriptor {
+	return &algo.Descriptor{
+		Name:    Name,
+		Summary: "which flows are the heaviest, by name, in a fixed memory",
+		Paper:   "dissertation.txt, chapter 3",
+		Doc:     doc,
+		Params:  params,
+		Spec:    bpf.LoadPrecision,
+		New:     newInstance,
+		Plan:    plan,
+		P4:      p4,
+	}
+}
+
+const doc = `Keeps whole keys with counters in d arrays. A packet whose flow is there adds to its counter. One whose flow is not there
+looks at the smallest of d counters, and with probability 1/(that counter + 1) goes through the program a second time
+and takes that entry over. Large flows come again and again until they are in; small flows do not push them out.
+
+The count of a flow in the list is right on average, also for what it sent before it was admitted. Admission is luck: a flow
+that is listed with N packets may have had up to about N packets fewer or more before it got its entry, whatever
+its size since. The column "error" is that standard error. A flow that is not listed is estimated as 0; with 95 %
+probability it had fewer packets than "unseen_below".
+
+precision.initial keeps the share of second passes low from the first packet on (100: below 1 %); the price is that a
+table which has room stays empty until flows have come 100 times. Nothing is subtracted from estimates: a small flow that got
+its entry is listed with more than 100.
+
+precision.admission: exact needs a division; pow2 and 9/8 are what a switch can do, 9/8 is as good as exact; deterministic
+admits every n-th packet without chance, which somebody can exploit who knows it.
+
+Counters are per CPU, because a key is longer than a word that can be written at once. Estimates of a flow are added up over
+the CPUs and stay right on average; but the memory of every CPU is its own.`
+
+var params = []algo.Param{
+	{Key: "key", Type: algo.Enum, Default: "5tuple", Choices: heavy.KindNames, Help: "what makes a flow; service is destination, port and protocol"},
+	{Key: "family", Type: algo.Enum, Default: "both", Choices: heavy.FamilyNames, Help: "IP versions that are counted; IPv4 alone takes less memory"},
+	{Key: "count", Type: algo.Enum, Default: "packets", Choices: []string{"packets", "bytes"}, Help: "what is heavy"},
+	{Key: "ways", Type: algo.Int, Default: "2", Min: "1", Max: "4", Help: "arrays that the entries are split into, d of the paper"},
+	{Key: "entries", Type: algo.Int, Default: "4096", Min: "8", Max: "1048576", Help: "flows that can be remembered, all ways together, on every CPU"},
+	{Key: "admission", Type: algo.Enum, Default: "9/8", Choices: heavy.AdmissionNames, Help: "who takes an entry over"},
+	{Key: "initial", Type: algo.Int, Default: "100", Min: "0", Max: "1000000",
+		Help: "value that counters begin with: second passes are at most one in this many packets; bytes: times 1500"},
+	{Key: "recirculation", Type: algo.Float, Default: "0", Min: "0", Max: "1",
+		Help: "largest share of packets that may pass twice; 0: twice what initial lets expect. What is refused is counted"},
+	{Key: "delay", Type: algo.Int, Default: "0", Min: "0", Max: "1000", Unit: "packets",
+		Help: "replay only: packets that go by between a decision and its second pass"},
+	{Key: "top", Type: algo.Int, Default: "20", Min: "1", Max: "1000", Help: "flows that are listed"},
+}
