@@ -37,8 +37,16 @@ type replayFrame struct {
 
 // replayCursor is struct replay_cursor_t.
 type replayCursor struct {
-	Next, Limit, Delay, Passed, Head, Tail uint64
+	Next, Limit               uint64
+	Buffer, Offset            uint32
+	Delay, Passed, Head, Tail uint64
 }
+
+// The driver's buffers: BUFFERS and BUFFER_BYTES of bpf/replay/replay.bpf.c.
+const (
+	replayBuffers = 16
+	replayBuffer  = 1 << 20
+)
 
 const metaBytes = int(unsafe.Sizeof(replayMeta{}))
 
@@ -48,7 +56,10 @@ const metaBytes = int(unsafe.Sizeof(replayMeta{}))
 type Replayer struct {
 	entry   *ebpf.Program
 	driver  *ebpf.Collection // nil: packets go one by one
-	frames  []replayFrame
+	single  replayFrame      // without a driver
+	memory  []byte           // the driver's buffers
+	buffer  int              // where the next frame goes
+	offset  int
 	cursor  *replayCursor
 	delay   uint64
 	pending int
@@ -85,7 +96,6 @@ func (r *Replayer) loadDriver(i *Instance) error {
 		if r.delay > 0 {
 			return fmt.Errorf("load replay driver: second passes can only be delayed by Linux 5.18 and later: %w", ErrReplay)
 		}
-		r.frames = make([]replayFrame, 1)
 		return nil
 	}
 	spec, err := replay.LoadReplay()
@@ -105,15 +115,14 @@ func (r *Replayer) loadDriver(i *Instance) error {
 
 func (r *Replayer) mapFrames() error {
 	frames, cursor := r.driver.Maps["replay_frames"], r.driver.Maps["replay_cursor"]
-	if int(frames.ValueSize()) != int(unsafe.Sizeof(replayFrame{})) {
-		return fmt.Errorf("map replay frames: element of %d bytes, not %d", frames.ValueSize(), unsafe.Sizeof(replayFrame{}))
+	if frames.ValueSize() != replayBuffer || frames.MaxEntries() != replayBuffers {
+		return fmt.Errorf("map replay frames: %d buffers of %d bytes, not %d of %d", frames.MaxEntries(), frames.ValueSize(),
+			replayBuffers, replayBuffer)
 	}
-	n := int(frames.MaxEntries())
-	mem, err := unix.Mmap(frames.FD(), 0, n*int(frames.ValueSize()), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	if err != nil {
+	var err error
+	if r.memory, err = unix.Mmap(frames.FD(), 0, replayBuffers*replayBuffer, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
 		return fmt.Errorf("map replay frames: %w", err)
 	}
-	r.frames = unsafe.Slice((*replayFrame)(unsafe.Pointer(unsafe.SliceData(mem))), n)
 	page, err := unix.Mmap(cursor.FD(), 0, unix.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return fmt.Errorf("map replay cursor: %w", err)
@@ -126,16 +135,19 @@ func (r *Replayer) mapFrames() error {
 // Feed takes a frame; it reaches the programs with the next full batch, or with Flush.
 func (r *Replayer) Feed(f *replay.Frame) error {
 	r.put(f)
-	if r.pending < len(r.frames) {
+	if r.driver != nil && r.buffer < replayBuffers {
 		return nil
 	}
 	return r.Flush()
 }
 
-// put writes a frame into the next free place of the batch.
-func (r *Replayer) put(f *replay.Frame) {
+// put writes a frame behind the others of its batch.
+func (r *Replayer) put(f *replay.Frame) *replayFrame {
 	n := min(len(f.Data), replaySnap)
-	slot := &r.frames[r.pending]
+	slot := &r.single
+	if r.driver != nil {
+		slot = (*replayFrame)(unsafe.Pointer(&r.memory[r.buffer*replayBuffer+r.offset]))
+	}
 	r.coin += 0x9e3779b9
 	slot.replayMeta = replayMeta{
 		Time: uint64(max(f.Time, 1)), Len: uint32(f.Len), Coin: r.coin | 1, Captured: uint16(n),
@@ -146,29 +158,52 @@ func (r *Replayer) put(f *replay.Frame) {
 		clear(slot.Data[n:14])
 	}
 	r.pending++
+	r.offset += (metaBytes + max(n, 14) + 7) &^ 7
+	if r.offset > replayBuffer-int(unsafe.Sizeof(replayFrame{})) {
+		r.buffer, r.offset = r.buffer+1, 0
+	}
+	return slot
 }
 
 // Flush runs the programs over the frames that wait.
 func (r *Replayer) Flush() error {
 	n := r.pending
-	r.pending = 0
+	r.pending, r.buffer, r.offset = 0, 0, 0
 	if n == 0 {
 		return nil
 	}
 	if r.driver == nil {
-		return r.runOne(&r.frames[0])
+		return r.runOne(&r.single)
 	}
-	r.cursor.Next, r.cursor.Limit = 0, uint64(n)
+	r.cursor.Next, r.cursor.Limit, r.cursor.Buffer, r.cursor.Offset = 0, uint64(n), 0, 0
 	runs := uint32(n)
 	if r.delay > 0 { // a second pass is a run too; those too many find nothing to do
 		runs = 2*runs + uint32(r.delay)
 	}
-	_, err := r.driver.Programs["replay_xdp"].Run(&ebpf.RunOptions{Data: r.input, Context: contextOf(r.input), Repeat: runs})
-	if err != nil {
+	if err := r.runDriver(runs); err != nil {
 		return fmt.Errorf("run replay: %w", err)
 	}
 	if r.cursor.Next != uint64(n) {
 		return fmt.Errorf("run replay: %w: %d of %d packets", ErrReplay, r.cursor.Next, n)
+	}
+	return nil
+}
+
+// fewRuns is how many single runs take as long as the kernel needs to exchange its XDP dispatcher, which it does
+// before and after every call that repeats.
+const fewRuns = 512
+
+func (r *Replayer) runDriver(runs uint32) error {
+	driver, opts := r.driver.Programs["replay_xdp"], ebpf.RunOptions{Data: r.input, Context: contextOf(r.input), Repeat: runs}
+	if runs > fewRuns {
+		_, err := driver.Run(&opts)
+		return err
+	}
+	opts.Repeat = 1
+	for range runs {
+		if _, err := driver.Run(&opts); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -196,8 +231,8 @@ func contextOf(input []byte) xdpContext {
 // Close frees the driver and gives the thread back its cores.
 func (r *Replayer) Close() error {
 	if r.driver != nil {
-		if r.frames != nil {
-			unmap(unsafe.Pointer(unsafe.SliceData(r.frames)), len(r.frames)*int(unsafe.Sizeof(replayFrame{})))
+		if r.memory != nil {
+			unmap(unsafe.Pointer(unsafe.SliceData(r.memory)), len(r.memory))
 		}
 		if r.cursor != nil {
 			unmap(unsafe.Pointer(r.cursor), unix.Getpagesize())

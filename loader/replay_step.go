@@ -16,9 +16,9 @@ func (r *Replayer) Step(f *replay.Frame) (xmaps.PHV, error) {
 	if err := r.Flush(); err != nil {
 		return xmaps.PHV{}, err
 	}
-	r.put(f)
-	r.pending = 0
-	if err := r.runOne(&r.frames[0]); err != nil {
+	slot := r.put(f)
+	r.pending, r.buffer, r.offset = 0, 0, 0
+	if err := r.runOne(slot); err != nil {
 		return xmaps.PHV{}, err
 	}
 	return r.lookAtVector()

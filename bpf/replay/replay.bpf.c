@@ -15,13 +15,20 @@ struct replay_frame {
 	__u8 data[REPLAY_SNAP];
 };
 
-#define FRAMES 2048
+/* Frames lie one behind the other, 8-byte aligned and none across two buffers: a batch should be large, because the
+ * kernel exchanges its XDP dispatcher before and after each (some milliseconds). */
+#define BUFFERS 16
+#define BUFFER_BYTES (1 << 20)
+
+struct replay_buffer {
+	__u8 bytes[BUFFER_BYTES];
+};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__type(key, __u32);
-	__type(value, struct replay_frame);
-	__uint(max_entries, FRAMES);
+	__type(value, struct replay_buffer);
+	__uint(max_entries, BUFFERS);
 	__uint(map_flags, BPF_F_MMAPABLE);
 } replay_frames SEC(".maps") TAG("pisa:table");
 
@@ -29,6 +36,8 @@ struct {
 struct replay_cursor_t {
 	__u64 next;
 	__u64 limit;
+	__u32 buffer; /* where the next frame lies */
+	__u32 offset;
 	__u64 delay;  /* packets that go by before a second pass; 0: they are not held back */
 	__u64 passed; /* packets so far */
 	__u64 head;   /* second passes that have been started */
@@ -100,10 +109,31 @@ static __always_inline void release(void *ctx, struct replay_cursor_t *cursor, s
 	bpf_tail_call(ctx, &recirc_xdp, slot);
 }
 
+/* The next frame, and the cursor behind it. */
+static __always_inline struct replay_frame *next_frame(struct replay_cursor_t *cursor)
+{
+	__u32 slot = cursor->buffer & (BUFFERS - 1), offset = cursor->offset, length;
+	struct replay_buffer *buffer = bpf_map_lookup_elem(&replay_frames, &slot);
+	struct replay_frame *frame;
+
+	if (!buffer || offset > BUFFER_BYTES - sizeof(*frame))
+		return NULL;
+	frame = (void *)buffer->bytes + offset;
+	length = frame->meta.captured < 14 ? 14 : frame->meta.captured;
+	offset += (sizeof(frame->meta) + length + 7) & ~7U;
+	if (offset > BUFFER_BYTES - sizeof(*frame)) {
+		cursor->buffer++;
+		offset = 0;
+	}
+	cursor->offset = offset;
+	cursor->next++;
+	return frame;
+}
+
 SEC("xdp.frags") int replay_xdp(struct xdp_md *ctx)
 {
 	struct replay_meta *meta = (void *)(long)ctx->data_meta;
-	__u32 zero = 0, slot, length;
+	__u32 zero = 0, length;
 	struct replay_frame *frame;
 	struct replay_cursor_t *cursor;
 	struct phv *phv = phv_get();
@@ -115,8 +145,7 @@ SEC("xdp.frags") int replay_xdp(struct xdp_md *ctx)
 	}
 	if (!cursor || cursor->next >= cursor->limit)
 		return XDP_PASS;
-	slot = cursor->next & (FRAMES - 1);
-	frame = bpf_map_lookup_elem(&replay_frames, &slot);
+	frame = next_frame(cursor);
 	if (!frame || (void *)(meta + 1) > (void *)(long)ctx->data)
 		return XDP_ABORTED;
 	*meta = frame->meta;
@@ -130,7 +159,6 @@ SEC("xdp.frags") int replay_xdp(struct xdp_md *ctx)
 		return XDP_ABORTED;
 	if (bpf_xdp_store_bytes(ctx, 0, frame->data, length))
 		return XDP_ABORTED;
-	cursor->next++;
 	cursor->passed++;
 	bpf_tail_call(ctx, &replay_entry, 0);
 	return XDP_ABORTED;

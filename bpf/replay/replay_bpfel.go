@@ -59,29 +59,21 @@ type ReplayRecircBudgetT struct {
 	Refused uint64
 }
 
+type ReplayReplayBuffer struct {
+	_     structs.HostLayout
+	Bytes [1048576]uint8
+}
+
 type ReplayReplayCursorT struct {
 	_      structs.HostLayout
 	Next   uint64
 	Limit  uint64
+	Buffer uint32
+	Offset uint32
 	Delay  uint64
 	Passed uint64
 	Head   uint64
 	Tail   uint64
-}
-
-type ReplayReplayFrame struct {
-	_    structs.HostLayout
-	Meta struct {
-		_        structs.HostLayout
-		Time     uint64
-		Len      uint32
-		Coin     uint32
-		Captured uint16
-		Link     uint8
-		Egress   uint8
-		Ifindex  uint32
-	}
-	Data [2024]uint8
 }
 
 type ReplayReplayHeldT struct {
