@@ -99,6 +99,7 @@ const (
 	CocosketchVarHashSeed            = "hash_seed"
 	CocosketchVarKeyFamily           = "key_family"
 	CocosketchVarKeyFields           = "key_fields"
+	CocosketchVarKeyTagged           = "key_tagged"
 	CocosketchVarKeyWords            = "key_words"
 )
 
@@ -196,6 +197,7 @@ type CocosketchVariableSpecs struct {
 	HashSeed            *ebpf.VariableSpec `ebpf:"hash_seed"`
 	KeyFamily           *ebpf.VariableSpec `ebpf:"key_family"`
 	KeyFields           *ebpf.VariableSpec `ebpf:"key_fields"`
+	KeyTagged           *ebpf.VariableSpec `ebpf:"key_tagged"`
 	KeyWords            *ebpf.VariableSpec `ebpf:"key_words"`
 }
 
@@ -287,6 +289,7 @@ type CocosketchVariables struct {
 	HashSeed            *ebpf.Variable `ebpf:"hash_seed"`
 	KeyFamily           *ebpf.Variable `ebpf:"key_family"`
 	KeyFields           *ebpf.Variable `ebpf:"key_fields"`
+	KeyTagged           *ebpf.Variable `ebpf:"key_tagged"`
 	KeyWords            *ebpf.Variable `ebpf:"key_words"`
 }
 

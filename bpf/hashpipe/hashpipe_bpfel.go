@@ -111,6 +111,7 @@ const (
 	HashpipeVarHashpipeWays      = "hashpipe_ways"
 	HashpipeVarKeyFamily         = "key_family"
 	HashpipeVarKeyFields         = "key_fields"
+	HashpipeVarKeyTagged         = "key_tagged"
 	HashpipeVarKeyWords          = "key_words"
 )
 
@@ -220,6 +221,7 @@ type HashpipeVariableSpecs struct {
 	HashpipeWays      *ebpf.VariableSpec `ebpf:"hashpipe_ways"`
 	KeyFamily         *ebpf.VariableSpec `ebpf:"key_family"`
 	KeyFields         *ebpf.VariableSpec `ebpf:"key_fields"`
+	KeyTagged         *ebpf.VariableSpec `ebpf:"key_tagged"`
 	KeyWords          *ebpf.VariableSpec `ebpf:"key_words"`
 }
 
@@ -329,6 +331,7 @@ type HashpipeVariables struct {
 	HashpipeWays      *ebpf.Variable `ebpf:"hashpipe_ways"`
 	KeyFamily         *ebpf.Variable `ebpf:"key_family"`
 	KeyFields         *ebpf.Variable `ebpf:"key_fields"`
+	KeyTagged         *ebpf.Variable `ebpf:"key_tagged"`
 	KeyWords          *ebpf.Variable `ebpf:"key_words"`
 }
 

@@ -34,6 +34,7 @@ enum key_family { FAMILY_BOTH = 0, FAMILY_IPV4 = 4, FAMILY_IPV6 = 6 };
 const volatile __u32 key_fields = KEY_SRC | KEY_DST | KEY_SPORT | KEY_DPORT | KEY_PROTO;
 const volatile __u32 key_family = FAMILY_BOTH;
 const volatile __u32 key_words = KEY_WORDS; /* of the longest key */
+const volatile _Bool key_tagged = 1;        /* IPv4 addresses alone do without the tag where nothing else is counted */
 
 struct key {
 	__u64 w[KEY_WORDS];
@@ -59,11 +60,6 @@ static __always_inline __u64 key_tag(const struct phv *phv)
 	return w;
 }
 
-static __always_inline int key_tagged(void)
-{
-	return key_family != FAMILY_IPV4 || (key_fields & ~KEY_ADDRS);
-}
-
 static __always_inline void key_v4(const struct phv *phv, struct key *key, __u64 tag)
 {
 	key->w[0] = 0;
@@ -74,7 +70,7 @@ static __always_inline void key_v4(const struct phv *phv, struct key *key, __u64
 	if (!(key_fields & KEY_DST))
 		key->w[0] |= 1;
 	key->words = 1;
-	if (key_tagged()) {
+	if (key_tagged) {
 		key->w[1] = tag;
 		key->words = 2;
 	}

@@ -145,6 +145,7 @@ const (
 	PrecisionVarHashSeed            = "hash_seed"
 	PrecisionVarKeyFamily           = "key_family"
 	PrecisionVarKeyFields           = "key_fields"
+	PrecisionVarKeyTagged           = "key_tagged"
 	PrecisionVarKeyWords            = "key_words"
 	PrecisionVarPrecisionBytes      = "precision_bytes"
 	PrecisionVarPrecisionC0Entries  = "precision_c0_entries"
@@ -277,6 +278,7 @@ type PrecisionVariableSpecs struct {
 	HashSeed            *ebpf.VariableSpec `ebpf:"hash_seed"`
 	KeyFamily           *ebpf.VariableSpec `ebpf:"key_family"`
 	KeyFields           *ebpf.VariableSpec `ebpf:"key_fields"`
+	KeyTagged           *ebpf.VariableSpec `ebpf:"key_tagged"`
 	KeyWords            *ebpf.VariableSpec `ebpf:"key_words"`
 	PrecisionBytes      *ebpf.VariableSpec `ebpf:"precision_bytes"`
 	PrecisionC0Entries  *ebpf.VariableSpec `ebpf:"precision_c0_entries"`
@@ -418,6 +420,7 @@ type PrecisionVariables struct {
 	HashSeed            *ebpf.Variable `ebpf:"hash_seed"`
 	KeyFamily           *ebpf.Variable `ebpf:"key_family"`
 	KeyFields           *ebpf.Variable `ebpf:"key_fields"`
+	KeyTagged           *ebpf.Variable `ebpf:"key_tagged"`
 	KeyWords            *ebpf.Variable `ebpf:"key_words"`
 	PrecisionBytes      *ebpf.Variable `ebpf:"precision_bytes"`
 	PrecisionC0Entries  *ebpf.Variable `ebpf:"precision_c0_entries"`

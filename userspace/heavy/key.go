@@ -48,6 +48,7 @@ type Key [KeyWords]uint64
 type Spec struct {
 	Fields Fields
 	Family Family
+	Tagged bool // keep the tag word also where it could be left out: an algorithm writes into it
 }
 
 // Bits of the tag word.
@@ -89,7 +90,7 @@ func ParseFamily(text string) Family {
 	return Family(n)
 }
 
-func (s Spec) tagged() bool { return s.Family != IPv4 || s.Fields&^addrs != 0 }
+func (s Spec) tagged() bool { return s.Tagged || s.Family != IPv4 || s.Fields&^addrs != 0 }
 
 // Words is the number of words of the longest key.
 func (s Spec) Words() int {

@@ -38,6 +38,7 @@ type Ways struct {
 	Entries   int // of all ways together, in one bank
 	Admission Admission
 	Initial   uint64
+	Subtract  bool // estimates are without the initial value
 	arrays    map[string]*maps.Array
 }
 
@@ -49,7 +50,7 @@ func (w *Ways) PerWay() int { return w.Entries / w.Count }
 // Configure writes constants and sizes.
 func (w *Ways) Configure(spec *ebpf.CollectionSpec) error {
 	constants := map[string]any{
-		"key_fields": uint32(w.Spec.Fields), "key_family": uint32(w.Spec.Family), "key_words": uint32(w.Words),
+		"key_fields": uint32(w.Spec.Fields), "key_family": uint32(w.Spec.Family), "key_words": uint32(w.Words), "key_tagged": w.Spec.tagged(),
 		"ways_count": uint32(w.Count), "ways_entries": uint32(w.PerWay()), "ways_admission": uint32(w.Admission), "ways_initial": w.Initial,
 	}
 	for name, v := range constants {
@@ -151,7 +152,7 @@ func (w *Ways) addCPU(t *Table, cpu int, words map[string][][]uint64) bool {
 			if key == (Key{}) {
 				continue
 			}
-			value := float64(stored + w.Initial)
+			value := w.value(stored)
 			t.Counts[key] += value
 			t.Admitted = max(t.Admitted, value)
 			t.Records++
@@ -167,6 +168,13 @@ func (w *Ways) addCPU(t *Table, cpu int, words map[string][][]uint64) bool {
 	t.Entries += w.Count * w.PerWay()
 	t.Minimum += w.meanMinimum(counters)
 	return true
+}
+
+func (w *Ways) value(stored uint64) float64 {
+	if w.Subtract {
+		return float64(stored)
+	}
+	return float64(stored + w.Initial)
 }
 
 func (w *Ways) key(way, entry, cpu int, words map[string][][]uint64) (k Key) {

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+/* hhh: hierarchical heavy hitters by a random prefix, on a switch (dissertation, section 3.4).
+ *
+ * Every packet draws one of the four byte levels of its IPv4 source and counts the prefix in one PRECISION of two ways. The
+ * eBPF form is bpf/hhh/hhh.bpf.c with bpf/include/ways.h; this one is --set hhh.family=4 --set hhh.ways=2
+ * --set hhh.entries=65536. The registers, which a test compares:
+ *
+ * stage  register   width    holds
+ *   1    hhh_k00    32 + 32  words.p4: {prefix, 1} in way 0
+ *   2    hhh_k01    32 + 32  words.p4: {0, level and tag}
+ *   2    hhh_k10    32 + 32  words.p4: way 1
+ *   3    hhh_k11    32 + 32  words.p4
+ *   6    hhh_c0     32 of 64 counters.p4: its counter, minus the initial value
+ *   7    hhh_c1     32 of 64 counters.p4: way 1
+ *
+ * A packet that is admitted is resubmitted with the way, the level and the value; p4/precision/precision.p4 says the rest. The
+ * root is counted by outcome.p4: the packets that are no_key are not in it. */
+#ifndef XDPMON_HHH_P4
+#define XDPMON_HHH_P4
+
+#define HHH_BANK (HHH_ENTRIES / 2)
+
+typedef bit<8> role_t;
+const role_t ROLE_NONE = 0;   /* no such key */
+const role_t ROLE_LOOK = 1;   /* first pass */
+const role_t ROLE_TAKE_0 = 2; /* second pass, to way 0 */
+const role_t ROLE_TAKE_1 = 3;
+
+/* Index of a word: with its bank in front, except on Tofino 2. */
+#if __TARGET_TOFINO__ == 2
+typedef way_slot_t half_slot_t;
+#else
+typedef bank_slot_t half_slot_t;
+#endif
+
+#include "level.p4"
+#include "words.p4"
+#include "counters.p4"
+#include "outcome.p4"
+
+control Hhh(inout headers_t hdr, inout question_t q, inout ingress_intrinsic_metadata_for_deparser_t dprsr) {
+    role_t role;
+    bit<1> bank = 0;
+    bit<32> prefix = 0;
+    bit<32> tag = 0;
+    bit<2> drawn = 0;
+    way_slot_t slot_0 = 0;
+    way_slot_t slot_1 = 0;
+    bit<32> value; /* second pass: what the counter gets; first pass: what it would get */
+    bit<32> coin = 0;
+    bit<8> a0 = 0;
+    bit<8> b0 = 0;
+    bit<8> a1 = 0;
+    bit<8> b1 = 0;
+    bit<32> c0 = 0;
+    bit<32> c1 = 0;
+    bit<8> in_0 = 0;
+    bit<8> in_1 = 0;
+    bit<32> ahead = 0; /* negative: way 1 has the smaller counter */
+    bit<32> next = 0;
+    bit<8> way = 0;
+    bit<32> left = 0; /* negative: admitted */
+
+    HASH_ROW(row_0, HASH_ROW_0);
+    HASH_ROW(row_1, HASH_ROW_1);
+    Random<bit<31>>() random;
+    Random<bit<2>>() draw;
+    HhhLevel() level;
+#if __TARGET_TOFINO__ == 2
+    HhhK00(HHH_BANK) low_k00;
+    HhhK00(HHH_BANK) high_k00;
+    HhhK01(HHH_BANK) low_k01;
+    HhhK01(HHH_BANK) high_k01;
+    HhhK10(HHH_BANK) low_k10;
+    HhhK10(HHH_BANK) high_k10;
+    HhhK11(HHH_BANK) low_k11;
+    HhhK11(HHH_BANK) high_k11;
+#else
+    HhhK00(HHH_ENTRIES) k00;
+    HhhK01(HHH_ENTRIES) k01;
+    HhhK10(HHH_ENTRIES) k10;
+    HhhK11(HHH_ENTRIES) k11;
+#endif
+    HhhC0() counter_0;
+    HhhC1() counter_1;
+    HhhAdmission() admission;
+    HhhOutcome() outcome;
+
+    /* Which bank this packet counts into. To end a window the control plane sets the default action to the other bank. */
+    action use_bank(bit<1> b) { bank = b; }
+
+    table window {
+        actions = { use_bank; }
+        default_action = use_bank(0);
+        size = 1;
+    }
+
+    action none() {
+        role = ROLE_NONE;
+        value = 0;
+    }
+
+    action first() {
+        role = ROLE_LOOK;
+        value = 0;
+    }
+
+    action second() {
+        role = hdr.second.way;
+        value = hdr.second.value;
+    }
+
+    table passes {
+        key = {
+            hdr.ipv4.isValid()   : exact;
+            hdr.second.isValid() : exact;
+        }
+        actions = {
+            none;
+            first;
+            second;
+        }
+        const entries = {
+            (true, false): first();
+            (true, true): second();
+        }
+        const default_action = none();
+        size = 4;
+    }
+
+    action hash_0() { slot_0 = (way_slot_t)row_0.get(KEY_WORDS); }
+    action hash_1() { slot_1 = (way_slot_t)row_1.get(KEY_WORDS); }
+    action draw_level() { drawn = draw.get(); }
+    action flip() { coin[30:0] = random.get(); }
+    action compare() { ahead = c1 - c0; }
+
+    action smaller_0() {
+        next = c0 + HHH_NEXT;
+        value = c0 + 1;
+        way = (bit<8>)ROLE_TAKE_0;
+    }
+
+    action smaller_1() {
+        next = c1 + HHH_NEXT;
+        value = c1 + 1;
+        way = (bit<8>)ROLE_TAKE_1;
+    }
+
+    action resubmit() {
+        dprsr.resubmit_type = 1;
+        q.carry.setValid();
+        q.carry.value = value;
+        q.carry.way = way;
+        q.carry.level = tag[15:8];
+        q.carry.pad = 0;
+    }
+
+    apply {
+        window.apply();
+        passes.apply();
+        draw_level();
+        if (hdr.ipv4.isValid()) {
+            level.apply(hdr, drawn, prefix, tag);
+            hash_0();
+            hash_1();
+            flip();
+#if __TARGET_TOFINO__ == 2
+            if (bank == 0) {
+                low_k00.apply(role, slot_0, prefix, 32w1, a0);
+            } else {
+                high_k00.apply(role, slot_0, prefix, 32w1, a0);
+            }
+#else
+            k00.apply(role, bank ++ slot_0, prefix, 32w1, a0);
+#endif
+#if __TARGET_TOFINO__ == 2
+            if (bank == 0) {
+                low_k01.apply(role, slot_0, 32w0, tag, b0);
+            } else {
+                high_k01.apply(role, slot_0, 32w0, tag, b0);
+            }
+#else
+            k01.apply(role, bank ++ slot_0, 32w0, tag, b0);
+#endif
+#if __TARGET_TOFINO__ == 2
+            if (bank == 0) {
+                low_k10.apply(role, slot_1, prefix, 32w1, a1);
+            } else {
+                high_k10.apply(role, slot_1, prefix, 32w1, a1);
+            }
+#else
+            k10.apply(role, bank ++ slot_1, prefix, 32w1, a1);
+#endif
+#if __TARGET_TOFINO__ == 2
+            if (bank == 0) {
+                low_k11.apply(role, slot_1, 32w0, tag, b1);
+            } else {
+                high_k11.apply(role, slot_1, 32w0, tag, b1);
+            }
+#else
+            k11.apply(role, bank ++ slot_1, 32w0, tag, b1);
+#endif
+            counter_0.apply(role, a0, b0, bank ++ slot_0, value, c0, in_0);
+            counter_1.apply(role, a0, b0, a1, b1, bank ++ slot_1, value, c1, in_1);
+            if (role == ROLE_LOOK && in_0 == 0 && in_1 == 0) {
+                compare();
+                if (ahead[31:31] == 1) {
+                    smaller_1();
+                } else {
+                    smaller_0();
+                }
+                admission.apply(next, coin, left);
+                if (left[31:31] == 1) {
+                    resubmit();
+                }
+            }
+        }
+        outcome.apply(role, in_0, in_1, left);
+        hdr.second.setInvalid();
+    }
+}
+
+#endif

@@ -1,0 +1,92 @@
+package hhh
+
+import (
+	"fmt"
+
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/heavy"
+)
+
+// fullPacket is what an initial value of one packet is in bytes.
+const fullPacket = 1500
+
+type config struct {
+	ways      heavy.Ways
+	stacking  bool
+	bytes     bool
+	step      int // bits of a level
+	levels4   int // below the root
+	levels6   int
+	threshold float64
+	budget    float64
+	delay     int
+	top       int
+}
+
+var dimensions = map[string]heavy.Fields{"src": heavy.Src, "dst": heavy.Dst, "both": heavy.Src | heavy.Dst}
+
+func newConfig(v algo.Values, env algo.Env) (*config, error) {
+	c := &config{stacking: v.Text("method") == "stacking", bytes: v.Text("count") == "bytes", step: 8, threshold: v.Float("threshold"),
+		budget: v.Float("recirculation"), delay: int(v.Int("delay")), top: int(v.Int("top"))}
+	if v.Text("level") == "nibble" {
+		c.step = 4
+	}
+	c.levels4, c.levels6 = 32/c.step, int(v.Int("bits6"))/c.step
+	spec := heavy.Spec{Fields: dimensions[v.Text("dimension")], Family: heavy.ParseFamily(v.Text("family")), Tagged: true}
+	if c.stacking {
+		spec.Family = heavy.IPv4
+	}
+	c.ways = heavy.Ways{Prefix: Name, Spec: spec, Words: spec.Words(), Count: int(v.Int("ways")), Entries: int(v.Int("entries")),
+		Admission: heavy.ParseAdmission(v.Text("admission")), Initial: uint64(v.Int("initial")), Subtract: true}
+	if c.budget == 0 {
+		c.budget = min(1, 2*float64(c.instances())/float64(c.ways.Initial+1))
+	}
+	if c.bytes {
+		c.ways.Initial *= fullPacket
+	}
+	return c, c.check(v, env)
+}
+
+// stackLevels are the levels of stacking that are not exact: 16, 24 and 32 bits.
+const stackLevels = 3
+
+func (c *config) instances() int {
+	if c.stacking {
+		return stackLevels
+	}
+	return 1
+}
+
+func (c *config) check(v algo.Values, env algo.Env) error {
+	if c.stacking && (c.ways.Spec.Fields == heavy.Src|heavy.Dst || c.step != 8 || v.Text("family") == "6") {
+		return v.Error("method", "stacking counts the bytes of one IPv4 address (an instance of every other level has no room): choose random-prefix")
+	}
+	if bits := int(v.Int("bits6")); bits%c.step != 0 {
+		return v.Error("bits6", fmt.Sprintf("allowed are multiples of %d, the bits of a level", c.step))
+	}
+	if !c.stacking && c.ways.Entries%c.ways.Count != 0 {
+		return v.Error("entries", fmt.Sprintf("allowed are multiples of the %d ways", c.ways.Count))
+	}
+	if n := c.ways.PerWay(); env.CRC && n&(n-1) != 0 {
+		return v.Error("entries", "with CRC hashes a way has a power of two of them, as on the switch")
+	}
+	if c.delay > 0 && !env.Replay {
+		return v.Error("delay", "only a replay can delay second passes: attach leaves it 0")
+	}
+	return nil
+}
+
+// perStack is the number of entries of one way of one level in stacking.
+func (c *config) perStack() int { return c.ways.Entries / (2 * stackLevels) }
+
+// draws is how many levels a packet of a family draws from: what counts are multiplied by.
+func (c *config) draws(v4 bool) float64 {
+	n := c.levels6
+	if v4 {
+		n = c.levels4
+	}
+	if c.ways.Spec.Fields == heavy.Src|heavy.Dst {
+		return float64((n + 1) * (n + 1))
+	}
+	return float64(n)
+}

@@ -1,0 +1,58 @@
+// Package hhh is userspace's half of hierarchical heavy hitters: prefixes that send or receive too much.
+package hhh
+
+import (
+	bpf "github.com/xdpmon/xdpmon/bpf/hhh"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/heavy"
+)
+
+// Name of the algorithm.
+const Name = "hhh"
+
+func init() { algo.Register(descriptor()) }
+
+func descriptor() *algo.Descriptor {
+	return &algo.Descriptor{
+		Name:    Name,
+		Summary: "which networks send or receive too much, at the level where the traffic is",
+		Paper:   "dissertation.txt, section 3.4",
+		Doc:     doc,
+		Params:  params,
+		Spec:    bpf.LoadHhh,
+		New:     newInstance,
+		P4:      p4,
+	}
+}
+
+const doc = `A prefix is a hierarchical heavy hitter when its packets, without those of the heavy prefixes below it, are more than
+hhh.threshold of all. A single busy host is reported as a host, a busy network of small hosts as the network.
+
+hhh.method=random-prefix draws one level of the hierarchy for every packet and counts the packet's prefix of that level in
+one PRECISION; counts are multiplied by the number of levels. Any dimension, family and level goes; the error falls with the
+number of packets: column "error".
+
+hhh.method=stacking counts every packet at every level, in a PRECISION each: exact for 0 and 8 bits, more accurate for
+16, 24 and 32 bits, and only for the bytes of one IPv4 address.
+
+Two dimensions (hhh.dimension=both) have levels of both addresses: (4+1)^2 for the bytes of IPv4, (16+1)^2 of IPv6. The
+more levels, the larger the error: prefer bytes to nibbles, and hhh.bits6 to what nobody looks at.`
+
+var params = []algo.Param{
+	{Key: "method", Type: algo.Enum, Default: "random-prefix", Choices: []string{"random-prefix", "stacking"}, Help: "one instance for a random level, or one for each"},
+	{Key: "dimension", Type: algo.Enum, Default: "src", Choices: []string{"src", "dst", "both"}, Help: "address whose prefixes are counted"},
+	{Key: "family", Type: algo.Enum, Default: "both", Choices: heavy.FamilyNames, Help: "IP versions that are counted; stacking counts IPv4"},
+	{Key: "level", Type: algo.Enum, Default: "byte", Choices: []string{"byte", "nibble"}, Help: "bits from one level to the next: 8 or 4"},
+	{Key: "bits6", Type: algo.Int, Default: "64", Min: "8", Max: "128", Help: "longest IPv6 prefix that is counted"},
+	{Key: "threshold", Type: algo.Float, Default: "1/100", Min: "0.00001", Max: "1", Help: "share of the traffic from which on a prefix is heavy"},
+	{Key: "count", Type: algo.Enum, Default: "packets", Choices: []string{"packets", "bytes"}, Help: "what is heavy"},
+	{Key: "ways", Type: algo.Int, Default: "4", Min: "1", Max: "4", Help: "random-prefix: arrays that the entries are split into; stacking has 2 a level"},
+	{Key: "entries", Type: algo.Int, Default: "4096", Min: "24", Max: "1048576", Help: "prefixes that can be remembered, all levels together, on every CPU"},
+	{Key: "admission", Type: algo.Enum, Default: "9/8", Choices: heavy.AdmissionNames[:3], Help: "who takes an entry over"},
+	{Key: "initial", Type: algo.Int, Default: "100", Min: "0", Max: "1000000", Help: "value that counters begin with: bounds second passes; bytes: times 1500"},
+	{Key: "recirculation", Type: algo.Float, Default: "0", Min: "0", Max: "1",
+		Help: "largest share of packets that may pass twice; 0: twice what initial lets expect. What is refused is counted"},
+	{Key: "delay", Type: algo.Int, Default: "0", Min: "0", Max: "1000", Unit: "packets",
+		Help: "replay only: packets that go by between a decision and its second pass"},
+	{Key: "top", Type: algo.Int, Default: "50", Min: "1", Max: "1000", Help: "prefixes that are listed"},
+}

@@ -1,0 +1,195 @@
+package hhh
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/cilium/ebpf"
+
+	bpf "github.com/xdpmon/xdpmon/bpf/hhh"
+	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/heavy"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+type instance struct {
+	*config
+	stack  stack
+	counts *maps.Array
+	words  []uint64
+}
+
+func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
+	c, err := newConfig(v, env)
+	if err != nil {
+		return nil, err
+	}
+	return &instance{config: c, stack: stack{config: c}}, nil
+}
+
+// Configure implements algo.Instance.
+func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
+	constants := map[string]any{"hhh_stacking": i.stacking, "hhh_bytes": i.bytes, "hhh_step": uint32(i.step),
+		"hhh_levels4": uint32(i.levels4), "hhh_levels6": uint32(i.levels6)}
+	for name, v := range constants {
+		if err := maps.SetConstant(spec, name, v); err != nil {
+			return err
+		}
+	}
+	ways := i.ways
+	if i.stacking {
+		ways.Count, ways.Entries = 1, 1 // not used
+	}
+	if err := ways.Configure(spec); err != nil {
+		return err
+	}
+	return i.stack.configure(spec)
+}
+
+// Needs implements algo.Instance.
+func (i *instance) Needs() maps.Need { return 0 }
+
+// RecirculationShare implements algo.Recirculating.
+func (i *instance) RecirculationShare() float64 { return i.budget }
+
+// RecirculationDelay implements algo.Delayed.
+func (i *instance) RecirculationDelay() int { return i.delay }
+
+// Bind implements algo.Instance.
+func (i *instance) Bind(set *maps.Set) (err error) {
+	if i.counts, err = set.Array("hhh_counts"); err != nil {
+		return err
+	}
+	if i.stacking {
+		return i.stack.bind(set)
+	}
+	return i.ways.Bind(set)
+}
+
+// counts by enum hhh_counter.
+type counts []uint64
+
+func (n counts) at(c bpf.HhhHhhCounter) uint64 { return n[c] }
+
+func (n counts) units() uint64 {
+	return n.at(bpf.HhhHhhCounterHHH_IPV4) + n.at(bpf.HhhHhhCounterHHH_IPV6)
+}
+
+// Window implements algo.Instance.
+func (i *instance) Window(_ report.Window, bank int) (_ algo.Result, err error) {
+	if i.words, err = i.counts.ReadReset(bank, i.words); err != nil {
+		return algo.Result{}, fmt.Errorf("read window: %w", err)
+	}
+	n := counts(i.words)
+	estimates, records, err := i.read(bank)
+	if err != nil {
+		return algo.Result{}, fmt.Errorf("read window: %w", err)
+	}
+	i.roots(estimates, n.at(bpf.HhhHhhCounterHHH_IPV4), n.at(bpf.HhhHhhCounterHHH_IPV6))
+	asked, written := n.at(bpf.HhhHhhCounterHHH_ADMITTED), n.at(bpf.HhhHhhCounterHHH_WRITTEN)
+	return algo.Result{
+		Body: i.body(n, estimates, records),
+		Used: n.at(bpf.HhhHhhCounterHHH_PACKETS),
+		Lost: map[string]uint64{
+			"other_family":          n.at(bpf.HhhHhhCounterHHH_NO_KEY),
+			"recirculation_refused": asked - min(asked, written),
+		},
+	}, nil
+}
+
+// read returns the estimates of all prefixes that are remembered.
+func (i *instance) read(bank int) (map[heavy.Prefix]float64, int, error) {
+	if i.stacking {
+		return i.stack.read(bank)
+	}
+	t, err := i.ways.Read(bank)
+	if err != nil {
+		return nil, 0, err
+	}
+	estimates := map[heavy.Prefix]float64{}
+	for key, n := range t.Counts {
+		estimates[i.prefixOf(key)] += n * i.draws(i.ways.Spec.IsV4(key))
+	}
+	return estimates, t.Records, nil
+}
+
+// roots are counted exactly.
+func (c *config) roots(estimates map[heavy.Prefix]float64, v4, v6 uint64) {
+	for _, family := range []struct {
+		v4    bool
+		count uint64
+	}{{true, v4}, {false, v6}} {
+		delete(estimates, c.root(family.v4))
+		if family.count > 0 {
+			estimates[c.root(family.v4)] = float64(family.count)
+		}
+	}
+}
+
+func (c *config) unit() report.Unit {
+	if c.bytes {
+		return report.Bytes
+	}
+	return report.PacketUnit
+}
+
+func (i *instance) body(n counts, estimates map[heavy.Prefix]float64, records int) report.Body {
+	passes := n.at(bpf.HhhHhhCounterHHH_WRITTEN)
+	total := n.units()
+	found := heavy.Hierarchical(estimates, i.threshold*float64(total))
+	t := i.table(found, total)
+	t.Columns = append(t.Columns, report.Column{Name: "error", Unit: i.unit(), Help: "standard error of the estimate that comes from drawing levels"})
+	for row, h := range found[:len(t.Rows)] {
+		t.Rows[row] = append(t.Rows[row], i.drawError(h, n))
+	}
+	return report.Body{
+		Values: []report.Value{
+			{Name: "total", Value: total, Unit: i.unit(), Kind: report.Counter, Help: "of all prefixes"},
+			{Name: "heavy", Value: len(found), Unit: report.Count, Help: "prefixes above the threshold"},
+			{Name: "recirculated", Value: passes, Unit: report.PacketUnit, Kind: report.Counter, Help: "packets that went through twice"},
+			{Name: "recirculated_share", Value: share(float64(passes), n.at(bpf.HhhHhhCounterHHH_PACKETS)), Unit: report.Ratio, Help: "of the packets that were counted"},
+			{Name: "entries_used", Value: records, Unit: report.Count, Help: "on all CPUs"},
+		},
+		Tables: []report.Table{t},
+	}
+}
+
+// drawError: of N packets each was counted with probability 1/draws, so draws times the count has the variance
+// N (draws - 1). Bytes come in packets of the mean size.
+func (i *instance) drawError(h heavy.Heavy, n counts) float64 {
+	v4 := h.Prefix.IsV4()
+	if i.stacking || h.Prefix == i.root(v4) {
+		return 0
+	}
+	size := 1.0
+	if packets := n.at(bpf.HhhHhhCounterHHH_PACKETS); packets > 0 {
+		size = float64(n.units()) / float64(packets)
+	}
+	return math.Sqrt(h.Count * size * (i.draws(v4) - 1))
+}
+
+func share(part float64, whole uint64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return part / float64(whole)
+}
+
+func (c *config) table(found []heavy.Heavy, total uint64) report.Table {
+	amount := "packets"
+	if c.bytes {
+		amount = "bytes"
+	}
+	t := report.Table{Name: "prefixes", Title: "hierarchical heavy hitters", Limit: c.top, Help: "prefixes that are heavy by themselves",
+		Columns: []report.Column{
+			{Name: "prefix", Label: true, Help: "source > destination"},
+			{Name: amount, Unit: c.unit(), Metric: true, Help: "estimate, all of the prefix"},
+			{Name: "conditioned", Unit: c.unit(), Metric: true, Help: "without what the heavy prefixes below it explain"},
+			{Name: "share", Unit: report.Ratio, Help: "of all, by the conditioned count"},
+		}}
+	for _, h := range found[:min(c.top, len(found))] {
+		t.Rows = append(t.Rows, []any{h.Prefix.String(), h.Count, h.Conditioned, share(h.Conditioned, total)})
+	}
+	return t
+}

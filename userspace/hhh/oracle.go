@@ -1,0 +1,57 @@
+package hhh
+
+import (
+	"net/netip"
+
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/heavy"
+	"github.com/xdpmon/xdpmon/userspace/packet"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// Oracle implements algo.Truthful: it counts address pairs and adds them up to prefixes at the end of a window.
+func (i *instance) Oracle() algo.Oracle {
+	return &oracle{config: i.config, pairs: map[[2]netip.Addr]float64{}}
+}
+
+type oracle struct {
+	*config
+	pairs map[[2]netip.Addr]float64
+	total uint64
+}
+
+// Packet implements algo.Oracle.
+func (o *oracle) Packet(p *packet.Packet) {
+	if _, ok := o.ways.Spec.Of(p); !ok {
+		return
+	}
+	units := uint64(p.Segs)
+	if o.bytes {
+		units = uint64(p.Len)
+	}
+	o.total += units
+	pair := [2]netip.Addr{p.Src, p.Dst}
+	if o.ways.Spec.Fields&heavy.Src == 0 {
+		pair[0] = p.Dst
+	}
+	if o.ways.Spec.Fields&heavy.Dst == 0 {
+		pair[1] = p.Src
+	}
+	o.pairs[pair] += float64(units)
+}
+
+// Window implements algo.Oracle.
+func (o *oracle) Window(report.Window) report.Body {
+	exact := map[heavy.Prefix]float64{}
+	for pair, n := range o.pairs {
+		o.ancestors(pair[0], pair[1], func(p heavy.Prefix) { exact[p] += n })
+	}
+	found := heavy.Hierarchical(exact, o.threshold*float64(o.total))
+	b := report.Body{Values: []report.Value{
+		{Name: "total", Value: o.total, Unit: o.unit(), Kind: report.Counter, Help: "of all prefixes"},
+		{Name: "heavy", Value: len(found), Unit: report.Count, Help: "prefixes above the threshold"},
+	}, Tables: []report.Table{o.table(found, o.total)}}
+	clear(o.pairs)
+	o.total = 0
+	return b
+}
