@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What is around the ingress control of every twin: the deparser, and an egress that has nothing to do and is bypassed.
  * A top file defines `control Ingress` and says PIPELINE. One whose packets may pass twice defines SECOND_PASS and
- * `header second_pass_h` of 64 bits first, has a `second_pass_h carry` in its question_t, and sets dprsr.resubmit_type to 1. */
+ * `header second_pass_h` of 64 bits first, has a `second_pass_h carry` in its question_t, and sets dprsr.resubmit_type to 1.
+ * One that reports to the control plane defines REPORTS and `struct report_t`, has a `report_t report` there, and sets
+ * dprsr.digest_type to 1. */
 #ifndef XDPMON_SWITCH_P4
 #define XDPMON_SWITCH_P4
 
@@ -12,11 +14,19 @@ control IngressDeparser(packet_out pkt, inout headers_t hdr, in question_t q,
 #ifdef SECOND_PASS
     Resubmit() resubmit;
 #endif
+#ifdef REPORTS
+    Digest<report_t>() reports;
+#endif
 
     apply {
 #ifdef SECOND_PASS
         if (dprsr.resubmit_type == 1) {
             resubmit.emit(q.carry);
+        }
+#endif
+#ifdef REPORTS
+        if (dprsr.digest_type == 1) {
+            reports.pack(q.report);
         }
 #endif
         pkt.emit(hdr);

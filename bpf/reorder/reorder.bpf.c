@@ -1,0 +1,623 @@
+//go:build ignore
+
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* reorder: source prefixes whose TCP packets arrive out of order.
+ *
+ * Zheng, Yu, Rexford, "Detecting TCP Packet Reordering in the Data Plane", sections 2 and 3.
+ *
+ * A record belongs to a flow and lies in a bucket that is chosen by the flow's *prefix*, so a prefix with many flows
+ * cannot occupy many buckets. It compares each packet with the flow's last one (definitions 1 and 2) or with the largest
+ * number so far (definition 3), and counts packets n and out-of-order packets o. What a record knows goes to userspace when
+ * it is evicted, or when the window ends and userspace reads what is left.
+ *
+ * sampling   (3.2) an array; a flow is watched until another one comes and it is stale (older than T), or has had more than C
+ *            packets, or R out-of-order ones.
+ * precision  (3.1) d ways that keep the largest flows of each prefix: PRECISION with one more pair of words.
+ * hybrid     (3.3) first the ways, then an array that admits only flows whose prefix is in no way.
+ *
+ * Under the memory rules:
+ * - A record is four words in four consecutive stages: {signature, time or size}, {tag, prefix}, {tag, o, number}, {tag, n}.
+ *   Signature and time in one word admit the stale case in one read-modify-write. o and n lie in later stages: a packet that
+ *   is refused and finds o >= R or n > C there goes through the pipeline once more and takes the bucket. Ways admit by a second pass, too, as PRECISION does: with probability 2^-y, the smallest power of two that is
+ *   not above 1/(size + 1), and the record's size becomes 2^y (dissertation, section 3.3.4).
+ * - n of the ways is what the record has seen itself; the inherited size decides admission only. The share o/n would come
+ *   out too small with it.
+ *
+ * Many cores: the words are shared, since a flow may change its core between two packets and per-core records would call
+ * that a gap. Two cores in one bucket at the same time can mix words of two records. Each word repeats a part of the
+ * signature: a number of another flow is not compared, a report whose words disagree is dropped, and both are counted
+ * (torn). A word is read and then written by one aligned store, which costs half of an atomic exchange; what a core adds to
+ * o between another core's two accesses is lost: at most one packet a race.
+ *
+ * Aggregates (GSO, GRO) are merged from consecutive segments: they count as that many packets in order, and the next
+ * packet is compared with the first segment's number (definitions 1, 3) and with the end of the last (2).
+ *
+ * Records accumulate over a window, hence two banks: the paper's interval is a window, a record lives for
+ * microseconds or some packets (sampling), and reading a closed bank races with nobody.
+ *
+ * Time is kept in ticks of 1,024 ns modulo 2^32 (73 minutes): for T and a millisecond in 73 minutes an empty bucket looks taken. */
+#include "base.h"
+#include "phv.h"
+#include "register.h"
+#include "chain.h"
+#include "recirc.h"
+#include "clock.h"
+#include "coin.h"
+#include "hash.h"
+#include "bins.h"
+#include "report.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define WAYS 5
+#define ARRAY WAYS /* the bucket of the array among a packet's buckets */
+#define TICK 10    /* a stored time counts 2^10 ns */
+#define EARLY 1024 /* ticks by which a record may be younger than the packet (another core, a capture out of order) */
+#define SALT 0x72656f72 /* keeps signatures apart from other uses of the flow hash */
+
+enum reorder_method_kind { METHOD_SAMPLING, METHOD_PRECISION, METHOD_HYBRID };
+
+enum reorder_definition_kind { BELOW_LAST = 1, BEHIND_EXPECTED = 2, BELOW_LARGEST = 3 };
+
+enum reorder_counter {
+	REORDER_PACKETS,      /* packets with payload, segments of aggregates counted */
+	REORDER_COMPARED,     /* ... of a flow in memory */
+	REORDER_OUT,          /* ... out of order */
+	REORDER_REPEATED,     /* ... with the number of their predecessor: duplicates, or sent again at once */
+	REORDER_AGGREGATES,   /* GSO, GRO: packets of more than one segment */
+	REORDER_ADMITTED,     /* records written */
+	REORDER_EVICTED,      /* ... over another one */
+	REORDER_REFUSED,      /* packets that found another flow's record and left it */
+	REORDER_WANTED,       /* second passes asked for */
+	REORDER_SECOND,       /* second passes */
+	REORDER_REPORTS,      /* sent */
+	REORDER_REPORTS_LOST, /* the ring was full */
+	REORDER_TORN,         /* words of two flows in one bucket */
+	REORDER_COUNTS = 16
+};
+
+const volatile __u32 reorder_method = METHOD_SAMPLING;
+const volatile __u32 reorder_definition = BELOW_LAST;
+const volatile __u32 reorder_ways = 0;
+const volatile __u32 reorder_stale = 30;        /* T in ticks */
+const volatile __u32 reorder_most = 16;         /* C */
+const volatile __u32 reorder_enough = 1;        /* R, packets */
+const volatile __u32 reorder_share = 655;       /* R of the ways, in 2^-16 */
+const volatile _Bool reorder_all = 0;           /* report every record that has seen something, not only reordering */
+const volatile __u32 reorder_mask4 = 0xffffff00;
+const volatile __u64 reorder_mask6 = 0xffffffffffff0000ULL; /* at most 48 bits */
+
+/* Way i in stages 1 + i to 4 + i, the array in stages 7 to 10. */
+#define BUCKET(x, s0, s1, s2, s3)                                                                     \
+	REGISTER_BANKED(reorder_id##x, s0, __u64, 1);     /* {signature, size; of the array: time} */ \
+	REGISTER_BANKED(reorder_prefix##x, s1, __u64, 1); /* {tag 16, prefix 48} */                   \
+	REGISTER_BANKED(reorder_seq##x, s2, __u64, 1);    /* {tag 8, o 24, sequence number 32} */     \
+	REGISTER_BANKED(reorder_count##x, s3, __u32, 1)   /* {tag 8, n 24} */
+BUCKET(0, 1, 2, 3, 4);
+BUCKET(1, 2, 3, 4, 5);
+BUCKET(2, 3, 4, 5, 6);
+BUCKET(3, 4, 5, 6, 7);
+BUCKET(4, 5, 6, 7, 8);
+BUCKET(_array, 7, 8, 9, 10);
+
+#define COUNT_BITS 24
+#define COUNT_MASK ((1U << COUNT_BITS) - 1)
+#define PREFIX_BITS 48
+
+/* One record that left the memory. */
+struct reorder_report {
+	__u64 prefix; /* IPv4 in 32 bits, or the first 48 bits of IPv6, whose first 16 are not all 0 */
+	__u32 signature;
+	__u32 n;
+	__u32 o;
+	__u32 bank; /* of the window it belongs to */
+};
+
+RING(reorder_reports, 1 << 20);
+COUNTERS(reorder_counts, REORDER_COUNTS);
+
+const enum reorder_counter *unused_counter __attribute__((unused));
+const enum reorder_method_kind *unused_method __attribute__((unused));
+const enum reorder_definition_kind *unused_definition __attribute__((unused));
+const struct reorder_report *unused_report __attribute__((unused));
+
+/* What a pass knows of its packet. */
+struct flow {
+	__u64 prefix;
+	__u32 signature; /* never 0: an empty record's */
+	__u32 start;     /* sequence number of the payload's first byte */
+	__u32 end;       /* ... behind its last */
+	__u32 index[WAYS + 1];
+};
+
+static __always_inline __u64 prefix_of(const struct phv *phv)
+{
+	__u64 high;
+
+	if (phv->family == 4)
+		return bpf_ntohl(phv->src[3]) & reorder_mask4;
+	high = (__u64)bpf_ntohl(phv->src[0]) << 32 | bpf_ntohl(phv->src[1]);
+	return (high & reorder_mask6) >> 16;
+}
+
+/* The twin's field lists: the masked source alone for a bucket, the whole flow for a signature. */
+static __always_inline void locate_crc(struct flow *f, const struct phv *phv)
+{
+	struct hash_input in;
+
+	hash_fields(&in, phv, 0, 0);
+	f->signature = hash_crc32(&in, 0);
+#pragma unroll
+	for (int i = 0; i < HASH_WORDS; i++)
+		in.w[i] = 0;
+	in.w[2] = bpf_htonl((__u32)(f->prefix >> 32));
+	in.w[3] = bpf_htonl((__u32)f->prefix);
+	f->index[0] = hash_crc32(&in, 1);
+	f->index[1] = hash_crc32(&in, 2);
+	f->index[2] = f->index[0] ^ f->index[1];
+	f->index[3] = f->index[0];
+	f->index[4] = f->index[1];
+	f->index[ARRAY] = hash_crc32(&in, 3);
+}
+
+static __always_inline void locate_fast(struct flow *f, const struct phv *phv)
+{
+	__u64 h = hash_mix(f->prefix ^ hash_seed), g;
+
+	f->signature = hash_flow(phv, SALT) >> 32;
+	f->index[ARRAY] = h >> 32;
+	f->index[0] = h;
+	if (reorder_method == METHOD_SAMPLING)
+		return;
+	g = hash_mix(h + 0x632be59bd9b4e019ULL);
+	f->index[1] = g;
+	f->index[2] = g >> 32;
+	g = hash_mix(g + 0x632be59bd9b4e019ULL);
+	f->index[3] = g;
+	f->index[4] = g >> 32;
+}
+
+#define SCALE(hash, name) (((__u64)(hash) * name##_entries) >> 32)
+
+static __always_inline void locate(struct flow *f, const struct phv *phv)
+{
+	f->prefix = prefix_of(phv);
+	if (hash_crc)
+		locate_crc(f, phv);
+	else
+		locate_fast(f, phv);
+	f->signature += f->signature == 0;
+	f->start = phv->seq + (phv->tcp_flags & TCP_SYN ? 1 : 0);
+	f->end = f->start + phv->payload;
+}
+
+/* The number to keep, and whether this packet is out of order after the one that was kept. */
+static __always_inline __u32 kept(const struct flow *f)
+{
+	return reorder_definition == BEHIND_EXPECTED ? f->end : f->start;
+}
+
+static __always_inline int out_of_order(const struct flow *f, __u32 old)
+{
+	__s32 ahead = f->start - old;
+
+	return reorder_definition == BEHIND_EXPECTED ? ahead > 0 : ahead < 0;
+}
+
+/* Third stage of a record that is the flow's own. Returns 1 if the packet is out of order. */
+static __always_inline int compare(__u64 *word, const struct flow *f, struct reorder_counts_t *count)
+{
+	__u64 old = reg_load(word);
+	__u32 next = kept(f), seen = old >> 32;
+	int out = out_of_order(f, old);
+
+	if (reorder_definition == BELOW_LARGEST && out)
+		next = old;
+	reg_store(word, (__u64)(seen + out) << 32 | next);
+	if (seen >> COUNT_BITS != (f->signature & 0xff)) {
+		count->c[REORDER_TORN]++;
+		return 0;
+	}
+	count->c[REORDER_REPEATED] += (__u32)old == kept(f);
+	return out;
+}
+
+/* A count of 0 with its tag. */
+static __always_inline __u32 tagged(const struct flow *f)
+{
+	return f->signature << COUNT_BITS;
+}
+
+/* Is this record's reordering worth a second pass (array), or a report? */
+static __always_inline int worth(__u32 n, __u32 o, int way)
+{
+	if (way)
+		return (__u64)o << 16 > (__u64)n * reorder_share;
+	return o >= reorder_enough;
+}
+
+/* The words of a record that had to go. */
+struct evicted {
+	__u64 id;
+	__u64 prefix;
+	__u32 o;
+	__u32 n;
+};
+
+static __always_inline void report(const struct phv *phv, const struct evicted *e, int way,
+				   struct reorder_counts_t *count)
+{
+	struct reorder_report r = {.prefix = e->prefix & ((1ULL << PREFIX_BITS) - 1), .signature = e->id >> 32, .bank = phv->bank};
+	__u32 tag = r.signature & 0xff;
+
+	if (!r.signature)
+		return;
+	count->c[REORDER_EVICTED]++;
+	r.n = e->n & COUNT_MASK;
+	r.o = e->o & COUNT_MASK;
+	if (!r.n || (!reorder_all && !worth(r.n, r.o, way)))
+		return;
+	if (e->prefix >> PREFIX_BITS != (r.signature & 0xffff) || e->n >> COUNT_BITS != tag || e->o >> COUNT_BITS != tag) {
+		count->c[REORDER_TORN]++;
+		return;
+	}
+	if (ring_send(reorder_reports, &r))
+		count->c[REORDER_REPORTS]++;
+	else
+		count->c[REORDER_REPORTS_LOST]++;
+}
+
+/* Stages 2 to 4 of a record that is written: what was there goes into the report. */
+#define WRITE_PREFIX(x)                                                                               \
+	do {                                                                                          \
+		__u64 *word_ = reg_bank(reorder_prefix##x, phv, index);                               \
+		if (word_) {                                                                          \
+			e.prefix = reg_load(word_);                                                   \
+			reg_store(word_, (__u64)(f->signature & 0xffff) << PREFIX_BITS | f->prefix);  \
+		}                                                                                     \
+	} while (0)
+#define WRITE_REST(x)                                                                                 \
+	do {                                                                                          \
+		__u64 *seq_ = reg_bank(reorder_seq##x, phv, index);                                   \
+		__u32 *count_;                                                                        \
+		if (seq_) {                                                                           \
+			e.o = reg_load(seq_) >> 32;                                                   \
+			reg_store(seq_, (__u64)tagged(f) << 32 | kept(f));                            \
+		}                                                                                     \
+		count_ = reg_bank(reorder_count##x, phv, index);                                      \
+		if (count_) {                                                                         \
+			e.n = reg_load(count_);                                                       \
+			reg_store(count_, tagged(f));                                                 \
+		}                                                                                     \
+	} while (0)
+
+static __always_inline void observe(__u32 *word, const struct phv *phv, const struct flow *f, int out,
+				    struct reorder_counts_t *count)
+{
+	__u32 old = reg_add(word, phv->segs);
+
+	count->c[REORDER_COMPARED] += phv->segs;
+	count->c[REORDER_OUT] += out;
+	count->c[REORDER_TORN] += old >> COUNT_BITS != (f->signature & 0xff);
+}
+
+/* ---- the ways ---- */
+
+/* What the ways say of a packet. */
+struct ways {
+	__u32 held;      /* the way that holds the flow; WAYS: none */
+	__u32 way;       /* where the smallest record is */
+	__u32 size;      /* ... and its size */
+	__u32 monitored; /* a way holds the prefix */
+	int out;
+};
+
+#define LOOK(i)                                                                                       \
+	do {                                                                                          \
+		if (i < reorder_ways && w->held == WAYS) {                                            \
+			__u64 *word_ = reg_bank(reorder_id##i, phv, SCALE(f->index[i], reorder_id##i)), old_; \
+			if (word_) {                                                                  \
+				old_ = reg_load(word_);                                               \
+				if (old_ >> 32 == f->signature) {                                     \
+					reg_add(word_, 1);                                            \
+					w->held = i;                                                  \
+				} else if ((__u32)old_ < w->size) {                                   \
+					w->size = old_;                                               \
+					w->way = i;                                                   \
+				}                                                                     \
+			}                                                                             \
+		}                                                                                     \
+	} while (0)
+#define PREFIX(i)                                                                                     \
+	do {                                                                                          \
+		if (i < reorder_ways && w->held == WAYS && reorder_method == METHOD_HYBRID) {         \
+			__u64 *word_ = reg_bank(reorder_prefix##i, phv, SCALE(f->index[i], reorder_id##i)); \
+			if (word_) {                                                                  \
+				__u64 old_ = reg_load(word_);                                         \
+				w->monitored |= old_ && (old_ & ((1ULL << PREFIX_BITS) - 1)) == f->prefix; \
+			}                                                                             \
+		}                                                                                     \
+	} while (0)
+#define NUMBER(i)                                                                                     \
+	do {                                                                                          \
+		if (i < reorder_ways && w->held == i) {                                               \
+			__u64 *word_ = reg_bank(reorder_seq##i, phv, SCALE(f->index[i], reorder_id##i)); \
+			if (word_)                                                                    \
+				w->out = compare(word_, f, count);                                    \
+		}                                                                                     \
+	} while (0)
+#define OBSERVE(i)                                                                                    \
+	do {                                                                                          \
+		if (i < reorder_ways && w->held == i) {                                               \
+			__u32 *word_ = reg_bank(reorder_count##i, phv, SCALE(f->index[i], reorder_id##i)); \
+			if (word_)                                                                    \
+				observe(word_, phv, f, w->out, count);                                \
+		}                                                                                     \
+	} while (0)
+
+/* First pass through the ways, in the order of stages. */
+static __always_inline void look(struct phv *phv, const struct flow *f, struct ways *w, struct reorder_counts_t *count)
+{
+	w->held = WAYS;
+	w->way = 0;
+	w->size = ~0U;
+	w->monitored = 0;
+	w->out = 0;
+	LOOK(0);
+	PREFIX(0);
+	LOOK(1);
+	NUMBER(0);
+	PREFIX(1);
+	LOOK(2);
+	OBSERVE(0);
+	NUMBER(1);
+	PREFIX(2);
+	LOOK(3);
+	OBSERVE(1);
+	NUMBER(2);
+	PREFIX(3);
+	LOOK(4);
+	OBSERVE(2);
+	NUMBER(3);
+	PREFIX(4);
+	OBSERVE(3);
+	NUMBER(4);
+	OBSERVE(4);
+}
+
+/* Smallest y with 2^y >= x. */
+static __always_inline __u32 log2_up(__u32 x)
+{
+	return x <= 1 ? 0 : bins_log2(x - 1) + 1;
+}
+
+/* Does this packet's flow take the smallest record? */
+static __always_inline int admit(struct phv *phv, const struct ways *w, __u64 *value)
+{
+	__u32 y = log2_up(w->size + (w->size != ~0U));
+
+	*value = 1ULL << y;
+	return y == 0 || coin_flip(phv) >> (32 - y) == 0;
+}
+
+#define TAKE(i)                                                                                       \
+	do {                                                                                          \
+		if (i < reorder_ways && way == i) {                                                   \
+			__u32 index = SCALE(f->index[i], reorder_id##i);                              \
+			__u64 *word_ = reg_bank(reorder_id##i, phv, index);                           \
+			if (word_)                                                                    \
+				e.id = reg_swap(word_, (__u64)f->signature << 32 | (__u32)value);     \
+			WRITE_PREFIX(i);                                                              \
+			WRITE_REST(i);                                                                \
+		}                                                                                     \
+	} while (0)
+
+/* Second pass: the way that the first one has chosen. */
+static __always_inline void take(const struct phv *phv, const struct flow *f, __u32 way, __u64 value,
+				 struct reorder_counts_t *count)
+{
+	struct evicted e = {};
+
+	count->c[REORDER_ADMITTED]++;
+	TAKE(0);
+	TAKE(1);
+	TAKE(2);
+	TAKE(3);
+	TAKE(4);
+	report(phv, &e, 1, count);
+}
+
+/* ---- the array ---- */
+
+enum fate { FATE_NONE, FATE_OWN, FATE_WRITTEN, FATE_REFUSED };
+
+/* First stage: is the record the flow's own, may it be overwritten, or neither? */
+static __always_inline int enter(struct phv *phv, const struct flow *f, __u64 *old)
+{
+	__u64 *word = reg_bank(reorder_id_array, phv, SCALE(f->index[ARRAY], reorder_id_array)), mine;
+	__u32 now = clock_now(phv) >> TICK;
+
+	if (!word)
+		return FATE_NONE;
+	mine = (__u64)f->signature << 32 | now;
+	*old = reg_load(word);
+	if (*old >> 32 != f->signature && now - (__u32)*old + EARLY <= reorder_stale + EARLY)
+		return FATE_REFUSED;
+	reg_store(word, mine);
+	return *old >> 32 == f->signature ? FATE_OWN : FATE_WRITTEN;
+}
+
+/* ... for a flow that is not to be admitted: its time goes on if the record is its own. */
+static __always_inline int enter_own(struct phv *phv, const struct flow *f)
+{
+	__u64 *word = reg_bank(reorder_id_array, phv, SCALE(f->index[ARRAY], reorder_id_array)), mine, old;
+
+	mine = (__u64)f->signature << 32 | (__u32)(clock_now(phv) >> TICK);
+	if (!word)
+		return FATE_NONE;
+	old = reg_load(word);
+	if (old >> 32 != f->signature)
+		return FATE_REFUSED;
+	reg_store(word, mine);
+	return FATE_OWN;
+}
+
+/* The flow's own record. */
+static __always_inline void follow(const struct phv *phv, const struct flow *f, struct reorder_counts_t *count)
+{
+	__u32 index = SCALE(f->index[ARRAY], reorder_id_array);
+	__u64 *seq = reg_bank(reorder_seq_array, phv, index);
+	__u32 *n;
+	int out = 0;
+
+	if (seq)
+		out = compare(seq, f, count);
+	n = reg_bank(reorder_count_array, phv, index);
+	if (n)
+		observe(n, phv, f, out, count);
+}
+
+static __always_inline void write(const struct phv *phv, const struct flow *f, __u64 id, struct reorder_counts_t *count)
+{
+	__u32 index = SCALE(f->index[ARRAY], reorder_id_array);
+	struct evicted e = {.id = id};
+
+	count->c[REORDER_ADMITTED]++;
+	WRITE_PREFIX(_array);
+	WRITE_REST(_array);
+	report(phv, &e, 0, count);
+}
+
+/* Another flow's record: has it been watched long enough? */
+static __always_inline int expired(const struct phv *phv, const struct flow *f)
+{
+	__u32 index = SCALE(f->index[ARRAY], reorder_id_array), o = 0;
+	__u64 *seq = reg_bank(reorder_seq_array, phv, index);
+	__u32 *n;
+
+	if (seq)
+		o = reg_load(seq) >> 32;
+	n = reg_bank(reorder_count_array, phv, index);
+	return n && ((reg_load(n) & COUNT_MASK) > reorder_most || (o & COUNT_MASK) >= reorder_enough);
+}
+
+/* First pass through the array. closed: no new flow. Returns whether the packet wants the bucket by a second pass. */
+static __always_inline int sample(struct phv *phv, const struct flow *f, int closed, struct reorder_counts_t *count)
+{
+	__u64 old = 0;
+
+	switch (closed ? enter_own(phv, f) : enter(phv, f, &old)) {
+	case FATE_OWN:
+		follow(phv, f, count);
+		return 0;
+	case FATE_WRITTEN:
+		write(phv, f, old, count);
+		return 0;
+	case FATE_REFUSED:
+		count->c[REORDER_REFUSED]++;
+		return !closed && expired(phv, f);
+	}
+	return 0;
+}
+
+/* Second pass: the bucket is taken, whatever is in it. */
+static __always_inline void seize(struct phv *phv, const struct flow *f, struct reorder_counts_t *count)
+{
+	__u64 *word = reg_bank(reorder_id_array, phv, SCALE(f->index[ARRAY], reorder_id_array)), old;
+
+	if (!word)
+		return;
+	old = reg_swap(word, (__u64)f->signature << 32 | (__u32)(clock_now(phv) >> TICK));
+	write(phv, f, old, count);
+}
+
+/* A flow that moves to a way gives up its bucket: it would miss what the way sees, and call that a gap later. */
+static __always_inline void leave(struct phv *phv, const struct flow *f, struct reorder_counts_t *count)
+{
+	__u32 index = SCALE(f->index[ARRAY], reorder_id_array);
+	__u64 *word = reg_bank(reorder_id_array, phv, index);
+	struct evicted e = {};
+	__u32 *n;
+
+	if (!word)
+		return;
+	e.id = reg_load(word);
+	if (e.id >> 32 != f->signature || reg_cas(word, e.id, 0) != e.id)
+		return;
+	word = reg_bank(reorder_prefix_array, phv, index);
+	if (word)
+		e.prefix = reg_load(word);
+	word = reg_bank(reorder_seq_array, phv, index);
+	if (word)
+		e.o = reg_load(word) >> 32;
+	n = reg_bank(reorder_count_array, phv, index);
+	if (n)
+		e.n = reg_swap(n, 0);
+	report(phv, &e, 0, count);
+}
+
+/* ---- both ---- */
+
+static __always_inline void second(struct phv *phv, const struct flow *f, struct reorder_counts_t *count)
+{
+	__u32 way = phv->carry[0];
+
+	count->c[REORDER_SECOND]++;
+	if (way == ARRAY) {
+		if (reorder_method != METHOD_PRECISION)
+			seize(phv, f, count);
+		return;
+	}
+	if (reorder_method == METHOD_SAMPLING)
+		return;
+	take(phv, f, way, phv->carry[1], count);
+	if (reorder_method == METHOD_HYBRID)
+		leave(phv, f, count);
+}
+
+static __always_inline int first(struct phv *phv, const struct flow *f, struct reorder_counts_t *count)
+{
+	struct ways w = {.held = WAYS};
+	__u64 value = 0;
+	int moves = 0;
+
+	if (reorder_method != METHOD_SAMPLING) {
+		look(phv, f, &w, count);
+		if (w.held < WAYS)
+			return 0;
+		moves = admit(phv, &w, &value);
+	}
+	phv->carry[0] = moves ? w.way : ARRAY;
+	phv->carry[1] = value;
+	if (reorder_method == METHOD_PRECISION)
+		return moves;
+	return sample(phv, f, moves || w.monitored, count) || moves;
+}
+
+static __always_inline int carries_data(const struct phv *phv)
+{
+	return phv_has(phv, PHV_IP | PHV_TCP) && phv->payload && !(phv->valid & PHV_FRAGMENT);
+}
+
+ALGORITHM_RECIRC(reorder)
+{
+	struct reorder_counts_t *count;
+	struct flow f = {};
+	int again;
+
+	if (!carries_data(phv))
+		return 0;
+	count = counters_of(reorder_counts, phv);
+	if (!count)
+		return 0;
+	locate(&f, phv);
+	if (phv->pass) {
+		second(phv, &f, count);
+		return 0;
+	}
+	count->c[REORDER_PACKETS] += phv->segs;
+	count->c[REORDER_AGGREGATES] += phv->segs > 1;
+	again = first(phv, &f, count);
+	count->c[REORDER_WANTED] += again;
+	return again;
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+/* reorder: source prefixes whose TCP packets arrive out of order, on a switch.
+ *
+ * Zheng, Yu, Rexford, "Detecting TCP Packet Reordering in the Data Plane", section 3. The eBPF form, whose header says how a
+ * record is laid out, is bpf/reorder/reorder.bpf.c; this is the form for IPv4 with two ways. REORDER_METHOD chooses at
+ * compile time: 0 sampling, 1 precision, 2 hybrid; REORDER_DEFINITION 1, 2 or 3. Sizes are those of --set reorder.method=hybrid
+ * --set reorder.buckets=3072 --set reorder.x=0.667, 1,024 in each way and in the array. The registers, which a test compares:
+ *
+ * stage  register              width    holds
+ *   1    reorder_id0           32 + 32  way0.p4: {signature, size}
+ *   2    reorder_id1           32 + 32  way1.p4
+ *   2    reorder_prefix0       32 + 32  way0.p4: {tag, prefix}
+ *   3    reorder_prefix1       32 + 32  way1.p4
+ *   3    reorder_seq0          32 + 32  way0.p4: {out-of-order packets, number to compare with}
+ *   4    reorder_seq1          32 + 32  way1.p4
+ *   4    reorder_count0        32       way0.p4: packets
+ *   5    reorder_count1        32       way1.p4
+ *   7    reorder_id_array      32 + 32  array.p4: {signature, time}
+ *   8    reorder_prefix_array  32 + 32  array.p4
+ *   9    reorder_seq_array     32 + 32  array.p4
+ *  10    reorder_count_array   32       array.p4
+ *
+ * A record that is overwritten goes up as a digest {prefix, n, o} when it saw reordering; the control plane reads the rest at
+ * the end of a window, and sets a bank back: sizes of the ways to 1, all else to 0. A packet that takes a record by a second
+ * pass is resubmitted, with no budget: C bounds the share. Stages are an order, not numbers of the chip. */
+#ifndef XDPMON_REORDER_P4
+#define XDPMON_REORDER_P4
+
+#define REORDER_TICK 10
+
+#include "types.p4"
+#if REORDER_METHOD != 0
+#include "way0.p4"
+#include "way1.p4"
+#endif
+#if REORDER_METHOD != 1
+#include "array.p4"
+#endif
+
+control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
+                inout ingress_intrinsic_metadata_for_deparser_t dprsr) {
+    role_t role;
+    bit<1> bank = 0;
+    bit<32> value;
+    bit<16> payload = 0;
+    bit<32> first = 0; /* number of the payload's first byte */
+    bit<32> next = 0;  /* ... behind its last */
+    bit<32> now;
+    bit<32> prefix = 0;
+    bit<32> signature = 0;
+    bit<32> hash = 0;
+    bit<32> held = 0; /* of the record that is overwritten */
+    bit<32> n = 0;
+    bit<32> o = 0;
+    bit<8> evicts = 0;
+    bit<8> asks = 0;
+
+    HASH_ROW(row_0, HASH_ROW_0);
+    ReorderPayload() lengths;
+    Clock(REORDER_TICK) clock;
+#if REORDER_METHOD != 0
+    bit<32> hash_0 = 0;
+    bit<32> hash_1 = 0;
+    bit<32> size_0 = 0; /* 0: way 0 holds the flow */
+    bit<32> size_1 = 0;
+    bit<32> held_0 = 0;
+    bit<32> held_1 = 0;
+    bit<32> n_0 = 0;
+    bit<32> n_1 = 0;
+    bit<32> o_0 = 0;
+    bit<32> o_1 = 0;
+    bit<32> size = 0;
+    bit<32> ahead = 0;
+    bit<32> coin = 0;
+    bit<8> way = ROLE_NONE;
+    bit<32> power = 0;
+
+    HASH_ROW(row_1, HASH_ROW_1);
+    HASH_ROW(row_2, HASH_ROW_2);
+    Random<bit<31>>() random;
+    ReorderId0() id_0;
+    ReorderId1() id_1;
+    ReorderPrefix0() prefix_0;
+    ReorderPrefix1() prefix_1;
+    ReorderSeq0() seq_0;
+    ReorderSeq1() seq_1;
+    ReorderCount0() count_0;
+    ReorderCount1() count_1;
+    ReorderAdmission() admission;
+#endif
+#if REORDER_METHOD != 1
+    bit<8> closed = 0;
+    fate_t fate = FATE_NONE;
+    bit<32> over = 0;   /* negative: n > C */
+    bit<32> enough = 0; /* not negative: o >= R */
+
+    HASH_ROW(row_3, HASH_ROW_3);
+    ReorderIdArray() id_array;
+    ReorderPrefixArray() prefix_array;
+    ReorderSeqArray() seq_array;
+    ReorderCountArray() count_array;
+#endif
+
+    /* Which bank this packet counts into. To end a window the control plane sets the default action to the other bank. */
+    action use_bank(bit<1> b) { bank = b; }
+
+    table window {
+        actions = { use_bank; }
+        default_action = use_bank(0);
+        size = 1;
+    }
+
+    action none() {
+        role = ROLE_NONE;
+        value = 0;
+    }
+
+    action first_pass() {
+        role = ROLE_FIRST;
+        value = 0;
+    }
+
+    action second_pass() {
+        role = hdr.second.role;
+        value = hdr.second.value;
+    }
+
+    table passes {
+        key = {
+            hdr.ipv4.isValid()   : exact;
+            hdr.tcp.isValid()    : exact;
+            hdr.second.isValid() : exact;
+        }
+        actions = {
+            none;
+            first_pass;
+            second_pass;
+        }
+        const entries = {
+            (true, true, false): first_pass();
+            (true, true, true): second_pass();
+        }
+        const default_action = none();
+        size = 4;
+    }
+
+    action mask() { prefix = hdr.ipv4.src & REORDER_MASK; }
+    action sign() { signature = row_0.get(FLOW_FIELDS); }
+    action expect() { next = first + (bit<32>)payload; }
+
+    action resubmit(role_t again) {
+        dprsr.resubmit_type = 1;
+        q.carry.setValid();
+        q.carry.role = again;
+        q.carry.pad = 0;
+    }
+
+    action report() {
+        dprsr.digest_type = 1;
+        q.report.prefix = held;
+        q.report.n = n;
+        q.report.o = o;
+    }
+
+#if REORDER_METHOD != 0
+    action place_0() { hash_0 = row_1.get(PREFIX_FIELDS); }
+    action place_1() { hash_1 = row_2.get(PREFIX_FIELDS); }
+    action flip() { coin[30:0] = random.get(); }
+    action compare() { ahead = size_1 - size_0; }
+
+    action smaller_0() {
+        size = size_0;
+        way = ROLE_TAKE_0;
+    }
+
+    action smaller_1() {
+        size = size_1;
+        way = ROLE_TAKE_1;
+    }
+
+    action evict_0() {
+        held = held_0;
+        n = n_0;
+        o = o_0;
+    }
+
+    action evict_1() {
+        held = held_1;
+        n = n_1;
+        o = o_1;
+    }
+#endif
+#if REORDER_METHOD != 1
+    action place_array() { hash = row_3.get(PREFIX_FIELDS); }
+
+    action judge() {
+        over = REORDER_MOST - n;
+        enough = o - REORDER_ENOUGH;
+    }
+#endif
+
+    apply {
+        window.apply();
+        clock.apply(nanoseconds, now);
+        passes.apply();
+        lengths.apply(hdr, payload, first);
+        if (role != ROLE_NONE && payload != 0) {
+            mask();
+            sign();
+            expect();
+#if REORDER_METHOD != 0
+            place_0();
+            place_1();
+            flip();
+            id_0.apply(role, bank ++ hash_0[31:REORDER_WAY_LOW], signature, value, size_0);
+            prefix_0.apply(role, bank ++ hash_0[31:REORDER_WAY_LOW], prefix, held_0);
+            id_1.apply(role, size_0, bank ++ hash_1[31:REORDER_WAY_LOW], signature, value, size_1);
+            seq_0.apply(role, size_0, bank ++ hash_0[31:REORDER_WAY_LOW], first, next, o_0);
+            prefix_1.apply(role, bank ++ hash_1[31:REORDER_WAY_LOW], prefix, held_1);
+            count_0.apply(role, size_0, bank ++ hash_0[31:REORDER_WAY_LOW], n_0);
+            seq_1.apply(role, size_0, size_1, bank ++ hash_1[31:REORDER_WAY_LOW], first, next, o_1);
+            count_1.apply(role, size_0, size_1, bank ++ hash_1[31:REORDER_WAY_LOW], n_1);
+            if (role == ROLE_FIRST && size_0 != 0 && size_1 != 0) {
+                compare();
+                if (ahead[31:31] == 1) {
+                    smaller_1();
+                } else {
+                    smaller_0();
+                }
+                admission.apply(size, coin, power);
+            } else if (role == ROLE_TAKE_0) {
+                evict_0();
+            } else if (role == ROLE_TAKE_1) {
+                evict_1();
+            }
+            if (power != 0) {
+                asks = way;
+            }
+#endif
+#if REORDER_METHOD == 2
+            if (role == ROLE_FIRST) {
+                if (size_0 == 0 || size_1 == 0) {
+                    closed = 2; /* in a way: the array is not looked at */
+                } else if (power != 0 || held_0 == prefix || held_1 == prefix) {
+                    closed = 1;
+                }
+            }
+#endif
+#if REORDER_METHOD != 1
+            place_array();
+            id_array.apply(role, closed, bank ++ hash[31:REORDER_ARRAY_LOW], signature, now, fate);
+            prefix_array.apply(role, closed, fate, bank ++ hash[31:REORDER_ARRAY_LOW], prefix, held);
+            seq_array.apply(role, closed, fate, bank ++ hash[31:REORDER_ARRAY_LOW], first, next, o);
+            count_array.apply(role, closed, fate, bank ++ hash[31:REORDER_ARRAY_LOW], n);
+            judge();
+            if (fate == FATE_REFUSED && closed == 0 && role == ROLE_FIRST) {
+                if (over[31:31] == 1 || enough[31:31] == 0) {
+                    asks = ROLE_SEIZE;
+                }
+            }
+            if (fate == FATE_STALE && closed == 0 && role == ROLE_FIRST) {
+                evicts = 1;
+            }
+            if (fate == FATE_SEIZED) {
+                evicts = 1;
+            }
+#endif
+#if REORDER_METHOD != 0
+            if (role == ROLE_TAKE_0 || role == ROLE_TAKE_1) {
+                evicts = 1;
+            }
+#endif
+            if (asks != ROLE_NONE) {
+                resubmit(asks);
+            }
+#if REORDER_METHOD != 0
+            q.carry.value = power;
+#endif
+            if (evicts == 1 && n != 0 && o != 0) {
+                report();
+            }
+        }
+        hdr.second.setInvalid();
+    }
+}
+
+#endif

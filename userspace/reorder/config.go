@@ -1,0 +1,117 @@
+package reorder
+
+import (
+	"math"
+
+	bpf "github.com/xdpmon/xdpmon/bpf/reorder"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+)
+
+const (
+	tickNS     = 1 << 10 // of a stored time: TICK in the program
+	maxWays    = 5
+	crcWays    = 2 // ways with a polynomial of their own
+	replayRing = 16 << 20
+)
+
+// config is what the parameters come to.
+type config struct {
+	method     bpf.ReorderReorderMethodKind
+	definition Definition
+	all        bool // every record is reported
+	ways       int  // 0 when sampling
+	wayBuckets int  // of one way
+	array      int  // buckets of the array; 0 with method=precision
+
+	stale, most, enough uint32  // T in ticks, C, R
+	share               float64 // R of the ways
+	alpha, beta         uint64
+	epsilon, c          float64
+	bits4, bits6        int
+	recirculate         float64
+	ring                int64
+	top                 int
+}
+
+func newConfig(v algo.Values, env algo.Env) (*config, error) {
+	c := &config{
+		definition: Definition(v.Int("definition")), all: v.Text("report") == "all",
+		stale: uint32(int64(v.Duration("T")) / tickNS), most: uint32(v.Int("C")), enough: uint32(v.Int("R")),
+		share: v.Float("Rshare"), alpha: uint64(v.Int("alpha")), beta: uint64(v.Int("beta")),
+		epsilon: v.Float("epsilon"), c: v.Float("c"), bits4: int(v.Int("prefix")), bits6: int(v.Int("prefix6")),
+		recirculate: v.Float("recirculate"), ring: v.Bytes("ring"), top: int(v.Int("top")),
+	}
+	if c.ring&(c.ring-1) != 0 {
+		return nil, v.Error("ring", "allowed are powers of two from 4KiB to 1GiB")
+	}
+	if env.Replay {
+		c.ring = max(c.ring, replayRing) // nobody polls between two windows of a replay
+	}
+	if err := c.divide(v); err != nil {
+		return nil, err
+	}
+	if env.CRC && c.ways > crcWays {
+		return nil, v.Error("ways", "with --hash crc, 1 or 2: there are no polynomials for more")
+	}
+	return c, nil
+}
+
+// divide splits the buckets between ways and array.
+func (c *config) divide(v algo.Values) error {
+	buckets, share := int(v.Int("buckets")), 0.0
+	switch v.Text("method") {
+	case "precision":
+		c.method, share = bpf.ReorderReorderMethodKindMETHOD_PRECISION, 1
+	case "hybrid":
+		c.method, share = bpf.ReorderReorderMethodKindMETHOD_HYBRID, v.Float("x")
+	}
+	if share > 0 {
+		c.ways = int(v.Int("ways"))
+		c.wayBuckets = int(share*float64(buckets)) / c.ways
+		if c.wayBuckets == 0 {
+			return v.Error("buckets", "too few for the ways: raise reorder.buckets or x, or lower ways")
+		}
+	}
+	if share < 1 {
+		c.array = buckets - c.ways*c.wayBuckets
+	}
+	return nil
+}
+
+// buckets that there are: a share that does not divide evenly loses less than one a way.
+func (c *config) buckets() int { return c.ways*c.wayBuckets + c.array }
+
+func (c *config) constants() map[string]any {
+	return map[string]any{
+		"reorder_method":     uint32(c.method),
+		"reorder_definition": uint32(c.definition),
+		"reorder_ways":       uint32(c.ways),
+		"reorder_stale":      c.stale,
+		"reorder_most":       c.most,
+		"reorder_enough":     c.enough,
+		"reorder_share":      uint32(math.Round(c.share * (1 << 16))),
+		"reorder_all":        c.all,
+		"reorder_mask4":      ^uint32(0) << (32 - c.bits4),
+		"reorder_mask6":      ^uint64(0) << (64 - c.bits6),
+	}
+}
+
+// bucketArrays are the names of the registers that a record's words lie in, without the way's number.
+var bucketArrays = [4]string{"reorder_id", "reorder_prefix", "reorder_seq", "reorder_count"}
+
+// parts are the suffixes of the registers: ways, then the array.
+var parts = [maxWays + 1]string{"0", "1", "2", "3", "4", "_array"}
+
+// entries of a part; what is not used keeps one.
+func (c *config) entries(part int) int {
+	switch {
+	case part == maxWays:
+		return max(c.array, 1)
+	case part < c.ways:
+		return c.wayBuckets
+	}
+	return 1
+}
+
+// used says whether a part of the registers is in use.
+func (c *config) used(part int) bool { return part < c.ways || part == maxWays && c.array > 0 }

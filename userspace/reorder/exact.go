@@ -1,0 +1,101 @@
+package reorder
+
+import (
+	"net/netip"
+
+	"github.com/xdpmon/xdpmon/userspace/packet"
+)
+
+// Definition of an out-of-order packet: section 2.1.1 of the paper, with payload lengths and modulo 2^32.
+type Definition int
+
+const (
+	// Below: a sequence number below the predecessor's.
+	Below Definition = 1
+	// Gap: a sequence number behind the one that was expected after the predecessor.
+	Gap Definition = 2
+	// BelowMax: a sequence number below the largest one of the flow so far.
+	BelowMax Definition = 3
+)
+
+// flowKey is one direction of a TCP connection.
+type flowKey struct {
+	src, dst     netip.Addr
+	sport, dport uint16
+}
+
+func keyOf(p *packet.Packet) flowKey { return flowKey{p.Src, p.Dst, p.SrcPort, p.DstPort} }
+
+// flowState is what the three definitions compare with.
+type flowState struct {
+	start  uint32 // of the predecessor
+	end    uint32 // expected after it
+	max    uint32 // largest start so far
+	number uint32 // of the flow, in the order of their first packets
+}
+
+// Verdict on one packet: which definitions call it out of order.
+type Verdict struct {
+	Flow     uint32  // number of the flow, in the order of their first packets
+	Compared bool    // it has a predecessor
+	Repeated bool    // start and end are the predecessor's: a duplicate, or sent again at once
+	Out      [4]bool // by Definition
+}
+
+// Tracker judges every packet of every flow by all three definitions, with unbounded memory. A packet without payload
+// is not looked at: pure ACKs and keep-alives without data say nothing about order.
+type Tracker struct{ flows map[flowKey]*flowState }
+
+// NewTracker starts with no flows.
+func NewTracker() *Tracker { return &Tracker{flows: map[flowKey]*flowState{}} }
+
+// carriesData says whether a packet is one that reordering is defined for. What follows a first fragment has no
+// sequence number, and a first fragment's length is not the segment's.
+func carriesData(p *packet.Packet) bool {
+	return p.Has(packet.TCP) && p.Payload > 0 && !p.Has(packet.Fragment)
+}
+
+// span is the range of sequence numbers of a packet's payload; a SYN takes the number in front of it.
+func span(p *packet.Packet) (start, end uint32) {
+	start = p.Seq
+	if p.TCPFlags&packet.SYN != 0 {
+		start++
+	}
+	return start, start + p.Payload
+}
+
+// Packet judges one packet; used is false when it carries no TCP payload.
+func (t *Tracker) Packet(p *packet.Packet) (v Verdict, used bool) {
+	if !carriesData(p) {
+		return v, false
+	}
+	start, end := span(p)
+	key := keyOf(p)
+	f, known := t.flows[key]
+	if !known {
+		f = &flowState{start: start, end: end, max: start, number: uint32(len(t.flows))}
+		t.flows[key] = f
+		return Verdict{Flow: f.number}, true
+	}
+	v = f.judge(start, end)
+	f.advance(start, end)
+	return v, true
+}
+
+// before says whether a lies below b in the number space of 32 bits.
+func before(a, b uint32) bool { return int32(a-b) < 0 }
+
+func (f *flowState) judge(start, end uint32) Verdict {
+	v := Verdict{Flow: f.number, Compared: true, Repeated: start == f.start && end == f.end}
+	v.Out[Below] = before(start, f.start)
+	v.Out[Gap] = before(f.end, start)
+	v.Out[BelowMax] = before(start, f.max)
+	return v
+}
+
+func (f *flowState) advance(start, end uint32) {
+	f.start, f.end = start, end
+	if before(f.max, start) {
+		f.max = start
+	}
+}

@@ -1,0 +1,175 @@
+package reorder
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/cilium/ebpf"
+
+	bpf "github.com/xdpmon/xdpmon/bpf/reorder"
+	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// pollEvery is how often a live run empties the ring: 1 MiB holds 32,768 reports, 320,000 a second.
+const pollEvery = 100_000_000 // ns
+
+// instance is one configured monitor.
+type instance struct {
+	*config
+	set   *maps.Set
+	words map[string][]uint64 // buffers of the arrays that a window reads
+
+	mu      sync.Mutex // guards what a live run's polling and its windows share
+	ring    *maps.Ring
+	pending [2]*tally // by bank: reports that came before their window ended
+
+	last map[uint64]*sum // what was put out last: the oracle judges it
+}
+
+func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
+	c, err := newConfig(v, env)
+	if err != nil {
+		return nil, err
+	}
+	return &instance{config: c, words: map[string][]uint64{}, pending: [2]*tally{newTally(c), newTally(c)}}, nil
+}
+
+// Configure implements algo.Instance.
+func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
+	for name, v := range i.constants() {
+		if err := maps.SetConstant(spec, name, v); err != nil {
+			return err
+		}
+	}
+	for part, suffix := range parts {
+		for _, name := range bucketArrays {
+			if err := maps.SetEntries(spec, name+suffix, uint32(i.entries(part))); err != nil {
+				return err
+			}
+		}
+	}
+	return maps.SetEntries(spec, "reorder_reports", uint32(i.config.ring))
+}
+
+// Needs implements algo.Instance.
+func (i *instance) Needs() maps.Need { return 0 }
+
+// RecirculationShare implements algo.Recirculating.
+func (i *instance) RecirculationShare() float64 { return i.recirculate }
+
+// Bind implements algo.Instance.
+func (i *instance) Bind(set *maps.Set) error {
+	i.set = set
+	reports, err := set.Array("reorder_reports")
+	if err != nil {
+		return err
+	}
+	i.ring, err = maps.NewRing(reports.Map())
+	return err
+}
+
+// IntervalNS implements algo.Controller.
+func (i *instance) IntervalNS() int64 { return pollEvery }
+
+// Tick implements algo.Controller: it empties the ring.
+func (i *instance) Tick(int64) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.poll()
+}
+
+// poll takes the reports out of the ring, each to the window that it belongs to.
+func (i *instance) poll() error {
+	var words []uint64
+	return i.ring.Drain(func(b []byte) {
+		if words = maps.Words(b, words); len(words) == 3 {
+			i.pending[words[2]>>32&1].add(record{prefix: words[0], signature: uint32(words[1]),
+				n: words[1] >> 32, o: words[2] & 0xffffffff})
+		}
+	})
+}
+
+// read takes an array of the closed bank and sets it back to zero.
+func (i *instance) read(name string, bank int) ([]uint64, error) {
+	array, err := i.set.Array(name)
+	if err != nil {
+		return nil, err
+	}
+	words, err := array.ReadReset(bank, i.words[name])
+	i.words[name] = words
+	return words, err
+}
+
+// Window implements algo.Instance: the reports of the window, and what is still in memory.
+func (i *instance) Window(_ report.Window, bank int) (algo.Result, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	c, err := i.read("reorder_counts", bank)
+	if err != nil {
+		return algo.Result{}, fmt.Errorf("read window: %w", err)
+	}
+	if err := i.poll(); err != nil {
+		return algo.Result{}, fmt.Errorf("read window: %w", err)
+	}
+	t := i.pending[bank]
+	i.pending[bank] = newTally(i.config)
+	torn, err := i.scan(t, bank)
+	if err != nil {
+		return algo.Result{}, fmt.Errorf("read window: %w", err)
+	}
+	i.last = t.output()
+	n := counts(c)
+	return algo.Result{Body: i.body(n, t), Used: n.at(bpf.ReorderReorderCounterREORDER_PACKETS), Lost: n.lost(torn)}, nil
+}
+
+// scan reports what is left in the closed bank (section 3), and returns the records that two flows had mixed.
+func (i *instance) scan(t *tally, bank int) (torn uint64, err error) {
+	for part, suffix := range parts {
+		if !i.used(part) {
+			continue
+		}
+		var words [4][]uint64
+		for n, name := range bucketArrays {
+			if words[n], err = i.read(name+suffix, bank); err != nil {
+				return 0, err
+			}
+		}
+		for e, id := range words[0] {
+			r, ok := recordOf(id, words[1][e], words[2][e], words[3][e])
+			switch {
+			case !ok:
+				torn++
+			case t.worth(r, part < maxWays):
+				t.add(r)
+			}
+		}
+	}
+	return torn, nil
+}
+
+// recordOf reads a record's words; ok is false when they are not of one flow. An empty record has n = 0.
+func recordOf(id, prefix, seq, count uint64) (r record, ok bool) {
+	if id == 0 {
+		return r, true
+	}
+	r = record{prefix: prefix & (1<<48 - 1), signature: uint32(id >> 32), n: count & 0xffffff, o: seq >> 32 & 0xffffff}
+	tag := uint64(r.signature & 0xff)
+	return r, prefix>>48 == uint64(r.signature&0xffff) && seq>>56 == tag && count>>24 == tag
+}
+
+// counts are the data plane's counters of a window.
+type counts []uint64
+
+func (c counts) at(n bpf.ReorderReorderCounter) uint64 { return c[n] }
+
+func (c counts) lost(torn uint64) map[string]uint64 {
+	wanted, second := c.at(bpf.ReorderReorderCounterREORDER_WANTED), c.at(bpf.ReorderReorderCounterREORDER_SECOND)
+	return map[string]uint64{
+		"reports":       c.at(bpf.ReorderReorderCounterREORDER_REPORTS_LOST),
+		"torn":          c.at(bpf.ReorderReorderCounterREORDER_TORN) + torn,
+		"recirculation": wanted - min(second, wanted),
+		"not_watched":   c.at(bpf.ReorderReorderCounterREORDER_PACKETS) - min(c.at(bpf.ReorderReorderCounterREORDER_PACKETS), c.at(bpf.ReorderReorderCounterREORDER_COMPARED)),
+	}
+}

@@ -1,0 +1,101 @@
+package reorder
+
+import (
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/packet"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// Oracle implements algo.Truthful.
+func (i *instance) Oracle() algo.Oracle {
+	return &oracle{instance: i, tracker: NewTracker(), byName: map[uint64]*sum{}}
+}
+
+// oracle is the truth of a window: every packet of every flow, by all three definitions. Flows go on over windows.
+type oracle struct {
+	instance *instance
+	tracker  *Tracker
+	byName   map[uint64]*sum
+	byDef    [4]uint64 // out-of-order packets, by Definition
+	packets  uint64
+	repeated uint64
+}
+
+// Packet implements algo.Oracle.
+func (o *oracle) Packet(p *packet.Packet) {
+	v, used := o.tracker.Packet(p)
+	if !used {
+		return
+	}
+	name := o.instance.pack(p.Src)
+	s := o.byName[name]
+	if s == nil {
+		s = &sum{flows: map[uint32]struct{}{}}
+		o.byName[name] = s
+	}
+	segments := uint64(max(p.Segs, 1))
+	o.packets += segments
+	s.n += segments
+	s.flows[v.Flow] = struct{}{}
+	if v.Repeated {
+		o.repeated += segments
+	}
+	for d, out := range v.Out {
+		if out {
+			o.byDef[d]++
+		}
+	}
+	if v.Out[o.instance.definition] {
+		s.o++
+	}
+}
+
+// heavy lists the prefixes with at least least packets of which more than epsilon were out of order: the ground truth of
+// section 2.2.1. (Section 4.2 compares with epsilon times the total, which no prefix but the largest can reach.)
+func (o *oracle) heavy(least uint64) map[uint64]*sum {
+	heavy := map[uint64]*sum{}
+	for name, s := range o.byName {
+		if s.n >= least && float64(s.o) > o.instance.epsilon*float64(s.n) {
+			heavy[name] = s
+		}
+	}
+	return heavy
+}
+
+// Window implements algo.Oracle. It judges what the instance has put out for the same window.
+func (o *oracle) Window(report.Window) report.Body {
+	truth, allowed := o.heavy(o.instance.beta), o.heavy(o.instance.alpha+1)
+	found := 0
+	for name := range truth {
+		if o.instance.last[name] != nil {
+			found++
+		}
+	}
+	wrong := 0
+	for name := range o.instance.last {
+		if allowed[name] == nil {
+			wrong++
+		}
+	}
+	out := o.byDef[o.instance.definition]
+	b := report.Body{
+		Values: []report.Value{
+			gauge("prefixes_heavy", len(truth), report.Count, "prefixes of at least beta packets, more than epsilon of them out of order"),
+			gauge("found", found, report.Count, "... that were put out"),
+			gauge("accuracy", ratio(uint64(found), uint64(len(truth))), report.Ratio, "share of them that was put out (section 4.2)"),
+			gauge("false_positives", wrong, report.Count, "prefixes put out that are not in trouble with more than alpha packets"),
+			gauge("false_positive_rate", ratio(uint64(wrong), uint64(len(allowed))), report.Ratio, "the same over the prefixes in trouble with more than alpha packets (section 4.2)"),
+			gauge("prefixes", len(o.byName), report.Count, "prefixes that sent anything"),
+			counter("packets", o.packets, report.PacketUnit, "TCP packets with payload"),
+			counter("all_out_of_order", out, report.PacketUnit, "out-of-order packets, watched or not"),
+			gauge("out_of_order_share", ratio(out, o.packets), report.Ratio, "share of all packets that were out of order"),
+			counter("all_repeated", o.repeated, report.PacketUnit, "packets with their predecessor's numbers"),
+			counter("definition_1", o.byDef[Below], report.PacketUnit, "packets below their predecessor"),
+			counter("definition_2", o.byDef[Gap], report.PacketUnit, "packets behind what was expected"),
+			counter("definition_3", o.byDef[BelowMax], report.PacketUnit, "packets below the largest number so far"),
+		},
+		Tables: []report.Table{o.instance.table(truth)},
+	}
+	o.byName, o.byDef, o.packets, o.repeated = map[uint64]*sum{}, [4]uint64{}, 0, 0
+	return b
+}
