@@ -3,18 +3,20 @@
  *
  * An includer defines WAYS_NAME(x), the name of its arrays (x is k00 .. k34 and c0 .. c3, t), before it includes this.
  *
- * Way i's key word j is in stage 1 + i + j and its counter in stage 6 + i: ways are stacked (figure 3.1), at most four
- * arrays a stage, and a program walks them in that order. A way whose word differs is not looked at again. Words and ways
- * that a configuration does not use have one entry and no code.
+ * Ways are stacked (figure 3.1), at most four arrays a stage, and a program walks them in that order: words of way 0 in stages
+ * 1 to 5, of way 1 in 3 to 7, of way 2 in 5 to 9 and of way 3 in 6 to 10; counters in 6, 8, 10 and 11. Two ways of two words
+ * (IPv4) have a stage for each array, which is what the memory of a stage holds at 65,536 entries. A way whose word differs is
+ * not looked at again. Words and ways that a configuration does not use have one entry and no code. Deterministic
+ * admission counts turns in stage 12, which a Tofino 1 does not have.
  *
  * A stored counter is the value minus ways_initial, so an empty array is the initial state; the initial value bounds the
  * share of second passes to 1/(initial + 1) (section 3.3.3).
  *
  * Records are per CPU: a record is longer than a word, and a torn key must never be reported as a flow. Every core runs its
- * own instance over the packets that it sees. What a core adds to a flow's estimates is, in expectation, the packets it
- * saw of the flow since it last lost it, and the estimate is the sum over the cores: in expectation the packets of all
- * cores. A flow that is in no entry of a core is estimated there as ways_initial at most (userspace says 0): it misses
- * what that core saw of it since. */
+ * own instance over the packets that it sees. Every packet adds one to its flow's estimate, in expectation: exactly when the
+ * flow has an entry, min + 1 with probability 1/(min + 1) when it has none. A core's estimate of a flow that has not lost an
+ * entry (0 while it has none) is therefore unbiased for the packets of that core, and the sum over the cores for the packets
+ * of all. A flow that lost its entry on one core misses what that core had counted. tests/precision measures both. */
 #pragma once
 
 #include "phv.h"
@@ -43,26 +45,26 @@ WAYS_ARRAY(k02, 3);
 WAYS_ARRAY(k03, 4);
 WAYS_ARRAY(k04, 5);
 WAYS_ARRAY(c0, 6);
-WAYS_ARRAY(k10, 2);
-WAYS_ARRAY(k11, 3);
-WAYS_ARRAY(k12, 4);
-WAYS_ARRAY(k13, 5);
-WAYS_ARRAY(k14, 6);
-WAYS_ARRAY(c1, 7);
-WAYS_ARRAY(k20, 3);
-WAYS_ARRAY(k21, 4);
-WAYS_ARRAY(k22, 5);
-WAYS_ARRAY(k23, 6);
-WAYS_ARRAY(k24, 7);
-WAYS_ARRAY(c2, 8);
-WAYS_ARRAY(k30, 4);
-WAYS_ARRAY(k31, 5);
-WAYS_ARRAY(k32, 6);
-WAYS_ARRAY(k33, 7);
-WAYS_ARRAY(k34, 8);
-WAYS_ARRAY(c3, 9);
+WAYS_ARRAY(k10, 3);
+WAYS_ARRAY(k11, 4);
+WAYS_ARRAY(k12, 5);
+WAYS_ARRAY(k13, 6);
+WAYS_ARRAY(k14, 7);
+WAYS_ARRAY(c1, 8);
+WAYS_ARRAY(k20, 5);
+WAYS_ARRAY(k21, 6);
+WAYS_ARRAY(k22, 7);
+WAYS_ARRAY(k23, 8);
+WAYS_ARRAY(k24, 9);
+WAYS_ARRAY(c2, 10);
+WAYS_ARRAY(k30, 6);
+WAYS_ARRAY(k31, 7);
+WAYS_ARRAY(k32, 8);
+WAYS_ARRAY(k33, 9);
+WAYS_ARRAY(k34, 10);
+WAYS_ARRAY(c3, 11);
 /* deterministic admission: unmatched packets of a row since its last admission */
-WAYS_ARRAY(t, 10);
+WAYS_ARRAY(t, 12);
 
 const enum ways_admission_kind *unused_admission __attribute__((unused));
 const enum key_field *unused_field __attribute__((unused));
@@ -154,23 +156,23 @@ static __always_inline int ways_look(struct phv *phv, struct pass *p)
 	p->way = 0;
 	COMPARE(0, 0);
 	COMPARE(0, 1);
-	COMPARE(1, 0);
 	COMPARE(0, 2);
-	COMPARE(1, 1);
-	COMPARE(2, 0);
+	COMPARE(1, 0);
 	COMPARE(0, 3);
+	COMPARE(1, 1);
+	COMPARE(0, 4);
 	COMPARE(1, 2);
+	COMPARE(2, 0);
+	COUNT(0);
+	COMPARE(1, 3);
 	COMPARE(2, 1);
 	COMPARE(3, 0);
-	COMPARE(0, 4);
-	COMPARE(1, 3);
+	COMPARE(1, 4);
 	COMPARE(2, 2);
 	COMPARE(3, 1);
-	COUNT(0);
-	COMPARE(1, 4);
+	COUNT(1);
 	COMPARE(2, 3);
 	COMPARE(3, 2);
-	COUNT(1);
 	COMPARE(2, 4);
 	COMPARE(3, 3);
 	COUNT(2);
@@ -211,21 +213,24 @@ static __always_inline __u64 ways_one_in(__u32 k)
 }
 
 /* units / (2^y floor(T)) for next = 2^y T, T in [8, 16). A switch throws two coins, one for 2^-y and one for the table's
- * constant; here one of 50 bits is compared with their product, whose probability is the same. */
+ * constant; here one of 50 bits is compared with their product, whose probability is the same. Its low bits are thrown only
+ * when the high ones do not decide. */
 static __always_inline int ways_nine_eighths(struct phv *phv, __u64 units, __u64 next)
 {
-	__u64 coin;
+	__u64 limit, high;
 	__u32 y;
 
 	if (next < 8 * units || units >> 16)
 		return ways_chance(phv, units, next);
 	y = ways_log2(next) - 3;
-	coin = (__u64)coin_flip(phv) << 18;
-	coin |= coin_flip(phv) >> 14;
-	return coin < (ways_one_in(next >> y) * units << 18) >> y;
+	limit = (ways_one_in(next >> y) * units << 18) >> y;
+	high = coin_flip(phv);
+	if (high != limit >> 18)
+		return high < limit >> 18;
+	return coin_flip(phv) >> 14 < (limit & 0x3ffff);
 }
 
-/* Stage 10: the row's turn has come when as many units as its smallest counter says have gone by without. */
+/* Stage 12: the row's turn has come when as many units as its smallest counter says have gone by without. */
 static __always_inline int ways_in_turn(struct phv *phv, const struct pass *p)
 {
 	__u64 *turns = WAYS_AT(t, phv, p->index[0]), n, due = p->min;
@@ -253,7 +258,7 @@ static __always_inline int ways_admit(struct phv *phv, const struct pass *p, __u
 	if (ways_admission == ADMIT_EXACT)
 		return ways_chance(phv, p->units, next);
 	if (ways_admission == ADMIT_POW2) {
-		y = ways_log2_up(next) - ways_log2(p->units | 1);
+		y = ways_log2_up((p->min + p->units - 1) >> ways_log2(p->units | 1));
 		*value = p->units << y;
 		return ways_chance(phv, 1, 1ULL << y);
 	}

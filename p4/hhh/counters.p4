@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Stages 6 and 7: the counters, values minus the initial one. A way that holds the key counts the packet, the others are read;
+/* Stages 6 and 8: the counters, values minus the initial one. A way that holds the key counts the packet, the others are read;
  * they saturate. */
 #ifndef XDPMON_HHH_COUNTERS_P4
 #define XDPMON_HHH_COUNTERS_P4

@@ -8,10 +8,10 @@
  * stage  register   width    holds
  *   1    hhh_k00    32 + 32  words.p4: {prefix, 1} in way 0
  *   2    hhh_k01    32 + 32  words.p4: {0, level and tag}
- *   2    hhh_k10    32 + 32  words.p4: way 1
- *   3    hhh_k11    32 + 32  words.p4
+ *   3    hhh_k10    32 + 32  words.p4: way 1
+ *   4    hhh_k11    32 + 32  words.p4
  *   6    hhh_c0     32 of 64 counters.p4: its counter, minus the initial value
- *   7    hhh_c1     32 of 64 counters.p4: way 1
+ *   8    hhh_c1     32 of 64 counters.p4: way 1
  *
  * A packet that is admitted is resubmitted with the way, the level and the value; p4/precision/precision.p4 says the rest. The
  * root is counted by outcome.p4: the packets that are no_key are not in it. */

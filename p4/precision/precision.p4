@@ -9,10 +9,10 @@
  * stage  register         width    holds
  *   1    precision_k00    32 + 32  words.p4: {source, destination} of the flow in way 0
  *   2    precision_k01    32 + 32  words.p4: {ports, protocol and tag}
- *   2    precision_k10    32 + 32  words.p4: way 1
- *   3    precision_k11    32 + 32  words.p4
+ *   3    precision_k10    32 + 32  words.p4: way 1
+ *   4    precision_k11    32 + 32  words.p4
  *   6    precision_c0     32 of 64 counters.p4: its counter, minus the initial value
- *   7    precision_c1     32 of 64 counters.p4: way 1
+ *   8    precision_c1     32 of 64 counters.p4: way 1
  *
  * A packet that is admitted is resubmitted with the way and the value that it writes. It goes on behind its second pass, so
  * nothing is cloned; there is no budget here: the initial value bounds the share of second passes. Stages are an order, not

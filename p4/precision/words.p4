@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Stages 1 to 3: the words of the keys. A first pass compares, a second pass writes the way that it was sent for. On Tofino
+/* Stages 1 to 4: the words of the keys. A first pass compares, a second pass writes the way that it was sent for. On Tofino
  * 2, whose memories a register of both banks does not fit into, there is one register a bank. */
 #ifndef XDPMON_PRECISION_WORDS_P4
 #define XDPMON_PRECISION_WORDS_P4

@@ -21,8 +21,8 @@ func (p Prefix) String() string {
 	return strings.Join(parts, " > ")
 }
 
-// bits of both dimensions: the depth in the hierarchy.
-func (p Prefix) bits() int { return max(p.Src.Bits(), 0) + max(p.Dst.Bits(), 0) }
+// Bits of both dimensions: the depth in the hierarchy.
+func (p Prefix) Bits() int { return max(p.Src.Bits(), 0) + max(p.Dst.Bits(), 0) }
 
 // IsV4 tells the family.
 func (p Prefix) IsV4() bool {
@@ -60,7 +60,7 @@ func narrower(a, b netip.Prefix) (netip.Prefix, bool) {
 
 // compare orders by depth, deepest first, and then by name.
 func (p Prefix) compare(o Prefix) int {
-	return cmp.Or(cmp.Compare(o.bits(), p.bits()), p.Src.Addr().Compare(o.Src.Addr()), cmp.Compare(p.Src.Bits(), o.Src.Bits()),
+	return cmp.Or(cmp.Compare(o.Bits(), p.Bits()), p.Src.Addr().Compare(o.Src.Addr()), cmp.Compare(p.Src.Bits(), o.Src.Bits()),
 		p.Dst.Addr().Compare(o.Dst.Addr()), cmp.Compare(p.Dst.Bits(), o.Dst.Bits()))
 }
 

@@ -206,5 +206,5 @@ func (w *Ways) meanMinimum(counters [][]uint64) float64 {
 		mean += float64(v-last) * above
 		above, last = survivors(v), v
 	}
-	return mean + float64(w.Initial)
+	return mean + w.value(0)
 }

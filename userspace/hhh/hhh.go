@@ -35,6 +35,10 @@ number of packets: column "error".
 hhh.method=stacking counts every packet at every level, in a PRECISION each: exact for 0 and 8 bits, more accurate for
 16, 24 and 32 bits, and only for the bytes of one IPv4 address.
 
+The initial value is subtracted before counts are multiplied, or every prefix that had luck once would stand there with
+initial x levels. A heavy prefix loses as much: its count is low by up to hhh.initial times the number of levels, which is
+part of the error. With few packets in a window set hhh.initial lower.
+
 Two dimensions (hhh.dimension=both) have levels of both addresses: (4+1)^2 for the bytes of IPv4, (16+1)^2 of IPv6. The
 more levels, the larger the error: prefer bytes to nibbles, and hhh.bits6 to what nobody looks at.`
 
@@ -47,7 +51,7 @@ var params = []algo.Param{
 	{Key: "threshold", Type: algo.Float, Default: "1/100", Min: "0.00001", Max: "1", Help: "share of the traffic from which on a prefix is heavy"},
 	{Key: "count", Type: algo.Enum, Default: "packets", Choices: []string{"packets", "bytes"}, Help: "what is heavy"},
 	{Key: "ways", Type: algo.Int, Default: "4", Min: "1", Max: "4", Help: "random-prefix: arrays that the entries are split into; stacking has 2 a level"},
-	{Key: "entries", Type: algo.Int, Default: "4096", Min: "24", Max: "1048576", Help: "prefixes that can be remembered, all levels together, on every CPU"},
+	{Key: "entries", Type: algo.Int, Default: "4096", Min: "24", Max: "262144", Help: "prefixes that can be remembered, all levels together, on every CPU"},
 	{Key: "admission", Type: algo.Enum, Default: "9/8", Choices: heavy.AdmissionNames[:3], Help: "who takes an entry over"},
 	{Key: "initial", Type: algo.Int, Default: "100", Min: "0", Max: "1000000", Help: "value that counters begin with: bounds second passes; bytes: times 1500"},
 	{Key: "recirculation", Type: algo.Float, Default: "0", Min: "0", Max: "1",

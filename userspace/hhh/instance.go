@@ -82,14 +82,14 @@ func (i *instance) Window(_ report.Window, bank int) (_ algo.Result, err error) 
 		return algo.Result{}, fmt.Errorf("read window: %w", err)
 	}
 	n := counts(i.words)
-	estimates, records, err := i.read(bank)
+	seen, err := i.read(bank)
 	if err != nil {
 		return algo.Result{}, fmt.Errorf("read window: %w", err)
 	}
-	i.roots(estimates, n.at(bpf.HhhHhhCounterHHH_IPV4), n.at(bpf.HhhHhhCounterHHH_IPV6))
+	i.roots(seen.estimates, n.at(bpf.HhhHhhCounterHHH_IPV4), n.at(bpf.HhhHhhCounterHHH_IPV6))
 	asked, written := n.at(bpf.HhhHhhCounterHHH_ADMITTED), n.at(bpf.HhhHhhCounterHHH_WRITTEN)
 	return algo.Result{
-		Body: i.body(n, estimates, records),
+		Body: i.body(n, seen),
 		Used: n.at(bpf.HhhHhhCounterHHH_PACKETS),
 		Lost: map[string]uint64{
 			"other_family":          n.at(bpf.HhhHhhCounterHHH_NO_KEY),
@@ -98,20 +98,26 @@ func (i *instance) Window(_ report.Window, bank int) (_ algo.Result, err error) 
 	}, nil
 }
 
-// read returns the estimates of all prefixes that are remembered.
-func (i *instance) read(bank int) (map[heavy.Prefix]float64, int, error) {
+// seen is what the arrays held.
+type seen struct {
+	estimates map[heavy.Prefix]float64
+	records   int
+	smallest  float64 // counter that a prefix without an entry competes with
+}
+
+func (i *instance) read(bank int) (seen, error) {
 	if i.stacking {
 		return i.stack.read(bank)
 	}
 	t, err := i.ways.Read(bank)
 	if err != nil {
-		return nil, 0, err
+		return seen{}, err
 	}
-	estimates := map[heavy.Prefix]float64{}
+	s := seen{estimates: map[heavy.Prefix]float64{}, records: t.Records, smallest: t.Minimum + float64(i.ways.Initial)}
 	for key, n := range t.Counts {
-		estimates[i.prefixOf(key)] += n * i.draws(i.ways.Spec.IsV4(key))
+		s.estimates[i.prefixOf(key)] += n * i.draws(i.ways.Spec.IsV4(key))
 	}
-	return estimates, t.Records, nil
+	return s, nil
 }
 
 // roots are counted exactly.
@@ -134,14 +140,14 @@ func (c *config) unit() report.Unit {
 	return report.PacketUnit
 }
 
-func (i *instance) body(n counts, estimates map[heavy.Prefix]float64, records int) report.Body {
+func (i *instance) body(n counts, seen seen) report.Body {
 	passes := n.at(bpf.HhhHhhCounterHHH_WRITTEN)
 	total := n.units()
-	found := heavy.Hierarchical(estimates, i.threshold*float64(total))
+	found := heavy.Hierarchical(seen.estimates, i.threshold*float64(total))
 	t := i.table(found, total)
-	t.Columns = append(t.Columns, report.Column{Name: "error", Unit: i.unit(), Help: "standard error of the estimate that comes from drawing levels"})
+	t.Columns = append(t.Columns, report.Column{Name: "error", Unit: i.unit(), Help: "standard error of the estimate: from drawing levels, and from what came before the prefix had an entry"})
 	for row, h := range found[:len(t.Rows)] {
-		t.Rows[row] = append(t.Rows[row], i.drawError(h, n))
+		t.Rows[row] = append(t.Rows[row], i.deviation(h, n, seen.smallest))
 	}
 	return report.Body{
 		Values: []report.Value{
@@ -149,24 +155,27 @@ func (i *instance) body(n counts, estimates map[heavy.Prefix]float64, records in
 			{Name: "heavy", Value: len(found), Unit: report.Count, Help: "prefixes above the threshold"},
 			{Name: "recirculated", Value: passes, Unit: report.PacketUnit, Kind: report.Counter, Help: "packets that went through twice"},
 			{Name: "recirculated_share", Value: share(float64(passes), n.at(bpf.HhhHhhCounterHHH_PACKETS)), Unit: report.Ratio, Help: "of the packets that were counted"},
-			{Name: "entries_used", Value: records, Unit: report.Count, Help: "on all CPUs"},
+			{Name: "entries_used", Value: seen.records, Unit: report.Count, Help: "on all CPUs"},
 		},
 		Tables: []report.Table{t},
 	}
 }
 
-// drawError: of N packets each was counted with probability 1/draws, so draws times the count has the variance
-// N (draws - 1). Bytes come in packets of the mean size.
-func (i *instance) drawError(h heavy.Heavy, n counts) float64 {
+// deviation: of N packets each was counted with probability 1/draws, so draws times the count has the variance N (draws - 1);
+// bytes come in packets of the mean size. What came before the prefix was admitted is geometric, as in precision.
+func (i *instance) deviation(h heavy.Heavy, n counts, smallest float64) float64 {
 	v4 := h.Prefix.IsV4()
-	if i.stacking || h.Prefix == i.root(v4) {
+	if h.Prefix == i.root(v4) || i.stacking && h.Prefix.Bits() == 8 {
 		return 0
+	}
+	if i.stacking {
+		return min(h.Count, smallest)
 	}
 	size := 1.0
 	if packets := n.at(bpf.HhhHhhCounterHHH_PACKETS); packets > 0 {
 		size = float64(n.units()) / float64(packets)
 	}
-	return math.Sqrt(h.Count * size * (i.draws(v4) - 1))
+	return math.Hypot(math.Sqrt(h.Count*size*(i.draws(v4)-1)), min(h.Count, i.draws(v4)*smallest))
 }
 
 func share(part float64, whole uint64) float64 {

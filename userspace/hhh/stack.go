@@ -58,33 +58,42 @@ func (s *stack) bind(set *maps.Set) error {
 }
 
 // read adds the levels of all CPUs and resets them.
-func (s *stack) read(bank int) (counts map[heavy.Prefix]float64, records int, err error) {
+func (s *stack) read(bank int) (out seen, err error) {
 	words := map[string][][]uint64{}
 	for name, a := range s.arrays {
 		if words[name], err = a.ReadResetPerCPU(bank); err != nil {
-			return nil, 0, err
+			return out, err
 		}
 	}
-	counts = map[heavy.Prefix]float64{}
+	out = seen{estimates: map[heavy.Prefix]float64{}, smallest: float64(s.ways.Initial)}
 	for cpu := range maps.PossibleCPUs() {
 		for first, n := range words[byteArray][cpu] {
 			if n > 0 {
-				counts[s.at(uint32(first)<<24, 8)] += float64(n)
+				out.estimates[s.at(uint32(first)<<24, 8)] += float64(n)
 			}
 		}
 		for level := 2; level <= 4; level++ {
-			for way := range 2 {
-				counters := words[fmt.Sprintf("hhh_s%dc%d", level, way)][cpu]
-				for e, key := range words[fmt.Sprintf("hhh_s%dk%d", level, way)][cpu] {
-					if key != 0 {
-						counts[s.at(uint32(key>>32), 8*level)] += float64(counters[e])
-						records++
-					}
-				}
+			s.addLevel(&out, level, cpu, words)
+		}
+	}
+	return out, nil
+}
+
+// addLevel adds one CPU's records of a level.
+func (s *stack) addLevel(out *seen, level, cpu int, words map[string][][]uint64) {
+	sum := 0.0
+	for way := range 2 {
+		counters := words[fmt.Sprintf("hhh_s%dc%d", level, way)][cpu]
+		for e, key := range words[fmt.Sprintf("hhh_s%dk%d", level, way)][cpu] {
+			if key != 0 {
+				out.estimates[s.at(uint32(key>>32), 8*level)] += float64(counters[e])
+				out.records++
+				sum += float64(counters[e])
 			}
 		}
 	}
-	return counts, records, nil
+	// The smaller of two counters is below their mean.
+	out.smallest = max(out.smallest, float64(s.ways.Initial)+sum/float64(2*s.perStack()))
 }
 
 func (s *stack) at(addr uint32, bits int) heavy.Prefix {

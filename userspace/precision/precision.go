@@ -30,10 +30,11 @@ const doc = `Keeps whole keys with counters in d arrays. A packet whose flow is 
 looks at the smallest of d counters, and with probability 1/(that counter + 1) goes through the program a second time
 and takes that entry over. Large flows come again and again until they are in; small flows do not push them out.
 
-The count of a flow in the list is right on average, also for what it sent before it was admitted. Admission is luck: a flow
-that is listed with N packets may have had up to about N packets fewer or more before it got its entry, whatever
-its size since. The column "error" is that standard error. A flow that is not listed is estimated as 0; with 95 %
-probability it had fewer packets than "unseen_below".
+Every packet of a flow that has no entry adds one to its estimate on average, so what a flow sent before it was admitted is
+in its count, and a flow that keeps its entry is estimated without bias. Admission is luck: its part of the count is off by
+about as much as others compete with now, which is the column "error"; what came since is exact. Small flows that had luck
+stand too high in the list, a flow that lost its entry starts again, and one that is not listed is estimated as 0: with
+95 % probability it had fewer packets than "unseen_below".
 
 precision.initial keeps the share of second passes low from the first packet on (100: below 1 %); the price is that a
 table which has room stays empty until flows have come 100 times. Nothing is subtracted from estimates: a small flow that got
@@ -50,7 +51,7 @@ var params = []algo.Param{
 	{Key: "family", Type: algo.Enum, Default: "both", Choices: heavy.FamilyNames, Help: "IP versions that are counted; IPv4 alone takes less memory"},
 	{Key: "count", Type: algo.Enum, Default: "packets", Choices: []string{"packets", "bytes"}, Help: "what is heavy"},
 	{Key: "ways", Type: algo.Int, Default: "2", Min: "1", Max: "4", Help: "arrays that the entries are split into, d of the paper"},
-	{Key: "entries", Type: algo.Int, Default: "4096", Min: "8", Max: "1048576", Help: "flows that can be remembered, all ways together, on every CPU"},
+	{Key: "entries", Type: algo.Int, Default: "4096", Min: "8", Max: "262144", Help: "flows that can be remembered, all ways together, on every CPU"},
 	{Key: "admission", Type: algo.Enum, Default: "9/8", Choices: heavy.AdmissionNames, Help: "who takes an entry over"},
 	{Key: "initial", Type: algo.Int, Default: "100", Min: "0", Max: "1000000",
 		Help: "value that counters begin with: second passes are at most one in this many packets; bytes: times 1500"},

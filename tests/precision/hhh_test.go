@@ -1,0 +1,94 @@
+package precision
+
+import (
+	"math"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+
+	"github.com/xdpmon/xdpmon/tests/eval"
+	"github.com/xdpmon/xdpmon/tests/testutil"
+	"github.com/xdpmon/xdpmon/tests/traffic"
+	_ "github.com/xdpmon/xdpmon/userspace/hhh" // registers what is tested
+	"github.com/xdpmon/xdpmon/userspace/packet"
+)
+
+// Networks is traffic with hierarchical heavy hitters: a busy host, a /24, a /16 and a /8 of small hosts, and what comes from
+// everywhere; the same in IPv6 when V6 says so.
+type Networks struct {
+	left int
+	rng  *rand.Rand
+	v6   bool
+}
+
+// Next implements traffic.Model.
+func (n *Networks) Next(p *packet.Packet) bool {
+	if n.left == 0 {
+		return false
+	}
+	n.left--
+	var a [4]byte
+	for i := range a {
+		a[i] = byte(1 + n.rng.UintN(223))
+	}
+	switch x := n.rng.Float64(); {
+	case x < .10:
+		a = [4]byte{10, 1, 1, 1}
+	case x < .20:
+		a = [4]byte{10, 2, 3, a[3]}
+	case x < .32:
+		a = [4]byte{20, 5, a[2], a[3]}
+	case x < .45:
+		a[0] = 30
+	}
+	*p = packet.Packet{Time: traffic.Start + int64(1e9) - int64(n.left)*1000, Valid: packet.IP | packet.Ports | packet.UDP, Proto: 17, Segs: 1,
+		Src: netip.AddrFrom4(a), Dst: netip.AddrFrom4([4]byte{198, 18, 0, a[3]}), SrcPort: 53, DstPort: 5353, Payload: 100, Len: 142}
+	if n.v6 {
+		p.Src = netip.AddrFrom16([16]byte{0x20, 0x01, 0x0d, 0xb8, a[0], a[1], a[2], a[3]})
+		p.Dst = netip.AddrFrom16([16]byte{0xfd, 1: a[3], 15: 1})
+		p.Len += 20
+	}
+	return true
+}
+
+// TestHeavyNetworks: every prefix of twice the threshold is found, with its count within a tenth (of two dimensions, which
+// draw from 25 levels, within a fifth), by both methods.
+func TestHeavyNetworks(t *testing.T) {
+	testutil.NeedRoot(t)
+	for name, c := range map[string]struct {
+		v6    bool
+		slack float64
+		set   map[string]string
+	}{
+		"random-prefix":       {false, .1, nil},
+		"stacking":            {false, .1, map[string]string{"method": "stacking"}},
+		"IPv6":                {true, .1, map[string]string{"initial": "10"}},
+		"both addresses":      {false, .2, map[string]string{"dimension": "both", "initial": "10", "entries": "16384"}},
+		"destinations, bytes": {false, .1, map[string]string{"dimension": "dst", "count": "bytes", "initial": "1", "family": "4"}},
+	} {
+		set := map[string]string{"threshold": "1/25"}
+		for k, v := range c.set {
+			set[k] = v
+		}
+		model := &Networks{left: 150000, rng: rand.New(rand.NewPCG(7, 8)), v6: c.v6}
+		line := replayWithTruth(t, eval.Config{Algorithm: "hhh", Set: set}, traffic.Frames(model))
+		found := map[string]float64{}
+		for _, row := range line.Report.Tables[0].Rows {
+			found[row[0].(string)] = row[1].(float64)
+		}
+		checked := 0
+		for _, row := range line.Truth.Tables[0].Rows {
+			if row[3].(float64) < 2./25 {
+				continue
+			}
+			checked++
+			n, got := row[1].(float64), found[row[0].(string)]
+			if math.Abs(got-n) > c.slack*n {
+				t.Errorf("%s: %s has %.0f, found %.0f", name, row[0], n, got)
+			}
+		}
+		if checked == 0 {
+			t.Errorf("%s: the model has nothing heavy", name)
+		}
+	}
+}

@@ -1,0 +1,106 @@
+// Package precision measures the heavy-hitter algorithms through the real bytecode, beside plain Go references: the
+// tests here are small, tests/eval/precision draws the figures with the same pieces.
+package precision
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/netip"
+
+	"github.com/xdpmon/xdpmon/tests/traffic"
+	"github.com/xdpmon/xdpmon/userspace/heavy"
+	"github.com/xdpmon/xdpmon/userspace/packet"
+)
+
+// Sizes describes flows whose sizes are proportional to 1/(rank + Offset)^Skew, in random order.
+type Sizes struct {
+	Flows, Packets int
+	Offset, Skew   float64
+	Seed           uint64
+}
+
+// Issue is the model that the bars are stated for.
+func Issue(seed uint64) Sizes {
+	return Sizes{Flows: 54334, Packets: 400000, Offset: 5, Skew: 0.9, Seed: seed}
+}
+
+// Stream is a sequence of flows, by rank from 0.
+type Stream struct {
+	Order []int32
+	Keys  []heavy.Key // by rank, 5-tuples
+	spec  heavy.Spec
+}
+
+// Spec is what the flows of a stream are keyed by.
+var Spec = heavy.Spec{Fields: heavy.Src | heavy.Dst | heavy.SrcPort | heavy.DstPort | heavy.Proto, Family: heavy.IPv4}
+
+// New draws the stream: every flow has its share of the packets, rounded by chance, at least one packet each while there are
+// enough.
+func (s Sizes) New() *Stream {
+	rng := rand.New(rand.NewPCG(s.Seed, 0x9e3779b97f4a7c15))
+	shares, sum := make([]float64, s.Flows), 0.0
+	for r := range shares {
+		shares[r] = math.Pow(float64(r+1)+s.Offset, -s.Skew)
+		sum += shares[r]
+	}
+	st := &Stream{spec: Spec}
+	cumulative := 0.0
+	for r, share := range shares {
+		cumulative += share / sum * float64(s.Packets)
+		for len(st.Order) < int(math.Round(cumulative)) {
+			st.Order = append(st.Order, int32(r))
+		}
+	}
+	rng.Shuffle(len(st.Order), func(i, j int) { st.Order[i], st.Order[j] = st.Order[j], st.Order[i] })
+	st.keys(s.Flows)
+	return st
+}
+
+func (st *Stream) keys(flows int) {
+	for r := range flows {
+		p := st.Packet(int32(r), 1)
+		key, ok := st.spec.Of(&p)
+		if !ok {
+			panic(fmt.Sprintf("flow %d has no key", r)) // the model makes IPv4 TCP only
+		}
+		st.Keys = append(st.Keys, key)
+	}
+}
+
+// Packet is a full TCP segment of the flow of a rank.
+func (st *Stream) Packet(rank int32, time int64) packet.Packet {
+	n := uint32(rank)
+	return packet.Packet{
+		Time: time, Valid: packet.IP | packet.Ports | packet.TCP | packet.IPID, Proto: 6, Segs: 1, TCPFlags: packet.ACK,
+		Src: netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}), Dst: netip.AddrFrom4([4]byte{198, 18, byte(n >> 7), byte(n * 7)}),
+		SrcPort: uint16(1024 + n%60000), DstPort: 443, Payload: 1448, Len: 14 + 20 + 20 + 1448,
+	}
+}
+
+// Model makes packets of it, a microsecond apart.
+func (st *Stream) Model() traffic.Model { return &model{stream: st} }
+
+type model struct {
+	stream *Stream
+	next   int
+}
+
+// Next implements traffic.Model.
+func (m *model) Next(p *packet.Packet) bool {
+	if m.next == len(m.stream.Order) {
+		return false
+	}
+	*p = m.stream.Packet(m.stream.Order[m.next], traffic.Start+int64(m.next)*1000)
+	m.next++
+	return true
+}
+
+// Truth counts the whole stream.
+func (st *Stream) Truth() map[heavy.Key]float64 {
+	counts := map[heavy.Key]float64{}
+	for _, r := range st.Order {
+		counts[st.Keys[r]]++
+	}
+	return counts
+}
