@@ -35,6 +35,9 @@ func detachUnder(root, iface string) ([]string, error) {
 		return d.removed, fmt.Errorf("detach %s: %w", iface, err)
 	}
 	if len(d.removed) == 0 {
+		if err := mayLook(); err != nil {
+			return nil, fmt.Errorf("detach %s: %w", iface, err)
+		}
 		return nil, fmt.Errorf("detach %s: %w; `xdpmon status` shows what is", iface, ErrNothingAttached)
 	}
 	return d.removed, nil
@@ -106,6 +109,12 @@ func (o Occupant) link() (link.Link, error) {
 		err = fmt.Errorf("find the link of program %d: %w", o.Program, os.ErrNotExist)
 	}
 	return found, err
+}
+
+// mayLook tells a process that sees nothing from one that may not see: without the privilege to list links, and to open
+// the folder of pins, every interface looks empty.
+func mayLook() error {
+	return privilegeError(eachLink(func(link.Link, *link.Info) bool { return false }))
 }
 
 // eachLink calls fn with every BPF link of this host until it returns false.

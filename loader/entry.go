@@ -40,19 +40,7 @@ func (i *Instance) Entry(cfg EntryConfig) (*ebpf.Program, error) {
 		return nil, fmt.Errorf("load entry program: %w", explain(chainName, err))
 	}
 	defer coll.Close()
-	if err := installPulled(coll); err != nil {
-		return nil, fmt.Errorf("load entry program: %w", err)
-	}
 	return coll.DetachProgram(name), nil
-}
-
-// installPulled gives the TC entry program its continuation for packets whose headers had to be fetched.
-func installPulled(coll *ebpf.Collection) error {
-	pulled, slot := coll.Programs["chain_tc_pulled"], coll.Maps["entry_pulled"]
-	if pulled == nil || slot == nil {
-		return nil
-	}
-	return slot.Update(uint32(0), pulled, ebpf.UpdateAny)
 }
 
 func (i *Instance) configureEntry(spec *ebpf.CollectionSpec, cfg EntryConfig) error {

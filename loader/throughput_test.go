@@ -21,6 +21,8 @@ import (
 // the one that it met least. On an idle machine best and median agree.
 //
 //	go test ./loader -run '^$' -bench Throughput -benchtime 5x     (5 rounds)
+//
+// On a machine that has other work, `go test -c` first and run the result under `chrt -r 10` from this folder.
 func BenchmarkThroughput(b *testing.B) {
 	testutil.NeedRoot(b)
 	testutil.NeedTool(b, "iperf3")
