@@ -1,0 +1,133 @@
+package eval
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/xdpmon/xdpmon/tests/eval/figure"
+	"github.com/xdpmon/xdpmon/tests/testutil"
+	"github.com/xdpmon/xdpmon/tests/traffic"
+	_ "github.com/xdpmon/xdpmon/userspace/fridge" // an algorithm to replay
+)
+
+func TestMain(m *testing.M) { testutil.Main(m) }
+
+func TestBatches(t *testing.T) {
+	for _, n := range []int{1, Room, Room + 1, 3*Room - 1} {
+		next := 0
+		for _, b := range Batches(n) {
+			if b[0] != next || b[1]-b[0] > Room || b[1] <= b[0] {
+				t.Errorf("%d: batch %v begins after %d", n, b, next)
+			}
+			next = b[1]
+		}
+		if next != n {
+			t.Errorf("%d: batches end at %d", n, next)
+		}
+	}
+}
+
+func TestParallel(t *testing.T) {
+	var sum atomic.Int64
+	err := Parallel(t.Context(), 100, func(_ context.Context, i int) error {
+		sum.Add(int64(i))
+		return nil
+	})
+	if err != nil || sum.Load() != 4950 {
+		t.Errorf("tasks add up to %d, error %v", sum.Load(), err)
+	}
+	broken := errors.New("broken")
+	err = Parallel(t.Context(), 1000, func(_ context.Context, i int) error {
+		if i == 3 {
+			return broken
+		}
+		return nil
+	})
+	if !errors.Is(err, broken) {
+		t.Errorf("error of a task: %v", err)
+	}
+}
+
+// The same algorithm several times in one chain: each has its own registers and parameters, and what it says is what it
+// says alone.
+func TestReplay(t *testing.T) {
+	testutil.NeedRoot(t)
+	run := func(layouts ...string) []string {
+		m, err := traffic.NewLogUniform(traffic.LogUniformOptions{Requests: 20_000, Max: 1e7})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var configs []Config
+		for _, l := range layouts {
+			configs = append(configs, Config{"fridge", map[string]string{"fridges": l}})
+		}
+		lines, err := Replay(t.Context(), traffic.Frames(m), 7, configs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said []string
+		for _, l := range lines {
+			d, err := Distribution(l, "delay_ns")
+			if err != nil {
+				t.Fatal(err)
+			}
+			said = append(said, figure.Percent(d.Count)+figure.Percent(d.At(0.5)))
+		}
+		return said
+	}
+	together, alone := run("1024@1", "4096@1/2", "1024@1"), run("4096@1/2")
+	if together[0] != together[2] || together[1] != alone[0] || together[0] == together[1] {
+		t.Errorf("together %v, alone %v", together, alone)
+	}
+}
+
+func TestUnknown(t *testing.T) {
+	_, err := Replay(t.Context(), nil, 1, []Config{{Algorithm: "no-such"}})
+	if err == nil {
+		t.Error("an unknown algorithm was replayed")
+	}
+	o := Options{Dir: t.TempDir(), Only: []string{"no-such"}}
+	if err := Run(t.Context(), o); !errors.Is(err, ErrNoStudy) {
+		t.Errorf("an unknown study: %v", err)
+	}
+}
+
+// A document keeps the sections that are not run again, and begins with the bars of all.
+func TestDocument(t *testing.T) {
+	says := "first"
+	section := func(name string) Section {
+		return Section{Name: name, Title: "About " + name, Run: func(_ context.Context, p *Page) error {
+			p.Text("%s says %s", name, says)
+			p.Bar("bar of "+name, "1 or less", "0.5", says == "first")
+			return nil
+		}}
+	}
+	s := &Study{Name: "toy", Title: "Toy", Intro: "Intro.", Sections: []Section{section("one"), section("two")}}
+	o := Options{Dir: t.TempDir(), Command: "make eval", Log: t.Logf}
+	if err := o.study(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	says = "second"
+	o.Only = []string{"toy.two"}
+	if err := o.study(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(o.Dir, "toy.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"# Toy\n\nIntro.\n", "one says first", "two says second", "| bar of one | 1 or less | 0.5 | yes |",
+		"| bar of two | 1 or less | 0.5 | **no** |", "`make eval`"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	if strings.Contains(string(text), "two says first") {
+		t.Error("a section that ran again is still there as it was")
+	}
+}

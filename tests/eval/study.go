@@ -1,0 +1,116 @@
+// Package eval runs evaluations: the figures of the papers through the real bytecode, written as one document an
+// algorithm under docs/eval. A study registers itself in init, as algorithms do; its sections can be run one by one.
+package eval
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/xdpmon/xdpmon/tests/eval/figure"
+)
+
+// Study is the evaluation of one algorithm: docs/eval/NAME.md.
+type Study struct {
+	Name     string // of the document, and in -only
+	Title    string
+	Intro    string // Markdown
+	Sections []Section
+}
+
+// Section is a part of a study that can be run alone.
+type Section struct {
+	Name  string // in -only STUDY.NAME, and of its figures
+	Title string
+	Run   func(ctx context.Context, p *Page) error
+}
+
+var studies []*Study
+
+// Register adds a study; it is called from init.
+func Register(s *Study) {
+	if slices.ContainsFunc(studies, func(o *Study) bool { return o.Name == s.Name }) {
+		panic("eval: " + s.Name + " is registered twice")
+	}
+	studies = append(studies, s)
+	slices.SortFunc(studies, func(a, b *Study) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// Studies lists what is registered, by name.
+func Studies() []*Study { return slices.Clone(studies) }
+
+// Page is what a section writes to.
+type Page struct {
+	Quick bool // a few seeds and packets: to see that everything works, not for conclusions
+	Log   func(format string, args ...any)
+
+	dir    string
+	prefix string
+	text   strings.Builder
+	bars   []bar
+}
+
+// NewPage makes a page whose figures are dir/PREFIX-NAME.svg.
+func NewPage(dir, prefix string, quick bool, log func(string, ...any)) *Page {
+	return &Page{Quick: quick, Log: log, dir: dir, prefix: prefix}
+}
+
+// Pick returns the full value, or the one for a quick run.
+func Pick[T any](p *Page, full, quick T) T {
+	if p.Quick {
+		return quick
+	}
+	return full
+}
+
+// Text writes a paragraph of Markdown.
+func (p *Page) Text(format string, args ...any) {
+	p.text.WriteString(strings.TrimSpace(fmt.Sprintf(format, args...)) + "\n\n")
+}
+
+// Table writes a table.
+func (p *Page) Table(t *figure.Table) { p.text.WriteString(t.String() + "\n") }
+
+// Figure draws a picture and shows it.
+func (p *Page) Figure(f *figure.Figure, name, alternative string) error {
+	link, err := f.Save(p.dir, p.prefix+"-"+name+".svg", alternative)
+	p.text.WriteString(link + "\n")
+	return err
+}
+
+// Bar compares a figure with what is demanded of it; the document begins with all of them.
+func (p *Page) Bar(what, demanded, measured string, met bool) {
+	p.bars = append(p.bars, bar{what, demanded, measured, met})
+}
+
+type bar struct {
+	what, demanded, measured string
+	met                      bool
+}
+
+func (b bar) cells() []string {
+	met := "yes"
+	if !b.met {
+		met = "**no**"
+	}
+	return []string{b.what, b.demanded, b.measured, met}
+}
+
+// run a section and return its Markdown.
+func (s Section) run(ctx context.Context, p *Page, provenance string) (string, error) {
+	started := time.Now()
+	if err := s.Run(ctx, p); err != nil {
+		return "", err
+	}
+	took := time.Since(started)
+	var b strings.Builder
+	fmt.Fprintf(&b, "## %s\n\n", s.Title)
+	for _, bar := range p.bars {
+		fmt.Fprintf(&b, "<!-- bar: %s -->\n", strings.Join(bar.cells(), " ; "))
+	}
+	b.WriteString(p.text.String())
+	fmt.Fprintf(&b, "*%s; %s.*\n", provenance, took.Round(time.Second))
+	return b.String(), nil
+}
