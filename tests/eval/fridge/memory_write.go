@@ -141,21 +141,21 @@ func (s *memoryStudy) judge(p *eval.Page) {
 	p.Text("%s", memoryText)
 }
 
-const memoryText = `**Where the 2 to 4 times are, and where not.** Against an array whose threshold is the best one, two fridges do not save 2 to 4
-times the memory on this traffic: at the 50th percentile it is about even, and at the 95th and 99th the array needs less. Why:
+const memoryText = `**Where the 2 to 4 times are, and where not.** Against an array with the best threshold two fridges save memory at the 50th
+percentile only, and less than twice; at the 95th and 99th the array needs less than they do. Against an array with its threshold
+at the 99th percentile, and against one that overwrites, they save what the paper says and more. Why:
 
 - A threshold above nearly all delays makes the array a fair sample, too: whether it accepts a request does not depend on the
   request's delay, and what it accepts stays until its answer. It samples M/T requests a second: with T = 1 s, M. A fridge
   gets most samples of a delay t when its lifetime is t, M/(e t) a second: at the 99th percentile, 513 ms, M/1.4. In the tail a fixed
   lifetime is worth more than a geometric one, if it is known beforehand.
-- For short delays the fridge has several times the samples, and the error at p50 is where it is ahead. But a percentile is a
-  share of the sum, and the heavy weights of the tail are in the sum: they spoil the 50th percentile as well.
+- For short delays the fridge has several times the samples, and p50 is where it is ahead. But a percentile is a share of the
+  sum, and the heavy weights of the tail are in the sum: they spoil the 50th percentile as well.
 - Two fridges give half of the memory to short delays, where samples are not what is missing; one fridge with the right p does as well
   or better here. (The paper sees two ahead of one. Its combination by sample variance is worse than ours: see below.)
 
-What a fridge saves is the knowledge of T. With T at the 99th percentile, as the array's authors and section 5.1 advise, the array stays
-9 % off at p95 and 24 % at p99 with any memory, which two fridges undercut with a fraction of it (second figures in the table), and
-an array that overwrites is an octave off until it has a slot for every request in flight (third figures). Nothing in the
+What a fridge saves is the knowledge of T. With T at the 99th percentile, as the array's authors and section 5.1 advise, the array is
+9 % or more off at p95 and 23 % or more at p99 with any memory up to 65,536 entries, and an array that overwrites by more than an octave. Nothing in the
 array's samples tells that T is too small; a fridge with a wrong p is unbiased still, and its intervals widen. The paper
 compares with the best T as well and finds 2 to 4 times. Its trace is not public, and its figure 2 shows 168 % of error for an array with T at the
 99th percentile, which a fair sample of all that is faster cannot have: either its array or its trace differs from ours.`
