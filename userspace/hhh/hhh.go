@@ -21,6 +21,7 @@ func descriptor() *algo.Descriptor {
 		Params:  params,
 		Spec:    bpf.LoadHhh,
 		New:     newInstance,
+		Plan:    plan,
 		P4:      p4,
 	}
 }

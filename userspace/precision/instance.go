@@ -102,7 +102,7 @@ func (i *instance) body(n counts, t *heavy.Table) report.Body {
 			{Name: "entries_used", Value: t.Records, Unit: report.Count, Help: "of all CPUs that saw a flow"},
 			{Name: "entries", Value: t.Entries, Unit: report.Count, Help: "on these CPUs"},
 			{Name: "smallest", Value: t.Minimum, Unit: i.unit(), Help: "counter that a flow without an entry competes with, on average"},
-			{Name: "unseen_below", Value: unseen * t.Minimum, Unit: i.unit(), Help: "with 95 % probability a flow with more has an entry"},
+			{Name: "unseen_below", Value: heavy.Unseen * t.Minimum, Unit: i.unit(), Help: "with 95 % probability a flow with more has an entry"},
 			{Name: "twice", Value: t.Twice, Unit: report.Count, Help: "flows with two entries on one CPU: second passes that overtook each other"},
 		},
 		Tables: []report.Table{i.table(heavy.Top(t.Counts, i.top), units, t.Minimum)},
@@ -110,9 +110,6 @@ func (i *instance) body(n counts, t *heavy.Table) report.Body {
 	}
 	return b
 }
-
-// unseen is -ln 0.05: each of a flow's packets is admitted with probability 1/smallest.
-const unseen = 3.0
 
 func share(part float64, whole uint64) float64 {
 	if whole == 0 {

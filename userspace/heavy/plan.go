@@ -1,0 +1,85 @@
+package heavy
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"strconv"
+	"time"
+
+	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// ErrPlan is wrapped when a plan cannot be made.
+var ErrPlan = errors.New("a plan for heavy hitters")
+
+// Unseen times the smallest counter is what a flow without an entry has less than, with 95 % probability: each of its packets
+// is admitted with one in that counter, and -ln 0.05 is 3.
+const Unseen = 3.0
+
+// Load is what a plan is made for.
+type Load struct {
+	Packets float64 // of a window, on one CPU
+	CPUs    int
+	Memory  int64 // bytes
+}
+
+// leastEntries make a table worth having.
+const leastEntries = 64
+
+// ReadLoad reads the arguments of `xdpmon plan`.
+func ReadLoad(a algo.PlanArgs) (Load, error) {
+	l, window := Load{CPUs: maps.PossibleCPUs(), Memory: a.MemoryBytes}, 10*time.Second
+	for key, text := range a.Extra {
+		var err error
+		switch key {
+		case "cpus":
+			l.CPUs, err = strconv.Atoi(text)
+		case "window":
+			window, err = time.ParseDuration(text)
+		default:
+			err = errors.New("known are cpus, window")
+		}
+		if err == nil && (l.CPUs < 1 || window <= 0) {
+			err = errors.New("it must be positive")
+		}
+		if err != nil {
+			return l, fmt.Errorf("%w: --extra %s=%s: %w", ErrPlan, key, text, err)
+		}
+	}
+	if !(a.RatePerSecond > 0) || l.Memory <= 0 {
+		return l, fmt.Errorf("%w: rate and memory must be positive", ErrPlan)
+	}
+	l.Packets = a.RatePerSecond * window.Seconds() / float64(l.CPUs)
+	return l, nil
+}
+
+// Plan gives the ways as many entries as the memory holds, a power of two each. levels is what counts are multiplied by: 1, or
+// the levels that a packet's prefix is drawn from.
+func (w Ways) Plan(l Load, levels float64) (*report.Body, error) {
+	record := int64(8*(w.Words+1)) * 2 * int64(l.CPUs) // two banks
+	entries := l.Memory / record
+	if entries < leastEntries {
+		return nil, fmt.Errorf("%w: %s hold %d records of %s on %d CPUs: give %s at least", ErrPlan, report.Human(l.Memory, report.Bytes),
+			entries, report.Human(record, report.Bytes), l.CPUs, report.Human(record*leastEntries, report.Bytes))
+	}
+	w.Entries = w.Count << (bits.Len64(uint64(entries)/uint64(w.Count)) - 1)
+	// The counters of a CPU add up to the packets that it saw, at most; the smallest of d is below their mean.
+	smallest := levels * (l.Packets/float64(w.Entries) + float64(w.Initial))
+	return &report.Body{
+		Values: []report.Value{
+			{Name: "entries", Value: w.Entries, Unit: report.Count, Help: w.Prefix + ".entries"},
+			{Name: "register_bytes", Value: record * int64(w.Entries), Unit: report.Bytes, Help: "all arrays, both banks, all CPUs"},
+			{Name: "record_bytes", Value: record, Unit: report.Bytes, Help: "of an entry, both banks, all CPUs"},
+			{Name: "smallest", Value: smallest, Unit: report.PacketUnit, Help: "what a newcomer competes with at the end of a window, at most; also the standard error of a count"},
+			{Name: "unseen_below", Value: Unseen * smallest, Unit: report.PacketUnit, Help: "with 95 % probability what has more packets on one CPU is remembered"},
+			{Name: "recirculated_share", Value: 1 / (float64(w.Initial) + 1), Unit: report.Ratio, Help: "packets that pass twice, at most"},
+		},
+		Notes: []string{
+			fmt.Sprintf("use it: xdpmon attach IFACE --algo %s --set %s.entries=%d", w.Prefix, w.Prefix, w.Entries),
+			"assumed: packets are spread evenly over the CPUs, and nobody is heavy: then counters are smaller. --extra cpus=, window= change the load.",
+		},
+	}, nil
+}

@@ -1,0 +1,25 @@
+package hhh
+
+import (
+	"fmt"
+
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/heavy"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// plan implements algo.Descriptor.Plan for random-prefix: counts of the family with the most levels are the least exact.
+func plan(a algo.PlanArgs) (*report.Body, error) {
+	load, err := heavy.ReadLoad(a)
+	if err != nil {
+		return nil, err
+	}
+	c, err := newConfig(a.Values, algo.Env{Replay: true})
+	if err != nil {
+		return nil, err
+	}
+	if c.stacking {
+		return nil, fmt.Errorf("%w: stacking has a sixth of hhh.entries in each way of a level: plan random-prefix, or precision", heavy.ErrPlan)
+	}
+	return c.ways.Plan(load, max(c.draws(true), c.draws(false)))
+}
