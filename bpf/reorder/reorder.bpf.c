@@ -611,7 +611,7 @@ ALGORITHM_RECIRC(reorder)
 	if (!count)
 		return 0;
 	locate(&f, phv);
-	if (phv->pass) {
+	if (second_pass(phv)) {
 		second(phv, &f, count);
 		return 0;
 	}

@@ -1,6 +1,7 @@
 package reorder
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 	"testing"
@@ -8,6 +9,9 @@ import (
 
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/tests/traffic"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/reorder"
+	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
@@ -111,5 +115,35 @@ func TestRefusedPassesAreCounted(t *testing.T) {
 	l := replay(t, model(t, small(6)), session.Config{}, map[string]string{"method": "hybrid", "buckets": "32", "recirculate": "0.001"})[0]
 	if l.Lost["recirculation"] == 0 || number(t, l.Report, "recirculation") > 0.002 {
 		t.Errorf("budget of 0.001: %g of the packets passed twice, %d passes refused", number(t, l.Report, "recirculation"), l.Lost["recirculation"])
+	}
+}
+
+// An algorithm behind one that recirculates a packet does not take the rest of the chain for its own second pass.
+func TestSecondPassOfAnother(t *testing.T) {
+	testutil.NeedRoot(t)
+	d, err := algo.Lookup(reorder.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var chain []session.Selected
+	for n, set := range []map[string]string{{"buckets": "32"}, {"buckets": "32", "C": "16777214", "R": "16777215"}} {
+		v, err := algo.NewValues(d.Name, d.Params, set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		own := *d
+		own.Name = fmt.Sprintf("%s-%d", d.Name, n)
+		chain = append(chain, session.Selected{Descriptor: &own, Values: v})
+	}
+	var passes []float64
+	cfg := session.Config{Algorithms: chain, Emit: func(l report.Line) error {
+		passes = append(passes, number(t, l.Report, "second_passes"))
+		return nil
+	}}
+	if err := session.ReplaySource(context.Background(), cfg, "model", model(t, small(1)), nil); err != nil {
+		t.Fatal(err)
+	}
+	if len(passes) != 2 || passes[0] == 0 || passes[1] != 0 {
+		t.Errorf("second passes %v, want some of the first algorithm and none of the second", passes)
 	}
 }
