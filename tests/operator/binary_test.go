@@ -1,0 +1,112 @@
+package operator
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/xdpmon/xdpmon/tests/testutil"
+)
+
+// binary is built once, without cgo: as it is shipped.
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(withBinary(m.Run)) }
+
+func withBinary(run func() int) int {
+	dir, err := os.MkdirTemp("", "xdpmon-operator-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "xdpmon")
+	build := exec.Command("go", "build", "-o", binary, "github.com/xdpmon/xdpmon/cmd/xdpmon")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build xdpmon: %v\n%s", err, out)
+		return 1
+	}
+	if err := os.Chmod(dir, 0o755); err != nil { // others than root run it, too
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return run()
+}
+
+// Exit codes as they are documented.
+const (
+	done    = 0
+	failed  = 1
+	usage   = 2
+	missing = 3
+)
+
+// outcome is what the operator gets.
+type outcome struct {
+	code     int
+	out, err string
+}
+
+// nobody is an account without any privilege.
+var nobody = &syscall.Credential{Uid: 65534, Gid: 65534}
+
+const patience = 30 * time.Second // the machine may be busy; nothing here takes two
+
+// xdpmon runs the binary to its end.
+func xdpmon(t *testing.T, args ...string) outcome {
+	t.Helper()
+	return runAs(t, nil, args...)
+}
+
+func runAs(t *testing.T, who *syscall.Credential, args ...string) outcome {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: who, Pdeathsig: syscall.SIGKILL}
+	var out, complaint bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaint
+	return finish(t, cmd.Run(), &out, &complaint, args)
+}
+
+// finish turns the end of a process into an outcome. A crash is never one.
+func finish(t *testing.T, err error, out, complaint *bytes.Buffer, args []string) outcome {
+	t.Helper()
+	o := outcome{out: out.String(), err: complaint.String()}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		o.code = exit.ExitCode()
+	} else if err != nil {
+		t.Fatalf("xdpmon %s: %v", strings.Join(args, " "), err)
+	}
+	if o.code < 0 || strings.Contains(o.err, "goroutine ") {
+		t.Fatalf("xdpmon %s: ended with %v\n%s", strings.Join(args, " "), err, o.err)
+	}
+	return o
+}
+
+// want checks the exit code and that the complaint says something that matches.
+func (o outcome) want(t *testing.T, code int, pattern string) {
+	t.Helper()
+	if o.code != code {
+		t.Errorf("exit code %d, want %d; it said %q", o.code, code, o.err)
+	}
+	if !regexp.MustCompile(pattern).MatchString(o.err) {
+		t.Errorf("complaint %q does not match %q", o.err, pattern)
+	}
+}
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	testutil.NeedRoot(t)
+}

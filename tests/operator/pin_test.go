@@ -1,0 +1,84 @@
+package operator
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpmon/xdpmon/tests/netns"
+	"github.com/xdpmon/xdpmon/tests/netns/netnstest"
+)
+
+const ownMountsEnv = "XDPMON_OPERATOR_OWN_MOUNTS"
+
+// ownMounts runs a test again in a process whose mounts are its own, with a BPF file system that nobody else sees: pins
+// must not appear on the machine. It returns true in that process.
+func ownMounts(t *testing.T) bool {
+	t.Helper()
+	needRoot(t)
+	if os.Getenv(ownMountsEnv) == t.Name() {
+		for _, err := range []error{
+			unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
+			unix.Mount("bpf", "/sys/fs/bpf", "bpf", 0, "mode=0700"),
+		} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		return true
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=120s")
+	cmd.Env = append(os.Environ(), ownMountsEnv+"="+t.Name())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
+		t.Fatalf("with its own mounts: %v\n%s", err, out)
+	}
+	return false
+}
+
+// TestKilledPinnedRunIsTakenOver: what passes while no process runs is counted, none twice, and detach takes all away.
+func TestKilledPinnedRunIsTakenOver(t *testing.T) {
+	if !ownMounts(t) {
+		return
+	}
+	network := netnstest.New(t, netns.Options{})
+	args := []string{"--algo", "fridge", "--pin", "operator", "--window", "1h"}
+	first := start(t, network, args...)
+	shakeHands(t, network, 10)
+	first.kill()
+	if onInterface(t, network) == "" {
+		t.Fatal("nothing is attached: --pin did not keep it")
+	}
+	shakeHands(t, network, 10)
+	second := start(t, network, args...)
+	shakeHands(t, network, 10)
+	o := second.stop(t, syscall.SIGINT)
+	o.want(t, done, "")
+	if sum, _ := matched(t, o); sum != 30 {
+		t.Errorf("%.0f handshakes counted, want 30: 10 before the kill, 10 without a process, 10 after", sum)
+	}
+	if onInterface(t, network) == "" {
+		t.Error("the end of the run took the pinned programs away")
+	}
+	detached := inside(t, network, "detach", network.A.Interface)
+	detached.want(t, done, "")
+	if !strings.Contains(detached.out, "operator") {
+		t.Errorf("detach does not name the instance: %q", detached.out)
+	}
+	clean(t, network)
+	entries, err := os.ReadDir("/sys/fs/bpf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if !strings.HasSuffix(entry.Name(), ".debug") { // the kernel's own
+			t.Errorf("left in the BPF file system: %s", entry.Name())
+		}
+	}
+	inside(t, network, "detach", network.A.Interface).want(t, failed, "nothing of xdpmon is attached")
+}
