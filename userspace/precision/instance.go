@@ -146,8 +146,9 @@ func (i *instance) notes(n counts, t *heavy.Table) (notes []string) {
 	if refused := n.refused(); refused > passes/100+uint64(i.delay) {
 		notes = append(notes, fmt.Sprintf("%d second passes were refused: counts of flows come out too small. Set precision.recirculation higher, or precision.initial.", refused))
 	}
-	if i.ways.Initial > 0 && packets > 0 && 2*t.Records < t.Entries {
-		notes = append(notes, "less than half of the entries are taken: a smaller precision.initial names more flows, for more second passes, and fewer entries would do.")
+	matched := n[bpf.PrecisionPrecisionCounterPRECISION_MATCHED]
+	if i.ways.Initial > 10 && 10*matched < 9*packets && 2*t.Records < t.Entries {
+		notes = append(notes, "less than half of the entries are taken, and many packets belong to none: a smaller precision.initial names more flows, for more second passes.")
 	}
 	return notes
 }
