@@ -1,0 +1,321 @@
+//go:build ignore
+
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* beaucoup: many "how many distinct A per B passed T" queries at once, with at most one table touch a packet.
+ *
+ * Chen, "Designing Compact Data Structures for Network Measurement and Control", chapter 4 (BeauCoup).
+ *
+ * A query counts distinct attributes by collecting coupons: an attribute's hash draws coupon c of query q with probability
+ * p_q, always the same one, and an alert fires when n_q of m_q coupons are there (section 4.2). Queries that share an
+ * attribute share its hash and have disjoint ranges of it. If two attributes of one packet draw, a fair coin decides; if
+ * more do, none collects (section 4.4.1), and userspace's compiler corrects the probabilities for that.
+ *
+ * Nothing of a query is compiled in. The vector's fields are seven words; an attribute and a key are a mask of each, a
+ * filter is a mask and a value of the word with protocol and flags. All of it lies in tables with two halves, chosen by
+ * one word that a packet reads once: a set of queries is exchanged between two packets.
+ *
+ * The coupons of an attribute lie side by side from 0 in the space of its hash, in steps of 2^-grain. A packet first compares
+ * its hash with where they end, so most packets stop there and the cost does not depend on the number of queries.
+ *
+ * Three registers (section 4.4.2): until when the collector collects, whose it is, and its coupons. The end of a collector's
+ * window is kept and not its beginning, so that a query with a short window does not end the collector of one with a long
+ * window that has the same slot. If two cores meet in one slot at the moment that it changes hands, one coupon may go to
+ * the other's collector: an error of one coupon in n. */
+#include "base.h"
+#include "phv.h"
+#include "register.h"
+#include "chain.h"
+#include "clock.h"
+#include "coin.h"
+#include "hash.h"
+#include "report.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define ATTRIBUTES 16
+#define QUERIES 128
+#define COUPONS 65536 /* steps of all attributes of one half */
+#define QUERY_BITS 7
+#define WORDS 7
+
+/* The vector as words: what masks apply to. userspace/beaucoup/fields.go names the places. */
+enum beaucoup_word {
+	WORD_SRC_HIGH, WORD_SRC_LOW, WORD_DST_HIGH, WORD_DST_LOW,
+	WORD_PORTS,  /* sport 48.., dport 32.., proto 24.., tcp flags 16.., family (4 or 6) 12.., vlan 0.. */
+	WORD_PACKET, /* different for every packet: the attribute `timestamp` */
+	WORD_APP,    /* DNS or NTP identifier: userspace names it dns.id */
+};
+
+enum beaucoup_counter {
+	BEAUCOUP_PACKETS,
+	BEAUCOUP_DRAWN,     /* coupons drawn by attributes */
+	BEAUCOUP_TIES,      /* packets with two: one of them lost */
+	BEAUCOUP_CROWDS,    /* packets with three or more: all lost */
+	BEAUCOUP_COLLECTED, /* coupons that went into a collector */
+	BEAUCOUP_NEW,       /* ... for the first time */
+	BEAUCOUP_STARTED,   /* collectors started */
+	BEAUCOUP_COLLIDED,  /* coupons lost because the slot belongs to another key */
+	BEAUCOUP_ALERTS,
+	BEAUCOUP_LOST_ALERTS, /* the ring was full */
+	BEAUCOUP_LOST_EXPORTS,
+	BEAUCOUP_AGGREGATES, /* packets that stand for several segments: `timestamp` counts them once */
+	BEAUCOUP_NO_KEY,     /* coupons lost because the packet has no such key (no ports, ...) */
+	BEAUCOUP_COUNTS = 13
+};
+
+struct beaucoup_attribute {
+	__u64 mask[WORDS];
+	__u64 salt;
+	__u64 filter_mask, filter_value; /* of WORD_PORTS */
+	__u32 limit; /* hashes below it, in steps, draw */
+	__u32 shift; /* 32 - grain */
+	__u32 base;  /* its first step in beaucoup_coupons */
+	__u16 valid; /* enum phv_valid bits that a packet must have */
+	__u16 used;
+};
+
+struct beaucoup_query {
+	__u64 mask[WORDS]; /* of the key */
+	__u64 salt;
+	__u32 window;  /* ticks */
+	__u32 horizon; /* the longest window of the set, and what two cores' clocks may differ by, in ticks */
+	__u32 n;       /* coupons for an alert */
+	__u32 id;      /* of the query, the same in both halves: the low QUERY_BITS of its collectors' checksums */
+	__u16 valid;
+	__u16 pad[3];
+};
+
+struct beaucoup_event {
+	__u64 time; /* ns */
+	__u64 age;  /* ns since the collector's first coupon, within a tick */
+	__u64 key[WORDS];
+	__u64 coupons; /* after this one */
+	__u32 query;   /* its id */
+	__u32 coupon;
+	__u32 alert;   /* 1: the query's threshold; 0: a new coupon (export) */
+	__u32 ifindex;
+};
+
+const volatile __u64 beaucoup_multipliers[WORDS] = {
+	0x9e3779b97f4a7c15ULL, 0xbf58476d1ce4e5b9ULL, 0x94d049bb133111ebULL, 0xd6e8feb86659fd93ULL,
+	0xa0761d6478bd642fULL, 0xe7037ed1a0b428dbULL, 0x8ebc6af09c88c6e3ULL,
+};
+const volatile __u32 beaucoup_tick = 10; /* collectors' clocks count 2^tick ns: 73 minutes in 32 bits */
+const volatile _Bool beaucoup_export = 0;
+
+/* One word: bit 0 which half, bits 8.. attributes in use. */
+TABLE(beaucoup_active, __u32, 1);
+TABLE(beaucoup_attributes, struct beaucoup_attribute, 2 * ATTRIBUTES);
+TABLE(beaucoup_coupons, __u32, 2 * COUPONS); /* 0: none; else 1 << 16 | query << 8 | coupon */
+TABLE(beaucoup_queries, struct beaucoup_query, 2 * QUERIES);
+
+REGISTER(beaucoup_ends, 1, __u32, 65536);
+REGISTER(beaucoup_keys, 2, __u32, 65536);
+REGISTER(beaucoup_vectors, 3, __u64, 65536);
+
+COUNTERS(beaucoup_counts, BEAUCOUP_COUNTS);
+
+RING(beaucoup_events, 1 << 20);
+
+const enum beaucoup_counter *unused_counter __attribute__((unused));
+const enum beaucoup_word *unused_word __attribute__((unused));
+const struct beaucoup_event *unused_event __attribute__((unused));
+
+struct words {
+	__u64 w[WORDS];
+};
+
+static __always_inline void words_of(struct phv *phv, struct words *v)
+{
+	v->w[WORD_SRC_HIGH] = (__u64)bpf_ntohl(phv->src[0]) << 32 | bpf_ntohl(phv->src[1]);
+	v->w[WORD_SRC_LOW] = (__u64)bpf_ntohl(phv->src[2]) << 32 | bpf_ntohl(phv->src[3]);
+	v->w[WORD_DST_HIGH] = (__u64)bpf_ntohl(phv->dst[0]) << 32 | bpf_ntohl(phv->dst[1]);
+	v->w[WORD_DST_LOW] = (__u64)bpf_ntohl(phv->dst[2]) << 32 | bpf_ntohl(phv->dst[3]);
+	v->w[WORD_PORTS] = (__u64)phv->sport << 48 | (__u64)phv->dport << 32 | (__u64)phv->proto << 24 |
+			   (__u64)(phv->valid & PHV_TCP ? phv->tcp_flags : 0) << 16 | (__u64)(phv->family & 15) << 12 |
+			   (phv->valid & PHV_VLAN ? phv->vlan : 0);
+	v->w[WORD_PACKET] = 0;
+	v->w[WORD_APP] = phv->valid & (PHV_APP_REQUEST | PHV_APP_RESPONSE) ? phv->app_id : 0;
+}
+
+/* Multilinear hash of the masked words with secret odd multipliers, finished by a mix. */
+static __always_inline __u64 hash_words(const struct words *v, const __u64 *mask, __u64 salt)
+{
+	__u64 sum = salt;
+
+#pragma unroll
+	for (int i = 0; i < WORDS; i++)
+		sum += (v->w[i] & mask[i]) * beaucoup_multipliers[i];
+	return hash_mix(sum);
+}
+
+/* The coupon that one attribute of the packet draws; 0 for none. */
+static __always_inline __u32 draw(struct phv *phv, struct words *v, __u32 half, __u32 i)
+{
+	__u32 slot = half * ATTRIBUTES + i, step, *coupon;
+	struct beaucoup_attribute *a = bpf_map_lookup_elem(&beaucoup_attributes, &slot);
+
+	if (!a || !phv_has(phv, a->valid) || (v->w[WORD_PORTS] & a->filter_mask) != a->filter_value)
+		return 0;
+	if (a->mask[WORD_PACKET])
+		v->w[WORD_PACKET] = (__u64)coin_flip(phv) << 32 | 1;
+	step = (__u32)(hash_words(v, a->mask, a->salt) >> 32) >> (a->shift & 31);
+	if (step >= a->limit)
+		return 0;
+	step += half * COUPONS + a->base;
+	coupon = bpf_map_lookup_elem(&beaucoup_coupons, &step);
+	return coupon ? *coupon : 0;
+}
+
+/* At most one coupon a packet: section 4.4.1. */
+static __always_inline __u32 choose(struct phv *phv, struct words *v, __u32 active, struct beaucoup_counts_t *count)
+{
+	__u32 half = active & 1, used = active >> 8, any = phv->needs;
+	__u64 hits = 0, first = 0, second = 0;
+
+#pragma clang loop unroll(disable)
+	for (__u32 i = 0; i < ATTRIBUTES; i++) {
+		__u32 coupon;
+
+		if (i >= used)
+			break;
+		forget(hits, any); /* how many there were so far makes no other path */
+		forget(first, any);
+		forget(second, any);
+		coupon = draw(phv, v, half, i);
+		if (!coupon)
+			continue;
+		hits++;
+		second = coupon;
+		if (hits == 1)
+			first = coupon;
+	}
+	if (likely(!hits))
+		return 0;
+	count->c[BEAUCOUP_DRAWN] += hits;
+	if (hits == 1)
+		return first;
+	if (hits > 2) {
+		count->c[BEAUCOUP_CROWDS]++;
+		return 0;
+	}
+	count->c[BEAUCOUP_TIES]++;
+	return coin_flip(phv) >> 31 ? first : second;
+}
+
+/* Stage 1: is this the first coupon of a collector? An expired one starts again. end: when the window is over, in ticks. */
+static __always_inline int starts(__u32 *word, __u32 now, const struct beaucoup_query *q, __u32 *end)
+{
+	__u32 old = reg_load(word);
+
+	*end = old;
+	if (old && old - now <= q->horizon)
+		return 0;
+	*end = (now + q->window) | 1;
+	return reg_cas(word, old, *end) == old;
+}
+
+/* Stage 2: does the slot belong to this key? */
+static __always_inline int owns(__u32 *owner, __u32 check, int fresh)
+{
+	if (!fresh)
+		return reg_load(owner) == check;
+	reg_store(owner, check);
+	return 1;
+}
+
+/* Stage 3: the coupons before this one. */
+static __always_inline __u64 collect_into(__u64 *vector, __u64 onehot, int fresh)
+{
+	if (!fresh)
+		return __sync_fetch_and_or(vector, onehot);
+	reg_store(vector, onehot);
+	return 0;
+}
+
+static __always_inline __u32 ones(__u64 x)
+{
+	x -= (x >> 1) & 0x5555555555555555ULL;
+	x = (x & 0x3333333333333333ULL) + ((x >> 2) & 0x3333333333333333ULL);
+	x = (x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fULL;
+	x += x >> 8;
+	x += x >> 16;
+	x += x >> 32;
+	return x & 127;
+}
+
+static __always_inline void report(struct phv *phv, const struct words *v, const struct beaucoup_query *q,
+				   __u64 coupons, __u32 coupon, __u32 left, int alert, struct beaucoup_counts_t *count)
+{
+	struct beaucoup_event e = {.time = clock_now(phv), .coupons = coupons, .query = q->id, .coupon = coupon,
+				   .alert = alert, .ifindex = phv->ifindex};
+
+	e.age = left < q->window ? (__u64)(q->window - left) << beaucoup_tick : 0;
+#pragma unroll
+	for (int i = 0; i < WORDS; i++)
+		e.key[i] = v->w[i] & q->mask[i];
+	if (!ring_send(beaucoup_events, &e))
+		count->c[alert ? BEAUCOUP_LOST_ALERTS : BEAUCOUP_LOST_EXPORTS]++;
+}
+
+static __always_inline void collect(struct phv *phv, const struct words *v, const struct beaucoup_query *q,
+				    __u32 coupon, struct beaucoup_counts_t *count)
+{
+	__u64 hash = hash_words(v, q->mask, q->salt), onehot = 1ULL << (coupon & 63), old, *vector;
+	__u32 slot = (__u32)hash & (beaucoup_ends_entries - 1), *word, *owner, now = clock_now(phv) >> beaucoup_tick, end;
+	__u32 check = ((__u32)(hash >> 32) << QUERY_BITS) | q->id;
+	int fresh;
+
+	word = reg_at(beaucoup_ends, slot);
+	if (!word)
+		return;
+	fresh = starts(word, now, q, &end);
+	owner = reg_at(beaucoup_keys, slot);
+	if (!owner)
+		return;
+	if (!owns(owner, check, fresh)) {
+		count->c[BEAUCOUP_COLLIDED]++;
+		return;
+	}
+	vector = reg_at(beaucoup_vectors, slot);
+	if (!vector)
+		return;
+	old = collect_into(vector, onehot, fresh);
+	count->c[BEAUCOUP_STARTED] += fresh;
+	count->c[BEAUCOUP_COLLECTED]++;
+	if (old & onehot)
+		return;
+	count->c[BEAUCOUP_NEW]++;
+	if (ones(old | onehot) == q->n) {
+		count->c[BEAUCOUP_ALERTS]++;
+		report(phv, v, q, old | onehot, coupon, end - now, 1, count);
+	} else if (beaucoup_export) {
+		report(phv, v, q, old | onehot, coupon, end - now, 0, count);
+	}
+}
+
+ALGORITHM(beaucoup)
+{
+	struct beaucoup_counts_t *count = counters_of(beaucoup_counts, phv);
+	__u32 zero = 0, coupon, slot, *active = bpf_map_lookup_elem(&beaucoup_active, &zero), now;
+	struct beaucoup_query *q;
+	struct words v;
+
+	if (!count || !active)
+		return;
+	now = READ_ONCE(*active);
+	words_of(phv, &v);
+	count->c[BEAUCOUP_PACKETS]++;
+	count->c[BEAUCOUP_AGGREGATES] += !!(phv->valid & PHV_AGGREGATE);
+	coupon = choose(phv, &v, now, count);
+	if (likely(!coupon))
+		return;
+	slot = (now & 1) * QUERIES + ((coupon >> 8) & (QUERIES - 1));
+	q = bpf_map_lookup_elem(&beaucoup_queries, &slot);
+	if (!q)
+		return;
+	if (phv_has(phv, q->valid))
+		collect(phv, &v, q, coupon & 0xff, count);
+	else
+		count->c[BEAUCOUP_NO_KEY]++;
+}

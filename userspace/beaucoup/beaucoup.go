@@ -1,0 +1,49 @@
+// Package beaucoup is userspace's half of BeauCoup: queries "how many distinct A per B", the compiler that makes coupon
+// collectors of them, alerts, and the exact answer to compare with. Chen, "Designing Compact Data Structures for Network
+// Measurement and Control", chapter 4.
+package beaucoup
+
+import (
+	bpf "github.com/xdpmon/xdpmon/bpf/beaucoup"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+)
+
+func init() { algo.Register(descriptor()) }
+
+func descriptor() *algo.Descriptor {
+	return &algo.Descriptor{
+		Name:    Name,
+		Summary: "who has too many distinct peers, ports, packets: many queries at once",
+		Paper:   "dissertation.txt, chapter 4",
+		Doc:     doc,
+		Params:  params,
+		Spec:    bpf.LoadBeaucoup,
+		New:     newInstance,
+		Plan:    plan,
+		P4:      p4,
+	}
+}
+
+const doc = `Up to 128 queries of the form "which keys have more than T distinct attributes within W", in one program that
+touches memory for a part of the packets only. A query is written
+
+  NAME: count distinct FIELDS by FIELDS > NUMBER in DURATION [if FILTER]
+  superspreader: count distinct dst by src > 1000 in 1s
+  syn-flood: count distinct src+sport by dst+dport > 5000 in 1s if tcp.syn and not tcp.ack
+
+Fields, joined by +: src and dst (also src/24; lengths to 32 are IPv4, longer ones IPv6), sport, dport, proto, vlan, tcp.flags,
+dns.id, timestamp (different in every packet: counts packets; attributes only). Filters, joined by and: tcp, udp, icmp,
+ipv4, ipv6, [not] tcp.syn (ack, fin, rst, psh, urg), sport=, dport=, proto=, vlan=, tcp.flags=.
+
+Each query collects coupons: an attribute's hash draws one of m coupons with probability p each, always the same one, and
+n different ones raise an alert. m, p, n are chosen for the smallest error within the budget of coupons a packet. The error of
+an alert's count is 12 to 18 per cent with 32 coupons, and more for small thresholds among many queries: xdpmon plan beaucoup
+tells. A packet that draws two coupons keeps one, one that draws more keeps none; probabilities allow for that, as if every
+attribute came in one packet. A collector's window begins with its first coupon.
+
+--set beaucoup.file=queries.yaml reads
+
+  queries:
+    - superspreader: count distinct dst by src > 1000 in 1s
+
+and a live run follows changes of the file: no packet is missed, and queries that stay go on undisturbed.`

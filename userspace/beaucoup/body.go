@@ -1,0 +1,164 @@
+package beaucoup
+
+import (
+	"fmt"
+	"math"
+
+	bpf "github.com/xdpmon/xdpmon/bpf/beaucoup"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+const (
+	countPackets    = bpf.BeaucoupBeaucoupCounterBEAUCOUP_PACKETS
+	countDrawn      = bpf.BeaucoupBeaucoupCounterBEAUCOUP_DRAWN
+	countTies       = bpf.BeaucoupBeaucoupCounterBEAUCOUP_TIES
+	countCrowds     = bpf.BeaucoupBeaucoupCounterBEAUCOUP_CROWDS
+	countCollected  = bpf.BeaucoupBeaucoupCounterBEAUCOUP_COLLECTED
+	countNew        = bpf.BeaucoupBeaucoupCounterBEAUCOUP_NEW
+	countStarted    = bpf.BeaucoupBeaucoupCounterBEAUCOUP_STARTED
+	countCollided   = bpf.BeaucoupBeaucoupCounterBEAUCOUP_COLLIDED
+	countAlerts     = bpf.BeaucoupBeaucoupCounterBEAUCOUP_ALERTS
+	countAggregates = bpf.BeaucoupBeaucoupCounterBEAUCOUP_AGGREGATES
+)
+
+func sqrt(x float64) float64 { return math.Sqrt(x) }
+
+func counter(name string, n uint64, unit report.Unit, help string) report.Value {
+	return report.Value{Name: name, Value: n, Unit: unit, Kind: report.Counter, Help: help}
+}
+
+func gauge(name string, v any, unit report.Unit, help string) report.Value {
+	return report.Value{Name: name, Value: v, Unit: unit, Help: help}
+}
+
+func ratio(part, whole float64) float64 {
+	if whole == 0 {
+		return math.NaN()
+	}
+	return part / whole
+}
+
+// lost is everything that a coupon or an alert can be lost by.
+func lost(n []uint64) map[string]uint64 {
+	return map[string]uint64{
+		"ties":     n[countTies],
+		"crowds":   n[countCrowds],
+		"collided": n[countCollided],
+		"no_key":   n[bpf.BeaucoupBeaucoupCounterBEAUCOUP_NO_KEY],
+		"alerts":   n[bpf.BeaucoupBeaucoupCounterBEAUCOUP_LOST_ALERTS],
+		"exports":  n[bpf.BeaucoupBeaucoupCounterBEAUCOUP_LOST_EXPORTS],
+	}
+}
+
+// body is the report of a window.
+func (i *instance) body(n []uint64, alive int, vectors []vector) report.Body {
+	b := report.Body{Values: []report.Value{
+		counter("alerts_raised", n[countAlerts], report.Count, "keys that passed a threshold"),
+		gauge("queries_active", len(i.program.Queries), report.Count, "queries that run"),
+		counter("query_changes", i.changes, report.Count, "times that the queries were exchanged since the start"),
+		counter("coupons_drawn", n[countDrawn], report.Count, "coupons that packets drew"),
+		gauge("coupons_a_packet", ratio(float64(n[countDrawn]), float64(n[countPackets])), report.None, "coupons drawn a packet"),
+		gauge("accesses_a_packet", 3*ratio(float64(n[countCollected]+n[countCollided]), float64(n[countPackets])), report.None,
+			"accesses to the three registers a packet, at most"),
+		counter("coupons_collected", n[countCollected], report.Count, "coupons that reached a collector"),
+		counter("coupons_new", n[countNew], report.Count, "... that it did not have"),
+		counter("collectors_started", n[countStarted], report.Count, "collectors that began"),
+		gauge("collectors_alive", alive, report.Count, "collectors whose window is not over"),
+		gauge("collectors_share", float64(alive)/float64(i.entries), report.Ratio, "share of the table that is taken"),
+	}, Tables: []report.Table{i.alertTable(), i.queryTable()}}
+	if i.export {
+		b.Tables = append(b.Tables, i.vectorTable(vectors))
+	}
+	b.Notes = i.notes(n, alive)
+	i.changes = 0
+	return b
+}
+
+func (i *instance) alertTable() report.Table {
+	t := report.Table{Name: "alerts", Title: "Alerts", Limit: i.top, Columns: alertColumns(), Help: "keys that passed a query's threshold"}
+	for _, a := range i.last[:min(len(i.last), i.top)] {
+		t.Rows = append(t.Rows, []any{a.Query.Name, a.Text, a.Draws, max(0, a.Draws-1.96*a.Sd), a.Draws + 1.96*a.Sd, a.Time, a.Age, uint64(a.Times)})
+	}
+	return t
+}
+
+func alertColumns() []report.Column {
+	return []report.Column{
+		{Name: "query", Label: true, Help: "the query"},
+		{Name: "key", Label: true, Help: "the key that passed its threshold"},
+		{Name: "count", Unit: report.Count, Metric: true, Help: "distinct attributes at that moment, estimated; in the truth, exactly"},
+		{Name: "count_low", Unit: report.Count, Help: "lower end of its 95 % interval"},
+		{Name: "count_high", Unit: report.Count, Help: "upper end"},
+		{Name: "time", Unit: report.Nanosecond, Help: "when, in the clock of the packets"},
+		{Name: "age", Unit: report.Nanosecond, Help: "since the collector's first coupon"},
+		{Name: "times", Unit: report.Count, Help: "alerts of this key in the window"},
+	}
+}
+
+func (i *instance) queryTable() report.Table {
+	t := report.Table{Name: "queries", Title: "Queries", Limit: MaxQueries, Help: "what runs, and how far off it may be",
+		Columns: []report.Column{
+			{Name: "query", Label: true, Help: "the query"},
+			{Name: "alerts", Unit: report.Count, Metric: true, Help: "keys that passed its threshold"},
+			{Name: "threshold", Unit: report.Count, Help: "T"},
+			{Name: "m", Unit: report.Count, Help: "coupons of a collector"},
+			{Name: "n", Unit: report.Count, Help: "coupons for an alert"},
+			{Name: "p", Help: "probability of each"},
+			{Name: "expected_count", Unit: report.Count, Help: "count at which it alerts, on average"},
+			{Name: "relative_error", Unit: report.Ratio, Help: "mean relative error of that, by theory"},
+		}}
+	for k := range i.program.Queries {
+		c := &i.program.Queries[k]
+		alerts := uint64(0)
+		for _, a := range i.last {
+			if a.Query.ID == c.ID {
+				alerts++
+			}
+		}
+		e := i.program.Effective(c)
+		t.Rows = append(t.Rows, []any{c.Name, alerts, int64(c.Threshold), int64(c.Collector.M), int64(c.Collector.N), c.Collector.P,
+			e.Draws(), e.Error(float64(c.Threshold))})
+	}
+	return t
+}
+
+// vectorTable exports collectors: what xdpmon merge reads.
+func (i *instance) vectorTable(vectors []vector) report.Table {
+	t := report.Table{Name: "collectors", Title: "Collectors", Limit: len(vectors), Help: "coupons of every key, for xdpmon merge",
+		Columns: []report.Column{
+			{Name: "query", Label: true, Help: "the query"},
+			{Name: "key", Label: true, Help: "the key"},
+			{Name: "coupons", Help: "bit c is set: coupon c was collected (hexadecimal)"},
+			{Name: "definition", Help: "hosts with other queries, seeds or collectors differ in this"},
+			{Name: "n", Unit: report.Count, Help: "coupons for an alert"},
+			{Name: "m", Unit: report.Count, Help: "coupons there are"},
+			{Name: "effective_p", Help: "probability of each, behind ties"},
+		}}
+	for _, v := range vectors {
+		c := v.query
+		mark := salt(i.seed, i.epoch, "mark", c.Text(), fmt.Sprint(c.Collector, c.start))
+		t.Rows = append(t.Rows, []any{c.Name, c.Key.Name(v.key), fmt.Sprintf("%016x", v.coupons), fmt.Sprintf("%016x", mark),
+			int64(c.Collector.N), int64(c.Collector.M), i.effective(c).P})
+	}
+	return t
+}
+
+// notes are what an operator should know of this window.
+func (i *instance) notes(n []uint64, alive int) (notes []string) {
+	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	notes, i.trouble = append(notes, i.trouble...), nil
+	if lost := n[bpf.BeaucoupBeaucoupCounterBEAUCOUP_LOST_ALERTS]; lost > 0 {
+		add("%d alerts were lost because the ring was full: raise beaucoup.ring", lost)
+	}
+	if c, all := n[countCollided], n[countCollected]+n[countCollided]; all > 0 && 20*c > all {
+		add("%.0f %% of the coupons found their place taken by another key, so counts come out too small: raise beaucoup.entries "+
+			"(%d of %d are in use), lower beaucoup.budget, or ask for shorter windows", 100*ratio(float64(c), float64(all)), alive, i.entries)
+	}
+	if g := n[countAggregates]; g > 0 {
+		add("%d packets stand for several segments (GSO, GRO): queries that count distinct timestamp count them once", g)
+	}
+	if i.crc {
+		add("--hash crc does not change beaucoup: its hashes are its own")
+	}
+	return notes
+}

@@ -1,0 +1,344 @@
+package beaucoup
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/userspace/packet"
+)
+
+// Bounds of the program's tables.
+const (
+	maxAttributes = 16
+	couponSteps   = 65536
+	maxExponent   = 24 // p = 2^-24 at least
+	// flagShare is how many packets a filter on TCP flags is expected to leave, for the correction of ties: connection
+	// attempts are rare among other packets.
+	flagShare = 0.1
+)
+
+// ErrCompile is wrapped when a set of queries does not fit into the program's tables.
+var ErrCompile = errors.New("the queries do not fit")
+
+// CompileOptions are what a set of queries is compiled for.
+type CompileOptions struct {
+	Budget float64 // coupons a packet, all queries together: Gamma / c of the paper
+	Word   int     // coupons of a collector at most: 32, or 64 in two words
+	// Keep is an earlier program: queries with the same text go on with their collector, their identifier and their place
+	// in the hash, so that what they have collected stays right.
+	Keep *Program
+	// Ties switches the correction for coupons that are lost in ties on.
+	Ties bool
+}
+
+// attribute is one hash of a packet and the queries that share it.
+type attribute struct {
+	mask     words
+	filter   Filter // Text is empty: equal filters are one attribute
+	valid    packet.Valid
+	share    float64 // of the packets, assumed
+	text     string
+	queries  []int
+	grain    int // steps are 2^-grain
+	base     int
+	limit    int
+	Survival float64
+}
+
+// Compiled is a query with its collector.
+type Compiled struct {
+	Query
+	ID        int
+	Collector Collector // P as drawn
+	exponent  int
+	attribute int
+	start     float64 // in the space of the attribute's hash, from 0 to 1
+	kept      bool
+}
+
+// Effective is the collector with the probability that ties leave.
+func (p *Program) Effective(c *Compiled) Collector {
+	e := c.Collector
+	if p.ties {
+		e.P *= p.attributes[c.attribute].Survival
+	}
+	return e
+}
+
+// Program is a compiled set of queries.
+type Program struct {
+	Queries    []Compiled
+	attributes []attribute
+	steps      int
+	ties       bool
+	budget     float64
+	longest    uint32 // window of an earlier program, in ticks: its collectors may still be there
+}
+
+// Compile finds a collector for each query and lays out its coupons (section 4.3.2).
+func Compile(queries []Query, o CompileOptions) (*Program, error) {
+	p := &Program{ties: o.Ties, budget: o.Budget}
+	if err := p.group(queries, o.Keep); err != nil {
+		return nil, err
+	}
+	for range 6 { // collectors decide how many ties there are, and ties decide collectors
+		p.survive()
+		p.choose(o)
+	}
+	p.survive()
+	if err := p.place(); err != nil {
+		return nil, err
+	}
+	if o.Keep != nil {
+		p.longest = o.Keep.horizon() - clockSlack
+	}
+	return p, nil
+}
+
+// group finds the different attributes and gives queries their identifiers.
+func (p *Program) group(queries []Query, keep *Program) error {
+	used := [MaxQueries]bool{}
+	for _, q := range queries {
+		c := Compiled{Query: q, ID: -1}
+		if old := keep.find(q.Text()); old != nil {
+			c.ID, c.Collector, c.exponent, c.start, c.kept = old.ID, old.Collector, old.exponent, old.start, true
+			used[c.ID] = true
+		}
+		c.attribute = p.attributeOf(&q)
+		p.attributes[c.attribute].queries = append(p.attributes[c.attribute].queries, len(p.Queries))
+		p.Queries = append(p.Queries, c)
+	}
+	if len(p.attributes) > maxAttributes {
+		return fmt.Errorf("compile queries: %w: they have %d different attributes (fields and filter), %d fit", ErrCompile,
+			len(p.attributes), maxAttributes)
+	}
+	if keep != nil { // an identifier that was in use a moment ago still has collectors: take others first
+		for _, old := range keep.Queries {
+			used[old.ID] = true
+		}
+	}
+	for i := range p.Queries {
+		if p.Queries[i].ID < 0 {
+			p.Queries[i].ID = p.free(&used)
+		}
+	}
+	return nil
+}
+
+func (p *Program) free(used *[MaxQueries]bool) int {
+	id := slices.Index(used[:], false)
+	if id < 0 {
+		id = 0
+		for slices.ContainsFunc(p.Queries, func(c Compiled) bool { return c.ID == id }) {
+			id++
+		}
+	}
+	used[id] = true
+	return id
+}
+
+func (p *Program) find(text string) *Compiled {
+	if p == nil {
+		return nil
+	}
+	for i := range p.Queries {
+		if p.Queries[i].Text() == text {
+			return &p.Queries[i]
+		}
+	}
+	return nil
+}
+
+func (p *Program) attributeOf(q *Query) int {
+	a := attribute{mask: q.Attribute.mask, filter: q.Filter, valid: q.Attribute.valid | q.Filter.valid, share: 1,
+		text: q.Attribute.Text}
+	if q.Filter.Text != "" {
+		a.text += " if " + q.Filter.Text
+	}
+	a.filter.Text = ""
+	if a.filter.mask>>shiftFlags&0xff != 0 {
+		a.share = flagShare
+	}
+	for i, have := range p.attributes {
+		if have.mask == a.mask && have.filter == a.filter && have.valid == a.valid {
+			return i
+		}
+	}
+	p.attributes = append(p.attributes, a)
+	return len(p.attributes) - 1
+}
+
+// survive works out what ties leave of every attribute's coupons.
+func (p *Program) survive() {
+	x := make([]float64, len(p.attributes))
+	for i, a := range p.attributes {
+		for _, q := range a.queries {
+			x[i] += a.share * p.Queries[q].rate()
+		}
+		x[i] = min(x[i], 1)
+	}
+	for i, s := range survivals(x) {
+		p.attributes[i].Survival = s
+	}
+}
+
+// rate is the coupons that a query draws a packet.
+func (c *Compiled) rate() float64 { return float64(c.Collector.M) * c.Collector.P }
+
+// choose gives every query its fair share, and then what others leave to those that it limits (section 4.6).
+func (p *Program) choose(o CompileOptions) {
+	limits := make([]float64, len(p.Queries))
+	for i := range limits {
+		limits[i] = o.Budget / float64(len(limits))
+	}
+	for range 8 {
+		left, wanting := o.Budget, 0
+		for i := range p.Queries {
+			p.chooseOne(&p.Queries[i], limits[i], o)
+			left -= p.Queries[i].rate()
+			if p.wants(i, limits[i]) {
+				wanting++
+			}
+		}
+		if wanting == 0 || left < o.Budget/100 {
+			return
+		}
+		for i := range limits {
+			if p.wants(i, limits[i]) {
+				limits[i] = p.Queries[i].rate() + left/float64(wanting)/2
+			}
+		}
+	}
+}
+
+// wants says whether a larger share would help a query: it is at its limit and short of coupons.
+func (p *Program) wants(i int, limit float64) bool {
+	c := &p.Queries[i]
+	return !c.kept && c.Collector.M < 32 && 2*c.rate() > limit
+}
+
+func (p *Program) chooseOne(c *Compiled, limit float64, o CompileOptions) {
+	if c.kept {
+		return
+	}
+	survival := 1.0
+	if o.Ties {
+		survival = p.attributes[c.attribute].Survival
+	}
+	c.Collector, c.exponent = best(float64(c.Threshold), limit, survival, o.Word)
+}
+
+// place lays out the coupons of every attribute side by side, where kept queries leave room.
+func (p *Program) place() error {
+	for i := range p.attributes {
+		a := &p.attributes[i]
+		if err := p.placeIn(a); err != nil {
+			return err
+		}
+		a.base = p.steps
+		p.steps += a.limit
+	}
+	if p.steps > couponSteps {
+		return fmt.Errorf("compile queries: %w: their coupons take %d steps of the hash, %d fit: lower beaucoup.budget or ask "+
+			"for small and large thresholds of different attributes", ErrCompile, p.steps, couponSteps)
+	}
+	return nil
+}
+
+func (p *Program) placeIn(a *attribute) error {
+	var taken [][2]float64
+	order := slices.Clone(a.queries)
+	slices.SortStableFunc(order, func(x, y int) int { return p.Queries[x].exponent - p.Queries[y].exponent })
+	for _, q := range order {
+		if c := &p.Queries[q]; c.kept {
+			taken = append(taken, [2]float64{c.start, c.start + c.rate()})
+		}
+	}
+	end := 0.0
+	for _, q := range order {
+		c := &p.Queries[q]
+		if !c.kept {
+			c.start = gap(taken, c.Collector.P, c.rate())
+			taken = append(taken, [2]float64{c.start, c.start + c.rate()})
+		}
+		end = max(end, c.start+c.rate())
+		a.grain = max(a.grain, c.exponent, 1)
+	}
+	if end > 1 {
+		return fmt.Errorf("compile queries: %w: those that count distinct %s draw %.2f coupons a packet, 1 is the most: "+
+			"lower beaucoup.budget", ErrCompile, a.text, end)
+	}
+	a.limit = int(math.Ldexp(end, a.grain))
+	return nil
+}
+
+// gap is the first multiple of step behind which length is free.
+func gap(taken [][2]float64, step, length float64) float64 {
+	at := 0.0
+	for again := true; again; {
+		again = false
+		for _, t := range taken {
+			if at < t[1] && t[0] < at+length {
+				at, again = math.Ceil(t[1]/step)*step, true
+			}
+		}
+	}
+	return at
+}
+
+// coupons is the part of the table of coupons that the program uses: 0, or 1 << 16 | query << 8 | coupon.
+func (p *Program) coupons() []uint32 {
+	table := make([]uint32, p.steps)
+	for i := range p.Queries {
+		c := &p.Queries[i]
+		a := p.attributes[c.attribute]
+		each := int(math.Ldexp(c.Collector.P, a.grain))
+		first := a.base + int(math.Ldexp(c.start, a.grain))
+		for coupon := range c.Collector.M {
+			for step := range each {
+				table[first+coupon*each+step] = 1<<16 | uint32(c.ID)<<8 | uint32(coupon)
+			}
+		}
+	}
+	return table
+}
+
+// definition is what an attribute is, however it was written: equal ones have equal hashes, on all hosts.
+func (a *attribute) definition() string {
+	return fmt.Sprintf("%x %x %x %x", a.mask, a.filter.mask, a.filter.value, a.valid)
+}
+
+// needs is what the parser must deliver.
+func (p *Program) needs() (n maps.Need) {
+	for _, q := range p.Queries {
+		n |= q.Attribute.need | q.Key.need
+	}
+	return n
+}
+
+// byID finds a query.
+func (p *Program) byID(id int) *Compiled {
+	for i := range p.Queries {
+		if p.Queries[i].ID == id {
+			return &p.Queries[i]
+		}
+	}
+	return nil
+}
+
+// salt makes a secret of what it is for: hosts that share seed, epoch and queries share salts.
+func salt(seed, epoch uint64, what ...string) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%d %d %s", seed, epoch, strings.Join(what, "|"))
+	x := h.Sum64()
+	for range 2 {
+		x ^= x >> 32
+		x *= 0xd6e8feb86659fd93
+	}
+	return x ^ x>>32
+}

@@ -1,0 +1,109 @@
+package beaucoup
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func compiled(t *testing.T, text string, o CompileOptions) *Program {
+	t.Helper()
+	queries, err := ParseQueries(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Compile(queries, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+var usual = CompileOptions{Budget: 1.0 / 3, Word: 32, Ties: true}
+
+// Every coupon has its share of the hash, and no two share a step.
+func TestCouponsAreDisjoint(t *testing.T) {
+	for _, text := range []string{sixQueries, manyQueries} {
+		p := compiled(t, text, usual)
+		steps := map[uint32]int{}
+		for _, entry := range p.coupons() {
+			if entry != 0 {
+				steps[entry&0xffff]++
+			}
+		}
+		drawn := 0.0
+		for i := range p.Queries {
+			c := &p.Queries[i]
+			drawn += c.rate()
+			a := p.attributes[c.attribute]
+			for coupon := range c.Collector.M {
+				got := float64(steps[uint32(c.ID)<<8|uint32(coupon)]) / float64(int(1)<<a.grain)
+				if got != c.Collector.P {
+					t.Errorf("%s, coupon %d: has %g of the hash, want %g", c.Name, coupon, got, c.Collector.P)
+				}
+			}
+		}
+		if drawn > usual.Budget*1.001 || drawn < usual.Budget*0.7 {
+			t.Errorf("%d queries draw %.3f coupons a packet of a budget of %.3f", len(p.Queries), drawn, usual.Budget)
+		}
+	}
+}
+
+func TestManyQueriesHaveElevenAttributes(t *testing.T) {
+	p := compiled(t, manyQueries, usual)
+	if len(p.Queries) < 26 || len(p.attributes) > 11 {
+		t.Errorf("%d queries over %d attributes, want 26 over 11", len(p.Queries), len(p.attributes))
+	}
+}
+
+// A query that stays keeps its identifier, its collector and its place, whatever else changes.
+func TestUpdateKeepsQueries(t *testing.T) {
+	before := compiled(t, sixQueries, usual)
+	o := usual
+	o.Keep = before
+	lines := strings.Split(strings.TrimSpace(sixQueries), "\n")
+	after := compiled(t, strings.Join(lines[1:], "\n")+"\nnew: count distinct dst by src+sport > 200 in 5s", o)
+	for i := range after.Queries {
+		c := &after.Queries[i]
+		old := before.find(c.Text())
+		if old == nil {
+			if before.byID(c.ID) != nil {
+				t.Errorf("%s took the identifier of a query that still has collectors", c.Name)
+			}
+			continue
+		}
+		if old.ID != c.ID || old.Collector != c.Collector || old.start != c.start {
+			t.Errorf("%s changed from %+v to %+v", c.Name, old, c)
+		}
+		a, b := before.attributes[old.attribute], after.attributes[c.attribute]
+		if a.definition() != b.definition() {
+			t.Errorf("%s: its attribute's hash changed", c.Name)
+		}
+	}
+}
+
+func TestBadQueriesAreRefused(t *testing.T) {
+	for text, want := range map[string]error{
+		"x: count dst by src > 1 in 1s":                                                  ErrQuery,
+		"x: count distinct ttl by src > 1 in 1s":                                         ErrField,
+		"x: count distinct dst by src > 1 in 1s if ttl=3":                                ErrField,
+		"x: count distinct dst by timestamp > 1 in 1s":                                   nil,
+		"x: count distinct dst by src > 0 in 1s":                                         nil,
+		"x: count distinct dst by src > 5 in 3h":                                         nil,
+		"x: count distinct dst/24 by src > 5 in 1s if ipv6":                              nil,
+		"x: count distinct dst by src > 5 in 1s; x: count distinct dst by src > 6 in 1s": nil,
+		"": nil,
+	} {
+		_, err := ParseQueries(text)
+		if err == nil || want != nil && !errors.Is(err, want) {
+			t.Errorf("%q: error %v, want %v", text, err, want)
+		}
+	}
+}
+
+func TestYAML(t *testing.T) {
+	queries, err := ParseYAML([]byte("queries:\n  - a: count distinct dst by src > 10 in 1s\n  - b: count distinct src+sport by dst/24 > 5 in 2m if tcp.syn and not tcp.ack\n"))
+	if err != nil || len(queries) != 2 || queries[1].Name != "b" || queries[1].Threshold != 5 {
+		t.Errorf("read %+v, %v", queries, err)
+	}
+}

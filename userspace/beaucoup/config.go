@@ -1,0 +1,92 @@
+package beaucoup
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/xdpmon/xdpmon/userspace/algo"
+)
+
+// Name of the algorithm.
+const Name = "beaucoup"
+
+const (
+	tick       = 10 // beaucoup_tick: ticks are 2^10 ns
+	replayRing = 16 << 20
+	// clockSlack is what the clocks of two cores and a capture's timestamps may go back, in ticks (67 ms).
+	clockSlack = 1 << 16
+)
+
+var params = []algo.Param{
+	{Key: "set", Type: algo.Enum, Default: "six", Choices: []string{"six", "many"},
+		Help: "queries that are ready to use: the six of table 4.1, or 26 over eleven attributes"},
+	{Key: "queries", Type: algo.String, Default: "", Help: "queries instead, separated by semicolons (xdpmon algos beaucoup)"},
+	{Key: "file", Type: algo.String, Default: "", Help: "YAML file of queries instead; a live run follows its changes"},
+	{Key: "budget", Type: algo.Float, Default: "1/3", Min: "1/100000", Max: "1", Unit: "coupons a packet",
+		Help: "what all queries together may draw; each coupon costs three accesses"},
+	{Key: "coupons", Type: algo.Enum, Default: "32", Choices: []string{"32", "64"}, Help: "coupons of a collector at most: one word, or two"},
+	{Key: "entries", Type: algo.Int, Default: "65536", Min: "16", Max: "65536", Unit: "collectors", Help: "collectors, a power of two; more do not fit a stage of a switch"},
+	{Key: "ties", Type: algo.Bool, Default: "true", Help: "correct for coupons that are lost because a packet draws several"},
+	{Key: "rotate", Type: algo.Bool, Default: "false", Help: "new hashes every window, so that nobody can learn to avoid them; collectors start anew with the window"},
+	{Key: "export", Type: algo.Bool, Default: "false", Help: "report every collector's coupons, for xdpmon merge; needs a common --seed"},
+	{Key: "ring", Type: algo.Size, Default: "1MiB", Min: "4KiB", Max: "1GiB", Help: "ring of alerts, a power of two; at least 16MiB in a replay"},
+	{Key: "top", Type: algo.Int, Default: "1000", Min: "1", Max: "100000", Help: "alerts in the table, newest last"},
+}
+
+// config is what the parameters come to.
+type config struct {
+	queries []Query
+	file    string
+	options CompileOptions
+	entries uint32
+	ring    int64
+	top     int
+	seed    uint64
+	rotate  bool
+	export  bool
+	crc     bool
+}
+
+func newConfig(v algo.Values, env algo.Env) (*config, error) {
+	c := &config{file: v.Text("file"), entries: uint32(v.Int("entries")), ring: v.Bytes("ring"), top: int(v.Int("top")),
+		seed: env.Seed, rotate: v.Bool("rotate"), export: v.Bool("export"), crc: env.CRC,
+		options: CompileOptions{Budget: v.Float("budget"), Word: 32, Ties: v.Bool("ties")}}
+	if v.Text("coupons") == "64" {
+		c.options.Word = 64
+	}
+	if c.entries&(c.entries-1) != 0 {
+		return nil, v.Error("entries", "allowed are powers of two from 16 to 65536")
+	}
+	if c.ring&(c.ring-1) != 0 {
+		return nil, v.Error("ring", "allowed are powers of two from 4KiB to 1GiB")
+	}
+	if env.Replay {
+		c.ring = max(c.ring, replayRing) // nobody polls between two windows of a replay
+	}
+	if c.rotate && c.export {
+		return nil, v.Error("rotate", "exported coupons of different windows cannot be merged: choose rotate or export")
+	}
+	var err error
+	c.queries, err = readQueries(v)
+	return c, err
+}
+
+func readQueries(v algo.Values) ([]Query, error) {
+	text, file := v.Text("queries"), v.Text("file")
+	switch {
+	case text != "" && file != "":
+		return nil, v.Error("file", "give beaucoup.queries or beaucoup.file, not both")
+	case text != "":
+		return ParseQueries(text)
+	case file != "":
+		return ReadFile(file)
+	case v.Text("set") == "many":
+		return ParseQueries(manyQueries)
+	}
+	return ParseQueries(sixQueries)
+}
+
+// ticks of a duration.
+func ticks(d time.Duration) uint32 { return uint32(int64(d) >> tick) }
+
+func errorf(what string, err error) error { return fmt.Errorf("%s: %w", what, err) }

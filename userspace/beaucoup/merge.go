@@ -1,0 +1,136 @@
+package beaucoup
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+	"slices"
+	"strconv"
+
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// ErrMerge is wrapped when windows cannot be put together.
+var ErrMerge = errors.New("merge windows")
+
+// exported is a row of the table "collectors".
+type exported struct {
+	Query      string  `json:"query"`
+	Key        string  `json:"key"`
+	Coupons    string  `json:"coupons"`
+	Definition string  `json:"definition"`
+	N          int     `json:"n"`
+	M          int     `json:"m"`
+	P          float64 `json:"effective_p"`
+}
+
+// Merger puts the collectors of several hosts together: a coupon is collected where any host has it (section 4.6).
+type Merger struct {
+	rows    map[[2]string]*merged
+	windows int
+}
+
+type merged struct {
+	exported
+	coupons uint64
+	hosts   int
+}
+
+// NewMerger starts with nothing.
+func NewMerger() *Merger { return &Merger{rows: map[[2]string]*merged{}} }
+
+// Read adds the windows of one host: JSON lines, as xdpmon writes them with beaucoup.export=true.
+func (m *Merger) Read(name string, r io.Reader) error {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 1<<30)
+	found, seen := 0, map[[2]string]bool{}
+	for n := 1; lines.Scan(); n++ {
+		var l struct {
+			Algorithm string `json:"algorithm"`
+			Report    struct {
+				Collectors []exported `json:"collectors"`
+			} `json:"report"`
+		}
+		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
+			return fmt.Errorf("%w: %s, line %d is no JSON: %w", ErrMerge, name, n, err)
+		}
+		if l.Algorithm != Name || l.Report.Collectors == nil {
+			continue
+		}
+		found++
+		for _, e := range l.Report.Collectors {
+			if err := m.add(e, seen); err != nil {
+				return fmt.Errorf("%w: %s, line %d: %w", ErrMerge, name, n, err)
+			}
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("%w: read %s: %w", ErrMerge, name, err)
+	}
+	if found == 0 {
+		return fmt.Errorf("%w: %s has no window of beaucoup with collectors: measure with --set beaucoup.export=true --output json", ErrMerge, name)
+	}
+	m.windows += found
+	return nil
+}
+
+func (m *Merger) add(e exported, seen map[[2]string]bool) error {
+	coupons, err := strconv.ParseUint(e.Coupons, 16, 64)
+	if err != nil || e.N < 1 || e.N > e.M || e.M > 64 || !(e.P > 0 && e.P <= 1) {
+		return fmt.Errorf("damaged collector of %s", e.Query)
+	}
+	at := [2]string{e.Query, e.Key}
+	row := m.rows[at]
+	if row == nil {
+		row = &merged{exported: e}
+		m.rows[at] = row
+	}
+	if row.Definition != e.Definition {
+		return fmt.Errorf("query %s is not the same on all hosts: give them the same queries, in the same order, and the same --seed", e.Query)
+	}
+	row.coupons |= coupons
+	if !seen[at] {
+		seen[at] = true
+		row.hosts++
+	}
+	return nil
+}
+
+// Report lists the keys that have enough coupons on all hosts together, most first.
+func (m *Merger) Report() report.Body {
+	t := report.Table{Name: "alerts", Title: "Alerts", Help: "keys that passed a threshold on all hosts together",
+		Columns: []report.Column{
+			{Name: "query", Label: true, Help: "the query"},
+			{Name: "key", Label: true, Help: "the key"},
+			{Name: "count", Unit: report.Count, Metric: true, Help: "distinct attributes, estimated from all coupons"},
+			{Name: "count_low", Unit: report.Count, Help: "lower end of the 95 % interval"},
+			{Name: "count_high", Unit: report.Count, Help: "upper end"},
+			{Name: "coupons", Unit: report.Count, Help: "coupons collected"},
+			{Name: "m", Unit: report.Count, Help: "coupons there are"},
+			{Name: "hosts", Unit: report.Count, Help: "inputs that saw the key"},
+		}}
+	var rows []*merged
+	for _, r := range m.rows {
+		if bits.OnesCount64(r.coupons) >= r.N {
+			rows = append(rows, r)
+		}
+	}
+	slices.SortFunc(rows, func(a, b *merged) int {
+		return cmp.Or(cmp.Compare(a.Query, b.Query), cmp.Compare(bits.OnesCount64(b.coupons), bits.OnesCount64(a.coupons)), cmp.Compare(a.Key, b.Key))
+	})
+	for _, r := range rows {
+		k := bits.OnesCount64(r.coupons)
+		mean, variance := Collector{M: r.M, N: k, P: r.P}.moments()
+		t.Rows = append(t.Rows, []any{r.Query, r.Key, mean, max(0, mean-1.96*sqrt(variance)), mean + 1.96*sqrt(variance), int64(k), int64(r.M), int64(r.hosts)})
+	}
+	t.Limit = len(rows)
+	return report.Body{Values: []report.Value{
+		gauge("windows", m.windows, report.Count, "windows that were put together"),
+		gauge("keys", len(m.rows), report.Count, "keys with any coupon"),
+		gauge("alerts_raised", len(rows), report.Count, "keys that passed a threshold"),
+	}, Tables: []report.Table{t}}
+}

@@ -1,0 +1,164 @@
+package beaucoup
+
+import (
+	"math"
+	"slices"
+
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/packet"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// Oracle implements algo.Truthful.
+func (i *instance) Oracle() algo.Oracle { return &oracle{instance: i, keys: map[place]*history{}} }
+
+// oracle keeps every distinct attribute of every key. A key's window starts with its first packet, and again with the first
+// one after it is over.
+type oracle struct {
+	instance *instance
+	keys     map[place]*history
+	crossed  []crossing
+	number   uint64
+}
+
+type place struct {
+	query string
+	key   words
+}
+
+// history is a key's window and the one before it.
+type history struct {
+	start int64
+	seen  map[words]struct{}
+	times []int64 // ns, when each new attribute came
+	old   []int64
+}
+
+type crossing struct {
+	place
+	text string
+	time int64
+}
+
+// Packet implements algo.Oracle.
+func (o *oracle) Packet(p *packet.Packet) {
+	o.number++
+	w := wordsOf(p, o.number)
+	for n := range o.instance.program.Queries {
+		q := &o.instance.program.Queries[n].Query
+		if !p.Has(q.Attribute.valid|q.Key.valid|q.Filter.valid) || w[wordPorts]&q.Filter.mask != q.Filter.value {
+			continue
+		}
+		at := place{q.Text(), w.and(&q.Key.mask)}
+		h := o.keys[at]
+		if h == nil || p.Time-h.start > int64(q.Window) {
+			h = h.next(p.Time)
+			o.keys[at] = h
+		}
+		attribute := w.and(&q.Attribute.mask)
+		if _, known := h.seen[attribute]; known {
+			continue
+		}
+		h.seen[attribute] = struct{}{}
+		h.times = append(h.times, p.Time)
+		if len(h.times) == q.Threshold+1 {
+			o.crossed = append(o.crossed, crossing{at, q.Key.Name(at.key), p.Time})
+		}
+	}
+}
+
+func (h *history) next(now int64) *history {
+	n := &history{start: now, seen: map[words]struct{}{}}
+	if h != nil {
+		n.old = h.times
+	}
+	return n
+}
+
+// at is the number of distinct attributes in the window that holds a time.
+func (h *history) at(time int64) int {
+	if h == nil {
+		return 0
+	}
+	times := h.times
+	if time < h.start {
+		times = h.old
+	}
+	n, _ := slices.BinarySearch(times, time+1)
+	return n
+}
+
+// Window implements algo.Oracle. It judges the alerts of the same window.
+func (o *oracle) Window(report.Window) report.Body {
+	type tally struct {
+		keys, alerts, unconfirmed int
+		abs, signed               float64
+	}
+	byQuery := map[string]*tally{}
+	of := func(name string) *tally {
+		if byQuery[name] == nil {
+			byQuery[name] = &tally{}
+		}
+		return byQuery[name]
+	}
+	alerts := report.Table{Name: "alerts", Title: "Alerts", Limit: o.instance.top, Columns: alertColumns()}
+	counts := map[place]int{}
+	var all tally
+	for n := range o.instance.last {
+		a := &o.instance.last[n]
+		at := place{a.Query.Text(), a.Key}
+		count := o.keys[at].at(a.Time)
+		counts[at] = count
+		t, off := of(a.Query.Name), float64(count)/float64(a.Query.Threshold)-1
+		for _, t := range []*tally{t, &all} {
+			t.alerts++
+			t.abs += math.Abs(off)
+			t.signed += off
+			if float64(count) < float64(a.Query.Threshold)-3*a.Sd {
+				t.unconfirmed++
+			}
+		}
+	}
+	for _, c := range o.crossed {
+		name := o.instance.nameOf(c.query)
+		of(name).keys++
+		all.keys++
+		count, ok := counts[c.place]
+		if !ok {
+			count = o.keys[c.place].at(c.time)
+		}
+		alerts.Rows = append(alerts.Rows, []any{name, c.text, int64(count), nil, nil, c.time, nil, uint64(1)})
+	}
+	o.crossed = nil
+	table := report.Table{Name: "queries", Title: "Queries", Limit: MaxQueries, Columns: []report.Column{
+		{Name: "query", Label: true},
+		{Name: "keys", Unit: report.Count, Help: "keys with more than the threshold"},
+		{Name: "alerts_judged", Unit: report.Count, Help: "alerts of the window"},
+		{Name: "mean_relative_error", Unit: report.Ratio, Help: "mean of |true count at the alert - threshold| / threshold"},
+		{Name: "bias", Unit: report.Ratio, Help: "the same with its sign"},
+		{Name: "unconfirmed", Unit: report.Count, Help: "alerts whose true count is more than three standard deviations short"},
+	}}
+	for n := range o.instance.program.Queries {
+		name := o.instance.program.Queries[n].Name
+		t := of(name)
+		table.Rows = append(table.Rows, []any{name, int64(t.keys), int64(t.alerts), ratio(t.abs, float64(t.alerts)),
+			ratio(t.signed, float64(t.alerts)), int64(t.unconfirmed)})
+	}
+	return report.Body{Values: []report.Value{
+		gauge("keys", all.keys, report.Count, "keys with more than a threshold"),
+		gauge("alerts_judged", all.alerts, report.Count, "alerts of the window"),
+		gauge("mean_relative_error", ratio(all.abs, float64(all.alerts)), report.Ratio, "of the true count at the alert against the threshold"),
+		gauge("bias", ratio(all.signed, float64(all.alerts)), report.Ratio, "the same with its sign"),
+		gauge("unconfirmed", all.unconfirmed, report.Count, "alerts whose true count is more than three standard deviations short"),
+	}, Tables: []report.Table{alerts, table}}
+}
+
+func (i *instance) nameOf(text string) string {
+	if c := i.program.find(text); c != nil {
+		return c.Name
+	}
+	if c := i.previous.find(text); c != nil {
+		return c.Name
+	}
+	return text
+}

@@ -1,0 +1,97 @@
+package beaucoup
+
+import (
+	"errors"
+	"fmt"
+
+	bpf "github.com/xdpmon/xdpmon/bpf/beaucoup"
+	"github.com/xdpmon/xdpmon/maps"
+)
+
+// tables are the program's two halves of rules; one word says which half packets use.
+type tables struct {
+	active, attributes, coupons, queries *maps.Array
+	half                                 uint32
+}
+
+func newTables(set *maps.Set) (*tables, error) {
+	t := &tables{}
+	for name, a := range map[string]**maps.Array{"beaucoup_active": &t.active, "beaucoup_attributes": &t.attributes,
+		"beaucoup_coupons": &t.coupons, "beaucoup_queries": &t.queries} {
+		array, err := set.Array(name)
+		if err != nil {
+			return nil, err
+		}
+		*a = array
+	}
+	return t, nil
+}
+
+// install exchanges the queries between two packets: the half that is not in use is written, then the word, and running
+// programs are waited for, so that the next exchange finds nobody in the half that it writes.
+func (t *tables) install(p *Program, seed, epoch uint64) error {
+	half := t.half ^ 1
+	for i := range p.attributes {
+		if err := put(t.attributes, half*maxAttributes+uint32(i), p.attributeRow(i, seed, epoch)); err != nil {
+			return err
+		}
+	}
+	for step, coupon := range p.coupons() {
+		if err := put(t.coupons, half*couponSteps+uint32(step), coupon); err != nil {
+			return err
+		}
+	}
+	for i := range p.Queries {
+		c := &p.Queries[i]
+		if err := put(t.queries, half*MaxQueries+uint32(c.ID), p.queryRow(c, seed, epoch)); err != nil {
+			return err
+		}
+	}
+	if err := put(t.active, 0, half|uint32(len(p.attributes))<<8); err != nil {
+		return err
+	}
+	t.half = half
+	return await()
+}
+
+// await returns when no program runs that has read the old word.
+func await() error {
+	b, err := maps.NewBarrier()
+	if err != nil {
+		return err
+	}
+	return errors.Join(b.Wait(), b.Close())
+}
+
+func put[T any](a *maps.Array, key uint32, value T) error {
+	if err := a.Map().Put(key, &value); err != nil {
+		return fmt.Errorf("write table %s: %w", a.Name, err)
+	}
+	return nil
+}
+
+func (p *Program) attributeRow(i int, seed, epoch uint64) bpf.BeaucoupBeaucoupAttribute {
+	a := &p.attributes[i]
+	return bpf.BeaucoupBeaucoupAttribute{
+		Mask: a.mask, Salt: salt(seed, epoch, "attribute", a.definition()),
+		FilterMask: a.filter.mask, FilterValue: a.filter.value,
+		Limit: uint32(a.limit), Shift: uint32(32 - a.grain), Base: uint32(a.base), Valid: uint16(a.valid), Used: 1,
+	}
+}
+
+func (p *Program) queryRow(c *Compiled, seed, epoch uint64) bpf.BeaucoupBeaucoupQuery {
+	return bpf.BeaucoupBeaucoupQuery{
+		Mask: c.Key.mask, Salt: salt(seed, epoch, "query", c.Text()), Window: ticks(c.Window), Horizon: p.horizon(),
+		N: uint32(c.Collector.N), Id: uint32(c.ID), Valid: uint16(c.Key.valid),
+	}
+}
+
+// horizon is the longest time that a collector can have left, in ticks. Windows of queries that are gone count: half an
+// hour is the most there can be.
+func (p *Program) horizon() uint32 {
+	longest := uint32(0)
+	for _, q := range p.Queries {
+		longest = max(longest, ticks(q.Window))
+	}
+	return max(longest, p.longest) + clockSlack
+}

@@ -1,0 +1,60 @@
+package beaucoup
+
+import (
+	"math"
+	"testing"
+)
+
+// What theory gives for 24 of 32 coupons: 12.4 % at m*p = 1, 15.2 % at 1/2, 17.3 % as p goes to 0.
+func TestErrorOfCollectors(t *testing.T) {
+	for _, c := range []struct{ p, want float64 }{{1.0 / 32, 0.124}, {1.0 / 64, 0.152}, {1.0 / 65536, 0.173}} {
+		collector := Collector{M: 32, N: 24, P: c.p}
+		if got := collector.Error(collector.Draws()); math.Abs(got-c.want) > 0.002 {
+			t.Errorf("m*p = %g: mean relative error %.4f, want %.3f", 32*c.p, got, c.want)
+		}
+	}
+	for _, j := range []int{6, 16} {
+		c := Collector{M: 64, N: 48, P: math.Ldexp(1, -j)}
+		if got := c.Error(c.Draws()); got > 0.125 {
+			t.Errorf("64 coupons, p = 2^-%d: mean relative error %.4f, want 0.125 or less", j, got)
+		}
+	}
+}
+
+// 129.9 draws collect 32 of 32 (section 4.1).
+func TestDraws(t *testing.T) {
+	if got := (Collector{M: 32, N: 32, P: 1.0 / 32}).Draws(); math.Abs(got-129.9) > 0.05 {
+		t.Errorf("32 of 32 coupons take %.2f draws, want 129.9", got)
+	}
+}
+
+// The compiler's choice is within 5 % of the threshold, within the limit, and not worse than collecting three quarters.
+func TestBest(t *testing.T) {
+	for _, threshold := range []float64{100, 500, 1000, 5000, 10000} {
+		for _, limit := range []float64{1, 1.0 / 3, 1.0 / 26, 1.0 / 78} {
+			c, j := best(threshold, limit, 1, 32)
+			if float64(c.M)*c.P > limit+1e-9 || c.P != math.Ldexp(1, -j) {
+				t.Errorf("T = %g: %+v draws more than %g coupons a packet", threshold, c, limit)
+			}
+			if bias := c.Draws()/threshold - 1; math.Abs(bias) > 0.05 && c.N > 2 {
+				t.Errorf("T = %g, limit %g: %+v takes %.1f draws", threshold, limit, c, c.Draws())
+			}
+			if c.M >= 30 && c.N >= 20 && c.Error(threshold) > 0.183 {
+				t.Errorf("T = %g, limit %g: %+v errs by %.3f", threshold, limit, c, c.Error(threshold))
+			}
+		}
+	}
+}
+
+// NOTES.md: with a mean of one coupon a packet and eleven attributes 0.58 of the coupons survive, 0.85 at a third.
+func TestSurvival(t *testing.T) {
+	for _, c := range []struct{ total, want float64 }{{1, 0.58}, {1.0 / 3, 0.85}} {
+		x := make([]float64, 11)
+		for i := range x {
+			x[i] = c.total / 11
+		}
+		if got := survivals(x)[0]; math.Abs(got-c.want) > 0.01 {
+			t.Errorf("%.2f coupons a packet: %.3f survive, want %.2f", c.total, got, c.want)
+		}
+	}
+}
