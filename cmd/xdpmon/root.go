@@ -15,6 +15,7 @@ nanoseconds a packet, and how far off each answer may be.
 Measure:     attach, replay, demo
 Look:        status, features, algos, pisa, version
 Prepare:     plan, p4
+Combine:     merge
 Take down:   detach
 
 A terminal gets tables, a pipe gets one JSON object a line. Exit codes: 0 done, 1 failed, 2 wrong usage,
@@ -69,7 +70,7 @@ func newRoot(env *environment) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &usage{betterFlagError(cmd, err)} })
 	root.AddCommand(
 		newAttach(env), newReplay(env), newDemo(env), newDetach(env), newStatus(env), newFeatures(env),
-		newAlgos(env), newPlan(env), newPisa(env), newP4(env), newVersion(env),
+		newAlgos(env), newPlan(env), newPisa(env), newP4(env), newMerge(env), newVersion(env),
 	)
 	return root
 }

@@ -20,6 +20,7 @@ import (
 type selection struct {
 	algorithms []string
 	set        []string
+	queries    []string
 	hash       *enum
 	decap      bool
 	seed       uint64
@@ -47,6 +48,7 @@ func addShared(cmd *cobra.Command, window time.Duration) *selection {
 	f.DurationVar(&s.window, "window", window, "length of a window, 100ms to 24h"+orWhole(window))
 	f.Uint64Var(&s.seed, "seed", 0, "seed of the hashes; hosts whose results are merged share it (default: random live, 1 in a replay)")
 	f.BoolVar(&s.decap, "decap", false, "look into VXLAN, GENEVE, GRE, IPIP and 6in4, one level")
+	addQueries(cmd, s)
 	s.hash = enumFlag(cmd, "hash", "fast", "hash functions: fast, or crc as the P4 twin on a switch has them", "fast", "crc")
 	complete(cmd, "set", completeSet)
 	return s
@@ -65,6 +67,7 @@ func (s *selection) resolve(replay bool) ([]session.Selected, error) {
 	if s.window != 0 && (s.window < minWindow || s.window > maxWindow) {
 		return nil, usageError("--window %v: allowed are %v to %v", s.window, minWindow, maxWindow)
 	}
+	s.useQueries()
 	if len(s.algorithms) == 0 {
 		return nil, usageError("--algo is missing: choose one or more of %s", orNone(algo.Names()))
 	}
