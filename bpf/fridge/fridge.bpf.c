@@ -101,7 +101,7 @@ REGISTER(fridge_survived, 3, __u32, 65536);
 REGISTER(fridge_middle, 3, __u32, 65536);
 /* stage 4: who owns a row of the histograms, by window */
 REGISTER_BANKED(fridge_groups, 4, __u64, 1);
-/* stage 5: read by userspace only. exact: [row][fridge][survival][delay]; table: [row][fridge][delay] */
+/* stage 5: read by userspace only. exact: [row][fridge][survival][delay]; table, or x not recorded: [row][fridge][delay] */
 TALLY(fridge_hist, 5, __u64, 14336);
 TALLY(fridge_second, 5, __u64, 14336);
 TALLY(fridge_hits, 5, __u64, 1);
@@ -318,7 +318,7 @@ static __always_inline void cell_of(const struct place *at, const struct sample 
 
 static __always_inline __u32 plane(void)
 {
-	return (fridge_table ? 1 : SURVIVAL_BINS) * BINS(DELAY_BITS, fridge_mantissa);
+	return (fridge_table || !fridge_recorded ? 1 : SURVIVAL_BINS) * BINS(DELAY_BITS, fridge_mantissa);
 }
 
 /* One element of fridge_hist; in table mode also how many samples stand behind the weights. */
@@ -386,7 +386,7 @@ static __always_inline void response(struct phv *phv, const struct question *q, 
 			total = reg_load(volume) + volume_of(phv);
 		reverse ^= total >> VOLUME_REVERSE; /* did the SYN go the other way than this packet? */
 	}
-	s.delay = ticks(phv) - time;
+	s.delay = clock_since(ticks(phv), time);
 	s.x = survived(at, count);
 	if (keep) {
 		middle = reg_at(fridge_middle, at->index);
@@ -409,7 +409,7 @@ static __always_inline void final(struct phv *phv, const struct place *at, struc
 
 	if (!at->admitted || !take(at, 1, &time))
 		return;
-	sum.delay = ticks(phv) - time;
+	sum.delay = clock_since(ticks(phv), time);
 	sum.x = survived(at, count);
 	middle = reg_at(fridge_middle, at->index);
 	if (!middle)

@@ -15,3 +15,15 @@ static __always_inline __u64 clock_now(struct phv *phv)
 	}
 	return now;
 }
+
+#define CLOCK_BEHIND (1U << 20) /* ticks */
+
+/* Ticks from a stored time to now. Another core's record may be younger than this packet's clock, which an algorithm in
+ * front may have read before the record was written (and captures are not always in order): that little before is none
+ * at all, and not a whole turn of the counter. */
+static __always_inline __u32 clock_since(__u32 now, __u32 then)
+{
+	__u32 ticks = now - then;
+
+	return ticks > ~0U - CLOCK_BEHIND ? 0 : ticks;
+}

@@ -33,6 +33,7 @@ enum parse_reason {
 
 /* Headers begin before this offset, so that every header ends within REPLAY_SNAP bytes. */
 #define PARSE_LIMIT 1984
+_Static_assert(PARSE_LIMIT <= 0x7ff, "settle() cuts offsets to eleven bits");
 
 /* Where the headers are. Offsets are from data; off is the cursor. */
 struct packet {
@@ -54,12 +55,15 @@ struct packet {
 	if ((void *)(name + 1) > (pkt)->end)                                                          \
 		return PARSE_TRUNCATED
 
-/* The verifier would walk what follows once for every offset that can lead there; after this it is one state. */
+/* The verifier would walk what follows once for every offset that can lead there; after this it is one state. The mask
+ * changes nothing that passes the check: before Linux 6.8 a copy of the offset that the compiler spilled before the check
+ * stays unbounded, and is bounded here wherever it comes from. */
 #define settle(pkt)                                                                                   \
 	do {                                                                                          \
 		forget((pkt)->off, (pkt)->any);                                                       \
 		if ((pkt)->off > PARSE_LIMIT)                                                         \
 			return PARSE_TRUNCATED;                                                       \
+		asm volatile("%0 &= 0x7ff" : "+r"((pkt)->off));                                       \
 	} while (0)
 
 /* Bytes of the whole packet, >= end - data. Asking for those of fragments costs as much as the rest of the parser, so

@@ -132,7 +132,7 @@ static __always_inline struct replay_frame *next_frame(struct replay_cursor_t *c
 
 SEC("xdp.frags") int replay_xdp(struct xdp_md *ctx)
 {
-	struct replay_meta *meta = (void *)(long)ctx->data_meta;
+	struct replay_meta *meta;
 	__u32 zero = 0, length;
 	struct replay_frame *frame;
 	struct replay_cursor_t *cursor;
@@ -146,6 +146,7 @@ SEC("xdp.frags") int replay_xdp(struct xdp_md *ctx)
 	if (!cursor || cursor->next >= cursor->limit)
 		return XDP_PASS;
 	frame = next_frame(cursor);
+	meta = (void *)(long)ctx->data_meta; /* here: verifiers of 6.1 and 6.12 forget packet pointers over a tail call */
 	if (!frame || (void *)(meta + 1) > (void *)(long)ctx->data)
 		return XDP_ABORTED;
 	*meta = frame->meta;

@@ -240,7 +240,7 @@ static __always_inline void response(struct phv *phv, const struct match_hashes 
 	if (!stage)
 		return;
 	count->c[RTT_MATCHED]++;
-	delay = bins_index(ticks(phv) - time, rtt_mantissa);
+	delay = bins_index(clock_since(ticks(phv), time), rtt_mantissa);
 	if (rtt_evict == EVICT_CASCADE && stage == rtt_stages)
 		x = survived(h, slot);
 	cell = survival_cell(x, rtt_bits, delay, BINS(DELAY_BITS, rtt_mantissa), &add);

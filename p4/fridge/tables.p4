@@ -43,7 +43,7 @@ control FridgeDelayBin(in bit<32> delay, out cell_t bin) {
 
     table bins {
         key = {
-            delay : lpm;
+            delay : ternary;
         }
         actions = {
             set_bin;
@@ -963,7 +963,7 @@ control FridgeWeight(in bit<2> part, in bit<24> x, out bit<32> weight) {
     table weights {
         key = {
             part : exact;
-            x : lpm;
+            x : ternary;
         }
         actions = {
             set_weight;

@@ -41,7 +41,6 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
                 inout ingress_intrinsic_metadata_for_deparser_t dprsr) {
     role_t role;
     bit<1> bank = 0;
-    bit<32> value;
     bit<16> payload = 0;
     bit<32> first = 0; /* number of the payload's first byte */
     bit<32> next = 0;  /* ... behind its last */
@@ -74,6 +73,8 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
     bit<32> coin = 0;
     bit<8> way = ROLE_NONE;
     bit<32> power = 0;
+    bit<32> other_0 = 0; /* 0: way 0 holds this prefix */
+    bit<32> other_1 = 0;
 
     HASH_ROW(row_1, HASH_ROW_1);
     HASH_ROW(row_2, HASH_ROW_2);
@@ -110,49 +111,77 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
         size = 1;
     }
 
-    action none() {
-        role = ROLE_NONE;
-        value = 0;
-    }
-
-    action first_pass() {
-        role = ROLE_FIRST;
-        value = 0;
-    }
-
-    action second_pass() {
-        role = hdr.second.role;
-        value = hdr.second.value;
-    }
+    action none() { role = ROLE_NONE; }
+    action first_pass() { role = ROLE_FIRST; }
+    action take_0() { role = ROLE_TAKE_0; }
+    action take_1() { role = ROLE_TAKE_1; }
+    action seize() { role = ROLE_SEIZE; }
 
     table passes {
         key = {
-            hdr.ipv4.isValid()   : exact;
-            hdr.tcp.isValid()    : exact;
-            hdr.second.isValid() : exact;
+            hdr.ipv4.isValid()   : ternary;
+            hdr.tcp.isValid()    : ternary;
+            hdr.second.isValid() : ternary;
+            hdr.second.role      : ternary;
         }
         actions = {
             none;
             first_pass;
-            second_pass;
+            take_0;
+            take_1;
+            seize;
         }
         const entries = {
-            (true, true, false): first_pass();
-            (true, true, true): second_pass();
+            (true, true, false, _): first_pass();
+            (true, true, true, ROLE_TAKE_0): take_0();
+            (true, true, true, ROLE_TAKE_1): take_1();
+            (true, true, true, ROLE_SEIZE): seize();
         }
         const default_action = none();
-        size = 4;
+        size = 8;
     }
 
     action mask() { prefix = hdr.ipv4.src & REORDER_MASK; }
     action sign() { signature = row_0.get(FLOW_FIELDS); }
     action expect() { next = first + (bit<32>)payload; }
 
-    action resubmit(role_t again) {
+    action again_0() {
         dprsr.resubmit_type = 1;
         q.carry.setValid();
-        q.carry.role = again;
-        q.carry.pad = 0;
+        q.carry.role = ROLE_TAKE_0;
+    }
+
+    action again_1() {
+        dprsr.resubmit_type = 1;
+        q.carry.setValid();
+        q.carry.role = ROLE_TAKE_1;
+    }
+
+    action again_array() {
+        dprsr.resubmit_type = 1;
+        q.carry.setValid();
+        q.carry.role = ROLE_SEIZE;
+    }
+
+    action stay() {}
+
+    table again {
+        key = {
+            asks : exact;
+        }
+        actions = {
+            again_0;
+            again_1;
+            again_array;
+            stay;
+        }
+        const entries = {
+            ROLE_TAKE_0: again_0();
+            ROLE_TAKE_1: again_1();
+            ROLE_SEIZE: again_array();
+        }
+        const default_action = stay();
+        size = 4;
     }
 
     action report() {
@@ -166,16 +195,10 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
     action place_0() { hash_0 = row_1.get(PREFIX_FIELDS); }
     action place_1() { hash_1 = row_2.get(PREFIX_FIELDS); }
     action flip() { coin[30:0] = random.get(); }
-    action compare() { ahead = size_1 - size_0; }
 
-    action smaller_0() {
-        size = size_0;
-        way = ROLE_TAKE_0;
-    }
-
-    action smaller_1() {
-        size = size_1;
-        way = ROLE_TAKE_1;
+    action compare() {
+        size = min(size_0, size_1);
+        ahead = size_1 - size_0;
     }
 
     action evict_0() {
@@ -189,6 +212,43 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
         n = n_1;
         o = o_1;
     }
+#endif
+#if REORDER_METHOD == 2
+    action differ() {
+        other_0 = held_0 - prefix;
+        other_1 = held_1 - prefix;
+    }
+
+    action shut() { closed = 2; }   /* the flow is in a way: the array is not looked at */
+    action no_new() { closed = 1; } /* its prefix is, or the flow asks for a way: only its own record goes on */
+    action open() {}
+
+    table doors {
+        key = {
+            role    : ternary;
+            size_0  : ternary;
+            size_1  : ternary;
+            other_0 : ternary;
+            other_1 : ternary;
+            power   : ternary;
+        }
+        actions = {
+            shut;
+            no_new;
+            open;
+        }
+        const entries = {
+            (ROLE_FIRST, 0, _, _, _, _): shut();
+            (ROLE_FIRST, _, 0, _, _, _): shut();
+            (ROLE_FIRST, _, _, 0, _, _): no_new();
+            (ROLE_FIRST, _, _, _, 0, _): no_new();
+            (ROLE_FIRST, _, _, _, _, 0): open();
+            (ROLE_FIRST, _, _, _, _, _): no_new();
+        }
+        const default_action = open();
+        size = 8;
+    }
+
 #endif
 #if REORDER_METHOD != 1
     action place_array() { hash = row_3.get(PREFIX_FIELDS); }
@@ -204,17 +264,22 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
         clock.apply(nanoseconds, now);
         passes.apply();
         lengths.apply(hdr, payload, first);
+        mask();
+        sign();
+#if REORDER_METHOD != 0
+        place_0();
+        place_1();
+        flip();
+#endif
+#if REORDER_METHOD != 1
+        place_array();
+#endif
         if (role != ROLE_NONE && payload != 0) {
-            mask();
-            sign();
             expect();
 #if REORDER_METHOD != 0
-            place_0();
-            place_1();
-            flip();
-            id_0.apply(role, bank ++ hash_0[31:REORDER_WAY_LOW], signature, value, size_0);
+            id_0.apply(role, bank ++ hash_0[31:REORDER_WAY_LOW], signature, hdr.second.value, size_0);
             prefix_0.apply(role, bank ++ hash_0[31:REORDER_WAY_LOW], prefix, held_0);
-            id_1.apply(role, size_0, bank ++ hash_1[31:REORDER_WAY_LOW], signature, value, size_1);
+            id_1.apply(role, size_0, bank ++ hash_1[31:REORDER_WAY_LOW], signature, hdr.second.value, size_1);
             seq_0.apply(role, size_0, bank ++ hash_0[31:REORDER_WAY_LOW], first, next, o_0);
             prefix_1.apply(role, bank ++ hash_1[31:REORDER_WAY_LOW], prefix, held_1);
             count_0.apply(role, size_0, bank ++ hash_0[31:REORDER_WAY_LOW], n_0);
@@ -222,12 +287,12 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
             count_1.apply(role, size_0, size_1, bank ++ hash_1[31:REORDER_WAY_LOW], n_1);
             if (role == ROLE_FIRST && size_0 != 0 && size_1 != 0) {
                 compare();
-                if (ahead[31:31] == 1) {
-                    smaller_1();
-                } else {
-                    smaller_0();
-                }
                 admission.apply(size, coin, power);
+                if (ahead[31:31] == 1) {
+                    way = ROLE_TAKE_1;
+                } else {
+                    way = ROLE_TAKE_0;
+                }
             } else if (role == ROLE_TAKE_0) {
                 evict_0();
             } else if (role == ROLE_TAKE_1) {
@@ -238,16 +303,10 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
             }
 #endif
 #if REORDER_METHOD == 2
-            if (role == ROLE_FIRST) {
-                if (size_0 == 0 || size_1 == 0) {
-                    closed = 2; /* in a way: the array is not looked at */
-                } else if (power != 0 || held_0 == prefix || held_1 == prefix) {
-                    closed = 1;
-                }
-            }
+            differ();
+            doors.apply();
 #endif
 #if REORDER_METHOD != 1
-            place_array();
             id_array.apply(role, closed, bank ++ hash[31:REORDER_ARRAY_LOW], signature, now, fate);
             prefix_array.apply(role, closed, fate, bank ++ hash[31:REORDER_ARRAY_LOW], prefix, held);
             seq_array.apply(role, closed, fate, bank ++ hash[31:REORDER_ARRAY_LOW], first, next, o);
@@ -270,9 +329,7 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
                 evicts = 1;
             }
 #endif
-            if (asks != ROLE_NONE) {
-                resubmit(asks);
-            }
+            again.apply();
 #if REORDER_METHOD != 0
             q.carry.value = power;
 #endif

@@ -14,7 +14,7 @@
 
 /* The field lists: a flow in one direction, and its prefix in the place of the source, as in bpf/reorder/reorder.bpf.c. */
 #define FLOW_FIELDS { 64w0, 32w0xffff, hdr.ipv4.src, 64w0, 32w0xffff, hdr.ipv4.dst, hdr.tcp.sport, hdr.tcp.dport, 64w0 }
-#define PREFIX_FIELDS { 96w0, prefix, 128w0, 32w0, 64w0 }
+#define PREFIX_FIELDS { 96w0, hdr.ipv4.src & REORDER_MASK, 128w0, 32w0, 64w0 }
 
 #include "params.p4"
 #include "tables.p4"

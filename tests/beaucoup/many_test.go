@@ -53,6 +53,7 @@ q11: count distinct timestamp by vlan > 300 in 10m`
 
 // The correction for ties takes out their bias; without it, queries alert too late.
 func TestTies(t *testing.T) {
+	theory := 0.0 // mean relative error of the queries' collectors, each alone with the same coupons
 	bias := func(ties, budget string) (bias, mre float64) {
 		m := &noise{Rand: rand.New(rand.NewPCG(testutil.Seed(t), 1)), left: 60_000, keys: 60}
 		l := replay(t, traffic.Frames(m), session.Config{}, map[string]string{"queries": eleven, "budget": budget, "ties": ties})[0]
@@ -60,19 +61,26 @@ func TestTies(t *testing.T) {
 			t.Errorf("packets draw %.3f coupons, want about 0.333", got)
 		}
 		expected := 0.0
+		theory = 0
 		for _, table := range l.Report.Tables {
 			if table.Name == "queries" {
 				for _, row := range table.Rows {
 					v, _ := report.Number(row[6])
 					expected += v / 300 / 11
+					alone, _ := report.Number(row[7])
+					theory += alone / 11
 				}
 			}
 		}
 		return (1+number(t, l.Truth, "bias"))/expected - 1, number(t, l.Truth, "mean_relative_error")
 	}
 	corrected, mre := bias("true", "1/3")
+	alone := theory
 	without, _ := bias("false", "1/3")
-	t.Logf("bias against the expected count: %.3f with the correction, %.3f without; mean relative error %.3f", corrected, without, mre)
+	t.Logf("bias against the expected count: %.3f with the correction, %.3f without; mean relative error %.3f, alone %.3f", corrected, without, mre, alone)
+	if mre > 1.15*alone {
+		t.Errorf("mean relative error %.3f of eleven queries together, want at most 1.15 times the %.3f of each alone", mre, alone)
+	}
 	if math.Abs(corrected) > 0.05 {
 		t.Errorf("bias %.3f with the correction, want 0.05 or less", corrected)
 	}

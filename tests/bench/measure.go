@@ -19,7 +19,7 @@ type Case struct {
 // Cases are the columns.
 var Cases = []Case{
 	{"request", "TCP SYN", mutator.TCP4, mutator.Requests},
-	{"response", "SYN-ACK to one of the last 16,384 SYN", mutator.TCP4, mutator.Responses},
+	{"response", "SYN-ACK, 16,384 packets behind its SYN", mutator.TCP4, mutator.Bursts},
 	{"mixed", "SYN and SYN-ACK in turn", mutator.TCP4, mutator.Mixed},
 	{"untouched", "TCP segment with payload", mutator.TCP4, mutator.Data},
 	{"udp", "UDP datagram", mutator.UDP4, mutator.Data},
@@ -66,9 +66,6 @@ type Row struct {
 	What    string          `json:"what"`
 	Cells   map[string]Cell `json:"cells"`
 }
-
-// chunk is how many requests are sent (and not timed) before as many responses to them are.
-const chunk = 16384
 
 // bench holds what is loaded: one mutator a case, so that sequence numbers never come twice.
 type bench struct {
@@ -179,8 +176,9 @@ func (b *bench) measure(c Case, l *loaded) (Cell, error) {
 }
 
 func timed(m *mutator.Mutator, c Case, packets uint32) (Cell, error) {
-	if c.traffic == mutator.Responses {
-		return timedResponses(m, packets)
+	if c.traffic == mutator.Bursts {
+		burst, err := m.TimedBursts(max(packets, 6*mutator.BurstSize))
+		return Cell{Total: float64(burst) / mutator.BurstSize}, err
 	}
 	warm := max(packets/20, 1)
 	if c.traffic == mutator.Mixed {
@@ -188,46 +186,25 @@ func timed(m *mutator.Mutator, c Case, packets uint32) (Cell, error) {
 			return Cell{}, err
 		}
 	}
-	if _, err := m.Run(warm); err != nil {
+	if _, err := m.Timed(warm); err != nil {
 		return Cell{}, err
 	}
-	taken, err := m.Run(packets)
+	taken, err := m.Timed(packets)
 	return Cell{Total: float64(taken) / float64(packets)}, err
 }
 
 // prime sends requests, so that each response of mixed traffic belongs to a request that many flows ago.
 func prime(m *mutator.Mutator, lag uint32) error {
+	if err := m.Forget(); err != nil {
+		return err
+	}
 	if err := m.Switch(mutator.Requests); err != nil {
 		return err
 	}
-	if _, err := m.Run(min(lag, 1000)); err != nil {
+	if _, err := m.Timed(min(lag, 1000)); err != nil {
 		return err
 	}
 	return m.Switch(mutator.Mixed)
-}
-
-// timedResponses sends requests and times only the responses to them.
-func timedResponses(m *mutator.Mutator, packets uint32) (Cell, error) {
-	var total time.Duration
-	for left := packets; left > 0; {
-		n := min(left, chunk)
-		left -= n
-		if err := m.Switch(mutator.Requests); err != nil {
-			return Cell{}, err
-		}
-		if _, err := m.Run(n); err != nil {
-			return Cell{}, err
-		}
-		if err := m.Switch(mutator.Responses); err != nil {
-			return Cell{}, err
-		}
-		taken, err := m.Run(n)
-		if err != nil {
-			return Cell{}, err
-		}
-		total += taken
-	}
-	return Cell{Total: float64(total) / float64(packets)}, nil
 }
 
 // result subtracts the mutator: the empty program's row.

@@ -119,7 +119,12 @@ func (o *oracle) Window(report.Window) report.Body {
 			}
 		}
 	}
+	listed := map[place]bool{}
 	for _, c := range o.crossed {
+		if listed[c.place] {
+			continue // again, in a later window of the key
+		}
+		listed[c.place] = true
 		name := o.instance.nameOf(c.query)
 		of(name).keys++
 		all.keys++

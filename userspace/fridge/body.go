@@ -117,7 +117,17 @@ func (e *estimator) values(c counts, total *delay.Spectrum) []report.Value {
 		values = append(values, count("repeated_replies", bpf.FridgeFridgeCounterFRIDGE_REPEATED_REPLY, "SYN-ACKs sent again"))
 	}
 	return append(values, report.Value{Name: "longest_ns", Value: e.rules.Longest, Unit: report.Nanosecond,
-		Help: "longest delay that can be measured; above it the clock wraps"})
+		Help: "longest delay that can be measured; above it the clock wraps"},
+		report.Value{Name: "histogram", Value: e.histogram(), Kind: report.Info, Help: "how samples are corrected and binned"})
+}
+
+// histogram says what correction=auto and resolution=auto came to.
+func (c *config) histogram() string {
+	correction := "exact"
+	if c.table {
+		correction = "table"
+	}
+	return fmt.Sprintf("%s, %d bins an octave", correction, 1<<c.mantissa)
 }
 
 func ratio(a, b float64) float64 {

@@ -32,7 +32,7 @@ type config struct {
 }
 
 func newConfig(v algo.Values) (*config, error) {
-	c := &config{values: v, combine: v.Text("combine"), recorded: v.Text("counter") == "recorded", table: v.Text("correction") == "table"}
+	c := &config{values: v, combine: v.Text("combine"), recorded: v.Text("counter") == "recorded"}
 	for _, read := range []func(algo.Values) error{c.readParts, c.readRules, c.readGroup, c.readTick, c.readLegs, c.readResolution} {
 		if err := read(v); err != nil {
 			return nil, err
@@ -106,17 +106,63 @@ func (c *config) readLegs(v algo.Values) error {
 	return nil
 }
 
+// readResolution chooses the histogram. What is left open is the finest that one pipeline stage holds; with groups, whose
+// many rows need room, the data plane adds up weights from the table.
 func (c *config) readResolution(v algo.Values) error {
-	text := v.Text("resolution")
-	switch {
-	case text != auto:
+	correction, text := v.Text("correction"), v.Text("resolution")
+	c.table = correction == "table" || correction == auto && c.grouped() && c.recorded
+	if text != auto {
 		c.mantissa = bits.Len(uint(v.Int("resolution"))) - 1
-	case c.group.kind != groupNone:
-		c.mantissa = 3
-	default:
-		c.mantissa = 5
+		return nil
 	}
+	c.refine()
 	return nil
+}
+
+// refine takes the finest bins that fit.
+func (c *config) refine() {
+	for c.mantissa = finest; c.mantissa > coarsest && !c.fitsStage(); {
+		c.mantissa--
+	}
+}
+
+// Delay bins an octave: 2^2 to 2^5.
+const (
+	coarsest = 2
+	finest   = 5
+)
+
+// What a stage of the switch holds, as loader/pisa counts it, which refuses to load more.
+const (
+	blockBits   = 1 << 17 // of an SRAM block
+	arrayBlocks = 35      // of one array
+	stageBlocks = 48      // of all arrays of a stage, each with a spare block
+	mostSlots   = arrayBlocks * blockBits / 64
+)
+
+// histogramStages are the arrays of stages 5 and 6.
+var histogramStages = [][]string{{"fridge_hist", "fridge_hits", "fridge_second"}, {"fridge_sizes", "fridge_lengths"}}
+
+// fitsStage reports whether the histograms fit their stages.
+func (c *config) fitsStage() bool {
+	sizes := c.sizes()
+	for _, stage := range histogramStages {
+		total := 0
+		for _, name := range stage {
+			if sizes[name] == 1 {
+				continue // not used: taken out of the program
+			}
+			blocks := (2*64*sizes[name] + blockBits - 1) / blockBits
+			if blocks > arrayBlocks {
+				return false
+			}
+			total += blocks + 1
+		}
+		if total > stageBlocks {
+			return false
+		}
+	}
+	return true
 }
 
 func (c *config) check(v algo.Values) error {
@@ -129,14 +175,12 @@ func (c *config) check(v algo.Values) error {
 	if c.rules.Side != delay.AnySide && c.rules.Kind != delay.TCPData && c.rules.Kind != delay.TCPTimestamp {
 		return v.Error("side", "only tcp-data and tcp-timestamp know sides: match="+c.rules.Kind.String()+" needs side=any")
 	}
-	if cells := c.rows * len(c.parts) * c.plane(); cells > maxCells {
-		return v.Error("rows", fmt.Sprintf("%d rows of %d cells are too many: take fewer rows, fewer fridges, a smaller resolution, or correction=table", c.rows, cells/c.rows))
+	if !c.fitsStage() {
+		return v.Error("rows", fmt.Sprintf("%d rows for %d fridges with %d delay bins an octave do not fit a pipeline stage: take fewer rows, "+
+			"fewer fridges, a smaller fridge.resolution, or fridge.correction=table", c.rows, len(c.parts), 1<<c.mantissa))
 	}
 	return nil
 }
-
-// maxCells bounds a histogram to 128 MiB a bank and CPU.
-const maxCells = 1 << 24
 
 // scale of the delays.
 func (c *config) scale() delay.Scale { return delay.NewScale(c.mantissa, float64(c.tick), false) }
@@ -147,7 +191,7 @@ func (c *config) counts() delay.Scale { return delay.NewScale(c.mantissa, 1, tru
 // plane is the number of cells of one row and fridge.
 func (c *config) plane() int {
 	n := c.scale().Bins.Len()
-	if !c.table {
+	if !c.table && c.recorded {
 		n *= delay.SurvivalBins
 	}
 	return n

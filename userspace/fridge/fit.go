@@ -96,7 +96,7 @@ func (f fit) advice() string {
 			"would give more samples.", within, fraction(f.p))
 	case f.state == fitUnder:
 		return fmt.Sprintf("under-used: hardly a record is overwritten within the 99th percentile (%s). This is as exact as it "+
-			"gets; about %d entries would do.", within, f.entries)
+			"gets; about %d entries would do.", within, fitting(2*float64(f.part.Slots)*f.lives))
 	}
 	return ""
 }

@@ -1,80 +1,13 @@
 package fridge
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
-	"time"
 
-	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
-
-// load is what a plan is made for.
-type load struct {
-	rate     float64 // requests per ns
-	longest  float64 // ns
-	shortest float64 // ns
-	answered float64 // share of the requests
-	window   float64 // ns over which a report adds up
-	cpus     int
-	memory   int64 // bytes
-}
-
-// octaves between the longest and the shortest delay, unless told: the figures of section 5.2 span 6 and 12.
-const defaultOctaves = 12
-
-var errPlan = errors.New("a plan for the fridge")
-
-func readLoad(a algo.PlanArgs) (load, error) {
-	l := load{rate: a.RatePerSecond / 1e9, longest: float64(a.MaxDelayNS), answered: 0.4, window: 10e9,
-		cpus: maps.PossibleCPUs(), memory: a.MemoryBytes}
-	l.shortest = l.longest / (1 << defaultOctaves)
-	if !(l.rate > 0) || l.longest <= 0 || l.memory <= 0 {
-		return l, fmt.Errorf("%w: rate, longest delay and memory must be positive", errPlan)
-	}
-	for key, text := range a.Extra {
-		if err := l.extra(key, text); err != nil {
-			return l, fmt.Errorf("%w: --extra %s=%s: %w", errPlan, key, text, err)
-		}
-	}
-	if l.shortest >= l.longest {
-		return l, fmt.Errorf("%w: --extra min-delay must be shorter than --max-delay", errPlan)
-	}
-	return l, nil
-}
-
-func (l *load) extra(key, text string) error {
-	switch key {
-	case "answered":
-		f, err := algo.ParseFloat(text)
-		if err != nil || !(f > 0 && f <= 1) {
-			return errors.New("a share of the requests, above 0 up to 1")
-		}
-		l.answered = f
-	case "window", "min-delay":
-		d, err := time.ParseDuration(text)
-		if err != nil || d <= 0 {
-			return errors.New("a time like 10s")
-		}
-		if key == "window" {
-			l.window = float64(d)
-		} else {
-			l.shortest = float64(d)
-		}
-	case "cpus":
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > 8192 {
-			return errors.New("a number of CPUs")
-		}
-		l.cpus = n
-	default:
-		return errors.New("known are answered, window, min-delay, cpus")
-	}
-	return nil
-}
 
 // option is a configuration with what to expect of it.
 type option struct {
@@ -141,10 +74,10 @@ func (l *load) best(v algo.Values, parts func(slots int) []Part) (option, error)
 func variants(given *config) []config {
 	var list []config
 	for _, table := range []bool{false, true} {
-		if given.table && !table || !given.recorded && table {
+		if given.values.Text("correction") != auto && given.table != table || !given.recorded && table {
 			continue
 		}
-		for _, mantissa := range []int{5, 4, 3, 2} {
+		for mantissa := finest; mantissa >= coarsest; mantissa-- {
 			c := *given
 			c.table = table
 			if given.values.Text("resolution") == auto {
@@ -158,12 +91,12 @@ func variants(given *config) []config {
 
 // sized finds the largest power of two of slots that fits; need is what the smallest takes.
 func (l *load) sized(c config, parts func(slots int) []Part) (found option, need int64) {
-	for slots := 4 * minSlots; slots <= maxSlots; slots *= 2 {
+	for slots := 4 * minSlots; slots <= mostSlots; slots *= 2 {
 		o := l.option(c, parts(slots))
 		if need == 0 {
 			need = o.bytes
 		}
-		if o.bytes > l.memory {
+		if o.bytes > l.memory || !o.config.fitsStage() {
 			break
 		}
 		o.fits = true
@@ -261,64 +194,4 @@ func (l *load) included(parts []Part, t float64) float64 {
 		q += p.Inclusion() * math.Exp(-l.rate*p.Inclusion()*t/float64(p.Slots))
 	}
 	return max(q, 1e-12)
-}
-
-func (l *load) body(options []option) *report.Body {
-	best := options[0]
-	for _, o := range options[1:] {
-		if o.worst() < best.worst() {
-			best = o
-		}
-	}
-	slots, _ := totals(best.config.parts)
-	b := &report.Body{Values: []report.Value{
-		{Name: "fridges", Value: best.text, Kind: report.Info},
-		{Name: "resolution", Value: 1 << best.config.mantissa, Kind: report.Info, Help: "delay bins an octave"},
-		{Name: "entries", Value: slots, Unit: report.Count},
-		{Name: "register_bytes", Value: best.bytes, Unit: report.Bytes, Help: "all arrays, both banks, all CPUs"},
-		{Name: "histogram_bytes", Value: best.histogram, Unit: report.Bytes, Help: "of them for histograms"},
-		{Name: "answers", Value: l.rate * l.answered * l.window, Unit: report.Count, Help: "to be expected in a window"},
-		{Name: "within_longest", Value: l.rate * l.longest, Unit: report.Count, Help: "requests within the longest delay"},
-	}}
-	b.Tables = []report.Table{optionTable(options)}
-	b.Notes = l.notes(best)
-	return b
-}
-
-func optionTable(options []option) report.Table {
-	t := report.Table{Name: "options", Title: "what to expect (95 % of the windows are nearer than that)", Columns: []report.Column{
-		{Name: "fridges", Label: true, Help: "entries@probability:share"},
-		{Name: "correction"},
-		{Name: "resolution", Help: "delay bins an octave"},
-		{Name: "register_bytes", Unit: report.Bytes},
-		{Name: "p50_error", Unit: report.Ratio}, {Name: "p95_error", Unit: report.Ratio}, {Name: "p99_error", Unit: report.Ratio},
-	}}
-	for _, o := range options {
-		t.Rows = append(t.Rows, []any{o.text, o.correction(), int64(1) << o.config.mantissa, o.bytes, o.errors[0], o.errors[1], o.errors[2]})
-	}
-	return t
-}
-
-func (l *load) notes(best option) []string {
-	notes := []string{
-		"use it: xdpmon attach IFACE --algo fridge " + best.settings(),
-		fmt.Sprintf("assumed: %s of the requests are answered, delays are spread evenly on a logarithmic axis from %s to %s, a report adds up %s; "+
-			"--extra answered=, min-delay=, window= change that.", report.Human(l.answered, report.Ratio),
-			report.Human(l.shortest, report.Nanosecond), report.Human(l.longest, report.Nanosecond), report.Human(l.window, report.Nanosecond)),
-		fmt.Sprintf("inside of a delay bin, %s wide, percentiles are interpolated; an eighth of that is part of the error.",
-			report.Human(best.config.binWidth(), report.Ratio)),
-	}
-	if best.worst() > 0.1 {
-		notes = append(notes, "more memory or a longer window makes it more exact: the error falls with the root of either.")
-	}
-	return notes
-}
-
-// settings are the flags that choose the option.
-func (o option) settings() string {
-	text := fmt.Sprintf("--set fridge.fridges=%s --set fridge.resolution=%d", o.text, 1<<o.config.mantissa)
-	if o.config.table {
-		text += " --set fridge.correction=table"
-	}
-	return text
 }

@@ -14,9 +14,16 @@ const survivedBits = 24
 var weightBins = maps.Bins{Bits: survivedBits, Mantissa: 5}
 
 // tableStep is the ratio of the factors at the ends of a rule, where the bins of x allow it: up to x = 0.6 M. Beyond, a
-// rule is one bin, 1/32 of an octave of x, and the ratio grows to 1.03 at M and 1.06 at 2 M. The paper (section 6.2) takes
-// 1.1; what is left of the error is in TestTable.
-const tableStep = 1.02
+// rule is one bin, 1/32 of an octave of x, and the ratio grows to 1.03 at M and 1.06 at 2 M. Below x = 0.16 M the steps
+// are finer, down to tableFirst, so that the samples of an idle fridge count as one. The paper (section 6.2) takes 1.1;
+// what is left of the error is in TestTable.
+const (
+	tableStep  = 1.02
+	tableFirst = 1.004
+)
+
+// step allowed for a rule that begins after some lifetimes.
+func step(lives float64) float64 { return min(tableStep, max(tableFirst, 1+lives/8)) }
 
 // rule gives one weight to all x that begin with a prefix.
 type rule struct {
@@ -40,7 +47,7 @@ type ruler struct {
 
 func (r *ruler) split(low, size uint32) {
 	leaf := weightBins.Index(uint64(low)) == weightBins.Index(uint64(low+size-1))
-	even := math.Exp(r.exponent*float64(size-1)) <= tableStep
+	even := math.Exp(r.exponent*float64(size-1)) <= step(r.exponent*float64(low))
 	least := r.factor.Weight(float64(low)) * weightOne
 	if leaf || even || least >= math.MaxUint32 {
 		r.rules = append(r.rules, rule{low: low, size: size, weight: r.weight(low, size)})

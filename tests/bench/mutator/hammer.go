@@ -1,7 +1,6 @@
 package mutator
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math/bits"
 	"strings"
@@ -112,13 +111,13 @@ func (h *Hammer) Run(n uint32) error {
 	return judge(verdict, err)
 }
 
-// Length is the number of packets that were sent.
-func (h *Hammer) Length() (uint64, error) {
-	raw := make([]byte, h.coll.Maps["hammer_sequences"].ValueSize())
-	if err := h.coll.Maps["hammer_sequences"].Lookup(uint32(0), raw); err != nil {
-		return 0, fmt.Errorf("read sequence: %w", err)
+// Length is the number of packets that were sent, and how often the cores took turns (about: nobody guards that).
+func (h *Hammer) Length() (packets, turns uint64, err error) {
+	var s MutatorHammerSequence
+	if err := h.coll.Maps["hammer_sequences"].Lookup(uint32(0), &s); err != nil {
+		return 0, 0, fmt.Errorf("read sequence: %w", err)
 	}
-	return binary.NativeEndian.Uint64(raw), nil
+	return s.Next, s.Turns, nil
 }
 
 // Delays are those of all responses among the first n packets, in ns.

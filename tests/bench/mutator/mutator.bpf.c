@@ -17,8 +17,11 @@ enum traffic {
 	TRAFFIC_RESPONSES, /* SYN-ACK to the oldest SYN that has none */
 	TRAFFIC_MIXED,     /* SYN, SYN-ACK, SYN, ... */
 	TRAFFIC_HANDSHAKES, /* SYN, SYN-ACK, ACK, SYN, ... */
+	TRAFFIC_BURSTS,    /* BURST SYN, BURST SYN-ACK to them, ...; each burst is timed */
 	TRAFFIC_DATA,      /* segments with payload; UDP has nothing else */
 };
+
+#define BURST 16384
 
 enum kind { KIND_SYN, KIND_SYNACK, KIND_FINAL, KIND_DATA, KINDS };
 
@@ -34,9 +37,14 @@ struct mutator_state {
 	__u32 flows;   /* below 2^22 */
 	__u32 turn;    /* of MIXED and HANDSHAKES */
 	__u32 core;    /* flows of different cores differ, unless it is the same everywhere */
+	__u32 frozen;  /* sequence numbers come again with each round */
+	__u32 pad;
 	struct cursor ask, answer, close;
 	__u64 sent[KINDS];
 	__u64 failed;  /* the tail call was not made */
+	__u64 began;   /* ns: when this burst did */
+	__u32 left;    /* packets of this burst */
+	__u32 bursts;  /* ended */
 };
 
 struct {
@@ -52,6 +60,20 @@ struct {
 	__type(value, __u32);
 	__uint(max_entries, 1);
 } mutator_target SEC(".maps");
+
+/* Durations of the last bursts in ns, those of requests at even places. */
+#define BURSTS 512
+
+struct burst_times {
+	__u64 ns[BURSTS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, __u32);
+	__type(value, struct burst_times);
+	__uint(max_entries, 1);
+} mutator_bursts SEC(".maps");
 
 const enum traffic *unused_traffic __attribute__((unused));
 const enum kind *unused_kind __attribute__((unused));
@@ -76,8 +98,34 @@ static __always_inline void take_step(struct step *step, struct cursor *c, __u32
 {
 	step->kind = kind;
 	step->flow = c->flow | state->core << 22;
-	step->isn = c->flow * 0x9e3779b1U + c->round;
+	step->isn = c->flow * 0x9e3779b1U + (state->frozen ? 0 : c->round);
 	advance(c, state->flows);
+}
+
+static __always_inline void end_burst(struct mutator_state *state)
+{
+	__u64 now = bpf_ktime_get_ns();
+	struct burst_times *times;
+	__u32 zero = 0;
+
+	times = bpf_map_lookup_elem(&mutator_bursts, &zero);
+	if (!times)
+		return;
+	if (state->began)
+		times->ns[state->bursts++ & (BURSTS - 1)] = now - state->began;
+	state->began = now;
+	state->left = BURST;
+}
+
+static __always_inline void burst_step(struct step *step, struct mutator_state *state)
+{
+	if (state->left == 0)
+		end_burst(state);
+	state->left--;
+	if (state->bursts & 1)
+		take_step(step, &state->answer, KIND_SYNACK, state);
+	else
+		take_step(step, &state->ask, KIND_SYN, state);
 }
 
 static __always_inline void next_step(struct step *step, struct mutator_state *state)
@@ -86,6 +134,8 @@ static __always_inline void next_step(struct step *step, struct mutator_state *s
 
 	if (state->traffic == TRAFFIC_DATA)
 		return take_step(step, &state->ask, KIND_DATA, state);
+	if (state->traffic == TRAFFIC_BURSTS)
+		return burst_step(step, state);
 	if (state->traffic == TRAFFIC_REQUESTS)
 		return take_step(step, &state->ask, KIND_SYN, state);
 	if (state->traffic == TRAFFIC_RESPONSES)
@@ -185,7 +235,9 @@ const volatile __u32 hammer_flows = 256; /* a power of two */
 
 struct hammer_sequence {
 	__u64 next;
-	__u64 pad[15]; /* a cache line of its own */
+	__u64 last;    /* core of the last packet, about */
+	__u64 turns;   /* how often the cores took turns, about */
+	__u64 pad[13]; /* cache lines of its own */
 };
 
 struct {
@@ -211,18 +263,23 @@ SEC("xdp.frags") int hammer(struct xdp_md *ctx)
 	struct mutator_state *state;
 	struct step step = {};
 	__u64 n, k, request;
-	__u32 zero = 0;
+	__u32 zero = 0, cpu;
 
 	sequence = bpf_map_lookup_elem(&hammer_sequences, &zero);
 	state = bpf_map_lookup_elem(&mutator_states, &zero);
 	if (!sequence || !state || (void *)(meta + 1) > data)
 		return XDP_ABORTED;
 	n = __sync_fetch_and_add(&sequence->next, 1);
+	cpu = bpf_get_smp_processor_id();
+	if (sequence->last != cpu) {
+		sequence->last = cpu;
+		sequence->turns++;
+	}
 	k = n >> 1;
 	request = n & 1 ? k < hammer_lag ? k : answered(k) : k;
 	step.kind = !(n & 1) ? KIND_SYN : k < hammer_lag ? KIND_DATA : KIND_SYNACK;
 	step.flow = request & (hammer_flows - 1);
-	step.isn = request;
+	step.isn = step.kind == KIND_DATA ? ~(__u32)request : request; /* the first responses' places: of no handshake */
 	if (!rewrite(data, end, &step))
 		return XDP_ABORTED;
 	meta->time = hammer_start + n * hammer_gap;

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"time"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
@@ -21,6 +20,7 @@ const (
 	Responses  = MutatorTrafficTRAFFIC_RESPONSES
 	Mixed      = MutatorTrafficTRAFFIC_MIXED
 	Handshakes = MutatorTrafficTRAFFIC_HANDSHAKES
+	Bursts     = MutatorTrafficTRAFFIC_BURSTS
 	Data       = MutatorTrafficTRAFFIC_DATA
 )
 
@@ -37,6 +37,8 @@ type Options struct {
 	Flows   uint32 // that rotate on each core; 100,000 if 0
 	// Apart gives every core flows of its own; otherwise all send the same ones.
 	Apart bool
+	// Frozen sends the same handshakes in every rotation; otherwise sequence numbers are new.
+	Frozen bool
 }
 
 // Mutator sends packets to one program. Its methods may be called from several goroutines, but two of them must not run
@@ -101,6 +103,9 @@ func (m *Mutator) Start(opts Options) error {
 		if s.Flows == 0 {
 			s.Flows = 100_000
 		}
+		if opts.Frozen {
+			s.Frozen = 1
+		}
 		if opts.Apart {
 			s.Core = uint32(cpu)
 		}
@@ -110,6 +115,11 @@ func (m *Mutator) Start(opts Options) error {
 // Switch goes on with other traffic of the same shape: responses answer the requests that were sent.
 func (m *Mutator) Switch(t Traffic) error {
 	return m.change(func(_ int, s *MutatorMutatorState) { s.Traffic = uint32(t) })
+}
+
+// Forget the requests that wait: the next response answers the next request.
+func (m *Mutator) Forget() error {
+	return m.change(func(_ int, s *MutatorMutatorState) { s.Answer, s.Close, s.Turn = s.Ask, s.Ask, 0 })
 }
 
 func (m *Mutator) change(f func(cpu int, s *MutatorMutatorState)) error {
@@ -134,32 +144,13 @@ func (m *Mutator) states() ([]MutatorMutatorState, error) {
 	return states, nil
 }
 
-// Run sends at least n packets on the core that it is called on and returns the time that took: of this thread, so that
-// other processes on the core do not count. A signal makes the library begin again: Sent tells the exact number.
-func (m *Mutator) Run(n uint32) (time.Duration, error) {
+// Run sends at least n packets on the core that it is called on. A signal makes the library begin again: Sent tells the
+// exact number.
+func (m *Mutator) Run(n uint32) error {
 	if n == 0 {
-		return 0, nil
+		return nil
 	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	started, err := threadTime()
-	if err != nil {
-		return 0, err
-	}
-	if err := judge(m.coll.Programs["mutate"].Run(&ebpf.RunOptions{Data: m.frame, Repeat: n})); err != nil {
-		return 0, err
-	}
-	ended, err := threadTime()
-	return ended - started, err
-}
-
-// threadTime is how long the calling thread has been running on any core.
-func threadTime() (time.Duration, error) {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts); err != nil {
-		return 0, fmt.Errorf("read thread's clock: %w", err)
-	}
-	return time.Duration(ts.Nano()), nil
+	return judge(m.coll.Programs["mutate"].Run(&ebpf.RunOptions{Data: m.frame, Repeat: n}))
 }
 
 func judge(verdict uint32, err error) error {

@@ -13,10 +13,17 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type MutatorBurstTimes struct {
+	_  structs.HostLayout
+	Ns [512]uint64
+}
+
 type MutatorHammerSequence struct {
-	_    structs.HostLayout
-	Next uint64
-	Pad  [15]uint64
+	_     structs.HostLayout
+	Next  uint64
+	Last  uint64
+	Turns uint64
+	Pad   [13]uint64
 }
 
 type MutatorHashTables struct {
@@ -40,6 +47,8 @@ type MutatorMutatorState struct {
 	Flows   uint32
 	Turn    uint32
 	Core    uint32
+	Frozen  uint32
+	Pad     uint32
 	Ask     struct {
 		_     structs.HostLayout
 		Flow  uint32
@@ -57,6 +66,9 @@ type MutatorMutatorState struct {
 	}
 	Sent   [4]uint64
 	Failed uint64
+	Began  uint64
+	Left   uint32
+	Bursts uint32
 }
 
 type MutatorPhv struct {
@@ -103,7 +115,8 @@ const (
 	MutatorTrafficTRAFFIC_RESPONSES  MutatorTraffic = 1
 	MutatorTrafficTRAFFIC_MIXED      MutatorTraffic = 2
 	MutatorTrafficTRAFFIC_HANDSHAKES MutatorTraffic = 3
-	MutatorTrafficTRAFFIC_DATA       MutatorTraffic = 4
+	MutatorTrafficTRAFFIC_BURSTS     MutatorTraffic = 4
+	MutatorTrafficTRAFFIC_DATA       MutatorTraffic = 5
 )
 
 // Names of all BPF objects in the ELF.
@@ -112,6 +125,7 @@ const (
 const (
 	MutatorMapHammerSequences = "hammer_sequences"
 	MutatorMapHashCrcTables   = "hash_crc_tables"
+	MutatorMapMutatorBursts   = "mutator_bursts"
 	MutatorMapMutatorStates   = "mutator_states"
 	MutatorMapMutatorTarget   = "mutator_target"
 	MutatorMapPhvScratch      = "phv_scratch"
@@ -183,6 +197,7 @@ type MutatorProgramSpecs struct {
 type MutatorMapSpecs struct {
 	HammerSequences *ebpf.MapSpec `ebpf:"hammer_sequences"`
 	HashCrcTables   *ebpf.MapSpec `ebpf:"hash_crc_tables"`
+	MutatorBursts   *ebpf.MapSpec `ebpf:"mutator_bursts"`
 	MutatorStates   *ebpf.MapSpec `ebpf:"mutator_states"`
 	MutatorTarget   *ebpf.MapSpec `ebpf:"mutator_target"`
 	PhvScratch      *ebpf.MapSpec `ebpf:"phv_scratch"`
@@ -226,6 +241,7 @@ func (o *MutatorObjects) Close() error {
 type MutatorMaps struct {
 	HammerSequences *ebpf.Map `ebpf:"hammer_sequences"`
 	HashCrcTables   *ebpf.Map `ebpf:"hash_crc_tables"`
+	MutatorBursts   *ebpf.Map `ebpf:"mutator_bursts"`
 	MutatorStates   *ebpf.Map `ebpf:"mutator_states"`
 	MutatorTarget   *ebpf.Map `ebpf:"mutator_target"`
 	PhvScratch      *ebpf.Map `ebpf:"phv_scratch"`
@@ -235,6 +251,7 @@ func (m *MutatorMaps) Close() error {
 	return _MutatorClose(
 		m.HammerSequences,
 		m.HashCrcTables,
+		m.MutatorBursts,
 		m.MutatorStates,
 		m.MutatorTarget,
 		m.PhvScratch,

@@ -150,13 +150,16 @@ func TestPair(t *testing.T) {
 
 func TestSaving(t *testing.T) {
 	s := &memoryStudy{families: families(), sizes: []int{256, 512, 1024}}
-	if got := s.interpolate([]float64{0.4, 0.2, 0.1}, 0.2); got != (factor{512, false}) {
+	if got := s.interpolate([]float64{0.4, 0.2, 0.1}, 0.2); got != (factor{times: 512}) {
 		t.Errorf("error 0.2 is reached with %v entries", got)
 	}
 	if got := s.interpolate([]float64{0.4, 0.1, 0.05}, 0.2); math.Abs(got.times-256*math.Sqrt2) > 1e-6 || got.bound {
 		t.Errorf("error 0.2 is reached with %v entries", got)
 	}
-	if got := s.interpolate([]float64{0.4, 0.3, 0.3}, 0.2); got != (factor{1024, true}) {
+	if got := s.interpolate([]float64{0.1, 0.1, 0.1}, 0.2); got != (factor{times: 256, below: true}) {
+		t.Errorf("error 0.2 is reached with %v entries, all have it", got)
+	}
+	if got := s.interpolate([]float64{0.4, 0.3, 0.3}, 0.2); got != (factor{times: 1024, bound: true}) {
 		t.Errorf("error 0.2 is reached with %v entries, it is not", got)
 	}
 }

@@ -33,7 +33,7 @@ func (s *memoryStudy) figure(families ...int) *figure.Figure {
 	var panels []figure.Panel
 	for kind, name := range errorNames {
 		panel := figure.Panel{Title: name, X: entriesAxis(float64(s.sizes[0]), float64(s.sizes[len(s.sizes)-1])), Y: errorAxis("")}
-		panel.Y.Min, panel.Y.Max = 0.1, 1000
+		panel.Y.Min, panel.Y.Max = 0.01, 1000
 		if kind == 0 {
 			panel.Y.Label, panel.Legend = "error of one run", figure.BottomLeft
 		}
@@ -84,8 +84,8 @@ var rivals = []struct {
 // savings compares memory at equal error.
 func (s *memoryStudy) savings(p *eval.Page) {
 	p.Text("How many times the entries of two fridges a naive array needs for their error (of one run): the best threshold / a threshold at the 99th "+
-		"percentile, as the array's authors advise / overwriting. \">\": it does not reach it with %d entries. In bytes it is two thirds of "+
-		"that: a fridge's entry has 12, a naive one's 8.", s.sizes[len(s.sizes)-1])
+		"percentile, as the array's authors advise / overwriting. \">\": it does not reach it with %d entries; \"<\": %d are enough already. In bytes "+
+		"it is two thirds of that: a fridge's entry has 12, a naive one's 8.", s.sizes[len(s.sizes)-1], s.sizes[0])
 	t := &figure.Table{Columns: append([]string{"entries of two fridges"}, errorNames[:]...)}
 	for i, entries := range s.sizes {
 		t.Add(s.row(fmt.Sprint(entries), func(kind, rival int) factor { return s.saving(twoFridges, i, kind, rivals[rival].families) })...)
@@ -160,15 +160,18 @@ array's samples tells that T is too small; a fridge with a wrong p is unbiased s
 compares with the best T as well and finds 2 to 4 times. Its trace is not public, and its figure 2 shows 168 % of error for an array with T at the
 99th percentile, which a fair sample of all that is faster cannot have: either its array or its trace differs from ours.`
 
-// factor of memory; bound: it is at least that.
+// factor of memory. bound: it is at least that; below: the smallest array does it already, so it may be less.
 type factor struct {
-	times float64
-	bound bool
+	times        float64
+	bound, below bool
 }
 
 func (f factor) String() string {
-	if f.bound {
+	switch {
+	case f.bound:
 		return "> " + figure.Factor(f.times)
+	case f.below:
+		return "< " + figure.Factor(f.times)
 	}
 	return figure.Factor(f.times)
 }
@@ -197,7 +200,7 @@ func (s *memoryStudy) interpolate(errors []float64, want float64) factor {
 		if k > 0 && !math.IsInf(errors[k-1], 0) && e > 0 {
 			memory -= math.Log(want/e) / math.Log(errors[k-1]/e) * math.Log2(float64(s.sizes[k])/float64(s.sizes[k-1]))
 		}
-		return factor{times: math.Exp2(memory)}
+		return factor{times: math.Exp2(memory), below: k == 0 && e < want}
 	}
 	return factor{times: float64(s.sizes[len(s.sizes)-1]), bound: true}
 }

@@ -22,6 +22,7 @@ func init() {
 		{Name: "delay", Title: "Figure 3.4: delay of the second pass", Run: variants("delay", "0", "10", "100")},
 		{Name: "initial", Title: "Figure 3.5: initial value", Run: variants("initial", "0", "10", "100", "1000")},
 		{Name: "admission", Title: "Figures 3.6 and 3.9: admission", Run: variants("admission", heavy.AdmissionNames...)},
+		{Name: "hhh", Title: "Figure 3.8: hierarchical heavy hitters", Run: hierarchy},
 	}})
 }
 

@@ -3,5 +3,10 @@
 package all
 
 import (
+	_ "github.com/xdpmon/xdpmon/userspace/beaucoup"
 	_ "github.com/xdpmon/xdpmon/userspace/fridge"
+	_ "github.com/xdpmon/xdpmon/userspace/hhh"
+	_ "github.com/xdpmon/xdpmon/userspace/precision"
+	_ "github.com/xdpmon/xdpmon/userspace/reorder"
+	_ "github.com/xdpmon/xdpmon/userspace/rttarray"
 )

@@ -1,0 +1,85 @@
+package fridge
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/xdpmon/xdpmon/userspace/packet"
+)
+
+// services makes handshakes to ports 1001 to 1006, of which those from 1004 on answer later than 50 ms in 2 %, 12 % and
+// 40 % of the cases.
+func services(requests int) []packet.Packet {
+	rng := rand.New(rand.NewPCG(1, 14))
+	slow := []float64{0, 0, 0, 0.02, 0.12, 0.40}
+	var packets []packet.Packet
+	for n := range requests {
+		service := n % len(slow)
+		delay := msec + rng.Int64N(30*msec)
+		if rng.Float64() < slow[service] {
+			delay = 60*msec + rng.Int64N(60*msec)
+		}
+		at := int64(1e9) + int64(n)*20_000
+		request, response := syn(at, n, false), syn(at+delay, n, true)
+		request.DstPort, response.SrcPort = uint16(1001+service), uint16(1001+service)
+		packets = append(packets, request, response)
+	}
+	return packets
+}
+
+// TestGroups: a distribution for each service from an over-subscribed fridge, and the verdict on an agreement.
+func TestGroups(t *testing.T) {
+	set := map[string]string{"fridges": "4096@1", "group": "dport", "sla": "50ms@95%"}
+	l := trial{set: set, model: inTime(services(60_000)), seed: 5, truth: true}.last(t)
+	table, truth := l.Report.Tables[0], l.Truth.Tables[0]
+	if len(table.Rows) != 6 || len(truth.Rows) != 6 {
+		t.Fatalf("%d and %d rows:\n%v\n%v", len(table.Rows), len(truth.Rows), table.Rows, truth.Rows)
+	}
+	column := map[string]int{}
+	for i, c := range table.Columns {
+		column[c.Name] = i
+	}
+	want := map[any][]any{}
+	for _, row := range truth.Rows {
+		want[row[0]] = row
+	}
+	for _, row := range table.Rows {
+		true1 := want[row[0]]
+		for name, bound := range map[string]float64{"estimated": 0.1, "p50_ns": 0.1} {
+			got, exact := row[column[name]].(float64), true1[column[name]].(float64)
+			if math.Abs(got/exact-1) > bound {
+				t.Errorf("port %v: %s = %g, in truth %g", row[0], name, got, exact)
+			}
+		}
+		if row[column["sla"]] != true1[column["sla"]] {
+			t.Errorf("port %v: %v (%v of the responses are late), in truth %v", row[0], row[column["sla"]], row[column["over"]], true1[column["sla"]])
+		}
+		if low, high, over := row[column["over_low"]].(float64), row[column["over_high"]].(float64), true1[column["over"]].(float64); over < low || over > high {
+			t.Errorf("port %v: %g late in truth, outside of %g .. %g", row[0], over, low, high)
+		}
+	}
+	if first, second := table.Rows[0][0], table.Rows[1][0]; first != "1006" || second != "1005" {
+		t.Errorf("the worst come first: %v, %v", first, second)
+	}
+	if d := find(t, l.Report, "delay_ns"); math.Abs(d.Count/60_000-1) > 0.03 {
+		t.Errorf("all groups together: %g of 60000", d.Count)
+	}
+}
+
+// TestGroupsFull: groups that find their row taken are counted under others, and the report says so.
+func TestGroupsFull(t *testing.T) {
+	set := map[string]string{"fridges": "65536@1", "group": "src/32", "rows": "8"}
+	l := trial{set: set, model: inTime(services(3000)), seed: 5}.last(t)
+	if l.Lost["group_row_taken"] == 0 || len(l.Report.Notes) == 0 {
+		t.Errorf("lost %v, notes %v", l.Lost, l.Report.Notes)
+	}
+	total, named := 0.0, false
+	for _, row := range l.Report.Tables[0].Rows {
+		total += row[2].(float64)
+		named = named || row[0] == others
+	}
+	if !named || math.Abs(total/3000-1) > 0.02 || len(l.Report.Tables[0].Rows) > 8 {
+		t.Errorf("%d rows with %g of 3000 samples", len(l.Report.Tables[0].Rows), total)
+	}
+}

@@ -1,0 +1,159 @@
+package rttarray
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xdpmon/xdpmon/tests/testutil"
+	"github.com/xdpmon/xdpmon/tests/traffic"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/session"
+)
+
+func TestMain(m *testing.M) { testutil.Main(m) }
+
+func values(t *testing.T, set map[string]string) algo.Values {
+	t.Helper()
+	v, err := algo.NewValues(Name, params, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestRefused(t *testing.T) {
+	for _, c := range []struct {
+		set  map[string]string
+		says string
+	}{
+		{map[string]string{"entries": "1000"}, "powers of two"},
+		{map[string]string{"entries": "4", "stages": "4"}, "2 entries each"},
+		{map[string]string{"expiry": "10ns"}, "64ns"},
+		{map[string]string{"expiry": "1h"}, "274s"},
+	} {
+		_, err := newConfig(values(t, c.set))
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%v: %v, want something about %q", c.set, err, c.says)
+		}
+	}
+}
+
+// replay runs a model of the paper's synthetic trace through the real program.
+func replay(t *testing.T, set map[string]string, longest time.Duration) report.Line {
+	t.Helper()
+	testutil.NeedRoot(t)
+	m, err := traffic.NewLogUniform(traffic.LogUniformOptions{Requests: 40_000, Max: longest, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var line report.Line
+	cfg := session.Config{
+		Algorithms: []session.Selected{{Descriptor: descriptor(), Values: values(t, set)}},
+		Seed:       3, Truth: true, Notice: t.Logf,
+		Emit: func(l report.Line) error { line = l; return nil },
+	}
+	if err := session.ReplaySource(context.Background(), cfg, "model", traffic.Frames(m), nil); err != nil {
+		t.Fatalf("%v: %v", set, err)
+	}
+	return line
+}
+
+func number(t *testing.T, b report.Body, name string) float64 {
+	t.Helper()
+	for _, v := range b.Values {
+		if v.Name == name {
+			f, _ := report.Number(v.Value)
+			return f
+		}
+	}
+	t.Fatalf("no value %s", name)
+	return 0
+}
+
+var all = []map[string]string{
+	{"evict": "overwrite"},
+	{"evict": "overwrite", "stages": "4"},
+	{"evict": "expiry", "expiry": "8ms"},
+	{"evict": "expiry", "expiry": "8ms", "stages": "4"},
+	{"evict": "cascade", "stages": "1"},
+	{"evict": "cascade", "stages": "2"},
+	{"evict": "cascade", "stages": "4"},
+}
+
+// TestRoomy: with room for everybody all of them are right.
+func TestRoomy(t *testing.T) {
+	for _, set := range all {
+		set := map[string]string{"evict": set["evict"], "stages": orOne(set["stages"]), "expiry": "2ms", "entries": "65536"}
+		l := replay(t, set, time.Millisecond)
+		got, want := number(t, l.Report, "matched"), number(t, *l.Truth, "matched")
+		if math.Abs(got/want-1) > 0.02 {
+			t.Errorf("%v: %g of %g matched", set, got, want)
+		}
+		d, truth := l.Report.Distributions[0], l.Truth.Distributions[0]
+		for i, q := range d.Quantiles[:4] {
+			if off := math.Abs(q.Value/truth.Quantiles[i].Value - 1); off > 0.05 {
+				t.Errorf("%v: %s is %.1f %% off", set, q.Name, 100*off)
+			}
+		}
+	}
+}
+
+func orOne(stages string) string {
+	if stages == "" {
+		return "1"
+	}
+	return stages
+}
+
+// TestBias: what the baselines are for. 8 ms are 8000 requests, with 1024 entries most of the slow responses find their
+// request gone: the median comes out at a fraction. The cascade corrects and does not have the bias in its count.
+func TestBias(t *testing.T) {
+	for _, set := range all {
+		set["entries"] = "1024"
+		l := replay(t, set, 8*time.Millisecond)
+		d, truth := l.Report.Distributions[0], l.Truth.Distributions[0]
+		p95 := d.At(0.95) / truth.At(0.95)
+		share := d.Count / truth.Count
+		t.Logf("%v: count %.2f of the truth, p95 %.2f of it", set, share, p95)
+		corrected := set["evict"] == "cascade"
+		if !corrected && share > 0.9 {
+			t.Errorf("%v: %.2f of the responses matched: the test is too easy", set, share)
+		}
+		if set["evict"] == "overwrite" && p95 > 0.7 {
+			t.Errorf("%v: p95 is %.2f of the truth, it should be far too small", set, p95)
+		}
+		if corrected && set["stages"] == "1" && math.Abs(share-1) > 0.15 {
+			t.Errorf("%v: count is %.2f of the truth", set, share)
+		}
+		if number(t, l.Report, "requests") != number(t, *l.Truth, "requests") {
+			t.Errorf("%v: requests were lost", set)
+		}
+		inserted, repeated, rejected := number(t, l.Report, "inserted"), number(t, l.Report, "repeated"), number(t, l.Report, "rejected")
+		if sum := inserted + repeated + rejected; sum != number(t, l.Report, "requests") {
+			t.Errorf("%v: %g requests are accounted for of %g", set, sum, number(t, l.Report, "requests"))
+		}
+		if (rejected > 0) != (set["evict"] == "expiry") {
+			t.Errorf("%v: %g requests were rejected", set, rejected)
+		}
+	}
+}
+
+// TestConcentrated is section 4.1: of requests that took several lifetimes, one stage keeps some, which stand for all;
+// four keep hardly any, so that there is nothing to correct.
+func TestConcentrated(t *testing.T) {
+	slow := func(stages string) float64 {
+		l := replay(t, map[string]string{"evict": "cascade", "stages": stages, "entries": "1024"}, 4*time.Millisecond)
+		d, truth := l.Report.Distributions[0], l.Truth.Distributions[0]
+		const limit = 2.5e6 // ns, 2.5 lifetimes
+		return d.Count * (1 - d.Share(limit)) / (truth.Count * (1 - truth.Share(limit)))
+	}
+	one, four := slow("1"), slow("4")
+	t.Logf("beyond 2.5 lifetimes: %.2f of the truth with one stage, %.2f with four", one, four)
+	if math.Abs(one-1) > 0.4 || four > 0.7 {
+		t.Errorf("beyond 2.5 lifetimes: %.2f of the truth with one stage, %.2f with four", one, four)
+	}
+}
