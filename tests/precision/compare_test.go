@@ -7,6 +7,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/loader/pisa"
 	"github.com/xdpmon/xdpmon/tests/testutil"
+	"github.com/xdpmon/xdpmon/userspace/heavy"
 )
 
 // TestProverRejectsHashPipe: whether a key array is written depends on the counter behind it (section 3.3.2), from the second
@@ -51,6 +52,21 @@ func TestProverAcceptsTheOthers(t *testing.T) {
 			}
 			if _, err := pisa.Prove(p.Object.Spec); err != nil {
 				t.Errorf("precision, %d ways, %s: %v", ways, admission, err)
+			}
+		}
+	}
+}
+
+// TestEveryKeyKeepsTheRules: each kind of key and family is proven as it is configured.
+func TestEveryKeyKeepsTheRules(t *testing.T) {
+	for _, kind := range heavy.KindNames {
+		for _, family := range heavy.FamilyNames {
+			p, err := Precision(map[string]string{"key": kind, "family": family})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := pisa.Prove(p.Object.Spec); err != nil {
+				t.Errorf("%s, family %s: %v", kind, family, err)
 			}
 		}
 	}

