@@ -4,6 +4,7 @@ package reorder
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 
 	"github.com/xdpmon/xdpmon/tests/testutil"
@@ -35,6 +36,11 @@ func replay(tb testing.TB, src capture.Source, cfg session.Config, set map[strin
 	cfg.Emit = func(l report.Line) error { lines = append(lines, l); return nil }
 	if err := session.ReplaySource(context.Background(), cfg, "model", src, nil); err != nil {
 		tb.Fatal(err)
+	}
+	for _, l := range lines {
+		if _, err := json.Marshal(l); err != nil { // a name that is there twice
+			tb.Fatal(err)
+		}
 	}
 	return lines
 }

@@ -85,7 +85,7 @@ func (o *oracle) Window(report.Window) report.Body {
 			gauge("accuracy", ratio(uint64(found), uint64(len(truth))), report.Ratio, "share of them that was put out (section 4.2)"),
 			gauge("false_positives", wrong, report.Count, "prefixes put out that are not in trouble with more than alpha packets"),
 			gauge("false_positive_rate", ratio(uint64(wrong), uint64(len(allowed))), report.Ratio, "the same over the prefixes in trouble with more than alpha packets (section 4.2)"),
-			gauge("prefixes", len(o.byName), report.Count, "prefixes that sent anything"),
+			gauge("prefixes_seen", len(o.byName), report.Count, "prefixes that sent anything"),
 			counter("packets", o.packets, report.PacketUnit, "TCP packets with payload"),
 			counter("all_out_of_order", out, report.PacketUnit, "out-of-order packets, watched or not"),
 			gauge("out_of_order_share", ratio(out, o.packets), report.Ratio, "share of all packets that were out of order"),
