@@ -29,7 +29,7 @@ func init() {
 const intro = `
 Figures of chapter 3 of Chen's dissertation, through the bytecode that ` + "`xdpmon attach`" + ` loads: packets of a model run through
 parser, chain and program in the kernel, and Go reads the registers as it does live. HashPipe and CocoSketch are programs too
-(bpf/hashpipe breaks the memory rules and is loaded for this only); Space-Saving and RAP are plain Go.
+(bpf/hashpipe breaks the memory rules and is loaded for this only); RHHH and MST are plain Go.
 
 The model has 54,334 flows with sizes proportional to 1/(rank + 5)^0.9, 400,000 packets in random order. *Entries* are all ways
 together: a key and a counter. *Recall* is equation 3.2 for k = 128. A flow without an entry is estimated as 0, by every
