@@ -73,7 +73,7 @@ What xdpmon does on kernels that are not this developer's: Debian's, each booted
   6.6 on, clsact before). Real handshakes between two namespaces are counted, SIGINT ends the run, and no program, filter or qdisc is left.
 - **killed**, **pinned**: what SIGKILL leaves, and that a pinned run is taken over with its counts.
 
-The times are of emulated CPUs, twenty and more times slower than real ones: they say what took long, nothing else.
+The times are of emulated CPUs on a machine that may be busy: they say what took long, nothing else.
 
 `
 
