@@ -141,9 +141,10 @@ func (s *memoryStudy) judge(p *eval.Page) {
 	p.Text("%s", memoryText)
 }
 
-const memoryText = `**Where the 2 to 4 times are, and where not.** Against an array with the best threshold two fridges save memory at the 50th
-percentile only, and less than twice; at the 95th and 99th the array needs less than they do. Against an array with its threshold
-at the 99th percentile, and against one that overwrites, they save what the paper says and more. Why:
+const memoryText = `**Where the 2 to 4 times are, and where not.** Against an array with the best threshold two fridges save entries at the 50th
+percentile only, less than twice, and hardly a byte; at the 95th and 99th the array needs less than they do. Against an array with its
+threshold at the 99th percentile they save what the paper says and more from 1,024 entries on, and against one that overwrites
+always. Why:
 
 - A threshold above nearly all delays makes the array a fair sample, too: whether it accepts a request does not depend on the
   request's delay, and what it accepts stays until its answer. It samples M/T requests a second: with T = 1 s, M. A fridge
@@ -155,8 +156,8 @@ at the 99th percentile, and against one that overwrites, they save what the pape
   or better here. (The paper sees two ahead of one. Its combination by sample variance is worse than ours: see below.)
 
 What a fridge saves is the knowledge of T. With T at the 99th percentile, as the array's authors and section 5.1 advise, the array is
-9 % or more off at p95 and 23 % or more at p99 with any memory up to 65,536 entries, and an array that overwrites by more than an octave. Nothing in the
-array's samples tells that T is too small; a fridge with a wrong p is unbiased still, and its intervals widen. The paper
+8 % or more off at p95 and 23 % or more at p99 with any memory up to 65,536 entries, and an array that overwrites is off by more
+than an octave. Nothing in the array's samples tells that T is too small; a fridge with a wrong p is unbiased still, and its intervals widen. The paper
 compares with the best T as well and finds 2 to 4 times. Its trace is not public, and its figure 2 shows 168 % of error for an array with T at the
 99th percentile, which a fair sample of all that is faster cannot have: either its array or its trace differs from ours.`
 
