@@ -14,7 +14,7 @@
  * - The record is {id, time} in one 64-bit word, so that no core ever sees the id of one request with the time of
  *   another, and {x, tag} in a 32-bit word of the next stages. x is kept modulo 2^24: a request survives 2^24
  *   insertions with probability exp(-2^24 / M), 1e-7 for M = 2^20. If two cores insert into one slot at the same
- *   time, x may be the other's, which is off by at most the number of cores; the tag counts how often (torn).
+ *   time, x may be the other's: the tag tells (torn), and such a sample counts with x = 0.
  * - The insertion counter is split into shards by the high bits of the slot's index: shard and slots are a fridge of
  *   M / shards entries with its own counter, so the factor is exact and no cache line is hit by every core.
  * - A retransmitted request that finds its own record leaves it (its clock started when the user began to wait), or,
@@ -50,7 +50,7 @@ enum fridge_counter {
 	FRIDGE_EVICTED,        /* records overwritten before their response came */
 	FRIDGE_RESPONSES,      /* packets that answer */
 	FRIDGE_MATCHED,        /* ... that found their request */
-	FRIDGE_TORN,           /* ... whose x was written by another core's request */
+	FRIDGE_TORN,           /* ... whose x was written by another core's request: counted as x = 0 */
 	FRIDGE_REPEATED_REPLY, /* ... that found it already answered (SYN-ACK sent again) */
 	FRIDGE_FINALS,         /* third packets of a handshake that found their record */
 	FRIDGE_GROUP_FULL,     /* samples of a group whose row belongs to another: row 0 */
@@ -247,7 +247,8 @@ static __always_inline int take(const struct place *at, int remove, __u32 *time)
 	return !remove || reg_cas(entry, word, 0) == word;
 }
 
-/* Stages 2 and 3: insertions that the record has survived. */
+/* Stages 2 and 3: insertions that the record has survived. A torn x is no number to correct with (one below 0 would be
+ * 2^24 - 1, and the sample would stand for millions): id and time are the sample's own, so it counts with x = 0. */
 static __always_inline __u32 survived(const struct place *at, struct fridge_counters_t *count)
 {
 	__u32 *inserts, *then, word;
@@ -262,8 +263,11 @@ static __always_inline __u32 survived(const struct place *at, struct fridge_coun
 	if (!then)
 		return 0;
 	word -= reg_load(then);
-	count->c[FRIDGE_TORN] += (word & 0xff) != 0;
-	return word >> 8;
+	if (word & 0xff) {
+		count->c[FRIDGE_TORN]++;
+		return 0;
+	}
+	return word >> 31 ? 0 : word >> 8; /* another core's request with the same tag: from the future */
 }
 
 /* Stage 4: the row of this sample's group. A row belongs to whoever comes first in a window. */

@@ -227,7 +227,10 @@ static __always_inline __u32 survived(const struct match_hashes *h, __u32 slot)
 		return 0;
 	word = reg_load(inserts) << 8 | (h->id & 0xff);
 	then = reg_at(rtt_survived, slot);
-	return then ? (word - reg_load(then)) >> 8 : 0;
+	if (!then)
+		return 0;
+	word -= reg_load(then);
+	return (word & 0xff) || word >> 31 ? 0 : word >> 8; /* torn, or from the future: another core's request */
 }
 
 static __always_inline void response(struct phv *phv, const struct match_hashes *h, struct rtt_counters_t *count)
