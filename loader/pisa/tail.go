@@ -44,8 +44,7 @@ func (m *machine) checkChain(s *state, slots *array, index value) {
 		m.fail(s.pc, slots, 5, Chain, "the collection has no packet header vector with a word \"next\"")
 		return
 	}
-	nextBase, nextK := m.now(s, v.next).shift()
-	base, k := slotNamed(s, m.asNumber(index), nextBase)
+	base, k, nextBase, nextK := m.slots(s, m.asNumber(index), m.now(s, v.next))
 	switch {
 	case base != nextBase || (nextK-k)&0xff != 1:
 		m.fail(s.pc, slots, 5, Chain, "phv->next was not moved to the slot behind the one that is called")
@@ -54,17 +53,23 @@ func (m *machine) checkChain(s *state, slots *array, index value) {
 	}
 }
 
-// slotNamed is the index of a tail call. A constant stands for the word that the path has found to be equal to it: constant
-// slots are direct jumps.
-func slotNamed(s *state, index, word *node) (base *node, k uint64) {
+// slots are the index of a tail call and what phv->next holds by then, as distances from what phv->next held. A constant
+// stands for the word that the path has found to be equal to it: constant slots are direct jumps.
+func (m *machine) slots(s *state, index, next *node) (base *node, k uint64, nextBase *node, nextK uint64) {
 	base, k = index.shift()
-	if base != nil || word == nil {
-		return base, k
+	nextBase, nextK = next.shift()
+	word := nextBase
+	if word == nil {
+		word = m.vectorWord(m.env.vector.next)
 	}
-	if found := s.facts.spanOf(word); found.single() {
-		return word, k - found.lo
+	found := s.facts.spanOf(word)
+	if base == nil && found.single() {
+		base, k = word, k-found.lo
 	}
-	return base, k
+	if nextBase == nil && found.single() {
+		nextBase, nextK = word, nextK-found.lo
+	}
+	return base, k, nextBase, nextK
 }
 
 // checkRecirculation: a second pass of the same program, at most one, and within the budget.

@@ -161,10 +161,19 @@ func (l *loaded) finish() (seen uint64, matched float64, err error) {
 		return counts.Seen, -1, err
 	}
 	result, err := l.instance.Window(report.Window{Start: 1, End: 2}, bank)
-	for _, v := range result.Body.Values {
-		if n, ok := v.Value.(uint64); ok && v.Name == "matched" {
-			return counts.Seen, float64(n), err
+	return counts.Seen, matches(result.Body), err
+}
+
+// matches is the number of matched responses in a report that knows responses, else -1.
+func matches(b report.Body) float64 {
+	found := map[string]uint64{}
+	for _, v := range b.Values {
+		if n, ok := v.Value.(uint64); ok {
+			found[v.Name] = n
 		}
 	}
-	return counts.Seen, -1, err
+	if _, ok := found["responses"]; !ok {
+		return -1
+	}
+	return float64(found["matched"])
 }

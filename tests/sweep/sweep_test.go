@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"context"
+	"maps"
 	"math"
 	"testing"
 	"time"
@@ -58,17 +59,17 @@ func TestProven(t *testing.T) {
 func TestReplaysOddCaptures(t *testing.T) {
 	testutil.NeedRoot(t)
 	frames := cornerFrames(t)
-	for _, decap := range []bool{false, true} {
-		forAll(t, func(t *testing.T, s session.Selected) {
+	forAll(t, func(t *testing.T, s session.Selected) {
+		for _, decap := range []bool{false, true} {
 			var lines []report.Line
-			cfg := session.Config{Algorithms: []session.Selected{s}, Truth: true, Decap: decap, Window: 10 * time.Second,
+			cfg := session.Config{Algorithms: []session.Selected{s}, Truth: true, Decap: decap, Window: time.Minute,
 				Emit: func(l report.Line) error { lines = append(lines, l); return nil }}
 			if err := session.ReplaySource(context.Background(), cfg, "odd", frames.source(), nil); err != nil {
 				t.Fatal(err)
 			}
 			checkLines(t, lines, uint64(len(frames)))
-		})
-	}
+		}
+	})
 }
 
 func checkLines(t *testing.T, lines []report.Line, fed uint64) {
@@ -169,19 +170,24 @@ func live(t *testing.T, s session.Selected) map[kernelObject]bool {
 	}
 	used := map[kernelObject]bool{}
 	w := &windows{inst: inst, instance: instance}
-	for _, flood := range floods {
-		f, err := mutator.StartFlood(inst, flood.opts, mutator.Fast)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.under(t, f, flood.name)
-		for what := range held(t) {
-			used[what] = true
-		}
+	f, err := mutator.StartFlood(inst, floods[0].opts, mutator.Fast)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
 		if err := f.Close(); err != nil {
 			t.Error(err)
 		}
+	}()
+	for n, flood := range floods {
+		if n > 0 {
+			if err := f.Again(flood.opts); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.under(t, f, flood.name)
 	}
+	maps.Copy(used, held(t))
 	return used
 }
 
@@ -195,7 +201,7 @@ type windows struct {
 
 func (w *windows) under(t *testing.T, f *mutator.Flood, name string) {
 	t.Helper()
-	length := 400 * time.Millisecond
+	length := 300 * time.Millisecond
 	if testing.Short() {
 		length /= 4
 	}

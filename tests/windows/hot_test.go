@@ -23,15 +23,16 @@ func TestHotKeys(t *testing.T) {
 		name    string
 		set     map[string]string
 		traffic mutator.Traffic
-		clock   bool // an algorithm in front of the fridge has read the clock already
+		clock   bool    // an algorithm in front of the fridge has read the clock already
+		torn    float64 // largest share of torn samples
 	}{
-		{"handshakes", map[string]string{"fridges": "1024@1"}, mutator.Handshakes, false},
-		{"answers", map[string]string{"fridges": "1024@1", "legs": "false"}, mutator.Mixed, false},
-		{"early clock", map[string]string{"fridges": "1024@1", "legs": "false"}, mutator.Mixed, true},
-		{"early clock, handshakes", map[string]string{"fridges": "1024@1"}, mutator.Handshakes, true},
-		{"few slots", map[string]string{"fridges": "16@1"}, mutator.Handshakes, false},
-		{"few slots, answers", map[string]string{"fridges": "16@1", "legs": "false"}, mutator.Mixed, false},
-		{"restart", map[string]string{"fridges": "1024@1", "retransmit": "restart", "legs": "false"}, mutator.Mixed, true},
+		{"handshakes", map[string]string{"fridges": "1024@1"}, mutator.Handshakes, false, 0.001},
+		{"answers", map[string]string{"fridges": "1024@1", "legs": "false"}, mutator.Mixed, false, 0.001},
+		{"early clock", map[string]string{"fridges": "1024@1", "legs": "false"}, mutator.Mixed, true, 0.001},
+		{"early clock, handshakes", map[string]string{"fridges": "1024@1"}, mutator.Handshakes, true, 0.001},
+		{"few slots", map[string]string{"fridges": "16@1"}, mutator.Handshakes, false, 0.05},
+		{"few slots, answers", map[string]string{"fridges": "16@1", "legs": "false"}, mutator.Mixed, false, 0.05},
+		{"restart", map[string]string{"fridges": "1024@1", "retransmit": "restart", "legs": "false"}, mutator.Mixed, true, 0.001},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			object, instance := fridgeObject(t, c.set)
@@ -43,12 +44,12 @@ func TestHotKeys(t *testing.T) {
 			if err := instance.Bind(maps); err != nil {
 				t.Fatal(err)
 			}
-			heat(t, inst, instance, c.traffic)
+			heat(t, inst, instance, c.traffic, c.torn)
 		})
 	}
 }
 
-func heat(t *testing.T, inst *loader.Instance, instance algo.Instance, traffic mutator.Traffic) {
+func heat(t *testing.T, inst *loader.Instance, instance algo.Instance, traffic mutator.Traffic, torn float64) {
 	t.Helper()
 	started := time.Now()
 	f := startFlood(t, inst, mutator.Options{Traffic: traffic, Flows: 16, Frozen: true}, mutator.Fast)
@@ -75,13 +76,25 @@ func heat(t *testing.T, inst *loader.Instance, instance algo.Instance, traffic m
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkHot(t, counts, sent)
-	for _, d := range result.Body.Distributions {
+	checkHot(t, counts, sent, torn)
+	for n, d := range result.Body.Distributions {
 		checkLongest(t, d, elapsed)
+		if n == 0 {
+			checkWeights(t, d, sent)
+		}
 	}
 }
 
-func checkHot(t *testing.T, counts []uint64, sent mutator.Sent) {
+// checkWeights: no sample stands for requests that were never there, as one with another's survived insertions would.
+func checkWeights(t *testing.T, d report.Distribution, sent mutator.Sent) {
+	t.Helper()
+	t.Logf("%.0f estimated", d.Count)
+	if d.Count > 1.02*float64(sent.Responses) {
+		t.Errorf("%.0f answered requests estimated, but only %d responses were sent", d.Count, sent.Responses)
+	}
+}
+
+func checkHot(t *testing.T, counts []uint64, sent mutator.Sent, limit float64) {
 	t.Helper()
 	of := func(n fridge.FridgeFridgeCounter) uint64 { return counts[n] }
 	matched, inserted := of(fridge.FridgeFridgeCounterFRIDGE_MATCHED), of(fridge.FridgeFridgeCounterFRIDGE_INSERTED)
@@ -98,7 +111,7 @@ func checkHot(t *testing.T, counts []uint64, sent mutator.Sent) {
 	if float64(matched) > 1.01*float64(inserted+repeated) {
 		t.Errorf("%d requests in the table, but %d were matched", inserted+repeated, matched)
 	}
-	if float64(torn) > 0.01*float64(matched) {
+	if float64(torn) > limit*float64(matched) {
 		t.Errorf("%d of %d samples torn", torn, matched)
 	}
 }

@@ -142,9 +142,37 @@ PROGRAM(chain_from_the_start)
 	bpf_tail_call(ctx, &chain_xdp, 0); /* want: 5 chain chain_xdp */
 }
 
+/* A constant slot is a direct jump; it has to be the one that phv->next was found to name. */
+PROGRAM(constant_slot)
+{
+	phv->next = phv->next + 1;
+	bpf_tail_call(ctx, &chain_xdp, 3); /* want: 5 chain chain_xdp */
+}
+
+PROGRAM(constant_slot_of_another)
+{
+	__u32 slot = phv->next;
+
+	if (slot != 2)
+		return;
+	phv->next = slot + 1;
+	bpf_tail_call(ctx, &chain_xdp, 3); /* want: 5 chain chain_xdp */
+}
+
 PROGRAM(other_programs)
 {
 	bpf_tail_call(ctx, &elsewhere, 3); /* want: 5 chain elsewhere */
+}
+
+/* Accepted. */
+PROGRAM(constant_slot_that_was_named)
+{
+	__u32 slot = phv->next;
+
+	if (slot != 2)
+		return;
+	phv->next = slot + 1;
+	bpf_tail_call(ctx, &chain_xdp, 2);
 }
 
 /* Accepted. */

@@ -53,9 +53,27 @@ func StartFlood(inst *loader.Instance, opts Options, size Batch) (*Flood, error)
 		f.free()
 		return nil, err
 	}
+	f.begin()
+	return f, nil
+}
+
+func (f *Flood) begin() {
+	f.stop.Store(false)
+	f.byTC.Store(0)
 	f.end = sync.OnceValue(func() error { f.stop.Store(true); return <-f.done })
 	go func() { f.done <- OnAll(0, f.work) }()
-	return f, nil
+}
+
+// Again stops and begins anew with other traffic.
+func (f *Flood) Again(opts Options) error {
+	if err := f.end(); err != nil {
+		return err
+	}
+	if err := f.Start(opts); err != nil {
+		return err
+	}
+	f.begin()
+	return nil
 }
 
 func (f *Flood) load(inst *loader.Instance) (err error) {
