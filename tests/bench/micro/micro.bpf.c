@@ -1,7 +1,8 @@
 //go:build ignore
 
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* Yardsticks for the benchmark: algorithms that do one thing each, and the naive RTT matcher of a host. */
+/* Yardsticks for the benchmark: algorithms that do one thing each, and what one writes first on a host: maps of flows and the
+ * naive RTT matcher. */
 #include "base.h"
 #include "phv.h"
 #include "register.h"
@@ -139,4 +140,61 @@ ALGORITHM(naive)
 	sum = bpf_map_lookup_elem(&naive_histogram, &bin);
 	if (sum)
 		*sum += 1;
+}
+
+/* ---- what one writes first: a hash map of flows ---- */
+
+struct flow_key {
+	__u32 src[4], dst[4];
+	__u16 sport, dport;
+	__u32 proto;
+};
+
+struct flow_value {
+	__u64 packets, bytes;
+};
+
+/* Room for every flow of the benchmark: what does not fit is not counted. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__type(key, struct flow_key);
+	__type(value, struct flow_value);
+	__uint(max_entries, 262144);
+} naive_flow_map SEC(".maps");
+
+/* A bound on memory: whoever was not seen for longest makes room. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__type(key, struct flow_key);
+	__type(value, struct flow_value);
+	__uint(max_entries, 65536);
+} naive_flow_lru SEC(".maps");
+
+/* Packets and bytes of the packet's flow in a map that all cores share. */
+static __always_inline void count_flow(const struct phv *phv, void *map)
+{
+	struct flow_value first = {phv->segs, phv->len}, *v;
+	struct flow_key k = {.sport = phv->sport, .dport = phv->dport, .proto = phv->proto};
+
+	if (!phv_has(phv, PHV_IP))
+		return;
+	__builtin_memcpy(k.src, phv->src, 16);
+	__builtin_memcpy(k.dst, phv->dst, 16);
+	v = bpf_map_lookup_elem(map, &k);
+	if (!v) {
+		bpf_map_update_elem(map, &k, &first, BPF_NOEXIST);
+		return;
+	}
+	__sync_fetch_and_add(&v->packets, first.packets);
+	__sync_fetch_and_add(&v->bytes, first.bytes);
+}
+
+ALGORITHM(flow_map)
+{
+	count_flow(phv, &naive_flow_map);
+}
+
+ALGORITHM(flow_lru)
+{
+	count_flow(phv, &naive_flow_lru);
 }

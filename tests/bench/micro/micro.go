@@ -1,4 +1,4 @@
-// Package micro holds the benchmark's yardsticks: algorithms that do one thing, and the naive RTT matcher of a host.
+// Package micro holds the benchmark's yardsticks: algorithms that do one thing, and what one writes first on a host.
 package micro
 
 import (

@@ -13,6 +13,21 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type MicroFlowKey struct {
+	_     structs.HostLayout
+	Src   [4]uint32
+	Dst   [4]uint32
+	Sport uint16
+	Dport uint16
+	Proto uint32
+}
+
+type MicroFlowValue struct {
+	_       structs.HostLayout
+	Packets uint64
+	Bytes   uint64
+}
+
 type MicroHandshake struct {
 	_      structs.HostLayout
 	Client [4]uint32
@@ -76,6 +91,8 @@ const (
 	MicroMapMicroTally         = "micro_tally"
 	MicroMapMicroThree         = "micro_three"
 	MicroMapMicroTwo           = "micro_two"
+	MicroMapNaiveFlowLru       = "naive_flow_lru"
+	MicroMapNaiveFlowMap       = "naive_flow_map"
 	MicroMapNaiveHistogram     = "naive_histogram"
 	MicroMapNaiveOpen          = "naive_open"
 	MicroMapPhvScratch         = "phv_scratch"
@@ -85,6 +102,10 @@ const (
 	MicroProgClockXdp          = "clock_xdp"
 	MicroProgCoinTc            = "coin_tc"
 	MicroProgCoinXdp           = "coin_xdp"
+	MicroProgFlowLruTc         = "flow_lru_tc"
+	MicroProgFlowLruXdp        = "flow_lru_xdp"
+	MicroProgFlowMapTc         = "flow_map_tc"
+	MicroProgFlowMapXdp        = "flow_map_xdp"
 	MicroProgFlowhashTc        = "flowhash_tc"
 	MicroProgFlowhashXdp       = "flowhash_xdp"
 	MicroProgNaiveTc           = "naive_tc"
@@ -154,6 +175,10 @@ type MicroProgramSpecs struct {
 	ClockXdp          *ebpf.ProgramSpec `ebpf:"clock_xdp"`
 	CoinTc            *ebpf.ProgramSpec `ebpf:"coin_tc"`
 	CoinXdp           *ebpf.ProgramSpec `ebpf:"coin_xdp"`
+	FlowLruTc         *ebpf.ProgramSpec `ebpf:"flow_lru_tc"`
+	FlowLruXdp        *ebpf.ProgramSpec `ebpf:"flow_lru_xdp"`
+	FlowMapTc         *ebpf.ProgramSpec `ebpf:"flow_map_tc"`
+	FlowMapXdp        *ebpf.ProgramSpec `ebpf:"flow_map_xdp"`
 	FlowhashTc        *ebpf.ProgramSpec `ebpf:"flowhash_tc"`
 	FlowhashXdp       *ebpf.ProgramSpec `ebpf:"flowhash_xdp"`
 	NaiveTc           *ebpf.ProgramSpec `ebpf:"naive_tc"`
@@ -182,6 +207,8 @@ type MicroMapSpecs struct {
 	MicroTally     *ebpf.MapSpec `ebpf:"micro_tally"`
 	MicroThree     *ebpf.MapSpec `ebpf:"micro_three"`
 	MicroTwo       *ebpf.MapSpec `ebpf:"micro_two"`
+	NaiveFlowLru   *ebpf.MapSpec `ebpf:"naive_flow_lru"`
+	NaiveFlowMap   *ebpf.MapSpec `ebpf:"naive_flow_map"`
 	NaiveHistogram *ebpf.MapSpec `ebpf:"naive_histogram"`
 	NaiveOpen      *ebpf.MapSpec `ebpf:"naive_open"`
 	PhvScratch     *ebpf.MapSpec `ebpf:"phv_scratch"`
@@ -230,6 +257,8 @@ type MicroMaps struct {
 	MicroTally     *ebpf.Map `ebpf:"micro_tally"`
 	MicroThree     *ebpf.Map `ebpf:"micro_three"`
 	MicroTwo       *ebpf.Map `ebpf:"micro_two"`
+	NaiveFlowLru   *ebpf.Map `ebpf:"naive_flow_lru"`
+	NaiveFlowMap   *ebpf.Map `ebpf:"naive_flow_map"`
 	NaiveHistogram *ebpf.Map `ebpf:"naive_histogram"`
 	NaiveOpen      *ebpf.Map `ebpf:"naive_open"`
 	PhvScratch     *ebpf.Map `ebpf:"phv_scratch"`
@@ -247,6 +276,8 @@ func (m *MicroMaps) Close() error {
 		m.MicroTally,
 		m.MicroThree,
 		m.MicroTwo,
+		m.NaiveFlowLru,
+		m.NaiveFlowMap,
 		m.NaiveHistogram,
 		m.NaiveOpen,
 		m.PhvScratch,
@@ -276,6 +307,10 @@ type MicroPrograms struct {
 	ClockXdp          *ebpf.Program `ebpf:"clock_xdp"`
 	CoinTc            *ebpf.Program `ebpf:"coin_tc"`
 	CoinXdp           *ebpf.Program `ebpf:"coin_xdp"`
+	FlowLruTc         *ebpf.Program `ebpf:"flow_lru_tc"`
+	FlowLruXdp        *ebpf.Program `ebpf:"flow_lru_xdp"`
+	FlowMapTc         *ebpf.Program `ebpf:"flow_map_tc"`
+	FlowMapXdp        *ebpf.Program `ebpf:"flow_map_xdp"`
 	FlowhashTc        *ebpf.Program `ebpf:"flowhash_tc"`
 	FlowhashXdp       *ebpf.Program `ebpf:"flowhash_xdp"`
 	NaiveTc           *ebpf.Program `ebpf:"naive_tc"`
@@ -298,6 +333,10 @@ func (p *MicroPrograms) Close() error {
 		p.ClockXdp,
 		p.CoinTc,
 		p.CoinXdp,
+		p.FlowLruTc,
+		p.FlowLruXdp,
+		p.FlowMapTc,
+		p.FlowMapXdp,
 		p.FlowhashTc,
 		p.FlowhashXdp,
 		p.NaiveTc,
