@@ -5,7 +5,8 @@
  * fragments; IPv6 with at most EXT_HEADERS extension headers (AH and fragments among them); TCP, UDP, ICMP echo.
  * With NEED_DECAP one level of VXLAN, GENEVE, GRE, IPIP or 6in4 is followed and the inner headers become the
  * vector (len stays what was on the wire). Lengths come from the IP header, never from what was captured; a total
- * length of 0 (segmentation offload) falls back to the packet's own length, a jumbo payload option is read.
+ * length of 0 (segmentation offload) falls back to the packet's own length, a jumbo payload option is read. A payload ends
+ * with its packet, whatever the IP header says: payload_bytes().
  *
  * Whatever stops the walk is returned as a reason and counted. The addresses of a packet whose transport could
  * not be read stay valid (PHV_IP without PHV_PORTS). */
@@ -402,6 +403,20 @@ static __always_inline void parse_tsopt(struct phv *phv, struct packet *pkt, __u
 	}
 }
 
+/* Payload behind a transport header at the cursor: what the IP header promises, but no byte that was not on the wire. A
+ * packet that is shorter than its IP header says is dropped by its receiver, so that nothing beyond it was sent. */
+static __always_inline __u32 payload_bytes(const struct packet *pkt, __u32 header)
+{
+	__u32 promised = pkt->l4len - header, front = pkt->off + header, whole = pkt->size;
+
+	if (likely(front + promised <= whole))
+		return promised;
+	whole = packet_size(pkt);
+	if (whole <= front)
+		return 0;
+	return promised < whole - front ? promised : whole - front;
+}
+
 static __always_inline int parse_tcp(struct phv *phv, struct packet *pkt)
 {
 	__u32 header;
@@ -415,7 +430,7 @@ static __always_inline int parse_tcp(struct phv *phv, struct packet *pkt)
 	phv->seq = bpf_ntohl(tcp->seq);
 	phv->ack = bpf_ntohl(tcp->ack);
 	phv->tcp_flags = tcp->flags;
-	phv->payload = pkt->l4len - header;
+	phv->payload = payload_bytes(pkt, header);
 	phv->valid |= PHV_PORTS | PHV_TCP;
 	if ((phv->needs & NEED_TSOPT) && header > sizeof(*tcp))
 		parse_tsopt(phv, pkt, pkt->off + sizeof(*tcp), header - sizeof(*tcp));
@@ -458,7 +473,7 @@ static __always_inline int parse_udp(struct phv *phv, struct packet *pkt)
 		return PARSE_BAD_TRANSPORT;
 	phv->sport = bpf_ntohs(udp->sport);
 	phv->dport = bpf_ntohs(udp->dport);
-	phv->payload = pkt->l4len - sizeof(*udp);
+	phv->payload = payload_bytes(pkt, sizeof(*udp));
 	phv->valid |= PHV_PORTS | PHV_UDP;
 	pkt->off += sizeof(*udp);
 	if ((phv->needs & NEED_DNS) && (phv->sport == PORT_DNS || phv->dport == PORT_DNS))
@@ -479,7 +494,7 @@ static __always_inline int parse_icmp(struct phv *phv, struct packet *pkt)
 	phv->sport = bpf_ntohs(icmp->id);
 	phv->dport = phv->sport;
 	phv->seq = bpf_ntohs(icmp->seq);
-	phv->payload = pkt->l4len - sizeof(*icmp);
+	phv->payload = payload_bytes(pkt, sizeof(*icmp));
 	phv->valid |= PHV_ICMP;
 	return PARSED;
 }

@@ -39,6 +39,12 @@ func (d *Decoder) transport(p *Packet) Reason {
 	return NoTransport
 }
 
+// payload is how long the payload behind a transport header at the cursor is: what the IP header promises, but no byte that
+// was not on the wire. A packet that is shorter than its IP header says is dropped by its receiver.
+func (d *Decoder) payload(header int) uint32 {
+	return uint32(max(0, min(d.l4len-header, d.wire-d.off-header)))
+}
+
 func (d *Decoder) readTCP(p *Packet) Reason {
 	if len(d.data) < tcpHeader {
 		return Truncated
@@ -53,7 +59,7 @@ func (d *Decoder) readTCP(p *Packet) Reason {
 	p.SrcPort, p.DstPort = uint16(d.tcp.SrcPort), uint16(d.tcp.DstPort)
 	p.Seq, p.Ack = d.tcp.Seq, d.tcp.Ack
 	p.TCPFlags = tcpFlags(&d.tcp)
-	p.Payload = uint32(d.l4len - header)
+	p.Payload = d.payload(header)
 	p.timestamps(d.data[tcpHeader:max(min(header, len(d.data)), tcpHeader)])
 	d.advance(header)
 	return Parsed
@@ -111,7 +117,7 @@ func (d *Decoder) readUDP(p *Packet) Reason {
 	_ = d.udp.DecodeFromBytes(d.data, feedback) // an error is about UDP's own length, which is not used
 	p.Valid |= Ports | UDP
 	p.SrcPort, p.DstPort = uint16(d.udp.SrcPort), uint16(d.udp.DstPort)
-	p.Payload = uint32(d.l4len - udpHeader)
+	p.Payload = d.payload(udpHeader)
 	d.advance(udpHeader)
 	if p.SrcPort == portDNS || p.DstPort == portDNS {
 		p.dns(d.data)
@@ -165,7 +171,7 @@ func (d *Decoder) readICMP4(p *Packet) Reason {
 	if kind != layers.ICMPv4TypeEchoRequest && kind != layers.ICMPv4TypeEchoReply {
 		return NoTransport
 	}
-	p.setEcho(kind, d.icmp4.Id, d.icmp4.Seq, d.l4len)
+	p.setEcho(kind, d.icmp4.Id, d.icmp4.Seq, d.payload(icmpHeader))
 	return Parsed
 }
 
@@ -186,13 +192,13 @@ func (d *Decoder) readICMP6(p *Packet) Reason {
 	if d.echo6.DecodeFromBytes(d.icmp6.Payload, feedback) != nil {
 		return BadTransport
 	}
-	p.setEcho(kind, d.echo6.Identifier, d.echo6.SeqNumber, d.l4len)
+	p.setEcho(kind, d.echo6.Identifier, d.echo6.SeqNumber, d.payload(icmpHeader))
 	return Parsed
 }
 
-func (p *Packet) setEcho(kind uint8, id, seq uint16, l4len int) {
+func (p *Packet) setEcho(kind uint8, id, seq uint16, payload uint32) {
 	p.Valid |= ICMP
 	p.ICMPType = kind
 	p.SrcPort, p.DstPort, p.Seq = id, id, uint32(seq)
-	p.Payload = uint32(l4len - icmpHeader)
+	p.Payload = payload
 }

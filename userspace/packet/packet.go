@@ -67,7 +67,7 @@ type Packet struct {
 	Seq, Ack         uint32 // ICMP echo: the sequence number in Seq
 	TSVal, TSEcr     uint32
 	Len              uint32 // bytes on the wire, link header included
-	Payload          uint32 // transport payload bytes by the IP header
+	Payload          uint32 // transport payload bytes: by the IP header, none that were not on the wire
 	AppID            uint64 // DNS: transaction id; NTP: the request's transmit timestamp
 	Interface        uint32
 }

@@ -192,17 +192,17 @@ func (c *tally) compareTCP(p *Packet, l tsharkLine, path string, reason Reason) 
 	c.compareTimestamps(p, l)
 }
 
-// payload is ours in tshark's view of it: none for fragments and broken segments, and never beyond the frame.
+// payload is ours in tshark's view of it: none for fragments and broken segments. That it never reaches beyond the frame is
+// the rule of both.
 func (c *tally) payload(p *Packet, l tsharkLine) int64 {
 	missing := int64(p.Len) - int64(c.frame.Len)
 	if l.number("tcp.len") < 0 && (p.Has(Fragment) || missing > 0) {
 		return -1
 	}
-	if missing <= 0 {
-		return int64(p.Payload)
+	if missing > 0 {
+		c.shortened++
 	}
-	c.shortened++
-	return max(int64(p.Payload)-missing, 0)
+	return int64(p.Payload)
 }
 
 func (c *tally) compareTimestamps(p *Packet, l tsharkLine) {
