@@ -52,7 +52,7 @@ struct phv {
 	__u32 seq;       /* host order */
 	__u32 ack;
 	__u32 len;       /* bytes on the wire: link header and all segments' IP bytes */
-	__u32 payload;   /* transport payload bytes, from the IP header's length */
+	__u32 payload;   /* transport payload bytes: by the IP header, none that were not on the wire */
 	__u32 tsval;
 	__u32 tsecr;
 	__u64 app_id;    /* DNS: transaction id; NTP: the request's transmit timestamp */
