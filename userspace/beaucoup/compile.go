@@ -34,6 +34,8 @@ type CompileOptions struct {
 	Keep *Program
 	// Ties switches the correction for coupons that are lost in ties on.
 	Ties bool
+
+	multiples []float64 // of powers of two that may be probabilities, too
 }
 
 // attribute is one hash of a packet and the queries that share it.
@@ -82,6 +84,18 @@ type Program struct {
 
 // Compile finds a collector for each query and lays out its coupons (section 4.3.2).
 func Compile(queries []Query, o CompileOptions) (*Program, error) {
+	if o.Word > 32 {
+		o.multiples = oddMultiples
+	}
+	p, err := compile(queries, o)
+	if errors.Is(err, ErrCompile) && o.multiples != nil { // they take more steps of the hash
+		o.multiples = nil
+		return compile(queries, o)
+	}
+	return p, err
+}
+
+func compile(queries []Query, o CompileOptions) (*Program, error) {
 	p := &Program{ties: o.Ties, budget: o.Budget}
 	if err := p.group(queries, o.Keep); err != nil {
 		return nil, err
@@ -91,6 +105,7 @@ func Compile(queries []Query, o CompileOptions) (*Program, error) {
 		p.choose(o)
 	}
 	p.survive()
+	p.count(o)
 	if err := p.place(); err != nil {
 		return nil, err
 	}
@@ -190,47 +205,99 @@ func (p *Program) survive() {
 // rate is the coupons that a query draws a packet.
 func (c *Compiled) rate() float64 { return float64(c.Collector.M) * c.Collector.P }
 
-// choose gives every query its fair share, and then what others leave to those that it limits (section 4.6).
+// choose gives every query its fair share, and then what others leave to those that it limits (section 4.6): as long as all
+// can have more they get the same, and what is left then goes to the one with the largest error, again and again.
 func (p *Program) choose(o CompileOptions) {
-	limits := make([]float64, len(p.Queries))
-	for i := range limits {
-		limits[i] = o.Budget / float64(len(limits))
-	}
-	for range 8 {
-		left, wanting := o.Budget, 0
-		for i := range p.Queries {
-			p.chooseOne(&p.Queries[i], limits[i], o)
-			left -= p.Queries[i].rate()
-			if p.wants(i, limits[i]) {
-				wanting++
-			}
-		}
-		if wanting == 0 || left < o.Budget/100 {
-			return
-		}
-		for i := range limits {
-			if p.wants(i, limits[i]) {
-				limits[i] = p.Queries[i].rate() + left/float64(wanting)/2
-			}
-		}
-	}
-}
-
-// wants says whether a larger share would help a query: it is at its limit and short of coupons.
-func (p *Program) wants(i int, limit float64) bool {
-	c := &p.Queries[i]
-	return !c.kept && c.Collector.M < 32 && 2*c.rate() > limit
-}
-
-func (p *Program) chooseOne(c *Compiled, limit float64, o CompileOptions) {
-	if c.kept {
+	low, high := o.Budget/float64(len(p.Queries)), o.Budget
+	if p.chooseAll(high, o) <= o.Budget {
 		return
 	}
-	survival := 1.0
-	if o.Ties {
-		survival = p.attributes[c.attribute].Survival
+	for range 6 {
+		if middle := math.Sqrt(low * high); p.chooseAll(middle, o) <= o.Budget {
+			low = middle
+		} else {
+			high = middle
+		}
 	}
-	c.Collector, c.exponent = best(float64(c.Threshold), limit, survival, o.Word)
+	p.chooseAll(low, o)
+	p.giveRest(o)
+}
+
+// chooseAll finds collectors that draw limit coupons a packet at most, each, and returns what they draw together.
+func (p *Program) chooseAll(limit float64, o CompileOptions) float64 {
+	for i := range p.Queries {
+		if c := &p.Queries[i]; !c.kept {
+			c.Collector, c.exponent = best(float64(c.Threshold), limit, p.survival(c, o), o.Word, o.multiples...)
+		}
+	}
+	return p.rate()
+}
+
+// giveRest gives what is left to the query with the largest error, as little as makes it better, until there is none.
+func (p *Program) giveRest(o CompileOptions) {
+	done := make([]bool, len(p.Queries))
+	for left := o.Budget - p.rate(); left > o.Budget/100; left = o.Budget - p.rate() {
+		worst, most := -1, 0.0
+		for i := range p.Queries {
+			if e := p.score(&p.Queries[i], o); !done[i] && !p.Queries[i].kept && e > most {
+				worst, most = i, e
+			}
+		}
+		if worst < 0 {
+			return
+		}
+		done[worst] = !p.improve(&p.Queries[worst], left, o)
+	}
+}
+
+// improve gives a query an eighth of what is left, or more if that does not help; false when nothing helps.
+func (p *Program) improve(c *Compiled, left float64, o CompileOptions) bool {
+	old, oldExponent, before := c.Collector, c.exponent, p.score(c, o)
+	for part := 1.0 / 8; part <= 1; part *= 2 {
+		limit := old.P*float64(old.M) + part*left
+		c.Collector, c.exponent = best(float64(c.Threshold), limit, p.survival(c, o), o.Word, o.multiples...)
+		if p.score(c, o) < worthwhile*before {
+			return true
+		}
+	}
+	c.Collector, c.exponent = old, oldExponent
+	return false
+}
+
+// worthwhile is what a query's error must come down to for it to get more of the budget.
+const worthwhile = 0.99
+
+// count chooses n again, which changes no ties: p.survive and p.choose may go round in a circle.
+func (p *Program) count(o CompileOptions) {
+	for i := range p.Queries {
+		if c := &p.Queries[i]; !c.kept {
+			c.Collector.N = count(c.Collector.M, c.Collector.P*p.survival(c, o), float64(c.Threshold))
+		}
+	}
+}
+
+// score of a query's collector behind ties.
+func (p *Program) score(c *Compiled, o CompileOptions) float64 {
+	e := c.Collector
+	e.P *= p.survival(c, o)
+	mean, variance := e.moments()
+	return score(mean, variance, float64(c.Threshold))
+}
+
+// survival is the share of a query's coupons that ties leave.
+func (p *Program) survival(c *Compiled, o CompileOptions) float64 {
+	if o.Ties {
+		return p.attributes[c.attribute].Survival
+	}
+	return 1
+}
+
+// rate is the coupons that all queries draw a packet.
+func (p *Program) rate() (sum float64) {
+	for i := range p.Queries {
+		sum += p.Queries[i].rate()
+	}
+	return sum
 }
 
 // place lays out the coupons of every attribute side by side, where kept queries leave room.

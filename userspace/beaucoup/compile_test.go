@@ -49,6 +49,27 @@ func TestCouponsAreDisjoint(t *testing.T) {
 	}
 }
 
+// What queries of large thresholds do not need goes to those of small ones (section 4.6); what they draw in the mean is the
+// threshold within 5 %, behind ties.
+func TestBudgetIsSpent(t *testing.T) {
+	for _, text := range []string{sixQueries, manyQueries} {
+		p := compiled(t, text, usual)
+		fair := usual.Budget / float64(len(p.Queries))
+		if got := p.rate(); got < 0.9*usual.Budget {
+			t.Errorf("%d queries draw %.3f coupons a packet of %.3f", len(p.Queries), got, usual.Budget)
+		}
+		if c := p.Queries[2]; c.Name != "port-scan" || len(p.Queries) == 6 && c.rate() < 1.5*fair {
+			t.Errorf("%s draws %.3f coupons a packet, its fair share is %.3f", c.Name, c.rate(), fair)
+		}
+		for i := range p.Queries {
+			c := &p.Queries[i]
+			if bias := p.Effective(c).Draws()/float64(c.Threshold) - 1; bias > 0.05 || bias < -0.05 {
+				t.Errorf("%s: %+v takes %.3f more draws than the threshold", c.Name, c.Collector, bias)
+			}
+		}
+	}
+}
+
 func TestManyQueriesHaveElevenAttributes(t *testing.T) {
 	p := compiled(t, manyQueries, usual)
 	if len(p.Queries) < 26 || len(p.attributes) > 11 {

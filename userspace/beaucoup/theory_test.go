@@ -46,6 +46,16 @@ func TestBest(t *testing.T) {
 	}
 }
 
+// Two words err by 12.5 % or less whatever the threshold, where the limit leaves them their coupons.
+func TestTwoWords(t *testing.T) {
+	for threshold := 100.0; threshold < 1e6; threshold = math.Floor(1.01*threshold) + 1 {
+		c, _ := best(threshold, 1, 1, 64, oddMultiples...)
+		if got := c.Error(threshold); got > 0.125 {
+			t.Errorf("T = %g: %+v errs by %.4f, want 0.125 or less", threshold, c, got)
+		}
+	}
+}
+
 // NOTES.md: with a mean of one coupon a packet and eleven attributes 0.58 of the coupons survive, 0.85 at a third.
 func TestSurvival(t *testing.T) {
 	for _, c := range []struct{ total, want float64 }{{1, 0.58}, {1.0 / 3, 0.85}} {
