@@ -52,6 +52,7 @@ func (i *Instance) configureEntry(spec *ebpf.CollectionSpec, cfg EntryConfig) er
 		"entry_l3_only": cfg.L3Only,
 		"entry_egress":  cfg.Egress,
 		"entry_frags":   cfg.Frags && HaveXDPFrags() == nil,
+		"entry_load":    HaveXDPFrags() == nil, // bpf_xdp_load_bytes came with it
 		"entry_mtu":     uint32(cfg.MTU),
 	}
 	for name, v := range constants {

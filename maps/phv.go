@@ -8,6 +8,7 @@ const (
 	NeedDNS
 	NeedNTP
 	NeedDecap
+	NeedQName
 )
 
 // PHV is struct phv of bpf/include/phv.h, for tests that look at what the parser left.
@@ -30,6 +31,7 @@ type PHV struct {
 	TSVal        uint32
 	TSEcr        uint32
 	AppID        uint64
+	QName        uint64
 	IPID         uint16
 	Segs         uint16
 	IfIndex      uint32

@@ -9,6 +9,7 @@
 #include "phv.h"
 #include "register.h"
 #include "parse.h"
+#include "qname.h"
 #include "chain.h"
 #include "recirc.h"
 #include "replay.h"
@@ -20,6 +21,7 @@ const volatile _Bool entry_replay = 0;  /* time, length and link come in front o
 const volatile _Bool entry_l3_only = 0; /* no Ethernet header */
 const volatile _Bool entry_egress = 0;
 const volatile _Bool entry_frags = 0;   /* bpf_xdp_get_buff_len exists and buffers may have fragments */
+const volatile _Bool entry_load = 0;    /* bpf_xdp_load_bytes exists */
 const volatile __u32 entry_mtu = 0;     /* IP bytes above which an XDP buffer is an aggregate; 0: never */
 
 enum chain_count {
@@ -116,6 +118,29 @@ static __always_inline void guess_segments(struct phv *phv, const struct packet 
 		split(phv, pkt, entry_mtu - headers);
 }
 
+/* A message that a chain asks for and that the parser could not see: it lies in the fragments of the buffer. */
+static __always_inline void message_xdp(struct xdp_md *ctx, struct phv *phv, const struct packet *pkt)
+{
+	__be32 message[NTP_MESSAGE / 4];
+
+	if (!pkt->frags || !phv_has(phv, PHV_UDP) || (phv->valid & (PHV_APP_REQUEST | PHV_APP_RESPONSE)))
+		return;
+	if (dns_asked(phv) && !bpf_xdp_load_bytes(ctx, pkt->message, message, DNS_HEADER))
+		parse_dns(phv, (void *)message);
+	if (ntp_asked(phv) && !bpf_xdp_load_bytes(ctx, pkt->message, message, NTP_MESSAGE))
+		parse_ntp(phv, message);
+}
+
+static __always_inline void qname_xdp(struct xdp_md *ctx, struct phv *phv, const struct packet *pkt)
+{
+	__u32 whole = pkt->frags ? bpf_xdp_get_buff_len(pkt->frags) : pkt->end - pkt->data;
+	__u32 bytes = qname_room(phv, pkt->message, whole);
+	struct qname name = {};
+
+	if (bytes && !bpf_xdp_load_bytes(ctx, pkt->message + DNS_HEADER - QNAME_COUNTS, &name, QNAME_COUNTS + bytes))
+		qname_set(phv, &name, bytes);
+}
+
 SEC("xdp.frags") int chain_xdp_entry(struct xdp_md *ctx)
 {
 	struct packet pkt = {
@@ -139,6 +164,10 @@ SEC("xdp.frags") int chain_xdp_entry(struct xdp_md *ctx)
 		reason = PARSE_TRUNCATED, phv->len = pkt.size;
 	if (reason == PARSED)
 		guess_segments(phv, &pkt);
+	if (entry_load && unlikely(phv->needs & (NEED_DNS | NEED_NTP)))
+		message_xdp(ctx, phv, &pkt);
+	if (entry_load && unlikely(phv->needs & NEED_QNAME))
+		qname_xdp(ctx, phv, &pkt);
 	if (finish(phv, reason))
 		chain_next(ctx, phv, &chain_xdp);
 	return xdp_verdict(phv);
@@ -146,8 +175,21 @@ SEC("xdp.frags") int chain_xdp_entry(struct xdp_md *ctx)
 
 #define PULL_BYTES 256 /* more than any header stack that the parser follows in practice */
 
-/* cut: a header, or its options, did not fit into the linear part */
-static __always_inline int parse_skb(struct __sk_buff *skb, struct phv *phv, int *cut)
+/* A message that a chain asks for is not in the linear part. */
+static __always_inline int message_cut(const struct phv *phv, const struct packet *pkt)
+{
+	__u32 asked;
+
+	if (!(phv->needs & (NEED_DNS | NEED_NTP)) || !phv_has(phv, PHV_UDP))
+		return 0;
+	asked = ntp_asked(phv);
+	if (!asked)
+		asked = dns_asked(phv);
+	return pkt->message + asked > (__u32)(pkt->end - pkt->data);
+}
+
+/* cut: a header, its options, or a message did not fit into the linear part; message: where UDP's payload begins */
+static __always_inline int parse_skb(struct __sk_buff *skb, struct phv *phv, int *cut, __u32 *message)
 {
 	struct packet pkt = {
 		.data = (void *)(long)skb->data,
@@ -162,14 +204,25 @@ static __always_inline int parse_skb(struct __sk_buff *skb, struct phv *phv, int
 	if (skb->vlan_present)
 		set_vlan(phv, skb->vlan_tci);
 	reason = parse(phv, &pkt, entry_l3_only);
-	*cut = reason == PARSE_TRUNCATED || pkt.data + pkt.off > pkt.end;
+	*message = pkt.message;
+	*cut = reason == PARSE_TRUNCATED || pkt.data + pkt.off > pkt.end || message_cut(phv, &pkt);
 	if (unlikely(skb->gso_size) && phv->segs == 1 && reason == PARSED) /* from a guest: not counted yet */
 		split(phv, &pkt, skb->gso_size);
 	if (skb->vlan_present) /* on the wire the tag is in front of every segment */
 		phv->len += phv->segs * sizeof(struct vlan_hdr);
 	forget(*cut, pkt.any); /* one state, or what follows is walked for each way through the parser */
+	forget(*message, pkt.any);
 	forget(reason, pkt.any);
 	return reason;
+}
+
+static __always_inline void qname_skb(struct __sk_buff *skb, struct phv *phv, __u32 message)
+{
+	__u32 bytes = qname_room(phv, message, skb->len);
+	struct qname name = {};
+
+	if (bytes && !bpf_skb_load_bytes(skb, message + DNS_HEADER - QNAME_COUNTS, &name, QNAME_COUNTS + bytes))
+		qname_set(phv, &name, bytes);
 }
 
 /* Headers behind the linear part of the buffer are fetched, once, and the packet is parsed again. */
@@ -189,15 +242,18 @@ static __always_inline int pull(struct __sk_buff *skb, struct phv *phv)
 SEC("tc") int chain_tc_entry(struct __sk_buff *skb)
 {
 	struct phv *phv = begin();
+	__u32 message = 0;
 	int reason, cut;
 
 	if (!phv)
 		return TC_NEXT;
-	reason = parse_skb(skb, phv, &cut);
+	reason = parse_skb(skb, phv, &cut, &message);
 	if (unlikely(cut) && pull(skb, phv)) {
 		parse_reset(phv); /* the packet starts again; nothing has counted it yet */
-		reason = parse_skb(skb, phv, &cut);
+		reason = parse_skb(skb, phv, &cut, &message);
 	}
+	if (unlikely(phv->needs & NEED_QNAME))
+		qname_skb(skb, phv, message);
 	if (finish(phv, reason))
 		chain_next(skb, phv, &chain_tc);
 	return tc_verdict(phv);

@@ -71,6 +71,7 @@ type ChainPhv struct {
 	Tsecr    uint32
 	_        [4]byte
 	AppId    uint64
+	Qname    uint64
 	Ipid     uint16
 	Segs     uint16
 	Ifindex  uint32
@@ -112,6 +113,7 @@ const (
 	ChainVarEntryEgress    = "entry_egress"
 	ChainVarEntryFrags     = "entry_frags"
 	ChainVarEntryL3Only    = "entry_l3_only"
+	ChainVarEntryLoad      = "entry_load"
 	ChainVarEntryMtu       = "entry_mtu"
 	ChainVarEntryReplay    = "entry_replay"
 	ChainVarHashCrc        = "hash_crc"
@@ -189,6 +191,7 @@ type ChainVariableSpecs struct {
 	EntryEgress    *ebpf.VariableSpec `ebpf:"entry_egress"`
 	EntryFrags     *ebpf.VariableSpec `ebpf:"entry_frags"`
 	EntryL3Only    *ebpf.VariableSpec `ebpf:"entry_l3_only"`
+	EntryLoad      *ebpf.VariableSpec `ebpf:"entry_load"`
 	EntryMtu       *ebpf.VariableSpec `ebpf:"entry_mtu"`
 	EntryReplay    *ebpf.VariableSpec `ebpf:"entry_replay"`
 	HashCrc        *ebpf.VariableSpec `ebpf:"hash_crc"`
@@ -250,6 +253,7 @@ type ChainVariables struct {
 	EntryEgress    *ebpf.Variable `ebpf:"entry_egress"`
 	EntryFrags     *ebpf.Variable `ebpf:"entry_frags"`
 	EntryL3Only    *ebpf.Variable `ebpf:"entry_l3_only"`
+	EntryLoad      *ebpf.Variable `ebpf:"entry_load"`
 	EntryMtu       *ebpf.Variable `ebpf:"entry_mtu"`
 	EntryReplay    *ebpf.Variable `ebpf:"entry_replay"`
 	HashCrc        *ebpf.Variable `ebpf:"hash_crc"`

@@ -70,7 +70,7 @@ static __always_inline __u64 first_bits(int n)
 
 static __always_inline __u32 draw(struct phv *phv, __u32 n)
 {
-	return (__u64)coin_flip(phv) * n >> 32;
+	return (__u64)coin_spin(phv) * n >> 32;
 }
 
 static __always_inline void cut_v4(struct key *key, __u32 src, __u32 dst)

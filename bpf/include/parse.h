@@ -45,6 +45,7 @@ struct packet {
 	void *frags;    /* context of a buffer that may have fragments; NULL: size is right */
 	__u32 size;     /* bytes of the whole packet as the driver or the capture tells: packet_size() */
 	__u32 l3;       /* offset of the outermost IP header */
+	__u32 message;  /* offset of what UDP carries */
 	__u32 l4len;    /* transport bytes by the IP header */
 	__u16 ethertype; /* host order */
 	__u8 version;   /* of the IP header at the cursor: 4, 6, or 0 */
@@ -438,25 +439,20 @@ static __always_inline int parse_tcp(struct phv *phv, struct packet *pkt)
 	return PARSED;
 }
 
-static __always_inline void parse_dns(struct phv *phv, struct packet *pkt)
-{
-	__be16 *dns = pkt->data + pkt->off;
+#define DNS_HEADER 12
+#define NTP_MESSAGE 48
 
-	if ((void *)(dns + 6) > pkt->end || phv->payload < 12)
-		return;
+static __always_inline void parse_dns(struct phv *phv, const __be16 *dns)
+{
 	phv->app_id = bpf_ntohs(dns[0]);
 	phv->valid |= dns[1] & bpf_htons(0x8000) ? PHV_APP_RESPONSE : PHV_APP_REQUEST;
 }
 
 /* RFC 5905: a server's answer carries the client's transmit timestamp as its origin timestamp. */
-static __always_inline void parse_ntp(struct phv *phv, struct packet *pkt)
+static __always_inline void parse_ntp(struct phv *phv, const __be32 *ntp)
 {
-	__be32 *ntp = pkt->data + pkt->off;
-	__u8 mode;
+	__u8 mode = *(const __u8 *)ntp & 7;
 
-	if ((void *)(ntp + 12) > pkt->end || phv->payload < 48)
-		return;
-	mode = *(__u8 *)ntp & 7;
 	if (mode == 3) {
 		phv->app_id = (__u64)bpf_ntohl(ntp[10]) << 32 | bpf_ntohl(ntp[11]);
 		phv->valid |= PHV_APP_REQUEST;
@@ -466,8 +462,26 @@ static __always_inline void parse_ntp(struct phv *phv, struct packet *pkt)
 	}
 }
 
+static __always_inline int is_port(const struct phv *phv, __u16 port)
+{
+	return phv->sport == port || phv->dport == port;
+}
+
+/* What a chain asks for of a UDP message: its bytes, or 0. */
+static __always_inline __u32 dns_asked(const struct phv *phv)
+{
+	return (phv->needs & NEED_DNS) && is_port(phv, PORT_DNS) && phv->payload >= DNS_HEADER ? DNS_HEADER : 0;
+}
+
+static __always_inline __u32 ntp_asked(const struct phv *phv)
+{
+	return (phv->needs & NEED_NTP) && is_port(phv, PORT_NTP) && phv->payload >= NTP_MESSAGE ? NTP_MESSAGE : 0;
+}
+
 static __always_inline int parse_udp(struct phv *phv, struct packet *pkt)
 {
+	void *message;
+
 	HEADER(pkt, struct udp_hdr, udp);
 	if (pkt->l4len < sizeof(*udp))
 		return PARSE_BAD_TRANSPORT;
@@ -476,10 +490,12 @@ static __always_inline int parse_udp(struct phv *phv, struct packet *pkt)
 	phv->payload = payload_bytes(pkt, sizeof(*udp));
 	phv->valid |= PHV_PORTS | PHV_UDP;
 	pkt->off += sizeof(*udp);
-	if ((phv->needs & NEED_DNS) && (phv->sport == PORT_DNS || phv->dport == PORT_DNS))
-		parse_dns(phv, pkt);
-	if ((phv->needs & NEED_NTP) && (phv->sport == PORT_NTP || phv->dport == PORT_NTP))
-		parse_ntp(phv, pkt);
+	pkt->message = pkt->off;
+	message = pkt->data + pkt->off;
+	if (dns_asked(phv) && message + DNS_HEADER <= pkt->end)
+		parse_dns(phv, message);
+	if (ntp_asked(phv) && message + NTP_MESSAGE <= pkt->end)
+		parse_ntp(phv, message);
 	return PARSED;
 }
 

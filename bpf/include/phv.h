@@ -23,6 +23,7 @@ enum phv_valid {
 	PHV_APP_RESPONSE = 1 << 11, /* app_id: the response to the request with the same app_id */
 	PHV_IPID = 1 << 12,      /* ipid: IPv4, not a fragment */
 	PHV_EGRESS = 1 << 13,    /* seen leaving this host (TC egress) */
+	PHV_QNAME = 1 << 14,     /* qname (only when asked for: NEED_QNAME) */
 };
 
 /* What an algorithm asks the parser for beyond the fixed headers; the loader ORs them together. */
@@ -31,6 +32,7 @@ enum phv_need {
 	NEED_DNS = 1 << 1,
 	NEED_NTP = 1 << 2,
 	NEED_DECAP = 1 << 3, /* --decap */
+	NEED_QNAME = 1 << 4,
 };
 
 enum tcp_flag { TCP_FIN = 1, TCP_SYN = 2, TCP_RST = 4, TCP_PSH = 8, TCP_ACK = 16, TCP_URG = 32 };
@@ -56,6 +58,7 @@ struct phv {
 	__u32 tsval;
 	__u32 tsecr;
 	__u64 app_id;    /* DNS: transaction id; NTP: the request's transmit timestamp */
+	__u64 qname;     /* DNS: seeded hash of the name in the first question, in lower case: qname.h */
 	__u16 ipid;
 	__u16 segs;      /* segments, 1 unless PHV_AGGREGATE */
 	__u32 ifindex;

@@ -185,11 +185,11 @@ static __always_inline int ways_look(struct phv *phv, struct pass *p)
 /* True with probability a / b, for a <= b < 2^63: one coin and one product while b has 32 bits. */
 static __always_inline int ways_chance(struct phv *phv, __u64 a, __u64 b)
 {
-	__u64 high = coin_flip(phv), low;
+	__u64 high = coin_spin(phv), low;
 
 	if (b >> 32 == 0)
 		return (high * b) >> 32 < a;
-	low = coin_flip(phv);
+	low = coin_spin(phv);
 	return high * (b >> 32) + (high * (__u32)b >> 32) + (low * (b >> 32) >> 32) < a;
 }
 
@@ -224,10 +224,10 @@ static __always_inline int ways_nine_eighths(struct phv *phv, __u64 units, __u64
 		return ways_chance(phv, units, next);
 	y = ways_log2(next) - 3;
 	limit = (ways_one_in(next >> y) * units << 18) >> y;
-	high = coin_flip(phv);
+	high = coin_spin(phv);
 	if (high != limit >> 18)
 		return high < limit >> 18;
-	return coin_flip(phv) >> 14 < (limit & 0x3ffff);
+	return coin_spin(phv) >> 14 < (limit & 0x3ffff);
 }
 
 /* Stage 12: the row's turn has come when as many units as its smallest counter says have gone by without. */

@@ -41,6 +41,7 @@ type RttArrayPhv struct {
 	Tsecr    uint32
 	_        [4]byte
 	AppId    uint64
+	Qname    uint64
 	Ipid     uint16
 	Segs     uint16
 	Ifindex  uint32

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/xdpmon/xdpmon/tests/builder"
@@ -139,6 +140,19 @@ var transportParts = []part{
 	{"dns request", datagram(5000, 53, builder.DNS(0xabcd, false))},
 	{"dns response", datagram(53, 5000, builder.DNS(0xabcd, true))},
 	{"dns too short", datagram(5000, 53, builder.DNS(0xabcd, false)[:11])},
+	{"dns upper case", datagram(5000, 53, question(1, "\x03WwW\x07exAMple\x03org\x00"))},
+	{"dns root", datagram(5000, 53, question(1, "\x00"))},
+	{"dns without a question", datagram(5000, 53, question(0, "\x01a\x00"))},
+	{"dns header only", datagram(5000, 53, question(1, ""))},
+	{"dns compressed", datagram(5000, 53, question(1, "\x01a\xc0\x0c"))},
+	{"dns label of 63", datagram(53, 5000, question(1, label(63)+"\x00"))},
+	{"dns label of 64", datagram(53, 5000, question(1, label(64)+"\x00"))},
+	{"dns name of 255", datagram(5000, 53, question(1, label(63)+label(63)+label(63)+label(61)+"\x00"))},
+	{"dns name of 256", datagram(5000, 53, question(1, label(63)+label(63)+label(63)+label(62)+"\x00"))},
+	{"dns 127 labels", datagram(5000, 53, question(1, strings.Repeat("\x01b", 127)+"\x00"))},
+	{"dns 128 labels", datagram(5000, 53, question(1, strings.Repeat("\x01b", 128)+"\x00"))},
+	{"dns name beyond the message", datagram(5000, 53, question(1, "\x07exam")[:17])},
+	{"dns name of odd bytes", datagram(5000, 53, question(2, "\x06@Z[\x7f\x80\xda\x05\x00\xff`z{\x00\x00"))},
 	{"ntp request", datagram(123, 123, builder.NTP(0x0102030405060708, false))},
 	{"ntp response", datagram(123, 5000, builder.NTP(0x0102030405060708, true))},
 	{"ntp broadcast", datagram(123, 123, append([]byte{0x25}, make([]byte, 47)...))},
@@ -158,6 +172,13 @@ var transportParts = []part{
 	{"tcp of 4 words", other(builder.ProtoTCP, append(make([]byte, 12), 0x40, 2, 0, 0, 0, 0, 0, 0)...)},
 	{"tcp beyond the packet", other(builder.ProtoTCP, append(make([]byte, 12), 0x60, 2, 0, 0, 0, 0, 0, 0)...)},
 }
+
+// question is a DNS message that asks for a name as it stands on the wire.
+func question(questions byte, name string) []byte {
+	return append([]byte{0, 7, 1, 0, 0, questions, 0, 0, 0, 0, 0, 0}, name+"\x00\x01\x00\x01"...)
+}
+
+func label(n int) string { return string(rune(n)) + strings.Repeat("Q", n) }
 
 func nops(n int) []byte {
 	b := make([]byte, n)

@@ -142,11 +142,14 @@ func (d *differ) transport(got *sight, want *packet.Packet) {
 	if want.Valid&(packet.AppRequest|packet.AppResponse) != 0 {
 		d.field("application id", got.AppID, want.AppID)
 	}
+	if want.Has(packet.HasQName) {
+		d.field("name", got.QName, packet.HashName(probeSeed, want.QName))
+	}
 }
 
 var validBits = []string{
 	"ip", "ports", "tcp", "udp", "icmp", "tsopt", "fragment", "aggregate", "vlan", "tunnel", "app request",
-	"app response", "ip id", "egress",
+	"app response", "ip id", "egress", "name",
 }
 
 func validNames(v packet.Valid) string {

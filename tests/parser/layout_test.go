@@ -14,7 +14,7 @@ import (
 var goNames = map[string]string{
 	"now": "Now", "ep_src": "EpSrc", "ep_dst": "EpDst", "src": "Src", "dst": "Dst", "sport": "SrcPort", "dport": "DstPort",
 	"valid": "Valid", "vlan": "VLAN", "family": "Family", "proto": "Proto", "tcp_flags": "TCPFlags", "icmp_type": "ICMPType",
-	"seq": "Seq", "ack": "Ack", "len": "Len", "payload": "Payload", "tsval": "TSVal", "tsecr": "TSEcr", "app_id": "AppID",
+	"seq": "Seq", "ack": "Ack", "len": "Len", "payload": "Payload", "tsval": "TSVal", "tsecr": "TSEcr", "app_id": "AppID", "qname": "QName",
 	"ipid": "IPID", "segs": "Segs", "ifindex": "IfIndex", "needs": "Needs", "coin": "Coin", "bank": "Bank", "next": "Next",
 	"end": "End", "pass": "Pass", "verdict": "Verdict", "pad": "_", "carry": "Carry",
 }

@@ -20,8 +20,11 @@ import (
 
 func TestMain(m *testing.M) { testutil.Main(m) }
 
+// probeSeed is the seed of the hash of names.
+const probeSeed = 1
+
 // everything is what an algorithm can ask the parser for.
-const everything = maps.NeedTSOpt | maps.NeedDNS | maps.NeedNTP
+const everything = maps.NeedTSOpt | maps.NeedDNS | maps.NeedNTP | maps.NeedQName
 
 // sight is what an entry program made of one packet.
 type sight struct {
@@ -105,7 +108,7 @@ func newProbe(tb testing.TB, decap bool, others ...way) *probe {
 }
 
 func (p *probe) open(decap bool, others ...way) (err error) {
-	p.inst, err = loader.Load(nil, loader.Options{Replay: true, Decap: decap, Seed: 1})
+	p.inst, err = loader.Load(nil, loader.Options{Replay: true, Decap: decap, Seed: probeSeed})
 	if err != nil {
 		return err
 	}

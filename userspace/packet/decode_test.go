@@ -168,13 +168,13 @@ var transportCases = []decodeCase{
 		want: udp4(func(p *Packet) { p.Len, p.Payload = 142, 100 })},
 	{name: "dns request", spec: builder.Spec{IP: ip4, UDP: &builder.UDP{SrcPort: 5000, DstPort: 53}, Payload: builder.DNS(0xabcd, false)},
 		want: udp4(func(p *Packet) {
-			p.DstPort, p.Valid = 53, p.Valid|AppRequest
-			p.AppID, p.Len, p.Payload = 0xabcd, 71, 29
+			p.DstPort, p.Valid = 53, p.Valid|AppRequest|HasQName
+			p.AppID, p.Len, p.Payload, p.QName = 0xabcd, 71, 29, "\x07example\x03org\x00"
 		})},
 	{name: "dns response", spec: builder.Spec{IP: ip4, UDP: &builder.UDP{SrcPort: 53, DstPort: 6000}, Payload: builder.DNS(0xabcd, true)},
 		want: udp4(func(p *Packet) {
-			p.SrcPort, p.Valid = 53, p.Valid|AppResponse
-			p.AppID, p.Len, p.Payload = 0xabcd, 71, 29
+			p.SrcPort, p.Valid = 53, p.Valid|AppResponse|HasQName
+			p.AppID, p.Len, p.Payload, p.QName = 0xabcd, 71, 29, "\x07example\x03org\x00"
 		})},
 	{name: "ntp request", spec: builder.Spec{IP: ip4, UDP: &builder.UDP{SrcPort: 123, DstPort: 123}, Payload: builder.NTP(99, false)},
 		want: udp4(func(p *Packet) {

@@ -121,6 +121,7 @@ func (d *Decoder) readUDP(p *Packet) Reason {
 	d.advance(udpHeader)
 	if p.SrcPort == portDNS || p.DstPort == portDNS {
 		p.dns(d.data)
+		p.name(d.data)
 	}
 	if p.SrcPort == portNTP || p.DstPort == portNTP {
 		p.ntp(d.data)

@@ -40,6 +40,7 @@ const (
 	AppResponse
 	IPID
 	IsEgress
+	HasQName
 )
 
 // TCP flags.
@@ -69,6 +70,7 @@ type Packet struct {
 	Len              uint32 // bytes on the wire, link header included
 	Payload          uint32 // transport payload bytes: by the IP header, none that were not on the wire
 	AppID            uint64 // DNS: transaction id; NTP: the request's transmit timestamp
+	QName            string // DNS: name of the first question, as it is on the wire but in lower case: HashName
 	Interface        uint32
 }
 

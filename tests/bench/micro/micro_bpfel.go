@@ -65,6 +65,7 @@ type MicroPhv struct {
 	Tsecr    uint32
 	_        [4]byte
 	AppId    uint64
+	Qname    uint64
 	Ipid     uint16
 	Segs     uint16
 	Ifindex  uint32

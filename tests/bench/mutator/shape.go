@@ -21,9 +21,9 @@ const (
 
 func (s Shape) String() string { return [...]string{"tcp4", "tcp6", "udp4", "udp6"}[s] }
 
-// frame is a packet of the shape; the mutator writes addresses, ports, numbers and flags into it.
+// frame is a packet of the shape, whole as a wire carries it; the mutator writes addresses, ports, numbers and flags into it.
 func (s Shape) frame(t Traffic) (packet.Frame, error) {
-	spec := builder.Spec{IP: builder.IP{Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("198.51.100.1")}, Time: 1}
+	spec := builder.Spec{IP: builder.IP{Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("198.51.100.1")}, Time: 1, Whole: true}
 	if s == TCP6 || s == UDP6 {
 		spec.IP = builder.IP{Src: netip.MustParseAddr("2001:db8::1"), Dst: netip.MustParseAddr("2001:db8:1::1")}
 	}
