@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the statistics of lean share: which are on, the flow, its places in sketch and filter, counters, reports.
+ *
+ * A statistic has a header of its own. It keeps tables in stages 1 to 3 and turns a packet into a finished event of
+ * some value for the flow that the packet's data belongs to. The program then adds the values of all statistics, stage by
+ * stage: rows in stages 4 to 8, filters in stages 9 and 10. */
+#pragma once
+
+#include "base.h"
+#include "phv.h"
+#include "register.h"
+#include "chain.h"
+#include "clock.h"
+#include "coin.h"
+#include "hash.h"
+#include "bins.h"
+#include "sketch.h"
+#include "bloom.h"
+#include "report.h"
+
+enum lean_stat { STAT_LATENCY, STAT_LOSS, STAT_OOO, STAT_RETRANS, STATS };
+
+#define ON(stat) (lean_stats >> (stat) & 1)
+
+const volatile __u32 lean_stats = 15;      /* one bit a statistic */
+const volatile _Bool lean_pair = 0;        /* flows are source-destination pairs, else 5-tuples */
+const volatile _Bool lean_bytes = 0;       /* events count payload bytes where they have any, else packets */
+const volatile __u32 lean_agree = 3;       /* rows that must reach the limit: 3 is the median */
+
+#define LEAN_SALT 0x6c65616e /* keeps flow hashes apart from other uses */
+
+enum lean_counter {
+	LEAN_PACKETS,  /* packets that any statistic looked at */
+	LEAN_EVENTS,   /* [STATS] finished events */
+	LEAN_REPORTED = LEAN_EVENTS + STATS,   /* [STATS] flows reported */
+	LEAN_UNREPORTED = LEAN_REPORTED + STATS, /* [STATS] reports that the full ring refused */
+	LEAN_TOTAL = LEAN_UNREPORTED + STATS,  /* [STATS] sum of the values added (modulo 2^64) */
+	LEAN_AGGREGATES = LEAN_TOTAL + STATS,  /* packets of several segments (GSO, GRO) */
+	LEAN_REQUESTS,   /* latency: segments that expect an ACK */
+	LEAN_UNLUCKY,    /* ... not admitted (1 - p) */
+	LEAN_REPEATED,   /* ... that found their own record: sent again */
+	LEAN_INSERTED,   /* ... written */
+	LEAN_EVICTED,    /* records overwritten before their ACK came */
+	LEAN_RESPONSES,  /* ACKs that were looked up */
+	LEAN_STALE,      /* ... that found a record too old to tell its age */
+	LEAN_NUMBERED,   /* loss: packets with an identifier */
+	LEAN_OWNED,      /* ... of the flow in memory */
+	LEAN_TAKEN,      /* ... that took an entry */
+	LEAN_REFUSED,    /* ... of a flow that another one keeps out */
+	LEAN_JUMPS,      /* ... whose identifier did not advance by a small step */
+	LEAN_GAPS,       /* steps of more than one */
+	LEAN_GAP_SUM,    /* identifiers that were left out */
+	LEAN_GIVEN_BACK, /* late packets that gave a gap back */
+	LEAN_OOO = 36,      /* 14 counters of ooo.h */
+	LEAN_RETRANS = 50,  /* 14 counters of retrans.h */
+	LEAN_COUNTS = 64
+};
+
+COUNTERS(lean_counts, LEAN_COUNTS);
+
+/* A flow whose estimate reached the limit, once a window. */
+struct lean_report {
+	struct sketch_place at;
+	__u32 src[4]; /* of the data's direction */
+	__u32 dst[4];
+	__u16 sport;
+	__u16 dport;
+	__u8 proto;
+	__u8 family;
+	__u8 stat;
+	__u8 bank;
+	__u64 value; /* of the event that reached it */
+};
+
+RING(lean_reports, 1 << 20);
+
+/* What the sum has to reach before a flow is reported, by statistic, in the statistic's unit. Userspace adapts it. */
+TABLE(lean_limits, __u32, STATS);
+
+const enum lean_stat *unused_stat __attribute__((unused));
+const enum lean_counter *unused_counter __attribute__((unused));
+const struct lean_report *unused_report __attribute__((unused));
+
+/* A packet's flow, hashed once for all statistics. */
+struct lean_flow {
+	__u64 hash;    /* directional 5-tuple, of the packet */
+	__u64 reverse; /* of the opposite direction; 0 until somebody asks */
+};
+
+/* What a statistic makes of a packet. */
+struct lean_event {
+	__s32 value; /* 0: nothing finished */
+	__u8 reverse; /* it belongs to the opposite direction's flow */
+	__u8 open;    /* added, but not finished: the limit is not tested */
+};
+
+/* 64 bits that name the flow by the chosen key. */
+static __always_inline __u64 lean_key(const struct phv *phv, const struct lean_flow *f, int reverse)
+{
+	__u64 a, b;
+
+	if (!lean_pair)
+		return reverse ? hash_reverse(phv, LEAN_SALT) : f->hash;
+	a = hash_endpoint(phv->src, 0, phv->family);
+	b = hash_endpoint(phv->dst, 0, phv->family);
+	return reverse ? hash_pair(b, a, LEAN_SALT) : hash_pair(a, b, LEAN_SALT);
+}
+
+static __always_inline void lean_place_crc(struct sketch_place *at, const struct phv *phv, int reverse)
+{
+	struct hash_input in;
+
+	hash_fields(&in, phv, reverse, 0);
+	if (lean_pair)
+		in.w[8] = 0;
+	at->rows = hash_crc32(&in, 0) | (__u64)hash_crc32(&in, 1) << 32;
+	at->rest = hash_crc32(&in, 2) | (__u64)hash_crc32(&in, 3) << 32;
+}
+
+static __always_inline void lean_place(struct sketch_place *at, const struct phv *phv, const struct lean_flow *f, int reverse)
+{
+	__u64 key;
+
+	if (hash_crc) {
+		lean_place_crc(at, phv, reverse);
+		return;
+	}
+	key = lean_key(phv, f, reverse);
+	at->rows = hash_mix(key + 0x632be59bd9b4e019ULL);
+	at->rest = hash_mix(key + 0x9e3779b97f4a7c15ULL);
+}

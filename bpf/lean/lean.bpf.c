@@ -1,0 +1,158 @@
+//go:build ignore
+
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* lean: which flows suffer most, from latency, loss, reordering or retransmission, in 40 KB a statistic.
+ *
+ * Liu, Zhou, Rottenstreich, Braverman, Rexford, "Memory-Efficient Performance Monitoring on Programmable Switches with Lean
+ * Algorithms", sections 3 to 5.
+ *
+ * A statistic's table turns packets into finished events (latency.h, loss.h, ooo.h, retrans.h). An event's value goes into
+ * the statistic's Count Sketch, and when the flow's estimate has reached a limit, the flow is reported, once a window: a Bloom
+ * filter remembers that it was. Userspace reads the sketch at the end of the window for every flow that was reported.
+ *
+ * Only events enter the sketch, and only events are tested: most packets touch a table and nothing else.
+ *
+ * Many cores: sketches and filters are shared words with atomic operations; no event is lost. Tables are shared too, for a
+ * flow may change its core, and each header says what a race does to it. */
+#include "frame.h"
+#include "latency.h"
+#include "loss.h"
+#include "ooo.h"
+#include "retrans.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+#define STATISTIC(name)                                                                               \
+	SKETCH(name, 4, 5, 6, 7, 8, 1024);                                                            \
+	BLOOM(name##_b, 9, 10, 256)
+STATISTIC(lean_lat);
+STATISTIC(lean_loss);
+STATISTIC(lean_ooo);
+STATISTIC(lean_ret);
+
+/* Everything between a packet and its reports. */
+struct lean {
+	struct lean_flow flow;
+	struct latency latency;
+	struct loss loss;
+	struct ooo ooo;
+	struct retrans retrans;
+	struct sketch_place at;      /* the packet's flow: loss, ooo, retrans */
+	struct sketch_place back_at; /* latency's: mostly the opposite direction's */
+	__u8 rows[STATS]; /* rows that have reached the limit */
+};
+
+#define EACH(DO, arg)                                                                                 \
+	do {                                                                                          \
+		DO(STAT_LATENCY, latency, lean_lat, back_at, arg);                                    \
+		DO(STAT_LOSS, loss, lean_loss, at, arg);                                              \
+		DO(STAT_OOO, ooo, lean_ooo, at, arg);                                                 \
+		DO(STAT_RETRANS, retrans, lean_ret, at, arg);                                         \
+	} while (0)
+
+/* The tables. */
+static __always_inline void look(struct lean *l, struct phv *phv, struct lean_counts_t *count)
+{
+#define LOOK(stat, name, reg, where, stage)                                                                  \
+	if (ON(stat))                                                                                 \
+		name##_##stage(&l->name, phv, &l->flow, count)
+	EACH(LOOK, 1);
+	EACH(LOOK, 2);
+	EACH(LOOK, 3);
+}
+
+/* Where the events' flows lie: hashed once for all statistics that look at the packet's own direction. */
+static __always_inline void place(struct lean *l, const struct phv *phv)
+{
+	if (ON(STAT_LATENCY) && l->latency.event.value)
+		lean_place(&l->back_at, phv, &l->flow, l->latency.event.reverse);
+	if ((ON(STAT_LOSS) && l->loss.event.value) || (ON(STAT_OOO) && l->ooo.event.value) ||
+	    (ON(STAT_RETRANS) && l->retrans.event.value))
+		lean_place(&l->at, phv, &l->flow, 0);
+}
+
+static __always_inline __s32 limit_of(__u32 stat)
+{
+	__u32 *limit = bpf_map_lookup_elem(&lean_limits, &stat);
+
+	return limit ? READ_ONCE(*limit) : ~0U >> 1;
+}
+
+/* The sketches, row by row. */
+static __always_inline void add(struct lean *l, struct phv *phv, struct lean_counts_t *count)
+{
+#define ADD(stat, name, reg, where, row)                                                                     \
+	if (ON(stat) && l->name.event.value)                                                          \
+		l->rows[stat] += SKETCH_ADD(reg, row, phv, &l->where,         \
+					    l->name.event.value) >= limit_of(stat)
+	EACH(ADD, 0);
+	EACH(ADD, 1);
+	EACH(ADD, 2);
+	EACH(ADD, 3);
+	EACH(ADD, 4);
+#define COUNT(stat, name, reg, where, arg)                                                                   \
+	if (ON(stat) && l->name.event.value) {                                                        \
+		count->c[LEAN_EVENTS + stat]++;                                                       \
+		count->c[LEAN_TOTAL + stat] += (__s64)l->name.event.value;                            \
+		if (l->name.event.open || l->name.event.value < 0)                                    \
+			l->rows[stat] = 0;                                                            \
+	}
+	EACH(COUNT, 0);
+}
+
+static __always_inline void send(const struct phv *phv, const struct sketch_place *at, const struct lean_event *e, __u32 stat,
+				 struct lean_counts_t *count)
+{
+	struct lean_report r = {.at = *at, .proto = phv->proto, .family = phv->family, .stat = stat, .bank = phv->bank,
+				.value = e->value};
+	const __u32 *src = e->reverse ? phv->dst : phv->src, *dst = e->reverse ? phv->src : phv->dst;
+
+#pragma unroll
+	for (int i = 0; i < 4; i++) {
+		r.src[i] = src[i];
+		r.dst[i] = dst[i];
+	}
+	r.sport = e->reverse ? phv->dport : phv->sport;
+	r.dport = e->reverse ? phv->sport : phv->dport;
+	if (ring_send(lean_reports, &r))
+		count->c[LEAN_REPORTED + stat]++;
+	else
+		count->c[LEAN_UNREPORTED + stat]++;
+}
+
+/* The filters: each flow once. */
+static __always_inline void report(struct lean *l, struct phv *phv, struct lean_counts_t *count)
+{
+	__u32 fresh[STATS] = {};
+
+#define FILTER(stat, name, reg, where, i)                                                                    \
+	if (ON(stat) && l->rows[stat] >= lean_agree)                                                  \
+		fresh[stat] |= BLOOM_SET(reg##_b_##i, phv, BLOOM_BITS(&l->where, i))
+	EACH(FILTER, 0);
+	EACH(FILTER, 1);
+#define SEND(stat, name, reg, where, arg)                                                                    \
+	if (ON(stat) && fresh[stat])                                                                  \
+		send(phv, &l->where, &l->name.event, stat, count)
+	EACH(SEND, 0);
+}
+
+ALGORITHM(lean)
+{
+	struct lean_counts_t *count;
+	struct lean l = {};
+
+	if (!phv_has(phv, PHV_IP) || phv->proto == 1 || phv->proto == 58)
+		return;
+	count = counters_of(lean_counts, phv);
+	if (!count)
+		return;
+	count->c[LEAN_PACKETS]++;
+	count->c[LEAN_AGGREGATES] += phv->segs > 1;
+	l.flow.hash = hash_flow(phv, LEAN_SALT);
+	look(&l, phv, count);
+	if (likely(!l.latency.event.value && !l.loss.event.value && !l.ooo.event.value && !l.retrans.event.value))
+		return;
+	place(&l, phv);
+	add(&l, phv, count);
+	report(&l, phv, count);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Loss: identifiers that a flow leaves out (section 4.2).
+ *
+ * gaps  A table of flows' last identifiers. A step of more than one is that many packets less one that did not come; a
+ *       packet that comes late gives one back. A flow that loses nothing leaves nothing in the sketch.
+ * walk  Algorithm 2: of each pair of identifiers the odd one adds a random sign and the even one takes it back. Every
+ *       flow whose packet has no partner leaves a residue of one in each row (docs/lean.md has the variance).
+ *
+ * The identifier is the IPv4 identification, where the stack advances it by one a packet; or RTP's sequence number; or TCP's
+ * bytes, where the step is the payload's length and what is sent again gives back what was missing.
+ *
+ * An entry is {signature, credit} and {good, identifier}. Credit rises with each packet of the owner and falls with each of
+ * another flow; at 0 the entry changes hands: of the flows that share it, the one with most packets keeps it. Good counts
+ * steps in a row that were small: identifiers that are random or do not advance never get a flow counted. */
+#pragma once
+
+#include "frame.h"
+
+enum loss_id_kind { LOSS_IPID, LOSS_RTP, LOSS_BYTES };
+
+#define LOSS_CREDIT 3   /* bits */
+#define LOSS_SMALL 64   /* largest step that is no jump, and how late a packet may be */
+#define LOSS_SMALL_BYTES 65536
+#define LOSS_PROVEN 2   /* small steps in a row before gaps count */
+#define LOSS_GOOD 16    /* where good begins in its word */
+
+const volatile __u32 lean_loss_id = LOSS_IPID;
+const volatile _Bool lean_loss_walk = 0;
+
+/* stage 1: {signature 13, credit 3}; stage 2: {good 16, identifier 16}, or with TCP's bytes the next sequence number */
+REGISTER(lean_loss_own, 1, __u16, 4096);
+REGISTER(lean_loss_last, 2, __u32, 4096);
+
+const enum loss_id_kind *unused_loss_id __attribute__((unused));
+
+struct loss {
+	struct lean_event event;
+	__u8 mine;   /* the entry is this flow's */
+	__u8 taken;  /* ... since this packet */
+	__u32 slot;
+	__u32 id;
+};
+
+/* Has the packet an identifier? */
+static __always_inline int loss_identifier(struct loss *s, const struct phv *phv)
+{
+	if (lean_loss_id == LOSS_BYTES) {
+		s->id = phv->seq;
+		return phv_has(phv, PHV_TCP) && !(phv->valid & PHV_FRAGMENT) &&
+		       (phv->payload || phv->tcp_flags & (TCP_SYN | TCP_FIN));
+	}
+	s->id = phv->ipid;
+	return phv_has(phv, PHV_IPID) && !(phv->valid & PHV_FRAGMENT);
+}
+
+/* Algorithm 2: a pair's sign depends on flow and pair. With bytes the pair is a segment's two ends. */
+static __always_inline __s32 loss_sign(const struct lean_flow *f, __u32 pair)
+{
+	return (hash_mix(f->hash ^ pair * 0x9e3779b97f4a7c15ULL) >> 63) ? 1 : -1;
+}
+
+static __always_inline void loss_walk(struct loss *s, const struct phv *phv, const struct lean_flow *f)
+{
+	if (lean_loss_id == LOSS_BYTES)
+		s->event.value = loss_sign(f, s->id) - loss_sign(f, s->id + phv->payload);
+	else
+		s->event.value = s->id & 1 ? loss_sign(f, (s->id + 1) >> 1) : -loss_sign(f, s->id >> 1);
+}
+
+/* Whose entry is it? */
+static __always_inline void loss_own(struct loss *s, __u16 *entry, __u32 mine)
+{
+	__u32 old = reg_load(entry), credit = (old & ((1 << LOSS_CREDIT) - 1)) + 1;
+
+	if (old >> LOSS_CREDIT == mine) {
+		s->mine = 1;
+		reg_store(entry, old + 1 - (credit >> LOSS_CREDIT));
+	} else if (credit == 1) {
+		s->mine = s->taken = 1;
+		reg_store(entry, mine << LOSS_CREDIT | 1);
+	} else {
+		reg_store(entry, old - 1);
+	}
+}
+
+static __always_inline void loss_1(struct loss *s, struct phv *phv, const struct lean_flow *f, struct lean_counts_t *count)
+{
+	__u32 signature;
+	__u16 *entry;
+
+	s->mine = s->taken = 0;
+	if (!loss_identifier(s, phv))
+		return;
+	count->c[LEAN_NUMBERED]++;
+	if (lean_loss_walk) {
+		loss_walk(s, phv, f);
+		return;
+	}
+	s->slot = (__u32)(f->hash >> 32) & (lean_loss_own_entries - 1);
+	signature = f->hash & ((1 << (16 - LOSS_CREDIT)) - 1);
+	entry = reg_at(lean_loss_own, s->slot);
+	if (!entry)
+		return;
+	loss_own(s, entry, signature + !signature);
+	count->c[LEAN_OWNED] += s->mine;
+	count->c[LEAN_TAKEN] += s->taken;
+	count->c[LEAN_REFUSED] += !s->mine;
+}
+
+/* What a step means. Returns the event's value. */
+static __always_inline __s32 loss_step(__u16 step, __u32 good, struct lean_counts_t *count)
+{
+	if (step > LOSS_SMALL && step < 65536 - LOSS_SMALL) {
+		count->c[LEAN_JUMPS]++;
+		return 0;
+	}
+	if (good < LOSS_PROVEN || step <= 1)
+		return 0;
+	if (step <= LOSS_SMALL) {
+		count->c[LEAN_GAPS]++;
+		count->c[LEAN_GAP_SUM] += step - 1;
+		return step - 1;
+	}
+	count->c[LEAN_GIVEN_BACK]++;
+	return -1;
+}
+
+static __always_inline void loss_number(struct loss *s, __u32 *last, struct lean_counts_t *count)
+{
+	__u32 old, good;
+	__u16 step;
+
+	if (s->taken) {
+		reg_store(last, s->id);
+		return;
+	}
+	old = reg_load(last);
+	step = s->id - old;
+	good = (old >> LOSS_GOOD) + 1;
+	if (step < 65536 - LOSS_SMALL) { /* not late */
+		if (step <= LOSS_SMALL)
+			reg_store(last, (good - (good >> 2)) << LOSS_GOOD | s->id);
+		else
+			reg_store(last, s->id);
+	}
+	s->event.value = loss_step(step, old >> LOSS_GOOD, count);
+}
+
+/* TCP's bytes: what is missing between the next number that was expected and this one. */
+static __always_inline void loss_bytes(struct loss *s, const struct phv *phv, __u32 *next, struct lean_counts_t *count)
+{
+	__u32 end = s->id + phv->payload + (phv->tcp_flags >> 1 & 1) + (phv->tcp_flags & TCP_FIN), old;
+	__s32 ahead;
+
+	if (s->taken) {
+		reg_store(next, end);
+		return;
+	}
+	old = reg_load(next);
+	if ((__s32)(end - old) > 0)
+		reg_store(next, end);
+	ahead = s->id - old;
+	if (ahead > LOSS_SMALL_BYTES) {
+		count->c[LEAN_JUMPS]++;
+	} else if (ahead > 0) {
+		count->c[LEAN_GAPS]++;
+		count->c[LEAN_GAP_SUM] += ahead;
+		s->event.value = ahead;
+	} else if (ahead < 0) {
+		count->c[LEAN_GIVEN_BACK]++;
+		s->event.value = -(__s32)phv->payload;
+	}
+}
+
+static __always_inline void loss_2(struct loss *s, struct phv *phv, const struct lean_flow *f, struct lean_counts_t *count)
+{
+	__u32 *last;
+
+	if (!s->mine)
+		return;
+	last = reg_at(lean_loss_last, s->slot);
+	if (!last)
+		return;
+	if (lean_loss_id == LOSS_BYTES)
+		loss_bytes(s, phv, last, count);
+	else
+		loss_number(s, last, count);
+}
+
+static __always_inline void loss_3(struct loss *s, struct phv *phv, const struct lean_flow *f, struct lean_counts_t *count) {}
