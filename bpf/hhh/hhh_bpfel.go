@@ -134,6 +134,7 @@ const (
 	HhhMapRecircBudget    = "recirc_budget"
 	HhhMapRecircTc        = "recirc_tc"
 	HhhMapRecircXdp       = "recirc_xdp"
+	HhhMapSpinState       = "spin_state"
 	HhhProgHhhTc          = "hhh_tc"
 	HhhProgHhhXdp         = "hhh_xdp"
 	HhhVarCoinSeeded      = "coin_seeded"
@@ -294,6 +295,7 @@ type HhhMapSpecs struct {
 	RecircBudget  *ebpf.MapSpec `ebpf:"recirc_budget"`
 	RecircTc      *ebpf.MapSpec `ebpf:"recirc_tc"`
 	RecircXdp     *ebpf.MapSpec `ebpf:"recirc_xdp"`
+	SpinState     *ebpf.MapSpec `ebpf:"spin_state"`
 }
 
 // HhhVariableSpecs contains global variables before they are loaded into the kernel.
@@ -428,6 +430,7 @@ type HhhMaps struct {
 	RecircBudget  *ebpf.Map `ebpf:"recirc_budget"`
 	RecircTc      *ebpf.Map `ebpf:"recirc_tc"`
 	RecircXdp     *ebpf.Map `ebpf:"recirc_xdp"`
+	SpinState     *ebpf.Map `ebpf:"spin_state"`
 }
 
 func (m *HhhMaps) Close() error {
@@ -479,6 +482,7 @@ func (m *HhhMaps) Close() error {
 		m.RecircBudget,
 		m.RecircTc,
 		m.RecircXdp,
+		m.SpinState,
 	)
 }
 

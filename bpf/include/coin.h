@@ -22,20 +22,3 @@ static __always_inline __u32 coin_flip(struct phv *phv)
 	phv->coin = x;
 	return x * 0x9e3779b1U;
 }
-
-/* The same for programs that throw one for nearly every packet: bpf_get_prandom_u32 costs 15 ns, a step of a generator of
- * its own 2. Live, phv->coin is the one word of the scratch that outlives a packet: it starts from the kernel's generator and
- * takes a new start from there after 256 throws on average (and when it is 0: the first time). Programs that share a chain
- * share the state, as they do in a replay. */
-static __always_inline __u32 coin_spin(struct phv *phv)
-{
-	__u32 x = phv->coin;
-
-	if (!coin_seeded && unlikely((x & 0xff) == 0))
-		x = bpf_get_prandom_u32();
-	x ^= x << 13;
-	x ^= x >> 17;
-	x ^= x << 5;
-	phv->coin = x;
-	return x * 0x9e3779b1U;
-}

@@ -21,7 +21,7 @@
 
 #include "phv.h"
 #include "register.h"
-#include "coin.h"
+#include "spin.h"
 #include "bins.h"
 #include "key.h"
 

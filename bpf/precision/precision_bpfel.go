@@ -139,6 +139,7 @@ const (
 	PrecisionMapRecircBudget        = "recirc_budget"
 	PrecisionMapRecircTc            = "recirc_tc"
 	PrecisionMapRecircXdp           = "recirc_xdp"
+	PrecisionMapSpinState           = "spin_state"
 	PrecisionProgPrecisionTc        = "precision_tc"
 	PrecisionProgPrecisionXdp       = "precision_xdp"
 	PrecisionVarCoinSeeded          = "coin_seeded"
@@ -268,6 +269,7 @@ type PrecisionMapSpecs struct {
 	RecircBudget    *ebpf.MapSpec `ebpf:"recirc_budget"`
 	RecircTc        *ebpf.MapSpec `ebpf:"recirc_tc"`
 	RecircXdp       *ebpf.MapSpec `ebpf:"recirc_xdp"`
+	SpinState       *ebpf.MapSpec `ebpf:"spin_state"`
 }
 
 // PrecisionVariableSpecs contains global variables before they are loaded into the kernel.
@@ -371,6 +373,7 @@ type PrecisionMaps struct {
 	RecircBudget    *ebpf.Map `ebpf:"recirc_budget"`
 	RecircTc        *ebpf.Map `ebpf:"recirc_tc"`
 	RecircXdp       *ebpf.Map `ebpf:"recirc_xdp"`
+	SpinState       *ebpf.Map `ebpf:"spin_state"`
 }
 
 func (m *PrecisionMaps) Close() error {
@@ -409,6 +412,7 @@ func (m *PrecisionMaps) Close() error {
 		m.RecircBudget,
 		m.RecircTc,
 		m.RecircXdp,
+		m.SpinState,
 	)
 }
 

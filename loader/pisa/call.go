@@ -80,6 +80,8 @@ func (m *machine) helper(s *state, in *insn) bool {
 		m.tailCall(s)
 	case asm.FnRingbufReserve, asm.FnRingbufOutput, asm.FnPerfEventOutput, asm.FnRingbufReserveDynptr:
 		m.report(s, in, fn)
+	case asm.FnGetPrandomU32: // of no packet and no memory
+		m.result(s, number(m.nodes.leaf(below(32)), taint{}))
 	case asm.FnSkStorageGet, asm.FnTaskStorageGet, asm.FnInodeStorageGet, asm.FnCgrpStorageGet, asm.FnGetLocalStorage:
 		m.fail(s.pc, m.mapArgument(s, asm.R1), 1, FlowState, "local storage of the kernel keeps state between packets")
 		m.result(s, number(m.nodes.leaf(anything), fromPacket))

@@ -18,6 +18,7 @@ const (
 	Tally    Kind = "tally"         // state that userspace alone reads back; all six rules
 	Counters Kind = "counters"      // statistics of the program: only added to
 	Budget   Kind = "budget"        // passes left for recirculation: counted down, branched on
+	Random   Kind = "random"        // state of a random number generator: it takes nothing from packets
 	Scratch  Kind = "scratch"       // one element a CPU that lives as long as a packet
 	Table    Kind = "table"         // configuration: read-only
 	Slots    Kind = "chain"         // the programs of the chain
@@ -29,7 +30,7 @@ const (
 
 var tagKinds = map[string]Kind{
 	"pisa:register": Register, "pisa:tally": Tally, "pisa:counters": Counters, "pisa:budget": Budget,
-	"pisa:scratch": Scratch, "pisa:table": Table, "pisa:chain": Slots, "pisa:recirculation": Recirc,
+	"pisa:random": Random, "pisa:scratch": Scratch, "pisa:table": Table, "pisa:chain": Slots, "pisa:recirculation": Recirc,
 }
 
 const (
@@ -95,6 +96,10 @@ func classify(name string, spec *ebpf.MapSpec) (*array, []Violation) {
 	case Scratch:
 		if spec.Type != ebpf.PerCPUArray || spec.MaxEntries != 1 {
 			add(1, FlowState, "scratch memory is one element a CPU, not a %s of %d", spec.Type, spec.MaxEntries)
+		}
+	case Random:
+		if spec.Type != ebpf.PerCPUArray || spec.MaxEntries != 1 {
+			add(1, FlowState, "a generator's state is one element a CPU, not a %s of %d", spec.Type, spec.MaxEntries)
 		}
 	case Counters, Budget:
 		if !a.indexed() {

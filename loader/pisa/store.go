@@ -82,6 +82,10 @@ func (m *machine) writeMemory(s *state, ptr value, size int, v value) {
 		if v.t.from&packet != 0 {
 			m.fail(s.pc, a, 1, FlowState, "a word of the budget is set to something that does not come from the budget")
 		}
+	case Random:
+		if v.t.from&packet != 0 || v.t.from&^s.control.from != 0 { // whether it moves on may depend on registers, where to may not
+			m.fail(s.pc, a, 1, FlowState, "the state of a generator is set to something that does not come from generators alone")
+		}
 	default:
 		m.refuseWrite(s, a)
 	}

@@ -22,6 +22,13 @@ COUNTERS(counts, 8);
 TABLE(rules, __u32, 256);
 
 struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, __u32);
+	__type(value, __u32);
+	__uint(max_entries, 1);
+} generator SEC(".maps") TAG("pisa:random");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 16);
 } reports SEC(".maps");
@@ -241,6 +248,23 @@ PROGRAM(own_scratch)
 		WRITE_ONCE(n->words[0], phv->ack);
 	sum = READ_ONCE(n->words[0]) ^ READ_ONCE(n->words[1]);
 	b = reg_at(beside, sum & (ENTRIES - 1));
+	if (b)
+		reg_add(b, 1);
+}
+
+/* A generator goes on from its own state, and starts from the kernel's. */
+PROGRAM(generator_of_its_own)
+{
+	__u32 *x = reg_at(generator, 0), *b, next;
+
+	if (!x)
+		return;
+	next = *x;
+	if ((next & 0xff) == 0)
+		next = bpf_get_prandom_u32();
+	next ^= next << 13;
+	*x = next;
+	b = reg_at(beside, next & (ENTRIES - 1));
 	if (b)
 		reg_add(b, 1);
 }

@@ -234,3 +234,27 @@ PROGRAM(state_in_carry)
 		phv->verdict = VERDICT_DROP;
 	phv->carry[0] = phv->seq;
 }
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, __u32);
+	__type(value, __u32);
+	__uint(max_entries, 1);
+} generator SEC(".maps") TAG("pisa:random");
+
+/* A generator that remembers a packet would be state without a stage. */
+PROGRAM(packet_in_a_generator)
+{
+	__u32 *x = reg_at(generator, 0);
+
+	if (x)
+		*x = *x * 69069 + phv->seq; /* want: 1 flow-state generator */
+}
+
+PROGRAM(register_in_a_generator)
+{
+	__u32 *x = reg_at(generator, 0), *b = reg_at(flows, index_a(phv));
+
+	if (x && b)
+		*x ^= *b; /* want: 1 flow-state generator */
+}
