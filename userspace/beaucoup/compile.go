@@ -205,32 +205,20 @@ func (p *Program) survive() {
 // rate is the coupons that a query draws a packet.
 func (c *Compiled) rate() float64 { return float64(c.Collector.M) * c.Collector.P }
 
-// choose gives every query its fair share, and then what others leave to those that it limits (section 4.6): as long as all
-// can have more they get the same, and what is left then goes to the one with the largest error, again and again.
+// choose gives every query its fair share, and then what some leave to the one with the largest error, again and again: mostly
+// those with small thresholds (section 4.6).
 func (p *Program) choose(o CompileOptions) {
-	low, high := o.Budget/float64(len(p.Queries)), o.Budget
-	if p.chooseAll(high, o) <= o.Budget {
-		return
-	}
-	for range 6 {
-		if middle := math.Sqrt(low * high); p.chooseAll(middle, o) <= o.Budget {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
-	p.chooseAll(low, o)
+	p.chooseAll(o.Budget/float64(len(p.Queries)), o)
 	p.giveRest(o)
 }
 
-// chooseAll finds collectors that draw limit coupons a packet at most, each, and returns what they draw together.
-func (p *Program) chooseAll(limit float64, o CompileOptions) float64 {
+// chooseAll finds collectors that draw limit coupons a packet at most, each.
+func (p *Program) chooseAll(limit float64, o CompileOptions) {
 	for i := range p.Queries {
 		if c := &p.Queries[i]; !c.kept {
 			c.Collector, c.exponent = best(float64(c.Threshold), limit, p.survival(c, o), o.Word, o.multiples...)
 		}
 	}
-	return p.rate()
 }
 
 // giveRest gives what is left to the query with the largest error, as little as makes it better, until there is none.
