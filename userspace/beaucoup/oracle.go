@@ -26,13 +26,19 @@ type place struct {
 	key   words
 }
 
-// history is a key's window and the one before it.
+// history is a key's windows, oldest first: all that alerts of this report may belong to.
 type history struct {
-	start int64
-	seen  map[words]struct{}
-	times []int64 // ns, when each new attribute came
-	old   []int64
+	width   int64 // of a window, ns
+	windows []window
 }
+
+type window struct {
+	start int64
+	seen  map[words]stay
+}
+
+// stay is when an attribute was seen first and last in a window, ns.
+type stay struct{ first, last int64 }
 
 type crossing struct {
 	place
@@ -51,45 +57,73 @@ func (o *oracle) Packet(p *packet.Packet) {
 		}
 		at := place{q.Text(), w.and(&q.Key.mask)}
 		h := o.keys[at]
-		if h == nil || p.Time-h.start > int64(q.Window) {
-			h = h.next(p.Time)
+		if h == nil {
+			h = &history{width: int64(q.Window)}
 			o.keys[at] = h
 		}
-		attribute := w.and(&q.Attribute.mask)
-		if _, known := h.seen[attribute]; known {
-			continue
-		}
-		h.seen[attribute] = struct{}{}
-		h.times = append(h.times, p.Time)
-		if len(h.times) == q.Threshold+1 {
+		if h.add(w.and(&q.Attribute.mask), p.Time) == q.Threshold+1 {
 			o.crossed = append(o.crossed, crossing{at, q.Key.Name(at.key), p.Time})
 		}
 	}
 }
 
-func (h *history) next(now int64) *history {
-	n := &history{start: now, seen: map[words]struct{}{}}
-	if h != nil {
-		n.old = h.times
+// add an attribute; how many there are in the window now, or 0 when it is not new.
+func (h *history) add(attribute words, now int64) int {
+	n := len(h.windows)
+	if n == 0 || now-h.windows[n-1].start > h.width {
+		h.windows = append(h.windows, window{start: now, seen: map[words]stay{}})
+		n++
 	}
-	return n
+	seen := h.windows[n-1].seen
+	s, known := seen[attribute]
+	if !known {
+		s.first = now
+	}
+	s.last = now
+	seen[attribute] = s
+	if known {
+		return 0
+	}
+	return len(seen)
 }
 
-// at is the number of distinct attributes in the window that holds a time.
-func (h *history) at(time int64) int {
+// at is the number of distinct attributes in the window that holds a time, or since age before it if that is earlier: a
+// collector's window begins with its first coupon, so the two are out of step where a key lives longer than a window.
+func (h *history) at(time, age int64) int {
 	if h == nil {
 		return 0
 	}
-	times := h.times
-	if time < h.start {
-		times = h.old
+	n := len(h.windows) - 1
+	for n > 0 && h.windows[n].start > time {
+		n--
 	}
-	n, _ := slices.BinarySearch(times, time+1)
-	return n
+	from := min(h.windows[n].start, time-age)
+	found := map[words]struct{}{}
+	for ; n >= 0 && h.windows[n].start+h.width >= from; n-- {
+		for attribute, s := range h.windows[n].seen {
+			if s.first <= time && s.last >= from {
+				found[attribute] = struct{}{}
+			}
+		}
+	}
+	return len(found)
+}
+
+// forget what no alert after a time can be about.
+func (o *oracle) forget(now int64) {
+	for at, h := range o.keys {
+		keep := slices.IndexFunc(h.windows, func(w window) bool { return now-w.start <= 2*h.width })
+		if keep < 0 {
+			delete(o.keys, at)
+			continue
+		}
+		h.windows = slices.Delete(h.windows, 0, keep)
+	}
 }
 
 // Window implements algo.Oracle. It judges the alerts of the same window.
-func (o *oracle) Window(report.Window) report.Body {
+func (o *oracle) Window(w report.Window) report.Body {
+	defer o.forget(w.End)
 	type tally struct {
 		keys, alerts, unconfirmed int
 		abs, signed               float64
@@ -107,7 +141,7 @@ func (o *oracle) Window(report.Window) report.Body {
 	for n := range o.instance.last {
 		a := &o.instance.last[n]
 		at := place{a.Query.Text(), a.Key}
-		count := o.keys[at].at(a.Time)
+		count := o.keys[at].at(a.Time, a.Age)
 		counts[at] = count
 		t, off := of(a.Query.Name), float64(count)/float64(a.Query.Threshold)-1
 		for _, t := range []*tally{t, &all} {
@@ -130,7 +164,7 @@ func (o *oracle) Window(report.Window) report.Body {
 		all.keys++
 		count, ok := counts[c.place]
 		if !ok {
-			count = o.keys[c.place].at(c.time)
+			count = o.keys[c.place].at(c.time, 0)
 		}
 		alerts.Rows = append(alerts.Rows, []any{name, c.text, int64(count), nil, nil, c.time, nil, uint64(1)})
 	}
