@@ -33,3 +33,11 @@ ports-of-pair: count distinct sport+dport by src+dst > 200 in 30s
 heavy-source: count distinct timestamp by src > 10000 in 30s
 heavy-destination: count distinct timestamp by dst > 10000 in 30s
 `
+
+// Ready is the text of a set that is ready to use: "six" or "many".
+func Ready(set string) string {
+	if set == "many" {
+		return manyQueries
+	}
+	return sixQueries
+}
