@@ -23,7 +23,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 const volatile __u32 hashpipe_ways = 2;
 const volatile __u32 hashpipe_entries = 1024; /* of a way */
-const volatile _Bool hashpipe_arrivals = 0;   /* leave the flow's estimate in phv->carry[1] */
+const volatile __u32 hashpipe_estimate = 0;    /* ways whose counts of the packet's flow are added up in phv->carry[1] */
 
 #define WAY(i, stage0, stage1, stage2)                                                                \
 	REGISTER_PERCPU_BANKED(hashpipe_a##i, stage0, __u64, 1024);                                   \
@@ -110,7 +110,7 @@ static __always_inline void insert(const struct phv *phv, struct carried *c)
 	do {                                                                                          \
 		__u64 *a, *b, *count;                                                                 \
 		__u32 slot;                                                                           \
-		if (i < hashpipe_ways) {                                                              \
+		if (i < hashpipe_estimate) {                                                          \
 			slot = slot_of(key.w[0], key.w[1], i);                                        \
 			a = reg_bank(hashpipe_a##i, phv, slot);                                       \
 			b = reg_bank(hashpipe_b##i, phv, slot);                                       \
@@ -137,7 +137,7 @@ ALGORITHM(hashpipe)
 	PIPE(3);
 	PIPE(4);
 	PIPE(5);
-	if (!hashpipe_arrivals)
+	if (!hashpipe_estimate)
 		return;
 	ESTIMATE(0);
 	ESTIMATE(1);

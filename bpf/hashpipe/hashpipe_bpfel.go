@@ -95,7 +95,6 @@ const (
 	HashpipeVarHashpipeA3Entries = "hashpipe_a3_entries"
 	HashpipeVarHashpipeA4Entries = "hashpipe_a4_entries"
 	HashpipeVarHashpipeA5Entries = "hashpipe_a5_entries"
-	HashpipeVarHashpipeArrivals  = "hashpipe_arrivals"
 	HashpipeVarHashpipeB0Entries = "hashpipe_b0_entries"
 	HashpipeVarHashpipeB1Entries = "hashpipe_b1_entries"
 	HashpipeVarHashpipeB2Entries = "hashpipe_b2_entries"
@@ -109,6 +108,7 @@ const (
 	HashpipeVarHashpipeC4Entries = "hashpipe_c4_entries"
 	HashpipeVarHashpipeC5Entries = "hashpipe_c5_entries"
 	HashpipeVarHashpipeEntries   = "hashpipe_entries"
+	HashpipeVarHashpipeEstimate  = "hashpipe_estimate"
 	HashpipeVarHashpipeWays      = "hashpipe_ways"
 	HashpipeVarKeyFamily         = "key_family"
 	HashpipeVarKeyFields         = "key_fields"
@@ -205,7 +205,6 @@ type HashpipeVariableSpecs struct {
 	HashpipeA3Entries *ebpf.VariableSpec `ebpf:"hashpipe_a3_entries"`
 	HashpipeA4Entries *ebpf.VariableSpec `ebpf:"hashpipe_a4_entries"`
 	HashpipeA5Entries *ebpf.VariableSpec `ebpf:"hashpipe_a5_entries"`
-	HashpipeArrivals  *ebpf.VariableSpec `ebpf:"hashpipe_arrivals"`
 	HashpipeB0Entries *ebpf.VariableSpec `ebpf:"hashpipe_b0_entries"`
 	HashpipeB1Entries *ebpf.VariableSpec `ebpf:"hashpipe_b1_entries"`
 	HashpipeB2Entries *ebpf.VariableSpec `ebpf:"hashpipe_b2_entries"`
@@ -219,6 +218,7 @@ type HashpipeVariableSpecs struct {
 	HashpipeC4Entries *ebpf.VariableSpec `ebpf:"hashpipe_c4_entries"`
 	HashpipeC5Entries *ebpf.VariableSpec `ebpf:"hashpipe_c5_entries"`
 	HashpipeEntries   *ebpf.VariableSpec `ebpf:"hashpipe_entries"`
+	HashpipeEstimate  *ebpf.VariableSpec `ebpf:"hashpipe_estimate"`
 	HashpipeWays      *ebpf.VariableSpec `ebpf:"hashpipe_ways"`
 	KeyFamily         *ebpf.VariableSpec `ebpf:"key_family"`
 	KeyFields         *ebpf.VariableSpec `ebpf:"key_fields"`
@@ -315,7 +315,6 @@ type HashpipeVariables struct {
 	HashpipeA3Entries *ebpf.Variable `ebpf:"hashpipe_a3_entries"`
 	HashpipeA4Entries *ebpf.Variable `ebpf:"hashpipe_a4_entries"`
 	HashpipeA5Entries *ebpf.Variable `ebpf:"hashpipe_a5_entries"`
-	HashpipeArrivals  *ebpf.Variable `ebpf:"hashpipe_arrivals"`
 	HashpipeB0Entries *ebpf.Variable `ebpf:"hashpipe_b0_entries"`
 	HashpipeB1Entries *ebpf.Variable `ebpf:"hashpipe_b1_entries"`
 	HashpipeB2Entries *ebpf.Variable `ebpf:"hashpipe_b2_entries"`
@@ -329,6 +328,7 @@ type HashpipeVariables struct {
 	HashpipeC4Entries *ebpf.Variable `ebpf:"hashpipe_c4_entries"`
 	HashpipeC5Entries *ebpf.Variable `ebpf:"hashpipe_c5_entries"`
 	HashpipeEntries   *ebpf.Variable `ebpf:"hashpipe_entries"`
+	HashpipeEstimate  *ebpf.Variable `ebpf:"hashpipe_estimate"`
 	HashpipeWays      *ebpf.Variable `ebpf:"hashpipe_ways"`
 	KeyFamily         *ebpf.Variable `ebpf:"key_family"`
 	KeyFields         *ebpf.Variable `ebpf:"key_fields"`

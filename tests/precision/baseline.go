@@ -1,9 +1,7 @@
 package precision
 
 import (
-	"errors"
 	"fmt"
-	"io"
 
 	"github.com/cilium/ebpf"
 
@@ -11,10 +9,8 @@ import (
 	"github.com/xdpmon/xdpmon/bpf/hashpipe"
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/maps"
-	"github.com/xdpmon/xdpmon/tests/traffic"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
-	"github.com/xdpmon/xdpmon/userspace/packet"
 	prec "github.com/xdpmon/xdpmon/userspace/precision"
 )
 
@@ -77,13 +73,14 @@ func Precision(set map[string]string) (*Contender, error) {
 		}}, nil
 }
 
-// HashPipe with so many ways and entries in all; a remainder is not used. arrivals adds the reading of estimates.
-func HashPipe(ways, entries int, arrivals bool) (*Contender, error) {
+// HashPipe with so many ways and entries in all; a remainder is not used. estimate is the number of ways that are asked for a
+// flow's estimate on arrival: all, as a control plane that adds up its entries would, or 1, which is what a packet sees.
+func HashPipe(ways, entries, estimate int) (*Contender, error) {
 	spec, err := hashpipe.LoadHashpipe()
 	if err != nil {
 		return nil, err
 	}
-	if err := maps.SetConstant(spec, "hashpipe_arrivals", arrivals); err != nil {
+	if err := maps.SetConstant(spec, "hashpipe_estimate", uint32(estimate)); err != nil {
 		return nil, err
 	}
 	return baseline("hashpipe", spec, ways, entries, 6, 1)
@@ -154,61 +151,4 @@ func readBaseline(set *maps.Set, bank int, name string, ways int, scale float64)
 		}
 	}
 	return counts, nil
-}
-
-// Run replays a stream through a contender alone. With arrivals it runs packet by packet and compares every flow's estimate
-// with its true count so far: a flow without an entry is estimated as 0.
-func Run(c *Contender, stream *Stream, seed uint64, arrivals bool) (*Outcome, error) {
-	inst, err := loader.Load([]loader.Object{c.Object}, loader.Options{Replay: true, Seed: seed, Unproven: !c.Rules, RecircDelay: c.Delay})
-	if err != nil {
-		return nil, err
-	}
-	defer inst.Close()
-	replay, err := inst.NewReplayer(seed)
-	if err != nil {
-		return nil, err
-	}
-	defer replay.Close()
-	out := &Outcome{}
-	if out.MSE, err = feed(replay, stream, c.Scale, arrivals); err != nil {
-		return nil, err
-	}
-	set, err := inst.Set(c.Object.Name)
-	if err != nil {
-		return nil, err
-	}
-	if c.Object.RecircShare > 0 {
-		if out.Recirculated, err = inst.Recirculations(c.Object.Name); err != nil {
-			return nil, err
-		}
-	}
-	out.Counts, err = c.Read(set, inst.Control().Bank())
-	return out, err
-}
-
-func feed(replay *loader.Replayer, stream *Stream, scale float64, arrivals bool) (mse float64, err error) {
-	source, f := traffic.Frames(stream.Model()), packet.Frame{}
-	counts, sum := make([]float64, len(stream.Keys)), 0.0
-	for n := 0; ; n++ {
-		if err := source.Next(&f); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return 0, err
-		}
-		if !arrivals {
-			if err := replay.Feed(&f); err != nil {
-				return 0, err
-			}
-			continue
-		}
-		vector, err := replay.Step(&f)
-		if err != nil {
-			return 0, err
-		}
-		rank := stream.Order[n]
-		counts[rank]++
-		off := float64(vector.Carry[1])/scale - counts[rank]
-		sum += off * off
-	}
-	return sum / float64(len(stream.Order)), replay.Flush()
 }

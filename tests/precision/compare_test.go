@@ -15,7 +15,7 @@ import (
 func TestProverRejectsHashPipe(t *testing.T) {
 	testutil.NeedRoot(t)
 	for _, ways := range []int{2, 4, 6} {
-		h, err := HashPipe(ways, 252, false)
+		h, err := HashPipe(ways, 252, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

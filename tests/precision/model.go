@@ -7,16 +7,19 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 
 	"github.com/xdpmon/xdpmon/tests/traffic"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// Sizes describes flows whose sizes are proportional to 1/(rank + Offset)^Skew, in random order.
+// Sizes describes flows whose sizes are proportional to 1/(rank + Offset)^Skew, with ranks from 1, in random order. Drawn: every
+// packet draws its flow by itself, so that sizes vary by chance as well; else a flow has its share of the packets, rounded.
 type Sizes struct {
 	Flows, Packets int
 	Offset, Skew   float64
+	Drawn          bool
 	Seed           uint64
 }
 
@@ -30,31 +33,54 @@ type Stream struct {
 	Order []int32
 	Keys  []heavy.Key // by rank, 5-tuples
 	spec  heavy.Spec
+	truth map[heavy.Key]float64
 }
 
 // Spec is what the flows of a stream are keyed by.
 var Spec = heavy.Spec{Fields: heavy.Src | heavy.Dst | heavy.SrcPort | heavy.DstPort | heavy.Proto, Family: heavy.IPv4}
 
-// New draws the stream: every flow has its share of the packets, rounded by chance, at least one packet each while there are
-// enough.
+// New makes the stream. Where there are fewer packets than flows, the smallest have none.
 func (s Sizes) New() *Stream {
 	rng := rand.New(rand.NewPCG(s.Seed, 0x9e3779b97f4a7c15))
-	shares, sum := make([]float64, s.Flows), 0.0
-	for r := range shares {
-		shares[r] = math.Pow(float64(r+1)+s.Offset, -s.Skew)
-		sum += shares[r]
-	}
 	st := &Stream{spec: Spec}
-	cumulative := 0.0
-	for r, share := range shares {
-		cumulative += share / sum * float64(s.Packets)
-		for len(st.Order) < int(math.Round(cumulative)) {
+	if until := s.cumulative(); s.Drawn {
+		st.draw(rng, until)
+	} else {
+		st.share(rng, until)
+	}
+	st.keys(s.Flows)
+	st.count()
+	return st
+}
+
+// cumulative shares of the packets, by rank.
+func (s Sizes) cumulative() []float64 {
+	until, sum := make([]float64, s.Flows), 0.0
+	for r := range until {
+		sum += math.Pow(float64(r+1)+s.Offset, -s.Skew)
+		until[r] = sum
+	}
+	for r := range until {
+		until[r] *= float64(s.Packets) / sum
+	}
+	return until
+}
+
+func (st *Stream) share(rng *rand.Rand, until []float64) {
+	for r, end := range until {
+		for len(st.Order) < int(math.Round(end)) {
 			st.Order = append(st.Order, int32(r))
 		}
 	}
 	rng.Shuffle(len(st.Order), func(i, j int) { st.Order[i], st.Order[j] = st.Order[j], st.Order[i] })
-	st.keys(s.Flows)
-	return st
+}
+
+func (st *Stream) draw(rng *rand.Rand, until []float64) {
+	all := until[len(until)-1]
+	for range int(math.Round(all)) {
+		r, _ := slices.BinarySearch(until, rng.Float64()*all)
+		st.Order = append(st.Order, int32(min(r, len(until)-1)))
+	}
 }
 
 func (st *Stream) keys(flows int) {
@@ -67,6 +93,23 @@ func (st *Stream) keys(flows int) {
 		st.Keys = append(st.Keys, key)
 	}
 }
+
+func (st *Stream) count() {
+	st.truth = map[heavy.Key]float64{}
+	for _, r := range st.Order {
+		st.truth[st.Keys[r]]++
+	}
+}
+
+// First is the stream's first n packets.
+func (st *Stream) First(n int) *Stream {
+	cut := &Stream{Order: st.Order[:n], Keys: st.Keys, spec: st.spec}
+	cut.count()
+	return cut
+}
+
+// Truth is what the whole stream counts; it is not to be changed.
+func (st *Stream) Truth() map[heavy.Key]float64 { return st.truth }
 
 // Packet is a full TCP segment of the flow of a rank.
 func (st *Stream) Packet(rank int32, time int64) packet.Packet {
@@ -94,13 +137,4 @@ func (m *model) Next(p *packet.Packet) bool {
 	*p = m.stream.Packet(m.stream.Order[m.next], traffic.Start+int64(m.next)*1000)
 	m.next++
 	return true
-}
-
-// Truth counts the whole stream.
-func (st *Stream) Truth() map[heavy.Key]float64 {
-	counts := map[heavy.Key]float64{}
-	for _, r := range st.Order {
-		counts[st.Keys[r]]++
-	}
-	return counts
 }

@@ -1,6 +1,9 @@
 package precision
 
 import (
+	"fmt"
+	"maps"
+	"math"
 	"strconv"
 	"testing"
 
@@ -26,26 +29,97 @@ func recall(stream *Stream, out *Outcome, k int) float64 {
 	return heavy.Recall(stream.Truth(), heavy.Top(out.Counts, k), k)
 }
 
-// TestRecall: what is demanded of d = 2, exact admission, initial value 1; two of the five seeds, within three standard errors
-// of their spread. All five are in docs/eval/precision.md.
-func TestRecall(t *testing.T) {
+// TestPlain: the program does what a few lines of Go do, entry for entry, and says so at every packet.
+func TestPlain(t *testing.T) {
 	testutil.NeedRoot(t)
-	const seeds, slack = 2, .03
-	streams := []*Stream{Issue(1).New(), Issue(2).New()}
-	for entries, bar := range map[int]float64{256: .53, 1024: .88, 4096: .99} {
-		sum := 0.0
-		for n, stream := range streams {
-			out := run(t, stream, uint64(n)+1, map[string]string{"entries": strconv.Itoa(entries), "admission": "exact", "initial": "1", "recirculation": "1"})
-			if out.Recirculated.Refused != 0 {
-				t.Errorf("%d entries: %d second passes were refused", entries, out.Recirculated.Refused)
+	for admission, admit := range map[string]func(func() uint32, uint64) bool{"exact": PlainExact, "9/8": PlainNineEighths} {
+		for _, initial := range []uint64{0, 1, 100} {
+			stream := Issue(initial + 7).New()
+			c, err := Precision(map[string]string{"entries": "1024", "admission": admission, "initial": fmt.Sprint(initial), "recirculation": "1"})
+			if err != nil {
+				t.Fatal(err)
 			}
-			sum += recall(stream, out, 128)
-		}
-		t.Logf("%d entries: recall %.3f, bar %.2f", entries, sum/seeds, bar)
-		if sum/seeds < bar-slack {
-			t.Errorf("%d entries: recall %.3f, want %.2f", entries, sum/seeds, bar)
+			out, err := Run(c, stream, 3, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := Refer(NewPlain(1024, initial, 3, admit), stream)
+			if !maps.Equal(out.Counts, want.Counts) {
+				t.Errorf("%s, initial %d: the entries differ: %d of %d are the same", admission, initial, same(out.Counts, want.Counts), len(want.Counts))
+			}
+			if math.Abs(out.MSE-want.MSE) > 1e-9*want.MSE {
+				t.Errorf("%s, initial %d: error on arrival %.3f, want %.3f", admission, initial, out.MSE, want.MSE)
+			}
 		}
 	}
+}
+
+func same(a, b map[heavy.Key]float64) (n int) {
+	for key, v := range a {
+		if b[key] == v {
+			n++
+		}
+	}
+	return n
+}
+
+// TestRecall: what is demanded of d = 2, exact admission, initial value 1, on average over seeds: five of them, and 20 with 4,096
+// entries, where five leave it to chance. A run's recall has a standard deviation of .007 there, so a mean of five one of
+// .003, which is how far the expected value is above the bar (.9928 over 160 seeds of Plain, which TestPlain ties to the program).
+func TestRecall(t *testing.T) {
+	testutil.NeedRoot(t)
+	for _, c := range []struct {
+		entries, seeds int
+		bar            float64
+	}{{256, 5, .53}, {512, 5, .74}, {1024, 5, .88}, {2048, 5, .95}, {4096, 20, .99}} {
+		found := make([]float64, c.seeds)
+		err := Parallel(c.seeds, func(seed int) (err error) {
+			found[seed], err = demanded(c.entries, uint64(seed)+1)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mean, deviation := moments(found)
+		t.Logf("%d entries: recall %.4f, standard error %.4f, bar %.2f; seeds 1 to 5 %.4f", c.entries, mean,
+			deviation/math.Sqrt(float64(c.seeds)), c.bar, average(found[:5]))
+		if mean < c.bar {
+			t.Errorf("%d entries: recall %.4f, want %.2f", c.entries, mean, c.bar)
+		}
+	}
+}
+
+// demanded is the recall of the configuration that the bars are stated for. No second pass may be refused.
+func demanded(entries int, seed uint64) (float64, error) {
+	c, err := Precision(map[string]string{"entries": strconv.Itoa(entries), "admission": "exact", "initial": "1", "recirculation": "1"})
+	if err != nil {
+		return 0, err
+	}
+	stream := Issue(seed).New()
+	out, err := Run(c, stream, seed, false)
+	if err != nil {
+		return 0, err
+	}
+	if n := out.Recirculated.Refused; n != 0 {
+		return 0, fmt.Errorf("%d entries: %d second passes were refused", entries, n)
+	}
+	return recall(stream, out, 128), nil
+}
+
+func average(list []float64) (mean float64) {
+	for _, x := range list {
+		mean += x / float64(len(list))
+	}
+	return mean
+}
+
+// moments are mean and standard deviation.
+func moments(list []float64) (mean, deviation float64) {
+	mean = average(list)
+	for _, x := range list {
+		deviation += (x - mean) * (x - mean) / float64(len(list)-1)
+	}
+	return mean, math.Sqrt(deviation)
 }
 
 // TestAdmissions: 9/8 is as good as exact; the initial value 100 keeps second passes below one in a hundred, for every kind of

@@ -55,7 +55,7 @@ func own(name string, set map[string]string) contender {
 
 func hashpipe(ways int) contender {
 	return contender{fmt.Sprintf("HashPipe, d = %d", ways), func(entries int) (*precision.Contender, error) {
-		return precision.HashPipe(ways, entries, true)
+		return precision.HashPipe(ways, entries, ways)
 	}}
 }
 

@@ -1,0 +1,111 @@
+package precision
+
+import (
+	"math/bits"
+
+	"github.com/xdpmon/xdpmon/userspace/heavy"
+)
+
+// Plain is PRECISION with two ways in a few lines of Go, with the hashes and the seeded coins of a replay: what the program
+// must do, packet for packet. It counts packets of keys of two words.
+type Plain struct {
+	Initial uint64
+	Admit   func(coin func() uint32, next uint64) bool
+	ways    [2][]plainEntry
+	seed    uint64
+	packet  uint32 // seed of the last packet's coin
+}
+
+type plainEntry struct {
+	key   heavy.Key
+	count uint64 // without the initial value
+}
+
+// NewPlain makes a table of so many entries, as a replay with that seed has it.
+func NewPlain(entries int, initial, seed uint64, admit func(coin func() uint32, next uint64) bool) *Plain {
+	p := &Plain{Initial: initial, Admit: admit, seed: seed, packet: uint32(seed)*2654435761 | 1}
+	for w := range p.ways {
+		p.ways[w] = make([]plainEntry, entries/2)
+	}
+	return p
+}
+
+// PlainExact admits with probability 1/next.
+func PlainExact(coin func() uint32, next uint64) bool { return uint64(coin())*next>>32 == 0 }
+
+// PlainNineEighths admits with probability 1/(2^y floor(T)), next = 2^y T, T in [8, 16).
+func PlainNineEighths(coin func() uint32, next uint64) bool {
+	if next < 8 {
+		return PlainExact(coin, next)
+	}
+	y := bits.Len64(next) - 4
+	k := next >> y
+	limit := (1<<32 + k/2) / k << 18 >> y // of 2^50, from a table of whole numbers
+	high := uint64(coin())
+	if high != limit>>18 {
+		return high < limit>>18
+	}
+	return uint64(coin())>>14 < limit&(1<<18-1)
+}
+
+// Add implements Reference.
+func (p *Plain) Add(key heavy.Key) float64 {
+	least := p.find(key)
+	coin := p.coin()
+	if least.key == key {
+		least.count++
+		return float64(least.count + p.Initial)
+	}
+	next := least.count + p.Initial + 1
+	if !p.Admit(coin, next) {
+		return 0
+	}
+	*least = plainEntry{key, next - p.Initial}
+	return float64(next)
+}
+
+// find is the key's entry, or the smaller of its two places.
+func (p *Plain) find(key heavy.Key) *plainEntry {
+	h := plainWord(plainWord(p.seed, key[0]), key[1])
+	n := uint64(len(p.ways[0]))
+	a, b := &p.ways[0][uint64(uint32(h))*n>>32], &p.ways[1][(h>>32)*n>>32]
+	if a.key == key || b.key != key && a.count <= b.count {
+		return a
+	}
+	return b
+}
+
+// coin is this packet's generator: bpf/include/coin.h.
+func (p *Plain) coin() func() uint32 {
+	p.packet += 0x9e3779b9
+	x := p.packet | 1
+	return func() uint32 {
+		x ^= x << 13
+		x ^= x >> 17
+		x ^= x << 5
+		return x * 0x9e3779b1
+	}
+}
+
+// plainWord is hash_word of bpf/include/hash.h.
+func plainWord(h, w uint64) uint64 {
+	x := h ^ w
+	for range 2 {
+		x ^= x >> 32
+		x *= 0xd6e8feb86659fd93
+	}
+	return (x ^ x>>32) + w
+}
+
+// Counts implements Reference.
+func (p *Plain) Counts() map[heavy.Key]float64 {
+	counts := map[heavy.Key]float64{}
+	for _, way := range p.ways {
+		for _, e := range way {
+			if e.key != (heavy.Key{}) {
+				counts[e.key] += float64(e.count + p.Initial)
+			}
+		}
+	}
+	return counts
+}

@@ -1,0 +1,33 @@
+// Package tap is an algorithm for measurements: it writes down what the one before it in the chain says about every packet.
+package tap
+
+import (
+	"fmt"
+
+	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/maps"
+)
+
+//go:generate go tool bpf2go -target bpfel -cc clang-19 -strip llvm-strip-19 Tap tap.bpf.c -- -I../../../bpf/include -idirafter /usr/include/x86_64-linux-gnu -idirafter /usr/include/aarch64-linux-gnu -Wall -Werror -mcpu=v3
+
+// Name of the algorithm in a chain.
+const Name = "tap"
+
+// Object makes a tap with room for so many packets. It keeps no memory rules: load it with loader.Options.Unproven.
+func Object(packets int) (loader.Object, error) {
+	spec, err := LoadTap()
+	if err != nil {
+		return loader.Object{}, fmt.Errorf("read tap: %w", err)
+	}
+	spec.Maps["tap_said"].MaxEntries = uint32(packets)
+	return loader.Object{Name: Name, Spec: spec}, nil
+}
+
+// Read returns what was said about the packets, in their order.
+func Read(set *maps.Set) ([]uint64, error) {
+	said, err := set.Array("tap_said")
+	if err != nil {
+		return nil, err
+	}
+	return said.Read(0, nil)
+}
