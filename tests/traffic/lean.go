@@ -102,6 +102,7 @@ const (
 type Lean struct {
 	opts    LeanOptions
 	rng     *rand.Rand
+	mirror  *rand.Rand // apart, so that a mirror changes nothing else
 	flows   []leanFlow
 	order   []uint32 // flows by start
 	begun   int
@@ -122,7 +123,7 @@ func NewLean(o LeanOptions) (*Lean, error) {
 	if !o.possible() {
 		return nil, fmt.Errorf("make traffic with victims: impossible options %+v", o)
 	}
-	m := &Lean{opts: o, rng: newRand(o.Seed, 6), flows: make([]leanFlow, o.Flows), tallies: make([]LeanTally, o.Flows),
+	m := &Lean{opts: o, rng: newRand(o.Seed, 6), mirror: newRand(o.Seed, 7), flows: make([]leanFlow, o.Flows), tallies: make([]LeanTally, o.Flows),
 		again: map[uint32][]leanSegment{}}
 	m.sizes()
 	for i := range m.flows {

@@ -20,7 +20,7 @@ func (m *Lean) Next(p *packet.Packet) bool {
 	if !m.step(p) {
 		return false
 	}
-	if m.opts.Mirror > 0 && m.rng.Float64() < m.opts.Mirror {
+	if m.opts.Mirror > 0 && m.mirror.Float64() < m.opts.Mirror {
 		m.copied = *p
 		m.twice = &m.copied
 	}
