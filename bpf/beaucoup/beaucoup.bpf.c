@@ -10,12 +10,15 @@
  * attribute share its hash and have disjoint ranges of it. If two attributes of one packet draw, a fair coin decides; if
  * more do, none collects (section 4.4.1), and userspace's compiler corrects the probabilities for that.
  *
- * Nothing of a query is compiled in. The vector's fields are seven words; an attribute and a key are a mask of each, a
+ * Nothing of a query is compiled in. The vector's fields are eight words; an attribute and a key are a mask of each, a
  * filter is a mask and a value of the word with protocol and flags. All of it lies in tables with two halves, chosen by
  * one word that a packet reads once: a set of queries is exchanged between two packets.
  *
  * The coupons of an attribute lie side by side from 0 in the space of its hash, in steps of 2^-grain. A packet first compares
  * its hash with where they end, so most packets stop there and the cost does not depend on the number of queries.
+ *
+ * Userspace may end the collector of a slot by writing 0 to its end (userspace/beaucoup/evict.go): the next coupon of any key
+ * takes the slot.
  *
  * Three registers (section 4.4.2): until when the collector collects, whose it is, and its coupons. The end of a collector's
  * window is kept and not its beginning, so that a query with a short window does not end the collector of one with a long
@@ -36,7 +39,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define QUERIES 128
 #define COUPONS 65536 /* steps of all attributes of one half */
 #define QUERY_BITS 7
-#define WORDS 7
+#define WORDS 8
 
 /* The vector as words: what masks apply to. userspace/beaucoup/fields.go names the places. */
 enum beaucoup_word {
@@ -44,6 +47,7 @@ enum beaucoup_word {
 	WORD_PORTS,  /* sport 48.., dport 32.., proto 24.., tcp flags 16.., family (4 or 6) 12.., vlan 0.. */
 	WORD_PACKET, /* different for every packet: the attribute `timestamp` */
 	WORD_APP,    /* DNS or NTP identifier: userspace names it dns.id */
+	WORD_QNAME,  /* hash of the name that a DNS message asks for */
 };
 
 enum beaucoup_counter {
@@ -70,7 +74,7 @@ struct beaucoup_attribute {
 	__u32 limit; /* hashes below it, in steps, draw */
 	__u32 shift; /* 32 - grain */
 	__u32 base;  /* its first step in beaucoup_coupons */
-	__u16 valid; /* enum phv_valid bits that a packet must have */
+	__u16 valid; /* enum phv_valid bits, and HAS_APP, that a packet must have */
 	__u16 used;
 };
 
@@ -98,17 +102,22 @@ struct beaucoup_event {
 
 const volatile __u64 beaucoup_multipliers[WORDS] = {
 	0x9e3779b97f4a7c15ULL, 0xbf58476d1ce4e5b9ULL, 0x94d049bb133111ebULL, 0xd6e8feb86659fd93ULL,
-	0xa0761d6478bd642fULL, 0xe7037ed1a0b428dbULL, 0x8ebc6af09c88c6e3ULL,
+	0xa0761d6478bd642fULL, 0xe7037ed1a0b428dbULL, 0x8ebc6af09c88c6e3ULL, 0x589965cc75374cc3ULL,
 };
 const volatile __u32 beaucoup_tick = 10; /* collectors' clocks count 2^tick ns: 73 minutes in 32 bits */
 const volatile _Bool beaucoup_export = 0;
+const volatile _Bool beaucoup_keyed = 0; /* attributes are hashed by SipHash-1-3 with this key: section 4.6, security */
+const volatile __u64 beaucoup_key[2] = {0x736f6d6570736575ULL, 0x646f72616e646f6dULL};
 
-/* One word: bit 0 which half, bits 8.. attributes in use. */
+/* One word: bit 0 which half, bits 8..15 attributes in use, bit 16 whether one of them is `timestamp`. */
 TABLE(beaucoup_active, __u32, 1);
 TABLE(beaucoup_attributes, struct beaucoup_attribute, 2 * ATTRIBUTES);
 TABLE(beaucoup_coupons, __u32, 2 * COUPONS); /* 0: none; else 1 << 16 | query << 8 | coupon */
 TABLE(beaucoup_queries, struct beaucoup_query, 2 * QUERIES);
 
+/* Packets of a core, for the attribute `timestamp`: clocks and captures repeat a microsecond, a number does not come again
+ * before 2^32 packets. */
+REGISTER_PERCPU_BANKED(beaucoup_packets, 0, __u32, 1);
 REGISTER(beaucoup_ends, 1, __u32, 65536);
 REGISTER(beaucoup_keys, 2, __u32, 65536);
 REGISTER(beaucoup_vectors, 3, __u64, 65536);
@@ -121,9 +130,30 @@ const enum beaucoup_counter *unused_counter __attribute__((unused));
 const enum beaucoup_word *unused_word __attribute__((unused));
 const struct beaucoup_event *unused_event __attribute__((unused));
 
+/* Beside enum phv_valid: the packet has an identifier, of a request or of a response. */
+#define HAS_APP (1 << 15)
+
 struct words {
 	__u64 w[WORDS];
+	__u16 valid; /* enum phv_valid, HAS_APP */
 };
+
+static __always_inline int has(const struct words *v, __u16 bits)
+{
+	return (v->valid & bits) == bits;
+}
+
+/* Stage 0: a number that no other packet has. */
+static __always_inline __u64 number_of(const struct phv *phv)
+{
+	__u32 *packets = reg_bank(beaucoup_packets, phv, 0), number;
+
+	if (!packets)
+		return 0;
+	number = reg_load(packets) + 1;
+	reg_store(packets, number);
+	return (__u64)bpf_get_smp_processor_id() << 33 | (__u64)phv->bank << 32 | number;
+}
 
 static __always_inline void words_of(struct phv *phv, struct words *v)
 {
@@ -135,7 +165,13 @@ static __always_inline void words_of(struct phv *phv, struct words *v)
 			   (__u64)(phv->valid & PHV_TCP ? phv->tcp_flags : 0) << 16 | (__u64)(phv->family & 15) << 12 |
 			   (phv->valid & PHV_VLAN ? phv->vlan : 0);
 	v->w[WORD_PACKET] = 0;
-	v->w[WORD_APP] = phv->valid & (PHV_APP_REQUEST | PHV_APP_RESPONSE) ? phv->app_id : 0;
+	v->w[WORD_APP] = 0;
+	v->valid = phv->valid;
+	if (phv->valid & (PHV_APP_REQUEST | PHV_APP_RESPONSE)) {
+		v->w[WORD_APP] = phv->app_id;
+		v->valid |= HAS_APP;
+	}
+	v->w[WORD_QNAME] = phv->valid & PHV_QNAME ? phv->qname : 0;
 }
 
 /* Multilinear hash of the masked words with secret odd multipliers, finished by a mix. */
@@ -149,17 +185,59 @@ static __always_inline __u64 hash_words(const struct words *v, const __u64 *mask
 	return hash_mix(sum);
 }
 
+#define ROTATE(x, n) ((x) << (n) | (x) >> (64 - (n)))
+
+static __always_inline void sip_round(__u64 *a, __u64 *b, __u64 *c, __u64 *d)
+{
+	*a += *b;
+	*c += *d;
+	*b = ROTATE(*b, 13) ^ *a;
+	*d = ROTATE(*d, 16) ^ *c;
+	*a = ROTATE(*a, 32);
+	*c += *b;
+	*a += *d;
+	*b = ROTATE(*b, 17) ^ *c;
+	*d = ROTATE(*d, 21) ^ *a;
+	*c = ROTATE(*c, 32);
+}
+
+/* SipHash-1-3 (Aumasson and Bernstein 2012) of the salt and the masked words: whoever sees which attributes draw learns
+ * nothing of the others. A multilinear hash is faster and unpredictable too, but only to those who see nothing of it. */
+static __always_inline __u64 hash_keyed(const struct words *v, const __u64 *mask, __u64 salt)
+{
+	__u64 k0 = beaucoup_key[0], k1 = beaucoup_key[1];
+	__u64 a = k0 ^ 0x736f6d6570736575ULL, b = k1 ^ 0x646f72616e646f6dULL;
+	__u64 c = k0 ^ 0x6c7967656e657261ULL, d = k1 ^ 0x7465646279746573ULL;
+
+#pragma unroll
+	for (int i = -1; i <= WORDS; i++) {
+		__u64 m = i < 0 ? salt : i < WORDS ? v->w[i] & mask[i] : 8ULL * (WORDS + 1) << 56;
+
+		d ^= m;
+		sip_round(&a, &b, &c, &d);
+		a ^= m;
+	}
+	c ^= 0xff;
+#pragma unroll
+	for (int i = 0; i < 3; i++)
+		sip_round(&a, &b, &c, &d);
+	return a ^ b ^ c ^ d;
+}
+
+static __always_inline __u64 hash_attribute(const struct words *v, const __u64 *mask, __u64 salt)
+{
+	return beaucoup_keyed ? hash_keyed(v, mask, salt) : hash_words(v, mask, salt);
+}
+
 /* The coupon that one attribute of the packet draws; 0 for none. */
-static __always_inline __u32 draw(struct phv *phv, struct words *v, __u32 half, __u32 i)
+static __always_inline __u32 draw(const struct words *v, __u32 half, __u32 i)
 {
 	__u32 slot = half * ATTRIBUTES + i, step, *coupon;
 	struct beaucoup_attribute *a = bpf_map_lookup_elem(&beaucoup_attributes, &slot);
 
-	if (!a || !phv_has(phv, a->valid) || (v->w[WORD_PORTS] & a->filter_mask) != a->filter_value)
+	if (!a || !has(v, a->valid) || (v->w[WORD_PORTS] & a->filter_mask) != a->filter_value)
 		return 0;
-	if (a->mask[WORD_PACKET])
-		v->w[WORD_PACKET] = (__u64)coin_flip(phv) << 32 | 1;
-	step = (__u32)(hash_words(v, a->mask, a->salt) >> 32) >> (a->shift & 31);
+	step = (__u32)(hash_attribute(v, a->mask, a->salt) >> 32) >> (a->shift & 31);
 	if (step >= a->limit)
 		return 0;
 	step += half * COUPONS + a->base;
@@ -170,7 +248,7 @@ static __always_inline __u32 draw(struct phv *phv, struct words *v, __u32 half, 
 /* At most one coupon a packet: section 4.4.1. */
 static __always_inline __u32 choose(struct phv *phv, struct words *v, __u32 active, struct beaucoup_counts_t *count)
 {
-	__u32 half = active & 1, used = active >> 8, any = phv->needs;
+	__u32 half = active & 1, used = active >> 8 & 0xff, any = phv->needs;
 	__u64 hits = 0, first = 0, second = 0;
 
 #pragma clang loop unroll(disable)
@@ -182,7 +260,7 @@ static __always_inline __u32 choose(struct phv *phv, struct words *v, __u32 acti
 		forget(hits, any); /* how many there were so far makes no other path */
 		forget(first, any);
 		forget(second, any);
-		coupon = draw(phv, v, half, i);
+		coupon = draw(v, half, i);
 		if (!coupon)
 			continue;
 		hits++;
@@ -224,13 +302,17 @@ static __always_inline int owns(__u32 *owner, __u32 check, int fresh)
 	return 1;
 }
 
-/* Stage 3: the coupons before this one. */
+/* Stage 3: the coupons before this one. Most coupons are there already, and an atomic operation waits for memory. */
 static __always_inline __u64 collect_into(__u64 *vector, __u64 onehot, int fresh)
 {
-	if (!fresh)
-		return __sync_fetch_and_or(vector, onehot);
-	reg_store(vector, onehot);
-	return 0;
+	__u64 old;
+
+	if (fresh) {
+		reg_store(vector, onehot);
+		return 0;
+	}
+	old = reg_load(vector);
+	return old & onehot ? old : __sync_fetch_and_or(vector, onehot);
 }
 
 static __always_inline __u32 ones(__u64 x)
@@ -305,6 +387,8 @@ ALGORITHM(beaucoup)
 		return;
 	now = READ_ONCE(*active);
 	words_of(phv, &v);
+	if (now & 1 << 16)
+		v.w[WORD_PACKET] = number_of(phv);
 	count->c[BEAUCOUP_PACKETS]++;
 	count->c[BEAUCOUP_AGGREGATES] += !!(phv->valid & PHV_AGGREGATE);
 	coupon = choose(phv, &v, now, count);
@@ -314,7 +398,7 @@ ALGORITHM(beaucoup)
 	q = bpf_map_lookup_elem(&beaucoup_queries, &slot);
 	if (!q)
 		return;
-	if (phv_has(phv, q->valid))
+	if (has(&v, q->valid))
 		collect(phv, &v, q, coupon & 0xff, count);
 	else
 		count->c[BEAUCOUP_NO_KEY]++;

@@ -15,7 +15,7 @@ import (
 
 type BeaucoupBeaucoupAttribute struct {
 	_           structs.HostLayout
-	Mask        [7]uint64
+	Mask        [8]uint64
 	Salt        uint64
 	FilterMask  uint64
 	FilterValue uint64
@@ -54,7 +54,7 @@ type BeaucoupBeaucoupEvent struct {
 	_       structs.HostLayout
 	Time    uint64
 	Age     uint64
-	Key     [7]uint64
+	Key     [8]uint64
 	Coupons uint64
 	Query   uint32
 	Coupon  uint32
@@ -64,7 +64,7 @@ type BeaucoupBeaucoupEvent struct {
 
 type BeaucoupBeaucoupQuery struct {
 	_       structs.HostLayout
-	Mask    [7]uint64
+	Mask    [8]uint64
 	Salt    uint64
 	Window  uint32
 	Horizon uint32
@@ -84,6 +84,7 @@ const (
 	BeaucoupBeaucoupWordWORD_PORTS    BeaucoupBeaucoupWord = 4
 	BeaucoupBeaucoupWordWORD_PACKET   BeaucoupBeaucoupWord = 5
 	BeaucoupBeaucoupWordWORD_APP      BeaucoupBeaucoupWord = 6
+	BeaucoupBeaucoupWordWORD_QNAME    BeaucoupBeaucoupWord = 7
 )
 
 type BeaucoupHashTables struct {
@@ -140,6 +141,7 @@ const (
 	BeaucoupMapBeaucoupEnds           = "beaucoup_ends"
 	BeaucoupMapBeaucoupEvents         = "beaucoup_events"
 	BeaucoupMapBeaucoupKeys           = "beaucoup_keys"
+	BeaucoupMapBeaucoupPackets        = "beaucoup_packets"
 	BeaucoupMapBeaucoupQueries        = "beaucoup_queries"
 	BeaucoupMapBeaucoupVectors        = "beaucoup_vectors"
 	BeaucoupMapChainControl           = "chain_control"
@@ -153,8 +155,11 @@ const (
 	BeaucoupProgBeaucoupXdp           = "beaucoup_xdp"
 	BeaucoupVarBeaucoupEndsEntries    = "beaucoup_ends_entries"
 	BeaucoupVarBeaucoupExport         = "beaucoup_export"
+	BeaucoupVarBeaucoupKey            = "beaucoup_key"
+	BeaucoupVarBeaucoupKeyed          = "beaucoup_keyed"
 	BeaucoupVarBeaucoupKeysEntries    = "beaucoup_keys_entries"
 	BeaucoupVarBeaucoupMultipliers    = "beaucoup_multipliers"
+	BeaucoupVarBeaucoupPacketsEntries = "beaucoup_packets_entries"
 	BeaucoupVarBeaucoupTick           = "beaucoup_tick"
 	BeaucoupVarBeaucoupVectorsEntries = "beaucoup_vectors_entries"
 	BeaucoupVarCoinSeeded             = "coin_seeded"
@@ -222,6 +227,7 @@ type BeaucoupMapSpecs struct {
 	BeaucoupEnds       *ebpf.MapSpec `ebpf:"beaucoup_ends"`
 	BeaucoupEvents     *ebpf.MapSpec `ebpf:"beaucoup_events"`
 	BeaucoupKeys       *ebpf.MapSpec `ebpf:"beaucoup_keys"`
+	BeaucoupPackets    *ebpf.MapSpec `ebpf:"beaucoup_packets"`
 	BeaucoupQueries    *ebpf.MapSpec `ebpf:"beaucoup_queries"`
 	BeaucoupVectors    *ebpf.MapSpec `ebpf:"beaucoup_vectors"`
 	ChainControl       *ebpf.MapSpec `ebpf:"chain_control"`
@@ -239,8 +245,11 @@ type BeaucoupMapSpecs struct {
 type BeaucoupVariableSpecs struct {
 	BeaucoupEndsEntries    *ebpf.VariableSpec `ebpf:"beaucoup_ends_entries"`
 	BeaucoupExport         *ebpf.VariableSpec `ebpf:"beaucoup_export"`
+	BeaucoupKey            *ebpf.VariableSpec `ebpf:"beaucoup_key"`
+	BeaucoupKeyed          *ebpf.VariableSpec `ebpf:"beaucoup_keyed"`
 	BeaucoupKeysEntries    *ebpf.VariableSpec `ebpf:"beaucoup_keys_entries"`
 	BeaucoupMultipliers    *ebpf.VariableSpec `ebpf:"beaucoup_multipliers"`
+	BeaucoupPacketsEntries *ebpf.VariableSpec `ebpf:"beaucoup_packets_entries"`
 	BeaucoupTick           *ebpf.VariableSpec `ebpf:"beaucoup_tick"`
 	BeaucoupVectorsEntries *ebpf.VariableSpec `ebpf:"beaucoup_vectors_entries"`
 	CoinSeeded             *ebpf.VariableSpec `ebpf:"coin_seeded"`
@@ -278,6 +287,7 @@ type BeaucoupMaps struct {
 	BeaucoupEnds       *ebpf.Map `ebpf:"beaucoup_ends"`
 	BeaucoupEvents     *ebpf.Map `ebpf:"beaucoup_events"`
 	BeaucoupKeys       *ebpf.Map `ebpf:"beaucoup_keys"`
+	BeaucoupPackets    *ebpf.Map `ebpf:"beaucoup_packets"`
 	BeaucoupQueries    *ebpf.Map `ebpf:"beaucoup_queries"`
 	BeaucoupVectors    *ebpf.Map `ebpf:"beaucoup_vectors"`
 	ChainControl       *ebpf.Map `ebpf:"chain_control"`
@@ -298,6 +308,7 @@ func (m *BeaucoupMaps) Close() error {
 		m.BeaucoupEnds,
 		m.BeaucoupEvents,
 		m.BeaucoupKeys,
+		m.BeaucoupPackets,
 		m.BeaucoupQueries,
 		m.BeaucoupVectors,
 		m.ChainControl,
@@ -316,8 +327,11 @@ func (m *BeaucoupMaps) Close() error {
 type BeaucoupVariables struct {
 	BeaucoupEndsEntries    *ebpf.Variable `ebpf:"beaucoup_ends_entries"`
 	BeaucoupExport         *ebpf.Variable `ebpf:"beaucoup_export"`
+	BeaucoupKey            *ebpf.Variable `ebpf:"beaucoup_key"`
+	BeaucoupKeyed          *ebpf.Variable `ebpf:"beaucoup_keyed"`
 	BeaucoupKeysEntries    *ebpf.Variable `ebpf:"beaucoup_keys_entries"`
 	BeaucoupMultipliers    *ebpf.Variable `ebpf:"beaucoup_multipliers"`
+	BeaucoupPacketsEntries *ebpf.Variable `ebpf:"beaucoup_packets_entries"`
 	BeaucoupTick           *ebpf.Variable `ebpf:"beaucoup_tick"`
 	BeaucoupVectorsEntries *ebpf.Variable `ebpf:"beaucoup_vectors_entries"`
 	CoinSeeded             *ebpf.Variable `ebpf:"coin_seeded"`

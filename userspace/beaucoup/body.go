@@ -39,11 +39,12 @@ func ratio(part, whole float64) float64 {
 }
 
 // lost is everything that a coupon or an alert can be lost by.
-func lost(n []uint64) map[string]uint64 {
+func lost(n []uint64, evicted uint64) map[string]uint64 {
 	return map[string]uint64{
 		"ties":     n[countTies],
 		"crowds":   n[countCrowds],
 		"collided": n[countCollided],
+		"evicted":  evicted,
 		"no_key":   n[bpf.BeaucoupBeaucoupCounterBEAUCOUP_NO_KEY],
 		"alerts":   n[bpf.BeaucoupBeaucoupCounterBEAUCOUP_LOST_ALERTS],
 		"exports":  n[bpf.BeaucoupBeaucoupCounterBEAUCOUP_LOST_EXPORTS],
@@ -64,6 +65,7 @@ func (i *instance) body(n []uint64, alive int, vectors []vector) report.Body {
 		counter("coupons_new", n[countNew], report.Count, "... that it did not have"),
 		counter("collectors_started", n[countStarted], report.Count, "collectors that began"),
 		gauge("collectors_alive", alive, report.Count, "collectors whose window is not over"),
+		counter("collectors_evicted", i.evicted, report.Count, "collectors that were ended because they could not raise an alert any more"),
 		gauge("collectors_share", float64(alive)/float64(i.entries), report.Ratio, "share of the table that is taken"),
 	}, Tables: []report.Table{i.alertTable(), i.queryTable()}}
 	if i.export {
@@ -137,7 +139,7 @@ func (i *instance) vectorTable(vectors []vector) report.Table {
 	for _, v := range vectors {
 		c := v.query
 		mark := salt(i.seed, i.epoch, "mark", c.Text(), fmt.Sprint(c.Collector, c.start))
-		t.Rows = append(t.Rows, []any{c.Name, c.Key.Name(v.key), fmt.Sprintf("%016x", v.coupons), fmt.Sprintf("%016x", mark),
+		t.Rows = append(t.Rows, []any{c.Name, c.Key.Name(v.key, i.names), fmt.Sprintf("%016x", v.coupons), fmt.Sprintf("%016x", mark),
 			int64(c.Collector.N), int64(c.Collector.M), i.effective(c).P})
 	}
 	return t

@@ -2,9 +2,11 @@ package beaucoup
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
 // Name of the algorithm.
@@ -26,7 +28,10 @@ var params = []algo.Param{
 		Help: "what all queries together may draw; each coupon costs three accesses"},
 	{Key: "coupons", Type: algo.Enum, Default: "32", Choices: []string{"32", "64"}, Help: "coupons of a collector at most: one word, or two"},
 	{Key: "entries", Type: algo.Int, Default: "65536", Min: "16", Max: "65536", Unit: "collectors", Help: "collectors, a power of two; more do not fit a stage of a switch"},
+	{Key: "evict", Type: algo.Float, Default: "1/2", Min: "0", Max: "1", Help: "share of the table above which collectors without hope of an alert are evicted; 1: never"},
+	{Key: "names", Type: algo.String, Default: "", Help: "DNS names, separated by commas, that keys are shown by; dns.qname of others is shown as a number"},
 	{Key: "ties", Type: algo.Bool, Default: "true", Help: "correct for coupons that are lost because a packet draws several"},
+	{Key: "keyed", Type: algo.Bool, Default: "false", Help: "hash attributes by SipHash-1-3 with a secret key: for attackers who watch which of their packets count; costs 20 to 30 ns an attribute"},
 	{Key: "rotate", Type: algo.Bool, Default: "false", Help: "new hashes every window, so that nobody can learn to avoid them; collectors start anew with the window"},
 	{Key: "export", Type: algo.Bool, Default: "false", Help: "report every collector's coupons, for xdpmon merge; needs a common --seed"},
 	{Key: "ring", Type: algo.Size, Default: "1MiB", Min: "4KiB", Max: "1GiB", Help: "ring of alerts, a power of two; at least 16MiB in a replay"},
@@ -35,21 +40,24 @@ var params = []algo.Param{
 
 // config is what the parameters come to.
 type config struct {
-	queries []Query
-	file    string
-	options CompileOptions
-	entries uint32
-	ring    int64
-	top     int
-	seed    uint64
-	rotate  bool
-	export  bool
-	crc     bool
+	queries    []Query
+	file       string
+	options    CompileOptions
+	entries    uint32
+	ring       int64
+	top        int
+	seed       uint64
+	rotate     bool
+	keyed      bool
+	names      map[uint64]string // by their hash
+	evictAbove float64
+	export     bool
+	crc        bool
 }
 
 func newConfig(v algo.Values, env algo.Env) (*config, error) {
 	c := &config{file: v.Text("file"), entries: uint32(v.Int("entries")), ring: v.Bytes("ring"), top: int(v.Int("top")),
-		seed: env.Seed, rotate: v.Bool("rotate"), export: v.Bool("export"), crc: env.CRC,
+		seed: env.Seed, rotate: v.Bool("rotate"), keyed: v.Bool("keyed"), evictAbove: v.Float("evict"), export: v.Bool("export"), crc: env.CRC,
 		options: CompileOptions{Budget: v.Float("budget"), Word: 32, Ties: v.Bool("ties")}}
 	if v.Text("coupons") == "64" {
 		c.options.Word = 64
@@ -67,6 +75,9 @@ func newConfig(v algo.Values, env algo.Env) (*config, error) {
 		return nil, v.Error("rotate", "exported coupons of different windows cannot be merged: choose rotate or export")
 	}
 	var err error
+	if c.names, err = readNames(v, c.seed); err != nil {
+		return nil, err
+	}
 	c.queries, err = readQueries(v)
 	return c, err
 }
@@ -84,6 +95,19 @@ func readQueries(v algo.Values) ([]Query, error) {
 		return ParseQueries(manyQueries)
 	}
 	return ParseQueries(sixQueries)
+}
+
+// readNames are the names to show, by the hash that packets carry.
+func readNames(v algo.Values, seed uint64) (map[uint64]string, error) {
+	names := map[uint64]string{}
+	for _, name := range strings.FieldsFunc(v.Text("names"), func(r rune) bool { return r == ',' || r == ' ' }) {
+		wire := packet.WireName(name)
+		if wire == "" {
+			return nil, v.Error("names", fmt.Sprintf("%q is no DNS name: labels have 1 to 63 bytes, a name 255", name))
+		}
+		names[packet.HashName(seed, wire)] = name
+	}
+	return names, nil
 }
 
 // ticks of a duration.

@@ -21,6 +21,7 @@ const (
 	wordPorts
 	wordPacket
 	wordApp
+	wordName
 	wordCount
 )
 
@@ -34,6 +35,17 @@ const (
 	shiftFlags  = 16
 	shiftFamily = 12
 )
+
+// hasApp is HAS_APP of the program: the identifier of a request or of a response is there.
+const hasApp packet.Valid = 1 << 15
+
+// validOf is what a packet has.
+func validOf(p *packet.Packet) packet.Valid {
+	if p.Valid&(packet.AppRequest|packet.AppResponse) != 0 {
+		return p.Valid | hasApp
+	}
+	return p.Valid
+}
 
 // ErrField is wrapped when a query asks for what the program does not know.
 var ErrField = errors.New("the data plane has no such field")
@@ -55,7 +67,8 @@ var fields = []field{
 	{name: "tcp.flags", word: wordPorts, mask: 0xff << shiftFlags, shift: shiftFlags, valid: packet.TCP},
 	{name: "vlan", word: wordPorts, mask: 0xfff, valid: packet.VLAN},
 	{name: "timestamp", word: wordPacket, mask: ^uint64(0)},
-	{name: "dns.id", word: wordApp, mask: ^uint64(0), need: maps.NeedDNS},
+	{name: "dns.id", word: wordApp, mask: ^uint64(0), valid: hasApp, need: maps.NeedDNS},
+	{name: "dns.qname", word: wordName, mask: ^uint64(0), valid: packet.HasQName, need: maps.NeedQName},
 }
 
 // Tuple is a key or an attribute: some bits of the vector.
@@ -132,8 +145,9 @@ func (t *Tuple) addAddress(name, length string, hasLength bool) error {
 	return nil
 }
 
-// wordsOf is a packet as the program sees it; number stands for what is different in every packet.
-func wordsOf(p *packet.Packet, number uint64) (w words) {
+// wordsOf is a packet as the program sees it; number stands for what is different in every packet, seed is that of the
+// hash of DNS names.
+func wordsOf(p *packet.Packet, number, seed uint64) (w words) {
 	w[wordSrcHigh], w[wordSrcLow] = address(p.Src)
 	w[wordDstHigh], w[wordDstLow] = address(p.Dst)
 	family, flags, vlan := uint64(6), uint64(0), uint64(0)
@@ -149,8 +163,11 @@ func wordsOf(p *packet.Packet, number uint64) (w words) {
 	w[wordPorts] = uint64(p.SrcPort)<<shiftSport | uint64(p.DstPort)<<shiftDport | uint64(p.Proto)<<shiftProto |
 		flags<<shiftFlags | family<<shiftFamily | vlan
 	w[wordPacket] = number
-	if p.Valid&(packet.AppRequest|packet.AppResponse) != 0 {
+	if validOf(p)&hasApp != 0 {
 		w[wordApp] = p.AppID
+	}
+	if p.Has(packet.HasQName) {
+		w[wordName] = packet.HashName(seed, p.QName)
 	}
 	return w
 }
@@ -167,27 +184,51 @@ func (w *words) and(mask *words) (masked words) {
 	return masked
 }
 
-// Name writes the value of a key for people: "src=10.0.0.1 dport=80".
-func (t *Tuple) Name(w words) string {
+// Name writes the value of a key for people: "src=10.0.0.1 dport=80". names are DNS names by their hash.
+func (t *Tuple) Name(w words, names map[uint64]string) string {
 	var parts []string
 	for _, part := range strings.Split(t.Text, "+") {
 		name, length, hasLength := strings.Cut(part, "/")
-		switch name {
-		case "src", "dst":
-			text := addressText(w, name)
-			if hasLength {
+		text := ""
+		switch {
+		case name == "src" || name == "dst":
+			if text = addressText(w, name); hasLength {
 				text += "/" + length
 			}
-			parts = append(parts, name+"="+text)
+		case name == "dns.qname":
+			text = nameText(w[wordName], names)
 		default:
-			for _, f := range fields {
-				if f.name == name {
-					parts = append(parts, fmt.Sprintf("%s=%d", name, (w[f.word]&f.mask)>>f.shift))
-				}
-			}
+			text = numberText(w, name)
 		}
+		parts = append(parts, name+"="+text)
 	}
 	return strings.Join(parts, " ")
+}
+
+func nameText(hash uint64, names map[uint64]string) string {
+	if name, known := names[hash]; known {
+		return name
+	}
+	return fmt.Sprintf("%016x", hash)
+}
+
+func numberText(w words, name string) string {
+	for _, f := range fields {
+		if f.name == name {
+			return strconv.FormatUint((w[f.word]&f.mask)>>f.shift, 10)
+		}
+	}
+	return ""
+}
+
+// fieldsOf are the names of the fields that the parser must be asked for.
+func fieldsOf(need maps.Need) (names []string) {
+	for _, f := range fields {
+		if f.need&need != 0 {
+			names = append(names, f.name)
+		}
+	}
+	return names
 }
 
 func addressText(w words, name string) string {

@@ -1,7 +1,9 @@
 package beaucoup
 
 import (
+	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 	"unsafe"
@@ -36,12 +38,12 @@ type instance struct {
 	*config
 	set    *maps.Set
 	counts *maps.Array
-	ends   *maps.Array
-	buffer []uint64
+	held   *held
 
 	mu       sync.Mutex // guards what a live run's polling and its windows share
 	program  *Program
-	previous *Program // events of queries that are gone are still named
+	previous *Program  // events of queries that are gone are still named
+	needs    maps.Need // of the queries at the start: the parser reads no more
 	tables   *tables
 	ring     *maps.Ring
 	events   []event
@@ -49,6 +51,8 @@ type instance struct {
 	modified time.Time // of the file of queries
 	trouble  []string  // for the next report
 	changes  uint64
+	evicted  uint64 // collectors, since the last window
+	looked   int64  // ns, when hopeless collectors were looked for
 
 	last []Alert // of the last window: the oracle judges them
 }
@@ -64,7 +68,7 @@ func configured(v algo.Values, env algo.Env) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &instance{config: c, program: p}
+	i := &instance{config: c, program: p, needs: p.needs()}
 	if c.file != "" {
 		if stat, err := os.Stat(c.file); err == nil {
 			i.modified = stat.ModTime()
@@ -79,7 +83,9 @@ func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
 	for n := range multipliers {
 		multipliers[n] = salt(i.seed, uint64(n), "multiplier") | 1
 	}
-	for name, v := range map[string]any{"beaucoup_multipliers": multipliers, "beaucoup_export": i.export} {
+	key := [2]uint64{salt(i.seed, 0, "key"), salt(i.seed, 1, "key")}
+	for name, v := range map[string]any{"beaucoup_multipliers": multipliers, "beaucoup_export": i.export, "beaucoup_keyed": i.keyed,
+		"beaucoup_key": key} {
 		if err := maps.SetConstant(spec, name, v); err != nil {
 			return err
 		}
@@ -93,7 +99,7 @@ func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
 }
 
 // Needs implements algo.Instance. All that a query may ask for later is there from the start.
-func (i *instance) Needs() maps.Need { return i.program.needs() }
+func (i *instance) Needs() maps.Need { return i.needs }
 
 // Bind implements algo.Instance.
 func (i *instance) Bind(set *maps.Set) (err error) {
@@ -101,7 +107,7 @@ func (i *instance) Bind(set *maps.Set) (err error) {
 	if i.counts, err = set.Array("beaucoup_counts"); err != nil {
 		return err
 	}
-	if i.ends, err = set.Array("beaucoup_ends"); err != nil {
+	if i.held, err = newHeld(set); err != nil {
 		return err
 	}
 	events, err := set.Array("beaucoup_events")
@@ -131,8 +137,9 @@ func (i *instance) update(queries []Query) error {
 	if err != nil {
 		return err
 	}
-	if missing := next.needs() &^ i.program.needs(); missing != 0 {
-		return errorf("change queries: dns.id was not among the fields at the start, and the parser does not read it", ErrField)
+	if missing := next.needs() &^ i.needs; missing != 0 {
+		return fmt.Errorf("change queries: %w %s: it was not among the fields at the start, and the parser does not read it; start again",
+			ErrField, strings.Join(fieldsOf(missing), ", "))
 	}
 	if err := i.poll(); err != nil { // what the old queries said
 		return err
@@ -150,10 +157,16 @@ func (i *instance) IntervalNS() int64 { return pollEvery }
 
 // Tick implements algo.Controller: it empties the ring and follows the file of queries. A file that cannot be used
 // changes nothing, and the next report says so.
-func (i *instance) Tick(int64) error {
+func (i *instance) Tick(now int64) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.follow()
+	if now-i.looked >= evictEvery {
+		i.looked = now
+		if err := i.evict(now); err != nil {
+			return err
+		}
+	}
 	return i.poll()
 }
 
@@ -203,24 +216,32 @@ func (i *instance) Window(w report.Window, bank int) (algo.Result, error) {
 	}
 	var vectors []vector
 	i.last, vectors = i.take()
+	if err := i.evict(w.End); err != nil {
+		return algo.Result{}, errorf("read window", err)
+	}
+	evicted := i.evicted
 	body := i.body(n, alive, vectors)
+	i.evicted = 0
 	if i.rotate {
 		i.epoch++
+		if err := i.forget(); err != nil {
+			return algo.Result{}, err
+		}
 		if err := i.tables.install(i.program, i.seed, i.epoch); err != nil {
 			return algo.Result{}, err
 		}
 	}
-	return algo.Result{Body: body, Used: n[bpf.BeaucoupBeaucoupCounterBEAUCOUP_PACKETS], Lost: lost(n)}, nil
+	return algo.Result{Body: body, Used: n[bpf.BeaucoupBeaucoupCounterBEAUCOUP_PACKETS], Lost: lost(n, evicted)}, nil
 }
 
 // alive counts the collectors whose window is not over.
 func (i *instance) alive(now int64) (count int, err error) {
-	if i.buffer, err = i.ends.Read(0, i.buffer); err != nil {
+	if i.held.end, err = i.held.ends.Read(0, i.held.end); err != nil {
 		return 0, err
 	}
 	horizon := i.program.horizon()
-	for _, end := range i.buffer {
-		if end != 0 && uint32(end)-uint32(now>>tick) <= horizon {
+	for _, end := range i.held.end {
+		if end != 0 && uint32(end)-ticks32(now) <= horizon {
 			count++
 		}
 	}
@@ -280,7 +301,7 @@ func (i *instance) take() (alerts []Alert, vectors []vector) {
 }
 
 func (i *instance) alert(c *Compiled, e *event) Alert {
-	a := Alert{Query: c, Key: e.Key, Time: int64(e.Time), Age: int64(e.Age), Times: 1, Text: c.Key.Name(e.Key)}
+	a := Alert{Query: c, Key: e.Key, Time: int64(e.Time), Age: int64(e.Age), Times: 1, Text: c.Key.Name(e.Key, i.names)}
 	mean, variance := i.effective(c).moments()
 	a.Draws, a.Sd = mean, sqrt(variance)
 	return a

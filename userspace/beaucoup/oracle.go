@@ -49,10 +49,10 @@ type crossing struct {
 // Packet implements algo.Oracle.
 func (o *oracle) Packet(p *packet.Packet) {
 	o.number++
-	w := wordsOf(p, o.number)
+	w, valid := wordsOf(p, o.number, o.instance.seed), validOf(p)
 	for n := range o.instance.program.Queries {
 		q := &o.instance.program.Queries[n].Query
-		if !p.Has(q.Attribute.valid|q.Key.valid|q.Filter.valid) || w[wordPorts]&q.Filter.mask != q.Filter.value {
+		if need := q.Attribute.valid | q.Key.valid | q.Filter.valid; valid&need != need || w[wordPorts]&q.Filter.mask != q.Filter.value {
 			continue
 		}
 		at := place{q.Text(), w.and(&q.Key.mask)}
@@ -62,7 +62,7 @@ func (o *oracle) Packet(p *packet.Packet) {
 			o.keys[at] = h
 		}
 		if h.add(w.and(&q.Attribute.mask), p.Time) == q.Threshold+1 {
-			o.crossed = append(o.crossed, crossing{at, q.Key.Name(at.key), p.Time})
+			o.crossed = append(o.crossed, crossing{at, q.Key.Name(at.key, o.instance.names), p.Time})
 		}
 	}
 }

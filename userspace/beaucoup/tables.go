@@ -47,11 +47,22 @@ func (t *tables) install(p *Program, seed, epoch uint64) error {
 			return err
 		}
 	}
-	if err := put(t.active, 0, half|uint32(len(p.attributes))<<8); err != nil {
+	if err := put(t.active, 0, half|p.activeBits()); err != nil {
 		return err
 	}
 	t.half = half
 	return await()
+}
+
+// activeBits is what packets read of a program: how many attributes there are, and whether packets must be numbered.
+func (p *Program) activeBits() uint32 {
+	bits := uint32(len(p.attributes)) << 8
+	for _, a := range p.attributes {
+		if a.mask[wordPacket] != 0 {
+			bits |= 1 << 16
+		}
+	}
+	return bits
 }
 
 // await returns when no program runs that has read the old word.

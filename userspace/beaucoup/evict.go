@@ -1,0 +1,122 @@
+package beaucoup
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/xdpmon/xdpmon/maps"
+)
+
+// evictEvery is how often a live run looks for hopeless collectors, in ns.
+const evictEvery = 1_000_000_000
+
+// certain is how many standard deviations a collector must be away from its alert to be hopeless: of its count so far and of
+// what it lacks, both.
+const certain = 3
+
+// held are the registers, as userspace reads them.
+type held struct {
+	ends, keys, vectors *maps.Array
+	end, key, coupons   []uint64
+}
+
+func newHeld(set *maps.Set) (*held, error) {
+	h := &held{}
+	for name, a := range map[string]**maps.Array{"beaucoup_ends": &h.ends, "beaucoup_keys": &h.keys, "beaucoup_vectors": &h.vectors} {
+		array, err := set.Array(name)
+		if err != nil {
+			return nil, err
+		}
+		*a = array
+	}
+	return h, nil
+}
+
+// free ends the collector of a slot, unless another has taken its place meanwhile.
+func (h *held) free(slot int, end uint64) (bool, error) {
+	var now uint32
+	if err := h.ends.Map().Lookup(uint32(slot), &now); err != nil || uint64(now) != end {
+		return false, err
+	}
+	return true, h.ends.Map().Put(uint32(slot), uint32(0))
+}
+
+// evict ends the collectors that will not raise an alert any more, when more of the table is taken than i.evictAbove
+// (section 4.6). now is in ns. What was evicted begins again with its next coupon: an alert comes late by the coupons it
+// had at most, and never early.
+func (i *instance) evict(now int64) (err error) {
+	alive, err := i.alive(now)
+	if err != nil || i.evictAbove >= 1 || float64(alive) <= i.evictAbove*float64(i.entries) {
+		return err
+	}
+	h := i.held
+	if h.key, err = h.keys.Read(0, h.key); err != nil {
+		return err
+	}
+	if h.coupons, err = h.vectors.Read(0, h.coupons); err != nil {
+		return err
+	}
+	for slot, end := range h.end {
+		if end == 0 || !i.hopeless(slot, ticks32(now)) {
+			continue
+		}
+		freed, err := h.free(slot, end)
+		if err != nil {
+			return fmt.Errorf("evict collector: %w", err)
+		}
+		if freed {
+			i.evicted++
+		}
+	}
+	return nil
+}
+
+// hopeless says whether a slot's collector has no chance: its query is gone, or even if all attributes that it may have
+// missed came, and came on as fast, what it lacks would not come before its window ends.
+func (i *instance) hopeless(slot int, now uint32) bool {
+	left := uint32(i.held.end[slot]) - now
+	if left > i.program.horizon() {
+		return false // over, and free already
+	}
+	c := i.program.byID(int(i.held.key[slot] & (MaxQueries - 1)))
+	if c == nil {
+		return true
+	}
+	window := ticks(c.Window)
+	if left >= window {
+		return false // it has just begun, or a clock is behind
+	}
+	return i.effective(c).hopeless(bits.OnesCount64(i.held.coupons[slot]), float64(left)/float64(window-left))
+}
+
+// hopeless: k coupons are there, and what is left of the window is ratio of what is gone. One that has alerted stays, so
+// that it does not alert again in its window.
+func (c Collector) hopeless(k int, ratio float64) bool {
+	if k >= c.N {
+		return false
+	}
+	mean, variance := c.between(0, k+1)
+	most := (mean + certain*sqrt(variance)) * ratio
+	mean, variance = c.between(k, c.N)
+	return most < mean-certain*sqrt(variance)
+}
+
+// between are mean and variance of the attributes that it takes from k to n coupons.
+func (c Collector) between(k, n int) (mean, variance float64) {
+	for j := k; j < n; j++ {
+		q := c.P * float64(c.M-j)
+		mean += 1 / q
+		variance += (1 - q) / (q * q)
+	}
+	return mean, variance
+}
+
+// forget ends all collectors: what new hashes make of keys and attributes does not fit to them.
+func (i *instance) forget() error {
+	if err := i.held.ends.Reset(0); err != nil {
+		return fmt.Errorf("begin with new hashes: %w", err)
+	}
+	return nil
+}
+
+func ticks32(ns int64) uint32 { return uint32(ns >> tick) }
