@@ -22,15 +22,21 @@ type Config struct {
 // Replay runs frames through the bytecode of up to Room configurations at once: one parse, one chain, a line for each
 // in the order of configs. The same algorithm may be there many times, each with registers of its own.
 func Replay(ctx context.Context, source capture.Source, seed uint64, configs []Config) ([]report.Line, error) {
+	return ReplayWith(ctx, source, session.Config{Seed: seed}, configs)
+}
+
+// ReplayWith is Replay with further options of the session, like windows and truth: a line for each configuration in each
+// window.
+func ReplayWith(ctx context.Context, source capture.Source, cfg session.Config, configs []Config) ([]report.Line, error) {
 	var lines []report.Line
 	selected, err := choose(configs)
 	if err != nil {
 		return nil, err
 	}
-	cfg := session.Config{Seed: seed, Algorithms: selected, Emit: func(l report.Line) error {
+	cfg.Algorithms, cfg.Emit = selected, func(l report.Line) error {
 		lines = append(lines, l)
 		return nil
-	}}
+	}
 	kept := &held{Source: source}
 	defer kept.release()
 	if err := session.ReplaySource(ctx, cfg, "model", kept, nil); err != nil {
