@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* What the statistics of lean share: which are on, the flow, its places in sketch and filter, counters, reports.
  *
- * A statistic has a header of its own. It keeps tables in stages 1 to 3 and turns a packet into a finished event of
+ * A statistic has a header of its own. It keeps tables in stages 0 to 3 and turns a packet into a finished event of
  * some value for the flow that the packet's data belongs to. The program then adds the values of all statistics, stage by
- * stage: rows in stages 4 to 8, filters in stages 9 and 10. */
+ * stage: sums in stage 4, rows in stages 5 to 9, filters in stages 10 and 11. */
 #pragma once
 
 #include "base.h"
@@ -25,6 +25,7 @@ enum lean_stat { STAT_LATENCY, STAT_LOSS, STAT_OOO, STAT_RETRANS, STATS };
 const volatile __u32 lean_stats = 15;      /* one bit a statistic */
 const volatile _Bool lean_pair = 0;        /* flows are source-destination pairs, else 5-tuples */
 const volatile _Bool lean_bytes = 0;       /* events count payload bytes where they have any, else packets */
+const volatile __u32 lean_share = 10;      /* a flow is reported from 2^-10 of all flows' sum on */
 const volatile __u32 lean_agree = 3;       /* rows that must reach the limit: 3 is the median */
 
 #define LEAN_SALT 0x6c65616e /* keeps flow hashes apart from other uses */
@@ -74,8 +75,8 @@ struct lean_report {
 
 RING(lean_reports, 1 << 20);
 
-/* What the sum has to reach before a flow is reported, by statistic, in the statistic's unit. Userspace adapts it. */
-TABLE(lean_limits, __u32, STATS);
+/* By statistic: by how many powers of two the limit is coarser than lean_share says. Userspace adapts it between windows. */
+TABLE(lean_coarser, __u32, STATS);
 
 const enum lean_stat *unused_stat __attribute__((unused));
 const enum lean_counter *unused_counter __attribute__((unused));

@@ -7,8 +7,8 @@
  * Algorithms", sections 3 to 5.
  *
  * A statistic's table turns packets into finished events (latency.h, loss.h, ooo.h, retrans.h). An event's value goes into
- * the statistic's Count Sketch, and when the flow's estimate has reached a limit, the flow is reported, once a window: a Bloom
- * filter remembers that it was. Userspace reads the sketch at the end of the window for every flow that was reported.
+ * the statistic's Count Sketch, and when the flow's estimate has reached a share of all flows' sum, the flow is reported,
+ * once a window: a Bloom filter remembers that it was. Userspace reads the sketch at the end of the window for every flow that was reported.
  *
  * Only events enter the sketch, and only events are tested: most packets touch a table and nothing else.
  *
@@ -23,8 +23,9 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define STATISTIC(name)                                                                               \
-	SKETCH(name, 4, 5, 6, 7, 8, 1024);                                                            \
-	BLOOM(name##_b, 9, 10, 256)
+	REGISTER_BANKED(name##_sum, 4, __u64, 1);                                                     \
+	SKETCH(name, 5, 6, 7, 8, 9, 1024);                                                            \
+	BLOOM(name##_b, 10, 11, 256)
 STATISTIC(lean_lat);
 STATISTIC(lean_loss);
 STATISTIC(lean_ooo);
@@ -33,12 +34,14 @@ STATISTIC(lean_ret);
 /* Everything between a packet and its reports. */
 struct lean {
 	struct lean_flow flow;
+	struct segment segment; /* ooo and retrans look at the same packets */
 	struct latency latency;
 	struct loss loss;
 	struct ooo ooo;
 	struct retrans retrans;
 	struct sketch_place at;      /* the packet's flow: loss, ooo, retrans */
 	struct sketch_place back_at; /* latency's: mostly the opposite direction's */
+	__s32 limit[STATS];
 	__u8 rows[STATS]; /* rows that have reached the limit */
 };
 
@@ -50,41 +53,96 @@ struct lean {
 		DO(STAT_RETRANS, retrans, lean_ret, at, arg);                                         \
 	} while (0)
 
-/* The tables. */
-static __always_inline void look(struct lean *l, struct phv *phv, struct lean_counts_t *count)
-{
 #define LOOK(stat, name, reg, where, stage)                                                                  \
 	if (ON(stat))                                                                                 \
 		name##_##stage(&l->name, phv, &l->flow, count)
-	EACH(LOOK, 1);
-	EACH(LOOK, 2);
-	EACH(LOOK, 3);
+
+/* The tables, stage by stage. Each stage is a global function, which the kernel's verifier looks at once and for itself: the
+ * paths of four statistics through four stages would multiply. */
+#define STAGE(n)                                                                                      \
+	__noinline int look_##n(struct lean *l, struct phv *phv, struct lean_counts_t *count)         \
+	{                                                                                             \
+		if (!l || !phv || !count)                                                             \
+			return 0;                                                                     \
+		EACH(LOOK, n);                                                                        \
+		return 0;                                                                             \
+	}
+STAGE(1)
+STAGE(2)
+STAGE(3)
+
+__noinline int look_0(struct lean *l, struct phv *phv, struct lean_counts_t *count)
+{
+	if (!l || !phv || !count)
+		return 0;
+	if (ON(STAT_OOO) || ON(STAT_RETRANS))
+		segment_0(&l->segment, phv, &l->flow, count);
+	if (ON(STAT_OOO))
+		ooo_0(&l->ooo, &l->segment, phv, count);
+	if (ON(STAT_RETRANS))
+		retrans_0(&l->retrans, &l->segment, phv, count);
+	return 0;
+}
+
+static __always_inline void look(struct lean *l, struct phv *phv, struct lean_counts_t *count)
+{
+	if (ON(STAT_OOO) || ON(STAT_RETRANS))
+		look_0(l, phv, count);
+	look_1(l, phv, count);
+	look_2(l, phv, count);
+	look_3(l, phv, count);
 }
 
 /* Where the events' flows lie: hashed once for all statistics that look at the packet's own direction. */
-static __always_inline void place(struct lean *l, const struct phv *phv)
+__noinline int place(struct lean *l, struct phv *phv)
 {
+	if (!l || !phv)
+		return 0;
 	if (ON(STAT_LATENCY) && l->latency.event.value)
 		lean_place(&l->back_at, phv, &l->flow, l->latency.event.reverse);
 	if ((ON(STAT_LOSS) && l->loss.event.value) || (ON(STAT_OOO) && l->ooo.event.value) ||
 	    (ON(STAT_RETRANS) && l->retrans.event.value))
 		lean_place(&l->at, phv, &l->flow, 0);
+	return 0;
 }
 
-static __always_inline __s32 limit_of(__u32 stat)
+/* What a flow must reach, from the sum of all flows in this window with this event: a share 2^-lean_share of it, so that at no
+ * time more than 2^lean_share flows are above (definition 2, l1 norm). Coarser when there were too many last time. */
+static __always_inline __s32 limit_of(__u32 stat, __s64 sum)
 {
-	__u32 *limit = bpf_map_lookup_elem(&lean_limits, &stat);
+	__u32 *coarser = bpf_map_lookup_elem(&lean_coarser, &stat);
+	__u32 shift = coarser ? lean_share - (READ_ONCE(*coarser) & 15) : lean_share;
 
-	return limit ? READ_ONCE(*limit) : ~0U >> 1;
+	sum >>= shift & 31;
+	return sum < 1 ? 1 : sum > 0x7fffffff ? 0x7fffffff : sum;
+}
+
+/* Sums of all flows. */
+static __always_inline void total(struct lean *l, struct phv *phv)
+{
+	__u64 *sum;
+
+#define TOTAL(stat, name, reg, where, arg)                                                            \
+	if (ON(stat) && l->name.event.value) {                                                        \
+		__s64 value_ = l->name.event.value;                                                   \
+		sum = reg_bank(reg##_sum, phv, 0);                                                    \
+		if (sum)                                                                              \
+			l->limit[stat] = limit_of(stat, (__s64)reg_add(sum, (__u64)value_) + value_); \
+	}
+	EACH(TOTAL, 0);
 }
 
 /* The sketches, row by row. */
 static __always_inline void add(struct lean *l, struct phv *phv, struct lean_counts_t *count)
 {
 #define ADD(stat, name, reg, where, row)                                                                     \
-	if (ON(stat) && l->name.event.value)                                                          \
+	if (ON(stat) && l->name.event.value && !KEYED(stat))                                          \
 		l->rows[stat] += SKETCH_ADD(reg, row, phv, &l->where,         \
-					    l->name.event.value) >= limit_of(stat)
+					    l->name.event.value) >= l->limit[stat]
+#define KEYED(stat) ((stat) == STAT_OOO && lean_ooo_mg_on) /* counters with keys instead of a sketch */
+	if (ON(STAT_OOO) && KEYED(STAT_OOO) && l->ooo.event.value &&
+	    (__s32)ooo_tally(&l->ooo, phv, &l->at) >= l->limit[STAT_OOO])
+		l->rows[STAT_OOO] = SKETCH_ROWS;
 	EACH(ADD, 0);
 	EACH(ADD, 1);
 	EACH(ADD, 2);
@@ -121,10 +179,12 @@ static __always_inline void send(const struct phv *phv, const struct sketch_plac
 }
 
 /* The filters: each flow once. */
-static __always_inline void report(struct lean *l, struct phv *phv, struct lean_counts_t *count)
+__noinline int report(struct lean *l, struct phv *phv, struct lean_counts_t *count)
 {
 	__u32 fresh[STATS] = {};
 
+	if (!l || !phv || !count)
+		return 0;
 #define FILTER(stat, name, reg, where, i)                                                                    \
 	if (ON(stat) && l->rows[stat] >= lean_agree)                                                  \
 		fresh[stat] |= BLOOM_SET(reg##_b_##i, phv, BLOOM_BITS(&l->where, i))
@@ -134,6 +194,7 @@ static __always_inline void report(struct lean *l, struct phv *phv, struct lean_
 	if (ON(stat) && fresh[stat])                                                                  \
 		send(phv, &l->where, &l->name.event, stat, count)
 	EACH(SEND, 0);
+	return 0;
 }
 
 ALGORITHM(lean)
@@ -153,6 +214,7 @@ ALGORITHM(lean)
 	if (likely(!l.latency.event.value && !l.loss.event.value && !l.ooo.event.value && !l.retrans.event.value))
 		return;
 	place(&l, phv);
+	total(&l, phv);
 	add(&l, phv, count);
 	report(&l, phv, count);
 }

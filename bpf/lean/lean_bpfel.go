@@ -88,6 +88,19 @@ const (
 	LeanLossIdKindLOSS_BYTES LeanLossIdKind = 2
 )
 
+type LeanOooCounter uint32
+
+const (
+	LeanOooCounterOOO_SEGMENTS LeanOooCounter = 0
+	LeanOooCounterOOO_COPIES   LeanOooCounter = 1
+	LeanOooCounterOOO_COMPARED LeanOooCounter = 2
+	LeanOooCounterOOO_TAKEN    LeanOooCounter = 3
+	LeanOooCounterOOO_REFUSED  LeanOooCounter = 4
+	LeanOooCounterOOO_EVENTS   LeanOooCounter = 5
+	LeanOooCounterOOO_BEHIND   LeanOooCounter = 6
+	LeanOooCounterOOO_COUNTERS LeanOooCounter = 7
+)
+
 type LeanPhv struct {
 	_        structs.HostLayout
 	Now      uint64
@@ -126,6 +139,19 @@ type LeanPhv struct {
 	Carry    [2]uint64
 }
 
+type LeanRetransCounter uint32
+
+const (
+	LeanRetransCounterRET_SEGMENTS LeanRetransCounter = 0
+	LeanRetransCounterRET_COPIES   LeanRetransCounter = 1
+	LeanRetransCounterRET_COMPARED LeanRetransCounter = 2
+	LeanRetransCounterRET_TAKEN    LeanRetransCounter = 3
+	LeanRetransCounterRET_REFUSED  LeanRetransCounter = 4
+	LeanRetransCounterRET_EVENTS   LeanRetransCounter = 5
+	LeanRetransCounterRET_PROBES   LeanRetransCounter = 6
+	LeanRetransCounterRET_COUNTERS LeanRetransCounter = 7
+)
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
@@ -134,6 +160,7 @@ const (
 	LeanMapChainTc             = "chain_tc"
 	LeanMapChainXdp            = "chain_xdp"
 	LeanMapHashCrcTables       = "hash_crc_tables"
+	LeanMapLeanCoarser         = "lean_coarser"
 	LeanMapLeanCounts          = "lean_counts"
 	LeanMapLeanLat0            = "lean_lat_0"
 	LeanMapLeanLat1            = "lean_lat_1"
@@ -147,8 +174,8 @@ const (
 	LeanMapLeanLatHist         = "lean_lat_hist"
 	LeanMapLeanLatIns          = "lean_lat_ins"
 	LeanMapLeanLatLog          = "lean_lat_log"
+	LeanMapLeanLatSum          = "lean_lat_sum"
 	LeanMapLeanLatWeight       = "lean_lat_weight"
-	LeanMapLeanLimits          = "lean_limits"
 	LeanMapLeanLoss0           = "lean_loss_0"
 	LeanMapLeanLoss1           = "lean_loss_1"
 	LeanMapLeanLoss2           = "lean_loss_2"
@@ -158,6 +185,7 @@ const (
 	LeanMapLeanLossB_1         = "lean_loss_b_1"
 	LeanMapLeanLossLast        = "lean_loss_last"
 	LeanMapLeanLossOwn         = "lean_loss_own"
+	LeanMapLeanLossSum         = "lean_loss_sum"
 	LeanMapLeanOoo0            = "lean_ooo_0"
 	LeanMapLeanOoo1            = "lean_ooo_1"
 	LeanMapLeanOoo2            = "lean_ooo_2"
@@ -165,6 +193,11 @@ const (
 	LeanMapLeanOoo4            = "lean_ooo_4"
 	LeanMapLeanOooB_0          = "lean_ooo_b_0"
 	LeanMapLeanOooB_1          = "lean_ooo_b_1"
+	LeanMapLeanOooMax          = "lean_ooo_max"
+	LeanMapLeanOooMg           = "lean_ooo_mg"
+	LeanMapLeanOooSum          = "lean_ooo_sum"
+	LeanMapLeanOooWay0         = "lean_ooo_way0"
+	LeanMapLeanOooWay1         = "lean_ooo_way1"
 	LeanMapLeanReports         = "lean_reports"
 	LeanMapLeanRet0            = "lean_ret_0"
 	LeanMapLeanRet1            = "lean_ret_1"
@@ -173,6 +206,13 @@ const (
 	LeanMapLeanRet4            = "lean_ret_4"
 	LeanMapLeanRetB_0          = "lean_ret_b_0"
 	LeanMapLeanRetB_1          = "lean_ret_b_1"
+	LeanMapLeanRetCuts         = "lean_ret_cuts"
+	LeanMapLeanRetMax          = "lean_ret_max"
+	LeanMapLeanRetSum          = "lean_ret_sum"
+	LeanMapLeanRetTime         = "lean_ret_time"
+	LeanMapLeanRetWay0         = "lean_ret_way0"
+	LeanMapLeanRetWay1         = "lean_ret_way1"
+	LeanMapLeanTwin            = "lean_twin"
 	LeanMapPhvScratch          = "phv_scratch"
 	LeanMapRecircTc            = "recirc_tc"
 	LeanMapRecircXdp           = "recirc_xdp"
@@ -195,6 +235,7 @@ const (
 	LeanVarLeanLatHistEntries  = "lean_lat_hist_entries"
 	LeanVarLeanLatInsEntries   = "lean_lat_ins_entries"
 	LeanVarLeanLatSigned       = "lean_lat_signed"
+	LeanVarLeanLatSumEntries   = "lean_lat_sum_entries"
 	LeanVarLeanLoss0Entries    = "lean_loss_0_entries"
 	LeanVarLeanLoss1Entries    = "lean_loss_1_entries"
 	LeanVarLeanLoss2Entries    = "lean_loss_2_entries"
@@ -205,6 +246,7 @@ const (
 	LeanVarLeanLossId          = "lean_loss_id"
 	LeanVarLeanLossLastEntries = "lean_loss_last_entries"
 	LeanVarLeanLossOwnEntries  = "lean_loss_own_entries"
+	LeanVarLeanLossSumEntries  = "lean_loss_sum_entries"
 	LeanVarLeanLossWalk        = "lean_loss_walk"
 	LeanVarLeanOoo0Entries     = "lean_ooo_0_entries"
 	LeanVarLeanOoo1Entries     = "lean_ooo_1_entries"
@@ -213,6 +255,12 @@ const (
 	LeanVarLeanOoo4Entries     = "lean_ooo_4_entries"
 	LeanVarLeanOooB_0Entries   = "lean_ooo_b_0_entries"
 	LeanVarLeanOooB_1Entries   = "lean_ooo_b_1_entries"
+	LeanVarLeanOooMaxEntries   = "lean_ooo_max_entries"
+	LeanVarLeanOooMgEntries    = "lean_ooo_mg_entries"
+	LeanVarLeanOooMgOn         = "lean_ooo_mg_on"
+	LeanVarLeanOooSumEntries   = "lean_ooo_sum_entries"
+	LeanVarLeanOooWay0Entries  = "lean_ooo_way0_entries"
+	LeanVarLeanOooWay1Entries  = "lean_ooo_way1_entries"
 	LeanVarLeanPair            = "lean_pair"
 	LeanVarLeanRet0Entries     = "lean_ret_0_entries"
 	LeanVarLeanRet1Entries     = "lean_ret_1_entries"
@@ -221,13 +269,25 @@ const (
 	LeanVarLeanRet4Entries     = "lean_ret_4_entries"
 	LeanVarLeanRetB_0Entries   = "lean_ret_b_0_entries"
 	LeanVarLeanRetB_1Entries   = "lean_ret_b_1_entries"
+	LeanVarLeanRetCutsEntries  = "lean_ret_cuts_entries"
+	LeanVarLeanRetFree         = "lean_ret_free"
+	LeanVarLeanRetKeep         = "lean_ret_keep"
+	LeanVarLeanRetMaxEntries   = "lean_ret_max_entries"
+	LeanVarLeanRetSumEntries   = "lean_ret_sum_entries"
+	LeanVarLeanRetTimeEntries  = "lean_ret_time_entries"
+	LeanVarLeanRetWay0Entries  = "lean_ret_way0_entries"
+	LeanVarLeanRetWay1Entries  = "lean_ret_way1_entries"
+	LeanVarLeanShare           = "lean_share"
 	LeanVarLeanStats           = "lean_stats"
+	LeanVarLeanTwinEntries     = "lean_twin_entries"
 	LeanVarMatchFinals         = "match_finals"
 	LeanVarMatchRule           = "match_rule"
 	LeanVarMatchSide           = "match_side"
 	LeanVarUnusedCounter       = "unused_counter"
 	LeanVarUnusedLossId        = "unused_loss_id"
+	LeanVarUnusedOoo           = "unused_ooo"
 	LeanVarUnusedReport        = "unused_report"
+	LeanVarUnusedRetrans       = "unused_retrans"
 	LeanVarUnusedStat          = "unused_stat"
 )
 
@@ -285,6 +345,7 @@ type LeanMapSpecs struct {
 	ChainTc       *ebpf.MapSpec `ebpf:"chain_tc"`
 	ChainXdp      *ebpf.MapSpec `ebpf:"chain_xdp"`
 	HashCrcTables *ebpf.MapSpec `ebpf:"hash_crc_tables"`
+	LeanCoarser   *ebpf.MapSpec `ebpf:"lean_coarser"`
 	LeanCounts    *ebpf.MapSpec `ebpf:"lean_counts"`
 	LeanLat0      *ebpf.MapSpec `ebpf:"lean_lat_0"`
 	LeanLat1      *ebpf.MapSpec `ebpf:"lean_lat_1"`
@@ -298,8 +359,8 @@ type LeanMapSpecs struct {
 	LeanLatHist   *ebpf.MapSpec `ebpf:"lean_lat_hist"`
 	LeanLatIns    *ebpf.MapSpec `ebpf:"lean_lat_ins"`
 	LeanLatLog    *ebpf.MapSpec `ebpf:"lean_lat_log"`
+	LeanLatSum    *ebpf.MapSpec `ebpf:"lean_lat_sum"`
 	LeanLatWeight *ebpf.MapSpec `ebpf:"lean_lat_weight"`
-	LeanLimits    *ebpf.MapSpec `ebpf:"lean_limits"`
 	LeanLoss0     *ebpf.MapSpec `ebpf:"lean_loss_0"`
 	LeanLoss1     *ebpf.MapSpec `ebpf:"lean_loss_1"`
 	LeanLoss2     *ebpf.MapSpec `ebpf:"lean_loss_2"`
@@ -309,6 +370,7 @@ type LeanMapSpecs struct {
 	LeanLossB_1   *ebpf.MapSpec `ebpf:"lean_loss_b_1"`
 	LeanLossLast  *ebpf.MapSpec `ebpf:"lean_loss_last"`
 	LeanLossOwn   *ebpf.MapSpec `ebpf:"lean_loss_own"`
+	LeanLossSum   *ebpf.MapSpec `ebpf:"lean_loss_sum"`
 	LeanOoo0      *ebpf.MapSpec `ebpf:"lean_ooo_0"`
 	LeanOoo1      *ebpf.MapSpec `ebpf:"lean_ooo_1"`
 	LeanOoo2      *ebpf.MapSpec `ebpf:"lean_ooo_2"`
@@ -316,6 +378,11 @@ type LeanMapSpecs struct {
 	LeanOoo4      *ebpf.MapSpec `ebpf:"lean_ooo_4"`
 	LeanOooB_0    *ebpf.MapSpec `ebpf:"lean_ooo_b_0"`
 	LeanOooB_1    *ebpf.MapSpec `ebpf:"lean_ooo_b_1"`
+	LeanOooMax    *ebpf.MapSpec `ebpf:"lean_ooo_max"`
+	LeanOooMg     *ebpf.MapSpec `ebpf:"lean_ooo_mg"`
+	LeanOooSum    *ebpf.MapSpec `ebpf:"lean_ooo_sum"`
+	LeanOooWay0   *ebpf.MapSpec `ebpf:"lean_ooo_way0"`
+	LeanOooWay1   *ebpf.MapSpec `ebpf:"lean_ooo_way1"`
 	LeanReports   *ebpf.MapSpec `ebpf:"lean_reports"`
 	LeanRet0      *ebpf.MapSpec `ebpf:"lean_ret_0"`
 	LeanRet1      *ebpf.MapSpec `ebpf:"lean_ret_1"`
@@ -324,6 +391,13 @@ type LeanMapSpecs struct {
 	LeanRet4      *ebpf.MapSpec `ebpf:"lean_ret_4"`
 	LeanRetB_0    *ebpf.MapSpec `ebpf:"lean_ret_b_0"`
 	LeanRetB_1    *ebpf.MapSpec `ebpf:"lean_ret_b_1"`
+	LeanRetCuts   *ebpf.MapSpec `ebpf:"lean_ret_cuts"`
+	LeanRetMax    *ebpf.MapSpec `ebpf:"lean_ret_max"`
+	LeanRetSum    *ebpf.MapSpec `ebpf:"lean_ret_sum"`
+	LeanRetTime   *ebpf.MapSpec `ebpf:"lean_ret_time"`
+	LeanRetWay0   *ebpf.MapSpec `ebpf:"lean_ret_way0"`
+	LeanRetWay1   *ebpf.MapSpec `ebpf:"lean_ret_way1"`
+	LeanTwin      *ebpf.MapSpec `ebpf:"lean_twin"`
 	PhvScratch    *ebpf.MapSpec `ebpf:"phv_scratch"`
 	RecircTc      *ebpf.MapSpec `ebpf:"recirc_tc"`
 	RecircXdp     *ebpf.MapSpec `ebpf:"recirc_xdp"`
@@ -350,6 +424,7 @@ type LeanVariableSpecs struct {
 	LeanLatHistEntries  *ebpf.VariableSpec `ebpf:"lean_lat_hist_entries"`
 	LeanLatInsEntries   *ebpf.VariableSpec `ebpf:"lean_lat_ins_entries"`
 	LeanLatSigned       *ebpf.VariableSpec `ebpf:"lean_lat_signed"`
+	LeanLatSumEntries   *ebpf.VariableSpec `ebpf:"lean_lat_sum_entries"`
 	LeanLoss0Entries    *ebpf.VariableSpec `ebpf:"lean_loss_0_entries"`
 	LeanLoss1Entries    *ebpf.VariableSpec `ebpf:"lean_loss_1_entries"`
 	LeanLoss2Entries    *ebpf.VariableSpec `ebpf:"lean_loss_2_entries"`
@@ -360,6 +435,7 @@ type LeanVariableSpecs struct {
 	LeanLossId          *ebpf.VariableSpec `ebpf:"lean_loss_id"`
 	LeanLossLastEntries *ebpf.VariableSpec `ebpf:"lean_loss_last_entries"`
 	LeanLossOwnEntries  *ebpf.VariableSpec `ebpf:"lean_loss_own_entries"`
+	LeanLossSumEntries  *ebpf.VariableSpec `ebpf:"lean_loss_sum_entries"`
 	LeanLossWalk        *ebpf.VariableSpec `ebpf:"lean_loss_walk"`
 	LeanOoo0Entries     *ebpf.VariableSpec `ebpf:"lean_ooo_0_entries"`
 	LeanOoo1Entries     *ebpf.VariableSpec `ebpf:"lean_ooo_1_entries"`
@@ -368,6 +444,12 @@ type LeanVariableSpecs struct {
 	LeanOoo4Entries     *ebpf.VariableSpec `ebpf:"lean_ooo_4_entries"`
 	LeanOooB_0Entries   *ebpf.VariableSpec `ebpf:"lean_ooo_b_0_entries"`
 	LeanOooB_1Entries   *ebpf.VariableSpec `ebpf:"lean_ooo_b_1_entries"`
+	LeanOooMaxEntries   *ebpf.VariableSpec `ebpf:"lean_ooo_max_entries"`
+	LeanOooMgEntries    *ebpf.VariableSpec `ebpf:"lean_ooo_mg_entries"`
+	LeanOooMgOn         *ebpf.VariableSpec `ebpf:"lean_ooo_mg_on"`
+	LeanOooSumEntries   *ebpf.VariableSpec `ebpf:"lean_ooo_sum_entries"`
+	LeanOooWay0Entries  *ebpf.VariableSpec `ebpf:"lean_ooo_way0_entries"`
+	LeanOooWay1Entries  *ebpf.VariableSpec `ebpf:"lean_ooo_way1_entries"`
 	LeanPair            *ebpf.VariableSpec `ebpf:"lean_pair"`
 	LeanRet0Entries     *ebpf.VariableSpec `ebpf:"lean_ret_0_entries"`
 	LeanRet1Entries     *ebpf.VariableSpec `ebpf:"lean_ret_1_entries"`
@@ -376,13 +458,25 @@ type LeanVariableSpecs struct {
 	LeanRet4Entries     *ebpf.VariableSpec `ebpf:"lean_ret_4_entries"`
 	LeanRetB_0Entries   *ebpf.VariableSpec `ebpf:"lean_ret_b_0_entries"`
 	LeanRetB_1Entries   *ebpf.VariableSpec `ebpf:"lean_ret_b_1_entries"`
+	LeanRetCutsEntries  *ebpf.VariableSpec `ebpf:"lean_ret_cuts_entries"`
+	LeanRetFree         *ebpf.VariableSpec `ebpf:"lean_ret_free"`
+	LeanRetKeep         *ebpf.VariableSpec `ebpf:"lean_ret_keep"`
+	LeanRetMaxEntries   *ebpf.VariableSpec `ebpf:"lean_ret_max_entries"`
+	LeanRetSumEntries   *ebpf.VariableSpec `ebpf:"lean_ret_sum_entries"`
+	LeanRetTimeEntries  *ebpf.VariableSpec `ebpf:"lean_ret_time_entries"`
+	LeanRetWay0Entries  *ebpf.VariableSpec `ebpf:"lean_ret_way0_entries"`
+	LeanRetWay1Entries  *ebpf.VariableSpec `ebpf:"lean_ret_way1_entries"`
+	LeanShare           *ebpf.VariableSpec `ebpf:"lean_share"`
 	LeanStats           *ebpf.VariableSpec `ebpf:"lean_stats"`
+	LeanTwinEntries     *ebpf.VariableSpec `ebpf:"lean_twin_entries"`
 	MatchFinals         *ebpf.VariableSpec `ebpf:"match_finals"`
 	MatchRule           *ebpf.VariableSpec `ebpf:"match_rule"`
 	MatchSide           *ebpf.VariableSpec `ebpf:"match_side"`
 	UnusedCounter       *ebpf.VariableSpec `ebpf:"unused_counter"`
 	UnusedLossId        *ebpf.VariableSpec `ebpf:"unused_loss_id"`
+	UnusedOoo           *ebpf.VariableSpec `ebpf:"unused_ooo"`
 	UnusedReport        *ebpf.VariableSpec `ebpf:"unused_report"`
+	UnusedRetrans       *ebpf.VariableSpec `ebpf:"unused_retrans"`
 	UnusedStat          *ebpf.VariableSpec `ebpf:"unused_stat"`
 }
 
@@ -410,6 +504,7 @@ type LeanMaps struct {
 	ChainTc       *ebpf.Map `ebpf:"chain_tc"`
 	ChainXdp      *ebpf.Map `ebpf:"chain_xdp"`
 	HashCrcTables *ebpf.Map `ebpf:"hash_crc_tables"`
+	LeanCoarser   *ebpf.Map `ebpf:"lean_coarser"`
 	LeanCounts    *ebpf.Map `ebpf:"lean_counts"`
 	LeanLat0      *ebpf.Map `ebpf:"lean_lat_0"`
 	LeanLat1      *ebpf.Map `ebpf:"lean_lat_1"`
@@ -423,8 +518,8 @@ type LeanMaps struct {
 	LeanLatHist   *ebpf.Map `ebpf:"lean_lat_hist"`
 	LeanLatIns    *ebpf.Map `ebpf:"lean_lat_ins"`
 	LeanLatLog    *ebpf.Map `ebpf:"lean_lat_log"`
+	LeanLatSum    *ebpf.Map `ebpf:"lean_lat_sum"`
 	LeanLatWeight *ebpf.Map `ebpf:"lean_lat_weight"`
-	LeanLimits    *ebpf.Map `ebpf:"lean_limits"`
 	LeanLoss0     *ebpf.Map `ebpf:"lean_loss_0"`
 	LeanLoss1     *ebpf.Map `ebpf:"lean_loss_1"`
 	LeanLoss2     *ebpf.Map `ebpf:"lean_loss_2"`
@@ -434,6 +529,7 @@ type LeanMaps struct {
 	LeanLossB_1   *ebpf.Map `ebpf:"lean_loss_b_1"`
 	LeanLossLast  *ebpf.Map `ebpf:"lean_loss_last"`
 	LeanLossOwn   *ebpf.Map `ebpf:"lean_loss_own"`
+	LeanLossSum   *ebpf.Map `ebpf:"lean_loss_sum"`
 	LeanOoo0      *ebpf.Map `ebpf:"lean_ooo_0"`
 	LeanOoo1      *ebpf.Map `ebpf:"lean_ooo_1"`
 	LeanOoo2      *ebpf.Map `ebpf:"lean_ooo_2"`
@@ -441,6 +537,11 @@ type LeanMaps struct {
 	LeanOoo4      *ebpf.Map `ebpf:"lean_ooo_4"`
 	LeanOooB_0    *ebpf.Map `ebpf:"lean_ooo_b_0"`
 	LeanOooB_1    *ebpf.Map `ebpf:"lean_ooo_b_1"`
+	LeanOooMax    *ebpf.Map `ebpf:"lean_ooo_max"`
+	LeanOooMg     *ebpf.Map `ebpf:"lean_ooo_mg"`
+	LeanOooSum    *ebpf.Map `ebpf:"lean_ooo_sum"`
+	LeanOooWay0   *ebpf.Map `ebpf:"lean_ooo_way0"`
+	LeanOooWay1   *ebpf.Map `ebpf:"lean_ooo_way1"`
 	LeanReports   *ebpf.Map `ebpf:"lean_reports"`
 	LeanRet0      *ebpf.Map `ebpf:"lean_ret_0"`
 	LeanRet1      *ebpf.Map `ebpf:"lean_ret_1"`
@@ -449,6 +550,13 @@ type LeanMaps struct {
 	LeanRet4      *ebpf.Map `ebpf:"lean_ret_4"`
 	LeanRetB_0    *ebpf.Map `ebpf:"lean_ret_b_0"`
 	LeanRetB_1    *ebpf.Map `ebpf:"lean_ret_b_1"`
+	LeanRetCuts   *ebpf.Map `ebpf:"lean_ret_cuts"`
+	LeanRetMax    *ebpf.Map `ebpf:"lean_ret_max"`
+	LeanRetSum    *ebpf.Map `ebpf:"lean_ret_sum"`
+	LeanRetTime   *ebpf.Map `ebpf:"lean_ret_time"`
+	LeanRetWay0   *ebpf.Map `ebpf:"lean_ret_way0"`
+	LeanRetWay1   *ebpf.Map `ebpf:"lean_ret_way1"`
+	LeanTwin      *ebpf.Map `ebpf:"lean_twin"`
 	PhvScratch    *ebpf.Map `ebpf:"phv_scratch"`
 	RecircTc      *ebpf.Map `ebpf:"recirc_tc"`
 	RecircXdp     *ebpf.Map `ebpf:"recirc_xdp"`
@@ -460,6 +568,7 @@ func (m *LeanMaps) Close() error {
 		m.ChainTc,
 		m.ChainXdp,
 		m.HashCrcTables,
+		m.LeanCoarser,
 		m.LeanCounts,
 		m.LeanLat0,
 		m.LeanLat1,
@@ -473,8 +582,8 @@ func (m *LeanMaps) Close() error {
 		m.LeanLatHist,
 		m.LeanLatIns,
 		m.LeanLatLog,
+		m.LeanLatSum,
 		m.LeanLatWeight,
-		m.LeanLimits,
 		m.LeanLoss0,
 		m.LeanLoss1,
 		m.LeanLoss2,
@@ -484,6 +593,7 @@ func (m *LeanMaps) Close() error {
 		m.LeanLossB_1,
 		m.LeanLossLast,
 		m.LeanLossOwn,
+		m.LeanLossSum,
 		m.LeanOoo0,
 		m.LeanOoo1,
 		m.LeanOoo2,
@@ -491,6 +601,11 @@ func (m *LeanMaps) Close() error {
 		m.LeanOoo4,
 		m.LeanOooB_0,
 		m.LeanOooB_1,
+		m.LeanOooMax,
+		m.LeanOooMg,
+		m.LeanOooSum,
+		m.LeanOooWay0,
+		m.LeanOooWay1,
 		m.LeanReports,
 		m.LeanRet0,
 		m.LeanRet1,
@@ -499,6 +614,13 @@ func (m *LeanMaps) Close() error {
 		m.LeanRet4,
 		m.LeanRetB_0,
 		m.LeanRetB_1,
+		m.LeanRetCuts,
+		m.LeanRetMax,
+		m.LeanRetSum,
+		m.LeanRetTime,
+		m.LeanRetWay0,
+		m.LeanRetWay1,
+		m.LeanTwin,
 		m.PhvScratch,
 		m.RecircTc,
 		m.RecircXdp,
@@ -526,6 +648,7 @@ type LeanVariables struct {
 	LeanLatHistEntries  *ebpf.Variable `ebpf:"lean_lat_hist_entries"`
 	LeanLatInsEntries   *ebpf.Variable `ebpf:"lean_lat_ins_entries"`
 	LeanLatSigned       *ebpf.Variable `ebpf:"lean_lat_signed"`
+	LeanLatSumEntries   *ebpf.Variable `ebpf:"lean_lat_sum_entries"`
 	LeanLoss0Entries    *ebpf.Variable `ebpf:"lean_loss_0_entries"`
 	LeanLoss1Entries    *ebpf.Variable `ebpf:"lean_loss_1_entries"`
 	LeanLoss2Entries    *ebpf.Variable `ebpf:"lean_loss_2_entries"`
@@ -536,6 +659,7 @@ type LeanVariables struct {
 	LeanLossId          *ebpf.Variable `ebpf:"lean_loss_id"`
 	LeanLossLastEntries *ebpf.Variable `ebpf:"lean_loss_last_entries"`
 	LeanLossOwnEntries  *ebpf.Variable `ebpf:"lean_loss_own_entries"`
+	LeanLossSumEntries  *ebpf.Variable `ebpf:"lean_loss_sum_entries"`
 	LeanLossWalk        *ebpf.Variable `ebpf:"lean_loss_walk"`
 	LeanOoo0Entries     *ebpf.Variable `ebpf:"lean_ooo_0_entries"`
 	LeanOoo1Entries     *ebpf.Variable `ebpf:"lean_ooo_1_entries"`
@@ -544,6 +668,12 @@ type LeanVariables struct {
 	LeanOoo4Entries     *ebpf.Variable `ebpf:"lean_ooo_4_entries"`
 	LeanOooB_0Entries   *ebpf.Variable `ebpf:"lean_ooo_b_0_entries"`
 	LeanOooB_1Entries   *ebpf.Variable `ebpf:"lean_ooo_b_1_entries"`
+	LeanOooMaxEntries   *ebpf.Variable `ebpf:"lean_ooo_max_entries"`
+	LeanOooMgEntries    *ebpf.Variable `ebpf:"lean_ooo_mg_entries"`
+	LeanOooMgOn         *ebpf.Variable `ebpf:"lean_ooo_mg_on"`
+	LeanOooSumEntries   *ebpf.Variable `ebpf:"lean_ooo_sum_entries"`
+	LeanOooWay0Entries  *ebpf.Variable `ebpf:"lean_ooo_way0_entries"`
+	LeanOooWay1Entries  *ebpf.Variable `ebpf:"lean_ooo_way1_entries"`
 	LeanPair            *ebpf.Variable `ebpf:"lean_pair"`
 	LeanRet0Entries     *ebpf.Variable `ebpf:"lean_ret_0_entries"`
 	LeanRet1Entries     *ebpf.Variable `ebpf:"lean_ret_1_entries"`
@@ -552,13 +682,25 @@ type LeanVariables struct {
 	LeanRet4Entries     *ebpf.Variable `ebpf:"lean_ret_4_entries"`
 	LeanRetB_0Entries   *ebpf.Variable `ebpf:"lean_ret_b_0_entries"`
 	LeanRetB_1Entries   *ebpf.Variable `ebpf:"lean_ret_b_1_entries"`
+	LeanRetCutsEntries  *ebpf.Variable `ebpf:"lean_ret_cuts_entries"`
+	LeanRetFree         *ebpf.Variable `ebpf:"lean_ret_free"`
+	LeanRetKeep         *ebpf.Variable `ebpf:"lean_ret_keep"`
+	LeanRetMaxEntries   *ebpf.Variable `ebpf:"lean_ret_max_entries"`
+	LeanRetSumEntries   *ebpf.Variable `ebpf:"lean_ret_sum_entries"`
+	LeanRetTimeEntries  *ebpf.Variable `ebpf:"lean_ret_time_entries"`
+	LeanRetWay0Entries  *ebpf.Variable `ebpf:"lean_ret_way0_entries"`
+	LeanRetWay1Entries  *ebpf.Variable `ebpf:"lean_ret_way1_entries"`
+	LeanShare           *ebpf.Variable `ebpf:"lean_share"`
 	LeanStats           *ebpf.Variable `ebpf:"lean_stats"`
+	LeanTwinEntries     *ebpf.Variable `ebpf:"lean_twin_entries"`
 	MatchFinals         *ebpf.Variable `ebpf:"match_finals"`
 	MatchRule           *ebpf.Variable `ebpf:"match_rule"`
 	MatchSide           *ebpf.Variable `ebpf:"match_side"`
 	UnusedCounter       *ebpf.Variable `ebpf:"unused_counter"`
 	UnusedLossId        *ebpf.Variable `ebpf:"unused_loss_id"`
+	UnusedOoo           *ebpf.Variable `ebpf:"unused_ooo"`
 	UnusedReport        *ebpf.Variable `ebpf:"unused_report"`
+	UnusedRetrans       *ebpf.Variable `ebpf:"unused_retrans"`
 	UnusedStat          *ebpf.Variable `ebpf:"unused_stat"`
 }
 

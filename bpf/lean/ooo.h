@@ -1,13 +1,171 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Out of order. */
+/* Out of order: data packets that end below the flow's maximum and arrive within 3 ms of it (sections 2 and 4.3, definition 11).
+ *
+ * The recent-packet table has two ways (section 5 has it instead of the queue): a record is free for another flow when its
+ * flow has been silent for 3 ms, so a minute of 370,000 flows needs places for those of 3 ms, some 350 packets. A flow whose
+ * first place is taken looks at the second one. One that has moved to the first place when it became free starts over: at
+ * most one late packet is missed by that.
+ *
+ * {signature, time of the last packet} in one word admits a flow in one read-modify-write; {maximum, its time} in a later
+ * stage is compared in another. A packet whose end is not below the maximum renews both, one that is below it
+ * neither. Numbers wrap; one that is 64 MiB or more below is another connection's (segment.h), and starts over.
+ *
+ * What is late by the paper's definition is not always reordered: a fast retransmission in the middle of a running train is
+ * below the maximum and within 3 ms of it, too. retrans.h tells them.
+ *
+ * The counts go into the Count Sketch, or (lean.ooo=misra-gries) into counters of {signature, count} under a hash: an event of
+ * the owner adds, one of another flow takes away, and who arrives at 0 owns it. That is Misra-Gries of one counter for
+ * the flows that share it; to lower all counters at once, as the paper's pseudo-code does, no switch has the memory
+ * accesses.
+ *
+ * Many cores: a record's words are written whole. Two flows of one place on two cores can leave one's maximum under the
+ * other's signature: it is as far off as a random number, and one in 64 would be called late, once. */
 #pragma once
 
-#include "frame.h"
+#include "segment.h"
+
+enum ooo_counter {
+	OOO_SEGMENTS,   /* data packets, copies not counted */
+	OOO_COPIES,     /* packets that a mirror showed twice */
+	OOO_COMPARED,   /* data packets of a flow in memory */
+	OOO_TAKEN,      /* records written */
+	OOO_REFUSED,    /* data packets that found both places taken */
+	OOO_EVENTS,     /* packets out of order */
+	OOO_BEHIND,     /* below the maximum, but later than 3 ms */
+	OOO_COUNTERS
+};
+_Static_assert(OOO_COUNTERS <= 14, "frame.h keeps room for 14");
+
+#define OOO_TICK 10
+#define OOO_WINDOW 2929 /* ticks of 1,024 ns: 3 ms */
+
+const volatile _Bool lean_ooo_mg_on = 0;
+
+/* stages 0 and 1: {signature 16, time 16}; stage 3: {maximum, its time}, way 0 in front of way 1 */
+REGISTER(lean_ooo_way0, 0, __u32, 512);
+REGISTER(lean_ooo_way1, 1, __u32, 512);
+REGISTER(lean_ooo_max, 3, __u64, 1024);
+/* stage 5, instead of the sketch: {signature, count} */
+REGISTER_BANKED(lean_ooo_mg, 5, __u64, 1);
+
+const enum ooo_counter *unused_ooo __attribute__((unused));
 
 struct ooo {
 	struct lean_event event;
+	__u8 data; /* the packet is one that can be late, or a copy of one */
+	__u8 copy;
+	__u8 fate; /* enum seg_fate */
+	__u16 signature;
+	__u16 time;
+	__u32 index; /* of the record */
+	__u32 way1;
+	__u32 end;
 };
 
-static __always_inline void ooo_1(struct ooo *s, struct phv *phv, const struct lean_flow *f, struct lean_counts_t *count) {}
+/* One way's word: renews the flow's own record, takes one that is older than the window, leaves others. */
+static __always_inline int ooo_claim(__u32 *word, __u16 signature, __u16 time)
+{
+	__u32 old = reg_load(word);
+
+	if (old >> 16 != signature && seg_within(time, old, SEG_WINDOW))
+		return FATE_OTHER;
+	reg_store(word, (__u32)signature << 16 | time);
+	return old >> 16 == signature ? FATE_OWN : FATE_TAKEN;
+}
+
+/* Way 0. A copy of a packet finds what that packet left, and changes nothing but the time of the record. */
+static __always_inline void ooo_0(struct ooo *s, const struct segment *seg, struct phv *phv, struct lean_counts_t *count)
+{
+	__u32 *word;
+
+	if (!seg->data)
+		return;
+	count->c[LEAN_OOO + (seg->copy ? OOO_COPIES : OOO_SEGMENTS)] += phv->segs;
+	s->data = 1;
+	s->copy = seg->copy;
+	s->end = seg->end;
+	s->signature = seg->signature;
+	s->time = seg->time;
+	s->way1 = seg->way[1];
+	s->index = SEG_SLOT(seg->way[0], lean_ooo_way0);
+	word = reg_at(lean_ooo_way0, s->index);
+	if (word)
+		s->fate = ooo_claim(word, s->signature, s->time);
+}
+
+/* Way 1, for those that way 0 has no place for. */
+static __always_inline void ooo_1(struct ooo *s, struct phv *phv, const struct lean_flow *f, struct lean_counts_t *count)
+{
+	__u32 slot = SEG_SLOT(s->way1, lean_ooo_way1), *word;
+
+	if (!s->data || s->fate != FATE_OTHER)
+		return;
+	s->index = lean_ooo_way0_entries + slot;
+	word = reg_at(lean_ooo_way1, slot);
+	if (word)
+		s->fate = ooo_claim(word, s->signature, s->time);
+}
+
 static __always_inline void ooo_2(struct ooo *s, struct phv *phv, const struct lean_flow *f, struct lean_counts_t *count) {}
-static __always_inline void ooo_3(struct ooo *s, struct phv *phv, const struct lean_flow *f, struct lean_counts_t *count) {}
+
+/* The flow's own record: below its maximum, and soon? */
+static __always_inline void ooo_compare(struct ooo *s, struct phv *phv, __u64 *word, __u32 now, struct lean_counts_t *count)
+{
+	__u64 old = reg_load(word);
+
+	count->c[LEAN_OOO + OOO_COMPARED] += phv->segs;
+	if (!seg_below(s->end, old >> 32)) {
+		reg_store(word, (__u64)s->end << 32 | now);
+		return;
+	}
+	if (clock_since(now, old) > OOO_WINDOW) {
+		count->c[LEAN_OOO + OOO_BEHIND] += phv->segs;
+		return;
+	}
+	count->c[LEAN_OOO + OOO_EVENTS] += phv->segs;
+	s->event.value = seg_weight(phv);
+}
+
+static __always_inline void ooo_3(struct ooo *s, struct phv *phv, const struct lean_flow *f, struct lean_counts_t *count)
+{
+	__u32 now = clock_now(phv) >> OOO_TICK;
+	__u64 *word;
+
+	if (!s->data || (s->copy && s->fate != FATE_TAKEN))
+		return;
+	if (s->fate == FATE_OTHER) {
+		count->c[LEAN_OOO + OOO_REFUSED] += phv->segs;
+		return;
+	}
+	word = reg_at(lean_ooo_max, s->index);
+	if (!word)
+		return;
+	if (s->fate == FATE_OWN) {
+		ooo_compare(s, phv, word, now, count);
+		return;
+	}
+	count->c[LEAN_OOO + OOO_TAKEN]++;
+	reg_store(word, (__u64)s->end << 32 | now);
+}
+
+/* Stage 5, Misra-Gries: the flow's count after this event, or 0 if the counter is another flow's. */
+static __always_inline __u32 ooo_tally(const struct ooo *s, const struct phv *phv, const struct sketch_place *at)
+{
+	__u32 signature = at->rows >> 32, value = s->event.value, n;
+	__u64 *word = reg_bank(lean_ooo_mg, phv, (__u32)at->rows & (lean_ooo_mg_entries - 1)), old;
+
+	if (!word)
+		return 0;
+	old = reg_load(word);
+	n = old;
+	if (old >> 32 == signature) {
+		reg_store(word, old + value);
+		return n + value;
+	}
+	if (n > value) {
+		reg_store(word, old - value);
+		return 0;
+	}
+	reg_store(word, (__u64)signature << 32 | (value - n));
+	return value - n;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What order and repetition are judged by: a segment with data, its numbers, its places, and whether a mirror showed it twice.
+ *
+ * A data packet is TCP with payload, no fragment, neither SYN nor RST. A mirror port that shows a packet on its way in and on
+ * its way out delivers copies with the same numbers, the same length and the same IPv4 ID. A sender that repeats a
+ * segment takes a new ID. So the flow's last packet is remembered as 16 bits of digest and 16 bits of time: what equals
+ * it within 3 ms is a copy, is counted as one, and is nothing else. IPv6 has no ID: a copy there is what equals the
+ * last packet in the other fields.
+ *
+ * 128 flows' last packets suffice, since a copy follows at once: another flow's packet in between (one of a few hundred in
+ * 3 ms, over 128 places) hides it, and a packet is taken for a copy by chance one time in 65,536.
+ *
+ * Many cores: a word is read and written whole; two copies at the same time on two cores may both count as first. */
+#pragma once
+
+#include "frame.h"
+
+#define SEG_TICK 16      /* stored times of 16 bits count 2^16 ns and wrap at 4.29 s */
+#define SEG_WINDOW 46    /* ticks: 3.01 ms */
+#define SEG_EARLY 16     /* ticks by which another core's word may be younger than the packet */
+#define SEG_SIGNED 0x10001 /* an empty record's signature is 0 */
+#define SEG_FAR (1U << 26) /* bytes below the maximum from which on a number is of another connection */
+
+/* stage 0: {digest 16, time 16} of a flow's last data packet */
+REGISTER(lean_twin, 0, __u32, 128);
+
+struct segment {
+	__u8 data;   /* a data packet */
+	__u8 copy;   /* ... that a mirror showed before */
+	__u8 luck;   /* four bits that differ between packets: 0 with probability 1/16 */
+	__u16 time;  /* ticks of 2^SEG_TICK ns */
+	__u32 signature; /* of the flow; neither half is 0 */
+	__u32 start; /* number of the first byte */
+	__u32 end;   /* ... behind the last one */
+	__u32 way[2]; /* 32 bits of hash for a place in each way */
+};
+
+/* Is x below y, in the same connection? A number that is 64 MiB or more behind is from another connection of the same
+ * ports, or from another flow whose words got into this record: one in 64 of those is not told. */
+static __always_inline int seg_below(__u32 x, __u32 y)
+{
+	return y - x - 1 < SEG_FAR - 1;
+}
+
+/* Is a stored time at most so many ticks old? One that is a little younger than now is. */
+static __always_inline int seg_within(__u16 now, __u16 then, __u32 ticks)
+{
+	return (__u16)(now - then + SEG_EARLY) <= ticks + SEG_EARLY;
+}
+
+/* What a copy has in common with its packet, besides the flow. */
+static __always_inline __u64 seg_content(const struct phv *phv)
+{
+	__u32 id = phv_has(phv, PHV_IPID) ? phv->ipid : 0;
+
+	return (__u64)phv->seq << 32 | (phv->ack ^ (phv->payload << 16 | id));
+}
+
+static __always_inline __u32 seg_places_crc(struct segment *s, const struct phv *phv, __u32 *twin)
+{
+	struct hash_input in;
+
+	hash_fields(&in, phv, 0, 0);
+	s->way[0] = hash_crc32(&in, 0);
+	s->way[1] = hash_crc32(&in, 1);
+	*twin = hash_crc32(&in, 2);
+	s->signature = hash_crc32(&in, 3);
+	in.w[9] = bpf_htonl((__u32)(seg_content(phv) >> 32));
+	in.w[10] = bpf_htonl((__u32)seg_content(phv));
+	return hash_crc32(&in, 3);
+}
+
+/* Places of the flow, and a digest of the packet. */
+static __always_inline __u32 seg_places(struct segment *s, const struct phv *phv, const struct lean_flow *f, __u32 *twin)
+{
+	__u64 mixed;
+
+	if (hash_crc)
+		return seg_places_crc(s, phv, twin);
+	mixed = f->hash * 0x9e3779b97f4a7c15ULL;
+	s->way[0] = mixed >> 32;
+	s->way[1] = (mixed ^ f->hash) >> 32;
+	*twin = f->hash >> 32;
+	s->signature = f->hash;
+	return hash_mix(f->hash ^ seg_content(phv) * 0x9e3779b97f4a7c15ULL);
+}
+
+/* A place in a way: high bits of the hash for any number of entries; low bits of a CRC, as a switch takes them. */
+#define SEG_SLOT(hash, name)                                                                          \
+	(hash_crc ? (hash) & (name##_entries - 1) : (__u32)((__u64)(hash) * name##_entries >> 32))
+
+static __always_inline void segment_0(struct segment *s, struct phv *phv, const struct lean_flow *f,
+				      struct lean_counts_t *count)
+{
+	__u32 digest, twin, old, *word;
+
+	if (!phv_has(phv, PHV_TCP) || !phv->payload || (phv->valid & PHV_FRAGMENT) || (phv->tcp_flags & (TCP_SYN | TCP_RST)))
+		return;
+	digest = seg_places(s, phv, f, &twin);
+	s->data = 1;
+	s->signature |= SEG_SIGNED;
+	s->start = phv->seq;
+	s->end = phv->seq + phv->payload;
+	s->time = clock_now(phv) >> SEG_TICK;
+	s->luck = digest >> 16 & 15;
+	word = reg_at(lean_twin, twin & (lean_twin_entries - 1));
+	if (!word)
+		return;
+	old = reg_load(word);
+	reg_store(word, digest << 16 | s->time);
+	s->copy = old >> 16 == (digest & 0xffff) && seg_within(s->time, old, SEG_WINDOW);
+}
+
+/* What an event of this packet counts. */
+static __always_inline __s32 seg_weight(const struct phv *phv)
+{
+	return lean_bytes ? phv->payload : phv->segs;
+}
+
+/* What a packet found in a way. */
+enum seg_fate { FATE_OTHER, FATE_OWN, FATE_TAKEN };
