@@ -1,0 +1,148 @@
+package lean
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	bpf "github.com/xdpmon/xdpmon/bpf/lean"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/heavy"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+func counter(name string, n uint64, unit report.Unit, help string) report.Value {
+	return report.Value{Name: name, Value: n, Unit: unit, Kind: report.Counter, Help: help}
+}
+
+func gauge(name string, v any, unit report.Unit, help string) report.Value {
+	return report.Value{Name: name, Value: v, Unit: unit, Help: help}
+}
+
+// flow is a candidate with what the sketch says of it, in the report's unit.
+type flow struct {
+	key    heavy.Key
+	value  float64
+	se     float64 // standard error
+	median float64 // the paper's estimate, without subtraction of the others
+}
+
+// ranked is a statistic's answer: all candidates, largest first.
+type ranked struct {
+	flows []flow
+	noise float64 // standard error that the sketch adds to every value
+}
+
+// decode reads a statistic's sketch for the flows that were named.
+func (i *instance) decode(s stat, bank int, named map[heavy.Key]place, n counts) (ranked, error) {
+	sk, err := i.sketchOf(s, bank)
+	if err != nil {
+		return ranked{}, err
+	}
+	keys := make([]heavy.Key, 0, len(named))
+	for key := range named {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, heavy.Key.Compare)
+	places := make([]place, len(keys))
+	for k, key := range keys {
+		places[k] = named[key]
+	}
+	if k, ok := i.statistics[s].(keyed); ok {
+		if d, used, err := k.decodeKeyed(i, bank, places, n); used || err != nil {
+			return i.rank(s, keys, d, n), err
+		}
+	}
+	return i.rank(s, keys, sk.decode(places), n), nil
+}
+
+func (i *instance) rank(s stat, keys []heavy.Key, d decoded, n counts) ranked {
+	st := i.statistics[s]
+	r := ranked{noise: medianError * d.noise * st.unit()}
+	for k, key := range keys {
+		variance := math.Pow(medianError*d.noise, 2)
+		if p, ok := st.(sampled); ok {
+			variance += p.sampling(d.values[k], n)
+		}
+		r.flows = append(r.flows, flow{key: key, value: st.estimate(d.values[k]) * st.unit(),
+			se: math.Sqrt(variance) * st.unit(), median: st.estimate(d.plain[k]) * st.unit()})
+	}
+	slices.SortFunc(r.flows, func(a, b flow) int {
+		return cmp.Or(cmp.Compare(b.value, a.value), a.key.Compare(b.key))
+	})
+	return r
+}
+
+// common are the values that do not belong to one statistic.
+func (i *instance) common(n counts) []report.Value {
+	return []report.Value{
+		counter("packets", n.at(bpf.LeanLeanCounterLEAN_PACKETS), report.PacketUnit, "packets that the statistics looked at"),
+		counter("aggregates", n.at(bpf.LeanLeanCounterLEAN_AGGREGATES), report.PacketUnit, "packets that stand for several segments (GSO, GRO)"),
+		gauge("window_memory", int64(i.used()), report.Bytes, "tables, sketches and filters of one bank"),
+	}
+}
+
+// describe adds a statistic to the window's result.
+func (i *instance) describe(result *algo.Result, s stat, r ranked, n counts) {
+	st, b := i.statistics[s], &result.Body
+	name := s.String()
+	b.Values = append(b.Values,
+		counter(name+"_events", n.of(bpf.LeanLeanCounterLEAN_EVENTS, s), report.Count, "finished events"),
+		gauge(name+"_candidates", len(r.flows), report.Count, "flows that were reported, each once"),
+		gauge(name+"_limit", i.limit(s, n)*st.unit(), st.value().Unit, "what a flow had to reach at the end of the window"),
+		gauge(name+"_noise", r.noise, st.value().Unit, "standard error that the sketch adds to every flow"))
+	b.Values = append(b.Values, st.values(n)...)
+	b.Tables = append(b.Tables, i.table(s, r))
+	b.Notes = append(b.Notes, i.notes(s, r, n)...)
+	for cause, count := range st.lost(n) {
+		result.Lost[cause] = count
+	}
+	result.Lost[name+"_reports"] = n.of(bpf.LeanLeanCounterLEAN_UNREPORTED, s)
+}
+
+// limit is what the data plane compared with at the end of the window.
+func (i *instance) limit(s stat, n counts) float64 {
+	return max(1, math.Floor(float64(n.total(s))/math.Exp2(float64(i.share-i.coarser[s]))))
+}
+
+var titles = [stats]string{"Flows with the most delay", "Flows with the most loss", "Flows with the most packets out of order",
+	"Flows with the most retransmissions"}
+
+// columns of a statistic's table; the oracle's has the same labels and value.
+func (c *config) columns(s stat) []report.Column {
+	value := c.statistics[s].value()
+	return append(c.spec.Columns(), value,
+		report.Column{Name: "se", Unit: value.Unit, Help: "standard error of the estimate"},
+		report.Column{Name: "median", Unit: value.Unit, Help: "the median of the five cells alone (section 4)"})
+}
+
+func (i *instance) table(s stat, r ranked) report.Table {
+	t := report.Table{Name: s.String(), Title: titles[s], Columns: i.columns(s), Limit: i.top, Help: "most affected first"}
+	for _, f := range r.flows[:min(len(r.flows), i.top)] {
+		if f.value <= 0 {
+			break
+		}
+		t.Rows = append(t.Rows, append(i.spec.Cells(f.key), i.cell(s, f.value), i.cell(s, f.se), i.cell(s, f.median)))
+	}
+	return t
+}
+
+// cell is a number as the report wants it: ns and bytes are whole.
+func (i *instance) cell(s stat, x float64) any {
+	if i.statistics[s].value().Unit == report.Nanosecond {
+		return int64(math.Round(x))
+	}
+	return x
+}
+
+func (i *instance) notes(s stat, r ranked, n counts) (notes []string) {
+	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	if lost := n.of(bpf.LeanLeanCounterLEAN_UNREPORTED, s); lost > 0 {
+		add("%d flows with %s were not reported because the ring was full: raise lean.ring", lost, s)
+	}
+	if len(r.flows) > 2*i.budget {
+		add("%d flows were candidates for %s, more than the filter is made for: some may be missing; raise lean.memory or lower lean.candidates", len(r.flows), s)
+	}
+	return append(notes, i.statistics[s].notes(n)...)
+}

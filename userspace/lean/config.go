@@ -1,0 +1,170 @@
+package lean
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/heavy"
+)
+
+const (
+	baseMemory   = 40_000 // bytes of a statistic: the paper's 5 x 2000 x 32 bits
+	maxScale     = 16
+	replayRing   = 4 << 20
+	widestFilter = 2048  // words: 16 bits of hash
+	widestRow    = 32768 // columns: 15 bits
+)
+
+// config is what the parameters come to.
+type config struct {
+	on         []stat
+	statistics [stats]statistic // nil: off
+	layouts    [stats]layout
+	spec       heavy.Spec
+	pair       bool
+	bytes      bool
+	agree      uint32
+	budget     int // candidates a window and statistic
+	share      int // its logarithm
+	top        int
+	ring       int64
+}
+
+func newConfig(v algo.Values, env algo.Env) (*config, error) {
+	c := &config{
+		bytes: v.Text("count") == "bytes", pair: v.Text("key") == "pair", agree: uint32(v.Int("agree")), budget: int(v.Int("candidates")),
+		top: int(v.Int("top")), ring: v.Bytes("ring"),
+	}
+	if c.share = bits.Len(uint(c.budget)) - 1; c.budget != 1<<c.share {
+		return nil, v.Error("candidates", "allowed are powers of two from 16 to 65536")
+	}
+	if c.ring&(c.ring-1) != 0 {
+		return nil, v.Error("ring", "allowed are powers of two from 4KiB to 1GiB")
+	}
+	if env.Replay {
+		c.ring = max(c.ring, replayRing)
+	}
+	kind := "5tuple"
+	if c.pair {
+		kind = "srcdst"
+	}
+	fields, err := heavy.ParseKind(kind)
+	if err != nil {
+		return nil, err
+	}
+	c.spec = heavy.Spec{Fields: fields}
+	return c, c.choose(v)
+}
+
+// choose configures the statistics that lean.stat names.
+func (c *config) choose(v algo.Values) (err error) {
+	scale := scaleOf(v.Bytes("memory"))
+	for _, name := range strings.Split(v.Text("stat"), ",") {
+		s := stat(slices.Index(statNames[:], strings.TrimSpace(name)))
+		if s < 0 {
+			return v.Error("stat", "a list of "+strings.Join(statNames[:], ", "))
+		}
+		if c.statistics[s] != nil {
+			continue
+		}
+		if c.statistics[s], err = newStatistic(s, v); err != nil {
+			return err
+		}
+		c.on = append(c.on, s)
+		c.layouts[s] = bounded(c.statistics[s].layout(scale))
+	}
+	slices.Sort(c.on)
+	return nil
+}
+
+// scaleOf is the power of two by which a memory differs from the base, rounded down.
+func scaleOf(memory int64) float64 {
+	scale := 1.0
+	for ; memory >= int64(2*scale*baseMemory) && scale < maxScale; scale *= 2 {
+	}
+	for ; memory < int64(scale*baseMemory) && scale > 1.0/16; scale /= 2 {
+	}
+	return scale
+}
+
+func bounded(l layout) layout {
+	l.columns, l.filter = min(l.columns, widestRow), min(l.filter, widestFilter)
+	return l
+}
+
+// power is the largest power of two that is not above x.
+func power(x float64) int {
+	if x < 1 {
+		return 1
+	}
+	return 1 << (bits.Len64(uint64(x)) - 1)
+}
+
+func (c *config) mask() (mask uint32) {
+	for _, s := range c.on {
+		mask |= 1 << s
+	}
+	return mask
+}
+
+// constants of the program.
+func (c *config) constants() map[string]any {
+	all := map[string]any{
+		"lean_stats": c.mask(),
+		"lean_pair":  c.pair,
+		"lean_bytes": c.bytes,
+		"lean_agree": c.agree,
+		"lean_share": uint32(c.share),
+	}
+	for _, s := range c.on {
+		for name, value := range c.statistics[s].constants(c.layouts[s]) {
+			all[name] = value
+		}
+	}
+	return all
+}
+
+// rowNames and filterNames are the registers of a statistic.
+func rowNames(register string) (names [rows]string) {
+	for r := range rows {
+		names[r] = fmt.Sprintf("%s_%d", register, r)
+	}
+	return names
+}
+
+func filterNames(register string) [2]string { return [2]string{register + "_b_0", register + "_b_1"} }
+
+// registers of all statistics, also those that are off: they keep one entry.
+var registers = [stats]string{"lean_lat", "lean_loss", "lean_ooo", "lean_ret"}
+
+// sizes of the registers.
+func (c *config) sizes() map[string]int {
+	sizes := map[string]int{}
+	for s := range stats {
+		l := c.layouts[s]
+		for _, name := range rowNames(registers[s]) {
+			sizes[name] = max(l.columns, 1)
+		}
+		for _, name := range filterNames(registers[s]) {
+			sizes[name] = max(l.filter, 1)
+		}
+		for name, entries := range l.tables {
+			sizes[name] = entries
+		}
+	}
+	for _, name := range ownTables {
+		sizes[name] = max(sizes[name], 1)
+	}
+	return sizes
+}
+
+// bytes of one bank of what is on.
+func (c *config) used() (n int) {
+	for _, s := range c.on {
+		n += c.layouts[s].bytes()
+	}
+	return n
+}

@@ -1,0 +1,249 @@
+package lean
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"sync"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+
+	bpf "github.com/xdpmon/xdpmon/bpf/lean"
+	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/heavy"
+	"github.com/xdpmon/xdpmon/userspace/packet"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// tickEvery is how often a live run empties the ring.
+const tickEvery = 100_000_000 // ns
+
+type event = bpf.LeanLeanReport
+
+// candidate is a flow that the data plane has named.
+type candidate struct {
+	key heavy.Key
+	at  place
+}
+
+// named are the candidates of one window.
+type named [stats]map[heavy.Key]place
+
+// instance is one configured monitor.
+type instance struct {
+	*config
+	set    *maps.Set
+	counts *maps.Array
+	words  map[string][]uint64 // buffers
+
+	mu      sync.Mutex // guards what polling and windows share
+	ring    *maps.Ring
+	coarse  *maps.Array
+	coarser [stats]int
+	pending [2]named
+}
+
+func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
+	c, err := newConfig(v, env)
+	if err != nil {
+		return nil, err
+	}
+	i := &instance{config: c, words: map[string][]uint64{}}
+	i.pending = [2]named{newNamed(), newNamed()}
+	return i, nil
+}
+
+func newNamed() (n named) {
+	for s := range n {
+		n[s] = map[heavy.Key]place{}
+	}
+	return n
+}
+
+// Configure implements algo.Instance.
+func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
+	for name, v := range i.constants() {
+		if err := maps.SetConstant(spec, name, v); err != nil {
+			return err
+		}
+	}
+	for name, n := range i.sizes() {
+		if err := maps.SetEntries(spec, name, uint32(n)); err != nil {
+			return err
+		}
+	}
+	return maps.SetEntries(spec, "lean_reports", uint32(i.config.ring))
+}
+
+// Needs implements algo.Instance.
+func (i *instance) Needs() maps.Need { return 0 }
+
+// Bind implements algo.Instance.
+func (i *instance) Bind(set *maps.Set) (err error) {
+	i.set = set
+	if i.counts, err = set.Array("lean_counts"); err != nil {
+		return err
+	}
+	if i.coarse, err = set.Array("lean_coarser"); err != nil {
+		return err
+	}
+	reports, err := set.Array("lean_reports")
+	if err != nil {
+		return err
+	}
+	if i.ring, err = maps.NewRing(reports.Map()); err != nil {
+		return err
+	}
+	return i.fillTables()
+}
+
+func (i *instance) fillTables() error {
+	for _, s := range i.on {
+		t, ok := i.statistics[s].(tabled)
+		if !ok {
+			continue
+		}
+		for name, words := range t.tables(i.layouts[s]) {
+			array, err := i.set.Array(name)
+			if err != nil {
+				return err
+			}
+			if err := array.Write(0, words); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// adapt sets the limits of the next window.
+func (i *instance) adapt(r *[stats]ranked) error {
+	words := make([]uint64, stats)
+	for _, s := range i.on {
+		i.coarser[s] = adapt(i.coarser[s], len(r[s].flows), i.budget)
+		words[s] = uint64(i.coarser[s])
+	}
+	return i.coarse.Write(0, words)
+}
+
+// IntervalNS implements algo.Controller.
+func (i *instance) IntervalNS() int64 { return tickEvery }
+
+// Tick implements algo.Controller: it empties the ring.
+func (i *instance) Tick(int64) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.poll()
+}
+
+// poll takes the reports out of the ring, each to the window that it belongs to.
+func (i *instance) poll() error {
+	return i.ring.Drain(func(b []byte) {
+		var e event
+		if len(b) < int(unsafe.Sizeof(e)) {
+			return
+		}
+		copy(unsafe.Slice((*byte)(unsafe.Pointer(&e)), unsafe.Sizeof(e)), b)
+		if key, ok := i.keyOf(&e); ok && e.Stat < uint8(stats) {
+			i.pending[e.Bank&1][e.Stat][key] = place{e.At.Rows, e.At.Rest}
+		}
+	})
+}
+
+// keyOf is the key of a reported flow.
+func (i *instance) keyOf(e *event) (heavy.Key, bool) {
+	p := packet.Packet{Valid: packet.IP | packet.Ports, Src: address(e.Src, e.Family), Dst: address(e.Dst, e.Family),
+		SrcPort: e.Sport, DstPort: e.Dport, Proto: e.Proto}
+	return i.spec.Of(&p)
+}
+
+// address turns the vector's words, in network order, into an address.
+func address(words [4]uint32, family uint8) netip.Addr {
+	var b [16]byte
+	for n, w := range words {
+		binary.NativeEndian.PutUint32(b[4*n:], w)
+	}
+	a := netip.AddrFrom16(b)
+	if family == 4 {
+		return a.Unmap()
+	}
+	return a
+}
+
+// read takes an array of the closed bank and sets it back to zero.
+func (i *instance) read(name string, bank int) ([]uint64, error) {
+	array, err := i.set.Array(name)
+	if err != nil {
+		return nil, err
+	}
+	words, err := array.ReadReset(bank, i.words[name])
+	i.words[name] = words
+	return words, err
+}
+
+// Window implements algo.Instance: what the sketches say of the flows that were named.
+func (i *instance) Window(_ report.Window, bank int) (algo.Result, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	result, err := i.window(bank)
+	if err != nil {
+		return algo.Result{}, fmt.Errorf("read window: %w", err)
+	}
+	return result, nil
+}
+
+func (i *instance) window(bank int) (algo.Result, error) {
+	if err := i.poll(); err != nil {
+		return algo.Result{}, err
+	}
+	words, err := i.counts.ReadReset(bank, nil)
+	if err != nil {
+		return algo.Result{}, err
+	}
+	n, named := counts(words), i.pending[bank]
+	i.pending[bank] = newNamed()
+	result := algo.Result{Used: n.at(bpf.LeanLeanCounterLEAN_PACKETS), Lost: map[string]uint64{}}
+	result.Body.Values = i.common(n)
+	var lists [stats]ranked
+	for _, s := range i.on {
+		if lists[s], err = i.decode(s, bank, named[s], n); err != nil {
+			return algo.Result{}, err
+		}
+		i.describe(&result, s, lists[s], n)
+	}
+	return result, i.adapt(&lists)
+}
+
+// sketchOf reads a statistic's rows and empties its filter.
+func (i *instance) sketchOf(s stat, bank int) (*sketch, error) {
+	var words [rows][]uint64
+	for r, name := range rowNames(registers[s]) {
+		var err error
+		if words[r], err = i.read(name, bank); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range filterNames(registers[s]) {
+		if _, err := i.read(name, bank); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := i.read(registers[s]+"_sum", bank); err != nil {
+		return nil, err
+	}
+	sk := newSketch(words)
+	return &sk, nil
+}
+
+// counts are the data plane's counters of a window.
+type counts []uint64
+
+func (c counts) at(n bpf.LeanLeanCounter) uint64 { return c[n] }
+
+// of is a counter that there is one of for each statistic.
+func (c counts) of(n bpf.LeanLeanCounter, s stat) uint64 { return c[int(n)+int(s)] }
+
+// total of the values that a statistic has added; values that were given back count negative.
+func (c counts) total(s stat) int64 { return max(0, int64(c.of(bpf.LeanLeanCounterLEAN_TOTAL, s))) }

@@ -1,0 +1,54 @@
+// Package lean is userspace's half of the lean algorithms: which flows suffer most from latency, loss, reordering or
+// retransmission, from Count Sketches of finished events; and the exact answer to compare with.
+package lean
+
+import (
+	bpf "github.com/xdpmon/xdpmon/bpf/lean"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+)
+
+// Name of the algorithm.
+const Name = "lean"
+
+// Descriptor of the algorithm.
+func Descriptor() *algo.Descriptor {
+	return &algo.Descriptor{
+		Name:    Name,
+		Summary: "which flows suffer most: latency, loss, reordering, retransmission, in 40 KB each",
+		Paper:   "lean-algorithms.txt, sections 2 to 6",
+		Doc:     doc,
+		Params:  params,
+		Spec:    bpf.LoadLean,
+		New:     newInstance,
+	}
+}
+
+const doc = `Which connections are in trouble, and with what? Each statistic finds the flows that contribute most to it among hundreds of
+thousands, in 40,000 bytes: tables, sketch and filter together.
+
+latency: total delay between a flow's segments and their ACKs. loss: identifiers that a flow leaves out. ooo: packets
+below the flow's largest sequence number within 3 ms of it. retrans: bytes that were there before.
+
+A small table finishes events (a delay, a gap, a packet out of order); only finished events enter a Count Sketch of five
+rows, so that requests nobody answers leave nothing. A flow whose estimate passes a limit after an event is reported once a
+window. The limit is 1/candidates of what all flows together have so far. At the end of the window all reported flows are
+estimated together, each without what the others have in its cells.
+
+lean.latency=signed and lean.loss=walk are the paper's own forms (Algorithms 1 and 2). They keep something of every flow in the
+sketch, and drown in it on real traffic: docs/lean.md has the calculation.`
+
+var params = []algo.Param{
+	{Key: "stat", Type: algo.String, Default: "latency,loss,ooo,retrans", Help: "statistics, one or several: latency, loss, ooo, retrans"},
+	{Key: "key", Type: algo.Enum, Default: "5tuple", Choices: []string{"5tuple", "pair"}, Help: "what a flow is: 5-tuple, or source and destination address"},
+	{Key: "count", Type: algo.Enum, Default: "packets", Choices: []string{"packets", "bytes"}, Help: "what ooo and retrans count: packets, or their payload bytes"},
+	{Key: "memory", Type: algo.Size, Default: "40kB", Min: "2500", Max: "640kB", Help: "of each statistic, one bank: tables, sketch and filter; powers of two times 40 kB are used whole"},
+	{Key: "latency", Type: algo.Enum, Default: "matched", Choices: []string{"matched", "signed"}, Help: "match segments and ACKs first, or Algorithm 1"},
+	{Key: "p", Type: algo.Float, Default: "1/8", Min: "1/1024", Max: "1", Help: "latency=matched: share of the segments that are followed"},
+	{Key: "loss", Type: algo.Enum, Default: "gaps", Choices: []string{"gaps", "walk"}, Help: "a table of last identifiers, or Algorithm 2"},
+	{Key: "loss.id", Type: algo.Enum, Default: "ipid", Choices: lossIDs, Help: "identifier that loss is read from: IPv4 identification, RTP sequence number, TCP's bytes"},
+	{Key: "ooo", Type: algo.Enum, Default: "sketch", Choices: []string{"sketch", "misra-gries"}, Help: "what holds the counts of packets out of order: Count Sketch, or keyed counters (section 4.3)"},
+	{Key: "agree", Type: algo.Int, Default: "3", Min: "3", Max: "5", Help: "rows of five that must pass the limit: 3 is the median"},
+	{Key: "candidates", Type: algo.Int, Default: "1024", Min: "16", Max: "65536", Help: "a flow is reported when it has this part of all flows' sum, so about as many are; a power of two"},
+	{Key: "top", Type: algo.Int, Default: "100", Min: "1", Max: "10000", Help: "flows in each table"},
+	{Key: "ring", Type: algo.Size, Default: "1MiB", Min: "4KiB", Max: "1GiB", Help: "ring of reports, a power of two; at least 4MiB in a replay"},
+}

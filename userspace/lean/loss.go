@@ -1,0 +1,90 @@
+package lean
+
+import (
+	"math"
+
+	bpf "github.com/xdpmon/xdpmon/bpf/lean"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// lossIDs are the choices of lean.loss.id, in the order of enum loss_id_kind.
+var lossIDs = []string{"ipid", "rtp", "tcp-bytes"}
+
+// losses is the statistic loss.
+type losses struct {
+	walk bool
+	id   int
+}
+
+func newLoss(v algo.Values) (statistic, error) {
+	l := &losses{walk: v.Text("loss") == "walk"}
+	for n, name := range lossIDs {
+		if v.Text("loss.id") == name {
+			l.id = n
+		}
+	}
+	return l, nil
+}
+
+var lossWidths = map[string]int{"lean_loss_own": 2, "lean_loss_last": 4}
+
+func (l *losses) layout(scale float64) layout {
+	if l.walk {
+		return layout{columns: power(1024 * scale), filter: power(256 * scale),
+			tables: map[string]int{"lean_loss_own": 1, "lean_loss_last": 1}, widths: lossWidths}
+	}
+	entries := power(4096 * scale)
+	return layout{columns: power(512 * scale), filter: power(256 * scale),
+		tables: map[string]int{"lean_loss_own": entries, "lean_loss_last": entries}, widths: lossWidths}
+}
+
+func (l *losses) constants(layout) map[string]any {
+	return map[string]any{"lean_loss_walk": l.walk, "lean_loss_id": uint32(l.id)}
+}
+
+func (l *losses) unit() float64 { return 1 }
+
+func (l *losses) value() report.Column {
+	if l.id == int(bpf.LeanLossIdKindLOSS_BYTES) {
+		return report.Column{Name: "lost", Unit: report.Bytes, Metric: true, Help: "bytes of the sequence that did not come by"}
+	}
+	return report.Column{Name: "lost", Unit: report.PacketUnit, Metric: true, Help: "identifiers that were left out"}
+}
+
+// estimate: the expected distance of a walk of m steps is the root of 2 m / pi (section 4.2).
+func (l *losses) estimate(sketch float64) float64 {
+	if l.walk {
+		return sketch * math.Abs(sketch) * math.Pi / 2
+	}
+	return sketch
+}
+
+func (l *losses) values(n counts) []report.Value {
+	return []report.Value{
+		counter("loss_packets", n.at(bpf.LeanLeanCounterLEAN_NUMBERED), report.PacketUnit, "packets with an identifier ("+lossIDs[l.id]+")"),
+		counter("loss_followed", n.at(bpf.LeanLeanCounterLEAN_OWNED), report.PacketUnit, "... of a flow whose last identifier is in memory"),
+		counter("loss_jumps", n.at(bpf.LeanLeanCounterLEAN_JUMPS), report.PacketUnit, "... whose identifier jumped: random or shared between flows"),
+		counter("loss_gaps", n.at(bpf.LeanLeanCounterLEAN_GAPS), report.Count, "gaps in a flow's identifiers"),
+		counter("loss_missing", n.at(bpf.LeanLeanCounterLEAN_GAP_SUM), l.value().Unit, "what was left out in them"),
+		counter("loss_given_back", n.at(bpf.LeanLeanCounterLEAN_GIVEN_BACK), report.PacketUnit, "packets that came late and filled a gap"),
+	}
+}
+
+var lossSees = []string{
+	"loss is counted from the IPv4 identification: of flows that advance it by one a packet; not of IPv6, nor where it is constant or random; what is lost before this point",
+	"loss is counted from RTP sequence numbers: of UDP flows that look like RTP; what is lost before this point",
+	"loss is counted from TCP's bytes: what a retransmission fills later does not count as lost",
+}
+
+func (l *losses) notes(counts) []string {
+	notes := []string{lossSees[l.id]}
+	if l.walk {
+		notes = append(notes, "lean.loss=walk leaves a residue of every flow in the sketch: the list is right for a few flows with much loss only")
+	}
+	return notes
+}
+
+func (l *losses) lost(n counts) map[string]uint64 {
+	return map[string]uint64{"loss_not_followed": n.at(bpf.LeanLeanCounterLEAN_REFUSED)}
+}

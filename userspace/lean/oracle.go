@@ -1,0 +1,118 @@
+package lean
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/heavy"
+	"github.com/xdpmon/xdpmon/userspace/packet"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// Oracle implements algo.Truthful.
+func (i *instance) Oracle() algo.Oracle {
+	return &oracle{instance: i, truth: NewTruth(i.truthOptions())}
+}
+
+func (c *config) truthOptions() TruthOptions {
+	o := TruthOptions{Key: c.spec, Bytes: c.bytes, ID: lossIDs[0]}
+	if l, ok := c.statistics[loss].(*losses); ok {
+		o.ID = lossIDs[l.id]
+	}
+	return o
+}
+
+// oracle is the truth of a window.
+type oracle struct {
+	instance *instance
+	truth    *Truth
+}
+
+// Packet implements algo.Oracle.
+func (o *oracle) Packet(p *packet.Packet) { o.truth.Packet(p) }
+
+// Window implements algo.Oracle.
+func (o *oracle) Window(report.Window) report.Body {
+	tallies, seen := o.truth.Window()
+	b := report.Body{Values: o.values(seen)}
+	for _, s := range o.instance.on {
+		b.Tables = append(b.Tables, o.instance.trueTable(s, tallies))
+	}
+	return b
+}
+
+// values are what the whole link had.
+func (o *oracle) values(seen Seen) []report.Value {
+	unit := report.PacketUnit
+	if o.instance.bytes {
+		unit = report.Bytes
+	}
+	all := [stats][]report.Value{
+		latency: {
+			counter("latency_segments", seen.Requests, report.PacketUnit, "segments that ask for an ACK"),
+			counter("all_answered", seen.Answered, report.PacketUnit, "segments whose last byte was acknowledged"),
+		},
+		loss: {
+			counter("loss_packets", seen.Numbered, report.PacketUnit, "packets with an identifier"),
+			gauge("all_lost", seen.Lost, o.instance.lostUnit(), "identifiers that were left out"),
+		},
+		ooo: {
+			counter("all_out_of_order", seen.OutOfOrder, unit, "packets below the largest number within 3 ms of it"),
+		},
+		retrans: {
+			counter("all_again", seen.Again, unit, "packets of which a byte was passed more than 3 ms ago"),
+			counter("all_duplicates", seen.Duplicates, report.PacketUnit, "second copies from a mirror: in neither"),
+		},
+	}
+	var list []report.Value
+	for _, s := range o.instance.on {
+		list = append(list, all[s]...)
+	}
+	return list
+}
+
+func (c *config) lostUnit() report.Unit {
+	if c.truthOptions().ID == lossIDs[2] {
+		return report.Bytes
+	}
+	return report.PacketUnit
+}
+
+// of is a statistic's value of a flow, in the report's unit.
+func (t *Tally) of(s stat) float64 {
+	switch s {
+	case latency:
+		return float64(t.Latency)
+	case loss:
+		return float64(t.Lost)
+	case ooo:
+		return float64(t.OutOfOrder)
+	}
+	return float64(t.Again)
+}
+
+// trueTable lists the flows that suffer most. Where the last ones that find a place have equals behind them, the order of the
+// keys decides.
+func (i *instance) trueTable(s stat, tallies map[heavy.Key]Tally) report.Table {
+	t := report.Table{Name: s.String(), Title: titles[s], Limit: i.top, Help: "most affected first",
+		Columns: append(i.spec.Columns(), i.statistics[s].value())}
+	for _, f := range largest(s, tallies, i.top) {
+		t.Rows = append(t.Rows, append(i.spec.Cells(f.key), i.cell(s, f.value)))
+	}
+	return t
+}
+
+// largest are the top flows of a statistic that have anything of it.
+func largest(s stat, tallies map[heavy.Key]Tally, top int) []flow {
+	var list []flow
+	for key, t := range tallies {
+		if v := t.of(s); v > 0 {
+			list = append(list, flow{key: key, value: v})
+		}
+	}
+	slices.SortFunc(list, func(a, b flow) int {
+		return cmp.Or(cmp.Compare(b.value, a.value), a.key.Compare(b.key))
+	})
+	return list[:min(top, len(list))]
+}

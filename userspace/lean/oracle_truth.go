@@ -1,0 +1,168 @@
+package lean
+
+import (
+	"net/netip"
+
+	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/heavy"
+	"github.com/xdpmon/xdpmon/userspace/packet"
+)
+
+// longestDelay is the largest that the data plane can tell: 2^16 ticks of 2^16 ns.
+const longestDelay = int64(1) << 32
+
+// TruthOptions say what is counted.
+type TruthOptions struct {
+	Key   heavy.Spec // of the flows that are listed
+	ID    string     // what loss is told by: ipid, rtp, tcp-bytes
+	Bytes bool       // reordering and retransmission in bytes of payload
+}
+
+// Truth follows all flows exactly, in unbounded memory. A flow is one direction of a 5-tuple, the way its data goes; what
+// happens to it is counted under its Key.
+type Truth struct {
+	opts   TruthOptions
+	delays *delay.Tracker
+	flows  map[direction]*follower
+	keys   map[heavy.Key]*Tally
+	seen   Seen
+}
+
+// direction of a connection.
+type direction struct {
+	src, dst     netip.Addr
+	sport, dport uint16
+	proto        uint8
+}
+
+// follower is a flow.
+type follower struct {
+	ids   numbers
+	bytes stream
+	order order
+	tally *Tally
+}
+
+// Tally is what happened to the flows of one key in a window.
+type Tally struct {
+	Latency    int64 // ns, sum over segments that were acknowledged
+	Answered   uint64
+	Lost       int64 // packets, or bytes with tcp-bytes
+	OutOfOrder uint64
+	Again      uint64
+	Duplicates uint64
+}
+
+// Seen counts the packets of a window.
+type Seen struct {
+	Requests, Answered, Numbered, Data, OutOfOrder, Again, Duplicates uint64
+	Lost                                                              int64
+}
+
+// NewTruth has seen nothing yet.
+func NewTruth(o TruthOptions) *Truth {
+	return &Truth{opts: o, delays: delay.NewTracker(delay.Rules{Kind: delay.TCPData, Longest: longestDelay}),
+		flows: map[direction]*follower{}, keys: map[heavy.Key]*Tally{}}
+}
+
+// Packet takes the next packet.
+func (t *Truth) Packet(p *packet.Packet) {
+	f := t.follow(p)
+	if f == nil {
+		return
+	}
+	t.latency(p)
+	t.loss(p, f)
+	t.order(p, f)
+}
+
+// follow finds the flow of a packet; nil when it has no key.
+func (t *Truth) follow(p *packet.Packet) *follower {
+	d := direction{p.Src, p.Dst, p.SrcPort, p.DstPort, p.Proto}
+	if f := t.flows[d]; f != nil {
+		return f
+	}
+	key, ok := t.opts.Key.Of(p)
+	if !ok {
+		return nil
+	}
+	tally := t.keys[key]
+	if tally == nil {
+		tally = &Tally{}
+		t.keys[key] = tally
+	}
+	f := &follower{tally: tally}
+	t.flows[d] = f
+	return f
+}
+
+func (t *Truth) latency(p *packet.Packet) {
+	e := t.delays.Packet(p)
+	switch e.Outcome {
+	case delay.Request, delay.Repeated:
+		t.seen.Requests++
+	case delay.Answered:
+		t.seen.Answered++
+		if f := t.flows[direction{p.Dst, p.Src, p.DstPort, p.SrcPort, p.Proto}]; f != nil {
+			f.tally.Latency += e.Delay
+			f.tally.Answered++
+		}
+	}
+}
+
+func (t *Truth) loss(p *packet.Packet, f *follower) {
+	lost := 0
+	switch {
+	case p.Has(packet.Fragment):
+		return
+	case t.opts.ID == "tcp-bytes":
+		if !p.Has(packet.TCP) || p.Payload == 0 && p.TCPFlags&(packet.SYN|packet.FIN) == 0 {
+			return
+		}
+		lost = f.bytes.gap(p)
+	case t.opts.ID == "ipid" && p.Has(packet.IPID):
+		lost = f.ids.next(p.IPID)
+	default:
+		return
+	}
+	t.seen.Numbered++
+	t.seen.Lost += int64(lost)
+	f.tally.Lost += int64(lost)
+}
+
+func (t *Truth) order(p *packet.Packet, f *follower) {
+	v := f.order.packet(p)
+	if !v.data {
+		return
+	}
+	t.seen.Data++
+	weight := uint64(max(p.Segs, 1))
+	if t.opts.Bytes {
+		weight = uint64(p.Payload)
+	}
+	if v.duplicate {
+		t.seen.Duplicates++
+		f.tally.Duplicates++
+	}
+	if v.late {
+		t.seen.OutOfOrder += weight
+		f.tally.OutOfOrder += weight
+	}
+	if v.again {
+		t.seen.Again += weight
+		f.tally.Again += weight
+	}
+}
+
+// Window hands over what was counted, and starts the next window. Flows go on.
+func (t *Truth) Window() (map[heavy.Key]Tally, Seen) {
+	all, seen := make(map[heavy.Key]Tally), t.seen
+	for key, tally := range t.keys {
+		if *tally != (Tally{}) {
+			all[key] = *tally
+			*tally = Tally{}
+		}
+	}
+	t.seen = Seen{}
+	return all, seen
+}

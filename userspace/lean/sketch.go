@@ -1,0 +1,128 @@
+package lean
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+const rows = 5
+
+// place is where a flow lies in a sketch: struct sketch_place of bpf/include/sketch.h.
+type place struct{ rows, rest uint64 }
+
+// cell returns the column and the sign of a flow in a row.
+func (p place) cell(row, columns int) (column int, sign float64) {
+	bits := p.rest
+	if row < 4 {
+		bits = p.rows >> (16 * row)
+	}
+	sign = 1
+	if bits>>15&1 == 1 {
+		sign = -1
+	}
+	return int(bits&0x7fff) & (columns - 1), sign
+}
+
+// sketch is a Count Sketch of a closed window, its cells as numbers.
+type sketch [rows][]float64
+
+// newSketch takes the cells as the registers hold them: two's complement of 32 bits.
+func newSketch(words [rows][]uint64) (s sketch) {
+	for r := range rows {
+		s[r] = make([]float64, len(words[r]))
+		for c, w := range words[r] {
+			s[r][c] = float64(int32(uint32(w)))
+		}
+	}
+	return s
+}
+
+// estimates are what the rows say of a flow.
+func (s *sketch) estimates(p place) (e [rows]float64) {
+	for r := range rows {
+		column, sign := p.cell(r, len(s[r]))
+		e[r] = sign * s[r][column]
+	}
+	return e
+}
+
+// median is the plain estimate of the paper.
+func (s *sketch) median(p place) float64 {
+	e := s.estimates(p)
+	slices.Sort(e[:])
+	return e[rows/2]
+}
+
+func (s *sketch) add(p place, value float64) {
+	for r := range rows {
+		column, sign := p.cell(r, len(s[r]))
+		s[r][column] += sign * value
+	}
+}
+
+// noise is the standard deviation of one cell, from the middle of the cells' absolute values: a few cells with a large flow that
+// nobody named do not move it.
+func (s *sketch) noise() float64 {
+	var all []float64
+	for r := range rows {
+		for _, c := range s[r] {
+			all = append(all, math.Abs(c))
+		}
+	}
+	slices.Sort(all)
+	middle := all[len(all)/2] / 0.6745
+	if middle > 0 {
+		return middle
+	}
+	var sum float64 // more than half of the cells are empty
+	for _, c := range all {
+		sum += c * c
+	}
+	return math.Sqrt(sum / float64(len(all)))
+}
+
+// medianError is the standard deviation of the median of five normal variables of deviation 1.
+const medianError = 0.536
+
+// decoded is what a sketch says of the flows that were reported.
+type decoded struct {
+	values []float64 // one a place
+	plain  []float64 // the paper's median, without subtraction
+	noise  float64   // standard error of a value, by what is left in the cells
+}
+
+const decodePasses = 8
+
+// decode estimates all reported flows together. A cell of a small flow that a large one shares says nothing of the small one,
+// but the large one is known from its other rows: it is subtracted, and the small one's median is taken from what is left.
+// Repeated from the largest to the smallest until nothing moves, the error of an estimate comes from the flows that were
+// not reported only. s is left with what the reported flows do not explain.
+func (s *sketch) decode(places []place) decoded {
+	d := decoded{values: make([]float64, len(places)), plain: make([]float64, len(places))}
+	order := make([]int, len(places))
+	for i, p := range places {
+		d.plain[i], order[i] = s.median(p), i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(d.plain[b], d.plain[a]), cmp.Compare(a, b)) })
+	for range decodePasses {
+		moved, total := s.pass(places, order, d.values)
+		if moved <= 1e-3*total {
+			break
+		}
+	}
+	d.noise = s.noise()
+	return d
+}
+
+// pass goes once through the flows; each is estimated from the cells without the others.
+func (s *sketch) pass(places []place, order []int, values []float64) (moved, total float64) {
+	for _, i := range order {
+		next := max(0, s.median(places[i])+values[i])
+		s.add(places[i], values[i]-next)
+		moved += math.Abs(next - values[i])
+		total += next
+		values[i] = next
+	}
+	return moved, total
+}

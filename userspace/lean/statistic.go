@@ -1,0 +1,104 @@
+package lean
+
+import (
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// stat numbers the statistics as enum lean_stat does.
+type stat int
+
+const (
+	latency stat = iota
+	loss
+	ooo
+	retrans
+	stats
+)
+
+// statNames are the values of lean.stat and the names of the report's tables.
+var statNames = [stats]string{"latency", "loss", "ooo", "retrans"}
+
+func (s stat) String() string { return statNames[s] }
+
+// layout is how the memory of a statistic is divided.
+type layout struct {
+	columns int            // of a row
+	filter  int            // words of 32 bits of one of the two bit arrays
+	tables  map[string]int // entries of the statistic's own arrays
+	widths  map[string]int // bytes of an entry of them
+}
+
+// bytes of one bank.
+func (l layout) bytes() int {
+	n := 4*rows*l.columns + 2*4*l.filter
+	for name, entries := range l.tables {
+		n += entries * l.widths[name]
+	}
+	return n
+}
+
+// statistic is one of the four: what it needs of the program, and how it is shown.
+type statistic interface {
+	// layout divides scale times 40,000 bytes; scale is a power of two.
+	layout(scale float64) layout
+	// constants of the program, for the layout that was chosen.
+	constants(l layout) map[string]any
+	// unit of a value in the sketch, as a number of what the report shows.
+	unit() float64
+	// value is the column that ranks: its name, unit and help.
+	value() report.Column
+	// estimate turns what the sketch says into what is reported (Algorithm 2 squares it).
+	estimate(sketch float64) float64
+	// values and notes of the window, from the counters.
+	values(n counts) []report.Value
+	notes(n counts) []string
+	// lost names what this statistic could not see.
+	lost(n counts) map[string]uint64
+}
+
+// sampled is a statistic whose values are sampled: the variance that this adds to an estimate.
+type sampled interface {
+	sampling(estimate float64, n counts) float64
+}
+
+// keyed is a statistic that may hold its counts under keys instead of in the sketch; ok says whether it does.
+type keyed interface {
+	decodeKeyed(i *instance, bank int, places []place, n counts) (d decoded, ok bool, err error)
+}
+
+// tabled is a statistic that fills tables of the program.
+type tabled interface {
+	tables(l layout) map[string][]uint64
+}
+
+// newStatistic configures one of them.
+func newStatistic(s stat, v algo.Values) (statistic, error) {
+	switch s {
+	case latency:
+		return newLatency(v)
+	case loss:
+		return newLoss(v)
+	case ooo:
+		return newOOO(v)
+	}
+	return newRetrans(v)
+}
+
+// ownTables are the arrays that belong to one statistic; those of a statistic that is off keep one entry.
+var ownTables = func() (names []string) {
+	for _, widths := range []map[string]int{latencyWidths, lossWidths, oooWidths, retransWidths} {
+		for name := range widths {
+			names = append(names, name)
+		}
+	}
+	return names
+}()
+
+// eventUnit is what ooo and retrans count.
+func eventUnit(bytes bool) report.Unit {
+	if bytes {
+		return report.Bytes
+	}
+	return report.PacketUnit
+}
