@@ -138,7 +138,7 @@ func (i *instance) vectorTable(vectors []vector) report.Table {
 		}}
 	for _, v := range vectors {
 		c := v.query
-		mark := salt(i.seed, i.epoch, "mark", c.Text(), fmt.Sprint(c.Collector, c.start))
+		mark := salt(i.seed, i.epoch, "mark", c.definition())
 		t.Rows = append(t.Rows, []any{c.Name, c.Key.Name(v.key, i.names), fmt.Sprintf("%016x", v.coupons), fmt.Sprintf("%016x", mark),
 			int64(c.Collector.N), int64(c.Collector.M), i.effective(c).P})
 	}

@@ -92,9 +92,15 @@ func (p *Program) attributeRow(i int, seed, epoch uint64) bpf.BeaucoupBeaucoupAt
 
 func (p *Program) queryRow(c *Compiled, seed, epoch uint64) bpf.BeaucoupBeaucoupQuery {
 	return bpf.BeaucoupBeaucoupQuery{
-		Mask: c.Key.mask, Salt: salt(seed, epoch, "query", c.Text()), Window: ticks(c.Window), Horizon: p.horizon(),
+		Mask: c.Key.mask, Salt: salt(seed, epoch, c.definition()), Window: ticks(c.Window), Horizon: p.horizon(),
 		N: uint32(c.Collector.N), Id: uint32(c.ID), Valid: uint16(c.Key.valid),
 	}
+}
+
+// definition is what a query's coupons depend on. A query that goes and comes back within its window finds its collectors
+// where its coupons are the same again, and begins with others where they are not.
+func (c *Compiled) definition() string {
+	return fmt.Sprintf("query %s %d %d %g %g", c.Text(), c.Collector.M, c.Collector.N, c.Collector.P, c.start)
 }
 
 // horizon is the longest time that a collector can have left, in ticks. Windows of queries that are gone count: half an
