@@ -56,7 +56,7 @@ func TestCounters(t *testing.T) {
 		{"HyperLogLog", func(*rand.Rand) counter { return newHyperLogLog(64, 1) }, 1.04 / 8 * .8 * 1.33, 1},
 		{"HyperLogLog, a quarter", func(*rand.Rand) counter { return newHyperLogLog(64, .25) }, math.Hypot(1.04/8, math.Sqrt(3./n)) * .8 * 1.33, .25},
 		// Half of the items of the deepest layer that fits decide: 1/sqrt(256/2), and the layers above add to it.
-		{"UnivMon", func(rng *rand.Rand) counter { return newUnivMon(1e9, rng) }, .15, 8},
+		{"UnivMon", func(rng *rand.Rand) counter { return newUnivMon(1e9, rng, false) }, .15, 8},
 		{"sampling, Chao", func(rng *rand.Rand) counter { return newSampling(2, rng, true) }, 1e-9, 2},
 		{"sampling, GEE", func(rng *rand.Rand) counter { return newSampling(2, rng, false) }, 1e-9, 2},
 	} {
@@ -76,7 +76,7 @@ func TestCounters(t *testing.T) {
 // Each layer of UnivMon makes its share of the accesses, or as many as its items come with.
 func TestUnivMonAccesses(t *testing.T) {
 	for _, target := range []float64{1, .1, .01} {
-		u := newUnivMon(target, rand.New(rand.NewPCG(1, 1)))
+		u := newUnivMon(target, rand.New(rand.NewPCG(1, 1)), false)
 		distinct(u, 400_000, 1, 1)
 		want := 0.0
 		for i := range univLayers {

@@ -117,12 +117,14 @@ const (
 )
 
 // univMon is 16 layers of count sketches with their largest items; every row of every layer is updated with a probability of
-// its own (NitroSketch), such that each layer has the same share of the accesses. Heaps are for free, and so is what a row's
-// estimate reads.
+// its own (NitroSketch), such that each layer has the same share of the accesses. An item's place in the heap follows from the
+// median of all rows: those that were not updated are read for it. Heaps are for free.
 type univMon struct {
-	layers [univLayers]univLayer
-	rng    *rand.Rand
-	words  float64
+	layers  [univLayers]univLayer
+	rng     *rand.Rand
+	written float64 // counters
+	touched float64 // counters that are written or read
+	all     bool    // accesses are the latter
 }
 
 type univLayer struct {
@@ -133,8 +135,8 @@ type univLayer struct {
 	ends  float64 // items of the heap that are in no deeper layer
 }
 
-func newUnivMon(accesses float64, rng *rand.Rand) *univMon {
-	u := &univMon{rng: rng}
+func newUnivMon(accesses float64, rng *rand.Rand, all bool) *univMon {
+	u := &univMon{rng: rng, all: all}
 	for i := range u.layers {
 		l := &u.layers[i]
 		l.share = min(1, accesses/univLayers/univRows*math.Ldexp(1, i))
@@ -168,10 +170,11 @@ func (u *univMon) add(hash uint64) {
 			l.skip = u.gap(l.share)
 			cell, sign := place(hash, i, row)
 			l.rows[row][cell] += sign / l.share
-			u.words++
+			u.written++
 			updated = true
 		}
 		if updated {
+			u.touched += univRows
 			l.offer(hash, i)
 		}
 	}
@@ -209,7 +212,12 @@ func (u *univMon) estimate() float64 {
 	return y
 }
 
-func (u *univMon) accesses() float64 { return u.words }
+func (u *univMon) accesses() float64 {
+	if u.all {
+		return u.touched
+	}
+	return u.written
+}
 
 // largest is the univHeap items with the largest values, a heap with the smallest on top.
 type largest struct {
