@@ -61,7 +61,8 @@ func ReplaySource(ctx context.Context, cfg Config, name string, source capture.S
 		return err
 	}
 	defer feed.Close()
-	r := &replayer{runner: run, feed: feed, source: source, progress: progress, started: time.Now(), decode: run.oracles()}
+	r := &replayer{runner: run, feed: feed, source: source, progress: progress, started: time.Now(), decode: run.oracles(),
+		pacer: newPacer(run.members)}
 	return r.run(ctx)
 }
 
@@ -74,6 +75,7 @@ type replayer struct {
 	started  time.Time
 	decode   bool
 	decoder  packet.Decoder
+	pacer    *pacer
 	packets  uint64
 	last     int64 // time of the latest packet
 }
@@ -125,6 +127,9 @@ func (r *replayer) frame(f *packet.Frame) error {
 	if err := r.advance(f.Time); err != nil {
 		return err
 	}
+	if err := r.pacer.at(r.window.Start, f.Time, r.feed.Flush); err != nil {
+		return err
+	}
 	r.packets++
 	r.last = max(r.last, f.Time)
 	if r.decode {
@@ -149,6 +154,7 @@ func (r *replayer) advance(now int64) error {
 	skipped := (now - r.window.Start) / width
 	r.window.Start += skipped * width
 	r.window.Number += int(skipped)
+	r.pacer.restart()
 	return nil
 }
 
