@@ -34,15 +34,21 @@
 #define LAT_EXP_BINS 2048 /* logarithms in 2^-6 */
 
 const volatile _Bool lean_lat_signed = 0;
-const volatile __u32 lean_lat_admit = 65536; /* p in 2^-16 */
 
 /* stage 1: {signature, time}; stage 2: insertions so far; stage 3: what that was at a time */
-REGISTER(lean_lat_fr, 1, __u32, 4096);
+REGISTER(lean_lat_fr, 1, __u32, 2048);
 REGISTER(lean_lat_ins, 2, __u32, 1);
 REGISTER(lean_lat_hist, 3, __u32, 256);
 
+/* p in 2^-16, and -log2 p in 2^-6. Userspace follows the load with it: a change weighs the few requests wrong that wait for
+ * their ACK while p rises. */
+struct lean_chance {
+	__u32 admit;
+	__u32 log;
+};
+TABLE(lean_lat_p, struct lean_chance, 1);
 TABLE(lean_lat_log, __u32, LAT_LOG_BINS);       /* by bin of the delay in ticks: log2 in 2^-6 */
-TABLE(lean_lat_weight, __u32, LAT_WEIGHT_BINS); /* by bin of x: log2 of p^-1 (1 - 1/M)^-x in 2^-6 */
+TABLE(lean_lat_weight, __u32, LAT_WEIGHT_BINS); /* by bin of x: log2 of (1 - 1/M)^-x in 2^-6 */
 TABLE(lean_lat_exp, __u32, LAT_EXP_BINS);       /* 2^(index / 64) */
 
 struct latency {
@@ -53,6 +59,7 @@ struct latency {
 	__u32 then;    /* a response's record: its time */
 	__u32 delay;   /* ticks */
 	__u32 inserts; /* the counter, at this packet */
+	__u32 log;     /* -log2 p */
 };
 
 static __always_inline __u32 lat_ticks(struct phv *phv)
@@ -73,9 +80,13 @@ static __always_inline int latency_locate(struct latency *s, const struct phv *p
 					  const struct question *q)
 {
 	struct hash_input in;
-	__u32 id, luck;
+	__u32 id, luck, zero = 0;
+	struct lean_chance *chance = bpf_map_lookup_elem(&lean_lat_p, &zero);
 	__u64 mixed;
 
+	if (!chance)
+		return 0;
+	s->log = READ_ONCE(chance->log);
 	if (hash_crc) {
 		hash_fields(&in, phv, q->reverse, q->disc);
 		id = hash_crc32(&in, 0);
@@ -91,7 +102,7 @@ static __always_inline int latency_locate(struct latency *s, const struct phv *p
 	id >>= LAT_TIME; /* the high 15 bits; luck below takes others */
 	s->word = (id + !id) << LAT_TIME;
 	s->slot &= lean_lat_fr_entries - 1;
-	return (luck & 0xffff) < lean_lat_admit;
+	return (luck & 0xffff) < READ_ONCE(chance->admit);
 }
 
 /* A segment: its record, unless it is there already. */
@@ -174,7 +185,7 @@ static __always_inline void latency_2(struct latency *s, struct phv *phv, const 
 	s->inserts = s->role == ROLE_REQUEST ? reg_add(inserts, 1) + 1 : reg_load(inserts);
 }
 
-static __always_inline __u32 latency_value(__u32 delay, __u32 x)
+static __always_inline __u32 latency_value(__u32 delay, __u32 x, __u32 p)
 {
 	__u32 bin = bins_index(delay, LAT_MANTISSA), *log, *weight, *exp, sum;
 
@@ -185,7 +196,7 @@ static __always_inline __u32 latency_value(__u32 delay, __u32 x)
 	weight = bpf_map_lookup_elem(&lean_lat_weight, &bin);
 	if (!log || !weight || !delay)
 		return 0;
-	sum = *log + *weight;
+	sum = *log + *weight + p;
 	exp = bpf_map_lookup_elem(&lean_lat_exp, &sum);
 	return exp ? *exp : 0;
 }
@@ -203,5 +214,5 @@ static __always_inline void latency_3(struct latency *s, struct phv *phv, const 
 	if (s->role == ROLE_REQUEST)
 		reg_store(history, s->inserts);
 	else
-		s->event.value = latency_value(s->delay, s->inserts - reg_load(history));
+		s->event.value = latency_value(s->delay, s->inserts - reg_load(history), s->log);
 }

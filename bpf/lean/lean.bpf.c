@@ -80,7 +80,7 @@ __noinline int look_0(struct lean *l, struct phv *phv, struct lean_counts_t *cou
 	if (ON(STAT_OOO))
 		ooo_0(&l->ooo, &l->segment, phv, count);
 	if (ON(STAT_RETRANS))
-		retrans_0(&l->retrans, &l->segment, phv, count);
+		retrans_0(&l->retrans, &l->segment, phv, &l->flow, count);
 	return 0;
 }
 
@@ -182,14 +182,22 @@ static __always_inline void send(const struct phv *phv, const struct sketch_plac
 __noinline int report(struct lean *l, struct phv *phv, struct lean_counts_t *count)
 {
 	__u32 fresh[STATS] = {};
+	int fate = FATE_OTHER;
 
 	if (!l || !phv || !count)
 		return 0;
 #define FILTER(stat, name, reg, where, i)                                                                    \
-	if (ON(stat) && l->rows[stat] >= lean_agree)                                                  \
+	if (ON(stat) && l->rows[stat] >= lean_agree && !LISTED(stat))                                 \
 		fresh[stat] |= BLOOM_SET(reg##_b_##i, phv, BLOOM_BITS(&l->where, i))
+#define LISTED(stat) ((stat) == STAT_RETRANS && lean_ret_distinct) /* a list of elephants instead of the filter */
 	EACH(FILTER, 0);
+	if (ON(STAT_RETRANS) && LISTED(STAT_RETRANS) && l->rows[STAT_RETRANS] >= lean_agree)
+		fate = distinct_list(phv, &l->at, l->limit[STAT_RETRANS]);
 	EACH(FILTER, 1);
+	if (fate != FATE_OTHER)
+		distinct_rank(phv, &l->at, l->retrans.item);
+	if (fate == FATE_TAKEN)
+		fresh[STAT_RETRANS] = 1;
 #define SEND(stat, name, reg, where, arg)                                                                    \
 	if (ON(stat) && fresh[stat])                                                                  \
 		send(phv, &l->where, &l->name.event, stat, count)

@@ -18,6 +18,12 @@ type LeanHashTables struct {
 	Row [4][4][256]uint32
 }
 
+type LeanLeanChance struct {
+	_     structs.HostLayout
+	Admit uint32
+	Log   uint32
+}
+
 type LeanLeanCounter uint32
 
 const (
@@ -174,6 +180,7 @@ const (
 	LeanMapLeanLatHist         = "lean_lat_hist"
 	LeanMapLeanLatIns          = "lean_lat_ins"
 	LeanMapLeanLatLog          = "lean_lat_log"
+	LeanMapLeanLatP            = "lean_lat_p"
 	LeanMapLeanLatSum          = "lean_lat_sum"
 	LeanMapLeanLatWeight       = "lean_lat_weight"
 	LeanMapLeanLoss0           = "lean_loss_0"
@@ -228,7 +235,6 @@ const (
 	LeanVarLeanLat2Entries     = "lean_lat_2_entries"
 	LeanVarLeanLat3Entries     = "lean_lat_3_entries"
 	LeanVarLeanLat4Entries     = "lean_lat_4_entries"
-	LeanVarLeanLatAdmit        = "lean_lat_admit"
 	LeanVarLeanLatB_0Entries   = "lean_lat_b_0_entries"
 	LeanVarLeanLatB_1Entries   = "lean_lat_b_1_entries"
 	LeanVarLeanLatFrEntries    = "lean_lat_fr_entries"
@@ -359,6 +365,7 @@ type LeanMapSpecs struct {
 	LeanLatHist   *ebpf.MapSpec `ebpf:"lean_lat_hist"`
 	LeanLatIns    *ebpf.MapSpec `ebpf:"lean_lat_ins"`
 	LeanLatLog    *ebpf.MapSpec `ebpf:"lean_lat_log"`
+	LeanLatP      *ebpf.MapSpec `ebpf:"lean_lat_p"`
 	LeanLatSum    *ebpf.MapSpec `ebpf:"lean_lat_sum"`
 	LeanLatWeight *ebpf.MapSpec `ebpf:"lean_lat_weight"`
 	LeanLoss0     *ebpf.MapSpec `ebpf:"lean_loss_0"`
@@ -417,7 +424,6 @@ type LeanVariableSpecs struct {
 	LeanLat2Entries     *ebpf.VariableSpec `ebpf:"lean_lat_2_entries"`
 	LeanLat3Entries     *ebpf.VariableSpec `ebpf:"lean_lat_3_entries"`
 	LeanLat4Entries     *ebpf.VariableSpec `ebpf:"lean_lat_4_entries"`
-	LeanLatAdmit        *ebpf.VariableSpec `ebpf:"lean_lat_admit"`
 	LeanLatB_0Entries   *ebpf.VariableSpec `ebpf:"lean_lat_b_0_entries"`
 	LeanLatB_1Entries   *ebpf.VariableSpec `ebpf:"lean_lat_b_1_entries"`
 	LeanLatFrEntries    *ebpf.VariableSpec `ebpf:"lean_lat_fr_entries"`
@@ -518,6 +524,7 @@ type LeanMaps struct {
 	LeanLatHist   *ebpf.Map `ebpf:"lean_lat_hist"`
 	LeanLatIns    *ebpf.Map `ebpf:"lean_lat_ins"`
 	LeanLatLog    *ebpf.Map `ebpf:"lean_lat_log"`
+	LeanLatP      *ebpf.Map `ebpf:"lean_lat_p"`
 	LeanLatSum    *ebpf.Map `ebpf:"lean_lat_sum"`
 	LeanLatWeight *ebpf.Map `ebpf:"lean_lat_weight"`
 	LeanLoss0     *ebpf.Map `ebpf:"lean_loss_0"`
@@ -582,6 +589,7 @@ func (m *LeanMaps) Close() error {
 		m.LeanLatHist,
 		m.LeanLatIns,
 		m.LeanLatLog,
+		m.LeanLatP,
 		m.LeanLatSum,
 		m.LeanLatWeight,
 		m.LeanLoss0,
@@ -641,7 +649,6 @@ type LeanVariables struct {
 	LeanLat2Entries     *ebpf.Variable `ebpf:"lean_lat_2_entries"`
 	LeanLat3Entries     *ebpf.Variable `ebpf:"lean_lat_3_entries"`
 	LeanLat4Entries     *ebpf.Variable `ebpf:"lean_lat_4_entries"`
-	LeanLatAdmit        *ebpf.Variable `ebpf:"lean_lat_admit"`
 	LeanLatB_0Entries   *ebpf.Variable `ebpf:"lean_lat_b_0_entries"`
 	LeanLatB_1Entries   *ebpf.Variable `ebpf:"lean_lat_b_1_entries"`
 	LeanLatFrEntries    *ebpf.Variable `ebpf:"lean_lat_fr_entries"`

@@ -8,7 +8,7 @@
  *           comes more than 3 ms after T sets C = P, P = M; after more than 6 ms all that is known is old, and C = P = M.
  *           C never holds what is younger than 3 ms, and holds everything older than 9 ms. Segments of one byte are
  *           keep-alives and window probes, and never an event. A mirror's copies are told by segment.h.
- * distinct  Algorithm 4 (retrans_list.h).
+ * distinct  Algorithm 4 (distinct.h).
  *
  * The table has to keep those flows that send much from one train to the next. {signature, time of the last packet} in one
  * word: a record may be taken when its flow has been silent for a second, and then only by one packet in 16, so that
@@ -20,6 +20,7 @@
 #pragma once
 
 #include "segment.h"
+#include "distinct.h"
 
 enum retrans_counter {
 	RET_SEGMENTS,   /* data packets, copies not counted */
@@ -65,6 +66,7 @@ struct retrans {
 	__u32 start;
 	__u32 end;
 	__u32 max; /* before this packet */
+	__u32 item; /* distinct: names the segment */
 };
 
 /* One way's word: renews the flow's own record, takes one whose flow has been silent for long enough, leaves others. A time
@@ -80,13 +82,19 @@ static __always_inline int ret_claim(__u64 *word, __u64 mine, __u32 silent)
 }
 
 /* Way 0. A copy finds what its packet left; what it writes there is the same. */
-static __always_inline void retrans_0(struct retrans *s, const struct segment *seg, struct phv *phv, struct lean_counts_t *count)
+static __always_inline void retrans_0(struct retrans *s, const struct segment *seg, struct phv *phv, const struct lean_flow *f,
+				      struct lean_counts_t *count)
 {
 	__u64 *word;
 
 	if (!seg->data)
 		return;
 	count->c[LEAN_RETRANS + (seg->copy ? RET_COPIES : RET_SEGMENTS)] += phv->segs;
+	if (lean_ret_distinct) {
+		s->item = distinct_item(phv, f);
+		s->event.value = seg->copy ? 0 : 1;
+		return;
+	}
 	s->data = 1;
 	s->copy = seg->copy;
 	s->start = seg->start;

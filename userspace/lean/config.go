@@ -13,6 +13,7 @@ import (
 const (
 	baseMemory   = 40_000 // bytes of a statistic: the paper's 5 x 2000 x 32 bits
 	maxScale     = 16
+	usualWindow  = 60_000_000_000 // ns
 	replayRing   = 4 << 20
 	widestFilter = 2048  // words: 16 bits of hash
 	widestRow    = 32768 // columns: 15 bits
@@ -31,12 +32,16 @@ type config struct {
 	share      int // its logarithm
 	top        int
 	ring       int64
+	windowNS   int64
 }
 
 func newConfig(v algo.Values, env algo.Env) (*config, error) {
 	c := &config{
 		bytes: v.Text("count") == "bytes", pair: v.Text("key") == "pair", agree: uint32(v.Int("agree")), budget: int(v.Int("candidates")),
-		top: int(v.Int("top")), ring: v.Bytes("ring"),
+		top: int(v.Int("top")), ring: v.Bytes("ring"), windowNS: env.WindowNS,
+	}
+	if c.windowNS == 0 {
+		c.windowNS = usualWindow
 	}
 	if c.share = bits.Len(uint(c.budget)) - 1; c.budget != 1<<c.share {
 		return nil, v.Error("candidates", "allowed are powers of two from 16 to 65536")

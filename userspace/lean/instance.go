@@ -3,6 +3,7 @@ package lean
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"net/netip"
 	"sync"
 	"unsafe"
@@ -43,6 +44,7 @@ type instance struct {
 	coarse  *maps.Array
 	coarser [stats]int
 	pending [2]named
+	bank    int // that packets write to
 }
 
 func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
@@ -96,7 +98,18 @@ func (i *instance) Bind(set *maps.Set) (err error) {
 	if i.ring, err = maps.NewRing(reports.Map()); err != nil {
 		return err
 	}
+	if l := i.latency(); l != nil {
+		if err := l.chance.bind(set); err != nil {
+			return err
+		}
+	}
 	return i.fillTables()
+}
+
+// latency is the statistic that follows the load; nil when it is off.
+func (i *instance) latency() *latencies {
+	l, _ := i.statistics[latency].(*latencies)
+	return l
 }
 
 func (i *instance) fillTables() error {
@@ -131,11 +144,45 @@ func (i *instance) adapt(r *[stats]ranked) error {
 // IntervalNS implements algo.Controller.
 func (i *instance) IntervalNS() int64 { return tickEvery }
 
-// Tick implements algo.Controller: it empties the ring.
-func (i *instance) Tick(int64) error {
+// Tick implements algo.Controller: it empties the ring and follows the load.
+func (i *instance) Tick(now int64) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.poll()
+	if err := i.poll(); err != nil {
+		return err
+	}
+	return i.follow(now)
+}
+
+func (i *instance) follow(now int64) (err error) {
+	if i.latency() == nil {
+		return nil
+	}
+	if i.words["counts"], err = i.counts.Read(i.bank, i.words["counts"]); err != nil {
+		return err
+	}
+	return i.requests(now, counts(i.words["counts"]), false)
+}
+
+func (i *instance) requests(now int64, n counts, closed bool) error {
+	l := i.latency()
+	if l == nil {
+		return nil
+	}
+	slots := i.layouts[latency].tables["lean_lat_fr"]
+	return l.chance.follow(now, n.at(bpf.LeanLeanCounterLEAN_REQUESTS), slots, closed)
+}
+
+// NextTick implements algo.Paced: a replay looks at the load after a thousandth of a window, and then at double distances.
+func (i *instance) NextTick(start, now int64) int64 {
+	if l := i.latency(); l == nil || !l.chance.auto {
+		return math.MaxInt64
+	}
+	next := i.windowNS / 1024
+	for start+next <= now {
+		next *= 2
+	}
+	return start + next
 }
 
 // poll takes the reports out of the ring, each to the window that it belongs to.
@@ -184,17 +231,17 @@ func (i *instance) read(name string, bank int) ([]uint64, error) {
 }
 
 // Window implements algo.Instance: what the sketches say of the flows that were named.
-func (i *instance) Window(_ report.Window, bank int) (algo.Result, error) {
+func (i *instance) Window(w report.Window, bank int) (algo.Result, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	result, err := i.window(bank)
+	result, err := i.window(w.End, bank)
 	if err != nil {
 		return algo.Result{}, fmt.Errorf("read window: %w", err)
 	}
 	return result, nil
 }
 
-func (i *instance) window(bank int) (algo.Result, error) {
+func (i *instance) window(end int64, bank int) (algo.Result, error) {
 	if err := i.poll(); err != nil {
 		return algo.Result{}, err
 	}
@@ -212,6 +259,10 @@ func (i *instance) window(bank int) (algo.Result, error) {
 			return algo.Result{}, err
 		}
 		i.describe(&result, s, lists[s], n)
+	}
+	i.bank = 1 - bank
+	if err := i.requests(end, n, true); err != nil {
+		return algo.Result{}, err
 	}
 	return result, i.adapt(&lists)
 }

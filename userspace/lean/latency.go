@@ -22,37 +22,39 @@ var (
 	weightBins = maps.Bins{Bits: 24, Mantissa: 5}
 )
 
-// weightOctaves bounds a delay's weight: 2^9 of what p asks for, beyond 6.2 M insertions.
+// weightOctaves bounds a delay's weight: 2^9, beyond 6.2 M insertions.
 const weightOctaves = 9
 
 // latencies is the statistic latency.
 type latencies struct {
 	signed bool
-	p      float64
+	chance *chance
 }
 
 func newLatency(v algo.Values) (statistic, error) {
-	return &latencies{signed: v.Text("latency") == "signed", p: v.Float("p")}, nil
+	c, err := newChance(v)
+	if err != nil {
+		return nil, err
+	}
+	return &latencies{signed: v.Text("latency") == "signed", chance: c}, nil
 }
 
 func (l *latencies) layout(scale float64) layout {
 	if l.signed {
-		return layout{columns: power(1024 * scale), filter: power(256 * scale),
+		return layout{columns: power(1024 * scale), filter: power(1024 * scale),
 			tables: map[string]int{"lean_lat_fr": 1, "lean_lat_ins": 1, "lean_lat_hist": 1}, widths: latencyWidths}
 	}
-	return layout{columns: power(1024 * scale), filter: power(256 * scale),
-		tables: map[string]int{"lean_lat_fr": power(4096 * scale), "lean_lat_ins": 1, "lean_lat_hist": latencyHistory}, widths: latencyWidths}
+	return layout{columns: power(1024 * scale), filter: power(1024 * scale),
+		tables: map[string]int{"lean_lat_fr": power(2048 * scale), "lean_lat_ins": 1, "lean_lat_hist": latencyHistory}, widths: latencyWidths}
 }
 
 var latencyWidths = map[string]int{"lean_lat_fr": 4, "lean_lat_ins": 4, "lean_lat_hist": 4}
 
-func (l *latencies) admit() uint32 { return uint32(math.Round(l.p * (1 << 16))) }
-
 func (l *latencies) constants(layout) map[string]any {
-	return map[string]any{"lean_lat_signed": l.signed, "lean_lat_admit": l.admit()}
+	return map[string]any{"lean_lat_signed": l.signed}
 }
 
-// tables are logarithms in 1/64 octave: of the delay in ticks, of the weight p^-1 (1 - 1/M)^-x, and back.
+// tables are logarithms in 1/64 octave: of the delay in ticks, of the weight (1 - 1/M)^-x, and back.
 func (l *latencies) tables(at layout) map[string][]uint64 {
 	logs := make([]uint64, delayBins.Len())
 	for i := range logs {
@@ -64,7 +66,7 @@ func (l *latencies) tables(at layout) map[string][]uint64 {
 	for i := range weights {
 		low, high := weightBins.Range(i)
 		octaves := min(-float64(low+high-1)/2*math.Log2(1-1/max(m, 2)), weightOctaves)
-		weights[i] = uint64(math.Round((octaves - math.Log2(float64(l.admit())/(1<<16))) * logUnits))
+		weights[i] = uint64(math.Round(octaves * logUnits))
 	}
 	exps := make([]uint64, expBins)
 	for i := range exps {
@@ -97,6 +99,7 @@ func (l *latencies) values(n counts) []report.Value {
 	requests, unlucky := n.at(bpf.LeanLeanCounterLEAN_REQUESTS), n.at(bpf.LeanLeanCounterLEAN_UNLUCKY)
 	return []report.Value{
 		counter("latency_segments", requests, report.PacketUnit, "segments that ask for an ACK"),
+		gauge("latency_p", l.chance.p, report.Ratio, "share of the segments that are followed, at the end of the window"),
 		counter("latency_sampled", requests-min(unlucky, requests), report.PacketUnit, "... that were admitted (p)"),
 		counter("latency_repeated", n.at(bpf.LeanLeanCounterLEAN_REPEATED), report.PacketUnit, "... sent again: the first clock goes on"),
 		counter("latency_evicted", n.at(bpf.LeanLeanCounterLEAN_EVICTED), report.PacketUnit, "... overwritten before their ACK came; corrected for"),
