@@ -101,12 +101,12 @@ func (c Collector) hopeless(k int, ratio float64) bool {
 	return most < mean-certain*sqrt(variance)
 }
 
-// between are mean and variance of the attributes that it takes from k to n coupons.
+// between are mean and variance of the time from k to n coupons, when attributes come at random, one in each unit of time.
 func (c Collector) between(k, n int) (mean, variance float64) {
 	for j := k; j < n; j++ {
 		q := c.P * float64(c.M-j)
 		mean += 1 / q
-		variance += (1 - q) / (q * q)
+		variance += 1 / (q * q)
 	}
 	return mean, variance
 }
