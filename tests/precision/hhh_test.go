@@ -13,16 +13,16 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// Networks is traffic with hierarchical heavy hitters: a busy host, a /24, a /16 and a /8 of small hosts, and what comes from
+// networks is traffic with hierarchical heavy hitters: a busy host, a /24, a /16 and a /8 of small hosts, and what comes from
 // everywhere; the same in IPv6 when V6 says so.
-type Networks struct {
+type networks struct {
 	left int
 	rng  *rand.Rand
 	v6   bool
 }
 
 // Next implements traffic.Model.
-func (n *Networks) Next(p *packet.Packet) bool {
+func (n *networks) Next(p *packet.Packet) bool {
 	if n.left == 0 {
 		return false
 	}
@@ -70,7 +70,7 @@ func TestHeavyNetworks(t *testing.T) {
 		for k, v := range c.set {
 			set[k] = v
 		}
-		model := &Networks{left: 150000, rng: rand.New(rand.NewPCG(7, 8)), v6: c.v6}
+		model := &networks{left: 150000, rng: rand.New(rand.NewPCG(7, 8)), v6: c.v6}
 		line := replayWithTruth(t, eval.Config{Algorithm: "hhh", Set: set}, traffic.Frames(model))
 		found := map[string]float64{}
 		for _, row := range line.Report.Tables[0].Rows {

@@ -14,13 +14,17 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// Sizes describes flows whose sizes are proportional to 1/(rank + Offset)^Skew, with ranks from 1, in random order. Drawn: every
-// packet draws its flow by itself, so that sizes vary by chance as well; else a flow has its share of the packets, rounded.
+// Sizes describes flows whose sizes are proportional to 1/(rank + Offset)^Skew, with ranks from 1, in random order.
 type Sizes struct {
 	Flows, Packets int
 	Offset, Skew   float64
-	Drawn          bool
-	Seed           uint64
+	// Drawn: every packet draws its flow by itself, so that sizes vary by chance as well; else a flow has its share of the
+	// packets, rounded.
+	Drawn bool
+	// Scattered: sources are drawn from a tree in which low bytes are popular (256 u^3 for uniform u, byte by byte), so that
+	// networks have different sizes; else they are numbered from 10.0.0.0 by rank.
+	Scattered bool
+	Seed      uint64
 }
 
 // Issue is the model that the bars are stated for.
@@ -31,8 +35,9 @@ func Issue(seed uint64) Sizes {
 // Stream is a sequence of flows, by rank from 0.
 type Stream struct {
 	Order []int32
-	Keys  []heavy.Key // by rank, 5-tuples
-	spec  heavy.Spec
+	Keys  []heavy.Key    // by rank, 5-tuples
+	srcs  []netip.Addr   // by rank; nil: numbered
+	taken []packet.Frame // of a capture, instead of the model's
 	truth map[heavy.Key]float64
 }
 
@@ -42,7 +47,10 @@ var Spec = heavy.Spec{Fields: heavy.Src | heavy.Dst | heavy.SrcPort | heavy.DstP
 // New makes the stream. Where there are fewer packets than flows, the smallest have none.
 func (s Sizes) New() *Stream {
 	rng := rand.New(rand.NewPCG(s.Seed, 0x9e3779b97f4a7c15))
-	st := &Stream{spec: Spec}
+	st := &Stream{}
+	if s.Scattered {
+		st.scatter(rng, s.Flows)
+	}
 	if until := s.cumulative(); s.Drawn {
 		st.draw(rng, until)
 	} else {
@@ -83,10 +91,21 @@ func (st *Stream) draw(rng *rand.Rand, until []float64) {
 	}
 }
 
+func (st *Stream) scatter(rng *rand.Rand, flows int) {
+	for range flows {
+		var a [4]byte
+		for i := range a {
+			a[i] = byte(256 * math.Pow(rng.Float64(), 3))
+		}
+		a[0] = max(a[0], 1)
+		st.srcs = append(st.srcs, netip.AddrFrom4(a))
+	}
+}
+
 func (st *Stream) keys(flows int) {
 	for r := range flows {
 		p := st.Packet(int32(r), 1)
-		key, ok := st.spec.Of(&p)
+		key, ok := Spec.Of(&p)
 		if !ok {
 			panic(fmt.Sprintf("flow %d has no key", r)) // the model makes IPv4 TCP only
 		}
@@ -103,7 +122,7 @@ func (st *Stream) count() {
 
 // First is the stream's first n packets.
 func (st *Stream) First(n int) *Stream {
-	cut := &Stream{Order: st.Order[:n], Keys: st.Keys, spec: st.spec}
+	cut := &Stream{Order: st.Order[:n], Keys: st.Keys, srcs: st.srcs}
 	cut.count()
 	return cut
 }
@@ -114,9 +133,13 @@ func (st *Stream) Truth() map[heavy.Key]float64 { return st.truth }
 // Packet is a full TCP segment of the flow of a rank.
 func (st *Stream) Packet(rank int32, time int64) packet.Packet {
 	n := uint32(rank)
+	src := netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)})
+	if st.srcs != nil {
+		src = st.srcs[rank]
+	}
 	return packet.Packet{
 		Time: time, Valid: packet.IP | packet.Ports | packet.TCP | packet.IPID, Proto: 6, Segs: 1, TCPFlags: packet.ACK,
-		Src: netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}), Dst: netip.AddrFrom4([4]byte{198, 18, byte(n >> 7), byte(n * 7)}),
+		Src: src, Dst: netip.AddrFrom4([4]byte{198, 18, byte(n >> 7), byte(n * 7)}),
 		SrcPort: uint16(1024 + n%60000), DstPort: 443, Payload: 1448, Len: 14 + 20 + 20 + 1448,
 	}
 }

@@ -11,6 +11,7 @@ import (
 type Plain struct {
 	Initial uint64
 	Admit   func(coin func() uint32, next uint64) bool
+	Value   func(next uint64) uint64 // of an entry that was taken; nil: next
 	ways    [2][]plainEntry
 	seed    uint64
 	packet  uint32 // seed of the last packet's coin
@@ -27,6 +28,14 @@ func NewPlain(entries int, initial, seed uint64, admit func(coin func() uint32, 
 	for w := range p.ways {
 		p.ways[w] = make([]plainEntry, entries/2)
 	}
+	return p
+}
+
+// NewPlainPow2 admits with probability 2^-x, with the value 2^x for x = ceil(log2 min) (Algorithm 2).
+func NewPlainPow2(entries int, initial, seed uint64) *Plain {
+	power := func(next uint64) uint64 { return 1 << bits.Len64(max(next, 2)-2) }
+	p := NewPlain(entries, initial, seed, func(coin func() uint32, next uint64) bool { return PlainExact(coin, power(next)) })
+	p.Value = power
 	return p
 }
 
@@ -59,6 +68,9 @@ func (p *Plain) Add(key heavy.Key) float64 {
 	next := least.count + p.Initial + 1
 	if !p.Admit(coin, next) {
 		return 0
+	}
+	if p.Value != nil {
+		next = p.Value(next)
 	}
 	*least = plainEntry{key, next - p.Initial}
 	return float64(next)

@@ -132,7 +132,7 @@ func TestAdmissions(t *testing.T) {
 		out := run(t, stream, 3, map[string]string{"entries": "1024", "admission": admission})
 		found[admission] = recall(stream, out, 128)
 		share := float64(out.Recirculated.Granted) / float64(len(stream.Order))
-		t.Logf("%s: recall %.3f, recirculated %.4f", admission, found[admission], share)
+		t.Logf("%s: recall %.3f, recirculated %.4f, refused %d", admission, found[admission], share, out.Recirculated.Refused)
 		if share > .01 || out.Recirculated.Refused > 5 {
 			t.Errorf("%s: %.4f of the packets passed twice, %d were refused", admission, share, out.Recirculated.Refused)
 		}

@@ -45,6 +45,18 @@ func feed(inst *loader.Instance, stream *Stream, seed uint64) error {
 		return err
 	}
 	defer replay.Close()
+	for n := range stream.taken {
+		if err := replay.Feed(&stream.taken[n]); err != nil {
+			return err
+		}
+	}
+	if stream.taken != nil {
+		return replay.Flush()
+	}
+	return feedModel(replay, stream)
+}
+
+func feedModel(replay *loader.Replayer, stream *Stream) error {
 	source, f := traffic.Frames(stream.Model()), packet.Frame{}
 	for {
 		if err := source.Next(&f); errors.Is(err, io.EOF) {

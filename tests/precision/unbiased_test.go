@@ -15,11 +15,12 @@ import (
 
 // few is a stream of flows that all find an entry: 40 flows of 300 packets, in order of the round.
 func few(flows, packets int) *Stream {
-	st := &Stream{spec: Spec}
+	st := &Stream{}
 	for n := range flows * packets {
 		st.Order = append(st.Order, int32(n%flows))
 	}
 	st.keys(flows)
+	st.count()
 	return st
 }
 

@@ -120,6 +120,21 @@ func (i *instance) read(bank int) (seen, error) {
 	return s, nil
 }
 
+// Estimates of all prefixes that have an entry, for measurements: it reads a bank and resets it.
+func (i *instance) Estimates(bank int) (map[heavy.Prefix]float64, error) {
+	words, err := i.counts.Read(bank, nil)
+	if err != nil {
+		return nil, fmt.Errorf("read estimates: %w", err)
+	}
+	seen, err := i.read(bank)
+	if err != nil {
+		return nil, fmt.Errorf("read estimates: %w", err)
+	}
+	n := counts(words)
+	i.roots(seen.estimates, n.at(bpf.HhhHhhCounterHHH_IPV4), n.at(bpf.HhhHhhCounterHHH_IPV6))
+	return seen.estimates, nil
+}
+
 // roots are counted exactly.
 func (c *config) roots(estimates map[heavy.Prefix]float64, v4, v6 uint64) {
 	for _, family := range []struct {

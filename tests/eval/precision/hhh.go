@@ -5,131 +5,208 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"net/netip"
 
 	"github.com/xdpmon/xdpmon/tests/eval"
 	"github.com/xdpmon/xdpmon/tests/eval/figure"
 	"github.com/xdpmon/xdpmon/tests/precision"
-	"github.com/xdpmon/xdpmon/tests/traffic"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
-	_ "github.com/xdpmon/xdpmon/userspace/hhh" // registers what is evaluated
-	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
 // threshold from which on a prefix is heavy, as a share.
 const threshold = 1. / 200
 
-var methods = []string{"random-prefix", "stacking", "RHHH", "MST"}
+// method of finding prefixes: it returns estimates of all that have an entry.
+type method struct {
+	name string
+	run  func(entries int, stream *precision.Stream, seed uint64) (map[heavy.Prefix]float64, error)
+}
+
+// counted is hhh itself.
+func counted(name string, set map[string]string) method {
+	return method{name, func(entries int, stream *precision.Stream, seed uint64) (map[heavy.Prefix]float64, error) {
+		with := map[string]string{"method": name, "entries": fmt.Sprint(entries), "family": "4"}
+		for k, v := range set {
+			with[k] = v
+		}
+		found, _, err := precision.Hierarchy(with, stream, seed)
+		return found, err
+	}}
+}
+
+// referred are MST and RHHH in plain Go.
+func referred(name string, random bool) method {
+	return method{name, func(entries int, stream *precision.Stream, seed uint64) (map[heavy.Prefix]float64, error) {
+		m := heavy.NewMST(entries)
+		if rng := rand.New(rand.NewPCG(seed, 5)); random {
+			m = heavy.NewRHHH(entries, func() int { return rng.IntN(4) })
+		}
+		for _, rank := range stream.Order {
+			m.Add(stream.Packet(rank, 1).Src)
+		}
+		return m.Counts(), nil
+	}}
+}
+
+// survey runs methods over the seeds of a model and hands every outcome to judge, one at a time for each method and size.
+func survey(ctx context.Context, p *eval.Page, m model, list []method, sizes []int, seeds int, judge func(method, size int, stream *precision.Stream, found, exact map[heavy.Prefix]float64)) error {
+	streams := setup{model: m, seeds: seeds}.streams(p)
+	exact := make([]map[heavy.Prefix]float64, seeds)
+	for seed, stream := range streams {
+		exact[seed] = stream.Networks()
+	}
+	return precision.Parallel(len(list)*len(sizes), func(task int) error {
+		n, size := task/len(sizes), task%len(sizes)
+		for seed, stream := range streams {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			found, err := list[n].run(sizes[size], stream, uint64(seed)+1)
+			if err != nil {
+				return fmt.Errorf("%s, %d entries: %w", list[n].name, sizes[size], err)
+			}
+			judge(n, size, stream, found, exact[seed])
+		}
+		return nil
+	})
+}
 
 // verdict sums up over seeds: prefixes above twice the threshold, how many were found, and their relative errors.
-type verdict struct{ heavy, found, off, worst float64 }
+type verdict struct{ heavy, found, off, worst, theory float64 }
 
-// hierarchy compares what is found of the prefixes above twice the threshold (figure 3.8).
+// hierarchy compares what is found of the prefixes above twice the threshold.
 func hierarchy(ctx context.Context, p *eval.Page) error {
-	p.Text("The model's sources, bytes of IPv4, threshold %.1f %%, initial value 10, d = 2. Of the prefixes whose conditioned count is above "+
-		"twice the threshold: share that was found, mean and largest relative error of their counts. RHHH and MST are Go references with a "+
-		"Space-Saving of a quarter of the entries a level.", 100*threshold)
-	results := map[string][]verdict{}
-	seeds := eval.Pick(p, 3, 1)
-	for _, m := range methods {
-		results[m] = make([]verdict, len(sizes))
+	fair := map[string]string{"initial": "10", "ways": "2"}
+	list := []method{counted("random-prefix", fair), counted("stacking", fair), referred("RHHH", true), referred("MST", false)}
+	seeds := eval.Pick(p, 5, 1)
+	all := make([][]verdict, len(list))
+	for n := range all {
+		all[n] = make([]verdict, len(sizes))
 	}
-	for seed := range uint64(seeds) {
-		shape := precision.Issue(seed + 1)
-		shape.Packets = eval.Pick(p, shape.Packets, 20000)
-		stream := shape.New()
-		truth := exactPrefixes(stream)
-		for s, entries := range sizes {
-			for _, m := range methods {
-				found, err := prefixes(ctx, m, entries, stream, seed+1)
-				if err != nil {
-					return err
-				}
-				results[m][s].judge(truth, found, threshold*float64(len(stream.Order)))
-			}
-		}
+	err := survey(ctx, p, issueModel, list, sizes, seeds, func(n, size int, stream *precision.Stream, found, exact map[heavy.Prefix]float64) {
+		all[n][size].judge(found, exact, threshold*float64(len(stream.Order)))
+	})
+	if err != nil {
+		return err
 	}
+	p.Text("The issue's model, bytes of the IPv4 source, threshold %.1f %%, initial value 10, d = 2, %d seeds. Of the prefixes of 8 bits or more whose conditioned count is "+
+		"above twice the threshold: share that was found, mean and largest relative error of their counts.", 100*threshold, seeds)
 	t := &figure.Table{Columns: []string{"entries"}}
 	for _, entries := range sizes {
 		t.Columns = append(t.Columns, fmt.Sprint(entries))
 	}
-	for _, m := range methods {
-		row := []string{m}
-		for s := range sizes {
-			v := results[m][s]
-			row = append(row, fmt.Sprintf("%.3f; %.3f; %.2f", v.found/v.heavy, v.off/max(v.found, 1), v.worst))
+	for n, m := range list {
+		row := []string{m.name}
+		for _, v := range all[n] {
+			row = append(row, fmt.Sprintf("%.3f; %.4f; %.2f", v.found/v.heavy, v.off/max(v.found, 1), v.worst))
 		}
 		t.Add(row...)
 	}
+	row := []string{"drawing alone, in theory"}
+	for _, v := range all[0] {
+		row = append(row, fmt.Sprintf("%.4f", v.theory/max(v.found, 1)))
+	}
+	t.Add(row...)
 	p.Table(t)
-	last := len(sizes) - 1
-	random, stacked := results["random-prefix"][last], results["stacking"][last]
-	p.Bar(fmt.Sprintf("random prefix, %d entries: prefixes above twice the threshold", sizes[last]), "all found, counts within 2 times",
-		fmt.Sprintf("%.0f of %.0f, largest error %.0f %%", random.found, random.heavy, 100*random.worst), random.found == random.heavy && random.worst < 1)
-	p.Text("The mean error of random prefixes is %.1f times that of stacking at %d entries: a level is drawn for every packet, and sqrt(3 / packets) "+
-		"of a prefix's share is lost to chance whatever the memory.", (random.off/random.found)/(stacked.off/stacked.found), sizes[last])
+	for size, entries := range sizes {
+		random, stacked := all[0][size], all[1][size]
+		p.Bar(fmt.Sprintf("random prefix, %d entries: prefixes above twice the threshold", entries), "all found",
+			fmt.Sprintf("%.0f of %.0f (stacking: %.0f)", random.found, random.heavy, stacked.found), random.found == random.heavy)
+		ratio := random.off / random.found / (stacked.off / stacked.found)
+		p.Bar(fmt.Sprintf("random prefix against stacking, %d entries: error of the counts of these", entries), "within 2 times",
+			fmt.Sprintf("%.1f times (%.4f, of which drawing %.4f)", ratio, random.off/random.found, random.theory/random.found), ratio <= 2)
+	}
+	p.Text("A level is drawn for every packet, so that of n packets of a prefix a binomial number is counted at its level, and four times that has the " +
+		"standard deviation sqrt(3 n) whatever the memory: the last row is the mean of sqrt(2/pi) sqrt(3/n) over these prefixes. Stacking counts every packet of a " +
+		"heavy prefix from its admission on, so its error falls to nothing with memory and the ratio has no bound: it is no defect, and nothing that is done to the counts " +
+		"afterwards can undo it, because a level knows nothing of packets that were drawn for others. Where memory is what is short, the two are alike: see the next section.")
 	return nil
 }
 
-func (v *verdict) judge(truth []heavy.Heavy, found map[string]float64, least float64) {
-	for _, h := range truth {
-		if h.Conditioned < 2*least {
+func (v *verdict) judge(found, exact map[heavy.Prefix]float64, least float64) {
+	reported := map[heavy.Prefix]float64{}
+	for _, h := range heavy.Hierarchical(found, least) {
+		reported[h.Prefix] = h.Count
+	}
+	for _, h := range heavy.Hierarchical(exact, least) {
+		if h.Conditioned < 2*least || h.Prefix.Bits() == 0 {
 			continue
 		}
 		v.heavy++
-		if n, ok := found[h.Prefix.String()]; ok {
-			v.found++
-			off := math.Abs(n/h.Count - 1)
-			v.off += off
-			v.worst = max(v.worst, off)
+		n, ok := reported[h.Prefix]
+		if !ok {
+			continue
 		}
+		v.found++
+		off := math.Abs(n/h.Count - 1)
+		v.off += off
+		v.worst = max(v.worst, off)
+		v.theory += math.Sqrt(2/math.Pi) * math.Sqrt(3/h.Count)
 	}
 }
 
-func exactPrefixes(stream *precision.Stream) []heavy.Heavy {
-	counts := map[heavy.Prefix]float64{}
-	for _, rank := range stream.Order {
-		src := stream.Packet(rank, 1).Src
-		for bits := 0; bits <= 32; bits += 8 {
-			counts[heavy.Prefix{Src: netip.PrefixFrom(src, bits).Masked()}]++
+// levels is figure 3.8: errors by prefix length, with its parameters (initial value 100, 9/8, second passes 10 packets late).
+func levels(ctx context.Context, p *eval.Page) error {
+	m, memory := caida, []int{64, 128, 256, 512, 1024, 2048, 4096}
+	m.sizes.Scattered = true
+	usual := map[string]string{"delay": "10"}
+	list := []method{counted("random-prefix", usual), counted("stacking", usual), referred("RHHH", true)}
+	seeds := eval.Pick(p, 4, 1)
+	var sums [3][7][4]float64 // method, size, bits/8 - 1
+	err := survey(ctx, p, m, list, memory, seeds, func(n, size int, _ *precision.Stream, found, exact map[heavy.Prefix]float64) {
+		for level, e := range weighted(found, exact) {
+			sums[n][size][level] += e / float64(seeds)
 		}
-	}
-	return heavy.Hierarchical(counts, threshold*float64(len(stream.Order)))
-}
-
-// prefixes that a method reports, by name.
-func prefixes(ctx context.Context, method string, entries int, stream *precision.Stream, seed uint64) (map[string]float64, error) {
-	if method == "RHHH" || method == "MST" {
-		return references(method, entries, stream, seed), nil
-	}
-	lines, err := eval.Replay(ctx, traffic.Frames(stream.Model()), seed, []eval.Config{{Algorithm: "hhh", Set: map[string]string{
-		"method": method, "entries": fmt.Sprint(entries), "threshold": fmt.Sprint(threshold), "initial": "10", "ways": "2", "family": "4", "top": "1000"}}})
+	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return rowsOf(lines[0].Report), nil
+	p.Text("%s: %s, sources from a tree in which low bytes are popular; initial value 100, 9/8, delay 10, %d seeds. Root of the mean over the *packets* of the squared error of the count of "+
+		"the packet's prefix, in packets: prefixes without an entry, estimated as 0, are in it. Stacking counts 8 bits exactly.", m.name, m.what, seeds)
+	fig := &figure.Figure{}
+	for level := 1; level < 4; level++ {
+		bits := 8*level + 8
+		t := &figure.Table{Columns: []string{fmt.Sprintf("%d bits; entries", bits)}}
+		panel := figure.Panel{Title: fmt.Sprintf("%d bits", bits), X: figure.Axis{Label: "entries", Base: 2}, Y: figure.Axis{Label: "root mean square error, packets", Base: 10}, Legend: figure.BottomLeft}
+		for _, entries := range memory {
+			t.Columns = append(t.Columns, fmt.Sprint(entries))
+		}
+		for n, who := range list {
+			row, series := []string{who.name}, figure.Series{Name: who.name}
+			for size, entries := range memory {
+				e := math.Sqrt(sums[n][size][level])
+				row = append(row, fmt.Sprintf("%.0f", e))
+				series.Points = append(series.Points, figure.Point{X: float64(entries), Y: e})
+			}
+			t.Add(row...)
+			panel.Series = append(panel.Series, series)
+		}
+		row, least, most := []string{"random-prefix over stacking"}, math.Inf(1), 0.0
+		for size := range memory {
+			ratio := math.Sqrt(sums[0][size][level] / sums[1][size][level])
+			row, least, most = append(row, fmt.Sprintf("%.2f", ratio)), min(least, ratio), max(most, ratio)
+		}
+		t.Add(row...)
+		p.Bar(fmt.Sprintf("random prefix against stacking, 64 to 4,096 entries: error over all prefixes of %d bits (figure 3.8)", bits), "within 2 times",
+			fmt.Sprintf("%.2f to %.2f times", least, most), most <= 2)
+		p.Table(t)
+		fig.Panels = append(fig.Panels, panel)
+	}
+	return p.Figure(fig, "levels", "errors of prefixes by length")
 }
 
-func rowsOf(b report.Body) map[string]float64 {
-	found := map[string]float64{}
-	for _, row := range b.Tables[0].Rows {
-		found[row[0].(string)] = row[1].(float64)
+// weighted is the mean squared error over packets, by length in bytes - 1.
+func weighted(found, exact map[heavy.Prefix]float64) (sums [4]float64) {
+	total := 0.0
+	for prefix, n := range exact {
+		if bits := prefix.Bits(); bits > 0 {
+			off := found[prefix] - n
+			sums[bits/8-1] += n * off * off
+		} else {
+			total = n
+		}
 	}
-	return found
-}
-
-func references(method string, entries int, stream *precision.Stream, seed uint64) map[string]float64 {
-	rng := rand.New(rand.NewPCG(seed, 5))
-	m := heavy.NewMST(entries)
-	if method == "RHHH" {
-		m = heavy.NewRHHH(entries, func() int { return rng.IntN(4) })
+	for level := range sums {
+		sums[level] /= total
 	}
-	for _, rank := range stream.Order {
-		m.Add(stream.Packet(rank, 1).Src)
-	}
-	found := map[string]float64{}
-	for _, h := range heavy.Hierarchical(m.Counts(), threshold*float64(len(stream.Order))) {
-		found[h.Prefix.String()] = h.Count
-	}
-	return found
+	return sums
 }
