@@ -8,18 +8,28 @@ import (
 
 // retransWidths are the statistic's own arrays with the bytes of an entry.
 var retransWidths = map[string]int{"lean_ret_way0": 8, "lean_ret_way1": 8, "lean_ret_time": 2, "lean_ret_max": 4, "lean_ret_cuts": 8,
-	"lean_twin": 4}
+	"lean_ret_list": 8, "lean_ret_rank": 2, "lean_twin": 4}
 
 // repetitions finds packets that repeat what their flow had passed more than 3 ms before.
-type repetitions struct{ bytes bool }
+type repetitions struct {
+	bytes    bool
+	distinct bool // Algorithm 4
+}
 
 func newRetrans(v algo.Values) (statistic, error) {
-	return &repetitions{bytes: v.Text("count") == "bytes"}, nil
+	r := &repetitions{bytes: v.Text("count") == "bytes", distinct: v.Text("retrans") == "distinct"}
+	if r.distinct && r.bytes {
+		return nil, v.Error("count", "with retrans=distinct, packets: different packets are counted, not different bytes")
+	}
+	return r, nil
 }
 
 // layout: at 40 kB, records of 22 bytes for 1,536 flows. Most of the memory goes there: of 370,000 flows those with many packets
 // must be kept from one train to the next. Events are few, so that a small sketch holds them.
 func (r *repetitions) layout(scale float64) layout {
+	if r.distinct {
+		return distinctLayout(scale)
+	}
 	way0, way1 := power(1024*scale), power(512*scale)
 	both := way0 + way1
 	return layout{columns: power(256 * scale), filter: power(64 * scale), widths: retransWidths, tables: map[string]int{
@@ -27,7 +37,9 @@ func (r *repetitions) layout(scale float64) layout {
 		"lean_twin": twins}}
 }
 
-func (r *repetitions) constants(layout) map[string]any { return nil }
+func (r *repetitions) constants(layout) map[string]any {
+	return map[string]any{"lean_ret_distinct": r.distinct}
+}
 
 func (r *repetitions) unit() float64 { return 1 }
 
@@ -43,6 +55,9 @@ func (r *repetitions) of(n counts, c bpf.LeanRetransCounter) uint64 {
 }
 
 func (r *repetitions) values(n counts) []report.Value {
+	if r.distinct {
+		return nil
+	}
 	return []report.Value{
 		counter("retrans_packets", r.of(n, bpf.LeanRetransCounterRET_SEGMENTS), report.PacketUnit, "TCP packets with payload, copies of a mirror port not counted"),
 		counter("retrans_compared", r.of(n, bpf.LeanRetransCounterRET_COMPARED), report.PacketUnit, "... of a flow that was in memory"),
@@ -52,7 +67,12 @@ func (r *repetitions) values(n counts) []report.Value {
 	}
 }
 
-func (r *repetitions) notes(counts) []string { return nil }
+func (r *repetitions) notes(counts) []string {
+	if r.distinct {
+		return []string{"retrans=distinct subtracts different packets, known to 13 %, from packets: it shows elephants (docs/lean.md); the default looks at sequence numbers"}
+	}
+	return nil
+}
 
 func (r *repetitions) lost(n counts) map[string]uint64 {
 	return map[string]uint64{"retrans_not_watched": r.of(n, bpf.LeanRetransCounterRET_REFUSED)}

@@ -1,0 +1,67 @@
+package lean
+
+import "math"
+
+// distinctRegisters are the registers of one list entry: DISTINCT_REGISTERS of bpf/lean/distinct.h.
+const distinctRegisters = 64
+
+// distinctError is HyperLogLog's relative standard error with so many registers (Flajolet et al. 2007: 1.04 / sqrt(m)).
+var distinctError = 1.04 / math.Sqrt(distinctRegisters)
+
+// distinctLayout: at 40 kB, half for the sketch that finds the elephants, half for a list of 128 of them.
+func distinctLayout(scale float64) layout {
+	list := power(128 * scale)
+	return layout{columns: power(1024 * scale), filter: 1, widths: retransWidths, tables: map[string]int{
+		"lean_ret_list": list, "lean_ret_rank": distinctRegisters * list, "lean_twin": twins}}
+}
+
+// decodeKeyed reads Algorithm 4's list; ok is false when the sketch has the counts. A flow's value is its packets less its
+// different packets. The error that is stated is the mean one of the listed flows.
+func (r *repetitions) decodeKeyed(i *instance, bank int, places []place, _ counts) (d decoded, ok bool, err error) {
+	if !r.distinct {
+		return d, false, nil
+	}
+	list, err := i.read("lean_ret_list", bank)
+	if err != nil {
+		return d, false, err
+	}
+	ranks, err := i.read("lean_ret_rank", bank)
+	if err != nil {
+		return d, false, err
+	}
+	d.values = make([]float64, len(places))
+	var sum float64
+	for k, p := range places {
+		entry := int(uint32(p.rows)) & (len(list) - 1)
+		if list[entry]>>32 != p.rows>>32 {
+			continue
+		}
+		n := float64(uint32(list[entry]))
+		different := differentOf(ranks[entry*distinctRegisters:][:distinctRegisters], p.rows>>40&0xff)
+		d.values[k] = max(0, n-different)
+		sum += distinctError * different
+	}
+	d.plain, d.noise = d.values, sum/float64(max(1, len(places)))/medianError
+	return d, true, nil
+}
+
+// differentOf is HyperLogLog's estimate from the registers that carry the owner's tag, with linear counting below 2.5 a register.
+func differentOf(registers []uint64, tag uint64) float64 {
+	const alpha = 0.709 // of 64 registers
+	m, sum, empty := float64(len(registers)), 0.0, 0.0
+	for _, r := range registers {
+		rank := r & 0xff
+		if r>>8 != tag {
+			rank = 0
+		}
+		if rank == 0 {
+			empty++
+		}
+		sum += math.Exp2(-float64(rank))
+	}
+	e := alpha * m * m / sum
+	if e <= 2.5*m && empty > 0 {
+		return m * math.Log(m/empty)
+	}
+	return e
+}
