@@ -20,14 +20,15 @@
 
 enum lean_stat { STAT_LATENCY, STAT_LOSS, STAT_OOO, STAT_RETRANS, STATS };
 
-#define ON(stat) (lean_stats >> (stat) & 1)
 
 const volatile __u32 lean_stats = 15;      /* one bit a statistic */
 const volatile _Bool lean_pair = 0;        /* flows are source-destination pairs, else 5-tuples */
 const volatile _Bool lean_bytes = 0;       /* events count payload bytes where they have any, else packets */
-const volatile __u32 lean_share = 10;      /* a flow is reported from 2^-10 of all flows' sum on */
+const volatile __u32 lean_absolute = 0;    /* one bit a statistic: estimates may be negative, their size counts */
 const volatile __u32 lean_agree = 3;       /* rows that must reach the limit: 3 is the median */
 
+#define ON(stat) (lean_stats >> (stat) & 1)
+#define ABSOLUTE(stat) (lean_absolute >> (stat) & 1)
 #define LEAN_SALT 0x6c65616e /* keeps flow hashes apart from other uses */
 
 enum lean_counter {
@@ -75,8 +76,8 @@ struct lean_report {
 
 RING(lean_reports, 1 << 20);
 
-/* By statistic: by how many powers of two the limit is coarser than lean_share says. Userspace adapts it between windows. */
-TABLE(lean_coarser, __u32, STATS);
+/* By statistic: a flow is reported when it has 2^-shift of all flows' sum. Userspace follows the number of reports. */
+TABLE(lean_shift, __u32, STATS);
 
 const enum lean_stat *unused_stat __attribute__((unused));
 const enum lean_counter *unused_counter __attribute__((unused));

@@ -106,15 +106,21 @@ __noinline int place(struct lean *l, struct phv *phv)
 	return 0;
 }
 
-/* What a flow must reach, from the sum of all flows in this window with this event: a share 2^-lean_share of it, so that at no
- * time more than 2^lean_share flows are above (definition 2, l1 norm). Coarser when there were too many last time. */
+/* What a flow must reach: a share 2^-shift of the sum of all flows in this window, this event included (definition 2, l1
+ * norm), so that at no time more than 2^shift flows are above. */
 static __always_inline __s32 limit_of(__u32 stat, __s64 sum)
 {
-	__u32 *coarser = bpf_map_lookup_elem(&lean_coarser, &stat);
-	__u32 shift = coarser ? lean_share - (READ_ONCE(*coarser) & 15) : lean_share;
+	__u32 *shift = bpf_map_lookup_elem(&lean_shift, &stat);
 
-	sum >>= shift & 31;
+	sum >>= shift ? READ_ONCE(*shift) & 63 : 0;
 	return sum < 1 ? 1 : sum > 0x7fffffff ? 0x7fffffff : sum;
+}
+
+static __always_inline __s32 magnitude(__s32 x)
+{
+	__s32 negative = x >> 31;
+
+	return (x ^ negative) - negative;
 }
 
 /* Sums of all flows. */
@@ -125,6 +131,8 @@ static __always_inline void total(struct lean *l, struct phv *phv)
 #define TOTAL(stat, name, reg, where, arg)                                                            \
 	if (ON(stat) && l->name.event.value) {                                                        \
 		__s64 value_ = l->name.event.value;                                                   \
+		if (ABSOLUTE(stat))                                                                   \
+			value_ = magnitude(l->name.event.value);                                      \
 		sum = reg_bank(reg##_sum, phv, 0);                                                    \
 		if (sum)                                                                              \
 			l->limit[stat] = limit_of(stat, (__s64)reg_add(sum, (__u64)value_) + value_); \
@@ -132,13 +140,17 @@ static __always_inline void total(struct lean *l, struct phv *phv)
 	EACH(TOTAL, 0);
 }
 
+static __always_inline int reaches(__u32 stat, __s32 estimate, __s32 limit)
+{
+	return (ABSOLUTE(stat) ? magnitude(estimate) : estimate) >= limit;
+}
+
 /* The sketches, row by row. */
 static __always_inline void add(struct lean *l, struct phv *phv, struct lean_counts_t *count)
 {
 #define ADD(stat, name, reg, where, row)                                                                     \
 	if (ON(stat) && l->name.event.value && !KEYED(stat))                                          \
-		l->rows[stat] += SKETCH_ADD(reg, row, phv, &l->where,         \
-					    l->name.event.value) >= l->limit[stat]
+		l->rows[stat] += reaches(stat, SKETCH_ADD(reg, row, phv, &l->where, l->name.event.value), l->limit[stat])
 #define KEYED(stat) ((stat) == STAT_OOO && lean_ooo_mg_on) /* counters with keys instead of a sketch */
 	if (ON(STAT_OOO) && KEYED(STAT_OOO) && l->ooo.event.value &&
 	    (__s32)ooo_tally(&l->ooo, phv, &l->at) >= l->limit[STAT_OOO])
@@ -152,7 +164,7 @@ static __always_inline void add(struct lean *l, struct phv *phv, struct lean_cou
 	if (ON(stat) && l->name.event.value) {                                                        \
 		count->c[LEAN_EVENTS + stat]++;                                                       \
 		count->c[LEAN_TOTAL + stat] += (__s64)l->name.event.value;                            \
-		if (l->name.event.open || l->name.event.value < 0)                                    \
+		if (l->name.event.open || (l->name.event.value < 0 && !ABSOLUTE(stat)))                                    \
 			l->rows[stat] = 0;                                                            \
 	}
 	EACH(COUNT, 0);
@@ -221,8 +233,8 @@ ALGORITHM(lean)
 	look(&l, phv, count);
 	if (likely(!l.latency.event.value && !l.loss.event.value && !l.ooo.event.value && !l.retrans.event.value))
 		return;
+	total(&l, phv); /* first: behind stage 4 the prover forgets which tables were touched, and has fewer cases to follow */
 	place(&l, phv);
-	total(&l, phv);
 	add(&l, phv, count);
 	report(&l, phv, count);
 }

@@ -166,7 +166,6 @@ const (
 	LeanMapChainTc             = "chain_tc"
 	LeanMapChainXdp            = "chain_xdp"
 	LeanMapHashCrcTables       = "hash_crc_tables"
-	LeanMapLeanCoarser         = "lean_coarser"
 	LeanMapLeanCounts          = "lean_counts"
 	LeanMapLeanLat0            = "lean_lat_0"
 	LeanMapLeanLat1            = "lean_lat_1"
@@ -214,11 +213,14 @@ const (
 	LeanMapLeanRetB_0          = "lean_ret_b_0"
 	LeanMapLeanRetB_1          = "lean_ret_b_1"
 	LeanMapLeanRetCuts         = "lean_ret_cuts"
+	LeanMapLeanRetList         = "lean_ret_list"
 	LeanMapLeanRetMax          = "lean_ret_max"
+	LeanMapLeanRetRank         = "lean_ret_rank"
 	LeanMapLeanRetSum          = "lean_ret_sum"
 	LeanMapLeanRetTime         = "lean_ret_time"
 	LeanMapLeanRetWay0         = "lean_ret_way0"
 	LeanMapLeanRetWay1         = "lean_ret_way1"
+	LeanMapLeanShift           = "lean_shift"
 	LeanMapLeanTwin            = "lean_twin"
 	LeanMapPhvScratch          = "phv_scratch"
 	LeanMapRecircTc            = "recirc_tc"
@@ -228,6 +230,7 @@ const (
 	LeanVarCoinSeeded          = "coin_seeded"
 	LeanVarHashCrc             = "hash_crc"
 	LeanVarHashSeed            = "hash_seed"
+	LeanVarLeanAbsolute        = "lean_absolute"
 	LeanVarLeanAgree           = "lean_agree"
 	LeanVarLeanBytes           = "lean_bytes"
 	LeanVarLeanLat0Entries     = "lean_lat_0_entries"
@@ -276,14 +279,16 @@ const (
 	LeanVarLeanRetB_0Entries   = "lean_ret_b_0_entries"
 	LeanVarLeanRetB_1Entries   = "lean_ret_b_1_entries"
 	LeanVarLeanRetCutsEntries  = "lean_ret_cuts_entries"
+	LeanVarLeanRetDistinct     = "lean_ret_distinct"
 	LeanVarLeanRetFree         = "lean_ret_free"
 	LeanVarLeanRetKeep         = "lean_ret_keep"
+	LeanVarLeanRetListEntries  = "lean_ret_list_entries"
 	LeanVarLeanRetMaxEntries   = "lean_ret_max_entries"
+	LeanVarLeanRetRankEntries  = "lean_ret_rank_entries"
 	LeanVarLeanRetSumEntries   = "lean_ret_sum_entries"
 	LeanVarLeanRetTimeEntries  = "lean_ret_time_entries"
 	LeanVarLeanRetWay0Entries  = "lean_ret_way0_entries"
 	LeanVarLeanRetWay1Entries  = "lean_ret_way1_entries"
-	LeanVarLeanShare           = "lean_share"
 	LeanVarLeanStats           = "lean_stats"
 	LeanVarLeanTwinEntries     = "lean_twin_entries"
 	LeanVarMatchFinals         = "match_finals"
@@ -351,7 +356,6 @@ type LeanMapSpecs struct {
 	ChainTc       *ebpf.MapSpec `ebpf:"chain_tc"`
 	ChainXdp      *ebpf.MapSpec `ebpf:"chain_xdp"`
 	HashCrcTables *ebpf.MapSpec `ebpf:"hash_crc_tables"`
-	LeanCoarser   *ebpf.MapSpec `ebpf:"lean_coarser"`
 	LeanCounts    *ebpf.MapSpec `ebpf:"lean_counts"`
 	LeanLat0      *ebpf.MapSpec `ebpf:"lean_lat_0"`
 	LeanLat1      *ebpf.MapSpec `ebpf:"lean_lat_1"`
@@ -399,11 +403,14 @@ type LeanMapSpecs struct {
 	LeanRetB_0    *ebpf.MapSpec `ebpf:"lean_ret_b_0"`
 	LeanRetB_1    *ebpf.MapSpec `ebpf:"lean_ret_b_1"`
 	LeanRetCuts   *ebpf.MapSpec `ebpf:"lean_ret_cuts"`
+	LeanRetList   *ebpf.MapSpec `ebpf:"lean_ret_list"`
 	LeanRetMax    *ebpf.MapSpec `ebpf:"lean_ret_max"`
+	LeanRetRank   *ebpf.MapSpec `ebpf:"lean_ret_rank"`
 	LeanRetSum    *ebpf.MapSpec `ebpf:"lean_ret_sum"`
 	LeanRetTime   *ebpf.MapSpec `ebpf:"lean_ret_time"`
 	LeanRetWay0   *ebpf.MapSpec `ebpf:"lean_ret_way0"`
 	LeanRetWay1   *ebpf.MapSpec `ebpf:"lean_ret_way1"`
+	LeanShift     *ebpf.MapSpec `ebpf:"lean_shift"`
 	LeanTwin      *ebpf.MapSpec `ebpf:"lean_twin"`
 	PhvScratch    *ebpf.MapSpec `ebpf:"phv_scratch"`
 	RecircTc      *ebpf.MapSpec `ebpf:"recirc_tc"`
@@ -417,6 +424,7 @@ type LeanVariableSpecs struct {
 	CoinSeeded          *ebpf.VariableSpec `ebpf:"coin_seeded"`
 	HashCrc             *ebpf.VariableSpec `ebpf:"hash_crc"`
 	HashSeed            *ebpf.VariableSpec `ebpf:"hash_seed"`
+	LeanAbsolute        *ebpf.VariableSpec `ebpf:"lean_absolute"`
 	LeanAgree           *ebpf.VariableSpec `ebpf:"lean_agree"`
 	LeanBytes           *ebpf.VariableSpec `ebpf:"lean_bytes"`
 	LeanLat0Entries     *ebpf.VariableSpec `ebpf:"lean_lat_0_entries"`
@@ -465,14 +473,16 @@ type LeanVariableSpecs struct {
 	LeanRetB_0Entries   *ebpf.VariableSpec `ebpf:"lean_ret_b_0_entries"`
 	LeanRetB_1Entries   *ebpf.VariableSpec `ebpf:"lean_ret_b_1_entries"`
 	LeanRetCutsEntries  *ebpf.VariableSpec `ebpf:"lean_ret_cuts_entries"`
+	LeanRetDistinct     *ebpf.VariableSpec `ebpf:"lean_ret_distinct"`
 	LeanRetFree         *ebpf.VariableSpec `ebpf:"lean_ret_free"`
 	LeanRetKeep         *ebpf.VariableSpec `ebpf:"lean_ret_keep"`
+	LeanRetListEntries  *ebpf.VariableSpec `ebpf:"lean_ret_list_entries"`
 	LeanRetMaxEntries   *ebpf.VariableSpec `ebpf:"lean_ret_max_entries"`
+	LeanRetRankEntries  *ebpf.VariableSpec `ebpf:"lean_ret_rank_entries"`
 	LeanRetSumEntries   *ebpf.VariableSpec `ebpf:"lean_ret_sum_entries"`
 	LeanRetTimeEntries  *ebpf.VariableSpec `ebpf:"lean_ret_time_entries"`
 	LeanRetWay0Entries  *ebpf.VariableSpec `ebpf:"lean_ret_way0_entries"`
 	LeanRetWay1Entries  *ebpf.VariableSpec `ebpf:"lean_ret_way1_entries"`
-	LeanShare           *ebpf.VariableSpec `ebpf:"lean_share"`
 	LeanStats           *ebpf.VariableSpec `ebpf:"lean_stats"`
 	LeanTwinEntries     *ebpf.VariableSpec `ebpf:"lean_twin_entries"`
 	MatchFinals         *ebpf.VariableSpec `ebpf:"match_finals"`
@@ -510,7 +520,6 @@ type LeanMaps struct {
 	ChainTc       *ebpf.Map `ebpf:"chain_tc"`
 	ChainXdp      *ebpf.Map `ebpf:"chain_xdp"`
 	HashCrcTables *ebpf.Map `ebpf:"hash_crc_tables"`
-	LeanCoarser   *ebpf.Map `ebpf:"lean_coarser"`
 	LeanCounts    *ebpf.Map `ebpf:"lean_counts"`
 	LeanLat0      *ebpf.Map `ebpf:"lean_lat_0"`
 	LeanLat1      *ebpf.Map `ebpf:"lean_lat_1"`
@@ -558,11 +567,14 @@ type LeanMaps struct {
 	LeanRetB_0    *ebpf.Map `ebpf:"lean_ret_b_0"`
 	LeanRetB_1    *ebpf.Map `ebpf:"lean_ret_b_1"`
 	LeanRetCuts   *ebpf.Map `ebpf:"lean_ret_cuts"`
+	LeanRetList   *ebpf.Map `ebpf:"lean_ret_list"`
 	LeanRetMax    *ebpf.Map `ebpf:"lean_ret_max"`
+	LeanRetRank   *ebpf.Map `ebpf:"lean_ret_rank"`
 	LeanRetSum    *ebpf.Map `ebpf:"lean_ret_sum"`
 	LeanRetTime   *ebpf.Map `ebpf:"lean_ret_time"`
 	LeanRetWay0   *ebpf.Map `ebpf:"lean_ret_way0"`
 	LeanRetWay1   *ebpf.Map `ebpf:"lean_ret_way1"`
+	LeanShift     *ebpf.Map `ebpf:"lean_shift"`
 	LeanTwin      *ebpf.Map `ebpf:"lean_twin"`
 	PhvScratch    *ebpf.Map `ebpf:"phv_scratch"`
 	RecircTc      *ebpf.Map `ebpf:"recirc_tc"`
@@ -575,7 +587,6 @@ func (m *LeanMaps) Close() error {
 		m.ChainTc,
 		m.ChainXdp,
 		m.HashCrcTables,
-		m.LeanCoarser,
 		m.LeanCounts,
 		m.LeanLat0,
 		m.LeanLat1,
@@ -623,11 +634,14 @@ func (m *LeanMaps) Close() error {
 		m.LeanRetB_0,
 		m.LeanRetB_1,
 		m.LeanRetCuts,
+		m.LeanRetList,
 		m.LeanRetMax,
+		m.LeanRetRank,
 		m.LeanRetSum,
 		m.LeanRetTime,
 		m.LeanRetWay0,
 		m.LeanRetWay1,
+		m.LeanShift,
 		m.LeanTwin,
 		m.PhvScratch,
 		m.RecircTc,
@@ -642,6 +656,7 @@ type LeanVariables struct {
 	CoinSeeded          *ebpf.Variable `ebpf:"coin_seeded"`
 	HashCrc             *ebpf.Variable `ebpf:"hash_crc"`
 	HashSeed            *ebpf.Variable `ebpf:"hash_seed"`
+	LeanAbsolute        *ebpf.Variable `ebpf:"lean_absolute"`
 	LeanAgree           *ebpf.Variable `ebpf:"lean_agree"`
 	LeanBytes           *ebpf.Variable `ebpf:"lean_bytes"`
 	LeanLat0Entries     *ebpf.Variable `ebpf:"lean_lat_0_entries"`
@@ -690,14 +705,16 @@ type LeanVariables struct {
 	LeanRetB_0Entries   *ebpf.Variable `ebpf:"lean_ret_b_0_entries"`
 	LeanRetB_1Entries   *ebpf.Variable `ebpf:"lean_ret_b_1_entries"`
 	LeanRetCutsEntries  *ebpf.Variable `ebpf:"lean_ret_cuts_entries"`
+	LeanRetDistinct     *ebpf.Variable `ebpf:"lean_ret_distinct"`
 	LeanRetFree         *ebpf.Variable `ebpf:"lean_ret_free"`
 	LeanRetKeep         *ebpf.Variable `ebpf:"lean_ret_keep"`
+	LeanRetListEntries  *ebpf.Variable `ebpf:"lean_ret_list_entries"`
 	LeanRetMaxEntries   *ebpf.Variable `ebpf:"lean_ret_max_entries"`
+	LeanRetRankEntries  *ebpf.Variable `ebpf:"lean_ret_rank_entries"`
 	LeanRetSumEntries   *ebpf.Variable `ebpf:"lean_ret_sum_entries"`
 	LeanRetTimeEntries  *ebpf.Variable `ebpf:"lean_ret_time_entries"`
 	LeanRetWay0Entries  *ebpf.Variable `ebpf:"lean_ret_way0_entries"`
 	LeanRetWay1Entries  *ebpf.Variable `ebpf:"lean_ret_way1_entries"`
-	LeanShare           *ebpf.Variable `ebpf:"lean_share"`
 	LeanStats           *ebpf.Variable `ebpf:"lean_stats"`
 	LeanTwinEntries     *ebpf.Variable `ebpf:"lean_twin_entries"`
 	MatchFinals         *ebpf.Variable `ebpf:"match_finals"`

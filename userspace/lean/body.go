@@ -54,6 +54,9 @@ func (i *instance) decode(s stat, bank int, named map[heavy.Key]place, n counts)
 			return i.rank(s, keys, d, n), err
 		}
 	}
+	if i.walks(s) {
+		return i.rank(s, keys, sk.alone(places), n), nil
+	}
 	return i.rank(s, keys, sk.decode(places), n), nil
 }
 
@@ -103,7 +106,7 @@ func (i *instance) describe(result *algo.Result, s stat, r ranked, n counts) {
 
 // limit is what the data plane compared with at the end of the window.
 func (i *instance) limit(s stat, n counts) float64 {
-	return max(1, math.Floor(float64(n.total(s))/math.Exp2(float64(i.share-i.coarser[s]))))
+	return max(1, math.Floor(math.Ldexp(float64(n.total(s)), -i.limiters[s].shift)))
 }
 
 var titles = [stats]string{"Flows with the most delay", "Flows with the most loss", "Flows with the most packets out of order",
@@ -141,7 +144,7 @@ func (i *instance) notes(s stat, r ranked, n counts) (notes []string) {
 	if lost := n.of(bpf.LeanLeanCounterLEAN_UNREPORTED, s); lost > 0 {
 		add("%d flows with %s were not reported because the ring was full: raise lean.ring", lost, s)
 	}
-	if len(r.flows) > 2*i.budget {
+	if len(r.flows) > (crowd+1)*i.budget {
 		add("%d flows were candidates for %s, more than the filter is made for: some may be missing; raise lean.memory or lower lean.candidates", len(r.flows), s)
 	}
 	return append(notes, i.statistics[s].notes(n)...)

@@ -118,11 +118,11 @@ func (c *config) mask() (mask uint32) {
 // constants of the program.
 func (c *config) constants() map[string]any {
 	all := map[string]any{
-		"lean_stats": c.mask(),
-		"lean_pair":  c.pair,
-		"lean_bytes": c.bytes,
-		"lean_agree": c.agree,
-		"lean_share": uint32(c.share),
+		"lean_stats":    c.mask(),
+		"lean_pair":     c.pair,
+		"lean_bytes":    c.bytes,
+		"lean_agree":    c.agree,
+		"lean_absolute": c.absolute(),
 	}
 	for _, s := range c.on {
 		for name, value := range c.statistics[s].constants(c.layouts[s]) {
@@ -130,6 +130,35 @@ func (c *config) constants() map[string]any {
 		}
 	}
 	return all
+}
+
+// walker is a statistic in a form whose sums may be negative: it leaves a residue of every flow.
+type walker interface{ walks() bool }
+
+// walks says whether a statistic's estimates may be negative.
+func (c *config) walks(s stat) bool {
+	w, ok := c.statistics[s].(walker)
+	return ok && w.walks()
+}
+
+func (c *config) absolute() (mask uint32) {
+	for _, s := range c.on {
+		if c.walks(s) {
+			mask |= 1 << s
+		}
+	}
+	return mask
+}
+
+// walkShare is the logarithm of the part of all flows' steps that a walk must be away from 0 to be reported: with 7 M
+// packets, 6 steps.
+const walkShare = 20
+
+func (c *config) limiter(s stat) *limiter {
+	if c.walks(s) {
+		return &limiter{budget: c.budget, shift: walkShare, fixed: true}
+	}
+	return newLimiter(c.budget, c.share)
 }
 
 // rowNames and filterNames are the registers of a statistic.

@@ -3,7 +3,6 @@ package lean
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 	"net/netip"
 	"sync"
 	"unsafe"
@@ -39,12 +38,12 @@ type instance struct {
 	counts *maps.Array
 	words  map[string][]uint64 // buffers
 
-	mu      sync.Mutex // guards what polling and windows share
-	ring    *maps.Ring
-	coarse  *maps.Array
-	coarser [stats]int
-	pending [2]named
-	bank    int // that packets write to
+	mu       sync.Mutex // guards what polling and windows share
+	ring     *maps.Ring
+	shifts   *maps.Array
+	limiters [stats]*limiter
+	pending  [2]named
+	bank     int // that packets write to
 }
 
 func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
@@ -53,6 +52,9 @@ func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
 		return nil, err
 	}
 	i := &instance{config: c, words: map[string][]uint64{}}
+	for s := range stats {
+		i.limiters[s] = c.limiter(s)
+	}
 	i.pending = [2]named{newNamed(), newNamed()}
 	return i, nil
 }
@@ -88,7 +90,7 @@ func (i *instance) Bind(set *maps.Set) (err error) {
 	if i.counts, err = set.Array("lean_counts"); err != nil {
 		return err
 	}
-	if i.coarse, err = set.Array("lean_coarser"); err != nil {
+	if i.shifts, err = set.Array("lean_shift"); err != nil {
 		return err
 	}
 	reports, err := set.Array("lean_reports")
@@ -103,7 +105,10 @@ func (i *instance) Bind(set *maps.Set) (err error) {
 			return err
 		}
 	}
-	return i.fillTables()
+	if err := i.fillTables(); err != nil {
+		return err
+	}
+	return i.publish()
 }
 
 // latency is the statistic that follows the load; nil when it is off.
@@ -131,24 +136,29 @@ func (i *instance) fillTables() error {
 	return nil
 }
 
-// adapt sets the limits of the next window.
-func (i *instance) adapt(r *[stats]ranked) error {
+// publish writes the limits where the data plane reads them.
+func (i *instance) publish() error {
 	words := make([]uint64, stats)
-	for _, s := range i.on {
-		i.coarser[s] = adapt(i.coarser[s], len(r[s].flows), i.budget)
-		words[s] = uint64(i.coarser[s])
+	for s := range words {
+		words[s] = uint64(i.limiters[s].shift)
 	}
-	return i.coarse.Write(0, words)
+	return i.shifts.Write(0, words)
 }
 
 // IntervalNS implements algo.Controller.
 func (i *instance) IntervalNS() int64 { return tickEvery }
 
-// Tick implements algo.Controller: it empties the ring and follows the load.
+// Tick implements algo.Controller: it empties the ring, and limits and p follow the load.
 func (i *instance) Tick(now int64) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if err := i.poll(); err != nil {
+		return err
+	}
+	for _, s := range i.on {
+		i.limiters[s].during(len(i.pending[i.bank][s]))
+	}
+	if err := i.publish(); err != nil {
 		return err
 	}
 	return i.follow(now)
@@ -175,9 +185,6 @@ func (i *instance) requests(now int64, n counts, closed bool) error {
 
 // NextTick implements algo.Paced: a replay looks at the load after a thousandth of a window, and then at double distances.
 func (i *instance) NextTick(start, now int64) int64 {
-	if l := i.latency(); l == nil || !l.chance.auto {
-		return math.MaxInt64
-	}
 	next := i.windowNS / 1024
 	for start+next <= now {
 		next *= 2
@@ -261,10 +268,13 @@ func (i *instance) window(end int64, bank int) (algo.Result, error) {
 		i.describe(&result, s, lists[s], n)
 	}
 	i.bank = 1 - bank
+	for _, s := range i.on {
+		i.limiters[s].after(len(lists[s].flows))
+	}
 	if err := i.requests(end, n, true); err != nil {
 		return algo.Result{}, err
 	}
-	return result, i.adapt(&lists)
+	return result, i.publish()
 }
 
 // sketchOf reads a statistic's rows and empties its filter.

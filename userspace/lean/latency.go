@@ -41,7 +41,7 @@ func newLatency(v algo.Values) (statistic, error) {
 
 func (l *latencies) layout(scale float64) layout {
 	if l.signed {
-		return layout{columns: power(1024 * scale), filter: power(1024 * scale),
+		return layout{columns: power(2048 * scale), filter: power(256 * scale), // the sketch alone, as the paper counts
 			tables: map[string]int{"lean_lat_fr": 1, "lean_lat_ins": 1, "lean_lat_hist": 1}, widths: latencyWidths}
 	}
 	return layout{columns: power(1024 * scale), filter: power(1024 * scale),
@@ -76,6 +76,9 @@ func (l *latencies) tables(at layout) map[string][]uint64 {
 }
 
 func logarithm(x float64) uint64 { return uint64(math.Round(math.Log2(max(x, 1)) * logUnits)) }
+
+// walks implements walker.
+func (l *latencies) walks() bool { return l.signed }
 
 func (l *latencies) unit() float64 { return latencyTick }
 

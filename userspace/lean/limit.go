@@ -1,19 +1,45 @@
 package lean
 
-// A flow is reported when its sum reaches 2^-share of all flows' sum so far (definition 2 with the l1 norm), so that at no
-// time more than 2^share flows are above. Flows come and go, so that over a window it may be some times as many.
+// limiter chooses what part of all flows' sum a flow must have to be reported: 2^-shift (definition 2 with the l1 norm), so
+// that at no time more than 2^shift flows are above. As long as few flows are reported every one is: a link with a hundred
+// connections has no use for a limit.
+type limiter struct {
+	budget int // a power of two
+	share  int // its logarithm, or what the paper's forms need
+	shift  int
+	fixed  bool
+}
 
-// maxCoarser bounds how far the limit may be raised: TABLE lean_coarser holds four bits.
-const maxCoarser = 8
+// noLimit is a shift that leaves nothing of any sum.
+const noLimit = 63
 
-// adapt chooses by how many powers of two the next window's limit is coarser than asked for: as many candidates as the
-// filter is made for, and no more.
-func adapt(coarser, candidates, budget int) int {
+func newLimiter(budget, share int) *limiter {
+	return &limiter{budget: budget, share: share, shift: noLimit}
+}
+
+// crowd times the budget is what the filter bears before it hides more flows than a coarser limit would.
+const crowd = 4
+
+// during a window: how many were reported so far.
+func (l *limiter) during(reported int) {
 	switch {
-	case candidates > 2*budget:
-		return min(coarser+1, maxCoarser)
-	case candidates < budget/2:
-		return max(coarser-1, 0)
+	case l.fixed:
+	case l.shift == noLimit && reported > l.budget/4:
+		l.shift = l.share
+	case reported > crowd*l.budget:
+		l.shift = max(l.shift-1, 0)
 	}
-	return coarser
+}
+
+// after a window: the next one's limit.
+func (l *limiter) after(reported int) {
+	switch {
+	case l.fixed, l.shift == noLimit:
+	case reported > 2*l.budget:
+		l.shift = max(l.shift-1, 0)
+	case reported < l.budget/4:
+		l.shift = noLimit
+	case reported < l.budget/2:
+		l.shift++
+	}
 }

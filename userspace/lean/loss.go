@@ -31,7 +31,7 @@ var lossWidths = map[string]int{"lean_loss_own": 2, "lean_loss_last": 4}
 
 func (l *losses) layout(scale float64) layout {
 	if l.walk {
-		return layout{columns: power(1024 * scale), filter: power(256 * scale),
+		return layout{columns: power(2048 * scale), filter: power(256 * scale), // the sketch alone, as the paper counts
 			tables: map[string]int{"lean_loss_own": 1, "lean_loss_last": 1}, widths: lossWidths}
 	}
 	entries := power(4096 * scale)
@@ -42,6 +42,9 @@ func (l *losses) layout(scale float64) layout {
 func (l *losses) constants(layout) map[string]any {
 	return map[string]any{"lean_loss_walk": l.walk, "lean_loss_id": uint32(l.id)}
 }
+
+// walks implements walker.
+func (l *losses) walks() bool { return l.walk }
 
 func (l *losses) unit() float64 { return 1 }
 
@@ -55,7 +58,7 @@ func (l *losses) value() report.Column {
 // estimate: the expected distance of a walk of m steps is the root of 2 m / pi (section 4.2).
 func (l *losses) estimate(sketch float64) float64 {
 	if l.walk {
-		return sketch * math.Abs(sketch) * math.Pi / 2
+		return sketch * sketch * math.Pi / 2
 	}
 	return sketch
 }

@@ -92,6 +92,16 @@ type decoded struct {
 	noise  float64   // standard error of a value, by what is left in the cells
 }
 
+// alone estimates flows as the paper does: the size of the median of their cells.
+func (s *sketch) alone(places []place) decoded {
+	d := decoded{values: make([]float64, len(places)), noise: s.noise()}
+	for i, p := range places {
+		d.values[i] = math.Abs(s.median(p))
+	}
+	d.plain = d.values
+	return d
+}
+
 const decodePasses = 8
 
 // decode estimates all reported flows together. A cell of a small flow that a large one shares says nothing of the small one,
