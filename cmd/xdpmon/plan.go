@@ -15,12 +15,15 @@ const planLong = `Turns a load and a memory budget into the parameters of an alg
 The answer ends with the command line to use.`
 
 const planExample = `  xdpmon plan fridge --rate 1M/s --max-delay 4s --memory 1MiB
-  xdpmon plan fridge --rate 200k/s --max-delay 500ms --memory 64KiB --set fridge.match=dns --json`
+  xdpmon plan fridge --rate 200k/s --max-delay 500ms --memory 64KiB --set fridge.match=dns --json
+  xdpmon plan beaucoup -f queries.yaml --rate 500k/s`
 
 type planOptions struct {
 	rate, memory string
 	maxDelay     time.Duration
 	set, extra   []string
+	queries      selection // --query
+	file         string
 	json         *bool
 }
 
@@ -37,6 +40,8 @@ func newPlan(env *environment) *cobra.Command {
 	f.StringVar(&o.memory, "memory", "1MiB", "register memory to stay within, like 64KiB")
 	f.StringArrayVar(&o.set, "set", nil, "parameter that is fixed already, `NAME.KEY=VALUE`; repeatable")
 	f.StringArrayVar(&o.extra, "extra", nil, "further quantity that this algorithm plans with, `KEY=VALUE`; repeatable (see algos NAME)")
+	addQueries(cmd, &o.queries)
+	f.StringVarP(&o.file, "file", "f", "", "file of queries (beaucoup)")
 	complete(cmd, "set", completeSet)
 	o.json = addJSON(cmd)
 	cmd.RunE = func(_ *cobra.Command, args []string) error { return plan(env, args[0], o) }
@@ -89,6 +94,9 @@ func (o *planOptions) args(d *algo.Descriptor) (algo.PlanArgs, error) {
 	}
 	if o.maxDelay <= 0 {
 		return algo.PlanArgs{}, usageError("--max-delay %v: give a positive time like 500ms or 4s", o.maxDelay)
+	}
+	if err := o.useQueries(d.Name); err != nil {
+		return algo.PlanArgs{}, err
 	}
 	set, err := parseSet(o.set, []string{d.Name})
 	if err != nil {

@@ -25,3 +25,16 @@ func (s *selection) useQueries() {
 	s.set = append(s.set, queryAlgorithm+".queries="+strings.Join(s.queries, "; "))
 	s.queries = nil
 }
+
+// useQueries makes parameters of --query and --file; only the algorithm that runs queries has them.
+func (o *planOptions) useQueries(name string) error {
+	if name != queryAlgorithm && (o.file != "" || len(o.queries.queries) > 0) {
+		return usageError("plan %s: --query and --file are for %s", name, queryAlgorithm)
+	}
+	o.queries.useQueries()
+	o.set = append(o.set, o.queries.set...)
+	if o.file != "" {
+		o.set = append(o.set, queryAlgorithm+".file="+o.file)
+	}
+	return nil
+}

@@ -62,6 +62,7 @@ func TestWrongUsage(t *testing.T) {
 		"plan test-delay --memory 100":                                "memory of 1 KiB or more",
 		"plan test-delay --max-delay 0s":                              "--max-delay 0s",
 		"plan test-delay --extra x":                                   "write KEY=VALUE",
+		"plan test-delay -f queries.yaml":                             "--query and --file are for beaucoup",
 		"plan test-flows":                                             "there is nothing to plan.*test-delay",
 		"p4 params test-flows":                                        "it has no P4 twin",
 		"p4 tables test-delay":                                        "the twin has only params",

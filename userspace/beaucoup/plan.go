@@ -27,23 +27,7 @@ func plan(a algo.PlanArgs) (*report.Body, error) {
 	if err != nil {
 		return nil, err
 	}
-	table := report.Table{Name: "queries", Title: "Queries", Limit: MaxQueries, Columns: []report.Column{
-		{Name: "query", Label: true}, {Name: "threshold", Unit: report.Count}, {Name: "m", Unit: report.Count},
-		{Name: "n", Unit: report.Count}, {Name: "p"}, {Name: "survival", Unit: report.Ratio},
-		{Name: "expected_count", Unit: report.Count}, {Name: "bias", Unit: report.Ratio},
-		{Name: "relative_error", Unit: report.Ratio}, {Name: "collectors", Unit: report.Count},
-	}}
-	drawn, collectors := 0.0, 0.0
-	for i := range p.Queries {
-		q := &p.Queries[i]
-		e := p.Effective(q)
-		t := float64(q.Threshold)
-		keys := math.Pow(q.rate()*a.RatePerSecond*q.Window.Seconds(), keysExponent)
-		drawn += q.rate()
-		collectors += keys
-		table.Rows = append(table.Rows, []any{q.Name, int64(q.Threshold), int64(q.Collector.M), int64(q.Collector.N), q.Collector.P,
-			p.attributes[q.attribute].Survival, e.Draws(), e.Draws()/t - 1, e.Error(t), keys})
-	}
+	table, drawn, collectors := p.planTable(a.RatePerSecond)
 	b := &report.Body{Values: []report.Value{
 		gauge("coupons_a_packet", drawn, report.None, "coupons drawn a packet, at most"),
 		gauge("accesses_a_packet", 3*drawn, report.None, "accesses to the three registers"),
@@ -53,14 +37,61 @@ func plan(a algo.PlanArgs) (*report.Body, error) {
 		gauge("memory", entriesFor(collectors)*collectorBytes, report.Bytes, "for twice as many, so that few collide"),
 		gauge("entries", entriesFor(collectors), report.Count, "set beaucoup.entries"),
 	}, Tables: []report.Table{table}}
-	if need := entriesFor(collectors) * collectorBytes; need > a.MemoryBytes {
-		b.Notes = append(b.Notes, fmt.Sprintf("--memory %d bytes are less than the %d that few collisions take: lower beaucoup.budget or shorten windows", a.MemoryBytes, need))
+	b.Notes = append(p.doubts(), memoryNotes(collectors, a.MemoryBytes)...)
+	return b, nil
+}
+
+// planTable is a row a query, with what all of them draw a packet and the collectors they want at a time.
+func (p *Program) planTable(rate float64) (table report.Table, drawn, collectors float64) {
+	table = report.Table{Name: "queries", Title: "Queries", Limit: MaxQueries, Columns: []report.Column{
+		{Name: "query", Label: true, Help: "the query"}, {Name: "threshold", Unit: report.Count, Help: "T"},
+		{Name: "m", Unit: report.Count, Help: "coupons of a collector"}, {Name: "n", Unit: report.Count, Help: "coupons for an alert"},
+		{Name: "p", Help: "probability of each coupon"},
+		{Name: "draws", Unit: report.Count, Help: "distinct attributes at which it alerts, on average"},
+		{Name: "bias", Unit: report.Ratio, Help: "of that against the threshold"},
+		{Name: "error", Unit: report.Ratio, Help: "mean relative error of an alert"},
+		{Name: "memory", Unit: report.Bytes, Help: "of the collectors in its window"},
+		{Name: "window", Unit: report.Nanosecond, Help: "W"},
+		{Name: "survival", Unit: report.Ratio, Help: "share of its coupons that ties leave"},
+		{Name: "collectors", Unit: report.Count, Help: "in its window"},
+	}}
+	for i := range p.Queries {
+		q := &p.Queries[i]
+		e, t := p.Effective(q), float64(q.Threshold)
+		keys := math.Pow(q.rate()*rate*q.Window.Seconds(), keysExponent)
+		drawn += q.rate()
+		collectors += keys
+		table.Rows = append(table.Rows, []any{q.Name, int64(q.Threshold), int64(q.Collector.M), int64(q.Collector.N), q.Collector.P,
+			e.Draws(), e.Draws()/t - 1, e.Error(t), int64(math.Ceil(keys)) * collectorBytes, int64(q.Window),
+			p.attributes[q.attribute].Survival, keys})
+	}
+	return table, drawn, collectors
+}
+
+// guess is the mean relative error from which on an alert tells little.
+const guess = 0.4
+
+// doubts names the queries whose share of the budget is too small for their threshold.
+func (p *Program) doubts() (notes []string) {
+	for i := range p.Queries {
+		q := &p.Queries[i]
+		if e := p.Effective(q).Error(float64(q.Threshold)); e > guess {
+			notes = append(notes, fmt.Sprintf("%s errs by %.0f %%: its alerts are guesses; raise its threshold or beaucoup.budget, "+
+				"or run it with fewer others", q.Name, 100*e))
+		}
+	}
+	return notes
+}
+
+func memoryNotes(collectors float64, memory int64) (notes []string) {
+	if need := entriesFor(collectors) * collectorBytes; need > memory {
+		notes = append(notes, fmt.Sprintf("--memory %d bytes are less than the %d that few collisions take: lower beaucoup.budget or shorten windows", memory, need))
 	}
 	if need := float64(entriesFor(collectors)); need < 2*collectors {
-		b.Notes = append(b.Notes, fmt.Sprintf("there is room for %.0f collectors and this traffic may want %.0f: many coupons will be lost to collisions; "+
+		notes = append(notes, fmt.Sprintf("there is room for %.0f collectors and this traffic may want %.0f: many coupons will be lost to collisions; "+
 			"lower beaucoup.budget or shorten windows", need, collectors))
 	}
-	return b, nil
+	return notes
 }
 
 func entriesFor(collectors float64) int64 {
