@@ -6,6 +6,7 @@ import (
 	_ "github.com/xdpmon/xdpmon/userspace/beaucoup"
 	_ "github.com/xdpmon/xdpmon/userspace/fridge"
 	_ "github.com/xdpmon/xdpmon/userspace/hhh"
+	_ "github.com/xdpmon/xdpmon/userspace/lean"
 	_ "github.com/xdpmon/xdpmon/userspace/precision"
 	_ "github.com/xdpmon/xdpmon/userspace/reorder"
 	_ "github.com/xdpmon/xdpmon/userspace/rttarray"

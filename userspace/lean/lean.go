@@ -10,6 +10,8 @@ import (
 // Name of the algorithm.
 const Name = "lean"
 
+func init() { algo.Register(Descriptor()) }
+
 // Descriptor of the algorithm.
 func Descriptor() *algo.Descriptor {
 	return &algo.Descriptor{
