@@ -83,10 +83,23 @@ const enum lean_stat *unused_stat __attribute__((unused));
 const enum lean_counter *unused_counter __attribute__((unused));
 const struct lean_report *unused_report __attribute__((unused));
 
+/* A packet with data, as ooo and retrans judge it: segment.h. */
+struct segment {
+	__u8 data;   /* a data packet */
+	__u8 copy;   /* ... that a mirror showed before */
+	__u8 luck;   /* four bits that differ between packets: 0 with probability 1/16 */
+	__u16 time;  /* ticks of 2^SEG_TICK ns */
+	__u32 signature; /* of the flow; neither half is 0 */
+	__u32 start; /* number of the first byte */
+	__u32 end;   /* ... behind the last one */
+	__u32 way[2]; /* 32 bits of hash for a place in each way */
+};
+
 /* A packet's flow, hashed once for all statistics. */
 struct lean_flow {
 	__u64 hash;    /* directional 5-tuple, of the packet */
 	__u64 reverse; /* of the opposite direction; 0 until somebody asks */
+	struct segment segment;
 };
 
 /* What a statistic makes of a packet. */

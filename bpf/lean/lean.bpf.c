@@ -34,7 +34,6 @@ STATISTIC(lean_ret);
 /* Everything between a packet and its reports. */
 struct lean {
 	struct lean_flow flow;
-	struct segment segment; /* ooo and retrans look at the same packets */
 	struct latency latency;
 	struct loss loss;
 	struct ooo ooo;
@@ -76,11 +75,11 @@ __noinline int look_0(struct lean *l, struct phv *phv, struct lean_counts_t *cou
 	if (!l || !phv || !count)
 		return 0;
 	if (ON(STAT_OOO) || ON(STAT_RETRANS))
-		segment_0(&l->segment, phv, &l->flow, count);
+		segment_0(&l->flow, phv);
 	if (ON(STAT_OOO))
-		ooo_0(&l->ooo, &l->segment, phv, count);
+		ooo_0(&l->ooo, phv, &l->flow, count);
 	if (ON(STAT_RETRANS))
-		retrans_0(&l->retrans, &l->segment, phv, &l->flow, count);
+		retrans_0(&l->retrans, phv, &l->flow, count);
 	return 0;
 }
 
@@ -217,10 +216,17 @@ __noinline int report(struct lean *l, struct phv *phv, struct lean_counts_t *cou
 	return 0;
 }
 
+/* Is there a statistic that looks at this packet? Loss at any with an identifier, latency at TCP, the others at TCP with data. */
+static __always_inline int wanted(const struct phv *phv)
+{
+	if (ON(STAT_LOSS))
+		return 1;
+	return ON(STAT_LATENCY) ? phv_has(phv, PHV_TCP) : seg_has_data(phv);
+}
+
 ALGORITHM(lean)
 {
 	struct lean_counts_t *count;
-	struct lean l = {};
 
 	if (!phv_has(phv, PHV_IP) || phv->proto == 1 || phv->proto == 58)
 		return;
@@ -229,6 +235,9 @@ ALGORITHM(lean)
 		return;
 	count->c[LEAN_PACKETS]++;
 	count->c[LEAN_AGGREGATES] += phv->segs > 1;
+	if (!wanted(phv))
+		return;
+	struct lean l = {};
 	l.flow.hash = hash_flow(phv, LEAN_SALT);
 	look(&l, phv, count);
 	if (likely(!l.latency.event.value && !l.loss.event.value && !l.ooo.event.value && !l.retrans.event.value))

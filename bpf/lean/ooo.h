@@ -52,14 +52,8 @@ const enum ooo_counter *unused_ooo __attribute__((unused));
 
 struct ooo {
 	struct lean_event event;
-	__u8 data; /* the packet is one that can be late, or a copy of one */
-	__u8 copy;
-	__u8 fate; /* enum seg_fate */
-	__u16 signature;
-	__u16 time;
+	__u8 fate;   /* enum seg_fate */
 	__u32 index; /* of the record */
-	__u32 way1;
-	__u32 end;
 };
 
 /* One way's word: renews the flow's own record, takes one that is older than the window, leaves others. */
@@ -74,51 +68,47 @@ static __always_inline int ooo_claim(__u32 *word, __u16 signature, __u16 time)
 }
 
 /* Way 0. A copy of a packet finds what that packet left, and changes nothing but the time of the record. */
-static __always_inline void ooo_0(struct ooo *s, const struct segment *seg, struct phv *phv, struct lean_counts_t *count)
+static __always_inline void ooo_0(struct ooo *s, struct phv *phv, const struct lean_flow *f, struct lean_counts_t *count)
 {
+	const struct segment *seg = &f->segment;
 	__u32 *word;
 
 	if (!seg->data)
 		return;
 	count->c[LEAN_OOO + (seg->copy ? OOO_COPIES : OOO_SEGMENTS)] += phv->segs;
-	s->data = 1;
-	s->copy = seg->copy;
-	s->end = seg->end;
-	s->signature = seg->signature;
-	s->time = seg->time;
-	s->way1 = seg->way[1];
 	s->index = SEG_SLOT(seg->way[0], lean_ooo_way0);
 	word = reg_at(lean_ooo_way0, s->index);
 	if (word)
-		s->fate = ooo_claim(word, s->signature, s->time);
+		s->fate = ooo_claim(word, seg->signature, seg->time);
 }
 
 /* Way 1, for those that way 0 has no place for. */
 static __always_inline void ooo_1(struct ooo *s, struct phv *phv, const struct lean_flow *f, struct lean_counts_t *count)
 {
-	__u32 slot = SEG_SLOT(s->way1, lean_ooo_way1), *word;
+	__u32 slot, *word;
 
-	if (!s->data || s->fate != FATE_OTHER)
+	if (!f->segment.data || s->fate != FATE_OTHER)
 		return;
+	slot = SEG_SLOT(f->segment.way[1], lean_ooo_way1);
 	s->index = lean_ooo_way0_entries + slot;
 	word = reg_at(lean_ooo_way1, slot);
 	if (word)
-		s->fate = ooo_claim(word, s->signature, s->time);
+		s->fate = ooo_claim(word, f->segment.signature, f->segment.time);
 }
 
 static __always_inline void ooo_2(struct ooo *s, struct phv *phv, const struct lean_flow *f, struct lean_counts_t *count) {}
 
 /* The flow's own record: below its maximum, and soon? */
-static __always_inline void ooo_compare(struct ooo *s, struct phv *phv, __u64 *word, __u32 now, struct lean_counts_t *count)
+static __always_inline void ooo_compare(struct ooo *s, struct phv *phv, __u64 *word, __u64 mine, struct lean_counts_t *count)
 {
 	__u64 old = reg_load(word);
 
 	count->c[LEAN_OOO + OOO_COMPARED] += phv->segs;
-	if (!seg_below(s->end, old >> 32)) {
-		reg_store(word, (__u64)s->end << 32 | now);
+	if (!seg_below(mine >> 32, old >> 32)) {
+		reg_store(word, mine);
 		return;
 	}
-	if (clock_since(now, old) > OOO_WINDOW) {
+	if (clock_since(mine, old) > OOO_WINDOW) {
 		count->c[LEAN_OOO + OOO_BEHIND] += phv->segs;
 		return;
 	}
@@ -128,10 +118,9 @@ static __always_inline void ooo_compare(struct ooo *s, struct phv *phv, __u64 *w
 
 static __always_inline void ooo_3(struct ooo *s, struct phv *phv, const struct lean_flow *f, struct lean_counts_t *count)
 {
-	__u32 now = clock_now(phv) >> OOO_TICK;
-	__u64 *word;
+	__u64 *word, mine;
 
-	if (!s->data || (s->copy && s->fate != FATE_TAKEN))
+	if (!f->segment.data || (f->segment.copy && s->fate != FATE_TAKEN))
 		return;
 	if (s->fate == FATE_OTHER) {
 		count->c[LEAN_OOO + OOO_REFUSED] += phv->segs;
@@ -140,12 +129,13 @@ static __always_inline void ooo_3(struct ooo *s, struct phv *phv, const struct l
 	word = reg_at(lean_ooo_max, s->index);
 	if (!word)
 		return;
+	mine = (__u64)f->segment.end << 32 | (__u32)(clock_now(phv) >> OOO_TICK);
 	if (s->fate == FATE_OWN) {
-		ooo_compare(s, phv, word, now, count);
+		ooo_compare(s, phv, word, mine, count);
 		return;
 	}
 	count->c[LEAN_OOO + OOO_TAKEN]++;
-	reg_store(word, (__u64)s->end << 32 | now);
+	reg_store(word, mine);
 }
 
 /* Stage 5, Misra-Gries: the flow's count after this event, or 0 if the counter is another flow's. */

@@ -54,19 +54,12 @@ enum ret_turn { TURN_NONE, TURN_ONE, TURN_ALL, TURN_FRESH };
 
 struct retrans {
 	struct lean_event event;
-	__u8 data; /* the packet is one that can be a repetition, or a copy of one */
-	__u8 copy;
-	__u8 fate; /* enum seg_fate */
-	__u8 turn; /* enum ret_turn */
-	__u16 time;
-	__u32 silent; /* ticks of silence after which this packet may take a record */
-	__u64 word;   /* {signature, time} */
+	__u8 fate;    /* enum seg_fate */
+	__u8 turn;    /* enum ret_turn */
 	__u32 index;  /* of the record */
-	__u32 way1;
-	__u32 start;
-	__u32 end;
-	__u32 max; /* before this packet */
-	__u32 item; /* distinct: names the segment */
+	__u32 silent; /* ticks of silence after which this packet may take a record */
+	__u32 max;    /* before this packet */
+	__u32 item;   /* distinct: names the segment */
 };
 
 /* One way's word: renews the flow's own record, takes one whose flow has been silent for long enough, leaves others. A time
@@ -81,10 +74,16 @@ static __always_inline int ret_claim(__u64 *word, __u64 mine, __u32 silent)
 	return old >> 32 == mine >> 32 ? FATE_OWN : FATE_TAKEN;
 }
 
-/* Way 0. A copy finds what its packet left; what it writes there is the same. */
-static __always_inline void retrans_0(struct retrans *s, const struct segment *seg, struct phv *phv, const struct lean_flow *f,
-				      struct lean_counts_t *count)
+/* {signature, time} of this packet. */
+static __always_inline __u64 ret_word(struct phv *phv, const struct segment *seg)
 {
+	return (__u64)seg->signature << 32 | (__u32)(clock_now(phv) >> RET_TICK);
+}
+
+/* Way 0. A copy finds what its packet left; what it writes there is the same. */
+static __always_inline void retrans_0(struct retrans *s, struct phv *phv, const struct lean_flow *f, struct lean_counts_t *count)
+{
+	const struct segment *seg = &f->segment;
 	__u64 *word;
 
 	if (!seg->data)
@@ -95,32 +94,26 @@ static __always_inline void retrans_0(struct retrans *s, const struct segment *s
 		s->event.value = seg->copy ? 0 : 1;
 		return;
 	}
-	s->data = 1;
-	s->copy = seg->copy;
-	s->start = seg->start;
-	s->end = seg->end;
-	s->word = (__u64)seg->signature << 32 | (__u32)(clock_now(phv) >> RET_TICK);
 	s->silent = seg->luck ? lean_ret_free : lean_ret_keep;
-	s->time = seg->time;
-	s->way1 = seg->way[1];
 	s->index = SEG_SLOT(seg->way[0], lean_ret_way0);
 	word = reg_at(lean_ret_way0, s->index);
 	if (word)
-		s->fate = ret_claim(word, s->word, s->silent);
+		s->fate = ret_claim(word, ret_word(phv, seg), s->silent);
 }
 
 /* Way 1, for those that way 0 has no place for. */
 static __always_inline void retrans_1(struct retrans *s, struct phv *phv, const struct lean_flow *f, struct lean_counts_t *count)
 {
-	__u32 slot = SEG_SLOT(s->way1, lean_ret_way1);
 	__u64 *word;
+	__u32 slot;
 
-	if (!s->data || s->fate != FATE_OTHER)
+	if (!f->segment.data || lean_ret_distinct || s->fate != FATE_OTHER)
 		return;
+	slot = SEG_SLOT(f->segment.way[1], lean_ret_way1);
 	s->index = lean_ret_way0_entries + slot;
 	word = reg_at(lean_ret_way1, slot);
 	if (word)
-		s->fate = ret_claim(word, s->word, s->silent);
+		s->fate = ret_claim(word, ret_word(phv, &f->segment), s->silent);
 }
 
 /* T of the flow's own record: do the cuts move? M's last packet is older than a window when T is older than two and the tick
@@ -137,10 +130,11 @@ static __always_inline int ret_turn(__u16 *word, __u16 now)
 
 static __always_inline void retrans_2(struct retrans *s, struct phv *phv, const struct lean_flow *f, struct lean_counts_t *count)
 {
+	const struct segment *seg = &f->segment;
 	__u16 *time;
 	__u32 *max;
 
-	if (!s->data)
+	if (!seg->data || lean_ret_distinct)
 		return;
 	if (s->fate == FATE_OTHER) {
 		count->c[LEAN_RETRANS + RET_REFUSED] += phv->segs;
@@ -153,25 +147,25 @@ static __always_inline void retrans_2(struct retrans *s, struct phv *phv, const 
 	if (s->fate == FATE_TAKEN) {
 		count->c[LEAN_RETRANS + RET_TAKEN]++;
 		s->turn = TURN_FRESH;
-		reg_store(time, s->time);
-		reg_store(max, s->end);
+		s->max = seg->start - RET_FRESH;
+		reg_store(time, seg->time);
+		reg_store(max, seg->end);
 		return;
 	}
-	s->turn = ret_turn(time, s->time);
+	s->turn = ret_turn(time, seg->time);
 	s->max = reg_load(max);
-	if (!seg_below(s->end, s->max))
-		reg_store(max, s->end);
+	if (!seg_below(seg->end, s->max))
+		reg_store(max, seg->end);
 }
 
 /* {C, P}: moves them, and returns C. */
 static __always_inline __u32 ret_cut(__u64 *word, const struct retrans *s)
 {
-	__u32 all = s->turn == TURN_FRESH ? s->start - RET_FRESH : s->max;
 	__u64 old;
 
 	if (s->turn >= TURN_ALL) {
-		reg_store(word, (__u64)all << 32 | all);
-		return all;
+		reg_store(word, (__u64)s->max << 32 | s->max);
+		return s->max;
 	}
 	old = reg_load(word);
 	if (s->turn == TURN_NONE)
@@ -182,17 +176,18 @@ static __always_inline __u32 ret_cut(__u64 *word, const struct retrans *s)
 
 static __always_inline void retrans_3(struct retrans *s, struct phv *phv, const struct lean_flow *f, struct lean_counts_t *count)
 {
+	const struct segment *seg = &f->segment;
 	__u64 *word;
 	__u32 cut;
 
-	if (!s->data || s->fate == FATE_OTHER)
+	if (!seg->data || s->fate == FATE_OTHER)
 		return;
 	word = reg_at(lean_ret_cuts, s->index);
 	if (!word)
 		return;
 	cut = ret_cut(word, s);
-	count->c[LEAN_RETRANS + RET_COMPARED] += s->fate == FATE_OWN && !s->copy ? phv->segs : 0;
-	if (s->copy || !seg_below(s->start, cut))
+	count->c[LEAN_RETRANS + RET_COMPARED] += s->fate == FATE_OWN && !seg->copy ? phv->segs : 0;
+	if (seg->copy || !seg_below(seg->start, cut))
 		return;
 	if (phv->payload == 1) {
 		count->c[LEAN_RETRANS + RET_PROBES]++;

@@ -24,17 +24,6 @@
 /* stage 0: {digest 16, time 16} of a flow's last data packet */
 REGISTER(lean_twin, 0, __u32, 128);
 
-struct segment {
-	__u8 data;   /* a data packet */
-	__u8 copy;   /* ... that a mirror showed before */
-	__u8 luck;   /* four bits that differ between packets: 0 with probability 1/16 */
-	__u16 time;  /* ticks of 2^SEG_TICK ns */
-	__u32 signature; /* of the flow; neither half is 0 */
-	__u32 start; /* number of the first byte */
-	__u32 end;   /* ... behind the last one */
-	__u32 way[2]; /* 32 bits of hash for a place in each way */
-};
-
 /* Is x below y, in the same connection? A number that is 64 MiB or more behind is from another connection of the same
  * ports, or from another flow whose words got into this record: one in 64 of those is not told. */
 static __always_inline int seg_below(__u32 x, __u32 y)
@@ -89,12 +78,17 @@ static __always_inline __u32 seg_places(struct segment *s, const struct phv *phv
 #define SEG_SLOT(hash, name)                                                                          \
 	(hash_crc ? (hash) & (name##_entries - 1) : (__u32)((__u64)(hash) * name##_entries >> 32))
 
-static __always_inline void segment_0(struct segment *s, struct phv *phv, const struct lean_flow *f,
-				      struct lean_counts_t *count)
+static __always_inline int seg_has_data(const struct phv *phv)
 {
+	return phv_has(phv, PHV_TCP) && phv->payload && !(phv->valid & PHV_FRAGMENT) && !(phv->tcp_flags & (TCP_SYN | TCP_RST));
+}
+
+static __always_inline void segment_0(struct lean_flow *f, struct phv *phv)
+{
+	struct segment *s = &f->segment;
 	__u32 digest, twin, old, *word;
 
-	if (!phv_has(phv, PHV_TCP) || !phv->payload || (phv->valid & PHV_FRAGMENT) || (phv->tcp_flags & (TCP_SYN | TCP_RST)))
+	if (!seg_has_data(phv))
 		return;
 	digest = seg_places(s, phv, f, &twin);
 	s->data = 1;
