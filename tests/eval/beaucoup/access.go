@@ -244,7 +244,7 @@ func (a *standingAt) add(count int, accesses float64, stopped bool) {
 }
 
 // replayWindows is how often a loaded program gets the stream, with new hashes each time.
-const replayWindows = 20
+const replayWindows = 50
 
 // looped is the stream again and again, a packet every gap.
 type looped struct {

@@ -41,11 +41,12 @@ func newAttack(n int, c *beaucoup.Compiled, packets int) attack {
 	return attack{query: n, fixed: fieldsOf(keyFields, c.Text()), packets: packets, syn: strings.Contains(c.Text(), "tcp.syn")}
 }
 
-// attacks are a model: one attack after the other, each with a key of its own. An attack on a protocol is UDP and all others
-// are TCP, so that this key is one of its own, too.
+// attacks are a model: one attack after the other, rounds times, each with a key of its own. A round is a window of the
+// session. An attack on a protocol is UDP and all others are TCP, so that this key is one of its own, too.
 type attacks struct {
-	list []attack
-	rng  *rand.Rand
+	list   []attack
+	rounds int
+	rng    *rand.Rand
 
 	at, sent int
 	now      int64
@@ -54,17 +55,28 @@ type attacks struct {
 	began    []int64 // of each attack
 }
 
-func newAttacks(seed uint64, list []attack) *attacks {
-	return &attacks{list: list, rng: rand.New(rand.NewPCG(seed, 3)), now: traffic.Start}
+func newAttacks(seed uint64, list []attack, rounds int) *attacks {
+	return &attacks{list: list, rounds: rounds, rng: rand.New(rand.NewPCG(seed, 3)), now: traffic.Start}
 }
+
+// window of the session, ns.
+func (a *attacks) window() (sum int64) {
+	for _, one := range a.list {
+		sum += int64(one.packets)*attackGap + attackRest
+	}
+	return sum
+}
+
+// one is attack number n, over all rounds.
+func (a *attacks) one(n int) *attack { return &a.list[n%len(a.list)] }
 
 // Next implements traffic.Model.
 func (a *attacks) Next(p *packet.Packet) bool {
-	if a.at < len(a.list) && a.sent == a.list[a.at].packets {
+	if a.at < a.rounds*len(a.list) && a.sent == a.one(a.at).packets {
 		a.at, a.sent = a.at+1, 0
 		a.now += attackRest
 	}
-	if a.at == len(a.list) {
+	if a.at == a.rounds*len(a.list) {
 		return false
 	}
 	if a.sent == 0 {
@@ -87,7 +99,7 @@ func (a *attacks) begin() {
 
 // fill in a packet: ports go through all their values before one comes again.
 func (a *attacks) fill(p *packet.Packet) {
-	c := &a.list[a.at]
+	c := a.one(a.at)
 	*p = a.key
 	p.Time = a.now
 	if !c.syn {
@@ -113,7 +125,7 @@ func (a *attacks) fill(p *packet.Packet) {
 // count of the packets of attack number n at a time; 0 when it is not of this attack.
 func (a *attacks) count(n int, time int64) float64 {
 	from := a.began[n]
-	if time <= from || time > from+int64(a.list[n].packets)*attackGap {
+	if time <= from || time > from+int64(a.one(n).packets)*attackGap {
 		return 0
 	}
 	return float64((time - from) / attackGap)

@@ -6,12 +6,14 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/xdpmon/xdpmon/tests/eval"
 	"github.com/xdpmon/xdpmon/tests/eval/figure"
 	"github.com/xdpmon/xdpmon/tests/traffic"
 	"github.com/xdpmon/xdpmon/userspace/beaucoup"
 	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
 // accessLimits are Gamma of figures 4.8 to 4.10: accesses a packet, of which a coupon takes three.
@@ -30,7 +32,7 @@ type standing struct {
 
 // budgets are figures 4.8 to 4.10.
 func budgets(ctx context.Context, p *eval.Page) error {
-	seeds := eval.Pick(p, 180, 4)
+	seeds, rounds := eval.Pick(p, 12, 2), eval.Pick(p, 15, 2)
 	programs := make([]*beaucoup.Program, len(accessLimits))
 	for i, limit := range accessLimits {
 		var err error
@@ -39,14 +41,14 @@ func budgets(ctx context.Context, p *eval.Page) error {
 		}
 	}
 	standings := stand(programs)
-	if err := attackAll(ctx, programs, standings, seeds); err != nil {
+	if err := attackAll(ctx, programs, standings, seeds, rounds); err != nil {
 		return err
 	}
 	p.Text("The 26 shipped queries as they are. Each is attacked %d times: packets of one key of its, whose other fields are all new; 1 ms apart, "+
 		"31 s between two attacks. Unlike in the section before, the fields of the key are the same in all packets of an attack, and if one "+
 		"of them draws a coupon for another query (superspreader's source one for ddos-victim), then in every packet of the attack: half of the "+
 		"key's coupons are lost and it is found at twice the threshold, or with two such fields not at all. *Own fields* is the chance "+
-		"of that. It is small when the budget is small: what is lost to ties is lost by key, not by packet.", seeds)
+		"of that. It is small when the budget is small: what is lost to ties is lost by key, not by packet.", seeds*rounds)
 	if err := averages(p, programs, standings); err != nil {
 		return err
 	}
@@ -94,10 +96,11 @@ func ownFields(program *beaucoup.Program, c *beaucoup.Compiled) float64 {
 }
 
 // attackAll replays attacks on every query through a chain of programs with different limits.
-func attackAll(ctx context.Context, programs []*beaucoup.Program, standings [][]standing, seeds int) error {
+func attackAll(ctx context.Context, programs []*beaucoup.Program, standings [][]standing, seeds, rounds int) error {
 	configs := make([]eval.Config, len(accessLimits))
 	for i, limit := range accessLimits {
-		configs[i] = eval.Config{Algorithm: beaucoup.Name, Set: map[string]string{"set": "many", "budget": fmt.Sprint(limit / accessesOfCoupon), "top": "100000"}}
+		configs[i] = eval.Config{Algorithm: beaucoup.Name, Set: map[string]string{"set": "many", "budget": fmt.Sprint(limit / accessesOfCoupon), "top": "100000",
+			"rotate": "true"}}
 	}
 	var list []attack
 	for q := range programs[0].Queries {
@@ -106,15 +109,16 @@ func attackAll(ctx context.Context, programs []*beaucoup.Program, standings [][]
 	}
 	var mu sync.Mutex
 	return eval.Parallel(ctx, seeds, func(ctx context.Context, n int) error {
-		m := newAttacks(uint64(n)+1, list)
-		lines, err := eval.Replay(ctx, traffic.Frames(m), seed(n), configs)
+		m := newAttacks(uint64(n)+1, list, rounds)
+		lines, err := eval.ReplayWith(ctx, traffic.Frames(m), session.Config{Seed: seed(n), Window: time.Duration(m.window())}, configs)
 		if err != nil {
 			return err
 		}
 		mu.Lock()
 		defer mu.Unlock()
 		for i := range lines {
-			if err := judgeAttacks(programs[i], standings[i], m, &lines[i]); err != nil {
+			round := i / len(programs)
+			if err := judgeAttacks(programs[i%len(programs)], standings[i%len(programs)], m, round, &lines[i]); err != nil {
 				return err
 			}
 		}
@@ -122,15 +126,15 @@ func attackAll(ctx context.Context, programs []*beaucoup.Program, standings [][]
 	})
 }
 
-// judgeAttacks takes the first alert of the attacked query in each attack.
-func judgeAttacks(program *beaucoup.Program, standing []standing, m *attacks, l *report.Line) error {
+// judgeAttacks takes the first alert of the attacked query in each attack of a round.
+func judgeAttacks(program *beaucoup.Program, standing []standing, m *attacks, round int, l *report.Line) error {
 	alerts, err := alertsOf(l)
 	if err != nil {
 		return err
 	}
 	slices.SortFunc(alerts, func(a, b alert) int { return int(a.time - b.time) })
-	for n := range m.began {
-		q := m.list[n].query
+	for n := round * len(m.list); n < (round+1)*len(m.list); n++ {
+		q := m.one(n).query
 		first, _ := slices.BinarySearchFunc(alerts, m.began[n], func(a alert, t int64) int { return int(a.time - t) })
 		standing[q].missing++
 		for _, a := range alerts[first:] {

@@ -42,11 +42,11 @@ type outcome struct {
 }
 
 // windows of a seed, each with hashes of its own (beaucoup.rotate).
-const windows = 20
+const windows = 50
 
 // collectors compares what one collector does with theory, over many hashes.
 func collectors(ctx context.Context, p *eval.Page) error {
-	seeds := eval.Pick(p, 50, 4)
+	seeds := eval.Pick(p, 20, 2)
 	p.Text("%d seeds, each with packets and a loaded program of its own, and %d windows of each with new hashes: %d sets of hashes. For each "+
 		"of them a number of keys begins anew, every one with attributes that no other key has. *Between sets* is the variance of the "+
 		"sets' means times the keys of a set, over the variance of single collectors: 1 when keys are as good as seeds.", seeds, windows, seeds*windows)

@@ -36,7 +36,7 @@ type verdict struct {
 
 // together compares 26 queries in one program with the same ones alone, each with the coupons that it draws there.
 func together(ctx context.Context, p *eval.Page) error {
-	seeds, windows, keys := eval.Pick(p, 50, 2), eval.Pick(p, 5, 2), 8
+	seeds, windows, keys := eval.Pick(p, 8, 2), eval.Pick(p, 20, 2), 8
 	verdicts, err := manyVerdicts(ctx, seeds, windows, keys)
 	if err != nil {
 		return err
