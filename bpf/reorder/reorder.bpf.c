@@ -16,10 +16,12 @@
  * hybrid     (3.3) first the ways, then an array that admits only flows whose prefix is in no way.
  *
  * Under the memory rules:
- * - A record is four words in four consecutive stages: {signature, time or size}, {tag, prefix}, {tag, o, number}, {tag, n}.
- *   Signature and time in one word admit the stale case in one read-modify-write. o and n lie in later stages: a packet that
- *   is refused and finds o >= R or n > C there goes through the pipeline once more and takes the bucket. Ways admit by a second pass, too, as PRECISION does: with probability 2^-y, the smallest power of two that is
- *   not above 1/(size + 1), and the record's size becomes 2^y (dissertation, section 3.3.4).
+ * - A record is four words in four consecutive stages: {signature, time or size}, {tag, prefix}, {tag, o, number}, {tag,
+ *   done, n}. Signature and time in one word admit the stale case in one read-modify-write. n lies in a later stage: a packet
+ *   that is refused and finds n > C there goes through the pipeline once more and takes the bucket. The same word says when o
+ *   has reached R (done), so that a refused packet looks at two words and no more. Ways admit by a second pass, too, as
+ *   PRECISION does: with probability 2^-y, the smallest power of two that is not above 1/(size + 1), and the record's size
+ *   becomes 2^y (dissertation, section 3.3.4).
  * - n of the ways is what the record has seen itself; the inherited size decides admission only. The share o/n would come
  *   out too small with it.
  *
@@ -50,7 +52,7 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define WAYS 5
-#define ARRAY WAYS /* the bucket of the array among a packet's buckets */
+#define ARRAY WAYS /* carry[0] of a second pass that wants the array's bucket */
 #define TICK 10    /* a stored time counts 2^10 ns */
 #define EARLY 1024 /* ticks by which a record may be younger than the packet (another core, a capture out of order) */
 #define SALT 0x72656f72 /* keeps signatures apart from other uses of the flow hash */
@@ -66,8 +68,6 @@ enum reorder_counter {
 	REORDER_REPEATED,     /* ... with the number of their predecessor: duplicates, or sent again at once */
 	REORDER_AGGREGATES,   /* GSO, GRO: packets of more than one segment */
 	REORDER_ADMITTED,     /* records written */
-	REORDER_EVICTED,      /* ... over another one */
-	REORDER_REFUSED,      /* packets that found another flow's record and left it */
 	REORDER_WANTED,       /* second passes asked for */
 	REORDER_SECOND,       /* second passes */
 	REORDER_REPORTS,      /* sent */
@@ -92,7 +92,7 @@ const volatile __u64 reorder_mask6 = 0xffffffffffff0000ULL; /* at most 48 bits *
 	REGISTER_BANKED(reorder_id##x, s0, __u64, 1);     /* {signature, size; of the array: time} */ \
 	REGISTER_BANKED(reorder_prefix##x, s1, __u64, 1); /* {tag 16, prefix 48} */                   \
 	REGISTER_BANKED(reorder_seq##x, s2, __u64, 1);    /* {tag 8, o 24, sequence number 32} */     \
-	REGISTER_BANKED(reorder_count##x, s3, __u32, 1)   /* {tag 8, n 24} */
+	REGISTER_BANKED(reorder_count##x, s3, __u32, 1)   /* {tag 7, done 1, n 24} */
 BUCKET(0, 1, 2, 3, 4);
 BUCKET(1, 2, 3, 4, 5);
 BUCKET(2, 3, 4, 5, 6);
@@ -102,6 +102,7 @@ BUCKET(_array, 7, 8, 9, 10);
 
 #define COUNT_BITS 24
 #define COUNT_MASK ((1U << COUNT_BITS) - 1)
+#define DONE (1U << COUNT_BITS) /* of a count: R out-of-order packets were seen, which says more than any n */
 #define PREFIX_BITS 48
 
 /* One record that left the memory. */
@@ -125,9 +126,10 @@ const struct reorder_report *unused_report __attribute__((unused));
 struct flow {
 	__u64 prefix;
 	__u32 signature; /* never 0: an empty record's */
-	__u32 start;     /* sequence number of the payload's first byte */
+	__u32 start;     /* sequence number of the payload's first byte; number() */
 	__u32 end;       /* ... behind its last */
-	__u32 index[WAYS + 1];
+	__u32 index[WAYS]; /* locate_ways() */
+	__u32 slot;      /* of the array's registers, in the packet's bank */
 };
 
 static __always_inline __u64 prefix_of(const struct phv *phv)
@@ -141,52 +143,86 @@ static __always_inline __u64 prefix_of(const struct phv *phv)
 }
 
 /* The twin's field lists: the masked source alone for a bucket, the whole flow for a signature. */
-static __always_inline void locate_crc(struct flow *f, const struct phv *phv)
+static __always_inline void prefix_fields(struct hash_input *in, const struct flow *f)
+{
+#pragma unroll
+	for (int i = 0; i < HASH_WORDS; i++)
+		in->w[i] = 0;
+	in->w[2] = bpf_htonl((__u32)(f->prefix >> 32));
+	in->w[3] = bpf_htonl((__u32)f->prefix);
+}
+
+static __always_inline __u32 locate_crc(struct flow *f, const struct phv *phv)
 {
 	struct hash_input in;
 
 	hash_fields(&in, phv, 0, 0);
 	f->signature = hash_crc32(&in, 0);
-#pragma unroll
-	for (int i = 0; i < HASH_WORDS; i++)
-		in.w[i] = 0;
-	in.w[2] = bpf_htonl((__u32)(f->prefix >> 32));
-	in.w[3] = bpf_htonl((__u32)f->prefix);
-	f->index[0] = hash_crc32(&in, 1);
-	f->index[1] = hash_crc32(&in, 2);
-	f->index[2] = f->index[0] ^ f->index[1];
-	f->index[3] = f->index[0];
-	f->index[4] = f->index[1];
-	f->index[ARRAY] = hash_crc32(&in, 3);
+	prefix_fields(&in, f);
+	return hash_crc32(&in, 3);
 }
 
-static __always_inline void locate_fast(struct flow *f, const struct phv *phv)
+#define MULTIPLIER 0xd6e8feb86659fd93ULL /* that of hash_mix() */
+
+/* The upper half of a hash of 64 bits and 32 more. Two multiplications, a third of hash_flow(): word goes through a
+ * bijection, what is added then is small, and the upper half of a product depends on all bits below. */
+static __always_inline __u32 hash_upper(__u64 word, __u32 more)
 {
-	__u64 h = hash_mix(f->prefix ^ hash_seed), g;
-
-	f->signature = hash_flow(phv, SALT) >> 32;
-	f->index[ARRAY] = h >> 32;
-	f->index[0] = h;
-	if (reorder_method == METHOD_SAMPLING)
-		return;
-	g = hash_mix(h + 0x632be59bd9b4e019ULL);
-	f->index[1] = g;
-	f->index[2] = g >> 32;
-	g = hash_mix(g + 0x632be59bd9b4e019ULL);
-	f->index[3] = g;
-	f->index[4] = g >> 32;
+	word = (word ^ hash_seed) * MULTIPLIER;
+	word ^= word >> 32;
+	return ((word + more) * MULTIPLIER) >> 32;
 }
 
-#define SCALE(hash, name) (((__u64)(hash) * name##_entries) >> 32)
+static __always_inline __u32 locate_fast(struct flow *f, const struct phv *phv)
+{
+	if (likely(phv->family == 4))
+		f->signature = hash_upper((__u64)phv->src[3] << 32 | phv->dst[3], *(const __u32 *)&phv->sport);
+	else
+		f->signature = hash_flow(phv, SALT) >> 32;
+	return hash_upper(f->prefix, 0);
+}
+
+/* The ways' places, which sampling has no use for. */
+static __always_inline void locate_ways(struct flow *f)
+{
+	struct hash_input in;
+	__u64 h;
+
+	if (hash_crc) {
+		prefix_fields(&in, f);
+		f->index[0] = hash_crc32(&in, 1);
+		f->index[1] = hash_crc32(&in, 2);
+		f->index[2] = f->index[3] = f->index[4] = f->index[0]; /* not used: there are two polynomials */
+		return;
+	}
+	h = hash_mix(f->prefix ^ hash_seed);
+	f->index[0] = h;
+	h = hash_mix(h + 0x632be59bd9b4e019ULL);
+	f->index[1] = h;
+	f->index[2] = h >> 32;
+	h = hash_mix(h + 0x632be59bd9b4e019ULL);
+	f->index[3] = h;
+	f->index[4] = h >> 32;
+}
+
+#define SCALE(hash, entries) (((__u64)(hash) * (entries)) >> 32)
+
+/* The element of a way's register. */
+#define reg_way(name, i) reg_bank(name##i, phv, SCALE(f->index[i], reorder_id##i##_entries))
 
 static __always_inline void locate(struct flow *f, const struct phv *phv)
 {
+	__u32 entries = reorder_id_array_entries, array;
+
 	f->prefix = prefix_of(phv);
-	if (hash_crc)
-		locate_crc(f, phv);
-	else
-		locate_fast(f, phv);
+	array = hash_crc ? locate_crc(f, phv) : locate_fast(f, phv);
+	f->slot = phv->bank * entries + SCALE(array, entries);
 	f->signature += f->signature == 0;
+}
+
+/* For packets that a record is kept of; most find another flow's. */
+static __always_inline void number(struct flow *f, const struct phv *phv)
+{
 	f->start = phv->seq + (phv->tcp_flags & TCP_SYN ? 1 : 0);
 	f->end = f->start + phv->payload;
 }
@@ -204,11 +240,11 @@ static __always_inline int out_of_order(const struct flow *f, __u32 old)
 	return reorder_definition == BEHIND_EXPECTED ? ahead > 0 : ahead < 0;
 }
 
-/* Third stage of a record that is the flow's own. Returns 1 if the packet is out of order. */
-static __always_inline int compare(__u64 *word, const struct flow *f, struct reorder_counts_t *count)
+/* Third stage of a record that is the flow's own. *add: what its count grows by. */
+static __always_inline void compare(__u64 *word, const struct flow *f, __u32 *add, struct reorder_counts_t *count)
 {
 	__u64 old = reg_load(word);
-	__u32 next = kept(f), seen = old >> 32;
+	__u32 next = kept(f), mine = next, seen = old >> 32;
 	int out = out_of_order(f, old);
 
 	if (reorder_definition == BELOW_LARGEST && out)
@@ -216,16 +252,15 @@ static __always_inline int compare(__u64 *word, const struct flow *f, struct reo
 	reg_store(word, (__u64)(seen + out) << 32 | next);
 	if (seen >> COUNT_BITS != (f->signature & 0xff)) {
 		count->c[REORDER_TORN]++;
-		return 0;
+		return;
 	}
-	count->c[REORDER_REPEATED] += (__u32)old == kept(f);
-	return out;
-}
-
-/* A count of 0 with its tag. */
-static __always_inline __u32 tagged(const struct flow *f)
-{
-	return f->signature << COUNT_BITS;
+	if (unlikely((__u32)old == mine))
+		count->c[REORDER_REPEATED]++;
+	if (!out)
+		return;
+	count->c[REORDER_OUT]++;
+	if (((seen + 1) & COUNT_MASK) == reorder_enough)
+		*add |= DONE;
 }
 
 /* Is this record's reordering worth a second pass (array), or a report? */
@@ -247,20 +282,18 @@ struct evicted {
 static __always_inline void report(const struct phv *phv, const struct evicted *e, int way,
 				   struct reorder_counts_t *count)
 {
-	struct reorder_report r = {.prefix = e->prefix & ((1ULL << PREFIX_BITS) - 1), .signature = e->id >> 32, .bank = phv->bank};
-	__u32 tag = r.signature & 0xff;
+	__u32 n = e->n & COUNT_MASK, o = e->o & COUNT_MASK, signature = e->id >> 32, tag = signature & 0xff;
+	struct reorder_report r;
 
-	if (!r.signature)
+	if (!signature || !n || (!reorder_all && !worth(n, o, way)))
 		return;
-	count->c[REORDER_EVICTED]++;
-	r.n = e->n & COUNT_MASK;
-	r.o = e->o & COUNT_MASK;
-	if (!r.n || (!reorder_all && !worth(r.n, r.o, way)))
-		return;
-	if (e->prefix >> PREFIX_BITS != (r.signature & 0xffff) || e->n >> COUNT_BITS != tag || e->o >> COUNT_BITS != tag) {
+	if (e->prefix >> PREFIX_BITS != (signature & 0xffff) || e->o >> COUNT_BITS != tag ||
+	    e->n >> COUNT_BITS != ((tag & 0x7f) << 1 | (o >= reorder_enough))) {
 		count->c[REORDER_TORN]++;
 		return;
 	}
+	r = (struct reorder_report){.prefix = e->prefix & ((1ULL << PREFIX_BITS) - 1), .signature = signature, .n = n, .o = o,
+				    .bank = phv->bank};
 	if (ring_send(reorder_reports, &r))
 		count->c[REORDER_REPORTS]++;
 	else
@@ -270,7 +303,7 @@ static __always_inline void report(const struct phv *phv, const struct evicted *
 /* Stages 2 to 4 of a record that is written: what was there goes into the report. */
 #define WRITE_PREFIX(x)                                                                               \
 	do {                                                                                          \
-		__u64 *word_ = reg_bank(reorder_prefix##x, phv, index);                               \
+		__u64 *word_ = reg_at(reorder_prefix##x, slot);                               \
 		if (word_) {                                                                          \
 			e.prefix = reg_load(word_);                                                   \
 			reg_store(word_, (__u64)(f->signature & 0xffff) << PREFIX_BITS | f->prefix);  \
@@ -278,27 +311,27 @@ static __always_inline void report(const struct phv *phv, const struct evicted *
 	} while (0)
 #define WRITE_REST(x)                                                                                 \
 	do {                                                                                          \
-		__u64 *seq_ = reg_bank(reorder_seq##x, phv, index);                                   \
+		__u64 *seq_ = reg_at(reorder_seq##x, slot);                                   \
 		__u32 *count_;                                                                        \
 		if (seq_) {                                                                           \
 			e.o = reg_load(seq_) >> 32;                                                   \
-			reg_store(seq_, (__u64)tagged(f) << 32 | kept(f));                            \
+			reg_store(seq_, (__u64)f->signature << (32 + COUNT_BITS) | kept(f));                            \
 		}                                                                                     \
-		count_ = reg_bank(reorder_count##x, phv, index);                                      \
+		count_ = reg_at(reorder_count##x, slot);                                      \
 		if (count_) {                                                                         \
 			e.n = reg_load(count_);                                                       \
-			reg_store(count_, tagged(f));                                                 \
+			reg_store(count_, f->signature << (COUNT_BITS + 1));                                                 \
 		}                                                                                     \
 	} while (0)
 
-static __always_inline void observe(__u32 *word, const struct phv *phv, const struct flow *f, int out,
+static __always_inline void observe(__u32 *word, const struct phv *phv, struct flow *f, __u32 add,
 				    struct reorder_counts_t *count)
 {
-	__u32 old = reg_add(word, phv->segs);
+	__u32 old = reg_add(word, add);
 
 	count->c[REORDER_COMPARED] += phv->segs;
-	count->c[REORDER_OUT] += out;
-	count->c[REORDER_TORN] += old >> COUNT_BITS != (f->signature & 0xff);
+	if (unlikely(old >> (COUNT_BITS + 1) != (f->signature & 0x7f)))
+		count->c[REORDER_TORN]++;
 }
 
 /* ---- the ways ---- */
@@ -309,13 +342,13 @@ struct ways {
 	__u32 way;       /* where the smallest record is */
 	__u32 size;      /* ... and its size */
 	__u32 monitored; /* a way holds the prefix */
-	int out;
+	__u32 add;       /* what the record's count grows by */
 };
 
 #define LOOK(i)                                                                                       \
 	do {                                                                                          \
 		if (i < reorder_ways && w->held == WAYS) {                                            \
-			__u64 *word_ = reg_bank(reorder_id##i, phv, SCALE(f->index[i], reorder_id##i)), old_; \
+			__u64 *word_ = reg_way(reorder_id, i), old_; \
 			if (word_) {                                                                  \
 				old_ = reg_load(word_);                                               \
 				if (old_ >> 32 == f->signature) {                                     \
@@ -331,7 +364,7 @@ struct ways {
 #define PREFIX(i)                                                                                     \
 	do {                                                                                          \
 		if (i < reorder_ways && w->held == WAYS && reorder_method == METHOD_HYBRID) {         \
-			__u64 *word_ = reg_bank(reorder_prefix##i, phv, SCALE(f->index[i], reorder_id##i)); \
+			__u64 *word_ = reg_way(reorder_prefix, i); \
 			if (word_) {                                                                  \
 				__u64 old_ = reg_load(word_);                                         \
 				w->monitored |= old_ && (old_ & ((1ULL << PREFIX_BITS) - 1)) == f->prefix; \
@@ -341,28 +374,30 @@ struct ways {
 #define NUMBER(i)                                                                                     \
 	do {                                                                                          \
 		if (i < reorder_ways && w->held == i) {                                               \
-			__u64 *word_ = reg_bank(reorder_seq##i, phv, SCALE(f->index[i], reorder_id##i)); \
+			__u64 *word_ = reg_way(reorder_seq, i); \
 			if (word_)                                                                    \
-				w->out = compare(word_, f, count);                                    \
+				compare(word_, f, &w->add, count);                                    \
 		}                                                                                     \
 	} while (0)
 #define OBSERVE(i)                                                                                    \
 	do {                                                                                          \
 		if (i < reorder_ways && w->held == i) {                                               \
-			__u32 *word_ = reg_bank(reorder_count##i, phv, SCALE(f->index[i], reorder_id##i)); \
+			__u32 *word_ = reg_way(reorder_count, i); \
 			if (word_)                                                                    \
-				observe(word_, phv, f, w->out, count);                                \
+				observe(word_, phv, f, w->add, count);                                \
 		}                                                                                     \
 	} while (0)
 
 /* First pass through the ways, in the order of stages. */
-static __always_inline void look(struct phv *phv, const struct flow *f, struct ways *w, struct reorder_counts_t *count)
+static __always_inline void look(struct phv *phv, struct flow *f, struct ways *w, struct reorder_counts_t *count)
 {
+	number(f, phv);
+	locate_ways(f);
 	w->held = WAYS;
 	w->way = 0;
 	w->size = ~0U;
 	w->monitored = 0;
-	w->out = 0;
+	w->add = phv->segs;
 	LOOK(0);
 	PREFIX(0);
 	LOOK(1);
@@ -403,8 +438,8 @@ static __always_inline int admit(struct phv *phv, const struct ways *w, __u64 *v
 #define TAKE(i)                                                                                       \
 	do {                                                                                          \
 		if (i < reorder_ways && way == i) {                                                   \
-			__u32 index = SCALE(f->index[i], reorder_id##i);                              \
-			__u64 *word_ = reg_bank(reorder_id##i, phv, index);                           \
+			__u32 slot = phv->bank * reorder_id##i##_entries + SCALE(f->index[i], reorder_id##i##_entries); \
+			__u64 *word_ = reg_at(reorder_id##i, slot);                                   \
 			if (word_)                                                                    \
 				e.id = reg_swap(word_, (__u64)f->signature << 32 | (__u32)value);     \
 			WRITE_PREFIX(i);                                                              \
@@ -413,11 +448,13 @@ static __always_inline int admit(struct phv *phv, const struct ways *w, __u64 *v
 	} while (0)
 
 /* Second pass: the way that the first one has chosen. */
-static __always_inline void take(const struct phv *phv, const struct flow *f, __u32 way, __u64 value,
+static __always_inline void take(const struct phv *phv, struct flow *f, __u32 way, __u64 value,
 				 struct reorder_counts_t *count)
 {
 	struct evicted e = {};
 
+	number(f, phv);
+	locate_ways(f);
 	count->c[REORDER_ADMITTED]++;
 	TAKE(0);
 	TAKE(1);
@@ -432,9 +469,9 @@ static __always_inline void take(const struct phv *phv, const struct flow *f, __
 enum fate { FATE_NONE, FATE_OWN, FATE_WRITTEN, FATE_REFUSED };
 
 /* First stage: is the record the flow's own, may it be overwritten, or neither? */
-static __always_inline int enter(struct phv *phv, const struct flow *f, __u64 *old)
+static __always_inline int enter(struct phv *phv, struct flow *f, __u64 *old)
 {
-	__u64 *word = reg_bank(reorder_id_array, phv, SCALE(f->index[ARRAY], reorder_id_array)), mine;
+	__u64 *word = reg_at(reorder_id_array, f->slot), mine;
 	__u32 now = clock_now(phv) >> TICK;
 
 	if (!word)
@@ -448,9 +485,9 @@ static __always_inline int enter(struct phv *phv, const struct flow *f, __u64 *o
 }
 
 /* ... for a flow that is not to be admitted: its time goes on if the record is its own. */
-static __always_inline int enter_own(struct phv *phv, const struct flow *f)
+static __always_inline int enter_own(struct phv *phv, struct flow *f)
 {
-	__u64 *word = reg_bank(reorder_id_array, phv, SCALE(f->index[ARRAY], reorder_id_array)), mine, old;
+	__u64 *word = reg_at(reorder_id_array, f->slot), mine, old;
 
 	mine = (__u64)f->signature << 32 | (__u32)(clock_now(phv) >> TICK);
 	if (!word)
@@ -463,46 +500,41 @@ static __always_inline int enter_own(struct phv *phv, const struct flow *f)
 }
 
 /* The flow's own record. */
-static __always_inline void follow(const struct phv *phv, const struct flow *f, struct reorder_counts_t *count)
+static __always_inline void follow(const struct phv *phv, struct flow *f, struct reorder_counts_t *count)
 {
-	__u32 index = SCALE(f->index[ARRAY], reorder_id_array);
-	__u64 *seq = reg_bank(reorder_seq_array, phv, index);
-	__u32 *n;
-	int out = 0;
+	__u64 *seq = reg_at(reorder_seq_array, f->slot);
+	__u32 *n, add = phv->segs;
 
+	number(f, phv);
 	if (seq)
-		out = compare(seq, f, count);
-	n = reg_bank(reorder_count_array, phv, index);
+		compare(seq, f, &add, count);
+	n = reg_at(reorder_count_array, f->slot);
 	if (n)
-		observe(n, phv, f, out, count);
+		observe(n, phv, f, add, count);
 }
 
-static __always_inline void write(const struct phv *phv, const struct flow *f, __u64 id, struct reorder_counts_t *count)
+static __always_inline void write(const struct phv *phv, struct flow *f, __u64 id, struct reorder_counts_t *count)
 {
-	__u32 index = SCALE(f->index[ARRAY], reorder_id_array);
 	struct evicted e = {.id = id};
+	__u32 slot = f->slot;
 
+	number(f, phv);
 	count->c[REORDER_ADMITTED]++;
 	WRITE_PREFIX(_array);
 	WRITE_REST(_array);
 	report(phv, &e, 0, count);
 }
 
-/* Another flow's record: has it been watched long enough? */
-static __always_inline int expired(const struct phv *phv, const struct flow *f)
+/* Another flow's record: has it been watched long enough? One that is done has a count above any C. */
+static __always_inline int expired(const struct flow *f)
 {
-	__u32 index = SCALE(f->index[ARRAY], reorder_id_array), o = 0;
-	__u64 *seq = reg_bank(reorder_seq_array, phv, index);
-	__u32 *n;
+	__u32 *n = reg_at(reorder_count_array, f->slot);
 
-	if (seq)
-		o = reg_load(seq) >> 32;
-	n = reg_bank(reorder_count_array, phv, index);
-	return n && ((reg_load(n) & COUNT_MASK) > reorder_most || (o & COUNT_MASK) >= reorder_enough);
+	return n && (reg_load(n) & (COUNT_MASK | DONE)) > reorder_most;
 }
 
 /* First pass through the array. closed: no new flow. Returns whether the packet wants the bucket by a second pass. */
-static __always_inline int sample(struct phv *phv, const struct flow *f, int closed, struct reorder_counts_t *count)
+static __always_inline int sample(struct phv *phv, struct flow *f, int closed, struct reorder_counts_t *count)
 {
 	__u64 old = 0;
 
@@ -514,16 +546,18 @@ static __always_inline int sample(struct phv *phv, const struct flow *f, int clo
 		write(phv, f, old, count);
 		return 0;
 	case FATE_REFUSED:
-		count->c[REORDER_REFUSED]++;
-		return !closed && expired(phv, f);
+		if (closed || !expired(f))
+			return 0;
+		phv->carry[0] = ARRAY;
+		return 1;
 	}
 	return 0;
 }
 
 /* Second pass: the bucket is taken, whatever is in it. */
-static __always_inline void seize(struct phv *phv, const struct flow *f, struct reorder_counts_t *count)
+static __always_inline void seize(struct phv *phv, struct flow *f, struct reorder_counts_t *count)
 {
-	__u64 *word = reg_bank(reorder_id_array, phv, SCALE(f->index[ARRAY], reorder_id_array)), old;
+	__u64 *word = reg_at(reorder_id_array, f->slot), old;
 
 	if (!word)
 		return;
@@ -532,10 +566,9 @@ static __always_inline void seize(struct phv *phv, const struct flow *f, struct 
 }
 
 /* A flow that moves to a way gives up its bucket: it would miss what the way sees, and call that a gap later. */
-static __always_inline void leave(struct phv *phv, const struct flow *f, struct reorder_counts_t *count)
+static __always_inline void leave(struct phv *phv, struct flow *f, struct reorder_counts_t *count)
 {
-	__u32 index = SCALE(f->index[ARRAY], reorder_id_array);
-	__u64 *word = reg_bank(reorder_id_array, phv, index);
+	__u64 *word = reg_at(reorder_id_array, f->slot);
 	struct evicted e = {};
 	__u32 *n;
 
@@ -544,13 +577,13 @@ static __always_inline void leave(struct phv *phv, const struct flow *f, struct 
 	e.id = reg_load(word);
 	if (e.id >> 32 != f->signature || reg_cas(word, e.id, 0) != e.id)
 		return;
-	word = reg_bank(reorder_prefix_array, phv, index);
+	word = reg_at(reorder_prefix_array, f->slot);
 	if (word)
 		e.prefix = reg_load(word);
-	word = reg_bank(reorder_seq_array, phv, index);
+	word = reg_at(reorder_seq_array, f->slot);
 	if (word)
 		e.o = reg_load(word) >> 32;
-	n = reg_bank(reorder_count_array, phv, index);
+	n = reg_at(reorder_count_array, f->slot);
 	if (n)
 		e.n = reg_swap(n, 0);
 	report(phv, &e, 0, count);
@@ -558,7 +591,7 @@ static __always_inline void leave(struct phv *phv, const struct flow *f, struct 
 
 /* ---- both ---- */
 
-static __always_inline void second(struct phv *phv, const struct flow *f, struct reorder_counts_t *count)
+static __always_inline void second(struct phv *phv, struct flow *f, struct reorder_counts_t *count)
 {
 	__u32 way = phv->carry[0];
 
@@ -575,20 +608,22 @@ static __always_inline void second(struct phv *phv, const struct flow *f, struct
 		leave(phv, f, count);
 }
 
-static __always_inline int first(struct phv *phv, const struct flow *f, struct reorder_counts_t *count)
+static __always_inline int first(struct phv *phv, struct flow *f, struct reorder_counts_t *count)
 {
-	struct ways w = {.held = WAYS};
+	struct ways w;
 	__u64 value = 0;
-	int moves = 0;
+	int moves;
 
-	if (reorder_method != METHOD_SAMPLING) {
-		look(phv, f, &w, count);
-		if (w.held < WAYS)
-			return 0;
-		moves = admit(phv, &w, &value);
+	if (reorder_method == METHOD_SAMPLING)
+		return sample(phv, f, 0, count);
+	look(phv, f, &w, count);
+	if (w.held < WAYS)
+		return 0;
+	moves = admit(phv, &w, &value);
+	if (moves) {
+		phv->carry[0] = w.way;
+		phv->carry[1] = value;
 	}
-	phv->carry[0] = moves ? w.way : ARRAY;
-	phv->carry[1] = value;
 	if (reorder_method == METHOD_PRECISION)
 		return moves;
 	return sample(phv, f, moves || w.monitored, count) || moves;
@@ -596,13 +631,13 @@ static __always_inline int first(struct phv *phv, const struct flow *f, struct r
 
 static __always_inline int carries_data(const struct phv *phv)
 {
-	return phv_has(phv, PHV_IP | PHV_TCP) && phv->payload && !(phv->valid & PHV_FRAGMENT);
+	return (phv->valid & (PHV_IP | PHV_TCP | PHV_FRAGMENT)) == (PHV_IP | PHV_TCP) && phv->payload;
 }
 
 ALGORITHM_RECIRC(reorder)
 {
 	struct reorder_counts_t *count;
-	struct flow f = {};
+	struct flow f;
 	int again;
 
 	if (!carries_data(phv))
@@ -616,8 +651,10 @@ ALGORITHM_RECIRC(reorder)
 		return 0;
 	}
 	count->c[REORDER_PACKETS] += phv->segs;
-	count->c[REORDER_AGGREGATES] += phv->segs > 1;
+	if (unlikely(phv->segs > 1))
+		count->c[REORDER_AGGREGATES]++;
 	again = first(phv, &f, count);
-	count->c[REORDER_WANTED] += again;
+	if (again)
+		count->c[REORDER_WANTED]++;
 	return again;
 }

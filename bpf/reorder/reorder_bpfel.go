@@ -74,13 +74,11 @@ const (
 	ReorderReorderCounterREORDER_REPEATED     ReorderReorderCounter = 3
 	ReorderReorderCounterREORDER_AGGREGATES   ReorderReorderCounter = 4
 	ReorderReorderCounterREORDER_ADMITTED     ReorderReorderCounter = 5
-	ReorderReorderCounterREORDER_EVICTED      ReorderReorderCounter = 6
-	ReorderReorderCounterREORDER_REFUSED      ReorderReorderCounter = 7
-	ReorderReorderCounterREORDER_WANTED       ReorderReorderCounter = 8
-	ReorderReorderCounterREORDER_SECOND       ReorderReorderCounter = 9
-	ReorderReorderCounterREORDER_REPORTS      ReorderReorderCounter = 10
-	ReorderReorderCounterREORDER_REPORTS_LOST ReorderReorderCounter = 11
-	ReorderReorderCounterREORDER_TORN         ReorderReorderCounter = 12
+	ReorderReorderCounterREORDER_WANTED       ReorderReorderCounter = 6
+	ReorderReorderCounterREORDER_SECOND       ReorderReorderCounter = 7
+	ReorderReorderCounterREORDER_REPORTS      ReorderReorderCounter = 8
+	ReorderReorderCounterREORDER_REPORTS_LOST ReorderReorderCounter = 9
+	ReorderReorderCounterREORDER_TORN         ReorderReorderCounter = 10
 	ReorderReorderCounterREORDER_COUNTS       ReorderReorderCounter = 16
 )
 

@@ -137,7 +137,7 @@ func (i *instance) scan(t *tally, bank int) (torn uint64, err error) {
 			}
 		}
 		for e, id := range words[0] {
-			r, ok := recordOf(id, words[1][e], words[2][e], words[3][e])
+			r, ok := i.recordOf(id, words[1][e], words[2][e], words[3][e])
 			switch {
 			case !ok:
 				torn++
@@ -150,13 +150,16 @@ func (i *instance) scan(t *tally, bank int) (torn uint64, err error) {
 }
 
 // recordOf reads a record's words; ok is false when they are not of one flow. An empty record has n = 0.
-func recordOf(id, prefix, seq, count uint64) (r record, ok bool) {
+func (c *config) recordOf(id, prefix, seq, count uint64) (r record, ok bool) {
 	if id == 0 {
 		return r, true
 	}
 	r = record{prefix: prefix & (1<<48 - 1), signature: uint32(id >> 32), n: count & 0xffffff, o: seq >> 32 & 0xffffff}
-	tag := uint64(r.signature & 0xff)
-	return r, prefix>>48 == uint64(r.signature&0xffff) && seq>>56 == tag && count>>24 == tag
+	tag, done := uint64(r.signature&0xff), uint64(0)
+	if r.o >= uint64(c.enough) {
+		done = 1
+	}
+	return r, prefix>>48 == uint64(r.signature&0xffff) && seq>>56 == tag && count>>24 == tag&0x7f<<1|done
 }
 
 // counts are the data plane's counters of a window.

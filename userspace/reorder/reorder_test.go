@@ -82,13 +82,15 @@ func TestDecisions(t *testing.T) {
 }
 
 func TestMixedRecordsAreDropped(t *testing.T) {
-	id, prefix, seq, count := uint64(0xabcd1234)<<32, uint64(0x1234)<<48|0x0a010200, uint64(0x34)<<56|2<<32|77, uint64(0x34)<<24|9
+	recordOf := configured(t, map[string]string{"R": "2"}).recordOf
+	id, prefix, seq, count := uint64(0xabcd1234)<<32, uint64(0x1234)<<48|0x0a010200, uint64(0x34)<<56|2<<32|77, uint64(0x34)<<25|1<<24|9
 	r, ok := recordOf(id, prefix, seq, count)
 	if !ok || r.n != 9 || r.o != 2 || r.prefix != 0x0a010200 || r.signature != 0xabcd1234 {
 		t.Errorf("record read as %+v, %v", r, ok)
 	}
 	for name, words := range map[string][4]uint64{
 		"prefix": {id, prefix ^ 1<<50, seq, count}, "number": {id, prefix, seq ^ 1<<60, count}, "count": {id, prefix, seq, count ^ 1<<25},
+		"end": {id, prefix, seq, count ^ 1<<24}, "reordering": {id, prefix, seq - 1<<32, count},
 	} {
 		if _, ok := recordOf(words[0], words[1], words[2], words[3]); ok {
 			t.Errorf("a record with another flow's %s is taken for whole", name)
