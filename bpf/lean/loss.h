@@ -49,6 +49,10 @@ static __always_inline int loss_identifier(struct loss *s, const struct phv *phv
 		return phv_has(phv, PHV_TCP) && !(phv->valid & PHV_FRAGMENT) &&
 		       (phv->payload || phv->tcp_flags & (TCP_SYN | TCP_FIN));
 	}
+	if (lean_loss_id == LOSS_RTP) {
+		s->id = phv->seq;
+		return phv_has(phv, PHV_RTP) && !(phv->valid & PHV_FRAGMENT);
+	}
 	s->id = phv->ipid;
 	return phv_has(phv, PHV_IPID) && !(phv->valid & PHV_FRAGMENT);
 }
