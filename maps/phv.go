@@ -9,6 +9,7 @@ const (
 	NeedNTP
 	NeedDecap
 	NeedQName
+	NeedRTP
 )
 
 // PHV is struct phv of bpf/include/phv.h, for tests that look at what the parser left.

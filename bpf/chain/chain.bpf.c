@@ -127,6 +127,8 @@ static __always_inline void message_xdp(struct xdp_md *ctx, struct phv *phv, con
 		return;
 	if (dns_asked(phv) && !bpf_xdp_load_bytes(ctx, pkt->message, message, DNS_HEADER))
 		parse_dns(phv, (void *)message);
+	if (rtp_asked(phv) && !bpf_xdp_load_bytes(ctx, pkt->message, message, RTP_HEADER))
+		parse_rtp(phv, (void *)message);
 	if (ntp_asked(phv) && !bpf_xdp_load_bytes(ctx, pkt->message, message, NTP_MESSAGE))
 		parse_ntp(phv, message);
 }
@@ -164,7 +166,7 @@ SEC("xdp.frags") int chain_xdp_entry(struct xdp_md *ctx)
 		reason = PARSE_TRUNCATED, phv->len = pkt.size;
 	if (reason == PARSED)
 		guess_segments(phv, &pkt);
-	if (entry_load && unlikely(phv->needs & (NEED_DNS | NEED_NTP)))
+	if (entry_load && unlikely(phv->needs & (NEED_DNS | NEED_NTP | NEED_RTP)))
 		message_xdp(ctx, phv, &pkt);
 	if (entry_load && unlikely(phv->needs & NEED_QNAME))
 		qname_xdp(ctx, phv, &pkt);
@@ -180,11 +182,13 @@ static __always_inline int message_cut(const struct phv *phv, const struct packe
 {
 	__u32 asked;
 
-	if (!(phv->needs & (NEED_DNS | NEED_NTP)) || !phv_has(phv, PHV_UDP))
+	if (!(phv->needs & (NEED_DNS | NEED_NTP | NEED_RTP)) || !phv_has(phv, PHV_UDP))
 		return 0;
 	asked = ntp_asked(phv);
 	if (!asked)
 		asked = dns_asked(phv);
+	if (!asked)
+		asked = rtp_asked(phv);
 	return pkt->message + asked > (__u32)(pkt->end - pkt->data);
 }
 

@@ -478,6 +478,25 @@ static __always_inline __u32 ntp_asked(const struct phv *phv)
 	return (phv->needs & NEED_NTP) && is_port(phv, PORT_NTP) && phv->payload >= NTP_MESSAGE ? NTP_MESSAGE : 0;
 }
 
+#define RTP_HEADER 12
+
+static __always_inline __u32 rtp_asked(const struct phv *phv)
+{
+	return (phv->needs & NEED_RTP) && !is_port(phv, PORT_DNS) && !is_port(phv, PORT_NTP) && phv->payload >= RTP_HEADER ?
+		       RTP_HEADER : 0;
+}
+
+/* RFC 3550: version 2 in the first two bits; payload types 72 to 76 are RTCP's packet types without their high bit. */
+static __always_inline void parse_rtp(struct phv *phv, const __u8 *rtp)
+{
+	__u8 type = rtp[1] & 0x7f;
+
+	if (rtp[0] >> 6 != 2 || (type >= 72 && type <= 76))
+		return;
+	phv->seq = (__u32)rtp[2] << 8 | rtp[3];
+	phv->valid |= PHV_RTP;
+}
+
 static __always_inline int parse_udp(struct phv *phv, struct packet *pkt)
 {
 	void *message;
@@ -496,6 +515,8 @@ static __always_inline int parse_udp(struct phv *phv, struct packet *pkt)
 		parse_dns(phv, message);
 	if (ntp_asked(phv) && message + NTP_MESSAGE <= pkt->end)
 		parse_ntp(phv, message);
+	if (rtp_asked(phv) && message + RTP_HEADER <= pkt->end)
+		parse_rtp(phv, message);
 	return PARSED;
 }
 

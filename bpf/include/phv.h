@@ -93,3 +93,7 @@ static __always_inline int phv_has(const struct phv *phv, __u16 bits)
 {
 	return (phv->valid & bits) == bits;
 }
+
+/* The last bit of enum phv_valid: seq holds the sequence number of what looks like RTP (only when asked for). */
+#define PHV_RTP (1 << 15)
+#define NEED_RTP (1 << 5)

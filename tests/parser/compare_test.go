@@ -129,7 +129,7 @@ func (d *differ) transport(got *sight, want *packet.Packet) {
 	if want.Has(packet.TCP) {
 		d.field("acknowledgement", got.Ack, want.Ack)
 	}
-	if want.Has(packet.TCP) || want.Has(packet.ICMP) {
+	if want.Has(packet.TCP) || want.Has(packet.ICMP) || want.Has(packet.RTP) {
 		d.field("sequence number", got.Seq, want.Seq)
 	}
 	if want.Has(packet.ICMP) {
@@ -149,7 +149,7 @@ func (d *differ) transport(got *sight, want *packet.Packet) {
 
 var validBits = []string{
 	"ip", "ports", "tcp", "udp", "icmp", "tsopt", "fragment", "aggregate", "vlan", "tunnel", "app request",
-	"app response", "ip id", "egress", "name",
+	"app response", "ip id", "egress", "name", "rtp",
 }
 
 func validNames(v packet.Valid) string {

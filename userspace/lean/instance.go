@@ -82,7 +82,12 @@ func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
 }
 
 // Needs implements algo.Instance.
-func (i *instance) Needs() maps.Need { return 0 }
+func (i *instance) Needs() maps.Need {
+	if l, ok := i.statistics[loss].(*losses); ok && l.id == int(bpf.LeanLossIdKindLOSS_RTP) {
+		return maps.NeedRTP
+	}
+	return 0
+}
 
 // Bind implements algo.Instance.
 func (i *instance) Bind(set *maps.Set) (err error) {

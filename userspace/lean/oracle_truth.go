@@ -122,6 +122,8 @@ func (t *Truth) loss(p *packet.Packet, f *follower) {
 		lost = f.bytes.gap(p)
 	case t.opts.ID == "ipid" && p.Has(packet.IPID):
 		lost = f.ids.next(p.IPID)
+	case t.opts.ID == "rtp" && p.Has(packet.RTP):
+		lost = f.ids.next(uint16(p.Seq))
 	default:
 		return
 	}

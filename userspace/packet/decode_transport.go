@@ -12,6 +12,7 @@ const (
 	icmpHeader = 8 // of an echo
 	dnsHeader  = 12
 	ntpMessage = 48
+	rtpHeader  = 12
 )
 
 const (
@@ -119,14 +120,29 @@ func (d *Decoder) readUDP(p *Packet) Reason {
 	p.SrcPort, p.DstPort = uint16(d.udp.SrcPort), uint16(d.udp.DstPort)
 	p.Payload = d.payload(udpHeader)
 	d.advance(udpHeader)
-	if p.SrcPort == portDNS || p.DstPort == portDNS {
+	dns, ntp := p.SrcPort == portDNS || p.DstPort == portDNS, p.SrcPort == portNTP || p.DstPort == portNTP
+	if dns {
 		p.dns(d.data)
 		p.name(d.data)
 	}
-	if p.SrcPort == portNTP || p.DstPort == portNTP {
+	if ntp {
 		p.ntp(d.data)
 	}
+	if !dns && !ntp {
+		p.rtp(d.data)
+	}
 	return Parsed
+}
+
+// rtp looks for RFC 3550's version and takes the sequence number; RTCP's packet types are no payload types.
+func (p *Packet) rtp(msg []byte) {
+	if len(msg) < rtpHeader || p.Payload < rtpHeader || msg[0]>>6 != 2 {
+		return
+	}
+	if kind := msg[1] & 0x7f; kind < 72 || kind > 76 {
+		p.Seq = uint32(binary.BigEndian.Uint16(msg[2:]))
+		p.Valid |= RTP
+	}
 }
 
 // dns reads the transaction id and whether it is a response; the rest of a message may be cut or compressed badly.

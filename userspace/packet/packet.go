@@ -41,6 +41,7 @@ const (
 	IPID
 	IsEgress
 	HasQName
+	RTP // Seq holds the sequence number of what looks like RTP
 )
 
 // TCP flags.
