@@ -5,14 +5,17 @@
  *
  * random-prefix  One PRECISION for all levels: every packet draws one level (of each address) and counts its key cut to it.
  *                Userspace subtracts the initial value and multiplies by the number of levels (section 3.4, RHHH).
- * stacking       One PRECISION a level, updated by every packet (MST): 16, 24 and 32 bits of an IPv4 address, in two ways of
- *                one word; 8 bits are 256 counters and 0 bits one, both exact. What needs more instances than a
- *                stage has room for (two dimensions, nibbles, IPv6) has to draw.
+ * stacking       One PRECISION a level, updated by every packet (MST), in two ways of one word: up to seven levels, which are 16
+ *                to 32 bits of an IPv4 address in bytes, 12 to 32 in nibbles, 16 to 64 of an IPv6 address in bytes. 8 bits are 256
+ *                counters, and what is shorter are their sums: all exact. What needs more instances than stages have room for
+ *                (two dimensions, longer prefixes) has to draw.
  *
- * The level is part of the key: bits 8 and 16 of its tag. Records are per CPU and add up as bpf/include/ways.h says.
+ * With random-prefix the level is part of the key: bits 8 and 16 of its tag. Records are per CPU and add up as bpf/include/ways.h
+ * says.
  *
- * A packet passes twice at most, so in stacking the second pass writes all instances that have admitted it: which way,
- * and 40 bits of value each. */
+ * A packet passes twice at most, so in stacking the second pass writes all levels that have admitted it: eight bits a level
+ * say which way, and for admission pow2 which power. The other admissions add the packet to the counter that they found, which
+ * is the value min + 1 again. */
 #include "base.h"
 #include "phv.h"
 #include "register.h"
@@ -41,18 +44,27 @@ const volatile __u32 hhh_step = 8;     /* bits of a level */
 const volatile __u32 hhh_levels4 = 4;  /* levels of an IPv4 address below its root */
 const volatile __u32 hhh_levels6 = 8;  /* ... of an IPv6 address */
 const volatile __u32 hhh_stack_entries = 1024; /* stacking: of a way of a level, in one bank */
+const volatile __u32 hhh_stack_levels = 3;     /* ... levels that are not exact */
+const volatile __u32 hhh_stack_first = 16;     /* ... bits of the first of them; each has hhh_step more */
 
-/* stacking: levels 2, 3, 4 (16, 24, 32 bits), ways 0 and 1 */
-#define STACK_LEVEL(l)                                                                                \
-	REGISTER_PERCPU_BANKED(hhh_s##l##k0, 1, __u64, 1);                                            \
-	REGISTER_PERCPU_BANKED(hhh_s##l##k1, 2, __u64, 1);                                            \
-	REGISTER_PERCPU_BANKED(hhh_s##l##c0, 3, __u64, 1);                                            \
-	REGISTER_PERCPU_BANKED(hhh_s##l##c1, 4, __u64, 1)
-STACK_LEVEL(2);
-STACK_LEVEL(3);
-STACK_LEVEL(4);
+/* stacking: keys of two ways, then their counters; at most four arrays a stage, so that levels 4 to 6 stand one stage later */
+#define STACK_LEVELS 7
+#define STACK_LEVEL(l, stage0, stage1, stage2, stage3)                                                \
+	REGISTER_PERCPU_BANKED(hhh_s##l##k0, stage0, __u64, 1);                                       \
+	REGISTER_PERCPU_BANKED(hhh_s##l##k1, stage1, __u64, 1);                                       \
+	REGISTER_PERCPU_BANKED(hhh_s##l##c0, stage2, __u64, 1);                                       \
+	REGISTER_PERCPU_BANKED(hhh_s##l##c1, stage3, __u64, 1)
+#define STACK_EARLY(l) STACK_LEVEL(l, 1, 3, 5, 7)
+#define STACK_LATE(l) STACK_LEVEL(l, 2, 4, 6, 8)
+STACK_EARLY(0);
+STACK_EARLY(1);
+STACK_EARLY(2);
+STACK_EARLY(3);
+STACK_LATE(4);
+STACK_LATE(5);
+STACK_LATE(6);
 /* stacking: 8 bits, exact */
-REGISTER_PERCPU_BANKED(hhh_byte, 1, __u64, 1);
+REGISTER_PERCPU_BANKED(hhh_byte, 2, __u64, 1);
 
 COUNTERS(hhh_counts, HHH_COUNTS);
 
@@ -147,132 +159,190 @@ static __always_inline int random_prefix(struct phv *phv, struct pass *p, struct
 
 /* ---- stacking ---- */
 
-#define VALUE_BITS 40
-#define VALUE_MASK ((1ULL << VALUE_BITS) - 1)
-
 /* One level of the stack. */
 struct level {
 	__u64 key;
+	__u64 min;      /* smallest counter so far, without the initial value */
 	__u32 index[2];
-	__u64 other[2]; /* 0: the way holds the key */
-	__u64 count[2];
+	__u32 other[2]; /* 0: the way holds the key */
+	__u32 way;      /* of the smallest counter */
 };
 
-static __always_inline void level_of(struct level *l, __u32 addr, __u32 bits)
+/* A level's key is the prefix in the high bits and 1 in what is left; nobody's is 0, which is an empty entry. */
+static __always_inline void level_of(struct level *l, __u64 high, __u32 bits)
 {
 	__u64 h;
 
-	l->key = (__u64)(addr & ~0U << (32 - bits)) << 32 | bits;
-	h = hash_word(hash_seed, l->key);
+	l->key = high & first_bits(bits);
+	if (bits < 64)
+		l->key |= 1;
+	else if (!l->key)
+		l->key = ~0ULL;
+	h = hash_word(hash_seed + bits, l->key);
 	l->index[0] = (__u64)(__u32)h * hhh_stack_entries >> 32;
 	l->index[1] = (h >> 32) * hhh_stack_entries >> 32;
 }
 
-/* Level n (s[n - 2]), way i. */
+/* 32 bits that are 0 only when all 64 are. */
+static __always_inline __u32 stack_fold(__u64 x)
+{
+	return (__u32)(x >> 32) | (__u32)x;
+}
+
+/* All ones for 0, else 0, without a branch: fourteen ways that are either written or not would be too many paths to prove. */
+static __always_inline __u64 if_zero(__u32 x)
+{
+	__u64 below = (__u64)x - 1;
+
+	opaque(below);
+	return (__u64)((__s64)below >> 63);
+}
+
+/* Level n, way i. */
 #define STACK_COMPARE(n, i)                                                                           \
 	do {                                                                                          \
-		__u64 *word_ = reg_bank(hhh_s##n##k##i, phv, s[n - 2].index[i]);                      \
-		s[n - 2].other[i] = word_ ? *word_ ^ s[n - 2].key : 1;                                \
-	} while (0)
-
-#define STACK_COUNT(n, i)                                                                             \
-	do {                                                                                          \
-		__u64 *counter_ = reg_bank(hhh_s##n##c##i, phv, s[n - 2].index[i]);                   \
-		s[n - 2].count[i] = 0;                                                                \
-		if (counter_ && !s[n - 2].other[i])                                                   \
-			*counter_ += p->units;                                                        \
-		else if (counter_)                                                                    \
-			s[n - 2].count[i] = *counter_;                                                \
-	} while (0)
-
-#define STACK_WRITE(n, x, i, way, value)                                                              \
-	do {                                                                                          \
 		__u64 *word_;                                                                         \
-		if ((way) == i + 1) {                                                                 \
-			word_ = reg_bank(hhh_s##n##x##i, phv, s[n - 2].index[i]);                     \
-			if (word_)                                                                    \
-				*word_ = value;                                                       \
+		if (n < hhh_stack_levels) {                                                           \
+			word_ = reg_bank(hhh_s##n##k##i, phv, s[n].index[i]);                         \
+			s[n].other[i] = word_ ? stack_fold(*word_ ^ s[n].key) : 1;                    \
 		}                                                                                     \
 	} while (0)
 
-/* Does the packet take an entry of this level? 0: no, else its way + 1; *value is without the initial one. */
-static __always_inline __u64 stack_admit(struct phv *phv, const struct level *l, struct pass *p, __u64 *value)
-{
-	__u64 second = l->count[1] < l->count[0];
+/* Its counter: the packet's units when the key is there. */
+#define STACK_COUNT(n, i)                                                                             \
+	do {                                                                                          \
+		__u64 *counter_, old_;                                                                \
+		if (n < hhh_stack_levels) {                                                           \
+			counter_ = reg_bank(hhh_s##n##c##i, phv, s[n].index[i]);                      \
+			if (counter_) {                                                               \
+				old_ = *counter_;                                                     \
+				*counter_ = old_ + (p->units & if_zero(s[n].other[i]));               \
+				if (old_ < s[n].min) {                                                \
+					s[n].min = old_;                                              \
+					s[n].way = i;                                                 \
+				}                                                                     \
+			}                                                                             \
+		}                                                                                     \
+	} while (0)
 
-	*value = 0;
+/* Second pass: the key is exchanged, and the counter goes on, where the level has asked for this way. */
+#define STACK_KEY(n, i)                                                                               \
+	do {                                                                                          \
+		__u64 *word_;                                                                         \
+		if (n < hhh_stack_levels) {                                                           \
+			word_ = reg_bank(hhh_s##n##k##i, phv, s[n].index[i]);                         \
+			if (word_)                                                                    \
+				*word_ ^= (*word_ ^ s[n].key) & STACK_TAKES(n, i);                    \
+		}                                                                                     \
+	} while (0)
+
+#define STACK_VALUE(n, i)                                                                             \
+	do {                                                                                          \
+		__u64 *counter_, old_, new_;                                                          \
+		if (n < hhh_stack_levels) {                                                           \
+			counter_ = reg_bank(hhh_s##n##c##i, phv, s[n].index[i]);                      \
+			if (counter_) {                                                               \
+				old_ = *counter_;                                                     \
+				new_ = old_ + p->units;                                               \
+				if (ways_admission == ADMIT_POW2)                                     \
+					new_ = (p->units << STACK_POWER(n)) - ways_initial;           \
+				*counter_ = old_ ^ ((old_ ^ new_) & STACK_TAKES(n, i));               \
+			}                                                                             \
+		}                                                                                     \
+	} while (0)
+
+#define STACK_ALL(what, i)                                                                            \
+	do {                                                                                          \
+		what(0, i);                                                                           \
+		what(1, i);                                                                           \
+		what(2, i);                                                                           \
+		what(3, i);                                                                           \
+		what(4, i);                                                                           \
+		what(5, i);                                                                           \
+		what(6, i);                                                                           \
+	} while (0)
+
+/* What a level asks its second pass to do: bits 0 and 1 the way + 1, from bit 2 the power. */
+#define STACK_TAKES(n, i) if_zero((asked >> 8 * (n) & 3) ^ ((i) + 1))
+#define STACK_POWER(n) (asked >> (8 * (n) + 2) & 63)
+
+/* Does a level take the packet in, whose smallest counter is min? Bit 0, and from bit 2 on the power of pow2. A function by itself,
+ * so that the verifier looks at it once and not at all combinations of all levels' coins. */
+__attribute__((noinline)) __u32 hhh_admits(struct phv *phv, __u64 min, __u64 units)
+{
+	struct pass p = {.min = min + ways_initial, .units = units};
+	__u64 value;
+
+	if (!phv || !ways_admit(phv, &p, &value))
+		return 0;
+	if (ways_admission != ADMIT_POW2)
+		return 1;
+	return 1 + ((ways_log2(value | 1) - ways_log2(units | 1)) << 2);
+}
+
+/* Writes the level's byte of carry[0]: bits 0 and 1 the way + 1, from bit 2 on the power. */
+static __always_inline void stack_ask(struct phv *phv, const struct level *l, __u64 units, int n)
+{
+	__u8 *ask = (__u8 *)&phv->carry[0] + n;
+	__u32 admits;
+
 	if (!l->other[0] || !l->other[1])
-		return 0;
-	p->min = (second ? l->count[1] : l->count[0]) + ways_initial;
-	if (!ways_admit(phv, p, value))
-		return 0;
-	*value = (*value - ways_initial) & VALUE_MASK;
-	return 1 + second;
+		return;
+	admits = hhh_admits(phv, l->min, units);
+	*ask = (admits & ~3U) + (admits & 1) * (l->way + 1);
 }
 
-/* carry[0]: from bit 0 two bits a level, from bit 8 the value of level 2, from bit 48 the high 16 bits of level 4's;
- * carry[1]: the value of level 3, from bit 40 the low 24 bits of level 4's. */
-static __always_inline void stack_take(struct phv *phv, const struct level *s)
+static __always_inline void stack_take(struct phv *phv, const struct pass *p, const struct level *s)
 {
-	__u64 low = phv->carry[0], high = phv->carry[1];
-	__u64 value = high >> VALUE_BITS | low >> 48 << 24;
+	__u64 asked = phv->carry[0];
 
-	STACK_WRITE(2, k, 0, low & 3, s[0].key);
-	STACK_WRITE(3, k, 0, low >> 2 & 3, s[1].key);
-	STACK_WRITE(4, k, 0, low >> 4 & 3, s[2].key);
-	STACK_WRITE(2, k, 1, low & 3, s[0].key);
-	STACK_WRITE(3, k, 1, low >> 2 & 3, s[1].key);
-	STACK_WRITE(4, k, 1, low >> 4 & 3, s[2].key);
-	STACK_WRITE(2, c, 0, low & 3, low >> 8 & VALUE_MASK);
-	STACK_WRITE(3, c, 0, low >> 2 & 3, high & VALUE_MASK);
-	STACK_WRITE(4, c, 0, low >> 4 & 3, value);
-	STACK_WRITE(2, c, 1, low & 3, low >> 8 & VALUE_MASK);
-	STACK_WRITE(3, c, 1, low >> 2 & 3, high & VALUE_MASK);
-	STACK_WRITE(4, c, 1, low >> 4 & 3, value);
+	STACK_ALL(STACK_KEY, 0);
+	STACK_ALL(STACK_KEY, 1);
+	STACK_ALL(STACK_VALUE, 0);
+	STACK_ALL(STACK_VALUE, 1);
 }
 
-static __always_inline int stack_look(struct phv *phv, struct pass *p, struct level *s, struct hhh_counts_t *count)
+static __always_inline int stack_look(struct phv *phv, struct pass *p, struct level *s, __u32 first, struct hhh_counts_t *count)
 {
-	__u64 way[3], value[3];
+	__u64 *byte, held = 0;
 
-	STACK_COMPARE(2, 0);
-	STACK_COMPARE(3, 0);
-	STACK_COMPARE(4, 0);
-	STACK_COMPARE(2, 1);
-	STACK_COMPARE(3, 1);
-	STACK_COMPARE(4, 1);
-	STACK_COUNT(2, 0);
-	STACK_COUNT(3, 0);
-	STACK_COUNT(4, 0);
-	STACK_COUNT(2, 1);
-	STACK_COUNT(3, 1);
-	STACK_COUNT(4, 1);
-	count->c[HHH_MATCHED] += !s[0].other[0] || !s[0].other[1];
+	phv->carry[0] = 0;
+	phv->carry[1] = 0;
+	STACK_ALL(STACK_COMPARE, 0);
+	byte = reg_bank(hhh_byte, phv, first);
+	if (byte)
+		*byte += p->units;
+	STACK_ALL(STACK_COMPARE, 1);
+	STACK_ALL(STACK_COUNT, 0);
+	STACK_ALL(STACK_COUNT, 1);
 #pragma unroll
-	for (int i = 0; i < 3; i++)
-		way[i] = stack_admit(phv, &s[i], p, &value[i]);
-	phv->carry[0] = way[0] | way[1] << 2 | way[2] << 4 | value[0] << 8 | value[2] >> 24 << 48;
-	phv->carry[1] = value[1] | value[2] << VALUE_BITS;
-	return (way[0] | way[1] | way[2]) != 0;
+	for (int i = 0; i < STACK_LEVELS; i++) {
+		if ((__u32)i < hhh_stack_levels) {
+			held |= if_zero(s[i].other[0]) | if_zero(s[i].other[1]);
+			stack_ask(phv, &s[i], p->units, i);
+		}
+	}
+	count->c[HHH_MATCHED] += held & 1;
+	return phv->carry[0] != 0;
 }
 
 static __always_inline int stacking(struct phv *phv, struct pass *p, struct hhh_counts_t *count)
 {
-	__u32 addr = bpf_ntohl(key_fields & KEY_SRC ? phv->src[3] : phv->dst[3]);
-	struct level s[3];
-	__u64 *byte;
+	const __u32 *addr = key_fields & KEY_SRC ? phv->src : phv->dst;
+	__u64 high = phv->family == 4 ? (__u64)bpf_ntohl(addr[3]) << 32 : key_half(addr, 0);
+	struct level s[STACK_LEVELS];
 
-	level_of(&s[0], addr, 16);
-	level_of(&s[1], addr, 24);
-	level_of(&s[2], addr, 32);
+#pragma unroll
+	for (int i = 0; i < STACK_LEVELS; i++) {
+		s[i] = (struct level){.other = {1, 1}, .min = ~0ULL};
+		if ((__u32)i < hhh_stack_levels)
+			level_of(&s[i], high, hhh_stack_first + i * hhh_step);
+	}
 	if (second_pass(phv)) {
-		stack_take(phv, s);
+		stack_take(phv, p, s);
 		return 0;
 	}
-	byte = reg_bank(hhh_byte, phv, addr >> 24);
-	if (byte)
-		*byte += p->units;
-	return stack_look(phv, p, s, count);
+	return stack_look(phv, p, s, high >> 56, count);
 }
 
 ALGORITHM_RECIRC(hhh)

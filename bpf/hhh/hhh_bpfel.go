@@ -117,6 +117,14 @@ const (
 	HhhMapHhhK32          = "hhh_k32"
 	HhhMapHhhK33          = "hhh_k33"
 	HhhMapHhhK34          = "hhh_k34"
+	HhhMapHhhS0c0         = "hhh_s0c0"
+	HhhMapHhhS0c1         = "hhh_s0c1"
+	HhhMapHhhS0k0         = "hhh_s0k0"
+	HhhMapHhhS0k1         = "hhh_s0k1"
+	HhhMapHhhS1c0         = "hhh_s1c0"
+	HhhMapHhhS1c1         = "hhh_s1c1"
+	HhhMapHhhS1k0         = "hhh_s1k0"
+	HhhMapHhhS1k1         = "hhh_s1k1"
 	HhhMapHhhS2c0         = "hhh_s2c0"
 	HhhMapHhhS2c1         = "hhh_s2c1"
 	HhhMapHhhS2k0         = "hhh_s2k0"
@@ -129,6 +137,14 @@ const (
 	HhhMapHhhS4c1         = "hhh_s4c1"
 	HhhMapHhhS4k0         = "hhh_s4k0"
 	HhhMapHhhS4k1         = "hhh_s4k1"
+	HhhMapHhhS5c0         = "hhh_s5c0"
+	HhhMapHhhS5c1         = "hhh_s5c1"
+	HhhMapHhhS5k0         = "hhh_s5k0"
+	HhhMapHhhS5k1         = "hhh_s5k1"
+	HhhMapHhhS6c0         = "hhh_s6c0"
+	HhhMapHhhS6c1         = "hhh_s6c1"
+	HhhMapHhhS6k0         = "hhh_s6k0"
+	HhhMapHhhS6k1         = "hhh_s6k1"
 	HhhMapHhhT            = "hhh_t"
 	HhhMapPhvScratch      = "phv_scratch"
 	HhhMapRecircBudget    = "recirc_budget"
@@ -168,6 +184,14 @@ const (
 	HhhVarHhhK34Entries   = "hhh_k34_entries"
 	HhhVarHhhLevels4      = "hhh_levels4"
 	HhhVarHhhLevels6      = "hhh_levels6"
+	HhhVarHhhS0c0Entries  = "hhh_s0c0_entries"
+	HhhVarHhhS0c1Entries  = "hhh_s0c1_entries"
+	HhhVarHhhS0k0Entries  = "hhh_s0k0_entries"
+	HhhVarHhhS0k1Entries  = "hhh_s0k1_entries"
+	HhhVarHhhS1c0Entries  = "hhh_s1c0_entries"
+	HhhVarHhhS1c1Entries  = "hhh_s1c1_entries"
+	HhhVarHhhS1k0Entries  = "hhh_s1k0_entries"
+	HhhVarHhhS1k1Entries  = "hhh_s1k1_entries"
 	HhhVarHhhS2c0Entries  = "hhh_s2c0_entries"
 	HhhVarHhhS2c1Entries  = "hhh_s2c1_entries"
 	HhhVarHhhS2k0Entries  = "hhh_s2k0_entries"
@@ -180,7 +204,17 @@ const (
 	HhhVarHhhS4c1Entries  = "hhh_s4c1_entries"
 	HhhVarHhhS4k0Entries  = "hhh_s4k0_entries"
 	HhhVarHhhS4k1Entries  = "hhh_s4k1_entries"
+	HhhVarHhhS5c0Entries  = "hhh_s5c0_entries"
+	HhhVarHhhS5c1Entries  = "hhh_s5c1_entries"
+	HhhVarHhhS5k0Entries  = "hhh_s5k0_entries"
+	HhhVarHhhS5k1Entries  = "hhh_s5k1_entries"
+	HhhVarHhhS6c0Entries  = "hhh_s6c0_entries"
+	HhhVarHhhS6c1Entries  = "hhh_s6c1_entries"
+	HhhVarHhhS6k0Entries  = "hhh_s6k0_entries"
+	HhhVarHhhS6k1Entries  = "hhh_s6k1_entries"
 	HhhVarHhhStackEntries = "hhh_stack_entries"
+	HhhVarHhhStackFirst   = "hhh_stack_first"
+	HhhVarHhhStackLevels  = "hhh_stack_levels"
 	HhhVarHhhStacking     = "hhh_stacking"
 	HhhVarHhhStep         = "hhh_step"
 	HhhVarHhhT_entries    = "hhh_t_entries"
@@ -278,6 +312,14 @@ type HhhMapSpecs struct {
 	HhhK32        *ebpf.MapSpec `ebpf:"hhh_k32"`
 	HhhK33        *ebpf.MapSpec `ebpf:"hhh_k33"`
 	HhhK34        *ebpf.MapSpec `ebpf:"hhh_k34"`
+	HhhS0c0       *ebpf.MapSpec `ebpf:"hhh_s0c0"`
+	HhhS0c1       *ebpf.MapSpec `ebpf:"hhh_s0c1"`
+	HhhS0k0       *ebpf.MapSpec `ebpf:"hhh_s0k0"`
+	HhhS0k1       *ebpf.MapSpec `ebpf:"hhh_s0k1"`
+	HhhS1c0       *ebpf.MapSpec `ebpf:"hhh_s1c0"`
+	HhhS1c1       *ebpf.MapSpec `ebpf:"hhh_s1c1"`
+	HhhS1k0       *ebpf.MapSpec `ebpf:"hhh_s1k0"`
+	HhhS1k1       *ebpf.MapSpec `ebpf:"hhh_s1k1"`
 	HhhS2c0       *ebpf.MapSpec `ebpf:"hhh_s2c0"`
 	HhhS2c1       *ebpf.MapSpec `ebpf:"hhh_s2c1"`
 	HhhS2k0       *ebpf.MapSpec `ebpf:"hhh_s2k0"`
@@ -290,6 +332,14 @@ type HhhMapSpecs struct {
 	HhhS4c1       *ebpf.MapSpec `ebpf:"hhh_s4c1"`
 	HhhS4k0       *ebpf.MapSpec `ebpf:"hhh_s4k0"`
 	HhhS4k1       *ebpf.MapSpec `ebpf:"hhh_s4k1"`
+	HhhS5c0       *ebpf.MapSpec `ebpf:"hhh_s5c0"`
+	HhhS5c1       *ebpf.MapSpec `ebpf:"hhh_s5c1"`
+	HhhS5k0       *ebpf.MapSpec `ebpf:"hhh_s5k0"`
+	HhhS5k1       *ebpf.MapSpec `ebpf:"hhh_s5k1"`
+	HhhS6c0       *ebpf.MapSpec `ebpf:"hhh_s6c0"`
+	HhhS6c1       *ebpf.MapSpec `ebpf:"hhh_s6c1"`
+	HhhS6k0       *ebpf.MapSpec `ebpf:"hhh_s6k0"`
+	HhhS6k1       *ebpf.MapSpec `ebpf:"hhh_s6k1"`
 	HhhT          *ebpf.MapSpec `ebpf:"hhh_t"`
 	PhvScratch    *ebpf.MapSpec `ebpf:"phv_scratch"`
 	RecircBudget  *ebpf.MapSpec `ebpf:"recirc_budget"`
@@ -333,6 +383,14 @@ type HhhVariableSpecs struct {
 	HhhK34Entries   *ebpf.VariableSpec `ebpf:"hhh_k34_entries"`
 	HhhLevels4      *ebpf.VariableSpec `ebpf:"hhh_levels4"`
 	HhhLevels6      *ebpf.VariableSpec `ebpf:"hhh_levels6"`
+	HhhS0c0Entries  *ebpf.VariableSpec `ebpf:"hhh_s0c0_entries"`
+	HhhS0c1Entries  *ebpf.VariableSpec `ebpf:"hhh_s0c1_entries"`
+	HhhS0k0Entries  *ebpf.VariableSpec `ebpf:"hhh_s0k0_entries"`
+	HhhS0k1Entries  *ebpf.VariableSpec `ebpf:"hhh_s0k1_entries"`
+	HhhS1c0Entries  *ebpf.VariableSpec `ebpf:"hhh_s1c0_entries"`
+	HhhS1c1Entries  *ebpf.VariableSpec `ebpf:"hhh_s1c1_entries"`
+	HhhS1k0Entries  *ebpf.VariableSpec `ebpf:"hhh_s1k0_entries"`
+	HhhS1k1Entries  *ebpf.VariableSpec `ebpf:"hhh_s1k1_entries"`
 	HhhS2c0Entries  *ebpf.VariableSpec `ebpf:"hhh_s2c0_entries"`
 	HhhS2c1Entries  *ebpf.VariableSpec `ebpf:"hhh_s2c1_entries"`
 	HhhS2k0Entries  *ebpf.VariableSpec `ebpf:"hhh_s2k0_entries"`
@@ -345,7 +403,17 @@ type HhhVariableSpecs struct {
 	HhhS4c1Entries  *ebpf.VariableSpec `ebpf:"hhh_s4c1_entries"`
 	HhhS4k0Entries  *ebpf.VariableSpec `ebpf:"hhh_s4k0_entries"`
 	HhhS4k1Entries  *ebpf.VariableSpec `ebpf:"hhh_s4k1_entries"`
+	HhhS5c0Entries  *ebpf.VariableSpec `ebpf:"hhh_s5c0_entries"`
+	HhhS5c1Entries  *ebpf.VariableSpec `ebpf:"hhh_s5c1_entries"`
+	HhhS5k0Entries  *ebpf.VariableSpec `ebpf:"hhh_s5k0_entries"`
+	HhhS5k1Entries  *ebpf.VariableSpec `ebpf:"hhh_s5k1_entries"`
+	HhhS6c0Entries  *ebpf.VariableSpec `ebpf:"hhh_s6c0_entries"`
+	HhhS6c1Entries  *ebpf.VariableSpec `ebpf:"hhh_s6c1_entries"`
+	HhhS6k0Entries  *ebpf.VariableSpec `ebpf:"hhh_s6k0_entries"`
+	HhhS6k1Entries  *ebpf.VariableSpec `ebpf:"hhh_s6k1_entries"`
 	HhhStackEntries *ebpf.VariableSpec `ebpf:"hhh_stack_entries"`
+	HhhStackFirst   *ebpf.VariableSpec `ebpf:"hhh_stack_first"`
+	HhhStackLevels  *ebpf.VariableSpec `ebpf:"hhh_stack_levels"`
 	HhhStacking     *ebpf.VariableSpec `ebpf:"hhh_stacking"`
 	HhhStep         *ebpf.VariableSpec `ebpf:"hhh_step"`
 	HhhT_entries    *ebpf.VariableSpec `ebpf:"hhh_t_entries"`
@@ -413,6 +481,14 @@ type HhhMaps struct {
 	HhhK32        *ebpf.Map `ebpf:"hhh_k32"`
 	HhhK33        *ebpf.Map `ebpf:"hhh_k33"`
 	HhhK34        *ebpf.Map `ebpf:"hhh_k34"`
+	HhhS0c0       *ebpf.Map `ebpf:"hhh_s0c0"`
+	HhhS0c1       *ebpf.Map `ebpf:"hhh_s0c1"`
+	HhhS0k0       *ebpf.Map `ebpf:"hhh_s0k0"`
+	HhhS0k1       *ebpf.Map `ebpf:"hhh_s0k1"`
+	HhhS1c0       *ebpf.Map `ebpf:"hhh_s1c0"`
+	HhhS1c1       *ebpf.Map `ebpf:"hhh_s1c1"`
+	HhhS1k0       *ebpf.Map `ebpf:"hhh_s1k0"`
+	HhhS1k1       *ebpf.Map `ebpf:"hhh_s1k1"`
 	HhhS2c0       *ebpf.Map `ebpf:"hhh_s2c0"`
 	HhhS2c1       *ebpf.Map `ebpf:"hhh_s2c1"`
 	HhhS2k0       *ebpf.Map `ebpf:"hhh_s2k0"`
@@ -425,6 +501,14 @@ type HhhMaps struct {
 	HhhS4c1       *ebpf.Map `ebpf:"hhh_s4c1"`
 	HhhS4k0       *ebpf.Map `ebpf:"hhh_s4k0"`
 	HhhS4k1       *ebpf.Map `ebpf:"hhh_s4k1"`
+	HhhS5c0       *ebpf.Map `ebpf:"hhh_s5c0"`
+	HhhS5c1       *ebpf.Map `ebpf:"hhh_s5c1"`
+	HhhS5k0       *ebpf.Map `ebpf:"hhh_s5k0"`
+	HhhS5k1       *ebpf.Map `ebpf:"hhh_s5k1"`
+	HhhS6c0       *ebpf.Map `ebpf:"hhh_s6c0"`
+	HhhS6c1       *ebpf.Map `ebpf:"hhh_s6c1"`
+	HhhS6k0       *ebpf.Map `ebpf:"hhh_s6k0"`
+	HhhS6k1       *ebpf.Map `ebpf:"hhh_s6k1"`
 	HhhT          *ebpf.Map `ebpf:"hhh_t"`
 	PhvScratch    *ebpf.Map `ebpf:"phv_scratch"`
 	RecircBudget  *ebpf.Map `ebpf:"recirc_budget"`
@@ -465,6 +549,14 @@ func (m *HhhMaps) Close() error {
 		m.HhhK32,
 		m.HhhK33,
 		m.HhhK34,
+		m.HhhS0c0,
+		m.HhhS0c1,
+		m.HhhS0k0,
+		m.HhhS0k1,
+		m.HhhS1c0,
+		m.HhhS1c1,
+		m.HhhS1k0,
+		m.HhhS1k1,
 		m.HhhS2c0,
 		m.HhhS2c1,
 		m.HhhS2k0,
@@ -477,6 +569,14 @@ func (m *HhhMaps) Close() error {
 		m.HhhS4c1,
 		m.HhhS4k0,
 		m.HhhS4k1,
+		m.HhhS5c0,
+		m.HhhS5c1,
+		m.HhhS5k0,
+		m.HhhS5k1,
+		m.HhhS6c0,
+		m.HhhS6c1,
+		m.HhhS6k0,
+		m.HhhS6k1,
 		m.HhhT,
 		m.PhvScratch,
 		m.RecircBudget,
@@ -521,6 +621,14 @@ type HhhVariables struct {
 	HhhK34Entries   *ebpf.Variable `ebpf:"hhh_k34_entries"`
 	HhhLevels4      *ebpf.Variable `ebpf:"hhh_levels4"`
 	HhhLevels6      *ebpf.Variable `ebpf:"hhh_levels6"`
+	HhhS0c0Entries  *ebpf.Variable `ebpf:"hhh_s0c0_entries"`
+	HhhS0c1Entries  *ebpf.Variable `ebpf:"hhh_s0c1_entries"`
+	HhhS0k0Entries  *ebpf.Variable `ebpf:"hhh_s0k0_entries"`
+	HhhS0k1Entries  *ebpf.Variable `ebpf:"hhh_s0k1_entries"`
+	HhhS1c0Entries  *ebpf.Variable `ebpf:"hhh_s1c0_entries"`
+	HhhS1c1Entries  *ebpf.Variable `ebpf:"hhh_s1c1_entries"`
+	HhhS1k0Entries  *ebpf.Variable `ebpf:"hhh_s1k0_entries"`
+	HhhS1k1Entries  *ebpf.Variable `ebpf:"hhh_s1k1_entries"`
 	HhhS2c0Entries  *ebpf.Variable `ebpf:"hhh_s2c0_entries"`
 	HhhS2c1Entries  *ebpf.Variable `ebpf:"hhh_s2c1_entries"`
 	HhhS2k0Entries  *ebpf.Variable `ebpf:"hhh_s2k0_entries"`
@@ -533,7 +641,17 @@ type HhhVariables struct {
 	HhhS4c1Entries  *ebpf.Variable `ebpf:"hhh_s4c1_entries"`
 	HhhS4k0Entries  *ebpf.Variable `ebpf:"hhh_s4k0_entries"`
 	HhhS4k1Entries  *ebpf.Variable `ebpf:"hhh_s4k1_entries"`
+	HhhS5c0Entries  *ebpf.Variable `ebpf:"hhh_s5c0_entries"`
+	HhhS5c1Entries  *ebpf.Variable `ebpf:"hhh_s5c1_entries"`
+	HhhS5k0Entries  *ebpf.Variable `ebpf:"hhh_s5k0_entries"`
+	HhhS5k1Entries  *ebpf.Variable `ebpf:"hhh_s5k1_entries"`
+	HhhS6c0Entries  *ebpf.Variable `ebpf:"hhh_s6c0_entries"`
+	HhhS6c1Entries  *ebpf.Variable `ebpf:"hhh_s6c1_entries"`
+	HhhS6k0Entries  *ebpf.Variable `ebpf:"hhh_s6k0_entries"`
+	HhhS6k1Entries  *ebpf.Variable `ebpf:"hhh_s6k1_entries"`
 	HhhStackEntries *ebpf.Variable `ebpf:"hhh_stack_entries"`
+	HhhStackFirst   *ebpf.Variable `ebpf:"hhh_stack_first"`
+	HhhStackLevels  *ebpf.Variable `ebpf:"hhh_stack_levels"`
 	HhhStacking     *ebpf.Variable `ebpf:"hhh_stacking"`
 	HhhStep         *ebpf.Variable `ebpf:"hhh_step"`
 	HhhT_entries    *ebpf.Variable `ebpf:"hhh_t_entries"`

@@ -11,6 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/traffic"
 	_ "github.com/xdpmon/xdpmon/userspace/hhh" // registers what is tested
 	"github.com/xdpmon/xdpmon/userspace/packet"
+	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
 // networks is traffic with hierarchical heavy hitters: a busy host, a /24, a /16 and a /8 of small hosts, and what comes from
@@ -51,44 +52,68 @@ func (n *networks) Next(p *packet.Packet) bool {
 	return true
 }
 
-// TestHeavyNetworks: every prefix of twice the threshold is found, with its count within a tenth (of two dimensions, which
-// draw from 25 levels, within a fifth), by both methods.
+// TestHeavyNetworks: every prefix of twice the threshold is found, with its count within a tenth, by both methods. A tenth is four
+// standard deviations or more: drawing from L levels has sqrt((L - 1)/n) of a count n, and what came before the admission L times
+// about the initial value. Two dimensions draw from 25 levels, and IPv6 with the initial value 100 from 8, so these see three
+// times the packets: 45,000 of each prefix, for which that is 2.3 % and 2.5 %. Stacking does without a part of them.
 func TestHeavyNetworks(t *testing.T) {
 	testutil.NeedRoot(t)
-	for name, c := range map[string]struct {
-		v6    bool
-		slack float64
-		set   map[string]string
+	least, few, many := 60000, 150000, 450000
+	cases := []struct {
+		name    string
+		v6      bool
+		packets int
+		set     map[string]string
 	}{
-		"random-prefix":       {false, .1, nil},
-		"stacking":            {false, .1, map[string]string{"method": "stacking"}},
-		"IPv6":                {true, .1, map[string]string{"initial": "10"}},
-		"both addresses":      {false, .2, map[string]string{"dimension": "both", "initial": "10", "entries": "16384"}},
-		"destinations, bytes": {false, .1, map[string]string{"dimension": "dst", "count": "bytes", "initial": "1", "family": "4"}},
-	} {
-		set := map[string]string{"threshold": "1/25"}
+		{"IPv6", true, many, nil},
+		{"both addresses", false, many, map[string]string{"dimension": "both", "initial": "10", "entries": "16384"}},
+		{"random-prefix", false, few, nil},
+		{"stacking", false, least, map[string]string{"method": "stacking"}},
+		{"stacking, pow2", false, least, map[string]string{"method": "stacking", "admission": "pow2", "initial": "10"}},
+		{"stacking, nibbles", false, least, map[string]string{"method": "stacking", "level": "nibble"}},
+		{"stacking, destinations", false, least, map[string]string{"method": "stacking", "dimension": "dst", "count": "bytes", "initial": "1"}},
+		{"stacking, IPv6", true, least, map[string]string{"method": "stacking", "family": "6", "entries": "8192"}},
+		{"stacking, IPv6 nibbles", true, least, map[string]string{"method": "stacking", "family": "6", "level": "nibble", "bits6": "36"}},
+		{"random-prefix, nibbles", false, few, map[string]string{"level": "nibble", "initial": "10"}},
+		{"destinations, bytes", false, few, map[string]string{"dimension": "dst", "count": "bytes", "initial": "1", "family": "4"}},
+	}
+	err := Parallel(len(cases), func(n int) error {
+		c, set := cases[n], map[string]string{"threshold": "1/25"}
 		for k, v := range c.set {
 			set[k] = v
 		}
-		model := &networks{left: 150000, rng: rand.New(rand.NewPCG(7, 8)), v6: c.v6}
-		line := replayWithTruth(t, eval.Config{Algorithm: "hhh", Set: set}, traffic.Frames(model))
-		found := map[string]float64{}
-		for _, row := range line.Report.Tables[0].Rows {
-			found[row[0].(string)] = row[1].(float64)
+		model := &networks{left: c.packets, rng: rand.New(rand.NewPCG(7, 8)), v6: c.v6}
+		line, err := replayWithTruth(eval.Config{Algorithm: "hhh", Set: set}, traffic.Frames(model))
+		if err == nil {
+			compare(t, c.name, line)
 		}
-		checked := 0
-		for _, row := range line.Truth.Tables[0].Rows {
-			if row[3].(float64) < 2./25 {
-				continue
-			}
-			checked++
-			n, got := row[1].(float64), found[row[0].(string)]
-			if math.Abs(got-n) > c.slack*n {
-				t.Errorf("%s: %s has %.0f, found %.0f", name, row[0], n, got)
-			}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func compare(t *testing.T, name string, line report.Line) {
+	t.Helper()
+	found := map[string]float64{}
+	for _, row := range line.Report.Tables[0].Rows {
+		found[row[0].(string)] = row[1].(float64)
+	}
+	checked, worst := 0, 0.0
+	for _, row := range line.Truth.Tables[0].Rows {
+		if row[3].(float64) < 2./25 {
+			continue
 		}
-		if checked == 0 {
-			t.Errorf("%s: the model has nothing heavy", name)
+		checked++
+		n, got := row[1].(float64), found[row[0].(string)]
+		worst = max(worst, math.Abs(got/n-1))
+		if math.Abs(got-n) > .1*n {
+			t.Errorf("%s: %s has %.0f, found %.0f", name, row[0], n, got)
 		}
+	}
+	t.Logf("%s: %d prefixes, largest error %.1f %%", name, checked, 100*worst)
+	if checked == 0 {
+		t.Errorf("%s: the model has nothing heavy", name)
 	}
 }

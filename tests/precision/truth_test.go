@@ -1,7 +1,7 @@
 package precision
 
 import (
-	"testing"
+	"context"
 
 	"github.com/xdpmon/xdpmon/tests/eval"
 	"github.com/xdpmon/xdpmon/userspace/algo"
@@ -11,23 +11,18 @@ import (
 )
 
 // replayWithTruth runs one configuration over frames, with its oracle.
-func replayWithTruth(t *testing.T, c eval.Config, source capture.Source) report.Line {
-	t.Helper()
+func replayWithTruth(c eval.Config, source capture.Source) (line report.Line, err error) {
 	d, err := algo.Lookup(c.Algorithm)
 	if err != nil {
-		t.Fatal(err)
+		return line, err
 	}
 	v, err := algo.NewValues(d.Name, d.Params, c.Set)
 	if err != nil {
-		t.Fatal(err)
+		return line, err
 	}
-	var line report.Line
 	cfg := session.Config{Seed: 1, Truth: true, Algorithms: []session.Selected{{Descriptor: d, Values: v}}, Emit: func(l report.Line) error {
 		line = l
 		return nil
 	}}
-	if err := session.ReplaySource(t.Context(), cfg, "model", source, nil); err != nil {
-		t.Fatal(err)
-	}
-	return line
+	return line, session.ReplaySource(context.Background(), cfg, "model", source, nil)
 }

@@ -33,7 +33,7 @@ func newConfig(v algo.Values, env algo.Env) (*config, error) {
 	}
 	c.levels4, c.levels6 = 32/c.step, int(v.Int("bits6"))/c.step
 	spec := heavy.Spec{Fields: dimensions[v.Text("dimension")], Family: heavy.ParseFamily(v.Text("family")), Tagged: true}
-	if c.stacking {
+	if c.stacking && spec.Family == heavy.Both {
 		spec.Family = heavy.IPv4
 	}
 	c.ways = heavy.Ways{Prefix: Name, Spec: spec, Words: spec.Words(), Count: int(v.Int("ways")), Entries: int(v.Int("entries")),
@@ -47,19 +47,47 @@ func newConfig(v algo.Values, env algo.Env) (*config, error) {
 	return c, c.check(v, env)
 }
 
-// stackLevels are the levels of stacking that are not exact: 16, 24 and 32 bits.
-const stackLevels = 3
+// maxStack is STACK_LEVELS of bpf/hhh: levels of stacking that are not exact.
+const maxStack = 7
+
+// exactBits of an address are counted exactly in stacking, and whatever is shorter.
+const exactBits = 8
+
+// stackFirst is the shortest prefix that is not exact.
+func (c *config) stackFirst() int { return exactBits + c.step }
+
+// stackLevels is how many levels of stacking are not exact.
+func (c *config) stackLevels() int {
+	longest := c.levels4 * c.step
+	if c.ways.Spec.Family == heavy.IPv6 {
+		longest = c.levels6 * c.step
+	}
+	return (longest - exactBits) / c.step
+}
 
 func (c *config) instances() int {
 	if c.stacking {
-		return stackLevels
+		return max(c.stackLevels(), 1)
 	}
 	return 1
 }
 
+func (c *config) checkStack(v algo.Values) error {
+	if c.ways.Spec.Fields == heavy.Src|heavy.Dst {
+		return v.Error("method", "stacking counts one address: an instance of every pair of levels has no room in 20 stages. Choose random-prefix")
+	}
+	if n := c.stackLevels(); n < 1 || n > maxStack {
+		return v.Error("method", fmt.Sprintf("stacking has room for 1 to %d levels above %d bits, %d are asked for: IPv4 in bytes or nibbles, "+
+			"IPv6 (hhh.family=6) in bytes with hhh.bits6 up to 64 or in nibbles up to 36. Choose random-prefix for more", maxStack, exactBits, n))
+	}
+	return nil
+}
+
 func (c *config) check(v algo.Values, env algo.Env) error {
-	if c.stacking && (c.ways.Spec.Fields == heavy.Src|heavy.Dst || c.step != 8 || v.Text("family") == "6") {
-		return v.Error("method", "stacking counts the bytes of one IPv4 address (an instance of every other level has no room): choose random-prefix")
+	if c.stacking {
+		if err := c.checkStack(v); err != nil {
+			return err
+		}
 	}
 	if bits := int(v.Int("bits6")); bits%c.step != 0 {
 		return v.Error("bits6", fmt.Sprintf("allowed are multiples of %d, the bits of a level", c.step))
@@ -77,7 +105,7 @@ func (c *config) check(v algo.Values, env algo.Env) error {
 }
 
 // perStack is the number of entries of one way of one level in stacking.
-func (c *config) perStack() int { return c.ways.Entries / (2 * stackLevels) }
+func (c *config) perStack() int { return c.ways.Entries / (2 * c.instances()) }
 
 // draws is how many levels a packet of a family draws from: what counts are multiplied by.
 func (c *config) draws(v4 bool) float64 {

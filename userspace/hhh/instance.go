@@ -180,7 +180,7 @@ func (i *instance) body(n counts, seen seen) report.Body {
 // bytes come in packets of the mean size. What came before the prefix was admitted is geometric, as in precision.
 func (i *instance) deviation(h heavy.Heavy, n counts, smallest float64) float64 {
 	v4 := h.Prefix.IsV4()
-	if h.Prefix == i.root(v4) || i.stacking && h.Prefix.Bits() == 8 {
+	if h.Prefix == i.root(v4) || i.stacking && h.Prefix.Bits() <= exactBits {
 		return 0
 	}
 	if i.stacking {

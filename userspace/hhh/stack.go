@@ -17,8 +17,9 @@ type stack struct {
 	arrays map[string]*maps.Array
 }
 
-func stackArrays() (names []string) {
-	for level := 2; level <= 4; level++ {
+// stackArrays are those of the first n levels.
+func stackArrays(n int) (names []string) {
+	for level := range n {
 		for way := range 2 {
 			names = append(names, fmt.Sprintf("hhh_s%dk%d", level, way), fmt.Sprintf("hhh_s%dc%d", level, way))
 		}
@@ -28,26 +29,36 @@ func stackArrays() (names []string) {
 
 const byteArray = "hhh_byte"
 
-// configure sizes the arrays; without stacking they keep one entry.
+// configure sizes the arrays; what is not used keeps one entry.
 func (s *stack) configure(spec *ebpf.CollectionSpec) error {
-	for _, name := range stackArrays() {
-		n := s.perStack()
-		if name == byteArray {
-			n = 256
+	sizes, used := map[string]uint32{}, 0
+	for _, name := range stackArrays(maxStack) {
+		sizes[name] = 1
+	}
+	if s.stacking {
+		used = s.stackLevels()
+		for _, name := range stackArrays(used) {
+			sizes[name] = uint32(s.perStack())
 		}
-		if !s.stacking {
-			n = 1
-		}
-		if err := maps.SetEntries(spec, name, uint32(n)); err != nil {
+		sizes[byteArray] = 1 << exactBits
+	}
+	for name, n := range sizes {
+		if err := maps.SetEntries(spec, name, n); err != nil {
 			return err
 		}
 	}
-	return maps.SetConstant(spec, "hhh_stack_entries", uint32(s.perStack()))
+	constants := map[string]any{"hhh_stack_entries": uint32(s.perStack()), "hhh_stack_levels": uint32(used), "hhh_stack_first": uint32(s.stackFirst())}
+	for name, v := range constants {
+		if err := maps.SetConstant(spec, name, v); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *stack) bind(set *maps.Set) error {
 	s.arrays = map[string]*maps.Array{}
-	for _, name := range stackArrays() {
+	for _, name := range stackArrays(s.stackLevels()) {
 		a, err := set.Array(name)
 		if err != nil {
 			return err
@@ -69,24 +80,31 @@ func (s *stack) read(bank int) (out seen, err error) {
 	for cpu := range maps.PossibleCPUs() {
 		for first, n := range words[byteArray][cpu] {
 			if n > 0 {
-				out.estimates[s.at(uint32(first)<<24, 8)] += float64(n)
+				s.addExact(&out, uint64(first)<<56, float64(n))
 			}
 		}
-		for level := 2; level <= 4; level++ {
+		for level := range s.stackLevels() {
 			s.addLevel(&out, level, cpu, words)
 		}
 	}
 	return out, nil
 }
 
+// addExact adds the count of an address's first byte to all levels that it decides.
+func (s *stack) addExact(out *seen, high uint64, n float64) {
+	for bits := s.step; bits <= exactBits; bits += s.step {
+		out.estimates[s.at(high, bits)] += n
+	}
+}
+
 // addLevel adds one CPU's records of a level.
 func (s *stack) addLevel(out *seen, level, cpu int, words map[string][][]uint64) {
-	sum := 0.0
+	sum, bits := 0.0, s.stackFirst()+level*s.step
 	for way := range 2 {
 		counters := words[fmt.Sprintf("hhh_s%dc%d", level, way)][cpu]
 		for e, key := range words[fmt.Sprintf("hhh_s%dk%d", level, way)][cpu] {
 			if key != 0 {
-				out.estimates[s.at(uint32(key>>32), 8*level)] += float64(counters[e])
+				out.estimates[s.at(stackPrefix(key, bits), bits)] += float64(counters[e])
 				out.records++
 				sum += float64(counters[e])
 			}
@@ -96,9 +114,21 @@ func (s *stack) addLevel(out *seen, level, cpu int, words map[string][][]uint64)
 	out.smallest = max(out.smallest, float64(s.ways.Initial)+sum/float64(2*s.perStack()))
 }
 
-func (s *stack) at(addr uint32, bits int) heavy.Prefix {
-	var b [4]byte
-	binary.BigEndian.PutUint32(b[:], addr)
-	a := netip.AddrFrom4(b)
-	return s.prefix(a, a, bits/8, bits/8)
+// stackPrefix takes from a key what marks it as one: level_of of bpf/hhh.
+func stackPrefix(key uint64, bits int) uint64 {
+	if bits == 64 && key == ^uint64(0) {
+		return 0
+	}
+	return key >> (64 - bits) << (64 - bits)
+}
+
+// at is the prefix of an address whose first 64 bits these are.
+func (s *stack) at(high uint64, bits int) heavy.Prefix {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:], high)
+	a := netip.AddrFrom16(b)
+	if s.ways.Spec.Family == heavy.IPv4 {
+		a = netip.AddrFrom4([4]byte(b[:4]))
+	}
+	return s.prefix(a, a, bits/s.step, bits/s.step)
 }
