@@ -10,18 +10,21 @@ import (
 )
 
 const p4Long = `Writes the generated parts of an algorithm's P4 twin to standard output: its parameters as P4 constants, or the
-entries of its tables (correction factors, rules). Host and switch then agree on sizes, hashes and factors.`
+entries of its tables (correction factors, rules). Host and switch then agree on sizes, hashes and factors. rules are
+entries that change while the switch runs (beaucoup's queries), as JSON for whatever writes its tables.`
 
 const p4Example = `  xdpmon p4 params fridge > p4/fridge/params.p4
-  xdpmon p4 tables fridge --set fridge.fridges=65536@1/2`
+  xdpmon p4 tables fridge --set fridge.fridges=65536@1/2
+  xdpmon p4 rules beaucoup --set beaucoup.file=queries.yaml > rules.json`
 
 func newP4(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "p4", Short: "Write parameters and tables of a P4 twin", Long: p4Long, Example: p4Example,
 		Args: unknownCommand,
-		RunE: func(*cobra.Command, []string) error { return usageError("which part: params or tables?") },
+		RunE: func(*cobra.Command, []string) error { return usageError("which part: params, tables or rules?") },
 	}
-	cmd.AddCommand(newP4Part(env, "params", "Write the parameters as P4 constants"), newP4Part(env, "tables", "Write the entries of the tables"))
+	cmd.AddCommand(newP4Part(env, "params", "Write the parameters as P4 constants"), newP4Part(env, "tables", "Write the entries of the tables"),
+		newP4Part(env, "rules", "Write the entries that change while the switch runs"))
 	return cmd
 }
 
@@ -63,6 +66,9 @@ func p4Text(d *algo.Descriptor, part string, set []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if part == "rules" {
+		return p4Rules(d, values)
+	}
 	parts, err := d.P4(values)
 	if err != nil {
 		return "", &usage{err}
@@ -72,4 +78,15 @@ func p4Text(d *algo.Descriptor, part string, set []string) (string, error) {
 		return "", usageError("p4 %s %s: the twin has only %s", part, d.Name, orNone(sortedKeys(parts)))
 	}
 	return text, nil
+}
+
+func p4Rules(d *algo.Descriptor, values algo.Values) (string, error) {
+	if d.P4Rules == nil {
+		return "", usageError("p4 rules %s: none of its entries change while a switch runs", d.Name)
+	}
+	rules, err := d.P4Rules(values)
+	if err != nil {
+		return "", &usage{err}
+	}
+	return string(rules), nil
 }

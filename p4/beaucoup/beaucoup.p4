@@ -2,8 +2,10 @@
 /* beaucoup: many distinct-count queries at once, on a switch.
  *
  * Chen, "Designing Compact Data Structures for Network Measurement and Control", chapter 4. The eBPF form is
- * bpf/beaucoup/beaucoup.bpf.c. This is the form for IPv4 with 32 coupons and 26 queries over eleven attributes,
- * --set beaucoup.set=many; the tables of coupons and queries are generated. The registers, which a test compares:
+ * bpf/beaucoup/beaucoup.bpf.c. This is the form with 32 coupons and 26 queries over eleven attributes,
+ * --set beaucoup.set=many; hashes and tables are generated. The entries of the tables of coupons and queries are what it
+ * starts with: queries over the same attributes come and go while it runs, by `xdpmon p4 rules beaucoup`. The registers,
+ * which a test compares:
  *
  * stage  register          width     holds
  *   1    beaucoup_ends     32        collectors.p4: until when a collector collects
@@ -17,6 +19,9 @@
 
 #include "collectors.p4"
 
+#define BEAUCOUP_KEY                                                                                           \
+    { whose.src0, whose.src1, whose.src2, whose.src3, whose.dst0, whose.dst1, whose.dst2, whose.dst3, whose.ports, whose.protocol, query }
+
 control Beaucoup(in headers_t hdr, in question_t q, in ingress_intrinsic_metadata_t ig,
                  inout ingress_intrinsic_metadata_for_tm_t tm) {
     bit<1> coin = 0;
@@ -24,10 +29,8 @@ control Beaucoup(in headers_t hdr, in question_t q, in ingress_intrinsic_metadat
     bit<8> coupon = 0;
     bit<8> drawn = 0;
     bit<32> onehot = 0;
-    bit<32> src = 0;
-    bit<32> dst = 0;
-    bit<32> ports = 0;
-    bit<8> protocol = 0;
+    beaucoup_key_t whose = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    bit<8> asked = 0;
     bit<8> before = 0;
     bit<8> left = 0;
     bit<32> window = 0;
@@ -61,17 +64,19 @@ control Beaucoup(in headers_t hdr, in question_t q, in ingress_intrinsic_metadat
 
     action flip() { coin = random.get(); }
     action add_window() { end = now + window; }
-    action hash_slot() { slot = (beaucoup_slot_t)slots.get({ src, dst, ports, protocol, query }); }
-    action hash_check() { check = checks.get({ src, dst, ports, protocol, query }); }
+    action hash_slot() { slot = (beaucoup_slot_t)slots.get(BEAUCOUP_KEY); }
+    action hash_check() { check = checks.get(BEAUCOUP_KEY); }
     action mark() { known = old & onehot; }
     apply {
-        if (hdr.ipv4.isValid()) {
+        if (hdr.ipv4.isValid() || hdr.ipv6.isValid()) {
             clock.apply(ig.ingress_mac_tstamp, now);
             flip();
             coupons.apply(hdr, q, ig.ingress_mac_tstamp, coin, query, coupon, drawn);
             if (drawn == 1) {
-                queries.apply(hdr, q, query, src, dst, ports, protocol, before, window);
+                queries.apply(hdr, q, query, whose, before, window, asked);
                 bits.apply(coupon, onehot);
+            }
+            if (asked == 1) {
                 add_window();
                 hash_slot();
                 hash_check();

@@ -5,9 +5,24 @@
 
 struct question_t {
     bit<32> ports; /* source and destination, 0 without */
+    bit<8>  kind;  /* bit 0: there are ports; bit 1: TCP */
 }
 
-/* Metadata begin as zeros on this chip; the parser assigns ports only where there are some. */
+/* What a query's key is made of; an IPv4 address is the last word of each. */
+struct beaucoup_key_t {
+    bit<32> src0;
+    bit<32> src1;
+    bit<32> src2;
+    bit<32> src3;
+    bit<32> dst0;
+    bit<32> dst1;
+    bit<32> dst2;
+    bit<32> dst3;
+    bit<32> ports;
+    bit<8>  protocol;
+}
+
+/* Metadata begin as zeros on this chip; the parser assigns these only where there are some. */
 #define QUESTION_NONE q
 
 #endif

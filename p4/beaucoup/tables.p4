@@ -60,7 +60,7 @@ control BeaucoupCoupons(in headers_t hdr, in question_t q, in bit<48> stamp, in 
     HASH_ROW(hash10, HASH_ROW_2);
 
     /* distinct dst */
-    action compute0() { h0 = (bit<16>)hash0.get({ hdr.ipv4.dst[31:0] }); }
+    action compute0() { h0 = (bit<16>)hash0.get({ hdr.ipv4.dst[31:0], hdr.ipv6.dst0[31:0], hdr.ipv6.dst1[31:0], hdr.ipv6.dst2[31:0], hdr.ipv6.dst3[31:0] }); }
     action draw0(bit<8> q_, bit<8> c_) {
         hit0 = 1;
         query0 = q_;
@@ -70,123 +70,130 @@ control BeaucoupCoupons(in headers_t hdr, in question_t q, in bit<48> stamp, in 
     table coupons0 {
         key = {
             h0 : ternary;
+            q.kind : ternary;
+            hdr.tcp.flags : ternary;
+            hdr.ipv4.isValid() : ternary;
         }
         actions = {
             draw0;
         }
-        const entries = {
-            (16w0x0 &&& 16w0xffe0): draw0(0, 0);
-            (16w0x20 &&& 16w0xffe0): draw0(0, 1);
-            (16w0x40 &&& 16w0xffe0): draw0(0, 2);
-            (16w0x60 &&& 16w0xffe0): draw0(0, 3);
-            (16w0x80 &&& 16w0xffe0): draw0(0, 4);
-            (16w0xa0 &&& 16w0xffe0): draw0(0, 5);
-            (16w0xc0 &&& 16w0xffe0): draw0(0, 6);
-            (16w0xe0 &&& 16w0xffe0): draw0(0, 7);
-            (16w0x100 &&& 16w0xffe0): draw0(0, 8);
-            (16w0x120 &&& 16w0xffe0): draw0(0, 9);
-            (16w0x140 &&& 16w0xffe0): draw0(0, 10);
-            (16w0x160 &&& 16w0xffe0): draw0(0, 11);
-            (16w0x180 &&& 16w0xffe0): draw0(0, 12);
-            (16w0x1a0 &&& 16w0xffe0): draw0(0, 13);
-            (16w0x1c0 &&& 16w0xffe0): draw0(0, 14);
-            (16w0x1e0 &&& 16w0xffe0): draw0(0, 15);
-            (16w0x200 &&& 16w0xffe0): draw0(0, 16);
-            (16w0x220 &&& 16w0xffe0): draw0(0, 17);
-            (16w0x240 &&& 16w0xffe0): draw0(0, 18);
-            (16w0x260 &&& 16w0xffe0): draw0(0, 19);
-            (16w0x280 &&& 16w0xffe0): draw0(0, 20);
-            (16w0x2a0 &&& 16w0xffe0): draw0(0, 21);
-            (16w0x2c0 &&& 16w0xffe0): draw0(0, 22);
-            (16w0x2e0 &&& 16w0xffe0): draw0(0, 23);
-            (16w0x300 &&& 16w0xffe0): draw0(0, 24);
-            (16w0x320 &&& 16w0xffe0): draw0(7, 0);
-            (16w0x340 &&& 16w0xffe0): draw0(7, 1);
-            (16w0x360 &&& 16w0xffe0): draw0(7, 2);
-            (16w0x380 &&& 16w0xffe0): draw0(7, 3);
-            (16w0x3a0 &&& 16w0xffe0): draw0(7, 4);
-            (16w0x3c0 &&& 16w0xffe0): draw0(7, 5);
-            (16w0x3e0 &&& 16w0xffe0): draw0(7, 6);
-            (16w0x400 &&& 16w0xffe0): draw0(7, 7);
-            (16w0x420 &&& 16w0xffe0): draw0(7, 8);
-            (16w0x440 &&& 16w0xffe0): draw0(7, 9);
-            (16w0x460 &&& 16w0xffe0): draw0(7, 10);
-            (16w0x480 &&& 16w0xffe0): draw0(7, 11);
-            (16w0x4a0 &&& 16w0xffe0): draw0(7, 12);
-            (16w0x4c0 &&& 16w0xffe0): draw0(7, 13);
-            (16w0x4e0 &&& 16w0xffe0): draw0(7, 14);
-            (16w0x500 &&& 16w0xffe0): draw0(7, 15);
-            (16w0x520 &&& 16w0xffe0): draw0(7, 16);
-            (16w0x540 &&& 16w0xffe0): draw0(7, 17);
-            (16w0x560 &&& 16w0xffe0): draw0(7, 18);
-            (16w0x580 &&& 16w0xffe0): draw0(7, 19);
-            (16w0x5a0 &&& 16w0xffe0): draw0(7, 20);
-            (16w0x5c0 &&& 16w0xffe0): draw0(7, 21);
-            (16w0x5e0 &&& 16w0xffe0): draw0(7, 22);
-            (16w0x600 &&& 16w0xffe0): draw0(7, 23);
-            (16w0x620 &&& 16w0xffe0): draw0(7, 24);
-            (16w0x640 &&& 16w0xffe0): draw0(8, 0);
-            (16w0x660 &&& 16w0xffe0): draw0(8, 1);
-            (16w0x680 &&& 16w0xffe0): draw0(8, 2);
-            (16w0x6a0 &&& 16w0xffe0): draw0(8, 3);
-            (16w0x6c0 &&& 16w0xffe0): draw0(8, 4);
-            (16w0x6e0 &&& 16w0xffe0): draw0(8, 5);
-            (16w0x700 &&& 16w0xffe0): draw0(8, 6);
-            (16w0x720 &&& 16w0xffe0): draw0(8, 7);
-            (16w0x740 &&& 16w0xffe0): draw0(8, 8);
-            (16w0x760 &&& 16w0xffe0): draw0(8, 9);
-            (16w0x780 &&& 16w0xffe0): draw0(8, 10);
-            (16w0x7a0 &&& 16w0xffe0): draw0(8, 11);
-            (16w0x7c0 &&& 16w0xffe0): draw0(8, 12);
-            (16w0x7e0 &&& 16w0xffe0): draw0(8, 13);
-            (16w0x800 &&& 16w0xffe0): draw0(8, 14);
-            (16w0x820 &&& 16w0xffe0): draw0(8, 15);
-            (16w0x840 &&& 16w0xffe0): draw0(8, 16);
-            (16w0x860 &&& 16w0xffe0): draw0(8, 17);
-            (16w0x880 &&& 16w0xffe0): draw0(8, 18);
-            (16w0x8a0 &&& 16w0xffe0): draw0(8, 19);
-            (16w0x8c0 &&& 16w0xffe0): draw0(8, 20);
-            (16w0x8e0 &&& 16w0xffe0): draw0(8, 21);
-            (16w0x900 &&& 16w0xffe0): draw0(8, 22);
-            (16w0x920 &&& 16w0xffe0): draw0(8, 23);
-            (16w0x940 &&& 16w0xffe0): draw0(8, 24);
-            (16w0x960 &&& 16w0xfff0): draw0(9, 0);
-            (16w0x970 &&& 16w0xfff0): draw0(9, 1);
-            (16w0x980 &&& 16w0xfff0): draw0(9, 2);
-            (16w0x990 &&& 16w0xfff0): draw0(9, 3);
-            (16w0x9a0 &&& 16w0xfff0): draw0(9, 4);
-            (16w0x9b0 &&& 16w0xfff0): draw0(9, 5);
-            (16w0x9c0 &&& 16w0xfff0): draw0(9, 6);
-            (16w0x9d0 &&& 16w0xfff0): draw0(9, 7);
-            (16w0x9e0 &&& 16w0xfff0): draw0(9, 8);
-            (16w0x9f0 &&& 16w0xfff0): draw0(9, 9);
-            (16w0xa00 &&& 16w0xfff0): draw0(9, 10);
-            (16w0xa10 &&& 16w0xfff0): draw0(9, 11);
-            (16w0xa20 &&& 16w0xfff0): draw0(9, 12);
-            (16w0xa30 &&& 16w0xfff0): draw0(9, 13);
-            (16w0xa40 &&& 16w0xfff0): draw0(9, 14);
-            (16w0xa50 &&& 16w0xfff0): draw0(9, 15);
-            (16w0xa60 &&& 16w0xfff0): draw0(9, 16);
-            (16w0xa70 &&& 16w0xfff0): draw0(9, 17);
-            (16w0xa80 &&& 16w0xfff0): draw0(9, 18);
-            (16w0xa90 &&& 16w0xfff0): draw0(9, 19);
-            (16w0xaa0 &&& 16w0xfff0): draw0(9, 20);
-            (16w0xab0 &&& 16w0xfff0): draw0(9, 21);
-            (16w0xac0 &&& 16w0xfff0): draw0(9, 22);
-            (16w0xad0 &&& 16w0xfff0): draw0(9, 23);
-            (16w0xae0 &&& 16w0xfff0): draw0(9, 24);
-            (16w0xaf0 &&& 16w0xfff0): draw0(9, 25);
-            (16w0xb00 &&& 16w0xfff0): draw0(9, 26);
-            (16w0xb10 &&& 16w0xfff0): draw0(9, 27);
-            (16w0xb20 &&& 16w0xfff0): draw0(9, 28);
-            (16w0xb30 &&& 16w0xfff0): draw0(9, 29);
-            (16w0xb40 &&& 16w0xfff0): draw0(9, 30);
+        entries = {
+            (16w0x0 &&& 16w0xffe0, _, _, _): draw0(0, 0);
+            (16w0x20 &&& 16w0xffe0, _, _, _): draw0(0, 1);
+            (16w0x40 &&& 16w0xffe0, _, _, _): draw0(0, 2);
+            (16w0x60 &&& 16w0xffe0, _, _, _): draw0(0, 3);
+            (16w0x80 &&& 16w0xffe0, _, _, _): draw0(0, 4);
+            (16w0xa0 &&& 16w0xffe0, _, _, _): draw0(0, 5);
+            (16w0xc0 &&& 16w0xffe0, _, _, _): draw0(0, 6);
+            (16w0xe0 &&& 16w0xffe0, _, _, _): draw0(0, 7);
+            (16w0x100 &&& 16w0xffe0, _, _, _): draw0(0, 8);
+            (16w0x120 &&& 16w0xffe0, _, _, _): draw0(0, 9);
+            (16w0x140 &&& 16w0xffe0, _, _, _): draw0(0, 10);
+            (16w0x160 &&& 16w0xffe0, _, _, _): draw0(0, 11);
+            (16w0x180 &&& 16w0xffe0, _, _, _): draw0(0, 12);
+            (16w0x1a0 &&& 16w0xffe0, _, _, _): draw0(0, 13);
+            (16w0x1c0 &&& 16w0xffe0, _, _, _): draw0(0, 14);
+            (16w0x1e0 &&& 16w0xffe0, _, _, _): draw0(0, 15);
+            (16w0x200 &&& 16w0xffe0, _, _, _): draw0(0, 16);
+            (16w0x220 &&& 16w0xffe0, _, _, _): draw0(0, 17);
+            (16w0x240 &&& 16w0xffe0, _, _, _): draw0(0, 18);
+            (16w0x260 &&& 16w0xffe0, _, _, _): draw0(0, 19);
+            (16w0x280 &&& 16w0xffe0, _, _, _): draw0(0, 20);
+            (16w0x2a0 &&& 16w0xffe0, _, _, _): draw0(0, 21);
+            (16w0x2c0 &&& 16w0xffe0, _, _, _): draw0(0, 22);
+            (16w0x2e0 &&& 16w0xffe0, _, _, _): draw0(0, 23);
+            (16w0x300 &&& 16w0xffe0, _, _, _): draw0(0, 24);
+            (16w0x320 &&& 16w0xffe0, _, _, _): draw0(0, 25);
+            (16w0x340 &&& 16w0xffe0, _, _, _): draw0(7, 0);
+            (16w0x360 &&& 16w0xffe0, _, _, _): draw0(7, 1);
+            (16w0x380 &&& 16w0xffe0, _, _, _): draw0(7, 2);
+            (16w0x3a0 &&& 16w0xffe0, _, _, _): draw0(7, 3);
+            (16w0x3c0 &&& 16w0xffe0, _, _, _): draw0(7, 4);
+            (16w0x3e0 &&& 16w0xffe0, _, _, _): draw0(7, 5);
+            (16w0x400 &&& 16w0xffe0, _, _, _): draw0(7, 6);
+            (16w0x420 &&& 16w0xffe0, _, _, _): draw0(7, 7);
+            (16w0x440 &&& 16w0xffe0, _, _, _): draw0(7, 8);
+            (16w0x460 &&& 16w0xffe0, _, _, _): draw0(7, 9);
+            (16w0x480 &&& 16w0xffe0, _, _, _): draw0(7, 10);
+            (16w0x4a0 &&& 16w0xffe0, _, _, _): draw0(7, 11);
+            (16w0x4c0 &&& 16w0xffe0, _, _, _): draw0(7, 12);
+            (16w0x4e0 &&& 16w0xffe0, _, _, _): draw0(7, 13);
+            (16w0x500 &&& 16w0xffe0, _, _, _): draw0(7, 14);
+            (16w0x520 &&& 16w0xffe0, _, _, _): draw0(7, 15);
+            (16w0x540 &&& 16w0xffe0, _, _, _): draw0(7, 16);
+            (16w0x560 &&& 16w0xffe0, _, _, _): draw0(7, 17);
+            (16w0x580 &&& 16w0xffe0, _, _, _): draw0(7, 18);
+            (16w0x5a0 &&& 16w0xffe0, _, _, _): draw0(7, 19);
+            (16w0x5c0 &&& 16w0xffe0, _, _, _): draw0(7, 20);
+            (16w0x5e0 &&& 16w0xffe0, _, _, _): draw0(7, 21);
+            (16w0x600 &&& 16w0xffe0, _, _, _): draw0(7, 22);
+            (16w0x620 &&& 16w0xffe0, _, _, _): draw0(7, 23);
+            (16w0x640 &&& 16w0xffe0, _, _, _): draw0(7, 24);
+            (16w0x660 &&& 16w0xffe0, _, _, _): draw0(7, 25);
+            (16w0x680 &&& 16w0xffe0, _, _, _): draw0(8, 0);
+            (16w0x6a0 &&& 16w0xffe0, _, _, _): draw0(8, 1);
+            (16w0x6c0 &&& 16w0xffe0, _, _, _): draw0(8, 2);
+            (16w0x6e0 &&& 16w0xffe0, _, _, _): draw0(8, 3);
+            (16w0x700 &&& 16w0xffe0, _, _, _): draw0(8, 4);
+            (16w0x720 &&& 16w0xffe0, _, _, _): draw0(8, 5);
+            (16w0x740 &&& 16w0xffe0, _, _, _): draw0(8, 6);
+            (16w0x760 &&& 16w0xffe0, _, _, _): draw0(8, 7);
+            (16w0x780 &&& 16w0xffe0, _, _, _): draw0(8, 8);
+            (16w0x7a0 &&& 16w0xffe0, _, _, _): draw0(8, 9);
+            (16w0x7c0 &&& 16w0xffe0, _, _, _): draw0(8, 10);
+            (16w0x7e0 &&& 16w0xffe0, _, _, _): draw0(8, 11);
+            (16w0x800 &&& 16w0xffe0, _, _, _): draw0(8, 12);
+            (16w0x820 &&& 16w0xffe0, _, _, _): draw0(8, 13);
+            (16w0x840 &&& 16w0xffe0, _, _, _): draw0(8, 14);
+            (16w0x860 &&& 16w0xffe0, _, _, _): draw0(8, 15);
+            (16w0x880 &&& 16w0xffe0, _, _, _): draw0(8, 16);
+            (16w0x8a0 &&& 16w0xffe0, _, _, _): draw0(8, 17);
+            (16w0x8c0 &&& 16w0xffe0, _, _, _): draw0(8, 18);
+            (16w0x8e0 &&& 16w0xffe0, _, _, _): draw0(8, 19);
+            (16w0x900 &&& 16w0xffe0, _, _, _): draw0(8, 20);
+            (16w0x920 &&& 16w0xffe0, _, _, _): draw0(8, 21);
+            (16w0x940 &&& 16w0xffe0, _, _, _): draw0(8, 22);
+            (16w0x960 &&& 16w0xffe0, _, _, _): draw0(8, 23);
+            (16w0x980 &&& 16w0xffe0, _, _, _): draw0(8, 24);
+            (16w0x9a0 &&& 16w0xffe0, _, _, _): draw0(8, 25);
+            (16w0x9c0 &&& 16w0xfff0, _, _, _): draw0(9, 0);
+            (16w0x9d0 &&& 16w0xfff0, _, _, _): draw0(9, 1);
+            (16w0x9e0 &&& 16w0xfff0, _, _, _): draw0(9, 2);
+            (16w0x9f0 &&& 16w0xfff0, _, _, _): draw0(9, 3);
+            (16w0xa00 &&& 16w0xfff0, _, _, _): draw0(9, 4);
+            (16w0xa10 &&& 16w0xfff0, _, _, _): draw0(9, 5);
+            (16w0xa20 &&& 16w0xfff0, _, _, _): draw0(9, 6);
+            (16w0xa30 &&& 16w0xfff0, _, _, _): draw0(9, 7);
+            (16w0xa40 &&& 16w0xfff0, _, _, _): draw0(9, 8);
+            (16w0xa50 &&& 16w0xfff0, _, _, _): draw0(9, 9);
+            (16w0xa60 &&& 16w0xfff0, _, _, _): draw0(9, 10);
+            (16w0xa70 &&& 16w0xfff0, _, _, _): draw0(9, 11);
+            (16w0xa80 &&& 16w0xfff0, _, _, _): draw0(9, 12);
+            (16w0xa90 &&& 16w0xfff0, _, _, _): draw0(9, 13);
+            (16w0xaa0 &&& 16w0xfff0, _, _, _): draw0(9, 14);
+            (16w0xab0 &&& 16w0xfff0, _, _, _): draw0(9, 15);
+            (16w0xac0 &&& 16w0xfff0, _, _, _): draw0(9, 16);
+            (16w0xad0 &&& 16w0xfff0, _, _, _): draw0(9, 17);
+            (16w0xae0 &&& 16w0xfff0, _, _, _): draw0(9, 18);
+            (16w0xaf0 &&& 16w0xfff0, _, _, _): draw0(9, 19);
+            (16w0xb00 &&& 16w0xfff0, _, _, _): draw0(9, 20);
+            (16w0xb10 &&& 16w0xfff0, _, _, _): draw0(9, 21);
+            (16w0xb20 &&& 16w0xfff0, _, _, _): draw0(9, 22);
+            (16w0xb30 &&& 16w0xfff0, _, _, _): draw0(9, 23);
+            (16w0xb40 &&& 16w0xfff0, _, _, _): draw0(9, 24);
+            (16w0xb50 &&& 16w0xfff0, _, _, _): draw0(9, 25);
+            (16w0xb60 &&& 16w0xfff0, _, _, _): draw0(9, 26);
+            (16w0xb70 &&& 16w0xfff0, _, _, _): draw0(9, 27);
+            (16w0xb80 &&& 16w0xfff0, _, _, _): draw0(9, 28);
+            (16w0xb90 &&& 16w0xfff0, _, _, _): draw0(9, 29);
+            (16w0xba0 &&& 16w0xfff0, _, _, _): draw0(9, 30);
+            (16w0xbb0 &&& 16w0xfff0, _, _, _): draw0(9, 31);
         }
-        size = 106;
+        size = 1024;
     }
 
     /* distinct src */
-    action compute1() { h1 = (bit<16>)hash1.get({ hdr.ipv4.src[31:0] }); }
+    action compute1() { h1 = (bit<16>)hash1.get({ hdr.ipv4.src[31:0], hdr.ipv6.src0[31:0], hdr.ipv6.src1[31:0], hdr.ipv6.src2[31:0], hdr.ipv6.src3[31:0] }); }
     action draw1(bit<8> q_, bit<8> c_) {
         hit1 = 1;
         query1 = q_;
@@ -196,119 +203,126 @@ control BeaucoupCoupons(in headers_t hdr, in question_t q, in bit<48> stamp, in 
     table coupons1 {
         key = {
             h1 : ternary;
+            q.kind : ternary;
+            hdr.tcp.flags : ternary;
+            hdr.ipv4.isValid() : ternary;
         }
         actions = {
             draw1;
         }
-        const entries = {
-            (16w0x0 &&& 16w0xffe0): draw1(1, 0);
-            (16w0x20 &&& 16w0xffe0): draw1(1, 1);
-            (16w0x40 &&& 16w0xffe0): draw1(1, 2);
-            (16w0x60 &&& 16w0xffe0): draw1(1, 3);
-            (16w0x80 &&& 16w0xffe0): draw1(1, 4);
-            (16w0xa0 &&& 16w0xffe0): draw1(1, 5);
-            (16w0xc0 &&& 16w0xffe0): draw1(1, 6);
-            (16w0xe0 &&& 16w0xffe0): draw1(1, 7);
-            (16w0x100 &&& 16w0xffe0): draw1(1, 8);
-            (16w0x120 &&& 16w0xffe0): draw1(1, 9);
-            (16w0x140 &&& 16w0xffe0): draw1(1, 10);
-            (16w0x160 &&& 16w0xffe0): draw1(1, 11);
-            (16w0x180 &&& 16w0xffe0): draw1(1, 12);
-            (16w0x1a0 &&& 16w0xffe0): draw1(1, 13);
-            (16w0x1c0 &&& 16w0xffe0): draw1(1, 14);
-            (16w0x1e0 &&& 16w0xffe0): draw1(1, 15);
-            (16w0x200 &&& 16w0xffe0): draw1(1, 16);
-            (16w0x220 &&& 16w0xffe0): draw1(1, 17);
-            (16w0x240 &&& 16w0xffe0): draw1(1, 18);
-            (16w0x260 &&& 16w0xffe0): draw1(1, 19);
-            (16w0x280 &&& 16w0xffe0): draw1(1, 20);
-            (16w0x2a0 &&& 16w0xffe0): draw1(1, 21);
-            (16w0x2c0 &&& 16w0xffe0): draw1(1, 22);
-            (16w0x2e0 &&& 16w0xffe0): draw1(1, 23);
-            (16w0x300 &&& 16w0xffe0): draw1(1, 24);
-            (16w0x320 &&& 16w0xffe0): draw1(10, 0);
-            (16w0x340 &&& 16w0xffe0): draw1(10, 1);
-            (16w0x360 &&& 16w0xffe0): draw1(10, 2);
-            (16w0x380 &&& 16w0xffe0): draw1(10, 3);
-            (16w0x3a0 &&& 16w0xffe0): draw1(10, 4);
-            (16w0x3c0 &&& 16w0xffe0): draw1(10, 5);
-            (16w0x3e0 &&& 16w0xffe0): draw1(10, 6);
-            (16w0x400 &&& 16w0xffe0): draw1(10, 7);
-            (16w0x420 &&& 16w0xffe0): draw1(10, 8);
-            (16w0x440 &&& 16w0xffe0): draw1(10, 9);
-            (16w0x460 &&& 16w0xffe0): draw1(10, 10);
-            (16w0x480 &&& 16w0xffe0): draw1(10, 11);
-            (16w0x4a0 &&& 16w0xffe0): draw1(10, 12);
-            (16w0x4c0 &&& 16w0xffe0): draw1(10, 13);
-            (16w0x4e0 &&& 16w0xffe0): draw1(10, 14);
-            (16w0x500 &&& 16w0xffe0): draw1(10, 15);
-            (16w0x520 &&& 16w0xffe0): draw1(10, 16);
-            (16w0x540 &&& 16w0xffe0): draw1(10, 17);
-            (16w0x560 &&& 16w0xffe0): draw1(10, 18);
-            (16w0x580 &&& 16w0xffe0): draw1(10, 19);
-            (16w0x5a0 &&& 16w0xffe0): draw1(10, 20);
-            (16w0x5c0 &&& 16w0xffe0): draw1(10, 21);
-            (16w0x5e0 &&& 16w0xffe0): draw1(10, 22);
-            (16w0x600 &&& 16w0xffe0): draw1(10, 23);
-            (16w0x620 &&& 16w0xffe0): draw1(10, 24);
-            (16w0x640 &&& 16w0xffe0): draw1(11, 0);
-            (16w0x660 &&& 16w0xffe0): draw1(11, 1);
-            (16w0x680 &&& 16w0xffe0): draw1(11, 2);
-            (16w0x6a0 &&& 16w0xffe0): draw1(11, 3);
-            (16w0x6c0 &&& 16w0xffe0): draw1(11, 4);
-            (16w0x6e0 &&& 16w0xffe0): draw1(11, 5);
-            (16w0x700 &&& 16w0xffe0): draw1(11, 6);
-            (16w0x720 &&& 16w0xffe0): draw1(11, 7);
-            (16w0x740 &&& 16w0xffe0): draw1(11, 8);
-            (16w0x760 &&& 16w0xffe0): draw1(11, 9);
-            (16w0x780 &&& 16w0xffe0): draw1(11, 10);
-            (16w0x7a0 &&& 16w0xffe0): draw1(11, 11);
-            (16w0x7c0 &&& 16w0xffe0): draw1(11, 12);
-            (16w0x7e0 &&& 16w0xffe0): draw1(11, 13);
-            (16w0x800 &&& 16w0xffe0): draw1(11, 14);
-            (16w0x820 &&& 16w0xffe0): draw1(11, 15);
-            (16w0x840 &&& 16w0xffe0): draw1(11, 16);
-            (16w0x860 &&& 16w0xffe0): draw1(11, 17);
-            (16w0x880 &&& 16w0xffe0): draw1(11, 18);
-            (16w0x8a0 &&& 16w0xffe0): draw1(11, 19);
-            (16w0x8c0 &&& 16w0xffe0): draw1(11, 20);
-            (16w0x8e0 &&& 16w0xffe0): draw1(11, 21);
-            (16w0x900 &&& 16w0xffe0): draw1(11, 22);
-            (16w0x920 &&& 16w0xffe0): draw1(11, 23);
-            (16w0x940 &&& 16w0xffe0): draw1(11, 24);
-            (16w0x960 &&& 16w0xfff0): draw1(12, 0);
-            (16w0x970 &&& 16w0xfff0): draw1(12, 1);
-            (16w0x980 &&& 16w0xfff0): draw1(12, 2);
-            (16w0x990 &&& 16w0xfff0): draw1(12, 3);
-            (16w0x9a0 &&& 16w0xfff0): draw1(12, 4);
-            (16w0x9b0 &&& 16w0xfff0): draw1(12, 5);
-            (16w0x9c0 &&& 16w0xfff0): draw1(12, 6);
-            (16w0x9d0 &&& 16w0xfff0): draw1(12, 7);
-            (16w0x9e0 &&& 16w0xfff0): draw1(12, 8);
-            (16w0x9f0 &&& 16w0xfff0): draw1(12, 9);
-            (16w0xa00 &&& 16w0xfff0): draw1(12, 10);
-            (16w0xa10 &&& 16w0xfff0): draw1(12, 11);
-            (16w0xa20 &&& 16w0xfff0): draw1(12, 12);
-            (16w0xa30 &&& 16w0xfff0): draw1(12, 13);
-            (16w0xa40 &&& 16w0xfff0): draw1(12, 14);
-            (16w0xa50 &&& 16w0xfff0): draw1(12, 15);
-            (16w0xa60 &&& 16w0xfff0): draw1(12, 16);
-            (16w0xa70 &&& 16w0xfff0): draw1(12, 17);
-            (16w0xa80 &&& 16w0xfff0): draw1(12, 18);
-            (16w0xa90 &&& 16w0xfff0): draw1(12, 19);
-            (16w0xaa0 &&& 16w0xfff0): draw1(12, 20);
-            (16w0xab0 &&& 16w0xfff0): draw1(12, 21);
-            (16w0xac0 &&& 16w0xfff0): draw1(12, 22);
-            (16w0xad0 &&& 16w0xfff0): draw1(12, 23);
-            (16w0xae0 &&& 16w0xfff0): draw1(12, 24);
-            (16w0xaf0 &&& 16w0xfff0): draw1(12, 25);
-            (16w0xb00 &&& 16w0xfff0): draw1(12, 26);
-            (16w0xb10 &&& 16w0xfff0): draw1(12, 27);
-            (16w0xb20 &&& 16w0xfff0): draw1(12, 28);
-            (16w0xb30 &&& 16w0xfff0): draw1(12, 29);
-            (16w0xb40 &&& 16w0xfff0): draw1(12, 30);
+        entries = {
+            (16w0x0 &&& 16w0xffe0, _, _, _): draw1(1, 0);
+            (16w0x20 &&& 16w0xffe0, _, _, _): draw1(1, 1);
+            (16w0x40 &&& 16w0xffe0, _, _, _): draw1(1, 2);
+            (16w0x60 &&& 16w0xffe0, _, _, _): draw1(1, 3);
+            (16w0x80 &&& 16w0xffe0, _, _, _): draw1(1, 4);
+            (16w0xa0 &&& 16w0xffe0, _, _, _): draw1(1, 5);
+            (16w0xc0 &&& 16w0xffe0, _, _, _): draw1(1, 6);
+            (16w0xe0 &&& 16w0xffe0, _, _, _): draw1(1, 7);
+            (16w0x100 &&& 16w0xffe0, _, _, _): draw1(1, 8);
+            (16w0x120 &&& 16w0xffe0, _, _, _): draw1(1, 9);
+            (16w0x140 &&& 16w0xffe0, _, _, _): draw1(1, 10);
+            (16w0x160 &&& 16w0xffe0, _, _, _): draw1(1, 11);
+            (16w0x180 &&& 16w0xffe0, _, _, _): draw1(1, 12);
+            (16w0x1a0 &&& 16w0xffe0, _, _, _): draw1(1, 13);
+            (16w0x1c0 &&& 16w0xffe0, _, _, _): draw1(1, 14);
+            (16w0x1e0 &&& 16w0xffe0, _, _, _): draw1(1, 15);
+            (16w0x200 &&& 16w0xffe0, _, _, _): draw1(1, 16);
+            (16w0x220 &&& 16w0xffe0, _, _, _): draw1(1, 17);
+            (16w0x240 &&& 16w0xffe0, _, _, _): draw1(1, 18);
+            (16w0x260 &&& 16w0xffe0, _, _, _): draw1(1, 19);
+            (16w0x280 &&& 16w0xffe0, _, _, _): draw1(1, 20);
+            (16w0x2a0 &&& 16w0xffe0, _, _, _): draw1(1, 21);
+            (16w0x2c0 &&& 16w0xffe0, _, _, _): draw1(1, 22);
+            (16w0x2e0 &&& 16w0xffe0, _, _, _): draw1(1, 23);
+            (16w0x300 &&& 16w0xffe0, _, _, _): draw1(1, 24);
+            (16w0x320 &&& 16w0xffe0, _, _, _): draw1(1, 25);
+            (16w0x340 &&& 16w0xffe0, _, _, _): draw1(10, 0);
+            (16w0x360 &&& 16w0xffe0, _, _, _): draw1(10, 1);
+            (16w0x380 &&& 16w0xffe0, _, _, _): draw1(10, 2);
+            (16w0x3a0 &&& 16w0xffe0, _, _, _): draw1(10, 3);
+            (16w0x3c0 &&& 16w0xffe0, _, _, _): draw1(10, 4);
+            (16w0x3e0 &&& 16w0xffe0, _, _, _): draw1(10, 5);
+            (16w0x400 &&& 16w0xffe0, _, _, _): draw1(10, 6);
+            (16w0x420 &&& 16w0xffe0, _, _, _): draw1(10, 7);
+            (16w0x440 &&& 16w0xffe0, _, _, _): draw1(10, 8);
+            (16w0x460 &&& 16w0xffe0, _, _, _): draw1(10, 9);
+            (16w0x480 &&& 16w0xffe0, _, _, _): draw1(10, 10);
+            (16w0x4a0 &&& 16w0xffe0, _, _, _): draw1(10, 11);
+            (16w0x4c0 &&& 16w0xffe0, _, _, _): draw1(10, 12);
+            (16w0x4e0 &&& 16w0xffe0, _, _, _): draw1(10, 13);
+            (16w0x500 &&& 16w0xffe0, _, _, _): draw1(10, 14);
+            (16w0x520 &&& 16w0xffe0, _, _, _): draw1(10, 15);
+            (16w0x540 &&& 16w0xffe0, _, _, _): draw1(10, 16);
+            (16w0x560 &&& 16w0xffe0, _, _, _): draw1(10, 17);
+            (16w0x580 &&& 16w0xffe0, _, _, _): draw1(10, 18);
+            (16w0x5a0 &&& 16w0xffe0, _, _, _): draw1(10, 19);
+            (16w0x5c0 &&& 16w0xffe0, _, _, _): draw1(10, 20);
+            (16w0x5e0 &&& 16w0xffe0, _, _, _): draw1(10, 21);
+            (16w0x600 &&& 16w0xffe0, _, _, _): draw1(10, 22);
+            (16w0x620 &&& 16w0xffe0, _, _, _): draw1(10, 23);
+            (16w0x640 &&& 16w0xffe0, _, _, _): draw1(10, 24);
+            (16w0x660 &&& 16w0xffe0, _, _, _): draw1(10, 25);
+            (16w0x680 &&& 16w0xffe0, _, _, _): draw1(11, 0);
+            (16w0x6a0 &&& 16w0xffe0, _, _, _): draw1(11, 1);
+            (16w0x6c0 &&& 16w0xffe0, _, _, _): draw1(11, 2);
+            (16w0x6e0 &&& 16w0xffe0, _, _, _): draw1(11, 3);
+            (16w0x700 &&& 16w0xffe0, _, _, _): draw1(11, 4);
+            (16w0x720 &&& 16w0xffe0, _, _, _): draw1(11, 5);
+            (16w0x740 &&& 16w0xffe0, _, _, _): draw1(11, 6);
+            (16w0x760 &&& 16w0xffe0, _, _, _): draw1(11, 7);
+            (16w0x780 &&& 16w0xffe0, _, _, _): draw1(11, 8);
+            (16w0x7a0 &&& 16w0xffe0, _, _, _): draw1(11, 9);
+            (16w0x7c0 &&& 16w0xffe0, _, _, _): draw1(11, 10);
+            (16w0x7e0 &&& 16w0xffe0, _, _, _): draw1(11, 11);
+            (16w0x800 &&& 16w0xffe0, _, _, _): draw1(11, 12);
+            (16w0x820 &&& 16w0xffe0, _, _, _): draw1(11, 13);
+            (16w0x840 &&& 16w0xffe0, _, _, _): draw1(11, 14);
+            (16w0x860 &&& 16w0xffe0, _, _, _): draw1(11, 15);
+            (16w0x880 &&& 16w0xffe0, _, _, _): draw1(11, 16);
+            (16w0x8a0 &&& 16w0xffe0, _, _, _): draw1(11, 17);
+            (16w0x8c0 &&& 16w0xffe0, _, _, _): draw1(11, 18);
+            (16w0x8e0 &&& 16w0xffe0, _, _, _): draw1(11, 19);
+            (16w0x900 &&& 16w0xffe0, _, _, _): draw1(11, 20);
+            (16w0x920 &&& 16w0xffe0, _, _, _): draw1(11, 21);
+            (16w0x940 &&& 16w0xffe0, _, _, _): draw1(11, 22);
+            (16w0x960 &&& 16w0xffe0, _, _, _): draw1(11, 23);
+            (16w0x980 &&& 16w0xffe0, _, _, _): draw1(11, 24);
+            (16w0x9a0 &&& 16w0xffe0, _, _, _): draw1(11, 25);
+            (16w0x9c0 &&& 16w0xfff0, _, _, _): draw1(12, 0);
+            (16w0x9d0 &&& 16w0xfff0, _, _, _): draw1(12, 1);
+            (16w0x9e0 &&& 16w0xfff0, _, _, _): draw1(12, 2);
+            (16w0x9f0 &&& 16w0xfff0, _, _, _): draw1(12, 3);
+            (16w0xa00 &&& 16w0xfff0, _, _, _): draw1(12, 4);
+            (16w0xa10 &&& 16w0xfff0, _, _, _): draw1(12, 5);
+            (16w0xa20 &&& 16w0xfff0, _, _, _): draw1(12, 6);
+            (16w0xa30 &&& 16w0xfff0, _, _, _): draw1(12, 7);
+            (16w0xa40 &&& 16w0xfff0, _, _, _): draw1(12, 8);
+            (16w0xa50 &&& 16w0xfff0, _, _, _): draw1(12, 9);
+            (16w0xa60 &&& 16w0xfff0, _, _, _): draw1(12, 10);
+            (16w0xa70 &&& 16w0xfff0, _, _, _): draw1(12, 11);
+            (16w0xa80 &&& 16w0xfff0, _, _, _): draw1(12, 12);
+            (16w0xa90 &&& 16w0xfff0, _, _, _): draw1(12, 13);
+            (16w0xaa0 &&& 16w0xfff0, _, _, _): draw1(12, 14);
+            (16w0xab0 &&& 16w0xfff0, _, _, _): draw1(12, 15);
+            (16w0xac0 &&& 16w0xfff0, _, _, _): draw1(12, 16);
+            (16w0xad0 &&& 16w0xfff0, _, _, _): draw1(12, 17);
+            (16w0xae0 &&& 16w0xfff0, _, _, _): draw1(12, 18);
+            (16w0xaf0 &&& 16w0xfff0, _, _, _): draw1(12, 19);
+            (16w0xb00 &&& 16w0xfff0, _, _, _): draw1(12, 20);
+            (16w0xb10 &&& 16w0xfff0, _, _, _): draw1(12, 21);
+            (16w0xb20 &&& 16w0xfff0, _, _, _): draw1(12, 22);
+            (16w0xb30 &&& 16w0xfff0, _, _, _): draw1(12, 23);
+            (16w0xb40 &&& 16w0xfff0, _, _, _): draw1(12, 24);
+            (16w0xb50 &&& 16w0xfff0, _, _, _): draw1(12, 25);
+            (16w0xb60 &&& 16w0xfff0, _, _, _): draw1(12, 26);
+            (16w0xb70 &&& 16w0xfff0, _, _, _): draw1(12, 27);
+            (16w0xb80 &&& 16w0xfff0, _, _, _): draw1(12, 28);
+            (16w0xb90 &&& 16w0xfff0, _, _, _): draw1(12, 29);
+            (16w0xba0 &&& 16w0xfff0, _, _, _): draw1(12, 30);
+            (16w0xbb0 &&& 16w0xfff0, _, _, _): draw1(12, 31);
         }
-        size = 106;
+        size = 1024;
     }
 
     /* distinct dport */
@@ -322,160 +336,97 @@ control BeaucoupCoupons(in headers_t hdr, in question_t q, in bit<48> stamp, in 
     table coupons2 {
         key = {
             h2 : ternary;
-            hdr.ipv4.protocol : ternary;
+            q.kind : ternary;
+            hdr.tcp.flags : ternary;
+            hdr.ipv4.isValid() : ternary;
         }
         actions = {
             draw2;
         }
-        const entries = {
-            (16w0x0 &&& 16w0xffe0, 8w6): draw2(2, 0);
-            (16w0x0 &&& 16w0xffe0, 8w17): draw2(2, 0);
-            (16w0x20 &&& 16w0xffe0, 8w6): draw2(2, 1);
-            (16w0x20 &&& 16w0xffe0, 8w17): draw2(2, 1);
-            (16w0x40 &&& 16w0xffe0, 8w6): draw2(2, 2);
-            (16w0x40 &&& 16w0xffe0, 8w17): draw2(2, 2);
-            (16w0x60 &&& 16w0xffe0, 8w6): draw2(2, 3);
-            (16w0x60 &&& 16w0xffe0, 8w17): draw2(2, 3);
-            (16w0x80 &&& 16w0xffe0, 8w6): draw2(2, 4);
-            (16w0x80 &&& 16w0xffe0, 8w17): draw2(2, 4);
-            (16w0xa0 &&& 16w0xffe0, 8w6): draw2(2, 5);
-            (16w0xa0 &&& 16w0xffe0, 8w17): draw2(2, 5);
-            (16w0xc0 &&& 16w0xffe0, 8w6): draw2(2, 6);
-            (16w0xc0 &&& 16w0xffe0, 8w17): draw2(2, 6);
-            (16w0xe0 &&& 16w0xffe0, 8w6): draw2(2, 7);
-            (16w0xe0 &&& 16w0xffe0, 8w17): draw2(2, 7);
-            (16w0x100 &&& 16w0xffe0, 8w6): draw2(2, 8);
-            (16w0x100 &&& 16w0xffe0, 8w17): draw2(2, 8);
-            (16w0x120 &&& 16w0xffe0, 8w6): draw2(2, 9);
-            (16w0x120 &&& 16w0xffe0, 8w17): draw2(2, 9);
-            (16w0x140 &&& 16w0xffe0, 8w6): draw2(2, 10);
-            (16w0x140 &&& 16w0xffe0, 8w17): draw2(2, 10);
-            (16w0x160 &&& 16w0xffe0, 8w6): draw2(2, 11);
-            (16w0x160 &&& 16w0xffe0, 8w17): draw2(2, 11);
-            (16w0x180 &&& 16w0xffe0, 8w6): draw2(2, 12);
-            (16w0x180 &&& 16w0xffe0, 8w17): draw2(2, 12);
-            (16w0x1a0 &&& 16w0xffe0, 8w6): draw2(2, 13);
-            (16w0x1a0 &&& 16w0xffe0, 8w17): draw2(2, 13);
-            (16w0x1c0 &&& 16w0xffe0, 8w6): draw2(2, 14);
-            (16w0x1c0 &&& 16w0xffe0, 8w17): draw2(2, 14);
-            (16w0x1e0 &&& 16w0xffe0, 8w6): draw2(2, 15);
-            (16w0x1e0 &&& 16w0xffe0, 8w17): draw2(2, 15);
-            (16w0x200 &&& 16w0xffe0, 8w6): draw2(2, 16);
-            (16w0x200 &&& 16w0xffe0, 8w17): draw2(2, 16);
-            (16w0x220 &&& 16w0xffe0, 8w6): draw2(2, 17);
-            (16w0x220 &&& 16w0xffe0, 8w17): draw2(2, 17);
-            (16w0x240 &&& 16w0xffe0, 8w6): draw2(2, 18);
-            (16w0x240 &&& 16w0xffe0, 8w17): draw2(2, 18);
-            (16w0x260 &&& 16w0xffe0, 8w6): draw2(2, 19);
-            (16w0x260 &&& 16w0xffe0, 8w17): draw2(2, 19);
-            (16w0x280 &&& 16w0xffe0, 8w6): draw2(2, 20);
-            (16w0x280 &&& 16w0xffe0, 8w17): draw2(2, 20);
-            (16w0x2a0 &&& 16w0xffe0, 8w6): draw2(2, 21);
-            (16w0x2a0 &&& 16w0xffe0, 8w17): draw2(2, 21);
-            (16w0x2c0 &&& 16w0xffe0, 8w6): draw2(2, 22);
-            (16w0x2c0 &&& 16w0xffe0, 8w17): draw2(2, 22);
-            (16w0x2e0 &&& 16w0xffe0, 8w6): draw2(14, 0);
-            (16w0x2e0 &&& 16w0xffe0, 8w17): draw2(14, 0);
-            (16w0x300 &&& 16w0xffe0, 8w6): draw2(14, 1);
-            (16w0x300 &&& 16w0xffe0, 8w17): draw2(14, 1);
-            (16w0x320 &&& 16w0xffe0, 8w6): draw2(14, 2);
-            (16w0x320 &&& 16w0xffe0, 8w17): draw2(14, 2);
-            (16w0x340 &&& 16w0xffe0, 8w6): draw2(14, 3);
-            (16w0x340 &&& 16w0xffe0, 8w17): draw2(14, 3);
-            (16w0x360 &&& 16w0xffe0, 8w6): draw2(14, 4);
-            (16w0x360 &&& 16w0xffe0, 8w17): draw2(14, 4);
-            (16w0x380 &&& 16w0xffe0, 8w6): draw2(14, 5);
-            (16w0x380 &&& 16w0xffe0, 8w17): draw2(14, 5);
-            (16w0x3a0 &&& 16w0xffe0, 8w6): draw2(14, 6);
-            (16w0x3a0 &&& 16w0xffe0, 8w17): draw2(14, 6);
-            (16w0x3c0 &&& 16w0xffe0, 8w6): draw2(14, 7);
-            (16w0x3c0 &&& 16w0xffe0, 8w17): draw2(14, 7);
-            (16w0x3e0 &&& 16w0xffe0, 8w6): draw2(14, 8);
-            (16w0x3e0 &&& 16w0xffe0, 8w17): draw2(14, 8);
-            (16w0x400 &&& 16w0xffe0, 8w6): draw2(14, 9);
-            (16w0x400 &&& 16w0xffe0, 8w17): draw2(14, 9);
-            (16w0x420 &&& 16w0xffe0, 8w6): draw2(14, 10);
-            (16w0x420 &&& 16w0xffe0, 8w17): draw2(14, 10);
-            (16w0x440 &&& 16w0xffe0, 8w6): draw2(14, 11);
-            (16w0x440 &&& 16w0xffe0, 8w17): draw2(14, 11);
-            (16w0x460 &&& 16w0xffe0, 8w6): draw2(14, 12);
-            (16w0x460 &&& 16w0xffe0, 8w17): draw2(14, 12);
-            (16w0x480 &&& 16w0xffe0, 8w6): draw2(14, 13);
-            (16w0x480 &&& 16w0xffe0, 8w17): draw2(14, 13);
-            (16w0x4a0 &&& 16w0xffe0, 8w6): draw2(14, 14);
-            (16w0x4a0 &&& 16w0xffe0, 8w17): draw2(14, 14);
-            (16w0x4c0 &&& 16w0xffe0, 8w6): draw2(14, 15);
-            (16w0x4c0 &&& 16w0xffe0, 8w17): draw2(14, 15);
-            (16w0x4e0 &&& 16w0xffe0, 8w6): draw2(14, 16);
-            (16w0x4e0 &&& 16w0xffe0, 8w17): draw2(14, 16);
-            (16w0x500 &&& 16w0xffe0, 8w6): draw2(14, 17);
-            (16w0x500 &&& 16w0xffe0, 8w17): draw2(14, 17);
-            (16w0x520 &&& 16w0xffe0, 8w6): draw2(14, 18);
-            (16w0x520 &&& 16w0xffe0, 8w17): draw2(14, 18);
-            (16w0x540 &&& 16w0xffe0, 8w6): draw2(14, 19);
-            (16w0x540 &&& 16w0xffe0, 8w17): draw2(14, 19);
-            (16w0x560 &&& 16w0xffe0, 8w6): draw2(14, 20);
-            (16w0x560 &&& 16w0xffe0, 8w17): draw2(14, 20);
-            (16w0x580 &&& 16w0xffe0, 8w6): draw2(14, 21);
-            (16w0x580 &&& 16w0xffe0, 8w17): draw2(14, 21);
-            (16w0x5a0 &&& 16w0xffe0, 8w6): draw2(14, 22);
-            (16w0x5a0 &&& 16w0xffe0, 8w17): draw2(14, 22);
-            (16w0x5c0 &&& 16w0xffe0, 8w6): draw2(14, 23);
-            (16w0x5c0 &&& 16w0xffe0, 8w17): draw2(14, 23);
-            (16w0x5e0 &&& 16w0xffe0, 8w6): draw2(14, 24);
-            (16w0x5e0 &&& 16w0xffe0, 8w17): draw2(14, 24);
-            (16w0x600 &&& 16w0xffe0, 8w6): draw2(15, 0);
-            (16w0x600 &&& 16w0xffe0, 8w17): draw2(15, 0);
-            (16w0x620 &&& 16w0xffe0, 8w6): draw2(15, 1);
-            (16w0x620 &&& 16w0xffe0, 8w17): draw2(15, 1);
-            (16w0x640 &&& 16w0xffe0, 8w6): draw2(15, 2);
-            (16w0x640 &&& 16w0xffe0, 8w17): draw2(15, 2);
-            (16w0x660 &&& 16w0xffe0, 8w6): draw2(15, 3);
-            (16w0x660 &&& 16w0xffe0, 8w17): draw2(15, 3);
-            (16w0x680 &&& 16w0xffe0, 8w6): draw2(15, 4);
-            (16w0x680 &&& 16w0xffe0, 8w17): draw2(15, 4);
-            (16w0x6a0 &&& 16w0xffe0, 8w6): draw2(15, 5);
-            (16w0x6a0 &&& 16w0xffe0, 8w17): draw2(15, 5);
-            (16w0x6c0 &&& 16w0xffe0, 8w6): draw2(15, 6);
-            (16w0x6c0 &&& 16w0xffe0, 8w17): draw2(15, 6);
-            (16w0x6e0 &&& 16w0xffe0, 8w6): draw2(15, 7);
-            (16w0x6e0 &&& 16w0xffe0, 8w17): draw2(15, 7);
-            (16w0x700 &&& 16w0xffe0, 8w6): draw2(15, 8);
-            (16w0x700 &&& 16w0xffe0, 8w17): draw2(15, 8);
-            (16w0x720 &&& 16w0xffe0, 8w6): draw2(15, 9);
-            (16w0x720 &&& 16w0xffe0, 8w17): draw2(15, 9);
-            (16w0x740 &&& 16w0xffe0, 8w6): draw2(15, 10);
-            (16w0x740 &&& 16w0xffe0, 8w17): draw2(15, 10);
-            (16w0x760 &&& 16w0xffe0, 8w6): draw2(15, 11);
-            (16w0x760 &&& 16w0xffe0, 8w17): draw2(15, 11);
-            (16w0x780 &&& 16w0xffe0, 8w6): draw2(15, 12);
-            (16w0x780 &&& 16w0xffe0, 8w17): draw2(15, 12);
-            (16w0x7a0 &&& 16w0xffe0, 8w6): draw2(15, 13);
-            (16w0x7a0 &&& 16w0xffe0, 8w17): draw2(15, 13);
-            (16w0x7c0 &&& 16w0xffe0, 8w6): draw2(15, 14);
-            (16w0x7c0 &&& 16w0xffe0, 8w17): draw2(15, 14);
-            (16w0x7e0 &&& 16w0xffe0, 8w6): draw2(15, 15);
-            (16w0x7e0 &&& 16w0xffe0, 8w17): draw2(15, 15);
-            (16w0x800 &&& 16w0xffe0, 8w6): draw2(15, 16);
-            (16w0x800 &&& 16w0xffe0, 8w17): draw2(15, 16);
-            (16w0x820 &&& 16w0xffe0, 8w6): draw2(15, 17);
-            (16w0x820 &&& 16w0xffe0, 8w17): draw2(15, 17);
-            (16w0x840 &&& 16w0xffe0, 8w6): draw2(15, 18);
-            (16w0x840 &&& 16w0xffe0, 8w17): draw2(15, 18);
-            (16w0x860 &&& 16w0xffe0, 8w6): draw2(15, 19);
-            (16w0x860 &&& 16w0xffe0, 8w17): draw2(15, 19);
-            (16w0x880 &&& 16w0xffe0, 8w6): draw2(15, 20);
-            (16w0x880 &&& 16w0xffe0, 8w17): draw2(15, 20);
-            (16w0x8a0 &&& 16w0xffe0, 8w6): draw2(15, 21);
-            (16w0x8a0 &&& 16w0xffe0, 8w17): draw2(15, 21);
-            (16w0x8c0 &&& 16w0xffe0, 8w6): draw2(15, 22);
-            (16w0x8c0 &&& 16w0xffe0, 8w17): draw2(15, 22);
-            (16w0x8e0 &&& 16w0xffe0, 8w6): draw2(15, 23);
-            (16w0x8e0 &&& 16w0xffe0, 8w17): draw2(15, 23);
-            (16w0x900 &&& 16w0xffe0, 8w6): draw2(15, 24);
-            (16w0x900 &&& 16w0xffe0, 8w17): draw2(15, 24);
+        entries = {
+            (16w0x0 &&& 16w0xff80, 8w0x1 &&& 8w0x1, _, _): draw2(2, 0);
+            (16w0x80 &&& 16w0xff80, 8w0x1 &&& 8w0x1, _, _): draw2(2, 1);
+            (16w0x100 &&& 16w0xff80, 8w0x1 &&& 8w0x1, _, _): draw2(2, 2);
+            (16w0x180 &&& 16w0xff80, 8w0x1 &&& 8w0x1, _, _): draw2(2, 3);
+            (16w0x200 &&& 16w0xff80, 8w0x1 &&& 8w0x1, _, _): draw2(2, 4);
+            (16w0x280 &&& 16w0xff80, 8w0x1 &&& 8w0x1, _, _): draw2(2, 5);
+            (16w0x300 &&& 16w0xff80, 8w0x1 &&& 8w0x1, _, _): draw2(2, 6);
+            (16w0x380 &&& 16w0xff80, 8w0x1 &&& 8w0x1, _, _): draw2(2, 7);
+            (16w0x400 &&& 16w0xff80, 8w0x1 &&& 8w0x1, _, _): draw2(2, 8);
+            (16w0x480 &&& 16w0xff80, 8w0x1 &&& 8w0x1, _, _): draw2(2, 9);
+            (16w0x500 &&& 16w0xff80, 8w0x1 &&& 8w0x1, _, _): draw2(2, 10);
+            (16w0x580 &&& 16w0xff80, 8w0x1 &&& 8w0x1, _, _): draw2(2, 11);
+            (16w0x600 &&& 16w0xff80, 8w0x1 &&& 8w0x1, _, _): draw2(2, 12);
+            (16w0x680 &&& 16w0xff80, 8w0x1 &&& 8w0x1, _, _): draw2(2, 13);
+            (16w0x700 &&& 16w0xff80, 8w0x1 &&& 8w0x1, _, _): draw2(2, 14);
+            (16w0x780 &&& 16w0xff80, 8w0x1 &&& 8w0x1, _, _): draw2(2, 15);
+            (16w0x800 &&& 16w0xff80, 8w0x1 &&& 8w0x1, _, _): draw2(2, 16);
+            (16w0x880 &&& 16w0xff80, 8w0x1 &&& 8w0x1, _, _): draw2(2, 17);
+            (16w0x900 &&& 16w0xff80, 8w0x1 &&& 8w0x1, _, _): draw2(2, 18);
+            (16w0x980 &&& 16w0xff80, 8w0x1 &&& 8w0x1, _, _): draw2(2, 19);
+            (16w0xa00 &&& 16w0xff80, 8w0x1 &&& 8w0x1, _, _): draw2(2, 20);
+            (16w0xa80 &&& 16w0xff80, 8w0x1 &&& 8w0x1, _, _): draw2(2, 21);
+            (16w0xb00 &&& 16w0xff80, 8w0x1 &&& 8w0x1, _, _): draw2(2, 22);
+            (16w0xb80 &&& 16w0xff80, 8w0x1 &&& 8w0x1, _, _): draw2(2, 23);
+            (16w0xc00 &&& 16w0xff80, 8w0x1 &&& 8w0x1, _, _): draw2(2, 24);
+            (16w0xc80 &&& 16w0xff80, 8w0x1 &&& 8w0x1, _, _): draw2(2, 25);
+            (16w0xd00 &&& 16w0xff80, 8w0x1 &&& 8w0x1, _, _): draw2(2, 26);
+            (16w0xd80 &&& 16w0xff80, 8w0x1 &&& 8w0x1, _, _): draw2(2, 27);
+            (16w0xe00 &&& 16w0xff80, 8w0x1 &&& 8w0x1, _, _): draw2(2, 28);
+            (16w0xe80 &&& 16w0xff80, 8w0x1 &&& 8w0x1, _, _): draw2(2, 29);
+            (16w0xf00 &&& 16w0xff80, 8w0x1 &&& 8w0x1, _, _): draw2(2, 30);
+            (16w0xf80 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(14, 0);
+            (16w0xfa0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(14, 1);
+            (16w0xfc0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(14, 2);
+            (16w0xfe0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(14, 3);
+            (16w0x1000 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(14, 4);
+            (16w0x1020 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(14, 5);
+            (16w0x1040 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(14, 6);
+            (16w0x1060 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(14, 7);
+            (16w0x1080 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(14, 8);
+            (16w0x10a0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(14, 9);
+            (16w0x10c0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(14, 10);
+            (16w0x10e0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(14, 11);
+            (16w0x1100 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(14, 12);
+            (16w0x1120 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(14, 13);
+            (16w0x1140 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(14, 14);
+            (16w0x1160 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(14, 15);
+            (16w0x1180 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(14, 16);
+            (16w0x11a0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(14, 17);
+            (16w0x11c0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(14, 18);
+            (16w0x11e0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(14, 19);
+            (16w0x1200 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(14, 20);
+            (16w0x1220 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(14, 21);
+            (16w0x1240 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(14, 22);
+            (16w0x1260 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(14, 23);
+            (16w0x1280 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(14, 24);
+            (16w0x12a0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(15, 0);
+            (16w0x12c0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(15, 1);
+            (16w0x12e0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(15, 2);
+            (16w0x1300 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(15, 3);
+            (16w0x1320 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(15, 4);
+            (16w0x1340 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(15, 5);
+            (16w0x1360 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(15, 6);
+            (16w0x1380 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(15, 7);
+            (16w0x13a0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(15, 8);
+            (16w0x13c0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(15, 9);
+            (16w0x13e0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(15, 10);
+            (16w0x1400 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(15, 11);
+            (16w0x1420 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(15, 12);
+            (16w0x1440 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(15, 13);
+            (16w0x1460 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(15, 14);
+            (16w0x1480 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(15, 15);
+            (16w0x14a0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(15, 16);
+            (16w0x14c0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(15, 17);
+            (16w0x14e0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(15, 18);
+            (16w0x1500 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(15, 19);
+            (16w0x1520 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(15, 20);
+            (16w0x1540 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(15, 21);
+            (16w0x1560 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(15, 22);
+            (16w0x1580 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(15, 23);
+            (16w0x15a0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw2(15, 24);
         }
-        size = 146;
+        size = 1024;
     }
 
     /* distinct timestamp */
@@ -489,137 +440,148 @@ control BeaucoupCoupons(in headers_t hdr, in question_t q, in bit<48> stamp, in 
     table coupons3 {
         key = {
             h3 : ternary;
+            q.kind : ternary;
+            hdr.tcp.flags : ternary;
+            hdr.ipv4.isValid() : ternary;
         }
         actions = {
             draw3;
         }
-        const entries = {
-            (16w0x0 &&& 16w0xfff0): draw3(3, 0);
-            (16w0x10 &&& 16w0xfff0): draw3(3, 1);
-            (16w0x20 &&& 16w0xfff0): draw3(3, 2);
-            (16w0x30 &&& 16w0xfff0): draw3(3, 3);
-            (16w0x40 &&& 16w0xfff0): draw3(3, 4);
-            (16w0x50 &&& 16w0xfff0): draw3(3, 5);
-            (16w0x60 &&& 16w0xfff0): draw3(3, 6);
-            (16w0x70 &&& 16w0xfff0): draw3(3, 7);
-            (16w0x80 &&& 16w0xfff0): draw3(3, 8);
-            (16w0x90 &&& 16w0xfff0): draw3(3, 9);
-            (16w0xa0 &&& 16w0xfff0): draw3(3, 10);
-            (16w0xb0 &&& 16w0xfff0): draw3(3, 11);
-            (16w0xc0 &&& 16w0xfff0): draw3(3, 12);
-            (16w0xd0 &&& 16w0xfff0): draw3(3, 13);
-            (16w0xe0 &&& 16w0xfff0): draw3(3, 14);
-            (16w0xf0 &&& 16w0xfff0): draw3(3, 15);
-            (16w0x100 &&& 16w0xfff0): draw3(3, 16);
-            (16w0x110 &&& 16w0xfff0): draw3(3, 17);
-            (16w0x120 &&& 16w0xfff0): draw3(3, 18);
-            (16w0x130 &&& 16w0xfff0): draw3(3, 19);
-            (16w0x140 &&& 16w0xfff0): draw3(3, 20);
-            (16w0x150 &&& 16w0xfff0): draw3(3, 21);
-            (16w0x160 &&& 16w0xfff0): draw3(3, 22);
-            (16w0x170 &&& 16w0xfff0): draw3(3, 23);
-            (16w0x180 &&& 16w0xfff0): draw3(3, 24);
-            (16w0x190 &&& 16w0xfff0): draw3(3, 25);
-            (16w0x1a0 &&& 16w0xfff0): draw3(3, 26);
-            (16w0x1b0 &&& 16w0xfff0): draw3(3, 27);
-            (16w0x1c0 &&& 16w0xfff0): draw3(3, 28);
-            (16w0x1d0 &&& 16w0xfff0): draw3(3, 29);
-            (16w0x1e0 &&& 16w0xfff0): draw3(4, 0);
-            (16w0x1f0 &&& 16w0xfff0): draw3(4, 1);
-            (16w0x200 &&& 16w0xfff0): draw3(4, 2);
-            (16w0x210 &&& 16w0xfff0): draw3(4, 3);
-            (16w0x220 &&& 16w0xfff0): draw3(4, 4);
-            (16w0x230 &&& 16w0xfff0): draw3(4, 5);
-            (16w0x240 &&& 16w0xfff0): draw3(4, 6);
-            (16w0x250 &&& 16w0xfff0): draw3(4, 7);
-            (16w0x260 &&& 16w0xfff0): draw3(4, 8);
-            (16w0x270 &&& 16w0xfff0): draw3(4, 9);
-            (16w0x280 &&& 16w0xfff0): draw3(4, 10);
-            (16w0x290 &&& 16w0xfff0): draw3(4, 11);
-            (16w0x2a0 &&& 16w0xfff0): draw3(4, 12);
-            (16w0x2b0 &&& 16w0xfff0): draw3(4, 13);
-            (16w0x2c0 &&& 16w0xfff0): draw3(4, 14);
-            (16w0x2d0 &&& 16w0xfff0): draw3(4, 15);
-            (16w0x2e0 &&& 16w0xfff0): draw3(4, 16);
-            (16w0x2f0 &&& 16w0xfff0): draw3(4, 17);
-            (16w0x300 &&& 16w0xfff0): draw3(4, 18);
-            (16w0x310 &&& 16w0xfff0): draw3(4, 19);
-            (16w0x320 &&& 16w0xfff0): draw3(4, 20);
-            (16w0x330 &&& 16w0xfff0): draw3(4, 21);
-            (16w0x340 &&& 16w0xfff0): draw3(4, 22);
-            (16w0x350 &&& 16w0xfff0): draw3(4, 23);
-            (16w0x360 &&& 16w0xfff0): draw3(4, 24);
-            (16w0x370 &&& 16w0xfff0): draw3(4, 25);
-            (16w0x380 &&& 16w0xfff0): draw3(4, 26);
-            (16w0x390 &&& 16w0xfff0): draw3(4, 27);
-            (16w0x3a0 &&& 16w0xfff0): draw3(4, 28);
-            (16w0x3b0 &&& 16w0xfff0): draw3(4, 29);
-            (16w0x3c0 &&& 16w0xfff0): draw3(24, 0);
-            (16w0x3d0 &&& 16w0xfff0): draw3(24, 1);
-            (16w0x3e0 &&& 16w0xfff0): draw3(24, 2);
-            (16w0x3f0 &&& 16w0xfff0): draw3(24, 3);
-            (16w0x400 &&& 16w0xfff0): draw3(24, 4);
-            (16w0x410 &&& 16w0xfff0): draw3(24, 5);
-            (16w0x420 &&& 16w0xfff0): draw3(24, 6);
-            (16w0x430 &&& 16w0xfff0): draw3(24, 7);
-            (16w0x440 &&& 16w0xfff0): draw3(24, 8);
-            (16w0x450 &&& 16w0xfff0): draw3(24, 9);
-            (16w0x460 &&& 16w0xfff0): draw3(24, 10);
-            (16w0x470 &&& 16w0xfff0): draw3(24, 11);
-            (16w0x480 &&& 16w0xfff0): draw3(24, 12);
-            (16w0x490 &&& 16w0xfff0): draw3(24, 13);
-            (16w0x4a0 &&& 16w0xfff0): draw3(24, 14);
-            (16w0x4b0 &&& 16w0xfff0): draw3(24, 15);
-            (16w0x4c0 &&& 16w0xfff0): draw3(24, 16);
-            (16w0x4d0 &&& 16w0xfff0): draw3(24, 17);
-            (16w0x4e0 &&& 16w0xfff0): draw3(24, 18);
-            (16w0x4f0 &&& 16w0xfff0): draw3(24, 19);
-            (16w0x500 &&& 16w0xfff0): draw3(24, 20);
-            (16w0x510 &&& 16w0xfff0): draw3(24, 21);
-            (16w0x520 &&& 16w0xfff0): draw3(24, 22);
-            (16w0x530 &&& 16w0xfff0): draw3(24, 23);
-            (16w0x540 &&& 16w0xfff0): draw3(24, 24);
-            (16w0x550 &&& 16w0xfff0): draw3(24, 25);
-            (16w0x560 &&& 16w0xfff0): draw3(24, 26);
-            (16w0x570 &&& 16w0xfff0): draw3(24, 27);
-            (16w0x580 &&& 16w0xfff0): draw3(24, 28);
-            (16w0x590 &&& 16w0xfff0): draw3(24, 29);
-            (16w0x5a0 &&& 16w0xfff0): draw3(25, 0);
-            (16w0x5b0 &&& 16w0xfff0): draw3(25, 1);
-            (16w0x5c0 &&& 16w0xfff0): draw3(25, 2);
-            (16w0x5d0 &&& 16w0xfff0): draw3(25, 3);
-            (16w0x5e0 &&& 16w0xfff0): draw3(25, 4);
-            (16w0x5f0 &&& 16w0xfff0): draw3(25, 5);
-            (16w0x600 &&& 16w0xfff0): draw3(25, 6);
-            (16w0x610 &&& 16w0xfff0): draw3(25, 7);
-            (16w0x620 &&& 16w0xfff0): draw3(25, 8);
-            (16w0x630 &&& 16w0xfff0): draw3(25, 9);
-            (16w0x640 &&& 16w0xfff0): draw3(25, 10);
-            (16w0x650 &&& 16w0xfff0): draw3(25, 11);
-            (16w0x660 &&& 16w0xfff0): draw3(25, 12);
-            (16w0x670 &&& 16w0xfff0): draw3(25, 13);
-            (16w0x680 &&& 16w0xfff0): draw3(25, 14);
-            (16w0x690 &&& 16w0xfff0): draw3(25, 15);
-            (16w0x6a0 &&& 16w0xfff0): draw3(25, 16);
-            (16w0x6b0 &&& 16w0xfff0): draw3(25, 17);
-            (16w0x6c0 &&& 16w0xfff0): draw3(25, 18);
-            (16w0x6d0 &&& 16w0xfff0): draw3(25, 19);
-            (16w0x6e0 &&& 16w0xfff0): draw3(25, 20);
-            (16w0x6f0 &&& 16w0xfff0): draw3(25, 21);
-            (16w0x700 &&& 16w0xfff0): draw3(25, 22);
-            (16w0x710 &&& 16w0xfff0): draw3(25, 23);
-            (16w0x720 &&& 16w0xfff0): draw3(25, 24);
-            (16w0x730 &&& 16w0xfff0): draw3(25, 25);
-            (16w0x740 &&& 16w0xfff0): draw3(25, 26);
-            (16w0x750 &&& 16w0xfff0): draw3(25, 27);
-            (16w0x760 &&& 16w0xfff0): draw3(25, 28);
-            (16w0x770 &&& 16w0xfff0): draw3(25, 29);
+        entries = {
+            (16w0x0 &&& 16w0xfff8, _, _, _): draw3(3, 0);
+            (16w0x8 &&& 16w0xfff8, _, _, _): draw3(3, 1);
+            (16w0x10 &&& 16w0xfff8, _, _, _): draw3(3, 2);
+            (16w0x18 &&& 16w0xfff8, _, _, _): draw3(3, 3);
+            (16w0x20 &&& 16w0xfff8, _, _, _): draw3(3, 4);
+            (16w0x28 &&& 16w0xfff8, _, _, _): draw3(3, 5);
+            (16w0x30 &&& 16w0xfff8, _, _, _): draw3(3, 6);
+            (16w0x38 &&& 16w0xfff8, _, _, _): draw3(3, 7);
+            (16w0x40 &&& 16w0xfff8, _, _, _): draw3(3, 8);
+            (16w0x48 &&& 16w0xfff8, _, _, _): draw3(3, 9);
+            (16w0x50 &&& 16w0xfff8, _, _, _): draw3(3, 10);
+            (16w0x58 &&& 16w0xfff8, _, _, _): draw3(3, 11);
+            (16w0x60 &&& 16w0xfff8, _, _, _): draw3(3, 12);
+            (16w0x68 &&& 16w0xfff8, _, _, _): draw3(3, 13);
+            (16w0x70 &&& 16w0xfff8, _, _, _): draw3(3, 14);
+            (16w0x78 &&& 16w0xfff8, _, _, _): draw3(3, 15);
+            (16w0x80 &&& 16w0xfff8, _, _, _): draw3(3, 16);
+            (16w0x88 &&& 16w0xfff8, _, _, _): draw3(3, 17);
+            (16w0x90 &&& 16w0xfff8, _, _, _): draw3(3, 18);
+            (16w0x98 &&& 16w0xfff8, _, _, _): draw3(3, 19);
+            (16w0xa0 &&& 16w0xfff8, _, _, _): draw3(3, 20);
+            (16w0xa8 &&& 16w0xfff8, _, _, _): draw3(3, 21);
+            (16w0xb0 &&& 16w0xfff8, _, _, _): draw3(3, 22);
+            (16w0xb8 &&& 16w0xfff8, _, _, _): draw3(3, 23);
+            (16w0xc0 &&& 16w0xfff8, _, _, _): draw3(3, 24);
+            (16w0xc8 &&& 16w0xfff8, _, _, _): draw3(3, 25);
+            (16w0xd0 &&& 16w0xfff8, _, _, _): draw3(3, 26);
+            (16w0xd8 &&& 16w0xfff8, _, _, _): draw3(3, 27);
+            (16w0xe0 &&& 16w0xfff8, _, _, _): draw3(3, 28);
+            (16w0xe8 &&& 16w0xfff8, _, _, _): draw3(3, 29);
+            (16w0xf0 &&& 16w0xfff8, _, _, _): draw3(3, 30);
+            (16w0xf8 &&& 16w0xfff8, _, _, _): draw3(3, 31);
+            (16w0x100 &&& 16w0xfff8, _, _, _): draw3(4, 0);
+            (16w0x108 &&& 16w0xfff8, _, _, _): draw3(4, 1);
+            (16w0x110 &&& 16w0xfff8, _, _, _): draw3(4, 2);
+            (16w0x118 &&& 16w0xfff8, _, _, _): draw3(4, 3);
+            (16w0x120 &&& 16w0xfff8, _, _, _): draw3(4, 4);
+            (16w0x128 &&& 16w0xfff8, _, _, _): draw3(4, 5);
+            (16w0x130 &&& 16w0xfff8, _, _, _): draw3(4, 6);
+            (16w0x138 &&& 16w0xfff8, _, _, _): draw3(4, 7);
+            (16w0x140 &&& 16w0xfff8, _, _, _): draw3(4, 8);
+            (16w0x148 &&& 16w0xfff8, _, _, _): draw3(4, 9);
+            (16w0x150 &&& 16w0xfff8, _, _, _): draw3(4, 10);
+            (16w0x158 &&& 16w0xfff8, _, _, _): draw3(4, 11);
+            (16w0x160 &&& 16w0xfff8, _, _, _): draw3(4, 12);
+            (16w0x168 &&& 16w0xfff8, _, _, _): draw3(4, 13);
+            (16w0x170 &&& 16w0xfff8, _, _, _): draw3(4, 14);
+            (16w0x178 &&& 16w0xfff8, _, _, _): draw3(4, 15);
+            (16w0x180 &&& 16w0xfff8, _, _, _): draw3(4, 16);
+            (16w0x188 &&& 16w0xfff8, _, _, _): draw3(4, 17);
+            (16w0x190 &&& 16w0xfff8, _, _, _): draw3(4, 18);
+            (16w0x198 &&& 16w0xfff8, _, _, _): draw3(4, 19);
+            (16w0x1a0 &&& 16w0xfff8, _, _, _): draw3(4, 20);
+            (16w0x1a8 &&& 16w0xfff8, _, _, _): draw3(4, 21);
+            (16w0x1b0 &&& 16w0xfff8, _, _, _): draw3(4, 22);
+            (16w0x1b8 &&& 16w0xfff8, _, _, _): draw3(4, 23);
+            (16w0x1c0 &&& 16w0xfff8, _, _, _): draw3(4, 24);
+            (16w0x1c8 &&& 16w0xfff8, _, _, _): draw3(4, 25);
+            (16w0x1d0 &&& 16w0xfff8, _, _, _): draw3(4, 26);
+            (16w0x1d8 &&& 16w0xfff8, _, _, _): draw3(4, 27);
+            (16w0x1e0 &&& 16w0xfff8, _, _, _): draw3(4, 28);
+            (16w0x1e8 &&& 16w0xfff8, _, _, _): draw3(4, 29);
+            (16w0x1f0 &&& 16w0xfff8, _, _, _): draw3(4, 30);
+            (16w0x1f8 &&& 16w0xfff8, _, _, _): draw3(4, 31);
+            (16w0x200 &&& 16w0xfff8, _, _, _): draw3(24, 0);
+            (16w0x208 &&& 16w0xfff8, _, _, _): draw3(24, 1);
+            (16w0x210 &&& 16w0xfff8, _, _, _): draw3(24, 2);
+            (16w0x218 &&& 16w0xfff8, _, _, _): draw3(24, 3);
+            (16w0x220 &&& 16w0xfff8, _, _, _): draw3(24, 4);
+            (16w0x228 &&& 16w0xfff8, _, _, _): draw3(24, 5);
+            (16w0x230 &&& 16w0xfff8, _, _, _): draw3(24, 6);
+            (16w0x238 &&& 16w0xfff8, _, _, _): draw3(24, 7);
+            (16w0x240 &&& 16w0xfff8, _, _, _): draw3(24, 8);
+            (16w0x248 &&& 16w0xfff8, _, _, _): draw3(24, 9);
+            (16w0x250 &&& 16w0xfff8, _, _, _): draw3(24, 10);
+            (16w0x258 &&& 16w0xfff8, _, _, _): draw3(24, 11);
+            (16w0x260 &&& 16w0xfff8, _, _, _): draw3(24, 12);
+            (16w0x268 &&& 16w0xfff8, _, _, _): draw3(24, 13);
+            (16w0x270 &&& 16w0xfff8, _, _, _): draw3(24, 14);
+            (16w0x278 &&& 16w0xfff8, _, _, _): draw3(24, 15);
+            (16w0x280 &&& 16w0xfff8, _, _, _): draw3(24, 16);
+            (16w0x288 &&& 16w0xfff8, _, _, _): draw3(24, 17);
+            (16w0x290 &&& 16w0xfff8, _, _, _): draw3(24, 18);
+            (16w0x298 &&& 16w0xfff8, _, _, _): draw3(24, 19);
+            (16w0x2a0 &&& 16w0xfff8, _, _, _): draw3(24, 20);
+            (16w0x2a8 &&& 16w0xfff8, _, _, _): draw3(24, 21);
+            (16w0x2b0 &&& 16w0xfff8, _, _, _): draw3(24, 22);
+            (16w0x2b8 &&& 16w0xfff8, _, _, _): draw3(24, 23);
+            (16w0x2c0 &&& 16w0xfff8, _, _, _): draw3(24, 24);
+            (16w0x2c8 &&& 16w0xfff8, _, _, _): draw3(24, 25);
+            (16w0x2d0 &&& 16w0xfff8, _, _, _): draw3(24, 26);
+            (16w0x2d8 &&& 16w0xfff8, _, _, _): draw3(24, 27);
+            (16w0x2e0 &&& 16w0xfff8, _, _, _): draw3(24, 28);
+            (16w0x2e8 &&& 16w0xfff8, _, _, _): draw3(24, 29);
+            (16w0x2f0 &&& 16w0xfff8, _, _, _): draw3(24, 30);
+            (16w0x2f8 &&& 16w0xfff8, _, _, _): draw3(24, 31);
+            (16w0x300 &&& 16w0xfff8, _, _, _): draw3(25, 0);
+            (16w0x308 &&& 16w0xfff8, _, _, _): draw3(25, 1);
+            (16w0x310 &&& 16w0xfff8, _, _, _): draw3(25, 2);
+            (16w0x318 &&& 16w0xfff8, _, _, _): draw3(25, 3);
+            (16w0x320 &&& 16w0xfff8, _, _, _): draw3(25, 4);
+            (16w0x328 &&& 16w0xfff8, _, _, _): draw3(25, 5);
+            (16w0x330 &&& 16w0xfff8, _, _, _): draw3(25, 6);
+            (16w0x338 &&& 16w0xfff8, _, _, _): draw3(25, 7);
+            (16w0x340 &&& 16w0xfff8, _, _, _): draw3(25, 8);
+            (16w0x348 &&& 16w0xfff8, _, _, _): draw3(25, 9);
+            (16w0x350 &&& 16w0xfff8, _, _, _): draw3(25, 10);
+            (16w0x358 &&& 16w0xfff8, _, _, _): draw3(25, 11);
+            (16w0x360 &&& 16w0xfff8, _, _, _): draw3(25, 12);
+            (16w0x368 &&& 16w0xfff8, _, _, _): draw3(25, 13);
+            (16w0x370 &&& 16w0xfff8, _, _, _): draw3(25, 14);
+            (16w0x378 &&& 16w0xfff8, _, _, _): draw3(25, 15);
+            (16w0x380 &&& 16w0xfff8, _, _, _): draw3(25, 16);
+            (16w0x388 &&& 16w0xfff8, _, _, _): draw3(25, 17);
+            (16w0x390 &&& 16w0xfff8, _, _, _): draw3(25, 18);
+            (16w0x398 &&& 16w0xfff8, _, _, _): draw3(25, 19);
+            (16w0x3a0 &&& 16w0xfff8, _, _, _): draw3(25, 20);
+            (16w0x3a8 &&& 16w0xfff8, _, _, _): draw3(25, 21);
+            (16w0x3b0 &&& 16w0xfff8, _, _, _): draw3(25, 22);
+            (16w0x3b8 &&& 16w0xfff8, _, _, _): draw3(25, 23);
+            (16w0x3c0 &&& 16w0xfff8, _, _, _): draw3(25, 24);
+            (16w0x3c8 &&& 16w0xfff8, _, _, _): draw3(25, 25);
+            (16w0x3d0 &&& 16w0xfff8, _, _, _): draw3(25, 26);
+            (16w0x3d8 &&& 16w0xfff8, _, _, _): draw3(25, 27);
+            (16w0x3e0 &&& 16w0xfff8, _, _, _): draw3(25, 28);
+            (16w0x3e8 &&& 16w0xfff8, _, _, _): draw3(25, 29);
+            (16w0x3f0 &&& 16w0xfff8, _, _, _): draw3(25, 30);
+            (16w0x3f8 &&& 16w0xfff8, _, _, _): draw3(25, 31);
         }
-        size = 120;
+        size = 1024;
     }
 
     /* distinct src+sport if tcp.syn and not tcp.ack */
-    action compute4() { h4 = (bit<16>)hash4.get({ hdr.ipv4.src[31:0], q.ports[31:16] }); }
+    action compute4() { h4 = (bit<16>)hash4.get({ hdr.ipv4.src[31:0], hdr.ipv6.src0[31:0], hdr.ipv6.src1[31:0], hdr.ipv6.src2[31:0], hdr.ipv6.src3[31:0], q.ports[31:16] }); }
     action draw4(bit<8> q_, bit<8> c_) {
         hit4 = 1;
         query4 = q_;
@@ -629,49 +591,52 @@ control BeaucoupCoupons(in headers_t hdr, in question_t q, in bit<48> stamp, in 
     table coupons4 {
         key = {
             h4 : ternary;
-            hdr.ipv4.protocol : ternary;
+            q.kind : ternary;
             hdr.tcp.flags : ternary;
+            hdr.ipv4.isValid() : ternary;
         }
         actions = {
             draw4;
         }
-        const entries = {
-            (16w0x0 &&& 16w0xfff0, 8w6, 8w0x2 &&& 8w0x12): draw4(5, 0);
-            (16w0x10 &&& 16w0xfff0, 8w6, 8w0x2 &&& 8w0x12): draw4(5, 1);
-            (16w0x20 &&& 16w0xfff0, 8w6, 8w0x2 &&& 8w0x12): draw4(5, 2);
-            (16w0x30 &&& 16w0xfff0, 8w6, 8w0x2 &&& 8w0x12): draw4(5, 3);
-            (16w0x40 &&& 16w0xfff0, 8w6, 8w0x2 &&& 8w0x12): draw4(5, 4);
-            (16w0x50 &&& 16w0xfff0, 8w6, 8w0x2 &&& 8w0x12): draw4(5, 5);
-            (16w0x60 &&& 16w0xfff0, 8w6, 8w0x2 &&& 8w0x12): draw4(5, 6);
-            (16w0x70 &&& 16w0xfff0, 8w6, 8w0x2 &&& 8w0x12): draw4(5, 7);
-            (16w0x80 &&& 16w0xfff0, 8w6, 8w0x2 &&& 8w0x12): draw4(5, 8);
-            (16w0x90 &&& 16w0xfff0, 8w6, 8w0x2 &&& 8w0x12): draw4(5, 9);
-            (16w0xa0 &&& 16w0xfff0, 8w6, 8w0x2 &&& 8w0x12): draw4(5, 10);
-            (16w0xb0 &&& 16w0xfff0, 8w6, 8w0x2 &&& 8w0x12): draw4(5, 11);
-            (16w0xc0 &&& 16w0xfff0, 8w6, 8w0x2 &&& 8w0x12): draw4(5, 12);
-            (16w0xd0 &&& 16w0xfff0, 8w6, 8w0x2 &&& 8w0x12): draw4(5, 13);
-            (16w0xe0 &&& 16w0xfff0, 8w6, 8w0x2 &&& 8w0x12): draw4(5, 14);
-            (16w0xf0 &&& 16w0xfff0, 8w6, 8w0x2 &&& 8w0x12): draw4(5, 15);
-            (16w0x100 &&& 16w0xfff0, 8w6, 8w0x2 &&& 8w0x12): draw4(5, 16);
-            (16w0x110 &&& 16w0xfff0, 8w6, 8w0x2 &&& 8w0x12): draw4(5, 17);
-            (16w0x120 &&& 16w0xfff0, 8w6, 8w0x2 &&& 8w0x12): draw4(5, 18);
-            (16w0x130 &&& 16w0xfff0, 8w6, 8w0x2 &&& 8w0x12): draw4(5, 19);
-            (16w0x140 &&& 16w0xfff0, 8w6, 8w0x2 &&& 8w0x12): draw4(5, 20);
-            (16w0x150 &&& 16w0xfff0, 8w6, 8w0x2 &&& 8w0x12): draw4(5, 21);
-            (16w0x160 &&& 16w0xfff0, 8w6, 8w0x2 &&& 8w0x12): draw4(5, 22);
-            (16w0x170 &&& 16w0xfff0, 8w6, 8w0x2 &&& 8w0x12): draw4(5, 23);
-            (16w0x180 &&& 16w0xfff0, 8w6, 8w0x2 &&& 8w0x12): draw4(5, 24);
-            (16w0x190 &&& 16w0xfff0, 8w6, 8w0x2 &&& 8w0x12): draw4(5, 25);
-            (16w0x1a0 &&& 16w0xfff0, 8w6, 8w0x2 &&& 8w0x12): draw4(5, 26);
-            (16w0x1b0 &&& 16w0xfff0, 8w6, 8w0x2 &&& 8w0x12): draw4(5, 27);
-            (16w0x1c0 &&& 16w0xfff0, 8w6, 8w0x2 &&& 8w0x12): draw4(5, 28);
-            (16w0x1d0 &&& 16w0xfff0, 8w6, 8w0x2 &&& 8w0x12): draw4(5, 29);
+        entries = {
+            (16w0x0 &&& 16w0xfff0, 8w0x3 &&& 8w0x3, 8w0x2 &&& 8w0x12, _): draw4(5, 0);
+            (16w0x10 &&& 16w0xfff0, 8w0x3 &&& 8w0x3, 8w0x2 &&& 8w0x12, _): draw4(5, 1);
+            (16w0x20 &&& 16w0xfff0, 8w0x3 &&& 8w0x3, 8w0x2 &&& 8w0x12, _): draw4(5, 2);
+            (16w0x30 &&& 16w0xfff0, 8w0x3 &&& 8w0x3, 8w0x2 &&& 8w0x12, _): draw4(5, 3);
+            (16w0x40 &&& 16w0xfff0, 8w0x3 &&& 8w0x3, 8w0x2 &&& 8w0x12, _): draw4(5, 4);
+            (16w0x50 &&& 16w0xfff0, 8w0x3 &&& 8w0x3, 8w0x2 &&& 8w0x12, _): draw4(5, 5);
+            (16w0x60 &&& 16w0xfff0, 8w0x3 &&& 8w0x3, 8w0x2 &&& 8w0x12, _): draw4(5, 6);
+            (16w0x70 &&& 16w0xfff0, 8w0x3 &&& 8w0x3, 8w0x2 &&& 8w0x12, _): draw4(5, 7);
+            (16w0x80 &&& 16w0xfff0, 8w0x3 &&& 8w0x3, 8w0x2 &&& 8w0x12, _): draw4(5, 8);
+            (16w0x90 &&& 16w0xfff0, 8w0x3 &&& 8w0x3, 8w0x2 &&& 8w0x12, _): draw4(5, 9);
+            (16w0xa0 &&& 16w0xfff0, 8w0x3 &&& 8w0x3, 8w0x2 &&& 8w0x12, _): draw4(5, 10);
+            (16w0xb0 &&& 16w0xfff0, 8w0x3 &&& 8w0x3, 8w0x2 &&& 8w0x12, _): draw4(5, 11);
+            (16w0xc0 &&& 16w0xfff0, 8w0x3 &&& 8w0x3, 8w0x2 &&& 8w0x12, _): draw4(5, 12);
+            (16w0xd0 &&& 16w0xfff0, 8w0x3 &&& 8w0x3, 8w0x2 &&& 8w0x12, _): draw4(5, 13);
+            (16w0xe0 &&& 16w0xfff0, 8w0x3 &&& 8w0x3, 8w0x2 &&& 8w0x12, _): draw4(5, 14);
+            (16w0xf0 &&& 16w0xfff0, 8w0x3 &&& 8w0x3, 8w0x2 &&& 8w0x12, _): draw4(5, 15);
+            (16w0x100 &&& 16w0xfff0, 8w0x3 &&& 8w0x3, 8w0x2 &&& 8w0x12, _): draw4(5, 16);
+            (16w0x110 &&& 16w0xfff0, 8w0x3 &&& 8w0x3, 8w0x2 &&& 8w0x12, _): draw4(5, 17);
+            (16w0x120 &&& 16w0xfff0, 8w0x3 &&& 8w0x3, 8w0x2 &&& 8w0x12, _): draw4(5, 18);
+            (16w0x130 &&& 16w0xfff0, 8w0x3 &&& 8w0x3, 8w0x2 &&& 8w0x12, _): draw4(5, 19);
+            (16w0x140 &&& 16w0xfff0, 8w0x3 &&& 8w0x3, 8w0x2 &&& 8w0x12, _): draw4(5, 20);
+            (16w0x150 &&& 16w0xfff0, 8w0x3 &&& 8w0x3, 8w0x2 &&& 8w0x12, _): draw4(5, 21);
+            (16w0x160 &&& 16w0xfff0, 8w0x3 &&& 8w0x3, 8w0x2 &&& 8w0x12, _): draw4(5, 22);
+            (16w0x170 &&& 16w0xfff0, 8w0x3 &&& 8w0x3, 8w0x2 &&& 8w0x12, _): draw4(5, 23);
+            (16w0x180 &&& 16w0xfff0, 8w0x3 &&& 8w0x3, 8w0x2 &&& 8w0x12, _): draw4(5, 24);
+            (16w0x190 &&& 16w0xfff0, 8w0x3 &&& 8w0x3, 8w0x2 &&& 8w0x12, _): draw4(5, 25);
+            (16w0x1a0 &&& 16w0xfff0, 8w0x3 &&& 8w0x3, 8w0x2 &&& 8w0x12, _): draw4(5, 26);
+            (16w0x1b0 &&& 16w0xfff0, 8w0x3 &&& 8w0x3, 8w0x2 &&& 8w0x12, _): draw4(5, 27);
+            (16w0x1c0 &&& 16w0xfff0, 8w0x3 &&& 8w0x3, 8w0x2 &&& 8w0x12, _): draw4(5, 28);
+            (16w0x1d0 &&& 16w0xfff0, 8w0x3 &&& 8w0x3, 8w0x2 &&& 8w0x12, _): draw4(5, 29);
+            (16w0x1e0 &&& 16w0xfff0, 8w0x3 &&& 8w0x3, 8w0x2 &&& 8w0x12, _): draw4(5, 30);
+            (16w0x1f0 &&& 16w0xfff0, 8w0x3 &&& 8w0x3, 8w0x2 &&& 8w0x12, _): draw4(5, 31);
         }
-        size = 30;
+        size = 1024;
     }
 
     /* distinct dst+dport */
-    action compute5() { h5 = (bit<16>)hash5.get({ hdr.ipv4.dst[31:0], q.ports[15:0] }); }
+    action compute5() { h5 = (bit<16>)hash5.get({ hdr.ipv4.dst[31:0], hdr.ipv6.dst0[31:0], hdr.ipv6.dst1[31:0], hdr.ipv6.dst2[31:0], hdr.ipv6.dst3[31:0], q.ports[15:0] }); }
     action draw5(bit<8> q_, bit<8> c_) {
         hit5 = 1;
         query5 = q_;
@@ -681,68 +646,46 @@ control BeaucoupCoupons(in headers_t hdr, in question_t q, in bit<48> stamp, in 
     table coupons5 {
         key = {
             h5 : ternary;
-            hdr.ipv4.protocol : ternary;
+            q.kind : ternary;
+            hdr.tcp.flags : ternary;
+            hdr.ipv4.isValid() : ternary;
         }
         actions = {
             draw5;
         }
-        const entries = {
-            (16w0x0 &&& 16w0xffe0, 8w6): draw5(6, 0);
-            (16w0x0 &&& 16w0xffe0, 8w17): draw5(6, 0);
-            (16w0x20 &&& 16w0xffe0, 8w6): draw5(6, 1);
-            (16w0x20 &&& 16w0xffe0, 8w17): draw5(6, 1);
-            (16w0x40 &&& 16w0xffe0, 8w6): draw5(6, 2);
-            (16w0x40 &&& 16w0xffe0, 8w17): draw5(6, 2);
-            (16w0x60 &&& 16w0xffe0, 8w6): draw5(6, 3);
-            (16w0x60 &&& 16w0xffe0, 8w17): draw5(6, 3);
-            (16w0x80 &&& 16w0xffe0, 8w6): draw5(6, 4);
-            (16w0x80 &&& 16w0xffe0, 8w17): draw5(6, 4);
-            (16w0xa0 &&& 16w0xffe0, 8w6): draw5(6, 5);
-            (16w0xa0 &&& 16w0xffe0, 8w17): draw5(6, 5);
-            (16w0xc0 &&& 16w0xffe0, 8w6): draw5(6, 6);
-            (16w0xc0 &&& 16w0xffe0, 8w17): draw5(6, 6);
-            (16w0xe0 &&& 16w0xffe0, 8w6): draw5(6, 7);
-            (16w0xe0 &&& 16w0xffe0, 8w17): draw5(6, 7);
-            (16w0x100 &&& 16w0xffe0, 8w6): draw5(6, 8);
-            (16w0x100 &&& 16w0xffe0, 8w17): draw5(6, 8);
-            (16w0x120 &&& 16w0xffe0, 8w6): draw5(6, 9);
-            (16w0x120 &&& 16w0xffe0, 8w17): draw5(6, 9);
-            (16w0x140 &&& 16w0xffe0, 8w6): draw5(6, 10);
-            (16w0x140 &&& 16w0xffe0, 8w17): draw5(6, 10);
-            (16w0x160 &&& 16w0xffe0, 8w6): draw5(6, 11);
-            (16w0x160 &&& 16w0xffe0, 8w17): draw5(6, 11);
-            (16w0x180 &&& 16w0xffe0, 8w6): draw5(6, 12);
-            (16w0x180 &&& 16w0xffe0, 8w17): draw5(6, 12);
-            (16w0x1a0 &&& 16w0xffe0, 8w6): draw5(6, 13);
-            (16w0x1a0 &&& 16w0xffe0, 8w17): draw5(6, 13);
-            (16w0x1c0 &&& 16w0xffe0, 8w6): draw5(6, 14);
-            (16w0x1c0 &&& 16w0xffe0, 8w17): draw5(6, 14);
-            (16w0x1e0 &&& 16w0xffe0, 8w6): draw5(6, 15);
-            (16w0x1e0 &&& 16w0xffe0, 8w17): draw5(6, 15);
-            (16w0x200 &&& 16w0xffe0, 8w6): draw5(6, 16);
-            (16w0x200 &&& 16w0xffe0, 8w17): draw5(6, 16);
-            (16w0x220 &&& 16w0xffe0, 8w6): draw5(6, 17);
-            (16w0x220 &&& 16w0xffe0, 8w17): draw5(6, 17);
-            (16w0x240 &&& 16w0xffe0, 8w6): draw5(6, 18);
-            (16w0x240 &&& 16w0xffe0, 8w17): draw5(6, 18);
-            (16w0x260 &&& 16w0xffe0, 8w6): draw5(6, 19);
-            (16w0x260 &&& 16w0xffe0, 8w17): draw5(6, 19);
-            (16w0x280 &&& 16w0xffe0, 8w6): draw5(6, 20);
-            (16w0x280 &&& 16w0xffe0, 8w17): draw5(6, 20);
-            (16w0x2a0 &&& 16w0xffe0, 8w6): draw5(6, 21);
-            (16w0x2a0 &&& 16w0xffe0, 8w17): draw5(6, 21);
-            (16w0x2c0 &&& 16w0xffe0, 8w6): draw5(6, 22);
-            (16w0x2c0 &&& 16w0xffe0, 8w17): draw5(6, 22);
-            (16w0x2e0 &&& 16w0xffe0, 8w6): draw5(6, 23);
-            (16w0x2e0 &&& 16w0xffe0, 8w17): draw5(6, 23);
-            (16w0x300 &&& 16w0xffe0, 8w6): draw5(6, 24);
-            (16w0x300 &&& 16w0xffe0, 8w17): draw5(6, 24);
+        entries = {
+            (16w0x0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw5(6, 0);
+            (16w0x20 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw5(6, 1);
+            (16w0x40 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw5(6, 2);
+            (16w0x60 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw5(6, 3);
+            (16w0x80 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw5(6, 4);
+            (16w0xa0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw5(6, 5);
+            (16w0xc0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw5(6, 6);
+            (16w0xe0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw5(6, 7);
+            (16w0x100 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw5(6, 8);
+            (16w0x120 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw5(6, 9);
+            (16w0x140 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw5(6, 10);
+            (16w0x160 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw5(6, 11);
+            (16w0x180 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw5(6, 12);
+            (16w0x1a0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw5(6, 13);
+            (16w0x1c0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw5(6, 14);
+            (16w0x1e0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw5(6, 15);
+            (16w0x200 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw5(6, 16);
+            (16w0x220 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw5(6, 17);
+            (16w0x240 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw5(6, 18);
+            (16w0x260 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw5(6, 19);
+            (16w0x280 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw5(6, 20);
+            (16w0x2a0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw5(6, 21);
+            (16w0x2c0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw5(6, 22);
+            (16w0x2e0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw5(6, 23);
+            (16w0x300 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw5(6, 24);
+            (16w0x320 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw5(6, 25);
         }
-        size = 50;
+        size = 1024;
     }
 
     /* distinct src+sport */
-    action compute6() { h6 = (bit<16>)hash6.get({ hdr.ipv4.src[31:0], q.ports[31:16] }); }
+    action compute6() { h6 = (bit<16>)hash6.get({ hdr.ipv4.src[31:0], hdr.ipv6.src0[31:0], hdr.ipv6.src1[31:0], hdr.ipv6.src2[31:0], hdr.ipv6.src3[31:0], q.ports[31:16] }); }
     action draw6(bit<8> q_, bit<8> c_) {
         hit6 = 1;
         query6 = q_;
@@ -752,62 +695,42 @@ control BeaucoupCoupons(in headers_t hdr, in question_t q, in bit<48> stamp, in 
     table coupons6 {
         key = {
             h6 : ternary;
-            hdr.ipv4.protocol : ternary;
+            q.kind : ternary;
+            hdr.tcp.flags : ternary;
+            hdr.ipv4.isValid() : ternary;
         }
         actions = {
             draw6;
         }
-        const entries = {
-            (16w0x0 &&& 16w0xffe0, 8w6): draw6(13, 0);
-            (16w0x0 &&& 16w0xffe0, 8w17): draw6(13, 0);
-            (16w0x20 &&& 16w0xffe0, 8w6): draw6(13, 1);
-            (16w0x20 &&& 16w0xffe0, 8w17): draw6(13, 1);
-            (16w0x40 &&& 16w0xffe0, 8w6): draw6(13, 2);
-            (16w0x40 &&& 16w0xffe0, 8w17): draw6(13, 2);
-            (16w0x60 &&& 16w0xffe0, 8w6): draw6(13, 3);
-            (16w0x60 &&& 16w0xffe0, 8w17): draw6(13, 3);
-            (16w0x80 &&& 16w0xffe0, 8w6): draw6(13, 4);
-            (16w0x80 &&& 16w0xffe0, 8w17): draw6(13, 4);
-            (16w0xa0 &&& 16w0xffe0, 8w6): draw6(13, 5);
-            (16w0xa0 &&& 16w0xffe0, 8w17): draw6(13, 5);
-            (16w0xc0 &&& 16w0xffe0, 8w6): draw6(13, 6);
-            (16w0xc0 &&& 16w0xffe0, 8w17): draw6(13, 6);
-            (16w0xe0 &&& 16w0xffe0, 8w6): draw6(13, 7);
-            (16w0xe0 &&& 16w0xffe0, 8w17): draw6(13, 7);
-            (16w0x100 &&& 16w0xffe0, 8w6): draw6(13, 8);
-            (16w0x100 &&& 16w0xffe0, 8w17): draw6(13, 8);
-            (16w0x120 &&& 16w0xffe0, 8w6): draw6(13, 9);
-            (16w0x120 &&& 16w0xffe0, 8w17): draw6(13, 9);
-            (16w0x140 &&& 16w0xffe0, 8w6): draw6(13, 10);
-            (16w0x140 &&& 16w0xffe0, 8w17): draw6(13, 10);
-            (16w0x160 &&& 16w0xffe0, 8w6): draw6(13, 11);
-            (16w0x160 &&& 16w0xffe0, 8w17): draw6(13, 11);
-            (16w0x180 &&& 16w0xffe0, 8w6): draw6(13, 12);
-            (16w0x180 &&& 16w0xffe0, 8w17): draw6(13, 12);
-            (16w0x1a0 &&& 16w0xffe0, 8w6): draw6(13, 13);
-            (16w0x1a0 &&& 16w0xffe0, 8w17): draw6(13, 13);
-            (16w0x1c0 &&& 16w0xffe0, 8w6): draw6(13, 14);
-            (16w0x1c0 &&& 16w0xffe0, 8w17): draw6(13, 14);
-            (16w0x1e0 &&& 16w0xffe0, 8w6): draw6(13, 15);
-            (16w0x1e0 &&& 16w0xffe0, 8w17): draw6(13, 15);
-            (16w0x200 &&& 16w0xffe0, 8w6): draw6(13, 16);
-            (16w0x200 &&& 16w0xffe0, 8w17): draw6(13, 16);
-            (16w0x220 &&& 16w0xffe0, 8w6): draw6(13, 17);
-            (16w0x220 &&& 16w0xffe0, 8w17): draw6(13, 17);
-            (16w0x240 &&& 16w0xffe0, 8w6): draw6(13, 18);
-            (16w0x240 &&& 16w0xffe0, 8w17): draw6(13, 18);
-            (16w0x260 &&& 16w0xffe0, 8w6): draw6(13, 19);
-            (16w0x260 &&& 16w0xffe0, 8w17): draw6(13, 19);
-            (16w0x280 &&& 16w0xffe0, 8w6): draw6(13, 20);
-            (16w0x280 &&& 16w0xffe0, 8w17): draw6(13, 20);
-            (16w0x2a0 &&& 16w0xffe0, 8w6): draw6(13, 21);
-            (16w0x2a0 &&& 16w0xffe0, 8w17): draw6(13, 21);
-            (16w0x2c0 &&& 16w0xffe0, 8w6): draw6(13, 22);
-            (16w0x2c0 &&& 16w0xffe0, 8w17): draw6(13, 22);
-            (16w0x2e0 &&& 16w0xffe0, 8w6): draw6(13, 23);
-            (16w0x2e0 &&& 16w0xffe0, 8w17): draw6(13, 23);
+        entries = {
+            (16w0x0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw6(13, 0);
+            (16w0x20 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw6(13, 1);
+            (16w0x40 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw6(13, 2);
+            (16w0x60 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw6(13, 3);
+            (16w0x80 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw6(13, 4);
+            (16w0xa0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw6(13, 5);
+            (16w0xc0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw6(13, 6);
+            (16w0xe0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw6(13, 7);
+            (16w0x100 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw6(13, 8);
+            (16w0x120 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw6(13, 9);
+            (16w0x140 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw6(13, 10);
+            (16w0x160 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw6(13, 11);
+            (16w0x180 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw6(13, 12);
+            (16w0x1a0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw6(13, 13);
+            (16w0x1c0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw6(13, 14);
+            (16w0x1e0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw6(13, 15);
+            (16w0x200 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw6(13, 16);
+            (16w0x220 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw6(13, 17);
+            (16w0x240 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw6(13, 18);
+            (16w0x260 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw6(13, 19);
+            (16w0x280 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw6(13, 20);
+            (16w0x2a0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw6(13, 21);
+            (16w0x2c0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw6(13, 22);
+            (16w0x2e0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw6(13, 23);
+            (16w0x300 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw6(13, 24);
+            (16w0x320 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw6(13, 25);
         }
-        size = 48;
+        size = 1024;
     }
 
     /* distinct sport */
@@ -821,176 +744,98 @@ control BeaucoupCoupons(in headers_t hdr, in question_t q, in bit<48> stamp, in 
     table coupons7 {
         key = {
             h7 : ternary;
-            hdr.ipv4.protocol : ternary;
+            q.kind : ternary;
+            hdr.tcp.flags : ternary;
+            hdr.ipv4.isValid() : ternary;
         }
         actions = {
             draw7;
         }
-        const entries = {
-            (16w0x0 &&& 16w0xffe0, 8w6): draw7(16, 0);
-            (16w0x0 &&& 16w0xffe0, 8w17): draw7(16, 0);
-            (16w0x20 &&& 16w0xffe0, 8w6): draw7(16, 1);
-            (16w0x20 &&& 16w0xffe0, 8w17): draw7(16, 1);
-            (16w0x40 &&& 16w0xffe0, 8w6): draw7(16, 2);
-            (16w0x40 &&& 16w0xffe0, 8w17): draw7(16, 2);
-            (16w0x60 &&& 16w0xffe0, 8w6): draw7(16, 3);
-            (16w0x60 &&& 16w0xffe0, 8w17): draw7(16, 3);
-            (16w0x80 &&& 16w0xffe0, 8w6): draw7(16, 4);
-            (16w0x80 &&& 16w0xffe0, 8w17): draw7(16, 4);
-            (16w0xa0 &&& 16w0xffe0, 8w6): draw7(16, 5);
-            (16w0xa0 &&& 16w0xffe0, 8w17): draw7(16, 5);
-            (16w0xc0 &&& 16w0xffe0, 8w6): draw7(16, 6);
-            (16w0xc0 &&& 16w0xffe0, 8w17): draw7(16, 6);
-            (16w0xe0 &&& 16w0xffe0, 8w6): draw7(16, 7);
-            (16w0xe0 &&& 16w0xffe0, 8w17): draw7(16, 7);
-            (16w0x100 &&& 16w0xffe0, 8w6): draw7(16, 8);
-            (16w0x100 &&& 16w0xffe0, 8w17): draw7(16, 8);
-            (16w0x120 &&& 16w0xffe0, 8w6): draw7(16, 9);
-            (16w0x120 &&& 16w0xffe0, 8w17): draw7(16, 9);
-            (16w0x140 &&& 16w0xffe0, 8w6): draw7(16, 10);
-            (16w0x140 &&& 16w0xffe0, 8w17): draw7(16, 10);
-            (16w0x160 &&& 16w0xffe0, 8w6): draw7(16, 11);
-            (16w0x160 &&& 16w0xffe0, 8w17): draw7(16, 11);
-            (16w0x180 &&& 16w0xffe0, 8w6): draw7(16, 12);
-            (16w0x180 &&& 16w0xffe0, 8w17): draw7(16, 12);
-            (16w0x1a0 &&& 16w0xffe0, 8w6): draw7(16, 13);
-            (16w0x1a0 &&& 16w0xffe0, 8w17): draw7(16, 13);
-            (16w0x1c0 &&& 16w0xffe0, 8w6): draw7(16, 14);
-            (16w0x1c0 &&& 16w0xffe0, 8w17): draw7(16, 14);
-            (16w0x1e0 &&& 16w0xffe0, 8w6): draw7(16, 15);
-            (16w0x1e0 &&& 16w0xffe0, 8w17): draw7(16, 15);
-            (16w0x200 &&& 16w0xffe0, 8w6): draw7(16, 16);
-            (16w0x200 &&& 16w0xffe0, 8w17): draw7(16, 16);
-            (16w0x220 &&& 16w0xffe0, 8w6): draw7(16, 17);
-            (16w0x220 &&& 16w0xffe0, 8w17): draw7(16, 17);
-            (16w0x240 &&& 16w0xffe0, 8w6): draw7(16, 18);
-            (16w0x240 &&& 16w0xffe0, 8w17): draw7(16, 18);
-            (16w0x260 &&& 16w0xffe0, 8w6): draw7(16, 19);
-            (16w0x260 &&& 16w0xffe0, 8w17): draw7(16, 19);
-            (16w0x280 &&& 16w0xffe0, 8w6): draw7(16, 20);
-            (16w0x280 &&& 16w0xffe0, 8w17): draw7(16, 20);
-            (16w0x2a0 &&& 16w0xffe0, 8w6): draw7(16, 21);
-            (16w0x2a0 &&& 16w0xffe0, 8w17): draw7(16, 21);
-            (16w0x2c0 &&& 16w0xffe0, 8w6): draw7(16, 22);
-            (16w0x2c0 &&& 16w0xffe0, 8w17): draw7(16, 22);
-            (16w0x2e0 &&& 16w0xffe0, 8w6): draw7(16, 23);
-            (16w0x2e0 &&& 16w0xffe0, 8w17): draw7(16, 23);
-            (16w0x300 &&& 16w0xffe0, 8w6): draw7(16, 24);
-            (16w0x300 &&& 16w0xffe0, 8w17): draw7(16, 24);
-            (16w0x320 &&& 16w0xffe0, 8w6): draw7(16, 25);
-            (16w0x320 &&& 16w0xffe0, 8w17): draw7(16, 25);
-            (16w0x340 &&& 16w0xffe0, 8w6): draw7(16, 26);
-            (16w0x340 &&& 16w0xffe0, 8w17): draw7(16, 26);
-            (16w0x360 &&& 16w0xffe0, 8w6): draw7(17, 0);
-            (16w0x360 &&& 16w0xffe0, 8w17): draw7(17, 0);
-            (16w0x380 &&& 16w0xffe0, 8w6): draw7(17, 1);
-            (16w0x380 &&& 16w0xffe0, 8w17): draw7(17, 1);
-            (16w0x3a0 &&& 16w0xffe0, 8w6): draw7(17, 2);
-            (16w0x3a0 &&& 16w0xffe0, 8w17): draw7(17, 2);
-            (16w0x3c0 &&& 16w0xffe0, 8w6): draw7(17, 3);
-            (16w0x3c0 &&& 16w0xffe0, 8w17): draw7(17, 3);
-            (16w0x3e0 &&& 16w0xffe0, 8w6): draw7(17, 4);
-            (16w0x3e0 &&& 16w0xffe0, 8w17): draw7(17, 4);
-            (16w0x400 &&& 16w0xffe0, 8w6): draw7(17, 5);
-            (16w0x400 &&& 16w0xffe0, 8w17): draw7(17, 5);
-            (16w0x420 &&& 16w0xffe0, 8w6): draw7(17, 6);
-            (16w0x420 &&& 16w0xffe0, 8w17): draw7(17, 6);
-            (16w0x440 &&& 16w0xffe0, 8w6): draw7(17, 7);
-            (16w0x440 &&& 16w0xffe0, 8w17): draw7(17, 7);
-            (16w0x460 &&& 16w0xffe0, 8w6): draw7(17, 8);
-            (16w0x460 &&& 16w0xffe0, 8w17): draw7(17, 8);
-            (16w0x480 &&& 16w0xffe0, 8w6): draw7(17, 9);
-            (16w0x480 &&& 16w0xffe0, 8w17): draw7(17, 9);
-            (16w0x4a0 &&& 16w0xffe0, 8w6): draw7(17, 10);
-            (16w0x4a0 &&& 16w0xffe0, 8w17): draw7(17, 10);
-            (16w0x4c0 &&& 16w0xffe0, 8w6): draw7(17, 11);
-            (16w0x4c0 &&& 16w0xffe0, 8w17): draw7(17, 11);
-            (16w0x4e0 &&& 16w0xffe0, 8w6): draw7(17, 12);
-            (16w0x4e0 &&& 16w0xffe0, 8w17): draw7(17, 12);
-            (16w0x500 &&& 16w0xffe0, 8w6): draw7(17, 13);
-            (16w0x500 &&& 16w0xffe0, 8w17): draw7(17, 13);
-            (16w0x520 &&& 16w0xffe0, 8w6): draw7(17, 14);
-            (16w0x520 &&& 16w0xffe0, 8w17): draw7(17, 14);
-            (16w0x540 &&& 16w0xffe0, 8w6): draw7(17, 15);
-            (16w0x540 &&& 16w0xffe0, 8w17): draw7(17, 15);
-            (16w0x560 &&& 16w0xffe0, 8w6): draw7(17, 16);
-            (16w0x560 &&& 16w0xffe0, 8w17): draw7(17, 16);
-            (16w0x580 &&& 16w0xffe0, 8w6): draw7(17, 17);
-            (16w0x580 &&& 16w0xffe0, 8w17): draw7(17, 17);
-            (16w0x5a0 &&& 16w0xffe0, 8w6): draw7(17, 18);
-            (16w0x5a0 &&& 16w0xffe0, 8w17): draw7(17, 18);
-            (16w0x5c0 &&& 16w0xffe0, 8w6): draw7(17, 19);
-            (16w0x5c0 &&& 16w0xffe0, 8w17): draw7(17, 19);
-            (16w0x5e0 &&& 16w0xffe0, 8w6): draw7(17, 20);
-            (16w0x5e0 &&& 16w0xffe0, 8w17): draw7(17, 20);
-            (16w0x600 &&& 16w0xffe0, 8w6): draw7(17, 21);
-            (16w0x600 &&& 16w0xffe0, 8w17): draw7(17, 21);
-            (16w0x620 &&& 16w0xffe0, 8w6): draw7(17, 22);
-            (16w0x620 &&& 16w0xffe0, 8w17): draw7(17, 22);
-            (16w0x640 &&& 16w0xffe0, 8w6): draw7(17, 23);
-            (16w0x640 &&& 16w0xffe0, 8w17): draw7(17, 23);
-            (16w0x660 &&& 16w0xffe0, 8w6): draw7(17, 24);
-            (16w0x660 &&& 16w0xffe0, 8w17): draw7(17, 24);
-            (16w0x680 &&& 16w0xffe0, 8w6): draw7(18, 0);
-            (16w0x680 &&& 16w0xffe0, 8w17): draw7(18, 0);
-            (16w0x6a0 &&& 16w0xffe0, 8w6): draw7(18, 1);
-            (16w0x6a0 &&& 16w0xffe0, 8w17): draw7(18, 1);
-            (16w0x6c0 &&& 16w0xffe0, 8w6): draw7(18, 2);
-            (16w0x6c0 &&& 16w0xffe0, 8w17): draw7(18, 2);
-            (16w0x6e0 &&& 16w0xffe0, 8w6): draw7(18, 3);
-            (16w0x6e0 &&& 16w0xffe0, 8w17): draw7(18, 3);
-            (16w0x700 &&& 16w0xffe0, 8w6): draw7(18, 4);
-            (16w0x700 &&& 16w0xffe0, 8w17): draw7(18, 4);
-            (16w0x720 &&& 16w0xffe0, 8w6): draw7(18, 5);
-            (16w0x720 &&& 16w0xffe0, 8w17): draw7(18, 5);
-            (16w0x740 &&& 16w0xffe0, 8w6): draw7(18, 6);
-            (16w0x740 &&& 16w0xffe0, 8w17): draw7(18, 6);
-            (16w0x760 &&& 16w0xffe0, 8w6): draw7(18, 7);
-            (16w0x760 &&& 16w0xffe0, 8w17): draw7(18, 7);
-            (16w0x780 &&& 16w0xffe0, 8w6): draw7(18, 8);
-            (16w0x780 &&& 16w0xffe0, 8w17): draw7(18, 8);
-            (16w0x7a0 &&& 16w0xffe0, 8w6): draw7(18, 9);
-            (16w0x7a0 &&& 16w0xffe0, 8w17): draw7(18, 9);
-            (16w0x7c0 &&& 16w0xffe0, 8w6): draw7(18, 10);
-            (16w0x7c0 &&& 16w0xffe0, 8w17): draw7(18, 10);
-            (16w0x7e0 &&& 16w0xffe0, 8w6): draw7(18, 11);
-            (16w0x7e0 &&& 16w0xffe0, 8w17): draw7(18, 11);
-            (16w0x800 &&& 16w0xffe0, 8w6): draw7(18, 12);
-            (16w0x800 &&& 16w0xffe0, 8w17): draw7(18, 12);
-            (16w0x820 &&& 16w0xffe0, 8w6): draw7(18, 13);
-            (16w0x820 &&& 16w0xffe0, 8w17): draw7(18, 13);
-            (16w0x840 &&& 16w0xffe0, 8w6): draw7(18, 14);
-            (16w0x840 &&& 16w0xffe0, 8w17): draw7(18, 14);
-            (16w0x860 &&& 16w0xffe0, 8w6): draw7(18, 15);
-            (16w0x860 &&& 16w0xffe0, 8w17): draw7(18, 15);
-            (16w0x880 &&& 16w0xffe0, 8w6): draw7(18, 16);
-            (16w0x880 &&& 16w0xffe0, 8w17): draw7(18, 16);
-            (16w0x8a0 &&& 16w0xffe0, 8w6): draw7(18, 17);
-            (16w0x8a0 &&& 16w0xffe0, 8w17): draw7(18, 17);
-            (16w0x8c0 &&& 16w0xffe0, 8w6): draw7(18, 18);
-            (16w0x8c0 &&& 16w0xffe0, 8w17): draw7(18, 18);
-            (16w0x8e0 &&& 16w0xffe0, 8w6): draw7(18, 19);
-            (16w0x8e0 &&& 16w0xffe0, 8w17): draw7(18, 19);
-            (16w0x900 &&& 16w0xffe0, 8w6): draw7(18, 20);
-            (16w0x900 &&& 16w0xffe0, 8w17): draw7(18, 20);
-            (16w0x920 &&& 16w0xffe0, 8w6): draw7(18, 21);
-            (16w0x920 &&& 16w0xffe0, 8w17): draw7(18, 21);
-            (16w0x940 &&& 16w0xffe0, 8w6): draw7(18, 22);
-            (16w0x940 &&& 16w0xffe0, 8w17): draw7(18, 22);
-            (16w0x960 &&& 16w0xffe0, 8w6): draw7(18, 23);
-            (16w0x960 &&& 16w0xffe0, 8w17): draw7(18, 23);
-            (16w0x980 &&& 16w0xffe0, 8w6): draw7(18, 24);
-            (16w0x980 &&& 16w0xffe0, 8w17): draw7(18, 24);
-            (16w0x9a0 &&& 16w0xffe0, 8w6): draw7(18, 25);
-            (16w0x9a0 &&& 16w0xffe0, 8w17): draw7(18, 25);
-            (16w0x9c0 &&& 16w0xffe0, 8w6): draw7(18, 26);
-            (16w0x9c0 &&& 16w0xffe0, 8w17): draw7(18, 26);
+        entries = {
+            (16w0x0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(16, 0);
+            (16w0x20 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(16, 1);
+            (16w0x40 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(16, 2);
+            (16w0x60 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(16, 3);
+            (16w0x80 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(16, 4);
+            (16w0xa0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(16, 5);
+            (16w0xc0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(16, 6);
+            (16w0xe0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(16, 7);
+            (16w0x100 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(16, 8);
+            (16w0x120 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(16, 9);
+            (16w0x140 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(16, 10);
+            (16w0x160 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(16, 11);
+            (16w0x180 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(16, 12);
+            (16w0x1a0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(16, 13);
+            (16w0x1c0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(16, 14);
+            (16w0x1e0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(16, 15);
+            (16w0x200 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(16, 16);
+            (16w0x220 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(16, 17);
+            (16w0x240 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(16, 18);
+            (16w0x260 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(16, 19);
+            (16w0x280 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(16, 20);
+            (16w0x2a0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(16, 21);
+            (16w0x2c0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(16, 22);
+            (16w0x2e0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(16, 23);
+            (16w0x300 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(16, 24);
+            (16w0x320 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(16, 25);
+            (16w0x340 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(17, 0);
+            (16w0x360 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(17, 1);
+            (16w0x380 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(17, 2);
+            (16w0x3a0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(17, 3);
+            (16w0x3c0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(17, 4);
+            (16w0x3e0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(17, 5);
+            (16w0x400 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(17, 6);
+            (16w0x420 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(17, 7);
+            (16w0x440 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(17, 8);
+            (16w0x460 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(17, 9);
+            (16w0x480 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(17, 10);
+            (16w0x4a0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(17, 11);
+            (16w0x4c0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(17, 12);
+            (16w0x4e0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(17, 13);
+            (16w0x500 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(17, 14);
+            (16w0x520 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(17, 15);
+            (16w0x540 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(17, 16);
+            (16w0x560 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(17, 17);
+            (16w0x580 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(17, 18);
+            (16w0x5a0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(17, 19);
+            (16w0x5c0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(17, 20);
+            (16w0x5e0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(17, 21);
+            (16w0x600 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(17, 22);
+            (16w0x620 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(17, 23);
+            (16w0x640 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(17, 24);
+            (16w0x660 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(17, 25);
+            (16w0x680 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(18, 0);
+            (16w0x6a0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(18, 1);
+            (16w0x6c0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(18, 2);
+            (16w0x6e0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(18, 3);
+            (16w0x700 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(18, 4);
+            (16w0x720 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(18, 5);
+            (16w0x740 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(18, 6);
+            (16w0x760 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(18, 7);
+            (16w0x780 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(18, 8);
+            (16w0x7a0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(18, 9);
+            (16w0x7c0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(18, 10);
+            (16w0x7e0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(18, 11);
+            (16w0x800 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(18, 12);
+            (16w0x820 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(18, 13);
+            (16w0x840 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(18, 14);
+            (16w0x860 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(18, 15);
+            (16w0x880 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(18, 16);
+            (16w0x8a0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(18, 17);
+            (16w0x8c0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(18, 18);
+            (16w0x8e0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(18, 19);
+            (16w0x900 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(18, 20);
+            (16w0x920 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(18, 21);
+            (16w0x940 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(18, 22);
+            (16w0x960 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(18, 23);
+            (16w0x980 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(18, 24);
+            (16w0x9a0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw7(18, 25);
         }
-        size = 158;
+        size = 1024;
     }
 
     /* distinct src+dst */
-    action compute8() { h8 = (bit<16>)hash8.get({ hdr.ipv4.src[31:0], hdr.ipv4.dst[31:0] }); }
+    action compute8() { h8 = (bit<16>)hash8.get({ hdr.ipv4.src[31:0], hdr.ipv6.src0[31:0], hdr.ipv6.src1[31:0], hdr.ipv6.src2[31:0], hdr.ipv6.src3[31:0], hdr.ipv4.dst[31:0], hdr.ipv6.dst0[31:0], hdr.ipv6.dst1[31:0], hdr.ipv6.dst2[31:0], hdr.ipv6.dst3[31:0] }); }
     action draw8(bit<8> q_, bit<8> c_) {
         hit8 = 1;
         query8 = q_;
@@ -1000,77 +845,84 @@ control BeaucoupCoupons(in headers_t hdr, in question_t q, in bit<48> stamp, in 
     table coupons8 {
         key = {
             h8 : ternary;
+            q.kind : ternary;
+            hdr.tcp.flags : ternary;
+            hdr.ipv4.isValid() : ternary;
         }
         actions = {
             draw8;
         }
-        const entries = {
-            (16w0x0 &&& 16w0xfff0): draw8(19, 0);
-            (16w0x10 &&& 16w0xfff0): draw8(19, 1);
-            (16w0x20 &&& 16w0xfff0): draw8(19, 2);
-            (16w0x30 &&& 16w0xfff0): draw8(19, 3);
-            (16w0x40 &&& 16w0xfff0): draw8(19, 4);
-            (16w0x50 &&& 16w0xfff0): draw8(19, 5);
-            (16w0x60 &&& 16w0xfff0): draw8(19, 6);
-            (16w0x70 &&& 16w0xfff0): draw8(19, 7);
-            (16w0x80 &&& 16w0xfff0): draw8(19, 8);
-            (16w0x90 &&& 16w0xfff0): draw8(19, 9);
-            (16w0xa0 &&& 16w0xfff0): draw8(19, 10);
-            (16w0xb0 &&& 16w0xfff0): draw8(19, 11);
-            (16w0xc0 &&& 16w0xfff0): draw8(19, 12);
-            (16w0xd0 &&& 16w0xfff0): draw8(19, 13);
-            (16w0xe0 &&& 16w0xfff0): draw8(19, 14);
-            (16w0xf0 &&& 16w0xfff0): draw8(19, 15);
-            (16w0x100 &&& 16w0xfff0): draw8(19, 16);
-            (16w0x110 &&& 16w0xfff0): draw8(19, 17);
-            (16w0x120 &&& 16w0xfff0): draw8(19, 18);
-            (16w0x130 &&& 16w0xfff0): draw8(19, 19);
-            (16w0x140 &&& 16w0xfff0): draw8(19, 20);
-            (16w0x150 &&& 16w0xfff0): draw8(19, 21);
-            (16w0x160 &&& 16w0xfff0): draw8(19, 22);
-            (16w0x170 &&& 16w0xfff0): draw8(19, 23);
-            (16w0x180 &&& 16w0xfff0): draw8(19, 24);
-            (16w0x190 &&& 16w0xfff0): draw8(19, 25);
-            (16w0x1a0 &&& 16w0xfff0): draw8(19, 26);
-            (16w0x1b0 &&& 16w0xfff0): draw8(19, 27);
-            (16w0x1c0 &&& 16w0xfff0): draw8(19, 28);
-            (16w0x1d0 &&& 16w0xfff0): draw8(19, 29);
-            (16w0x1e0 &&& 16w0xfff8): draw8(20, 0);
-            (16w0x1e8 &&& 16w0xfff8): draw8(20, 1);
-            (16w0x1f0 &&& 16w0xfff8): draw8(20, 2);
-            (16w0x1f8 &&& 16w0xfff8): draw8(20, 3);
-            (16w0x200 &&& 16w0xfff8): draw8(20, 4);
-            (16w0x208 &&& 16w0xfff8): draw8(20, 5);
-            (16w0x210 &&& 16w0xfff8): draw8(20, 6);
-            (16w0x218 &&& 16w0xfff8): draw8(20, 7);
-            (16w0x220 &&& 16w0xfff8): draw8(20, 8);
-            (16w0x228 &&& 16w0xfff8): draw8(20, 9);
-            (16w0x230 &&& 16w0xfff8): draw8(20, 10);
-            (16w0x238 &&& 16w0xfff8): draw8(20, 11);
-            (16w0x240 &&& 16w0xfff8): draw8(20, 12);
-            (16w0x248 &&& 16w0xfff8): draw8(20, 13);
-            (16w0x250 &&& 16w0xfff8): draw8(20, 14);
-            (16w0x258 &&& 16w0xfff8): draw8(20, 15);
-            (16w0x260 &&& 16w0xfff8): draw8(20, 16);
-            (16w0x268 &&& 16w0xfff8): draw8(20, 17);
-            (16w0x270 &&& 16w0xfff8): draw8(20, 18);
-            (16w0x278 &&& 16w0xfff8): draw8(20, 19);
-            (16w0x280 &&& 16w0xfff8): draw8(20, 20);
-            (16w0x288 &&& 16w0xfff8): draw8(20, 21);
-            (16w0x290 &&& 16w0xfff8): draw8(20, 22);
-            (16w0x298 &&& 16w0xfff8): draw8(20, 23);
-            (16w0x2a0 &&& 16w0xfff8): draw8(20, 24);
-            (16w0x2a8 &&& 16w0xfff8): draw8(20, 25);
-            (16w0x2b0 &&& 16w0xfff8): draw8(20, 26);
-            (16w0x2b8 &&& 16w0xfff8): draw8(20, 27);
-            (16w0x2c0 &&& 16w0xfff8): draw8(20, 28);
-            (16w0x2c8 &&& 16w0xfff8): draw8(20, 29);
+        entries = {
+            (16w0x0 &&& 16w0xfff0, _, _, _): draw8(19, 0);
+            (16w0x10 &&& 16w0xfff0, _, _, _): draw8(19, 1);
+            (16w0x20 &&& 16w0xfff0, _, _, _): draw8(19, 2);
+            (16w0x30 &&& 16w0xfff0, _, _, _): draw8(19, 3);
+            (16w0x40 &&& 16w0xfff0, _, _, _): draw8(19, 4);
+            (16w0x50 &&& 16w0xfff0, _, _, _): draw8(19, 5);
+            (16w0x60 &&& 16w0xfff0, _, _, _): draw8(19, 6);
+            (16w0x70 &&& 16w0xfff0, _, _, _): draw8(19, 7);
+            (16w0x80 &&& 16w0xfff0, _, _, _): draw8(19, 8);
+            (16w0x90 &&& 16w0xfff0, _, _, _): draw8(19, 9);
+            (16w0xa0 &&& 16w0xfff0, _, _, _): draw8(19, 10);
+            (16w0xb0 &&& 16w0xfff0, _, _, _): draw8(19, 11);
+            (16w0xc0 &&& 16w0xfff0, _, _, _): draw8(19, 12);
+            (16w0xd0 &&& 16w0xfff0, _, _, _): draw8(19, 13);
+            (16w0xe0 &&& 16w0xfff0, _, _, _): draw8(19, 14);
+            (16w0xf0 &&& 16w0xfff0, _, _, _): draw8(19, 15);
+            (16w0x100 &&& 16w0xfff0, _, _, _): draw8(19, 16);
+            (16w0x110 &&& 16w0xfff0, _, _, _): draw8(19, 17);
+            (16w0x120 &&& 16w0xfff0, _, _, _): draw8(19, 18);
+            (16w0x130 &&& 16w0xfff0, _, _, _): draw8(19, 19);
+            (16w0x140 &&& 16w0xfff0, _, _, _): draw8(19, 20);
+            (16w0x150 &&& 16w0xfff0, _, _, _): draw8(19, 21);
+            (16w0x160 &&& 16w0xfff0, _, _, _): draw8(19, 22);
+            (16w0x170 &&& 16w0xfff0, _, _, _): draw8(19, 23);
+            (16w0x180 &&& 16w0xfff0, _, _, _): draw8(19, 24);
+            (16w0x190 &&& 16w0xfff0, _, _, _): draw8(19, 25);
+            (16w0x1a0 &&& 16w0xfff0, _, _, _): draw8(19, 26);
+            (16w0x1b0 &&& 16w0xfff0, _, _, _): draw8(19, 27);
+            (16w0x1c0 &&& 16w0xfff0, _, _, _): draw8(19, 28);
+            (16w0x1d0 &&& 16w0xfff0, _, _, _): draw8(19, 29);
+            (16w0x1e0 &&& 16w0xfff0, _, _, _): draw8(19, 30);
+            (16w0x1f0 &&& 16w0xfff0, _, _, _): draw8(19, 31);
+            (16w0x200 &&& 16w0xfff8, _, _, _): draw8(20, 0);
+            (16w0x208 &&& 16w0xfff8, _, _, _): draw8(20, 1);
+            (16w0x210 &&& 16w0xfff8, _, _, _): draw8(20, 2);
+            (16w0x218 &&& 16w0xfff8, _, _, _): draw8(20, 3);
+            (16w0x220 &&& 16w0xfff8, _, _, _): draw8(20, 4);
+            (16w0x228 &&& 16w0xfff8, _, _, _): draw8(20, 5);
+            (16w0x230 &&& 16w0xfff8, _, _, _): draw8(20, 6);
+            (16w0x238 &&& 16w0xfff8, _, _, _): draw8(20, 7);
+            (16w0x240 &&& 16w0xfff8, _, _, _): draw8(20, 8);
+            (16w0x248 &&& 16w0xfff8, _, _, _): draw8(20, 9);
+            (16w0x250 &&& 16w0xfff8, _, _, _): draw8(20, 10);
+            (16w0x258 &&& 16w0xfff8, _, _, _): draw8(20, 11);
+            (16w0x260 &&& 16w0xfff8, _, _, _): draw8(20, 12);
+            (16w0x268 &&& 16w0xfff8, _, _, _): draw8(20, 13);
+            (16w0x270 &&& 16w0xfff8, _, _, _): draw8(20, 14);
+            (16w0x278 &&& 16w0xfff8, _, _, _): draw8(20, 15);
+            (16w0x280 &&& 16w0xfff8, _, _, _): draw8(20, 16);
+            (16w0x288 &&& 16w0xfff8, _, _, _): draw8(20, 17);
+            (16w0x290 &&& 16w0xfff8, _, _, _): draw8(20, 18);
+            (16w0x298 &&& 16w0xfff8, _, _, _): draw8(20, 19);
+            (16w0x2a0 &&& 16w0xfff8, _, _, _): draw8(20, 20);
+            (16w0x2a8 &&& 16w0xfff8, _, _, _): draw8(20, 21);
+            (16w0x2b0 &&& 16w0xfff8, _, _, _): draw8(20, 22);
+            (16w0x2b8 &&& 16w0xfff8, _, _, _): draw8(20, 23);
+            (16w0x2c0 &&& 16w0xfff8, _, _, _): draw8(20, 24);
+            (16w0x2c8 &&& 16w0xfff8, _, _, _): draw8(20, 25);
+            (16w0x2d0 &&& 16w0xfff8, _, _, _): draw8(20, 26);
+            (16w0x2d8 &&& 16w0xfff8, _, _, _): draw8(20, 27);
+            (16w0x2e0 &&& 16w0xfff8, _, _, _): draw8(20, 28);
+            (16w0x2e8 &&& 16w0xfff8, _, _, _): draw8(20, 29);
+            (16w0x2f0 &&& 16w0xfff8, _, _, _): draw8(20, 30);
+            (16w0x2f8 &&& 16w0xfff8, _, _, _): draw8(20, 31);
         }
-        size = 60;
+        size = 1024;
     }
 
     /* distinct src+dst+sport+dport */
-    action compute9() { h9 = (bit<16>)hash9.get({ hdr.ipv4.src[31:0], hdr.ipv4.dst[31:0], q.ports[31:16], q.ports[15:0] }); }
+    action compute9() { h9 = (bit<16>)hash9.get({ hdr.ipv4.src[31:0], hdr.ipv6.src0[31:0], hdr.ipv6.src1[31:0], hdr.ipv6.src2[31:0], hdr.ipv6.src3[31:0], hdr.ipv4.dst[31:0], hdr.ipv6.dst0[31:0], hdr.ipv6.dst1[31:0], hdr.ipv6.dst2[31:0], hdr.ipv6.dst3[31:0], q.ports[31:16], q.ports[15:0] }); }
     action draw9(bit<8> q_, bit<8> c_) {
         hit9 = 1;
         query9 = q_;
@@ -1080,102 +932,68 @@ control BeaucoupCoupons(in headers_t hdr, in question_t q, in bit<48> stamp, in 
     table coupons9 {
         key = {
             h9 : ternary;
-            hdr.ipv4.protocol : ternary;
+            q.kind : ternary;
+            hdr.tcp.flags : ternary;
+            hdr.ipv4.isValid() : ternary;
         }
         actions = {
             draw9;
         }
-        const entries = {
-            (16w0x0 &&& 16w0xffe0, 8w6): draw9(21, 0);
-            (16w0x0 &&& 16w0xffe0, 8w17): draw9(21, 0);
-            (16w0x20 &&& 16w0xffe0, 8w6): draw9(21, 1);
-            (16w0x20 &&& 16w0xffe0, 8w17): draw9(21, 1);
-            (16w0x40 &&& 16w0xffe0, 8w6): draw9(21, 2);
-            (16w0x40 &&& 16w0xffe0, 8w17): draw9(21, 2);
-            (16w0x60 &&& 16w0xffe0, 8w6): draw9(21, 3);
-            (16w0x60 &&& 16w0xffe0, 8w17): draw9(21, 3);
-            (16w0x80 &&& 16w0xffe0, 8w6): draw9(21, 4);
-            (16w0x80 &&& 16w0xffe0, 8w17): draw9(21, 4);
-            (16w0xa0 &&& 16w0xffe0, 8w6): draw9(21, 5);
-            (16w0xa0 &&& 16w0xffe0, 8w17): draw9(21, 5);
-            (16w0xc0 &&& 16w0xffe0, 8w6): draw9(21, 6);
-            (16w0xc0 &&& 16w0xffe0, 8w17): draw9(21, 6);
-            (16w0xe0 &&& 16w0xffe0, 8w6): draw9(21, 7);
-            (16w0xe0 &&& 16w0xffe0, 8w17): draw9(21, 7);
-            (16w0x100 &&& 16w0xffe0, 8w6): draw9(21, 8);
-            (16w0x100 &&& 16w0xffe0, 8w17): draw9(21, 8);
-            (16w0x120 &&& 16w0xffe0, 8w6): draw9(21, 9);
-            (16w0x120 &&& 16w0xffe0, 8w17): draw9(21, 9);
-            (16w0x140 &&& 16w0xffe0, 8w6): draw9(21, 10);
-            (16w0x140 &&& 16w0xffe0, 8w17): draw9(21, 10);
-            (16w0x160 &&& 16w0xffe0, 8w6): draw9(21, 11);
-            (16w0x160 &&& 16w0xffe0, 8w17): draw9(21, 11);
-            (16w0x180 &&& 16w0xffe0, 8w6): draw9(21, 12);
-            (16w0x180 &&& 16w0xffe0, 8w17): draw9(21, 12);
-            (16w0x1a0 &&& 16w0xffe0, 8w6): draw9(21, 13);
-            (16w0x1a0 &&& 16w0xffe0, 8w17): draw9(21, 13);
-            (16w0x1c0 &&& 16w0xffe0, 8w6): draw9(21, 14);
-            (16w0x1c0 &&& 16w0xffe0, 8w17): draw9(21, 14);
-            (16w0x1e0 &&& 16w0xffe0, 8w6): draw9(21, 15);
-            (16w0x1e0 &&& 16w0xffe0, 8w17): draw9(21, 15);
-            (16w0x200 &&& 16w0xffe0, 8w6): draw9(21, 16);
-            (16w0x200 &&& 16w0xffe0, 8w17): draw9(21, 16);
-            (16w0x220 &&& 16w0xffe0, 8w6): draw9(21, 17);
-            (16w0x220 &&& 16w0xffe0, 8w17): draw9(21, 17);
-            (16w0x240 &&& 16w0xffe0, 8w6): draw9(21, 18);
-            (16w0x240 &&& 16w0xffe0, 8w17): draw9(21, 18);
-            (16w0x260 &&& 16w0xffe0, 8w6): draw9(21, 19);
-            (16w0x260 &&& 16w0xffe0, 8w17): draw9(21, 19);
-            (16w0x280 &&& 16w0xffe0, 8w6): draw9(21, 20);
-            (16w0x280 &&& 16w0xffe0, 8w17): draw9(21, 20);
-            (16w0x2a0 &&& 16w0xffe0, 8w6): draw9(21, 21);
-            (16w0x2a0 &&& 16w0xffe0, 8w17): draw9(21, 21);
-            (16w0x2c0 &&& 16w0xffe0, 8w6): draw9(22, 0);
-            (16w0x2c0 &&& 16w0xffe0, 8w17): draw9(22, 0);
-            (16w0x2e0 &&& 16w0xffe0, 8w6): draw9(22, 1);
-            (16w0x2e0 &&& 16w0xffe0, 8w17): draw9(22, 1);
-            (16w0x300 &&& 16w0xffe0, 8w6): draw9(22, 2);
-            (16w0x300 &&& 16w0xffe0, 8w17): draw9(22, 2);
-            (16w0x320 &&& 16w0xffe0, 8w6): draw9(22, 3);
-            (16w0x320 &&& 16w0xffe0, 8w17): draw9(22, 3);
-            (16w0x340 &&& 16w0xffe0, 8w6): draw9(22, 4);
-            (16w0x340 &&& 16w0xffe0, 8w17): draw9(22, 4);
-            (16w0x360 &&& 16w0xffe0, 8w6): draw9(22, 5);
-            (16w0x360 &&& 16w0xffe0, 8w17): draw9(22, 5);
-            (16w0x380 &&& 16w0xffe0, 8w6): draw9(22, 6);
-            (16w0x380 &&& 16w0xffe0, 8w17): draw9(22, 6);
-            (16w0x3a0 &&& 16w0xffe0, 8w6): draw9(22, 7);
-            (16w0x3a0 &&& 16w0xffe0, 8w17): draw9(22, 7);
-            (16w0x3c0 &&& 16w0xffe0, 8w6): draw9(22, 8);
-            (16w0x3c0 &&& 16w0xffe0, 8w17): draw9(22, 8);
-            (16w0x3e0 &&& 16w0xffe0, 8w6): draw9(22, 9);
-            (16w0x3e0 &&& 16w0xffe0, 8w17): draw9(22, 9);
-            (16w0x400 &&& 16w0xffe0, 8w6): draw9(22, 10);
-            (16w0x400 &&& 16w0xffe0, 8w17): draw9(22, 10);
-            (16w0x420 &&& 16w0xffe0, 8w6): draw9(22, 11);
-            (16w0x420 &&& 16w0xffe0, 8w17): draw9(22, 11);
-            (16w0x440 &&& 16w0xffe0, 8w6): draw9(22, 12);
-            (16w0x440 &&& 16w0xffe0, 8w17): draw9(22, 12);
-            (16w0x460 &&& 16w0xffe0, 8w6): draw9(22, 13);
-            (16w0x460 &&& 16w0xffe0, 8w17): draw9(22, 13);
-            (16w0x480 &&& 16w0xffe0, 8w6): draw9(22, 14);
-            (16w0x480 &&& 16w0xffe0, 8w17): draw9(22, 14);
-            (16w0x4a0 &&& 16w0xffe0, 8w6): draw9(22, 15);
-            (16w0x4a0 &&& 16w0xffe0, 8w17): draw9(22, 15);
-            (16w0x4c0 &&& 16w0xffe0, 8w6): draw9(22, 16);
-            (16w0x4c0 &&& 16w0xffe0, 8w17): draw9(22, 16);
-            (16w0x4e0 &&& 16w0xffe0, 8w6): draw9(22, 17);
-            (16w0x4e0 &&& 16w0xffe0, 8w17): draw9(22, 17);
-            (16w0x500 &&& 16w0xffe0, 8w6): draw9(22, 18);
-            (16w0x500 &&& 16w0xffe0, 8w17): draw9(22, 18);
-            (16w0x520 &&& 16w0xffe0, 8w6): draw9(22, 19);
-            (16w0x520 &&& 16w0xffe0, 8w17): draw9(22, 19);
-            (16w0x540 &&& 16w0xffe0, 8w6): draw9(22, 20);
-            (16w0x540 &&& 16w0xffe0, 8w17): draw9(22, 20);
-            (16w0x560 &&& 16w0xffe0, 8w6): draw9(22, 21);
-            (16w0x560 &&& 16w0xffe0, 8w17): draw9(22, 21);
+        entries = {
+            (16w0x0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(21, 0);
+            (16w0x20 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(21, 1);
+            (16w0x40 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(21, 2);
+            (16w0x60 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(21, 3);
+            (16w0x80 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(21, 4);
+            (16w0xa0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(21, 5);
+            (16w0xc0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(21, 6);
+            (16w0xe0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(21, 7);
+            (16w0x100 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(21, 8);
+            (16w0x120 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(21, 9);
+            (16w0x140 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(21, 10);
+            (16w0x160 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(21, 11);
+            (16w0x180 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(21, 12);
+            (16w0x1a0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(21, 13);
+            (16w0x1c0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(21, 14);
+            (16w0x1e0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(21, 15);
+            (16w0x200 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(21, 16);
+            (16w0x220 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(21, 17);
+            (16w0x240 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(21, 18);
+            (16w0x260 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(21, 19);
+            (16w0x280 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(21, 20);
+            (16w0x2a0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(21, 21);
+            (16w0x2c0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(21, 22);
+            (16w0x2e0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(21, 23);
+            (16w0x300 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(21, 24);
+            (16w0x320 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(21, 25);
+            (16w0x340 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(22, 0);
+            (16w0x360 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(22, 1);
+            (16w0x380 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(22, 2);
+            (16w0x3a0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(22, 3);
+            (16w0x3c0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(22, 4);
+            (16w0x3e0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(22, 5);
+            (16w0x400 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(22, 6);
+            (16w0x420 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(22, 7);
+            (16w0x440 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(22, 8);
+            (16w0x460 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(22, 9);
+            (16w0x480 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(22, 10);
+            (16w0x4a0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(22, 11);
+            (16w0x4c0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(22, 12);
+            (16w0x4e0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(22, 13);
+            (16w0x500 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(22, 14);
+            (16w0x520 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(22, 15);
+            (16w0x540 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(22, 16);
+            (16w0x560 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(22, 17);
+            (16w0x580 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(22, 18);
+            (16w0x5a0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(22, 19);
+            (16w0x5c0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(22, 20);
+            (16w0x5e0 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(22, 21);
+            (16w0x600 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(22, 22);
+            (16w0x620 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(22, 23);
+            (16w0x640 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(22, 24);
+            (16w0x660 &&& 16w0xffe0, 8w0x1 &&& 8w0x1, _, _): draw9(22, 25);
         }
-        size = 88;
+        size = 1024;
     }
 
     /* distinct sport+dport */
@@ -1189,62 +1007,48 @@ control BeaucoupCoupons(in headers_t hdr, in question_t q, in bit<48> stamp, in 
     table coupons10 {
         key = {
             h10 : ternary;
-            hdr.ipv4.protocol : ternary;
+            q.kind : ternary;
+            hdr.tcp.flags : ternary;
+            hdr.ipv4.isValid() : ternary;
         }
         actions = {
             draw10;
         }
-        const entries = {
-            (16w0x0 &&& 16w0xffe0, 8w6): draw10(23, 0);
-            (16w0x0 &&& 16w0xffe0, 8w17): draw10(23, 0);
-            (16w0x20 &&& 16w0xffe0, 8w6): draw10(23, 1);
-            (16w0x20 &&& 16w0xffe0, 8w17): draw10(23, 1);
-            (16w0x40 &&& 16w0xffe0, 8w6): draw10(23, 2);
-            (16w0x40 &&& 16w0xffe0, 8w17): draw10(23, 2);
-            (16w0x60 &&& 16w0xffe0, 8w6): draw10(23, 3);
-            (16w0x60 &&& 16w0xffe0, 8w17): draw10(23, 3);
-            (16w0x80 &&& 16w0xffe0, 8w6): draw10(23, 4);
-            (16w0x80 &&& 16w0xffe0, 8w17): draw10(23, 4);
-            (16w0xa0 &&& 16w0xffe0, 8w6): draw10(23, 5);
-            (16w0xa0 &&& 16w0xffe0, 8w17): draw10(23, 5);
-            (16w0xc0 &&& 16w0xffe0, 8w6): draw10(23, 6);
-            (16w0xc0 &&& 16w0xffe0, 8w17): draw10(23, 6);
-            (16w0xe0 &&& 16w0xffe0, 8w6): draw10(23, 7);
-            (16w0xe0 &&& 16w0xffe0, 8w17): draw10(23, 7);
-            (16w0x100 &&& 16w0xffe0, 8w6): draw10(23, 8);
-            (16w0x100 &&& 16w0xffe0, 8w17): draw10(23, 8);
-            (16w0x120 &&& 16w0xffe0, 8w6): draw10(23, 9);
-            (16w0x120 &&& 16w0xffe0, 8w17): draw10(23, 9);
-            (16w0x140 &&& 16w0xffe0, 8w6): draw10(23, 10);
-            (16w0x140 &&& 16w0xffe0, 8w17): draw10(23, 10);
-            (16w0x160 &&& 16w0xffe0, 8w6): draw10(23, 11);
-            (16w0x160 &&& 16w0xffe0, 8w17): draw10(23, 11);
-            (16w0x180 &&& 16w0xffe0, 8w6): draw10(23, 12);
-            (16w0x180 &&& 16w0xffe0, 8w17): draw10(23, 12);
-            (16w0x1a0 &&& 16w0xffe0, 8w6): draw10(23, 13);
-            (16w0x1a0 &&& 16w0xffe0, 8w17): draw10(23, 13);
-            (16w0x1c0 &&& 16w0xffe0, 8w6): draw10(23, 14);
-            (16w0x1c0 &&& 16w0xffe0, 8w17): draw10(23, 14);
-            (16w0x1e0 &&& 16w0xffe0, 8w6): draw10(23, 15);
-            (16w0x1e0 &&& 16w0xffe0, 8w17): draw10(23, 15);
-            (16w0x200 &&& 16w0xffe0, 8w6): draw10(23, 16);
-            (16w0x200 &&& 16w0xffe0, 8w17): draw10(23, 16);
-            (16w0x220 &&& 16w0xffe0, 8w6): draw10(23, 17);
-            (16w0x220 &&& 16w0xffe0, 8w17): draw10(23, 17);
-            (16w0x240 &&& 16w0xffe0, 8w6): draw10(23, 18);
-            (16w0x240 &&& 16w0xffe0, 8w17): draw10(23, 18);
-            (16w0x260 &&& 16w0xffe0, 8w6): draw10(23, 19);
-            (16w0x260 &&& 16w0xffe0, 8w17): draw10(23, 19);
-            (16w0x280 &&& 16w0xffe0, 8w6): draw10(23, 20);
-            (16w0x280 &&& 16w0xffe0, 8w17): draw10(23, 20);
-            (16w0x2a0 &&& 16w0xffe0, 8w6): draw10(23, 21);
-            (16w0x2a0 &&& 16w0xffe0, 8w17): draw10(23, 21);
-            (16w0x2c0 &&& 16w0xffe0, 8w6): draw10(23, 22);
-            (16w0x2c0 &&& 16w0xffe0, 8w17): draw10(23, 22);
-            (16w0x2e0 &&& 16w0xffe0, 8w6): draw10(23, 23);
-            (16w0x2e0 &&& 16w0xffe0, 8w17): draw10(23, 23);
+        entries = {
+            (16w0x0 &&& 16w0xffc0, 8w0x1 &&& 8w0x1, _, _): draw10(23, 0);
+            (16w0x40 &&& 16w0xffc0, 8w0x1 &&& 8w0x1, _, _): draw10(23, 1);
+            (16w0x80 &&& 16w0xffc0, 8w0x1 &&& 8w0x1, _, _): draw10(23, 2);
+            (16w0xc0 &&& 16w0xffc0, 8w0x1 &&& 8w0x1, _, _): draw10(23, 3);
+            (16w0x100 &&& 16w0xffc0, 8w0x1 &&& 8w0x1, _, _): draw10(23, 4);
+            (16w0x140 &&& 16w0xffc0, 8w0x1 &&& 8w0x1, _, _): draw10(23, 5);
+            (16w0x180 &&& 16w0xffc0, 8w0x1 &&& 8w0x1, _, _): draw10(23, 6);
+            (16w0x1c0 &&& 16w0xffc0, 8w0x1 &&& 8w0x1, _, _): draw10(23, 7);
+            (16w0x200 &&& 16w0xffc0, 8w0x1 &&& 8w0x1, _, _): draw10(23, 8);
+            (16w0x240 &&& 16w0xffc0, 8w0x1 &&& 8w0x1, _, _): draw10(23, 9);
+            (16w0x280 &&& 16w0xffc0, 8w0x1 &&& 8w0x1, _, _): draw10(23, 10);
+            (16w0x2c0 &&& 16w0xffc0, 8w0x1 &&& 8w0x1, _, _): draw10(23, 11);
+            (16w0x300 &&& 16w0xffc0, 8w0x1 &&& 8w0x1, _, _): draw10(23, 12);
+            (16w0x340 &&& 16w0xffc0, 8w0x1 &&& 8w0x1, _, _): draw10(23, 13);
+            (16w0x380 &&& 16w0xffc0, 8w0x1 &&& 8w0x1, _, _): draw10(23, 14);
+            (16w0x3c0 &&& 16w0xffc0, 8w0x1 &&& 8w0x1, _, _): draw10(23, 15);
+            (16w0x400 &&& 16w0xffc0, 8w0x1 &&& 8w0x1, _, _): draw10(23, 16);
+            (16w0x440 &&& 16w0xffc0, 8w0x1 &&& 8w0x1, _, _): draw10(23, 17);
+            (16w0x480 &&& 16w0xffc0, 8w0x1 &&& 8w0x1, _, _): draw10(23, 18);
+            (16w0x4c0 &&& 16w0xffc0, 8w0x1 &&& 8w0x1, _, _): draw10(23, 19);
+            (16w0x500 &&& 16w0xffc0, 8w0x1 &&& 8w0x1, _, _): draw10(23, 20);
+            (16w0x540 &&& 16w0xffc0, 8w0x1 &&& 8w0x1, _, _): draw10(23, 21);
+            (16w0x580 &&& 16w0xffc0, 8w0x1 &&& 8w0x1, _, _): draw10(23, 22);
+            (16w0x5c0 &&& 16w0xffc0, 8w0x1 &&& 8w0x1, _, _): draw10(23, 23);
+            (16w0x600 &&& 16w0xffc0, 8w0x1 &&& 8w0x1, _, _): draw10(23, 24);
+            (16w0x640 &&& 16w0xffc0, 8w0x1 &&& 8w0x1, _, _): draw10(23, 25);
+            (16w0x680 &&& 16w0xffc0, 8w0x1 &&& 8w0x1, _, _): draw10(23, 26);
+            (16w0x6c0 &&& 16w0xffc0, 8w0x1 &&& 8w0x1, _, _): draw10(23, 27);
+            (16w0x700 &&& 16w0xffc0, 8w0x1 &&& 8w0x1, _, _): draw10(23, 28);
+            (16w0x740 &&& 16w0xffc0, 8w0x1 &&& 8w0x1, _, _): draw10(23, 29);
+            (16w0x780 &&& 16w0xffc0, 8w0x1 &&& 8w0x1, _, _): draw10(23, 30);
+            (16w0x7c0 &&& 16w0xffc0, 8w0x1 &&& 8w0x1, _, _): draw10(23, 31);
         }
-        size = 48;
+        size = 1024;
     }
 
     action take0() {
@@ -1487,62 +1291,103 @@ control BeaucoupCoupons(in headers_t hdr, in question_t q, in bit<48> stamp, in 
     }
 }
 
-control BeaucoupQueries(in headers_t hdr, in question_t q, in bit<8> query, out bit<32> src, out bit<32> dst,
-                        out bit<32> ports, out bit<8> protocol, out bit<8> before, out bit<32> window) {
-    action ask(bit<32> src_, bit<32> dst_, bit<32> ports_, bit<8> protocol_, bit<8> before_, bit<32> window_) {
-        src = hdr.ipv4.src & src_;
-        dst = hdr.ipv4.dst & dst_;
-        ports = q.ports & ports_;
-        protocol = hdr.ipv4.protocol & protocol_;
+control BeaucoupQueries(in headers_t hdr, in question_t q, in bit<8> query, inout beaucoup_key_t whose, inout bit<8> before,
+                        inout bit<32> window, inout bit<8> asked) {
+    action ask4(bit<32> src_, bit<32> dst_, bit<32> ports_, bit<8> protocol_, bit<8> before_, bit<32> window_) {
+        whose.src3 = hdr.ipv4.src & src_;
+        whose.dst3 = hdr.ipv4.dst & dst_;
+        whose.ports = q.ports & ports_;
+        whose.protocol = hdr.ipv4.protocol & protocol_;
         before = before_;
         window = window_;
+        asked = 1;
+    }
+
+    action ask6(bit<32> src0_, bit<32> src1_, bit<32> src2_, bit<32> src3_, bit<32> dst0_, bit<32> dst1_, bit<32> dst2_,
+                bit<32> dst3_, bit<32> ports_, bit<8> protocol_, bit<8> before_, bit<32> window_) {
+        whose.src0 = hdr.ipv6.src0 & src0_;
+        whose.src1 = hdr.ipv6.src1 & src1_;
+        whose.src2 = hdr.ipv6.src2 & src2_;
+        whose.src3 = hdr.ipv6.src3 & src3_;
+        whose.dst0 = hdr.ipv6.dst0 & dst0_;
+        whose.dst1 = hdr.ipv6.dst1 & dst1_;
+        whose.dst2 = hdr.ipv6.dst2 & dst2_;
+        whose.dst3 = hdr.ipv6.dst3 & dst3_;
+        whose.ports = q.ports & ports_;
+        whose.protocol = hdr.ipv6.next & protocol_;
+        before = before_;
+        window = window_;
+        asked = 1;
     }
 
     table queries {
         key = {
-            query : exact;
+            query              : ternary;
+            hdr.ipv4.isValid() : ternary;
+            q.kind             : ternary;
         }
         actions = {
-            ask;
+            ask4;
+            ask6;
         }
-        const entries = {
-            0: ask(0xffffffff, 0x0, 0x0, 0x0, 8, 29296875); // superspreader: count distinct dst by src > 1000 in 30s
-            1: ask(0x0, 0xffffffff, 0x0, 0x0, 8, 29296875); // ddos-victim: count distinct src by dst > 1000 in 30s
-            2: ask(0xffffffff, 0xffffffff, 0x0, 0x0, 0, 29296875); // port-scan: count distinct dport by src+dst > 100 in 30s
-            3: ask(0xffffffff, 0xffffffff, 0x0, 0x0, 26, 29296875); // heavy-pair: count distinct timestamp by src+dst > 10000 in 30s
-            4: ask(0xffffffff, 0xffffffff, 0xffffffff, 0x0, 26, 29296875); // heavy-flow: count distinct timestamp by src+sport+dst+dport > 10000 in 30s
-            5: ask(0x0, 0xffffffff, 0xffff, 0x0, 19, 29296875); // syn-flood: count distinct src+sport by dst+dport > 5000 in 30s if tcp.syn and not tcp.ack
-            6: ask(0xffffffff, 0x0, 0x0, 0x0, 8, 29296875); // spread-pairs: count distinct dst+dport by src > 1000 in 30s
-            7: ask(0xffffffff, 0x0, 0xffff0000, 0x0, 8, 29296875); // spread-from-port: count distinct dst by src+sport > 1000 in 30s
-            8: ask(0xffffffff, 0x0, 0xffff, 0x0, 4, 29296875); // spread-to-port: count distinct dst by src+dport > 500 in 30s
-            9: ask(0x0, 0x0, 0xffff, 0x0, 20, 29296875); // spread-of-port: count distinct dst by dport > 5000 in 30s
-            10: ask(0x0, 0xffffffff, 0xffff, 0x0, 8, 29296875); // victim-port: count distinct src by dst+dport > 1000 in 30s
-            11: ask(0x0, 0xffffffff, 0xffff0000, 0x0, 4, 29296875); // victim-from-port: count distinct src by dst+sport > 500 in 30s
-            12: ask(0x0, 0x0, 0xffff, 0x0, 20, 29296875); // popular-port: count distinct src by dport > 5000 in 30s
-            13: ask(0x0, 0xffffffff, 0xffff, 0x0, 13, 29296875); // clients-of-port: count distinct src+sport by dst+dport > 2000 in 30s
-            14: ask(0xffffffff, 0x0, 0x0, 0x0, 4, 29296875); // scanner: count distinct dport by src > 500 in 30s
-            15: ask(0x0, 0xffffffff, 0x0, 0x0, 8, 29296875); // scanned: count distinct dport by dst > 1000 in 30s
-            16: ask(0xffffffff, 0x0, 0x0, 0x0, 15, 29296875); // source-ports: count distinct sport by src > 2000 in 30s
-            17: ask(0xffffffff, 0xffffffff, 0x0, 0x0, 4, 29296875); // source-ports-pair: count distinct sport by src+dst > 500 in 30s
-            18: ask(0x0, 0xffffffff, 0xffff, 0x0, 15, 29296875); // source-ports-to: count distinct sport by dst+dport > 2000 in 30s
-            19: ask(0x0, 0x0, 0xffff, 0x0, 19, 29296875); // pairs-of-port: count distinct src+dst by dport > 5000 in 30s
-            20: ask(0x0, 0x0, 0x0, 0xff, 19, 29296875); // pairs-of-protocol: count distinct src+dst by proto > 10000 in 30s
-            21: ask(0xffffffff, 0x0, 0x0, 0x0, 12, 29296875); // flows-of-source: count distinct src+dst+sport+dport by src > 2000 in 30s
-            22: ask(0x0, 0xffffffff, 0x0, 0x0, 12, 29296875); // flows-of-destination: count distinct src+dst+sport+dport by dst > 2000 in 30s
-            23: ask(0xffffffff, 0xffffffff, 0x0, 0x0, 1, 29296875); // ports-of-pair: count distinct sport+dport by src+dst > 200 in 30s
-            24: ask(0xffffffff, 0x0, 0x0, 0x0, 26, 29296875); // heavy-source: count distinct timestamp by src > 10000 in 30s
-            25: ask(0x0, 0xffffffff, 0x0, 0x0, 26, 29296875); // heavy-destination: count distinct timestamp by dst > 10000 in 30s
+        entries = {
+            (0, true, _): ask4(0xffffffff, 0x0, 0x0, 0x0, 8, 29296875); // superspreader: count distinct dst by src > 1000 in 30s
+            (0, false, _): ask6(0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 8, 29296875); // superspreader: count distinct dst by src > 1000 in 30s
+            (1, true, _): ask4(0x0, 0xffffffff, 0x0, 0x0, 8, 29296875); // ddos-victim: count distinct src by dst > 1000 in 30s
+            (1, false, _): ask6(0x0, 0x0, 0x0, 0x0, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0x0, 0x0, 8, 29296875); // ddos-victim: count distinct src by dst > 1000 in 30s
+            (2, true, _): ask4(0xffffffff, 0xffffffff, 0x0, 0x0, 4, 29296875); // port-scan: count distinct dport by src+dst > 100 in 30s
+            (2, false, _): ask6(0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0x0, 0x0, 4, 29296875); // port-scan: count distinct dport by src+dst > 100 in 30s
+            (3, true, _): ask4(0xffffffff, 0xffffffff, 0x0, 0x0, 20, 29296875); // heavy-pair: count distinct timestamp by src+dst > 10000 in 30s
+            (3, false, _): ask6(0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0x0, 0x0, 20, 29296875); // heavy-pair: count distinct timestamp by src+dst > 10000 in 30s
+            (4, true, 8w0x1 &&& 8w0x1): ask4(0xffffffff, 0xffffffff, 0xffffffff, 0x0, 20, 29296875); // heavy-flow: count distinct timestamp by src+sport+dst+dport > 10000 in 30s
+            (4, false, 8w0x1 &&& 8w0x1): ask6(0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0x0, 20, 29296875); // heavy-flow: count distinct timestamp by src+sport+dst+dport > 10000 in 30s
+            (5, true, 8w0x1 &&& 8w0x1): ask4(0x0, 0xffffffff, 0xffff, 0x0, 20, 29296875); // syn-flood: count distinct src+sport by dst+dport > 5000 in 30s if tcp.syn and not tcp.ack
+            (5, false, 8w0x1 &&& 8w0x1): ask6(0x0, 0x0, 0x0, 0x0, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffff, 0x0, 20, 29296875); // syn-flood: count distinct src+sport by dst+dport > 5000 in 30s if tcp.syn and not tcp.ack
+            (6, true, _): ask4(0xffffffff, 0x0, 0x0, 0x0, 8, 29296875); // spread-pairs: count distinct dst+dport by src > 1000 in 30s
+            (6, false, _): ask6(0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 8, 29296875); // spread-pairs: count distinct dst+dport by src > 1000 in 30s
+            (7, true, 8w0x1 &&& 8w0x1): ask4(0xffffffff, 0x0, 0xffff0000, 0x0, 8, 29296875); // spread-from-port: count distinct dst by src+sport > 1000 in 30s
+            (7, false, 8w0x1 &&& 8w0x1): ask6(0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0x0, 0x0, 0x0, 0x0, 0xffff0000, 0x0, 8, 29296875); // spread-from-port: count distinct dst by src+sport > 1000 in 30s
+            (8, true, 8w0x1 &&& 8w0x1): ask4(0xffffffff, 0x0, 0xffff, 0x0, 4, 29296875); // spread-to-port: count distinct dst by src+dport > 500 in 30s
+            (8, false, 8w0x1 &&& 8w0x1): ask6(0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0x0, 0x0, 0x0, 0x0, 0xffff, 0x0, 4, 29296875); // spread-to-port: count distinct dst by src+dport > 500 in 30s
+            (9, true, 8w0x1 &&& 8w0x1): ask4(0x0, 0x0, 0xffff, 0x0, 20, 29296875); // spread-of-port: count distinct dst by dport > 5000 in 30s
+            (9, false, 8w0x1 &&& 8w0x1): ask6(0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0xffff, 0x0, 20, 29296875); // spread-of-port: count distinct dst by dport > 5000 in 30s
+            (10, true, 8w0x1 &&& 8w0x1): ask4(0x0, 0xffffffff, 0xffff, 0x0, 8, 29296875); // victim-port: count distinct src by dst+dport > 1000 in 30s
+            (10, false, 8w0x1 &&& 8w0x1): ask6(0x0, 0x0, 0x0, 0x0, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffff, 0x0, 8, 29296875); // victim-port: count distinct src by dst+dport > 1000 in 30s
+            (11, true, 8w0x1 &&& 8w0x1): ask4(0x0, 0xffffffff, 0xffff0000, 0x0, 4, 29296875); // victim-from-port: count distinct src by dst+sport > 500 in 30s
+            (11, false, 8w0x1 &&& 8w0x1): ask6(0x0, 0x0, 0x0, 0x0, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffff0000, 0x0, 4, 29296875); // victim-from-port: count distinct src by dst+sport > 500 in 30s
+            (12, true, 8w0x1 &&& 8w0x1): ask4(0x0, 0x0, 0xffff, 0x0, 20, 29296875); // popular-port: count distinct src by dport > 5000 in 30s
+            (12, false, 8w0x1 &&& 8w0x1): ask6(0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0xffff, 0x0, 20, 29296875); // popular-port: count distinct src by dport > 5000 in 30s
+            (13, true, 8w0x1 &&& 8w0x1): ask4(0x0, 0xffffffff, 0xffff, 0x0, 14, 29296875); // clients-of-port: count distinct src+sport by dst+dport > 2000 in 30s
+            (13, false, 8w0x1 &&& 8w0x1): ask6(0x0, 0x0, 0x0, 0x0, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffff, 0x0, 14, 29296875); // clients-of-port: count distinct src+sport by dst+dport > 2000 in 30s
+            (14, true, _): ask4(0xffffffff, 0x0, 0x0, 0x0, 4, 29296875); // scanner: count distinct dport by src > 500 in 30s
+            (14, false, _): ask6(0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 4, 29296875); // scanner: count distinct dport by src > 500 in 30s
+            (15, true, _): ask4(0x0, 0xffffffff, 0x0, 0x0, 8, 29296875); // scanned: count distinct dport by dst > 1000 in 30s
+            (15, false, _): ask6(0x0, 0x0, 0x0, 0x0, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0x0, 0x0, 8, 29296875); // scanned: count distinct dport by dst > 1000 in 30s
+            (16, true, _): ask4(0xffffffff, 0x0, 0x0, 0x0, 14, 29296875); // source-ports: count distinct sport by src > 2000 in 30s
+            (16, false, _): ask6(0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 14, 29296875); // source-ports: count distinct sport by src > 2000 in 30s
+            (17, true, _): ask4(0xffffffff, 0xffffffff, 0x0, 0x0, 4, 29296875); // source-ports-pair: count distinct sport by src+dst > 500 in 30s
+            (17, false, _): ask6(0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0x0, 0x0, 4, 29296875); // source-ports-pair: count distinct sport by src+dst > 500 in 30s
+            (18, true, 8w0x1 &&& 8w0x1): ask4(0x0, 0xffffffff, 0xffff, 0x0, 14, 29296875); // source-ports-to: count distinct sport by dst+dport > 2000 in 30s
+            (18, false, 8w0x1 &&& 8w0x1): ask6(0x0, 0x0, 0x0, 0x0, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffff, 0x0, 14, 29296875); // source-ports-to: count distinct sport by dst+dport > 2000 in 30s
+            (19, true, 8w0x1 &&& 8w0x1): ask4(0x0, 0x0, 0xffff, 0x0, 20, 29296875); // pairs-of-port: count distinct src+dst by dport > 5000 in 30s
+            (19, false, 8w0x1 &&& 8w0x1): ask6(0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0xffff, 0x0, 20, 29296875); // pairs-of-port: count distinct src+dst by dport > 5000 in 30s
+            (20, true, _): ask4(0x0, 0x0, 0x0, 0xff, 20, 29296875); // pairs-of-protocol: count distinct src+dst by proto > 10000 in 30s
+            (20, false, _): ask6(0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 0xff, 20, 29296875); // pairs-of-protocol: count distinct src+dst by proto > 10000 in 30s
+            (21, true, _): ask4(0xffffffff, 0x0, 0x0, 0x0, 14, 29296875); // flows-of-source: count distinct src+dst+sport+dport by src > 2000 in 30s
+            (21, false, _): ask6(0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 14, 29296875); // flows-of-source: count distinct src+dst+sport+dport by src > 2000 in 30s
+            (22, true, _): ask4(0x0, 0xffffffff, 0x0, 0x0, 14, 29296875); // flows-of-destination: count distinct src+dst+sport+dport by dst > 2000 in 30s
+            (22, false, _): ask6(0x0, 0x0, 0x0, 0x0, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0x0, 0x0, 14, 29296875); // flows-of-destination: count distinct src+dst+sport+dport by dst > 2000 in 30s
+            (23, true, _): ask4(0xffffffff, 0xffffffff, 0x0, 0x0, 4, 29296875); // ports-of-pair: count distinct sport+dport by src+dst > 200 in 30s
+            (23, false, _): ask6(0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0x0, 0x0, 4, 29296875); // ports-of-pair: count distinct sport+dport by src+dst > 200 in 30s
+            (24, true, _): ask4(0xffffffff, 0x0, 0x0, 0x0, 20, 29296875); // heavy-source: count distinct timestamp by src > 10000 in 30s
+            (24, false, _): ask6(0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0x0, 0x0, 0x0, 0x0, 0x0, 0x0, 20, 29296875); // heavy-source: count distinct timestamp by src > 10000 in 30s
+            (25, true, _): ask4(0x0, 0xffffffff, 0x0, 0x0, 20, 29296875); // heavy-destination: count distinct timestamp by dst > 10000 in 30s
+            (25, false, _): ask6(0x0, 0x0, 0x0, 0x0, 0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff, 0x0, 0x0, 20, 29296875); // heavy-destination: count distinct timestamp by dst > 10000 in 30s
         }
-        size = 128;
+        size = 256;
     }
 
     apply {
-        src = 0;
-        dst = 0;
-        ports = 0;
-        protocol = 0;
-        before = 0;
-        window = 0;
         queries.apply();
     }
 }

@@ -154,6 +154,9 @@ parser IngressParser(packet_in pkt, out headers_t hdr, out question_t q, out ing
     /* Both ports of UDP and TCP, for keys. */
     state udp {
         q.ports = pkt.lookahead<bit<32>>();
+#ifdef FLOW_KIND
+        q.kind = 1;
+#endif
         transition accept;
     }
 #endif
@@ -170,6 +173,9 @@ parser IngressParser(packet_in pkt, out headers_t hdr, out question_t q, out ing
     state tcp {
 #ifdef FLOW_PORTS
         q.ports = pkt.lookahead<bit<32>>();
+#endif
+#ifdef FLOW_KIND
+        q.kind = 3;
 #endif
         pkt.extract(hdr.tcp);
         transition accept;

@@ -26,6 +26,8 @@ type Descriptor struct {
 	Plan func(args PlanArgs) (*report.Body, error)
 	// P4 returns the generated parts of the twin ("params", "tables"); nil when there is no twin.
 	P4 func(v Values) (map[string]string, error)
+	// P4Rules returns, as JSON, the entries of tables that change while the switch runs; nil when there are none.
+	P4Rules func(v Values) ([]byte, error)
 }
 
 // Env is what an instance may know of where it runs.

@@ -21,6 +21,7 @@ func descriptor() *algo.Descriptor {
 		New:     newInstance,
 		Plan:    plan,
 		P4:      p4,
+		P4Rules: p4Rules,
 	}
 }
 

@@ -34,6 +34,7 @@ var params = []algo.Param{
 	{Key: "keyed", Type: algo.Bool, Default: "false", Help: "hash attributes by SipHash-1-3 with a secret key: for attackers who watch which of their packets count; costs 20 to 30 ns an attribute"},
 	{Key: "rotate", Type: algo.Bool, Default: "false", Help: "new hashes every window, so that nobody can learn to avoid them; collectors start anew with the window"},
 	{Key: "export", Type: algo.Bool, Default: "false", Help: "report every collector's coupons, for xdpmon merge; needs a common --seed"},
+	{Key: "compiled", Type: algo.String, Default: "many", Help: "for `xdpmon p4 rules` only: what the switch's program was made of: six, many, or a YAML file"},
 	{Key: "ring", Type: algo.Size, Default: "1MiB", Min: "4KiB", Max: "1GiB", Help: "ring of alerts, a power of two; at least 16MiB in a replay"},
 	{Key: "top", Type: algo.Int, Default: "1000", Min: "1", Max: "100000", Help: "alerts in the table, newest last"},
 }
@@ -95,6 +96,15 @@ func readQueries(v algo.Values) ([]Query, error) {
 		return ParseQueries(manyQueries)
 	}
 	return ParseQueries(sixQueries)
+}
+
+// readCompiled are the queries that a switch's program was made of.
+func readCompiled(v algo.Values) ([]Query, error) {
+	name := v.Text("compiled")
+	if name == "six" || name == "many" {
+		return ParseQueries(Ready(name))
+	}
+	return ReadFile(name)
 }
 
 // readNames are the names to show, by the hash that packets carry.
