@@ -39,6 +39,7 @@ struct loss {
 	__u8 taken;  /* ... since this packet */
 	__u32 slot;
 	__u32 id;
+	__u16 last;  /* identifier of an aggregate's last segment: stacks number them on */
 };
 
 /* Has the packet an identifier? */
@@ -51,9 +52,11 @@ static __always_inline int loss_identifier(struct loss *s, const struct phv *phv
 	}
 	if (lean_loss_id == LOSS_RTP) {
 		s->id = phv->seq;
+		s->last = s->id;
 		return phv_has(phv, PHV_RTP) && !(phv->valid & PHV_FRAGMENT);
 	}
 	s->id = phv->ipid;
+	s->last = s->id + phv->segs - 1;
 	return phv_has(phv, PHV_IPID) && !(phv->valid & PHV_FRAGMENT);
 }
 
@@ -135,7 +138,7 @@ static __always_inline void loss_number(struct loss *s, __u32 *last, struct lean
 	__u16 step;
 
 	if (s->taken) {
-		reg_store(last, s->id);
+		reg_store(last, s->last);
 		return;
 	}
 	old = reg_load(last);
@@ -143,9 +146,9 @@ static __always_inline void loss_number(struct loss *s, __u32 *last, struct lean
 	good = (old >> LOSS_GOOD) + 1;
 	if (step < 65536 - LOSS_SMALL) { /* not late */
 		if (step <= LOSS_SMALL)
-			reg_store(last, (good - (good >> 2)) << LOSS_GOOD | s->id);
+			reg_store(last, (good - (good >> 2)) << LOSS_GOOD | s->last);
 		else
-			reg_store(last, s->id);
+			reg_store(last, s->last);
 	}
 	s->event.value = loss_step(step, old >> LOSS_GOOD, count);
 }

@@ -18,7 +18,7 @@
 #define SEG_TICK 16      /* stored times of 16 bits count 2^16 ns and wrap at 4.29 s */
 #define SEG_WINDOW 46    /* ticks: 3.01 ms */
 #define SEG_EARLY 16     /* ticks by which another core's word may be younger than the packet */
-#define SEG_SIGNED 0x10001 /* an empty record's signature is 0 */
+#define SEG_SIGNED 0x10001 /* an empty record's signature is 0; a CRC's may be, once in 65,536 flows, and then finds a record too many */
 #define SEG_FAR (1U << 26) /* bytes below the maximum from which on a number is of another connection */
 
 /* stage 0: {digest 16, time 16} of a flow's last data packet */
@@ -37,14 +37,13 @@ static __always_inline int seg_within(__u16 now, __u16 then, __u32 ticks)
 	return (__u16)(now - then + SEG_EARLY) <= ticks + SEG_EARLY;
 }
 
-/* What a copy has in common with its packet, besides the flow. */
-static __always_inline __u64 seg_content(const struct phv *phv)
+/* What a copy has in common with its packet, besides flow and length. */
+static __always_inline __u32 seg_id(const struct phv *phv)
 {
-	__u32 id = phv_has(phv, PHV_IPID) ? phv->ipid : 0;
-
-	return (__u64)phv->seq << 32 | (phv->ack ^ (phv->payload << 16 | id));
+	return phv_has(phv, PHV_IPID) ? phv->ipid : 0;
 }
 
+/* The twin's field lists: the flow, and the flow with numbers and ID (without the length, which a switch has to subtract first). */
 static __always_inline __u32 seg_places_crc(struct segment *s, const struct phv *phv, __u32 *twin)
 {
 	struct hash_input in;
@@ -54,15 +53,16 @@ static __always_inline __u32 seg_places_crc(struct segment *s, const struct phv 
 	s->way[1] = hash_crc32(&in, 1);
 	*twin = hash_crc32(&in, 2);
 	s->signature = hash_crc32(&in, 3);
-	in.w[9] = bpf_htonl((__u32)(seg_content(phv) >> 32));
-	in.w[10] = bpf_htonl((__u32)seg_content(phv));
+	in.w[0] ^= bpf_htonl(seg_id(phv));
+	in.w[9] = bpf_htonl(phv->seq);
+	in.w[10] = bpf_htonl(phv->ack);
 	return hash_crc32(&in, 3);
 }
 
 /* Places of the flow, and a digest of the packet. */
 static __always_inline __u32 seg_places(struct segment *s, const struct phv *phv, const struct lean_flow *f, __u32 *twin)
 {
-	__u64 mixed;
+	__u64 mixed, content;
 
 	if (hash_crc)
 		return seg_places_crc(s, phv, twin);
@@ -70,8 +70,9 @@ static __always_inline __u32 seg_places(struct segment *s, const struct phv *phv
 	s->way[0] = mixed >> 32;
 	s->way[1] = (mixed ^ f->hash) >> 32;
 	*twin = f->hash >> 32;
-	s->signature = f->hash;
-	return hash_mix(f->hash ^ seg_content(phv) * 0x9e3779b97f4a7c15ULL);
+	s->signature = f->hash | SEG_SIGNED;
+	content = (__u64)phv->seq << 32 | (phv->ack ^ (phv->payload << 16 | seg_id(phv)));
+	return hash_mix(f->hash ^ content * 0x9e3779b97f4a7c15ULL);
 }
 
 /* A place in a way: high bits of the hash for any number of entries; low bits of a CRC, as a switch takes them. */
@@ -92,7 +93,6 @@ static __always_inline void segment_0(struct lean_flow *f, struct phv *phv)
 		return;
 	digest = seg_places(s, phv, f, &twin);
 	s->data = 1;
-	s->signature |= SEG_SIGNED;
 	s->start = phv->seq;
 	s->end = phv->seq + phv->payload;
 	s->time = clock_now(phv) >> SEG_TICK;

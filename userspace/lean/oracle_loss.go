@@ -16,16 +16,17 @@ type numbers struct {
 	good  uint8 // small steps in a row
 }
 
-// next says how many identifiers are missing before this one; -1: it is one that was missing.
-func (n *numbers) next(id uint16) int {
+// next says how many identifiers are missing before this one; -1: it is one that was missing. An aggregate has segs of them.
+func (n *numbers) next(id, segs uint16) int {
+	last := id + segs - 1
 	if !n.known {
-		*n = numbers{known: true, last: id}
+		*n = numbers{known: true, last: last}
 		return 0
 	}
 	proven := n.good >= proof
 	switch step := id - n.last; {
 	case step <= smallGap:
-		n.last, n.good = id, min(n.good+1, mostProof)
+		n.last, n.good = last, min(n.good+1, mostProof)
 		if proven && step > 1 {
 			return int(step) - 1
 		}
@@ -34,7 +35,7 @@ func (n *numbers) next(id uint16) int {
 			return -1
 		}
 	default:
-		n.last, n.good = id, 0
+		n.last, n.good = last, 0
 	}
 	return 0
 }

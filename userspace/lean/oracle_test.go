@@ -127,7 +127,7 @@ func TestNumbers(t *testing.T) {
 	} {
 		var n numbers
 		for i, id := range c.ids {
-			if got := n.next(id); got != c.lost[i] {
+			if got := n.next(id, 1); got != c.lost[i] {
 				t.Errorf("%s: identifier %d of %v: %d lost, want %d", name, i, c.ids, got, c.lost[i])
 			}
 		}

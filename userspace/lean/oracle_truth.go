@@ -121,9 +121,9 @@ func (t *Truth) loss(p *packet.Packet, f *follower) {
 		}
 		lost = f.bytes.gap(p)
 	case t.opts.ID == "ipid" && p.Has(packet.IPID):
-		lost = f.ids.next(p.IPID)
+		lost = f.ids.next(p.IPID, max(p.Segs, 1))
 	case t.opts.ID == "rtp" && p.Has(packet.RTP):
-		lost = f.ids.next(uint16(p.Seq))
+		lost = f.ids.next(uint16(p.Seq), 1)
 	default:
 		return
 	}
