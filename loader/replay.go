@@ -75,7 +75,7 @@ func (i *Instance) NewReplayer(seed uint64) (*Replayer, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Replayer{entry: entry, coin: uint32(seed)*2654435761 | 1, input: make([]byte, metaBytes+14), delay: uint64(i.opts.RecircDelay),
+	r := &Replayer{entry: entry, coin: startingCoin(seed), input: make([]byte, metaBytes+14), delay: uint64(i.opts.RecircDelay),
 		vector: i.shared["phv_scratch"]}
 	if err := r.loadDriver(i); err != nil {
 		entry.Close()
@@ -87,6 +87,11 @@ func (i *Instance) NewReplayer(seed uint64) (*Replayer, error) {
 	}
 	return r, nil
 }
+
+// Restart begins the sequence of coins again, as a new Replayer with that seed would: for one stream after another.
+func (r *Replayer) Restart(seed uint64) { r.coin = startingCoin(seed) }
+
+func startingCoin(seed uint64) uint32 { return uint32(seed)*2654435761 | 1 }
 
 // Batched reports whether packets go to the kernel many at a time (Linux 5.18 and later).
 func (r *Replayer) Batched() bool { return r.driver != nil }
