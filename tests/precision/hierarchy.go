@@ -10,57 +10,49 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/hhh"
 )
 
-// Hierarchy runs hhh over the sources of a stream, and returns the estimates of all prefixes that have an entry and the second
-// passes.
-func Hierarchy(set map[string]string, stream *Stream, seed uint64) (map[heavy.Prefix]float64, loader.Recirculations, error) {
-	var none loader.Recirculations
+// Hierarchy runs hhh over the sources of a stream, and returns the estimates of all prefixes that have an entry.
+func (b *Bench) Hierarchy(set map[string]string, stream *Stream) (map[heavy.Prefix]float64, error) {
 	d, err := algo.Lookup(hhh.Name)
 	if err != nil {
-		return nil, none, err
+		return nil, err
 	}
 	values, err := algo.NewValues(d.Name, d.Params, set)
 	if err != nil {
-		return nil, none, err
+		return nil, err
 	}
 	instance, err := d.New(values, algo.Env{Replay: true, CPUs: maps.PossibleCPUs()})
 	if err != nil {
-		return nil, none, err
+		return nil, err
 	}
 	spec, err := d.Spec()
 	if err != nil {
-		return nil, none, err
+		return nil, err
 	}
 	if err := instance.Configure(spec); err != nil {
-		return nil, none, err
+		return nil, err
 	}
 	object := loader.Object{Name: d.Name, Spec: spec, RecircShare: instance.(algo.Recirculating).RecirculationShare()}
-	inst, err := loader.Load([]loader.Object{object}, loader.Options{Replay: true, Seed: seed, RecircDelay: instance.(algo.Delayed).RecirculationDelay()})
-	if err != nil {
-		return nil, none, err
+	if err := b.inst.Replace([]loader.Object{object}); err != nil {
+		return nil, err
 	}
-	defer inst.Close()
-	if err := feed(inst, stream, seed); err != nil {
-		return nil, none, err
+	b.replay.Restart(b.seed)
+	if err := feed(b.replay, stream); err != nil {
+		return nil, err
 	}
-	return estimates(inst, instance)
+	return estimates(b.inst, instance)
 }
 
-func estimates(inst *loader.Instance, instance algo.Instance) (map[heavy.Prefix]float64, loader.Recirculations, error) {
-	passes, err := inst.Recirculations(hhh.Name)
-	if err != nil {
-		return nil, passes, err
-	}
+func estimates(inst *loader.Instance, instance algo.Instance) (map[heavy.Prefix]float64, error) {
 	set, err := inst.Set(hhh.Name)
 	if err != nil {
-		return nil, passes, err
+		return nil, err
 	}
 	if err := instance.Bind(set); err != nil {
-		return nil, passes, err
+		return nil, err
 	}
-	found, err := instance.(interface {
+	return instance.(interface {
 		Estimates(bank int) (map[heavy.Prefix]float64, error)
 	}).Estimates(inst.Control().Bank())
-	return found, passes, err
 }
 
 // Networks are the exact counts of the byte prefixes of a stream's sources.

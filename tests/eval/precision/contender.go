@@ -11,17 +11,46 @@ import (
 // contender is a row of a table.
 type contender struct {
 	name string
-	run  func(entries int, stream *precision.Stream, seed uint64, arrivals bool) (*precision.Outcome, error)
+	run  func(entries int, stream *precision.Stream, seed *seeded, arrivals bool) (*precision.Outcome, error)
+}
+
+// seeded is what the runs of a seed share: benches by the delay of second passes.
+type seeded struct {
+	seed    uint64
+	benches map[int]*precision.Bench
+}
+
+func newSeeded(seed uint64) *seeded { return &seeded{seed, map[int]*precision.Bench{}} }
+
+func (s *seeded) bench(delay int) (*precision.Bench, error) {
+	if b := s.benches[delay]; b != nil {
+		return b, nil
+	}
+	b, err := precision.NewBench(s.seed, delay)
+	if err == nil {
+		s.benches[delay] = b
+	}
+	return b, err
+}
+
+func (s *seeded) close() {
+	for _, b := range s.benches {
+		b.Close()
+	}
 }
 
 // program is a contender that runs as bytecode.
 func program(name string, make func(entries int) (*precision.Contender, error)) contender {
-	return contender{name, func(entries int, stream *precision.Stream, seed uint64, arrivals bool) (*precision.Outcome, error) {
+	return contender{name, func(entries int, stream *precision.Stream, seed *seeded, arrivals bool) (*precision.Outcome, error) {
 		c, err := make(entries)
 		if err != nil {
 			return nil, err
 		}
-		return precision.Run(c, stream, seed, arrivals)
+		b, err := seed.bench(c.Delay)
+		if err != nil {
+			return nil, err
+		}
+		return b.Run(c, stream, arrivals)
 	}}
 }
 
@@ -65,8 +94,8 @@ func cocosketch() contender {
 
 // reference is a contender in plain Go.
 func reference(name string, make func(entries int, random *rand.Rand) precision.Reference) contender {
-	return contender{name, func(entries int, stream *precision.Stream, seed uint64, _ bool) (*precision.Outcome, error) {
-		return precision.Refer(make(entries, rand.New(rand.NewPCG(seed, 11))), stream), nil
+	return contender{name, func(entries int, stream *precision.Stream, seed *seeded, _ bool) (*precision.Outcome, error) {
+		return precision.Refer(make(entries, rand.New(rand.NewPCG(seed.seed, 11))), stream), nil
 	}}
 }
 
@@ -95,14 +124,14 @@ func hash(h uint64, k heavy.Key) uint64 {
 
 // unadapted is PRECISION with nothing but limited associativity: "NoAdaptation" of figure 3.6 with exact probabilities.
 func unadapted() contender {
-	return contender{"no adaptation", func(entries int, stream *precision.Stream, seed uint64, _ bool) (*precision.Outcome, error) {
-		return precision.Refer(precision.NewPlain(entries, 0, seed, precision.PlainExact), stream), nil
+	return contender{"no adaptation", func(entries int, stream *precision.Stream, seed *seeded, _ bool) (*precision.Outcome, error) {
+		return precision.Refer(precision.NewPlain(entries, 0, seed.seed, precision.PlainExact), stream), nil
 	}}
 }
 
 // rounded is unadapted with probabilities of the form 2^-x: "2-Approximate" of figure 3.6.
 func rounded() contender {
-	return contender{"2-approximate", func(entries int, stream *precision.Stream, seed uint64, _ bool) (*precision.Outcome, error) {
-		return precision.Refer(precision.NewPlainPow2(entries, 0, seed), stream), nil
+	return contender{"2-approximate", func(entries int, stream *precision.Stream, seed *seeded, _ bool) (*precision.Outcome, error) {
+		return precision.Refer(precision.NewPlainPow2(entries, 0, seed.seed), stream), nil
 	}}
 }

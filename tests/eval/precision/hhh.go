@@ -1,10 +1,13 @@
 package precision
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strconv"
+	"sync"
 
 	"github.com/xdpmon/xdpmon/tests/eval"
 	"github.com/xdpmon/xdpmon/tests/eval/figure"
@@ -18,26 +21,33 @@ const threshold = 1. / 200
 // method of finding prefixes: it returns estimates of all that have an entry.
 type method struct {
 	name string
-	run  func(entries int, stream *precision.Stream, seed uint64) (map[heavy.Prefix]float64, error)
+	run  func(entries int, stream *precision.Stream, seed *seeded) (map[heavy.Prefix]float64, error)
 }
 
 // counted is hhh itself.
 func counted(name string, set map[string]string) method {
-	return method{name, func(entries int, stream *precision.Stream, seed uint64) (map[heavy.Prefix]float64, error) {
+	return method{name, func(entries int, stream *precision.Stream, seed *seeded) (map[heavy.Prefix]float64, error) {
 		with := map[string]string{"method": name, "entries": fmt.Sprint(entries), "family": "4"}
 		for k, v := range set {
 			with[k] = v
 		}
-		found, _, err := precision.Hierarchy(with, stream, seed)
-		return found, err
+		delay, err := strconv.Atoi(cmp.Or(set["delay"], "0"))
+		if err != nil {
+			return nil, err
+		}
+		b, err := seed.bench(delay)
+		if err != nil {
+			return nil, err
+		}
+		return b.Hierarchy(with, stream)
 	}}
 }
 
 // referred are MST and RHHH in plain Go.
 func referred(name string, random bool) method {
-	return method{name, func(entries int, stream *precision.Stream, seed uint64) (map[heavy.Prefix]float64, error) {
+	return method{name, func(entries int, stream *precision.Stream, seed *seeded) (map[heavy.Prefix]float64, error) {
 		m := heavy.NewMST(entries)
-		if rng := rand.New(rand.NewPCG(seed, 5)); random {
+		if rng := rand.New(rand.NewPCG(seed.seed, 5)); random {
 			m = heavy.NewRHHH(entries, func() int { return rng.IntN(4) })
 		}
 		for _, rank := range stream.Order {
@@ -54,17 +64,23 @@ func survey(ctx context.Context, p *eval.Page, m model, list []method, sizes []i
 	for seed, stream := range streams {
 		exact[seed] = stream.Networks()
 	}
-	return precision.Parallel(len(list)*len(sizes), func(task int) error {
-		n, size := task/len(sizes), task%len(sizes)
-		for seed, stream := range streams {
-			if err := ctx.Err(); err != nil {
-				return err
+	var one sync.Mutex
+	return precision.Parallel(seeds, func(n int) error {
+		shared := newSeeded(uint64(n) + 1)
+		defer shared.close()
+		for i, m := range list {
+			for size, entries := range sizes {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				found, err := m.run(entries, streams[n], shared)
+				if err != nil {
+					return fmt.Errorf("%s, %d entries: %w", m.name, entries, err)
+				}
+				one.Lock()
+				judge(i, size, streams[n], found, exact[n])
+				one.Unlock()
 			}
-			found, err := list[n].run(sizes[size], stream, uint64(seed)+1)
-			if err != nil {
-				return fmt.Errorf("%s, %d entries: %w", list[n].name, sizes[size], err)
-			}
-			judge(n, size, stream, found, exact[seed])
 		}
 		return nil
 	})

@@ -40,17 +40,19 @@ func (s setup) measure(ctx context.Context, p *eval.Page) ([][]result, error) {
 		}
 	}
 	streams := s.streams(p)
-	runs := len(s.list) * len(s.sizes)
-	err := precision.Parallel(s.seeds*runs, func(task int) error {
-		seed, c, i := task/runs, task%runs/len(s.sizes), task%len(s.sizes)
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if task%runs == 0 {
-			p.Log("%s, seed %d of %d", s.model.name, seed+1, s.seeds)
-		}
-		if err := s.one(&results[c][i], s.list[c], s.sizes[i], seed, streams[seed]); err != nil {
-			return fmt.Errorf("%s, %d entries: %w", s.list[c].name, s.sizes[i], err)
+	err := precision.Parallel(s.seeds, func(seed int) error {
+		shared := newSeeded(uint64(seed) + 1)
+		defer shared.close()
+		p.Log("%s, seed %d of %d", s.model.name, seed+1, s.seeds)
+		for c, who := range s.list {
+			for i, entries := range s.sizes {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				if err := s.one(&results[c][i], who, entries, seed, streams[seed], shared); err != nil {
+					return fmt.Errorf("%s, %d entries: %w", who.name, entries, err)
+				}
+			}
 		}
 		return nil
 	})
@@ -71,8 +73,8 @@ func (s setup) streams(p *eval.Page) []*precision.Stream {
 	return streams
 }
 
-func (s setup) one(r *result, who contender, entries, seed int, stream *precision.Stream) error {
-	out, err := who.run(entries, stream, uint64(seed)+1, s.arrivals)
+func (s setup) one(r *result, who contender, entries, seed int, stream *precision.Stream, shared *seeded) error {
+	out, err := who.run(entries, stream, shared, s.arrivals)
 	if err != nil {
 		return err
 	}

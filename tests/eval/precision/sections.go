@@ -7,6 +7,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/tests/eval"
 	"github.com/xdpmon/xdpmon/tests/eval/figure"
+	"github.com/xdpmon/xdpmon/tests/precision"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 )
 
@@ -148,13 +149,19 @@ func convergence(ctx context.Context, p *eval.Page) error {
 	stream := model.seeded(1).New()
 	values := []string{"0", "10", "100", "1000"}
 	found := make([]float64, len(values)*len(lengths))
-	err := eval.Parallel(ctx, len(found), func(_ context.Context, task int) error {
-		v, part := values[task/len(lengths)], stream.First(lengths[task%len(lengths)])
-		out, err := own("", map[string]string{"initial": v, "recirculation": "1"}).run(512, part, 1, false)
-		if err == nil {
-			found[task] = heavy.Recall(part.Truth(), heavy.Top(out.Counts, top), top)
+	err := precision.Parallel(len(values), func(i int) error {
+		shared := newSeeded(1)
+		defer shared.close()
+		who := own("", map[string]string{"initial": values[i], "recirculation": "1"})
+		for j, n := range lengths {
+			part := stream.First(n)
+			out, err := who.run(512, part, shared, false)
+			if err != nil {
+				return err
+			}
+			found[i*len(lengths)+j] = heavy.Recall(part.Truth(), heavy.Top(out.Counts, top), top)
 		}
-		return err
+		return ctx.Err()
 	})
 	if err != nil {
 		return err
