@@ -123,7 +123,8 @@ func moments(list []float64) (mean, deviation float64) {
 }
 
 // TestAdmissions: 9/8 is as good as exact; the initial value 100 keeps second passes below one in a hundred, for every kind of
-// admission, and what is granted is what is written.
+// admission, and what is granted is what is written. The budget begins empty and earns a pass in 51 packets, of which one in 200 on
+// average asks for one before: more than three refusals have a probability of a thousandth.
 func TestAdmissions(t *testing.T) {
 	testutil.NeedRoot(t)
 	stream := Issue(3).New()
@@ -133,10 +134,10 @@ func TestAdmissions(t *testing.T) {
 		found[admission] = recall(stream, out, 128)
 		share := float64(out.Recirculated.Granted) / float64(len(stream.Order))
 		t.Logf("%s: recall %.3f, recirculated %.4f, refused %d", admission, found[admission], share, out.Recirculated.Refused)
-		if share > .01 || out.Recirculated.Refused > 5 {
+		if share > .01 || out.Recirculated.Refused > 3 {
 			t.Errorf("%s: %.4f of the packets passed twice, %d were refused", admission, share, out.Recirculated.Refused)
 		}
-		if found[admission] < .6 {
+		if found[admission] < .7 {
 			t.Errorf("%s: recall %.3f", admission, found[admission])
 		}
 	}

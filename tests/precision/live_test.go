@@ -1,0 +1,123 @@
+package precision
+
+import (
+	"context"
+	"math"
+	"net"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/tests/netns"
+	"github.com/xdpmon/xdpmon/tests/netns/netnstest"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	prec "github.com/xdpmon/xdpmon/userspace/precision"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/session"
+)
+
+const firstPort = 7100
+
+// TestLiveCores: flows whose packets are sent, and so received, by all cores in turn. Every core has an entry of its own for each,
+// and what is listed is their sum: within four standard deviations of what was sent, where a core's part has that of a geometric
+// number of mean initial + 1 (what came before its entry), and the rest is exact.
+func TestLiveCores(t *testing.T) {
+	hosts := netnstest.New(t, netns.Options{})
+	if runtime.NumCPU() < 2 {
+		t.Skip("one core merges nothing")
+	}
+	sizes := []int{6000, 3000, 1500}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	var last report.Line
+	cfg := session.LiveConfig{Config: session.Config{Algorithms: []session.Selected{chosen(t, map[string]string{"initial": "10", "family": "4"})},
+		Window: time.Minute, Notice: t.Logf}, Interfaces: []string{hosts.B.Interface}, Hook: "tc", Direction: "ingress"}
+	cfg.Emit = func(l report.Line) error {
+		last = l
+		return nil
+	}
+	var sending sync.WaitGroup
+	cfg.Started = func([]*loader.Attachment) {
+		sending.Go(func() {
+			defer cancel()
+			spread(ctx, t, hosts, sizes)
+		})
+	}
+	if err := hosts.B.Run(func() error { return session.Live(ctx, cfg) }); err != nil {
+		t.Fatal(err)
+	}
+	sending.Wait()
+	checkCores(t, last, sizes)
+}
+
+func chosen(t *testing.T, set map[string]string) session.Selected {
+	t.Helper()
+	d, err := algo.Lookup(prec.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := algo.NewValues(d.Name, d.Params, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return session.Selected{Descriptor: d, Values: v}
+}
+
+// spread sends flow i's packets to port firstPort + i, an equal part of them on every core.
+func spread(ctx context.Context, t *testing.T, hosts *netns.Topology, sizes []int) {
+	conn, err := hosts.A.ListenPacket(ctx, "udp", net.JoinHostPort(hosts.A.IPv4.String(), "7000"))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer conn.Close()
+	cores := runtime.NumCPU()
+	for cpu := range cores {
+		var group sync.WaitGroup
+		group.Go(func() { sendOn(t, cpu, conn, hosts, sizes, cores) })
+		group.Wait()
+	}
+}
+
+func sendOn(t *testing.T, cpu int, conn net.PacketConn, hosts *netns.Topology, sizes []int, cores int) {
+	runtime.LockOSThread() // not given back: the thread ends with the goroutine
+	var one unix.CPUSet
+	one.Set(cpu)
+	if err := unix.SchedSetaffinity(0, &one); err != nil {
+		t.Errorf("pin to core %d: %v", cpu, err)
+		return
+	}
+	for n := range sizes[0] / cores {
+		for i, size := range sizes {
+			if n < size/cores {
+				_, _ = conn.WriteTo([]byte("?"), &net.UDPAddr{IP: hosts.B.IPv4.AsSlice(), Port: firstPort + i}) // refused: nobody listens
+			}
+		}
+	}
+}
+
+func checkCores(t *testing.T, l report.Line, sizes []int) {
+	t.Helper()
+	cores := runtime.NumCPU()
+	found := map[string]float64{}
+	for _, row := range l.Report.Tables[0].Rows {
+		if port := row[3].(int64); row[1].(int64) == 7000 {
+			found[strconv.FormatInt(port, 10)] = row[5].(float64)
+		}
+	}
+	for i, size := range sizes {
+		got := found[strconv.Itoa(firstPort+i)]
+		t.Logf("flow of %d packets: %.0f", size, got)
+		if math.Abs(got-float64(size)) > 4*11*math.Sqrt(float64(cores)) {
+			t.Errorf("flow of %d packets: %.0f", size, got)
+		}
+	}
+	if n := Value(l, "entries_used"); n < float64(cores*len(sizes)) {
+		t.Errorf("%.0f entries are used, want one of each flow on each of %d cores", n, cores)
+	}
+}
