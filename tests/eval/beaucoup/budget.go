@@ -176,7 +176,7 @@ func averages(p *eval.Page, programs []*beaucoup.Program, standings [][]standing
 
 var (
 	limitAxis = figure.Axis{Label: "accesses a packet, all queries together", Min: 0, Max: 1}
-	errorAxis = figure.Axis{Label: "error", Format: percent}
+	errorAxis = figure.Axis{Label: "error", Base: 2, Format: percent}
 )
 
 // perQuery lists what one limit comes to.
