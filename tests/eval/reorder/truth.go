@@ -5,18 +5,15 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/netip"
-	"time"
+	"slices"
 
-	"github.com/xdpmon/xdpmon/tests/traffic"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/reorder"
-	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
 const (
-	second = time.Second
-	alpha  = 16
-	beta   = 128
+	alpha = 16
+	beta  = 128
 )
 
 // epsilon by definition.
@@ -37,111 +34,108 @@ func (t *tallied) add(v reorder.Verdict) {
 	}
 }
 
+func (t *tallied) heavy(definition int) bool {
+	return t.out[definition] > epsilon[definition]*t.n
+}
+
 // truth is the exact count of a trace.
 type truth struct {
-	flows    map[uint32]*tallied
-	of       map[uint32]netip.Prefix
+	flows    []*tallied
+	of       []netip.Prefix // of a flow
+	last     []int64        // time of a flow's last packet
 	prefixes map[netip.Prefix]*tallied
-	members  map[netip.Prefix]int
+	members  map[netip.Prefix][]uint32 // flows
 	total    tallied
+	gaps     [3]histogram // inter-arrival times: in order, out of order by definition
 }
 
-func measure(o traffic.ReorderOptions) (*truth, error) {
-	m, err := traffic.NewReorder(o)
-	if err != nil {
-		return nil, err
-	}
-	t := &truth{flows: map[uint32]*tallied{}, of: map[uint32]netip.Prefix{}, prefixes: map[netip.Prefix]*tallied{}, members: map[netip.Prefix]int{}}
-	tracker := reorder.NewTracker()
-	var p packet.Packet
-	for m.Next(&p) {
-		prefix, err := p.Src.Prefix(24)
-		if err != nil {
-			return nil, fmt.Errorf("read prefix of %v: %w", p.Src, err)
+func newTruth() *truth {
+	return &truth{prefixes: map[netip.Prefix]*tallied{}, members: map[netip.Prefix][]uint32{}}
+}
+
+func (t *truth) add(v reorder.Verdict, p *packet.Packet) error {
+	if int(v.Flow) == len(t.flows) {
+		bits := 24
+		if p.Src.Is6() {
+			bits = 48
 		}
-		v, _ := tracker.Packet(&p)
-		t.add(v, prefix)
+		prefix, err := p.Src.Prefix(bits)
+		if err != nil {
+			return fmt.Errorf("read prefix of %v: %w", p.Src, err)
+		}
+		if t.prefixes[prefix] == nil {
+			t.prefixes[prefix] = &tallied{}
+		}
+		t.flows, t.of, t.last = append(t.flows, &tallied{}), append(t.of, prefix), append(t.last, p.Time)
+		t.members[prefix] = append(t.members[prefix], v.Flow)
 	}
-	return t, nil
+	t.flows[v.Flow].add(v)
+	t.prefixes[t.of[v.Flow]].add(v)
+	t.total.add(v)
+	t.gap(v, p.Time)
+	return nil
 }
 
-func (t *truth) add(v reorder.Verdict, prefix netip.Prefix) {
-	f := t.flows[v.Flow]
-	if f == nil {
-		f = &tallied{}
-		t.flows[v.Flow], t.of[v.Flow] = f, prefix
-		t.members[prefix]++
+// gap notes how long after its predecessor a packet came.
+func (t *truth) gap(v reorder.Verdict, now int64) {
+	since := float64(now-t.last[v.Flow]) / 1e9
+	t.last[v.Flow] = now
+	switch {
+	case !v.Compared:
+	case !v.Out[1] && !v.Out[2]:
+		t.gaps[0].add(since)
+	default:
+		for d := 1; d <= 2; d++ {
+			if v.Out[d] {
+				t.gaps[d].add(since)
+			}
+		}
 	}
-	g := t.prefixes[prefix]
-	if g == nil {
-		g = &tallied{}
-		t.prefixes[prefix] = g
-	}
-	f.add(v)
-	g.add(v)
-	t.total.add(v)
 }
 
 // heavy are the prefixes in trouble with at least least packets.
 func (t *truth) heavy(definition int, least float64) map[string]bool {
 	set := map[string]bool{}
 	for name, g := range t.prefixes {
-		if g.n >= least && g.out[definition] > epsilon[definition]*g.n {
+		if g.n >= least && g.heavy(definition) {
 			set[name.String()] = true
 		}
 	}
 	return set
 }
 
-// score is what section 4.2 measures.
-type score struct{ accuracy, wrong, sent, twice float64 }
-
-func (t *truth) judge(l report.Line, definition int) score {
-	want, allowed := t.heavy(definition, beta), t.heavy(definition, alpha+1)
-	found, wrong := 0, 0
-	for _, row := range l.Report.Tables[0].Rows {
-		name, _ := row[0].(string)
-		if want[name] {
-			found++
-		}
-		if !allowed[name] {
-			wrong++
-		}
-	}
-	s := score{accuracy: float64(found) / float64(len(want)), wrong: float64(wrong) / float64(len(allowed))}
-	for _, v := range l.Report.Values {
-		f, _ := report.Number(v.Value)
-		switch v.Name {
-		case "communication":
-			s.sent = f
-		case "recirculation":
-			s.twice = f
-		}
-	}
-	return s
-}
+const drawn = 5000 // flows for one coefficient
 
 // correlation of section 4.1.2: a flow's share with that of the rest of its prefix, over draws of 5,000 flows of prefixes
-// with more than alpha packets and at least two flows.
-func (t *truth) correlation(definition, draws int) float64 {
-	var eligible []uint32
-	for id := range uint32(len(t.flows)) {
-		if prefix := t.of[id]; t.prefixes[prefix].n > alpha && t.members[prefix] >= 2 {
-			eligible = append(eligible, id)
-		}
+// with more than alpha packets and at least two flows. Mean and variance over draws; NaN without such flows.
+func (t *truth) correlation(definition, draws int) (mean, variance float64) {
+	eligible := t.eligible()
+	if len(eligible) == 0 {
+		return math.NaN(), math.NaN()
 	}
-	rng, mean := rand.New(rand.NewPCG(1, 2)), 0.0
-	for range draws {
-		x, y := make([]float64, 5000), make([]float64, 5000)
+	rng := rand.New(rand.NewPCG(1, 2))
+	all := make([]float64, draws)
+	x, y := make([]float64, drawn), make([]float64, drawn)
+	for n := range all {
 		for i := range x {
 			id := eligible[rng.IntN(len(eligible))]
 			f, g := t.flows[id], t.prefixes[t.of[id]]
 			x[i] = f.out[definition] / f.n
 			y[i] = (g.out[definition] - f.out[definition]) / (g.n - f.n)
 		}
-		mean += pearson(x, y) / float64(draws)
+		all[n] = pearson(x, y)
 	}
-	return mean
+	s := spreadOf(all)
+	return s.mean, s.deviation * s.deviation
+}
+
+func (t *truth) eligible() (list []uint32) {
+	for id, prefix := range t.of {
+		if t.prefixes[prefix].n > alpha && len(t.members[prefix]) >= 2 {
+			list = append(list, uint32(id))
+		}
+	}
+	return list
 }
 
 func pearson(x, y []float64) float64 {
@@ -152,4 +146,18 @@ func pearson(x, y []float64) float64 {
 		sxx, syy, sxy = sxx+x[i]*x[i], syy+y[i]*y[i], sxy+x[i]*y[i]
 	}
 	return (sxy/n - sx*sy/n/n) / math.Sqrt((sxx/n-sx*sx/n/n)*(syy/n-sy*sy/n/n))
+}
+
+// largest lists sizes of flows or prefixes, largest first.
+func largest(sizes []float64) []float64 {
+	slices.SortFunc(sizes, func(a, b float64) int {
+		switch {
+		case a > b:
+			return -1
+		case a < b:
+			return 1
+		}
+		return 0
+	})
+	return sizes
 }
