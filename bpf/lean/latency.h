@@ -53,6 +53,7 @@ TABLE(lean_lat_exp, __u32, LAT_EXP_BINS);       /* 2^(index / 64) */
 
 struct latency {
 	struct lean_event event;
+	__u8 asked;    /* enum role: what the packet is */
 	__u8 role;     /* enum role, ROLE_NONE from the stage on at which nothing more is to be done */
 	__u32 slot;
 	__u32 word;    /* what the record is or would be */
@@ -146,29 +147,35 @@ static __always_inline void latency_take(struct latency *s, struct phv *phv, str
 	s->role = ROLE_RESPONSE;
 }
 
-static __always_inline void latency_1(struct latency *s, struct phv *phv, const struct lean_flow *f,
-				      struct lean_counts_t *count)
+/* What the packet is to the fridge, before its stage: it asks, it answers, or neither. data: a packet that asks for sure. */
+static __always_inline void latency_ask(struct latency *s, struct phv *phv, const struct lean_flow *f, const int data)
 {
 	struct question q = {};
 
-	ask_data(&q, phv);
 	s->role = ROLE_NONE;
+	if (data)
+		ask(&q, ROLE_REQUEST, 0, phv->seq + phv->payload + (phv->tcp_flags & TCP_FIN));
+	else
+		ask_data(&q, phv);
+	s->asked = q.role;
 	if (q.role == ROLE_NONE)
 		return;
-	count->c[q.role == ROLE_REQUEST ? LEAN_REQUESTS : LEAN_RESPONSES]++;
-	if (lean_lat_signed) {
-		latency_signed(s, phv, &q);
-		return;
-	}
-	if (!latency_locate(s, phv, f, &q)) {
-		count->c[LEAN_UNLUCKY] += q.role == ROLE_REQUEST;
-		return;
-	}
-	s->role = q.role;
 	s->event.reverse = q.reverse;
-	if (q.role == ROLE_REQUEST)
+	if (lean_lat_signed)
+		latency_signed(s, phv, &q);
+	else if (latency_locate(s, phv, f, &q))
+		s->role = q.role;
+}
+
+static __always_inline void latency_1(struct latency *s, struct phv *phv, const struct lean_flow *f,
+				      struct lean_counts_t *count)
+{
+	count->c[LEAN_REQUESTS] += s->asked == ROLE_REQUEST;
+	count->c[LEAN_RESPONSES] += s->asked == ROLE_RESPONSE;
+	count->c[LEAN_UNLUCKY] += s->asked == ROLE_REQUEST && s->role == ROLE_NONE;
+	if (s->role == ROLE_REQUEST)
 		latency_insert(s, phv, count);
-	else
+	else if (s->role == ROLE_RESPONSE)
 		latency_take(s, phv, count);
 }
 

@@ -52,23 +52,33 @@ struct lean {
 		DO(STAT_RETRANS, retrans, lean_ret, at, arg);                                         \
 	} while (0)
 
+/* Packets are of two kinds, which exclude each other: those with TCP data, and all others. Of a packet with data latency keeps
+ * the time, but never finishes a delay; ooo and retrans look at nothing else. Each kind has its own copy of what follows,
+ * so that verifier and prover follow the paths of three statistics at most. */
+enum kind { BARE, DATA };
+
+#define TAKES(kind, stat) (ON(stat) && ((kind) == DATA || (stat) <= STAT_LOSS))
+#define FINISHES(kind, stat) (TAKES(kind, stat) && ((kind) == BARE || (stat) != STAT_LATENCY || lean_lat_signed))
+
 #define LOOK(stat, name, reg, where, stage)                                                                  \
-	if (ON(stat))                                                                                 \
+	if (TAKES(kind, stat))                                                                        \
 		name##_##stage(&l->name, phv, &l->flow, count)
 
 /* The tables, stage by stage. */
-static __always_inline void ways(struct lean *l, struct phv *phv, struct lean_counts_t *count)
+static __always_inline void ways(struct lean *l, struct phv *phv, struct lean_counts_t *count, const int kind)
 {
-	if (ON(STAT_OOO) || ON(STAT_RETRANS))
+	if (kind == DATA && (ON(STAT_OOO) || ON(STAT_RETRANS)))
 		segment_0(&l->flow, phv);
-	if (ON(STAT_OOO))
+	if (TAKES(kind, STAT_OOO))
 		ooo_0(&l->ooo, phv, &l->flow, count);
-	if (ON(STAT_RETRANS))
+	if (TAKES(kind, STAT_RETRANS))
 		retrans_0(&l->retrans, phv, &l->flow, count);
+	if (ON(STAT_LATENCY))
+		latency_ask(&l->latency, phv, &l->flow, kind == DATA);
 	EACH(LOOK, 1);
 }
 
-static __always_inline void records(struct lean *l, struct phv *phv, struct lean_counts_t *count)
+static __always_inline void records(struct lean *l, struct phv *phv, struct lean_counts_t *count, const int kind)
 {
 	EACH(LOOK, 2);
 	EACH(LOOK, 3);
@@ -76,31 +86,31 @@ static __always_inline void records(struct lean *l, struct phv *phv, struct lean
 
 /* The same as global functions, which the kernel's verifier looks at once and for itself: the paths of several statistics
  * through all stages would multiply. A call costs 10 ns where the kernel guards returns, so one statistic does without. */
-__noinline int several_ways(struct lean *l, struct phv *phv, struct lean_counts_t *count)
-{
-	if (!l || !phv || !count)
-		return 0;
-	ways(l, phv, count);
-	return 0;
-}
-
-__noinline int several_records(struct lean *l, struct phv *phv, struct lean_counts_t *count)
-{
-	if (!l || !phv || !count)
-		return 0;
-	records(l, phv, count);
-	return 0;
-}
-
-static __always_inline void look(struct lean *l, struct phv *phv, struct lean_counts_t *count)
-{
-	if (lean_stats & (lean_stats - 1)) {
-		several_ways(l, phv, count);
-		several_records(l, phv, count);
-		return;
+#define SEVERAL(part, kind)                                                                           \
+	__noinline int part##_##kind(struct lean *l, struct phv *phv, struct lean_counts_t *count)    \
+	{                                                                                             \
+		if (!l || !phv || !count)                                                             \
+			return 0;                                                                     \
+		part(l, phv, count, kind);                                                            \
+		return 0;                                                                             \
 	}
-	ways(l, phv, count);
-	records(l, phv, count);
+SEVERAL(ways, DATA)
+SEVERAL(ways, BARE)
+SEVERAL(records, DATA)
+SEVERAL(records, BARE)
+
+static __always_inline void look(struct lean *l, struct phv *phv, struct lean_counts_t *count, const int kind)
+{
+	if (!(lean_stats & (lean_stats - 1))) {
+		ways(l, phv, count, kind);
+		records(l, phv, count, kind);
+	} else if (kind == DATA) {
+		ways_DATA(l, phv, count);
+		records_DATA(l, phv, count);
+	} else {
+		ways_BARE(l, phv, count);
+		records_BARE(l, phv, count);
+	}
 }
 
 /* Where the events' flows lie: hashed once for all statistics that look at the packet's own direction. */
@@ -134,12 +144,12 @@ static __always_inline __s32 magnitude(__s32 x)
 }
 
 /* Sums of all flows. */
-static __always_inline void total(struct lean *l, struct phv *phv)
+static __always_inline void total(struct lean *l, struct phv *phv, const int kind)
 {
 	__u64 *sum;
 
 #define TOTAL(stat, name, reg, where, arg)                                                            \
-	if (ON(stat) && l->name.event.value) {                                                        \
+	if (FINISHES(kind, stat) && l->name.event.value) {                                            \
 		__s64 value_ = l->name.event.value;                                                   \
 		if (ABSOLUTE(stat))                                                                   \
 			value_ = magnitude(l->name.event.value);                                      \
@@ -156,13 +166,13 @@ static __always_inline int reaches(__u32 stat, __s32 estimate, __s32 limit)
 }
 
 /* The sketches, row by row. */
-static __always_inline void add(struct lean *l, struct phv *phv, struct lean_counts_t *count)
+static __always_inline void add(struct lean *l, struct phv *phv, struct lean_counts_t *count, const int kind)
 {
 #define ADD(stat, name, reg, where, row)                                                                     \
-	if (ON(stat) && l->name.event.value && !KEYED(stat))                                          \
+	if (FINISHES(kind, stat) && l->name.event.value && !KEYED(stat))                              \
 		l->rows[stat] += reaches(stat, SKETCH_ADD(reg, row, phv, &l->where, l->name.event.value), l->limit[stat])
 #define KEYED(stat) ((stat) == STAT_OOO && lean_ooo_mg_on) /* counters with keys instead of a sketch */
-	if (ON(STAT_OOO) && KEYED(STAT_OOO) && l->ooo.event.value &&
+	if (FINISHES(kind, STAT_OOO) && KEYED(STAT_OOO) && l->ooo.event.value &&
 	    (__s32)ooo_tally(&l->ooo, phv, &l->at) >= l->limit[STAT_OOO])
 		l->rows[STAT_OOO] = SKETCH_ROWS;
 	EACH(ADD, 0);
@@ -171,7 +181,7 @@ static __always_inline void add(struct lean *l, struct phv *phv, struct lean_cou
 	EACH(ADD, 3);
 	EACH(ADD, 4);
 #define COUNT(stat, name, reg, where, arg)                                                                   \
-	if (ON(stat) && l->name.event.value) {                                                        \
+	if (FINISHES(kind, stat) && l->name.event.value) {                                            \
 		count->c[LEAN_EVENTS + stat]++;                                                       \
 		count->c[LEAN_TOTAL + stat] += (__s64)l->name.event.value;                            \
 		if (l->name.event.open || (l->name.event.value < 0 && !ABSOLUTE(stat)))                                    \
@@ -228,16 +238,31 @@ __noinline int report(struct lean *l, struct phv *phv, struct lean_counts_t *cou
 }
 
 /* Is there a statistic that looks at this packet? Loss at any with an identifier, latency at TCP, the others at TCP with data. */
-static __always_inline int wanted(const struct phv *phv)
+static __always_inline int wanted(const struct phv *phv, int kind)
 {
 	if (ON(STAT_LOSS))
 		return 1;
-	return ON(STAT_LATENCY) ? phv_has(phv, PHV_TCP) : seg_has_data(phv);
+	return ON(STAT_LATENCY) ? phv_has(phv, PHV_TCP) : kind == DATA;
+}
+
+static __always_inline void run(struct phv *phv, struct lean_counts_t *count, const int kind)
+{
+	struct lean l = {};
+
+	l.flow.hash = hash_flow(phv, LEAN_SALT);
+	look(&l, phv, count, kind);
+	if (likely(!l.latency.event.value && !l.loss.event.value && !l.ooo.event.value && !l.retrans.event.value))
+		return;
+	total(&l, phv, kind); /* first: behind stage 4 the prover forgets which tables were touched, and has fewer cases to follow */
+	place(&l, phv);
+	add(&l, phv, count, kind);
+	report(&l, phv, count);
 }
 
 ALGORITHM(lean)
 {
 	struct lean_counts_t *count;
+	int kind;
 
 	if (!phv_has(phv, PHV_IP) || phv->proto == 1 || phv->proto == 58)
 		return;
@@ -246,15 +271,11 @@ ALGORITHM(lean)
 		return;
 	count->c[LEAN_PACKETS]++;
 	count->c[LEAN_AGGREGATES] += phv->segs > 1;
-	if (!wanted(phv))
+	kind = seg_has_data(phv) ? DATA : BARE;
+	if (!wanted(phv, kind))
 		return;
-	struct lean l = {};
-	l.flow.hash = hash_flow(phv, LEAN_SALT);
-	look(&l, phv, count);
-	if (likely(!l.latency.event.value && !l.loss.event.value && !l.ooo.event.value && !l.retrans.event.value))
-		return;
-	total(&l, phv); /* first: behind stage 4 the prover forgets which tables were touched, and has fewer cases to follow */
-	place(&l, phv);
-	add(&l, phv, count);
-	report(&l, phv, count);
+	if (kind == DATA)
+		run(phv, count, DATA);
+	else
+		run(phv, count, BARE);
 }

@@ -36,8 +36,8 @@ enum ooo_counter {
 };
 _Static_assert(OOO_COUNTERS <= 14, "frame.h keeps room for 14");
 
-#define OOO_TICK 10
-#define OOO_WINDOW 2929 /* ticks of 1,024 ns: 3 ms */
+#define OOO_TICK 8
+#define OOO_WINDOW 11718 /* ticks of 256 ns: 3 ms */
 
 const volatile _Bool lean_ooo_mg_on = 0;
 

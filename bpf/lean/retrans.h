@@ -34,11 +34,11 @@ enum retrans_counter {
 };
 _Static_assert(RET_COUNTERS <= 14, "frame.h keeps room for 14");
 
-#define RET_TICK 20      /* the ways' times count 2^20 ns */
+#define RET_TICK 16 /* the ways' times count 2^16 ns */
 #define RET_FRESH (1U << 30) /* bytes below the first packet at which the cuts of a new record lie: nothing is below */
 
-const volatile __u32 lean_ret_keep = 954;  /* ticks of silence after which a record may be taken, with luck: 1 s */
-const volatile __u32 lean_ret_free = 3815; /* ... and without: 4 s */
+const volatile __u32 lean_ret_keep = 15259; /* ticks of silence after which a record may be taken, with luck: 1 s */
+const volatile __u32 lean_ret_free = 61035; /* ... and without: 4 s */
 
 /* stages 0 and 1: {signature, time}; stage 2: T, M; stage 3: {C, P}; way 0 in front of way 1 */
 REGISTER(lean_ret_way0, 0, __u64, 1024);
