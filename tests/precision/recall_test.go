@@ -123,8 +123,8 @@ func moments(list []float64) (mean, deviation float64) {
 }
 
 // TestAdmissions: 9/8 is as good as exact; the initial value 100 keeps second passes below one in a hundred, for every kind of
-// admission, and what is granted is what is written. The budget begins empty and earns a pass in 51 packets, of which one in 200 on
-// average asks for one before: more than three refusals have a probability of a thousandth.
+// admission, and what is granted is what is written. The budget begins empty and earns a pass in 51 packets, in which half a
+// packet asks for one on average: more than three refusals have a probability of two thousandths.
 func TestAdmissions(t *testing.T) {
 	testutil.NeedRoot(t)
 	stream := Issue(3).New()

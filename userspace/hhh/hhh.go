@@ -33,8 +33,9 @@ hhh.method=random-prefix draws one level of the hierarchy for every packet and c
 one PRECISION; counts are multiplied by the number of levels. Any dimension, family and level goes; the error falls with the
 number of packets: column "error".
 
-hhh.method=stacking counts every packet at every level, in a PRECISION each: exact for 0 and 8 bits, more accurate for
-16, 24 and 32 bits, and only for the bytes of one IPv4 address.
+hhh.method=stacking counts every packet at every level, in a PRECISION each: exactly down to 8 bits, more accurately than
+random-prefix below. There is room for seven levels: one IPv4 address in bytes or nibbles, or with hhh.family=6 one IPv6 address in
+bytes down to 64 bits. hhh.entries is divided among them.
 
 The initial value is subtracted before counts are multiplied, or every prefix that had luck once would stand there with
 initial x levels. A heavy prefix loses as much: its count is low by up to hhh.initial times the number of levels, which is
@@ -46,7 +47,7 @@ more levels, the larger the error: prefer bytes to nibbles, and hhh.bits6 to wha
 var params = []algo.Param{
 	{Key: "method", Type: algo.Enum, Default: "random-prefix", Choices: []string{"random-prefix", "stacking"}, Help: "one instance for a random level, or one for each"},
 	{Key: "dimension", Type: algo.Enum, Default: "src", Choices: []string{"src", "dst", "both"}, Help: "address whose prefixes are counted"},
-	{Key: "family", Type: algo.Enum, Default: "both", Choices: heavy.FamilyNames, Help: "IP versions that are counted; stacking counts IPv4"},
+	{Key: "family", Type: algo.Enum, Default: "both", Choices: heavy.FamilyNames, Help: "IP versions that are counted; stacking counts IPv4 unless this is 6"},
 	{Key: "level", Type: algo.Enum, Default: "byte", Choices: []string{"byte", "nibble"}, Help: "bits from one level to the next: 8 or 4"},
 	{Key: "bits6", Type: algo.Int, Default: "64", Min: "8", Max: "128", Help: "longest IPv6 prefix that is counted"},
 	{Key: "threshold", Type: algo.Float, Default: "1/100", Min: "0.00001", Max: "1", Help: "share of the traffic from which on a prefix is heavy"},

@@ -19,7 +19,7 @@ func plan(a algo.PlanArgs) (*report.Body, error) {
 		return nil, err
 	}
 	if c.stacking {
-		return nil, fmt.Errorf("%w: stacking has a sixth of hhh.entries in each way of a level: plan random-prefix, or precision", heavy.ErrPlan)
+		return nil, fmt.Errorf("%w: stacking divides hhh.entries among its levels, each as good as a precision of that part: plan precision, or random-prefix", heavy.ErrPlan)
 	}
 	return c.ways.Plan(load, max(c.draws(true), c.draws(false)))
 }

@@ -1,0 +1,55 @@
+package hhh
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/xdpmon/xdpmon/userspace/algo"
+)
+
+// TestStackRoom: what has room in a stack is accepted, and what has none is refused with the number of levels that there are.
+func TestStackRoom(t *testing.T) {
+	for _, c := range []struct {
+		set    map[string]string
+		levels int // 0: refused
+		says   string
+	}{
+		{map[string]string{}, 3, ""},
+		{map[string]string{"level": "nibble"}, 6, ""},
+		{map[string]string{"family": "6"}, 7, ""},
+		{map[string]string{"family": "6", "bits6": "36", "level": "nibble"}, 7, ""},
+		{map[string]string{"family": "6", "bits6": "128"}, 0, "1 to 7 levels above 8 bits, 15 are asked for"},
+		{map[string]string{"family": "6", "level": "nibble"}, 0, "1 to 7 levels above 8 bits, 14 are asked for"},
+		{map[string]string{"family": "6", "bits6": "8"}, 0, "0 are asked for"},
+		{map[string]string{"dimension": "both"}, 0, "stacking counts one address"},
+	} {
+		set := map[string]string{"method": "stacking"}
+		for k, v := range c.set {
+			set[k] = v
+		}
+		v, err := algo.NewValues(Name, params, set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := newConfig(v, algo.Env{})
+		switch {
+		case c.levels == 0 && (err == nil || !strings.Contains(err.Error(), c.says)):
+			t.Errorf("%v: %v, want %q", c.set, err, c.says)
+		case c.levels > 0 && (err != nil || got.stackLevels() != c.levels):
+			t.Errorf("%v: %v, want %d levels", c.set, err, c.levels)
+		}
+	}
+}
+
+// TestStackPrefix: a key of the data plane and its prefix, also where no bit is left to mark it.
+func TestStackPrefix(t *testing.T) {
+	for _, c := range []struct {
+		key  uint64
+		bits int
+		want uint64
+	}{{0x0a010000_00000001, 16, 0x0a01000000000000}, {1, 24, 0}, {^uint64(0), 64, 0}, {0x20010db800000001, 64, 0x20010db800000001}} {
+		if got := stackPrefix(c.key, c.bits); got != c.want {
+			t.Errorf("key %#x of %d bits: %#x, want %#x", c.key, c.bits, got, c.want)
+		}
+	}
+}
