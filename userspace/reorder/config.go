@@ -8,10 +8,9 @@ import (
 )
 
 const (
-	tickNS     = 1 << 10 // of a stored time: TICK in the program
-	maxWays    = 5
-	crcWays    = 2 // ways with a polynomial of their own
-	replayRing = 16 << 20
+	tickNS  = 1 << 10 // of a stored time: TICK in the program
+	maxWays = 5
+	crcWays = 2 // ways with a polynomial of their own
 )
 
 // config is what the parameters come to.
@@ -43,9 +42,6 @@ func newConfig(v algo.Values, env algo.Env) (*config, error) {
 	}
 	if c.ring&(c.ring-1) != 0 {
 		return nil, v.Error("ring", "allowed are powers of two from 4KiB to 1GiB")
-	}
-	if env.Replay {
-		c.ring = max(c.ring, replayRing) // nobody polls between two windows of a replay
 	}
 	if err := c.divide(v); err != nil {
 		return nil, err

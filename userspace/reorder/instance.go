@@ -12,7 +12,8 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// pollEvery is how often a live run empties the ring: 1 MiB holds 32,768 reports, 320,000 a second.
+// pollEvery is how often the ring is emptied, in a replay by the packets' time: 1 MiB holds 32,768 reports, 320,000 a
+// second.
 const pollEvery = 100_000_000 // ns
 
 // instance is one configured monitor.
@@ -78,6 +79,11 @@ func (i *instance) Tick(int64) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.poll()
+}
+
+// NextTick implements algo.Paced: a replay loses reports where a live run would, and nowhere else.
+func (i *instance) NextTick(start, now int64) int64 {
+	return start + (max(now-start, 0)/pollEvery+1)*pollEvery
 }
 
 // poll takes the reports out of the ring, each to the window that it belongs to.

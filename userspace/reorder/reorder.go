@@ -66,6 +66,6 @@ var params = []algo.Param{
 	{Key: "prefix", Type: algo.Int, Default: "24", Min: "1", Max: "32", Unit: "bits", Help: "length of IPv4 source prefixes"},
 	{Key: "prefix6", Type: algo.Int, Default: "48", Min: "17", Max: "48", Unit: "bits", Help: "length of IPv6 source prefixes"},
 	{Key: "recirculate", Type: algo.Float, Default: "0.1", Min: "0.001", Max: "1", Help: "largest share of packets that pass twice"},
-	{Key: "ring", Type: algo.Size, Default: "1MiB", Min: "4KiB", Max: "1GiB", Help: "ring of reports, a power of two; at least 16MiB in a replay"},
+	{Key: "ring", Type: algo.Size, Default: "1MiB", Min: "4KiB", Max: "1GiB", Help: "ring of reports, a power of two; it is emptied ten times a second"},
 	{Key: "top", Type: algo.Int, Default: "100", Min: "1", Max: "10000", Help: "prefixes in the table, most out-of-order packets first"},
 }
