@@ -101,6 +101,8 @@ func deviation(list []float64) (d float64) {
 	return math.Sqrt(d)
 }
 
+func standardError(list []float64) float64 { return deviation(list) / math.Sqrt(float64(len(list))) }
+
 func meanRecall(r result) float64   { return mean(r.recall) }
 func meanRecall32(r result) float64 { return mean(r.recall32) }
 func meanMSE(r result) float64      { return mean(r.mse) }

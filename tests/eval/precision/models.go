@@ -17,7 +17,7 @@ func (m model) seeded(seed uint64) precision.Sizes {
 // The models. The dissertation gives no figures for its traces but that CAIDA's is heavy-tailed and the others are skewed: the
 // exponents are ours.
 var (
-	issueModel = model{"issue", "the issue's model: the 128 largest flows have 25 % of the packets", precision.Issue(0)}
+	issueModel = model{"the issue's model", "the 128 largest flows have 25 % of the packets", precision.Issue(0)}
 	// A heavier tail of the distribution of sizes: the largest flows are larger, and 54,000 share what is left.
 	heavyModel = model{"heavy tail", "54,334 flows, sizes proportional to 1/rank^1.1, 400,000 packets: the 128 largest have 61 %",
 		precision.Sizes{Flows: 54334, Packets: 400000, Skew: 1.1}}

@@ -78,27 +78,32 @@ func (s setup) shares(p *eval.Page, results [][]result) {
 }
 
 func arrival(ctx context.Context, p *eval.Page) error {
-	p.Text("Twenty seeds: one large flow that finds no entry makes most of a run's error, so that single runs of either algorithm differ by a factor of ten.")
-	for _, c := range []struct {
-		model model
-		bar   float64
-	}{{issueModel, 2}, {heavyModel, 10}} {
-		s := setup{model: c.model, list: []contender{demanded(), hashpipe(2)}, sizes: sizes, seeds: eval.Pick(p, 20, 1), arrivals: true}
-		results, err := s.measure(ctx, p)
-		if err != nil {
-			return err
-		}
-		p.Text("**%s.** %s.", c.model.name, c.model.what)
-		p.Table(s.table(results, func(r result) string {
-			return fmt.Sprintf("%.0f ± %.0f", mean(r.mse), deviation(r.mse)/math.Sqrt(float64(len(r.mse))))
-		}))
-		for i, entries := range s.sizes {
-			times := mean(results[1][i].mse) / mean(results[0][i].mse)
-			p.Bar(fmt.Sprintf("error on arrival against HashPipe d = 2, %s, exact, initial 1, %d entries", c.model.name, entries),
-				fmt.Sprintf("%.0f times lower", c.bar), fmt.Sprintf("%.1f times", times), times >= c.bar)
-		}
+	if err := against(ctx, p, issueModel, 20, 2); err != nil {
+		return err
 	}
 	return others(ctx, p)
+}
+
+func tail(ctx context.Context, p *eval.Page) error { return against(ctx, p, heavyModel, 60, 10) }
+
+// against compares the error on arrival with HashPipe's at every size.
+func against(ctx context.Context, p *eval.Page, m model, seeds int, bar float64) error {
+	s := setup{model: m, list: []contender{demanded(), hashpipe(2)}, sizes: sizes, seeds: eval.Pick(p, seeds, 1), arrivals: true}
+	results, err := s.measure(ctx, p)
+	if err != nil {
+		return err
+	}
+	p.Text("%s: %s; %d seeds, with the standard errors of the means: one large flow that finds no entry makes most of a run's error, so that single "+
+		"runs of either algorithm differ by a factor of ten.", m.name, m.what, s.seeds)
+	p.Table(s.table(results, func(r result) string { return fmt.Sprintf("%.0f ± %.0f", mean(r.mse), standardError(r.mse)) }))
+	for i, entries := range s.sizes {
+		us, them := results[0][i].mse, results[1][i].mse
+		times := mean(them) / mean(us)
+		spread := times * math.Hypot(standardError(them)/mean(them), standardError(us)/mean(us))
+		p.Bar(fmt.Sprintf("error on arrival against HashPipe d = 2, %s, exact, initial 1, %d entries", m.name, entries),
+			fmt.Sprintf("%.0f times lower", bar), fmt.Sprintf("%.1f ± %.1f times", times, spread), times >= bar)
+	}
+	return nil
 }
 
 // others adds what is not in the bars.

@@ -8,6 +8,7 @@ func init() {
 	eval.Register(&eval.Study{Name: "precision", Title: "PRECISION: how exact it is", Intro: intro, Sections: []eval.Section{
 		{Name: "recall", Title: "Recall of the 128 largest flows, beside HashPipe", Run: recall},
 		{Name: "arrival", Title: "Mean square error on arrival against HashPipe", Run: arrival},
+		{Name: "tail", Title: "Mean square error on arrival against HashPipe, heavier tail", Run: tail},
 		{Name: "memory", Title: "Memory for equal recall, against HashPipe", Run: memory},
 		{Name: "ways", Title: "Figure 3.3: associativity", Run: variants("ways", "1", "2", "3", "4")},
 		{Name: "delay", Title: "Figure 3.4: delay of the second pass", Run: variants("delay", "0", "10", "100")},
