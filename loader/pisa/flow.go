@@ -165,15 +165,22 @@ func cellChanges(f *flow, now, before memory, at place, kept func(*value, value)
 	if len(now) == len(before) && (len(now) == 0 || &now[0] == &before[0]) {
 		return now
 	}
-	out := slices.Clone(now)
-	for _, c := range ranges(now, before) {
-		i, j := out.index(c), before.index(c)
-		if i >= 0 && j >= 0 && out[i].v.equals(before[j].v) {
-			kept(&out[i].v, before[j].v)
+	out, own := now, false
+	for r := range ranges(now, before) {
+		if r.a < 0 || r.b < 0 || !now[r.a].v.equals(before[r.b].v) {
+			at.off, at.size = r.off, r.size
+			f.addCell(at)
 			continue
 		}
-		at.off, at.size = c.off, c.size
-		f.addCell(at)
+		v := now[r.a].v
+		kept(&v, before[r.b].v)
+		if v == now[r.a].v {
+			continue
+		}
+		if !own {
+			out, own = slices.Clone(now), true
+		}
+		out[r.a].v = v
 	}
 	return out
 }
@@ -197,10 +204,17 @@ func (m *machine) applyFlow(s *state, r region) {
 
 // taintCells makes what is in the place depend on t, whether this path has written it or not.
 func (m *machine) taintCells(mem memory, p place, t taint) memory {
-	out := slices.Clone(mem)
-	from, to := out.around(p.off, p.size)
+	out := mem
+	from, to := mem.around(p.off, p.size)
 	for i := from; i < to; i++ {
-		out[i].v = out[i].v.under(t)
+		v := mem[i].v.under(t)
+		if v == out[i].v {
+			continue
+		}
+		if &out[0] == &mem[0] {
+			out = slices.Clone(mem)
+		}
+		out[i].v = v
 	}
 	if !p.scratch {
 		return out

@@ -155,7 +155,8 @@ func (w *joiner) memory(a, b memory, obj int32) memory {
 		return a
 	}
 	out := make(memory, 0, len(a))
-	for _, at := range ranges(a, b) {
+	for r := range ranges(a, b) {
+		at := cell{off: r.off, size: r.size}
 		ca, inA := w.cellOf(a, at, obj)
 		cb, inB := w.cellOf(b, at, obj)
 		c := cell{off: at.off, size: at.size, sure: ca.sure && cb.sure}
@@ -168,7 +169,7 @@ func (w *joiner) memory(a, b memory, obj int32) memory {
 			c.v = w.undefined(cb)
 			c.v.t = cb.v.t
 		}
-		w.changed = w.changed || ca.sure != c.sure || a.index(at) < 0
+		w.changed = w.changed || ca.sure != c.sure || r.a < 0
 		if c.v.form != formNone {
 			out = append(out, c)
 		}
@@ -187,27 +188,6 @@ func (w *joiner) undefined(c cell) value {
 		return value{form: formLost, t: c.v.t}
 	}
 	return number(w.m.nodes.leaf(below(uint(c.size)*8)), taint{})
-}
-
-// ranges are the smallest ranges that cut no cell of either list.
-func ranges(a, b memory) []cell {
-	all := make([]cell, 0, len(a)+len(b))
-	for _, c := range a {
-		all = append(all, cell{off: c.off, size: c.size})
-	}
-	for _, c := range b {
-		all = append(all, cell{off: c.off, size: c.size})
-	}
-	slices.SortFunc(all, func(x, y cell) int { return x.off - y.off })
-	out := all[:0]
-	for _, c := range all {
-		if last := len(out) - 1; last >= 0 && c.off < out[last].end() {
-			out[last].size = max(out[last].end(), c.end()) - out[last].off
-			continue
-		}
-		out = append(out, c)
-	}
-	return out
 }
 
 // cellOf is what a list says of a range.
