@@ -227,9 +227,10 @@ more than three standard deviations of what ticks do to their sum.`, runs, fewes
 		}
 	}
 	p.Table(table)
-	p.Text(`What is in the other order with 40 KB is a flow of which one large delay is missing: its record was overwritten before the ACK came. Such a loss is
-corrected for on average, which is right for thousands of segments and not for one. With 16 times the memory nothing is
-overwritten, and nothing is out of order.`)
+	p.Text(`What is in the other order with 40 KB is a flow that shares an entry with another one. Of latency one large delay is missing, since its record
+was overwritten before the ACK came: that is corrected for on average, which is right for thousands of segments and not for one.
+Of loss one of two flows had the entry of last identifiers, and the other's gaps were not seen meanwhile. With 16 times the
+memory flows have entries of their own.`)
 	return nil
 }
 
@@ -254,17 +255,20 @@ func check(ctx context.Context, p *eval.Page, table *figure.Table, file, path st
 			}
 		}
 	}
+	flows, complete := 0, runs
 	for i, s := range statistics {
 		for m, memory := range checked {
-			if m == 0 || s == "latency" {
-				table.Add(all[m][i].row(file, s, memory)...)
-			}
+			table.Add(all[m][i].row(file, s, memory)...)
 		}
 		c := all[0][i]
-		complete, ordered := c.count(found.complete), c.count(found.ordered)
-		p.Bar(fmt.Sprintf("%s: %s, flows with %d events or more, 40 KB", file, s, fewest), "all in the list, in their order",
-			fmt.Sprintf("%d flows: all in %d of %d runs, in order in %d", c[0].flows, complete, runs, ordered), complete == runs && ordered == runs)
+		flows, complete = flows+c[0].flows, min(complete, c.count(found.complete))
+		if ordered := c.count(found.ordered); c[0].pairs > 0 {
+			p.Bar(fmt.Sprintf("%s: %s, order of %d flows with %d events or more, 40 KB", file, s, c[0].flows, fewest), "as the exact count has it",
+				fmt.Sprintf("in %d of %d runs; 640 KB: %d", ordered, runs, all[1][i].count(found.ordered)), ordered == runs)
+		}
 	}
+	p.Bar(fmt.Sprintf("%s: flows with %d events or more of a kind, 40 KB", file, fewest), "all in the list", fmt.Sprintf("all %d in %d of %d runs", flows, complete, runs),
+		complete == runs)
 	return nil
 }
 
