@@ -88,7 +88,7 @@ func alertsOf(t *testing.T, b *report.Body, query string) map[string]uint64 {
 	found := map[string]uint64{}
 	for _, row := range b.Tables[0].Rows {
 		if row[0] == query {
-			found[row[1].(string)] += row[7].(uint64)
+			found[row[1].(string)] += row[len(row)-1].(uint64)
 		}
 	}
 	return found

@@ -3,6 +3,9 @@ package beaucoup
 import (
 	"fmt"
 	"math"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/beaucoup"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -79,9 +82,33 @@ func (i *instance) body(n []uint64, alive int, vectors []vector) report.Body {
 func (i *instance) alertTable() report.Table {
 	t := report.Table{Name: "alerts", Title: "Alerts", Limit: i.top, Columns: alertColumns(), Help: "keys that passed a query's threshold"}
 	for _, a := range i.last[:min(len(i.last), i.top)] {
-		t.Rows = append(t.Rows, []any{a.Query.Name, a.Text, a.Draws, max(0, a.Draws-1.96*a.Sd), a.Draws + 1.96*a.Sd, a.Time, a.Age, uint64(a.Times)})
+		t.Rows = append(t.Rows, []any{a.Query.Name, a.Text, a.Draws, i.when(a.Time), max(0, a.Draws-1.96*a.Sd), a.Draws + 1.96*a.Sd, a.Time, a.Age,
+			uint64(a.Times)})
 	}
 	return t
+}
+
+// unix2000 tells clocks apart: ns since 1970 are above it, ns since boot below.
+const unix2000 = 946684800e9
+
+// when writes a time of the packets' clock for people. Live that clock began when the machine started.
+func (i *instance) when(ns int64) string {
+	if ns < unix2000 && !i.replay {
+		ns += time.Now().UnixNano() - monotonic()
+	}
+	if ns < unix2000 {
+		return fmt.Sprintf("%.3f s", float64(ns)/1e9)
+	}
+	return time.Unix(0, ns).Format("15:04:05.000")
+}
+
+// monotonic is the clock that bpf_ktime_get_ns reads.
+func monotonic() int64 {
+	var ts unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) != nil {
+		return 0
+	}
+	return ts.Nano()
 }
 
 func alertColumns() []report.Column {
@@ -89,11 +116,12 @@ func alertColumns() []report.Column {
 		{Name: "query", Label: true, Help: "the query"},
 		{Name: "key", Label: true, Help: "the key that passed its threshold"},
 		{Name: "count", Unit: report.Count, Metric: true, Help: "distinct attributes at that moment, estimated; in the truth, exactly"},
+		{Name: "when", Help: "the same as time, in hours, minutes and seconds"},
 		{Name: "count_low", Unit: report.Count, Help: "lower end of its 95 % interval"},
 		{Name: "count_high", Unit: report.Count, Help: "upper end"},
 		{Name: "time", Unit: report.Nanosecond, Help: "when, in the clock of the packets"},
 		{Name: "age", Unit: report.Nanosecond, Help: "since the collector's first coupon"},
-		{Name: "times", Unit: report.Count, Help: "alerts of this key in the window"},
+		{Name: "times", Unit: report.Count, Help: "alerts of this key in the report's window: one each time that a window of the query begins anew"},
 	}
 }
 

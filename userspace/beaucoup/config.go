@@ -54,11 +54,12 @@ type config struct {
 	evictAbove float64
 	export     bool
 	crc        bool
+	replay     bool
 }
 
 func newConfig(v algo.Values, env algo.Env) (*config, error) {
 	c := &config{file: v.Text("file"), entries: uint32(v.Int("entries")), ring: v.Bytes("ring"), top: int(v.Int("top")),
-		seed: env.Seed, rotate: v.Bool("rotate"), keyed: v.Bool("keyed"), evictAbove: v.Float("evict"), export: v.Bool("export"), crc: env.CRC,
+		seed: env.Seed, rotate: v.Bool("rotate"), keyed: v.Bool("keyed"), evictAbove: v.Float("evict"), export: v.Bool("export"), crc: env.CRC, replay: env.Replay,
 		options: CompileOptions{Budget: v.Float("budget"), Word: 32, Ties: v.Bool("ties")}}
 	if v.Text("coupons") == "64" {
 		c.options.Word = 64

@@ -166,7 +166,7 @@ func (o *oracle) Window(w report.Window) report.Body {
 		if !ok {
 			count = o.keys[c.place].at(c.time, 0)
 		}
-		alerts.Rows = append(alerts.Rows, []any{name, c.text, int64(count), nil, nil, c.time, nil, uint64(1)})
+		alerts.Rows = append(alerts.Rows, []any{name, c.text, int64(count), o.instance.when(c.time), nil, nil, c.time, nil, uint64(1)})
 	}
 	o.crossed = nil
 	table := report.Table{Name: "queries", Title: "Queries", Limit: MaxQueries, Columns: []report.Column{
