@@ -22,12 +22,7 @@ func small(seed uint64) traffic.LeanOptions {
 // hundredth flow has one or two events. 75 % leaves ten points for that and for chance (100 draws: 4 points).
 func TestRecall(t *testing.T) {
 	testutil.NeedRoot(t)
-	var list []contestant
-	for _, c := range both(base) {
-		if !c.paper {
-			list = append(list, c)
-		}
-	}
+	list := shipped()
 	quick := eval.NewPage(t.TempDir(), "lean", true, t.Logf)
 	outcomes, _, err := run(t.Context(), quick, []traffic.LeanOptions{small(1), small(2)}, list)
 	if err != nil {
