@@ -20,6 +20,8 @@ type Subject struct {
 	Name  string
 	Group string // heading of the table
 	What  string
+	// object is the algorithm's name where the subject has another one.
+	object string
 	// prepare makes the algorithm behind the entry program; nil: the chain is empty.
 	prepare func() (loader.Object, algo.Instance, error)
 	// bare subjects run without the chain: the program alone.
@@ -57,6 +59,11 @@ func Subjects() ([]Subject, error) {
 		}
 		list = append(list, s)
 	}
+	more, err := queried()
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, more...)
 	return append(list,
 		breaking("naive", "hash map of open handshakes, no bound on memory kept"),
 		breaking("flow_map", "hash map of flows, packets and bytes: 262,144 entries, room for all"),
@@ -139,7 +146,11 @@ func (l *loaded) bind() error {
 	if l.instance == nil {
 		return nil
 	}
-	set, err := l.inst.Set(l.Name)
+	name := l.Name
+	if l.object != "" {
+		name = l.object
+	}
+	set, err := l.inst.Set(name)
 	if err != nil {
 		return err
 	}

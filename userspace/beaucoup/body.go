@@ -187,8 +187,5 @@ func (i *instance) notes(n []uint64, alive int) (notes []string) {
 	if g := n[countAggregates]; g > 0 {
 		add("%d packets stand for several segments (GSO, GRO): queries that count distinct timestamp count them once", g)
 	}
-	if i.crc {
-		add("--hash crc does not change beaucoup: its hashes are its own")
-	}
 	return notes
 }
