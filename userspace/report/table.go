@@ -43,6 +43,11 @@ func bodyText(b Body, truth, errors *Body, style Style) []string {
 	for _, note := range b.Notes {
 		lines = append(lines, wrap("note: "+printable(note), style.width(), 6)...)
 	}
+	if truth != nil {
+		for _, note := range truth.Notes {
+			lines = append(lines, wrap("truth: "+printable(note), style.width(), 7)...)
+		}
+	}
 	return lines
 }
 
