@@ -1,6 +1,8 @@
 package reorder
 
 import (
+	"fmt"
+
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -95,7 +97,22 @@ func (o *oracle) Window(report.Window) report.Body {
 			counter("definition_3", o.byDef[BelowMax], report.PacketUnit, "packets below the largest number so far"),
 		},
 		Tables: []report.Table{o.instance.table(truth)},
+		Notes:  o.notes(len(truth), found, wrong),
 	}
 	o.byName, o.byDef, o.packets, o.repeated = map[uint64]*sum{}, [4]uint64{}, 0, 0
 	return b
+}
+
+// notes say in words what the table of a terminal has no room for.
+func (o *oracle) notes(heavy, found, wrong int) []string {
+	c := o.instance.config
+	says := fmt.Sprintf("%d of %d prefixes in trouble (%d packets or more, above %g %% of them out of order) were put out", found, heavy,
+		c.beta, 100*c.epsilon)
+	if heavy == 0 {
+		says = fmt.Sprintf("no prefix is in trouble (%d packets or more, above %g %% of them out of order)", c.beta, 100*c.epsilon)
+	}
+	return []string{
+		fmt.Sprintf("%s; of the %d put out, %d are false: not in trouble, or with %d packets or fewer", says, len(o.instance.last), wrong, c.alpha),
+		fmt.Sprintf("of %d packets, %d, %d and %d are out of order by definitions 1, 2 and 3", o.packets, o.byDef[Below], o.byDef[Gap], o.byDef[BelowMax]),
+	}
 }
