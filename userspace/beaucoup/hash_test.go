@@ -170,3 +170,63 @@ func windowOf(t *testing.T, i *instance, feed *loader.Replayer) map[string]uint6
 	}
 	return got
 }
+
+// Attributes of traffic that is as regular as can be, addresses and ports that count upwards, draw like random numbers: every
+// coupon as often as the others, and different attributes, also ones that contain each other, independently.
+func TestHashesAreIndependent(t *testing.T) {
+	const inputs, parts = 1 << 16, 256
+	d := descriptor()
+	values, err := algo.NewValues(d.Name, d.Params, map[string]string{"set": "many"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, err := configured(values, algo.Env{Seed: testutil.Seed(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := len(i.program.attributes)
+	counts := make([][parts]int, n)
+	both := make([][]int, n)
+	salts := make([]uint64, n)
+	for a := range both {
+		both[a] = make([]int, n)
+		salts[a] = salt(i.seed, 0, "attribute", i.program.attributes[a].definition())
+	}
+	drawn := make([]bool, n)
+	for in := range uint64(inputs) {
+		w := words{0, 0xffff<<32 | 10<<24 | in, 0, 0xffff<<32 | 192<<24 | in, (1024+in&0xffff)<<shiftSport | (in*7&0xffff)<<shiftDport | 6<<shiftProto, in, 0, 0}
+		for a := range drawn {
+			h := i.hash(&w, &i.program.attributes[a].mask, salts[a])
+			counts[a][h>>56]++
+			drawn[a] = h>>60 == 0
+			for b := range a {
+				if drawn[a] && drawn[b] {
+					both[a][b]++
+				}
+			}
+		}
+	}
+	for a := range n {
+		mask := &i.program.attributes[a].mask
+		if mask[wordSrcLow]|mask[wordDstLow]|mask[wordPacket] == 0 {
+			continue // ports repeat: fewer different attributes than inputs
+		}
+		chi := 0.0
+		for _, c := range counts[a] {
+			off := float64(c) - inputs/parts
+			chi += off * off / (inputs / parts)
+		}
+		if chi > parts-1+6*math.Sqrt(2*(parts-1)) { // six standard deviations
+			t.Errorf("distinct %s: chi-square %.0f of %d parts", i.program.attributes[a].text, chi, parts)
+		}
+		for b := range a {
+			const want = inputs / 256
+			if maskB := &i.program.attributes[b].mask; maskB[wordSrcLow]|maskB[wordDstLow]|maskB[wordPacket] == 0 {
+				continue
+			}
+			if off := float64(both[a][b] - want); math.Abs(off) > 6*math.Sqrt(want) {
+				t.Errorf("distinct %s and %s draw together %d times, want %d", i.program.attributes[a].text, i.program.attributes[b].text, both[a][b], want)
+			}
+		}
+	}
+}
