@@ -17,6 +17,7 @@ type source struct {
 	widths    map[string]int // of typedefs and structs, in bits
 	registers map[string]register
 	owner     map[string]string // register -> the control that declares it
+	absent    []string          // registers of the eBPF form that the comment says are not here, and why
 }
 
 // register is a Register declaration and the stage that the table in the control's comment gives it.
@@ -43,6 +44,7 @@ var (
 	macroDecl    = regexp.MustCompile(`(?m)^#define\s+(\w+)\s+(\w+)\s*$`)
 	registerDecl = regexp.MustCompile(`\bRegister<([\w<>]+),\s*([\w<>]+)>\((\w+)(?:,[^;]*)?\)\s+(\w+);`)
 	stageRow     = regexp.MustCompile(`(?m)^ \*\s+(\d+)\s+(\w+)\s+(\d+(?: \+ \d+)*)(?: of (\d+))?\s+\S`)
+	absentRow    = regexp.MustCompile(`(?m)^ \*\s+-\s+(\w+_\w+)\s{2,}\S`)
 	bitType      = regexp.MustCompile(`^bit<(\w+)>$`)
 	setting      = regexp.MustCompile(`--set ([\w-]+)\.([\w-]+)=(\S+)`)
 	literal      = regexp.MustCompile(`^(?:\d+w)?(0x[0-9a-fA-F]+|\d+)$`)
@@ -88,6 +90,9 @@ func parse(text string) (*source, error) {
 				s.constants[m[1]] = n
 			}
 		}
+	}
+	for _, m := range absentRow.FindAllStringSubmatch(s.comments, -1) {
+		s.absent = append(s.absent, m[1])
 	}
 	s.types()
 	return s, s.findRegisters()

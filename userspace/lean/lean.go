@@ -22,6 +22,7 @@ func Descriptor() *algo.Descriptor {
 		Params:  params,
 		Spec:    bpf.LoadLean,
 		New:     newInstance,
+		P4:      p4,
 	}
 }
 

@@ -1,0 +1,523 @@
+// SPDX-License-Identifier: Apache-2.0
+/* lean: which flows suffer most, from latency, loss, reordering or retransmission, on a switch.
+ *
+ * Liu, Zhou, Rottenstreich, Braverman, Rexford, "Memory-Efficient Performance Monitoring on Programmable Switches with Lean
+ * Algorithms", sections 3 to 5. The eBPF form is bpf/lean/lean.bpf.c, with headers for each statistic that say how their
+ * tables work; this is the form for IPv4. -D LEAN_STATS=MASK compiles some of the statistics: latency 1, loss 2, ooo 4,
+ * retrans 8. The registers, which a test compares:
+ *
+ * stage  register        width          holds
+ *   0    lean_twin       16 + 16 of 32  order.p4: {digest, time} of a flow's last data packet
+ *   0    lean_ooo_way0   16 + 16 of 32  order.p4: {signature, time} of a recent flow
+ *   0    lean_ret_way0   32 + 32        retrans.p4: {signature, time} of a flow that sends much
+ *   1    lean_lat_fr     32             latency.p4: {signature 15, time 17} of a segment
+ *   1    lean_loss_own   16 + 16 of 16  loss.p4: {signature, credit} of a flow
+ *   1    lean_ooo_way1   16 + 16 of 32  order.p4
+ *   1    lean_ret_way1   32 + 32        retrans.p4
+ *   2    lean_loss_last  16 + 16 of 32  loss.p4: {good, last identifier}
+ *   2    lean_ret_time   16             retrans.p4: T
+ *   2    lean_ret_max    32             retrans.p4: M
+ *   3    lean_ooo_max    32 + 32        order.p4: {maximum, its time}
+ *   3    lean_ret_cuts   32 + 32        retrans.p4: {C, P}
+ *   5    lean_lat_0      32             tables.p4: row 0 of the sketch
+ *   5    lean_loss_0     32             tables.p4: row 0 of the sketch
+ *   5    lean_ooo_0      32             tables.p4: row 0 of the sketch
+ *   5    lean_ret_0      32             tables.p4: row 0 of the sketch
+ *   6    lean_lat_1      32             tables.p4: row 1 of the sketch
+ *   6    lean_loss_1     32             tables.p4: row 1 of the sketch
+ *   6    lean_ooo_1      32             tables.p4: row 1 of the sketch
+ *   6    lean_ret_1      32             tables.p4: row 1 of the sketch
+ *   7    lean_lat_2      32             tables.p4: row 2 of the sketch
+ *   7    lean_loss_2     32             tables.p4: row 2 of the sketch
+ *   7    lean_ooo_2      32             tables.p4: row 2 of the sketch
+ *   7    lean_ret_2      32             tables.p4: row 2 of the sketch
+ *   8    lean_lat_3      32             tables.p4: row 3 of the sketch
+ *   8    lean_loss_3     32             tables.p4: row 3 of the sketch
+ *   8    lean_ooo_3      32             tables.p4: row 3 of the sketch
+ *   8    lean_ret_3      32             tables.p4: row 3 of the sketch
+ *   9    lean_lat_4      32             tables.p4: row 4 of the sketch
+ *   9    lean_loss_4     32             tables.p4: row 4 of the sketch
+ *   9    lean_ooo_4      32             tables.p4: row 4 of the sketch
+ *   9    lean_ret_4      32             tables.p4: row 4 of the sketch
+ *  10    lean_lat_b_0    32             tables.p4: array 0 of the filter
+ *  10    lean_loss_b_0   32             tables.p4: array 0 of the filter
+ *  10    lean_ooo_b_0    32             tables.p4: array 0 of the filter
+ *  10    lean_ret_b_0    32             tables.p4: array 0 of the filter
+ *  11    lean_lat_b_1    32             tables.p4: array 1 of the filter
+ *  11    lean_loss_b_1   32             tables.p4: array 1 of the filter
+ *  11    lean_ooo_b_1    32             tables.p4: array 1 of the filter
+ *  11    lean_ret_b_1    32             tables.p4: array 1 of the filter
+ *
+ *   -    lean_lat_hist  not here: insertions by time. The correction for evicted records would take six stages more
+ *
+ * A flow is reported by a digest with its key when three of the first four rows reach the limit and one of its two bits was
+ * not set; the fifth row is for the control plane, which reads the sketch at the end of a window, and sets a bank back to 0. The
+ * limit is a constant. Stages are an order, not numbers of the chip: the compiler places the tables. */
+#ifndef XDPMON_LEAN_P4
+#define XDPMON_LEAN_P4
+
+#include "latency.p4"
+#include "loss.p4"
+#include "order.p4"
+#include "retrans.p4"
+
+#define LEAN_ORDER 12 /* statistics that look at order */
+
+control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout ingress_intrinsic_metadata_for_deparser_t dprsr) {
+    bit<1> bank = 0;
+    bit<16> payload = 0;
+    bit<16> payload_1 = 0; /* and one more */
+    bit<16> tick = 0;  /* 2^16 ns */
+    bit<32> hash_0 = 0;
+    bit<32> hash_1 = 0;
+    bit<32> hash_2 = 0;
+    bit<32> hash_3 = 0;
+    bit<32> mask_0 = 0;
+    bit<32> mask_1 = 0;
+
+    HASH_ROW(row_0, HASH_ROW_0);
+    HASH_ROW(row_1, HASH_ROW_1);
+    HASH_ROW(row_2, HASH_ROW_2);
+    HASH_ROW(row_3, HASH_ROW_3);
+    LeanLengths() lengths;
+    LeanMask() first_mask;
+    LeanMask() second_mask;
+
+#if LEAN_STATS & 1
+    ask_t ask = ASK_NONE;
+    bit<32> a = 0; /* who sent the segment */
+    bit<32> b = 0;
+    bit<32> ports = 0;
+    bit<32> disc = 0;
+    bit<32> id = 0;
+    bit<32> slot = 0;
+    bit<32> chance = 0;
+    bit<17> lat_now = 0; /* 2^16 ns */
+    bit<32> delay = 0;
+    bit<32> lat_value = 0;
+    bit<32> back_0 = 0;
+    bit<32> back_1 = 0;
+    bit<32> back_2 = 0;
+    bit<32> back_3 = 0;
+    bit<32> back_mask_0 = 0;
+    bit<32> back_mask_1 = 0;
+    row_t lat_row_0 = 0;
+    row_t lat_row_1 = 0;
+    row_t lat_row_2 = 0;
+    row_t lat_row_3 = 0;
+    row_t lat_row_4 = 0;
+    bit<32> lat_known_0 = 0xffffffff;
+    bit<32> lat_known_1 = 0xffffffff;
+
+    HASH_ROW(row_id, HASH_ROW_0);
+    HASH_ROW(row_slot, HASH_ROW_1);
+    HASH_ROW(row_chance, HASH_ROW_2);
+    HASH_ROW(row_back_0, HASH_ROW_0);
+    HASH_ROW(row_back_1, HASH_ROW_1);
+    HASH_ROW(row_back_2, HASH_ROW_2);
+    HASH_ROW(row_back_3, HASH_ROW_3);
+    LeanAsk() asks;
+    LeanMask() third_mask;
+    LeanMask() fourth_mask;
+    LeanLatRecords() lat_records;
+    LeanValue() lat_values;
+    LeanLat0() lat_0;
+    LeanLat1() lat_1;
+    LeanLat2() lat_2;
+    LeanLat3() lat_3;
+    LeanLat4() lat_4;
+    LeanLatFilter0() lat_filter_0;
+    LeanLatFilter1() lat_filter_1;
+#endif
+
+#if LEAN_STATS & 2
+    bit<1> numbered = 0;
+    fate_t loss_fate = FATE_NONE;
+    bit<16> last = 0;
+    bit<16> step = 0;
+    bit<32> loss_value = 0;
+    row_t loss_row_0 = 0;
+    row_t loss_row_1 = 0;
+    row_t loss_row_2 = 0;
+    row_t loss_row_3 = 0;
+    row_t loss_row_4 = 0;
+    bit<32> loss_known_0 = 0xffffffff;
+    bit<32> loss_known_1 = 0xffffffff;
+
+    LeanLossOwn() loss_own;
+    LeanLossLast() loss_last;
+    LeanStep() loss_step;
+    LeanLoss0() loss_0;
+    LeanLoss1() loss_1;
+    LeanLoss2() loss_2;
+    LeanLoss3() loss_3;
+    LeanLoss4() loss_4;
+    LeanLossFilter0() loss_filter_0;
+    LeanLossFilter1() loss_filter_1;
+#endif
+
+#if LEAN_STATS & LEAN_ORDER
+    bit<1> data = 0;
+    bit<32> end = 0;
+    bit<32> digest = 0;
+    copy_t copy = 0;
+
+    HASH_ROW(row_digest, HASH_ROW_3);
+    LeanTwin() twin;
+#endif
+
+#if LEAN_STATS & 4
+    bit<32> ooo_now = 0; /* 2^8 ns */
+    fate_t ooo_fate = FATE_NONE;
+    ooo_index_t ooo_index = 0;
+    found_t ooo_found = 0;
+    row_t ooo_row_0 = 0;
+    row_t ooo_row_1 = 0;
+    row_t ooo_row_2 = 0;
+    row_t ooo_row_3 = 0;
+    row_t ooo_row_4 = 0;
+    bit<32> ooo_known_0 = 0xffffffff;
+    bit<32> ooo_known_1 = 0xffffffff;
+
+    LeanOooWay0() ooo_way0;
+    LeanOooWay1() ooo_way1;
+    LeanOooMax() ooo_max;
+    LeanOoo0() ooo_0;
+    LeanOoo1() ooo_1;
+    LeanOoo2() ooo_2;
+    LeanOoo3() ooo_3;
+    LeanOoo4() ooo_4;
+    LeanOooFilter0() ooo_filter_0;
+    LeanOooFilter1() ooo_filter_1;
+#endif
+
+#if LEAN_STATS & 8
+    bit<4> luck = 0;
+    bit<32> ret_now = 0; /* 2^16 ns */
+    fate_t ret_fate = FATE_NONE;
+    ret_index_t ret_index = 0;
+    turn_t ret_turn = 0;
+    bit<32> ret_max = 0;
+    found_t ret_found = 0;
+    bit<32> ret_behind = 0; /* how far below M the packet begins, when all is old */
+    row_t ret_row_0 = 0;
+    row_t ret_row_1 = 0;
+    row_t ret_row_2 = 0;
+    row_t ret_row_3 = 0;
+    row_t ret_row_4 = 0;
+    bit<32> ret_known_0 = 0xffffffff;
+    bit<32> ret_known_1 = 0xffffffff;
+
+    Random<bit<4>>() random;
+    LeanRetWay0() ret_way0;
+    LeanRetWay1() ret_way1;
+    LeanRetTime() ret_time;
+    LeanRetMax() ret_maximum;
+    LeanRetCuts() ret_cuts;
+    LeanRet0() ret_0;
+    LeanRet1() ret_1;
+    LeanRet2() ret_2;
+    LeanRet3() ret_3;
+    LeanRet4() ret_4;
+    LeanRetFilter0() ret_filter_0;
+    LeanRetFilter1() ret_filter_1;
+#endif
+
+    /* Which bank this packet counts into. To end a window the control plane sets the default action to the other bank. */
+    action use_bank(bit<1> b) { bank = b; }
+
+    table window {
+        actions = { use_bank; }
+        default_action = use_bank(0);
+        size = 1;
+    }
+
+    action place_0() { hash_0 = row_0.get(FLOW_FIELDS); }
+    action place_1() { hash_1 = row_1.get(FLOW_FIELDS); }
+    action place_2() { hash_2 = row_2.get(FLOW_FIELDS); }
+    action place_3() { hash_3 = row_3.get(FLOW_FIELDS); }
+#if LEAN_STATS & LEAN_ORDER
+    action number() { end = hdr.tcp.seq + (bit<32>)payload; }
+    action digest_packet() { digest = row_digest.get(COPY_FIELDS); }
+    action has_data() { data = 1; }
+    action no_data() { data = 0; }
+
+    /* A data packet: neither SYN nor RST; whether it has payload is known a stage later. */
+    table segments {
+        key = {
+            hdr.tcp.isValid() : exact;
+            hdr.tcp.flags     : ternary;
+        }
+        actions = {
+            has_data;
+            no_data;
+        }
+        const entries = {
+            (true, 0 &&& 0x06): has_data();
+        }
+        const default_action = no_data();
+        size = 2;
+    }
+#endif
+#if LEAN_STATS & 1
+    action hash_id() { id = row_id.get(SEGMENT_FIELDS); }
+    action hash_slot() { slot = row_slot.get(SEGMENT_FIELDS); }
+    action hash_chance() { chance = row_chance.get(SEGMENT_FIELDS); }
+    action place_back_0() { back_0 = row_back_0.get(BACK_FIELDS); }
+    action place_back_1() { back_1 = row_back_1.get(BACK_FIELDS); }
+    action place_back_2() { back_2 = row_back_2.get(BACK_FIELDS); }
+    action place_back_3() { back_3 = row_back_3.get(BACK_FIELDS); }
+#endif
+#if LEAN_STATS & 2
+    action advance() { step = hdr.ipv4.id - last; }
+    action has_number() { numbered = 1; }
+    action no_number() { numbered = 0; }
+
+    /* Not a fragment. */
+    table identified {
+        key = {
+            hdr.ipv4.isValid() : exact;
+            hdr.ipv4.flags     : ternary;
+            hdr.ipv4.offset    : ternary;
+        }
+        actions = {
+            has_number;
+            no_number;
+        }
+        const entries = {
+            (true, 0 &&& 1, 0): has_number();
+        }
+        const default_action = no_number();
+        size = 2;
+    }
+#endif
+#if LEAN_STATS & 8
+    action flip() { luck = random.get(); }
+#endif
+
+    action report(bit<8> stats) {
+        dprsr.digest_type = 1;
+        q.report.stats = stats;
+    }
+
+    action stay() {}
+
+    /* A flow is reported when one of its two bits was not set. */
+    table reports {
+        key = {
+#if LEAN_STATS & 1
+            lat_known_0 : ternary;
+            lat_known_1 : ternary;
+#endif
+#if LEAN_STATS & 2
+            loss_known_0 : ternary;
+            loss_known_1 : ternary;
+#endif
+#if LEAN_STATS & 4
+            ooo_known_0 : ternary;
+            ooo_known_1 : ternary;
+#endif
+#if LEAN_STATS & 8
+            ret_known_0 : ternary;
+            ret_known_1 : ternary;
+#endif
+        }
+        actions = {
+            report;
+            stay;
+        }
+        const entries = {
+#if LEAN_STATS == 1
+            (0, _): report(1);
+            (_, 0): report(1);
+#elif LEAN_STATS == 2
+            (0, _): report(2);
+            (_, 0): report(2);
+#elif LEAN_STATS == 4
+            (0, _): report(4);
+            (_, 0): report(4);
+#elif LEAN_STATS == 8
+            (0, _): report(8);
+            (_, 0): report(8);
+#elif LEAN_STATS == 15
+            (0, _, _, _, _, _, _, _): report(1);
+            (_, 0, _, _, _, _, _, _): report(1);
+            (_, _, 0, _, _, _, _, _): report(2);
+            (_, _, _, 0, _, _, _, _): report(2);
+            (_, _, _, _, 0, _, _, _): report(4);
+            (_, _, _, _, _, 0, _, _): report(4);
+            (_, _, _, _, _, _, 0, _): report(8);
+            (_, _, _, _, _, _, _, 0): report(8);
+#endif
+        }
+        const default_action = stay();
+        size = 16;
+    }
+
+    apply {
+        window.apply();
+        tick = nanoseconds[31:16];
+        q.report.src = hdr.ipv4.src;
+        q.report.dst = hdr.ipv4.dst;
+        q.report.ports = q.ports;
+        lengths.apply(hdr, payload, payload_1);
+        place_0();
+        place_3();
+        place_1();
+        place_2();
+        first_mask.apply(hash_2[20:16], mask_0);
+        second_mask.apply(hash_3[4:0], mask_1);
+#if LEAN_STATS & 1
+        lat_now = nanoseconds[32:16];
+        place_back_0();
+        place_back_1();
+        place_back_2();
+        place_back_3();
+        third_mask.apply(back_2[20:16], back_mask_0);
+        fourth_mask.apply(back_3[4:0], back_mask_1);
+        asks.apply(hdr, q.ports, payload, payload_1, ask, a, b, ports, disc);
+        hash_id();
+        hash_slot();
+        hash_chance();
+#endif
+#if LEAN_STATS & 2
+        identified.apply();
+#endif
+#if LEAN_STATS & LEAN_ORDER
+        segments.apply();
+        digest_packet();
+        number();
+#endif
+#if LEAN_STATS & 4
+        ooo_now = nanoseconds[39:8];
+#endif
+#if LEAN_STATS & 8
+        flip();
+        ret_now = nanoseconds[47:16];
+#endif
+#if LEAN_STATS & LEAN_ORDER
+        twin.apply(data, payload, hash_2[6:0], digest[15:0], tick, copy);
+#endif
+#if LEAN_STATS & 4
+        ooo_way0.apply(data, payload, hash_0[8:0], hash_3[15:0], tick, ooo_fate);
+#endif
+#if LEAN_STATS & 8
+        ret_way0.apply(data, payload, luck, hash_0[9:0], hash_3, ret_now, ret_fate);
+#endif
+#if LEAN_STATS & 1
+        lat_records.apply(ask, chance[15:0], slot[10:0], id[31:17] ++ lat_now, delay);
+        lat_values.apply(delay, lat_value);
+#endif
+#if LEAN_STATS & 2
+        loss_own.apply(numbered, hash_0[11:0], hash_3[15:0], loss_fate);
+#endif
+#if LEAN_STATS & 4
+        ooo_way1.apply(hash_0[8:0], hash_1[8:0], hash_3[15:0], tick, ooo_fate, ooo_index);
+#endif
+#if LEAN_STATS & 8
+        ret_way1.apply(luck, hash_0[9:0], hash_1[8:0], hash_3, ret_now, ret_fate, ret_index);
+#endif
+#if LEAN_STATS & 2
+        loss_last.apply(loss_fate, hash_0[11:0], hdr.ipv4.id, last);
+        advance();
+        loss_step.apply(step, last, loss_value);
+#endif
+#if LEAN_STATS & 8
+        ret_time.apply(ret_fate, ret_index, tick, ret_turn);
+        ret_maximum.apply(ret_fate, ret_index, end, ret_max);
+#endif
+#if LEAN_STATS & 4
+        ooo_max.apply(ooo_fate, copy, ooo_index, end, ooo_now, ooo_found);
+#endif
+#if LEAN_STATS & 8
+        ret_cuts.apply(ret_fate, ret_turn, copy, payload, ret_index, hdr.tcp.seq, ret_max, ret_found, ret_behind);
+#endif
+#if LEAN_STATS & 1
+        lat_0.apply(lat_value, back_0[15:15], bank ++ back_0[9:0], lat_row_0);
+#endif
+#if LEAN_STATS & 2
+        loss_0.apply(loss_value, hash_0[15:15], bank ++ hash_0[8:0], loss_row_0);
+#endif
+#if LEAN_STATS & 4
+        ooo_0.apply(ooo_found, hash_0[15:15], bank ++ hash_0[9:0], ooo_row_0);
+#endif
+#if LEAN_STATS & 8
+        ret_0.apply(ret_found, ret_behind, hash_0[15:15], bank ++ hash_0[7:0], ret_row_0);
+#endif
+#if LEAN_STATS & 1
+        lat_1.apply(lat_value, back_0[31:31], bank ++ back_0[25:16], lat_row_1);
+#endif
+#if LEAN_STATS & 2
+        loss_1.apply(loss_value, hash_0[31:31], bank ++ hash_0[24:16], loss_row_1);
+#endif
+#if LEAN_STATS & 4
+        ooo_1.apply(ooo_found, hash_0[31:31], bank ++ hash_0[25:16], ooo_row_1);
+#endif
+#if LEAN_STATS & 8
+        ret_1.apply(ret_found, ret_behind, hash_0[31:31], bank ++ hash_0[23:16], ret_row_1);
+#endif
+#if LEAN_STATS & 1
+        lat_2.apply(lat_value, back_1[15:15], bank ++ back_1[9:0], lat_row_2);
+#endif
+#if LEAN_STATS & 2
+        loss_2.apply(loss_value, hash_1[15:15], bank ++ hash_1[8:0], loss_row_2);
+#endif
+#if LEAN_STATS & 4
+        ooo_2.apply(ooo_found, hash_1[15:15], bank ++ hash_1[9:0], ooo_row_2);
+#endif
+#if LEAN_STATS & 8
+        ret_2.apply(ret_found, ret_behind, hash_1[15:15], bank ++ hash_1[7:0], ret_row_2);
+#endif
+#if LEAN_STATS & 1
+        lat_3.apply(lat_value, back_1[31:31], bank ++ back_1[25:16], lat_row_3);
+#endif
+#if LEAN_STATS & 2
+        loss_3.apply(loss_value, hash_1[31:31], bank ++ hash_1[24:16], loss_row_3);
+#endif
+#if LEAN_STATS & 4
+        ooo_3.apply(ooo_found, hash_1[31:31], bank ++ hash_1[25:16], ooo_row_3);
+#endif
+#if LEAN_STATS & 8
+        ret_3.apply(ret_found, ret_behind, hash_1[31:31], bank ++ hash_1[23:16], ret_row_3);
+#endif
+#if LEAN_STATS & 1
+        lat_4.apply(lat_value, back_2[15:15], bank ++ back_2[9:0], lat_row_4);
+#endif
+#if LEAN_STATS & 2
+        loss_4.apply(loss_value, hash_2[15:15], bank ++ hash_2[8:0], loss_row_4);
+#endif
+#if LEAN_STATS & 4
+        ooo_4.apply(ooo_found, hash_2[15:15], bank ++ hash_2[9:0], ooo_row_4);
+#endif
+#if LEAN_STATS & 8
+        ret_4.apply(ret_found, ret_behind, hash_2[15:15], bank ++ hash_2[7:0], ret_row_4);
+#endif
+#if LEAN_STATS & 1
+        lat_filter_0.apply(lat_row_0, lat_row_1, lat_row_2, lat_row_3, bank ++ back_2[30:21], back_mask_0, lat_known_0);
+#endif
+#if LEAN_STATS & 2
+        loss_filter_0.apply(loss_row_0, loss_row_1, loss_row_2, loss_row_3, bank ++ hash_2[28:21], mask_0, loss_known_0);
+#endif
+#if LEAN_STATS & 4
+        ooo_filter_0.apply(ooo_row_0, ooo_row_1, ooo_row_2, ooo_row_3, bank ++ hash_2[28:21], mask_0, ooo_known_0);
+#endif
+#if LEAN_STATS & 8
+        ret_filter_0.apply(ret_row_0, ret_row_1, ret_row_2, ret_row_3, bank ++ hash_2[26:21], mask_0, ret_known_0);
+#endif
+#if LEAN_STATS & 1
+        lat_filter_1.apply(lat_row_0, lat_row_1, lat_row_2, lat_row_3, bank ++ back_3[14:5], back_mask_1, lat_known_1);
+#endif
+#if LEAN_STATS & 2
+        loss_filter_1.apply(loss_row_0, loss_row_1, loss_row_2, loss_row_3, bank ++ hash_3[12:5], mask_1, loss_known_1);
+#endif
+#if LEAN_STATS & 4
+        ooo_filter_1.apply(ooo_row_0, ooo_row_1, ooo_row_2, ooo_row_3, bank ++ hash_3[12:5], mask_1, ooo_known_1);
+#endif
+#if LEAN_STATS & 8
+        ret_filter_1.apply(ret_row_0, ret_row_1, ret_row_2, ret_row_3, bank ++ hash_3[10:5], mask_1, ret_known_1);
+#endif
+        reports.apply();
+    }
+}
+
+#endif

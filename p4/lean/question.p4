@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the parser leaves for the statistics, and what they report. */
+#ifndef XDPMON_LEAN_QUESTION_P4
+#define XDPMON_LEAN_QUESTION_P4
+
+/* struct lean_report of bpf/lean/frame.h without the places in the sketch, which the control plane hashes itself. */
+struct report_t {
+    bit<32> src;
+    bit<32> dst;
+    bit<32> ports;
+    bit<8>  stats; /* LEAN_STATS bits; bit 0, latency: of the opposite direction's flow */
+}
+
+struct question_t {
+    bit<32> ports; /* source, destination */
+    report_t report;
+}
+
+/* Metadata begin as zeros on this chip. */
+#define QUESTION_NONE q
+
+#endif

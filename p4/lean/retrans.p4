@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Retransmissions: two ways of flows that send much, and what each had passed 3 ms ago (bpf/lean/retrans.h). */
+#ifndef XDPMON_LEAN_RETRANS_P4
+#define XDPMON_LEAN_RETRANS_P4
+
+/* Stage 0: way 0. With luck a record may be taken after a second of silence, without after four. */
+control LeanRetWay0(in bit<1> data, in bit<16> payload, in bit<4> luck, in ret_slot0_t slot, in bit<32> signature, in bit<32> now, inout fate_t fate) {
+    Register<large_t, ret_slot0_t>(LEAN_RET_WAY0, {0, 0}) lean_ret_way0;
+
+    RegisterAction<large_t, ret_slot0_t, fate_t>(lean_ret_way0) lucky_ret_way0 = {
+        void apply(inout large_t v, out fate_t found) {
+            found = this.predicate(v.signature == signature, now - v.time > LEAN_KEEP);
+            if (v.signature == signature || now - v.time > LEAN_KEEP) {
+                v.signature = signature;
+                v.time = now;
+            }
+        }
+    };
+
+    RegisterAction<large_t, ret_slot0_t, fate_t>(lean_ret_way0) claim_ret_way0 = {
+        void apply(inout large_t v, out fate_t found) {
+            found = this.predicate(v.signature == signature, now - v.time > LEAN_FREE);
+            if (v.signature == signature || now - v.time > LEAN_FREE) {
+                v.signature = signature;
+                v.time = now;
+            }
+        }
+    };
+
+    action lucky() { fate = lucky_ret_way0.execute(slot); }
+    action claim() { fate = claim_ret_way0.execute(slot); }
+    action skip() {}
+
+    table ways {
+        key = {
+            data    : ternary;
+            payload : ternary;
+            luck    : ternary;
+        }
+        actions = {
+            lucky;
+            claim;
+            skip;
+        }
+        const entries = {
+            (_, 0, _): skip();
+            (1, _, 0): lucky();
+            (1, _, _): claim();
+        }
+        const default_action = skip();
+        size = 4;
+    }
+
+    apply {
+        ways.apply();
+    }
+}
+
+/* Stage 1: way 1, for those that way 0 has no place for; and where the record is. */
+control LeanRetWay1(in bit<4> luck, in ret_slot0_t slot_0, in ret_slot1_t slot_1, in bit<32> signature, in bit<32> now,
+                    inout fate_t fate, inout ret_index_t index) {
+    Register<large_t, ret_slot1_t>(LEAN_RET_WAY1, {0, 0}) lean_ret_way1;
+
+    RegisterAction<large_t, ret_slot1_t, fate_t>(lean_ret_way1) lucky_ret_way1 = {
+        void apply(inout large_t v, out fate_t found) {
+            found = this.predicate(v.signature == signature, now - v.time > LEAN_KEEP);
+            if (v.signature == signature || now - v.time > LEAN_KEEP) {
+                v.signature = signature;
+                v.time = now;
+            }
+        }
+    };
+
+    RegisterAction<large_t, ret_slot1_t, fate_t>(lean_ret_way1) claim_ret_way1 = {
+        void apply(inout large_t v, out fate_t found) {
+            found = this.predicate(v.signature == signature, now - v.time > LEAN_FREE);
+            if (v.signature == signature || now - v.time > LEAN_FREE) {
+                v.signature = signature;
+                v.time = now;
+            }
+        }
+    };
+
+    action lucky() {
+        fate = lucky_ret_way1.execute(slot_1);
+        index = 2w2 ++ slot_1;
+    }
+
+    action claim() {
+        fate = claim_ret_way1.execute(slot_1);
+        index = 2w2 ++ slot_1;
+    }
+
+    action keep() { index = 1w0 ++ slot_0; }
+
+    table ways {
+        key = {
+            fate : ternary;
+            luck : ternary;
+        }
+        actions = {
+            lucky;
+            claim;
+            keep;
+        }
+        const entries = {
+            (FATE_OTHER, 0): lucky();
+            (FATE_OTHER, _): claim();
+        }
+        const default_action = keep();
+        size = 2;
+    }
+
+    apply {
+        ways.apply();
+    }
+}
+
+/* Stage 2: T, the last rotation. */
+control LeanRetTime(in fate_t fate, in ret_index_t index, in bit<16> now, inout turn_t turn) {
+    Register<bit<16>, ret_index_t>(LEAN_RET_RECORDS, 0) lean_ret_time;
+
+    RegisterAction<bit<16>, ret_index_t, turn_t>(lean_ret_time) turn_ret_time = {
+        void apply(inout bit<16> v, out turn_t t) {
+            t = this.predicate(now - v > LEAN_WINDOW, now - v > LEAN_TWO_WINDOWS);
+            if (now - v > LEAN_WINDOW) {
+                v = now;
+            }
+        }
+    };
+
+    RegisterAction<bit<16>, ret_index_t, turn_t>(lean_ret_time) start_ret_time = {
+        void apply(inout bit<16> v) {
+            v = now;
+        }
+    };
+
+    action rotate() { turn = turn_ret_time.execute(index); }
+    action start_over() { start_ret_time.execute(index); }
+    action skip() {}
+
+    table times {
+        key = {
+            fate : exact;
+        }
+        actions = {
+            rotate;
+            start_over;
+            skip;
+        }
+        const entries = {
+            FATE_OWN: rotate();
+            FATE_OWN_OLD: rotate();
+            FATE_TAKEN: start_over();
+        }
+        const default_action = skip();
+        size = 4;
+    }
+
+    apply {
+        times.apply();
+    }
+}
+
+/* Stage 2: M, the maximum; what it was before. */
+control LeanRetMax(in fate_t fate, in ret_index_t index, in bit<32> end, inout bit<32> max) {
+    Register<bit<32>, ret_index_t>(LEAN_RET_RECORDS, 0) lean_ret_max;
+
+    RegisterAction<bit<32>, ret_index_t, bit<32>>(lean_ret_max) follow_ret_max = {
+        void apply(inout bit<32> v, out bit<32> before) {
+            before = v;
+            if (v - end >= LEAN_FAR) {
+                v = end;
+            }
+        }
+    };
+
+    RegisterAction<bit<32>, ret_index_t, bit<32>>(lean_ret_max) start_ret_max = {
+        void apply(inout bit<32> v) {
+            v = end;
+        }
+    };
+
+    action follow() { max = follow_ret_max.execute(index); }
+    action start_over() { start_ret_max.execute(index); }
+    action skip() {}
+
+    table maxima {
+        key = {
+            fate : exact;
+        }
+        actions = {
+            follow;
+            start_over;
+            skip;
+        }
+        const entries = {
+            FATE_OWN: follow();
+            FATE_OWN_OLD: follow();
+            FATE_TAKEN: start_over();
+        }
+        const default_action = skip();
+        size = 4;
+    }
+
+    apply {
+        maxima.apply();
+    }
+}
+
+/* Stage 3: C and P. What begins below C is an event, unless it is a copy or a probe of one byte. When all is old C is M,
+ * and how far below it the packet begins is judged by the rows' tables. */
+control LeanRetCuts(in fate_t fate, in turn_t turn, in copy_t copy, in bit<16> payload, in ret_index_t index, in bit<32> start_at,
+                    in bit<32> max, inout found_t found, inout bit<32> behind) {
+    Register<cuts_t, ret_index_t>(LEAN_RET_RECORDS, {0, 0}) lean_ret_cuts;
+
+    RegisterAction<cuts_t, ret_index_t, found_t>(lean_ret_cuts) read_ret_cuts = {
+        void apply(inout cuts_t v, out found_t f) {
+            f = this.predicate(start_at - v.cut >= NEGATIVE, v.cut - start_at >= LEAN_FAR);
+        }
+    };
+
+    RegisterAction<cuts_t, ret_index_t, found_t>(lean_ret_cuts) one_ret_cuts = {
+        void apply(inout cuts_t v, out found_t f) {
+            f = this.predicate(start_at - v.pending >= NEGATIVE, v.pending - start_at >= LEAN_FAR);
+            v.cut = v.pending;
+            v.pending = max;
+        }
+    };
+
+    RegisterAction<cuts_t, ret_index_t, found_t>(lean_ret_cuts) all_ret_cuts = {
+        void apply(inout cuts_t v) {
+            v.cut = max;
+            v.pending = max;
+        }
+    };
+
+    RegisterAction<cuts_t, ret_index_t, found_t>(lean_ret_cuts) start_ret_cuts = {
+        void apply(inout cuts_t v) {
+            v.cut = start_at + LEAN_FRESH;
+            v.pending = start_at + LEAN_FRESH;
+        }
+    };
+
+    action read() { found = read_ret_cuts.execute(index); }
+    action one() { found = one_ret_cuts.execute(index); }
+
+    action all() {
+        all_ret_cuts.execute(index);
+        behind = max - start_at;
+    }
+
+    action one_silently() { one_ret_cuts.execute(index); }
+    action all_silently() { all_ret_cuts.execute(index); }
+    action start_over() { start_ret_cuts.execute(index); }
+    action skip() {}
+
+    table cuts {
+        key = {
+            fate    : ternary;
+            turn    : ternary;
+            copy    : ternary;
+            payload : ternary;
+        }
+        actions = {
+            read;
+            one;
+            all;
+            one_silently;
+            all_silently;
+            start_over;
+            skip;
+        }
+        const entries = {
+            (FATE_TAKEN, _, _, _): start_over();
+            (_, TURN_ONE, COPY, _): one_silently();
+            (_, TURN_ONE, _, 1): one_silently();
+            (_, TURN_ONE, _, _): one();
+            (_, TURN_ALL, COPY, _): all_silently();
+            (_, TURN_ALL, _, 1): all_silently();
+            (_, TURN_ALL, _, _): all();
+            (_, TURN_NONE, COPY, _): skip();
+            (_, TURN_NONE, _, 1): skip();
+            (_, TURN_NONE, _, _): read();
+        }
+        const default_action = skip();
+        size = 16;
+    }
+
+    apply {
+        cuts.apply();
+    }
+}
+
+#endif
