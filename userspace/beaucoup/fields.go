@@ -78,6 +78,7 @@ type Tuple struct {
 	valid packet.Valid
 	need  maps.Need
 	ipv4  bool // a prefix length that means IPv4 addresses only
+	ipv6  bool // ... IPv6 addresses only
 }
 
 func fieldNames() string {
@@ -132,6 +133,8 @@ func (t *Tuple) addAddress(name, length string, hasLength bool) error {
 		}
 		if bits = n; n <= 32 {
 			bits, t.ipv4 = n+96, true
+		} else {
+			t.ipv6 = true // of IPv4 it would leave nothing: all hosts would be one
 		}
 	}
 	at := wordSrcHigh

@@ -82,9 +82,12 @@ func (q *Query) read(attribute, key, threshold, window, filter string) (err erro
 		return err
 	}
 	if q.Attribute.ipv4 || q.Key.ipv4 {
-		return q.Filter.bits(0xf<<shiftFamily, 4<<shiftFamily)
+		err = q.Filter.bits(0xf<<shiftFamily, 4<<shiftFamily)
 	}
-	return nil
+	if err == nil && (q.Attribute.ipv6 || q.Key.ipv6) {
+		err = q.Filter.bits(0xf<<shiftFamily, 6<<shiftFamily)
+	}
+	return err
 }
 
 var flagBits = map[string]uint8{"tcp.fin": packet.FIN, "tcp.syn": packet.SYN, "tcp.rst": packet.RST, "tcp.psh": packet.PSH,
@@ -150,7 +153,7 @@ func (f *Filter) equal(term string) error {
 
 func (f *Filter) bits(mask, value uint64) error {
 	if both := f.mask & mask; f.value&both != value&both {
-		return errors.New("no packet can match: the terms contradict each other (prefixes to /32 mean IPv4)")
+		return errors.New("no packet can match: the terms contradict each other (prefixes to /32 mean IPv4, longer ones IPv6)")
 	}
 	f.mask, f.value = f.mask|mask, f.value|value
 	return nil
