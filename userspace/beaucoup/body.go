@@ -163,12 +163,14 @@ func (i *instance) vectorTable(vectors []vector) report.Table {
 			{Name: "n", Unit: report.Count, Help: "coupons for an alert"},
 			{Name: "m", Unit: report.Count, Help: "coupons there are"},
 			{Name: "effective_p", Help: "probability of each, behind ties"},
+			{Name: "start", Unit: report.Nanosecond, Help: "first coupon, in the clock of the packets"},
+			{Name: "window", Unit: report.Nanosecond, Help: "W of the query"},
 		}}
 	for _, v := range vectors {
 		c := v.query
 		mark := salt(i.seed, i.epoch, "mark", c.definition())
 		t.Rows = append(t.Rows, []any{c.Name, c.Key.Name(v.key, i.names), fmt.Sprintf("%016x", v.coupons), fmt.Sprintf("%016x", mark),
-			int64(c.Collector.N), int64(c.Collector.M), i.effective(c).P})
+			int64(c.Collector.N), int64(c.Collector.M), i.effective(c).P, v.start, int64(c.Window)})
 	}
 	return t
 }

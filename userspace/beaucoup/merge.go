@@ -26,18 +26,36 @@ type exported struct {
 	N          int     `json:"n"`
 	M          int     `json:"m"`
 	P          float64 `json:"effective_p"`
+	Start      int64   `json:"start"`  // ns, in the clock of the host's packets
+	Window     int64   `json:"window"` // ns
 }
 
 // Merger puts the collectors of several hosts together: a coupon is collected where any host has it (section 4.6).
 type Merger struct {
 	rows    map[[2]string]*merged
 	windows int
+	hosts   int
 }
 
+// merged is a key with what all hosts have of it.
 type merged struct {
 	exported
+	spans []span
+}
+
+// span is a collector of one host.
+type span struct {
+	start   int64 // ns since 1970
 	coupons uint64
-	hosts   int
+	host    int
+}
+
+// union is what all hosts together have collected from the first coupon on, until the query's window is over.
+type union struct {
+	*merged
+	start   int64
+	coupons uint64
+	hosts   map[int]bool
 }
 
 // NewMerger starts with nothing.
@@ -47,9 +65,15 @@ func NewMerger() *Merger { return &Merger{rows: map[[2]string]*merged{}} }
 func (m *Merger) Read(name string, r io.Reader) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<30)
-	found, seen := 0, map[[2]string]bool{}
+	found, offset := 0, int64(0)
+	m.hosts++
 	for n := 1; lines.Scan(); n++ {
 		var l struct {
+			Run *struct {
+				Clock struct {
+					UnixOffset int64 `json:"unix_offset_ns"`
+				} `json:"clock"`
+			} `json:"run"`
 			Algorithm string `json:"algorithm"`
 			Report    struct {
 				Collectors []exported `json:"collectors"`
@@ -58,12 +82,15 @@ func (m *Merger) Read(name string, r io.Reader) error {
 		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
 			return fmt.Errorf("%w: %s, line %d is no JSON: %w", ErrMerge, name, n, err)
 		}
+		if l.Run != nil {
+			offset = l.Run.Clock.UnixOffset
+		}
 		if l.Algorithm != Name || l.Report.Collectors == nil {
 			continue
 		}
 		found++
 		for _, e := range l.Report.Collectors {
-			if err := m.add(e, seen); err != nil {
+			if err := m.add(e, offset); err != nil {
 				return fmt.Errorf("%w: %s, line %d: %w", ErrMerge, name, n, err)
 			}
 		}
@@ -78,9 +105,9 @@ func (m *Merger) Read(name string, r io.Reader) error {
 	return nil
 }
 
-func (m *Merger) add(e exported, seen map[[2]string]bool) error {
+func (m *Merger) add(e exported, offset int64) error {
 	coupons, err := strconv.ParseUint(e.Coupons, 16, 64)
-	if err != nil || e.N < 1 || e.N > e.M || e.M > 64 || !(e.P > 0 && e.P <= 1) {
+	if err != nil || e.N < 1 || e.N > e.M || e.M > 64 || !(e.P > 0 && e.P <= 1) || e.Window < 0 {
 		return fmt.Errorf("damaged collector of %s", e.Query)
 	}
 	at := [2]string{e.Query, e.Key}
@@ -92,12 +119,24 @@ func (m *Merger) add(e exported, seen map[[2]string]bool) error {
 	if row.Definition != e.Definition {
 		return fmt.Errorf("query %s is not the same on all hosts: give them the same queries, in the same order, and the same --seed", e.Query)
 	}
-	row.coupons |= coupons
-	if !seen[at] {
-		seen[at] = true
-		row.hosts++
-	}
+	row.spans = append(row.spans, span{e.Start + offset, coupons, m.hosts})
 	return nil
+}
+
+// united are the key's windows on all hosts together: as on one host, a window begins with the first coupon and is not
+// extended.
+func (r *merged) united() (windows []union) {
+	slices.SortStableFunc(r.spans, func(a, b span) int { return cmp.Compare(a.start, b.start) })
+	for _, s := range r.spans {
+		n := len(windows)
+		if n == 0 || s.start > windows[n-1].start+r.Window {
+			windows = append(windows, union{r, s.start, 0, map[int]bool{}})
+			n++
+		}
+		windows[n-1].coupons |= s.coupons
+		windows[n-1].hosts[s.host] = true
+	}
+	return windows
 }
 
 // Report lists the keys that have enough coupons on all hosts together, most first.
@@ -112,20 +151,23 @@ func (m *Merger) Report() report.Body {
 			{Name: "coupons", Unit: report.Count, Help: "coupons collected"},
 			{Name: "m", Unit: report.Count, Help: "coupons there are"},
 			{Name: "hosts", Unit: report.Count, Help: "inputs that saw the key"},
+			{Name: "start", Unit: report.Nanosecond, Help: "first coupon, ns since 1970 where the hosts know it"},
 		}}
-	var rows []*merged
+	var rows []union
 	for _, r := range m.rows {
-		if bits.OnesCount64(r.coupons) >= r.N {
-			rows = append(rows, r)
+		for _, w := range r.united() {
+			if bits.OnesCount64(w.coupons) >= r.N {
+				rows = append(rows, w)
+			}
 		}
 	}
-	slices.SortFunc(rows, func(a, b *merged) int {
-		return cmp.Or(cmp.Compare(a.Query, b.Query), cmp.Compare(bits.OnesCount64(b.coupons), bits.OnesCount64(a.coupons)), cmp.Compare(a.Key, b.Key))
+	slices.SortFunc(rows, func(a, b union) int {
+		return cmp.Or(cmp.Compare(a.Query, b.Query), cmp.Compare(bits.OnesCount64(b.coupons), bits.OnesCount64(a.coupons)), cmp.Compare(a.Key, b.Key), cmp.Compare(a.start, b.start))
 	})
 	for _, r := range rows {
 		k := bits.OnesCount64(r.coupons)
 		mean, variance := Collector{M: r.M, N: k, P: r.P}.moments()
-		t.Rows = append(t.Rows, []any{r.Query, r.Key, mean, max(0, mean-1.96*sqrt(variance)), mean + 1.96*sqrt(variance), int64(k), int64(r.M), int64(r.hosts)})
+		t.Rows = append(t.Rows, []any{r.Query, r.Key, mean, max(0, mean-1.96*sqrt(variance)), mean + 1.96*sqrt(variance), int64(k), int64(r.M), int64(len(r.hosts)), r.start})
 	}
 	t.Limit = len(rows)
 	return report.Body{Values: []report.Value{

@@ -2,6 +2,7 @@ package beaucoup
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -38,6 +39,28 @@ func TestMergeRefuses(t *testing.T) {
 		}
 		if err := m.Read("b", strings.NewReader(second)); !errors.Is(err, ErrMerge) {
 			t.Errorf("%s: %v, want ErrMerge", what, err)
+		}
+	}
+}
+
+// Windows are put together by the wall clock: one that begins within another's is part of it, a later one is another.
+func TestMergeWindows(t *testing.T) {
+	at := func(coupons string, offset, start int64) string {
+		run := fmt.Sprintf(`{"run":{"clock":{"unix_offset_ns":%d}}}`, offset)
+		return run + "\n" + strings.Replace(host(coupons, "1"), `"effective_p":0.125`, fmt.Sprintf(`"effective_p":0.125,"window":100,"start":%d`, start), 1)
+	}
+	for _, c := range []struct {
+		second        string
+		start         int64
+		alerts, hosts int
+	}{{"3c", 1040, 1, 2}, {"3c", 1100, 1, 2}, {"3c", 1101, 0, 0}, {"3c", 960, 1, 2}, {"3c", 899, 0, 0}} {
+		m := NewMerger()
+		if err := errors.Join(m.Read("a", strings.NewReader(at("0f", 900, 100))), m.Read("b", strings.NewReader(at(c.second, 0, c.start)))); err != nil {
+			t.Fatal(err)
+		}
+		rows := m.Report().Tables[0].Rows
+		if len(rows) != c.alerts || c.alerts > 0 && (rows[0][7] != int64(c.hosts) || rows[0][8] != min(1000, c.start)) {
+			t.Errorf("windows from 1000 and %d on, of 100 ns: %v", c.start, rows)
 		}
 	}
 }
