@@ -16,7 +16,8 @@ as a whole: a port scan that touches each host a little, a victim that each edge
 hosts have seen counts once.
 
 The hosts run the same queries in the same order with the same --seed, and export: --set beaucoup.export=true --output json.
-Give one file a host, with the windows that belong together; - is standard input.`
+Give one file a host; - is standard input. Windows of a query are put together by the wall clock: one begins with the first
+coupon that any host has of a key, and is over when the query's time is, whatever the windows of the reports were.`
 
 const mergeExample = `  xdpmon replay a.pcap -a beaucoup --seed 7 --set beaucoup.export=true > a.json
   xdpmon replay b.pcap -a beaucoup --seed 7 --set beaucoup.export=true > b.json
