@@ -22,6 +22,9 @@ type EntryConfig struct {
 
 // Entry loads the chain's entry program for one interface. The caller closes it.
 func (i *Instance) Entry(cfg EntryConfig) (*ebpf.Program, error) {
+	if err := i.reach(cfg.Kind); err != nil {
+		return nil, fmt.Errorf("load entry program: %w", err)
+	}
 	spec := i.chain.Copy()
 	if err := i.configureEntry(spec, cfg); err != nil {
 		return nil, fmt.Errorf("load entry program: %w", err)
@@ -41,6 +44,19 @@ func (i *Instance) Entry(cfg EntryConfig) (*ebpf.Program, error) {
 	}
 	defer coll.Close()
 	return coll.DetachProgram(name), nil
+}
+
+// reach refuses what an algorithm asks for and an entry program of this kind cannot fetch on this kernel.
+func (i *Instance) reach(kind Kind) error {
+	for _, m := range i.members {
+		if kind != XDP || m.object.Needs&xmaps.NeedQName == 0 {
+			continue
+		}
+		if err := HaveXDPFrags(); err != nil { // bpf_xdp_load_bytes came with it
+			return fmt.Errorf("%w: DNS names are out of reach of XDP before Linux 5.18 (%w); take --hook tc", ErrUnsupported, err)
+		}
+	}
+	return nil
 }
 
 func (i *Instance) configureEntry(spec *ebpf.CollectionSpec, cfg EntryConfig) error {
