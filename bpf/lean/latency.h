@@ -12,11 +12,10 @@
  * not biased: where in a tick a segment lies is chance. A segment that is sent again finds its own record and leaves it:
  * its clock started when the user began to wait.
  *
- * x is not stored. The insertion counter's value is written down once a tick of 2^20 ns, and the record's time says where
- * to look: 256 words instead of one beside every record. Delays of more than 268 ms read a younger word, and count
- * with too small a weight; under a load at which that matters, no record lives that long.
- *
- * Log and exponential are tables, so that a switch can do the product too: value = exp(log delay + log weight). */
+ * x is not stored: it is the rate of insertions times the delay, and the rate is what userspace measures anyway to choose p.
+ * So the whole correction is one table from the delay to what is added, which userspace writes again when the load
+ * changes; a register for the counter and one for each record's x would make four more stages of a switch. A rate that
+ * changes within a delay makes that delay's weight wrong, by as much as the rate changed. */
 #pragma once
 
 #include "frame.h"
@@ -27,40 +26,30 @@
 #define LAT_TICK 16
 #define LAT_OLD (1U << (LAT_TIME - 1)) /* a record's largest age, in ticks */
 #define LAT_EARLY 16                   /* ticks by which another core's record may be younger than the packet */
-#define LAT_HISTORY_TICK 4             /* a word of the history covers 2^4 ticks */
 #define LAT_MANTISSA 5
-#define LAT_LOG_BINS BINS(LAT_TIME, LAT_MANTISSA)
-#define LAT_WEIGHT_BINS BINS(24, LAT_MANTISSA)
-#define LAT_EXP_BINS 2048 /* logarithms in 2^-6 */
+#define LAT_BINS BINS(LAT_TIME, LAT_MANTISSA)
 
 const volatile _Bool lean_lat_signed = 0;
+const volatile _Bool lean_mean_on = 0; /* a second sketch counts the delays, so that a flow's mean is known */
 
-/* stage 1: {signature, time}; stage 2: insertions so far; stage 3: what that was at a time */
+/* stage 1: {signature, time} */
 REGISTER(lean_lat_fr, 1, __u32, 2048);
-REGISTER(lean_lat_ins, 2, __u32, 1);
-REGISTER(lean_lat_hist, 3, __u32, 256);
 
-/* p in 2^-16, and -log2 p in 2^-6. Userspace follows the load with it: a change weighs the few requests wrong that wait for
- * their ACK while p rises. */
-struct lean_chance {
-	__u32 admit;
-	__u32 log;
+/* What a finished delay is worth, by bin of its ticks: the delay times its weight, and the weight in sixteenths. */
+struct lean_worth {
+	__u32 value;
+	__u32 stands;
 };
-TABLE(lean_lat_p, struct lean_chance, 1);
-TABLE(lean_lat_log, __u32, LAT_LOG_BINS);       /* by bin of the delay in ticks: log2 in 2^-6 */
-TABLE(lean_lat_weight, __u32, LAT_WEIGHT_BINS); /* by bin of x: log2 of (1 - 1/M)^-x in 2^-6 */
-TABLE(lean_lat_exp, __u32, LAT_EXP_BINS);       /* 2^(index / 64) */
+TABLE(lean_lat_worth, struct lean_worth, LAT_BINS);
+TABLE(lean_lat_p, __u32, 1); /* p in 2^-16 */
 
 struct latency {
 	struct lean_event event;
 	__u8 asked;    /* enum role: what the packet is */
-	__u8 role;     /* enum role, ROLE_NONE from the stage on at which nothing more is to be done */
+	__u8 role;     /* ... and of those that the coin admits */
 	__u32 slot;
-	__u32 word;    /* what the record is or would be */
-	__u32 then;    /* a response's record: its time */
-	__u32 delay;   /* ticks */
-	__u32 inserts; /* the counter, at this packet */
-	__u32 log;     /* -log2 p */
+	__u32 word;    /* the record's signature */
+	__u32 stands;  /* how many delays a finished one stands for, in sixteenths */
 };
 
 static __always_inline __u32 lat_ticks(struct phv *phv)
@@ -82,12 +71,11 @@ static __always_inline int latency_locate(struct latency *s, const struct phv *p
 {
 	struct hash_input in;
 	__u32 id, luck, zero = 0;
-	struct lean_chance *chance = bpf_map_lookup_elem(&lean_lat_p, &zero);
+	__u32 *chance = bpf_map_lookup_elem(&lean_lat_p, &zero);
 	__u64 mixed;
 
 	if (!chance)
 		return 0;
-	s->log = READ_ONCE(chance->log);
 	if (hash_crc) {
 		hash_fields(&in, phv, q->reverse, q->disc);
 		id = hash_crc32(&in, 0);
@@ -103,7 +91,7 @@ static __always_inline int latency_locate(struct latency *s, const struct phv *p
 	id >>= LAT_TIME; /* the high 15 bits; luck below takes others */
 	s->word = (id + !id) << LAT_TIME;
 	s->slot &= lean_lat_fr_entries - 1;
-	return (luck & 0xffff) < READ_ONCE(chance->admit);
+	return (luck & 0xffff) < READ_ONCE(*chance);
 }
 
 /* A segment: its record, unless it is there already. */
@@ -111,7 +99,6 @@ static __always_inline void latency_insert(struct latency *s, struct phv *phv, s
 {
 	__u32 now = lat_ticks(phv), old, *entry = reg_at(lean_lat_fr, s->slot);
 
-	s->then = now;
 	if (!entry)
 		return;
 	old = reg_load(entry);
@@ -122,29 +109,39 @@ static __always_inline void latency_insert(struct latency *s, struct phv *phv, s
 		return;
 	}
 	count->c[LEAN_REPEATED]++;
-	s->role = ROLE_NONE;
+}
+
+/* What a delay adds to the sketches. */
+static __always_inline void latency_worth(struct latency *s, __u32 delay)
+{
+	__u32 bin = bins_index(delay, LAT_MANTISSA);
+	struct lean_worth *worth = bpf_map_lookup_elem(&lean_lat_worth, &bin);
+
+	if (!worth)
+		return;
+	s->event.value = worth->value;
+	s->stands = worth->stands;
 }
 
 /* An ACK: takes its segment's record. */
 static __always_inline void latency_take(struct latency *s, struct phv *phv, struct lean_counts_t *count)
 {
-	__u32 now = lat_ticks(phv), old, *entry = reg_at(lean_lat_fr, s->slot);
+	__u32 now = lat_ticks(phv), old, delay, *entry = reg_at(lean_lat_fr, s->slot);
 
-	s->role = ROLE_NONE;
 	if (!entry)
 		return;
 	old = reg_load(entry);
 	if ((old ^ s->word) >> LAT_TIME || reg_cas(entry, old, 0) != old)
 		return;
-	s->delay = (now - old) & LAT_TIME_MASK;
-	if (s->delay > LAT_TIME_MASK - LAT_EARLY)
-		s->delay = 0;
-	if (s->delay > LAT_OLD) {
+	delay = (now - old) & LAT_TIME_MASK;
+	if (delay > LAT_TIME_MASK - LAT_EARLY)
+		delay = 0;
+	if (delay > LAT_OLD) {
 		count->c[LEAN_STALE]++;
 		return;
 	}
-	s->then = now - s->delay;
-	s->role = ROLE_RESPONSE;
+	count->c[LEAN_DELAY] += delay;
+	latency_worth(s, delay);
 }
 
 /* What the packet is to the fridge, before its stage: it asks, it answers, or neither. data: a packet that asks for sure. */
@@ -180,46 +177,6 @@ static __always_inline void latency_1(struct latency *s, struct phv *phv, const 
 }
 
 static __always_inline void latency_2(struct latency *s, struct phv *phv, const struct lean_flow *f,
-				      struct lean_counts_t *count)
-{
-	__u32 *inserts;
-
-	if (s->role == ROLE_NONE)
-		return;
-	inserts = reg_at(lean_lat_ins, 0);
-	if (!inserts)
-		return;
-	s->inserts = s->role == ROLE_REQUEST ? reg_add(inserts, 1) + 1 : reg_load(inserts);
-}
-
-static __always_inline __u32 latency_value(__u32 delay, __u32 x, __u32 p)
-{
-	__u32 bin = bins_index(delay, LAT_MANTISSA), *log, *weight, *exp, sum;
-
-	if (x >> 24) /* from the future: another core's */
-		x = 0;
-	log = bpf_map_lookup_elem(&lean_lat_log, &bin);
-	bin = bins_index(x, LAT_MANTISSA);
-	weight = bpf_map_lookup_elem(&lean_lat_weight, &bin);
-	if (!log || !weight || !delay)
-		return 0;
-	sum = *log + *weight + p;
-	exp = bpf_map_lookup_elem(&lean_lat_exp, &sum);
-	return exp ? *exp : 0;
-}
-
+				      struct lean_counts_t *count) {}
 static __always_inline void latency_3(struct latency *s, struct phv *phv, const struct lean_flow *f,
-				      struct lean_counts_t *count)
-{
-	__u32 *history;
-
-	if (s->role == ROLE_NONE)
-		return;
-	history = reg_at(lean_lat_hist, (s->then >> LAT_HISTORY_TICK) & (lean_lat_hist_entries - 1));
-	if (!history)
-		return;
-	if (s->role == ROLE_REQUEST)
-		reg_store(history, s->inserts);
-	else
-		s->event.value = latency_value(s->delay, s->inserts - reg_load(history), s->log);
-}
+				      struct lean_counts_t *count) {}

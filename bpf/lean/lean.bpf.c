@@ -175,11 +175,16 @@ static __always_inline void add(struct lean *l, struct phv *phv, struct lean_cou
 	if (FINISHES(kind, STAT_OOO) && KEYED(STAT_OOO) && l->ooo.event.value &&
 	    (__s32)ooo_tally(&l->ooo, phv, &l->at) >= l->limit[STAT_OOO])
 		l->rows[STAT_OOO] = SKETCH_ROWS;
-	EACH(ADD, 0);
-	EACH(ADD, 1);
-	EACH(ADD, 2);
-	EACH(ADD, 3);
-	EACH(ADD, 4);
+/* The second sketch of latency takes the rows of retrans, which then is off: four rows fill a stage of a switch. */
+#define ROW(row)                                                                                      \
+	EACH(ADD, row);                                                                               \
+	if (FINISHES(kind, STAT_LATENCY) && lean_mean_on && l->latency.event.value)                   \
+		SKETCH_ADD(lean_ret, row, phv, &l->back_at, (__s32)l->latency.stands)
+	ROW(0);
+	ROW(1);
+	ROW(2);
+	ROW(3);
+	ROW(4);
 #define COUNT(stat, name, reg, where, arg)                                                                   \
 	if (FINISHES(kind, stat) && l->name.event.value) {                                            \
 		count->c[LEAN_EVENTS + stat]++;                                                       \

@@ -18,12 +18,6 @@ type LeanHashTables struct {
 	Row [4][4][256]uint32
 }
 
-type LeanLeanChance struct {
-	_     structs.HostLayout
-	Admit uint32
-	Log   uint32
-}
-
 type LeanLeanCounter uint32
 
 const (
@@ -48,6 +42,7 @@ const (
 	LeanLeanCounterLEAN_GAPS       LeanLeanCounter = 30
 	LeanLeanCounterLEAN_GAP_SUM    LeanLeanCounter = 31
 	LeanLeanCounterLEAN_GIVEN_BACK LeanLeanCounter = 32
+	LeanLeanCounterLEAN_DELAY      LeanLeanCounter = 33
 	LeanLeanCounterLEAN_OOO        LeanLeanCounter = 36
 	LeanLeanCounterLEAN_RETRANS    LeanLeanCounter = 50
 	LeanLeanCounterLEAN_COUNTS     LeanLeanCounter = 64
@@ -85,6 +80,12 @@ const (
 	LeanLeanStatSTAT_RETRANS LeanLeanStat = 3
 	LeanLeanStatSTATS        LeanLeanStat = 4
 )
+
+type LeanLeanWorth struct {
+	_      structs.HostLayout
+	Value  uint32
+	Stands uint32
+}
 
 type LeanLossIdKind uint32
 
@@ -174,14 +175,10 @@ const (
 	LeanMapLeanLat4            = "lean_lat_4"
 	LeanMapLeanLatB_0          = "lean_lat_b_0"
 	LeanMapLeanLatB_1          = "lean_lat_b_1"
-	LeanMapLeanLatExp          = "lean_lat_exp"
 	LeanMapLeanLatFr           = "lean_lat_fr"
-	LeanMapLeanLatHist         = "lean_lat_hist"
-	LeanMapLeanLatIns          = "lean_lat_ins"
-	LeanMapLeanLatLog          = "lean_lat_log"
 	LeanMapLeanLatP            = "lean_lat_p"
 	LeanMapLeanLatSum          = "lean_lat_sum"
-	LeanMapLeanLatWeight       = "lean_lat_weight"
+	LeanMapLeanLatWorth        = "lean_lat_worth"
 	LeanMapLeanLoss0           = "lean_loss_0"
 	LeanMapLeanLoss1           = "lean_loss_1"
 	LeanMapLeanLoss2           = "lean_loss_2"
@@ -241,8 +238,6 @@ const (
 	LeanVarLeanLatB_0Entries   = "lean_lat_b_0_entries"
 	LeanVarLeanLatB_1Entries   = "lean_lat_b_1_entries"
 	LeanVarLeanLatFrEntries    = "lean_lat_fr_entries"
-	LeanVarLeanLatHistEntries  = "lean_lat_hist_entries"
-	LeanVarLeanLatInsEntries   = "lean_lat_ins_entries"
 	LeanVarLeanLatSigned       = "lean_lat_signed"
 	LeanVarLeanLatSumEntries   = "lean_lat_sum_entries"
 	LeanVarLeanLoss0Entries    = "lean_loss_0_entries"
@@ -257,6 +252,7 @@ const (
 	LeanVarLeanLossOwnEntries  = "lean_loss_own_entries"
 	LeanVarLeanLossSumEntries  = "lean_loss_sum_entries"
 	LeanVarLeanLossWalk        = "lean_loss_walk"
+	LeanVarLeanMeanOn          = "lean_mean_on"
 	LeanVarLeanOoo0Entries     = "lean_ooo_0_entries"
 	LeanVarLeanOoo1Entries     = "lean_ooo_1_entries"
 	LeanVarLeanOoo2Entries     = "lean_ooo_2_entries"
@@ -364,14 +360,10 @@ type LeanMapSpecs struct {
 	LeanLat4      *ebpf.MapSpec `ebpf:"lean_lat_4"`
 	LeanLatB_0    *ebpf.MapSpec `ebpf:"lean_lat_b_0"`
 	LeanLatB_1    *ebpf.MapSpec `ebpf:"lean_lat_b_1"`
-	LeanLatExp    *ebpf.MapSpec `ebpf:"lean_lat_exp"`
 	LeanLatFr     *ebpf.MapSpec `ebpf:"lean_lat_fr"`
-	LeanLatHist   *ebpf.MapSpec `ebpf:"lean_lat_hist"`
-	LeanLatIns    *ebpf.MapSpec `ebpf:"lean_lat_ins"`
-	LeanLatLog    *ebpf.MapSpec `ebpf:"lean_lat_log"`
 	LeanLatP      *ebpf.MapSpec `ebpf:"lean_lat_p"`
 	LeanLatSum    *ebpf.MapSpec `ebpf:"lean_lat_sum"`
-	LeanLatWeight *ebpf.MapSpec `ebpf:"lean_lat_weight"`
+	LeanLatWorth  *ebpf.MapSpec `ebpf:"lean_lat_worth"`
 	LeanLoss0     *ebpf.MapSpec `ebpf:"lean_loss_0"`
 	LeanLoss1     *ebpf.MapSpec `ebpf:"lean_loss_1"`
 	LeanLoss2     *ebpf.MapSpec `ebpf:"lean_loss_2"`
@@ -435,8 +427,6 @@ type LeanVariableSpecs struct {
 	LeanLatB_0Entries   *ebpf.VariableSpec `ebpf:"lean_lat_b_0_entries"`
 	LeanLatB_1Entries   *ebpf.VariableSpec `ebpf:"lean_lat_b_1_entries"`
 	LeanLatFrEntries    *ebpf.VariableSpec `ebpf:"lean_lat_fr_entries"`
-	LeanLatHistEntries  *ebpf.VariableSpec `ebpf:"lean_lat_hist_entries"`
-	LeanLatInsEntries   *ebpf.VariableSpec `ebpf:"lean_lat_ins_entries"`
 	LeanLatSigned       *ebpf.VariableSpec `ebpf:"lean_lat_signed"`
 	LeanLatSumEntries   *ebpf.VariableSpec `ebpf:"lean_lat_sum_entries"`
 	LeanLoss0Entries    *ebpf.VariableSpec `ebpf:"lean_loss_0_entries"`
@@ -451,6 +441,7 @@ type LeanVariableSpecs struct {
 	LeanLossOwnEntries  *ebpf.VariableSpec `ebpf:"lean_loss_own_entries"`
 	LeanLossSumEntries  *ebpf.VariableSpec `ebpf:"lean_loss_sum_entries"`
 	LeanLossWalk        *ebpf.VariableSpec `ebpf:"lean_loss_walk"`
+	LeanMeanOn          *ebpf.VariableSpec `ebpf:"lean_mean_on"`
 	LeanOoo0Entries     *ebpf.VariableSpec `ebpf:"lean_ooo_0_entries"`
 	LeanOoo1Entries     *ebpf.VariableSpec `ebpf:"lean_ooo_1_entries"`
 	LeanOoo2Entries     *ebpf.VariableSpec `ebpf:"lean_ooo_2_entries"`
@@ -528,14 +519,10 @@ type LeanMaps struct {
 	LeanLat4      *ebpf.Map `ebpf:"lean_lat_4"`
 	LeanLatB_0    *ebpf.Map `ebpf:"lean_lat_b_0"`
 	LeanLatB_1    *ebpf.Map `ebpf:"lean_lat_b_1"`
-	LeanLatExp    *ebpf.Map `ebpf:"lean_lat_exp"`
 	LeanLatFr     *ebpf.Map `ebpf:"lean_lat_fr"`
-	LeanLatHist   *ebpf.Map `ebpf:"lean_lat_hist"`
-	LeanLatIns    *ebpf.Map `ebpf:"lean_lat_ins"`
-	LeanLatLog    *ebpf.Map `ebpf:"lean_lat_log"`
 	LeanLatP      *ebpf.Map `ebpf:"lean_lat_p"`
 	LeanLatSum    *ebpf.Map `ebpf:"lean_lat_sum"`
-	LeanLatWeight *ebpf.Map `ebpf:"lean_lat_weight"`
+	LeanLatWorth  *ebpf.Map `ebpf:"lean_lat_worth"`
 	LeanLoss0     *ebpf.Map `ebpf:"lean_loss_0"`
 	LeanLoss1     *ebpf.Map `ebpf:"lean_loss_1"`
 	LeanLoss2     *ebpf.Map `ebpf:"lean_loss_2"`
@@ -595,14 +582,10 @@ func (m *LeanMaps) Close() error {
 		m.LeanLat4,
 		m.LeanLatB_0,
 		m.LeanLatB_1,
-		m.LeanLatExp,
 		m.LeanLatFr,
-		m.LeanLatHist,
-		m.LeanLatIns,
-		m.LeanLatLog,
 		m.LeanLatP,
 		m.LeanLatSum,
-		m.LeanLatWeight,
+		m.LeanLatWorth,
 		m.LeanLoss0,
 		m.LeanLoss1,
 		m.LeanLoss2,
@@ -667,8 +650,6 @@ type LeanVariables struct {
 	LeanLatB_0Entries   *ebpf.Variable `ebpf:"lean_lat_b_0_entries"`
 	LeanLatB_1Entries   *ebpf.Variable `ebpf:"lean_lat_b_1_entries"`
 	LeanLatFrEntries    *ebpf.Variable `ebpf:"lean_lat_fr_entries"`
-	LeanLatHistEntries  *ebpf.Variable `ebpf:"lean_lat_hist_entries"`
-	LeanLatInsEntries   *ebpf.Variable `ebpf:"lean_lat_ins_entries"`
 	LeanLatSigned       *ebpf.Variable `ebpf:"lean_lat_signed"`
 	LeanLatSumEntries   *ebpf.Variable `ebpf:"lean_lat_sum_entries"`
 	LeanLoss0Entries    *ebpf.Variable `ebpf:"lean_loss_0_entries"`
@@ -683,6 +664,7 @@ type LeanVariables struct {
 	LeanLossOwnEntries  *ebpf.Variable `ebpf:"lean_loss_own_entries"`
 	LeanLossSumEntries  *ebpf.Variable `ebpf:"lean_loss_sum_entries"`
 	LeanLossWalk        *ebpf.Variable `ebpf:"lean_loss_walk"`
+	LeanMeanOn          *ebpf.Variable `ebpf:"lean_mean_on"`
 	LeanOoo0Entries     *ebpf.Variable `ebpf:"lean_ooo_0_entries"`
 	LeanOoo1Entries     *ebpf.Variable `ebpf:"lean_ooo_1_entries"`
 	LeanOoo2Entries     *ebpf.Variable `ebpf:"lean_ooo_2_entries"`

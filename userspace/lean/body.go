@@ -26,6 +26,15 @@ type flow struct {
 	value  float64
 	se     float64 // standard error
 	median float64 // the paper's estimate, without subtraction of the others
+	count  float64 // latency with mean: delays
+}
+
+// mean delay, in ns; NaN when the second sketch knows of no delay.
+func (f *flow) mean() float64 {
+	if f.count < 1 {
+		return math.NaN()
+	}
+	return math.Round(f.value / f.count)
 }
 
 // ranked is a statistic's answer: all candidates, largest first.
@@ -57,7 +66,27 @@ func (i *instance) decode(s stat, bank int, named map[heavy.Key]place, n counts)
 	if i.walks(s) {
 		return i.rank(s, keys, sk.alone(places), n), nil
 	}
-	return i.rank(s, keys, sk.decode(places), n), nil
+	d := sk.decode(places)
+	if s == latency && i.mean() {
+		if d.delays, err = i.delays(bank, places); err != nil {
+			return ranked{}, err
+		}
+	}
+	return i.rank(s, keys, d, n), nil
+}
+
+// delays reads from the second sketch how many delays each flow had.
+func (i *instance) delays(bank int, places []place) ([]float64, error) {
+	cells, err := i.cells(meanRegister, bank)
+	if err != nil {
+		return nil, err
+	}
+	sk := newSketch(cells)
+	values := sk.decode(places).values
+	for k := range values {
+		values[k] /= sixteenths
+	}
+	return values, nil
 }
 
 func (i *instance) rank(s stat, keys []heavy.Key, d decoded, n counts) ranked {
@@ -68,8 +97,12 @@ func (i *instance) rank(s stat, keys []heavy.Key, d decoded, n counts) ranked {
 		if p, ok := st.(sampled); ok {
 			variance += p.sampling(d.values[k], n)
 		}
-		r.flows = append(r.flows, flow{key: key, value: st.estimate(d.values[k]) * st.unit(),
-			se: math.Sqrt(variance) * st.unit(), median: st.estimate(d.plain[k]) * st.unit()})
+		f := flow{key: key, value: st.estimate(d.values[k]) * st.unit(),
+			se: math.Sqrt(variance) * st.unit(), median: st.estimate(d.plain[k]) * st.unit()}
+		if d.delays != nil {
+			f.count = d.delays[k]
+		}
+		r.flows = append(r.flows, f)
 	}
 	slices.SortFunc(r.flows, func(a, b flow) int {
 		return cmp.Or(cmp.Compare(b.value, a.value), a.key.Compare(b.key))
@@ -115,9 +148,14 @@ var titles = [stats]string{"Flows with the most delay", "Flows with the most los
 // columns of a statistic's table; the oracle's has the same labels and value.
 func (c *config) columns(s stat) []report.Column {
 	value := c.statistics[s].value()
-	return append(c.spec.Columns(), value,
+	columns := append(c.spec.Columns(), value,
 		report.Column{Name: "se", Unit: value.Unit, Help: "standard error of the estimate"},
 		report.Column{Name: "median", Unit: value.Unit, Help: "the median of the five cells alone (section 4)"})
+	if s == latency && c.mean() {
+		columns = append(columns, report.Column{Name: "delays", Unit: report.Count, Help: "segments that were acknowledged, estimated"},
+			report.Column{Name: "mean_ns", Unit: report.Nanosecond, Help: "total_ns / delays"})
+	}
+	return columns
 }
 
 func (i *instance) table(s stat, r ranked) report.Table {
@@ -126,7 +164,11 @@ func (i *instance) table(s stat, r ranked) report.Table {
 		if f.value <= 0 {
 			break
 		}
-		t.Rows = append(t.Rows, append(i.spec.Cells(f.key), i.cell(s, f.value), i.cell(s, f.se), i.cell(s, f.median)))
+		row := append(i.spec.Cells(f.key), i.cell(s, f.value), i.cell(s, f.se), i.cell(s, f.median))
+		if s == latency && i.mean() {
+			row = append(row, math.Round(f.count), f.mean())
+		}
+		t.Rows = append(t.Rows, row)
 	}
 	return t
 }

@@ -7,15 +7,21 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/algo"
 )
 
-// chance is the share p of segments that the fridge follows. With p=auto it goes with the load: few records are overwritten
-// before their ACK comes, and a busy link reads its clock for few packets only.
+// chance is the share p of segments that the fridge follows, and what its delays are worth. With p=auto it goes with the
+// load: few records are overwritten before their ACK comes, and a busy link reads its clock for few packets only.
 type chance struct {
-	auto     bool
-	p        float64
-	requests uint64 // of this bank at the last look
-	at       int64  // time of it, ns
-	array    *maps.Array
+	auto  bool
+	p     float64
+	rate  float64 // insertions a second
+	slots int     // M
+	last  load    // of this bank, at the last look
+	at    int64   // time of it, ns
+
+	share, worth *maps.Array
 }
+
+// load is what the counters say of the fridge.
+type load struct{ requests, inserted uint64 }
 
 const (
 	leastP = 1.0 / 1024
@@ -23,51 +29,84 @@ const (
 	pressure = 0.5
 	// typical is the delay that this is meant for, in seconds: most round trips are shorter.
 	typical = 0.1
+	// heaviest bounds what one delay stands for, in those that were admitted.
+	heaviest = 512
 )
 
 func newChance(v algo.Values) (*chance, error) {
-	const allowed = "auto, or a share from 1/1024 to 1"
 	if v.Text("p") == "auto" {
 		return &chance{auto: true, p: 1}, nil
 	}
 	p, err := algo.ParseFloat(v.Text("p"))
 	if err != nil || !(p >= leastP && p <= 1) {
-		return nil, v.Error("p", allowed)
+		return nil, v.Error("p", "auto, or a share from 1/1024 to 1")
 	}
 	return &chance{p: p}, nil
 }
 
-// bind writes the first p.
-func (c *chance) bind(set *maps.Set) (err error) {
-	if c.array, err = set.Array("lean_lat_p"); err != nil {
+// bind writes the first p, and what delays are worth while the load is not known.
+func (c *chance) bind(set *maps.Set, slots int) (err error) {
+	c.slots = max(slots, 2)
+	if c.share, err = set.Array("lean_lat_p"); err != nil {
+		return err
+	}
+	if c.worth, err = set.Array("lean_lat_worth"); err != nil {
 		return err
 	}
 	return c.publish()
 }
 
 func (c *chance) publish() error {
-	admit := uint64(math.Round(c.p * (1 << 16)))
-	log := uint64(math.Round(-math.Log2(float64(admit)/(1<<16)) * logUnits))
-	return c.array.Write(0, []uint64{log<<32 | admit})
+	if err := c.share.Write(0, []uint64{uint64(math.Round(c.p * (1 << 16)))}); err != nil {
+		return err
+	}
+	words := make([]uint64, delayBins.Len())
+	for i := range words {
+		low, high := delayBins.Range(i)
+		ticks := float64(low+high-1) / 2
+		weight := c.weight(ticks * latencyTick / 1e9)
+		value := min(math.Round(ticks*weight), math.MaxInt32/8)
+		words[i] = uint64(math.Round(weight*sixteenths))<<32 | uint64(value)
+	}
+	return c.worth.Write(0, words)
 }
 
-// follow looks at how many requests have come in this bank so far. closed: the bank starts from 0 next time.
-func (c *chance) follow(now int64, requests uint64, slots int, closed bool) error {
-	came, passed := float64(requests-min(c.requests, requests)), float64(now-c.at)/1e9
+// weight is p^-1 (1 - 1/M)^-x for a delay in seconds, x being the insertions in that time.
+func (c *chance) weight(delay float64) float64 {
+	return min(math.Exp(-c.rate*delay*math.Log1p(-1/float64(c.slots))), heaviest) / c.p
+}
+
+// follow looks at what has come in this bank so far. closed: the bank starts from 0 next time.
+func (c *chance) follow(now int64, l load, closed bool) error {
+	passed := float64(now-c.at) / 1e9
 	known := c.at != 0 && passed > 0
-	c.requests, c.at = requests, now
+	came, inserted := float64(l.requests-min(c.last.requests, l.requests)), float64(l.inserted-min(c.last.inserted, l.inserted))
+	c.last, c.at = l, now
 	if closed {
-		c.requests = 0
+		c.last = load{}
 	}
-	if !c.auto || !known {
+	if !known {
 		return nil
 	}
-	p := share(came/passed, slots)
-	if p == c.p || p == 2*c.p && c.p < 1 && p < 1 { // a change costs a little: not for a factor of two upwards
+	before := *c
+	c.rate = inserted / passed
+	if c.auto {
+		c.choose(came / passed)
+	}
+	if c.p == before.p && math.Abs(c.rate-before.rate) < 0.02*before.rate {
 		return nil
 	}
-	c.p = p
 	return c.publish()
+}
+
+// choose p for a rate of requests a second. A change costs a little: none for a factor of two upwards.
+func (c *chance) choose(rate float64) {
+	p := share(rate, c.slots)
+	if p == c.p || p == 2*c.p && p < 1 {
+		return
+	}
+	c.rate *= p / c.p
+	c.p = p
 }
 
 // share is the power of two that keeps the pressure for a rate of requests a second.

@@ -82,6 +82,9 @@ func (c *config) choose(v algo.Values) (err error) {
 		c.layouts[s] = bounded(c.statistics[s].layout(scale))
 	}
 	slices.Sort(c.on)
+	if c.mean() && c.statistics[retrans] != nil {
+		return v.Error("mean", "true without retrans in lean.stat, whose rows it takes")
+	}
 	return nil
 }
 
@@ -169,10 +172,19 @@ func rowNames(register string) (names [rows]string) {
 	return names
 }
 
-func filterNames(register string) [2]string { return [2]string{register + "_b_0", register + "_b_1"} }
+func filterNames(register string) []string { return []string{register + "_b_0", register + "_b_1"} }
 
 // registers of all statistics, also those that are off: they keep one entry.
 var registers = [stats]string{"lean_lat", "lean_loss", "lean_ooo", "lean_ret"}
+
+// meanRegister is the stem of the sketch that counts delays: that of retrans, which is off then.
+const meanRegister = "lean_ret"
+
+// mean says whether delays are counted beside their sum.
+func (c *config) mean() bool {
+	l, ok := c.statistics[latency].(*latencies)
+	return ok && l.mean
+}
 
 // sizes of the registers.
 func (c *config) sizes() map[string]int {
@@ -189,6 +201,11 @@ func (c *config) sizes() map[string]int {
 			sizes[name] = entries
 		}
 	}
+	if c.mean() {
+		for _, name := range rowNames(meanRegister) {
+			sizes[name] = c.layouts[latency].columns
+		}
+	}
 	for _, name := range ownTables {
 		sizes[name] = max(sizes[name], 1)
 	}
@@ -199,6 +216,9 @@ func (c *config) sizes() map[string]int {
 func (c *config) used() (n int) {
 	for _, s := range c.on {
 		n += c.layouts[s].bytes()
+	}
+	if c.mean() {
+		n += 4 * rows * c.layouts[latency].columns
 	}
 	return n
 }

@@ -12,14 +12,14 @@ func expectedRecall(k, n int, value func(rank float64) float64, deviation func(v
 	}
 	passing := func(limit float64, ranks int) (sum float64) {
 		for r, step := 0.0, 1.0; int(r) < ranks; r += step {
-			step = min(max(1, math.Floor(r/256)), float64(ranks)-r)
+			step = min(max(1, math.Floor(r/64)), float64(ranks)-r)
 			v := value(r + (step-1)/2)
 			sum += step * normalAbove((limit-v)/max(deviation(v), 1e-9*v))
 		}
 		return sum
 	}
 	low, high := 0.0, 2*value(0)+8*deviation(value(0))
-	for range 60 {
+	for range 40 {
 		if middle := (low + high) / 2; passing(middle, n) > float64(k) {
 			low = middle
 		} else {
@@ -38,7 +38,7 @@ func skewed(rank float64) float64 { return math.Pow(11/(rank+11), 1.1) }
 // squaresBehind is the sum of squared values of the flows from a rank on.
 func squaresBehind(rank, n int, value func(rank float64) float64) (sum float64) {
 	for r, step := float64(rank), 1.0; int(r) < n; r += step {
-		step = min(max(1, math.Floor(r/256)), float64(n)-r)
+		step = min(max(1, math.Floor(r/64)), float64(n)-r)
 		v := value(r + (step-1)/2)
 		sum += step * v * v
 	}

@@ -106,12 +106,9 @@ func (i *instance) Bind(set *maps.Set) (err error) {
 		return err
 	}
 	if l := i.latency(); l != nil {
-		if err := l.chance.bind(set); err != nil {
+		if err := l.chance.bind(set, i.layouts[latency].tables["lean_lat_fr"]); err != nil {
 			return err
 		}
-	}
-	if err := i.fillTables(); err != nil {
-		return err
 	}
 	return i.publish()
 }
@@ -120,25 +117,6 @@ func (i *instance) Bind(set *maps.Set) (err error) {
 func (i *instance) latency() *latencies {
 	l, _ := i.statistics[latency].(*latencies)
 	return l
-}
-
-func (i *instance) fillTables() error {
-	for _, s := range i.on {
-		t, ok := i.statistics[s].(tabled)
-		if !ok {
-			continue
-		}
-		for name, words := range t.tables(i.layouts[s]) {
-			array, err := i.set.Array(name)
-			if err != nil {
-				return err
-			}
-			if err := array.Write(0, words); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // publish writes the limits where the data plane reads them.
@@ -184,8 +162,7 @@ func (i *instance) requests(now int64, n counts, closed bool) error {
 	if l == nil {
 		return nil
 	}
-	slots := i.layouts[latency].tables["lean_lat_fr"]
-	return l.chance.follow(now, n.at(bpf.LeanLeanCounterLEAN_REQUESTS), slots, closed)
+	return l.chance.follow(now, load{n.at(bpf.LeanLeanCounterLEAN_REQUESTS), n.at(bpf.LeanLeanCounterLEAN_INSERTED)}, closed)
 }
 
 // NextTick implements algo.Paced: a replay looks at the load after a thousandth of a window, and then at double distances.
@@ -282,22 +259,26 @@ func (i *instance) window(end int64, bank int) (algo.Result, error) {
 	return result, i.publish()
 }
 
-// sketchOf reads a statistic's rows and empties its filter.
-func (i *instance) sketchOf(s stat, bank int) (*sketch, error) {
-	var words [rows][]uint64
-	for r, name := range rowNames(registers[s]) {
-		var err error
+// cells reads the rows of a sketch and sets them back to zero.
+func (i *instance) cells(register string, bank int) (words [rows][]uint64, err error) {
+	for r, name := range rowNames(register) {
 		if words[r], err = i.read(name, bank); err != nil {
-			return nil, err
+			return words, err
 		}
 	}
-	for _, name := range filterNames(registers[s]) {
+	return words, nil
+}
+
+// sketchOf reads a statistic's rows and empties its sum and its filter.
+func (i *instance) sketchOf(s stat, bank int) (*sketch, error) {
+	words, err := i.cells(registers[s], bank)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range append(filterNames(registers[s]), registers[s]+"_sum") {
 		if _, err := i.read(name, bank); err != nil {
 			return nil, err
 		}
-	}
-	if _, err := i.read(registers[s]+"_sum", bank); err != nil {
-		return nil, err
 	}
 	sk := newSketch(words)
 	return &sk, nil

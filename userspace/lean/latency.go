@@ -1,8 +1,6 @@
 package lean
 
 import (
-	"math"
-
 	bpf "github.com/xdpmon/xdpmon/bpf/lean"
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
@@ -10,24 +8,17 @@ import (
 )
 
 const (
-	latencyTick    = 1 << 16 // ns: LAT_TICK
-	latencyHistory = 256
-	logUnits       = 64 // of a logarithm in the tables, an octave
-	expBins        = 2048
+	latencyTick = 1 << 16 // ns: LAT_TICK
+	sixteenths  = 16      // unit of the second sketch: struct lean_worth
 )
 
-// Bins of latency.h.
-var (
-	delayBins  = maps.Bins{Bits: 17, Mantissa: 5}
-	weightBins = maps.Bins{Bits: 24, Mantissa: 5}
-)
-
-// weightOctaves bounds a delay's weight: 2^9, beyond 6.2 M insertions.
-const weightOctaves = 9
+// delayBins are the bins of the table lean_lat_worth.
+var delayBins = maps.Bins{Bits: 17, Mantissa: 5}
 
 // latencies is the statistic latency.
 type latencies struct {
 	signed bool
+	mean   bool
 	chance *chance
 }
 
@@ -36,46 +27,27 @@ func newLatency(v algo.Values) (statistic, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &latencies{signed: v.Text("latency") == "signed", chance: c}, nil
+	l := &latencies{signed: v.Text("latency") == "signed", mean: v.Bool("mean"), chance: c}
+	if l.mean && l.signed {
+		return nil, v.Error("mean", "false with latency=signed, which finishes no delay")
+	}
+	return l, nil
 }
 
 func (l *latencies) layout(scale float64) layout {
 	if l.signed {
 		return layout{columns: power(2048 * scale), filter: power(256 * scale), // the sketch alone, as the paper counts
-			tables: map[string]int{"lean_lat_fr": 1, "lean_lat_ins": 1, "lean_lat_hist": 1}, widths: latencyWidths}
+			tables: map[string]int{"lean_lat_fr": 1}, widths: latencyWidths}
 	}
 	return layout{columns: power(1024 * scale), filter: power(1024 * scale),
-		tables: map[string]int{"lean_lat_fr": power(2048 * scale), "lean_lat_ins": 1, "lean_lat_hist": latencyHistory}, widths: latencyWidths}
+		tables: map[string]int{"lean_lat_fr": power(2048 * scale)}, widths: latencyWidths}
 }
 
-var latencyWidths = map[string]int{"lean_lat_fr": 4, "lean_lat_ins": 4, "lean_lat_hist": 4}
+var latencyWidths = map[string]int{"lean_lat_fr": 4}
 
 func (l *latencies) constants(layout) map[string]any {
-	return map[string]any{"lean_lat_signed": l.signed}
+	return map[string]any{"lean_lat_signed": l.signed, "lean_mean_on": l.mean}
 }
-
-// tables are logarithms in 1/64 octave: of the delay in ticks, of the weight (1 - 1/M)^-x, and back.
-func (l *latencies) tables(at layout) map[string][]uint64 {
-	logs := make([]uint64, delayBins.Len())
-	for i := range logs {
-		low, high := delayBins.Range(i)
-		logs[i] = logarithm(float64(low+high-1) / 2)
-	}
-	weights := make([]uint64, weightBins.Len())
-	m := float64(at.tables["lean_lat_fr"])
-	for i := range weights {
-		low, high := weightBins.Range(i)
-		octaves := min(-float64(low+high-1)/2*math.Log2(1-1/max(m, 2)), weightOctaves)
-		weights[i] = uint64(math.Round(octaves * logUnits))
-	}
-	exps := make([]uint64, expBins)
-	for i := range exps {
-		exps[i] = uint64(min(math.Round(math.Exp2(float64(i)/logUnits)), math.MaxInt32))
-	}
-	return map[string][]uint64{"lean_lat_log": logs, "lean_lat_weight": weights, "lean_lat_exp": exps}
-}
-
-func logarithm(x float64) uint64 { return uint64(math.Round(math.Log2(max(x, 1)) * logUnits)) }
 
 // walks implements walker.
 func (l *latencies) walks() bool { return l.signed }
@@ -88,14 +60,15 @@ func (l *latencies) value() report.Column {
 
 func (l *latencies) estimate(sketch float64) float64 { return sketch }
 
-// sampling: a delay d stands for d / q with probability q. A flow of total V has V / d of them, so the variance is V (d / q),
-// with the mean of what one sample added to the sketch for d / q.
+// sampling: a delay d stands for d / q with probability q. A flow of total V has V / d of them, so the variance is
+// V (d / q) (1 - q), with the means of d / q and of q over what was sampled.
 func (l *latencies) sampling(estimate float64, n counts) float64 {
-	events := n.of(bpf.LeanLeanCounterLEAN_EVENTS, latency)
-	if events == 0 || l.signed {
+	events, total := float64(n.of(bpf.LeanLeanCounterLEAN_EVENTS, latency)), float64(n.total(latency))
+	if events == 0 || total == 0 || l.signed {
 		return 0
 	}
-	return max(0, estimate) * float64(n.total(latency)) / float64(events)
+	q := min(1, float64(n.at(bpf.LeanLeanCounterLEAN_DELAY))/total)
+	return max(0, estimate) * total / events * (1 - q)
 }
 
 func (l *latencies) values(n counts) []report.Value {

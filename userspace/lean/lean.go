@@ -22,6 +22,7 @@ func Descriptor() *algo.Descriptor {
 		Params:  params,
 		Spec:    bpf.LoadLean,
 		New:     newInstance,
+		Plan:    plan,
 		P4:      p4,
 	}
 }
@@ -47,6 +48,7 @@ var params = []algo.Param{
 	{Key: "memory", Type: algo.Size, Default: "40kB", Min: "2500", Max: "640kB", Help: "of each statistic, one bank: tables, sketch and filter; powers of two times 40 kB are used whole"},
 	{Key: "latency", Type: algo.Enum, Default: "matched", Choices: []string{"matched", "signed"}, Help: "match segments and ACKs first, or Algorithm 1"},
 	{Key: "p", Type: algo.String, Default: "auto", Help: "latency=matched: share of the segments that are followed, 1/1024 to 1; auto goes with the load"},
+	{Key: "mean", Type: algo.Bool, Default: "false", Help: "latency=matched: count the delays, too, for each flow's mean; half as much memory again, and without retrans"},
 	{Key: "loss", Type: algo.Enum, Default: "gaps", Choices: []string{"gaps", "walk"}, Help: "a table of last identifiers, or Algorithm 2"},
 	{Key: "loss.id", Type: algo.Enum, Default: "ipid", Choices: lossIDs, Help: "identifier that loss is read from: IPv4 identification, RTP sequence number, TCP's bytes"},
 	{Key: "ooo", Type: algo.Enum, Default: "sketch", Choices: []string{"sketch", "misra-gries"}, Help: "what holds the counts of packets out of order: Count Sketch, or keyed counters (section 4.3)"},

@@ -149,9 +149,9 @@ const twinStage = `/* Loss alone: the compiler would leave a stage between the t
 `
 
 const twinStep = `/* How many identifiers a step has left out; without a last identifier it is none. */
-control LeanStep(in bit<16> step, in bit<16> last, inout bit<32> value) {
+control LeanStep(in bit<16> step, in bit<16> last, out bit<32> value) {
     action lost(bit<32> n) { value = n; }
-    action none() {}
+    action none() { value = 0; }
 
     table steps {
         key = {
@@ -178,9 +178,9 @@ control LeanStep(in bit<16> step, in bit<16> last, inout bit<32> value) {
 `
 
 const twinValue = `/* What a delay adds to the sketch: itself times 1/p, in ticks of 2^16 ns. */
-control LeanValue(in bit<32> delay, inout bit<32> value) {
+control LeanValue(in bit<32> delay, out bit<32> value) {
     action weigh(bit<32> v) { value = v; }
-    action none() {}
+    action none() { value = 0; }
 
     table values {
         key = {
@@ -205,7 +205,7 @@ control LeanValue(in bit<32> delay, inout bit<32> value) {
 `
 
 const twinLengths = `/* How many bytes of payload a TCP packet has, and one more. */
-control LeanLengths(in headers_t hdr, inout bit<16> payload, inout bit<16> payload_1) {
+control LeanLengths(in headers_t hdr, out bit<16> payload, out bit<16> payload_1) {
     action lengths(bit<16> less, bit<16> less_1) {
         payload = hdr.ipv4.total + less;
         payload_1 = hdr.ipv4.total + less_1;
@@ -241,7 +241,7 @@ control LeanLengths(in headers_t hdr, inout bit<16> payload, inout bit<16> paylo
 `
 
 const twinMask = `/* A bit of a word. */
-control LeanMask(in bit<5> number, inout bit<32> mask) {
+control LeanMask(in bit<5> number, out bit<32> mask) {
     action set_mask(bit<32> m) { mask = m; }
 
     table masks {
@@ -285,7 +285,7 @@ func (s twinStat) row(r int) string {
 }
 
 const twinRow = `/* Stage %d: row %d of %s. */
-control Lean%s%d(%s, in bit<1> sign, in %s_cell_t cell, inout row_t row) {
+control Lean%s%d(%s, in bit<1> sign, in %s_cell_t cell, out row_t row) {
     Register<bit<32>, %s_cell_t>(LEAN_%s_CELLS, 0) lean_%s;
 
     RegisterAction<bit<32>, %s_cell_t, row_t>(lean_%s) plus_%s = {
@@ -306,7 +306,7 @@ control Lean%s%d(%s, in bit<1> sign, in %s_cell_t cell, inout row_t row) {
 
     action plus() { row = plus_%s.execute(cell); }
     action minus() { row = minus_%s.execute(cell); }
-    action skip() {}
+    action skip() { row = 0; }
 
     table cells {
         key = {
@@ -339,7 +339,7 @@ func (s twinStat) filter(f int) string {
 
 const twinFilter = `/* Stage %d: array %d of the filter of %s: the bit of a flow that three of the first four rows say is above the limit. */
 control Lean%sFilter%d(in row_t row_0, in row_t row_1, in row_t row_2, in row_t row_3, in %s_word_t word, in bit<32> mask,
-                inout bit<32> known) {
+                out bit<32> known) {
     Register<bit<32>, %s_word_t>(LEAN_%s_WORDS, 0) lean_%s;
 
     RegisterAction<bit<32>, %s_word_t, bit<32>>(lean_%s) set_%s = {
@@ -350,7 +350,7 @@ control Lean%sFilter%d(in row_t row_0, in row_t row_1, in row_t row_2, in row_t 
     };
 
     action set() { known = set_%s.execute(word); }
-    action skip() {}
+    action skip() { known = 0xffffffff; }
 
     %stable words {
         key = {

@@ -89,7 +89,8 @@ const medianError = 0.536
 type decoded struct {
 	values []float64 // one a place
 	plain  []float64 // the paper's median, without subtraction
-	noise  float64   // standard error of a value, by what is left in the cells
+	delays []float64 // latency with mean: how many delays a value is the sum of
+	noise  float64   // standard deviation of a cell, by what is left in it
 }
 
 // alone estimates flows as the paper does: the size of the median of their cells.

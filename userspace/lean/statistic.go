@@ -67,11 +67,6 @@ type keyed interface {
 	decodeKeyed(i *instance, bank int, places []place, n counts) (d decoded, ok bool, err error)
 }
 
-// tabled is a statistic that fills tables of the program.
-type tabled interface {
-	tables(l layout) map[string][]uint64
-}
-
 // newStatistic configures one of them.
 func newStatistic(s stat, v algo.Values) (statistic, error) {
 	switch s {
