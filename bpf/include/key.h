@@ -117,15 +117,29 @@ static __always_inline int key_of(const struct phv *phv, struct key *key)
 	return 1;
 }
 
-/* 64 bits of hash over the words in use; rows derive from it. */
+/* A word that others are hashed after: one round. */
+static __always_inline __u64 key_fold(__u64 h, __u64 w)
+{
+	__u64 x = h ^ w;
+
+	x ^= x >> 32;
+	x *= 0xd6e8feb86659fd93ULL;
+	return (x ^ x >> 32) + w;
+}
+
+/* 64 bits of hash over the words in use; rows derive from it. What IPv6 has more of comes first and in single rounds, so that the
+ * two words that every key ends with mix all of it. */
 static __always_inline __u64 key_hash(const struct key *key)
 {
-	__u64 h = hash_word(hash_seed, key->w[0]);
+	__u64 h = hash_seed;
 
 #pragma unroll
-	for (int i = 1; i < KEY_WORDS; i++)
+	for (int i = KEY_WORDS - 1; i > 1; i--)
 		if ((__u32)i < key_words && (__u32)i < key->words)
-			h = hash_word(h, key->w[i]);
+			h = key_fold(h, key->w[i]);
+	h = hash_word(h, key->w[0]);
+	if (1 < key_words && 1 < key->words)
+		h = hash_word(h, key->w[1]);
 	return h;
 }
 
