@@ -48,7 +48,7 @@ func (i *Instance) Entry(cfg EntryConfig) (*ebpf.Program, error) {
 
 // reach refuses what an algorithm asks for and an entry program of this kind cannot fetch on this kernel.
 func (i *Instance) reach(kind Kind) error {
-	for _, m := range i.members {
+	for _, m := range i.loaded {
 		if kind != XDP || m.object.Needs&xmaps.NeedQName == 0 {
 			continue
 		}
