@@ -8,11 +8,13 @@ import (
 	"net/netip"
 	"testing"
 
+	bpf "github.com/xdpmon/xdpmon/bpf/beaucoup"
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/tests/builder"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/packet"
+	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
@@ -228,5 +230,38 @@ func TestHashesAreIndependent(t *testing.T) {
 				t.Errorf("distinct %s and %s draw together %d times, want %d", i.program.attributes[a].text, i.program.attributes[b].text, both[a][b], want)
 			}
 		}
+	}
+}
+
+// Every window has hashes of its own where that is asked for, and starts with an empty table.
+func TestRotationChangesTheHashes(t *testing.T) {
+	i, feed := loaded(t, map[string]string{"queries": "q: count distinct dst by src > 43 in 10m", "budget": "1", "rotate": "true"})
+	seen := map[uint64]bool{}
+	for window := range 4 {
+		row := bpf.BeaucoupBeaucoupAttribute{}
+		if err := i.tables.attributes.Map().Lookup(i.tables.half*maxAttributes, &row); err != nil {
+			t.Fatal(err)
+		}
+		seen[row.Salt] = true
+		f := builder.MustBuild(&builder.Spec{Time: 1_000_000_000, IP: builder.IP{Src: netip.AddrFrom4([4]byte{10, 0, 0, 1}),
+			Dst: netip.AddrFrom4([4]byte{10, 0, 0, 2})}, TCP: &builder.TCP{Flags: packet.SYN}})
+		if err := feed.Feed(&f); err != nil {
+			t.Fatal(err)
+		}
+		if err := feed.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := i.alive(1_000_000_000); n != 1 || err != nil {
+			t.Errorf("window %d: %d collectors are alive, want 1: %v", window, n, err)
+		}
+		if _, err := i.Window(report.Window{End: 1_000_000_000}, 0); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := i.alive(1_000_000_000); n != 0 || err != nil {
+			t.Errorf("behind window %d %d collectors are alive: %v", window, n, err)
+		}
+	}
+	if len(seen) != 4 {
+		t.Errorf("4 windows had %d different hashes", len(seen))
 	}
 }
