@@ -140,7 +140,7 @@ type verified struct {
 
 // ordinary compares all alerts that ordinary traffic raises with the exact count.
 func ordinary(ctx context.Context, p *eval.Page) error {
-	seeds := eval.Pick(p, 15, 2)
+	seeds := eval.Pick(p, 6, 2)
 	p.Text("%s through the shipped sets, %d seeds each, with reports every 30 s and with one report at the end. An alert is *confirmed* when the exact "+
 		"number of distinct attributes, by the oracle of `--truth`, is at most three standard deviations of its collector below the threshold. "+
 		"*Keys* are those above the threshold, in all runs together.", ordinaryTraffic, seeds)

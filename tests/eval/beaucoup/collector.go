@@ -102,7 +102,7 @@ func (t trial) query(window int64) string {
 
 func (t trial) config(window int64) eval.Config {
 	return eval.Config{Algorithm: beaucoup.Name, Set: map[string]string{"queries": t.query(window), "budget": t.budget, "coupons": t.coupons,
-		"top": "100000", "rotate": "true", "entries": "16384"}}
+		"top": "100000", "rotate": "true", "entries": "8192"}}
 }
 
 // tryAll measures a batch in one chain, over all seeds.
