@@ -75,7 +75,7 @@ func (l *losses) values(n counts) []report.Value {
 }
 
 var lossSees = []string{
-	"loss is counted from the IPv4 identification: of flows that advance it by one a packet; not of IPv6, nor where it is constant or random; what is lost before this point",
+	"loss is counted from the IPv4 identification: of flows that advance it by one a packet; not of IPv6, nor where it is constant or random; what is lost before this point. A host that numbers all its packets with one counter looks lossy: more lost than sent",
 	"loss is counted from RTP sequence numbers: of UDP flows that look like RTP; what is lost before this point",
 	"loss is counted from TCP's bytes: what a retransmission fills later does not count as lost",
 }

@@ -1,0 +1,57 @@
+package lean
+
+import (
+	"math"
+	"testing"
+)
+
+// p is the largest power of two that leaves half of the fridge in a typical delay, and never above 1.
+func TestShare(t *testing.T) {
+	for _, c := range []struct {
+		rate  float64
+		slots int
+		want  float64
+	}{{0, 2048, 1}, {10_240, 2048, 1}, {10_241, 2048, 0.5}, {58_000, 2048, 0.125}, {1e9, 2048, leastP}, {58_000, 8192, 0.5}} {
+		if got := share(c.rate, c.slots); got != c.want {
+			t.Errorf("%g requests a second, %d records: p = %g, want %g", c.rate, c.slots, got, c.want)
+		}
+	}
+}
+
+// p^-1 (1 - 1/M)^-x with x the insertions during the delay.
+func TestWeight(t *testing.T) {
+	c := &chance{p: 0.25, rate: 10_000, slots: 1000}
+	for delay, want := range map[float64]float64{0: 4, 0.1: 4 * math.Pow(1-1.0/1000, -1000), 4: 4 * heaviest} {
+		if got := c.weight(delay); math.Abs(got/want-1) > 1e-9 {
+			t.Errorf("%g s: %g, want %g", delay, got, want)
+		}
+	}
+}
+
+// The limit comes with the reports, gets coarser when there are too many, and goes when the link is quiet again.
+func TestLimiter(t *testing.T) {
+	l := newLimiter(1024, 10)
+	if l.during(200); l.shift != noLimit {
+		t.Errorf("200 reports of 1024: limit 2^-%d", l.shift)
+	}
+	if l.during(300); l.shift != 10 {
+		t.Errorf("300 reports of 1024 in the window: 2^-%d, want 2^-10", l.shift)
+	}
+	if l.during(5000); l.shift != 9 {
+		t.Errorf("5000 reports: 2^-%d, want 2^-9", l.shift)
+	}
+	if l.after(3000); l.shift != 8 {
+		t.Errorf("3000 reports in a window: 2^-%d, want 2^-8", l.shift)
+	}
+	if l.after(400); l.shift != 9 {
+		t.Errorf("400 reports in a window: 2^-%d, want 2^-9", l.shift)
+	}
+	if l.after(100); l.shift != noLimit {
+		t.Errorf("100 reports in a window: 2^-%d, want no limit", l.shift)
+	}
+	f := &limiter{budget: 1024, shift: walkShare, fixed: true}
+	f.during(1 << 20)
+	if f.after(1 << 20); f.shift != walkShare {
+		t.Errorf("the walk's limit moved to 2^-%d", f.shift)
+	}
+}
