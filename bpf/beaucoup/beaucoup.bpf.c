@@ -130,7 +130,7 @@ const enum beaucoup_counter *unused_counter __attribute__((unused));
 const enum beaucoup_word *unused_word __attribute__((unused));
 const struct beaucoup_event *unused_event __attribute__((unused));
 
-/* Beside enum phv_valid: the packet has an identifier, of a request or of a response. */
+/* In the place of PHV_RTP, which no query asks for: the packet has an identifier, of a request or of a response. */
 #define HAS_APP (1 << 15)
 
 struct words {
@@ -166,7 +166,7 @@ static __always_inline void words_of(struct phv *phv, struct words *v)
 			   (phv->valid & PHV_VLAN ? phv->vlan : 0);
 	v->w[WORD_PACKET] = 0;
 	v->w[WORD_APP] = 0;
-	v->valid = phv->valid;
+	v->valid = phv->valid & ~HAS_APP;
 	if (phv->valid & (PHV_APP_REQUEST | PHV_APP_RESPONSE)) {
 		v->w[WORD_APP] = phv->app_id;
 		v->valid |= HAS_APP;

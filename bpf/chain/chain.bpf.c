@@ -118,28 +118,43 @@ static __always_inline void guess_segments(struct phv *phv, const struct packet 
 		split(phv, pkt, entry_mtu - headers);
 }
 
-/* A message that a chain asks for and that the parser could not see: it lies in the fragments of the buffer. */
-static __always_inline void message_xdp(struct xdp_md *ctx, struct phv *phv, const struct packet *pkt)
+#define NEED_MESSAGE (NEED_DNS | NEED_NTP | NEED_RTP)
+
+/* A message that a chain asks for and that the parser could not see: it is not, or not all, in the linear part. */
+static __always_inline int message_cut(const struct phv *phv, __u32 linear)
+{
+	__u32 asked;
+
+	if (!(phv->needs & NEED_MESSAGE) || !phv_has(phv, PHV_UDP))
+		return 0;
+	asked = ntp_asked(phv);
+	if (!asked)
+		asked = dns_asked(phv);
+	if (!asked)
+		asked = rtp_asked(phv);
+	return asked && phv->qname + asked > linear;
+}
+
+static __always_inline void message_xdp(struct xdp_md *ctx, struct phv *phv)
 {
 	__be32 message[NTP_MESSAGE / 4];
+	__u32 at = phv->qname;
 
-	if (!pkt->frags || !phv_has(phv, PHV_UDP) || (phv->valid & (PHV_APP_REQUEST | PHV_APP_RESPONSE)))
-		return;
-	if (dns_asked(phv) && !bpf_xdp_load_bytes(ctx, pkt->message, message, DNS_HEADER))
+	if (dns_asked(phv) && !bpf_xdp_load_bytes(ctx, at, message, DNS_HEADER))
 		parse_dns(phv, (void *)message);
-	if (rtp_asked(phv) && !bpf_xdp_load_bytes(ctx, pkt->message, message, RTP_HEADER))
+	if (rtp_asked(phv) && !bpf_xdp_load_bytes(ctx, at, message, RTP_HEADER))
 		parse_rtp(phv, (void *)message);
-	if (ntp_asked(phv) && !bpf_xdp_load_bytes(ctx, pkt->message, message, NTP_MESSAGE))
+	if (ntp_asked(phv) && !bpf_xdp_load_bytes(ctx, at, message, NTP_MESSAGE))
 		parse_ntp(phv, message);
 }
 
-static __always_inline void qname_xdp(struct xdp_md *ctx, struct phv *phv, const struct packet *pkt)
+static __always_inline void qname_xdp(struct xdp_md *ctx, struct phv *phv, __u32 linear)
 {
-	__u32 whole = pkt->frags ? bpf_xdp_get_buff_len(pkt->frags) : pkt->end - pkt->data;
-	__u32 bytes = qname_room(phv, pkt->message, whole);
+	__u32 at = phv->qname, whole = entry_frags && !entry_replay ? bpf_xdp_get_buff_len(ctx) : linear;
+	__u32 bytes = qname_room(phv, at, whole);
 	struct qname name = {};
 
-	if (bytes && !bpf_xdp_load_bytes(ctx, pkt->message + DNS_HEADER - QNAME_COUNTS, &name, QNAME_COUNTS + bytes))
+	if (bytes && !bpf_xdp_load_bytes(ctx, at + DNS_HEADER - QNAME_COUNTS, &name, QNAME_COUNTS + bytes))
 		qname_set(phv, &name, bytes);
 }
 
@@ -150,6 +165,7 @@ SEC("xdp.frags") int chain_xdp_entry(struct xdp_md *ctx)
 		.end = (void *)(long)ctx->data_end,
 	};
 	int reason, l3_only = entry_l3_only, whole = 1;
+	__u32 linear;
 	struct phv *phv = begin();
 
 	if (!phv)
@@ -166,10 +182,12 @@ SEC("xdp.frags") int chain_xdp_entry(struct xdp_md *ctx)
 		reason = PARSE_TRUNCATED, phv->len = pkt.size;
 	if (reason == PARSED)
 		guess_segments(phv, &pkt);
-	if (entry_load && unlikely(phv->needs & (NEED_DNS | NEED_NTP | NEED_RTP)))
-		message_xdp(ctx, phv, &pkt);
-	if (entry_load && unlikely(phv->needs & NEED_QNAME))
-		qname_xdp(ctx, phv, &pkt);
+	forget(reason, phv->needs); /* one state, as for TC below */
+	linear = (void *)(long)ctx->data_end - (void *)(long)ctx->data;
+	if (entry_load && unlikely(message_cut(phv, linear)))
+		message_xdp(ctx, phv);
+	if (entry_load && unlikely(phv->needs & NEED_QNAME) && phv_has(phv, PHV_UDP))
+		qname_xdp(ctx, phv, linear);
 	if (finish(phv, reason))
 		chain_next(ctx, phv, &chain_xdp);
 	return xdp_verdict(phv);
@@ -177,23 +195,8 @@ SEC("xdp.frags") int chain_xdp_entry(struct xdp_md *ctx)
 
 #define PULL_BYTES 256 /* more than any header stack that the parser follows in practice */
 
-/* A message that a chain asks for is not in the linear part. */
-static __always_inline int message_cut(const struct phv *phv, const struct packet *pkt)
-{
-	__u32 asked;
-
-	if (!(phv->needs & (NEED_DNS | NEED_NTP | NEED_RTP)) || !phv_has(phv, PHV_UDP))
-		return 0;
-	asked = ntp_asked(phv);
-	if (!asked)
-		asked = dns_asked(phv);
-	if (!asked)
-		asked = rtp_asked(phv);
-	return pkt->message + asked > (__u32)(pkt->end - pkt->data);
-}
-
-/* cut: a header, its options, or a message did not fit into the linear part; message: where UDP's payload begins */
-static __always_inline int parse_skb(struct __sk_buff *skb, struct phv *phv, int *cut, __u32 *message)
+/* cut: a header, or its options, did not fit into the linear part */
+static __always_inline int parse_skb(struct __sk_buff *skb, struct phv *phv, int *cut)
 {
 	struct packet pkt = {
 		.data = (void *)(long)skb->data,
@@ -208,24 +211,22 @@ static __always_inline int parse_skb(struct __sk_buff *skb, struct phv *phv, int
 	if (skb->vlan_present)
 		set_vlan(phv, skb->vlan_tci);
 	reason = parse(phv, &pkt, entry_l3_only);
-	*message = pkt.message;
-	*cut = reason == PARSE_TRUNCATED || pkt.data + pkt.off > pkt.end || message_cut(phv, &pkt);
+	*cut = reason == PARSE_TRUNCATED || pkt.data + pkt.off > pkt.end;
 	if (unlikely(skb->gso_size) && phv->segs == 1 && reason == PARSED) /* from a guest: not counted yet */
 		split(phv, &pkt, skb->gso_size);
 	if (skb->vlan_present) /* on the wire the tag is in front of every segment */
 		phv->len += phv->segs * sizeof(struct vlan_hdr);
 	forget(*cut, pkt.any); /* one state, or what follows is walked for each way through the parser */
-	forget(*message, pkt.any);
 	forget(reason, pkt.any);
 	return reason;
 }
 
-static __always_inline void qname_skb(struct __sk_buff *skb, struct phv *phv, __u32 message)
+static __always_inline void qname_skb(struct __sk_buff *skb, struct phv *phv)
 {
-	__u32 bytes = qname_room(phv, message, skb->len);
+	__u32 at = phv->qname, bytes = qname_room(phv, at, skb->len);
 	struct qname name = {};
 
-	if (bytes && !bpf_skb_load_bytes(skb, message + DNS_HEADER - QNAME_COUNTS, &name, QNAME_COUNTS + bytes))
+	if (bytes && !bpf_skb_load_bytes(skb, at + DNS_HEADER - QNAME_COUNTS, &name, QNAME_COUNTS + bytes))
 		qname_set(phv, &name, bytes);
 }
 
@@ -246,18 +247,17 @@ static __always_inline int pull(struct __sk_buff *skb, struct phv *phv)
 SEC("tc") int chain_tc_entry(struct __sk_buff *skb)
 {
 	struct phv *phv = begin();
-	__u32 message = 0;
 	int reason, cut;
 
 	if (!phv)
 		return TC_NEXT;
-	reason = parse_skb(skb, phv, &cut, &message);
-	if (unlikely(cut) && pull(skb, phv)) {
+	reason = parse_skb(skb, phv, &cut);
+	if (unlikely(cut || message_cut(phv, (__u32)(skb->data_end - skb->data))) && pull(skb, phv)) {
 		parse_reset(phv); /* the packet starts again; nothing has counted it yet */
-		reason = parse_skb(skb, phv, &cut, &message);
+		reason = parse_skb(skb, phv, &cut);
 	}
-	if (unlikely(phv->needs & NEED_QNAME))
-		qname_skb(skb, phv, message);
+	if (unlikely(phv->needs & NEED_QNAME) && phv_has(phv, PHV_UDP))
+		qname_skb(skb, phv);
 	if (finish(phv, reason))
 		chain_next(skb, phv, &chain_tc);
 	return tc_verdict(phv);

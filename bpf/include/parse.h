@@ -45,7 +45,6 @@ struct packet {
 	void *frags;    /* context of a buffer that may have fragments; NULL: size is right */
 	__u32 size;     /* bytes of the whole packet as the driver or the capture tells: packet_size() */
 	__u32 l3;       /* offset of the outermost IP header */
-	__u32 message;  /* offset of what UDP carries */
 	__u32 l4len;    /* transport bytes by the IP header */
 	__u16 ethertype; /* host order */
 	__u8 version;   /* of the IP header at the cursor: 4, 6, or 0 */
@@ -509,7 +508,7 @@ static __always_inline int parse_udp(struct phv *phv, struct packet *pkt)
 	phv->payload = payload_bytes(pkt, sizeof(*udp));
 	phv->valid |= PHV_PORTS | PHV_UDP;
 	pkt->off += sizeof(*udp);
-	pkt->message = pkt->off;
+	phv->qname = pkt->off; /* where the message begins: qname.h */
 	message = pkt->data + pkt->off;
 	if (dns_asked(phv) && message + DNS_HEADER <= pkt->end)
 		parse_dns(phv, message);

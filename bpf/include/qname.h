@@ -4,7 +4,10 @@
  * Only the first question counts, as everybody sends one. Its name is labels of 1 to 63 bytes, each behind its length, 255
  * bytes with the empty label that ends it (RFC 1035, section 3.1); upper and lower case are the same name (RFC 4343). A name
  * that does not end within the message, or is compressed, leaves the vector without one: there is nothing in front of the
- * first question that it could refer to. Bytes are fetched by a helper, so that it does not matter where the buffer has them. */
+ * first question that it could refer to. Bytes are fetched by a helper, so that it does not matter where the buffer has them.
+ *
+ * Until then phv->qname holds the offset of UDP's payload. What the verifier reads from there it knows nothing of, so that the walk
+ * over the name is looked at once, and not once for each way through the parser. */
 #pragma once
 
 #include "phv.h"
@@ -25,16 +28,16 @@ struct qname {
 	};
 };
 
-/* The most bytes of a name that a message at offset at of a packet of whole bytes can have; 0 when nobody asks for it. */
+/* The most bytes of a name that a message at offset at of a packet of whole bytes can have; 0 when it can have none. */
 static __always_inline __u32 qname_room(const struct phv *phv, __u32 at, __u32 whole)
 {
 	__u32 bytes = phv->payload;
 
-	if (!(phv->needs & NEED_QNAME) || !phv_has(phv, PHV_UDP) || !is_port(phv, PORT_DNS))
+	if (!(phv->needs & NEED_QNAME) || !is_port(phv, PORT_DNS) || at > whole)
 		return 0;
 	if (bytes > whole - at)
 		bytes = whole - at;
-	if (at > whole || bytes <= DNS_HEADER)
+	if (bytes <= DNS_HEADER)
 		return 0;
 	bytes -= DNS_HEADER;
 	return bytes < QNAME_BYTES ? bytes : QNAME_BYTES;

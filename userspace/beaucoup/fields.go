@@ -44,7 +44,7 @@ func validOf(p *packet.Packet) packet.Valid {
 	if p.Valid&(packet.AppRequest|packet.AppResponse) != 0 {
 		return p.Valid | hasApp
 	}
-	return p.Valid
+	return p.Valid &^ hasApp
 }
 
 // ErrField is wrapped when a query asks for what the program does not know.
