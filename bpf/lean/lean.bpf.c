@@ -15,6 +15,7 @@
  * Many cores: sketches and filters are shared words with atomic operations; no event is lost. Tables are shared too, for a
  * flow may change its core, and each header says what a race does to it. */
 #include "frame.h"
+#include "bits.h"
 #include "latency.h"
 #include "loss.h"
 #include "ooo.h"
@@ -223,6 +224,13 @@ __noinline int report(struct lean *l, struct phv *phv, struct lean_counts_t *cou
 
 	if (!l || !phv || !count)
 		return 0;
+#define BITS(stat, name, reg, where, arg)                                                                    \
+	if (ON(stat) && l->name.event.value && !l->name.event.open)                                   \
+		bits_add(phv, &l->where, &l->name.event, count)
+	if (lean_bits_on) {
+		EACH(BITS, 0);
+		return 0;
+	}
 #define FILTER(stat, name, reg, where, i)                                                                    \
 	if (ON(stat) && l->rows[stat] >= lean_agree && !LISTED(stat))                                 \
 		fresh[stat] |= BLOOM_SET(reg##_b_##i, phv, BLOOM_BITS(&l->where, i))

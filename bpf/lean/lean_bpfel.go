@@ -43,6 +43,7 @@ const (
 	LeanLeanCounterLEAN_GAP_SUM    LeanLeanCounter = 31
 	LeanLeanCounterLEAN_GIVEN_BACK LeanLeanCounter = 32
 	LeanLeanCounterLEAN_DELAY      LeanLeanCounter = 33
+	LeanLeanCounterLEAN_NAMELESS   LeanLeanCounter = 34
 	LeanLeanCounterLEAN_OOO        LeanLeanCounter = 36
 	LeanLeanCounterLEAN_RETRANS    LeanLeanCounter = 50
 	LeanLeanCounterLEAN_COUNTS     LeanLeanCounter = 64
@@ -167,6 +168,7 @@ const (
 	LeanMapChainTc             = "chain_tc"
 	LeanMapChainXdp            = "chain_xdp"
 	LeanMapHashCrcTables       = "hash_crc_tables"
+	LeanMapLeanBits            = "lean_bits"
 	LeanMapLeanCounts          = "lean_counts"
 	LeanMapLeanLat0            = "lean_lat_0"
 	LeanMapLeanLat1            = "lean_lat_1"
@@ -229,6 +231,8 @@ const (
 	LeanVarHashSeed            = "hash_seed"
 	LeanVarLeanAbsolute        = "lean_absolute"
 	LeanVarLeanAgree           = "lean_agree"
+	LeanVarLeanBitsEntries     = "lean_bits_entries"
+	LeanVarLeanBitsOn          = "lean_bits_on"
 	LeanVarLeanBytes           = "lean_bytes"
 	LeanVarLeanLat0Entries     = "lean_lat_0_entries"
 	LeanVarLeanLat1Entries     = "lean_lat_1_entries"
@@ -352,6 +356,7 @@ type LeanMapSpecs struct {
 	ChainTc       *ebpf.MapSpec `ebpf:"chain_tc"`
 	ChainXdp      *ebpf.MapSpec `ebpf:"chain_xdp"`
 	HashCrcTables *ebpf.MapSpec `ebpf:"hash_crc_tables"`
+	LeanBits      *ebpf.MapSpec `ebpf:"lean_bits"`
 	LeanCounts    *ebpf.MapSpec `ebpf:"lean_counts"`
 	LeanLat0      *ebpf.MapSpec `ebpf:"lean_lat_0"`
 	LeanLat1      *ebpf.MapSpec `ebpf:"lean_lat_1"`
@@ -418,6 +423,8 @@ type LeanVariableSpecs struct {
 	HashSeed            *ebpf.VariableSpec `ebpf:"hash_seed"`
 	LeanAbsolute        *ebpf.VariableSpec `ebpf:"lean_absolute"`
 	LeanAgree           *ebpf.VariableSpec `ebpf:"lean_agree"`
+	LeanBitsEntries     *ebpf.VariableSpec `ebpf:"lean_bits_entries"`
+	LeanBitsOn          *ebpf.VariableSpec `ebpf:"lean_bits_on"`
 	LeanBytes           *ebpf.VariableSpec `ebpf:"lean_bytes"`
 	LeanLat0Entries     *ebpf.VariableSpec `ebpf:"lean_lat_0_entries"`
 	LeanLat1Entries     *ebpf.VariableSpec `ebpf:"lean_lat_1_entries"`
@@ -511,6 +518,7 @@ type LeanMaps struct {
 	ChainTc       *ebpf.Map `ebpf:"chain_tc"`
 	ChainXdp      *ebpf.Map `ebpf:"chain_xdp"`
 	HashCrcTables *ebpf.Map `ebpf:"hash_crc_tables"`
+	LeanBits      *ebpf.Map `ebpf:"lean_bits"`
 	LeanCounts    *ebpf.Map `ebpf:"lean_counts"`
 	LeanLat0      *ebpf.Map `ebpf:"lean_lat_0"`
 	LeanLat1      *ebpf.Map `ebpf:"lean_lat_1"`
@@ -574,6 +582,7 @@ func (m *LeanMaps) Close() error {
 		m.ChainTc,
 		m.ChainXdp,
 		m.HashCrcTables,
+		m.LeanBits,
 		m.LeanCounts,
 		m.LeanLat0,
 		m.LeanLat1,
@@ -641,6 +650,8 @@ type LeanVariables struct {
 	HashSeed            *ebpf.Variable `ebpf:"hash_seed"`
 	LeanAbsolute        *ebpf.Variable `ebpf:"lean_absolute"`
 	LeanAgree           *ebpf.Variable `ebpf:"lean_agree"`
+	LeanBitsEntries     *ebpf.Variable `ebpf:"lean_bits_entries"`
+	LeanBitsOn          *ebpf.Variable `ebpf:"lean_bits_on"`
 	LeanBytes           *ebpf.Variable `ebpf:"lean_bytes"`
 	LeanLat0Entries     *ebpf.Variable `ebpf:"lean_lat_0_entries"`
 	LeanLat1Entries     *ebpf.Variable `ebpf:"lean_lat_1_entries"`

@@ -33,12 +33,17 @@ type config struct {
 	top        int
 	ring       int64
 	windowNS   int64
+	seed       uint64
+	buckets    int // keys=bits: else 0
 }
 
 func newConfig(v algo.Values, env algo.Env) (*config, error) {
 	c := &config{
 		bytes: v.Text("count") == "bytes", pair: v.Text("key") == "pair", agree: uint32(v.Int("agree")), budget: int(v.Int("candidates")),
-		top: int(v.Int("top")), ring: v.Bytes("ring"), windowNS: env.WindowNS,
+		top: int(v.Int("top")), ring: v.Bytes("ring"), windowNS: env.WindowNS, seed: env.Seed,
+	}
+	if v.Text("keys") == "bits" && env.CRC {
+		return nil, v.Error("keys", "bloom with --hash crc")
 	}
 	if c.windowNS == 0 {
 		c.windowNS = usualWindow
@@ -82,9 +87,22 @@ func (c *config) choose(v algo.Values) (err error) {
 		c.layouts[s] = bounded(c.statistics[s].layout(scale))
 	}
 	slices.Sort(c.on)
+	if v.Text("keys") == "bits" {
+		return c.chooseBits(v, scale)
+	}
 	if c.mean() && c.statistics[retrans] != nil {
 		return v.Error("mean", "true without retrans in lean.stat, whose rows it takes")
 	}
+	return nil
+}
+
+// chooseBits divides the memory with the sub-buckets: half of the columns and the whole filter go to 32 buckets of 128 cells.
+func (c *config) chooseBits(v algo.Values, scale float64) error {
+	if len(c.on) != 1 || c.walks(c.on[0]) || c.mean() {
+		return v.Error("keys", "bits with one statistic in lean.stat, in its default form, and without lean.mean")
+	}
+	l := &c.layouts[c.on[0]]
+	l.columns, l.filter, c.buckets = max(l.columns/2, 1), 1, power(32*scale)
 	return nil
 }
 
@@ -126,6 +144,7 @@ func (c *config) constants() map[string]any {
 		"lean_bytes":    c.bytes,
 		"lean_agree":    c.agree,
 		"lean_absolute": c.absolute(),
+		"lean_bits_on":  c.buckets > 0,
 	}
 	for _, s := range c.on {
 		for name, value := range c.statistics[s].constants(c.layouts[s]) {
@@ -206,6 +225,7 @@ func (c *config) sizes() map[string]int {
 			sizes[name] = c.layouts[latency].columns
 		}
 	}
+	sizes["lean_bits"] = max(c.buckets, 1) * bitsBucket
 	for _, name := range ownTables {
 		sizes[name] = max(sizes[name], 1)
 	}
@@ -217,6 +237,7 @@ func (c *config) used() (n int) {
 	for _, s := range c.on {
 		n += c.layouts[s].bytes()
 	}
+	n += 4 * c.buckets * bitsBucket
 	if c.mean() {
 		n += 4 * rows * c.layouts[latency].columns
 	}

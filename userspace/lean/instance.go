@@ -243,6 +243,12 @@ func (i *instance) window(end int64, bank int) (algo.Result, error) {
 	result := algo.Result{Used: n.at(bpf.LeanLeanCounterLEAN_PACKETS), Lost: map[string]uint64{}}
 	result.Body.Values = i.common(n)
 	var lists [stats]ranked
+	if i.buckets > 0 {
+		if named[i.on[0]], err = i.nameless(bank); err != nil {
+			return algo.Result{}, err
+		}
+		result.Body.Notes = i.bitsNotes(n)
+	}
 	for _, s := range i.on {
 		if lists[s], err = i.decode(s, bank, named[s], n); err != nil {
 			return algo.Result{}, err

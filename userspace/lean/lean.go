@@ -53,6 +53,7 @@ var params = []algo.Param{
 	{Key: "loss.id", Type: algo.Enum, Default: "ipid", Choices: lossIDs, Help: "identifier that loss is read from: IPv4 identification, RTP sequence number, TCP's bytes"},
 	{Key: "ooo", Type: algo.Enum, Default: "sketch", Choices: []string{"sketch", "misra-gries"}, Help: "what holds the counts of packets out of order: Count Sketch, or keyed counters (section 4.3)"},
 	{Key: "retrans", Type: algo.Enum, Default: "sequence", Choices: []string{"sequence", "distinct"}, Help: "what calls a packet sent again: the flow's sequence numbers, or Algorithm 4"},
+	{Key: "keys", Type: algo.Enum, Default: "bloom", Choices: []string{"bloom", "bits"}, Help: "flows are named by reports, each once, or from sub-buckets, one a bit of the key (IPv4, one statistic, few large flows)"},
 	{Key: "agree", Type: algo.Int, Default: "3", Min: "3", Max: "5", Help: "rows of five that must pass the limit: 3 is the median"},
 	{Key: "candidates", Type: algo.Int, Default: "2048", Min: "16", Max: "65536", Help: "a flow is reported when it has this part of all flows' sum, so about as many are; a power of two"},
 	{Key: "top", Type: algo.Int, Default: "100", Min: "1", Max: "10000", Help: "flows in each table"},

@@ -83,7 +83,7 @@ func (c *config) twinTables() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, twinHeader, "tables")
 	b.WriteString(twinStage)
-	fmt.Fprintf(&b, twinLengths, strings.Join(lengthEntries(), "\n"))
+	fmt.Fprintf(&b, twinLengths, strings.Join(lengthEntries(), "\n"), strings.Join(kindEntries(), "\n"))
 	fmt.Fprintf(&b, twinMask, strings.Join(maskEntries(), "\n"))
 	fmt.Fprintf(&b, twinStep, strings.Join(stepEntries(), "\n"))
 	entries := valueEntries()
@@ -99,13 +99,22 @@ func (c *config) twinTables() string {
 	return b.String()
 }
 
-// lengthEntries subtract the length of both headers; less is 2^16 minus that.
+// lengthEntries: a number less the length of both headers, so that the IP total length added to it is behind the payload.
 func lengthEntries() (list []string) {
 	for words := 5; words <= 15; words++ {
-		less := 1<<16 - 20 - 4*words
+		less := 1<<32 - 20 - 4*words
 		list = append(list, fmt.Sprintf("            (true, true, 4w%d): lengths(%d, %d);", words, less, less+1))
 	}
 	return list
+}
+
+// kindEntries: without payload, with one byte of it, with more.
+func kindEntries() (list []string) {
+	for words := 5; words <= 15; words++ {
+		list = append(list, fmt.Sprintf("            (true, true, 4w%d, %d): bare();", words, 20+4*words),
+			fmt.Sprintf("            (true, true, 4w%d, %d): probe();", words, 21+4*words))
+	}
+	return append(list, "            (true, true, _, _): data();")
 }
 
 func maskEntries() (list []string) {
@@ -204,19 +213,19 @@ control LeanValue(in bit<32> delay, out bit<32> value) {
 
 `
 
-const twinLengths = `/* How many bytes of payload a TCP packet has, and one more. */
-control LeanLengths(in headers_t hdr, out bit<16> payload, out bit<16> payload_1) {
-    action lengths(bit<16> less, bit<16> less_1) {
-        payload = hdr.ipv4.total + less;
-        payload_1 = hdr.ipv4.total + less_1;
+const twinLengths = `/* Whether a TCP packet has payload, and what its total length has to be added to for the number behind it, or one more. */
+control LeanLengths(in headers_t hdr, out kind_t kind, out bit<32> base, out bit<32> base_1) {
+    action lengths(bit<32> less, bit<32> less_1) {
+        base = hdr.tcp.seq + less;
+        base_1 = hdr.tcp.seq + less_1;
     }
 
-    action none() {
-        payload = 0;
-        payload_1 = 0;
+    action no_lengths() {
+        base = 0;
+        base_1 = 0;
     }
 
-    table payloads {
+    table bases {
         key = {
             hdr.ipv4.isValid() : exact;
             hdr.tcp.isValid()  : exact;
@@ -224,17 +233,43 @@ control LeanLengths(in headers_t hdr, out bit<16> payload, out bit<16> payload_1
         }
         actions = {
             lengths;
+            no_lengths;
+        }
+        const entries = {
+%s
+        }
+        const default_action = no_lengths();
+        size = 16;
+    }
+
+    action bare() { kind = KIND_BARE; }
+    action probe() { kind = KIND_PROBE; }
+    action data() { kind = KIND_DATA; }
+    action none() { kind = KIND_NONE; }
+
+    table kinds {
+        key = {
+            hdr.ipv4.isValid() : ternary;
+            hdr.tcp.isValid()  : ternary;
+            hdr.tcp.words      : ternary;
+            hdr.ipv4.total     : ternary;
+        }
+        actions = {
+            bare;
+            probe;
+            data;
             none;
         }
         const entries = {
 %s
         }
         const default_action = none();
-        size = 16;
+        size = 32;
     }
 
     apply {
-        payloads.apply();
+        bases.apply();
+        kinds.apply();
     }
 }
 

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Keys from sub-buckets, one a bit of the key (Theorem 3), instead of reports.
+ *
+ * The theorem's sub-buckets 2k-1 and 2k get what flows with a 0 and with a 1 in bit k have; the larger one is the bit of the
+ * bucket's heaviest flow. Both are one cell here: a flow adds its value where its bit is 1, and takes it off where it is 0.
+ * A switch cannot touch a hundred cells for a packet, so each event goes to one bit that a coin chooses: a bit is known when
+ * some of the flow's events have met it, and a flow needs about a thousand of them. 16 more bits are a check of the key.
+ *
+ * Only userspace reads the cells. IPv4 alone: an IPv6 key has three times the bits. */
+#pragma once
+
+#include "frame.h"
+
+#define BITS_BUCKET 128 /* cells of a bucket */
+#define BITS_USED 120   /* source, destination, ports, protocol, check */
+#define BITS_CHECK 104  /* first bit of the check */
+
+const volatile _Bool lean_bits_on = 0;
+
+/* stage 10: [bucket][bit] */
+TALLY(lean_bits, 10, __u32, 1);
+
+/* The key's two words: addresses; ports and protocol. */
+struct bits_key {
+	__u64 addresses;
+	__u64 rest;
+};
+
+static __always_inline void bits_key(struct bits_key *key, const struct phv *phv, int reverse)
+{
+	__u64 src = bpf_ntohl(reverse ? phv->dst[3] : phv->src[3]), dst = bpf_ntohl(reverse ? phv->src[3] : phv->dst[3]);
+	__u64 sport = reverse ? phv->dport : phv->sport, dport = reverse ? phv->sport : phv->dport;
+
+	key->addresses = src << 32 | dst;
+	key->rest = lean_pair ? 0 : sport << 48 | dport << 32 | (__u64)phv->proto << 24;
+	key->rest |= (hash_mix(key->addresses ^ hash_mix(key->rest)) >> 48) << 8;
+}
+
+static __always_inline void bits_add(struct phv *phv, const struct sketch_place *at, const struct lean_event *e,
+				     struct lean_counts_t *count)
+{
+	__u32 bit = (__u32)((coin_flip(phv) >> 16) * BITS_USED) >> 16, bucket, *cell;
+	struct bits_key key;
+	__s32 value;
+
+	if (phv->family != 4) {
+		count->c[LEAN_NAMELESS]++;
+		return;
+	}
+	bits_key(&key, phv, e->reverse);
+	value = (bit < 64 ? key.addresses >> (63 - bit) : key.rest >> (127 - bit)) & 1 ? e->value : -e->value;
+	bucket = BLOOM_BITS(at, 0) & (lean_bits_entries / BITS_BUCKET - 1);
+	cell = reg_bank(lean_bits, phv, bucket * BITS_BUCKET + (bit & (BITS_BUCKET - 1)));
+	if (cell)
+		*cell += value;
+}

@@ -1,0 +1,126 @@
+package lean
+
+import (
+	"math/bits"
+
+	bpf "github.com/xdpmon/xdpmon/bpf/lean"
+	"github.com/xdpmon/xdpmon/userspace/heavy"
+)
+
+// Keys from bits: bits.h.
+const (
+	bitsBucket = 128 // cells of a bucket
+	bitsUsed   = 120
+	bitsCheck  = 104 // first bit of the check
+	// bitsUnknown is how many bits that no event has met are tried both ways: the check refuses all but one in 65,536.
+	bitsUnknown = 6
+)
+
+// hashes are those of the data plane (bpf/include/hash.h, bpf/lean/frame.h), for IPv4.
+type hashes struct {
+	seed uint64
+	pair bool
+}
+
+const (
+	leanSalt   = 0x6c65616e
+	hashGolden = 0x9e3779b97f4a7c15
+	placeRows  = 0x632be59bd9b4e019
+)
+
+func hashMix(x uint64) uint64 {
+	for range 2 {
+		x ^= x >> 32
+		x *= 0xd6e8feb86659fd93
+	}
+	return x ^ x>>32
+}
+
+func (h hashes) endpoint(addr uint32, port uint16) uint64 {
+	return hashMix((uint64(bits.ReverseBytes32(addr))<<16 | uint64(port)) ^ h.seed) // the vector's addresses are in network order
+}
+
+// place of a flow that the bits name: addresses; ports and protocol.
+func (h hashes) place(addresses, rest uint64) place {
+	salt := uint64(leanSalt)
+	if !h.pair {
+		salt ^= (rest >> 24 & 0xff) << 56
+	}
+	src := h.endpoint(uint32(addresses>>32), uint16(rest>>48))
+	dst := h.endpoint(uint32(addresses), uint16(rest>>32))
+	key := hashMix(src + bits.RotateLeft64(dst, 23) + salt*hashGolden)
+	return place{hashMix(key + placeRows), hashMix(key + hashGolden)}
+}
+
+// nameless reads from the sub-buckets of a statistic which flow is the heaviest of each bucket.
+func (i *instance) nameless(bank int) (map[heavy.Key]place, error) {
+	cells, err := i.read("lean_bits", bank)
+	if err != nil {
+		return nil, err
+	}
+	found := map[heavy.Key]place{}
+	for b := 0; b+bitsBucket <= len(cells); b += bitsBucket {
+		addresses, rest, ok := bucketKey(cells[b : b+bitsUsed])
+		if !ok {
+			continue
+		}
+		at := hashes{i.seed, i.pair}.place(addresses, rest)
+		if int(at.rest>>16&0xffff)&(len(cells)/bitsBucket-1) == b/bitsBucket { // else it is not of this bucket
+			found[i.keyOfBits(addresses, rest)] = at
+		}
+	}
+	return found, nil
+}
+
+// bucketKey takes each bit from the sign of its cell, tries those that are 0 both ways, and looks at the check.
+func bucketKey(cells []uint64) (addresses, rest uint64, ok bool) {
+	var unknown []int
+	var words [2]uint64
+	for bit, c := range cells {
+		switch v := int32(uint32(c)); {
+		case v > 0:
+			words[bit/64] |= 1 << (63 - bit%64)
+		case v == 0:
+			unknown = append(unknown, bit)
+		}
+	}
+	if len(unknown) > bitsUnknown {
+		return 0, 0, false
+	}
+	for try := range 1 << len(unknown) {
+		for n, bit := range unknown {
+			mask := uint64(1) << (63 - bit%64)
+			words[bit/64] &^= mask
+			if try>>n&1 == 1 {
+				words[bit/64] |= mask
+			}
+		}
+		if rest := words[1] &^ 0xffffff; checkOf(words[0], rest) == words[1]>>8&0xffff {
+			return words[0], rest, true
+		}
+	}
+	return 0, 0, false
+}
+
+func checkOf(addresses, rest uint64) uint64 { return hashMix(addresses^hashMix(rest)) >> 48 }
+
+// keyOfBits is the key as reports have it: heavy.Key of IPv4.
+func (i *instance) keyOfBits(addresses, rest uint64) heavy.Key {
+	e := event{Family: 4, Sport: uint16(rest >> 48), Dport: uint16(rest >> 32), Proto: uint8(rest >> 24)}
+	e.Src = [4]uint32{2: mapped, 3: bits.ReverseBytes32(uint32(addresses >> 32))}
+	e.Dst = [4]uint32{2: mapped, 3: bits.ReverseBytes32(uint32(addresses))}
+	key, _ := i.keyOf(&e)
+	return key
+}
+
+// mapped is the third word of an IPv4 address in the vector, ::ffff:a.b.c.d, in network order.
+var mapped = bits.ReverseBytes32(0xffff)
+
+// bitsNotes say what this way of naming cannot.
+func (i *instance) bitsNotes(n counts) []string {
+	notes := []string{"lean.keys=bits names one flow a bucket at most, of IPv4, with some thousand events: more buckets with more lean.memory"}
+	if nameless := n.at(bpf.LeanLeanCounterLEAN_NAMELESS); nameless > 0 {
+		notes = append(notes, "there are events of IPv6 flows, which have no bits: they are in the sketch, and unnamed")
+	}
+	return notes
+}
