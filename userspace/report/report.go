@@ -83,6 +83,8 @@ type Table struct {
 	Rows    [][]any // int64, uint64, float64, string, bool; NaN is shown as "-"
 	Limit   int     // the bound that keeps label sets small
 	Help    string
+	// Whole: names are of no use when they are cut, so that columns at the right go first when there is no room.
+	Whole bool
 }
 
 // Body is what one algorithm says of one window: report {...} in JSON, and in the same shape truth {...}.

@@ -262,8 +262,30 @@ func (a against) table(t Table, style Style) []string {
 	return lines
 }
 
-// fit draws the grid, narrowed until it fits: long names are cut first, then columns at the right are left away.
+// whole draws the grid with its names whole and at least one column beside them, or nothing.
+func (t Table) whole(style Style) []string {
+	names := 0
+	for _, c := range t.Columns {
+		if c.Label {
+			names++
+		}
+	}
+	for shown := len(t.Columns); shown > names; shown-- {
+		if lines := t.grid(style, shown, style.width()); widest(lines) <= style.width() {
+			return append(lines, t.left(shown)...)
+		}
+	}
+	return nil
+}
+
+// fit draws the grid, narrowed until it fits: long names are cut first, then columns at the right are left away; the other
+// way round where names are needed whole.
 func (t Table) fit(style Style) []string {
+	if t.Whole {
+		if lines := t.whole(style); lines != nil {
+			return lines
+		}
+	}
 	for shown := len(t.Columns); shown > 0; shown-- {
 		for limit := 40; limit >= 12; limit -= 7 {
 			lines := t.grid(style, shown, limit)

@@ -85,3 +85,15 @@ func TestWrap(t *testing.T) {
 		t.Errorf("wrap = %q, want %q", got, want)
 	}
 }
+
+// A table whose names are needed whole gives up columns for them, and names only where no column is left.
+func TestTableKeepsNames(t *testing.T) {
+	tab := Table{Name: "alerts", Title: "Alerts", Limit: 5, Whole: true, Columns: []Column{{Name: "key", Label: true}, {Name: "count", Unit: Count},
+		{Name: "time", Unit: Nanosecond}}, Rows: [][]any{{"src=2001:db8:0:1::1 dst=2001:db8:0:2::2", 1000, int64(5)}}}
+	for width, want := range map[int]string{80: "::2", 52: "::2", 44: "…"} {
+		text := strings.Join(BodyText(Body{Tables: []Table{tab}}, nil, nil, Style{Width: width, Unicode: true}), "\n")
+		if !strings.Contains(text, want) || !strings.Contains(text, "1,000") || (width < 60) != strings.Contains(text, "not shown for lack of room: time") && width != 44 {
+			t.Errorf("width %d:\n%s", width, text)
+		}
+	}
+}
