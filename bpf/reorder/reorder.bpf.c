@@ -92,7 +92,7 @@ const volatile __u64 reorder_mask6 = 0xffffffffffff0000ULL; /* at most 48 bits *
 	REGISTER_BANKED(reorder_id##x, s0, __u64, 1);     /* {signature, size; of the array: time} */ \
 	REGISTER_BANKED(reorder_prefix##x, s1, __u64, 1); /* {tag 16, prefix 48} */                   \
 	REGISTER_BANKED(reorder_seq##x, s2, __u64, 1);    /* {tag 8, o 24, sequence number 32} */     \
-	REGISTER_BANKED(reorder_count##x, s3, __u32, 1)   /* {tag 7, done 1, n 24} */
+	REGISTER_BANKED(reorder_count##x, s3, __u32, 1)   /* {upper bits of the signature 7, done 1, n 24} */
 BUCKET(0, 1, 2, 3, 4);
 BUCKET(1, 2, 3, 4, 5);
 BUCKET(2, 3, 4, 5, 6);
@@ -102,6 +102,7 @@ BUCKET(_array, 7, 8, 9, 10);
 
 #define COUNT_BITS 24
 #define COUNT_MASK ((1U << COUNT_BITS) - 1)
+#define COUNT_TAG 0xfe000000U
 #define DONE (1U << COUNT_BITS) /* of a count: R out-of-order packets were seen, which says more than any n */
 #define PREFIX_BITS 48
 
@@ -288,7 +289,7 @@ static __always_inline void report(const struct phv *phv, const struct evicted *
 	if (!signature || !n || (!reorder_all && !worth(n, o, way)))
 		return;
 	if (e->prefix >> PREFIX_BITS != (signature & 0xffff) || e->o >> COUNT_BITS != tag ||
-	    e->n >> COUNT_BITS != ((tag & 0x7f) << 1 | (o >= reorder_enough))) {
+	    (e->n & ~COUNT_MASK) != ((signature & COUNT_TAG) | (o >= reorder_enough ? DONE : 0))) {
 		count->c[REORDER_TORN]++;
 		return;
 	}
@@ -320,7 +321,7 @@ static __always_inline void report(const struct phv *phv, const struct evicted *
 		count_ = reg_at(reorder_count##x, slot);                                      \
 		if (count_) {                                                                         \
 			e.n = reg_load(count_);                                                       \
-			reg_store(count_, f->signature << (COUNT_BITS + 1));                                                 \
+			reg_store(count_, f->signature & COUNT_TAG);                                                 \
 		}                                                                                     \
 	} while (0)
 
@@ -330,7 +331,7 @@ static __always_inline void observe(__u32 *word, const struct phv *phv, struct f
 	__u32 old = reg_add(word, add);
 
 	count->c[REORDER_COMPARED] += phv->segs;
-	if (unlikely(old >> (COUNT_BITS + 1) != (f->signature & 0x7f)))
+	if (unlikely((old ^ f->signature) & COUNT_TAG))
 		count->c[REORDER_TORN]++;
 }
 

@@ -3,15 +3,6 @@
 #ifndef XDPMON_REORDER_ARRAY_P4
 #define XDPMON_REORDER_ARRAY_P4
 
-/* What a packet found: two comparisons of the record as a one-hot number: its own, and older than T. */
-typedef bit<8> fate_t;
-const fate_t FATE_NONE = 0;
-const fate_t FATE_REFUSED = 1;
-const fate_t FATE_OWN = 2;
-const fate_t FATE_STALE = 4;     /* another flow's: overwritten, unless the array is closed */
-const fate_t FATE_OWN_STALE = 8; /* its own all the same */
-const fate_t FATE_SEIZED = 16;   /* by a second pass */
-
 control ReorderIdArray(in role_t role, in bit<8> closed, in array_index_t slot, in bit<32> signature, in bit<32> now,
                        inout fate_t fate) {
     Register<timed_t, array_index_t>(REORDER_ARRAY, {0, 0}) reorder_id_array;
@@ -185,7 +176,7 @@ control ReorderSeqArray(in role_t role, in bit<8> closed, in fate_t fate, in arr
     }
 }
 
-control ReorderCountArray(in role_t role, in bit<8> closed, in fate_t fate, in array_index_t slot, inout bit<32> n) {
+control ReorderCountArray(in role_t role, in bit<8> closed, in fate_t fate, in array_index_t slot, in bit<32> tag, inout bit<32> n) {
     Register<bit<32>, array_index_t>(REORDER_ARRAY, 0) reorder_count_array;
 
     RegisterAction<bit<32>, array_index_t, bit<32>>(reorder_count_array) add_count_array = {
@@ -197,7 +188,7 @@ control ReorderCountArray(in role_t role, in bit<8> closed, in fate_t fate, in a
     RegisterAction<bit<32>, array_index_t, bit<32>>(reorder_count_array) start_count_array = {
         void apply(inout bit<32> v, out bit<32> old) {
             old = v;
-            v = 0;
+            v = tag;
         }
     };
 

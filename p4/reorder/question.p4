@@ -9,10 +9,10 @@ header second_pass_h {
     bit<24> pad;
 }
 
-/* struct reorder_report of bpf/reorder/reorder.bpf.c, without the signature: a stateful ALU has one output. */
+/* struct reorder_report of bpf/reorder/reorder.bpf.c; a stateful ALU has one output, so of the signature there is what lies in n. */
 struct report_t {
     bit<32> prefix;
-    bit<32> n;
+    bit<32> n; /* {upper bits of the signature 7, 0, n 24} */
     bit<32> o;
 }
 

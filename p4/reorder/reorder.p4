@@ -20,9 +20,11 @@
  *   9    reorder_seq_array     32 + 32  array.p4
  *  10    reorder_count_array   32       array.p4
  *
- * A record that is overwritten goes up as a digest {prefix, n, o} when it saw reordering; the control plane reads the rest at
- * the end of a window, and sets a bank back: sizes of the ways to 1, all else to 0. A packet that takes a record by a second
- * pass is resubmitted, with no budget: C bounds the share. Stages are an order, not numbers of the chip. */
+ * A record that is overwritten goes up as a digest {prefix, n, o} when it saw reordering (REORDER_ALL: always); n has seven bits of
+ * the flow's signature above it, as the eBPF form's word has. The control plane reads the rest at the end of a window, and sets a
+ * bank back: sizes of the ways to 1, all else to 0. A packet that takes a record by a second pass is resubmitted; the
+ * meter `budget` bounds those, in packets a second that the control plane sets (a tenth of the rate, say; all is yellow or red
+ * until then). Stages are an order, not numbers of the chip. */
 #ifndef XDPMON_REORDER_P4
 #define XDPMON_REORDER_P4
 
@@ -51,8 +53,9 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
     bit<32> held = 0; /* of the record that is overwritten */
     bit<32> n = 0;
     bit<32> o = 0;
-    bit<8> evicts = 0;
+    bit<32> tag = 0; /* of a count: seven bits of the signature, in digests, too */
     bit<8> asks = 0;
+    bit<8> colour = 0;
 
     HASH_ROW(row_0, HASH_ROW_0);
     ReorderPayload() lengths;
@@ -89,17 +92,15 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
     ReorderCount1() count_1;
     ReorderAdmission() admission;
 #endif
-#if REORDER_METHOD != 1
     bit<8> closed = 0;
     fate_t fate = FATE_NONE;
-    bit<32> over = 0;   /* negative: n > C */
-    bit<32> enough = 0; /* not negative: o >= R */
-
+#if REORDER_METHOD != 1
     HASH_ROW(row_3, HASH_ROW_3);
     ReorderIdArray() id_array;
     ReorderPrefixArray() prefix_array;
     ReorderSeqArray() seq_array;
     ReorderCountArray() count_array;
+    ReorderExpiry() expiry;
 #endif
 
     /* Which bank this packet counts into. To end a window the control plane sets the default action to the other bank. */
@@ -143,6 +144,7 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
 
     action mask() { prefix = hdr.ipv4.src & REORDER_MASK; }
     action sign() { signature = row_0.get(FLOW_FIELDS); }
+    action mark() { tag = signature & REORDER_TAG; }
     action expect() { next = first + (bit<32>)payload; }
 
     action again_0() {
@@ -165,9 +167,15 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
 
     action stay() {}
 
+    /* Second passes that the control plane allows, in packets a second. */
+    Meter<bit<1>>(2, MeterType_t.PACKETS) budget;
+
+    action spend() { colour = budget.execute(0); }
+
     table again {
         key = {
-            asks : exact;
+            asks   : exact;
+            colour : exact;
         }
         actions = {
             again_0;
@@ -176,9 +184,9 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
             stay;
         }
         const entries = {
-            ROLE_TAKE_0: again_0();
-            ROLE_TAKE_1: again_1();
-            ROLE_SEIZE: again_array();
+            (ROLE_TAKE_0, METER_GREEN): again_0();
+            (ROLE_TAKE_1, METER_GREEN): again_1();
+            (ROLE_SEIZE, METER_GREEN): again_array();
         }
         const default_action = stay();
         size = 4;
@@ -189,6 +197,35 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
         q.report.prefix = held;
         q.report.n = n;
         q.report.o = o;
+    }
+
+    action drop_it() {}
+
+    /* Which records that leave the memory go up. */
+    table leaving {
+        key = {
+            role   : ternary;
+            closed : ternary;
+            fate   : ternary;
+            n      : ternary;
+            o      : ternary;
+        }
+        actions = {
+            report;
+            drop_it;
+        }
+        const entries = {
+            (_, _, _, 0 &&& REORDER_COUNT, _): drop_it();
+#if REORDER_ALL == 0
+            (_, _, _, _, 0): drop_it();
+#endif
+            (ROLE_FIRST, 0, FATE_STALE, _, _): report();
+            (ROLE_SEIZE, _, FATE_SEIZED, _, _): report();
+            (ROLE_TAKE_0, _, _, _, _): report();
+            (ROLE_TAKE_1, _, _, _, _): report();
+        }
+        const default_action = drop_it();
+        size = 8;
     }
 
 #if REORDER_METHOD != 0
@@ -253,10 +290,6 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
 #if REORDER_METHOD != 1
     action place_array() { hash = row_3.get(PREFIX_FIELDS); }
 
-    action judge() {
-        over = REORDER_MOST - n;
-        enough = o - REORDER_ENOUGH;
-    }
 #endif
 
     apply {
@@ -276,15 +309,16 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
 #endif
         if (role != ROLE_NONE && payload != 0) {
             expect();
+            mark();
 #if REORDER_METHOD != 0
             id_0.apply(role, bank ++ hash_0[31:REORDER_WAY_LOW], signature, hdr.second.value, size_0);
             prefix_0.apply(role, bank ++ hash_0[31:REORDER_WAY_LOW], prefix, held_0);
             id_1.apply(role, size_0, bank ++ hash_1[31:REORDER_WAY_LOW], signature, hdr.second.value, size_1);
             seq_0.apply(role, size_0, bank ++ hash_0[31:REORDER_WAY_LOW], first, next, o_0);
             prefix_1.apply(role, bank ++ hash_1[31:REORDER_WAY_LOW], prefix, held_1);
-            count_0.apply(role, size_0, bank ++ hash_0[31:REORDER_WAY_LOW], n_0);
+            count_0.apply(role, size_0, bank ++ hash_0[31:REORDER_WAY_LOW], tag, n_0);
             seq_1.apply(role, size_0, size_1, bank ++ hash_1[31:REORDER_WAY_LOW], first, next, o_1);
-            count_1.apply(role, size_0, size_1, bank ++ hash_1[31:REORDER_WAY_LOW], n_1);
+            count_1.apply(role, size_0, size_1, bank ++ hash_1[31:REORDER_WAY_LOW], tag, n_1);
             if (role == ROLE_FIRST && size_0 != 0 && size_1 != 0) {
                 compare();
                 admission.apply(size, coin, power);
@@ -310,32 +344,17 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
             id_array.apply(role, closed, bank ++ hash[31:REORDER_ARRAY_LOW], signature, now, fate);
             prefix_array.apply(role, closed, fate, bank ++ hash[31:REORDER_ARRAY_LOW], prefix, held);
             seq_array.apply(role, closed, fate, bank ++ hash[31:REORDER_ARRAY_LOW], first, next, o);
-            count_array.apply(role, closed, fate, bank ++ hash[31:REORDER_ARRAY_LOW], n);
-            judge();
-            if (fate == FATE_REFUSED && closed == 0 && role == ROLE_FIRST) {
-                if (over[31:31] == 1 || enough[31:31] == 0) {
-                    asks = ROLE_SEIZE;
-                }
-            }
-            if (fate == FATE_STALE && closed == 0 && role == ROLE_FIRST) {
-                evicts = 1;
-            }
-            if (fate == FATE_SEIZED) {
-                evicts = 1;
-            }
+            count_array.apply(role, closed, fate, bank ++ hash[31:REORDER_ARRAY_LOW], tag, n);
+            expiry.apply(role, closed, fate, n, o, asks);
 #endif
-#if REORDER_METHOD != 0
-            if (role == ROLE_TAKE_0 || role == ROLE_TAKE_1) {
-                evicts = 1;
+            if (asks != 0) {
+                spend();
+                again.apply();
             }
-#endif
-            again.apply();
 #if REORDER_METHOD != 0
             q.carry.value = power;
 #endif
-            if (evicts == 1 && n != 0 && o != 0) {
-                report();
-            }
+            leaving.apply();
         }
         hdr.second.setInvalid();
     }

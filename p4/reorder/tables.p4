@@ -119,3 +119,37 @@ control ReorderAdmission(in bit<32> least, in bit<32> coin, inout bit<32> value)
         admission.apply();
     }
 }
+
+/* Has another flow's record been watched long enough, n > C or o >= R? Then the packet takes its bucket by a second pass. */
+control ReorderExpiry(in role_t role, in bit<8> closed, in fate_t fate, in bit<32> n, in bit<32> o, inout bit<8> asks) {
+    action seize() {
+        asks = ROLE_SEIZE;
+    }
+
+    action keep() {}
+
+    table expiry {
+        key = {
+            role : ternary;
+            closed : ternary;
+            fate : ternary;
+            n : ternary;
+            o : ternary;
+        }
+        actions = {
+            seize;
+            keep;
+        }
+        const entries = {
+            (ROLE_FIRST, 0, FATE_REFUSED, 0x10 &&& 0xffffff, 0x0 &&& 0xffffff): keep();
+            (ROLE_FIRST, 0, FATE_REFUSED, 0x0 &&& 0xfffff0, 0x0 &&& 0xffffff): keep();
+            (ROLE_FIRST, 0, FATE_REFUSED, _, _): seize();
+        }
+        const default_action = keep();
+        size = 7;
+    }
+
+    apply {
+        expiry.apply();
+    }
+}

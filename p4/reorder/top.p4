@@ -17,6 +17,7 @@
 #define PREFIX_FIELDS { 96w0, hdr.ipv4.src & REORDER_MASK, 128w0, 32w0, 64w0 }
 
 #include "params.p4"
+#include "types.p4"
 #include "tables.p4"
 #include "reorder.p4"
 

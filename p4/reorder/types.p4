@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Roles of a packet, words of a record, and the comparison of the definition that is compiled. Nothing tears on a switch, so
- * the tags that the eBPF form keeps in three of the words are 0 here. */
+ * the tags that the eBPF form keeps in two of the words are 0 here. */
 #ifndef XDPMON_REORDER_TYPES_P4
 #define XDPMON_REORDER_TYPES_P4
 
@@ -10,6 +10,22 @@ const role_t ROLE_FIRST = 1;  /* first pass */
 const role_t ROLE_TAKE_0 = 2; /* second pass, to way 0 */
 const role_t ROLE_TAKE_1 = 3;
 const role_t ROLE_SEIZE = 4;  /* second pass, to the bucket of the array */
+
+/* What a packet found in the array: two comparisons of the record as a one-hot number: its own, and older than T. */
+typedef bit<8> fate_t;
+const fate_t FATE_NONE = 0;
+const fate_t FATE_REFUSED = 1;
+const fate_t FATE_OWN = 2;
+const fate_t FATE_STALE = 4;     /* another flow's: overwritten, unless the array is closed */
+const fate_t FATE_OWN_STALE = 8; /* its own all the same */
+const fate_t FATE_SEIZED = 16;   /* by a second pass */
+
+#define METER_GREEN 0
+
+/* A count holds the upper seven bits of the flow's signature over its number, as on a host: digests tell flows apart by them. (The
+ * bit between, which says on a host that R is reached, is 0 here: a refused packet reads both words.) */
+#define REORDER_TAG 0xfe000000
+#define REORDER_COUNT 0x00ffffff
 
 struct sized_t {
     bit<32> signature;

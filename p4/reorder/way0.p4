@@ -138,7 +138,7 @@ control ReorderSeq0(in role_t role, in bit<32> size_0, in way_index_t slot, in b
     }
 }
 
-control ReorderCount0(in role_t role, in bit<32> size_0, in way_index_t slot, inout bit<32> n) {
+control ReorderCount0(in role_t role, in bit<32> size_0, in way_index_t slot, in bit<32> tag, inout bit<32> n) {
     Register<bit<32>, way_index_t>(REORDER_WAY, 0) reorder_count0;
 
     RegisterAction<bit<32>, way_index_t, bit<32>>(reorder_count0) add_count0 = {
@@ -150,7 +150,7 @@ control ReorderCount0(in role_t role, in bit<32> size_0, in way_index_t slot, in
     RegisterAction<bit<32>, way_index_t, bit<32>>(reorder_count0) start_count0 = {
         void apply(inout bit<32> v, out bit<32> old) {
             old = v;
-            v = 0;
+            v = tag;
         }
     };
 

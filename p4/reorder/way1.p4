@@ -142,7 +142,7 @@ control ReorderSeq1(in role_t role, in bit<32> size_0, in bit<32> size_1, in way
     }
 }
 
-control ReorderCount1(in role_t role, in bit<32> size_0, in bit<32> size_1, in way_index_t slot, inout bit<32> n) {
+control ReorderCount1(in role_t role, in bit<32> size_0, in bit<32> size_1, in way_index_t slot, in bit<32> tag, inout bit<32> n) {
     Register<bit<32>, way_index_t>(REORDER_WAY, 0) reorder_count1;
 
     RegisterAction<bit<32>, way_index_t, bit<32>>(reorder_count1) add_count1 = {
@@ -154,7 +154,7 @@ control ReorderCount1(in role_t role, in bit<32> size_0, in bit<32> size_1, in w
     RegisterAction<bit<32>, way_index_t, bit<32>>(reorder_count1) start_count1 = {
         void apply(inout bit<32> v, out bit<32> old) {
             old = v;
-            v = 0;
+            v = tag;
         }
     };
 

@@ -165,7 +165,7 @@ func (c *config) recordOf(id, prefix, seq, count uint64) (r record, ok bool) {
 	if r.o >= uint64(c.enough) {
 		done = 1
 	}
-	return r, prefix>>48 == uint64(r.signature&0xffff) && seq>>56 == tag && count>>24 == tag&0x7f<<1|done
+	return r, prefix>>48 == uint64(r.signature&0xffff) && seq>>56 == tag && count>>24 == uint64(r.signature>>25)<<1|done
 }
 
 // counts are the data plane's counters of a window.

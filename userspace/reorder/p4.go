@@ -35,7 +35,7 @@ func p4(v algo.Values) (map[string]string, error) {
 			return nil, v.Error("buckets", fmt.Sprintf("the twin wants powers of two, not %d in a way and %d in the array", way, array))
 		}
 	}
-	return map[string]string{"params": twinParams(c, way, array), "tables": twinTables()}, nil
+	return map[string]string{"params": twinParams(c, way, array), "tables": twinTables(c)}, nil
 }
 
 // twinParams are sizes in entries of both banks, widths of indices, and thresholds.
@@ -56,14 +56,18 @@ func twinParams(c *config, way, array int) string {
 	}
 	line("#define REORDER_MASK %#x", ^uint32(0)<<(32-c.bits4))
 	line("#define REORDER_STALE %d /* ticks */", c.stale)
-	line("#define REORDER_MOST %d", c.most)
-	line("#define REORDER_ENOUGH %d", c.enough)
+	all := 0
+	if c.all {
+		all = 1
+	}
+	line("#define REORDER_ALL %d /* 1: records without reordering go up, too */", all)
 	return b.String()
 }
 
-func twinTables() string {
+func twinTables(c *config) string {
 	return fmt.Sprintf(header, "tables") + fmt.Sprintf(twinPayload, strings.Join(payloadEntries(), "\n")) +
-		fmt.Sprintf(twinAdmission, strings.Join(admissionEntries(), "\n"))
+		fmt.Sprintf(twinAdmission, strings.Join(admissionEntries(), "\n")) +
+		fmt.Sprintf(twinExpiry, strings.Join(expiryEntries(c), "\n"), len(expiryEntries(c))+4)
 }
 
 // payloadEntries subtract the length of both headers; a SYN takes the number in front of its payload.
@@ -83,6 +87,27 @@ func admissionEntries() (list []string) {
 			^uint32(0)<<k, min(uint32(1)<<(k+1)-1, 1<<31-1), uint32(1)<<(k+1)))
 	}
 	return list
+}
+
+// cover lists the prefixes of 24 bits that make up 0 to limit: value and mask.
+func cover(limit uint32) (list [][2]uint32) {
+	const whole = 1<<24 - 1
+	for bit := range 25 {
+		if end := limit + 1; end>>bit&1 != 0 {
+			list = append(list, [2]uint32{end &^ (2<<bit - 1) & whole, ^uint32(1<<bit-1) & whole})
+		}
+	}
+	return list
+}
+
+// expiryEntries keep a record with n <= C and o < R; what is left has been watched long enough.
+func expiryEntries(c *config) (list []string) {
+	for _, n := range cover(c.most) {
+		for _, o := range cover(c.enough - 1) {
+			list = append(list, fmt.Sprintf("            (ROLE_FIRST, 0, FATE_REFUSED, %#x &&& %#x, %#x &&& %#x): keep();", n[0], n[1], o[0], o[1]))
+		}
+	}
+	return append(list, "            (ROLE_FIRST, 0, FATE_REFUSED, _, _): seize();")
 }
 
 const twinPayload = `/* Where a segment's payload begins, and how long it is: less is 2^16 minus the bytes of both headers. */
@@ -152,6 +177,40 @@ control ReorderAdmission(in bit<32> least, in bit<32> coin, inout bit<32> value)
 
     apply {
         admission.apply();
+    }
+}
+`
+
+const twinExpiry = `
+/* Has another flow's record been watched long enough, n > C or o >= R? Then the packet takes its bucket by a second pass. */
+control ReorderExpiry(in role_t role, in bit<8> closed, in fate_t fate, in bit<32> n, in bit<32> o, inout bit<8> asks) {
+    action seize() {
+        asks = ROLE_SEIZE;
+    }
+
+    action keep() {}
+
+    table expiry {
+        key = {
+            role : ternary;
+            closed : ternary;
+            fate : ternary;
+            n : ternary;
+            o : ternary;
+        }
+        actions = {
+            seize;
+            keep;
+        }
+        const entries = {
+%s
+        }
+        const default_action = keep();
+        size = %d;
+    }
+
+    apply {
+        expiry.apply();
     }
 }
 `

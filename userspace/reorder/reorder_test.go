@@ -83,7 +83,7 @@ func TestDecisions(t *testing.T) {
 
 func TestMixedRecordsAreDropped(t *testing.T) {
 	recordOf := configured(t, map[string]string{"R": "2"}).recordOf
-	id, prefix, seq, count := uint64(0xabcd1234)<<32, uint64(0x1234)<<48|0x0a010200, uint64(0x34)<<56|2<<32|77, uint64(0x34)<<25|1<<24|9
+	id, prefix, seq, count := uint64(0xabcd1234)<<32, uint64(0x1234)<<48|0x0a010200, uint64(0x34)<<56|2<<32|77, uint64(0xab>>1)<<25|1<<24|9
 	r, ok := recordOf(id, prefix, seq, count)
 	if !ok || r.n != 9 || r.o != 2 || r.prefix != 0x0a010200 || r.signature != 0xabcd1234 {
 		t.Errorf("record read as %+v, %v", r, ok)
@@ -120,6 +120,23 @@ func TestPlan(t *testing.T) {
 		bad.Values = v
 		if _, err := plan(bad); err == nil {
 			t.Errorf("a plan for %+v is made", bad)
+		}
+	}
+}
+
+// Prefixes that cover 0 to a limit hold these numbers and no others: the twin's table compares by them.
+func TestCover(t *testing.T) {
+	for _, limit := range []uint32{0, 1, 16, 17, 255, 1<<24 - 2, 1<<24 - 1} {
+		for _, n := range []uint32{0, 1, 15, 16, 17, 18, 254, 255, 256, 1<<23 + 5, 1<<24 - 2, 1<<24 - 1} {
+			in := 0
+			for _, c := range cover(limit) {
+				if n&c[1] == c[0] {
+					in++
+				}
+			}
+			if (in == 1) != (n <= limit) || in > 1 {
+				t.Errorf("%d is in %d of the prefixes of 0 to %d", n, in, limit)
+			}
 		}
 	}
 }
