@@ -141,7 +141,7 @@ func (r *merged) united() (windows []union) {
 
 // Report lists the keys that have enough coupons on all hosts together, most first.
 func (m *Merger) Report() report.Body {
-	t := report.Table{Name: "alerts", Title: "Alerts", Help: "keys that passed a threshold on all hosts together",
+	t := report.Table{Name: "alerts", Title: "Alerts", Whole: true, Help: "keys that passed a threshold on all hosts together",
 		Columns: []report.Column{
 			{Name: "query", Label: true, Help: "the query"},
 			{Name: "key", Label: true, Help: "the key"},

@@ -43,7 +43,7 @@ func plan(a algo.PlanArgs) (*report.Body, error) {
 
 // planTable is a row a query, with what all of them draw a packet and the collectors they want at a time.
 func (p *Program) planTable(rate float64) (table report.Table, drawn, collectors float64) {
-	table = report.Table{Name: "queries", Title: "Queries", Limit: MaxQueries, Columns: []report.Column{
+	table = report.Table{Name: "queries", Title: "Queries", Whole: true, Limit: MaxQueries, Columns: []report.Column{
 		{Name: "query", Label: true, Help: "the query"}, {Name: "threshold", Unit: report.Count, Help: "T"},
 		{Name: "m", Unit: report.Count, Help: "coupons of a collector"}, {Name: "n", Unit: report.Count, Help: "coupons for an alert"},
 		{Name: "p", Help: "probability of each coupon"},
