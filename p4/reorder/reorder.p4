@@ -23,8 +23,8 @@
  * A record that is overwritten goes up as a digest {prefix, n, o} when it saw reordering (REORDER_ALL: always); n has seven bits of
  * the flow's signature above it, as the eBPF form's word has. The control plane reads the rest at the end of a window, and sets a
  * bank back: sizes of the ways to 1, all else to 0. A packet that takes a record by a second pass is resubmitted; the
- * meter `budget` bounds those, in packets a second that the control plane sets (a tenth of the rate, say; all is yellow or red
- * until then). Stages are an order, not numbers of the chip. */
+ * meter `budget` bounds those, in packets a second that the control plane sets first of all (a tenth of the rate, say). Stages are
+ * an order, not numbers of the chip. */
 #ifndef XDPMON_REORDER_P4
 #define XDPMON_REORDER_P4
 
