@@ -32,15 +32,16 @@ touches memory for a part of the packets only. A query is written
   superspreader: count distinct dst by src > 1000 in 1s
   syn-flood: count distinct src+sport by dst+dport > 5000 in 1s if tcp.syn and not tcp.ack
 
-Fields, joined by +: src and dst (also src/24; lengths to 32 are IPv4, longer ones IPv6), sport, dport, proto, vlan, tcp.flags,
-dns.id, timestamp (different in every packet: counts packets; attributes only). Filters, joined by and: tcp, udp, icmp,
+Fields, joined by +: src and dst (also src/24; lengths to 32 mean IPv4, longer ones IPv6), sport, dport, proto, vlan, tcp.flags,
+dns.id, dns.qname (hash of the name that is asked for), timestamp (different in every packet: counts packets; attributes only). Filters, joined by and: tcp, udp, icmp,
 ipv4, ipv6, [not] tcp.syn (ack, fin, rst, psh, urg), sport=, dport=, proto=, vlan=, tcp.flags=.
 
 Each query collects coupons: an attribute's hash draws one of m coupons with probability p each, always the same one, and
 n different ones raise an alert. m, p, n are chosen for the smallest error within the budget of coupons a packet. The error of
 an alert's count is 12 to 18 per cent with 32 coupons, and more for small thresholds among many queries: xdpmon plan beaucoup
 tells. A packet that draws two coupons keeps one, one that draws more keeps none; probabilities allow for that, as if every
-attribute came in one packet. A collector's window begins with its first coupon.
+attribute came in one packet. A collector's window begins with its first coupon; when half of the table is taken, those
+without hope of an alert are evicted.
 
 --set beaucoup.file=queries.yaml reads
 
