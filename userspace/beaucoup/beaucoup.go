@@ -29,7 +29,9 @@ const doc = `Up to 128 queries of the form "which keys have more than T distinct
 touches memory for a part of the packets only. A query is written
 
   NAME: count distinct FIELDS by FIELDS > NUMBER in DURATION [if FILTER]
+
   superspreader: count distinct dst by src > 1000 in 1s
+
   syn-flood: count distinct src+sport by dst+dport > 5000 in 1s if tcp.syn and not tcp.ack
 
 Fields, joined by +: src and dst (also src/24; lengths to 32 mean IPv4, longer ones IPv6), sport, dport, proto, vlan, tcp.flags,
@@ -43,9 +45,5 @@ tells. A packet that draws two coupons keeps one, one that draws more keeps none
 attribute came in one packet. A collector's window begins with its first coupon; when half of the table is taken, those
 without hope of an alert are evicted.
 
---set beaucoup.file=queries.yaml reads
-
-  queries:
-    - superspreader: count distinct dst by src > 1000 in 1s
-
-and a live run follows changes of the file: no packet is missed, and queries that stay go on undisturbed.`
+--set beaucoup.file=queries.yaml reads a YAML file: a list "queries" whose entries are queries like those above. A live run
+follows changes of the file: no packet is missed, and queries that stay go on undisturbed.`
