@@ -85,33 +85,24 @@ static __always_inline void records(struct lean *l, struct phv *phv, struct lean
 	EACH(LOOK, 3);
 }
 
-/* The same as global functions, which the kernel's verifier looks at once and for itself: the paths of several statistics
- * through all stages would multiply. A call costs 10 ns where the kernel guards returns, so one statistic does without. */
-#define SEVERAL(part, kind)                                                                           \
-	__noinline int part##_##kind(struct lean *l, struct phv *phv, struct lean_counts_t *count)    \
-	{                                                                                             \
-		if (!l || !phv || !count)                                                             \
-			return 0;                                                                     \
-		part(l, phv, count, kind);                                                            \
-		return 0;                                                                             \
-	}
-SEVERAL(ways, DATA)
-SEVERAL(ways, BARE)
-SEVERAL(records, DATA)
-SEVERAL(records, BARE)
+/* The same as a global function, which the kernel's verifier looks at once and for itself: the paths of several statistics
+ * through all stages would multiply. A call costs 10 ns where the kernel guards returns, so one statistic does without, and
+ * packets without data, too. */
+__noinline int several_records(struct lean *l, struct phv *phv, struct lean_counts_t *count)
+{
+	if (!l || !phv || !count)
+		return 0;
+	records(l, phv, count, DATA);
+	return 0;
+}
 
 static __always_inline void look(struct lean *l, struct phv *phv, struct lean_counts_t *count, const int kind)
 {
-	if (!(lean_stats & (lean_stats - 1))) {
-		ways(l, phv, count, kind);
+	ways(l, phv, count, kind);
+	if (kind == DATA && (lean_stats & (lean_stats - 1)))
+		several_records(l, phv, count);
+	else
 		records(l, phv, count, kind);
-	} else if (kind == DATA) {
-		ways_DATA(l, phv, count);
-		records_DATA(l, phv, count);
-	} else {
-		ways_BARE(l, phv, count);
-		records_BARE(l, phv, count);
-	}
 }
 
 /* Where the events' flows lie: hashed once for all statistics that look at the packet's own direction. */
