@@ -198,6 +198,19 @@ static __always_inline __u64 if_zero(__u32 x)
 	return (__u64)((__s64)below >> 63);
 }
 
+#define NO_COUNTER (1ULL << 62) /* above all */
+
+/* Keeps the smallest counter, without a branch. */
+static __always_inline void smaller(struct level *l, __u64 counter, __u32 way)
+{
+	__u64 below = counter - l->min, take;
+
+	opaque(below);
+	take = (__u64)((__s64)below >> 63);
+	l->min += below & take;
+	l->way = (l->way & ~take) | (way & take);
+}
+
 /* Level n, way i. */
 #define STACK_COMPARE(n, i)                                                                           \
 	do {                                                                                          \
@@ -217,10 +230,7 @@ static __always_inline __u64 if_zero(__u32 x)
 			if (counter_) {                                                               \
 				old_ = *counter_;                                                     \
 				*counter_ = old_ + (p->units & if_zero(s[n].other[i]));               \
-				if (old_ < s[n].min) {                                                \
-					s[n].min = old_;                                              \
-					s[n].way = i;                                                 \
-				}                                                                     \
+				smaller(&s[n], old_, i);                                              \
 			}                                                                             \
 		}                                                                                     \
 	} while (0)
@@ -334,7 +344,7 @@ static __always_inline int stacking(struct phv *phv, struct pass *p, struct hhh_
 
 #pragma unroll
 	for (int i = 0; i < STACK_LEVELS; i++) {
-		s[i] = (struct level){.other = {1, 1}, .min = ~0ULL};
+		s[i] = (struct level){.other = {1, 1}, .min = NO_COUNTER};
 		if ((__u32)i < hhh_stack_levels)
 			level_of(&s[i], high, hhh_stack_first + i * hhh_step);
 	}
