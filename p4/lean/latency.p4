@@ -12,14 +12,14 @@ const ask_t ASK_ACK = 2;         /* may be one */
 
 /* What a packet asks or answers, and the fields that both have: the flow the way the segment goes, and the number that is
  * expected: ask_data() of bpf/include/match.h. */
-control LeanAsk(in headers_t hdr, in bit<32> there, in bit<16> payload, in bit<16> payload_1, inout ask_t ask, inout bit<32> a, inout bit<32> b,
-                inout bit<32> ports, inout bit<32> disc) {
+control LeanAsk(in headers_t hdr, in bit<32> there, in kind_t kind, in bit<32> base, in bit<32> base_1, in bit<32> total, out ask_t ask, out bit<32> a, out bit<32> b,
+                out bit<32> ports, out bit<32> disc) {
     action segment() {
         ask = ASK_SEGMENT;
         a = hdr.ipv4.src;
         b = hdr.ipv4.dst;
         ports = there;
-        disc = hdr.tcp.seq + (bit<32>)payload;
+        disc = base + total;
     }
 
     /* A SYN or FIN takes a number, too. */
@@ -28,7 +28,7 @@ control LeanAsk(in headers_t hdr, in bit<32> there, in bit<16> payload, in bit<1
         a = hdr.ipv4.src;
         b = hdr.ipv4.dst;
         ports = there;
-        disc = hdr.tcp.seq + (bit<32>)payload_1;
+        disc = base_1 + total;
     }
 
     action ack() {
@@ -40,13 +40,18 @@ control LeanAsk(in headers_t hdr, in bit<32> there, in bit<16> payload, in bit<1
         disc = hdr.tcp.ack;
     }
 
-    action none() {}
+    action none() {
+        ask = ASK_NONE;
+        a = 0;
+        b = 0;
+        ports = 0;
+        disc = 0;
+    }
 
     table asks {
         key = {
-            hdr.tcp.isValid() : exact;
-            hdr.tcp.flags     : ternary;
-            payload           : ternary;
+            kind          : ternary;
+            hdr.tcp.flags : ternary;
         }
         actions = {
             segment;
@@ -55,12 +60,13 @@ control LeanAsk(in headers_t hdr, in bit<32> there, in bit<16> payload, in bit<1
             none;
         }
         const entries = {
-            (true, 4 &&& 4, _): none();
-            (true, 0x10 &&& 0x10, 0): ack();
-            (true, 0x02 &&& 0x02, _): segment_1();
-            (true, _, 0): none();
-            (true, 0x01 &&& 0x01, _): segment_1();
-            (true, _, _): segment();
+            (KIND_NONE, _): none();
+            (_, 4 &&& 4): none();
+            (KIND_BARE, 0x10 &&& 0x10): ack();
+            (_, 0x02 &&& 0x02): segment_1();
+            (KIND_BARE, _): none();
+            (_, 0x01 &&& 0x01): segment_1();
+            (_, _): segment();
         }
         const default_action = none();
         size = 8;
@@ -72,7 +78,7 @@ control LeanAsk(in headers_t hdr, in bit<32> there, in bit<16> payload, in bit<1
 }
 
 /* Stage 1: {signature 15, time 17} of a segment. An ACK takes it out and learns its age. */
-control LeanLatRecords(in ask_t ask, in bit<16> luck, in lat_slot_t slot, in bit<32> mine, inout bit<32> delay) {
+control LeanLatRecords(in ask_t ask, in bit<16> luck, in lat_slot_t slot, in bit<32> mine, out bit<32> delay) {
     Register<bit<32>, lat_slot_t>(LEAN_LAT_SLOTS, 0) lean_lat_fr;
 
     RegisterAction<bit<32>, lat_slot_t, bit<32>>(lean_lat_fr) insert_lat_fr = {
@@ -93,9 +99,13 @@ control LeanLatRecords(in ask_t ask, in bit<16> luck, in lat_slot_t slot, in bit
         }
     };
 
-    action insert() { insert_lat_fr.execute(slot); }
+    action insert() {
+        insert_lat_fr.execute(slot);
+        delay = 0;
+    }
+
     action take() { delay = take_lat_fr.execute(slot); }
-    action skip() {}
+    action skip() { delay = 0; }
 
     table records {
         key = {

@@ -48,7 +48,6 @@
  *  11    lean_ooo_b_1    32             tables.p4: array 1 of the filter
  *  11    lean_ret_b_1    32             tables.p4: array 1 of the filter
  *
- *   -    lean_lat_hist  not here: insertions by time. The correction for evicted records would take six stages more
  *
  * A flow is reported by a digest with its key when three of the first four rows reach the limit and one of its two bits was
  * not set; the fifth row is for the control plane, which reads the sketch at the end of a window, and sets a bank back to 0. The
@@ -61,19 +60,25 @@
 #include "order.p4"
 #include "retrans.p4"
 
+#define LEAN_BARE(words) (_, _, _, words, 20 + 4 * words): no_data();
+#define LEAN_NO_PAYLOAD                                                                                        \
+    LEAN_BARE(5) LEAN_BARE(6) LEAN_BARE(7) LEAN_BARE(8) LEAN_BARE(9) LEAN_BARE(10) LEAN_BARE(11) LEAN_BARE(12)  \
+    LEAN_BARE(13) LEAN_BARE(14) LEAN_BARE(15)
 #define LEAN_ORDER 12 /* statistics that look at order */
 
 control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout ingress_intrinsic_metadata_for_deparser_t dprsr) {
     bit<1> bank = 0;
-    bit<16> payload = 0;
-    bit<16> payload_1 = 0; /* and one more */
-    bit<16> tick = 0;  /* 2^16 ns */
-    bit<32> hash_0 = 0;
-    bit<32> hash_1 = 0;
-    bit<32> hash_2 = 0;
-    bit<32> hash_3 = 0;
-    bit<32> mask_0 = 0;
-    bit<32> mask_1 = 0;
+    kind_t kind;
+    bit<32> total; /* of the IP packet */
+    bit<32> base; /* the segment's number less both headers */
+    bit<32> base_1; /* and one more */
+    bit<16> tick;  /* 2^16 ns */
+    bit<32> hash_0;
+    bit<32> hash_1;
+    bit<32> hash_2;
+    bit<32> hash_3;
+    bit<32> mask_0;
+    bit<32> mask_1;
 
     HASH_ROW(row_0, HASH_ROW_0);
     HASH_ROW(row_1, HASH_ROW_1);
@@ -84,30 +89,30 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
     LeanMask() second_mask;
 
 #if LEAN_STATS & 1
-    ask_t ask = ASK_NONE;
-    bit<32> a = 0; /* who sent the segment */
-    bit<32> b = 0;
-    bit<32> ports = 0;
-    bit<32> disc = 0;
-    bit<32> id = 0;
-    bit<32> slot = 0;
-    bit<32> chance = 0;
-    bit<17> lat_now = 0; /* 2^16 ns */
-    bit<32> delay = 0;
-    bit<32> lat_value = 0;
-    bit<32> back_0 = 0;
-    bit<32> back_1 = 0;
-    bit<32> back_2 = 0;
-    bit<32> back_3 = 0;
-    bit<32> back_mask_0 = 0;
-    bit<32> back_mask_1 = 0;
-    row_t lat_row_0 = 0;
-    row_t lat_row_1 = 0;
-    row_t lat_row_2 = 0;
-    row_t lat_row_3 = 0;
-    row_t lat_row_4 = 0;
-    bit<32> lat_known_0 = 0xffffffff;
-    bit<32> lat_known_1 = 0xffffffff;
+    ask_t ask;
+    bit<32> a; /* who sent the segment */
+    bit<32> b;
+    bit<32> ports;
+    bit<32> disc;
+    bit<32> id;
+    bit<32> slot;
+    bit<32> chance;
+    bit<17> lat_now; /* 2^16 ns */
+    bit<32> delay;
+    bit<32> lat_value;
+    bit<32> back_0;
+    bit<32> back_1;
+    bit<32> back_2;
+    bit<32> back_3;
+    bit<32> back_mask_0;
+    bit<32> back_mask_1;
+    row_t lat_row_0;
+    row_t lat_row_1;
+    row_t lat_row_2;
+    row_t lat_row_3;
+    row_t lat_row_4;
+    bit<32> lat_known_0;
+    bit<32> lat_known_1;
 
     HASH_ROW(row_id, HASH_ROW_0);
     HASH_ROW(row_slot, HASH_ROW_1);
@@ -131,18 +136,18 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
 #endif
 
 #if LEAN_STATS & 2
-    bit<1> numbered = 0;
-    fate_t loss_fate = FATE_NONE;
-    bit<16> last = 0;
-    bit<16> step = 0;
-    bit<32> loss_value = 0;
-    row_t loss_row_0 = 0;
-    row_t loss_row_1 = 0;
-    row_t loss_row_2 = 0;
-    row_t loss_row_3 = 0;
-    row_t loss_row_4 = 0;
-    bit<32> loss_known_0 = 0xffffffff;
-    bit<32> loss_known_1 = 0xffffffff;
+    bit<1> numbered;
+    fate_t loss_fate;
+    bit<16> last;
+    bit<16> step;
+    bit<32> loss_value;
+    row_t loss_row_0;
+    row_t loss_row_1;
+    row_t loss_row_2;
+    row_t loss_row_3;
+    row_t loss_row_4;
+    bit<32> loss_known_0;
+    bit<32> loss_known_1;
 
     LeanLossOwn() loss_own;
     LeanLossLast() loss_last;
@@ -157,27 +162,27 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
 #endif
 
 #if LEAN_STATS & LEAN_ORDER
-    bit<1> data = 0;
-    bit<32> end = 0;
-    bit<32> digest = 0;
-    copy_t copy = 0;
+    bit<1> data;
+    bit<32> end;
+    bit<32> digest;
+    copy_t copy;
 
     HASH_ROW(row_digest, HASH_ROW_3);
     LeanTwin() twin;
 #endif
 
 #if LEAN_STATS & 4
-    bit<32> ooo_now = 0; /* 2^8 ns */
-    fate_t ooo_fate = FATE_NONE;
-    ooo_index_t ooo_index = 0;
-    found_t ooo_found = 0;
-    row_t ooo_row_0 = 0;
-    row_t ooo_row_1 = 0;
-    row_t ooo_row_2 = 0;
-    row_t ooo_row_3 = 0;
-    row_t ooo_row_4 = 0;
-    bit<32> ooo_known_0 = 0xffffffff;
-    bit<32> ooo_known_1 = 0xffffffff;
+    bit<32> ooo_now; /* 2^8 ns */
+    fate_t ooo_fate;
+    ooo_index_t ooo_index;
+    found_t ooo_found;
+    row_t ooo_row_0;
+    row_t ooo_row_1;
+    row_t ooo_row_2;
+    row_t ooo_row_3;
+    row_t ooo_row_4;
+    bit<32> ooo_known_0;
+    bit<32> ooo_known_1;
 
     LeanOooWay0() ooo_way0;
     LeanOooWay1() ooo_way1;
@@ -192,23 +197,21 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
 #endif
 
 #if LEAN_STATS & 8
-    bit<4> luck = 0;
-    bit<32> ret_now = 0; /* 2^16 ns */
-    fate_t ret_fate = FATE_NONE;
-    ret_index_t ret_index = 0;
-    turn_t ret_turn = 0;
-    bit<32> ret_max = 0;
-    found_t ret_found = 0;
-    bit<32> ret_behind = 0; /* how far below M the packet begins, when all is old */
-    row_t ret_row_0 = 0;
-    row_t ret_row_1 = 0;
-    row_t ret_row_2 = 0;
-    row_t ret_row_3 = 0;
-    row_t ret_row_4 = 0;
-    bit<32> ret_known_0 = 0xffffffff;
-    bit<32> ret_known_1 = 0xffffffff;
+    bit<32> ret_now; /* 2^16 ns */
+    fate_t ret_fate;
+    ret_index_t ret_index;
+    turn_t ret_turn;
+    bit<32> ret_max;
+    found_t ret_found;
+    bit<32> ret_behind; /* how far below M the packet begins, when all is old */
+    row_t ret_row_0;
+    row_t ret_row_1;
+    row_t ret_row_2;
+    row_t ret_row_3;
+    row_t ret_row_4;
+    bit<32> ret_known_0;
+    bit<32> ret_known_1;
 
-    Random<bit<4>>() random;
     LeanRetWay0() ret_way0;
     LeanRetWay1() ret_way1;
     LeanRetTime() ret_time;
@@ -232,31 +235,38 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
         size = 1;
     }
 
+    action extend() { total = (bit<32>)hdr.ipv4.total; }
     action place_0() { hash_0 = row_0.get(FLOW_FIELDS); }
     action place_1() { hash_1 = row_1.get(FLOW_FIELDS); }
     action place_2() { hash_2 = row_2.get(FLOW_FIELDS); }
     action place_3() { hash_3 = row_3.get(FLOW_FIELDS); }
 #if LEAN_STATS & LEAN_ORDER
-    action number() { end = hdr.tcp.seq + (bit<32>)payload; }
+    action number() { end = base + total; }
     action digest_packet() { digest = row_digest.get(COPY_FIELDS); }
     action has_data() { data = 1; }
     action no_data() { data = 0; }
 
-    /* A data packet: neither SYN nor RST; whether it has payload is known a stage later. */
+    /* A data packet: with payload, neither SYN nor RST. */
     table segments {
         key = {
-            hdr.tcp.isValid() : exact;
-            hdr.tcp.flags     : ternary;
+            hdr.ipv4.isValid() : ternary;
+            hdr.tcp.isValid()  : ternary;
+            hdr.tcp.flags      : ternary;
+            hdr.tcp.words      : ternary;
+            hdr.ipv4.total     : ternary;
         }
         actions = {
             has_data;
             no_data;
         }
         const entries = {
-            (true, 0 &&& 0x06): has_data();
+            (_, _, 0x02 &&& 0x02, _, _): no_data();
+            (_, _, 0x04 &&& 0x04, _, _): no_data();
+            LEAN_NO_PAYLOAD
+            (true, true, _, _, _): has_data();
         }
         const default_action = no_data();
-        size = 2;
+        size = 16;
     }
 #endif
 #if LEAN_STATS & 1
@@ -290,9 +300,6 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
         const default_action = no_number();
         size = 2;
     }
-#endif
-#if LEAN_STATS & 8
-    action flip() { luck = random.get(); }
 #endif
 
     action report(bit<8> stats) {
@@ -360,7 +367,8 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
         q.report.src = hdr.ipv4.src;
         q.report.dst = hdr.ipv4.dst;
         q.report.ports = q.ports;
-        lengths.apply(hdr, payload, payload_1);
+        extend();
+        lengths.apply(hdr, kind, base, base_1);
         place_0();
         place_3();
         place_1();
@@ -375,7 +383,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
         place_back_3();
         third_mask.apply(back_2[20:16], back_mask_0);
         fourth_mask.apply(back_3[4:0], back_mask_1);
-        asks.apply(hdr, q.ports, payload, payload_1, ask, a, b, ports, disc);
+        asks.apply(hdr, q.ports, kind, base, base_1, total, ask, a, b, ports, disc);
         hash_id();
         hash_slot();
         hash_chance();
@@ -392,17 +400,16 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
         ooo_now = nanoseconds[39:8];
 #endif
 #if LEAN_STATS & 8
-        flip();
         ret_now = nanoseconds[47:16];
 #endif
 #if LEAN_STATS & LEAN_ORDER
-        twin.apply(data, payload, hash_2[6:0], digest[15:0], tick, copy);
+        twin.apply(data, hash_2[6:0], digest[15:0], tick, copy);
 #endif
 #if LEAN_STATS & 4
-        ooo_way0.apply(data, payload, hash_0[8:0], hash_3[15:0], tick, ooo_fate);
+        ooo_way0.apply(data, hash_0[8:0], hash_3[15:0], tick, ooo_fate);
 #endif
 #if LEAN_STATS & 8
-        ret_way0.apply(data, payload, luck, hash_0[9:0], hash_3, ret_now, ret_fate);
+        ret_way0.apply(data, nanoseconds[11:8], hash_0[9:0], hash_3, ret_now, ret_fate);
 #endif
 #if LEAN_STATS & 1
         lat_records.apply(ask, chance[15:0], slot[10:0], id[31:17] ++ lat_now, delay);
@@ -415,7 +422,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
         ooo_way1.apply(hash_0[8:0], hash_1[8:0], hash_3[15:0], tick, ooo_fate, ooo_index);
 #endif
 #if LEAN_STATS & 8
-        ret_way1.apply(luck, hash_0[9:0], hash_1[8:0], hash_3, ret_now, ret_fate, ret_index);
+        ret_way1.apply(nanoseconds[11:8], hash_0[9:0], hash_1[8:0], hash_3, ret_now, ret_fate, ret_index);
 #endif
 #if LEAN_STATS & 2
         loss_last.apply(loss_fate, hash_0[11:0], hdr.ipv4.id, last);
@@ -430,7 +437,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
         ooo_max.apply(ooo_fate, copy, ooo_index, end, ooo_now, ooo_found);
 #endif
 #if LEAN_STATS & 8
-        ret_cuts.apply(ret_fate, ret_turn, copy, payload, ret_index, hdr.tcp.seq, ret_max, ret_found, ret_behind);
+        ret_cuts.apply(ret_fate, ret_turn, copy, kind, ret_index, hdr.tcp.seq, ret_max, ret_found, ret_behind);
 #endif
 #if LEAN_STATS & 1
         lat_0.apply(lat_value, back_0[15:15], bank ++ back_0[9:0], lat_row_0);

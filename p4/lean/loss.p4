@@ -19,7 +19,7 @@ struct last_t {
 }
 
 /* Stage 1: whose entry it is. Of the flows that share it the one with most packets keeps it. */
-control LeanLossOwn(in bit<1> numbered, in loss_slot_t slot, in bit<16> signature, inout fate_t fate) {
+control LeanLossOwn(in bit<1> numbered, in loss_slot_t slot, in bit<16> signature, out fate_t fate) {
     Register<owner_t, loss_slot_t>(LEAN_LOSS_FLOWS, {0, 0}) lean_loss_own;
 
     RegisterAction<owner_t, loss_slot_t, fate_t>(lean_loss_own) claim_loss_own = {
@@ -37,7 +37,7 @@ control LeanLossOwn(in bit<1> numbered, in loss_slot_t slot, in bit<16> signatur
     };
 
     action claim() { fate = claim_loss_own.execute(slot); }
-    action skip() {}
+    action skip() { fate = FATE_NONE; }
 
     table owners {
         key = {
@@ -60,7 +60,7 @@ control LeanLossOwn(in bit<1> numbered, in loss_slot_t slot, in bit<16> signatur
 }
 
 /* Stage 2: the last identifier, for a flow that has proved to advance it; else 0. */
-control LeanLossLast(in fate_t fate, in loss_slot_t slot, in bit<16> number, inout bit<16> last) {
+control LeanLossLast(in fate_t fate, in loss_slot_t slot, in bit<16> number, out bit<16> last) {
     Register<last_t, loss_slot_t>(LEAN_LOSS_FLOWS, {0, 0}) lean_loss_last;
 
     RegisterAction<last_t, loss_slot_t, bit<16>>(lean_loss_last) follow_loss_last = {
@@ -86,8 +86,12 @@ control LeanLossLast(in fate_t fate, in loss_slot_t slot, in bit<16> number, ino
     };
 
     action follow() { last = follow_loss_last.execute(slot); }
-    action start_over() { start_loss_last.execute(slot); }
-    action skip() {}
+    action start_over() {
+        start_loss_last.execute(slot);
+        last = 0;
+    }
+
+    action skip() { last = 0; }
 
     table numbers {
         key = {

@@ -4,7 +4,7 @@
 #define XDPMON_LEAN_ORDER_P4
 
 /* Stage 0: the last packet of a flow. */
-control LeanTwin(in bit<1> data, in bit<16> payload, in bit<7> slot, in bit<16> digest, in bit<16> now, inout copy_t copy) {
+control LeanTwin(in bit<1> data, in bit<7> slot, in bit<16> digest, in bit<16> now, out copy_t copy) {
     Register<small_t, bit<7>>(LEAN_TWIN, {0, 0}) lean_twin;
 
     RegisterAction<small_t, bit<7>, copy_t>(lean_twin) swap_twin = {
@@ -16,20 +16,18 @@ control LeanTwin(in bit<1> data, in bit<16> payload, in bit<7> slot, in bit<16> 
     };
 
     action swap() { copy = swap_twin.execute(slot); }
-    action skip() {}
+    action skip() { copy = 0; }
 
     table twins {
         key = {
-            data    : ternary;
-            payload : ternary;
+            data : exact;
         }
         actions = {
             swap;
             skip;
         }
         const entries = {
-            (_, 0): skip();
-            (1, _): swap();
+            1: swap();
         }
         const default_action = skip();
         size = 2;
@@ -41,7 +39,7 @@ control LeanTwin(in bit<1> data, in bit<16> payload, in bit<7> slot, in bit<16> 
 }
 
 /* Stage 0: way 0. */
-control LeanOooWay0(in bit<1> data, in bit<16> payload, in ooo_slot_t slot, in bit<16> signature, in bit<16> now, inout fate_t fate) {
+control LeanOooWay0(in bit<1> data, in ooo_slot_t slot, in bit<16> signature, in bit<16> now, out fate_t fate) {
     Register<small_t, ooo_slot_t>(LEAN_OOO_WAY, {0, 0}) lean_ooo_way0;
 
     RegisterAction<small_t, ooo_slot_t, fate_t>(lean_ooo_way0) claim_ooo_way0 = {
@@ -55,20 +53,18 @@ control LeanOooWay0(in bit<1> data, in bit<16> payload, in ooo_slot_t slot, in b
     };
 
     action claim() { fate = claim_ooo_way0.execute(slot); }
-    action skip() {}
+    action skip() { fate = FATE_NONE; }
 
     table ways {
         key = {
-            data    : ternary;
-            payload : ternary;
+            data : exact;
         }
         actions = {
             claim;
             skip;
         }
         const entries = {
-            (_, 0): skip();
-            (1, _): claim();
+            1: claim();
         }
         const default_action = skip();
         size = 2;
@@ -81,7 +77,7 @@ control LeanOooWay0(in bit<1> data, in bit<16> payload, in ooo_slot_t slot, in b
 
 /* Stage 1: way 1, for those that way 0 has no place for; and where the record is. */
 control LeanOooWay1(in ooo_slot_t slot_0, in ooo_slot_t slot_1, in bit<16> signature, in bit<16> now, inout fate_t fate,
-                    inout ooo_index_t index) {
+                    out ooo_index_t index) {
     Register<small_t, ooo_slot_t>(LEAN_OOO_WAY, {0, 0}) lean_ooo_way1;
 
     RegisterAction<small_t, ooo_slot_t, fate_t>(lean_ooo_way1) claim_ooo_way1 = {
@@ -122,7 +118,7 @@ control LeanOooWay1(in ooo_slot_t slot_0, in ooo_slot_t slot_1, in bit<16> signa
 }
 
 /* Stage 3: the maximum and its time. What is below it and soon is an event. */
-control LeanOooMax(in fate_t fate, in copy_t copy, in ooo_index_t index, in bit<32> end, in bit<32> now, inout found_t found) {
+control LeanOooMax(in fate_t fate, in copy_t copy, in ooo_index_t index, in bit<32> end, in bit<32> now, out found_t found) {
     Register<max_t, ooo_index_t>(LEAN_OOO_RECORDS, {0, 0}) lean_ooo_max;
 
     RegisterAction<max_t, ooo_index_t, found_t>(lean_ooo_max) follow_ooo_max = {
@@ -143,8 +139,12 @@ control LeanOooMax(in fate_t fate, in copy_t copy, in ooo_index_t index, in bit<
     };
 
     action follow() { found = follow_ooo_max.execute(index); }
-    action start_over() { start_ooo_max.execute(index); }
-    action skip() {}
+    action start_over() {
+        start_ooo_max.execute(index);
+        found = 0;
+    }
+
+    action skip() { found = 0; }
 
     table maxima {
         key = {

@@ -4,7 +4,7 @@
 #define XDPMON_LEAN_RETRANS_P4
 
 /* Stage 0: way 0. With luck a record may be taken after a second of silence, without after four. */
-control LeanRetWay0(in bit<1> data, in bit<16> payload, in bit<4> luck, in ret_slot0_t slot, in bit<32> signature, in bit<32> now, inout fate_t fate) {
+control LeanRetWay0(in bit<1> data, in bit<4> luck, in ret_slot0_t slot, in bit<32> signature, in bit<32> now, out fate_t fate) {
     Register<large_t, ret_slot0_t>(LEAN_RET_WAY0, {0, 0}) lean_ret_way0;
 
     RegisterAction<large_t, ret_slot0_t, fate_t>(lean_ret_way0) lucky_ret_way0 = {
@@ -29,13 +29,12 @@ control LeanRetWay0(in bit<1> data, in bit<16> payload, in bit<4> luck, in ret_s
 
     action lucky() { fate = lucky_ret_way0.execute(slot); }
     action claim() { fate = claim_ret_way0.execute(slot); }
-    action skip() {}
+    action skip() { fate = FATE_NONE; }
 
     table ways {
         key = {
-            data    : ternary;
-            payload : ternary;
-            luck    : ternary;
+            data : ternary;
+            luck : ternary;
         }
         actions = {
             lucky;
@@ -43,9 +42,8 @@ control LeanRetWay0(in bit<1> data, in bit<16> payload, in bit<4> luck, in ret_s
             skip;
         }
         const entries = {
-            (_, 0, _): skip();
-            (1, _, 0): lucky();
-            (1, _, _): claim();
+            (1, 0): lucky();
+            (1, _): claim();
         }
         const default_action = skip();
         size = 4;
@@ -58,7 +56,7 @@ control LeanRetWay0(in bit<1> data, in bit<16> payload, in bit<4> luck, in ret_s
 
 /* Stage 1: way 1, for those that way 0 has no place for; and where the record is. */
 control LeanRetWay1(in bit<4> luck, in ret_slot0_t slot_0, in ret_slot1_t slot_1, in bit<32> signature, in bit<32> now,
-                    inout fate_t fate, inout ret_index_t index) {
+                    inout fate_t fate, out ret_index_t index) {
     Register<large_t, ret_slot1_t>(LEAN_RET_WAY1, {0, 0}) lean_ret_way1;
 
     RegisterAction<large_t, ret_slot1_t, fate_t>(lean_ret_way1) lucky_ret_way1 = {
@@ -117,7 +115,7 @@ control LeanRetWay1(in bit<4> luck, in ret_slot0_t slot_0, in ret_slot1_t slot_1
 }
 
 /* Stage 2: T, the last rotation. */
-control LeanRetTime(in fate_t fate, in ret_index_t index, in bit<16> now, inout turn_t turn) {
+control LeanRetTime(in fate_t fate, in ret_index_t index, in bit<16> now, out turn_t turn) {
     Register<bit<16>, ret_index_t>(LEAN_RET_RECORDS, 0) lean_ret_time;
 
     RegisterAction<bit<16>, ret_index_t, turn_t>(lean_ret_time) turn_ret_time = {
@@ -136,8 +134,12 @@ control LeanRetTime(in fate_t fate, in ret_index_t index, in bit<16> now, inout 
     };
 
     action rotate() { turn = turn_ret_time.execute(index); }
-    action start_over() { start_ret_time.execute(index); }
-    action skip() {}
+    action start_over() {
+        start_ret_time.execute(index);
+        turn = 0;
+    }
+
+    action skip() { turn = 0; }
 
     table times {
         key = {
@@ -163,7 +165,7 @@ control LeanRetTime(in fate_t fate, in ret_index_t index, in bit<16> now, inout 
 }
 
 /* Stage 2: M, the maximum; what it was before. */
-control LeanRetMax(in fate_t fate, in ret_index_t index, in bit<32> end, inout bit<32> max) {
+control LeanRetMax(in fate_t fate, in ret_index_t index, in bit<32> end, out bit<32> max) {
     Register<bit<32>, ret_index_t>(LEAN_RET_RECORDS, 0) lean_ret_max;
 
     RegisterAction<bit<32>, ret_index_t, bit<32>>(lean_ret_max) follow_ret_max = {
@@ -182,8 +184,12 @@ control LeanRetMax(in fate_t fate, in ret_index_t index, in bit<32> end, inout b
     };
 
     action follow() { max = follow_ret_max.execute(index); }
-    action start_over() { start_ret_max.execute(index); }
-    action skip() {}
+    action start_over() {
+        start_ret_max.execute(index);
+        max = 0;
+    }
+
+    action skip() { max = 0; }
 
     table maxima {
         key = {
@@ -210,8 +216,8 @@ control LeanRetMax(in fate_t fate, in ret_index_t index, in bit<32> end, inout b
 
 /* Stage 3: C and P. What begins below C is an event, unless it is a copy or a probe of one byte. When all is old C is M,
  * and how far below it the packet begins is judged by the rows' tables. */
-control LeanRetCuts(in fate_t fate, in turn_t turn, in copy_t copy, in bit<16> payload, in ret_index_t index, in bit<32> start_at,
-                    in bit<32> max, inout found_t found, inout bit<32> behind) {
+control LeanRetCuts(in fate_t fate, in turn_t turn, in copy_t copy, in kind_t kind, in ret_index_t index, in bit<32> start_at,
+                    in bit<32> max, out found_t found, out bit<32> behind) {
     Register<cuts_t, ret_index_t>(LEAN_RET_RECORDS, {0, 0}) lean_ret_cuts;
 
     RegisterAction<cuts_t, ret_index_t, found_t>(lean_ret_cuts) read_ret_cuts = {
@@ -242,25 +248,51 @@ control LeanRetCuts(in fate_t fate, in turn_t turn, in copy_t copy, in bit<16> p
         }
     };
 
-    action read() { found = read_ret_cuts.execute(index); }
-    action one() { found = one_ret_cuts.execute(index); }
+    action read() {
+        found = read_ret_cuts.execute(index);
+        behind = 0;
+    }
+
+    action one() {
+        found = one_ret_cuts.execute(index);
+        behind = 0;
+    }
 
     action all() {
         all_ret_cuts.execute(index);
+        found = 0;
         behind = max - start_at;
     }
 
-    action one_silently() { one_ret_cuts.execute(index); }
-    action all_silently() { all_ret_cuts.execute(index); }
-    action start_over() { start_ret_cuts.execute(index); }
-    action skip() {}
+    action one_silently() {
+        one_ret_cuts.execute(index);
+        found = 0;
+        behind = 0;
+    }
+
+    action all_silently() {
+        all_ret_cuts.execute(index);
+        found = 0;
+        behind = 0;
+    }
+
+    action start_over() {
+        start_ret_cuts.execute(index);
+        found = 0;
+        behind = 0;
+    }
+
+    action skip() {
+        found = 0;
+        behind = 0;
+    }
 
     table cuts {
         key = {
-            fate    : ternary;
-            turn    : ternary;
-            copy    : ternary;
-            payload : ternary;
+            fate : ternary;
+            turn : ternary;
+            copy : ternary;
+            kind : ternary;
         }
         actions = {
             read;
@@ -274,13 +306,13 @@ control LeanRetCuts(in fate_t fate, in turn_t turn, in copy_t copy, in bit<16> p
         const entries = {
             (FATE_TAKEN, _, _, _): start_over();
             (_, TURN_ONE, COPY, _): one_silently();
-            (_, TURN_ONE, _, 1): one_silently();
+            (_, TURN_ONE, _, KIND_PROBE): one_silently();
             (_, TURN_ONE, _, _): one();
             (_, TURN_ALL, COPY, _): all_silently();
-            (_, TURN_ALL, _, 1): all_silently();
+            (_, TURN_ALL, _, KIND_PROBE): all_silently();
             (_, TURN_ALL, _, _): all();
             (_, TURN_NONE, COPY, _): skip();
-            (_, TURN_NONE, _, 1): skip();
+            (_, TURN_NONE, _, KIND_PROBE): skip();
             (_, TURN_NONE, _, _): read();
         }
         const default_action = skip();

@@ -8,19 +8,19 @@
 #define LEAN_LOSS_FILTERS
 #endif
 
-/* How many bytes of payload a TCP packet has, and one more. */
-control LeanLengths(in headers_t hdr, inout bit<16> payload, inout bit<16> payload_1) {
-    action lengths(bit<16> less, bit<16> less_1) {
-        payload = hdr.ipv4.total + less;
-        payload_1 = hdr.ipv4.total + less_1;
+/* Whether a TCP packet has payload, and what its total length has to be added to for the number behind it, or one more. */
+control LeanLengths(in headers_t hdr, out kind_t kind, out bit<32> base, out bit<32> base_1) {
+    action lengths(bit<32> less, bit<32> less_1) {
+        base = hdr.tcp.seq + less;
+        base_1 = hdr.tcp.seq + less_1;
     }
 
-    action none() {
-        payload = 0;
-        payload_1 = 0;
+    action no_lengths() {
+        base = 0;
+        base_1 = 0;
     }
 
-    table payloads {
+    table bases {
         key = {
             hdr.ipv4.isValid() : exact;
             hdr.tcp.isValid()  : exact;
@@ -28,32 +28,80 @@ control LeanLengths(in headers_t hdr, inout bit<16> payload, inout bit<16> paylo
         }
         actions = {
             lengths;
-            none;
+            no_lengths;
         }
         const entries = {
-            (true, true, 4w5): lengths(65496, 65497);
-            (true, true, 4w6): lengths(65492, 65493);
-            (true, true, 4w7): lengths(65488, 65489);
-            (true, true, 4w8): lengths(65484, 65485);
-            (true, true, 4w9): lengths(65480, 65481);
-            (true, true, 4w10): lengths(65476, 65477);
-            (true, true, 4w11): lengths(65472, 65473);
-            (true, true, 4w12): lengths(65468, 65469);
-            (true, true, 4w13): lengths(65464, 65465);
-            (true, true, 4w14): lengths(65460, 65461);
-            (true, true, 4w15): lengths(65456, 65457);
+            (true, true, 4w5): lengths(4294967256, 4294967257);
+            (true, true, 4w6): lengths(4294967252, 4294967253);
+            (true, true, 4w7): lengths(4294967248, 4294967249);
+            (true, true, 4w8): lengths(4294967244, 4294967245);
+            (true, true, 4w9): lengths(4294967240, 4294967241);
+            (true, true, 4w10): lengths(4294967236, 4294967237);
+            (true, true, 4w11): lengths(4294967232, 4294967233);
+            (true, true, 4w12): lengths(4294967228, 4294967229);
+            (true, true, 4w13): lengths(4294967224, 4294967225);
+            (true, true, 4w14): lengths(4294967220, 4294967221);
+            (true, true, 4w15): lengths(4294967216, 4294967217);
         }
-        const default_action = none();
+        const default_action = no_lengths();
         size = 16;
     }
 
+    action bare() { kind = KIND_BARE; }
+    action probe() { kind = KIND_PROBE; }
+    action data() { kind = KIND_DATA; }
+    action none() { kind = KIND_NONE; }
+
+    table kinds {
+        key = {
+            hdr.ipv4.isValid() : ternary;
+            hdr.tcp.isValid()  : ternary;
+            hdr.tcp.words      : ternary;
+            hdr.ipv4.total     : ternary;
+        }
+        actions = {
+            bare;
+            probe;
+            data;
+            none;
+        }
+        const entries = {
+            (true, true, 4w5, 40): bare();
+            (true, true, 4w5, 41): probe();
+            (true, true, 4w6, 44): bare();
+            (true, true, 4w6, 45): probe();
+            (true, true, 4w7, 48): bare();
+            (true, true, 4w7, 49): probe();
+            (true, true, 4w8, 52): bare();
+            (true, true, 4w8, 53): probe();
+            (true, true, 4w9, 56): bare();
+            (true, true, 4w9, 57): probe();
+            (true, true, 4w10, 60): bare();
+            (true, true, 4w10, 61): probe();
+            (true, true, 4w11, 64): bare();
+            (true, true, 4w11, 65): probe();
+            (true, true, 4w12, 68): bare();
+            (true, true, 4w12, 69): probe();
+            (true, true, 4w13, 72): bare();
+            (true, true, 4w13, 73): probe();
+            (true, true, 4w14, 76): bare();
+            (true, true, 4w14, 77): probe();
+            (true, true, 4w15, 80): bare();
+            (true, true, 4w15, 81): probe();
+            (true, true, _, _): data();
+        }
+        const default_action = none();
+        size = 32;
+    }
+
     apply {
-        payloads.apply();
+        bases.apply();
+        kinds.apply();
     }
 }
 
 /* A bit of a word. */
-control LeanMask(in bit<5> number, inout bit<32> mask) {
+control LeanMask(in bit<5> number, out bit<32> mask) {
     action set_mask(bit<32> m) { mask = m; }
 
     table masks {
@@ -106,9 +154,9 @@ control LeanMask(in bit<5> number, inout bit<32> mask) {
 }
 
 /* How many identifiers a step has left out; without a last identifier it is none. */
-control LeanStep(in bit<16> step, in bit<16> last, inout bit<32> value) {
+control LeanStep(in bit<16> step, in bit<16> last, out bit<32> value) {
     action lost(bit<32> n) { value = n; }
-    action none() {}
+    action none() { value = 0; }
 
     table steps {
         key = {
@@ -195,9 +243,9 @@ control LeanStep(in bit<16> step, in bit<16> last, inout bit<32> value) {
 }
 
 /* What a delay adds to the sketch: itself times 1/p, in ticks of 2^16 ns. */
-control LeanValue(in bit<32> delay, inout bit<32> value) {
+control LeanValue(in bit<32> delay, out bit<32> value) {
     action weigh(bit<32> v) { value = v; }
-    action none() {}
+    action none() { value = 0; }
 
     table values {
         key = {
@@ -442,7 +490,7 @@ control LeanValue(in bit<32> delay, inout bit<32> value) {
 }
 
 /* Stage 5: row 0 of latency. */
-control LeanLat0(in bit<32> value, in bit<1> sign, in lat_cell_t cell, inout row_t row) {
+control LeanLat0(in bit<32> value, in bit<1> sign, in lat_cell_t cell, out row_t row) {
     Register<bit<32>, lat_cell_t>(LEAN_LAT_CELLS, 0) lean_lat_0;
 
     RegisterAction<bit<32>, lat_cell_t, row_t>(lean_lat_0) plus_lat_0 = {
@@ -463,7 +511,7 @@ control LeanLat0(in bit<32> value, in bit<1> sign, in lat_cell_t cell, inout row
 
     action plus() { row = plus_lat_0.execute(cell); }
     action minus() { row = minus_lat_0.execute(cell); }
-    action skip() {}
+    action skip() { row = 0; }
 
     table cells {
         key = {
@@ -490,7 +538,7 @@ control LeanLat0(in bit<32> value, in bit<1> sign, in lat_cell_t cell, inout row
 }
 
 /* Stage 6: row 1 of latency. */
-control LeanLat1(in bit<32> value, in bit<1> sign, in lat_cell_t cell, inout row_t row) {
+control LeanLat1(in bit<32> value, in bit<1> sign, in lat_cell_t cell, out row_t row) {
     Register<bit<32>, lat_cell_t>(LEAN_LAT_CELLS, 0) lean_lat_1;
 
     RegisterAction<bit<32>, lat_cell_t, row_t>(lean_lat_1) plus_lat_1 = {
@@ -511,7 +559,7 @@ control LeanLat1(in bit<32> value, in bit<1> sign, in lat_cell_t cell, inout row
 
     action plus() { row = plus_lat_1.execute(cell); }
     action minus() { row = minus_lat_1.execute(cell); }
-    action skip() {}
+    action skip() { row = 0; }
 
     table cells {
         key = {
@@ -538,7 +586,7 @@ control LeanLat1(in bit<32> value, in bit<1> sign, in lat_cell_t cell, inout row
 }
 
 /* Stage 7: row 2 of latency. */
-control LeanLat2(in bit<32> value, in bit<1> sign, in lat_cell_t cell, inout row_t row) {
+control LeanLat2(in bit<32> value, in bit<1> sign, in lat_cell_t cell, out row_t row) {
     Register<bit<32>, lat_cell_t>(LEAN_LAT_CELLS, 0) lean_lat_2;
 
     RegisterAction<bit<32>, lat_cell_t, row_t>(lean_lat_2) plus_lat_2 = {
@@ -559,7 +607,7 @@ control LeanLat2(in bit<32> value, in bit<1> sign, in lat_cell_t cell, inout row
 
     action plus() { row = plus_lat_2.execute(cell); }
     action minus() { row = minus_lat_2.execute(cell); }
-    action skip() {}
+    action skip() { row = 0; }
 
     table cells {
         key = {
@@ -586,7 +634,7 @@ control LeanLat2(in bit<32> value, in bit<1> sign, in lat_cell_t cell, inout row
 }
 
 /* Stage 8: row 3 of latency. */
-control LeanLat3(in bit<32> value, in bit<1> sign, in lat_cell_t cell, inout row_t row) {
+control LeanLat3(in bit<32> value, in bit<1> sign, in lat_cell_t cell, out row_t row) {
     Register<bit<32>, lat_cell_t>(LEAN_LAT_CELLS, 0) lean_lat_3;
 
     RegisterAction<bit<32>, lat_cell_t, row_t>(lean_lat_3) plus_lat_3 = {
@@ -607,7 +655,7 @@ control LeanLat3(in bit<32> value, in bit<1> sign, in lat_cell_t cell, inout row
 
     action plus() { row = plus_lat_3.execute(cell); }
     action minus() { row = minus_lat_3.execute(cell); }
-    action skip() {}
+    action skip() { row = 0; }
 
     table cells {
         key = {
@@ -634,7 +682,7 @@ control LeanLat3(in bit<32> value, in bit<1> sign, in lat_cell_t cell, inout row
 }
 
 /* Stage 9: row 4 of latency. */
-control LeanLat4(in bit<32> value, in bit<1> sign, in lat_cell_t cell, inout row_t row) {
+control LeanLat4(in bit<32> value, in bit<1> sign, in lat_cell_t cell, out row_t row) {
     Register<bit<32>, lat_cell_t>(LEAN_LAT_CELLS, 0) lean_lat_4;
 
     RegisterAction<bit<32>, lat_cell_t, row_t>(lean_lat_4) plus_lat_4 = {
@@ -655,7 +703,7 @@ control LeanLat4(in bit<32> value, in bit<1> sign, in lat_cell_t cell, inout row
 
     action plus() { row = plus_lat_4.execute(cell); }
     action minus() { row = minus_lat_4.execute(cell); }
-    action skip() {}
+    action skip() { row = 0; }
 
     table cells {
         key = {
@@ -683,7 +731,7 @@ control LeanLat4(in bit<32> value, in bit<1> sign, in lat_cell_t cell, inout row
 
 /* Stage 10: array 0 of the filter of latency: the bit of a flow that three of the first four rows say is above the limit. */
 control LeanLatFilter0(in row_t row_0, in row_t row_1, in row_t row_2, in row_t row_3, in lat_word_t word, in bit<32> mask,
-                inout bit<32> known) {
+                out bit<32> known) {
     Register<bit<32>, lat_word_t>(LEAN_LAT_WORDS, 0) lean_lat_b_0;
 
     RegisterAction<bit<32>, lat_word_t, bit<32>>(lean_lat_b_0) set_lat_b_0 = {
@@ -694,7 +742,7 @@ control LeanLatFilter0(in row_t row_0, in row_t row_1, in row_t row_2, in row_t 
     };
 
     action set() { known = set_lat_b_0.execute(word); }
-    action skip() {}
+    action skip() { known = 0xffffffff; }
 
     table words {
         key = {
@@ -724,7 +772,7 @@ control LeanLatFilter0(in row_t row_0, in row_t row_1, in row_t row_2, in row_t 
 
 /* Stage 11: array 1 of the filter of latency: the bit of a flow that three of the first four rows say is above the limit. */
 control LeanLatFilter1(in row_t row_0, in row_t row_1, in row_t row_2, in row_t row_3, in lat_word_t word, in bit<32> mask,
-                inout bit<32> known) {
+                out bit<32> known) {
     Register<bit<32>, lat_word_t>(LEAN_LAT_WORDS, 0) lean_lat_b_1;
 
     RegisterAction<bit<32>, lat_word_t, bit<32>>(lean_lat_b_1) set_lat_b_1 = {
@@ -735,7 +783,7 @@ control LeanLatFilter1(in row_t row_0, in row_t row_1, in row_t row_2, in row_t 
     };
 
     action set() { known = set_lat_b_1.execute(word); }
-    action skip() {}
+    action skip() { known = 0xffffffff; }
 
     table words {
         key = {
@@ -764,7 +812,7 @@ control LeanLatFilter1(in row_t row_0, in row_t row_1, in row_t row_2, in row_t 
 }
 
 /* Stage 5: row 0 of loss. */
-control LeanLoss0(in bit<32> value, in bit<1> sign, in loss_cell_t cell, inout row_t row) {
+control LeanLoss0(in bit<32> value, in bit<1> sign, in loss_cell_t cell, out row_t row) {
     Register<bit<32>, loss_cell_t>(LEAN_LOSS_CELLS, 0) lean_loss_0;
 
     RegisterAction<bit<32>, loss_cell_t, row_t>(lean_loss_0) plus_loss_0 = {
@@ -785,7 +833,7 @@ control LeanLoss0(in bit<32> value, in bit<1> sign, in loss_cell_t cell, inout r
 
     action plus() { row = plus_loss_0.execute(cell); }
     action minus() { row = minus_loss_0.execute(cell); }
-    action skip() {}
+    action skip() { row = 0; }
 
     table cells {
         key = {
@@ -812,7 +860,7 @@ control LeanLoss0(in bit<32> value, in bit<1> sign, in loss_cell_t cell, inout r
 }
 
 /* Stage 6: row 1 of loss. */
-control LeanLoss1(in bit<32> value, in bit<1> sign, in loss_cell_t cell, inout row_t row) {
+control LeanLoss1(in bit<32> value, in bit<1> sign, in loss_cell_t cell, out row_t row) {
     Register<bit<32>, loss_cell_t>(LEAN_LOSS_CELLS, 0) lean_loss_1;
 
     RegisterAction<bit<32>, loss_cell_t, row_t>(lean_loss_1) plus_loss_1 = {
@@ -833,7 +881,7 @@ control LeanLoss1(in bit<32> value, in bit<1> sign, in loss_cell_t cell, inout r
 
     action plus() { row = plus_loss_1.execute(cell); }
     action minus() { row = minus_loss_1.execute(cell); }
-    action skip() {}
+    action skip() { row = 0; }
 
     table cells {
         key = {
@@ -860,7 +908,7 @@ control LeanLoss1(in bit<32> value, in bit<1> sign, in loss_cell_t cell, inout r
 }
 
 /* Stage 7: row 2 of loss. */
-control LeanLoss2(in bit<32> value, in bit<1> sign, in loss_cell_t cell, inout row_t row) {
+control LeanLoss2(in bit<32> value, in bit<1> sign, in loss_cell_t cell, out row_t row) {
     Register<bit<32>, loss_cell_t>(LEAN_LOSS_CELLS, 0) lean_loss_2;
 
     RegisterAction<bit<32>, loss_cell_t, row_t>(lean_loss_2) plus_loss_2 = {
@@ -881,7 +929,7 @@ control LeanLoss2(in bit<32> value, in bit<1> sign, in loss_cell_t cell, inout r
 
     action plus() { row = plus_loss_2.execute(cell); }
     action minus() { row = minus_loss_2.execute(cell); }
-    action skip() {}
+    action skip() { row = 0; }
 
     table cells {
         key = {
@@ -908,7 +956,7 @@ control LeanLoss2(in bit<32> value, in bit<1> sign, in loss_cell_t cell, inout r
 }
 
 /* Stage 8: row 3 of loss. */
-control LeanLoss3(in bit<32> value, in bit<1> sign, in loss_cell_t cell, inout row_t row) {
+control LeanLoss3(in bit<32> value, in bit<1> sign, in loss_cell_t cell, out row_t row) {
     Register<bit<32>, loss_cell_t>(LEAN_LOSS_CELLS, 0) lean_loss_3;
 
     RegisterAction<bit<32>, loss_cell_t, row_t>(lean_loss_3) plus_loss_3 = {
@@ -929,7 +977,7 @@ control LeanLoss3(in bit<32> value, in bit<1> sign, in loss_cell_t cell, inout r
 
     action plus() { row = plus_loss_3.execute(cell); }
     action minus() { row = minus_loss_3.execute(cell); }
-    action skip() {}
+    action skip() { row = 0; }
 
     table cells {
         key = {
@@ -956,7 +1004,7 @@ control LeanLoss3(in bit<32> value, in bit<1> sign, in loss_cell_t cell, inout r
 }
 
 /* Stage 9: row 4 of loss. */
-control LeanLoss4(in bit<32> value, in bit<1> sign, in loss_cell_t cell, inout row_t row) {
+control LeanLoss4(in bit<32> value, in bit<1> sign, in loss_cell_t cell, out row_t row) {
     Register<bit<32>, loss_cell_t>(LEAN_LOSS_CELLS, 0) lean_loss_4;
 
     RegisterAction<bit<32>, loss_cell_t, row_t>(lean_loss_4) plus_loss_4 = {
@@ -977,7 +1025,7 @@ control LeanLoss4(in bit<32> value, in bit<1> sign, in loss_cell_t cell, inout r
 
     action plus() { row = plus_loss_4.execute(cell); }
     action minus() { row = minus_loss_4.execute(cell); }
-    action skip() {}
+    action skip() { row = 0; }
 
     table cells {
         key = {
@@ -1005,7 +1053,7 @@ control LeanLoss4(in bit<32> value, in bit<1> sign, in loss_cell_t cell, inout r
 
 /* Stage 10: array 0 of the filter of loss: the bit of a flow that three of the first four rows say is above the limit. */
 control LeanLossFilter0(in row_t row_0, in row_t row_1, in row_t row_2, in row_t row_3, in loss_word_t word, in bit<32> mask,
-                inout bit<32> known) {
+                out bit<32> known) {
     Register<bit<32>, loss_word_t>(LEAN_LOSS_WORDS, 0) lean_loss_b_0;
 
     RegisterAction<bit<32>, loss_word_t, bit<32>>(lean_loss_b_0) set_loss_b_0 = {
@@ -1016,7 +1064,7 @@ control LeanLossFilter0(in row_t row_0, in row_t row_1, in row_t row_2, in row_t
     };
 
     action set() { known = set_loss_b_0.execute(word); }
-    action skip() {}
+    action skip() { known = 0xffffffff; }
 
     LEAN_LOSS_FILTERS table words {
         key = {
@@ -1046,7 +1094,7 @@ control LeanLossFilter0(in row_t row_0, in row_t row_1, in row_t row_2, in row_t
 
 /* Stage 11: array 1 of the filter of loss: the bit of a flow that three of the first four rows say is above the limit. */
 control LeanLossFilter1(in row_t row_0, in row_t row_1, in row_t row_2, in row_t row_3, in loss_word_t word, in bit<32> mask,
-                inout bit<32> known) {
+                out bit<32> known) {
     Register<bit<32>, loss_word_t>(LEAN_LOSS_WORDS, 0) lean_loss_b_1;
 
     RegisterAction<bit<32>, loss_word_t, bit<32>>(lean_loss_b_1) set_loss_b_1 = {
@@ -1057,7 +1105,7 @@ control LeanLossFilter1(in row_t row_0, in row_t row_1, in row_t row_2, in row_t
     };
 
     action set() { known = set_loss_b_1.execute(word); }
-    action skip() {}
+    action skip() { known = 0xffffffff; }
 
     LEAN_LOSS_FILTERS table words {
         key = {
@@ -1086,7 +1134,7 @@ control LeanLossFilter1(in row_t row_0, in row_t row_1, in row_t row_2, in row_t
 }
 
 /* Stage 5: row 0 of ooo. */
-control LeanOoo0(in found_t found, in bit<1> sign, in ooo_cell_t cell, inout row_t row) {
+control LeanOoo0(in found_t found, in bit<1> sign, in ooo_cell_t cell, out row_t row) {
     Register<bit<32>, ooo_cell_t>(LEAN_OOO_CELLS, 0) lean_ooo_0;
 
     RegisterAction<bit<32>, ooo_cell_t, row_t>(lean_ooo_0) plus_ooo_0 = {
@@ -1107,7 +1155,7 @@ control LeanOoo0(in found_t found, in bit<1> sign, in ooo_cell_t cell, inout row
 
     action plus() { row = plus_ooo_0.execute(cell); }
     action minus() { row = minus_ooo_0.execute(cell); }
-    action skip() {}
+    action skip() { row = 0; }
 
     table cells {
         key = {
@@ -1133,7 +1181,7 @@ control LeanOoo0(in found_t found, in bit<1> sign, in ooo_cell_t cell, inout row
 }
 
 /* Stage 6: row 1 of ooo. */
-control LeanOoo1(in found_t found, in bit<1> sign, in ooo_cell_t cell, inout row_t row) {
+control LeanOoo1(in found_t found, in bit<1> sign, in ooo_cell_t cell, out row_t row) {
     Register<bit<32>, ooo_cell_t>(LEAN_OOO_CELLS, 0) lean_ooo_1;
 
     RegisterAction<bit<32>, ooo_cell_t, row_t>(lean_ooo_1) plus_ooo_1 = {
@@ -1154,7 +1202,7 @@ control LeanOoo1(in found_t found, in bit<1> sign, in ooo_cell_t cell, inout row
 
     action plus() { row = plus_ooo_1.execute(cell); }
     action minus() { row = minus_ooo_1.execute(cell); }
-    action skip() {}
+    action skip() { row = 0; }
 
     table cells {
         key = {
@@ -1180,7 +1228,7 @@ control LeanOoo1(in found_t found, in bit<1> sign, in ooo_cell_t cell, inout row
 }
 
 /* Stage 7: row 2 of ooo. */
-control LeanOoo2(in found_t found, in bit<1> sign, in ooo_cell_t cell, inout row_t row) {
+control LeanOoo2(in found_t found, in bit<1> sign, in ooo_cell_t cell, out row_t row) {
     Register<bit<32>, ooo_cell_t>(LEAN_OOO_CELLS, 0) lean_ooo_2;
 
     RegisterAction<bit<32>, ooo_cell_t, row_t>(lean_ooo_2) plus_ooo_2 = {
@@ -1201,7 +1249,7 @@ control LeanOoo2(in found_t found, in bit<1> sign, in ooo_cell_t cell, inout row
 
     action plus() { row = plus_ooo_2.execute(cell); }
     action minus() { row = minus_ooo_2.execute(cell); }
-    action skip() {}
+    action skip() { row = 0; }
 
     table cells {
         key = {
@@ -1227,7 +1275,7 @@ control LeanOoo2(in found_t found, in bit<1> sign, in ooo_cell_t cell, inout row
 }
 
 /* Stage 8: row 3 of ooo. */
-control LeanOoo3(in found_t found, in bit<1> sign, in ooo_cell_t cell, inout row_t row) {
+control LeanOoo3(in found_t found, in bit<1> sign, in ooo_cell_t cell, out row_t row) {
     Register<bit<32>, ooo_cell_t>(LEAN_OOO_CELLS, 0) lean_ooo_3;
 
     RegisterAction<bit<32>, ooo_cell_t, row_t>(lean_ooo_3) plus_ooo_3 = {
@@ -1248,7 +1296,7 @@ control LeanOoo3(in found_t found, in bit<1> sign, in ooo_cell_t cell, inout row
 
     action plus() { row = plus_ooo_3.execute(cell); }
     action minus() { row = minus_ooo_3.execute(cell); }
-    action skip() {}
+    action skip() { row = 0; }
 
     table cells {
         key = {
@@ -1274,7 +1322,7 @@ control LeanOoo3(in found_t found, in bit<1> sign, in ooo_cell_t cell, inout row
 }
 
 /* Stage 9: row 4 of ooo. */
-control LeanOoo4(in found_t found, in bit<1> sign, in ooo_cell_t cell, inout row_t row) {
+control LeanOoo4(in found_t found, in bit<1> sign, in ooo_cell_t cell, out row_t row) {
     Register<bit<32>, ooo_cell_t>(LEAN_OOO_CELLS, 0) lean_ooo_4;
 
     RegisterAction<bit<32>, ooo_cell_t, row_t>(lean_ooo_4) plus_ooo_4 = {
@@ -1295,7 +1343,7 @@ control LeanOoo4(in found_t found, in bit<1> sign, in ooo_cell_t cell, inout row
 
     action plus() { row = plus_ooo_4.execute(cell); }
     action minus() { row = minus_ooo_4.execute(cell); }
-    action skip() {}
+    action skip() { row = 0; }
 
     table cells {
         key = {
@@ -1322,7 +1370,7 @@ control LeanOoo4(in found_t found, in bit<1> sign, in ooo_cell_t cell, inout row
 
 /* Stage 10: array 0 of the filter of ooo: the bit of a flow that three of the first four rows say is above the limit. */
 control LeanOooFilter0(in row_t row_0, in row_t row_1, in row_t row_2, in row_t row_3, in ooo_word_t word, in bit<32> mask,
-                inout bit<32> known) {
+                out bit<32> known) {
     Register<bit<32>, ooo_word_t>(LEAN_OOO_WORDS, 0) lean_ooo_b_0;
 
     RegisterAction<bit<32>, ooo_word_t, bit<32>>(lean_ooo_b_0) set_ooo_b_0 = {
@@ -1333,7 +1381,7 @@ control LeanOooFilter0(in row_t row_0, in row_t row_1, in row_t row_2, in row_t 
     };
 
     action set() { known = set_ooo_b_0.execute(word); }
-    action skip() {}
+    action skip() { known = 0xffffffff; }
 
     table words {
         key = {
@@ -1363,7 +1411,7 @@ control LeanOooFilter0(in row_t row_0, in row_t row_1, in row_t row_2, in row_t 
 
 /* Stage 11: array 1 of the filter of ooo: the bit of a flow that three of the first four rows say is above the limit. */
 control LeanOooFilter1(in row_t row_0, in row_t row_1, in row_t row_2, in row_t row_3, in ooo_word_t word, in bit<32> mask,
-                inout bit<32> known) {
+                out bit<32> known) {
     Register<bit<32>, ooo_word_t>(LEAN_OOO_WORDS, 0) lean_ooo_b_1;
 
     RegisterAction<bit<32>, ooo_word_t, bit<32>>(lean_ooo_b_1) set_ooo_b_1 = {
@@ -1374,7 +1422,7 @@ control LeanOooFilter1(in row_t row_0, in row_t row_1, in row_t row_2, in row_t 
     };
 
     action set() { known = set_ooo_b_1.execute(word); }
-    action skip() {}
+    action skip() { known = 0xffffffff; }
 
     table words {
         key = {
@@ -1403,7 +1451,7 @@ control LeanOooFilter1(in row_t row_0, in row_t row_1, in row_t row_2, in row_t 
 }
 
 /* Stage 5: row 0 of retrans. */
-control LeanRet0(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cell_t cell, inout row_t row) {
+control LeanRet0(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cell_t cell, out row_t row) {
     Register<bit<32>, ret_cell_t>(LEAN_RET_CELLS, 0) lean_ret_0;
 
     RegisterAction<bit<32>, ret_cell_t, row_t>(lean_ret_0) plus_ret_0 = {
@@ -1424,7 +1472,7 @@ control LeanRet0(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cel
 
     action plus() { row = plus_ret_0.execute(cell); }
     action minus() { row = minus_ret_0.execute(cell); }
-    action skip() {}
+    action skip() { row = 0; }
 
     table cells {
         key = {
@@ -1454,7 +1502,7 @@ control LeanRet0(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cel
 }
 
 /* Stage 6: row 1 of retrans. */
-control LeanRet1(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cell_t cell, inout row_t row) {
+control LeanRet1(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cell_t cell, out row_t row) {
     Register<bit<32>, ret_cell_t>(LEAN_RET_CELLS, 0) lean_ret_1;
 
     RegisterAction<bit<32>, ret_cell_t, row_t>(lean_ret_1) plus_ret_1 = {
@@ -1475,7 +1523,7 @@ control LeanRet1(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cel
 
     action plus() { row = plus_ret_1.execute(cell); }
     action minus() { row = minus_ret_1.execute(cell); }
-    action skip() {}
+    action skip() { row = 0; }
 
     table cells {
         key = {
@@ -1505,7 +1553,7 @@ control LeanRet1(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cel
 }
 
 /* Stage 7: row 2 of retrans. */
-control LeanRet2(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cell_t cell, inout row_t row) {
+control LeanRet2(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cell_t cell, out row_t row) {
     Register<bit<32>, ret_cell_t>(LEAN_RET_CELLS, 0) lean_ret_2;
 
     RegisterAction<bit<32>, ret_cell_t, row_t>(lean_ret_2) plus_ret_2 = {
@@ -1526,7 +1574,7 @@ control LeanRet2(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cel
 
     action plus() { row = plus_ret_2.execute(cell); }
     action minus() { row = minus_ret_2.execute(cell); }
-    action skip() {}
+    action skip() { row = 0; }
 
     table cells {
         key = {
@@ -1556,7 +1604,7 @@ control LeanRet2(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cel
 }
 
 /* Stage 8: row 3 of retrans. */
-control LeanRet3(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cell_t cell, inout row_t row) {
+control LeanRet3(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cell_t cell, out row_t row) {
     Register<bit<32>, ret_cell_t>(LEAN_RET_CELLS, 0) lean_ret_3;
 
     RegisterAction<bit<32>, ret_cell_t, row_t>(lean_ret_3) plus_ret_3 = {
@@ -1577,7 +1625,7 @@ control LeanRet3(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cel
 
     action plus() { row = plus_ret_3.execute(cell); }
     action minus() { row = minus_ret_3.execute(cell); }
-    action skip() {}
+    action skip() { row = 0; }
 
     table cells {
         key = {
@@ -1607,7 +1655,7 @@ control LeanRet3(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cel
 }
 
 /* Stage 9: row 4 of retrans. */
-control LeanRet4(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cell_t cell, inout row_t row) {
+control LeanRet4(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cell_t cell, out row_t row) {
     Register<bit<32>, ret_cell_t>(LEAN_RET_CELLS, 0) lean_ret_4;
 
     RegisterAction<bit<32>, ret_cell_t, row_t>(lean_ret_4) plus_ret_4 = {
@@ -1628,7 +1676,7 @@ control LeanRet4(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cel
 
     action plus() { row = plus_ret_4.execute(cell); }
     action minus() { row = minus_ret_4.execute(cell); }
-    action skip() {}
+    action skip() { row = 0; }
 
     table cells {
         key = {
@@ -1659,7 +1707,7 @@ control LeanRet4(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cel
 
 /* Stage 10: array 0 of the filter of retrans: the bit of a flow that three of the first four rows say is above the limit. */
 control LeanRetFilter0(in row_t row_0, in row_t row_1, in row_t row_2, in row_t row_3, in ret_word_t word, in bit<32> mask,
-                inout bit<32> known) {
+                out bit<32> known) {
     Register<bit<32>, ret_word_t>(LEAN_RET_WORDS, 0) lean_ret_b_0;
 
     RegisterAction<bit<32>, ret_word_t, bit<32>>(lean_ret_b_0) set_ret_b_0 = {
@@ -1670,7 +1718,7 @@ control LeanRetFilter0(in row_t row_0, in row_t row_1, in row_t row_2, in row_t 
     };
 
     action set() { known = set_ret_b_0.execute(word); }
-    action skip() {}
+    action skip() { known = 0xffffffff; }
 
     table words {
         key = {
@@ -1700,7 +1748,7 @@ control LeanRetFilter0(in row_t row_0, in row_t row_1, in row_t row_2, in row_t 
 
 /* Stage 11: array 1 of the filter of retrans: the bit of a flow that three of the first four rows say is above the limit. */
 control LeanRetFilter1(in row_t row_0, in row_t row_1, in row_t row_2, in row_t row_3, in ret_word_t word, in bit<32> mask,
-                inout bit<32> known) {
+                out bit<32> known) {
     Register<bit<32>, ret_word_t>(LEAN_RET_WORDS, 0) lean_ret_b_1;
 
     RegisterAction<bit<32>, ret_word_t, bit<32>>(lean_ret_b_1) set_ret_b_1 = {
@@ -1711,7 +1759,7 @@ control LeanRetFilter1(in row_t row_0, in row_t row_1, in row_t row_2, in row_t 
     };
 
     action set() { known = set_ret_b_1.execute(word); }
-    action skip() {}
+    action skip() { known = 0xffffffff; }
 
     table words {
         key = {

@@ -3,6 +3,13 @@
 #ifndef XDPMON_LEAN_TYPES_P4
 #define XDPMON_LEAN_TYPES_P4
 
+/* A TCP packet's payload. */
+typedef bit<8> kind_t;
+const kind_t KIND_NONE = 0;      /* no TCP over IPv4 */
+const kind_t KIND_BARE = 1;      /* no payload */
+const kind_t KIND_PROBE = 2;     /* one byte */
+const kind_t KIND_DATA = 4;      /* more */
+
 /* Two comparisons of a way's record as a one-hot number: the flow's own, and silent for so long that it may be taken. */
 typedef bit<8> fate_t;
 const fate_t FATE_NONE = 0;      /* not looked at */
