@@ -80,9 +80,9 @@ func (i *instance) body(n []uint64, alive int, vectors []vector) report.Body {
 }
 
 func (i *instance) alertTable() report.Table {
-	t := report.Table{Name: "alerts", Title: "Alerts", Limit: i.top, Columns: alertColumns(), Help: "keys that passed a query's threshold"}
+	t := report.Table{Name: "alerts", Title: "Alerts", Whole: true, Limit: i.top, Columns: alertColumns(), Help: "keys that passed a query's threshold"}
 	for _, a := range i.last[:min(len(i.last), i.top)] {
-		t.Rows = append(t.Rows, []any{a.Query.Name, a.Text, a.Draws, i.when(a.Time), max(0, a.Draws-1.96*a.Sd), a.Draws + 1.96*a.Sd, a.Time, a.Age,
+		t.Rows = append(t.Rows, []any{a.Query.Name, a.Text, a.Draws, i.when(a.Time), a.Low, a.High, a.Time, a.Age,
 			uint64(a.Times)})
 	}
 	return t
@@ -126,7 +126,7 @@ func alertColumns() []report.Column {
 }
 
 func (i *instance) queryTable() report.Table {
-	t := report.Table{Name: "queries", Title: "Queries", Limit: MaxQueries, Help: "what runs, and how far off it may be",
+	t := report.Table{Name: "queries", Title: "Queries", Whole: true, Limit: MaxQueries, Help: "what runs, and how far off it may be",
 		Columns: []report.Column{
 			{Name: "query", Label: true, Help: "the query"},
 			{Name: "alerts", Unit: report.Count, Metric: true, Help: "keys that passed its threshold"},
@@ -141,7 +141,7 @@ func (i *instance) queryTable() report.Table {
 		c := &i.program.Queries[k]
 		alerts := uint64(0)
 		for _, a := range i.last {
-			if a.Query.ID == c.ID {
+			if a.Query.Text() == c.Text() {
 				alerts++
 			}
 		}
@@ -170,7 +170,7 @@ func (i *instance) vectorTable(vectors []vector) report.Table {
 		c := v.query
 		mark := salt(i.seed, i.epoch, "mark", c.definition())
 		t.Rows = append(t.Rows, []any{c.Name, c.Key.Name(v.key, i.names), fmt.Sprintf("%016x", v.coupons), fmt.Sprintf("%016x", mark),
-			int64(c.Collector.N), int64(c.Collector.M), i.effective(c).P, v.start, int64(c.Window)})
+			int64(c.Collector.N), int64(c.Collector.M), v.effective.P, v.start, int64(c.Window)})
 	}
 	return t
 }

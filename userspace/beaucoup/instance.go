@@ -21,6 +21,13 @@ const pollEvery = 100_000_000 // ns
 
 type event = bpf.BeaucoupBeaucoupEvent
 
+// heard is an event with what its query was when it was taken out of the ring: identifiers are used again.
+type heard struct {
+	event
+	query     *Compiled
+	effective Collector
+}
+
 // Alert says that a key passed a query's threshold.
 type Alert struct {
 	Query *Compiled
@@ -30,7 +37,14 @@ type Alert struct {
 	Text  string
 	Times int // alerts of this key in the window
 	Draws float64
-	Sd    float64
+	spread
+}
+
+// spread is what chance makes of a collector's draws.
+type spread struct {
+	Low, High float64 // 95 % of all alerts are between them
+	// Least is what 9,999 of 10,000 take at least, if no coupon was lost to ties: with fewer, the alert is false.
+	Least float64
 }
 
 // instance is one configured monitor.
@@ -46,7 +60,7 @@ type instance struct {
 	needs    maps.Need // of the queries at the start: the parser reads no more
 	tables   *tables
 	ring     *maps.Ring
-	events   []event
+	events   []heard
 	epoch    uint64
 	modified time.Time // of the file of queries
 	trouble  []string  // for the next report
@@ -54,7 +68,8 @@ type instance struct {
 	evicted  uint64 // collectors, since the last window
 	looked   int64  // ns, when hopeless collectors were looked for
 
-	last []Alert // of the last window: the oracle judges them
+	last    []Alert // of the last window: the oracle judges them
+	spreads map[Collector]spread
 }
 
 func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) { return configured(v, env) }
@@ -194,7 +209,9 @@ func (i *instance) poll() error {
 		var e event
 		if len(b) >= int(unsafe.Sizeof(e)) {
 			copy(unsafe.Slice((*byte)(unsafe.Pointer(&e)), unsafe.Sizeof(e)), b)
-			i.events = append(i.events, e)
+			if c := i.query(int(e.Query)); c != nil {
+				i.events = append(i.events, heard{e, c, i.effective(c)})
+			}
 		}
 	})
 }
@@ -258,32 +275,30 @@ func (i *instance) query(id int) *Compiled {
 
 // vector is the coupons of a collector, as they are exported.
 type vector struct {
-	query   *Compiled
-	key     words
-	coupons uint64
-	start   int64
+	query     *Compiled
+	effective Collector
+	key       words
+	coupons   uint64
+	start     int64
 }
 
 // take turns the events of a window into alerts and exported collectors.
 func (i *instance) take() (alerts []Alert, vectors []vector) {
 	type name struct {
-		id  uint32
-		key words
+		query string
+		key   words
 	}
 	at, held := map[name]int{}, map[name]int{}
-	for _, e := range i.events {
-		c := i.query(int(e.Query))
-		if c == nil {
-			continue
-		}
-		n := name{e.Query, e.Key}
+	for k := range i.events {
+		e := &i.events[k]
+		c, n := e.query, name{e.query.Text(), e.Key}
 		if i.export {
 			start := int64(e.Time) - int64(e.Age)
 			if h, ok := held[n]; ok && vectors[h].start+int64(c.Window) >= int64(e.Time) {
 				vectors[h].coupons |= e.Coupons
 			} else {
 				held[n] = len(vectors)
-				vectors = append(vectors, vector{c, e.Key, e.Coupons, start})
+				vectors = append(vectors, vector{c, e.effective, e.Key, e.Coupons, start})
 			}
 		}
 		if e.Alert == 0 {
@@ -294,17 +309,32 @@ func (i *instance) take() (alerts []Alert, vectors []vector) {
 			continue
 		}
 		at[n] = len(alerts)
-		alerts = append(alerts, i.alert(c, &e))
+		alerts = append(alerts, i.alert(e))
 	}
 	i.events = i.events[:0]
 	return alerts, vectors
 }
 
-func (i *instance) alert(c *Compiled, e *event) Alert {
+func (i *instance) alert(e *heard) Alert {
+	c := e.query
 	a := Alert{Query: c, Key: e.Key, Time: int64(e.Time), Age: int64(e.Age), Times: 1, Text: c.Key.Name(e.Key, i.names)}
-	mean, variance := i.effective(c).moments()
-	a.Draws, a.Sd = mean, sqrt(variance)
+	a.Draws = e.effective.Draws()
+	a.spread = i.spreadOf(e.effective, c.Collector)
 	return a
+}
+
+// spreadOf a collector behind ties and without them, from memory if it was asked for before.
+func (i *instance) spreadOf(effective, drawn Collector) spread {
+	s, known := i.spreads[effective]
+	if !known {
+		interval := effective.Quantiles(.025, .975)
+		s = spread{Low: interval[0], High: interval[1], Least: drawn.Quantiles(1e-4)[0]}
+		if i.spreads == nil {
+			i.spreads = map[Collector]spread{}
+		}
+		i.spreads[effective] = s
+	}
+	return s
 }
 
 // effective finds the program that a query belongs to.

@@ -135,7 +135,7 @@ func (o *oracle) Window(w report.Window) report.Body {
 		}
 		return byQuery[name]
 	}
-	alerts := report.Table{Name: "alerts", Title: "Alerts", Limit: o.instance.top, Columns: alertColumns()}
+	alerts := report.Table{Name: "alerts", Title: "Alerts", Whole: true, Limit: o.instance.top, Columns: alertColumns()}
 	counts := map[place]int{}
 	var all tally
 	for n := range o.instance.last {
@@ -148,7 +148,7 @@ func (o *oracle) Window(w report.Window) report.Body {
 			t.alerts++
 			t.abs += math.Abs(off)
 			t.signed += off
-			if float64(count) < float64(a.Query.Threshold)-3*a.Sd {
+			if float64(count) < a.Least {
 				t.unconfirmed++
 			}
 		}
@@ -169,13 +169,13 @@ func (o *oracle) Window(w report.Window) report.Body {
 		alerts.Rows = append(alerts.Rows, []any{name, c.text, int64(count), o.instance.when(c.time), nil, nil, c.time, nil, uint64(1)})
 	}
 	o.crossed = nil
-	table := report.Table{Name: "queries", Title: "Queries", Limit: MaxQueries, Columns: []report.Column{
+	table := report.Table{Name: "queries", Title: "Queries", Whole: true, Limit: MaxQueries, Columns: []report.Column{
 		{Name: "query", Label: true},
 		{Name: "keys", Unit: report.Count, Help: "keys with more than the threshold"},
 		{Name: "alerts_judged", Unit: report.Count, Help: "alerts of the window"},
 		{Name: "mean_relative_error", Unit: report.Ratio, Help: "mean of |true count at the alert - threshold| / threshold"},
 		{Name: "bias", Unit: report.Ratio, Help: "the same with its sign"},
-		{Name: "unconfirmed", Unit: report.Count, Help: "alerts whose true count is more than three standard deviations short"},
+		{Name: "unconfirmed", Unit: report.Count, Help: "alerts whose true count is less than 9,999 of 10,000 such alerts have"},
 	}}
 	for n := range o.instance.program.Queries {
 		name := o.instance.program.Queries[n].Name
@@ -188,7 +188,7 @@ func (o *oracle) Window(w report.Window) report.Body {
 		gauge("alerts_judged", all.alerts, report.Count, "alerts of the window"),
 		gauge("mean_relative_error", ratio(all.abs, float64(all.alerts)), report.Ratio, "of the true count at the alert against the threshold"),
 		gauge("bias", ratio(all.signed, float64(all.alerts)), report.Ratio, "the same with its sign"),
-		gauge("unconfirmed", all.unconfirmed, report.Count, "alerts whose true count is more than three standard deviations short"),
+		gauge("unconfirmed", all.unconfirmed, report.Count, "alerts whose true count is less than 9,999 of 10,000 such alerts have"),
 	}, Tables: []report.Table{alerts, table}}
 }
 

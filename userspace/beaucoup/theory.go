@@ -35,21 +35,22 @@ func score(mean, variance, t float64) float64 {
 	return math.Sqrt(2/math.Pi)*sd*math.Exp(-z*z/2) + bias*math.Erf(z/math.Sqrt2)
 }
 
-// exactDraws bounds the work of Error: collectors that take more draws are scaled down, which moves the error by less
+// exactDraws bounds the work of arrivals: collectors that take more draws are scaled down, which moves the error by less
 // than 0.1 points.
 const exactDraws = 5000
 
-// Error is the mean relative error of a collector for threshold t (section 4.3.1), exactly: the distribution of the number
-// of distinct coupons after 1, 2, ... draws.
-func (c Collector) Error(t float64) float64 {
+// arrivals calls visit with 1, 2, ... draws and the chance that the collector takes exactly so many, until no more than tail is
+// left: the distribution of the number of distinct coupons after each draw.
+func (c Collector) arrivals(tail float64, visit func(draws, chance float64)) {
+	scale := 1.0
 	for c.Draws() > exactDraws {
 		c.P *= 2
-		t /= 2
+		scale *= 2
 	}
 	state := make([]float64, c.N)
 	state[0] = 1
-	left, sum := 1.0, 0.0
-	for draw := 1; left > 1e-9 && draw < 100*exactDraws; draw++ {
+	left := 1.0
+	for draw := 1; left > tail && draw < 100*exactDraws; draw++ {
 		q := c.P * float64(c.M-c.N+1)
 		done := state[c.N-1] * q
 		state[c.N-1] -= done
@@ -59,9 +60,25 @@ func (c Collector) Error(t float64) float64 {
 			state[j+1] += move
 		}
 		left -= done
-		sum += done * math.Abs(float64(draw)-t)
+		visit(scale*float64(draw), done)
 	}
+}
+
+// Error is the mean relative error of a collector for threshold t (section 4.3.1), exactly.
+func (c Collector) Error(t float64) (sum float64) {
+	c.arrivals(1e-9, func(draws, chance float64) { sum += chance * math.Abs(draws-t) })
 	return sum / t
+}
+
+// Quantiles are the draws that shares of all collectors take at most; shares ascend.
+func (c Collector) Quantiles(shares ...float64) []float64 {
+	found, arrived := make([]float64, 0, len(shares)), 0.0
+	c.arrivals(1e-6, func(draws, chance float64) {
+		for arrived += chance; len(found) < len(shares) && arrived >= shares[len(found)]; {
+			found = append(found, draws)
+		}
+	})
+	return found
 }
 
 // best is the collector with the smallest error for threshold t that draws limit coupons a packet or fewer; survival is

@@ -56,6 +56,27 @@ func TestTwoWords(t *testing.T) {
 	}
 }
 
+// Of one coupon's draws, which are geometric, quantiles are known; of many, half are below about the mean, and all follow p.
+func TestQuantiles(t *testing.T) {
+	one := Collector{M: 1, N: 1, P: 1.0 / 64}
+	for _, share := range []float64{1e-4, 0.025, 0.5, 0.975} {
+		want := math.Max(1, math.Ceil(math.Log(1-share)/math.Log(1-one.P)))
+		if got := one.Quantiles(share)[0]; math.Abs(got-want) > 1e-9 {
+			t.Errorf("%g of geometric draws are %g at most, want %g", share, got, want)
+		}
+	}
+	near, far := Collector{M: 32, N: 24, P: 1.0 / 1024}, Collector{M: 32, N: 24, P: 1.0 / 65536}
+	a, b := near.Quantiles(1e-4, 0.025, 0.5, 0.975), far.Quantiles(1e-4, 0.025, 0.5, 0.975)
+	for i := range a {
+		if math.Abs(b[i]/64/a[i]-1) > 0.01 || i > 0 && a[i] <= a[i-1] {
+			t.Errorf("quantiles %v with p = 1/1024, %v with 1/65536", a, b)
+		}
+	}
+	if median := a[2] / near.Draws(); median < 0.95 || median > 1 { // draws are skewed to the right
+		t.Errorf("half of the collectors take %.3f of the mean at most", median)
+	}
+}
+
 // NOTES.md: with a mean of one coupon a packet and eleven attributes 0.58 of the coupons survive, 0.85 at a third.
 func TestSurvival(t *testing.T) {
 	for _, c := range []struct{ total, want float64 }{{1, 0.58}, {1.0 / 3, 0.85}} {

@@ -142,7 +142,7 @@ type verified struct {
 func ordinary(ctx context.Context, p *eval.Page) error {
 	seeds := eval.Pick(p, 6, 2)
 	p.Text("%s through the shipped sets, %d seeds each, with reports every 30 s and with one report at the end. An alert is *confirmed* when the exact "+
-		"number of distinct attributes, by the oracle of `--truth`, is at most three standard deviations of its collector below the threshold. "+
+		"number of distinct attributes, by the oracle of `--truth`, is what 9,999 of 10,000 alerts of such a collector have at least (exact distribution, no coupon lost to ties). "+
 		"*Keys* are those above the threshold, in all runs together.", ordinaryTraffic, seeds)
 	for _, set := range []string{"six", "many"} {
 		all, names, err := verify(ctx, set, seeds)
