@@ -44,17 +44,15 @@ type outcome struct {
 // windows of a seed, each with hashes of its own (beaucoup.rotate).
 const windows = 50
 
-// collectors compares what one collector does with theory, over many hashes.
-func collectors(ctx context.Context, p *eval.Page) error {
-	seeds := eval.Pick(p, 20, 2)
-	p.Text("%d seeds, each with packets and a loaded program of its own, and %d windows of each with new hashes: %d sets of hashes. For each "+
-		"of them a number of keys begins anew, every one with attributes that no other key has. *Between sets* is the variance of the "+
-		"sets' means times the keys of a set, over the variance of single collectors: 1 when keys are as good as seeds.", seeds, windows, seeds*windows)
-	t := &figure.Table{Columns: []string{"threshold, budget", "m, n, 1/p", "m*p", "collectors", "error, theory", "measured", "+-", "draws against CC(m, p, n)",
-		"+-", "between sets", "no alert"}}
-	for _, batch := range trials {
-		p.Log("%v", batch)
-		keys := eval.Pick(p, keysFor(batch), 5)
+// collectors compares what the collectors of a batch do with theory, over many hashes.
+func collectors(batch []trial) func(context.Context, *eval.Page) error {
+	return func(ctx context.Context, p *eval.Page) error {
+		seeds, keys := eval.Pick(p, 20, 2), eval.Pick(p, keysFor(batch), 5)
+		p.Text("%d seeds, each with packets and a loaded program of its own, and %d windows of each with new hashes: %d sets of hashes. For each "+
+			"of them %d keys begin anew, every one with attributes that no other key has. *Between sets* is the variance of the "+
+			"sets' means times the keys of a set, over the variance of single collectors: 1 when keys are as good as seeds.", seeds, windows, seeds*windows, keys)
+		t := &figure.Table{Columns: []string{"threshold, budget", "m, n, 1/p", "m*p", "collectors", "error, theory", "measured", "+-", "draws against CC(m, p, n)",
+			"+-", "between sets", "no alert"}}
 		out, err := tryAll(ctx, batch, seeds, keys)
 		if err != nil {
 			return err
@@ -62,18 +60,18 @@ func collectors(ctx context.Context, p *eval.Page) error {
 		for i, trial := range batch {
 			out[i].show(p, t, trial, keys)
 		}
+		p.Table(t)
+		return nil
 	}
-	p.Table(t)
-	return nil
 }
 
-// keysFor spends about 20,000 packets a set of hashes and batch, and at least eight keys.
+// keysFor spends about 10,000 draws a set of hashes and batch: 8 to 16 keys.
 func keysFor(batch []trial) int {
 	most := 0.0
 	for _, t := range batch {
 		most = max(most, t.threshold)
 	}
-	return max(8, int(10000/most))
+	return min(16, max(8, int(10000/most)))
 }
 
 func (o *outcome) show(p *eval.Page, t *figure.Table, trial trial, keys int) {
@@ -102,7 +100,7 @@ func (t trial) query(window int64) string {
 
 func (t trial) config(window int64) eval.Config {
 	return eval.Config{Algorithm: beaucoup.Name, Set: map[string]string{"queries": t.query(window), "budget": t.budget, "coupons": t.coupons,
-		"top": "100000", "rotate": "true", "entries": "8192"}}
+		"top": "100000", "rotate": "true", "entries": "2048"}}
 }
 
 // tryAll measures a batch in one chain, over all seeds.

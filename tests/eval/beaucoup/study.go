@@ -8,7 +8,9 @@ import (
 
 func init() {
 	eval.Register(&eval.Study{Name: "beaucoup", Title: "BeauCoup: how far off its alerts are", Intro: intro, Sections: []eval.Section{
-		{Name: "collector", Title: "One collector, 1000 seeds", Run: collectors},
+		{Name: "collector", Title: "One collector, 1000 sets of hashes: many coupons a packet", Run: collectors(trials[0])},
+		{Name: "sparse", Title: "One collector: a coupon in 16 packets", Run: collectors(trials[1])},
+		{Name: "sparser", Title: "One collector: a coupon in 64 packets", Run: collectors(trials[2])},
 		{Name: "configurations", Title: "Figure 4.5: n out of m", Run: configurations},
 		{Name: "coupons", Title: "Figure 4.6: how many coupons", Run: coupons},
 		{Name: "access", Title: "Figure 4.7: error against accesses", Run: accesses},
