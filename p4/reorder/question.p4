@@ -11,8 +11,8 @@ header second_pass_h {
 
 /* struct reorder_report of bpf/reorder/reorder.bpf.c; a stateful ALU has one output, so of the signature there is what lies in n. */
 struct report_t {
-    bit<32> prefix;
-    bit<32> n; /* {upper bits of the signature 7, 0, n 24} */
+    bit<32> prefix; /* the first 32 bits of an IPv6 address */
+    bit<32> n; /* {upper bits of the signature 7, IPv6 1, n 24} */
     bit<32> o;
 }
 

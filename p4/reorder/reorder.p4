@@ -2,9 +2,10 @@
 /* reorder: source prefixes whose TCP packets arrive out of order, on a switch.
  *
  * Zheng, Yu, Rexford, "Detecting TCP Packet Reordering in the Data Plane", section 3. The eBPF form, whose header says how a
- * record is laid out, is bpf/reorder/reorder.bpf.c; this is the form for IPv4 with two ways. REORDER_METHOD chooses at
+ * record is laid out, is bpf/reorder/reorder.bpf.c; this is the form with two ways and IPv6 prefixes of 32 bits. REORDER_METHOD chooses at
  * compile time: 0 sampling, 1 precision, 2 hybrid; REORDER_DEFINITION 1, 2 or 3. Sizes are those of --set reorder.method=hybrid
- * --set reorder.buckets=3072 --set reorder.x=0.667, 1,024 in each way and in the array. The registers, which a test compares:
+ * --set reorder.buckets=3072 --set reorder.x=0.667 --set reorder.prefix6=32, 1,024 in each way and in the array. The registers, which
+ * a test compares:
  *
  * stage  register              width    holds
  *   1    reorder_id0           32 + 32  way0.p4: {signature, size}
@@ -20,8 +21,8 @@
  *   9    reorder_seq_array     32 + 32  array.p4
  *  10    reorder_count_array   32       array.p4
  *
- * A record that is overwritten goes up as a digest {prefix, n, o} when it saw reordering (REORDER_ALL: always); n has seven bits of
- * the flow's signature above it, as the eBPF form's word has. The control plane reads the rest at the end of a window, and sets a
+ * A record that is overwritten goes up as a digest {prefix, n, o} when it saw reordering (REORDER_ALL: always); above n are seven bits
+ * of the flow's signature, as in the eBPF form's word, and one that says IPv6. The control plane reads the rest at the end of a window, and sets a
  * bank back: sizes of the ways to 1, all else to 0. A packet that takes a record by a second pass is resubmitted; the
  * meter `budget` bounds those, in packets a second that the control plane sets first of all (a tenth of the rate, say). Stages are
  * an order, not numbers of the chip. */
@@ -49,11 +50,21 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
     bit<32> now;
     bit<32> prefix = 0;
     bit<32> signature = 0;
+    bit<32> a0 = 0; /* addresses, IPv4 as ::ffff:a.b.c.d */
+    bit<32> a1 = 0;
+    bit<32> a2 = 0;
+    bit<32> a3 = 0;
+    bit<32> b0 = 0;
+    bit<32> b1 = 0;
+    bit<32> b2 = 0;
+    bit<32> b3 = 0;
+    bit<32> p2 = 0; /* the prefix as it is hashed: 48 bits */
+    bit<32> p3 = 0;
     bit<32> hash = 0;
     bit<32> held = 0; /* of the record that is overwritten */
     bit<32> n = 0;
     bit<32> o = 0;
-    bit<32> tag = 0; /* of a count: seven bits of the signature, in digests, too */
+    bit<32> tag = 0; /* of a count, and of digests: seven bits of the signature, one for IPv6 */
     bit<8> asks = 0;
     bit<8> colour = 0;
 
@@ -120,7 +131,6 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
 
     table passes {
         key = {
-            hdr.ipv4.isValid()   : ternary;
             hdr.tcp.isValid()    : ternary;
             hdr.second.isValid() : ternary;
             hdr.second.role      : ternary;
@@ -133,18 +143,61 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
             seize;
         }
         const entries = {
-            (true, true, false, _): first_pass();
-            (true, true, true, ROLE_TAKE_0): take_0();
-            (true, true, true, ROLE_TAKE_1): take_1();
-            (true, true, true, ROLE_SEIZE): seize();
+            (true, false, _): first_pass();
+            (true, true, ROLE_TAKE_0): take_0();
+            (true, true, ROLE_TAKE_1): take_1();
+            (true, true, ROLE_SEIZE): seize();
         }
         const default_action = none();
         size = 8;
     }
 
-    action mask() { prefix = hdr.ipv4.src & REORDER_MASK; }
+    action is_4() {
+        a2 = 0xffff;
+        a3 = hdr.ipv4.src;
+        b2 = 0xffff;
+        b3 = hdr.ipv4.dst;
+        prefix = hdr.ipv4.src & REORDER_MASK;
+        p3 = hdr.ipv4.src & REORDER_MASK;
+    }
+
+    action is_6() {
+        a0 = hdr.ipv6.src0;
+        a1 = hdr.ipv6.src1;
+        a2 = hdr.ipv6.src2;
+        a3 = hdr.ipv6.src3;
+        b0 = hdr.ipv6.dst0;
+        b1 = hdr.ipv6.dst1;
+        b2 = hdr.ipv6.dst2;
+        b3 = hdr.ipv6.dst3;
+        prefix = hdr.ipv6.src0;
+        p2 = hdr.ipv6.src0 >> 16;
+        p3 = hdr.ipv6.src0 << 16;
+        tag = REORDER_IPV6;
+    }
+
+    action is_none() {}
+
+    table families {
+        key = {
+            hdr.ipv4.isValid() : exact;
+            hdr.ipv6.isValid() : exact;
+        }
+        actions = {
+            is_4;
+            is_6;
+            is_none;
+        }
+        const entries = {
+            (true, false): is_4();
+            (false, true): is_6();
+        }
+        const default_action = is_none();
+        size = 4;
+    }
+
     action sign() { signature = row_0.get(FLOW_FIELDS); }
-    action mark() { tag = signature & REORDER_TAG; }
+    action mark() { tag[31:25] = signature[31:25]; }
     action expect() { next = first + (bit<32>)payload; }
 
     action again_0() {
@@ -297,7 +350,7 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
         clock.apply(nanoseconds, now);
         passes.apply();
         lengths.apply(hdr, payload, first);
-        mask();
+        families.apply();
         sign();
 #if REORDER_METHOD != 0
         place_0();

@@ -8,52 +8,88 @@ control ReorderPayload(in headers_t hdr, out bit<16> payload, out bit<32> first)
         first = 0;
     }
 
-    action plain(bit<16> less) {
+    action plain4(bit<16> less) {
         payload = hdr.ipv4.total + less;
         first = hdr.tcp.seq;
     }
 
-    action after_syn(bit<16> less) {
+    action after_syn4(bit<16> less) {
         payload = hdr.ipv4.total + less;
+        first = hdr.tcp.seq + 1;
+    }
+
+    action plain6(bit<16> less) {
+        payload = hdr.ipv6.payload + less;
+        first = hdr.tcp.seq;
+    }
+
+    action after_syn6(bit<16> less) {
+        payload = hdr.ipv6.payload + less;
         first = hdr.tcp.seq + 1;
     }
 
     table lengths {
         key = {
+            hdr.ipv4.isValid() : ternary;
+            hdr.ipv6.isValid() : ternary;
             hdr.tcp.words : ternary;
             hdr.tcp.flags : ternary;
         }
         actions = {
             none;
-            plain;
-            after_syn;
+            plain4;
+            after_syn4;
+            plain6;
+            after_syn6;
         }
         const entries = {
-            (4w5, 0 &&& 2): plain(65496);
-            (4w5, 2 &&& 2): after_syn(65496);
-            (4w6, 0 &&& 2): plain(65492);
-            (4w6, 2 &&& 2): after_syn(65492);
-            (4w7, 0 &&& 2): plain(65488);
-            (4w7, 2 &&& 2): after_syn(65488);
-            (4w8, 0 &&& 2): plain(65484);
-            (4w8, 2 &&& 2): after_syn(65484);
-            (4w9, 0 &&& 2): plain(65480);
-            (4w9, 2 &&& 2): after_syn(65480);
-            (4w10, 0 &&& 2): plain(65476);
-            (4w10, 2 &&& 2): after_syn(65476);
-            (4w11, 0 &&& 2): plain(65472);
-            (4w11, 2 &&& 2): after_syn(65472);
-            (4w12, 0 &&& 2): plain(65468);
-            (4w12, 2 &&& 2): after_syn(65468);
-            (4w13, 0 &&& 2): plain(65464);
-            (4w13, 2 &&& 2): after_syn(65464);
-            (4w14, 0 &&& 2): plain(65460);
-            (4w14, 2 &&& 2): after_syn(65460);
-            (4w15, 0 &&& 2): plain(65456);
-            (4w15, 2 &&& 2): after_syn(65456);
+            (true, false, 4w5, 0 &&& 2): plain4(65496);
+            (true, false, 4w5, 2 &&& 2): after_syn4(65496);
+            (false, true, 4w5, 0 &&& 2): plain6(65516);
+            (false, true, 4w5, 2 &&& 2): after_syn6(65516);
+            (true, false, 4w6, 0 &&& 2): plain4(65492);
+            (true, false, 4w6, 2 &&& 2): after_syn4(65492);
+            (false, true, 4w6, 0 &&& 2): plain6(65512);
+            (false, true, 4w6, 2 &&& 2): after_syn6(65512);
+            (true, false, 4w7, 0 &&& 2): plain4(65488);
+            (true, false, 4w7, 2 &&& 2): after_syn4(65488);
+            (false, true, 4w7, 0 &&& 2): plain6(65508);
+            (false, true, 4w7, 2 &&& 2): after_syn6(65508);
+            (true, false, 4w8, 0 &&& 2): plain4(65484);
+            (true, false, 4w8, 2 &&& 2): after_syn4(65484);
+            (false, true, 4w8, 0 &&& 2): plain6(65504);
+            (false, true, 4w8, 2 &&& 2): after_syn6(65504);
+            (true, false, 4w9, 0 &&& 2): plain4(65480);
+            (true, false, 4w9, 2 &&& 2): after_syn4(65480);
+            (false, true, 4w9, 0 &&& 2): plain6(65500);
+            (false, true, 4w9, 2 &&& 2): after_syn6(65500);
+            (true, false, 4w10, 0 &&& 2): plain4(65476);
+            (true, false, 4w10, 2 &&& 2): after_syn4(65476);
+            (false, true, 4w10, 0 &&& 2): plain6(65496);
+            (false, true, 4w10, 2 &&& 2): after_syn6(65496);
+            (true, false, 4w11, 0 &&& 2): plain4(65472);
+            (true, false, 4w11, 2 &&& 2): after_syn4(65472);
+            (false, true, 4w11, 0 &&& 2): plain6(65492);
+            (false, true, 4w11, 2 &&& 2): after_syn6(65492);
+            (true, false, 4w12, 0 &&& 2): plain4(65468);
+            (true, false, 4w12, 2 &&& 2): after_syn4(65468);
+            (false, true, 4w12, 0 &&& 2): plain6(65488);
+            (false, true, 4w12, 2 &&& 2): after_syn6(65488);
+            (true, false, 4w13, 0 &&& 2): plain4(65464);
+            (true, false, 4w13, 2 &&& 2): after_syn4(65464);
+            (false, true, 4w13, 0 &&& 2): plain6(65484);
+            (false, true, 4w13, 2 &&& 2): after_syn6(65484);
+            (true, false, 4w14, 0 &&& 2): plain4(65460);
+            (true, false, 4w14, 2 &&& 2): after_syn4(65460);
+            (false, true, 4w14, 0 &&& 2): plain6(65480);
+            (false, true, 4w14, 2 &&& 2): after_syn6(65480);
+            (true, false, 4w15, 0 &&& 2): plain4(65456);
+            (true, false, 4w15, 2 &&& 2): after_syn4(65456);
+            (false, true, 4w15, 0 &&& 2): plain6(65476);
+            (false, true, 4w15, 2 &&& 2): after_syn6(65476);
         }
         const default_action = none();
-        size = 32;
+        size = 64;
     }
 
     apply {

@@ -13,8 +13,8 @@
 #include "../include/hashing.p4"
 
 /* The field lists: a flow in one direction, and its prefix in the place of the source, as in bpf/reorder/reorder.bpf.c. */
-#define FLOW_FIELDS { 64w0, 32w0xffff, hdr.ipv4.src, 64w0, 32w0xffff, hdr.ipv4.dst, hdr.tcp.sport, hdr.tcp.dport, 64w0 }
-#define PREFIX_FIELDS { 96w0, hdr.ipv4.src & REORDER_MASK, 128w0, 32w0, 64w0 }
+#define FLOW_FIELDS { a0, a1, a2, a3, b0, b1, b2, b3, hdr.tcp.sport, hdr.tcp.dport, 64w0 }
+#define PREFIX_FIELDS { 64w0, p2, p3, 128w0, 32w0, 64w0 }
 
 #include "params.p4"
 #include "types.p4"

@@ -5,7 +5,7 @@
 #define XDPMON_REORDER_TYPES_P4
 
 typedef bit<8> role_t;
-const role_t ROLE_NONE = 0;   /* no TCP payload over IPv4 */
+const role_t ROLE_NONE = 0;   /* no TCP payload */
 const role_t ROLE_FIRST = 1;  /* first pass */
 const role_t ROLE_TAKE_0 = 2; /* second pass, to way 0 */
 const role_t ROLE_TAKE_1 = 3;
@@ -22,9 +22,10 @@ const fate_t FATE_SEIZED = 16;   /* by a second pass */
 
 #define METER_GREEN 0
 
-/* A count holds the upper seven bits of the flow's signature over its number, as on a host: digests tell flows apart by them. (The
- * bit between, which says on a host that R is reached, is 0 here: a refused packet reads both words.) */
-#define REORDER_TAG 0xfe000000
+/* A count holds the upper seven bits of the flow's signature over its number, as on a host: digests tell flows apart by them. The
+ * bit between, which says on a host that R is reached, says here that the prefix is one of IPv6, which a host sees by its
+ * length; a refused packet reads o and n here. */
+#define REORDER_IPV6 0x01000000
 #define REORDER_COUNT 0x00ffffff
 
 struct sized_t {
