@@ -192,35 +192,29 @@ func convergence(ctx context.Context, p *eval.Page) error {
 }
 
 // admission is figure 3.6, whose names the contenders have: the top 32, on a heavy-tailed and on a skewed workload.
-func admission(ctx context.Context, p *eval.Page) error {
-	for _, m := range []model{caida, uwisc} {
-		s := setup{model: m, list: []contender{unadapted(), rounded(), own("PRECISION (2-approximate)", map[string]string{"admission": "pow2"}),
-			own("9/8-approximate PRECISION", nil), own("PRECISION, exact", map[string]string{"admission": "exact"})}, sizes: sizes, seeds: eval.Pick(p, 3, 1), arrivals: true}
-		p.Text("**%s**: %s; three seeds. *No adaptation* and *2-approximate* are plain Go with initial value 0.", m.name, m.what)
-		results, err := s.measure(ctx, p)
-		if err != nil {
-			return err
-		}
-		if err := s.both(p, "admission-"+m.name, results, meanRecall32, 32); err != nil {
-			return err
-		}
-	}
-	return nil
+func admission(m model) func(context.Context, *eval.Page) error {
+	list := []contender{unadapted(), rounded(), own("PRECISION (2-approximate)", map[string]string{"admission": "pow2"}),
+		own("9/8-approximate PRECISION", nil), own("PRECISION, exact", map[string]string{"admission": "exact"})}
+	return largest(m, "admission", list, "*No adaptation* and *2-approximate* are plain Go with initial value 0.")
 }
 
-func skews(ctx context.Context, p *eval.Page) error {
-	for _, m := range []model{caida, ucla, uwisc} {
-		s := setup{model: m, list: []contender{usual(), hashpipe(2), hashpipe(4), hashpipe(6), cocosketch(), spaceSaving(), rap(), setRAP(2)}, sizes: sizes, seeds: eval.Pick(p, 3, 1), arrivals: true}
-		p.Text("**%s**: %s; three seeds. The first is PRECISION with d = 2.", m.name, m.what)
+// skew is figure 3.7 on one workload.
+func skew(m model) func(context.Context, *eval.Page) error {
+	list := []contender{usual(), hashpipe(2), hashpipe(4), hashpipe(6), cocosketch(), spaceSaving(), rap(), setRAP(2)}
+	return largest(m, "skew", list, "The first is PRECISION with d = 2.")
+}
+
+// largest compares errors on arrival, and recalls of the 32 largest flows.
+func largest(m model, name string, list []contender, remark string) func(context.Context, *eval.Page) error {
+	return func(ctx context.Context, p *eval.Page) error {
+		s := setup{model: m, list: list, sizes: sizes, seeds: eval.Pick(p, 3, 1), arrivals: true}
+		p.Text("%s: %s; three seeds. %s", m.name, m.what, remark)
 		results, err := s.measure(ctx, p)
 		if err != nil {
 			return err
 		}
-		if err := s.both(p, "skew-"+m.name, results, meanRecall32, 32); err != nil {
-			return err
-		}
+		return s.both(p, name+"-"+m.name, results, meanRecall32, 32)
 	}
-	return nil
 }
 
 // deterministic is figure 3.9.
