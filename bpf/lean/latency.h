@@ -80,7 +80,7 @@ static __always_inline int latency_locate(struct latency *s, const struct phv *p
 		hash_fields(&in, phv, q->reverse, q->disc);
 		id = hash_crc32(&in, 0);
 		s->slot = hash_crc32(&in, 1);
-		luck = hash_crc32(&in, 2);
+		luck = id; /* its low bits; the signature has the high ones */
 	} else {
 		mixed = q->reverse ? hash_reverse(phv, LEAN_SALT) : f->hash;
 		mixed = hash_mix(mixed ^ q->disc * 0x9e3779b97f4a7c15ULL);

@@ -51,7 +51,7 @@ static __always_inline __u32 seg_places_crc(struct segment *s, const struct phv 
 	hash_fields(&in, phv, 0, 0);
 	s->way[0] = hash_crc32(&in, 0);
 	s->way[1] = hash_crc32(&in, 1);
-	*twin = hash_crc32(&in, 2);
+	*twin = s->way[1] >> 16;
 	s->signature = hash_crc32(&in, 3);
 	in.w[0] ^= bpf_htonl(seg_id(phv));
 	in.w[9] = bpf_htonl(phv->seq);

@@ -96,7 +96,6 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
     bit<32> disc;
     bit<32> id;
     bit<32> slot;
-    bit<32> chance;
     bit<17> lat_now; /* 2^16 ns */
     bit<32> delay;
     bit<32> lat_value;
@@ -116,7 +115,6 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
 
     HASH_ROW(row_id, HASH_ROW_0);
     HASH_ROW(row_slot, HASH_ROW_1);
-    HASH_ROW(row_chance, HASH_ROW_2);
     HASH_ROW(row_back_0, HASH_ROW_0);
     HASH_ROW(row_back_1, HASH_ROW_1);
     HASH_ROW(row_back_2, HASH_ROW_2);
@@ -272,7 +270,6 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
 #if LEAN_STATS & 1
     action hash_id() { id = row_id.get(SEGMENT_FIELDS); }
     action hash_slot() { slot = row_slot.get(SEGMENT_FIELDS); }
-    action hash_chance() { chance = row_chance.get(SEGMENT_FIELDS); }
     action place_back_0() { back_0 = row_back_0.get(BACK_FIELDS); }
     action place_back_1() { back_1 = row_back_1.get(BACK_FIELDS); }
     action place_back_2() { back_2 = row_back_2.get(BACK_FIELDS); }
@@ -386,7 +383,6 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
         asks.apply(hdr, q.ports, kind, base, base_1, total, ask, a, b, ports, disc);
         hash_id();
         hash_slot();
-        hash_chance();
 #endif
 #if LEAN_STATS & 2
         identified.apply();
@@ -403,7 +399,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
         ret_now = nanoseconds[47:16];
 #endif
 #if LEAN_STATS & LEAN_ORDER
-        twin.apply(data, hash_2[6:0], digest[15:0], tick, copy);
+        twin.apply(data, hash_1[22:16], digest[15:0], tick, copy);
 #endif
 #if LEAN_STATS & 4
         ooo_way0.apply(data, hash_0[8:0], hash_3[15:0], tick, ooo_fate);
@@ -412,7 +408,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
         ret_way0.apply(data, nanoseconds[11:8], hash_0[9:0], hash_3, ret_now, ret_fate);
 #endif
 #if LEAN_STATS & 1
-        lat_records.apply(ask, chance[15:0], slot[10:0], id[31:17] ++ lat_now, delay);
+        lat_records.apply(ask, id[15:0], slot[10:0], id[31:17] ++ lat_now, delay);
         lat_values.apply(delay, lat_value);
 #endif
 #if LEAN_STATS & 2
