@@ -225,7 +225,7 @@ func (c *config) sizes() map[string]int {
 			sizes[name] = c.layouts[latency].columns
 		}
 	}
-	sizes["lean_bits"] = max(c.buckets, 1) * bitsBucket
+	sizes["lean_bits"] = max(c.buckets*bitsBucket, 1)
 	for _, name := range ownTables {
 		sizes[name] = max(sizes[name], 1)
 	}
