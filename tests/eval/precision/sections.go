@@ -149,8 +149,12 @@ func variants(key string, values ...string) func(context.Context, *eval.Page) er
 // convergence runs ever longer beginnings of a stream (512 entries, as in the figure).
 func convergence(ctx context.Context, p *eval.Page) error {
 	model := caida
-	model.sizes.Packets = 2000000
-	lengths := []int{62500, 125000, 250000, 500000, 1000000, 2000000}
+	longest := eval.Pick(p, 2000000, 64000)
+	model.sizes.Packets = longest
+	var lengths []int
+	for n := longest / 32; n <= longest; n *= 2 {
+		lengths = append(lengths, n)
+	}
 	stream := model.seeded(1).New()
 	values := []string{"0", "10", "100", "1000"}
 	found := make([]float64, len(values)*len(lengths))
@@ -171,7 +175,7 @@ func convergence(ctx context.Context, p *eval.Page) error {
 	if err != nil {
 		return err
 	}
-	p.Text("The beginnings of one stream (%s, but 2,000,000 packets), 512 entries: recall of the 128 flows that are the largest so far.", model.what)
+	p.Text("The beginnings of one stream (%s, but %d packets), 512 entries: recall of the 128 flows that are the largest so far.", model.what, longest)
 	t := &figure.Table{Columns: []string{"packets"}}
 	panel := figure.Panel{Title: "recall over time, 512 entries", X: figure.Axis{Label: "packets", Base: 10}, Y: figure.Axis{Label: "recall"}, Legend: figure.BottomRight}
 	for _, n := range lengths {
