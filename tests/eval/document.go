@@ -66,14 +66,10 @@ func (o *Options) wants(study, section string) bool {
 	return len(o.Only) == 0
 }
 
-// study runs the wanted sections and writes the document after each, so that an interrupted run keeps what it has.
+// study runs the wanted sections and writes the document after each, so that an interrupted run keeps what it has. It is read
+// again before: another run may have written other sections meanwhile.
 func (o *Options) study(ctx context.Context, s *Study) error {
 	path := filepath.Join(o.Dir, s.Name+".md")
-	old, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("read document: %w", err)
-	}
-	parts := sections(string(old))
 	for _, section := range s.Sections {
 		if !o.wants(s.Name, section.Name) {
 			continue
@@ -84,6 +80,11 @@ func (o *Options) study(ctx context.Context, s *Study) error {
 		if err != nil {
 			return fmt.Errorf("section %s: %w", section.Name, err)
 		}
+		old, err := os.ReadFile(path)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("read document: %w", err)
+		}
+		parts := sections(string(old))
 		parts[section.Name] = text
 		if err := os.WriteFile(path, []byte(s.document(parts)), 0o644); err != nil {
 			return fmt.Errorf("write document: %w", err)
