@@ -65,6 +65,7 @@ type Replayer struct {
 	pending int
 	coin    uint32
 	undo    func()
+	release func() // nil: the driver is not held
 	input   []byte
 	vector  *ebpf.Map // phv_scratch
 }
@@ -81,6 +82,7 @@ func (i *Instance) NewReplayer(seed uint64) (*Replayer, error) {
 		entry.Close()
 		return nil, err
 	}
+	r.hold()
 	if r.undo, err = pinThread(); err != nil {
 		r.Close()
 		return nil, err
@@ -194,13 +196,16 @@ func (r *Replayer) Flush() error {
 	return nil
 }
 
+// replayDriver is the driver's program in bpf/replay.
+const replayDriver = "replay_xdp"
+
 // fewRuns is how many single runs take as long as the kernel needs to exchange its XDP dispatcher, which it does
-// before and after every call that repeats.
+// before and after every call that repeats, unless the driver is held.
 const fewRuns = 512
 
 func (r *Replayer) runDriver(runs uint32) error {
-	driver, opts := r.driver.Programs["replay_xdp"], ebpf.RunOptions{Data: r.input, Context: contextOf(r.input), Repeat: runs}
-	if runs > fewRuns {
+	driver, opts := r.driver.Programs[replayDriver], ebpf.RunOptions{Data: r.input, Context: contextOf(r.input), Repeat: runs}
+	if runs > fewRuns || r.release != nil {
 		_, err := driver.Run(&opts)
 		return err
 	}
@@ -235,6 +240,9 @@ func contextOf(input []byte) xdpContext {
 
 // Close frees the driver and gives the thread back its cores.
 func (r *Replayer) Close() error {
+	if r.release != nil {
+		r.release()
+	}
 	if r.driver != nil {
 		if r.memory != nil {
 			unmap(unsafe.Pointer(unsafe.SliceData(r.memory)), len(r.memory))

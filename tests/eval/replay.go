@@ -37,9 +37,7 @@ func ReplayWith(ctx context.Context, source capture.Source, cfg session.Config, 
 		lines = append(lines, l)
 		return nil
 	}
-	kept := &held{Source: source}
-	defer kept.release()
-	if err := session.ReplaySource(ctx, cfg, "model", kept, nil); err != nil {
+	if err := session.ReplaySource(ctx, cfg, "model", source, nil); err != nil {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
