@@ -172,6 +172,8 @@ func signedVariance(p *eval.Page, list []left) {
 	p.Text(`A segment adds -t to its flow's cells, its ACK +t, so a flow leaves its total delay D less the time t of every segment that was not
 acknowledged: one in a hundred here, and none of them small, since t is a time of day. Theorem 6 has Var = sum D^2 / B only. With
 U for the sum of those times it is Var = sum (D - U)^2 / B.`)
+	p.Text(`Noise also lifts flows of every size above the limit, so tens of thousands are reported; once the Bloom filter is full of them, a flow
+that comes later is taken for reported. Where the bars' table has less than what follows, that is why.`)
 	t := &figure.Table{Columns: []string{"B = 2000, seed 1", "seconds"}}
 	t.Add("100th true value", fmt.Sprintf("%.0f", last))
 	t.Add("deviation of a cell if all were answered, root of sum D^2 / B", fmt.Sprintf("%.0f", clean))
