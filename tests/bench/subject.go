@@ -64,6 +64,10 @@ func Subjects() ([]Subject, error) {
 		return nil, err
 	}
 	list = append(list, more...)
+	if more, err = reordered(); err != nil {
+		return nil, err
+	}
+	list = append(list, more...)
 	return append(list,
 		breaking("naive", "hash map of open handshakes, no bound on memory kept"),
 		breaking("flow_map", "hash map of flows, packets and bytes: 262,144 entries, room for all"),
