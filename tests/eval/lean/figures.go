@@ -34,7 +34,7 @@ var axes = map[string]struct {
 var figureOf = map[string][2]string{"latency": {"6 a", "6 b"}, "loss": {"6 c", "6 d"}, "ooo": {"7 a", "7 b"}, "retrans": {"7 c", "7 d"}}
 
 // studySeeds of a figure's point.
-const studySeeds = 3
+const studySeeds = 2
 
 func severities(ctx context.Context, p *eval.Page) error {
 	runs := eval.Pick(p, studySeeds, 1)
