@@ -54,6 +54,7 @@ enum lean_counter {
 	LEAN_GAP_SUM,    /* identifiers that were left out */
 	LEAN_GIVEN_BACK, /* late packets that gave a gap back */
 	LEAN_DELAY,      /* latency: sum of the finished delays, unweighted, in ticks */
+	LEAN_SQUARES,    /* ... of the squares of what they added, in 2^8 */
 	LEAN_NAMELESS,   /* keys from bits: events of IPv6 flows */
 	LEAN_OOO = 36,      /* 14 counters of ooo.h */
 	LEAN_RETRANS = 50,  /* 14 counters of retrans.h */

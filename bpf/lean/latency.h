@@ -35,10 +35,12 @@ const volatile _Bool lean_mean_on = 0; /* a second sketch counts the delays, so 
 /* stage 1: {signature, time} */
 REGISTER(lean_lat_fr, 1, __u32, 2048);
 
-/* What a finished delay is worth, by bin of its ticks: the delay times its weight, and the weight in sixteenths. */
+/* What a finished delay is worth, by bin of its ticks: the delay times its weight, and the weight in sixteenths; and the square
+ * of the value in 2^8, which goes to the counters alone, for the standard error. */
 struct lean_worth {
 	__u32 value;
 	__u32 stands;
+	__u64 square;
 };
 TABLE(lean_lat_worth, struct lean_worth, LAT_BINS);
 TABLE(lean_lat_p, __u32, 1); /* p in 2^-16 */
@@ -112,7 +114,7 @@ static __always_inline void latency_insert(struct latency *s, struct phv *phv, s
 }
 
 /* What a delay adds to the sketches. */
-static __always_inline void latency_worth(struct latency *s, __u32 delay)
+static __always_inline void latency_worth(struct latency *s, __u32 delay, struct lean_counts_t *count)
 {
 	__u32 bin = bins_index(delay, LAT_MANTISSA);
 	struct lean_worth *worth = bpf_map_lookup_elem(&lean_lat_worth, &bin);
@@ -121,6 +123,7 @@ static __always_inline void latency_worth(struct latency *s, __u32 delay)
 		return;
 	s->event.value = worth->value;
 	s->stands = worth->stands;
+	count->c[LEAN_SQUARES] += worth->square;
 }
 
 /* An ACK: takes its segment's record. */
@@ -141,7 +144,7 @@ static __always_inline void latency_take(struct latency *s, struct phv *phv, str
 		return;
 	}
 	count->c[LEAN_DELAY] += delay;
-	latency_worth(s, delay);
+	latency_worth(s, delay, count);
 }
 
 /* What the packet is to the fridge, before its stage: it asks, it answers, or neither. data: a packet that asks for sure. */

@@ -43,7 +43,8 @@ const (
 	LeanLeanCounterLEAN_GAP_SUM    LeanLeanCounter = 31
 	LeanLeanCounterLEAN_GIVEN_BACK LeanLeanCounter = 32
 	LeanLeanCounterLEAN_DELAY      LeanLeanCounter = 33
-	LeanLeanCounterLEAN_NAMELESS   LeanLeanCounter = 34
+	LeanLeanCounterLEAN_SQUARES    LeanLeanCounter = 34
+	LeanLeanCounterLEAN_NAMELESS   LeanLeanCounter = 35
 	LeanLeanCounterLEAN_OOO        LeanLeanCounter = 36
 	LeanLeanCounterLEAN_RETRANS    LeanLeanCounter = 50
 	LeanLeanCounterLEAN_COUNTS     LeanLeanCounter = 64
@@ -86,6 +87,7 @@ type LeanLeanWorth struct {
 	_      structs.HostLayout
 	Value  uint32
 	Stands uint32
+	Square uint64
 }
 
 type LeanLossIdKind uint32

@@ -31,6 +31,8 @@ const (
 	typical = 0.1
 	// heaviest bounds what one delay stands for, in those that were admitted.
 	heaviest = 512
+	// squareUnit is what the sum of squares is kept in: struct lean_worth.
+	squareUnit = 256
 )
 
 func newChance(v algo.Values) (*chance, error) {
@@ -60,13 +62,14 @@ func (c *chance) publish() error {
 	if err := c.share.Write(0, []uint64{uint64(math.Round(c.p * (1 << 16)))}); err != nil {
 		return err
 	}
-	words := make([]uint64, delayBins.Len())
-	for i := range words {
+	words := make([]uint64, 2*delayBins.Len())
+	for i := range delayBins.Len() {
 		low, high := delayBins.Range(i)
 		ticks := float64(low+high-1) / 2
 		weight := c.weight(ticks * latencyTick / 1e9)
 		value := min(math.Round(ticks*weight), math.MaxInt32/8)
-		words[i] = uint64(math.Round(weight*sixteenths))<<32 | uint64(value)
+		words[2*i] = uint64(math.Round(weight*sixteenths))<<32 | uint64(value)
+		words[2*i+1] = uint64(value * value / squareUnit)
 	}
 	return c.worth.Write(0, words)
 }

@@ -55,3 +55,13 @@ func TestLimiter(t *testing.T) {
 		t.Errorf("the walk's limit moved to 2^-%d", f.shift)
 	}
 }
+
+// Ticks of a replay: at double distances, then every 32nd of a window, always behind now, also long after the window's length.
+func TestNextTick(t *testing.T) {
+	i := &instance{config: &config{windowNS: 1024}}
+	for _, c := range [][2]int64{{0, 1}, {1, 2}, {2, 4}, {7, 8}, {16, 32}, {31, 32}, {32, 64}, {63, 64}, {64, 96}, {1023, 1024}, {5000, 5024}} {
+		if got := i.NextTick(100, 100+c[0]) - 100; got != c[1] {
+			t.Errorf("after %d: %d, want %d", c[0], got, c[1])
+		}
+	}
+}

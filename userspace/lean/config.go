@@ -180,6 +180,10 @@ func (c *config) limiter(s stat) *limiter {
 	if c.walks(s) {
 		return &limiter{budget: c.budget, shift: walkShare, fixed: true}
 	}
+	if r, ok := c.statistics[s].(*repetitions); ok && r.distinct { // an elephant has its share from the start
+		share := bits.Len(uint(c.layouts[s].tables["lean_ret_list"])) - 1
+		return &limiter{budget: c.budget, shift: share, fixed: true}
+	}
 	return newLimiter(c.budget, c.share)
 }
 

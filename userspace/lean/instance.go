@@ -165,13 +165,17 @@ func (i *instance) requests(now int64, n counts, closed bool) error {
 	return l.chance.follow(now, load{n.at(bpf.LeanLeanCounterLEAN_REQUESTS), n.at(bpf.LeanLeanCounterLEAN_INSERTED)}, closed)
 }
 
-// NextTick implements algo.Paced: a replay looks at the load after a thousandth of a window, and then at double distances.
+// NextTick implements algo.Paced: a replay looks at the load after a thousandth of a window, then at double distances, and from
+// a 32nd of a window on every 32nd: what a delay is worth follows the load of the time.
 func (i *instance) NextTick(start, now int64) int64 {
-	next := i.windowNS / 1024
-	for start+next <= now {
+	next, step := i.windowNS/1024, i.windowNS/32
+	for next < step && start+next <= now {
 		next *= 2
 	}
-	return start + next
+	if next < step {
+		return start + next
+	}
+	return start + (max(now-start, 0)/step+1)*step
 }
 
 // poll takes the reports out of the ring, each to the window that it belongs to.

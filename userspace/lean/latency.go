@@ -36,7 +36,7 @@ func newLatency(v algo.Values) (statistic, error) {
 
 func (l *latencies) layout(scale float64) layout {
 	if l.signed {
-		return layout{columns: power(2048 * scale), filter: power(256 * scale), // the sketch alone, as the paper counts
+		return layout{columns: power(2048 * scale), filter: power(1024 * scale), // the sketch alone, as the paper counts
 			tables: map[string]int{"lean_lat_fr": 1}, widths: latencyWidths}
 	}
 	return layout{columns: power(1024 * scale), filter: power(1024 * scale),
@@ -60,15 +60,17 @@ func (l *latencies) value() report.Column {
 
 func (l *latencies) estimate(sketch float64) float64 { return sketch }
 
-// sampling: a delay d stands for d / q with probability q. A flow of total V has V / d of them, so the variance is
-// V (d / q) (1 - q), with the means of d / q and of q over what was sampled.
+// sampling: a delay d is in with probability q and then adds d/q, so the variance is the sum of d (d/q) (1 - q) over the flow's
+// delays: its total times the mean of d/q, weighted by d, times that of 1 - q. Both are taken over all flows: the sum of the
+// squares of what was added over its sum, and the delays' sum over that.
 func (l *latencies) sampling(estimate float64, n counts) float64 {
-	events, total := float64(n.of(bpf.LeanLeanCounterLEAN_EVENTS, latency)), float64(n.total(latency))
-	if events == 0 || total == 0 || l.signed {
+	total := float64(n.total(latency))
+	if total == 0 || l.signed {
 		return 0
 	}
+	size := float64(n.at(bpf.LeanLeanCounterLEAN_SQUARES)) * squareUnit / total
 	q := min(1, float64(n.at(bpf.LeanLeanCounterLEAN_DELAY))/total)
-	return max(0, estimate) * total / events * (1 - q)
+	return max(0, estimate) * size * (1 - q)
 }
 
 func (l *latencies) values(n counts) []report.Value {

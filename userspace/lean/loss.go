@@ -31,7 +31,7 @@ var lossWidths = map[string]int{"lean_loss_own": 2, "lean_loss_last": 4}
 
 func (l *losses) layout(scale float64) layout {
 	if l.walk {
-		return layout{columns: power(2048 * scale), filter: power(256 * scale), // the sketch alone, as the paper counts
+		return layout{columns: power(2048 * scale), filter: power(1024 * scale), // the sketch alone, as the paper counts
 			tables: map[string]int{"lean_loss_own": 1, "lean_loss_last": 1}, widths: lossWidths}
 	}
 	entries := power(4096 * scale)

@@ -108,7 +108,11 @@ const decodePasses = 8
 // decode estimates all reported flows together. A cell of a small flow that a large one shares says nothing of the small one,
 // but the large one is known from its other rows: it is subtracted, and the small one's median is taken from what is left.
 // Repeated from the largest to the smallest until nothing moves, the error of an estimate comes from the flows that were
-// not reported only. s is left with what the reported flows do not explain.
+// not reported only.
+//
+// First the largest alone, a quarter as many as there are columns: what they leave in the cells is the noise that their
+// estimates have. Then as many as a quarter of all cells; with as many unknowns as cells the fit would eat the noise and call
+// it flows, so that the rest is estimated from what is left and not fitted.
 func (s *sketch) decode(places []place) decoded {
 	d := decoded{values: make([]float64, len(places)), plain: make([]float64, len(places))}
 	order := make([]int, len(places))
@@ -116,14 +120,25 @@ func (s *sketch) decode(places []place) decoded {
 		d.plain[i], order[i] = s.median(p), i
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(d.plain[b], d.plain[a]), cmp.Compare(a, b)) })
+	columns := len(s[0])
+	s.fit(places, order[:min(len(order), columns/4)], d.values)
+	d.noise = s.noise()
+	fitted := min(len(order), rows*columns/4)
+	s.fit(places, order[:fitted], d.values)
+	for _, i := range order[fitted:] {
+		d.values[i] = max(0, s.median(places[i]))
+	}
+	return d
+}
+
+// fit estimates flows until nothing moves, and takes them out of the cells.
+func (s *sketch) fit(places []place, order []int, values []float64) {
 	for range decodePasses {
-		moved, total := s.pass(places, order, d.values)
+		moved, total := s.pass(places, order, values)
 		if moved <= 1e-3*total {
-			break
+			return
 		}
 	}
-	d.noise = s.noise()
-	return d
 }
 
 // pass goes once through the flows; each is estimated from the cells without the others.
