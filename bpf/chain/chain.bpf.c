@@ -152,9 +152,10 @@ static __always_inline void qname_xdp(struct xdp_md *ctx, struct phv *phv, __u32
 {
 	__u32 at = phv->qname, whole = entry_frags && !entry_replay ? bpf_xdp_get_buff_len(ctx) : linear;
 	__u32 bytes = qname_room(phv, at, whole);
+	__u64 size = qname_fetch(bytes);
 	struct qname name = {};
 
-	if (bytes && !bpf_xdp_load_bytes(ctx, at + DNS_HEADER - QNAME_COUNTS, &name, QNAME_COUNTS + bytes))
+	if (size && !bpf_xdp_load_bytes(ctx, at + DNS_HEADER - QNAME_COUNTS, &name, size))
 		qname_set(phv, &name, bytes);
 }
 
@@ -224,9 +225,10 @@ static __always_inline int parse_skb(struct __sk_buff *skb, struct phv *phv, int
 static __always_inline void qname_skb(struct __sk_buff *skb, struct phv *phv)
 {
 	__u32 at = phv->qname, bytes = qname_room(phv, at, skb->len);
+	__u64 size = qname_fetch(bytes);
 	struct qname name = {};
 
-	if (bytes && !bpf_skb_load_bytes(skb, at + DNS_HEADER - QNAME_COUNTS, &name, QNAME_COUNTS + bytes))
+	if (size && !bpf_skb_load_bytes(skb, at + DNS_HEADER - QNAME_COUNTS, &name, size))
 		qname_set(phv, &name, bytes);
 }
 

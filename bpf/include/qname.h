@@ -43,6 +43,19 @@ static __always_inline __u32 qname_room(const struct phv *phv, __u32 at, __u32 w
 	return bytes < QNAME_BYTES ? bytes : QNAME_BYTES;
 }
 
+/* How much of the message to fetch for bytes of its name, from the counts on; 0: nothing. Two bounds, each on its own: before 6.8
+ * the verifier learns nothing from "not zero". */
+static __always_inline __u64 qname_fetch(__u32 bytes)
+{
+	__u64 size = (__u64)bytes + QNAME_COUNTS;
+
+	opaque(size);
+	if (size > QNAME_COUNTS + QNAME_BYTES)
+		return 0;
+	opaque(size);
+	return size > QNAME_COUNTS ? size : 0;
+}
+
 /* Bytes of the name at the start of a buffer that holds bytes of the message; 0 when it is none. */
 static __always_inline __u32 qname_length(const struct qname *name, __u32 bytes, __u64 any)
 {
