@@ -196,7 +196,7 @@ func TestNothingIsReorderedOnAVeth(t *testing.T) {
 	}
 }
 
-const megabytes = 12 // of a transfer
+const megabytes = 8 // of a transfer
 
 // transfer is one connection that is watched; clean when TCP saw nothing but order.
 func transfer(t *testing.T, hosts *netns.Topology, where, definition int) (l report.Line, clean bool) {
