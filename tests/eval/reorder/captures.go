@@ -99,9 +99,17 @@ func (t *trace) configurations(ctx context.Context, p *eval.Page, name string, t
 				list = append(list, s.scores(t.truth, lines[0])...)
 			}
 			sum, heavy := summarize(list), len(t.truth.heavy(d, beta))
-			table.Add(name, fmt.Sprint(d), s.name, fmt.Sprint(heavy), fmt.Sprintf("%.1f", sum.accuracy.mean*float64(heavy)),
-				fmt.Sprintf("%.1f", sum.wrong.mean*float64(len(t.truth.heavy(d, alpha+1)))), sum.sent.String())
+			table.Add(name, fmt.Sprint(d), s.name, fmt.Sprint(heavy), prefixes(sum.accuracy, heavy),
+				prefixes(sum.wrong, len(t.truth.heavy(d, alpha+1))), sum.sent.String())
 		}
 	}
 	return nil
+}
+
+// prefixes that a share of n are; nothing can be said of a share of none.
+func prefixes(share spread, n int) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f", share.mean*float64(n))
 }
