@@ -27,12 +27,12 @@ func queried() (list []Subject, err error) {
 	return list, nil
 }
 
-// flowQueries count flows by different keys. One alone has the smallest threshold that takes its whole budget.
+// flowQueries count flows by different keys. One alone has a threshold that takes its whole budget.
 func flowQueries(n int) string {
 	keys := []string{"src+dst", "src", "dst", "src+dport", "dst+sport", "src+dst+proto", "src+sport", "src+sport+dst"}
 	var queries []string
 	for i := range n {
-		queries = append(queries, fmt.Sprintf("q%d: count distinct src+dst+sport+dport by %s > %d in 30s", i, keys[i%len(keys)], 100+10*i))
+		queries = append(queries, fmt.Sprintf("q%d: count distinct src+dst+sport+dport by %s > %d in 30s", i, keys[i%len(keys)], 60+10*i))
 	}
 	return strings.Join(queries, "; ")
 }
