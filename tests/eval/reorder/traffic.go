@@ -31,7 +31,7 @@ func workload(ctx context.Context, p *eval.Page) error {
 		return err
 	}
 	p.Text("Figure 4, definition 2: flows of the prefixes in trouble with at least 128 packets. A bar reaches from the smallest flow of a " +
-		"prefix to its largest, with marks at the quartiles; a prefix with one size of flows is a point.")
+		"prefix to its largest, with a mark at the median; a prefix with one size of flows is a point.")
 	p.Table(flowSizes(t))
 	return p.Figure(&figure.Figure{Panels: []figure.Panel{violins(t)}}, "flows", "flow sizes of prefixes in trouble against the prefix's rank by size")
 }
@@ -145,10 +145,16 @@ func sharesPanel(t *truth) figure.Panel {
 }
 
 func gapsPanel(t *truth) figure.Panel {
-	panel := figure.Panel{Title: "(c) time since the predecessor", X: figure.Axis{Label: "s", Base: 10},
+	panel := figure.Panel{Title: "(c) time since the predecessor", X: figure.Axis{Label: "ms", Base: 10, Min: 1e-3, Max: 1e3, Every: 2},
 		Y: figure.Axis{Label: "share of the packets", Min: 0, Max: 1}, Legend: figure.TopLeft}
 	for n, name := range []string{"in order", "definition 1", "definition 2"} {
-		panel.Series = append(panel.Series, figure.Series{Name: name, Points: t.gaps[n].curve()})
+		s := figure.Series{Name: name}
+		for _, p := range t.gaps[n].curve() {
+			if p.X *= 1e3; p.X >= 1e-3 {
+				s.Points = append(s.Points, p)
+			}
+		}
+		panel.Series = append(panel.Series, s)
 	}
 	return panel
 }
@@ -190,9 +196,7 @@ func violins(t *truth) figure.Panel {
 	for _, v := range violinsOf(t) {
 		x := float64(v.rank)
 		panel.Series = append(panel.Series, figure.Series{Style: figure.Style{Place: 1}, Points: []figure.Point{{X: x, Y: v.at(0)}, {X: x, Y: v.at(1)}}})
-		for _, q := range []float64{0.25, 0.5, 0.75} {
-			panel.Series = append(panel.Series, figure.Series{Style: figure.Style{Marks: true, Place: 2}, Points: []figure.Point{{X: x, Y: v.at(q)}}})
-		}
+		panel.Series = append(panel.Series, figure.Series{Style: figure.Style{Marks: true, Place: 2}, Points: []figure.Point{{X: x, Y: v.at(0.5)}}})
 	}
 	return panel
 }
