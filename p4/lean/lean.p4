@@ -307,7 +307,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
     action stay() {}
 
     /* A flow is reported when one of its two bits was not set. */
-    table reports {
+    LEAN_AT(11) table reports {
         key = {
 #if LEAN_STATS & 1
             lat_known_0 : ternary;
