@@ -28,6 +28,7 @@ func tenSeeds(p *eval.Page) []traffic.LeanOptions { return seeds(p, bar, eval.Pi
 var quiet = map[contestant]outcome{}
 
 func bars(ctx context.Context, p *eval.Page) error {
+	warn(p)
 	list := both(base, 4*base)
 	outcomes, truths, err := run(ctx, p, tenSeeds(p), list)
 	if err != nil {
@@ -117,6 +118,7 @@ func withoutScan(ctx context.Context, p *eval.Page, traces []traffic.LeanOptions
 }
 
 func scan(ctx context.Context, p *eval.Page) error {
+	warn(p)
 	list, traces := shipped(), seeds(p, bar, eval.Pick(p, 5, 2))
 	before, err := withoutScan(ctx, p, traces, list)
 	if err != nil {

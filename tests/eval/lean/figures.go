@@ -37,6 +37,7 @@ var figureOf = map[string][2]string{"latency": {"6 a", "6 b"}, "loss": {"6 c", "
 const studySeeds = 2
 
 func severities(ctx context.Context, p *eval.Page) error {
+	warn(p)
 	runs := eval.Pick(p, studySeeds, 1)
 	var traces []traffic.LeanOptions
 	for _, s := range steps {
@@ -65,6 +66,7 @@ func severities(ctx context.Context, p *eval.Page) error {
 var sizes = []int{base / 2, base, 2 * base, 4 * base, 8 * base}
 
 func memories(ctx context.Context, p *eval.Page) error {
+	warn(p)
 	runs := eval.Pick(p, studySeeds, 1)
 	list := both(sizes...)
 	outcomes, _, err := run(ctx, p, seeds(p, bar, runs), list)

@@ -18,6 +18,7 @@ var lossIDs = []string{"ipid", "tcp-bytes"}
 
 // identifiers compares what loss is read from, where lost segments stay lost and where they are sent again.
 func identifiers(ctx context.Context, p *eval.Page) error {
+	warn(p)
 	table := &figure.Table{Columns: []string{"lost segments are", "loss.id", "recall of its own truth", "victims in the list, of 100", "true sum, segments"}}
 	runs := eval.Pick(p, studySeeds, 1)
 	for _, repair := range []bool{false, true} {

@@ -82,6 +82,13 @@ func model(p *eval.Page, s severity, seed uint64) traffic.LeanOptions {
 	return o
 }
 
+// warn says what a quick run is not.
+func warn(p *eval.Page) {
+	if p.Quick {
+		p.Text("A quick run, one fourteenth of the traffic: 500,000 packets of 26,000 connections. It shows forms, not figures.")
+	}
+}
+
 // play replays a trace through contestants and judges them.
 func play(ctx context.Context, o traffic.LeanOptions, t *truth, list []contestant) ([]score, error) {
 	scores := make([]score, 0, len(list))

@@ -147,6 +147,7 @@ func sum(list []left, of func(*left) float64) (total float64) {
 }
 
 func variance(_ context.Context, p *eval.Page) error {
+	warn(p)
 	list, err := leftovers(model(p, bar, 1))
 	if err != nil {
 		return err
