@@ -56,12 +56,18 @@ func TestLimiter(t *testing.T) {
 	}
 }
 
-// Ticks of a replay: at double distances, then every 32nd of a window, always behind now, also long after the window's length.
+// Ticks of a replay: at double distances in the first window, then every 32nd of a window and no more than one a second, always
+// behind now, also long after the window's length.
 func TestNextTick(t *testing.T) {
-	i := &instance{config: &config{windowNS: 1024}}
-	for _, c := range [][2]int64{{0, 1}, {1, 2}, {2, 4}, {7, 8}, {16, 32}, {31, 32}, {32, 64}, {63, 64}, {64, 96}, {1023, 1024}, {5000, 5024}} {
-		if got := i.NextTick(100, 100+c[0]) - 100; got != c[1] {
-			t.Errorf("after %d: %d, want %d", c[0], got, c[1])
+	const second = 1_000_000_000
+	i := &instance{config: &config{windowNS: 64 * second}}
+	for _, c := range [][2]float64{{0, 1. / 16}, {1. / 16, 1. / 8}, {0.3, 0.5}, {0.5, 1}, {1, 2}, {1.9, 2}, {2, 4}, {63, 64}, {64, 66}, {301, 302}} {
+		if got := float64(i.NextTick(100, 100+int64(c[0]*second))-100) / second; got != c[1] {
+			t.Errorf("after %g s: %g s, want %g s", c[0], got, c[1])
 		}
+	}
+	i.later, i.windowNS = true, 10*second
+	if got := i.NextTick(0, 0); got != second {
+		t.Errorf("in a later window of 10 s: %d, want a second", got)
 	}
 }

@@ -20,6 +20,9 @@ import (
 // tickEvery is how often a live run empties the ring.
 const tickEvery = 100_000_000 // ns
 
+// leastStep is the least distance of a replay's ticks once the load is known: each costs some ten milliseconds.
+const leastStep = 1_000_000_000 // ns
+
 type event = bpf.LeanLeanReport
 
 // candidate is a flow that the data plane has named.
@@ -43,7 +46,8 @@ type instance struct {
 	shifts   *maps.Array
 	limiters [stats]*limiter
 	pending  [2]named
-	bank     int // that packets write to
+	bank     int  // that packets write to
+	later    bool // a window is over: the load is known
 }
 
 func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
@@ -259,7 +263,7 @@ func (i *instance) window(end int64, bank int) (algo.Result, error) {
 		}
 		i.describe(&result, s, lists[s], n)
 	}
-	i.bank = 1 - bank
+	i.bank, i.later = 1-bank, true
 	for _, s := range i.on {
 		i.limiters[s].after(len(lists[s].flows))
 	}
