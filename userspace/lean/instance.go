@@ -169,10 +169,14 @@ func (i *instance) requests(now int64, n counts, closed bool) error {
 	return l.chance.follow(now, load{n.at(bpf.LeanLeanCounterLEAN_REQUESTS), n.at(bpf.LeanLeanCounterLEAN_INSERTED)}, closed)
 }
 
-// NextTick implements algo.Paced: a replay looks at the load after a thousandth of a window, then at double distances, and from
-// a 32nd of a window on every 32nd: what a delay is worth follows the load of the time.
+// NextTick implements algo.Paced: a replay looks at the load after a thousandth of the first window, and then at double
+// distances; then, and in later windows, every 32nd of a window and no more than once a second: what a delay is worth
+// follows the load of the time.
 func (i *instance) NextTick(start, now int64) int64 {
-	next, step := i.windowNS/1024, i.windowNS/32
+	next, step := i.windowNS/1024, max(i.windowNS/32, leastStep)
+	if i.later {
+		next = step
+	}
 	for next < step && start+next <= now {
 		next *= 2
 	}
