@@ -344,18 +344,11 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
             (0, _): report(8);
             (_, 0): report(8);
 #elif LEAN_STATS == 15
-            (0, _, _, _, _, _, _, _): report(1);
-            (_, 0, _, _, _, _, _, _): report(1);
-            (_, _, 0, _, _, _, _, _): report(2);
-            (_, _, _, 0, _, _, _, _): report(2);
-            (_, _, _, _, 0, _, _, _): report(4);
-            (_, _, _, _, _, 0, _, _): report(4);
-            (_, _, _, _, _, _, 0, _): report(8);
-            (_, _, _, _, _, _, _, 0): report(8);
+            LEAN_REPORTS
 #endif
         }
         const default_action = stay();
-        size = 16;
+        size = 128;
     }
 
     apply {

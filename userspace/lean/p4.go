@@ -83,6 +83,7 @@ func (c *config) twinTables() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, twinHeader, "tables")
 	b.WriteString(twinStage)
+	fmt.Fprintf(&b, twinReports, strings.Join(reportEntries(), " \\\n"))
 	fmt.Fprintf(&b, twinLengths, strings.Join(lengthEntries(), "\n"), strings.Join(kindEntries(), "\n"))
 	fmt.Fprintf(&b, twinMask, strings.Join(maskEntries(), "\n"))
 	fmt.Fprintf(&b, twinStep, strings.Join(stepEntries(), "\n"))
@@ -147,6 +148,43 @@ func valueEntries() (list []string) {
 	}
 	return list
 }
+
+// reportEntries: every set of statistics of which one of two bits each was new, the larger sets first.
+func reportEntries() (list []string) {
+	for size := int(stats); size > 0; size-- {
+		for set := range 1 << stats {
+			if bits.OnesCount(uint(set)) == size {
+				list = append(list, entriesOf(set)...)
+			}
+		}
+	}
+	return list
+}
+
+// entriesOf a set: for each of its statistics the one array or the other.
+func entriesOf(set int) (list []string) {
+	for which := range 1 << stats {
+		if which&^set != 0 {
+			continue
+		}
+		keys := make([]string, 0, 2*stats)
+		for s := range stats {
+			pair := [2]string{"_", "_"}
+			if set>>s&1 == 1 {
+				pair[which>>s&1] = "0"
+			}
+			keys = append(keys, pair[:]...)
+		}
+		list = append(list, fmt.Sprintf("    (%s): report(%d);", strings.Join(keys, ", "), set))
+	}
+	return list
+}
+
+const twinReports = `/* Of all four statistics: which are to be reported. */
+#define LEAN_REPORTS \
+%s
+
+`
 
 // Where rows and filters stand when all four statistics are compiled: the rows of one statistic in one stage after the other,
 // then the filters of two in each stage, and the fifth rows, which nobody waits for, last.
