@@ -268,8 +268,9 @@ large ones. The signal is 1 %% of n.`, elephants, registerBytes, b)
 			atMost(n, bitmap), fmt.Sprintf("%.2f", n/100/bitmap))
 	}
 	p.Table(t)
-	p.Text(`The signal is below the deviation at every size, so chance orders the list. Expected recall with the %d largest flows in it %s, and with an
-exact count for each of them %s: the others suffer unseen, for they are no elephants.`, elephants,
+	p.Text(`The signal is below the deviation at every size, so chance orders the list. Recall with the %d largest flows in it %s at best (entries are found by
+a hash, so of two elephants that want one the first has it), and with an exact count for each of them %s: the others suffer
+unseen, for they are no elephants.`, elephants,
 		figure.Percent(distinctRecall(list, hyperLogLog)), figure.Percent(distinctRecall(list, 0)))
 }
 
