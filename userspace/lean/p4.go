@@ -195,8 +195,8 @@ var (
 
 const lastStage = 11
 
-const twinStage = `/* All four together leave no stage to spare, and the compiler finds the one order that fits only when it is told. */
-#if LEAN_STATS == 15
+const twinStage = `/* All four together leave no stage of Tofino 1 to spare, and the compiler finds the one order that fits only when it is told. */
+#if LEAN_STATS == 15 && __TARGET_TOFINO__ != 2
 #define LEAN_AT(n) @stage(n)
 #else
 #define LEAN_AT(n)
