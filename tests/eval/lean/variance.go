@@ -268,6 +268,15 @@ large ones. The signal is 1 %% of n.`, elephants, registerBytes, b)
 			atMost(n, bitmap), fmt.Sprintf("%.2f", n/100/bitmap))
 	}
 	p.Table(t)
+	total := sum(list, func(f *left) float64 { return f.sent })
+	large := 0
+	for i := range list {
+		if list[i].sent*elephants >= total {
+			large++
+		}
+	}
+	p.Text(`An elephant is a flow with 1/%d of all packets, so that no more than %d can be at a time; %d flows end with as much, and the others in the
+list had it early in the minute only.`, elephants, elephants, large)
 	p.Text(`The signal is below the deviation at every size, so chance orders the list. Recall with the %d largest flows in it %s at best (entries are found by
 a hash, so of two elephants that want one the first has it), and with an exact count for each of them %s: the others suffer
 unseen, for they are no elephants.`, elephants,
