@@ -159,7 +159,7 @@ func (c *config) columns(s stat) []report.Column {
 }
 
 func (i *instance) table(s stat, r ranked) report.Table {
-	t := report.Table{Name: s.String(), Title: titles[s], Columns: i.columns(s), Limit: i.top, Help: "most affected first"}
+	t := report.Table{Name: s.String(), Title: titles[s], Whole: true, Columns: i.columns(s), Limit: i.top, Help: "most affected first"}
 	for _, f := range r.flows[:min(len(r.flows), i.top)] {
 		if f.value <= 0 {
 			break

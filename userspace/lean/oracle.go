@@ -95,7 +95,7 @@ func (t *Tally) of(s stat) float64 {
 // trueTable lists the flows that suffer most. Where the last ones that find a place have equals behind them, the order of the
 // keys decides.
 func (i *instance) trueTable(s stat, tallies map[heavy.Key]Tally) report.Table {
-	t := report.Table{Name: s.String(), Title: titles[s], Limit: i.top, Help: "most affected first",
+	t := report.Table{Name: s.String(), Title: titles[s], Whole: true, Limit: i.top, Help: "most affected first",
 		Columns: append(i.spec.Columns(), i.statistics[s].value())}
 	for _, f := range largest(s, tallies, i.top) {
 		t.Rows = append(t.Rows, append(i.spec.Cells(f.key), i.cell(s, f.value)))
