@@ -75,6 +75,9 @@ func randomTransport(r *rand.Rand, p *packet.Packet) {
 		if r.IntN(2) == 0 {
 			p.Valid ^= packet.AppRequest | packet.AppResponse
 			p.DstPort, p.AppID = 123, r.Uint64()
+		} else {
+			p.Valid |= packet.HasQName
+			p.QName = "\x07example\x03org\x00" // what DNS asks for
 		}
 		p.Payload += 48
 	default:
