@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"github.com/xdpmon/xdpmon/tests/builder"
+	"github.com/xdpmon/xdpmon/tests/loaded"
 	"github.com/xdpmon/xdpmon/tests/testutil"
+	"github.com/xdpmon/xdpmon/userspace/lean"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
@@ -35,7 +37,7 @@ func gaps(tb testing.TB, core, flow int) (frames [][]byte, lost float64) {
 // lost and no flow is reported twice or not at all. What is read back for each flow is exact, since all of them are known.
 func TestCoresShareSketches(t *testing.T) {
 	testutil.NeedRoot(t)
-	inst, instance, prog := live(t, map[string]string{"stat": "loss", "top": "1000"})
+	on := loaded.Load(t, lean.Name, map[string]string{"stat": "loss", "top": "1000"})
 	cores := max(2, runtime.NumCPU())
 	var wg sync.WaitGroup
 	var lost float64
@@ -45,7 +47,7 @@ func TestCoresShareSketches(t *testing.T) {
 		for flow := range frames {
 			frames[flow], lost = gaps(t, core, flow)
 		}
-		wg.Go(func() { errs[core] = sendInOrder(prog, frames) })
+		wg.Go(func() { errs[core] = on.SendInOrder(frames) })
 	}
 	wg.Wait()
 	for _, err := range errs {
@@ -53,11 +55,11 @@ func TestCoresShareSketches(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	bank, err := inst.Control().Flip()
+	bank, err := on.Loaded.Control().Flip()
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := instance.Window(report.Window{Start: 1, End: 2}, bank)
+	result, err := on.Instance.Window(report.Window{Start: 1, End: 2}, bank)
 	if err != nil {
 		t.Fatal(err)
 	}

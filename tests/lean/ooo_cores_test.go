@@ -6,16 +6,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cilium/ebpf"
-
-	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/tests/builder"
+	"github.com/xdpmon/xdpmon/tests/loaded"
 	"github.com/xdpmon/xdpmon/tests/testutil"
-	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/lean"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
-	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
 const (
@@ -37,54 +33,12 @@ func frameOf(tb testing.TB, core, flow, n int) []byte {
 	return append([]byte(nil), f.Data...)
 }
 
-// live loads lean as attach does, without an interface: the program is run by test runs on all cores.
-func live(t *testing.T, set map[string]string) (*loader.Instance, algo.Instance, *ebpf.Program) {
-	d := lean.Descriptor()
-	v, err := algo.NewValues(d.Name, d.Params, set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	objects, instances, err := session.Objects(session.Config{Algorithms: []session.Selected{{Descriptor: d, Values: v}}, Seed: 1}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	inst, err := loader.Load(objects, loader.Options{Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { inst.Close() })
-	regs, err := inst.Set(d.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := instances[0].Bind(regs); err != nil {
-		t.Fatal(err)
-	}
-	prog, err := inst.Entry(loader.EntryConfig{Kind: loader.XDP, IfIndex: 1, Frags: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { prog.Close() })
-	return inst, instances[0], prog
-}
-
-func sendInOrder(prog *ebpf.Program, frames [][][]byte) error {
-	for n := range coresRounds {
-		for flow := range frames {
-			if _, err := prog.Run(&ebpf.RunOptions{Data: frames[flow][n]}); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // All cores send flows in order through tables that are far too small for them. Two flows in one record on two cores can mix
 // their words, and a number of another flow is within the 64 MiB that are compared in one case of 64: if that happened to
 // every packet, one in 64 would be called late or sent again. It happens to few.
 func TestCoresShareRecords(t *testing.T) {
 	testutil.NeedRoot(t)
-	inst, instance, prog := live(t, map[string]string{"stat": "ooo,retrans", "memory": "2500"})
+	on := loaded.Load(t, lean.Name, map[string]string{"stat": "ooo,retrans", "memory": "2500"})
 	cores := max(2, runtime.NumCPU())
 	var wg sync.WaitGroup
 	errs := make([]error, cores)
@@ -95,7 +49,7 @@ func TestCoresShareRecords(t *testing.T) {
 				frames[flow] = append(frames[flow], frameOf(t, core, flow, n))
 			}
 		}
-		wg.Go(func() { errs[core] = sendInOrder(prog, frames) })
+		wg.Go(func() { errs[core] = on.SendInOrder(frames) })
 	}
 	wg.Wait()
 	for _, err := range errs {
@@ -103,11 +57,11 @@ func TestCoresShareRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	bank, err := inst.Control().Flip()
+	bank, err := on.Loaded.Control().Flip()
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := instance.Window(report.Window{Start: 1, End: 2}, bank)
+	result, err := on.Instance.Window(report.Window{Start: 1, End: 2}, bank)
 	if err != nil {
 		t.Fatal(err)
 	}

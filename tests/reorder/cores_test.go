@@ -6,16 +6,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cilium/ebpf"
-
-	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/tests/builder"
+	"github.com/xdpmon/xdpmon/tests/loaded"
 	"github.com/xdpmon/xdpmon/tests/testutil"
-	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/reorder"
 	"github.com/xdpmon/xdpmon/userspace/report"
-	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
 const (
@@ -36,57 +32,11 @@ func frameOf(tb testing.TB, core, flow, n int) []byte {
 	return append([]byte(nil), f.Data...)
 }
 
-// live loads reorder as attach does, without an interface: the program is run by test runs on all cores.
-func live(t *testing.T, set map[string]string) (*loader.Instance, algo.Instance, *ebpf.Program) {
-	d, err := algo.Lookup(reorder.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := algo.NewValues(d.Name, d.Params, set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	objects, instances, err := session.Objects(session.Config{Algorithms: []session.Selected{{Descriptor: d, Values: v}}, Seed: 1}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	inst, err := loader.Load(objects, loader.Options{Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { inst.Close() })
-	regs, err := inst.Set(d.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := instances[0].Bind(regs); err != nil {
-		t.Fatal(err)
-	}
-	prog, err := inst.Entry(loader.EntryConfig{Kind: loader.XDP, IfIndex: 1, Frags: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { prog.Close() })
-	return inst, instances[0], prog
-}
-
-// sendInOrder sends flows whose packets are all in order, from one core.
-func sendInOrder(prog *ebpf.Program, frames [][][]byte) error {
-	for n := range coresRounds {
-		for flow := range frames {
-			if _, err := prog.Run(&ebpf.RunOptions{Data: frames[flow][n]}); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // With all cores in the same few buckets, packets that are in order are not called anything else, and no report mixes flows.
 func TestCoresShareBuckets(t *testing.T) {
 	testutil.NeedRoot(t)
 	for _, definition := range []string{"1", "2", "3"} {
-		inst, instance, prog := live(t, map[string]string{"buckets": "4", "T": "0s", "C": "4", "definition": definition, "report": "all", "recirculate": "1"})
+		on := loaded.Load(t, reorder.Name, map[string]string{"buckets": "4", "T": "0s", "C": "4", "definition": definition, "report": "all", "recirculate": "1"})
 		cores := max(2, runtime.NumCPU())
 		var wg sync.WaitGroup
 		errs := make([]error, cores)
@@ -97,7 +47,7 @@ func TestCoresShareBuckets(t *testing.T) {
 					frames[flow] = append(frames[flow], frameOf(t, core, flow, n))
 				}
 			}
-			wg.Go(func() { errs[core] = sendInOrder(prog, frames) })
+			wg.Go(func() { errs[core] = on.SendInOrder(frames) })
 		}
 		wg.Wait()
 		for _, err := range errs {
@@ -105,11 +55,11 @@ func TestCoresShareBuckets(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		bank, err := inst.Control().Flip()
+		bank, err := on.Loaded.Control().Flip()
 		if err != nil {
 			t.Fatal(err)
 		}
-		result, err := instance.Window(report.Window{Start: 1, End: 2}, bank)
+		result, err := on.Instance.Window(report.Window{Start: 1, End: 2}, bank)
 		if err != nil {
 			t.Fatal(err)
 		}

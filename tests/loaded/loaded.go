@@ -1,0 +1,72 @@
+// Package loaded loads one algorithm as attach does, but onto no interface: test runs are its packets, on as many cores
+// as like.
+package loaded
+
+import (
+	"testing"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/session"
+)
+
+// Algorithm is what a test holds of it.
+type Algorithm struct {
+	Loaded   *loader.Instance
+	Instance algo.Instance
+	Entry    *ebpf.Program // begins the chain
+}
+
+// Load loads a registered algorithm with these parameters and seed 1. It goes with the test.
+func Load(t *testing.T, name string, set map[string]string) Algorithm {
+	t.Helper()
+	d, err := algo.Lookup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := algo.NewValues(d.Name, d.Params, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, instances, err := session.Objects(session.Config{Algorithms: []session.Selected{{Descriptor: d, Values: v}}, Seed: 1}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inst, err := loader.Load(objects, loader.Options{Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { inst.Close() })
+	bind(t, inst, name, instances[0])
+	entry, err := inst.Entry(loader.EntryConfig{Kind: loader.XDP, IfIndex: 1, Frags: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { entry.Close() })
+	return Algorithm{Loaded: inst, Instance: instances[0], Entry: entry}
+}
+
+func bind(t *testing.T, inst *loader.Instance, name string, to algo.Instance) {
+	t.Helper()
+	regs, err := inst.Set(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := to.Bind(regs); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// SendInOrder sends the packets of several flows by turns from the caller's core: frames[flow][n].
+func (a Algorithm) SendInOrder(frames [][][]byte) error {
+	for n := range frames[0] {
+		for flow := range frames {
+			if _, err := a.Entry.Run(&ebpf.RunOptions{Data: frames[flow][n]}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
