@@ -2,8 +2,6 @@ package lean
 
 import (
 	"net/netip"
-	"runtime"
-	"sync"
 	"testing"
 
 	"github.com/xdpmon/xdpmon/tests/builder"
@@ -11,7 +9,6 @@ import (
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/userspace/lean"
 	"github.com/xdpmon/xdpmon/userspace/packet"
-	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
 const sharingFlows = 16 // of a core
@@ -38,32 +35,16 @@ func gaps(tb testing.TB, core, flow int) (frames [][]byte, lost float64) {
 func TestCoresShareSketches(t *testing.T) {
 	testutil.NeedRoot(t)
 	on := loaded.Load(t, lean.Name, map[string]string{"stat": "loss", "top": "1000"})
-	cores := max(2, runtime.NumCPU())
-	var wg sync.WaitGroup
 	var lost float64
-	errs := make([]error, cores)
-	for core := range cores {
+	on.AllCores(t, func(core int) [][][]byte {
 		frames := make([][][]byte, sharingFlows)
 		for flow := range frames {
 			frames[flow], lost = gaps(t, core, flow)
 		}
-		wg.Go(func() { errs[core] = on.SendInOrder(frames) })
-	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	bank, err := on.Loaded.Control().Flip()
-	if err != nil {
-		t.Fatal(err)
-	}
-	result, err := on.Instance.Window(report.Window{Start: 1, End: 2}, bank)
-	if err != nil {
-		t.Fatal(err)
-	}
-	flows := float64(cores * sharingFlows)
+		return frames
+	})
+	result := on.Window(t)
+	flows := float64(loaded.Cores() * sharingFlows)
 	if missing, followed := count(t, &result.Body, "loss_missing"), count(t, &result.Body, "loss_followed"); missing != lost*flows || followed != flows*coresRounds {
 		t.Fatalf("%g missing in %g packets that were followed, want %g in %g: flows share records of the table", missing, followed, lost*flows, flows*coresRounds)
 	}

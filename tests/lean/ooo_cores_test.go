@@ -2,8 +2,6 @@ package lean
 
 import (
 	"net/netip"
-	"runtime"
-	"sync"
 	"testing"
 
 	"github.com/xdpmon/xdpmon/tests/builder"
@@ -11,7 +9,6 @@ import (
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/userspace/lean"
 	"github.com/xdpmon/xdpmon/userspace/packet"
-	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
 const (
@@ -39,33 +36,17 @@ func frameOf(tb testing.TB, core, flow, n int) []byte {
 func TestCoresShareRecords(t *testing.T) {
 	testutil.NeedRoot(t)
 	on := loaded.Load(t, lean.Name, map[string]string{"stat": "ooo,retrans", "memory": "2500"})
-	cores := max(2, runtime.NumCPU())
-	var wg sync.WaitGroup
-	errs := make([]error, cores)
-	for core := range cores {
+	on.AllCores(t, func(core int) [][][]byte {
 		frames := make([][][]byte, coresFlows)
 		for flow := range frames {
 			for n := range coresRounds {
 				frames[flow] = append(frames[flow], frameOf(t, core, flow, n))
 			}
 		}
-		wg.Go(func() { errs[core] = on.SendInOrder(frames) })
-	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	bank, err := on.Loaded.Control().Flip()
-	if err != nil {
-		t.Fatal(err)
-	}
-	result, err := on.Instance.Window(report.Window{Start: 1, End: 2}, bank)
-	if err != nil {
-		t.Fatal(err)
-	}
-	packets := float64(cores * coresFlows * coresRounds)
+		return frames
+	})
+	result := on.Window(t)
+	packets := float64(loaded.Cores() * coresFlows * coresRounds)
 	for _, name := range []string{"ooo", "retrans"} {
 		got, copies := count(t, &result.Body, name+"_packets"), count(t, &result.Body, name+"_copies")
 		if got+copies != packets {

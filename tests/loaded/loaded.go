@@ -3,12 +3,15 @@
 package loaded
 
 import (
+	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/cilium/ebpf"
 
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
@@ -59,8 +62,27 @@ func bind(t *testing.T, inst *loader.Instance, name string, to algo.Instance) {
 	}
 }
 
-// SendInOrder sends the packets of several flows by turns from the caller's core: frames[flow][n].
-func (a Algorithm) SendInOrder(frames [][][]byte) error {
+// Cores is how many send at the same time.
+func Cores() int { return max(2, runtime.NumCPU()) }
+
+// AllCores sends at the same time from all cores, each the packets of its flows by turns: frames(core)[flow][n].
+func (a Algorithm) AllCores(t *testing.T, frames func(core int) [][][]byte) {
+	t.Helper()
+	var wg sync.WaitGroup
+	errs := make([]error, Cores())
+	for core := range errs {
+		flows := frames(core)
+		wg.Go(func() { errs[core] = a.inOrder(flows) })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (a Algorithm) inOrder(frames [][][]byte) error {
 	for n := range frames[0] {
 		for flow := range frames {
 			if _, err := a.Entry.Run(&ebpf.RunOptions{Data: frames[flow][n]}); err != nil {
@@ -69,4 +91,18 @@ func (a Algorithm) SendInOrder(frames [][][]byte) error {
 		}
 	}
 	return nil
+}
+
+// Window ends the window and evaluates it.
+func (a Algorithm) Window(t *testing.T) algo.Result {
+	t.Helper()
+	bank, err := a.Loaded.Control().Flip()
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := a.Instance.Window(report.Window{Start: 1, End: 2}, bank)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
 }

@@ -2,8 +2,6 @@ package reorder
 
 import (
 	"net/netip"
-	"runtime"
-	"sync"
 	"testing"
 
 	"github.com/xdpmon/xdpmon/tests/builder"
@@ -11,7 +9,6 @@ import (
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/reorder"
-	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
 const (
@@ -37,35 +34,19 @@ func TestCoresShareBuckets(t *testing.T) {
 	testutil.NeedRoot(t)
 	for _, definition := range []string{"1", "2", "3"} {
 		on := loaded.Load(t, reorder.Name, map[string]string{"buckets": "4", "T": "0s", "C": "4", "definition": definition, "report": "all", "recirculate": "1"})
-		cores := max(2, runtime.NumCPU())
-		var wg sync.WaitGroup
-		errs := make([]error, cores)
-		for core := range cores {
+		on.AllCores(t, func(core int) [][][]byte {
 			frames := make([][][]byte, coresFlows)
 			for flow := range frames {
 				for n := range coresRounds {
 					frames[flow] = append(frames[flow], frameOf(t, core, flow, n))
 				}
 			}
-			wg.Go(func() { errs[core] = on.SendInOrder(frames) })
-		}
-		wg.Wait()
-		for _, err := range errs {
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		bank, err := on.Loaded.Control().Flip()
-		if err != nil {
-			t.Fatal(err)
-		}
-		result, err := on.Instance.Window(report.Window{Start: 1, End: 2}, bank)
-		if err != nil {
-			t.Fatal(err)
-		}
+			return frames
+		})
+		result := on.Window(t)
 		packets, out := number(t, result.Body, "packets"), number(t, result.Body, "out_of_order")
-		if packets != float64(cores*coresFlows*coresRounds) {
-			t.Errorf("%g packets were seen, %d were sent", packets, cores*coresFlows*coresRounds)
+		if packets != float64(loaded.Cores()*coresFlows*coresRounds) {
+			t.Errorf("%g packets were seen, %d were sent", packets, loaded.Cores()*coresFlows*coresRounds)
 		}
 		if out > packets/10_000 {
 			t.Errorf("definition %s: %g of %g packets that were all in order are called out of order", definition, out, packets)
