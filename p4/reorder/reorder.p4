@@ -45,6 +45,7 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
     role_t role;
     bit<1> bank = 0;
     bit<16> payload = 0;
+    bit<32> wide = 0;  /* payload */
     bit<32> first = 0; /* number of the payload's first byte */
     bit<32> next = 0;  /* ... behind its last */
     bit<32> now;
@@ -69,6 +70,7 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
     bit<8> colour = 0;
 
     HASH_ROW(row_0, HASH_ROW_0);
+    Hash<bit<32>>(HashAlgorithm_t.IDENTITY) widths;
     ReorderPayload() lengths;
     Clock(REORDER_TICK) clock;
 #if REORDER_METHOD != 0
@@ -198,7 +200,11 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
 
     action sign() { signature = row_0.get(FLOW_FIELDS); }
     action mark() { tag[31:25] = signature[31:25]; }
-    action expect() { next = first + (bit<32>)payload; }
+
+    /* 16 bits to 32 through the hash unit: with a cast in the sum the compiler finds no containers for the number, the sum and the
+     * length fields of both IP headers. Only definition 2 reads `next`. */
+    action widen() { wide = widths.get((bit<32>)payload); }
+    action expect() { next = first + wide; }
 
     action again_0() {
         dprsr.resubmit_type = 1;
@@ -351,6 +357,7 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
         passes.apply();
         lengths.apply(hdr, payload, first);
         families.apply();
+        widen();
         sign();
 #if REORDER_METHOD != 0
         place_0();
