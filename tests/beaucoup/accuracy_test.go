@@ -31,7 +31,7 @@ func (a accuracy) query() string {
 // 1/2, 16.3 % at 1/4 and 17.3 % as p goes to 0; for n = 51 of m = 64 11.6 % and 12.3 %. tests/eval/beaucoup goes down to
 // m*p = 1/64.
 func TestOneCollector(t *testing.T) {
-	few := []accuracy{{43, "1", "32", .126}, {86, "1/2", "32", .153}, {87, "1", "64", .125}}
+	few := []accuracy{{43, "1", "32", .125}, {86, "1/2", "32", .153}, {87, "1", "64", .125}}
 	oneCollector(t, few, 2000, 220)
 	if !testing.Short() {
 		oneCollector(t, []accuracy{{171, "1/4", "32", .174}, {400, "1/4", "64", .125}}, 1600, 720)
@@ -115,7 +115,7 @@ func (a accuracy) check(t *testing.T, counts []float64, keys int) {
 	if math.Abs(mean/draws-1) > 0.02 {
 		t.Errorf("T = %d: %.1f draws, CC(m, p, n) is %.1f, want within 2 %%", a.threshold, mean, draws)
 	}
-	if len(counts) < keys*97/100 || len(counts) > keys { // two keys in three hundred share a place in the table
+	if len(counts) < keys*98/100 || len(counts) > keys { // 2,000 keys in 65,536 places: 1.5 % find theirs taken
 		t.Errorf("T = %d: %d alerts of %d keys", a.threshold, len(counts), keys)
 	}
 }
