@@ -66,6 +66,7 @@ type Replayer struct {
 	coin    uint32
 	undo    func()
 	release func() // nil: the driver is not held
+	slow    error  // why not
 	input   []byte
 	vector  *ebpf.Map // phv_scratch
 }

@@ -18,15 +18,16 @@ import (
 // interface of a network namespace of its own, which is down and sees no packet.
 //
 // That takes CAP_SYS_ADMIN and CAP_NET_ADMIN, which a replay does not need otherwise. Without them, or where the kernel
-// refuses, nothing is said: the replay is slower and otherwise the same.
+// refuses, the replay is slower and otherwise the same: Slow says why.
 func (r *Replayer) hold() {
 	if r.driver == nil {
 		return
 	}
-	if release, err := attachAside(r.driver.Programs[replayDriver]); err == nil {
-		r.release = release
-	}
+	r.release, r.slow = attachAside(r.driver.Programs[replayDriver])
 }
+
+// Slow is why every batch waits for the kernel's XDP dispatcher; nil when none does.
+func (r *Replayer) Slow() error { return r.slow }
 
 // attachAside attaches a program in a new network namespace, which lives until undo.
 func attachAside(prog *ebpf.Program) (undo func(), err error) {

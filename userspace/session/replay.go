@@ -61,6 +61,9 @@ func ReplaySource(ctx context.Context, cfg Config, name string, source capture.S
 		return err
 	}
 	defer feed.Close()
+	if err := feed.Slow(); err != nil && cfg.Notice != nil {
+		cfg.Notice("this replay takes two or three times as long, with the same answer; CAP_SYS_ADMIN would help: %v", err)
+	}
 	r := &replayer{runner: run, feed: feed, source: source, progress: progress, started: time.Now(), decode: run.oracles(),
 		pacer: newPacer(run.members)}
 	return r.run(ctx)
