@@ -1,0 +1,401 @@
+// Package store keeps finished windows on disk for a while, so that a page or a query can look back. It is one bbolt file: a window
+// is there whole or not at all, however the process ended, and neither age nor size passes what was asked for.
+package store
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+)
+
+// ErrBusy is returned by Open when another process has the file.
+var ErrBusy = errors.New("the store is in use")
+
+// Options of a store.
+type Options struct {
+	MaxAge   time.Duration // windows that ended longer ago are dropped
+	MaxBytes int64         // of the file
+	// Now is the clock that age is measured with; nil: time.Now.
+	Now func() time.Time
+	// Notice is told when an unreadable file is put aside.
+	Notice func(format string, args ...any)
+}
+
+// Smallest and default bounds.
+const (
+	MinBytes      = 1 << 20
+	DefaultBytes  = 256 << 20
+	DefaultMaxAge = 7 * 24 * time.Hour
+)
+
+// Record is one window of one algorithm, as its JSON line.
+type Record struct {
+	End       time.Time
+	Algorithm string
+	Interface string
+	Line      json.RawMessage
+}
+
+// Store is open until Close; it is safe for concurrent use.
+type Store struct {
+	db      *bolt.DB
+	opts    Options
+	dropped atomic.Uint64
+	failed  atomic.Uint64
+}
+
+var windows = []byte("windows-1") // the number is the version of the layout: an older one is left alone and unread
+
+// lockWait is how long another process may take to let go.
+const lockWait = 2 * time.Second
+
+// Open opens or makes the file (0600), in a folder that is made, too (0700). A file that cannot be read is put aside under another
+// name, with a notice: a monitor that does not start because of its history would be worse.
+func Open(path string, o Options) (*Store, error) {
+	o.complete()
+	if o.MaxBytes < MinBytes {
+		return nil, fmt.Errorf("open store %s: %d bytes are too few: %d or more", path, o.MaxBytes, MinBytes)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	db, err := open(path)
+	if errors.Is(err, berrors.ErrTimeout) {
+		return nil, fmt.Errorf("open store %s: %w by another process (fuser %s)", path, ErrBusy, path)
+	}
+	if err != nil && !os.IsPermission(err) {
+		aside := fmt.Sprintf("%s.unreadable-%d", path, o.Now().Unix())
+		if e := os.Rename(path, aside); e != nil {
+			return nil, fmt.Errorf("open store %s: %w", path, errors.Join(err, e))
+		}
+		o.Notice("the store %s could not be read (%v): it is kept as %s, and a new one begins", path, err, aside)
+		db, err = open(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open store %s: %w", path, err)
+	}
+	s := &Store{db: db, opts: o}
+	if err := s.trim(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open store %s: %w", path, err), db.Close())
+	}
+	return s, nil
+}
+
+func (o *Options) complete() {
+	if o.MaxAge <= 0 {
+		o.MaxAge = DefaultMaxAge
+	}
+	if o.MaxBytes == 0 {
+		o.MaxBytes = DefaultBytes
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Notice == nil {
+		o.Notice = func(string, ...any) {}
+	}
+}
+
+// open also looks through every page: what a broken disk or somebody's editor did shows here and not in the middle of a week.
+func open(path string) (db *bolt.DB, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // a file that was cut is mapped beyond its end
+	defer func() {
+		if r := recover(); r != nil { // bbolt panics on pages that make no sense
+			if db != nil {
+				_ = db.Close()
+			}
+			db, err = nil, fmt.Errorf("it is damaged: %v", r)
+		}
+	}()
+	db, err = bolt.Open(path, 0o600, &bolt.Options{Timeout: lockWait})
+	if err != nil {
+		return nil, err
+	}
+	err = db.Update(func(tx *bolt.Tx) error {
+		b, err := tx.CreateBucketIfNotExists(windows)
+		if err != nil {
+			return err
+		}
+		return b.ForEach(func(k, v []byte) error {
+			if len(k) != keyBytes || len(v) == 0 {
+				return errors.New("a record has no key")
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		_ = db.Close()
+		return nil, err
+	}
+	return db, nil
+}
+
+// Close ends the use of the file.
+func (s *Store) Close() error {
+	if err := s.db.Close(); err != nil {
+		return fmt.Errorf("close store: %w", err)
+	}
+	return nil
+}
+
+// keyBytes: end of the window (ns since 1970), then a number that tells windows of one moment apart. Keys sort by time.
+const keyBytes = 16
+
+func key(end time.Time, n uint64) []byte {
+	k := binary.BigEndian.AppendUint64(make([]byte, 0, keyBytes), uint64(max(0, end.UnixNano())))
+	return binary.BigEndian.AppendUint64(k, n)
+}
+
+// Append adds records in one transaction: all of them are on the disk when it returns, or none.
+func (s *Store) Append(records ...Record) error {
+	packed := make([][]byte, len(records))
+	for i, r := range records {
+		var err error
+		if packed[i], err = pack(r); err != nil {
+			return err
+		}
+	}
+	err := s.db.Update(func(tx *bolt.Tx) error {
+		b := tx.Bucket(windows)
+		for i, r := range records {
+			n, err := b.NextSequence()
+			if err != nil {
+				return err
+			}
+			if err := b.Put(key(r.End, n), packed[i]); err != nil {
+				return err
+			}
+		}
+		return s.old(b)
+	})
+	if err != nil {
+		s.failed.Add(uint64(len(records)))
+		return fmt.Errorf("store %d windows: %w", len(records), err)
+	}
+	return s.trim()
+}
+
+// old drops what is older than asked for.
+func (s *Store) old(b *bolt.Bucket) error {
+	limit := key(s.opts.Now().Add(-s.opts.MaxAge), 0)
+	c := b.Cursor()
+	for k, _ := c.First(); k != nil && bytes.Compare(k, limit) < 0; k, _ = c.First() {
+		if err := c.Delete(); err != nil {
+			return err
+		}
+		s.dropped.Add(1)
+	}
+	return nil
+}
+
+// room is the share of the file that records may fill before the oldest go: pages that are half empty and a transaction's copies take
+// the rest.
+const room = 0.6
+
+// trim drops the oldest records, a sixteenth at a time, until the rest fits.
+func (s *Store) trim() error {
+	for s.used() > int64(room*float64(s.opts.MaxBytes)) {
+		err := s.db.Update(func(tx *bolt.Tx) error {
+			b := tx.Bucket(windows)
+			c := b.Cursor()
+			for n := b.Stats().KeyN/16 + 1; n > 0; n-- {
+				if k, _ := c.First(); k == nil {
+					return nil
+				}
+				if err := c.Delete(); err != nil {
+					return err
+				}
+				s.dropped.Add(1)
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("make room in the store: %w", err)
+		}
+		if s.empty() {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (s *Store) empty() bool {
+	empty := true
+	_ = s.db.View(func(tx *bolt.Tx) error {
+		k, _ := tx.Bucket(windows).Cursor().First()
+		empty = k == nil
+		return nil
+	})
+	return empty
+}
+
+// used is the size of the pages that hold something.
+func (s *Store) used() (n int64) {
+	_ = s.db.View(func(tx *bolt.Tx) error {
+		st := s.db.Stats()
+		n = tx.Size() - int64(st.FreePageN+st.PendingPageN)*int64(s.db.Info().PageSize)
+		return nil
+	})
+	return n
+}
+
+// version of a record's packing.
+const version = 1
+
+// pack writes a record: version, lengths and names, then the line, compressed.
+func pack(r Record) ([]byte, error) {
+	if len(r.Algorithm) > 255 || len(r.Interface) > 65535 {
+		return nil, fmt.Errorf("store a window of %.40q on %.40q: the names are too long", r.Algorithm, r.Interface)
+	}
+	var b bytes.Buffer
+	b.WriteByte(version)
+	b.WriteByte(byte(len(r.Algorithm)))
+	b.WriteString(r.Algorithm)
+	b.Write(binary.BigEndian.AppendUint16(nil, uint16(len(r.Interface))))
+	b.WriteString(r.Interface)
+	z, _ := gzip.NewWriterLevel(&b, gzip.BestSpeed) // the level is one of gzip's
+	if _, err := z.Write(r.Line); err != nil {
+		return nil, fmt.Errorf("store a window: %w", err)
+	}
+	if err := z.Close(); err != nil {
+		return nil, fmt.Errorf("store a window: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+var errRecord = errors.New("a record makes no sense")
+
+// names reads the head of a record; rest is its line, compressed.
+func names(v []byte) (r Record, rest []byte, err error) {
+	if len(v) < 2 || v[0] != version || len(v) < 4+int(v[1]) {
+		return r, nil, errRecord
+	}
+	n := 2 + int(v[1])
+	r.Algorithm = string(v[2:n])
+	m := n + 2 + int(binary.BigEndian.Uint16(v[n:]))
+	if len(v) < m {
+		return r, nil, errRecord
+	}
+	r.Interface = string(v[n+2 : m])
+	return r, v[m:], nil
+}
+
+// largestLine bounds what a record may become when it is read.
+const largestLine = 64 << 20
+
+func unpack(k, v []byte) (Record, error) {
+	r, rest, err := names(v)
+	if err != nil {
+		return r, err
+	}
+	r.End = time.Unix(0, int64(binary.BigEndian.Uint64(k))).UTC()
+	z, err := gzip.NewReader(bytes.NewReader(rest))
+	if err != nil {
+		return r, errRecord
+	}
+	r.Line, err = io.ReadAll(io.LimitReader(z, largestLine))
+	return r, err
+}
+
+// Query chooses records; zero fields choose all.
+type Query struct {
+	From, To             time.Time // of the window's end; To is not included
+	Algorithm, Interface string
+	Limit                int  // 0: no limit
+	Newest               bool // the newest first
+}
+
+// Each calls fn with the records that a query chooses, in order of time, until fn returns an error. A record that cannot be read
+// is passed over and counted.
+func (s *Store) Each(q Query, fn func(Record) error) error {
+	return s.db.View(func(tx *bolt.Tx) error {
+		c := tx.Bucket(windows).Cursor()
+		k, v, next := q.start(c)
+		for found := 0; k != nil && q.inside(k) && (q.Limit == 0 || found < q.Limit); k, v = next() {
+			head, _, err := names(v)
+			if err != nil {
+				s.failed.Add(1)
+				continue
+			}
+			if q.Algorithm != "" && q.Algorithm != head.Algorithm || q.Interface != "" && q.Interface != head.Interface {
+				continue
+			}
+			r, err := unpack(k, v)
+			if err != nil {
+				s.failed.Add(1)
+				continue
+			}
+			found++
+			if err := fn(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// start is the first record in the query's direction, and the way on.
+func (q Query) start(c *bolt.Cursor) (k, v []byte, next func() (k, v []byte)) {
+	switch {
+	case !q.Newest && q.From.IsZero():
+		k, v = c.First()
+		return k, v, c.Next
+	case !q.Newest:
+		k, v = c.Seek(key(q.From, 0))
+		return k, v, c.Next
+	case q.To.IsZero():
+		k, v = c.Last()
+		return k, v, c.Prev
+	}
+	if k, _ = c.Seek(key(q.To, 0)); k == nil {
+		k, v = c.Last()
+		return k, v, c.Prev
+	}
+	k, v = c.Prev()
+	return k, v, c.Prev
+}
+
+func (q Query) inside(k []byte) bool {
+	if q.Newest {
+		return q.From.IsZero() || bytes.Compare(k, key(q.From, 0)) >= 0
+	}
+	return q.To.IsZero() || bytes.Compare(k, key(q.To, 0)) < 0
+}
+
+// Stats are a store as it stands.
+type Stats struct {
+	Records        int
+	Bytes          int64  // of the file
+	Dropped        uint64 // records that age or size pushed out since it was opened
+	Failed         uint64 // records that could not be written or read
+	Oldest, Newest time.Time
+}
+
+// Stats looks through the store's pages.
+func (s *Store) Stats() (Stats, error) {
+	st := Stats{Dropped: s.dropped.Load(), Failed: s.failed.Load()}
+	err := s.db.View(func(tx *bolt.Tx) error {
+		b := tx.Bucket(windows)
+		st.Records, st.Bytes = b.Stats().KeyN, tx.Size()
+		if k, _ := b.Cursor().First(); k != nil {
+			st.Oldest = time.Unix(0, int64(binary.BigEndian.Uint64(k))).UTC()
+		}
+		if k, _ := b.Cursor().Last(); k != nil {
+			st.Newest = time.Unix(0, int64(binary.BigEndian.Uint64(k))).UTC()
+		}
+		return nil
+	})
+	return st, err
+}
