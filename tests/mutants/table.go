@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/xdpmon/xdpmon/tests/eval/figure"
+)
+
+type sum struct{ drawn, killed, equivalent, survived int }
+
+func (s *sum) add(t trial) {
+	s.drawn++
+	switch {
+	case t.verdict == killed:
+		s.killed++
+	case t.verdict == same || t.reason != "":
+		s.equivalent++
+	default:
+		s.survived++
+	}
+}
+
+func (s sum) row(name string) []string {
+	share := float64(s.killed) / float64(s.drawn-s.equivalent)
+	return []string{name, fmt.Sprint(s.drawn), fmt.Sprint(s.killed), fmt.Sprint(s.equivalent), fmt.Sprint(s.survived), figure.Percent(share)}
+}
+
+// write makes the document: sums by folder and by operator, the survivors, and the equivalent ones with their reasons.
+func (j *jury) write(ctx context.Context) error {
+	var b strings.Builder
+	b.WriteString("# Mutants\n\nSmall changes to `bpf/` and `userspace/`, drawn by a seed, one at a time: does a test notice? A mutant meets the tests of " +
+		"its own package and of its name, then the others that use it, quickest first, as long as they fit the time. Equivalent are those " +
+		"whose bytecode is the same, and those of `" + equivalents + "`, each with its reason.\n\n")
+	fmt.Fprintf(&b, "*%s, commit %s, `go run ./tests/mutants %s`; %s. %d more did not compile.*\n\n", time.Now().UTC().Format("2006-01-02 15:04 UTC"),
+		commit(ctx), strings.Join(j.args, " "), time.Since(j.started).Round(time.Second), j.refused)
+	j.sums(&b, "folder", func(t trial) string { return "`" + filepath.Dir(t.File) + "`" })
+	j.sums(&b, "kind of change", func(t trial) string { return t.Operator })
+	j.list(&b, "Survived", func(t trial) bool { return t.verdict == survived && t.reason == "" })
+	j.list(&b, "Equivalent", func(t trial) bool { return t.reason != "" })
+	return os.WriteFile(j.out, []byte(strings.TrimRight(b.String(), "\n")+"\n"), 0o644)
+}
+
+func (j *jury) sums(b *strings.Builder, what string, name func(trial) string) {
+	all, by := sum{}, map[string]*sum{}
+	for _, t := range j.trials {
+		if by[name(t)] == nil {
+			by[name(t)] = &sum{}
+		}
+		by[name(t)].add(t)
+		all.add(t)
+	}
+	table := &figure.Table{Columns: []string{what, "drawn", "killed", "equivalent", "survived", "killed of those not equivalent"}}
+	for _, k := range slices.Sorted(maps.Keys(by)) {
+		table.Add(by[k].row(k)...)
+	}
+	table.Add(all.row("**all**")...)
+	b.WriteString(table.String() + "\n")
+}
+
+func (j *jury) list(b *strings.Builder, title string, which func(trial) bool) {
+	fmt.Fprintf(b, "## %s\n\n", title)
+	for _, t := range j.trials {
+		if which(t) {
+			fmt.Fprintf(b, "- `%s` (%s)%s\n", strings.ReplaceAll(t.key, "`", "'"), t.Operator, because(t.reason))
+		}
+	}
+	b.WriteString("\n")
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
+}
+
+func commit(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "git", "rev-parse", "--short", "HEAD").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(out))
+}
