@@ -1,0 +1,282 @@
+// Package mutate plants bugs in a twin: one small change of its program each, drawn by a seed. A test of twins is worth what it
+// finds of them.
+package mutate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/xdpmon/xdpmon/p4/tna/syntax"
+)
+
+// Bug is one change that can be made and taken back.
+type Bug struct {
+	syntax.Pos
+	Kind   string
+	What   string
+	Plant  func()
+	Remove func()
+}
+
+func (b *Bug) String() string { return fmt.Sprintf("%s: %s: %s", b.Pos, b.Kind, b.What) }
+
+// finder walks a program and lists what could be changed, by kind.
+type finder struct {
+	bugs map[string][]*Bug
+	in   string // the RegisterAction, action or control
+}
+
+// Kinds in which bugs are planted.
+var Kinds = []string{"slice", "polynomial", "order", "wrap", "compare", "second access", "bank", "action", "constant", "parser"}
+
+// Find lists the bugs that could be planted in the controls and parsers that the program uses.
+func Find(p *syntax.Program, used func(name string) bool) map[string][]*Bug {
+	f := &finder{bugs: map[string][]*Bug{}}
+	for _, d := range p.Decls {
+		if c, ok := d.(*syntax.Control); ok && used(c.Name) {
+			f.in = c.Name
+			f.control(c)
+		}
+	}
+	return f.bugs
+}
+
+// Draw takes n bugs, of every kind as many as there are and can be.
+func Draw(bugs map[string][]*Bug, r *rand.Rand, n int) (drawn []*Bug) {
+	left := map[string][]*Bug{}
+	for _, kind := range Kinds {
+		left[kind] = append([]*Bug(nil), bugs[kind]...)
+	}
+	for len(drawn) < n {
+		before := len(drawn)
+		for _, kind := range Kinds {
+			all := left[kind]
+			if len(all) == 0 || len(drawn) == n {
+				continue
+			}
+			i := r.IntN(len(all))
+			drawn = append(drawn, all[i])
+			all[i] = all[len(all)-1]
+			left[kind] = all[:len(all)-1]
+		}
+		if len(drawn) == before {
+			return drawn
+		}
+	}
+	return drawn
+}
+
+func (f *finder) add(at syntax.Pos, kind, what string, plant, remove func()) {
+	f.bugs[kind] = append(f.bugs[kind], &Bug{Pos: at, Kind: kind, What: f.in + ": " + what, Plant: plant, Remove: remove})
+}
+
+func (f *finder) control(c *syntax.Control) {
+	for _, d := range c.Locals {
+		switch d := d.(type) {
+		case *syntax.Instance:
+			f.instance(d)
+		case *syntax.Action:
+			f.block(d.Body)
+		case *syntax.Table:
+			f.table(d)
+		}
+	}
+	if c.Apply != nil {
+		f.block(c.Apply)
+	}
+	for _, s := range c.States {
+		f.state(s)
+	}
+}
+
+func (f *finder) instance(i *syntax.Instance) {
+	if i.Type.Name == "CRCPolynomial" {
+		if n, ok := i.Args[0].(*syntax.Number); ok {
+			was := n.Value
+			f.add(n.Pos, "polynomial", fmt.Sprintf("%#x of %s", was, i.Name), func() { n.Value ^= 0x100 }, func() { n.Value = was })
+		}
+	}
+	for _, m := range i.Methods {
+		f.block(m.Body)
+	}
+}
+
+func (f *finder) table(t *syntax.Table) {
+	for i := 0; i+1 < len(t.Entries); i++ {
+		a, b := t.Entries[i], t.Entries[i+1]
+		if syntax.Print(a.Action) != syntax.Print(b.Action) && overlap(a, b) {
+			swap := func() { t.Entries[i], t.Entries[i+1] = t.Entries[i+1], t.Entries[i] }
+			f.add(a.Pos, "order", fmt.Sprintf("entries %d and %d of %s", i, i+1, t.Name), swap, swap)
+		}
+	}
+	for i, e := range t.Entries {
+		was := e.Action
+		for _, n := range t.Actions {
+			if other := (&syntax.Call{Pos: e.Pos, Fn: n}); len(was.Args) == 0 && n.ID != was.Fn.(*syntax.Name).ID {
+				f.add(e.Pos, "action", fmt.Sprintf("entry %d of %s: %s for %s", i, t.Name, n.ID, was.Fn.(*syntax.Name).ID),
+					func() { e.Action = other }, func() { e.Action = was })
+				break
+			}
+		}
+	}
+}
+
+// overlap: one key can match both. Numbers and masks that differ in a bit that both look at exclude each other.
+func overlap(a, b *syntax.Entry) bool {
+	for i := range a.Keys {
+		v, m, ok := masked(a.Keys[i])
+		w, n, ok2 := masked(b.Keys[i])
+		if ok && ok2 && (v^w)&m&n != 0 {
+			return false
+		}
+		if !ok && !ok2 && strings.Compare(syntax.Print(a.Keys[i]), syntax.Print(b.Keys[i])) != 0 {
+			return false // two names: of constants that differ
+		}
+	}
+	return true
+}
+
+func masked(e syntax.Expr) (value, mask uint64, ok bool) {
+	switch e := e.(type) {
+	case *syntax.Any:
+		return 0, 0, true
+	case *syntax.Number:
+		return e.Value, ^uint64(0), true
+	case *syntax.Bool:
+		if e.Value {
+			return 1, 1, true
+		}
+		return 0, 1, true
+	case *syntax.Binary:
+		x, _, ok1 := masked(e.X)
+		y, _, ok2 := masked(e.Y)
+		return x, y, ok1 && ok2 && e.Op == "&&&"
+	}
+	return 0, 0, false
+}
+
+func (f *finder) block(b *syntax.Block) {
+	for i, s := range b.Stmts {
+		switch s := s.(type) {
+		case *syntax.Assign:
+			f.expr(s.R, func(e syntax.Expr) { s.R = e })
+			if executes(s.R) {
+				f.twice(b, i)
+			}
+		case *syntax.Do:
+			f.call(s.Call)
+			if executes(s.Call) {
+				f.twice(b, i)
+			}
+		case *syntax.If:
+			f.branch(s)
+		case *syntax.Block:
+			f.block(s)
+		}
+	}
+}
+
+func (f *finder) branch(s *syntax.If) {
+	f.expr(s.Cond, func(e syntax.Expr) { s.Cond = e })
+	f.block(s.Then)
+	switch e := s.Else.(type) {
+	case *syntax.Block:
+		f.block(e)
+	case *syntax.If:
+		f.branch(e)
+	}
+}
+
+func executes(e syntax.Expr) bool {
+	c, ok := e.(*syntax.Call)
+	if !ok {
+		return false
+	}
+	fn, ok := c.Fn.(*syntax.Field)
+	return ok && fn.Name == "execute"
+}
+
+// twice touches a register a second time.
+func (f *finder) twice(b *syntax.Block, i int) {
+	was := b.Stmts
+	more := append(append(append([]syntax.Stmt(nil), was[:i+1]...), was[i]), was[i+1:]...)
+	f.add(was[i].At(), "second access", "the access again", func() { b.Stmts = more }, func() { b.Stmts = was })
+}
+
+func (f *finder) call(c *syntax.Call) {
+	for i, a := range c.Args {
+		f.expr(a, func(e syntax.Expr) { c.Args[i] = e })
+	}
+}
+
+// other operators that a hurried hand writes.
+var other = map[string]string{"|+|": "+", "|-|": "-", "+": "-", "-": "+", "&": "|", "|": "&"}
+var near = map[string]string{"==": "!=", "!=": "==", "<": "<=", "<=": "<", ">": ">=", ">=": ">", "&&": "||", "||": "&&"}
+
+func (f *finder) expr(e syntax.Expr, set func(syntax.Expr)) {
+	switch e := e.(type) {
+	case *syntax.Binary:
+		f.binary(e, set)
+	case *syntax.Unary:
+		f.expr(e.X, func(x syntax.Expr) { e.X = x })
+	case *syntax.Cast:
+		f.expr(e.X, func(x syntax.Expr) { e.X = x })
+	case *syntax.Call:
+		f.call(e)
+	case *syntax.List:
+		for i, x := range e.Elems {
+			f.expr(x, func(x syntax.Expr) { e.Elems[i] = x })
+		}
+	case *syntax.Slice:
+		f.slice(e)
+	case *syntax.Number:
+		was := e.Value
+		if e.Width == 0 || was+1 < 1<<min(e.Width, 63) {
+			f.add(e.Pos, "constant", fmt.Sprintf("%d + 1", was), func() { e.Value++ }, func() { e.Value = was })
+		}
+	}
+}
+
+func (f *finder) binary(e *syntax.Binary, set func(syntax.Expr)) {
+	was := e.Op
+	if op, ok := other[was]; ok {
+		f.add(e.Pos, "wrap", fmt.Sprintf("%s for %s in %s", op, was, syntax.Print(e)), func() { e.Op = op }, func() { e.Op = was })
+	}
+	if op, ok := near[was]; ok {
+		f.add(e.Pos, "compare", fmt.Sprintf("%s for %s in %s", op, was, syntax.Print(e)), func() { e.Op = op }, func() { e.Op = was })
+	}
+	if n, ok := e.X.(*syntax.Name); ok && was == "++" && n.ID == "bank" {
+		zero := &syntax.Number{Pos: e.Pos, Width: 1}
+		f.add(e.Pos, "bank", "always bank 0 in "+syntax.Print(e), func() { e.X = zero }, func() { e.X = n })
+	}
+	f.expr(e.X, func(x syntax.Expr) { e.X = x })
+	f.expr(e.Y, func(x syntax.Expr) { e.Y = x })
+}
+
+// slice moved by one bit.
+func (f *finder) slice(e *syntax.Slice) {
+	hi, ok := e.Hi.(*syntax.Number)
+	lo, ok2 := e.Lo.(*syntax.Number)
+	if !ok || !ok2 {
+		return
+	}
+	by := int64(-1)
+	if lo.Value == 0 {
+		by = 1
+	}
+	h, l := hi.Value, lo.Value
+	f.add(e.Pos, "slice", fmt.Sprintf("%s by %d", syntax.Print(e), by), func() {
+		hi.Value, lo.Value = uint64(int64(h)+by), uint64(int64(l)+by)
+	}, func() { hi.Value, lo.Value = h, l })
+}
+
+func (f *finder) state(s *syntax.State) {
+	for i, c := range s.Next.Cases {
+		if _, rest := c.Keys[0].(*syntax.Any); rest {
+			continue
+		}
+		was, less := s.Next.Cases, append(append([]*syntax.Case(nil), s.Next.Cases[:i]...), s.Next.Cases[i+1:]...)
+		f.add(c.Pos, "parser", fmt.Sprintf("without %s to %s", s.Name, c.To), func() { s.Next.Cases = less }, func() { s.Next.Cases = was })
+	}
+}

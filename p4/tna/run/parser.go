@@ -1,0 +1,114 @@
+package run
+
+import "github.com/xdpmon/xdpmon/p4/tna/syntax"
+
+// state of a parser.
+type state struct {
+	body step
+	next func(m *machine) *state // nil: accept
+	spot *Spot
+}
+
+// mostStates is how many a packet may go through.
+const mostStates = 64
+
+func (s *scope) parser(decl *syntax.Control) step {
+	if len(decl.Locals) > 0 {
+		syntax.Throw(decl.Locals[0].At(), "a declaration in a parser is outside of the model")
+	}
+	states := map[string]*state{"accept": nil}
+	for _, d := range decl.States {
+		if _, twice := states[d.Name]; twice {
+			syntax.Throw(d.Pos, "state %s is declared twice", d.Name)
+		}
+		states[d.Name] = &state{spot: s.build.spot(d.Pos, "state "+d.Name)}
+	}
+	start := states["start"]
+	if start == nil {
+		syntax.Throw(decl.Pos, "parser %s has no state start", decl.Name)
+	}
+	for _, d := range decl.States {
+		st := states[d.Name]
+		st.body = s.block(&syntax.Block{Pos: d.Pos, Stmts: d.Stmts})
+		st.next = s.transition(d.Next, states)
+	}
+	return func(m *machine) {
+		m.parsing = true
+		defer func() { m.parsing = false }()
+		for st, n := start, 0; st != nil && m.short == 0; n++ {
+			if n == mostStates {
+				m.fail(decl.Pos, "a packet went through %d states", n)
+				return
+			}
+			st.spot.Runs++
+			st.body(m)
+			if m.short == 0 {
+				st = st.next(m)
+			}
+		}
+	}
+}
+
+func goal(at syntax.Pos, name string, states map[string]*state) *state {
+	st, ok := states[name]
+	if !ok {
+		syntax.Throw(at, "there is no state %s in the model", name)
+	}
+	return st
+}
+
+func (s *scope) transition(t *syntax.Transition, states map[string]*state) func(*machine) *state {
+	if t.Keys == nil {
+		to := goal(t.Pos, t.To, states)
+		return func(*machine) *state { return to }
+	}
+	type row struct {
+		match []Match
+		to    *state
+		spot  *Spot
+	}
+	var keys []Key
+	for _, k := range t.Keys {
+		x := s.value(k)
+		keys = append(keys, Key{Name: syntax.Print(k), Kind: "ternary", Width: x.typ.width, eval: x.eval})
+	}
+	var rows []row
+	for _, c := range t.Cases {
+		r := row{to: goal(c.Pos, c.To, states), spot: s.build.spot(c.Pos, "to "+c.To)}
+		if _, all := c.Keys[0].(*syntax.Any); len(c.Keys) != len(keys) && !(all && len(c.Keys) == 1) {
+			syntax.Throw(c.Pos, "%d values for %d keys", len(c.Keys), len(keys))
+		}
+		if len(c.Keys) == len(keys) {
+			for i, k := range c.Keys {
+				r.match = append(r.match, s.match(k, keys[i]))
+			}
+		}
+		rows = append(rows, r)
+	}
+	at := t.Pos
+	return func(m *machine) *state {
+		var vals [mostKeys]uint64
+		for i := range keys {
+			v, u := keys[i].eval(m)
+			if m.short != 0 {
+				return nil
+			}
+			if u != 0 {
+				m.fail(at, "%s is undefined where the parser selects by it", keys[i].Name)
+			}
+			vals[i] = v
+		}
+	next:
+		for _, r := range rows {
+			for i := range r.match {
+				if (vals[i]^r.match[i].Value)&r.match[i].Mask != 0 {
+					continue next
+				}
+			}
+			r.spot.Runs++
+			return r.to
+		}
+		m.short |= parserNoMatch
+		return nil
+	}
+}

@@ -1,0 +1,139 @@
+package run
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// small is a whole program around an ingress control whose members and apply are given. Its members begin in line 39.
+func small(members, apply string) string {
+	return strings.TrimPrefix(`
+#include <core.p4>
+#include <tna.p4>
+header h_t {
+    bit<32> a;
+    bit<32> b;
+    bit<16> c;
+    bit<16> d;
+}
+header carry_t { bit<64> v; }
+struct headers_t {
+    h_t h;
+    h_t[2] more;
+}
+struct md_t {
+    carry_t carry;
+    bit<32> x;
+    bit<8> y;
+}
+struct pair_t { bit<32> hi; bit<32> lo; }
+struct nothing_t {}
+parser IP(packet_in pkt, out headers_t hdr, out md_t md, out ingress_intrinsic_metadata_t ig) {
+    state start {
+        pkt.extract(ig);
+        pkt.advance(PORT_METADATA_SIZE);
+        pkt.extract(hdr.h);
+        transition select(hdr.h.d) {
+            1: more;
+            default: accept;
+        }
+    }
+    state more {
+        pkt.extract(hdr.more[0]);
+        transition accept;
+    }
+}
+control IC(inout headers_t hdr, inout md_t md, in ingress_intrinsic_metadata_t ig,
+           in ingress_intrinsic_metadata_from_parser_t prsr, inout ingress_intrinsic_metadata_for_deparser_t dprsr,
+           inout ingress_intrinsic_metadata_for_tm_t tm) {
+`, "\n") + members + "\n    apply {\n        tm.bypass_egress = 1;\n" + apply + `
+    }
+}
+control ID(packet_out pkt, inout headers_t hdr, in md_t md, in ingress_intrinsic_metadata_for_deparser_t dprsr) {
+    Resubmit() again;
+    apply {
+        if (dprsr.resubmit_type == 1) { again.emit(md.carry); }
+        pkt.emit(hdr);
+    }
+}
+parser EP(packet_in pkt, out nothing_t hdr, out nothing_t md, out egress_intrinsic_metadata_t eg) {
+    state start { pkt.extract(eg); transition accept; }
+}
+control EC(inout nothing_t hdr, inout nothing_t md, in egress_intrinsic_metadata_t eg,
+           in egress_intrinsic_metadata_from_parser_t prsr, inout egress_intrinsic_metadata_for_deparser_t dprsr,
+           inout egress_intrinsic_metadata_for_output_port_t oport) { apply {} }
+control ED(packet_out pkt, inout nothing_t hdr, in nothing_t md, in egress_intrinsic_metadata_for_deparser_t dprsr) { apply {} }
+Pipeline(IP(), IC(), ID(), EP(), EC(), ED()) pipe;
+Switch(pipe) main;
+`
+}
+
+func build(text string) (*Switch, error) {
+	program, err := Read(fstest.MapFS{"top.p4": {Data: []byte(text)}}, "top.p4", Tofino1, nil)
+	if err != nil {
+		return nil, err
+	}
+	return New(program, Tofino1)
+}
+
+const register = "Register<bit<32>, bit<4>>(16, 0) r;\nRegisterAction<bit<32>, bit<4>, bit<32>>(r) a = {\n"
+
+// TestRefused: what the chip or the model does not have is an error with file and line.
+func TestRefused(t *testing.T) {
+	for name, c := range map[string]struct{ members, apply, want string }{
+		"type":              {"", "md.x = hdr.h.c;", "top.p4:42: bit<16> where bit<32> is wanted"},
+		"width of a sum":    {"", "md.x = hdr.h.a + hdr.h.c;", "top.p4:42: bit<32> and bit<16> are not of one type"},
+		"literal":           {"", "md.y = 256;", "top.p4:42: 256 does not fit into bit<8>"},
+		"slice":             {"", "md.x = hdr.h.a[32:1];", "top.p4:42: [32:1] of bit<32>"},
+		"product":           {"", "md.x = hdr.h.a * hdr.h.b;", "top.p4:42: * of bit<32> is outside of the model"},
+		"name":              {"", "md.z = 1;", "top.p4:42: md_t has no field z"},
+		"stack":             {"", "md.x = hdr.more[2].a;", "top.p4:42: element 2 of h_t[2]"},
+		"shift":             {"", "md.x = hdr.h.a << md.x;", "top.p4:42: a shift that is no constant"},
+		"written in":        {"", "ig.ingress_port = 1;", "top.p4:42: the left side is an `in` parameter"},
+		"statement":         {"", "exit;", "top.p4:42: `exit` is outside of the model"},
+		"extern":            {"Lpf<bit<32>, bit<4>>(16) l;", "", "top.p4:39: Lpf is outside of the model"},
+		"hash of odd bits":  {"CRCPolynomial<bit<32>>(32w0x04C11DB7, true, false, false, 32w0, 32w0) p;\nHash<bit<32>>(HashAlgorithm_t.CUSTOM, p) h;", "md.x = h.get({ hdr.h.a[30:0] });", "top.p4:43: a CRC over 31 bits"},
+		"index":             {register + "void apply(inout bit<32> v) { v = 1; } };", "a.execute(md.y);", "top.p4:44: bit<8> where bit<4> is wanted"},
+		"24 bits":           {"Register<bit<24>, bit<4>>(16, 0) r;", "", "top.p4:39: an element of bit<24>"},
+		"third comparison":  {register + "void apply(inout bit<32> v) { if (v == 1 || v == 2) { v = 3; }\nif (v == 4) { v = 5; } } };", "", "top.p4:42: a third comparison"},
+		"two operations":    {register + "void apply(inout bit<32> v) { v = v + hdr.h.a + hdr.h.b; } };", "", "top.p4:41: 2 operations in one statement"},
+		"two packet fields": {register + "void apply(inout bit<32> v) { if (v + hdr.h.a > hdr.h.b) { v = 1; } } };", "", "top.p4:41: 1 words and 2 packet fields"},
+		"signed sum":        {register + "void apply(inout bit<32> v) { int<32> w = (int<32>)v; if (w + (int<32>)hdr.h.a >= 1) { v = 1; } } };", "", "top.p4:41: a signed sum in a comparison"},
+		"parameter":         {"RegisterParam<bit<32>>(1) p;\n" + register + "void apply(inout bit<32> v) { if (v >= p.read()) { v = 1; } } };", "", "top.p4:42: a RegisterParam in a comparison"},
+		"three updates":     {register + "void apply(inout bit<32> v) { v = 1; v = 2; v = 3; } };", "", "top.p4:41: 3 different updates"},
+		"table twice":       {"table t { actions = { n; } default_action = n(); }\n", "t.apply(); t.apply();", "top.p4:39: n is not declared"},
+		"applied twice":     {"action n() {}\ntable t { actions = { n; } default_action = n(); }", "t.apply(); t.apply();", "top.p4:43: table t is applied in two places"},
+		"wide range":        {"action n() {}\ntable t { key = { hdr.h.a : range; } actions = { n; } }", "t.apply();", "top.p4:40: a range over 32 bits"},
+		"entry":             {"action n() {}\ntable t { key = { hdr.h.a : exact; } actions = { n; } const entries = {\n(1, 2): n(); } }", "t.apply();", "top.p4:41: 2 values for the 1 keys"},
+		"mask of exact":     {"action n() {}\ntable t { key = { hdr.h.a : exact; } actions = { n; } const entries = {\n1 &&& 1: n(); } }", "t.apply();", "top.p4:41: a mask for a key that is exact"},
+		"unused control":    {"", "} }\ncontrol Unused(in bit<8> a, out bit<8> b) { apply {\nb = a + 16w1;", "top.p4:44: bit<8> and bit<16> are not of one type"},
+	} {
+		_, err := build(small(c.members, c.apply))
+		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
+}
+
+// TestSourceErrors are those of preprocessor and grammar.
+func TestSourceErrors(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"no endif":       {"\n#if 1\n", "top.p4:2: #if without #endif"},
+		"error":          {"#define N 3\n#if N > 2\n#error too many\n#endif", "top.p4:3: #error too many"},
+		"include":        {"#include \"none.p4\"", "top.p4:1: cannot read none.p4"},
+		"library":        {"\n#include <v1model.p4>", "top.p4:2: <v1model.p4> is outside of the model"},
+		"mark":           {"const bit<8> a = 'x';", "top.p4:1: '\\'' is no part of P4"},
+		"annotation":     {"@atomic struct s {}", "top.p4:1: @atomic is outside of the model"},
+		"macro":          {"#define M(a, b) a\nM(1)", "top.p4:2: a macro of 2 parameters is given 1"},
+		"no pipeline":    {"struct s {}", ":0: the program has no Pipeline of six parts"},
+		"directive":      {"#line 3", "top.p4:1: #line is outside of the model"},
+		"wide":           {"const bit<65> a = 1;", "top.p4:1: 65 where 1 to 64 is possible"},
+		"table property": {"control C() { table t { idle_timeout = true; } apply {} }", "top.p4:1: a table's `idle_timeout` is outside of the model"},
+	} {
+		_, err := build(c.text)
+		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,366 @@
+package run
+
+import "github.com/xdpmon/xdpmon/p4/tna/syntax"
+
+// salu is a stateful ALU while one of its actions is compiled. Comparisons and updates see the words as they were in
+// memory, whatever was assigned before; an output sees them as they will be.
+type salu struct {
+	action  *registerAction
+	names   map[string]bool // comparisons, printed
+	output  bool            // what is compiled now goes to the output
+	updates []int           // of each word
+	fields  map[string]bool // packet fields that are used
+	params  map[string]bool // names that this action gave to parameters
+}
+
+// word of the element.
+type word struct{ n int }
+
+// aluStruct is the parameter of a pair.
+type aluStruct struct{ typ *typ }
+
+func (d *aluStruct) word(e *syntax.Field) *word {
+	for n, f := range d.typ.fields {
+		if f.name == e.Name {
+			return &word{n: n}
+		}
+	}
+	syntax.Throw(e.Pos, "%s has no field %s", d.typ, e.Name)
+	return nil
+}
+
+// compile the method of a RegisterAction.
+func (a *registerAction) compile(s *scope, d *syntax.Action) {
+	in := s.inner()
+	in.alu = &salu{action: a, names: map[string]bool{}, updates: make([]int, a.reg.Words), fields: map[string]bool{},
+		params: map[string]bool{}}
+	if len(d.Params) < 1 || len(d.Params) > 2 || d.Params[0].Dir != "inout" || !same(s.typeOf(d.Params[0].Type), a.reg.typ) {
+		syntax.Throw(d.Pos, "apply has an inout parameter of the register's type, and possibly one that is out")
+	}
+	for range a.reg.Words {
+		a.mem = append(a.mem, s.build.newPlace(bitsType(a.reg.Width)))
+		a.alu = append(a.alu, s.build.newPlace(bitsType(a.reg.Width)))
+	}
+	if a.reg.Words == 2 {
+		in.declare(d.Pos, d.Params[0].Name, &aluStruct{typ: a.reg.typ})
+	} else {
+		in.declare(d.Pos, d.Params[0].Name, &word{})
+	}
+	if len(d.Params) == 2 {
+		p := d.Params[1]
+		if p.Dir != "out" || !same(s.typeOf(p.Type), a.typ) {
+			syntax.Throw(p.Pos, "the output is `out %s`", a.typ)
+		}
+		a.out = s.build.newPlace(a.typ)
+		in.declare(p.Pos, p.Name, a.out)
+	}
+	a.body = in.block(d.Body)
+	for n, count := range in.alu.updates {
+		if count > 2 {
+			syntax.Throw(d.Pos, "%d different updates of word %d: a stateful ALU has two", count, n)
+		}
+	}
+}
+
+func (u *salu) read(at syntax.Pos, w *word) expr {
+	p := *u.action.mem[w.n]
+	if u.output {
+		p = *u.action.alu[w.n]
+	}
+	p.readonly = true
+	return read(at, &p)
+}
+
+// local is a name for a value of this action.
+func (u *salu) local(s *scope, d *syntax.Var, t *typ) step {
+	if d.Init == nil {
+		syntax.Throw(d.Pos, "a variable of a RegisterAction needs a value")
+	}
+	u.operators(s, d.Init)
+	_, call := d.Init.(*syntax.Call)
+	u.params[d.Name] = call && s.isConstant(d.Init)
+	p := s.build.newPlace(t)
+	st := s.store(d.Pos, p, s.expr(d.Init))
+	p.readonly = true
+	s.declare(d.Pos, d.Name, p)
+	return st
+}
+
+// assign to a word, or to the output.
+func (u *salu) assign(s *scope, a *syntax.Assign) step {
+	if call, ok := a.R.(*syntax.Call); !ok || syntax.Print(call.Fn) != "this.predicate" {
+		u.operators(s, a.R)
+	}
+	if w := u.target(s, a.L); w != nil {
+		u.updates[w.n]++
+		return s.store(a.Pos, u.action.alu[w.n], s.expr(a.R))
+	}
+	if n, ok := a.L.(*syntax.Name); !ok || u.action.out == nil || s.find(n.ID) != u.action.out {
+		syntax.Throw(a.Pos, "a RegisterAction assigns to its element and its output only")
+	}
+	u.output = true
+	defer func() { u.output = false }()
+	return s.store(a.Pos, u.action.out, s.expr(a.R))
+}
+
+func (u *salu) target(s *scope, l syntax.Expr) *word {
+	switch l := l.(type) {
+	case *syntax.Name:
+		w, _ := s.find(l.ID).(*word)
+		return w
+	case *syntax.Field:
+		if n, ok := l.X.(*syntax.Name); ok {
+			if d, ok := s.find(n.ID).(*aluStruct); ok {
+				return d.word(l)
+			}
+		}
+	}
+	return nil
+}
+
+// operators refuses what does not fit into one instruction of the ALU: more than one operation on words and fields.
+func (u *salu) operators(s *scope, e syntax.Expr) {
+	if n := u.count(s, e); n > 1 {
+		syntax.Throw(e.At(), "%d operations in one statement of a RegisterAction: a stateful ALU does one", n)
+	}
+}
+
+func (u *salu) count(s *scope, e syntax.Expr) int {
+	switch e := e.(type) {
+	case *syntax.Binary:
+		n := u.count(s, e.X) + u.count(s, e.Y)
+		switch {
+		case e.Op == "++" || s.isConstant(e):
+			return n
+		case e.Op == "<<" || e.Op == ">>" || e.Op == "*" || e.Op == "/" || e.Op == "%":
+			syntax.Throw(e.Pos, "%s in a RegisterAction: a stateful ALU has no such operation", e.Op)
+		}
+		return n + 1
+	case *syntax.Unary:
+		if s.isConstant(e) {
+			return 0
+		}
+		return 1 + u.count(s, e.X)
+	case *syntax.Cast:
+		return u.count(s, e.X)
+	case *syntax.Slice:
+		return u.count(s, e.X)
+	case *syntax.Call:
+		if s.isConstant(e) {
+			return 0
+		}
+		n := 1
+		for _, a := range e.Args {
+			n += u.count(s, a)
+		}
+		return n
+	case *syntax.Choice:
+		syntax.Throw(e.Pos, "?: in a RegisterAction is outside of the model")
+	}
+	return 0
+}
+
+// isConstant: nothing in it but numbers, constants, and parameters that the control plane sets.
+func (s *scope) isConstant(e syntax.Expr) bool {
+	switch e := e.(type) {
+	case *syntax.Number, *syntax.Bool:
+		return true
+	case *syntax.Name:
+		_, ok := s.find(e.ID).(constant)
+		return ok || s.alu != nil && s.alu.params[e.ID]
+	case *syntax.Unary:
+		return s.isConstant(e.X)
+	case *syntax.Binary:
+		return s.isConstant(e.X) && s.isConstant(e.Y)
+	case *syntax.Cast:
+		return s.isConstant(e.X)
+	case *syntax.Call:
+		if f, ok := e.Fn.(*syntax.Field); ok && f.Name == "read" {
+			n, _ := f.X.(*syntax.Name)
+			if n == nil {
+				return false
+			}
+			_, ok := s.find(n.ID).(*Param)
+			return ok
+		}
+	}
+	return false
+}
+
+// negated comparisons take the same unit as what they negate.
+var negated = map[string]string{"!=": "==", ">=": "<", ">": "<="}
+
+// condition counts the comparisons of a condition: the ALU has two units.
+func (u *salu) condition(s *scope, e syntax.Expr) {
+	switch e := e.(type) {
+	case *syntax.Unary:
+		if e.Op == "!" {
+			u.condition(s, e.X)
+			return
+		}
+	case *syntax.Binary:
+		if e.Op == "&&" || e.Op == "||" {
+			u.condition(s, e.X)
+			u.condition(s, e.Y)
+			return
+		}
+		op := e.Op
+		if n, ok := negated[op]; ok {
+			op = n
+		}
+		u.names[syntax.Print(&syntax.Binary{Op: op, X: e.X, Y: e.Y})] = true
+		if len(u.names) > 2 {
+			syntax.Throw(e.Pos, "a third comparison in a RegisterAction: a stateful ALU has two")
+		}
+		u.operands(s, e)
+		return
+	}
+	syntax.Throw(e.At(), "a condition in a RegisterAction is made of comparisons")
+}
+
+// operands of one comparison: one word of memory, one value of the packet, and a constant.
+func (u *salu) operands(s *scope, e *syntax.Binary) {
+	u.signedSum(s, e)
+	var memory, packet int
+	var walk func(x syntax.Expr)
+	walk = func(x syntax.Expr) {
+		switch b := x.(type) {
+		case *syntax.Unary:
+			if b.Op == "-" {
+				walk(b.X)
+				return
+			}
+		case *syntax.Call:
+			if s.isConstant(b) {
+				syntax.Throw(b.Pos, "a RegisterParam in a comparison: the compiler finds it by the name of a variable only")
+			}
+		case *syntax.Binary:
+			if b.Op == "+" || b.Op == "-" {
+				walk(b.X)
+				walk(b.Y)
+				return
+			}
+		case *syntax.Cast:
+			walk(b.X)
+			return
+		}
+		switch {
+		case s.isConstant(x):
+		case u.target(s, x) != nil || u.isLocal(s, x):
+			memory++
+		default:
+			packet++
+		}
+	}
+	walk(e.X)
+	walk(e.Y)
+	if memory > 1 || packet > 1 {
+		syntax.Throw(e.Pos, "%d words and %d packet fields in one comparison of a RegisterAction: it has one of each", memory, packet)
+	}
+}
+
+// signedSum refuses a signed sum that stands on one side of an order: the compiler takes an instruction that extends the operands by
+// zeros. The negative of the sum gets the right one.
+func (u *salu) signedSum(s *scope, e *syntax.Binary) {
+	if e.Op == "==" || e.Op == "!=" {
+		return
+	}
+	for _, side := range []syntax.Expr{e.X, e.Y} {
+		if sum, ok := side.(*syntax.Binary); ok && (sum.Op == "+" || sum.Op == "-") && !s.isConstant(sum) && s.value(sum).typ.signed {
+			syntax.Throw(e.Pos, "a signed sum in a comparison: the compiler extends its operands by zeros; compare its negative")
+		}
+	}
+}
+
+// isLocal: a variable of the action, which is a word under another type.
+func (u *salu) isLocal(s *scope, x syntax.Expr) bool {
+	n, ok := x.(*syntax.Name)
+	if !ok {
+		return false
+	}
+	for in := s; in != nil && in.alu == u; in = in.outer {
+		if _, ok := in.names[n.ID].(*place); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// predicate is this.predicate(first, second): 1 << (first + 2 * second).
+func (u *salu) predicate(s *scope, e *syntax.Call, method string) expr {
+	wantMethod(e, method, "predicate")
+	if len(e.Args) < 1 || len(e.Args) > 2 {
+		syntax.Throw(e.Pos, "predicate has one or two arguments")
+	}
+	u.output = false // comparisons see memory
+	defer func() { u.output = true }()
+	var parts []eval
+	for _, a := range e.Args {
+		u.condition(s, a)
+		parts = append(parts, u.exact(s, a).eval)
+	}
+	all := mask(u.action.typ.width)
+	return expr{at: e.Pos, typ: u.action.typ, eval: func(m *machine) (uint64, uint64) {
+		n := uint64(0)
+		for i, f := range parts {
+			v, t := f(m)
+			if t != 0 {
+				return 0, all
+			}
+			n += v << i
+		}
+		return 1 << n & all, 0
+	}}
+}
+
+// exact compiles a condition, and counts when an unsigned comparison of a sum or difference would come out differently if the
+// ALU did not wrap: the compiler's own comment says that no instruction is right in all cases.
+func (u *salu) exact(s *scope, e syntax.Expr) expr {
+	switch e := e.(type) {
+	case *syntax.Unary:
+		x := u.exact(s, e.X)
+		f := x.eval
+		return expr{at: e.Pos, typ: boolType, eval: func(m *machine) (uint64, uint64) { v, t := f(m); return v ^ 1, t }}
+	case *syntax.Binary:
+		if e.Op == "&&" || e.Op == "||" {
+			return logic(e, u.exact(s, e.X), u.exact(s, e.Y))
+		}
+		x := s.expr(e)
+		if sum, ok := e.X.(*syntax.Binary); ok && (sum.Op == "+" || sum.Op == "-") && e.Op != "==" && e.Op != "!=" {
+			return u.watch(s, e, sum, x)
+		}
+		return x
+	}
+	return s.value(e).as(boolType)
+}
+
+func (u *salu) watch(s *scope, e, sum *syntax.Binary, x expr) expr {
+	a, b := alike(e.Pos, s.value(sum.X), s.value(sum.Y))
+	k := s.value(e.Y)
+	if !k.con || a.typ.class != classBits || a.typ.signed {
+		return x
+	}
+	wrap := s.build.wrap(e.Pos)
+	test, sign := comparison(e.Pos, e.Op), int64(1)
+	if sum.Op == "-" {
+		sign = -1
+	}
+	f, fa, fb, limit := x.eval, a.eval, b.eval, int64(uint64(k.val)&mask(a.typ.width))
+	return expr{at: e.Pos, typ: boolType, eval: func(m *machine) (uint64, uint64) {
+		v, t := f(m)
+		va, _ := fa(m)
+		vb, _ := fb(m)
+		d := int64(va) + sign*int64(vb) - limit
+		c := 0
+		if d != 0 {
+			c = 1
+			if d < 0 {
+				c = -1
+			}
+		}
+		if t == 0 && test(c) != (v != 0) {
+			wrap.Packets++
+		}
+		return v, t
+	}}
+}

@@ -1,0 +1,226 @@
+package run
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// Switch runs one program. It is not safe for concurrent use.
+type Switch struct {
+	Registers []*Register
+	Tables    []*Table
+	Counters  []*Counter
+	Meters    []*Meter
+	Params    []*Param
+	Controls  []string // that the program uses, parsers among them
+	Spots     []*Spot
+	Wraps     []*Wrap
+	Coins     func(random string, width int) uint64 // what Random externs draw; 0 until it is set
+	Sessions  map[uint64]Session                    // of mirrors, by number: the control plane makes them
+	Loops     map[uint16]bool                       // ports whose packets come back to the ingress
+
+	target                                           Target
+	initial, undefined                               []uint64
+	ingress, egress                                  *gress
+	parserError, parserTime, drop, port, bypass, cpu int
+	egressDrop                                       int
+	passes                                           uint64
+	machine                                          machine
+	input                                            []byte
+}
+
+// Packet is what arrives at a port.
+type Packet struct {
+	Data []byte
+	Port uint16
+	Time uint64 // ns, of which 48 bits are seen
+}
+
+// Digest is what went to the control plane: a struct's fields in their order.
+type Digest struct {
+	Name   string
+	Values []uint64
+}
+
+// Session is where clones go, and how many bytes of them; 0: all.
+type Session struct {
+	Port  uint16
+	Bytes int
+}
+
+// Result of a packet. Data and Digests are valid until the next one.
+type Result struct {
+	Data    []byte
+	Port    uint16
+	Dropped bool
+	ToCPU   bool
+	Passes  int
+	Lost    int // clones whose session there is not
+	Touched int // executions of register actions
+	Digests []Digest
+	again   []byte
+	clones  []clone
+}
+
+type clone struct {
+	session uint64
+	front   []byte
+}
+
+// mostPasses: the model's bound on packets that go round and round.
+const mostPasses = 4
+
+// Process runs a packet through the switch, with its second pass right behind the first. An error is a fault of the program:
+// a second access to a register, an undefined value that leaves the pipeline.
+func (sw *Switch) Process(p Packet, r *Result) error {
+	m := &sw.machine
+	if m.val == nil {
+		m.val, m.undef, m.sw = make([]uint64, len(sw.initial)), make([]uint64, len(sw.initial)), sw
+	}
+	*r = Result{Digests: r.Digests[:0], again: r.again[:0], clones: r.clones[:0], Data: r.Data[:0]}
+	m.result, m.time = r, p.Time
+	if err := sw.through(m, p, r); err != nil {
+		return err
+	}
+	if err := sw.leave(m, r); err != nil {
+		return err
+	}
+	r.Data = append(r.Data, m.out...)
+	return sw.loop(m, p, r)
+}
+
+// through is the ingress, again and again as long as the packet is resubmitted.
+func (sw *Switch) through(m *machine, p Packet, r *Result) error {
+	for again := []byte(nil); ; {
+		if r.Passes++; r.Passes > mostPasses {
+			return fmt.Errorf("a packet made %d passes", r.Passes)
+		}
+		if err := sw.pass(m, p, again); err != nil {
+			return err
+		}
+		if len(r.again) == 0 || m.val[sw.drop]&1 != 0 {
+			r.again = r.again[:0]
+			return nil
+		}
+		again = append(again[:0], r.again...)
+		r.again = r.again[:0]
+	}
+}
+
+// loop sends clones to their ports, and those of a port that loops through the ingress.
+func (sw *Switch) loop(m *machine, p Packet, r *Result) error {
+	for len(r.clones) > 0 {
+		c := r.clones[0]
+		r.clones = r.clones[1:]
+		to, ok := sw.Sessions[c.session]
+		if !ok {
+			r.Lost++
+			continue
+		}
+		m.out = append(append(m.out[:0], c.front...), p.Data...)
+		if to.Bytes > 0 {
+			m.out = m.out[:min(len(m.out), to.Bytes)]
+		}
+		aside := Result{Port: to.Port}
+		if err := sw.out(m, &aside); err != nil {
+			return err
+		}
+		if aside.Dropped || !sw.Loops[to.Port] {
+			continue
+		}
+		back := Packet{Data: append([]byte(nil), m.out...), Port: to.Port, Time: p.Time}
+		if err := sw.through(m, back, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pass is one way through the ingress. again is what a resubmitted packet carries.
+func (sw *Switch) pass(m *machine, p Packet, again []byte) error {
+	sw.begin(m)
+	sw.arrive(p, again)
+	m.data, m.out = sw.input, m.out[:0]
+	sw.ingress.parse(m)
+	m.val[sw.parserError], m.undef[sw.parserError] = m.short, 0
+	m.val[sw.parserTime], m.undef[sw.parserTime] = p.Time&mask(48), 0
+	sw.ingress.control(m)
+	sw.ingress.deparse(m)
+	m.out = append(m.out, m.data[min(len(m.data), (m.at+7)/8):]...)
+	for _, slot := range []int{sw.drop, sw.port, sw.cpu, sw.bypass} {
+		if m.undef[slot] != 0 && m.fault == nil {
+			return fmt.Errorf("where the packet goes is undefined")
+		}
+	}
+	return m.fault
+}
+
+// arrive writes intrinsic metadata, what stands behind them, and the packet.
+func (sw *Switch) arrive(p Packet, again []byte) {
+	first := uint64(p.Port&0x1ff)<<48 | p.Time&mask(48)
+	if again != nil {
+		first |= 1 << 63
+	}
+	in := binary.BigEndian.AppendUint64(sw.input[:0], first)
+	in = append(in, again...)
+	for len(in) < 8+portMetadataBits[sw.target]/8 {
+		in = append(in, 0)
+	}
+	sw.input = append(in, p.Data...)
+}
+
+// leave is what the traffic manager and the egress make of a packet.
+func (sw *Switch) leave(m *machine, r *Result) error {
+	r.ToCPU = m.val[sw.cpu] != 0 && m.val[sw.drop]&2 == 0
+	r.Dropped = m.val[sw.drop]&1 != 0
+	r.Port = uint16(m.val[sw.port])
+	if r.Dropped || m.val[sw.bypass] != 0 {
+		return nil
+	}
+	return sw.out(m, r)
+}
+
+// out is the egress pipeline.
+func (sw *Switch) out(m *machine, r *Result) error {
+	in := make([]byte, 0, len(m.out)+64)
+	var w bitWriter
+	for _, f := range sw.egress.by["egress_intrinsic_metadata_t"].typ.fields {
+		v := uint64(0)
+		switch f.name {
+		case "egress_port":
+			v = uint64(r.Port)
+		case "pkt_length":
+			v = uint64(len(m.out))
+		}
+		w.put(v, f.typ.width)
+	}
+	sw.begin(m)
+	m.data = append(append(in, w.data...), m.out...)
+	m.out = m.out[:0]
+	sw.egress.parse(m)
+	sw.egress.control(m)
+	sw.egress.deparse(m)
+	m.out = append(m.out, m.data[min(len(m.data), (m.at+7)/8):]...)
+	r.Dropped = m.val[sw.egressDrop]&1 != 0
+	return m.fault
+}
+
+// Register finds a register array by its name.
+func (sw *Switch) Register(name string) *Register {
+	for _, r := range sw.Registers {
+		if r.Name == name {
+			return r
+		}
+	}
+	return nil
+}
+
+// Table finds a table by its name with the path of its control: reasons.reason.
+func (sw *Switch) Table(name string) *Table {
+	for _, t := range sw.Tables {
+		if t.Name == name {
+			return t
+		}
+	}
+	return nil
+}

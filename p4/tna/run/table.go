@@ -1,0 +1,382 @@
+package run
+
+import (
+	"fmt"
+
+	"github.com/xdpmon/xdpmon/p4/tna/syntax"
+)
+
+// Table is a table of one instance of a control.
+type Table struct {
+	Name         string // with its control's path: fridge.window
+	At           syntax.Pos
+	Keys         []Key
+	Size         int
+	Rows         []*Row // in the order in which they are tried
+	Default      *Row   // nil: a miss does nothing
+	Fixed        bool   // entries are constant
+	FixedDefault bool
+	HasCounters  bool
+	actions      map[string]*action
+	names        []string // as they are listed
+}
+
+// Key is one part of a table's key.
+type Key struct {
+	Name  string
+	Kind  string // exact, ternary, range, lpm
+	Width int
+	eval  eval
+}
+
+// Match is what a row wants of one key: value under mask, or the range from Value to High.
+type Match struct {
+	Value, Mask, High uint64
+	Range             bool
+}
+
+// Row is an entry, or the default action, with what a direct counter counted there.
+type Row struct {
+	At      syntax.Pos
+	Match   []Match
+	Action  string
+	Args    []uint64
+	Runs    uint64
+	Packets uint64 // of the direct counter
+	action  *action
+}
+
+const mostKeys = 16
+
+func (s *scope) table(d *syntax.Table) *Table {
+	t := &Table{Name: s.path + d.Name, At: d.Pos, Fixed: d.ConstEntries, FixedDefault: d.ConstDefault, actions: map[string]*action{}}
+	if d.Size != nil {
+		t.Size = s.positive(d.Size, 1<<24)
+	}
+	for _, n := range d.Actions {
+		a, ok := s.must(n.Pos, n.ID).(*action)
+		if !ok {
+			syntax.Throw(n.Pos, "%s is no action", n.ID)
+		}
+		t.actions[n.ID] = a
+		t.names = append(t.names, n.ID)
+	}
+	if len(d.Keys) > mostKeys {
+		syntax.Throw(d.Pos, "%d keys: the model has %d", len(d.Keys), mostKeys)
+	}
+	for _, k := range d.Keys {
+		t.Keys = append(t.Keys, s.key(k))
+	}
+	for _, e := range d.Entries {
+		t.Rows = append(t.Rows, s.entry(t, e))
+	}
+	if t.Size > 0 && len(t.Rows) > t.Size {
+		syntax.Throw(d.Pos, "table %s has %d entries and size %d", d.Name, len(t.Rows), t.Size)
+	}
+	if d.Default != nil {
+		t.Default = s.row(t, d.Default)
+	}
+	s.counted(t, d)
+	s.build.sw.Tables = append(s.build.sw.Tables, t)
+	return t
+}
+
+func (s *scope) counted(t *Table, d *syntax.Table) {
+	if d.Counters == nil {
+		return
+	}
+	c, ok := s.must(d.Counters.Pos, d.Counters.ID).(*directCounter)
+	if !ok || c.table != nil {
+		syntax.Throw(d.Counters.Pos, "%s is no DirectCounter of this table alone", d.Counters.ID)
+	}
+	c.table, t.HasCounters = t, true
+}
+
+func (s *scope) key(k *syntax.Key) Key {
+	x := s.value(k.X)
+	if x.typ.class == classInt {
+		syntax.Throw(k.Pos, "a key without a width")
+	}
+	switch k.Kind {
+	case "exact", "ternary", "lpm":
+	case "range":
+		if x.typ.width > 20 {
+			syntax.Throw(k.Pos, "a range over %d bits: the chip has 20", x.typ.width)
+		}
+	default:
+		syntax.Throw(k.Pos, "a key that is %s is outside of the model", k.Kind)
+	}
+	return Key{Name: syntax.Print(k.X), Kind: k.Kind, Width: x.typ.width, eval: x.eval}
+}
+
+func (s *scope) entry(t *Table, e *syntax.Entry) *Row {
+	if len(e.Keys) != len(t.Keys) {
+		syntax.Throw(e.Pos, "%d values for the %d keys of table %s", len(e.Keys), len(t.Keys), t.Name)
+	}
+	r := s.row(t, e.Action)
+	r.At = e.Pos
+	for i, k := range e.Keys {
+		r.Match = append(r.Match, s.match(k, t.Keys[i]))
+	}
+	return r
+}
+
+// row is a call of one of the table's actions with constants.
+func (s *scope) row(t *Table, c *syntax.Call) *Row {
+	name := c.Fn.(*syntax.Name)
+	a, ok := t.actions[name.ID]
+	if !ok {
+		syntax.Throw(name.Pos, "%s is no action of table %s", name.ID, t.Name)
+	}
+	if len(c.Args) != len(a.params) {
+		syntax.Throw(c.Pos, "action %s has %d parameters, %d are given", name.ID, len(a.params), len(c.Args))
+	}
+	r := &Row{At: c.Pos, Action: name.ID, action: a}
+	for i, arg := range c.Args {
+		x := s.value(arg).as(a.params[i].typ)
+		if !x.con {
+			syntax.Throw(arg.At(), "an entry's values are constants")
+		}
+		r.Args = append(r.Args, uint64(x.val)&mask(x.typ.width))
+	}
+	return r
+}
+
+// match reads a set of a key, in a table or in a select.
+func (s *scope) match(e syntax.Expr, k Key) Match {
+	t, all := bitsType(k.Width), mask(k.Width)
+	one := func(e syntax.Expr) uint64 {
+		x := s.value(e)
+		if x.typ == boolType && k.Width == 1 {
+			x.typ = t
+		}
+		x = x.as(t)
+		if !x.con {
+			syntax.Throw(e.At(), "what a key is matched with is a constant")
+		}
+		return uint64(x.val) & all
+	}
+	switch e := e.(type) {
+	case *syntax.Any:
+		if k.Kind == "exact" {
+			syntax.Throw(e.Pos, "an exact key needs a value")
+		}
+		return Match{High: all, Range: k.Kind == "range"}
+	case *syntax.Binary:
+		switch e.Op {
+		case "&&&":
+			if k.Kind != "ternary" {
+				syntax.Throw(e.Pos, "a mask for a key that is %s", k.Kind)
+			}
+			m := one(e.Y)
+			return Match{Value: one(e.X) & m, Mask: m}
+		case "..":
+			if k.Kind != "range" {
+				syntax.Throw(e.Pos, "a range for a key that is %s", k.Kind)
+			}
+			return Match{Value: one(e.X), High: one(e.Y), Range: true}
+		}
+	}
+	if k.Kind == "lpm" {
+		syntax.Throw(e.At(), "constant entries of a key that is lpm: the Tofino back end has none")
+	}
+	v := one(e)
+	return Match{Value: v, Mask: all, High: v, Range: k.Kind == "range"}
+}
+
+// fits compares a key with what a row wants: 1 yes, 0 no, -1 an undefined bit decides.
+func (w *Match) fits(v, undef uint64) int {
+	if w.Range {
+		if undef != 0 {
+			if w.Value == 0 && w.High >= v|undef {
+				return 1
+			}
+			return -1
+		}
+		return int(number(v >= w.Value && v <= w.High))
+	}
+	if (v^w.Value)&w.Mask&^undef != 0 {
+		return 0
+	}
+	if undef&w.Mask != 0 {
+		return -1
+	}
+	return 1
+}
+
+// lookup finds the row, or all that it could be when undefined bits of the key decide.
+func (t *Table) lookup(m *machine) (row *Row, could []*Row) {
+	var vals, undefs [mostKeys]uint64
+	any := uint64(0)
+	for i := range t.Keys {
+		vals[i], undefs[i] = t.Keys[i].eval(m)
+		any |= undefs[i]
+	}
+	if any != 0 {
+		return t.careful(vals[:], undefs[:])
+	}
+next:
+	for _, r := range t.Rows {
+		for i := range r.Match {
+			w := &r.Match[i]
+			if w.Range {
+				if vals[i] < w.Value || vals[i] > w.High {
+					continue next
+				}
+			} else if (vals[i]^w.Value)&w.Mask != 0 {
+				continue next
+			}
+		}
+		return r, nil
+	}
+	return t.Default, nil
+}
+
+func (t *Table) careful(vals, undefs []uint64) (row *Row, could []*Row) {
+	for _, r := range t.Rows {
+		switch r.fits(vals, undefs) {
+		case -1:
+			could = append(could, r)
+		case 1:
+			if could == nil {
+				return r, nil
+			}
+			return nil, append(could, r)
+		}
+	}
+	if could == nil {
+		return t.Default, nil
+	}
+	return nil, append(could, t.Default)
+}
+
+// fits compares all keys: 1 yes, 0 no, -1 undefined bits decide.
+func (r *Row) fits(vals, undefs []uint64) int {
+	all := 1
+	for i := range r.Match {
+		switch r.Match[i].fits(vals[i], undefs[i]) {
+		case 0:
+			return 0
+		case -1:
+			all = -1
+		}
+	}
+	return all
+}
+
+func (t *Table) apply(m *machine) {
+	if len(t.Keys) == 0 {
+		t.Default.run(m)
+		return
+	}
+	r, could := t.lookup(m)
+	if could == nil {
+		r.run(m)
+		return
+	}
+	steps := make([]step, len(could))
+	for i, c := range could {
+		steps[i] = c.run
+	}
+	m.join(steps...)
+}
+
+func (r *Row) run(m *machine) {
+	if r == nil {
+		return
+	}
+	for i, p := range r.action.params {
+		m.val[p.slot], m.undef[p.slot] = r.Args[i], 0
+	}
+	if m.taint == 0 {
+		r.Runs++
+	}
+	before := m.row
+	m.row = r
+	r.action.body(m)
+	m.row = before
+}
+
+// Action tells what a control plane may write: an action's parameters, in bits.
+func (t *Table) Action(name string) (widths []int, err error) {
+	a, ok := t.actions[name]
+	if !ok {
+		return nil, fmt.Errorf("table %s has no action %s (it has %v)", t.Name, name, t.names)
+	}
+	for _, p := range a.params {
+		widths = append(widths, p.typ.width)
+	}
+	return widths, nil
+}
+
+// Actions of the table, as they are listed.
+func (t *Table) Actions() []string { return t.names }
+
+// SetDefault sets the default action, as a control plane does.
+func (t *Table) SetDefault(name string, args ...uint64) error {
+	if t.FixedDefault {
+		return fmt.Errorf("set default of table %s: it is constant", t.Name)
+	}
+	r, err := t.call(name, args)
+	if err != nil {
+		return fmt.Errorf("set default of table %s: %w", t.Name, err)
+	}
+	if t.Default != nil {
+		r.At = t.Default.At
+	}
+	t.Default = r
+	return nil
+}
+
+// Add appends an entry, as a control plane does; what comes first is tried first, but for lpm, where the longest prefix is.
+func (t *Table) Add(match []Match, name string, args ...uint64) error {
+	if t.Fixed {
+		return fmt.Errorf("add to table %s: its entries are constant", t.Name)
+	}
+	if len(match) != len(t.Keys) {
+		return fmt.Errorf("add to table %s: %d matches for %d keys", t.Name, len(match), len(t.Keys))
+	}
+	if t.Size > 0 && len(t.Rows) >= t.Size {
+		return fmt.Errorf("add to table %s: it has %d entries", t.Name, t.Size)
+	}
+	r, err := t.call(name, args)
+	if err != nil {
+		return fmt.Errorf("add to table %s: %w", t.Name, err)
+	}
+	r.Match, r.At = match, t.At
+	at := len(t.Rows)
+	for at > 0 && t.prefix(r) > t.prefix(t.Rows[at-1]) {
+		at--
+	}
+	t.Rows = append(t.Rows[:at:at], append([]*Row{r}, t.Rows[at:]...)...)
+	return nil
+}
+
+// prefix is the length of a row's prefix, 0 in tables without lpm.
+func (t *Table) prefix(r *Row) int {
+	n := 0
+	for i, k := range t.Keys {
+		if k.Kind == "lpm" {
+			for b := r.Match[i].Mask; b != 0; b &= b - 1 {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func (t *Table) call(name string, args []uint64) (*Row, error) {
+	widths, err := t.Action(name)
+	if err != nil {
+		return nil, err
+	}
+	if len(args) != len(widths) {
+		return nil, fmt.Errorf("action %s has %d parameters, %d are given", name, len(widths), len(args))
+	}
+	for i, v := range args {
+		if v&^mask(widths[i]) != 0 {
+			return nil, fmt.Errorf("action %s: %d does not fit into %d bits", name, v, widths[i])
+		}
+	}
+	return &Row{Action: name, Args: args, action: t.actions[name]}, nil
+}
