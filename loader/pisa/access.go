@@ -70,6 +70,7 @@ func (m *machine) touchElement(s *state, ptr value, t touch) {
 		return
 	}
 	before := m.failures
+	m.refuseAnswer(s, ptr.t.with(t.value).with(s.control).from, 0, "an access to "+arr.name)
 	if arr.stage < s.top {
 		m.outOfOrder(s, arr, t)
 	} else {

@@ -109,8 +109,22 @@ func (m *machine) arithmetic(operation asm.ALUOp, dst, src value, width uint) va
 		a, b = m.narrowOperands(o, a, b)
 	}
 	out := number(m.nodes.truncate(m.nodes.binary(o, a, b), width), t)
-	out.sum = sumOf(o, dst, src)
+	if width == 64 {
+		out.base = baseOf(o, dst, src)
+	}
+	out.sum = m.sumOf(o, dst, src)
 	return out
+}
+
+// baseOf: a pointer that a number was added to or taken from points to the same memory.
+func baseOf(o op, dst, src value) source {
+	switch {
+	case o == opAdd && dst.base == nothing:
+		return src.base
+	case (o == opAdd || o == opSub) && src.base == nothing:
+		return dst.base
+	}
+	return nothing
 }
 
 func isProduct(operation asm.ALUOp) bool {
@@ -136,9 +150,15 @@ func (m *machine) narrowOperands(o op, a, b *node) (*node, *node) {
 	return a, b
 }
 
-// sumOf: a counter plus or minus a number is still "the counter plus something".
-func sumOf(o op, dst, src value) sum {
+// sumOf: a counter plus or minus a number is still "the counter plus something", unless that is a counter itself.
+func (m *machine) sumOf(o op, dst, src value) sum {
+	addend := src
+	if dst.sum == (sum{}) {
+		addend = dst
+	}
 	switch {
+	case addend.t.from&m.env.secrets != 0:
+		return sum{}
 	case o != opAdd && o != opSub || dst.sum != sum{} && src.sum != sum{}:
 		return sum{}
 	case o == opAdd && dst.sum == sum{}:

@@ -40,7 +40,8 @@ func (m *machine) branch(s *state, in *insn, operation asm.JumpOp) bool {
 	if a.isPointer() && a.form != formLost && b.isNumber() && b.n.is(0) && (operation == asm.JEq || operation == asm.JNE) {
 		return m.nullCheck(s, in, a, operation == asm.JEq)
 	}
-	if a.isPointer() || b.isPointer() {
+	if a.isPointer() || b.isPointer() { // or what cannot be told from one: it depends on something all the same
+		m.decide(s, a.t.with(b.t))
 		m.fork(s, in.target)
 		m.advance(s, s.pc+1)
 		return true
@@ -57,7 +58,7 @@ func (m *machine) nullCheck(s *state, in *insn, ptr value, equal bool) bool {
 	}
 	m.enterRegion(s, s.pc, taint{from: ptr.why})
 	if ptr.null != 0 {
-		if ptr.t.from&m.env.staged != 0 {
+		if ptr.t.from&(m.env.staged|m.env.answers|m.env.secrets) != 0 || ptr.form == formRound {
 			m.decide(s, ptr.t)
 		}
 		c := s.clone()
@@ -161,11 +162,14 @@ func (m *machine) decide(s *state, t taint) {
 // exit returns to the caller, or ends the packet.
 func (m *machine) exit(s *state) bool {
 	if s.depth() == 0 {
-		m.refuseSecret(s, s.regs[0].t.from&m.env.secrets, "decides the verdict")
+		m.checkVerdict(s)
 		return false
 	}
 	m.leaveRegions(s, 0, true)
 	f := s.frames[s.depth()]
+	if f.loop { // what its result depends on is looked at here
+		m.applyEnded(s)
+	}
 	s.frames = s.frames[:s.depth()]
 	again := s.regs[0].t
 	if f.loop {

@@ -1,8 +1,8 @@
 package pisa
 
 import (
+	"math"
 	"slices"
-	"strings"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -22,30 +22,13 @@ func (m *machine) call(s *state, in *insn) bool {
 	return true
 }
 
-// harmlessKernel are prefixes of kernel functions that keep no state between packets.
-var harmlessKernel = []string{"bpf_dynptr_", "bpf_xdp_metadata_", "bpf_cast_to_kern_ctx", "bpf_rdonly_cast", "bpf_rcu_read_"}
-
-func (m *machine) kernelFunction(s *state, in *insn) {
-	const arguments = 5
-	name := in.Reference()
-	harmless := slices.ContainsFunc(harmlessKernel, func(p string) bool { return strings.HasPrefix(name, p) })
-	if !harmless {
-		m.fail(s.pc, nil, 1, FlowState, "kernel function %q may keep state between packets", name)
-	}
-	t := m.argumentTaint(s, arguments)
-	m.refuseSecret(s, t.from&m.env.secrets, "is handed to the kernel")
-	t = t.with(m.passMemory(s, arguments, true))
-	s.outside = s.outside.with(t)
-	m.result(s, number(m.nodes.leaf(anything), t.with(fromPacket)))
-}
-
 // enter begins a function. back is where its caller goes on.
 func (m *machine) enter(s *state, target, back int, loop bool) bool {
 	if len(s.frames) >= maxFrames {
 		m.fail(s.pc, nil, 2, Unfollowed, "calls are nested deeper than %d", maxFrames)
 		return false
 	}
-	f := frame{back: back, loop: loop}
+	f := frame{back: back, loop: loop, saved: new([10]value)}
 	copy(f.saved[1:], s.regs[1:10])
 	s.frames = append(slices.Clone(s.frames), f)
 	s.regs[0] = value{}
@@ -72,45 +55,135 @@ func (m *machine) result(s *state, v value) {
 // helper interprets a helper call.
 func (m *machine) helper(s *state, in *insn) bool {
 	fn := asm.BuiltinFunc(in.Constant)
-	if m.mapHelper(s, fn) {
+	h, ok := helpers[fn]
+	if !ok || h.types != nil && !slices.Contains(h.types, m.prog.hook) {
+		m.refuse(s, refusedHelpers[fn], "%s is not on the list of what %s programs may call", helperName(fn), m.prog.hook)
+		m.result(s, m.refused())
 		return true
 	}
 	switch fn {
+	case asm.FnMapLookupElem:
+		m.lookup(s)
+	case asm.FnMapUpdateElem:
+		m.update(s)
+	case asm.FnMapPeekElem:
+		return m.peek(s)
 	case asm.FnTailCall:
 		m.tailCall(s)
-	case asm.FnRingbufReserve, asm.FnRingbufOutput, asm.FnPerfEventOutput, asm.FnRingbufReserveDynptr:
-		m.report(s, in, fn)
+	case asm.FnRingbufOutput, asm.FnRingbufReserve, asm.FnPerfEventOutput:
+		m.report(s, fn)
+	case asm.FnKtimeGetNs:
+		now := m.nodes.leaf(anything)
+		now.clock = true
+		m.result(s, number(now, fromPacket))
 	case asm.FnGetPrandomU32: // of no packet and no memory
-		m.result(s, number(m.nodes.leaf(below(32)), taint{}))
-	case asm.FnSkStorageGet, asm.FnTaskStorageGet, asm.FnInodeStorageGet, asm.FnCgrpStorageGet, asm.FnGetLocalStorage:
-		m.fail(s.pc, m.mapArgument(s, asm.R1), 1, FlowState, "local storage of the kernel keeps state between packets")
-		m.result(s, number(m.nodes.leaf(anything), fromPacket))
+		n := m.nodes.leaf(below(32))
+		n.random = true
+		m.result(s, number(n, taint{from: chance}))
+	case asm.FnLoop, asm.FnForEachMapElem:
+		return m.loopHelper(s, in, fn)
 	default:
-		if loopsOver(in) {
-			return m.loopHelper(s, in, fn)
-		}
-		m.plainHelper(s, in, fn)
+		m.plainHelper(s, h, helperName(fn))
 	}
 	return true
 }
 
-// plainHelper: whatever memory is handed over may be read, and written unless the helper is known not to.
-func (m *machine) plainHelper(s *state, in *insn, fn asm.BuiltinFunc) {
-	args := arity(in.Constant)
-	t := m.argumentTaint(s, args)
-	m.refuseSecret(s, t.from&m.env.secrets, "is handed to a helper")
-	if fn == asm.FnKptrXchg {
-		m.fail(s.pc, nil, 1, FlowState, "a pointer of the kernel's is kept in a map")
-	}
-	for r := 1; r <= args; r++ {
-		if s.regs[r].form == formMap && !readsMap[fn] {
-			m.fail(s.pc, m.env.arrays[s.regs[r].obj], 1, FlowState, "the map is handed to %s, which may change it", fn)
+// plainHelper: the result, and what is written, depend on all arguments and on the memory that they point to.
+func (m *machine) plainHelper(s *state, h helper, name string) {
+	t := m.argumentTaint(s, len(h.args)).with(s.control).with(s.outside)
+	out := asm.Register(0)
+	for i, role := range h.args {
+		r := asm.R1 + asm.Register(i)
+		switch role {
+		case reads:
+			t = t.with(m.handed(s, r))
+		case writes:
+			out = r
 		}
 	}
-	if t = t.with(m.passMemory(s, args, !readsOnly[fn])); args > 0 {
-		s.outside = s.outside.with(t) // it may have gone into the packet
+	m.refuseSecret(s, t.from&m.env.secrets, "is handed to "+name)
+	if h.packet {
+		m.refuseAnswer(s, t.from, 0, "a byte of the packet")
+		s.outside = s.outside.with(t)
 	}
-	m.result(s, number(m.nodes.leaf(anything), t.with(fromPacket)))
+	t = t.with(fromPacket)
+	if out == 0 {
+		m.result(s, number(m.nodes.leaf(anything), t))
+		return
+	}
+	m.filled(s, out, m.lengthOf(s, out+1), h.fails, t)
+}
+
+// errorCodes are what helpers return that return 0 or an error.
+var errorCodes = span{math.MaxUint64 - 4094, math.MaxUint64}
+
+// filled ends the call of a helper that writes memory, unless it fails.
+func (m *machine) filled(s *state, out asm.Register, length span, fails failure, t taint) {
+	ptr := s.regs[out]
+	if fails == leavesOld {
+		failed := s.clone()
+		m.result(failed, number(m.nodes.leaf(errorCodes), t))
+		m.forks = append(m.forks, failed)
+	}
+	m.fill(s, ptr, length, t)
+	if fails == leavesOld {
+		m.result(s, number(m.nodes.number(0), t))
+		return
+	}
+	m.result(s, number(m.nodes.leaf(anything), t))
+}
+
+// handed is what memory that is handed over to be read depends on, with its length in the next argument.
+func (m *machine) handed(s *state, r asm.Register) taint {
+	length := m.lengthOf(s, r+1)
+	if s.regs[r].isNumber() && s.regs[r].n.is(0) || length.hi == 0 {
+		return taint{}
+	}
+	return m.readRange(s, s.regs[r], int(length.hi))
+}
+
+const farthest = 1 << 20 // bytes that are followed of a memory whose length is not known
+
+// lengthOf is the number of bytes that an argument says.
+func (m *machine) lengthOf(s *state, r asm.Register) span {
+	length := s.facts.spanOf(m.asNumber(s.regs[r]))
+	length.hi = min(length.hi, farthest)
+	length.lo = min(length.lo, length.hi)
+	return length
+}
+
+// readRange reads memory of any length and returns what it depends on.
+func (m *machine) readRange(s *state, ptr value, size int) taint {
+	lo, hi := s.reach(ptr)
+	switch {
+	case ptr.form == formStack:
+		return m.cellTaint(s.frames[ptr.obj].stack, lo, hi-lo+size).with(ptr.t)
+	case ptr.form == formElement:
+		m.touchElement(s, ptr, touch{pc: s.pc, read: true, off: -1, size: 8})
+		return taint{from: m.env.arrays[ptr.obj].bit | packet}.with(ptr.t)
+	case ptr.form == formMemory && m.env.arrays[ptr.obj].kind == Scratch:
+		m.used(ptr.obj, true, false)
+		mem := s.scratch[m.scratchNumber(ptr.obj)]
+		m.checkStale(s, ptr.obj, mem, lo, hi-lo+size)
+		t := m.cellTaint(mem, lo, hi-lo+size)
+		if !m.entry {
+			t.from &^= stale // said already, or a header
+		}
+		return t.with(fromPacket)
+	}
+	return m.read(s, ptr, size).t.with(ptr.t)
+}
+
+// cellTaint is what bytes of a memory depend on.
+func (m *machine) cellTaint(mem memory, off, size int) (t taint) {
+	from, to := mem.around(off, size)
+	for _, c := range mem[from:to] {
+		t = t.with(c.v.t)
+	}
+	if !mem.sure(off, size) {
+		t.from |= stale
+	}
+	return t
 }
 
 func (m *machine) argumentTaint(s *state, args int) taint {
@@ -121,105 +194,41 @@ func (m *machine) argumentTaint(s *state, args int) taint {
 	return t
 }
 
-// passMemory accounts for pointers among the first arguments of a call that leaves the program, and returns what
-// arguments and memory depend on: so do the result and what is written.
-func (m *machine) passMemory(s *state, args int, writes bool) taint {
-	t := m.argumentTaint(s, args).with(s.control).with(s.outside)
-	for r := 1; r <= args; r++ {
-		t = t.with(m.contents(s, s.regs[r], m.sizeAfter(s, r, args)))
-	}
-	for r := 1; r <= args; r++ {
-		ptr := s.regs[r]
-		if ptr.isPointer() && ptr.n != nil {
-			m.handOver(s, ptr, m.sizeAfter(s, r, args), writes, t)
-		}
-	}
-	return t
-}
-
-// contents is what the memory behind a pointer depends on.
-func (m *machine) contents(s *state, ptr value, size int) (t taint) {
-	var mem memory
+// fill is what a helper does to memory that it writes: all of it up to the least length, and perhaps up to the largest.
+func (m *machine) fill(s *state, ptr value, length span, t taint) {
 	switch {
-	case ptr.form == formStack:
-		mem = s.frames[ptr.obj].stack
-	case ptr.form == formMemory && m.env.arrays[ptr.obj].kind == Scratch:
-		mem = s.scratch[m.scratchNumber(ptr.obj)]
-	case ptr.form == formMemory || ptr.form == formElement:
-		return taint{from: m.env.arrays[ptr.obj].bit}
-	default:
-		return taint{}
-	}
-	lo, hi := s.reach(ptr)
-	if size < 0 {
-		size = 1 << 20 // to the end
-	}
-	from, to := mem.around(lo, hi-lo+size)
-	for _, c := range mem[from:to] {
-		t = t.with(c.v.t)
-	}
-	return t
-}
-
-// sizeAfter is the length that the next argument gives to a memory; -1 when it is not a known number.
-func (m *machine) sizeAfter(s *state, r, args int) int {
-	if r == args || !s.regs[r+1].isNumber() {
-		return -1
-	}
-	length := s.facts.spanOf(s.regs[r+1].n)
-	if length.hi == 0 || length.hi > 1<<20 {
-		return -1
-	}
-	return int(length.hi)
-}
-
-func (m *machine) handOver(s *state, ptr value, size int, writes bool, t taint) {
-	switch {
-	case ptr.form == formElement && writes:
-		m.fail(s.pc, m.env.arrays[ptr.obj], 2, Unfollowed, "its element is handed to a helper that may write it")
 	case ptr.form == formElement:
-		m.touchElement(s, ptr, touch{pc: s.pc, read: true, off: -1, size: 8})
-	case ptr.form == formStack && writes:
+		m.fail(s.pc, m.env.arrays[ptr.obj], 2, Unfollowed, "its element is handed to a helper that writes it")
+	case ptr.form == formStack:
 		f := &s.frames[ptr.obj]
-		f.stack = m.overwrite(s, f.stack, ptr, size, place{obj: int(ptr.obj)}, 0, t)
-	case ptr.form == formMemory:
-		m.handOverMap(s, ptr, size, writes, t)
-	}
-}
-
-func (m *machine) handOverMap(s *state, ptr value, size int, writes bool, t taint) {
-	a := m.env.arrays[ptr.obj]
-	m.used(ptr.obj, true, writes && a.kind == Scratch)
-	switch {
-	case !writes || a.kind == Constant:
-	case a.kind == Scratch:
+		f.stack = m.overwrite(s, f.stack, ptr, length, place{obj: int(ptr.obj)}, t)
+	case ptr.form == formMemory && m.env.arrays[ptr.obj].kind == Scratch:
 		i := m.scratchNumber(ptr.obj)
-		m.checkVector(s, ptr, max(size, 1))
-		s.scratch[i] = m.overwrite(s, s.scratch[i], ptr, size, place{scratch: true, obj: i}, int(a.spec.ValueSize), t)
-	case a.kind == Table && a.spec.Flags&readOnlyProgram != 0: // the verifier refuses the write
-	default:
-		m.refuseWrite(s, a)
+		m.used(ptr.obj, false, true)
+		m.checkVector(s, ptr, int(length.hi), t)
+		lo, hi := s.reach(ptr)
+		all := m.fillGaps(s.scratch[i], ptr.obj, place{off: lo, size: hi - lo + int(length.hi)})
+		s.scratch[i] = m.overwrite(s, all, ptr, length, place{scratch: true, obj: i}, t)
+	case ptr.form == formMemory:
+		m.refuseWrite(s, m.env.arrays[ptr.obj])
+	case ptr.form != formRecord:
+		m.fail(s.pc, nil, 2, Unfollowed, "a helper writes memory that cannot be followed")
 	}
 }
 
-const readOnlyProgram = 1 << 7 // BPF_F_RDONLY_PROG
-
-// overwrite is what a helper does to memory that it fills. end is where the memory ends.
-func (m *machine) overwrite(s *state, mem memory, ptr value, size int, at place, end int, t taint) memory {
+func (m *machine) overwrite(s *state, mem memory, ptr value, length span, at place, t taint) memory {
 	lo, hi := s.reach(ptr)
-	if size < 0 {
-		size = max(end-lo, 1)
-	}
-	if lo != hi || size > 1<<12 {
-		size = min(size, 1<<12)
-		at.off, at.size = lo, hi-lo+size
-		m.noteCell(s, at)
-		return mem.blur(lo, hi-lo+size, t.with(fromPacket), m.nodes)
-	}
-	at.off, at.size = lo, size
+	at.off, at.size = lo, hi-lo+int(length.hi)
 	m.noteCell(s, at)
-	v := number(m.nodes.leaf(anything), t.with(fromPacket))
-	return mem.replace(cell{off: lo, size: size, v: v, sure: true}, m.nodes)
+	if at.size == 0 {
+		return mem
+	}
+	mem = mem.blur(at.off, at.size, t, m.nodes)
+	if lo != hi || length.lo == 0 {
+		return mem
+	}
+	v := number(m.nodes.leaf(anything), t)
+	return mem.replace(cell{off: lo, size: int(length.lo), v: v, sure: true}, m.nodes)
 }
 
 // mapArgument is the map in a register, nil when it is none that is known.
@@ -230,24 +239,27 @@ func (m *machine) mapArgument(s *state, r asm.Register) *array {
 	return nil
 }
 
-// report: helpers that hand a record to userspace. Their data argument is only read.
-func (m *machine) report(s *state, in *insn, fn asm.BuiltinFunc) {
-	r := asm.R1
+// report: helpers that hand a record to userspace. What is in it decides nothing here; whether there was room may be counted.
+func (m *machine) report(s *state, fn asm.BuiltinFunc) {
+	r, data := asm.R1, asm.R2
 	if fn == asm.FnPerfEventOutput {
-		r = asm.R2
+		r, data = asm.R2, asm.R4
 	}
-	ring := s.regs[r]
-	if a := m.mapArgument(s, r); a == nil || a.kind != Ring {
-		m.fail(s.pc, a, 1, FlowState, "a report does not go into a ring")
-	} else {
-		m.used(ring.obj, false, true)
-	}
-	m.passMemory(s, arity(in.Constant), fn == asm.FnRingbufReserveDynptr)
-	if fn == asm.FnRingbufReserve && ring.form == formMap {
-		m.result(s, m.maybe(value{form: formRecord, obj: ring.obj, n: m.nodes.number(0)}))
+	ring := m.mapArgument(s, r)
+	if ring == nil || ring.kind != Ring {
+		m.fail(s.pc, ring, 1, FlowState, "a report does not go into a ring")
+		m.result(s, value{form: formLost})
 		return
 	}
-	m.result(s, number(m.nodes.leaf(anything), fromPacket))
+	obj := s.regs[r].obj
+	m.used(obj, false, true)
+	answer := fromPacket.with(taint{from: ring.bit})
+	if fn == asm.FnRingbufReserve {
+		m.result(s, m.maybe(value{form: formRecord, obj: obj, n: m.nodes.number(0), t: answer}))
+		return
+	}
+	m.handed(s, data)
+	m.result(s, number(m.nodes.leaf(anything), answer))
 }
 
 // maybe makes a pointer that may be NULL.

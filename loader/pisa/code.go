@@ -28,16 +28,18 @@ type function struct {
 
 // program is the code of one entry point with all functions that it calls.
 type program struct {
-	name    string
-	section string
-	insns   []insn
-	funcs   []function
-	merge   []bool // several ways lead to this instruction
+	name  string
+	hook  ebpf.ProgramType
+	insns []insn
+	funcs []function
+	merge []bool // several ways lead to this instruction
+
+	recirculates bool // it refers to the programs of the second pass
 }
 
 // decode resolves jumps, calls and map references. It refuses what no kernel would load.
 func decode(spec *ebpf.ProgramSpec, arrays map[string]int) (*program, error) {
-	p := &program{name: spec.Name, section: spec.SectionName, insns: make([]insn, len(spec.Instructions))}
+	p := &program{name: spec.Name, hook: spec.Type, insns: make([]insn, len(spec.Instructions))}
 	if len(p.insns) == 0 {
 		return nil, fmt.Errorf("%w: no instructions", ErrMalformed)
 	}
@@ -111,6 +113,8 @@ func (p *program) resolve(i int, offsets map[int]int, symbols map[string]int, ar
 			return fmt.Errorf("%w: instruction %d refers to unknown map %q", ErrMalformed, in.raw, in.Reference())
 		}
 		in.array = at
+	case in.OpCode.JumpOp() == asm.Ja && in.OpCode.Class().IsJump() && in.OpCode.Source() == asm.RegSource:
+		return fmt.Errorf("%w: instruction %d jumps to where a register says, which cannot be followed", ErrMalformed, in.raw)
 	case in.OpCode.Class().IsJump() && !leaves(in):
 		at, ok := jumpTarget(in, offsets, symbols)
 		if !ok || p.insns[at].fn != in.fn {
@@ -168,6 +172,13 @@ func (p *program) link() error {
 		p.funcs[f].graph = newGraph(p, p.funcs[f])
 	}
 	return nil
+}
+
+// ends says whether nothing but calculations on registers follows until the end of the function.
+func (p *program) ends(i int) bool {
+	for ; p.insns[i].OpCode.Class().IsALU(); i++ {
+	}
+	return p.insns[i].OpCode.Class().IsJump() && p.insns[i].OpCode.JumpOp() == asm.Exit
 }
 
 // successors are the instructions of the same function that may come next. Calls return.

@@ -16,9 +16,13 @@ type env struct {
 	stages  [maxStages]set // the arrays of each stage
 	budgets set
 	staged  set // registers and tallies
-	secrets set // what only userspace may read back
+	secrets set // what only userspace may read back, and stale memory
+	answers set // rings and the budget, which packets share
+	chances set // generators
 	vector  vector
 
+	budget     budgetWords
+	deferred   bool // a replay that holds second passes back (recirc.h)
 	coinSeeded bool // a replay: the entry program sets phv->coin for each packet (coin.h)
 }
 
@@ -30,6 +34,7 @@ type vector struct {
 	carry      word
 	writable   []word // what the entry program sets for each packet, so that nothing survives in it
 	coin       word
+	now        word
 }
 
 type word struct{ off, size int }
@@ -55,9 +60,9 @@ func newEnv(spec *ebpf.CollectionSpec) (*env, []Violation, error) {
 	for _, name := range names {
 		a, bad := classify(name, spec.Maps[name])
 		broken = append(broken, bad...)
-		if a.staged() || a.kind == Counters || a.kind == Budget {
-			if next == 63 {
-				return nil, nil, fmt.Errorf("more than 63 register, tally and counter arrays: %w", ErrTooComplex)
+		if a.followed() {
+			if next == maxArrays {
+				return nil, nil, fmt.Errorf("more than %d arrays, rings and generators: %w", maxArrays, ErrTooComplex)
 			}
 			a.bit = 1 << next
 			next++
@@ -68,12 +73,23 @@ func newEnv(spec *ebpf.CollectionSpec) (*env, []Violation, error) {
 		e.group(a)
 	}
 	if at, ok := e.numbers[vectorName]; ok {
-		e.vector.read(int32(at), e.arrays[at].spec.Value)
+		if wrong := e.vector.read(int32(at), e.arrays[at].spec.Value); wrong != "" {
+			broken = append(broken, Violation{Rule: 1, Code: Unlisted, Map: vectorName, Insn: -1, Reason: wrong})
+		}
 	}
-	if v, ok := spec.Variables["coin_seeded"]; ok {
-		e.coinSeeded = slices.ContainsFunc(v.Value, func(b byte) bool { return b != 0 })
+	if at, ok := e.numbers["recirc_budget"]; ok {
+		e.budget = readBudget(e.arrays[at].spec.Value)
 	}
+	e.coinSeeded, e.deferred = isSet(spec, "coin_seeded"), isSet(spec, "recirc_deferred")
+	e.secrets |= stale
+	e.chances |= chance
 	return e, broken, nil
+}
+
+// isSet says whether a constant is there and not 0.
+func isSet(spec *ebpf.CollectionSpec, name string) bool {
+	v, ok := spec.Variables[name]
+	return ok && slices.ContainsFunc(v.Value, func(b byte) bool { return b != 0 })
 }
 
 func (e *env) group(a *array) {
@@ -81,8 +97,14 @@ func (e *env) group(a *array) {
 		e.stages[a.stage] |= a.bit
 		e.staged |= a.bit
 	}
-	if a.kind == Budget {
+	switch a.kind {
+	case Budget:
 		e.budgets |= a.bit
+		e.answers |= a.bit
+	case Ring:
+		e.answers |= a.bit
+	case Random:
+		e.chances |= a.bit
 	}
 	if a.secret() {
 		e.secrets |= a.bit
@@ -107,37 +129,51 @@ func contents(spec *ebpf.CollectionSpec, name string) []byte {
 	return data
 }
 
-// read finds the words of the vector in its BTF.
-func (v *vector) read(array int32, t btf.Type) {
+// vectorSizes are the words of the vector that the rules know, and their bytes: in another layout they would not be those that
+// the entry program sets.
+var vectorSizes = map[string]int{
+	"pass": 1, "next": 1, "bank": 1, "carry": 16, "coin": 4, "now": 8, "ep_src": 8, "ep_dst": 8, "verdict": 1,
+}
+
+// read finds the words of the vector in its BTF; it returns what is wrong with them.
+func (v *vector) read(array int32, t btf.Type) (wrong string) {
 	s, ok := btf.As[*btf.Struct](t)
 	if !ok {
-		return
+		return "the vector has no type information"
 	}
 	v.array = array
 	for _, member := range s.Members {
-		size, err := btf.Sizeof(member.Type)
-		if err != nil {
+		size, known := vectorSizes[member.Name]
+		if !known {
 			continue
 		}
-		w := word{int(member.Offset.Bytes()), size}
-		switch member.Name {
-		case "pass":
-			v.pass = w.off
-			v.writable = append(v.writable, w)
-		case "next":
-			v.next = w.off
-			v.writable = append(v.writable, w)
-		case "bank":
-			v.bank = w.off
-		case "carry":
-			v.carry = w
-			v.writable = append(v.writable, w)
-		case "coin":
-			v.coin = w
-		case "now", "ep_src", "ep_dst", "verdict":
-			v.writable = append(v.writable, w)
+		if got, err := btf.Sizeof(member.Type); err != nil || got != size {
+			wrong = fmt.Sprintf("the vector's %s has %d bytes, not the %d of phv.h", member.Name, got, size)
+			size = min(size, got)
 		}
+		v.add(member.Name, word{int(member.Offset.Bytes()), size})
 	}
+	return wrong
+}
+
+func (v *vector) add(name string, w word) {
+	switch name {
+	case "pass":
+		v.pass = w.off
+	case "next":
+		v.next = w.off
+	case "bank":
+		v.bank = w.off
+		return
+	case "coin":
+		v.coin = w
+		return
+	case "carry":
+		v.carry = w
+	case "now":
+		v.now = w
+	}
+	v.writable = append(v.writable, w)
 }
 
 // names lists arrays for a message.

@@ -5,12 +5,18 @@ import "slices"
 // region is a branch whose outcome depends on an array, as long as its sides have not met again. What is
 // done inside depends on that array too.
 type region struct {
-	branch int32
+	site
 	depth  int
 	join   int // where its sides meet; -1: at the end of the function
 	t      taint
 	must   bool   // on all paths that lead here
 	before *state // at the branch; nil when there were several
+}
+
+// site is a branch, in a function that was called from one place.
+type site struct {
+	branch int32
+	back   int // where the caller goes on
 }
 
 // flow is what one side of a branch has changed when they meet: which value is there depends on the branch,
@@ -30,12 +36,13 @@ type place struct {
 }
 
 func (m *machine) enterRegion(s *state, pc int, t taint) {
-	t.from &^= m.env.secrets | packet // refused as such already, and of no interest
+	t.from &^= m.env.secrets | m.env.chances | packet // refused as such already, and of no interest
 	if t.from == 0 {
 		return
 	}
 	g := m.prog.funcs[m.prog.insns[pc].fn].graph
-	r := region{branch: int32(pc), depth: s.depth(), join: g.joinOf(pc), t: t, must: true}
+	at := site{int32(pc), s.frames[s.depth()].back}
+	r := region{site: at, depth: s.depth(), join: g.joinOf(pc), t: t, must: true}
 	i := slices.IndexFunc(s.regions, r.same)
 	if i < 0 {
 		r.before = s.clone()
@@ -68,10 +75,24 @@ func (m *machine) leaveRegions(s *state, pc int, all bool) {
 	for _, r := range s.regions {
 		if ends(r) {
 			m.endRegion(s, r)
+			s.ended = append(slices.Clip(s.ended), ended{site: r.site, depth: r.depth, returned: all, t: r.t})
 		}
 	}
 	s.regions = slices.DeleteFunc(s.regions, ends)
 	s.sumControl()
+}
+
+// ended is a region that the state has left and whose flow it does not carry yet: that waits until the states of all
+// sides have arrived where they meet, so that what each of them has changed is known.
+type ended struct {
+	site
+	depth    int
+	returned bool // with its function: of the registers r0 alone is left
+	t        taint
+}
+
+func (e ended) same(o ended) bool {
+	return e.site == o.site && e.depth == o.depth && e.returned == o.returned
 }
 
 func (s *state) sumControl() {
@@ -81,7 +102,7 @@ func (s *state) sumControl() {
 	}
 }
 
-func (m *machine) flowOf(branch int32) *flow {
+func (m *machine) flowOf(branch site) *flow {
 	f, ok := m.flows[branch]
 	if !ok {
 		f = &flow{regs: make(map[int]uint16), cells: make(map[place]bool)}
@@ -94,7 +115,7 @@ func (m *machine) flowOf(branch int32) *flow {
 func (m *machine) noteReg(s *state, r int) {
 	for _, region := range s.regions {
 		if region.before == nil {
-			m.flowOf(region.branch).addReg(s.depth(), r)
+			m.flowOf(region.site).addReg(s.depth(), r)
 		}
 	}
 }
@@ -102,7 +123,7 @@ func (m *machine) noteReg(s *state, r int) {
 func (m *machine) noteCell(s *state, p place) {
 	for _, region := range s.regions {
 		if region.before == nil {
-			m.flowOf(region.branch).addCell(p)
+			m.flowOf(region.site).addCell(p)
 		}
 	}
 }
@@ -129,7 +150,7 @@ func (m *machine) forgetBefore(s *state, r *region) {
 	}
 }
 
-// endRegion: what is as it was at the branch does not depend on it, unless the other side has changed it.
+// endRegion: what is as it was at the branch does not depend on it, unless the other side has changed it (applyEnded).
 func (m *machine) endRegion(s *state, r region) {
 	if r.before != nil {
 		m.changes(s, r, func(now *value, before value) {
@@ -138,12 +159,11 @@ func (m *machine) endRegion(s *state, r region) {
 			now.why &= before.why
 		})
 	}
-	m.applyFlow(s, r)
 }
 
 // changes writes down what differs from the state at the branch, and calls kept for what does not.
 func (m *machine) changes(s *state, r region, kept func(now *value, before value)) {
-	f := m.flowOf(r.branch)
+	f := m.flowOf(r.site)
 	if r.depth == s.depth() {
 		for i := range s.regs[:10] {
 			if s.regs[i].equals(r.before.regs[i]) {
@@ -185,11 +205,23 @@ func cellChanges(f *flow, now, before memory, at place, kept func(*value, value)
 	return out
 }
 
-func (m *machine) applyFlow(s *state, r region) {
-	f := m.flowOf(r.branch)
+// applyEnded: what any side of a branch has changed depends on the branch.
+func (m *machine) applyEnded(s *state) {
+	for _, r := range s.ended {
+		m.applyFlow(s, r)
+	}
+	s.ended = nil
+}
+
+func (m *machine) applyFlow(s *state, r ended) {
+	f := m.flowOf(r.site)
 	f.used = true
+	regs := f.regs[r.depth]
+	if r.returned {
+		regs &= 1
+	}
 	for i := range s.regs[:10] {
-		if f.regs[r.depth]&(1<<i) != 0 {
+		if regs&(1<<i) != 0 {
 			s.regs[i] = s.regs[i].under(r.t)
 		}
 	}

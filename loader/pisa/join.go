@@ -30,8 +30,8 @@ func (m *machine) join(j *junction, s *state) bool {
 	}
 	for d := range out.frames {
 		f, g := &out.frames[d], &s.frames[d]
-		for i := range f.saved {
-			f.saved[i] = w.value(f.saved[i], g.saved[i])
+		if d > 0 {
+			f.saved = w.saved(f.saved, g.saved)
 		}
 		f.stack = w.memory(f.stack, g.stack, -1)
 	}
@@ -40,6 +40,7 @@ func (m *machine) join(j *junction, s *state) bool {
 	}
 	w.accesses(out)
 	w.regions(out)
+	w.ended(out)
 	w.facts(out)
 	out.outside = w.taint(out.outside, s.outside)
 	w.grow(&out.touched, s.touched)
@@ -71,6 +72,9 @@ func (w *joiner) value(a, b value) value {
 		return w.mismatch(a, b)
 	}
 	out := a
+	if a.base != b.base && a.base != nothing {
+		out.base, w.changed = nothing, true
+	}
 	out.t = w.taint(a.t, b.t)
 	w.grow(&out.why, b.why)
 	if a.n != nil && b.n != nil {
@@ -79,6 +83,14 @@ func (w *joiner) value(a, b value) value {
 	if a.sum != b.sum && a.sum != (sum{}) {
 		out.sum = sum{}
 		w.changed = true
+	}
+	return out
+}
+
+func (w *joiner) saved(a, b *[10]value) *[10]value {
+	out := new([10]value)
+	for i := range out {
+		out[i] = w.value(a[i], b[i])
 	}
 	return out
 }
@@ -102,10 +114,14 @@ func (w *joiner) node(a, b *node) *node {
 		return n
 	}
 	out := a
+	random := a.isRandom() && b.isRandom()
 	if a.owner != w.j || w.given[a] {
 		out = w.m.nodes.leaf(anything)
-		out.owner = w.j
+		out.owner, out.random = w.j, random
 		w.changed = true
+	}
+	if out.random && !random {
+		out.random, w.changed = false, true
 	}
 	w.merged[pair] = out
 	w.given[out] = true
@@ -251,4 +267,20 @@ func (w *joiner) regions(out *state) {
 	slices.SortFunc(all, compareRegions)
 	out.regions = all
 	out.sumControl()
+}
+
+// ended keeps every flow that one of the states is still to carry.
+func (w *joiner) ended(out *state) {
+	for _, e := range w.new.ended {
+		i := slices.IndexFunc(out.ended, e.same)
+		if i < 0 {
+			out.ended = append(slices.Clip(out.ended), e)
+			w.changed = true
+			continue
+		}
+		if t := w.taint(out.ended[i].t, e.t); t != out.ended[i].t {
+			out.ended = slices.Clone(out.ended)
+			out.ended[i].t = t
+		}
+	}
 }

@@ -60,6 +60,18 @@ type array struct {
 // staged says whether stages and single accesses are proven for it.
 func (a *array) staged() bool { return a.kind == Register || a.kind == Tally }
 
+// followed says whether the proof follows what was read from it.
+func (a *array) followed() bool {
+	switch a.kind {
+	case Register, Tally, Counters, Budget, Random, Ring:
+		return true
+	}
+	return false
+}
+
+// own says whether the packet does not choose the element.
+func (a *array) own() bool { return a.kind == Budget || a.kind == Random || a.kind == Scratch }
+
 // secret says whether userspace alone may read it back.
 func (a *array) secret() bool { return a.kind == Tally || a.kind == Counters }
 
@@ -90,21 +102,11 @@ func classify(name string, spec *ebpf.MapSpec) (*array, []Violation) {
 		if bits := int(spec.ValueSize) * 8; bits > elementBits {
 			add(3, ElementWidth, "an element has %d bits", bits)
 		}
-		if !a.indexed() {
-			add(1, FlowState, "a %s is an array, not a %s", a.kind, spec.Type)
-		}
-	case Scratch:
-		if spec.Type != ebpf.PerCPUArray || spec.MaxEntries != 1 {
-			add(1, FlowState, "scratch memory is one element a CPU, not a %s of %d", spec.Type, spec.MaxEntries)
-		}
-	case Random:
-		if spec.Type != ebpf.PerCPUArray || spec.MaxEntries != 1 {
-			add(1, FlowState, "a generator's state is one element a CPU, not a %s of %d", spec.Type, spec.MaxEntries)
-		}
-	case Counters, Budget:
-		if !a.indexed() {
-			add(1, FlowState, "%s are an array, not a %s", a.kind, spec.Type)
-		}
+	}
+	if wrong := a.oversized(); wrong != "" {
+		add(1, FlowState, "%s", wrong)
+	} else if wrong := a.unlisted(); wrong != "" {
+		add(1, Unlisted, "%s", wrong)
 	}
 	return a, broken
 }

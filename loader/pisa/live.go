@@ -188,12 +188,22 @@ func (s *state) prune(p *program) {
 		caller := p.funcs[p.insns[back].fn].graph
 		after := caller.live[back-caller.start]
 		s.frames[d-1].stack = s.frames[d-1].stack.keep(after.slots)
-		for r := 6; r < 10; r++ {
-			if after.regs&(1<<r) == 0 {
-				s.frames[d].saved[r] = value{}
-			}
+		s.frames[d].saved = keepSaved(s.frames[d].saved, after.regs)
+	}
+}
+
+// keepSaved drops registers of a caller that are not live when it goes on.
+func keepSaved(saved *[10]value, regs uint16) *[10]value {
+	out := *saved
+	for r := 6; r < 10; r++ {
+		if regs&(1<<r) == 0 {
+			out[r] = value{}
 		}
 	}
+	if out == *saved {
+		return saved
+	}
+	return &out
 }
 
 // keep drops cells that lie in words that are not live.

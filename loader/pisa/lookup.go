@@ -1,21 +1,9 @@
 package pisa
 
 import (
+	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 )
-
-// mapHelper interprets the helpers that look up or change elements of a map; false when fn is none.
-func (m *machine) mapHelper(s *state, fn asm.BuiltinFunc) bool {
-	switch fn {
-	case asm.FnMapLookupElem, asm.FnMapLookupPercpuElem:
-		m.lookup(s)
-	case asm.FnMapUpdateElem, asm.FnMapDeleteElem, asm.FnMapPushElem, asm.FnMapPopElem, asm.FnMapPeekElem:
-		m.change(s, fn)
-	default:
-		return false
-	}
-	return true
-}
 
 // lookup is bpf_map_lookup_elem(r1, r2).
 func (m *machine) lookup(s *state) {
@@ -25,8 +13,14 @@ func (m *machine) lookup(s *state) {
 		return
 	}
 	a := m.env.arrays[table.obj]
+	if !mapRoles[a.kind].looked {
+		m.fail(s.pc, a, 1, Unlisted, "an element of a %s is looked up", a.kind)
+	}
 	key, t := m.key(s, s.regs[asm.R2], int(a.spec.KeySize))
 	m.refuseSecret(s, t.from&m.env.secrets, "is used as an index")
+	if a.kind == Budget {
+		m.ownBudget(s, a, key)
+	}
 	out := value{form: formMemory, obj: table.obj, n: m.nodes.number(0), t: t}
 	switch {
 	case isMapOfMaps(a.spec.Type):
@@ -55,52 +49,52 @@ func (m *machine) innerLookup(s *state, table value) value {
 func (m *machine) key(s *state, ptr value, size int) (*node, taint) {
 	t := ptr.t.with(s.control)
 	switch ptr.form {
-	case formNumber, formStack, formMemory:
+	case formElement:
+		t = t.with(m.read(s, ptr, min(size, 8)).t)
+	default:
 		v := m.read(s, ptr, size)
 		if t = t.with(v.t); v.isNumber() && size == 4 {
 			return v.n, t
 		}
-	case formElement:
-		t = t.with(m.read(s, ptr, min(size, 8)).t)
 	}
 	return nil, t
 }
 
-// change is an update, a deletion or a queue operation through a helper: the whole element is written.
-func (m *machine) change(s *state, fn asm.BuiltinFunc) {
-	table := s.regs[asm.R1]
-	if table.form != formMap {
+// update is bpf_map_update_elem(r1, r2, r3, r4): the whole element is written, unless the flags say otherwise.
+func (m *machine) update(s *state) {
+	a := m.mapArgument(s, asm.R1)
+	if a == nil {
 		m.fail(s.pc, nil, 1, FlowState, "a map inside a map is changed")
 		m.result(s, number(m.nodes.leaf(anything), fromPacket))
 		return
 	}
-	a := m.env.arrays[table.obj]
-	m.used(table.obj, fn == asm.FnMapPeekElem || fn == asm.FnMapPopElem, true)
+	obj := s.regs[asm.R1].obj
+	m.used(obj, false, true)
 	_, t := m.key(s, s.regs[asm.R2], int(a.spec.KeySize))
-	m.refuseSecret(s, t.from&m.env.secrets, "is used as an index")
-	t = t.with(m.valueTaint(s, a, fn))
+	t = t.with(m.readRange(s, s.regs[asm.R3], int(a.spec.ValueSize))).with(s.regs[asm.R4].t).with(s.control)
+	m.refuseSecret(s, t.from&m.env.secrets&^a.bit, "decides what is stored")
 	switch {
 	case a.staged():
-		m.keepSecret(s, t, table.obj, formElement)
-		ptr := value{form: formElement, obj: table.obj, lookup: m.openAccess(s, table.obj), t: t}
+		ptr := value{form: formElement, obj: obj, lookup: m.openAccess(s, obj), t: t}
 		m.touchElement(s, ptr, touch{pc: s.pc, write: true, off: -1, size: 8, value: t})
 	case a.kind == Scratch:
 		m.fail(s.pc, a, 1, FlowState, "scratch memory is replaced through a helper: the proof follows pointers only")
 	default:
 		m.refuseWrite(s, a)
 	}
-	m.result(s, number(m.nodes.leaf(anything), fromPacket))
+	m.result(s, number(m.nodes.leaf(anything), t.with(fromPacket)))
 }
 
-// valueTaint is what the new element depends on.
-func (m *machine) valueTaint(s *state, a *array, fn asm.BuiltinFunc) taint {
-	ptr := s.regs[asm.R3]
-	if fn != asm.FnMapUpdateElem {
-		return s.control
+// peek is bpf_map_peek_elem(r1, r2): the head of a queue that is a table.
+func (m *machine) peek(s *state) bool {
+	a := m.mapArgument(s, asm.R1)
+	queue := a != nil && (a.spec.Type == ebpf.Queue || a.spec.Type == ebpf.Stack)
+	if !queue {
+		m.fail(s.pc, a, 1, Unlisted, "bpf_map_peek_elem of something that is no queue or stack of configuration")
+		m.result(s, number(m.nodes.leaf(anything), fromPacket))
+		return true
 	}
-	t := ptr.t.with(s.control)
-	if ptr.form == formNumber || ptr.form == formStack || ptr.form == formMemory {
-		t = t.with(m.read(s, ptr, int(a.spec.ValueSize)).t)
-	}
-	return t
+	m.used(s.regs[asm.R1].obj, true, false)
+	m.filled(s, asm.R2, span{uint64(a.spec.ValueSize), uint64(a.spec.ValueSize)}, leavesOld, s.control)
+	return true
 }

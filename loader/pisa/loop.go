@@ -6,8 +6,7 @@ import (
 
 // callbackOf is the register that holds a helper's callback.
 var callbackOf = map[asm.BuiltinFunc]asm.Register{
-	asm.FnLoop: asm.R2, asm.FnForEachMapElem: asm.R2, asm.FnUserRingbufDrain: asm.R2, asm.FnTimerSetCallback: asm.R2,
-	asm.FnFindVma: asm.R3,
+	asm.FnLoop: asm.R2, asm.FnForEachMapElem: asm.R2,
 }
 
 // loopsOver says whether an instruction calls a helper that calls back, any number of times.
@@ -43,6 +42,7 @@ func (m *machine) loopHelper(s *state, in *insn, fn asm.BuiltinFunc) bool {
 		s.regs[asm.R2] = context
 	case asm.FnForEachMapElem:
 		s.regs[asm.R1], s.regs[asm.R4] = table, context
+		s.regs[asm.R2].base = inConfig
 		s.regs[asm.R3] = m.visited(s, table)
 	}
 	return true
@@ -52,6 +52,11 @@ func (m *machine) loopHelper(s *state, in *insn, fn asm.BuiltinFunc) bool {
 func (m *machine) visited(s *state, table value) value {
 	if table.form != formMap {
 		return value{form: formLost}
+	}
+	switch a := m.env.arrays[table.obj]; a.kind {
+	case Register, Tally, Table, Untagged:
+	default:
+		m.fail(s.pc, a, 1, Unlisted, "a callback visits the elements of a %s", a.kind)
 	}
 	out := value{form: formMemory, obj: table.obj, n: m.nodes.number(0)}
 	if m.env.arrays[table.obj].staged() {

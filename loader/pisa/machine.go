@@ -17,8 +17,12 @@ type machine struct {
 	entry   bool // the program that begins a chain
 	scratch []int32
 
+	mentions mentions
+
 	initial   map[initialKey]*node // words of scratch memory as the program finds them
 	junctions map[string]*junction
+	context   *node // the pointer that the program is called with
+	hook      hook
 	queue     queue
 	forks     []*state
 	steps     int
@@ -27,7 +31,10 @@ type machine struct {
 	nulls     uint32
 
 	updates  map[updateKey][]int32
-	flows    map[int32]*flow   // by branch
+	flows    map[site]*flow
+	wants    []carryRead       // what second passes read of carry
+	leaves   uint32            // what every first pass has written of it
+	passes   bool              // there is a first pass that asks for a second one
 	uses     []use             // by array
 	sites    map[int32][]int32 // instructions that touch an array first, by array
 	found    []Violation
@@ -53,7 +60,7 @@ type junction struct {
 // prove interprets the program until no state is new. What a branch's sides write is needed where they
 // meet; the run is repeated when that was learned too late.
 func (m *machine) prove() error {
-	m.flows = make(map[int32]*flow)
+	m.flows = make(map[site]*flow)
 	m.scratchMaps()
 	for {
 		if err := m.run(); err != nil {
@@ -72,6 +79,7 @@ func (m *machine) run() error {
 	m.updates = make(map[updateKey][]int32)
 	m.uses = make([]use, len(m.env.arrays))
 	m.sites = make(map[int32][]int32)
+	m.wants, m.leaves, m.passes = nil, 0, false
 	m.found = nil
 	m.queue = nil
 	m.walk(m.start())
@@ -83,6 +91,7 @@ func (m *machine) run() error {
 	if m.steps > m.limit {
 		return fmt.Errorf("after %d instructions: %w", m.limit, ErrTooComplex)
 	}
+	m.checkCarry()
 	return nil
 }
 
@@ -96,7 +105,8 @@ func (m *machine) scratchMaps() {
 
 func (m *machine) start() *state {
 	s := &state{top: -1, frames: make([]frame, 1), scratch: make([]memory, len(m.scratch))}
-	s.regs[1] = number(m.nodes.leaf(anything), taint{})
+	m.context = m.nodes.leaf(span{1, anything.hi})
+	s.regs[1] = value{form: formNumber, base: inContext, n: m.context}
 	s.regs[10] = m.frameTop(0)
 	return s
 }
@@ -117,6 +127,9 @@ func (m *machine) walk(s *state) {
 		}
 		for m.steps <= m.limit {
 			m.steps++
+			if len(s.ended) > 0 {
+				m.applyEnded(s)
+			}
 			if m.watch != nil {
 				m.watch(s)
 			}
@@ -134,6 +147,7 @@ func (m *machine) walk(s *state) {
 // arrive joins a state with those that are equal but for its numbers.
 func (m *machine) arrive(s *state) {
 	s.prune(m.prog)
+	m.forget(s)
 	key := m.shape(s)
 	j, ok := m.junctions[key]
 	if !ok {

@@ -30,15 +30,6 @@ func (m memory) around(off, size int) (from, to int) {
 	return from, to
 }
 
-// index is the cell that is exactly at a range; -1 when there is none.
-func (m memory) index(at cell) int {
-	from, to := m.around(at.off, at.size)
-	if to == from+1 && m[from].off == at.off && m[from].size == at.size {
-		return from
-	}
-	return -1
-}
-
 // replace puts c in the place of whatever it overlaps; what sticks out on either side is kept.
 func (m memory) replace(c cell, ns *nodes) memory {
 	from, to := m.around(c.off, c.size)
@@ -94,6 +85,19 @@ func (m memory) read(off, size int, ns *nodes) (v value, known, sure bool) {
 		}
 	}
 	return v, true, sure && covered == size
+}
+
+// sure says whether all of [off, off+size) was written on every path that leads here.
+func (m memory) sure(off, size int) bool {
+	from, to := m.around(off, size)
+	at := off
+	for _, c := range m[from:to] {
+		if c.off > at || !c.sure {
+			return false
+		}
+		at = c.end()
+	}
+	return at >= off+size
 }
 
 // gaps are the ranges of [off, off+size) that no cell covers.

@@ -99,7 +99,7 @@ func (m *monitor) run(context [contextWords]uint32) string {
 func (m *monitor) foreseen(a *activation, pc, depth int) bool {
 	at := situation{pc: pc, depth: depth, top: m.top}
 	for array := range m.touched {
-		if randomArrays[array] == m.top {
+		if randomArrays[array] == m.top && m.proof.mentioned(pc, array) {
 			at.touched |= 1 << array
 			at.written[array] = m.written[array]
 		}

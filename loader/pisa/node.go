@@ -39,8 +39,10 @@ type node struct {
 	id   uint64
 	span span // what holds on every path; facts of a state may narrow it
 
-	owner *junction // of a leaf: the merge point at which different numbers became one
-	grown int       // how often its fact was widened there
+	owner  *junction // of a leaf: the merge point at which different numbers became one
+	clock  bool      // of a leaf: the time
+	random bool      // of a leaf: the state of a generator, or the kernel's random number, on every path
+	grown  int       // how often its fact was widened there
 }
 
 type nodeKey struct {

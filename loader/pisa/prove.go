@@ -52,23 +52,37 @@ func proveProgram(e *env, spec *ebpf.ProgramSpec, name string, limit int) (*mach
 	if spec == nil {
 		return nil, fmt.Errorf("%w: no specification", ErrMalformed)
 	}
+	m, err := newMachine(e, spec, name, limit)
+	if err != nil {
+		return nil, err
+	}
+	if !m.listed(spec.Type, spec.AttachType) {
+		m.uses = make([]use, len(e.arrays))
+		return m, nil
+	}
+	return m, m.prove()
+}
+
+func newMachine(e *env, spec *ebpf.ProgramSpec, name string, limit int) (*machine, error) {
 	p, err := decode(spec, e.numbers)
 	if err != nil {
 		return nil, err
 	}
 	p.name = name
-	m := &machine{env: e, prog: p, entry: isEntry(e, p), limit: limit}
-	return m, m.prove()
+	p.recirculates = e.vector.pass >= 0 && slices.ContainsFunc(p.insns, func(in insn) bool {
+		return in.array >= 0 && e.arrays[in.array].kind == Recirc
+	})
+	return &machine{env: e, prog: p, hook: hooks[spec.Type], mentions: newMentions(p, e.arrays), entry: isEntry(e, p), limit: limit}, nil
 }
 
-// isEntry says whether a program begins chains: it reads the control word and keeps no registers.
+// isEntry says whether a program begins chains: it has the name, reads the control word and keeps no registers.
 func isEntry(e *env, p *program) bool {
 	reads := false
+	if !slices.Contains(entries, p.name) || e.staged != 0 {
+		return false
+	}
 	for i := range p.insns {
 		if at := p.insns[i].array; at >= 0 {
-			if e.arrays[at].staged() {
-				return false
-			}
 			reads = reads || e.arrays[at].name == controlName
 		}
 	}
@@ -88,12 +102,12 @@ func locate(v *Violation, e *env, proofs []*machine) {
 	}
 }
 
-// sharedArrays finds arrays that a packet would touch twice on its way through a chain, in two programs
-// of one hook.
+// sharedArrays finds arrays that a packet would touch twice on its way through a chain: in two programs of one type,
+// whatever their sections are called.
 func sharedArrays(e *env, proofs []*machine) (broken []Violation) {
 	type key struct {
-		section string
-		array   int
+		hook  ebpf.ProgramType
+		array int
 	}
 	first := make(map[key]*machine)
 	for _, m := range proofs {
@@ -101,7 +115,7 @@ func sharedArrays(e *env, proofs []*machine) (broken []Violation) {
 			if !a.staged() || m.uses[i] == (use{}) {
 				continue
 			}
-			k := key{m.prog.section, i}
+			k := key{m.prog.hook, i}
 			if other, ok := first[k]; ok {
 				v := Violation{Rule: 2, Code: SecondAccess, Map: a.name, Insn: -1,
 					Reason: fmt.Sprintf("program %s of the same chain touches it, too", other.prog.name)}

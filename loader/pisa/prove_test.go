@@ -28,7 +28,7 @@ type want struct {
 
 var (
 	wantComment    = regexp.MustCompile(`/\* want: (\d) (\S+) (\S+)((?: \w+:\w+)*) \*/`)
-	programComment = regexp.MustCompile(`^PROGRAM\((\w+)\)`)
+	programComment = regexp.MustCompile(`^(?:PROGRAM(?:_TC)?\(|SEC\("[a-z.]+"\) int )(\w+)`)
 )
 
 // readWants finds what a source file announces, and all programs in it.
@@ -49,7 +49,7 @@ func readWants(t *testing.T, path string) (wants []want, programs []string) {
 			continue
 		}
 		rule, _ := strconv.Atoi(m[1])
-		w := want{file: filepath.Base(path), line: i + 1, program: program, rule: rule, code: Code(m[2]), array: m[3]}
+		w := want{file: filepath.Base(path), line: i + 1, program: program, rule: rule, code: Code(m[2]), array: strings.TrimPrefix(m[3], "-")}
 		for _, option := range strings.Fields(m[4]) {
 			if in, ok := strings.CutPrefix(option, "in:"); ok {
 				w.program = in
@@ -110,11 +110,14 @@ func checkOne(t *testing.T, err error, w want) {
 		t.Errorf("got rule %d %s of %s in %s, want rule %d %s of %s in %s", v.Rule, v.Code, v.Map, v.Program,
 			w.rule, w.code, w.array, w.program)
 	}
-	if place := fmt.Sprintf("%s:%d: ", w.file, w.line); !strings.HasPrefix(v.Source, place) {
+	place := fmt.Sprintf("%s:%d: ", w.file, w.line)
+	if !strings.HasPrefix(v.Source, place) {
 		t.Errorf("found at %q, want %s\n%v", v.Source, place, err)
 	}
-	if v.Insn < 0 || remedies[v.Code] == "" || !strings.Contains(err.Error(), remedies[v.Code]) {
-		t.Errorf("instruction %d, message without remedy:\n%v", v.Insn, err)
+	for _, part := range []string{fmt.Sprintf("rule %d (", w.rule), place, fmt.Sprintf("instruction %d", v.Insn), remedies[v.Code]} {
+		if v.Insn < 0 || remedies[v.Code] == "" || !strings.Contains(err.Error(), part) {
+			t.Errorf("message without %q:\n%v", part, err)
+		}
 	}
 }
 

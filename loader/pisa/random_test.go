@@ -241,7 +241,8 @@ func randomSpec(insns asm.Instructions) *ebpf.CollectionSpec {
 			break
 		}
 	}
-	spec.Programs = map[string]*ebpf.ProgramSpec{"random": {Name: "random", Type: ebpf.XDP, SectionName: "xdp", Instructions: insns}}
+	// whose context begins with six numbers
+	spec.Programs = map[string]*ebpf.ProgramSpec{"random": {Name: "random", Type: ebpf.SchedCLS, SectionName: "tc", Instructions: insns}}
 	return spec
 }
 
@@ -305,11 +306,11 @@ func watchProof(t *testing.T, spec *ebpf.CollectionSpec) (*watched, error) {
 	if err != nil || len(broken) > 0 {
 		t.Fatal(broken, err)
 	}
-	p, err := decode(spec.Programs["random"], e.numbers)
+	m, err := newMachine(e, spec.Programs["random"], "random", 20_000)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &watched{machine: &machine{env: e, prog: p, limit: 20_000}, seen: make(map[situation][]numbers)}
+	w := &watched{machine: m, seen: make(map[situation][]numbers)}
 	w.watch = w.look
 	return w, w.prove()
 }
@@ -317,7 +318,7 @@ func watchProof(t *testing.T, spec *ebpf.CollectionSpec) (*watched, error) {
 func (w *watched) look(s *state) {
 	at := situation{pc: s.pc, depth: s.depth(), top: s.top}
 	for _, a := range s.access {
-		if a.touched {
+		if a.touched && w.mentioned(s.pc, int(a.array)) {
 			at.touched |= 1 << a.array
 			at.written[a.array] = a.written
 		}
@@ -333,6 +334,9 @@ func (w *watched) look(s *state) {
 		w.seen[at] = append(w.seen[at], in)
 	}
 }
+
+// mentioned says whether the function goes on to refer to an array: else the proof may have forgotten what was done with it.
+func (w *watched) mentioned(pc, array int) bool { return w.mentions[pc]&w.env.arrays[array].bit != 0 }
 
 // covers says whether the proof has looked at a situation with these numbers.
 func (w *watched) covers(at situation, regs [3]uint64) bool {

@@ -15,6 +15,7 @@ func (m *machine) shape(s *state) string {
 	for _, v := range s.regs[:10] {
 		w.value(v)
 	}
+	w.outcome()
 	for i := range s.frames {
 		w.frame(&s.frames[i])
 	}
@@ -23,6 +24,37 @@ func (m *machine) shape(s *state) string {
 		w.access(&s.access[i])
 	}
 	return string(w.buf)
+}
+
+// outcome tells verdicts apart, which are constants, and what a program that recirculates has found out and written by then.
+func (w *shapeWriter) outcome() {
+	if len(w.s.frames) == 1 && w.m.prog.ends(w.s.pc) {
+		for r, v := range w.s.regs[:10] {
+			if v.isNumber() && v.n.op == opConst {
+				w.put(r)
+				w.put(int(v.n.k))
+			}
+		}
+	}
+	if w.m.prog.recirculates {
+		w.flags()
+		w.put(int(w.m.carried(w.s)))
+		if pass := w.s.facts.spanOf(w.m.now(w.s, w.m.env.vector.pass)); pass.single() {
+			w.put(int(pass.lo))
+		}
+	}
+	w.buf = append(w.buf, 0xff)
+}
+
+// flags are what a program remembers in registers, so that what goes with a wish for a second pass is not mixed up with what goes
+// without.
+func (w *shapeWriter) flags() {
+	for r, v := range w.s.regs[:10] {
+		if v.isNumber() && (v.n.is(0) || v.n.is(1)) {
+			w.put(r)
+			w.put(int(v.n.k))
+		}
+	}
 }
 
 type shapeWriter struct {
@@ -35,11 +67,13 @@ type shapeWriter struct {
 func (w *shapeWriter) put(n int) { w.buf = binary.AppendVarint(w.buf, int64(n)) }
 
 func (w *shapeWriter) frame(f *frame) {
-	for _, v := range f.saved {
-		w.value(v)
+	if f.saved != nil {
+		for _, v := range f.saved {
+			w.value(v)
+		}
 	}
 	for _, c := range f.stack {
-		if c.v.isPointer() && c.v.form != formLost {
+		if c.v.isPointer() && c.v.form != formLost || c.v.base != nothing {
 			w.put(c.off)
 			w.value(c.v)
 		}
@@ -48,7 +82,7 @@ func (w *shapeWriter) frame(f *frame) {
 }
 
 func (w *shapeWriter) value(v value) {
-	w.buf = append(w.buf, byte(v.form))
+	w.buf = append(w.buf, byte(v.form)|byte(v.base)<<4)
 	if !v.isPointer() {
 		return
 	}

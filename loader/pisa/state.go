@@ -5,9 +5,9 @@ import "slices"
 // frame is one active function.
 type frame struct {
 	stack memory
-	saved [10]value // the caller's r1 to r9
-	back  int       // where its caller goes on
-	loop  bool      // a callback: its caller repeats the call
+	saved *[10]value // the caller's r1 to r9; never changed in place, nil in the first frame
+	back  int        // where its caller goes on
+	loop  bool       // a callback: its caller repeats the call
 }
 
 // state is all that the proof knows at one instruction on some paths.
@@ -24,6 +24,7 @@ type state struct {
 	failed  set      // arrays with a violation on some path: say it once
 	regions []region // branches whose outcome what follows depends on
 	control taint    // of all regions
+	ended   []ended  // regions whose flow is still to come; empty while an instruction is interpreted
 	outside taint    // of what the path has written into the packet and other memory that is not followed
 }
 
@@ -41,8 +42,9 @@ func (s *state) depth() int { return len(s.frames) - 1 }
 
 // replacePointer sets what all copies of the pointer with this NULL number have become.
 func (s *state) replacePointer(null uint32, with func(value) value) {
+	concerns := func(v value) bool { return v.null == null && v.isPointer() }
 	change := func(v *value) {
-		if v.null == null && v.isPointer() {
+		if concerns(*v) {
 			*v = with(*v)
 		}
 	}
@@ -51,10 +53,14 @@ func (s *state) replacePointer(null uint32, with func(value) value) {
 	}
 	for d := range s.frames {
 		fr := &s.frames[d]
-		for i := range fr.saved {
-			change(&fr.saved[i])
+		if d > 0 && slices.ContainsFunc(fr.saved[:], concerns) {
+			saved := *fr.saved
+			for i := range saved {
+				change(&saved[i])
+			}
+			fr.saved = &saved
 		}
-		if slices.ContainsFunc(fr.stack, func(c cell) bool { return c.v.null == null && c.v.isPointer() }) {
+		if slices.ContainsFunc(fr.stack, func(c cell) bool { return concerns(c.v) }) {
 			fr.stack = slices.Clone(fr.stack)
 			for i := range fr.stack {
 				change(&fr.stack[i].v)

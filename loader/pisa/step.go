@@ -7,6 +7,10 @@ import (
 // step interprets one instruction and says whether the state goes on. Other successors are put into forks.
 func (m *machine) step(s *state) bool {
 	in := &m.prog.insns[s.pc]
+	if what := unlistedInsn(in); what != "" {
+		m.fail(s.pc, nil, 1, Unlisted, "%s is not on the list of instructions", what)
+		return false
+	}
 	switch class := in.OpCode.Class(); {
 	case class.IsALU():
 		m.alu(s, in)
@@ -53,7 +57,8 @@ func (m *machine) asNumber(v value) *node {
 
 // loadConstant: a 64-bit constant, a map, a word of a global variable's section, or a function.
 func (m *machine) loadConstant(s *state, in *insn) {
-	if !in.OpCode.IsDWordLoad() { // the packet access of classic BPF
+	if !in.OpCode.IsDWordLoad() {
+		m.fail(s.pc, nil, 1, Unlisted, "the packet access of classic BPF is not on the list: it ends the program where the packet is short")
 		m.clobber(s)
 		m.setReg(s, asm.R0, number(m.nodes.leaf(below(32)), fromPacket))
 		return

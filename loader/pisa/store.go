@@ -19,8 +19,8 @@ func (m *machine) write(s *state, ptr value, size int, v value) {
 	}
 	switch ptr.form {
 	case formRecord:
-	case formNumber: // a packet
-		s.outside = s.outside.with(v.t)
+	case formNumber:
+		m.writePacket(s, ptr, v.t)
 	case formStack:
 		f := &s.frames[ptr.obj]
 		f.stack = m.writeCells(s, f.stack, ptr, size, v, place{obj: int(ptr.obj)})
@@ -40,13 +40,16 @@ func (m *machine) writeCells(s *state, mem memory, ptr value, size int, v value,
 	m.noteCell(s, at)
 	if lo != hi {
 		if at.scratch {
-			mem = m.fill(mem, m.scratch[at.obj], at)
+			mem = m.fillGaps(mem, m.scratch[at.obj], at)
 		}
 		return mem.blur(lo, hi-lo+size, v.t.with(ptr.t), m.nodes)
 	}
 	switch {
 	case v.isNumber():
 		v.n = m.nodes.truncate(v.n, uint(size)*8)
+		if size != 8 || at.scratch {
+			v.base = nothing
+		}
 	case v.isPointer() && (size != 8 || at.scratch):
 		v = number(m.nodes.leaf(below(uint(size)*8)), v.t)
 	case !v.isPointer():
@@ -55,8 +58,8 @@ func (m *machine) writeCells(s *state, mem memory, ptr value, size int, v value,
 	return mem.replace(cell{off: lo, size: size, v: v, sure: true}, m.nodes)
 }
 
-// fill makes the words of scratch memory in a range explicit before some of them change.
-func (m *machine) fill(mem memory, obj int32, at place) memory {
+// fillGaps makes the words of scratch memory in a range explicit before some of them change.
+func (m *machine) fillGaps(mem memory, obj int32, at place) memory {
 	out := mem
 	for _, gap := range mem.gaps(at.off, at.size) {
 		gap.v = number(m.wordOf(obj, gap.off, gap.size), fromPacket)
@@ -72,23 +75,32 @@ func (m *machine) writeMemory(s *state, ptr value, size int, v value) {
 	switch a.kind {
 	case Scratch:
 		i := m.scratchNumber(ptr.obj)
-		m.checkVector(s, ptr, size)
+		t := v.t
+		if v.isNumber() && v.n.clock && m.isClock(s, ptr, size) { // whoever asks first reads it, for all behind
+			t = taint{}
+		}
+		m.checkVector(s, ptr, size, t)
 		s.scratch[i] = m.writeCells(s, s.scratch[i], ptr, size, v, place{scratch: true, obj: i})
 	case Counters:
 		if v.sum != (sum{ptr.obj + 1, ptr.n}) {
 			m.fail(s.pc, a, 1, FlowState, "a counter is set to something that is not its old value plus a number")
 		}
 	case Budget:
-		if v.t.from&packet != 0 {
-			m.fail(s.pc, a, 1, FlowState, "a word of the budget is set to something that does not come from the budget")
-		}
+		m.storeBudget(s, a, ptr, size, v)
 	case Random:
-		if v.t.from&packet != 0 || v.t.from&^s.control.from != 0 { // whether it moves on may depend on registers, where to may not
-			m.fail(s.pc, a, 1, FlowState, "the state of a generator is set to something that does not come from generators alone")
-		}
+		m.storeRandom(s, a, ptr, size, v)
 	default:
 		m.refuseWrite(s, a)
 	}
+}
+
+// writePacket: a number that is written into the packet may be read back, or decide what another program does.
+func (m *machine) writePacket(s *state, ptr value, t taint) {
+	if ptr.base != inPacket {
+		m.fail(s.pc, nil, 1, Unlisted, "a store that goes neither to the packet nor to memory of the program")
+	}
+	m.refuseAnswer(s, t.from, 0, "a byte of the packet")
+	s.outside = s.outside.with(t)
 }
 
 func (m *machine) refuseWrite(s *state, a *array) {
@@ -103,17 +115,35 @@ func (m *machine) refuseWrite(s *state, a *array) {
 }
 
 // checkVector: what the entry program does not set for each packet would survive in the vector.
-func (m *machine) checkVector(s *state, ptr value, size int) {
+func (m *machine) checkVector(s *state, ptr value, size int, t taint) {
 	v := &m.env.vector
-	if ptr.obj != v.array || m.entry {
+	if ptr.obj != v.array {
 		return
 	}
 	lo, hi := s.reach(ptr)
-	if v.mayWrite(lo, hi-lo+size) || v.coin.covers(lo, hi-lo+size) && m.env.coinSeeded {
+	size += hi - lo
+	pass := v.pass >= 0 && lo == v.pass && size == 1
+	switch {
+	case pass:
+		m.deferPass(s)
+		fallthrough
+	case v.carry.covers(lo, size): // what the second pass alone sees
+		m.refuseAnswer(s, t.from, m.env.budgets, "what the second pass finds")
+	default:
+		m.refuseAnswer(s, t.from, 0, "a word of the vector")
+	}
+	if m.entry || v.mayWrite(lo, size) || v.coin.covers(lo, size) && m.env.coinSeeded {
 		return
 	}
 	m.fail(s.pc, m.env.arrays[ptr.obj], 1, FlowState,
 		"a word of the vector is written that the entry program does not set again for the next packet")
+}
+
+// isClock says whether a pointer is to phv->now.
+func (m *machine) isClock(s *state, ptr value, size int) bool {
+	v := &m.env.vector
+	lo, hi := s.reach(ptr)
+	return ptr.obj == v.array && lo == hi && v.now == word{lo, size}
 }
 
 func (v *vector) mayWrite(off, size int) bool {
@@ -123,23 +153,6 @@ func (v *vector) mayWrite(off, size int) bool {
 		}
 	}
 	return false
-}
-
-// keepSecret: what userspace alone may read back must not decide anything in the data plane.
-func (m *machine) keepSecret(s *state, t taint, obj int32, form form) {
-	leak := t.from & m.env.secrets
-	if form == formMemory || form == formElement {
-		leak &^= m.env.arrays[obj].bit
-	}
-	m.refuseSecret(s, leak, "is stored elsewhere")
-}
-
-func (m *machine) refuseSecret(s *state, leak set, how string) {
-	for _, a := range m.env.arrays {
-		if a.bit&leak != 0 {
-			m.fail(s.pc, a, 1, FlowState, "what was read from it %s: only userspace reads %s back", how, a.kind)
-		}
-	}
 }
 
 // atomic interprets the operations that the kernel does in one piece.
@@ -186,7 +199,7 @@ func (m *machine) exchange(s *state, ptr value, size int, operation asm.AtomicOp
 		m.markAtomic(ptr.obj)
 	}
 	result := number(m.nodes.leaf(below(uint(size)*8)), old.t.with(v.t))
-	if operation == asm.AddAtomic || operation == asm.FetchAdd {
+	if adds := operation == asm.AddAtomic || operation == asm.FetchAdd; adds && v.t.from&m.env.secrets == 0 {
 		result.sum = old.sum
 	}
 	m.write(s, ptr, size, result)

@@ -1,24 +1,30 @@
 package pisa
 
 import (
+	"slices"
+
 	"github.com/cilium/ebpf/asm"
 )
 
 // tailCall proves rule 5 of bpf_tail_call(ctx, r2, r3). The path ends where the call succeeds; what comes behind
 // it is the path on which the slot was empty.
 func (m *machine) tailCall(s *state) {
-	m.refuseSecret(s, s.regs[asm.R3].t.from&m.env.secrets, "decides a tail call")
 	slots := m.mapArgument(s, asm.R2)
 	index := s.regs[asm.R3]
+	t := index.t.with(s.control).from
+	m.refuseSecret(s, t&m.env.secrets, "decides a tail call")
 	switch {
 	case slots == nil:
 		m.fail(s.pc, nil, 5, Chain, "a tail call whose program array cannot be followed")
-	case slots.kind == Slots:
+	case slots.kind == Slots && slots.name == m.hook.chain:
+		m.refuseAnswer(s, t, 0, "a tail call")
 		m.checkChain(s, slots, index)
-	case slots.kind == Recirc:
+	case slots.kind == Recirc && slots.name == m.hook.recirc:
+		m.refuseAnswer(s, t, m.env.budgets, "a second pass")
 		m.checkRecirculation(s, slots, index)
+		m.asksPass(s)
 	default:
-		m.fail(s.pc, slots, 5, Chain, "a tail call through a program array that is neither the chain nor the recirculation")
+		m.fail(s.pc, slots, 5, Chain, "a tail call of a %s program goes into %s or %s alone", m.prog.hook, m.hook.chain, m.hook.recirc)
 	}
 	if slots != nil {
 		m.used(s.regs[asm.R2].obj, true, false)
@@ -50,7 +56,33 @@ func (m *machine) checkChain(s *state, slots *array, index value) {
 		m.fail(s.pc, slots, 5, Chain, "phv->next was not moved to the slot behind the one that is called")
 	case !m.entry && (base != m.vectorWord(v.next) || k&0xff != 0):
 		m.fail(s.pc, slots, 5, Chain, "the slot is not the one that phv->next named when the program began")
+	case m.entry && !m.begins(s):
+		m.fail(s.pc, slots, 1, FlowState, "the chain begins with a word of the vector that this path has not set: it holds an earlier packet's")
+	case !m.entry && !m.passOver(s):
+		m.fail(s.pc, slots, 5, Recirculation, "the chain goes on with a phv->pass that is not 2 behind a second pass and 0 without one")
 	}
+}
+
+// begins says whether an entry program has set all words that algorithms may write, but for carry.
+func (m *machine) begins(s *state) bool {
+	v := &m.env.vector
+	mem := s.scratch[m.scratchNumber(v.array)]
+	return !slices.ContainsFunc(v.writable, func(w word) bool { return w != v.carry && !mem.sure(w.off, w.size) })
+}
+
+// passOver: an algorithm that phv->pass tells to be in its second pass is in it, and a packet has one at most.
+func (m *machine) passOver(s *state) bool {
+	v := &m.env.vector
+	if v.pass < 0 {
+		return true
+	}
+	found := m.vectorWord(v.pass)
+	now := m.now(s, v.pass)
+	if now == found && !m.prog.recirculates || m.env.deferred {
+		return true
+	}
+	in := s.facts.spanOf(now)
+	return in.hi == 0 && s.facts.spanOf(found).hi == 0 || in.lo >= 2
 }
 
 // slots are the index of a tail call and what phv->next holds by then, as distances from what phv->next held. A constant
@@ -89,6 +121,8 @@ func (m *machine) checkRecirculation(s *state, slots *array, index value) {
 		m.fail(s.pc, slots, 5, Recirculation, "a path recirculates without having asked the budget")
 	case base != m.vectorWord(v.next) || (k+1)&0xff != 0:
 		m.fail(s.pc, slots, 5, Recirculation, "the second pass is not one of the program's own slot")
+	case m.now(s, v.next) != m.vectorWord(v.next):
+		m.fail(s.pc, slots, 5, Recirculation, "the second pass would find another phv->next than the first one")
 	}
 }
 

@@ -25,6 +25,7 @@ const (
 	StageMissing  Code = "stage-missing" // rule 1: no stage, or more than one
 	SameStage     Code = "same-stage"    // rule 1: one array feeds another of its own stage
 	FlowState     Code = "flow-state"    // rule 1: state that survives a packet outside of a register array
+	Unlisted      Code = "unlisted"      // rule 1: something that is not known to be without state
 	SecondAccess  Code = "second-access" // rule 2: a second element, or a second access to one
 	LateAccess    Code = "late-access"   // rule 2: an access that waits for an array of a later stage
 	Unfollowed    Code = "unfollowed"    // rule 2: an access whose target the proof cannot see
@@ -52,6 +53,7 @@ var remedies = map[Code]string{
 	StageMissing:  "declare the array with REGISTER, REGISTER_BANKED or TALLY",
 	SameStage:     "declare the dependent array one stage later, or keep what does not depend on the other in a word of its own",
 	FlowState:     "keep it in a REGISTER, and what only userspace reads in a TALLY or in COUNTERS",
+	Unlisted:      "take what is on the lists (docs/memory-rules.md), or add an entry with its reason and a test",
 	SecondAccess:  "touch one element once a packet: split the array in two, or recirculate",
 	LateAccess:    "finish the read-modify-write before the later stage, or recirculate for the write",
 	Unfollowed:    "reach elements through reg_at() and keep the pointer in a variable",
@@ -85,6 +87,8 @@ func (v Violation) String() string {
 	}
 	fmt.Fprintf(&b, ": %s", v.Reason)
 	switch {
+	case v.Source != "" && v.Insn >= 0:
+		fmt.Fprintf(&b, "\n\tat %s (instruction %d)", v.Source, v.Insn)
 	case v.Source != "":
 		fmt.Fprintf(&b, "\n\tat %s", v.Source)
 	case v.Insn >= 0:

@@ -25,7 +25,7 @@ ALGORITHM_RECIRC(second)
 
 	if (!t)
 		return 0;
-	if (phv->pass) {
+	if (second_pass(phv)) {
 		reg_store(t, (__u32)phv->carry[0]);
 		return 0;
 	}

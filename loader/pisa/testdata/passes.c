@@ -4,7 +4,12 @@
 
 REGISTER(flows, 0, __u32, ENTRIES);
 
-CHAIN_ARRAY(elsewhere, "none");
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__type(key, __u32);
+	__type(value, __u32);
+	__uint(max_entries, 2 * CHAIN_SLOTS);
+} elsewhere SEC(".maps");
 
 static __always_inline struct recirc_budget_t *budget_of(struct phv *phv)
 {
@@ -183,13 +188,14 @@ PROGRAM(bounded)
 
 	if (!f)
 		return;
-	if (phv->pass == 0) {
+	if (second_pass(phv)) {
+		reg_store(f, (__u32)phv->carry[0]);
+	} else {
 		wanted = reg_load(f) != phv->seq;
 		phv->carry[0] = phv->seq;
-	} else {
-		reg_store(f, (__u32)phv->carry[0]);
 	}
 	recirculate(ctx, phv, &recirc_xdp, wanted);
-	phv->pass = 0;
+	if (phv->pass)
+		phv->pass = 2;
 	chain_next(ctx, phv, &chain_xdp);
 }

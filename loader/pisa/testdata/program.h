@@ -20,6 +20,23 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 	}                                                                                             \
 	static __always_inline void name##_body(struct xdp_md *ctx, struct phv *phv)
 
+/* What chain_next() does for a chain of any length, in one line. */
+#define NEXT()                                                                                        \
+	do {                                                                                          \
+		__u32 slot_ = phv->next;                                                              \
+		phv->next = slot_ + 1;                                                                \
+		bpf_tail_call(ctx, &chain_xdp, slot_);                                                \
+	} while (0)
+
+#define PROGRAM_TC(name)                                                                              \
+	static __always_inline int name##_body(struct __sk_buff *ctx, struct phv *phv);               \
+	SEC("tc") int name(struct __sk_buff *ctx)                                                     \
+	{                                                                                             \
+		struct phv *phv = phv_get();                                                          \
+		return phv ? name##_body(ctx, phv) : TC_NEXT;                                         \
+	}                                                                                             \
+	static __always_inline int name##_body(struct __sk_buff *ctx, struct phv *phv)
+
 #define ENTRIES 1024
 
 /* Two indices and a value of a packet. */

@@ -7,7 +7,7 @@ TALLY(sums, 1, __u32, ENTRIES);
 COUNTERS(counts, 4);
 
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(type, BPF_MAP_TYPE_HASH);
 	__type(key, __u32);
 	__type(value, __u64);
 	__uint(max_entries, ENTRIES);
@@ -36,6 +36,7 @@ struct inner {
 	__type(key, __u32);
 	__type(value, __u32);
 	__uint(max_entries, ENTRIES);
+	__uint(map_flags, BPF_F_RDONLY_PROG);
 } inner SEC(".maps");
 
 struct {
@@ -132,6 +133,22 @@ PROGRAM(counter_set_to_another)
 
 	if (c)
 		c->c[2] = c->c[1] + 1; /* want: 1 flow-state counts */
+}
+
+PROGRAM(counter_added_to_another)
+{
+	struct counts_t *c = counters_of(counts, phv);
+
+	if (c)
+		c->c[2] += c->c[1]; /* want: 1 flow-state counts */
+}
+
+PROGRAM(counter_added_to_another_at_once)
+{
+	struct counts_t *c = counters_of(counts, phv);
+
+	if (c)
+		__sync_fetch_and_add(&c->c[2], c->c[1]); /* want: 1 flow-state counts */
 }
 
 PROGRAM(counter_set_on_one_path)
