@@ -22,8 +22,14 @@
  *
  * Three registers (section 4.4.2): until when the collector collects, whose it is, and its coupons. The end of a collector's
  * window is kept and not its beginning, so that a query with a short window does not end the collector of one with a long
- * window that has the same slot. If two cores meet in one slot at the moment that it changes hands, one coupon may go to
- * the other's collector: an error of one coupon in n. */
+ * window that has the same slot.
+ *
+ * Cores may meet in a slot at the moment that it changes hands: one has begun a collector in stage 1, and another looks at stage 3
+ * before the first one is there. So a vector of 32 coupons bears the end of its window in its upper half: coupons of
+ * the window before are nobody's, no alert is made of them, and a coupon that comes too early is lost and counted (lost.raced). What
+ * remains: a core that has found its window's vector and is overtaken by the next window's beginning puts its coupon into that: one
+ * coupon in n, between two instructions. Vectors of 64 coupons have no room for the end: there a core that comes between the
+ * stages adds to the coupons of the window before, and if they were n - 1 or more, it alerts. */
 #include "base.h"
 #include "phv.h"
 #include "register.h"
@@ -64,7 +70,8 @@ enum beaucoup_counter {
 	BEAUCOUP_LOST_EXPORTS,
 	BEAUCOUP_AGGREGATES, /* packets that stand for several segments: `timestamp` counts them once */
 	BEAUCOUP_NO_KEY,     /* coupons lost because the packet has no such key (no ports, ...) */
-	BEAUCOUP_COUNTS = 13
+	BEAUCOUP_RACED,      /* coupons lost because another core was just beginning the collector */
+	BEAUCOUP_COUNTS
 };
 
 struct beaucoup_attribute {
@@ -106,6 +113,7 @@ const volatile __u64 beaucoup_multipliers[WORDS] = {
 };
 const volatile __u32 beaucoup_tick = 10; /* collectors' clocks count 2^tick ns: 73 minutes in 32 bits */
 const volatile _Bool beaucoup_export = 0;
+const volatile _Bool beaucoup_dated = 1; /* collectors have 32 coupons or fewer, and their window's end in the upper half */
 const volatile _Bool beaucoup_keyed = 0; /* attributes are hashed by SipHash-1-3 with this key: section 4.6, security */
 const volatile __u64 beaucoup_key[2] = {0x736f6d6570736575ULL, 0x646f72616e646f6dULL};
 
@@ -281,16 +289,20 @@ static __always_inline __u32 choose(struct phv *phv, struct words *v, __u32 acti
 	return coin_flip(phv) >> 31 ? first : second;
 }
 
-/* Stage 1: is this the first coupon of a collector? An expired one starts again. end: when the window is over, in ticks. */
+/* Stage 1: is this the first coupon of a collector? An expired one starts again. end: when the window is over, in ticks; of another
+ * core's beginning where that was first. */
 static __always_inline int starts(__u32 *word, __u32 now, const struct beaucoup_query *q, __u32 *end)
 {
-	__u32 old = reg_load(word);
+	__u32 old = reg_load(word), begun = (now + q->window) | 1;
 
 	*end = old;
 	if (old && old - now <= q->horizon)
 		return 0;
-	*end = (now + q->window) | 1;
-	return reg_cas(word, old, *end) == old;
+	*end = reg_cas(word, old, begun);
+	if (*end != old)
+		return 0;
+	*end = begun;
+	return 1;
 }
 
 /* Stage 2: does the slot belong to this key? */
@@ -302,17 +314,25 @@ static __always_inline int owns(__u32 *owner, __u32 check, int fresh)
 	return 1;
 }
 
-/* Stage 3: the coupons before this one. Most coupons are there already, and an atomic operation waits for memory. */
-static __always_inline __u64 collect_into(__u64 *vector, __u64 onehot, int fresh)
+/* Stage 3: the coupons before this one; false for none, because the vector is still that of the window before. Most coupons are there
+ * already, and an atomic operation waits for memory. */
+static __always_inline int collect_into(__u64 *vector, __u64 onehot, int fresh, __u32 end, __u64 *old)
 {
-	__u64 old;
+	__u64 date = beaucoup_dated ? (__u64)end << 32 : 0;
 
+	*old = 0;
 	if (fresh) {
-		reg_store(vector, onehot);
-		return 0;
+		reg_store(vector, date | onehot);
+		return 1;
 	}
-	old = reg_load(vector);
-	return old & onehot ? old : __sync_fetch_and_or(vector, onehot);
+	*old = reg_load(vector);
+	if (beaucoup_dated && *old >> 32 != end)
+		return 0;
+	if (!(*old & onehot))
+		*old = __sync_fetch_and_or(vector, onehot);
+	if (beaucoup_dated)
+		*old = (__u32)*old;
+	return 1;
 }
 
 static __always_inline __u32 ones(__u64 x)
@@ -362,7 +382,10 @@ static __always_inline void collect(struct phv *phv, const struct words *v, cons
 	vector = reg_at(beaucoup_vectors, slot);
 	if (!vector)
 		return;
-	old = collect_into(vector, onehot, fresh);
+	if (!collect_into(vector, onehot, fresh, end, &old)) {
+		count->c[BEAUCOUP_RACED]++;
+		return;
+	}
 	count->c[BEAUCOUP_STARTED] += fresh;
 	count->c[BEAUCOUP_COLLECTED]++;
 	if (old & onehot)

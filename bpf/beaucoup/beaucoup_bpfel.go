@@ -42,12 +42,13 @@ const (
 	BeaucoupBeaucoupCounterBEAUCOUP_LOST_EXPORTS BeaucoupBeaucoupCounter = 10
 	BeaucoupBeaucoupCounterBEAUCOUP_AGGREGATES   BeaucoupBeaucoupCounter = 11
 	BeaucoupBeaucoupCounterBEAUCOUP_NO_KEY       BeaucoupBeaucoupCounter = 12
-	BeaucoupBeaucoupCounterBEAUCOUP_COUNTS       BeaucoupBeaucoupCounter = 13
+	BeaucoupBeaucoupCounterBEAUCOUP_RACED        BeaucoupBeaucoupCounter = 13
+	BeaucoupBeaucoupCounterBEAUCOUP_COUNTS       BeaucoupBeaucoupCounter = 14
 )
 
 type BeaucoupBeaucoupCountsT struct {
 	_ structs.HostLayout
-	C [13]uint64
+	C [14]uint64
 }
 
 type BeaucoupBeaucoupEvent struct {
@@ -126,7 +127,11 @@ type BeaucoupPhv struct {
 	End      uint8
 	Pass     uint8
 	Verdict  uint8
-	Pad      [3]uint8
+	Tos      uint8
+	L3       uint16
+	Mark     uint32
+	Queue    uint16
+	Slice    uint16
 	Carry    [2]uint64
 }
 
@@ -153,6 +158,7 @@ const (
 	BeaucoupMapRecircXdp              = "recirc_xdp"
 	BeaucoupProgBeaucoupTc            = "beaucoup_tc"
 	BeaucoupProgBeaucoupXdp           = "beaucoup_xdp"
+	BeaucoupVarBeaucoupDated          = "beaucoup_dated"
 	BeaucoupVarBeaucoupEndsEntries    = "beaucoup_ends_entries"
 	BeaucoupVarBeaucoupExport         = "beaucoup_export"
 	BeaucoupVarBeaucoupKey            = "beaucoup_key"
@@ -164,6 +170,7 @@ const (
 	BeaucoupVarBeaucoupVectorsEntries = "beaucoup_vectors_entries"
 	BeaucoupVarCoinSeeded             = "coin_seeded"
 	BeaucoupVarHashCrc                = "hash_crc"
+	BeaucoupVarHashKeys               = "hash_keys"
 	BeaucoupVarHashSeed               = "hash_seed"
 	BeaucoupVarUnusedCounter          = "unused_counter"
 	BeaucoupVarUnusedEvent            = "unused_event"
@@ -243,6 +250,7 @@ type BeaucoupMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type BeaucoupVariableSpecs struct {
+	BeaucoupDated          *ebpf.VariableSpec `ebpf:"beaucoup_dated"`
 	BeaucoupEndsEntries    *ebpf.VariableSpec `ebpf:"beaucoup_ends_entries"`
 	BeaucoupExport         *ebpf.VariableSpec `ebpf:"beaucoup_export"`
 	BeaucoupKey            *ebpf.VariableSpec `ebpf:"beaucoup_key"`
@@ -254,6 +262,7 @@ type BeaucoupVariableSpecs struct {
 	BeaucoupVectorsEntries *ebpf.VariableSpec `ebpf:"beaucoup_vectors_entries"`
 	CoinSeeded             *ebpf.VariableSpec `ebpf:"coin_seeded"`
 	HashCrc                *ebpf.VariableSpec `ebpf:"hash_crc"`
+	HashKeys               *ebpf.VariableSpec `ebpf:"hash_keys"`
 	HashSeed               *ebpf.VariableSpec `ebpf:"hash_seed"`
 	UnusedCounter          *ebpf.VariableSpec `ebpf:"unused_counter"`
 	UnusedEvent            *ebpf.VariableSpec `ebpf:"unused_event"`
@@ -325,6 +334,7 @@ func (m *BeaucoupMaps) Close() error {
 //
 // It can be passed to LoadBeaucoupObjects or ebpf.CollectionSpec.LoadAndAssign.
 type BeaucoupVariables struct {
+	BeaucoupDated          *ebpf.Variable `ebpf:"beaucoup_dated"`
 	BeaucoupEndsEntries    *ebpf.Variable `ebpf:"beaucoup_ends_entries"`
 	BeaucoupExport         *ebpf.Variable `ebpf:"beaucoup_export"`
 	BeaucoupKey            *ebpf.Variable `ebpf:"beaucoup_key"`
@@ -336,6 +346,7 @@ type BeaucoupVariables struct {
 	BeaucoupVectorsEntries *ebpf.Variable `ebpf:"beaucoup_vectors_entries"`
 	CoinSeeded             *ebpf.Variable `ebpf:"coin_seeded"`
 	HashCrc                *ebpf.Variable `ebpf:"hash_crc"`
+	HashKeys               *ebpf.Variable `ebpf:"hash_keys"`
 	HashSeed               *ebpf.Variable `ebpf:"hash_seed"`
 	UnusedCounter          *ebpf.Variable `ebpf:"unused_counter"`
 	UnusedEvent            *ebpf.Variable `ebpf:"unused_event"`

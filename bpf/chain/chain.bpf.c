@@ -207,6 +207,7 @@ static __always_inline int parse_skb(struct __sk_buff *skb, struct phv *phv, int
 	int reason;
 
 	phv->ifindex = skb->ifindex;
+	phv->mark = skb->mark;
 	if (skb->gso_segs > 1)
 		phv->segs = skb->gso_segs;
 	if (skb->vlan_present)

@@ -82,7 +82,11 @@ type ChainPhv struct {
 	End      uint8
 	Pass     uint8
 	Verdict  uint8
-	Pad      [3]uint8
+	Tos      uint8
+	L3       uint16
+	Mark     uint32
+	Queue    uint16
+	Slice    uint16
 	Carry    [2]uint64
 }
 
@@ -117,6 +121,7 @@ const (
 	ChainVarEntryMtu       = "entry_mtu"
 	ChainVarEntryReplay    = "entry_replay"
 	ChainVarHashCrc        = "hash_crc"
+	ChainVarHashKeys       = "hash_keys"
 	ChainVarHashSeed       = "hash_seed"
 	ChainVarRecircDeferred = "recirc_deferred"
 	ChainVarUnusedCount    = "unused_count"
@@ -195,6 +200,7 @@ type ChainVariableSpecs struct {
 	EntryMtu       *ebpf.VariableSpec `ebpf:"entry_mtu"`
 	EntryReplay    *ebpf.VariableSpec `ebpf:"entry_replay"`
 	HashCrc        *ebpf.VariableSpec `ebpf:"hash_crc"`
+	HashKeys       *ebpf.VariableSpec `ebpf:"hash_keys"`
 	HashSeed       *ebpf.VariableSpec `ebpf:"hash_seed"`
 	RecircDeferred *ebpf.VariableSpec `ebpf:"recirc_deferred"`
 	UnusedCount    *ebpf.VariableSpec `ebpf:"unused_count"`
@@ -257,6 +263,7 @@ type ChainVariables struct {
 	EntryMtu       *ebpf.Variable `ebpf:"entry_mtu"`
 	EntryReplay    *ebpf.Variable `ebpf:"entry_replay"`
 	HashCrc        *ebpf.Variable `ebpf:"hash_crc"`
+	HashKeys       *ebpf.Variable `ebpf:"hash_keys"`
 	HashSeed       *ebpf.Variable `ebpf:"hash_seed"`
 	RecircDeferred *ebpf.Variable `ebpf:"recirc_deferred"`
 	UnusedCount    *ebpf.Variable `ebpf:"unused_count"`

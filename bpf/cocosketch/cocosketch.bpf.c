@@ -1,7 +1,7 @@
 //go:build ignore
 
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* cocosketch: a baseline of PRECISION that needs no second pass (dissertation, section 3.2; its hardware form, in which the
+/* cocosketch: a baseline of PRECISION that needs no second pass (Chen, "Designing Compact Data Structures for Network Measurement and Control", Princeton 2023, section 3.2; its hardware form, in which the
  * arrays do not wait for each other).
  *
  * d arrays, each a counter and behind it a key. Every packet adds one to a counter of every array, and takes over the key

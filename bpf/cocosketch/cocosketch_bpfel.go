@@ -52,7 +52,11 @@ type CocosketchPhv struct {
 	End      uint8
 	Pass     uint8
 	Verdict  uint8
-	Pad      [3]uint8
+	Tos      uint8
+	L3       uint16
+	Mark     uint32
+	Queue    uint16
+	Slice    uint16
 	Carry    [2]uint64
 }
 
@@ -97,6 +101,7 @@ const (
 	CocosketchVarCocosketchWays      = "cocosketch_ways"
 	CocosketchVarCoinSeeded          = "coin_seeded"
 	CocosketchVarHashCrc             = "hash_crc"
+	CocosketchVarHashKeys            = "hash_keys"
 	CocosketchVarHashSeed            = "hash_seed"
 	CocosketchVarKeyFamily           = "key_family"
 	CocosketchVarKeyFields           = "key_fields"
@@ -195,6 +200,7 @@ type CocosketchVariableSpecs struct {
 	CocosketchWays      *ebpf.VariableSpec `ebpf:"cocosketch_ways"`
 	CoinSeeded          *ebpf.VariableSpec `ebpf:"coin_seeded"`
 	HashCrc             *ebpf.VariableSpec `ebpf:"hash_crc"`
+	HashKeys            *ebpf.VariableSpec `ebpf:"hash_keys"`
 	HashSeed            *ebpf.VariableSpec `ebpf:"hash_seed"`
 	KeyFamily           *ebpf.VariableSpec `ebpf:"key_family"`
 	KeyFields           *ebpf.VariableSpec `ebpf:"key_fields"`
@@ -287,6 +293,7 @@ type CocosketchVariables struct {
 	CocosketchWays      *ebpf.Variable `ebpf:"cocosketch_ways"`
 	CoinSeeded          *ebpf.Variable `ebpf:"coin_seeded"`
 	HashCrc             *ebpf.Variable `ebpf:"hash_crc"`
+	HashKeys            *ebpf.Variable `ebpf:"hash_keys"`
 	HashSeed            *ebpf.Variable `ebpf:"hash_seed"`
 	KeyFamily           *ebpf.Variable `ebpf:"key_family"`
 	KeyFields           *ebpf.Variable `ebpf:"key_fields"`

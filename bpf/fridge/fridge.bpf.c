@@ -11,17 +11,21 @@
  * arrivals, hence 1/M and not p/M (section 3.2.1 counts arrivals, section 6.1 insertions).
  *
  * What differs from the paper, and why it does not change the estimate:
- * - The record is {id, time} in one 64-bit word, so that no core ever sees the id of one request with the time of
- *   another, and {x, tag} in a 32-bit word of the next stages. x is kept modulo 2^24: a request survives 2^24
+ * - The record is {id, time} in one 64-bit word (record.h), so that no core ever sees the id of one request with the time
+ *   of another, and {x, tag} in a 32-bit word of the next stages. x is kept modulo 2^24: a request survives 2^24
  *   insertions with probability exp(-2^24 / M), 1e-7 for M = 2^20. If two cores insert into one slot at the same
  *   time, x may be the other's: the tag tells (torn), and such a sample counts with x = 0.
  * - The insertion counter is split into shards by the high bits of the slot's index: shard and slots are a fridge of
  *   M / shards entries with its own counter, so the factor is exact and no cache line is hit by every core.
- * - A retransmitted request that finds its own record leaves it (its clock started when the user began to wait), or,
- *   with fridge_restart, starts its clock again. Does it count as an insertion? For a request that was inserted before
- *   the first try, the slot is no news: no. For one that came between the two tries it is a slot like any other: yes.
- *   A repetition is therefore counted when it is older than fridge_repeat, which is longer than what stacks repeat within
- *   a round trip (TSvals, mirrored packets) and shorter than what they wait before they retransmit.
+ * - A request may be sent again. The paper's request has one occurrence; here every occurrence enters the table, as the
+ *   first did, and a sample survives from the *last* occurrence on: had its record been overwritten before, the last
+ *   occurrence brought it back. So x counts from there, whatever became of the record in between, and a request that is
+ *   sent k times and answered once counts once (fridge_restart: its delay as well; without it the delay counts from the
+ *   first occurrence that the record has survived).
+ * - What may have hit a record are the *different* requests since then, and one that came twice in between has only one
+ *   slot. The data plane counts occurrences and tallies how many lie between two of the same request (fridge_repeats): from
+ *   these gaps userspace knows how many different requests x occurrences are (userspace/fridge/delay, Repeats). A record
+ *   that was answered leaves its id in the slot, so that a repetition behind the answer is known for one as well.
  * - The coin is a hash of the id: a retransmission has the same luck as the first try. With a fresh coin for each, a
  *   request sent k times would enter with probability 1 - (1 - p)^k and slow delays would count too much.
  *
@@ -34,6 +38,7 @@
 #include "clock.h"
 #include "hash.h"
 #include "match.h"
+#include "record.h"
 #include "survival.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -45,8 +50,8 @@ enum fridge_group_kind { GROUP_NONE, GROUP_SRC, GROUP_DST, GROUP_DPORT, GROUP_VL
 enum fridge_counter {
 	FRIDGE_REQUESTS = 0,   /* packets that ask */
 	FRIDGE_LOST_COIN,      /* ... not admitted (1 - p) */
-	FRIDGE_REPEATED,       /* ... that found their own record: retransmissions */
-	FRIDGE_INSERTED,       /* ... written */
+	FRIDGE_REPEATED,       /* ... that found their own record waiting: retransmissions */
+	FRIDGE_INSERTED,       /* ... written where it was not */
 	FRIDGE_EVICTED,        /* records overwritten before their response came */
 	FRIDGE_RESPONSES,      /* packets that answer */
 	FRIDGE_MATCHED,        /* ... that found their request */
@@ -55,8 +60,9 @@ enum fridge_counter {
 	FRIDGE_FINALS,         /* third packets of a handshake that found their record */
 	FRIDGE_GROUP_FULL,     /* samples of a group whose row belongs to another: row 0 */
 	FRIDGE_UPDATES,        /* tcp-duration: packets added to a record */
-	FRIDGE_INSERTED_BY = 12, /* .. + FRIDGES: advances of the insertion counters, by fridge */
-	FRIDGE_COUNTS = 16
+	FRIDGE_INSERTED_BY = 12, /* .. + FRIDGES: admitted requests, repetitions included, by fridge */
+	FRIDGE_TOO_LONG = 16,  /* responses to a request that is older than can be measured */
+	FRIDGE_COUNTS
 };
 
 /* One fridge: slots [base, base + 2^bits), shards [shard, shard + 2^shard_bits). */
@@ -74,8 +80,7 @@ const volatile __u32 fridge_count = 1;
 const volatile __u32 fridge_tick = 6;       /* a stored time counts 2^tick ns */
 const volatile __u32 fridge_mantissa = 5;   /* delay bins an octave: 2^mantissa */
 const volatile _Bool fridge_recorded = 1;   /* x is recorded; else userspace infers it from the delay */
-const volatile _Bool fridge_restart = 0;    /* a retransmitted request restarts its clock */
-const volatile __u32 fridge_repeat = ~0U;   /* ticks from which on a repeated request is counted as an insertion */
+const volatile _Bool fridge_restart = 1;    /* a request that is sent again starts its clock again */
 const volatile _Bool fridge_table = 0;      /* weights from fridge_weights are added up in the data plane */
 const volatile __u32 fridge_group = GROUP_NONE;
 const volatile __u32 fridge_rows = 1;       /* rows of the histograms; row 0 takes what fits nowhere */
@@ -85,13 +90,15 @@ const volatile __u64 fridge_group_mask6 = 0; /* prefix of the first 64 bits of a
 #define WEIGHT_MANTISSA 5
 #define WEIGHT_BINS BINS(24, WEIGHT_MANTISSA)
 #define DELAY_BITS 32
+#define REPEAT_MANTISSA 3
+#define REPEAT_BINS BINS(32, REPEAT_MANTISSA)
 
 /* A flow's volume, in one word: bit 63 says whether its SYN went from the larger endpoint hash to the smaller one. */
 #define VOLUME_BYTES 38   /* low bits: bytes on the wire, up to 256 GiB */
 #define VOLUME_PACKETS 25 /* above them: segments, up to 33 M */
 #define VOLUME_REVERSE 63
 
-/* stage 1: {id, time}: id in the high word */
+/* stage 1: {id, time} of record.h */
 REGISTER(fridge_entries, 1, __u64, 65536);
 /* stage 2: insertions, one word a shard; {direction, packets, bytes} of a flow */
 REGISTER(fridge_inserts, 2, __u32, 256);
@@ -105,6 +112,9 @@ REGISTER_BANKED(fridge_groups, 4, __u64, 1);
 TALLY(fridge_hist, 5, __u64, 14336);
 TALLY(fridge_second, 5, __u64, 14336);
 TALLY(fridge_hits, 5, __u64, 1);
+/* stage 5: requests that found an earlier occurrence of themselves, by how many insertions ago that was (counter
+ * inferred: by ticks). [fridge][bin] */
+TALLY(fridge_repeats, 5, __u64, REPEAT_BINS);
 TALLY(fridge_sizes, 6, __u64, 1);
 TALLY(fridge_lengths, 6, __u64, 1);
 
@@ -120,7 +130,7 @@ const enum match_side_kind *unused_side __attribute__((unused));
 
 /* Where a request's record lies. */
 struct place {
-	__u32 id;     /* never 0 */
+	__u32 id;     /* 24 bits, never 0 */
 	__u32 index;  /* slot in the arrays of stages 1 and 3 */
 	__u32 shard;  /* in fridge_inserts */
 	__u32 fridge;
@@ -144,7 +154,7 @@ static __always_inline void locate(const struct phv *phv, const struct question 
 		k += (__u32)i + 1 < fridge_count && (h.luck >> 16) >= fridge_parts[i].route;
 	k &= FRIDGES - 1;
 	slot = h.slot & ((1U << fridge_parts[k].bits) - 1);
-	at->id = h.id;
+	at->id = record_id(h.id);
 	at->fridge = k;
 	at->index = fridge_parts[k].base + slot;
 	at->bits = fridge_parts[k].bits - fridge_parts[k].shard_bits;
@@ -152,7 +162,7 @@ static __always_inline void locate(const struct phv *phv, const struct question 
 	at->admitted = (h.luck & 0xffff) < fridge_parts[k].admit;
 }
 
-static __always_inline __u32 ticks(struct phv *phv)
+static __always_inline __u64 ticks(struct phv *phv)
 {
 	return clock_now(phv) >> fridge_tick;
 }
@@ -163,88 +173,107 @@ static __always_inline __u64 volume_of(const struct phv *phv)
 	return (__u64)phv->segs << VOLUME_BYTES | phv->len;
 }
 
-#define FATE_COUNTED 1 /* it advances the insertion counter */
-#define FATE_WRITTEN 2 /* the record is new, or its clock starts again */
+#define FATE_WRITTEN 1 /* the record is new, or its clock starts again */
+#define FATE_AGAIN 2   /* the slot still knew the request */
 
-/* Stage 1 for a request: what became of it. */
-static __always_inline int insert(struct phv *phv, const struct place *at, struct fridge_counters_t *count)
+/* Stage 1 for a request: what became of it, and how old the occurrence is that it found. */
+static __always_inline int insert(struct phv *phv, const struct place *at, struct fridge_counters_t *count, __u32 *age)
 {
-	__u64 word = (__u64)at->id << 32 | ticks(phv), old;
+	__u64 now = ticks(phv), word = record_word(at->id, now), old = 0, ago;
 	__u64 *entry = reg_at(fridge_entries, at->index);
-	int fate;
 
 	if (!entry)
 		return 0;
-	old = reg_load(entry);
-	if (fridge_restart || old >> 32 != at->id)
+	if (!fridge_restart)
+		old = reg_load(entry);
+	if (fridge_restart || !record_of(old, at->id) || !record_waits(old))
 		old = reg_swap(entry, word);
-	if (old >> 32 == at->id) {
-		fate = fridge_restart ? FATE_WRITTEN : 0;
-		count->c[FRIDGE_REPEATED]++;
-		return (__u32)word - (__u32)old >= fridge_repeat ? fate | FATE_COUNTED : fate;
+	if (!record_of(old, at->id)) {
+		count->c[FRIDGE_INSERTED]++;
+		count->c[FRIDGE_EVICTED] += record_waits(old);
+		return FATE_WRITTEN;
 	}
-	count->c[FRIDGE_INSERTED]++;
-	count->c[FRIDGE_EVICTED] += old != 0;
-	return FATE_COUNTED | FATE_WRITTEN;
+	if (!record_waits(old)) {
+		count->c[FRIDGE_INSERTED]++;
+		return FATE_WRITTEN | FATE_AGAIN;
+	}
+	count->c[FRIDGE_REPEATED]++;
+	ago = record_age(now, old);
+	*age = record_too_long(ago) ? ~0U : ago;
+	return fridge_restart ? FATE_WRITTEN | FATE_AGAIN : FATE_AGAIN;
 }
 
-/* Stages 2 and 3: how many insertions there were when the record was written. */
-static __always_inline void remember(const struct place *at, int fate)
+/* Stages 2 and 3: how many insertions there were when the record was written, this one included. gap: the insertions since
+ * the occurrence that this one found, this one included; returns 0 when there is none to tell. */
+static __always_inline int remember(const struct place *at, int fate, __u32 *gap)
 {
-	__u32 *inserts = reg_at(fridge_inserts, at->shard), *survived, x;
+	__u32 *inserts = reg_at(fridge_inserts, at->shard), *survived, word, old, known = 0;
 
 	if (!inserts)
-		return;
-	x = fate & FATE_COUNTED ? reg_add(inserts, 1) + 1 : reg_load(inserts);
-	if (!(fate & FATE_WRITTEN))
-		return;
+		return 0;
+	word = (reg_add(inserts, 1) + 1) << 8 | (at->id & 0xff);
 	survived = reg_at(fridge_survived, at->index);
-	if (survived)
-		reg_store(survived, x << 8 | (at->id & 0xff));
+	if (!survived)
+		return 0;
+	if (fate & FATE_AGAIN) {
+		old = word - reg_load(survived);
+		*gap = old >> 8;
+		known = !(old & 0xff) && !(old >> 31);
+	}
+	reg_store(survived, word);
+	return known;
+}
+
+/* Stage 5: this request came before, so many insertions (or ticks) ago. */
+static __always_inline void tally_repeat(const struct phv *phv, const struct place *at, __u32 gap)
+{
+	__u64 *sum = reg_bank(fridge_repeats, phv, at->fridge * REPEAT_BINS + bins_index(gap, REPEAT_MANTISSA));
+
+	if (sum)
+		*sum += 1;
 }
 
 static __always_inline void request(struct phv *phv, const struct question *q, const struct place *at,
 				    struct fridge_counters_t *count)
 {
-	__u32 *middle;
+	__u32 *middle, gap = 0;
 	__u64 *volume;
-	int fate;
+	int fate, again;
 
 	count->c[FRIDGE_REQUESTS]++;
 	if (!at->admitted) {
 		count->c[FRIDGE_LOST_COIN]++;
 		return;
 	}
-	fate = insert(phv, at, count);
-	if (!fate)
-		return;
-	count->c[FRIDGE_INSERTED_BY + at->fridge] += fate & FATE_COUNTED;
+	fate = insert(phv, at, count, &gap);
+	count->c[FRIDGE_INSERTED_BY + at->fridge]++;
 	if (match_rule == MATCH_TCP_DURATION && (fate & FATE_WRITTEN)) {
 		volume = reg_at(fridge_volume, at->index);
 		if (volume)
 			reg_store(volume, (__u64)q->reverse << VOLUME_REVERSE | volume_of(phv));
 	}
-	if (fridge_recorded)
-		remember(at, fate);
+	again = fridge_recorded ? remember(at, fate, &gap) : gap != 0;
 	if (match_rule == MATCH_TCP_HANDSHAKE && match_finals && (fate & FATE_WRITTEN)) {
 		middle = reg_at(fridge_middle, at->index);
 		if (middle)
 			reg_store(middle, 0);
 	}
+	if (again)
+		tally_repeat(phv, at, gap);
 }
 
-/* Stage 1 for a response: the record's time if it is there. remove: the record has served. */
-static __always_inline int take(const struct place *at, int remove, __u32 *time)
+/* Stage 1 for a response: the request's record if it waits there. remove: it has served, and keeps nothing but its id. */
+static __always_inline int take(const struct place *at, int remove, __u64 *record)
 {
 	__u64 *entry = reg_at(fridge_entries, at->index), word;
 
 	if (!entry)
 		return 0;
 	word = reg_load(entry);
-	*time = word;
-	if (word >> 32 != at->id)
+	*record = word;
+	if (!record_of(word, at->id) || !record_waits(word))
 		return 0;
-	return !remove || reg_cas(entry, word, 0) == word;
+	return !remove || reg_cas(entry, word, word & ~(__u64)~0U) == word;
 }
 
 /* Stages 2 and 3: insertions that the record has survived. A torn x is no number to correct with (one below 0 would be
@@ -377,24 +406,29 @@ static __always_inline void response(struct phv *phv, const struct question *q, 
 				     struct fridge_counters_t *count)
 {
 	int keep = match_rule == MATCH_TCP_HANDSHAKE && match_finals, reverse = q->reverse;
-	__u64 *volume, total = 0;
+	__u64 *volume, total = 0, record, age;
 	struct sample s;
-	__u32 time, *middle;
+	__u32 *middle;
 
 	count->c[FRIDGE_RESPONSES]++;
-	if (!at->admitted || !take(at, !keep, &time))
+	if (!at->admitted || !take(at, !keep, &record))
 		return;
+	age = record_age(ticks(phv), record);
+	if (record_too_long(age)) {
+		count->c[FRIDGE_TOO_LONG]++;
+		return;
+	}
 	if (match_rule == MATCH_TCP_DURATION) {
 		volume = reg_at(fridge_volume, at->index);
 		if (volume)
 			total = reg_load(volume) + volume_of(phv);
 		reverse ^= total >> VOLUME_REVERSE; /* did the SYN go the other way than this packet? */
 	}
-	s.delay = clock_since(ticks(phv), time);
+	s.delay = age;
 	s.x = survived(at, count);
 	if (keep) {
 		middle = reg_at(fridge_middle, at->index);
-		if (!middle || reg_cas(middle, 0, (time + s.delay) | 1) != 0) {
+		if (!middle || reg_cas(middle, 0, ((__u32)record + s.delay) | 1) != 0) {
 			count->c[FRIDGE_REPEATED_REPLY]++;
 			return;
 		}
@@ -408,12 +442,14 @@ static __always_inline void response(struct phv *phv, const struct question *q, 
 /* The ACK that ends a handshake: second leg and sum. */
 static __always_inline void final(struct phv *phv, const struct place *at, struct fridge_counters_t *count)
 {
-	__u32 time, *middle, then;
+	__u32 *middle, then;
+	__u64 record, age;
 	struct sample sum, second;
 
-	if (!at->admitted || !take(at, 1, &time))
+	if (!at->admitted || !take(at, 1, &record))
 		return;
-	sum.delay = clock_since(ticks(phv), time);
+	age = record_age(ticks(phv), record);
+	sum.delay = age;
 	sum.x = survived(at, count);
 	middle = reg_at(fridge_middle, at->index);
 	if (!middle)
@@ -421,8 +457,12 @@ static __always_inline void final(struct phv *phv, const struct place *at, struc
 	then = reg_load(middle);
 	if (!then)
 		return;
+	if (record_too_long(age)) {
+		count->c[FRIDGE_TOO_LONG]++;
+		return;
+	}
 	count->c[FRIDGE_FINALS]++;
-	second.delay = time + sum.delay - then;
+	second.delay = (__u32)record + sum.delay - then;
 	if (second.delay > sum.delay) /* the stored time is odd: never before itself */
 		second.delay = 0;
 	second.x = sum.x;
@@ -432,10 +472,9 @@ static __always_inline void final(struct phv *phv, const struct place *at, struc
 
 static __always_inline void update(struct phv *phv, const struct place *at, struct fridge_counters_t *count)
 {
-	__u64 *volume;
-	__u32 time;
+	__u64 *volume, record;
 
-	if (!at->admitted || !take(at, 0, &time))
+	if (!at->admitted || !take(at, 0, &record))
 		return;
 	count->c[FRIDGE_UPDATES]++;
 	volume = reg_at(fridge_volume, at->index);

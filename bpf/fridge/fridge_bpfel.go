@@ -29,12 +29,13 @@ const (
 	FridgeFridgeCounterFRIDGE_GROUP_FULL     FridgeFridgeCounter = 10
 	FridgeFridgeCounterFRIDGE_UPDATES        FridgeFridgeCounter = 11
 	FridgeFridgeCounterFRIDGE_INSERTED_BY    FridgeFridgeCounter = 12
-	FridgeFridgeCounterFRIDGE_COUNTS         FridgeFridgeCounter = 16
+	FridgeFridgeCounterFRIDGE_TOO_LONG       FridgeFridgeCounter = 16
+	FridgeFridgeCounterFRIDGE_COUNTS         FridgeFridgeCounter = 17
 )
 
 type FridgeFridgeCountersT struct {
 	_ structs.HostLayout
-	C [16]uint64
+	C [17]uint64
 }
 
 type FridgeFridgeGroupKind uint32
@@ -117,7 +118,11 @@ type FridgePhv struct {
 	End      uint8
 	Pass     uint8
 	Verdict  uint8
-	Pad      [3]uint8
+	Tos      uint8
+	L3       uint16
+	Mark     uint32
+	Queue    uint16
+	Slice    uint16
 	Carry    [2]uint64
 }
 
@@ -136,6 +141,7 @@ const (
 	FridgeMapFridgeInserts         = "fridge_inserts"
 	FridgeMapFridgeLengths         = "fridge_lengths"
 	FridgeMapFridgeMiddle          = "fridge_middle"
+	FridgeMapFridgeRepeats         = "fridge_repeats"
 	FridgeMapFridgeSecond          = "fridge_second"
 	FridgeMapFridgeSizes           = "fridge_sizes"
 	FridgeMapFridgeSurvived        = "fridge_survived"
@@ -161,7 +167,7 @@ const (
 	FridgeVarFridgeMiddleEntries   = "fridge_middle_entries"
 	FridgeVarFridgeParts           = "fridge_parts"
 	FridgeVarFridgeRecorded        = "fridge_recorded"
-	FridgeVarFridgeRepeat          = "fridge_repeat"
+	FridgeVarFridgeRepeatsEntries  = "fridge_repeats_entries"
 	FridgeVarFridgeRestart         = "fridge_restart"
 	FridgeVarFridgeRows            = "fridge_rows"
 	FridgeVarFridgeSecondEntries   = "fridge_second_entries"
@@ -171,6 +177,7 @@ const (
 	FridgeVarFridgeTick            = "fridge_tick"
 	FridgeVarFridgeVolumeEntries   = "fridge_volume_entries"
 	FridgeVarHashCrc               = "hash_crc"
+	FridgeVarHashKeys              = "hash_keys"
 	FridgeVarHashSeed              = "hash_seed"
 	FridgeVarMatchFinals           = "match_finals"
 	FridgeVarMatchRule             = "match_rule"
@@ -242,6 +249,7 @@ type FridgeMapSpecs struct {
 	FridgeInserts  *ebpf.MapSpec `ebpf:"fridge_inserts"`
 	FridgeLengths  *ebpf.MapSpec `ebpf:"fridge_lengths"`
 	FridgeMiddle   *ebpf.MapSpec `ebpf:"fridge_middle"`
+	FridgeRepeats  *ebpf.MapSpec `ebpf:"fridge_repeats"`
 	FridgeSecond   *ebpf.MapSpec `ebpf:"fridge_second"`
 	FridgeSizes    *ebpf.MapSpec `ebpf:"fridge_sizes"`
 	FridgeSurvived *ebpf.MapSpec `ebpf:"fridge_survived"`
@@ -271,7 +279,7 @@ type FridgeVariableSpecs struct {
 	FridgeMiddleEntries   *ebpf.VariableSpec `ebpf:"fridge_middle_entries"`
 	FridgeParts           *ebpf.VariableSpec `ebpf:"fridge_parts"`
 	FridgeRecorded        *ebpf.VariableSpec `ebpf:"fridge_recorded"`
-	FridgeRepeat          *ebpf.VariableSpec `ebpf:"fridge_repeat"`
+	FridgeRepeatsEntries  *ebpf.VariableSpec `ebpf:"fridge_repeats_entries"`
 	FridgeRestart         *ebpf.VariableSpec `ebpf:"fridge_restart"`
 	FridgeRows            *ebpf.VariableSpec `ebpf:"fridge_rows"`
 	FridgeSecondEntries   *ebpf.VariableSpec `ebpf:"fridge_second_entries"`
@@ -281,6 +289,7 @@ type FridgeVariableSpecs struct {
 	FridgeTick            *ebpf.VariableSpec `ebpf:"fridge_tick"`
 	FridgeVolumeEntries   *ebpf.VariableSpec `ebpf:"fridge_volume_entries"`
 	HashCrc               *ebpf.VariableSpec `ebpf:"hash_crc"`
+	HashKeys              *ebpf.VariableSpec `ebpf:"hash_keys"`
 	HashSeed              *ebpf.VariableSpec `ebpf:"hash_seed"`
 	MatchFinals           *ebpf.VariableSpec `ebpf:"match_finals"`
 	MatchRule             *ebpf.VariableSpec `ebpf:"match_rule"`
@@ -322,6 +331,7 @@ type FridgeMaps struct {
 	FridgeInserts  *ebpf.Map `ebpf:"fridge_inserts"`
 	FridgeLengths  *ebpf.Map `ebpf:"fridge_lengths"`
 	FridgeMiddle   *ebpf.Map `ebpf:"fridge_middle"`
+	FridgeRepeats  *ebpf.Map `ebpf:"fridge_repeats"`
 	FridgeSecond   *ebpf.Map `ebpf:"fridge_second"`
 	FridgeSizes    *ebpf.Map `ebpf:"fridge_sizes"`
 	FridgeSurvived *ebpf.Map `ebpf:"fridge_survived"`
@@ -346,6 +356,7 @@ func (m *FridgeMaps) Close() error {
 		m.FridgeInserts,
 		m.FridgeLengths,
 		m.FridgeMiddle,
+		m.FridgeRepeats,
 		m.FridgeSecond,
 		m.FridgeSizes,
 		m.FridgeSurvived,
@@ -376,7 +387,7 @@ type FridgeVariables struct {
 	FridgeMiddleEntries   *ebpf.Variable `ebpf:"fridge_middle_entries"`
 	FridgeParts           *ebpf.Variable `ebpf:"fridge_parts"`
 	FridgeRecorded        *ebpf.Variable `ebpf:"fridge_recorded"`
-	FridgeRepeat          *ebpf.Variable `ebpf:"fridge_repeat"`
+	FridgeRepeatsEntries  *ebpf.Variable `ebpf:"fridge_repeats_entries"`
 	FridgeRestart         *ebpf.Variable `ebpf:"fridge_restart"`
 	FridgeRows            *ebpf.Variable `ebpf:"fridge_rows"`
 	FridgeSecondEntries   *ebpf.Variable `ebpf:"fridge_second_entries"`
@@ -386,6 +397,7 @@ type FridgeVariables struct {
 	FridgeTick            *ebpf.Variable `ebpf:"fridge_tick"`
 	FridgeVolumeEntries   *ebpf.Variable `ebpf:"fridge_volume_entries"`
 	HashCrc               *ebpf.Variable `ebpf:"hash_crc"`
+	HashKeys              *ebpf.Variable `ebpf:"hash_keys"`
 	HashSeed              *ebpf.Variable `ebpf:"hash_seed"`
 	MatchFinals           *ebpf.Variable `ebpf:"match_finals"`
 	MatchRule             *ebpf.Variable `ebpf:"match_rule"`

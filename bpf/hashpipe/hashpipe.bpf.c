@@ -1,7 +1,7 @@
 //go:build ignore
 
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* hashpipe: the algorithm that PRECISION is compared with (Algorithm 1 of the dissertation, section 3.3.2).
+/* hashpipe: the algorithm that PRECISION is compared with (Algorithm 1 of Chen, "Designing Compact Data Structures for Network Measurement and Control", Princeton 2023, section 3.3.2).
  *
  * For comparison only: no loader loads it unless told to (loader.Options.Unproven), because it breaks the memory rules. A
  * packet writes a key array after it has looked at the counter array behind it: from the second way on, whether the carried

@@ -52,7 +52,11 @@ type HashpipePhv struct {
 	End      uint8
 	Pass     uint8
 	Verdict  uint8
-	Pad      [3]uint8
+	Tos      uint8
+	L3       uint16
+	Mark     uint32
+	Queue    uint16
+	Slice    uint16
 	Carry    [2]uint64
 }
 
@@ -88,6 +92,7 @@ const (
 	HashpipeProgHashpipeTc       = "hashpipe_tc"
 	HashpipeProgHashpipeXdp      = "hashpipe_xdp"
 	HashpipeVarHashCrc           = "hash_crc"
+	HashpipeVarHashKeys          = "hash_keys"
 	HashpipeVarHashSeed          = "hash_seed"
 	HashpipeVarHashpipeA0Entries = "hashpipe_a0_entries"
 	HashpipeVarHashpipeA1Entries = "hashpipe_a1_entries"
@@ -198,6 +203,7 @@ type HashpipeMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type HashpipeVariableSpecs struct {
 	HashCrc           *ebpf.VariableSpec `ebpf:"hash_crc"`
+	HashKeys          *ebpf.VariableSpec `ebpf:"hash_keys"`
 	HashSeed          *ebpf.VariableSpec `ebpf:"hash_seed"`
 	HashpipeA0Entries *ebpf.VariableSpec `ebpf:"hashpipe_a0_entries"`
 	HashpipeA1Entries *ebpf.VariableSpec `ebpf:"hashpipe_a1_entries"`
@@ -308,6 +314,7 @@ func (m *HashpipeMaps) Close() error {
 // It can be passed to LoadHashpipeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type HashpipeVariables struct {
 	HashCrc           *ebpf.Variable `ebpf:"hash_crc"`
+	HashKeys          *ebpf.Variable `ebpf:"hash_keys"`
 	HashSeed          *ebpf.Variable `ebpf:"hash_seed"`
 	HashpipeA0Entries *ebpf.Variable `ebpf:"hashpipe_a0_entries"`
 	HashpipeA1Entries *ebpf.Variable `ebpf:"hashpipe_a1_entries"`

@@ -1,7 +1,7 @@
 //go:build ignore
 
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* hhh: hierarchical heavy hitters, prefixes that send or receive too much (dissertation, section 3.4).
+/* hhh: hierarchical heavy hitters, prefixes that send or receive too much (Chen, "Designing Compact Data Structures for Network Measurement and Control", Princeton 2023, section 3.4).
  *
  * random-prefix  One PRECISION for all levels: every packet draws one level (of each address) and counts its key cut to it.
  *                Userspace subtracts the initial value and multiplies by the number of levels (section 3.4, RHHH).
@@ -140,7 +140,7 @@ static __always_inline int random_prefix(struct phv *phv, struct pass *p, struct
 	__u64 value;
 
 	cut(phv, &p->key, levels);
-	ways_rows(p);
+	ways_rows(phv, p);
 	if (second_pass(phv)) {
 		ways_take(phv, p, (__u32)phv->carry[0], phv->carry[1]);
 		return 0;
@@ -171,6 +171,7 @@ struct level {
 /* A level's key is the prefix in the high bits and 1 in what is left; nobody's is 0, which is an empty entry. */
 static __always_inline void level_of(struct level *l, __u64 high, __u32 bits)
 {
+	struct hash_sums s;
 	__u64 h;
 
 	l->key = high & first_bits(bits);
@@ -178,7 +179,9 @@ static __always_inline void level_of(struct level *l, __u64 high, __u32 bits)
 		l->key |= 1;
 	else if (!l->key)
 		l->key = ~0ULL;
-	h = hash_word(hash_seed + bits, l->key);
+	hash_begin(&s, 0);
+	hash_add(&s, 1, l->key >> 32, (__u32)l->key);
+	h = hash_mix(hash_halves(&s) + bits * 0x9e3779b97f4a7c15ULL);
 	l->index[0] = (__u64)(__u32)h * hhh_stack_entries >> 32;
 	l->index[1] = (h >> 32) * hhh_stack_entries >> 32;
 }

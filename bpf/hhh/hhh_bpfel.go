@@ -70,7 +70,11 @@ type HhhPhv struct {
 	End      uint8
 	Pass     uint8
 	Verdict  uint8
-	Pad      [3]uint8
+	Tos      uint8
+	L3       uint16
+	Mark     uint32
+	Queue    uint16
+	Slice    uint16
 	Carry    [2]uint64
 }
 
@@ -151,10 +155,12 @@ const (
 	HhhMapRecircTc        = "recirc_tc"
 	HhhMapRecircXdp       = "recirc_xdp"
 	HhhMapSpinState       = "spin_state"
+	HhhMapWaysStarts      = "ways_starts"
 	HhhProgHhhTc          = "hhh_tc"
 	HhhProgHhhXdp         = "hhh_xdp"
 	HhhVarCoinSeeded      = "coin_seeded"
 	HhhVarHashCrc         = "hash_crc"
+	HhhVarHashKeys        = "hash_keys"
 	HhhVarHashSeed        = "hash_seed"
 	HhhVarHhhByteEntries  = "hhh_byte_entries"
 	HhhVarHhhBytes        = "hhh_bytes"
@@ -226,10 +232,12 @@ const (
 	HhhVarUnusedAdmission = "unused_admission"
 	HhhVarUnusedCounter   = "unused_counter"
 	HhhVarUnusedField     = "unused_field"
+	HhhVarWaysAdapts      = "ways_adapts"
 	HhhVarWaysAdmission   = "ways_admission"
 	HhhVarWaysCount       = "ways_count"
 	HhhVarWaysEntries     = "ways_entries"
 	HhhVarWaysInitial     = "ways_initial"
+	HhhVarWaysNoted       = "ways_noted"
 )
 
 // LoadHhh returns the embedded CollectionSpec for Hhh.
@@ -346,6 +354,7 @@ type HhhMapSpecs struct {
 	RecircTc      *ebpf.MapSpec `ebpf:"recirc_tc"`
 	RecircXdp     *ebpf.MapSpec `ebpf:"recirc_xdp"`
 	SpinState     *ebpf.MapSpec `ebpf:"spin_state"`
+	WaysStarts    *ebpf.MapSpec `ebpf:"ways_starts"`
 }
 
 // HhhVariableSpecs contains global variables before they are loaded into the kernel.
@@ -354,6 +363,7 @@ type HhhMapSpecs struct {
 type HhhVariableSpecs struct {
 	CoinSeeded      *ebpf.VariableSpec `ebpf:"coin_seeded"`
 	HashCrc         *ebpf.VariableSpec `ebpf:"hash_crc"`
+	HashKeys        *ebpf.VariableSpec `ebpf:"hash_keys"`
 	HashSeed        *ebpf.VariableSpec `ebpf:"hash_seed"`
 	HhhByteEntries  *ebpf.VariableSpec `ebpf:"hhh_byte_entries"`
 	HhhBytes        *ebpf.VariableSpec `ebpf:"hhh_bytes"`
@@ -425,10 +435,12 @@ type HhhVariableSpecs struct {
 	UnusedAdmission *ebpf.VariableSpec `ebpf:"unused_admission"`
 	UnusedCounter   *ebpf.VariableSpec `ebpf:"unused_counter"`
 	UnusedField     *ebpf.VariableSpec `ebpf:"unused_field"`
+	WaysAdapts      *ebpf.VariableSpec `ebpf:"ways_adapts"`
 	WaysAdmission   *ebpf.VariableSpec `ebpf:"ways_admission"`
 	WaysCount       *ebpf.VariableSpec `ebpf:"ways_count"`
 	WaysEntries     *ebpf.VariableSpec `ebpf:"ways_entries"`
 	WaysInitial     *ebpf.VariableSpec `ebpf:"ways_initial"`
+	WaysNoted       *ebpf.VariableSpec `ebpf:"ways_noted"`
 }
 
 // HhhObjects contains all objects after they have been loaded into the kernel.
@@ -515,6 +527,7 @@ type HhhMaps struct {
 	RecircTc      *ebpf.Map `ebpf:"recirc_tc"`
 	RecircXdp     *ebpf.Map `ebpf:"recirc_xdp"`
 	SpinState     *ebpf.Map `ebpf:"spin_state"`
+	WaysStarts    *ebpf.Map `ebpf:"ways_starts"`
 }
 
 func (m *HhhMaps) Close() error {
@@ -583,6 +596,7 @@ func (m *HhhMaps) Close() error {
 		m.RecircTc,
 		m.RecircXdp,
 		m.SpinState,
+		m.WaysStarts,
 	)
 }
 
@@ -592,6 +606,7 @@ func (m *HhhMaps) Close() error {
 type HhhVariables struct {
 	CoinSeeded      *ebpf.Variable `ebpf:"coin_seeded"`
 	HashCrc         *ebpf.Variable `ebpf:"hash_crc"`
+	HashKeys        *ebpf.Variable `ebpf:"hash_keys"`
 	HashSeed        *ebpf.Variable `ebpf:"hash_seed"`
 	HhhByteEntries  *ebpf.Variable `ebpf:"hhh_byte_entries"`
 	HhhBytes        *ebpf.Variable `ebpf:"hhh_bytes"`
@@ -663,10 +678,12 @@ type HhhVariables struct {
 	UnusedAdmission *ebpf.Variable `ebpf:"unused_admission"`
 	UnusedCounter   *ebpf.Variable `ebpf:"unused_counter"`
 	UnusedField     *ebpf.Variable `ebpf:"unused_field"`
+	WaysAdapts      *ebpf.Variable `ebpf:"ways_adapts"`
 	WaysAdmission   *ebpf.Variable `ebpf:"ways_admission"`
 	WaysCount       *ebpf.Variable `ebpf:"ways_count"`
 	WaysEntries     *ebpf.Variable `ebpf:"ways_entries"`
 	WaysInitial     *ebpf.Variable `ebpf:"ways_initial"`
+	WaysNoted       *ebpf.Variable `ebpf:"ways_noted"`
 }
 
 // HhhPrograms contains all programs after they have been loaded into the kernel.

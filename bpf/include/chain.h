@@ -105,3 +105,13 @@ static __always_inline int tc_verdict(const struct phv *phv)
 		return tc_verdict(phv);                                                               \
 	}                                                                                             \
 	static __always_inline void name##_run(struct phv *phv)
+
+/* As ALGORITHM(), for one that acts: it sees no packet that another has condemned, and decides with verdict_raise(). */
+#define ENFORCER(name)                                                                                \
+	static __always_inline void name##_decide(struct phv *phv);                                   \
+	ALGORITHM(name)                                                                               \
+	{                                                                                             \
+		if (!condemned(phv))                                                                  \
+			name##_decide(phv);                                                           \
+	}                                                                                             \
+	static __always_inline void name##_decide(struct phv *phv)

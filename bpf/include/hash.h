@@ -1,19 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Flow hashes. Two families, chosen when the program is loaded (hash_crc):
  *
- * fast  Seeded 64-bit multiply-xorshift. Each endpoint (address, port) is hashed once a packet, on first use, into
- *       phv->ep_src and phv->ep_dst; the directional, the reverse and the canonical flow hash are one more mix
- *       of the two each, so a response finds its request's hash without hashing addresses again.
+ * fast  Multilinear hashing of 32-bit words by halves (Lemire and Kaser, "Strongly universal string hashing is fast", The
+ *       Computer Journal 57, 2014, the family MULTILINEAR (HM)): the sum of (k + a)(k' + b) over pairs of words, modulo 2^64, with
+ *       secret 64-bit multipliers, of which the upper 32 bits are kept. Two lanes with multipliers of their own make 64 bits. Each
+ *       endpoint (address, port, protocol) is made 64 bits once a packet, on first use, in phv->ep_src and phv->ep_dst; the directional,
+ *       the reverse and the canonical flow hash are hashes of the two, so a response finds its request's hash without hashing
+ *       addresses again.
  * crc   CRC-32 over the byte string that the P4 twin feeds its Hash externs, with a polynomial a row (rows that
  *       differ only in seed collide together: a CRC is linear). For indices that agree with a switch.
  *
- * Unlikely-collision bound: the 64-bit fast hash of two different flows is equal with probability 2^-64;
- * signatures are 32 bits of it, indices other bits. */
+ * Bound of the fast family, for any two inputs whatever bits they differ in, as long as they were chosen without knowing the
+ * multipliers: the 64 bits are strongly universal (all 2^128 pairs of results are equally likely), so any n of them agree with
+ * probability 2^-n. An IPv4 endpoint is its own 64 bits, an IPv6 endpoint is hashed to them: two flows over IPv6 agree with at most
+ * 2^-n + 2^-63, since an endpoint may have collided before. What is applied behind it (hash_mix) is a bijection of 64 bits, which
+ * leaves pairs that are equally likely equally likely: it is there because strong universality says nothing of three inputs,
+ * and addresses that count upwards are to look random. loader/keys.go expands the seed to multipliers. */
 #pragma once
 
 #include "phv.h"
 
+#define HASH_LANE 11 /* multipliers of a lane: one to begin with, two each for five pairs of words */
+
 const volatile __u64 hash_seed = 0x9e3779b97f4a7c15ULL;
+const volatile __u64 hash_keys[2 * HASH_LANE] = {1}; /* the loader writes all; without an initial value it would be no constant */
 const volatile _Bool hash_crc = 0;
 
 /* A bijection of 64 bits with full avalanche (two xor-shift-multiply rounds). */
@@ -27,19 +37,58 @@ static __always_inline __u64 hash_mix(__u64 x)
 	return x;
 }
 
+/* For a handful of words that no stranger chooses: a bijection of each word, but pairs of words have no bound. */
 static __always_inline __u64 hash_word(__u64 h, __u64 w)
 {
 	return hash_mix(h ^ w) + w;
 }
 
-/* One endpoint: injective for IPv4 (48 bits into a bijection), 128 + 16 bits folded for IPv6. */
-static __always_inline __u64 hash_endpoint(const __u32 *addr, __u16 port, __u8 family)
+/* ---- multilinear hashing ---- */
+
+/* The sums of both lanes. */
+struct hash_sums {
+	__u64 a, b;
+};
+
+static __always_inline void hash_begin(struct hash_sums *s, int key)
 {
-	__u64 low = ((__u64)addr[3] << 16) | port;
+	s->a = hash_keys[key];
+	s->b = hash_keys[HASH_LANE + key];
+}
+
+/* Two words behind multipliers key and key + 1. */
+static __always_inline void hash_add(struct hash_sums *s, int key, __u32 x, __u32 y)
+{
+	s->a += (hash_keys[key] + x) * (hash_keys[key + 1] + y);
+	s->b += (hash_keys[HASH_LANE + key] + x) * (hash_keys[HASH_LANE + key + 1] + y);
+}
+
+/* One word behind multiplier key. */
+static __always_inline void hash_add_one(struct hash_sums *s, int key, __u32 x)
+{
+	s->a += hash_keys[key] * x;
+	s->b += hash_keys[HASH_LANE + key] * x;
+}
+
+static __always_inline __u64 hash_halves(const struct hash_sums *s)
+{
+	return (s->a >> 32 << 32) | s->b >> 32;
+}
+
+/* One endpoint, or an address alone with port and protocol 0: IPv4 as it is, IPv6 hashed with multipliers 0 to 5. Never 0 for
+ * IPv4. For hash_pair() and hash_one(), no hash by itself. */
+static __always_inline __u64 hash_endpoint(const __u32 *addr, __u16 port, __u8 proto, __u8 family)
+{
+	__u32 tail = (__u32)family << 24 | (__u32)proto << 16 | port;
+	struct hash_sums s;
 
 	if (family == 4)
-		return hash_mix(low ^ hash_seed);
-	return hash_word(hash_word(hash_seed ^ low, ((__u64)addr[0] << 32) | addr[1]), addr[2]);
+		return (__u64)addr[3] << 32 | tail;
+	hash_begin(&s, 0);
+	hash_add(&s, 1, addr[3], tail);
+	hash_add(&s, 3, addr[0], addr[1]);
+	hash_add_one(&s, 5, addr[2]);
+	return hash_halves(&s);
 }
 
 /* Hashes both endpoints on first use, at most once a packet: most packets are of no interest to any algorithm. */
@@ -49,42 +98,60 @@ static __always_inline void hash_endpoints(const struct phv *vector)
 
 	if (phv->ep_src)
 		return;
-	phv->ep_src = hash_endpoint(phv->src, phv->sport, phv->family);
-	phv->ep_dst = hash_endpoint(phv->dst, phv->dport, phv->family);
+	phv->ep_src = hash_endpoint(phv->src, phv->sport, phv->proto, phv->family);
+	phv->ep_dst = hash_endpoint(phv->dst, phv->dport, phv->proto, phv->family);
 }
 
-static __always_inline __u64 hash_pair(__u64 a, __u64 b, __u64 salt)
+/* Multipliers 6 to 10 hash endpoints: their own, since IPv6 endpoints depend on the others. salt separates uses: it changes a word
+ * before it is multiplied, by the same bits for all flows. */
+static __always_inline __u64 hash_one(__u64 a, __u32 salt)
 {
-	return hash_mix(a + ((b << 23) | (b >> 41)) + salt * 0x9e3779b97f4a7c15ULL);
+	struct hash_sums s;
+
+	hash_begin(&s, 6);
+	hash_add(&s, 7, (__u32)(a >> 32) ^ salt, (__u32)a);
+	return hash_mix(hash_halves(&s));
 }
 
-/* Directional: (src, sport) -> (dst, dport). salt separates uses; protocol is part of it. */
-static __always_inline __u64 hash_flow(const struct phv *phv, __u64 salt)
+/* Two endpoints in this order. */
+static __always_inline __u64 hash_pair(__u64 a, __u64 b, __u32 salt)
+{
+	struct hash_sums s;
+
+	hash_begin(&s, 6);
+	hash_add(&s, 7, (__u32)(a >> 32) ^ salt, (__u32)a);
+	hash_add(&s, 9, b >> 32, (__u32)b);
+	return hash_mix(hash_halves(&s));
+}
+
+/* Directional: (src, sport) -> (dst, dport), and the protocol. */
+static __always_inline __u64 hash_flow(const struct phv *phv, __u32 salt)
 {
 	hash_endpoints(phv);
-	return hash_pair(phv->ep_src, phv->ep_dst, salt ^ ((__u64)phv->proto << 56));
+	return hash_pair(phv->ep_src, phv->ep_dst, salt);
 }
 
 /* The directional hash of the opposite direction's packets. */
-static __always_inline __u64 hash_reverse(const struct phv *phv, __u64 salt)
+static __always_inline __u64 hash_reverse(const struct phv *phv, __u32 salt)
 {
 	hash_endpoints(phv);
-	return hash_pair(phv->ep_dst, phv->ep_src, salt ^ ((__u64)phv->proto << 56));
+	return hash_pair(phv->ep_dst, phv->ep_src, salt);
 }
 
-/* One end alone: (dst, dport). */
-static __always_inline __u64 hash_destination(const struct phv *phv, __u64 salt)
+/* One end alone: (dst, dport), and the protocol. */
+static __always_inline __u64 hash_destination(const struct phv *phv, __u32 salt)
 {
 	hash_endpoints(phv);
-	return hash_mix(phv->ep_dst + salt * 0x9e3779b97f4a7c15ULL);
+	return hash_one(phv->ep_dst, salt);
 }
 
 /* Canonical: equal for both directions. */
-static __always_inline __u64 hash_canonical(const struct phv *phv, __u64 salt)
+static __always_inline __u64 hash_canonical(const struct phv *phv, __u32 salt)
 {
 	hash_endpoints(phv);
-	return hash_mix((phv->ep_src ^ phv->ep_dst) + (phv->ep_src + phv->ep_dst) * 0x9e3779b97f4a7c15ULL +
-			salt + ((__u64)phv->proto << 56));
+	if (phv->ep_src < phv->ep_dst)
+		return hash_pair(phv->ep_src, phv->ep_dst, salt);
+	return hash_pair(phv->ep_dst, phv->ep_src, salt);
 }
 
 /* ---- CRC mode ---- */

@@ -117,30 +117,18 @@ static __always_inline int key_of(const struct phv *phv, struct key *key)
 	return 1;
 }
 
-/* A word that others are hashed after: one round. */
-static __always_inline __u64 key_fold(__u64 h, __u64 w)
-{
-	__u64 x = h ^ w;
-
-	x ^= x >> 32;
-	x *= 0xd6e8feb86659fd93ULL;
-	return (x ^ x >> 32) + w;
-}
-
-/* 64 bits of hash over the words in use; rows derive from it. What IPv6 has more of comes first and in single rounds, so that the
- * two words that every key ends with mix all of it. */
+/* 64 bits of hash over the words in use, strongly universal: any two keys, whatever bits they differ in, agree in n given bits
+ * with probability 2^-n (hash.h). Rows are bits of it, or of another bijection of it. */
 static __always_inline __u64 key_hash(const struct key *key)
 {
-	__u64 h = hash_seed;
+	struct hash_sums s;
 
+	hash_begin(&s, 0);
 #pragma unroll
-	for (int i = KEY_WORDS - 1; i > 1; i--)
+	for (int i = 0; i < KEY_WORDS; i++)
 		if ((__u32)i < key_words && (__u32)i < key->words)
-			h = key_fold(h, key->w[i]);
-	h = hash_word(h, key->w[0]);
-	if (1 < key_words && 1 < key->words)
-		h = hash_word(h, key->w[1]);
-	return h;
+			hash_add(&s, 1 + 2 * i, key->w[i] >> 32, (__u32)key->w[i]);
+	return hash_mix(hash_halves(&s));
 }
 
 /* CRC mode: what the twin feeds its hashes, the words in network order. */

@@ -253,6 +253,7 @@ static __always_inline int parse_ipv4(struct phv *phv, struct packet *pkt, __u32
 		return PARSE_BAD_IP;
 	*total = bytes;
 	set_family(phv, 4);
+	phv->tos = ip->tos;
 	phv->proto = ip->protocol;
 	phv->src[0] = 0;
 	phv->src[1] = 0;
@@ -345,6 +346,7 @@ static __always_inline int parse_ipv6(struct phv *phv, struct packet *pkt, __u32
 	if (*(__u8 *)ip >> 4 != 6)
 		return PARSE_BAD_IP;
 	set_family(phv, 6);
+	phv->tos = bpf_ntohl(ip->vtf) >> 20;
 	__builtin_memcpy(phv->src, ip->src, 16);
 	__builtin_memcpy(phv->dst, ip->dst, 16);
 	phv->proto = ip->next;
@@ -614,6 +616,7 @@ static __always_inline int parse_tunnel(struct phv *phv, struct packet *pkt)
 
 static __always_inline int parse_decap(struct phv *phv, struct packet *pkt, int reason)
 {
+	__u8 tos = phv->tos;
 	__u32 total;
 	int inner;
 
@@ -630,7 +633,9 @@ static __always_inline int parse_decap(struct phv *phv, struct packet *pkt, int 
 		if (inner)
 			return inner;
 	}
-	return parse_ip(phv, pkt, &total);
+	inner = parse_ip(phv, pkt, &total);
+	phv->tos = tos; /* the outermost header is the one that is marked */
+	return inner;
 }
 
 /* The whole walk. pkt: data, end and size are set, off is 0; l3_only: an IP header comes first. */
@@ -647,6 +652,7 @@ static __always_inline int parse(struct phv *phv, struct packet *pkt, int l3_onl
 		return reason;
 	}
 	pkt->l3 = pkt->off;
+	phv->l3 = pkt->off;
 	reason = parse_ip(phv, pkt, &total);
 	phv->len = total ? pkt->l3 + total : packet_size(pkt);
 	if (phv->segs > 1) { /* every segment carries the headers again; off stands behind them */
@@ -660,12 +666,21 @@ static __always_inline int parse(struct phv *phv, struct packet *pkt, int l3_onl
 
 static __always_inline void parse_reset(struct phv *phv)
 {
+	phv->sport = 0;
+	phv->dport = 0;
 	phv->valid = 0;
+	phv->vlan = 0;
 	phv->family = 0;
 	phv->proto = 0;
 	phv->tcp_flags = 0;
+	phv->icmp_type = 0;
 	phv->payload = 0;
 	phv->segs = 1;
+	phv->tos = 0;
+	phv->mark = 0;
+	phv->queue = 0;
+	phv->slice = 0;
 	phv->ep_src = 0;
 	phv->ep_dst = 0;
+	phv->qname = 0;
 }

@@ -3,7 +3,7 @@
  *
  * It is one per-CPU element, written afresh by the entry program for each packet and read by the tail-called
  * algorithms; no program runs twice on one CPU at a time (XDP and TC run with bottom halves off, a chain is
- * one run). Nothing in it outlives the packet. Go's copy of this struct: maps/phv.go, compared by a test. */
+ * one run). Nothing in it outlives the packet. Go's form of this struct is generated from it: maps.PHV. */
 #pragma once
 
 #include "base.h"
@@ -39,7 +39,7 @@ enum tcp_flag { TCP_FIN = 1, TCP_SYN = 2, TCP_RST = 4, TCP_PSH = 8, TCP_ACK = 16
 
 struct phv {
 	__u64 now;       /* ns; 0 until somebody asks: clock.h */
-	__u64 ep_src;    /* seeded 64-bit hash of (src, sport); 0 until somebody asks: hash.h */
+	__u64 ep_src;    /* 64 bits of (src, sport, proto); 0 until somebody asks: hash.h */
 	__u64 ep_dst;    /* the same of (dst, dport) */
 	__u32 src[4];    /* network order; IPv4 as ::ffff:a.b.c.d */
 	__u32 dst[4];
@@ -70,7 +70,12 @@ struct phv {
 	__u8 end;        /* first slot behind the last algorithm */
 	__u8 pass;       /* 0; 1 in the second pass of a recirculated packet, 2 behind it: recirc.h */
 	__u8 verdict;    /* enum verdict */
-	__u8 pad[3];
+	/* what enforcers need: verdict.h */
+	__u8 tos;        /* DS field and ECN of the outermost IP header; written with PHV_IP */
+	__u16 l3;        /* offset of that header */
+	__u32 mark;      /* skb->mark; 0 in XDP and in a replay */
+	__u16 queue;     /* transmit queue, where it is known */
+	__u16 slice;     /* whose share of a link the packet takes: written by the algorithm that looks it up */
 	__u64 carry[2];  /* what a recirculated packet carries to its second pass */
 };
 

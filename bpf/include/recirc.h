@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Recirculation: a second pass of the algorithm that asks for it, as a switch sends a clone back through its
- * pipeline (dissertation, sections 2.2 and 3.3.3). At most one a packet (phv->pass), within a budget that every
+ * pipeline (Chen, "Designing Compact Data Structures for Network Measurement and Control", Princeton 2023, sections 2.2 and 3.3.3). At most one a packet (phv->pass), within a budget that every
  * packet earns a share of, and every pass or refusal is counted. What the second pass needs travels in phv->carry.
  *
  * loader/pisa accepts a tail call into a "pisa:recirculation" array only where the path has compared phv->pass

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Register arrays under the memory rules of a PISA switch (dissertation, section 2.2; docs/memory-rules.md).
+/* Register arrays under the memory rules of a PISA switch (Chen, "Designing Compact Data Structures for Network Measurement and Control", Princeton 2023, section 2.2; docs/memory-rules.md).
  *
  * Every word that outlives a packet is declared with one of the macros below. They tag the map, and
  * loader/pisa proves from the tags and the compiled instructions that a program keeps the rules: one

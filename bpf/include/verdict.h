@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* What becomes of a packet when the chain has run. Drop beats mark beats pass; measuring algorithms leave it. */
+/* What becomes of a packet when the chain has run. Drop beats mark beats pass; measuring algorithms leave it. What enforcers
+ * decided is carried out once, by bpf/verdict, which userspace puts behind the last enforcer of a chain. */
 #pragma once
 
 #include "phv.h"
@@ -10,4 +11,18 @@ static __always_inline void verdict_raise(struct phv *phv, __u8 v)
 {
 	if (v > phv->verdict)
 		phv->verdict = v;
+}
+
+/* Is nobody to charge the packet any more? An enforcer that lets others' victims count would punish their senders twice. */
+static __always_inline int condemned(const struct phv *phv)
+{
+	return phv->verdict == VERDICT_DROP;
+}
+
+/* The two ECN bits of the outermost IP header (RFC 3168). */
+enum ecn { ECN_NONE = 0, ECN_ECT1 = 1, ECN_ECT0 = 2, ECN_CE = 3 };
+
+static __always_inline int ecn_capable(const struct phv *phv)
+{
+	return (phv->tos & ECN_CE) != ECN_NONE;
 }

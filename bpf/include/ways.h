@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* The ways of PRECISION (dissertation, section 3.3): d register arrays of keys and counters, and who may enter.
+/* The ways of PRECISION (Chen, "Designing Compact Data Structures for Network Measurement and Control", Princeton 2023, section 3.3): d register arrays of keys and counters, and who may enter.
  *
  * An includer defines WAYS_NAME(x), the name of its arrays (x is k00 .. k34 and c0 .. c3, t), before it includes this.
  *
@@ -9,8 +9,13 @@
  * not looked at again. Words and ways that a configuration does not use have one entry and no code. Deterministic
  * admission counts turns in stage 12, which a Tofino 1 does not have.
  *
- * A stored counter is the value minus ways_initial, so an empty array is the initial state; the initial value bounds the
- * share of second passes to 1/(initial + 1) (section 3.3.3).
+ * A stored counter is the value minus the initial one, so an empty array is the initial state; the initial value bounds the
+ * share of second passes to 1/(initial + 1) (section 3.3.3). Whatever it is, N packets lead to sqrt(2 N E) second passes in E entries
+ * at most on average, since an entry goes from v to v + 1 by one in v + 1 packets: where packets are few, 1 does no harm. So
+ * with ways_adapts userspace sets it for every bank while that is closed, by what the last window came to (userspace/heavy).
+ *
+ * Above the counter, in WAYS_NOTE and higher bits, is with which value the entry was taken, to 1/16: what an estimate is uncertain by.
+ * Programs that are to leave what their twins leave do without (ways_noted).
  *
  * Records are per CPU: a record is longer than a word, and a torn key must never be reported as a flow. Every core runs its
  * own instance over the packets that it sees. Every packet adds one to its flow's estimate, in expectation: exactly when the
@@ -33,6 +38,14 @@ const volatile __u32 ways_count = 2;
 const volatile __u32 ways_entries = 1024; /* of a way, in one bank */
 const volatile __u32 ways_admission = ADMIT_NINE_EIGHTHS;
 const volatile __u64 ways_initial = 100;
+const volatile _Bool ways_adapts = 0; /* the initial value is ways_starts' */
+const volatile _Bool ways_noted = 1;
+
+/* Initial values of both banks. */
+TABLE(ways_starts, __u64, 2);
+
+#define WAYS_NOTE 54
+#define WAYS_COUNT ((1ULL << WAYS_NOTE) - 1)
 
 #define WAYS_ARRAY_(name, stage) REGISTER_PERCPU_BANKED(name, stage, __u64, 1024)
 #define WAYS_ARRAY(x, stage) WAYS_ARRAY_(WAYS_NAME(x), stage)
@@ -74,6 +87,7 @@ struct pass {
 	struct key key;
 	__u32 index[WAYS];
 	__u64 other[WAYS]; /* 0: way i holds this key, as far as its words have been compared */
+	__u64 initial; /* value of an empty entry */
 	__u64 units; /* to add: 1, or bytes */
 	__u64 min;   /* smallest counter among the ways, initial value included */
 	__u32 way;   /* ... and where it is */
@@ -98,10 +112,21 @@ static __always_inline void ways_rows_crc(struct pass *p)
 	p->index[3] = ways_count > 3 ? ways_slot(hash_crc32(&in, 3)) : 0;
 }
 
-static __always_inline void ways_rows(struct pass *p)
+static __always_inline __u64 ways_start(const struct phv *phv)
+{
+	__u64 *start;
+
+	if (!ways_adapts)
+		return ways_initial;
+	start = reg_at(ways_starts, phv->bank);
+	return start ? *start : ways_initial;
+}
+
+static __always_inline void ways_rows(const struct phv *phv, struct pass *p)
 {
 	__u64 h, g;
 
+	p->initial = ways_start(phv);
 	if (hash_crc) {
 		ways_rows_crc(p);
 	} else {
@@ -129,18 +154,24 @@ static __always_inline void ways_rows(struct pass *p)
 		}                                                                                     \
 	} while (0)
 
+static __always_inline __u64 ways_counted(__u64 word)
+{
+	return ways_noted ? word & WAYS_COUNT : word;
+}
+
 /* Way i's counter: add if the key is there, else carry the minimum on. */
 #define COUNT(i)                                                                                      \
 	do {                                                                                          \
-		__u64 *counter_;                                                                      \
+		__u64 *counter_, counted_;                                                            \
 		if (i < ways_count && !done) {                                                        \
 			counter_ = WAYS_AT(c##i, phv, p->index[i]);                                   \
+			counted_ = counter_ ? ways_counted(*counter_) : 0;                            \
 			if (counter_ && !p->other[i]) {                                               \
 				*counter_ += p->units;                                                \
-				phv->carry[1] = *counter_ + ways_initial;                             \
+				phv->carry[1] = counted_ + p->units + p->initial;                     \
 				done = 1;                                                             \
-			} else if (counter_ && *counter_ < p->min) {                                  \
-				p->min = *counter_;                                                   \
+			} else if (counter_ && counted_ < p->min) {                                   \
+				p->min = counted_;                                                    \
 				p->way = i;                                                           \
 			}                                                                             \
 		}                                                                                     \
@@ -178,7 +209,7 @@ static __always_inline int ways_look(struct phv *phv, struct pass *p)
 	COUNT(2);
 	COMPARE(3, 4);
 	COUNT(3);
-	p->min += ways_initial;
+	p->min += p->initial;
 	return done;
 }
 
@@ -265,6 +296,17 @@ static __always_inline int ways_admit(struct phv *phv, const struct pass *p, __u
 	return ways_nine_eighths(phv, p->units, next);
 }
 
+/* What an entry notes of the value that it was taken with: five leading bits and where they stand. */
+static __always_inline __u64 ways_note(__u64 value)
+{
+	__u32 e;
+
+	if (!ways_noted || !value)
+		return 0;
+	e = ways_log2(value);
+	return ((__u64)e << 4 | ((e < 4 ? value << (4 - e) : value >> (e - 4)) & 15)) << WAYS_NOTE;
+}
+
 #define WRITE_WORD(i, j)                                                                              \
 	do {                                                                                          \
 		__u64 *word_;                                                                         \
@@ -285,7 +327,7 @@ static __always_inline int ways_admit(struct phv *phv, const struct pass *p, __u
 			WRITE_WORD(i, 4);                                                             \
 			counter_ = WAYS_AT(c##i, phv, p->index[i]);                                   \
 			if (counter_)                                                                 \
-				*counter_ = value - ways_initial;                                     \
+				*counter_ = (value - p->initial) | ways_note(value);                                     \
 		}                                                                                     \
 	} while (0)
 

@@ -119,8 +119,8 @@ static __always_inline __u64 lean_key(const struct phv *phv, const struct lean_f
 
 	if (!lean_pair)
 		return reverse ? hash_reverse(phv, LEAN_SALT) : f->hash;
-	a = hash_endpoint(phv->src, 0, phv->family);
-	b = hash_endpoint(phv->dst, 0, phv->family);
+	a = hash_endpoint(phv->src, 0, 0, phv->family);
+	b = hash_endpoint(phv->dst, 0, 0, phv->family);
 	return reverse ? hash_pair(b, a, LEAN_SALT) : hash_pair(a, b, LEAN_SALT);
 }
 

@@ -7,9 +7,10 @@
  * signed   Algorithm 1 with the signs of the text: a segment adds minus its time, an ACK its time. One segment without an
  *          ACK leaves its whole time in five cells (docs/lean.md has the variance).
  *
- * A record is one word of 32 bits, {signature 15, time 17}: written and read whole, so no core sees half of one. Time
- * counts ticks of 2^16 ns and wraps at 8.6 s; a record is good for half of that, 4.3 s. Sums of coarse ticks are
- * not biased: where in a tick a segment lies is chance. A segment that is sent again finds its own record and leaves it:
+ * A record is one word of 32 bits, {signature 12, time 20}: written and read whole, so no core sees half of one. Time
+ * counts ticks of 2^13 ns and wraps at 8.6 s; a record is good for half of that, 4.3 s. Sums of ticks are
+ * not biased: where in a tick a segment lies is chance. A signature of 12 bits takes another segment's record for its own once in
+ * 4,096 times that it finds one. A segment that is sent again finds its own record and leaves it:
  * its clock started when the user began to wait.
  *
  * x is not stored: it is the rate of insertions times the delay, and the rate is what userspace measures anyway to choose p.
@@ -21,11 +22,11 @@
 #include "frame.h"
 #include "match.h"
 
-#define LAT_TIME 17
+#define LAT_TIME 20
 #define LAT_TIME_MASK ((1U << LAT_TIME) - 1)
-#define LAT_TICK 16
+#define LAT_TICK 13
 #define LAT_OLD (1U << (LAT_TIME - 1)) /* a record's largest age, in ticks */
-#define LAT_EARLY 16                   /* ticks by which another core's record may be younger than the packet */
+#define LAT_EARLY 128                  /* ticks by which another core's record may be younger than the packet: 1 ms */
 #define LAT_MANTISSA 5
 #define LAT_BINS BINS(LAT_TIME, LAT_MANTISSA)
 
@@ -35,10 +36,11 @@ const volatile _Bool lean_mean_on = 0; /* a second sketch counts the delays, so 
 /* stage 1: {signature, time} */
 REGISTER(lean_lat_fr, 1, __u32, 2048);
 
-/* What a finished delay is worth, by bin of its ticks: the delay times its weight, and the weight in sixteenths; and the square
- * of the value in 2^8, which goes to the counters alone, for the standard error. */
+/* What a finished delay is worth, by bin of its ticks: what its weight adds to it (nothing, where all segments are followed and none
+ * is evicted: then sums are exact to the tick), and the weight in sixteenths; and the square of the whole in 2^8, which goes to
+ * the counters alone, for the standard error. */
 struct lean_worth {
-	__u32 value;
+	__u32 more;
 	__u32 stands;
 	__u64 square;
 };
@@ -82,15 +84,14 @@ static __always_inline int latency_locate(struct latency *s, const struct phv *p
 		hash_fields(&in, phv, q->reverse, q->disc);
 		id = hash_crc32(&in, 0);
 		s->slot = hash_crc32(&in, 1);
-		luck = id; /* its low bits; the signature has the high ones */
 	} else {
 		mixed = q->reverse ? hash_reverse(phv, LEAN_SALT) : f->hash;
 		mixed = hash_mix(mixed ^ q->disc * 0x9e3779b97f4a7c15ULL);
 		id = mixed;
-		luck = mixed >> 16;
 		s->slot = mixed >> 32;
 	}
-	id >>= LAT_TIME; /* the high 15 bits; luck below takes others */
+	luck = id; /* its low 16 bits; the signature has the high 12 */
+	id >>= LAT_TIME;
 	s->word = (id + !id) << LAT_TIME;
 	s->slot &= lean_lat_fr_entries - 1;
 	return (luck & 0xffff) < READ_ONCE(*chance);
@@ -121,7 +122,7 @@ static __always_inline void latency_worth(struct latency *s, __u32 delay, struct
 
 	if (!worth)
 		return;
-	s->event.value = worth->value;
+	s->event.value = delay + worth->more;
 	s->stands = worth->stands;
 	count->c[LEAN_SQUARES] += worth->square;
 }

@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* Loss: identifiers that a flow leaves out (section 4.2).
+/* Loss: what a flow leaves out (section 4.2).
  *
- * gaps  A table of flows' last identifiers. A step of more than one is that many packets less one that did not come; a
- *       packet that comes late gives one back. A flow that loses nothing leaves nothing in the sketch.
+ * gaps  A table of flows' last numbers. What is left out in front of a packet is lost; a packet that comes late gives it
+ *       back. A flow that loses nothing leaves nothing in the sketch.
  * walk  Algorithm 2: of each pair of identifiers the odd one adds a random sign and the even one takes it back. Every
  *       flow whose packet has no partner leaves a residue of one in each row (docs/lean.md has the variance).
  *
- * The identifier is the IPv4 identification, where the stack advances it by one a packet; or RTP's sequence number; or TCP's
- * bytes, where the step is the payload's length and what is sent again gives back what was missing.
+ * The number is TCP's own, in bytes: a hole in the sequence is a fact, whatever else the host sends. Or the IPv4 identification,
+ * where the stack advances it by one a packet of the flow: a host that numbers all its packets with one counter seems to lose
+ * what it sends to others. Or RTP's sequence number.
  *
- * An entry is {signature, credit} and {good, identifier}. Credit rises with each packet of the owner and falls with each of
+ * A packet that fills a hole of TCP is the one that was missing, and late, or a repetition of it, which shows that it was lost.
+ * The IPv4 identification tells: what was sent before the packet that made the hole has a smaller one, with a counter for
+ * each connection, or each destination, or the whole host. Where there is none (IPv6; 0), time does: what comes within 3 ms of the
+ * youngest hole is late (section 4.3's window). Random identifiers make a repetition of 15 in 16, late or not.
+ *
+ * An entry is {signature, credit} and {good, identifier}, or TCP's {next number} and {identification of the packet that came
+ * furthest, or time of the youngest hole}. Credit rises with each packet of the owner and falls with each of
  * another flow; at 0 the entry changes hands: of the flows that share it, the one with most packets keeps it. Good counts
  * steps in a row that were small: identifiers that are random or do not advance never get a flow counted. */
 #pragma once
@@ -23,18 +30,34 @@ enum loss_id_kind { LOSS_IPID, LOSS_RTP, LOSS_BYTES };
 #define LOSS_SMALL_BYTES 65536
 #define LOSS_PROVEN 2   /* small steps in a row before gaps count */
 #define LOSS_GOOD 16    /* where good begins in its word */
+#define LOSS_NEAR 4096  /* identifications that a host uses up while a packet is late: 10 ms of 400,000 packets a second */
+#define LOSS_TICK 16    /* a hole's time counts 2^16 ns */
+#define LOSS_LATE 46    /* ticks: 3.01 ms */
+#define LOSS_EARLY 16   /* ticks by which another core's hole may be younger than the packet */
+#define LOSS_FAR (1U << 26) /* bytes below the next number from which on it is of another connection */
 
-const volatile __u32 lean_loss_id = LOSS_IPID;
+const volatile __u32 lean_loss_id = LOSS_BYTES;
 const volatile _Bool lean_loss_walk = 0;
 
-/* stage 1: {signature 13, credit 3}; stage 2: {good 16, identifier 16}, or with TCP's bytes the next sequence number */
+/* stage 1: {signature 13, credit 3}; stage 2: {good 16, identifier 16}, or with TCP's bytes the next sequence number; stage 3:
+ * which packet made it */
 REGISTER(lean_loss_own, 1, __u16, 4096);
 REGISTER(lean_loss_last, 2, __u32, 4096);
+REGISTER(lean_loss_order, 3, __u16, 4096);
 
 const enum loss_id_kind *unused_loss_id __attribute__((unused));
 
+/* What a segment is to its flow's next number. */
+enum loss_move {
+	LOSS_STAYS,   /* it ends there: a copy, a keep-alive */
+	LOSS_GOES_ON, /* it ends behind it */
+	LOSS_HOLE,    /* ... and begins behind it, too */
+	LOSS_BELOW    /* it ends in front of it: late, or sent again */
+};
+
 struct loss {
 	struct lean_event event;
+	__u8 move;   /* enum loss_move */
 	__u8 mine;   /* the entry is this flow's */
 	__u8 taken;  /* ... since this packet */
 	__u32 slot;
@@ -153,19 +176,25 @@ static __always_inline void loss_number(struct loss *s, __u32 *last, struct lean
 	s->event.value = loss_step(step, old >> LOSS_GOOD, count);
 }
 
-/* TCP's bytes: what is missing between the next number that was expected and this one. */
+/* TCP's bytes: what is missing between the next number that was expected and this one. A SYN begins anew, and so does a number
+ * that is far below. */
 static __always_inline void loss_bytes(struct loss *s, const struct phv *phv, __u32 *next, struct lean_counts_t *count)
 {
-	__u32 end = s->id + phv->payload + (phv->tcp_flags >> 1 & 1) + (phv->tcp_flags & TCP_FIN), old;
+	__u32 end = s->id + phv->payload + (phv->tcp_flags >> 1 & 1) + (phv->tcp_flags & TCP_FIN), old, behind;
 	__s32 ahead;
 
-	if (s->taken) {
+	s->move = LOSS_GOES_ON;
+	if (s->taken || phv->tcp_flags & TCP_SYN) {
 		reg_store(next, end);
 		return;
 	}
 	old = reg_load(next);
-	if ((__s32)(end - old) > 0)
-		reg_store(next, end);
+	behind = old - end;
+	if (behind < LOSS_FAR) {
+		s->move = behind ? LOSS_BELOW : LOSS_STAYS;
+		return;
+	}
+	reg_store(next, end);
 	ahead = s->id - old;
 	if (ahead > LOSS_SMALL_BYTES) {
 		count->c[LEAN_JUMPS]++;
@@ -173,9 +202,7 @@ static __always_inline void loss_bytes(struct loss *s, const struct phv *phv, __
 		count->c[LEAN_GAPS]++;
 		count->c[LEAN_GAP_SUM] += ahead;
 		s->event.value = ahead;
-	} else if (ahead < 0) {
-		count->c[LEAN_GIVEN_BACK]++;
-		s->event.value = -(__s32)phv->payload;
+		s->move = LOSS_HOLE;
 	}
 }
 
@@ -194,4 +221,35 @@ static __always_inline void loss_2(struct loss *s, struct phv *phv, const struct
 		loss_number(s, last, count);
 }
 
-static __always_inline void loss_3(struct loss *s, struct phv *phv, const struct lean_flow *f, struct lean_counts_t *count) {}
+/* Has the packet an identification that tells its place among those of its host? */
+static __always_inline int loss_ordered(const struct phv *phv)
+{
+	return phv_has(phv, PHV_IPID) && phv->ipid;
+}
+
+/* Was a segment below the next number sent before the one that made this number? */
+static __always_inline int loss_late(struct phv *phv, __u16 *order)
+{
+	if (loss_ordered(phv))
+		return (__u16)(reg_load(order) - phv->ipid - 1) < LOSS_NEAR - 1;
+	return (__u16)((clock_now(phv) >> LOSS_TICK) - reg_load(order) + LOSS_EARLY) <= LOSS_LATE + LOSS_EARLY;
+}
+
+/* TCP's bytes: which packet came furthest, and what one that is below means. */
+static __always_inline void loss_3(struct loss *s, struct phv *phv, const struct lean_flow *f, struct lean_counts_t *count)
+{
+	int ordered = loss_ordered(phv);
+	__u16 *order;
+
+	if (lean_loss_id != LOSS_BYTES || !s->mine || s->move == LOSS_STAYS || (s->move == LOSS_GOES_ON && !ordered))
+		return;
+	order = reg_at(lean_loss_order, s->slot);
+	if (!order)
+		return;
+	if (s->move != LOSS_BELOW) {
+		reg_store(order, ordered ? phv->ipid : clock_now(phv) >> LOSS_TICK);
+	} else if (phv->payload && loss_late(phv, order)) {
+		count->c[LEAN_GIVEN_BACK]++;
+		s->event.value = -(__s32)phv->payload;
+	}
+}

@@ -56,7 +56,7 @@ ALGORITHM_RECIRC(precision)
 		count->c[PRECISION_NO_KEY] += !second_pass(phv);
 		return 0;
 	}
-	ways_rows(&p);
+	ways_rows(phv, &p);
 	if (second_pass(phv)) {
 		count->c[PRECISION_WRITTEN]++;
 		ways_take(phv, &p, phv->carry[0], phv->carry[1]);

@@ -62,7 +62,11 @@ type PrecisionPhv struct {
 	End      uint8
 	Pass     uint8
 	Verdict  uint8
-	Pad      [3]uint8
+	Tos      uint8
+	L3       uint16
+	Mark     uint32
+	Queue    uint16
+	Slice    uint16
 	Carry    [2]uint64
 }
 
@@ -140,10 +144,12 @@ const (
 	PrecisionMapRecircTc            = "recirc_tc"
 	PrecisionMapRecircXdp           = "recirc_xdp"
 	PrecisionMapSpinState           = "spin_state"
+	PrecisionMapWaysStarts          = "ways_starts"
 	PrecisionProgPrecisionTc        = "precision_tc"
 	PrecisionProgPrecisionXdp       = "precision_xdp"
 	PrecisionVarCoinSeeded          = "coin_seeded"
 	PrecisionVarHashCrc             = "hash_crc"
+	PrecisionVarHashKeys            = "hash_keys"
 	PrecisionVarHashSeed            = "hash_seed"
 	PrecisionVarKeyFamily           = "key_family"
 	PrecisionVarKeyFields           = "key_fields"
@@ -179,10 +185,12 @@ const (
 	PrecisionVarUnusedAdmission     = "unused_admission"
 	PrecisionVarUnusedCounter       = "unused_counter"
 	PrecisionVarUnusedField         = "unused_field"
+	PrecisionVarWaysAdapts          = "ways_adapts"
 	PrecisionVarWaysAdmission       = "ways_admission"
 	PrecisionVarWaysCount           = "ways_count"
 	PrecisionVarWaysEntries         = "ways_entries"
 	PrecisionVarWaysInitial         = "ways_initial"
+	PrecisionVarWaysNoted           = "ways_noted"
 )
 
 // LoadPrecision returns the embedded CollectionSpec for Precision.
@@ -270,6 +278,7 @@ type PrecisionMapSpecs struct {
 	RecircTc        *ebpf.MapSpec `ebpf:"recirc_tc"`
 	RecircXdp       *ebpf.MapSpec `ebpf:"recirc_xdp"`
 	SpinState       *ebpf.MapSpec `ebpf:"spin_state"`
+	WaysStarts      *ebpf.MapSpec `ebpf:"ways_starts"`
 }
 
 // PrecisionVariableSpecs contains global variables before they are loaded into the kernel.
@@ -278,6 +287,7 @@ type PrecisionMapSpecs struct {
 type PrecisionVariableSpecs struct {
 	CoinSeeded          *ebpf.VariableSpec `ebpf:"coin_seeded"`
 	HashCrc             *ebpf.VariableSpec `ebpf:"hash_crc"`
+	HashKeys            *ebpf.VariableSpec `ebpf:"hash_keys"`
 	HashSeed            *ebpf.VariableSpec `ebpf:"hash_seed"`
 	KeyFamily           *ebpf.VariableSpec `ebpf:"key_family"`
 	KeyFields           *ebpf.VariableSpec `ebpf:"key_fields"`
@@ -313,10 +323,12 @@ type PrecisionVariableSpecs struct {
 	UnusedAdmission     *ebpf.VariableSpec `ebpf:"unused_admission"`
 	UnusedCounter       *ebpf.VariableSpec `ebpf:"unused_counter"`
 	UnusedField         *ebpf.VariableSpec `ebpf:"unused_field"`
+	WaysAdapts          *ebpf.VariableSpec `ebpf:"ways_adapts"`
 	WaysAdmission       *ebpf.VariableSpec `ebpf:"ways_admission"`
 	WaysCount           *ebpf.VariableSpec `ebpf:"ways_count"`
 	WaysEntries         *ebpf.VariableSpec `ebpf:"ways_entries"`
 	WaysInitial         *ebpf.VariableSpec `ebpf:"ways_initial"`
+	WaysNoted           *ebpf.VariableSpec `ebpf:"ways_noted"`
 }
 
 // PrecisionObjects contains all objects after they have been loaded into the kernel.
@@ -374,6 +386,7 @@ type PrecisionMaps struct {
 	RecircTc        *ebpf.Map `ebpf:"recirc_tc"`
 	RecircXdp       *ebpf.Map `ebpf:"recirc_xdp"`
 	SpinState       *ebpf.Map `ebpf:"spin_state"`
+	WaysStarts      *ebpf.Map `ebpf:"ways_starts"`
 }
 
 func (m *PrecisionMaps) Close() error {
@@ -413,6 +426,7 @@ func (m *PrecisionMaps) Close() error {
 		m.RecircTc,
 		m.RecircXdp,
 		m.SpinState,
+		m.WaysStarts,
 	)
 }
 
@@ -422,6 +436,7 @@ func (m *PrecisionMaps) Close() error {
 type PrecisionVariables struct {
 	CoinSeeded          *ebpf.Variable `ebpf:"coin_seeded"`
 	HashCrc             *ebpf.Variable `ebpf:"hash_crc"`
+	HashKeys            *ebpf.Variable `ebpf:"hash_keys"`
 	HashSeed            *ebpf.Variable `ebpf:"hash_seed"`
 	KeyFamily           *ebpf.Variable `ebpf:"key_family"`
 	KeyFields           *ebpf.Variable `ebpf:"key_fields"`
@@ -457,10 +472,12 @@ type PrecisionVariables struct {
 	UnusedAdmission     *ebpf.Variable `ebpf:"unused_admission"`
 	UnusedCounter       *ebpf.Variable `ebpf:"unused_counter"`
 	UnusedField         *ebpf.Variable `ebpf:"unused_field"`
+	WaysAdapts          *ebpf.Variable `ebpf:"ways_adapts"`
 	WaysAdmission       *ebpf.Variable `ebpf:"ways_admission"`
 	WaysCount           *ebpf.Variable `ebpf:"ways_count"`
 	WaysEntries         *ebpf.Variable `ebpf:"ways_entries"`
 	WaysInitial         *ebpf.Variable `ebpf:"ways_initial"`
+	WaysNoted           *ebpf.Variable `ebpf:"ways_noted"`
 }
 
 // PrecisionPrograms contains all programs after they have been loaded into the kernel.

@@ -21,7 +21,7 @@
  *   that is refused and finds n > C there goes through the pipeline once more and takes the bucket. The same word says when o
  *   has reached R (done), so that a refused packet looks at two words and no more. Ways admit by a second pass, too, as
  *   PRECISION does: with probability 2^-y, the smallest power of two that is not above 1/(size + 1), and the record's size
- *   becomes 2^y (dissertation, section 3.3.4).
+ *   becomes 2^y (Chen, "Designing Compact Data Structures for Network Measurement and Control", Princeton 2023, section 3.3.4).
  * - n of the ways is what the record has seen itself; the inherited size decides admission only. The share o/n would come
  *   out too small with it.
  *
@@ -30,6 +30,12 @@
  * signature: a number of another flow is not compared, a report whose words disagree is dropped, and both are counted
  * (torn). A word is read and then written by one aligned store, which costs half of an atomic exchange; what a core adds to
  * o between another core's two accesses is lost: at most one packet a race.
+ *
+ * A SYN begins a connection, on a 5-tuple that is used again, too: the flow's own record goes on, with a number that nothing of the
+ * new connection is out of order after. A SYN without data counts for nothing else, and no record is written for it.
+ *
+ * n and o have 24 bits. A record that comes near their end (15/16) is written again by a second pass of its own flow's packet:
+ * what it held goes up as any record that is replaced.
  *
  * Aggregates (GSO, GRO) are merged from consecutive segments: they count as that many packets in order, and the next
  * packet is compared with the first segment's number (definitions 1, 3) and with the end of the last (2).
@@ -103,6 +109,8 @@ BUCKET(_array, 7, 8, 9, 10);
 #define COUNT_BITS 24
 #define COUNT_MASK ((1U << COUNT_BITS) - 1)
 #define COUNT_TAG 0xfe000000U
+#define FULL (15U << (COUNT_BITS - 4)) /* bits of an n that is near its end: 2^20 packets are left, to be granted a second pass */
+#define FRESH (1U << 30) /* ahead of a SYN's number: nothing that comes is behind this */
 #define DONE (1U << COUNT_BITS) /* of a count: R out-of-order packets were seen, which says more than any n */
 #define PREFIX_BITS 48
 
@@ -129,6 +137,8 @@ struct flow {
 	__u32 signature; /* never 0: an empty record's */
 	__u32 start;     /* sequence number of the payload's first byte; number() */
 	__u32 end;       /* ... behind its last */
+	__u16 segs;      /* with payload: 0 of a SYN without data */
+	__u32 follows;   /* 0: it begins a connection, else 1 */
 	__u32 index[WAYS]; /* locate_ways() */
 	__u32 slot;      /* of the array's registers, in the packet's bank */
 };
@@ -221,11 +231,21 @@ static __always_inline void locate(struct flow *f, const struct phv *phv)
 	f->signature += f->signature == 0;
 }
 
-/* For packets that a record is kept of; most find another flow's. */
+/* For packets that a record is kept of; most find another flow's. A SYN without data leaves numbers that no packet of its
+ * connection is out of order after, and that none repeats. */
 static __always_inline void number(struct flow *f, const struct phv *phv)
 {
-	f->start = phv->seq + (phv->tcp_flags & TCP_SYN ? 1 : 0);
+	__u32 syn = phv->tcp_flags >> 1 & 1;
+
+	f->follows = !syn;
+	f->start = phv->seq + syn;
 	f->end = f->start + phv->payload;
+	f->segs = phv->segs;
+	if (unlikely(!phv->payload)) {
+		f->start--;
+		f->end += FRESH;
+		f->segs = 0;
+	}
 }
 
 /* The number to keep, and whether this packet is out of order after the one that was kept. */
@@ -234,19 +254,19 @@ static __always_inline __u32 kept(const struct flow *f)
 	return reorder_definition == BEHIND_EXPECTED ? f->end : f->start;
 }
 
-static __always_inline int out_of_order(const struct flow *f, __u32 old)
+/* The difference's sign, and never of a connection's begin: without a branch, for this is inside of a read-modify-write. */
+static __always_inline __u32 out_of_order(const struct flow *f, __u32 old)
 {
-	__s32 ahead = f->start - old;
+	__u32 below = reorder_definition == BEHIND_EXPECTED ? old - f->start : f->start - old;
 
-	return reorder_definition == BEHIND_EXPECTED ? ahead > 0 : ahead < 0;
+	return below >> 31 & f->follows;
 }
 
-/* Third stage of a record that is the flow's own. *add: what its count grows by. */
 static __always_inline void compare(__u64 *word, const struct flow *f, __u32 *add, struct reorder_counts_t *count)
 {
 	__u64 old = reg_load(word);
 	__u32 next = kept(f), mine = next, seen = old >> 32;
-	int out = out_of_order(f, old);
+	__u32 out = out_of_order(f, old);
 
 	if (reorder_definition == BELOW_LARGEST && out)
 		next = old;
@@ -299,6 +319,7 @@ static __always_inline void report(const struct phv *phv, const struct evicted *
 		count->c[REORDER_REPORTS]++;
 	else
 		count->c[REORDER_REPORTS_LOST]++;
+	asm volatile("" ::: "memory"); /* both paths are one again: a copy of what follows for each would depend on the ring */
 }
 
 /* Stages 2 to 4 of a record that is written: what was there goes into the report. */
@@ -325,14 +346,15 @@ static __always_inline void report(const struct phv *phv, const struct evicted *
 		}                                                                                     \
 	} while (0)
 
-static __always_inline void observe(__u32 *word, const struct phv *phv, struct flow *f, __u32 add,
-				    struct reorder_counts_t *count)
+/* Fourth stage of the flow's own record. Returns whether it is to be written again before n runs into the bits above. */
+static __always_inline int observe(__u32 *word, const struct flow *f, __u32 add, struct reorder_counts_t *count)
 {
 	__u32 old = reg_add(word, add);
 
-	count->c[REORDER_COMPARED] += phv->segs;
+	count->c[REORDER_COMPARED] += f->segs;
 	if (unlikely((old ^ f->signature) & COUNT_TAG))
 		count->c[REORDER_TORN]++;
+	return (old & FULL) == FULL;
 }
 
 /* ---- the ways ---- */
@@ -344,6 +366,7 @@ struct ways {
 	__u32 size;      /* ... and its size */
 	__u32 monitored; /* a way holds the prefix */
 	__u32 add;       /* what the record's count grows by */
+	__u32 full;      /* ... to near its end */
 };
 
 #define LOOK(i)                                                                                       \
@@ -353,7 +376,7 @@ struct ways {
 			if (word_) {                                                                  \
 				old_ = reg_load(word_);                                               \
 				if (old_ >> 32 == f->signature) {                                     \
-					reg_add(word_, 1);                                            \
+					reg_add(word_, f->segs != 0);                                 \
 					w->held = i;                                                  \
 				} else if ((__u32)old_ < w->size) {                                   \
 					w->size = old_;                                               \
@@ -385,7 +408,7 @@ struct ways {
 		if (i < reorder_ways && w->held == i) {                                               \
 			__u32 *word_ = reg_way(reorder_count, i); \
 			if (word_)                                                                    \
-				observe(word_, phv, f, w->add, count);                                \
+				w->full |= observe(word_, f, w->add, count);                          \
 		}                                                                                     \
 	} while (0)
 
@@ -398,7 +421,8 @@ static __always_inline void look(struct phv *phv, struct flow *f, struct ways *w
 	w->way = 0;
 	w->size = ~0U;
 	w->monitored = 0;
-	w->add = phv->segs;
+	w->add = f->segs;
+	w->full = 0;
 	LOOK(0);
 	PREFIX(0);
 	LOOK(1);
@@ -485,33 +509,32 @@ static __always_inline int enter(struct phv *phv, struct flow *f, __u64 *old)
 	return *old >> 32 == f->signature ? FATE_OWN : FATE_WRITTEN;
 }
 
-/* ... for a flow that is not to be admitted: its time goes on if the record is its own. */
+/* ... for a flow that is not to be admitted: its time goes on if the record is its own. Most SYNs find another's, and need
+ * no clock for that. */
 static __always_inline int enter_own(struct phv *phv, struct flow *f)
 {
-	__u64 *word = reg_at(reorder_id_array, f->slot), mine, old;
+	__u64 *word = reg_at(reorder_id_array, f->slot);
 
-	mine = (__u64)f->signature << 32 | (__u32)(clock_now(phv) >> TICK);
 	if (!word)
 		return FATE_NONE;
-	old = reg_load(word);
-	if (old >> 32 != f->signature)
+	if (reg_load(word) >> 32 != f->signature)
 		return FATE_REFUSED;
-	reg_store(word, mine);
+	reg_store(word, (__u64)f->signature << 32 | (__u32)(clock_now(phv) >> TICK));
 	return FATE_OWN;
 }
 
-/* The flow's own record. */
-static __always_inline void follow(const struct phv *phv, struct flow *f, struct reorder_counts_t *count)
+/* The flow's own record. Returns whether it is to be written again. */
+static __always_inline int follow(const struct phv *phv, struct flow *f, struct reorder_counts_t *count)
 {
 	__u64 *seq = reg_at(reorder_seq_array, f->slot);
-	__u32 *n, add = phv->segs;
+	__u32 *n, add;
 
 	number(f, phv);
+	add = f->segs;
 	if (seq)
 		compare(seq, f, &add, count);
 	n = reg_at(reorder_count_array, f->slot);
-	if (n)
-		observe(n, phv, f, add, count);
+	return n && observe(n, f, add, count);
 }
 
 static __always_inline void write(const struct phv *phv, struct flow *f, __u64 id, struct reorder_counts_t *count)
@@ -541,18 +564,22 @@ static __always_inline int sample(struct phv *phv, struct flow *f, int closed, s
 
 	switch (closed ? enter_own(phv, f) : enter(phv, f, &old)) {
 	case FATE_OWN:
-		follow(phv, f, count);
-		return 0;
-	case FATE_WRITTEN:
-		write(phv, f, old, count);
-		return 0;
+		if (likely(!follow(phv, f, count)))
+			return 0;
+		break;
 	case FATE_REFUSED:
 		if (closed || !expired(f))
 			return 0;
-		phv->carry[0] = ARRAY;
-		return 1;
+		break;
+	case FATE_WRITTEN:
+		write(phv, f, old, count);
+		return 0;
+	default:
+		return 0;
 	}
-	return 0;
+	phv->carry[0] = ARRAY;
+	phv->carry[1] = 0;
+	return 1;
 }
 
 /* Second pass: the bucket is taken, whatever is in it. */
@@ -609,6 +636,14 @@ static __always_inline void second(struct phv *phv, struct flow *f, struct reord
 		leave(phv, f, count);
 }
 
+/* A way's record that is near its end is written again. Its size is what so many packets came to at least. */
+static __always_inline int renew(struct phv *phv, const struct ways *w)
+{
+	phv->carry[0] = w->held;
+	phv->carry[1] = 1U << COUNT_BITS;
+	return w->full;
+}
+
 static __always_inline int first(struct phv *phv, struct flow *f, struct reorder_counts_t *count)
 {
 	struct ways w;
@@ -616,23 +651,25 @@ static __always_inline int first(struct phv *phv, struct flow *f, struct reorder
 	int moves;
 
 	if (reorder_method == METHOD_SAMPLING)
-		return sample(phv, f, 0, count);
+		return sample(phv, f, !phv->payload, count);
 	look(phv, f, &w, count);
 	if (w.held < WAYS)
-		return 0;
-	moves = admit(phv, &w, &value);
+		return renew(phv, &w);
+	moves = phv->payload && admit(phv, &w, &value);
 	if (moves) {
 		phv->carry[0] = w.way;
 		phv->carry[1] = value;
 	}
 	if (reorder_method == METHOD_PRECISION)
 		return moves;
-	return sample(phv, f, moves || w.monitored, count) || moves;
+	return sample(phv, f, moves || w.monitored || !phv->payload, count) || moves;
 }
 
-static __always_inline int carries_data(const struct phv *phv)
+/* With payload, or the begin of a connection. */
+static __always_inline int matters(const struct phv *phv)
 {
-	return (phv->valid & (PHV_IP | PHV_TCP | PHV_FRAGMENT)) == (PHV_IP | PHV_TCP) && phv->payload;
+	return (phv->valid & (PHV_IP | PHV_TCP | PHV_FRAGMENT)) == (PHV_IP | PHV_TCP) &&
+	       (phv->payload || phv->tcp_flags & TCP_SYN);
 }
 
 ALGORITHM_RECIRC(reorder)
@@ -641,7 +678,7 @@ ALGORITHM_RECIRC(reorder)
 	struct flow f;
 	int again;
 
-	if (!carries_data(phv))
+	if (!matters(phv))
 		return 0;
 	count = counters_of(reorder_counts, phv);
 	if (!count)
@@ -651,7 +688,7 @@ ALGORITHM_RECIRC(reorder)
 		second(phv, &f, count);
 		return 0;
 	}
-	count->c[REORDER_PACKETS] += phv->segs;
+	count->c[REORDER_PACKETS] += phv->payload ? phv->segs : 0;
 	if (unlikely(phv->segs > 1))
 		count->c[REORDER_AGGREGATES]++;
 	again = first(phv, &f, count);

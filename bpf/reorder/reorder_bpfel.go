@@ -52,7 +52,11 @@ type ReorderPhv struct {
 	End      uint8
 	Pass     uint8
 	Verdict  uint8
-	Pad      [3]uint8
+	Tos      uint8
+	L3       uint16
+	Mark     uint32
+	Queue    uint16
+	Slice    uint16
 	Carry    [2]uint64
 }
 
@@ -154,6 +158,7 @@ const (
 	ReorderProgReorderXdp               = "reorder_xdp"
 	ReorderVarCoinSeeded                = "coin_seeded"
 	ReorderVarHashCrc                   = "hash_crc"
+	ReorderVarHashKeys                  = "hash_keys"
 	ReorderVarHashSeed                  = "hash_seed"
 	ReorderVarRecircDeferred            = "recirc_deferred"
 	ReorderVarReorderAll                = "reorder_all"
@@ -288,6 +293,7 @@ type ReorderMapSpecs struct {
 type ReorderVariableSpecs struct {
 	CoinSeeded                *ebpf.VariableSpec `ebpf:"coin_seeded"`
 	HashCrc                   *ebpf.VariableSpec `ebpf:"hash_crc"`
+	HashKeys                  *ebpf.VariableSpec `ebpf:"hash_keys"`
 	HashSeed                  *ebpf.VariableSpec `ebpf:"hash_seed"`
 	RecircDeferred            *ebpf.VariableSpec `ebpf:"recirc_deferred"`
 	ReorderAll                *ebpf.VariableSpec `ebpf:"reorder_all"`
@@ -431,6 +437,7 @@ func (m *ReorderMaps) Close() error {
 type ReorderVariables struct {
 	CoinSeeded                *ebpf.Variable `ebpf:"coin_seeded"`
 	HashCrc                   *ebpf.Variable `ebpf:"hash_crc"`
+	HashKeys                  *ebpf.Variable `ebpf:"hash_keys"`
 	HashSeed                  *ebpf.Variable `ebpf:"hash_seed"`
 	RecircDeferred            *ebpf.Variable `ebpf:"recirc_deferred"`
 	ReorderAll                *ebpf.Variable `ebpf:"reorder_all"`

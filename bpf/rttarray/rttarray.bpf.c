@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* rtt-array: the baselines that the fridge is measured against. No correction, so they are biased; that is their use.
  *
- * overwrite  Zheng et al. (fridges), section 2.1: a request overwrites what is in its slot. Delays that are long against
+ * overwrite  Zheng, Braverman, Chen, Rexford, "Unbiased Delay Measurement in the Data Plane", section 2.1: a request overwrites what is in its slot. Delays that are long against
  *            the time a slot stays untouched are lost. With several stages a request takes the first free slot and
  *            overwrites in the last stage.
  * expiry     The array of Chen et al. that section 5.1 compares with: a request goes into the first stage whose slot is
@@ -14,7 +14,7 @@
  *            equally long.
  *
  * Matching rules and hashes are the fridge's. A retransmitted request that finds its own record leaves it. A record is
- * {id, time} in one 64-bit word, as there; the index of a later stage derives from the id, which is all that an evicted
+ * {id, time} in one 64-bit word, as there (record.h); the index of a later stage derives from the id, which is all that an evicted
  * record brings along. */
 #include "base.h"
 #include "phv.h"
@@ -23,6 +23,7 @@
 #include "clock.h"
 #include "hash.h"
 #include "match.h"
+#include "record.h"
 #include "survival.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -38,6 +39,7 @@ enum rtt_counter {
 	RTT_EXPIRED,      /* ... of them because they were old (expiry) */
 	RTT_RESPONSES,    /* packets that answer */
 	RTT_MATCHED,      /* ... that found their request */
+	RTT_TOO_LONG,     /* ... that is older than can be measured */
 	RTT_COUNTS
 };
 
@@ -66,14 +68,14 @@ COUNTERS(rtt_counters, RTT_COUNTS);
 const enum rtt_counter *unused_counter __attribute__((unused));
 const enum rtt_evict_kind *unused_evict __attribute__((unused));
 
-static __always_inline __u32 ticks(struct phv *phv)
+static __always_inline __u64 ticks(struct phv *phv)
 {
 	return clock_now(phv) >> rtt_tick;
 }
 
 static __always_inline __u32 id_of(__u64 word)
 {
-	return word >> 32;
+	return word >> RECORD_TIME_BITS;
 }
 
 /* Slot of a record in a stage behind the first. */
@@ -86,11 +88,10 @@ static __always_inline __u32 slot_of(__u32 id, int stage)
 static __always_inline int offer(__u64 *entry, __u64 word, int last, struct rtt_counters_t *count)
 {
 	__u64 old = reg_load(entry);
-	__u32 age = (__u32)word - (__u32)old;
 	int writable;
 
 	if (rtt_evict == EVICT_EXPIRY)
-		writable = old == 0 || age > rtt_expiry;
+		writable = old == 0 || ((word - old) & RECORD_TIME_MASK) > rtt_expiry;
 	else if (last)
 		writable = id_of(old) != id_of(word);
 	else
@@ -187,11 +188,11 @@ last_stage:
 }
 
 /* Takes a response's record out of a stage's slot. */
-static __always_inline int take(__u64 *entry, __u32 id, __u32 *time)
+static __always_inline int take(__u64 *entry, __u32 id, __u64 *record)
 {
 	__u64 word = reg_load(entry);
 
-	*time = word;
+	*record = word;
 	return id_of(word) == id && reg_cas(entry, word, 0) == word;
 }
 
@@ -204,28 +205,28 @@ static __always_inline int take(__u64 *entry, __u32 id, __u32 *time)
 		entry = reg_at(array, *slot);                                                         \
 		if (!entry)                                                                           \
 			return 0;                                                                     \
-		if (take(entry, h->id, time))                                                         \
+		if (take(entry, id, record))                                                         \
 			return stage;                                                                 \
 	} while (0)
 
 /* The stage that a response's request was found in, 0 for none. */
-static __always_inline __u32 search(const struct match_hashes *h, __u32 *slot, __u32 *time)
+static __always_inline __u32 search(__u32 id, __u32 first, __u32 *slot, __u64 *record)
 {
-	SEARCH(rtt_stage1, 1, h->slot & ((1U << rtt_bits) - 1));
-	SEARCH(rtt_stage2, 2, slot_of(h->id, 2));
-	SEARCH(rtt_stage3, 3, slot_of(h->id, 3));
-	SEARCH(rtt_stage4, 4, slot_of(h->id, 4));
+	SEARCH(rtt_stage1, 1, first);
+	SEARCH(rtt_stage2, 2, slot_of(id, 2));
+	SEARCH(rtt_stage3, 3, slot_of(id, 3));
+	SEARCH(rtt_stage4, 4, slot_of(id, 4));
 	return 0;
 }
 
 /* Cascade: insertions survived in the last stage. */
-static __always_inline __u32 survived(const struct match_hashes *h, __u32 slot)
+static __always_inline __u32 survived(__u32 id, __u32 slot)
 {
 	__u32 *inserts = reg_at(rtt_inserts, 0), *then, word;
 
 	if (!inserts)
 		return 0;
-	word = reg_load(inserts) << 8 | (h->id & 0xff);
+	word = reg_load(inserts) << 8 | (id & 0xff);
 	then = reg_at(rtt_survived, slot);
 	if (!then)
 		return 0;
@@ -233,19 +234,24 @@ static __always_inline __u32 survived(const struct match_hashes *h, __u32 slot)
 	return (word & 0xff) || word >> 31 ? 0 : word >> 8; /* torn, or from the future: another core's request */
 }
 
-static __always_inline void response(struct phv *phv, const struct match_hashes *h, struct rtt_counters_t *count)
+static __always_inline void response(struct phv *phv, __u32 id, __u32 first, struct rtt_counters_t *count)
 {
-	__u32 time = 0, slot = 0, x = 0, stage, delay, cell;
-	__u64 *sum, add;
+	__u32 slot = 0, x = 0, stage, delay, cell;
+	__u64 *sum, add, record = 0, age;
 
 	count->c[RTT_RESPONSES]++;
-	stage = search(h, &slot, &time);
+	stage = search(id, first, &slot, &record);
 	if (!stage)
 		return;
+	age = record_age(ticks(phv), record);
+	if (record_too_long(age)) {
+		count->c[RTT_TOO_LONG]++;
+		return;
+	}
 	count->c[RTT_MATCHED]++;
-	delay = bins_index(clock_since(ticks(phv), time), rtt_mantissa);
+	delay = bins_index(age, rtt_mantissa);
 	if (rtt_evict == EVICT_CASCADE && stage == rtt_stages)
-		x = survived(h, slot);
+		x = survived(id, slot);
 	cell = survival_cell(x, rtt_bits, delay, BINS(DELAY_BITS, rtt_mantissa), &add);
 	sum = reg_bank(rtt_hist, phv, cell);
 	if (sum)
@@ -257,7 +263,8 @@ ALGORITHM(rttarray)
 	struct rtt_counters_t *count;
 	struct match_hashes h;
 	struct question q;
-	__u32 slot;
+	__u32 id, slot;
+	__u64 word;
 
 	classify(&q, phv);
 	if (likely(q.role != ROLE_REQUEST && q.role != ROLE_RESPONSE))
@@ -266,14 +273,16 @@ ALGORITHM(rttarray)
 	if (!count)
 		return;
 	match_hash(&h, phv, &q, 0);
+	id = record_id(h.id);
+	slot = h.slot & ((1U << rtt_bits) - 1);
 	if (q.role == ROLE_RESPONSE) {
-		response(phv, &h, count);
+		response(phv, id, slot, count);
 		return;
 	}
 	count->c[RTT_REQUESTS]++;
-	slot = h.slot & ((1U << rtt_bits) - 1);
+	word = record_word(id, ticks(phv));
 	if (rtt_evict == EVICT_CASCADE)
-		cascade((__u64)h.id << 32 | ticks(phv), slot, count);
+		cascade(word, slot, count);
 	else
-		insert((__u64)h.id << 32 | ticks(phv), slot, count);
+		insert(word, slot, count);
 }

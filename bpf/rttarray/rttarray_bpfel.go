@@ -52,7 +52,11 @@ type RttArrayPhv struct {
 	End      uint8
 	Pass     uint8
 	Verdict  uint8
-	Pad      [3]uint8
+	Tos      uint8
+	L3       uint16
+	Mark     uint32
+	Queue    uint16
+	Slice    uint16
 	Carry    [2]uint64
 }
 
@@ -67,12 +71,13 @@ const (
 	RttArrayRttCounterRTT_EXPIRED   RttArrayRttCounter = 5
 	RttArrayRttCounterRTT_RESPONSES RttArrayRttCounter = 6
 	RttArrayRttCounterRTT_MATCHED   RttArrayRttCounter = 7
-	RttArrayRttCounterRTT_COUNTS    RttArrayRttCounter = 8
+	RttArrayRttCounterRTT_TOO_LONG  RttArrayRttCounter = 8
+	RttArrayRttCounterRTT_COUNTS    RttArrayRttCounter = 9
 )
 
 type RttArrayRttCountersT struct {
 	_ structs.HostLayout
-	C [8]uint64
+	C [9]uint64
 }
 
 type RttArrayRttEvictKind uint32
@@ -105,6 +110,7 @@ const (
 	RttArrayProgRttarrayTc        = "rttarray_tc"
 	RttArrayProgRttarrayXdp       = "rttarray_xdp"
 	RttArrayVarHashCrc            = "hash_crc"
+	RttArrayVarHashKeys           = "hash_keys"
 	RttArrayVarHashSeed           = "hash_seed"
 	RttArrayVarMatchFinals        = "match_finals"
 	RttArrayVarMatchRule          = "match_rule"
@@ -198,6 +204,7 @@ type RttArrayMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type RttArrayVariableSpecs struct {
 	HashCrc            *ebpf.VariableSpec `ebpf:"hash_crc"`
+	HashKeys           *ebpf.VariableSpec `ebpf:"hash_keys"`
 	HashSeed           *ebpf.VariableSpec `ebpf:"hash_seed"`
 	MatchFinals        *ebpf.VariableSpec `ebpf:"match_finals"`
 	MatchRule          *ebpf.VariableSpec `ebpf:"match_rule"`
@@ -281,6 +288,7 @@ func (m *RttArrayMaps) Close() error {
 // It can be passed to LoadRttArrayObjects or ebpf.CollectionSpec.LoadAndAssign.
 type RttArrayVariables struct {
 	HashCrc            *ebpf.Variable `ebpf:"hash_crc"`
+	HashKeys           *ebpf.Variable `ebpf:"hash_keys"`
 	HashSeed           *ebpf.Variable `ebpf:"hash_seed"`
 	MatchFinals        *ebpf.Variable `ebpf:"match_finals"`
 	MatchRule          *ebpf.Variable `ebpf:"match_rule"`
