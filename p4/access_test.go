@@ -1,67 +1,264 @@
 package p4
 
 import (
+	"maps"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
+
+	"github.com/xdpmon/xdpmon/p4/tna/run"
+	"github.com/xdpmon/xdpmon/p4/tna/syntax"
 )
 
-var (
-	registerAction = regexp.MustCompile(`(?s)RegisterAction<[\w<>, ]+>\((\w+)\)\s+(\w+)\s*=`)
-	actionDecl     = regexp.MustCompile(`\baction\s+(\w+)\s*\([^)]*\)\s*\{`)
-	tableDecl      = regexp.MustCompile(`\btable\s+(\w+)\s*\{`)
-	applyDecl      = regexp.MustCompile(`(?m)^\s*apply\s*\{`)
-	tableActions   = regexp.MustCompile(`(?s)\bactions\s*=\s*\{(.*?)\}`)
-	applyCall      = regexp.MustCompile(`\b(\w+)\.apply\(`)
-	executeCall    = regexp.MustCompile(`\b(\w+)\.execute\(`)
-	word           = regexp.MustCompile(`\w+`)
-)
+// places lists, for registers by their path, where one packet may reach them: the most places on any way through what was
+// read. The compiler accepts two tables that may both run; two places here are one access too many. Tables exclude each other
+// by if and else only: what their keys exclude is not looked at, and an action that was called twice counts twice.
+type places map[string][]string
 
-// reachedFrom returns, for every register, the places in the control flow that access it: the tables with an action
-// that does, and the statements of an apply block that do so directly. The compiler accepts two places that may both
-// run for one packet, which is one access too many; one place cannot. A register is private to its control.
-func (s *source) reachedFrom() map[string][]string {
-	places := map[string][]string{}
-	for _, body := range blocks(s.text, controlDecl) {
-		for register, from := range reachedIn(body) {
-			places[register] = append(places[register], from...)
-		}
+// then is what runs behind p.
+func (p places) then(next places) places {
+	out := maps.Clone(p)
+	for register, at := range next {
+		out[register] = append(append([]string(nil), out[register]...), at...)
 	}
-	return places
+	return out
 }
 
-func reachedIn(control string) map[string][]string {
-	owner := map[string]string{} // RegisterAction -> register
-	for _, m := range registerAction.FindAllStringSubmatch(control, -1) {
-		owner[m[2]] = m[1]
-	}
-	touches := map[string][]string{} // action -> registers
-	for name, body := range blocks(control, actionDecl) {
-		touches[name] = executed(body, owner)
-	}
-	places := map[string][]string{}
-	for table, body := range blocks(control, tableDecl) {
-		for _, register := range tableTouches(body, touches) {
-			places[register] = append(places[register], "table "+table)
+// or is what runs instead of p.
+func (p places) or(other places) places {
+	out := maps.Clone(p)
+	for register, at := range other {
+		if len(at) > len(out[register]) {
+			out[register] = at
 		}
 	}
-	for _, body := range bodies(control, applyDecl) {
-		for _, register := range executed(body, owner) {
-			places[register] = append(places[register], "statement")
-		}
-	}
-	return places
+	return out
 }
 
-// executed lists the registers that a piece of code reaches, once for each RegisterAction that it executes.
-func executed(code string, owner map[string]string) []string {
-	var registers []string
-	for _, m := range executeCall.FindAllStringSubmatch(code, -1) {
-		registers = append(registers, owner[m[1]])
-	}
-	return registers
+// flowBody is a control while it is read, at its path in the program.
+type flowBody struct {
+	controls  map[string]*syntax.Control
+	path      string
+	registers map[string]bool
+	owner     map[string]string // RegisterAction -> register
+	actions   map[string]*syntax.Action
+	tables    map[string]*syntax.Table
+	instances map[string]*syntax.Control
 }
+
+// reached walks the ingress and egress of a program.
+func reached(program *syntax.Program) places {
+	controls := map[string]*syntax.Control{}
+	for _, d := range program.Decls {
+		if c, ok := d.(*syntax.Control); ok && !c.IsParser {
+			controls[c.Name] = c
+		}
+	}
+	out := places{}
+	for _, name := range []string{"Ingress", "Egress"} {
+		if c, ok := controls[name]; ok {
+			out = out.then(readControl(controls, c, name+"."))
+		}
+	}
+	return out
+}
+
+func readControl(controls map[string]*syntax.Control, c *syntax.Control, path string) places {
+	b := &flowBody{controls: controls, path: path, registers: map[string]bool{}, owner: map[string]string{},
+		actions: map[string]*syntax.Action{}, tables: map[string]*syntax.Table{}, instances: map[string]*syntax.Control{}}
+	for _, d := range c.Locals {
+		switch d := d.(type) {
+		case *syntax.Action:
+			b.actions[d.Name] = d
+		case *syntax.Table:
+			b.tables[d.Name] = d
+		case *syntax.Instance:
+			b.instance(d)
+		}
+	}
+	return b.statement(c.Apply)
+}
+
+func (b *flowBody) instance(i *syntax.Instance) {
+	switch name := i.Type.Name; {
+	case name == "Register":
+		b.registers[i.Name] = true
+	case name == "RegisterAction":
+		b.owner[i.Name] = i.Args[0].(*syntax.Name).ID
+	case b.controls[name] != nil:
+		b.instances[i.Name] = b.controls[name]
+	}
+}
+
+func (b *flowBody) statement(s syntax.Stmt) places {
+	out := places{}
+	switch s := s.(type) {
+	case *syntax.Block:
+		for _, one := range s.Stmts {
+			out = out.then(b.statement(one))
+		}
+	case *syntax.If:
+		out = places{}.or(b.statement(s.Then))
+		if s.Else != nil {
+			out = out.or(b.statement(s.Else))
+		}
+		out = b.expression(s.Cond).then(out)
+	case *syntax.Assign:
+		out = b.expression(s.L).then(b.expression(s.R))
+	case *syntax.Do:
+		out = b.call(s.Call)
+	case *syntax.Var:
+		if s.Init != nil {
+			out = b.expression(s.Init)
+		}
+	}
+	return out
+}
+
+func (b *flowBody) expression(e syntax.Expr) places {
+	switch e := e.(type) {
+	case *syntax.Call:
+		return b.call(e)
+	case *syntax.Field:
+		return b.expression(e.X)
+	case *syntax.Slice:
+		return b.expression(e.X)
+	case *syntax.Unary:
+		return b.expression(e.X)
+	case *syntax.Cast:
+		return b.expression(e.X)
+	case *syntax.Binary:
+		return b.expression(e.X).then(b.expression(e.Y))
+	case *syntax.Choice:
+		return b.expression(e.C).then(b.expression(e.X).or(b.expression(e.Y)))
+	}
+	return places{}
+}
+
+// call of an action, or of a method of a table, a control, a register or one of its actions.
+func (b *flowBody) call(c *syntax.Call) places {
+	out := places{}
+	for _, a := range c.Args {
+		out = out.then(b.expression(a))
+	}
+	if name, ok := c.Fn.(*syntax.Name); ok {
+		return out.then(b.action(name.ID))
+	}
+	method, ok := c.Fn.(*syntax.Field)
+	if !ok {
+		return out
+	}
+	object, ok := method.X.(*syntax.Name)
+	if !ok {
+		return out.then(b.expression(method.X))
+	}
+	at := c.At().String()
+	switch {
+	case b.registers[object.ID]:
+		return out.then(places{b.path + object.ID: {at}})
+	case b.owner[object.ID] != "":
+		return out.then(places{b.path + b.owner[object.ID]: {at}})
+	case b.tables[object.ID] != nil:
+		return out.then(b.table(b.tables[object.ID]))
+	case b.instances[object.ID] != nil:
+		return out.then(readControl(b.controls, b.instances[object.ID], b.path+object.ID+"."))
+	}
+	return out
+}
+
+func (b *flowBody) action(name string) places {
+	if a, ok := b.actions[name]; ok {
+		return b.statement(a.Body)
+	}
+	return places{}
+}
+
+// table runs one of its actions.
+func (b *flowBody) table(t *syntax.Table) places {
+	out := places{}
+	for _, a := range t.Actions {
+		out = out.or(b.action(a.ID))
+	}
+	return out
+}
+
+// eachForm runs a test for every twin in every form, for both chips.
+func eachForm(t *testing.T, test func(t *testing.T, twin string, form Form, target run.Target)) {
+	for _, twin := range twins(t) {
+		for _, form := range Forms(twin) {
+			for _, target := range []run.Target{run.Tofino1, run.Tofino2} {
+				test(t, twin, form, target)
+			}
+		}
+	}
+}
+
+// TestOnePlaceARegister: no packet can reach a register twice, in any form.
+func TestOnePlaceARegister(t *testing.T) {
+	eachForm(t, func(t *testing.T, twin string, form Form, target run.Target) {
+		program, err := run.Read(Sources, twin+"/top.p4", target, form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := reached(program)
+		if len(found) == 0 {
+			t.Errorf("%s %s, Tofino %d: no register is reached", twin, form, target)
+		}
+		for register, at := range found {
+			if len(at) > 1 {
+				t.Errorf("%s %s, Tofino %d: a packet may reach %s at %s", twin, form, target, register, strings.Join(at, " and "))
+			}
+		}
+	})
+}
+
+// TestSecondPlaceIsSeen keeps that check honest: every way to reach a register twice is seen, and exclusive ones are not.
+func TestSecondPlaceIsSeen(t *testing.T) {
+	const head = `control C(in bit<4> i, in bit<4> k) {
+Register<bit<32>, bit<4>>(16, 0) r;
+RegisterAction<bit<32>, bit<4>, bit<32>>(r) get = { void apply(inout bit<32> v, out bit<32> o) { o = v; } };
+RegisterAction<bit<32>, bit<4>, bit<32>>(r) put = { void apply(inout bit<32> v) { v = 1; } };
+action a() { get.execute(i); }
+action b() { put.execute(i); }
+action both() { a(); b(); }
+table one { key = { k : exact; } actions = { a; b; } const default_action = a(); }
+table two { key = { k : exact; } actions = { b; } const default_action = b(); }
+table three { key = { k : exact; } actions = { both; } const default_action = both(); }
+`
+	for name, c := range map[string]struct {
+		apply string
+		want  int
+	}{
+		"one table":        {"one.apply();", 1},
+		"two tables":       {"one.apply(); two.apply();", 2},
+		"exclusive":        {"if (k == 1) { one.apply(); } else { two.apply(); }", 1},
+		"if without else":  {"if (k == 1) { one.apply(); } two.apply();", 2},
+		"one action twice": {"three.apply();", 2},
+		"outside of it":    {"one.apply(); put.execute(i);", 2},
+		"in an action":     {"a(); b();", 2},
+	} {
+		text := head + "apply { " + c.apply + " }\n}\ncontrol Ingress(in bit<4> i) { C() c; apply { c.apply(i, i); } }\n"
+		if at := placesOf(t, text)["Ingress.c.r"]; len(at) != c.want {
+			t.Errorf("%s: %d places %v, want %d", name, len(at), at, c.want)
+		}
+	}
+	twice := head + "apply { one.apply(); }\n}\ncontrol Ingress(in bit<4> i) { C() c; C() d; apply { c.apply(i, i); d.apply(i, i); c.apply(i, i); } }\n"
+	if found := placesOf(t, twice); len(found["Ingress.c.r"]) != 2 || len(found["Ingress.d.r"]) != 1 {
+		t.Errorf("a control that is applied twice: %v", found)
+	}
+}
+
+func placesOf(t *testing.T, text string) places {
+	t.Helper()
+	program, err := syntax.Parse(syntax.Source{Files: fstest.MapFS{"top.p4": {Data: []byte(text)}}, Top: "top.p4"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reached(program)
+}
+
+var applyCall = regexp.MustCompile(`\b(\w+)\.apply\(`)
 
 // inFlow lists the registers in the order in which the twin's main control applies the controls that hold them.
 func (s *source) inFlow(t *testing.T, twin string) []register {
@@ -90,33 +287,11 @@ func (s *source) inFlow(t *testing.T, twin string) []register {
 	return flow
 }
 
-// tableTouches lists the registers that a table's actions reach, each once: one action of a table runs.
-func tableTouches(body string, touches map[string][]string) []string {
-	var registers []string
-	list := tableActions.FindStringSubmatch(body)
-	if list == nil {
-		return nil
-	}
-	for _, action := range word.FindAllString(list[1], -1) {
-		registers = append(registers, touches[action]...)
-	}
-	slices.Sort(registers)
-	return slices.Compact(registers)
-}
-
 // blocks returns the bodies in braces behind the matches of a declaration, by the declared name.
 func blocks(text string, decl *regexp.Regexp) map[string]string {
 	found := map[string]string{}
 	for _, at := range decl.FindAllStringSubmatchIndex(text, -1) {
 		found[text[at[2]:at[3]]] = body(text[at[1]:])
-	}
-	return found
-}
-
-func bodies(text string, decl *regexp.Regexp) []string {
-	var found []string
-	for _, at := range decl.FindAllStringIndex(text, -1) {
-		found = append(found, body(text[at[1]:]))
 	}
 	return found
 }

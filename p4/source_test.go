@@ -46,7 +46,7 @@ var (
 	stageRow     = regexp.MustCompile(`(?m)^ \*\s+(\d+)\s+(\w+)\s+(\d+(?: \+ \d+)*)(?: of (\d+))?\s+\S`)
 	absentRow    = regexp.MustCompile(`(?m)^ \*\s+-\s+(\w+_\w+)\s{2,}\S`)
 	bitType      = regexp.MustCompile(`^bit<(\w+)>$`)
-	setting      = regexp.MustCompile(`--set ([\w-]+)\.([\w-]+)=(\S+)`)
+	setting      = regexp.MustCompile(`--set ([\w-]+)\.([\w.-]+)=(\S+)`)
 	literal      = regexp.MustCompile(`^(?:\d+w)?(0x[0-9a-fA-F]+|\d+)$`)
 )
 

@@ -10,7 +10,7 @@ control BeaucoupEnds(in beaucoup_slot_t slot, in bit<32> now, in bit<32> end, ou
     RegisterAction<bit<32>, beaucoup_slot_t, bit<8>>(beaucoup_ends) begin = {
         void apply(inout bit<32> v, out bit<8> f) {
             f = 0;
-            if (v - now > BEAUCOUP_HORIZON) {
+            if (v < now || v - now > BEAUCOUP_HORIZON) {
                 v = end;
                 f = 1;
             }

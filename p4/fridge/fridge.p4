@@ -13,16 +13,13 @@
  *   5    fridge_hist      32 of 64  tally.p4: sum of the correction factors 1/q in 2^-8, by bank, row, fridge and delay bin
  *   5    fridge_second    32 of 64  tally.p4: the same for SYN-ACK to ACK
  *   5    fridge_hits      32 of 64  tally.p4: samples behind a sum of fridge_hist
+ *   5    fridge_repeats   32 of 64  repeats.p4: requests that came before, by insertions since then
  *
  * 1/q = 1/p (1 - 1/M)^-x for x insertions survived: x counts insertions, as section 6.1 does, hence 1/M and not p/M.
  * A register is reached from one table only, so no packet can touch it twice. Stages are an order, not numbers of the
  * chip: the compiler places the tables. Of 64: the eBPF array is wider. */
 #ifndef XDPMON_FRIDGE_P4
 #define XDPMON_FRIDGE_P4
-
-/* A repeated request counts as an insertion when its record is this old: repeatAfter of userspace/fridge. */
-#define FRIDGE_REPEAT_NS 100000000
-const bit<32> FRIDGE_REPEAT = FRIDGE_REPEAT_NS >> FRIDGE_TICK; /* ticks */
 
 /* Slots of a register of records: capacity.p4. */
 #if FRIDGE_ENTRIES > 2 * RECORDS
@@ -38,10 +35,12 @@ typedef slot_t record_slot_t;
 #include "survived.p4"
 #include "middle.p4"
 #include "tally.p4"
+#include "repeats.p4"
 #include "outcome.p4"
 
 control Fridge(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
     bit<32> now;
+    bit<8> epoch; /* of the clock: bits above those of now */
     bit<32> odd;
     bit<32> id;
     bit<32> slot;
@@ -52,7 +51,7 @@ control Fridge(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
     bit<32> time = 0;     /* of the record that a response found; 0: none */
     bit<32> count = 0;    /* insertions so far */
     bit<32> delay = 0;    /* since the request */
-    bit<32> survived = 0; /* insertions since the request, times 2^8 */
+    bit<32> survived = 0; /* insertions since the request, or since it came before, times 2^8 */
     bit<32> leg = 0;      /* not 0: this packet is a sample */
     bit<32> weight;
     cell_t cell;
@@ -63,6 +62,7 @@ control Fridge(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
     HASH_ROW(luck_row, HASH_ROW_2);
     Handshake() handshake;
     Clock(FRIDGE_TICK) clock;
+    Epoch(FRIDGE_TICK) epochs;
     FridgePlace() place;
 #if FRIDGE_ENTRIES > RECORDS
     FridgeRecords(RECORDS) low_records;
@@ -75,9 +75,11 @@ control Fridge(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
     FridgeMiddle() middle;
     FridgeDelayBin() first_bin;
     FridgeDelayBin() second_bin;
+    FridgeGapBin() gap_bin;
     FridgeWeight() correction;
     FridgeCell() planes;
     FridgeTally() tally;
+    FridgeRepeats() repeats;
     FridgeOutcome() outcome;
 
     /* Which bank this packet counts into. To end a window the control plane sets the default action to the other bank. */
@@ -92,17 +94,20 @@ control Fridge(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
     /* Three actions: each has room for 32 bits of hash. */
     action hash_id() { id = id_row.get(HASH_FIELDS(q)); }
     action hash_slot() { slot = slot_row.get(HASH_FIELDS(q)); }
+    action stamp() { id[7:0] = epoch; }
     action hash_luck() { luck = luck_row.get(HASH_FIELDS(q)); }
 
     apply {
         window.apply();
         clock.apply(nanoseconds, now);
+        epochs.apply(nanoseconds, epoch);
         odd = now | 1;
         handshake.apply(hdr, q);
         if (q.role != ROLE_NONE) {
             hash_id();
             hash_slot();
             hash_luck();
+            stamp();
             place.apply(slot, luck, at);
 #if FRIDGE_ENTRIES > RECORDS
             if (at.slot < RECORDS) {
@@ -116,11 +121,16 @@ control Fridge(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
             inserts.apply(q.role, fate, at.shard, now, time, count, delay);
             survivals.apply(q.role, fate, at.slot, id, time, count, survived);
             middle.apply(q.role, fate, at.slot, time, odd, leg);
-            first_bin.apply(delay, cell);
+            if (q.role == ROLE_REQUEST) {
+                gap_bin.apply(survived[31:8], cell);
+            } else {
+                first_bin.apply(delay, cell);
+            }
             second_bin.apply(leg, second);
             correction.apply(at.part, survived[31:8], weight);
             planes.apply(bank, at.part, q.role, cell, second);
             tally.apply(q.role, leg, cell, second, weight);
+            repeats.apply(q.role, fate, cell);
             outcome.apply(q.role, at.admitted, fate, time, leg);
         }
     }

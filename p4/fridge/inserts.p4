@@ -42,10 +42,8 @@ control FridgeInserts(in role_t role, in fate_t fate, in shard_t shard, in bit<3
             skip;
         }
         const entries = {
-            (ROLE_REQUEST, FATE_INSERTED, _): grow();
-            (ROLE_REQUEST, FATE_INSERTED_LATE, _): grow();
-            (ROLE_REQUEST, FATE_REPEATED_LATE, _): grow();
-            (ROLE_REQUEST, _, _): skip();
+            (ROLE_REQUEST, FATE_NONE, _): skip();
+            (ROLE_REQUEST, _, _): grow();
             (_, _, 0): skip();
             (ROLE_RESPONSE, _, _): look();
             (ROLE_FINAL, _, _): look();

@@ -53,9 +53,8 @@ control FridgeMiddle(in role_t role, in fate_t fate, in slot_t slot, in bit<32> 
             skip;
         }
         const entries = {
-            (ROLE_REQUEST, FATE_INSERTED, _): clear();
-            (ROLE_REQUEST, FATE_INSERTED_LATE, _): clear();
-            (ROLE_REQUEST, _, _): skip();
+            (ROLE_REQUEST, FATE_NONE, _): skip();
+            (ROLE_REQUEST, _, _): clear();
             (_, _, 0): skip();
             (ROLE_RESPONSE, _, _): note();
             (ROLE_FINAL, _, _): since();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What became of the packets that ask and answer: enum fridge_counter of bpf/fridge/fridge.bpf.c, one count an action. What
- * was evicted follows: inserted, less what was taken out (finals, unfinished), less what is still in fridge_entries. */
+/* What became of the packets that ask and answer: enum fridge_counter of bpf/fridge/fridge.bpf.c, one count an action;
+ * inserted is the sum of inserted, evicted and again. */
 #ifndef XDPMON_FRIDGE_OUTCOME_P4
 #define XDPMON_FRIDGE_OUTCOME_P4
 
@@ -9,8 +9,9 @@ control FridgeOutcome(in role_t role, in bit<1> admitted, in fate_t fate, in bit
 
     action lost_coin() { fridge_counters.count(); }
     action inserted() { fridge_counters.count(); }
+    action evicted() { fridge_counters.count(); }        /* inserted over one that waited */
+    action again() { fridge_counters.count(); }          /* inserted over its own, which was answered */
     action repeated() { fridge_counters.count(); }
-    action repeated_late() { fridge_counters.count(); }
     action unmatched() { fridge_counters.count(); }      /* an answer whose request is not there */
     action matched() { fridge_counters.count(); }
     action repeated_reply() { fridge_counters.count(); } /* a SYN-ACK sent again */
@@ -29,8 +30,9 @@ control FridgeOutcome(in role_t role, in bit<1> admitted, in fate_t fate, in bit
         actions = {
             lost_coin;
             inserted;
+            evicted;
+            again;
             repeated;
-            repeated_late;
             unmatched;
             matched;
             repeated_reply;
@@ -41,7 +43,8 @@ control FridgeOutcome(in role_t role, in bit<1> admitted, in fate_t fate, in bit
         const entries = {
             (ROLE_REQUEST, 0, _, _, _): lost_coin();
             (ROLE_REQUEST, 1, FATE_REPEATED, _, _): repeated();
-            (ROLE_REQUEST, 1, FATE_REPEATED_LATE, _, _): repeated_late();
+            (ROLE_REQUEST, 1, FATE_EVICTED, _, _): evicted();
+            (ROLE_REQUEST, 1, FATE_AGAIN, _, _): again();
             (ROLE_REQUEST, 1, _, _, _): inserted();
             (ROLE_RESPONSE, _, _, 0, _): unmatched();
             (ROLE_RESPONSE, _, _, _, 0): repeated_reply();

@@ -7,6 +7,7 @@
 #define FRIDGE_BINS 896
 #define FRIDGE_HIST_ENTRIES 3584
 #define FRIDGE_SECOND_ENTRIES 1792
+#define FRIDGE_REPEATS_ENTRIES 480
 typedef bit<16> slot_t;
 typedef bit<8> shard_t;
 typedef bit<16> cell_t;

@@ -1,38 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Stage 1, the record: {id, time} of the request in a slot, IDS and TS of section 6.1 in one element.
+/* Stage 1, the record: {id, time} of the request in a slot, IDS and TS of section 6.1 in one element; the layout is that of
+ * bpf/include/record.h.
  *
- * A request writes its record over what is there, except over itself. A SYN-ACK reads the time of its SYN and leaves the
- * record to the ACK, which takes it out. A packet without a record leaves time as it is: 0. */
+ * A request writes its record over what is there, also over itself: its clock starts again. A SYN-ACK reads the time of its
+ * SYN and leaves the record to the ACK, which takes the time out and leaves the id. A packet without a record leaves
+ * time as it is: 0. */
 #ifndef XDPMON_FRIDGE_RECORDS_P4
 #define XDPMON_FRIDGE_RECORDS_P4
 
-/* What a request found: two comparisons of its record as a one-hot number, bit 0 of whose position says that it is this
- * very request (a repetition) and bit 1 that the record is older than FRIDGE_REPEAT. */
+/* What a request found: two comparisons of the record as a one-hot number, bit 0 of whose position says that it is of this
+ * very request and bit 1 that nobody waits there. */
 typedef bit<8> fate_t;
 const fate_t FATE_NONE = 0; /* not a request, or not admitted */
-const fate_t FATE_INSERTED = 1;
-const fate_t FATE_REPEATED = 2;
-const fate_t FATE_INSERTED_LATE = 4;
-const fate_t FATE_REPEATED_LATE = 8; /* counts as an insertion: bpf/fridge/fridge.bpf.c says why */
+const fate_t FATE_EVICTED = 1;  /* somebody else, who waited */
+const fate_t FATE_REPEATED = 2; /* itself, waiting: sent again */
+const fate_t FATE_INSERTED = 4; /* nobody */
+const fate_t FATE_AGAIN = 8;    /* itself, answered */
 
 struct record_t {
-    bit<32> id;   /* 0: empty. A request whose id is 0 (one in 2^32) is not measured */
-    bit<32> time; /* ticks */
+    bit<32> id;   /* 24 bits of hash, and 8 bits of the clock above those of time */
+    bit<32> time; /* ticks; 0: nobody waits */
 }
 
 control FridgeRecords(in role_t role, in bit<1> admitted, in record_slot_t slot, in bit<32> id, in bit<32> now,
                       inout fate_t fate, inout bit<32> time)(bit<32> slots) {
     Register<record_t, record_slot_t>(slots, {0, 0}) fridge_entries;
 
-    /* The difference wraps with the clock, the comparison does not: a repetition across the wrap (one instant in 2^32
-     * ticks) is taken for an early one. */
     RegisterAction<record_t, record_slot_t, fate_t>(fridge_entries) insert_record = {
         void apply(inout record_t v, out fate_t found) {
-            found = this.predicate(v.id == id, now - v.time >= FRIDGE_REPEAT);
-            if (v.id != id) {
-                v.id = id;
-                v.time = now;
-            }
+            found = this.predicate(v.id == id, v.time == 0);
+            v.id = id;
+            v.time = now;
         }
     };
 
@@ -50,7 +48,6 @@ control FridgeRecords(in role_t role, in bit<1> admitted, in record_slot_t slot,
             found = 0;
             if (v.id == id) {
                 found = v.time;
-                v.id = 0;
                 v.time = 0;
             }
         }

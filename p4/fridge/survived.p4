@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Stage 3, CTR of section 6.1: the insertion counter when the request came, modulo 2^24, in front of the low byte of its
- * id. What a record has survived is the difference; the byte is there on both sides and cancels out. */
+ * id. What a record has survived is the difference; the byte is there on both sides and cancels out. A request gets the
+ * difference as well, which says how many insertions ago it came before if the slot still knew it. */
 #ifndef XDPMON_FRIDGE_SURVIVED_P4
 #define XDPMON_FRIDGE_SURVIVED_P4
 
@@ -9,18 +10,19 @@ control FridgeSurvived(in role_t role, in fate_t fate, in slot_t slot, in bit<32
     Register<bit<32>, slot_t>(FRIDGE_ENTRIES, 0) fridge_survived;
 
     RegisterAction<bit<32>, slot_t, bit<32>>(fridge_survived) note_inserts = {
-        void apply(inout bit<32> v) {
-            v = count[23:0] ++ id[7:0];
+        void apply(inout bit<32> v, out bit<32> n) {
+            n = (count[23:0] ++ id[15:8]) - v;
+            v = count[23:0] ++ id[15:8];
         }
     };
 
     RegisterAction<bit<32>, slot_t, bit<32>>(fridge_survived) since_inserts = {
         void apply(inout bit<32> v, out bit<32> n) {
-            n = (count[23:0] ++ id[7:0]) - v;
+            n = (count[23:0] ++ id[15:8]) - v;
         }
     };
 
-    action note() { note_inserts.execute(slot); }
+    action note() { survived = note_inserts.execute(slot); }
     action since() { survived = since_inserts.execute(slot); }
     action skip() {}
 
@@ -36,9 +38,8 @@ control FridgeSurvived(in role_t role, in fate_t fate, in slot_t slot, in bit<32
             skip;
         }
         const entries = {
-            (ROLE_REQUEST, FATE_INSERTED, _): note();
-            (ROLE_REQUEST, FATE_INSERTED_LATE, _): note();
-            (ROLE_REQUEST, _, _): skip();
+            (ROLE_REQUEST, FATE_NONE, _): skip();
+            (ROLE_REQUEST, _, _): note();
             (_, _, 0): skip();
             (ROLE_RESPONSE, _, _): since();
             (ROLE_FINAL, _, _): since();

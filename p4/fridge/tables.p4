@@ -955,6 +955,205 @@ control FridgeDelayBin(in bit<32> delay, out cell_t bin) {
     }
 }
 
+control FridgeGapBin(in bit<24> gap, out cell_t bin) {
+    action set_bin(cell_t b) {
+        bin = b;
+    }
+
+    table bins {
+        key = {
+            gap : ternary;
+        }
+        actions = {
+            set_bin;
+        }
+        const entries = {
+            24w0x0 &&& 24w0xffffff: set_bin(0);
+            24w0x1 &&& 24w0xffffff: set_bin(1);
+            24w0x2 &&& 24w0xffffff: set_bin(2);
+            24w0x3 &&& 24w0xffffff: set_bin(3);
+            24w0x4 &&& 24w0xffffff: set_bin(4);
+            24w0x5 &&& 24w0xffffff: set_bin(5);
+            24w0x6 &&& 24w0xffffff: set_bin(6);
+            24w0x7 &&& 24w0xffffff: set_bin(7);
+            24w0x8 &&& 24w0xffffff: set_bin(8);
+            24w0x9 &&& 24w0xffffff: set_bin(9);
+            24w0xa &&& 24w0xffffff: set_bin(10);
+            24w0xb &&& 24w0xffffff: set_bin(11);
+            24w0xc &&& 24w0xffffff: set_bin(12);
+            24w0xd &&& 24w0xffffff: set_bin(13);
+            24w0xe &&& 24w0xffffff: set_bin(14);
+            24w0xf &&& 24w0xffffff: set_bin(15);
+            24w0x10 &&& 24w0xfffffe: set_bin(16);
+            24w0x12 &&& 24w0xfffffe: set_bin(17);
+            24w0x14 &&& 24w0xfffffe: set_bin(18);
+            24w0x16 &&& 24w0xfffffe: set_bin(19);
+            24w0x18 &&& 24w0xfffffe: set_bin(20);
+            24w0x1a &&& 24w0xfffffe: set_bin(21);
+            24w0x1c &&& 24w0xfffffe: set_bin(22);
+            24w0x1e &&& 24w0xfffffe: set_bin(23);
+            24w0x20 &&& 24w0xfffffc: set_bin(24);
+            24w0x24 &&& 24w0xfffffc: set_bin(25);
+            24w0x28 &&& 24w0xfffffc: set_bin(26);
+            24w0x2c &&& 24w0xfffffc: set_bin(27);
+            24w0x30 &&& 24w0xfffffc: set_bin(28);
+            24w0x34 &&& 24w0xfffffc: set_bin(29);
+            24w0x38 &&& 24w0xfffffc: set_bin(30);
+            24w0x3c &&& 24w0xfffffc: set_bin(31);
+            24w0x40 &&& 24w0xfffff8: set_bin(32);
+            24w0x48 &&& 24w0xfffff8: set_bin(33);
+            24w0x50 &&& 24w0xfffff8: set_bin(34);
+            24w0x58 &&& 24w0xfffff8: set_bin(35);
+            24w0x60 &&& 24w0xfffff8: set_bin(36);
+            24w0x68 &&& 24w0xfffff8: set_bin(37);
+            24w0x70 &&& 24w0xfffff8: set_bin(38);
+            24w0x78 &&& 24w0xfffff8: set_bin(39);
+            24w0x80 &&& 24w0xfffff0: set_bin(40);
+            24w0x90 &&& 24w0xfffff0: set_bin(41);
+            24w0xa0 &&& 24w0xfffff0: set_bin(42);
+            24w0xb0 &&& 24w0xfffff0: set_bin(43);
+            24w0xc0 &&& 24w0xfffff0: set_bin(44);
+            24w0xd0 &&& 24w0xfffff0: set_bin(45);
+            24w0xe0 &&& 24w0xfffff0: set_bin(46);
+            24w0xf0 &&& 24w0xfffff0: set_bin(47);
+            24w0x100 &&& 24w0xffffe0: set_bin(48);
+            24w0x120 &&& 24w0xffffe0: set_bin(49);
+            24w0x140 &&& 24w0xffffe0: set_bin(50);
+            24w0x160 &&& 24w0xffffe0: set_bin(51);
+            24w0x180 &&& 24w0xffffe0: set_bin(52);
+            24w0x1a0 &&& 24w0xffffe0: set_bin(53);
+            24w0x1c0 &&& 24w0xffffe0: set_bin(54);
+            24w0x1e0 &&& 24w0xffffe0: set_bin(55);
+            24w0x200 &&& 24w0xffffc0: set_bin(56);
+            24w0x240 &&& 24w0xffffc0: set_bin(57);
+            24w0x280 &&& 24w0xffffc0: set_bin(58);
+            24w0x2c0 &&& 24w0xffffc0: set_bin(59);
+            24w0x300 &&& 24w0xffffc0: set_bin(60);
+            24w0x340 &&& 24w0xffffc0: set_bin(61);
+            24w0x380 &&& 24w0xffffc0: set_bin(62);
+            24w0x3c0 &&& 24w0xffffc0: set_bin(63);
+            24w0x400 &&& 24w0xffff80: set_bin(64);
+            24w0x480 &&& 24w0xffff80: set_bin(65);
+            24w0x500 &&& 24w0xffff80: set_bin(66);
+            24w0x580 &&& 24w0xffff80: set_bin(67);
+            24w0x600 &&& 24w0xffff80: set_bin(68);
+            24w0x680 &&& 24w0xffff80: set_bin(69);
+            24w0x700 &&& 24w0xffff80: set_bin(70);
+            24w0x780 &&& 24w0xffff80: set_bin(71);
+            24w0x800 &&& 24w0xffff00: set_bin(72);
+            24w0x900 &&& 24w0xffff00: set_bin(73);
+            24w0xa00 &&& 24w0xffff00: set_bin(74);
+            24w0xb00 &&& 24w0xffff00: set_bin(75);
+            24w0xc00 &&& 24w0xffff00: set_bin(76);
+            24w0xd00 &&& 24w0xffff00: set_bin(77);
+            24w0xe00 &&& 24w0xffff00: set_bin(78);
+            24w0xf00 &&& 24w0xffff00: set_bin(79);
+            24w0x1000 &&& 24w0xfffe00: set_bin(80);
+            24w0x1200 &&& 24w0xfffe00: set_bin(81);
+            24w0x1400 &&& 24w0xfffe00: set_bin(82);
+            24w0x1600 &&& 24w0xfffe00: set_bin(83);
+            24w0x1800 &&& 24w0xfffe00: set_bin(84);
+            24w0x1a00 &&& 24w0xfffe00: set_bin(85);
+            24w0x1c00 &&& 24w0xfffe00: set_bin(86);
+            24w0x1e00 &&& 24w0xfffe00: set_bin(87);
+            24w0x2000 &&& 24w0xfffc00: set_bin(88);
+            24w0x2400 &&& 24w0xfffc00: set_bin(89);
+            24w0x2800 &&& 24w0xfffc00: set_bin(90);
+            24w0x2c00 &&& 24w0xfffc00: set_bin(91);
+            24w0x3000 &&& 24w0xfffc00: set_bin(92);
+            24w0x3400 &&& 24w0xfffc00: set_bin(93);
+            24w0x3800 &&& 24w0xfffc00: set_bin(94);
+            24w0x3c00 &&& 24w0xfffc00: set_bin(95);
+            24w0x4000 &&& 24w0xfff800: set_bin(96);
+            24w0x4800 &&& 24w0xfff800: set_bin(97);
+            24w0x5000 &&& 24w0xfff800: set_bin(98);
+            24w0x5800 &&& 24w0xfff800: set_bin(99);
+            24w0x6000 &&& 24w0xfff800: set_bin(100);
+            24w0x6800 &&& 24w0xfff800: set_bin(101);
+            24w0x7000 &&& 24w0xfff800: set_bin(102);
+            24w0x7800 &&& 24w0xfff800: set_bin(103);
+            24w0x8000 &&& 24w0xfff000: set_bin(104);
+            24w0x9000 &&& 24w0xfff000: set_bin(105);
+            24w0xa000 &&& 24w0xfff000: set_bin(106);
+            24w0xb000 &&& 24w0xfff000: set_bin(107);
+            24w0xc000 &&& 24w0xfff000: set_bin(108);
+            24w0xd000 &&& 24w0xfff000: set_bin(109);
+            24w0xe000 &&& 24w0xfff000: set_bin(110);
+            24w0xf000 &&& 24w0xfff000: set_bin(111);
+            24w0x10000 &&& 24w0xffe000: set_bin(112);
+            24w0x12000 &&& 24w0xffe000: set_bin(113);
+            24w0x14000 &&& 24w0xffe000: set_bin(114);
+            24w0x16000 &&& 24w0xffe000: set_bin(115);
+            24w0x18000 &&& 24w0xffe000: set_bin(116);
+            24w0x1a000 &&& 24w0xffe000: set_bin(117);
+            24w0x1c000 &&& 24w0xffe000: set_bin(118);
+            24w0x1e000 &&& 24w0xffe000: set_bin(119);
+            24w0x20000 &&& 24w0xffc000: set_bin(120);
+            24w0x24000 &&& 24w0xffc000: set_bin(121);
+            24w0x28000 &&& 24w0xffc000: set_bin(122);
+            24w0x2c000 &&& 24w0xffc000: set_bin(123);
+            24w0x30000 &&& 24w0xffc000: set_bin(124);
+            24w0x34000 &&& 24w0xffc000: set_bin(125);
+            24w0x38000 &&& 24w0xffc000: set_bin(126);
+            24w0x3c000 &&& 24w0xffc000: set_bin(127);
+            24w0x40000 &&& 24w0xff8000: set_bin(128);
+            24w0x48000 &&& 24w0xff8000: set_bin(129);
+            24w0x50000 &&& 24w0xff8000: set_bin(130);
+            24w0x58000 &&& 24w0xff8000: set_bin(131);
+            24w0x60000 &&& 24w0xff8000: set_bin(132);
+            24w0x68000 &&& 24w0xff8000: set_bin(133);
+            24w0x70000 &&& 24w0xff8000: set_bin(134);
+            24w0x78000 &&& 24w0xff8000: set_bin(135);
+            24w0x80000 &&& 24w0xff0000: set_bin(136);
+            24w0x90000 &&& 24w0xff0000: set_bin(137);
+            24w0xa0000 &&& 24w0xff0000: set_bin(138);
+            24w0xb0000 &&& 24w0xff0000: set_bin(139);
+            24w0xc0000 &&& 24w0xff0000: set_bin(140);
+            24w0xd0000 &&& 24w0xff0000: set_bin(141);
+            24w0xe0000 &&& 24w0xff0000: set_bin(142);
+            24w0xf0000 &&& 24w0xff0000: set_bin(143);
+            24w0x100000 &&& 24w0xfe0000: set_bin(144);
+            24w0x120000 &&& 24w0xfe0000: set_bin(145);
+            24w0x140000 &&& 24w0xfe0000: set_bin(146);
+            24w0x160000 &&& 24w0xfe0000: set_bin(147);
+            24w0x180000 &&& 24w0xfe0000: set_bin(148);
+            24w0x1a0000 &&& 24w0xfe0000: set_bin(149);
+            24w0x1c0000 &&& 24w0xfe0000: set_bin(150);
+            24w0x1e0000 &&& 24w0xfe0000: set_bin(151);
+            24w0x200000 &&& 24w0xfc0000: set_bin(152);
+            24w0x240000 &&& 24w0xfc0000: set_bin(153);
+            24w0x280000 &&& 24w0xfc0000: set_bin(154);
+            24w0x2c0000 &&& 24w0xfc0000: set_bin(155);
+            24w0x300000 &&& 24w0xfc0000: set_bin(156);
+            24w0x340000 &&& 24w0xfc0000: set_bin(157);
+            24w0x380000 &&& 24w0xfc0000: set_bin(158);
+            24w0x3c0000 &&& 24w0xfc0000: set_bin(159);
+            24w0x400000 &&& 24w0xf80000: set_bin(160);
+            24w0x480000 &&& 24w0xf80000: set_bin(161);
+            24w0x500000 &&& 24w0xf80000: set_bin(162);
+            24w0x580000 &&& 24w0xf80000: set_bin(163);
+            24w0x600000 &&& 24w0xf80000: set_bin(164);
+            24w0x680000 &&& 24w0xf80000: set_bin(165);
+            24w0x700000 &&& 24w0xf80000: set_bin(166);
+            24w0x780000 &&& 24w0xf80000: set_bin(167);
+            24w0x800000 &&& 24w0xf00000: set_bin(168);
+            24w0x900000 &&& 24w0xf00000: set_bin(169);
+            24w0xa00000 &&& 24w0xf00000: set_bin(170);
+            24w0xb00000 &&& 24w0xf00000: set_bin(171);
+            24w0xc00000 &&& 24w0xf00000: set_bin(172);
+            24w0xd00000 &&& 24w0xf00000: set_bin(173);
+            24w0xe00000 &&& 24w0xf00000: set_bin(174);
+            24w0xf00000 &&& 24w0xf00000: set_bin(175);
+        }
+        const default_action = set_bin(0);
+        size = 176;
+    }
+
+    apply {
+        bins.apply();
+    }
+}
+
 control FridgeWeight(in bit<2> part, in bit<24> x, out bit<32> weight) {
     action set_weight(bit<32> w) {
         weight = w;
@@ -1211,13 +1410,15 @@ control FridgeCell(in bit<1> bank, in bit<2> part, in role_t role, inout cell_t 
             add;
         }
         const entries = {
+            (0, 0, ROLE_REQUEST): add(0, 0);
             (0, 0, ROLE_RESPONSE): add(0, 0);
             (0, 0, ROLE_FINAL): add(896, 0);
+            (1, 0, ROLE_REQUEST): add(240, 0);
             (1, 0, ROLE_RESPONSE): add(1792, 896);
             (1, 0, ROLE_FINAL): add(2688, 896);
         }
         const default_action = add(0, 0);
-        size = 4;
+        size = 6;
     }
 
     apply {

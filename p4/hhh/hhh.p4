@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* hhh: hierarchical heavy hitters by a random prefix, on a switch (dissertation, section 3.4).
+/* hhh: hierarchical heavy hitters by a random prefix, on a switch (Chen, "Designing Compact Data Structures for Network Measurement and Control", section 3.4).
  *
  * Every packet draws one of the four byte levels of its IPv4 source and counts the prefix in one PRECISION of two ways. The
  * eBPF form is bpf/hhh/hhh.bpf.c with bpf/include/ways.h; this one is --set hhh.family=4 --set hhh.ways=2
@@ -13,7 +13,7 @@
  *   6    hhh_c0     32 of 64 counters.p4: its counter, minus the initial value
  *   8    hhh_c1     32 of 64 counters.p4: way 1
  *
- * A packet that is admitted is resubmitted with the way, the level and the value; p4/precision/precision.p4 says the rest. The
+ * The clone of a packet that is admitted carries way, level and value; p4/precision/precision.p4 says the rest. The
  * root is counted by outcome.p4: the packets that are no_key are not in it. */
 #ifndef XDPMON_HHH_P4
 #define XDPMON_HHH_P4
@@ -110,6 +110,8 @@ control Hhh(inout headers_t hdr, inout question_t q, inout ingress_intrinsic_met
         value = hdr.second.value;
     }
 
+    action same_bank() { bank = hdr.second.bank; }
+
     table passes {
         key = {
             hdr.ipv4.isValid()   : exact;
@@ -146,17 +148,22 @@ control Hhh(inout headers_t hdr, inout question_t q, inout ingress_intrinsic_met
         way = (bit<8>)ROLE_TAKE_1;
     }
 
-    action resubmit() {
-        dprsr.resubmit_type = 1;
+    action clone() {
+        dprsr.mirror_type = SECOND_TYPE;
         q.carry.setValid();
         q.carry.value = value;
         q.carry.way = way;
         q.carry.level = tag[15:8];
         q.carry.pad = 0;
+        q.carry.bank = bank;
     }
 
     apply {
-        window.apply();
+        if (hdr.second.isValid()) {
+            same_bank();
+        } else {
+            window.apply();
+        }
         passes.apply();
         draw_level();
         if (hdr.ipv4.isValid()) {
@@ -211,12 +218,11 @@ control Hhh(inout headers_t hdr, inout question_t q, inout ingress_intrinsic_met
                 }
                 admission.apply(next, coin, left);
                 if (left[31:31] == 1) {
-                    resubmit();
+                    clone();
                 }
             }
         }
         outcome.apply(role, in_0, in_1, left);
-        hdr.second.setInvalid();
     }
 }
 

@@ -3,6 +3,7 @@
 #define SECOND_PASS
 #include "../include/target.p4"
 #include "question.p4"
+#include "../include/second.p4"
 #include "../include/headers.p4"
 #include "../include/parser.p4"
 #include "../include/reasons.p4"
@@ -22,11 +23,13 @@ control Ingress(inout headers_t hdr, inout question_t q, in ingress_intrinsic_me
                 inout ingress_intrinsic_metadata_for_deparser_t dprsr,
                 inout ingress_intrinsic_metadata_for_tm_t tm) {
     Reasons() reasons;
+    SecondPass() second;
     Hhh() hhh;
     Forward() forward;
 
     apply {
         reasons.apply(hdr, prsr);
+        second.apply(ig, q.session);
         hhh.apply(hdr, q, dprsr);
         forward.apply(hdr, ig, dprsr, tm);
     }

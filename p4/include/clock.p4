@@ -12,4 +12,13 @@ control Clock(in bit<48> nanoseconds, out bit<32> ticks)(bit<8> tick) {
     }
 }
 
+/* Eight bits above those ticks, as far as the 48 bits of the time stamp reach. */
+control Epoch(in bit<48> nanoseconds, out bit<8> epoch)(bit<8> tick) {
+    Hash<bit<8>>(HashAlgorithm_t.IDENTITY) shift;
+
+    apply {
+        epoch = shift.get((bit<8>)(nanoseconds >> (tick + 32)));
+    }
+}
+
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Where packets go. The switch's own pipeline belongs here; a twin brings the least that makes it usable: a table from
  * ingress port and destination address to a port. Without an entry a packet is dropped after it was measured, which is
- * what a tap wants. */
+ * what a tap wants. A clone (second.p4) goes nowhere: its packet went on. */
 #ifndef XDPMON_FORWARD_P4
 #define XDPMON_FORWARD_P4
 
@@ -33,7 +33,15 @@ control Forward(in headers_t hdr, in ingress_intrinsic_metadata_t ig,
 
     apply {
         tm.bypass_egress = 1;
+#ifdef SECOND_PASS
+        if (hdr.second.isValid()) {
+            discard();
+        } else {
+            forward.apply();
+        }
+#else
         forward.apply();
+#endif
     }
 }
 

@@ -19,6 +19,15 @@ const bit<16> PPP_IPV4 = 0x0021;
 const bit<16> PPP_IPV6 = 0x0057;
 const bit<8> IPP_TCP = 6;
 const bit<8> IPP_UDP = 17;
+const bit<8> IPP_AH = 51;
+/* IPv6 extension headers: RFC 8200, 4302, 6275, 7401, 5533 */
+const bit<8> IPP_HOPOPTS = 0;
+const bit<8> IPP_ROUTING = 43;
+const bit<8> IPP_FRAGMENT = 44;
+const bit<8> IPP_DSTOPTS = 60;
+const bit<8> IPP_MOBILITY = 135;
+const bit<8> IPP_HIP = 139;
+const bit<8> IPP_SHIM6 = 140;
 
 header ethernet_h {
     bit<48> dst;
@@ -89,14 +98,20 @@ header tcp_h {
     bit<16> urgent;
 }
 
+/* First byte of an IP header that the parser does not read: of IPv4 with options, of IPv6 with extension headers. */
+header unread_h {
+    bit<8> first;
+}
+
 struct headers_t {
 #ifdef SECOND_PASS
-    second_pass_h       second; /* in front of a packet that comes a second time; never leaves the switch */
+    second_pass_h       second; /* in front of a clone; never leaves the switch */
 #endif
     ethernet_h          ethernet;
     vlan_h[VLAN_TAGS]   vlan;
     pppoe_h             pppoe;
     mpls_h[MPLS_LABELS] mpls;
+    unread_h            unread;
     ipv4_h              ipv4;
     ipv6_h              ipv6;
     tcp_h               tcp;

@@ -2,8 +2,10 @@
 /* The ingress parser that every twin shares: Ethernet, up to three VLAN tags, PPPoE, up to four MPLS labels, IPv4, IPv6,
  * TCP. Where the walk stops the headers behind stay invalid; the packet is counted (reasons.p4) and forwarded unmeasured.
  *
- * Narrower than bpf/include/parse.h: an IPv4 header with options and an IPv6 header with extension headers end the walk
- * (what is extracted must be kept in containers until the deparser). So do fragments but the first, as there. */
+ * Narrower than bpf/include/parse.h: an IPv4 header with options or an authentication header, and an IPv6 header with extension
+ * headers, end the walk in front of it (what is extracted must be kept in containers until the deparser). No algorithm sees
+ * an address of theirs: it would count them under ports that they do not have. Fragments but the first end it behind
+ * the IP header, as there. */
 #ifndef XDPMON_PARSER_P4
 #define XDPMON_PARSER_P4
 
@@ -23,26 +25,19 @@
 parser IngressParser(packet_in pkt, out headers_t hdr, out question_t q, out ingress_intrinsic_metadata_t ig) {
     state start {
         pkt.extract(ig);
+        pkt.advance(PORT_METADATA_SIZE);
         q = QUESTION_NONE;
 #ifdef SECOND_PASS
-        transition select(ig.resubmit_flag) {
-            1: second;
-            default: first;
+        transition select(ig.ingress_port) {
+            SECOND_PORT: second;
+            default: ethernet;
         }
     }
 
-    /* What a resubmitted packet carries stands where a port's metadata stands otherwise, and is padded to the same size. */
+    /* second.p4 */
     state second {
         pkt.extract(hdr.second);
-#if __TARGET_TOFINO__ == 2
-        pkt.advance(PORT_METADATA_SIZE - 64);
 #endif
-        transition ethernet;
-    }
-
-    state first {
-#endif
-        pkt.advance(PORT_METADATA_SIZE);
         transition ethernet;
     }
 
@@ -129,25 +124,55 @@ parser IngressParser(packet_in pkt, out headers_t hdr, out question_t q, out ing
     }
 
     state ipv4 {
+        transition select(pkt.lookahead<ipv4_h>().version, pkt.lookahead<ipv4_h>().ihl, pkt.lookahead<ipv4_h>().protocol) {
+            (4, 5, IPP_AH): unread;
+            (4, 5, _): plain4;
+            (4, 6 &&& 0b1110, _): unread;
+            (4, 8 &&& 0b1000, _): unread;
+            default: accept;
+        }
+    }
+
+    state plain4 {
         pkt.extract(hdr.ipv4);
-        transition select(hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.offset, hdr.ipv4.protocol) {
-            (4, 5, 0, IPP_TCP): tcp_length;
+        transition select(hdr.ipv4.offset, hdr.ipv4.protocol) {
+            (0, IPP_TCP): tcp_length;
 #ifdef FLOW_PORTS
-            (4, 5, 0, IPP_UDP): udp;
+            (0, IPP_UDP): udp;
 #endif
             default: accept;
         }
     }
 
     state ipv6 {
+        transition select(pkt.lookahead<ipv6_h>().version, pkt.lookahead<ipv6_h>().next) {
+            (6, IPP_HOPOPTS): unread;
+            (6, IPP_ROUTING): unread;
+            (6, IPP_FRAGMENT): unread;
+            (6, IPP_AH): unread;
+            (6, IPP_DSTOPTS): unread;
+            (6, IPP_MOBILITY): unread;
+            (6, IPP_HIP): unread;
+            (6, IPP_SHIM6): unread;
+            (6, _): plain6;
+            default: accept;
+        }
+    }
+
+    state plain6 {
         pkt.extract(hdr.ipv6);
-        transition select(hdr.ipv6.version, hdr.ipv6.next) {
-            (6, IPP_TCP): tcp_length;
+        transition select(hdr.ipv6.next) {
+            IPP_TCP: tcp_length;
 #ifdef FLOW_PORTS
-            (6, IPP_UDP): udp;
+            IPP_UDP: udp;
 #endif
             default: accept;
         }
+    }
+
+    state unread {
+        pkt.extract(hdr.unread);
+        transition accept;
     }
 
 #ifdef FLOW_PORTS

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Why a packet was not measured: the counts of enum parse_reason (bpf/include/parse.h) that this parser can tell apart.
+/* Why a packet was not measured: the counts of enum parse_reason (bpf/include/parse.h) that this parser can tell apart, and
+ * what a host would have read. A clone (second.p4) was counted when it was a packet.
  * Looking at the parser's error also tells the compiler to let packets with an error through: measuring drops nothing. */
 #ifndef XDPMON_REASONS_P4
 #define XDPMON_REASONS_P4
@@ -11,15 +12,17 @@ control Reasons(in headers_t hdr, in ingress_intrinsic_metadata_from_parser_t pr
     action truncated() { reasons.count(); }
     action not_ip() { reasons.count(); }
     action fragment() { reasons.count(); }
-    action no_transport() { reasons.count(); } /* also IPv4 options and IPv6 extension headers */
+    action no_transport() { reasons.count(); }
+    action unread() { reasons.count(); } /* IPv4 options, extension headers */
 
     table reason {
         key = {
-            prsr.parser_err    : ternary;
-            hdr.ipv4.isValid() : ternary;
-            hdr.ipv6.isValid() : ternary;
-            hdr.tcp.isValid()  : ternary;
-            hdr.ipv4.offset    : ternary;
+            prsr.parser_err      : ternary;
+            hdr.ipv4.isValid()   : ternary;
+            hdr.ipv6.isValid()   : ternary;
+            hdr.tcp.isValid()    : ternary;
+            hdr.unread.isValid() : ternary;
+            hdr.ipv4.offset      : ternary;
         }
         actions = {
             parsed;
@@ -27,13 +30,15 @@ control Reasons(in headers_t hdr, in ingress_intrinsic_metadata_from_parser_t pr
             not_ip;
             fragment;
             no_transport;
+            unread;
         }
         const entries = {
-            (0, _, _, true, _): parsed();
-            (0, true, _, false, 0): no_transport();
-            (0, true, _, false, _): fragment();
-            (0, false, true, false, _): no_transport();
-            (0, false, false, false, _): not_ip();
+            (0, _, _, true, _, _): parsed();
+            (0, _, _, _, true, _): unread();
+            (0, true, _, _, _, 0): no_transport();
+            (0, true, _, _, _, _): fragment();
+            (0, _, true, _, _, _): no_transport();
+            (0, _, _, _, _, _): not_ip();
         }
         const default_action = truncated();
         counters = reasons;
@@ -41,7 +46,13 @@ control Reasons(in headers_t hdr, in ingress_intrinsic_metadata_from_parser_t pr
     }
 
     apply {
+#ifdef SECOND_PASS
+        if (!hdr.second.isValid()) {
+            reason.apply();
+        }
+#else
         reason.apply();
+#endif
     }
 }
 

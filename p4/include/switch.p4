@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What is around the ingress control of every twin: the deparser, and an egress that has nothing to do and is bypassed.
- * A top file defines `control Ingress` and says PIPELINE. One whose packets may pass twice defines SECOND_PASS and
- * `header second_pass_h` of 64 bits first, has a `second_pass_h carry` in its question_t, and sets dprsr.resubmit_type to 1.
+ * A top file defines `control Ingress` and says PIPELINE. One whose packets may pass twice reads second.p4.
  * One that reports to the control plane defines REPORTS and `struct report_t`, has a `report_t report` there, and sets
  * dprsr.digest_type to 1. */
 #ifndef XDPMON_SWITCH_P4
@@ -12,7 +11,7 @@ struct nothing_t {}
 control IngressDeparser(packet_out pkt, inout headers_t hdr, in question_t q,
                         in ingress_intrinsic_metadata_for_deparser_t dprsr) {
 #ifdef SECOND_PASS
-    Resubmit() resubmit;
+    Mirror() second;
 #endif
 #ifdef REPORTS
     Digest<report_t>() reports;
@@ -20,8 +19,8 @@ control IngressDeparser(packet_out pkt, inout headers_t hdr, in question_t q,
 
     apply {
 #ifdef SECOND_PASS
-        if (dprsr.resubmit_type == 1) {
-            resubmit.emit(q.carry);
+        if (dprsr.mirror_type == SECOND_TYPE) {
+            second.emit<second_pass_h>(q.session, q.carry);
         }
 #endif
 #ifdef REPORTS

@@ -3,7 +3,8 @@
 #ifndef XDPMON_LEAN_LATENCY_P4
 #define XDPMON_LEAN_LATENCY_P4
 
-#define LEAN_OLD 65536           /* LAT_OLD: a record's largest age, in ticks of 2^16 ns */
+#define LEAN_OLD 524288          /* LAT_OLD: a record's largest age, in ticks of 2^13 ns */
+#define LEAN_LAT_TICK 13         /* LAT_TICK */
 
 typedef bit<8> ask_t;
 const ask_t ASK_NONE = 0;
@@ -77,13 +78,15 @@ control LeanAsk(in headers_t hdr, in bit<32> there, in kind_t kind, in bit<32> b
     }
 }
 
-/* Stage 1: {signature 15, time 17} of a segment. An ACK takes it out and learns its age. */
+/* Stage 1: {signature 12, time 20} of a segment. An ACK takes it out and learns its age. The share of segments that are followed
+ * is in the two entries; how many were and how many were not is counted, which tells the rate that weights depend on. */
 control LeanLatRecords(in ask_t ask, in bit<16> luck, in lat_slot_t slot, in bit<32> mine, out bit<32> delay) {
     Register<bit<32>, lat_slot_t>(LEAN_LAT_SLOTS, 0) lean_lat_fr;
+    DirectCounter<bit<64>>(CounterType_t.PACKETS) lean_lat_counts;
 
     RegisterAction<bit<32>, lat_slot_t, bit<32>>(lean_lat_fr) insert_lat_fr = {
         void apply(inout bit<32> v) {
-            if (mine - v > LEAN_OLD) {
+            if (mine < v || mine - v > LEAN_OLD) {
                 v = mine;
             }
         }
@@ -92,7 +95,7 @@ control LeanLatRecords(in ask_t ask, in bit<16> luck, in lat_slot_t slot, in bit
     RegisterAction<bit<32>, lat_slot_t, bit<32>>(lean_lat_fr) take_lat_fr = {
         void apply(inout bit<32> v, out bit<32> age) {
             age = 0;
-            if (mine - v <= LEAN_OLD) {
+            if (mine >= v && mine - v <= LEAN_OLD) {
                 age = mine - v;
                 v = 0;
             }
@@ -100,12 +103,20 @@ control LeanLatRecords(in ask_t ask, in bit<16> luck, in lat_slot_t slot, in bit
     };
 
     action insert() {
+        lean_lat_counts.count();
         insert_lat_fr.execute(slot);
         delay = 0;
     }
 
-    action take() { delay = take_lat_fr.execute(slot); }
-    action skip() { delay = 0; }
+    action take() {
+        lean_lat_counts.count();
+        delay = take_lat_fr.execute(slot);
+    }
+
+    action skip() {
+        lean_lat_counts.count();
+        delay = 0;
+    }
 
     table records {
         key = {
@@ -117,12 +128,13 @@ control LeanLatRecords(in ask_t ask, in bit<16> luck, in lat_slot_t slot, in bit
             take;
             skip;
         }
-        const entries = {
+        entries = {
             (ASK_SEGMENT, 0 &&& LEAN_LUCK): insert();
             (ASK_ACK, 0 &&& LEAN_LUCK): take();
         }
         const default_action = skip();
-        size = 2;
+        counters = lean_lat_counts;
+        size = 4;
     }
 
     apply {

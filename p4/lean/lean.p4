@@ -4,13 +4,13 @@
  * Liu, Zhou, Rottenstreich, Braverman, Rexford, "Memory-Efficient Performance Monitoring on Programmable Switches with Lean
  * Algorithms", sections 3 to 5. The eBPF form is bpf/lean/lean.bpf.c, with headers for each statistic that say how their
  * tables work; this is the form for IPv4. -D LEAN_STATS=MASK compiles some of the statistics: latency 1, loss 2, ooo 4,
- * retrans 8. The registers, which a test compares:
+ * retrans 8. Loss is told by the IPv4 identification, --set lean.loss.id=ipid. The registers, which a test compares:
  *
  * stage  register        width          holds
  *   0    lean_twin       16 + 16 of 32  order.p4: {digest, time} of a flow's last data packet
  *   0    lean_ooo_way0   16 + 16 of 32  order.p4: {signature, time} of a recent flow
  *   0    lean_ret_way0   32 + 32        retrans.p4: {signature, time} of a flow that sends much
- *   1    lean_lat_fr     32             latency.p4: {signature 15, time 17} of a segment
+ *   1    lean_lat_fr     32             latency.p4: {signature 12, time 20} of a segment
  *   1    lean_loss_own   16 + 16 of 16  loss.p4: {signature, credit} of a flow
  *   1    lean_ooo_way1   16 + 16 of 32  order.p4
  *   1    lean_ret_way1   32 + 32        retrans.p4
@@ -48,10 +48,11 @@
  *  11    lean_ooo_b_1    32             tables.p4: array 1 of the filter
  *  11    lean_ret_b_1    32             tables.p4: array 1 of the filter
  *
- *
  * A flow is reported by a digest with its key when three of the first four rows reach the limit and one of its two bits was
- * not set; the fifth row is for the control plane, which reads the sketch at the end of a window, and sets a bank back to 0. The
- * limit is a constant. Stages are an order, not numbers of the chip: the compiler places the tables. */
+ * not set; the fifth row is for the control plane, which reads the sketch at the end of a window, and sets a bank back to 0.
+ * The control plane also sets the limits, what share of segments latency follows, and what their delays are worth: `xdpmon p4 rules
+ * lean` writes all of it. Until then every flow is reported, as on a host while few are, and one segment in 32 is followed:
+ * --set lean.p=1/32. Stages are an order, not numbers of the chip: the compiler places the tables. */
 #ifndef XDPMON_LEAN_P4
 #define XDPMON_LEAN_P4
 
@@ -96,7 +97,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
     bit<32> disc;
     bit<32> id;
     bit<32> slot;
-    bit<17> lat_now; /* 2^16 ns */
+    bit<32> lat_now; /* 2^13 ns */
     bit<32> delay;
     bit<32> lat_value;
     bit<32> back_0;
@@ -109,7 +110,6 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
     row_t lat_row_1;
     row_t lat_row_2;
     row_t lat_row_3;
-    row_t lat_row_4;
     bit<32> lat_known_0;
     bit<32> lat_known_1;
 
@@ -120,6 +120,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
     HASH_ROW(row_back_2, HASH_ROW_2);
     HASH_ROW(row_back_3, HASH_ROW_3);
     LeanAsk() asks;
+    Clock(LEAN_LAT_TICK) lat_clock;
     LeanMask() third_mask;
     LeanMask() fourth_mask;
     LeanLatRecords() lat_records;
@@ -143,7 +144,6 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
     row_t loss_row_1;
     row_t loss_row_2;
     row_t loss_row_3;
-    row_t loss_row_4;
     bit<32> loss_known_0;
     bit<32> loss_known_1;
 
@@ -178,7 +178,6 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
     row_t ooo_row_1;
     row_t ooo_row_2;
     row_t ooo_row_3;
-    row_t ooo_row_4;
     bit<32> ooo_known_0;
     bit<32> ooo_known_1;
 
@@ -206,7 +205,6 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
     row_t ret_row_1;
     row_t ret_row_2;
     row_t ret_row_3;
-    row_t ret_row_4;
     bit<32> ret_known_0;
     bit<32> ret_known_1;
 
@@ -331,21 +329,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
             stay;
         }
         const entries = {
-#if LEAN_STATS == 1
-            (0, _): report(1);
-            (_, 0): report(1);
-#elif LEAN_STATS == 2
-            (0, _): report(2);
-            (_, 0): report(2);
-#elif LEAN_STATS == 4
-            (0, _): report(4);
-            (_, 0): report(4);
-#elif LEAN_STATS == 8
-            (0, _): report(8);
-            (_, 0): report(8);
-#elif LEAN_STATS == 15
             LEAN_REPORTS
-#endif
         }
         const default_action = stay();
         size = 128;
@@ -366,7 +350,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
         first_mask.apply(hash_2[20:16], mask_0);
         second_mask.apply(hash_3[4:0], mask_1);
 #if LEAN_STATS & 1
-        lat_now = nanoseconds[32:16];
+        lat_clock.apply(nanoseconds, lat_now);
         place_back_0();
         place_back_1();
         place_back_2();
@@ -401,7 +385,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
         ret_way0.apply(data, nanoseconds[11:8], hash_0[9:0], hash_3, ret_now, ret_fate);
 #endif
 #if LEAN_STATS & 1
-        lat_records.apply(ask, id[15:0], slot[10:0], id[31:17] ++ lat_now, delay);
+        lat_records.apply(ask, id[15:0], slot[10:0], id[31:20] ++ lat_now[19:0], delay);
         lat_values.apply(delay, lat_value);
 #endif
 #if LEAN_STATS & 2
@@ -477,16 +461,16 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
         ret_3.apply(ret_found, ret_behind, hash_1[31:31], bank ++ hash_1[23:16], ret_row_3);
 #endif
 #if LEAN_STATS & 1
-        lat_4.apply(lat_value, back_2[15:15], bank ++ back_2[9:0], lat_row_4);
+        lat_4.apply(lat_value, back_2[15:15], bank ++ back_2[9:0]);
 #endif
 #if LEAN_STATS & 2
-        loss_4.apply(loss_value, hash_2[15:15], bank ++ hash_2[8:0], loss_row_4);
+        loss_4.apply(loss_value, hash_2[15:15], bank ++ hash_2[8:0]);
 #endif
 #if LEAN_STATS & 4
-        ooo_4.apply(ooo_found, hash_2[15:15], bank ++ hash_2[9:0], ooo_row_4);
+        ooo_4.apply(ooo_found, hash_2[15:15], bank ++ hash_2[9:0]);
 #endif
 #if LEAN_STATS & 8
-        ret_4.apply(ret_found, ret_behind, hash_2[15:15], bank ++ hash_2[7:0], ret_row_4);
+        ret_4.apply(ret_found, ret_behind, hash_2[15:15], bank ++ hash_2[7:0]);
 #endif
 #if LEAN_STATS & 1
         lat_filter_0.apply(lat_row_0, lat_row_1, lat_row_2, lat_row_3, bank ++ back_2[30:21], back_mask_0, lat_known_0);

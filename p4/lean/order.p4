@@ -117,14 +117,26 @@ control LeanOooWay1(in ooo_slot_t slot_0, in ooo_slot_t slot_1, in bit<16> signa
     }
 }
 
-/* Stage 3: the maximum and its time. What is below it and soon is an event. */
+/* Stage 3: the maximum and its time. What is below it and soon is an event. A stateful ALU compares numbers, not differences around
+ * 2^32, and its other comparison is the time's. So a number in the middle of the range is compared without its sign, and one
+ * within a quarter of the turn with it: what lies less than 2^30 apart is in order either way. */
 control LeanOooMax(in fate_t fate, in copy_t copy, in ooo_index_t index, in bit<32> end, in bit<32> now, out found_t found) {
     Register<max_t, ooo_index_t>(LEAN_OOO_RECORDS, {0, 0}) lean_ooo_max;
 
     RegisterAction<max_t, ooo_index_t, found_t>(lean_ooo_max) follow_ooo_max = {
         void apply(inout max_t v, out found_t f) {
-            f = this.predicate(end - v.max >= NEGATIVE, now - v.time > LEAN_OOO_WINDOW);
-            if (!(end - v.max >= NEGATIVE)) {
+            f = this.predicate(end < v.max, now - v.time > LEAN_OOO_WINDOW);
+            if (!(end < v.max)) {
+                v.max = end;
+                v.time = now;
+            }
+        }
+    };
+
+    RegisterAction<max_t, ooo_index_t, found_t>(lean_ooo_max) turn_ooo_max = {
+        void apply(inout max_t v, out found_t f) {
+            f = this.predicate((int<32>)end < (int<32>)v.max, now - v.time > LEAN_OOO_WINDOW);
+            if (!((int<32>)end < (int<32>)v.max)) {
                 v.max = end;
                 v.time = now;
             }
@@ -139,6 +151,7 @@ control LeanOooMax(in fate_t fate, in copy_t copy, in ooo_index_t index, in bit<
     };
 
     action follow() { found = follow_ooo_max.execute(index); }
+    action turn() { found = turn_ooo_max.execute(index); }
     action start_over() {
         start_ooo_max.execute(index);
         found = 0;
@@ -148,22 +161,28 @@ control LeanOooMax(in fate_t fate, in copy_t copy, in ooo_index_t index, in bit<
 
     table maxima {
         key = {
-            fate : ternary;
-            copy : ternary;
+            fate       : ternary;
+            copy       : ternary;
+            end[31:30] : ternary;
         }
         actions = {
             follow;
+            turn;
             start_over;
             skip;
         }
         const entries = {
-            (FATE_TAKEN, _): start_over();
-            (_, COPY): skip();
-            (FATE_OWN, _): follow();
-            (FATE_OWN_OLD, _): follow();
+            (FATE_TAKEN, _, _): start_over();
+            (_, COPY, _): skip();
+            (FATE_OWN, _, 0): turn();
+            (FATE_OWN, _, 3): turn();
+            (FATE_OWN, _, _): follow();
+            (FATE_OWN_OLD, _, 0): turn();
+            (FATE_OWN_OLD, _, 3): turn();
+            (FATE_OWN_OLD, _, _): follow();
         }
         const default_action = skip();
-        size = 4;
+        size = 8;
     }
 
     apply {

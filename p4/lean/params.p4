@@ -4,7 +4,7 @@
 #ifndef LEAN_STATS
 #define LEAN_STATS 15 /* latency 1, loss 2, ooo 4, retrans 8 */
 #endif
-#define LEAN_LIMIT 2
+#define LEAN_LIMIT 1 /* until the control plane sets another */
 #define LEAN_LAT_CELLS 2048
 #define LEAN_LAT_WORDS 2048
 typedef bit<11> lat_cell_t;
@@ -36,4 +36,4 @@ typedef bit<11> ret_index_t;
 typedef bit<12> loss_slot_t;
 #define LEAN_LAT_SLOTS 2048
 typedef bit<11> lat_slot_t;
-#define LEAN_LUCK 0x1f /* a segment is followed when these bits of its hash are 0 */
+#define LEAN_LUCK 0xf800 /* a segment is followed when these bits of its hash are 0 */

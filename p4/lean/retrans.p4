@@ -171,7 +171,7 @@ control LeanRetMax(in fate_t fate, in ret_index_t index, in bit<32> end, out bit
     RegisterAction<bit<32>, ret_index_t, bit<32>>(lean_ret_max) follow_ret_max = {
         void apply(inout bit<32> v, out bit<32> before) {
             before = v;
-            if (v - end >= LEAN_FAR) {
+            if (end >= v || v - end >= LEAN_FAR) {
                 v = end;
             }
         }
@@ -222,13 +222,13 @@ control LeanRetCuts(in fate_t fate, in turn_t turn, in copy_t copy, in kind_t ki
 
     RegisterAction<cuts_t, ret_index_t, found_t>(lean_ret_cuts) read_ret_cuts = {
         void apply(inout cuts_t v, out found_t f) {
-            f = this.predicate(start_at - v.cut >= NEGATIVE, v.cut - start_at >= LEAN_FAR);
+            f = this.predicate(start_at < v.cut, v.cut - start_at >= LEAN_FAR);
         }
     };
 
     RegisterAction<cuts_t, ret_index_t, found_t>(lean_ret_cuts) one_ret_cuts = {
         void apply(inout cuts_t v, out found_t f) {
-            f = this.predicate(start_at - v.pending >= NEGATIVE, v.pending - start_at >= LEAN_FAR);
+            f = this.predicate(start_at < v.pending, v.pending - start_at >= LEAN_FAR);
             v.cut = v.pending;
             v.pending = max;
         }

@@ -15,7 +15,196 @@
 #define LEAN_LOSS_FILTERS
 #endif
 
-/* Of all four statistics: which are to be reported. */
+/* Of the statistics that are compiled: which are to be reported. */
+#if LEAN_STATS == 1
+#define LEAN_REPORTS \
+    (0, _): report(1); \
+    (_, 0): report(1);
+#elif LEAN_STATS == 2
+#define LEAN_REPORTS \
+    (0, _): report(2); \
+    (_, 0): report(2);
+#elif LEAN_STATS == 3
+#define LEAN_REPORTS \
+    (0, _, 0, _): report(3); \
+    (_, 0, 0, _): report(3); \
+    (0, _, _, 0): report(3); \
+    (_, 0, _, 0): report(3); \
+    (0, _, _, _): report(1); \
+    (_, 0, _, _): report(1); \
+    (_, _, 0, _): report(2); \
+    (_, _, _, 0): report(2);
+#elif LEAN_STATS == 4
+#define LEAN_REPORTS \
+    (0, _): report(4); \
+    (_, 0): report(4);
+#elif LEAN_STATS == 5
+#define LEAN_REPORTS \
+    (0, _, 0, _): report(5); \
+    (_, 0, 0, _): report(5); \
+    (0, _, _, 0): report(5); \
+    (_, 0, _, 0): report(5); \
+    (0, _, _, _): report(1); \
+    (_, 0, _, _): report(1); \
+    (_, _, 0, _): report(4); \
+    (_, _, _, 0): report(4);
+#elif LEAN_STATS == 6
+#define LEAN_REPORTS \
+    (0, _, 0, _): report(6); \
+    (_, 0, 0, _): report(6); \
+    (0, _, _, 0): report(6); \
+    (_, 0, _, 0): report(6); \
+    (0, _, _, _): report(2); \
+    (_, 0, _, _): report(2); \
+    (_, _, 0, _): report(4); \
+    (_, _, _, 0): report(4);
+#elif LEAN_STATS == 7
+#define LEAN_REPORTS \
+    (0, _, 0, _, 0, _): report(7); \
+    (_, 0, 0, _, 0, _): report(7); \
+    (0, _, _, 0, 0, _): report(7); \
+    (_, 0, _, 0, 0, _): report(7); \
+    (0, _, 0, _, _, 0): report(7); \
+    (_, 0, 0, _, _, 0): report(7); \
+    (0, _, _, 0, _, 0): report(7); \
+    (_, 0, _, 0, _, 0): report(7); \
+    (0, _, 0, _, _, _): report(3); \
+    (_, 0, 0, _, _, _): report(3); \
+    (0, _, _, 0, _, _): report(3); \
+    (_, 0, _, 0, _, _): report(3); \
+    (0, _, _, _, 0, _): report(5); \
+    (_, 0, _, _, 0, _): report(5); \
+    (0, _, _, _, _, 0): report(5); \
+    (_, 0, _, _, _, 0): report(5); \
+    (_, _, 0, _, 0, _): report(6); \
+    (_, _, _, 0, 0, _): report(6); \
+    (_, _, 0, _, _, 0): report(6); \
+    (_, _, _, 0, _, 0): report(6); \
+    (0, _, _, _, _, _): report(1); \
+    (_, 0, _, _, _, _): report(1); \
+    (_, _, 0, _, _, _): report(2); \
+    (_, _, _, 0, _, _): report(2); \
+    (_, _, _, _, 0, _): report(4); \
+    (_, _, _, _, _, 0): report(4);
+#elif LEAN_STATS == 8
+#define LEAN_REPORTS \
+    (0, _): report(8); \
+    (_, 0): report(8);
+#elif LEAN_STATS == 9
+#define LEAN_REPORTS \
+    (0, _, 0, _): report(9); \
+    (_, 0, 0, _): report(9); \
+    (0, _, _, 0): report(9); \
+    (_, 0, _, 0): report(9); \
+    (0, _, _, _): report(1); \
+    (_, 0, _, _): report(1); \
+    (_, _, 0, _): report(8); \
+    (_, _, _, 0): report(8);
+#elif LEAN_STATS == 10
+#define LEAN_REPORTS \
+    (0, _, 0, _): report(10); \
+    (_, 0, 0, _): report(10); \
+    (0, _, _, 0): report(10); \
+    (_, 0, _, 0): report(10); \
+    (0, _, _, _): report(2); \
+    (_, 0, _, _): report(2); \
+    (_, _, 0, _): report(8); \
+    (_, _, _, 0): report(8);
+#elif LEAN_STATS == 11
+#define LEAN_REPORTS \
+    (0, _, 0, _, 0, _): report(11); \
+    (_, 0, 0, _, 0, _): report(11); \
+    (0, _, _, 0, 0, _): report(11); \
+    (_, 0, _, 0, 0, _): report(11); \
+    (0, _, 0, _, _, 0): report(11); \
+    (_, 0, 0, _, _, 0): report(11); \
+    (0, _, _, 0, _, 0): report(11); \
+    (_, 0, _, 0, _, 0): report(11); \
+    (0, _, 0, _, _, _): report(3); \
+    (_, 0, 0, _, _, _): report(3); \
+    (0, _, _, 0, _, _): report(3); \
+    (_, 0, _, 0, _, _): report(3); \
+    (0, _, _, _, 0, _): report(9); \
+    (_, 0, _, _, 0, _): report(9); \
+    (0, _, _, _, _, 0): report(9); \
+    (_, 0, _, _, _, 0): report(9); \
+    (_, _, 0, _, 0, _): report(10); \
+    (_, _, _, 0, 0, _): report(10); \
+    (_, _, 0, _, _, 0): report(10); \
+    (_, _, _, 0, _, 0): report(10); \
+    (0, _, _, _, _, _): report(1); \
+    (_, 0, _, _, _, _): report(1); \
+    (_, _, 0, _, _, _): report(2); \
+    (_, _, _, 0, _, _): report(2); \
+    (_, _, _, _, 0, _): report(8); \
+    (_, _, _, _, _, 0): report(8);
+#elif LEAN_STATS == 12
+#define LEAN_REPORTS \
+    (0, _, 0, _): report(12); \
+    (_, 0, 0, _): report(12); \
+    (0, _, _, 0): report(12); \
+    (_, 0, _, 0): report(12); \
+    (0, _, _, _): report(4); \
+    (_, 0, _, _): report(4); \
+    (_, _, 0, _): report(8); \
+    (_, _, _, 0): report(8);
+#elif LEAN_STATS == 13
+#define LEAN_REPORTS \
+    (0, _, 0, _, 0, _): report(13); \
+    (_, 0, 0, _, 0, _): report(13); \
+    (0, _, _, 0, 0, _): report(13); \
+    (_, 0, _, 0, 0, _): report(13); \
+    (0, _, 0, _, _, 0): report(13); \
+    (_, 0, 0, _, _, 0): report(13); \
+    (0, _, _, 0, _, 0): report(13); \
+    (_, 0, _, 0, _, 0): report(13); \
+    (0, _, 0, _, _, _): report(5); \
+    (_, 0, 0, _, _, _): report(5); \
+    (0, _, _, 0, _, _): report(5); \
+    (_, 0, _, 0, _, _): report(5); \
+    (0, _, _, _, 0, _): report(9); \
+    (_, 0, _, _, 0, _): report(9); \
+    (0, _, _, _, _, 0): report(9); \
+    (_, 0, _, _, _, 0): report(9); \
+    (_, _, 0, _, 0, _): report(12); \
+    (_, _, _, 0, 0, _): report(12); \
+    (_, _, 0, _, _, 0): report(12); \
+    (_, _, _, 0, _, 0): report(12); \
+    (0, _, _, _, _, _): report(1); \
+    (_, 0, _, _, _, _): report(1); \
+    (_, _, 0, _, _, _): report(4); \
+    (_, _, _, 0, _, _): report(4); \
+    (_, _, _, _, 0, _): report(8); \
+    (_, _, _, _, _, 0): report(8);
+#elif LEAN_STATS == 14
+#define LEAN_REPORTS \
+    (0, _, 0, _, 0, _): report(14); \
+    (_, 0, 0, _, 0, _): report(14); \
+    (0, _, _, 0, 0, _): report(14); \
+    (_, 0, _, 0, 0, _): report(14); \
+    (0, _, 0, _, _, 0): report(14); \
+    (_, 0, 0, _, _, 0): report(14); \
+    (0, _, _, 0, _, 0): report(14); \
+    (_, 0, _, 0, _, 0): report(14); \
+    (0, _, 0, _, _, _): report(6); \
+    (_, 0, 0, _, _, _): report(6); \
+    (0, _, _, 0, _, _): report(6); \
+    (_, 0, _, 0, _, _): report(6); \
+    (0, _, _, _, 0, _): report(10); \
+    (_, 0, _, _, 0, _): report(10); \
+    (0, _, _, _, _, 0): report(10); \
+    (_, 0, _, _, _, 0): report(10); \
+    (_, _, 0, _, 0, _): report(12); \
+    (_, _, _, 0, 0, _): report(12); \
+    (_, _, 0, _, _, 0): report(12); \
+    (_, _, _, 0, _, 0): report(12); \
+    (0, _, _, _, _, _): report(2); \
+    (_, 0, _, _, _, _): report(2); \
+    (_, _, 0, _, _, _): report(4); \
+    (_, _, _, 0, _, _): report(4); \
+    (_, _, _, _, 0, _): report(8); \
+    (_, _, _, _, _, 0): report(8);
+#elif LEAN_STATS == 15
 #define LEAN_REPORTS \
     (0, _, 0, _, 0, _, 0, _): report(15); \
     (_, 0, 0, _, 0, _, 0, _): report(15); \
@@ -97,6 +286,7 @@
     (_, _, _, _, _, 0, _, _): report(4); \
     (_, _, _, _, _, _, 0, _): report(8); \
     (_, _, _, _, _, _, _, 0): report(8);
+#endif
 
 /* Whether a TCP packet has payload, and what its total length has to be added to for the number behind it, or one more. */
 control LeanLengths(in headers_t hdr, out kind_t kind, out bit<32> base, out bit<32> base_1) {
@@ -332,9 +522,10 @@ control LeanStep(in bit<16> step, in bit<16> last, out bit<32> value) {
     }
 }
 
-/* What a delay adds to the sketch: itself times 1/p, in ticks of 2^16 ns. */
+/* What a delay adds to the sketch, in ticks of 2^13 ns: itself, and more, so that it is worth 1/p (1 - 1/M)^-x. The entries are those of a rate of insertions
+ * that is not known yet, x = 0; xdpmon p4 rules lean writes others. */
 control LeanValue(in bit<32> delay, out bit<32> value) {
-    action weigh(bit<32> v) { value = v; }
+    action weigh(bit<32> v) { value = delay + v; }
     action none() { value = 0; }
 
     table values {
@@ -345,233 +536,521 @@ control LeanValue(in bit<32> delay, out bit<32> value) {
             weigh;
             none;
         }
-        const entries = {
-            32w0x1 &&& 32w0xffffffff: weigh(32);
-            32w0x2 &&& 32w0xffffffff: weigh(64);
-            32w0x3 &&& 32w0xffffffff: weigh(96);
-            32w0x4 &&& 32w0xffffffff: weigh(128);
-            32w0x5 &&& 32w0xffffffff: weigh(160);
-            32w0x6 &&& 32w0xffffffff: weigh(192);
-            32w0x7 &&& 32w0xffffffff: weigh(224);
-            32w0x8 &&& 32w0xffffffff: weigh(256);
-            32w0x9 &&& 32w0xffffffff: weigh(288);
-            32w0xa &&& 32w0xffffffff: weigh(320);
-            32w0xb &&& 32w0xffffffff: weigh(352);
-            32w0xc &&& 32w0xffffffff: weigh(384);
-            32w0xd &&& 32w0xffffffff: weigh(416);
-            32w0xe &&& 32w0xffffffff: weigh(448);
-            32w0xf &&& 32w0xffffffff: weigh(480);
-            32w0x10 &&& 32w0xffffffff: weigh(512);
-            32w0x11 &&& 32w0xffffffff: weigh(544);
-            32w0x12 &&& 32w0xffffffff: weigh(576);
-            32w0x13 &&& 32w0xffffffff: weigh(608);
-            32w0x14 &&& 32w0xffffffff: weigh(640);
-            32w0x15 &&& 32w0xffffffff: weigh(672);
-            32w0x16 &&& 32w0xffffffff: weigh(704);
-            32w0x17 &&& 32w0xffffffff: weigh(736);
-            32w0x18 &&& 32w0xffffffff: weigh(768);
-            32w0x19 &&& 32w0xffffffff: weigh(800);
-            32w0x1a &&& 32w0xffffffff: weigh(832);
-            32w0x1b &&& 32w0xffffffff: weigh(864);
-            32w0x1c &&& 32w0xffffffff: weigh(896);
-            32w0x1d &&& 32w0xffffffff: weigh(928);
-            32w0x1e &&& 32w0xffffffff: weigh(960);
-            32w0x1f &&& 32w0xffffffff: weigh(992);
-            32w0x20 &&& 32w0xfffffffe: weigh(1040);
-            32w0x22 &&& 32w0xfffffffe: weigh(1104);
-            32w0x24 &&& 32w0xfffffffe: weigh(1168);
-            32w0x26 &&& 32w0xfffffffe: weigh(1232);
-            32w0x28 &&& 32w0xfffffffe: weigh(1296);
-            32w0x2a &&& 32w0xfffffffe: weigh(1360);
-            32w0x2c &&& 32w0xfffffffe: weigh(1424);
-            32w0x2e &&& 32w0xfffffffe: weigh(1488);
-            32w0x30 &&& 32w0xfffffffe: weigh(1552);
-            32w0x32 &&& 32w0xfffffffe: weigh(1616);
-            32w0x34 &&& 32w0xfffffffe: weigh(1680);
-            32w0x36 &&& 32w0xfffffffe: weigh(1744);
-            32w0x38 &&& 32w0xfffffffe: weigh(1808);
-            32w0x3a &&& 32w0xfffffffe: weigh(1872);
-            32w0x3c &&& 32w0xfffffffe: weigh(1936);
-            32w0x3e &&& 32w0xfffffffe: weigh(2000);
-            32w0x40 &&& 32w0xfffffffc: weigh(2096);
-            32w0x44 &&& 32w0xfffffffc: weigh(2224);
-            32w0x48 &&& 32w0xfffffffc: weigh(2352);
-            32w0x4c &&& 32w0xfffffffc: weigh(2480);
-            32w0x50 &&& 32w0xfffffffc: weigh(2608);
-            32w0x54 &&& 32w0xfffffffc: weigh(2736);
-            32w0x58 &&& 32w0xfffffffc: weigh(2864);
-            32w0x5c &&& 32w0xfffffffc: weigh(2992);
-            32w0x60 &&& 32w0xfffffffc: weigh(3120);
-            32w0x64 &&& 32w0xfffffffc: weigh(3248);
-            32w0x68 &&& 32w0xfffffffc: weigh(3376);
-            32w0x6c &&& 32w0xfffffffc: weigh(3504);
-            32w0x70 &&& 32w0xfffffffc: weigh(3632);
-            32w0x74 &&& 32w0xfffffffc: weigh(3760);
-            32w0x78 &&& 32w0xfffffffc: weigh(3888);
-            32w0x7c &&& 32w0xfffffffc: weigh(4016);
-            32w0x80 &&& 32w0xfffffff8: weigh(4208);
-            32w0x88 &&& 32w0xfffffff8: weigh(4464);
-            32w0x90 &&& 32w0xfffffff8: weigh(4720);
-            32w0x98 &&& 32w0xfffffff8: weigh(4976);
-            32w0xa0 &&& 32w0xfffffff8: weigh(5232);
-            32w0xa8 &&& 32w0xfffffff8: weigh(5488);
-            32w0xb0 &&& 32w0xfffffff8: weigh(5744);
-            32w0xb8 &&& 32w0xfffffff8: weigh(6000);
-            32w0xc0 &&& 32w0xfffffff8: weigh(6256);
-            32w0xc8 &&& 32w0xfffffff8: weigh(6512);
-            32w0xd0 &&& 32w0xfffffff8: weigh(6768);
-            32w0xd8 &&& 32w0xfffffff8: weigh(7024);
-            32w0xe0 &&& 32w0xfffffff8: weigh(7280);
-            32w0xe8 &&& 32w0xfffffff8: weigh(7536);
-            32w0xf0 &&& 32w0xfffffff8: weigh(7792);
-            32w0xf8 &&& 32w0xfffffff8: weigh(8048);
-            32w0x100 &&& 32w0xfffffff0: weigh(8432);
-            32w0x110 &&& 32w0xfffffff0: weigh(8944);
-            32w0x120 &&& 32w0xfffffff0: weigh(9456);
-            32w0x130 &&& 32w0xfffffff0: weigh(9968);
-            32w0x140 &&& 32w0xfffffff0: weigh(10480);
-            32w0x150 &&& 32w0xfffffff0: weigh(10992);
-            32w0x160 &&& 32w0xfffffff0: weigh(11504);
-            32w0x170 &&& 32w0xfffffff0: weigh(12016);
-            32w0x180 &&& 32w0xfffffff0: weigh(12528);
-            32w0x190 &&& 32w0xfffffff0: weigh(13040);
-            32w0x1a0 &&& 32w0xfffffff0: weigh(13552);
-            32w0x1b0 &&& 32w0xfffffff0: weigh(14064);
-            32w0x1c0 &&& 32w0xfffffff0: weigh(14576);
-            32w0x1d0 &&& 32w0xfffffff0: weigh(15088);
-            32w0x1e0 &&& 32w0xfffffff0: weigh(15600);
-            32w0x1f0 &&& 32w0xfffffff0: weigh(16112);
-            32w0x200 &&& 32w0xffffffe0: weigh(16880);
-            32w0x220 &&& 32w0xffffffe0: weigh(17904);
-            32w0x240 &&& 32w0xffffffe0: weigh(18928);
-            32w0x260 &&& 32w0xffffffe0: weigh(19952);
-            32w0x280 &&& 32w0xffffffe0: weigh(20976);
-            32w0x2a0 &&& 32w0xffffffe0: weigh(22000);
-            32w0x2c0 &&& 32w0xffffffe0: weigh(23024);
-            32w0x2e0 &&& 32w0xffffffe0: weigh(24048);
-            32w0x300 &&& 32w0xffffffe0: weigh(25072);
-            32w0x320 &&& 32w0xffffffe0: weigh(26096);
-            32w0x340 &&& 32w0xffffffe0: weigh(27120);
-            32w0x360 &&& 32w0xffffffe0: weigh(28144);
-            32w0x380 &&& 32w0xffffffe0: weigh(29168);
-            32w0x3a0 &&& 32w0xffffffe0: weigh(30192);
-            32w0x3c0 &&& 32w0xffffffe0: weigh(31216);
-            32w0x3e0 &&& 32w0xffffffe0: weigh(32240);
-            32w0x400 &&& 32w0xffffffc0: weigh(33776);
-            32w0x440 &&& 32w0xffffffc0: weigh(35824);
-            32w0x480 &&& 32w0xffffffc0: weigh(37872);
-            32w0x4c0 &&& 32w0xffffffc0: weigh(39920);
-            32w0x500 &&& 32w0xffffffc0: weigh(41968);
-            32w0x540 &&& 32w0xffffffc0: weigh(44016);
-            32w0x580 &&& 32w0xffffffc0: weigh(46064);
-            32w0x5c0 &&& 32w0xffffffc0: weigh(48112);
-            32w0x600 &&& 32w0xffffffc0: weigh(50160);
-            32w0x640 &&& 32w0xffffffc0: weigh(52208);
-            32w0x680 &&& 32w0xffffffc0: weigh(54256);
-            32w0x6c0 &&& 32w0xffffffc0: weigh(56304);
-            32w0x700 &&& 32w0xffffffc0: weigh(58352);
-            32w0x740 &&& 32w0xffffffc0: weigh(60400);
-            32w0x780 &&& 32w0xffffffc0: weigh(62448);
-            32w0x7c0 &&& 32w0xffffffc0: weigh(64496);
-            32w0x800 &&& 32w0xffffff80: weigh(67568);
-            32w0x880 &&& 32w0xffffff80: weigh(71664);
-            32w0x900 &&& 32w0xffffff80: weigh(75760);
-            32w0x980 &&& 32w0xffffff80: weigh(79856);
-            32w0xa00 &&& 32w0xffffff80: weigh(83952);
-            32w0xa80 &&& 32w0xffffff80: weigh(88048);
-            32w0xb00 &&& 32w0xffffff80: weigh(92144);
-            32w0xb80 &&& 32w0xffffff80: weigh(96240);
-            32w0xc00 &&& 32w0xffffff80: weigh(100336);
-            32w0xc80 &&& 32w0xffffff80: weigh(104432);
-            32w0xd00 &&& 32w0xffffff80: weigh(108528);
-            32w0xd80 &&& 32w0xffffff80: weigh(112624);
-            32w0xe00 &&& 32w0xffffff80: weigh(116720);
-            32w0xe80 &&& 32w0xffffff80: weigh(120816);
-            32w0xf00 &&& 32w0xffffff80: weigh(124912);
-            32w0xf80 &&& 32w0xffffff80: weigh(129008);
-            32w0x1000 &&& 32w0xffffff00: weigh(135152);
-            32w0x1100 &&& 32w0xffffff00: weigh(143344);
-            32w0x1200 &&& 32w0xffffff00: weigh(151536);
-            32w0x1300 &&& 32w0xffffff00: weigh(159728);
-            32w0x1400 &&& 32w0xffffff00: weigh(167920);
-            32w0x1500 &&& 32w0xffffff00: weigh(176112);
-            32w0x1600 &&& 32w0xffffff00: weigh(184304);
-            32w0x1700 &&& 32w0xffffff00: weigh(192496);
-            32w0x1800 &&& 32w0xffffff00: weigh(200688);
-            32w0x1900 &&& 32w0xffffff00: weigh(208880);
-            32w0x1a00 &&& 32w0xffffff00: weigh(217072);
-            32w0x1b00 &&& 32w0xffffff00: weigh(225264);
-            32w0x1c00 &&& 32w0xffffff00: weigh(233456);
-            32w0x1d00 &&& 32w0xffffff00: weigh(241648);
-            32w0x1e00 &&& 32w0xffffff00: weigh(249840);
-            32w0x1f00 &&& 32w0xffffff00: weigh(258032);
-            32w0x2000 &&& 32w0xfffffe00: weigh(270320);
-            32w0x2200 &&& 32w0xfffffe00: weigh(286704);
-            32w0x2400 &&& 32w0xfffffe00: weigh(303088);
-            32w0x2600 &&& 32w0xfffffe00: weigh(319472);
-            32w0x2800 &&& 32w0xfffffe00: weigh(335856);
-            32w0x2a00 &&& 32w0xfffffe00: weigh(352240);
-            32w0x2c00 &&& 32w0xfffffe00: weigh(368624);
-            32w0x2e00 &&& 32w0xfffffe00: weigh(385008);
-            32w0x3000 &&& 32w0xfffffe00: weigh(401392);
-            32w0x3200 &&& 32w0xfffffe00: weigh(417776);
-            32w0x3400 &&& 32w0xfffffe00: weigh(434160);
-            32w0x3600 &&& 32w0xfffffe00: weigh(450544);
-            32w0x3800 &&& 32w0xfffffe00: weigh(466928);
-            32w0x3a00 &&& 32w0xfffffe00: weigh(483312);
-            32w0x3c00 &&& 32w0xfffffe00: weigh(499696);
-            32w0x3e00 &&& 32w0xfffffe00: weigh(516080);
-            32w0x4000 &&& 32w0xfffffc00: weigh(540656);
-            32w0x4400 &&& 32w0xfffffc00: weigh(573424);
-            32w0x4800 &&& 32w0xfffffc00: weigh(606192);
-            32w0x4c00 &&& 32w0xfffffc00: weigh(638960);
-            32w0x5000 &&& 32w0xfffffc00: weigh(671728);
-            32w0x5400 &&& 32w0xfffffc00: weigh(704496);
-            32w0x5800 &&& 32w0xfffffc00: weigh(737264);
-            32w0x5c00 &&& 32w0xfffffc00: weigh(770032);
-            32w0x6000 &&& 32w0xfffffc00: weigh(802800);
-            32w0x6400 &&& 32w0xfffffc00: weigh(835568);
-            32w0x6800 &&& 32w0xfffffc00: weigh(868336);
-            32w0x6c00 &&& 32w0xfffffc00: weigh(901104);
-            32w0x7000 &&& 32w0xfffffc00: weigh(933872);
-            32w0x7400 &&& 32w0xfffffc00: weigh(966640);
-            32w0x7800 &&& 32w0xfffffc00: weigh(999408);
-            32w0x7c00 &&& 32w0xfffffc00: weigh(1032176);
-            32w0x8000 &&& 32w0xfffff800: weigh(1081328);
-            32w0x8800 &&& 32w0xfffff800: weigh(1146864);
-            32w0x9000 &&& 32w0xfffff800: weigh(1212400);
-            32w0x9800 &&& 32w0xfffff800: weigh(1277936);
-            32w0xa000 &&& 32w0xfffff800: weigh(1343472);
-            32w0xa800 &&& 32w0xfffff800: weigh(1409008);
-            32w0xb000 &&& 32w0xfffff800: weigh(1474544);
-            32w0xb800 &&& 32w0xfffff800: weigh(1540080);
-            32w0xc000 &&& 32w0xfffff800: weigh(1605616);
-            32w0xc800 &&& 32w0xfffff800: weigh(1671152);
-            32w0xd000 &&& 32w0xfffff800: weigh(1736688);
-            32w0xd800 &&& 32w0xfffff800: weigh(1802224);
-            32w0xe000 &&& 32w0xfffff800: weigh(1867760);
-            32w0xe800 &&& 32w0xfffff800: weigh(1933296);
-            32w0xf000 &&& 32w0xfffff800: weigh(1998832);
-            32w0xf800 &&& 32w0xfffff800: weigh(2064368);
-            32w0x10000 &&& 32w0xfffff000: weigh(2162672);
-            32w0x11000 &&& 32w0xfffff000: weigh(2293744);
-            32w0x12000 &&& 32w0xfffff000: weigh(2424816);
-            32w0x13000 &&& 32w0xfffff000: weigh(2555888);
-            32w0x14000 &&& 32w0xfffff000: weigh(2686960);
-            32w0x15000 &&& 32w0xfffff000: weigh(2818032);
-            32w0x16000 &&& 32w0xfffff000: weigh(2949104);
-            32w0x17000 &&& 32w0xfffff000: weigh(3080176);
-            32w0x18000 &&& 32w0xfffff000: weigh(3211248);
-            32w0x19000 &&& 32w0xfffff000: weigh(3342320);
-            32w0x1a000 &&& 32w0xfffff000: weigh(3473392);
-            32w0x1b000 &&& 32w0xfffff000: weigh(3604464);
-            32w0x1c000 &&& 32w0xfffff000: weigh(3735536);
-            32w0x1d000 &&& 32w0xfffff000: weigh(3866608);
-            32w0x1e000 &&& 32w0xfffff000: weigh(3997680);
-            32w0x1f000 &&& 32w0xfffff000: weigh(4128752);
+        entries = {
+            32w0x1 &&& 32w0xffffffff: weigh(31);
+            32w0x2 &&& 32w0xffffffff: weigh(62);
+            32w0x3 &&& 32w0xffffffff: weigh(93);
+            32w0x4 &&& 32w0xffffffff: weigh(124);
+            32w0x5 &&& 32w0xffffffff: weigh(155);
+            32w0x6 &&& 32w0xffffffff: weigh(186);
+            32w0x7 &&& 32w0xffffffff: weigh(217);
+            32w0x8 &&& 32w0xffffffff: weigh(248);
+            32w0x9 &&& 32w0xffffffff: weigh(279);
+            32w0xa &&& 32w0xffffffff: weigh(310);
+            32w0xb &&& 32w0xffffffff: weigh(341);
+            32w0xc &&& 32w0xffffffff: weigh(372);
+            32w0xd &&& 32w0xffffffff: weigh(403);
+            32w0xe &&& 32w0xffffffff: weigh(434);
+            32w0xf &&& 32w0xffffffff: weigh(465);
+            32w0x10 &&& 32w0xffffffff: weigh(496);
+            32w0x11 &&& 32w0xffffffff: weigh(527);
+            32w0x12 &&& 32w0xffffffff: weigh(558);
+            32w0x13 &&& 32w0xffffffff: weigh(589);
+            32w0x14 &&& 32w0xffffffff: weigh(620);
+            32w0x15 &&& 32w0xffffffff: weigh(651);
+            32w0x16 &&& 32w0xffffffff: weigh(682);
+            32w0x17 &&& 32w0xffffffff: weigh(713);
+            32w0x18 &&& 32w0xffffffff: weigh(744);
+            32w0x19 &&& 32w0xffffffff: weigh(775);
+            32w0x1a &&& 32w0xffffffff: weigh(806);
+            32w0x1b &&& 32w0xffffffff: weigh(837);
+            32w0x1c &&& 32w0xffffffff: weigh(868);
+            32w0x1d &&& 32w0xffffffff: weigh(899);
+            32w0x1e &&& 32w0xffffffff: weigh(930);
+            32w0x1f &&& 32w0xffffffff: weigh(961);
+            32w0x20 &&& 32w0xffffffff: weigh(992);
+            32w0x21 &&& 32w0xffffffff: weigh(1023);
+            32w0x22 &&& 32w0xffffffff: weigh(1054);
+            32w0x23 &&& 32w0xffffffff: weigh(1085);
+            32w0x24 &&& 32w0xffffffff: weigh(1116);
+            32w0x25 &&& 32w0xffffffff: weigh(1147);
+            32w0x26 &&& 32w0xffffffff: weigh(1178);
+            32w0x27 &&& 32w0xffffffff: weigh(1209);
+            32w0x28 &&& 32w0xffffffff: weigh(1240);
+            32w0x29 &&& 32w0xffffffff: weigh(1271);
+            32w0x2a &&& 32w0xffffffff: weigh(1302);
+            32w0x2b &&& 32w0xffffffff: weigh(1333);
+            32w0x2c &&& 32w0xffffffff: weigh(1364);
+            32w0x2d &&& 32w0xffffffff: weigh(1395);
+            32w0x2e &&& 32w0xffffffff: weigh(1426);
+            32w0x2f &&& 32w0xffffffff: weigh(1457);
+            32w0x30 &&& 32w0xffffffff: weigh(1488);
+            32w0x31 &&& 32w0xffffffff: weigh(1519);
+            32w0x32 &&& 32w0xffffffff: weigh(1550);
+            32w0x33 &&& 32w0xffffffff: weigh(1581);
+            32w0x34 &&& 32w0xffffffff: weigh(1612);
+            32w0x35 &&& 32w0xffffffff: weigh(1643);
+            32w0x36 &&& 32w0xffffffff: weigh(1674);
+            32w0x37 &&& 32w0xffffffff: weigh(1705);
+            32w0x38 &&& 32w0xffffffff: weigh(1736);
+            32w0x39 &&& 32w0xffffffff: weigh(1767);
+            32w0x3a &&& 32w0xffffffff: weigh(1798);
+            32w0x3b &&& 32w0xffffffff: weigh(1829);
+            32w0x3c &&& 32w0xffffffff: weigh(1860);
+            32w0x3d &&& 32w0xffffffff: weigh(1891);
+            32w0x3e &&& 32w0xffffffff: weigh(1922);
+            32w0x3f &&& 32w0xffffffff: weigh(1953);
+            32w0x40 &&& 32w0xfffffffe: weigh(1999);
+            32w0x42 &&& 32w0xfffffffe: weigh(2061);
+            32w0x44 &&& 32w0xfffffffe: weigh(2123);
+            32w0x46 &&& 32w0xfffffffe: weigh(2185);
+            32w0x48 &&& 32w0xfffffffe: weigh(2247);
+            32w0x4a &&& 32w0xfffffffe: weigh(2309);
+            32w0x4c &&& 32w0xfffffffe: weigh(2371);
+            32w0x4e &&& 32w0xfffffffe: weigh(2433);
+            32w0x50 &&& 32w0xfffffffe: weigh(2495);
+            32w0x52 &&& 32w0xfffffffe: weigh(2557);
+            32w0x54 &&& 32w0xfffffffe: weigh(2619);
+            32w0x56 &&& 32w0xfffffffe: weigh(2681);
+            32w0x58 &&& 32w0xfffffffe: weigh(2743);
+            32w0x5a &&& 32w0xfffffffe: weigh(2805);
+            32w0x5c &&& 32w0xfffffffe: weigh(2867);
+            32w0x5e &&& 32w0xfffffffe: weigh(2929);
+            32w0x60 &&& 32w0xfffffffe: weigh(2991);
+            32w0x62 &&& 32w0xfffffffe: weigh(3053);
+            32w0x64 &&& 32w0xfffffffe: weigh(3115);
+            32w0x66 &&& 32w0xfffffffe: weigh(3177);
+            32w0x68 &&& 32w0xfffffffe: weigh(3239);
+            32w0x6a &&& 32w0xfffffffe: weigh(3301);
+            32w0x6c &&& 32w0xfffffffe: weigh(3363);
+            32w0x6e &&& 32w0xfffffffe: weigh(3425);
+            32w0x70 &&& 32w0xfffffffe: weigh(3487);
+            32w0x72 &&& 32w0xfffffffe: weigh(3549);
+            32w0x74 &&& 32w0xfffffffe: weigh(3611);
+            32w0x76 &&& 32w0xfffffffe: weigh(3673);
+            32w0x78 &&& 32w0xfffffffe: weigh(3735);
+            32w0x7a &&& 32w0xfffffffe: weigh(3797);
+            32w0x7c &&& 32w0xfffffffe: weigh(3859);
+            32w0x7e &&& 32w0xfffffffe: weigh(3921);
+            32w0x80 &&& 32w0xfffffffc: weigh(4014);
+            32w0x84 &&& 32w0xfffffffc: weigh(4138);
+            32w0x88 &&& 32w0xfffffffc: weigh(4262);
+            32w0x8c &&& 32w0xfffffffc: weigh(4386);
+            32w0x90 &&& 32w0xfffffffc: weigh(4510);
+            32w0x94 &&& 32w0xfffffffc: weigh(4634);
+            32w0x98 &&& 32w0xfffffffc: weigh(4758);
+            32w0x9c &&& 32w0xfffffffc: weigh(4882);
+            32w0xa0 &&& 32w0xfffffffc: weigh(5006);
+            32w0xa4 &&& 32w0xfffffffc: weigh(5130);
+            32w0xa8 &&& 32w0xfffffffc: weigh(5254);
+            32w0xac &&& 32w0xfffffffc: weigh(5378);
+            32w0xb0 &&& 32w0xfffffffc: weigh(5502);
+            32w0xb4 &&& 32w0xfffffffc: weigh(5626);
+            32w0xb8 &&& 32w0xfffffffc: weigh(5750);
+            32w0xbc &&& 32w0xfffffffc: weigh(5874);
+            32w0xc0 &&& 32w0xfffffffc: weigh(5998);
+            32w0xc4 &&& 32w0xfffffffc: weigh(6122);
+            32w0xc8 &&& 32w0xfffffffc: weigh(6246);
+            32w0xcc &&& 32w0xfffffffc: weigh(6370);
+            32w0xd0 &&& 32w0xfffffffc: weigh(6494);
+            32w0xd4 &&& 32w0xfffffffc: weigh(6618);
+            32w0xd8 &&& 32w0xfffffffc: weigh(6742);
+            32w0xdc &&& 32w0xfffffffc: weigh(6866);
+            32w0xe0 &&& 32w0xfffffffc: weigh(6990);
+            32w0xe4 &&& 32w0xfffffffc: weigh(7114);
+            32w0xe8 &&& 32w0xfffffffc: weigh(7238);
+            32w0xec &&& 32w0xfffffffc: weigh(7362);
+            32w0xf0 &&& 32w0xfffffffc: weigh(7486);
+            32w0xf4 &&& 32w0xfffffffc: weigh(7610);
+            32w0xf8 &&& 32w0xfffffffc: weigh(7734);
+            32w0xfc &&& 32w0xfffffffc: weigh(7858);
+            32w0x100 &&& 32w0xfffffff8: weigh(8044);
+            32w0x108 &&& 32w0xfffffff8: weigh(8292);
+            32w0x110 &&& 32w0xfffffff8: weigh(8540);
+            32w0x118 &&& 32w0xfffffff8: weigh(8788);
+            32w0x120 &&& 32w0xfffffff8: weigh(9036);
+            32w0x128 &&& 32w0xfffffff8: weigh(9284);
+            32w0x130 &&& 32w0xfffffff8: weigh(9532);
+            32w0x138 &&& 32w0xfffffff8: weigh(9780);
+            32w0x140 &&& 32w0xfffffff8: weigh(10028);
+            32w0x148 &&& 32w0xfffffff8: weigh(10276);
+            32w0x150 &&& 32w0xfffffff8: weigh(10524);
+            32w0x158 &&& 32w0xfffffff8: weigh(10772);
+            32w0x160 &&& 32w0xfffffff8: weigh(11020);
+            32w0x168 &&& 32w0xfffffff8: weigh(11268);
+            32w0x170 &&& 32w0xfffffff8: weigh(11516);
+            32w0x178 &&& 32w0xfffffff8: weigh(11764);
+            32w0x180 &&& 32w0xfffffff8: weigh(12012);
+            32w0x188 &&& 32w0xfffffff8: weigh(12260);
+            32w0x190 &&& 32w0xfffffff8: weigh(12508);
+            32w0x198 &&& 32w0xfffffff8: weigh(12756);
+            32w0x1a0 &&& 32w0xfffffff8: weigh(13004);
+            32w0x1a8 &&& 32w0xfffffff8: weigh(13252);
+            32w0x1b0 &&& 32w0xfffffff8: weigh(13500);
+            32w0x1b8 &&& 32w0xfffffff8: weigh(13748);
+            32w0x1c0 &&& 32w0xfffffff8: weigh(13996);
+            32w0x1c8 &&& 32w0xfffffff8: weigh(14244);
+            32w0x1d0 &&& 32w0xfffffff8: weigh(14492);
+            32w0x1d8 &&& 32w0xfffffff8: weigh(14740);
+            32w0x1e0 &&& 32w0xfffffff8: weigh(14988);
+            32w0x1e8 &&& 32w0xfffffff8: weigh(15236);
+            32w0x1f0 &&& 32w0xfffffff8: weigh(15484);
+            32w0x1f8 &&& 32w0xfffffff8: weigh(15732);
+            32w0x200 &&& 32w0xfffffff0: weigh(16104);
+            32w0x210 &&& 32w0xfffffff0: weigh(16600);
+            32w0x220 &&& 32w0xfffffff0: weigh(17096);
+            32w0x230 &&& 32w0xfffffff0: weigh(17592);
+            32w0x240 &&& 32w0xfffffff0: weigh(18088);
+            32w0x250 &&& 32w0xfffffff0: weigh(18584);
+            32w0x260 &&& 32w0xfffffff0: weigh(19080);
+            32w0x270 &&& 32w0xfffffff0: weigh(19576);
+            32w0x280 &&& 32w0xfffffff0: weigh(20072);
+            32w0x290 &&& 32w0xfffffff0: weigh(20568);
+            32w0x2a0 &&& 32w0xfffffff0: weigh(21064);
+            32w0x2b0 &&& 32w0xfffffff0: weigh(21560);
+            32w0x2c0 &&& 32w0xfffffff0: weigh(22056);
+            32w0x2d0 &&& 32w0xfffffff0: weigh(22552);
+            32w0x2e0 &&& 32w0xfffffff0: weigh(23048);
+            32w0x2f0 &&& 32w0xfffffff0: weigh(23544);
+            32w0x300 &&& 32w0xfffffff0: weigh(24040);
+            32w0x310 &&& 32w0xfffffff0: weigh(24536);
+            32w0x320 &&& 32w0xfffffff0: weigh(25032);
+            32w0x330 &&& 32w0xfffffff0: weigh(25528);
+            32w0x340 &&& 32w0xfffffff0: weigh(26024);
+            32w0x350 &&& 32w0xfffffff0: weigh(26520);
+            32w0x360 &&& 32w0xfffffff0: weigh(27016);
+            32w0x370 &&& 32w0xfffffff0: weigh(27512);
+            32w0x380 &&& 32w0xfffffff0: weigh(28008);
+            32w0x390 &&& 32w0xfffffff0: weigh(28504);
+            32w0x3a0 &&& 32w0xfffffff0: weigh(29000);
+            32w0x3b0 &&& 32w0xfffffff0: weigh(29496);
+            32w0x3c0 &&& 32w0xfffffff0: weigh(29992);
+            32w0x3d0 &&& 32w0xfffffff0: weigh(30488);
+            32w0x3e0 &&& 32w0xfffffff0: weigh(30984);
+            32w0x3f0 &&& 32w0xfffffff0: weigh(31480);
+            32w0x400 &&& 32w0xffffffe0: weigh(32224);
+            32w0x420 &&& 32w0xffffffe0: weigh(33216);
+            32w0x440 &&& 32w0xffffffe0: weigh(34208);
+            32w0x460 &&& 32w0xffffffe0: weigh(35200);
+            32w0x480 &&& 32w0xffffffe0: weigh(36192);
+            32w0x4a0 &&& 32w0xffffffe0: weigh(37184);
+            32w0x4c0 &&& 32w0xffffffe0: weigh(38176);
+            32w0x4e0 &&& 32w0xffffffe0: weigh(39168);
+            32w0x500 &&& 32w0xffffffe0: weigh(40160);
+            32w0x520 &&& 32w0xffffffe0: weigh(41152);
+            32w0x540 &&& 32w0xffffffe0: weigh(42144);
+            32w0x560 &&& 32w0xffffffe0: weigh(43136);
+            32w0x580 &&& 32w0xffffffe0: weigh(44128);
+            32w0x5a0 &&& 32w0xffffffe0: weigh(45120);
+            32w0x5c0 &&& 32w0xffffffe0: weigh(46112);
+            32w0x5e0 &&& 32w0xffffffe0: weigh(47104);
+            32w0x600 &&& 32w0xffffffe0: weigh(48096);
+            32w0x620 &&& 32w0xffffffe0: weigh(49088);
+            32w0x640 &&& 32w0xffffffe0: weigh(50080);
+            32w0x660 &&& 32w0xffffffe0: weigh(51072);
+            32w0x680 &&& 32w0xffffffe0: weigh(52064);
+            32w0x6a0 &&& 32w0xffffffe0: weigh(53056);
+            32w0x6c0 &&& 32w0xffffffe0: weigh(54048);
+            32w0x6e0 &&& 32w0xffffffe0: weigh(55040);
+            32w0x700 &&& 32w0xffffffe0: weigh(56032);
+            32w0x720 &&& 32w0xffffffe0: weigh(57024);
+            32w0x740 &&& 32w0xffffffe0: weigh(58016);
+            32w0x760 &&& 32w0xffffffe0: weigh(59008);
+            32w0x780 &&& 32w0xffffffe0: weigh(60000);
+            32w0x7a0 &&& 32w0xffffffe0: weigh(60992);
+            32w0x7c0 &&& 32w0xffffffe0: weigh(61984);
+            32w0x7e0 &&& 32w0xffffffe0: weigh(62976);
+            32w0x800 &&& 32w0xffffffc0: weigh(64464);
+            32w0x840 &&& 32w0xffffffc0: weigh(66448);
+            32w0x880 &&& 32w0xffffffc0: weigh(68432);
+            32w0x8c0 &&& 32w0xffffffc0: weigh(70416);
+            32w0x900 &&& 32w0xffffffc0: weigh(72400);
+            32w0x940 &&& 32w0xffffffc0: weigh(74384);
+            32w0x980 &&& 32w0xffffffc0: weigh(76368);
+            32w0x9c0 &&& 32w0xffffffc0: weigh(78352);
+            32w0xa00 &&& 32w0xffffffc0: weigh(80336);
+            32w0xa40 &&& 32w0xffffffc0: weigh(82320);
+            32w0xa80 &&& 32w0xffffffc0: weigh(84304);
+            32w0xac0 &&& 32w0xffffffc0: weigh(86288);
+            32w0xb00 &&& 32w0xffffffc0: weigh(88272);
+            32w0xb40 &&& 32w0xffffffc0: weigh(90256);
+            32w0xb80 &&& 32w0xffffffc0: weigh(92240);
+            32w0xbc0 &&& 32w0xffffffc0: weigh(94224);
+            32w0xc00 &&& 32w0xffffffc0: weigh(96208);
+            32w0xc40 &&& 32w0xffffffc0: weigh(98192);
+            32w0xc80 &&& 32w0xffffffc0: weigh(100176);
+            32w0xcc0 &&& 32w0xffffffc0: weigh(102160);
+            32w0xd00 &&& 32w0xffffffc0: weigh(104144);
+            32w0xd40 &&& 32w0xffffffc0: weigh(106128);
+            32w0xd80 &&& 32w0xffffffc0: weigh(108112);
+            32w0xdc0 &&& 32w0xffffffc0: weigh(110096);
+            32w0xe00 &&& 32w0xffffffc0: weigh(112080);
+            32w0xe40 &&& 32w0xffffffc0: weigh(114064);
+            32w0xe80 &&& 32w0xffffffc0: weigh(116048);
+            32w0xec0 &&& 32w0xffffffc0: weigh(118032);
+            32w0xf00 &&& 32w0xffffffc0: weigh(120016);
+            32w0xf40 &&& 32w0xffffffc0: weigh(122000);
+            32w0xf80 &&& 32w0xffffffc0: weigh(123984);
+            32w0xfc0 &&& 32w0xffffffc0: weigh(125968);
+            32w0x1000 &&& 32w0xffffff80: weigh(128944);
+            32w0x1080 &&& 32w0xffffff80: weigh(132912);
+            32w0x1100 &&& 32w0xffffff80: weigh(136880);
+            32w0x1180 &&& 32w0xffffff80: weigh(140848);
+            32w0x1200 &&& 32w0xffffff80: weigh(144816);
+            32w0x1280 &&& 32w0xffffff80: weigh(148784);
+            32w0x1300 &&& 32w0xffffff80: weigh(152752);
+            32w0x1380 &&& 32w0xffffff80: weigh(156720);
+            32w0x1400 &&& 32w0xffffff80: weigh(160688);
+            32w0x1480 &&& 32w0xffffff80: weigh(164656);
+            32w0x1500 &&& 32w0xffffff80: weigh(168624);
+            32w0x1580 &&& 32w0xffffff80: weigh(172592);
+            32w0x1600 &&& 32w0xffffff80: weigh(176560);
+            32w0x1680 &&& 32w0xffffff80: weigh(180528);
+            32w0x1700 &&& 32w0xffffff80: weigh(184496);
+            32w0x1780 &&& 32w0xffffff80: weigh(188464);
+            32w0x1800 &&& 32w0xffffff80: weigh(192432);
+            32w0x1880 &&& 32w0xffffff80: weigh(196400);
+            32w0x1900 &&& 32w0xffffff80: weigh(200368);
+            32w0x1980 &&& 32w0xffffff80: weigh(204336);
+            32w0x1a00 &&& 32w0xffffff80: weigh(208304);
+            32w0x1a80 &&& 32w0xffffff80: weigh(212272);
+            32w0x1b00 &&& 32w0xffffff80: weigh(216240);
+            32w0x1b80 &&& 32w0xffffff80: weigh(220208);
+            32w0x1c00 &&& 32w0xffffff80: weigh(224176);
+            32w0x1c80 &&& 32w0xffffff80: weigh(228144);
+            32w0x1d00 &&& 32w0xffffff80: weigh(232112);
+            32w0x1d80 &&& 32w0xffffff80: weigh(236080);
+            32w0x1e00 &&& 32w0xffffff80: weigh(240048);
+            32w0x1e80 &&& 32w0xffffff80: weigh(244016);
+            32w0x1f00 &&& 32w0xffffff80: weigh(247984);
+            32w0x1f80 &&& 32w0xffffff80: weigh(251952);
+            32w0x2000 &&& 32w0xffffff00: weigh(257904);
+            32w0x2100 &&& 32w0xffffff00: weigh(265840);
+            32w0x2200 &&& 32w0xffffff00: weigh(273776);
+            32w0x2300 &&& 32w0xffffff00: weigh(281712);
+            32w0x2400 &&& 32w0xffffff00: weigh(289648);
+            32w0x2500 &&& 32w0xffffff00: weigh(297584);
+            32w0x2600 &&& 32w0xffffff00: weigh(305520);
+            32w0x2700 &&& 32w0xffffff00: weigh(313456);
+            32w0x2800 &&& 32w0xffffff00: weigh(321392);
+            32w0x2900 &&& 32w0xffffff00: weigh(329328);
+            32w0x2a00 &&& 32w0xffffff00: weigh(337264);
+            32w0x2b00 &&& 32w0xffffff00: weigh(345200);
+            32w0x2c00 &&& 32w0xffffff00: weigh(353136);
+            32w0x2d00 &&& 32w0xffffff00: weigh(361072);
+            32w0x2e00 &&& 32w0xffffff00: weigh(369008);
+            32w0x2f00 &&& 32w0xffffff00: weigh(376944);
+            32w0x3000 &&& 32w0xffffff00: weigh(384880);
+            32w0x3100 &&& 32w0xffffff00: weigh(392816);
+            32w0x3200 &&& 32w0xffffff00: weigh(400752);
+            32w0x3300 &&& 32w0xffffff00: weigh(408688);
+            32w0x3400 &&& 32w0xffffff00: weigh(416624);
+            32w0x3500 &&& 32w0xffffff00: weigh(424560);
+            32w0x3600 &&& 32w0xffffff00: weigh(432496);
+            32w0x3700 &&& 32w0xffffff00: weigh(440432);
+            32w0x3800 &&& 32w0xffffff00: weigh(448368);
+            32w0x3900 &&& 32w0xffffff00: weigh(456304);
+            32w0x3a00 &&& 32w0xffffff00: weigh(464240);
+            32w0x3b00 &&& 32w0xffffff00: weigh(472176);
+            32w0x3c00 &&& 32w0xffffff00: weigh(480112);
+            32w0x3d00 &&& 32w0xffffff00: weigh(488048);
+            32w0x3e00 &&& 32w0xffffff00: weigh(495984);
+            32w0x3f00 &&& 32w0xffffff00: weigh(503920);
+            32w0x4000 &&& 32w0xfffffe00: weigh(515824);
+            32w0x4200 &&& 32w0xfffffe00: weigh(531696);
+            32w0x4400 &&& 32w0xfffffe00: weigh(547568);
+            32w0x4600 &&& 32w0xfffffe00: weigh(563440);
+            32w0x4800 &&& 32w0xfffffe00: weigh(579312);
+            32w0x4a00 &&& 32w0xfffffe00: weigh(595184);
+            32w0x4c00 &&& 32w0xfffffe00: weigh(611056);
+            32w0x4e00 &&& 32w0xfffffe00: weigh(626928);
+            32w0x5000 &&& 32w0xfffffe00: weigh(642800);
+            32w0x5200 &&& 32w0xfffffe00: weigh(658672);
+            32w0x5400 &&& 32w0xfffffe00: weigh(674544);
+            32w0x5600 &&& 32w0xfffffe00: weigh(690416);
+            32w0x5800 &&& 32w0xfffffe00: weigh(706288);
+            32w0x5a00 &&& 32w0xfffffe00: weigh(722160);
+            32w0x5c00 &&& 32w0xfffffe00: weigh(738032);
+            32w0x5e00 &&& 32w0xfffffe00: weigh(753904);
+            32w0x6000 &&& 32w0xfffffe00: weigh(769776);
+            32w0x6200 &&& 32w0xfffffe00: weigh(785648);
+            32w0x6400 &&& 32w0xfffffe00: weigh(801520);
+            32w0x6600 &&& 32w0xfffffe00: weigh(817392);
+            32w0x6800 &&& 32w0xfffffe00: weigh(833264);
+            32w0x6a00 &&& 32w0xfffffe00: weigh(849136);
+            32w0x6c00 &&& 32w0xfffffe00: weigh(865008);
+            32w0x6e00 &&& 32w0xfffffe00: weigh(880880);
+            32w0x7000 &&& 32w0xfffffe00: weigh(896752);
+            32w0x7200 &&& 32w0xfffffe00: weigh(912624);
+            32w0x7400 &&& 32w0xfffffe00: weigh(928496);
+            32w0x7600 &&& 32w0xfffffe00: weigh(944368);
+            32w0x7800 &&& 32w0xfffffe00: weigh(960240);
+            32w0x7a00 &&& 32w0xfffffe00: weigh(976112);
+            32w0x7c00 &&& 32w0xfffffe00: weigh(991984);
+            32w0x7e00 &&& 32w0xfffffe00: weigh(1007856);
+            32w0x8000 &&& 32w0xfffffc00: weigh(1031664);
+            32w0x8400 &&& 32w0xfffffc00: weigh(1063408);
+            32w0x8800 &&& 32w0xfffffc00: weigh(1095152);
+            32w0x8c00 &&& 32w0xfffffc00: weigh(1126896);
+            32w0x9000 &&& 32w0xfffffc00: weigh(1158640);
+            32w0x9400 &&& 32w0xfffffc00: weigh(1190384);
+            32w0x9800 &&& 32w0xfffffc00: weigh(1222128);
+            32w0x9c00 &&& 32w0xfffffc00: weigh(1253872);
+            32w0xa000 &&& 32w0xfffffc00: weigh(1285616);
+            32w0xa400 &&& 32w0xfffffc00: weigh(1317360);
+            32w0xa800 &&& 32w0xfffffc00: weigh(1349104);
+            32w0xac00 &&& 32w0xfffffc00: weigh(1380848);
+            32w0xb000 &&& 32w0xfffffc00: weigh(1412592);
+            32w0xb400 &&& 32w0xfffffc00: weigh(1444336);
+            32w0xb800 &&& 32w0xfffffc00: weigh(1476080);
+            32w0xbc00 &&& 32w0xfffffc00: weigh(1507824);
+            32w0xc000 &&& 32w0xfffffc00: weigh(1539568);
+            32w0xc400 &&& 32w0xfffffc00: weigh(1571312);
+            32w0xc800 &&& 32w0xfffffc00: weigh(1603056);
+            32w0xcc00 &&& 32w0xfffffc00: weigh(1634800);
+            32w0xd000 &&& 32w0xfffffc00: weigh(1666544);
+            32w0xd400 &&& 32w0xfffffc00: weigh(1698288);
+            32w0xd800 &&& 32w0xfffffc00: weigh(1730032);
+            32w0xdc00 &&& 32w0xfffffc00: weigh(1761776);
+            32w0xe000 &&& 32w0xfffffc00: weigh(1793520);
+            32w0xe400 &&& 32w0xfffffc00: weigh(1825264);
+            32w0xe800 &&& 32w0xfffffc00: weigh(1857008);
+            32w0xec00 &&& 32w0xfffffc00: weigh(1888752);
+            32w0xf000 &&& 32w0xfffffc00: weigh(1920496);
+            32w0xf400 &&& 32w0xfffffc00: weigh(1952240);
+            32w0xf800 &&& 32w0xfffffc00: weigh(1983984);
+            32w0xfc00 &&& 32w0xfffffc00: weigh(2015728);
+            32w0x10000 &&& 32w0xfffff800: weigh(2063344);
+            32w0x10800 &&& 32w0xfffff800: weigh(2126832);
+            32w0x11000 &&& 32w0xfffff800: weigh(2190320);
+            32w0x11800 &&& 32w0xfffff800: weigh(2253808);
+            32w0x12000 &&& 32w0xfffff800: weigh(2317296);
+            32w0x12800 &&& 32w0xfffff800: weigh(2380784);
+            32w0x13000 &&& 32w0xfffff800: weigh(2444272);
+            32w0x13800 &&& 32w0xfffff800: weigh(2507760);
+            32w0x14000 &&& 32w0xfffff800: weigh(2571248);
+            32w0x14800 &&& 32w0xfffff800: weigh(2634736);
+            32w0x15000 &&& 32w0xfffff800: weigh(2698224);
+            32w0x15800 &&& 32w0xfffff800: weigh(2761712);
+            32w0x16000 &&& 32w0xfffff800: weigh(2825200);
+            32w0x16800 &&& 32w0xfffff800: weigh(2888688);
+            32w0x17000 &&& 32w0xfffff800: weigh(2952176);
+            32w0x17800 &&& 32w0xfffff800: weigh(3015664);
+            32w0x18000 &&& 32w0xfffff800: weigh(3079152);
+            32w0x18800 &&& 32w0xfffff800: weigh(3142640);
+            32w0x19000 &&& 32w0xfffff800: weigh(3206128);
+            32w0x19800 &&& 32w0xfffff800: weigh(3269616);
+            32w0x1a000 &&& 32w0xfffff800: weigh(3333104);
+            32w0x1a800 &&& 32w0xfffff800: weigh(3396592);
+            32w0x1b000 &&& 32w0xfffff800: weigh(3460080);
+            32w0x1b800 &&& 32w0xfffff800: weigh(3523568);
+            32w0x1c000 &&& 32w0xfffff800: weigh(3587056);
+            32w0x1c800 &&& 32w0xfffff800: weigh(3650544);
+            32w0x1d000 &&& 32w0xfffff800: weigh(3714032);
+            32w0x1d800 &&& 32w0xfffff800: weigh(3777520);
+            32w0x1e000 &&& 32w0xfffff800: weigh(3841008);
+            32w0x1e800 &&& 32w0xfffff800: weigh(3904496);
+            32w0x1f000 &&& 32w0xfffff800: weigh(3967984);
+            32w0x1f800 &&& 32w0xfffff800: weigh(4031472);
+            32w0x20000 &&& 32w0xfffff000: weigh(4126704);
+            32w0x21000 &&& 32w0xfffff000: weigh(4253680);
+            32w0x22000 &&& 32w0xfffff000: weigh(4380656);
+            32w0x23000 &&& 32w0xfffff000: weigh(4507632);
+            32w0x24000 &&& 32w0xfffff000: weigh(4634608);
+            32w0x25000 &&& 32w0xfffff000: weigh(4761584);
+            32w0x26000 &&& 32w0xfffff000: weigh(4888560);
+            32w0x27000 &&& 32w0xfffff000: weigh(5015536);
+            32w0x28000 &&& 32w0xfffff000: weigh(5142512);
+            32w0x29000 &&& 32w0xfffff000: weigh(5269488);
+            32w0x2a000 &&& 32w0xfffff000: weigh(5396464);
+            32w0x2b000 &&& 32w0xfffff000: weigh(5523440);
+            32w0x2c000 &&& 32w0xfffff000: weigh(5650416);
+            32w0x2d000 &&& 32w0xfffff000: weigh(5777392);
+            32w0x2e000 &&& 32w0xfffff000: weigh(5904368);
+            32w0x2f000 &&& 32w0xfffff000: weigh(6031344);
+            32w0x30000 &&& 32w0xfffff000: weigh(6158320);
+            32w0x31000 &&& 32w0xfffff000: weigh(6285296);
+            32w0x32000 &&& 32w0xfffff000: weigh(6412272);
+            32w0x33000 &&& 32w0xfffff000: weigh(6539248);
+            32w0x34000 &&& 32w0xfffff000: weigh(6666224);
+            32w0x35000 &&& 32w0xfffff000: weigh(6793200);
+            32w0x36000 &&& 32w0xfffff000: weigh(6920176);
+            32w0x37000 &&& 32w0xfffff000: weigh(7047152);
+            32w0x38000 &&& 32w0xfffff000: weigh(7174128);
+            32w0x39000 &&& 32w0xfffff000: weigh(7301104);
+            32w0x3a000 &&& 32w0xfffff000: weigh(7428080);
+            32w0x3b000 &&& 32w0xfffff000: weigh(7555056);
+            32w0x3c000 &&& 32w0xfffff000: weigh(7682032);
+            32w0x3d000 &&& 32w0xfffff000: weigh(7809008);
+            32w0x3e000 &&& 32w0xfffff000: weigh(7935984);
+            32w0x3f000 &&& 32w0xfffff000: weigh(8062960);
+            32w0x40000 &&& 32w0xffffe000: weigh(8253424);
+            32w0x42000 &&& 32w0xffffe000: weigh(8507376);
+            32w0x44000 &&& 32w0xffffe000: weigh(8761328);
+            32w0x46000 &&& 32w0xffffe000: weigh(9015280);
+            32w0x48000 &&& 32w0xffffe000: weigh(9269232);
+            32w0x4a000 &&& 32w0xffffe000: weigh(9523184);
+            32w0x4c000 &&& 32w0xffffe000: weigh(9777136);
+            32w0x4e000 &&& 32w0xffffe000: weigh(10031088);
+            32w0x50000 &&& 32w0xffffe000: weigh(10285040);
+            32w0x52000 &&& 32w0xffffe000: weigh(10538992);
+            32w0x54000 &&& 32w0xffffe000: weigh(10792944);
+            32w0x56000 &&& 32w0xffffe000: weigh(11046896);
+            32w0x58000 &&& 32w0xffffe000: weigh(11300848);
+            32w0x5a000 &&& 32w0xffffe000: weigh(11554800);
+            32w0x5c000 &&& 32w0xffffe000: weigh(11808752);
+            32w0x5e000 &&& 32w0xffffe000: weigh(12062704);
+            32w0x60000 &&& 32w0xffffe000: weigh(12316656);
+            32w0x62000 &&& 32w0xffffe000: weigh(12570608);
+            32w0x64000 &&& 32w0xffffe000: weigh(12824560);
+            32w0x66000 &&& 32w0xffffe000: weigh(13078512);
+            32w0x68000 &&& 32w0xffffe000: weigh(13332464);
+            32w0x6a000 &&& 32w0xffffe000: weigh(13586416);
+            32w0x6c000 &&& 32w0xffffe000: weigh(13840368);
+            32w0x6e000 &&& 32w0xffffe000: weigh(14094320);
+            32w0x70000 &&& 32w0xffffe000: weigh(14348272);
+            32w0x72000 &&& 32w0xffffe000: weigh(14602224);
+            32w0x74000 &&& 32w0xffffe000: weigh(14856176);
+            32w0x76000 &&& 32w0xffffe000: weigh(15110128);
+            32w0x78000 &&& 32w0xffffe000: weigh(15364080);
+            32w0x7a000 &&& 32w0xffffe000: weigh(15618032);
+            32w0x7c000 &&& 32w0xffffe000: weigh(15871984);
+            32w0x7e000 &&& 32w0xffffe000: weigh(16125936);
+            32w0x80000 &&& 32w0xffffc000: weigh(16506864);
+            32w0x84000 &&& 32w0xffffc000: weigh(17014768);
+            32w0x88000 &&& 32w0xffffc000: weigh(17522672);
+            32w0x8c000 &&& 32w0xffffc000: weigh(18030576);
+            32w0x90000 &&& 32w0xffffc000: weigh(18538480);
+            32w0x94000 &&& 32w0xffffc000: weigh(19046384);
+            32w0x98000 &&& 32w0xffffc000: weigh(19554288);
+            32w0x9c000 &&& 32w0xffffc000: weigh(20062192);
+            32w0xa0000 &&& 32w0xffffc000: weigh(20570096);
+            32w0xa4000 &&& 32w0xffffc000: weigh(21078000);
+            32w0xa8000 &&& 32w0xffffc000: weigh(21585904);
+            32w0xac000 &&& 32w0xffffc000: weigh(22093808);
+            32w0xb0000 &&& 32w0xffffc000: weigh(22601712);
+            32w0xb4000 &&& 32w0xffffc000: weigh(23109616);
+            32w0xb8000 &&& 32w0xffffc000: weigh(23617520);
+            32w0xbc000 &&& 32w0xffffc000: weigh(24125424);
+            32w0xc0000 &&& 32w0xffffc000: weigh(24633328);
+            32w0xc4000 &&& 32w0xffffc000: weigh(25141232);
+            32w0xc8000 &&& 32w0xffffc000: weigh(25649136);
+            32w0xcc000 &&& 32w0xffffc000: weigh(26157040);
+            32w0xd0000 &&& 32w0xffffc000: weigh(26664944);
+            32w0xd4000 &&& 32w0xffffc000: weigh(27172848);
+            32w0xd8000 &&& 32w0xffffc000: weigh(27680752);
+            32w0xdc000 &&& 32w0xffffc000: weigh(28188656);
+            32w0xe0000 &&& 32w0xffffc000: weigh(28696560);
+            32w0xe4000 &&& 32w0xffffc000: weigh(29204464);
+            32w0xe8000 &&& 32w0xffffc000: weigh(29712368);
+            32w0xec000 &&& 32w0xffffc000: weigh(30220272);
+            32w0xf0000 &&& 32w0xffffc000: weigh(30728176);
+            32w0xf4000 &&& 32w0xffffc000: weigh(31236080);
+            32w0xf8000 &&& 32w0xffffc000: weigh(31743984);
+            32w0xfc000 &&& 32w0xffffc000: weigh(32251888);
         }
         const default_action = none();
-        size = 223;
+        size = 511;
     }
 
     apply {
@@ -579,14 +1058,19 @@ control LeanValue(in bit<32> delay, out bit<32> value) {
     }
 }
 
+/* A cell's sum with an event is negated where it is compared: without the minus the compiler extends a cell below 0 by zeros. */
+
 /* Stage 5: row 0 of latency. */
 control LeanLat0(in bit<32> value, in bit<1> sign, in lat_cell_t cell, out row_t row) {
     Register<bit<32>, lat_cell_t>(LEAN_LAT_CELLS, 0) lean_lat_0;
+    RegisterParam<int<32>>(LEAN_LIMIT) at_least;
+    RegisterParam<int<32>>(-(LEAN_LIMIT)) at_most;
 
     RegisterAction<bit<32>, lat_cell_t, row_t>(lean_lat_0) plus_lat_0 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            reached = this.predicate(v + (int<32>)value >= LEAN_LIMIT);
+            int<32> most = at_most.read();
+            reached = this.predicate(-(v + (int<32>)value) <= most);
             w = w + value;
         }
     };
@@ -594,7 +1078,8 @@ control LeanLat0(in bit<32> value, in bit<1> sign, in lat_cell_t cell, out row_t
     RegisterAction<bit<32>, lat_cell_t, row_t>(lean_lat_0) minus_lat_0 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            reached = this.predicate(v - (int<32>)value <= -LEAN_LIMIT);
+            int<32> least = at_least.read();
+            reached = this.predicate(-(v - (int<32>)value) >= least);
             w = w - value;
         }
     };
@@ -630,11 +1115,14 @@ control LeanLat0(in bit<32> value, in bit<1> sign, in lat_cell_t cell, out row_t
 /* Stage 6: row 1 of latency. */
 control LeanLat1(in bit<32> value, in bit<1> sign, in lat_cell_t cell, out row_t row) {
     Register<bit<32>, lat_cell_t>(LEAN_LAT_CELLS, 0) lean_lat_1;
+    RegisterParam<int<32>>(LEAN_LIMIT) at_least;
+    RegisterParam<int<32>>(-(LEAN_LIMIT)) at_most;
 
     RegisterAction<bit<32>, lat_cell_t, row_t>(lean_lat_1) plus_lat_1 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            reached = this.predicate(v + (int<32>)value >= LEAN_LIMIT);
+            int<32> most = at_most.read();
+            reached = this.predicate(-(v + (int<32>)value) <= most);
             w = w + value;
         }
     };
@@ -642,7 +1130,8 @@ control LeanLat1(in bit<32> value, in bit<1> sign, in lat_cell_t cell, out row_t
     RegisterAction<bit<32>, lat_cell_t, row_t>(lean_lat_1) minus_lat_1 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            reached = this.predicate(v - (int<32>)value <= -LEAN_LIMIT);
+            int<32> least = at_least.read();
+            reached = this.predicate(-(v - (int<32>)value) >= least);
             w = w - value;
         }
     };
@@ -678,11 +1167,14 @@ control LeanLat1(in bit<32> value, in bit<1> sign, in lat_cell_t cell, out row_t
 /* Stage 7: row 2 of latency. */
 control LeanLat2(in bit<32> value, in bit<1> sign, in lat_cell_t cell, out row_t row) {
     Register<bit<32>, lat_cell_t>(LEAN_LAT_CELLS, 0) lean_lat_2;
+    RegisterParam<int<32>>(LEAN_LIMIT) at_least;
+    RegisterParam<int<32>>(-(LEAN_LIMIT)) at_most;
 
     RegisterAction<bit<32>, lat_cell_t, row_t>(lean_lat_2) plus_lat_2 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            reached = this.predicate(v + (int<32>)value >= LEAN_LIMIT);
+            int<32> most = at_most.read();
+            reached = this.predicate(-(v + (int<32>)value) <= most);
             w = w + value;
         }
     };
@@ -690,7 +1182,8 @@ control LeanLat2(in bit<32> value, in bit<1> sign, in lat_cell_t cell, out row_t
     RegisterAction<bit<32>, lat_cell_t, row_t>(lean_lat_2) minus_lat_2 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            reached = this.predicate(v - (int<32>)value <= -LEAN_LIMIT);
+            int<32> least = at_least.read();
+            reached = this.predicate(-(v - (int<32>)value) >= least);
             w = w - value;
         }
     };
@@ -726,11 +1219,14 @@ control LeanLat2(in bit<32> value, in bit<1> sign, in lat_cell_t cell, out row_t
 /* Stage 8: row 3 of latency. */
 control LeanLat3(in bit<32> value, in bit<1> sign, in lat_cell_t cell, out row_t row) {
     Register<bit<32>, lat_cell_t>(LEAN_LAT_CELLS, 0) lean_lat_3;
+    RegisterParam<int<32>>(LEAN_LIMIT) at_least;
+    RegisterParam<int<32>>(-(LEAN_LIMIT)) at_most;
 
     RegisterAction<bit<32>, lat_cell_t, row_t>(lean_lat_3) plus_lat_3 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            reached = this.predicate(v + (int<32>)value >= LEAN_LIMIT);
+            int<32> most = at_most.read();
+            reached = this.predicate(-(v + (int<32>)value) <= most);
             w = w + value;
         }
     };
@@ -738,7 +1234,8 @@ control LeanLat3(in bit<32> value, in bit<1> sign, in lat_cell_t cell, out row_t
     RegisterAction<bit<32>, lat_cell_t, row_t>(lean_lat_3) minus_lat_3 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            reached = this.predicate(v - (int<32>)value <= -LEAN_LIMIT);
+            int<32> least = at_least.read();
+            reached = this.predicate(-(v - (int<32>)value) >= least);
             w = w - value;
         }
     };
@@ -772,28 +1269,24 @@ control LeanLat3(in bit<32> value, in bit<1> sign, in lat_cell_t cell, out row_t
 }
 
 /* Stage 9: row 4 of latency. */
-control LeanLat4(in bit<32> value, in bit<1> sign, in lat_cell_t cell, out row_t row) {
+control LeanLat4(in bit<32> value, in bit<1> sign, in lat_cell_t cell) {
     Register<bit<32>, lat_cell_t>(LEAN_LAT_CELLS, 0) lean_lat_4;
 
-    RegisterAction<bit<32>, lat_cell_t, row_t>(lean_lat_4) plus_lat_4 = {
-        void apply(inout bit<32> w, out row_t reached) {
-            int<32> v = (int<32>)w;
-            reached = this.predicate(v + (int<32>)value >= LEAN_LIMIT);
+    RegisterAction<bit<32>, lat_cell_t, bit<32>>(lean_lat_4) plus_lat_4 = {
+        void apply(inout bit<32> w) {
             w = w + value;
         }
     };
 
-    RegisterAction<bit<32>, lat_cell_t, row_t>(lean_lat_4) minus_lat_4 = {
-        void apply(inout bit<32> w, out row_t reached) {
-            int<32> v = (int<32>)w;
-            reached = this.predicate(v - (int<32>)value <= -LEAN_LIMIT);
+    RegisterAction<bit<32>, lat_cell_t, bit<32>>(lean_lat_4) minus_lat_4 = {
+        void apply(inout bit<32> w) {
             w = w - value;
         }
     };
 
-    action plus() { row = plus_lat_4.execute(cell); }
-    action minus() { row = minus_lat_4.execute(cell); }
-    action skip() { row = 0; }
+    action plus() { plus_lat_4.execute(cell); }
+    action minus() { minus_lat_4.execute(cell); }
+    action skip() {}
 
     LEAN_AT(11) table cells {
         key = {
@@ -904,11 +1397,14 @@ control LeanLatFilter1(in row_t row_0, in row_t row_1, in row_t row_2, in row_t 
 /* Stage 5: row 0 of loss. */
 control LeanLoss0(in bit<32> value, in bit<1> sign, in loss_cell_t cell, out row_t row) {
     Register<bit<32>, loss_cell_t>(LEAN_LOSS_CELLS, 0) lean_loss_0;
+    RegisterParam<int<32>>(LEAN_LIMIT) at_least;
+    RegisterParam<int<32>>(-(LEAN_LIMIT)) at_most;
 
     RegisterAction<bit<32>, loss_cell_t, row_t>(lean_loss_0) plus_loss_0 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            reached = this.predicate(v + (int<32>)value >= LEAN_LIMIT);
+            int<32> most = at_most.read();
+            reached = this.predicate(-(v + (int<32>)value) <= most);
             w = w + value;
         }
     };
@@ -916,7 +1412,8 @@ control LeanLoss0(in bit<32> value, in bit<1> sign, in loss_cell_t cell, out row
     RegisterAction<bit<32>, loss_cell_t, row_t>(lean_loss_0) minus_loss_0 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            reached = this.predicate(v - (int<32>)value <= -LEAN_LIMIT);
+            int<32> least = at_least.read();
+            reached = this.predicate(-(v - (int<32>)value) >= least);
             w = w - value;
         }
     };
@@ -952,11 +1449,14 @@ control LeanLoss0(in bit<32> value, in bit<1> sign, in loss_cell_t cell, out row
 /* Stage 6: row 1 of loss. */
 control LeanLoss1(in bit<32> value, in bit<1> sign, in loss_cell_t cell, out row_t row) {
     Register<bit<32>, loss_cell_t>(LEAN_LOSS_CELLS, 0) lean_loss_1;
+    RegisterParam<int<32>>(LEAN_LIMIT) at_least;
+    RegisterParam<int<32>>(-(LEAN_LIMIT)) at_most;
 
     RegisterAction<bit<32>, loss_cell_t, row_t>(lean_loss_1) plus_loss_1 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            reached = this.predicate(v + (int<32>)value >= LEAN_LIMIT);
+            int<32> most = at_most.read();
+            reached = this.predicate(-(v + (int<32>)value) <= most);
             w = w + value;
         }
     };
@@ -964,7 +1464,8 @@ control LeanLoss1(in bit<32> value, in bit<1> sign, in loss_cell_t cell, out row
     RegisterAction<bit<32>, loss_cell_t, row_t>(lean_loss_1) minus_loss_1 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            reached = this.predicate(v - (int<32>)value <= -LEAN_LIMIT);
+            int<32> least = at_least.read();
+            reached = this.predicate(-(v - (int<32>)value) >= least);
             w = w - value;
         }
     };
@@ -1000,11 +1501,14 @@ control LeanLoss1(in bit<32> value, in bit<1> sign, in loss_cell_t cell, out row
 /* Stage 7: row 2 of loss. */
 control LeanLoss2(in bit<32> value, in bit<1> sign, in loss_cell_t cell, out row_t row) {
     Register<bit<32>, loss_cell_t>(LEAN_LOSS_CELLS, 0) lean_loss_2;
+    RegisterParam<int<32>>(LEAN_LIMIT) at_least;
+    RegisterParam<int<32>>(-(LEAN_LIMIT)) at_most;
 
     RegisterAction<bit<32>, loss_cell_t, row_t>(lean_loss_2) plus_loss_2 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            reached = this.predicate(v + (int<32>)value >= LEAN_LIMIT);
+            int<32> most = at_most.read();
+            reached = this.predicate(-(v + (int<32>)value) <= most);
             w = w + value;
         }
     };
@@ -1012,7 +1516,8 @@ control LeanLoss2(in bit<32> value, in bit<1> sign, in loss_cell_t cell, out row
     RegisterAction<bit<32>, loss_cell_t, row_t>(lean_loss_2) minus_loss_2 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            reached = this.predicate(v - (int<32>)value <= -LEAN_LIMIT);
+            int<32> least = at_least.read();
+            reached = this.predicate(-(v - (int<32>)value) >= least);
             w = w - value;
         }
     };
@@ -1048,11 +1553,14 @@ control LeanLoss2(in bit<32> value, in bit<1> sign, in loss_cell_t cell, out row
 /* Stage 8: row 3 of loss. */
 control LeanLoss3(in bit<32> value, in bit<1> sign, in loss_cell_t cell, out row_t row) {
     Register<bit<32>, loss_cell_t>(LEAN_LOSS_CELLS, 0) lean_loss_3;
+    RegisterParam<int<32>>(LEAN_LIMIT) at_least;
+    RegisterParam<int<32>>(-(LEAN_LIMIT)) at_most;
 
     RegisterAction<bit<32>, loss_cell_t, row_t>(lean_loss_3) plus_loss_3 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            reached = this.predicate(v + (int<32>)value >= LEAN_LIMIT);
+            int<32> most = at_most.read();
+            reached = this.predicate(-(v + (int<32>)value) <= most);
             w = w + value;
         }
     };
@@ -1060,7 +1568,8 @@ control LeanLoss3(in bit<32> value, in bit<1> sign, in loss_cell_t cell, out row
     RegisterAction<bit<32>, loss_cell_t, row_t>(lean_loss_3) minus_loss_3 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            reached = this.predicate(v - (int<32>)value <= -LEAN_LIMIT);
+            int<32> least = at_least.read();
+            reached = this.predicate(-(v - (int<32>)value) >= least);
             w = w - value;
         }
     };
@@ -1094,28 +1603,24 @@ control LeanLoss3(in bit<32> value, in bit<1> sign, in loss_cell_t cell, out row
 }
 
 /* Stage 9: row 4 of loss. */
-control LeanLoss4(in bit<32> value, in bit<1> sign, in loss_cell_t cell, out row_t row) {
+control LeanLoss4(in bit<32> value, in bit<1> sign, in loss_cell_t cell) {
     Register<bit<32>, loss_cell_t>(LEAN_LOSS_CELLS, 0) lean_loss_4;
 
-    RegisterAction<bit<32>, loss_cell_t, row_t>(lean_loss_4) plus_loss_4 = {
-        void apply(inout bit<32> w, out row_t reached) {
-            int<32> v = (int<32>)w;
-            reached = this.predicate(v + (int<32>)value >= LEAN_LIMIT);
+    RegisterAction<bit<32>, loss_cell_t, bit<32>>(lean_loss_4) plus_loss_4 = {
+        void apply(inout bit<32> w) {
             w = w + value;
         }
     };
 
-    RegisterAction<bit<32>, loss_cell_t, row_t>(lean_loss_4) minus_loss_4 = {
-        void apply(inout bit<32> w, out row_t reached) {
-            int<32> v = (int<32>)w;
-            reached = this.predicate(v - (int<32>)value <= -LEAN_LIMIT);
+    RegisterAction<bit<32>, loss_cell_t, bit<32>>(lean_loss_4) minus_loss_4 = {
+        void apply(inout bit<32> w) {
             w = w - value;
         }
     };
 
-    action plus() { row = plus_loss_4.execute(cell); }
-    action minus() { row = minus_loss_4.execute(cell); }
-    action skip() { row = 0; }
+    action plus() { plus_loss_4.execute(cell); }
+    action minus() { minus_loss_4.execute(cell); }
+    action skip() {}
 
     LEAN_AT(11) table cells {
         key = {
@@ -1226,11 +1731,14 @@ control LeanLossFilter1(in row_t row_0, in row_t row_1, in row_t row_2, in row_t
 /* Stage 5: row 0 of ooo. */
 control LeanOoo0(in found_t found, in bit<1> sign, in ooo_cell_t cell, out row_t row) {
     Register<bit<32>, ooo_cell_t>(LEAN_OOO_CELLS, 0) lean_ooo_0;
+    RegisterParam<int<32>>(LEAN_LIMIT - 1) at_least;
+    RegisterParam<int<32>>(-(LEAN_LIMIT - 1)) at_most;
 
     RegisterAction<bit<32>, ooo_cell_t, row_t>(lean_ooo_0) plus_ooo_0 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            reached = this.predicate(v >= LEAN_LIMIT - 1);
+            int<32> least = at_least.read();
+            reached = this.predicate(v >= least);
             w = w + 1;
         }
     };
@@ -1238,7 +1746,8 @@ control LeanOoo0(in found_t found, in bit<1> sign, in ooo_cell_t cell, out row_t
     RegisterAction<bit<32>, ooo_cell_t, row_t>(lean_ooo_0) minus_ooo_0 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            reached = this.predicate(v <= 1 - LEAN_LIMIT);
+            int<32> most = at_most.read();
+            reached = this.predicate(v <= most);
             w = w - 1;
         }
     };
@@ -1273,11 +1782,14 @@ control LeanOoo0(in found_t found, in bit<1> sign, in ooo_cell_t cell, out row_t
 /* Stage 6: row 1 of ooo. */
 control LeanOoo1(in found_t found, in bit<1> sign, in ooo_cell_t cell, out row_t row) {
     Register<bit<32>, ooo_cell_t>(LEAN_OOO_CELLS, 0) lean_ooo_1;
+    RegisterParam<int<32>>(LEAN_LIMIT - 1) at_least;
+    RegisterParam<int<32>>(-(LEAN_LIMIT - 1)) at_most;
 
     RegisterAction<bit<32>, ooo_cell_t, row_t>(lean_ooo_1) plus_ooo_1 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            reached = this.predicate(v >= LEAN_LIMIT - 1);
+            int<32> least = at_least.read();
+            reached = this.predicate(v >= least);
             w = w + 1;
         }
     };
@@ -1285,7 +1797,8 @@ control LeanOoo1(in found_t found, in bit<1> sign, in ooo_cell_t cell, out row_t
     RegisterAction<bit<32>, ooo_cell_t, row_t>(lean_ooo_1) minus_ooo_1 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            reached = this.predicate(v <= 1 - LEAN_LIMIT);
+            int<32> most = at_most.read();
+            reached = this.predicate(v <= most);
             w = w - 1;
         }
     };
@@ -1320,11 +1833,14 @@ control LeanOoo1(in found_t found, in bit<1> sign, in ooo_cell_t cell, out row_t
 /* Stage 7: row 2 of ooo. */
 control LeanOoo2(in found_t found, in bit<1> sign, in ooo_cell_t cell, out row_t row) {
     Register<bit<32>, ooo_cell_t>(LEAN_OOO_CELLS, 0) lean_ooo_2;
+    RegisterParam<int<32>>(LEAN_LIMIT - 1) at_least;
+    RegisterParam<int<32>>(-(LEAN_LIMIT - 1)) at_most;
 
     RegisterAction<bit<32>, ooo_cell_t, row_t>(lean_ooo_2) plus_ooo_2 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            reached = this.predicate(v >= LEAN_LIMIT - 1);
+            int<32> least = at_least.read();
+            reached = this.predicate(v >= least);
             w = w + 1;
         }
     };
@@ -1332,7 +1848,8 @@ control LeanOoo2(in found_t found, in bit<1> sign, in ooo_cell_t cell, out row_t
     RegisterAction<bit<32>, ooo_cell_t, row_t>(lean_ooo_2) minus_ooo_2 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            reached = this.predicate(v <= 1 - LEAN_LIMIT);
+            int<32> most = at_most.read();
+            reached = this.predicate(v <= most);
             w = w - 1;
         }
     };
@@ -1367,11 +1884,14 @@ control LeanOoo2(in found_t found, in bit<1> sign, in ooo_cell_t cell, out row_t
 /* Stage 8: row 3 of ooo. */
 control LeanOoo3(in found_t found, in bit<1> sign, in ooo_cell_t cell, out row_t row) {
     Register<bit<32>, ooo_cell_t>(LEAN_OOO_CELLS, 0) lean_ooo_3;
+    RegisterParam<int<32>>(LEAN_LIMIT - 1) at_least;
+    RegisterParam<int<32>>(-(LEAN_LIMIT - 1)) at_most;
 
     RegisterAction<bit<32>, ooo_cell_t, row_t>(lean_ooo_3) plus_ooo_3 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            reached = this.predicate(v >= LEAN_LIMIT - 1);
+            int<32> least = at_least.read();
+            reached = this.predicate(v >= least);
             w = w + 1;
         }
     };
@@ -1379,7 +1899,8 @@ control LeanOoo3(in found_t found, in bit<1> sign, in ooo_cell_t cell, out row_t
     RegisterAction<bit<32>, ooo_cell_t, row_t>(lean_ooo_3) minus_ooo_3 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            reached = this.predicate(v <= 1 - LEAN_LIMIT);
+            int<32> most = at_most.read();
+            reached = this.predicate(v <= most);
             w = w - 1;
         }
     };
@@ -1412,28 +1933,24 @@ control LeanOoo3(in found_t found, in bit<1> sign, in ooo_cell_t cell, out row_t
 }
 
 /* Stage 9: row 4 of ooo. */
-control LeanOoo4(in found_t found, in bit<1> sign, in ooo_cell_t cell, out row_t row) {
+control LeanOoo4(in found_t found, in bit<1> sign, in ooo_cell_t cell) {
     Register<bit<32>, ooo_cell_t>(LEAN_OOO_CELLS, 0) lean_ooo_4;
 
-    RegisterAction<bit<32>, ooo_cell_t, row_t>(lean_ooo_4) plus_ooo_4 = {
-        void apply(inout bit<32> w, out row_t reached) {
-            int<32> v = (int<32>)w;
-            reached = this.predicate(v >= LEAN_LIMIT - 1);
+    RegisterAction<bit<32>, ooo_cell_t, bit<32>>(lean_ooo_4) plus_ooo_4 = {
+        void apply(inout bit<32> w) {
             w = w + 1;
         }
     };
 
-    RegisterAction<bit<32>, ooo_cell_t, row_t>(lean_ooo_4) minus_ooo_4 = {
-        void apply(inout bit<32> w, out row_t reached) {
-            int<32> v = (int<32>)w;
-            reached = this.predicate(v <= 1 - LEAN_LIMIT);
+    RegisterAction<bit<32>, ooo_cell_t, bit<32>>(lean_ooo_4) minus_ooo_4 = {
+        void apply(inout bit<32> w) {
             w = w - 1;
         }
     };
 
-    action plus() { row = plus_ooo_4.execute(cell); }
-    action minus() { row = minus_ooo_4.execute(cell); }
-    action skip() { row = 0; }
+    action plus() { plus_ooo_4.execute(cell); }
+    action minus() { minus_ooo_4.execute(cell); }
+    action skip() {}
 
     LEAN_AT(11) table cells {
         key = {
@@ -1543,11 +2060,14 @@ control LeanOooFilter1(in row_t row_0, in row_t row_1, in row_t row_2, in row_t 
 /* Stage 5: row 0 of retrans. */
 control LeanRet0(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cell_t cell, out row_t row) {
     Register<bit<32>, ret_cell_t>(LEAN_RET_CELLS, 0) lean_ret_0;
+    RegisterParam<int<32>>(LEAN_LIMIT - 1) at_least;
+    RegisterParam<int<32>>(-(LEAN_LIMIT - 1)) at_most;
 
     RegisterAction<bit<32>, ret_cell_t, row_t>(lean_ret_0) plus_ret_0 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            reached = this.predicate(v >= LEAN_LIMIT - 1);
+            int<32> least = at_least.read();
+            reached = this.predicate(v >= least);
             w = w + 1;
         }
     };
@@ -1555,7 +2075,8 @@ control LeanRet0(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cel
     RegisterAction<bit<32>, ret_cell_t, row_t>(lean_ret_0) minus_ret_0 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            reached = this.predicate(v <= 1 - LEAN_LIMIT);
+            int<32> most = at_most.read();
+            reached = this.predicate(v <= most);
             w = w - 1;
         }
     };
@@ -1594,11 +2115,14 @@ control LeanRet0(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cel
 /* Stage 6: row 1 of retrans. */
 control LeanRet1(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cell_t cell, out row_t row) {
     Register<bit<32>, ret_cell_t>(LEAN_RET_CELLS, 0) lean_ret_1;
+    RegisterParam<int<32>>(LEAN_LIMIT - 1) at_least;
+    RegisterParam<int<32>>(-(LEAN_LIMIT - 1)) at_most;
 
     RegisterAction<bit<32>, ret_cell_t, row_t>(lean_ret_1) plus_ret_1 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            reached = this.predicate(v >= LEAN_LIMIT - 1);
+            int<32> least = at_least.read();
+            reached = this.predicate(v >= least);
             w = w + 1;
         }
     };
@@ -1606,7 +2130,8 @@ control LeanRet1(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cel
     RegisterAction<bit<32>, ret_cell_t, row_t>(lean_ret_1) minus_ret_1 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            reached = this.predicate(v <= 1 - LEAN_LIMIT);
+            int<32> most = at_most.read();
+            reached = this.predicate(v <= most);
             w = w - 1;
         }
     };
@@ -1645,11 +2170,14 @@ control LeanRet1(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cel
 /* Stage 7: row 2 of retrans. */
 control LeanRet2(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cell_t cell, out row_t row) {
     Register<bit<32>, ret_cell_t>(LEAN_RET_CELLS, 0) lean_ret_2;
+    RegisterParam<int<32>>(LEAN_LIMIT - 1) at_least;
+    RegisterParam<int<32>>(-(LEAN_LIMIT - 1)) at_most;
 
     RegisterAction<bit<32>, ret_cell_t, row_t>(lean_ret_2) plus_ret_2 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            reached = this.predicate(v >= LEAN_LIMIT - 1);
+            int<32> least = at_least.read();
+            reached = this.predicate(v >= least);
             w = w + 1;
         }
     };
@@ -1657,7 +2185,8 @@ control LeanRet2(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cel
     RegisterAction<bit<32>, ret_cell_t, row_t>(lean_ret_2) minus_ret_2 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            reached = this.predicate(v <= 1 - LEAN_LIMIT);
+            int<32> most = at_most.read();
+            reached = this.predicate(v <= most);
             w = w - 1;
         }
     };
@@ -1696,11 +2225,14 @@ control LeanRet2(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cel
 /* Stage 8: row 3 of retrans. */
 control LeanRet3(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cell_t cell, out row_t row) {
     Register<bit<32>, ret_cell_t>(LEAN_RET_CELLS, 0) lean_ret_3;
+    RegisterParam<int<32>>(LEAN_LIMIT - 1) at_least;
+    RegisterParam<int<32>>(-(LEAN_LIMIT - 1)) at_most;
 
     RegisterAction<bit<32>, ret_cell_t, row_t>(lean_ret_3) plus_ret_3 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            reached = this.predicate(v >= LEAN_LIMIT - 1);
+            int<32> least = at_least.read();
+            reached = this.predicate(v >= least);
             w = w + 1;
         }
     };
@@ -1708,7 +2240,8 @@ control LeanRet3(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cel
     RegisterAction<bit<32>, ret_cell_t, row_t>(lean_ret_3) minus_ret_3 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            reached = this.predicate(v <= 1 - LEAN_LIMIT);
+            int<32> most = at_most.read();
+            reached = this.predicate(v <= most);
             w = w - 1;
         }
     };
@@ -1745,28 +2278,24 @@ control LeanRet3(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cel
 }
 
 /* Stage 9: row 4 of retrans. */
-control LeanRet4(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cell_t cell, out row_t row) {
+control LeanRet4(in found_t found, in bit<32> behind, in bit<1> sign, in ret_cell_t cell) {
     Register<bit<32>, ret_cell_t>(LEAN_RET_CELLS, 0) lean_ret_4;
 
-    RegisterAction<bit<32>, ret_cell_t, row_t>(lean_ret_4) plus_ret_4 = {
-        void apply(inout bit<32> w, out row_t reached) {
-            int<32> v = (int<32>)w;
-            reached = this.predicate(v >= LEAN_LIMIT - 1);
+    RegisterAction<bit<32>, ret_cell_t, bit<32>>(lean_ret_4) plus_ret_4 = {
+        void apply(inout bit<32> w) {
             w = w + 1;
         }
     };
 
-    RegisterAction<bit<32>, ret_cell_t, row_t>(lean_ret_4) minus_ret_4 = {
-        void apply(inout bit<32> w, out row_t reached) {
-            int<32> v = (int<32>)w;
-            reached = this.predicate(v <= 1 - LEAN_LIMIT);
+    RegisterAction<bit<32>, ret_cell_t, bit<32>>(lean_ret_4) minus_ret_4 = {
+        void apply(inout bit<32> w) {
             w = w - 1;
         }
     };
 
-    action plus() { row = plus_ret_4.execute(cell); }
-    action minus() { row = minus_ret_4.execute(cell); }
-    action skip() { row = 0; }
+    action plus() { plus_ret_4.execute(cell); }
+    action minus() { minus_ret_4.execute(cell); }
+    action skip() {}
 
     LEAN_AT(11) table cells {
         key = {

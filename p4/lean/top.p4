@@ -13,6 +13,7 @@
 #include "../include/forward.p4"
 #include "../include/switch.p4"
 #include "../include/hashing.p4"
+#include "../include/clock.p4"
 
 /* The field lists: a flow in one direction, and in the other one; a packet of a flow; a segment, and the ACK that it expects. */
 #define FLOW_FIELDS { 64w0, 32w0xffff, hdr.ipv4.src, 64w0, 32w0xffff, hdr.ipv4.dst, q.ports, 64w0 }

@@ -56,8 +56,6 @@ struct cuts_t {
     bit<32> pending;
 }
 
-/* Behind this the difference of two numbers of 32 bits is negative. */
-#define NEGATIVE 0x80000000
 #define LEAN_FAR 0x4000000       /* bytes: SEG_FAR */
 #define LEAN_FRESH 0xc0000000    /* minus RET_FRESH */
 #define LEAN_WINDOW 46           /* ticks of 2^16 ns: SEG_WINDOW */

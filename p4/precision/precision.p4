@@ -14,9 +14,9 @@
  *   6    precision_c0     32 of 64 counters.p4: its counter, minus the initial value
  *   8    precision_c1     32 of 64 counters.p4: way 1
  *
- * A packet that is admitted is resubmitted with the way and the value that it writes. It goes on behind its second pass, so
- * nothing is cloned; there is no budget here: the initial value bounds the share of second passes. Stages are an order, not
- * numbers of the chip: the compiler places the tables. */
+ * A packet that is admitted goes on, and its clone (second.p4) comes back with the way and the value that it writes. There
+ * is no budget here: the initial value bounds the share of second passes. Stages are an order, not numbers of the chip: the
+ * compiler places the tables. */
 #ifndef XDPMON_PRECISION_P4
 #define XDPMON_PRECISION_P4
 
@@ -107,6 +107,8 @@ control Precision(inout headers_t hdr, inout question_t q, inout ingress_intrins
         value = hdr.second.value;
     }
 
+    action same_bank() { bank = hdr.second.bank; }
+
     table passes {
         key = {
             hdr.ipv4.isValid()   : exact;
@@ -143,16 +145,21 @@ control Precision(inout headers_t hdr, inout question_t q, inout ingress_intrins
         way = (bit<8>)ROLE_TAKE_1;
     }
 
-    action resubmit() {
-        dprsr.resubmit_type = 1;
+    action clone() {
+        dprsr.mirror_type = SECOND_TYPE;
         q.carry.setValid();
         q.carry.value = value;
         q.carry.way = way;
         q.carry.pad = 0;
+        q.carry.bank = bank;
     }
 
     apply {
-        window.apply();
+        if (hdr.second.isValid()) {
+            same_bank();
+        } else {
+            window.apply();
+        }
         passes.apply();
         if (hdr.ipv4.isValid()) {
             hash_0();
@@ -206,12 +213,11 @@ control Precision(inout headers_t hdr, inout question_t q, inout ingress_intrins
                 }
                 admission.apply(next, coin, left);
                 if (left[31:31] == 1) {
-                    resubmit();
+                    clone();
                 }
             }
         }
         outcome.apply(role, in_0, in_1, left);
-        hdr.second.setInvalid();
     }
 }
 

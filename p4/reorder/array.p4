@@ -69,6 +69,7 @@ control ReorderIdArray(in role_t role, in bit<8> closed, in array_index_t slot, 
         const entries = {
             (ROLE_FIRST, 0): enter();
             (ROLE_FIRST, 1): renew();
+            (ROLE_BEGIN, 0): renew();
             (ROLE_TAKE_0, 0): leave();
             (ROLE_TAKE_1, 0): leave();
             (ROLE_SEIZE, 0): seize();
@@ -93,7 +94,14 @@ control ReorderPrefixArray(in role_t role, in bit<8> closed, in fate_t fate, in 
         }
     };
 
+    RegisterAction<prefix_t, array_index_t, bit<32>>(reorder_prefix_array) read_prefix_array = {
+        void apply(inout prefix_t v, out bit<32> old) {
+            old = v.prefix;
+        }
+    };
+
     action swap() { held = swap_prefix_array.execute(slot); }
+    action read() { held = read_prefix_array.execute(slot); }
     action skip() {}
 
     table prefixes {
@@ -104,14 +112,19 @@ control ReorderPrefixArray(in role_t role, in bit<8> closed, in fate_t fate, in 
         }
         actions = {
             swap;
+            read;
             skip;
         }
         const entries = {
             (ROLE_FIRST, 0, FATE_STALE): swap();
             (ROLE_SEIZE, 0, FATE_SEIZED): swap();
+            (ROLE_TAKE_0, 0, FATE_OWN): read();
+            (ROLE_TAKE_0, 0, FATE_OWN_STALE): read();
+            (ROLE_TAKE_1, 0, FATE_OWN): read();
+            (ROLE_TAKE_1, 0, FATE_OWN_STALE): read();
         }
         const default_action = skip();
-        size = 4;
+        size = 8;
     }
 
     apply {
@@ -119,13 +132,19 @@ control ReorderPrefixArray(in role_t role, in bit<8> closed, in fate_t fate, in 
     }
 }
 
-control ReorderSeqArray(in role_t role, in bit<8> closed, in fate_t fate, in array_index_t slot, in bit<32> first,
+control ReorderSeqArray(in role_t role, in bit<1> begins, in bit<8> closed, in fate_t fate, in array_index_t slot, in bit<32> first,
                         in bit<32> next, inout bit<32> o) {
     Register<number_t, array_index_t>(REORDER_ARRAY, {0, 0}) reorder_seq_array;
 
     RegisterAction<number_t, array_index_t, bit<32>>(reorder_seq_array) follow_seq_array = {
         void apply(inout number_t v) {
             FOLLOW(v)
+        }
+    };
+
+    RegisterAction<number_t, array_index_t, bit<32>>(reorder_seq_array) begin_seq_array = {
+        void apply(inout number_t v) {
+            v.number = NEXT;
         }
     };
 
@@ -144,6 +163,7 @@ control ReorderSeqArray(in role_t role, in bit<8> closed, in fate_t fate, in arr
     };
 
     action follow() { follow_seq_array.execute(slot); }
+    action begin() { begin_seq_array.execute(slot); }
     action start_over() { o = start_seq_array.execute(slot); }
     action read() { o = read_seq_array.execute(slot); }
     action skip() {}
@@ -151,24 +171,32 @@ control ReorderSeqArray(in role_t role, in bit<8> closed, in fate_t fate, in arr
     table numbers {
         key = {
             role   : ternary;
+            begins : ternary;
             closed : ternary;
             fate   : ternary;
         }
         actions = {
             follow;
+            begin;
             start_over;
             read;
             skip;
         }
         const entries = {
-            (ROLE_FIRST, _, FATE_OWN): follow();
-            (ROLE_FIRST, _, FATE_OWN_STALE): follow();
-            (ROLE_FIRST, 0, FATE_STALE): start_over();
-            (ROLE_FIRST, 0, FATE_REFUSED): read();
-            (ROLE_SEIZE, _, _): start_over();
+            (ROLE_FIRST, 0, _, FATE_OWN): follow();
+            (ROLE_FIRST, 0, _, FATE_OWN_STALE): follow();
+            (ROLE_FIRST, 1, _, FATE_OWN): begin();
+            (ROLE_FIRST, 1, _, FATE_OWN_STALE): begin();
+            (ROLE_BEGIN, _, _, FATE_OWN): begin();
+            (ROLE_BEGIN, _, _, FATE_OWN_STALE): begin();
+            (ROLE_FIRST, _, 0, FATE_STALE): start_over();
+            (ROLE_FIRST, _, 0, FATE_REFUSED): read();
+            (ROLE_SEIZE, _, _, _): start_over();
+            (ROLE_TAKE, _, _, FATE_OWN): read();
+            (ROLE_TAKE, _, _, FATE_OWN_STALE): read();
         }
         const default_action = skip();
-        size = 8;
+        size = 16;
     }
 
     apply {
@@ -180,7 +208,8 @@ control ReorderCountArray(in role_t role, in bit<8> closed, in fate_t fate, in a
     Register<bit<32>, array_index_t>(REORDER_ARRAY, 0) reorder_count_array;
 
     RegisterAction<bit<32>, array_index_t, bit<32>>(reorder_count_array) add_count_array = {
-        void apply(inout bit<32> v) {
+        void apply(inout bit<32> v, out bit<32> old) {
+            old = v;
             v = v + 1;
         }
     };
@@ -198,9 +227,17 @@ control ReorderCountArray(in role_t role, in bit<8> closed, in fate_t fate, in a
         }
     };
 
-    action follow() { add_count_array.execute(slot); }
+    RegisterAction<bit<32>, array_index_t, bit<32>>(reorder_count_array) leave_count_array = {
+        void apply(inout bit<32> v, out bit<32> old) {
+            old = v;
+            v = 0;
+        }
+    };
+
+    action follow() { n = add_count_array.execute(slot); }
     action start_over() { n = start_count_array.execute(slot); }
     action read() { n = read_count_array.execute(slot); }
+    action leave() { n = leave_count_array.execute(slot); }
     action skip() {}
 
     table counts {
@@ -213,6 +250,7 @@ control ReorderCountArray(in role_t role, in bit<8> closed, in fate_t fate, in a
             follow;
             start_over;
             read;
+            leave;
             skip;
         }
         const entries = {
@@ -221,6 +259,8 @@ control ReorderCountArray(in role_t role, in bit<8> closed, in fate_t fate, in a
             (ROLE_FIRST, 0, FATE_STALE): start_over();
             (ROLE_FIRST, 0, FATE_REFUSED): read();
             (ROLE_SEIZE, _, _): start_over();
+            (ROLE_TAKE, _, FATE_OWN): leave();
+            (ROLE_TAKE, _, FATE_OWN_STALE): leave();
         }
         const default_action = skip();
         size = 8;

@@ -1,23 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a packet carries to its second pass, and what a record that leaves the memory says. */
+/* What a clone carries to its second pass, and what records that leave the memory say. */
 #ifndef XDPMON_REORDER_QUESTION_P4
 #define XDPMON_REORDER_QUESTION_P4
 
 header second_pass_h {
     bit<32> value; /* size that the record gets */
     bit<8>  role;  /* ROLE_TAKE_0, ROLE_TAKE_1, ROLE_SEIZE */
-    bit<24> pad;
+    bit<7>  pad;
+    bit<1>  bank;  /* of the first pass */
 }
 
-/* struct reorder_report of bpf/reorder/reorder.bpf.c; a stateful ALU has one output, so of the signature there is what lies in n. */
+/* struct reorder_report of bpf/reorder/reorder.bpf.c, of the array's record and of the way's: a flow that moves from its bucket to a
+ * way sends both, all others one, and the other's n is 0. A stateful ALU has one output, so of the signature there is what lies in n. */
 struct report_t {
+#if REORDER_METHOD != 1
     bit<32> prefix; /* the first 32 bits of an IPv6 address */
     bit<32> n; /* {upper bits of the signature 7, IPv6 1, n 24} */
     bit<32> o;
+#endif
+#if REORDER_METHOD != 0
+    bit<32> way_prefix;
+    bit<32> way_n;
+    bit<32> way_o;
+#endif
 }
 
 struct question_t {
     second_pass_h carry;
+    MirrorId_t session;
     report_t report;
 }
 

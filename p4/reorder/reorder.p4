@@ -23,7 +23,7 @@
  *
  * A record that is overwritten goes up as a digest {prefix, n, o} when it saw reordering (REORDER_ALL: always); above n are seven bits
  * of the flow's signature, as in the eBPF form's word, and one that says IPv6. The control plane reads the rest at the end of a window, and sets a
- * bank back: sizes of the ways to 1, all else to 0. A packet that takes a record by a second pass is resubmitted; the
+ * bank back: sizes of the ways to 1, all else to 0. A packet's clone (second.p4) takes a record in a second pass; the
  * meter `budget` bounds those, in packets a second that the control plane sets first of all (a tenth of the rate, say). Stages are
  * an order, not numbers of the chip. */
 #ifndef XDPMON_REORDER_P4
@@ -38,6 +38,34 @@
 #endif
 #if REORDER_METHOD != 1
 #include "array.p4"
+#endif
+
+/* Which records go up: (role, closed, fate, n and o of the array's record, n and o of the way's). */
+#if REORDER_METHOD == 0
+#define REORDER_NONE (_, _, _, 0 &&& REORDER_COUNT, _): drop_it();
+#define REORDER_IN_ORDER (_, _, _, _, 0): drop_it();
+#define REORDER_GOES                                                                                           \
+    (ROLE_FIRST, 0, FATE_STALE, _, _): report();                                                               \
+    (ROLE_SEIZE, _, FATE_SEIZED, _, _): report();
+#elif REORDER_METHOD == 1
+#define REORDER_NONE (_, _, _, 0 &&& REORDER_COUNT, _): drop_it();
+#define REORDER_IN_ORDER (_, _, _, _, 0): drop_it();
+#define REORDER_GOES (ROLE_TAKE, _, _, _, _): report();
+#else
+#define REORDER_NONE (_, _, _, 0 &&& REORDER_COUNT, _, 0 &&& REORDER_COUNT, _): drop_it();
+#define REORDER_IN_ORDER                                                                                       \
+    (_, _, _, _, 0, _, 0): drop_it();                                                                          \
+    (_, _, _, _, 0, 0 &&& REORDER_COUNT, _): drop_it();                                                        \
+    (_, _, _, 0 &&& REORDER_COUNT, _, _, 0): drop_it();
+#define REORDER_GOES                                                                                           \
+    (ROLE_FIRST, 0, FATE_STALE, _, _, _, _): report();                                                         \
+    (ROLE_SEIZE, _, FATE_SEIZED, _, _, _, _): report();                                                        \
+    (ROLE_TAKE, _, _, _, _, _, _): report();
+#endif
+#if REORDER_ALL == 0
+#define REORDER_LEAVING REORDER_NONE REORDER_IN_ORDER REORDER_GOES
+#else
+#define REORDER_LEAVING REORDER_NONE REORDER_GOES
 #endif
 
 control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
@@ -62,10 +90,8 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
     bit<32> p2 = 0; /* the prefix as it is hashed: 48 bits */
     bit<32> p3 = 0;
     bit<32> hash = 0;
-    bit<32> held = 0; /* of the record that is overwritten */
-    bit<32> n = 0;
-    bit<32> o = 0;
     bit<32> tag = 0; /* of a count, and of digests: seven bits of the signature, one for IPv6 */
+    bit<1> begins = 0; /* a connection, with data */
     bit<8> asks = 0;
     bit<8> colour = 0;
 
@@ -125,6 +151,7 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
         size = 1;
     }
 
+    action same_bank() { bank = hdr.second.bank; }
     action none() { role = ROLE_NONE; }
     action first_pass() { role = ROLE_FIRST; }
     action take_0() { role = ROLE_TAKE_0; }
@@ -203,24 +230,63 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
 
     /* 16 bits to 32 through the hash unit: with a cast in the sum the compiler finds no containers for the number, the sum and the
      * length fields of both IP headers. Only definition 2 reads `next`. */
-    action widen() { wide = widths.get((bit<32>)payload); }
+    action data() { wide = widths.get((bit<32>)payload); }
+
+    action begin_with_data() {
+        wide = widths.get((bit<32>)payload);
+        begins = 1;
+    }
+
+    action begin() {
+        role = ROLE_BEGIN;
+        first = first - 1;
+        wide = REORDER_FRESH;
+    }
+
+    action no_data() { role = ROLE_NONE; }
+
+    /* A SYN begins a connection; without data it is nothing else. */
+    table kinds {
+        key = {
+            role          : ternary;
+            payload       : ternary;
+            hdr.tcp.flags : ternary;
+        }
+        actions = {
+            data;
+            begin_with_data;
+            begin;
+            no_data;
+        }
+        const entries = {
+            (ROLE_FIRST, 0, 2 &&& 2): begin();
+            (_, 0, _): no_data();
+            (ROLE_FIRST, _, 2 &&& 2): begin_with_data();
+        }
+        const default_action = data();
+        size = 4;
+    }
+
     action expect() { next = first + wide; }
 
     action again_0() {
-        dprsr.resubmit_type = 1;
+        dprsr.mirror_type = SECOND_TYPE;
         q.carry.setValid();
+        q.carry.bank = bank;
         q.carry.role = ROLE_TAKE_0;
     }
 
     action again_1() {
-        dprsr.resubmit_type = 1;
+        dprsr.mirror_type = SECOND_TYPE;
         q.carry.setValid();
+        q.carry.bank = bank;
         q.carry.role = ROLE_TAKE_1;
     }
 
     action again_array() {
-        dprsr.resubmit_type = 1;
+        dprsr.mirror_type = SECOND_TYPE;
         q.carry.setValid();
+        q.carry.bank = bank;
         q.carry.role = ROLE_SEIZE;
     }
 
@@ -251,13 +317,7 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
         size = 4;
     }
 
-    action report() {
-        dprsr.digest_type = 1;
-        q.report.prefix = held;
-        q.report.n = n;
-        q.report.o = o;
-    }
-
+    action report() { dprsr.digest_type = 1; }
     action drop_it() {}
 
     /* Which records that leave the memory go up. */
@@ -266,22 +326,21 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
             role   : ternary;
             closed : ternary;
             fate   : ternary;
-            n      : ternary;
-            o      : ternary;
+#if REORDER_METHOD != 1
+            q.report.n : ternary;
+            q.report.o : ternary;
+#endif
+#if REORDER_METHOD != 0
+            q.report.way_n : ternary;
+            q.report.way_o : ternary;
+#endif
         }
         actions = {
             report;
             drop_it;
         }
         const entries = {
-            (_, _, _, 0 &&& REORDER_COUNT, _): drop_it();
-#if REORDER_ALL == 0
-            (_, _, _, _, 0): drop_it();
-#endif
-            (ROLE_FIRST, 0, FATE_STALE, _, _): report();
-            (ROLE_SEIZE, _, FATE_SEIZED, _, _): report();
-            (ROLE_TAKE_0, _, _, _, _): report();
-            (ROLE_TAKE_1, _, _, _, _): report();
+            REORDER_LEAVING
         }
         const default_action = drop_it();
         size = 8;
@@ -297,16 +356,48 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
         ahead = size_1 - size_0;
     }
 
+    action renew_0() {
+        asks = ROLE_TAKE_0;
+        power = REORDER_RENEWED;
+    }
+
+    action renew_1() {
+        asks = ROLE_TAKE_1;
+        power = REORDER_RENEWED;
+    }
+
+    /* A flow's own record in a way, whose count is near its end. */
+    table renewals {
+        key = {
+            role   : ternary;
+            size_0 : ternary;
+            size_1 : ternary;
+            n_0    : ternary;
+            n_1    : ternary;
+        }
+        actions = {
+            renew_0;
+            renew_1;
+            stay;
+        }
+        const entries = {
+            (ROLE_FIRST, 0, _, REORDER_FULL &&& REORDER_FULL, _): renew_0();
+            (ROLE_FIRST, _, 0, _, REORDER_FULL &&& REORDER_FULL): renew_1();
+        }
+        const default_action = stay();
+        size = 4;
+    }
+
     action evict_0() {
-        held = held_0;
-        n = n_0;
-        o = o_0;
+        q.report.way_prefix = held_0;
+        q.report.way_n = n_0;
+        q.report.way_o = o_0;
     }
 
     action evict_1() {
-        held = held_1;
-        n = n_1;
-        o = o_1;
+        q.report.way_prefix = held_1;
+        q.report.way_n = n_1;
+        q.report.way_o = o_1;
     }
 #endif
 #if REORDER_METHOD == 2
@@ -336,13 +427,15 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
         const entries = {
             (ROLE_FIRST, 0, _, _, _, _): shut();
             (ROLE_FIRST, _, 0, _, _, _): shut();
+            (ROLE_BEGIN, 0, _, _, _, _): shut();
+            (ROLE_BEGIN, _, 0, _, _, _): shut();
             (ROLE_FIRST, _, _, 0, _, _): no_new();
             (ROLE_FIRST, _, _, _, 0, _): no_new();
             (ROLE_FIRST, _, _, _, _, 0): open();
             (ROLE_FIRST, _, _, _, _, _): no_new();
         }
         const default_action = open();
-        size = 8;
+        size = 16;
     }
 
 #endif
@@ -352,12 +445,16 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
 #endif
 
     apply {
-        window.apply();
+        if (hdr.second.isValid()) {
+            same_bank();
+        } else {
+            window.apply();
+        }
         clock.apply(nanoseconds, now);
         passes.apply();
         lengths.apply(hdr, payload, first);
         families.apply();
-        widen();
+        kinds.apply();
         sign();
 #if REORDER_METHOD != 0
         place_0();
@@ -367,17 +464,17 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
 #if REORDER_METHOD != 1
         place_array();
 #endif
-        if (role != ROLE_NONE && payload != 0) {
+        if (role != ROLE_NONE) {
             expect();
             mark();
 #if REORDER_METHOD != 0
             id_0.apply(role, bank ++ hash_0[31:REORDER_WAY_LOW], signature, hdr.second.value, size_0);
             prefix_0.apply(role, bank ++ hash_0[31:REORDER_WAY_LOW], prefix, held_0);
             id_1.apply(role, size_0, bank ++ hash_1[31:REORDER_WAY_LOW], signature, hdr.second.value, size_1);
-            seq_0.apply(role, size_0, bank ++ hash_0[31:REORDER_WAY_LOW], first, next, o_0);
+            seq_0.apply(role, begins, size_0, bank ++ hash_0[31:REORDER_WAY_LOW], first, next, o_0);
             prefix_1.apply(role, bank ++ hash_1[31:REORDER_WAY_LOW], prefix, held_1);
             count_0.apply(role, size_0, bank ++ hash_0[31:REORDER_WAY_LOW], tag, n_0);
-            seq_1.apply(role, size_0, size_1, bank ++ hash_1[31:REORDER_WAY_LOW], first, next, o_1);
+            seq_1.apply(role, begins, size_0, size_1, bank ++ hash_1[31:REORDER_WAY_LOW], first, next, o_1);
             count_1.apply(role, size_0, size_1, bank ++ hash_1[31:REORDER_WAY_LOW], tag, n_1);
             if (role == ROLE_FIRST && size_0 != 0 && size_1 != 0) {
                 compare();
@@ -400,12 +497,15 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
             differ();
             doors.apply();
 #endif
+#if REORDER_METHOD != 0
+            renewals.apply();
+#endif
 #if REORDER_METHOD != 1
             id_array.apply(role, closed, bank ++ hash[31:REORDER_ARRAY_LOW], signature, now, fate);
-            prefix_array.apply(role, closed, fate, bank ++ hash[31:REORDER_ARRAY_LOW], prefix, held);
-            seq_array.apply(role, closed, fate, bank ++ hash[31:REORDER_ARRAY_LOW], first, next, o);
-            count_array.apply(role, closed, fate, bank ++ hash[31:REORDER_ARRAY_LOW], tag, n);
-            expiry.apply(role, closed, fate, n, o, asks);
+            prefix_array.apply(role, closed, fate, bank ++ hash[31:REORDER_ARRAY_LOW], prefix, q.report.prefix);
+            seq_array.apply(role, begins, closed, fate, bank ++ hash[31:REORDER_ARRAY_LOW], first, next, q.report.o);
+            count_array.apply(role, closed, fate, bank ++ hash[31:REORDER_ARRAY_LOW], tag, q.report.n);
+            expiry.apply(role, closed, fate, q.report.n, q.report.o, asks);
 #endif
             if (asks != 0) {
                 spend();
@@ -416,7 +516,6 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
 #endif
             leaving.apply();
         }
-        hdr.second.setInvalid();
     }
 }
 

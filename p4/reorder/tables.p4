@@ -156,7 +156,8 @@ control ReorderAdmission(in bit<32> least, in bit<32> coin, inout bit<32> value)
     }
 }
 
-/* Has another flow's record been watched long enough, n > C or o >= R? Then the packet takes its bucket by a second pass. */
+/* Has another flow's record been watched long enough, n > C or o >= R? Then the packet takes its bucket by a second pass; and its
+ * own, when its count is near its end. */
 control ReorderExpiry(in role_t role, in bit<8> closed, in fate_t fate, in bit<32> n, in bit<32> o, inout bit<8> asks) {
     action seize() {
         asks = ROLE_SEIZE;
@@ -180,9 +181,11 @@ control ReorderExpiry(in role_t role, in bit<8> closed, in fate_t fate, in bit<3
             (ROLE_FIRST, 0, FATE_REFUSED, 0x10 &&& 0xffffff, 0x0 &&& 0xffffff): keep();
             (ROLE_FIRST, 0, FATE_REFUSED, 0x0 &&& 0xfffff0, 0x0 &&& 0xffffff): keep();
             (ROLE_FIRST, 0, FATE_REFUSED, _, _): seize();
+            (ROLE_FIRST, _, FATE_OWN, REORDER_FULL &&& REORDER_FULL, _): seize();
+            (ROLE_FIRST, _, FATE_OWN_STALE, REORDER_FULL &&& REORDER_FULL, _): seize();
         }
         const default_action = keep();
-        size = 7;
+        size = 9;
     }
 
     apply {

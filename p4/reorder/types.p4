@@ -5,11 +5,13 @@
 #define XDPMON_REORDER_TYPES_P4
 
 typedef bit<8> role_t;
-const role_t ROLE_NONE = 0;   /* no TCP payload */
+const role_t ROLE_NONE = 0;   /* neither TCP payload nor SYN */
 const role_t ROLE_FIRST = 1;  /* first pass */
 const role_t ROLE_TAKE_0 = 2; /* second pass, to way 0 */
 const role_t ROLE_TAKE_1 = 3;
 const role_t ROLE_SEIZE = 4;  /* second pass, to the bucket of the array */
+const role_t ROLE_BEGIN = 5;  /* a SYN without data: its flow's own record begins with another number */
+#define ROLE_TAKE 2 &&& 0xfe  /* both second passes to a way */
 
 /* What a packet found in the array: two comparisons of the record as a one-hot number: its own, and older than T. */
 typedef bit<8> fate_t;
@@ -27,6 +29,13 @@ const fate_t FATE_SEIZED = 16;   /* by a second pass */
  * length; a refused packet reads o and n here. */
 #define REORDER_IPV6 0x01000000
 #define REORDER_COUNT 0x00ffffff
+
+/* Of a count that is near its end: the record is written again by a second pass. A way's gets the size that so many packets came to. */
+#define REORDER_FULL 0x00f00000
+#define REORDER_RENEWED 0x01000000
+
+/* How far ahead of a SYN's number nothing is behind what was expected; 1 is the SYN's own. */
+#define REORDER_FRESH 0x40000001
 
 struct sized_t {
     bit<32> signature;
@@ -48,14 +57,15 @@ struct number_t {
     bit<32> number;
 }
 
-/* Signed difference of the packet's number and the one that was kept, as a comparison of one stateful ALU. */
-#define NEGATIVE 0x80000000
+/* Is one number behind the other, around 2^32? By two comparisons that do not wrap themselves: a stateful ALU compares differences
+ * in more than 32 bits, in which one below zero is not a large one. Of packets that are late across the turn itself it sees none. */
+#define HALF 0x7fffffff
 
 #if REORDER_DEFINITION == 1
 /* below the predecessor */
 #define NEXT first
 #define FOLLOW(v)                                                                                              \
-    if (first - v.number >= NEGATIVE) {                                                                        \
+    if (first < v.number && v.number - first <= HALF) {                                                        \
         v.o = v.o + 1;                                                                                         \
     }                                                                                                          \
     v.number = first;
@@ -63,7 +73,7 @@ struct number_t {
 /* behind what was expected */
 #define NEXT next
 #define FOLLOW(v)                                                                                              \
-    if (v.number - first >= NEGATIVE) {                                                                        \
+    if (first > v.number && first - v.number <= HALF) {                                                        \
         v.o = v.o + 1;                                                                                         \
     }                                                                                                          \
     v.number = next;
@@ -71,7 +81,7 @@ struct number_t {
 /* below the largest */
 #define NEXT first
 #define FOLLOW(v)                                                                                              \
-    if (first - v.number >= NEGATIVE) {                                                                        \
+    if (first < v.number && v.number - first <= HALF) {                                                        \
         v.o = v.o + 1;                                                                                         \
     } else {                                                                                                   \
         v.number = first;                                                                                      \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Way 0: PRECISION's record of a large flow, with its prefix, its last number and what was out of order. A first pass that finds
- * its flow counts; one that does not learns the record's size. A second pass takes the record and learns what it held. */
+ * its flow counts; one that does not learns the record's size. The begin of a connection finds its flow, and counts for nothing. A second pass takes the record and learns what it held. */
 #ifndef XDPMON_REORDER_WAY0_P4
 #define XDPMON_REORDER_WAY0_P4
 
@@ -18,6 +18,15 @@ control ReorderId0(in role_t role, in way_index_t slot, in bit<32> signature, in
         }
     };
 
+    RegisterAction<sized_t, way_index_t, bit<32>>(reorder_id0) find_id0 = {
+        void apply(inout sized_t v, out bit<32> other) {
+            other = 0;
+            if (v.signature != signature) {
+                other = v.size;
+            }
+        }
+    };
+
     RegisterAction<sized_t, way_index_t, bit<32>>(reorder_id0) take_id0 = {
         void apply(inout sized_t v) {
             v.signature = signature;
@@ -26,6 +35,7 @@ control ReorderId0(in role_t role, in way_index_t slot, in bit<32> signature, in
     };
 
     action look() { found = look_id0.execute(slot); }
+    action find() { found = find_id0.execute(slot); }
     action take() { take_id0.execute(slot); }
     action skip() {}
 
@@ -35,11 +45,13 @@ control ReorderId0(in role_t role, in way_index_t slot, in bit<32> signature, in
         }
         actions = {
             look;
+            find;
             take;
             skip;
         }
         const entries = {
             ROLE_FIRST: look();
+            ROLE_BEGIN: find();
             ROLE_TAKE_0: take();
         }
         const default_action = skip();
@@ -93,13 +105,19 @@ control ReorderPrefix0(in role_t role, in way_index_t slot, in bit<32> prefix, i
     }
 }
 
-control ReorderSeq0(in role_t role, in bit<32> size_0, in way_index_t slot, in bit<32> first, in bit<32> next,
+control ReorderSeq0(in role_t role, in bit<1> begins, in bit<32> size_0, in way_index_t slot, in bit<32> first, in bit<32> next,
                     inout bit<32> o) {
     Register<number_t, way_index_t>(REORDER_WAY, {0, 0}) reorder_seq0;
 
     RegisterAction<number_t, way_index_t, bit<32>>(reorder_seq0) follow_seq0 = {
         void apply(inout number_t v) {
             FOLLOW(v)
+        }
+    };
+
+    RegisterAction<number_t, way_index_t, bit<32>>(reorder_seq0) begin_seq0 = {
+        void apply(inout number_t v) {
+            v.number = NEXT;
         }
     };
 
@@ -112,25 +130,30 @@ control ReorderSeq0(in role_t role, in bit<32> size_0, in way_index_t slot, in b
     };
 
     action follow() { follow_seq0.execute(slot); }
+    action begin() { begin_seq0.execute(slot); }
     action start_over() { o = start_seq0.execute(slot); }
     action skip() {}
 
     table numbers {
         key = {
             role : ternary;
+            begins : ternary;
             size_0 : ternary;
         }
         actions = {
             follow;
+            begin;
             start_over;
             skip;
         }
         const entries = {
-            (ROLE_FIRST, 0): follow();
-            (ROLE_TAKE_0, _): start_over();
+            (ROLE_FIRST, 0, 0): follow();
+            (ROLE_FIRST, 1, 0): begin();
+            (ROLE_BEGIN, _, 0): begin();
+            (ROLE_TAKE_0, _, _): start_over();
         }
         const default_action = skip();
-        size = 4;
+        size = 8;
     }
 
     apply {
@@ -142,7 +165,8 @@ control ReorderCount0(in role_t role, in bit<32> size_0, in way_index_t slot, in
     Register<bit<32>, way_index_t>(REORDER_WAY, 0) reorder_count0;
 
     RegisterAction<bit<32>, way_index_t, bit<32>>(reorder_count0) add_count0 = {
-        void apply(inout bit<32> v) {
+        void apply(inout bit<32> v, out bit<32> old) {
+            old = v;
             v = v + 1;
         }
     };
@@ -154,7 +178,7 @@ control ReorderCount0(in role_t role, in bit<32> size_0, in way_index_t slot, in
         }
     };
 
-    action follow() { add_count0.execute(slot); }
+    action follow() { n = add_count0.execute(slot); }
     action start_over() { n = start_count0.execute(slot); }
     action skip() {}
 

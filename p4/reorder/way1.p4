@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Way 1: PRECISION's record of a large flow, with its prefix, its last number and what was out of order. A first pass that finds
- * its flow counts; one that does not learns the record's size. A second pass takes the record and learns what it held. */
+ * its flow counts; one that does not learns the record's size. The begin of a connection finds its flow, and counts for nothing. A second pass takes the record and learns what it held. */
 #ifndef XDPMON_REORDER_WAY1_P4
 #define XDPMON_REORDER_WAY1_P4
 
@@ -18,6 +18,15 @@ control ReorderId1(in role_t role, in bit<32> size_0, in way_index_t slot, in bi
         }
     };
 
+    RegisterAction<sized_t, way_index_t, bit<32>>(reorder_id1) find_id1 = {
+        void apply(inout sized_t v, out bit<32> other) {
+            other = 0;
+            if (v.signature != signature) {
+                other = v.size;
+            }
+        }
+    };
+
     RegisterAction<sized_t, way_index_t, bit<32>>(reorder_id1) take_id1 = {
         void apply(inout sized_t v) {
             v.signature = signature;
@@ -26,6 +35,7 @@ control ReorderId1(in role_t role, in bit<32> size_0, in way_index_t slot, in bi
     };
 
     action look() { found = look_id1.execute(slot); }
+    action find() { found = find_id1.execute(slot); }
     action take() { take_id1.execute(slot); }
     action skip() {}
 
@@ -36,16 +46,19 @@ control ReorderId1(in role_t role, in bit<32> size_0, in way_index_t slot, in bi
         }
         actions = {
             look;
+            find;
             take;
             skip;
         }
         const entries = {
             (ROLE_FIRST, 0): skip(); /* in way 0 */
             (ROLE_FIRST, _): look();
+            (ROLE_BEGIN, 0): skip();
+            (ROLE_BEGIN, _): find();
             (ROLE_TAKE_1, _): take();
         }
         const default_action = skip();
-        size = 4;
+        size = 8;
     }
 
     apply {
@@ -95,13 +108,19 @@ control ReorderPrefix1(in role_t role, in way_index_t slot, in bit<32> prefix, i
     }
 }
 
-control ReorderSeq1(in role_t role, in bit<32> size_0, in bit<32> size_1, in way_index_t slot, in bit<32> first, in bit<32> next,
+control ReorderSeq1(in role_t role, in bit<1> begins, in bit<32> size_0, in bit<32> size_1, in way_index_t slot, in bit<32> first, in bit<32> next,
                     inout bit<32> o) {
     Register<number_t, way_index_t>(REORDER_WAY, {0, 0}) reorder_seq1;
 
     RegisterAction<number_t, way_index_t, bit<32>>(reorder_seq1) follow_seq1 = {
         void apply(inout number_t v) {
             FOLLOW(v)
+        }
+    };
+
+    RegisterAction<number_t, way_index_t, bit<32>>(reorder_seq1) begin_seq1 = {
+        void apply(inout number_t v) {
+            v.number = NEXT;
         }
     };
 
@@ -114,27 +133,32 @@ control ReorderSeq1(in role_t role, in bit<32> size_0, in bit<32> size_1, in way
     };
 
     action follow() { follow_seq1.execute(slot); }
+    action begin() { begin_seq1.execute(slot); }
     action start_over() { o = start_seq1.execute(slot); }
     action skip() {}
 
     table numbers {
         key = {
             role : ternary;
+            begins : ternary;
             size_0 : ternary;
             size_1 : ternary;
         }
         actions = {
             follow;
+            begin;
             start_over;
             skip;
         }
         const entries = {
-            (ROLE_FIRST, 0, _): skip();
-            (ROLE_FIRST, _, 0): follow();
-            (ROLE_TAKE_1, _, _): start_over();
+            (ROLE_TAKE_1, _, _, _): start_over();
+            (_, _, 0, _): skip();
+            (ROLE_FIRST, 0, _, 0): follow();
+            (ROLE_FIRST, 1, _, 0): begin();
+            (ROLE_BEGIN, _, _, 0): begin();
         }
         const default_action = skip();
-        size = 4;
+        size = 8;
     }
 
     apply {
@@ -146,7 +170,8 @@ control ReorderCount1(in role_t role, in bit<32> size_0, in bit<32> size_1, in w
     Register<bit<32>, way_index_t>(REORDER_WAY, 0) reorder_count1;
 
     RegisterAction<bit<32>, way_index_t, bit<32>>(reorder_count1) add_count1 = {
-        void apply(inout bit<32> v) {
+        void apply(inout bit<32> v, out bit<32> old) {
+            old = v;
             v = v + 1;
         }
     };
@@ -158,7 +183,7 @@ control ReorderCount1(in role_t role, in bit<32> size_0, in bit<32> size_1, in w
         }
     };
 
-    action follow() { add_count1.execute(slot); }
+    action follow() { n = add_count1.execute(slot); }
     action start_over() { n = start_count1.execute(slot); }
     action skip() {}
 

@@ -27,6 +27,7 @@ typedef bit<16> record_slot_t;
 
 control RttArray(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
     bit<32> now;
+    bit<8> epoch; /* of the clock: bits above those of now */
     bit<32> id;
     bit<32> slot;
     bit<32> time = 0; /* of the request that a response found; 0: none */
@@ -38,6 +39,7 @@ control RttArray(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
     HASH_ROW(slot_row, HASH_ROW_1);
     Handshake() handshake;
     Clock(FRIDGE_TICK) clock;
+    Epoch(FRIDGE_TICK) epochs;
 #if RTT_ENTRIES > RECORDS
     RttStage(RECORDS) low_stage;
     RttStage(RTT_ENTRIES - RECORDS) high_stage;
@@ -57,15 +59,18 @@ control RttArray(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
     }
 
     action hash_id() { id = id_row.get(HASH_FIELDS(q)); }
+    action stamp() { id[7:0] = epoch; }
     action hash_slot() { slot = slot_row.get(HASH_FIELDS(q)); }
 
     apply {
         window.apply();
         clock.apply(nanoseconds, now);
+        epochs.apply(nanoseconds, epoch);
         handshake.apply(hdr, q);
         if (q.role != ROLE_NONE) {
             hash_id();
             hash_slot();
+            stamp();
 #if RTT_ENTRIES > RECORDS
             if (slot[RECORD_BITS:RECORD_BITS] == 0) {
                 low_stage.apply(q.role, slot[RECORD_BITS - 1:0], id, now, time);

@@ -5,7 +5,7 @@
 #define XDPMON_RTTARRAY_STAGE_P4
 
 struct record_t {
-    bit<32> id; /* 0: empty */
+    bit<32> id; /* 24 bits of hash, and 8 bits of the clock above those of time; 0: empty */
     bit<32> time;
 }
 

@@ -1,0 +1,12 @@
+// Code generated from the folders of p4; DO NOT EDIT.
+
+package all
+
+import (
+	_ "github.com/xdpmon/xdpmon/p4/fridge"
+	_ "github.com/xdpmon/xdpmon/p4/hhh"
+	_ "github.com/xdpmon/xdpmon/p4/lean"
+	_ "github.com/xdpmon/xdpmon/p4/precision"
+	_ "github.com/xdpmon/xdpmon/p4/reorder"
+	_ "github.com/xdpmon/xdpmon/p4/rttarray"
+)

@@ -1,0 +1,95 @@
+// Package fridge registers the twin of the fridge.
+package fridge
+
+import "github.com/xdpmon/xdpmon/p4/tna/twin"
+
+func init() {
+	twin.Register(&twin.Twin{
+		Name: "fridge", Algorithm: "fridge",
+		Window:    &twin.Flip{Table: "fridge.window", Action: "use_bank", Banks: [2][]uint64{{0}, {1}}},
+		Forms:     []twin.Form{{}, {Name: "small", Generated: true, Set: map[string]string{"fridges": "128@1/2,64@1/4"}}},
+		Host:      full,
+		Registers: true,
+		Counts: []twin.Count{
+			count(0, "lost_coin", "repeated", "inserted", "evicted", "again"),
+			count(1, "lost_coin"),
+			count(2, "repeated"),
+			count(3, "inserted", "evicted", "again"),
+			count(4, "evicted"),
+			count(5, "unmatched", "matched", "repeated_reply"),
+			count(6, "matched"),
+			count(8, "repeated_reply"),
+		},
+		Also: []twin.Count{
+			count(9, "finals"),
+			count(12, "repeated", "inserted", "evicted", "again"), // of the one fridge that there is as it stands
+		},
+		Differences: []twin.Difference{
+			{Name: "a response finds the requests of its own 2^32 ticks", Max: 100, Turn: &twin.Turn{Register: "fridge_entries", Every: 1 << 38}},
+			{Name: "SYN-ACK to ACK between odd ticks", Max: 1500, Words: oddTicks},
+			{Name: "an ACK within the tick of its SYN-ACK", Max: 40, Words: sameTick},
+		},
+	})
+}
+
+// oddTicks: a delay between two odd ticks is one tick off at most, which is the bin beside. A delay within a tick, which is
+// bin 0 or 1, may not be there at all.
+func oddTicks(register string, host, mine []uint64) int {
+	if register != "fridge_second" {
+		return -1
+	}
+	const bins = 896
+	n := 0
+	for plane := 0; plane < len(host); plane += bins { // of a bank and a fridge
+		a, b := host[plane:plane+bins], mine[plane:plane+bins]
+		moved, lost := int64(0), int64(0) // weight that goes from this bin to the next one, and that may have gone or be lost
+		for i := range a {
+			n += int(min(1, a[i]^b[i]))
+			moved += int64(a[i]) - int64(b[i])
+			switch {
+			case i < 2 && moved > 0:
+				lost, moved = lost+moved, 0
+			case i == 2 && moved < 0:
+				moved += min(lost, -moved)
+			}
+			if moved > int64(a[i]) || moved < 0 && (i+1 == bins || -moved > int64(a[i+1])) {
+				return -1
+			}
+		}
+		if moved != 0 {
+			return -1
+		}
+	}
+	return n
+}
+
+// sameTick: such an ACK is no sample, of the sum of both legs (row 1) neither.
+func sameTick(register string, host, mine []uint64) int {
+	if register != "fridge_hist" && register != "fridge_hits" {
+		return -1
+	}
+	n, plane := 0, len(host)/4
+	for i := range host {
+		if host[i] == mine[i] {
+			continue
+		}
+		if row := i / plane % 2; row == 0 || host[i] < mine[i] {
+			return -1
+		}
+		n++
+	}
+	return n
+}
+
+func count(index int, actions ...string) twin.Count {
+	return twin.Count{Table: "fridge.outcome.outcomes", Actions: actions, Host: "fridge_counters", Index: index}
+}
+
+// full: a sum of the twin has 32 bits and stays at their end.
+func full(register string, word uint64) uint64 {
+	switch register {
+	case "fridge_hist", "fridge_hits", "fridge_second", "fridge_repeats":
+		return min(word, 1<<32-1)
+	}
+	return word
+}

@@ -1,0 +1,105 @@
+// Package reorder registers the twin of the reordering prefixes: three methods, three definitions.
+package reorder
+
+import (
+	"fmt"
+	"math/bits"
+	"net/netip"
+
+	"github.com/xdpmon/xdpmon/p4/tna/twin"
+	"github.com/xdpmon/xdpmon/userspace/packet"
+)
+
+func init() {
+	twin.Register(&twin.Twin{
+		Name: "reorder", Algorithm: "reorder",
+		Forms:  forms(),
+		Window: &twin.Flip{Table: "reorder.window", Action: "use_bank", Banks: [2][]uint64{{0}, {1}}},
+		Coins:  lowBits,
+		Host:   untagged,
+		Same:   untagged,
+		Differences: []twin.Difference{
+			{Name: "first fragments", Max: 1000, Packet: func(p *packet.Packet) bool { return p.Has(packet.Fragment | packet.TCP) }},
+			{Name: "hybrid: an empty way holds the prefix of zeros", Max: 1000, Packet: zeros},
+			{Name: "late across the turn of sequence numbers", Max: 2, Follow: turning, Captures: true},
+		},
+	})
+}
+
+// forms: 1,024 records in each way and in the array.
+func forms() (all []twin.Form) {
+	for number, method := range []string{"sampling", "precision", "hybrid"} {
+		for definition := 1; definition <= 3; definition++ {
+			all = append(all, twin.Form{
+				Name:   fmt.Sprintf("%s-%d", method, definition),
+				Define: map[string]string{"REORDER_METHOD": fmt.Sprint(number), "REORDER_DEFINITION": fmt.Sprint(definition)},
+				Set: map[string]string{"method": method, "definition": fmt.Sprint(definition),
+					"buckets": []string{"1024", "2048", "3072"}[number]},
+			})
+		}
+	}
+	return all
+}
+
+// lowBits: the host looks at the first bits of a coin, a table of the twin at the last ones.
+func lowBits(flip func() uint32) func(string, int) uint64 {
+	return func(string, int) uint64 { return uint64(bits.Reverse32(flip())) }
+}
+
+// untagged takes out of a host's word what a switch has no use for: tags that tell torn records, and the bit of a count that
+// says that R was reached.
+func untagged(register string, word uint64) uint64 {
+	switch register {
+	case "reorder_prefix0", "reorder_prefix1", "reorder_prefix_array":
+		prefix := word & (1<<48 - 1)
+		if prefix>>32 != 0 { // of IPv6: its first 32 bits
+			prefix >>= 16
+		}
+		return prefix
+	case "reorder_seq0", "reorder_seq1", "reorder_seq_array":
+		return word & (1<<56 - 1)
+	case "reorder_count0", "reorder_count1", "reorder_count_array":
+		return word &^ (1 << 24)
+	}
+	return word
+}
+
+// turning: a packet whose place before or behind the numbers that its flow is at is another one when numbers are compared without
+// their turn at 2^32.
+func turning() func(p *packet.Packet) bool {
+	type flow struct {
+		src, dst netip.Addr
+		ports    [2]uint16
+	}
+	type numbers struct{ start, end, largest uint32 }
+	seen := map[flow]numbers{}
+	behind := func(a, b uint32) bool { return int32(a-b) < 0 }
+	differs := func(a, b uint32) bool {
+		return behind(a, b) != (a < b && b-a < 1<<31) || behind(b, a) != (b < a && a-b < 1<<31)
+	}
+	return func(p *packet.Packet) bool {
+		if !p.Has(packet.TCP) || p.Payload == 0 && p.TCPFlags&packet.SYN == 0 {
+			return false
+		}
+		f := flow{p.Src, p.Dst, [2]uint16{p.SrcPort, p.DstPort}}
+		last, known := seen[f]
+		if known && p.TCPFlags&packet.SYN == 0 && (differs(p.Seq, last.start) || differs(p.Seq, last.end) || differs(p.Seq, last.largest)) {
+			return true
+		}
+		now := numbers{p.Seq, p.Seq + p.Payload, p.Seq}
+		if known && p.TCPFlags&packet.SYN == 0 && behind(p.Seq, last.largest) {
+			now.largest = last.largest
+		}
+		seen[f] = now
+		return false
+	}
+}
+
+// zeros: 0.0.0.0/24 and ::/32.
+func zeros(p *packet.Packet) bool {
+	if !p.Has(packet.TCP) {
+		return false
+	}
+	from := p.Src.AsSlice()
+	return from[0] == 0 && from[1] == 0 && from[2] == 0 && (len(from) == 4 || from[3] == 0)
+}

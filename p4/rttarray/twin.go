@@ -1,0 +1,29 @@
+// Package rttarray registers the twin of rtt-array.
+package rttarray
+
+import "github.com/xdpmon/xdpmon/p4/tna/twin"
+
+func init() {
+	twin.Register(&twin.Twin{
+		Name: "rttarray", Algorithm: "rtt-array",
+		Window: &twin.Flip{Table: "array.window", Action: "use_bank", Banks: [2][]uint64{{0}, {896}}},
+		Host:   samples,
+		Differences: []twin.Difference{
+			{Name: "a response finds the requests of its own 2^32 ticks", Max: 200, Turn: &twin.Turn{Register: "rtt_stage1", Every: 1 << 38}},
+		},
+	})
+}
+
+// sample is what one adds to the host's histogram, which has room for factors behind the binary point.
+const sample = 1 << 36
+
+// samples of a host's histogram; one that is no whole number is no number of the twin.
+func samples(register string, word uint64) uint64 {
+	if register != "rtt_hist" {
+		return word
+	}
+	if word%sample != 0 {
+		return ^uint64(0)
+	}
+	return word / sample
+}

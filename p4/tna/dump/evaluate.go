@@ -1,0 +1,172 @@
+package dump
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/p4/tna/twin"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// ErrDigests says that a twin's answer is not in its registers alone.
+var ErrDigests = errors.New("its registers and counters are not the whole answer: flows are named by digests, or packets are not " +
+	"counted by outcome")
+
+// Evaluator is an algorithm that reads a switch's registers as it reads a host's: the words go into arrays of the same names,
+// with no program beside them.
+type Evaluator struct {
+	twin     *twin.Twin
+	instance algo.Instance
+	set      *maps.Set
+	loaded   map[string]*ebpf.Map
+}
+
+// NewEvaluator configures the algorithm of a twin and makes its arrays.
+func NewEvaluator(t *twin.Twin, v algo.Values, windowNS int64) (*Evaluator, error) {
+	if !t.Registers {
+		return nil, fmt.Errorf("evaluate %s: %w", t.Name, ErrDigests)
+	}
+	d, err := algo.Lookup(t.Algorithm)
+	if err != nil {
+		return nil, err
+	}
+	e := &Evaluator{twin: t, loaded: map[string]*ebpf.Map{}}
+	if e.instance, err = d.New(v, algo.Env{Replay: true, CPUs: maps.PossibleCPUs(), Seed: 1, CRC: true, WindowNS: windowNS}); err != nil {
+		return nil, err
+	}
+	spec, err := d.Spec()
+	if err != nil {
+		return nil, fmt.Errorf("read object: %w", err)
+	}
+	if err := e.instance.Configure(spec); err != nil {
+		return nil, err
+	}
+	if err := e.create(spec); err != nil {
+		e.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *Evaluator) create(spec *ebpf.CollectionSpec) error {
+	for name, ms := range spec.Maps {
+		if strings.HasPrefix(name, ".") {
+			continue // the program's constants
+		}
+		m, err := ebpf.NewMap(ms)
+		if err != nil {
+			return fmt.Errorf("create map %s: %w", name, err)
+		}
+		e.loaded[name] = m
+	}
+	e.set = maps.NewSet(spec, e.loaded)
+	return e.instance.Bind(e.set)
+}
+
+// Close frees the arrays.
+func (e *Evaluator) Close() {
+	for _, m := range e.loaded {
+		m.Close()
+	}
+}
+
+// Window evaluates a dump: what `replay` would report of the same registers.
+func (e *Evaluator) Window(d *Dump, w report.Window) (report.Line, error) {
+	for name, r := range d.Registers {
+		if err := e.write(name, r, d.Bank); err != nil {
+			return report.Line{}, err
+		}
+	}
+	for _, c := range slices.Concat(e.twin.Counts, e.twin.Also) {
+		n := uint64(0)
+		for _, action := range c.Actions {
+			n += d.Counters[c.Table][action]
+		}
+		a, err := e.set.Array(c.Host)
+		if err != nil {
+			return report.Line{}, err
+		}
+		if err := put(a, d.Bank*a.Entries, c.Index, n); err != nil {
+			return report.Line{}, err
+		}
+	}
+	result, err := e.instance.Window(w, d.Bank)
+	if err != nil {
+		return report.Line{}, fmt.Errorf("evaluate registers: %w", err)
+	}
+	line := report.Line{Algorithm: e.twin.Algorithm, Interface: "switch", Window: w, Lost: result.Lost, Report: result.Body}
+	line.Packets.Used = result.Used
+	line.Packets.Reasons = map[string]uint64{}
+	for reason, n := range d.Counters["reasons.reason"] {
+		line.Packets.Seen += n
+		if reason == "parsed" {
+			line.Packets.Parsed = n
+		} else {
+			line.Packets.Reasons[reason] = n
+		}
+	}
+	line.Memory.RegisterBytes, line.Memory.KernelBytes = e.set.Memory()
+	return line, nil
+}
+
+// write a register into the array of its name: all of one that is matched, the closed bank of one that accumulates.
+func (e *Evaluator) write(name string, r Register, bank int) error {
+	a, err := e.set.Array(name)
+	if err != nil {
+		return err
+	}
+	if a.Entries*a.Banks != r.Entries {
+		return fmt.Errorf("write register %s: %w: %d elements, the host has %d", name, ErrGeometry, r.Entries, a.Entries*a.Banks)
+	}
+	from := 0
+	if a.Banks == 2 {
+		from = bank * a.Entries
+	}
+	for i := range a.Entries {
+		v := r.Element(from + i)
+		if v == 0 && a.Banks == 2 {
+			continue // the window before was set back
+		}
+		if err := put(a, from+i, 0, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// put one word of an element, as the first core's.
+func put(a *maps.Array, element, word int, v uint64) error {
+	one := make([]byte, a.ElemSize)
+	if a.PerCPU {
+		var copies [][]byte
+		if err := a.Map().Lookup(uint32(element), &copies); err != nil {
+			return fmt.Errorf("read array %s: %w", a.Name, err)
+		}
+		set(copies[0][:a.ElemSize], word, v)
+		for cpu := range copies {
+			copies[cpu] = copies[cpu][:a.ElemSize]
+		}
+		if err := a.Map().Update(uint32(element), copies, ebpf.UpdateAny); err != nil {
+			return fmt.Errorf("write array %s: %w", a.Name, err)
+		}
+		return nil
+	}
+	set(one, word, v)
+	if err := a.Map().Update(uint32(element), one, ebpf.UpdateAny); err != nil {
+		return fmt.Errorf("write array %s: %w", a.Name, err)
+	}
+	return nil
+}
+
+// set a word of a little-endian element, which may be shorter than a word.
+func set(element []byte, word int, v uint64) {
+	for i := 8 * word; i < min(len(element), 8*word+8); i++ {
+		element[i] = byte(v >> (8 * (i % 8)))
+	}
+}

@@ -1,0 +1,282 @@
+// Package twin knows the P4 twins: each registers what a control plane does with it, and where it differs from its eBPF form
+// by design. A twin brings this with its own folder, p4/NAME/twin.go; nothing else names it.
+package twin
+
+import (
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/xdpmon/xdpmon/p4/tna/run"
+	"github.com/xdpmon/xdpmon/userspace/packet"
+)
+
+// Twin is one P4 program.
+type Twin struct {
+	Name      string // of its folder
+	Algorithm string // as it is registered
+	Forms     []Form // what -D chooses; none: one form
+	Window    *Flip  // nil: nothing accumulates
+	Fill      []Fill
+	// Coins makes what Random externs draw of the host's coins; nil: the twin draws none. flip throws the next one of this packet.
+	Coins  func(flip func() uint32) func(random string, width int) uint64
+	Counts []Count
+	Also   []Count // for a report; a test cannot compare them word for word
+	// Start is an element of a register that a test begins with on both sides, for what would take too many packets; nil: none.
+	Start       func(register string, i int) uint64
+	Differences []Difference
+	// Registers says that registers and counters are the whole answer, in words that a host has, too: a dump of them can be
+	// evaluated.
+	Registers bool
+	// Host writes a host's word as the twin has it, where that is another layout; nil: as it is. Same does so for the twin's.
+	Host, Same func(register string, word uint64) uint64
+}
+
+// Form is one way to compile a twin, and the parameters with which the eBPF form is the same.
+type Form struct {
+	Name      string
+	Define    map[string]string
+	Set       map[string]string
+	Generated bool // params.p4 and tables.p4 are those that `xdpmon p4` writes for these parameters
+}
+
+// Count compares what direct counters of a table counted in a window with counters of the host.
+type Count struct {
+	Table   string
+	Actions []string // of the twin, added up
+	Host    string   // the host's array
+	Index   int      // ... and which counter of it
+}
+
+// Flip is the table whose default action says which bank packets count into, with its values by bank.
+type Flip struct {
+	Table  string      `json:"table"`
+	Action string      `json:"action"`
+	Banks  [2][]uint64 `json:"banks"`
+}
+
+// Fill is what a control plane sets before the first packet, and what for.
+type Fill struct {
+	Object string `json:"object"` // table, meter, parameter or mirror session
+	What   string `json:"what"`
+}
+
+// Difference is one line of docs/twins.md. Each is met by the test's traffic at least once, and at most Max times.
+type Difference struct {
+	Name string
+	Max  int
+	// Words says how many words of a register this explains, given both sides, or -1 when it does not explain what differs.
+	Words func(register string, host, twin []uint64) int
+	// Turn is a register whose records the twin does not find any more when its clock has turned, every so many ns: the test
+	// forgets them on both sides then, and counts how many there were.
+	Turn *Turn
+	// Packet says that both measure this packet, but not alike; the test gives it to neither. Ignored: the twin does not measure
+	// it, and is given it alone.
+	Packet  func(p *packet.Packet) bool
+	Follow  func() func(p *packet.Packet) bool // makes a Packet that remembers what it saw
+	Ignored bool
+	// Captures: only real packets meet it, not those of the model; the test of captures wants it instead.
+	Captures bool
+}
+
+var all []*Twin
+
+// Register is called by init of a twin's folder.
+func Register(t *Twin) {
+	if slices.ContainsFunc(all, func(o *Twin) bool { return o.Name == t.Name }) {
+		panic("twin registered twice: " + t.Name)
+	}
+	all = append(all, t)
+	slices.SortFunc(all, func(a, b *Twin) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// All twins, by name.
+func All() []*Twin { return all }
+
+// Of an algorithm, by the name it is registered with.
+func Of(algorithm string) (*Twin, bool) {
+	i := slices.IndexFunc(all, func(t *Twin) bool { return t.Algorithm == algorithm })
+	if i < 0 {
+		return nil, false
+	}
+	return all[i], true
+}
+
+// FormsOf are a twin's forms, one at least.
+func (t *Twin) FormsOf() []Form {
+	if len(t.Forms) == 0 {
+		return []Form{{}}
+	}
+	return t.Forms
+}
+
+// Build makes a switch that runs the twin as it stands.
+func (t *Twin) Build(target run.Target, form Form) (*run.Switch, error) {
+	files, err := t.Text(form)
+	if err != nil {
+		return nil, err
+	}
+	return t.BuildFrom(files, target, form)
+}
+
+// BuildFrom is Build of another text: generated parameters, say.
+func (t *Twin) BuildFrom(files fs.FS, target run.Target, form Form) (*run.Switch, error) {
+	program, err := run.Read(files, t.Name+"/top.p4", target, form.Define)
+	if err != nil {
+		return nil, fmt.Errorf("read twin %s: %w", t.Name, err)
+	}
+	sw, err := run.New(program, target)
+	if err != nil {
+		return nil, fmt.Errorf("build twin %s: %w", t.Name, err)
+	}
+	SecondPasses(sw, target)
+	return sw, nil
+}
+
+// SecondPasses makes the mirror sessions of p4/include/second.p4, to the port that loops: of every pipe here, as the model has
+// one for all.
+func SecondPasses(sw *run.Switch, target run.Target) {
+	port := uint16(68)
+	if target == run.Tofino2 {
+		port = 6
+	}
+	sw.Sessions, sw.Loops = map[uint64]run.Session{}, map[uint16]bool{port: true}
+	for number := range uint64(4) {
+		sw.Sessions[number+1] = run.Session{Port: port, Bytes: cloneBytes}
+	}
+}
+
+// Counted adds up what direct counters of a table's actions counted.
+func Counted(sw *run.Switch, table string, actions []string) (n uint64) {
+	t := sw.Table(table)
+	if t == nil {
+		return 0
+	}
+	for _, r := range append(slices.Clone(t.Rows), t.Default) {
+		if r != nil && slices.Contains(actions, r.Action) {
+			n += r.Packets
+		}
+	}
+	return n
+}
+
+// Uncount sets all direct counters back.
+func Uncount(sw *run.Switch) {
+	for _, t := range sw.Tables {
+		for _, r := range append(slices.Clone(t.Rows), t.Default) {
+			if r != nil {
+				r.Packets = 0
+			}
+		}
+	}
+}
+
+// cloneBytes of a packet are enough for all headers that twins read.
+const cloneBytes = 128
+
+// Turn of a clock.
+type Turn struct {
+	Register string
+	Every    int64 // ns
+}
+
+// Echoes is the difference of twins that key by ports.
+var Echoes = Difference{Name: "ICMP echo: its identifier is no port", Max: 2000, Packet: func(p *packet.Packet) bool {
+	return p.Has(packet.ICMP)
+}}
+
+// HighBits of the host's next coin are what a Random draws, one coin each.
+func HighBits(flip func() uint32) func(string, int) uint64 {
+	return func(_ string, width int) uint64 { return uint64(flip() >> (32 - width)) }
+}
+
+// SetBank tells packets which bank they count into.
+func (t *Twin) SetBank(sw *run.Switch, bank int) error {
+	if t.Window == nil {
+		return nil
+	}
+	table := sw.Table(t.Window.Table)
+	if table == nil {
+		return fmt.Errorf("set bank of %s: there is no table %s", t.Name, t.Window.Table)
+	}
+	return table.SetDefault(t.Window.Action, t.Window.Banks[bank]...)
+}
+
+// Element is a register's element as one number: the first field of a pair is the high half. What two exclusive registers of
+// one name hold counts as one array, in the order of their instances.
+func Element(sw *run.Switch, name string, i int) (uint64, bool) {
+	for _, r := range sw.Registers {
+		if r.Name != name {
+			continue
+		}
+		if i >= r.Entries {
+			i -= r.Entries
+			continue
+		}
+		if r.Words == 2 {
+			return r.Data[2*i]<<r.Width | r.Data[2*i+1], true
+		}
+		return r.Data[i], true
+	}
+	return 0, false
+}
+
+// SetElement writes what Element reads.
+func SetElement(sw *run.Switch, name string, i int, v uint64) {
+	for _, r := range sw.Registers {
+		if r.Name != name {
+			continue
+		}
+		if i >= r.Entries {
+			i -= r.Entries
+			continue
+		}
+		if r.Words == 2 {
+			r.Data[2*i], r.Data[2*i+1] = v>>r.Width, v&(1<<r.Width-1)
+		} else {
+			r.Data[i] = v
+		}
+		return
+	}
+}
+
+// First is the element that a register begins with.
+func First(r *run.Register) uint64 {
+	if r.Words == 2 {
+		return r.Initial[0]<<r.Width | r.Initial[1]
+	}
+	return r.Initial[0]
+}
+
+// Entries of the registers of one name.
+func Entries(sw *run.Switch, name string) int {
+	n := 0
+	for _, r := range sw.Registers {
+		if r.Name == name {
+			n += r.Entries
+		}
+	}
+	return n
+}
+
+// Names of a switch's registers, each once.
+func Names(sw *run.Switch) []string {
+	var names []string
+	for _, r := range sw.Registers {
+		if !slices.Contains(names, r.Name) {
+			names = append(names, r.Name)
+		}
+	}
+	return names
+}
+
+// Reset sets entries of the registers of one name to what they began with.
+func Reset(sw *run.Switch, name string, from, to int) {
+	for _, r := range sw.Registers {
+		if r.Name == name {
+			r.Reset(max(0, from), min(r.Entries, max(0, to)))
+			from, to = from-r.Entries, to-r.Entries
+		}
+	}
+}

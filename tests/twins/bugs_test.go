@@ -1,0 +1,108 @@
+package twins
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/xdpmon/xdpmon/p4/tna/mutate"
+	"github.com/xdpmon/xdpmon/p4/tna/run"
+	"github.com/xdpmon/xdpmon/p4/tna/syntax"
+	"github.com/xdpmon/xdpmon/p4/tna/twin"
+	"github.com/xdpmon/xdpmon/tests/testutil"
+)
+
+const (
+	bugsOfATwin = 24
+	bugSeed     = 16
+)
+
+// equivalent bugs change nothing that a packet can show, and why.
+var equivalent = map[string]string{
+	"HhhC1: entries 0 and 1 of counters":            "the first one is for a key that both ways hold: only a key that neither holds is admitted",
+	"PrecisionC1: entries 0 and 1 of counters":      "the same",
+	"PrecisionOutcome: entries 2 and 3 of outcomes": "nobody is admitted who is in way 1",
+	"HhhOutcome: entries 2 and 3 of outcomes":       "the same",
+	"Reasons: entries 1 and 2 of reason":            "an IP header that is not read is not there",
+	"Reasons: entries 3 and 4 of reason":            "no packet has headers of both versions",
+	"ReorderSeqArray: entries 8 and 9 of numbers":   "no role is both that of seizing and one of taking a way",
+	"ReorderId1: entries 2 and 3 of ids":            "a flow that way 0 holds is in no other way, so that looking there finds nothing",
+	"Reorder: ahead[31:31] by -1":                   "sizes are far below 2^30: both bits of their difference are its sign",
+}
+
+// TestPlantedBugs: 95 of a hundred bugs are found that change what the twin does.
+func TestPlantedBugs(t *testing.T) {
+	testutil.NeedRoot(t)
+	planted, found := 0, 0
+	for _, tw := range twin.All() {
+		forms := tw.FormsOf()
+		t.Run(tw.Name, func(t *testing.T) {
+			n, f := plant(t, tw, forms[len(forms)-1])
+			planted, found = planted+n, found+f
+		})
+	}
+	t.Logf("%d of %d found", found, planted)
+	if found*100 < planted*95 {
+		t.Errorf("%d of %d planted bugs were found, want 95 %%", found, planted)
+	}
+}
+
+func plant(t *testing.T, tw *twin.Twin, form twin.Form) (planted, found int) {
+	p := record(t, tw, form)
+	checkCoverage(t, tw, p.sw)
+	files, err := tw.Text(form)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := run.Read(files, tw.Name+"/top.p4", run.Tofino1, form.Define)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := used(program)
+	bugs := mutate.Draw(mutate.Find(program, func(name string) bool { return slices.Contains(used, name) }), rand.New(rand.NewPCG(bugSeed, 1)), bugsOfATwin)
+	for _, b := range bugs {
+		b.Plant()
+		sw, err := run.New(program, run.Tofino1)
+		if err == nil {
+			twin.SecondPasses(sw, run.Tofino1)
+			err = p.play(sw)
+		}
+		b.Remove()
+		if why, same := equivalent[b.What]; same {
+			if err != nil {
+				t.Errorf("%s is said to change nothing (%s), but: %v", b, why, err)
+			}
+			continue
+		}
+		planted++
+		if err == nil {
+			t.Logf("not found: %s", b)
+			continue
+		}
+		found++
+	}
+	return planted, found
+}
+
+// record a run of the model in which no bug is planted.
+func record(t *testing.T, tw *twin.Twin, form twin.Form) *pair {
+	p, err := openPair(tw, form, run.Tofino1, coins)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.host.close() })
+	p.tape = &tape{}
+	if err := p.feed(newMix(1, mixPackets, mixFlows), mixPackets/windows); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// used are the controls that a program applies.
+func used(p *syntax.Program) []string {
+	sw, err := run.New(p, run.Tofino1)
+	if err != nil {
+		return nil
+	}
+	return sw.Controls
+}

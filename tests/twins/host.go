@@ -1,0 +1,152 @@
+package twins
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/p4/tna/twin"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/packet"
+	"github.com/xdpmon/xdpmon/userspace/session"
+)
+
+// host is the bytecode of one twin, fed as a replay feeds it.
+type host struct {
+	spec   *ebpf.CollectionSpec
+	loaded *loader.Instance
+	set    *maps.Set
+	feed   *loader.Replayer
+	seed   uint64
+	coin   uint32
+}
+
+// hashSeed of the host is used where its hashes are not CRCs.
+const hashSeed = 1
+
+func openHost(t *twin.Twin, form twin.Form, coins uint64) (_ *host, err error) {
+	d, err := algo.Lookup(t.Algorithm)
+	if err != nil {
+		return nil, err
+	}
+	v, err := t.Values(form)
+	if err != nil {
+		return nil, err
+	}
+	cfg := session.Config{Algorithms: []session.Selected{{Descriptor: d, Values: v}}, Seed: hashSeed, CRC: true}
+	objects, instances, err := session.Objects(cfg, true)
+	if errors.Is(err, algo.ErrNoCRC) {
+		return nil, fmt.Errorf("%s has no CRC form: %w", t.Algorithm, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	h := &host{spec: objects[0].Spec, seed: coins}
+	for i := range objects {
+		objects[i].RecircShare = min(1, objects[i].RecircShare*everyPass)
+	}
+	if h.loaded, err = loader.Load(objects, loader.Options{Seed: hashSeed, CRC: true, Replay: true}); err != nil {
+		return nil, err
+	}
+	if h.set, err = h.loaded.Set(d.Name); err == nil {
+		err = instances[0].Bind(h.set)
+	}
+	if err == nil {
+		h.feed, err = h.loaded.NewReplayer(coins)
+	}
+	if err != nil {
+		h.loaded.Close()
+		return nil, err
+	}
+	h.coin = uint32(coins)*2654435761 | 1 // where loader.Replayer begins
+	return h, nil
+}
+
+// everyPass lifts the budget of second passes, which the switch counts in another way.
+const everyPass = 1e9
+
+// give feeds a frame and returns the packet's coins.
+func (h *host) give(f *packet.Frame) (flip func() uint32, err error) {
+	h.coin += 0x9e3779b9
+	return coinsOf(h.coin), h.feed.Feed(f)
+}
+
+// coinsOf a packet are those of bpf/include/coin.h, which a replay seeds.
+func coinsOf(seed uint32) func() uint32 {
+	x := seed | 1
+	return func() uint32 {
+		x ^= x << 13
+		x ^= x >> 17
+		x ^= x << 5
+		return x * 0x9e3779b1
+	}
+}
+
+// words of an array, both banks.
+func (h *host) words(name string) ([]uint64, error) {
+	a, err := h.set.Array(name)
+	if err != nil {
+		return nil, err
+	}
+	var all []uint64
+	for bank := range a.Banks {
+		words, err := a.Read(bank, nil)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, words...)
+	}
+	return all, nil
+}
+
+// write one element, of the copy that the replay's core has.
+func (h *host) write(name string, i int, v uint64) error {
+	a, err := h.set.Array(name)
+	if err != nil {
+		return err
+	}
+	if !a.PerCPU {
+		b := binary.NativeEndian.AppendUint64(nil, v)
+		return a.Map().Update(uint32(i), b[:a.ElemSize], ebpf.UpdateAny)
+	}
+	var cores unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &cores); err != nil {
+		return err
+	}
+	copies := make([]uint64, maps.PossibleCPUs())
+	for cpu := range copies {
+		if cores.IsSet(cpu) {
+			copies[cpu] = v
+			break
+		}
+	}
+	return a.Map().Update(uint32(i), copies, ebpf.UpdateAny)
+}
+
+// end of a window: new packets go to the other bank, and the closed one is set to zero.
+func (h *host) end() (bank int, err error) {
+	if bank, err = h.loaded.Control().Flip(); err != nil {
+		return 0, err
+	}
+	for _, name := range h.set.Names() {
+		a, err := h.set.Array(name)
+		if err != nil {
+			return 0, err
+		}
+		if a.Banks == 2 && a.Kind != "" {
+			if _, err := a.ReadReset(bank, nil); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return bank, nil
+}
+
+func (h *host) close() error {
+	return errors.Join(h.feed.Close(), h.loaded.Close())
+}

@@ -1,0 +1,370 @@
+package twins
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/p4/tna/run"
+	"github.com/xdpmon/xdpmon/p4/tna/twin"
+	"github.com/xdpmon/xdpmon/userspace/capture"
+	"github.com/xdpmon/xdpmon/userspace/packet"
+)
+
+// pair is a twin beside its bytecode.
+type pair struct {
+	twin             *twin.Twin
+	form             twin.Form
+	host             *host
+	sw               *run.Switch
+	result           run.Result
+	decoder          packet.Decoder
+	met              map[string]int // differences, by name
+	packets, windows int
+	streams, now     int64
+	reasons          map[string]uint64           // of this window
+	packetIs         []func(*packet.Packet) bool // by difference
+	tape             *tape                       // records, when there is one
+	every            int                         // packets of a window; 0: one window
+}
+
+func openPair(t *twin.Twin, form twin.Form, target run.Target, coins uint64) (*pair, error) {
+	sw, err := t.Build(target, form)
+	if err != nil {
+		return nil, err
+	}
+	h, err := openHost(t, form, coins)
+	if err != nil {
+		return nil, err
+	}
+	p := &pair{twin: t, form: form, host: h, sw: sw, met: map[string]int{}, reasons: map[string]uint64{}}
+	for _, d := range t.Differences {
+		is := d.Packet
+		if d.Follow != nil {
+			is = d.Follow()
+		}
+		p.packetIs = append(p.packetIs, is)
+	}
+	if err := errors.Join(t.SetBank(sw, 0), p.begin(0), p.begin(1), p.start()); err != nil {
+		return nil, errors.Join(err, h.close())
+	}
+	return p, nil
+}
+
+// streamTime is how far apart the streams of one pair begin: 2^40 ns are no turn of any clock that a twin keeps.
+const streamTime = int64(1) << 40
+
+// feed runs a stream through both, a window every so many packets, and one that ends with it.
+func (p *pair) feed(source capture.Source, every int) error {
+	p.every = every
+	if err := p.frames(source); err != nil {
+		return err
+	}
+	return p.window()
+}
+
+// frames of a stream. It begins at a time of its own: what a twin's clock does when it turns is another test's.
+func (p *pair) frames(source capture.Source) error {
+	var f packet.Frame
+	var shift int64
+	p.streams++
+	for n := 1; ; n++ {
+		switch err := source.Next(&f); {
+		case errors.Is(err, io.EOF), errors.Is(err, capture.ErrTruncated), errors.Is(err, capture.ErrFormat):
+			return nil
+		case err != nil:
+			return err
+		}
+		if f.Link != packet.LinkEthernet {
+			continue // a switch has no other ports
+		}
+		if shift == 0 {
+			shift = p.streams*streamTime + 1e9 - f.Time
+		}
+		f.Time = max(f.Time+shift, p.now) // a switch's clock does not go back, those of merged captures do
+		if err := p.turns(f.Time); err != nil {
+			return err
+		}
+		if err := p.packet(&f); err != nil {
+			return fmt.Errorf("packet %d (%x): %w", n, f.Data[:min(len(f.Data), 80)], err)
+		}
+		if p.every > 0 && n%p.every == 0 {
+			if err := p.window(); err != nil {
+				return fmt.Errorf("window that ends with packet %d: %w", n, err)
+			}
+		}
+	}
+}
+
+func forget(sw *run.Switch, register string) {
+	twin.Reset(sw, register, 0, twin.Entries(sw, register))
+}
+
+// turns forgets what a twin's clock forgets.
+func (p *pair) turns(now int64) error {
+	before := p.now
+	p.now = now
+	for _, d := range p.twin.Differences {
+		if d.Turn == nil || before/d.Turn.Every == now/d.Turn.Every || twin.Entries(p.sw, d.Turn.Register) == 0 {
+			continue
+		}
+		if err := p.host.feed.Flush(); err != nil {
+			return err
+		}
+		if err := p.forget(d); err != nil {
+			return err
+		}
+		if p.tape != nil {
+			p.tape.steps = append(p.tape.steps, step{forget: d.Turn.Register})
+		}
+	}
+	return nil
+}
+
+func (p *pair) forget(d twin.Difference) error {
+	for i := range twin.Entries(p.sw, d.Turn.Register) {
+		if v, _ := twin.Element(p.sw, d.Turn.Register, i); v != 0 {
+			p.met[d.Name]++
+		}
+	}
+	forget(p.sw, d.Turn.Register)
+	a, err := p.host.set.Array(d.Turn.Register)
+	if err != nil {
+		return err
+	}
+	_, err = a.ReadReset(0, nil)
+	return err
+}
+
+func (p *pair) packet(f *packet.Frame) error {
+	p.packets++
+	side, name := p.whose(f)
+	var flip func() uint32
+	if side == both || side == hostOnly {
+		var err error
+		if flip, err = p.host.give(f); err != nil {
+			return err
+		}
+	}
+	if name != "" {
+		p.met[name]++
+	}
+	if side == hostOnly || side == neither {
+		return nil
+	}
+	p.reasons[walk(f.Data).reason(p.ports())]++
+	coin := p.host.coin
+	if p.tape != nil {
+		p.tape.packet(f, side, coin)
+	}
+	return p.process(f.Data, uint64(max(f.Time, 1)), side, flip)
+}
+
+// port of a packet: of all four pipes.
+func port(now uint64) uint16 { return 1 + 128*uint16(now>>4&3) }
+
+// ports says whether this twin's parser looks at UDP: it has a state for it.
+func (p *pair) ports() bool {
+	return slices.ContainsFunc(p.sw.Spots, func(s *run.Spot) bool { return s.Name == "state udp" })
+}
+
+// process gives a packet to the twin, which lets it go on unchanged, and drops it: nobody has told it where to send it.
+func (p *pair) process(data []byte, now uint64, side side, flip func() uint32) error {
+	if p.twin.Coins != nil && flip != nil {
+		p.sw.Coins = p.twin.Coins(flip)
+	}
+	if err := p.sw.Process(run.Packet{Data: data, Port: port(now), Time: now}, &p.result); err != nil {
+		return err
+	}
+	if side == twinOnly && p.result.Touched > 0 {
+		return fmt.Errorf("the twin touches %d registers for a packet that it does not measure", p.result.Touched)
+	}
+	if !bytes.Equal(p.result.Data, data) || !p.result.Dropped || p.result.Lost > 0 {
+		return fmt.Errorf("the switch changed the packet, sent it, or lost a clone (%d): %x, was %x", p.result.Lost, p.result.Data, data)
+	}
+	return nil
+}
+
+// window compares all words and ends the window on both sides.
+func (p *pair) window() error {
+	p.windows++
+	if err := p.host.feed.Flush(); err != nil {
+		return err
+	}
+	words := map[string][]uint64{}
+	for _, name := range twin.Names(p.sw) {
+		host, err := p.host.words(name)
+		if err != nil {
+			return err
+		}
+		words[name] = p.laidOut(name, host)
+	}
+	counts, err := p.counters()
+	if err != nil {
+		return err
+	}
+	if p.tape != nil {
+		p.tape.window(words, counts)
+	}
+	if err := errors.Join(p.compare(words), p.compareCounts(counts)); err != nil {
+		return err
+	}
+	bank, err := p.host.end()
+	if err != nil {
+		return err
+	}
+	return errors.Join(p.begin(bank), p.turn(bank))
+}
+
+// counters of the host, in the order of the twin's list, and what the reasons have to be.
+func (p *pair) counters() ([]uint64, error) {
+	counts := make([]uint64, len(p.twin.Counts))
+	bank := p.host.loaded.Control().Bank()
+	for i, c := range p.twin.Counts {
+		a, err := p.host.set.Array(c.Host)
+		if err != nil {
+			return nil, err
+		}
+		words, err := a.Read(bank, nil)
+		if err != nil {
+			return nil, err
+		}
+		counts[i] = words[c.Index]
+	}
+	for _, reason := range reasons {
+		counts = append(counts, p.reasons[reason])
+	}
+	return counts, nil
+}
+
+// reasonTable is the table of p4/include/reasons.p4.
+const reasonTable = "reasons.reason"
+
+func (p *pair) compareCounts(counts []uint64) error {
+	for i, c := range p.twin.Counts {
+		if n := twin.Counted(p.sw, c.Table, c.Actions); n != counts[i] {
+			return fmt.Errorf("%s of table %s: %d in the twin, %d on the host", strings.Join(c.Actions, " + "), c.Table, n, counts[i])
+		}
+	}
+	for i, reason := range reasons {
+		if n, want := twin.Counted(p.sw, reasonTable, []string{reason}), counts[len(p.twin.Counts)+i]; n != want {
+			return fmt.Errorf("%s: %d packets in the twin, by their bytes %d", reason, n, want)
+		}
+	}
+	return nil
+}
+
+// laidOut is what the twin would hold.
+func (p *pair) laidOut(register string, host []uint64) []uint64 {
+	if p.twin.Host != nil {
+		for i, v := range host {
+			host[i] = p.twin.Host(register, v)
+		}
+	}
+	return host
+}
+
+// turn sets the closed bank of the twin back, and lets packets count into the other one.
+func (p *pair) turn(closed int) error {
+	twin.Uncount(p.sw)
+	clear(p.reasons)
+	for _, r := range p.sw.Registers {
+		ms, ok := p.host.spec.Maps[r.Name]
+		if ok && slices.Contains(ms.Tags, maps.TagBanked) {
+			n := twin.Entries(p.sw, r.Name) / 2
+			twin.Reset(p.sw, r.Name, closed*n, (closed+1)*n)
+		}
+	}
+	return p.twin.SetBank(p.sw, closed^1)
+}
+
+// begin gives the host's arrays the values that the twin's registers begin with, where those are not zeros.
+func (p *pair) begin(bank int) error {
+	for _, r := range p.sw.Registers {
+		first := twin.First(r)
+		if first == 0 {
+			continue
+		}
+		a, err := p.host.set.Array(r.Name)
+		if err != nil {
+			return err
+		}
+		p.met[beginnings] += a.Entries
+		if err := a.Write(bank, slices.Repeat([]uint64{first}, a.Entries)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// start writes what the test begins with.
+func (p *pair) start() error {
+	if p.twin.Start == nil {
+		return nil
+	}
+	for _, name := range twin.Names(p.sw) {
+		for i := range twin.Entries(p.sw, name) {
+			v := p.twin.Start(name, i)
+			if v == 0 {
+				continue
+			}
+			twin.SetElement(p.sw, name, i, v)
+			if err := p.host.write(name, i, v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// beginnings is the difference that the test takes away to see all others.
+const beginnings = "an empty record's first value"
+
+// compare the twin with a host's words.
+func (p *pair) compare(words map[string][]uint64) error {
+	for _, name := range twin.Names(p.sw) {
+		host, mine := words[name], make([]uint64, twin.Entries(p.sw, name))
+		if len(mine) != len(host) {
+			return fmt.Errorf("register %s: %d elements in the twin, %d on the host", name, len(mine), len(host))
+		}
+		for i := range mine {
+			mine[i], _ = twin.Element(p.sw, name, i)
+			if p.twin.Same != nil {
+				mine[i] = p.twin.Same(name, mine[i])
+			}
+		}
+		if !slices.Equal(host, mine) && !p.allowed(name, host, mine) {
+			return errors.New(complaint(name, host, mine))
+		}
+	}
+	return nil
+}
+
+const mostComplaints = 8
+
+func complaint(name string, host, mine []uint64) string {
+	var lines []string
+	for i := range mine {
+		if host[i] != mine[i] && len(lines) < mostComplaints {
+			lines = append(lines, fmt.Sprintf("%s[%d]: %#x on the host, %#x in the twin", name, i, host[i], mine[i]))
+		}
+	}
+	return strings.Join(lines, "; ")
+}
+
+func (p *pair) allowed(register string, host, mine []uint64) bool {
+	for _, d := range p.twin.Differences {
+		if d.Words == nil {
+			continue
+		}
+		if n := d.Words(register, host, mine); n >= 0 {
+			p.met[d.Name] += n
+			return true
+		}
+	}
+	return false
+}

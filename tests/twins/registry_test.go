@@ -1,0 +1,29 @@
+package twins
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/xdpmon/xdpmon/p4"
+	"github.com/xdpmon/xdpmon/p4/tna/twin"
+)
+
+// alone are twins that are read and checked, but compared with nothing, and why.
+var alone = map[string]string{"beaucoup": "its eBPF form has no CRC hashes"}
+
+// TestEveryTwinIsCompared: a folder with a program has a twin.go that p4/all knows (go generate ./p4/all).
+func TestEveryTwinIsCompared(t *testing.T) {
+	folders, err := p4.Sources.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range folders {
+		if _, err := p4.Sources.Open(f.Name() + "/top.p4"); err != nil {
+			continue
+		}
+		known := slices.ContainsFunc(twin.All(), func(tw *twin.Twin) bool { return tw.Name == f.Name() })
+		if _, excused := alone[f.Name()]; known == excused {
+			t.Errorf("p4/%s: registered %v, said to stand alone %v", f.Name(), known, excused)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package twins
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/xdpmon/xdpmon/p4/tna/run"
+	"github.com/xdpmon/xdpmon/p4/tna/twin"
+	"github.com/xdpmon/xdpmon/userspace/packet"
+)
+
+// tape is what a pair did: packets with their coins, and what the bytecode's arrays held at the end of every window. A twin
+// with a planted bug is played against it, without the kernel.
+type tape struct{ steps []step }
+
+// step is a packet, the end of a window (words), or a register that is forgotten.
+type step struct {
+	data   []byte
+	time   uint64
+	side   side
+	coin   uint32
+	words  map[string][]uint64
+	counts []uint64
+	forget string
+}
+
+func (t *tape) packet(f *packet.Frame, side side, coin uint32) {
+	t.steps = append(t.steps, step{data: bytes.Clone(f.Data), time: uint64(max(f.Time, 1)), side: side, coin: coin})
+}
+
+func (t *tape) window(words map[string][]uint64, counts []uint64) {
+	t.steps = append(t.steps, step{words: words, counts: counts})
+}
+
+var errEnd = errors.New("the tape ends in the middle of a window")
+
+// play runs a switch through what p recorded: an error is what the differential test would have said of it.
+func (p *pair) play(sw *run.Switch) error {
+	twinOf, host := *p, *p.host
+	q := &twinOf
+	q.sw, q.host, q.met, q.reasons, q.tape, q.result = sw, &host, map[string]int{}, map[string]uint64{}, nil, run.Result{}
+	if err := q.twin.SetBank(sw, 0); err != nil {
+		return err
+	}
+	if q.twin.Start != nil {
+		for _, name := range twin.Names(sw) {
+			for i := range twin.Entries(sw, name) {
+				if v := q.twin.Start(name, i); v != 0 {
+					twin.SetElement(sw, name, i, v)
+				}
+			}
+		}
+	}
+	bank := 0
+	for _, s := range p.tape.steps {
+		switch {
+		case s.words != nil:
+			if err := errors.Join(q.compare(s.words), q.compareCounts(s.counts), q.turn(bank)); err != nil {
+				return err
+			}
+			bank ^= 1
+		case s.forget != "":
+			forget(sw, s.forget)
+		default:
+			if err := q.process(s.data, s.time, s.side, coinsOf(s.coin)); err != nil {
+				return err
+			}
+		}
+	}
+	if last := p.tape.steps[len(p.tape.steps)-1]; last.words == nil {
+		return errEnd
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package twins
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	_ "github.com/xdpmon/xdpmon/p4/all"
+	"github.com/xdpmon/xdpmon/p4/tna/run"
+	"github.com/xdpmon/xdpmon/p4/tna/twin"
+	_ "github.com/xdpmon/xdpmon/tests/sweep/all"
+	"github.com/xdpmon/xdpmon/tests/testutil"
+	"github.com/xdpmon/xdpmon/userspace/capture"
+)
+
+func TestMain(m *testing.M) { testutil.Main(m) }
+
+// packetsEnv raises the number of packets of the model, which every twin and form gets; the study has a million.
+const packetsEnv = "XDPMON_TWIN_PACKETS"
+
+const (
+	coins       = 7
+	mixPackets  = 12_000
+	mixFlows    = 200
+	windows     = 3
+	mostOfALine = 100 // of a thousand packets, for what all twins differ in
+)
+
+func modelled(t *testing.T) int {
+	text := os.Getenv(packetsEnv)
+	if text == "" {
+		return mixPackets
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < windows {
+		t.Fatalf("%s=%s: a number of packets is wanted", packetsEnv, text)
+	}
+	return n
+}
+
+// each opens every twin in every form, by Tofino 2's text in the last one only, and judges what was met of its differences.
+func each(t *testing.T, target run.Target, do func(t *testing.T, p *pair)) {
+	testutil.NeedRoot(t)
+	for _, tw := range twin.All() {
+		met, packets := map[string]int{}, 0
+		forms := tw.FormsOf()
+		if target == run.Tofino2 {
+			forms = forms[len(forms)-1:]
+		}
+		for _, form := range forms {
+			t.Run(fmt.Sprintf("%s/%s", tw.Name, form.Name), func(t *testing.T) {
+				p, err := openPair(tw, form, target, coins)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer p.host.close()
+				do(t, p)
+				for name, n := range p.met {
+					met[name] += n
+				}
+				packets += p.packets
+			})
+		}
+		if !t.Failed() && packets > 0 {
+			judge(t, tw, met, packets, target == run.Tofino1)
+		}
+	}
+}
+
+// judge the differences that were met: each line of the list is met where all forms ran, and no more often than it says.
+func judge(t *testing.T, tw *twin.Twin, met map[string]int, packets int, all bool) {
+	t.Logf("%s: %d packets, differences %v", tw.Name, packets, met)
+	for _, d := range tw.Differences {
+		if n := met[d.Name]; n == 0 && all && !d.Captures || n*1000 > d.Max*packets {
+			t.Errorf("%s: %q was met %d times in %d packets; the list says 1 to %d in a thousand", tw.Name, d.Name, n, packets, d.Max)
+		}
+		delete(met, d.Name)
+	}
+	for _, name := range []string{unread, lengths} {
+		if n := met[name]; n == 0 && all || n*1000 > mostOfALine*packets {
+			t.Errorf("%s: %q was met %d times in %d packets; the list says 1 to %d in a thousand", tw.Name, name, n, packets, mostOfALine)
+		}
+		delete(met, name)
+	}
+	delete(met, beginnings)
+	for name, n := range met {
+		t.Errorf("%s: %q, met %d times, is no line of the list", tw.Name, name, n)
+	}
+}
+
+// TestModel: all words are the same at the end of every window, whatever the traffic.
+func TestModel(t *testing.T) {
+	n := modelled(t)
+	for _, target := range []run.Target{run.Tofino1, run.Tofino2} {
+		t.Run(fmt.Sprintf("tofino%d", target), func(t *testing.T) {
+			each(t, target, func(t *testing.T, p *pair) {
+				if err := p.feed(newMix(1, n, mixFlows), (n+windows-1)/windows); err != nil {
+					t.Fatal(err)
+				}
+			})
+		})
+	}
+}
+
+// TestCaptures is the same with real packets: the large captures only in the study.
+func TestCaptures(t *testing.T) {
+	names := []string{"laptop_wan_300s.pcap", "web_reordered.pcap"}
+	if os.Getenv(packetsEnv) != "" {
+		names = append(names, "speedtest_server.pcap", "composite_120s.pcap")
+	}
+	paths := testutil.CornerCaptures(t)
+	for _, name := range names {
+		paths = append(paths, testutil.Trace(t, name))
+	}
+	testutil.NeedRoot(t)
+	for _, tw := range twin.All() {
+		for _, form := range tw.FormsOf() {
+			t.Run(tw.Name+"/"+form.Name, func(t *testing.T) { captures(t, tw, form, paths) })
+		}
+	}
+}
+
+func captures(t *testing.T, tw *twin.Twin, form twin.Form, paths []string) {
+	p, err := openPair(tw, form, run.Tofino1, coins)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.host.close()
+	for _, path := range paths {
+		source, err := capture.Open(path, nil)
+		if err != nil {
+			continue // no capture at all: package capture's business
+		}
+		err = p.frames(source)
+		source.Close()
+		if err != nil {
+			t.Fatalf("%s: %v", filepath.Base(path), err)
+		}
+	}
+	if err := p.window(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d packets, differences %v", p.packets, p.met)
+	for _, d := range tw.Differences {
+		if n := p.met[d.Name]; d.Captures && (n == 0 || n*1000 > d.Max*p.packets) {
+			t.Errorf("%q was met %d times in %d packets; the list says 1 to %d in a thousand", d.Name, n, p.packets, d.Max)
+		}
+	}
+}
