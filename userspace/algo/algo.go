@@ -16,9 +16,12 @@ import (
 type Descriptor struct {
 	Name    string // as in --algo NAME, bpf/NAME, p4/NAME, userspace/NAME
 	Summary string // one line: the question it answers
-	Paper   string // file and sections
+	Paper   string // authors, title, venue and sections
 	Doc     string // some paragraphs for `xdpmon algos NAME`, plain text
 	Params  []Param
+
+	// Enforces: it may drop or mark packets, once it is configured to. It runs behind all that only measure.
+	Enforces bool
 
 	// Spec returns the compiled object as bpf2go embedded it.
 	Spec func() (*ebpf.CollectionSpec, error)
@@ -42,6 +45,14 @@ type Env struct {
 	Seed     uint64
 	CRC      bool // hashes are CRCs, as on the switch
 	WindowNS int64
+	Notice   func(format string, args ...any) // tells the operator at once; may be nil
+}
+
+// Tell tells the operator something that cannot wait for the next report.
+func (e Env) Tell(format string, args ...any) {
+	if e.Notice != nil {
+		e.Notice(format, args...)
+	}
 }
 
 // Instance is one configured algorithm: first Configure, then (loaded) Bind, then Window again and again.

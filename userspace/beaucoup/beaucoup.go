@@ -14,7 +14,7 @@ func descriptor() *algo.Descriptor {
 	return &algo.Descriptor{
 		Name:    Name,
 		Summary: "who has too many distinct peers, ports, packets: many queries at once",
-		Paper:   "dissertation.txt, chapter 4",
+		Paper:   `Chen: "Designing Compact Data Structures for Network Measurement and Control", dissertation, Princeton University, 2023, chapter 4`,
 		Doc:     doc,
 		Params:  params,
 		Spec:    bpf.LoadBeaucoup,

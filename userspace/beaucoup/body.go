@@ -48,6 +48,7 @@ func lost(n []uint64, evicted uint64) map[string]uint64 {
 		"crowds":   n[countCrowds],
 		"collided": n[countCollided],
 		"evicted":  evicted,
+		"raced":    n[bpf.BeaucoupBeaucoupCounterBEAUCOUP_RACED],
 		"no_key":   n[bpf.BeaucoupBeaucoupCounterBEAUCOUP_NO_KEY],
 		"alerts":   n[bpf.BeaucoupBeaucoupCounterBEAUCOUP_LOST_ALERTS],
 		"exports":  n[bpf.BeaucoupBeaucoupCounterBEAUCOUP_LOST_EXPORTS],
@@ -61,11 +62,11 @@ func (i *instance) body(n []uint64, alive int, vectors []vector) report.Body {
 		gauge("queries_active", len(i.program.Queries), report.Count, "queries that run"),
 		counter("query_changes", i.changes, report.Count, "times that the queries were exchanged since the start"),
 		counter("coupons_drawn", n[countDrawn], report.Count, "coupons that packets drew"),
-		gauge("coupons_a_packet", ratio(float64(n[countDrawn]), float64(n[countPackets])), report.None, "coupons drawn a packet"),
-		gauge("accesses_a_packet", 3*ratio(float64(n[countCollected]+n[countCollided]), float64(n[countPackets])), report.None,
+		gauge("coupons_per_packet", ratio(float64(n[countDrawn]), float64(n[countPackets])), report.None, "coupons drawn a packet"),
+		gauge("accesses_per_packet", 3*ratio(float64(n[countCollected]+n[countCollided]), float64(n[countPackets])), report.None,
 			"accesses to the three registers a packet, at most"),
 		counter("coupons_collected", n[countCollected], report.Count, "coupons that reached a collector"),
-		counter("coupons_new", n[countNew], report.Count, "... that it did not have"),
+		counter("coupons_new", n[countNew], report.Count, "coupons that their collector did not have"),
 		counter("collectors_started", n[countStarted], report.Count, "collectors that began"),
 		gauge("collectors_alive", alive, report.Count, "collectors whose window is not over"),
 		counter("collectors_evicted", i.evicted, report.Count, "collectors that were ended because they could not raise an alert any more"),
@@ -83,7 +84,7 @@ func (i *instance) alertTable() report.Table {
 	t := report.Table{Name: "alerts", Title: "Alerts", Whole: true, Limit: i.top, Columns: alertColumns(), Help: "keys that passed a query's threshold"}
 	for _, a := range i.last[:min(len(i.last), i.top)] {
 		t.Rows = append(t.Rows, []any{a.Query.Name, a.Text, a.Draws, i.when(a.Time), a.Low, a.High, a.Time, a.Age,
-			uint64(a.Times)})
+			a.Confidence, uint64(a.Times)})
 	}
 	return t
 }
@@ -99,7 +100,7 @@ func (i *instance) when(ns int64) string {
 	if ns < unix2000 {
 		return fmt.Sprintf("%.3f s", float64(ns)/1e9)
 	}
-	return time.Unix(0, ns).Format("15:04:05.000")
+	return report.UTC(ns)
 }
 
 // monotonic is the clock that bpf_ktime_get_ns reads.
@@ -115,25 +116,26 @@ func alertColumns() []report.Column {
 	return []report.Column{
 		{Name: "query", Label: true, Help: "the query"},
 		{Name: "key", Label: true, Help: "the key that passed its threshold"},
-		{Name: "count", Unit: report.Count, Metric: true, Help: "distinct attributes at that moment, estimated; in the truth, exactly"},
-		{Name: "when", Help: "the same as time, in hours, minutes and seconds"},
+		{Name: "count", Unit: report.Attributes, Metric: true, Low: "count_low", High: "count_high", Help: "distinct attributes at that moment, estimated; in the truth, exactly"},
+		{Name: "when", Help: "the same as time: RFC 3339, UTC"},
 		{Name: "count_low", Unit: report.Count, Help: "lower end of its 95 % interval"},
 		{Name: "count_high", Unit: report.Count, Help: "upper end"},
-		{Name: "time", Unit: report.Nanosecond, Help: "when, in the clock of the packets"},
+		{Name: "time", Unit: report.Nanosecond, JSON: true, Help: "when, in the clock of the packets"},
 		{Name: "age", Unit: report.Nanosecond, Help: "since the collector's first coupon"},
+		{Name: "confidence", Unit: report.Ratio, Help: "probability that there were more than half of the threshold, given how many keys of the query came near it"},
 		{Name: "times", Unit: report.Count, Help: "alerts of this key in the report's window: one each time that a window of the query begins anew"},
 	}
 }
 
 func (i *instance) queryTable() report.Table {
-	t := report.Table{Name: "queries", Title: "Queries", Whole: true, Limit: MaxQueries, Help: "what runs, and how far off it may be",
+	t := report.Table{Name: "queries", Title: "Queries", Whole: true, Settings: true, Limit: MaxQueries, Help: "what runs, and how far off it may be",
 		Columns: []report.Column{
 			{Name: "query", Label: true, Help: "the query"},
 			{Name: "alerts", Unit: report.Count, Metric: true, Help: "keys that passed its threshold"},
-			{Name: "threshold", Unit: report.Count, Help: "T"},
+			{Name: "threshold", Unit: report.Count, Help: "number of distinct attributes at which it alerts"},
 			{Name: "m", Unit: report.Count, Help: "coupons of a collector"},
 			{Name: "n", Unit: report.Count, Help: "coupons for an alert"},
-			{Name: "p", Help: "probability of each"},
+			{Name: "p", Help: "probability of each coupon"},
 			{Name: "expected_count", Unit: report.Count, Help: "count at which it alerts, on average"},
 			{Name: "relative_error", Unit: report.Ratio, Help: "mean relative error of that, by theory"},
 		}}
@@ -164,7 +166,7 @@ func (i *instance) vectorTable(vectors []vector) report.Table {
 			{Name: "m", Unit: report.Count, Help: "coupons there are"},
 			{Name: "effective_p", Help: "probability of each, behind ties"},
 			{Name: "start", Unit: report.Nanosecond, Help: "first coupon, in the clock of the packets"},
-			{Name: "window", Unit: report.Nanosecond, Help: "W of the query"},
+			{Name: "window", Unit: report.Nanosecond, Help: "how long a collector lives"},
 		}}
 	for _, v := range vectors {
 		c := v.query
@@ -182,12 +184,34 @@ func (i *instance) notes(n []uint64, alive int) (notes []string) {
 	if lost := n[bpf.BeaucoupBeaucoupCounterBEAUCOUP_LOST_ALERTS]; lost > 0 {
 		add("%d alerts were lost because the ring was full: raise beaucoup.ring", lost)
 	}
+	notes = append(notes, i.doubts()...)
 	if c, all := n[countCollided], n[countCollected]+n[countCollided]; all > 0 && 20*c > all {
 		add("%.0f %% of the coupons found their place taken by another key, so counts come out too small: raise beaucoup.entries "+
 			"(%d of %d are in use), lower beaucoup.budget, or ask for shorter windows", 100*ratio(float64(c), float64(all)), alive, i.entries)
 	}
 	if g := n[countAggregates]; g > 0 {
 		add("%d packets stand for several segments (GSO, GRO): queries that count distinct timestamp count them once", g)
+	}
+	return notes
+}
+
+// sure is the confidence below which an alert is doubtful.
+const sure = 0.95
+
+// doubts name the queries whose alerts may be of keys that have far less than the threshold.
+func (i *instance) doubts() (notes []string) {
+	for k := range i.program.Queries {
+		c, doubtful, worst := &i.program.Queries[k], 0, 1.0
+		for _, a := range i.last {
+			if a.Query.Text() == c.Text() && a.Confidence < sure {
+				doubtful++
+				worst = min(worst, a.Confidence)
+			}
+		}
+		if doubtful > 0 {
+			notes = append(notes, fmt.Sprintf("%d alerts of %s are doubtful: with so many keys that have some of its %d coupons, one with half of the threshold or less "+
+				"raises an alert now and then (confidence %.0f %%). Fewer queries at once, or a larger beaucoup.budget, tell more.", doubtful, c.Name, c.Collector.N, 100*worst))
+		}
 	}
 	return notes
 }

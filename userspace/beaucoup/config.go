@@ -88,6 +88,9 @@ func newConfig(v algo.Values, env algo.Env) (*config, error) {
 	return c, err
 }
 
+// dated: vectors bear their window's end above 32 coupons.
+func (c *config) dated() bool { return c.options.Word == 32 }
+
 func readQueries(v algo.Values) ([]Query, error) {
 	text, file := v.Text("queries"), v.Text("file")
 	switch {

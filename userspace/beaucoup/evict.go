@@ -2,6 +2,7 @@ package beaucoup
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
 
 	"github.com/xdpmon/xdpmon/maps"
@@ -32,6 +33,16 @@ func newHeld(set *maps.Set) (*held, error) {
 	return h, nil
 }
 
+// undate takes the end of the window off the coupons; coupons of another window than the collector's are none.
+func (h *held) undate() {
+	for slot, v := range h.coupons {
+		h.coupons[slot] = v & math.MaxUint32
+		if v>>32 != h.end[slot] {
+			h.coupons[slot] = 0
+		}
+	}
+}
+
 // free ends the collector of a slot, unless another has taken its place meanwhile.
 func (h *held) free(slot int, end uint64) (bool, error) {
 	var now uint32
@@ -55,6 +66,9 @@ func (i *instance) evict(now int64) (err error) {
 	}
 	if h.coupons, err = h.vectors.Read(0, h.coupons); err != nil {
 		return err
+	}
+	if i.dated() {
+		h.undate()
 	}
 	for slot, end := range h.end {
 		if end == 0 || !i.hopeless(slot, ticks32(now)) {

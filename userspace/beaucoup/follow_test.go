@@ -1,6 +1,7 @@
 package beaucoup
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,6 +28,8 @@ func TestFollowsItsFile(t *testing.T) {
 	}
 	write("queries:\n  - a: count distinct dst by src > 100 in 10s\n")
 	i, _ := loaded(t, map[string]string{"file": path})
+	var told []string
+	i.tell = func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }
 	check := func(names, trouble string) {
 		t.Helper()
 		if err := i.Tick(1); err != nil {
@@ -50,9 +53,13 @@ func TestFollowsItsFile(t *testing.T) {
 	check("a b", "")
 	for text, trouble := range map[string]string{"queries: [": "did not find", "": "0 given", "queries:\n  - c: count everything\n": "write queries as NAME",
 		"queries:\n  - c: count distinct dns.qname by src > 5 in 1s\n": "dns.qname"} {
+		told = nil
 		write(text)
 		check("a b", trouble)
 		check("a b", "")
+		if len(told) != 1 || !strings.Contains(told[0], trouble) || !strings.Contains(told[0], path) {
+			t.Errorf("the operator was told %q; want one sentence with %s and %q", told, path, trouble)
+		}
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)

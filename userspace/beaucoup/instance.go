@@ -37,12 +37,9 @@ type Alert struct {
 	Text  string
 	Times int // alerts of this key in the window
 	Draws float64
-	spread
-}
-
-// spread is what chance makes of a collector's draws.
-type spread struct {
-	Low, High float64 // 95 % of all alerts are between them
+	// Low and High enclose the count in 95 % of all alerts, and Confidence is the probability that it is more than half of the
+	// threshold, given how many keys of the query came near it.
+	Low, High, Confidence float64
 	// Least is what 9,999 of 10,000 take at least, if no coupon was lost to ties: with fewer, the alert is false.
 	Least float64
 }
@@ -62,14 +59,15 @@ type instance struct {
 	ring     *maps.Ring
 	events   []heard
 	epoch    uint64
-	modified time.Time // of the file of queries
-	trouble  []string  // for the next report
+	modified time.Time                        // of the file of queries
+	trouble  []string                         // for the next report
+	tell     func(format string, args ...any) // for the operator, at once
 	changes  uint64
 	evicted  uint64 // collectors, since the last window
 	looked   int64  // ns, when hopeless collectors were looked for
 
-	last    []Alert // of the last window: the oracle judges them
-	spreads map[Collector]spread
+	last   []Alert // of the last window: the oracle judges them
+	leasts map[Collector]float64
 }
 
 func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) { return configured(v, env) }
@@ -83,7 +81,7 @@ func configured(v algo.Values, env algo.Env) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &instance{config: c, program: p, needs: p.needs()}
+	i := &instance{config: c, program: p, needs: p.needs(), tell: env.Tell}
 	if c.file != "" {
 		if stat, err := os.Stat(c.file); err == nil {
 			i.modified = stat.ModTime()
@@ -99,7 +97,7 @@ func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
 		multipliers[n] = salt(i.seed, uint64(n), "multiplier") | 1
 	}
 	key := [2]uint64{salt(i.seed, 0, "key"), salt(i.seed, 1, "key")}
-	for name, v := range map[string]any{"beaucoup_multipliers": multipliers, "beaucoup_export": i.export, "beaucoup_keyed": i.keyed,
+	for name, v := range map[string]any{"beaucoup_multipliers": multipliers, "beaucoup_export": i.export, "beaucoup_dated": i.dated(), "beaucoup_keyed": i.keyed,
 		"beaucoup_key": key} {
 		if err := maps.SetConstant(spec, name, v); err != nil {
 			return err
@@ -171,11 +169,13 @@ func (i *instance) update(queries []Query) error {
 func (i *instance) IntervalNS() int64 { return pollEvery }
 
 // Tick implements algo.Controller: it empties the ring and follows the file of queries. A file that cannot be used
-// changes nothing, and the next report says so.
+// changes nothing; the operator is told at once, and the next report says so.
 func (i *instance) Tick(now int64) error {
+	if err := i.follow(); err != nil {
+		i.tell("beaucoup: the queries stay as they were: %s: %v", i.file, err)
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.follow()
 	if now-i.looked >= evictEvery {
 		i.looked = now
 		if err := i.evict(now); err != nil {
@@ -185,13 +185,16 @@ func (i *instance) Tick(now int64) error {
 	return i.poll()
 }
 
-func (i *instance) follow() {
+// follow returns what keeps a changed file from being used. What is no regular file is read once, at the start.
+func (i *instance) follow() error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	if i.file == "" {
-		return
+		return nil
 	}
 	stat, err := os.Stat(i.file)
-	if err != nil || stat.ModTime().Equal(i.modified) {
-		return
+	if err != nil || !stat.Mode().IsRegular() || stat.ModTime().Equal(i.modified) {
+		return nil
 	}
 	i.modified = stat.ModTime()
 	queries, err := ReadFile(i.file)
@@ -201,6 +204,7 @@ func (i *instance) follow() {
 	if err != nil {
 		i.trouble = append(i.trouble, "the queries stay as they were: "+err.Error())
 	}
+	return err
 }
 
 // poll takes the events out of the ring.
@@ -233,6 +237,9 @@ func (i *instance) Window(w report.Window, bank int) (algo.Result, error) {
 	}
 	var vectors []vector
 	i.last, vectors = i.take()
+	if err := i.judge(i.last); err != nil {
+		return algo.Result{}, errorf("read window", err)
+	}
 	if err := i.evict(w.End); err != nil {
 		return algo.Result{}, errorf("read window", err)
 	}
@@ -319,22 +326,21 @@ func (i *instance) alert(e *heard) Alert {
 	c := e.query
 	a := Alert{Query: c, Key: e.Key, Time: int64(e.Time), Age: int64(e.Age), Times: 1, Text: c.Key.Name(e.Key, i.names)}
 	a.Draws = e.effective.Draws()
-	a.spread = i.spreadOf(e.effective, c.Collector)
+	a.Least = i.least(c.Collector)
 	return a
 }
 
-// spreadOf a collector behind ties and without them, from memory if it was asked for before.
-func (i *instance) spreadOf(effective, drawn Collector) spread {
-	s, known := i.spreads[effective]
+// least draws of nearly all collectors, from memory if it was asked for before.
+func (i *instance) least(drawn Collector) float64 {
+	n, known := i.leasts[drawn]
 	if !known {
-		interval := effective.Quantiles(.025, .975)
-		s = spread{Low: interval[0], High: interval[1], Least: drawn.Quantiles(1e-4)[0]}
-		if i.spreads == nil {
-			i.spreads = map[Collector]spread{}
+		n = drawn.Quantiles(1e-4)[0]
+		if i.leasts == nil {
+			i.leasts = map[Collector]float64{}
 		}
-		i.spreads[effective] = s
+		i.leasts[drawn] = n
 	}
-	return s
+	return n
 }
 
 // effective finds the program that a query belongs to.

@@ -61,10 +61,13 @@ type union struct {
 // NewMerger starts with nothing.
 func NewMerger() *Merger { return &Merger{rows: map[[2]string]*merged{}} }
 
+// longestLine holds the collectors of a full table several times over; what is longer was not written by xdpmon.
+const longestLine = 64 << 20
+
 // Read adds the windows of one host: JSON lines, as xdpmon writes them with beaucoup.export=true.
 func (m *Merger) Read(name string, r io.Reader) error {
 	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, 1<<30)
+	lines.Buffer(nil, longestLine)
 	found, offset := 0, int64(0)
 	m.hosts++
 	for n := 1; lines.Scan(); n++ {

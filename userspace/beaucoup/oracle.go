@@ -135,7 +135,7 @@ func (o *oracle) Window(w report.Window) report.Body {
 		}
 		return byQuery[name]
 	}
-	alerts := report.Table{Name: "alerts", Title: "Alerts", Whole: true, Limit: o.instance.top, Columns: alertColumns()}
+	alerts := report.Table{Name: "alerts", Title: "Alerts", Whole: true, Limit: 2 * o.instance.top, Columns: alertColumns()}
 	counts := map[place]int{}
 	var all tally
 	for n := range o.instance.last {
@@ -166,7 +166,13 @@ func (o *oracle) Window(w report.Window) report.Body {
 		if !ok {
 			count = o.keys[c.place].at(c.time, 0)
 		}
-		alerts.Rows = append(alerts.Rows, []any{name, c.text, int64(count), o.instance.when(c.time), nil, nil, c.time, nil, uint64(1)})
+		alerts.Rows = append(alerts.Rows, []any{name, c.text, int64(count), o.instance.when(c.time), nil, nil, c.time, nil, nil, uint64(1)})
+	}
+	for n := range o.instance.last { // alerts of keys that have less, with what they have
+		a := &o.instance.last[n]
+		if at := (place{a.Query.Text(), a.Key}); !listed[at] {
+			alerts.Rows = append(alerts.Rows, []any{a.Query.Name, a.Text, int64(counts[at]), o.instance.when(a.Time), nil, nil, a.Time, a.Age, nil, uint64(a.Times)})
+		}
 	}
 	o.crossed = nil
 	table := report.Table{Name: "queries", Title: "Queries", Whole: true, Limit: MaxQueries, Columns: []report.Column{

@@ -29,8 +29,8 @@ func plan(a algo.PlanArgs) (*report.Body, error) {
 	}
 	table, drawn, collectors := p.planTable(a.RatePerSecond)
 	b := &report.Body{Values: []report.Value{
-		gauge("coupons_a_packet", drawn, report.None, "coupons drawn a packet, at most"),
-		gauge("accesses_a_packet", 3*drawn, report.None, "accesses to the three registers"),
+		gauge("coupons_per_packet", drawn, report.None, "coupons drawn a packet, at most"),
+		gauge("accesses_per_packet", 3*drawn, report.None, "accesses to the three registers"),
 		gauge("attributes", len(p.attributes), report.Count, "hashes a packet"),
 		gauge("steps", p.steps, report.Count, "entries of the table of coupons, of 65536"),
 		gauge("collectors", collectors, report.Count, "collectors at a time, by the power law of section 4.5.2"),

@@ -3,6 +3,7 @@ package beaucoup
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"regexp"
 	"strconv"
@@ -20,7 +21,7 @@ var ErrQuery = errors.New("write queries as NAME: count distinct FIELDS by FIELD
 // MaxQueries is QUERIES of the program.
 const MaxQueries = 128
 
-// Query counts distinct attributes by key (dissertation, section 4.2.1).
+// Query counts distinct attributes by key (Chen, section 4.2.1).
 type Query struct {
 	Name      string
 	Attribute Tuple
@@ -189,11 +190,22 @@ func check(all []Query) error {
 	return nil
 }
 
+// maxFile bounds a file of queries: a thousand bytes for each is plenty, and a device has no end.
+const maxFile = 64 << 10
+
 // ReadFile reads a YAML file: a list "queries", each "name: count distinct ...".
 func ReadFile(path string) ([]Query, error) {
-	data, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("read queries: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read queries: %w", err)
+	}
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("read queries: %s has more than %d KiB: is it a file of queries?", path, maxFile>>10)
 	}
 	return ParseYAML(data)
 }

@@ -1,10 +1,11 @@
 package beaucoup
 
-// The queries of table 4.1.
+// The queries of table 4.1. Ports are counted where a connection is opened: replies to a scan come from the port that was scanned, and
+// go to as many ports of the scanner as it has used.
 const sixQueries = `
 superspreader: count distinct dst by src > 1000 in 30s
 ddos-victim: count distinct src by dst > 1000 in 30s
-port-scan: count distinct dport by src+dst > 100 in 30s
+port-scan: count distinct dport by src+dst > 100 in 30s if tcp.syn and not tcp.ack
 heavy-pair: count distinct timestamp by src+dst > 10000 in 30s
 heavy-flow: count distinct timestamp by src+sport+dst+dport > 10000 in 30s
 syn-flood: count distinct src+sport by dst+dport > 5000 in 30s if tcp.syn and not tcp.ack
@@ -20,8 +21,8 @@ victim-port: count distinct src by dst+dport > 1000 in 30s
 victim-from-port: count distinct src by dst+sport > 500 in 30s
 popular-port: count distinct src by dport > 5000 in 30s
 clients-of-port: count distinct src+sport by dst+dport > 2000 in 30s
-scanner: count distinct dport by src > 500 in 30s
-scanned: count distinct dport by dst > 1000 in 30s
+scanner: count distinct dport by src > 500 in 30s if tcp.syn and not tcp.ack
+scanned: count distinct dport by dst > 1000 in 30s if tcp.syn and not tcp.ack
 source-ports: count distinct sport by src > 2000 in 30s
 source-ports-pair: count distinct sport by src+dst > 500 in 30s
 source-ports-to: count distinct sport by dst+dport > 2000 in 30s

@@ -77,7 +77,7 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-// NOTES.md: with a mean of one coupon a packet and eleven attributes 0.58 of the coupons survive, 0.85 at a third.
+// With a mean of one coupon a packet and eleven attributes 0.58 of the coupons survive, 0.85 at a third.
 func TestSurvival(t *testing.T) {
 	for _, c := range []struct{ total, want float64 }{{1, 0.58}, {1.0 / 3, 0.85}} {
 		x := make([]float64, 11)

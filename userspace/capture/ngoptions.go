@@ -14,6 +14,8 @@ const (
 	flagDirection   = 3  // bits 0 and 1 of the flags
 	flagOutbound    = 2
 	interfaceHeader = 8 // bytes in front of an interface's options
+	// maxInterfaces of a section: what the obsolete packet block can number, and far more than any host has.
+	maxInterfaces = 1 << 16
 )
 
 // ngInterface is what an interface description says about its packets.
@@ -51,6 +53,9 @@ func (p *pcapng) outbound(options []byte) bool {
 func (p *pcapng) addInterface(body []byte) error {
 	if len(body) < interfaceHeader {
 		return damaged("interface description of %d bytes", len(body)+blockOverhead)
+	}
+	if len(p.ifaces) == maxInterfaces {
+		return damaged("section that describes more than %d interfaces", maxInterfaces)
 	}
 	iface := ngInterface{link: uint32(p.order.u16(body)), snap: p.order.u32(body[4:]), units: 1e6}
 	for code, value := range p.options(body[interfaceHeader:]) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"io"
 	"math"
 	"testing"
 
@@ -88,6 +89,11 @@ func TestPcapngDamage(t *testing.T) {
 		{"interface without header", func(w *ngWriter) { w.block(blockInterface, payload(4, 0)) }},
 		{"section without header", func(w *ngWriter) { w.block(blockSection, w.order.AppendUint32(nil, byteOrderMagic)) }},
 		{"section of no byte order", func(w *ngWriter) { w.block(blockSection, payload(16, 0)) }},
+		{"more interfaces than there can be", func(w *ngWriter) {
+			for range maxInterfaces {
+				w.iface(1, 0, nil)
+			}
+		}},
 		{"block of 2 GiB", func(w *ngWriter) { w.buf = append(w.buf, 6, 0, 0, 0, 0, 0, 0, 0x80, 0, 0, 0, 0) }},
 		{"unknown block of 2 GiB", func(w *ngWriter) { w.buf = append(w.buf, 66, 0, 0, 0, 0, 0, 0, 0x80, 0, 0, 0, 0) }},
 	} {
@@ -134,5 +140,28 @@ func TestUndescribedInterface(t *testing.T) {
 	checkFrames(t, frames, []packet.Frame{{Time: 1000, Data: payload(60, 2), Len: 60}})
 	if n := r.Skipped()["packet of an interface that the capture does not describe (7)"]; n != 1 {
 		t.Errorf("skipped %v", r.Skipped())
+	}
+}
+
+// Reasons carry numbers from the file: however many there are, a bounded number is told apart, and every packet is counted.
+func TestReasonsAreBounded(t *testing.T) {
+	const packets = 1000
+	w := newNG(binary.LittleEndian)
+	for id := range uint32(packets) {
+		w.enhanced(id, 1, payload(60, 0), 60)
+	}
+	r, err := NewReader("strangers", bytes.NewReader(w.buf))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if frames, err := readAll(r); len(frames) > 0 || err != io.EOF {
+		t.Fatalf("%d packets, error %v", len(frames), err)
+	}
+	sum := uint64(0)
+	for _, n := range r.Skipped() {
+		sum += n
+	}
+	if reasons := len(r.Skipped()); reasons > maxReasons+1 || sum != packets {
+		t.Errorf("%d reasons for %d packets, at most %d for %d", reasons, sum, maxReasons+1, packets)
 	}
 }

@@ -163,10 +163,16 @@ func (r *Reader) Next(f *packet.Frame) error {
 	return r.err
 }
 
+// maxReasons bounds how many are told apart: they carry numbers from the file.
+const maxReasons = 32
+
 func (r *Reader) skip(rec *record) {
 	reason := rec.refuse
 	if reason == "" {
 		reason = linkName(rec.link)
+	}
+	if _, known := r.skipped[reason]; !known && len(r.skipped) >= maxReasons {
+		reason = "other reasons"
 	}
 	r.skipped[reason]++
 }

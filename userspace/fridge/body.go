@@ -22,7 +22,7 @@ var (
 		Help: "both legs of a handshake: from client to server and back"}
 	bytesLabel = delay.Label{Name: "flow_bytes", Title: "bytes of finished flows", Unit: report.Bytes,
 		Help: "bytes on the wire of finished flows, both directions"}
-	packetsLabel = delay.Label{Name: "flow_packets", Title: "packets of finished flows", Unit: report.PacketUnit,
+	packetsLabel = delay.Label{Name: "flow_segments", Title: "segments of finished flows", Unit: report.Segments,
 		Help: "segments of finished flows, both directions"}
 )
 
@@ -37,6 +37,7 @@ func (e *estimator) body(r reading) report.Body {
 	for _, row := range rows {
 		total.Add(row)
 	}
+	total.Most = e.most(r.counts)
 	var b report.Body
 	b.Values = append(b.Values, e.values(r.counts, total)...)
 	b.Distributions = append(b.Distributions, total.Distribution(e.delayLabel()))
@@ -78,15 +79,22 @@ func (e *estimator) further(r reading, total *delay.Spectrum) []report.Distribut
 		sum := e.spectrum(r.first, 1, r.first.own)
 		second := e.spectrum(r.second, 0, func(bin int) float64 { return mean + r.second.own(bin) })
 		e.complete(second, sum)
+		second.Most, sum.Most = total.Most, total.Most
 		return []report.Distribution{second.Distribution(ackLabel), sum.Distribution(handshakeLabel)}
 	case e.volumes():
 		lasted := func(int) float64 { return mean }
 		bytes, packets := e.spectrum(r.sizes, 0, lasted), e.spectrum(r.lengths, 0, lasted)
 		e.complete(bytes, total)
 		e.complete(packets, total)
+		bytes.Most, packets.Most = total.Most, total.Most
 		return []report.Distribution{bytes.Distribution(bytesLabel), packets.Distribution(packetsLabel)}
 	}
 	return nil
+}
+
+// most answered requests that there can have been: each had a packet that asked and one that answered.
+func (e *estimator) most(c counts) float64 {
+	return float64(min(c.at(bpf.FridgeFridgeCounterFRIDGE_REQUESTS), c.at(bpf.FridgeFridgeCounterFRIDGE_RESPONSES)))
 }
 
 func (e *estimator) complete(s, counted *delay.Spectrum) {
@@ -96,25 +104,26 @@ func (e *estimator) complete(s, counted *delay.Spectrum) {
 }
 
 func (e *estimator) values(c counts, total *delay.Spectrum) []report.Value {
-	count := func(name string, n bpf.FridgeFridgeCounter, help string) report.Value {
-		return report.Value{Name: name, Value: c.at(n), Unit: report.Count, Kind: report.Counter, Help: help}
+	count := func(name string, n bpf.FridgeFridgeCounter, unit report.Unit, help string) report.Value {
+		return report.Value{Name: name, Value: c.at(n), Unit: unit, Kind: report.Counter, Help: help}
 	}
 	estimated := total.Count()
-	reach := delay.Normal95 * total.CountErr()
+	bounds := total.CountBounds()
 	requests := float64(c.at(bpf.FridgeFridgeCounterFRIDGE_REQUESTS))
 	values := []report.Value{
-		count("matched", bpf.FridgeFridgeCounterFRIDGE_MATCHED, "responses that found their request: the raw samples"),
-		{Name: "estimated", Value: estimated, Low: max(0, estimated-reach), High: estimated + reach, Unit: report.Count,
+		count("matched", bpf.FridgeFridgeCounterFRIDGE_MATCHED, report.Responses, "responses that found their request: the raw samples"),
+		{Name: "estimated", Value: estimated, Low: bounds.Low, High: bounds.High, Promise: bounds.Promise, Unit: report.Requests,
 			Kind: report.Counter, Help: "requests that were answered, corrected for those that were overwritten"},
-		count("requests", bpf.FridgeFridgeCounterFRIDGE_REQUESTS, "packets that ask, repeated ones included"),
-		count("responses", bpf.FridgeFridgeCounterFRIDGE_RESPONSES, "packets that answer, also what nobody asked"),
-		{Name: "match_rate", Value: ratio(estimated, requests), Unit: report.Ratio, Help: "answered share of the requests"},
-		count("repeated", bpf.FridgeFridgeCounterFRIDGE_REPEATED, "requests that found their own record: sent again"),
-		count("inserted", bpf.FridgeFridgeCounterFRIDGE_INSERTED, "requests that were put into a fridge"),
-		count("evicted", bpf.FridgeFridgeCounterFRIDGE_EVICTED, "records that were overwritten, answered or not"),
+		count("requests", bpf.FridgeFridgeCounterFRIDGE_REQUESTS, report.Requests, "packets that ask, repeated ones included"),
+		count("responses", bpf.FridgeFridgeCounterFRIDGE_RESPONSES, report.Responses, "packets that answer, also what nobody asked"),
+		{Name: "match_rate", Value: ratio(estimated, requests), Low: ratio(bounds.Low, requests), High: ratio(bounds.High, requests),
+			Promise: bounds.Promise, Unit: report.Ratio, Help: "answered share of the requests"},
+		count("repeated", bpf.FridgeFridgeCounterFRIDGE_REPEATED, report.Requests, "requests that found their own record: sent again"),
+		count("inserted", bpf.FridgeFridgeCounterFRIDGE_INSERTED, report.Requests, "requests that were put into a fridge"),
+		count("evicted", bpf.FridgeFridgeCounterFRIDGE_EVICTED, report.Records, "records that were overwritten, answered or not"),
 	}
 	if e.rules.Finals {
-		values = append(values, count("repeated_replies", bpf.FridgeFridgeCounterFRIDGE_REPEATED_REPLY, "SYN-ACKs sent again"))
+		values = append(values, count("repeated_replies", bpf.FridgeFridgeCounterFRIDGE_REPEATED_REPLY, report.Count, "SYN-ACKs sent again"))
 	}
 	return append(values, report.Value{Name: "longest_ns", Value: e.rules.Longest, Unit: report.Nanosecond,
 		Help: "longest delay that can be measured; above it the clock wraps"},
@@ -151,11 +160,11 @@ func (e *estimator) slaValues(total *delay.Spectrum) []report.Value {
 
 // partTable shows what each fridge did.
 func (e *estimator) partTable(c counts) report.Table {
-	t := report.Table{Name: "fridges", Title: "fridges", Limit: maxFridges, Help: "fridges of this instance",
+	t := report.Table{Name: "fridges", Title: "fridges", Settings: true, Limit: maxFridges, Help: "fridges of this instance",
 		Columns: []report.Column{
 			{Name: "fridge", Label: true, Help: "entries@probability"},
 			{Name: "share", Unit: report.Ratio, Help: "share of the requests that are routed here"},
-			{Name: "inserted", Unit: report.Count, Metric: true, Help: "requests put in"},
+			{Name: "inserted", Unit: report.Requests, Metric: true, Help: "requests put in"},
 			{Name: "lifetime_ns", Unit: report.Nanosecond, Metric: true, Help: "how long a record stays on average at this rate"},
 		}}
 	inserted := c.insertedBy()

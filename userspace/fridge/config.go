@@ -11,11 +11,6 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
 )
 
-// repeatAfter separates two kinds of repeated requests: what a stack repeats within a round trip, and what it sends again
-// because nothing came (Linux waits 200 ms at least). Only the second kind counts as an insertion: the header of
-// bpf/fridge/fridge.bpf.c says why.
-const repeatAfter = 100 * time.Millisecond
-
 // config is what the parameters come to.
 type config struct {
 	values   algo.Values
@@ -58,8 +53,17 @@ func (c *config) readRules(v algo.Values) (err error) {
 	if c.rules.Side, err = delay.ParseSide(v.Text("side")); err != nil {
 		return v.Error("side", err.Error())
 	}
-	c.rules.Restart = v.Text("retransmit") == "restart"
+	c.rules.Restart = restarts(v.Text("retransmit"), c.rules.Kind)
 	return nil
+}
+
+// restarts says whether a repeated request starts its clock again. auto: it does, but for tcp-timestamp, where the same
+// TSval in several segments is no repetition: its echo answers the first of them.
+func restarts(mode string, kind delay.Kind) bool {
+	if mode == auto {
+		return kind != delay.TCPTimestamp
+	}
+	return mode == "restart"
 }
 
 func (c *config) readGroup(v algo.Values) (err error) {
@@ -141,7 +145,7 @@ const (
 )
 
 // histogramStages are the arrays of stages 5 and 6.
-var histogramStages = [][]string{{"fridge_hist", "fridge_hits", "fridge_second"}, {"fridge_sizes", "fridge_lengths"}}
+var histogramStages = [][]string{{"fridge_hist", "fridge_hits", "fridge_second", "fridge_repeats"}, {"fridge_sizes", "fridge_lengths"}}
 
 // fitsStage reports whether the histograms fit their stages.
 func (c *config) fitsStage() bool {
@@ -199,10 +203,6 @@ func (c *config) plane() int {
 
 // constants of the program.
 func (c *config) constants() map[string]any {
-	repeat := uint32(int64(repeatAfter) / c.tick)
-	if c.rules.Kind == delay.TCPDuration {
-		repeat = ^uint32(0) // flows last longer than a SYN is repeated: never
-	}
 	mask4, mask6 := c.group.masks()
 	return map[string]any{
 		"fridge_parts":       layout(c.parts),
@@ -211,7 +211,6 @@ func (c *config) constants() map[string]any {
 		"fridge_mantissa":    uint32(c.mantissa),
 		"fridge_recorded":    c.recorded,
 		"fridge_restart":     c.rules.Restart,
-		"fridge_repeat":      repeat,
 		"fridge_table":       c.table,
 		"fridge_group":       uint32(c.group.kind),
 		"fridge_rows":        uint32(c.rows),
@@ -244,6 +243,7 @@ func (c *config) sizes() map[string]int {
 		"fridge_hist":     c.rows * plane,
 		"fridge_hits":     used(c.rows*plane, c.table),
 		"fridge_second":   used(plane, c.rules.Finals),
+		"fridge_repeats":  len(c.parts) * delay.RepeatBins.Len(),
 		"fridge_sizes":    used(plane, duration),
 		"fridge_lengths":  used(plane, duration),
 	}

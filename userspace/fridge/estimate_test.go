@@ -33,7 +33,7 @@ func drawn(rng *rand.Rand, c *config, r *rates, n int, t float64) (sums []delay.
 func TestCombine(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 8))
 	c := configOf(t, map[string]string{"fridges": "1024@1/2:3/4,1024@1/4:1/4"})
-	r := &rates{parts: c.parts}
+	r := newRates(c.parts)
 	r.add(1e9, []uint64{1024 * 2, 1024 / 3, 0, 0}) // two lives a second, and a third of one
 	const at, n, trials = 0.6e9, 60, 40000
 	mean, square := map[string]float64{}, map[string]float64{}
@@ -74,7 +74,7 @@ func TestFit(t *testing.T) {
 		{"4096@1/8", 100, fitUnder}, {"2@1", 0, fitGood}, {"2048@1,2048@1/64", 40000, fitOver},
 	} {
 		e := &estimator{config: configOf(t, map[string]string{"fridges": c.fridges})}
-		e.rates = &rates{parts: e.parts}
+		e.rates = newRates(e.parts)
 		e.rates.add(1e9, []uint64{c.inserted, c.inserted, 0, 0})
 		s := delay.NewSpectrum(e.scale())
 		bin := s.Scale.Bin(1e9)
@@ -95,7 +95,7 @@ func TestFit(t *testing.T) {
 		}
 	}
 	e := &estimator{config: configOf(t, nil)}
-	e.rates = &rates{parts: e.parts}
+	e.rates = newRates(e.parts)
 	if f := e.fit(delay.NewSpectrum(e.scale())); f.state != fitUnknown || f.advice() != "" {
 		t.Errorf("without samples: %+v", f)
 	}
@@ -104,7 +104,7 @@ func TestFit(t *testing.T) {
 // TestRates: a delay that is longer than a window is predicted from the windows that it spans.
 func TestRates(t *testing.T) {
 	parts := []Part{{Slots: 1024, P: 1, Share: 1, Shards: 4}}
-	r := &rates{parts: parts}
+	r := newRates(parts)
 	if r.survived(0, 1e9) != 0 || !math.IsInf(r.lifetime(0), 1) {
 		t.Error("rates without a window")
 	}

@@ -27,7 +27,8 @@ const (
 // fit compares a fridge's lifetime, M/p requests, with the requests within the delays to be measured.
 type fit struct {
 	state   string
-	delay   float64 // ns; the long delays that it was judged by: the 99th percentile
+	delay   float64 // ns; the long delays that it was judged by: the upper end of the 99th percentile
+	blind   bool    // slow responses may have left no sample: there may be longer ones
 	lives   float64 // insertions within it over slots, of the fridge where records live longest
 	part    Part    // that fridge
 	p       float64 // the entry probability that would fit, with this fridge's entries
@@ -35,12 +36,15 @@ type fit struct {
 }
 
 func (e *estimator) fit(total *delay.Spectrum) fit {
-	f := fit{state: fitUnknown, delay: math.NaN(), lives: math.NaN(), p: math.NaN()}
-	d := report.Distribution{Buckets: total.Buckets()}
-	if total.Effective()*0.01 < 0.5 || !(d.At(0.99) > 0) {
+	f := fit{state: fitUnknown, delay: math.NaN(), lives: math.NaN(), p: math.NaN(), blind: total.Blind()}
+	p99, ends := total.Percentile(0.99)
+	if !(p99 > 0) || math.IsInf(ends.High, 1) && !f.blind {
 		return f
 	}
-	f.delay = d.At(0.99)
+	f.delay = p99
+	if !f.blind {
+		f.delay = ends.High
+	}
 	f.lives = math.Inf(1)
 	for k, p := range e.parts {
 		if lives := e.rates.lives(k, f.delay); lives < f.lives {
@@ -50,6 +54,9 @@ func (e *estimator) fit(total *delay.Spectrum) fit {
 	f.p = min(1, f.part.P/max(f.lives, 1e-9))
 	f.entries = fitting(float64(f.part.Slots) * f.lives)
 	f.state = stateOf(f.lives, f.part)
+	if f.blind {
+		f.state = fitOver
+	}
 	return f
 }
 
@@ -75,10 +82,10 @@ func (f fit) values() []report.Value {
 	values := []report.Value{
 		{Name: "fit", Value: f.state, Kind: report.Info,
 			Help: "lifetime of a record against the delays: under-used, fitting, over-subscribed (section 3.3)"},
-		{Name: "fit_lives", Value: f.lives, Help: "insertions within the 99th percentile over entries, of the longest-lived fridge; about 1 fits"},
+		{Name: "overwrites_at_p99", Value: math.Round(1000*f.lives) / 1000, Help: "times that an entry of the longest-lived fridge is overwritten while the slowest per cent of the requests waits; about 1 fits"},
 	}
 	if f.state != fitUnknown {
-		values = append(values, report.Value{Name: "fit_p", Value: f.p, Help: "entry probability that would fit with these entries"})
+		values = append(values, report.Value{Name: "fitting_probability", Value: f.p, Help: "entry probability that would fit with these entries"})
 	}
 	return values
 }
@@ -87,6 +94,10 @@ func (f fit) values() []report.Value {
 func (f fit) advice() string {
 	within := report.Human(f.delay, report.Nanosecond)
 	switch {
+	case f.blind:
+		return fmt.Sprintf("over-subscribed: delays seem to go on beyond those that still find their request, so slow responses may have "+
+			"left no sample: percentiles are lower bounds. Take a smaller entry probability than %s, or more than %d entries.",
+			fraction(f.part.P), f.part.Slots)
 	case f.state == fitOver:
 		return fmt.Sprintf("over-subscribed: %s insertions come by for each of the %d entries within the 99th percentile (%s), so slow "+
 			"responses rest on few samples. Entry probability %s, or about %d entries, would fit.",
@@ -95,8 +106,8 @@ func (f fit) advice() string {
 		return fmt.Sprintf("under-used: hardly a record is overwritten within the 99th percentile (%s). Entry probability %s "+
 			"would give more samples.", within, fraction(f.p))
 	case f.state == fitUnder:
-		return fmt.Sprintf("under-used: hardly a record is overwritten within the 99th percentile (%s). This is as exact as it "+
-			"gets; about %d entries would do.", within, fitting(2*float64(f.part.Slots)*f.lives))
+		return fmt.Sprintf("under-used: hardly a record is overwritten within the 99th percentile (at most %s); "+
+			"about %d entries would hold them as well.", within, fitting(2*float64(f.part.Slots)*f.lives))
 	}
 	return ""
 }

@@ -1,7 +1,7 @@
 // Package fridge is userspace's half of the fridge: parameters, the correction of what the data plane counted, exact
 // oracle, planning, correction tables for the data plane and for the P4 twin.
 //
-// Zheng, Braverman, Chen, Rexford, "Unbiased Delay Measurement in the Data Plane" (fridges.txt).
+// Zheng, Braverman, Chen, Rexford, "Unbiased Delay Measurement in the Data Plane" (APOCS 2022).
 package fridge
 
 import (
@@ -22,7 +22,7 @@ func descriptor() *algo.Descriptor {
 	return &algo.Descriptor{
 		Name:    Name,
 		Summary: "delays between requests and responses: unbiased percentiles from a small table",
-		Paper:   "fridges.txt, sections 3, 4.2, 5.2, 6",
+		Paper:   `Zheng, Braverman, Chen, Rexford: "Unbiased Delay Measurement in the Data Plane", APOCS 2022, sections 3, 4.2, 5.2, 6`,
 		Doc:     doc,
 		Params:  params,
 		Spec:    bpf.LoadFridge,
@@ -50,9 +50,9 @@ Planning: --rate is requests per second, --max-delay the longest delay that matt
 requests that get an answer, --extra window=10s the time over which a report adds up, --extra cpus=2 the CPUs that each have
 a histogram.
 
-Limits: a request that is repeated after its record was overwritten counts as a new one, with the delay from the
-repetition on; repeated requests that are answered are rare. Delays above 2^32 ticks (275 s with the default
-tick) wrap.`
+Limits: with fridge.retransmit=keep a request that is repeated after its record was overwritten counts once, but with the
+delay from the repetition on (a note says how many). Delays above 2^32 ticks (275 s with the default tick) are
+counted under lost.too_long.`
 
 var params = []algo.Param{
 	{Key: "fridges", Type: algo.String, Default: "65536@1",
@@ -60,8 +60,8 @@ var params = []algo.Param{
 	{Key: "match", Type: algo.Enum, Default: "tcp-handshake", Choices: delay.KindNames, Help: "which packets are requests and responses"},
 	{Key: "side", Type: algo.Enum, Default: "any", Choices: delay.SideNames,
 		Help: "tcp-data, tcp-timestamp: requests are segments with payload (any: a tap) or what this host sends (egress) or receives (ingress)"},
-	{Key: "retransmit", Type: algo.Enum, Default: "keep", Choices: []string{"keep", "restart"},
-		Help: "a repeated request keeps the first one's time (what the user felt) or starts the clock again"},
+	{Key: "retransmit", Type: algo.Enum, Default: auto, Choices: []string{auto, "restart", "keep"},
+		Help: "a repeated request starts the clock again, or keeps the first one's time (what the user felt); auto: restart, tcp-timestamp keep"},
 	{Key: "legs", Type: algo.Enum, Default: auto, Choices: []string{auto, "true", "false"},
 		Help: "tcp-handshake: also SYN-ACK to ACK, and the sum; auto: when there are no groups"},
 	{Key: "counter", Type: algo.Enum, Default: "recorded", Choices: []string{"recorded", "inferred"},

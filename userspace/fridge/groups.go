@@ -14,6 +14,9 @@ type groupRow struct {
 	samples   float64
 	estimated float64
 	p50, p95  float64
+	count     delay.Enclosure // of estimated
+	p50in     delay.Enclosure
+	p95in     delay.Enclosure
 	judged    judgement
 }
 
@@ -27,11 +30,9 @@ func (e *estimator) estimatedGroups(rows []*delay.Spectrum, owners []uint64) []g
 		if row > 0 {
 			g.name = e.group.name(owners[row])
 		}
-		d := report.Distribution{Buckets: s.Buckets()}
-		g.p50, g.p95 = d.At(0.5), math.NaN()
-		if s.Effective()*0.05 >= 0.5 {
-			g.p95 = d.At(0.95)
-		}
+		g.count = s.CountBounds()
+		g.p50, g.p50in = s.Percentile(0.5)
+		g.p95, g.p95in = s.Percentile(0.95)
 		if e.sla != nil {
 			g.judged = e.sla.judge(s)
 		}
@@ -76,28 +77,43 @@ func descending(a, b float64) int {
 func (c *config) groupColumns() []report.Column {
 	columns := []report.Column{
 		{Name: "group", Label: true, Help: c.group.title()},
-		{Name: "matched", Unit: report.Count, Help: "raw samples"},
-		{Name: "estimated", Unit: report.Count, Metric: true, Help: "answered requests, corrected"},
-		{Name: "p50_ns", Unit: report.Nanosecond, Metric: true, Help: "median"},
-		{Name: "p95_ns", Unit: report.Nanosecond, Metric: true, Help: "95th percentile; - with fewer than 10 effective samples"},
+		{Name: "matched", Unit: report.Responses, Help: "responses that found their request: the raw samples"},
+		{Name: "estimated", Unit: report.Requests, Metric: true, Help: "answered requests, corrected", Low: "estimated_low", High: "estimated_high"},
+		{Name: "p50_ns", Unit: report.Nanosecond, Metric: true, Help: "median of the delay", Low: "p50_low_ns", High: "p50_high_ns"},
+		{Name: "p95_ns", Unit: report.Nanosecond, Metric: true, Help: "95th percentile of the delay; - with fewer than 10 effective samples",
+			Low: "p95_low_ns", High: "p95_high_ns"},
 	}
-	if c.sla == nil {
-		return columns
+	if c.sla != nil {
+		columns = append(columns,
+			report.Column{Name: "over", Unit: report.Ratio, Metric: true, Help: "share of responses beyond the agreed delay", Low: "over_low", High: "over_high"},
+			report.Column{Name: "over_low", Unit: report.Ratio, Help: "95 % confidence: at least"},
+			report.Column{Name: "over_high", Unit: report.Ratio, Help: "95 % confidence: at most"},
+			report.Column{Name: "sla", Help: "broken or kept with 95 % confidence, or too few to say"},
+			report.Column{Name: "confidence", Unit: report.Ratio, Help: "that the agreement is broken"},
+		)
 	}
-	return append(columns,
-		report.Column{Name: "over", Unit: report.Ratio, Metric: true, Help: "share of responses beyond the agreed delay"},
-		report.Column{Name: "over_low", Unit: report.Ratio, Help: "95 % confidence: at least"},
-		report.Column{Name: "over_high", Unit: report.Ratio, Help: "95 % confidence: at most"},
-		report.Column{Name: "sla", Help: "broken or kept with 95 % confidence, or too few to say"},
-		report.Column{Name: "confidence", Unit: report.Ratio, Help: "that the agreement is broken"},
-	)
+	for _, end := range []struct {
+		name, of string
+		unit     report.Unit
+	}{{"estimated", "", report.Requests}, {"p50", "_ns", report.Nanosecond}, {"p95", "_ns", report.Nanosecond}} {
+		columns = append(columns,
+			report.Column{Name: end.name + "_low" + end.of, Unit: end.unit, Help: "95 % confidence: at least; - when nothing can be promised"},
+			report.Column{Name: end.name + "_high" + end.of, Unit: end.unit, Help: "95 % confidence: at most"})
+	}
+	return columns
 }
 
 func (c *config) groupCells(g groupRow) []any {
 	cells := []any{g.name, uint64(math.Round(g.samples)), g.estimated, g.p50, g.p95}
-	if c.sla == nil {
-		return cells
+	if c.sla != nil {
+		j := g.judged
+		cells = append(cells, j.over, j.low, j.high, j.verdict, j.confidence)
 	}
-	j := g.judged
-	return append(cells, j.over, j.low, j.high, j.verdict, j.confidence)
+	for _, e := range []delay.Enclosure{g.count, g.p50in, g.p95in} {
+		if math.IsInf(e.High, 1) || e == (delay.Enclosure{}) {
+			e.Low, e.High = math.NaN(), math.NaN()
+		}
+		cells = append(cells, e.Low, e.High)
+	}
+	return cells
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
@@ -81,5 +82,28 @@ func TestGroupsFull(t *testing.T) {
 	}
 	if !named || math.Abs(total/3000-1) > 0.02 || len(l.Report.Tables[0].Rows) > 8 {
 		t.Errorf("%d rows with %g of 3000 samples", len(l.Report.Tables[0].Rows), total)
+	}
+}
+
+// TestGroupsByWindow: rows belong to whoever comes first in a window, so another window's groups get the same rows.
+func TestGroupsByWindow(t *testing.T) {
+	var packets []packet.Packet
+	for w := range 4 {
+		at := int64(1e9) + int64(w)*1000*msec
+		for n := range 20 {
+			request, response := syn(at+int64(n)*10*msec, 100*w+n, false), syn(at+int64(n)*10*msec+msec, 100*w+n, true)
+			request.DstPort, response.SrcPort = uint16(1001+w), uint16(1001+w)
+			packets = append(packets, request, response)
+		}
+	}
+	lines := trial{set: map[string]string{"group": "dport", "rows": "2"}, model: inTime(packets), seed: 1, window: time.Second, truth: true}.run(t)
+	for w, l := range lines[:4] {
+		rows, want := l.Report.Tables[0].Rows, l.Truth.Tables[0].Rows
+		if len(rows) != 1 || len(want) != 1 || rows[0][0] != want[0][0] {
+			t.Errorf("window %d: groups %v, in truth %v", w, rows, want)
+		}
+		if taken := l.Lost["group_row_taken"]; taken != 0 {
+			t.Errorf("window %d: %d samples found the only row taken", w, taken)
+		}
 	}
 }

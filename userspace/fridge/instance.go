@@ -23,7 +23,7 @@ func newInstance(v algo.Values, _ algo.Env) (algo.Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &instance{estimator: estimator{config: c, rates: &rates{parts: c.parts}}, words: map[string][]uint64{}}, nil
+	return &instance{estimator: estimator{config: c, rates: newRates(c.parts)}, words: map[string][]uint64{}}, nil
 }
 
 // Configure implements algo.Instance.
@@ -65,6 +65,7 @@ type reading struct {
 	counts                        counts
 	first, second, sizes, lengths layer
 	owners                        []uint64 // of the rows: keys of groups
+	repeats                       []uint64 // [fridge][bin]: requests that found an earlier occurrence of themselves
 }
 
 func (i *instance) take(bank int) (r reading, err error) {
@@ -76,6 +77,7 @@ func (i *instance) take(bank int) (r reading, err error) {
 		return words
 	}
 	r.counts = get("fridge_counters")
+	r.repeats = get("fridge_repeats")
 	r.first = layer{words: get("fridge_hist"), scale: i.scale()}
 	if i.table {
 		r.first.hits = get("fridge_hits")
@@ -99,8 +101,14 @@ func (i *instance) Window(w report.Window, bank int) (algo.Result, error) {
 	if err != nil {
 		return algo.Result{}, fmt.Errorf("read window: %w", err)
 	}
+	return i.report(w, r), nil
+}
+
+// report estimates from what a window has counted.
+func (i *instance) report(w report.Window, r reading) algo.Result {
 	i.rates.add(w.End-w.Start, r.counts.insertedBy())
-	return algo.Result{Body: i.body(r), Used: r.counts.used(), Lost: r.counts.lost()}, nil
+	i.rates.repeat(r.repeats, r.counts.insertedBy(), r.counts.at(bpf.FridgeFridgeCounterFRIDGE_REPEATED), r.counts.at(bpf.FridgeFridgeCounterFRIDGE_MATCHED), i.gap())
+	return algo.Result{Body: i.body(r), Used: r.counts.used(), Lost: r.counts.lost()}
 }
 
 // Oracle implements algo.Truthful.
@@ -126,6 +134,7 @@ func (c counts) used() uint64 {
 func (c counts) lost() map[string]uint64 {
 	return map[string]uint64{
 		"evicted":         c.at(bpf.FridgeFridgeCounterFRIDGE_EVICTED),
+		"too_long":        c.at(bpf.FridgeFridgeCounterFRIDGE_TOO_LONG),
 		"torn":            c.at(bpf.FridgeFridgeCounterFRIDGE_TORN),
 		"group_row_taken": c.at(bpf.FridgeFridgeCounterFRIDGE_GROUP_FULL),
 	}

@@ -2,6 +2,7 @@ package fridge
 
 import (
 	"fmt"
+	"math"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/fridge"
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
@@ -28,6 +29,14 @@ func (e *estimator) notes(c counts, total *delay.Spectrum, f fit) []string {
 	}
 	add(full > 0, "%s of %s samples belong to groups whose row was taken by another group and are counted under %q: raise "+
 		"fridge.rows to about four times the number of groups.", report.Human(full, report.Count), report.Human(matched, report.Count), others)
+	if lost := e.rates.lostRepeats(); !e.rules.Restart && lost >= 1 {
+		notes = append(notes, fmt.Sprintf("about %s repeated requests found their record overwritten: their delay counts from the repetition "+
+			"(retransmit=keep). They count once; more entries lose fewer.", report.Human(math.Round(lost), report.Count)))
+	}
+	if long := c.at(bpf.FridgeFridgeCounterFRIDGE_TOO_LONG); long > 0 {
+		notes = append(notes, fmt.Sprintf("%s responses took longer than the %s that can be measured and are in no distribution: raise fridge.tick.",
+			report.Human(long, report.Count), report.Human(e.rules.Longest, report.Nanosecond)))
+	}
 	add(torn > 0 && torn*100 > matched, "%s samples were inserted by two cores into one slot at a time: their survived "+
 		"insertions are off by a few.", report.Human(torn, report.Count))
 	add(e.table, "factors come from a table with steps of %s: a sample's weight is off by up to half of that, the total by far less.",

@@ -58,9 +58,9 @@ func (o *oracle) Window(report.Window) report.Body {
 	c := o.config
 	n := uint64(len(o.first))
 	b := report.Body{Values: []report.Value{
-		{Name: "matched", Value: n, Unit: report.Count, Kind: report.Counter, Help: "requests that were answered"},
-		{Name: "estimated", Value: n, Unit: report.Count, Kind: report.Counter, Help: "requests that were answered"},
-		{Name: "requests", Value: o.requests, Unit: report.Count, Kind: report.Counter, Help: "packets that ask, repeated ones included"},
+		{Name: "matched", Value: n, Unit: report.Responses, Kind: report.Counter, Help: "requests that were answered"},
+		{Name: "estimated", Value: n, Unit: report.Requests, Kind: report.Counter, Help: "requests that were answered"},
+		{Name: "requests", Value: o.requests, Unit: report.Requests, Kind: report.Counter, Help: "packets that ask, repeated ones included"},
 		{Name: "match_rate", Value: ratio(float64(n), float64(o.requests)), Unit: report.Ratio, Help: "answered share of the requests"},
 	}}
 	b.Distributions = append(b.Distributions, delay.Exact(c.delayLabel(), o.first))

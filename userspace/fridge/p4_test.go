@@ -83,13 +83,13 @@ func TestP4Sizes(t *testing.T) {
 			t.Errorf("%s entries in a table of %s", n, table[2])
 		}
 	}
-	if n := strings.Count(text, "set_bin("); n != 896+2 { // the action and the default
-		t.Errorf("%d delay bins, want 896", n-2)
+	if n := strings.Count(text, "set_bin("); n != 896+176+2*2 { // of delays and 24-bit gaps; the action and the default of each
+		t.Errorf("%d bins of delays and gaps, want 896 + 176", n-4)
 	}
 }
 
 func TestP4Refused(t *testing.T) {
-	for _, set := range []map[string]string{{"match": "dns"}, {"group": "dport"}, {"counter": "inferred"}, {"retransmit": "restart"},
+	for _, set := range []map[string]string{{"match": "dns"}, {"group": "dport"}, {"counter": "inferred"}, {"retransmit": "keep"},
 		{"fridges": "256@1,4096@1"}, {"tick": "131.072us"}} {
 		if _, err := p4(values(t, set)); err == nil {
 			t.Errorf("%v is accepted", set)

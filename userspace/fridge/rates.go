@@ -1,6 +1,10 @@
 package fridge
 
-import "math"
+import (
+	"math"
+
+	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+)
 
 // keptWindows is how many windows the rates remember, for delays that are longer than a window.
 const keptWindows = 64
@@ -9,6 +13,19 @@ const keptWindows = 64
 type rates struct {
 	parts   []Part
 	windows []rateWindow // the latest last
+	again   []recurrence // of each fridge
+	again1  float64
+}
+
+func newRates(parts []Part) *rates {
+	return &rates{parts: parts, again: make([]recurrence, len(parts))}
+}
+
+// factor corrects what fridge k yields.
+func (r *rates) factor(k int) delay.Factor {
+	f := r.parts[k].Factor()
+	f.Repeats = r.again[k].repeats
+	return f
 }
 
 type rateWindow struct {
@@ -45,14 +62,15 @@ func (r *rates) survived(k int, t float64) float64 {
 	return r.perNS(k, t) * t / float64(r.parts[k].Shards)
 }
 
-// lives is a delay of t ns in lifetimes of fridge k: insertions within it over slots.
+// lives is a delay of t ns in lifetimes of fridge k: different requests inserted within it, over slots.
 func (r *rates) lives(k int, t float64) float64 {
-	return r.perNS(k, t) * t / float64(r.parts[k].Slots)
+	different := r.again[k].repeats.Different(r.survived(k, t))
+	return different * float64(r.parts[k].Shards) / float64(r.parts[k].Slots)
 }
 
 // included predicts the probability that a request with a delay of t ns comes back from fridge k as a sample.
 func (r *rates) included(k int, t float64) float64 {
-	return 1 / r.parts[k].Factor().Weight(r.survived(k, t))
+	return 1 / r.factor(k).Weight(r.survived(k, t))
 }
 
 // lifetime of fridge k at the present rate, in ns.

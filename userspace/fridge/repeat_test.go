@@ -3,30 +3,20 @@ package fridge
 import (
 	"math"
 	"math/rand/v2"
-	"net/netip"
 	"testing"
 	"time"
 
-	"github.com/cilium/ebpf"
-
-	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/tests/traffic"
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
 	"github.com/xdpmon/xdpmon/userspace/packet"
+	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
 const msec = int64(time.Millisecond)
 
 // syn makes the request of flow n, or its response.
-func syn(at int64, n int, answer bool) packet.Packet {
-	p := packet.Packet{Time: at, Valid: packet.IP | packet.Ports | packet.TCP, Proto: 6, Segs: 1, TCPFlags: packet.SYN, Seq: uint32(n) * 7,
-		Src: netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}), Dst: netip.AddrFrom4([4]byte{192, 0, 2, 1}),
-		SrcPort: uint16(40000 + n>>24), DstPort: 443}
-	if answer {
-		p.Src, p.Dst, p.SrcPort, p.DstPort = p.Dst, p.Src, p.DstPort, p.SrcPort
-		p.TCPFlags, p.Seq, p.Ack = packet.SYN|packet.ACK, 1, p.Seq+1
-	}
-	return p
-}
+func syn(at int64, n int, answer bool) packet.Packet { return traffic.SYN(at, n, answer) }
 
 // deaf makes traffic in which most requests are never answered and sent again five times, as to hosts that are down: the
 // answered ones have delays up to longest.
@@ -48,42 +38,85 @@ func deaf(seed uint64, gap, longest int64) (packets []packet.Packet, answered in
 	return packets, answered
 }
 
-// never is a fridge in which repeated requests do not count as insertions.
-type never struct{ algo.Instance }
+// forgetful is a fridge that takes every occurrence for a request of its own.
+type forgetful struct{ *instance }
 
-func (n never) Configure(spec *ebpf.CollectionSpec) error {
-	if err := n.Instance.Configure(spec); err != nil {
-		return err
-	}
-	return maps.SetConstant(spec, "fridge_repeat", ^uint32(0))
+func (f forgetful) Window(w report.Window, bank int) (algo.Result, error) {
+	r, err := f.take(bank)
+	clear(r.repeats)
+	return f.report(w, r), err
+}
+
+func estimate(t *testing.T, set map[string]string, m traffic.Model, seed uint64, d *algo.Descriptor) float64 {
+	t.Helper()
+	l := trial{set: set, model: m, seed: seed, descriptor: d}.last(t)
+	return find(t, l.Report, "delay_ns").Count
 }
 
 // TestRepeated: requests that are sent again after 200 ms take the slots of those that came in between like any other,
-// and must count as insertions for them. Without that the estimate falls short, in both modes.
+// and must count as insertions for them, but not twice for what waits longer. In every mode.
 func TestRepeated(t *testing.T) {
-	for _, mode := range []string{"keep", "restart"} {
-		set := map[string]string{"fridges": "8192@1", "legs": "false", "retransmit": mode}
-		estimate := func(d *algo.Descriptor) float64 {
-			packets, answered := deaf(1, 200*msec, 150*msec)
-			l := trial{set: set, model: inTime(packets), seed: 2, descriptor: d}.last(t)
-			return find(t, l.Report, "delay_ns").Count / float64(answered)
+	for _, set := range []map[string]string{{"retransmit": "keep"}, {"retransmit": "restart"}, {"correction": "table"}} {
+		set["fridges"], set["legs"] = "8192@1", "false"
+		packets, answered := deaf(1, 200*msec, 150*msec)
+		if right := estimate(t, set, inTime(packets), 2, nil) / float64(answered); math.Abs(right-1) > 0.035 {
+			t.Errorf("%v: estimate is %.3f of the truth", set, right)
 		}
-		right := estimate(nil)
-		if math.Abs(right-1) > 0.035 {
-			t.Errorf("%s: estimate is %.3f of the truth", mode, right)
+	}
+}
+
+// TestInsistent: a request counts once, however often it is sent, whether its record is overwritten in between or not,
+// and whether the answer comes before or after the repetitions. A fridge that counts every occurrence as a request of its
+// own for those that wait would be off, which shows that the traffic is one that can tell.
+func TestInsistent(t *testing.T) {
+	d := descriptor()
+	d.New = func(v algo.Values, env algo.Env) (algo.Instance, error) {
+		i, err := newInstance(v, env)
+		if err != nil {
+			return nil, err
 		}
-		if mode == "restart" {
+		return forgetful{i.(*instance)}, nil
+	}
+	const requests, gap = 60_000, 10_000
+	for _, c := range []struct {
+		fridges      string
+		lives, pause float64 // longest delay in lifetimes without repetitions; mean pause in longest delays
+		share        float64
+		early        bool
+		bound        float64
+		off          float64 // at least this far off when forgetful; 0: not tried
+	}{
+		{"1024@1", 1, 0.3, 0.1, false, 0.006, 0},
+		{"1024@1", 1, 0.3, 1, false, 0.01, 0.1},
+		{"1024@1", 1, 0.01, 1, false, 0.01, 0.2},
+		{"1024@1", 1, 0.3, 1, true, 0.01, 0},
+		{"1024@1/4", 1, 1, 1, false, 0.025, 0},
+		{"1024@1/32", 1, 0.1, 0.5, false, 0.06, 0},
+	} {
+		set := map[string]string{"fridges": c.fridges, "legs": "false"}
+		part := configOf(t, set).parts[0]
+		delay := c.lives * part.Lifetime() * gap
+		o := traffic.InsistentOptions{Requests: requests, Gap: gap, Share: c.share, Times: 3, Pause: time.Duration(c.pause * delay),
+			Delay: time.Duration(delay), Early: c.early, Seed: 1}
+		right := estimate(t, set, traffic.NewInsistent(o), 1, nil) / requests
+		t.Logf("%+v: %.4f of the truth", c, right)
+		if math.Abs(right-1) > c.bound {
+			t.Errorf("%+v: estimate is %.4f of the truth", c, right)
+		}
+		if c.off == 0 {
 			continue
 		}
-		d := descriptor()
-		d.New = func(v algo.Values, env algo.Env) (algo.Instance, error) {
-			i, err := newInstance(v, env)
-			return never{i}, err
+		if wrong := estimate(t, set, traffic.NewInsistent(o), 1, d) / requests; math.Abs(wrong-1) < c.off {
+			t.Errorf("%+v: without telling repetitions apart %.4f: the test has no power", c, wrong)
 		}
-		wrong := estimate(d)
-		t.Logf("%s: estimate/truth %.3f, without counting repetitions %.3f", mode, right, wrong)
-		if wrong > 0.95 {
-			t.Errorf("%s: not counting repetitions gives %.3f: the test has no power", mode, wrong)
+	}
+}
+
+// TestRetransmitAuto: the same TSval in several segments is no repetition.
+func TestRetransmitAuto(t *testing.T) {
+	for _, kind := range delay.KindNames {
+		if got := configOf(t, map[string]string{"match": kind}).rules.Restart; got != (kind != "tcp-timestamp") {
+			t.Errorf("%s: restart is %v", kind, got)
 		}
 	}
 }
@@ -110,7 +143,7 @@ func TestRepeatedSoon(t *testing.T) {
 
 // TestRepeatedClock: keep measures what the user felt, restart the last try.
 func TestRepeatedClock(t *testing.T) {
-	for mode, want := range map[string]float64{"keep": 310e6, "restart": 10e6} {
+	for mode, want := range map[string]float64{"keep": 310e6, "restart": 10e6, "auto": 10e6} {
 		packets := []packet.Packet{syn(1e9, 1, false), syn(1e9+300*msec, 1, false), syn(1e9+310*msec, 1, true)}
 		l := trial{set: map[string]string{"retransmit": mode}, model: inTime(packets), seed: 1, truth: true}.last(t)
 		for _, d := range []float64{find(t, l.Report, "delay_ns").Mean, find(t, *l.Truth, "delay_ns").Mean} {
@@ -118,5 +151,34 @@ func TestRepeatedClock(t *testing.T) {
 				t.Errorf("%s: delay %g ns, want %g", mode, d, want)
 			}
 		}
+	}
+}
+
+// TestTooLong: a delay beyond 2^32 ticks is counted, and is in no distribution; with the clock of another core or a capture
+// out of order a response may come before its request, which is a delay of 0.
+func TestTooLong(t *testing.T) {
+	for _, legs := range []string{"false", "true"} {
+		const longest = int64(64) << 32
+		packets := []packet.Packet{
+			syn(1e9, 1, false), syn(1e9+longest-msec, 1, true), // just not
+			syn(2e9, 2, false), syn(2e9+longest+msec, 2, true),
+			syn(3e9, 3, false), syn(3e9+4*longest+msec, 3, true),
+		}
+		l := trial{set: map[string]string{"legs": legs}, model: inTime(packets), seed: 1, truth: true}.last(t)
+		d, truth := find(t, l.Report, "delay_ns"), find(t, *l.Truth, "delay_ns")
+		if d.Count != 1 || truth.Count != 1 || math.Abs(d.Mean/float64(longest)-1) > 0.02 {
+			t.Errorf("legs %s: %g delays (%g in truth), on average %g ns, want one of %d", legs, d.Count, truth.Count, d.Mean, longest)
+		}
+		if got := l.Lost["too_long"]; got != 2 {
+			t.Errorf("legs %s: %d delays were too long, want 2", legs, got)
+		}
+	}
+}
+
+func TestAnswerBeforeRequest(t *testing.T) {
+	late := traffic.Script{syn(2e9, 1, false), syn(2e9-10_000, 1, true)}
+	l := trial{set: map[string]string{"legs": "false"}, model: &late, seed: 1}.last(t)
+	if d := find(t, l.Report, "delay_ns"); d.Count != 1 || d.Mean > 64 || l.Lost["too_long"] != 0 {
+		t.Errorf("%g delays, on average %g ns, %d too long: want one of none at all", d.Count, d.Mean, l.Lost["too_long"])
 	}
 }

@@ -3,7 +3,6 @@ package fridge
 import (
 	"context"
 	"math"
-	"slices"
 	"testing"
 	"time"
 
@@ -54,23 +53,8 @@ func (c trial) last(t *testing.T) report.Line {
 	return lines[len(lines)-1]
 }
 
-// script is a model of packets that a test has written.
-type script []packet.Packet
-
-func (s *script) Next(p *packet.Packet) bool {
-	if len(*s) == 0 {
-		return false
-	}
-	*p, *s = (*s)[0], (*s)[1:]
-	return true
-}
-
 // inTime sorts packets by time.
-func inTime(packets []packet.Packet) *script {
-	slices.SortStableFunc(packets, func(a, b packet.Packet) int { return int(a.Time - b.Time) })
-	s := script(packets)
-	return &s
-}
+func inTime(packets []packet.Packet) *traffic.Script { return traffic.InTime(packets) }
 
 func find(t *testing.T, b report.Body, name string) report.Distribution {
 	t.Helper()
@@ -113,7 +97,7 @@ func logUniform(t *testing.T, o traffic.LogUniformOptions) *traffic.LogUniform {
 	return m
 }
 
-// TestUnbiased: the summed weights are the true number of matches, for delays up to one lifetime (NOTES: below M/p
+// TestUnbiased: the summed weights are the true number of matches, for delays up to one lifetime (below M/p
 // insertions). With the formula of the other counter p = 1/4 would come out at 0.86. `make eval` repeats it with 30 seeds.
 func TestUnbiased(t *testing.T) {
 	const seeds, requests, rate = 2, 80_000, 1e6

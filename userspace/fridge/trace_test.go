@@ -35,6 +35,8 @@ func replayTrace(t *testing.T, name string, set map[string]string) report.Line {
 // whose SYN-ACK acknowledges the data as well; it shows no ack_rtt for delays of 0 ns and for SYNs with broken options.
 // Of composite_120s 1,774 of 1,792 samples are common, equal to the nanosecond; 18 are only tshark's and 9 only ours:
 // docs/fridge.md lists them.
+// Its p50 of 102 samples (9.51 ms) is the 52nd of them; a percentile here is the smallest sample that the share is not above:
+// the 51st.
 var independent = []struct {
 	trace         string
 	count         float64
@@ -42,15 +44,15 @@ var independent = []struct {
 	bound         float64 // of percentiles
 }{
 	{"composite_120s.pcap", 1792, 0.01999, 0.3132, 1.0000, 0.02},
-	{"laptop_wan_300s.pcap", 102, 0.00951, 0.3497, 0.4585, 0.02},
+	{"laptop_wan_300s.pcap", 102, 0.00834, 0.3497, 0.4585, 0.02},
 	{"web_reordered.pcap", 67, 0.01807, 3.0793, 13.1164, 0.02},
 }
 
-// TestTraces: estimates from 4096 entries against the independent truth.
+// TestTraces: estimates from 4096 entries against the independent truth. tshark counts from the first SYN.
 func TestTraces(t *testing.T) {
 	for _, want := range independent {
 		t.Run(want.trace, func(t *testing.T) {
-			l := replayTrace(t, want.trace, map[string]string{"fridges": "4096@1"})
+			l := replayTrace(t, want.trace, map[string]string{"fridges": "4096@1", "retransmit": "keep"})
 			d, truth := find(t, l.Report, "delay_ns"), find(t, *l.Truth, "delay_ns")
 			t.Logf("count %.1f (oracle %g, tshark %g)", d.Count, truth.Count, want.count)
 			if math.Abs(d.Count/want.count-1) > 0.01 {

@@ -245,6 +245,9 @@ func addr16(high, low uint64) netip.Addr {
 	return netip.AddrFrom16(b)
 }
 
+var columnHelp = map[string]string{"src": "source address", "dst": "destination address", "sport": "source port", "dport": "destination port",
+	"proto": "protocol: tcp, udp or its number"}
+
 // Columns that name a flow.
 func (s Spec) Columns() []report.Column {
 	var list []report.Column
@@ -253,7 +256,7 @@ func (s Spec) Columns() []report.Column {
 		name  string
 	}{{Src, "src"}, {SrcPort, "sport"}, {Dst, "dst"}, {DstPort, "dport"}, {Proto, "proto"}} {
 		if s.Fields&c.field != 0 {
-			list = append(list, report.Column{Name: c.name, Label: true})
+			list = append(list, report.Column{Name: c.name, Label: true, Help: columnHelp[c.name]})
 		}
 	}
 	if s.Fields&addrs == 0 && s.Family == Both {

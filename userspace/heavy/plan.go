@@ -3,6 +3,7 @@ package heavy
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/bits"
 	"strconv"
 	"time"
@@ -56,6 +57,12 @@ func ReadLoad(a algo.PlanArgs) (Load, error) {
 	return l, nil
 }
 
+// passes are the second passes of so many packets on one CPU, at most on average: an entry goes from v to v + 1 by one in v + 1.
+func (w *Ways) passes(packets float64) float64 {
+	entries, initial := float64(w.Entries), float64(w.Initial)
+	return min(packets/(initial+1), entries*(math.Sqrt(initial*initial+2*packets/entries)-initial))
+}
+
 // Plan gives the ways as many entries as the memory holds, a power of two each. levels is what counts are multiplied by: 1, or
 // the levels that a packet's prefix is drawn from.
 func (w Ways) Plan(l Load, levels float64) (*report.Body, error) {
@@ -75,7 +82,7 @@ func (w Ways) Plan(l Load, levels float64) (*report.Body, error) {
 			{Name: "record_bytes", Value: record, Unit: report.Bytes, Help: "of an entry, both banks, all CPUs"},
 			{Name: "smallest", Value: smallest, Unit: report.PacketUnit, Help: "what a newcomer competes with at the end of a window, at most; also the standard error of a count"},
 			{Name: "unseen_below", Value: Unseen * smallest, Unit: report.PacketUnit, Help: "with 95 % probability what has more packets on one CPU is remembered"},
-			{Name: "recirculated_share", Value: 1 / (float64(w.Initial) + 1), Unit: report.Ratio, Help: "packets that pass twice, at most"},
+			{Name: "recirculated_share", Value: w.passes(l.Packets) / l.Packets, Unit: report.Ratio, Help: "packets that pass twice, at most on average"},
 		},
 		Notes: []string{
 			fmt.Sprintf("use it: xdpmon attach IFACE --algo %s --set %s.entries=%d", w.Prefix, w.Prefix, w.Entries),

@@ -93,17 +93,33 @@ func Hierarchical(counts map[Prefix]float64, threshold float64) []Heavy {
 }
 
 func conditioned(counts map[Prefix]float64, found []Heavy, p Prefix) float64 {
-	closest := closestBelow(found, p)
 	left := counts[p]
-	for i, h := range closest {
+	minus, plus := Parts(found, p)
+	for _, h := range minus {
 		left -= counts[h]
-		for _, o := range closest[:i] {
-			if c, ok := h.common(o); ok && !coveredByThird(closest, c, h, o) {
-				left += counts[c]
+	}
+	for _, c := range plus {
+		left += counts[c]
+	}
+	return left
+}
+
+// Parts of a conditioned count: what is taken off all of the prefix, and what is put back.
+func Parts(found []Heavy, p Prefix) (minus, plus []Prefix) {
+	minus = closestBelow(found, p)
+	for i, h := range minus {
+		for _, o := range minus[:i] {
+			if c, ok := h.common(o); ok && !coveredByThird(minus, c, h, o) {
+				plus = append(plus, c)
 			}
 		}
 	}
-	return left
+	return minus, plus
+}
+
+// Given is a prefix's count, conditioned on heavy prefixes that are given.
+func Given(counts map[Prefix]float64, found []Heavy, p Prefix) Heavy {
+	return Heavy{p, counts[p], conditioned(counts, found, p)}
 }
 
 // closestBelow are the heavy descendants of p that lie below no other of its heavy descendants.

@@ -39,7 +39,11 @@ type Ways struct {
 	Admission Admission
 	Initial   uint64
 	Subtract  bool // estimates are without the initial value
+	Noted     bool // entries note the value that they were taken with
+	Adapts    bool // Initial is where it begins: Adapt changes it by window
 	arrays    map[string]*maps.Array
+	starts    *ebpf.Map // initial values of both banks
+	initials  [2]uint64
 }
 
 func (w *Ways) name(part string) string { return w.Prefix + "_" + part }
@@ -52,11 +56,15 @@ func (w *Ways) Configure(spec *ebpf.CollectionSpec) error {
 	constants := map[string]any{
 		"key_fields": uint32(w.Spec.Fields), "key_family": uint32(w.Spec.Family), "key_words": uint32(w.Words), "key_tagged": w.Spec.tagged(),
 		"ways_count": uint32(w.Count), "ways_entries": uint32(w.PerWay()), "ways_admission": uint32(w.Admission), "ways_initial": w.Initial,
+		"ways_noted": w.Noted, "ways_adapts": w.Adapts,
 	}
 	for name, v := range constants {
 		if err := maps.SetConstant(spec, name, v); err != nil {
 			return err
 		}
+	}
+	if err := w.configureStarts(spec); err != nil {
+		return err
 	}
 	return w.size(spec)
 }
@@ -86,6 +94,9 @@ func (w *Ways) entriesIf(used bool) int {
 
 // Bind finds the arrays that are in use.
 func (w *Ways) Bind(set *maps.Set) error {
+	if err := w.bindStarts(set); err != nil {
+		return err
+	}
 	w.arrays = map[string]*maps.Array{}
 	for i := range w.Count {
 		parts := []string{fmt.Sprintf("c%d", i)}
@@ -111,11 +122,14 @@ func (w *Ways) Bind(set *maps.Set) error {
 // Table is what the ways of all CPUs held at the end of a window.
 type Table struct {
 	Counts   map[Key]float64 // estimates, CPUs and ways added up
+	Guesses  map[Key]Guess   // what is uncertain in them; none where entries note nothing
 	Records  int             // entries that hold a key
 	Entries  int             // of the CPUs that counted anything
 	Minimum  float64         // what an unmonitored packet competes with: mean of the smallest of d counters, over the CPUs
+	Unseen   float64         // a flow of so many has an entry with 95 % probability
 	Twice    int             // keys in two ways of one CPU: second passes that overtook each other
 	Admitted float64         // largest counter
+	Initial  uint64          // value of an empty entry in this window
 }
 
 // Read reads a closed bank and resets it.
@@ -128,33 +142,34 @@ func (w *Ways) Read(bank int) (*Table, error) {
 		}
 		words[part] = copies
 	}
-	t := &Table{Counts: map[Key]float64{}}
-	active := 0
+	t := &Table{Counts: map[Key]float64{}, Guesses: map[Key]Guess{}, Initial: w.initialOf(bank)}
+	var rivals []rival
 	for cpu := range maps.PossibleCPUs() {
-		if w.addCPU(t, cpu, words) {
-			active++
-		}
+		rivals = append(rivals, w.addCPU(t, cpu, words)...)
 	}
-	if active > 0 {
-		t.Minimum /= float64(active)
-	}
+	t.compete(rivals)
 	return t, nil
 }
 
-// addCPU adds one CPU's records; false when it has none.
-func (w *Ways) addCPU(t *Table, cpu int, words map[string][][]uint64) bool {
+// addCPU adds one CPU's records and returns what newcomers compete with there; nothing when it has no record.
+func (w *Ways) addCPU(t *Table, cpu int, words map[string][][]uint64) []rival {
 	seen := map[Key]bool{}
 	counters := make([][]uint64, w.Count)
 	for i := range w.Count {
 		counters[i] = words[fmt.Sprintf("c%d", i)][cpu]
-		for e, stored := range counters[i] {
+		for e, word := range counters[i] {
+			stored, note := w.split(word)
+			counters[i][e] = stored
 			key := w.key(i, e, cpu, words)
 			if key == (Key{}) {
 				continue
 			}
-			value := w.value(stored)
+			value := w.value(stored, t.Initial)
 			t.Counts[key] += value
 			t.Admitted = max(t.Admitted, value)
+			if w.Noted {
+				t.Guesses[key] = t.Guesses[key].plus(note)
+			}
 			t.Records++
 			if seen[key] {
 				t.Twice++
@@ -163,18 +178,17 @@ func (w *Ways) addCPU(t *Table, cpu int, words map[string][][]uint64) bool {
 		}
 	}
 	if len(seen) == 0 {
-		return false
+		return nil
 	}
 	t.Entries += w.Count * w.PerWay()
-	t.Minimum += w.meanMinimum(counters)
-	return true
+	return rivalsOf(counters, w.value(0, t.Initial))
 }
 
-func (w *Ways) value(stored uint64) float64 {
+func (w *Ways) value(stored, initial uint64) float64 {
 	if w.Subtract {
 		return float64(stored)
 	}
-	return float64(stored + w.Initial)
+	return float64(stored + initial)
 }
 
 func (w *Ways) key(way, entry, cpu int, words map[string][][]uint64) (k Key) {
@@ -182,29 +196,4 @@ func (w *Ways) key(way, entry, cpu int, words map[string][][]uint64) (k Key) {
 		k[j] = words[fmt.Sprintf("k%d%d", way, j)][cpu][entry]
 	}
 	return w.Spec.Clean(k)
-}
-
-// meanMinimum is the mean of the smallest of one random counter of every way: each value weighs the share of others that are
-// not below it.
-func (w *Ways) meanMinimum(counters [][]uint64) float64 {
-	survivors := func(v uint64) float64 { // share of ways' draws that are all above v
-		p := 1.0
-		for _, c := range counters {
-			i, _ := slices.BinarySearch(c, v+1)
-			p *= 1 - float64(i)/float64(len(c))
-		}
-		return p
-	}
-	var all []uint64
-	for _, c := range counters {
-		slices.Sort(c)
-		all = append(all, c...)
-	}
-	slices.Sort(all)
-	mean, above, last := 0.0, 1.0, uint64(0)
-	for _, v := range slices.Compact(all) {
-		mean += float64(v-last) * above
-		above, last = survivors(v), v
-	}
-	return mean + w.value(0)
 }

@@ -37,7 +37,7 @@ func newConfig(v algo.Values, env algo.Env) (*config, error) {
 		spec.Family = heavy.IPv4
 	}
 	c.ways = heavy.Ways{Prefix: Name, Spec: spec, Words: spec.Words(), Count: int(v.Int("ways")), Entries: int(v.Int("entries")),
-		Admission: heavy.ParseAdmission(v.Text("admission")), Initial: uint64(v.Int("initial")), Subtract: true}
+		Admission: heavy.ParseAdmission(v.Text("admission")), Initial: uint64(v.Int("initial")), Subtract: true, Noted: !env.CRC}
 	if c.budget == 0 {
 		c.budget = min(1, 2*float64(c.instances())/float64(c.ways.Initial+1))
 	}

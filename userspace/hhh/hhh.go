@@ -16,7 +16,7 @@ func descriptor() *algo.Descriptor {
 	return &algo.Descriptor{
 		Name:    Name,
 		Summary: "which networks send or receive too much, at the level where the traffic is",
-		Paper:   "dissertation.txt, section 3.4",
+		Paper:   `Chen: "Designing Compact Data Structures for Network Measurement and Control", dissertation, Princeton University, 2023, section 3.4`,
 		Doc:     doc,
 		Params:  params,
 		Spec:    bpf.LoadHhh,
@@ -31,7 +31,7 @@ hhh.threshold of all. A single busy host is reported as a host, a busy network o
 
 hhh.method=random-prefix draws one level of the hierarchy for every packet and counts the packet's prefix of that level in
 one PRECISION; counts are multiplied by the number of levels. Any dimension, family and level goes; the error falls with the
-number of packets: column "error".
+number of packets: column "standard error".
 
 hhh.method=stacking counts every packet at every level, in a PRECISION each: exactly down to 8 bits, more accurately than
 random-prefix below. There is room for seven levels: one IPv4 address in bytes or nibbles, or with hhh.family=6 one IPv6 address in

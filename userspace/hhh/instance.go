@@ -18,6 +18,7 @@ type instance struct {
 	stack  stack
 	counts *maps.Array
 	words  []uint64
+	found  []heavy.Heavy // in the last window: the oracle judges them
 }
 
 func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
@@ -82,7 +83,7 @@ func (i *instance) Window(_ report.Window, bank int) (_ algo.Result, err error) 
 		return algo.Result{}, fmt.Errorf("read window: %w", err)
 	}
 	n := counts(i.words)
-	seen, err := i.read(bank)
+	seen, err := i.read(bank, n)
 	if err != nil {
 		return algo.Result{}, fmt.Errorf("read window: %w", err)
 	}
@@ -101,11 +102,12 @@ func (i *instance) Window(_ report.Window, bank int) (_ algo.Result, err error) 
 // seen is what the arrays held.
 type seen struct {
 	estimates map[heavy.Prefix]float64
+	margins   map[heavy.Prefix]margin
 	records   int
 	smallest  float64 // counter that a prefix without an entry competes with
 }
 
-func (i *instance) read(bank int) (seen, error) {
+func (i *instance) read(bank int, total counts) (seen, error) {
 	if i.stacking {
 		return i.stack.read(bank)
 	}
@@ -113,11 +115,29 @@ func (i *instance) read(bank int) (seen, error) {
 	if err != nil {
 		return seen{}, err
 	}
-	s := seen{estimates: map[heavy.Prefix]float64{}, records: t.Records, smallest: t.Minimum + float64(i.ways.Initial)}
+	s := seen{estimates: map[heavy.Prefix]float64{}, margins: map[heavy.Prefix]margin{}, records: t.Records, smallest: t.Minimum + float64(i.ways.Initial)}
 	for key, n := range t.Counts {
-		s.estimates[i.prefixOf(key)] += n * i.draws(i.ways.Spec.IsV4(key))
+		draws := i.draws(i.ways.Spec.IsV4(key))
+		p, estimate := i.prefixOf(key), n*draws
+		g, noted := t.Guesses[key]
+		if !noted {
+			g = heavy.Unnoted(n+float64(i.ways.Initial), s.smallest)
+		}
+		s.estimates[p] = estimate
+		s.margins[p] = drawn(estimate, n+g.Admissions()*float64(i.ways.Initial), g, draws, i.size(total))
 	}
 	return s, nil
+}
+
+// size is what a packet weighs in a sum whose error is asked for: the mean of the squares of the packets' sizes over their mean, which
+// is not known. It is at most that of a full packet, and where packets are small about twice their mean.
+func (i *instance) size(n counts) float64 {
+	packets := n.at(bpf.HhhHhhCounterHHH_PACKETS)
+	if !i.bytes || packets == 0 {
+		return 1
+	}
+	mean := float64(n.units()) / float64(packets)
+	return max(mean, min(fullPacket, 2*mean))
 }
 
 // Estimates of all prefixes that have an entry, for measurements: it reads a bank and resets it.
@@ -126,11 +146,11 @@ func (i *instance) Estimates(bank int) (map[heavy.Prefix]float64, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read estimates: %w", err)
 	}
-	seen, err := i.read(bank)
+	n := counts(words)
+	seen, err := i.read(bank, n)
 	if err != nil {
 		return nil, fmt.Errorf("read estimates: %w", err)
 	}
-	n := counts(words)
 	i.roots(seen.estimates, n.at(bpf.HhhHhhCounterHHH_IPV4), n.at(bpf.HhhHhhCounterHHH_IPV6))
 	return seen.estimates, nil
 }
@@ -159,20 +179,44 @@ func (i *instance) body(n counts, seen seen) report.Body {
 	passes := n.at(bpf.HhhHhhCounterHHH_WRITTEN)
 	total := n.units()
 	found := heavy.Hierarchical(seen.estimates, i.threshold*float64(total))
+	i.found = found
 	t := i.table(found, total)
-	t.Columns = append(t.Columns, report.Column{Name: "error", Unit: i.unit(), Help: "standard error of the estimate: from drawing levels, and from what came before the prefix had an entry"})
+	i.enclose(&t)
 	for row, h := range found[:len(t.Rows)] {
 		t.Rows[row] = append(t.Rows[row], i.deviation(h, n, seen.smallest))
+		bar := i.threshold * float64(total)
+		for _, of := range []struct {
+			value float64
+			margin
+		}{{h.Count, seen.margins[h.Prefix]}, {h.Conditioned, seen.conditioned(found, h.Prefix)}} {
+			of.margin = of.nearby(h.Conditioned, bar)
+			t.Rows[row] = append(t.Rows[row], max(0, of.value-of.below), min(float64(total), of.value+of.above))
+		}
 	}
 	return report.Body{
 		Values: []report.Value{
-			{Name: "total", Value: total, Unit: i.unit(), Kind: report.Counter, Help: "of all prefixes"},
-			{Name: "heavy", Value: len(found), Unit: report.Count, Help: "prefixes above the threshold"},
+			{Name: "total", Value: total, Unit: i.unit(), Kind: report.Counter, Help: "packets or bytes (hhh.count) of all prefixes"},
+			{Name: "heavy", Value: len(found), Unit: report.Prefixes, Help: "prefixes above the threshold"},
 			{Name: "recirculated", Value: passes, Unit: report.PacketUnit, Kind: report.Counter, Help: "packets that went through twice"},
-			{Name: "recirculated_share", Value: share(float64(passes), n.at(bpf.HhhHhhCounterHHH_PACKETS)), Unit: report.Ratio, Help: "of the packets that were counted"},
-			{Name: "entries_used", Value: seen.records, Unit: report.Count, Help: "on all CPUs"},
+			{Name: "recirculated_share", Value: share(float64(passes), n.at(bpf.HhhHhhCounterHHH_PACKETS)), Unit: report.Ratio, Help: "share of the counted packets that went through twice"},
+			{Name: "entries_used", Value: seen.records, Unit: report.Count, Help: "entries that hold a prefix, on all CPUs"},
 		},
 		Tables: []report.Table{t},
+	}
+}
+
+// enclose adds the columns of errors and intervals.
+func (i *instance) enclose(t *report.Table) {
+	t.Columns = append(t.Columns, report.Column{Name: "standard_error", Unit: i.unit(),
+		Help: "standard error of the estimate: from drawing levels, and from what came before the prefix had an entry"})
+	for n := range t.Columns {
+		c := &t.Columns[n]
+		if !c.Metric {
+			continue
+		}
+		c.Low, c.High = c.Name+"_low", c.Name+"_high"
+		t.Columns = append(t.Columns, report.Column{Name: c.Low, Unit: i.unit(), Help: "lower end of its 95 % interval"},
+			report.Column{Name: c.High, Unit: i.unit(), Help: "upper end"})
 	}
 }
 
@@ -207,13 +251,17 @@ func (c *config) table(found []heavy.Heavy, total uint64) report.Table {
 	}
 	t := report.Table{Name: "prefixes", Title: "hierarchical heavy hitters", Limit: c.top, Help: "prefixes that are heavy by themselves",
 		Columns: []report.Column{
-			{Name: "prefix", Label: true, Help: "source > destination"},
-			{Name: amount, Unit: c.unit(), Metric: true, Help: "estimate, all of the prefix"},
+			{Name: "prefix", Label: true, Help: "network; with both dimensions source > destination"},
+			{Name: amount, Unit: c.unit(), Metric: true, Help: "all of the prefix, estimated"},
 			{Name: "conditioned", Unit: c.unit(), Metric: true, Help: "without what the heavy prefixes below it explain"},
-			{Name: "share", Unit: report.Ratio, Help: "of all, by the conditioned count"},
+			{Name: "share", Unit: report.Ratio, Help: "conditioned count, as a share of all"},
 		}}
 	for _, h := range found[:min(c.top, len(found))] {
-		t.Rows = append(t.Rows, []any{h.Prefix.String(), h.Count, h.Conditioned, share(h.Conditioned, total)})
+		t.Rows = append(t.Rows, c.row(h, total))
 	}
 	return t
+}
+
+func (c *config) row(h heavy.Heavy, total uint64) []any {
+	return []any{h.Prefix.String(), h.Count, h.Conditioned, share(h.Conditioned, total)}
 }

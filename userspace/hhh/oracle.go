@@ -11,11 +11,11 @@ import (
 
 // Oracle implements algo.Truthful: it counts address pairs and adds them up to prefixes at the end of a window.
 func (i *instance) Oracle() algo.Oracle {
-	return &oracle{config: i.config, pairs: map[[2]netip.Addr]float64{}}
+	return &oracle{instance: i, pairs: map[[2]netip.Addr]float64{}}
 }
 
 type oracle struct {
-	*config
+	*instance
 	pairs map[[2]netip.Addr]float64
 	total uint64
 }
@@ -40,6 +40,29 @@ func (o *oracle) Packet(p *packet.Packet) {
 	o.pairs[pair] += float64(units)
 }
 
+// judged is the table of the exact heavy prefixes, and behind them of what is listed besides. What was found by the estimate is
+// conditioned on what else it found: else a prefix that misses the threshold by a packet would change its ancestors' counts by all of it.
+func (o *oracle) judged(found []heavy.Heavy, exact map[heavy.Prefix]float64) report.Table {
+	rows, in := found[:min(o.top, len(found))], map[heavy.Prefix]int{}
+	for n, h := range rows {
+		in[h.Prefix] = n
+	}
+	for _, h := range o.instance.found[:min(o.top, len(o.instance.found))] {
+		given := heavy.Given(exact, o.instance.found, h.Prefix)
+		if n, ok := in[h.Prefix]; ok {
+			rows[n] = given
+		} else {
+			rows = append(rows, given)
+		}
+	}
+	t := o.table(nil, o.total)
+	t.Limit = 2 * o.top
+	for _, h := range rows {
+		t.Rows = append(t.Rows, o.row(h, o.total))
+	}
+	return t
+}
+
 // Window implements algo.Oracle.
 func (o *oracle) Window(report.Window) report.Body {
 	exact := map[heavy.Prefix]float64{}
@@ -49,8 +72,8 @@ func (o *oracle) Window(report.Window) report.Body {
 	found := heavy.Hierarchical(exact, o.threshold*float64(o.total))
 	b := report.Body{Values: []report.Value{
 		{Name: "total", Value: o.total, Unit: o.unit(), Kind: report.Counter, Help: "of all prefixes"},
-		{Name: "heavy", Value: len(found), Unit: report.Count, Help: "prefixes above the threshold"},
-	}, Tables: []report.Table{o.table(found, o.total)}}
+		{Name: "heavy", Value: len(found), Unit: report.Prefixes, Help: "prefixes above the threshold"},
+	}, Tables: []report.Table{o.judged(found, exact)}}
 	clear(o.pairs)
 	o.total = 0
 	return b

@@ -76,7 +76,7 @@ func (s *stack) read(bank int) (out seen, err error) {
 			return out, err
 		}
 	}
-	out = seen{estimates: map[heavy.Prefix]float64{}, smallest: float64(s.ways.Initial)}
+	out = seen{estimates: map[heavy.Prefix]float64{}, margins: map[heavy.Prefix]margin{}, smallest: float64(s.ways.Initial)}
 	for cpu := range maps.PossibleCPUs() {
 		for first, n := range words[byteArray][cpu] {
 			if n > 0 {
@@ -85,6 +85,11 @@ func (s *stack) read(bank int) (out seen, err error) {
 		}
 		for level := range s.stackLevels() {
 			s.addLevel(&out, level, cpu, words)
+		}
+	}
+	for p, n := range out.estimates {
+		if p.Bits() > exactBits {
+			out.margins[p] = stacked(n, float64(s.ways.Initial), out.smallest)
 		}
 	}
 	return out, nil

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/lean"
+	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 )
 
@@ -18,7 +19,7 @@ const (
 
 // hashes are those of the data plane (bpf/include/hash.h, bpf/lean/frame.h), for IPv4.
 type hashes struct {
-	seed uint64
+	keys [2 * loader.HashLane]uint64
 	pair bool
 }
 
@@ -36,37 +37,46 @@ func hashMix(x uint64) uint64 {
 	return x ^ x>>32
 }
 
-func (h hashes) endpoint(addr uint32, port uint16) uint64 {
-	return hashMix((uint64(bits.ReverseBytes32(addr))<<16 | uint64(port)) ^ h.seed) // the vector's addresses are in network order
+// endpoint of IPv4; the vector's addresses are in network order.
+func endpoint(addr uint32, port uint16, proto uint8) uint64 {
+	return uint64(bits.ReverseBytes32(addr))<<32 | 4<<24 | uint64(proto)<<16 | uint64(port)
+}
+
+// flow is hash_pair(): the upper halves of two sums of products of words and multipliers.
+func (h hashes) flow(src, dst uint64) uint64 {
+	var sums [2]uint64
+	for lane := range sums {
+		k := h.keys[lane*loader.HashLane+6:]
+		sums[lane] = k[0] + (k[1]+(src>>32^leanSalt))*(k[2]+uint64(uint32(src))) + (k[3]+dst>>32)*(k[4]+uint64(uint32(dst)))
+	}
+	return hashMix(sums[0]>>32<<32 | sums[1]>>32)
 }
 
 // place of a flow that the bits name: addresses; ports and protocol.
 func (h hashes) place(addresses, rest uint64) place {
-	salt := uint64(leanSalt)
-	if !h.pair {
-		salt ^= (rest >> 24 & 0xff) << 56
+	proto := uint8(rest >> 24)
+	if h.pair {
+		proto = 0
 	}
-	src := h.endpoint(uint32(addresses>>32), uint16(rest>>48))
-	dst := h.endpoint(uint32(addresses), uint16(rest>>32))
-	key := hashMix(src + bits.RotateLeft64(dst, 23) + salt*hashGolden)
+	key := h.flow(endpoint(uint32(addresses>>32), uint16(rest>>48), proto), endpoint(uint32(addresses), uint16(rest>>32), proto))
 	return place{hashMix(key + placeRows), hashMix(key + hashGolden)}
 }
 
 // nameless reads from the sub-buckets of a statistic which flow is the heaviest of each bucket.
-func (i *instance) nameless(bank int) (map[heavy.Key]place, error) {
+func (i *instance) nameless(bank int) (map[heavy.Key]candidate, error) {
 	cells, err := i.read("lean_bits", bank)
 	if err != nil {
 		return nil, err
 	}
-	found := map[heavy.Key]place{}
+	found := map[heavy.Key]candidate{}
 	for b := 0; b+bitsBucket <= len(cells); b += bitsBucket {
 		addresses, rest, ok := bucketKey(cells[b : b+bitsUsed])
 		if !ok {
 			continue
 		}
-		at := hashes{i.seed, i.pair}.place(addresses, rest)
+		at := hashes{loader.HashKeys(i.seed), i.pair}.place(addresses, rest)
 		if int(at.rest>>16&0xffff)&(len(cells)/bitsBucket-1) == b/bitsBucket { // else it is not of this bucket
-			found[i.keyOfBits(addresses, rest)] = at
+			found[i.keyOfBits(addresses, rest)] = candidate{at: at}
 		}
 	}
 	return found, nil

@@ -22,11 +22,12 @@ func gauge(name string, v any, unit report.Unit, help string) report.Value {
 
 // flow is a candidate with what the sketch says of it, in the report's unit.
 type flow struct {
-	key    heavy.Key
-	value  float64
-	se     float64 // standard error
-	median float64 // the paper's estimate, without subtraction of the others
-	count  float64 // latency with mean: delays
+	key       heavy.Key
+	value     float64
+	se        float64 // standard error
+	median    float64 // the paper's estimate, without subtraction of the others
+	low, high float64 // bounds of what is counted; NaN: none
+	count     float64 // latency with mean: delays
 }
 
 // mean delay, in ns; NaN when the second sketch knows of no delay.
@@ -44,7 +45,7 @@ type ranked struct {
 }
 
 // decode reads a statistic's sketch for the flows that were named.
-func (i *instance) decode(s stat, bank int, named map[heavy.Key]place, n counts) (ranked, error) {
+func (i *instance) decode(s stat, bank int, named map[heavy.Key]candidate, n counts) (ranked, error) {
 	sk, err := i.sketchOf(s, bank)
 	if err != nil {
 		return ranked{}, err
@@ -54,19 +55,23 @@ func (i *instance) decode(s stat, bank int, named map[heavy.Key]place, n counts)
 		keys = append(keys, key)
 	}
 	slices.SortFunc(keys, heavy.Key.Compare)
-	places := make([]place, len(keys))
+	places, events := make([]place, len(keys)), make([]float64, len(keys))
 	for k, key := range keys {
-		places[k] = named[key]
+		places[k], events[k] = named[key].at, named[key].value
 	}
 	if k, ok := i.statistics[s].(keyed); ok {
 		if d, used, err := k.decodeKeyed(i, bank, places, n); used || err != nil {
+			d.events = events
 			return i.rank(s, keys, d, n), err
 		}
 	}
 	if i.walks(s) {
-		return i.rank(s, keys, sk.alone(places), n), nil
+		d := sk.alone(places)
+		d.events = events
+		return i.rank(s, keys, d, n), nil
 	}
 	d := sk.decode(places)
+	d.events = events
 	if s == latency && i.mean() {
 		if d.delays, err = i.delays(bank, places); err != nil {
 			return ranked{}, err
@@ -95,13 +100,14 @@ func (i *instance) rank(s stat, keys []heavy.Key, d decoded, n counts) ranked {
 	for k, key := range keys {
 		variance := math.Pow(medianError*d.noise, 2)
 		if p, ok := st.(sampled); ok {
-			variance += p.sampling(d.values[k], n)
+			variance += p.sampling(d.values[k], d.events[k], n)
 		}
 		f := flow{key: key, value: st.estimate(d.values[k]) * st.unit(),
 			se: math.Sqrt(variance) * st.unit(), median: st.estimate(d.plain[k]) * st.unit()}
 		if d.delays != nil {
 			f.count = d.delays[k]
 		}
+		f.low, f.high = i.bounds(s, d.values[k], medianError*d.noise, n)
 		r.flows = append(r.flows, f)
 	}
 	slices.SortFunc(r.flows, func(a, b flow) int {
@@ -114,7 +120,7 @@ func (i *instance) rank(s stat, keys []heavy.Key, d decoded, n counts) ranked {
 func (i *instance) common(n counts) []report.Value {
 	return []report.Value{
 		counter("packets", n.at(bpf.LeanLeanCounterLEAN_PACKETS), report.PacketUnit, "packets that the statistics looked at"),
-		counter("aggregates", n.at(bpf.LeanLeanCounterLEAN_AGGREGATES), report.PacketUnit, "packets that stand for several segments (GSO, GRO)"),
+		counter("aggregates", n.at(bpf.LeanLeanCounterLEAN_AGGREGATES), report.Count, "packets that stand for several segments (GSO, GRO)"),
 		gauge("window_memory", int64(i.used()), report.Bytes, "tables, sketches and filters of one bank"),
 	}
 }
@@ -124,8 +130,8 @@ func (i *instance) describe(result *algo.Result, s stat, r ranked, n counts) {
 	st, b := i.statistics[s], &result.Body
 	name := s.String()
 	b.Values = append(b.Values,
-		counter(name+"_events", n.of(bpf.LeanLeanCounterLEAN_EVENTS, s), report.Count, "finished events"),
-		gauge(name+"_candidates", len(r.flows), report.Count, "flows that were reported, each once"),
+		counter(name+"_events", n.of(bpf.LeanLeanCounterLEAN_EVENTS, s), report.Events, "finished events: delays, gaps, packets out of order or sent again"),
+		gauge(name+"_candidates", len(r.flows), report.Flows, "flows that were reported, each once"),
 		gauge(name+"_limit", i.limit(s, n)*st.unit(), st.value().Unit, "what a flow had to reach at the end of the window"),
 		gauge(name+"_noise", r.noise, st.value().Unit, "standard error that the sketch adds to every flow"))
 	b.Values = append(b.Values, st.values(n)...)
@@ -147,10 +153,18 @@ var titles = [stats]string{"Flows with the most delay", "Flows with the most los
 
 // columns of a statistic's table; the oracle's has the same labels and value.
 func (c *config) columns(s stat) []report.Column {
-	value := c.statistics[s].value()
-	columns := append(c.spec.Columns(), value,
-		report.Column{Name: "se", Unit: value.Unit, Help: "standard error of the estimate"},
-		report.Column{Name: "median", Unit: value.Unit, Help: "the median of the five cells alone (section 4)"})
+	value, se := c.statistics[s].value(), report.Column{Name: "standard_error", Help: "standard error of the estimate: of the sketch, and of latency of sampling too"}
+	se.Unit = value.Unit
+	columns := append(c.spec.Columns(), value, se,
+		report.Column{Name: "sketch_median", Unit: value.Unit, Help: "what the sketch alone says: the median of its five cells (section 4)"})
+	if at := c.spec.Columns(); s != latency {
+		least, most := value.Name+"_at_least", value.Name+"_at_most"
+		columns[len(at)].Low, columns[len(at)].High, columns[len(at)].Promise = least, most, report.Bound
+		columns = append(columns, report.Column{Name: least, Unit: value.Unit, Help: "the flow had more than this in 95 of 100 cases, and most often"},
+			report.Column{Name: most, Unit: value.Unit, Help: "... and less than this: with what the tables did not follow"})
+	} else if !c.walks(s) {
+		columns[len(at)].Err = "standard_error"
+	}
 	if s == latency && c.mean() {
 		columns = append(columns, report.Column{Name: "delays", Unit: report.Count, Help: "segments that were acknowledged, estimated"},
 			report.Column{Name: "mean_ns", Unit: report.Nanosecond, Help: "total_ns / delays"})
@@ -160,11 +174,16 @@ func (c *config) columns(s stat) []report.Column {
 
 func (i *instance) table(s stat, r ranked) report.Table {
 	t := report.Table{Name: s.String(), Title: titles[s], Whole: true, Columns: i.columns(s), Limit: i.top, Help: "most affected first"}
+	i.listed[s] = i.listed[s][:0]
 	for _, f := range r.flows[:min(len(r.flows), i.top)] {
 		if f.value <= 0 {
 			break
 		}
+		i.listed[s] = append(i.listed[s], f.key)
 		row := append(i.spec.Cells(f.key), i.cell(s, f.value), i.cell(s, f.se), i.cell(s, f.median))
+		if s != latency {
+			row = append(row, i.cell(s, f.low), i.cell(s, f.high))
+		}
 		if s == latency && i.mean() {
 			row = append(row, math.Round(f.count), f.mean())
 		}

@@ -64,19 +64,45 @@ func (c *chance) publish() error {
 	}
 	words := make([]uint64, 2*delayBins.Len())
 	for i := range delayBins.Len() {
-		low, high := delayBins.Range(i)
-		ticks := float64(low+high-1) / 2
-		weight := c.weight(ticks * latencyTick / 1e9)
-		value := min(math.Round(ticks*weight), math.MaxInt32/8)
-		words[2*i] = uint64(math.Round(weight*sixteenths))<<32 | uint64(value)
-		words[2*i+1] = uint64(value * value / squareUnit)
+		w := c.worthOf(i)
+		words[2*i] = uint64(w.stands)<<32 | uint64(w.more)
+		words[2*i+1] = w.square
 	}
 	return c.worth.Write(0, words)
+}
+
+// worth is struct lean_worth: what a delay of a bin adds to the sketch beside itself, in ticks; how many delays it stands for, in
+// sixteenths; and the square of all that it adds, in 2^8.
+type worth struct {
+	more, stands uint32
+	square       uint64
+}
+
+func (c *chance) worthOf(bin int) worth {
+	low, high := delayBins.Range(bin)
+	ticks := float64(low+high-1) / 2
+	weight := c.weight(ticks * latencyTick / 1e9)
+	value := min(math.Round(ticks*weight), math.MaxInt32/8)
+	return worth{uint32(max(0, value-math.Round(ticks))), uint32(math.Round(weight * sixteenths)), uint64(value * value / squareUnit)}
 }
 
 // weight is p^-1 (1 - 1/M)^-x for a delay in seconds, x being the insertions in that time.
 func (c *chance) weight(delay float64) float64 {
 	return min(math.Exp(-c.rate*delay*math.Log1p(-1/float64(c.slots))), heaviest) / c.p
+}
+
+// split takes what a delay added to the sketch, in ticks, apart: the delay and its weight.
+func (c *chance) split(added float64) (ticks, weight float64) {
+	low, high := 0.0, added*c.p // the weight grows with the delay
+	for range 40 {
+		ticks = (low + high) / 2
+		if weight = c.weight(ticks * latencyTick / 1e9); ticks*weight < added {
+			low = ticks
+		} else {
+			high = ticks
+		}
+	}
+	return ticks, weight
 }
 
 // follow looks at what has come in this bank so far. closed: the bank starts from 0 next time.

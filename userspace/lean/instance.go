@@ -27,12 +27,12 @@ type event = bpf.LeanLeanReport
 
 // candidate is a flow that the data plane has named.
 type candidate struct {
-	key heavy.Key
-	at  place
+	at    place
+	value float64 // of the event that reached the limit; 0: not known
 }
 
 // named are the candidates of one window.
-type named [stats]map[heavy.Key]place
+type named [stats]map[heavy.Key]candidate
 
 // instance is one configured monitor.
 type instance struct {
@@ -46,8 +46,9 @@ type instance struct {
 	shifts   *maps.Array
 	limiters [stats]*limiter
 	pending  [2]named
-	bank     int  // that packets write to
-	later    bool // a window is over: the load is known
+	bank     int                // that packets write to
+	later    bool               // a window is over: the load is known
+	listed   [stats][]heavy.Key // in the last window
 }
 
 func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
@@ -65,7 +66,7 @@ func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
 
 func newNamed() (n named) {
 	for s := range n {
-		n[s] = map[heavy.Key]place{}
+		n[s] = map[heavy.Key]candidate{}
 	}
 	return n
 }
@@ -195,7 +196,7 @@ func (i *instance) poll() error {
 		}
 		copy(unsafe.Slice((*byte)(unsafe.Pointer(&e)), unsafe.Sizeof(e)), b)
 		if key, ok := i.keyOf(&e); ok && e.Stat < uint8(stats) {
-			i.pending[e.Bank&1][e.Stat][key] = place{e.At.Rows, e.At.Rest}
+			i.pending[e.Bank&1][e.Stat][key] = candidate{place{e.At.Rows, e.At.Rest}, float64(int64(e.Value))}
 		}
 	})
 }

@@ -17,20 +17,21 @@ func Descriptor() *algo.Descriptor {
 	return &algo.Descriptor{
 		Name:    Name,
 		Summary: "which flows suffer most: latency, loss, reordering, retransmission, in 40 KB each",
-		Paper:   "lean-algorithms.txt, sections 2 to 6",
+		Paper:   `Liu, Zhou, Rottenstreich, Braverman, Rexford: "Memory-Efficient Performance Monitoring on Programmable Switches with Lean Algorithms", APOCS 2020, sections 2 to 6`,
 		Doc:     doc,
 		Params:  params,
 		Spec:    bpf.LoadLean,
 		New:     newInstance,
 		Plan:    plan,
 		P4:      p4,
+		P4Rules: p4Rules,
 	}
 }
 
 const doc = `Which connections are in trouble, and with what? Each statistic finds the flows that contribute most to it among hundreds of
 thousands, in 40,000 bytes: tables, sketch and filter together.
 
-latency: total delay between a flow's segments and their ACKs. loss: identifiers that a flow leaves out. ooo: packets
+latency: total delay between a flow's segments and their ACKs. loss: bytes that a flow's sequence leaves out. ooo: packets
 below the flow's largest sequence number within 3 ms of it. retrans: bytes that were there before.
 
 A small table finishes events (a delay, a gap, a packet out of order); only finished events enter a Count Sketch of five
@@ -50,7 +51,7 @@ var params = []algo.Param{
 	{Key: "p", Type: algo.String, Default: "auto", Help: "latency=matched: share of the segments that are followed, 1/1024 to 1; auto goes with the load"},
 	{Key: "mean", Type: algo.Bool, Default: "false", Help: "latency=matched: count the delays, too, for each flow's mean; half as much memory again, and without retrans"},
 	{Key: "loss", Type: algo.Enum, Default: "gaps", Choices: []string{"gaps", "walk"}, Help: "a table of last identifiers, or Algorithm 2"},
-	{Key: "loss.id", Type: algo.Enum, Default: "ipid", Choices: lossIDs, Help: "identifier that loss is read from: IPv4 identification, RTP sequence number, TCP's bytes"},
+	{Key: "loss.id", Type: algo.Enum, Default: "tcp-bytes", Choices: lossIDs, Help: "what loss is read from: TCP's sequence numbers, IPv4 identification, RTP's numbers"},
 	{Key: "ooo", Type: algo.Enum, Default: "sketch", Choices: []string{"sketch", "misra-gries"}, Help: "what holds the counts of packets out of order: Count Sketch, or keyed counters (section 4.3)"},
 	{Key: "retrans", Type: algo.Enum, Default: "sequence", Choices: []string{"sequence", "distinct"}, Help: "what calls a packet sent again: the flow's sequence numbers, or Algorithm 4"},
 	{Key: "keys", Type: algo.Enum, Default: "bloom", Choices: []string{"bloom", "bits"}, Help: "flows are named by reports, each once, or from sub-buckets, one a bit of the key (IPv4, one statistic, few large flows)"},
@@ -58,4 +59,6 @@ var params = []algo.Param{
 	{Key: "candidates", Type: algo.Int, Default: "2048", Min: "16", Max: "65536", Help: "a flow is reported when it has this part of all flows' sum, so about as many are; a power of two"},
 	{Key: "top", Type: algo.Int, Default: "100", Min: "1", Max: "10000", Help: "flows in each table"},
 	{Key: "ring", Type: algo.Size, Default: "1MiB", Min: "4KiB", Max: "1GiB", Help: "ring of reports, a power of two; at least 4MiB in a replay"},
+	{Key: "switch.rate", Type: algo.String, Default: "0", Help: "for `xdpmon p4 rules` only: segments a second that a switch followed, which delays' weights depend on"},
+	{Key: "switch.limit", Type: algo.String, Default: "1", Help: "for `xdpmon p4 rules` only: what a flow must reach to be reported, for all statistics or as latency=N,ooo=N; latency in 8.192 us"},
 }

@@ -27,7 +27,7 @@ func newLoss(v algo.Values) (statistic, error) {
 	return l, nil
 }
 
-var lossWidths = map[string]int{"lean_loss_own": 2, "lean_loss_last": 4}
+var lossWidths = map[string]int{"lean_loss_own": 2, "lean_loss_last": 4, "lean_loss_order": 2}
 
 func (l *losses) layout(scale float64) layout {
 	if l.walk {
@@ -35,9 +35,16 @@ func (l *losses) layout(scale float64) layout {
 			tables: map[string]int{"lean_loss_own": 1, "lean_loss_last": 1}, widths: lossWidths}
 	}
 	entries := power(4096 * scale)
-	return layout{columns: power(512 * scale), filter: power(256 * scale),
-		tables: map[string]int{"lean_loss_own": entries, "lean_loss_last": entries}, widths: lossWidths}
+	tables := map[string]int{"lean_loss_own": entries, "lean_loss_last": entries}
+	if l.bytes() { // the sketch gives what the third array takes
+		tables["lean_loss_order"] = entries
+		return layout{columns: power(256 * scale), filter: power(256 * scale), tables: tables, widths: lossWidths}
+	}
+	return layout{columns: power(512 * scale), filter: power(256 * scale), tables: tables, widths: lossWidths}
 }
+
+// bytes says whether loss is told by TCP's sequence numbers.
+func (l *losses) bytes() bool { return l.id == int(bpf.LeanLossIdKindLOSS_BYTES) }
 
 func (l *losses) constants(layout) map[string]any {
 	return map[string]any{"lean_loss_walk": l.walk, "lean_loss_id": uint32(l.id)}
@@ -49,8 +56,8 @@ func (l *losses) walks() bool { return l.walk }
 func (l *losses) unit() float64 { return 1 }
 
 func (l *losses) value() report.Column {
-	if l.id == int(bpf.LeanLossIdKindLOSS_BYTES) {
-		return report.Column{Name: "lost", Unit: report.Bytes, Metric: true, Help: "bytes of the sequence that did not come by"}
+	if l.bytes() {
+		return report.Column{Name: "lost", Unit: report.Bytes, Metric: true, Help: "bytes of the sequence that were left out and did not come late"}
 	}
 	return report.Column{Name: "lost", Unit: report.PacketUnit, Metric: true, Help: "identifiers that were left out"}
 }
@@ -65,19 +72,26 @@ func (l *losses) estimate(sketch float64) float64 {
 
 func (l *losses) values(n counts) []report.Value {
 	return []report.Value{
-		counter("loss_packets", n.at(bpf.LeanLeanCounterLEAN_NUMBERED), report.PacketUnit, "packets with an identifier ("+lossIDs[l.id]+")"),
-		counter("loss_followed", n.at(bpf.LeanLeanCounterLEAN_OWNED), report.PacketUnit, "... of a flow whose last identifier is in memory"),
-		counter("loss_jumps", n.at(bpf.LeanLeanCounterLEAN_JUMPS), report.PacketUnit, "... whose identifier jumped: random or shared between flows"),
+		counter("loss_examined", n.at(bpf.LeanLeanCounterLEAN_NUMBERED), report.PacketUnit, "packets looked at: they have an identifier ("+lossIDs[l.id]+")"),
+		counter("loss_followed", n.at(bpf.LeanLeanCounterLEAN_OWNED), report.PacketUnit, "packets of a flow whose last identifier is in memory"),
+		counter("loss_jumps", n.at(bpf.LeanLeanCounterLEAN_JUMPS), report.Count, "packets whose identifier jumped: random or shared between flows"),
 		counter("loss_gaps", n.at(bpf.LeanLeanCounterLEAN_GAPS), report.Count, "gaps in a flow's identifiers"),
-		counter("loss_missing", n.at(bpf.LeanLeanCounterLEAN_GAP_SUM), l.value().Unit, "what was left out in them"),
+		counter("loss_missing", n.at(bpf.LeanLeanCounterLEAN_GAP_SUM), l.value().Unit, "what was left out in the gaps: lost, or still to come"),
 		counter("loss_given_back", n.at(bpf.LeanLeanCounterLEAN_GIVEN_BACK), report.PacketUnit, "packets that came late and filled a gap"),
 	}
 }
 
 var lossSees = []string{
-	"loss is counted from the IPv4 identification: of flows that advance it by one a packet; not of IPv6, nor where it is constant or random; what is lost before this point. A host that numbers all its packets with one counter looks lossy: more lost than sent",
+	"loss is counted from the IPv4 identification: of flows that advance it by one a packet; not of IPv6, nor where it is constant or random; what is lost before this point. A host that numbers all its packets with one counter looks lossy, for what it sends to others: where there is TCP, lean.loss.id=tcp-bytes",
 	"loss is counted from RTP sequence numbers: of UDP flows that look like RTP; what is lost before this point",
-	"loss is counted from TCP's bytes: what a retransmission fills later does not count as lost",
+	"loss is counted from TCP's sequence numbers: bytes that were left out, and that no packet brought late; what is lost before this point. Nothing is said of UDP: lean.loss.id=rtp counts RTP, ipid what else has IPv4 identifications of its own",
+}
+
+// missed implements countable: a packet that is refused may have had a gap in front, and the one that is let in by that has a number
+// with nothing to compare.
+func (l *losses) missed(n counts) (share, size float64) {
+	return 2 * shareOf(n.at(bpf.LeanLeanCounterLEAN_REFUSED), n.at(bpf.LeanLeanCounterLEAN_NUMBERED)),
+		shareOf(n.at(bpf.LeanLeanCounterLEAN_GAP_SUM), n.at(bpf.LeanLeanCounterLEAN_GAPS))
 }
 
 func (l *losses) notes(counts) []string {

@@ -56,12 +56,18 @@ func (o *reorderings) of(n counts, c bpf.LeanOooCounter) uint64 {
 
 func (o *reorderings) values(n counts) []report.Value {
 	return []report.Value{
-		counter("ooo_packets", o.of(n, bpf.LeanOooCounterOOO_SEGMENTS), report.PacketUnit, "TCP packets with payload, copies of a mirror port not counted"),
-		counter("ooo_compared", o.of(n, bpf.LeanOooCounterOOO_COMPARED), report.PacketUnit, "... of a flow that was in memory"),
+		counter("ooo_examined", o.of(n, bpf.LeanOooCounterOOO_SEGMENTS), report.PacketUnit, "TCP packets with payload, copies of a mirror port not counted"),
+		counter("ooo_compared", o.of(n, bpf.LeanOooCounterOOO_COMPARED), report.PacketUnit, "TCP packets with payload of a flow that was in memory"),
 		counter("out_of_order", o.of(n, bpf.LeanOooCounterOOO_EVENTS), report.PacketUnit, "packets out of order, of all flows"),
 		counter("ooo_behind", o.of(n, bpf.LeanOooCounterOOO_BEHIND), report.PacketUnit, "packets below their flow's maximum that came later than 3 ms: retransmissions"),
-		counter("ooo_copies", o.of(n, bpf.LeanOooCounterOOO_COPIES), report.PacketUnit, "packets that a mirror port showed twice"),
+		counter("ooo_copies", o.of(n, bpf.LeanOooCounterOOO_COPIES), report.Count, "packets that a mirror port showed twice"),
 	}
+}
+
+// missed implements countable. A flow that moves to way 0 starts over.
+func (o *reorderings) missed(n counts) (share, size float64) {
+	const moves = 0.02
+	return moves + shareOf(o.of(n, bpf.LeanOooCounterOOO_REFUSED), o.of(n, bpf.LeanOooCounterOOO_SEGMENTS)), n.eventSize(ooo)
 }
 
 func (o *reorderings) notes(counts) []string {

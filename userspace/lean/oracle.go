@@ -50,11 +50,11 @@ func (o *oracle) values(seen Seen) []report.Value {
 	}
 	all := [stats][]report.Value{
 		latency: {
-			counter("latency_segments", seen.Requests, report.PacketUnit, "segments that ask for an ACK"),
-			counter("all_answered", seen.Answered, report.PacketUnit, "segments whose last byte was acknowledged"),
+			counter("latency_examined", seen.Requests, report.Segments, "segments that ask for an ACK"),
+			counter("all_answered", seen.Answered, report.Segments, "segments whose last byte was acknowledged"),
 		},
 		loss: {
-			counter("loss_packets", seen.Numbered, report.PacketUnit, "packets with an identifier"),
+			counter("loss_examined", seen.Numbered, report.PacketUnit, "packets with an identifier"),
 			gauge("all_lost", seen.Lost, o.instance.lostUnit(), "identifiers that were left out"),
 		},
 		ooo: {
@@ -97,10 +97,26 @@ func (t *Tally) of(s stat) float64 {
 func (i *instance) trueTable(s stat, tallies map[heavy.Key]Tally) report.Table {
 	t := report.Table{Name: s.String(), Title: titles[s], Whole: true, Limit: i.top, Help: "most affected first",
 		Columns: append(i.spec.Columns(), i.statistics[s].value())}
-	for _, f := range largest(s, tallies, i.top) {
+	for _, f := range i.asked(s, tallies) {
 		t.Rows = append(t.Rows, append(i.spec.Cells(f.key), i.cell(s, f.value)))
 	}
 	return t
+}
+
+// asked are the flows that suffer most, and behind them those that the instance has listed and that suffer less: what is
+// listed can be compared.
+func (i *instance) asked(s stat, tallies map[heavy.Key]Tally) []flow {
+	list := largest(s, tallies, i.top)
+	known := map[heavy.Key]bool{}
+	for _, f := range list {
+		known[f.key] = true
+	}
+	for _, key := range i.listed[s] {
+		if t := tallies[key]; !known[key] {
+			list = append(list, flow{key: key, value: t.of(s)})
+		}
+	}
+	return list
 }
 
 // largest are the top flows of a statistic that have anything of it.

@@ -66,8 +66,8 @@ func TestTruthOfModel(t *testing.T) {
 	}
 }
 
-// Bytes tell the same losses as identifiers, a segment's payload each, of every flow; and nothing is lost any more where it is
-// sent again.
+// Bytes tell the same losses as identifiers, a segment's payload each, of every flow; and what is lost stays lost where it is
+// sent again. (Of flows with random identifiers one repetition in 16 is taken for a late packet.)
 func TestTruthOfBytes(t *testing.T) {
 	const payload = 1448
 	o := modelOptions()
@@ -82,8 +82,9 @@ func TestTruthOfBytes(t *testing.T) {
 	}
 	o.Repair = true
 	_, _, repaired := sees(t, o, "tcp-bytes")
-	if repaired.Lost > seen.Lost/10 || repaired.Again == 0 {
-		t.Errorf("with repair %d bytes lost, without %d; %d packets again", repaired.Lost, seen.Lost, repaired.Again)
+	again := int64(repaired.Again) * payload
+	if repaired.Lost > again || repaired.Lost < again*98/100 || again == 0 {
+		t.Errorf("with repair %d bytes lost, but %d bytes again", repaired.Lost, again)
 	}
 	if len(tallies) == 0 {
 		t.Error("no flow has anything")

@@ -8,7 +8,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// longestDelay is the largest that the data plane can tell: 2^16 ticks of 2^16 ns.
+// longestDelay is the largest that the data plane can tell: 2^19 ticks of 2^13 ns.
 const longestDelay = int64(1) << 32
 
 // TruthOptions say what is counted.

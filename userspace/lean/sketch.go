@@ -90,6 +90,7 @@ type decoded struct {
 	values []float64 // one a place
 	plain  []float64 // the paper's median, without subtraction
 	delays []float64 // latency with mean: how many delays a value is the sum of
+	events []float64 // one event of each flow; 0: not known
 	noise  float64   // standard deviation of a cell, by what is left in it
 }
 

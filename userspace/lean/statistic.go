@@ -57,9 +57,10 @@ type statistic interface {
 	lost(n counts) map[string]uint64
 }
 
-// sampled is a statistic whose values are sampled: the variance that this adds to an estimate.
+// sampled is a statistic whose values are sampled: the variance that this adds to the estimate of a flow, of which one event is
+// known.
 type sampled interface {
-	sampling(estimate float64, n counts) float64
+	sampling(estimate, event float64, n counts) float64
 }
 
 // keyed is a statistic that may hold its counts under keys instead of in the sketch; ok says whether it does.

@@ -54,6 +54,13 @@ func (p *Packet) network(src, dst netip.Addr, proto layers.IPProtocol) {
 	p.TSVal, p.TSEcr, p.AppID = 0, 0, 0
 }
 
+// class keeps what the outermost header said.
+func (p *Packet) class(tos uint8) {
+	if !p.Has(Tunnel) {
+		p.TOS = tos
+	}
+}
+
 func (d *Decoder) ipv4(p *Packet) Reason {
 	if len(d.data) < ipv4Header {
 		return Truncated
@@ -72,6 +79,7 @@ func (d *Decoder) ipv4(p *Packet) Reason {
 	}
 	d.total = total
 	p.network(addr4(d.ip4.SrcIP), addr4(d.ip4.DstIP), d.ip4.Protocol)
+	p.class(d.ip4.TOS)
 	d.l4len = total - header
 	d.advance(header)
 	return d.ipv4Fragment(p)
@@ -105,6 +113,7 @@ func (d *Decoder) ipv6(p *Packet) Reason {
 		return BadIP
 	}
 	p.network(addr6(d.ip6.SrcIP), addr6(d.ip6.DstIP), d.ip6.NextHeader)
+	p.class(d.ip6.TrafficClass)
 	d.advance(ipv6Header)
 	d.l4len = int(d.ip6.Length)
 	if d.l4len == 0 {

@@ -48,10 +48,10 @@ func (d *Decoder) decap(p *Packet, outer Reason) Reason {
 	return d.ip(f, p)
 }
 
-// enter forgets the outer packet: only its link and its length stay.
+// enter forgets the outer packet: only its link, its length and its class stay.
 func (p *Packet) enter() {
 	*p = Packet{
-		Time: p.Time, Interface: p.Interface, Segs: p.Segs, Len: p.Len, VLAN: p.VLAN,
+		Time: p.Time, Interface: p.Interface, Segs: p.Segs, Len: p.Len, VLAN: p.VLAN, TOS: p.TOS,
 		Valid: p.Valid&(VLAN|IsEgress|Aggregate) | Tunnel,
 	}
 }

@@ -61,6 +61,7 @@ type Packet struct {
 	Src, Dst         netip.Addr // IPv4 as IPv4 addresses, not mapped
 	SrcPort, DstPort uint16     // ICMP echo: the identifier in both
 	Proto            uint8
+	TOS              uint8 // DS field and ECN of the outermost IP header
 	TCPFlags         uint8
 	ICMPType         uint8
 	VLAN             uint16

@@ -2,6 +2,7 @@ package precision
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
@@ -15,6 +16,7 @@ type config struct {
 	ways   heavy.Ways
 	bytes  bool
 	budget float64
+	passes float64 // second passes a second that an adapting initial value aims at, at most
 	delay  int
 	top    int
 }
@@ -25,17 +27,53 @@ func newConfig(v algo.Values, env algo.Env) (*config, error) {
 		return nil, v.Error("key", err.Error())
 	}
 	spec := heavy.Spec{Fields: fields, Family: heavy.ParseFamily(v.Text("family"))}
-	c := &config{bytes: v.Text("count") == "bytes", delay: int(v.Int("delay")), top: int(v.Int("top"))}
+	c := &config{bytes: v.Text("count") == "bytes", passes: v.Float("passes"), delay: int(v.Int("delay")), top: int(v.Int("top"))}
 	c.ways = heavy.Ways{Prefix: Name, Spec: spec, Words: spec.Words(), Count: int(v.Int("ways")), Entries: int(v.Int("entries")),
-		Admission: heavy.ParseAdmission(v.Text("admission")), Initial: uint64(v.Int("initial"))}
+		Admission: heavy.ParseAdmission(v.Text("admission")), Noted: !env.CRC}
+	if err := c.readInitial(v, env); err != nil {
+		return nil, err
+	}
 	c.budget = v.Float("recirculation")
 	if c.budget == 0 {
-		c.budget = min(1, 2/float64(c.ways.Initial+1))
+		c.budget = 1
+		if !c.ways.Adapts {
+			c.budget = min(1, 2/float64(c.ways.Initial+1))
+		}
 	}
-	if c.bytes {
-		c.ways.Initial *= fullPacket
-	}
+	c.ways.Initial *= uint64(c.unitOfInitial())
 	return c, c.check(v, env)
+}
+
+// auto is the value of precision.initial that follows the load.
+const auto = "auto"
+
+// readInitial: on a switch, whose hashes are asked for with CRC, second passes share a port of one pipeline, and the initial value is
+// compiled in.
+func (c *config) readInitial(v algo.Values, env algo.Env) (err error) {
+	switch text := v.Text("initial"); {
+	case text == auto && env.CRC:
+		c.ways.Initial = switchInitial
+	case text == auto:
+		c.ways.Initial, c.ways.Adapts = 1, true
+	default:
+		if c.ways.Initial, err = strconv.ParseUint(text, 10, 64); err != nil || c.ways.Initial > mostInitial {
+			return v.Error("initial", fmt.Sprintf("allowed are auto and numbers from 0 to %d", mostInitial))
+		}
+	}
+	return nil
+}
+
+const (
+	switchInitial = 100
+	mostInitial   = 1_000_000
+)
+
+// unitOfInitial is what an initial value of one packet is.
+func (c *config) unitOfInitial() float64 {
+	if c.bytes {
+		return fullPacket
+	}
+	return 1
 }
 
 func (c *config) check(v algo.Values, env algo.Env) error {

@@ -2,6 +2,7 @@ package precision
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/cilium/ebpf"
 
@@ -17,6 +18,7 @@ type instance struct {
 	*config
 	counts *maps.Array
 	words  []uint64
+	listed []heavy.Key // in the last window: the oracle judges them
 }
 
 func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
@@ -53,7 +55,7 @@ func (i *instance) Bind(set *maps.Set) (err error) {
 }
 
 // Window implements algo.Instance.
-func (i *instance) Window(_ report.Window, bank int) (_ algo.Result, err error) {
+func (i *instance) Window(w report.Window, bank int) (_ algo.Result, err error) {
 	if i.words, err = i.counts.ReadReset(bank, i.words); err != nil {
 		return algo.Result{}, fmt.Errorf("read window: %w", err)
 	}
@@ -62,6 +64,10 @@ func (i *instance) Window(_ report.Window, bank int) (_ algo.Result, err error) 
 		return algo.Result{}, err
 	}
 	n := counts(i.words)
+	wanted := i.passes * time.Duration(w.End-w.Start).Seconds()
+	if err := i.ways.Adapt(bank, table, float64(n[bpf.PrecisionPrecisionCounterPRECISION_WRITTEN]), wanted, i.unitOfInitial()); err != nil {
+		return algo.Result{}, err
+	}
 	return algo.Result{
 		Body: i.body(n, table),
 		Used: n[bpf.PrecisionPrecisionCounterPRECISION_PACKETS],
@@ -94,18 +100,19 @@ func (i *instance) body(n counts, t *heavy.Table) report.Body {
 	passes := n[bpf.PrecisionPrecisionCounterPRECISION_WRITTEN]
 	b := report.Body{
 		Values: []report.Value{
-			{Name: "total", Value: units, Unit: i.unit(), Kind: report.Counter, Help: "of all flows"},
+			{Name: "total", Value: units, Unit: i.unit(), Kind: report.Counter, Help: "packets or bytes (precision.count) of all flows"},
 			{Name: "matched", Value: n[bpf.PrecisionPrecisionCounterPRECISION_MATCHED], Unit: report.PacketUnit, Kind: report.Counter,
 				Help: "packets whose flow had an entry"},
 			{Name: "recirculated", Value: passes, Unit: report.PacketUnit, Kind: report.Counter, Help: "packets that went through twice"},
-			{Name: "recirculated_share", Value: share(float64(passes), packets), Unit: report.Ratio, Help: "of the packets with a key"},
-			{Name: "entries_used", Value: t.Records, Unit: report.Count, Help: "of all CPUs that saw a flow"},
-			{Name: "entries", Value: t.Entries, Unit: report.Count, Help: "on these CPUs"},
-			{Name: "smallest", Value: t.Minimum, Unit: i.unit(), Help: "counter that a flow without an entry competes with, on average"},
-			{Name: "unseen_below", Value: heavy.Unseen * t.Minimum, Unit: i.unit(), Help: "with 95 % probability a flow with more has an entry"},
-			{Name: "twice", Value: t.Twice, Unit: report.Count, Help: "flows with two entries on one CPU: second passes that overtook each other"},
+			{Name: "recirculated_share", Value: share(float64(passes), packets), Unit: report.Ratio, Help: "share of the packets with a key that went through twice"},
+			{Name: "entries_used", Value: t.Records, Unit: report.Count, Help: "entries that hold a flow, on all CPUs that saw one"},
+			{Name: "entries", Value: t.Entries, Unit: report.Count, Help: "entries there are, on these CPUs"},
+			{Name: "smallest_entry", Value: t.Minimum, Unit: i.unit(), Help: "count that a flow without an entry competes with, on average"},
+			{Name: "unseen_below", Value: t.Unseen, Unit: i.unit(), Help: "a flow with so many has an entry, with 95 % probability"},
+			{Name: "initial", Value: t.Initial, Unit: i.unit(), Help: "value of an empty entry in this window"},
+			{Name: "flows_with_two_entries", Value: t.Twice, Unit: report.Count, Help: "flows with two entries on one CPU: second passes that overtook each other"},
 		},
-		Tables: []report.Table{i.table(heavy.Top(t.Counts, i.top), units, t.Minimum)},
+		Tables: []report.Table{i.table(t, units)},
 		Notes:  i.notes(n, t),
 	}
 	return b
@@ -118,16 +125,31 @@ func share(part float64, whole uint64) float64 {
 	return part / float64(whole)
 }
 
-// table lists flows. What a flow had before it was admitted is geometric with the mean that it was given then, which is no
-// more than its count and on average no more than what others compete with now.
-func (i *instance) table(flows []heavy.Flow, total uint64, smallest float64) report.Table {
+// table lists flows.
+func (i *instance) table(from *heavy.Table, total uint64) report.Table {
 	t := i.header()
-	for _, f := range flows {
-		row := append(i.ways.Spec.Cells(f.Key), f.Count, share(f.Count, total), min(f.Count, smallest))
-		t.Rows = append(t.Rows, row)
+	i.listed = i.listed[:0]
+	for _, f := range heavy.Top(from.Counts, i.top) {
+		g, noted := from.Guesses[f.Key]
+		if !noted { // of what it began with nothing is known but that it competed for it
+			g = heavy.Unnoted(f.Count, from.Minimum)
+		}
+		low, high := g.Interval(f.Count)
+		remark := ""
+		if g.Doubtful(f.Count) {
+			remark = doubtful
+		}
+		t.Rows = append(t.Rows, append(i.ways.Spec.Cells(f.Key), f.Count, share(f.Count, total), remark, g.Deviation(), low, high, g.Counted(f.Count)))
+		i.listed = append(i.listed, f.Key)
 	}
 	return t
 }
+
+// doubtful marks a row of which less than half was counted packet by packet.
+const doubtful = "may be half or less"
+
+// truthColumns are those of header() that the truth has: the key's, and two.
+func (i *instance) truthColumns() int { return len(i.ways.Spec.Columns()) + 2 }
 
 func (i *instance) header() report.Table {
 	amount := "packets"
@@ -136,9 +158,13 @@ func (i *instance) header() report.Table {
 	}
 	return report.Table{Name: "flows", Title: "heaviest flows", Limit: i.top, Help: "heaviest flows of the window",
 		Columns: append(i.ways.Spec.Columns(),
-			report.Column{Name: amount, Unit: i.unit(), Metric: true, Help: "estimate"},
+			report.Column{Name: amount, Unit: i.unit(), Metric: true, Help: "what the flow had in the window, estimated", Low: amount + "_low", High: amount + "_high"},
 			report.Column{Name: "share", Unit: report.Ratio, Help: "of all"},
-			report.Column{Name: "error", Unit: i.unit(), Help: "standard error of the estimate: what was sent before it had an entry"})}
+			report.Column{Name: "remark", Help: "\"" + doubtful + "\": most of the estimate was set when the flow got its entry"},
+			report.Column{Name: "standard_error", Unit: i.unit(), Help: "standard error of the estimate: what was sent before it had an entry"},
+			report.Column{Name: amount + "_low", Unit: i.unit(), Help: "lower end of its 95 % interval"},
+			report.Column{Name: amount + "_high", Unit: i.unit(), Help: "upper end"},
+			report.Column{Name: "counted", Unit: i.unit(), Help: "what was counted one by one: the flow has at least as much"})}
 }
 
 func (i *instance) notes(n counts, t *heavy.Table) (notes []string) {
@@ -146,8 +172,11 @@ func (i *instance) notes(n counts, t *heavy.Table) (notes []string) {
 	if refused := n.refused(); refused > passes/100+uint64(i.delay) {
 		notes = append(notes, fmt.Sprintf("%d second passes were refused: counts of flows come out too small. Set precision.recirculation higher, or precision.initial.", refused))
 	}
+	if t.Initial > i.ways.Initial {
+		notes = append(notes, fmt.Sprintf("precision.initial was %d in this window, because second passes came near precision.passes before: small flows that are listed stand too high by as much.", t.Initial))
+	}
 	matched := n[bpf.PrecisionPrecisionCounterPRECISION_MATCHED]
-	if i.ways.Initial > 10 && 10*matched < 9*packets && 2*t.Records < t.Entries {
+	if t.Initial > 10 && 10*matched < 9*packets && 2*t.Records < t.Entries {
 		notes = append(notes, "less than half of the entries are taken, and many packets belong to none: a smaller precision.initial names more flows, for more second passes.")
 	}
 	return notes
@@ -179,16 +208,31 @@ func (o *oracle) Packet(p *packet.Packet) {
 // Window implements algo.Oracle.
 func (o *oracle) Window(report.Window) report.Body {
 	t := o.header()
-	t.Columns = t.Columns[:len(t.Columns)-1] // the truth has no error
-	for _, f := range heavy.Top(o.counts, o.top) {
+	t.Columns, t.Limit = t.Columns[:o.truthColumns()], 2*o.top
+	for _, f := range o.judged() {
 		t.Rows = append(t.Rows, append(o.ways.Spec.Cells(f.Key), f.Count, share(f.Count, o.total)))
 	}
 	b := report.Body{Values: []report.Value{
-		{Name: "total", Value: o.total, Unit: o.unit(), Kind: report.Counter, Help: "of all flows"},
+		{Name: "total", Value: o.total, Unit: o.unit(), Kind: report.Counter, Help: "packets or bytes (precision.count) of all flows"},
 		{Name: "flows_seen", Value: len(o.counts), Unit: report.Count, Help: "different flows"},
 	}, Tables: []report.Table{t}}
 	o.counts, o.total = map[heavy.Key]float64{}, 0
 	return b
+}
+
+// judged are the largest flows, and behind them what is listed besides.
+func (o *oracle) judged() []heavy.Flow {
+	flows := heavy.Top(o.counts, o.top)
+	in := map[heavy.Key]bool{}
+	for _, f := range flows {
+		in[f.Key] = true
+	}
+	for _, key := range o.listed {
+		if !in[key] {
+			flows = append(flows, heavy.Flow{Key: key, Count: o.counts[key]})
+		}
+	}
+	return flows
 }
 
 // Ways are the arrays as they are configured, for measurements that read them directly.

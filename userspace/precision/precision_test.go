@@ -59,7 +59,7 @@ func TestPlan(t *testing.T) {
 
 // TestBudget: the initial value bounds the share of second passes, in bytes for packets of full size.
 func TestBudget(t *testing.T) {
-	c, err := newConfig(values(t, map[string]string{"count": "bytes"}), algo.Env{})
+	c, err := newConfig(values(t, map[string]string{"count": "bytes", "initial": "100"}), algo.Env{})
 	if err != nil {
 		t.Fatal(err)
 	}

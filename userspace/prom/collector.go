@@ -22,17 +22,20 @@ func (s *Store) Collect(ch chan<- prometheus.Metric) {
 	defer s.mu.Unlock()
 	g := &gathering{ch: ch, families: map[string]family{}, sent: map[string]bool{}}
 	g.info(s.run)
+	g.attachments(s.attached)
 	for _, one := range s.sorted() {
+		g.labels = []label{{"interface", one.key.iface}}
+		g.traffic(one)
 		g.labels = []label{{"algorithm", one.key.algorithm}, {"interface", one.key.iface}}
 		g.accounts(one)
+		g.stem, g.rows = identifier(one.key.algorithm), s.rows
 		g.body(one)
 	}
 }
 
 type label struct{ name, value string }
 
-// family is what all series of a metric must share. The first series decides; whoever disagrees about the type gets
-// the algorithm into the metric's name, so that one algorithm's choice of words cannot spoil another's scrape.
+// family is what all series of a metric must share.
 type family struct {
 	help  string
 	value prometheus.ValueType
@@ -43,6 +46,8 @@ type family struct {
 type gathering struct {
 	ch       chan<- prometheus.Metric
 	labels   []label
+	stem     string // of the names of what one algorithm reports: the algorithm
+	rows     bool   // rows that are named by traffic, too
 	families map[string]family
 	sent     map[string]bool
 }
@@ -53,24 +58,43 @@ func (g *gathering) info(run report.Run) {
 		label{"version", run.Version}, label{"command", run.Command}, label{"kernel", run.Kernel})
 }
 
+// attachments say of each interface whether it is measured on: one that went away is no series that stopped.
+func (g *gathering) attachments(attached map[string]bool) {
+	for iface, now := range attached {
+		value := 0.0
+		if now {
+			value = 1
+		}
+		g.gauge("xdpmon_interface_attached", "Whether the programs are on the interface now: 1, or 0 while it is gone.", value,
+			label{"interface", iface})
+	}
+}
+
+// traffic is what passed the hook. All algorithms of a chain see the same packets, so it is told once, without naming an
+// algorithm: a sum over the interfaces is a sum.
+func (g *gathering) traffic(o *series) {
+	g.counter("xdpmon_seen_packets_total", "Packets that passed the hook; one packet may stand for several segments (GSO, GRO).", o.seen)
+	g.counter("xdpmon_seen_bytes_total", "Bytes on the wire of the packets that passed the hook.", o.bytes)
+	g.counter("xdpmon_parsed_packets_total", "Packets that passed the hook and were parsed to the end.", o.parsed)
+	for _, name := range sortedKeys(o.reasons) {
+		g.counter("xdpmon_unparsed_packets_total", "Packets that passed the hook and were not parsed to the end, by reason.",
+			o.reasons[name], label{"reason", name})
+	}
+}
+
 // accounts are the metrics that every algorithm has.
 func (g *gathering) accounts(o *series) {
-	g.counter("xdpmon_windows_total", "Windows that were finished.", o.windows)
-	g.counter("xdpmon_seen_packets_total", "Packets that passed the hook.", o.seen)
-	g.counter("xdpmon_seen_bytes_total", "Bytes on the wire of the packets that passed the hook.", o.bytes)
-	g.counter("xdpmon_parsed_packets_total", "Packets that were fully parsed.", o.parsed)
+	g.counter("xdpmon_windows_total", "Measurement windows that were finished.", o.windows)
 	g.counter("xdpmon_used_packets_total", "Packets that the algorithm took as input.", o.used)
-	for _, name := range sortedKeys(o.reasons) {
-		g.counter("xdpmon_unparsed_packets_total", "Packets that were not fully parsed, by reason.", o.reasons[name], label{"reason", name})
-	}
 	for _, name := range sortedKeys(o.lost) {
-		g.counter("xdpmon_lost_total", "What the algorithm could not see or keep, by kind.", o.lost[name], label{"kind", name})
+		g.counter("xdpmon_lost_events_total", "Times that the algorithm could not see or keep something, by kind; "+
+			"kinds count different things, so do not add them up.", o.lost[name], label{"kind", name})
 	}
-	g.gauge("xdpmon_register_memory_bytes", "Size of the register arrays and tallies, all banks and CPUs.", float64(o.line.Memory.RegisterBytes))
+	g.gauge("xdpmon_register_memory_bytes", "Size of the algorithm's register arrays and tallies, all banks and CPUs.", float64(o.line.Memory.RegisterBytes))
 	g.gauge("xdpmon_kernel_memory_bytes", "What the kernel allocates for the algorithm's maps.", float64(o.line.Memory.KernelBytes))
 	w := o.line.Window
-	g.gauge("xdpmon_window_seconds", "Length of the latest window.", float64(w.End-w.Start)/1e9)
-	g.gauge("xdpmon_last_window_timestamp_seconds", "When the latest window was finished, seconds since 1970.", float64(o.arrived.UnixMilli())/1e3)
+	g.gauge("xdpmon_last_window_duration_seconds", "Length of the latest finished measurement window.", float64(w.End-w.Start)/1e9)
+	g.gauge("xdpmon_last_window_timestamp_seconds", "When the latest measurement window was finished, seconds since 1970.", float64(o.arrived.UnixMilli())/1e3)
 }
 
 func sortedKeys(m map[string]float64) []string {
@@ -100,19 +124,38 @@ func (g *gathering) value(o *series, v report.Value) {
 	if !ok || v.Kind == report.Info {
 		return
 	}
-	name, help := metricName(v.Name, v.Unit), helpOr(v.Help, v.Name)
+	name, help := g.name(v.Name, v.Unit), g.help(v.Help, v.Name)
 	if v.Kind == report.Counter {
-		g.counter(name+"_total", help, base(o.counters[v.Name], v.Unit))
+		g.counter(name+"_total", help+".", base(o.counters[v.Name], v.Unit))
 		return
 	}
-	g.gauge(name, help, base(f, v.Unit))
-	g.bound(v.Name+"_low", v.Unit, v.Low, help+" (lower end of the 95 % confidence interval)")
-	g.bound(v.Name+"_high", v.Unit, v.High, help+" (upper end of the 95 % confidence interval)")
+	g.gauge(name, help+", in the latest window.", base(f, v.Unit))
+	low, high := v.Promise.Suffixes()
+	g.bound(v.Name+low, v.Unit, v.Low, help+", in the latest window: lower end"+ends(v.Promise)+".")
+	g.bound(v.Name+high, v.Unit, v.High, help+", in the latest window: upper end"+ends(v.Promise)+".")
+}
+
+// name of a metric that the algorithm reports.
+func (g *gathering) name(name string, unit report.Unit) string {
+	return metricName(g.stem+"_"+name, unit)
+}
+
+// help is a sentence that stands alone: whose number it is, and what it counts.
+func (g *gathering) help(help, other string) string {
+	return strings.ReplaceAll(g.stem, "_", "-") + ": " + strings.TrimSuffix(helpOr(help, other), ".")
+}
+
+// ends says what the two ends of an estimate are.
+func ends(p report.Promise) string {
+	if p == report.Bound {
+		return " of the bound that holds with 95 % confidence"
+	}
+	return " of the 95 % confidence interval"
 }
 
 func (g *gathering) bound(name string, unit report.Unit, value any, help string) {
 	if f, ok := report.Number(value); ok {
-		g.gauge(unitLast(name, unit), help, base(f, unit))
+		g.gauge(unitLast(g.stem+"_"+name, unit), help, base(f, unit))
 	}
 }
 
@@ -126,28 +169,30 @@ func unitLast(name string, unit report.Unit) string {
 
 // distribution sends the accumulated histogram, and the percentiles of the latest window with their intervals.
 func (g *gathering) distribution(o *series, d report.Distribution) {
-	help := helpOr(d.Help, d.Title)
-	g.histogram(metricName(d.Name, d.Unit), help+", corrected for what was not seen.", o.histograms[d.Name])
+	help := g.help(d.Help, d.Title)
+	g.histogram(g.name(d.Name, d.Unit), help+", corrected for what was not seen.", o.histograms[d.Name])
 	for _, q := range d.Quantiles {
 		if !q.Defined {
 			continue
 		}
-		at := label{"q", strconv.FormatFloat(q.Q, 'g', -1, 64)}
-		for _, v := range []struct {
-			suffix, help string
-			value        float64
-		}{
-			{"_window", "estimate", q.Value},
-			{"_window_low", "lower end of the 95 % confidence interval", q.Low},
-			{"_window_high", "upper end of the 95 % confidence interval", q.High},
-		} {
-			g.gauge(unitLast(d.Name+v.suffix, d.Unit), help+": percentile of the latest window, "+v.help+".", base(v.value, d.Unit), at)
+		at, help := label{"q", strconv.FormatFloat(q.Q, 'g', -1, 64)}, help+": percentile of the latest window, "
+		send := func(suffix, what string, value float64) {
+			g.gauge(unitLast(g.stem+"_"+d.Name+"_window"+suffix, d.Unit), help+what+".", base(value, d.Unit), at)
+		}
+		send("", "estimate", q.Value)
+		if low, high := q.Promise.Suffixes(); q.Bounded() {
+			send(low, "lower end"+ends(q.Promise), q.Low)
+			send(high, "upper end"+ends(q.Promise), q.High)
 		}
 	}
 }
 
-// table sends the metric columns of the rows that the latest window has; a row is named by its label columns.
+// table sends the metric columns of the rows that the latest window has; a row is named by its label columns. Where those are addresses and
+// flows, every row is a new series and names somebody: such tables are sent only when they were asked for.
 func (g *gathering) table(t report.Table) {
+	if !t.Settings && !g.rows {
+		return
+	}
 	rows := t.Rows
 	if t.Limit > 0 {
 		rows = rows[:min(t.Limit, len(rows))]
@@ -156,8 +201,8 @@ func (g *gathering) table(t report.Table) {
 		labels := rowLabels(t, row)
 		for i, c := range t.Columns {
 			if f, ok := report.Number(cell(row, i)); ok && c.Metric && !c.Label {
-				help := helpOr(c.Help, c.Name) + " (" + helpOr(t.Title, t.Name) + ", latest window)."
-				g.gauge(metricName(t.Name+"_"+c.Name, c.Unit), help, base(f, c.Unit), labels...)
+				help := g.help(c.Help, c.Name) + ", in the latest window; one row of: " + helpOr(t.Help, t.Title) + "."
+				g.gauge(g.name(t.Name+"_"+c.Name, c.Unit), help, base(f, c.Unit), labels...)
 			}
 		}
 	}
@@ -214,12 +259,12 @@ func (g *gathering) histogram(name, help string, h *histogram) {
 	g.ch <- m
 }
 
-// describe settles name and help within the scrape; ok is false for a series that was sent already.
+// describe settles name and help within the scrape; ok is false for a series that was sent already, and for one that is of another type
+// than those of its name.
 func (g *gathering) describe(name string, f family, more []label) (desc *prometheus.Desc, values []string, ok bool) {
 	known, taken := g.families[name]
-	if taken && (known.value != f.value || known.hist != f.hist) && len(g.labels) > 0 {
-		name = prefix + identifier(g.labels[0].value) + "_" + strings.TrimPrefix(name, prefix)
-		known, taken = g.families[name]
+	if taken && (known.value != f.value || known.hist != f.hist) {
+		return nil, nil, false
 	}
 	if !taken {
 		g.families[name] = f

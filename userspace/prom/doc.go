@@ -1,7 +1,8 @@
 // Package prom turns finished windows into Prometheus metrics and serves them.
 //
-// All names begin with xdpmon_, all units are base units (seconds, bytes), and every series carries the labels
-// algorithm and interface. What a window counts accumulates into counters, its distributions into histograms
-// (classic and native, with the corrected counts), and what it estimates is a gauge of the latest window. The
-// only further labels are reasons of a fixed set and the rows of bounded tables.
+// All names begin with xdpmon_, what an algorithm reports with xdpmon_ALGORITHM_: two algorithms may use one word for
+// different things, one metric may not. All units are base units (seconds, bytes). What a window counts accumulates into counters,
+// its distributions into histograms (classic and native, with the corrected counts), and what it estimates is a gauge of the
+// latest window. The labels are algorithm and interface, reasons of a fixed set, and the rows of bounded tables: those that are
+// named by settings always, those that are named by traffic when asked for.
 package prom

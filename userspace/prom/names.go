@@ -18,13 +18,15 @@ var reserved = []struct{ suffix, instead string }{
 func metricName(name string, unit report.Unit) string {
 	name = strings.TrimSuffix(identifier(name), abbreviation(unit))
 	for _, r := range reserved {
-		if stem, ok := strings.CutSuffix(name, r.suffix); ok {
+		if stem, ok := strings.CutSuffix(name, r.suffix); ok && unit.Counted() != "" {
+			name = stem
+		} else if ok {
 			name = stem + r.instead
 		}
 	}
 	suffix := unitName(unit)
-	if strings.HasSuffix(name, suffix) {
-		suffix = ""
+	if strings.HasSuffix(name, suffix) || unit.Counted() != "" && strings.Contains("_"+name+"_", suffix+"_") {
+		suffix = "" // what is counted stands once, wherever it is
 	}
 	return prefix + name + suffix
 }
@@ -69,8 +71,9 @@ func unitName(unit report.Unit) string {
 		return "_ratio"
 	case report.PerSecond:
 		return "_per_second"
-	case report.PacketUnit:
-		return "_packets"
+	}
+	if counted := unit.Counted(); counted != "" {
+		return "_" + counted
 	}
 	return ""
 }

@@ -93,10 +93,10 @@ func TestCountersAccumulateAndGaugesDoNot(t *testing.T) {
 	s.Add(line("fridge", 600))
 	families := gather(t, s)
 	for name, want := range map[string]float64{
-		"xdpmon_matched_total": 200, "xdpmon_seen_packets_total": 2000, "xdpmon_used_packets_total": 1000,
-		"xdpmon_seen_bytes_total": 128000, "xdpmon_windows_total": 2, "xdpmon_estimated": 600, "xdpmon_estimated_low": 590,
-		"xdpmon_longest_seconds": 4, "xdpmon_flow_number": 3, "xdpmon_match_rate_ratio": 0.5, "xdpmon_window_seconds": 10,
-		"xdpmon_match_rate_low_ratio": 0.4, "xdpmon_last_window_timestamp_seconds": 1.7e9, "xdpmon_register_memory_bytes": 1 << 20,
+		"xdpmon_fridge_matched_total": 200, "xdpmon_seen_packets_total": 2000, "xdpmon_used_packets_total": 1000,
+		"xdpmon_seen_bytes_total": 128000, "xdpmon_windows_total": 2, "xdpmon_fridge_estimated": 600, "xdpmon_fridge_estimated_low": 590,
+		"xdpmon_fridge_longest_seconds": 4, "xdpmon_fridge_flow_number": 3, "xdpmon_fridge_match_rate_ratio": 0.5, "xdpmon_last_window_duration_seconds": 10,
+		"xdpmon_fridge_match_rate_low_ratio": 0.4, "xdpmon_last_window_timestamp_seconds": 1.7e9, "xdpmon_register_memory_bytes": 1 << 20,
 	} {
 		f, ok := families[name]
 		if !ok {
@@ -108,7 +108,7 @@ func TestCountersAccumulateAndGaugesDoNot(t *testing.T) {
 			t.Errorf("%s = %v, want %v", name, got, want)
 		}
 	}
-	for _, name := range []string{"xdpmon_fill_ratio", "xdpmon_fit", "xdpmon_match_rate_high_ratio"} {
+	for _, name := range []string{"xdpmon_fridge_fill_ratio", "xdpmon_fridge_fit", "xdpmon_fridge_match_rate_high_ratio"} {
 		if _, ok := families[name]; ok {
 			t.Errorf("%s is there", name)
 		}
@@ -117,23 +117,24 @@ func TestCountersAccumulateAndGaugesDoNot(t *testing.T) {
 
 func TestLabelledCounters(t *testing.T) {
 	s := NewStore(fixedClock)
+	s.Rows()
 	s.Add(line("fridge", 400))
 	s.Add(line("fridge", 400))
 	want := `
-# HELP xdpmon_lost_total What the algorithm could not see or keep, by kind.
-# TYPE xdpmon_lost_total counter
-xdpmon_lost_total{algorithm="fridge",interface="eth0",kind="evicted"} 24
-xdpmon_lost_total{algorithm="fridge",interface="eth0",kind="refused"} 0
-# HELP xdpmon_unparsed_packets_total Packets that were not fully parsed, by reason.
+# HELP xdpmon_lost_events_total Times that the algorithm could not see or keep something, by kind; kinds count different things, so do not add them up.
+# TYPE xdpmon_lost_events_total counter
+xdpmon_lost_events_total{algorithm="fridge",interface="eth0",kind="evicted"} 24
+xdpmon_lost_events_total{algorithm="fridge",interface="eth0",kind="refused"} 0
+# HELP xdpmon_unparsed_packets_total Packets that passed the hook and were not parsed to the end, by reason.
 # TYPE xdpmon_unparsed_packets_total counter
-xdpmon_unparsed_packets_total{algorithm="fridge",interface="eth0",reason="arp"} 14
-xdpmon_unparsed_packets_total{algorithm="fridge",interface="eth0",reason="truncated"} 6
-# HELP xdpmon_groups_p95_seconds 95th percentile of the delay (slowest groups, latest window).
-# TYPE xdpmon_groups_p95_seconds gauge
-xdpmon_groups_p95_seconds{algorithm="fridge",dport="443",interface="eth0",row_interface="192.0.2.0/24"} 0.09
-xdpmon_groups_p95_seconds{algorithm="fridge",dport="53",interface="eth0",row_interface="bad�"} 0.012
+xdpmon_unparsed_packets_total{interface="eth0",reason="arp"} 14
+xdpmon_unparsed_packets_total{interface="eth0",reason="truncated"} 6
+# HELP xdpmon_fridge_groups_p95_seconds fridge: 95th percentile of the delay, in the latest window; one row of: slowest groups.
+# TYPE xdpmon_fridge_groups_p95_seconds gauge
+xdpmon_fridge_groups_p95_seconds{algorithm="fridge",dport="443",interface="eth0",row_interface="192.0.2.0/24"} 0.09
+xdpmon_fridge_groups_p95_seconds{algorithm="fridge",dport="53",interface="eth0",row_interface="bad�"} 0.012
 `
-	err := testutil.CollectAndCompare(s, strings.NewReader(want), "xdpmon_lost_total", "xdpmon_unparsed_packets_total", "xdpmon_groups_p95_seconds")
+	err := testutil.CollectAndCompare(s, strings.NewReader(want), "xdpmon_lost_events_total", "xdpmon_unparsed_packets_total", "xdpmon_fridge_groups_p95_seconds")
 	if err != nil {
 		t.Error(err)
 	}
@@ -166,7 +167,7 @@ func TestHistogramClassicAndNative(t *testing.T) {
 	s := NewStore(fixedClock)
 	s.Add(line("fridge", 400.4))
 	s.Add(line("fridge", 600.3))
-	h := gather(t, s)["xdpmon_delay_seconds"].GetMetric()[0].GetHistogram()
+	h := gather(t, s)["xdpmon_fridge_delay_seconds"].GetMetric()[0].GetHistogram()
 	if h.GetSampleCount() != 1001 || math.Abs(h.GetSampleSum()-150.105) > 1e-6 {
 		t.Errorf("count %d, sum %v; want 1001 (1000.7 rounded), 150.105", h.GetSampleCount(), h.GetSampleSum())
 	}
@@ -231,17 +232,39 @@ func TestNativeIndexAgreesWithTheClientLibrary(t *testing.T) {
 	}
 }
 
-// Two algorithms that use one name for different things must not cost each other the scrape.
-func TestConflictingNames(t *testing.T) {
+// Two algorithms may use one name for different things: a metric is one thing.
+func TestNamesOfTwoAlgorithms(t *testing.T) {
 	s := NewStore(fixedClock)
-	a, b := line("alpha", 10), line("beta", 10)
+	a, b := line("alpha", 10), line("be-ta", 10)
 	a.Report = report.Body{Values: []report.Value{{Name: "delay_ns", Value: 1.0, Unit: report.Nanosecond}}}
 	b.Report = report.Body{Distributions: []report.Distribution{delays(5)}}
 	s.Add(a)
 	s.Add(b)
 	families := gather(t, s)
-	if families["xdpmon_delay_seconds"].GetType() != dto.MetricType_GAUGE || families["xdpmon_beta_delay_seconds"].GetType() != dto.MetricType_HISTOGRAM {
+	if families["xdpmon_alpha_delay_seconds"].GetType() != dto.MetricType_GAUGE || families["xdpmon_be_ta_delay_seconds"].GetType() != dto.MetricType_HISTOGRAM {
 		t.Errorf("families %v", families)
+	}
+	if n := len(families["xdpmon_seen_packets_total"].GetMetric()); n != 1 {
+		t.Errorf("the packets of one chain are %d series, want 1: they would be added up", n)
+	}
+}
+
+// Rows that are named by traffic are endless series, and name somebody: they are there when asked for.
+func TestRowsOnRequest(t *testing.T) {
+	const traffic, settings = "xdpmon_fridge_groups_p95_seconds", "xdpmon_fridge_fridges_inserted"
+	for _, asked := range []bool{false, true} {
+		s := NewStore(fixedClock)
+		if asked {
+			s.Rows()
+		}
+		l := line("fridge", 400)
+		l.Report.Tables = append(l.Report.Tables, report.Table{Name: "fridges", Settings: true, Rows: [][]any{{"1", int64(7)}},
+			Columns: []report.Column{{Name: "fridge", Label: true}, {Name: "inserted", Metric: true}}})
+		s.Add(l)
+		families := gather(t, s)
+		if (families[traffic] != nil) != asked || families[settings] == nil {
+			t.Errorf("asked %v: flows %v, settings %v", asked, families[traffic], families[settings])
+		}
 	}
 }
 
@@ -253,6 +276,11 @@ func TestMetricName(t *testing.T) {
 	}{
 		{"delay_ns", report.Nanosecond, "xdpmon_delay_seconds"},
 		{"queue.depth_bytes", report.Bytes, "xdpmon_queue_depth_bytes"},
+		{"packets_lost", report.PacketUnit, "xdpmon_packets_lost"},
+		{"packets", report.PacketUnit, "xdpmon_packets"},
+		{"alerts_count", report.Attributes, "xdpmon_alerts_attributes"},
+		{"matched", report.Responses, "xdpmon_matched_responses"},
+		{"used", report.PacketUnit, "xdpmon_used_packets"},
 		{"lost_packets", report.PacketUnit, "xdpmon_lost_packets"},
 		{"flow_count", report.Count, "xdpmon_flow_number"},
 		{"rate", report.PerSecond, "xdpmon_rate_per_second"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"html"
+	"io"
 	"log"
 	"net"
 	"net/http"
@@ -55,6 +56,9 @@ func Listen(address string, store *Store, errorLog *log.Logger) (*Server, error)
 	if err != nil {
 		return nil, fmt.Errorf("%w on %s: %w; choose another port or stop who has it (ss -ltnp)", ErrListen, address, err)
 	}
+	if l.Addr() == nil { // getsockname failed, of which net says nothing
+		return nil, errors.Join(fmt.Errorf("%w on %s: the kernel does not tell the address that it gave", ErrListen, address), l.Close())
+	}
 	s := &Server{listener: l, failed: make(chan error, 1)}
 	s.http = http.Server{Handler: Handler(store, errorLog), ErrorLog: errorLog,
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}
@@ -91,31 +95,48 @@ func Handler(store *Store, errorLog *log.Logger) http.Handler {
 	return mux
 }
 
-// healthz answers 200 as long as windows arrive, 503 when they stopped to.
+// healthz answers 200 as long as something is attached and windows arrive, 503 otherwise.
 func (s *Store) healthz(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	age, ok := s.Fresh()
-	if !ok {
+	missing, some := s.missing()
+	age, fresh := s.Fresh()
+	switch {
+	case !some && len(missing) == 0:
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprintln(w, "starting: nothing is attached yet")
+	case !some:
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprintf(w, "nothing is attached any more: waiting for %s\n", strings.Join(missing, ", "))
+	case !fresh:
 		w.WriteHeader(http.StatusServiceUnavailable)
 		fmt.Fprintf(w, "stale: no window has finished for %.0f s\n", age.Seconds())
-		return
+	case len(missing) > 0:
+		fmt.Fprintf(w, "ok, but not attached to %s\n", strings.Join(missing, ", "))
+	default:
+		fmt.Fprintln(w, "ok")
 	}
-	fmt.Fprintln(w, "ok")
 }
 
 const pageHead = `<!doctype html><html lang="en"><meta charset="utf-8"><title>xdpmon</title>
 <body><h1>xdpmon</h1><p>%s</p><p><a href="metrics">metrics</a> for Prometheus, <a href="healthz">healthz</a> for a watchdog.</p>
 `
 
-// page shows the latest windows as the terminal would.
+// page shows the latest windows as the terminal would. It is made first and written then: a client that does not read holds
+// nothing up.
 func (s *Store) page(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = io.WriteString(w, s.text()) // a client that went away is nobody's trouble
+}
+
+func (s *Store) text() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	style := report.Style{Width: 100, Unicode: true}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	fmt.Fprintf(w, pageHead, html.EscapeString(strings.Join(s.run.Text(style), " ")))
+	var b strings.Builder
+	fmt.Fprintf(&b, pageHead, html.EscapeString(strings.Join(s.run.Text(style), " ")))
 	for _, one := range s.sorted() {
 		text := strings.Join(report.Text(one.line, s.run, style), "\n")
-		fmt.Fprintf(w, "<pre>%s</pre>\n", html.EscapeString(text))
+		fmt.Fprintf(&b, "<pre>%s</pre>\n", html.EscapeString(text))
 	}
+	return b.String()
 }

@@ -56,7 +56,7 @@ func TestHandlerPaths(t *testing.T) {
 		status int
 		text   string
 	}{
-		"/": {200, "fridge on eth0"}, "/metrics": {200, "xdpmon_matched_total"}, "/healthz": {200, "ok\n"}, "/other": {404, ""},
+		"/": {200, "fridge on eth0"}, "/metrics": {200, "xdpmon_fridge_matched_total"}, "/healthz": {200, "ok\n"}, "/other": {404, ""},
 	} {
 		got := get(t, h, path, "text/plain")
 		body, _ := io.ReadAll(got.Body)
@@ -72,6 +72,34 @@ func TestHandlerPaths(t *testing.T) {
 	}
 }
 
+// TestHealthFollowsTheAttachments: windows go on when the last interface has gone, and say nothing.
+func TestHealthFollowsTheAttachments(t *testing.T) {
+	s := NewStore(fixedClock)
+	s.Live()
+	h := Handler(s, log.New(io.Discard, "", 0))
+	for _, step := range []struct {
+		change func()
+		status int
+		health string
+		metric string
+	}{
+		{func() {}, 503, "starting: nothing is attached yet\n", ""},
+		{func() { s.Attached("eth0", true); s.Attached("eth1", true) }, 200, "ok\n", `xdpmon_interface_attached{interface="eth1"} 1`},
+		{func() { s.Attached("eth1", false) }, 200, "ok, but not attached to eth1\n", `xdpmon_interface_attached{interface="eth1"} 0`},
+		{func() { s.Attached("eth0", false) }, 503, "nothing is attached any more: waiting for eth0, eth1\n", `xdpmon_interface_attached{interface="eth0"} 0`},
+		{func() { s.Attached("eth0", true) }, 200, "ok, but not attached to eth1\n", `xdpmon_interface_attached{interface="eth0"} 1`},
+	} {
+		step.change()
+		s.Add(line("fridge", 400))
+		health := get(t, h, "/healthz", "text/plain")
+		text, _ := io.ReadAll(health.Body)
+		metrics, _ := io.ReadAll(get(t, h, "/metrics", "text/plain").Body)
+		if health.StatusCode != step.status || string(text) != step.health || !strings.Contains(string(metrics), step.metric) {
+			t.Errorf("want %d %q, got %d %q; want %q in the metrics", step.status, step.health, health.StatusCode, text, step.metric)
+		}
+	}
+}
+
 func TestNativeHistogramsAreServedAsProtobuf(t *testing.T) {
 	s := NewStore(fixedClock)
 	s.Add(line("fridge", 400))
@@ -83,7 +111,7 @@ func TestNativeHistogramsAreServedAsProtobuf(t *testing.T) {
 		if err := decoder.Decode(&f); err != nil {
 			t.Fatalf("no histogram found: %v", err)
 		}
-		if f.GetName() == "xdpmon_delay_seconds" {
+		if f.GetName() == "xdpmon_fridge_delay_seconds" {
 			if h := f.GetMetric()[0].GetHistogram(); len(h.GetPositiveSpan()) == 0 || len(h.GetBucket()) == 0 {
 				t.Errorf("native spans %v, classic buckets %v", h.GetPositiveSpan(), h.GetBucket())
 			}

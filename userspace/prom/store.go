@@ -13,13 +13,16 @@ import (
 // Store holds the latest window of every algorithm and interface, and what has accumulated since the start. It is
 // safe for concurrent use.
 type Store struct {
-	now func() time.Time
+	now  func() time.Time
+	rows bool
 
 	mu     sync.Mutex
 	run    report.Run
 	series map[seriesKey]*series
 	start  time.Time
 	latest time.Time // when the last window came
+	// attached are the interfaces of a live run, and whether the programs are on them now; nil for a replay.
+	attached map[string]bool
 }
 
 type seriesKey struct{ algorithm, iface string }
@@ -45,11 +48,44 @@ func NewStore(now func() time.Time) *Store {
 	return &Store{now: now, start: now(), series: map[seriesKey]*series{}}
 }
 
+// Rows makes metrics of tables whose rows are named by traffic, too (flows, addresses): as many series as it has, over time.
+func (s *Store) Rows() { s.rows = true }
+
 // Start remembers what is running, for the info metric and the page.
 func (s *Store) Start(run report.Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.run = run
+}
+
+// Live says that this run is on interfaces: it is not healthy before one is attached.
+func (s *Store) Live() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.attached = map[string]bool{}
+}
+
+// Attached remembers whether the programs are on an interface of a live run.
+func (s *Store) Attached(iface string, now bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.attached[iface] = now
+}
+
+// missing lists the interfaces that are not attached, and says whether any is. A replay misses none.
+func (s *Store) missing() (names []string, some bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	some = s.attached == nil
+	for name, now := range s.attached {
+		if now {
+			some = true
+		} else {
+			names = append(names, name)
+		}
+	}
+	sort.Strings(names)
+	return names, some
 }
 
 // Add accumulates a finished window.

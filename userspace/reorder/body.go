@@ -32,48 +32,47 @@ func (i *instance) body(n counts, t *tally) report.Body {
 	out := n.at(bpf.ReorderReorderCounterREORDER_OUT)
 	b := report.Body{
 		Values: []report.Value{
-			gauge("prefixes_out", len(i.last), report.Count, "prefixes that are put out as heavily reordered"),
+			gauge("prefixes_reordered", len(i.last), report.Count, "prefixes that are put out as heavily reordered"),
 			gauge("prefixes_reported", len(t.byName), report.Count, "prefixes that any report names"),
 			counter("packets", packets, report.PacketUnit, "TCP packets with payload"),
 			counter("watched", compared, report.PacketUnit, "packets that were compared with their predecessor"),
 			gauge("watched_share", ratio(compared, packets), report.Ratio, "share of the packets that were compared"),
 			counter("out_of_order", out, report.PacketUnit, "out-of-order packets among those watched"),
-			i.shareOf(out, compared),
+			shareOf(out, compared, packets),
 			counter("repeated", n.at(bpf.ReorderReorderCounterREORDER_REPEATED), report.PacketUnit,
 				"packets with their predecessor's number: duplicates of a mirror port, or sent again at once; not out of order"),
-			counter("aggregates", n.at(bpf.ReorderReorderCounterREORDER_AGGREGATES), report.PacketUnit, "packets that stand for several segments (GSO, GRO)"),
+			counter("aggregates", n.at(bpf.ReorderReorderCounterREORDER_AGGREGATES), report.Count, "packets that stand for several segments (GSO, GRO)"),
 			counter("reports", t.reports, report.Count, "reports to userspace, records read at the end of the window included"),
 			counter("reported", t.n, report.PacketUnit, "watched packets of the records that were reported"),
 			counter("reported_out_of_order", t.o, report.PacketUnit, "out-of-order packets in the reports"),
-			gauge("communication", ratio(t.reports, packets), report.Ratio, "reports a packet (section 4.2)"),
-			counter("second_passes", n.at(bpf.ReorderReorderCounterREORDER_SECOND), report.PacketUnit, "packets that passed twice"),
-			gauge("recirculation", ratio(n.at(bpf.ReorderReorderCounterREORDER_SECOND), packets), report.Ratio, "share of the packets that passed twice"),
+			gauge("reports_per_packet", ratio(t.reports, packets), report.Ratio, "reports a packet (section 4.2)"),
+			counter("second_passes", n.at(bpf.ReorderReorderCounterREORDER_SECOND), report.Count, "packets that passed twice"),
+			gauge("second_pass_share", ratio(n.at(bpf.ReorderReorderCounterREORDER_SECOND), packets), report.Ratio, "share of the packets that passed twice"),
 			gauge("buckets", i.buckets(), report.Count, "records there is room for"),
 		},
-		Tables: []report.Table{i.table(i.last)},
+		Tables: []report.Table{i.table(i.last, packets-min(t.n, packets))},
 	}
 	b.Notes = i.notes(n, t)
 	return b
 }
 
-// shareOf is the share of out-of-order packets among all that were watched, with the interval of Wilson.
-func (i *instance) shareOf(out, watched uint64) report.Value {
-	low, high := wilson(out, watched)
-	v := gauge("out_of_order_share", ratio(out, watched), report.Ratio, "share of the watched packets that were out of order; as if packets were independent")
-	v.Low, v.High = low, high
+// shareOf is the share of out-of-order packets among those that were watched, with bounds of the share of all.
+func shareOf(out, watched, packets uint64) report.Value {
+	v := gauge("out_of_order_share", ratio(out, watched), report.Ratio, "share of the watched packets that were out of order; its bounds are those of all packets' share")
+	v.Promise = report.Bound
+	if packets > 0 {
+		v.Low, v.High = bounds(out, watched, packets-min(watched, packets))
+	}
 	return v
 }
 
-// wilson is the 95 % interval of a share.
-func wilson(part, whole uint64) (low, high float64) {
-	if whole == 0 {
-		return 0, 1
-	}
-	const z = 1.96
-	n, p := float64(whole), float64(part)/float64(whole)
-	center := (p + z*z/(2*n)) / (1 + z*z/n)
-	half := z / (1 + z*z/n) * math.Sqrt(p*(1-p)/n+z*z/(4*n*n))
-	return max(0, center-half), min(1, center+half)
+// bounds of the share of out-of-order packets among those that were seen and those that were not, which may all have been out of
+// order, or none. There is no interval: who is watched depends on what is seen (a flow that is out of order gives up its place),
+// packets of a burst are lost together, and prefixes differ by orders of magnitude, so that no variance of the packets that were
+// watched is that of the others.
+func bounds(out, seen, unseen uint64) (low, high float64) {
+	all := seen + unseen
+	return ratio(min(out, all), all), ratio(min(out+unseen, all), all)
 }
 
 // columns of the table, of estimate and truth alike. Without report=all the watched packets are those of flows with
@@ -83,16 +82,17 @@ func (c *config) columns() []report.Column {
 		{Name: "prefix", Label: true, Help: "source network"},
 		{Name: "packets", Unit: report.PacketUnit, Help: "packets of reported records; in the truth, all"},
 		{Name: "out_of_order", Unit: report.PacketUnit, Metric: !c.all, Help: "out-of-order packets among them"},
-		{Name: "share", Unit: report.Ratio, Metric: c.all, Help: "out_of_order / packets"},
-		{Name: "share_low", Unit: report.Ratio, Help: "lower end of its 95 % interval, as if packets were independent"},
-		{Name: "share_high", Unit: report.Ratio, Help: "upper end"},
+		{Name: "share", Unit: report.Ratio, Metric: c.all, Low: "share_at_least", High: "share_at_most", Promise: report.Bound,
+			Help: "out_of_order / packets"},
+		{Name: "share_at_least", Unit: report.Ratio, Help: "share of all packets of the prefix, if none of those that nobody watched was out of order, and all were its own"},
+		{Name: "share_at_most", Unit: report.Ratio, Help: "... if all of them were"},
 		{Name: "flows", Unit: report.Count, Help: "different flows in the reports"},
 		{Name: "reports", Unit: report.Count, Help: "reports that named it"},
 	}
 }
 
-// table of the prefixes, most out-of-order packets first.
-func (c *config) table(prefixes map[uint64]*sum) report.Table {
+// table of the prefixes, most out-of-order packets first. unseen packets may have been of any of them.
+func (c *config) table(prefixes map[uint64]*sum, unseen uint64) report.Table {
 	names := make([]uint64, 0, len(prefixes))
 	for name := range prefixes {
 		names = append(names, name)
@@ -104,7 +104,7 @@ func (c *config) table(prefixes map[uint64]*sum) report.Table {
 		Help: "source prefixes with heavy reordering, most out-of-order packets first"}
 	for _, name := range names[:min(len(names), c.top)] {
 		s := prefixes[name]
-		low, high := wilson(s.o, s.n)
+		low, high := bounds(s.o, s.n, unseen)
 		t.Rows = append(t.Rows, []any{c.unpack(name).String(), s.n, s.o, ratio(s.o, s.n), low, high, uint64(len(s.flows)), s.reports})
 	}
 	return t
@@ -125,6 +125,9 @@ func (i *instance) notes(n counts, t *tally) (notes []string) {
 	}
 	if len(i.last) > i.top {
 		add("%d prefixes were put out, the table shows %d: raise reorder.top", len(i.last), i.top)
+	}
+	if packets, watched := n.at(bpf.ReorderReorderCounterREORDER_PACKETS), n.at(bpf.ReorderReorderCounterREORDER_COMPARED); watched < packets {
+		add("what the %d packets that nobody watched were is not known: shares have bounds, and no interval; more reorder.buckets watch more", packets-watched)
 	}
 	if !i.all && t.reports > 0 {
 		add("shares are of flows that had trouble, and too large for their prefixes: reorder.report=all tells the prefixes' share")

@@ -11,6 +11,8 @@ const (
 	tickNS  = 1 << 10 // of a stored time: TICK in the program
 	maxWays = 5
 	crcWays = 2 // ways with a polynomial of their own
+	// hybridWays end in front of the array, which a flow that moves to a way leaves in the same pass.
+	hybridWays = 4
 )
 
 // config is what the parameters come to.
@@ -45,6 +47,9 @@ func newConfig(v algo.Values, env algo.Env) (*config, error) {
 	}
 	if err := c.divide(v); err != nil {
 		return nil, err
+	}
+	if c.method == bpf.ReorderReorderMethodKindMETHOD_HYBRID && c.ways > hybridWays {
+		return nil, v.Error("ways", "with method=hybrid, 1 to 4: the fifth ends in a stage behind the array's first")
 	}
 	if env.CRC && c.ways > crcWays {
 		return nil, v.Error("ways", "with --hash crc, 1 or 2: there are no polynomials for more")

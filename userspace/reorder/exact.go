@@ -32,6 +32,7 @@ type flowState struct {
 	end    uint32 // expected after it
 	max    uint32 // largest start so far
 	number uint32 // of the flow, in the order of their first packets
+	open   bool   // the connection has sent payload: there is a predecessor
 }
 
 // Verdict on one packet: which definitions call it out of order.
@@ -43,17 +44,16 @@ type Verdict struct {
 }
 
 // Tracker judges every packet of every flow by all three definitions, with unbounded memory. A packet without payload
-// is not looked at: pure ACKs and keep-alives without data say nothing about order.
+// is not looked at: pure ACKs and keep-alives without data say nothing about order. A SYN begins a connection, on ports
+// that are used again, too: its first packet with payload has no predecessor.
 type Tracker struct{ flows map[flowKey]*flowState }
 
 // NewTracker starts with no flows.
 func NewTracker() *Tracker { return &Tracker{flows: map[flowKey]*flowState{}} }
 
-// carriesData says whether a packet is one that reordering is defined for. What follows a first fragment has no
-// sequence number, and a first fragment's length is not the segment's.
-func carriesData(p *packet.Packet) bool {
-	return p.Has(packet.TCP) && p.Payload > 0 && !p.Has(packet.Fragment)
-}
+// numbered says whether a packet is one that reordering is defined for, if it carries payload. What follows a first
+// fragment has no sequence number, and a first fragment's length is not the segment's.
+func numbered(p *packet.Packet) bool { return p.Has(packet.TCP) && !p.Has(packet.Fragment) }
 
 // span is the range of sequence numbers of a packet's payload; a SYN takes the number in front of it.
 func span(p *packet.Packet) (start, end uint32) {
@@ -66,17 +66,21 @@ func span(p *packet.Packet) (start, end uint32) {
 
 // Packet judges one packet; used is false when it carries no TCP payload.
 func (t *Tracker) Packet(p *packet.Packet) (v Verdict, used bool) {
-	if !carriesData(p) {
+	if !numbered(p) {
 		return v, false
 	}
-	start, end := span(p)
-	key := keyOf(p)
-	f, known := t.flows[key]
-	if !known {
-		f = &flowState{start: start, end: end, max: start, number: uint32(len(t.flows))}
-		t.flows[key] = f
-		return Verdict{Flow: f.number}, true
+	f := t.flows[keyOf(p)]
+	if f != nil && p.TCPFlags&packet.SYN != 0 {
+		f.open = false
 	}
+	if p.Payload == 0 {
+		return v, false
+	}
+	if f == nil {
+		f = &flowState{number: uint32(len(t.flows))}
+		t.flows[keyOf(p)] = f
+	}
+	start, end := span(p)
 	v = f.judge(start, end)
 	f.advance(start, end)
 	return v, true
@@ -86,6 +90,9 @@ func (t *Tracker) Packet(p *packet.Packet) (v Verdict, used bool) {
 func before(a, b uint32) bool { return int32(a-b) < 0 }
 
 func (f *flowState) judge(start, end uint32) Verdict {
+	if !f.open {
+		return Verdict{Flow: f.number}
+	}
 	v := Verdict{Flow: f.number, Compared: true, Repeated: start == f.start && end == f.end}
 	v.Out[Below] = before(start, f.start)
 	v.Out[Gap] = before(f.end, start)
@@ -94,8 +101,8 @@ func (f *flowState) judge(start, end uint32) Verdict {
 }
 
 func (f *flowState) advance(start, end uint32) {
-	f.start, f.end = start, end
-	if before(f.max, start) {
+	if !f.open || before(f.max, start) {
 		f.max = start
 	}
+	f.start, f.end, f.open = start, end, true
 }

@@ -96,11 +96,25 @@ func (o *oracle) Window(report.Window) report.Body {
 			counter("definition_2", o.byDef[Gap], report.PacketUnit, "packets behind what was expected"),
 			counter("definition_3", o.byDef[BelowMax], report.PacketUnit, "packets below the largest number so far"),
 		},
-		Tables: []report.Table{o.instance.table(truth)},
+		Tables: []report.Table{o.instance.table(o.asked(truth), 0)},
 		Notes:  o.notes(len(truth), found, wrong),
 	}
 	o.byName, o.byDef, o.packets, o.repeated = map[uint64]*sum{}, [4]uint64{}, 0, 0
 	return b
+}
+
+// asked are the prefixes in trouble, and those that were put out.
+func (o *oracle) asked(truth map[uint64]*sum) map[uint64]*sum {
+	all := map[uint64]*sum{}
+	for name, s := range truth {
+		all[name] = s
+	}
+	for name := range o.instance.last {
+		if s := o.byName[name]; s != nil {
+			all[name] = s
+		}
+	}
+	return all
 }
 
 // notes say in words what the table of a terminal has no room for.

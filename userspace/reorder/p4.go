@@ -108,14 +108,17 @@ func cover(limit uint32) (list [][2]uint32) {
 	return list
 }
 
-// expiryEntries keep a record with n <= C and o < R; what is left has been watched long enough.
+// expiryEntries keep a record with n <= C and o < R; what is left has been watched long enough. A flow's own record is written again
+// when its count is near its end.
 func expiryEntries(c *config) (list []string) {
 	for _, n := range cover(c.most) {
 		for _, o := range cover(c.enough - 1) {
 			list = append(list, fmt.Sprintf("            (ROLE_FIRST, 0, FATE_REFUSED, %#x &&& %#x, %#x &&& %#x): keep();", n[0], n[1], o[0], o[1]))
 		}
 	}
-	return append(list, "            (ROLE_FIRST, 0, FATE_REFUSED, _, _): seize();")
+	return append(list, "            (ROLE_FIRST, 0, FATE_REFUSED, _, _): seize();",
+		"            (ROLE_FIRST, _, FATE_OWN, REORDER_FULL &&& REORDER_FULL, _): seize();",
+		"            (ROLE_FIRST, _, FATE_OWN_STALE, REORDER_FULL &&& REORDER_FULL, _): seize();")
 }
 
 const twinPayload = `/* Where a segment's payload begins, and how long it is: less is 2^16 minus the bytes of both headers. */
@@ -204,7 +207,8 @@ control ReorderAdmission(in bit<32> least, in bit<32> coin, inout bit<32> value)
 `
 
 const twinExpiry = `
-/* Has another flow's record been watched long enough, n > C or o >= R? Then the packet takes its bucket by a second pass. */
+/* Has another flow's record been watched long enough, n > C or o >= R? Then the packet takes its bucket by a second pass; and its
+ * own, when its count is near its end. */
 control ReorderExpiry(in role_t role, in bit<8> closed, in fate_t fate, in bit<32> n, in bit<32> o, inout bit<8> asks) {
     action seize() {
         asks = ROLE_SEIZE;

@@ -16,7 +16,7 @@ func descriptor() *algo.Descriptor {
 	return &algo.Descriptor{
 		Name:    Name,
 		Summary: "source prefixes whose TCP packets arrive out of order",
-		Paper:   "tcp-reordering.txt, sections 2, 3, 4.4",
+		Paper:   `Zheng, Yu, Rexford: "Detecting TCP Packet Reordering in the Data Plane", arXiv:2301.00058, 2023, sections 2, 3, 4.4`,
 		Doc:     doc,
 		Params:  params,
 		Spec:    bpf.LoadReorder,

@@ -46,10 +46,10 @@ func (d Distribution) heading() string {
 // percentiles is the grid: name, estimate, its interval (when there is room), and with a truth that and the error.
 func (a against) percentiles(d, truth Distribution, hasTruth, intervals bool) []string {
 	g := grid{right: []bool{false, true, !intervals, true, true}}
-	add := func(name string, unit Unit, value, low, high, truthValue any, err string) {
+	add := func(name string, unit Unit, value, low, high any, promise Promise, truthValue any, err string) {
 		cells := []string{"  " + name, Human(value, unit)}
 		if intervals {
-			cells = append(cells, bracket(value, low, high, unit))
+			cells = append(cells, bracket(value, low, high, unit, promise))
 		}
 		if hasTruth {
 			cells = append(cells, Human(truthValue, unit), err)
@@ -62,25 +62,25 @@ func (a against) percentiles(d, truth Distribution, hasTruth, intervals bool) []
 		g.add("", "estimate", "truth", "error")
 	}
 	low, high := d.countBounds()
-	add("count", Count, d.Count, low, high, truth.Count, a.err(d.Name+".count"))
-	add("mean", d.Unit, orNaN(d.Mean, d.Count > 0), nil, nil, orNaN(truth.Mean, truth.Count > 0), a.err(d.Name+".mean"))
+	add("count", Count, d.Count, low, high, Interval, truth.Count, a.err(d.Name+".count"))
+	add("mean", d.Unit, orNaN(d.Mean, d.Count > 0), nil, nil, Interval, orNaN(truth.Mean, truth.Count > 0), a.err(d.Name+".mean"))
 	for _, q := range d.Quantiles {
-		add(q.label(), d.Unit, q.value(), q.low(), q.high(), truth.quantile(q.Name), a.err(d.Name+"."+q.Name))
+		add(q.label(), d.Unit, q.value(), q.low(), q.high(), q.Promise, truth.quantile(q.Name), a.err(d.Name+"."+q.Name))
 	}
 	return g.lines()
 }
 
 func (d Distribution) countBounds() (low, high any) {
-	l, h, ok := d.countInterval()
+	l, h, ok := d.CountInterval()
 	if !ok {
 		return nil, nil
 	}
 	return l, h
 }
 
-// bracket is the interval of Interval without the value before it.
-func bracket(value, low, high any, unit Unit) string {
-	return trimPrefix(Interval(value, low, high, unit), Human(value, unit))
+// bracket is what Enclosed writes behind the value.
+func bracket(value, low, high any, unit Unit, promise Promise) string {
+	return trimPrefix(Enclosed(value, low, high, unit, promise), Human(value, unit))
 }
 
 func trimPrefix(text, prefix string) string {
@@ -106,7 +106,7 @@ func (q Quantile) low() any  { return bounded(q.Low, q) }
 func (q Quantile) high() any { return bounded(q.High, q) }
 
 func bounded(x float64, q Quantile) any {
-	if !q.bounded() {
+	if !q.Bounded() {
 		return nil
 	}
 	return x

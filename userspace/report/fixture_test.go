@@ -88,7 +88,6 @@ func fixtureLine() Line {
 			Reasons: map[string]uint64{"arp": 500, "truncated": 67, "not_ip": 0}},
 		Memory: Memory{RegisterBytes: 1 << 20, KernelBytes: 1<<20 + 12345},
 		Lost:   map[string]uint64{"evicted": 1200, "refused": 0},
-		Params: map[string]any{"match": "tcp-handshake", "bins": int64(64), "limit": math.Inf(1)},
 		Report: fixtureBody(),
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // scale is one step of a unit: 12300000 ns are 12.3 ms.
@@ -159,15 +160,18 @@ func thousands(f float64) string {
 	return text
 }
 
-// Interval writes a value with its bounds in the same unit: "12.3 ms (12.0 .. 12.6)". Bounds that are no numbers
-// are left away.
-func Interval(value, low, high any, unit Unit) string {
+// Enclosed writes a value with its ends in the same unit: "12.3 ms (12.0 .. 12.6)", a bound as "12.3 ms (at least 3.0, at
+// most 40.1)". Ends that are no numbers are left away.
+func Enclosed(value, low, high any, unit Unit, promise Promise) string {
 	text := Human(value, unit)
 	f, ok := Number(value)
 	l, okLow := Number(low)
 	h, okHigh := Number(high)
 	if !ok || !okLow || !okHigh || math.IsNaN(f+l+h) || math.IsInf(f+l+h, 0) {
 		return text
+	}
+	if promise == Bound {
+		return fmt.Sprintf("%s (at least %s, at most %s)", text, bound(l, f, unit), bound(h, f, unit))
 	}
 	return fmt.Sprintf("%s (%s .. %s)", text, bound(l, f, unit), bound(h, f, unit))
 }
@@ -183,12 +187,32 @@ func bound(x, value float64, unit Unit) string {
 	return humanNumber(x, unit)
 }
 
-// printable replaces what could move a terminal's cursor: names come from packets and from other people's files.
+// printable escapes what could move a terminal's cursor or turn its text round: names come from packets and from other people's files.
 func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || (r >= 0x80 && r < 0xa0) || r == '\u2028' || r == '\u2029' || (r >= 0x202a && r <= 0x202e) {
-			return '?'
+	if strings.IndexFunc(text, unprintable) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case !unprintable(r):
+			b.WriteRune(r)
+		case r < 0x100:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
 		}
-		return r
-	}, text)
+	}
+	return b.String()
+}
+
+func unprintable(r rune) bool { return !unicode.IsPrint(r) && r != '\u00a0' }
+
+// Printable is text for a terminal: everything but the ends of lines is escaped that could move the cursor.
+func Printable(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = printable(lines[i])
+	}
+	return strings.Join(lines, "\n")
 }

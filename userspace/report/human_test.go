@@ -40,7 +40,8 @@ func TestHuman(t *testing.T) {
 		{math.Inf(1), Bytes, "-"},
 		{nil, Count, "-"},
 		{true, None, "yes"},
-		{"a\x1b[31mb\n", None, "a?[31mb?"},
+		{"a\u202eb\u2066", None, `a\u202eb\u2066`},
+		{"a\x1b[31mb\n", None, `a\x1b[31mb\x0a`},
 	} {
 		if n, ok := c.value.(int); ok {
 			c.value = int64(n)
@@ -55,16 +56,18 @@ func TestIntervalKeepsTheUnitOfTheValue(t *testing.T) {
 	for _, c := range []struct {
 		value, low, high any
 		unit             Unit
+		promise          Promise
 		want             string
 	}{
-		{12.3e6, 12.0e6, 12.6e6, Nanosecond, "12.3 ms (12.0 .. 12.6)"},
-		{1.01e9, 0.99e9, 1.03e9, Nanosecond, "1.01 s (0.990 .. 1.03)"},
-		{0.034, 0.03, 0.04, Ratio, "3.4 % (3.0 .. 4.0)"},
-		{uint64(10), nil, nil, Count, "10"},
-		{10.0, math.NaN(), 3.0, Count, "10"},
+		{12.3e6, 12.0e6, 12.6e6, Nanosecond, Interval, "12.3 ms (12.0 .. 12.6)"},
+		{1.01e9, 0.99e9, 1.03e9, Nanosecond, Interval, "1.01 s (0.990 .. 1.03)"},
+		{0.034, 0.03, 0.04, Ratio, Interval, "3.4 % (3.0 .. 4.0)"},
+		{12.3e6, 3.0e6, 40.1e6, Nanosecond, Bound, "12.3 ms (at least 3.00, at most 40.1)"},
+		{uint64(10), nil, nil, Count, Interval, "10"},
+		{10.0, math.NaN(), 3.0, Count, Interval, "10"},
 	} {
-		if got := Interval(c.value, c.low, c.high, c.unit); got != c.want {
-			t.Errorf("Interval(%v) = %q, want %q", c.value, got, c.want)
+		if got := Enclosed(c.value, c.low, c.high, c.unit, c.promise); got != c.want {
+			t.Errorf("Enclosed(%v) = %q, want %q", c.value, got, c.want)
 		}
 	}
 }

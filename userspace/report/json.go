@@ -3,34 +3,50 @@ package report
 import "math"
 
 // MarshalJSON writes the line as docs/output.md describes it. The names are an interface: they stay.
-func (l Line) MarshalJSON() ([]byte, error) {
+func (l Line) MarshalJSON() ([]byte, error) { return l.object(layout{}).MarshalJSON() }
+
+// layout is what a line shows beside what it always does.
+type layout struct {
+	clock *Clock // writes the window's wall clock time, too
+	cdf   bool   // the steps of distributions: most of a line, and of no use to most readers
+	truth bool   // a truth is exact: it has no intervals
+}
+
+func (l Line) object(with layout) *object {
+	exact := with
+	exact.truth = true
 	o := newObject()
 	o.set("algorithm", l.Algorithm)
 	o.set("interface", l.Interface)
-	o.set("window", l.Window.object())
+	o.set("window", l.Window.object(with.clock))
 	o.set("packets", l.Packets.object())
 	o.set("memory", l.Memory.object())
 	o.set("lost", sortedObject(l.Lost))
-	o.set("params", sortedObject(l.Params))
-	o.set("report", l.Report.object(true))
+	o.set("report", l.Report.object(with))
 	if l.Truth != nil {
-		o.set("truth", l.Truth.object(false))
+		o.set("truth", l.Truth.object(exact))
 	}
 	if l.Error != nil {
-		o.set("error", l.Error.object(false))
+		o.set("error", l.Error.object(exact))
 	}
-	return o.MarshalJSON()
+	return o
 }
 
 // MarshalJSON writes the body alone, as it stands under "report".
-func (b Body) MarshalJSON() ([]byte, error) { return b.object(true).MarshalJSON() }
+func (b Body) MarshalJSON() ([]byte, error) { return b.object(layout{}).MarshalJSON() }
 
-func (w Window) object() *object {
+func (w Window) object(clock *Clock) *object {
 	o := newObject()
 	o.set("start", w.Start)
 	o.set("end", w.End)
+	if clock != nil {
+		o.set("start_time", clock.utc(w.Start))
+		o.set("end_time", clock.utc(w.End))
+	}
 	o.set("number", w.Number)
 	o.set("last", w.Last)
+	o.set("stretched", w.Stretched)
+	o.set("cut", w.Cut)
 	return o
 }
 
@@ -51,14 +67,13 @@ func (m Memory) object() *object {
 	return o
 }
 
-// object lays a body out; bounds says whether estimates show their confidence interval, which a truth has not.
-func (b Body) object(bounds bool) *object {
+func (b Body) object(with layout) *object {
 	o := newObject()
 	for _, v := range b.Values {
 		v.into(o)
 	}
 	for _, d := range b.Distributions {
-		d.into(o, bounds)
+		d.into(o, with)
 	}
 	for _, t := range b.Tables {
 		o.setPath(t.Name, t.rows())
@@ -72,39 +87,55 @@ func (b Body) object(bounds bool) *object {
 func (v Value) into(o *object) {
 	o.setPath(v.Name, plain(v.Value, v.Unit))
 	if v.Low != nil || v.High != nil {
-		o.setPath(v.Name+"_low", plain(v.Low, v.Unit))
-		o.setPath(v.Name+"_high", plain(v.High, v.Unit))
+		low, high := v.Promise.Suffixes()
+		o.setPath(v.Name+low, plain(v.Low, v.Unit))
+		o.setPath(v.Name+high, plain(v.High, v.Unit))
 	}
 }
 
-// normal95 is how many standard errors a 95 % confidence interval reaches to each side.
-const normal95 = 1.959964
+// Suffixes are what the names of the two ends of an estimate have behind the estimate's own.
+func (p Promise) Suffixes() (low, high string) {
+	if p == Bound {
+		return "_at_least", "_at_most"
+	}
+	return "_low", "_high"
+}
 
-// countInterval bounds the number of values with 95 % confidence; ok is false when no error is known.
-func (d Distribution) countInterval() (low, high float64, ok bool) {
+// Normal95 is how many standard errors a 95 % confidence interval reaches to each side.
+const Normal95 = 1.959964
+
+// CountInterval encloses the number of values with 95 % confidence; ok is false when no error is known.
+func (d Distribution) CountInterval() (low, high float64, ok bool) {
+	if d.CountLow != 0 || d.CountHigh != 0 {
+		return d.CountLow, d.CountHigh, d.CountLow < d.CountHigh || d.Count != d.CountLow
+	}
 	if !(d.CountErr > 0) || math.IsInf(d.CountErr, 0) {
 		return 0, 0, false
 	}
-	return max(0, d.Count-normal95*d.CountErr), d.Count + normal95*d.CountErr, true
+	return max(0, d.Count-Normal95*d.CountErr), d.Count + Normal95*d.CountErr, true
 }
 
-func (d Distribution) into(o *object, bounds bool) {
+func (d Distribution) into(o *object, with layout) {
 	set := func(name string, value any, unit Unit) { o.setPath(d.Name+"."+name, plain(value, unit)) }
 	set("count", d.Count, Count)
-	if low, high, ok := d.countInterval(); ok && bounds {
-		set("count_low", low, Count)
-		set("count_high", high, Count)
+	if low, high, ok := d.CountInterval(); ok && !with.truth {
+		below, above := d.CountPromise.Suffixes()
+		set("count"+below, low, Count)
+		set("count"+above, high, Count)
 	}
 	set("mean", orNaN(d.Mean, d.Count > 0), d.Unit)
 	set("sum", d.Sum, d.Unit)
 	for _, q := range d.Quantiles {
 		set(q.Name, orNaN(q.Value, q.Defined), d.Unit)
-		if bounds {
-			set(q.Name+"_low", orNaN(q.Low, q.bounded()), d.Unit)
-			set(q.Name+"_high", orNaN(q.High, q.bounded()), d.Unit)
+		if !with.truth {
+			low, high := q.Promise.Suffixes()
+			set(q.Name+low, orNaN(q.Low, q.Bounded()), d.Unit)
+			set(q.Name+high, orNaN(q.High, q.Bounded()), d.Unit)
 		}
 	}
-	set("cdf", d.cdf(), d.Unit)
+	if with.cdf {
+		set("cdf", d.cdf(), d.Unit)
+	}
 }
 
 func orNaN(x float64, ok bool) float64 {
@@ -114,8 +145,8 @@ func orNaN(x float64, ok bool) float64 {
 	return x
 }
 
-// bounded reports whether the quantile has a confidence interval.
-func (q Quantile) bounded() bool {
+// Bounded reports whether the quantile has a confidence interval.
+func (q Quantile) Bounded() bool {
 	return q.Defined && (q.Low != 0 || q.High != 0 || q.Value == 0)
 }
 

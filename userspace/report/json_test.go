@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -63,7 +64,7 @@ func TestJSONNames(t *testing.T) {
 	}
 	for _, path := range []string{
 		"algorithm", "interface", "window.start", "window.end", "packets.seen", "packets.parsed", "packets.used",
-		"memory.register_bytes", "lost.evicted", "params.match", "report.matched", "report.estimated",
+		"memory.register_bytes", "lost.evicted", "report.matched", "report.estimated",
 		"report.estimated_low", "report.estimated_high", "report.delay_ns.p50", "report.delay_ns.p50_low",
 		"report.delay_ns.p90", "report.delay_ns.p95", "report.delay_ns.p99", "report.delay_ns.mean",
 		"truth.delay_ns.p50", "truth.delay_ns.mean", "error.delay_ns.p50", "error.delay_ns.p50_log2",
@@ -72,7 +73,7 @@ func TestJSONNames(t *testing.T) {
 			t.Errorf("%s is missing or null", path)
 		}
 	}
-	for _, path := range []string{"report.fill", "report.delay_ns.p999", "params.limit"} {
+	for _, path := range []string{"report.fill", "report.delay_ns.p999"} {
 		if value := dig(line, path); value != nil {
 			t.Errorf("%s = %v, want null", path, value)
 		}
@@ -119,9 +120,12 @@ func TestJSONNeverCarriesInfinity(t *testing.T) {
 		Quantiles: []Quantile{{Name: "p50", Q: 0.5, Value: math.Inf(1), Low: math.Inf(-1), High: math.NaN(), Defined: true}},
 		Buckets:   []Bucket{{1, 2}, {math.Inf(1), 3}}}
 	body := Body{Distributions: []Distribution{d}, Tables: []Table{{Name: "t", Columns: []Column{{Name: "c"}, {Name: "e"}}, Rows: [][]any{{math.Inf(1)}}}}}
-	text, err := json.Marshal(Line{Report: body, Params: map[string]any{"p": math.NaN()}})
+	text, err := json.Marshal(Line{Report: body}.object(layout{cdf: true}))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if run, err := json.Marshal(Run{Algorithms: []RunAlgorithm{{Params: map[string]any{"p": math.NaN()}}}}); err != nil || !json.Valid(run) {
+		t.Errorf("got %s, %v", run, err)
 	}
 	if !json.Valid(text) || !bytes.Contains(text, []byte(`"t":[{"c":null,"e":null}]`)) {
 		t.Errorf("got %s", text)
@@ -144,6 +148,32 @@ func TestCDFStepsLoseNothing(t *testing.T) {
 	for x := 0.5; x < 1000; x *= 1.1 {
 		if a, b := d.Share(x), rebuilt.Share(x); math.Abs(a-b) > 1e-12 {
 			t.Errorf("share at %v: %v, from the steps %v", x, a, b)
+		}
+	}
+}
+
+// What is the same on every line stands in the first one; what most readers have no use for is there on request.
+func TestJSONLinesAreSmall(t *testing.T) {
+	for _, cdf := range []bool{false, true} {
+		var out bytes.Buffer
+		sink := NewJSON(&out, &out)
+		if cdf {
+			sink.CDF()
+		}
+		run := fixtureRun()
+		run.Clock = Clock{Name: "monotonic", UnixOffsetNS: 1_700_000_000_000_000_000}
+		if err := errors.Join(sink.Start(run), sink.Line(fixtureTruth())); err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(out.String(), "\n")
+		if !strings.Contains(lines[0], `"params":{"bins":64}`) || strings.Contains(lines[1], `"params"`) {
+			t.Errorf("parameters belong into the first line only: %s", out.String())
+		}
+		if strings.Count(lines[1], `"cdf":`) != map[bool]int{false: 0, true: 2}[cdf] {
+			t.Errorf("cdf %v: %s", cdf, lines[1])
+		}
+		if !strings.Contains(lines[1], `"start_time":"2023-11-14T22:`) {
+			t.Errorf("no wall clock time in %s", lines[1])
 		}
 	}
 }

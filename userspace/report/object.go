@@ -135,5 +135,5 @@ func plain(value any, unit Unit) any {
 
 // whole reports whether values of the unit are integers in JSON.
 func (u Unit) whole() bool {
-	return u == Count || u == PacketUnit || u == Bytes || u == Nanosecond
+	return u == Count || u == Bytes || u == Nanosecond || u.Counted() != ""
 }

@@ -13,7 +13,26 @@ const (
 	Nanosecond Unit = "ns"
 	Ratio      Unit = "ratio" // 0..1, shown as per cent
 	PerSecond  Unit = "1/s"
+
+	// What is counted, where the name alone does not say it: a segment is no packet where packets stand for many (GSO, GRO).
+	Segments   Unit = "segments"
+	Requests   Unit = "requests"
+	Responses  Unit = "responses"
+	Records    Unit = "records"
+	Flows      Unit = "flows"
+	Prefixes   Unit = "prefixes"
+	Attributes Unit = "attributes"
+	Events     Unit = "events"
 )
+
+// Counted is what a unit says that is counted: "packets", "requests"; "" for a unit that does not.
+func (u Unit) Counted() string {
+	switch u {
+	case None, Count, Bytes, Nanosecond, Ratio, PerSecond:
+		return ""
+	}
+	return string(u)
+}
 
 // Kind tells Prometheus what a value is over time.
 type Kind uint8
@@ -24,14 +43,26 @@ const (
 	Info                // text or a setting: JSON and table only
 )
 
+// Promise says what the low and high end of an estimate are.
+type Promise uint8
+
+const (
+	// Interval: from the samples; it holds the truth in 93 to 98 % of runs. JSON: NAME_low, NAME_high.
+	Interval Promise = iota
+	// Bound: from theory, where samples are too few to say; it holds in 95 % of runs or more, and is wide.
+	// JSON: NAME_at_least, NAME_at_most.
+	Bound
+)
+
 // Value is one number or text with its name. Nested JSON objects come from dots in Name ("delay_ns.p50").
 type Value struct {
 	Name  string
 	Value any // int64, uint64, float64, string, bool
 	Unit  Unit
 	Kind  Kind
-	// Low and High bound Value with 95 % confidence; nil when the value is exact. JSON: NAME_low, NAME_high.
+	// Low and High enclose Value with 95 % confidence, as Promise says; nil when the value is exact or nothing can be promised.
 	Low, High any
+	Promise   Promise
 	Help      string // one line, for help texts and metrics
 }
 
@@ -40,8 +71,9 @@ type Quantile struct {
 	Name      string  // JSON key: p50, p999
 	Q         float64 // 0.5, 0.999
 	Value     float64
-	Low, High float64 // 95 % confidence
-	Defined   bool    // false when there are too few samples to say
+	Low, High float64 // 95 % confidence, as Promise says
+	Promise   Promise
+	Defined   bool // false when there are too few samples to say
 }
 
 // Bucket of a cumulative distribution.
@@ -52,16 +84,19 @@ type Bucket struct {
 
 // Distribution is an estimated distribution: percentiles, mean, CDF; a histogram in Prometheus.
 type Distribution struct {
-	Name      string // JSON key and metric stem: delay_ns
-	Title     string
-	Unit      Unit
-	Count     float64 // estimated number of values
-	CountErr  float64 // its standard error
-	Sum       float64
-	Mean      float64
-	Quantiles []Quantile
-	Buckets   []Bucket // increasing
-	Help      string
+	Name     string // JSON key and metric stem: delay_ns
+	Title    string
+	Unit     Unit
+	Count    float64 // estimated number of values
+	CountErr float64 // its standard error
+	// CountLow and CountHigh enclose Count with 95 % confidence, as CountPromise says; where both are 0 CountErr does.
+	CountLow, CountHigh float64
+	CountPromise        Promise
+	Sum                 float64
+	Mean                float64
+	Quantiles           []Quantile
+	Buckets             []Bucket // increasing
+	Help                string
 }
 
 // Column of a table.
@@ -71,8 +106,14 @@ type Column struct {
 	Help string
 	// Label marks the columns that name a row; in Prometheus they become labels of a top-k metric.
 	Label bool
+	// JSON marks what only programs need, like a time in the clock of the packets: tables leave it away.
+	JSON bool
 	// Metric marks the columns whose values become metrics; the others are for people.
 	Metric bool
+	// Low and High name the columns that enclose this one with 95 % confidence, as Promise says, and Err the one that holds its
+	// standard error; "" where there is none. A row without a promise has NaN there.
+	Low, High, Err string
+	Promise        Promise
 }
 
 // Table is a bounded list, best first: top flows, groups, prefixes.
@@ -83,6 +124,8 @@ type Table struct {
 	Rows    [][]any // int64, uint64, float64, string, bool; NaN is shown as "-"
 	Limit   int     // the bound that keeps label sets small
 	Help    string
+	// Settings: the rows are named by how the run was set up (its queries, its fridges), not by traffic.
+	Settings bool
 	// Whole: names are of no use when they are cut, so that columns at the right go first when there is no room.
 	Whole bool
 }
@@ -101,6 +144,10 @@ type Window struct {
 	Start, End int64
 	Number     int
 	Last       bool // the run ends with this one
+	// Stretched: more than 5 % longer than asked for, since the machine was too busy, asleep or stopped.
+	Stretched bool
+	// Cut: shorter than asked for, since the algorithm came or went in the middle of it.
+	Cut bool
 }
 
 // Packets counts what went through.
@@ -118,7 +165,6 @@ type Line struct {
 	Packets   Packets
 	Memory    Memory
 	Lost      map[string]uint64 // everything that could be lost, by name, also when 0
-	Params    map[string]any
 	Report    Body
 	Truth     *Body // with --truth
 	Error     *Body // relative errors of Report against Truth where names agree: Compare

@@ -1,6 +1,9 @@
 package report
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // Run describes what was started: the first JSON line, and the head of a table.
 type Run struct {
@@ -81,6 +84,20 @@ func (r Run) MarshalJSON() ([]byte, error) {
 	outer.set("run", o)
 	return outer.MarshalJSON()
 }
+
+// unix2000 tells clocks apart: ns since 1970 are above it, ns since boot below.
+const unix2000 = 946684800e9
+
+// utc writes a time of the clock as RFC 3339 does; nil where wall clock time is not known.
+func (c Clock) utc(ns int64) any {
+	if ns+c.UnixOffsetNS < unix2000 {
+		return nil
+	}
+	return UTC(ns + c.UnixOffsetNS)
+}
+
+// UTC writes ns since 1970 as RFC 3339 does, to the millisecond.
+func UTC(ns int64) string { return time.Unix(0, ns).UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
 func (c Clock) object() *object {
 	o := newObject()

@@ -16,16 +16,26 @@ type Sink interface {
 }
 
 // JSON writes one object a line; notices go to another writer, so that a pipe carries objects only.
-type JSON struct{ out, notices io.Writer }
+type JSON struct {
+	out, notices io.Writer
+	cdf          bool
+	clock        Clock
+}
 
 // NewJSON returns a sink for pipes and files.
 func NewJSON(out, notices io.Writer) *JSON { return &JSON{out: out, notices: notices} }
 
-// Start writes the line that describes the run.
-func (s *JSON) Start(r Run) error { return s.write(r) }
+// CDF adds the steps of every distribution to the lines.
+func (s *JSON) CDF() { s.cdf = true }
+
+// Start writes the line that describes the run, its parameters included.
+func (s *JSON) Start(r Run) error {
+	s.clock = r.Clock
+	return s.write(r)
+}
 
 // Line writes a window of an algorithm.
-func (s *JSON) Line(l Line) error { return s.write(l) }
+func (s *JSON) Line(l Line) error { return s.write(l.object(layout{clock: &s.clock, cdf: s.cdf})) }
 
 func (s *JSON) write(v any) error {
 	text, err := marshalPlain(v)
@@ -81,7 +91,7 @@ func (s *Plain) Notice(text string) { notice(s.notices, text) }
 func (s *Plain) Close() error { return nil }
 
 func notice(out io.Writer, text string) {
-	fmt.Fprintf(out, "xdpmon: %s\n", printable(text))
+	fmt.Fprintf(out, "xdpmon: %s\n", Printable(strings.TrimRight(text, "\n")))
 }
 
 // Text says in a line or two what is running.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"sort"
 	"strings"
-	"time"
 )
 
 // tableRows is how many rows of a top-k table people get to see; JSON has them all.
@@ -68,23 +67,20 @@ func (s Style) rule() []string {
 	return []string{strings.Repeat(s.glyph("─", "-"), s.width())}
 }
 
-// unix2000 tells clocks apart: ns since 1970 are above it, ns since boot below.
-const unix2000 = 946684800e9
-
 // text says when the window was: wall clock time where it is known, seconds of the packets' clock else.
 func (w Window) text(clock Clock) string {
-	took := Human(w.End-w.Start, Nanosecond)
 	number := fmt.Sprintf("window %d", w.Number)
 	if w.Last {
 		number += " (last)"
 	}
-	start, end := w.Start+clock.UnixOffsetNS, w.End+clock.UnixOffsetNS
-	if start < unix2000 {
-		return fmt.Sprintf("%s, %.3f .. %.3f s", number, float64(w.Start)/1e9, float64(w.End)/1e9)
+	if w.Stretched {
+		number += " (stretched)"
 	}
-	const layout = "15:04:05"
-	from, to := time.Unix(0, start), time.Unix(0, end)
-	return fmt.Sprintf("%s, %s .. %s (%s)", number, from.Format(layout), to.Format(layout), took)
+	took := Human(w.End-w.Start, Nanosecond)
+	if start, ok := clock.utc(w.Start).(string); ok {
+		return fmt.Sprintf("%s, %s + %s", number, start, took)
+	}
+	return fmt.Sprintf("%s, %.3f s + %s", number, float64(w.Start)/1e9, took)
 }
 
 // accounts says what went in, what it took, and what was lost on the way.
@@ -121,8 +117,9 @@ func item(name, text string, style Style) []string {
 	return lines
 }
 
+// ofSeen is empty where a share would mislead: packets of aggregates count as what they stand for.
 func ofSeen(p Packets) string {
-	if p.Seen == 0 {
+	if p.Seen == 0 || p.Used > p.Seen {
 		return ""
 	}
 	return " (" + Human(float64(p.Used)/float64(p.Seen), Ratio) + ")"
@@ -209,7 +206,7 @@ func (a against) values(values []Value, style Style) []string {
 	return lines
 }
 
-func (v Value) text() string { return Interval(v.Value, v.Low, v.High, v.Unit) }
+func (v Value) text() string { return Enclosed(v.Value, v.Low, v.High, v.Unit, v.Promise) }
 
 // flow writes "name value" pairs in columns of equal width; what is wider than half the screen takes a line.
 func flow(values []Value, style Style) []string {
@@ -242,6 +239,7 @@ func columns(cells []string, wide int, style Style) []string {
 
 // table draws a top-k list and, with a truth, how much of the true list is in it.
 func (a against) table(t Table, style Style) []string {
+	t = t.forPeople()
 	title := t.Title
 	if title == "" {
 		title = plainWords(t.Name, None)
@@ -260,6 +258,22 @@ func (a against) table(t Table, style Style) []string {
 		lines = append(lines, wrap(text, style.width(), 2)...)
 	}
 	return lines
+}
+
+// forPeople leaves the columns away that are for programs.
+func (t Table) forPeople() Table {
+	people := t
+	people.Columns, people.Rows = nil, make([][]any, len(t.Rows))
+	for i, c := range t.Columns {
+		if c.JSON {
+			continue
+		}
+		people.Columns = append(people.Columns, c)
+		for n, row := range t.Rows {
+			people.Rows[n] = append(people.Rows[n], cell(row, i))
+		}
+	}
+	return people
 }
 
 // whole draws the grid with its names whole and at least one column beside them, or nothing.

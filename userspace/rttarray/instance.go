@@ -68,6 +68,7 @@ func (i *instance) Window(_ report.Window, bank int) (_ algo.Result, err error) 
 		Lost: map[string]uint64{
 			"evicted":  c[bpf.RttArrayRttCounterRTT_EVICTED],
 			"rejected": c[bpf.RttArrayRttCounterRTT_REJECTED],
+			"too_long": c[bpf.RttArrayRttCounterRTT_TOO_LONG],
 		},
 	}, nil
 }
@@ -94,30 +95,59 @@ func (c *config) spectrum(words []uint64) *delay.Spectrum {
 	return s
 }
 
+// lost records: of requests that would have been answered or not, or that came again and are then measured from there.
+func (n counts) lost() float64 {
+	return float64(n[bpf.RttArrayRttCounterRTT_EVICTED] + n[bpf.RttArrayRttCounterRTT_REJECTED])
+}
+
+// most answered requests that there can have been.
+func (n counts) most() float64 {
+	packets := min(n[bpf.RttArrayRttCounterRTT_REQUESTS], n[bpf.RttArrayRttCounterRTT_RESPONSES])
+	return min(float64(packets), float64(n[bpf.RttArrayRttCounterRTT_MATCHED])+n.lost())
+}
+
+// distribution bounds what the samples say by what was lost, since nothing is known of that: all of it may have been faster
+// than everything that was measured, or slower.
+func (c *config) distribution(s *delay.Spectrum, lost, most float64) report.Distribution {
+	d := s.Distribution(c.label())
+	raw := &delay.Spectrum{Scale: s.Scale, Mass: s.Raw, Square: s.Raw, Raw: s.Raw}
+	d.CountErr, d.CountLow, d.CountHigh, d.CountPromise = 0, s.Samples(), most, report.Bound
+	for i := range d.Quantiles {
+		if q := &d.Quantiles[i]; q.Defined {
+			q.Low, q.High = raw.Ranks(q.Q, lost)
+			q.Promise = report.Bound
+		}
+	}
+	return d
+}
+
 func (c *config) label() delay.Label {
 	return delay.Label{Name: "delay_ns", Title: c.rules.Kind.Title(), Unit: report.Nanosecond, Help: "delay from a request to its response"}
 }
 
 func (c *config) body(n counts, s *delay.Spectrum) report.Body {
-	count := func(name string, at bpf.RttArrayRttCounter, help string) report.Value {
-		return report.Value{Name: name, Value: n[at], Unit: report.Count, Kind: report.Counter, Help: help}
+	count := func(name string, at bpf.RttArrayRttCounter, unit report.Unit, help string) report.Value {
+		return report.Value{Name: name, Value: n[at], Unit: unit, Kind: report.Counter, Help: help}
 	}
+	most := n.most()
 	b := report.Body{
 		Values: []report.Value{
-			count("matched", bpf.RttArrayRttCounterRTT_MATCHED, "responses that found their request"),
-			{Name: "estimated", Value: s.Count(), Unit: report.Count, Kind: report.Counter, Help: "the same, but for evict=cascade not corrected"},
-			count("requests", bpf.RttArrayRttCounterRTT_REQUESTS, "packets that ask, repeated ones included"),
-			count("responses", bpf.RttArrayRttCounterRTT_RESPONSES, "packets that answer, also what nobody asked"),
-			count("repeated", bpf.RttArrayRttCounterRTT_REPEATED, "requests that found their own record: sent again"),
-			count("inserted", bpf.RttArrayRttCounterRTT_INSERTED, "requests that got a slot"),
-			count("rejected", bpf.RttArrayRttCounterRTT_REJECTED, "requests that found no slot"),
-			count("evicted", bpf.RttArrayRttCounterRTT_EVICTED, "records that a newer request pushed out"),
+			count("matched", bpf.RttArrayRttCounterRTT_MATCHED, report.Responses, "responses that found their request"),
+			{Name: "estimated", Value: s.Count(), Low: s.Samples(), High: most, Promise: report.Bound, Unit: report.Requests, Kind: report.Counter,
+				Help: "requests that were answered: as many as matched, corrected with evict=cascade only"},
+			count("requests", bpf.RttArrayRttCounterRTT_REQUESTS, report.Requests, "packets that ask, repeated ones included"),
+			count("responses", bpf.RttArrayRttCounterRTT_RESPONSES, report.Responses, "packets that answer, also what nobody asked"),
+			count("repeated", bpf.RttArrayRttCounterRTT_REPEATED, report.Requests, "requests that found their own record: sent again"),
+			count("inserted", bpf.RttArrayRttCounterRTT_INSERTED, report.Requests, "requests that got a slot"),
+			count("rejected", bpf.RttArrayRttCounterRTT_REJECTED, report.Requests, "requests that found no slot"),
+			count("evicted", bpf.RttArrayRttCounterRTT_EVICTED, report.Records, "records that a newer request pushed out"),
 			{Name: "longest_ns", Value: c.rules.Longest, Unit: report.Nanosecond, Help: "longest delay that can be measured"},
 		},
-		Distributions: []report.Distribution{s.Distribution(c.label())},
+		Distributions: []report.Distribution{c.distribution(s, n.lost(), most)},
 	}
 	if !c.cascade() {
-		b.Notes = []string{"this is a baseline: slow responses are missing in it, and its intervals do not know that. Use the fridge for answers."}
+		b.Notes = []string{"this is a baseline: slow responses are missing in it. Its bounds hold whatever was lost, and say little where much " +
+			"was. Use the fridge for answers."}
 	}
 	return b
 }
@@ -149,9 +179,9 @@ func (o *oracle) Window(report.Window) report.Body {
 	n := uint64(len(o.delays))
 	b := report.Body{
 		Values: []report.Value{
-			{Name: "matched", Value: n, Unit: report.Count, Kind: report.Counter, Help: "requests that were answered"},
-			{Name: "estimated", Value: n, Unit: report.Count, Kind: report.Counter, Help: "requests that were answered"},
-			{Name: "requests", Value: o.requests, Unit: report.Count, Kind: report.Counter, Help: "packets that ask"},
+			{Name: "matched", Value: n, Unit: report.Responses, Kind: report.Counter, Help: "requests that were answered"},
+			{Name: "estimated", Value: n, Unit: report.Requests, Kind: report.Counter, Help: "requests that were answered"},
+			{Name: "requests", Value: o.requests, Unit: report.Requests, Kind: report.Counter, Help: "packets that ask"},
 		},
 		Distributions: []report.Distribution{delay.Exact(o.label(), o.delays)},
 	}

@@ -16,7 +16,7 @@ func descriptor() *algo.Descriptor {
 	return &algo.Descriptor{
 		Name:    Name,
 		Summary: "delays from a plain table of requests: the biased baselines of the fridge",
-		Paper:   "fridges.txt, sections 2.1, 4.1, 5.1, 5.3",
+		Paper:   `Zheng, Braverman, Chen, Rexford: "Unbiased Delay Measurement in the Data Plane", APOCS 2022, sections 2.1, 4.1, 5.1, 5.3`,
 		Doc:     doc,
 		Params:  params,
 		Spec:    bpf.LoadRttArray,

@@ -51,7 +51,7 @@ func ReplaySource(ctx context.Context, cfg Config, name string, source capture.S
 		cfg.Seed = 1
 	}
 	fresh := func([]loader.Object, *loader.Options) error { return nil }
-	run, err := newRunner(cfg, name, loader.Options{Replay: true}, fresh)
+	run, err := newRunner(cfg, name, loader.Options{Replay: true, Interrupted: ctx.Err}, fresh)
 	if err != nil {
 		return err
 	}

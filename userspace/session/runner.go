@@ -1,8 +1,12 @@
 package session
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/maps"
@@ -17,6 +21,10 @@ type member struct {
 	instance algo.Instance
 	oracle   algo.Oracle // nil without --truth, and for algorithms that have none
 	memory   report.Memory
+	owner    *owner // nil while nothing runs beside the caller
+	object   loader.Object
+	since    int64         // it came in the middle of a window, at this time; 0: with the run
+	before   loader.Counts // what its first window's packets were then
 }
 
 // runner is what live and replayed runs have in common: the loaded chain and its windows.
@@ -26,13 +34,15 @@ type runner struct {
 	members    []*member
 	name       string // interfaces or captures, for the report
 	window     report.Window
+	owning     context.Context   // of the owners, while there are any
+	failed     chan error        // where their control loops report
 	lost       map[string]uint64 // what never reached a program, by cause; added to every line and reset
 	decodeOpts packet.DecodeOptions
 }
 
 // Objects configures the selected algorithms for loading; it loads nothing.
 func Objects(cfg Config, replay bool) ([]loader.Object, []algo.Instance, error) {
-	env := algo.Env{Replay: replay, CPUs: maps.PossibleCPUs(), Seed: cfg.Seed, CRC: cfg.CRC, WindowNS: int64(cfg.Window)}
+	env := algo.Env{Replay: replay, CPUs: maps.PossibleCPUs(), Seed: cfg.Seed, CRC: cfg.CRC, WindowNS: int64(cfg.Window), Notice: cfg.Notice}
 	var objects []loader.Object
 	var instances []algo.Instance
 	for _, s := range cfg.Algorithms {
@@ -44,6 +54,13 @@ func Objects(cfg Config, replay bool) ([]loader.Object, []algo.Instance, error) 
 	}
 	return objects, instances, nil
 }
+
+func environment(cfg Config, replay bool) algo.Env {
+	return algo.Env{Replay: replay, CPUs: maps.PossibleCPUs(), Seed: cfg.Seed, CRC: cfg.CRC, WindowNS: int64(cfg.Window)}
+}
+
+// env is that of a live run.
+func (r *runner) env() algo.Env { return environment(r.cfg, false) }
 
 func configure(s Selected, env algo.Env) (loader.Object, algo.Instance, error) {
 	instance, err := s.Descriptor.New(s.Values, env)
@@ -57,7 +74,7 @@ func configure(s Selected, env algo.Env) (loader.Object, algo.Instance, error) {
 	if err := instance.Configure(spec); err != nil {
 		return loader.Object{}, nil, err
 	}
-	object := loader.Object{Name: s.Descriptor.Name, Spec: spec, Needs: instance.Needs()}
+	object := loader.Object{Name: s.Descriptor.Name, Spec: spec, Needs: instance.Needs(), Enforces: s.Descriptor.Enforces}
 	if r, ok := instance.(algo.Recirculating); ok {
 		object.RecircShare = r.RecirculationShare()
 	}
@@ -82,8 +99,8 @@ func newRunner(cfg Config, name string, opts loader.Options, adopt func([]loader
 		return nil, err
 	}
 	for n, s := range cfg.Algorithms {
-		m := &member{selected: s, instance: instances[n]}
-		if err := r.bind(m); err != nil {
+		m := &member{selected: s, instance: instances[n], object: objects[n]}
+		if err := r.bindFrom(r.inst.Set, m); err != nil {
 			r.inst.Close()
 			return nil, fmt.Errorf("start %s: %w", s.Descriptor.Name, err)
 		}
@@ -92,8 +109,8 @@ func newRunner(cfg Config, name string, opts loader.Options, adopt func([]loader
 	return r, nil
 }
 
-func (r *runner) bind(m *member) error {
-	set, err := r.inst.Set(m.selected.Descriptor.Name)
+func (r *runner) bindFrom(find func(string) (*maps.Set, error), m *member) error {
+	set, err := find(m.selected.Descriptor.Name)
 	if err != nil {
 		return err
 	}
@@ -114,6 +131,9 @@ func (r *runner) oracles() bool {
 	return false
 }
 
+// tolerance is how much longer than asked for a window may be before it is marked.
+const tolerance = 1.05
+
 // closeWindow flips the banks, reads the closed one, and hands every algorithm's line to Emit.
 func (r *runner) closeWindow(end int64, last bool) error {
 	bank, err := r.inst.Control().Flip()
@@ -126,21 +146,40 @@ func (r *runner) closeWindow(end int64, last bool) error {
 	}
 	w := r.window
 	w.End, w.Last = end, last
-	for _, m := range r.members {
-		line, err := r.line(m, w, bank, counts)
-		if err != nil {
-			return fmt.Errorf("report %s: %w", m.selected.Descriptor.Name, err)
-		}
-		if err := r.cfg.Emit(line); err != nil {
-			return err
-		}
-	}
+	w.Stretched = r.cfg.Window > 0 && float64(end-w.Start) > tolerance*float64(r.cfg.Window)
+	lines, err := r.lines(r.members, w, bank, counts)
 	r.window = report.Window{Start: end, Number: w.Number + 1}
 	clear(r.lost)
-	return nil
+	for _, line := range lines {
+		if e := r.cfg.Emit(line); e != nil {
+			return errors.Join(err, e)
+		}
+	}
+	return err
+}
+
+// lines asks every algorithm for its window, all at the same time, and waits for all. What one cannot tell is missing, and why is
+// the error.
+func (r *runner) lines(members []*member, w report.Window, bank int, counts loader.Counts) ([]report.Line, error) {
+	lines, errs := make([]report.Line, len(members)), make([]error, len(members))
+	var all sync.WaitGroup
+	all.Add(len(members))
+	for i, m := range members {
+		m.owner.do(func() {
+			var err error
+			if lines[i], err = r.line(m, w, bank, counts); err != nil {
+				errs[i] = fmt.Errorf("report %s: %w", m.selected.Descriptor.Name, err)
+			}
+		}, all.Done)
+	}
+	all.Wait()
+	told := slices.DeleteFunc(lines, func(l report.Line) bool { return l.Algorithm == "" })
+	return told, errors.Join(errs...)
 }
 
 func (r *runner) line(m *member, w report.Window, bank int, counts loader.Counts) (report.Line, error) {
+	w, counts = m.started(w), counts.Minus(m.before)
+	m.since, m.before = 0, loader.Counts{}
 	result, err := m.instance.Window(w, bank)
 	if err != nil {
 		return report.Line{}, err
@@ -153,7 +192,6 @@ func (r *runner) line(m *member, w report.Window, bank int, counts loader.Counts
 			Reasons: counts.Reasons},
 		Memory: m.memory,
 		Lost:   map[string]uint64{},
-		Params: m.selected.Values.Map(),
 		Report: result.Body,
 	}
 	for _, lost := range []map[string]uint64{result.Lost, r.lost} {

@@ -37,9 +37,11 @@ func Exact(l Label, values []int64) report.Distribution {
 
 // Percentile of values in order.
 func Percentile(sorted []int64, q float64) int64 {
-	i := int(math.Ceil(q*float64(len(sorted)))) - 1
-	return sorted[min(max(i, 0), len(sorted)-1)]
+	return sorted[int(rank(q, float64(len(sorted))))-1]
 }
+
+// rank of a percentile among n values in order, from 1 on. q*n may be a hair above the number that it is.
+func rank(q, n float64) float64 { return min(max(math.Ceil(q*n*(1-1e-12)), 1), n) }
 
 func exactBuckets(sorted []int64) []report.Bucket {
 	var list []report.Bucket

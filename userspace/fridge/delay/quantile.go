@@ -6,9 +6,6 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// Normal95 is how many standard errors a 95 % confidence interval reaches to each side.
-const Normal95 = 1.959964
-
 // fewest samples above a percentile for it to be reported: half a sample means that the largest one is beyond it as
 // likely as not.
 const fewest = 0.5
@@ -36,52 +33,37 @@ func (s *Spectrum) Distribution(l Label) report.Distribution {
 	if d.Count > 0 {
 		d.Mean = s.Mean()
 	}
-	effective := s.Effective()
+	count := s.CountBounds()
+	d.CountLow, d.CountHigh, d.CountPromise = count.Low, count.High, count.Promise
 	for _, p := range Percentiles {
-		q := report.Quantile{Name: p.Name, Q: p.Q, Defined: effective*(1-p.Q) >= fewest}
-		if q.Defined {
-			q.Value = d.At(p.Q)
-			q.Low, q.High = s.interval(&d, p.Q, q.Value)
-		}
-		d.Quantiles = append(d.Quantiles, q)
+		value, e := s.percentile(&d, p.Q)
+		d.Quantiles = append(d.Quantiles, report.Quantile{Name: p.Name, Q: p.Q, Value: value, Low: e.Low, High: e.High, Promise: e.Promise,
+			Defined: !math.IsNaN(value)})
 	}
 	return d
 }
 
-// interval bounds a percentile with 95 % confidence by the way of Woodruff (1952): the share of values below it has a
-// standard error, and the values at which the distribution reaches the share less and plus two of them are the bounds.
-// It says how far the estimate may be from the values that really passed, so with p = 1 and nothing evicted only the
-// width of the bin remains, inside of which nothing is known.
-func (s *Spectrum) interval(d *report.Distribution, q, value float64) (low, high float64) {
-	reach := Normal95 * s.shareErr(q, value)
-	low, high = s.Scale.Edges(s.Scale.Bin(value))
-	if q-reach > 0 {
-		low = min(low, d.At(q-reach))
-	} else {
-		low = 0
-	}
-	if q+reach >= 1 {
-		return max(0, low), math.Inf(1) // nothing of the estimate lies above: no bound is known
-	}
-	return max(0, low), max(high, d.At(q+reach))
+// Percentile with its enclosure; NaN with too few samples.
+func (s *Spectrum) Percentile(q float64) (float64, Enclosure) {
+	return s.percentile(&report.Distribution{Count: s.Count(), Buckets: s.Buckets()}, q)
 }
 
-// shareErr is the standard error of the estimated share q of values that are at most t. The share is a ratio of two sums
-// that have the samples below t in common.
-func (s *Spectrum) shareErr(q, t float64) float64 {
-	below, above, edge := 0.0, 0.0, s.Scale.Bin(t)
-	for bin := range s.Mass {
-		switch v := s.variance(bin); {
-		case bin < edge:
-			below += v
-		case bin > edge:
-			above += v
-		default:
-			below += v / 2
-			above += v / 2
-		}
+func (s *Spectrum) percentile(d *report.Distribution, q float64) (float64, Enclosure) {
+	if s.Effective()*(1-q) < fewest {
+		return math.NaN(), Enclosure{}
 	}
-	return math.Sqrt((1-q)*(1-q)*below+q*q*above) / s.Count()
+	value := d.At(middle(q, d.Count))
+	return value, s.interval(q, value)
+}
+
+// middle of the value whose rank is the percentile's, as a share of the count: of two values the lower one is the median,
+// and lies between 0 and 1/2, not at its edge.
+func middle(q, count float64) float64 {
+	n := math.Round(count)
+	if n < 1 {
+		return q
+	}
+	return (rank(q, n) - 0.5) / n
 }
 
 // Above estimates the share of values beyond a limit and bounds it with 95 % confidence (Wilson 1927, with the

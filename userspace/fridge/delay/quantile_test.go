@@ -12,6 +12,9 @@ import (
 // sample fills a spectrum with values of which each comes back with probability q(value) and then weighs 1/q.
 func sample(rng *rand.Rand, s Scale, values []int64, q func(v float64) float64) *Spectrum {
 	out := NewSpectrum(s)
+	for bin := range out.Mass {
+		out.Predicted = append(out.Predicted, 1/q(s.Centre(bin)))
+	}
 	for _, v := range values {
 		p := q(float64(v))
 		if rng.Float64() >= p {
@@ -156,5 +159,32 @@ func TestExactGap(t *testing.T) {
 	d := Exact(Label{}, []int64{1000, 1000, 1e6, 1e6, 1e6})
 	if at := d.At(0.41); at < 0.99e6 {
 		t.Errorf("At(0.41) = %g lies in the gap between 1000 and 1e6", at)
+	}
+}
+
+// TestFew: of few values the percentile is the one that it is in the truth, also where q*n is an integer, and where
+// weights are a little above 1 since insertions were survived and nothing was lost.
+func TestFew(t *testing.T) {
+	for n := 1; n <= 100; n++ {
+		for _, weight := range []float64{1, 1.0004} {
+			s := NewSpectrum(NewScale(5, 64, false))
+			var values []int64
+			for i := range n {
+				v := int64(1e6 * math.Pow(1.06, float64(i)))
+				values = append(values, v)
+				bin, w := s.Scale.Bin(float64(v)), math.Pow(weight, float64(i%7))
+				s.Mass[bin], s.Square[bin], s.Raw[bin] = s.Mass[bin]+w, s.Square[bin]+w*w, s.Raw[bin]+1
+			}
+			got, want := s.Distribution(Label{}), Exact(Label{}, values)
+			for i, q := range want.Quantiles {
+				have := got.Quantiles[i]
+				if have.Defined != q.Defined {
+					continue // at the border, by the weights
+				}
+				if q.Defined && (math.Abs(have.Value/q.Value-1) > 0.025 || have.Low > q.Value || have.High < q.Value) {
+					t.Errorf("%d values, weight %g: %s is %g (%g .. %g), in truth %g", n, weight, q.Name, have.Value, have.Low, have.High, q.Value)
+				}
+			}
+		}
 	}
 }

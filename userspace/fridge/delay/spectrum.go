@@ -12,6 +12,14 @@ type Spectrum struct {
 	Mass   []float64 // estimated number of values: the sum of the samples' weights
 	Square []float64 // the sum of the squared weights
 	Raw    []float64 // samples
+	// Predicted is the weight that a sample of each bin would have; nil when nothing predicts it.
+	Predicted []float64
+	// Most is how many values there can have been at all, from what is counted exactly; 0: not known.
+	Most float64
+	// Doubt is a systematic error of Count: what is not known of its correction.
+	Doubt float64
+	// Cluster is how many values stand or fall together, by mean size weighted by size; 0 is 1.
+	Cluster float64
 }
 
 // NewSpectrum is an empty spectrum.
@@ -27,6 +35,11 @@ func (s *Spectrum) Add(o *Spectrum) {
 		s.Square[i] += o.Square[i]
 		s.Raw[i] += o.Raw[i]
 	}
+	if s.Predicted == nil {
+		s.Predicted = o.Predicted
+	}
+	s.Cluster = max(s.Cluster, o.Cluster)
+	s.Doubt += o.Doubt
 }
 
 // Count is the estimated number of values, Samples how many samples it rests on.

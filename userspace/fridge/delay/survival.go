@@ -38,21 +38,26 @@ func survivalEdge(bin int) float64 {
 
 // Factor corrects the samples of one fridge.
 type Factor struct {
-	Slots     int     // of a shard: those that an insertion counted by x may hit
-	Inclusion float64 // probability that a request enters at all: routed share times p
+	Slots     int      // of a shard: those that an insertion counted by x may hit
+	Inclusion float64  // probability that a request enters at all: routed share times p
+	Repeats   *Repeats // how many of the insertions were different requests; nil: all
 }
 
-// exponent is the factor's logarithm for each insertion survived: -ln(1 - 1/M).
+// exponent is the factor's logarithm for each request survived: -ln(1 - 1/M).
 func (f Factor) exponent() float64 { return -math.Log1p(-1 / float64(f.Slots)) }
 
+// log of the inverse probability to survive x insertions.
+func (f Factor) log(x float64) float64 { return f.exponent() * f.Repeats.Different(x) }
+
 // Weight of a sample that survived x insertions: 1/q of section 3.2, x counting insertions (section 6.1).
-func (f Factor) Weight(x float64) float64 { return math.Exp(f.exponent()*x) / f.Inclusion }
+func (f Factor) Weight(x float64) float64 { return math.Exp(f.log(x)) / f.Inclusion }
 
 // Sums of one delay bin.
 type Sums struct {
 	N        float64 // samples
 	Weight   float64 // sum of their weights
 	Square   float64 // sum of their squared weights
+	Apart    float64 // sum of the weights that they would have were all insertions different requests
 	Survived float64 // sum of their x
 }
 
@@ -95,10 +100,12 @@ func (f Factor) mean(bin int, c cell) float64 {
 
 func (f Factor) part(bin int, n, x float64) part {
 	low, high := survivalEdges(bin)
-	scale := float64(f.Slots) / survivalUnits * f.exponent()
-	p := part{n: n, mean: x * f.exponent(), low: low * scale, high: high * scale}
+	unit := float64(f.Slots) / survivalUnits
+	p := part{n: n, mean: f.log(x), low: f.log(low * unit)}
 	if math.IsInf(high, 1) {
 		p.high = p.low + max(1, 4*(p.mean-p.low))
+	} else {
+		p.high = f.log(high * unit)
 	}
 	return p
 }

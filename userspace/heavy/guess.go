@@ -1,0 +1,103 @@
+package heavy
+
+import "math"
+
+// Entries note in the upper bits of their counters with which value they were taken (bpf/include/ways.h): a part of the estimate that
+// stands for what the flow had sent before, which is as random as a dice is.
+
+const (
+	noteAt    = 54
+	countMask = 1<<noteAt - 1
+)
+
+// split is a counter's word: what is stored, and the value at admission, the empty Guess where none is noted.
+func (w *Ways) split(word uint64) (stored uint64, note Guess) {
+	if !w.Noted {
+		return word, Guess{}
+	}
+	code := word >> noteAt
+	m, e := 16+code&15, int(code>>4)
+	if e <= 4 {
+		return word & countMask, admitted(float64(m>>(4-e)), float64(m>>(4-e)))
+	}
+	return word & countMask, admitted(math.Ldexp(float64(m)+.5, e-4), math.Ldexp(float64(m+1), e-4)-1) // the middle of what it may be
+}
+
+// Guess is the part of an estimate that was set at admission, over all CPUs.
+type Guess struct {
+	Mean       float64 // of it; what was really sent by then is as much on average
+	most       float64 // ... if notes were cut off as far as can be
+	variance   float64
+	admissions int
+	// of the one admission that there is, or of the last: ends of its middle 95 %
+	low, high float64
+}
+
+// Ends of the middle 95 % of an exponential distribution with mean 1, the end of its first 95 %, and of the middle ones of a normal
+// distribution with deviation 1.
+var exponentialLow, exponentialHigh, exponentialFirst, normal = -math.Log(.975), -math.Log(.025), -math.Log(.05), 1.96
+
+// admitted with a value, or with at most as much: the packets until then, this one included, were trials with a chance of one in
+// that value.
+func admitted(value, most float64) Guess {
+	g := Guess{Mean: value, most: most, variance: value * max(0, value-1), admissions: 1, low: 1, high: 1}
+	if value > 1 {
+		rate := -math.Log1p(-1 / value)
+		g.low, g.high = max(1, math.Ceil(exponentialLow/rate)), math.Ceil(exponentialHigh/rate)
+		if g.low == 1 { // nothing lies below
+			g.high = math.Ceil(exponentialFirst / rate)
+		}
+	}
+	return g
+}
+
+// Unnoted is the guess of an estimate whose admission is not known: it was no more than the estimate, and on average no more than
+// what others compete with now. All of it may be a guess.
+func Unnoted(estimate, smallest float64) Guess { return admitted(min(estimate, smallest), estimate) }
+
+// plus another admission.
+func (g Guess) plus(o Guess) Guess {
+	o.Mean += g.Mean
+	o.most += g.most
+	o.variance += g.variance
+	o.admissions += g.admissions
+	if o.admissions > 1 {
+		o.low, o.high = gamma(o.Mean, o.variance)
+	}
+	return o
+}
+
+// gamma are the ends of the middle 95 % of a gamma distribution: a sum of exponential ones is nearly one. Wilson and Hilferty, "The
+// distribution of chi-square", PNAS 17, 1931.
+func gamma(mean, variance float64) (low, high float64) {
+	if variance <= 0 {
+		return mean, mean
+	}
+	ninth := variance / (9 * mean * mean)
+	at := func(z float64) float64 { return mean * math.Pow(max(0, 1-ninth+z*math.Sqrt(ninth)), 3) }
+	return at(-normal), at(normal)
+}
+
+// Admissions that it is of.
+func (g Guess) Admissions() float64 { return float64(g.admissions) }
+
+// Deviation is the standard error of an estimate with this guess in it.
+func (g Guess) Deviation() float64 { return math.Sqrt(g.variance) }
+
+// Counted is what of an estimate was counted packet by packet: the flow has at least as much.
+func (g Guess) Counted(estimate float64) float64 {
+	return max(0, estimate-g.most+float64(g.admissions))
+}
+
+// Doubtful: less than half of an estimate was counted, so the flow may have less than half of it.
+func (g Guess) Doubtful(estimate float64) bool { return 2*g.Counted(estimate) < estimate }
+
+// Interval holds the truth in 95 % of all cases. Of small flows that have had luck there may be any number, so what is doubtful has
+// what was counted for its lower end.
+func (g Guess) Interval(estimate float64) (low, high float64) {
+	low, high = estimate-g.Mean+g.low, estimate-g.Mean+g.high
+	if g.Doubtful(estimate) {
+		low = g.Counted(estimate)
+	}
+	return max(0, low), high
+}

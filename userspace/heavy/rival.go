@@ -1,0 +1,74 @@
+package heavy
+
+import (
+	"math"
+	"slices"
+)
+
+// rival is a counter that a packet without an entry may find as the smallest of d, and how often: the weights of a CPU add up to 1.
+type rival struct{ value, weight float64 }
+
+// rivalsOf are the smallest of one random counter of every way: each value weighs the share of others that are not below it. They
+// are sorted on the way. floor is added to all.
+func rivalsOf(counters [][]uint64, floor float64) (list []rival) {
+	survivors := func(v uint64) float64 { // share of ways' draws that are all above v
+		p := 1.0
+		for _, c := range counters {
+			i, _ := slices.BinarySearch(c, v+1)
+			p *= 1 - float64(i)/float64(len(c))
+		}
+		return p
+	}
+	var all []uint64
+	for _, c := range counters {
+		slices.Sort(c)
+		all = append(all, c...)
+	}
+	slices.Sort(all)
+	above := 1.0
+	for _, v := range slices.Compact(all) {
+		rest := survivors(v)
+		if rest < above {
+			list = append(list, rival{float64(v) + floor, above - rest})
+		}
+		above = rest
+	}
+	return list
+}
+
+// compete works out what a flow without an entry is up against.
+func (t *Table) compete(rivals []rival) {
+	sum := 0.0
+	for _, r := range rivals {
+		t.Minimum += r.value * r.weight
+		sum += r.weight
+	}
+	if sum == 0 {
+		return
+	}
+	t.Minimum /= sum
+	t.Unseen = unseen(rivals, sum)
+}
+
+// unseen is how many packets a flow without an entry has less than, with 95 % probability: at a rival of value v each is admitted
+// with 1/(v + 1), and values have only grown to what they are now.
+func unseen(rivals []rival, sum float64) float64 {
+	outside := func(x float64) (share float64) { // of flows of x packets
+		for _, r := range rivals {
+			share += r.weight / sum * math.Exp(-x/(r.value+1))
+		}
+		return share
+	}
+	low, high := 0.0, 1.0
+	for outside(high) > 0.05 {
+		low, high = high, 2*high
+	}
+	for range 40 {
+		if mid := (low + high) / 2; outside(mid) > 0.05 {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return high
+}

@@ -1,0 +1,51 @@
+package lean
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// Of the events of a flow each is missed with some probability: the bound holds them all in 95 of 100 cases, whatever their number.
+func TestUpper(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, share := range []float64{0.02, 0.1, 0.5, 0.8} {
+		for _, events := range []int{1, 2, 5, 20, 200} {
+			held, drawn := 0, 0
+			for range 2000 {
+				seen := 0
+				for range events {
+					if rng.Float64() >= share {
+						seen++
+					}
+				}
+				if seen == 0 {
+					continue // such a flow is not in the list
+				}
+				drawn++
+				if upper(float64(seen), share) >= float64(events) {
+					held++
+				}
+			}
+			if float64(held) < 0.95*float64(drawn) {
+				t.Errorf("%d events, %.2f missed: held in %d of %d", events, share, held, drawn)
+			}
+		}
+	}
+	if got := upper(7, 0); got != 7 {
+		t.Errorf("nothing is missed, but the bound of 7 is %g", got)
+	}
+}
+
+// What a delay adds to the sketch is taken apart to the delay and its weight.
+func TestSplit(t *testing.T) {
+	for _, c := range []*chance{{p: 1, slots: 2048}, {p: 1, rate: 5000, slots: 2048}, {p: 1.0 / 8, rate: 20000, slots: 2048}} {
+		for _, delay := range []float64{1, 12, 3000, 30000} {
+			want := c.weight(delay * latencyTick / 1e9)
+			ticks, weight := c.split(delay * want)
+			if math.Abs(ticks/delay-1) > 0.02 || math.Abs(weight/want-1) > 0.02 {
+				t.Errorf("p %g, %g insertions a second: %g ticks of weight %g, want %g of %g", c.p, c.rate, ticks, weight, delay, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package lean
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/xdpmon/xdpmon/userspace/algo"
+)
+
+// Rules are what a control plane sets while a switch runs: which segments are followed, what their delays are worth, and what
+// a flow must reach to be reported.
+type Rules struct {
+	Follow []FollowRule `json:"follow"`
+	Values []ValueRule  `json:"values"`
+	Limits []Limit      `json:"limits"`
+}
+
+// Ternary is a value of which the mask's bits must be equal.
+type Ternary struct {
+	Value uint32 `json:"value"`
+	Mask  uint32 `json:"mask"`
+}
+
+// FollowRule is an entry of Ingress.lean.lat_records.records: segments (1) whose luck is 0 insert, ACKs (2) take.
+type FollowRule struct {
+	Table  string  `json:"table"`
+	Action string  `json:"action"`
+	Ask    int     `json:"ask"`
+	Luck   Ternary `json:"luck"`
+}
+
+// ValueRule is an entry of Ingress.lean.lat_values.values: what a delay adds beside itself, both in ticks of 2^13 ns.
+type ValueRule struct {
+	Table  string  `json:"table"`
+	Action string  `json:"action"`
+	Delay  Ternary `json:"delay"`
+	Value  uint32  `json:"v"`
+}
+
+// Limit is a parameter of a row's register.
+type Limit struct {
+	Param string `json:"param"`
+	Value int32  `json:"value"`
+}
+
+// p4Rules implements algo.Descriptor.P4Rules.
+func p4Rules(v algo.Values) ([]byte, error) {
+	c, err := newConfig(v, algo.Env{CRC: true, CPUs: 1})
+	if err != nil {
+		return nil, err
+	}
+	odds, err := c.twinChance(v)
+	if err != nil {
+		return nil, err
+	}
+	if odds.rate, err = algo.ParseFloat(v.Text("switch.rate")); err != nil || !(odds.rate >= 0 && odds.rate <= 1e9) {
+		return nil, v.Error("switch.rate", "segments a second that were followed, up to 1e9")
+	}
+	limits, err := switchLimits(v)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.MarshalIndent(Rules{Follow: odds.followRules(), Values: odds.valueRules(), Limits: limits}, "", " ")
+	return append(text, '\n'), err
+}
+
+func (c *chance) followRules() []FollowRule {
+	const table = "Ingress.lean.lat_records.records"
+	luck := Ternary{Mask: uint32(c.luck())}
+	return []FollowRule{{table, "insert", 1, luck}, {table, "take", 2, luck}}
+}
+
+func (c *chance) valueRules() (rules []ValueRule) {
+	for bin := 1; bin < delayBins.Len(); bin++ {
+		rules = append(rules, ValueRule{"Ingress.lean.lat_values.values", "weigh", delayPrefix(bin), c.worthOf(bin).more})
+	}
+	return rules
+}
+
+// switchLimits are the parameters of the four rows of each statistic that the pipeline reads.
+func switchLimits(v algo.Values) (all []Limit, err error) {
+	limits, err := parseLimits(v)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range twinStats {
+		least := limits[s.stat]
+		if !s.valued {
+			least-- // a row is compared before the event adds its 1
+		}
+		for r := range rows - 1 {
+			row := fmt.Sprintf("Ingress.lean.%s_%d.", s.name, r)
+			all = append(all, Limit{row + "at_least", least}, Limit{row + "at_most", -least})
+		}
+	}
+	return all, nil
+}
+
+// parseLimits reads one number for all statistics, or NAME=N for some of them.
+func parseLimits(v algo.Values) (limits [stats]int32, err error) {
+	for s := range limits {
+		limits[s] = twinLimit
+	}
+	for _, part := range strings.Split(v.Text("switch.limit"), ",") {
+		name, number, named := strings.Cut(strings.TrimSpace(part), "=")
+		if !named {
+			number = name
+		}
+		n, err := strconv.ParseInt(number, 0, 32)
+		s := slices.Index(statNames[:], name)
+		if err != nil || n < 1 || n > math.MaxInt32/2 || named && s < 0 {
+			return limits, v.Error("switch.limit", "a number from 1 to 2^30, or a list like latency=300,ooo=20")
+		}
+		for i := range limits {
+			if !named || i == s {
+				limits[i] = int32(n)
+			}
+		}
+	}
+	return limits, nil
+}

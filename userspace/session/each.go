@@ -1,0 +1,59 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/xdpmon/xdpmon/loader"
+)
+
+// liveEach is Live with a session an interface: registers, windows and answers of its own, none of which mixes two interfaces.
+func liveEach(ctx context.Context, cfg LiveConfig) error {
+	list, err := openEach(ctx, cfg)
+	if err == nil {
+		waitForAny(ctx, list)
+	}
+	errs := make([]error, len(list))
+	var all sync.WaitGroup
+	for i, s := range list { // at the same time: the last windows end together
+		all.Go(func() { errs[i] = s.Close() })
+	}
+	all.Wait()
+	return errors.Join(append(errs, err)...)
+}
+
+// openEach opens the sessions one after the other; started is told when the last one measures.
+func openEach(ctx context.Context, cfg LiveConfig) (list []*Session, err error) {
+	var attached []*loader.Attachment
+	for _, name := range cfg.Interfaces {
+		one := cfg
+		one.Name, one.Interfaces = name, []string{name}
+		one.Started = func(a []*loader.Attachment) { attached = append(attached, a...) }
+		s, err := Open(ctx, one)
+		if err != nil {
+			return list, err
+		}
+		list = append(list, s)
+	}
+	if cfg.Started != nil {
+		cfg.Started(attached)
+	}
+	return list, nil
+}
+
+// waitForAny returns when ctx or one of the sessions has ended: they have one duration, and an error of one is an error of the run.
+func waitForAny(ctx context.Context, list []*Session) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for _, s := range list {
+		go func() {
+			select {
+			case <-s.Done():
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+	}
+	<-ctx.Done()
+}

@@ -1,0 +1,206 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/userspace/feed"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// ErrEnded is returned by calls of a session that has ended.
+var ErrEnded = errors.New("the session has ended")
+
+// Session owns programs, registers and windows of one set of interfaces, from Open to Close. Several live in one process. Its calls may
+// come from any goroutine; one goroutine of its own carries them out, between windows.
+type Session struct {
+	cfg     LiveConfig
+	run     *runner
+	pin     *loader.Pin
+	manager *loader.Manager
+	hub     feed.Hub
+
+	calls  chan func()
+	cancel context.CancelFunc
+	done   chan struct{}
+	err    error // behind done
+	opened time.Time
+	end    int64 // when the duration is over, if there is one; monotonic
+}
+
+// Open loads and attaches; the session measures when it returns. ctx ends a load that takes too long, not the session: Close does.
+func Open(ctx context.Context, cfg LiveConfig) (*Session, error) {
+	cfg.complete()
+	pin, err := openPin(&cfg)
+	if err != nil {
+		return nil, err
+	}
+	run, err := loadLive(ctx, &cfg, pin)
+	if err != nil {
+		return nil, errors.Join(err, closePin(pin))
+	}
+	s := &Session{cfg: cfg, run: run, pin: pin, calls: make(chan func()), done: make(chan struct{}), opened: time.Now()}
+	s.run.cfg.Emit = s.emit
+	s.manager = loader.NewManager(run.inst, loader.ManagerOptions{
+		Attach: loader.AttachOptions{Hook: loader.Hook(cfg.Hook), Mode: loader.Mode(cfg.Mode),
+			Direction: loader.Direction(cfg.Direction), Notice: cfg.Notice},
+		Reattach: true, Pin: pin, Changed: cfg.Changed,
+	})
+	if err := s.attach(ctx); err != nil {
+		return nil, errors.Join(err, s.manager.Close(), closePin(pin), run.close())
+	}
+	debug.FreeOSMemory() // the proof takes several times what measuring does: back to the system with it
+	loop, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s.cancel = cancel
+	stop, failed := run.own(loop)
+	s.end = monotonic() + int64(cfg.Duration)
+	go s.measure(loop, stop, failed)
+	return s, nil
+}
+
+func (cfg *LiveConfig) complete() {
+	if cfg.Window == 0 {
+		cfg.Window = DefaultWindow
+	}
+	if cfg.Name == "" {
+		cfg.Name = joined(cfg.Interfaces)
+	}
+	if cfg.Notice == nil {
+		cfg.Notice = func(string, ...any) {}
+	}
+	if cfg.Changed == nil {
+		cfg.Changed = func(string, bool) {}
+	}
+	if cfg.Emit == nil {
+		cfg.Emit = func(report.Line) error { return nil }
+	}
+}
+
+func (s *Session) attach(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("attach: %w", err)
+	}
+	if err := s.manager.Attach(s.cfg.Interfaces...); err != nil {
+		return err
+	}
+	// Attaching takes longer than the moment in which packets are counted already: rates are from here on.
+	s.run.window = report.Window{Start: monotonic()}
+	for _, name := range s.cfg.Interfaces {
+		s.cfg.Changed(name, true)
+	}
+	if err := s.manager.Start(context.WithoutCancel(ctx)); err != nil {
+		return err
+	}
+	if s.cfg.Started != nil {
+		s.cfg.Started(s.manager.Attachments())
+	}
+	return nil
+}
+
+// emit hands a window to whoever opened the session, and to the subscribers.
+func (s *Session) emit(l report.Line) error {
+	s.hub.Publish(context.Background(), feed.Event{Line: &l})
+	return s.cfg.Emit(l)
+}
+
+// measure closes one window after the other and carries out calls, until the session is closed or fails. What was measured up to
+// then is reported either way.
+func (s *Session) measure(ctx context.Context, stop func(), failed <-chan error) {
+	err := s.windows(ctx, failed)
+	stop()
+	// Detach before reading: what arrives while the last window is read would be counted nowhere.
+	end := monotonic()
+	err = errors.Join(err, s.manager.Close())
+	err = errors.Join(err, s.run.closeWindow(end, true), closePin(s.pin), s.run.close())
+	s.hub.Close()
+	s.err = err
+	close(s.done)
+}
+
+// stubShare: what the duration leaves behind the last whole window belongs to it when it is shorter than this part of one. A window of
+// milliseconds says nothing, and would stand in the last window's place.
+const stubShare = 20
+
+func (s *Session) windows(ctx context.Context, failed <-chan error) error {
+	for {
+		boundary := s.run.window.Start + int64(s.cfg.Window)
+		next := time.After(time.Duration(boundary - monotonic())) // at once when reading the last window took longer than a window
+		if s.cfg.Duration > 0 && s.end-boundary < int64(s.cfg.Window)/stubShare {
+			next = nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-failed:
+			return err
+		case call := <-s.calls:
+			call()
+		case <-next:
+			if err := s.run.closeWindow(monotonic(), false); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// call carries out f on the session's goroutine.
+func (s *Session) call(f func() error) error {
+	result := make(chan error, 1)
+	select {
+	case s.calls <- func() { result <- f() }:
+		return <-result
+	case <-s.done:
+		return ErrEnded
+	}
+}
+
+// Done is closed when the session has ended, by Close or because it failed.
+func (s *Session) Done() <-chan struct{} { return s.done }
+
+// Close ends the session: it detaches, reports the last window, and leaves nothing behind that was not pinned.
+func (s *Session) Close() error {
+	s.cancel()
+	<-s.done
+	return s.err
+}
+
+// Subscribe adds a reader of the session's windows.
+func (s *Session) Subscribe(o feed.Options) *feed.Subscription { return s.hub.Subscribe(o) }
+
+// Status of a session.
+type Status struct {
+	Name       string
+	Opened     time.Time
+	Interfaces []Interface // as asked for, by name
+	Algorithms []string    // in the order of the chain
+	Windows    int         // finished
+	Readers    []feed.Reader
+}
+
+// Interface of a session.
+type Interface struct {
+	Name     string
+	Attached bool // false: waiting for it to come back
+}
+
+// Status asks the session how it stands.
+func (s *Session) Status() (st Status, err error) {
+	err = s.call(func() error {
+		st = Status{Name: s.cfg.Name, Opened: s.opened, Windows: s.run.window.Number, Readers: s.hub.Readers()}
+		for _, m := range s.run.members {
+			st.Algorithms = append(st.Algorithms, m.selected.Descriptor.Name)
+		}
+		live := s.manager.Attachments()
+		for _, name := range s.cfg.Interfaces {
+			attached := slices.ContainsFunc(live, func(a *loader.Attachment) bool { return a.Interface == name })
+			st.Interfaces = append(st.Interfaces, Interface{name, attached})
+		}
+		return nil
+	})
+	return st, err
+}

@@ -1,0 +1,84 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+)
+
+// owner is the one goroutine that touches an algorithm while a live run goes on: it ticks its control loop and reads its windows,
+// so that an algorithm needs no lock, and a slow window of one delays no tick of another.
+type owner struct {
+	tasks chan func()
+	done  sync.WaitGroup
+}
+
+// own gives every algorithm its goroutine until stop is called; an error of a control loop is sent to failed, and its algorithm goes
+// on to answer for its windows.
+func (r *runner) own(ctx context.Context) (stop func(), failed <-chan error) {
+	r.owning, r.failed = ctx, make(chan error, maps.ChainSlots)
+	for _, m := range r.members {
+		m.owner = newOwner(ctx, m, r.failed)
+	}
+	return func() {
+		for _, m := range r.members {
+			m.owner.stop()
+			m.owner = nil
+		}
+	}, r.failed
+}
+
+func newOwner(ctx context.Context, m *member, failed chan<- error) *owner {
+	o := &owner{tasks: make(chan func())}
+	o.done.Go(func() { o.run(ctx, m, failed) })
+	return o
+}
+
+func (o *owner) run(ctx context.Context, m *member, failed chan<- error) {
+	c, controls := m.instance.(algo.Controller)
+	var due <-chan time.Time
+	if controls {
+		ticker := time.NewTicker(time.Duration(c.IntervalNS()))
+		defer ticker.Stop()
+		due = ticker.C
+	}
+	for {
+		select {
+		case task, open := <-o.tasks:
+			if !open {
+				return
+			}
+			task()
+		case <-due:
+			if ctx.Err() != nil {
+				due = nil // the run ends: what is left is its last window
+			} else if err := c.Tick(monotonic()); err != nil {
+				select {
+				case failed <- fmt.Errorf("control %s: %w", m.selected.Descriptor.Name, err):
+				default: // others have failed before, and one is enough to end the run
+				}
+				due = nil
+			}
+		}
+	}
+}
+
+// do runs a task on the owner's goroutine, and done when it is through. Without an owner, in a replay and behind the end, the caller
+// is alone and runs it itself.
+func (o *owner) do(task, done func()) {
+	if o == nil {
+		task()
+		done()
+		return
+	}
+	o.tasks <- func() { task(); done() }
+}
+
+func (o *owner) stop() {
+	close(o.tasks)
+	o.done.Wait()
+}
