@@ -65,7 +65,7 @@ func addFilter(ifindex int, dir Direction, prog *ebpf.Program) (hold, error) {
 	f := newFilter(ifindex, dir, prog, priority)
 	f.Name = newOwner(added || ownsClsact(ifindex)).String()
 	if err := netlink.FilterAdd(f); err != nil {
-		err = fmt.Errorf("add a filter to the clsact qdisc: %w", privilegeError(err))
+		err = fmt.Errorf("add a filter to the clsact qdisc: %w", withRemedy(err))
 		return nil, errors.Join(err, dropClsact(ifindex, added))
 	}
 	return &filterHold{ifindex, dir, f}, nil
@@ -82,7 +82,7 @@ func ensureClsact(ifindex int) (added bool, err error) {
 	case errors.Is(err, unix.ENOENT):
 		return false, fmt.Errorf("add the clsact qdisc: %w: %w; load the kernel modules sch_ingress and cls_bpf", ErrUnsupported, err)
 	}
-	return false, fmt.Errorf("add the clsact qdisc: %w", privilegeError(err))
+	return false, fmt.Errorf("add the clsact qdisc: %w", withRemedy(err))
 }
 
 // dropClsact removes a qdisc that we added, unless somebody else uses it by now.

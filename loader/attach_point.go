@@ -124,7 +124,7 @@ func (at attacher) newTCXLink(p point, prog *ebpf.Program) (hold, error) {
 		Program: prog, Interface: at.dev.Index, Attach: tcxType(p.Direction), Anchor: link.Tail(),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("attach %s to %s: %w", p.where(), at.dev.Name, privilegeError(err))
+		return nil, fmt.Errorf("attach %s to %s: %w", p.where(), at.dev.Name, withRemedy(err))
 	}
 	return linkHold{l}, nil
 }
@@ -136,7 +136,7 @@ func explainXDP(d *device, p point, said string, err error) error {
 	case errors.Is(err, unix.EBUSY), errors.Is(err, unix.EEXIST):
 		return fmt.Errorf("%s: %w: %s (%w); use --hook tc, which runs beside it", what, ErrBusy, currentXDP(d), err)
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
-		return fmt.Errorf("%s: %w", what, privilegeError(err))
+		return fmt.Errorf("%s: %w", what, withRemedy(err))
 	case errors.Is(err, unix.ENODEV):
 		return fmt.Errorf("%s: %w: %w", what, ErrNoInterface, err)
 	}

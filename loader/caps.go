@@ -12,8 +12,6 @@ import (
 // ErrPrivilege is wrapped when this process lacks a capability; the text names it and the remedy.
 var ErrPrivilege = errors.New("privilege missing")
 
-const privilegeRemedy = "run as root (sudo), or grant CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN"
-
 // capability is a number of linux/capability.h.
 type capability uint
 
@@ -94,18 +92,66 @@ func (p Privilege) lacks(c capability) bool {
 // attach and does not have.
 func CheckPrivilege() error {
 	p := currentPrivilege()
-	if len(p.Missing) == 0 {
+	switch {
+	case inUserNamespace():
+		return fmt.Errorf("attach programs: %w: %s", ErrPrivilege, remedyFor(attachNeeds))
+	case len(p.Missing) == 0:
 		return nil
 	}
-	return fmt.Errorf("attach programs: %w: this process lacks %s; %s", ErrPrivilege, strings.Join(p.Missing, ", "), privilegeRemedy)
+	return fmt.Errorf("attach programs: %w: this process lacks %s; %s", ErrPrivilege, strings.Join(p.Missing, ", "), remedyFor(attachNeeds))
 }
 
-// privilegeError marks an error of the kernel as a missing privilege where it is one.
-func privilegeError(err error) error {
-	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
-		return fmt.Errorf("%w: %w; %s", ErrPrivilege, withoutHint{err}, privilegeRemedy)
+// withRemedy marks an error of the kernel as a missing privilege or as a lack of descriptors, where it is one.
+func withRemedy(err error) error { return explainErrno(err, attachNeeds) }
+
+// withLookRemedy is withRemedy for looking at programs and links that others made.
+func withLookRemedy(err error) error { return explainErrno(err, []capability{capSysAdmin}) }
+
+func explainErrno(err error, needs []capability) error {
+	switch {
+	case errors.Is(err, ErrPrivilege), errors.Is(err, ErrDescriptors):
+		return err
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
+		return fmt.Errorf("%w: %w; %s", ErrPrivilege, withoutHint{err}, remedyFor(needs))
+	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
+		return fmt.Errorf("%w: %w; %s", ErrDescriptors, err, DescriptorRemedy)
 	}
 	return err
+}
+
+// remedyFor says what helps when the kernel refuses something that needs capabilities. To ask for what is there helps nobody.
+func remedyFor(needs []capability) string {
+	if inUserNamespace() {
+		return "root of a user namespace is not root of the host, whose privileges BPF asks for: run it outside (sudo on the host), " +
+			"or start the container without user namespaces"
+	}
+	effective, _, err := readCaps()
+	if err == nil && !slices.ContainsFunc(needs, func(c capability) bool { return !effective.allows(c) }) {
+		return fmt.Sprintf("this process has %s: a security policy forbids it (lockdown, SELinux, AppArmor, the seccomp filter of a "+
+			"container); the kernel's log tells which (dmesg)", listOf(needs))
+	}
+	return "run as root (sudo), or grant " + listOf(needs)
+}
+
+// listOf names capabilities: "CAP_A, CAP_B and CAP_C".
+func listOf(caps []capability) string {
+	names := make([]string, len(caps))
+	for i, c := range caps {
+		names[i] = c.String()
+	}
+	if len(names) == 1 {
+		return names[0]
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}
+
+// initialUserNS is the inode of the user namespace that the kernel starts with (linux/proc_ns.h).
+const initialUserNS = 0xEFFFFFFD
+
+// inUserNamespace reports whether the capabilities of this process count in a part of the host only.
+func inUserNamespace() bool {
+	var st unix.Stat_t
+	return unix.Stat("/proc/self/ns/user", &st) == nil && st.Ino != initialUserNS
 }
 
 // withoutHint leaves out the library's guess about locked memory, which sends people the wrong way on every

@@ -31,16 +31,24 @@ var reasonNames = map[chain.ChainParseReason]string{
 
 // Counts reads a closed bank of the chain's counters and resets it.
 func (i *Instance) Counts(bank int) (Counts, error) {
+	return i.counts(func(a *xmaps.Array) ([]uint64, error) { return a.ReadReset(bank, nil) })
+}
+
+// CountsSoFar reads the bank that is filling, and leaves it.
+func (i *Instance) CountsSoFar() (Counts, error) {
+	return i.counts(func(a *xmaps.Array) ([]uint64, error) { return a.Read(i.control.Bank(), nil) })
+}
+
+func (i *Instance) counts(read func(*xmaps.Array) ([]uint64, error)) (Counts, error) {
 	set := xmaps.NewSet(i.chain, i.shared)
 	array, err := set.Array("chain_counters")
 	if err != nil {
 		return Counts{}, err
 	}
-	words, err := array.ReadReset(bank, nil)
+	c, err := read(array)
 	if err != nil {
 		return Counts{}, fmt.Errorf("read counts: %w", err)
 	}
-	c := words
 	counts := Counts{
 		Parsed:     c[chain.ChainParseReasonPARSED],
 		Bytes:      c[chain.ChainChainCountCOUNT_BYTES],
@@ -55,4 +63,20 @@ func (i *Instance) Counts(bank int) (Counts, error) {
 		counts.Seen += c[reason]
 	}
 	return counts, nil
+}
+
+// Minus is what was counted since before.
+func (c Counts) Minus(before Counts) Counts {
+	c.Seen -= before.Seen
+	c.Parsed -= before.Parsed
+	c.Bytes -= before.Bytes
+	c.Aggregates -= before.Aggregates
+	c.Segments -= before.Segments
+	c.Pulled -= before.Pulled
+	reasons := make(map[string]uint64, len(c.Reasons))
+	for name, n := range c.Reasons {
+		reasons[name] = n - before.Reasons[name]
+	}
+	c.Reasons = reasons
+	return c
 }

@@ -20,11 +20,32 @@ type EntryConfig struct {
 	replay  bool
 }
 
-// Entry loads the chain's entry program for one interface. The caller closes it.
+// Entry returns the chain's entry program for an interface. Interfaces of the same kind share it: it is proven and loaded once.
+// The caller closes what it is given.
 func (i *Instance) Entry(cfg EntryConfig) (*ebpf.Program, error) {
 	if err := i.reach(cfg.Kind); err != nil {
 		return nil, fmt.Errorf("load entry program: %w", err)
 	}
+	i.entryMu.Lock()
+	defer i.entryMu.Unlock()
+	kind := cfg
+	kind.IfIndex = 0 // the kernel tells each packet's
+	p := i.entries[kind]
+	if p == nil {
+		var err error
+		if p, err = i.loadEntry(cfg); err != nil {
+			return nil, err
+		}
+		i.entries[kind] = p
+	}
+	own, err := p.Clone()
+	if err != nil {
+		return nil, fmt.Errorf("share entry program: %w", withRemedy(err))
+	}
+	return own, nil
+}
+
+func (i *Instance) loadEntry(cfg EntryConfig) (*ebpf.Program, error) {
 	spec := i.chain.Copy()
 	if err := i.configureEntry(spec, cfg); err != nil {
 		return nil, fmt.Errorf("load entry program: %w", err)

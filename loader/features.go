@@ -132,7 +132,7 @@ func conclude(err error) answer {
 	case errors.Is(err, ebpf.ErrNotSupported):
 		return answer{State: Unsupported}
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
-		return answer{Unknown, "this process may not ask: " + privilegeRemedy}
+		return answer{Unknown, "this process may not ask: " + remedyFor(attachNeeds)}
 	}
 	return answer{Unknown, err.Error()}
 }

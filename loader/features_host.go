@@ -26,22 +26,22 @@ func programProbes() []probe {
 		{"xdp_program", "XDP programs", "4.8", true, "use a kernel built with CONFIG_BPF_SYSCALL", helperOf(func() error { return features.HaveProgramType(ebpf.XDP) })},
 		{"tc_program", "TC programs", "4.1", true, "use a kernel built with CONFIG_NET_CLS_ACT", helperOf(func() error { return features.HaveProgramType(ebpf.SchedCLS) })},
 		{"jit", "programs run as machine code (JIT)", "3.18", false, "sysctl net.core.bpf_jit_enable=1; without it every packet costs about ten times as much", askJIT},
-		{"bounded_loops", "bounded loops", "5.3", true, needs("5.15"), helperOf(features.HaveBoundedLoops)},
-		{"atomics", "atomic fetch, exchange and compare-exchange", "5.12", true, needs("5.15"), helperOf(tryAtomics)},
+		{"bounded_loops", "bounded loops", "5.3", true, needs("6.1"), helperOf(features.HaveBoundedLoops)},
+		{"atomics", "atomic fetch, exchange and compare-exchange", "5.12", true, needs("6.1"), helperOf(tryAtomics)},
 		{"xdp_frags", "XDP on packets in several buffers (large MTUs)", "5.18", false, "keep the MTU at 3,500 bytes or less for native XDP, or use --hook tc", helperOf(HaveXDPFrags)},
 		{"xdp_load_bytes", "bpf_xdp_load_bytes", "5.18", false, "", helperOf(helper(ebpf.XDP, asm.FnXdpLoadBytes))},
 		{"xdp_store_bytes", "bpf_xdp_store_bytes", "5.18", false, "", helperOf(helper(ebpf.XDP, asm.FnXdpStoreBytes))},
-		{"ring_buffer", "ring buffer", "5.8", false, needs("5.15") + "; algorithms that report single events need it", helperOf(func() error { return features.HaveMapType(ebpf.RingBuf) })},
-		{"map_in_map", "maps in maps", "4.12", true, needs("5.15"), helperOf(func() error { return features.HaveMapType(ebpf.ArrayOfMaps) })},
+		{"ring_buffer", "ring buffer", "5.8", false, needs("6.1") + "; algorithms that report single events need it", helperOf(func() error { return features.HaveMapType(ebpf.RingBuf) })},
+		{"map_in_map", "maps in maps", "4.12", true, needs("6.1"), helperOf(func() error { return features.HaveMapType(ebpf.ArrayOfMaps) })},
 		{"map_batch", "reading maps in batches", "5.6", false, "reading a window takes longer without it", helperOf(tryBatch(ebpf.Array))},
 		{"map_batch_percpu", "reading per-CPU arrays in batches", "5.13", false, "reading a window takes longer without it", helperOf(tryBatch(ebpf.PerCPUArray))},
-		{"test_run_ctx", "test runs with a context (replay)", "5.15", false, needs("5.15") + "; attach works without it, replay does not", helperOf(tryTestRun)},
+		{"test_run_ctx", "test runs with a context (replay)", "5.15", false, needs("6.1") + "; attach works without it, replay does not", helperOf(tryTestRun)},
 	}
 }
 
 func attachProbes() []probe {
 	return []probe{
-		{"bpf_link_xdp", "XDP through BPF links", "5.9", true, needs("5.15"), inScratch(tryXDPLink)},
+		{"bpf_link_xdp", "XDP through BPF links", "5.9", true, needs("6.1"), inScratch(tryXDPLink)},
 		{"xdp_generic", "generic XDP", "4.12", false, "use --hook tc", inScratch(tryXDPLink)},
 		{"tcx", "TCX links (several owners at TC)", "6.6", false, "kernels below 6.6 use the clsact qdisc instead, whose filters outlive a killed process", helperOf(HaveTCX)},
 		{"clsact", "clsact qdisc with BPF filters", "4.5", false, "load the modules sch_ingress and cls_bpf; needed for TC below 6.6 only", inScratch(tryClsact)},
@@ -53,7 +53,7 @@ func hostSettings() []probe {
 		{"bpffs", "BPF file system mounted at " + bpffsRoot, "4.4", false, "--pin mounts it; or: mount -t bpf bpf " + bpffsRoot, askBPFFS},
 		{"memlock", "BPF memory is free of RLIMIT_MEMLOCK", "5.11", false, memlockRemedy, askMemlock},
 		{"unprivileged_bpf", "BPF for unprivileged users", "4.4", false, "not needed; most distributions switch it off for good reason", askUnprivileged},
-		{"capabilities", "the capabilities that attaching needs", "", true, privilegeRemedy, askCapabilities},
+		{"capabilities", "the capabilities that attaching needs", "", true, remedyFor(attachNeeds), askCapabilities},
 	}
 }
 
@@ -231,6 +231,9 @@ func askUnprivileged() answer {
 }
 
 func askCapabilities() answer {
+	if inUserNamespace() {
+		return answer{Unsupported, remedyFor(attachNeeds)}
+	}
 	p := currentPrivilege()
 	if len(p.Missing) > 0 {
 		return answer{Unsupported, "missing " + strings.Join(p.Missing, ", ")}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/vishvananda/netlink"
@@ -104,9 +103,4 @@ func attr64(msg []byte, kind uint16) (uint64, bool) {
 		return 0, false
 	}
 	return binary.NativeEndian.Uint64(attrs[i].Value), true
-}
-
-// summary is one line for an error: what the driver of an interface is known to do.
-func (a answer) summary() string {
-	return strings.TrimSuffix(fmt.Sprintf("%s: %s", a.State, a.Detail), ": ")
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/cilium/ebpf"
 
@@ -21,6 +22,8 @@ type Object struct {
 	Needs xmaps.Need
 	// RecircShare is the largest share of packets that may take a second pass; 0 for none.
 	RecircShare float64
+	// Enforces says that it decides over packets. It runs behind those that only measure, and what it decides is carried out.
+	Enforces bool
 }
 
 // Options of an instance.
@@ -35,6 +38,8 @@ type Options struct {
 	RecircDelay int
 	// Unproven loads programs that break the memory rules: for the baselines that exist to show why, only.
 	Unproven bool
+	// Interrupted is asked before each algorithm is proven and loaded; an error ends the load. nil: nobody can.
+	Interrupted func() error
 }
 
 // Kind is the type of program that a hook runs.
@@ -56,7 +61,11 @@ type Instance struct {
 	shared  map[string]*ebpf.Map // phv, control, chains, budget, hash tables, chain counters
 	control *xmaps.Control
 	chain   *ebpf.CollectionSpec
+	verdict *ebpf.CollectionSpec // once a chain enforces
 	loaded  []*member
+
+	entryMu sync.Mutex
+	entries map[EntryConfig]*ebpf.Program // by what they were loaded for, without the interface
 }
 
 // member is one loaded algorithm.
@@ -82,7 +91,7 @@ func Load(objects []Object, opts Options) (*Instance, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read chain object: %w", err)
 	}
-	i := &Instance{opts: opts, chain: spec, shared: map[string]*ebpf.Map{}}
+	i := &Instance{opts: opts, chain: spec, shared: map[string]*ebpf.Map{}, entries: map[EntryConfig]*ebpf.Program{}}
 	if err := i.build(objects); err != nil {
 		i.Close()
 		return nil, err
@@ -92,6 +101,9 @@ func Load(objects []Object, opts Options) (*Instance, error) {
 
 func (i *Instance) build(objects []Object) error {
 	if err := raiseMemlock(); err != nil {
+		return err
+	}
+	if err := checkDescriptors(len(i.chain.Maps), objects); err != nil {
 		return err
 	}
 	if err := i.createShared(); err != nil {
@@ -132,37 +144,9 @@ func (i *Instance) adoptOr(owner string, ms *ebpf.MapSpec) (*ebpf.Map, error) {
 	}
 	m, err := ebpf.NewMap(ms)
 	if err != nil {
-		return nil, fmt.Errorf("create map %s: %w", ms.Name, privilegeError(err))
+		return nil, fmt.Errorf("create map %s: %w", ms.Name, withRemedy(err))
 	}
 	return m, nil
-}
-
-// Replace exchanges the algorithms while traffic flows: the new ones are proven and loaded first, every packet sees
-// the old chain or the new one, and algorithms that are kept by name and object keep their registers.
-func (i *Instance) Replace(objects []Object) error {
-	if len(objects) > xmaps.ChainSlots {
-		return fmt.Errorf("load chain: %d algorithms, %d fit", len(objects), xmaps.ChainSlots)
-	}
-	next := make([]*member, 0, len(objects))
-	for _, o := range objects {
-		m := i.kept(o)
-		if m == nil {
-			var err error
-			if m, err = i.load(o); err != nil {
-				i.closeExcept(next, i.loaded)
-				return err
-			}
-		}
-		next = append(next, m)
-	}
-	if err := i.install(next); err != nil {
-		i.closeExcept(next, i.loaded)
-		return err
-	}
-	old := i.loaded
-	i.loaded = next
-	i.closeExcept(old, next)
-	return nil
 }
 
 // kept finds a loaded member that is this very object.
@@ -173,15 +157,6 @@ func (i *Instance) kept(o Object) *member {
 		}
 	}
 	return nil
-}
-
-// closeExcept closes the members of list that are not in except.
-func (i *Instance) closeExcept(list, except []*member) {
-	for _, m := range list {
-		if m != nil && !slices.Contains(except, m) {
-			m.coll.Close()
-		}
-	}
 }
 
 func (i *Instance) install(members []*member) error {
@@ -202,6 +177,11 @@ func (i *Instance) install(members []*member) error {
 }
 
 func (i *Instance) load(o Object) (*member, error) {
+	if i.opts.Interrupted != nil {
+		if err := i.opts.Interrupted(); err != nil {
+			return nil, fmt.Errorf("load %s: %w", o.Name, err)
+		}
+	}
 	spec := o.Spec.Copy()
 	if err := i.setCommon(spec); err != nil {
 		return nil, fmt.Errorf("load %s: %w", o.Name, err)
@@ -222,7 +202,7 @@ func (i *Instance) load(o Object) (*member, error) {
 
 // setCommon writes the constants that the headers declare in every object.
 func (i *Instance) setCommon(spec *ebpf.CollectionSpec) error {
-	common := map[string]any{"hash_seed": i.opts.Seed, "hash_crc": i.opts.CRC, "coin_seeded": i.opts.Replay,
+	common := map[string]any{"hash_seed": i.opts.Seed, "hash_keys": HashKeys(i.opts.Seed), "hash_crc": i.opts.CRC, "coin_seeded": i.opts.Replay,
 		"recirc_deferred": i.opts.RecircDelay > 0}
 	for name, v := range common {
 		if spec.Variables[name] == nil {
@@ -293,6 +273,12 @@ func (i *Instance) Close() error {
 		m.coll.Close()
 	}
 	i.loaded = nil
+	i.entryMu.Lock()
+	defer i.entryMu.Unlock()
+	for kind, p := range i.entries {
+		errs = append(errs, p.Close())
+		delete(i.entries, kind)
+	}
 	if i.control != nil {
 		errs = append(errs, i.control.Close())
 	}

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
@@ -17,6 +18,9 @@ import (
 
 // Tests that attach run in a process of their own, in a network and a mount namespace of their own: whatever they
 // do, and however they end, nothing of it remains on this machine.
+
+// patience is for what happens soon, on however busy a machine: only what never happens takes so long.
+const patience = time.Minute
 
 const isolatedEnv = "XDPMON_TEST_ISOLATED"
 
@@ -30,7 +34,7 @@ func isolated(t *testing.T) bool {
 		ownMounts(t)
 		return true
 	}
-	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=300s")
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=30m")
 	cmd.Env = append(os.Environ(), isolatedEnv+"="+t.Name())
 	cmd.SysProcAttr = &unix.SysProcAttr{Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS, Pdeathsig: unix.SIGKILL}
 	out, err := cmd.CombinedOutput()

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -75,12 +76,22 @@ func inNamespace(nsid int, fn func() error) error {
 	return <-done
 }
 
-// findNamespace looks for a namespace among the named ones and those of running processes.
+// findNamespace looks for a namespace among the named ones, those of running processes, and those that processes hold
+// open without being in them.
 func findNamespace(nsid int) (*os.File, error) {
-	for _, pattern := range []string{"/run/netns/*", "/run/docker/netns/*", "/proc/[0-9]*/ns/net"} {
+	handle, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("open netlink: %w", err)
+	}
+	defer handle.Close()
+	seen := map[string]bool{}
+	for _, pattern := range []string{"/run/netns/*", "/run/docker/netns/*", "/proc/[0-9]*/ns/net", "/proc/[0-9]*/fd/*"} {
 		paths, _ := filepath.Glob(pattern)
 		for _, path := range paths {
-			if ns := openIfID(path, nsid); ns != nil {
+			if !isNewNamespace(path, seen) {
+				continue
+			}
+			if ns := openIfID(handle, path, nsid); ns != nil {
 				return ns, nil
 			}
 		}
@@ -88,12 +99,23 @@ func findNamespace(nsid int) (*os.File, error) {
 	return nil, errNoNamespace
 }
 
-func openIfID(path string, nsid int) *os.File {
+// isNewNamespace looks at the name that a link below /proc has, net:[…]; other files are mounts of a namespace.
+func isNewNamespace(path string, seen map[string]bool) bool {
+	name, err := os.Readlink(path)
+	if err != nil {
+		return !strings.HasPrefix(path, "/proc/")
+	}
+	known := seen[name]
+	seen[name] = true
+	return !known && strings.HasPrefix(name, "net:[")
+}
+
+func openIfID(handle *netlink.Handle, path string, nsid int) *os.File {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil
 	}
-	if id, err := netlink.GetNetNsIdByFd(int(f.Fd())); err != nil || id != nsid {
+	if id, err := handle.GetNetNsIdByFd(int(f.Fd())); err != nil || id != nsid {
 		f.Close()
 		return nil
 	}

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/xdpmon/xdpmon/tests/netns"
+	"github.com/xdpmon/xdpmon/tests/netns/netnstest"
 )
 
 func TestOffloadDifferences(t *testing.T) {
@@ -51,4 +54,19 @@ func TestPeerInAnInvisibleNamespace(t *testing.T) {
 	if strings.Contains(s.problem, "not compared") {
 		t.Error(s.problem)
 	}
+}
+
+// The other end lies in a namespace that has neither a name nor a process in it, only a descriptor somewhere.
+func TestPeerInANamespaceThatIsHeldOpen(t *testing.T) {
+	network := netnstest.New(t, netns.Options{})
+	noError(t, network.A.Run(func() error {
+		d, err := inspect(network.A.Interface)
+		if err != nil {
+			return err
+		}
+		if s := readOffloads(d); s.peerName != network.B.Interface || s.problem != "" {
+			t.Errorf("peer %q, problem %q", s.peerName, s.problem)
+		}
+		return nil
+	}))
 }

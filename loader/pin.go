@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/cilium/ebpf"
@@ -33,8 +34,10 @@ var pinNames = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
 
 // PinOptions name a pin.
 type PinOptions struct {
-	Name   string // letters, digits, - and _
-	Notice func(format string, args ...any)
+	Name string // letters, digits, - and _
+	// Interfaces will be attached. Those that are pinned have to be among them: the registers hold their packets.
+	Interfaces []string
+	Notice     func(format string, args ...any)
 
 	root string // a BPF file system; default bpffsRoot
 	fail func(step string) error
@@ -69,6 +72,11 @@ func OpenPin(opts PinOptions) (*Pin, error) {
 	if err := mountBPFFS(opts.root, opts.Notice); err != nil {
 		return nil, fmt.Errorf("open pin %s: %w", opts.Name, err)
 	}
+	if isPrivateMount(opts.root) {
+		opts.Notice("WARNING: the pin %s will be gone with this process: %s is a mount of its own here, as `ip netns exec` makes it. "+
+			"Pin from where the host's mounts are: nsenter --net=/run/netns/NAME xdpmon attach ...", opts.Name, opts.root)
+	}
+	removeEmptyPins(opts.root)
 	p := &Pin{opts: opts, dir: filepath.Join(opts.root, pinFolder, opts.Name)}
 	if err := p.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open pin %s: %w", opts.Name, err), p.Close())
@@ -127,9 +135,9 @@ func (p *Pin) Match(objects []Object, opts *Options) error {
 	if !p.Adopts() {
 		return nil
 	}
-	if diffs := p.meta.differences(p.want); len(diffs) > 0 {
+	if diffs := append(p.missing(), p.meta.differences(p.want)...); len(diffs) > 0 {
 		return fmt.Errorf("adopt pin %s: %w: %s; remove it first (`xdpmon detach %s`) or choose another name",
-			p.opts.Name, ErrPinDiffers, strings.Join(diffs, "; "), p.interfaceNames())
+			p.opts.Name, ErrPinDiffers, strings.Join(diffs, "; "), p.opts.Name)
 	}
 	var err error
 	if p.maps, err = p.loadMaps(); err != nil {
@@ -140,12 +148,16 @@ func (p *Pin) Match(objects []Object, opts *Options) error {
 	return nil
 }
 
-func (p *Pin) interfaceNames() string {
-	var names []string
+// missing says which pinned interfaces were not asked for: what passed them is in the registers, and would be reported as
+// the others'.
+func (p *Pin) missing() []string {
+	var diffs []string
 	for _, i := range p.meta.Interfaces {
-		names = append(names, i.Name)
+		if !slices.Contains(p.opts.Interfaces, i.Name) {
+			diffs = append(diffs, fmt.Sprintf("interface %s is pinned and was not named", i.Name))
+		}
 	}
-	return strings.Join(names, " ")
+	return diffs
 }
 
 // loadMaps opens all pinned maps, by the keys of Source.Maps.
@@ -202,7 +214,7 @@ func (p *Pin) withoutOwn(d *device) *device {
 }
 
 // Close ends the work on a pin: what was adopted and not committed gets its earlier program back. What is
-// committed stays and goes on running.
+// committed stays and goes on running, unless everything was detached meanwhile.
 func (p *Pin) Close() error {
 	if p.lock == nil {
 		return nil
@@ -213,6 +225,9 @@ func (p *Pin) Close() error {
 	}
 	p.adopted = nil
 	errs = append(errs, os.RemoveAll(filepath.Join(p.dir, nextPins)))
+	if p.Adopts() && len(p.meta.Interfaces) == 0 {
+		errs = append(errs, os.RemoveAll(p.path()))
+	}
 	if _, err := os.Lstat(p.path()); errors.Is(err, os.ErrNotExist) {
 		removeEmpty(p.dir, filepath.Dir(p.dir))
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -42,6 +43,23 @@ func mountBPFFS(path string, say func(string, ...any)) error {
 	}
 	say("mounted a BPF file system at %s, for pins; it stays mounted", path)
 	return nil
+}
+
+// isPrivateMount reports whether the first process has no mount of the file system at a path: what is pinned there goes
+// with the mount.
+func isPrivateMount(path string) bool {
+	mounts, err := os.ReadFile("/proc/1/mountinfo")
+	var st unix.Stat_t
+	if err != nil || unix.Stat(path, &st) != nil {
+		return false
+	}
+	device := fmt.Sprintf("%d:%d", unix.Major(st.Dev), unix.Minor(st.Dev))
+	for line := range strings.Lines(string(mounts)) {
+		if fields := strings.Fields(line); len(fields) > 2 && fields[2] == device {
+			return false
+		}
+	}
+	return true
 }
 
 // pinFD pins a file descriptor. cilium/ebpf's own Pin renames an object's earlier pin, and here the earlier
@@ -116,21 +134,26 @@ func recoverPins(dir string) error {
 }
 
 // lockFolder takes an exclusive lock on a folder, making it if need be. The lock ends with the process that holds
-// it, however that ends. An owner removes its folder before it lets go, so what was locked may not be what is there.
+// it, however that ends. An owner removes its folder before it lets go, so what was locked may not be what is there; and
+// who only looks whether a folder is in use holds it for a moment.
 func lockFolder(path string) (*os.File, error) {
-	for {
+	for tries := 0; ; tries++ {
 		if err := os.MkdirAll(path, 0o700); err != nil {
-			return nil, privilegeError(err)
+			return nil, withRemedy(err)
 		}
 		f, err := os.Open(path)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return nil, privilegeError(err)
+			return nil, withRemedy(err)
 		}
 		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 			f.Close()
+			if errors.Is(err, unix.EWOULDBLOCK) && tries < 10 {
+				time.Sleep(10 * time.Millisecond)
+				continue
+			}
 			return nil, err
 		}
 		if sameFile(f, path) {

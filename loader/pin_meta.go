@@ -83,7 +83,7 @@ func shapesOf(spec *ebpf.CollectionSpec) map[string]string {
 }
 
 // seedConstants are set by Load from the options, which are compared by themselves.
-var seedConstants = []string{"hash_seed", "hash_crc", "coin_seeded"}
+var seedConstants = []string{"hash_seed", "hash_keys", "hash_crc", "coin_seeded"}
 
 func constantsOf(spec *ebpf.CollectionSpec) map[string]string {
 	constants := map[string]string{}

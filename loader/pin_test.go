@@ -31,6 +31,7 @@ func startPinned(o PinOptions, opts AttachOptions, ifaces ...string) (*pinned, e
 }
 
 func startPinnedWith(objects []Object, o PinOptions, opts AttachOptions, ifaces ...string) (*pinned, error) {
+	o.Interfaces = ifaces
 	p, err := OpenPin(o)
 	if err != nil {
 		return nil, err
@@ -271,7 +272,7 @@ func TestAdoptionIsRefused(t *testing.T) {
 	}
 	noError(t, r.end())
 
-	p, err := OpenPin(PinOptions{Name: "test"})
+	p, err := OpenPin(PinOptions{Name: "test", Interfaces: []string{near}})
 	noError(t, err)
 	defer p.Close()
 	for name, tc := range map[string]struct {
@@ -284,7 +285,7 @@ func TestAdoptionIsRefused(t *testing.T) {
 		"decapsulation: false pinned, true ask": {nil, Options{Decap: true}},
 	} {
 		err := p.Match(tc.objects, &tc.opts)
-		if !errors.Is(err, ErrPinDiffers) || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "xdpmon detach "+near) {
+		if !errors.Is(err, ErrPinDiffers) || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "xdpmon detach test") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -374,7 +375,7 @@ func TestDetachOfWaitingInterface(t *testing.T) {
 	noError(t, err)
 	noError(t, r.mgr.Start(context.Background()))
 	sh(t, "ip link del %s", near)
-	for deadline := time.Now().Add(5 * time.Second); len(r.mgr.Attachments()) > 0; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); len(r.mgr.Attachments()) > 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the manager did not notice")
 		}
@@ -398,12 +399,12 @@ func TestPinsBelongToANamespace(t *testing.T) {
 		if _, err := Detach(near); !errors.Is(err, ErrNothingAttached) {
 			return fmt.Errorf("detached from another namespace: %w", err)
 		}
-		p, err := OpenPin(PinOptions{Name: "test"})
+		p, err := OpenPin(PinOptions{Name: "test", Interfaces: []string{near}})
 		if err != nil {
 			return err
 		}
 		defer p.Close()
-		if err := p.Match(nil, &Options{}); !errors.Is(err, ErrPinDiffers) {
+		if err := p.Match(nil, &Options{}); !errors.Is(err, ErrPinDiffers) || strings.Contains(err.Error(), "named") {
 			return fmt.Errorf("adopted in another namespace: %w", err)
 		}
 		return nil
@@ -545,5 +546,124 @@ func TestDetachOfVanishedInterface(t *testing.T) {
 	nothingPinned(t, bpffsRoot)
 	if _, err := Detach(near); !errors.Is(err, ErrNothingAttached) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// What passed one interface is never reported as another's; a further one may join.
+func TestPinStaysWithItsInterface(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
+	veth(t)
+	quiet(t)
+	sh(t, "ip link add xdpmon-k0 type bridge")
+	r, err := startPinned(PinOptions{Name: "test"}, AttachOptions{}, near)
+	noError(t, err)
+	noError(t, r.end())
+	before := pinState(t)
+	_, err = startPinned(PinOptions{Name: "test"}, AttachOptions{}, "xdpmon-k0")
+	if !errors.Is(err, ErrPinDiffers) || !strings.Contains(err.Error(), "interface "+near+" is pinned and was not named") {
+		t.Errorf("the pin of %s for another interface: %v", near, err)
+	}
+	if after := pinState(t); !slices.Equal(before, after) {
+		t.Errorf("before\n%s\nafter\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
+	}
+	sendFromPeer(t, 9)
+	r, err = startPinned(PinOptions{Name: "test"}, AttachOptions{}, "xdpmon-k0", near)
+	noError(t, err)
+	if got := seenBy(t, r.inst); got != 9 {
+		t.Errorf("%d packets counted, want 9", got)
+	}
+	noError(t, r.end())
+}
+
+// A pin is detached by its name, an instance by its number, and both from a namespace that does not have the interface.
+func TestDetachByPinAndByInstance(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
+	veth(t)
+	r, err := startPinned(PinOptions{Name: "test"}, AttachOptions{Direction: Both}, near)
+	noError(t, err)
+	noError(t, r.end())
+	elsewhere := func(name string) {
+		t.Helper()
+		inPeer(t, func() error {
+			removed, err := Detach(name)
+			t.Logf("%q", removed)
+			return err
+		})
+	}
+	elsewhere("test")
+	nothingPinned(t, bpffsRoot)
+	nothingLeft(t, near)
+
+	c := startAttached(t, "tc")
+	status := ownStatus(t)
+	if len(status) == 0 || status[0].Instance == 0 {
+		t.Fatalf("status: %+v", status)
+	}
+	elsewhere(fmt.Sprint(status[0].Instance))
+	nothingLeft(t, near)
+	noError(t, c.kill())
+	for _, name := range []string{"test", fmt.Sprint(status[0].Instance), "0", "4294967295"} {
+		if _, err := Detach(name); !errors.Is(err, ErrNothingAttached) {
+			t.Errorf("detach %s: %v", name, err)
+		}
+	}
+}
+
+// What was detached while its process ran is not left behind when that ends.
+func TestDetachedPinGoesWithItsProcess(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
+	veth(t)
+	r, err := startPinned(PinOptions{Name: "test"}, AttachOptions{}, near)
+	noError(t, err)
+	removed, err := Detach(near)
+	noError(t, err)
+	t.Log(removed)
+	noError(t, r.end())
+	nothingPinned(t, bpffsRoot)
+}
+
+// A start that was killed before it pinned anything leaves a folder. One that a process works on stays.
+func TestEmptyPinFoldersGo(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
+	veth(t)
+	noError(t, mountBPFFS(bpffsRoot, t.Logf))
+	noError(t, os.MkdirAll(filepath.Join(bpffsRoot, pinFolder, "left", nextPins, "maps"), 0o700))
+	p, err := OpenPin(PinOptions{Name: "busy"})
+	noError(t, err)
+	if got := pinsUnder(bpffsRoot); !slices.Equal(got, []string{"busy"}) {
+		t.Errorf("pins after another one was opened: %v", got)
+	}
+	if _, err := Detach(near); !errors.Is(err, ErrNothingAttached) {
+		t.Error(err)
+	}
+	if got := pinsUnder(bpffsRoot); !slices.Equal(got, []string{"busy"}) {
+		t.Errorf("pins after a detach: %v", got)
+	}
+	noError(t, p.Close())
+	nothingPinned(t, bpffsRoot)
+}
+
+// A pin below a mount that nobody else sees is gone with the process: `ip netns exec` makes such.
+func TestPinBelowPrivateMountsIsWarnedOf(t *testing.T) {
+	if !isolated(t) { // mounts its own /sys
+		return
+	}
+	j := newJournal()
+	p, err := OpenPin(PinOptions{Name: "test", Notice: j.notice})
+	noError(t, err)
+	noError(t, p.Close())
+	if !strings.Contains(j.text(), "WARNING: the pin test will be gone with this process") {
+		t.Errorf("it said %q", j.text())
+	}
+	if isPrivateMount("/usr") {
+		t.Error("a mount that everybody has is called private")
 	}
 }

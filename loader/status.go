@@ -36,7 +36,7 @@ func Status() ([]AttachmentInfo, error) {
 func statusUnder(root string) ([]AttachmentInfo, error) {
 	links, err := ourLinks(root)
 	if err != nil {
-		return nil, fmt.Errorf("list attachments: %w", privilegeError(err))
+		return nil, fmt.Errorf("list attachments: %w", withLookRemedy(err))
 	}
 	found := hereAttached(links)
 	found = append(found, elsewhere(links, found)...)
@@ -47,6 +47,14 @@ func statusUnder(root string) ([]AttachmentInfo, error) {
 		found[i].fromProgram(algorithms)
 	}
 	return found, nil
+}
+
+// where names the interface, or what is known of it.
+func (a AttachmentInfo) where() string {
+	if a.Interface != "" {
+		return a.Interface
+	}
+	return fmt.Sprintf("interface %d of another network namespace", a.Index)
 }
 
 // ourLink is a BPF link with a program of ours.
@@ -179,7 +187,7 @@ func idlePins(root string, found []AttachmentInfo) []AttachmentInfo {
 		}
 		info := AttachmentInfo{Interface: meta.Interfaces[0].Name, Pin: name}
 		info.Ours = true
-		info.Problem = "pinned, and on no interface any more; `xdpmon detach " + info.Interface + "` removes it"
+		info.Problem = "pinned, and on no interface any more; `xdpmon detach " + name + "` removes it"
 		idle = append(idle, info)
 	}
 	return idle

@@ -22,15 +22,17 @@ func explain(object string, err error) error {
 	}
 	var verifier *ebpf.VerifierError
 	switch {
+	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
+		return withRemedy(err) // loading a program wraps everything as the verifier's words
 	case errors.As(err, &verifier) && len(verifier.Log) > 0 && refusedForPrivilege(verifier):
 		return explained{fmt.Sprintf("%v: without CAP_PERFMON the kernel's verifier refuses what packet parsing needs (%s); %s",
-			ErrPrivilege, summarise(verifier), privilegeRemedy), ErrPrivilege, err}
+			ErrPrivilege, summarise(verifier), remedyFor(attachNeeds)), ErrPrivilege, err}
 	case errors.As(err, &verifier) && len(verifier.Log) > 0:
 		return explained{fmt.Sprintf("%v: %s; %s", ErrVerifier, summarise(verifier), saveLog(object, verifier)), ErrVerifier, err}
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
-		return privilegeError(err)
+		return withRemedy(err)
 	case errors.Is(err, ebpf.ErrNotSupported):
-		return fmt.Errorf("%w: %w; xdpmon needs Linux 5.15 or later, this is %s", ErrUnsupported, err, kernelRelease())
+		return fmt.Errorf("%w: %w; xdpmon is made for Linux 6.1 or later, this is %s", ErrUnsupported, err, kernelRelease())
 	case errors.Is(err, unix.ENOMEM), errors.Is(err, unix.E2BIG):
 		return fmt.Errorf("%w; choose fewer entries (--set), or raise the memory limit of this service or container", err)
 	}

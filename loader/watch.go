@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -50,13 +51,19 @@ func (e Event) String() string {
 // not exist yet. Nothing is lost when messages are: after an overrun the interfaces are listed and compared
 // with what was known. It watches the network namespace of the calling thread.
 func Watch(ctx context.Context, names []string) (<-chan Event, error) {
+	events, _, err := watch(ctx, names)
+	return events, err
+}
+
+// watch is Watch, with the watcher, which takes further names.
+func watch(ctx context.Context, names []string) (<-chan Event, *watcher, error) {
 	w := &watcher{wanted: names, known: map[int]linkState{}}
 	if err := w.open(); err != nil {
-		return nil, fmt.Errorf("watch interfaces: %w", err)
+		return nil, nil, fmt.Errorf("watch interfaces: %w", err)
 	}
 	events := make(chan Event)
 	go w.run(ctx, events)
-	return events, nil
+	return events, w, nil
 }
 
 // linkState is what is known of a watched interface.
@@ -67,6 +74,7 @@ type linkState struct {
 
 // watcher keeps sockets that were opened in the caller's namespace: the goroutine may run on any thread.
 type watcher struct {
+	mu     sync.Mutex
 	wanted []string
 	known  map[int]linkState // by index
 	socket *nl.NetlinkSocket
@@ -114,9 +122,7 @@ func (w *watcher) receive(ctx context.Context) []Event {
 	case ctx.Err() != nil, errors.Is(err, unix.EINTR):
 		return nil
 	case err != nil: // ENOBUFS: messages were lost
-		time.Sleep(10 * time.Millisecond)
-		events, _ := w.resync()
-		return events
+		return w.recover(ctx)
 	}
 	var events []Event
 	for _, m := range msgs {
@@ -125,7 +131,51 @@ func (w *watcher) receive(ctx context.Context) []Event {
 	return events
 }
 
+// recover lists the interfaces until that succeeds: what is known must not stay wrong until the next message.
+func (w *watcher) recover(ctx context.Context) []Event {
+	for ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+		if events, err := w.resync(); err == nil {
+			return events
+		}
+	}
+	return nil
+}
+
+// want adds a name. An interface that has it already is known from here on, without an event.
+func (w *watcher) want(name string) error {
+	links, err := w.lister.LinkList()
+	if err != nil {
+		return fmt.Errorf("watch interface %s: %w", name, err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !slices.Contains(w.wanted, name) {
+		w.wanted = append(slices.Clone(w.wanted), name)
+	}
+	for _, l := range links {
+		if a := l.Attrs(); a.Name == name {
+			w.known[a.Index] = linkState{a.Name, a.RawFlags&unix.IFF_UP != 0}
+		}
+	}
+	return nil
+}
+
+// forget a name, and the interfaces that have it.
+func (w *watcher) forget(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.wanted = slices.DeleteFunc(slices.Clone(w.wanted), func(n string) bool { return n == name })
+	for index, l := range w.known {
+		if l.name == name {
+			delete(w.known, index)
+		}
+	}
+}
+
 func (w *watcher) message(m syscall.NetlinkMessage) []Event {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if m.Header.Type != unix.RTM_NEWLINK && m.Header.Type != unix.RTM_DELLINK {
 		return nil
 	}
@@ -184,6 +234,8 @@ func (w *watcher) resync() ([]Event, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	var events []Event
 	there := map[int]bool{}
 	for _, l := range links {

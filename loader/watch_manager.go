@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -34,8 +35,9 @@ type Manager struct {
 
 	mu       sync.Mutex
 	attached map[string]*Attachment // by the name attached by; nil: waiting for it to come back
-	stop     context.CancelFunc
-	stopped  chan struct{}
+	stop     func()                 // ends the watching and waits for that; nil unless Start succeeded
+	watcher  *watcher               // likewise
+	tasks    chan func()            // for the goroutine that watches, which is in the right namespace
 	poll     time.Duration
 	changes  []change // not yet told
 }
@@ -51,11 +53,28 @@ const alivePoll = time.Second
 
 // NewManager makes a manager without attachments.
 func NewManager(src Source, opts ManagerOptions) *Manager {
-	return &Manager{src: src, opts: opts, attached: map[string]*Attachment{}, poll: alivePoll}
+	return &Manager{src: src, opts: opts, attached: map[string]*Attachment{}, poll: alivePoll, tasks: make(chan func())}
 }
 
 // Attach attaches to interfaces, all or none, and pins them if there is a pin.
 func (m *Manager) Attach(ifaces ...string) error {
+	return m.inside(func() error { return m.attachAll(ifaces) })
+}
+
+// inside runs f in the manager's namespace: that of the caller before Start, and of the goroutine that watches afterwards.
+func (m *Manager) inside(f func() error) error {
+	m.mu.Lock()
+	started := m.stop != nil
+	m.mu.Unlock()
+	if !started {
+		return f()
+	}
+	result := make(chan error, 1)
+	m.tasks <- func() { result <- f() }
+	return <-result
+}
+
+func (m *Manager) attachAll(ifaces []string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var fresh []string
@@ -69,7 +88,49 @@ func (m *Manager) Attach(ifaces ...string) error {
 	if err := m.commit(); err != nil {
 		return errors.Join(err, m.undo(fresh))
 	}
+	if err := m.follow(fresh); err != nil {
+		return errors.Join(err, m.undo(fresh), m.commit())
+	}
 	return nil
+}
+
+// follow watches what was attached after Start.
+func (m *Manager) follow(names []string) error {
+	if m.stop == nil {
+		return nil
+	}
+	for _, name := range names {
+		if err := m.watcher.want(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Detach ends the attachments of interfaces, for good: they are not attached to again.
+func (m *Manager) Detach(ifaces ...string) error {
+	return m.inside(func() error { return m.detachAll(ifaces) })
+}
+
+func (m *Manager) detachAll(ifaces []string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var errs []error
+	for _, name := range ifaces {
+		a, known := m.attached[name]
+		if !known {
+			errs = append(errs, fmt.Errorf("detach from %s: %w: it is not attached to", name, ErrUsage))
+			continue
+		}
+		delete(m.attached, name)
+		if m.stop != nil {
+			m.watcher.forget(name)
+		}
+		if a != nil {
+			errs = append(errs, a.Close())
+		}
+	}
+	return errors.Join(append(errs, m.commit())...)
 }
 
 func (m *Manager) attachOne(name string) error {
@@ -136,33 +197,36 @@ func (m *Manager) live() []*Attachment {
 func (m *Manager) Start(ctx context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	ctx, m.stop = context.WithCancel(ctx)
-	names := make([]string, 0, len(m.attached))
-	for name := range m.attached {
-		names = append(names, name)
-	}
-	events, err := Watch(ctx, names)
+	ctx, stop := context.WithCancel(ctx)
+	stopped, err := m.watch(ctx)
 	if err != nil {
-		m.stop()
+		stop()
 		return err
 	}
-	ns, err := openNamespace()
-	if err != nil {
-		m.stop()
-		return err
-	}
-	m.stopped = make(chan struct{})
-	ready := make(chan error)
-	go m.run(ns, ready, events)
-	if err := <-ready; err != nil {
-		m.stop()
-		return err
-	}
+	m.stop = func() { stop(); <-stopped }
 	return nil
 }
 
+// watch starts the goroutine that follows the interfaces until ctx ends; stopped is closed when it has ended.
+func (m *Manager) watch(ctx context.Context) (stopped <-chan struct{}, err error) {
+	ns, err := openNamespace()
+	if err != nil {
+		return nil, err
+	}
+	events, w, err := watch(ctx, slices.Collect(maps.Keys(m.attached)))
+	if err != nil {
+		return nil, errors.Join(err, unix.Close(ns.fd))
+	}
+	m.watcher = w
+	ready, done := make(chan error), make(chan struct{})
+	go func() {
+		defer close(done)
+		m.run(ns, ready, events)
+	}()
+	return done, <-ready
+}
+
 func (m *Manager) run(ns namespace, ready chan<- error, events <-chan Event) {
-	defer close(m.stopped)
 	err := ns.enter()
 	ready <- err
 	if err != nil {
@@ -177,6 +241,8 @@ func (m *Manager) run(ns namespace, ready chan<- error, events <-chan Event) {
 				return
 			}
 			m.handle(e)
+		case task := <-m.tasks:
+			task()
 		case <-tick.C:
 			m.checkAlive()
 		}
@@ -211,16 +277,16 @@ func (m *Manager) retry(e Event) {
 func (m *Manager) lost(e Event) {
 	for name, a := range m.attached {
 		if a != nil && a.IfIndex == e.Index {
-			m.end(name, e.String())
+			m.attached[name] = nil
+			m.end(name, a, e.String())
 			m.sayWaiting(name)
 		}
 	}
 }
 
-// end closes an attachment with a message. Its programs went with the interface, so errors say nothing new.
-func (m *Manager) end(name, why string) {
-	_ = m.attached[name].Close()
-	m.attached[name] = nil
+// end closes an attachment with a message. Its programs are off the interface, so errors say nothing new.
+func (m *Manager) end(name string, a *Attachment, why string) {
+	_ = a.Close()
 	m.say("%s: the attachment of %s has ended", why, name)
 	m.recommit()
 	m.changed(name, false)
@@ -266,8 +332,8 @@ func (m *Manager) checkAlive() {
 			m.lost(Event{Kind: Gone, Name: name, Index: a.IfIndex})
 			continue
 		}
-		m.end(name, "its programs were detached by another command")
 		delete(m.attached, name) // on purpose: it is not attached to again
+		m.end(name, a, "its programs were detached by another command")
 	}
 }
 
@@ -298,7 +364,9 @@ func (m *Manager) tell() {
 func (m *Manager) Close() error {
 	if m.stop != nil {
 		m.stop()
-		<-m.stopped
+	}
+	if m.opts.Pin != nil {
+		m.checkAlive() // what was detached a moment ago must not stay pinned
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -343,7 +411,7 @@ func (n namespace) enter() error {
 		return nil
 	}
 	if err := unix.Setns(n.fd, unix.CLONE_NEWNET); err != nil {
-		return fmt.Errorf("enter network namespace: %w", privilegeError(err))
+		return fmt.Errorf("enter network namespace: %w", withRemedy(err))
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // expect waits for the next event.
@@ -22,7 +23,7 @@ func expect(t *testing.T, events <-chan Event, want string) {
 		if e.String() != want {
 			t.Fatalf("got %q, want %q", e, want)
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(patience):
 		t.Fatalf("no event, want %q", want)
 	}
 }
@@ -108,7 +109,7 @@ func (j *journal) wait(t *testing.T, want string) {
 		if got != want {
 			t.Fatalf("got %q, want %q; said\n%s", got, want, j.text())
 		}
-	case <-time.After(5 * time.Second):
+	case <-time.After(patience):
 		t.Fatalf("nothing happened, want %q; said\n%s", want, j.text())
 	}
 }
@@ -233,6 +234,56 @@ func TestManagerAttachesAllOrNone(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	nothingLeft(t, near)
+}
+
+// A start that fails, here for want of descriptors, ends like any other: Close returns and nothing stays.
+func TestFailedStartCanBeClosed(t *testing.T) {
+	if !isolated(t) {
+		return
+	}
+	veth(t)
+	inst := loadChain(t)
+	failures := 0
+	for free := 0; ; free++ {
+		m := NewManager(inst, ManagerOptions{})
+		noError(t, m.Attach(near))
+		err := withFreeDescriptors(t, free, func() error { return m.Start(t.Context()) })
+		closeSoon(t, m)
+		nothingLeft(t, near)
+		if err == nil {
+			break
+		}
+		failures++
+	}
+	if failures < 3 {
+		t.Errorf("a start failed %d times while it was given more and more descriptors", failures)
+	}
+}
+
+// withFreeDescriptors runs fn while at most n more descriptors can be opened.
+func withFreeDescriptors(t *testing.T, n int, fn func() error) error {
+	t.Helper()
+	var before unix.Rlimit
+	noError(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &before))
+	next, err := unix.Dup(0) // the lowest number that is free
+	noError(t, err)
+	noError(t, unix.Close(next))
+	noError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(next + n), Max: before.Max}))
+	err = fn()
+	noError(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &before))
+	return err
+}
+
+func closeSoon(t *testing.T, m *Manager) {
+	t.Helper()
+	closed := make(chan error, 1)
+	go func() { closed <- m.Close() }()
+	select {
+	case err := <-closed:
+		noError(t, err)
+	case <-time.After(patience):
+		t.Fatal("Close does not return")
+	}
 }
 
 // The manager's own goroutine attaches in the namespace that the manager was made in, not in that of its thread.

@@ -1,0 +1,75 @@
+package loader
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/xdpmon/xdpmon/bpf/verdict"
+)
+
+// verdictName is the name of the program that carries out what enforcers decided, among the algorithms.
+const verdictName = "verdict"
+
+// arranged puts a chain in order: those that only measure see every packet first, then those that act, and behind them the one
+// that carries out what they decided. A chain that only measures has none of that, and no packet pays for it.
+func (i *Instance) arranged(objects []Object) ([]Object, error) {
+	list := slices.Clone(objects)
+	slices.SortStableFunc(list, func(a, b Object) int { return order(a) - order(b) })
+	if len(list) == 0 || !list[len(list)-1].Enforces {
+		return list, nil
+	}
+	if i.verdict == nil {
+		spec, err := verdict.LoadVerdict()
+		if err != nil {
+			return nil, fmt.Errorf("read verdict object: %w", err)
+		}
+		i.verdict = spec
+	}
+	return append(list, Object{Name: verdictName, Spec: i.verdict}), nil
+}
+
+func order(o Object) int {
+	if o.Enforces {
+		return 1
+	}
+	return 0
+}
+
+// Verdicts are what was done to packets in one window.
+type Verdicts struct {
+	Dropped, DroppedBytes uint64 // bytes on the wire
+	Marked                uint64 // ECN bits set here
+	MarkedBefore          uint64 // a mark was wanted and had been made elsewhere
+	Unmarkable            uint64 // a mark was wanted of a packet whose sender does not understand it; it passed
+}
+
+// Verdicts reads a closed bank and resets it. A chain that does not enforce did nothing.
+func (i *Instance) Verdicts(bank int) (Verdicts, error) {
+	if !i.Enforces() {
+		return Verdicts{}, nil
+	}
+	set, err := i.Set(verdictName)
+	if err != nil {
+		return Verdicts{}, err
+	}
+	array, err := set.Array("verdict_counts")
+	if err != nil {
+		return Verdicts{}, err
+	}
+	c, err := array.ReadReset(bank, nil)
+	if err != nil {
+		return Verdicts{}, fmt.Errorf("read verdicts: %w", err)
+	}
+	return Verdicts{
+		Dropped:      c[verdict.VerdictVerdictCountVERDICT_COUNT_DROPPED],
+		DroppedBytes: c[verdict.VerdictVerdictCountVERDICT_COUNT_DROPPED_BYTES],
+		Marked:       c[verdict.VerdictVerdictCountVERDICT_COUNT_MARKED],
+		MarkedBefore: c[verdict.VerdictVerdictCountVERDICT_COUNT_MARKED_BEFORE],
+		Unmarkable:   c[verdict.VerdictVerdictCountVERDICT_COUNT_UNMARKABLE],
+	}, nil
+}
+
+// Enforces reports whether the chain acts on packets.
+func (i *Instance) Enforces() bool {
+	return slices.ContainsFunc(i.loaded, func(m *member) bool { return m.object.Enforces })
+}
