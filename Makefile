@@ -1,30 +1,41 @@
 # xdpmon: `make demo` shows it at work, `make test` tests it, `make help` lists the rest.
-GO ?= go
+# The programs are pure Go: one static file, and no C compiler anywhere but for the race detector.
+export CGO_ENABLED = 0
+GO ?= .ci/go
+BIN ?= bin/xdpmon
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo -E env PATH=$$PATH)
+RACE = cmd/xdpmon userspace/capture userspace/prom userspace/report userspace/session tests/emulator
 # Longer runs write their results below docs/.
 FUZZTIME ?= 5m
 SOAKTIME ?= 30m
 
-.PHONY: help build demo test check generate generate-check bench eval fuzz soak kernels clean
+.PHONY: help build demo test check race generate generate-check bench eval fuzz soak faults mutants kernels clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## the xdpmon binary, in bin/
 	@.ci/deps build
-	$(GO) build -o bin/xdpmon ./cmd/xdpmon
+	$(GO) build -trimpath -ldflags "-X main.revision=$${REVISION-$$(.ci/revision)}" -o $(BIN) ./cmd/xdpmon
 
 demo: build ## real handshakes over an emulated link: truth and estimate side by side (root)
-	$(SUDO) bin/xdpmon demo
+	$(SUDO) $(BIN) demo
 
 test: ## everything that CI checks, in less than ten minutes
 	@.ci/deps build test
-	@$(MAKE) --no-print-directory check generate-check
-	$(GO) test -p 2 -timeout 9m ./...
+	@$(MAKE) --no-print-directory check generate-check race
+	$(GO) test -p 2 -shuffle on -timeout 9m ./...
 
-check: ## format and vet
-	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt -w on these files"; exit 1; }
+check: ## format, vet, staticcheck, go.mod, and the build for arm64
+	@files=$$($$($(GO) env GOROOT)/bin/gofmt -l .) && test -z "$$files" || { echo "run gofmt -w on these files:"; echo "$$files"; exit 1; }
 	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+	$(GO) mod tidy -diff
+	GOARCH=arm64 $(GO) build -o /dev/null ./cmd/xdpmon
+
+# What has goroutines and needs no root; clang is here for the BPF programs anyway.
+race: ## the race detector on what runs concurrently and needs no root
+	CGO_ENABLED=1 CC=clang-19 $(GO) test -race -shuffle on $(addprefix ./,$(RACE))
 
 generate: ## rebuild what is generated: BPF objects, import lists, parameters of the P4 twins
 	@.ci/deps build test
@@ -41,13 +52,21 @@ eval: ## the papers' figures through the real bytecode: tables and plots in docs
 	@.ci/deps build
 	$(SUDO) $(GO) run ./tests/eval/cmd
 
-fuzz: ## the parser through the real program, for FUZZTIME
+fuzz: ## the parser through the real program, the prover's programs in two histories, and random P4, for FUZZTIME
 	@.ci/deps build test
-	$(SUDO) XDPMON_FUZZTIME=$(FUZZTIME) $(GO) test -timeout 0 -count 1 -run Long -v ./tests/parser
+	$(SUDO) XDPMON_FUZZTIME=$(FUZZTIME) $(GO) test -timeout 0 -count 1 -run Long -v ./tests/parser ./loader/pisa ./p4/tna/run
 
 soak: ## live traffic, window flips and chain changes for SOAKTIME; fails on a leak
 	@.ci/deps build test
 	$(SUDO) XDPMON_SOAKTIME=$(SOAKTIME) $(GO) test -timeout 0 -count 1 -run Soak -v ./tests/soak
+
+mutants: ## small changes to the sources: which does no test notice (an hour); docs/mutants.md
+	@.ci/deps build test
+	$(SUDO) $(GO) run ./tests/mutants
+
+faults: ## let system calls of an attach fail, one a run: how it ends, in docs/faults.md
+	@.ci/deps build
+	$(SUDO) $(GO) run ./tests/faults/cmd
 
 kernels: ## load every program on other kernels, in virtual machines
 	@.ci/deps build test

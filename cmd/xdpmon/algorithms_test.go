@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/genalgos/list"
+	"github.com/xdpmon/xdpmon/userspace/algo"
 )
 
 func TestAlgorithmsAreGenerated(t *testing.T) {
@@ -37,5 +40,15 @@ func TestAlgorithmsAreFoundByFolder(t *testing.T) {
 	names, err := list.Algorithms(root)
 	if err != nil || len(names) != 1 || names[0] != "both" {
 		t.Errorf("algorithms %v, %v; want [both]", names, err)
+	}
+}
+
+// A paper is cited so that anybody can find it: authors, title, venue and year, and where in it.
+func TestPapersCanBeFound(t *testing.T) {
+	citation := regexp.MustCompile(`^\p{Lu}[\pL, ]+: ".+", .+20\d\d, (section|chapter)s? \d`)
+	for _, d := range algo.All() {
+		if !strings.HasPrefix(d.Name, "test-") && !citation.MatchString(d.Paper) {
+			t.Errorf("%s cites %q", d.Name, d.Paper)
+		}
 	}
 }

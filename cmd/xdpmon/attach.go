@@ -18,7 +18,8 @@ const attachLong = `Attaches algorithms to interfaces and reports every window u
 dropped by measuring, and nothing stays behind: the programs go when xdpmon does, however it ends, unless
 --pin keeps them. Other people's programs on an interface are left alone and named.
 
-Several interfaces feed one set of registers, so that a request on one interface meets its response on another.
+Several interfaces feed one set of registers, so that a request on one interface meets its response on another; with --each every
+interface has its own, and its own windows and metrics.
 
 --hook auto takes XDP on hardware and TC on veth, tap and bridge ports, where native XDP would cost bulk TCP
 most of its throughput. --mode native is the default and never falls back in silence; --mode auto does, aloud.
@@ -38,6 +39,7 @@ type attachOptions struct {
 	hook, mode, direction *enum
 	duration              time.Duration
 	pin                   string
+	each                  bool
 }
 
 func newAttach(env *environment) *cobra.Command {
@@ -49,9 +51,10 @@ func newAttach(env *environment) *cobra.Command {
 	o := &attachOptions{selection: addSelection(cmd, 10*time.Second), measure: addMeasure(cmd)}
 	o.hook = enumFlag(cmd, "hook", string(loader.HookAuto), "where to attach", words(loader.Hooks)...)
 	o.mode = enumFlag(cmd, "mode", string(loader.ModeNative), "how XDP runs", words(loader.Modes)...)
-	o.direction = enumFlag(cmd, "direction", "", "which packets to see (default both for one interface, ingress for several)", words(loader.Directions)...)
+	o.direction = enumFlag(cmd, "direction", "", "which packets to see (default both for one interface and with --each, ingress for several)", words(loader.Directions)...)
 	cmd.Flags().DurationVar(&o.duration, "duration", 0, "end after this time (default: on Ctrl-C)")
 	cmd.Flags().StringVar(&o.pin, "pin", "", "keep programs and counts in bpffs under `NAME` when xdpmon ends; a start with the same name takes them over")
+	cmd.Flags().BoolVar(&o.each, "each", false, "measure every interface by itself: windows, tables and metrics of its own, and as many registers")
 	cmd.RunE = func(_ *cobra.Command, ifaces []string) error { return attach(env, o, ifaces) }
 	return cmd
 }
@@ -81,13 +84,16 @@ func attach(env *environment, o *attachOptions, ifaces []string) error {
 		return err
 	}
 	cfg := session.LiveConfig{Config: o.selection.config(selected), Interfaces: ifaces, Hook: run.Hook, Mode: run.Mode,
-		Direction: run.Direction, Pin: o.pin, Duration: o.duration, DropCapabilities: true}
-	cfg.Emit, cfg.Notice = m.emit, m.notice
-	if o.direction.value == "" && len(ifaces) > 1 {
+		Direction: run.Direction, Pin: o.pin, Duration: o.duration, Each: o.each}
+	cfg.Emit, cfg.Notice, cfg.Changed = m.emit, m.notice, m.store.Attached
+	if o.direction.value == "" && len(ifaces) > 1 && !o.each {
 		m.notice("several interfaces: packets are seen on arrival only, so that a forwarded one counts once; --direction both sees those that leave, too")
 	}
 	cfg.Started = func(attached []*loader.Attachment) {
-		m.fail(m.start(func(r *report.Run) { r.Attached = placesOf(attached) }))
+		if err := env.engine.settle(); err != nil {
+			m.notice("WARNING: this process keeps more privileges than it needs: %v", err)
+		}
+		m.start(func(r *report.Run) { r.Attached = placesOf(attached) })
 	}
 	return m.measure(func(ctx context.Context) error { return env.engine.live(ctx, cfg) })
 }
@@ -108,7 +114,7 @@ func (o *attachOptions) directionOf(ifaces []string) string {
 	switch {
 	case o.direction.value != "":
 		return o.direction.value
-	case len(ifaces) == 1:
+	case len(ifaces) == 1 || o.each:
 		return string(loader.Both)
 	}
 	return string(loader.Ingress)
@@ -126,6 +132,9 @@ func (o *attachOptions) check(ifaces []string) error {
 	}
 	if o.duration < 0 {
 		return usageError("--duration %v: give a positive time like 90s or 1h", o.duration)
+	}
+	if o.each && o.pin != "" {
+		return usageError("--each with --pin: a pin keeps one instance; give every interface an xdpmon and a pin of its own")
 	}
 	if strings.ContainsAny(o.pin, "/ ") || strings.HasPrefix(o.pin, ".") {
 		return usageError("--pin %q: a name of letters, digits, - and _, without / and not beginning with a dot", o.pin)

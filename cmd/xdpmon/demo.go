@@ -132,12 +132,11 @@ func runDemo(ctx context.Context, m *measurement, cfg session.LiveConfig, traffi
 		return err
 	}
 	defer func() { err = errors.Join(err, network.close()) }()
-	m.leaves = ", and the demonstration's network stays until the next one begins"
 	m.notice("%s", traffic.describe())
 	measuring, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	cfg.Interfaces = []string{network.iface()}
-	cfg.Notice = m.notice
+	cfg.Notice, cfg.Changed = m.notice, m.store.Attached
 	cfg.Emit = func(l report.Line) error {
 		window, summary := truth.beside(l)
 		if err := m.emit(window); err != nil || summary == nil {
@@ -146,7 +145,7 @@ func runDemo(ctx context.Context, m *measurement, cfg session.LiveConfig, traffi
 		return m.draw(*summary)
 	}
 	cfg.Started = func(attached []*loader.Attachment) {
-		m.fail(m.start(func(r *report.Run) { r.Interfaces, r.Attached = cfg.Interfaces, placesOf(attached) }))
+		m.start(func(r *report.Run) { r.Interfaces, r.Attached = cfg.Interfaces, placesOf(attached) })
 		network.begin(ctx, m.fail)
 		go network.wind(ctx, truth, end)
 	}

@@ -8,12 +8,15 @@ import (
 
 const detachLong = `Takes everything that is xdpmon's off the interfaces: pinned attachments and their pins, the programs of running
 xdpmon processes (which notice it and say so), and what a killed process left at clsact on old kernels. Other
-people's programs stay. What was counted and not yet reported is gone with the pins.`
+people's programs stay. What was counted and not yet reported is gone with the pins.
+
+Where nothing is on an interface of that name, it may be the name of a pin or the number of an instance, as
+status shows them; their interfaces may be in other network namespaces.`
 
 func newDetach(env *environment) *cobra.Command {
 	return &cobra.Command{
-		Use: "detach IFACE...", Short: "Take xdpmon's programs off interfaces", Long: detachLong,
-		Example:           "  sudo xdpmon detach eth0\n  sudo xdpmon detach eth0 eth1",
+		Use: "detach IFACE|PIN|INSTANCE...", Short: "Take xdpmon's programs off interfaces", Long: detachLong,
+		Example:           "  sudo xdpmon detach eth0\n  sudo xdpmon detach eth0 eth1\n  sudo xdpmon detach edge      (what was attached with --pin edge)",
 		Args:              needArgs(1, -1, "the interface to detach from"),
 		ValidArgsFunction: completeInterfaces,
 		RunE:              func(_ *cobra.Command, ifaces []string) error { return detach(env, ifaces) },

@@ -19,8 +19,10 @@ type engine struct {
 	privilege func() error
 	replay    func(ctx context.Context, cfg session.Config, files []string, stdin io.Reader, progress func(session.Progress)) error
 	live      func(ctx context.Context, cfg session.LiveConfig) error
-	probe     func(iface string) (loader.Features, error)
-	status    func() ([]loader.AttachmentInfo, error)
+	// settle gives up, for the whole process and for good, what is not needed once everything is attached.
+	settle func() error
+	probe  func(iface string) (loader.Features, error)
+	status func() ([]loader.AttachmentInfo, error)
 	// detach takes xdpmon's programs off an interface and returns a sentence for each.
 	detach func(iface string) ([]string, error)
 	prove  func(algorithm string, spec *ebpf.CollectionSpec) (proof, error)
@@ -34,9 +36,14 @@ type proof interface {
 
 func realEngine() engine {
 	return engine{
-		privilege: loader.CheckPrivilege, replay: session.Replay, live: session.Live,
+		privilege: loader.CheckPrivilege, replay: session.Replay, live: session.Live, settle: settle,
 		probe: loader.Probe, status: loader.Status, detach: loader.Detach, prove: prove,
 	}
+}
+
+func settle() error {
+	_, err := loader.DropCapabilities(loader.Keep{Reattach: true})
+	return err
 }
 
 func prove(algorithm string, spec *ebpf.CollectionSpec) (proof, error) {

@@ -23,9 +23,10 @@ type environment struct {
 	size       func() (width, height int) // of the terminal at stdout
 	now        func() time.Time
 	monotonic  func() int64 // ns since boot: the clock of live windows
+	after      func(time.Duration) <-chan time.Time
 	// signals delivers SIGINT, SIGTERM and SIGHUP until stop is called.
 	signals func() (ch <-chan os.Signal, stop func())
-	exit    func(code int) // at once, for the second signal
+	exit    func(code int) // at once, for a signal that is repeated
 	kernel  string
 	engine  engine
 }
@@ -36,7 +37,7 @@ func osEnvironment() environment {
 	signal.Ignore(syscall.SIGPIPE)
 	return environment{
 		args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv,
-		isTerminal: isTerminal, size: terminalSize, now: time.Now, monotonic: monotonic,
+		isTerminal: isTerminal, size: terminalSize, now: time.Now, monotonic: monotonic, after: time.After,
 		signals: osSignals, exit: os.Exit, kernel: kernelRelease(), engine: realEngine(),
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sort"
 	"strings"
+	"syscall"
 
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/userspace/algo"
@@ -43,6 +44,15 @@ func exitCode(err error) int {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// remedy is for a cause that may come from anywhere: its own message names none.
+func remedy(err error) string {
+	outOfFiles := errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+	if outOfFiles && !errors.Is(err, loader.ErrDescriptors) {
+		return "; " + loader.DescriptorRemedy
+	}
+	return ""
 }
 
 // didYouMean names the nearest of some names, as the end of a sentence; "" when none is near.

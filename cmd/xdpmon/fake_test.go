@@ -88,6 +88,8 @@ type world struct {
 	out, err buffer
 	signal   chan os.Signal
 	exited   chan int
+	graceful chan time.Time // lets the time end in which signals count as one
+	patient  chan time.Time // lets the time end that a reader who does not read is given
 	terminal map[any]bool
 	vars     map[string]string
 }
@@ -95,14 +97,20 @@ type world struct {
 var testEpoch = time.Unix(1_700_000_000, 0)
 
 func newWorld() *world {
-	w := &world{signal: make(chan os.Signal, 2), exited: make(chan int, 1), terminal: map[any]bool{}, vars: map[string]string{"TERM": "xterm", "LANG": "C.UTF-8"}}
+	w := &world{signal: make(chan os.Signal, 2), exited: make(chan int, 1), graceful: make(chan time.Time, 1), patient: make(chan time.Time, 1), terminal: map[any]bool{}, vars: map[string]string{"TERM": "xterm", "LANG": "C.UTF-8"}}
 	w.environment = environment{
 		stdin: strings.NewReader(""), stdout: &w.out, stderr: &w.err,
 		getenv: func(name string) string { return w.vars[name] }, isTerminal: func(s any) bool { return w.terminal[s] },
 		size: func() (int, int) { return 80, 24 }, now: func() time.Time { return testEpoch }, monotonic: func() int64 { return 1e9 },
+		after: func(d time.Duration) <-chan time.Time {
+			if d == drawPatience {
+				return w.patient
+			}
+			return w.graceful
+		},
 		signals: func() (<-chan os.Signal, func()) { return w.signal, func() {} },
 		exit:    func(code int) { w.exited <- code }, kernel: "6.18.0-test",
-		engine: engine{privilege: func() error { return nil }},
+		engine: engine{privilege: func() error { return nil }, settle: func() error { return nil }},
 	}
 	return w
 }
@@ -144,14 +152,17 @@ func (w *world) emitting(windows int, wait bool) {
 	}
 }
 
+// patience is for what happens soon, on however busy a machine: only what never happens takes so long.
+const patience = time.Minute
+
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		if ok() {
 			return
 		}
 	}
-	t.Fatalf("%s did not happen within 5 s", what)
+	t.Fatalf("%s did not happen within %v", what, patience)
 }
 
 func contains(t *testing.T, text string, wanted ...string) {

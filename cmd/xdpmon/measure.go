@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"os"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpmon/xdpmon/userspace/feed"
 	"github.com/xdpmon/xdpmon/userspace/prom"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
@@ -16,28 +19,33 @@ import (
 // measurement is one run from its start to its last window: it draws, serves metrics, and ends on a signal.
 type measurement struct {
 	env    *environment
+	hub    feed.Hub
 	sink   report.Sink
+	drawer *drawer
 	store  *prom.Store
 	server *prom.Server
 
 	mu      sync.Mutex
 	run     report.Run
 	started bool
-	cancel  func() // ends the run
-	failed  error  // what made the run end, when it was not the engine
-	before  func() // called before anything is drawn: clears the progress line
-	leaves  string // what is left behind when the process ends at once
+	ctx     context.Context // of the run: its end frees whoever waits for a reader
+	cancel  func()          // ends the run
+	failed  error           // what made the run end, when it was not the engine
 }
 
 // measureOptions are the flags of verbs that measure.
 type measureOptions struct {
 	output *enum
 	listen string
+	rows   bool // metrics of rows that are named by traffic
+	cdf    bool
 }
 
 func addMeasure(cmd *cobra.Command) *measureOptions {
 	o := &measureOptions{output: addOutput(cmd)}
 	cmd.Flags().StringVar(&o.listen, "listen", "", "serve Prometheus metrics on `ADDRESS`; a port alone (:9400) is this host only")
+	cmd.Flags().BoolVar(&o.rows, "metrics-rows", false, "serve metrics of flows, addresses and prefixes, too: every one becomes a series, and names somebody")
+	cmd.Flags().BoolVar(&o.cdf, "cdf", false, "write the steps of every distribution into JSON lines, too: often more than all the rest")
 	return o
 }
 
@@ -47,9 +55,15 @@ func newMeasurement(env *environment, o *measureOptions, run report.Run, live bo
 	if err := env.engine.privilege(); err != nil {
 		return nil, fmt.Errorf("%s: %w", run.Command, err)
 	}
-	m := &measurement{env: env, run: run, store: prom.NewStore(env.now), before: func() {}}
-	m.sink = env.sink(o.output.value, live)
+	m := &measurement{env: env, run: run, store: prom.NewStore(env.now), ctx: context.Background(), cancel: func() {}}
+	if o.rows {
+		m.store.Rows()
+	}
+	if live {
+		m.store.Live()
+	}
 	if o.listen == "" {
+		m.open(o, live)
 		return m, nil
 	}
 	address, loopback, err := prom.Address(o.listen)
@@ -59,6 +73,7 @@ func newMeasurement(env *environment, o *measureOptions, run report.Run, live bo
 	if m.server, err = prom.Listen(address, m.store, log.New(noticeWriter{m}, "", 0)); err != nil {
 		return nil, err
 	}
+	m.open(o, live)
 	m.notice("metrics are at http://%s/metrics", m.server.Address())
 	if loopback {
 		m.notice("only this host can read them; --listen 0.0.0.0:PORT lets everybody")
@@ -66,20 +81,30 @@ func newMeasurement(env *environment, o *measureOptions, run report.Run, live bo
 	return m, nil
 }
 
-// start shows what is running, once; change may fill in what only became known when it was attached.
-func (m *measurement) start(change func(*report.Run)) error {
+// open begins to draw. Live, a reader that is too slow loses windows and is told so; a replay waits for it.
+func (m *measurement) open(o *measureOptions, live bool) {
+	m.sink = m.env.sink(o.output.value, live)
+	if j, ok := m.sink.(*report.JSON); ok && o.cdf {
+		j.CDF()
+	}
+	m.drawer = newDrawer(m.sink, m.hub.Subscribe(feed.Options{Name: "output", Wait: !live}), m.fail)
+}
+
+// start says what is running, once; change may fill in what only became known when it was attached.
+func (m *measurement) start(change func(*report.Run)) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	if m.started {
-		return nil
+		m.mu.Unlock()
+		return
 	}
 	m.started = true
 	if change != nil {
 		change(&m.run)
 	}
-	m.store.Start(m.run)
-	m.before()
-	return m.sink.Start(m.run)
+	run := m.run
+	m.mu.Unlock()
+	m.store.Start(run)
+	m.hub.Publish(m.ending(), feed.Event{Run: &run})
 }
 
 // emit takes a finished window.
@@ -88,41 +113,74 @@ func (m *measurement) emit(l report.Line) error {
 	return m.draw(l)
 }
 
-// draw shows a line that is no window of its own, and adds to no metric.
+// draw shows a line that is no window of its own, and adds to no metric. Its error is that of whatever was drawn before.
 func (m *measurement) draw(l report.Line) error {
-	if err := m.start(nil); err != nil {
-		return err
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.before()
-	return m.sink.Line(l)
+	m.start(nil)
+	m.hub.Publish(m.ending(), feed.Event{Line: &l})
+	return m.failure()
 }
 
 // notice tells the operator something.
 func (m *measurement) notice(format string, args ...any) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.before()
-	m.sink.Notice(fmt.Sprintf(format, args...))
+	m.hub.Publish(m.ending(), feed.Event{Notice: fmt.Sprintf(format, args...)})
 }
 
-// measure runs until fn returns; its context ends with the first signal, and the second one ends the process.
+// measure runs until fn returns; its context ends with the first signal, and one that comes later than signalGrace ends
+// the process.
 func (m *measurement) measure(fn func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	m.cancel = cancel
+	m.begin(ctx, cancel)
 	stop := m.watchSignals(cancel)
 	err := fn(ctx)
 	stop()
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		err = nil // the operator ended it
+		err = m.ended()
 	}
-	return errors.Join(m.failed, err, m.close())
+	err = errors.Join(err, m.close())
+	if failed := m.failure(); failed != nil && !errors.Is(err, failed) {
+		return errors.Join(failed, err)
+	}
+	return err
+}
+
+// begin makes the run one that can be ended, and ends it when there is nobody any more to show it to.
+func (m *measurement) begin(ctx context.Context, cancel func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ctx, m.cancel = ctx, cancel
+	if m.failed != nil {
+		cancel()
+	}
+}
+
+func (m *measurement) ending() context.Context {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.ctx
+}
+
+// failure is what ended the run, when it was not the engine.
+func (m *measurement) failure() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.failed
+}
+
+// ended is what it means that the operator ended a run: nothing, unless there is nothing to show for it.
+func (m *measurement) ended() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.started || m.failed != nil {
+		return nil
+	}
+	return errors.New("ended by a signal before anything was attached or measured")
 }
 
 // fail ends the run because of an error that the engine does not see.
 func (m *measurement) fail(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if err != nil && m.failed == nil {
 		m.failed = err
 		m.cancel()
@@ -130,20 +188,23 @@ func (m *measurement) fail(err error) {
 }
 
 func (m *measurement) close() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.before()
-	err := m.sink.Close()
+	m.hub.Close()
+	err := m.drawer.close(m.env.after)
 	if m.server != nil {
 		err = errors.Join(err, m.server.Close())
 	}
 	return err
 }
 
+// signalGrace is how long after a signal further ones are the same wish: timeout(1) sends two, a shell and a service
+// manager may each send one, and a person hits Ctrl-C twice.
+const signalGrace = time.Second
+
 func (m *measurement) watchSignals(cancel func()) (stop func()) {
 	signals, unsubscribe := m.env.signals()
-	done := make(chan struct{})
+	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
+		defer close(ended)
 		select {
 		case <-signals:
 		case <-done:
@@ -151,12 +212,29 @@ func (m *measurement) watchSignals(cancel func()) (stop func()) {
 		}
 		cancel()
 		select {
+		case <-m.env.after(signalGrace):
+			drain(signals)
+		case <-done:
+			return
+		}
+		select {
 		case <-signals:
 			m.abandon()
 		case <-done:
 		}
 	}()
-	return func() { close(done); unsubscribe() }
+	return func() { close(done); <-ended; unsubscribe() }
+}
+
+// drain takes what has arrived.
+func drain(signals <-chan os.Signal) {
+	for {
+		select {
+		case <-signals:
+		default:
+			return
+		}
+	}
 }
 
 // abandon leaves at once, with the terminal as it was found.
@@ -164,7 +242,7 @@ func (m *measurement) abandon() {
 	if s, ok := m.sink.(*report.Screen); ok {
 		s.Restore()
 	}
-	fmt.Fprintln(m.env.stderr, "xdpmon: ended by a second signal; the last window is lost"+m.leaves)
+	fmt.Fprintln(m.env.stderr, "xdpmon: ended by a second signal; the last window is lost")
 	m.env.exit(exitFailed)
 }
 

@@ -64,7 +64,7 @@ func (env *environment) printJSON(value any) error {
 }
 
 func (env *environment) printLines(lines ...string) error {
-	if _, err := fmt.Fprintln(env.stdout, strings.Join(lines, "\n")); err != nil {
+	if _, err := fmt.Fprintln(env.stdout, report.Printable(strings.Join(lines, "\n"))); err != nil {
 		return fmt.Errorf("write answer: %w", err)
 	}
 	return nil

@@ -21,10 +21,10 @@ func newP4(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "p4", Short: "Write parameters and tables of a P4 twin", Long: p4Long, Example: p4Example,
 		Args: unknownCommand,
-		RunE: func(*cobra.Command, []string) error { return usageError("which part: params, tables or rules?") },
+		RunE: func(*cobra.Command, []string) error { return usageError("what: params, tables, rules, plan or run?") },
 	}
 	cmd.AddCommand(newP4Part(env, "params", "Write the parameters as P4 constants"), newP4Part(env, "tables", "Write the entries of the tables"),
-		newP4Part(env, "rules", "Write the entries that change while the switch runs"))
+		newP4Part(env, "rules", "Write the entries that change while the switch runs"), newP4Run(env), newP4Plan(env))
 	return cmd
 }
 

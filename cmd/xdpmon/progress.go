@@ -70,8 +70,6 @@ func (m *measurement) progress() func(session.Progress) {
 	}
 	width, _ := m.env.size()
 	line := &progressLine{out: m.env.stderr, now: m.env.now, width: width}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.before = line.clear
+	m.drawer.clearing(line.clear)
 	return line.update
 }

@@ -50,3 +50,11 @@ func TestPlanQueries(t *testing.T) {
 		}
 	}
 }
+
+// A device has no end: it is refused before it fills the memory.
+func TestPlanQueriesOfADevice(t *testing.T) {
+	w := newWorld()
+	if code := w.run("plan", "beaucoup", "-f", "/dev/zero"); code != exitUsage || !strings.Contains(w.err.String(), "/dev/zero has more than") {
+		t.Errorf("exit code %d: %s", code, w.err.String())
+	}
+}

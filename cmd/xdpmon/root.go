@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
 const rootLong = `xdpmon measures where the packets are: on a host, a hypervisor or a tap box. It says which delays,
@@ -38,7 +40,7 @@ func run(env environment) int {
 		return exitDone
 	}
 	code := exitCode(err)
-	fmt.Fprintf(env.stderr, "xdpmon: %s\n", distinctLines(err.Error()))
+	fmt.Fprintf(env.stderr, "xdpmon: %s%s\n", report.Printable(distinctLines(err.Error())), remedy(err))
 	if code == exitUsage {
 		fmt.Fprintf(env.stderr, "%q tells more.\n", strings.TrimSpace(cmd.CommandPath())+" --help")
 	}

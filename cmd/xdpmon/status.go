@@ -52,7 +52,7 @@ func statusLines(list []loader.AttachmentInfo) []string {
 	for _, a := range list {
 		name := a.Interface
 		if name == "" {
-			name = fmt.Sprintf("(index %d)", a.Index)
+			name = fmt.Sprintf("(number %d, in another network namespace or gone)", a.Index)
 		}
 		rows = append(rows, []string{name, hookText(a), fmt.Sprint(a.Instance), orNone(a.Algorithms),
 			report.Human(a.Packets, report.PacketUnit), heldBy(a)})
@@ -84,7 +84,7 @@ func heldBy(a loader.AttachmentInfo) string {
 
 func orNobody(text string) string {
 	if text == "" {
-		return "nobody known"
+		return "no process that this user can see"
 	}
 	return text
 }

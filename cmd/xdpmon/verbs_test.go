@@ -67,13 +67,14 @@ func TestWrongUsage(t *testing.T) {
 		"p4 params test-flows":                                        "it has no P4 twin",
 		"p4 tables test-delay":                                        "the twin has only params",
 		"p4 bits test-delay":                                          "unknown command",
-		"p4":                                                          "which part",
-		"algos test-dela":                                             `did you mean test-delay\?`,
-		"pisa nothing":                                                `unknown algorithm "nothing"`,
-		"features eth0 eth1":                                          `"eth1" is one argument too many`,
-		"status eth0":                                                 "one argument too many",
-		"detach":                                                      "the interface to detach from is missing",
-		"version now":                                                 "one argument too many",
+		"attach eth0 eth1 --algo test-delay --each --pin edge":        "a pin of its own",
+		"p4":                 "what: params",
+		"algos test-dela":    `did you mean test-delay\?`,
+		"pisa nothing":       `unknown algorithm "nothing"`,
+		"features eth0 eth1": `"eth1" is one argument too many`,
+		"status eth0":        "one argument too many",
+		"detach":             "the interface to detach from is missing",
+		"version now":        "one argument too many",
 	} {
 		t.Run(line, func(t *testing.T) {
 			w := newWorld()
@@ -138,7 +139,7 @@ func TestAttachPassesFlagsOn(t *testing.T) {
 }
 
 func TestAttachDirectionDefault(t *testing.T) {
-	for line, want := range map[string]string{"eth0": "both", "eth0 eth1": "ingress", "eth0 --direction ingress": "ingress", "eth0 eth1 --direction both": "both"} {
+	for line, want := range map[string]string{"eth0": "both", "eth0 eth1": "ingress", "eth0 eth1 --each": "both", "eth0 --direction ingress": "ingress", "eth0 eth1 --direction both": "both"} {
 		w := newWorld()
 		var got string
 		w.engine.live = func(_ context.Context, cfg session.LiveConfig) error { got = cfg.Direction; return nil }
@@ -251,6 +252,41 @@ func TestFirstSignalEndsTheRunWithItsLastWindow(t *testing.T) {
 	}
 }
 
+// TestSignalDuringTheLoad: there is nothing to show, and a script must not take that for an answer.
+func TestSignalDuringTheLoad(t *testing.T) {
+	w := newWorld()
+	w.engine.live = func(ctx context.Context, _ session.LiveConfig) error {
+		w.signal <- os.Interrupt
+		<-ctx.Done()
+		return fmt.Errorf("load test-delay: %w", ctx.Err())
+	}
+	if code := w.run("attach", "eth0", "--algo", "test-delay"); code != exitFailed {
+		t.Errorf("exit code %d", code)
+	}
+	contains(t, w.err.String(), "ended by a signal before anything was attached")
+}
+
+// TestTwoSignalsAtOnceAreOne is what timeout(1) does: the last window must not be lost.
+func TestTwoSignalsAtOnceAreOne(t *testing.T) {
+	w := newWorld()
+	w.engine.live = func(ctx context.Context, cfg session.LiveConfig) error {
+		w.signal <- syscall.SIGTERM
+		w.signal <- syscall.SIGTERM
+		<-ctx.Done()
+		w.graceful <- testEpoch
+		return cfg.Emit(testLine("test-delay", 0))
+	}
+	if code := w.run("attach", "eth0", "--algo", "test-delay"); code != exitDone {
+		t.Errorf("exit code %d: %s", code, w.err.String())
+	}
+	if n := len(lines(t, w.out.String())); n != 2 {
+		t.Errorf("%d lines, want the run and the last window", n)
+	}
+	if len(w.exited) > 0 {
+		t.Error("the second signal ended the process")
+	}
+}
+
 func TestSecondSignalEndsTheProcess(t *testing.T) {
 	w := newWorld()
 	w.terminal[&w.out] = true
@@ -261,9 +297,14 @@ func TestSecondSignalEndsTheProcess(t *testing.T) {
 		}
 		w.signal <- syscall.SIGTERM
 		<-ctx.Done()
-		w.signal <- syscall.SIGTERM
-		<-release // as if closing hung
-		return nil
+		w.graceful <- testEpoch
+		for { // as if closing hung; the first ones may fall into the time of grace
+			select {
+			case w.signal <- syscall.SIGTERM:
+			case <-release:
+				return nil
+			}
+		}
 	}
 	ended := make(chan int)
 	go func() { ended <- w.run("attach", "eth0", "--algo", "test-delay") }()
@@ -322,7 +363,7 @@ func TestListenServesMetricsWhileMeasuring(t *testing.T) {
 		}
 		defer answer.Body.Close()
 		body, _ := io.ReadAll(answer.Body)
-		return strings.Contains(string(body), `xdpmon_matched_total{algorithm="test-delay",interface="eth0"} 300`)
+		return strings.Contains(string(body), `xdpmon_test_delay_matched_total{algorithm="test-delay",interface="eth0"} 300`)
 	})
 	w.signal <- os.Interrupt
 	if code := <-ended; code != exitDone {
@@ -568,5 +609,31 @@ func TestDidYouMean(t *testing.T) {
 		if got := didYouMean(typed, names); got != want {
 			t.Errorf("didYouMean(%q) = %q, want %q", typed, got, want)
 		}
+	}
+}
+
+// Names come from files, packets and other people: no error may move the cursor, whatever a name says.
+func TestErrorsAreEscaped(t *testing.T) {
+	const evil = "\x1b[2Jevil\x07"
+	for _, line := range [][]string{
+		{"replay", evil, "--algo", evil}, {evil}, {"attach", "eth0", "--algo", "test-delay", "--set", "test-delay." + evil + "=1"},
+		{"attach", "eth0", "--algo", "test-delay", "--pin", "a/" + evil}, {"plan", "beaucoup", "-f", evil}, {"merge", evil}, {"--" + evil},
+		{"attach", "eth0", "--algo", "test-delay", "--listen", evil}, {"attach", "eth0", "--algo", "test-delay", "--window", evil},
+	} {
+		w := newWorld()
+		if code := w.run(line...); code == exitDone {
+			t.Errorf("%q was taken", line)
+		}
+		if text := w.err.String() + w.out.String(); strings.ContainsAny(text, "\x1b\x07") || !strings.Contains(text, "evil") {
+			t.Errorf("%q said %q", line, text)
+		}
+	}
+	w := newWorld()
+	w.engine.status = func() ([]loader.AttachmentInfo, error) {
+		return nil, errors.New("read link " + evil + ":\nsecond line")
+	}
+	w.run("status")
+	if text := w.err.String(); strings.Contains(text, "\x1b") || !strings.Contains(text, "\nsecond line") {
+		t.Errorf("status said %q", text)
 	}
 }

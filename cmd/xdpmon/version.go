@@ -8,17 +8,27 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// release is set by the linker when a release is built (-ldflags "-X main.release=v1.2.3").
-var release string
+// release and revision are set by the linker: the name of a release (-X main.release=v1.2.3), and the commit it was made from, which
+// `make build` asks git for.
+var release, revision string
 
-// version is the release, or the commit that a development build was made from.
+// version is the release if it is one, and the commit: a report of a fault must name it.
 func version() string {
-	if release != "" {
-		return release
+	name := release
+	if name == "" {
+		name = "development"
 	}
+	if commit := commit(); commit != "" {
+		return name + "-" + commit
+	}
+	return name + " of an unknown commit (make build names it)"
+}
+
+// commit is what the linker was told, or what the Go command found out by itself.
+func commit() string {
 	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
+	if revision != "" || !ok {
+		return revision
 	}
 	commit, modified := "", ""
 	for _, s := range info.Settings {
@@ -30,9 +40,9 @@ func version() string {
 		}
 	}
 	if commit == "" {
-		return "development"
+		return ""
 	}
-	return "development-" + commit + modified
+	return commit + modified
 }
 
 func newVersion(env *environment) *cobra.Command {

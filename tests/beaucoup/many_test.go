@@ -57,7 +57,7 @@ func TestTies(t *testing.T) {
 	bias := func(ties, budget string) (bias, mre float64) {
 		m := &noise{Rand: rand.New(rand.NewPCG(testutil.Seed(t), 1)), left: 60_000, keys: 60}
 		l := replay(t, traffic.Frames(m), session.Config{}, map[string]string{"queries": eleven, "budget": budget, "ties": ties})[0]
-		if got := number(t, &l.Report, "coupons_a_packet"); budget == "1/3" && math.Abs(got/(1.0/3)-1) > 0.2 {
+		if got := number(t, &l.Report, "coupons_per_packet"); budget == "1/3" && math.Abs(got/(1.0/3)-1) > 0.2 {
 			t.Errorf("packets draw %.3f coupons, want about 0.333", got)
 		}
 		expected := 0.0

@@ -45,6 +45,7 @@ func Subjects() ([]Subject, error) {
 		{Name: "parser", Group: GroupWay, What: "entry program: parser, counters, hashes of both endpoints"},
 		yardstick("nothing", GroupWay, "... and a slot of the chain with an empty algorithm"),
 		yardstick("flowhash", GroupYardsticks, "flow hash"),
+		yardstick("keyhash", GroupYardsticks, "5-tuple as words, and their hash"),
 		yardstick("clock", GroupYardsticks, "clock"),
 		yardstick("coin", GroupYardsticks, "coin"),
 		yardstick("one_register", GroupYardsticks, "flow hash, one register of 65,536 x 64 bits"),

@@ -21,7 +21,7 @@ func Uniform(low, high time.Duration) Delay {
 	}
 }
 
-// LogUniform is a delay whose logarithm is uniform between those of low and high (fridges.txt, section 5.2).
+// LogUniform is a delay whose logarithm is uniform between those of low and high (Zheng et al., "Unbiased Delay Measurement in the Data Plane", section 5.2).
 func LogUniform(low, high time.Duration) Delay {
 	ratio := math.Log(float64(high) / float64(low))
 	return func(_ *packet.Packet, r *rand.Rand) time.Duration {

@@ -13,8 +13,11 @@ import (
 )
 
 // provenance says when, from what, how and where a section was run.
-func (o *Options) provenance(ctx context.Context) string {
-	return fmt.Sprintf("%s, commit %s, `%s`; %s", time.Now().UTC().Format("2006-01-02 15:04 UTC"), commit(ctx), o.Command, machine())
+func (o *Options) provenance(ctx context.Context) string { return Provenance(ctx, o.Command) }
+
+// Provenance says when, from what commit, with which command and where something was run.
+func Provenance(ctx context.Context, command string) string {
+	return fmt.Sprintf("%s, commit %s, `%s`; %s", time.Now().UTC().Format("2006-01-02 15:04 UTC"), commit(ctx), command, machine())
 }
 
 // commit of the working tree; "unknown" outside of one.

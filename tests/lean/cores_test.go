@@ -34,7 +34,7 @@ func gaps(tb testing.TB, core, flow int) (frames [][]byte, lost float64) {
 // lost and no flow is reported twice or not at all. What is read back for each flow is exact, since all of them are known.
 func TestCoresShareSketches(t *testing.T) {
 	testutil.NeedRoot(t)
-	on := loaded.Load(t, lean.Name, map[string]string{"stat": "loss", "top": "1000"})
+	on := loaded.Load(t, lean.Name, map[string]string{"stat": "loss", "loss.id": "ipid", "top": "1000"})
 	var lost float64
 	on.AllCores(t, func(core int) [][][]byte {
 		frames := make([][][]byte, sharingFlows)

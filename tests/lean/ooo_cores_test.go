@@ -48,7 +48,7 @@ func TestCoresShareRecords(t *testing.T) {
 	result := on.Window(t)
 	packets := float64(loaded.Cores() * coresFlows * coresRounds)
 	for _, name := range []string{"ooo", "retrans"} {
-		got, copies := count(t, &result.Body, name+"_packets"), count(t, &result.Body, name+"_copies")
+		got, copies := count(t, &result.Body, name+"_examined"), count(t, &result.Body, name+"_copies")
 		if got+copies != packets {
 			t.Errorf("%s: %g packets and %g copies, %g were sent", name, got, copies, packets)
 		}

@@ -1,7 +1,10 @@
 // Package netns makes small networks of network namespaces for tests and for `xdpmon demo`: two hosts with real TCP
 // stacks, and between them nothing, a bridge, or a link emulator that delays and loses what it is told to. Everything
-// lives inside of the namespaces, nothing is added to the caller's network, and Close leaves nothing behind; what a
-// killed process left is removed by the next New.
+// lives inside of the namespaces, and nothing is added to the caller's network.
+//
+// The namespaces have no names below /run/netns: a name is a mount there, `ip netns add` of somebody else mounts over
+// all of them, and then neither can be removed any more. Held by descriptors alone they disturb nobody, and the kernel
+// removes them with the process, however that ends. To look inside: nsenter --net=/proc/PID/fd/N, where N links to net:[…].
 package netns
 
 import (
@@ -17,7 +20,7 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// Namespace is a network namespace with a name, so that `ip netns exec NAME` works while it exists.
+// Namespace is a network namespace. Its name is for messages only.
 type Namespace struct {
 	Name string
 	fd   netns.NsHandle
@@ -26,13 +29,12 @@ type Namespace struct {
 // newNamespace makes a namespace; the calling thread is in its own one again afterwards.
 func newNamespace(name string) (*Namespace, error) {
 	n := &Namespace{Name: name, fd: netns.None()}
-	err := onThread(func() error {
-		fd, err := netns.NewNamed(name)
-		n.fd = fd
+	err := onThread(func() (err error) {
+		n.fd, err = netns.New()
 		return err
 	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("make network namespace %s: %w", name, err), n.Close())
+		return nil, fmt.Errorf("make network namespace %s: %w", name, err)
 	}
 	return n, nil
 }
@@ -138,11 +140,11 @@ func (n *Namespace) Netlink() (*netlink.Handle, error) {
 	return h, nil
 }
 
-// Close removes the namespace with all interfaces in it. It can be called twice.
+// Close lets go of the namespace; the kernel removes it, with all interfaces in it, when no process and no socket is
+// inside any more. It can be called twice.
 func (n *Namespace) Close() error {
-	var errs []error
-	if n.fd.IsOpen() {
-		errs = append(errs, n.fd.Close())
+	if !n.fd.IsOpen() {
+		return nil
 	}
-	return errors.Join(append(errs, deleteNamed(n.Name))...)
+	return n.fd.Close()
 }

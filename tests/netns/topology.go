@@ -48,12 +48,11 @@ type Topology struct {
 	Middle           *Namespace
 	MiddleA, MiddleB string
 	Link             *emulator.Link // nil unless Emulator
-
-	claim *claim
 }
 
-// The interfaces' names; a name has at most 15 characters.
+// The names of namespaces and interfaces; an interface's has at most 15 characters.
 const (
+	prefix      = "xdpmon-"
 	interfaceA  = "xdpmon-a0"
 	interfaceB  = "xdpmon-b0"
 	middleA     = "xdpmon-ma"
@@ -63,7 +62,7 @@ const (
 	smallestMTU = 1280 // of IPv6
 )
 
-// New makes a topology. It needs root; what earlier processes left behind when they were killed is removed first.
+// New makes a topology. It needs root.
 func New(opts Options) (*Topology, error) {
 	if opts.MTU == 0 {
 		opts.MTU = defaultMTU
@@ -71,14 +70,7 @@ func New(opts Options) (*Topology, error) {
 	if opts.MTU < smallestMTU || opts.MTU > 65535 {
 		return nil, fmt.Errorf("make test network: MTU %d is not between %d and 65535", opts.MTU, smallestMTU)
 	}
-	if _, err := RemoveStale(); err != nil {
-		return nil, fmt.Errorf("remove stale test networks: %w", err)
-	}
-	claim, err := newClaim()
-	if err != nil {
-		return nil, fmt.Errorf("make test network: %w", err)
-	}
-	t := &Topology{claim: claim}
+	t := &Topology{}
 	if err := t.build(&opts); err != nil {
 		return nil, errors.Join(fmt.Errorf("make test network: %w", err), t.Close())
 	}
@@ -111,7 +103,7 @@ func (t *Topology) build(opts *Options) (err error) {
 }
 
 func (t *Topology) newHost(part, iface string, number byte) (*Host, error) {
-	ns, err := newNamespace(t.claim.name(part))
+	ns, err := newNamespace(prefix + part)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +120,7 @@ func (t *Topology) join(opts *Options) (err error) {
 		return makeVeth(t.A.Namespace, interfaceA, t.B.Namespace, interfaceB, opts.MTU)
 	}
 	t.MiddleA, t.MiddleB = middleA, middleB
-	if t.Middle, err = newNamespace(t.claim.name("m")); err != nil {
+	if t.Middle, err = newNamespace(prefix + "m"); err != nil {
 		return err
 	}
 	if err := silence(t.Middle); err != nil {
@@ -160,7 +152,7 @@ func (t *Topology) awaitUp() error {
 	return awaitUp(t.Middle, t.MiddleA, t.MiddleB)
 }
 
-// Close stops the link and removes the namespaces. It can be called twice.
+// Close stops the link and lets go of the namespaces. It can be called twice.
 func (t *Topology) Close() error {
 	var errs []error
 	if t.Link != nil {
@@ -173,10 +165,6 @@ func (t *Topology) Close() error {
 	}
 	if t.Middle != nil {
 		errs = append(errs, t.Middle.Close())
-	}
-	if t.claim != nil {
-		errs = append(errs, t.claim.release())
-		t.claim = nil
 	}
 	return errors.Join(errs...)
 }

@@ -63,10 +63,18 @@ func TestKillLeavesNothing(t *testing.T) {
 // TestInterfaceGoesAway: the run goes on, says so, and keeps what it has measured.
 func TestInterfaceGoesAway(t *testing.T) {
 	network := netnstest.New(t, netns.Options{})
-	run := start(t, network, "--algo", "fridge", "--window", "1h")
+	run := start(t, network, "--algo", "fridge", "--window", "1h", "--listen", "127.0.0.1:9400")
+	client := clientInside(t, network)
+	if code, text := ask(t, client, "http://127.0.0.1:9400/healthz"); code != http.StatusOK || text != "ok\n" {
+		t.Errorf("healthz while attached: %d %q", code, text)
+	}
 	shakeHands(t, network, 10)
 	deleteLink(t, network)
 	run.says(t, network.A.Interface+".*(gone|disappeared|went away|vanished|no longer|deleted|removed)")
+	run.await(t, "healthz without an attachment", func() bool {
+		code, text := ask(t, client, "http://127.0.0.1:9400/healthz")
+		return code == http.StatusServiceUnavailable && strings.Contains(text, network.A.Interface)
+	})
 	o := run.stop(t, syscall.SIGINT)
 	o.want(t, done, network.A.Interface)
 	if sum, _ := matched(t, o); sum < 10 {
@@ -173,12 +181,8 @@ func TestScrape(t *testing.T) {
 	run.says(t, `http://127\.0\.0\.1:\d+/metrics`)
 	url := regexp.MustCompile(`http://[^ \n]+/metrics`).FindString(run.complaint.String())
 	shakeHands(t, network, 12)
-	transport := &http.Transport{DialContext: func(ctx context.Context, kind, address string) (net.Conn, error) {
-		return network.A.Dial(ctx, kind, address)
-	}}
-	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport}
-	counted := regexp.MustCompile(`(?m)^xdpmon_matched_total\{algorithm="fridge",interface="` + network.A.Interface + `"\} (1[2-9]|[2-9]\d)$`)
+	client := clientInside(t, network)
+	counted := regexp.MustCompile(`(?m)^xdpmon_fridge_matched_responses_total\{algorithm="fridge",interface="` + network.A.Interface + `"\} (1[2-9]|[2-9]\d)$`)
 	run.await(t, "12 handshakes in the metrics", func() bool { return counted.MatchString(scrape(t, client, url)) })
 	text := scrape(t, client, url)
 	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
@@ -190,7 +194,17 @@ func TestScrape(t *testing.T) {
 	clean(t, network)
 }
 
-func scrape(t *testing.T, client *http.Client, url string) string {
+// clientInside is a browser in A's namespace.
+func clientInside(t *testing.T, network *netns.Topology) *http.Client {
+	t.Helper()
+	transport := &http.Transport{DialContext: func(ctx context.Context, kind, address string) (net.Conn, error) {
+		return network.A.Dial(ctx, kind, address)
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+func ask(t *testing.T, client *http.Client, url string) (code int, text string) {
 	t.Helper()
 	answer, err := client.Get(url)
 	if err != nil {
@@ -198,8 +212,17 @@ func scrape(t *testing.T, client *http.Client, url string) string {
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %v %s", url, err, answer.Status)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return string(body)
+	return answer.StatusCode, string(body)
+}
+
+func scrape(t *testing.T, client *http.Client, url string) string {
+	t.Helper()
+	code, text := ask(t, client, url)
+	if code != http.StatusOK {
+		t.Fatalf("%s: %d %s", url, code, text)
+	}
+	return text
 }

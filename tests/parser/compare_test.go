@@ -97,16 +97,25 @@ func differences(got *sight, want *packet.Packet, reason packet.Reason) string {
 	d.field("valid", validNames(packet.Valid(got.Valid)), validNames(want.Valid))
 	d.field("len", got.Len, want.Len)
 	d.field("segments", got.Segs, want.Segs)
-	d.field("tcp flags", got.TCPFlags, want.TCPFlags)
+	d.field("tcp flags", got.TcpFlags, want.TCPFlags)
 	d.field("payload", got.Payload, want.Payload)
 	if want.Has(packet.VLAN) {
-		d.field("vlan", got.VLAN, want.VLAN)
+		d.field("vlan", got.Vlan, want.VLAN)
 	}
 	if want.Has(packet.IP) {
 		d.network(got, want)
 		d.transport(got, want)
 	}
 	return d.String()
+}
+
+// address of four words as they stand in the packet.
+func address(words [4]uint32) netip.Addr {
+	var b [16]byte
+	for i, w := range words {
+		binary.NativeEndian.PutUint32(b[4*i:], w)
+	}
+	return netip.AddrFrom16(b)
 }
 
 func (d *differ) network(got *sight, want *packet.Packet) {
@@ -116,12 +125,13 @@ func (d *differ) network(got *sight, want *packet.Packet) {
 	}
 	d.field("family", got.Family, family)
 	d.field("protocol", got.Proto, want.Proto)
-	d.field("source", netip.AddrFrom16(got.Src), netip.AddrFrom16(want.Src.As16()))
-	d.field("destination", netip.AddrFrom16(got.Dst), netip.AddrFrom16(want.Dst.As16()))
-	d.field("source port", got.SrcPort, want.SrcPort)
-	d.field("destination port", got.DstPort, want.DstPort)
+	d.field("class", got.Tos, want.TOS)
+	d.field("source", address(got.Src), netip.AddrFrom16(want.Src.As16()))
+	d.field("destination", address(got.Dst), netip.AddrFrom16(want.Dst.As16()))
+	d.field("source port", got.Sport, want.SrcPort)
+	d.field("destination port", got.Dport, want.DstPort)
 	if want.Has(packet.IPID) {
-		d.field("ip id", got.IPID, want.IPID)
+		d.field("ip id", got.Ipid, want.IPID)
 	}
 }
 
@@ -133,17 +143,17 @@ func (d *differ) transport(got *sight, want *packet.Packet) {
 		d.field("sequence number", got.Seq, want.Seq)
 	}
 	if want.Has(packet.ICMP) {
-		d.field("icmp type", got.ICMPType, want.ICMPType)
+		d.field("icmp type", got.IcmpType, want.ICMPType)
 	}
 	if want.Has(packet.TSOpt) {
-		d.field("timestamp value", got.TSVal, want.TSVal)
-		d.field("timestamp echo", got.TSEcr, want.TSEcr)
+		d.field("timestamp value", got.Tsval, want.TSVal)
+		d.field("timestamp echo", got.Tsecr, want.TSEcr)
 	}
 	if want.Valid&(packet.AppRequest|packet.AppResponse) != 0 {
-		d.field("application id", got.AppID, want.AppID)
+		d.field("application id", got.AppId, want.AppID)
 	}
 	if want.Has(packet.HasQName) {
-		d.field("name", got.QName, packet.HashName(probeSeed, want.QName))
+		d.field("name", got.Qname, packet.HashName(probeSeed, want.QName))
 	}
 }
 

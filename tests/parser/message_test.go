@@ -43,11 +43,11 @@ func checkMessage(t *testing.T, name string, got *sight, f *packet.Frame) {
 		}
 		return
 	}
-	if packet.Valid(got.Valid)&(packet.AppRequest|packet.HasQName) != want.Valid&(packet.AppRequest|packet.HasQName) || got.AppID != want.AppID {
-		t.Errorf("%s: valid %s, application id %#x; want %s, %#x", name, validNames(packet.Valid(got.Valid)), got.AppID,
+	if packet.Valid(got.Valid)&(packet.AppRequest|packet.HasQName) != want.Valid&(packet.AppRequest|packet.HasQName) || got.AppId != want.AppID {
+		t.Errorf("%s: valid %s, application id %#x; want %s, %#x", name, validNames(packet.Valid(got.Valid)), got.AppId,
 			validNames(want.Valid), want.AppID)
 	}
-	if want.Has(packet.HasQName) && got.QName != packet.HashName(probeSeed, want.QName) {
+	if want.Has(packet.HasQName) && got.Qname != packet.HashName(probeSeed, want.QName) {
 		t.Errorf("%s: another name", name)
 	}
 }

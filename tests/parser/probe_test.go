@@ -211,9 +211,9 @@ func (p *probe) reason(bytes uint32) (packet.Reason, error) {
 // poison leaves garbage in the vector, as an earlier packet might.
 func (p *probe) poison() error {
 	garbage := maps.PHV{
-		Now: ^uint64(0), EpSrc: 1, EpDst: 2, SrcPort: 3, DstPort: 4, Valid: 0xffff, VLAN: 4095, Family: 9, Proto: 6,
-		TCPFlags: 0xff, ICMPType: 8, Seq: 5, Ack: 6, Len: 7, Payload: 8, TSVal: 9, TSEcr: 10, AppID: 11, IPID: 12, Segs: 13,
-		IfIndex: 14, Coin: 15, Bank: 1, Next: 77, End: 99, Pass: 1, Verdict: 2,
+		Now: ^uint64(0), EpSrc: 1, EpDst: 2, Sport: 3, Dport: 4, Valid: 0xffff, Vlan: 4095, Family: 9, Proto: 6,
+		TcpFlags: 0xff, IcmpType: 8, Seq: 5, Ack: 6, Len: 7, Payload: 8, Tsval: 9, Tsecr: 10, AppId: 11, Ipid: 12, Segs: 13,
+		Ifindex: 14, Coin: 15, Bank: 1, Next: 77, End: 99, Pass: 1, Verdict: 2,
 	}
 	for i := range p.vectors {
 		p.vectors[i].PHV = garbage

@@ -3,6 +3,7 @@ package precision
 import (
 	"math/bits"
 
+	"github.com/xdpmon/xdpmon/tests/hashes"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 )
 
@@ -13,7 +14,7 @@ type Plain struct {
 	Admit   func(coin func() uint32, next uint64) bool
 	Value   func(next uint64) uint64 // of an entry that was taken; nil: next
 	ways    [2][]plainEntry
-	seed    uint64
+	hash    *hashes.Seeded
 	packet  uint32 // seed of the last packet's coin
 }
 
@@ -24,7 +25,7 @@ type plainEntry struct {
 
 // NewPlain makes a table of so many entries, as a replay with that seed has it.
 func NewPlain(entries int, initial, seed uint64, admit func(coin func() uint32, next uint64) bool) *Plain {
-	p := &Plain{Initial: initial, Admit: admit, seed: seed, packet: uint32(seed)*2654435761 | 1}
+	p := &Plain{Initial: initial, Admit: admit, hash: hashes.New(seed), packet: uint32(seed)*2654435761 | 1}
 	for w := range p.ways {
 		p.ways[w] = make([]plainEntry, entries/2)
 	}
@@ -78,7 +79,7 @@ func (p *Plain) Add(key heavy.Key) float64 {
 
 // find is the key's entry, or the smaller of its two places.
 func (p *Plain) find(key heavy.Key) *plainEntry {
-	h := plainWord(plainWord(p.seed, key[0]), key[1])
+	h := p.hash.Key(key[:2]...)
 	n := uint64(len(p.ways[0]))
 	a, b := &p.ways[0][uint64(uint32(h))*n>>32], &p.ways[1][(h>>32)*n>>32]
 	if a.key == key || b.key != key && a.count <= b.count {
@@ -97,16 +98,6 @@ func (p *Plain) coin() func() uint32 {
 		x ^= x << 5
 		return x * 0x9e3779b1
 	}
-}
-
-// plainWord is hash_word of bpf/include/hash.h.
-func plainWord(h, w uint64) uint64 {
-	x := h ^ w
-	for range 2 {
-		x ^= x >> 32
-		x *= 0xd6e8feb86659fd93
-	}
-	return (x ^ x>>32) + w
 }
 
 // Counts implements Reference.

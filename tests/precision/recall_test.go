@@ -143,7 +143,7 @@ func TestAdmissions(t *testing.T) {
 	stream := Issue(3).New()
 	found := map[string]float64{}
 	for _, admission := range heavy.AdmissionNames {
-		out := run(t, stream, 3, map[string]string{"entries": "1024", "admission": admission})
+		out := run(t, stream, 3, map[string]string{"entries": "1024", "admission": admission, "initial": "100"})
 		found[admission] = recall(stream, out, 128)
 		share := float64(out.Recirculated.Granted) / float64(len(stream.Order))
 		t.Logf("%s: recall %.3f, recirculated %.4f, refused %d", admission, found[admission], share, out.Recirculated.Refused)

@@ -24,6 +24,9 @@ type step struct {
 // data is a full segment.
 func data(seq uint32) step { return step{seq, 1000, packet.ACK} }
 
+// begin of a connection.
+func syn(seq uint32) step { return step{seq, 0, packet.SYN} }
+
 // script is a list of frames, one a millisecond.
 type script struct {
 	packer  builder.Packer
@@ -82,6 +85,15 @@ var cases = []struct {
 	{name: "zero window probe", steps: []step{data(0), {1000, 1, packet.ACK}, {1000, 1, packet.ACK}, data(1000)}},
 	{name: "SYN with data", steps: []step{{0, 100, packet.SYN}, {101, 1000, packet.ACK}, {1101, 0, packet.FIN | packet.ACK}}},
 	{name: "FIN with data", steps: []step{data(0), {1000, 1000, packet.FIN | packet.ACK}, {2001, 0, packet.ACK}}},
+	{name: "port used again, from below", steps: []step{data(900_000), data(901_000), data(902_000), syn(0), data(1), data(1001), data(2001)}},
+	{name: "port used again, from above", steps: []step{data(0), data(1000), syn(900_000), data(900_001), data(901_001)}},
+	{name: "port used again, its first packet late", steps: []step{data(0), syn(900_000), data(901_001), data(900_001), data(902_001)}, want: [3]uint64{1, 1, 1}},
+	{name: "port used again, swap", steps: []step{data(900_000), syn(0), data(1), data(2001), data(1001), data(3001)}, want: [3]uint64{1, 2, 1}},
+	{name: "swap, port used again", steps: []step{data(900_000), data(902_000), data(901_000), data(903_000), syn(0), data(1)}, want: [3]uint64{1, 2, 1}},
+	{name: "SYN sent three times", steps: []step{data(900_000), syn(0), syn(0), syn(0), data(1), data(1001)}},
+	{name: "port used again by the one that is asked", steps: []step{data(900_000), {0, 0, packet.SYN | packet.ACK}, data(1), data(1001)}},
+	{name: "port used again, SYN with data", steps: []step{data(900_000), {0, 100, packet.SYN}, data(101), data(1101)}},
+	{name: "port used again, gap behind SYN with data", steps: []step{data(900_000), {0, 100, packet.SYN}, data(201), data(1201)}, want: [3]uint64{0, 1, 0}},
 	{name: "handshake", steps: []step{{0, 0, packet.SYN}, {1, 0, packet.ACK}, {1, 1000, packet.ACK}, data(1001)}},
 }
 

@@ -62,7 +62,7 @@ func TestPrefixesAreFound(t *testing.T) {
 		for seed := range uint64(2) { // of both, for enough prefixes
 			l := replay(t, model(t, small(seed+1)), session.Config{Seed: seed + 1}, c.set)[0]
 			found, heavy = found+number(t, *l.Truth, "found"), heavy+number(t, *l.Truth, "prefixes_heavy")
-			if share := number(t, l.Report, "recirculation"); share > 0.1 {
+			if share := number(t, l.Report, "second_pass_share"); share > 0.1 {
 				t.Errorf("%v: %.3f of the packets passed twice, want 0.1 or less", c.set, share)
 			}
 		}
@@ -77,7 +77,7 @@ func TestPrefixesAreFound(t *testing.T) {
 func TestReportAll(t *testing.T) {
 	rate := func(set map[string]string) (wrong, sent float64) {
 		l := replay(t, model(t, small(3)), session.Config{}, set)[0]
-		return number(t, *l.Truth, "false_positives"), number(t, l.Report, "communication")
+		return number(t, *l.Truth, "false_positives"), number(t, l.Report, "reports_per_packet")
 	}
 	wrong, sent := rate(map[string]string{"buckets": "256"})
 	wrongAll, sentAll := rate(map[string]string{"buckets": "256", "report": "all"})
@@ -113,8 +113,8 @@ func TestReplayRepeats(t *testing.T) {
 // A budget that is too small refuses second passes, and says so.
 func TestRefusedPassesAreCounted(t *testing.T) {
 	l := replay(t, model(t, small(6)), session.Config{}, map[string]string{"method": "hybrid", "buckets": "32", "recirculate": "0.001"})[0]
-	if l.Lost["recirculation"] == 0 || number(t, l.Report, "recirculation") > 0.002 {
-		t.Errorf("budget of 0.001: %g of the packets passed twice, %d passes refused", number(t, l.Report, "recirculation"), l.Lost["recirculation"])
+	if l.Lost["recirculation"] == 0 || number(t, l.Report, "second_pass_share") > 0.002 {
+		t.Errorf("budget of 0.001: %g of the packets passed twice, %d passes refused", number(t, l.Report, "second_pass_share"), l.Lost["recirculation"])
 	}
 }
 

@@ -37,12 +37,12 @@ func TestSoak(t *testing.T) {
 		}
 	}
 	hosts := netnstest.New(t, netns.Options{})
-	ctx, cancel := context.WithTimeout(context.Background(), duration)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var traffic sync.WaitGroup
 	sent := serveAndDial(t, ctx, hosts, &traffic)
 
-	watch := &watcher{t: t, warm: time.Now().Add(duration / 5)}
+	watch := &watcher{t: t, lasts: duration, enough: cancel}
 	// A goroutine of its own: it enters the namespace and stays in it until the run is over.
 	if err := hosts.A.Run(func() error { return session.Live(ctx, config(t, hosts.A.Interface, watch)) }); err != nil {
 		t.Fatal(err)
@@ -68,6 +68,7 @@ func config(t *testing.T, iface string, w *watcher) session.LiveConfig {
 		Config: session.Config{Algorithms: []session.Selected{{Descriptor: d, Values: values}}, Window: window, Emit: w.emit,
 			Notice: t.Logf},
 		Interfaces: []string{iface}, Hook: "auto", Mode: "native", Direction: "both",
+		Started: func([]*loader.Attachment) { w.began = time.Now() },
 	}
 }
 
@@ -113,10 +114,15 @@ func echo(c net.Conn) {
 	c.Close()
 }
 
+// fewest windows that prove something.
+const fewest = 5
+
 // watcher looks at every window, and remembers what the process used when it had warmed up.
 type watcher struct {
 	t       *testing.T
-	warm    time.Time
+	began   time.Time     // attached
+	lasts   time.Duration // from then on, and until there were a few windows, however slow the machine is
+	enough  func()
 	windows int
 	seen    uint64
 	matched int64
@@ -136,14 +142,17 @@ func (w *watcher) emit(l report.Line) error {
 			w.matched += int64(n)
 		}
 	}
-	if w.base == (usage{}) && time.Now().After(w.warm) {
+	if w.base == (usage{}) && time.Since(w.began) > w.lasts/5 {
 		w.base = measure(w.t)
+	}
+	if w.windows >= fewest && w.matched > 0 && time.Since(w.began) > w.lasts {
+		w.enough()
 	}
 	return nil
 }
 
 func (w *watcher) check() {
-	if w.windows < 5 || w.seen == 0 || w.matched == 0 {
+	if w.windows < fewest || w.seen == 0 || w.matched == 0 {
 		w.t.Errorf("%d windows, %d packets, %d handshakes: the run measured nothing", w.windows, w.seen, w.matched)
 	}
 	now := measure(w.t)

@@ -9,7 +9,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// LeanOptions describe a minute of a backbone on which some connections suffer: lean-algorithms.txt, section 6.1. Sizes of
+// LeanOptions describe a minute of a backbone on which some connections suffer: Liu et al., "Memory-Efficient Performance Monitoring on Programmable Switches with Lean Algorithms", section 6.1. Sizes of
 // flows have CAIDA-like skew, segments are sent as trains a round trip or more apart, and every segment is acknowledged
 // one round trip later. Negative values stand for none where 0 means the default.
 type LeanOptions struct {

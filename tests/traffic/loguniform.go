@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// LogUniformOptions describe the synthetic trace of fridges.txt, section 5.2.
+// LogUniformOptions describe the synthetic trace of Zheng et al., "Unbiased Delay Measurement in the Data Plane", section 5.2.
 type LogUniformOptions struct {
 	Requests int           // 1,250,000: half a million samples, 1.75 million packets
 	Rate     float64       // requests a second, at a constant rate; 1,000,000

@@ -113,7 +113,7 @@ func near(t *testing.T, what string, got, want, tolerance float64) {
 	}
 }
 
-// The figures of fridges.txt, section 5, at a tenth of the packets.
+// The figures of Zheng et al., "Unbiased Delay Measurement in the Data Plane", section 5, at a tenth of the packets.
 func TestISP(t *testing.T) {
 	for _, carrier := range []Carrier{Data, Handshake} {
 		m, err := NewISP(ISPOptions{Packets: 1_000_000, Carrier: carrier, Seed: testutil.Seed(t)})

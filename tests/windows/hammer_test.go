@@ -168,11 +168,20 @@ func (a *answer) plausible(t *testing.T) {
 		t.Errorf("%d of %d samples torn: %.3f %%", a.torn, a.matched, 100*share)
 	}
 	const bin = 1.04 // width of a delay bin, at the most
-	before := 0.0
+	before, impossible := 0.0, 0.0
 	for _, b := range a.delay.Buckets {
 		if b.Cumulative > before && (b.Upper < a.low || b.Upper > a.high*bin) {
-			t.Errorf("%.1f samples up to %.0f ns: possible are %.0f to %.0f ns", b.Cumulative-before, b.Upper, a.low, a.high)
+			t.Logf("%.1f samples up to %.0f ns: possible are %.0f to %.0f ns", b.Cumulative-before, b.Upper, a.low, a.high)
+			impossible += b.Cumulative - before
 		}
 		before = b.Cumulative
 	}
+	if impossible > mostFalse {
+		t.Errorf("%.1f samples cannot be", impossible)
+	}
 }
+
+// mostFalse is the weight of two samples of the usual 1.8, and less than that of three. A response whose request was overwritten takes
+// another's record for its own when 24 bits of id agree (bpf/include/record.h): 620,000 such responses meet 0.04 of them in the
+// mean, and three in one run of 100,000.
+const mostFalse = 4

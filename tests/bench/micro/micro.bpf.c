@@ -10,6 +10,7 @@
 #include "clock.h"
 #include "coin.h"
 #include "hash.h"
+#include "key.h"
 #include "bins.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -35,6 +36,14 @@ ALGORITHM(coin)
 ALGORITHM(flowhash)
 {
 	phv->carry[0] = hash_flow(phv, 0);
+}
+
+ALGORITHM(keyhash)
+{
+	struct key key;
+
+	if (key_of(phv, &key))
+		phv->carry[0] = key_hash(&key);
 }
 
 REGISTER(micro_one, 1, __u64, ENTRIES);

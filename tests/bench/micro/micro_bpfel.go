@@ -76,7 +76,11 @@ type MicroPhv struct {
 	End      uint8
 	Pass     uint8
 	Verdict  uint8
-	Pad      [3]uint8
+	Tos      uint8
+	L3       uint16
+	Mark     uint32
+	Queue    uint16
+	Slice    uint16
 	Carry    [2]uint64
 }
 
@@ -109,6 +113,8 @@ const (
 	MicroProgFlowMapXdp        = "flow_map_xdp"
 	MicroProgFlowhashTc        = "flowhash_tc"
 	MicroProgFlowhashXdp       = "flowhash_xdp"
+	MicroProgKeyhashTc         = "keyhash_tc"
+	MicroProgKeyhashXdp        = "keyhash_xdp"
 	MicroProgNaiveTc           = "naive_tc"
 	MicroProgNaiveXdp          = "naive_xdp"
 	MicroProgNothingTc         = "nothing_tc"
@@ -123,7 +129,12 @@ const (
 	MicroProgTwoRegistersXdp   = "two_registers_xdp"
 	MicroVarCoinSeeded         = "coin_seeded"
 	MicroVarHashCrc            = "hash_crc"
+	MicroVarHashKeys           = "hash_keys"
 	MicroVarHashSeed           = "hash_seed"
+	MicroVarKeyFamily          = "key_family"
+	MicroVarKeyFields          = "key_fields"
+	MicroVarKeyTagged          = "key_tagged"
+	MicroVarKeyWords           = "key_words"
 	MicroVarMicroOneEntries    = "micro_one_entries"
 	MicroVarMicroTallyEntries  = "micro_tally_entries"
 	MicroVarMicroThreeEntries  = "micro_three_entries"
@@ -182,6 +193,8 @@ type MicroProgramSpecs struct {
 	FlowMapXdp        *ebpf.ProgramSpec `ebpf:"flow_map_xdp"`
 	FlowhashTc        *ebpf.ProgramSpec `ebpf:"flowhash_tc"`
 	FlowhashXdp       *ebpf.ProgramSpec `ebpf:"flowhash_xdp"`
+	KeyhashTc         *ebpf.ProgramSpec `ebpf:"keyhash_tc"`
+	KeyhashXdp        *ebpf.ProgramSpec `ebpf:"keyhash_xdp"`
 	NaiveTc           *ebpf.ProgramSpec `ebpf:"naive_tc"`
 	NaiveXdp          *ebpf.ProgramSpec `ebpf:"naive_xdp"`
 	NothingTc         *ebpf.ProgramSpec `ebpf:"nothing_tc"`
@@ -223,7 +236,12 @@ type MicroMapSpecs struct {
 type MicroVariableSpecs struct {
 	CoinSeeded        *ebpf.VariableSpec `ebpf:"coin_seeded"`
 	HashCrc           *ebpf.VariableSpec `ebpf:"hash_crc"`
+	HashKeys          *ebpf.VariableSpec `ebpf:"hash_keys"`
 	HashSeed          *ebpf.VariableSpec `ebpf:"hash_seed"`
+	KeyFamily         *ebpf.VariableSpec `ebpf:"key_family"`
+	KeyFields         *ebpf.VariableSpec `ebpf:"key_fields"`
+	KeyTagged         *ebpf.VariableSpec `ebpf:"key_tagged"`
+	KeyWords          *ebpf.VariableSpec `ebpf:"key_words"`
 	MicroOneEntries   *ebpf.VariableSpec `ebpf:"micro_one_entries"`
 	MicroTallyEntries *ebpf.VariableSpec `ebpf:"micro_tally_entries"`
 	MicroThreeEntries *ebpf.VariableSpec `ebpf:"micro_three_entries"`
@@ -293,7 +311,12 @@ func (m *MicroMaps) Close() error {
 type MicroVariables struct {
 	CoinSeeded        *ebpf.Variable `ebpf:"coin_seeded"`
 	HashCrc           *ebpf.Variable `ebpf:"hash_crc"`
+	HashKeys          *ebpf.Variable `ebpf:"hash_keys"`
 	HashSeed          *ebpf.Variable `ebpf:"hash_seed"`
+	KeyFamily         *ebpf.Variable `ebpf:"key_family"`
+	KeyFields         *ebpf.Variable `ebpf:"key_fields"`
+	KeyTagged         *ebpf.Variable `ebpf:"key_tagged"`
+	KeyWords          *ebpf.Variable `ebpf:"key_words"`
 	MicroOneEntries   *ebpf.Variable `ebpf:"micro_one_entries"`
 	MicroTallyEntries *ebpf.Variable `ebpf:"micro_tally_entries"`
 	MicroThreeEntries *ebpf.Variable `ebpf:"micro_three_entries"`
@@ -314,6 +337,8 @@ type MicroPrograms struct {
 	FlowMapXdp        *ebpf.Program `ebpf:"flow_map_xdp"`
 	FlowhashTc        *ebpf.Program `ebpf:"flowhash_tc"`
 	FlowhashXdp       *ebpf.Program `ebpf:"flowhash_xdp"`
+	KeyhashTc         *ebpf.Program `ebpf:"keyhash_tc"`
+	KeyhashXdp        *ebpf.Program `ebpf:"keyhash_xdp"`
 	NaiveTc           *ebpf.Program `ebpf:"naive_tc"`
 	NaiveXdp          *ebpf.Program `ebpf:"naive_xdp"`
 	NothingTc         *ebpf.Program `ebpf:"nothing_tc"`
@@ -340,6 +365,8 @@ func (p *MicroPrograms) Close() error {
 		p.FlowMapXdp,
 		p.FlowhashTc,
 		p.FlowhashXdp,
+		p.KeyhashTc,
+		p.KeyhashXdp,
 		p.NaiveTc,
 		p.NaiveXdp,
 		p.NothingTc,

@@ -28,8 +28,6 @@ type Hammer struct {
 	input []byte
 }
 
-const hammerStart = 1_000_000_000 // ns; hammer_start of mutator.bpf.c
-
 // NewHammer loads the sequence and aims it at an instance.
 func NewHammer(inst *loader.Instance, opts HammerOptions) (*Hammer, error) {
 	if 1<<opts.Spread >= opts.Lag || bits.OnesCount32(opts.Flows) != 1 {

@@ -105,7 +105,11 @@ type MutatorPhv struct {
 	End      uint8
 	Pass     uint8
 	Verdict  uint8
-	Pad      [3]uint8
+	Tos      uint8
+	L3       uint16
+	Mark     uint32
+	Queue    uint16
+	Slice    uint16
 	Carry    [2]uint64
 }
 
@@ -139,6 +143,7 @@ const (
 	MutatorVarHammerSpread    = "hammer_spread"
 	MutatorVarHammerStart     = "hammer_start"
 	MutatorVarHashCrc         = "hash_crc"
+	MutatorVarHashKeys        = "hash_keys"
 	MutatorVarHashSeed        = "hash_seed"
 	MutatorVarUnusedKind      = "unused_kind"
 	MutatorVarUnusedState     = "unused_state"
@@ -214,6 +219,7 @@ type MutatorVariableSpecs struct {
 	HammerSpread  *ebpf.VariableSpec `ebpf:"hammer_spread"`
 	HammerStart   *ebpf.VariableSpec `ebpf:"hammer_start"`
 	HashCrc       *ebpf.VariableSpec `ebpf:"hash_crc"`
+	HashKeys      *ebpf.VariableSpec `ebpf:"hash_keys"`
 	HashSeed      *ebpf.VariableSpec `ebpf:"hash_seed"`
 	UnusedKind    *ebpf.VariableSpec `ebpf:"unused_kind"`
 	UnusedState   *ebpf.VariableSpec `ebpf:"unused_state"`
@@ -269,6 +275,7 @@ type MutatorVariables struct {
 	HammerSpread  *ebpf.Variable `ebpf:"hammer_spread"`
 	HammerStart   *ebpf.Variable `ebpf:"hammer_start"`
 	HashCrc       *ebpf.Variable `ebpf:"hash_crc"`
+	HashKeys      *ebpf.Variable `ebpf:"hash_keys"`
 	HashSeed      *ebpf.Variable `ebpf:"hash_seed"`
 	UnusedKind    *ebpf.Variable `ebpf:"unused_kind"`
 	UnusedState   *ebpf.Variable `ebpf:"unused_state"`

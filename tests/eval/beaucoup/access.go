@@ -300,7 +300,7 @@ func (s *stream) bytecode(ctx context.Context, out []standingAt, word string, wo
 			if len(list) > 0 {
 				count = s.distinct[int((list[0].time-traffic.Start)/gap)%len(s.packets)]
 			}
-			out[i%len(out)].add(count, value(&lines[i].Report, "accesses_a_packet")*words/accessesOfCoupon, len(list) > 0)
+			out[i%len(out)].add(count, value(&lines[i].Report, "accesses_per_packet")*words/accessesOfCoupon, len(list) > 0)
 		}
 		return nil
 	})

@@ -4,6 +4,7 @@ package beaucoup
 
 import (
 	"github.com/xdpmon/xdpmon/tests/eval"
+	"github.com/xdpmon/xdpmon/tests/eval/coverage"
 )
 
 func init() {
@@ -19,6 +20,7 @@ func init() {
 		{Name: "memory", Title: "Figure 4.11: collectors and window", Run: memory},
 		{Name: "limit", Title: "Figure 4.12: what queries need", Run: limits},
 		{Name: "ordinary", Title: "Alerts from ordinary traffic", Run: ordinary},
+		coverage.Section(cells),
 	}})
 }
 

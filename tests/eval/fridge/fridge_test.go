@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/xdpmon/xdpmon/tests/eval/coverage"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/tests/traffic"
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
@@ -161,5 +162,40 @@ func TestSaving(t *testing.T) {
 	}
 	if got := s.interpolate([]float64{0.4, 0.3, 0.3}, 0.2); got != (factor{times: 1024, bound: true}) {
 		t.Errorf("error 0.2 is reached with %v entries, it is not", got)
+	}
+}
+
+// TestCoverage: a small part of the section "coverage": repetitions and few samples, where what was lost
+// decides. Of hundreds of intervals that are honest 92 to 99 % hold the truth, whatever the seeds.
+func TestCoverage(t *testing.T) {
+	testutil.NeedRoot(t)
+	s, err := coverage.Run(t.Context(), models()[:2], 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := s.Pooled()
+	t.Logf("%d intervals, %.1f %% held; %d bounds, %.1f %% held", all.Intervals, 100*all.Share(), all.Bounds, 100*all.BoundShare())
+	if all.Intervals < 100 || all.Share() < 0.92 {
+		t.Errorf("%d intervals, %.1f %% held the truth", all.Intervals, 100*all.Share())
+	}
+	if all.Bounds < 50 || all.BoundShare() < 0.95 {
+		t.Errorf("%d bounds, %.1f %% held the truth", all.Bounds, 100*all.BoundShare())
+	}
+}
+
+// TestRepeats: a small part of the section "repeats".
+func TestRepeats(t *testing.T) {
+	testutil.NeedRoot(t)
+	list := insistences(true)
+	all, err := insist(t.Context(), list, 30_000, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range list {
+		for k := range insistent {
+			if m, _ := mean(all[i][k]); math.Abs(m-1) > 0.015 {
+				t.Errorf("%+v, %v: sum of weights is %.4f of the truth", c, insistent[k].more, m)
+			}
+		}
 	}
 }

@@ -1,9 +1,10 @@
-// Package fridge evaluates the fridge (fridges.txt, sections 4 to 6) against the truth and against the arrays that it
+// Package fridge evaluates the fridge (Zheng et al., "Unbiased Delay Measurement in the Data Plane", sections 4 to 6) against the truth and against the arrays that it
 // is meant to replace.
 package fridge
 
 import (
 	"github.com/xdpmon/xdpmon/tests/eval"
+	"github.com/xdpmon/xdpmon/tests/eval/coverage"
 	_ "github.com/xdpmon/xdpmon/userspace/fridge" // registers what is evaluated
 	_ "github.com/xdpmon/xdpmon/userspace/rttarray"
 )
@@ -15,9 +16,11 @@ func init() {
 		{Name: "memory", Title: "Figures 4 and 5: error against memory", Run: memory},
 		{Name: "table", Title: "Section 6.3: correction from a table", Run: table},
 		{Name: "unbiased", Title: "Is it unbiased?", Run: unbiased},
+		{Name: "repeats", Title: "Requests that are sent again", Run: repeats},
 		{Name: "cascade", Title: "Section 4.1: why a fridge has one stage", Run: cascade},
 		{Name: "combine", Title: "Section 4.2: how two fridges are combined", Run: combine},
 		{Name: "counter", Title: "Section 3.3: insertions recorded or inferred", Run: counter},
+		coverage.Section(cells),
 	}})
 }
 

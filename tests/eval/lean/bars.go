@@ -63,7 +63,10 @@ func describe(p *eval.Page, t *truth) {
 	table := &figure.Table{Columns: []string{"truth of seed 1", "flows that have any", "sum", "rank 1", "10", "50", "100", "200"}}
 	for _, s := range statistics {
 		r, unit := t.of[s], 1.0
-		label := s + ", packets"
+		label := map[string]string{"loss": "loss, bytes"}[s]
+		if label == "" {
+			label = s + ", packets"
+		}
 		if s == "latency" {
 			label, unit = "latency, s", 1e9
 		}

@@ -109,16 +109,19 @@ type listed struct {
 }
 
 // tick of the data plane's clock for delays, ns.
-const tick = 1 << 16
+const tick = 1 << 13
 
 // blur is what the ticks may do to the difference of two totals. A delay of d ticks is counted as one of its two neighbours,
 // with a variance of a quarter tick squared at most; three standard deviations of the sums.
 func blur(a, b lean.Tally) float64 { return 3 * math.Sqrt(float64(a.Answered+b.Answered)) * tick / 2 }
 
-// events of a flow: of latency they are the segments that were answered.
+// events of a flow: of latency they are the segments that were answered, of loss full segments.
 func events(t lean.Tally, statistic string) float64 {
-	if statistic == "latency" {
+	switch statistic {
+	case "latency":
 		return float64(t.Answered)
+	case "loss":
+		return float64(t.Lost) / segmentPayload
 	}
 	return valueOf(t, statistic)
 }
@@ -131,7 +134,7 @@ func count(file string) (map[string]lean.Tally, error) {
 	}
 	all := capture.Concat(sources...)
 	defer all.Close()
-	truth := lean.NewTruth(lean.TruthOptions{Key: fiveTuple, ID: "ipid"})
+	truth := lean.NewTruth(lean.TruthOptions{Key: fiveTuple, ID: "tcp-bytes"})
 	var d packet.Decoder
 	for {
 		var frame packet.Frame
@@ -217,7 +220,7 @@ func captures(ctx context.Context, p *eval.Page) error {
 	}
 	runs := eval.Pick(p, 8, 2)
 	p.Text(`One window, all defaults, %d hash seeds. Flows with %d events or more (of latency: answered segments) by the exact count; pairs are two of
-them with different true values. A delay is known to a tick of 65.5 us: a pair counts as told apart when its true totals differ by
+them with different true values. A delay is known to a tick of 8.2 us: a pair counts as told apart when its true totals differ by
 more than three standard deviations of what ticks do to their sum.`, runs, fewest)
 	table := &figure.Table{Columns: []string{"capture", "statistic", "memory", "flows", "runs with all in the list", "pairs", "in the other order, at most",
 		"runs without one that can be told apart", "largest error"}}

@@ -36,10 +36,9 @@ func identifiers(ctx context.Context, p *eval.Page) error {
 			table.Add(append([]string{map[bool]string{false: "never seen again", true: "sent again"}[repair], id}, joined(results, n)...)...)
 		}
 	}
-	p.Text(`IPv4 IDs count packets, so a segment that is sent again has one of its own and the gap of the first stays. TCP's bytes are the same: what is sent
-again fills the gap, and gives back what was counted as lost (and a segment that is sent again although it came by gives back
-what nobody lost). IPv4 IDs see the flows that have counting ones (85 of 100
-here, none of IPv6), bytes see all TCP flows that lose for good before they come by.`)
+	p.Text(`IPv4 IDs count packets, so a segment that is sent again has one of its own and the gap of the first stays; they see the flows that have counting
+ones (85 of 100 here, none of IPv6). TCP's bytes see all TCP flows. What is sent again gives nothing back: its ID is larger than that
+of the packet that made the hole, or it comes later than 3 ms.`)
 	p.Table(table)
 	return nil
 }

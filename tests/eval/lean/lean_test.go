@@ -107,8 +107,8 @@ func TestRank(t *testing.T) {
 
 // What is missing, and pairs that a list has the other way round, are found.
 func TestCompare(t *testing.T) {
-	tallies := map[string]lean.Tally{"a": {Lost: 30}, "b": {Lost: 20}, "c": {Lost: 10}, "d": {Lost: 9}, "e": {Lost: 11}}
-	f := compare(map[string]float64{"a": 15, "b": 21, "c": 10, "d": 99}, "loss", tallies)
+	tallies := map[string]lean.Tally{"a": {Again: 30}, "b": {Again: 20}, "c": {Again: 10}, "d": {Again: 9}, "e": {Again: 11}}
+	f := compare(map[string]float64{"a": 15, "b": 21, "c": 10, "d": 99}, "retrans", tallies)
 	if f.flows != 4 || f.named != 3 || f.pairs != 3 || f.reversed != 1 || f.told != 1 || f.worst != 1 {
 		t.Errorf("%+v", f)
 	}
@@ -122,11 +122,11 @@ func TestBitmapDeviation(t *testing.T) {
 }
 
 func TestVariance(t *testing.T) {
-	list, err := leftovers(traffic.LeanOptions{Packets: 60_000, Flows: 3_000, Heavy: 100, Victims: 20, Loss: -1, Background: -1, Unanswered: -1, ZeroID: -1, RandomID: -1, V6: -1})
+	_, err := leftovers(traffic.LeanOptions{Packets: 60_000, Flows: 3_000, Heavy: 100, Victims: 20, Loss: -1, Background: -1, Unanswered: -1, ZeroID: -1, RandomID: -1, V6: -1})
 	if err == nil {
 		t.Fatal("a negative share of losses is possible")
 	}
-	list, err = leftovers(traffic.LeanOptions{Packets: 60_000, Flows: 3_000, Heavy: 100, Victims: 20, Background: -1, Unanswered: -1, ZeroID: -1, RandomID: -1, V6: -1})
+	list, err := leftovers(traffic.LeanOptions{Packets: 60_000, Flows: 3_000, Heavy: 100, Victims: 20, Background: -1, Unanswered: -1, ZeroID: -1, RandomID: -1, V6: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

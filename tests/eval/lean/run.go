@@ -21,7 +21,7 @@ type contestant struct {
 // paperForms are what switches a statistic to the paper's own form.
 var paperForms = map[string]map[string]string{
 	"latency": {"latency": "signed"},
-	"loss":    {"loss": "walk"},
+	"loss":    {"loss": "walk", "loss.id": "ipid"},
 	"ooo":     {"ooo": "misra-gries"},
 	"retrans": {"retrans": "distinct"},
 }

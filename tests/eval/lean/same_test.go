@@ -21,6 +21,8 @@ const weights = 0.016
 // which stand for the few records that were overwritten: 1,500 segments a second in 32,768 entries and 350 ms at most, e^0.016. Some
 // flows share an entry all the same; 2 % of them may. A small flow of which a delay is missing is further off: one in 250 of 30,000
 // segments meets another (0.09 s of 1,500 a second over the entries), 120 in 600 flows, most of them in the large ones; so 10 %.
+// Of loss another 2 % may differ: a mirror's copy of a late packet gives its bytes back once more, and a flow without IPv4
+// identifications knows only when its youngest hole was made.
 func TestSame(t *testing.T) {
 	testutil.NeedRoot(t)
 	o := traffic.LeanOptions{Packets: 60_000, Flows: 600, Heavy: 300, Victims: 100, Span: 20 * time.Second, Delay: 50 * time.Millisecond,
@@ -54,8 +56,11 @@ func TestSame(t *testing.T) {
 			}
 		}
 		allowed := checked / 50
-		if s == "latency" {
+		switch s {
+		case "latency":
 			allowed = checked / 10
+		case "loss":
+			allowed = checked / 25
 		}
 		if checked < 50 || wrong > max(1, allowed) {
 			t.Errorf("%s: %d of %d flows differ from the exact count", s, wrong, checked)
@@ -78,7 +83,7 @@ func countModel(t *testing.T, o traffic.LeanOptions) map[string]lean.Tally {
 	if err != nil {
 		t.Fatal(err)
 	}
-	exact := lean.NewTruth(lean.TruthOptions{Key: fiveTuple, ID: "ipid"})
+	exact := lean.NewTruth(lean.TruthOptions{Key: fiveTuple, ID: "tcp-bytes"})
 	for p := (packet.Packet{}); m.Next(&p); {
 		exact.Packet(&p)
 	}

@@ -1,7 +1,10 @@
-// Package lean evaluates the lean algorithms (lean-algorithms.txt, section 6) on a model of a backbone minute.
+// Package lean evaluates the lean algorithms (Liu et al., "Memory-Efficient Performance Monitoring on Programmable Switches with Lean Algorithms", section 6) on a model of a backbone minute.
 package lean
 
-import "github.com/xdpmon/xdpmon/tests/eval"
+import (
+	"github.com/xdpmon/xdpmon/tests/eval"
+	"github.com/xdpmon/xdpmon/tests/eval/coverage"
+)
 
 func init() {
 	eval.Register(&eval.Study{Name: "lean", Title: "Lean: which flows suffer most", Intro: intro, Sections: []eval.Section{
@@ -12,6 +15,7 @@ func init() {
 		{Name: "identifiers", Title: "Loss by IPv4 IDs and by bytes", Run: identifiers},
 		{Name: "variance", Title: "Why the paper's forms end where they do", Run: variance},
 		{Name: "captures", Title: "Real captures", Run: captures},
+		coverage.Section(cells),
 	}})
 }
 

@@ -79,7 +79,7 @@ func observe(o traffic.LeanOptions) (*truth, error) {
 	if err != nil {
 		return nil, err
 	}
-	exact := lean.NewTruth(lean.TruthOptions{Key: fiveTuple, ID: "ipid"})
+	exact := lean.NewTruth(lean.TruthOptions{Key: fiveTuple, ID: "tcp-bytes"})
 	t := &truth{of: map[string]*ranking{}}
 	for p := (packet.Packet{}); m.Next(&p); t.packets++ {
 		exact.Packet(&p)
@@ -89,12 +89,4 @@ func observe(o traffic.LeanOptions) (*truth, error) {
 		t.of[s] = rank(tallies, s)
 	}
 	return t, nil
-}
-
-// squares is the sum of the squared values from a rank on.
-func (r *ranking) squares(from int) (sum float64) {
-	for _, v := range r.values[min(from, len(r.values)):] {
-		sum += v * v
-	}
-	return sum
 }

@@ -31,7 +31,7 @@ func captures(ctx context.Context, p *eval.Page) error {
 			return err
 		}
 		s := setup{model: model{name: c.file}, sizes: c.sizes, seeds: eval.Pick(p, 5, 1), arrivals: true, stream: stream,
-			list: []contender{demanded(), own("9/8, initial 10", map[string]string{"initial": "10"}), usual(), hashpipe(2), hashpipe(4), cocosketch(), spaceSaving(), rap()}}
+			list: []contender{demanded(), shipped(), own("9/8, initial 10", map[string]string{"initial": "10"}), usual(), hashpipe(2), hashpipe(4), cocosketch(), spaceSaving(), rap()}}
 		results, err := s.measure(ctx, p)
 		if err != nil {
 			return err

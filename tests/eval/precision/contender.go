@@ -54,13 +54,14 @@ func program(name string, make func(entries int) (*precision.Contender, error)) 
 	}}
 }
 
-// own is PRECISION, with the entries rounded down to a multiple of the ways.
+// own is PRECISION with the initial value of the dissertation's figures unless another is set, and with the entries rounded down to a
+// multiple of the ways.
 func own(name string, set map[string]string) contender {
 	return program(name, func(entries int) (*precision.Contender, error) {
 		if set["ways"] == "3" {
 			entries = entries / 3 * 3
 		}
-		with := map[string]string{"entries": fmt.Sprint(entries)}
+		with := map[string]string{"entries": fmt.Sprint(entries), "initial": "100"}
 		for k, v := range set {
 			with[k] = v
 		}
@@ -74,6 +75,9 @@ func demanded() contender {
 }
 
 func usual() contender { return own("9/8, initial 100", nil) }
+
+// shipped are the defaults.
+func shipped() contender { return own("defaults", map[string]string{"initial": "auto"}) }
 
 func hashpipe(ways int) contender {
 	return program(fmt.Sprintf("HashPipe, d = %d", ways), func(entries int) (*precision.Contender, error) {

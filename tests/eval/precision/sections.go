@@ -29,6 +29,7 @@ func recall(ctx context.Context, p *eval.Page) error {
 		"deviation of .007, a mean of five one of .003, and the bar of .99 is that far below what is expected (.993): five seeds miss it one time in six.")
 	p.Table(fives(over[0]))
 	s := setup{model: issueModel, list: []contender{demanded(),
+		shipped(),
 		own("9/8, initial 1", map[string]string{"initial": "1", "recirculation": "1"}),
 		own("pow2, initial 1", map[string]string{"initial": "1", "recirculation": "1", "admission": "pow2"}),
 		own("exact, initial 100", map[string]string{"admission": "exact"}),

@@ -2,7 +2,10 @@
 // run as bytecode too, and plain Go references.
 package precision
 
-import "github.com/xdpmon/xdpmon/tests/eval"
+import (
+	"github.com/xdpmon/xdpmon/tests/eval"
+	"github.com/xdpmon/xdpmon/tests/eval/coverage"
+)
 
 func init() {
 	eval.Register(&eval.Study{Name: "precision", Title: "PRECISION: how exact it is", Intro: intro, Sections: []eval.Section{
@@ -23,6 +26,7 @@ func init() {
 		{Name: "levels", Title: "Figure 3.8: errors by prefix length", Run: levels},
 		{Name: "deterministic", Title: "Figure 3.9: deterministic admission", Run: deterministic},
 		{Name: "captures", Title: "Real captures", Run: captures},
+		coverage.Section(coverageCells),
 	}})
 }
 

@@ -50,7 +50,7 @@ func (t *truth) judge(l report.Line, definition int, least float64) score {
 		}
 	}
 	return score{accuracy: float64(found) / float64(len(want)), wrong: float64(wrong) / float64(len(allowed)),
-		sent: number(l, "communication"), twice: number(l, "recirculation")}
+		sent: number(l, "reports_per_packet"), twice: number(l, "second_pass_share")}
 }
 
 func number(l report.Line, name string) float64 {

@@ -1,7 +1,10 @@
-// Package reorder evaluates reorder (tcp-reordering.txt, section 4) on a model of the paper's trace.
+// Package reorder evaluates reorder (Zheng, Yu, Rexford, "Detecting TCP Packet Reordering in the Data Plane", section 4) on a model of the paper's trace.
 package reorder
 
-import "github.com/xdpmon/xdpmon/tests/eval"
+import (
+	"github.com/xdpmon/xdpmon/tests/eval"
+	"github.com/xdpmon/xdpmon/tests/eval/coverage"
+)
 
 func init() {
 	eval.Register(&eval.Study{Name: "reorder", Title: "Reordering: which prefixes are found", Intro: intro, Sections: []eval.Section{
@@ -11,6 +14,7 @@ func init() {
 		{Name: "definition2", Title: "Figure 6b: all methods, definition 2", Run: allMethods(2)},
 		{Name: "parameters", Title: "Figure 7: T, C and d", Run: parameters},
 		{Name: "captures", Title: "Real captures", Run: captures},
+		coverage.Section(cells),
 	}})
 }
 

@@ -26,5 +26,5 @@ func run(args []string) error {
 	case len(args) > 1 && args[0] == "report":
 		return report(os.Stdout, args[1:])
 	}
-	return fmt.Errorf("wrong usage %q: trace FILE, pack DIR FILE or report LOG...", args)
+	return fmt.Errorf("wrong usage %q: trace FILE, pack DIR FILE or report LOG (one or more)", args)
 }

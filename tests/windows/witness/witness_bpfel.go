@@ -52,7 +52,11 @@ type WitnessPhv struct {
 	End      uint8
 	Pass     uint8
 	Verdict  uint8
-	Pad      [3]uint8
+	Tos      uint8
+	L3       uint16
+	Mark     uint32
+	Queue    uint16
+	Slice    uint16
 	Carry    [2]uint64
 }
 
@@ -87,6 +91,7 @@ const (
 	WitnessProgWitnessTc           = "witness_tc"
 	WitnessProgWitnessXdp          = "witness_xdp"
 	WitnessVarHashCrc              = "hash_crc"
+	WitnessVarHashKeys             = "hash_keys"
 	WitnessVarHashSeed             = "hash_seed"
 	WitnessVarUnusedCount          = "unused_count"
 	WitnessVarWitnessClock         = "witness_clock"
@@ -163,6 +168,7 @@ type WitnessMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type WitnessVariableSpecs struct {
 	HashCrc              *ebpf.VariableSpec `ebpf:"hash_crc"`
+	HashKeys             *ebpf.VariableSpec `ebpf:"hash_keys"`
 	HashSeed             *ebpf.VariableSpec `ebpf:"hash_seed"`
 	UnusedCount          *ebpf.VariableSpec `ebpf:"unused_count"`
 	WitnessClock         *ebpf.VariableSpec `ebpf:"witness_clock"`
@@ -224,6 +230,7 @@ func (m *WitnessMaps) Close() error {
 // It can be passed to LoadWitnessObjects or ebpf.CollectionSpec.LoadAndAssign.
 type WitnessVariables struct {
 	HashCrc              *ebpf.Variable `ebpf:"hash_crc"`
+	HashKeys             *ebpf.Variable `ebpf:"hash_keys"`
 	HashSeed             *ebpf.Variable `ebpf:"hash_seed"`
 	UnusedCount          *ebpf.Variable `ebpf:"unused_count"`
 	WitnessClock         *ebpf.Variable `ebpf:"witness_clock"`

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	lint "github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/xdpmon/xdpmon/tests/testutil"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/prom"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/session"
+)
+
+var update = flag.Bool("update", false, "write the names in docs/output.md anew")
+
+// variants are the settings that change what is reported, beside the defaults.
+var variants = map[string][]map[string]string{
+	"fridge": {{"group": "src/24"}, {"sla": "50ms@95%"}, {"fridges": "256@1,256@1/8"}, {"match": "tcp-duration"}, {"legs": "true"}, {"correction": "table"}},
+	"lean":   {{"mean": "true", "stat": "latency"}, {"latency": "signed"}, {"loss": "walk"}, {"ooo": "misra-gries"}, {"retrans": "distinct"}, {"keys": "bits", "stat": "loss"}, {"count": "bytes"}},
+	"hhh":    {{"method": "stacking"}, {"dimension": "both"}, {"count": "bytes"}},
+	"precision": {{"key": "srcdst"}, {"key": "src"}, {"key": "dst"}, {"key": "service"}, {"key": "sport"}, {"key": "dport"}, {"key": "proto"},
+		{"count": "bytes"}},
+	"reorder":  {{"method": "precision"}, {"report": "all"}},
+	"beaucoup": {{"export": "true", "queries": "scan: count distinct src by dst > 20 in 10s"}},
+}
+
+// reported is everything that was said under a name, in the order in which it came up.
+type reported struct {
+	rows []string
+	seen map[string]bool
+}
+
+func (r *reported) add(path string, unit report.Unit, metric, help string) {
+	if r.seen[path] {
+		return
+	}
+	r.seen[path] = true
+	if metric != "" {
+		metric = "`" + metric + "`"
+	}
+	r.rows = append(r.rows, fmt.Sprintf("| `%s` | %s | %s | %s |", path, unit, metric, strings.ReplaceAll(help, "|", "\\|")))
+}
+
+func (r *reported) line(l report.Line) {
+	for _, v := range l.Report.Values {
+		r.add(v.Name, v.Unit, prom.Metric(l.Algorithm, v), v.Help)
+	}
+	for _, d := range l.Report.Distributions {
+		r.add(d.Name, d.Unit, prom.Metric(l.Algorithm, report.Value{Name: d.Name, Unit: d.Unit}), d.Help+" (distribution)")
+	}
+	for _, t := range l.Report.Tables {
+		r.add(t.Name+"[]", report.None, "", t.Help)
+		for _, c := range t.Columns {
+			metric := ""
+			if c.Metric && !c.Label {
+				metric = prom.Metric(l.Algorithm, report.Value{Name: t.Name + "_" + c.Name, Unit: c.Unit})
+			}
+			r.add(t.Name+"[]."+c.Name, c.Unit, metric, c.Help)
+		}
+	}
+	for _, kind := range sortedKeys(l.Lost) {
+		r.add("lost."+kind, report.None, "", lostHelp)
+	}
+}
+
+const lostHelp = "`xdpmon_lost_events_total{kind=...}`"
+
+// TestNames: whatever an algorithm reports of real packets, all together make one scrape that Prometheus accepts and its linter has
+// nothing to say about; and docs/output.md lists every name.
+func TestNames(t *testing.T) {
+	testutil.NeedRoot(t)
+	store := prom.NewStore(time.Now)
+	store.Rows()
+	capture := string(handshakes(t, 300))
+	var doc bytes.Buffer
+	for _, d := range algo.All() {
+		if strings.HasPrefix(d.Name, "test-") {
+			continue
+		}
+		names := &reported{seen: map[string]bool{}}
+		for _, set := range append([]map[string]string{nil}, variants[d.Name]...) {
+			replayNames(t, d, set, capture, func(l report.Line) { store.Add(l); names.line(l) })
+		}
+		fmt.Fprintf(&doc, "\n### `%s`\n\n| name | unit | metric | meaning |\n|---|---|---|---|\n%s\n", d.Name, strings.Join(names.rows, "\n"))
+	}
+	problems, err := lint.CollectAndLint(store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+	compareNames(t, doc.String())
+}
+
+func replayNames(t *testing.T, d *algo.Descriptor, set map[string]string, capture string, emit func(report.Line)) {
+	t.Helper()
+	values, err := algo.NewValues(d.Name, d.Params, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := session.Config{Algorithms: []session.Selected{{Descriptor: d, Values: values}}, Window: 100 * time.Millisecond, Seed: 1,
+		Emit: func(l report.Line) error { emit(l); return nil }, Notice: t.Logf}
+	if err := session.Replay(context.Background(), cfg, []string{"-"}, io.NopCloser(strings.NewReader(capture)), nil); err != nil {
+		t.Fatalf("%s with %v: %v", d.Name, set, err)
+	}
+}
+
+const (
+	namesBegin = "<!-- names: written by go test ./cmd/xdpmon -run TestNames -update -->\n"
+	namesEnd   = "\n<!-- end of names -->\n"
+)
+
+func compareNames(t *testing.T, names string) {
+	t.Helper()
+	path := filepath.Join(testutil.Root(t), "docs", "output.md")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, begins := strings.Cut(string(text), namesBegin)
+	have, tail, ends := strings.Cut(rest, namesEnd)
+	if !begins || !ends {
+		t.Fatalf("%s has no place for the names", path)
+	}
+	if *update {
+		if err := os.WriteFile(path, []byte(head+namesBegin+names+namesEnd+tail), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	old, now := strings.Split(have, "\n"), strings.Split(names, "\n")
+	for _, line := range now {
+		if !slices.Contains(old, line) {
+			t.Errorf("docs/output.md lacks (go test ./cmd/xdpmon -run TestNames -update): %s", line)
+		}
+	}
+	if have != names && !t.Failed() {
+		t.Error("docs/output.md has names that are not there any more, or another order: go test ./cmd/xdpmon -run TestNames -update")
+	}
+}

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	_ "github.com/xdpmon/xdpmon/p4/all"
+	"github.com/xdpmon/xdpmon/p4/tna/dump"
+	tna "github.com/xdpmon/xdpmon/p4/tna/run"
+	"github.com/xdpmon/xdpmon/p4/tna/twin"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	captures "github.com/xdpmon/xdpmon/userspace/capture"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/session"
+)
+
+const p4RunLong = `Runs captures through an algorithm's P4 twin: the program's own text, executed by a model of the Tofino architecture,
+and reports what the switch's registers say as replay reports what the host's say. Sizes and parameters are the twin's.
+
+With --registers no capture is run: the registers of a real switch are read from a file (schema ` + dump.Schema + `; --dump writes
+such files) and evaluated the same way. Registers of another program or size are refused.
+It needs the privilege to make maps (root, or CAP_BPF); it loads and attaches nothing.`
+
+const p4RunExample = `  xdpmon p4 run fridge capture.pcap
+  xdpmon p4 run rtt-array capture.pcap --window 10s --output json
+  xdpmon p4 run fridge --registers switch.json`
+
+// p4RunOptions are the flags of p4 run.
+type p4RunOptions struct {
+	registers, dump string
+	window          time.Duration
+	seed            uint64
+	target          *enum
+	output          *measureOptions
+}
+
+func newP4Run(env *environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "run NAME [FILE...]", Short: "Run captures through a P4 twin, or evaluate a switch's registers", Long: p4RunLong, Example: p4RunExample,
+		Args: needArgs(1, -1, "the name of the algorithm and a capture"), ValidArgsFunction: completeName,
+	}
+	o := &p4RunOptions{}
+	f := cmd.Flags()
+	f.StringVar(&o.registers, "registers", "", "evaluate the registers in `FILE`, which a control plane has read out of a switch")
+	f.StringVar(&o.dump, "dump", "", "write the last window's registers to `FILE`, as --registers reads them")
+	f.DurationVar(&o.window, "window", 0, "length of a window; 0: one window until the end")
+	f.Uint64Var(&o.seed, "seed", 1, "seed of the coins, those of replay")
+	o.target = enumFlag(cmd, "target", "tofino1", "chip that the program is read for: tofino1 or tofino2", "tofino1", "tofino2")
+	o.output = addMeasure(cmd)
+	cmd.RunE = func(_ *cobra.Command, args []string) error { return p4Run(env, o, args[0], args[1:]) }
+	return cmd
+}
+
+func newP4Plan(env *environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "plan NAME", Short: "Write what a control plane fills, flips and reads, as JSON", Example: "  xdpmon p4 plan fridge",
+		Args: needArgs(1, 1, "the name of the algorithm"), ValidArgsFunction: completeName,
+	}
+	target := enumFlag(cmd, "target", "tofino1", "chip that the program is read for: tofino1 or tofino2", "tofino1", "tofino2")
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		t, sw, _, err := p4Twin(args[0], target.value)
+		if err != nil {
+			return err
+		}
+		plan, err := dump.PlanOf(t, sw)
+		if err != nil {
+			return err
+		}
+		out := json.NewEncoder(env.stdout)
+		out.SetIndent("", "  ")
+		return out.Encode(plan)
+	}
+	return cmd
+}
+
+// p4Twin builds the twin of an algorithm as it stands.
+func p4Twin(name, target string) (*twin.Twin, *tna.Switch, algo.Values, error) {
+	d, err := lookup(name)
+	if err != nil {
+		return nil, nil, algo.Values{}, err
+	}
+	t, ok := twin.Of(d.Name)
+	if !ok {
+		return nil, nil, algo.Values{}, usageError("p4 %s: the model runs no twin of it", d.Name)
+	}
+	chip := tna.Tofino1
+	if target == "tofino2" {
+		chip = tna.Tofino2
+	}
+	form := twin.Form{}
+	sw, err := t.Build(chip, form)
+	if err != nil {
+		return nil, nil, algo.Values{}, err
+	}
+	v, err := t.Values(form)
+	return t, sw, v, err
+}
+
+func p4Run(env *environment, o *p4RunOptions, name string, files []string) error {
+	if (o.registers == "") == (len(files) == 0) {
+		return usageError("p4 run %s: either captures, or --registers FILE", name)
+	}
+	t, sw, v, err := p4Twin(name, o.target.value)
+	if err != nil {
+		return err
+	}
+	e, err := dump.NewEvaluator(t, v, int64(o.window))
+	if errors.Is(err, dump.ErrDigests) {
+		return &usage{err}
+	}
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	d, _ := algo.Lookup(t.Algorithm)
+	s := &selection{window: o.window, seed: o.seed, hash: &enum{value: "crc"}}
+	about := s.describe(env, "p4 run", []session.Selected{{Descriptor: d, Values: v}})
+	about.Files, about.Clock = slices.Concat(files, nonEmpty(o.registers)), report.Clock{Name: "capture"}
+	m, err := newMeasurement(env, o.output, about, false)
+	if err != nil {
+		return err
+	}
+	number := 0
+	window := func(d *dump.Dump, last bool) error {
+		line, err := e.Window(d, report.Window{Start: d.Start, End: d.End, Number: number, Last: last})
+		if err != nil {
+			return err
+		}
+		number++
+		if last && o.dump != "" {
+			err = writeDump(o.dump, d)
+		}
+		return errors.Join(err, m.emit(line))
+	}
+	return m.measure(func(ctx context.Context) error {
+		if o.registers != "" {
+			return evaluateFile(o.registers, t, sw, window)
+		}
+		return playFiles(ctx, env, &dump.Player{Twin: t, Switch: sw, Width: int64(o.window), Seed: o.seed, Window: window}, files)
+	})
+}
+
+func nonEmpty(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return []string{s}
+}
+
+func playFiles(ctx context.Context, env *environment, p *dump.Player, files []string) error {
+	sources, err := captures.OpenAll(files, env.stdin)
+	if err != nil {
+		return err
+	}
+	source := captures.Concat(sources...)
+	defer source.Close()
+	return p.Play(ctx, source)
+}
+
+func evaluateFile(name string, t *twin.Twin, sw *tna.Switch, window func(*dump.Dump, bool) error) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return fmt.Errorf("read registers: %w", err)
+	}
+	defer f.Close()
+	d, err := dump.Read(f, t, sw)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return window(d, true)
+}
+
+func writeDump(name string, d *dump.Dump) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return fmt.Errorf("write registers: %w", err)
+	}
+	return errors.Join(d.Write(f), f.Close())
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/xdpmon/xdpmon/p4/tna/dump"
+	"github.com/xdpmon/xdpmon/tests/testutil"
+)
+
+// reportOf is a window's report, without what only one of the runs says.
+func reportOf(t *testing.T, w *world) map[string]any {
+	t.Helper()
+	return lines(t, w.out.String())[1]["report"].(map[string]any)
+}
+
+// TestP4RunSaysWhatReplaySays: the switch's registers, the bytecode's, and registers from a file are one report.
+func TestP4RunSaysWhatReplaySays(t *testing.T) {
+	testutil.NeedRoot(t)
+	folder := t.TempDir()
+	capture, registers := filepath.Join(folder, "handshakes.pcap"), filepath.Join(folder, "switch.json")
+	if err := os.WriteFile(capture, handshakes(t, 2000), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	runs := [][]string{
+		{"replay", capture, "--algo", "fridge", "--hash", "crc", "--set", "fridge.correction=table"},
+		{"p4", "run", "fridge", capture, "--dump", registers},
+		{"p4", "run", "fridge", "--registers", registers},
+	}
+	var texts []string
+	for _, arguments := range runs {
+		w := realWorld()
+		if code := w.run(arguments...); code != exitDone {
+			t.Fatalf("%v: exit code %d: %s", arguments, code, w.err.String())
+		}
+		text, err := json.Marshal(reportOf(t, w))
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, string(text))
+	}
+	for i, text := range texts[1:] {
+		if text != texts[0] {
+			t.Errorf("%v reports\n%s\nand %v\n%s", runs[0], texts[0], runs[1+i], text)
+		}
+	}
+	t.Run("refused", func(t *testing.T) { refuseDumps(t, registers) })
+}
+
+// refuseDumps of another schema, twin, geometry or bank.
+func refuseDumps(t *testing.T, registers string) {
+	text, err := os.ReadFile(registers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(d *dump.Dump){
+		"schema":   func(d *dump.Dump) { d.Schema = "xdpmon.registers/0" },
+		"twin":     func(d *dump.Dump) { d.Twin = "hhh" },
+		"bank":     func(d *dump.Dump) { d.Bank = 2 },
+		"window":   func(d *dump.Dump) { d.End = d.Start },
+		"missing":  func(d *dump.Dump) { delete(d.Registers, "fridge_inserts") },
+		"unknown":  func(d *dump.Dump) { d.Registers["other"] = dump.Register{} },
+		"size":     func(d *dump.Dump) { r := d.Registers["fridge_inserts"]; r.Entries--; d.Registers["fridge_inserts"] = r },
+		"too wide": func(d *dump.Dump) { d.Registers["fridge_inserts"].Data[0] = 1 << 32 },
+	} {
+		d := &dump.Dump{}
+		if err := json.Unmarshal(text, d); err != nil {
+			t.Fatal(err)
+		}
+		change(d)
+		other := filepath.Join(t.TempDir(), "other.json")
+		f, err := os.Create(other)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Write(f); err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		w := realWorld()
+		if code := w.run("p4", "run", "fridge", "--registers", other); code != exitFailed || !strings.Contains(w.err.String(), "read registers") {
+			t.Errorf("%s: exit code %d, %q", name, code, w.err.String())
+		}
+	}
+}
+
+// TestP4RunUsage: what cannot be run is refused with the reason.
+func TestP4RunUsage(t *testing.T) {
+	testutil.NeedRoot(t)
+	for _, arguments := range [][]string{
+		{"p4", "run", "fridge"},
+		{"p4", "run", "fridge", "a.pcap", "--registers", "b.json"},
+		{"p4", "run", "reorder", "a.pcap"},
+		{"p4", "run", "rtt-array", "a.pcap"},
+	} {
+		w := realWorld()
+		if code := w.run(arguments...); code != exitUsage {
+			t.Errorf("%v: exit code %d: %s", arguments, code, w.err.String())
+		}
+	}
+}
+
+// TestP4Plan: a plan names all that a control plane has to do.
+func TestP4Plan(t *testing.T) {
+	w := realWorld()
+	if code := w.run("p4", "plan", "precision"); code != exitDone {
+		t.Fatalf("exit code %d: %s", code, w.err.String())
+	}
+	var p dump.Plan
+	if err := json.Unmarshal([]byte(w.out.String()), &p); err != nil {
+		t.Fatal(err)
+	}
+	if p.Schema != dump.PlanSchema || p.Flip == nil || p.Flip.Table != "Ingress.precision.window" || len(p.Registers) != 6 ||
+		!p.Registers[0].Banked || len(p.Fill) != 2 || len(p.Counters) != 2 {
+		t.Errorf("the plan is %+v", p)
+	}
+}

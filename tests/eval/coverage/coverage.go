@@ -1,0 +1,75 @@
+// Package coverage asks of every enclosure that a report prints (percentiles, values, counts, rows of tables) how often it
+// held the truth, over many seeds of the same traffic through the real bytecode. What is read is what an operator reads: the
+// report's own model, so that an enclosure that is printed cannot be left out.
+package coverage
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/xdpmon/xdpmon/tests/eval"
+	"github.com/xdpmon/xdpmon/userspace/capture"
+	"github.com/xdpmon/xdpmon/userspace/session"
+)
+
+// Cell is traffic, and the configurations that look at it together. Configurations of one cell cost one replay.
+type Cell struct {
+	Name string
+	// Open makes the traffic. A model takes the seed; a capture is the same for every seed, then only hashes and coins differ.
+	Open    func(seed uint64) (capture.Source, error)
+	Window  time.Duration // 0: one window
+	Configs []Config
+}
+
+// Config is a named configuration of an algorithm.
+type Config struct {
+	Name string
+	eval.Config
+}
+
+// Run replays every cell with seeds 1 to n on all cores and tallies what the reports promised.
+func Run(ctx context.Context, cells []Cell, n int) (*Study, error) {
+	s := newStudy()
+	var lock sync.Mutex
+	err := eval.Parallel(ctx, len(cells)*n, func(ctx context.Context, task int) error {
+		c, seed := cells[task/n], uint64(task%n)+1
+		got, err := c.run(ctx, seed)
+		if err != nil {
+			return fmt.Errorf("%s, seed %d: %w", c.Name, seed, err)
+		}
+		lock.Lock()
+		defer lock.Unlock()
+		for k, list := range got {
+			s.add(Place{Cell: c.Name, Config: c.Configs[k].Name}, list)
+		}
+		return nil
+	})
+	return s, err
+}
+
+// run is one seed: what each configuration said, in all windows.
+func (c Cell) run(ctx context.Context, seed uint64) ([][]Outcome, error) {
+	source, err := c.Open(seed)
+	if err != nil {
+		return nil, err
+	}
+	defer source.Close()
+	list := make([]eval.Config, len(c.Configs))
+	for i, one := range c.Configs {
+		list[i] = one.Config
+	}
+	lines, err := eval.ReplayWith(ctx, source, session.Config{Seed: seed, Window: c.Window, Truth: true}, list)
+	if err != nil {
+		return nil, err
+	}
+	said := make([][]Outcome, len(list))
+	for i, l := range lines {
+		if l.Truth == nil {
+			return nil, fmt.Errorf("%s has no oracle", l.Algorithm)
+		}
+		said[i%len(list)] = append(said[i%len(list)], Outcomes(l.Report, *l.Truth)...)
+	}
+	return said, nil
+}

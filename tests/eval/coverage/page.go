@@ -1,0 +1,114 @@
+package coverage
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/xdpmon/xdpmon/tests/eval"
+	"github.com/xdpmon/xdpmon/tests/eval/figure"
+)
+
+// What is demanded. A cell is judged by itself only where it has enough intervals for a share to mean something.
+const (
+	pooledLow, pooledHigh = 0.93, 0.98
+	cellLow               = 0.87
+	boundLow              = 0.95
+	widest                = 2
+	enough                = 100
+)
+
+// Section is the section of a study that runs cells with 300 seeds each.
+func Section(cells func(p *eval.Page) []Cell) eval.Section {
+	return eval.Section{Name: "coverage", Title: "Does a printed interval hold the truth?", Run: func(ctx context.Context, p *eval.Page) error {
+		n := eval.Pick(p, 300, 4)
+		s, err := Run(ctx, cells(p), n)
+		if err != nil {
+			return err
+		}
+		s.write(p, n)
+		return nil
+	}}
+}
+
+func (s *Study) write(p *eval.Page, seeds int) {
+	p.Text("%d seeds a cell. *held*: share of the intervals that hold the truth. *width*: median width over that of the middle 95 %% of the "+
+		"errors of all seeds. *bounds*: share of the bounds, printed as such, that hold. *bare*: estimates off the truth that have no "+
+		"enclosure; *bare, many*: those with 30 samples or more. *unjudged*: rows that the truth does not list.", seeds)
+	p.Table(s.Table())
+	s.bars(p)
+}
+
+// Table has a line a cell; those without any error are counted in the last.
+func (s *Study) Table() *figure.Table {
+	t := &figure.Table{Columns: []string{"cell, configuration, quantity", "intervals", "held", "width", "bounds", "held", "exact", "bare", "bare, many", "unjudged"}}
+	clean := &Tally{}
+	for _, at := range s.Places() {
+		if tally := s.tallies[at]; tally.NoError() {
+			clean.merge(tally)
+		} else {
+			t.Add(tally.row(at.Cell + ", " + at.Config + ", " + at.Quantity)...)
+		}
+	}
+	t.Add(s.Pooled().row("**all**")...)
+	t.Add(clean.row("cells without any error")...)
+	return t
+}
+
+func (t *Tally) row(name string) []string {
+	return []string{name, strconv.Itoa(t.Intervals), figure.Percent(t.Share()), ratioText(t.Width()), strconv.Itoa(t.Bounds),
+		figure.Percent(t.BoundShare()), strconv.Itoa(t.Exact), strconv.Itoa(t.Bare), strconv.Itoa(t.BareMany), strconv.Itoa(t.Unjudged)}
+}
+
+func ratioText(x float64) string {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", x)
+}
+
+func (s *Study) bars(p *eval.Page) {
+	all, worst, boundWorst, wide := s.Pooled(), s.Worst(), s.WorstBound(), s.MedianWidth()
+	p.Bar("intervals that hold the truth, all cells", "93 to 98 %", figure.Percent(all.Share()),
+		math.IsNaN(all.Share()) || all.Share() >= pooledLow && all.Share() <= pooledHigh)
+	p.Bar(fmt.Sprintf("the worst cell of %d intervals or more", enough), "87 % or more", figure.Percent(worst), !(worst < cellLow))
+	p.Bar("bounds that hold the truth, all cells", "95 % or more", figure.Percent(all.BoundShare()), !(all.BoundShare() < boundLow))
+	p.Bar("bounds, the worst cell", "shown", figure.Percent(boundWorst), true)
+	p.Bar("width of an interval over the empirical one, median of the cells", "2 or less", ratioText(wide), !(wide > widest))
+	p.Bar("estimates off the truth with 30 samples and no enclosure", "shown", fmt.Sprintf("%d of %d", all.BareMany, all.Judged()), true)
+}
+
+// Worst is the smallest share of a cell with enough intervals; NaN for none.
+func (s *Study) Worst() float64 {
+	return s.least(func(t *Tally) (float64, int) { return t.Share(), t.Intervals })
+}
+
+// WorstBound is the same of the bounds.
+func (s *Study) WorstBound() float64 {
+	return s.least(func(t *Tally) (float64, int) { return t.BoundShare(), t.Bounds })
+}
+
+func (s *Study) least(of func(*Tally) (share float64, n int)) float64 {
+	least := math.NaN()
+	for _, t := range s.tallies {
+		if share, n := of(t); n >= enough && !t.NoError() && !(share >= least) {
+			least = share
+		}
+	}
+	return least
+}
+
+// MedianWidth over the cells that know theirs.
+func (s *Study) MedianWidth() float64 {
+	var list []float64
+	for _, t := range s.tallies {
+		if w := t.Width(); !math.IsNaN(w) && !math.IsInf(w, 0) {
+			list = append(list, w)
+		}
+	}
+	if len(list) == 0 {
+		return math.NaN()
+	}
+	return quantile(list, 0.5)
+}

@@ -1,0 +1,299 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/tests/netns"
+	"github.com/xdpmon/xdpmon/tests/netns/netnstest"
+	"github.com/xdpmon/xdpmon/tests/testutil"
+	"github.com/xdpmon/xdpmon/tests/windows/witness"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/feed"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/session"
+)
+
+func TestMain(m *testing.M) { testutil.Main(m) }
+
+const port = 9999 // of the datagrams that are counted; neighbour discovery passes, too
+
+// counting is the witness as an algorithm of a session. What it used are the datagrams to the port.
+type counting struct {
+	set    *maps.Set
+	broken bool
+}
+
+func (c *counting) Configure(spec *ebpf.CollectionSpec) error {
+	return maps.SetConstant(spec, "witness_port", uint16(port))
+}
+
+func (c *counting) Needs() maps.Need { return 0 }
+
+func (c *counting) Bind(set *maps.Set) error {
+	if c.broken {
+		return errors.New("cannot be bound")
+	}
+	c.set = set
+	return nil
+}
+
+func (c *counting) Window(_ report.Window, bank int) (algo.Result, error) {
+	n, err := witness.Read(c.set, bank)
+	return algo.Result{Used: n.Port, Lost: map[string]uint64{"others": n.Packets - n.Port}}, err
+}
+
+var descriptors = map[string]*algo.Descriptor{}
+
+func init() {
+	for _, name := range []string{"stays", "left", "right", "broken"} {
+		descriptors[name] = &algo.Descriptor{Name: name, Spec: witness.LoadWitness,
+			Params: []algo.Param{{Key: "n", Type: algo.Int, Default: "0"}},
+			New:    func(algo.Values, algo.Env) (algo.Instance, error) { return &counting{broken: name == "broken"}, nil }}
+	}
+}
+
+func selected(t *testing.T, n int, names ...string) []session.Selected {
+	t.Helper()
+	var list []session.Selected
+	for _, name := range names {
+		d := descriptors[name]
+		value := "0"
+		if name != "stays" {
+			value = fmt.Sprint(n) // other values: another life
+		}
+		v, err := algo.NewValues(d.Name, d.Params, map[string]string{"n": value})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, session.Selected{Descriptor: d, Values: v})
+	}
+	return list
+}
+
+// ledger adds up what windows say.
+type ledger struct {
+	mu    sync.Mutex
+	used  map[string]uint64
+	seen  map[string]uint64
+	lines []report.Line
+}
+
+func (l *ledger) emit(line report.Line) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.used[line.Algorithm] += line.Packets.Used
+	l.seen[line.Algorithm] += line.Packets.Seen
+	l.lines = append(l.lines, line)
+	return nil
+}
+
+func newLedger() *ledger { return &ledger{used: map[string]uint64{}, seen: map[string]uint64{}} }
+
+func open(t *testing.T, host *netns.Host, l *ledger, names ...string) *session.Session {
+	t.Helper()
+	cfg := session.LiveConfig{Config: session.Config{Algorithms: selected(t, 0, names...), Window: 100 * time.Millisecond, Emit: l.emit,
+		Notice: func(format string, args ...any) { t.Logf(format, args...) }},
+		Interfaces: []string{host.Interface}, Hook: "tc", Direction: "egress"}
+	var s *session.Session
+	if err := host.Run(func() (err error) { s, err = session.Open(t.Context(), cfg); return err }); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// flood sends datagrams as fast as it can until stop; it returns how many left.
+func flood(t *testing.T, network *netns.Topology, to netip.Addr, stop *atomic.Bool) (sent uint64) {
+	conn, err := network.A.Dial(context.Background(), "udp", net.JoinHostPort(to.String(), fmt.Sprint(port)))
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	defer conn.Close()
+	for !stop.Load() {
+		if _, err := conn.Write([]byte("datagram")); err == nil {
+			sent++
+		}
+	}
+	return sent
+}
+
+// Algorithms are added, given other values and removed under traffic: whoever stays counts every packet, and of two of whom one is always
+// there the two together do.
+func TestApplyUnderTraffic(t *testing.T) {
+	network := netnstest.New(t, netns.Options{})
+	listener, err := network.B.ListenPacket(t.Context(), "udp", net.JoinHostPort(network.B.IPv4.String(), fmt.Sprint(port)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	l := newLedger()
+	s := open(t, network.A, l, "stays", "left")
+	reader := s.Subscribe(feed.Options{Depth: 1 << 16})
+	var stop atomic.Bool
+	sent := make(chan uint64)
+	go func() { sent <- flood(t, network, network.B.IPv4, &stop) }()
+	orders := [][]string{{"stays", "right"}, {"left", "stays"}, {"right", "stays"}, {"stays", "left"}}
+	const changes = 40
+	for n := range changes {
+		target := session.Target{Algorithms: selected(t, n, orders[n%len(orders)]...), Interfaces: []string{network.A.Interface}}
+		if err := s.Apply(t.Context(), target); err != nil {
+			t.Fatal(err)
+		}
+		bad := session.Target{Algorithms: selected(t, n, "stays", "broken"), Interfaces: []string{network.A.Interface}}
+		if err := s.Apply(t.Context(), bad); err == nil {
+			t.Fatal("an algorithm that cannot be bound was taken")
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	stop.Store(true)
+	n := <-sent
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d datagrams, %d changes, %d lines", n, changes, len(l.lines))
+	if n < 1000 {
+		t.Fatalf("only %d datagrams: that proves nothing", n)
+	}
+	if l.used["stays"] != n {
+		t.Errorf("whoever stayed counted %d of %d", l.used["stays"], n)
+	}
+	if both := l.used["left"] + l.used["right"]; both != n {
+		t.Errorf("left and right counted %d of %d", both, n)
+	}
+	if l.seen["left"]+l.seen["right"] != l.seen["stays"] {
+		t.Errorf("chain: left %d and right %d packets, whoever stayed %d", l.seen["left"], l.seen["right"], l.seen["stays"])
+	}
+	checkLives(t, l.lines)
+	checkReader(t, reader, len(l.lines))
+}
+
+// checkLives: windows of one algorithm never overlap, and whoever came or went in the middle of one says so.
+func checkLives(t *testing.T, lines []report.Line) {
+	t.Helper()
+	ends, cut := map[string]int64{}, 0
+	for _, l := range lines {
+		if l.Window.Start < ends[l.Algorithm] {
+			t.Errorf("%s: a window begins at %d, the one before ended at %d", l.Algorithm, l.Window.Start, ends[l.Algorithm])
+		}
+		ends[l.Algorithm] = l.Window.End
+		if l.Window.Cut {
+			cut++
+		}
+		if l.Algorithm == "stays" && l.Window.Cut {
+			t.Error("whoever stayed has a window that was cut")
+		}
+	}
+	if cut < 40 {
+		t.Errorf("%d windows were cut", cut)
+	}
+}
+
+func checkReader(t *testing.T, reader *feed.Subscription, want int) {
+	t.Helper()
+	for n := 0; ; n++ {
+		_, missed, err := reader.Next(t.Context())
+		if errors.Is(err, feed.ErrClosed) {
+			if n != want || missed != 0 {
+				t.Errorf("a subscriber saw %d of %d windows and missed %d", n, want, missed)
+			}
+			return
+		}
+	}
+}
+
+// Two sessions in one process, on one interface and on another, do not know of each other.
+func TestTwoSessions(t *testing.T) {
+	one, two := netnstest.New(t, netns.Options{}), netnstest.New(t, netns.Options{})
+	first, again, second := newLedger(), newLedger(), newLedger()
+	s1, s2, s3 := open(t, one.A, first, "stays"), open(t, two.A, second, "stays"), open(t, one.A, again, "left")
+	var stop atomic.Bool
+	counts := make(chan [2]uint64, 2)
+	for i, network := range []*netns.Topology{one, two} {
+		go func() { counts <- [2]uint64{uint64(i), flood(t, network, network.B.IPv4, &stop)} }()
+	}
+	time.Sleep(300 * time.Millisecond)
+	if err := s3.Close(); err != nil { // the others go on
+		t.Error(err)
+	}
+	time.Sleep(100 * time.Millisecond)
+	stop.Store(true)
+	var sent [2]uint64
+	for range sent {
+		c := <-counts
+		sent[c[0]] = c[1]
+	}
+	for i, s := range []*session.Session{s1, s2} {
+		if st, err := s.Status(); err != nil || len(st.Interfaces) != 1 || !st.Interfaces[0].Attached || !slices.Equal(st.Algorithms, []string{"stays"}) {
+			t.Errorf("session %d: %+v, %v", i, st, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if first.used["stays"] != sent[0] || second.used["stays"] != sent[1] || sent[0] == 0 || sent[1] == 0 {
+		t.Errorf("counted %d and %d of %v", first.used["stays"], second.used["stays"], sent)
+	}
+	if n := again.used["left"]; n == 0 || n > sent[0] {
+		t.Errorf("the session that ended early counted %d of %d", n, sent[0])
+	}
+	if _, err := s1.Status(); !errors.Is(err, session.ErrEnded) {
+		t.Errorf("status of a session that ended: %v", err)
+	}
+}
+
+// Interfaces come into a session and leave it; one that does not exist changes nothing.
+func TestInterfaces(t *testing.T) {
+	network := netnstest.New(t, netns.Options{Middle: netns.Bridge})
+	l := newLedger()
+	s := open(t, network.A, l, "stays")
+	both := []string{network.A.Interface, "lo"}
+	algorithms := selected(t, 0, "stays")
+	if err := s.Apply(t.Context(), session.Target{Algorithms: algorithms, Interfaces: both}); err != nil {
+		t.Fatal(err)
+	}
+	err := s.Apply(t.Context(), session.Target{Algorithms: selected(t, 0, "stays", "left"), Interfaces: append(both, "xdpmon-none")})
+	if err == nil {
+		t.Error("an interface that does not exist was taken")
+	}
+	if st, err := s.Status(); err != nil || len(st.Interfaces) != 2 || !st.Interfaces[1].Attached || len(st.Algorithms) != 1 {
+		t.Errorf("%+v, %v", st, err)
+	}
+	send(t, network.A, "127.0.0.1")
+	send(t, network.A, network.B.IPv4.String())
+	if err := s.Apply(t.Context(), session.Target{Algorithms: algorithms, Interfaces: []string{"lo"}}); err != nil {
+		t.Fatal(err)
+	}
+	send(t, network.A, "127.0.0.1")
+	send(t, network.A, network.B.IPv4.String())
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if l.used["stays"] != 3 {
+		t.Errorf("counted %d datagrams, want 3", l.used["stays"])
+	}
+}
+
+func send(t *testing.T, from *netns.Host, to string) {
+	t.Helper()
+	conn, err := from.Dial(t.Context(), "udp", net.JoinHostPort(to, fmt.Sprint(port)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte("datagram")); err != nil {
+		t.Fatal(err)
+	}
+}
