@@ -72,8 +72,10 @@ type Instance interface {
 // Result of a window.
 type Result struct {
 	Body report.Body
-	Used uint64
-	Lost map[string]uint64
+	Used uint64 // packets taken as input
+	// Segments: Used counts the segments that a packet stands for (GSO, GRO).
+	Segments bool
+	Lost     map[string]uint64
 }
 
 // Truthful is an Instance with an exact oracle, for --truth.

@@ -90,8 +90,9 @@ func (i *instance) Window(_ report.Window, bank int) (_ algo.Result, err error) 
 	i.roots(seen.estimates, n.at(bpf.HhhHhhCounterHHH_IPV4), n.at(bpf.HhhHhhCounterHHH_IPV6))
 	asked, written := n.at(bpf.HhhHhhCounterHHH_ADMITTED), n.at(bpf.HhhHhhCounterHHH_WRITTEN)
 	return algo.Result{
-		Body: i.body(n, seen),
-		Used: n.at(bpf.HhhHhhCounterHHH_PACKETS),
+		Body:     i.body(n, seen),
+		Used:     n.at(bpf.HhhHhhCounterHHH_PACKETS),
+		Segments: true,
 		Lost: map[string]uint64{
 			"other_family":          n.at(bpf.HhhHhhCounterHHH_NO_KEY),
 			"recirculation_refused": asked - min(asked, written),

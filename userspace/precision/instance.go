@@ -69,8 +69,9 @@ func (i *instance) Window(w report.Window, bank int) (_ algo.Result, err error) 
 		return algo.Result{}, err
 	}
 	return algo.Result{
-		Body: i.body(n, table),
-		Used: n[bpf.PrecisionPrecisionCounterPRECISION_PACKETS],
+		Body:     i.body(n, table),
+		Used:     n[bpf.PrecisionPrecisionCounterPRECISION_PACKETS],
+		Segments: true,
 		Lost: map[string]uint64{
 			"no_key":                n[bpf.PrecisionPrecisionCounterPRECISION_NO_KEY],
 			"recirculation_refused": n.refused(),

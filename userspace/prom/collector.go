@@ -74,6 +74,7 @@ func (g *gathering) attachments(attached map[string]bool) {
 // algorithm: a sum over the interfaces is a sum.
 func (g *gathering) traffic(o *series) {
 	g.counter("xdpmon_seen_packets_total", "Packets that passed the hook; one packet may stand for several segments (GSO, GRO).", o.seen)
+	g.counter("xdpmon_seen_segments_total", "Segments that the packets that passed the hook stand for; equal to the packets where nothing is merged (GSO, GRO).", o.segments)
 	g.counter("xdpmon_seen_bytes_total", "Bytes on the wire of the packets that passed the hook.", o.bytes)
 	g.counter("xdpmon_parsed_packets_total", "Packets that passed the hook and were parsed to the end.", o.parsed)
 	for _, name := range sortedKeys(o.reasons) {
@@ -85,7 +86,11 @@ func (g *gathering) traffic(o *series) {
 // accounts are the metrics that every algorithm has.
 func (g *gathering) accounts(o *series) {
 	g.counter("xdpmon_windows_total", "Measurement windows that were finished.", o.windows)
-	g.counter("xdpmon_used_packets_total", "Packets that the algorithm took as input.", o.used)
+	if o.line.Packets.UsedSegments {
+		g.counter("xdpmon_used_segments_total", "Segments that the algorithm took as input; one packet may stand for several (GSO, GRO).", o.used)
+	} else {
+		g.counter("xdpmon_used_packets_total", "Packets that the algorithm took as input.", o.used)
+	}
 	for _, name := range sortedKeys(o.lost) {
 		g.counter("xdpmon_lost_events_total", "Times that the algorithm could not see or keep something, by kind; "+
 			"kinds count different things, so do not add them up.", o.lost[name], label{"kind", name})

@@ -36,6 +36,7 @@ type series struct {
 	seen       float64
 	parsed     float64
 	used       float64
+	segments   float64
 	bytes      float64
 	reasons    map[string]float64
 	lost       map[string]float64
@@ -111,6 +112,7 @@ func (o *series) add(l report.Line, now, start time.Time) {
 	o.windows++
 	o.seen += float64(l.Packets.Seen)
 	o.parsed += float64(l.Packets.Parsed)
+	o.segments += float64(l.Packets.Segments)
 	o.used += float64(l.Packets.Used)
 	o.bytes += float64(l.Packets.Bytes)
 	accumulate(o.reasons, l.Packets.Reasons)

@@ -127,7 +127,7 @@ func (i *instance) Window(_ report.Window, bank int) (algo.Result, error) {
 	}
 	i.last = t.output()
 	n := counts(c)
-	return algo.Result{Body: i.body(n, t), Used: n.at(bpf.ReorderReorderCounterREORDER_PACKETS), Lost: n.lost(torn)}, nil
+	return algo.Result{Body: i.body(n, t), Used: n.at(bpf.ReorderReorderCounterREORDER_PACKETS), Segments: true, Lost: n.lost(torn)}, nil
 }
 
 // scan reports what is left in the closed bank (section 3), and returns the records that two flows had mixed.

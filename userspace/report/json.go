@@ -53,8 +53,13 @@ func (w Window) object(clock *Clock) *object {
 func (p Packets) object() *object {
 	o := newObject()
 	o.set("seen", p.Seen)
+	o.set("segments", p.Segments)
 	o.set("parsed", p.Parsed)
-	o.set("used", p.Used)
+	if p.UsedSegments {
+		o.set("used_segments", p.Used)
+	} else {
+		o.set("used", p.Used)
+	}
 	o.set("bytes", p.Bytes)
 	o.set("unparsed", sortedObject(p.Reasons))
 	return o

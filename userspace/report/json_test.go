@@ -177,3 +177,32 @@ func TestJSONLinesAreSmall(t *testing.T) {
 		}
 	}
 }
+
+// What counts segments is named and measured in segments.
+func TestUsedSegments(t *testing.T) {
+	packets := Packets{Seen: 2283, Segments: 11100, Parsed: 2283, Used: 11088, UsedSegments: true, Bytes: 1 << 20}
+	text, err := json.Marshal(packets.object())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := got["used"]; ok || got["used_segments"] != 11088.0 || got["segments"] != 11100.0 {
+		t.Errorf("%s", text)
+	}
+	for _, c := range []struct {
+		packets Packets
+		want    string
+	}{
+		{packets, "11,088 segments used (99.9 %)"},
+		{Packets{Seen: 200, Segments: 200, Used: 100, UsedSegments: true}, "100 used (50.0 %)"},
+		{Packets{Seen: 200, Segments: 900, Used: 100}, "100 used (50.0 %)"},
+		{Packets{}, "0 used"},
+	} {
+		if got := used(c.packets); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.packets, got, c.want)
+		}
+	}
+}

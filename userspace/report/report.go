@@ -153,6 +153,8 @@ type Window struct {
 // Packets counts what went through.
 type Packets struct {
 	Seen, Parsed, Used uint64
+	Segments           uint64 // what those seen stand for: aggregates (GSO, GRO) are several
+	UsedSegments       bool   // Used counts segments
 	Bytes              uint64
 	Reasons            map[string]uint64 // why packets were not fully parsed
 }

@@ -86,8 +86,12 @@ func (w Window) text(clock Clock) string {
 // accounts says what went in, what it took, and what was lost on the way.
 func accounts(l Line, style Style) []string {
 	p := l.Packets
-	seen := fmt.Sprintf("%s seen (%s), %s parsed, %s used%s", Human(p.Seen, PacketUnit), Human(p.Bytes, Bytes),
-		Human(p.Parsed, PacketUnit), Human(p.Used, PacketUnit), ofSeen(p))
+	stand := ""
+	if p.Segments != p.Seen {
+		stand = ", " + Human(p.Segments, Segments) + " segments"
+	}
+	seen := fmt.Sprintf("%s seen (%s%s), %s parsed, %s", Human(p.Seen, PacketUnit), Human(p.Bytes, Bytes), stand,
+		Human(p.Parsed, PacketUnit), used(p))
 	lines := item("packets", seen, style)
 	if reasons := nonZero(p.Reasons); reasons != "" && style.dense == airy {
 		lines = append(lines, item("unparsed", reasons, style)...)
@@ -117,12 +121,17 @@ func item(name, text string, style Style) []string {
 	return lines
 }
 
-// ofSeen is empty where a share would mislead: packets of aggregates count as what they stand for.
-func ofSeen(p Packets) string {
-	if p.Seen == 0 || p.Used > p.Seen {
-		return ""
+// used is what an algorithm took, and its share of what it could have taken, in the same unit.
+func used(p Packets) string {
+	unit, of, what := PacketUnit, p.Seen, "used"
+	if p.UsedSegments && p.Segments != p.Seen {
+		unit, of, what = Segments, p.Segments, "segments used"
 	}
-	return " (" + Human(float64(p.Used)/float64(p.Seen), Ratio) + ")"
+	text := Human(p.Used, unit) + " " + what
+	if of > 0 {
+		text += " (" + Human(float64(p.Used)/float64(of), Ratio) + ")"
+	}
+	return text
 }
 
 // nonZero lists counts that are not 0, the largest first.

@@ -81,7 +81,10 @@ func summary(windows []map[string]any) (string, error) {
 	last := windows[len(windows)-1]
 	packets, _ := last["packets"].(map[string]any)
 	seen, _ := packets["seen"].(float64)
-	used, _ := packets["used"].(float64)
+	used, ok := packets["used"].(float64)
+	if !ok {
+		used, _ = packets["used_segments"].(float64)
+	}
 	truth, _ := last["truth"].(map[string]any)
 	if seen == 0 || used == 0 || len(truth) == 0 {
 		return "", fmt.Errorf("%.0f packets seen, %.0f used, %d figures of truth: there is nothing to compare", seen, used, len(truth))
