@@ -25,6 +25,18 @@ type Algorithm struct {
 // Load loads a registered algorithm with these parameters and seed 1. It goes with the test.
 func Load(t *testing.T, name string, set map[string]string) Algorithm {
 	t.Helper()
+	a := load(t, name, set, false)
+	entry, err := a.Loaded.Entry(loader.EntryConfig{Kind: loader.XDP, IfIndex: 1, Frags: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { entry.Close() })
+	a.Entry = entry
+	return a
+}
+
+func load(t *testing.T, name string, set map[string]string, replay bool) Algorithm {
+	t.Helper()
 	d, err := algo.Lookup(name)
 	if err != nil {
 		t.Fatal(err)
@@ -33,22 +45,17 @@ func Load(t *testing.T, name string, set map[string]string) Algorithm {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, instances, err := session.Objects(session.Config{Algorithms: []session.Selected{{Descriptor: d, Values: v}}, Seed: 1}, false)
+	objects, instances, err := session.Objects(session.Config{Algorithms: []session.Selected{{Descriptor: d, Values: v}}, Seed: 1}, replay)
 	if err != nil {
 		t.Fatal(err)
 	}
-	inst, err := loader.Load(objects, loader.Options{Seed: 1})
+	inst, err := loader.Load(objects, loader.Options{Seed: 1, Replay: replay})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { inst.Close() })
 	bind(t, inst, name, instances[0])
-	entry, err := inst.Entry(loader.EntryConfig{Kind: loader.XDP, IfIndex: 1, Frags: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { entry.Close() })
-	return Algorithm{Loaded: inst, Instance: instances[0], Entry: entry}
+	return Algorithm{Loaded: inst, Instance: instances[0]}
 }
 
 func bind(t *testing.T, inst *loader.Instance, name string, to algo.Instance) {

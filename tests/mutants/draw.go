@@ -1,9 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"hash/fnv"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,17 +13,24 @@ import (
 	"github.com/xdpmon/xdpmon/tests/mutants/site"
 )
 
-// drawer draws sites without repeating one: folder by folder in turn, in it an operator, of it a site. So a large folder does
-// not crowd out a small one, nor a common operator a rare one.
+// drawn is a site, and its name (site.Key, numbered where a file has the same line twice).
+type drawn struct {
+	site.Site
+	key string
+}
+
+// drawer draws sites without repeating one: area by area in turn, in it operator by operator, of it a site. So a large folder does
+// not crowd out a small one, nor a common operator a rare one. The order is that of a hash of seed and name: an edit leaves what
+// it did not touch where it was drawn.
 type drawer struct {
-	rand    *rand.Rand
-	folders []string
-	sites   map[string]map[string][]site.Site // folder, operator
-	turn    int
+	seed  uint64
+	names []string
+	areas map[string][]drawn
+	turn  int
 }
 
 func newDrawer(seed uint64, only string) (*drawer, error) {
-	d := &drawer{rand: rand.New(rand.NewPCG(seed, 0)), sites: map[string]map[string][]site.Site{}}
+	d := &drawer{seed: seed, areas: map[string][]drawn{}}
 	for _, root := range []string{"bpf", "userspace"} {
 		err := filepath.WalkDir(root, func(path string, e os.DirEntry, err error) error {
 			if err != nil || e.IsDir() || !shipped(path) || !strings.Contains(path, only) {
@@ -34,8 +42,11 @@ func newDrawer(seed uint64, only string) (*drawer, error) {
 			return nil, fmt.Errorf("read %s: %w", root, err)
 		}
 	}
-	d.folders = slices.Sorted(maps.Keys(d.sites))
-	d.rand.Shuffle(len(d.folders), func(i, j int) { d.folders[i], d.folders[j] = d.folders[j], d.folders[i] })
+	for name, list := range d.areas {
+		d.areas[name] = d.shuffled(list)
+	}
+	d.names = slices.Sorted(maps.Keys(d.areas))
+	slices.SortStableFunc(d.names, func(a, b string) int { return cmp.Compare(d.hash(a), d.hash(b)) })
 	return d, nil
 }
 
@@ -51,6 +62,14 @@ func shipped(path string) bool {
 	return false
 }
 
+// area is a folder; the parser is one by itself.
+func area(file string) string {
+	if filepath.Base(file) == "parse.h" {
+		return file
+	}
+	return filepath.Dir(file)
+}
+
 func (d *drawer) file(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -62,32 +81,48 @@ func (d *drawer) file(path string) error {
 			return err
 		}
 	}
+	times := map[string]int{}
 	for _, s := range list {
-		folder := filepath.Dir(path)
-		if d.sites[folder] == nil {
-			d.sites[folder] = map[string][]site.Site{}
+		key := s.Key(text)
+		if times[key]++; times[key] > 1 {
+			key += fmt.Sprint(" #", times[key])
 		}
-		d.sites[folder][s.Operator] = append(d.sites[folder][s.Operator], s)
+		d.areas[area(path)] = append(d.areas[area(path)], drawn{s, key})
 	}
 	return nil
 }
 
-// next site; false when none is left.
-func (d *drawer) next() (site.Site, bool) {
-	for range d.folders {
-		folder := d.sites[d.folders[d.turn%len(d.folders)]]
-		d.turn++
-		operators := slices.Sorted(maps.Keys(folder))
-		if len(operators) == 0 {
-			continue
-		}
-		o := operators[d.rand.IntN(len(operators))]
-		i := d.rand.IntN(len(folder[o]))
-		s := folder[o][i]
-		if folder[o] = slices.Delete(folder[o], i, i+1); len(folder[o]) == 0 {
-			delete(folder, o)
-		}
-		return s, true
+func (d *drawer) hash(text string) uint64 {
+	h := fnv.New64a()
+	fmt.Fprint(h, d.seed, text)
+	x := h.Sum64() // whose high bits hardly depend on the last letters
+	x = (x ^ x>>32) * 0x9e3779b97f4a7c15
+	return x ^ x>>29
+}
+
+// shuffled deals the operators' sites in turn.
+func (d *drawer) shuffled(list []drawn) []drawn {
+	slices.SortStableFunc(list, func(a, b drawn) int { return cmp.Compare(d.hash(a.key), d.hash(b.key)) })
+	seen, round := map[string]int{}, map[string]int{}
+	for _, s := range list {
+		round[s.key] = seen[s.Operator]
+		seen[s.Operator]++
 	}
-	return site.Site{}, false
+	slices.SortStableFunc(list, func(a, b drawn) int {
+		return cmp.Or(cmp.Compare(round[a.key], round[b.key]), cmp.Compare(d.hash(area(a.File)+a.Operator), d.hash(area(b.File)+b.Operator)))
+	})
+	return list
+}
+
+// next site; false when none is left.
+func (d *drawer) next() (drawn, bool) {
+	for range d.names {
+		name := d.names[d.turn%len(d.names)]
+		d.turn++
+		if list := d.areas[name]; len(list) > 0 {
+			d.areas[name] = list[1:]
+			return list[0], true
+		}
+	}
+	return drawn{}, false
 }

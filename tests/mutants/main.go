@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,24 +19,35 @@ import (
 
 const module = "github.com/xdpmon/xdpmon"
 
+// left out are tests of other things than bpf/ and userspace/, and those that need time, load or a network: who waits for
+// them kills a mutant late, and who is disturbed kills it wrongly.
+const (
+	otherPackages = `^(loader|p4/tna|cmd/xdpmon/internal|tests/(bench|builder|contributing|emulator|eval|faults|kernels|mutants|netns|operator|soak|testutil|traffic|windows))(/|$)`
+	otherTests    = `Live|Soak|Long|UnderLoad|Demo`
+)
+
 type options struct {
-	count, workers int
-	seed           uint64
-	room           time.Duration
-	only, out      string
-	args           []string
+	count, workers          int
+	seed                    uint64
+	room                    time.Duration
+	only, out, dir          string
+	skipPackages, skipTests *regexp.Regexp
+	keep                    bool
+	commit                  string
+	args                    []string
 }
 
 func main() {
-	var o options
+	o := options{skipPackages: regexp.MustCompile(otherPackages), skipTests: regexp.MustCompile(otherTests), args: os.Args[1:]}
 	flag.IntVar(&o.count, "n", 200, "mutants to judge, not counting those that do not compile")
 	flag.Uint64Var(&o.seed, "seed", 1, "of the drawing")
 	flag.IntVar(&o.workers, "workers", 2, "copies of the tree that are tried in side by side")
-	flag.DurationVar(&o.room, "room", 90*time.Second, "time of the tests that a mutant has to survive beyond those of its own name")
+	flag.DurationVar(&o.room, "room", 90*time.Second, "time of the tests that a mutant has to survive beyond the quick ones of its own name")
 	flag.StringVar(&o.only, "only", "", "only files whose path contains this")
-	flag.StringVar(&o.out, "out", "docs/mutants.md", "the table")
+	flag.StringVar(&o.out, "out", "docs/mutants.md", "the table; - for none")
+	flag.StringVar(&o.dir, "dir", filepath.Join(os.TempDir(), "xdpmon-mutants"), "where copies of the tree, times of the tests and the journal of verdicts are kept")
+	flag.BoolVar(&o.keep, "keep", false, "take over what earlier commits killed; else its test is run again")
 	flag.Parse()
-	o.args = os.Args[1:]
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := o.run(ctx); err != nil {
@@ -45,6 +57,7 @@ func main() {
 }
 
 func (o options) run(ctx context.Context) error {
+	o.commit = commit(ctx)
 	d, err := newDrawer(o.seed, o.only)
 	if err != nil {
 		return err
@@ -53,52 +66,62 @@ func (o options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "xdpmon-mutants-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	trees, err := o.trees(ctx, dir)
+	benches, err := o.benches(ctx)
 	if err != nil {
 		return err
 	}
 	j := &jury{options: o, drawer: d, known: known, started: time.Now()}
+	if j.journal, err = openJournal(filepath.Join(o.dir, "journal")); err != nil {
+		return err
+	}
+	defer j.journal.file.Close()
 	var wg sync.WaitGroup
-	errs := make([]error, len(trees))
-	for i, t := range trees {
-		wg.Go(func() { errs[i] = j.sit(ctx, t) })
+	errs := make([]error, len(benches))
+	for i, b := range benches {
+		wg.Go(func() { errs[i] = j.sit(ctx, b) })
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil && ctx.Err() == nil {
 		return err
 	}
+	if o.out == "-" {
+		return nil
+	}
 	return j.write(context.WithoutCancel(ctx))
 }
 
-// trees copies the sources for every worker, and measures the tests once.
-func (o options) trees(ctx context.Context, dir string) ([]*tree, error) {
-	var list []*tree
+// benches copies the sources for every worker, and measures the tests.
+func (o options) benches(ctx context.Context) ([]*bench, error) {
+	if err := os.MkdirAll(o.dir, 0o755); err != nil {
+		return nil, err
+	}
+	base, err := readBaseline(filepath.Join(o.dir, "baseline"), o.skipTests)
+	if err != nil {
+		return nil, err
+	}
+	still, err := copyTree(ctx, filepath.Join(o.dir, "plain"))
+	if err != nil {
+		return nil, err
+	}
+	var list []*bench
 	for i := range o.workers {
-		t, err := copyTree(ctx, filepath.Join(dir, fmt.Sprint(i)))
+		t, err := copyTree(ctx, filepath.Join(o.dir, fmt.Sprint(i)))
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, t)
+		list = append(list, &bench{tree: t, baseline: base, room: o.room, plain: &plain{tree: still, have: map[string]string{}}})
 	}
-	fmt.Println("running all tests once, unchanged")
-	if err := list[0].baseline(ctx); err != nil {
-		return nil, err
+	for _, b := range list[1:] {
+		b.plain = list[0].plain
 	}
-	for _, t := range list[1:] {
-		t.took = list[0].took
-	}
-	return list, nil
+	return list, base.measure(ctx, still, still.judges(o.skipPackages))
 }
 
 // jury judges mutants until there are enough.
 type jury struct {
 	options
 	drawer  *drawer
+	journal *journal
 	known   map[string]string
 	started time.Time
 
@@ -108,47 +131,57 @@ type jury struct {
 	begun   int
 }
 
-func (j *jury) sit(ctx context.Context, t *tree) error {
+func (j *jury) sit(ctx context.Context, b *bench) error {
 	for ctx.Err() == nil {
 		s, ok := j.take()
 		if !ok {
 			return nil
 		}
-		tr, err := t.try(ctx, s.Site, j.room)
+		if tr, ok := j.journal.verdict(s, j.commit, j.keep); ok {
+			j.judged(tr)
+			continue
+		}
+		tr, err := b.try(ctx, s, j.journal.hints(s))
 		if err != nil {
 			return fmt.Errorf("try %s: %w", s, err)
+		}
+		tr.Commit = j.commit
+		if err := j.journal.write(tr); err != nil {
+			return err
 		}
 		j.judged(tr)
 	}
 	return nil
 }
 
-func (j *jury) take() (trial, bool) {
+func (j *jury) take() (drawn, bool) {
 	j.lock.Lock()
 	defer j.lock.Unlock()
 	if j.begun >= j.count {
-		return trial{}, false
+		return drawn{}, false
 	}
 	s, ok := j.drawer.next()
 	if ok {
 		j.begun++
 	}
-	return trial{Site: s}, ok
+	return s, ok
 }
 
 func (j *jury) judged(tr trial) {
 	j.lock.Lock()
 	defer j.lock.Unlock()
-	if tr.verdict == refused {
+	if tr.Verdict == refused {
 		j.refused++
 		j.begun--
+		fmt.Printf("          %-9s %s  %s\n", tr.Verdict, tr.Site, tr.By)
 		return
 	}
-	if why, ok := j.known[tr.key]; ok && tr.verdict == survived {
+	if why, ok := j.known[tr.Key]; ok && tr.Verdict == survived {
 		tr.reason = why
 	}
 	j.trials = append(j.trials, tr)
-	fmt.Printf("%6s %3d  %-9s %s  %s%s\n", time.Since(j.started).Round(time.Second), len(j.trials), tr.verdict, tr.Site, tr.by, tr.reason)
+	fmt.Printf("%6s %3d of %d  %-9s %5s  %s  %s%s\n", time.Since(j.started).Round(time.Second), len(j.trials), j.count, tr.Verdict,
+		tr.Took.Round(100*time.Millisecond), tr.Site, tr.By, tr.reason)
 }
 
 // equivalents is a list of changes that change nothing that can be seen: key, tab, reason.

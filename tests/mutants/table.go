@@ -6,7 +6,6 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -19,9 +18,9 @@ type sum struct{ drawn, killed, equivalent, survived int }
 func (s *sum) add(t trial) {
 	s.drawn++
 	switch {
-	case t.verdict == killed:
+	case t.Verdict == killed:
 		s.killed++
-	case t.verdict == same || t.reason != "":
+	case t.Verdict == same || t.reason != "":
 		s.equivalent++
 	default:
 		s.survived++
@@ -41,9 +40,9 @@ func (j *jury) write(ctx context.Context) error {
 		"whose bytecode is the same, and those of `" + equivalents + "`, each with its reason.\n\n")
 	fmt.Fprintf(&b, "*%s, commit %s, `go run ./tests/mutants %s`; %s. %d more did not compile.*\n\n", time.Now().UTC().Format("2006-01-02 15:04 UTC"),
 		commit(ctx), strings.Join(j.args, " "), time.Since(j.started).Round(time.Second), j.refused)
-	j.sums(&b, "folder", func(t trial) string { return "`" + filepath.Dir(t.File) + "`" })
+	j.sums(&b, "area", func(t trial) string { return "`" + area(t.File) + "`" })
 	j.sums(&b, "kind of change", func(t trial) string { return t.Operator })
-	j.list(&b, "Survived", func(t trial) bool { return t.verdict == survived && t.reason == "" })
+	j.list(&b, "Survived", func(t trial) bool { return t.Verdict == survived && t.reason == "" })
 	j.list(&b, "Equivalent", func(t trial) bool { return t.reason != "" })
 	return os.WriteFile(j.out, []byte(strings.TrimRight(b.String(), "\n")+"\n"), 0o644)
 }
@@ -69,7 +68,7 @@ func (j *jury) list(b *strings.Builder, title string, which func(trial) bool) {
 	fmt.Fprintf(b, "## %s\n\n", title)
 	for _, t := range j.trials {
 		if which(t) {
-			fmt.Fprintf(b, "- `%s` (%s)%s\n", strings.ReplaceAll(t.key, "`", "'"), t.Operator, because(t.reason))
+			fmt.Fprintf(b, "- `%s` (%s)%s\n", strings.ReplaceAll(t.Key, "`", "'"), t.Operator, because(t.reason))
 		}
 	}
 	b.WriteString("\n")

@@ -1,16 +1,15 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"time"
-
-	"github.com/xdpmon/xdpmon/tests/mutants/site"
 )
 
 // verdict on a mutant.
@@ -25,114 +24,230 @@ const (
 
 // trial is a mutant and what became of it.
 type trial struct {
-	site.Site
-	key     string
-	verdict verdict
-	by      string // the test that killed it
+	drawn   `json:"-"`
+	Key     string
+	Verdict verdict
+	By      string // package and test that killed it
+	Commit  string
+	Took    time.Duration
 	reason  string // why it is equivalent
-	took    time.Duration
 }
 
-// try makes a mutant, runs the tests that are near it, and takes it back.
-func (t *tree) try(ctx context.Context, s site.Site, room time.Duration) (trial, error) {
+// bench tries mutants in a tree.
+type bench struct {
+	*tree
+	*baseline
+	room  time.Duration
+	plain *plain
+}
+
+// plain is a tree that stays as it is, and its compiled tests.
+type plain struct {
+	*tree
+	lock sync.Mutex
+	have map[string]string
+}
+
+func (p *plain) binary(ctx context.Context, pkg string) (string, error) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if p.have[pkg] == "" {
+		path := filepath.Join(p.dir, "..", "plain-"+strings.ReplaceAll(pkg, "/", "-")+".test")
+		if said, err := p.build(ctx, pkg, path); err != nil {
+			return "", fmt.Errorf("build the tests of %s unchanged: %s: %w", pkg, said, err)
+		}
+		p.have[pkg] = path
+	}
+	return p.have[pkg], nil
+}
+
+// try makes a mutant, runs the tests that are near it, and takes it back. The hints are tests that killed its neighbours.
+func (b *bench) try(ctx context.Context, s drawn, hints []string) (trial, error) {
 	started := time.Now()
-	path := filepath.Join(t.dir, s.File)
+	tr := trial{drawn: s, Key: s.key}
+	path := filepath.Join(b.dir, s.File)
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return trial{}, err
+		return tr, err
 	}
-	tr := trial{Site: s, key: s.Key(text)}
 	if err := os.WriteFile(path, s.Apply(text), 0o644); err != nil {
 		return tr, err
 	}
-	tr.verdict, tr.by, err = t.judge(ctx, s, room)
-	tr.took = time.Since(started)
+	tr.Verdict, tr.By, err = b.judge(ctx, s, text, hints)
+	tr.Took = time.Since(started)
 	if e := os.WriteFile(path, text, 0o644); e != nil {
 		return tr, e
 	}
 	if strings.HasPrefix(s.File, "bpf/") {
-		if e := t.restoreObjects(); e != nil {
+		if e := b.restoreObjects(); e != nil {
 			return tr, e
 		}
 	}
-	return tr, err
+	return tr, cmp.Or(err, ctx.Err())
 }
 
-func (t *tree) judge(ctx context.Context, s site.Site, room time.Duration) (verdict, string, error) {
-	changed := []string{module + "/" + filepath.Dir(s.File)}
+func (b *bench) judge(ctx context.Context, s drawn, text []byte, hints []string) (verdict, string, error) {
+	changed, reach := []string{filepath.Dir(s.File)}, ""
 	if strings.HasPrefix(s.File, "bpf/") {
-		if out, err := t.command(ctx, "go", "generate", "./bpf/...").CombinedOutput(); err != nil {
-			return refused, lastLine(out), ctx.Err()
+		list, said, err := b.generate(ctx, s.File)
+		if err != nil {
+			return refused, said, nil
 		}
-		if changed = t.changedObjects(); len(changed) == 0 {
+		if changed = list; len(changed) == 0 {
 			return same, "", nil
 		}
-	}
-	if out, err := t.command(ctx, "go", "build", "./...").CombinedOutput(); err != nil {
-		return refused, lastLine(out), ctx.Err()
-	}
-	for _, p := range t.near(changed, room) {
-		limit := 4*t.took[p] + time.Minute
-		out, err := t.command(ctx, "go", "test", "-failfast", "-count=1", "-timeout", limit.String(), p).CombinedOutput()
-		if ctx.Err() != nil {
-			return survived, "", ctx.Err()
+	} else {
+		reach = s.File + ": " + around(functionsOf(text), s.Line)
+		if out, err := b.command(ctx, "go", "build", "./"+changed[0]).CombinedOutput(); err != nil {
+			return refused, lastLine(out), nil
 		}
-		if err != nil {
-			return killed, strings.TrimPrefix(p, module+"/") + " " + failing(out), nil
+	}
+	binaries := map[string]string{}
+	defer func() {
+		for _, path := range binaries {
+			os.Remove(path)
+		}
+	}()
+	for _, r := range b.rounds(changed, reach, hints) {
+		if binaries[r.pkg] == "" {
+			path := filepath.Join(b.dir, "..", fmt.Sprintf("mutant-%s-%d.test", filepath.Base(b.dir), len(binaries)))
+			if said, err := b.build(ctx, r.pkg, path); err != nil {
+				return refused, said, nil
+			}
+			binaries[r.pkg] = path
+		}
+		by, err := b.meet(ctx, r, binaries[r.pkg])
+		if by != "" || err != nil {
+			return killed, r.pkg + " " + by, err
 		}
 	}
 	return survived, "", nil
 }
 
-// objects of the original, by package folder.
-func objectsOf(dir string) []string {
-	list, _ := filepath.Glob(filepath.Join(dir, "bpf/*/*_bpfel.o"))
-	return list
+// meet lets a mutant meet a round of tests. A test that fails has to fail again, and to pass on the unchanged tree: a busy machine
+// kills nothing.
+func (b *bench) meet(ctx context.Context, r round, binary string) (by string, err error) {
+	limit := 15*time.Second + 5*r.took
+	out, err := b.runTests(ctx, binary, r.pkg, limit, r.args(b.skip.String())...)
+	if err == nil || ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	by = failing(out)
+	if by == "" {
+		return "", nil
+	}
+	only := []string{"-test.run", "^" + by + "$"}
+	if _, err := b.runTests(ctx, binary, r.pkg, limit, only...); err == nil {
+		return "", nil
+	}
+	was, err := b.plain.binary(ctx, r.pkg)
+	if err != nil {
+		return "", err
+	}
+	if out, err := b.plain.runTests(ctx, was, r.pkg, limit, only...); err != nil {
+		fmt.Printf("%s %s fails on the unchanged tree: %s\n", r.pkg, by, lastLine(out))
+		return "", ctx.Err()
+	}
+	return by, nil
 }
 
-// changedObjects lists the packages whose programs differ from the original's.
-func (t *tree) changedObjects() []string {
-	var list []string
-	for _, path := range objectsOf(t.dir) {
-		name, _ := filepath.Rel(t.dir, path)
-		now, err := os.ReadFile(path)
-		was, errWas := os.ReadFile(name)
-		if err != nil || errWas != nil || !bytes.Equal(now, was) {
-			list = append(list, module+"/"+filepath.Dir(name))
+// round is a package's tests of one length: the quick ones come before anybody's slow ones.
+type round struct {
+	pkg  string
+	only string   // one test that killed a neighbour
+	skip []string // in a round of quick tests
+	slow []string // in a round of slow ones
+	took time.Duration
+}
+
+func (r round) args(skip string) []string {
+	switch {
+	case r.only != "":
+		return []string{"-test.run", "^" + r.only + "$"}
+	case len(r.slow) > 0:
+		return []string{"-test.run", "^(" + strings.Join(r.slow, "|") + ")$", "-test.skip", skip}
+	case len(r.skip) > 0:
+		return []string{"-test.skip", skip + "|^(" + strings.Join(r.skip, "|") + ")$"}
+	}
+	return []string{"-test.skip", skip}
+}
+
+// quick is a test that every round may afford.
+const quick = 3 * time.Second
+
+// rounds lists the tests that may see a change: hints, a package's own, those of its name, then others that reach the function, as
+// long as they fit the time.
+func (b *bench) rounds(changed []string, reach string, hints []string) []round {
+	var list []round
+	for _, hint := range hints {
+		pkg, test, _ := strings.Cut(hint, " ")
+		if s, ok := b.Suites[pkg]; ok && s.Fails == "" {
+			list = append(list, round{pkg: pkg, only: test, took: s.Took[test]})
+		}
+	}
+	type ranked struct {
+		round
+		rank int
+	}
+	var all []ranked
+	for _, pkg := range b.users(changed, reach) {
+		fast, slow := split(b.Suites[pkg], pkg)
+		near := rank(pkg, changed)
+		all = append(all, ranked{fast, near})
+		if len(slow.slow) > 0 {
+			all = append(all, ranked{slow, near + 3})
+		}
+	}
+	slices.SortFunc(all, func(x, y ranked) int { return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(x.took, y.took)) })
+	var sum time.Duration
+	for _, r := range all {
+		if sum += r.took; sum <= b.room || r.rank < 2 {
+			list = append(list, r.round)
 		}
 	}
 	return list
 }
 
-func (t *tree) restoreObjects() error {
-	for _, path := range objectsOf(t.dir) {
-		name, _ := filepath.Rel(t.dir, path)
-		for _, file := range []string{name, strings.TrimSuffix(name, ".o") + ".go"} {
-			if err := copyFile(file, filepath.Join(t.dir, file)); err != nil {
-				return fmt.Errorf("restore %s: %w", file, err)
+func split(s suite, pkg string) (fast, slow round) {
+	fast.pkg, slow.pkg = pkg, pkg
+	for test, took := range s.Took {
+		if took <= quick {
+			fast.took += took
+			continue
+		}
+		fast.skip = append(fast.skip, test)
+		slow.slow = append(slow.slow, test)
+		slow.took += took
+	}
+	slices.Sort(fast.skip)
+	slices.Sort(slow.slow)
+	return fast, slow
+}
+
+// users of what changed; of a function in Go, those that reach it and those beside it.
+func (b *bench) users(changed []string, reach string) []string {
+	var list []string
+	for _, c := range changed {
+		for _, pkg := range b.tests[c] {
+			s, ok := b.Suites[pkg]
+			if ok && s.Fails == "" && (reach == "" || s.Reach[reach] || pkg == c) && !slices.Contains(list, pkg) {
+				list = append(list, pkg)
 			}
 		}
 	}
-	return nil
+	return list
 }
 
-var failed = regexp.MustCompile(`--- FAIL: (\S+)`)
-
-// failing names the test that noticed.
-func failing(out []byte) string {
-	if m := failed.FindSubmatch(out); m != nil {
-		return string(m[1])
+// rank is 0 for a changed package itself, 1 for tests of the same name, 2 for others.
+func rank(p string, changed []string) int {
+	least := 2
+	for _, c := range changed {
+		switch {
+		case p == c:
+			return 0
+		case filepath.Base(p) == filepath.Base(c):
+			least = 1
+		}
 	}
-	switch {
-	case bytes.Contains(out, []byte("test timed out")):
-		return "(time ran out)"
-	case bytes.Contains(out, []byte("[build failed]")):
-		return "(its tests do not compile)"
-	}
-	return "(" + lastLine(out) + ")"
-}
-
-func lastLine(out []byte) string {
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	return lines[len(lines)-1]
+	return least
 }
