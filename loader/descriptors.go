@@ -1,19 +1,14 @@
 package loader
 
 import (
-	"errors"
 	"fmt"
 	"os"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/xdpmon/xdpmon/loader/privilege"
 )
-
-// ErrDescriptors is wrapped when the process may not open as many files as it needs.
-var ErrDescriptors = errors.New("too few file descriptors")
-
-// DescriptorRemedy is what helps then.
-const DescriptorRemedy = "raise the limit on open files (ulimit -n 4096, LimitNOFILE=4096 of a service), or measure less at once"
 
 // reserve is for what is open beside maps and programs: netlink, links and entry programs, files below /proc, standard
 // streams, metrics and their readers.
@@ -27,7 +22,7 @@ func checkDescriptors(shared int, objects []Object) error {
 	}
 	open, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		return fmt.Errorf("count open files: %w", withRemedy(err))
+		return fmt.Errorf("count open files: %w", privilege.Explain(err))
 	}
 	need := shared + reserve
 	for _, o := range objects {
@@ -36,8 +31,8 @@ func checkDescriptors(shared int, objects []Object) error {
 	if uint64(len(open)+need) <= limit.Cur {
 		return nil
 	}
-	return fmt.Errorf("load %d algorithms: %w: %d are needed, %d are open and the limit is %d; %s", len(objects), ErrDescriptors, need,
-		len(open), limit.Cur, DescriptorRemedy)
+	return fmt.Errorf("load %d algorithms: %w: %d are needed, %d are open and the limit is %d; %s", len(objects), privilege.ErrDescriptors, need,
+		len(open), limit.Cur, privilege.DescriptorRemedy)
 }
 
 func descriptorsOf(spec *ebpf.CollectionSpec) int { return len(spec.Maps) + len(spec.Programs) + 1 } // its types (BTF)

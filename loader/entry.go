@@ -6,6 +6,8 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpmon/xdpmon/loader/kernel"
+	"github.com/xdpmon/xdpmon/loader/privilege"
 	xmaps "github.com/xdpmon/xdpmon/maps"
 )
 
@@ -17,7 +19,7 @@ type EntryConfig struct {
 	Egress  bool
 	Frags   bool // buffers may have fragments (xdp.frags) and their length can be asked for: Linux 5.18
 	MTU     int  // XDP in generic mode: IP bytes above which a buffer is an aggregate; 0: never
-	replay  bool
+	Replay  bool // frames come from a capture, with a clock of their own
 }
 
 // Entry returns the chain's entry program for an interface. Interfaces of the same kind share it: it is proven and loaded once.
@@ -40,7 +42,7 @@ func (i *Instance) Entry(cfg EntryConfig) (*ebpf.Program, error) {
 	}
 	own, err := p.Clone()
 	if err != nil {
-		return nil, fmt.Errorf("share entry program: %w", withRemedy(err))
+		return nil, fmt.Errorf("share entry program: %w", privilege.Explain(err))
 	}
 	return own, nil
 }
@@ -61,7 +63,7 @@ func (i *Instance) loadEntry(cfg EntryConfig) (*ebpf.Program, error) {
 	adaptToKernel(spec)
 	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: i.replacements(chainName, spec)})
 	if err != nil {
-		return nil, fmt.Errorf("load entry program: %w", explain(chainName, err))
+		return nil, fmt.Errorf("load entry program: %w", Explain(chainName, err))
 	}
 	defer coll.Close()
 	return coll.DetachProgram(name), nil
@@ -73,8 +75,8 @@ func (i *Instance) reach(kind Kind) error {
 		if kind != XDP || m.object.Needs&xmaps.NeedQName == 0 {
 			continue
 		}
-		if err := HaveXDPFrags(); err != nil { // bpf_xdp_load_bytes came with it
-			return fmt.Errorf("%w: DNS names are out of reach of XDP before Linux 5.18 (%w); take --hook tc", ErrUnsupported, err)
+		if err := kernel.HaveXDPFrags(); err != nil { // bpf_xdp_load_bytes came with it
+			return fmt.Errorf("%w: DNS names are out of reach of XDP before Linux 5.18 (%w); take --hook tc", kernel.ErrUnsupported, err)
 		}
 	}
 	return nil
@@ -85,11 +87,11 @@ func (i *Instance) configureEntry(spec *ebpf.CollectionSpec, cfg EntryConfig) er
 		return err
 	}
 	constants := map[string]any{
-		"entry_replay":  cfg.replay,
+		"entry_replay":  cfg.Replay,
 		"entry_l3_only": cfg.L3Only,
 		"entry_egress":  cfg.Egress,
-		"entry_frags":   cfg.Frags && HaveXDPFrags() == nil,
-		"entry_load":    HaveXDPFrags() == nil, // bpf_xdp_load_bytes came with it
+		"entry_frags":   cfg.Frags && kernel.HaveXDPFrags() == nil,
+		"entry_load":    kernel.HaveXDPFrags() == nil, // bpf_xdp_load_bytes came with it
 		"entry_mtu":     uint32(cfg.MTU),
 	}
 	for name, v := range constants {
@@ -111,7 +113,7 @@ func removePrograms(spec *ebpf.CollectionSpec, t ebpf.ProgramType) {
 
 // adaptToKernel drops what an older kernel would refuse although the programs run without it.
 func adaptToKernel(spec *ebpf.CollectionSpec) {
-	if HaveXDPFrags() == nil {
+	if kernel.HaveXDPFrags() == nil {
 		return
 	}
 	for _, p := range spec.Programs {

@@ -1,5 +1,5 @@
-// Package loader loads the chain and its algorithms, attaches them to interfaces or feeds them from captures, and
-// takes them off again. It names no algorithm: it is given objects.
+// Package loader proves and loads the chain and its algorithms, and exchanges them under traffic. What puts them on interfaces, feeds
+// them captures or keeps them beyond a process are packages of their own, below it. It names no algorithm: it is given objects.
 package loader
 
 import (
@@ -12,6 +12,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/xdpmon/xdpmon/bpf/chain"
+	"github.com/xdpmon/xdpmon/loader/privilege"
 	xmaps "github.com/xdpmon/xdpmon/maps"
 )
 
@@ -100,7 +101,7 @@ func Load(objects []Object, opts Options) (*Instance, error) {
 }
 
 func (i *Instance) build(objects []Object) error {
-	if err := raiseMemlock(); err != nil {
+	if err := privilege.RaiseMemlock(); err != nil {
 		return err
 	}
 	if err := checkDescriptors(len(i.chain.Maps), objects); err != nil {
@@ -144,7 +145,7 @@ func (i *Instance) adoptOr(owner string, ms *ebpf.MapSpec) (*ebpf.Map, error) {
 	}
 	m, err := ebpf.NewMap(ms)
 	if err != nil {
-		return nil, fmt.Errorf("create map %s: %w", ms.Name, withRemedy(err))
+		return nil, fmt.Errorf("create map %s: %w", ms.Name, privilege.Explain(err))
 	}
 	return m, nil
 }
@@ -195,7 +196,7 @@ func (i *Instance) load(o Object) (*member, error) {
 	}
 	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: i.replacements(o.Name, spec)})
 	if err != nil {
-		return nil, fmt.Errorf("load %s: %w", o.Name, explain(o.Name, err))
+		return nil, fmt.Errorf("load %s: %w", o.Name, Explain(o.Name, err))
 	}
 	return &member{object: o, coll: coll, set: xmaps.NewSet(spec, coll.Maps)}, nil
 }
@@ -227,6 +228,18 @@ func (i *Instance) replacements(owner string, spec *ebpf.CollectionSpec) map[str
 	}
 	return use
 }
+
+// LoadBeside loads an object that is no part of the chain and uses the maps that the chain shares. It is not proven.
+func (i *Instance) LoadBeside(name string, spec *ebpf.CollectionSpec) (*ebpf.Collection, error) {
+	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: i.replacements(name, spec)})
+	if err != nil {
+		return nil, Explain(name, err)
+	}
+	return coll, nil
+}
+
+// RecircDelay is how many packets a replay lets go by before a second pass.
+func (i *Instance) RecircDelay() int { return i.opts.RecircDelay }
 
 // Set returns the maps of an algorithm.
 func (i *Instance) Set(name string) (*xmaps.Set, error) {

@@ -8,31 +8,34 @@ import (
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/xdpmon/xdpmon/loader/kernel"
+	"github.com/xdpmon/xdpmon/loader/privilege"
 )
 
 // ErrVerifier is wrapped when the kernel's verifier refused a program.
 var ErrVerifier = errors.New("the kernel's verifier refused the program")
 
-// explain makes the error of loading an object readable without losing any of it: the verifier's log goes to a file
+// Explain makes the error of loading an object readable without losing any of it: the verifier's log goes to a file
 // that the message names; a missing privilege, kernel feature or memory is named with its remedy.
-// It wraps ErrVerifier, ErrPrivilege or ErrUnsupported, and the cause. nil stays nil.
-func explain(object string, err error) error {
+// It wraps ErrVerifier, ErrMissing or ErrUnsupported, and the cause. nil stays nil.
+func Explain(object string, err error) error {
 	if err == nil {
 		return nil
 	}
 	var verifier *ebpf.VerifierError
 	switch {
 	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
-		return withRemedy(err) // loading a program wraps everything as the verifier's words
+		return privilege.Explain(err) // loading a program wraps everything as the verifier's words
 	case errors.As(err, &verifier) && len(verifier.Log) > 0 && refusedForPrivilege(verifier):
 		return explained{fmt.Sprintf("%v: without CAP_PERFMON the kernel's verifier refuses what packet parsing needs (%s); %s",
-			ErrPrivilege, summarise(verifier), remedyFor(attachNeeds)), ErrPrivilege, err}
+			privilege.ErrMissing, summarise(verifier), privilege.Remedy(privilege.AttachNeeds)), privilege.ErrMissing, err}
 	case errors.As(err, &verifier) && len(verifier.Log) > 0:
 		return explained{fmt.Sprintf("%v: %s; %s", ErrVerifier, summarise(verifier), saveLog(object, verifier)), ErrVerifier, err}
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
-		return withRemedy(err)
+		return privilege.Explain(err)
 	case errors.Is(err, ebpf.ErrNotSupported):
-		return fmt.Errorf("%w: %w; xdpmon is made for Linux 6.1 or later, this is %s", ErrUnsupported, err, kernelRelease())
+		return fmt.Errorf("%w: %w; xdpmon is made for Linux 6.1 or later, this is %s", kernel.ErrUnsupported, err, kernel.Release())
 	case errors.Is(err, unix.ENOMEM), errors.Is(err, unix.E2BIG):
 		return fmt.Errorf("%w; choose fewer entries (--set), or raise the memory limit of this service or container", err)
 	}
@@ -50,7 +53,7 @@ func (e explained) Unwrap() []error { return []error{e.kind, e.cause} }
 
 // refusedForPrivilege recognises the rules that the verifier applies to processes without CAP_PERFMON only.
 func refusedForPrivilege(v *ebpf.VerifierError) bool {
-	return currentPrivilege().lacks(capPerfmon) && errors.Is(v.Cause, unix.EACCES)
+	return privilege.Current().Lacks(privilege.CapPerfmon) && errors.Is(v.Cause, unix.EACCES)
 }
 
 // summarise returns the sentence of the log that says what is wrong, with the source line before it.

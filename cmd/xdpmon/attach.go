@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
@@ -49,13 +49,13 @@ func newAttach(env *environment) *cobra.Command {
 		ValidArgsFunction: completeInterfaces,
 	}
 	o := &attachOptions{selection: addSelection(cmd, 10*time.Second), measure: addMeasure(cmd)}
-	o.hook = enumFlag(cmd, "hook", string(loader.HookAuto), "where to attach", words(loader.Hooks)...)
-	o.mode = enumFlag(cmd, "mode", string(loader.ModeNative), "how XDP runs", words(loader.Modes)...)
-	o.direction = enumFlag(cmd, "direction", "", "which packets to see (default both for one interface and with --each, ingress for several)", words(loader.Directions)...)
+	o.hook = enumFlag(cmd, "hook", string(attach.HookAuto), "where to attach", words(attach.Hooks)...)
+	o.mode = enumFlag(cmd, "mode", string(attach.ModeNative), "how XDP runs", words(attach.Modes)...)
+	o.direction = enumFlag(cmd, "direction", "", "which packets to see (default both for one interface and with --each, ingress for several)", words(attach.Directions)...)
 	cmd.Flags().DurationVar(&o.duration, "duration", 0, "end after this time (default: on Ctrl-C)")
 	cmd.Flags().StringVar(&o.pin, "pin", "", "keep programs and counts in bpffs under `NAME` when xdpmon ends; a start with the same name takes them over")
 	cmd.Flags().BoolVar(&o.each, "each", false, "measure every interface by itself: windows, tables and metrics of its own, and as many registers")
-	cmd.RunE = func(_ *cobra.Command, ifaces []string) error { return attach(env, o, ifaces) }
+	cmd.RunE = func(_ *cobra.Command, ifaces []string) error { return runAttach(env, o, ifaces) }
 	return cmd
 }
 
@@ -68,7 +68,7 @@ func words[T ~string](list []T) []string {
 	return out
 }
 
-func attach(env *environment, o *attachOptions, ifaces []string) error {
+func runAttach(env *environment, o *attachOptions, ifaces []string) error {
 	selected, err := o.selection.resolve(false)
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func attach(env *environment, o *attachOptions, ifaces []string) error {
 	if o.direction.value == "" && len(ifaces) > 1 && !o.each {
 		m.notice("several interfaces: packets are seen on arrival only, so that a forwarded one counts once; --direction both sees those that leave, too")
 	}
-	cfg.Started = func(attached []*loader.Attachment) {
+	cfg.Started = func(attached []*attach.Attachment) {
 		if err := env.engine.settle(); err != nil {
 			m.notice("WARNING: this process keeps more privileges than it needs: %v", err)
 		}
@@ -99,7 +99,7 @@ func attach(env *environment, o *attachOptions, ifaces []string) error {
 }
 
 // placesOf says where the programs really are, now that they are there.
-func placesOf(attached []*loader.Attachment) []report.Attached {
+func placesOf(attached []*attach.Attachment) []report.Attached {
 	var all []report.Attached
 	for _, a := range attached {
 		for _, p := range a.Places() {
@@ -115,9 +115,9 @@ func (o *attachOptions) directionOf(ifaces []string) string {
 	case o.direction.value != "":
 		return o.direction.value
 	case len(ifaces) == 1 || o.each:
-		return string(loader.Both)
+		return string(attach.Both)
 	}
-	return string(loader.Ingress)
+	return string(attach.Ingress)
 }
 
 // check refuses what no machine could do.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
@@ -76,7 +76,7 @@ func demo(env *environment, o *demoOptions, args []string) error {
 		return err
 	}
 	run := o.selection.describe(env, "demo", selected)
-	run.Hook, run.Mode, run.Direction = string(loader.HookAuto), string(loader.ModeNative), string(loader.Both)
+	run.Hook, run.Mode, run.Direction = string(attach.HookAuto), string(attach.ModeNative), string(attach.Both)
 	run.Clock = report.Clock{Name: "monotonic", UnixOffsetNS: env.now().UnixNano() - env.monotonic()}
 	m, err := newMeasurement(env, o.measure, run, true)
 	if err != nil {
@@ -144,7 +144,7 @@ func runDemo(ctx context.Context, m *measurement, cfg session.LiveConfig, traffi
 		}
 		return m.draw(*summary)
 	}
-	cfg.Started = func(attached []*loader.Attachment) {
+	cfg.Started = func(attached []*attach.Attachment) {
 		m.start(func(r *report.Run) { r.Interfaces, r.Attached = cfg.Interfaces, placesOf(attached) })
 		network.begin(ctx, m.fail)
 		go network.wind(ctx, truth, end)

@@ -19,12 +19,12 @@ func newDetach(env *environment) *cobra.Command {
 		Example:           "  sudo xdpmon detach eth0\n  sudo xdpmon detach eth0 eth1\n  sudo xdpmon detach edge      (what was attached with --pin edge)",
 		Args:              needArgs(1, -1, "the interface to detach from"),
 		ValidArgsFunction: completeInterfaces,
-		RunE:              func(_ *cobra.Command, ifaces []string) error { return detach(env, ifaces) },
+		RunE:              func(_ *cobra.Command, ifaces []string) error { return runDetach(env, ifaces) },
 	}
 }
 
 // detach goes through all interfaces even when one fails, and says what was done.
-func detach(env *environment, ifaces []string) error {
+func runDetach(env *environment, ifaces []string) error {
 	var failed error
 	for _, iface := range ifaces {
 		done, err := env.engine.detach(iface)

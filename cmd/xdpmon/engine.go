@@ -8,8 +8,11 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/detach"
+	"github.com/xdpmon/xdpmon/loader/features"
 	"github.com/xdpmon/xdpmon/loader/pisa"
+	"github.com/xdpmon/xdpmon/loader/privilege"
+	"github.com/xdpmon/xdpmon/loader/status"
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
@@ -21,8 +24,8 @@ type engine struct {
 	live      func(ctx context.Context, cfg session.LiveConfig) error
 	// settle gives up, for the whole process and for good, what is not needed once everything is attached.
 	settle func() error
-	probe  func(iface string) (loader.Features, error)
-	status func() ([]loader.AttachmentInfo, error)
+	probe  func(iface string) (features.Features, error)
+	status func() ([]status.Attachment, error)
 	// detach takes xdpmon's programs off an interface and returns a sentence for each.
 	detach func(iface string) ([]string, error)
 	prove  func(algorithm string, spec *ebpf.CollectionSpec) (proof, error)
@@ -36,13 +39,13 @@ type proof interface {
 
 func realEngine() engine {
 	return engine{
-		privilege: loader.CheckPrivilege, replay: session.Replay, live: session.Live, settle: settle,
-		probe: loader.Probe, status: loader.Status, detach: loader.Detach, prove: prove,
+		privilege: privilege.Check, replay: session.Replay, live: session.Live, settle: settle,
+		probe: features.Probe, status: status.List, detach: detach.Detach, prove: prove,
 	}
 }
 
 func settle() error {
-	_, err := loader.DropCapabilities(loader.Keep{Reattach: true})
+	_, err := privilege.Drop(privilege.Keep{Reattach: true})
 	return err
 }
 

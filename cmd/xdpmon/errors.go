@@ -7,7 +7,9 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/attach"
+	"github.com/xdpmon/xdpmon/loader/kernel"
+	"github.com/xdpmon/xdpmon/loader/privilege"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 )
 
@@ -38,9 +40,9 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitDone
-	case errors.Is(err, loader.ErrPrivilege), errors.Is(err, loader.ErrUnsupported):
+	case errors.Is(err, privilege.ErrMissing), errors.Is(err, kernel.ErrUnsupported):
 		return exitMissing
-	case errors.Is(err, errUsage), errors.Is(err, loader.ErrUsage), errors.Is(err, algo.ErrUnknown):
+	case errors.Is(err, errUsage), errors.Is(err, attach.ErrUsage), errors.Is(err, algo.ErrUnknown):
 		return exitUsage
 	}
 	return exitFailed
@@ -49,8 +51,8 @@ func exitCode(err error) int {
 // remedy is for a cause that may come from anywhere: its own message names none.
 func remedy(err error) string {
 	outOfFiles := errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
-	if outOfFiles && !errors.Is(err, loader.ErrDescriptors) {
-		return "; " + loader.DescriptorRemedy
+	if outOfFiles && !errors.Is(err, privilege.ErrDescriptors) {
+		return "; " + privilege.DescriptorRemedy
 	}
 	return ""
 }

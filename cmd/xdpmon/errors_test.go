@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/privilege"
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
@@ -15,7 +15,7 @@ import (
 func TestOutOfFilesNamesTheRemedy(t *testing.T) {
 	for _, err := range []error{
 		fmt.Errorf("look up interface eth0: %w", syscall.EMFILE),
-		fmt.Errorf("%w: %w; %s", loader.ErrDescriptors, syscall.EMFILE, loader.DescriptorRemedy),
+		fmt.Errorf("%w: %w; %s", privilege.ErrDescriptors, syscall.EMFILE, privilege.DescriptorRemedy),
 	} {
 		w := newWorld()
 		w.engine.live = func(context.Context, session.LiveConfig) error { return err }

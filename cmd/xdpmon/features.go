@@ -6,7 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/features"
+	"github.com/xdpmon/xdpmon/loader/kernel"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -27,11 +28,11 @@ func newFeatures(env *environment) *cobra.Command {
 		},
 	}
 	asJSON := addJSON(cmd)
-	cmd.RunE = func(_ *cobra.Command, args []string) error { return features(env, strings.Join(args, ""), *asJSON) }
+	cmd.RunE = func(_ *cobra.Command, args []string) error { return runFeatures(env, strings.Join(args, ""), *asJSON) }
 	return cmd
 }
 
-func features(env *environment, iface string, asJSON bool) error {
+func runFeatures(env *environment, iface string, asJSON bool) error {
 	f, err := env.engine.probe(iface)
 	if err != nil {
 		return err
@@ -48,7 +49,7 @@ func features(env *environment, iface string, asJSON bool) error {
 }
 
 // missingFeatures is the error for what xdpmon cannot run without.
-func missingFeatures(f loader.Features) error {
+func missingFeatures(f features.Features) error {
 	var names []string
 	for _, m := range f.Missing() {
 		names = append(names, m.Name)
@@ -56,10 +57,10 @@ func missingFeatures(f loader.Features) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %s", loader.ErrUnsupported, strings.Join(names, ", "))
+	return fmt.Errorf("%w: %s", kernel.ErrUnsupported, strings.Join(names, ", "))
 }
 
-func featureLines(f loader.Features) []string {
+func featureLines(f features.Features) []string {
 	lines := []string{fmt.Sprintf("kernel %s, %s, %d possible CPUs", f.Kernel, f.Arch, f.CPUs)}
 	lines = append(lines, featureRows(f.Host)...)
 	if f.Interface == nil {
@@ -82,7 +83,7 @@ func orUnknown(text string) string {
 }
 
 // featureRows lists what was asked; what is not there comes with what can be done about it.
-func featureRows(list []loader.Feature) []string {
+func featureRows(list []features.Feature) []string {
 	var rows [][]string
 	for _, f := range list {
 		rows = append(rows, []string{stateWord(f), f.Name, f.Detail})
@@ -91,18 +92,18 @@ func featureRows(list []loader.Feature) []string {
 	var lines []string
 	for n, f := range list {
 		lines = append(lines, "  "+aligned[n])
-		if f.State != loader.Supported && f.Remedy != "" {
+		if f.State != kernel.Supported && f.Remedy != "" {
 			lines = append(lines, "           "+f.Remedy)
 		}
 	}
 	return lines
 }
 
-func stateWord(f loader.Feature) string {
+func stateWord(f features.Feature) string {
 	switch f.State {
-	case loader.Supported:
+	case kernel.Supported:
 		return "yes"
-	case loader.Unsupported:
+	case kernel.Unsupported:
 		if f.Required {
 			return "MISSING"
 		}

@@ -35,12 +35,12 @@ func newReplay(env *environment) *cobra.Command {
 	output := addMeasure(cmd)
 	truth := cmd.Flags().Bool("truth", false, "calculate the exact answer too and show the error")
 	cmd.RunE = func(_ *cobra.Command, files []string) error {
-		return replay(env, selection, output, files, *truth)
+		return runReplay(env, selection, output, files, *truth)
 	}
 	return cmd
 }
 
-func replay(env *environment, selection *selection, output *measureOptions, files []string, truth bool) error {
+func runReplay(env *environment, selection *selection, output *measureOptions, files []string, truth bool) error {
 	selected, err := selection.resolve(true)
 	if err != nil {
 		return err

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/status"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -43,7 +43,7 @@ func printEach[T any](env *environment, list []T) error {
 	return nil
 }
 
-func statusLines(list []loader.AttachmentInfo) []string {
+func statusLines(list []status.Attachment) []string {
 	if len(list) == 0 {
 		return []string{"nothing of xdpmon is attached on this host"}
 	}
@@ -63,7 +63,7 @@ func statusLines(list []loader.AttachmentInfo) []string {
 	return append(report.Align(rows), problems...)
 }
 
-func hookText(a loader.AttachmentInfo) string {
+func hookText(a status.Attachment) string {
 	text := fmt.Sprintf("%s %s", a.Via, a.Direction)
 	if a.Mode != "" {
 		text += fmt.Sprintf(" (%s)", a.Mode)
@@ -71,7 +71,7 @@ func hookText(a loader.AttachmentInfo) string {
 	return text
 }
 
-func heldBy(a loader.AttachmentInfo) string {
+func heldBy(a status.Attachment) string {
 	var holders []string
 	if a.Pin != "" {
 		holders = append(holders, "pin "+a.Pin)

@@ -16,7 +16,12 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/attach"
+	"github.com/xdpmon/xdpmon/loader/detach"
+	"github.com/xdpmon/xdpmon/loader/features"
+	"github.com/xdpmon/xdpmon/loader/kernel"
+	"github.com/xdpmon/xdpmon/loader/privilege"
+	"github.com/xdpmon/xdpmon/loader/status"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
@@ -97,8 +102,8 @@ func TestExitCodes(t *testing.T) {
 		want int
 	}{
 		{nil, 0}, {errors.New("x"), 1}, {context.Canceled, 1},
-		{fmt.Errorf("attach: %w", loader.ErrUsage), 2}, {algo.ErrUnknown, 2}, {usageError("x"), 2}, {fmt.Errorf("a: %w", usageError("x")), 2},
-		{fmt.Errorf("attach: %w", loader.ErrPrivilege), 3}, {errors.Join(errors.New("x"), loader.ErrUnsupported), 3},
+		{fmt.Errorf("attach: %w", attach.ErrUsage), 2}, {algo.ErrUnknown, 2}, {usageError("x"), 2}, {fmt.Errorf("a: %w", usageError("x")), 2},
+		{fmt.Errorf("attach: %w", privilege.ErrMissing), 3}, {errors.Join(errors.New("x"), kernel.ErrUnsupported), 3},
 	} {
 		if got := exitCode(c.err); got != c.want {
 			t.Errorf("exit code of %v = %d, want %d", c.err, got, c.want)
@@ -388,7 +393,7 @@ func TestListenOnATakenPortFailsBeforeAttaching(t *testing.T) {
 func TestMissingPrivilegeIsSaidFirst(t *testing.T) {
 	for _, line := range []string{"attach eth0 --algo test-delay", "replay a.pcap --algo test-delay", "demo test-delay"} {
 		w := newWorld()
-		w.engine.privilege = func() error { return fmt.Errorf("%w: no CAP_BPF; run as root", loader.ErrPrivilege) }
+		w.engine.privilege = func() error { return fmt.Errorf("%w: no CAP_BPF; run as root", privilege.ErrMissing) }
 		if code := w.run(strings.Fields(line)...); code != exitMissing {
 			t.Errorf("%s: exit code %d, want %d", line, code, exitMissing)
 		}
@@ -399,7 +404,7 @@ func TestMissingPrivilegeIsSaidFirst(t *testing.T) {
 func TestRunSaysWhereItIsAttached(t *testing.T) {
 	w := newWorld()
 	w.engine.live = func(_ context.Context, cfg session.LiveConfig) error {
-		cfg.Started([]*loader.Attachment{{Interface: "eth0"}})
+		cfg.Started([]*attach.Attachment{{Interface: "eth0"}})
 		return cfg.Emit(testLine("test-delay", 0))
 	}
 	w.run("attach", "eth0", "--algo", "test-delay")
@@ -422,7 +427,7 @@ func TestDetach(t *testing.T) {
 	w := newWorld()
 	w.engine.detach = func(iface string) ([]string, error) {
 		if iface == "eth1" {
-			return nil, fmt.Errorf("detach eth1: %w", loader.ErrNothingAttached)
+			return nil, fmt.Errorf("detach eth1: %w", detach.ErrNothing)
 		}
 		return []string{iface + ": removed"}, nil
 	}
@@ -435,37 +440,37 @@ func TestDetach(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	w := newWorld()
-	info := loader.AttachmentInfo{Interface: "eth0", Index: 3, Instance: 12, Algorithms: []string{"fridge", "rtt-array"}, Pin: "edge", Packets: 1234567, Problem: "left behind"}
-	info.Via, info.Direction, info.Program, info.PIDs = "tcx", loader.Ingress, 77, []int{4242}
-	w.engine.status = func() ([]loader.AttachmentInfo, error) { return []loader.AttachmentInfo{info}, nil }
+	info := status.Attachment{Interface: "eth0", Index: 3, Instance: 12, Algorithms: []string{"fridge", "rtt-array"}, Pin: "edge", Packets: 1234567, Problem: "left behind"}
+	info.Via, info.Direction, info.Program, info.PIDs = "tcx", attach.Ingress, 77, []int{4242}
+	w.engine.status = func() ([]status.Attachment, error) { return []status.Attachment{info}, nil }
 	if code := w.run("status"); code != exitDone {
 		t.Fatalf("exit code %d: %s", code, w.err.String())
 	}
 	contains(t, w.out.String(), "eth0       tcx ingress  12        fridge, rtt-array  1,234,567  pin edge, process 4242", "eth0: program 77: left behind")
 
 	w = newWorld()
-	w.engine.status = func() ([]loader.AttachmentInfo, error) { return []loader.AttachmentInfo{info}, nil }
+	w.engine.status = func() ([]status.Attachment, error) { return []status.Attachment{info}, nil }
 	w.run("status", "--json")
 	if got := lines(t, w.out.String()); got[0]["interface"] != "eth0" || got[0]["window_packets"] != 1234567.0 {
 		t.Errorf("got %v", got)
 	}
 
 	w = newWorld()
-	w.engine.status = func() ([]loader.AttachmentInfo, error) { return nil, fmt.Errorf("list: %w", loader.ErrPrivilege) }
+	w.engine.status = func() ([]status.Attachment, error) { return nil, fmt.Errorf("list: %w", privilege.ErrMissing) }
 	if code := w.run("status"); code != exitMissing {
 		t.Errorf("without privilege: exit code %d", code)
 	}
 }
 
 func TestFeatures(t *testing.T) {
-	f := loader.Features{Kernel: "6.1", Arch: "amd64", CPUs: 8, Host: []loader.Feature{
-		{Key: "a", Name: "present", State: loader.Supported},
-		{Key: "b", Name: "optional", State: loader.Unsupported, Remedy: "do without"},
-		{Key: "c", Name: "needed", State: loader.Unsupported, Required: true, Remedy: "get a newer kernel"},
-		{Key: "d", Name: "unasked", State: loader.Unknown, Detail: "no privilege"},
-	}, Interface: &loader.InterfaceFeatures{Name: "eth0", Kind: "veth", MTU: 1500, AutoHook: loader.HookTC, Why: "XDP on veth is slow"}}
+	f := features.Features{Kernel: "6.1", Arch: "amd64", CPUs: 8, Host: []features.Feature{
+		{Key: "a", Name: "present", State: kernel.Supported},
+		{Key: "b", Name: "optional", State: kernel.Unsupported, Remedy: "do without"},
+		{Key: "c", Name: "needed", State: kernel.Unsupported, Required: true, Remedy: "get a newer kernel"},
+		{Key: "d", Name: "unasked", State: kernel.Unknown, Detail: "no privilege"},
+	}, Interface: &features.InterfaceFeatures{Name: "eth0", Kind: "veth", MTU: 1500, AutoHook: attach.HookTC, Why: "XDP on veth is slow"}}
 	w := newWorld()
-	w.engine.probe = func(iface string) (loader.Features, error) {
+	w.engine.probe = func(iface string) (features.Features, error) {
 		if iface != "eth0" {
 			t.Errorf("probed %q", iface)
 		}
@@ -629,7 +634,7 @@ func TestErrorsAreEscaped(t *testing.T) {
 		}
 	}
 	w := newWorld()
-	w.engine.status = func() ([]loader.AttachmentInfo, error) {
+	w.engine.status = func() ([]status.Attachment, error) {
 		return nil, errors.New("read link " + evil + ":\nsecond line")
 	}
 	w.run("status")

@@ -127,7 +127,7 @@ func TestAlertsAreConfirmed(t *testing.T) {
 	testutil.NeedRoot(t)
 	for _, set := range []string{"six", "many"} {
 		src := openTrace(t, "composite_120s.pcap")
-		for _, l := range replay(t, src, session.Config{Seed: 1}, map[string]string{"set": set}) {
+		for _, l := range replayed(t, src, session.Config{Seed: 1}, map[string]string{"set": set}) {
 			if n := number(t, l.Truth, "unconfirmed"); n > 0 {
 				t.Errorf("set %s: %g of %g alerts are not confirmed: %v", set, n, number(t, l.Truth, "alerts_judged"), l.Report.Tables[0].Rows)
 			}

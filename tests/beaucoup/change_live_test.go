@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/replay"
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/tests/netns"
 	"github.com/xdpmon/xdpmon/tests/netns/netnstest"
@@ -162,7 +163,7 @@ func same[V comparable](t *testing.T, what string, got, want map[string]V) {
 
 func feedAll(t *testing.T, inst *loader.Instance, m traffic.Model) {
 	t.Helper()
-	feed, err := inst.NewReplayer(1)
+	feed, err := replay.New(inst, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/replay"
 	"github.com/xdpmon/xdpmon/tests/traffic"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/beaucoup"
@@ -96,7 +97,7 @@ func keepChanging(i changeable, changes int, stop chan struct{}) error {
 // feedUntil sends a model's packets, and again with other destinations, until done has spoken and the model has ended once.
 func feedUntil(t *testing.T, inst *loader.Instance, m *scans, done chan error) (fed int64) {
 	t.Helper()
-	feed, err := inst.NewReplayer(5)
+	feed, err := replay.New(inst, 5)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func TestEviction(t *testing.T) {
 		m := &crowd{scans: scans{keys: keys, each: 400, gap: 500_000}, others: 40_000}
 		set := map[string]string{"queries": "spread: count distinct dst by src > 86 in 60s", "entries": "4096", "budget": "1/2", "evict": evict}
 		names := map[string]bool{}
-		for _, l := range replay(t, traffic.Frames(m), session.Config{Seed: 7, Window: 5 * time.Second}, set) {
+		for _, l := range replayed(t, traffic.Frames(m), session.Config{Seed: 7, Window: 5 * time.Second}, set) {
 			for _, row := range l.Report.Tables[0].Rows {
 				names[row[1].(string)] = true
 			}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/replay"
 	"github.com/xdpmon/xdpmon/tests/builder"
 	"github.com/xdpmon/xdpmon/tests/traffic"
 	"github.com/xdpmon/xdpmon/userspace/beaucoup"
@@ -64,14 +64,14 @@ func vlan(id uint16) func(*builder.Spec) {
 // asked is a running instance that is asked one query after the other.
 type asked struct {
 	*running
-	feed *loader.Replayer
+	feed *replay.Replayer
 }
 
 func newAsked(t *testing.T) *asked {
 	t.Helper()
 	a := &asked{running: start(t, map[string]string{"queries": "all: count distinct dns.qname by dns.id > 1 in 1s", "budget": "1", "export": "true"}, true, 1)}
 	var err error
-	if a.feed, err = a.inst.NewReplayer(1); err != nil {
+	if a.feed, err = replay.New(a.inst, 1); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { a.feed.Close() })
@@ -165,7 +165,7 @@ func keysOf(b *report.Body, query string) (keys []string) {
 
 // A name is shown where it is known.
 func TestNames(t *testing.T) {
-	l := replay(t, oneOfEach(), session.Config{Seed: 5}, map[string]string{"queries": "q: count distinct timestamp by dns.qname > 1 in 10s",
+	l := replayed(t, oneOfEach(), session.Config{Seed: 5}, map[string]string{"queries": "q: count distinct timestamp by dns.qname > 1 in 10s",
 		"budget": "1", "names": "example.com,Example.Org"})[0]
 	if got := keysOf(&l.Report, "q"); !slices.Equal(got, []string{"dns.qname=Example.Org"}) {
 		t.Errorf("alerts for %q", got)

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/tests/netns"
 	"github.com/xdpmon/xdpmon/tests/netns/netnstest"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -40,7 +40,7 @@ func TestAttacksLive(t *testing.T) {
 		return nil
 	}
 	var attack sync.WaitGroup
-	cfg.Started = func([]*loader.Attachment) {
+	cfg.Started = func([]*attach.Attachment) {
 		attack.Add(1)
 		go func() { defer attack.Done(); scanAndFlood(ctx, t, hosts) }()
 	}

@@ -56,7 +56,7 @@ func TestTies(t *testing.T) {
 	theory := 0.0 // mean relative error of the queries' collectors, each alone with the same coupons
 	bias := func(ties, budget string) (bias, mre float64) {
 		m := &noise{Rand: rand.New(rand.NewPCG(testutil.Seed(t), 1)), left: 60_000, keys: 60}
-		l := replay(t, traffic.Frames(m), session.Config{}, map[string]string{"queries": eleven, "budget": budget, "ties": ties})[0]
+		l := replayed(t, traffic.Frames(m), session.Config{}, map[string]string{"queries": eleven, "budget": budget, "ties": ties})[0]
 		if got := number(t, &l.Report, "coupons_per_packet"); budget == "1/3" && math.Abs(got/(1.0/3)-1) > 0.2 {
 			t.Errorf("packets draw %.3f coupons, want about 0.333", got)
 		}
@@ -93,7 +93,7 @@ func TestTies(t *testing.T) {
 func TestReplayRepeats(t *testing.T) {
 	set := map[string]string{"queries": "s: count distinct dst by src > 200 in 10m"}
 	run := func(window time.Duration) (raised float64, lines int) {
-		for _, l := range replay(t, traffic.Frames(&scans{keys: 50, each: 600, gap: 100_000}), session.Config{Seed: 7, Window: window}, set) {
+		for _, l := range replayed(t, traffic.Frames(&scans{keys: 50, each: 600, gap: 100_000}), session.Config{Seed: 7, Window: window}, set) {
 			raised += number(t, &l.Report, "alerts_raised")
 			lines++
 		}
@@ -110,7 +110,7 @@ func TestReplayRepeats(t *testing.T) {
 func TestOrdinaryTraffic(t *testing.T) {
 	testutil.NeedRoot(t)
 	src := openTrace(t, "composite_120s.pcap")
-	for _, l := range replay(t, src, session.Config{Window: 30 * time.Second}, map[string]string{"set": "six"}) {
+	for _, l := range replayed(t, src, session.Config{Window: 30 * time.Second}, map[string]string{"set": "six"}) {
 		if n := number(t, l.Truth, "unconfirmed"); n > 0 {
 			t.Errorf("window %d: %g alerts are not confirmed: %v", l.Window.Number, n, l.Report.Tables[0].Rows)
 		}
@@ -121,7 +121,7 @@ func TestOrdinaryTraffic(t *testing.T) {
 func TestRotation(t *testing.T) {
 	set := map[string]string{"rotate": "true", "queries": "s: count distinct dst by src > 200 in 10s"}
 	raised := 0.0
-	for _, l := range replay(t, traffic.Frames(&scans{keys: 20, each: 6000, gap: 20_000}), session.Config{Window: time.Second}, set) {
+	for _, l := range replayed(t, traffic.Frames(&scans{keys: 20, each: 6000, gap: 20_000}), session.Config{Window: time.Second}, set) {
 		raised += number(t, &l.Report, "alerts_raised")
 	}
 	if raised < 20 {

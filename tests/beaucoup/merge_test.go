@@ -37,7 +37,7 @@ func TestMergedHosts(t *testing.T) {
 	merger, alone := beaucoup.NewMerger(), 0.0
 	for host := range 2 {
 		var out bytes.Buffer
-		for _, l := range replay(t, traffic.Frames(&half{scans: model, host: host}), session.Config{Seed: 3}, set) {
+		for _, l := range replayed(t, traffic.Frames(&half{scans: model, host: host}), session.Config{Seed: 3}, set) {
 			alone += number(t, &l.Report, "alerts_raised")
 			if err := json.NewEncoder(&out).Encode(l); err != nil {
 				t.Fatal(err)
@@ -47,7 +47,7 @@ func TestMergedHosts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all := replay(t, traffic.Frames(&model), session.Config{Seed: 3}, set)[0]
+	all := replayed(t, traffic.Frames(&model), session.Config{Seed: 3}, set)[0]
 	merged := merger.Report()
 	together, seen := map[string]float64{}, alertsOf(t, &all.Report, "spread")
 	for _, row := range merged.Tables[0].Rows {

@@ -33,7 +33,7 @@ func selected(tb testing.TB, set map[string]string) session.Selected {
 }
 
 // replay runs beaucoup over frames and returns its lines, one a window.
-func replay(tb testing.TB, src capture.Source, cfg session.Config, set map[string]string) (lines []report.Line) {
+func replayed(tb testing.TB, src capture.Source, cfg session.Config, set map[string]string) (lines []report.Line) {
 	tb.Helper()
 	cfg.Algorithms = []session.Selected{selected(tb, set)}
 	cfg.Truth = true

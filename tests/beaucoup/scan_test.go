@@ -35,7 +35,7 @@ func (s *refused) Next(p *packet.Packet) bool {
 func TestRepliesToAScanAreNoScan(t *testing.T) {
 	const scans = 20
 	for _, set := range []string{"six", "many"} {
-		lines := replay(t, traffic.Frames(&refused{scans: scans, each: 600}), session.Config{Seed: 3}, map[string]string{"set": set})
+		lines := replayed(t, traffic.Frames(&refused{scans: scans, each: 600}), session.Config{Seed: 3}, map[string]string{"set": set})
 		named, scanners := alertsOf(t, &lines[0].Report, "port-scan"), 0
 		for key := range named {
 			if strings.HasPrefix(key, "src=10.0.0.") {
@@ -52,7 +52,7 @@ func TestRepliesToAScanAreNoScan(t *testing.T) {
 
 // An alert's count has its interval and its confidence, and the oracle says of every alert what the key had.
 func TestAlertsAreEnclosedAndJudged(t *testing.T) {
-	lines := replay(t, traffic.Frames(&refused{scans: 40, each: 600}), session.Config{Seed: 5}, nil)
+	lines := replayed(t, traffic.Frames(&refused{scans: 40, each: 600}), session.Config{Seed: 5}, nil)
 	held, judged := 0, 0
 	for _, o := range coverage.Outcomes(lines[0].Report, *lines[0].Truth) {
 		if o.Quantity != "alerts.count" {

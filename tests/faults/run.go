@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/status"
 	"github.com/xdpmon/xdpmon/tests/netns"
 )
 
@@ -241,7 +241,7 @@ func attached(network *netns.Topology) (left string, err error) {
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		err = network.A.Run(func() error {
 			left = ""
-			all, err := loader.Status()
+			all, err := status.List()
 			for _, a := range all {
 				if a.Interface == network.A.Interface {
 					left += a.Occupant.String() + " "

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/replay"
 	"github.com/xdpmon/xdpmon/tests/bench/micro"
 	"github.com/xdpmon/xdpmon/tests/builder"
 	"github.com/xdpmon/xdpmon/tests/testutil"
@@ -49,7 +50,7 @@ func compare(t *testing.T, seed uint64, name string, random *rand.Rand, want fun
 		t.Fatal(err)
 	}
 	defer inst.Close()
-	feed, err := inst.NewReplayer(1)
+	feed, err := replay.New(inst, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/bpf/chain"
 	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/replay"
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/userspace/packet"
@@ -36,7 +37,7 @@ type sight struct {
 // goroutine that made it, which NewReplayer has pinned to a core.
 type probe struct {
 	inst     *loader.Instance
-	replayer *loader.Replayer
+	replayer *replay.Replayer
 	programs map[way]*ebpf.Program
 	phv      *ebpf.Map
 	counts   *ebpf.Map
@@ -119,7 +120,7 @@ func (p *probe) open(decap bool, others ...way) (err error) {
 	if err := p.inst.Control().SetChain(nil, needs); err != nil {
 		return err
 	}
-	if p.replayer, err = p.inst.NewReplayer(1); err != nil {
+	if p.replayer, err = replay.New(p.inst, 1); err != nil {
 		return err
 	}
 	p.programs = map[way]*ebpf.Program{}

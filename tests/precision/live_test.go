@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/tests/netns"
 	"github.com/xdpmon/xdpmon/tests/netns/netnstest"
 	"github.com/xdpmon/xdpmon/userspace/algo"
@@ -42,7 +42,7 @@ func TestLiveCores(t *testing.T) {
 		return nil
 	}
 	var sending sync.WaitGroup
-	cfg.Started = func([]*loader.Attachment) {
+	cfg.Started = func([]*attach.Attachment) {
 		sending.Go(func() {
 			defer cancel()
 			spread(ctx, t, hosts, sizes)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/loader/pisa"
+	"github.com/xdpmon/xdpmon/loader/replay"
 	"github.com/xdpmon/xdpmon/tests/precision/tap"
 	"github.com/xdpmon/xdpmon/tests/traffic"
 	"github.com/xdpmon/xdpmon/userspace/packet"
@@ -17,7 +18,7 @@ import (
 type Bench struct {
 	seed   uint64
 	inst   *loader.Instance
-	replay *loader.Replayer
+	replay *replay.Replayer
 }
 
 // NewBench makes a bench for contenders whose second passes come delay packets late. It does not prove that they keep the rules:
@@ -28,7 +29,7 @@ func NewBench(seed uint64, delay int) (*Bench, error) {
 		return nil, err
 	}
 	b := &Bench{seed: seed, inst: inst}
-	if b.replay, err = inst.NewReplayer(seed); err != nil {
+	if b.replay, err = replay.New(inst, seed); err != nil {
 		inst.Close()
 		return nil, err
 	}
@@ -77,7 +78,7 @@ func Run(c *Contender, stream *Stream, seed uint64, arrivals bool) (*Outcome, er
 	return b.Run(c, stream, arrivals)
 }
 
-func feed(replay *loader.Replayer, stream *Stream) error {
+func feed(replay *replay.Replayer, stream *Stream) error {
 	for n := range stream.taken {
 		if err := replay.Feed(&stream.taken[n]); err != nil {
 			return err
@@ -89,7 +90,7 @@ func feed(replay *loader.Replayer, stream *Stream) error {
 	return feedModel(replay, stream)
 }
 
-func feedModel(replay *loader.Replayer, stream *Stream) error {
+func feedModel(replay *replay.Replayer, stream *Stream) error {
 	source, f := traffic.Frames(stream.Model()), packet.Frame{}
 	for {
 		if err := source.Next(&f); errors.Is(err, io.EOF) {

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/tests/emulator"
 	"github.com/xdpmon/xdpmon/tests/netns"
 	"github.com/xdpmon/xdpmon/tests/netns/netnstest"
@@ -57,7 +57,7 @@ func during(t *testing.T, host *netns.Host, where int, set map[string]string, tr
 	cfg := session.LiveConfig{Config: session.Config{Algorithms: []session.Selected{{Descriptor: d, Values: values}}, Window: time.Minute},
 		Interfaces: []string{host.Interface}, Hook: hooks[where].hook, Mode: hooks[where].mode, Direction: hooks[where].direction}
 	cfg.Emit = func(l report.Line) error { lines = append(lines, l); return nil }
-	cfg.Started = func([]*loader.Attachment) {
+	cfg.Started = func([]*attach.Attachment) {
 		go func() { failed <- traffic(ctx); end() }()
 	}
 	if err := host.Run(func() error { return session.Live(stop, cfg) }); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 
-	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/tests/netns"
 	"github.com/xdpmon/xdpmon/tests/netns/netnstest"
 	"github.com/xdpmon/xdpmon/userspace/session"
@@ -91,12 +91,12 @@ func programOn(t *testing.T, host *netns.Host, index int) (id ebpf.ProgramID) {
 func TestEach(t *testing.T) {
 	network := netnstest.New(t, netns.Options{})
 	l := newLedger()
-	var attached []*loader.Attachment
+	var attached []*attach.Attachment
 	ctx, cancel := context.WithCancel(t.Context())
 	cfg := session.LiveConfig{Config: session.Config{Algorithms: selected(t, 0, "stays"), Window: 100 * time.Millisecond, Emit: l.emit,
 		Notice: func(format string, args ...any) { t.Logf(format, args...) }},
 		Interfaces: []string{network.A.Interface, "lo"}, Each: true, Hook: "tc", Direction: "egress",
-		Started: func(a []*loader.Attachment) {
+		Started: func(a []*attach.Attachment) {
 			attached = a
 			go func() {
 				defer cancel()

@@ -13,7 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/attach"
+	"github.com/xdpmon/xdpmon/loader/status"
 	"github.com/xdpmon/xdpmon/tests/netns"
 	"github.com/xdpmon/xdpmon/tests/netns/netnstest"
 	"github.com/xdpmon/xdpmon/tests/testutil"
@@ -68,7 +69,7 @@ func config(t *testing.T, iface string, w *watcher) session.LiveConfig {
 		Config: session.Config{Algorithms: []session.Selected{{Descriptor: d, Values: values}}, Window: window, Emit: w.emit,
 			Notice: t.Logf},
 		Interfaces: []string{iface}, Hook: "auto", Mode: "native", Direction: "both",
-		Started: func([]*loader.Attachment) { w.began = time.Now() },
+		Started: func([]*attach.Attachment) { w.began = time.Now() },
 	}
 }
 
@@ -183,9 +184,9 @@ func measure(t *testing.T) usage {
 
 // checkDetached looks only at the run's own interface: other tests attach elsewhere at the same time.
 func checkDetached(t *testing.T, host *netns.Host) {
-	var left []loader.AttachmentInfo
+	var left []status.Attachment
 	err := host.Run(func() (err error) {
-		left, err = loader.Status()
+		left, err = status.List()
 		return err
 	})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/replay"
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
 	"github.com/xdpmon/xdpmon/userspace/algo"
@@ -21,7 +22,7 @@ type host struct {
 	spec   *ebpf.CollectionSpec
 	loaded *loader.Instance
 	set    *maps.Set
-	feed   *loader.Replayer
+	feed   *replay.Replayer
 	seed   uint64
 	coin   uint32
 }
@@ -57,7 +58,7 @@ func openHost(t *twin.Twin, form twin.Form, coins uint64) (_ *host, err error) {
 		err = instances[0].Bind(h.set)
 	}
 	if err == nil {
-		h.feed, err = h.loaded.NewReplayer(coins)
+		h.feed, err = replay.New(h.loaded, coins)
 	}
 	if err != nil {
 		h.loaded.Close()

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/tests/netns"
 	"github.com/xdpmon/xdpmon/tests/netns/netnstest"
 	"github.com/xdpmon/xdpmon/tests/verdict/enforcer"
@@ -24,10 +25,10 @@ import (
 // arrives as it was sent. A wrong checksum would be dropped and counted there.
 func TestMarkedTCP(t *testing.T) {
 	for _, c := range []struct {
-		hook      loader.Hook
-		direction loader.Direction
+		hook      attach.Hook
+		direction attach.Direction
 		v6        bool
-	}{{loader.HookTC, loader.Egress, false}, {loader.HookTC, loader.Egress, true}, {loader.HookTC, loader.Ingress, true}, {loader.HookXDP, loader.Ingress, false}} {
+	}{{attach.HookTC, attach.Egress, false}, {attach.HookTC, attach.Egress, true}, {attach.HookTC, attach.Ingress, true}, {attach.HookXDP, attach.Ingress, false}} {
 		t.Run(fmt.Sprint(c.hook, c.direction, c.v6), func(t *testing.T) {
 			network := netnstest.New(t, netns.Options{})
 			for _, h := range []*netns.Host{network.A, network.B} {
@@ -35,10 +36,10 @@ func TestMarkedTCP(t *testing.T) {
 			}
 			inst := load(t, loader.Options{}, object(t, "marker", enforcer.Mark, tcp))
 			at := network.A
-			if c.direction == loader.Ingress {
+			if c.direction == attach.Ingress {
 				at = network.B
 			}
-			attach(t, inst, at, c.hook, c.direction)
+			attached(t, inst, at, c.hook, c.direction)
 			to := network.B.IPv4
 			if c.v6 {
 				to = network.B.IPv6
@@ -61,10 +62,10 @@ func TestMarkedTCP(t *testing.T) {
 
 // Datagrams that are condemned do not arrive, at either hook; others do, and nothing is left when the instance goes.
 func TestDropsEnd(t *testing.T) {
-	for _, hook := range []loader.Hook{loader.HookXDP, loader.HookTC} {
+	for _, hook := range []attach.Hook{attach.HookXDP, attach.HookTC} {
 		network := netnstest.New(t, netns.Options{})
 		inst := load(t, loader.Options{}, object(t, "dropper", enforcer.Drop, udp))
-		a := attach(t, inst, network.B, hook, loader.Ingress)
+		a := attached(t, inst, network.B, hook, attach.Ingress)
 		conn, err := network.B.ListenPacket(t.Context(), "udp", net.JoinHostPort(network.B.IPv4.String(), "5000"))
 		if err != nil {
 			t.Fatal(err)
@@ -100,11 +101,11 @@ func TestDropsEnd(t *testing.T) {
 	}
 }
 
-func attach(t *testing.T, inst *loader.Instance, host *netns.Host, hook loader.Hook, direction loader.Direction) *loader.Attachment {
+func attached(t *testing.T, inst *loader.Instance, host *netns.Host, hook attach.Hook, direction attach.Direction) *attach.Attachment {
 	t.Helper()
-	var a *loader.Attachment
+	var a *attach.Attachment
 	err := host.Run(func() (err error) {
-		a, err = loader.Attach(inst, host.Interface, loader.AttachOptions{Hook: hook, Mode: loader.ModeNative, Direction: direction})
+		a, err = attach.Attach(inst, host.Interface, attach.Options{Hook: hook, Mode: attach.ModeNative, Direction: direction})
 		return err
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	bpf "github.com/xdpmon/xdpmon/bpf/beaucoup"
 	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/replay"
 	"github.com/xdpmon/xdpmon/tests/builder"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/userspace/algo"
@@ -123,7 +124,7 @@ func TestCouponsAreThoseOfTheHash(t *testing.T) {
 }
 
 // loaded is an instance in the kernel, and what feeds it.
-func loaded(t *testing.T, set map[string]string) (*instance, *loader.Replayer) {
+func loaded(t *testing.T, set map[string]string) (*instance, *replay.Replayer) {
 	t.Helper()
 	testutil.NeedRoot(t)
 	d := descriptor()
@@ -148,7 +149,7 @@ func loaded(t *testing.T, set map[string]string) (*instance, *loader.Replayer) {
 	if err := i.Bind(maps); err != nil {
 		t.Fatal(err)
 	}
-	feed, err := inst.NewReplayer(9)
+	feed, err := replay.New(inst, 9)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +158,7 @@ func loaded(t *testing.T, set map[string]string) (*instance, *loader.Replayer) {
 }
 
 // windowOf are the coupons of every key.
-func windowOf(t *testing.T, i *instance, feed *loader.Replayer) map[string]uint64 {
+func windowOf(t *testing.T, i *instance, feed *replay.Replayer) map[string]uint64 {
 	t.Helper()
 	if err := feed.Flush(); err != nil {
 		t.Fatal(err)

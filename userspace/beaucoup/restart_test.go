@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/replay"
 	"github.com/xdpmon/xdpmon/tests/builder"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
@@ -13,7 +13,7 @@ import (
 // one is a key's only collector in the registers.
 type one struct {
 	*instance
-	feed *loader.Replayer
+	feed *replay.Replayer
 	port uint16
 	slot uint32
 }

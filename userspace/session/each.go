@@ -5,7 +5,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/attach"
 )
 
 // liveEach is Live with a session an interface: registers, windows and answers of its own, none of which mixes two interfaces.
@@ -25,11 +25,11 @@ func liveEach(ctx context.Context, cfg LiveConfig) error {
 
 // openEach opens the sessions one after the other; started is told when the last one measures.
 func openEach(ctx context.Context, cfg LiveConfig) (list []*Session, err error) {
-	var attached []*loader.Attachment
+	var attached []*attach.Attachment
 	for _, name := range cfg.Interfaces {
 		one := cfg
 		one.Name, one.Interfaces = name, []string{name}
-		one.Started = func(a []*loader.Attachment) { attached = append(attached, a...) }
+		one.Started = func(a []*attach.Attachment) { attached = append(attached, a...) }
 		s, err := Open(ctx, one)
 		if err != nil {
 			return list, err

@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/attach"
+	"github.com/xdpmon/xdpmon/loader/pin"
 )
 
 // LiveConfig is a run on interfaces.
@@ -30,7 +32,7 @@ type LiveConfig struct {
 	// Changed is told of each interface when it is attached, when that ends, and when it comes back.
 	Changed func(iface string, attached bool)
 	// Started is called once with what is attached, before the first window.
-	Started func(attached []*loader.Attachment)
+	Started func(attached []*attach.Attachment)
 }
 
 // DefaultWindow is the length of a live window when none is asked for.
@@ -59,33 +61,33 @@ func Live(ctx context.Context, cfg LiveConfig) error {
 }
 
 // openPin settles the seed: a pinned instance's registers are addressed with its own.
-func openPin(cfg *LiveConfig) (*loader.Pin, error) {
-	var pin *loader.Pin
+func openPin(cfg *LiveConfig) (*pin.Pin, error) {
+	var opened *pin.Pin
 	if cfg.Pin != "" {
 		var err error
-		if pin, err = loader.OpenPin(loader.PinOptions{Name: cfg.Pin, Interfaces: cfg.Interfaces, Notice: cfg.Notice}); err != nil {
+		if opened, err = pin.Open(pin.Options{Name: cfg.Pin, Interfaces: cfg.Interfaces, Notice: cfg.Notice}); err != nil {
 			return nil, err
 		}
-		cfg.Seed = pin.Seed(cfg.Seed)
+		cfg.Seed = opened.Seed(cfg.Seed)
 	}
 	if cfg.Seed == 0 {
 		var b [8]byte
 		if _, err := rand.Read(b[:]); err != nil {
-			return nil, errors.Join(fmt.Errorf("draw hash seed: %w", err), closePin(pin))
+			return nil, errors.Join(fmt.Errorf("draw hash seed: %w", err), closePin(opened))
 		}
 		cfg.Seed = binary.NativeEndian.Uint64(b[:]) | 1
 	}
-	return pin, nil
+	return opened, nil
 }
 
-func closePin(pin *loader.Pin) error {
-	if pin == nil {
+func closePin(opened *pin.Pin) error {
+	if opened == nil {
 		return nil
 	}
-	return pin.Close()
+	return opened.Close()
 }
 
-func loadLive(ctx context.Context, cfg *LiveConfig, pin *loader.Pin) (*runner, error) {
+func loadLive(ctx context.Context, cfg *LiveConfig, pin *pin.Pin) (*runner, error) {
 	adopt := func([]loader.Object, *loader.Options) error { return nil }
 	if pin != nil {
 		adopt = pin.Match

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/tests/netns"
 	"github.com/xdpmon/xdpmon/tests/netns/netnstest"
 	"github.com/xdpmon/xdpmon/tests/testutil"
@@ -39,7 +39,7 @@ func TestInterruptEndsTheLoad(t *testing.T) {
 		started := false
 		cfg := session.LiveConfig{Config: session.Config{Window: time.Hour, Emit: func(report.Line) error { return nil }},
 			Interfaces: []string{network.A.Interface}, Hook: "auto", Mode: "native", Direction: "both", Duration: time.Millisecond,
-			Started: func([]*loader.Attachment) { started = true }}
+			Started: func([]*attach.Attachment) { started = true }}
 		for _, name := range []string{"fridge", "rtt-array"} {
 			d, err := algo.Lookup(name)
 			if err != nil {
@@ -80,7 +80,7 @@ func TestNoStubWindow(t *testing.T) {
 	cfg := session.LiveConfig{Config: session.Config{Window: time.Second, Algorithms: []session.Selected{{Descriptor: d, Values: values}},
 		Emit: func(l report.Line) error { windows = append(windows, l.Window); return nil }},
 		Interfaces: []string{network.A.Interface}, Hook: "auto", Mode: "native", Direction: "both", Duration: 2 * time.Second,
-		Started: func([]*loader.Attachment) { time.Sleep(20 * time.Millisecond) }}
+		Started: func([]*attach.Attachment) { time.Sleep(20 * time.Millisecond) }}
 	if err := network.A.Run(func() error { return session.Live(context.Background(), cfg) }); err != nil {
 		t.Fatal(err)
 	}

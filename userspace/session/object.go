@@ -8,7 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/attach"
+	"github.com/xdpmon/xdpmon/loader/pin"
+	"github.com/xdpmon/xdpmon/loader/watch"
 	"github.com/xdpmon/xdpmon/userspace/feed"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
@@ -21,8 +23,8 @@ var ErrEnded = errors.New("the session has ended")
 type Session struct {
 	cfg     LiveConfig
 	run     *runner
-	pin     *loader.Pin
-	manager *loader.Manager
+	pin     *pin.Pin
+	manager *watch.Manager
 	hub     feed.Hub
 
 	calls  chan func()
@@ -46,9 +48,9 @@ func Open(ctx context.Context, cfg LiveConfig) (*Session, error) {
 	}
 	s := &Session{cfg: cfg, run: run, pin: pin, calls: make(chan func()), done: make(chan struct{}), opened: time.Now()}
 	s.run.cfg.Emit = s.emit
-	s.manager = loader.NewManager(run.inst, loader.ManagerOptions{
-		Attach: loader.AttachOptions{Hook: loader.Hook(cfg.Hook), Mode: loader.Mode(cfg.Mode),
-			Direction: loader.Direction(cfg.Direction), Notice: cfg.Notice},
+	s.manager = watch.NewManager(run.inst, watch.Options{
+		Attach: attach.Options{Hook: attach.Hook(cfg.Hook), Mode: attach.Mode(cfg.Mode),
+			Direction: attach.Direction(cfg.Direction), Notice: cfg.Notice},
 		Reattach: true, Pin: pin, Changed: cfg.Changed,
 	})
 	if err := s.attach(ctx); err != nil {
@@ -197,7 +199,7 @@ func (s *Session) Status() (st Status, err error) {
 		}
 		live := s.manager.Attachments()
 		for _, name := range s.cfg.Interfaces {
-			attached := slices.ContainsFunc(live, func(a *loader.Attachment) bool { return a.Interface == name })
+			attached := slices.ContainsFunc(live, func(a *attach.Attachment) bool { return a.Interface == name })
 			st.Interfaces = append(st.Interfaces, Interface{name, attached})
 		}
 		return nil

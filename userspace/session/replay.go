@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/replay"
 	"github.com/xdpmon/xdpmon/userspace/capture"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -56,7 +57,7 @@ func ReplaySource(ctx context.Context, cfg Config, name string, source capture.S
 		return err
 	}
 	defer run.close()
-	feed, err := run.inst.NewReplayer(cfg.Seed)
+	feed, err := replay.New(run.inst, cfg.Seed)
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func ReplaySource(ctx context.Context, cfg Config, name string, source capture.S
 // replayer moves frames from a source to the programs and the oracles, and closes windows by the capture's time.
 type replayer struct {
 	*runner
-	feed     *loader.Replayer
+	feed     *replay.Replayer
 	source   capture.Source
 	progress func(Progress)
 	started  time.Time

@@ -1,0 +1,120 @@
+package attach
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+)
+
+// Hold is one program at one hook, however the kernel keeps it there.
+type Hold interface {
+	// Replace exchanges the program without a packet passing in between.
+	Replace(prog *ebpf.Program) error
+	// Release takes the program off; releasing what is gone already is no error.
+	Release() error
+	// Leave forgets the hold without taking the program off: somebody else (a pin) keeps it.
+	Leave() error
+	// Alive reports whether the program is still on the interface.
+	Alive() bool
+	// Keep keeps the program there beyond this process, under the name of a pin: a link at a path, a filter, which
+	// stays by itself, by saying so in its name.
+	Keep(path, name string, prog *ebpf.Program) error
+}
+
+// LinkHold is a BPF link: it ends with its last file descriptor or pin, so a killed process leaves nothing.
+type LinkHold struct{ link.Link }
+
+func (h LinkHold) Replace(prog *ebpf.Program) error { return h.Update(prog) }
+func (h LinkHold) Leave() error                     { return h.Link.Close() }
+
+func (h LinkHold) Keep(path, _ string, _ *ebpf.Program) error {
+	l, ok := h.Link.(interface{ FD() int })
+	if !ok {
+		return fmt.Errorf("pin link %T: it has no file descriptor", h.Link)
+	}
+	return PinFD(l.FD(), path)
+}
+
+// Release detaches before it closes: a pin, or another process that holds the link, must not keep it alive.
+func (h LinkHold) Release() error {
+	err := h.Detach()
+	if errors.Is(err, unix.ENOLINK) || errors.Is(err, link.ErrNotSupported) {
+		err = nil
+	}
+	return errors.Join(err, h.Link.Close())
+}
+
+func (h LinkHold) Alive() bool {
+	ifindex, err := LinkIfindex(h.Link)
+	return err == nil && ifindex != 0
+}
+
+// LinkIfindex returns the interface of an XDP or TCX link; 0 when that has vanished or the link was detached.
+func LinkIfindex(l link.Link) (int, error) {
+	info, err := l.Info()
+	if err != nil {
+		return 0, err
+	}
+	if xdp := info.XDP(); xdp != nil {
+		return int(xdp.Ifindex), nil
+	}
+	if tcx := info.TCX(); tcx != nil {
+		return int(tcx.Ifindex), nil
+	}
+	return 0, fmt.Errorf("link %d is neither XDP nor TCX", info.ID)
+}
+
+// LinkDirection returns which packets a link sees.
+func LinkDirection(l link.Link) Direction {
+	info, err := l.Info()
+	if err == nil && info.TCX() != nil && ebpf.AttachType(info.TCX().AttachType) == ebpf.AttachTCXEgress {
+		return Egress
+	}
+	return Ingress
+}
+
+// Point is one program of an attachment.
+type Point struct {
+	Hook      Hook
+	Mode      Mode // XDP only
+	Direction Direction
+	Via       string // "xdp", "tcx" or "clsact"
+	Frags     bool
+
+	Hold    Hold
+	Program *ebpf.Program
+}
+
+// Where is how messages name the point: "XDP ingress (native)".
+func (p Point) Where() string {
+	s := hookName(p.Hook) + " " + string(p.Direction)
+	if p.Mode != "" {
+		s += " (" + string(p.Mode) + ")"
+	}
+	return s
+}
+
+// PinFD pins a file descriptor. cilium/ebpf's own Pin renames an object's earlier pin, and here the earlier
+// one must stay until the new one is complete.
+func PinFD(fd int, path string) error {
+	name, err := unix.BytePtrFromString(path)
+	if err != nil {
+		return err
+	}
+	attr := struct {
+		path  uint64
+		fd    uint32
+		flags uint32
+	}{uint64(uintptr(unsafe.Pointer(name))), uint32(fd), 0}
+	_, _, errno := unix.Syscall(unix.SYS_BPF, unix.BPF_OBJ_PIN, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr))
+	runtime.KeepAlive(name)
+	if errno != 0 {
+		return fmt.Errorf("pin at %s: %w", path, errno)
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package attach
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// offloadState is what attaching may change: the offloads of a device and, of a veth, those of its other end,
+// which usually lies in another network namespace (a container's).
+type offloadState struct {
+	own, peer Offloads
+	peerName  string
+	problem   string // why the peer could not be read
+}
+
+func readOffloads(d *Device) offloadState {
+	var s offloadState
+	s.own, _ = OffloadsOf(d.Name)
+	if d.PeerIndex == 0 {
+		return s
+	}
+	err := inNamespace(d.PeerNetNSID, func() error { return s.readPeer(d.PeerIndex) })
+	if err != nil {
+		s.problem = fmt.Sprintf("%s: the offloads of its other end were not compared: %v", d.Name, err)
+	}
+	return s
+}
+
+func (s *offloadState) readPeer(index int) error {
+	peer, err := net.InterfaceByIndex(index)
+	if err != nil {
+		return err
+	}
+	s.peerName = peer.Name
+	s.peer, err = OffloadsOf(peer.Name)
+	return err
+}
+
+// changes lists what differs between two readings of the same device.
+func (s offloadState) changes(after offloadState, name string) []OffloadChange {
+	found := s.own.diff(name, after.own)
+	return append(found, s.peer.diff("peer "+s.peerName, after.peer)...)
+}
+
+// errNoNamespace says that the namespace of a veth's other end could not be found from here.
+var errNoNamespace = errors.New("its network namespace is not visible from this process")
+
+// inNamespace runs fn in the network namespace that has the given id in this one (-1: here). fn runs on a
+// thread of its own, which ends with it: no other goroutine ever sees the foreign namespace.
+func inNamespace(nsid int, fn func() error) error {
+	if nsid < 0 {
+		return fn()
+	}
+	ns, err := findNamespace(nsid)
+	if err != nil {
+		return err
+	}
+	defer ns.Close()
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread is not reused
+		if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
+			done <- fmt.Errorf("enter its network namespace: %w", err)
+			return
+		}
+		done <- fn()
+	}()
+	return <-done
+}
+
+// findNamespace looks for a namespace among the named ones, those of running processes, and those that processes hold
+// open without being in them.
+func findNamespace(nsid int) (*os.File, error) {
+	handle, err := netlink.NewHandle(unix.NETLINK_ROUTE)
+	if err != nil {
+		return nil, fmt.Errorf("open netlink: %w", err)
+	}
+	defer handle.Close()
+	seen := map[string]bool{}
+	for _, pattern := range []string{"/run/netns/*", "/run/docker/netns/*", "/proc/[0-9]*/ns/net", "/proc/[0-9]*/fd/*"} {
+		paths, _ := filepath.Glob(pattern)
+		for _, path := range paths {
+			if !isNewNamespace(path, seen) {
+				continue
+			}
+			if ns := openIfID(handle, path, nsid); ns != nil {
+				return ns, nil
+			}
+		}
+	}
+	return nil, errNoNamespace
+}
+
+// isNewNamespace looks at the name that a link below /proc has, net:[…]; other files are mounts of a namespace.
+func isNewNamespace(path string, seen map[string]bool) bool {
+	name, err := os.Readlink(path)
+	if err != nil {
+		return !strings.HasPrefix(path, "/proc/")
+	}
+	known := seen[name]
+	seen[name] = true
+	return !known && strings.HasPrefix(name, "net:[")
+}
+
+func openIfID(handle *netlink.Handle, path string, nsid int) *os.File {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	if id, err := handle.GetNetNsIdByFd(int(f.Fd())); err != nil || id != nsid {
+		f.Close()
+		return nil
+	}
+	return f
+}

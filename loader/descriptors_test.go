@@ -1,0 +1,45 @@
+package loader_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/attach"
+	"github.com/xdpmon/xdpmon/loader/privilege"
+	"github.com/xdpmon/xdpmon/tests/lab"
+)
+
+// A start with too few descriptors is refused before anything is loaded, and never blamed on the verifier.
+func TestDescriptorsAreChecked(t *testing.T) {
+	if !lab.Isolated(t) {
+		return
+	}
+	lab.Veth(t)
+	objects := lab.FridgeObject(t, 4096)
+	for free := 0; ; free += 4 {
+		var inst *loader.Instance
+		err := lab.WithFreeDescriptors(t, free, func() (err error) {
+			if inst, err = loader.Load(objects, loader.Options{Seed: 1}); err != nil {
+				return err
+			}
+			a, err := attach.Attach(inst, lab.Near, attach.Options{Direction: attach.Both})
+			if err != nil {
+				return fmt.Errorf("after it was loaded: %w", err)
+			}
+			return errors.Join(a.Close(), inst.Close())
+		})
+		if err == nil {
+			t.Logf("%d free descriptors are enough", free)
+			break
+		}
+		if !errors.Is(err, privilege.ErrDescriptors) || errors.Is(err, loader.ErrVerifier) || !strings.Contains(err.Error(), "ulimit -n") || inst != nil {
+			t.Fatalf("%d free descriptors: %v", free, err)
+		}
+	}
+	lab.NothingLeft(t, lab.Near)
+}
+
+func TestMain(m *testing.M) { lab.Main(m) }

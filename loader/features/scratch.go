@@ -1,0 +1,55 @@
+package features
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpmon/xdpmon/loader/kernel"
+)
+
+// inScratch asks a question that can only be answered by attaching something, on the loopback device of a
+// network namespace that exists for the length of the question.
+func inScratch(try func(lo int) error) func() kernel.Answer {
+	return func() kernel.Answer {
+		var result error
+		if err := withScratchNamespace(func() { result = try(1) }); err != nil {
+			return kernel.Answer{State: kernel.Unknown, Detail: fmt.Sprintf("cannot make a namespace to try it in: %v (needs CAP_SYS_ADMIN)", err)}
+		}
+		return kernel.Conclude(result)
+	}
+}
+
+// withScratchNamespace runs fn on a thread in a new network namespace; both end with it.
+func withScratchNamespace(fn func()) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread is not reused
+		err := unix.Unshare(unix.CLONE_NEWNET)
+		if err == nil {
+			fn()
+		}
+		done <- err
+	}()
+	return <-done
+}
+
+func tryXDPLink(lo int) error {
+	prog, err := ebpf.NewProgram(kernel.Returning(ebpf.XDP, 2))
+	if err != nil {
+		return err
+	}
+	defer prog.Close()
+	l, err := link.AttachXDP(link.XDPOptions{Program: prog, Interface: lo, Flags: link.XDPGenericMode})
+	if errors.Is(err, unix.EINVAL) {
+		return ebpf.ErrNotSupported
+	}
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}

@@ -1,0 +1,103 @@
+// Package kernel says what the running kernel can do, by trying it.
+package kernel
+
+import (
+	"errors"
+	"math"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpmon/xdpmon/loader/privilege"
+)
+
+// ErrUnsupported is wrapped when this kernel or device lacks something; the text names it and what provides it.
+var ErrUnsupported = errors.New("not supported here")
+
+// State is the outcome of a probe.
+type State string
+
+// Only an answer that the kernel gave counts as Supported or Unsupported. Everything else, a missing
+// privilege above all, is Unknown and comes with its reason.
+const (
+	Supported   State = "supported"
+	Unsupported State = "unsupported"
+	Unknown     State = "unknown"
+)
+
+// Answer is what a probe found.
+type Answer struct {
+	State  State
+	Detail string // what was seen, or why nothing can be said
+}
+
+// Conclude turns the error of a probe into an answer: no error and "not supported" are conclusive, nothing else is.
+func Conclude(err error) Answer {
+	switch {
+	case err == nil:
+		return Answer{State: Supported}
+	case errors.Is(err, ebpf.ErrNotSupported):
+		return Answer{State: Unsupported}
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
+		return Answer{Unknown, "this process may not ask: " + privilege.Remedy(privilege.AttachNeeds)}
+	}
+	return Answer{Unknown, err.Error()}
+}
+
+func Release() string {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return "unknown"
+	}
+	return unix.ByteSliceToString(u.Release[:])
+}
+
+// Returning is the smallest program of a type.
+func Returning(t ebpf.ProgramType, code int32) *ebpf.ProgramSpec {
+	return &ebpf.ProgramSpec{
+		Name:         "xdpmon_probe",
+		Type:         t,
+		License:      "Dual BSD/GPL",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, code), asm.Return()},
+	}
+}
+
+// Try loads a program and throws it away. The verifier's "invalid argument" is how kernels say that they do
+// not know an instruction or flag of a program that is otherwise valid.
+func Try(spec *ebpf.ProgramSpec) error {
+	prog, err := ebpf.NewProgramWithOptions(spec, ebpf.ProgramOptions{LogDisabled: true})
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.E2BIG) {
+		return ebpf.ErrNotSupported
+	}
+	if err != nil {
+		return err
+	}
+	return prog.Close()
+}
+
+// HaveXDPFrags asks for programs that declare fragments. All programs of a chain must agree on it.
+func HaveXDPFrags() error {
+	spec := Returning(ebpf.XDP, 2)
+	spec.Flags = unix.BPF_F_XDP_HAS_FRAGS
+	return Try(spec)
+}
+
+// HaveTCX asks for TCX links by attaching to an interface that cannot exist.
+func HaveTCX() error {
+	prog, err := ebpf.NewProgram(Returning(ebpf.SchedCLS, -1))
+	if err != nil {
+		return err
+	}
+	defer prog.Close()
+	l, err := link.AttachTCX(link.TCXOptions{Interface: math.MaxInt32, Program: prog, Attach: ebpf.AttachTCXIngress})
+	if errors.Is(err, unix.ENODEV) {
+		return nil
+	}
+	if err == nil {
+		l.Close()
+		return errors.New("attached to an interface that does not exist")
+	}
+	return err
+}

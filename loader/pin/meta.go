@@ -1,0 +1,186 @@
+package pin
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/attach"
+)
+
+// ErrDiffers is wrapped when what is pinned does not fit what was asked for.
+var ErrDiffers = errors.New("what is pinned differs")
+
+// pinFormat is the version of pinMeta; another one is refused.
+const pinFormat = 1
+
+// pinMeta describes a pin. It is stored beside the objects, in a map, because a BPF file system holds no files.
+type pinMeta struct {
+	Format     int               `json:"format"`
+	PID        int               `json:"pid"`   // the process that wrote it
+	NetNS      uint64            `json:"netns"` // inode of the network namespace that the interfaces are in
+	Seed       uint64            `json:"seed"`
+	CRC        bool              `json:"crc"`
+	Decap      bool              `json:"decap"`
+	Algorithms []pinAlgorithm    `json:"algorithms"`
+	Interfaces []pinnedInterface `json:"interfaces"`
+}
+
+// pinAlgorithm is what a register's content depends on.
+type pinAlgorithm struct {
+	Name      string            `json:"name"`
+	Maps      map[string]string `json:"maps"`      // shape by name
+	Constants map[string]string `json:"constants"` // value in hexadecimal by name
+}
+
+type pinnedInterface struct {
+	Name   string        `json:"name"`
+	Index  int           `json:"index"`
+	Points []pinnedPoint `json:"points"`
+}
+
+type pinnedPoint struct {
+	Direction attach.Direction `json:"direction"`
+	Hook      attach.Hook      `json:"hook"`
+	Via       string           `json:"via"`
+	Mode      attach.Mode      `json:"mode,omitempty"`
+}
+
+// describeObjects reads from configured objects what must be equal for an adoption.
+func describeObjects(objects []loader.Object, opts loader.Options) pinMeta {
+	meta := pinMeta{Format: pinFormat, PID: os.Getpid(), NetNS: netNSInode(), Seed: opts.Seed, CRC: opts.CRC, Decap: opts.Decap}
+	for _, o := range objects {
+		meta.Algorithms = append(meta.Algorithms, pinAlgorithm{o.Name, shapesOf(o.Spec), constantsOf(o.Spec)})
+	}
+	return meta
+}
+
+// netNSInode tells the network namespace of the calling thread from others: interfaces of the same name and index
+// are in many.
+func netNSInode() uint64 {
+	var st unix.Stat_t
+	if err := unix.Stat("/proc/thread-self/ns/net", &st); err != nil {
+		return 0
+	}
+	return st.Ino
+}
+
+func shapesOf(spec *ebpf.CollectionSpec) map[string]string {
+	shapes := map[string]string{}
+	for name, m := range spec.Maps {
+		if !strings.HasPrefix(name, ".") { // sections: constants are compared one by one
+			shapes[name] = fmt.Sprintf("%s of %d entries of %d bytes, key %d bytes", m.Type, m.MaxEntries, m.ValueSize, m.KeySize)
+		}
+	}
+	return shapes
+}
+
+// seedConstants are set by Load from the options, which are compared by themselves.
+var seedConstants = []string{"hash_seed", "hash_keys", "hash_crc", "coin_seeded"}
+
+func constantsOf(spec *ebpf.CollectionSpec) map[string]string {
+	constants := map[string]string{}
+	for name, v := range spec.Variables {
+		if v.Constant() && !slices.Contains(seedConstants, name) {
+			constants[name] = hex.EncodeToString(v.Value)
+		}
+	}
+	return constants
+}
+
+// differences lists, in words, what keeps a pin from being adopted.
+func (m pinMeta) differences(want pinMeta) []string {
+	var diffs []string
+	add := func(what string, pinned, asked any) {
+		if pinned != asked {
+			diffs = append(diffs, fmt.Sprintf("%s: %v pinned, %v asked for", what, pinned, asked))
+		}
+	}
+	add("format", m.Format, want.Format)
+	add("network namespace", m.NetNS, want.NetNS)
+	add("algorithms", m.names(), want.names())
+	add("seed", m.Seed, want.Seed)
+	add("CRC hashes", m.CRC, want.CRC)
+	add("decapsulation", m.Decap, want.Decap)
+	if len(diffs) > 0 {
+		return diffs
+	}
+	for i, a := range m.Algorithms {
+		diffs = append(diffs, compareText(a.Name+" map", a.Maps, want.Algorithms[i].Maps)...)
+		diffs = append(diffs, compareText(a.Name+" constant", a.Constants, want.Algorithms[i].Constants)...)
+	}
+	return diffs
+}
+
+func (m pinMeta) names() string {
+	names := make([]string, len(m.Algorithms))
+	for i, a := range m.Algorithms {
+		names[i] = a.Name
+	}
+	return strings.Join(names, ",")
+}
+
+func compareText(what string, pinned, asked map[string]string) []string {
+	var diffs []string
+	all := maps.Clone(pinned)
+	maps.Copy(all, asked)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		p, a := pinned[name], asked[name]
+		if p != a {
+			diffs = append(diffs, fmt.Sprintf("%s %s: %s pinned, %s asked for", what, name, orNone(p), orNone(a)))
+		}
+	}
+	return diffs
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+// store writes the description into a map and pins that.
+func (m pinMeta) store(path string) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	size := (len(text) + 8) / 8 * 8 // at least one zero behind it
+	holder, err := ebpf.NewMap(&ebpf.MapSpec{Name: "xdpmon_meta", Type: ebpf.Array, KeySize: 4, ValueSize: uint32(size), MaxEntries: 1})
+	if err != nil {
+		return fmt.Errorf("create the description of the pin: %w", err)
+	}
+	defer holder.Close()
+	if err := holder.Put(uint32(0), append(text, make([]byte, size-len(text))...)); err != nil {
+		return fmt.Errorf("write the description of the pin: %w", err)
+	}
+	return attach.PinFD(holder.FD(), path)
+}
+
+func loadMeta(path string) (pinMeta, error) {
+	var meta pinMeta
+	holder, err := ebpf.LoadPinnedMap(path, nil)
+	if err != nil {
+		return meta, fmt.Errorf("read the description of the pin: %w", err)
+	}
+	defer holder.Close()
+	text := make([]byte, holder.ValueSize())
+	if err := holder.Lookup(uint32(0), text); err != nil {
+		return meta, fmt.Errorf("read the description of the pin: %w", err)
+	}
+	if err := json.Unmarshal(bytes.TrimRight(text, "\x00"), &meta); err != nil {
+		return meta, fmt.Errorf("read the description of the pin: %w", err)
+	}
+	return meta, nil
+}

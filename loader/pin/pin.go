@@ -1,0 +1,251 @@
+// Package pin keeps an instance and its attachments beyond the process that made them, in a BPF file system, and lets a later process
+// continue them.
+package pin
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/attach"
+)
+
+// A pin keeps an instance running without its process:
+//
+//	/sys/fs/bpf/xdpmon/NAME/current/{meta, links/…, maps/…, programs/…, entries/…}
+//
+// The folder is built under another name, next, and renamed into place. The lock on NAME belongs to the process that
+// runs the instance and ends with it; whoever gets it may adopt.
+const (
+	pinFolder   = "xdpmon"
+	currentPins = "current"
+	nextPins    = "next"
+	metaPin     = "meta"
+)
+
+// ErrInUse is wrapped when another process runs the pinned instance.
+var ErrInUse = errors.New("in use by another process")
+
+var pinNames = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
+
+// Options name a pin.
+type Options struct {
+	Name string // letters, digits, - and _
+	// Interfaces will be attached. Those that are pinned have to be among them: the registers hold their packets.
+	Interfaces []string
+	Notice     func(format string, args ...any)
+
+	root string // a BPF file system; default Root
+	fail func(step string) error
+}
+
+// Pin is a named instance under the BPF file system, locked by this process.
+//
+// The order of calls: Open, then Seed (to configure the algorithms with), Match, Load, Attach for each
+// interface, Commit. When something fails before Commit has returned, Close puts everything back as it was.
+type Pin struct {
+	opts    Options
+	dir     string
+	lock    *os.File
+	meta    pinMeta // what is pinned; Format 0 when nothing is
+	want    pinMeta
+	maps    map[string]*ebpf.Map
+	adopted []*adoptedHold
+	Waiting []string // interfaces that have gone and may come back
+}
+
+// Open locks a pin and looks at what an earlier run left there. It mounts the BPF file system if it must.
+func Open(opts Options) (*Pin, error) {
+	if opts.root == "" {
+		opts.root = Root
+	}
+	if opts.Notice == nil {
+		opts.Notice = func(string, ...any) {}
+	}
+	if !pinNames.MatchString(opts.Name) {
+		return nil, fmt.Errorf("open pin: %w: name %q: want 1 to 63 letters, digits, - or _", attach.ErrUsage, opts.Name)
+	}
+	if err := mountBPFFS(opts.root, opts.Notice); err != nil {
+		return nil, fmt.Errorf("open pin %s: %w", opts.Name, err)
+	}
+	if isPrivateMount(opts.root) {
+		opts.Notice("WARNING: the pin %s will be gone with this process: %s is a mount of its own here, as `ip netns exec` makes it. "+
+			"Pin from where the host's mounts are: nsenter --net=/run/netns/NAME xdpmon attach ...", opts.Name, opts.root)
+	}
+	RemoveEmpty(opts.root)
+	p := &Pin{opts: opts, dir: filepath.Join(opts.root, pinFolder, opts.Name)}
+	if err := p.open(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open pin %s: %w", opts.Name, err), p.Close())
+	}
+	return p, nil
+}
+
+func (p *Pin) open() (err error) {
+	p.lock, err = lockFolder(p.dir)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return fmt.Errorf("%w (%s); choose another name or end that one", ErrInUse, attach.DescribePIDs(p.lastOwner()))
+	}
+	if err != nil {
+		return fmt.Errorf("lock it: %w", err)
+	}
+	if err := recoverPins(p.dir); err != nil {
+		return fmt.Errorf("clean up after a killed run: %w", err)
+	}
+	p.meta, err = loadMeta(p.path(metaPin))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// lastOwner is the process that wrote the description.
+func (p *Pin) lastOwner() []int {
+	meta, err := loadMeta(p.path(metaPin))
+	if err != nil {
+		return nil
+	}
+	return []int{meta.PID}
+}
+
+func (p *Pin) path(parts ...string) string {
+	return filepath.Join(append([]string{p.dir, currentPins}, parts...)...)
+}
+
+// Adopts reports whether an earlier run left something to continue.
+func (p *Pin) Adopts() bool { return p.meta.Format != 0 }
+
+// Seed returns the hash seed to run with: that of the pinned instance, when none was asked for. Registers are
+// addressed by seeded hashes, so another seed would make their content meaningless.
+func (p *Pin) Seed(asked uint64) uint64 {
+	if p.Adopts() && asked == 0 {
+		return p.meta.Seed
+	}
+	return asked
+}
+
+// Match compares configured algorithms with what is pinned and puts the pinned maps into opts. It refuses with
+// ErrDiffers, naming the differences, when registers would be read as something that they are not.
+func (p *Pin) Match(objects []loader.Object, opts *loader.Options) error {
+	opts.Seed = p.Seed(opts.Seed)
+	p.want = describeObjects(objects, *opts)
+	if !p.Adopts() {
+		return nil
+	}
+	if diffs := append(p.missing(), p.meta.differences(p.want)...); len(diffs) > 0 {
+		return fmt.Errorf("adopt pin %s: %w: %s; remove it first (`xdpmon detach %s`) or choose another name",
+			p.opts.Name, ErrDiffers, strings.Join(diffs, "; "), p.opts.Name)
+	}
+	var err error
+	if p.maps, err = p.loadMaps(); err != nil {
+		return fmt.Errorf("adopt pin %s: %w", p.opts.Name, err)
+	}
+	opts.Maps = p.maps
+	p.opts.Notice("continuing the pinned instance %s: its registers and counts are kept", p.opts.Name)
+	return nil
+}
+
+// missing says which pinned interfaces were not asked for: what passed them is in the registers, and would be reported as
+// the others'.
+func (p *Pin) missing() []string {
+	var diffs []string
+	for _, i := range p.meta.Interfaces {
+		if !slices.Contains(p.opts.Interfaces, i.Name) {
+			diffs = append(diffs, fmt.Sprintf("interface %s is pinned and was not named", i.Name))
+		}
+	}
+	return diffs
+}
+
+// loadMaps opens all pinned maps, by the keys of Source.Maps.
+func (p *Pin) loadMaps() (map[string]*ebpf.Map, error) {
+	root, found := p.path("maps"), map[string]*ebpf.Map{}
+	err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		m, err := ebpf.LoadPinnedMap(path, nil)
+		if err != nil {
+			return fmt.Errorf("open %s: %w", path, err)
+		}
+		key, _ := filepath.Rel(root, path)
+		found[nameOfPin(key)] = m
+		return nil
+	})
+	return found, err
+}
+
+// Attach attaches an interface, taking over what the earlier run left on it.
+func (p *Pin) Attach(src attach.Source, iface string, opts attach.Options) (*attach.Attachment, error) {
+	opts = opts.WithDefaults()
+	if err := opts.Check(); err != nil {
+		return nil, fmt.Errorf("attach to %s: %w", iface, err)
+	}
+	d, err := attach.Inspect(iface)
+	if err != nil {
+		return nil, fmt.Errorf("attach: %w", err)
+	}
+	place, err := attach.ChooseHooks(p.withoutOwn(d), opts)
+	if err != nil {
+		return nil, err
+	}
+	return attach.At(src, d, place, opts, p)
+}
+
+// withoutOwn hides our own pinned XDP program from the choice of a hook: it is to be continued, not avoided.
+func (p *Pin) withoutOwn(d *attach.Device) *attach.Device {
+	l := p.pinnedLink(d.Name, attach.Ingress)
+	if l == nil {
+		return d
+	}
+	defer l.Close()
+	if index, err := attach.LinkIfindex(l); err != nil || index != d.Index {
+		return d
+	}
+	if info, err := l.Info(); err != nil || info.XDP() == nil {
+		return d
+	}
+	own := *d
+	own.XDPMode, own.XDPProg = "", 0
+	return &own
+}
+
+// Close ends the work on a pin: what was adopted and not committed gets its earlier program back. What is
+// committed stays and goes on running, unless everything was detached meanwhile.
+func (p *Pin) Close() error {
+	if p.lock == nil {
+		return nil
+	}
+	var errs []error
+	for _, h := range p.adopted {
+		errs = append(errs, h.restore())
+	}
+	p.adopted = nil
+	errs = append(errs, os.RemoveAll(filepath.Join(p.dir, nextPins)))
+	if p.Adopts() && len(p.meta.Interfaces) == 0 {
+		errs = append(errs, os.RemoveAll(p.path()))
+	}
+	if _, err := os.Lstat(p.path()); errors.Is(err, os.ErrNotExist) {
+		removeEmpty(p.dir, filepath.Dir(p.dir))
+	}
+	errs = append(errs, p.lock.Close())
+	p.lock = nil
+	return errors.Join(errs...)
+}
+
+// removeEmpty removes folders that hold nothing any more; those that do stay.
+func removeEmpty(dirs ...string) {
+	for _, dir := range dirs {
+		if os.Remove(dir) != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package replay
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+)
+
+// hold keeps the driver in the kernel's XDP dispatcher, so that batches cost no exchange of it.
+//
+// A test run with repetitions enters its program into the dispatcher and takes it out again, and waits for RCU both
+// times: some milliseconds a batch on a quiet machine and 50 to 100 on a busy one, where thousands of packets take two. A
+// program that is attached somewhere is in the dispatcher already. So it is attached, in generic mode, to the loopback
+// interface of a network namespace of its own, which is down and sees no packet.
+//
+// That takes CAP_SYS_ADMIN and CAP_NET_ADMIN, which a replay does not need otherwise. Without them, or where the kernel
+// refuses, the replay is slower and otherwise the same: Slow says why.
+func (r *Replayer) hold() {
+	if r.driver == nil {
+		return
+	}
+	r.release, r.slow = attachAside(r.driver.Programs[replayDriver])
+}
+
+// Slow is why every batch waits for the kernel's XDP dispatcher; nil when none does.
+func (r *Replayer) Slow() error { return r.slow }
+
+// attachAside attaches a program in a new network namespace, which lives until undo.
+func attachAside(prog *ebpf.Program) (undo func(), err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, and leaves the namespace with it
+		undo, err = attachHere(prog)
+	}()
+	<-done
+	return undo, err
+}
+
+func attachHere(prog *ebpf.Program) (undo func(), err error) {
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		return nil, fmt.Errorf("make network namespace: %w", err)
+	}
+	ns, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		return nil, fmt.Errorf("open network namespace: %w", err)
+	}
+	const loopback = 1
+	l, err := link.AttachXDP(link.XDPOptions{Program: prog, Interface: loopback, Flags: link.XDPGenericMode})
+	if err != nil {
+		ns.Close()
+		return nil, fmt.Errorf("attach: %w", err)
+	}
+	return func() { l.Close(); ns.Close() }, nil
+}
