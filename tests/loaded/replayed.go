@@ -3,7 +3,7 @@ package loaded
 import (
 	"testing"
 
-	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/replay"
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/tests/builder"
 	"github.com/xdpmon/xdpmon/userspace/packet"
@@ -14,7 +14,7 @@ import (
 type Replayed struct {
 	Algorithm
 	name   string
-	feed   *loader.Replayer
+	feed   *replay.Replayer
 	packer builder.Packer
 }
 
@@ -22,7 +22,7 @@ type Replayed struct {
 func Replay(t *testing.T, name string, set map[string]string) *Replayed {
 	t.Helper()
 	r := &Replayed{Algorithm: load(t, name, set, true), name: name}
-	feed, err := r.Loaded.NewReplayer(1)
+	feed, err := replay.New(r.Loaded, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
