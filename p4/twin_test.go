@@ -1,7 +1,6 @@
 package p4
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -75,9 +74,6 @@ func object(t *testing.T, twin string) *ebpf.CollectionSpec {
 			t.Fatal(err)
 		}
 		instance, err := d.New(valuesOf(t, d), algo.Env{CRC: true, CPUs: 1})
-		if errors.Is(err, algo.ErrNoCRC) {
-			instance, err = d.New(valuesOf(t, d), algo.Env{CPUs: 1})
-		}
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -232,8 +232,72 @@ static __always_inline __u64 hash_keyed(const struct words *v, const __u64 *mask
 	return a ^ b ^ c ^ d;
 }
 
-static __always_inline __u64 hash_attribute(const struct words *v, const __u64 *mask, __u64 salt)
+/* --hash crc: what the twin hashes. An IPv4 address and an IPv6 address have places of their own, of which one is zeros, and so
+ * have their protocols: a switch has them in different headers. userspace/beaucoup/p4.go writes the same list of fields. */
+#define CRC_ADDRESS 5 /* words: IPv4, IPv6 */
+
+static __always_inline void crc_address(__u32 *w, const struct words *v, const __u64 *mask, int high)
 {
+	int four = (v->w[WORD_PORTS] >> 12 & 15) == 4;
+	__u64 a = v->w[high] & mask[high], b = v->w[high + 1] & mask[high + 1];
+
+	w[0] = four ? bpf_htonl((__u32)b) : 0;
+	w[1] = four ? 0 : bpf_htonl((__u32)(a >> 32));
+	w[2] = four ? 0 : bpf_htonl((__u32)a);
+	w[3] = four ? 0 : bpf_htonl((__u32)(b >> 32));
+	w[4] = four ? 0 : bpf_htonl((__u32)b);
+}
+
+#define CRC_ATTRIBUTE (2 * CRC_ADDRESS + 4) /* ports; protocols of both versions, TCP flags, 0; time and IPv4 identification */
+
+static __noinline __u64 crc_attribute(const struct words *v, const __u64 *mask, __u32 row)
+{
+	__u32 w[CRC_ATTRIBUTE], proto, crc;
+	__u64 ports;
+
+	if (!v || !mask)
+		return 0;
+	ports = v->w[WORD_PORTS] & mask[WORD_PORTS];
+	proto = ports >> 24 & 255;
+	crc_address(w, v, mask, WORD_SRC_HIGH);
+	crc_address(w + CRC_ADDRESS, v, mask, WORD_DST_HIGH);
+	w[10] = bpf_htonl(ports >> 32);
+	w[11] = bpf_htonl(((v->w[WORD_PORTS] >> 12 & 15) == 4 ? proto << 24 : proto << 16) | (ports >> 16 & 255) << 8);
+	w[12] = bpf_htonl((v->w[WORD_PACKET] & mask[WORD_PACKET]) >> 32);
+	w[13] = bpf_htonl((__u32)(v->w[WORD_PACKET] & mask[WORD_PACKET]));
+	crc = hash_crc32_words(w, CRC_ATTRIBUTE, row & (HASH_ROWS - 1));
+	return (__u64)(crc << 16 | crc >> 16) << 32; /* the twin matches the lower half */
+}
+
+#define CRC_KEY 10 /* both addresses, 128 bits each, IPv4 behind zeros; ports; protocol, query, 0 */
+
+static __always_inline __u32 crc_key(const struct words *v, const struct beaucoup_query *q, int row)
+{
+	int four = (v->w[WORD_PORTS] >> 12 & 15) == 4;
+	__u64 ports = v->w[WORD_PORTS] & q->mask[WORD_PORTS];
+	__u32 w[CRC_KEY];
+
+#pragma unroll
+	for (int i = 0; i < 4; i++) {
+		__u64 a = v->w[WORD_SRC_HIGH + i] & q->mask[WORD_SRC_HIGH + i];
+
+		w[2 * i] = four ? 0 : bpf_htonl((__u32)(a >> 32));
+		w[2 * i + 1] = four && !(i & 1) ? 0 : bpf_htonl((__u32)a);
+	}
+	w[8] = bpf_htonl(ports >> 32);
+	w[9] = bpf_htonl((ports >> 24 & 255) << 24 | (q->id & 255) << 16);
+	return hash_crc32_words(w, CRC_KEY, row);
+}
+
+static __always_inline __u64 hash_key(const struct words *v, const struct beaucoup_query *q)
+{
+	return hash_crc ? (__u64)crc_key(v, q, 3) << 32 | crc_key(v, q, 1) : hash_words(v, q->mask, q->salt);
+}
+
+static __always_inline __u64 hash_attribute(const struct words *v, const __u64 *mask, __u64 salt, __u32 row)
+{
+	if (hash_crc)
+		return crc_attribute(v, mask, row);
 	return beaucoup_keyed ? hash_keyed(v, mask, salt) : hash_words(v, mask, salt);
 }
 
@@ -245,7 +309,7 @@ static __always_inline __u32 draw(const struct words *v, __u32 half, __u32 i)
 
 	if (!a || !has(v, a->valid) || (v->w[WORD_PORTS] & a->filter_mask) != a->filter_value)
 		return 0;
-	step = (__u32)(hash_attribute(v, a->mask, a->salt) >> 32) >> (a->shift & 31);
+	step = (__u32)(hash_attribute(v, a->mask, a->salt, i) >> 32) >> (a->shift & 31);
 	if (step >= a->limit)
 		return 0;
 	step += half * COUPONS + a->base;
@@ -293,7 +357,7 @@ static __always_inline __u32 choose(struct phv *phv, struct words *v, __u32 acti
  * core's beginning where that was first. */
 static __always_inline int starts(__u32 *word, __u32 now, const struct beaucoup_query *q, __u32 *end)
 {
-	__u32 old = reg_load(word), begun = (now + q->window) | 1;
+	__u32 old = reg_load(word), begun = (now + q->window) | !hash_crc; /* 0 is nobody's, as on the switch */
 
 	*end = old;
 	if (old && old - now <= q->horizon)
@@ -363,7 +427,7 @@ static __always_inline void report(struct phv *phv, const struct words *v, const
 static __always_inline void collect(struct phv *phv, const struct words *v, const struct beaucoup_query *q,
 				    __u32 coupon, struct beaucoup_counts_t *count)
 {
-	__u64 hash = hash_words(v, q->mask, q->salt), onehot = 1ULL << (coupon & 63), old, *vector;
+	__u64 hash = hash_key(v, q), onehot = 1ULL << (coupon & 63), old, *vector;
 	__u32 slot = (__u32)hash & (beaucoup_ends_entries - 1), *word, *owner, now = clock_now(phv) >> beaucoup_tick, end;
 	__u32 check = ((__u32)(hash >> 32) << QUERY_BITS) | q->id;
 	int fresh;
@@ -410,8 +474,12 @@ ALGORITHM(beaucoup)
 		return;
 	now = READ_ONCE(*active);
 	words_of(phv, &v);
-	if (now & 1 << 16)
-		v.w[WORD_PACKET] = number_of(phv);
+	if (now & 1 << 16) {
+		if (hash_crc)
+			v.w[WORD_PACKET] = clock_now(phv) << 16 | (phv->family == 4 ? phv->ipid : 0);
+		else
+			v.w[WORD_PACKET] = number_of(phv);
+	}
 	count->c[BEAUCOUP_PACKETS]++;
 	count->c[BEAUCOUP_AGGREGATES] += !!(phv->valid & PHV_AGGREGATE);
 	coupon = choose(phv, &v, now, count);

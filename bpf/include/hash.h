@@ -191,7 +191,8 @@ static __always_inline void hash_fields(struct hash_input *in, const struct phv 
 	in->w[10] = bpf_htonl((__u32)disc);
 }
 
-static __always_inline __u32 hash_crc32(const struct hash_input *in, int row)
+/* CRC-32 of words as they lie in memory, of a constant number of them. */
+static __always_inline __u32 hash_crc32_words(const __u32 *w, int words, int row)
 {
 	__u32 zero = 0, crc = ~0U;
 	struct hash_tables *t = bpf_map_lookup_elem(&hash_crc_tables, &zero);
@@ -199,10 +200,15 @@ static __always_inline __u32 hash_crc32(const struct hash_input *in, int row)
 	if (!t)
 		return 0;
 #pragma unroll
-	for (int i = 0; i < HASH_WORDS; i++) {
-		crc ^= in->w[i];
+	for (int i = 0; i < words; i++) {
+		crc ^= w[i];
 		crc = t->row[row][3][crc & 255] ^ t->row[row][2][(crc >> 8) & 255] ^
 		      t->row[row][1][(crc >> 16) & 255] ^ t->row[row][0][crc >> 24];
 	}
 	return ~crc;
+}
+
+static __always_inline __u32 hash_crc32(const struct hash_input *in, int row)
+{
+	return hash_crc32_words(in->w, HASH_WORDS, row);
 }

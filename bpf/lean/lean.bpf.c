@@ -162,7 +162,9 @@ static __always_inline void add(struct lean *l, struct phv *phv, struct lean_cou
 {
 #define ADD(stat, name, reg, where, row)                                                                     \
 	if (FINISHES(kind, stat) && l->name.event.value && !KEYED(stat))                              \
-		l->rows[stat] += reaches(stat, SKETCH_ADD(reg, row, phv, &l->where, l->name.event.value), l->limit[stat])
+		l->rows[stat] += reaches(stat, SKETCH_ADD(reg, row, phv, &l->where, l->name.event.value), l->limit[stat]) & COUNTS(row)
+/* The switch has no stage left to wait for its fifth row: three of four. */
+#define COUNTS(row) ((row) < 4 || !hash_crc)
 #define KEYED(stat) ((stat) == STAT_OOO && lean_ooo_mg_on) /* counters with keys instead of a sketch */
 	if (FINISHES(kind, STAT_OOO) && KEYED(STAT_OOO) && l->ooo.event.value &&
 	    (__s32)ooo_tally(&l->ooo, phv, &l->at) >= l->limit[STAT_OOO])

@@ -197,6 +197,7 @@ const (
 	LeanMapLeanLossLast         = "lean_loss_last"
 	LeanMapLeanLossOrder        = "lean_loss_order"
 	LeanMapLeanLossOwn          = "lean_loss_own"
+	LeanMapLeanLossOwner        = "lean_loss_owner"
 	LeanMapLeanLossSum          = "lean_loss_sum"
 	LeanMapLeanOoo0             = "lean_ooo_0"
 	LeanMapLeanOoo1             = "lean_ooo_1"
@@ -263,6 +264,7 @@ const (
 	LeanVarLeanLossLastEntries  = "lean_loss_last_entries"
 	LeanVarLeanLossOrderEntries = "lean_loss_order_entries"
 	LeanVarLeanLossOwnEntries   = "lean_loss_own_entries"
+	LeanVarLeanLossOwnerEntries = "lean_loss_owner_entries"
 	LeanVarLeanLossSumEntries   = "lean_loss_sum_entries"
 	LeanVarLeanLossWalk         = "lean_loss_walk"
 	LeanVarLeanMeanOn           = "lean_mean_on"
@@ -388,6 +390,7 @@ type LeanMapSpecs struct {
 	LeanLossLast  *ebpf.MapSpec `ebpf:"lean_loss_last"`
 	LeanLossOrder *ebpf.MapSpec `ebpf:"lean_loss_order"`
 	LeanLossOwn   *ebpf.MapSpec `ebpf:"lean_loss_own"`
+	LeanLossOwner *ebpf.MapSpec `ebpf:"lean_loss_owner"`
 	LeanLossSum   *ebpf.MapSpec `ebpf:"lean_loss_sum"`
 	LeanOoo0      *ebpf.MapSpec `ebpf:"lean_ooo_0"`
 	LeanOoo1      *ebpf.MapSpec `ebpf:"lean_ooo_1"`
@@ -458,6 +461,7 @@ type LeanVariableSpecs struct {
 	LeanLossLastEntries  *ebpf.VariableSpec `ebpf:"lean_loss_last_entries"`
 	LeanLossOrderEntries *ebpf.VariableSpec `ebpf:"lean_loss_order_entries"`
 	LeanLossOwnEntries   *ebpf.VariableSpec `ebpf:"lean_loss_own_entries"`
+	LeanLossOwnerEntries *ebpf.VariableSpec `ebpf:"lean_loss_owner_entries"`
 	LeanLossSumEntries   *ebpf.VariableSpec `ebpf:"lean_loss_sum_entries"`
 	LeanLossWalk         *ebpf.VariableSpec `ebpf:"lean_loss_walk"`
 	LeanMeanOn           *ebpf.VariableSpec `ebpf:"lean_mean_on"`
@@ -553,6 +557,7 @@ type LeanMaps struct {
 	LeanLossLast  *ebpf.Map `ebpf:"lean_loss_last"`
 	LeanLossOrder *ebpf.Map `ebpf:"lean_loss_order"`
 	LeanLossOwn   *ebpf.Map `ebpf:"lean_loss_own"`
+	LeanLossOwner *ebpf.Map `ebpf:"lean_loss_owner"`
 	LeanLossSum   *ebpf.Map `ebpf:"lean_loss_sum"`
 	LeanOoo0      *ebpf.Map `ebpf:"lean_ooo_0"`
 	LeanOoo1      *ebpf.Map `ebpf:"lean_ooo_1"`
@@ -618,6 +623,7 @@ func (m *LeanMaps) Close() error {
 		m.LeanLossLast,
 		m.LeanLossOrder,
 		m.LeanLossOwn,
+		m.LeanLossOwner,
 		m.LeanLossSum,
 		m.LeanOoo0,
 		m.LeanOoo1,
@@ -689,6 +695,7 @@ type LeanVariables struct {
 	LeanLossLastEntries  *ebpf.Variable `ebpf:"lean_loss_last_entries"`
 	LeanLossOrderEntries *ebpf.Variable `ebpf:"lean_loss_order_entries"`
 	LeanLossOwnEntries   *ebpf.Variable `ebpf:"lean_loss_own_entries"`
+	LeanLossOwnerEntries *ebpf.Variable `ebpf:"lean_loss_owner_entries"`
 	LeanLossSumEntries   *ebpf.Variable `ebpf:"lean_loss_sum_entries"`
 	LeanLossWalk         *ebpf.Variable `ebpf:"lean_loss_walk"`
 	LeanMeanOn           *ebpf.Variable `ebpf:"lean_mean_on"`

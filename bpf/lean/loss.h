@@ -42,6 +42,7 @@ const volatile _Bool lean_loss_walk = 0;
 /* stage 1: {signature 13, credit 3}; stage 2: {good 16, identifier 16}, or with TCP's bytes the next sequence number; stage 3:
  * which packet made it */
 REGISTER(lean_loss_own, 1, __u16, 4096);
+REGISTER(lean_loss_owner, 1, __u32, 1); /* in its place with CRC hashes, of identifications: loss_own_wide() */
 REGISTER(lean_loss_last, 2, __u32, 4096);
 REGISTER(lean_loss_order, 3, __u16, 4096);
 
@@ -113,6 +114,47 @@ static __always_inline void loss_own(struct loss *s, __u16 *entry, __u32 mine)
 	}
 }
 
+/* With --hash crc an entry's words are the switch's, whose ALU compares whole words: {signature 16, credit 16}, {good 16,
+ * identifier 16}, where credit counts in steps of 2^13 and good in steps of 2^14, and both stay at their end. A new owner begins
+ * without credit, an identifier that comes late is a jump, and 0 says that nothing is known. */
+#define LOSS_WIDE (hash_crc && lean_loss_id == LOSS_IPID && !lean_loss_walk)
+#define LOSS_WIDE_CREDIT 0x2000
+#define LOSS_WIDE_GOOD 0x4000
+
+/* A sum of 16 bits that stays at its end. */
+static __always_inline __u32 loss_up(__u32 x, __u32 step)
+{
+	x += step;
+	return (x | -(x >> 16)) & 0xffff;
+}
+
+static __always_inline void loss_own_wide(struct loss *s, __u32 *entry, __u32 mine)
+{
+	__u32 old = reg_load(entry), credit = old & 0xffff;
+
+	if (old >> 16 == mine) {
+		s->mine = 1;
+		reg_store(entry, mine << 16 | loss_up(credit, LOSS_WIDE_CREDIT));
+	} else if (credit < LOSS_WIDE_CREDIT) {
+		s->mine = s->taken = 1;
+		reg_store(entry, mine << 16);
+	} else {
+		reg_store(entry, old - LOSS_WIDE_CREDIT);
+	}
+}
+
+static __always_inline void loss_1_wide(struct loss *s, const struct phv *phv)
+{
+	struct hash_input in;
+	__u32 *entry;
+
+	hash_fields(&in, phv, 0, 0);
+	s->slot = hash_crc32(&in, 0) & (lean_loss_owner_entries - 1);
+	entry = reg_at(lean_loss_owner, s->slot);
+	if (entry)
+		loss_own_wide(s, entry, hash_crc32(&in, 3) & 0xffff);
+}
+
 static __always_inline void loss_1(struct loss *s, struct phv *phv, const struct lean_flow *f, struct lean_counts_t *count)
 {
 	__u32 signature;
@@ -124,6 +166,10 @@ static __always_inline void loss_1(struct loss *s, struct phv *phv, const struct
 	count->c[LEAN_NUMBERED]++;
 	if (lean_loss_walk) {
 		loss_walk(s, phv, f);
+		return;
+	}
+	if (LOSS_WIDE) {
+		loss_1_wide(s, phv);
 		return;
 	}
 	s->slot = (__u32)(f->hash >> 32) & (lean_loss_own_entries - 1);
@@ -153,6 +199,29 @@ static __always_inline __s32 loss_step(__u16 step, __u32 good, struct lean_count
 	}
 	count->c[LEAN_GIVEN_BACK]++;
 	return -1;
+}
+
+static __always_inline void loss_number_wide(struct loss *s, __u32 *last, struct lean_counts_t *count)
+{
+	__u32 old, good, next;
+	__u16 step;
+
+	if (s->taken) {
+		reg_store(last, s->last);
+		return;
+	}
+	old = reg_load(last);
+	step = s->id - old;
+	good = old >> LOSS_GOOD;
+	next = loss_up(good, LOSS_WIDE_GOOD);
+	if (step > LOSS_SMALL)
+		next = 0;
+	reg_store(last, next << LOSS_GOOD | s->last);
+	if (good < LOSS_PROVEN * LOSS_WIDE_GOOD || !(__u16)old || step < 2 || step > LOSS_SMALL)
+		return;
+	count->c[LEAN_GAPS]++;
+	count->c[LEAN_GAP_SUM] += step - 1;
+	s->event.value = step - 1;
 }
 
 static __always_inline void loss_number(struct loss *s, __u32 *last, struct lean_counts_t *count)
@@ -217,6 +286,8 @@ static __always_inline void loss_2(struct loss *s, struct phv *phv, const struct
 		return;
 	if (lean_loss_id == LOSS_BYTES)
 		loss_bytes(s, phv, last, count);
+	else if (LOSS_WIDE)
+		loss_number_wide(s, last, count);
 	else
 		loss_number(s, last, count);
 }

@@ -20,7 +20,7 @@
 #include "collectors.p4"
 
 #define BEAUCOUP_KEY                                                                                           \
-    { whose.src0, whose.src1, whose.src2, whose.src3, whose.dst0, whose.dst1, whose.dst2, whose.dst3, whose.ports, whose.protocol, query }
+    { whose.src0, whose.src1, whose.src2, whose.src3, whose.dst0, whose.dst1, whose.dst2, whose.dst3, whose.ports, whose.protocol, query, 16w0 }
 
 control Beaucoup(in headers_t hdr, in question_t q, in ingress_intrinsic_metadata_t ig,
                  inout ingress_intrinsic_metadata_for_tm_t tm) {

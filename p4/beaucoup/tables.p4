@@ -60,7 +60,7 @@ control BeaucoupCoupons(in headers_t hdr, in question_t q, in bit<48> stamp, in 
     HASH_ROW(hash10, HASH_ROW_2);
 
     /* distinct dst */
-    action compute0() { h0 = (bit<16>)hash0.get({ hdr.ipv4.dst[31:0], hdr.ipv6.dst0[31:0], hdr.ipv6.dst1[31:0], hdr.ipv6.dst2[31:0], hdr.ipv6.dst3[31:0] }); }
+    action compute0() { h0 = (bit<16>)hash0.get({ 64w0, 64w0, 32w0, hdr.ipv4.dst[31:0], hdr.ipv6.dst0[31:0], hdr.ipv6.dst1[31:0], hdr.ipv6.dst2[31:0], hdr.ipv6.dst3[31:0], 64w0, 64w0 }); }
     action draw0(bit<8> q_, bit<8> c_) {
         hit0 = 1;
         query0 = q_;
@@ -189,7 +189,7 @@ control BeaucoupCoupons(in headers_t hdr, in question_t q, in bit<48> stamp, in 
     }
 
     /* distinct src */
-    action compute1() { h1 = (bit<16>)hash1.get({ hdr.ipv4.src[31:0], hdr.ipv6.src0[31:0], hdr.ipv6.src1[31:0], hdr.ipv6.src2[31:0], hdr.ipv6.src3[31:0] }); }
+    action compute1() { h1 = (bit<16>)hash1.get({ hdr.ipv4.src[31:0], hdr.ipv6.src0[31:0], hdr.ipv6.src1[31:0], hdr.ipv6.src2[31:0], hdr.ipv6.src3[31:0], 64w0, 64w0, 64w0, 64w0, 32w0 }); }
     action draw1(bit<8> q_, bit<8> c_) {
         hit1 = 1;
         query1 = q_;
@@ -318,7 +318,7 @@ control BeaucoupCoupons(in headers_t hdr, in question_t q, in bit<48> stamp, in 
     }
 
     /* distinct dport if tcp.syn and not tcp.ack */
-    action compute2() { h2 = (bit<16>)hash2.get({ q.ports[15:0] }); }
+    action compute2() { h2 = (bit<16>)hash2.get({ 64w0, 64w0, 64w0, 64w0, 64w0, 16w0, q.ports[15:0], 64w0, 32w0 }); }
     action draw2(bit<8> q_, bit<8> c_) {
         hit2 = 1;
         query2 = q_;
@@ -417,7 +417,7 @@ control BeaucoupCoupons(in headers_t hdr, in question_t q, in bit<48> stamp, in 
     }
 
     /* distinct timestamp */
-    action compute3() { h3 = (bit<16>)hash3.get({ stamp, hdr.ipv4.id }); }
+    action compute3() { h3 = (bit<16>)hash3.get({ 64w0, 64w0, 64w0, 64w0, 64w0, 64w0, stamp, hdr.ipv4.id }); }
     action draw3(bit<8> q_, bit<8> c_) {
         hit3 = 1;
         query3 = q_;
@@ -560,7 +560,7 @@ control BeaucoupCoupons(in headers_t hdr, in question_t q, in bit<48> stamp, in 
     }
 
     /* distinct src+sport if tcp.syn and not tcp.ack */
-    action compute4() { h4 = (bit<16>)hash4.get({ hdr.ipv4.src[31:0], hdr.ipv6.src0[31:0], hdr.ipv6.src1[31:0], hdr.ipv6.src2[31:0], hdr.ipv6.src3[31:0], q.ports[31:16] }); }
+    action compute4() { h4 = (bit<16>)hash4.get({ hdr.ipv4.src[31:0], hdr.ipv6.src0[31:0], hdr.ipv6.src1[31:0], hdr.ipv6.src2[31:0], hdr.ipv6.src3[31:0], 64w0, 64w0, 32w0, q.ports[31:16], 64w0, 48w0 }); }
     action draw4(bit<8> q_, bit<8> c_) {
         hit4 = 1;
         query4 = q_;
@@ -613,7 +613,7 @@ control BeaucoupCoupons(in headers_t hdr, in question_t q, in bit<48> stamp, in 
     }
 
     /* distinct dst+dport */
-    action compute5() { h5 = (bit<16>)hash5.get({ hdr.ipv4.dst[31:0], hdr.ipv6.dst0[31:0], hdr.ipv6.dst1[31:0], hdr.ipv6.dst2[31:0], hdr.ipv6.dst3[31:0], q.ports[15:0] }); }
+    action compute5() { h5 = (bit<16>)hash5.get({ 64w0, 64w0, 32w0, hdr.ipv4.dst[31:0], hdr.ipv6.dst0[31:0], hdr.ipv6.dst1[31:0], hdr.ipv6.dst2[31:0], hdr.ipv6.dst3[31:0], 16w0, q.ports[15:0], 64w0, 32w0 }); }
     action draw5(bit<8> q_, bit<8> c_) {
         hit5 = 1;
         query5 = q_;
@@ -661,7 +661,7 @@ control BeaucoupCoupons(in headers_t hdr, in question_t q, in bit<48> stamp, in 
     }
 
     /* distinct src+sport */
-    action compute6() { h6 = (bit<16>)hash6.get({ hdr.ipv4.src[31:0], hdr.ipv6.src0[31:0], hdr.ipv6.src1[31:0], hdr.ipv6.src2[31:0], hdr.ipv6.src3[31:0], q.ports[31:16] }); }
+    action compute6() { h6 = (bit<16>)hash6.get({ hdr.ipv4.src[31:0], hdr.ipv6.src0[31:0], hdr.ipv6.src1[31:0], hdr.ipv6.src2[31:0], hdr.ipv6.src3[31:0], 64w0, 64w0, 32w0, q.ports[31:16], 64w0, 48w0 }); }
     action draw6(bit<8> q_, bit<8> c_) {
         hit6 = 1;
         query6 = q_;
@@ -708,7 +708,7 @@ control BeaucoupCoupons(in headers_t hdr, in question_t q, in bit<48> stamp, in 
     }
 
     /* distinct sport */
-    action compute7() { h7 = (bit<16>)hash7.get({ q.ports[31:16] }); }
+    action compute7() { h7 = (bit<16>)hash7.get({ 64w0, 64w0, 64w0, 64w0, 64w0, q.ports[31:16], 64w0, 48w0 }); }
     action draw7(bit<8> q_, bit<8> c_) {
         hit7 = 1;
         query7 = q_;
@@ -811,7 +811,7 @@ control BeaucoupCoupons(in headers_t hdr, in question_t q, in bit<48> stamp, in 
     }
 
     /* distinct src+dst */
-    action compute8() { h8 = (bit<16>)hash8.get({ hdr.ipv4.src[31:0], hdr.ipv6.src0[31:0], hdr.ipv6.src1[31:0], hdr.ipv6.src2[31:0], hdr.ipv6.src3[31:0], hdr.ipv4.dst[31:0], hdr.ipv6.dst0[31:0], hdr.ipv6.dst1[31:0], hdr.ipv6.dst2[31:0], hdr.ipv6.dst3[31:0] }); }
+    action compute8() { h8 = (bit<16>)hash8.get({ hdr.ipv4.src[31:0], hdr.ipv6.src0[31:0], hdr.ipv6.src1[31:0], hdr.ipv6.src2[31:0], hdr.ipv6.src3[31:0], hdr.ipv4.dst[31:0], hdr.ipv6.dst0[31:0], hdr.ipv6.dst1[31:0], hdr.ipv6.dst2[31:0], hdr.ipv6.dst3[31:0], 64w0, 64w0 }); }
     action draw8(bit<8> q_, bit<8> c_) {
         hit8 = 1;
         query8 = q_;
@@ -894,7 +894,7 @@ control BeaucoupCoupons(in headers_t hdr, in question_t q, in bit<48> stamp, in 
     }
 
     /* distinct src+dst+sport+dport */
-    action compute9() { h9 = (bit<16>)hash9.get({ hdr.ipv4.src[31:0], hdr.ipv6.src0[31:0], hdr.ipv6.src1[31:0], hdr.ipv6.src2[31:0], hdr.ipv6.src3[31:0], hdr.ipv4.dst[31:0], hdr.ipv6.dst0[31:0], hdr.ipv6.dst1[31:0], hdr.ipv6.dst2[31:0], hdr.ipv6.dst3[31:0], q.ports[31:16], q.ports[15:0] }); }
+    action compute9() { h9 = (bit<16>)hash9.get({ hdr.ipv4.src[31:0], hdr.ipv6.src0[31:0], hdr.ipv6.src1[31:0], hdr.ipv6.src2[31:0], hdr.ipv6.src3[31:0], hdr.ipv4.dst[31:0], hdr.ipv6.dst0[31:0], hdr.ipv6.dst1[31:0], hdr.ipv6.dst2[31:0], hdr.ipv6.dst3[31:0], q.ports[31:16], q.ports[15:0], 64w0, 32w0 }); }
     action draw9(bit<8> q_, bit<8> c_) {
         hit9 = 1;
         query9 = q_;
@@ -965,7 +965,7 @@ control BeaucoupCoupons(in headers_t hdr, in question_t q, in bit<48> stamp, in 
     }
 
     /* distinct sport+dport */
-    action compute10() { h10 = (bit<16>)hash10.get({ q.ports[31:16], q.ports[15:0] }); }
+    action compute10() { h10 = (bit<16>)hash10.get({ 64w0, 64w0, 64w0, 64w0, 64w0, q.ports[31:16], q.ports[15:0], 64w0, 32w0 }); }
     action draw10(bit<8> q_, bit<8> c_) {
         hit10 = 1;
         query10 = q_;

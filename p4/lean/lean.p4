@@ -11,7 +11,7 @@
  *   0    lean_ooo_way0   16 + 16 of 32  order.p4: {signature, time} of a recent flow
  *   0    lean_ret_way0   32 + 32        retrans.p4: {signature, time} of a flow that sends much
  *   1    lean_lat_fr     32             latency.p4: {signature 12, time 20} of a segment
- *   1    lean_loss_own   16 + 16 of 16  loss.p4: {signature, credit} of a flow
+ *   1    lean_loss_owner 16 + 16 of 32  loss.p4: {signature, credit} of a flow
  *   1    lean_ooo_way1   16 + 16 of 32  order.p4
  *   1    lean_ret_way1   32 + 32        retrans.p4
  *   2    lean_loss_last  16 + 16 of 32  loss.p4: {good, last identifier}
@@ -278,19 +278,21 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
     action has_number() { numbered = 1; }
     action no_number() { numbered = 0; }
 
-    /* Not a fragment. */
+    /* Not a fragment, and not ICMP. */
     table identified {
         key = {
             hdr.ipv4.isValid() : exact;
             hdr.ipv4.flags     : ternary;
             hdr.ipv4.offset    : ternary;
+            hdr.ipv4.protocol  : ternary;
         }
         actions = {
             has_number;
             no_number;
         }
         const entries = {
-            (true, 0 &&& 1, 0): has_number();
+            (true, _, _, 1): no_number();
+            (true, 0 &&& 1, 0, _): has_number();
         }
         const default_action = no_number();
         size = 2;

@@ -20,9 +20,9 @@ struct last_t {
 
 /* Stage 1: whose entry it is. Of the flows that share it the one with most packets keeps it. */
 control LeanLossOwn(in bit<1> numbered, in loss_slot_t slot, in bit<16> signature, out fate_t fate) {
-    Register<owner_t, loss_slot_t>(LEAN_LOSS_FLOWS, {0, 0}) lean_loss_own;
+    Register<owner_t, loss_slot_t>(LEAN_LOSS_FLOWS, {0, 0}) lean_loss_owner;
 
-    RegisterAction<owner_t, loss_slot_t, fate_t>(lean_loss_own) claim_loss_own = {
+    RegisterAction<owner_t, loss_slot_t, fate_t>(lean_loss_owner) claim_loss_own = {
         void apply(inout owner_t v, out fate_t found) {
             found = this.predicate(v.signature == signature, v.credit < LEAN_CREDIT);
             if (v.signature == signature) {

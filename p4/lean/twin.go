@@ -2,10 +2,12 @@
 package lean
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"strings"
 
+	"github.com/xdpmon/xdpmon/p4/tna/run"
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
@@ -13,17 +15,42 @@ import (
 func init() {
 	twin.Register(&twin.Twin{
 		Name: "lean", Algorithm: "lean",
-		Forms:  forms(),
-		Window: &twin.Flip{Table: "lean.window", Action: "use_bank", Banks: [2][]uint64{{0}, {1}}},
+		Forms:   forms(),
+		Window:  &twin.Flip{Table: "lean.window", Action: "use_bank", Banks: [2][]uint64{{0}, {1}}},
+		Fixed:   map[string]uint64{"lean_shift": 63}, // every event reaches the limit, as on a switch nobody has set one for
+		Reports: &twin.Reports{Ring: "lean_reports", Host: host, Twin: digests},
 		Differences: []twin.Difference{
 			{Name: "IPv6", Max: 300, Ignored: true, Packet: func(p *packet.Packet) bool { return p.Has(packet.IP) && p.Src.Is6() }},
 			{Name: "first fragments", Max: 2, Packet: func(p *packet.Packet) bool { return p.Has(packet.Fragment | packet.TCP) }},
 			{Name: "a delay in which the 17 bits of time wrap", Max: 100, Turn: &twin.Turn{Register: "lean_lat_fr", Every: 1 << 33}},
-			{Name: "loss", Max: 900, Words: losses},
 			{Name: "numbers of another connection of the same ports", Max: 60, Follow: far},
-			{Name: "reported flows", Max: 900, Words: reported},
 		},
 	})
+}
+
+// host reads a struct lean_report. A switch reports latency with the ACK's addresses, whose flow is the other way.
+func host(record []byte) []uint64 {
+	const addresses = 16 + 16 // behind the places of the flow
+	r := record[16:]
+	src, dst := uint64(binary.BigEndian.Uint32(r[12:])), uint64(binary.BigEndian.Uint32(r[28:]))
+	sport, dport := uint64(binary.NativeEndian.Uint16(r[addresses:])), uint64(binary.NativeEndian.Uint16(r[addresses+2:]))
+	stat := r[addresses+6]
+	if stat == 0 {
+		src, dst, sport, dport = dst, src, dport, sport
+	}
+	return []uint64{src, dst, sport<<16 | dport, uint64(stat)}
+}
+
+// digests are one a packet, with a bit for each statistic.
+func digests(r *run.Result, _ uint64) (all [][]uint64) {
+	for _, d := range r.Digests {
+		for stat := range statistics {
+			if d.Values[3]>>stat&1 != 0 {
+				all = append(all, []uint64{d.Values[0], d.Values[1], d.Values[2], uint64(stat)})
+			}
+		}
+	}
+	return all
 }
 
 var statistics = []string{"latency", "loss", "ooo", "retrans"}
@@ -44,34 +71,6 @@ func forms() (all []twin.Form) {
 		})
 	}
 	return all
-}
-
-// reported: a flow is marked when three of the first four rows reach a limit, on a host when three of five reach a share of all
-// flows' sum, which is the less demanding where that share is small: what the switch marks, the host marks.
-func reported(register string, host, mine []uint64) int {
-	if !strings.Contains(register, "_b_") {
-		return -1
-	}
-	n := 0
-	for i := range host {
-		if mine[i]&^host[i] != 0 {
-			return -1
-		}
-		n += int(min(1, mine[i]^host[i]))
-	}
-	return n
-}
-
-// losses: credits and signatures have other widths, and a host's places are other hashes. Nothing of it is compared.
-func losses(register string, host, mine []uint64) int {
-	if !strings.HasPrefix(register, "lean_loss_") {
-		return -1
-	}
-	n := 0
-	for i := range host {
-		n += int(min(1, mine[i]^host[i]))
-	}
-	return n
 }
 
 // far: more than 2^25 bytes from where the flow was, which may be out of order for a switch and is another connection for a host.

@@ -3,7 +3,6 @@ package twins
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
@@ -25,6 +24,7 @@ type host struct {
 	feed   *replay.Replayer
 	seed   uint64
 	coin   uint32
+	ring   *maps.Ring // nil: what goes to the control plane is all in registers
 }
 
 // hashSeed of the host is used where its hashes are not CRCs.
@@ -41,9 +41,6 @@ func openHost(t *twin.Twin, form twin.Form, coins uint64) (_ *host, err error) {
 	}
 	cfg := session.Config{Algorithms: []session.Selected{{Descriptor: d, Values: v}}, Seed: hashSeed, CRC: true}
 	objects, instances, err := session.Objects(cfg, true)
-	if errors.Is(err, algo.ErrNoCRC) {
-		return nil, fmt.Errorf("%s has no CRC form: %w", t.Algorithm, err)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -57,6 +54,9 @@ func openHost(t *twin.Twin, form twin.Form, coins uint64) (_ *host, err error) {
 	if h.set, err = h.loaded.Set(d.Name); err == nil {
 		err = instances[0].Bind(h.set)
 	}
+	if err == nil && t.Reports != nil {
+		h.ring, err = h.openRing(t.Reports.Ring)
+	}
 	if err == nil {
 		h.feed, err = replay.New(h.loaded, coins)
 	}
@@ -66,6 +66,14 @@ func openHost(t *twin.Twin, form twin.Form, coins uint64) (_ *host, err error) {
 	}
 	h.coin = uint32(coins)*2654435761 | 1 // where loader.Replayer begins
 	return h, nil
+}
+
+func (h *host) openRing(name string) (*maps.Ring, error) {
+	a, err := h.set.Array(name)
+	if err != nil {
+		return nil, err
+	}
+	return maps.NewRing(a.Map())
 }
 
 // everyPass lifts the budget of second passes, which the switch counts in another way.
@@ -103,6 +111,33 @@ func (h *host) words(name string) ([]uint64, error) {
 		all = append(all, words...)
 	}
 	return all, nil
+}
+
+// records that went into the ring since the last call, as the twin's words.
+func (h *host) records(r *twin.Reports) (all [][]uint64, err error) {
+	if r == nil {
+		return nil, nil
+	}
+	err = h.ring.Drain(func(record []byte) {
+		if words := r.Host(record); words != nil {
+			all = append(all, words)
+		}
+	})
+	return all, err
+}
+
+// fill a table.
+func (h *host) fill(name string, v uint64) error {
+	a, err := h.set.Array(name)
+	if err != nil {
+		return err
+	}
+	for i := range a.Entries {
+		if err := h.write(name, i, v); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // write one element, of the copy that the replay's core has.

@@ -16,6 +16,7 @@ import (
 type mix struct {
 	r      *rand.Rand
 	left   int
+	turn   int // packets left when the clocks are about to turn
 	time   int64
 	packer builder.Packer
 	flows  []mixFlow
@@ -33,10 +34,13 @@ type mixFlow struct {
 	id   uint16
 }
 
-const mixStart = 1_000_000_000
+const (
+	mixStart   = 1_000_000_000
+	beforeTurn = 3_000_000 // ns, in which a few hundred packets come
+)
 
 func newMix(seed uint64, packets, flows int) *mix {
-	m := &mix{r: rand.New(rand.NewPCG(seed, 16)), left: packets, time: mixStart, flows: make([]mixFlow, flows), odd: oddFrames()}
+	m := &mix{r: rand.New(rand.NewPCG(seed, 16)), left: packets, turn: packets / 2, time: mixStart, flows: make([]mixFlow, flows), odd: oddFrames()}
 	for i := range m.flows {
 		m.begin(&m.flows[i])
 	}
@@ -84,6 +88,9 @@ func (m *mix) Next(f *packet.Frame) error {
 	m.left--
 	if m.next == nil {
 		m.time += m.gap()
+	}
+	if m.left == m.turn {
+		m.time = (m.time/clockTurn+1)*clockTurn - beforeTurn
 	}
 	if m.next == nil && m.r.IntN(12) == 0 {
 		kind := &m.odd[max(0, m.r.IntN(4)-1)]

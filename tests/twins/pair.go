@@ -25,11 +25,13 @@ type pair struct {
 	decoder          packet.Decoder
 	met              map[string]int // differences, by name
 	packets, windows int
-	streams, now     int64
+	now              int64
 	reasons          map[string]uint64           // of this window
 	packetIs         []func(*packet.Packet) bool // by difference
 	tape             *tape                       // records, when there is one
 	every            int                         // packets of a window; 0: one window
+	sent             [][]uint64                  // to the control plane, in this window
+	reports          int                         // of the host, in all
 }
 
 func openPair(t *twin.Twin, form twin.Form, target run.Target, coins uint64) (*pair, error) {
@@ -55,23 +57,34 @@ func openPair(t *twin.Twin, form twin.Form, target run.Target, coins uint64) (*p
 	return p, nil
 }
 
-// streamTime is how far apart the streams of one pair begin: 2^40 ns are no turn of any clock that a twin keeps.
-const streamTime = int64(1) << 40
+// clockTurn is a turn of every clock that a twin keeps: of 32 bits of 2^10 ns, and of shorter ones.
+const clockTurn = int64(1) << 42
 
 // feed runs a stream through both, a window every so many packets, and one that ends with it.
 func (p *pair) feed(source capture.Source, every int) error {
 	p.every = every
-	if err := p.frames(source); err != nil {
+	if err := p.frames(source, func(f *packet.Frame) int64 { return f.Time }); err != nil {
 		return err
 	}
 	return p.window()
 }
 
-// frames of a stream. It begins at a time of its own: what a twin's clock does when it turns is another test's.
-func (p *pair) frames(source capture.Source) error {
+// apart is a clock for captures: each begins some minutes behind the one before, and none leaps by more than that, for some have
+// no clock and write what they find.
+func (p *pair) apart() func(f *packet.Frame) int64 {
+	const most = 301_234_567_891
+	shift, first := int64(0), true
+	return func(f *packet.Frame) int64 {
+		if first || f.Time+shift > p.now+most {
+			shift, first = p.now+most-f.Time, false
+		}
+		return f.Time + shift
+	}
+}
+
+// frames of a stream, by a clock.
+func (p *pair) frames(source capture.Source, clock func(f *packet.Frame) int64) error {
 	var f packet.Frame
-	var shift int64
-	p.streams++
 	for n := 1; ; n++ {
 		switch err := source.Next(&f); {
 		case errors.Is(err, io.EOF), errors.Is(err, capture.ErrTruncated), errors.Is(err, capture.ErrFormat):
@@ -82,10 +95,7 @@ func (p *pair) frames(source capture.Source) error {
 		if f.Link != packet.LinkEthernet {
 			continue // a switch has no other ports
 		}
-		if shift == 0 {
-			shift = p.streams*streamTime + 1e9 - f.Time
-		}
-		f.Time = max(f.Time+shift, p.now) // a switch's clock does not go back, those of merged captures do
+		f.Time = max(clock(&f), p.now) // a switch's clock does not go back, those of merged captures do
 		if err := p.turns(f.Time); err != nil {
 			return err
 		}
@@ -180,6 +190,9 @@ func (p *pair) process(data []byte, now uint64, side side, flip func() uint32) e
 	if err := p.sw.Process(run.Packet{Data: data, Port: port(now), Time: now}, &p.result); err != nil {
 		return err
 	}
+	if p.twin.Reports != nil {
+		p.sent = append(p.sent, p.twin.Reports.Twin(&p.result, now)...)
+	}
 	if side == twinOnly && p.result.Touched > 0 {
 		return fmt.Errorf("the twin touches %d registers for a packet that it does not measure", p.result.Touched)
 	}
@@ -207,10 +220,14 @@ func (p *pair) window() error {
 	if err != nil {
 		return err
 	}
-	if p.tape != nil {
-		p.tape.window(words, counts)
+	records, err := p.host.records(p.twin.Reports)
+	if err != nil {
+		return err
 	}
-	if err := errors.Join(p.compare(words), p.compareCounts(counts)); err != nil {
+	if p.tape != nil {
+		p.tape.window(words, counts, records)
+	}
+	if err := errors.Join(p.compare(words), p.compareCounts(counts), p.compareRecords(records)); err != nil {
 		return err
 	}
 	bank, err := p.host.end()
@@ -258,6 +275,30 @@ func (p *pair) compareCounts(counts []uint64) error {
 	return nil
 }
 
+// compareRecords of a window, which begins without any.
+func (p *pair) compareRecords(host [][]uint64) error {
+	mine := p.sent
+	p.sent, p.reports = nil, p.reports+len(host)
+	if slices.EqualFunc(host, mine, slices.Equal) {
+		return nil
+	}
+	for _, d := range p.twin.Differences {
+		if d.Records == nil {
+			continue
+		}
+		if n := d.Records(host, mine); n >= 0 {
+			p.met[d.Name] += n
+			return nil
+		}
+	}
+	at := 0
+	for at < min(len(host), len(mine)) && slices.Equal(host[at], mine[at]) {
+		at++
+	}
+	return fmt.Errorf("%d reports of the twin, %d of the host; from number %d on %x in the twin, %x on the host", len(mine), len(host), at,
+		mine[at:min(len(mine), at+3)], host[at:min(len(host), at+3)])
+}
+
 // laidOut is what the twin would hold.
 func (p *pair) laidOut(register string, host []uint64) []uint64 {
 	if p.twin.Host != nil {
@@ -303,6 +344,11 @@ func (p *pair) begin(bank int) error {
 
 // start writes what the test begins with.
 func (p *pair) start() error {
+	for name, v := range p.twin.Fixed {
+		if err := p.host.fill(name, v); err != nil {
+			return err
+		}
+	}
 	if p.twin.Start == nil {
 		return nil
 	}

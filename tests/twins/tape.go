@@ -21,6 +21,7 @@ type step struct {
 	coin   uint32
 	words  map[string][]uint64
 	counts []uint64
+	sent   [][]uint64
 	forget string
 }
 
@@ -28,8 +29,8 @@ func (t *tape) packet(f *packet.Frame, side side, coin uint32) {
 	t.steps = append(t.steps, step{data: bytes.Clone(f.Data), time: uint64(max(f.Time, 1)), side: side, coin: coin})
 }
 
-func (t *tape) window(words map[string][]uint64, counts []uint64) {
-	t.steps = append(t.steps, step{words: words, counts: counts})
+func (t *tape) window(words map[string][]uint64, counts []uint64, sent [][]uint64) {
+	t.steps = append(t.steps, step{words: words, counts: counts, sent: sent})
 }
 
 var errEnd = errors.New("the tape ends in the middle of a window")
@@ -39,6 +40,7 @@ func (p *pair) play(sw *run.Switch) error {
 	twinOf, host := *p, *p.host
 	q := &twinOf
 	q.sw, q.host, q.met, q.reasons, q.tape, q.result = sw, &host, map[string]int{}, map[string]uint64{}, nil, run.Result{}
+	q.sent = nil
 	if err := q.twin.SetBank(sw, 0); err != nil {
 		return err
 	}
@@ -55,7 +57,7 @@ func (p *pair) play(sw *run.Switch) error {
 	for _, s := range p.tape.steps {
 		switch {
 		case s.words != nil:
-			if err := errors.Join(q.compare(s.words), q.compareCounts(s.counts), q.turn(bank)); err != nil {
+			if err := errors.Join(q.compare(s.words), q.compareCounts(s.counts), q.compareRecords(s.sent), q.turn(bank)); err != nil {
 				return err
 			}
 			bank ^= 1

@@ -44,7 +44,7 @@ func modelled(t *testing.T) int {
 func each(t *testing.T, target run.Target, do func(t *testing.T, p *pair)) {
 	testutil.NeedRoot(t)
 	for _, tw := range twin.All() {
-		met, packets := map[string]int{}, 0
+		met, packets, reports := map[string]int{}, 0, 0
 		forms := tw.FormsOf()
 		if target == run.Tofino2 {
 			forms = forms[len(forms)-1:]
@@ -60,8 +60,11 @@ func each(t *testing.T, target run.Target, do func(t *testing.T, p *pair)) {
 				for name, n := range p.met {
 					met[name] += n
 				}
-				packets += p.packets
+				packets, reports = packets+p.packets, reports+p.reports
 			})
+		}
+		if tw.Reports != nil && packets > 0 && reports == 0 {
+			t.Errorf("%s: no report in %d packets", tw.Name, packets)
 		}
 		if !t.Failed() && packets > 0 {
 			judge(t, tw, met, packets, target == run.Tofino1)
@@ -133,7 +136,7 @@ func captures(t *testing.T, tw *twin.Twin, form twin.Form, paths []string) {
 		if err != nil {
 			continue // no capture at all: package capture's business
 		}
-		err = p.frames(source)
+		err = p.frames(source, p.apart())
 		source.Close()
 		if err != nil {
 			t.Fatalf("%s: %v", filepath.Base(path), err)

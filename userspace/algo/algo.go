@@ -3,8 +3,6 @@
 package algo
 
 import (
-	"errors"
-
 	"github.com/cilium/ebpf"
 
 	"github.com/xdpmon/xdpmon/maps"
@@ -34,9 +32,6 @@ type Descriptor struct {
 	// P4Rules returns, as JSON, the entries of tables that change while the switch runs; nil when there are none.
 	P4Rules func(v Values) ([]byte, error)
 }
-
-// ErrNoCRC is wrapped by New of an algorithm whose hashes cannot be those of its twin (Env.CRC); the error says why.
-var ErrNoCRC = errors.New("--hash crc is not there for it")
 
 // Env is what an instance may know of where it runs.
 type Env struct {

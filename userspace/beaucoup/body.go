@@ -170,11 +170,19 @@ func (i *instance) vectorTable(vectors []vector) report.Table {
 		}}
 	for _, v := range vectors {
 		c := v.query
-		mark := salt(i.seed, i.epoch, "mark", c.definition())
+		mark := salt(i.seed, i.epoch, "mark", c.definition()+i.family())
 		t.Rows = append(t.Rows, []any{c.Name, c.Key.Name(v.key, i.names), fmt.Sprintf("%016x", v.coupons), fmt.Sprintf("%016x", mark),
 			int64(c.Collector.N), int64(c.Collector.M), v.effective.P, v.start, int64(c.Window)})
 	}
 	return t
+}
+
+// family of hashes: coupons of one say nothing in the other.
+func (c *config) family() string {
+	if c.crc {
+		return "crc"
+	}
+	return ""
 }
 
 // notes are what an operator should know of this window.

@@ -54,16 +54,12 @@ type config struct {
 	evictAbove float64
 	export     bool
 	replay     bool
+	crc        bool // the switch's hashes
 }
 
 func newConfig(v algo.Values, env algo.Env) (*config, error) {
-	if env.CRC {
-		return nil, fmt.Errorf("configure beaucoup: %w: a host and a switch collect coupons for themselves, and what the switch hashes, 16 bits of the fields "+
-			"one behind the other, is not what the masks of queries that change while the program runs leave; run beaucoup without --hash crc, "+
-			"in a command of its own if others need it", algo.ErrNoCRC)
-	}
 	c := &config{file: v.Text("file"), entries: uint32(v.Int("entries")), ring: v.Bytes("ring"), top: int(v.Int("top")),
-		seed: env.Seed, rotate: v.Bool("rotate"), keyed: v.Bool("keyed"), evictAbove: v.Float("evict"), export: v.Bool("export"), replay: env.Replay,
+		seed: env.Seed, rotate: v.Bool("rotate"), keyed: v.Bool("keyed"), evictAbove: v.Float("evict"), export: v.Bool("export"), replay: env.Replay, crc: env.CRC,
 		options: CompileOptions{Budget: v.Float("budget"), Word: 32, Ties: v.Bool("ties")}}
 	if v.Text("coupons") == "64" {
 		c.options.Word = 64
@@ -76,6 +72,12 @@ func newConfig(v algo.Values, env algo.Env) (*config, error) {
 	}
 	if env.Replay {
 		c.ring = max(c.ring, replayRing) // nobody polls between two windows of a replay
+	}
+	if env.CRC && c.keyed {
+		return nil, v.Error("keyed", "--hash crc, the switch's hashes, has no secret")
+	}
+	if env.CRC && c.rotate {
+		return nil, v.Error("rotate", "--hash crc, the switch's hashes, has one set of them")
 	}
 	if c.rotate && c.export {
 		return nil, v.Error("rotate", "exported coupons of different windows cannot be merged: choose rotate or export")

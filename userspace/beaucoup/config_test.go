@@ -34,12 +34,14 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%v: %v, want %q", set, err, want)
 		}
 	}
-	values, err := algo.NewValues(Name, params, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := descriptor().New(values, algo.Env{CRC: true}); !errors.Is(err, algo.ErrNoCRC) {
-		t.Errorf("--hash crc: %v", err)
+	for _, key := range []string{"keyed", "rotate"} { // the switch's hashes have no secret
+		values, err := algo.NewValues(Name, params, map[string]string{key: "true"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := descriptor().New(values, algo.Env{CRC: true}); err == nil || !strings.Contains(err.Error(), "--hash crc") {
+			t.Errorf("%s with --hash crc: %v", key, err)
+		}
 	}
 }
 

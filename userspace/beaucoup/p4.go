@@ -75,47 +75,81 @@ func (i *instance) p4Params() string {
 // family is what a filter says of it: 4, 6, or 0 for both.
 func (f *Filter) family() uint64 { return (f.value & f.mask) >> shiftFamily & 0xf }
 
-// p4Slice is what a mask leaves of 32 bits; a prefix ends with zeros.
-func p4Slice(name string, mask uint32) []string {
-	if mask == 0 {
-		return nil
-	}
-	return []string{fmt.Sprintf("%s[31:%d]", name, bits.TrailingZeros32(mask))}
+// fieldList is what a hash is made of. What a mask takes away is zeros, which cost a switch nothing, so that a field has the
+// same place in every hash: crc_attribute in bpf/beaucoup/beaucoup.bpf.c.
+type fieldList struct {
+	fields []string
+	zeros  int // bits behind them
 }
 
-// p4Address lists the bits of an address. A header that the packet does not have is zeros (@pa_no_overlay in top.p4), so
+func (l *fieldList) zero(bits int) { l.zeros += bits }
+
+func (l *fieldList) add(name string) {
+	l.flush()
+	l.fields = append(l.fields, name)
+}
+
+func (l *fieldList) flush() {
+	for ; l.zeros > 0; l.zeros -= min(l.zeros, 64) {
+		l.fields = append(l.fields, fmt.Sprintf("%dw0", min(l.zeros, 64)))
+	}
+}
+
+func (l *fieldList) text() string {
+	l.flush()
+	return strings.Join(l.fields, ", ")
+}
+
+// word adds what a mask leaves of 32 bits; a prefix ends with zeros.
+func (l *fieldList) word(name string, mask uint32) {
+	if mask == 0 {
+		l.zero(32)
+		return
+	}
+	n := bits.TrailingZeros32(mask)
+	l.add(fmt.Sprintf("%s[31:%d]", name, n))
+	l.zero(n)
+}
+
+// either adds fields or zeros.
+func (l *fieldList) either(there bool, name string, bits int) {
+	if there {
+		l.add(name)
+	} else {
+		l.zero(bits)
+	}
+}
+
+// address adds an address of each version. A header that the packet does not have is zeros (@pa_no_overlay in top.p4), so
 // that one hash serves both families.
-func p4Address(name string, high, low, family uint64) (list []string) {
-	if family != 6 {
-		list = append(list, p4Slice("hdr.ipv4."+name, uint32(low))...)
+func (l *fieldList) address(name string, high, low, family uint64) {
+	four, six := uint32(low), []uint32{uint32(high >> 32), uint32(high), uint32(low >> 32), uint32(low)}
+	switch family {
+	case 4:
+		six = make([]uint32, 4)
+	case 6:
+		four = 0
 	}
-	if family != 4 {
-		for word, mask := range []uint32{uint32(high >> 32), uint32(high), uint32(low >> 32), uint32(low)} {
-			list = append(list, p4Slice(fmt.Sprintf("hdr.ipv6.%s%d", name, word), mask)...)
-		}
+	l.word("hdr.ipv4."+name, four)
+	for n, mask := range six {
+		l.word(fmt.Sprintf("hdr.ipv6.%s%d", name, n), mask)
 	}
-	return list
 }
 
 // p4Fields lists what an attribute's hash is made of: a switch can take other queries while it runs, but no other fields.
 func (a *attribute) p4Fields() string { return a.p4FieldsOf(a.filter.family()) }
 
 func (a *attribute) p4FieldsOf(family uint64) string {
-	list := append(p4Address("src", a.mask[wordSrcHigh], a.mask[wordSrcLow], family), p4Address("dst", a.mask[wordDstHigh], a.mask[wordDstLow], family)...)
-	m := a.mask[wordPorts]
-	for _, f := range []struct {
-		mask uint64
-		name string
-	}{{0xffff << shiftSport, "q.ports[31:16]"}, {0xffff << shiftDport, "q.ports[15:0]"}, {0xff << shiftProto, "hdr.ipv4.protocol, hdr.ipv6.next"},
-		{0xff << shiftFlags, "hdr.tcp.flags"}} {
-		if m&f.mask != 0 {
-			list = append(list, f.name)
-		}
-	}
-	if a.mask[wordPacket] != 0 {
-		list = append(list, "stamp", "hdr.ipv4.id") // two packets of a nanosecond differ in this
-	}
-	return strings.Join(list, ", ")
+	l, m := &fieldList{}, a.mask[wordPorts]
+	l.address("src", a.mask[wordSrcHigh], a.mask[wordSrcLow], family)
+	l.address("dst", a.mask[wordDstHigh], a.mask[wordDstLow], family)
+	l.either(m>>shiftSport&0xffff != 0, "q.ports[31:16]", 16)
+	l.either(m>>shiftDport&0xffff != 0, "q.ports[15:0]", 16)
+	l.either(m>>shiftProto&0xff != 0, "hdr.ipv4.protocol, hdr.ipv6.next", 16)
+	l.either(m>>shiftFlags&0xff != 0, "hdr.tcp.flags", 8)
+	l.zero(8)
+	l.either(a.mask[wordPacket] != 0, "stamp, hdr.ipv4.id", 64) // two packets of a nanosecond differ in the identifier
+	return l.text()
 }
 
 func (p *Program) p4Coupons() string {

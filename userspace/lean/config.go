@@ -66,11 +66,11 @@ func newConfig(v algo.Values, env algo.Env) (*config, error) {
 		return nil, err
 	}
 	c.spec = heavy.Spec{Fields: fields}
-	return c, c.choose(v)
+	return c, c.choose(v, env)
 }
 
 // choose configures the statistics that lean.stat names.
-func (c *config) choose(v algo.Values) (err error) {
+func (c *config) choose(v algo.Values, env algo.Env) (err error) {
 	scale := scaleOf(v.Bytes("memory"))
 	for _, name := range strings.Split(v.Text("stat"), ",") {
 		s := stat(slices.Index(statNames[:], strings.TrimSpace(name)))
@@ -80,7 +80,7 @@ func (c *config) choose(v algo.Values) (err error) {
 		if c.statistics[s] != nil {
 			continue
 		}
-		if c.statistics[s], err = newStatistic(s, v); err != nil {
+		if c.statistics[s], err = newStatistic(s, v, env.CRC); err != nil {
 			return err
 		}
 		c.on = append(c.on, s)

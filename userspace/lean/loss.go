@@ -15,10 +15,11 @@ var lossIDs = []string{"ipid", "rtp", "tcp-bytes"}
 type losses struct {
 	walk bool
 	id   int
+	crc  bool // hashes are the switch's
 }
 
-func newLoss(v algo.Values) (statistic, error) {
-	l := &losses{walk: v.Text("loss") == "walk"}
+func newLoss(v algo.Values, crc bool) (statistic, error) {
+	l := &losses{walk: v.Text("loss") == "walk", crc: crc}
 	for n, name := range lossIDs {
 		if v.Text("loss.id") == name {
 			l.id = n
@@ -27,7 +28,7 @@ func newLoss(v algo.Values) (statistic, error) {
 	return l, nil
 }
 
-var lossWidths = map[string]int{"lean_loss_own": 2, "lean_loss_last": 4, "lean_loss_order": 2}
+var lossWidths = map[string]int{"lean_loss_own": 2, "lean_loss_owner": 4, "lean_loss_last": 4, "lean_loss_order": 2}
 
 func (l *losses) layout(scale float64) layout {
 	if l.walk {
@@ -36,6 +37,9 @@ func (l *losses) layout(scale float64) layout {
 	}
 	entries := power(4096 * scale)
 	tables := map[string]int{"lean_loss_own": entries, "lean_loss_last": entries}
+	if l.crc && l.id == int(bpf.LeanLossIdKindLOSS_IPID) { // the switch's words: bpf/lean/loss.h
+		tables = map[string]int{"lean_loss_owner": entries, "lean_loss_last": entries}
+	}
 	if l.bytes() { // the sketch gives what the third array takes
 		tables["lean_loss_order"] = entries
 		return layout{columns: power(256 * scale), filter: power(256 * scale), tables: tables, widths: lossWidths}

@@ -97,7 +97,7 @@ func (c *config) twinParams(odds *chance) string {
 	line("#define LEAN_RET_WAY1 %d\ntypedef bit<%d> ret_slot1_t;", tables["lean_ret_way1"], index(tables["lean_ret_way1"]))
 	line("#define LEAN_RET_RECORDS %d\ntypedef bit<%d> ret_index_t;", tables["lean_ret_max"], index(tables["lean_ret_max"]))
 	tables = c.layouts[loss].tables
-	line("#define LEAN_LOSS_FLOWS %d\ntypedef bit<%d> loss_slot_t;", tables["lean_loss_own"], index(tables["lean_loss_own"]))
+	line("#define LEAN_LOSS_FLOWS %d\ntypedef bit<%d> loss_slot_t;", tables["lean_loss_last"], index(tables["lean_loss_last"]))
 	tables = c.layouts[latency].tables
 	line("#define LEAN_LAT_SLOTS %d\ntypedef bit<%d> lat_slot_t;", tables["lean_lat_fr"], index(tables["lean_lat_fr"]))
 	line("#define LEAN_LUCK %#x /* a segment is followed when these bits of its hash are 0 */", odds.luck())

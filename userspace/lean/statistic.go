@@ -69,12 +69,12 @@ type keyed interface {
 }
 
 // newStatistic configures one of them.
-func newStatistic(s stat, v algo.Values) (statistic, error) {
+func newStatistic(s stat, v algo.Values, crc bool) (statistic, error) {
 	switch s {
 	case latency:
 		return newLatency(v)
 	case loss:
-		return newLoss(v)
+		return newLoss(v, crc)
 	case ooo:
 		return newOOO(v)
 	}

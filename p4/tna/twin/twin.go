@@ -24,8 +24,12 @@ type Twin struct {
 	Counts []Count
 	Also   []Count // for a report; a test cannot compare them word for word
 	// Start is an element of a register that a test begins with on both sides, for what would take too many packets; nil: none.
-	Start       func(register string, i int) uint64
+	Start func(register string, i int) uint64
+	// Fixed are words of the host's tables in a test, of every element: what userspace follows the traffic with on a host, and a
+	// control plane on a switch.
+	Fixed       map[string]uint64
 	Differences []Difference
+	Reports     *Reports // nil: the control plane reads registers only
 	// Registers says that registers and counters are the whole answer, in words that a host has, too: a dump of them can be
 	// evaluated.
 	Registers bool
@@ -49,6 +53,14 @@ type Count struct {
 	Index   int      // ... and which counter of it
 }
 
+// Reports compares what goes to the control plane at once: records of the host's ring, and the twin's digests, or packets that
+// it copies to the CPU. Both are written as words that have to be the same, in the same order.
+type Reports struct {
+	Ring string
+	Host func(record []byte) []uint64                // nil: of this record the twin says nothing
+	Twin func(r *run.Result, time uint64) [][]uint64 // of one packet
+}
+
 // Flip is the table whose default action says which bank packets count into, with its values by bank.
 type Flip struct {
 	Table  string      `json:"table"`
@@ -68,6 +80,8 @@ type Difference struct {
 	Max  int
 	// Words says how many words of a register this explains, given both sides, or -1 when it does not explain what differs.
 	Words func(register string, host, twin []uint64) int
+	// Records is Words of what went to the control plane in a window.
+	Records func(host, twin [][]uint64) int
 	// Turn is a register whose records the twin does not find any more when its clock has turned, every so many ns: the test
 	// forgets them on both sides then, and counts how many there were.
 	Turn *Turn

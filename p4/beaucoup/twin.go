@@ -1,0 +1,69 @@
+// Package beaucoup registers the twin of BeauCoup.
+package beaucoup
+
+import (
+	"encoding/binary"
+
+	"github.com/xdpmon/xdpmon/p4/tna/run"
+	"github.com/xdpmon/xdpmon/p4/tna/twin"
+	"github.com/xdpmon/xdpmon/userspace/packet"
+)
+
+func init() {
+	twin.Register(&twin.Twin{
+		Name: "beaucoup", Algorithm: "beaucoup",
+		Forms: []twin.Form{{}, {Name: "small", Generated: true, Set: map[string]string{"entries": "256", "budget": "1", "queries": small}}},
+		Coins: twin.HighBits,
+		Host:  host,
+		Same:  same,
+		Reports: &twin.Reports{
+			Ring: "beaucoup_events",
+			Host: func(record []byte) []uint64 { return []uint64{binary.NativeEndian.Uint64(record)} },
+			Twin: copied,
+		},
+		Differences: []twin.Difference{
+			{Name: "collectors whose end lies behind the turn of the clock", Max: 40, Packet: turning},
+		},
+	})
+}
+
+// small queries alert in a few thousand packets, over every kind of field.
+const small = `a: count distinct dst+dport by src > 8 in 10s; b: count distinct timestamp by src+dst+sport+dport > 20 in 1s;
+	c: count distinct sport by dst+dport > 6 in 5s if tcp.syn and not tcp.ack; d: count distinct src/24 by dst/16 > 3 in 20s;
+	e: count distinct src+proto by dst/48 > 4 in 30s; f: count distinct tcp.flags+sport by dst+proto > 5 in 2s if tcp;
+	g: count distinct dst+sport by src > 4 in 3s if udp and dport=53; h: count distinct src+dst by proto > 30 in 1m if ipv6`
+
+// copied packets are the alerts: what they say of their key is their own headers.
+func copied(r *run.Result, time uint64) [][]uint64 {
+	if r.ToCPU {
+		return [][]uint64{{time}}
+	}
+	return nil
+}
+
+// Of a checksum the host has the query's number in the last bits, which are the key's hash on a switch.
+const queryBits = 7
+
+// host takes the end of the window off a vector, which tells cores from each other.
+func host(register string, word uint64) uint64 {
+	switch register {
+	case "beaucoup_keys":
+		return word >> queryBits
+	case "beaucoup_vectors":
+		return word & (1<<32 - 1)
+	}
+	return word
+}
+
+func same(register string, word uint64) uint64 {
+	if register == "beaucoup_keys" {
+		return word & (1<<(32-queryBits) - 1)
+	}
+	return word
+}
+
+// turning: a collector that begins now would end behind the turn of a clock of 32 bits of 2^10 ns, where the switch finds it over.
+func turning(p *packet.Packet) bool {
+	const longest = 60_000_000_000 >> 10 // ticks: the longest window of both forms
+	return p.Time>>10&(1<<32-1) > 1<<32-longest
+}
