@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net"
 	"slices"
 	"strings"
@@ -36,6 +37,7 @@ const attachExample = `  sudo xdpmon attach eth0 --algo fridge
 type attachOptions struct {
 	selection             *selection
 	measure               *measureOptions
+	snapshots             *snapshotOptions
 	hook, mode, direction *enum
 	duration              time.Duration
 	pin                   string
@@ -48,7 +50,7 @@ func newAttach(env *environment) *cobra.Command {
 		Args:              needArgs(1, -1, "the interface to attach to"),
 		ValidArgsFunction: completeInterfaces,
 	}
-	o := &attachOptions{selection: addSelection(cmd, 10*time.Second), measure: addMeasure(cmd)}
+	o := &attachOptions{selection: addSelection(cmd, 10*time.Second), measure: addMeasure(cmd), snapshots: addSnapshots(cmd)}
 	o.hook = enumFlag(cmd, "hook", string(attach.HookAuto), "where to attach", words(attach.Hooks)...)
 	o.mode = enumFlag(cmd, "mode", string(attach.ModeNative), "how XDP runs", words(attach.Modes)...)
 	o.direction = enumFlag(cmd, "direction", "", "which packets to see (default both for one interface and with --each, ingress for several)", words(attach.Directions)...)
@@ -73,7 +75,7 @@ func runAttach(env *environment, o *attachOptions, ifaces []string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.check(ifaces); err != nil {
+	if err := errors.Join(o.check(ifaces), o.snapshots.check()); err != nil {
 		return err
 	}
 	run := o.selection.describe(env, "attach", selected)
@@ -85,6 +87,10 @@ func runAttach(env *environment, o *attachOptions, ifaces []string) error {
 	}
 	cfg := session.LiveConfig{Config: o.selection.config(selected), Interfaces: ifaces, Hook: run.Hook, Mode: run.Mode,
 		Direction: run.Direction, Pin: o.pin, Duration: o.duration, Each: o.each}
+	if err := m.keepSnapshots(o.snapshots, true); err != nil {
+		return errors.Join(err, m.close())
+	}
+	cfg.Snapshots = o.snapshots.dir != ""
 	cfg.Emit, cfg.Notice, cfg.Changed = m.emit, m.notice, m.store.Attached
 	if o.direction.value == "" && len(ifaces) > 1 && !o.each {
 		m.notice("several interfaces: packets are seen on arrival only, so that a forwarded one counts once; --direction both sees those that leave, too")

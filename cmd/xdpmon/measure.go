@@ -25,6 +25,8 @@ type measurement struct {
 	store  *prom.Store
 	server *prom.Server
 
+	snapshots *snapshotWriter // nil: nobody asked for them
+
 	mu      sync.Mutex
 	run     report.Run
 	started bool
@@ -109,7 +111,9 @@ func (m *measurement) start(change func(*report.Run)) {
 
 // emit takes a finished window.
 func (m *measurement) emit(l report.Line) error {
-	m.store.Add(l)
+	shown := l
+	shown.Snapshot = nil
+	m.store.Add(shown)
 	return m.draw(l)
 }
 
@@ -190,6 +194,9 @@ func (m *measurement) fail(err error) {
 func (m *measurement) close() error {
 	m.hub.Close()
 	err := m.drawer.close(m.env.after)
+	if m.snapshots != nil {
+		err = errors.Join(err, m.snapshots.close(m.env.after))
+	}
 	if m.server != nil {
 		err = errors.Join(err, m.server.Close())
 	}

@@ -1,25 +1,41 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/xdpmon/xdpmon/userspace/beaucoup"
+	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
-const mergeLong = `Puts windows of beaucoup from several hosts together and reports the keys that pass a threshold on all of them
-as a whole: a port scan that touches each host a little, a victim that each edge sees a part of. An attribute that several
-hosts have seen counts once.
+const mergeLong = `Puts windows of several hosts, or of one, together and reports them as one: a port scan that touches each host a little, a
+victim that each edge sees a part of, the delays of a whole day.
 
-The hosts run the same queries in the same order with the same --seed, and export: --set beaucoup.export=true --output json.
-Give one file a host; - is standard input. Windows of a query are put together by the wall clock: one begins with the first
-coupon that any host has of a key, and is over when the query's time is, whatever the windows of the reports were.`
+Files are snapshots, which attach and replay write with --snapshots DIR. All that are given of an algorithm become one
+window. They must have the same parameters; what depends on hashes needs the same --seed on all hosts, and what cannot be
+put together is refused, with the reason.
 
-const mergeExample = `  xdpmon replay a.pcap -a beaucoup --seed 7 --set beaucoup.export=true > a.json
+Files may also be JSON lines, one file a host, of algorithms whose lines hold all that it takes: beaucoup with --set
+beaucoup.export=true --output json. Windows of a query are put together by the wall clock: one begins with the first
+coupon that any host has of a key, and is over when the query's time is, whatever the windows of the reports were.
+
+- is standard input.`
+
+const mergeExample = `  xdpmon replay a.pcap -a fridge --window 10s --snapshots a
+  xdpmon replay b.pcap -a fridge --window 10s --snapshots b
+  xdpmon merge a/*-fridge-* b/*-fridge-*
+  xdpmon replay a.pcap -a beaucoup --seed 7 --set beaucoup.export=true > a.json
   xdpmon replay b.pcap -a beaucoup --seed 7 --set beaucoup.export=true > b.json
   xdpmon merge a.json b.json`
 
@@ -29,31 +45,35 @@ func newMerge(env *environment) *cobra.Command {
 		Args: needArgs(1, -1, "the file of a host (or - for standard input)"),
 	}
 	asJSON := addJSON(cmd)
-	cmd.RunE = func(_ *cobra.Command, files []string) error { return merge(env, files, *asJSON) }
+	out := cmd.Flags().String("out", "", "write the merged snapshot to `FILE`, too, to be merged again; of one algorithm")
+	cmd.RunE = func(_ *cobra.Command, files []string) error { return merge(env, files, *asJSON, *out) }
 	return cmd
 }
 
-func merge(env *environment, files []string, asJSON bool) error {
+// merger is what has been read so far.
+type merger struct {
+	env   *environment
+	whole map[string]*snapshot.Snapshot // by algorithm
+	from  map[[sha256.Size]byte]string  // what was read, to refuse it a second time
+	lines map[string]algo.LineMerger    // by algorithm
+}
+
+func merge(env *environment, files []string, asJSON bool, out string) error {
 	if err := stdinOnce(files); err != nil {
 		return err
 	}
-	m := beaucoup.NewMerger()
+	m := &merger{env, map[string]*snapshot.Snapshot{}, map[[sha256.Size]byte]string{}, map[string]algo.LineMerger{}}
 	for _, name := range files {
-		if err := mergeFile(env, m, name); err != nil {
+		if err := m.file(name); err != nil {
 			return err
 		}
 	}
-	body := m.Report()
-	if asJSON {
-		return env.printJSON(struct {
-			Merged *report.Body `json:"merged"`
-		}{&body})
-	}
-	return env.printLines(report.BodyText(body, nil, nil, env.style())...)
+	return errors.Join(m.print(asJSON), m.write(out))
 }
 
-func mergeFile(env *environment, m *beaucoup.Merger, name string) error {
-	var in io.Reader = env.stdin
+// file reads a host's windows or one of them.
+func (m *merger) file(name string) error {
+	var in io.Reader = m.env.stdin
 	if name != "-" {
 		f, err := os.Open(name)
 		if err != nil {
@@ -62,5 +82,122 @@ func mergeFile(env *environment, m *beaucoup.Merger, name string) error {
 		defer f.Close()
 		in = f
 	}
-	return m.Read(name, in)
+	b := bufio.NewReader(in)
+	if start, _ := b.Peek(snapshot.MagicLength); !snapshot.IsSnapshot(start) {
+		return m.text(name, b)
+	}
+	data, err := io.ReadAll(io.LimitReader(b, snapshot.MaxBytes+1))
+	if err != nil {
+		return fmt.Errorf("merge: read %s: %w", name, err)
+	}
+	return m.snapshot(name, data)
+}
+
+func (m *merger) snapshot(name string, data []byte) error {
+	sum := sha256.Sum256(data)
+	if before, known := m.from[sum]; known {
+		return fmt.Errorf("merge: %s and %s are the same: what it holds would count twice", before, name)
+	}
+	m.from[sum] = name
+	s, err := snapshot.Decode(data)
+	if err != nil {
+		return fmt.Errorf("merge %s: %w", name, err)
+	}
+	if before := m.whole[s.Algorithm]; before != nil {
+		s, err = algo.Merge(before, s)
+	} else {
+		_, err = algo.Report(s) // refuses what is damaged while it is known where it came from
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	m.whole[s.Algorithm] = s
+	return nil
+}
+
+// text reads JSON lines by all algorithms that know how; one of them must find its own.
+func (m *merger) text(name string, in io.Reader) error {
+	var readers []*algo.Descriptor
+	for _, d := range algo.All() {
+		if d.Lines != nil {
+			readers = append(readers, d)
+		}
+	}
+	data := in
+	var errs []error
+	for n, d := range readers {
+		var rest bytes.Buffer
+		if n < len(readers)-1 {
+			data = io.TeeReader(in, &rest)
+		}
+		if m.lines[d.Name] == nil {
+			m.lines[d.Name] = d.Lines()
+		}
+		err := m.lines[d.Name].Read(name, data)
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, err)
+		data = io.MultiReader(&rest, in)
+	}
+	return errors.Join(errs...)
+}
+
+// print writes what all are together: of JSON lines the body, of snapshots a line as a run writes it.
+func (m *merger) print(asJSON bool) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(m.lines)) {
+		body := m.lines[name].Report()
+		if asJSON {
+			errs = append(errs, m.env.printJSON(struct {
+				Merged *report.Body `json:"merged"`
+			}{&body}))
+			continue
+		}
+		errs = append(errs, m.env.printLines(report.BodyText(body, nil, nil, m.env.style())...))
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.whole)) {
+		errs = append(errs, m.printSnapshot(m.whole[name], asJSON))
+	}
+	return errors.Join(errs...)
+}
+
+func (m *merger) printSnapshot(s *snapshot.Snapshot, asJSON bool) error {
+	result, err := algo.Report(s)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		line := report.Line{Algorithm: s.Algorithm, Interface: mergedName, Window: s.Wall().Window, Packets: s.Packets, Lost: result.Lost, Report: result.Body}
+		line.Packets.Used, line.Packets.UsedSegments = result.Used, result.Segments
+		return m.env.printJSON(line)
+	}
+	w := s.Wall().Window
+	head := fmt.Sprintf("%s: %d windows from %s to %s, %s packets", s.Algorithm, s.Parts, report.UTC(w.Start), report.UTC(w.End),
+		report.Human(s.Packets.Seen, report.Count))
+	lines := append([]string{head}, report.BodyText(result.Body, nil, nil, m.env.style())...)
+	return m.env.printLines(lines...)
+}
+
+// mergedName stands where the interface of a run does.
+const mergedName = "merged"
+
+// write keeps the merged snapshot.
+func (m *merger) write(out string) error {
+	if out == "" {
+		return nil
+	}
+	if len(m.whole) != 1 {
+		return usageError("--out: snapshots of one algorithm are needed, there are %d (%s)", len(m.whole), strings.Join(slices.Sorted(maps.Keys(m.whole)), ", "))
+	}
+	for _, s := range m.whole {
+		data, err := s.Encode()
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(out, data, 0o600); err != nil {
+			return fmt.Errorf("merge: %w", err)
+		}
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -32,20 +33,20 @@ func newReplay(env *environment) *cobra.Command {
 		},
 	}
 	selection := addSelection(cmd, 0)
-	output := addMeasure(cmd)
+	output, snapshots := addMeasure(cmd), addSnapshots(cmd)
 	truth := cmd.Flags().Bool("truth", false, "calculate the exact answer too and show the error")
 	cmd.RunE = func(_ *cobra.Command, files []string) error {
-		return runReplay(env, selection, output, files, *truth)
+		return runReplay(env, selection, output, snapshots, files, *truth)
 	}
 	return cmd
 }
 
-func runReplay(env *environment, selection *selection, output *measureOptions, files []string, truth bool) error {
+func runReplay(env *environment, selection *selection, output *measureOptions, snapshots *snapshotOptions, files []string, truth bool) error {
 	selected, err := selection.resolve(true)
 	if err != nil {
 		return err
 	}
-	if err := stdinOnce(files); err != nil {
+	if err := errors.Join(stdinOnce(files), snapshots.check()); err != nil {
 		return err
 	}
 	run := selection.describe(env, "replay", selected)
@@ -54,7 +55,11 @@ func runReplay(env *environment, selection *selection, output *measureOptions, f
 	if err != nil {
 		return err
 	}
+	if err := m.keepSnapshots(snapshots, false); err != nil {
+		return errors.Join(err, m.close())
+	}
 	cfg := selection.config(selected)
+	cfg.Snapshots = snapshots.dir != ""
 	cfg.Truth, cfg.Emit, cfg.Notice = truth, m.emit, m.notice
 	return m.measure(func(ctx context.Context) error {
 		return env.engine.replay(ctx, cfg, files, env.stdin, m.progress())

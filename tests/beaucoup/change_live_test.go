@@ -18,6 +18,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/netns/netnstest"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/tests/traffic"
+	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/beaucoup"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -63,7 +64,7 @@ func (r *running) window(t *testing.T, end int64) (body report.Body, used, hande
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := r.Window(report.Window{End: end}, bank)
+	result, err := algo.Window(r, report.Window{End: end}, bank)
 	if err != nil {
 		t.Fatal(err)
 	}

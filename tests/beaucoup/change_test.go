@@ -55,7 +55,7 @@ func TestChangesUnderLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := running.Window(report.Window{End: traffic.Start + fed*1000}, bank)
+	result, err := algo.Window(running, report.Window{End: traffic.Start + fed*1000}, bank)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -184,7 +184,7 @@ func (l *loaded) finish() (seen uint64, matched float64, err error) {
 	if err != nil || l.instance == nil {
 		return counts.Seen, -1, err
 	}
-	result, err := l.instance.Window(report.Window{Start: 1, End: 2}, bank)
+	result, err := algo.Window(l.instance, report.Window{Start: 1, End: 2}, bank)
 	return counts.Seen, matches(result.Body), err
 }
 

@@ -107,7 +107,7 @@ func (a Algorithm) Window(t *testing.T) algo.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := a.Instance.Window(report.Window{Start: 1, End: 2}, bank)
+	result, err := algo.Window(a.Instance, report.Window{Start: 1, End: 2}, bank)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,11 +10,13 @@ import (
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/loader/pisa"
 	"github.com/xdpmon/xdpmon/tests/bench/mutator"
+	"github.com/xdpmon/xdpmon/tests/snapshottest"
 	_ "github.com/xdpmon/xdpmon/tests/sweep/all"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/session"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
 func TestMain(m *testing.M) { testutil.Main(m) }
@@ -62,7 +64,7 @@ func TestReplaysOddCaptures(t *testing.T) {
 	forAll(t, func(t *testing.T, s session.Selected) {
 		for _, decap := range []bool{false, true} {
 			var lines []report.Line
-			cfg := session.Config{Algorithms: []session.Selected{s}, Truth: true, Decap: decap, Window: time.Minute,
+			cfg := session.Config{Algorithms: []session.Selected{s}, Truth: true, Decap: decap, Window: time.Minute, Snapshots: true,
 				Emit: func(l report.Line) error { lines = append(lines, l); return nil }}
 			if err := session.ReplaySource(context.Background(), cfg, "odd", frames.source(), nil); err != nil {
 				t.Fatal(err)
@@ -85,6 +87,7 @@ func checkLines(t *testing.T, lines []report.Line, fed uint64) {
 			t.Errorf("window %d: %d packets seen, %d parsed or with a reason", l.Window.Number, l.Packets.Seen, accounted)
 		}
 		checkBody(t, l.Report)
+		checkSnapshot(t, l)
 	}
 	if seen != fed || bytes == 0 {
 		t.Errorf("%d packets of %d bytes seen, %d were fed", seen, bytes, fed)
@@ -94,6 +97,25 @@ func checkLines(t *testing.T, lines []report.Line, fed uint64) {
 	}
 	if len(lines) == 0 || !lines[len(lines)-1].Window.Last {
 		t.Errorf("%d lines, and the last is not marked so", len(lines))
+	}
+}
+
+// checkSnapshot: a line's snapshot makes the same line elsewhere.
+func checkSnapshot(t *testing.T, l report.Line) {
+	t.Helper()
+	if d, err := algo.Lookup(l.Algorithm); err != nil || d.Report == nil {
+		return
+	}
+	s, err := snapshot.Decode(l.Snapshot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Window != l.Window || s.Packets.Seen != l.Packets.Seen || s.Packets.Used != l.Packets.Used {
+		t.Errorf("window %d: its snapshot is of %+v with %+v", l.Window.Number, s.Window, s.Packets)
+	}
+	r := snapshottest.Report(t, s)
+	if got, want := snapshottest.Text(t, r), snapshottest.Text(t, algo.Result{Body: l.Report, Used: l.Packets.Used, Lost: r.Lost}); got != want {
+		t.Errorf("window %d: the snapshot's report is\n%s\nand the run's\n%s", l.Window.Number, got, want)
 	}
 }
 
@@ -235,7 +257,7 @@ func (w *windows) close(t *testing.T, last bool) {
 	}
 	start := int64(w.number) * int64(time.Second)
 	w.number++
-	result, err := w.instance.Window(report.Window{Number: w.number, Start: start, End: start + int64(time.Second), Last: last}, bank)
+	result, err := algo.Window(w.instance, report.Window{Number: w.number, Start: start, End: start + int64(time.Second), Last: last}, bank)
 	if err != nil {
 		t.Fatal(err)
 	}

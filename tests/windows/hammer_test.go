@@ -8,6 +8,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/tests/bench/mutator"
 	"github.com/xdpmon/xdpmon/tests/testutil"
+	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -46,10 +47,10 @@ func hammerOn(t *testing.T, cores int, n uint32, set map[string]string) answer {
 	if err := mutator.OnAll(cores, func(int) error { return h.Run(n / uint32(cores)) }); err != nil {
 		t.Fatal(err)
 	}
-	return reported(t, inst, instance.Window, h)
+	return reported(t, inst, instance, h)
 }
 
-func reported(t *testing.T, inst *loader.Instance, window windowFunc, h *mutator.Hammer) answer {
+func reported(t *testing.T, inst *loader.Instance, instance algo.Instance, h *mutator.Hammer) answer {
 	t.Helper()
 	if _, err := h.Sent(); err != nil {
 		t.Fatal(err)
@@ -58,7 +59,7 @@ func reported(t *testing.T, inst *loader.Instance, window windowFunc, h *mutator
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := window(report.Window{Start: 1, End: 2}, bank)
+	result, err := algo.Window(instance, report.Window{Start: 1, End: 2}, bank)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,6 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-type windowFunc = func(w report.Window, bank int) (algo.Result, error)
-
 // All cores send the very same few handshakes, over and over: same slots, same identifiers. Whatever the race brings, a
 // record is answered at most once, and no delay is longer than the test.
 func TestHotKeys(t *testing.T) {
@@ -72,7 +70,7 @@ func heat(t *testing.T, inst *loader.Instance, instance algo.Instance, traffic m
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := instance.Window(report.Window{Start: 1, End: 2}, bank)
+	result, err := algo.Window(instance, report.Window{Start: 1, End: 2}, bank)
 	if err != nil {
 		t.Fatal(err)
 	}

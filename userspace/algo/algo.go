@@ -8,6 +8,7 @@ import (
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
 // Descriptor is an algorithm as it is registered.
@@ -25,6 +26,16 @@ type Descriptor struct {
 	Spec func() (*ebpf.CollectionSpec, error)
 	// New checks the values and makes an instance; nothing is loaded. Errors name the value and the allowed range.
 	New func(v Values, env Env) (Instance, error)
+	// Layout is the version of what its snapshots hold; it goes up with every change of that.
+	Layout uint32
+	// Report makes the report of a snapshot. It is pure: it asks neither kernel nor clock and keeps nothing, and refuses words that do not
+	// fit the values, since a snapshot may come from anywhere.
+	Report func(v Values, env Env, s *snapshot.Snapshot) (Result, error)
+	// Merge puts two snapshots together that have the same values and are in wall clock time; what it cannot it refuses with ErrMerge and the
+	// reason. nil when there is no way.
+	Merge func(v Values, env Env, a, b *snapshot.Snapshot) (*snapshot.Snapshot, error)
+	// Lines makes a reader that puts JSON lines of several hosts together, where they hold all that it takes; nil where they do not.
+	Lines func() LineMerger
 	// Plan turns a load and a memory budget into parameters and an expected error; nil when there is nothing to plan.
 	Plan func(args PlanArgs) (*report.Body, error)
 	// P4 returns the generated parts of the twin ("params", "tables"); nil when there is no twin.
@@ -50,7 +61,7 @@ func (e Env) Tell(format string, args ...any) {
 	}
 }
 
-// Instance is one configured algorithm: first Configure, then (loaded) Bind, then Window again and again.
+// Instance is one configured algorithm: first Configure, then (loaded) Bind, then Read again and again.
 type Instance interface {
 	// Configure writes constants (spec.Variables) and sizes (maps.SetEntries) before loading. It is pure:
 	// the prover and `xdpmon pisa` call it too.
@@ -59,18 +70,15 @@ type Instance interface {
 	Needs() maps.Need
 	// Bind receives the loaded maps and fills tables and initial values.
 	Bind(set *maps.Set) error
-	// Window reads what the closed bank holds, resets it, and reports. `used` is the number of packets that
-	// the algorithm took as input in this window; lost names everything that could be lost.
-	Window(w report.Window, bank int) (Result, error)
 }
 
 // Result of a window.
 type Result struct {
 	Body report.Body
-	Used uint64 // packets taken as input
+	Used uint64 // packets that the algorithm took as input
 	// Segments: Used counts the segments that a packet stands for (GSO, GRO).
 	Segments bool
-	Lost     map[string]uint64
+	Lost     map[string]uint64 // everything that could be lost, by name
 }
 
 // Truthful is an Instance with an exact oracle, for --truth.

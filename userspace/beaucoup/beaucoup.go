@@ -19,6 +19,7 @@ func descriptor() *algo.Descriptor {
 		Params:  params,
 		Spec:    bpf.LoadBeaucoup,
 		New:     newInstance,
+		Lines:   func() algo.LineMerger { return NewMerger() },
 		Plan:    plan,
 		P4:      p4,
 		P4Rules: p4Rules,

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -39,7 +40,7 @@ func TestFollowsItsFile(t *testing.T) {
 		for _, q := range i.program.Queries {
 			have = append(have, q.Name)
 		}
-		r, err := i.Window(report.Window{End: 1}, 0)
+		r, err := algo.Window(i, report.Window{End: 1}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

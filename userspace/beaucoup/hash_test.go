@@ -255,7 +255,7 @@ func TestRotationChangesTheHashes(t *testing.T) {
 		if n, err := i.alive(1_000_000_000); n != 1 || err != nil {
 			t.Errorf("window %d: %d collectors are alive, want 1: %v", window, n, err)
 		}
-		if _, err := i.Window(report.Window{End: 1_000_000_000}, 0); err != nil {
+		if _, err := algo.Window(i, report.Window{End: 1_000_000_000}, 0); err != nil {
 			t.Fatal(err)
 		}
 		if n, err := i.alive(1_000_000_000); n != 0 || err != nil {

@@ -170,6 +170,8 @@ type Line struct {
 	Report    Body
 	Truth     *Body // with --truth
 	Error     *Body // relative errors of Report against Truth where names agree: Compare
+	// Snapshot is what Report was made of, encoded, for those who merge windows; nil where nobody asked for it. JSON leaves it away.
+	Snapshot []byte
 }
 
 // Memory that an algorithm occupies.

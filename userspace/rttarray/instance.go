@@ -11,20 +11,22 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
 type instance struct {
 	*config
+	head           snapshot.Head
 	counters, hist *maps.Array
 	words          [2][]uint64 // buffers
 }
 
-func newInstance(v algo.Values, _ algo.Env) (algo.Instance, error) {
+func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
 	c, err := newConfig(v)
 	if err != nil {
 		return nil, err
 	}
-	return &instance{config: c}, nil
+	return &instance{config: c, head: descriptor().Head(v, env)}, nil
 }
 
 // Configure implements algo.Instance.
@@ -54,16 +56,41 @@ func (i *instance) Bind(set *maps.Set) (err error) {
 	return err
 }
 
-// Window implements algo.Instance.
-func (i *instance) Window(_ report.Window, bank int) (_ algo.Result, err error) {
+// The words of a snapshot.
+const (
+	counterWords = "counters"
+	histWords    = "hist"
+)
+
+// Read implements algo.Snapshots.
+func (i *instance) Read(w report.Window, bank int) (_ *snapshot.Snapshot, err error) {
 	for n, array := range []*maps.Array{i.counters, i.hist} {
 		if i.words[n], err = array.ReadReset(bank, i.words[n]); err != nil {
-			return algo.Result{}, fmt.Errorf("read window: %w", err)
+			return nil, fmt.Errorf("read window: %w", err)
 		}
 	}
-	c := counts(i.words[0])
+	s := snapshot.New(i.head, w)
+	s.Words[counterWords], s.Words[histWords] = i.words[0], i.words[1]
+	return s, nil
+}
+
+// reported is the report of a snapshot.
+func reported(v algo.Values, _ algo.Env, s *snapshot.Snapshot) (algo.Result, error) {
+	config, err := newConfig(v)
+	if err != nil {
+		return algo.Result{}, err
+	}
+	r := s.Read()
+	c, hist := counts(r.Words(counterWords, int(bpf.RttArrayRttCounterRTT_COUNTS))), r.Words(histWords, config.sizes()["rtt_hist"])
+	spectrum := config.spectrum(hist)
+	if !spectrum.Sound() {
+		r.Refuse("its histogram holds what no program counts")
+	}
+	if err := r.Err(); err != nil {
+		return algo.Result{}, err
+	}
 	return algo.Result{
-		Body: i.body(c, i.spectrum(i.words[1])),
+		Body: config.body(c, spectrum),
 		Used: c[bpf.RttArrayRttCounterRTT_REQUESTS] + c[bpf.RttArrayRttCounterRTT_RESPONSES],
 		Lost: map[string]uint64{
 			"evicted":  c[bpf.RttArrayRttCounterRTT_EVICTED],
@@ -71,6 +98,20 @@ func (i *instance) Window(_ report.Window, bank int) (_ algo.Result, err error) 
 			"too_long": c[bpf.RttArrayRttCounterRTT_TOO_LONG],
 		},
 	}, nil
+}
+
+// merged sums what was counted. Nothing depends on how requests were hashed.
+func merged(v algo.Values, env algo.Env, a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+	for _, s := range []*snapshot.Snapshot{a, b} {
+		if _, err := reported(v, env, s); err != nil {
+			return nil, err
+		}
+	}
+	s := snapshot.Together(a, b)
+	for _, name := range []string{counterWords, histWords} {
+		s.Words[name] = snapshot.Sum(a.Words[name], b.Words[name])
+	}
+	return s, nil
 }
 
 // counts by enum rtt_counter.

@@ -21,6 +21,9 @@ func descriptor() *algo.Descriptor {
 		Params:  params,
 		Spec:    bpf.LoadRttArray,
 		New:     newInstance,
+		Layout:  1,
+		Report:  reported,
+		Merge:   merged,
 	}
 }
 

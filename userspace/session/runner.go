@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/maps"
@@ -180,19 +181,22 @@ func (r *runner) lines(members []*member, w report.Window, bank int, counts load
 func (r *runner) line(m *member, w report.Window, bank int, counts loader.Counts) (report.Line, error) {
 	w, counts = m.started(w), counts.Minus(m.before)
 	m.since, m.before = 0, loader.Counts{}
-	result, err := m.instance.Window(w, bank)
+	packets := report.Packets{Seen: counts.Seen, Segments: counts.Seen - counts.Aggregates + counts.Segments, Parsed: counts.Parsed,
+		Bytes: counts.Bytes, Reasons: counts.Reasons}
+	result, encoded, err := r.answer(m, w, bank, packets)
 	if err != nil {
 		return report.Line{}, err
 	}
+	packets.Used, packets.UsedSegments = result.Used, result.Segments
 	line := report.Line{
 		Algorithm: m.selected.Descriptor.Name,
 		Interface: r.name,
 		Window:    w,
-		Packets: report.Packets{Seen: counts.Seen, Segments: counts.Seen - counts.Aggregates + counts.Segments, Parsed: counts.Parsed,
-			Used: result.Used, UsedSegments: result.Segments, Bytes: counts.Bytes, Reasons: counts.Reasons},
-		Memory: m.memory,
-		Lost:   map[string]uint64{},
-		Report: result.Body,
+		Packets:   packets,
+		Memory:    m.memory,
+		Lost:      map[string]uint64{},
+		Report:    result.Body,
+		Snapshot:  encoded,
 	}
 	for _, lost := range []map[string]uint64{result.Lost, r.lost} {
 		for name, n := range lost {
@@ -205,6 +209,29 @@ func (r *runner) line(m *member, w report.Window, bank int, counts loader.Counts
 		line.Truth, line.Error = &truth, &errors
 	}
 	return line, nil
+}
+
+// answer reads a window and makes the report of it, and the snapshot for others if it is asked for.
+func (r *runner) answer(m *member, w report.Window, bank int, packets report.Packets) (result algo.Result, encoded []byte, err error) {
+	reader, ok := m.instance.(algo.Snapshots)
+	if !ok {
+		result, err = algo.Window(m.instance, w, bank)
+		return result, nil, err
+	}
+	s, err := reader.Read(w, bank)
+	if err != nil {
+		return algo.Result{}, nil, err
+	}
+	d := m.selected.Descriptor
+	if result, err = d.Report(m.selected.Values, algo.EnvOf(s), s); err != nil || !r.cfg.Snapshots {
+		return result, nil, err
+	}
+	s.Packets, s.Packets.Used, s.Packets.UsedSegments = packets, result.Used, result.Segments
+	if !s.Replay { // a capture's time is ns since 1970
+		s.Offset = time.Now().UnixNano() - monotonic()
+	}
+	encoded, err = s.Encode()
+	return result, encoded, err
 }
 
 func (r *runner) close() error { return r.inst.Close() }

@@ -24,6 +24,7 @@ type Config struct {
 	CRC        bool          // --hash crc: the P4 twin's hashes
 	Decap      bool
 	Truth      bool // replay only: run the oracles
+	Snapshots  bool // lines carry the snapshot that they were made of
 	// Emit receives every finished window, one Line an algorithm, in the order of Algorithms.
 	Emit func(report.Line) error
 	// Notice receives sentences for the operator (fallbacks, offload changes, interfaces that went away).

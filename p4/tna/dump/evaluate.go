@@ -96,7 +96,7 @@ func (e *Evaluator) Window(d *Dump, w report.Window) (report.Line, error) {
 			return report.Line{}, err
 		}
 	}
-	result, err := e.instance.Window(w, d.Bank)
+	result, err := algo.Window(e.instance, w, d.Bank)
 	if err != nil {
 		return report.Line{}, fmt.Errorf("evaluate registers: %w", err)
 	}

@@ -42,6 +42,18 @@ func (s *Spectrum) Add(o *Spectrum) {
 	s.Doubt += o.Doubt
 }
 
+// Sound reports whether every bin is a number that there can be: registers that no program has written make others.
+func (s *Spectrum) Sound() bool {
+	for _, list := range [][]float64{s.Mass, s.Square, s.Raw, s.Predicted} {
+		for _, x := range list {
+			if !(x >= 0 && x <= 1e100) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // Count is the estimated number of values, Samples how many samples it rests on.
 func (s *Spectrum) Count() float64 { return sum(s.Mass) }
 

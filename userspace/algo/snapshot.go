@@ -1,0 +1,144 @@
+package algo
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
+)
+
+// ErrMerge is wrapped when snapshots cannot be put together; the error says why.
+var ErrMerge = errors.New("they cannot be merged")
+
+// ErrLayout is wrapped when a snapshot's algorithm has changed what it keeps since it was taken.
+var ErrLayout = errors.New("the snapshot is of another version of the algorithm")
+
+// Snapshots is an Instance that tells reading and estimating apart, which its Descriptor's Report does.
+type Snapshots interface {
+	// Read takes what the closed bank holds, resets it, and does what the algorithm does between windows. The snapshot's words may be
+	// overwritten by the next Read.
+	Read(w report.Window, bank int) (*snapshot.Snapshot, error)
+}
+
+// LineMerger puts the JSON lines of hosts together.
+type LineMerger interface {
+	// Read adds a host; name is for its errors.
+	Read(name string, r io.Reader) error
+	Report() report.Body
+}
+
+// Head is that of all snapshots of an instance.
+func (d *Descriptor) Head(v Values, env Env) snapshot.Head {
+	return snapshot.Head{Algorithm: d.Name, Layout: d.Layout, Params: maps.Clone(v.text), Hashes: snapshot.HashMark(env.Seed),
+		CRC: env.CRC, Replay: env.Replay, WindowNS: env.WindowNS}
+}
+
+// Window ends a window of an instance: it reads and reports.
+func Window(i Instance, w report.Window, bank int) (Result, error) {
+	r, ok := i.(Snapshots)
+	if !ok {
+		return i.(interface {
+			Window(report.Window, int) (Result, error)
+		}).Window(w, bank)
+	}
+	s, err := r.Read(w, bank)
+	if err != nil {
+		return Result{}, err
+	}
+	return Report(s)
+}
+
+// Report makes the report of a snapshot, wherever it comes from.
+func Report(s *snapshot.Snapshot) (Result, error) {
+	d, v, err := configuration(s)
+	if err != nil {
+		return Result{}, err
+	}
+	return d.Report(v, EnvOf(s), s)
+}
+
+// EnvOf is what an estimator may know of where a snapshot was taken: no seed.
+func EnvOf(s *snapshot.Snapshot) Env {
+	return Env{Replay: s.Replay, CRC: s.CRC, WindowNS: s.WindowNS}
+}
+
+// configuration finds what a snapshot was taken with.
+func configuration(s *snapshot.Snapshot) (*Descriptor, Values, error) {
+	d, err := Lookup(s.Algorithm)
+	if err != nil {
+		return nil, Values{}, fmt.Errorf("read snapshot: %w", err)
+	}
+	if d.Report == nil {
+		return nil, Values{}, fmt.Errorf("read snapshot: %w: %s makes none", snapshot.ErrDamaged, d.Name)
+	}
+	if s.Layout != d.Layout {
+		return nil, Values{}, fmt.Errorf("read snapshot of %s: %w: layout %d, this one reads %d", d.Name, ErrLayout, s.Layout, d.Layout)
+	}
+	v, err := NewValues(d.Name, d.Params, s.Params)
+	if err != nil {
+		return nil, Values{}, fmt.Errorf("read snapshot of %s: %w: %w", d.Name, snapshot.ErrDamaged, err)
+	}
+	return d, v, nil
+}
+
+// Merge puts two snapshots of one algorithm together, so that their report is that of a host that saw what both saw. It changes
+// neither.
+func Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+	if a.Algorithm != b.Algorithm {
+		return nil, fmt.Errorf("merge %s with %s: %w: two algorithms", a.Algorithm, b.Algorithm, ErrMerge)
+	}
+	fail := func(err error) (*snapshot.Snapshot, error) { return nil, fmt.Errorf("merge %s: %w", a.Algorithm, err) }
+	d, v, err := configuration(a)
+	if err != nil {
+		return fail(err)
+	}
+	if _, _, err := configuration(b); err != nil {
+		return fail(err)
+	}
+	if d.Merge == nil {
+		return fail(fmt.Errorf("%w: nothing is known of how", ErrMerge))
+	}
+	if err := alike(a, b); err != nil {
+		return fail(err)
+	}
+	s, err := d.Merge(v, EnvOf(a), a.Wall(), b.Wall())
+	if err != nil {
+		return fail(err)
+	}
+	return s, nil
+}
+
+// alike refuses parameters that are not the same.
+func alike(a, b *snapshot.Snapshot) error {
+	for _, key := range slices.Sorted(maps.Keys(a.Params)) {
+		if x, y := a.Params[key], b.Params[key]; x != y {
+			return fmt.Errorf("%w: %s is %s on one and %s on the other: give all hosts the same parameters", ErrMerge, key, quoted(x), quoted(y))
+		}
+	}
+	if a.CRC != b.CRC {
+		return fmt.Errorf("%w: one has the hashes of --hash crc and the other has not", ErrMerge)
+	}
+	return nil
+}
+
+func quoted(text string) string {
+	if text == "" {
+		return "empty"
+	}
+	return text
+}
+
+// SameHashes refuses what was hashed by different seeds, or by one at different epochs.
+func SameHashes(a, b *snapshot.Snapshot) error {
+	if a.Hashes != b.Hashes {
+		return fmt.Errorf("%w: their hash seeds differ: give all hosts the same --seed", ErrMerge)
+	}
+	if a.Epoch != b.Epoch {
+		return fmt.Errorf("%w: their hashes are of epochs %d and %d", ErrMerge, a.Epoch, b.Epoch)
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+// Package snapshot is what is read of a window before anything is made of it: plain data, which a pure function turns into a report,
+// and which can be stored, merged and sent. It names no algorithm.
+package snapshot
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// Head is what stays the same from window to window.
+type Head struct {
+	Algorithm string            `cbor:"algorithm"`
+	Layout    uint32            `cbor:"layout"` // version of what the algorithm writes into Words and Texts
+	Params    map[string]string `cbor:"params"` // all of them, as they were written: geometry and estimator follow
+	// Hashes tells hash seeds apart without telling them: equal where the data plane hashes alike. HashMark makes it.
+	Hashes   uint64 `cbor:"hashes"`
+	CRC      bool   `cbor:"crc,omitempty"`
+	Replay   bool   `cbor:"replay,omitempty"`
+	WindowNS int64  `cbor:"window_ns"`
+}
+
+// Snapshot is what one algorithm has read of one window, or what several of them are together.
+type Snapshot struct {
+	Head
+	Window report.Window `cbor:"window"`
+	// Offset makes ns since 1970 of the packets' clock; 0 where that is what they are.
+	Offset int64 `cbor:"offset,omitempty"`
+	// Epoch counts the changes of the hashes since the start, where they change.
+	Epoch   uint64         `cbor:"epoch,omitempty"`
+	Packets report.Packets `cbor:"packets"` // of the chain, whatever the algorithm used of them
+	Parts   int            `cbor:"parts"`   // windows of hosts that it is made of
+	// Words are registers, counters and the estimator's state, by name; numbers with a fraction are there as their bits.
+	Words map[string]Words `cbor:"words"`
+	// Texts are what has no number: the text of a query.
+	Texts map[string][]string `cbor:"texts,omitempty"`
+}
+
+// Words are registers.
+type Words []uint64
+
+// HashMark is what a seed is known by: nobody finds the seed from it, if it was drawn at random.
+func HashMark(seed uint64) uint64 {
+	sum := sha256.Sum256(binary.LittleEndian.AppendUint64([]byte("xdpmon hash seed"), seed))
+	return binary.LittleEndian.Uint64(sum[:])
+}
+
+// New is an empty snapshot of a window.
+func New(h Head, w report.Window) *Snapshot {
+	return &Snapshot{Head: h, Window: w, Parts: 1, Words: map[string]Words{}}
+}
+
+// Floats are numbers as their bits.
+func Floats(list []float64) Words {
+	words := make(Words, len(list))
+	for i, x := range list {
+		words[i] = math.Float64bits(x)
+	}
+	return words
+}
+
+// Floats are the numbers whose bits these are.
+func (w Words) Floats() []float64 {
+	list := make([]float64, len(w))
+	for i, bits := range w {
+		list[i] = math.Float64frombits(bits)
+	}
+	return list
+}
+
+// ErrDamaged is wrapped by everything that a snapshot cannot be, if it was made by xdpmon.
+var ErrDamaged = errors.New("snapshot is damaged")
+
+// Reader takes the words of a snapshot out and remembers the first that are not as they must be.
+type Reader struct {
+	s   *Snapshot
+	err error
+}
+
+// Read begins to take words out.
+func (s *Snapshot) Read() *Reader { return &Reader{s: s} }
+
+// Words are n words; what is not as long is refused, and stands as n zeros.
+func (r *Reader) Words(name string, n int) []uint64 {
+	w, ok := r.s.Words[name]
+	if !ok || len(w) != n {
+		r.Refuse("%s has %d words, %d are expected", name, len(w), n)
+		return make([]uint64, n)
+	}
+	return w
+}
+
+// Rows are words in records of the same length, as many as there are.
+func (r *Reader) Rows(name string, width int) [][]uint64 {
+	w := r.s.Words[name]
+	if len(w)%width != 0 {
+		r.Refuse("%s has %d words, multiples of %d are expected", name, len(w), width)
+		return nil
+	}
+	rows := make([][]uint64, 0, len(w)/width)
+	for ; len(w) > 0; w = w[width:] {
+		rows = append(rows, w[:width])
+	}
+	return rows
+}
+
+// Floats are n finite numbers.
+func (r *Reader) Floats(name string, n int) []float64 {
+	list := Words(r.Words(name, n)).Floats()
+	for _, x := range list {
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			r.Refuse("%s holds what is no number", name)
+			return make([]float64, n)
+		}
+	}
+	return list
+}
+
+// Refuse remembers why a snapshot is none.
+func (r *Reader) Refuse(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf("read snapshot of %s: %w: %s", r.s.Algorithm, ErrDamaged, fmt.Sprintf(format, args...))
+	}
+}
+
+// Err is the first refusal.
+func (r *Reader) Err() error { return r.err }
+
+// Wall is the snapshot with its times in ns since 1970; s itself stays as it is.
+func (s *Snapshot) Wall() *Snapshot {
+	w := *s
+	w.Window.Start, w.Window.End, w.Offset = s.Window.Start+s.Offset, s.Window.End+s.Offset, 0
+	return &w
+}
+
+// Together is the beginning of a merged snapshot: everything but Words and Texts, whose merging an algorithm does. Both must be in the
+// same clock.
+func Together(a, b *Snapshot) *Snapshot {
+	s := *a
+	s.Window = report.Window{Start: min(a.Window.Start, b.Window.Start), End: max(a.Window.End, b.Window.End),
+		Number: min(a.Window.Number, b.Window.Number), Last: a.Window.Last && b.Window.Last,
+		Stretched: a.Window.Stretched || b.Window.Stretched, Cut: a.Window.Cut || b.Window.Cut}
+	s.Parts = a.Parts + b.Parts
+	s.Packets = together(a.Packets, b.Packets)
+	s.Words, s.Texts = map[string]Words{}, maps.Clone(a.Texts)
+	return &s
+}
+
+func together(a, b report.Packets) report.Packets {
+	p := report.Packets{Seen: a.Seen + b.Seen, Segments: a.Segments + b.Segments, Parsed: a.Parsed + b.Parsed, Used: a.Used + b.Used,
+		UsedSegments: a.UsedSegments, Bytes: a.Bytes + b.Bytes, Reasons: map[string]uint64{}}
+	for _, reasons := range []map[string]uint64{a.Reasons, b.Reasons} {
+		for reason, n := range reasons {
+			p.Reasons[reason] += n
+		}
+	}
+	return p
+}
+
+// Sum adds two arrays cell by cell; they are as long as each other.
+func Sum(a, b []uint64) Words {
+	sum := make(Words, len(a))
+	for i := range sum {
+		sum[i] = a[i] + b[i]
+	}
+	return sum
+}
