@@ -16,7 +16,8 @@ import (
 // drawn is a site, and its name (site.Key, numbered where a file has the same line twice).
 type drawn struct {
 	site.Site
-	key string
+	key   string
+	named bool
 }
 
 // drawer draws sites without repeating one: area by area in turn, in it operator by operator, of it a site. So a large folder does
@@ -87,7 +88,7 @@ func (d *drawer) file(path string) error {
 		if times[key]++; times[key] > 1 {
 			key += fmt.Sprint(" #", times[key])
 		}
-		d.areas[area(path)] = append(d.areas[area(path)], drawn{s, key})
+		d.areas[area(path)] = append(d.areas[area(path)], drawn{Site: s, key: key})
 	}
 	return nil
 }

@@ -62,6 +62,10 @@ func (o options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	named, err := readNamed(o.only)
+	if err != nil {
+		return err
+	}
 	known, err := readEquivalents()
 	if err != nil {
 		return err
@@ -70,7 +74,7 @@ func (o options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	j := &jury{options: o, drawer: d, known: known, started: time.Now()}
+	j := &jury{options: o, drawer: d, named: named, known: known, started: time.Now()}
 	if j.journal, err = openJournal(filepath.Join(o.dir, "journal")); err != nil {
 		return err
 	}
@@ -120,6 +124,7 @@ func (o options) benches(ctx context.Context) ([]*bench, error) {
 // jury judges mutants until there are enough.
 type jury struct {
 	options
+	named   []drawn
 	drawer  *drawer
 	journal *journal
 	known   map[string]string
@@ -127,6 +132,7 @@ type jury struct {
 
 	lock    sync.Mutex
 	trials  []trial
+	byName  []trial
 	refused int
 	begun   int
 }
@@ -157,6 +163,11 @@ func (j *jury) sit(ctx context.Context, b *bench) error {
 func (j *jury) take() (drawn, bool) {
 	j.lock.Lock()
 	defer j.lock.Unlock()
+	if len(j.named) > 0 {
+		s := j.named[0]
+		j.named = j.named[1:]
+		return s, true
+	}
 	if j.begun >= j.count {
 		return drawn{}, false
 	}
@@ -170,6 +181,11 @@ func (j *jury) take() (drawn, bool) {
 func (j *jury) judged(tr trial) {
 	j.lock.Lock()
 	defer j.lock.Unlock()
+	if tr.named {
+		j.byName = append(j.byName, tr)
+		fmt.Printf("%6s named      %-9s %5s  %s  %s\n", time.Since(j.started).Round(time.Second), tr.Verdict, tr.Took.Round(100*time.Millisecond), tr.Site, tr.By)
+		return
+	}
 	if tr.Verdict == refused {
 		j.refused++
 		j.begun--

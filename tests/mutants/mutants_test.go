@@ -68,6 +68,15 @@ func TestEquivalents(t *testing.T) {
 	}
 }
 
+// What the named ones change stands where they say.
+func TestNamed(t *testing.T) {
+	t.Chdir(root(t))
+	list, err := readNamed("")
+	if err != nil || len(list) == 0 {
+		t.Errorf("%d named: %v", len(list), err)
+	}
+}
+
 func root(t *testing.T) string {
 	dir, err := filepath.Abs("../..")
 	if err != nil {

@@ -40,6 +40,12 @@ func (j *jury) write(ctx context.Context) error {
 		"whose bytecode is the same, and those of `" + equivalents + "`, each with its reason.\n\n")
 	fmt.Fprintf(&b, "*%s, commit %s, `go run ./tests/mutants %s`; %s. %d more did not compile.*\n\n", time.Now().UTC().Format("2006-01-02 15:04 UTC"),
 		commit(ctx), strings.Join(j.args, " "), time.Since(j.started).Round(time.Second), j.refused)
+	b.WriteString("## With a name\n\nFaults that once no test noticed, and the test that does now.\n\n")
+	named := &figure.Table{Columns: []string{"fault", "file", "", "by"}}
+	for _, t := range j.byName {
+		named.Add(t.Operator, "`"+t.File+"`", string(t.Verdict), "`"+t.By+"`")
+	}
+	b.WriteString(named.String() + "\n## Drawn\n\n")
 	j.sums(&b, "area", func(t trial) string { return "`" + area(t.File) + "`" })
 	j.sums(&b, "kind of change", func(t trial) string { return t.Operator })
 	j.list(&b, "Survived", func(t trial) bool { return t.Verdict == survived && t.reason == "" })

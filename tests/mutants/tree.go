@@ -129,7 +129,9 @@ func (t *tree) judges(skip *regexp.Regexp) []string {
 		}
 	}
 	maps.DeleteFunc(all, func(_ string, ok bool) bool { return !ok })
-	return slices.Sorted(maps.Keys(all))
+	list := slices.Sorted(maps.Keys(all))
+	slices.SortStableFunc(list, func(a, b string) int { return strings.Compare(b[:1], a[:1]) }) // userspace's own come first
+	return list
 }
 
 func short(pkg string) string { return strings.TrimPrefix(pkg, module+"/") }

@@ -230,7 +230,7 @@ func (b *bench) users(changed []string, reach string) []string {
 	for _, c := range changed {
 		for _, pkg := range b.tests[c] {
 			s, ok := b.Suites[pkg]
-			if ok && s.Fails == "" && (reach == "" || s.Reach[reach] || pkg == c) && !slices.Contains(list, pkg) {
+			if ok && s.Fails == "" && (reach == "" || s.Reach[reach] || pkg == c || s.Reach == nil && filepath.Base(pkg) == filepath.Base(c)) && !slices.Contains(list, pkg) {
 				list = append(list, pkg)
 			}
 		}

@@ -18,13 +18,17 @@ type lexeme struct {
 func C(file string, text []byte) []Site {
 	var list []Site
 	tokens := lexemesOf(text)
-	depth := 0
+	depth, inside := 0, 0 // braces, parentheses
 	for i, t := range tokens {
 		switch t.text {
 		case "{":
 			depth++
 		case "}":
 			depth--
+		case "(":
+			inside++
+		case ")":
+			inside--
 		}
 		if depth == 0 || skipped(text, t) {
 			continue
@@ -35,7 +39,7 @@ func C(file string, text []byte) []Site {
 		if to, ok := offByOne(tokens, i); ok {
 			list = append(list, place(file, text, t, "constant", to))
 		}
-		if end, ok := statement(tokens, i); ok {
+		if end, ok := statement(tokens, i); ok && inside == 0 {
 			s := place(file, text, t, "statement", ";")
 			s.To = end
 			s.Old = string(text[s.From:s.To])

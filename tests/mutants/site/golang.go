@@ -136,7 +136,7 @@ func (w *walk) assign(n *ast.AssignStmt) {
 		w.operator(n.TokPos, n.Tok)
 		return
 	}
-	if len(n.Lhs) == 1 {
+	if name, ok := n.Lhs[0].(*ast.Ident); len(n.Lhs) == 1 && (!ok || name.Name != "_") {
 		w.add(n.Pos(), n.End(), "statement", "_ = "+string(w.text[w.at(n.Rhs[0].Pos()):w.at(n.Rhs[0].End())]))
 	}
 }

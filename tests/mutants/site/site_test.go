@@ -14,6 +14,8 @@ static __always_inline int look(struct phv *phv, __u32 n)
 	if (!cell || n < 3)
 		return -1;
 	cell[1] = n - 1;
+	for (int i = 0; i < n; i++)
+		count(cell);
 	count(cell);
 	return *cell >> 4;
 }
@@ -31,7 +33,7 @@ func changes(list []Site) []string {
 func TestC(t *testing.T) {
 	got := changes(C("x.c", []byte(program)))
 	want := []string{"arithmetic * → /", "constant 2 → 3", "connective || → &&", "boundary < → <=", "constant 3 → 4", "constant 1 → 2",
-		"statement cell[1] = n - 1; → ;", "constant 1 → 2", "arithmetic - → +", "constant 1 → 2", "statement count(cell); → ;", "shift >> → <<", "constant 4 → 5"}
+		"statement cell[1] = n - 1; → ;", "constant 1 → 2", "arithmetic - → +", "constant 1 → 2", "constant 0 → 1", "boundary < → <=", "assignment ++ → --", "statement count(cell); → ;", "shift >> → <<", "constant 4 → 5"}
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
@@ -46,6 +48,7 @@ func f(a, b int, s string) (int, error) {
 		b = max(a, 2)
 	}
 	g(s + "text")
+	_ = b
 	return b, fmt.Errorf("%d of %d", a+1, b)
 }
 `
