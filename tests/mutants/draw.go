@@ -16,8 +16,9 @@ import (
 // drawn is a site, and its name (site.Key, numbered where a file has the same line twice).
 type drawn struct {
 	site.Site
-	key   string
-	named bool
+	key    string
+	named  bool
+	number int // among all of a run, from 1
 }
 
 // drawer draws sites without repeating one: area by area in turn, in it operator by operator, of it a site. So a large folder does

@@ -32,7 +32,7 @@ type options struct {
 	room                    time.Duration
 	only, out, dir          string
 	skipPackages, skipTests *regexp.Regexp
-	keep                    bool
+	keep, known             bool
 	commit                  string
 	args                    []string
 }
@@ -47,6 +47,7 @@ func main() {
 	flag.StringVar(&o.out, "out", "docs/mutants.md", "the table; - for none")
 	flag.StringVar(&o.dir, "dir", filepath.Join(os.TempDir(), "xdpmon-mutants"), "where copies of the tree, times of the tests and the journal of verdicts are kept")
 	flag.BoolVar(&o.keep, "keep", false, "take over what earlier commits killed; else its test is run again")
+	flag.BoolVar(&o.known, "known", false, "measure no tests: those that an earlier run has measured decide")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -70,18 +71,25 @@ func (o options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	benches, err := o.benches(ctx)
+	list, err := o.draw(named, d)
 	if err != nil {
 		return err
 	}
-	j := &jury{options: o, drawer: d, named: named, known: known, started: time.Now()}
+	b, err := o.bench(ctx)
+	if err != nil {
+		return err
+	}
+	j := &jury{options: o, left: list, equivalent: known, started: time.Now()}
+	if j.broken, err = b.splice(ctx, list); err != nil {
+		return err
+	}
 	if j.journal, err = openJournal(filepath.Join(o.dir, "journal")); err != nil {
 		return err
 	}
 	defer j.journal.file.Close()
 	var wg sync.WaitGroup
-	errs := make([]error, len(benches))
-	for i, b := range benches {
+	errs := make([]error, o.workers)
+	for i := range errs {
 		wg.Go(func() { errs[i] = j.sit(ctx, b) })
 	}
 	wg.Wait()
@@ -94,8 +102,24 @@ func (o options) run(ctx context.Context) error {
 	return j.write(context.WithoutCancel(ctx))
 }
 
-// benches copies the sources for every worker, and measures the tests.
-func (o options) benches(ctx context.Context) ([]*bench, error) {
+// draw lists the named mutants, and so many more that those that do not compile are made up for.
+func (o options) draw(named []drawn, d *drawer) (list []drawn, err error) {
+	list = named
+	for len(list) < len(named)+o.count+o.count/4 {
+		s, ok := d.next()
+		if !ok {
+			break
+		}
+		list = append(list, s)
+	}
+	for n := range list {
+		list[n].number = n + 1
+	}
+	return list, nil
+}
+
+// bench copies the sources, and measures the tests.
+func (o options) bench(ctx context.Context) (*bench, error) {
 	if err := os.MkdirAll(o.dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -103,32 +127,25 @@ func (o options) benches(ctx context.Context) ([]*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	still, err := copyTree(ctx, filepath.Join(o.dir, "plain"))
+	t, err := copyTree(ctx, filepath.Join(o.dir, "tree"))
 	if err != nil {
 		return nil, err
 	}
-	var list []*bench
-	for i := range o.workers {
-		t, err := copyTree(ctx, filepath.Join(o.dir, fmt.Sprint(i)))
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, &bench{tree: t, baseline: base, room: o.room, plain: &plain{tree: still, have: map[string]string{}}})
+	b := &bench{tree: t, baseline: base, room: o.room, binaries: map[string]string{}}
+	if o.known {
+		return b, nil
 	}
-	for _, b := range list[1:] {
-		b.plain = list[0].plain
-	}
-	return list, base.measure(ctx, still, still.judges(o.skipPackages))
+	return b, base.measure(ctx, t, t.judges(o.skipPackages))
 }
 
 // jury judges mutants until there are enough.
 type jury struct {
 	options
-	named   []drawn
-	drawer  *drawer
-	journal *journal
-	known   map[string]string
-	started time.Time
+	left       []drawn
+	broken     map[string]bool // those that do not compile
+	journal    *journal
+	equivalent map[string]string
+	started    time.Time
 
 	lock    sync.Mutex
 	trials  []trial
@@ -163,19 +180,22 @@ func (j *jury) sit(ctx context.Context, b *bench) error {
 func (j *jury) take() (drawn, bool) {
 	j.lock.Lock()
 	defer j.lock.Unlock()
-	if len(j.named) > 0 {
-		s := j.named[0]
-		j.named = j.named[1:]
+	for len(j.left) > 0 {
+		s := j.left[0]
+		if !s.named && j.begun >= j.count {
+			break
+		}
+		j.left = j.left[1:]
+		if j.broken[s.key] {
+			j.refused++
+			continue
+		}
+		if !s.named {
+			j.begun++
+		}
 		return s, true
 	}
-	if j.begun >= j.count {
-		return drawn{}, false
-	}
-	s, ok := j.drawer.next()
-	if ok {
-		j.begun++
-	}
-	return s, ok
+	return drawn{}, false
 }
 
 func (j *jury) judged(tr trial) {
@@ -192,7 +212,7 @@ func (j *jury) judged(tr trial) {
 		fmt.Printf("          %-9s %s  %s\n", tr.Verdict, tr.Site, tr.By)
 		return
 	}
-	if why, ok := j.known[tr.Key]; ok && tr.Verdict == survived {
+	if why, ok := j.equivalent[tr.Key]; ok && tr.Verdict == survived {
 		tr.reason = why
 	}
 	j.trials = append(j.trials, tr)

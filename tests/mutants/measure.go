@@ -107,7 +107,7 @@ func (b *baseline) run(ctx context.Context, t *tree, pkg string) suite {
 		s.Fails = said
 		return s
 	}
-	out, err := t.runTests(ctx, binary, pkg, patience, "-test.coverprofile", profile, "-test.skip", b.skip.String())
+	out, err := t.runTests(ctx, "", binary, pkg, patience, "-test.coverprofile", profile, "-test.skip", b.skip.String())
 	for _, m := range passed.FindAllSubmatch(out, -1) {
 		seconds, _ := strconv.ParseFloat(string(m[2]), 64)
 		s.Took[string(m[1])] = time.Duration(seconds * float64(time.Second))
@@ -131,7 +131,7 @@ func (b *baseline) run(ctx context.Context, t *tree, pkg string) suite {
 const patience = 3 * time.Minute
 
 func (b *baseline) rest(ctx context.Context, t *tree, pkg, binary string, s suite) suite {
-	out, err := t.runTests(ctx, binary, pkg, patience, "-test.list", ".")
+	out, err := t.runTests(ctx, "", binary, pkg, patience, "-test.list", ".")
 	if err != nil {
 		s.Fails = lastLine(out)
 		return s

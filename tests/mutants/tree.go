@@ -11,15 +11,19 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
 // tree is a copy of the sources in which mutants are tried one after the other. It stays where it is from run to run, so that
 // the compiler's cache knows it.
 type tree struct {
-	dir     string
-	tests   map[string][]string // import path of a package: packages whose tests use it
-	objects map[string][]byte   // what was made of bpf/, unchanged
+	dir   string
+	tests map[string][]string // a package: packages whose tests use it
+	units []unit
+
+	c    sync.Mutex // one mutant in C at a time is in the tree
+	have map[string]bool
 }
 
 // copyTree brings dir up to what stands here.
@@ -37,7 +41,7 @@ func copyTree(ctx context.Context, dir string) (*tree, error) {
 		}
 	}
 	err = filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
-		if name, _ := filepath.Rel(dir, path); err == nil && !e.IsDir() && (!here[name] || !exists(name)) {
+		if name, _ := filepath.Rel(dir, path); err == nil && !e.IsDir() && (!here[name] || !exists(name)) && e.Name() != "mutant_objects.go" {
 			return os.Remove(path)
 		}
 		return err
@@ -45,11 +49,9 @@ func copyTree(ctx context.Context, dir string) (*tree, error) {
 	if err != nil {
 		return nil, fmt.Errorf("clean %s: %w", dir, err)
 	}
-	t := &tree{dir: dir, tests: map[string][]string{}, objects: map[string][]byte{}}
-	for _, path := range sources(dir, "*_bpfel.*") {
-		if t.objects[path], err = os.ReadFile(path); err != nil {
-			return nil, err
-		}
+	t := &tree{dir: dir, tests: map[string][]string{}, have: map[string]bool{}}
+	if err := t.readUnits(); err != nil {
+		return nil, err
 	}
 	return t, t.users(ctx)
 }
@@ -150,77 +152,12 @@ func (t *tree) build(ctx context.Context, pkg, to string, args ...string) (said 
 const memory = "ulimit -v 8000000; exec \"$@\""
 
 // runTests runs a compiled test where `go test` would.
-func (t *tree) runTests(ctx context.Context, binary, pkg string, limit time.Duration, args ...string) ([]byte, error) {
+func (t *tree) runTests(ctx context.Context, env, binary, pkg string, limit time.Duration, args ...string) ([]byte, error) {
 	args = append([]string{"-c", memory, "sh", binary, "-test.failfast", "-test.v", "-test.timeout", limit.String()}, args...)
 	ctx, cancel := context.WithTimeout(ctx, limit+10*time.Second)
 	defer cancel()
 	cmd := t.command(ctx, "sh", args...)
 	cmd.Dir = filepath.Join(t.dir, pkg)
+	cmd.Env = append(cmd.Env, env)
 	return cmd.CombinedOutput()
-}
-
-// sources lists files below bpf/ and tests/, where programs are that include the same headers.
-func sources(dir string, patterns ...string) (list []string) {
-	for _, root := range []string{"bpf/*/", "tests/*/", "tests/*/*/"} {
-		for _, p := range patterns {
-			found, _ := filepath.Glob(filepath.Join(dir, root+p))
-			list = append(list, found...)
-		}
-	}
-	return list
-}
-
-// generate makes the programs again that a file is part of, and lists the packages of those that came out different.
-func (t *tree) generate(ctx context.Context, file string) (changed []string, said string, err error) {
-	args := []string{"generate"}
-	for _, folder := range t.including(file) {
-		args = append(args, "./"+folder)
-	}
-	if out, err := t.command(ctx, "go", args...).CombinedOutput(); err != nil {
-		return nil, lastLine(out), err
-	}
-	for path, was := range t.objects {
-		now, err := os.ReadFile(path)
-		if folder, _ := filepath.Rel(t.dir, filepath.Dir(path)); (err != nil || !bytes.Equal(now, was)) && !slices.Contains(changed, folder) {
-			changed = append(changed, folder)
-		}
-	}
-	slices.Sort(changed)
-	return changed, "", nil
-}
-
-// including lists the folders whose program is made of a file, or of what includes it.
-func (t *tree) including(file string) []string {
-	files := sources(t.dir, "*.[ch]")
-	parts := map[string]bool{filepath.Base(file): true}
-	for grown := true; grown; {
-		grown = false
-		for _, path := range files {
-			text, _ := os.ReadFile(path)
-			for name := range parts {
-				if base := filepath.Base(path); !parts[base] && bytes.Contains(text, []byte("#include \""+name+"\"")) {
-					parts[base], grown = true, true
-				}
-			}
-		}
-	}
-	var list []string
-	for _, path := range files {
-		if folder, _ := filepath.Rel(t.dir, filepath.Dir(path)); parts[filepath.Base(path)] && strings.HasSuffix(path, ".bpf.c") {
-			list = append(list, folder)
-		}
-	}
-	return list
-}
-
-func (t *tree) restoreObjects() error {
-	for path, was := range t.objects {
-		if now, err := os.ReadFile(path); err == nil && bytes.Equal(now, was) {
-			continue
-		}
-		if err := os.WriteFile(path, was, 0o644); err != nil {
-			return fmt.Errorf("restore %s: %w", path, err)
-		}
-	}
-	return nil
 }

@@ -33,119 +33,92 @@ type trial struct {
 	reason  string // why it is equivalent
 }
 
-// bench tries mutants in a tree.
+// bench tries mutants. The tests of a package are compiled once, with all mutants in Go; those in C are loaded.
 type bench struct {
 	*tree
 	*baseline
-	room  time.Duration
-	plain *plain
+	room     time.Duration
+	lock     sync.Mutex
+	binaries map[string]string
 }
 
-// plain is a tree that stays as it is, and its compiled tests.
-type plain struct {
-	*tree
-	lock sync.Mutex
-	have map[string]string
-}
-
-func (p *plain) binary(ctx context.Context, pkg string) (string, error) {
-	p.lock.Lock()
-	defer p.lock.Unlock()
-	if p.have[pkg] == "" {
-		path := filepath.Join(p.dir, "..", "plain-"+strings.ReplaceAll(pkg, "/", "-")+".test")
-		if said, err := p.build(ctx, pkg, path); err != nil {
-			return "", fmt.Errorf("build the tests of %s unchanged: %s: %w", pkg, said, err)
+func (b *bench) binary(ctx context.Context, pkg string) (string, error) {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	if b.binaries[pkg] == "" {
+		path := filepath.Join(b.dir, "..", strings.ReplaceAll(pkg, "/", "-")+".test")
+		if said, err := b.build(ctx, pkg, path); err != nil {
+			return "", fmt.Errorf("build the tests of %s: %s: %w", pkg, said, err)
 		}
-		p.have[pkg] = path
+		b.binaries[pkg] = path
 	}
-	return p.have[pkg], nil
+	return b.binaries[pkg], nil
 }
 
-// try makes a mutant, runs the tests that are near it, and takes it back. The hints are tests that killed its neighbours.
-func (b *bench) try(ctx context.Context, s drawn, hints []string) (trial, error) {
+// try lets a mutant meet the tests that are near it. The hints are tests that killed its neighbours.
+func (b *bench) try(ctx context.Context, s drawn, hints []string) (tr trial, err error) {
 	started := time.Now()
-	tr := trial{drawn: s, Key: s.key}
-	path := filepath.Join(b.dir, s.File)
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return tr, err
-	}
-	if err := os.WriteFile(path, s.Apply(text), 0o644); err != nil {
-		return tr, err
-	}
-	tr.Verdict, tr.By, err = b.judge(ctx, s, text, hints)
-	tr.Took = time.Since(started)
-	if e := os.WriteFile(path, text, 0o644); e != nil {
-		return tr, e
-	}
+	tr = trial{drawn: s, Key: s.key}
+	defer func() { tr.Took = time.Since(started) }()
+	changed, reach, env := []string{filepath.Dir(s.File)}, "", fmt.Sprintf("%s=%d", whichMutant, s.number)
 	if strings.HasPrefix(s.File, "bpf/") {
-		if e := b.restoreObjects(); e != nil {
-			return tr, e
-		}
-	}
-	return tr, cmp.Or(err, ctx.Err())
-}
-
-func (b *bench) judge(ctx context.Context, s drawn, text []byte, hints []string) (verdict, string, error) {
-	changed, reach := []string{filepath.Dir(s.File)}, ""
-	if strings.HasPrefix(s.File, "bpf/") {
-		list, said, err := b.generate(ctx, s.File)
+		dir, err := os.MkdirTemp(filepath.Join(b.dir, ".."), "objects-")
 		if err != nil {
-			return refused, said, nil
+			return tr, err
+		}
+		defer os.RemoveAll(dir)
+		env = whichObjects + "=" + dir
+		list, said, err := b.compile(ctx, s, dir)
+		if err != nil || said != "" {
+			tr.Verdict, tr.By = refused, said
+			return tr, err
 		}
 		if changed = list; len(changed) == 0 {
-			return same, "", nil
+			tr.Verdict = same
+			return tr, nil
 		}
 	} else {
+		text, err := os.ReadFile(s.File)
+		if err != nil {
+			return tr, err
+		}
 		reach = s.File + ": " + around(functionsOf(text), s.Line)
-		if out, err := b.command(ctx, "go", "build", "./"+changed[0]).CombinedOutput(); err != nil {
-			return refused, lastLine(out), nil
-		}
 	}
-	binaries := map[string]string{}
-	defer func() {
-		for _, path := range binaries {
-			os.Remove(path)
-		}
-	}()
+	tr.Verdict = survived
 	for _, r := range b.rounds(changed, reach, hints) {
-		if binaries[r.pkg] == "" {
-			path := filepath.Join(b.dir, "..", fmt.Sprintf("mutant-%s-%d.test", filepath.Base(b.dir), len(binaries)))
-			if said, err := b.build(ctx, r.pkg, path); err != nil {
-				return refused, said, nil
-			}
-			binaries[r.pkg] = path
+		by, err := b.meet(ctx, r, env)
+		if err != nil {
+			return tr, err
 		}
-		by, err := b.meet(ctx, r, binaries[r.pkg])
-		if by != "" || err != nil {
-			return killed, r.pkg + " " + by, err
+		if by != "" {
+			tr.Verdict, tr.By = killed, r.pkg+" "+by
+			return tr, nil
 		}
 	}
-	return survived, "", nil
+	return tr, nil
 }
 
-// meet lets a mutant meet a round of tests. A test that fails has to fail again, and to pass on the unchanged tree: a busy machine
+// meet lets a mutant meet a round of tests. A test that fails has to fail again, and to pass without the mutant: a busy machine
 // kills nothing.
-func (b *bench) meet(ctx context.Context, r round, binary string) (by string, err error) {
-	limit := 15*time.Second + 5*r.took
-	out, err := b.runTests(ctx, binary, r.pkg, limit, r.args(b.skip.String())...)
-	if err == nil || ctx.Err() != nil {
-		return "", ctx.Err()
-	}
-	by = failing(out)
-	if by == "" {
-		return "", nil
-	}
-	only := []string{"-test.run", "^" + by + "$"}
-	if _, err := b.runTests(ctx, binary, r.pkg, limit, only...); err == nil {
-		return "", nil
-	}
-	was, err := b.plain.binary(ctx, r.pkg)
+func (b *bench) meet(ctx context.Context, r round, env string) (by string, err error) {
+	binary, err := b.binary(ctx, r.pkg)
 	if err != nil {
 		return "", err
 	}
-	if out, err := b.plain.runTests(ctx, was, r.pkg, limit, only...); err != nil {
-		fmt.Printf("%s %s fails on the unchanged tree: %s\n", r.pkg, by, lastLine(out))
+	limit := 15*time.Second + 5*r.took
+	out, err := b.runTests(ctx, env, binary, r.pkg, limit, r.args(b.skip.String())...)
+	if err == nil || ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	if by = failing(out); by == "" {
+		return "", nil
+	}
+	only := []string{"-test.run", "^" + by + "$"}
+	if _, err := b.runTests(ctx, env, binary, r.pkg, limit, only...); err == nil {
+		return "", nil
+	}
+	if out, err := b.runTests(ctx, "", binary, r.pkg, limit, only...); err != nil {
+		fmt.Printf("%s %s fails without a mutant: %s\n", r.pkg, by, lastLine(out))
 		return "", ctx.Err()
 	}
 	return by, nil
