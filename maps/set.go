@@ -136,3 +136,22 @@ func PossibleCPUs() int {
 	}
 	return n
 }
+
+// SpecMemory is what the kernel will allocate for the values of an object's maps, shared ones left aside.
+func SpecMemory(spec *ebpf.CollectionSpec) (bytes int64) {
+	for _, ms := range spec.Maps {
+		switch {
+		case slices.Contains(ms.Tags, TagShared), strings.HasPrefix(ms.Name, "."):
+			continue
+		case ms.Type == ebpf.RingBuf:
+			bytes += int64(ms.MaxEntries)
+			continue
+		}
+		one := int64(ms.MaxEntries) * int64((ms.ValueSize+7)/8*8)
+		if ms.Type == ebpf.PerCPUArray {
+			one *= int64(PossibleCPUs())
+		}
+		bytes += one
+	}
+	return bytes
+}

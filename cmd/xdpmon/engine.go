@@ -13,6 +13,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa"
 	"github.com/xdpmon/xdpmon/loader/privilege"
 	"github.com/xdpmon/xdpmon/loader/status"
+	"github.com/xdpmon/xdpmon/userspace/agent"
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
@@ -24,8 +25,11 @@ type engine struct {
 	live      func(ctx context.Context, cfg session.LiveConfig) error
 	// settle gives up, for the whole process and for good, what is not needed once everything is attached.
 	settle func() error
-	probe  func(iface string) (features.Features, error)
-	status func() ([]status.Attachment, error)
+	// settleAgent is settle for a process that loads and attaches later; it says what stays.
+	settleAgent func() ([]string, error)
+	agent       func(ctx context.Context, o agent.Options) error
+	probe       func(iface string) (features.Features, error)
+	status      func() ([]status.Attachment, error)
 	// detach takes xdpmon's programs off an interface and returns a sentence for each.
 	detach func(iface string) ([]string, error)
 	prove  func(algorithm string, spec *ebpf.CollectionSpec) (proof, error)
@@ -39,7 +43,7 @@ type proof interface {
 
 func realEngine() engine {
 	return engine{
-		privilege: privilege.Check, replay: session.Replay, live: session.Live, settle: settle,
+		privilege: privilege.Check, replay: session.Replay, live: session.Live, settle: settle, settleAgent: settleAgent, agent: agent.Run,
 		probe: features.Probe, status: status.List, detach: detach.Detach, prove: prove,
 	}
 }

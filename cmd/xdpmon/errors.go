@@ -3,14 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
-	"sort"
-	"strings"
 	"syscall"
 
 	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/loader/kernel"
 	"github.com/xdpmon/xdpmon/loader/privilege"
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/nearest"
 )
 
 // Exit codes of DESIGN.md, "Command line".
@@ -58,43 +57,4 @@ func remedy(err error) string {
 }
 
 // didYouMean names the nearest of some names, as the end of a sentence; "" when none is near.
-func didYouMean(typed string, names []string) string {
-	best, distance := "", 3
-	sorted := append([]string{}, names...)
-	sort.Strings(sorted)
-	for _, name := range sorted {
-		d := editDistance(strings.ToLower(typed), strings.ToLower(name))
-		if len(typed) > 1 && strings.HasPrefix(name, typed) {
-			d = min(d, 1)
-		}
-		if d < distance && d < len(name) {
-			best, distance = name, d
-		}
-	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf("; did you mean %s?", best)
-}
-
-// editDistance counts the characters to insert, delete or replace.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			above := row[j+1]
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			row[j+1] = min(cost, above+1, row[j]+1)
-			diagonal = above
-		}
-	}
-	return row[len(b)]
-}
+func didYouMean(typed string, names []string) string { return nearest.Hint(typed, names) }

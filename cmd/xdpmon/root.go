@@ -14,8 +14,8 @@ const rootLong = `xdpmon measures where the packets are: on a host, a hypervisor
 losses, reorderings, heavy flows, bursts and unfair users there are, in kilobytes of memory and
 nanoseconds a packet, and how far off each answer may be.
 
-Measure:     attach, replay, demo
-Look:        status, features, algos, pisa, version
+Measure:     attach, replay, demo, agent
+Look:        status, history, features, algos, pisa, version
 Prepare:     plan, p4
 Combine:     merge
 Take down:   detach
@@ -73,6 +73,7 @@ func newRoot(env *environment) *cobra.Command {
 	root.AddCommand(
 		newAttach(env), newReplay(env), newDemo(env), newDetach(env), newStatus(env), newFeatures(env),
 		newAlgos(env), newPlan(env), newPisa(env), newP4(env), newMerge(env), newVersion(env),
+		newAgent(env), newHistory(env),
 	)
 	return root
 }

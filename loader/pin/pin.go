@@ -44,7 +44,7 @@ type Options struct {
 	Interfaces []string
 	Notice     func(format string, args ...any)
 
-	root string // a BPF file system; default Root
+	Root string // a BPF file system; default Root
 	fail func(step string) error
 }
 
@@ -65,8 +65,8 @@ type Pin struct {
 
 // Open locks a pin and looks at what an earlier run left there. It mounts the BPF file system if it must.
 func Open(opts Options) (*Pin, error) {
-	if opts.root == "" {
-		opts.root = Root
+	if opts.Root == "" {
+		opts.Root = Root
 	}
 	if opts.Notice == nil {
 		opts.Notice = func(string, ...any) {}
@@ -74,15 +74,15 @@ func Open(opts Options) (*Pin, error) {
 	if !pinNames.MatchString(opts.Name) {
 		return nil, fmt.Errorf("open pin: %w: name %q: want 1 to 63 letters, digits, - or _", attach.ErrUsage, opts.Name)
 	}
-	if err := mountBPFFS(opts.root, opts.Notice); err != nil {
+	if err := mountBPFFS(opts.Root, opts.Notice); err != nil {
 		return nil, fmt.Errorf("open pin %s: %w", opts.Name, err)
 	}
-	if isPrivateMount(opts.root) {
+	if isPrivateMount(opts.Root) {
 		opts.Notice("WARNING: the pin %s will be gone with this process: %s is a mount of its own here, as `ip netns exec` makes it. "+
-			"Pin from where the host's mounts are: nsenter --net=/run/netns/NAME xdpmon attach ...", opts.Name, opts.root)
+			"Pin from where the host's mounts are: nsenter --net=/run/netns/NAME xdpmon attach ...", opts.Name, opts.Root)
 	}
-	RemoveEmpty(opts.root)
-	p := &Pin{opts: opts, dir: filepath.Join(opts.root, pinFolder, opts.Name)}
+	RemoveEmpty(opts.Root)
+	p := &Pin{opts: opts, dir: filepath.Join(opts.Root, pinFolder, opts.Name)}
 	if err := p.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open pin %s: %w", opts.Name, err), p.Close())
 	}

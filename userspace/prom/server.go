@@ -52,6 +52,11 @@ type Server struct {
 // Listen opens the address and serves in the background: /metrics, /healthz, and a page that points to both.
 // Errors of single scrapes go to errorLog.
 func Listen(address string, store *Store, errorLog *log.Logger) (*Server, error) {
+	return Serve(address, Handler(store, errorLog), errorLog)
+}
+
+// Serve is Listen with a handler of the caller's.
+func Serve(address string, handler http.Handler, errorLog *log.Logger) (*Server, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("%w on %s: %w; choose another port or stop who has it (ss -ltnp)", ErrListen, address, err)
@@ -60,7 +65,7 @@ func Listen(address string, store *Store, errorLog *log.Logger) (*Server, error)
 		return nil, errors.Join(fmt.Errorf("%w on %s: the kernel does not tell the address that it gave", ErrListen, address), l.Close())
 	}
 	s := &Server{listener: l, failed: make(chan error, 1)}
-	s.http = http.Server{Handler: Handler(store, errorLog), ErrorLog: errorLog,
+	s.http = http.Server{Handler: handler, ErrorLog: errorLog,
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}
 	go func() { s.failed <- s.http.Serve(l) }()
 	return s, nil
@@ -82,10 +87,10 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// Handler serves the paths of Listen.
-func Handler(store *Store, errorLog *log.Logger) http.Handler {
+// Handler serves the paths of Listen; further collectors add to the metrics.
+func Handler(store *Store, errorLog *log.Logger, further ...prometheus.Collector) http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(store)
+	registry.MustRegister(append([]prometheus.Collector{store}, further...)...)
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{
 		ErrorLog: errorLog, ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: 4, Timeout: 20 * time.Second,

@@ -52,6 +52,13 @@ func NewStore(now func() time.Time) *Store {
 // Rows makes metrics of tables whose rows are named by traffic, too (flows, addresses): as many series as it has, over time.
 func (s *Store) Rows() { s.rows = true }
 
+// ShowRows is Rows for a run that may change its mind.
+func (s *Store) ShowRows(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rows = on
+}
+
 // Start remembers what is running, for the info metric and the page.
 func (s *Store) Start(run report.Run) {
 	s.mu.Lock()
@@ -71,6 +78,24 @@ func (s *Store) Attached(iface string, now bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.attached[iface] = now
+}
+
+// Forget an instance that is no more: its series end.
+func (s *Store) Forget(instance string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key := range s.series {
+		if key.iface == instance {
+			delete(s.series, key)
+		}
+	}
+}
+
+// Gone forgets an interface that is not wanted any more.
+func (s *Store) Gone(iface string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.attached, iface)
 }
 
 // missing lists the interfaces that are not attached, and says whether any is. A replay misses none.

@@ -18,6 +18,9 @@ func (l Line) object(with layout) *object {
 	o := newObject()
 	o.set("algorithm", l.Algorithm)
 	o.set("interface", l.Interface)
+	if l.Serves != "" {
+		o.set("serves", l.Serves)
+	}
 	o.set("window", l.Window.object(with.clock))
 	o.set("packets", l.Packets.object())
 	o.set("memory", l.Memory.object())

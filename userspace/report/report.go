@@ -163,6 +163,7 @@ type Packets struct {
 type Line struct {
 	Algorithm string
 	Interface string // of the instance: "eth0", "eth0,eth1", or the capture's name
+	Serves    string // what the interface serves, where that is known: a domain, a container, a pod
 	Window    Window
 	Packets   Packets
 	Memory    Memory

@@ -14,6 +14,7 @@ type Run struct {
 	Mode       string     // as asked for
 	Direction  string     // as asked for
 	Attached   []Attached // what became of it
+	Instance   string     // of the agent; empty for other verbs
 	Interfaces []string
 	Files      []string
 	WindowNS   int64  // 0: one window
@@ -73,6 +74,9 @@ func (r Run) MarshalJSON() ([]byte, error) {
 	o.set("mode", r.Mode)
 	o.set("direction", r.Direction)
 	o.set("attached", r.attached())
+	if r.Instance != "" {
+		o.set("instance", r.Instance)
+	}
 	o.set("interfaces", orEmpty(r.Interfaces))
 	o.set("files", orEmpty(r.Files))
 	o.set("window_ns", r.WindowNS)

@@ -28,6 +28,12 @@ func NewJSON(out, notices io.Writer) *JSON { return &JSON{out: out, notices: not
 // CDF adds the steps of every distribution to the lines.
 func (s *JSON) CDF() { s.cdf = true }
 
+// SetClock tells how the windows' clock stands to the wall's, where that may have changed since Start.
+func (s *JSON) SetClock(c Clock) { s.clock = c }
+
+// Record is the line as JSON writes it, without the newline, with the times that a clock gives it.
+func (l Line) Record(c Clock) ([]byte, error) { return marshalPlain(l.object(layout{clock: &c})) }
+
 // Start writes the line that describes the run, its parameters included.
 func (s *JSON) Start(r Run) error {
 	s.clock = r.Clock

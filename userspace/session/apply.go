@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/userspace/algo"
@@ -15,11 +16,12 @@ import (
 type Target struct {
 	Algorithms []Selected
 	Interfaces []string
+	Window     time.Duration // 0: as it is
 }
 
 // Apply changes the session to a target, while traffic flows: what both have stays as it is, with its registers; an algorithm whose
 // values differ is replaced; interfaces come and go. An algorithm that goes reports what it has as its last window, cut short, and
-// one that comes begins in the middle of one. Either all of the algorithms change or none; an interface that cannot be attached
+// one that comes begins in the middle of one. Another length of windows replaces all algorithms, and the window ends there. Either all of the algorithms change or none; an interface that cannot be attached
 // to leaves everything as it was.
 func (s *Session) Apply(ctx context.Context, t Target) error {
 	if s.pin != nil {
@@ -34,7 +36,7 @@ func (s *Session) Apply(ctx context.Context, t Target) error {
 		if err := s.manager.Attach(fresh...); err != nil {
 			return err
 		}
-		if err := s.exchange(t.Algorithms); err != nil {
+		if err := s.exchange(t); err != nil {
 			return errors.Join(err, s.manager.Detach(fresh...))
 		}
 		for _, name := range fresh {
@@ -53,12 +55,32 @@ func without(list, other []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(x string) bool { return slices.Contains(other, x) })
 }
 
-// exchange puts another chain in the place of the session's.
-func (s *Session) exchange(selected []Selected) error {
+// exchange puts another chain in the place of the session's, if it is another.
+func (s *Session) exchange(t Target) error {
 	r := s.run
-	next, objects, err := r.plan(selected)
+	resized := t.Window != 0 && t.Window != r.cfg.Window
+	if resized {
+		before := r.cfg.Window
+		r.cfg.Window = t.Window
+		if err := s.exchangeFor(t.Algorithms, true); err != nil {
+			r.cfg.Window = before
+			return err
+		}
+		s.cfg.Window = t.Window
+		return nil
+	}
+	return s.exchangeFor(t.Algorithms, false)
+}
+
+// exchangeFor is exchange; anew keeps no algorithm as it is.
+func (s *Session) exchangeFor(selected []Selected, anew bool) error {
+	r := s.run
+	next, objects, err := r.plan(selected, anew)
 	if err != nil {
 		return err
+	}
+	if slices.Equal(next, r.members) {
+		return nil
 	}
 	x, err := r.inst.Prepare(objects)
 	if err != nil {
@@ -72,11 +94,11 @@ func (s *Session) exchange(selected []Selected) error {
 			return errors.Join(fmt.Errorf("start %s: %w", m.selected.Descriptor.Name, err), x.Close())
 		}
 	}
-	return s.commit(x, next)
+	return s.commit(x, next, anew)
 }
 
-// commit makes the exchange, and reports the windows that end with it.
-func (s *Session) commit(x *loader.Exchange, next []*member) error {
+// commit makes the exchange, and reports the windows that end with it; anew begins a window with it.
+func (s *Session) commit(x *loader.Exchange, next []*member, anew bool) error {
 	r := s.run
 	if err := x.Commit(); err != nil {
 		return errors.Join(err, x.Close())
@@ -97,6 +119,9 @@ func (s *Session) commit(x *loader.Exchange, next []*member) error {
 	w := r.window
 	w.End, w.Last, w.Cut = now, true, true
 	lines, err := r.lines(retired, w, r.inst.Control().Bank(), counts)
+	if anew {
+		r.window = report.Window{Start: now, Number: w.Number + 1}
+	}
 	for _, m := range retired {
 		m.owner.stop()
 	}
@@ -107,10 +132,10 @@ func (s *Session) commit(x *loader.Exchange, next []*member) error {
 }
 
 // plan finds the members that a selection keeps, and configures those that are new.
-func (r *runner) plan(selected []Selected) (next []*member, objects []loader.Object, err error) {
+func (r *runner) plan(selected []Selected, anew bool) (next []*member, objects []loader.Object, err error) {
 	for _, s := range selected {
 		m := r.same(s)
-		if m == nil {
+		if m == nil || anew {
 			m = &member{selected: s}
 			if m.object, m.instance, err = configure(s, r.env()); err != nil {
 				return nil, nil, fmt.Errorf("configure %s: %w", s.Descriptor.Name, err)

@@ -27,6 +27,8 @@ type LiveConfig struct {
 	Pin string
 	// Duration ends the run; 0: when ctx ends.
 	Duration time.Duration
+	// Watched: the caller watches interfaces itself and says what comes back; the session only notices what goes.
+	Watched bool
 	// Name of the instance, in its windows; "": its interfaces.
 	Name string
 	// Changed is told of each interface when it is attached, when that ends, and when it comes back.

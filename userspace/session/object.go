@@ -51,7 +51,7 @@ func Open(ctx context.Context, cfg LiveConfig) (*Session, error) {
 	s.manager = watch.NewManager(run.inst, watch.Options{
 		Attach: attach.Options{Hook: attach.Hook(cfg.Hook), Mode: attach.Mode(cfg.Mode),
 			Direction: attach.Direction(cfg.Direction), Notice: cfg.Notice},
-		Reattach: true, Pin: pin, Changed: cfg.Changed,
+		Reattach: !cfg.Watched, Pin: pin, Changed: cfg.Changed,
 	})
 	if err := s.attach(ctx); err != nil {
 		return nil, errors.Join(err, s.manager.Close(), closePin(pin), run.close())

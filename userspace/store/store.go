@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -51,7 +52,8 @@ type Record struct {
 // Store is open until Close; it is safe for concurrent use.
 type Store struct {
 	db      *bolt.DB
-	opts    Options
+	opts    Options    // complete
+	mu      sync.Mutex // of its bounds
 	dropped atomic.Uint64
 	failed  atomic.Uint64
 }
@@ -150,6 +152,21 @@ func (s *Store) Close() error {
 	return nil
 }
 
+// Limit sets other bounds; what is beyond them goes with the next record.
+func (s *Store) Limit(age time.Duration, bytes int64) {
+	o := Options{MaxAge: age, MaxBytes: bytes}
+	o.complete()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opts.MaxAge, s.opts.MaxBytes = o.MaxAge, max(o.MaxBytes, MinBytes)
+}
+
+func (s *Store) bounds() (age time.Duration, bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.opts.MaxAge, s.opts.MaxBytes
+}
+
 // keyBytes: end of the window (ns since 1970), then a number that tells windows of one moment apart. Keys sort by time.
 const keyBytes = 16
 
@@ -189,7 +206,8 @@ func (s *Store) Append(records ...Record) error {
 
 // old drops what is older than asked for.
 func (s *Store) old(b *bolt.Bucket) error {
-	limit := key(s.opts.Now().Add(-s.opts.MaxAge), 0)
+	age, _ := s.bounds()
+	limit := key(s.opts.Now().Add(-age), 0)
 	c := b.Cursor()
 	for k, _ := c.First(); k != nil && bytes.Compare(k, limit) < 0; k, _ = c.First() {
 		if err := c.Delete(); err != nil {
@@ -206,7 +224,8 @@ const room = 0.6
 
 // trim drops the oldest records, a sixteenth at a time, until the rest fits.
 func (s *Store) trim() error {
-	for s.used() > int64(room*float64(s.opts.MaxBytes)) {
+	_, most := s.bounds()
+	for s.used() > int64(room*float64(most)) {
 		err := s.db.Update(func(tx *bolt.Tx) error {
 			b := tx.Bucket(windows)
 			c := b.Cursor()
@@ -373,6 +392,9 @@ func (q Query) inside(k []byte) bool {
 	}
 	return q.To.IsZero() || bytes.Compare(k, key(q.To, 0)) < 0
 }
+
+// Dropped is how many records age or size pushed out since the store was opened.
+func (s *Store) Dropped() uint64 { return s.dropped.Load() }
 
 // Stats are a store as it stands.
 type Stats struct {

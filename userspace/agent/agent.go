@@ -1,0 +1,447 @@
+// Package agent measures on whatever interfaces a configuration's rules want, for months: it attaches when they appear, lets go when they
+// go, takes another configuration without losing a window, keeps windows for a while, and says how it fares.
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/xdpmon/xdpmon/userspace/agent/config"
+	"github.com/xdpmon/xdpmon/userspace/feed"
+	"github.com/xdpmon/xdpmon/userspace/prom"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// Options of an agent.
+type Options struct {
+	Path    string // of the configuration
+	Log     func(config.Log) *slog.Logger
+	Notify  func(state string)       // to the service manager; nil: nobody
+	Settle  func() ([]string, error) // gives up privileges once listeners are open; what stays
+	Reload  <-chan os.Signal
+	Stdout  io.Writer
+	Version string
+	Kernel  string
+	// Watchdog is how often the service manager wants to hear from us; 0: never.
+	Watchdog time.Duration
+}
+
+// Agent is a running agent.
+type Agent struct {
+	opts    Options
+	log     *slog.Logger
+	hub     feed.Hub
+	metrics *prom.Store
+	memory  accounts
+	started time.Time
+	names   *namer
+	links   *watcher
+
+	mu      sync.Mutex
+	cfg     *config.Config
+	workers map[string]*worker
+	left    map[string]string // interfaces that a limit keeps out, and which
+	reloads [2]int            // taken, refused
+	refusal string            // why the last configuration was refused; "" when it was not
+	outputs []*output
+	kept    *keeper
+	servers servers
+
+	changed  chan struct{} // a worker has done something
+	retired  []*worker     // they end by themselves
+	starting bool          // READY was not said yet
+	until    time.Time     // when waiting for workers ends
+	ctx      context.Context
+}
+
+// Run is an agent from its configuration to the end of ctx.
+func Run(ctx context.Context, opts Options) error {
+	cfg, err := config.Load(opts.Path)
+	if err != nil {
+		return err
+	}
+	if opts.Notify == nil {
+		opts.Notify = func(string) {}
+	}
+	a := &Agent{opts: opts, cfg: cfg, log: opts.Log(cfg.Log), metrics: prom.NewStore(time.Now), started: time.Now(),
+		workers: map[string]*worker{}, left: map[string]string{}, changed: make(chan struct{}, 1)}
+	return a.run(ctx)
+}
+
+func (a *Agent) run(ctx context.Context) error {
+	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	a.ctx = inner
+	if err := a.open(inner); err != nil {
+		return errors.Join(err, a.close())
+	}
+	a.warn()
+	a.log.Info("agent starts", "version", a.opts.Version, "configuration", a.opts.Path, "instances", len(a.cfg.Instances))
+	a.sayMemory()
+	a.starting, a.until = true, time.Now().Add(patience)
+	a.reconcile()
+	a.loop(ctx)
+	a.opts.Notify("STOPPING=1\nSTATUS=reporting the last windows")
+	a.endWorkers(cancel)
+	err := a.close()
+	a.log.Info("agent ends")
+	return err
+}
+
+// open opens everything that another configuration may want elsewhere, and what only privileges can open.
+func (a *Agent) open(ctx context.Context) (err error) {
+	limitHeap(a.cfg.Limits.Heap)
+	a.memory.limit(a.cfg.Limits.Memory)
+	a.names = newNamer(a.cfg.Names, a.log)
+	next, err := a.prepare(a.cfg)
+	if err != nil {
+		return err
+	}
+	a.commit(next)
+	if a.links, err = watch(ctx); err != nil {
+		return err
+	}
+	rest, err := a.opts.Settle()
+	if err != nil {
+		a.log.Warn("this process keeps more privileges than it needs", "error", err)
+	} else {
+		a.log.Info("privileges given up", "kept", rest)
+	}
+	return nil
+}
+
+// limitHeap is GOMEMLIMIT, unless the environment has said it already.
+func limitHeap(bytes int64) {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(bytes)
+	}
+}
+
+// Preview says what a configuration would do on this host now, and what it takes. Nothing is loaded.
+func Preview(cfg *config.Config) ([]string, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	w, err := watch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	links, err := w.list()
+	if err != nil {
+		return nil, err
+	}
+	lines, sum := []string{}, int64(0)
+	for _, r := range cfg.Instances {
+		var on []string
+		for _, l := range links {
+			if fits(r, l) {
+				on = append(on, l.Name)
+			}
+		}
+		n, err := r.Memory()
+		if err != nil {
+			return nil, err
+		}
+		line := fmt.Sprintf("%s: %s; now on %s; %d bytes of registers", r.Name, strings.Join(names(r), ", "), orNothing(on), n)
+		if r.Each {
+			line += fmt.Sprintf(" for each, %d now", n*int64(len(on)))
+			n *= int64(len(on))
+		}
+		lines, sum = append(lines, line), sum+n
+	}
+	return append(lines, fmt.Sprintf("in all %d bytes of registers of at most %d, and a heap of about %d at most", sum, cfg.Limits.Memory, cfg.Limits.Heap)), nil
+}
+
+func orNothing(names []string) string {
+	if len(names) == 0 {
+		return "no interface"
+	}
+	return strings.Join(names, ", ")
+}
+
+func (a *Agent) warn() {
+	if text := config.Exposed(a.opts.Path); text != "" {
+		a.log.Warn(text)
+	}
+}
+
+// sayMemory says beforehand what the rules will take.
+func (a *Agent) sayMemory() {
+	for _, r := range a.cfg.Instances {
+		if n, err := r.Memory(); err == nil {
+			a.log.Info("registers", "instance", r.Name, "bytes", n, "each", r.Each, "limit", a.cfg.Limits.Memory)
+		}
+	}
+}
+
+// patience is how long a change may take before the service manager is told that the agent is ready, whatever is still missing.
+const patience = 30 * time.Second
+
+// refresh is how often interfaces are listed without being told of a change, and named again.
+const refresh = 10 * time.Second
+
+func (a *Agent) loop(ctx context.Context) {
+	beat := time.NewTicker(a.beat())
+	defer beat.Stop()
+	again := time.NewTicker(refresh)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.links.changed:
+			time.Sleep(settle)
+			a.reconcile()
+		case <-a.opts.Reload:
+			a.reload()
+		case <-a.changed:
+		case <-again.C:
+			a.reconcile()
+		case <-beat.C:
+			a.alive()
+		}
+		a.ready()
+	}
+}
+
+// beat is half of what the service manager waits for.
+func (a *Agent) beat() time.Duration {
+	if a.opts.Watchdog > 0 {
+		return a.opts.Watchdog / 2
+	}
+	return refresh
+}
+
+// alive tells the service manager that windows still come; an agent whose windows stopped is better started again.
+func (a *Agent) alive() {
+	h := a.Health()
+	a.opts.Notify("STATUS=" + h.summary())
+	if a.opts.Watchdog > 0 && !h.stuck {
+		a.opts.Notify("WATCHDOG=1")
+	}
+}
+
+// ready tells the service manager once that everything is as the configuration wants it, or that it was waited for long enough.
+func (a *Agent) ready() {
+	if !a.starting || !a.caughtUp() && time.Now().Before(a.until) {
+		return
+	}
+	a.starting = false
+	a.opts.Notify("READY=1\nSTATUS=" + a.Health().summary())
+}
+
+func (a *Agent) caughtUp() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, w := range a.workers {
+		if !w.caughtUp() {
+			return false
+		}
+	}
+	return true
+}
+
+// tell wakes the loop.
+func (a *Agent) tell() { signal(a.changed) }
+
+// reconcile compares what there is with what is wanted, and tells the workers.
+func (a *Agent) reconcile() {
+	links, err := a.links.list()
+	if err != nil {
+		a.log.Warn("interfaces could not be listed to the end; trying again", "error", err)
+		signal(a.links.changed)
+		return
+	}
+	a.names.name(links)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	wanted := a.wanted(links)
+	for name, w := range a.workers {
+		if _, there := wanted[name]; !there {
+			w.set(desired{gone: true})
+			delete(a.workers, name)
+			a.retired = append(a.retired, w)
+			a.metrics.Forget(name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		w := a.workers[name]
+		if w == nil {
+			w = newWorker(a, name)
+			a.workers[name] = w
+			go w.run(a.ctx)
+		}
+		w.set(wanted[name])
+	}
+	a.retired = slices.DeleteFunc(a.retired, func(w *worker) bool {
+		select {
+		case <-w.done:
+			a.metrics.Forget(w.name) // its last windows came behind the first time
+			return true
+		default:
+			return false
+		}
+	})
+}
+
+// wanted are the instances that there should be, within the limits: what runs already goes before what is new.
+func (a *Agent) wanted(links []Link) map[string]desired {
+	p := &plan{cfg: a.cfg, want: map[string]desired{}, left: map[string]string{}, interfaces: map[string]bool{}}
+	for _, r := range a.cfg.Instances {
+		if !r.Each {
+			p.want[r.Name] = desired{rule: r}
+		}
+	}
+	for _, running := range []bool{true, false} {
+		for _, r := range a.cfg.Instances {
+			for _, l := range links {
+				if fits(r, l) && a.runs(r, l) == running {
+					p.add(r, l)
+				}
+			}
+		}
+	}
+	for name, limit := range p.left {
+		if a.left[name] == "" {
+			a.log.Warn("interface left alone", "interface", name, "reason", limit)
+		}
+	}
+	a.left = p.left
+	return p.want
+}
+
+// runs reports whether an interface was wanted before.
+func (a *Agent) runs(r config.Instance, l Link) bool {
+	w := a.workers[instanceName(r, l)]
+	if w == nil {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.ContainsFunc(w.want.ifaces, func(o Link) bool { return o.Index == l.Index && o.Name == l.Name })
+}
+
+func instanceName(r config.Instance, l Link) string {
+	if r.Each {
+		return r.Name + "/" + l.Name
+	}
+	return r.Name
+}
+
+// plan is what an agent should run, as far as it has been settled.
+type plan struct {
+	cfg        *config.Config
+	want       map[string]desired
+	left       map[string]string
+	interfaces map[string]bool
+}
+
+func (p *plan) add(r config.Instance, l Link) {
+	name := instanceName(r, l)
+	d, there := p.want[name]
+	switch {
+	case !p.interfaces[l.Name] && len(p.interfaces) >= p.cfg.Limits.Interfaces:
+		p.left[l.Name] = fmt.Sprintf("limits.interfaces: %d", p.cfg.Limits.Interfaces)
+		return
+	case !there && len(p.want) >= p.cfg.Limits.Instances:
+		p.left[l.Name] = fmt.Sprintf("limits.instances: %d", p.cfg.Limits.Instances)
+		return
+	}
+	d.rule = r
+	d.ifaces = append(d.ifaces, l)
+	slices.SortFunc(d.ifaces, func(a, b Link) int { return a.Index - b.Index })
+	p.want[name] = d
+	p.interfaces[l.Name] = true
+}
+
+// reload takes another configuration, or says why not and goes on as it was.
+func (a *Agent) reload() {
+	a.opts.Notify(fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d\nSTATUS=reading the configuration", monotonic()/1e3))
+	a.starting, a.until = true, time.Now().Add(patience) // READY comes when it is carried out
+	cfg, err := config.Load(a.opts.Path)
+	var next *opened
+	if err == nil {
+		next, err = a.prepare(cfg)
+	}
+	if err != nil {
+		a.refuse(err)
+		return
+	}
+	a.warn()
+	limitHeap(cfg.Limits.Heap)
+	a.memory.limit(cfg.Limits.Memory)
+	a.mu.Lock()
+	a.cfg = cfg
+	a.reloads[0]++
+	a.refusal = ""
+	a.mu.Unlock()
+	a.names = newNamer(cfg.Names, a.log)
+	a.log = a.opts.Log(cfg.Log)
+	a.commit(next)
+	a.log.Info("configuration taken", "instances", len(cfg.Instances))
+	a.reconcile()
+}
+
+func (a *Agent) refuse(err error) {
+	a.mu.Lock()
+	a.reloads[1]++
+	a.refusal = err.Error()
+	a.mu.Unlock()
+	for line := range strings.Lines(err.Error()) {
+		a.log.Error("configuration refused, the running one stays", "error", strings.TrimSpace(line))
+	}
+}
+
+// publish hands a window to whoever reads.
+func (a *Agent) publish(l report.Line) {
+	a.metrics.Add(l)
+	a.hub.Publish(a.ctx, feed.Event{Line: &l})
+}
+
+// describe says what an instance measures, for whoever reads windows.
+func (a *Agent) describe(name string, r config.Instance) {
+	run := report.Run{Version: a.opts.Version, Command: "agent", Kernel: a.opts.Kernel, Hook: r.Hook, Mode: r.Mode, Direction: r.Direction, Instance: name,
+		Interfaces: r.Interfaces, WindowNS: int64(r.Window), Seed: r.Seed, Hash: "fast", Clock: clock()}
+	if r.CRC {
+		run.Hash = "crc"
+	}
+	for _, s := range r.Algorithms {
+		run.Algorithms = append(run.Algorithms, report.RunAlgorithm{Name: s.Descriptor.Name, Params: s.Values.Map()})
+	}
+	a.metrics.Start(report.Run{Version: run.Version, Command: run.Command, Kernel: run.Kernel, Clock: run.Clock})
+	a.hub.Publish(a.ctx, feed.Event{Run: &run})
+}
+
+// endWorkers lets every instance report what it has.
+func (a *Agent) endWorkers(cancel func()) {
+	cancel()
+	a.mu.Lock()
+	all := append(slices.Collect(maps.Values(a.workers)), a.retired...)
+	a.mu.Unlock()
+	for _, w := range all {
+		<-w.done
+	}
+}
+
+func (a *Agent) close() error {
+	a.hub.Close()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var errs []error
+	for _, o := range a.outputs {
+		errs = append(errs, o.close())
+	}
+	if a.kept != nil {
+		errs = append(errs, a.kept.close())
+	}
+	return errors.Join(append(errs, a.servers.close()...)...)
+}

@@ -1,0 +1,153 @@
+package config
+
+import (
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/nearest"
+	"github.com/xdpmon/xdpmon/userspace/session"
+)
+
+// chosen is an algorithm of the file, and where it stands there.
+type chosen struct {
+	session.Selected
+	at *yaml.Node
+}
+
+// algorithms is a mapping of names to parameters, in the order in which packets meet them.
+type algorithms struct{}
+
+func (algorithms) decode(p *parser, n *yaml.Node) (any, bool) {
+	entries, good := p.pairs(n, "algorithms")
+	var all []chosen
+	for _, e := range entries {
+		d, err := algo.Lookup(e.key.Value)
+		if err != nil {
+			p.say(e.key, "there is no algorithm %q: there are %s%s", e.key.Value, strings.Join(algo.Names(), ", "), nearest.Hint(e.key.Value, algo.Names()))
+			good = false
+			continue
+		}
+		v, ok := decode(p, parameters{d}, e.value)
+		if !ok {
+			good = false
+			continue
+		}
+		all = append(all, chosen{session.Selected{Descriptor: d, Values: v.(algo.Values)}, e.key})
+	}
+	if good && len(all) == 0 {
+		p.say(n, "algorithms are missing: choose of %s", strings.Join(algo.Names(), ", "))
+		good = false
+	}
+	if most := maps.ChainSlots; len(all) > most {
+		p.say(n, "%d algorithms are too many for one instance: at most %d", len(all), most)
+		good = false
+	}
+	return all, good
+}
+
+func (algorithms) schema() map[string]any {
+	properties := map[string]any{}
+	for _, d := range algo.All() {
+		s := parameters{d}.schema()
+		s["description"] = d.Summary
+		properties[d.Name] = s
+	}
+	return map[string]any{"type": "object", "properties": properties, "additionalProperties": false, "minProperties": 1, "maxProperties": maps.ChainSlots}
+}
+
+// parameters of one algorithm.
+type parameters struct{ d *algo.Descriptor }
+
+func (k parameters) keys() []string {
+	keys := make([]string, len(k.d.Params))
+	for i, p := range k.d.Params {
+		keys[i] = p.Key
+	}
+	return keys
+}
+
+func (k parameters) find(key string) (algo.Param, bool) {
+	for _, p := range k.d.Params {
+		if p.Key == key {
+			return p, true
+		}
+	}
+	return algo.Param{}, false
+}
+
+func (k parameters) decode(p *parser, n *yaml.Node) (any, bool) {
+	entries, good := p.pairs(n, k.d.Name)
+	set := map[string]string{}
+	for _, e := range entries {
+		param, known := k.find(e.key.Value)
+		if !known {
+			p.unknown(e.key, k.d.Name, k.keys())
+			good = false
+			continue
+		}
+		text, ok := k.value(p, e, param)
+		if !ok {
+			good = false
+			continue
+		}
+		set[param.Key] = text
+	}
+	v, err := algo.NewValues(k.d.Name, k.d.Params, set)
+	return v, good && err == nil
+}
+
+func (k parameters) value(p *parser, e pair, param algo.Param) (string, bool) {
+	n := e.value
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	text, ok := scalar(p, n, k.d.Name+"."+param.Key)
+	if !ok {
+		return "", false
+	}
+	if n.Tag == "!!null" {
+		p.say(n, "%s.%s has no value", k.d.Name, param.Key)
+		return "", false
+	}
+	if n.Tag == "!!bool" {
+		text = strings.ToLower(text)
+	}
+	if _, err := algo.NewValues(k.d.Name, k.d.Params, map[string]string{param.Key: text}); err != nil {
+		p.say(n, "%s", strings.TrimPrefix(err.Error(), "set "))
+		return "", false
+	}
+	return text, true
+}
+
+func (k parameters) schema() map[string]any {
+	properties := map[string]any{}
+	for _, p := range k.d.Params {
+		s := map[string]any{"type": paramTypes[p.Type], "description": p.Help, "default": p.Default}
+		if p.Type == algo.Enum {
+			s["enum"] = p.Choices
+			delete(s, "type")
+		}
+		properties[p.Key] = s
+	}
+	return map[string]any{"type": []string{"object", "null"}, "properties": properties, "additionalProperties": false}
+}
+
+// paramTypes are what a parameter may look like in the file; its range is checked by the algorithm's declaration.
+var paramTypes = map[algo.Type][]string{
+	algo.Int: {"integer", "string"}, algo.Float: {"number", "string"}, algo.String: {"string", "number", "boolean"},
+	algo.Duration: {"string"}, algo.Size: {"integer", "string"}, algo.Bool: {"boolean", "string"},
+}
+
+// judge asks the algorithms themselves, who may refuse what each value alone allows.
+func judge(p *parser, list []chosen, env algo.Env) (selected []session.Selected) {
+	for _, c := range list {
+		if _, err := c.Descriptor.New(c.Values, env); err != nil {
+			p.say(c.at, "%s", strings.TrimPrefix(err.Error(), "set "))
+		}
+		selected = append(selected, c.Selected)
+	}
+	return selected
+}

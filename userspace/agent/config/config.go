@@ -1,0 +1,153 @@
+// Package config reads what the agent is told: a YAML file, checked against one table of keys, from which its JSON schema is made as
+// well. Every complaint names line and column; all of them are made at once.
+package config
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/xdpmon/xdpmon/userspace/session"
+)
+
+// Config is a checked configuration.
+type Config struct {
+	Log         Log
+	Window      time.Duration // of instances that name none
+	Listen      string        // address of metrics, page and health; "" for none
+	MetricsRows bool
+	Socket      string // for `xdpmon history` on this host; "" for none
+	Outputs     []Output
+	Store       *Store // nil: windows are not kept
+	Names       Names
+	Limits      Limits
+	Pin         bool   // registers outlive the process
+	BPFFS       string // where pins are
+	Instances   []Instance
+}
+
+// Log says how the agent speaks.
+type Log struct{ Format, Level string }
+
+// Output is a stream of windows.
+type Output struct {
+	JSON string // file, or - for standard output
+	CDF  bool
+}
+
+// Store says where windows are kept, and how many.
+type Store struct {
+	Path     string
+	MaxAge   time.Duration
+	MaxBytes int64
+}
+
+// Names says how interfaces are named by what they serve.
+type Names struct {
+	Libvirt    bool // domains, from libvirt's run-time files
+	Namespaces bool // containers and pods, by the network namespace of a veth's other end
+}
+
+// Limits bound what the agent takes.
+type Limits struct {
+	Interfaces int   // attached at the same time
+	Instances  int   // sets of registers
+	Memory     int64 // of all registers, in the kernel
+	Heap       int64 // of the process; Go's GOMEMLIMIT
+}
+
+// Instance is a rule: interfaces, and what is measured on them.
+type Instance struct {
+	Name       string
+	Interfaces []string // patterns; empty: all of the kinds
+	Exclude    []string
+	Kinds      []string
+	Each       bool // registers for every interface
+	Hook       string
+	Mode       string
+	Direction  string
+	Window     time.Duration
+	Seed       uint64
+	CRC        bool
+	Decap      bool
+	Algorithms []session.Selected
+}
+
+// Session is the part of a session's configuration that the rule says.
+func (i Instance) Session() session.LiveConfig {
+	return session.LiveConfig{Config: session.Config{Algorithms: i.Algorithms, Window: i.Window, Seed: i.Seed, CRC: i.CRC, Decap: i.Decap},
+		Hook: i.Hook, Mode: i.Mode, Direction: i.Direction}
+}
+
+// SameRegisters reports whether an instance of i can become one of j while it runs: both count the same packets, with the same hashes.
+func (i Instance) SameRegisters(j Instance) bool {
+	return i.Name == j.Name && i.Each == j.Each && i.Hook == j.Hook && i.Mode == j.Mode && i.Direction == j.Direction && i.Seed == j.Seed &&
+		i.CRC == j.CRC && i.Decap == j.Decap
+}
+
+// Problem is one complaint, and where.
+type Problem struct {
+	File         string
+	Line, Column int // from 1
+	Text         string
+}
+
+func (p Problem) String() string {
+	return fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Text)
+}
+
+// Error is a configuration that is refused.
+type Error struct{ Problems []Problem }
+
+func (e *Error) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// maxFile bounds what is read: a configuration is no data.
+const maxFile = 1 << 20
+
+// Load reads and checks a file. An error of its content is an *Error.
+func Load(path string) (*Config, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	if info.Size() > maxFile {
+		return nil, fmt.Errorf("read configuration %s: %d bytes are too many: at most %d", path, info.Size(), maxFile)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	return Parse(path, text)
+}
+
+// Exposed says what is wrong with who may read or write the file; "" for nothing.
+func Exposed(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	switch mode := info.Mode().Perm(); {
+	case mode&0o022 != 0:
+		return fmt.Sprintf("%s can be written by others (%v): whoever can decides what is measured; chmod 600 %s", path, mode, path)
+	case mode&0o044 != 0:
+		return fmt.Sprintf("%s can be read by others (%v); chmod 600 %s", path, mode, path)
+	}
+	return ""
+}
+
+// Find returns the rule of a name.
+func (c *Config) Find(name string) (Instance, bool) {
+	i := slices.IndexFunc(c.Instances, func(i Instance) bool { return i.Name == name })
+	if i < 0 {
+		return Instance{}, false
+	}
+	return c.Instances[i], true
+}

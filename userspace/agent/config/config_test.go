@@ -1,0 +1,293 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// cells is an algorithm of this test alone: 8 bytes a cell, and an odd number of them is one that only it can refuse.
+type cells struct{ n uint32 }
+
+func (c cells) Configure(s *ebpf.CollectionSpec) error {
+	s.Maps = map[string]*ebpf.MapSpec{"cells": {Name: "cells", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: c.n}}
+	return nil
+}
+func (cells) Needs() maps.Need                               { return 0 }
+func (cells) Bind(*maps.Set) error                           { return nil }
+func (cells) Window(report.Window, int) (algo.Result, error) { return algo.Result{}, nil }
+
+func init() {
+	algo.Register(&algo.Descriptor{
+		Name: "cells", Summary: "cells of the test",
+		Params: []algo.Param{
+			{Key: "number", Type: algo.Int, Default: "1024", Min: "2", Max: "1048576", Help: "cells"},
+			{Key: "match", Type: algo.Enum, Default: "tcp", Choices: []string{"tcp", "dns"}, Help: "what is matched"},
+			{Key: "share", Type: algo.Float, Default: "1/4", Min: "0", Max: "1", Help: "share"},
+			{Key: "after", Type: algo.Duration, Default: "1s", Help: "time"},
+			{Key: "text", Type: algo.String, Default: "", Help: "text"},
+			{Key: "on", Type: algo.Bool, Default: "true", Help: "switch"},
+		},
+		Spec: func() (*ebpf.CollectionSpec, error) { return &ebpf.CollectionSpec{}, nil },
+		New: func(v algo.Values, _ algo.Env) (algo.Instance, error) {
+			if v.Int("number")%2 == 1 {
+				return nil, v.Error("number", "an even number is needed")
+			}
+			return cells{uint32(v.Int("number"))}, nil
+		},
+	})
+}
+
+const full = `# everything that there is
+log: {format: json, level: debug}
+window: 30s
+listen: ":9400"
+metrics_rows: true
+socket: /run/xdpmon/agent.sock
+outputs:
+  - json: "-"
+  - {json: /var/log/xdpmon/windows.jsonl, cdf: true}
+store: {path: /var/lib/xdpmon/windows.db, max_age: 24h, max_bytes: 64MiB}
+names: {libvirt: false, namespaces: true}
+limits: {interfaces: 300, instances: 20, memory: 32MiB, heap: 64MiB}
+pin: true
+bpffs: /run/xdpmon/bpf
+instances:
+  - name: tenants
+    interfaces: ["tap*", "vnet[0-9]*"]
+    kinds: [tap, veth]
+    exclude: [tap0]
+    each: true
+    window: 1m
+    hook: tc
+    mode: native
+    direction: egress
+    seed: 7
+    hash: crc
+    decap: true
+    algorithms:
+      cells: {number: 4096, match: dns, share: 1/2, after: 5s, text: "a b", on: false}
+  - name: edge
+    kinds: [physical]
+    algorithms:
+      cells:
+`
+
+func TestFull(t *testing.T) {
+	c, err := Parse("agent.yaml", []byte(full))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tenants, edge := c.Instances[0], c.Instances[1]
+	v := tenants.Algorithms[0].Values
+	if c.Window != 30*time.Second || c.Listen != ":9400" || len(c.Outputs) != 2 || !c.Outputs[1].CDF || c.Store.MaxBytes != 64<<20 ||
+		c.Names.Libvirt || !c.Names.Namespaces || c.Limits != (Limits{300, 20, 32 << 20, 64 << 20}) || !c.Pin || c.Log.Level != "debug" {
+		t.Errorf("%+v", c)
+	}
+	if tenants.Window != time.Minute || !tenants.Each || tenants.Seed != 7 || !tenants.CRC || !tenants.Decap || tenants.Direction != "egress" ||
+		v.Int("number") != 4096 || v.Float("share") != .5 || v.Bool("on") || v.Text("text") != "a b" {
+		t.Errorf("%+v %v", tenants, v.Map())
+	}
+	if edge.Window != 30*time.Second || edge.Direction != "ingress" || edge.Hook != "auto" || edge.Algorithms[0].Values.Int("number") != 1024 {
+		t.Errorf("%+v", edge)
+	}
+	if n, err := tenants.Memory(); err != nil || n != 4096*8 {
+		t.Errorf("memory %d, %v", n, err)
+	}
+	if tenants.SameRegisters(edge) || !tenants.SameRegisters(tenants) {
+		t.Error("two rules are taken for one")
+	}
+}
+
+// least is a configuration that is right; more is added to it.
+const least = "instances:\n  - name: a\n    interfaces: [eth0]\n    algorithms: {cells: {}}\n"
+
+// wrong are configurations that are refused: where, and what is said. structure marks those that the schema refuses as well: the others are
+// wrong by what values mean together.
+var wrong = []struct {
+	text, at, says string
+	structure      bool
+}{
+	{"", "1:1", "empty", false},
+	{"# nothing\n", "1:1", "empty", false},
+	{"[]", "1:1", "is a mapping", true},
+	{"a: [1,\nb: 2", "2:1", "no YAML", false},
+	{least + "---\na: b\n", "5:1", "second document", false},
+	{"window: 1s\n", "1:1", "lacks instances", true},
+	{"instances: []\n", "1:12", "instances is empty", true},
+	{least + "windw: 1s\n", "5:1", "did you mean window?", true},
+	{least + "window: 10\n", "5:9", "a time like", true},
+	{least + "window: 1ms\n", "5:9", "allowed are 100ms", false},
+	{least + "window: [1s]\n", "5:9", "one value, not a list", true},
+	{least + "window: 1s\nwindow: 2s\n", "6:1", "given twice: line 5", false},
+	{least + "listen: ':999999'\n", "5:9", "not a TCP port", false},
+	{least + "pin: perhaps\n", "5:6", "true or false", true},
+	{least + "socket: agent.sock\n", "5:9", "from the root", true},
+	{least + "log: {format: xml}\n", "5:15", "choose one of text, json", true},
+	{least + "log: {levl: info}\n", "5:7", "did you mean level?", true},
+	{least + "outputs: [{}]\n", "5:11", "lacks json", true},
+	{least + "outputs: [{json: w.jsonl}]\n", "5:18", "from the root", true},
+	{least + "outputs: [{json: '-'}, {json: '-'}]\n", "5:10", "two outputs", false},
+	{least + "store: {max_bytes: 1kB}\n", "5:20", "allowed are", false},
+	{least + "store: {max_bytes: much}\n", "5:20", "a size like", true},
+	{least + "limits: {instances: 0}\n", "5:21", "whole number from 1", true},
+	{least + "limits: {instances: '3'}\n", "5:21", "whole number", true},
+	{least + "  - name: a\n    kinds: [veth]\n    algorithms: {cells: }\n", "5:11", "two instances are named a", false},
+	{"instances:\n  - name: a/b\n    kinds: [veth]\n    algorithms: {cells: }\n", "2:11", "letters, digits", true},
+	{"instances:\n  - name: a\n    algorithms: {cells: }\n", "2:11", "names no interfaces", false},
+	{"instances:\n  - name: a\n    interfaces: []\n    algorithms: {cells: }\n", "3:17", "is empty", true},
+	{"instances:\n  - name: a\n    interfaces: ['[']\n    algorithms: {cells: }\n", "3:18", "pattern", false},
+	{"instances:\n  - name: a\n    kinds: [vet]\n    algorithms: {cells: }\n", "3:13", "did you mean veth?", true},
+	{"instances:\n  - name: a\n    kinds: [veth]\n", "2:5", "lacks algorithms", true},
+	{"instances:\n  - name: a\n    kinds: [veth]\n    algorithms: {}\n", "4:17", "algorithms are missing", true},
+	{"instances:\n  - name: a\n    kinds: [veth]\n    algorithms: {cels: }\n", "4:18", "did you mean cells?", true},
+	{"instances:\n  - name: a\n    kinds: [veth]\n    algorithms:\n      cells: {numbr: 4}\n", "5:15", "did you mean number?", true},
+	{"instances:\n  - name: a\n    kinds: [veth]\n    algorithms:\n      cells: {number: 1}\n", "5:23", "allowed are 2 to", false},
+	{"instances:\n  - name: a\n    kinds: [veth]\n    algorithms:\n      cells: {number: 3}\n", "5:7", "even number", false},
+	{"instances:\n  - name: a\n    kinds: [veth]\n    algorithms:\n      cells: {match: udp}\n", "5:22", "choose one of tcp, dns", true},
+	{"instances:\n  - name: a\n    kinds: [veth]\n    hook: xdp\n    direction: egress\n    algorithms: {cells: }\n", "4:11", "XDP sees arriving packets only", false},
+	{"x: &a [*a]\n", "1:1", "no key", true},
+	{least + "names: {libvirt: }\n", "5:18", "true or false", true},
+}
+
+func TestWrong(t *testing.T) {
+	schema := compiled(t)
+	for _, c := range wrong {
+		_, err := Parse("f", []byte(c.text))
+		var problems *Error
+		if !errors.As(err, &problems) {
+			t.Errorf("taken, or refused without a place: %q: %v", c.text, err)
+			continue
+		}
+		if got := err.Error(); !strings.Contains(got, "f:"+c.at+": ") || !strings.Contains(got, c.says) {
+			t.Errorf("%q is refused with %q, want %s and %q", c.text, got, c.at, c.says)
+		}
+		var v any
+		if yaml.Unmarshal([]byte(c.text), &v) != nil || v == nil || strings.Contains(c.text, "---") {
+			continue
+		}
+		if refused := schema.Validate(v) != nil; refused != c.structure {
+			t.Errorf("%q: the schema refuses it: %v, want %v", c.text, refused, c.structure)
+		}
+	}
+}
+
+// All complaints come at once, in the order of the file.
+func TestAllProblems(t *testing.T) {
+	_, err := Parse("f", []byte("windw: 1\ninstances:\n  - name: a\n    kinds: [vet, veht]\n    algorithms: {cels: , cells: {match: x}}\n"))
+	var problems *Error
+	if !errors.As(err, &problems) || len(problems.Problems) != 5 {
+		t.Fatalf("%v", err)
+	}
+	for i, p := range problems.Problems[1:] {
+		if before := problems.Problems[i]; before.Line > p.Line || before.Line == p.Line && before.Column > p.Column {
+			t.Errorf("%v comes before %v", before, p)
+		}
+	}
+}
+
+// compiled is the schema as a validator reads it.
+func compiled(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	text, err := Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("agent.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("agent.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// What the code takes the schema takes.
+func TestSchemaTakesWhatIsRight(t *testing.T) {
+	schema := compiled(t)
+	for _, text := range []string{full, least, least + "limits:\nnames:\nstore:\n", least + "window: 1.5h30m\n",
+		least + "limits: {memory: 1048576}\n", strings.Replace(least, "{}", "{number: '2', share: .5, on: 'false'}", 1)} {
+		if _, err := Parse("f", []byte(text)); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+		var v any
+		if err := yaml.Unmarshal([]byte(text), &v); err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Validate(v); err != nil {
+			t.Errorf("%q: the schema refuses it: %v", text, err)
+		}
+	}
+}
+
+// Memory is judged before anything is loaded.
+func TestMemory(t *testing.T) {
+	big := strings.Replace(least, "{}", "{number: 1048576}", 1)
+	if _, err := Parse("f", []byte(big+"limits: {memory: 8MiB}\n")); err != nil {
+		t.Error(err)
+	}
+	if _, err := Parse("f", []byte(big+"limits: {memory: 7MiB}\n")); err == nil || !strings.Contains(err.Error(), "f:5:9: one of every instance takes 8388608 bytes") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestLoad(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "agent.yaml")
+	if _, err := Load(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+	for mode, says := range map[os.FileMode]string{0o600: "", 0o640: "read by others", 0o660: "written by others"} {
+		if err := os.WriteFile(path, []byte(least), mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(path); err != nil {
+			t.Error(err)
+		}
+		if got := Exposed(path); (got == "") != (says == "") || !strings.Contains(got, says) {
+			t.Errorf("mode %v: %q", mode, got)
+		}
+	}
+	if err := os.WriteFile(path, bytes.Repeat([]byte("# much\n"), maxFile/7+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "too many") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Whatever is read, it is taken or refused with a place, and nothing panics.
+func FuzzParse(f *testing.F) {
+	f.Add(full)
+	for _, c := range wrong {
+		f.Add(c.text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		_, err := Parse("f", []byte(text))
+		var problems *Error
+		if err != nil && (!errors.As(err, &problems) || problems.Problems[0].Line < 1 || problems.Problems[0].Column < 1) {
+			t.Errorf("%q: %v", text, err)
+		}
+	})
+}

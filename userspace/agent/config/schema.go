@@ -1,0 +1,22 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// Schema is the JSON schema of the file, for editors and for whoever generates configurations.
+func Schema() ([]byte, error) {
+	s := whole().schema()
+	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	s["title"] = "configuration of xdpmon agent"
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(s); err != nil {
+		return nil, fmt.Errorf("write schema: %w", err)
+	}
+	return b.Bytes(), nil
+}

@@ -1,0 +1,265 @@
+package agent
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// What Health.Status says.
+const (
+	good     = "ok"
+	degraded = "degraded" // something is missing, the rest goes on
+	failing  = "failing"  // an instance does not measure, or the store does not keep
+)
+
+// Health is how the agent fares.
+type Health struct {
+	Status     string            `json:"status"`
+	Reasons    []string          `json:"reasons"`
+	Version    string            `json:"version"`
+	Uptime     float64           `json:"uptime_seconds"`
+	Instances  []InstanceHealth  `json:"instances"`
+	LeftAlone  map[string]string `json:"left_alone"` // interfaces that a limit keeps out
+	Store      *StoreHealth      `json:"store,omitempty"`
+	Outputs    []OutputHealth    `json:"outputs"`
+	Reloads    Reloads           `json:"reloads"`
+	Registers  int64             `json:"register_bytes"`
+	interfaces int
+	stuck      bool // windows do not come although they should: the watchdog is for that
+}
+
+// InstanceHealth is one instance.
+type InstanceHealth struct {
+	Name       string                       `json:"name"`
+	Algorithms []string                     `json:"algorithms"`
+	Window     float64                      `json:"window_seconds"`
+	Windows    int                          `json:"windows"`
+	Age        float64                      `json:"last_window_age_seconds"` // since the start, where there was none yet
+	Fresh      bool                         `json:"fresh"`
+	Registers  int64                        `json:"register_bytes"`
+	Lost       map[string]map[string]uint64 `json:"lost"` // of the latest window, by algorithm; what is 0 is left out
+	Error      string                       `json:"error,omitempty"`
+	Interfaces []InterfaceHealth            `json:"interfaces"`
+}
+
+// InterfaceHealth is one attachment.
+type InterfaceHealth struct {
+	Name     string `json:"name"`
+	Index    int    `json:"index"`
+	Serves   string `json:"serves,omitempty"`
+	Attached bool   `json:"attached"`
+	Error    string `json:"error,omitempty"`
+}
+
+// StoreHealth is the store and its disk.
+type StoreHealth struct {
+	Path    string  `json:"path"`
+	Kept    uint64  `json:"kept_windows"` // since the start
+	Failed  uint64  `json:"failed_windows"`
+	Age     float64 `json:"last_write_age_seconds"`
+	Free    int64   `json:"disk_free_bytes"`
+	Error   string  `json:"error,omitempty"`
+	dropped uint64
+}
+
+// OutputHealth is one reader of windows.
+type OutputHealth struct {
+	Name   string `json:"name"`
+	Queued int    `json:"queued"`
+	Missed uint64 `json:"missed"`
+	Error  string `json:"error,omitempty"`
+}
+
+// Reloads are configurations that came while the agent ran.
+type Reloads struct {
+	Taken   int    `json:"taken"`
+	Refused int    `json:"refused"`
+	Error   string `json:"error,omitempty"` // of the last one
+}
+
+// Health asks everything how it fares.
+func (a *Agent) Health() Health {
+	a.mu.Lock()
+	h := Health{Status: good, Reasons: []string{}, Version: a.opts.Version, Uptime: time.Since(a.started).Seconds(), LeftAlone: maps.Clone(a.left),
+		Reloads: Reloads{a.reloads[0], a.reloads[1], a.refusal}, Instances: []InstanceHealth{}}
+	workers := slices.SortedFunc(maps.Values(a.workers), func(x, y *worker) int { return strings.Compare(x.name, y.name) })
+	outputs, kept := slices.Clone(a.outputs), a.kept
+	a.mu.Unlock()
+	for _, w := range workers {
+		h.instance(w.health())
+	}
+	h.Registers, _ = a.memory.used("")
+	h.readers(a, outputs)
+	if kept != nil {
+		h.store(kept)
+	}
+	if n := len(h.LeftAlone); n > 0 {
+		h.say(degraded, "%d interfaces are left alone because of limits", n)
+	}
+	if h.Reloads.Error != "" {
+		h.say(degraded, "the last configuration was refused")
+	}
+	return h
+}
+
+// say adds a reason; the worst decides.
+func (h *Health) say(status, format string, args ...any) {
+	if h.Status != failing {
+		h.Status = status
+	}
+	h.Reasons = append(h.Reasons, fmt.Sprintf(format, args...))
+}
+
+// lateness: a window may be late by two of its length, and by what loading takes.
+const lateness = 15 * time.Second
+
+func (w *worker) health() (i InstanceHealth, stuck bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i = InstanceHealth{Name: w.name, Algorithms: names(w.rule), Window: w.rule.Window.Seconds(), Windows: w.windows, Fresh: true,
+		Lost: map[string]map[string]uint64{}, Interfaces: []InterfaceHealth{}}
+	_, i.Registers = w.agent.memory.used(w.name)
+	if w.open {
+		since := w.opened
+		if w.last.After(since) {
+			since = w.last
+		}
+		age := time.Since(since)
+		i.Age, i.Fresh = age.Seconds(), age <= 3*w.rule.Window+lateness
+		stuck = !i.Fresh
+	}
+	if w.trouble.err != nil {
+		i.Error = w.trouble.err.Error()
+	}
+	for name, l := range w.lines {
+		for what, n := range l.Lost {
+			if n > 0 && i.Lost[name] == nil {
+				i.Lost[name] = map[string]uint64{}
+			}
+			if n > 0 {
+				i.Lost[name][what] = n
+			}
+		}
+	}
+	for _, l := range w.want.ifaces {
+		one := InterfaceHealth{Name: l.Name, Index: l.Index, Serves: l.Serves}
+		_, one.Attached = w.attached[l.Name]
+		if w.lost[l.Name] {
+			one.Attached, one.Error = false, "its programs are gone: another command took them off"
+		}
+		if err := w.failed[l.Name].err; err != nil {
+			one.Error = err.Error()
+		}
+		i.Interfaces = append(i.Interfaces, one)
+	}
+	return i, stuck
+}
+
+func (h *Health) instance(i InstanceHealth, stuck bool) {
+	h.Instances = append(h.Instances, i)
+	h.stuck = h.stuck || stuck
+	if i.Error != "" {
+		h.say(failing, "%s: %s", i.Name, i.Error)
+	}
+	if !i.Fresh {
+		h.say(failing, "%s: no window for %.0f s", i.Name, i.Age)
+	}
+	for _, l := range i.Interfaces {
+		if l.Attached {
+			h.interfaces++
+		} else if l.Error != "" {
+			h.say(degraded, "%s: not attached to %s: %s", i.Name, l.Name, l.Error)
+		}
+	}
+}
+
+func (h *Health) readers(a *Agent, outputs []*output) {
+	h.Outputs = []OutputHealth{}
+	for _, r := range a.hub.Readers() {
+		o := OutputHealth{Name: r.Name, Queued: r.Queued, Missed: r.Missed}
+		for _, x := range outputs {
+			x.mu.Lock()
+			if "json "+x.cfg.JSON == r.Name && x.err != nil {
+				o.Error = x.err.Error()
+				h.say(degraded, "output %s: %v", x.cfg.JSON, x.err)
+			}
+			x.mu.Unlock()
+		}
+		h.Outputs = append(h.Outputs, o)
+	}
+}
+
+func (h *Health) store(k *keeper) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s := &StoreHealth{Path: k.cfg.Path, Kept: k.kept, Failed: k.failed, Free: k.free(), dropped: k.store.Dropped()}
+	if !k.last.IsZero() {
+		s.Age = time.Since(k.last).Seconds()
+	}
+	if k.err != nil {
+		s.Error = k.err.Error()
+		h.say(failing, "the store keeps nothing: %v", k.err)
+	}
+	h.Store = s
+}
+
+// summary is one line for the service manager.
+func (h Health) summary() string {
+	text := fmt.Sprintf("%s: %d instances on %d interfaces", h.Status, len(h.Instances), h.interfaces)
+	if len(h.Reasons) > 0 {
+		text += "; " + strings.ReplaceAll(h.Reasons[0], "\n", "; ")
+	}
+	return text
+}
+
+// collector serves health as metrics.
+type collector struct{ agent *Agent }
+
+// Describe sends nothing: which series there are depends on the configuration.
+func (c collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect sends health.
+func (c collector) Collect(ch chan<- prometheus.Metric) {
+	h := c.agent.Health()
+	send := func(kind prometheus.ValueType, name, help string, value float64, labels ...string) {
+		var keys, values []string
+		for i := 0; i+1 < len(labels); i += 2 {
+			keys, values = append(keys, labels[i]), append(values, strings.ToValidUTF8(labels[i+1], "\uFFFD"))
+		}
+		ch <- prometheus.MustNewConstMetric(prometheus.NewDesc(name, help, keys, nil), kind, value, values...)
+	}
+	gauge, counter := prometheus.GaugeValue, prometheus.CounterValue
+	send(gauge, "xdpmon_agent_healthy", "Whether every instance measures and the store keeps: 1, or 0.", truth(h.Status != failing))
+	send(gauge, "xdpmon_agent_left_alone_interfaces", "Interfaces that a limit keeps out.", float64(len(h.LeftAlone)))
+	send(gauge, "xdpmon_agent_register_memory_bytes", "Registers of all instances.", float64(h.Registers))
+	send(counter, "xdpmon_agent_reloads_total", "Configurations that came while the agent ran.", float64(h.Reloads.Taken), "result", "taken")
+	send(counter, "xdpmon_agent_reloads_total", "Configurations that came while the agent ran.", float64(h.Reloads.Refused), "result", "refused")
+	for _, i := range h.Instances {
+		send(gauge, "xdpmon_agent_instance_fresh", "Whether windows of the instance come as they should: 1, or 0.", truth(i.Fresh && i.Error == ""), "instance", i.Name)
+		for _, l := range i.Interfaces {
+			send(gauge, "xdpmon_interface_attached", "Whether the programs are on the interface now: 1, or 0.", truth(l.Attached),
+				"instance", i.Name, "interface", l.Name, "serves", l.Serves)
+		}
+	}
+	for _, o := range h.Outputs {
+		send(counter, "xdpmon_agent_missed_events_total", "Windows that a reader was too slow for.", float64(o.Missed), "reader", o.Name)
+	}
+	if s := h.Store; s != nil {
+		send(counter, "xdpmon_agent_store_kept_windows_total", "Windows that were put into the store.", float64(s.Kept))
+		send(counter, "xdpmon_agent_store_failed_windows_total", "Windows that could not be put into the store.", float64(s.Failed))
+		send(counter, "xdpmon_agent_store_dropped_windows_total", "Windows that age or size pushed out of the store.", float64(s.dropped))
+		send(gauge, "xdpmon_agent_store_disk_free_bytes", "Space left on the store's disk.", float64(s.Free))
+	}
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

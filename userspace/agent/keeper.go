@@ -1,0 +1,154 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpmon/xdpmon/userspace/agent/config"
+	"github.com/xdpmon/xdpmon/userspace/feed"
+	"github.com/xdpmon/xdpmon/userspace/store"
+)
+
+// keeper puts windows into the store: whatever waits for it goes in with one transaction, at once.
+type keeper struct {
+	cfg   config.Store
+	store *store.Store
+	sub   *feed.Subscription
+	log   *slog.Logger
+	done  chan struct{}
+
+	mu     sync.Mutex
+	err    error
+	failed uint64 // windows that were not kept
+	kept   uint64
+	last   time.Time
+}
+
+func openStore(c config.Store, log *slog.Logger) (*store.Store, error) {
+	return store.Open(c.Path, store.Options{MaxAge: c.MaxAge, MaxBytes: c.MaxBytes,
+		Notice: func(format string, args ...any) { log.Warn(fmt.Sprintf(format, args...)) }})
+}
+
+func newKeeper(c config.Store, s *store.Store, hub *feed.Hub, log *slog.Logger) *keeper {
+	k := &keeper{cfg: c, store: s, log: log, done: make(chan struct{}), sub: hub.Subscribe(feed.Options{Name: "store", Depth: 4096})}
+	go k.run()
+	return k
+}
+
+// most is how many windows one transaction takes.
+const most = 256
+
+func (k *keeper) run() {
+	defer close(k.done)
+	for {
+		e, missed, err := k.sub.Next(context.Background())
+		k.lose(missed)
+		if errors.Is(err, feed.ErrClosed) {
+			return
+		}
+		records := k.add(nil, e)
+		for len(records) < most {
+			now, cancel := context.WithCancel(context.Background())
+			cancel() // take what is there, wait for nothing
+			e, missed, err := k.sub.Next(now)
+			k.lose(missed)
+			if err != nil {
+				break
+			}
+			records = k.add(records, e)
+		}
+		k.append(records)
+	}
+}
+
+func (k *keeper) lose(n uint64) {
+	if n == 0 {
+		return
+	}
+	k.mu.Lock()
+	k.failed += n
+	k.mu.Unlock()
+	k.log.Warn("the disk was too slow for the store", "windows_lost", n)
+}
+
+func (k *keeper) add(list []store.Record, e feed.Event) []store.Record {
+	if e.Line == nil {
+		return list
+	}
+	c := clock()
+	text, err := e.Line.Record(c)
+	if err != nil {
+		k.log.Error("keep a window", "error", err)
+		return list
+	}
+	return append(list, store.Record{End: time.Unix(0, e.Line.Window.End+c.UnixOffsetNS), Algorithm: e.Line.Algorithm, Interface: e.Line.Interface, Line: text})
+}
+
+func (k *keeper) append(records []store.Record) {
+	if len(records) == 0 {
+		return
+	}
+	err := k.store.Append(records...)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err != nil {
+		k.failed += uint64(len(records))
+		if k.err == nil {
+			k.log.Error("keep windows", "error", err)
+		}
+	} else {
+		k.kept += uint64(len(records))
+		k.last = time.Now()
+	}
+	k.err = err
+}
+
+func (k *keeper) close() error {
+	<-k.done
+	return k.store.Close()
+}
+
+// free is the space on the store's disk.
+func (k *keeper) free() int64 {
+	var fs unix.Statfs_t
+	if unix.Statfs(k.cfg.Path, &fs) != nil {
+		return -1
+	}
+	return int64(fs.Bavail) * fs.Bsize
+}
+
+// History writes what the store has as JSON lines; more is true when there is more than is told at once.
+func History(s *store.Store, q store.Query, out io.Writer) (more bool, err error) {
+	const records, bytesMost = 10000, 32 << 20
+	if q.Limit == 0 || q.Limit > records {
+		q.Limit = records
+	}
+	var b bytes.Buffer
+	n := 0
+	err = s.Each(q, func(r store.Record) error { // gathered first: a reader that is slow must not keep the store's pages
+		if b.Len() > bytesMost {
+			return errMore
+		}
+		n++
+		b.Write(json.RawMessage(r.Line))
+		b.WriteByte('\n')
+		return nil
+	})
+	more = errors.Is(err, errMore) || n == records
+	if err != nil && !errors.Is(err, errMore) {
+		return false, err
+	}
+	_, err = out.Write(b.Bytes())
+	return more, err
+}
+
+var errMore = errors.New("there is more")

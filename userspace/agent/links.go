@@ -1,0 +1,127 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpmon/xdpmon/userspace/agent/config"
+)
+
+// Link is an interface as the agent sees it.
+type Link struct {
+	Index int
+	Name  string
+	Kind  string // one of config.Kinds
+	// Namespace is the number that this network namespace has for that of a veth's other end; -1 when it has none.
+	Namespace int
+	Serves    string // what it serves, where that is known
+}
+
+// kinds are the words of config.Kinds for those of the kernel, where they differ.
+var kinds = map[string]string{"ip6tnl": "ipip", "sit": "ipip", "ip6gre": "gre", "gretap": "gre", "ip6gretap": "gre"}
+
+func kindOf(l netlink.Link) string {
+	a := l.Attrs()
+	switch t := l.(type) {
+	case *netlink.Tuntap:
+		if t.Mode == netlink.TUNTAP_MODE_TAP {
+			return "tap"
+		}
+		return "tun"
+	case *netlink.Device:
+		if a.RawFlags&unix.IFF_LOOPBACK != 0 {
+			return "loopback"
+		}
+		return "physical"
+	}
+	kind := l.Type()
+	if other := kinds[kind]; other != "" {
+		kind = other
+	}
+	if !slices.Contains(config.Kinds, kind) {
+		return "other"
+	}
+	return kind
+}
+
+// fits reports whether a rule wants an interface.
+func fits(r config.Instance, l Link) bool {
+	any := func(patterns []string) bool {
+		return slices.ContainsFunc(patterns, func(p string) bool { ok, _ := path.Match(p, l.Name); return ok })
+	}
+	return (len(r.Interfaces) == 0 || any(r.Interfaces)) && (len(r.Kinds) == 0 || slices.Contains(r.Kinds, l.Kind)) && !any(r.Exclude)
+}
+
+// watcher tells that interfaces have changed, and lists them. What is missed does not matter: the list says how things stand.
+type watcher struct {
+	socket  *nl.NetlinkSocket
+	lister  *netlink.Handle
+	changed chan struct{}
+}
+
+// settle is how long changes are gathered: whatever makes an interface speaks of it several times.
+const settle = 20 * time.Millisecond
+
+func watch(ctx context.Context) (*watcher, error) {
+	w := &watcher{changed: make(chan struct{}, 1)}
+	var err error
+	if w.lister, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
+		return nil, fmt.Errorf("list interfaces: %w", err)
+	}
+	if w.socket, err = nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK); err != nil {
+		w.lister.Close()
+		return nil, fmt.Errorf("watch interfaces: %w", err)
+	}
+	go w.run(ctx)
+	return w, nil
+}
+
+func (w *watcher) run(ctx context.Context) {
+	defer w.lister.Close()
+	defer context.AfterFunc(ctx, w.socket.Close)() // wakes the receiver
+	for ctx.Err() == nil {
+		msgs, _, err := w.socket.Receive()
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil && !slices.ContainsFunc(msgs, speaksOfLink) {
+			continue
+		}
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			time.Sleep(settle) // ENOBUFS: messages were lost, and the list will show what they said
+		}
+		select {
+		case w.changed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// speaksOfLink leaves out what a bridge says of its ports.
+func speaksOfLink(m syscall.NetlinkMessage) bool {
+	return (m.Header.Type == unix.RTM_NEWLINK || m.Header.Type == unix.RTM_DELLINK) && nl.DeserializeIfInfomsg(m.Data).Family != unix.AF_BRIDGE
+}
+
+// list is how interfaces stand, by index.
+func (w *watcher) list() ([]Link, error) {
+	links, err := w.lister.LinkList()
+	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
+		return nil, fmt.Errorf("list interfaces: %w", err)
+	}
+	all := make([]Link, 0, len(links))
+	for _, l := range links {
+		a := l.Attrs()
+		all = append(all, Link{Index: a.Index, Name: a.Name, Kind: kindOf(l), Namespace: a.NetNsID})
+	}
+	slices.SortFunc(all, func(a, b Link) int { return a.Index - b.Index })
+	return all, err
+}

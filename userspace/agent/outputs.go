@@ -1,0 +1,148 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpmon/xdpmon/userspace/agent/config"
+	"github.com/xdpmon/xdpmon/userspace/feed"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// monotonic is the clock of windows, ns since boot.
+func monotonic() int64 {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
+		panic("agent: CLOCK_MONOTONIC cannot be read: " + err.Error()) // every Linux has it
+	}
+	return t.Nano()
+}
+
+// clock is how the windows' clock stands to the wall's now. Over months it moves.
+func clock() report.Clock {
+	return report.Clock{Name: "monotonic", UnixOffsetNS: time.Now().UnixNano() - monotonic()}
+}
+
+// output writes windows as JSON lines. It has a goroutine of its own; what it cannot write in time is lost for it alone.
+type output struct {
+	cfg  config.Output
+	sub  *feed.Subscription
+	log  *slog.Logger
+	done chan struct{}
+
+	mu     sync.Mutex
+	file   io.WriteCloser
+	failed uint64
+	err    error
+}
+
+// openOutput opens the file, which is the operator's alone.
+func openOutput(o config.Output, stdout io.Writer) (io.WriteCloser, error) {
+	if o.JSON == "-" {
+		return staysOpen{stdout}, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(o.JSON), 0o700); err != nil {
+		return nil, fmt.Errorf("open output: %w", err)
+	}
+	f, err := os.OpenFile(o.JSON, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open output: %w", err)
+	}
+	return f, nil
+}
+
+// staysOpen is a stream that is not ours to close.
+type staysOpen struct{ io.Writer }
+
+func (staysOpen) Close() error { return nil }
+
+func newOutput(o config.Output, file io.WriteCloser, hub *feed.Hub, log *slog.Logger) *output {
+	out := &output{cfg: o, file: file, log: log, done: make(chan struct{}), sub: hub.Subscribe(feed.Options{Name: "json " + o.JSON, Depth: 4096})}
+	go out.run()
+	return out
+}
+
+// reopen goes on in another file: the old one was rotated away, perhaps.
+func (o *output) reopen(f io.WriteCloser) {
+	o.mu.Lock()
+	old := o.file
+	o.file = f
+	o.mu.Unlock()
+	_ = old.Close()
+}
+
+func (o *output) run() {
+	defer close(o.done)
+	var b bytes.Buffer
+	sink := report.NewJSON(&b, io.Discard)
+	if o.cfg.CDF {
+		sink.CDF()
+	}
+	for {
+		e, missed, err := o.sub.Next(context.Background())
+		if missed > 0 {
+			o.log.Warn("an output was too slow", "output", o.cfg.JSON, "windows_lost", missed)
+		}
+		if errors.Is(err, feed.ErrClosed) {
+			return
+		}
+		b.Reset()
+		sink.SetClock(clock())
+		switch {
+		case e.Run != nil:
+			err = sink.Start(*e.Run)
+		case e.Line != nil:
+			err = sink.Line(*e.Line)
+		}
+		o.write(b.Bytes(), err)
+	}
+}
+
+func (o *output) write(text []byte, err error) {
+	o.mu.Lock()
+	f := o.file
+	o.mu.Unlock()
+	if err == nil {
+		_, err = f.Write(text)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err != nil {
+		o.failed++
+		if o.err == nil {
+			o.log.Error("write to an output", "output", o.cfg.JSON, "error", err)
+		}
+	}
+	o.err = err
+}
+
+// endPatience is how long the end waits for a reader that does not read.
+const endPatience = 3 * time.Second
+
+// leave ends an output that another configuration does not have; what waits for it is written first.
+func (o *output) leave() {
+	o.sub.Leave()
+	_ = o.close()
+}
+
+func (o *output) close() error {
+	select {
+	case <-o.done:
+	case <-time.After(endPatience):
+		return fmt.Errorf("whoever reads %s does not: the last windows are lost", o.cfg.JSON)
+	}
+	if err := o.file.Close(); err != nil {
+		return fmt.Errorf("close output: %w", err)
+	}
+	return nil
+}

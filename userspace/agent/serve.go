@@ -1,0 +1,147 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/xdpmon/xdpmon/userspace/prom"
+	"github.com/xdpmon/xdpmon/userspace/store"
+)
+
+// servers are where the agent answers.
+type servers struct {
+	http   *prom.Server
+	listen string // as it was asked for
+	socket *socket
+}
+
+func (s *servers) close() []error {
+	var errs []error
+	if s.http != nil {
+		errs = append(errs, s.http.Close())
+	}
+	return append(errs, s.socket.close())
+}
+
+// socket answers on this host, to those who may open it.
+type socket struct {
+	path   string
+	server http.Server
+}
+
+// listenSocket takes over a socket that nobody answers on.
+func listenSocket(path string, handler http.Handler) (*socket, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("open socket: %w", err)
+	}
+	if conn, err := net.Dial("unix", path); err == nil {
+		conn.Close()
+		return nil, fmt.Errorf("open socket %s: another agent answers on it; give this one a socket of its own", path)
+	}
+	_ = os.Remove(path) // of an agent that was killed
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("open socket: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("open socket: %w", err), l.Close())
+	}
+	s := &socket{path: path, server: http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: time.Minute}}
+	go s.server.Serve(l) //nolint:errcheck // it ends with Close
+	return s, nil
+}
+
+func (s *socket) close() error {
+	if s == nil {
+		return nil
+	}
+	return s.server.Close()
+}
+
+// handler answers for the agent: what every run serves, its own health, and history.
+func (a *Agent) handler() http.Handler {
+	rest := prom.Handler(a.metrics, log.New(logWriter{a.log}, "", 0), collector{a})
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		h := a.Health()
+		w.Header().Set("Content-Type", "application/json")
+		if h.Status == failing {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false)
+		_ = e.Encode(h) // a client that went away is nobody's trouble
+	})
+	mux.HandleFunc("GET /history", a.history)
+	mux.Handle("/", rest)
+	return mux
+}
+
+// MoreHeader says that a history was cut.
+const MoreHeader = "Xdpmon-More"
+
+func (a *Agent) history(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	kept := a.kept
+	a.mu.Unlock()
+	if kept == nil {
+		http.Error(w, "this agent keeps no windows: give it a store", http.StatusNotFound)
+		return
+	}
+	q, err := parseQuery(r.URL.Query().Get)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	var b bytes.Buffer
+	more, err := History(kept.store, q, &b)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	w.Header().Set(MoreHeader, strconv.FormatBool(more))
+	_, _ = w.Write(b.Bytes())
+}
+
+// parseQuery reads times as RFC 3339 or as how long ago.
+func parseQuery(get func(string) string) (q store.Query, err error) {
+	q = store.Query{Algorithm: get("algorithm"), Interface: get("interface"), Newest: get("newest") == "true"}
+	if q.From, err = When(get("from"), time.Now()); err != nil {
+		return q, err
+	}
+	if q.To, err = When(get("to"), time.Now()); err != nil {
+		return q, err
+	}
+	if text := get("limit"); text != "" {
+		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 0 {
+			return q, fmt.Errorf("limit %q is not a number", text)
+		}
+	}
+	return q, nil
+}
+
+// When reads a time: 90m (ago), 2026-01-02T15:04:05Z, 2026-01-02; "" is none.
+func When(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if d, err := time.ParseDuration(text); err == nil {
+		return now.Add(-d), nil
+	}
+	for _, layout := range []string{time.RFC3339Nano, time.DateTime, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q is no time: 90m (ago), 2026-01-02T15:04:05Z or 2026-01-02", text)
+}

@@ -1,0 +1,437 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/xdpmon/xdpmon/userspace/agent/config"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/session"
+)
+
+// desired is what an instance should be.
+type desired struct {
+	rule   config.Instance
+	ifaces []Link
+	gone   bool // it should not be
+}
+
+func (d desired) names() []string {
+	names := make([]string, len(d.ifaces))
+	for i, l := range d.ifaces {
+		names[i] = l.Name
+	}
+	return names
+}
+
+// attempt is something that failed and is tried again.
+type attempt struct {
+	err   error
+	next  time.Time
+	pause time.Duration
+}
+
+const (
+	firstPause = time.Second
+	maxPause   = time.Minute
+)
+
+// again is the attempt after this one has failed.
+func (a attempt) again(err error, now time.Time) attempt {
+	pause := min(max(2*a.pause, firstPause), maxPause)
+	return attempt{err, now.Add(pause), pause}
+}
+
+// worker makes one instance what it should be, beside the others: it is the only one that changes its session.
+type worker struct {
+	name  string
+	agent *Agent
+
+	mu      sync.Mutex
+	want    desired
+	number  int // of want; it grows
+	settled int // the number that was carried out last, with or without success
+	wake    chan struct{}
+	done    chan struct{}
+
+	open     bool
+	opened   time.Time
+	rule     config.Instance // as it runs
+	attached map[string]int  // index by name
+	lost     map[string]bool // of attached: their programs are gone, by another command or with the interface
+	failed   map[string]attempt
+	trouble  attempt   // of the instance as a whole
+	last     time.Time // when a window came
+	windows  int
+	lines    map[string]report.Line // the latest of each algorithm, without its answer
+
+	session *session.Session // of the worker's goroutine alone
+}
+
+func newWorker(a *Agent, name string) *worker {
+	return &worker{name: name, agent: a, wake: make(chan struct{}, 1), done: make(chan struct{}), attached: map[string]int{},
+		lost: map[string]bool{}, failed: map[string]attempt{}, lines: map[string]report.Line{}}
+}
+
+// set says what the instance should be from now on.
+func (w *worker) set(d desired) {
+	w.mu.Lock()
+	changed := w.number == 0 || !reflect.DeepEqual(w.want, d)
+	if changed {
+		if !reflect.DeepEqual(w.want.rule, d.rule) {
+			w.trouble = attempt{}
+		}
+		w.want = d
+		w.number++
+	}
+	w.mu.Unlock()
+	if changed {
+		signal(w.wake)
+	}
+}
+
+func signal(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// caughtUp reports whether the worker has carried out what it was told, as far as that is possible.
+func (w *worker) caughtUp() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.settled == w.number
+}
+
+func (w *worker) run(ctx context.Context) {
+	defer close(w.done)
+	for {
+		var ended <-chan struct{}
+		if w.session != nil {
+			ended = w.session.Done()
+		}
+		retry := w.retry()
+		select {
+		case <-ctx.Done():
+			w.close()
+			return
+		case <-ended:
+			w.ended()
+		case <-w.wake:
+		case <-retry:
+		}
+		d, number := w.wanted()
+		if d.gone {
+			w.close()
+			return
+		}
+		if ctx.Err() == nil {
+			w.converge(ctx, d)
+		}
+		w.mu.Lock()
+		w.settled = number
+		w.mu.Unlock()
+		w.agent.tell()
+	}
+}
+
+func (w *worker) wanted() (desired, int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.want, w.number
+}
+
+// retry is when the next attempt is due.
+func (w *worker) retry() <-chan time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	next := w.trouble.next
+	for _, a := range w.failed {
+		if next.IsZero() || a.next.Before(next) {
+			next = a.next
+		}
+	}
+	if next.IsZero() {
+		return nil
+	}
+	return time.After(time.Until(next))
+}
+
+// ended notices that the session ended by itself.
+func (w *worker) ended() {
+	err := w.session.Close()
+	if err == nil {
+		err = errors.New("it has ended")
+	}
+	w.session = nil
+	w.forget()
+	w.fail("measuring ended", err)
+}
+
+// fail remembers trouble of the instance as a whole, and says it when it is new.
+func (w *worker) fail(what string, err error) {
+	err = fmt.Errorf("%s: %w", what, err)
+	w.mu.Lock()
+	news := w.trouble.err == nil || w.trouble.err.Error() != err.Error()
+	w.trouble = w.trouble.again(err, time.Now())
+	pause := w.trouble.pause
+	w.mu.Unlock()
+	if news {
+		w.agent.log.Error(what, "instance", w.name, "error", err, "again_in", pause)
+	}
+}
+
+func (w *worker) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open = false
+	clear(w.attached)
+	clear(w.lost)
+	clear(w.lines)
+	w.agent.memory.release(w.name)
+}
+
+// close ends the instance; its last windows are told.
+func (w *worker) close() {
+	if w.session == nil {
+		return
+	}
+	if err := w.session.Close(); err != nil {
+		w.agent.log.Error("end an instance", "instance", w.name, "error", err)
+	}
+	w.session = nil
+	w.forget()
+	w.agent.log.Info("instance ended", "instance", w.name)
+}
+
+// converge brings the instance to what it should be, step by step: each is one that a running session can take.
+func (w *worker) converge(ctx context.Context, d desired) {
+	if w.session != nil && !w.rule.SameRegisters(d.rule) {
+		w.agent.log.Info("instance begins anew: what it counts has changed", "instance", w.name)
+		w.close()
+	}
+	if w.session == nil {
+		if !w.due() || !w.start(ctx, d) {
+			return
+		}
+	}
+	w.retune(ctx, d)
+	w.release(ctx, d)
+	w.attach(ctx, d)
+}
+
+func (w *worker) due() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !time.Now().Before(w.trouble.next)
+}
+
+// start loads an instance, with no interface yet.
+func (w *worker) start(ctx context.Context, d desired) bool {
+	bytes, err := w.agent.memory.reserve(w.name, d.rule)
+	if err != nil {
+		w.fail("load an instance", err)
+		return false
+	}
+	cfg := d.rule.Session()
+	cfg.Name, cfg.Watched = w.name, true
+	cfg.Emit, cfg.Notice, cfg.Changed = w.emit, w.notice, w.changed
+	began := time.Now()
+	if w.session, err = session.Open(ctx, cfg); err != nil {
+		w.session = nil
+		w.agent.memory.release(w.name)
+		w.fail("load an instance", err)
+		return false
+	}
+	w.mu.Lock()
+	w.open, w.opened, w.rule, w.trouble = true, time.Now(), d.rule, attempt{}
+	w.mu.Unlock()
+	w.agent.log.Info("instance loaded", "instance", w.name, "algorithms", names(d.rule), "window", d.rule.Window, "register_bytes", bytes,
+		"took", time.Since(began).Round(time.Millisecond))
+	w.agent.describe(w.name, d.rule)
+	return true
+}
+
+func names(r config.Instance) []string {
+	list := make([]string, len(r.Algorithms))
+	for i, a := range r.Algorithms {
+		list[i] = a.Descriptor.Name
+	}
+	return list
+}
+
+// retune exchanges algorithms and windows.
+func (w *worker) retune(ctx context.Context, d desired) {
+	if reflect.DeepEqual(measured(w.rule), measured(d.rule)) || !w.due() {
+		return
+	}
+	_, err := w.agent.memory.reserve(w.name, d.rule)
+	if err == nil {
+		err = w.session.Apply(ctx, session.Target{Algorithms: d.rule.Algorithms, Interfaces: w.interfaces(), Window: d.rule.Window})
+	}
+	if err != nil {
+		w.agent.memory.back(w.name, w.rule)
+		w.fail("change an instance: it goes on as it was", err)
+		return
+	}
+	w.mu.Lock()
+	w.rule, w.trouble = d.rule, attempt{}
+	for name := range w.lines {
+		if !slices.Contains(names(d.rule), name) {
+			delete(w.lines, name)
+		}
+	}
+	w.mu.Unlock()
+	w.agent.log.Info("instance changed", "instance", w.name, "algorithms", names(d.rule), "window", d.rule.Window)
+	w.agent.describe(w.name, d.rule)
+}
+
+// measured is what of a rule a session can exchange while it runs, in a form that compares.
+func measured(r config.Instance) any {
+	type one struct {
+		name   string
+		values map[string]any
+	}
+	var list []one
+	for _, a := range r.Algorithms {
+		list = append(list, one{a.Descriptor.Name, a.Values.Map()})
+	}
+	return struct {
+		window time.Duration
+		list   []one
+	}{r.Window, list}
+}
+
+// interfaces are those that the session has.
+func (w *worker) interfaces() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Sorted(maps.Keys(w.attached))
+}
+
+// release lets go of what is not wanted any more, and of names that belong to another interface now.
+func (w *worker) release(ctx context.Context, d desired) {
+	var gone []string
+	w.mu.Lock()
+	for name, index := range w.attached {
+		if !slices.ContainsFunc(d.ifaces, func(l Link) bool { return l.Name == name && l.Index == index }) {
+			gone = append(gone, name)
+		}
+	}
+	for name := range w.failed {
+		if !slices.Contains(d.names(), name) {
+			delete(w.failed, name)
+		}
+	}
+	w.mu.Unlock()
+	if len(gone) == 0 {
+		return
+	}
+	slices.Sort(gone)
+	rest := slices.DeleteFunc(w.interfaces(), func(n string) bool { return slices.Contains(gone, n) })
+	if err := w.apply(ctx, rest); err != nil {
+		w.agent.log.Warn("release interfaces", "instance", w.name, "interfaces", gone, "error", err)
+	}
+	w.mu.Lock()
+	for _, name := range gone {
+		delete(w.attached, name)
+		delete(w.lost, name)
+	}
+	w.mu.Unlock()
+	w.agent.log.Info("interfaces released", "instance", w.name, "interfaces", gone)
+}
+
+func (w *worker) apply(ctx context.Context, interfaces []string) error {
+	return w.session.Apply(ctx, session.Target{Algorithms: w.rule.Algorithms, Interfaces: interfaces})
+}
+
+// batch is how many interfaces come with one change: few enough not to delay the end of a window by much.
+const batch = 4
+
+// attach takes what is wanted and not there, as far as it is time to try it.
+func (w *worker) attach(ctx context.Context, d desired) {
+	var fresh []Link
+	now := time.Now()
+	w.mu.Lock()
+	for _, l := range d.ifaces {
+		if _, there := w.attached[l.Name]; !there && !now.Before(w.failed[l.Name].next) {
+			fresh = append(fresh, l)
+		}
+	}
+	w.mu.Unlock()
+	for some := range slices.Chunk(fresh, batch) {
+		if err := w.take(ctx, some); err == nil {
+			continue
+		}
+		for _, l := range some { // one may keep the others from it
+			if err := w.take(ctx, []Link{l}); err != nil {
+				w.refused(l, err)
+			}
+		}
+	}
+}
+
+func (w *worker) take(ctx context.Context, some []Link) error {
+	all := w.interfaces()
+	for _, l := range some {
+		all = append(all, l.Name)
+	}
+	if err := w.apply(ctx, all); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, l := range some {
+		w.attached[l.Name] = l.Index
+		delete(w.failed, l.Name)
+	}
+	return nil
+}
+
+func (w *worker) refused(l Link, err error) {
+	w.mu.Lock()
+	before := w.failed[l.Name]
+	w.failed[l.Name] = before.again(err, time.Now())
+	w.mu.Unlock()
+	if before.err == nil {
+		w.agent.log.Warn("attach to an interface", "instance", w.name, "interface", l.Name, "error", err, "again_in", firstPause)
+	}
+}
+
+// emit hands a window on.
+func (w *worker) emit(l report.Line) error {
+	w.mu.Lock()
+	if w.rule.Each && len(w.want.ifaces) == 1 {
+		l.Serves = w.want.ifaces[0].Serves
+	}
+	w.last = time.Now()
+	w.windows = l.Window.Number + 1
+	short := l
+	short.Report = report.Body{}
+	w.lines[l.Algorithm] = short
+	w.mu.Unlock()
+	w.agent.publish(l)
+	return nil
+}
+
+func (w *worker) notice(format string, args ...any) {
+	w.agent.log.Info(fmt.Sprintf(format, args...), "instance", w.name)
+}
+
+// changed is told by the session when it lost or found an interface by itself.
+func (w *worker) changed(iface string, attached bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if attached {
+		delete(w.lost, iface)
+		return
+	}
+	w.lost[iface] = true
+}
