@@ -52,7 +52,7 @@ func (i *Instance) loadEntry(cfg EntryConfig) (*ebpf.Program, error) {
 	if err := i.configureEntry(spec, cfg); err != nil {
 		return nil, fmt.Errorf("load entry program: %w", err)
 	}
-	if err := prove(chainName, spec, false); err != nil {
+	if err := prove(chainName, spec, i.opts.Proven); err != nil {
 		return nil, err
 	}
 	name, other := "chain_xdp_entry", ebpf.SchedCLS

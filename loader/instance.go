@@ -39,6 +39,8 @@ type Options struct {
 	RecircDelay int
 	// Unproven loads programs that break the memory rules: for the baselines that exist to show why, only.
 	Unproven bool
+	// Proven: the caller had these very programs proven before, with another seed. For studies that load them thousands of times.
+	Proven bool
 	// Interrupted is asked before each algorithm is proven and loaded; an error ends the load. nil: nobody can.
 	Interrupted func() error
 }
@@ -187,7 +189,7 @@ func (i *Instance) load(o Object) (*member, error) {
 	if err := i.setCommon(spec); err != nil {
 		return nil, fmt.Errorf("load %s: %w", o.Name, err)
 	}
-	if err := prove(o.Name, spec, i.opts.Unproven); err != nil {
+	if err := prove(o.Name, spec, i.opts.Unproven || i.opts.Proven); err != nil {
 		return nil, err
 	}
 	adaptToKernel(spec)

@@ -17,6 +17,7 @@ type Options struct {
 	Dir   string   // of the documents and figures
 	Only  []string // STUDY or STUDY.SECTION; empty: all
 	Quick bool
+	Look
 	// Command is how the run was started, for the documents.
 	Command string
 	Log     func(format string, args ...any)
@@ -76,6 +77,7 @@ func (o *Options) study(ctx context.Context, s *Study) error {
 		}
 		o.Log("%s.%s ...", s.Name, section.Name)
 		page := NewPage(o.Dir, s.Name, o.Quick, o.Log)
+		page.Look = o.Look
 		text, err := section.run(ctx, page, o.provenance(ctx))
 		if err != nil {
 			return fmt.Errorf("section %s: %w", section.Name, err)

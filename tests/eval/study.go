@@ -5,6 +5,7 @@ package eval
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -44,12 +45,20 @@ func Studies() []*Study { return slices.Clone(studies) }
 // Page is what a section writes to.
 type Page struct {
 	Quick bool // a few seeds and packets: to see that everything works, not for conclusions
-	Log   func(format string, args ...any)
+	Look
+	Log func(format string, args ...any)
 
 	dir    string
 	prefix string
 	text   strings.Builder
 	bars   []bar
+}
+
+// Look is for who looks for the reason of a figure: other seeds, some cells, what did not hold. Sections of kind coverage know it.
+type Look struct {
+	Seeds  int            // a cell; 0: what the section takes
+	Cells  *regexp.Regexp // nil: all
+	Misses bool           // log them
 }
 
 // NewPage makes a page whose figures are dir/PREFIX-NAME.svg.

@@ -19,6 +19,19 @@ type oracle struct {
 	keys     map[place]*history
 	crossed  []crossing
 	number   uint64
+	program  *Program // whose texts these are
+	texts    []string
+}
+
+// text of a query: made once a program, not once a packet.
+func (o *oracle) text(n int) string {
+	if p := o.instance.program; p != o.program {
+		o.program, o.texts = p, make([]string, len(p.Queries))
+		for k := range p.Queries {
+			o.texts[k] = p.Queries[k].Text()
+		}
+	}
+	return o.texts[n]
 }
 
 type place struct {
@@ -55,7 +68,7 @@ func (o *oracle) Packet(p *packet.Packet) {
 		if need := q.Attribute.valid | q.Key.valid | q.Filter.valid; valid&need != need || w[wordPorts]&q.Filter.mask != q.Filter.value {
 			continue
 		}
-		at := place{q.Text(), w.and(&q.Key.mask)}
+		at := place{o.text(n), w.and(&q.Key.mask)}
 		h := o.keys[at]
 		if h == nil {
 			h = &history{width: int64(q.Window)}

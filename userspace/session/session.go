@@ -25,6 +25,7 @@ type Config struct {
 	Decap      bool
 	Truth      bool // replay only: run the oracles
 	Snapshots  bool // lines carry the snapshot that they were made of
+	Proven     bool // replay only: an earlier replay with another seed has proven the same programs (loader.Options.Proven)
 	// Emit receives every finished window, one Line an algorithm, in the order of Algorithms.
 	Emit func(report.Line) error
 	// Notice receives sentences for the operator (fallbacks, offload changes, interfaces that went away).

@@ -24,20 +24,17 @@ func cells(*eval.Page) []coverage.Cell {
 		{Name: "many", Config: eval.Config{Algorithm: "beaucoup", Set: map[string]string{"set": "many"}}},
 		{Name: "64 coupons", Config: eval.Config{Algorithm: "beaucoup", Set: map[string]string{"coupons": "64"}}},
 	}
-	return []coverage.Cell{
-		{Name: "composite_120s.pcap", Configs: configs, Open: func(uint64) (capture.Source, error) {
-			list, err := capture.OpenAll([]string{filepath.Join(dir, "composite_120s.pcap")}, nil)
-			if err != nil {
-				return nil, err
-			}
-			return capture.Concat(list...), nil
-		}},
+	list := []coverage.Cell{
 		{Name: "zipf", Configs: configs, Open: func(seed uint64) (capture.Source, error) {
-			z, err := traffic.NewZipf(traffic.ZipfOptions{Packets: 200000, Flows: 60000, Skew: 1, Seed: seed})
+			z, err := traffic.NewZipf(traffic.ZipfOptions{Packets: 30000, Flows: 10000, Skew: 1, Seed: seed})
 			return traffic.Frames(z), err
 		}},
-		{Name: "scans", Configs: configs, Open: func(uint64) (capture.Source, error) { return traffic.Frames(&scanners{keys: 20, each: 3000}), nil }},
+		{Name: "scans", Configs: configs, Open: func(uint64) (capture.Source, error) { return traffic.Frames(&scanners{keys: 20, each: 1500}), nil }},
 	}
+	for _, part := range coverage.Parts(dir) {
+		list = append(list, coverage.Cell{Name: part.Name, Configs: configs, Open: part.Open})
+	}
+	return list
 }
 
 // scanners are sources of which each packet goes to another destination and port.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -28,11 +29,18 @@ func run(ctx context.Context, args []string) error {
 	only := flags.String("only", "", "studies or sections, separated by commas: "+strings.Join(names(), ", "))
 	quick := flags.Bool("quick", false, "few seeds and packets: shows that it works, and proves nothing")
 	dir := flags.String("dir", "", "folder to write to (default docs/eval, with -quick out/eval)")
+	var look eval.Look
+	flags.IntVar(&look.Seeds, "seeds", 0, "seeds a cell of a section coverage (default 300)")
+	flags.BoolVar(&look.Misses, "misses", false, "log the intervals and bounds that did not hold")
+	flags.Func("cells", "cells of a section coverage, by a regular expression", func(text string) (err error) {
+		look.Cells, err = regexp.Compile(text)
+		return err
+	})
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	started := time.Now()
-	o := eval.Options{Dir: *dir, Quick: *quick, Command: command(args), Log: func(format string, args ...any) {
+	o := eval.Options{Dir: *dir, Quick: *quick, Look: look, Command: command(args), Log: func(format string, args ...any) {
 		fmt.Printf("%7s  %s\n", time.Since(started).Round(time.Second), fmt.Sprintf(format, args...))
 	}}
 	if *only != "" {

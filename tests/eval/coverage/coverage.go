@@ -23,19 +23,30 @@ type Cell struct {
 	Configs []Config
 }
 
+// title is what -cells is matched with.
+func (c Cell) title() string {
+	if len(c.Configs) == 0 {
+		return c.Name
+	}
+	return c.Name + ", " + c.Configs[0].Name
+}
+
 // Config is a named configuration of an algorithm.
 type Config struct {
 	Name string
 	eval.Config
 }
 
-// Run replays every cell with seeds 1 to n on all cores and tallies what the reports promised.
-func Run(ctx context.Context, cells []Cell, n int) (*Study, error) {
+// Run replays every cell with n seeds from first on, on all cores, and tallies what the reports promised. A cell's first replay has
+// its programs proven; the others load the same ones with other seeds.
+func Run(ctx context.Context, cells []Cell, first uint64, n int) (*Study, error) {
 	s := newStudy()
 	var lock sync.Mutex
+	proven := make([]sync.Once, len(cells))
 	err := eval.Parallel(ctx, len(cells)*n, func(ctx context.Context, task int) error {
-		c, seed := cells[task/n], uint64(task%n)+1
-		got, err := c.run(ctx, seed)
+		c, seed, prove := cells[task/n], first+uint64(task%n), false
+		proven[task/n].Do(func() { prove = true })
+		got, err := c.run(ctx, seed, !prove)
 		if err != nil {
 			return fmt.Errorf("%s, seed %d: %w", c.Name, seed, err)
 		}
@@ -50,7 +61,7 @@ func Run(ctx context.Context, cells []Cell, n int) (*Study, error) {
 }
 
 // run is one seed: what each configuration said, in all windows.
-func (c Cell) run(ctx context.Context, seed uint64) ([][]Outcome, error) {
+func (c Cell) run(ctx context.Context, seed uint64, proven bool) ([][]Outcome, error) {
 	source, err := c.Open(seed)
 	if err != nil {
 		return nil, err
@@ -60,7 +71,7 @@ func (c Cell) run(ctx context.Context, seed uint64) ([][]Outcome, error) {
 	for i, one := range c.Configs {
 		list[i] = one.Config
 	}
-	lines, err := eval.ReplayWith(ctx, source, session.Config{Seed: seed, Window: c.Window, Truth: true}, list)
+	lines, err := eval.ReplayWith(ctx, source, session.Config{Seed: seed, Window: c.Window, Truth: true, Proven: proven}, list)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,11 @@ type Tally struct {
 	Unjudged                 int // the truth does not name it
 	widths                   []float64
 	errors                   []float64
+	misses                   []Outcome // enclosures that did not hold, the first of them
 }
+
+// mostMisses of a tally are remembered.
+const mostMisses = 20
 
 func newStudy() *Study { return &Study{tallies: map[Place]*Tally{}} }
 
@@ -49,6 +53,9 @@ func (t *Tally) add(o Outcome) {
 		return
 	}
 	t.errors = append(t.errors, o.Value-o.Truth)
+	if o.Enclosed && !o.Holds() && len(t.misses) < mostMisses {
+		t.misses = append(t.misses, o)
+	}
 	switch {
 	case o.Enclosed && o.Exact() && o.High == o.Low:
 		t.Exact++

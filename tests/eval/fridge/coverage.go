@@ -2,7 +2,6 @@ package fridge
 
 import (
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/xdpmon/xdpmon/tests/eval"
@@ -12,7 +11,7 @@ import (
 )
 
 // covered are the sizes whose intervals are tried, from far too small to far too large.
-var covered = []string{"256@1", "256@1/8", "1024@1/2", "4096@1", "4096@1/32", "65536@1", "256@1/2,256@1/64"}
+var covered = []string{"256@1", "256@1/8", "1024@1/2", "4096@1", "4096@1/32", "16384@1", "256@1/2,256@1/64"}
 
 // cells of the coverage: captures under every matching rule, and models with repetitions, bursts of delays and few samples.
 func cells(p *eval.Page) []coverage.Cell {
@@ -22,11 +21,9 @@ func cells(p *eval.Page) []coverage.Cell {
 		p.Text("Without captures: XDPMON_TRACES does not say where they are.")
 		return list
 	}
-	for _, name := range eval.Pick(p, []string{"composite_120s.pcap", "laptop_wan_300s.pcap", "speedtest_server.pcap", "web_reordered.pcap"}, nil) {
+	for _, part := range eval.Pick(p, coverage.Parts(folder), nil) {
 		for _, rule := range []string{"tcp-handshake", "tcp-data", "tcp-timestamp", "dns"} {
-			list = append(list, coverage.Cell{Name: name, Configs: sized(rule), Open: func(uint64) (capture.Source, error) {
-				return capture.Open(filepath.Join(folder, name), nil)
-			}})
+			list = append(list, coverage.Cell{Name: part.Name, Configs: sized(rule), Open: part.Open})
 		}
 	}
 	return list

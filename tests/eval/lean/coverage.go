@@ -1,7 +1,6 @@
 package lean
 
 import (
-	"path/filepath"
 	"time"
 
 	"github.com/xdpmon/xdpmon/tests/eval"
@@ -14,12 +13,8 @@ import (
 func cells(*eval.Page) []coverage.Cell {
 	list := models()
 	if folder := traceFolder(); folder != "" {
-		for _, name := range captureNames {
-			path := filepath.Join(folder, name+".pcap")
-			list = append(list, coverage.Cell{Name: name, Configs: sized(nil, "40kB", "5kB"), Open: func(uint64) (capture.Source, error) {
-				sources, err := capture.OpenAll([]string{path}, nil)
-				return capture.Concat(sources...), err
-			}})
+		for _, part := range coverage.Parts(folder) {
+			list = append(list, coverage.Cell{Name: part.Name, Configs: sized(nil, "40kB", "5kB"), Open: part.Open})
 		}
 	}
 	return list
@@ -31,7 +26,7 @@ func models() []coverage.Cell {
 	usual := traffic.LeanOptions{Packets: 60_000, Flows: 3_000, Heavy: 100, Victims: 20, Span: 12 * time.Second,
 		Delay: 50 * time.Millisecond, Loss: 0.04, Late: 0.04, Again: 0.02}
 	crowded, repaired, mirrored := usual, usual, usual
-	crowded.Packets, crowded.Flows = 200_000, 20_000
+	crowded.Packets, crowded.Flows = 100_000, 10_000
 	repaired.Repair, repaired.Loss = true, 0.1
 	mirrored.Mirror = 0.1
 	return []coverage.Cell{

@@ -15,10 +15,10 @@ import (
 func Cells(captures string) []coverage.Cell {
 	list := []coverage.Cell{
 		modelled("heavy-tailed", func(seed uint64) precision.Sizes {
-			return precision.Sizes{Flows: 54334, Packets: 100000, Offset: 5, Skew: 0.9, Seed: seed, Scattered: true}
+			return precision.Sizes{Flows: 27167, Packets: 50000, Offset: 5, Skew: 0.9, Seed: seed, Scattered: true}
 		}),
 		modelled("flat", func(seed uint64) precision.Sizes {
-			return precision.Sizes{Flows: 20000, Packets: 60000, Offset: 5, Skew: 0.5, Drawn: true, Seed: seed, Scattered: true}
+			return precision.Sizes{Flows: 14000, Packets: 40000, Offset: 5, Skew: 0.5, Drawn: true, Seed: seed, Scattered: true}
 		}),
 		modelled("quiet", func(seed uint64) precision.Sizes {
 			return precision.Sizes{Flows: 1500, Packets: 9000, Offset: 5, Skew: 0.9, Drawn: true, Seed: seed, Scattered: true}
@@ -47,14 +47,8 @@ func alone(cells []coverage.Cell) (list []coverage.Cell) {
 }
 
 func captured(captures string) (list []coverage.Cell) {
-	for _, name := range []string{"composite_120s.pcap", "laptop_wan_300s.pcap", "speedtest_server.pcap"} {
-		list = append(list, coverage.Cell{Name: name, Open: func(uint64) (capture.Source, error) {
-			list, err := capture.OpenAll([]string{filepath.Join(captures, name)}, nil)
-			if err != nil {
-				return nil, err
-			}
-			return capture.Concat(list...), nil
-		}})
+	for _, part := range coverage.Parts(captures) {
+		list = append(list, coverage.Cell{Name: part.Name, Open: part.Open})
 	}
 	return list
 }
@@ -67,7 +61,7 @@ func modelled(name string, sizes func(seed uint64) precision.Sizes) coverage.Cel
 
 // trains are flows that send in bursts.
 func trains(seed uint64) (capture.Source, error) {
-	z, err := traffic.NewZipf(traffic.ZipfOptions{Packets: 60000, Flows: 10000, Skew: 1, Train: 12, Seed: seed})
+	z, err := traffic.NewZipf(traffic.ZipfOptions{Packets: 30000, Flows: 5000, Skew: 1, Train: 12, Seed: seed})
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package reorder
 
 import (
-	"path/filepath"
 	"time"
 
 	"github.com/xdpmon/xdpmon/tests/eval"
@@ -15,12 +14,8 @@ import (
 func cells(*eval.Page) []coverage.Cell {
 	list := []coverage.Cell{modelled()}
 	if dir := folder(); dir != "" {
-		for _, name := range []string{"web_reordered", "laptop_wan_300s", "speedtest_server"} {
-			path := filepath.Join(dir, name+".pcap")
-			list = append(list, coverage.Cell{Name: name, Configs: configurations(), Open: func(uint64) (capture.Source, error) {
-				sources, err := capture.OpenAll([]string{path}, nil)
-				return capture.Concat(sources...), err
-			}})
+		for _, part := range coverage.Parts(dir) {
+			list = append(list, coverage.Cell{Name: part.Name, Configs: configurations(), Open: part.Open})
 		}
 	}
 	return list
