@@ -73,12 +73,18 @@ func isRuntime(line string) bool {
 type Scenario struct {
 	Binary string
 	Args   []string // behind "attach IFACE"
+	Pinned bool     // with a pin of its own for every run, which a detach takes away
 	// Patience is how long a run may take to begin and to end.
 	Patience time.Duration
 }
 
-// Arguments are those of the sweep: everything that a run may open.
+// Arguments are those of the main sweep: everything that a run may open.
 var Arguments = []string{"--algo", "fridge", "--window", "1h", "--output", "json", "--listen", "127.0.0.1:9400"}
+
+// Generic are those of a sweep of the other hook and of a chain.
+var Generic = []string{"--algo", "precision,fridge,reorder", "--hook", "xdp", "--mode", "generic", "--window", "1h", "--output", "json"}
+
+var pins atomic.Int64
 
 // Usual is what a run without a fault tells the operator.
 func (s Scenario) Usual() (string, error) {
@@ -98,9 +104,19 @@ func (s Scenario) Run(fault Fault, usual string) (Outcome, error) {
 		return o, err
 	}
 	defer network.Close()
-	windows, err := s.watch(&o, network)
+	args := append([]string{"attach", network.A.Interface}, s.Args...)
+	pin := fmt.Sprintf("xdpmon-faults-%d-%d", os.Getpid(), pins.Add(1))
+	if s.Pinned {
+		args = append(args, "--pin", pin)
+	}
+	windows, err := s.watch(&o, network, args)
 	if err != nil {
 		return o, err
+	}
+	if s.Pinned {
+		if err := s.unpin(&o, network, pin); err != nil {
+			return o, err
+		}
 	}
 	left, err := attached(network)
 	if err != nil {
@@ -115,9 +131,40 @@ func (s Scenario) Run(fault Fault, usual string) (Outcome, error) {
 	return o, nil
 }
 
+// unpin takes away what a run has left on purpose, as an operator would. A run that succeeded has left something; one that failed
+// may have.
+func (s Scenario) unpin(o *Outcome, network *netns.Topology, pin string) error {
+	o.Stderr = strings.ReplaceAll(o.Stderr, pin, "PIN")
+	left, err := onInterface(network)
+	if err != nil {
+		return err
+	}
+	folder := "/sys/fs/bpf/xdpmon/" + pin
+	_, missing := os.Stat(folder)
+	switch {
+	case o.Code != 0 && left == "" && missing != nil:
+		return nil
+	case o.Code == 0 && (left == "" || missing != nil):
+		o.Problem += fmt.Sprintf(" the pin is gone: attached %q, folder: %v;", left, missing)
+	}
+	detach := exec.Command(s.Binary, "detach", pin)
+	var said bytes.Buffer
+	detach.Stdout, detach.Stderr = &said, &said
+	if err := network.A.Start(detach); err != nil {
+		return err
+	}
+	if err := detach.Wait(); err != nil {
+		o.Problem += fmt.Sprintf(" detach: %v: %s;", err, strings.TrimSpace(said.String()))
+	}
+	if _, err := os.Stat(folder); err == nil {
+		o.Problem += " the pin's folder is still there;"
+	}
+	return nil
+}
+
 // watch is the run itself; it returns what was printed.
-func (s Scenario) watch(o *Outcome, network *netns.Topology) (windows []string, err error) {
-	cmd := exec.Command(s.Binary, append([]string{"attach", network.A.Interface}, s.Args...)...)
+func (s Scenario) watch(o *Outcome, network *netns.Topology, args []string) (windows []string, err error) {
+	cmd := exec.Command(s.Binary, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint
@@ -190,17 +237,18 @@ func (o *Outcome) judge(windows []string, usual string) (Kind, string) {
 	case len(strings.Split(o.Stderr, "\n")) > len(strings.Split(usual, "\n")):
 		return Told, ""
 	}
-	return Unclean, "it went on and told the operator less, or something else"
+	return Unclean, fmt.Sprintf("it went on and told the operator less, or something else: %q instead of %q", o.Stderr, usual)
 }
 
 // matched sums the fridge's handshakes, and says whether the last window was marked.
 func matched(lines []string) (sum float64, last bool) {
 	for _, line := range lines {
 		var window struct {
-			Window struct{ Last bool }
-			Report struct{ Matched float64 }
+			Algorithm string
+			Window    struct{ Last bool }
+			Report    struct{ Matched float64 }
 		}
-		if json.Unmarshal([]byte(line), &window) == nil {
+		if json.Unmarshal([]byte(line), &window) == nil && window.Algorithm == "fridge" {
 			sum += window.Report.Matched
 			last = window.Window.Last
 		}
@@ -239,21 +287,25 @@ func shakeHands(network *netns.Topology) error {
 // attached names what is left on the interface. The kernel takes links off a moment after their process.
 func attached(network *netns.Topology) (left string, err error) {
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		err = network.A.Run(func() error {
-			left = ""
-			all, err := status.List()
-			for _, a := range all {
-				if a.Interface == network.A.Interface {
-					left += a.Occupant.String() + " "
-				}
-			}
-			return err
-		})
-		if err != nil || left == "" {
+		if left, err = onInterface(network); err != nil || left == "" {
 			return "", err
 		}
 	}
 	return left, nil
+}
+
+// onInterface names what is there now.
+func onInterface(network *netns.Topology) (there string, err error) {
+	err = network.A.Run(func() error {
+		all, err := status.List()
+		for _, a := range all {
+			if a.Interface == network.A.Interface {
+				there += a.Occupant.String() + " "
+			}
+		}
+		return err
+	})
+	return there, err
 }
 
 // Build builds the command as it is shipped and returns its path, in a folder that the caller removes.

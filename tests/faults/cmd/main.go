@@ -3,10 +3,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/xdpmon/xdpmon/tests/eval"
@@ -35,17 +37,45 @@ func sweep(last, workers int, only, out string) error {
 	if err != nil {
 		return err
 	}
-	s := faults.Scenario{Binary: binary, Args: faults.Arguments, Patience: time.Minute}
+	all := results{last: last, provenance: eval.Provenance(context.Background(), "make faults")}
+	for i, s := range scenarios {
+		s.Binary, s.Patience = binary, time.Minute
+		r := result{title: s.title, arguments: s.Args}
+		if s.Pinned {
+			r.arguments = append(slices.Clone(s.Args), "--pin", "PIN")
+		}
+		if err := r.run(s.Scenario, i > 0, last, workers, only); err != nil {
+			return err
+		}
+		all.parts = append(all.parts, r)
+	}
+	if only == "" {
+		err = os.WriteFile(out, []byte(all.document()), 0o644)
+	}
+	for _, r := range all.parts {
+		if n := r.sum().count(faults.Unclean); n > 0 {
+			err = errors.Join(err, fmt.Errorf("%s: %d of %d runs did not end cleanly", r.title, n, len(r.sum().runs)))
+		}
+	}
+	return err
+}
+
+// run lets the calls of the plan fail in one scenario.
+func (r *result) run(s faults.Scenario, first bool, last, workers int, only string) error {
 	usual, err := s.Usual()
 	if err != nil {
 		return err
 	}
-	r := result{last: last, provenance: eval.Provenance(context.Background(), "make faults")}
+	fmt.Println(r.title)
 	for _, p := range plan {
 		if only != "" && p.call.Name != only {
 			continue
 		}
-		for _, errno := range p.errnos {
+		errnos := p.errnos
+		if first {
+			errnos = errnos[:1]
+		}
+		for _, errno := range errnos {
 			row := row{call: p.call.Name, errno: errno}
 			if err := row.fill(s, faults.Fault{Call: p.call, Errno: errno}, usual, last, workers); err != nil {
 				return err
@@ -59,11 +89,5 @@ func sweep(last, workers int, only, out string) error {
 			r.rows = append(r.rows, row)
 		}
 	}
-	if only == "" {
-		err = os.WriteFile(out, []byte(r.document()), 0o644)
-	}
-	if n := r.sum().count(faults.Unclean); n > 0 && err == nil {
-		err = fmt.Errorf("%d of %d runs did not end cleanly", n, len(r.sum().runs))
-	}
-	return err
+	return nil
 }

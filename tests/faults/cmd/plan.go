@@ -6,6 +6,16 @@ import (
 	"github.com/xdpmon/xdpmon/tests/faults"
 )
 
+// scenarios are what is run: the first with all of the plan, the others with the first error of each call.
+var scenarios = []struct {
+	title string
+	faults.Scenario
+}{
+	{"As usual", faults.Scenario{Args: faults.Arguments}},
+	{"XDP and a chain of three", faults.Scenario{Args: faults.Generic}},
+	{"Pinned", faults.Scenario{Args: faults.Arguments, Pinned: true}},
+}
+
 // plan is which calls fail with which errors: those that a busy, small or guarded machine gives.
 var plan = []struct {
 	call   faults.Call

@@ -69,11 +69,18 @@ func (r row) text() string {
 	return "| " + strings.Join(append(cells, fmt.Sprintf("%.1f s", r.longest().Seconds())), " | ") + " |"
 }
 
-// result is all of a sweep.
-type result struct {
+// results are all of a sweep.
+type results struct {
 	last       int
 	provenance string // of the binary: taken before the first run
-	rows       []row
+	parts      []result
+}
+
+// result is one scenario.
+type result struct {
+	title     string
+	arguments []string
+	rows      []row
 }
 
 func (r result) sum() row {
@@ -92,16 +99,34 @@ SIGINT. A run is clean when it ends with exit code 1 or 3 and a message, or goes
 both cases nothing is left attached. "Made no difference" is a run that counted everything and told the operator
 word for word what it tells without a fault: the call was tried again, or nothing that anybody is told depends on it.
 
-%s. Arguments: ` + "`%s`" + `. The longest time is from the fault to the end, or from SIGINT where it went on; other work may have run beside it.
+A pinned run leaves its programs on purpose: it is clean when ` + "`detach PIN`" + ` then takes everything away, and a failed one when nothing is
+left or the same command takes it away.
+
+%s. The longest time is from the fault to the end, or from SIGINT where it went on; other work may have run beside it.
+`
+
+const tableHead = `
+## %s
+
+` + "`attach IFACE %s`" + `
 
 | call | error | runs | failed with a message | went on and said so | made no difference | Go runtime gave up | not clean | longest |
 |---|---|---|---|---|---|---|---|---|
 `
 
 // document is the result as a page.
+func (r results) document() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, head, r.last, r.provenance)
+	for _, part := range r.parts {
+		b.WriteString(part.document())
+	}
+	return b.String()
+}
+
 func (r result) document() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, head, r.last, r.provenance, strings.Join(faults.Arguments, " "))
+	fmt.Fprintf(&b, tableHead, r.title, strings.Join(r.arguments, " "))
 	for _, one := range r.rows {
 		b.WriteString(one.text() + "\n")
 	}
@@ -136,7 +161,7 @@ func (r result) list(b *strings.Builder, kind faults.Kind) {
 	if len(messages) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n## %s%s\n\n%s", strings.ToUpper(kind.String()[:1]), kind.String()[1:], preface[kind])
+	fmt.Fprintf(b, "\n### %s%s\n\n%s", strings.ToUpper(kind.String()[:1]), kind.String()[1:], preface[kind])
 	for _, m := range messages {
 		fmt.Fprintf(b, "- %s: %s\n", strings.Join(calls[m], ", "), m)
 	}
