@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -61,13 +63,14 @@ func listAlgorithms(env *environment, asJSON bool) error {
 
 // algorithmJSON is an algorithm as `algos --json` writes it.
 type algorithmJSON struct {
-	Name    string      `json:"name"`
-	Summary string      `json:"summary"`
-	Paper   string      `json:"paper"`
-	Doc     string      `json:"doc"`
-	Params  []paramJSON `json:"params"`
-	Plan    bool        `json:"plan"` // `xdpmon plan NAME` works
-	P4      bool        `json:"p4"`   // `xdpmon p4` works
+	Name    string            `json:"name"`
+	Summary string            `json:"summary"`
+	Paper   string            `json:"paper"`
+	Doc     string            `json:"doc"`
+	Params  []paramJSON       `json:"params"`
+	Lost    map[string]string `json:"lost"` // what each kind below "lost" counts
+	Plan    bool              `json:"plan"` // `xdpmon plan NAME` works
+	P4      bool              `json:"p4"`   // `xdpmon p4` works
 }
 
 type paramJSON struct {
@@ -82,7 +85,7 @@ type paramJSON struct {
 }
 
 func describeAlgorithm(d *algo.Descriptor) algorithmJSON {
-	a := algorithmJSON{Name: d.Name, Summary: d.Summary, Paper: d.Paper, Doc: d.Doc, Params: []paramJSON{}, Plan: d.Plan != nil, P4: d.P4 != nil}
+	a := algorithmJSON{Name: d.Name, Summary: d.Summary, Paper: d.Paper, Doc: d.Doc, Params: []paramJSON{}, Lost: d.Lost, Plan: d.Plan != nil, P4: d.P4 != nil}
 	for _, p := range d.Params {
 		a.Params = append(a.Params, paramJSON{Key: p.Key, Type: typeWord(p.Type), Default: p.Default, Choices: p.Choices,
 			Min: p.Min, Max: p.Max, Unit: p.Unit, Help: p.Help})
@@ -116,15 +119,32 @@ func algorithmLines(d *algo.Descriptor, style report.Style) []string {
 	if d.Paper != "" {
 		lines = append(lines, "Paper: "+d.Paper, "")
 	}
+	if len(d.Lost) > 0 {
+		lines = append(lines, "What it can lose, as every report says (lost):")
+		for _, kind := range slices.Sorted(maps.Keys(d.Lost)) {
+			lines = append(lines, indented(kind+": "+d.Lost[kind], 2, 6, style)...)
+		}
+		lines = append(lines, "")
+	}
 	if len(d.Params) == 0 {
 		return append(lines, "It has no parameters.")
 	}
 	lines = append(lines, "Parameters (--set "+d.Name+".KEY=VALUE):")
 	for _, p := range d.Params {
 		lines = append(lines, fmt.Sprintf("  %s=%s", p.Key, p.Default))
-		for _, line := range report.Wrap(paramText(p), report.Style{Width: max(40, styleWidth(style)-6)}) {
-			lines = append(lines, "      "+line)
-		}
+		lines = append(lines, indented(paramText(p), 6, 6, style)...)
+	}
+	return lines
+}
+
+// indented wraps a text and indents its first line and the others.
+func indented(text string, first, others int, style report.Style) []string {
+	lines := report.Wrap(text, report.Style{Width: max(40, styleWidth(style)-others)})
+	for i := range lines {
+		lines[i] = strings.Repeat(" ", others) + lines[i]
+	}
+	if len(lines) > 0 {
+		lines[0] = lines[0][others-first:]
 	}
 	return lines
 }

@@ -18,6 +18,7 @@ type Descriptor struct {
 	Paper   string // authors, title, venue and sections
 	Doc     string // some paragraphs for `xdpmon algos NAME`, plain text
 	Params  []Param
+	Lost    map[string]string // what each kind of Result.Lost counts
 
 	// Enforces: it may drop or mark packets, once it is configured to. It runs behind all that only measure.
 	Enforces bool

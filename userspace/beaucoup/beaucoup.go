@@ -10,10 +10,23 @@ import (
 
 func init() { algo.Register(descriptor()) }
 
+// losses are what a window can lack, by the names of algo.Result.Lost.
+var losses = map[string]string{
+	"ties":     "packets with two coupons, of which one was lost",
+	"crowds":   "packets with more than two coupons, which lost all of them",
+	"collided": "coupons whose place in the table another key has",
+	"evicted":  "collectors that were ended because they could not raise an alert any more",
+	"raced":    "coupons that came while another core was beginning the same collector",
+	"no_key":   "coupons of packets without the key's fields",
+	"alerts":   "alerts for which the ring to userspace had no room",
+	"exports":  "keys' vectors for which the ring to userspace had no room",
+}
+
 func descriptor() *algo.Descriptor {
 	return &algo.Descriptor{
 		Name:    Name,
 		Summary: "who has too many distinct peers, ports, packets: many queries at once",
+		Lost:    losses,
 		Paper:   `Chen: "Designing Compact Data Structures for Network Measurement and Control", dissertation, Princeton University, 2023, chapter 4`,
 		Doc:     doc,
 		Params:  params,

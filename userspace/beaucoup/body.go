@@ -119,7 +119,7 @@ func alertColumns() []report.Column {
 		{Name: "count", Unit: report.Attributes, Metric: true, Low: "count_low", High: "count_high", Help: "distinct attributes at that moment, estimated; in the truth, exactly"},
 		{Name: "when", Help: "the same as time: RFC 3339, UTC"},
 		{Name: "count_low", Unit: report.Count, Help: "lower end of its 95 % interval"},
-		{Name: "count_high", Unit: report.Count, Help: "upper end"},
+		{Name: "count_high", Unit: report.Count, Help: "upper end of its 95 % interval"},
 		{Name: "time", Unit: report.Nanosecond, JSON: true, Help: "when, in the clock of the packets"},
 		{Name: "age", Unit: report.Nanosecond, Help: "since the collector's first coupon"},
 		{Name: "confidence", Unit: report.Ratio, Help: "probability that there were more than half of the threshold, given how many keys of the query came near it"},

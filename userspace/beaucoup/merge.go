@@ -150,7 +150,7 @@ func (m *Merger) Report() report.Body {
 			{Name: "key", Label: true, Help: "the key"},
 			{Name: "count", Unit: report.Count, Metric: true, Help: "distinct attributes, estimated from all coupons"},
 			{Name: "count_low", Unit: report.Count, Help: "lower end of the 95 % interval"},
-			{Name: "count_high", Unit: report.Count, Help: "upper end"},
+			{Name: "count_high", Unit: report.Count, Help: "upper end of its 95 % interval"},
 			{Name: "coupons", Unit: report.Count, Help: "coupons collected"},
 			{Name: "m", Unit: report.Count, Help: "coupons there are"},
 			{Name: "hosts", Unit: report.Count, Help: "inputs that saw the key"},

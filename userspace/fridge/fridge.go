@@ -18,10 +18,19 @@ const auto = "auto"
 
 func init() { algo.Register(descriptor()) }
 
+// losses are what a window can lack, by the names of algo.Result.Lost.
+var losses = map[string]string{
+	"evicted":         "records that were overwritten, whether they would have been answered or not",
+	"too_long":        "responses after more than the longest measurable delay",
+	"torn":            "samples whose record another core wrote in the same instant",
+	"group_row_taken": `samples counted under "others", since another group has their row`,
+}
+
 func descriptor() *algo.Descriptor {
 	return &algo.Descriptor{
 		Name:    Name,
 		Summary: "delays between requests and responses: unbiased percentiles from a small table",
+		Lost:    losses,
 		Paper:   `Zheng, Braverman, Chen, Rexford: "Unbiased Delay Measurement in the Data Plane", APOCS 2022, sections 3, 4.2, 5.2, 6`,
 		Doc:     doc,
 		Params:  params,

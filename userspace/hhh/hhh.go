@@ -12,10 +12,17 @@ const Name = "hhh"
 
 func init() { algo.Register(descriptor()) }
 
+// losses are what a window can lack, by the names of algo.Result.Lost.
+var losses = map[string]string{
+	"other_family":          "segments of the address family that is not measured",
+	"recirculation_refused": "second passes that the budget refused: counts come out too small",
+}
+
 func descriptor() *algo.Descriptor {
 	return &algo.Descriptor{
 		Name:    Name,
 		Summary: "which networks send or receive too much, at the level where the traffic is",
+		Lost:    losses,
 		Paper:   `Chen: "Designing Compact Data Structures for Network Measurement and Control", dissertation, Princeton University, 2023, section 3.4`,
 		Doc:     doc,
 		Params:  params,

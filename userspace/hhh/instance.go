@@ -217,7 +217,7 @@ func (i *instance) enclose(t *report.Table) {
 		}
 		c.Low, c.High = c.Name+"_low", c.Name+"_high"
 		t.Columns = append(t.Columns, report.Column{Name: c.Low, Unit: i.unit(), Help: "lower end of its 95 % interval"},
-			report.Column{Name: c.High, Unit: i.unit(), Help: "upper end"})
+			report.Column{Name: c.High, Unit: i.unit(), Help: "upper end of its 95 % interval"})
 	}
 }
 

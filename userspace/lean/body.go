@@ -161,7 +161,7 @@ func (c *config) columns(s stat) []report.Column {
 		least, most := value.Name+"_at_least", value.Name+"_at_most"
 		columns[len(at)].Low, columns[len(at)].High, columns[len(at)].Promise = least, most, report.Bound
 		columns = append(columns, report.Column{Name: least, Unit: value.Unit, Help: "the flow had more than this in 95 of 100 cases, and most often"},
-			report.Column{Name: most, Unit: value.Unit, Help: "... and less than this: with what the tables did not follow"})
+			report.Column{Name: most, Unit: value.Unit, Help: "the flow had less than this in 95 of 100 cases, with what the tables did not follow"})
 	} else if !c.walks(s) {
 		columns[len(at)].Err = "standard_error"
 	}

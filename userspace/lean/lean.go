@@ -17,6 +17,16 @@ func Descriptor() *algo.Descriptor {
 	return &algo.Descriptor{
 		Name:    Name,
 		Summary: "which flows suffer most: latency, loss, reordering, retransmission, in 40 KB each",
+		Lost: map[string]string{
+			"latency_stale":       "ACKs that came too late to tell their delay",
+			"loss_not_followed":   "packets of flows that another one keeps out of the table",
+			"ooo_not_watched":     "segments of flows that another one keeps out of the table",
+			"retrans_not_watched": "segments of flows that another one keeps out of the table",
+			"latency_reports":     "reports of flows for which the ring to userspace had no room",
+			"loss_reports":        "reports of flows for which the ring to userspace had no room",
+			"ooo_reports":         "reports of flows for which the ring to userspace had no room",
+			"retrans_reports":     "reports of flows for which the ring to userspace had no room",
+		},
 		Paper:   `Liu, Zhou, Rottenstreich, Braverman, Rexford: "Memory-Efficient Performance Monitoring on Programmable Switches with Lean Algorithms", APOCS 2020, sections 2 to 6`,
 		Doc:     doc,
 		Params:  params,

@@ -164,7 +164,7 @@ func (i *instance) header() report.Table {
 			report.Column{Name: "remark", Help: "\"" + doubtful + "\": most of the estimate was set when the flow got its entry"},
 			report.Column{Name: "standard_error", Unit: i.unit(), Help: "standard error of the estimate: what was sent before it had an entry"},
 			report.Column{Name: amount + "_low", Unit: i.unit(), Help: "lower end of its 95 % interval"},
-			report.Column{Name: amount + "_high", Unit: i.unit(), Help: "upper end"},
+			report.Column{Name: amount + "_high", Unit: i.unit(), Help: "upper end of its 95 % interval"},
 			report.Column{Name: "counted", Unit: i.unit(), Help: "what was counted one by one: the flow has at least as much"})}
 }
 

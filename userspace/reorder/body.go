@@ -85,7 +85,7 @@ func (c *config) columns() []report.Column {
 		{Name: "share", Unit: report.Ratio, Metric: c.all, Low: "share_at_least", High: "share_at_most", Promise: report.Bound,
 			Help: "out_of_order / packets"},
 		{Name: "share_at_least", Unit: report.Ratio, Help: "share of all packets of the prefix, if none of those that nobody watched was out of order, and all were its own"},
-		{Name: "share_at_most", Unit: report.Ratio, Help: "... if all of them were"},
+		{Name: "share_at_most", Unit: report.Ratio, Help: "share of all packets of the prefix, if all of those that nobody watched were out of order"},
 		{Name: "flows", Unit: report.Count, Help: "different flows in the reports"},
 		{Name: "reports", Unit: report.Count, Help: "reports that named it"},
 	}

@@ -83,7 +83,7 @@ func (o *oracle) Window(report.Window) report.Body {
 	b := report.Body{
 		Values: []report.Value{
 			gauge("prefixes_heavy", len(truth), report.Count, "prefixes of at least beta packets, more than epsilon of them out of order"),
-			gauge("found", found, report.Count, "... that were put out"),
+			gauge("found", found, report.Count, "prefixes among those that were put out"),
 			gauge("accuracy", ratio(uint64(found), uint64(len(truth))), report.Ratio, "share of them that was put out (section 4.2)"),
 			gauge("false_positives", wrong, report.Count, "prefixes put out that are not in trouble with more than alpha packets"),
 			gauge("false_positive_rate", ratio(uint64(wrong), uint64(len(allowed))), report.Ratio, "the same over the prefixes in trouble with more than alpha packets (section 4.2)"),

@@ -16,14 +16,16 @@ func descriptor() *algo.Descriptor {
 	return &algo.Descriptor{
 		Name:    Name,
 		Summary: "delays from a plain table of requests: the biased baselines of the fridge",
-		Paper:   `Zheng, Braverman, Chen, Rexford: "Unbiased Delay Measurement in the Data Plane", APOCS 2022, sections 2.1, 4.1, 5.1, 5.3`,
-		Doc:     doc,
-		Params:  params,
-		Spec:    bpf.LoadRttArray,
-		New:     newInstance,
-		Layout:  1,
-		Report:  reported,
-		Merge:   merged,
+		Lost: map[string]string{
+			"evicted":  "records that were overwritten, whether they would have been answered or not",
+			"rejected": "requests that found no slot",
+			"too_long": "responses after more than the longest measurable delay",
+		},
+		Paper:  `Zheng, Braverman, Chen, Rexford: "Unbiased Delay Measurement in the Data Plane", APOCS 2022, sections 2.1, 4.1, 5.1, 5.3`,
+		Doc:    doc,
+		Params: params,
+		Spec:   bpf.LoadRttArray,
+		New:    newInstance,
 	}
 }
 
