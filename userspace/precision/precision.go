@@ -12,21 +12,24 @@ const Name = "precision"
 
 func init() { algo.Register(descriptor()) }
 
+// losses are what a window can lack, by the names of algo.Result.Lost.
+var losses = map[string]string{
+	"no_key":                "segments without the key's fields",
+	"recirculation_refused": "second passes that the budget refused: counts come out too small",
+}
+
 func descriptor() *algo.Descriptor {
 	return &algo.Descriptor{
 		Name:    Name,
 		Summary: "which flows are the heaviest, by name, in a fixed memory",
-		Lost: map[string]string{
-			"no_key":                "segments without the key's fields",
-			"recirculation_refused": "second passes that the budget refused: counts come out too small",
-		},
-		Paper:  `Chen: "Designing Compact Data Structures for Network Measurement and Control", dissertation, Princeton University, 2023, chapter 3`,
-		Doc:    doc,
-		Params: params,
-		Spec:   bpf.LoadPrecision,
-		New:    newInstance,
-		Plan:   plan,
-		P4:     p4,
+		Lost:    losses,
+		Paper:   `Chen: "Designing Compact Data Structures for Network Measurement and Control", dissertation, Princeton University, 2023, chapter 3`,
+		Doc:     doc,
+		Params:  params,
+		Spec:    bpf.LoadPrecision,
+		New:     newInstance,
+		Plan:    plan,
+		P4:      p4,
 	}
 }
 

@@ -12,23 +12,26 @@ const Name = "reorder"
 
 func init() { algo.Register(descriptor()) }
 
+// losses are what a window can lack, by the names of algo.Result.Lost.
+var losses = map[string]string{
+	"not_watched":   "segments that met another flow's record, or were their record's first",
+	"recirculation": "second passes that the budget refused: those flows are not watched",
+	"reports":       "reports for which the ring to userspace had no room",
+	"torn":          "records with words of two flows: cores that met in a bucket",
+}
+
 func descriptor() *algo.Descriptor {
 	return &algo.Descriptor{
 		Name:    Name,
 		Summary: "source prefixes whose TCP packets arrive out of order",
-		Lost: map[string]string{
-			"not_watched":   "segments that met another flow's record, or were their record's first",
-			"recirculation": "second passes that the budget refused: those flows are not watched",
-			"reports":       "reports for which the ring to userspace had no room",
-			"torn":          "records with words of two flows: cores that met in a bucket",
-		},
-		Paper:  `Zheng, Yu, Rexford: "Detecting TCP Packet Reordering in the Data Plane", arXiv:2301.00058, 2023, sections 2, 3, 4.4`,
-		Doc:    doc,
-		Params: params,
-		Spec:   bpf.LoadReorder,
-		New:    newInstance,
-		Plan:   plan,
-		P4:     p4,
+		Lost:    losses,
+		Paper:   `Zheng, Yu, Rexford: "Detecting TCP Packet Reordering in the Data Plane", arXiv:2301.00058, 2023, sections 2, 3, 4.4`,
+		Doc:     doc,
+		Params:  params,
+		Spec:    bpf.LoadReorder,
+		New:     newInstance,
+		Plan:    plan,
+		P4:      p4,
 	}
 }
 

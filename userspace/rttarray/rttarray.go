@@ -12,20 +12,26 @@ const Name = "rtt-array"
 
 func init() { algo.Register(descriptor()) }
 
+// losses are what a window can lack, by the names of algo.Result.Lost.
+var losses = map[string]string{
+	"evicted":  "records that were overwritten, whether they would have been answered or not",
+	"rejected": "requests that found no slot",
+	"too_long": "responses after more than the longest measurable delay",
+}
+
 func descriptor() *algo.Descriptor {
 	return &algo.Descriptor{
 		Name:    Name,
 		Summary: "delays from a plain table of requests: the biased baselines of the fridge",
-		Lost: map[string]string{
-			"evicted":  "records that were overwritten, whether they would have been answered or not",
-			"rejected": "requests that found no slot",
-			"too_long": "responses after more than the longest measurable delay",
-		},
-		Paper:  `Zheng, Braverman, Chen, Rexford: "Unbiased Delay Measurement in the Data Plane", APOCS 2022, sections 2.1, 4.1, 5.1, 5.3`,
-		Doc:    doc,
-		Params: params,
-		Spec:   bpf.LoadRttArray,
-		New:    newInstance,
+		Lost:    losses,
+		Paper:   `Zheng, Braverman, Chen, Rexford: "Unbiased Delay Measurement in the Data Plane", APOCS 2022, sections 2.1, 4.1, 5.1, 5.3`,
+		Doc:     doc,
+		Params:  params,
+		Spec:    bpf.LoadRttArray,
+		New:     newInstance,
+		Layout:  1,
+		Report:  reported,
+		Merge:   merged,
 	}
 }
 
