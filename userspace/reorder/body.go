@@ -27,18 +27,18 @@ func ratio(part, whole uint64) float64 {
 }
 
 // body is the report of a window.
-func (i *instance) body(n counts, t *tally) report.Body {
+func (c *config) body(n counts, t *tally, out map[uint64]*sum) report.Body {
 	packets, compared := n.at(bpf.ReorderReorderCounterREORDER_PACKETS), n.at(bpf.ReorderReorderCounterREORDER_COMPARED)
-	out := n.at(bpf.ReorderReorderCounterREORDER_OUT)
+	disordered := n.at(bpf.ReorderReorderCounterREORDER_OUT)
 	b := report.Body{
 		Values: []report.Value{
-			gauge("prefixes_reordered", len(i.last), report.Count, "prefixes that are put out as heavily reordered"),
+			gauge("prefixes_reordered", len(out), report.Count, "prefixes that are put out as heavily reordered"),
 			gauge("prefixes_reported", len(t.byName), report.Count, "prefixes that any report names"),
 			counter("packets", packets, report.PacketUnit, "TCP packets with payload"),
 			counter("watched", compared, report.PacketUnit, "packets that were compared with their predecessor"),
 			gauge("watched_share", ratio(compared, packets), report.Ratio, "share of the packets that were compared"),
-			counter("out_of_order", out, report.PacketUnit, "out-of-order packets among those watched"),
-			shareOf(out, compared, packets),
+			counter("out_of_order", disordered, report.PacketUnit, "out-of-order packets among those watched"),
+			shareOf(disordered, compared, packets),
 			counter("repeated", n.at(bpf.ReorderReorderCounterREORDER_REPEATED), report.PacketUnit,
 				"packets with their predecessor's number: duplicates of a mirror port, or sent again at once; not out of order"),
 			counter("aggregates", n.at(bpf.ReorderReorderCounterREORDER_AGGREGATES), report.Count, "packets that stand for several segments (GSO, GRO)"),
@@ -48,11 +48,11 @@ func (i *instance) body(n counts, t *tally) report.Body {
 			gauge("reports_per_packet", ratio(t.reports, packets), report.Ratio, "reports a packet (section 4.2)"),
 			counter("second_passes", n.at(bpf.ReorderReorderCounterREORDER_SECOND), report.Count, "packets that passed twice"),
 			gauge("second_pass_share", ratio(n.at(bpf.ReorderReorderCounterREORDER_SECOND), packets), report.Ratio, "share of the packets that passed twice"),
-			gauge("buckets", i.buckets(), report.Count, "records there is room for"),
+			gauge("buckets", c.buckets(), report.Count, "records there is room for"),
 		},
-		Tables: []report.Table{i.table(i.last, packets-min(t.n, packets))},
+		Tables: []report.Table{c.table(out, packets-min(t.n, packets))},
 	}
-	b.Notes = i.notes(n, t)
+	b.Notes = c.notes(n, t, len(out))
 	return b
 }
 
@@ -111,7 +111,7 @@ func (c *config) table(prefixes map[uint64]*sum, unseen uint64) report.Table {
 }
 
 // notes are what an operator should know of this window.
-func (i *instance) notes(n counts, t *tally) (notes []string) {
+func (c *config) notes(n counts, t *tally, out int) (notes []string) {
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if lost := n.at(bpf.ReorderReorderCounterREORDER_REPORTS_LOST); lost > 0 {
 		add("%d reports were lost because the ring was full: raise reorder.ring", lost)
@@ -123,13 +123,13 @@ func (i *instance) notes(n counts, t *tally) (notes []string) {
 	if wanted, second := n.at(bpf.ReorderReorderCounterREORDER_WANTED), n.at(bpf.ReorderReorderCounterREORDER_SECOND); wanted > second {
 		add("%d of %d second passes were refused, so records stayed longer: raise reorder.recirculate or reorder.C", wanted-second, wanted)
 	}
-	if len(i.last) > i.top {
-		add("%d prefixes were put out, the table shows %d: raise reorder.top", len(i.last), i.top)
+	if out > c.top {
+		add("%d prefixes were put out, the table shows %d: raise reorder.top", out, c.top)
 	}
 	if packets, watched := n.at(bpf.ReorderReorderCounterREORDER_PACKETS), n.at(bpf.ReorderReorderCounterREORDER_COMPARED); watched < packets {
 		add("what the %d packets that nobody watched were is not known: shares have bounds, and no interval; more reorder.buckets watch more", packets-watched)
 	}
-	if !i.all && t.reports > 0 {
+	if !c.all && t.reports > 0 {
 		add("shares are of flows that had trouble, and too large for their prefixes: reorder.report=all tells the prefixes' share")
 	}
 	return notes

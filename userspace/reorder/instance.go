@@ -2,7 +2,6 @@ package reorder
 
 import (
 	"fmt"
-	"sync"
 
 	"github.com/cilium/ebpf"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
 // pollEvery is how often the ring is emptied, in a replay by the packets' time: 1 MiB holds 32,768 reports, 320,000 a
@@ -19,14 +19,14 @@ const pollEvery = 100_000_000 // ns
 // instance is one configured monitor.
 type instance struct {
 	*config
-	set   *maps.Set
-	words map[string][]uint64 // buffers of the arrays that a window reads
-
-	mu      sync.Mutex // guards what a live run's polling and its windows share
+	head    snapshot.Head
+	set     *maps.Set
+	words   map[string][]uint64 // buffers of the arrays that a window reads
 	ring    *maps.Ring
-	pending [2]*tally // by bank: reports that came before their window ended
+	pending [2]flows // by bank: reports that came before their window ended
 
-	last map[uint64]*sum // what was put out last: the oracle judges it
+	judged bool            // there is an oracle
+	last   map[uint64]*sum // what was put out last: the oracle judges it
 }
 
 func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
@@ -34,7 +34,7 @@ func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &instance{config: c, words: map[string][]uint64{}, pending: [2]*tally{newTally(c), newTally(c)}}, nil
+	return &instance{config: c, head: descriptor().Head(v, env), words: map[string][]uint64{}, pending: [2]flows{{}, {}}}, nil
 }
 
 // Configure implements algo.Instance.
@@ -75,11 +75,7 @@ func (i *instance) Bind(set *maps.Set) error {
 func (i *instance) IntervalNS() int64 { return pollEvery }
 
 // Tick implements algo.Controller: it empties the ring.
-func (i *instance) Tick(int64) error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.poll()
-}
+func (i *instance) Tick(int64) error { return i.poll() }
 
 // NextTick implements algo.Paced: a replay loses reports where a live run would, and nowhere else.
 func (i *instance) NextTick(start, now int64) int64 {
@@ -108,30 +104,43 @@ func (i *instance) read(name string, bank int) ([]uint64, error) {
 	return words, err
 }
 
-// Window implements algo.Instance: the reports of the window, and what is still in memory.
-func (i *instance) Window(_ report.Window, bank int) (algo.Result, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	c, err := i.read("reorder_counts", bank)
+// Read implements algo.Snapshots: the reports of the window, and what is still in memory.
+func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
+	s, err := i.take(w, bank)
 	if err != nil {
-		return algo.Result{}, fmt.Errorf("read window: %w", err)
+		return nil, fmt.Errorf("read window: %w", err)
 	}
-	if err := i.poll(); err != nil {
-		return algo.Result{}, fmt.Errorf("read window: %w", err)
+	if i.judged {
+		_, t, err := i.open(s)
+		if err != nil {
+			return nil, err
+		}
+		i.last = t.output()
 	}
-	t := i.pending[bank]
-	i.pending[bank] = newTally(i.config)
-	torn, err := i.scan(t, bank)
-	if err != nil {
-		return algo.Result{}, fmt.Errorf("read window: %w", err)
-	}
-	i.last = t.output()
-	n := counts(c)
-	return algo.Result{Body: i.body(n, t), Used: n.at(bpf.ReorderReorderCounterREORDER_PACKETS), Segments: true, Lost: n.lost(torn)}, nil
+	return s, nil
 }
 
-// scan reports what is left in the closed bank (section 3), and returns the records that two flows had mixed.
-func (i *instance) scan(t *tally, bank int) (torn uint64, err error) {
+func (i *instance) take(w report.Window, bank int) (*snapshot.Snapshot, error) {
+	c, err := i.read("reorder_counts", bank)
+	if err != nil {
+		return nil, err
+	}
+	if err := i.poll(); err != nil {
+		return nil, err
+	}
+	f := i.pending[bank]
+	i.pending[bank] = flows{}
+	torn, err := i.scan(f, bank)
+	if err != nil {
+		return nil, err
+	}
+	s := snapshot.New(i.head, w)
+	s.Words[counterWords], s.Words[tornWords], s.Words[flowWords] = c, snapshot.Words{torn}, f.words()
+	return s, nil
+}
+
+// scan adds what is left in the closed bank (section 3), and returns the records that two flows had mixed.
+func (i *instance) scan(f flows, bank int) (torn uint64, err error) {
 	for part, suffix := range parts {
 		if !i.used(part) {
 			continue
@@ -147,8 +156,8 @@ func (i *instance) scan(t *tally, bank int) (torn uint64, err error) {
 			switch {
 			case !ok:
 				torn++
-			case t.worth(r, part < maxWays):
-				t.add(r)
+			case i.worth(r, part < maxWays):
+				f.add(r)
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 // Oracle implements algo.Truthful.
 func (i *instance) Oracle() algo.Oracle {
+	i.judged = true
 	return &oracle{instance: i, tracker: NewTracker(), byName: map[uint64]*sum{}}
 }
 

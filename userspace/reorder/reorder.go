@@ -30,6 +30,9 @@ func descriptor() *algo.Descriptor {
 		Params:  params,
 		Spec:    bpf.LoadReorder,
 		New:     newInstance,
+		Layout:  1,
+		Report:  reported,
+		Merge:   merged,
 		Plan:    plan,
 		P4:      p4,
 	}

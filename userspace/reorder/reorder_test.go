@@ -74,8 +74,8 @@ func TestDecisions(t *testing.T) {
 		{"all", 1000, 5, false}, {"all", 1000, 6, true}, {"all", 15, 15, false},
 	} {
 		tally := newTally(configured(t, map[string]string{"report": c.report}))
-		tally.add(record{prefix: 1, signature: 1, n: c.n - c.n/2, o: c.o})
-		tally.add(record{prefix: 1, signature: 2, n: c.n / 2})
+		tally.add(flow{prefix: 1, signature: 1}, sum{n: c.n - c.n/2, o: c.o})
+		tally.add(flow{prefix: 1, signature: 2}, sum{n: c.n / 2})
 		if _, got := tally.output()[1]; got != c.want {
 			t.Errorf("report=%s, %d of %d out of order: put out %v, want %v", c.report, c.o, c.n, got, c.want)
 		}

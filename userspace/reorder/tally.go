@@ -7,11 +7,30 @@ type record struct {
 	n, o      uint64 // packets compared with their predecessor, out-of-order ones among them
 }
 
-// sum is what is known of a prefix.
+// flow of a prefix.
+type flow struct {
+	prefix    uint64
+	signature uint32
+}
+
+// flows are the reports of a window, those of one flow added up.
+type flows map[flow]*sum
+
+func (f flows) add(r record) {
+	at := flow{r.prefix, r.signature}
+	s := f[at]
+	if s == nil {
+		s = &sum{}
+		f[at] = s
+	}
+	s.n, s.o, s.reports = s.n+r.n, s.o+r.o, s.reports+1
+}
+
+// sum is what is known of a prefix or of a flow.
 type sum struct {
 	n, o    uint64
 	reports uint64
-	flows   map[uint32]struct{}
+	flows   map[uint32]struct{} // of a prefix
 }
 
 // tally is the control plane's part of section 3: it adds up the reports of each prefix and decides.
@@ -24,28 +43,29 @@ type tally struct {
 
 func newTally(c *config) *tally { return &tally{config: c, byName: map[uint64]*sum{}} }
 
-func (t *tally) add(r record) {
-	s := t.byName[r.prefix]
+// add a flow's reports.
+func (t *tally) add(at flow, of sum) {
+	s := t.byName[at.prefix]
 	if s == nil {
 		s = &sum{flows: map[uint32]struct{}{}}
-		t.byName[r.prefix] = s
+		t.byName[at.prefix] = s
 	}
-	s.n, s.o, s.reports = s.n+r.n, s.o+r.o, s.reports+1
-	s.flows[r.signature] = struct{}{}
-	t.reports, t.n, t.o = t.reports+1, t.n+r.n, t.o+r.o
+	s.n, s.o, s.reports = s.n+of.n, s.o+of.o, s.reports+of.reports
+	s.flows[at.signature] = struct{}{}
+	t.reports, t.n, t.o = t.reports+of.reports, t.n+of.n, t.o+of.o
 }
 
 // worth says whether a record that is read at the end of a window would have been reported.
-func (t *tally) worth(r record, way bool) bool {
+func (c *config) worth(r record, way bool) bool {
 	switch {
 	case r.n == 0:
 		return false
-	case t.config.all:
+	case c.all:
 		return true
 	case way:
-		return float64(r.o) > t.config.share*float64(r.n)
+		return float64(r.o) > c.share*float64(r.n)
 	}
-	return r.o >= uint64(t.config.enough)
+	return r.o >= uint64(c.enough)
 }
 
 // heavy decides whether a prefix is put out: sections 3.2.1 and 3.2.3.

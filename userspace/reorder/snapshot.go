@@ -1,0 +1,91 @@
+package reorder
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	bpf "github.com/xdpmon/xdpmon/bpf/reorder"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
+)
+
+// The words of a snapshot.
+const (
+	counterWords = "counters"
+	tornWords    = "torn"
+	flowWords    = "flows" // flowWidth a flow: prefix, signature, packets, out-of-order packets, reports; in order
+)
+
+const flowWidth = 5
+
+// mostCounted bounds what a row may say, so that no sum of rows wraps: a window of years.
+const mostCounted = 1 << 48
+
+func (f flows) words() snapshot.Words {
+	order := slices.SortedFunc(maps.Keys(f), func(a, b flow) int {
+		return cmp.Or(cmp.Compare(a.prefix, b.prefix), cmp.Compare(a.signature, b.signature))
+	})
+	w := make(snapshot.Words, 0, flowWidth*len(order))
+	for _, at := range order {
+		s := f[at]
+		w = append(w, at.prefix, uint64(at.signature), s.n, s.o, s.reports)
+	}
+	return w
+}
+
+// open reads the counters and adds up the flows.
+func (c *config) open(s *snapshot.Snapshot) (counts, *tally, error) {
+	r, t := s.Read(), newTally(c)
+	n := counts(r.Words(counterWords, int(bpf.ReorderReorderCounterREORDER_COUNTS)))
+	r.Words(tornWords, 1)
+	for _, w := range r.Rows(flowWords, flowWidth) {
+		if w[1] > math.MaxUint32 || max(w[2], w[3], w[4]) > mostCounted {
+			r.Refuse("a flow %x of prefix %x with %d of %d packets out of order", w[1], w[0], w[3], w[2])
+			break
+		}
+		t.add(flow{w[0], uint32(w[1])}, sum{n: w[2], o: w[3], reports: w[4]})
+	}
+	return n, t, r.Err()
+}
+
+// reported is the report of a snapshot.
+func reported(v algo.Values, env algo.Env, s *snapshot.Snapshot) (algo.Result, error) {
+	c, err := newConfig(v, env)
+	if err != nil {
+		return algo.Result{}, err
+	}
+	n, t, err := c.open(s)
+	if err != nil {
+		return algo.Result{}, err
+	}
+	return algo.Result{Body: c.body(n, t, t.output()), Used: n.at(bpf.ReorderReorderCounterREORDER_PACKETS), Lost: n.lost(s.Words[tornWords][0])}, nil
+}
+
+// merged sums what hosts have counted. That is right where a flow takes one path: of one that is spread over two hosts each sees gaps
+// where the other saw packets, and no sum of registers undoes that. Seeds may differ: flows of two hosts are two flows.
+func merged(v algo.Values, env algo.Env, a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+	for _, s := range []*snapshot.Snapshot{a, b} {
+		if _, err := reported(v, env, s); err != nil {
+			return nil, err
+		}
+	}
+	s, f := snapshot.Together(a, b), flows{}
+	for _, part := range []*snapshot.Snapshot{a, b} {
+		for _, w := range part.Read().Rows(flowWords, flowWidth) {
+			at := flow{w[0], uint32(w[1])}
+			of := f[at]
+			if of == nil {
+				of = &sum{}
+				f[at] = of
+			}
+			of.n, of.o, of.reports = of.n+w[2], of.o+w[3], of.reports+w[4]
+		}
+	}
+	s.Words[flowWords] = f.words()
+	for _, name := range []string{counterWords, tornWords} {
+		s.Words[name] = snapshot.Sum(a.Words[name], b.Words[name])
+	}
+	return s, nil
+}
