@@ -123,6 +123,7 @@ func (w *Ways) Bind(set *maps.Set) error {
 type Table struct {
 	Counts   map[Key]float64 // estimates, CPUs and ways added up
 	Guesses  map[Key]Guess   // what is uncertain in them; none where entries note nothing
+	Absent   map[Key]float64 // merged tables: what hosts without an entry for the key may have had of it, at most
 	Records  int             // entries that hold a key
 	Entries  int             // of the CPUs that counted anything
 	Minimum  float64         // what an unmonitored packet competes with: mean of the smallest of d counters, over the CPUs

@@ -28,6 +28,9 @@ func descriptor() *algo.Descriptor {
 		Params:  params,
 		Spec:    bpf.LoadHhh,
 		New:     newInstance,
+		Layout:  1,
+		Report:  reported,
+		Merge:   merged,
 		Plan:    plan,
 		P4:      p4,
 	}

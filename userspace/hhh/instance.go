@@ -11,13 +11,16 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
 type instance struct {
 	*config
+	head   snapshot.Head
 	stack  stack
 	counts *maps.Array
 	words  []uint64
+	judged bool          // there is an oracle
 	found  []heavy.Heavy // in the last window: the oracle judges them
 }
 
@@ -26,7 +29,7 @@ func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &instance{config: c, stack: stack{config: c}}, nil
+	return &instance{config: c, head: descriptor().Head(v, env), stack: stack{config: c}}, nil
 }
 
 // Configure implements algo.Instance.
@@ -77,27 +80,40 @@ func (n counts) units() uint64 {
 	return n.at(bpf.HhhHhhCounterHHH_IPV4) + n.at(bpf.HhhHhhCounterHHH_IPV6)
 }
 
-// Window implements algo.Instance.
-func (i *instance) Window(_ report.Window, bank int) (_ algo.Result, err error) {
+// Read implements algo.Snapshots.
+func (i *instance) Read(w report.Window, bank int) (_ *snapshot.Snapshot, err error) {
 	if i.words, err = i.counts.ReadReset(bank, i.words); err != nil {
-		return algo.Result{}, fmt.Errorf("read window: %w", err)
+		return nil, fmt.Errorf("read window: %w", err)
 	}
-	n := counts(i.words)
-	seen, err := i.read(bank, n)
-	if err != nil {
-		return algo.Result{}, fmt.Errorf("read window: %w", err)
+	s := snapshot.New(i.head, w)
+	s.Words[counterWords] = i.words
+	if err := i.entries(s, bank); err != nil {
+		return nil, fmt.Errorf("read window: %w", err)
 	}
-	i.roots(seen.estimates, n.at(bpf.HhhHhhCounterHHH_IPV4), n.at(bpf.HhhHhhCounterHHH_IPV6))
-	asked, written := n.at(bpf.HhhHhhCounterHHH_ADMITTED), n.at(bpf.HhhHhhCounterHHH_WRITTEN)
-	return algo.Result{
-		Body:     i.body(n, seen),
-		Used:     n.at(bpf.HhhHhhCounterHHH_PACKETS),
-		Segments: true,
-		Lost: map[string]uint64{
-			"other_family":          n.at(bpf.HhhHhhCounterHHH_NO_KEY),
-			"recirculation_refused": asked - min(asked, written),
-		},
-	}, nil
+	if i.judged {
+		n, seen, err := i.open(s)
+		if err != nil {
+			return nil, err
+		}
+		i.found = i.heavy(n, seen)
+	}
+	return s, nil
+}
+
+// entries reads those of a bank into a snapshot, and resets them.
+func (i *instance) entries(s *snapshot.Snapshot, bank int) error {
+	if i.stacking {
+		levels, err := i.stack.read(bank)
+		if err == nil {
+			levels.into(s)
+		}
+		return err
+	}
+	t, err := i.ways.Read(bank)
+	if err == nil {
+		t.Into(s)
+	}
+	return err
 }
 
 // seen is what the arrays held.
@@ -108,33 +124,28 @@ type seen struct {
 	smallest  float64 // counter that a prefix without an entry competes with
 }
 
-func (i *instance) read(bank int, total counts) (seen, error) {
-	if i.stacking {
-		return i.stack.read(bank)
-	}
-	t, err := i.ways.Read(bank)
-	if err != nil {
-		return seen{}, err
-	}
-	s := seen{estimates: map[heavy.Prefix]float64{}, margins: map[heavy.Prefix]margin{}, records: t.Records, smallest: t.Minimum + float64(i.ways.Initial)}
+// drawn reads entries of prefixes that were drawn.
+func (c *config) drawn(t *heavy.Table, total counts) seen {
+	s := seen{estimates: map[heavy.Prefix]float64{}, margins: map[heavy.Prefix]margin{}, records: t.Records, smallest: t.Minimum + float64(c.ways.Initial)}
 	for key, n := range t.Counts {
-		draws := i.draws(i.ways.Spec.IsV4(key))
-		p, estimate := i.prefixOf(key), n*draws
+		draws := c.draws(c.ways.Spec.IsV4(key))
+		p, estimate := c.prefixOf(key), n*draws
 		g, noted := t.Guesses[key]
 		if !noted {
-			g = heavy.Unnoted(n+float64(i.ways.Initial), s.smallest)
+			g = heavy.Unnoted(n+float64(c.ways.Initial), s.smallest)
 		}
-		s.estimates[p] = estimate
-		s.margins[p] = drawn(estimate, n+g.Admissions()*float64(i.ways.Initial), g, draws, i.size(total))
+		m := drawn(estimate, n+g.Admissions()*float64(c.ways.Initial), g, draws, c.size(total))
+		m.above += draws * t.Absent[key]
+		s.estimates[p], s.margins[p] = estimate, m
 	}
-	return s, nil
+	return s
 }
 
 // size is what a packet weighs in a sum whose error is asked for: the mean of the squares of the packets' sizes over their mean, which
 // is not known. It is at most that of a full packet, and where packets are small about twice their mean.
-func (i *instance) size(n counts) float64 {
+func (c *config) size(n counts) float64 {
 	packets := n.at(bpf.HhhHhhCounterHHH_PACKETS)
-	if !i.bytes || packets == 0 {
+	if !c.bytes || packets == 0 {
 		return 1
 	}
 	mean := float64(n.units()) / float64(packets)
@@ -147,13 +158,13 @@ func (i *instance) Estimates(bank int) (map[heavy.Prefix]float64, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read estimates: %w", err)
 	}
-	n := counts(words)
-	seen, err := i.read(bank, n)
-	if err != nil {
+	s := snapshot.New(i.head, report.Window{})
+	s.Words[counterWords] = words
+	if err := i.entries(s, bank); err != nil {
 		return nil, fmt.Errorf("read estimates: %w", err)
 	}
-	i.roots(seen.estimates, n.at(bpf.HhhHhhCounterHHH_IPV4), n.at(bpf.HhhHhhCounterHHH_IPV6))
-	return seen.estimates, nil
+	_, seen, err := i.open(s)
+	return seen.estimates, err
 }
 
 // roots are counted exactly.
@@ -176,16 +187,20 @@ func (c *config) unit() report.Unit {
 	return report.PacketUnit
 }
 
-func (i *instance) body(n counts, seen seen) report.Body {
+// heavy prefixes of a window.
+func (c *config) heavy(n counts, seen seen) []heavy.Heavy {
+	return heavy.Hierarchical(seen.estimates, c.threshold*float64(n.units()))
+}
+
+func (c *config) body(n counts, seen seen) report.Body {
 	passes := n.at(bpf.HhhHhhCounterHHH_WRITTEN)
 	total := n.units()
-	found := heavy.Hierarchical(seen.estimates, i.threshold*float64(total))
-	i.found = found
-	t := i.table(found, total)
-	i.enclose(&t)
+	found := c.heavy(n, seen)
+	t := c.table(found, total)
+	c.enclose(&t)
 	for row, h := range found[:len(t.Rows)] {
-		t.Rows[row] = append(t.Rows[row], i.deviation(h, n, seen.smallest))
-		bar := i.threshold * float64(total)
+		t.Rows[row] = append(t.Rows[row], c.deviation(h, n, seen.smallest))
+		bar := c.threshold * float64(total)
 		for _, of := range []struct {
 			value float64
 			margin
@@ -196,7 +211,7 @@ func (i *instance) body(n counts, seen seen) report.Body {
 	}
 	return report.Body{
 		Values: []report.Value{
-			{Name: "total", Value: total, Unit: i.unit(), Kind: report.Counter, Help: "packets or bytes (hhh.count) of all prefixes"},
+			{Name: "total", Value: total, Unit: c.unit(), Kind: report.Counter, Help: "packets or bytes (hhh.count) of all prefixes"},
 			{Name: "heavy", Value: len(found), Unit: report.Prefixes, Help: "prefixes above the threshold"},
 			{Name: "recirculated", Value: passes, Unit: report.PacketUnit, Kind: report.Counter, Help: "packets that went through twice"},
 			{Name: "recirculated_share", Value: share(float64(passes), n.at(bpf.HhhHhhCounterHHH_PACKETS)), Unit: report.Ratio, Help: "share of the counted packets that went through twice"},
@@ -207,35 +222,35 @@ func (i *instance) body(n counts, seen seen) report.Body {
 }
 
 // enclose adds the columns of errors and intervals.
-func (i *instance) enclose(t *report.Table) {
-	t.Columns = append(t.Columns, report.Column{Name: "standard_error", Unit: i.unit(),
+func (c *config) enclose(t *report.Table) {
+	t.Columns = append(t.Columns, report.Column{Name: "standard_error", Unit: c.unit(),
 		Help: "standard error of the estimate: from drawing levels, and from what came before the prefix had an entry"})
 	for n := range t.Columns {
-		c := &t.Columns[n]
-		if !c.Metric {
+		column := &t.Columns[n]
+		if !column.Metric {
 			continue
 		}
-		c.Low, c.High = c.Name+"_low", c.Name+"_high"
-		t.Columns = append(t.Columns, report.Column{Name: c.Low, Unit: i.unit(), Help: "lower end of its 95 % interval"},
-			report.Column{Name: c.High, Unit: i.unit(), Help: "upper end of its 95 % interval"})
+		column.Low, column.High = column.Name+"_low", column.Name+"_high"
+		t.Columns = append(t.Columns, report.Column{Name: column.Low, Unit: c.unit(), Help: "lower end of its 95 % interval"},
+			report.Column{Name: column.High, Unit: c.unit(), Help: "upper end of its 95 % interval"})
 	}
 }
 
 // deviation: of N packets each was counted with probability 1/draws, so draws times the count has the variance N (draws - 1);
 // bytes come in packets of the mean size. What came before the prefix was admitted is geometric, as in precision.
-func (i *instance) deviation(h heavy.Heavy, n counts, smallest float64) float64 {
+func (c *config) deviation(h heavy.Heavy, n counts, smallest float64) float64 {
 	v4 := h.Prefix.IsV4()
-	if h.Prefix == i.root(v4) || i.stacking && h.Prefix.Bits() <= exactBits {
+	if h.Prefix == c.root(v4) || c.stacking && h.Prefix.Bits() <= exactBits {
 		return 0
 	}
-	if i.stacking {
+	if c.stacking {
 		return min(h.Count, smallest)
 	}
 	size := 1.0
 	if packets := n.at(bpf.HhhHhhCounterHHH_PACKETS); packets > 0 {
 		size = float64(n.units()) / float64(packets)
 	}
-	return math.Hypot(math.Sqrt(h.Count*size*(i.draws(v4)-1)), min(h.Count, i.draws(v4)*smallest))
+	return math.Hypot(math.Sqrt(h.Count*size*(c.draws(v4)-1)), min(h.Count, c.draws(v4)*smallest))
 }
 
 func share(part float64, whole uint64) float64 {

@@ -11,6 +11,7 @@ import (
 
 // Oracle implements algo.Truthful: it counts address pairs and adds them up to prefixes at the end of a window.
 func (i *instance) Oracle() algo.Oracle {
+	i.judged = true
 	return &oracle{instance: i, pairs: map[[2]netip.Addr]float64{}}
 }
 

@@ -68,48 +68,71 @@ func (s *stack) bind(set *maps.Set) error {
 	return nil
 }
 
+// node is a prefix by the first 64 bits of its addresses.
+type node struct {
+	high uint64
+	bits int
+}
+
+// levels are what stacking has counted.
+type levels struct {
+	counts   map[node]uint64
+	records  int
+	smallest float64 // of two counters that a prefix without an entry competes with, with the initial value
+}
+
 // read adds the levels of all CPUs and resets them.
-func (s *stack) read(bank int) (out seen, err error) {
+func (s *stack) read(bank int) (*levels, error) {
 	words := map[string][][]uint64{}
 	for name, a := range s.arrays {
+		var err error
 		if words[name], err = a.ReadResetPerCPU(bank); err != nil {
-			return out, err
+			return nil, err
 		}
 	}
-	out = seen{estimates: map[heavy.Prefix]float64{}, margins: map[heavy.Prefix]margin{}, smallest: float64(s.ways.Initial)}
+	out := &levels{counts: map[node]uint64{}, smallest: float64(s.ways.Initial)}
 	for cpu := range maps.PossibleCPUs() {
 		for first, n := range words[byteArray][cpu] {
 			if n > 0 {
-				s.addExact(&out, uint64(first)<<56, float64(n))
+				s.addExact(out, uint64(first)<<56, n)
 			}
 		}
 		for level := range s.stackLevels() {
-			s.addLevel(&out, level, cpu, words)
-		}
-	}
-	for p, n := range out.estimates {
-		if p.Bits() > exactBits {
-			out.margins[p] = stacked(n, float64(s.ways.Initial), out.smallest)
+			s.addLevel(out, level, cpu, words)
 		}
 	}
 	return out, nil
 }
 
+// seen by the report. hosts are how many it is of: what prefixes compete with has added up, and so must what it began with.
+func (s *stack) seen(l *levels, hosts int) seen {
+	out := seen{estimates: map[heavy.Prefix]float64{}, margins: map[heavy.Prefix]margin{}, records: l.records, smallest: l.smallest}
+	for at, n := range l.counts {
+		out.estimates[s.at(at.high, at.bits)] += float64(n)
+	}
+	for p, n := range out.estimates {
+		if p.Bits() > exactBits {
+			out.margins[p] = stacked(n, float64(hosts)*float64(s.ways.Initial), l.smallest)
+		}
+	}
+	return out
+}
+
 // addExact adds the count of an address's first byte to all levels that it decides.
-func (s *stack) addExact(out *seen, high uint64, n float64) {
+func (s *stack) addExact(out *levels, high, n uint64) {
 	for bits := s.step; bits <= exactBits; bits += s.step {
-		out.estimates[s.at(high, bits)] += n
+		out.counts[node{stackPrefix(high, bits), bits}] += n
 	}
 }
 
 // addLevel adds one CPU's records of a level.
-func (s *stack) addLevel(out *seen, level, cpu int, words map[string][][]uint64) {
+func (s *stack) addLevel(out *levels, level, cpu int, words map[string][][]uint64) {
 	sum, bits := 0.0, s.stackFirst()+level*s.step
 	for way := range 2 {
 		counters := words[fmt.Sprintf("hhh_s%dc%d", level, way)][cpu]
 		for e, key := range words[fmt.Sprintf("hhh_s%dk%d", level, way)][cpu] {
 			if key != 0 {
-				out.estimates[s.at(stackPrefix(key, bits), bits)] += float64(counters[e])
+				out.counts[node{stackPrefix(key, bits), bits}] += counters[e]
 				out.records++
 				sum += float64(counters[e])
 			}

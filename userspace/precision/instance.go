@@ -12,12 +12,15 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
 type instance struct {
 	*config
+	head   snapshot.Head
 	counts *maps.Array
 	words  []uint64
+	judged bool        // there is an oracle
 	listed []heavy.Key // in the last window: the oracle judges them
 }
 
@@ -26,7 +29,7 @@ func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &instance{config: c}, nil
+	return &instance{config: c, head: descriptor().Head(v, env)}, nil
 }
 
 // Configure implements algo.Instance.
@@ -54,29 +57,76 @@ func (i *instance) Bind(set *maps.Set) (err error) {
 	return i.ways.Bind(set)
 }
 
-// Window implements algo.Instance.
-func (i *instance) Window(w report.Window, bank int) (_ algo.Result, err error) {
+// counterWords are the counters in a snapshot; a heavy.Table is beside them.
+const counterWords = "counters"
+
+// Read implements algo.Snapshots. The initial value of the next window is chosen here.
+func (i *instance) Read(w report.Window, bank int) (_ *snapshot.Snapshot, err error) {
 	if i.words, err = i.counts.ReadReset(bank, i.words); err != nil {
-		return algo.Result{}, fmt.Errorf("read window: %w", err)
+		return nil, fmt.Errorf("read window: %w", err)
 	}
 	table, err := i.ways.Read(bank)
 	if err != nil {
-		return algo.Result{}, err
+		return nil, err
 	}
 	n := counts(i.words)
 	wanted := i.passes * time.Duration(w.End-w.Start).Seconds()
 	if err := i.ways.Adapt(bank, table, float64(n[bpf.PrecisionPrecisionCounterPRECISION_WRITTEN]), wanted, i.unitOfInitial()); err != nil {
+		return nil, err
+	}
+	if i.judged {
+		i.listed = i.listed[:0]
+		for _, f := range heavy.Top(table.Counts, i.top) {
+			i.listed = append(i.listed, f.Key)
+		}
+	}
+	s := snapshot.New(i.head, w)
+	s.Words[counterWords] = i.words
+	table.Into(s)
+	return s, nil
+}
+
+// reported is the report of a snapshot.
+func reported(v algo.Values, env algo.Env, s *snapshot.Snapshot) (algo.Result, error) {
+	c, err := newConfig(v, env)
+	if err != nil {
+		return algo.Result{}, err
+	}
+	n, table, err := opened(s)
+	if err != nil {
 		return algo.Result{}, err
 	}
 	return algo.Result{
-		Body:     i.body(n, table),
-		Used:     n[bpf.PrecisionPrecisionCounterPRECISION_PACKETS],
-		Segments: true,
+		Body: c.body(n, table),
+		Used: n[bpf.PrecisionPrecisionCounterPRECISION_PACKETS],
 		Lost: map[string]uint64{
 			"no_key":                n[bpf.PrecisionPrecisionCounterPRECISION_NO_KEY],
 			"recirculation_refused": n.refused(),
 		},
 	}, nil
+}
+
+func opened(s *snapshot.Snapshot) (counts, *heavy.Table, error) {
+	r := s.Read()
+	n, table := counts(r.Words(counterWords, int(bpf.PrecisionPrecisionCounterPRECISION_COUNTS))), heavy.TableOf(r)
+	return n, table, r.Err()
+}
+
+// merged sums what entries have counted, whatever the seeds: keys are whole. The interval of a flow that a host has no entry for reaches as
+// far as that host may have overlooked.
+func merged(_ algo.Values, _ algo.Env, a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+	n, t, err := opened(a)
+	if err != nil {
+		return nil, err
+	}
+	m, u, err := opened(b)
+	if err != nil {
+		return nil, err
+	}
+	s := snapshot.Together(a, b)
+	s.Words[counterWords] = snapshot.Sum(n, m)
+	t.Plus(u, a.Parts, b.Parts).Into(s)
+	return s, nil
 }
 
 // counts by enum precision_counter.
@@ -88,33 +138,33 @@ func (n counts) refused() uint64 {
 	return asked - min(asked, written)
 }
 
-func (i *instance) unit() report.Unit {
-	if i.bytes {
+func (c *config) unit() report.Unit {
+	if c.bytes {
 		return report.Bytes
 	}
 	return report.PacketUnit
 }
 
-func (i *instance) body(n counts, t *heavy.Table) report.Body {
+func (c *config) body(n counts, t *heavy.Table) report.Body {
 	packets := n[bpf.PrecisionPrecisionCounterPRECISION_PACKETS]
 	units := n[bpf.PrecisionPrecisionCounterPRECISION_UNITS]
 	passes := n[bpf.PrecisionPrecisionCounterPRECISION_WRITTEN]
 	b := report.Body{
 		Values: []report.Value{
-			{Name: "total", Value: units, Unit: i.unit(), Kind: report.Counter, Help: "packets or bytes (precision.count) of all flows"},
+			{Name: "total", Value: units, Unit: c.unit(), Kind: report.Counter, Help: "packets or bytes (precision.count) of all flows"},
 			{Name: "matched", Value: n[bpf.PrecisionPrecisionCounterPRECISION_MATCHED], Unit: report.PacketUnit, Kind: report.Counter,
 				Help: "packets whose flow had an entry"},
 			{Name: "recirculated", Value: passes, Unit: report.PacketUnit, Kind: report.Counter, Help: "packets that went through twice"},
 			{Name: "recirculated_share", Value: share(float64(passes), packets), Unit: report.Ratio, Help: "share of the packets with a key that went through twice"},
 			{Name: "entries_used", Value: t.Records, Unit: report.Count, Help: "entries that hold a flow, on all CPUs that saw one"},
 			{Name: "entries", Value: t.Entries, Unit: report.Count, Help: "entries there are, on these CPUs"},
-			{Name: "smallest_entry", Value: t.Minimum, Unit: i.unit(), Help: "count that a flow without an entry competes with, on average"},
-			{Name: "unseen_below", Value: t.Unseen, Unit: i.unit(), Help: "a flow with so many has an entry, with 95 % probability"},
-			{Name: "initial", Value: t.Initial, Unit: i.unit(), Help: "value of an empty entry in this window"},
+			{Name: "smallest_entry", Value: t.Minimum, Unit: c.unit(), Help: "count that a flow without an entry competes with, on average"},
+			{Name: "unseen_below", Value: t.Unseen, Unit: c.unit(), Help: "a flow with so many has an entry, with 95 % probability"},
+			{Name: "initial", Value: t.Initial, Unit: c.unit(), Help: "value of an empty entry in this window"},
 			{Name: "flows_with_two_entries", Value: t.Twice, Unit: report.Count, Help: "flows with two entries on one CPU: second passes that overtook each other"},
 		},
-		Tables: []report.Table{i.table(t, units)},
-		Notes:  i.notes(n, t),
+		Tables: []report.Table{c.table(t, units)},
+		Notes:  c.notes(n, t),
 	}
 	return b
 }
@@ -127,21 +177,20 @@ func share(part float64, whole uint64) float64 {
 }
 
 // table lists flows.
-func (i *instance) table(from *heavy.Table, total uint64) report.Table {
-	t := i.header()
-	i.listed = i.listed[:0]
-	for _, f := range heavy.Top(from.Counts, i.top) {
+func (c *config) table(from *heavy.Table, total uint64) report.Table {
+	t := c.header()
+	for _, f := range heavy.Top(from.Counts, c.top) {
 		g, noted := from.Guesses[f.Key]
 		if !noted { // of what it began with nothing is known but that it competed for it
 			g = heavy.Unnoted(f.Count, from.Minimum)
 		}
 		low, high := g.Interval(f.Count)
+		high += from.Absent[f.Key]
 		remark := ""
 		if g.Doubtful(f.Count) {
 			remark = doubtful
 		}
-		t.Rows = append(t.Rows, append(i.ways.Spec.Cells(f.Key), f.Count, share(f.Count, total), remark, g.Deviation(), low, high, g.Counted(f.Count)))
-		i.listed = append(i.listed, f.Key)
+		t.Rows = append(t.Rows, append(c.ways.Spec.Cells(f.Key), f.Count, share(f.Count, total), remark, g.Deviation(), low, high, g.Counted(f.Count)))
 	}
 	return t
 }
@@ -150,30 +199,30 @@ func (i *instance) table(from *heavy.Table, total uint64) report.Table {
 const doubtful = "may be half or less"
 
 // truthColumns are those of header() that the truth has: the key's, and two.
-func (i *instance) truthColumns() int { return len(i.ways.Spec.Columns()) + 2 }
+func (c *config) truthColumns() int { return len(c.ways.Spec.Columns()) + 2 }
 
-func (i *instance) header() report.Table {
+func (c *config) header() report.Table {
 	amount := "packets"
-	if i.bytes {
+	if c.bytes {
 		amount = "bytes"
 	}
-	return report.Table{Name: "flows", Title: "heaviest flows", Limit: i.top, Help: "heaviest flows of the window",
-		Columns: append(i.ways.Spec.Columns(),
-			report.Column{Name: amount, Unit: i.unit(), Metric: true, Help: "what the flow had in the window, estimated", Low: amount + "_low", High: amount + "_high"},
+	return report.Table{Name: "flows", Title: "heaviest flows", Limit: c.top, Help: "heaviest flows of the window",
+		Columns: append(c.ways.Spec.Columns(),
+			report.Column{Name: amount, Unit: c.unit(), Metric: true, Help: "what the flow had in the window, estimated", Low: amount + "_low", High: amount + "_high"},
 			report.Column{Name: "share", Unit: report.Ratio, Help: "of all"},
 			report.Column{Name: "remark", Help: "\"" + doubtful + "\": most of the estimate was set when the flow got its entry"},
-			report.Column{Name: "standard_error", Unit: i.unit(), Help: "standard error of the estimate: what was sent before it had an entry"},
-			report.Column{Name: amount + "_low", Unit: i.unit(), Help: "lower end of its 95 % interval"},
-			report.Column{Name: amount + "_high", Unit: i.unit(), Help: "upper end of its 95 % interval"},
-			report.Column{Name: "counted", Unit: i.unit(), Help: "what was counted one by one: the flow has at least as much"})}
+			report.Column{Name: "standard_error", Unit: c.unit(), Help: "standard error of the estimate: what was sent before it had an entry"},
+			report.Column{Name: amount + "_low", Unit: c.unit(), Help: "lower end of its 95 % interval"},
+			report.Column{Name: amount + "_high", Unit: c.unit(), Help: "upper end of its 95 % interval"},
+			report.Column{Name: "counted", Unit: c.unit(), Help: "what was counted one by one: the flow has at least as much"})}
 }
 
-func (i *instance) notes(n counts, t *heavy.Table) (notes []string) {
+func (c *config) notes(n counts, t *heavy.Table) (notes []string) {
 	packets, passes := n[bpf.PrecisionPrecisionCounterPRECISION_PACKETS], n[bpf.PrecisionPrecisionCounterPRECISION_WRITTEN]
-	if refused := n.refused(); refused > passes/100+uint64(i.delay) {
+	if refused := n.refused(); refused > passes/100+uint64(c.delay) {
 		notes = append(notes, fmt.Sprintf("%d second passes were refused: counts of flows come out too small. Set precision.recirculation higher, or precision.initial.", refused))
 	}
-	if t.Initial > i.ways.Initial {
+	if t.Initial > c.ways.Initial {
 		notes = append(notes, fmt.Sprintf("precision.initial was %d in this window, because second passes came near precision.passes before: small flows that are listed stand too high by as much.", t.Initial))
 	}
 	matched := n[bpf.PrecisionPrecisionCounterPRECISION_MATCHED]
@@ -184,7 +233,10 @@ func (i *instance) notes(n counts, t *heavy.Table) (notes []string) {
 }
 
 // Oracle implements algo.Truthful.
-func (i *instance) Oracle() algo.Oracle { return &oracle{instance: i, counts: map[heavy.Key]float64{}} }
+func (i *instance) Oracle() algo.Oracle {
+	i.judged = true
+	return &oracle{instance: i, counts: map[heavy.Key]float64{}}
+}
 
 type oracle struct {
 	*instance

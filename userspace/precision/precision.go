@@ -28,6 +28,9 @@ func descriptor() *algo.Descriptor {
 		Params:  params,
 		Spec:    bpf.LoadPrecision,
 		New:     newInstance,
+		Layout:  1,
+		Report:  reported,
+		Merge:   merged,
 		Plan:    plan,
 		P4:      p4,
 	}

@@ -1,0 +1,82 @@
+package heavy
+
+import (
+	"errors"
+	"math"
+	"reflect"
+	"testing"
+
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
+)
+
+// counted is a table of one CPU's words, as Ways.Read makes it.
+func counted(w *Ways, counters ...uint64) *Table {
+	words := map[string][][]uint64{}
+	for n, c := range counters {
+		words["c0"] = append(words["c0"], nil)
+		words["c0"][0] = append(words["c0"][0], c)
+		words["k00"] = append(words["k00"], nil)
+		words["k00"][0] = append(words["k00"][0], uint64(n+1)*min(c, 1)) // where nothing was counted nobody is
+	}
+	t := &Table{Counts: map[Key]float64{}, Guesses: map[Key]Guess{}, Initial: 1}
+	t.compete(w.addCPU(t, 0, words))
+	return t
+}
+
+func example() *Table {
+	w := &Ways{Spec: Spec{Fields: Src, Family: IPv4}, Words: 1, Count: 1, Entries: 5, Noted: true}
+	return counted(w, 10|20<<noteAt, 100|48<<noteAt, 0, 7, 3)
+}
+
+func through(t *testing.T, table *Table) *Table {
+	t.Helper()
+	s := snapshot.New(snapshot.Head{}, report.Window{})
+	table.Into(s)
+	r := s.Read()
+	back := TableOf(r)
+	if r.Err() != nil {
+		t.Fatal(r.Err())
+	}
+	return back
+}
+
+func TestTableInASnapshot(t *testing.T) {
+	table := example()
+	if len(table.Counts) != 4 || len(table.Guesses) != 4 || table.Unseen <= 0 {
+		t.Fatalf("the example is empty: %+v", table)
+	}
+	table.Absent = map[Key]float64{{2}: 5}
+	if back := through(t, table); !reflect.DeepEqual(table, back) {
+		t.Errorf("\n%+v became\n%+v", table, back)
+	}
+	s := snapshot.New(snapshot.Head{}, report.Window{})
+	table.Into(s)
+	s.Words[tableWords] = append(s.Words[tableWords], s.Words[tableWords][:rowWords]...)
+	r := s.Read()
+	if TableOf(r); !errors.Is(r.Err(), snapshot.ErrDamaged) {
+		t.Errorf("an entry twice: %v", r.Err())
+	}
+}
+
+// Counts and bounds add up, whatever the order, and what a host has no entry for may have been there unseen.
+func TestTablesAdd(t *testing.T) {
+	a, b := example(), example()
+	delete(b.Counts, Key{2})
+	delete(b.Guesses, Key{2})
+	b.Unseen = 3
+	sum := through(t, a).Plus(through(t, b), 1, 1)
+	if sum.Counts[Key{1}] != 2*a.Counts[Key{1}] || sum.Counts[Key{2}] != a.Counts[Key{2}] || sum.Absent[Key{2}] != 3 || sum.Absent[Key{1}] != 0 {
+		t.Errorf("%+v", sum)
+	}
+	if sum.Unseen != a.Unseen+3 || sum.Records != a.Records+b.Records || sum.Guesses[Key{1}].admissions != 2 {
+		t.Errorf("%+v", sum)
+	}
+	if other := b.Plus(a, 1, 1); !reflect.DeepEqual(sum.Counts, other.Counts) || !reflect.DeepEqual(sum.Absent[Key{2}], other.Absent[Key{2}]) {
+		t.Errorf("the other way round: %+v", other)
+	}
+	three := sum.Plus(b, 2, 1)
+	if three.Absent[Key{2}] != 6 || math.Abs(three.Minimum-(sum.Minimum*2+b.Minimum)/3) > 1e-9 {
+		t.Errorf("three: %+v", three)
+	}
+}
