@@ -71,10 +71,11 @@ func Value(b report.Body, name string) float64 {
 func Text(t *testing.T, r algo.Result) string {
 	t.Helper()
 	b, err := json.Marshal(struct {
-		Body report.Body
-		Used uint64
-		Lost map[string]uint64
-	}{r.Body, r.Used, r.Lost})
+		Body     report.Body
+		Used     uint64
+		Segments bool
+		Lost     map[string]uint64
+	}{r.Body, r.Used, r.Segments, r.Lost})
 	if err != nil {
 		t.Fatal(err)
 	}

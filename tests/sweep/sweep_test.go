@@ -114,7 +114,7 @@ func checkSnapshot(t *testing.T, l report.Line) {
 		t.Errorf("window %d: its snapshot is of %+v with %+v", l.Window.Number, s.Window, s.Packets)
 	}
 	r := snapshottest.Report(t, s)
-	if got, want := snapshottest.Text(t, r), snapshottest.Text(t, algo.Result{Body: l.Report, Used: l.Packets.Used, Lost: r.Lost}); got != want {
+	if got, want := snapshottest.Text(t, r), snapshottest.Text(t, algo.Result{Body: l.Report, Used: l.Packets.Used, Segments: l.Packets.UsedSegments, Lost: r.Lost}); got != want {
 		t.Errorf("window %d: the snapshot's report is\n%s\nand the run's\n%s", l.Window.Number, got, want)
 	}
 }

@@ -78,8 +78,9 @@ func reported(v algo.Values, env algo.Env, s *snapshot.Snapshot) (algo.Result, e
 	}
 	asked, written := n.at(bpf.HhhHhhCounterHHH_ADMITTED), n.at(bpf.HhhHhhCounterHHH_WRITTEN)
 	return algo.Result{
-		Body: c.body(n, seen),
-		Used: n.at(bpf.HhhHhhCounterHHH_PACKETS),
+		Body:     c.body(n, seen),
+		Used:     n.at(bpf.HhhHhhCounterHHH_PACKETS),
+		Segments: true,
 		Lost: map[string]uint64{
 			"other_family":          n.at(bpf.HhhHhhCounterHHH_NO_KEY),
 			"recirculation_refused": asked - min(asked, written),

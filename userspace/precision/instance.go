@@ -97,8 +97,9 @@ func reported(v algo.Values, env algo.Env, s *snapshot.Snapshot) (algo.Result, e
 		return algo.Result{}, err
 	}
 	return algo.Result{
-		Body: c.body(n, table),
-		Used: n[bpf.PrecisionPrecisionCounterPRECISION_PACKETS],
+		Body:     c.body(n, table),
+		Used:     n[bpf.PrecisionPrecisionCounterPRECISION_PACKETS],
+		Segments: true,
 		Lost: map[string]uint64{
 			"no_key":                n[bpf.PrecisionPrecisionCounterPRECISION_NO_KEY],
 			"recirculation_refused": n.refused(),

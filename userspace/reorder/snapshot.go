@@ -60,7 +60,7 @@ func reported(v algo.Values, env algo.Env, s *snapshot.Snapshot) (algo.Result, e
 	if err != nil {
 		return algo.Result{}, err
 	}
-	return algo.Result{Body: c.body(n, t, t.output()), Used: n.at(bpf.ReorderReorderCounterREORDER_PACKETS), Lost: n.lost(s.Words[tornWords][0])}, nil
+	return algo.Result{Body: c.body(n, t, t.output()), Used: n.at(bpf.ReorderReorderCounterREORDER_PACKETS), Segments: true, Lost: n.lost(s.Words[tornWords][0])}, nil
 }
 
 // merged sums what hosts have counted. That is right where a flow takes one path: of one that is spread over two hosts each sees gaps
