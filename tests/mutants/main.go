@@ -33,6 +33,7 @@ type options struct {
 	only, out, dir          string
 	skipPackages, skipTests *regexp.Regexp
 	keep, known             bool
+	prepare, built          bool
 	commit                  string
 	args                    []string
 }
@@ -48,6 +49,8 @@ func main() {
 	flag.StringVar(&o.dir, "dir", filepath.Join(os.TempDir(), "xdpmon-mutants"), "where copies of the tree, times of the tests and the journal of verdicts are kept")
 	flag.BoolVar(&o.keep, "keep", false, "take over what earlier commits killed; else its test is run again")
 	flag.BoolVar(&o.known, "known", false, "measure no tests: those that an earlier run has measured decide")
+	flag.BoolVar(&o.prepare, "prepare", false, "only measure, and build the tests")
+	flag.BoolVar(&o.built, "built", false, "the tests are built: by -prepare, with the same seed, number and sources")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -83,6 +86,9 @@ func (o options) run(ctx context.Context) error {
 	if j.broken, err = b.splice(ctx, list); err != nil {
 		return err
 	}
+	if o.prepare {
+		return b.buildAll(ctx, b.judges(o.skipPackages))
+	}
 	if j.journal, err = openJournal(filepath.Join(o.dir, "journal")); err != nil {
 		return err
 	}
@@ -102,16 +108,16 @@ func (o options) run(ctx context.Context) error {
 	return j.write(context.WithoutCancel(ctx))
 }
 
-// draw lists the named mutants, and so many more that those that do not compile are made up for.
+// draw lists so many mutants that those that do not compile are made up for, and behind them those with a name.
 func (o options) draw(named []drawn, d *drawer) (list []drawn, err error) {
-	list = named
-	for len(list) < len(named)+o.count+o.count/4 {
+	for len(list) < o.count+o.count/4 {
 		s, ok := d.next()
 		if !ok {
 			break
 		}
 		list = append(list, s)
 	}
+	list = append(list, named...)
 	for n := range list {
 		list[n].number = n + 1
 	}
@@ -131,7 +137,7 @@ func (o options) bench(ctx context.Context) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{tree: t, baseline: base, room: o.room, binaries: map[string]string{}}
+	b := &bench{tree: t, baseline: base, room: o.room, built: o.built, binaries: map[string]string{}}
 	if o.known {
 		return b, nil
 	}
@@ -182,18 +188,17 @@ func (j *jury) take() (drawn, bool) {
 	defer j.lock.Unlock()
 	for len(j.left) > 0 {
 		s := j.left[0]
-		if !s.named && j.begun >= j.count {
-			break
-		}
 		j.left = j.left[1:]
-		if j.broken[s.key] {
+		switch {
+		case j.broken[s.key]:
 			j.refused++
 			continue
-		}
-		if !s.named {
+		case s.named:
+			return s, true
+		case j.begun < j.count:
 			j.begun++
+			return s, true
 		}
-		return s, true
 	}
 	return drawn{}, false
 }

@@ -82,35 +82,41 @@ func sources(dir string, patterns ...string) (list []string) {
 	return list
 }
 
-// compile makes the programs that a mutant is part of, in a folder, and lists the packages of those whose instructions or data
-// are others than without it.
-func (t *tree) compile(ctx context.Context, s drawn, to string) (changed []string, said string, err error) {
+// compile makes those of a mutant's programs that a package's tests load, in a folder, and says whether any of them has other
+// instructions or data than without it. done are the objects that are there already.
+func (t *tree) compile(ctx context.Context, s drawn, pkg, to string, done map[string]bool) (changed bool, said string, err error) {
 	t.c.Lock()
 	defer t.c.Unlock()
 	path := filepath.Join(t.dir, s.File)
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, "", err
+		return false, "", err
 	}
-	units := t.including(s.File)
-	for _, u := range units {
+	for _, u := range t.including(s.File) {
+		folder, _ := filepath.Rel(t.dir, u.folder)
+		if !slices.Contains(t.tests[folder], pkg) {
+			continue
+		}
+		if differs, ok := done[u.object]; ok {
+			changed = changed || differs
+			continue
+		}
 		if err := t.plainObject(ctx, u); err != nil {
-			return nil, "", err
+			return false, "", err
 		}
-	}
-	if err := os.WriteFile(path, s.Apply(text), 0o644); err != nil {
-		return nil, "", err
-	}
-	defer os.WriteFile(path, text, 0o644)
-	for _, u := range units {
 		object := filepath.Join(to, u.object)
-		if out, err := t.clang(ctx, u, object); err != nil {
-			return nil, lastLine(out), nil
+		if err := os.WriteFile(path, s.Apply(text), 0o644); err != nil {
+			return false, "", err
 		}
-		if differ(object, filepath.Join(t.dir, "..", "objects", u.object)) {
-			folder, _ := filepath.Rel(t.dir, u.folder)
-			changed = append(changed, folder)
+		out, wrong := t.clang(ctx, u, object)
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			return false, "", err
 		}
+		if wrong != nil {
+			return false, "does not compile: " + lastLine(out), ctx.Err()
+		}
+		done[u.object] = differ(object, filepath.Join(t.dir, "..", "objects", u.object))
+		changed = changed || done[u.object]
 	}
 	return changed, "", nil
 }

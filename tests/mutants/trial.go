@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,6 +39,7 @@ type bench struct {
 	*tree
 	*baseline
 	room     time.Duration
+	built    bool
 	lock     sync.Mutex
 	binaries map[string]string
 }
@@ -47,6 +49,10 @@ func (b *bench) binary(ctx context.Context, pkg string) (string, error) {
 	defer b.lock.Unlock()
 	if b.binaries[pkg] == "" {
 		path := filepath.Join(b.dir, "..", strings.ReplaceAll(pkg, "/", "-")+".test")
+		if b.built && exists(path) {
+			b.binaries[pkg] = path
+			return path, nil
+		}
 		if said, err := b.build(ctx, pkg, path); err != nil {
 			return "", fmt.Errorf("build the tests of %s: %s: %w", pkg, said, err)
 		}
@@ -55,73 +61,99 @@ func (b *bench) binary(ctx context.Context, pkg string) (string, error) {
 	return b.binaries[pkg], nil
 }
 
+func (b *bench) buildAll(ctx context.Context, packages []string) error {
+	for _, pkg := range packages {
+		if _, err := b.binary(ctx, pkg); err != nil {
+			return err
+		}
+		fmt.Println("built", pkg)
+	}
+	return nil
+}
+
 // try lets a mutant meet the tests that are near it. The hints are tests that killed its neighbours.
 func (b *bench) try(ctx context.Context, s drawn, hints []string) (tr trial, err error) {
 	started := time.Now()
 	tr = trial{drawn: s, Key: s.key}
 	defer func() { tr.Took = time.Since(started) }()
-	changed, reach, env := []string{filepath.Dir(s.File)}, "", fmt.Sprintf("%s=%d", whichMutant, s.number)
 	if strings.HasPrefix(s.File, "bpf/") {
-		dir, err := os.MkdirTemp(filepath.Join(b.dir, ".."), "objects-")
-		if err != nil {
-			return tr, err
-		}
-		defer os.RemoveAll(dir)
-		env = whichObjects + "=" + dir
-		list, said, err := b.compile(ctx, s, dir)
-		if err != nil || said != "" {
-			tr.Verdict, tr.By = refused, said
-			return tr, err
-		}
-		if changed = list; len(changed) == 0 {
-			tr.Verdict = same
-			return tr, nil
-		}
-	} else {
-		text, err := os.ReadFile(s.File)
-		if err != nil {
-			return tr, err
-		}
-		reach = s.File + ": " + around(functionsOf(text), s.Line)
+		err = b.tryC(ctx, &tr, hints)
+		return tr, err
+	}
+	text, err := os.ReadFile(s.File)
+	if err != nil {
+		return tr, err
 	}
 	tr.Verdict = survived
-	for _, r := range b.rounds(changed, reach, hints) {
-		by, err := b.meet(ctx, r, env)
-		if err != nil {
+	for _, r := range b.rounds(s.File, []string{filepath.Dir(s.File)}, s.File+": "+around(functionsOf(text), s.Line), hints) {
+		if over, err := b.meet(ctx, &tr, r, fmt.Sprintf("%s=%d", whichMutant, s.number)); over || err != nil {
 			return tr, err
-		}
-		if by != "" {
-			tr.Verdict, tr.By = killed, r.pkg+" "+by
-			return tr, nil
 		}
 	}
 	return tr, nil
 }
 
+// tryC compiles for every package's tests what these load.
+func (b *bench) tryC(ctx context.Context, tr *trial, hints []string) error {
+	dir, err := os.MkdirTemp(filepath.Join(b.dir, ".."), "objects-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	units := b.including(tr.File)
+	var folders []string
+	for _, u := range units {
+		folder, _ := filepath.Rel(b.dir, u.folder)
+		folders = append(folders, folder)
+	}
+	tr.Verdict = survived
+	done := map[string]bool{}
+	for _, r := range b.rounds(tr.File, folders, "", hints) {
+		differs, said, err := b.compile(ctx, tr.drawn, r.pkg, dir, done)
+		if err != nil {
+			return err
+		}
+		if said != "" {
+			tr.Verdict, tr.By = refused, said
+			return nil
+		}
+		if !differs {
+			if len(done) == len(units) && !slices.Contains(slices.Collect(maps.Values(done)), true) {
+				tr.Verdict = same
+				return nil
+			}
+			continue
+		}
+		if over, err := b.meet(ctx, tr, r, whichObjects+"="+dir); over || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // meet lets a mutant meet a round of tests. A test that fails has to fail again, and to pass without the mutant: a busy machine
 // kills nothing.
-func (b *bench) meet(ctx context.Context, r round, env string) (by string, err error) {
+func (b *bench) meet(ctx context.Context, tr *trial, r round, env string) (over bool, err error) {
 	binary, err := b.binary(ctx, r.pkg)
 	if err != nil {
-		return "", err
+		return false, err
 	}
 	limit := 15*time.Second + 5*r.took
 	out, err := b.runTests(ctx, env, binary, r.pkg, limit, r.args(b.skip.String())...)
-	if err == nil || ctx.Err() != nil {
-		return "", ctx.Err()
-	}
-	if by = failing(out); by == "" {
-		return "", nil
+	by := failing(out)
+	if err == nil || by == "" || ctx.Err() != nil {
+		return false, ctx.Err()
 	}
 	only := []string{"-test.run", "^" + by + "$"}
 	if _, err := b.runTests(ctx, env, binary, r.pkg, limit, only...); err == nil {
-		return "", nil
+		return false, ctx.Err()
 	}
 	if out, err := b.runTests(ctx, "", binary, r.pkg, limit, only...); err != nil {
 		fmt.Printf("%s %s fails without a mutant: %s\n", r.pkg, by, lastLine(out))
-		return "", ctx.Err()
+		return false, ctx.Err()
 	}
-	return by, nil
+	tr.Verdict, tr.By = killed, r.pkg+" "+by
+	return true, nil
 }
 
 // round is a package's tests of one length: the quick ones come before anybody's slow ones.
@@ -150,7 +182,7 @@ const quick = 3 * time.Second
 
 // rounds lists the tests that may see a change: hints, a package's own, those of its name, then others that reach the function, as
 // long as they fit the time.
-func (b *bench) rounds(changed []string, reach string, hints []string) []round {
+func (b *bench) rounds(file string, changed []string, reach string, hints []string) []round {
 	var list []round
 	for _, hint := range hints {
 		pkg, test, _ := strings.Cut(hint, " ")
@@ -165,7 +197,7 @@ func (b *bench) rounds(changed []string, reach string, hints []string) []round {
 	var all []ranked
 	for _, pkg := range b.users(changed, reach) {
 		fast, slow := split(b.Suites[pkg], pkg)
-		near := rank(pkg, changed)
+		near := rank(pkg, file, changed)
 		all = append(all, ranked{fast, near})
 		if len(slow.slow) > 0 {
 			all = append(all, ranked{slow, near + 3})
@@ -211,14 +243,18 @@ func (b *bench) users(changed []string, reach string) []string {
 	return list
 }
 
-// rank is 0 for a changed package itself, 1 for tests of the same name, 2 for others.
-func rank(p string, changed []string) int {
+// rank is 0 for a changed package itself and for tests called like the file, 1 for tests of a package's name, 2 for others.
+func rank(p, file string, changed []string) int {
 	least := 2
+	base := filepath.Base(p)
+	if strings.HasPrefix(base, strings.TrimSuffix(filepath.Base(file), ".h")) {
+		return 0
+	}
 	for _, c := range changed {
 		switch {
 		case p == c:
 			return 0
-		case filepath.Base(p) == filepath.Base(c):
+		case base == filepath.Base(c) && len(changed) < 3:
 			least = 1
 		}
 	}

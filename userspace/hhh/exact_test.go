@@ -1,0 +1,88 @@
+package hhh
+
+import (
+	"context"
+	"maps"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+
+	"github.com/xdpmon/xdpmon/tests/testutil"
+	"github.com/xdpmon/xdpmon/tests/traffic"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/packet"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/session"
+)
+
+func TestMain(m *testing.M) { testutil.Main(m) }
+
+// crowd is packets of a few networks, IPv4 and IPv6.
+func crowd(n int) *traffic.Script {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var list []packet.Packet
+	for k := range n {
+		p := packet.Packet{Time: traffic.Start + int64(k)*1000, Valid: packet.IP | packet.Ports | packet.UDP, Proto: 17, SrcPort: 1, DstPort: 9, Segs: 1}
+		p.Payload = 100 + rng.Uint32N(1000)
+		a, b := byte(rng.IntN(4)), byte(rng.IntN(1+k%8))
+		p.Src, p.Dst, p.Len = netip.AddrFrom4([4]byte{10 + a, b, a, b}), netip.AddrFrom4([4]byte{20 + b, b, a, a}), p.Payload+42
+		if k%3 == 0 {
+			p.Src, p.Dst = netip.AddrFrom16([16]byte{0x20, 1, a, b, a, b, a, b, 15: 1}), netip.AddrFrom16([16]byte{0x20, 2, b, a, b, a, 15: 1})
+			p.Len += 20
+		}
+		list = append(list, p)
+	}
+	return traffic.InTime(list)
+}
+
+// With room for every prefix stacking counts as the truth does, but for the packets that went by before a prefix had its entry: a
+// second pass takes one at a time.
+func TestStackingWithRoom(t *testing.T) {
+	testutil.NeedRoot(t)
+	for _, set := range []map[string]string{{"dimension": "dst", "level": "nibble"}, {"family": "6"}, {"count": "bytes"}} {
+		set := maps.Clone(set)
+		set["method"], set["entries"], set["initial"], set["recirculation"], set["threshold"] = "stacking", "16384", "1", "1", "0.02"
+		l := last(t, set)
+		missing, most := 0, 12.0 // packets
+		if set["count"] == "bytes" {
+			most *= fullPacket
+		}
+		found := map[any][]any{}
+		for _, row := range l.Report.Tables[0].Rows {
+			found[row[0]] = row
+		}
+		for _, row := range l.Truth.Tables[0].Rows {
+			got, n := found[row[0]], row[1].(float64)
+			switch {
+			case got == nil && row[2].(float64) > n/10:
+				missing++
+			case got != nil && (got[1].(float64) > n || got[1].(float64) < n-most):
+				t.Errorf("%v: %v counts %g, in truth %g", set, row[0], got[1], n)
+			}
+		}
+		if missing > 0 || len(l.Truth.Tables[0].Rows) < 8 {
+			t.Errorf("%v: %d of %d heavy prefixes are missing", set, missing, len(l.Truth.Tables[0].Rows))
+		}
+		if l.Lost["recirculation_refused"] != 0 {
+			t.Errorf("%v: lost %v", set, l.Lost)
+		}
+	}
+}
+
+func last(t *testing.T, set map[string]string) (l report.Line) {
+	t.Helper()
+	v, err := algo.NewValues(Name, params, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := algo.Lookup(Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := session.Config{Algorithms: []session.Selected{{Descriptor: d, Values: v}}, Seed: 1, Truth: true, Notice: t.Logf,
+		Emit: func(line report.Line) error { l = line; return nil }}
+	if err := session.ReplaySource(context.Background(), cfg, "model", traffic.Frames(crowd(4000)), nil); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}

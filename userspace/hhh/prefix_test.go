@@ -1,0 +1,110 @@
+package hhh
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/heavy"
+	"github.com/xdpmon/xdpmon/userspace/packet"
+)
+
+func configOf(t *testing.T, set map[string]string) *config {
+	t.Helper()
+	v, err := algo.NewValues(Name, params, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := newConfig(v, algo.Env{Replay: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// The data plane writes the levels of source and destination into a key's tag, one byte each.
+func TestPrefixOfAKey(t *testing.T) {
+	for _, c := range []struct {
+		set      map[string]string
+		src, dst string
+		s, d     uint64 // levels
+		want     string
+	}{
+		{map[string]string{"dimension": "src"}, "10.1.2.3", "20.1.2.3", 2, 9, "10.1.0.0/16"},
+		{map[string]string{"dimension": "dst"}, "10.1.2.3", "20.1.2.3", 9, 1, "20.0.0.0/8"},
+		{map[string]string{"dimension": "both"}, "10.1.2.3", "20.1.2.3", 4, 3, "10.1.2.3/32 > 20.1.2.0/24"},
+		{map[string]string{"dimension": "both", "level": "nibble"}, "10.1.2.3", "20.17.2.3", 0, 3, "0.0.0.0/0 > 20.16.0.0/12"},
+		{map[string]string{"dimension": "both"}, "2001:db8:1::1", "2001:db8:2::1", 4, 6, "2001:db8::/32 > 2001:db8:2::/48"},
+		{map[string]string{"dimension": "src"}, "2001:db8:1::1", "2001:db8:2::1", 5, 0, "2001:db8::/40"},
+	} {
+		conf := configOf(t, c.set)
+		p := packet.Packet{Valid: packet.IP, Src: netip.MustParseAddr(c.src), Dst: netip.MustParseAddr(c.dst)}
+		k, ok := conf.ways.Spec.Of(&p)
+		if !ok {
+			t.Fatalf("%v: no key", c.set)
+		}
+		k[1] |= c.s<<8 | c.d<<16
+		if got := conf.prefixOf(k).String(); got != c.want {
+			t.Errorf("%v: %s, want %s", c.set, got, c.want)
+		}
+	}
+}
+
+// An address has a prefix of every level above it, a pair one of every pair of levels; roots are the families' own.
+func TestAncestors(t *testing.T) {
+	for _, c := range []struct {
+		set      map[string]string
+		src, dst string
+		n        int
+		some     []string
+	}{
+		{map[string]string{"dimension": "src"}, "10.1.2.3", "20.1.2.3", 5, []string{"0.0.0.0/0", "10.0.0.0/8", "10.1.2.3/32"}},
+		{map[string]string{"dimension": "dst", "level": "nibble"}, "10.1.2.3", "20.1.2.3", 9, []string{"0.0.0.0/0", "16.0.0.0/4", "20.1.2.3/32"}},
+		{map[string]string{"dimension": "both"}, "10.1.2.3", "20.1.2.3", 25, []string{"0.0.0.0/0 > 20.1.2.3/32", "10.1.2.3/32 > 0.0.0.0/0"}},
+		{map[string]string{"dimension": "src", "bits6": "48"}, "2001:db8:1::1", "::1", 7, []string{"::/0", "2001:db8:1::/48"}},
+	} {
+		conf := configOf(t, c.set)
+		var got []string
+		conf.ancestors(netip.MustParseAddr(c.src), netip.MustParseAddr(c.dst), func(p heavy.Prefix) { got = append(got, p.String()) })
+		slices.Sort(got)
+		if len(slices.Compact(slices.Clone(got))) != c.n || len(got) != c.n {
+			t.Errorf("%v: %d nodes, want %d: %v", c.set, len(got), c.n, got)
+		}
+		for _, want := range c.some {
+			if !slices.Contains(got, want) {
+				t.Errorf("%v: %s is missing in %v", c.set, want, got)
+			}
+		}
+		if n := conf.draws(netip.MustParseAddr(c.src).Is4()); c.set["dimension"] == "both" && int(n) != c.n || c.set["dimension"] != "both" && int(n) != c.n-1 {
+			t.Errorf("%v: a packet draws one of %g levels, there are %d nodes", c.set, n, c.n)
+		}
+	}
+	conf := configOf(t, map[string]string{"dimension": "both"})
+	if four, six := conf.root(true).String(), conf.root(false).String(); four != "0.0.0.0/0 > 0.0.0.0/0" || six != "::/0 > ::/0" {
+		t.Errorf("roots %s and %s", four, six)
+	}
+	exact := map[heavy.Prefix]float64{conf.root(true): 5, conf.root(false): 6}
+	conf.roots(exact, 100, 0)
+	if len(exact) != 1 || exact[conf.root(true)] != 100 {
+		t.Errorf("roots count %v, want 100 of IPv4 alone", exact)
+	}
+}
+
+// Memory is shared by levels, ways, and nothing else.
+func TestEntries(t *testing.T) {
+	for _, c := range []struct {
+		set  map[string]string
+		want int
+	}{
+		{map[string]string{"method": "stacking", "entries": "3000"}, 500},
+		{map[string]string{"method": "stacking", "entries": "3001", "level": "nibble"}, 250},
+	} {
+		if got := configOf(t, c.set).perStack(); got != c.want {
+			t.Errorf("%v: %d entries of a way of a level, want %d", c.set, got, c.want)
+		}
+	}
+	if c := configOf(t, map[string]string{"count": "bytes", "initial": "10"}); c.ways.Initial != 15_000 {
+		t.Errorf("initial value %d bytes", c.ways.Initial)
+	}
+}
