@@ -25,11 +25,14 @@ type EntryConfig struct {
 // Entry returns the chain's entry program for an interface. Interfaces of the same kind share it: it is proven and loaded once.
 // The caller closes what it is given.
 func (i *Instance) Entry(cfg EntryConfig) (*ebpf.Program, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	if err := i.reach(cfg.Kind); err != nil {
 		return nil, fmt.Errorf("load entry program: %w", err)
 	}
-	i.entryMu.Lock()
-	defer i.entryMu.Unlock()
+	if err := i.serve(cfg.Kind); err != nil {
+		return nil, err
+	}
 	kind := cfg
 	kind.IfIndex = 0 // the kernel tells each packet's
 	p := i.entries[kind]
@@ -47,7 +50,23 @@ func (i *Instance) Entry(cfg EntryConfig) (*ebpf.Program, error) {
 	return own, nil
 }
 
+// serve makes the chain complete for a kind of hook, which no packet has come through yet.
+func (i *Instance) serve(kind Kind) error {
+	if i.kinds[kind] {
+		return nil
+	}
+	if err := i.complete(i.loaded, kind); err != nil {
+		return err
+	}
+	if err := i.install(i.loaded); err != nil {
+		return err
+	}
+	i.kinds[kind] = true
+	return nil
+}
+
 func (i *Instance) loadEntry(cfg EntryConfig) (*ebpf.Program, error) {
+	i.tell("the parser for "+cfg.Kind.String(), len(i.loaded), len(i.loaded))
 	spec := i.chain.Copy()
 	if err := i.configureEntry(spec, cfg); err != nil {
 		return nil, fmt.Errorf("load entry program: %w", err)
@@ -63,7 +82,7 @@ func (i *Instance) loadEntry(cfg EntryConfig) (*ebpf.Program, error) {
 	adaptToKernel(spec)
 	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: i.replacements(chainName, spec)})
 	if err != nil {
-		return nil, fmt.Errorf("load entry program: %w", Explain(chainName, err))
+		return nil, fmt.Errorf("load entry program: %w", explain(chainName, err))
 	}
 	defer coll.Close()
 	return coll.DetachProgram(name), nil

@@ -36,10 +36,14 @@ func (i *Instance) Prepare(objects []Object) (*Exchange, error) {
 		return nil, fmt.Errorf("load chain: %d programs, %d fit", len(objects), xmaps.ChainSlots)
 	}
 	x := &Exchange{inst: i}
-	for _, o := range objects {
+	for n, o := range objects {
 		m := i.kept(o)
 		if m == nil {
-			if m, err = i.load(o); err != nil {
+			i.tell(o.Name, n+1, len(objects))
+			i.mu.Lock()
+			m, err = i.load(o)
+			i.mu.Unlock()
+			if err != nil {
 				return nil, errors.Join(err, x.Close())
 			}
 		}
@@ -61,6 +65,16 @@ func (x *Exchange) Set(name string) (*xmaps.Set, error) {
 // Commit puts the new chain in the place of the old: every packet sees one or the other. When it returns no packet is under way in
 // the old one, whose registers stay as they are until Close.
 func (x *Exchange) Commit() error {
+	x.inst.mu.Lock()
+	defer x.inst.mu.Unlock()
+	for kind, wanted := range x.inst.kinds { // one may have come since it was prepared
+		if !wanted {
+			continue
+		}
+		if err := x.inst.complete(x.next, kind); err != nil {
+			return err
+		}
+	}
 	if err := x.inst.install(x.next); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/cilium/ebpf"
@@ -41,6 +42,11 @@ type Options struct {
 	Unproven bool
 	// Proven: the caller had these very programs proven before, with another seed. For studies that load them thousands of times.
 	Proven bool
+	// Lazy loads the programs of a kind of hook when the first entry program of that kind is asked for: verifying them is most of a
+	// start, and an instance seldom has interfaces of both kinds. Not with Maps: packets pass through an adopted chain already.
+	Lazy bool
+	// Loading is told what is proven and loaded next, the how manieth of how many. nil: nobody asks.
+	Loading func(what string, n, of int)
 	// Interrupted is asked before each algorithm is proven and loaded; an error ends the load. nil: nobody can.
 	Interrupted func() error
 }
@@ -55,6 +61,14 @@ const (
 
 func (k Kind) String() string { return [...]string{"xdp", "tc"}[k] }
 
+// program is the type of a kind's programs.
+func (k Kind) program() ebpf.ProgramType {
+	if k == TC {
+		return ebpf.SchedCLS
+	}
+	return ebpf.XDP
+}
+
 // chainName is the name of the chain's own object among the algorithms.
 const chainName = "chain"
 
@@ -67,8 +81,9 @@ type Instance struct {
 	verdict *ebpf.CollectionSpec // once a chain enforces
 	loaded  []*member
 
-	entryMu sync.Mutex
+	mu      sync.Mutex                    // entry programs are asked for while the chain is exchanged
 	entries map[EntryConfig]*ebpf.Program // by what they were loaded for, without the interface
+	kinds   map[Kind]bool                 // whose programs the members have
 }
 
 // member is one loaded algorithm.
@@ -95,6 +110,7 @@ func Load(objects []Object, opts Options) (*Instance, error) {
 		return nil, fmt.Errorf("read chain object: %w", err)
 	}
 	i := &Instance{opts: opts, chain: spec, shared: map[string]*ebpf.Map{}, entries: map[EntryConfig]*ebpf.Program{}}
+	i.kinds = map[Kind]bool{XDP: !opts.Lazy, TC: !opts.Lazy && !opts.Replay}
 	if err := i.build(objects); err != nil {
 		i.Close()
 		return nil, err
@@ -152,6 +168,13 @@ func (i *Instance) adoptOr(owner string, ms *ebpf.MapSpec) (*ebpf.Map, error) {
 	return m, nil
 }
 
+// tell says what comes next.
+func (i *Instance) tell(what string, n, of int) {
+	if i.opts.Loading != nil {
+		i.opts.Loading(what, n, of)
+	}
+}
+
 // kept finds a loaded member that is this very object.
 func (i *Instance) kept(o Object) *member {
 	for _, m := range i.loaded {
@@ -185,22 +208,70 @@ func (i *Instance) load(o Object) (*member, error) {
 			return nil, fmt.Errorf("load %s: %w", o.Name, err)
 		}
 	}
-	spec := o.Spec.Copy()
-	if err := i.setCommon(spec); err != nil {
-		return nil, fmt.Errorf("load %s: %w", o.Name, err)
+	spec, err := i.configured(o)
+	if err != nil {
+		return nil, err
 	}
 	if err := prove(o.Name, spec, i.opts.Unproven || i.opts.Proven); err != nil {
 		return nil, err
 	}
 	adaptToKernel(spec)
-	if i.opts.Replay {
-		removePrograms(spec, ebpf.SchedCLS)
+	for kind, wanted := range i.kinds {
+		if !wanted {
+			removePrograms(spec, kind.program())
+		}
 	}
 	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: i.replacements(o.Name, spec)})
 	if err != nil {
-		return nil, fmt.Errorf("load %s: %w", o.Name, Explain(o.Name, err))
+		return nil, fmt.Errorf("load %s: %w", o.Name, explain(o.Name, err))
 	}
 	return &member{object: o, coll: coll, set: xmaps.NewSet(spec, coll.Maps)}, nil
+}
+
+// configured is an object with the constants that it will run with.
+func (i *Instance) configured(o Object) (*ebpf.CollectionSpec, error) {
+	spec := o.Spec.Copy()
+	if err := i.setCommon(spec); err != nil {
+		return nil, fmt.Errorf("load %s: %w", o.Name, err)
+	}
+	return spec, nil
+}
+
+// complete gives members the programs of a kind that they lack. All of an object was proven when it was loaded.
+func (i *Instance) complete(members []*member, kind Kind) error {
+	for _, m := range members {
+		if m.program(kind.program()) != nil {
+			continue
+		}
+		if err := i.loadKind(m, kind); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (i *Instance) loadKind(m *member, kind Kind) error {
+	spec, err := i.configured(m.object)
+	if err != nil {
+		return err
+	}
+	adaptToKernel(spec)
+	removePrograms(spec, (XDP + TC - kind).program())
+	use := i.replacements(m.object.Name, spec)
+	for name, em := range m.coll.Maps {
+		if !strings.HasPrefix(name, ".") {
+			use[name] = em
+		}
+	}
+	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: use})
+	if err != nil {
+		return fmt.Errorf("load %s: %w", m.object.Name, explain(m.object.Name, err))
+	}
+	defer coll.Close()
+	for name := range coll.Programs {
+		m.coll.Programs[name] = coll.DetachProgram(name)
+	}
+	return nil
 }
 
 // setCommon writes the constants that the headers declare in every object.
@@ -235,7 +306,7 @@ func (i *Instance) replacements(owner string, spec *ebpf.CollectionSpec) map[str
 func (i *Instance) LoadBeside(name string, spec *ebpf.CollectionSpec) (*ebpf.Collection, error) {
 	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: i.replacements(name, spec)})
 	if err != nil {
-		return nil, Explain(name, err)
+		return nil, explain(name, err)
 	}
 	return coll, nil
 }
@@ -283,13 +354,13 @@ func (i *Instance) Programs() map[string]*ebpf.Program {
 
 // Close frees everything. Entry programs that are still attached keep what they use until they go.
 func (i *Instance) Close() error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	var errs []error
 	for _, m := range i.loaded {
 		m.coll.Close()
 	}
 	i.loaded = nil
-	i.entryMu.Lock()
-	defer i.entryMu.Unlock()
 	for kind, p := range i.entries {
 		errs = append(errs, p.Close())
 		delete(i.entries, kind)

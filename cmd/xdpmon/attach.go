@@ -91,6 +91,7 @@ func runAttach(env *environment, o *attachOptions, ifaces []string) error {
 		return errors.Join(err, m.close())
 	}
 	cfg.Snapshots = o.snapshots.dir != ""
+	cfg.Loading = m.loading()
 	cfg.Emit, cfg.Notice, cfg.Changed = m.emit, m.notice, m.store.Attached
 	if o.direction.value == "" && len(ifaces) > 1 && !o.each {
 		m.notice("several interfaces: packets are seen on arrival only, so that a forwarded one counts once; --direction both sees those that leave, too")

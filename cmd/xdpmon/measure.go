@@ -109,6 +109,13 @@ func (m *measurement) start(change func(*report.Run)) {
 	m.hub.Publish(m.ending(), feed.Event{Run: &run})
 }
 
+// measuring reports whether start has been called.
+func (m *measurement) measuring() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.started
+}
+
 // emit takes a finished window.
 func (m *measurement) emit(l report.Line) error {
 	shown := l

@@ -11,7 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-// progressLine is one line on a terminal that says how far a replay is.
+// progressLine is one line on a terminal that says how far something is.
 type progressLine struct {
 	out   io.Writer
 	now   func() time.Time
@@ -24,8 +24,10 @@ type progressLine struct {
 
 const progressEvery = 100 * time.Millisecond
 
-// update draws the line anew, at most ten times a second.
-func (p *progressLine) update(at session.Progress) {
+func (p *progressLine) update(at session.Progress) { p.show(progressText(at)) }
+
+// show draws the line anew, at most ten times a second.
+func (p *progressLine) show(line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
@@ -33,7 +35,7 @@ func (p *progressLine) update(at session.Progress) {
 		return
 	}
 	p.shown, p.dirty = now, true
-	text := []rune(progressText(at))
+	text := []rune(line)
 	fmt.Fprintf(p.out, "\r%s\x1b[K", string(text[:min(len(text), p.width-1)]))
 }
 
@@ -65,11 +67,41 @@ func progressText(at session.Progress) string {
 
 // progress shows how far the run is when a person looks at stderr; nil when nobody does.
 func (m *measurement) progress() func(session.Progress) {
+	line := m.progressLine()
+	if line == nil {
+		return nil
+	}
+	return line.update
+}
+
+func (m *measurement) progressLine() *progressLine {
 	if !m.env.isTerminal(m.env.stderr) || m.env.getenv("TERM") == "dumb" {
 		return nil
 	}
 	width, _ := m.env.size()
 	line := &progressLine{out: m.env.stderr, now: m.env.now, width: width}
 	m.drawer.clearing(line.clear)
-	return line.update
+	return line
+}
+
+// silence is how long a start may last without a word.
+const silence = time.Second
+
+// loading says what a start is at when it takes longer than that: in one line that is drawn anew where a person looks at stderr, in one
+// notice elsewhere.
+func (m *measurement) loading() func(what string, n, of int) {
+	begun, line, said := m.env.now(), m.progressLine(), false
+	return func(what string, n, of int) {
+		if m.measuring() || m.env.now().Sub(begun) < silence {
+			return
+		}
+		text := fmt.Sprintf("proving and loading %s, %d of %d", what, n, of)
+		switch {
+		case line != nil:
+			line.show(text)
+		case !said:
+			said = true
+			m.notice("%s", text)
+		}
+	}
 }

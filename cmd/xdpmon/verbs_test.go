@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cilium/ebpf"
 
@@ -205,6 +206,37 @@ func TestOutputFollowsTheTerminal(t *testing.T) {
 		}
 		if text := w.out.String(); !strings.Contains(text, c.want) || strings.Contains(text, c.not) {
 			t.Errorf("%+v: got %q", c, text)
+		}
+	}
+}
+
+// A start that takes longer than a second says what it is at, and says nothing before.
+func TestSlowStartIsNotSilent(t *testing.T) {
+	for _, terminal := range []bool{true, false} {
+		w := newWorld()
+		w.emitting(1, false)
+		w.terminal[&w.err] = terminal
+		emit, now := w.engine.live, testEpoch
+		w.environment.now = func() time.Time { return now }
+		w.engine.live = func(ctx context.Context, cfg session.LiveConfig) error {
+			cfg.Loading("quick", 1, 4)
+			for n, name := range []string{"slow", "slower", "slowest"} {
+				now = now.Add(time.Second)
+				cfg.Loading(name, n+2, 4)
+			}
+			return emit(ctx, cfg)
+		}
+		if code := w.run("attach", "eth0", "--algo", "test-delay"); code != exitDone {
+			t.Fatalf("exit code %d: %s", code, w.err.String())
+		}
+		text := w.err.String()
+		if strings.Contains(text, "quick") {
+			t.Errorf("a word within the first second:\n%q", text)
+		}
+		if terminal {
+			contains(t, text, "\rproving and loading slow, 2 of 4\x1b[K", "\rproving and loading slowest, 4 of 4\x1b[K", "\r\x1b[K")
+		} else if strings.Count(text, "proving and loading") != 1 || !strings.Contains(text, "xdpmon: proving and loading slow, 2 of 4\n") {
+			t.Errorf("want one line:\n%q", text)
 		}
 	}
 }

@@ -2,6 +2,8 @@ package attach
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -342,3 +344,48 @@ func startAttached(t *testing.T, hook string) *lab.Child {
 }
 
 func TestMain(m *testing.M) { lab.Main(m) }
+
+func programsIn(chain *ebpf.Map) (n int) {
+	for slot := range chain.MaxEntries() {
+		var id ebpf.ProgramID
+		if chain.Lookup(slot, &id) == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// A lazy instance has the programs of the hooks that it is attached to, and its chain leads to them.
+func TestProgramsOfAHookAreLoadedWhenItIsUsed(t *testing.T) {
+	if !lab.Isolated(t) {
+		return
+	}
+	lab.Veth(t)
+	inst, err := loader.Load(lab.FridgeObject(t, 4096), loader.Options{Seed: 1, Lazy: true})
+	lab.NoError(t, err)
+	defer func() { lab.NoError(t, inst.Close()) }()
+	if got := slices.Sorted(maps.Keys(inst.Programs())); len(got) != 0 {
+		t.Errorf("before anything is attached: %v", got)
+	}
+	want := []string{}
+	for _, step := range []struct {
+		hook    Hook
+		program string
+		chain   string
+	}{{HookTC, "fridge_tc", "chain/chain_tc"}, {HookXDP, "fridge_xdp", "chain/chain_xdp"}} {
+		a, err := Attach(inst, lab.Near, Options{Hook: step.hook})
+		lab.NoError(t, err)
+		want = append(want, step.program)
+		if got := slices.Sorted(maps.Keys(inst.Programs())); !slices.Equal(got, want) {
+			t.Errorf("attached at %v: %v", step.hook, got)
+		}
+		if got := programsIn(inst.Maps()[step.chain]); got != 1 {
+			t.Errorf("%d programs in %s", got, step.chain)
+		}
+		lab.NoError(t, a.Close())
+	}
+	lab.NoError(t, inst.Replace(lab.FridgeObject(t, 8192)))
+	if got := slices.Sorted(maps.Keys(inst.Programs())); !slices.Equal(got, want) {
+		t.Errorf("what takes its place has %v", got)
+	}
+}

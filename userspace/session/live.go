@@ -94,7 +94,7 @@ func loadLive(ctx context.Context, cfg *LiveConfig, pin *pin.Pin) (*runner, erro
 	if pin != nil {
 		adopt = pin.Match
 	}
-	return newRunner(cfg.Config, cfg.Name, loader.Options{Interrupted: ctx.Err}, adopt)
+	return newRunner(cfg.Config, cfg.Name, loader.Options{Interrupted: ctx.Err, Lazy: pin == nil}, adopt)
 }
 
 // monotonic is the clock that bpf_ktime_get_ns reads.

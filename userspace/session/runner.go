@@ -88,7 +88,7 @@ func newRunner(cfg Config, name string, opts loader.Options, adopt func([]loader
 	if err != nil {
 		return nil, err
 	}
-	opts.Seed, opts.CRC, opts.Decap = cfg.Seed, cfg.CRC, cfg.Decap
+	opts.Seed, opts.CRC, opts.Decap, opts.Loading = cfg.Seed, cfg.CRC, cfg.Decap, cfg.Loading
 	if opts.RecircDelay, err = recirculationDelay(instances); err != nil {
 		return nil, err
 	}

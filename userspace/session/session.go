@@ -26,6 +26,8 @@ type Config struct {
 	Truth      bool // replay only: run the oracles
 	Snapshots  bool // lines carry the snapshot that they were made of
 	Proven     bool // replay only: an earlier replay with another seed has proven the same programs (loader.Options.Proven)
+	// Loading is told what is proven and loaded next, the how manieth of how many; nil: nobody asks.
+	Loading func(what string, n, of int)
 	// Emit receives every finished window, one Line an algorithm, in the order of Algorithms.
 	Emit func(report.Line) error
 	// Notice receives sentences for the operator (fallbacks, offload changes, interfaces that went away).
