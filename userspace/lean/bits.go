@@ -63,12 +63,12 @@ func (h hashes) place(addresses, rest uint64) place {
 }
 
 // nameless reads from the sub-buckets of a statistic which flow is the heaviest of each bucket.
-func (i *instance) nameless(bank int) (map[heavy.Key]candidate, error) {
+func (i *instance) nameless(bank int) (candidates, error) {
 	cells, err := i.read("lean_bits", bank)
 	if err != nil {
 		return nil, err
 	}
-	found := map[heavy.Key]candidate{}
+	found := candidates{}
 	for b := 0; b+bitsBucket <= len(cells); b += bitsBucket {
 		addresses, rest, ok := bucketKey(cells[b : b+bitsUsed])
 		if !ok {
@@ -127,7 +127,7 @@ func (i *instance) keyOfBits(addresses, rest uint64) heavy.Key {
 var mapped = bits.ReverseBytes32(0xffff)
 
 // bitsNotes say what this way of naming cannot.
-func (i *instance) bitsNotes(n counts) []string {
+func (c *config) bitsNotes(n counts) []string {
 	notes := []string{"lean.keys=bits names one flow a bucket at most, of IPv4, with some thousand events: more buckets with more lean.memory"}
 	if nameless := n.at(bpf.LeanLeanCounterLEAN_NAMELESS); nameless > 0 {
 		notes = append(notes, "there are events of IPv6 flows, which have no bits: they are in the sketch, and unnamed")

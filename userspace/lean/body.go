@@ -3,6 +3,7 @@ package lean
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -45,56 +46,46 @@ type ranked struct {
 }
 
 // decode reads a statistic's sketch for the flows that were named.
-func (i *instance) decode(s stat, bank int, named map[heavy.Key]candidate, n counts) (ranked, error) {
-	sk, err := i.sketchOf(s, bank)
-	if err != nil {
-		return ranked{}, err
-	}
-	keys := make([]heavy.Key, 0, len(named))
-	for key := range named {
-		keys = append(keys, key)
-	}
-	slices.SortFunc(keys, heavy.Key.Compare)
+func (i *estimator) decode(s stat, named candidates, n counts) ranked {
+	keys := slices.SortedFunc(maps.Keys(named), heavy.Key.Compare)
 	places, events := make([]place, len(keys)), make([]float64, len(keys))
 	for k, key := range keys {
 		places[k], events[k] = named[key].at, named[key].value
 	}
+	d := i.estimates(s, places, n)
+	d.events = events
+	return i.rank(s, keys, d, n)
+}
+
+// estimates of flows, from whatever holds the statistic's counts.
+func (i *estimator) estimates(s stat, places []place, n counts) decoded {
 	if k, ok := i.statistics[s].(keyed); ok {
-		if d, used, err := k.decodeKeyed(i, bank, places, n); used || err != nil {
-			d.events = events
-			return i.rank(s, keys, d, n), err
+		if d, used := k.decodeKeyed(i.array, places, n); used {
+			return d
 		}
 	}
+	sk := newSketch(i.cells(registers[s]))
 	if i.walks(s) {
-		d := sk.alone(places)
-		d.events = events
-		return i.rank(s, keys, d, n), nil
+		return sk.alone(places)
 	}
 	d := sk.decode(places)
-	d.events = events
 	if s == latency && i.mean() {
-		if d.delays, err = i.delays(bank, places); err != nil {
-			return ranked{}, err
-		}
+		d.delays = i.delays(places)
 	}
-	return i.rank(s, keys, d, n), nil
+	return d
 }
 
 // delays reads from the second sketch how many delays each flow had.
-func (i *instance) delays(bank int, places []place) ([]float64, error) {
-	cells, err := i.cells(meanRegister, bank)
-	if err != nil {
-		return nil, err
-	}
-	sk := newSketch(cells)
+func (i *estimator) delays(places []place) []float64 {
+	sk := newSketch(i.cells(meanRegister))
 	values := sk.decode(places).values
 	for k := range values {
 		values[k] /= sixteenths
 	}
-	return values, nil
+	return values
 }
 
-func (i *instance) rank(s stat, keys []heavy.Key, d decoded, n counts) ranked {
+func (i *estimator) rank(s stat, keys []heavy.Key, d decoded, n counts) ranked {
 	st := i.statistics[s]
 	r := ranked{noise: medianError * d.noise * st.unit()}
 	for k, key := range keys {
@@ -117,22 +108,22 @@ func (i *instance) rank(s stat, keys []heavy.Key, d decoded, n counts) ranked {
 }
 
 // common are the values that do not belong to one statistic.
-func (i *instance) common(n counts) []report.Value {
+func (c *config) common(n counts) []report.Value {
 	return []report.Value{
 		counter("packets", n.at(bpf.LeanLeanCounterLEAN_PACKETS), report.PacketUnit, "packets that the statistics looked at"),
 		counter("aggregates", n.at(bpf.LeanLeanCounterLEAN_AGGREGATES), report.Count, "packets that stand for several segments (GSO, GRO)"),
-		gauge("window_memory", int64(i.used()), report.Bytes, "tables, sketches and filters of one bank"),
+		gauge("window_memory", int64(c.used()), report.Bytes, "tables, sketches and filters of one bank"),
 	}
 }
 
 // describe adds a statistic to the window's result.
-func (i *instance) describe(result *algo.Result, s stat, r ranked, n counts) {
+func (i *estimator) describe(result *algo.Result, s stat, r ranked, n counts) {
 	st, b := i.statistics[s], &result.Body
 	name := s.String()
 	b.Values = append(b.Values,
 		counter(name+"_events", n.of(bpf.LeanLeanCounterLEAN_EVENTS, s), report.Events, "finished events: delays, gaps, packets out of order or sent again"),
 		gauge(name+"_candidates", len(r.flows), report.Flows, "flows that were reported, each once"),
-		gauge(name+"_limit", i.limit(s, n)*st.unit(), st.value().Unit, "what a flow had to reach at the end of the window"),
+		gauge(name+"_limit", i.limits[s]*st.unit(), st.value().Unit, "what a flow had to reach at the end of the window"),
 		gauge(name+"_noise", r.noise, st.value().Unit, "standard error that the sketch adds to every flow"))
 	b.Values = append(b.Values, st.values(n)...)
 	b.Tables = append(b.Tables, i.table(s, r))
@@ -141,11 +132,6 @@ func (i *instance) describe(result *algo.Result, s stat, r ranked, n counts) {
 		result.Lost[cause] = count
 	}
 	result.Lost[name+"_reports"] = n.of(bpf.LeanLeanCounterLEAN_UNREPORTED, s)
-}
-
-// limit is what the data plane compared with at the end of the window.
-func (i *instance) limit(s stat, n counts) float64 {
-	return max(1, math.Floor(math.Ldexp(float64(n.total(s)), -i.limiters[s].shift)))
 }
 
 var titles = [stats]string{"Flows with the most delay", "Flows with the most loss", "Flows with the most packets out of order",
@@ -172,14 +158,9 @@ func (c *config) columns(s stat) []report.Column {
 	return columns
 }
 
-func (i *instance) table(s stat, r ranked) report.Table {
+func (i *estimator) table(s stat, r ranked) report.Table {
 	t := report.Table{Name: s.String(), Title: titles[s], Whole: true, Columns: i.columns(s), Limit: i.top, Help: "most affected first"}
-	i.listed[s] = i.listed[s][:0]
-	for _, f := range r.flows[:min(len(r.flows), i.top)] {
-		if f.value <= 0 {
-			break
-		}
-		i.listed[s] = append(i.listed[s], f.key)
+	for _, f := range i.listed(r) {
 		row := append(i.spec.Cells(f.key), i.cell(s, f.value), i.cell(s, f.se), i.cell(s, f.median))
 		if s != latency {
 			row = append(row, i.cell(s, f.low), i.cell(s, f.high))
@@ -192,15 +173,24 @@ func (i *instance) table(s stat, r ranked) report.Table {
 	return t
 }
 
+// listed are the flows that have a place in the table.
+func (c *config) listed(r ranked) []flow {
+	list := r.flows[:min(len(r.flows), c.top)]
+	if n := slices.IndexFunc(list, func(f flow) bool { return f.value <= 0 }); n >= 0 {
+		return list[:n]
+	}
+	return list
+}
+
 // cell is a number as the report wants it: ns and bytes are whole.
-func (i *instance) cell(s stat, x float64) any {
-	if i.statistics[s].value().Unit == report.Nanosecond {
+func (c *config) cell(s stat, x float64) any {
+	if c.statistics[s].value().Unit == report.Nanosecond {
 		return int64(math.Round(x))
 	}
 	return x
 }
 
-func (i *instance) notes(s stat, r ranked, n counts) (notes []string) {
+func (i *estimator) notes(s stat, r ranked, n counts) (notes []string) {
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if lost := n.of(bpf.LeanLeanCounterLEAN_UNREPORTED, s); lost > 0 {
 		add("%d flows with %s were not reported because the ring was full: raise lean.ring", lost, s)

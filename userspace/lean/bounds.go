@@ -28,7 +28,7 @@ func upper(x, share float64) float64 {
 }
 
 // bounds of a flow's value, both in the sketch's unit; NaN where nothing is promised.
-func (i *instance) bounds(s stat, value, noise float64, n counts) (low, high float64) {
+func (i *estimator) bounds(s stat, value, noise float64, n counts) (low, high float64) {
 	c, ok := i.statistics[s].(countable)
 	if !ok || i.walks(s) {
 		return math.NaN(), math.NaN()

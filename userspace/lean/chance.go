@@ -12,6 +12,7 @@ import (
 type chance struct {
 	auto  bool
 	p     float64
+	most  float64 // merged: the largest p, where p is the smallest
 	rate  float64 // insertions a second
 	slots int     // M
 	last  load    // of this bank, at the last look

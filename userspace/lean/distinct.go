@@ -17,18 +17,11 @@ func distinctLayout(scale float64) layout {
 
 // decodeKeyed reads Algorithm 4's list; ok is false when the sketch has the counts. A flow's value is its packets less its
 // different packets. The error that is stated is the mean one of the listed flows.
-func (r *repetitions) decodeKeyed(i *instance, bank int, places []place, _ counts) (d decoded, ok bool, err error) {
+func (r *repetitions) decodeKeyed(array func(name string) []uint64, places []place, _ counts) (d decoded, ok bool) {
 	if !r.distinct {
-		return d, false, nil
+		return d, false
 	}
-	list, err := i.read("lean_ret_list", bank)
-	if err != nil {
-		return d, false, err
-	}
-	ranks, err := i.read("lean_ret_rank", bank)
-	if err != nil {
-		return d, false, err
-	}
+	list, ranks := array("lean_ret_list"), array("lean_ret_rank")
 	d.values = make([]float64, len(places))
 	var sum float64
 	for k, p := range places {
@@ -42,7 +35,15 @@ func (r *repetitions) decodeKeyed(i *instance, bank int, places []place, _ count
 		sum += distinctError * different
 	}
 	d.plain, d.noise = d.values, sum/float64(max(1, len(places)))/medianError
-	return d, true, nil
+	return d, true
+}
+
+// keyedArrays implements keyed.
+func (r *repetitions) keyedArrays() []string {
+	if r.distinct {
+		return []string{"lean_ret_list", "lean_ret_rank"}
+	}
+	return nil
 }
 
 // differentOf is HyperLogLog's estimate from the registers that carry the owner's tag, with linear counting below 2.5 a register.

@@ -3,8 +3,8 @@ package lean
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"net/netip"
-	"sync"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
@@ -15,6 +15,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
 // tickEvery is how often a live run empties the ring.
@@ -31,24 +32,27 @@ type candidate struct {
 	value float64 // of the event that reached the limit; 0: not known
 }
 
+// candidates of one statistic.
+type candidates map[heavy.Key]candidate
+
 // named are the candidates of one window.
-type named [stats]map[heavy.Key]candidate
+type named [stats]candidates
 
 // instance is one configured monitor.
 type instance struct {
 	*config
-	set    *maps.Set
-	counts *maps.Array
-	words  map[string][]uint64 // buffers
-
-	mu       sync.Mutex // guards what polling and windows share
+	head     snapshot.Head
+	set      *maps.Set
+	counts   *maps.Array
+	words    map[string][]uint64 // buffers
 	ring     *maps.Ring
 	shifts   *maps.Array
 	limiters [stats]*limiter
 	pending  [2]named
 	bank     int                // that packets write to
 	later    bool               // a window is over: the load is known
-	listed   [stats][]heavy.Key // in the last window
+	judged   bool               // there is an oracle
+	found    [stats][]heavy.Key // listed in the last window: the oracle judges them
 }
 
 func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
@@ -56,7 +60,7 @@ func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &instance{config: c, words: map[string][]uint64{}}
+	i := &instance{config: c, head: Descriptor().Head(v, env), words: map[string][]uint64{}}
 	for s := range stats {
 		i.limiters[s] = c.limiter(s)
 	}
@@ -66,7 +70,7 @@ func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
 
 func newNamed() (n named) {
 	for s := range n {
-		n[s] = map[heavy.Key]candidate{}
+		n[s] = candidates{}
 	}
 	return n
 }
@@ -119,8 +123,8 @@ func (i *instance) Bind(set *maps.Set) (err error) {
 }
 
 // latency is the statistic that follows the load; nil when it is off.
-func (i *instance) latency() *latencies {
-	l, _ := i.statistics[latency].(*latencies)
+func (c *config) latency() *latencies {
+	l, _ := c.statistics[latency].(*latencies)
 	return l
 }
 
@@ -138,8 +142,6 @@ func (i *instance) IntervalNS() int64 { return tickEvery }
 
 // Tick implements algo.Controller: it empties the ring, and limits and p follow the load.
 func (i *instance) Tick(now int64) error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
 	if err := i.poll(); err != nil {
 		return err
 	}
@@ -232,75 +234,99 @@ func (i *instance) read(name string, bank int) ([]uint64, error) {
 	return words, err
 }
 
-// Window implements algo.Instance: what the sketches say of the flows that were named.
-func (i *instance) Window(w report.Window, bank int) (algo.Result, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	result, err := i.window(w.End, bank)
+// Read implements algo.Snapshots: the sketches, and the flows that were named. Limits and p of the next window are chosen here.
+func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
+	s, err := i.take(w, bank)
 	if err != nil {
-		return algo.Result{}, fmt.Errorf("read window: %w", err)
+		return nil, fmt.Errorf("read window: %w", err)
 	}
-	return result, nil
-}
-
-func (i *instance) window(end int64, bank int) (algo.Result, error) {
-	if err := i.poll(); err != nil {
-		return algo.Result{}, err
+	if !i.judged {
+		return s, nil
 	}
-	words, err := i.counts.ReadReset(bank, nil)
-	if err != nil {
-		return algo.Result{}, err
-	}
-	n, named := counts(words), i.pending[bank]
-	i.pending[bank] = newNamed()
-	result := algo.Result{Used: n.at(bpf.LeanLeanCounterLEAN_PACKETS), Lost: map[string]uint64{}}
-	result.Body.Values = i.common(n)
-	var lists [stats]ranked
-	if i.buckets > 0 {
-		if named[i.on[0]], err = i.nameless(bank); err != nil {
-			return algo.Result{}, err
-		}
-		result.Body.Notes = i.bitsNotes(n)
-	}
-	for _, s := range i.on {
-		if lists[s], err = i.decode(s, bank, named[s], n); err != nil {
-			return algo.Result{}, err
-		}
-		i.describe(&result, s, lists[s], n)
-	}
-	i.bank, i.later = 1-bank, true
-	for _, s := range i.on {
-		i.limiters[s].after(len(lists[s].flows))
-	}
-	if err := i.requests(end, n, true); err != nil {
-		return algo.Result{}, err
-	}
-	return result, i.publish()
-}
-
-// cells reads the rows of a sketch and sets them back to zero.
-func (i *instance) cells(register string, bank int) (words [rows][]uint64, err error) {
-	for r, name := range rowNames(register) {
-		if words[r], err = i.read(name, bank); err != nil {
-			return words, err
-		}
-	}
-	return words, nil
-}
-
-// sketchOf reads a statistic's rows and empties its sum and its filter.
-func (i *instance) sketchOf(s stat, bank int) (*sketch, error) {
-	words, err := i.cells(registers[s], bank)
+	e, n, err := i.open(s)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range append(filterNames(registers[s]), registers[s]+"_sum") {
-		if _, err := i.read(name, bank); err != nil {
+	for _, s := range i.on {
+		i.found[s] = i.found[s][:0]
+		for _, f := range i.listed(e.decode(s, e.named[s], n)) {
+			i.found[s] = append(i.found[s], f.key)
+		}
+	}
+	return s, nil
+}
+
+func (i *instance) take(w report.Window, bank int) (*snapshot.Snapshot, error) {
+	if err := i.poll(); err != nil {
+		return nil, err
+	}
+	words, err := i.counts.ReadReset(bank, nil)
+	if err != nil {
+		return nil, err
+	}
+	n, named := counts(words), i.pending[bank]
+	i.pending[bank] = newNamed()
+	if i.buckets > 0 {
+		if named[i.on[0]], err = i.nameless(bank); err != nil {
 			return nil, err
 		}
 	}
-	sk := newSketch(words)
-	return &sk, nil
+	s := snapshot.New(i.head, w)
+	s.Words[counterWords] = words
+	s.Words[limitWords] = snapshot.Floats(i.limitsOf(n))
+	if l := i.latency(); l != nil {
+		s.Words[chanceWords] = snapshot.Floats([]float64{l.chance.p, l.chance.p, l.chance.rate})
+	}
+	for _, st := range i.on {
+		s.Words[namedWords+st.String()] = named[st].words()
+	}
+	if err := i.registersInto(s, bank); err != nil {
+		return nil, err
+	}
+	i.bank, i.later = 1-bank, true
+	for _, st := range i.on {
+		i.limiters[st].after(len(named[st]))
+	}
+	if err := i.requests(w.End, n, true); err != nil {
+		return nil, err
+	}
+	return s, i.publish()
+}
+
+// limitsOf are what the data plane compared with at the end of the window.
+func (i *instance) limitsOf(n counts) []float64 {
+	limits := make([]float64, stats)
+	for _, s := range i.on {
+		limits[s] = max(1, math.Floor(math.Ldexp(float64(n.total(s)), -i.limiters[s].shift)))
+	}
+	return limits
+}
+
+// registersInto reads what holds counts, and empties sums and filters.
+func (i *instance) registersInto(s *snapshot.Snapshot, bank int) error {
+	sketches, others := i.arrays()
+	for _, name := range sketches {
+		words, err := i.read(name, bank)
+		if err != nil {
+			return err
+		}
+		s.Words[name] = extended(words)
+	}
+	for _, name := range others {
+		words, err := i.read(name, bank)
+		if err != nil {
+			return err
+		}
+		s.Words[name] = words
+	}
+	for _, st := range i.on {
+		for _, name := range append(filterNames(registers[st]), registers[st]+"_sum") {
+			if _, err := i.read(name, bank); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // counts are the data plane's counters of a window.

@@ -79,7 +79,7 @@ func (l *latencies) sampling(estimate, event float64, n counts) float64 {
 	}
 	estimate = max(0, estimate)
 	delay, weight := l.chance.split(event)
-	evicted := 1 - min(1, q/l.chance.p)
+	evicted := 1 - min(1, q/max(l.chance.p, l.chance.most))
 	uneven := burst * estimate * evicted * evicted
 	return estimate*max(size*(1-q), delay*(weight-1)) + estimate/event*weight*weight/6 + uneven*uneven
 }

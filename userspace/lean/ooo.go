@@ -80,20 +80,27 @@ func (o *reorderings) lost(n counts) map[string]uint64 {
 
 // decodeKeyed reads the Misra-Gries counters of the reported flows; ok is false when the sketch has the counts. The error that
 // is stated is the mean of what other flows have taken from a counter: a count is too small by that, never too large.
-func (o *reorderings) decodeKeyed(i *instance, bank int, places []place, n counts) (d decoded, ok bool, err error) {
+func (o *reorderings) decodeKeyed(array func(name string) []uint64, places []place, n counts) (d decoded, ok bool) {
 	if !o.misraGries {
-		return d, false, nil
+		return d, false
 	}
-	words, err := i.read("lean_ooo_mg", bank)
-	if err != nil {
-		return d, false, err
-	}
+	words := array(keyedRegister)
 	d.values = make([]float64, len(places))
 	for k, p := range places {
 		d.values[k] = keyedCount(words, p)
 	}
 	d.plain, d.noise = d.values, keyedDeficit(words, float64(n.total(ooo)))/medianError
-	return d, true, nil
+	return d, true
+}
+
+const keyedRegister = "lean_ooo_mg"
+
+// keyedArrays implements keyed.
+func (o *reorderings) keyedArrays() []string {
+	if o.misraGries {
+		return []string{keyedRegister}
+	}
+	return nil
 }
 
 // keyedCount is a flow's counter, 0 if another flow owns it: ooo_tally() of bpf/lean/ooo.h.

@@ -12,6 +12,7 @@ import (
 
 // Oracle implements algo.Truthful.
 func (i *instance) Oracle() algo.Oracle {
+	i.judged = true
 	return &oracle{instance: i, truth: NewTruth(i.truthOptions())}
 }
 
@@ -111,7 +112,7 @@ func (i *instance) asked(s stat, tallies map[heavy.Key]Tally) []flow {
 	for _, f := range list {
 		known[f.key] = true
 	}
-	for _, key := range i.listed[s] {
+	for _, key := range i.found[s] {
 		if t := tallies[key]; !known[key] {
 			list = append(list, flow{key: key, value: t.of(s)})
 		}

@@ -27,15 +27,24 @@ func (p place) cell(row, columns int) (column int, sign float64) {
 // sketch is a Count Sketch of a closed window, its cells as numbers.
 type sketch [rows][]float64
 
-// newSketch takes the cells as the registers hold them: two's complement of 32 bits.
+// newSketch takes the cells as a snapshot holds them: registers have 32 bits in two's complement, and extended makes 64 of them, which
+// no sum of hosts overflows.
 func newSketch(words [rows][]uint64) (s sketch) {
 	for r := range rows {
 		s[r] = make([]float64, len(words[r]))
 		for c, w := range words[r] {
-			s[r][c] = float64(int32(uint32(w)))
+			s[r][c] = float64(int64(w))
 		}
 	}
 	return s
+}
+
+// extended turns words in two's complement of 32 bits into such of 64.
+func extended(words []uint64) []uint64 {
+	for n, w := range words {
+		words[n] = uint64(int64(int32(uint32(w))))
+	}
+	return words
 }
 
 // estimates are what the rows say of a flow.

@@ -31,6 +31,9 @@ func TestSketchOfOneFlow(t *testing.T) {
 			column, sign := p.cell(r, 64)
 			words[r][column] = uint64(uint32(int32(sign * 1000)))
 		}
+		for r := range words {
+			words[r] = extended(words[r])
+		}
 		s := newSketch(words)
 		if got := s.median(p); got != 1000 {
 			t.Fatalf("%v: %g, want 1000", p, got)

@@ -65,7 +65,9 @@ type sampled interface {
 
 // keyed is a statistic that may hold its counts under keys instead of in the sketch; ok says whether it does.
 type keyed interface {
-	decodeKeyed(i *instance, bank int, places []place, n counts) (d decoded, ok bool, err error)
+	decodeKeyed(array func(name string) []uint64, places []place, n counts) (d decoded, ok bool)
+	// keyedArrays are what it reads for that.
+	keyedArrays() []string
 }
 
 // newStatistic configures one of them.

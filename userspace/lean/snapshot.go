@@ -1,0 +1,211 @@
+package lean
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	bpf "github.com/xdpmon/xdpmon/bpf/lean"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/heavy"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
+)
+
+// The words of a snapshot, beside the registers under their own names.
+const (
+	counterWords = "counters"
+	limitWords   = "limits" // of each statistic, in the sketch's unit
+	chanceWords  = "chance" // smallest and largest p, and insertions a second: of latency
+	namedWords   = "named." // namedWidth a flow: key, place, event; in the keys' order
+)
+
+const namedWidth = heavy.KeyWords + 3
+
+func (c candidates) words() snapshot.Words {
+	w := make(snapshot.Words, 0, namedWidth*len(c))
+	for _, key := range slices.SortedFunc(maps.Keys(c), heavy.Key.Compare) {
+		f := c[key]
+		w = append(append(w, key[:]...), f.at.rows, f.at.rest, math.Float64bits(f.value))
+	}
+	return w
+}
+
+func candidatesOf(r *snapshot.Reader, name string) candidates {
+	c := candidates{}
+	for _, w := range r.Rows(name, namedWidth) {
+		f := candidate{at: place{w[heavy.KeyWords], w[heavy.KeyWords+1]}, value: math.Float64frombits(w[heavy.KeyWords+2])}
+		if !(math.Abs(f.value) <= mostCounted) {
+			r.Refuse("a flow with an event of %g", f.value)
+			return c
+		}
+		c[heavy.Key(w[:heavy.KeyWords])] = f
+	}
+	return c
+}
+
+// mostCounted bounds what a snapshot may count: sums of it stay finite.
+const mostCounted = math.MaxInt64
+
+// arrays are the registers of a snapshot: cells of sketches, and counters under keys.
+func (c *config) arrays() (sketches, others []string) {
+	for _, s := range c.on {
+		names := rowNames(registers[s])
+		sketches = append(sketches, names[:]...)
+		if k, ok := c.statistics[s].(keyed); ok {
+			others = append(others, k.keyedArrays()...)
+		}
+	}
+	if c.mean() {
+		names := rowNames(meanRegister)
+		sketches = append(sketches, names[:]...)
+	}
+	return sketches, others
+}
+
+// estimator makes the report of one snapshot.
+type estimator struct {
+	*config
+	words  *snapshot.Reader
+	sized  map[string]int
+	limits []float64
+	named  named
+}
+
+// array is a register as the snapshot has it.
+func (i *estimator) array(name string) []uint64 { return i.words.Words(name, i.sized[name]) }
+
+func (i *estimator) cells(register string) (words [rows][]uint64) {
+	for r, name := range rowNames(register) {
+		words[r] = i.array(name)
+	}
+	return words
+}
+
+// open reads a snapshot. The statistics of an instance are those of its data plane: p and the rate are the snapshot's.
+func (c *config) open(s *snapshot.Snapshot) (*estimator, counts, error) {
+	e := &estimator{config: c, words: s.Read(), sized: c.sizes()}
+	n := counts(e.words.Words(counterWords, int(bpf.LeanLeanCounterLEAN_COUNTS)))
+	e.limits = e.words.Floats(limitWords, int(stats))
+	if l := c.latency(); l != nil {
+		e.config = c.at(e.words.Floats(chanceWords, 3), e.words)
+	}
+	for _, s := range c.on {
+		e.named[s] = candidatesOf(e.words, namedWords+s.String())
+	}
+	sketches, others := c.arrays()
+	for _, name := range append(sketches, others...) { // all of them must be there
+		e.array(name)
+	}
+	return e, n, e.words.Err()
+}
+
+// at is the configuration with the p and rate of a window.
+func (c *config) at(chance []float64, r *snapshot.Reader) *config {
+	now := *c
+	l, p := *c.latency(), *c.latency().chance
+	p.p, p.most, p.rate, p.slots = chance[0], chance[1], chance[2], max(c.layouts[latency].tables["lean_lat_fr"], 2)
+	if !(p.p > 0 && p.p <= p.most && p.most <= 1 && p.rate >= 0) {
+		r.Refuse("a share of %g of the segments, at %g a second", p.p, p.rate)
+	}
+	l.chance = &p
+	now.statistics[latency] = &l
+	return &now
+}
+
+// reported is the report of a snapshot: what the sketches say of the flows that were named.
+func reported(v algo.Values, env algo.Env, s *snapshot.Snapshot) (algo.Result, error) {
+	c, err := newConfig(v, env)
+	if err != nil {
+		return algo.Result{}, err
+	}
+	e, n, err := c.open(s)
+	if err != nil {
+		return algo.Result{}, err
+	}
+	result := algo.Result{Used: n.at(bpf.LeanLeanCounterLEAN_PACKETS), Lost: map[string]uint64{}}
+	result.Body.Values = c.common(n)
+	if c.buckets > 0 {
+		result.Body.Notes = c.bitsNotes(n)
+	}
+	for _, s := range c.on {
+		e.describe(&result, s, e.decode(s, e.named[s], n), n)
+	}
+	return result, nil
+}
+
+// merged sums sketches cell by cell, which are linear: with the same hashes the sum is the sketch of one host that finished the events
+// of both. Flows that any host has named are asked of it. A flow may stay below the limit of every host and be above that of their sum,
+// so that limits add up.
+func merged(v algo.Values, env algo.Env, a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+	if err := algo.SameHashes(a, b); err != nil {
+		return nil, err
+	}
+	c, err := newConfig(v, env)
+	if err != nil {
+		return nil, err
+	}
+	if r, ok := c.statistics[retrans].(*repetitions); ok && r.distinct {
+		return nil, fmt.Errorf("%w: lean.retrans=distinct keeps one flow an entry, and two hosts may keep different ones there", algo.ErrMerge)
+	}
+	x, _, err := c.open(a)
+	if err != nil {
+		return nil, err
+	}
+	y, _, err := c.open(b)
+	if err != nil {
+		return nil, err
+	}
+	s := snapshot.Together(a, b)
+	sketches, others := c.arrays()
+	for _, name := range append(sketches, counterWords) {
+		s.Words[name] = snapshot.Sum(a.Words[name], b.Words[name])
+	}
+	for _, name := range others {
+		s.Words[name] = keyedSum(a.Words[name], b.Words[name])
+	}
+	limits := make([]float64, stats)
+	for n := range limits {
+		limits[n] = x.limits[n] + y.limits[n]
+	}
+	s.Words[limitWords] = snapshot.Floats(limits)
+	for _, st := range c.on {
+		s.Words[namedWords+st.String()] = united(x.named[st], y.named[st]).words()
+	}
+	if c.latency() != nil { // what a delay stood for is known of each host: the smallest p and the largest rate bound the error
+		p, q := x.latency().chance, y.latency().chance
+		s.Words[chanceWords] = snapshot.Floats([]float64{min(p.p, q.p), max(p.most, q.most), max(p.rate, q.rate)})
+	}
+	return s, nil
+}
+
+// united are all flows that either has named, with the larger of their events.
+func united(a, b candidates) candidates {
+	all := maps.Clone(a)
+	for key, f := range b {
+		if have, both := all[key]; both {
+			f.value = max(f.value, have.value)
+		}
+		all[key] = f
+	}
+	return all
+}
+
+// keyedSum merges counters under keys as Misra and Gries' are: of two owners of one place the larger stays, less what the other has.
+func keyedSum(a, b []uint64) snapshot.Words {
+	sum := make(snapshot.Words, len(a))
+	for n := range sum {
+		x, y := a[n], b[n]
+		if uint32(x) < uint32(y) {
+			x, y = y, x
+		}
+		count := uint64(uint32(x))
+		if x>>32 == y>>32 {
+			count = min(count+uint64(uint32(y)), math.MaxUint32)
+		} else {
+			count -= uint64(uint32(y))
+		}
+		sum[n] = x>>32<<32 | count
+	}
+	return sum
+}
