@@ -1,20 +1,58 @@
 package loader
 
 import (
+	"crypto/sha256"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 
 	"github.com/cilium/ebpf"
 
 	"github.com/xdpmon/xdpmon/loader/pisa"
 )
 
+// proven remembers what was proven in this process: an agent loads the same programs with the same constants for one interface after the
+// other. Entries are 32 bytes, one for each kind of interface and for each choice of parameters.
+var proven = struct {
+	sync.Mutex
+	of map[[sha256.Size]byte]bool
+}{of: map[[sha256.Size]byte]bool{}}
+
 // prove refuses a program that breaks the memory rules of a PISA switch; constants and sizes are those it will run with.
 func prove(name string, spec *ebpf.CollectionSpec, unproven bool) error {
 	if unproven {
 		return nil
 	}
+	key := identity(spec)
+	proven.Lock()
+	known := proven.of[key]
+	proven.Unlock()
+	if known {
+		return nil
+	}
 	if _, err := pisa.Prove(spec); err != nil {
 		return fmt.Errorf("prove memory rules of %s: %w", name, err)
 	}
+	proven.Lock()
+	defer proven.Unlock()
+	proven.of[key] = true
 	return nil
+}
+
+// identity is a digest of all that a proof depends on: the instructions, the maps they name, and the constants.
+func identity(spec *ebpf.CollectionSpec) [sha256.Size]byte {
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(spec.Programs)) {
+		p := spec.Programs[name]
+		fmt.Fprintf(h, "program %s %v %s %d\n%v\n", name, p.Type, p.SectionName, p.Flags, p.Instructions)
+	}
+	for _, name := range slices.Sorted(maps.Keys(spec.Maps)) {
+		m := spec.Maps[name]
+		fmt.Fprintf(h, "map %s %v %d %d %d %d %q\n", name, m.Type, m.KeySize, m.ValueSize, m.MaxEntries, m.Flags, m.Tags)
+	}
+	for _, name := range slices.Sorted(maps.Keys(spec.Variables)) {
+		fmt.Fprintf(h, "constant %s %x\n", name, spec.Variables[name].Value)
+	}
+	return [sha256.Size]byte(h.Sum(nil))
 }

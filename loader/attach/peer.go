@@ -3,7 +3,6 @@ package attach
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -35,12 +34,12 @@ func readOffloads(d *Device) offloadState {
 }
 
 func (s *offloadState) readPeer(index int) error {
-	peer, err := net.InterfaceByIndex(index)
+	peer, err := netlink.LinkByIndex(index) // package net would list all there are
 	if err != nil {
 		return err
 	}
-	s.peerName = peer.Name
-	s.peer, err = OffloadsOf(peer.Name)
+	s.peerName = peer.Attrs().Name
+	s.peer, err = OffloadsOf(s.peerName)
 	return err
 }
 

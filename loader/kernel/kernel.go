@@ -4,6 +4,7 @@ package kernel
 import (
 	"errors"
 	"math"
+	"sync/atomic"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -84,8 +85,20 @@ func HaveXDPFrags() error {
 	return Try(spec)
 }
 
+// haveTCX remembers a yes: a kernel does not lose it.
+var haveTCX atomic.Bool
+
 // HaveTCX asks for TCX links by attaching to an interface that cannot exist.
 func HaveTCX() error {
+	if haveTCX.Load() {
+		return nil
+	}
+	err := askTCX()
+	haveTCX.Store(err == nil)
+	return err
+}
+
+func askTCX() error {
 	prog, err := ebpf.NewProgram(Returning(ebpf.SchedCLS, -1))
 	if err != nil {
 		return err

@@ -145,8 +145,8 @@ func (w *watcher) recover(ctx context.Context) []Event {
 
 // want adds a name. An interface that has it already is known from here on, without an event.
 func (w *watcher) want(name string) error {
-	links, err := w.lister.LinkList()
-	if err != nil {
+	l, err := w.lister.LinkByName(name)
+	if missing := (netlink.LinkNotFoundError{}); err != nil && !errors.As(err, &missing) {
 		return fmt.Errorf("watch interface %s: %w", name, err)
 	}
 	w.mu.Lock()
@@ -154,10 +154,9 @@ func (w *watcher) want(name string) error {
 	if !slices.Contains(w.wanted, name) {
 		w.wanted = append(slices.Clone(w.wanted), name)
 	}
-	for _, l := range links {
-		if a := l.Attrs(); a.Name == name {
-			w.known[a.Index] = linkState{a.Name, a.RawFlags&unix.IFF_UP != 0}
-		}
+	if err == nil {
+		a := l.Attrs()
+		w.known[a.Index] = linkState{a.Name, a.RawFlags&unix.IFF_UP != 0}
 	}
 	return nil
 }

@@ -4,6 +4,8 @@ package agent
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -43,6 +45,7 @@ type Agent struct {
 	hub     feed.Hub
 	metrics *prom.Store
 	memory  accounts
+	seed    uint64 // of the hashes of rules that name none; secret
 	started time.Time
 	names   *namer
 	links   *watcher
@@ -73,7 +76,11 @@ func Run(ctx context.Context, opts Options) error {
 	if opts.Notify == nil {
 		opts.Notify = func(string) {}
 	}
-	a := &Agent{opts: opts, cfg: cfg, log: opts.Log(cfg.Log), metrics: prom.NewStore(time.Now), started: time.Now(),
+	var b [8]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return fmt.Errorf("draw hash seed: %w", err)
+	}
+	a := &Agent{opts: opts, seed: binary.NativeEndian.Uint64(b[:]) | 1, cfg: cfg, log: opts.Log(cfg.Log), metrics: prom.NewStore(time.Now), started: time.Now(),
 		workers: map[string]*worker{}, left: map[string]string{}, changed: make(chan struct{}, 1)}
 	return a.run(ctx)
 }

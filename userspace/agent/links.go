@@ -69,7 +69,7 @@ type watcher struct {
 }
 
 // settle is how long changes are gathered: whatever makes an interface speaks of it several times.
-const settle = 20 * time.Millisecond
+const settle = 50 * time.Millisecond
 
 func watch(ctx context.Context) (*watcher, error) {
 	w := &watcher{changed: make(chan struct{}, 1)}

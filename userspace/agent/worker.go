@@ -242,6 +242,9 @@ func (w *worker) start(ctx context.Context, d desired) bool {
 	}
 	cfg := d.rule.Session()
 	cfg.Name, cfg.Watched = w.name, true
+	if cfg.Seed == 0 {
+		cfg.Seed = w.agent.seed // one for all: what was proven for one instance is proven for the next
+	}
 	cfg.Emit, cfg.Notice, cfg.Changed = w.emit, w.notice, w.changed
 	began := time.Now()
 	if w.session, err = session.Open(ctx, cfg); err != nil {

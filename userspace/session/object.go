@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/loader/pin"
 	"github.com/xdpmon/xdpmon/loader/watch"
@@ -100,6 +101,11 @@ func (s *Session) attach(ctx context.Context) error {
 	if err := s.manager.Attach(s.cfg.Interfaces...); err != nil {
 		return err
 	}
+	if s.cfg.Watched {
+		if err := s.warm(); err != nil {
+			return err
+		}
+	}
 	// Attaching takes longer than the moment in which packets are counted already: rates are from here on.
 	s.run.window = report.Window{Start: monotonic()}
 	for _, name := range s.cfg.Interfaces {
@@ -110,6 +116,27 @@ func (s *Session) attach(ctx context.Context) error {
 	}
 	if s.cfg.Started != nil {
 		s.cfg.Started(s.manager.Attachments())
+	}
+	return nil
+}
+
+// warm loads what an interface that appears later will need, so that it need not wait for a proof. Where packets go through TC is where
+// interfaces come and go.
+func (s *Session) warm() error {
+	if s.cfg.Hook == string(attach.HookXDP) {
+		return nil
+	}
+	for _, egress := range []bool{false, true} {
+		if egress && s.cfg.Direction == string(attach.Ingress) || !egress && s.cfg.Direction == string(attach.Egress) {
+			continue
+		}
+		p, err := s.run.inst.Entry(loader.EntryConfig{Kind: loader.TC, Egress: egress})
+		if err != nil {
+			return err
+		}
+		if err := p.Close(); err != nil {
+			return fmt.Errorf("close entry program: %w", err)
+		}
 	}
 	return nil
 }

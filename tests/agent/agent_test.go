@@ -1,0 +1,213 @@
+package agent
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/xdpmon/xdpmon/tests/testutil"
+)
+
+// Interfaces are attached to when they appear, by name and kind, and released when they go, are renamed or are excluded.
+func TestFollowsInterfaces(t *testing.T) {
+	network := quietNetwork(t)
+	handle := netlinkOf(t, network.A)
+	p := newPlace(t, network.A)
+	p.write(`window: 200ms
+instances:
+  - name: some
+    interfaces: ["xdpmon-v*"]
+    kinds: [veth]
+    exclude: [xdpmon-v9]
+    algorithms: {precision: {}}
+  - name: every
+    interfaces: ["lo"]
+    each: true
+    algorithms: {fridge: {}}
+`)
+	addVeth(t, handle, "xdpmon-v1", "xdpmon-p1")
+	r := p.start(binary)
+	second := addVeth(t, handle, "xdpmon-v2", "xdpmon-p2")
+	addVeth(t, handle, "xdpmon-v9", "xdpmon-p9")
+	eventually(t, "attaching", func() bool {
+		return slices.Equal(r.attached("some"), []string{"xdpmon-v1", "xdpmon-v2"}) && slices.Equal(r.attached("every/lo"), []string{"lo"})
+	})
+	if err := handle.LinkSetDown(second); err != nil {
+		t.Fatal(err)
+	}
+	if err := handle.LinkSetName(second, "xdpmon-w2"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "releasing a renamed one", func() bool { return slices.Equal(r.attached("some"), []string{"xdpmon-v1"}) })
+	if err := handle.LinkSetName(second, "xdpmon-v3"); err != nil {
+		t.Fatal(err)
+	}
+	first, err := handle.LinkByName("xdpmon-v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := handle.LinkDel(first); err != nil {
+		t.Fatal(err)
+	}
+	addVeth(t, handle, "xdpmon-v1", "xdpmon-p1") // another interface of the same name
+	eventually(t, "following", func() bool { return slices.Equal(r.attached("some"), []string{"xdpmon-v3", "xdpmon-v1"}) })
+	eventually(t, "a window in the store", func() bool { return len(p.history("--algo", "precision", "--interface", "some")) > 2 })
+	if h := r.health(); h.Status != "ok" || h.Store.Failed != 0 || h.Reloads.Taken != 0 {
+		t.Errorf("%+v", h)
+	}
+	r.stop()
+	if last := p.windows(); !last[len(last)-1].Window.Last {
+		t.Error("the last window was not reported")
+	}
+	if n, m := len(p.windows()), len(p.history()); n != m {
+		t.Errorf("%d windows in the output, %d in the store", n, m)
+	}
+	for name, want := range map[string]os.FileMode{"windows.jsonl": 0o600, "store/windows.db": 0o600, "store": 0o700} {
+		if info, err := os.Stat(p.file(name)); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v %v", name, info, err)
+		}
+	}
+}
+
+// reloads are configurations that follow each other; those that are refused say where.
+func reloads(iface string, n int) (text, refused string) {
+	rule := func(window, algorithms, more string) string {
+		return fmt.Sprintf("instances:\n  - name: a\n    interfaces: [%s%s]\n    hook: tc\n    direction: egress\n    window: %s\n    algorithms: %s\n", iface, more, window, algorithms)
+	}
+	switch n % 8 {
+	case 0:
+		return rule("200ms", "{precision: {}, fridge: {match: dns}}", ""), ""
+	case 1:
+		return rule("200ms", "{precision: {}, fridge: {mach: dns}}", ""), `:10:42: fridge has no key "mach"`
+	case 2:
+		return rule("300ms", "{precision: {}, fridge: {match: dns}}", ""), ""
+	case 3:
+		return rule("300ms", "{precisio: {}}", ""), `:10:18: there is no algorithm "precisio"`
+	case 4:
+		return rule("300ms", "{fridge: {match: dns}, precision: {}}", ", lo"), ""
+	case 5:
+		return "instances: [\n", "no YAML"
+	case 6:
+		return rule("200ms", "{precision: {}, reorder: {}}", "") + "  - name: b\n    interfaces: [lo]\n    algorithms: {fridge: {}}\n", ""
+	}
+	return rule("200ms", "{precision: {}}", "") + "limits: {memory: 64KiB}\n", ":11:9: one of every instance takes"
+}
+
+// Configurations come while packets do: every packet is in exactly one window, and what is wrong is refused with its place while the rest
+// goes on.
+func TestReload(t *testing.T) { storm(t, 8, 50_000) }
+
+func storm(t *testing.T, times, rate int) {
+	network := quietNetwork(t)
+	listenQuietly(t, network)
+	p := newPlace(t, network.A)
+	text, _ := reloads(network.A.Interface, 0)
+	p.write(text)
+	r := p.start(binary)
+	eventually(t, "attaching", func() bool { return len(r.attached("a")) == 1 })
+	var stop atomic.Bool
+	sent := make(chan uint64)
+	go func() { sent <- flood(t, network, rate, &stop) }()
+	taken, refused := 0, 0
+	for n := 1; n <= times; n++ {
+		text, says := reloads(network.A.Interface, n)
+		p.write(text)
+		if told := r.hangup(); !slices.Contains(told, "RELOADING=1") {
+			t.Errorf("the service manager was not told of a reload: %q", told)
+		}
+		if says == "" {
+			taken++
+			continue
+		}
+		refused++
+		eventually(t, "refusing with "+says, func() bool { return strings.Contains(r.log.String(), strings.ReplaceAll(says, `"`, `\"`)) })
+	}
+	h := r.health()
+	stop.Store(true)
+	n := <-sent
+	r.stop()
+	if h.Reloads.Taken != taken || h.Reloads.Refused != refused {
+		t.Errorf("%+v, want %d and %d", h.Reloads, taken, refused)
+	}
+	if n == 0 {
+		t.Fatal("nothing was sent")
+	}
+	list := p.windows()
+	if counted := seen(list, "precision", "a"); counted != n {
+		t.Errorf("counted %d of %d datagrams", counted, n)
+	}
+	if counted := seen(p.history(), "precision", "a"); counted != n {
+		t.Errorf("the store has %d of %d datagrams", counted, n)
+	}
+	t.Logf("%d datagrams in %d configurations taken and %d refused, %d windows", n, taken, refused, len(list))
+	contiguous(t, list)
+}
+
+// contiguous: the windows of what is always there follow each other without a gap.
+func contiguous(t *testing.T, list []line) {
+	t.Helper()
+	end := int64(0)
+	for _, l := range list {
+		if l.Algorithm != "precision" || l.Interface != "a" {
+			continue
+		}
+		if end != 0 && l.Window.Start != end {
+			t.Errorf("a window begins %d ns after the one before ended", l.Window.Start-end)
+		}
+		end = l.Window.End
+	}
+}
+
+// An agent that is killed leaves a store that the next one opens, and at most the last window is missing in it.
+func TestKilled(t *testing.T) { killed(t, 3) }
+
+func killed(t *testing.T, times int) {
+	network := quietNetwork(t)
+	p := newPlace(t, network.A)
+	p.write(fmt.Sprintf("instances:\n  - name: a\n    interfaces: [%s]\n    window: 100ms\n    algorithms: {precision: {}}\n", network.A.Interface))
+	kept := 0
+	for range times {
+		if err := os.RemoveAll(p.file("windows.jsonl")); err != nil {
+			t.Fatal(err)
+		}
+		r := p.start(binary)
+		eventually(t, "windows", func() bool { return len(p.windows()) > 2 })
+		time.Sleep(time.Duration(time.Now().UnixNano() % int64(300*time.Millisecond)))
+		r.kill()
+		list, all := p.windows(), p.history()
+		if missing := len(list) - (len(all) - kept); missing > 1 {
+			t.Errorf("%d windows are missing in the store", missing)
+		}
+		kept = len(all)
+		if strings.Contains(r.log.String(), "could not be read") {
+			t.Errorf("the store was damaged: %s", r.log.String())
+		}
+	}
+	t.Logf("%d kills, %d windows in the store", times, kept)
+}
+
+// The schema that is shipped is the one of this binary, and the configuration that is shipped is right.
+func TestShipped(t *testing.T) {
+	root := testutil.Root(t)
+	schema, err := os.ReadFile(filepath.Join(root, "deploy", "agent.schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(binary, "agent", "--schema").Output()
+	if err != nil || !bytes.Equal(schema, out) {
+		t.Errorf("deploy/agent.schema.json is not what the binary says (make generate): %v", err)
+	}
+	for _, name := range []string{"agent.yaml"} {
+		out, err := exec.Command(binary, "agent", "--check", "--config", filepath.Join(root, "deploy", name)).CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %v: %s", name, err, out)
+		}
+	}
+}

@@ -1,0 +1,364 @@
+package agent
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/xdpmon/xdpmon/tests/netns"
+	"github.com/xdpmon/xdpmon/tests/netns/netnstest"
+	health "github.com/xdpmon/xdpmon/userspace/agent"
+)
+
+// binary is built once; other builds of it are made by the tests that need them.
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(withBinary(m.Run)) }
+
+func withBinary(run func() int) int {
+	dir, err := os.MkdirTemp("", "xdpmon-agent-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "xdpmon")
+	if err := build(binary, "first"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return run()
+}
+
+// build makes a binary of a revision's name.
+func build(path, revision string) error {
+	out, err := exec.Command("go", "build", "-trimpath", "-ldflags", "-X main.revision="+revision, "-o", path, "github.com/xdpmon/xdpmon/cmd/xdpmon").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("build xdpmon: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// patience is for what happens soon, on however busy a machine: only what never happens takes so long.
+const patience = 2 * time.Minute
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	t.Fatalf("%s did not happen within %v", what, patience)
+}
+
+// place is where an agent runs: a folder for its files, and a namespace.
+type place struct {
+	t      *testing.T
+	dir    string
+	host   *netns.Host
+	notify *net.UnixConn
+}
+
+func newPlace(t *testing.T, host *netns.Host) *place {
+	t.Helper()
+	p := &place{t: t, dir: t.TempDir(), host: host}
+	var err error
+	if p.notify, err = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: p.file("notify"), Net: "unixgram"}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.notify.Close() })
+	return p
+}
+
+func (p *place) file(name string) string { return filepath.Join(p.dir, name) }
+
+// write makes the configuration: rules, and the files of this place.
+func (p *place) write(text string) {
+	p.t.Helper()
+	text = fmt.Sprintf("socket: %s\nstore: {path: %s}\noutputs: [{json: %s}]\n", p.file("socket"), p.file("store/windows.db"), p.file("windows.jsonl")) + text
+	if err := os.WriteFile(p.file("agent.yaml"), []byte(text), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// running is an agent.
+type running struct {
+	*place
+	cmd   *exec.Cmd
+	log   lockedBuffer
+	waits sync.WaitGroup
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// start starts an agent and waits until it is ready.
+func (p *place) start(binary string, env ...string) *running {
+	p.t.Helper()
+	r := &running{place: p, cmd: exec.Command(binary, "agent", "--config", p.file("agent.yaml"))}
+	r.cmd.Env = append(append(os.Environ(), "NOTIFY_SOCKET="+p.file("notify")), env...)
+	r.cmd.Stderr = &r.log
+	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := p.host.Start(r.cmd); err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() {
+		if r.cmd.ProcessState == nil {
+			_ = r.cmd.Process.Kill()
+			_ = r.cmd.Wait()
+		}
+		if p.t.Failed() {
+			p.t.Logf("the agent said:\n%s", r.log.String())
+		}
+	})
+	r.await("READY=1")
+	return r
+}
+
+// await reads what the service manager is told until something is said; it returns all that came.
+func (r *running) await(what string) (told []string) {
+	r.t.Helper()
+	buffer := make([]byte, 4096)
+	for {
+		if err := r.notify.SetReadDeadline(time.Now().Add(patience)); err != nil {
+			r.t.Fatal(err)
+		}
+		n, err := r.notify.Read(buffer)
+		if err != nil {
+			r.t.Fatalf("wait for %s: %v\n%s", what, err, r.log.String())
+		}
+		for line := range strings.Lines(string(buffer[:n])) {
+			told = append(told, strings.TrimSpace(line))
+		}
+		if strings.Contains(string(buffer[:n]), what) {
+			return told
+		}
+	}
+}
+
+// hangup makes the agent read its configuration and waits until that is carried out.
+func (r *running) hangup() []string {
+	r.t.Helper()
+	r.signal(syscall.SIGHUP)
+	return r.await("READY=1")
+}
+
+func (r *running) signal(s os.Signal) {
+	r.t.Helper()
+	if err := r.cmd.Process.Signal(s); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// stop ends the agent as a service manager does.
+func (r *running) stop() {
+	r.t.Helper()
+	r.signal(syscall.SIGTERM)
+	if err := r.cmd.Wait(); err != nil {
+		r.t.Errorf("the agent ended with %v\n%s", err, r.log.String())
+	}
+}
+
+func (r *running) kill() {
+	r.t.Helper()
+	r.signal(syscall.SIGKILL)
+	_ = r.cmd.Wait() // "signal: killed"
+}
+
+// health asks the agent over its socket.
+func (r *running) health() (h health.Health) {
+	r.t.Helper()
+	client := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", r.file("socket"))
+	}}}
+	answer, err := client.Get("http://agent/healthz")
+	if err != nil {
+		r.t.Fatalf("%v\n%s", err, r.log.String())
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err == nil {
+		err = json.Unmarshal(text, &h)
+	}
+	if err != nil {
+		r.t.Fatalf("%s: %v", text, err)
+	}
+	return h
+}
+
+// attached are the interfaces of an instance that are attached to.
+func (r *running) attached(instance string) (names []string) {
+	for _, i := range r.health().Instances {
+		for _, l := range i.Interfaces {
+			if i.Name == instance && l.Attached {
+				names = append(names, l.Name)
+			}
+		}
+	}
+	return names
+}
+
+// line is what the tests read of a window.
+type line struct {
+	Algorithm, Interface string
+	Window               struct {
+		Start, End      int64
+		Number          int
+		Cut, Last       bool
+		StartTime, Time string
+	}
+	Packets struct{ Seen, Used uint64 }
+}
+
+// windows reads JSON lines; the last may be cut where a process was killed.
+func windows(t *testing.T, text []byte) (list []line) {
+	t.Helper()
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var l line
+		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
+			continue
+		}
+		if l.Algorithm != "" {
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+func (p *place) windows() []line {
+	p.t.Helper()
+	text, err := os.ReadFile(p.file("windows.jsonl"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return windows(p.t, text)
+}
+
+// history asks with the verb, whether an agent runs or not.
+func (p *place) history(args ...string) []line {
+	p.t.Helper()
+	cmd := exec.Command(binary, append([]string{"history", "--config", p.file("agent.yaml"), "--output", "json"}, args...)...)
+	var out, complaint bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaint
+	if err := cmd.Run(); err != nil {
+		p.t.Fatalf("history: %v: %s", err, complaint.String())
+	}
+	return windows(p.t, out.Bytes())
+}
+
+// seen adds up the packets of one algorithm's windows.
+func seen(list []line, algorithm, instance string) (n uint64) {
+	for _, l := range list {
+		if l.Algorithm == algorithm && l.Interface == instance {
+			n += l.Packets.Seen
+		}
+	}
+	return n
+}
+
+// quietNetwork is two hosts that send nothing by themselves.
+func quietNetwork(t *testing.T) *netns.Topology {
+	t.Helper()
+	network := netnstest.New(t, netns.Options{})
+	for _, host := range []*netns.Host{network.A, network.B} {
+		err := host.Run(func() error {
+			return os.WriteFile("/proc/sys/net/ipv6/conf/all/disable_ipv6", []byte("1"), 0)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return network
+}
+
+// flood sends datagrams from A to B, at most rate a second, until stop; it returns how many left.
+func flood(t *testing.T, network *netns.Topology, rate int, stop *atomic.Bool) (sent uint64) {
+	to := net.JoinHostPort(network.B.IPv4.String(), "9999")
+	conn, err := network.A.Dial(context.Background(), "udp", to)
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	defer conn.Close()
+	began := time.Now()
+	for !stop.Load() {
+		if _, err := conn.Write([]byte("datagram")); err == nil || !isBuffer(err) {
+			sent++ // a refusal is that of an earlier datagram, and this one has left as well
+		}
+		if sent%256 == 0 {
+			time.Sleep(time.Until(began.Add(time.Duration(float64(sent) / float64(rate) * 1e9))))
+		}
+	}
+	return sent
+}
+
+func isBuffer(err error) bool { return strings.Contains(err.Error(), "no buffer space") }
+
+// listenQuietly takes the datagrams, so that nothing is refused.
+func listenQuietly(t *testing.T, network *netns.Topology) {
+	t.Helper()
+	l, err := network.B.ListenPacket(t.Context(), "udp", net.JoinHostPort(network.B.IPv4.String(), "9999"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+}
+
+// addVeth makes a pair in the host's namespace and brings the named end up.
+func addVeth(t *testing.T, handle *netlink.Handle, name, peer string) netlink.Link {
+	t.Helper()
+	if err := handle.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: peer}); err != nil {
+		t.Fatal(err)
+	}
+	l, err := handle.LinkByName(name)
+	if err == nil {
+		err = handle.LinkSetUp(l)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func netlinkOf(t *testing.T, host *netns.Host) *netlink.Handle {
+	t.Helper()
+	handle, err := host.Netlink()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(handle.Close)
+	return handle
+}
