@@ -3,12 +3,14 @@ package lean
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -47,9 +49,23 @@ func badWayBack(p *packet.Packet, r *rand.Rand) time.Duration {
 }
 
 // TestLive: attach names, within one window, the connection that is slow, the one that loses, and the one that reorders, each
-// in the table of what it suffers from, and first.
+// in the table of what it suffers from, and first. A busy machine can make another connection suffer more, so it is tried again:
+// a wrong program is wrong every time.
 func TestLive(t *testing.T) {
 	testutil.NeedRoot(t)
+	var wrong []string
+	for range 4 {
+		if wrong = named(t); len(wrong) == 0 {
+			return
+		}
+		t.Log("again: ", strings.Join(wrong, "; "))
+	}
+	t.Error(strings.Join(wrong, "; "))
+}
+
+// named says what was not named first in one window.
+func named(t *testing.T) (wrong []string) {
+	t.Helper()
 	network := netnstest.New(t, netns.Options{Middle: netns.Emulator, Link: emulator.Options{Seed: 1,
 		AtoB: emulator.Direction{Delay: emulator.Fixed(2 * time.Millisecond)}, BtoA: emulator.Direction{Delay: badWayBack}}})
 	address := serve(t, network.B)
@@ -63,9 +79,10 @@ func TestLive(t *testing.T) {
 	} {
 		list := tables[table]
 		if len(list) == 0 || list[0] != want {
-			t.Errorf("%s: %v is not named first: %v", table, want, list[:min(3, len(list))])
+			wrong = append(wrong, fmt.Sprintf("%s: %v is not named first: %v", table, want, list[:min(3, len(list))]))
 		}
 	}
+	return wrong
 }
 
 // liveFlow is a row of a table.
