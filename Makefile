@@ -4,12 +4,15 @@ export CGO_ENABLED = 0
 GO ?= .ci/go
 BIN ?= bin/xdpmon
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo -E env PATH=$$PATH)
-RACE = cmd/xdpmon userspace/capture userspace/prom userspace/report userspace/session tests/emulator
+RACE = cmd/xdpmon userspace/agent userspace/agent/config userspace/capture userspace/prom userspace/report userspace/session tests/emulator
 # Longer runs write their results below docs/.
 FUZZTIME ?= 5m
+PREFIX ?= /usr
+VERSION ?= 0.1.0~dev
+NFPM = github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
 SOAKTIME ?= 30m
 
-.PHONY: help build demo test check race generate generate-check bench eval fuzz soak faults mutants kernels clean
+.PHONY: help build install packages agent-soak demo test check race generate generate-check bench eval fuzz soak faults mutants kernels clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,6 +20,20 @@ help: ## this list
 build: ## the xdpmon binary, in bin/
 	@.ci/deps build
 	$(GO) build -trimpath -ldflags "-X main.revision=$${REVISION-$$(.ci/revision)}" -o $(BIN) ./cmd/xdpmon
+
+install: build ## the binary, the systemd unit and a configuration, below DESTDIR and PREFIX (/usr)
+	install -D -m 0755 $(BIN) $(DESTDIR)$(PREFIX)/bin/xdpmon
+	sed 's|/usr/bin/xdpmon|$(PREFIX)/bin/xdpmon|' deploy/xdpmon.service | install -D -m 0644 /dev/stdin $(DESTDIR)$(PREFIX)/lib/systemd/system/xdpmon.service
+	install -D -m 0644 deploy/package/sysusers.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d/xdpmon.conf
+	install -D -m 0644 deploy/agent.schema.json $(DESTDIR)$(PREFIX)/share/doc/xdpmon/agent.schema.json
+	install -D -m 0644 docs/agent.md $(DESTDIR)$(PREFIX)/share/doc/xdpmon/agent.md
+	install -d -m 0700 $(DESTDIR)/etc/xdpmon
+	[ -e $(DESTDIR)/etc/xdpmon/agent.yaml ] || install -m 0600 deploy/agent.yaml $(DESTDIR)/etc/xdpmon/agent.yaml
+	@[ -n "$(DESTDIR)" ] || PATH=$$PATH:/usr/sbin deploy/package/postinstall.sh
+
+packages: build ## .deb and .rpm of this build, in out/
+	@mkdir -p out
+	for kind in deb rpm; do VERSION=$(VERSION) ARCH=$$($(GO) env GOARCH) $(GO) run $(NFPM) package -f deploy/package/nfpm.yaml -p $$kind -t out/ || exit 1; done
 
 demo: build ## real handshakes over an emulated link: truth and estimate side by side (root)
 	$(SUDO) $(BIN) demo
@@ -59,6 +76,10 @@ fuzz: ## the parser through the real program, the prover's programs in two histo
 soak: ## live traffic, window flips and chain changes for SOAKTIME; fails on a leak
 	@.ci/deps build test
 	$(SUDO) XDPMON_SOAKTIME=$(SOAKTIME) $(GO) test -timeout 0 -count 1 -run Soak -v ./tests/soak
+
+agent-soak: ## the agent: many interfaces, a storm of configurations, upgrades, kills, at rest; results in docs/agent-runs.md
+	@.ci/deps build test
+	$(SUDO) XDPMON_AGENT_SOAK=1 $(GO) test -timeout 0 -count 1 -run Soak -v ./tests/agent
 
 mutants: ## small changes to the sources: which does no test notice (an hour); docs/mutants.md
 	@.ci/deps build test

@@ -74,7 +74,7 @@ func runAgent(env *environment, o *agentOptions) error {
 	if err != nil {
 		return fmt.Errorf("agent: read what the service manager says of its watchdog: %w", err)
 	}
-	return configError(env.engine.agent(ctx, agent.Options{Path: o.config, Log: func(l config.Log) *slog.Logger { return newLogger(env, l) },
+	return configError(env.engine.agent(ctx, agent.Options{Path: o.config, Log: func(l config.Log) slog.Handler { return newLogger(env, l) },
 		Notify: func(state string) { _, _ = daemon.SdNotify(false, state) }, // nobody to tell is no trouble
 		Settle: env.engine.settleAgent, Reload: reload, Stdout: env.stdout, Version: version(), Kernel: env.kernel, Watchdog: watchdog}))
 }
@@ -131,7 +131,7 @@ func agentSignals(env *environment, cancel func()) (reload <-chan os.Signal, sto
 }
 
 // newLogger writes to standard error. The journal has times of its own.
-func newLogger(env *environment, l config.Log) *slog.Logger {
+func newLogger(env *environment, l config.Log) slog.Handler {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(l.Level)) // checked with the configuration
 	o := &slog.HandlerOptions{Level: level}
@@ -147,5 +147,5 @@ func newLogger(env *environment, l config.Log) *slog.Logger {
 	if l.Format == "json" {
 		h = slog.NewJSONHandler(env.stderr, o)
 	}
-	return slog.New(h)
+	return h
 }

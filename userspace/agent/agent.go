@@ -27,7 +27,7 @@ import (
 // Options of an agent.
 type Options struct {
 	Path    string // of the configuration
-	Log     func(config.Log) *slog.Logger
+	Log     func(config.Log) slog.Handler
 	Notify  func(state string)       // to the service manager; nil: nobody
 	Settle  func() ([]string, error) // gives up privileges once listeners are open; what stays
 	Reload  <-chan os.Signal
@@ -41,6 +41,7 @@ type Options struct {
 // Agent is a running agent.
 type Agent struct {
 	opts    Options
+	spoken  switched
 	log     *slog.Logger
 	hub     feed.Hub
 	metrics *prom.Store
@@ -80,8 +81,10 @@ func Run(ctx context.Context, opts Options) error {
 	if _, err := rand.Read(b[:]); err != nil {
 		return fmt.Errorf("draw hash seed: %w", err)
 	}
-	a := &Agent{opts: opts, seed: binary.NativeEndian.Uint64(b[:]) | 1, cfg: cfg, log: opts.Log(cfg.Log), metrics: prom.NewStore(time.Now), started: time.Now(),
+	a := &Agent{opts: opts, seed: binary.NativeEndian.Uint64(b[:]) | 1, cfg: cfg, metrics: prom.NewStore(time.Now), started: time.Now(),
 		workers: map[string]*worker{}, left: map[string]string{}, changed: make(chan struct{}, 1)}
+	a.spoken.set(opts.Log(cfg.Log))
+	a.log = slog.New(&a.spoken)
 	return a.run(ctx)
 }
 
@@ -392,7 +395,7 @@ func (a *Agent) reload() {
 	a.refusal = ""
 	a.mu.Unlock()
 	a.names = newNamer(cfg.Names, a.log)
-	a.log = a.opts.Log(cfg.Log)
+	a.spoken.set(a.opts.Log(cfg.Log))
 	a.commit(next)
 	a.log.Info("configuration taken", "instances", len(cfg.Instances))
 	a.reconcile()

@@ -1,0 +1,154 @@
+package agent
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/xdpmon/xdpmon/userspace/agent/config"
+	"github.com/xdpmon/xdpmon/userspace/feed"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+func TestFits(t *testing.T) {
+	rule := config.Instance{Interfaces: []string{"tap*", "vnet[0-9]"}, Kinds: []string{"tap", "veth"}, Exclude: []string{"*x"}}
+	for _, c := range []struct {
+		link Link
+		want bool
+	}{
+		{Link{Name: "tap0", Kind: "tap"}, true}, {Link{Name: "tap0", Kind: "dummy"}, false}, {Link{Name: "vnet12", Kind: "tap"}, false},
+		{Link{Name: "vnet1", Kind: "veth"}, true}, {Link{Name: "tapx", Kind: "tap"}, false}, {Link{Name: "eth0", Kind: "veth"}, false},
+	} {
+		if got := fits(rule, c.link); got != c.want {
+			t.Errorf("%+v: %v", c.link, got)
+		}
+	}
+	if !fits(config.Instance{Kinds: []string{"physical"}}, Link{Name: "eth0", Kind: "physical"}) {
+		t.Error("a kind alone does not choose")
+	}
+}
+
+// What runs goes before what is new, and a limit that is reached keeps the rest out.
+func TestLimits(t *testing.T) {
+	a := &Agent{log: slog.New(slog.NewTextHandler(io.Discard, nil)), workers: map[string]*worker{}, left: map[string]string{}}
+	a.cfg = &config.Config{Limits: config.Limits{Interfaces: 3, Instances: 2},
+		Instances: []config.Instance{{Name: "all", Kinds: []string{"veth"}}, {Name: "each", Each: true, Interfaces: []string{"e*"}}}}
+	var links []Link
+	for i := range 5 {
+		links = append(links, Link{Index: i + 1, Name: fmt.Sprintf("v%d", i), Kind: "veth"})
+	}
+	running := newWorker(a, "all")
+	running.want = desired{ifaces: links[3:]}
+	a.workers["all"] = running
+	if got := a.wanted(links)["all"].names(); strings.Join(got, " ") != "v0 v3 v4" || len(a.left) != 2 {
+		t.Errorf("%v, left alone %v", got, a.left)
+	}
+	links = []Link{{Index: 1, Name: "e1"}, {Index: 2, Name: "e2"}}
+	if got := a.wanted(links); len(got) != 2 || len(got["each/e1"].ifaces) != 1 || a.left["e2"] != "limits.instances: 2" {
+		t.Errorf("%v, left alone %v", got, a.left)
+	}
+}
+
+func TestContainer(t *testing.T) {
+	id := strings.Repeat("0123456789abcdef", 4)
+	for group, want := range map[string]string{
+		"0::/system.slice/docker-" + id + ".scope\n": "container 0123456789ab",
+		"12:cpu:/docker/" + id + "\n":                "container 0123456789ab",
+		"0::/kubepods.slice/kubepods-pod1b4e28ba_2fa1_11d2_883f_0016d3cca427.slice/cri-containerd-" + id + ".scope\n": "pod 1b4e28ba-2fa1-11d2-883f-0016d3cca427",
+		"0::/kubepods/besteffort/pod1b4e28ba-2fa1-11d2-883f-0016d3cca427/" + id + "\n":                                "pod 1b4e28ba-2fa1-11d2-883f-0016d3cca427",
+		"0::/lxc.payload.web\n": "lxc web",
+		"0::/init.scope\n":      "", "0::/user.slice/user-1000.slice\n": "",
+	} {
+		if got := container(group); got != want {
+			t.Errorf("%q: %q, want %q", group, got, want)
+		}
+	}
+}
+
+// A domain's description names the interface on this side; one that is cut or is no XML names nothing.
+func TestDomains(t *testing.T) {
+	n := newNamer(config.Names{Libvirt: true}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	n.root = t.TempDir()
+	dir := filepath.Join(n.root, "run/libvirt/qemu")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"web.xml": `<domstatus state='running'><domain type='kvm' id='3'><name>web</name><devices><interface type='bridge'>
+<target dev='vnet0'/></interface><interface type='network'><target dev='vnet1'/></interface></devices></domain></domstatus>`,
+		"cut.xml": `<domstatus><domain><name>cut</name><devices><interf`, "autostart.conf": "no XML",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	links := []Link{{Name: "vnet0"}, {Name: "vnet1"}, {Name: "vnet2"}}
+	n.name(links)
+	if links[0].Serves != "web" || links[1].Serves != "web" || links[2].Serves != "" {
+		t.Errorf("%+v", links)
+	}
+	n.cfg.Libvirt = false
+	links[0].Serves = ""
+	if n.name(links); links[0].Serves != "" {
+		t.Error("named although it was not asked for")
+	}
+}
+
+// Everything that was published before the end is in the store, in whatever portions it came; readers of health disturb nobody.
+func TestKeeper(t *testing.T) {
+	var hub feed.Hub
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	c := config.Store{Path: filepath.Join(t.TempDir(), "windows.db"), MaxAge: time.Hour, MaxBytes: 8 << 20}
+	s, err := openStore(c, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := newKeeper(c, s, &hub, log)
+	const windows = 1000
+	var all sync.WaitGroup
+	all.Go(func() {
+		for range 50 {
+			(&Health{}).store(k)
+		}
+	})
+	for n := range windows {
+		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "a", Interface: "i", Window: report.Window{Number: n, End: monotonic()}}})
+	}
+	all.Wait()
+	hub.Close()
+	if err := k.close(); err != nil || k.kept != windows || k.failed != 0 {
+		t.Errorf("%d kept, %d failed, %v", k.kept, k.failed, err)
+	}
+}
+
+func TestAccounts(t *testing.T) {
+	m := &accounts{}
+	m.limit(100)
+	m.put("a", 60)
+	if all, one := m.used("a"); all != 60 || one != 60 {
+		t.Errorf("%d %d", all, one)
+	}
+	m.release("a")
+	if all, _ := m.used(""); all != 0 {
+		t.Errorf("%d", all)
+	}
+}
+
+func TestWhen(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for text, want := range map[string]time.Time{"": {}, "90m": now.Add(-90 * time.Minute), "2026-01-01": now.Truncate(24 * time.Hour).Add(-24 * time.Hour),
+		"2026-01-02T03:04:05Z": now} {
+		if got, err := When(text, now); err != nil || !got.Equal(want) {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+	if _, err := When("yesterday", now); err == nil {
+		t.Error("yesterday is no time")
+	}
+}

@@ -1,0 +1,25 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+)
+
+// switched is a handler that another configuration may exchange while everybody logs.
+type switched struct{ now atomic.Pointer[slog.Handler] }
+
+func (s *switched) set(h slog.Handler) { s.now.Store(&h) }
+
+func (s *switched) Enabled(ctx context.Context, l slog.Level) bool {
+	return (*s.now.Load()).Enabled(ctx, l)
+}
+
+func (s *switched) Handle(ctx context.Context, r slog.Record) error {
+	return (*s.now.Load()).Handle(ctx, r)
+}
+
+// WithAttrs and WithGroup are those of the handler of the moment: nobody here keeps what they return.
+func (s *switched) WithAttrs(a []slog.Attr) slog.Handler { return (*s.now.Load()).WithAttrs(a) }
+
+func (s *switched) WithGroup(name string) slog.Handler { return (*s.now.Load()).WithGroup(name) }
