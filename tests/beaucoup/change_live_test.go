@@ -64,7 +64,7 @@ func (r *running) window(t *testing.T, end int64) (body report.Body, used, hande
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := algo.Window(r, report.Window{End: end}, bank)
+	result, err := algo.Window(r.changeable, report.Window{End: end}, bank)
 	if err != nil {
 		t.Fatal(err)
 	}

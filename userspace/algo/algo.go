@@ -32,8 +32,8 @@ type Descriptor struct {
 	// Report makes the report of a snapshot. It is pure: it asks neither kernel nor clock and keeps nothing, and refuses words that do not
 	// fit the values, since a snapshot may come from anywhere.
 	Report func(v Values, env Env, s *snapshot.Snapshot) (Result, error)
-	// Merge puts two snapshots together that have the same values and are in wall clock time; what it cannot it refuses with ErrMerge and the
-	// reason. nil when there is no way.
+	// Merge puts two snapshots together that have the same values; what it cannot it refuses with ErrMerge and the reason. nil when there
+	// is no way.
 	Merge func(v Values, env Env, a, b *snapshot.Snapshot) (*snapshot.Snapshot, error)
 	// Lines makes a reader that puts JSON lines of several hosts together, where they hold all that it takes; nil where they do not.
 	Lines func() LineMerger

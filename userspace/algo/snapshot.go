@@ -6,6 +6,9 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
@@ -45,11 +48,29 @@ func Window(i Instance, w report.Window, bank int) (Result, error) {
 			Window(report.Window, int) (Result, error)
 		}).Window(w, bank)
 	}
-	s, err := r.Read(w, bank)
+	s, err := Read(r, w, bank)
 	if err != nil {
 		return Result{}, err
 	}
 	return Report(s)
+}
+
+// Read reads a window, and the clock that tells what time it was.
+func Read(r Snapshots, w report.Window, bank int) (*snapshot.Snapshot, error) {
+	s, err := r.Read(w, bank)
+	if err == nil && !s.Replay { // a capture's time is ns since 1970
+		s.Offset = time.Now().UnixNano() - monotonic()
+	}
+	return s, err
+}
+
+// monotonic is the clock that bpf_ktime_get_ns reads.
+func monotonic() int64 {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		panic("algo: CLOCK_MONOTONIC cannot be read: " + err.Error()) // every Linux has it
+	}
+	return ts.Nano()
 }
 
 // Report makes the report of a snapshot, wherever it comes from.
@@ -105,7 +126,7 @@ func Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	if err := alike(a, b); err != nil {
 		return fail(err)
 	}
-	s, err := d.Merge(v, EnvOf(a), a.Wall(), b.Wall())
+	s, err := d.Merge(v, EnvOf(a), a, b)
 	if err != nil {
 		return fail(err)
 	}

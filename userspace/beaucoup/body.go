@@ -3,9 +3,6 @@ package beaucoup
 import (
 	"fmt"
 	"math"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/beaucoup"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -56,10 +53,11 @@ func lost(n []uint64, evicted uint64) map[string]uint64 {
 }
 
 // body is the report of a window.
-func (i *instance) body(n []uint64, alive int, vectors []vector) report.Body {
+func (i *estimator) body() report.Body {
+	n, alive := i.counts, i.alive
 	b := report.Body{Values: []report.Value{
 		counter("alerts_raised", n[countAlerts], report.Count, "keys that passed a threshold"),
-		gauge("queries_active", len(i.program.Queries), report.Count, "queries that run"),
+		gauge("queries_active", len(i.active), report.Count, "queries that run"),
 		counter("query_changes", i.changes, report.Count, "times that the queries were exchanged since the start"),
 		counter("coupons_drawn", n[countDrawn], report.Count, "coupons that packets drew"),
 		gauge("coupons_per_packet", ratio(float64(n[countDrawn]), float64(n[countPackets])), report.None, "coupons drawn a packet"),
@@ -73,17 +71,16 @@ func (i *instance) body(n []uint64, alive int, vectors []vector) report.Body {
 		gauge("collectors_share", float64(alive)/float64(i.entries), report.Ratio, "share of the table that is taken"),
 	}, Tables: []report.Table{i.alertTable(), i.queryTable()}}
 	if i.export {
-		b.Tables = append(b.Tables, i.vectorTable(vectors))
+		b.Tables = append(b.Tables, i.vectorTable())
 	}
 	b.Notes = i.notes(n, alive)
-	i.changes = 0
 	return b
 }
 
-func (i *instance) alertTable() report.Table {
+func (i *estimator) alertTable() report.Table {
 	t := report.Table{Name: "alerts", Title: "Alerts", Whole: true, Limit: i.top, Columns: alertColumns(), Help: "keys that passed a query's threshold"}
 	for _, a := range i.last[:min(len(i.last), i.top)] {
-		t.Rows = append(t.Rows, []any{a.Query.Name, a.Text, a.Draws, i.when(a.Time), a.Low, a.High, a.Time, a.Age,
+		t.Rows = append(t.Rows, []any{a.Query.Name, a.Text, a.Draws, i.when(a.Time, i.offset), a.Low, a.High, a.Time, a.Age,
 			a.Confidence, uint64(a.Times)})
 	}
 	return t
@@ -92,24 +89,15 @@ func (i *instance) alertTable() report.Table {
 // unix2000 tells clocks apart: ns since 1970 are above it, ns since boot below.
 const unix2000 = 946684800e9
 
-// when writes a time of the packets' clock for people. Live that clock began when the machine started.
-func (i *instance) when(ns int64) string {
-	if ns < unix2000 && !i.replay {
-		ns += time.Now().UnixNano() - monotonic()
+// when writes a time of the packets' clock for people. Live that clock began when the machine started, offset ns after 1970.
+func (c *config) when(ns, offset int64) string {
+	if ns < unix2000 && !c.replay {
+		ns += offset
 	}
 	if ns < unix2000 {
 		return fmt.Sprintf("%.3f s", float64(ns)/1e9)
 	}
 	return report.UTC(ns)
-}
-
-// monotonic is the clock that bpf_ktime_get_ns reads.
-func monotonic() int64 {
-	var ts unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) != nil {
-		return 0
-	}
-	return ts.Nano()
 }
 
 func alertColumns() []report.Column {
@@ -127,7 +115,7 @@ func alertColumns() []report.Column {
 	}
 }
 
-func (i *instance) queryTable() report.Table {
+func (i *estimator) queryTable() report.Table {
 	t := report.Table{Name: "queries", Title: "Queries", Whole: true, Settings: true, Limit: MaxQueries, Help: "what runs, and how far off it may be",
 		Columns: []report.Column{
 			{Name: "query", Label: true, Help: "the query"},
@@ -139,15 +127,17 @@ func (i *instance) queryTable() report.Table {
 			{Name: "expected_count", Unit: report.Count, Help: "count at which it alerts, on average"},
 			{Name: "relative_error", Unit: report.Ratio, Help: "mean relative error of that, by theory"},
 		}}
-	for k := range i.program.Queries {
-		c := &i.program.Queries[k]
+	for _, c := range i.queries {
+		if !i.active[c] {
+			continue
+		}
 		alerts := uint64(0)
 		for _, a := range i.last {
 			if a.Query.Text() == c.Text() {
 				alerts++
 			}
 		}
-		e := i.program.Effective(c)
+		e := i.effective[c]
 		t.Rows = append(t.Rows, []any{c.Name, alerts, int64(c.Threshold), int64(c.Collector.M), int64(c.Collector.N), c.Collector.P,
 			e.Draws(), e.Error(float64(c.Threshold))})
 	}
@@ -155,8 +145,8 @@ func (i *instance) queryTable() report.Table {
 }
 
 // vectorTable exports collectors: what xdpmon merge reads.
-func (i *instance) vectorTable(vectors []vector) report.Table {
-	t := report.Table{Name: "collectors", Title: "Collectors", Limit: len(vectors), Help: "coupons of every key, for xdpmon merge",
+func (i *estimator) vectorTable() report.Table {
+	t := report.Table{Name: "collectors", Title: "Collectors", Limit: len(i.vectors), Help: "coupons of every key, for xdpmon merge",
 		Columns: []report.Column{
 			{Name: "query", Label: true, Help: "the query"},
 			{Name: "key", Label: true, Help: "the key"},
@@ -168,10 +158,9 @@ func (i *instance) vectorTable(vectors []vector) report.Table {
 			{Name: "start", Unit: report.Nanosecond, Help: "first coupon, in the clock of the packets"},
 			{Name: "window", Unit: report.Nanosecond, Help: "how long a collector lives"},
 		}}
-	for _, v := range vectors {
+	for _, v := range i.vectors {
 		c := v.query
-		mark := salt(i.seed, i.epoch, "mark", c.definition()+i.family())
-		t.Rows = append(t.Rows, []any{c.Name, c.Key.Name(v.key, i.names), fmt.Sprintf("%016x", v.coupons), fmt.Sprintf("%016x", mark),
+		t.Rows = append(t.Rows, []any{c.Name, c.Key.Name(v.key, i.names), fmt.Sprintf("%016x", v.coupons), fmt.Sprintf("%016x", i.marks[c]),
 			int64(c.Collector.N), int64(c.Collector.M), v.effective.P, v.start, int64(c.Window)})
 	}
 	return t
@@ -186,9 +175,9 @@ func (c *config) family() string {
 }
 
 // notes are what an operator should know of this window.
-func (i *instance) notes(n []uint64, alive int) (notes []string) {
+func (i *estimator) notes(n []uint64, alive int) (notes []string) {
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
-	notes, i.trouble = append(notes, i.trouble...), nil
+	notes = append(notes, i.trouble...)
 	if lost := n[bpf.BeaucoupBeaucoupCounterBEAUCOUP_LOST_ALERTS]; lost > 0 {
 		add("%d alerts were lost because the ring was full: raise beaucoup.ring", lost)
 	}
@@ -207,9 +196,12 @@ func (i *instance) notes(n []uint64, alive int) (notes []string) {
 const sure = 0.95
 
 // doubts name the queries whose alerts may be of keys that have far less than the threshold.
-func (i *instance) doubts() (notes []string) {
-	for k := range i.program.Queries {
-		c, doubtful, worst := &i.program.Queries[k], 0, 1.0
+func (i *estimator) doubts() (notes []string) {
+	for _, c := range i.queries {
+		if !i.active[c] {
+			continue
+		}
+		doubtful, worst := 0, 1.0
 		for _, a := range i.last {
 			if a.Query.Text() == c.Text() && a.Confidence < sure {
 				doubtful++

@@ -83,32 +83,24 @@ func (c Collector) slope(half float64, all law) float64 {
 }
 
 // judge gives alerts their intervals and confidence.
-func (i *instance) judge(alerts []Alert) error {
-	if len(alerts) == 0 {
-		return nil
-	}
-	have, err := i.coupons()
-	if err != nil {
-		return err
-	}
+func (i *estimator) judge(alerts []Alert) {
 	said := map[*Compiled]verdict{}
 	for n := range alerts {
 		c := alerts[n].Query
 		v, known := said[c]
 		if !known {
-			v = i.verdict(c, have[c.ID])
+			v = verdictOf(c, i.effective[c], i.have[c])
 			said[c] = v
 		}
 		alerts[n].Low, alerts[n].High, alerts[n].Confidence = v.low, v.high, v.confidence
 	}
-	return nil
 }
 
 type verdict struct{ low, high, confidence float64 }
 
-// verdict on the alerts of a query, of whose collectors so many have 0, 1, ... coupons.
-func (i *instance) verdict(c *Compiled, have [65]int) verdict {
-	e, half, all := i.effective(c), 0, 0
+// verdictOf the alerts of a query, of whose collectors so many have 0, 1, ... coupons.
+func verdictOf(c *Compiled, e Collector, have [65]int) verdict {
+	half, all := 0, 0
 	for k, n := range have {
 		if k >= e.half() {
 			half += n

@@ -35,8 +35,7 @@ func TestConfidenceOfAlerts(t *testing.T) {
 			if len(counts) < 100 {
 				continue // nobody gets there
 			}
-			i := &instance{program: &Program{Queries: []Compiled{{Query: Query{Threshold: int(threshold)}, Collector: c}}, attributes: []attribute{{Survival: 1}}}}
-			v := i.verdict(&i.program.Queries[0], have)
+			v := verdictOf(&Compiled{Query: Query{Threshold: int(threshold)}}, c, have)
 			held, above := 0.0, 0.0
 			for _, n := range counts {
 				if v.low <= n && n <= v.high {

@@ -58,6 +58,19 @@ type config struct {
 }
 
 func newConfig(v algo.Values, env algo.Env) (*config, error) {
+	c, err := newSettings(v, env)
+	if err != nil {
+		return nil, err
+	}
+	if c.names, err = readNames(v, c.seed); err != nil {
+		return nil, err
+	}
+	c.queries, err = readQueries(v)
+	return c, err
+}
+
+// newSettings are the parameters without queries and names, which a file and the seed say more of.
+func newSettings(v algo.Values, env algo.Env) (*config, error) {
 	c := &config{file: v.Text("file"), entries: uint32(v.Int("entries")), ring: v.Bytes("ring"), top: int(v.Int("top")),
 		seed: env.Seed, rotate: v.Bool("rotate"), keyed: v.Bool("keyed"), evictAbove: v.Float("evict"), export: v.Bool("export"), replay: env.Replay, crc: env.CRC,
 		options: CompileOptions{Budget: v.Float("budget"), Word: 32, Ties: v.Bool("ties")}}
@@ -82,12 +95,7 @@ func newConfig(v algo.Values, env algo.Env) (*config, error) {
 	if c.rotate && c.export {
 		return nil, v.Error("rotate", "exported coupons of different windows cannot be merged: choose rotate or export")
 	}
-	var err error
-	if c.names, err = readNames(v, c.seed); err != nil {
-		return nil, err
-	}
-	c.queries, err = readQueries(v)
-	return c, err
+	return c, nil
 }
 
 // dated: vectors bear their window's end above 32 coupons.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"time"
 	"unsafe"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
 // pollEvery is how often a live run empties the ring and looks at the file of queries.
@@ -47,11 +47,10 @@ type Alert struct {
 // instance is one configured monitor.
 type instance struct {
 	*config
-	set    *maps.Set
-	counts *maps.Array
-	held   *held
-
-	mu       sync.Mutex // guards what a live run's polling and its windows share
+	head     snapshot.Head
+	set      *maps.Set
+	counts   *maps.Array
+	held     *held
 	program  *Program
 	previous *Program  // events of queries that are gone are still named
 	needs    maps.Need // of the queries at the start: the parser reads no more
@@ -66,6 +65,7 @@ type instance struct {
 	evicted  uint64 // collectors, since the last window
 	looked   int64  // ns, when hopeless collectors were looked for
 
+	judged bool    // there is an oracle
 	last   []Alert // of the last window: the oracle judges them
 	leasts map[Collector]float64
 }
@@ -81,7 +81,7 @@ func configured(v algo.Values, env algo.Env) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &instance{config: c, program: p, needs: p.needs(), tell: env.Tell}
+	i := &instance{config: c, head: descriptor().Head(v, env), program: p, needs: p.needs(), tell: env.Tell}
 	if c.file != "" {
 		if stat, err := os.Stat(c.file); err == nil {
 			i.modified = stat.ModTime()
@@ -138,12 +138,6 @@ func (i *instance) Bind(set *maps.Set) (err error) {
 
 // Update exchanges the queries while packets come: those that stay go on with what they have collected.
 func (i *instance) Update(queries []Query) error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.update(queries)
-}
-
-func (i *instance) update(queries []Query) error {
 	o := i.options
 	o.Keep = i.program
 	next, err := Compile(queries, o)
@@ -174,8 +168,6 @@ func (i *instance) Tick(now int64) error {
 	if err := i.follow(); err != nil {
 		i.tell("beaucoup: the queries stay as they were: %s: %v", i.file, err)
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
 	if now-i.looked >= evictEvery {
 		i.looked = now
 		if err := i.evict(now); err != nil {
@@ -187,8 +179,6 @@ func (i *instance) Tick(now int64) error {
 
 // follow returns what keeps a changed file from being used. What is no regular file is read once, at the start.
 func (i *instance) follow() error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
 	if i.file == "" {
 		return nil
 	}
@@ -199,7 +189,7 @@ func (i *instance) follow() error {
 	i.modified = stat.ModTime()
 	queries, err := ReadFile(i.file)
 	if err == nil {
-		err = i.update(queries)
+		err = i.Update(queries)
 	}
 	if err != nil {
 		i.trouble = append(i.trouble, "the queries stay as they were: "+err.Error())
@@ -220,42 +210,59 @@ func (i *instance) poll() error {
 	})
 }
 
-// Window implements algo.Instance.
-func (i *instance) Window(w report.Window, bank int) (algo.Result, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
+// Read implements algo.Snapshots. Hopeless collectors are evicted here, and hashes change where they do.
+func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
+	s, err := i.take(w, bank)
+	if err != nil {
+		return nil, errorf("read window", err)
+	}
+	if i.judged {
+		e, err := i.open(s)
+		if err != nil {
+			return nil, err
+		}
+		i.last = e.last
+		for n := range i.last {
+			i.last[n].Least = i.least(i.last[n].Query.Collector)
+		}
+	}
+	if !i.rotate {
+		return s, nil
+	}
+	i.epoch++
+	if err := i.forget(); err != nil {
+		return nil, err
+	}
+	return s, i.tables.install(i.program, i.seed, i.epoch)
+}
+
+func (i *instance) take(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	n, err := i.counts.ReadReset(bank, nil)
 	if err != nil {
-		return algo.Result{}, errorf("read window", err)
+		return nil, err
 	}
 	if err := i.poll(); err != nil {
-		return algo.Result{}, errorf("read window", err)
+		return nil, err
 	}
 	alive, err := i.alive(w.End)
 	if err != nil {
-		return algo.Result{}, errorf("read window", err)
+		return nil, err
 	}
-	var vectors []vector
-	i.last, vectors = i.take()
-	if err := i.judge(i.last); err != nil {
-		return algo.Result{}, errorf("read window", err)
+	s := snapshot.New(i.head, w)
+	s.Epoch = i.epoch
+	s.Words[counterWords] = n
+	if err := i.collected(s); err != nil {
+		return nil, err
 	}
 	if err := i.evict(w.End); err != nil {
-		return algo.Result{}, errorf("read window", err)
+		return nil, err
 	}
-	evicted := i.evicted
-	body := i.body(n, alive, vectors)
-	i.evicted = 0
-	if i.rotate {
-		i.epoch++
-		if err := i.forget(); err != nil {
-			return algo.Result{}, err
-		}
-		if err := i.tables.install(i.program, i.seed, i.epoch); err != nil {
-			return algo.Result{}, err
-		}
+	s.Words[stateWords] = snapshot.Words{uint64(alive), i.evicted, i.changes}
+	if len(i.trouble) > 0 {
+		s.Texts[troubleTexts] = i.trouble
 	}
-	return algo.Result{Body: body, Used: n[bpf.BeaucoupBeaucoupCounterBEAUCOUP_PACKETS], Lost: lost(n, evicted)}, nil
+	i.evicted, i.changes, i.trouble = 0, 0, nil
+	return s, nil
 }
 
 // alive counts the collectors whose window is not over.
@@ -278,56 +285,6 @@ func (i *instance) query(id int) *Compiled {
 		return c
 	}
 	return i.previous.byID(id)
-}
-
-// vector is the coupons of a collector, as they are exported.
-type vector struct {
-	query     *Compiled
-	effective Collector
-	key       words
-	coupons   uint64
-	start     int64
-}
-
-// take turns the events of a window into alerts and exported collectors.
-func (i *instance) take() (alerts []Alert, vectors []vector) {
-	type name struct {
-		query string
-		key   words
-	}
-	at, held := map[name]int{}, map[name]int{}
-	for k := range i.events {
-		e := &i.events[k]
-		c, n := e.query, name{e.query.Text(), e.Key}
-		if i.export {
-			start := int64(e.Time) - int64(e.Age)
-			if h, ok := held[n]; ok && vectors[h].start+int64(c.Window) >= int64(e.Time) {
-				vectors[h].coupons |= e.Coupons
-			} else {
-				held[n] = len(vectors)
-				vectors = append(vectors, vector{c, e.effective, e.Key, e.Coupons, start})
-			}
-		}
-		if e.Alert == 0 {
-			continue
-		}
-		if a, ok := at[n]; ok {
-			alerts[a].Times++
-			continue
-		}
-		at[n] = len(alerts)
-		alerts = append(alerts, i.alert(e))
-	}
-	i.events = i.events[:0]
-	return alerts, vectors
-}
-
-func (i *instance) alert(e *heard) Alert {
-	c := e.query
-	a := Alert{Query: c, Key: e.Key, Time: int64(e.Time), Age: int64(e.Age), Times: 1, Text: c.Key.Name(e.Key, i.names)}
-	a.Draws = e.effective.Draws()
-	a.Least = i.least(c.Collector)
-	return a
 }
 
 // least draws of nearly all collectors, from memory if it was asked for before.

@@ -10,7 +10,10 @@ import (
 )
 
 // Oracle implements algo.Truthful.
-func (i *instance) Oracle() algo.Oracle { return &oracle{instance: i, keys: map[place]*history{}} }
+func (i *instance) Oracle() algo.Oracle {
+	i.judged = true
+	return &oracle{instance: i, keys: map[place]*history{}}
+}
 
 // oracle keeps every distinct attribute of every key. A key's window starts with its first packet, and again with the first
 // one after it is over.
@@ -179,12 +182,12 @@ func (o *oracle) Window(w report.Window) report.Body {
 		if !ok {
 			count = o.keys[c.place].at(c.time, 0)
 		}
-		alerts.Rows = append(alerts.Rows, []any{name, c.text, int64(count), o.instance.when(c.time), nil, nil, c.time, nil, nil, uint64(1)})
+		alerts.Rows = append(alerts.Rows, []any{name, c.text, int64(count), o.instance.when(c.time, 0), nil, nil, c.time, nil, nil, uint64(1)})
 	}
 	for n := range o.instance.last { // alerts of keys that have less, with what they have
 		a := &o.instance.last[n]
 		if at := (place{a.Query.Text(), a.Key}); !listed[at] {
-			alerts.Rows = append(alerts.Rows, []any{a.Query.Name, a.Text, int64(counts[at]), o.instance.when(a.Time), nil, nil, a.Time, a.Age, nil, uint64(a.Times)})
+			alerts.Rows = append(alerts.Rows, []any{a.Query.Name, a.Text, int64(counts[at]), o.instance.when(a.Time, 0), nil, nil, a.Time, a.Age, nil, uint64(a.Times)})
 		}
 	}
 	o.crossed = nil

@@ -72,7 +72,7 @@ func (o *one) alerts(t *testing.T) int {
 	if err := o.poll(); err != nil {
 		t.Fatal(err)
 	}
-	alerts, _ := o.take()
+	alerts, _ := o.heard(t)
 	return len(alerts)
 }
 

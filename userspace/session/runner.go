@@ -7,13 +7,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
 // member is one algorithm of a run.
@@ -218,7 +218,7 @@ func (r *runner) answer(m *member, w report.Window, bank int, packets report.Pac
 		result, err = algo.Window(m.instance, w, bank)
 		return result, nil, err
 	}
-	s, err := reader.Read(w, bank)
+	s, err := algo.Read(reader, w, bank)
 	if err != nil {
 		return algo.Result{}, nil, err
 	}
@@ -227,10 +227,11 @@ func (r *runner) answer(m *member, w report.Window, bank int, packets report.Pac
 		return result, nil, err
 	}
 	s.Packets, s.Packets.Used, s.Packets.UsedSegments = packets, result.Used, result.Segments
-	if !s.Replay { // a capture's time is ns since 1970
-		s.Offset = time.Now().UnixNano() - monotonic()
-	}
 	encoded, err = s.Encode()
+	if errors.Is(err, snapshot.ErrSize) && r.cfg.Notice != nil { // the report is there, and no reason to end the run
+		r.cfg.Notice("a snapshot is missing: %v", err)
+		err = nil
+	}
 	return result, encoded, err
 }
 

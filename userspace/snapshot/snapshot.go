@@ -138,9 +138,9 @@ func (s *Snapshot) Wall() *Snapshot {
 	return &w
 }
 
-// Together is the beginning of a merged snapshot: everything but Words and Texts, whose merging an algorithm does. Both must be in the
-// same clock.
+// Together is the beginning of a merged snapshot, in ns since 1970: everything but Words and Texts, whose merging an algorithm does.
 func Together(a, b *Snapshot) *Snapshot {
+	a, b = a.Wall(), b.Wall()
 	s := *a
 	s.Window = report.Window{Start: min(a.Window.Start, b.Window.Start), End: max(a.Window.End, b.Window.End),
 		Number: min(a.Window.Number, b.Window.Number), Last: a.Window.Last && b.Window.Last,

@@ -159,7 +159,7 @@ func TestTogether(t *testing.T) {
 	a, b := example(), example()
 	a.Offset, b.Window.Start = 100, 105
 	b.Window.End, b.Window.Last, b.Window.Cut = 200, false, true
-	s := Together(a.Wall(), b.Wall())
+	s := Together(a, b)
 	want := report.Window{Start: 105, End: 200, Number: 2, Cut: true}
 	if s.Window != want || s.Offset != 0 || s.Parts != 2 || s.Packets.Seen != 18 || s.Packets.Reasons["not_ip"] != 2 || len(s.Words) != 0 {
 		t.Errorf("%+v", s)

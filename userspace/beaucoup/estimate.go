@@ -1,0 +1,69 @@
+package beaucoup
+
+// estimator makes the report of one snapshot.
+type estimator struct {
+	*config
+	counts    []uint64
+	alive     int
+	evicted   uint64
+	changes   uint64
+	trouble   []string
+	offset    int64       // makes ns since 1970 of the packets' clock
+	queries   []*Compiled // of the window: those that run, and others that were heard of
+	effective map[*Compiled]Collector
+	marks     map[*Compiled]uint64
+	active    map[*Compiled]bool
+	events    []heard
+	have      map[*Compiled][65]int // collectors by their coupons, of queries that have alerted
+	last      []Alert
+	vectors   []vector
+	spans     []spanned // merged
+}
+
+// vector is the coupons of a collector, as they are exported.
+type vector struct {
+	query     *Compiled
+	effective Collector
+	key       words
+	coupons   uint64
+	start     int64
+}
+
+// take turns the events of a window into alerts and exported collectors.
+func (i *estimator) take() (alerts []Alert, vectors []vector) {
+	type name struct {
+		query string
+		key   words
+	}
+	at, held := map[name]int{}, map[name]int{}
+	for k := range i.events {
+		e := &i.events[k]
+		c, n := e.query, name{e.query.Text(), e.Key}
+		if i.export {
+			start := int64(e.Time) - int64(e.Age)
+			if h, ok := held[n]; ok && vectors[h].start+int64(c.Window) >= int64(e.Time) {
+				vectors[h].coupons |= e.Coupons
+			} else {
+				held[n] = len(vectors)
+				vectors = append(vectors, vector{c, e.effective, e.Key, e.Coupons, start})
+			}
+		}
+		if e.Alert == 0 {
+			continue
+		}
+		if a, ok := at[n]; ok {
+			alerts[a].Times++
+			continue
+		}
+		at[n] = len(alerts)
+		alerts = append(alerts, i.alert(e))
+	}
+	return alerts, vectors
+}
+
+func (i *estimator) alert(e *heard) Alert {
+	c := e.query
+	a := Alert{Query: c, Key: e.Key, Time: int64(e.Time), Age: int64(e.Age), Times: 1, Text: c.Key.Name(e.Key, i.names)}
+	a.Draws = e.effective.Draws()
+	return a
+}
