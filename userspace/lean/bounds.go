@@ -13,11 +13,39 @@ type countable interface {
 	missed(n counts) (share, size float64)
 }
 
+// refutable is a statistic whose tables make events of what was none.
+type refutable interface {
+	// refuted is the share of what was counted that may be no event.
+	refuted(n counts) float64
+}
+
 const (
 	boundNoise  = 3   // standard errors of the sketch
 	boundEvents = 3   // standard deviations of the events that were missed
 	mostMissed  = 0.9 // share
+	boundFalse  = 1. / 40
+	manyEvents  = 100 // from here on a binomial number is a normal one
 )
+
+// lower is what a flow has at least had of which x events were seen, each of them false with a probability: what a binomial number
+// does not exceed in 39 of 40 cases is taken off.
+func lower(x, share float64) float64 {
+	switch n := math.Ceil(x); {
+	case share <= 0:
+		return x
+	case share >= 1:
+		return 0
+	case n > manyEvents:
+		return max(0, x*(1-share)-2*math.Sqrt(x*share*(1-share))-1) // 1: it is skewed
+	default:
+		none, chance, odds := 0.0, math.Pow(1-share, n), share/(1-share)
+		for left := 1 - chance; left > boundFalse && none < n; left -= chance {
+			chance *= odds * (n - none) / (none + 1)
+			none++
+		}
+		return max(0, x-none)
+	}
+}
 
 // upper is what a flow may have had of which x events were seen, each with probability 1 - share: a negative binomial number was not,
 // of mean (x + 1) r and variance (x + 1) r (1 + r) with r = share / (1 - share), if nothing is known of the flow before.
@@ -35,7 +63,11 @@ func (i *estimator) bounds(s stat, value, noise float64, n counts) (low, high fl
 	}
 	share, size := c.missed(n)
 	size = max(size, 1)
-	return max(0, value-boundNoise*noise), size*upper(value/size, share) + boundNoise*noise
+	low = value
+	if r, ok := c.(refutable); ok {
+		low = size * lower(value/size, r.refuted(n))
+	}
+	return max(0, low-boundNoise*noise), size*upper(value/size, share) + boundNoise*noise
 }
 
 // share of a part; 0 of nothing.

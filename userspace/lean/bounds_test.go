@@ -37,6 +37,36 @@ func TestUpper(t *testing.T) {
 	}
 }
 
+// Of the events that were counted some are none: the bound is below what is left in 95 of 100 cases, and is no less than it has to be.
+func TestLower(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, share := range []float64{0.01, 0.1, 0.5, 0.9} {
+		for _, seen := range []int{1, 2, 5, 20, 200} {
+			held, bound := 0, lower(float64(seen), share)
+			for range 2000 {
+				events := 0
+				for range seen {
+					if rng.Float64() >= share {
+						events++
+					}
+				}
+				if bound <= float64(events) {
+					held++
+				}
+			}
+			if held < 1900 {
+				t.Errorf("%d seen, %.2f are none: held in %d of 2000", seen, share, held)
+			}
+			if least := float64(seen)*(1-share) - 4*math.Sqrt(float64(seen)*share*(1-share)) - 1; bound < least {
+				t.Errorf("%d seen, %.2f are none: %g, want %g or more", seen, share, bound, least)
+			}
+		}
+	}
+	if got := lower(7, 0); got != 7 {
+		t.Errorf("all are events, but the bound of 7 is %g", got)
+	}
+}
+
 // What a delay adds to the sketch is taken apart to the delay and its weight.
 func TestSplit(t *testing.T) {
 	for _, c := range []*chance{{p: 1, slots: 2048}, {p: 1, rate: 5000, slots: 2048}, {p: 1.0 / 8, rate: 20000, slots: 2048}} {

@@ -98,6 +98,19 @@ func (l *losses) missed(n counts) (share, size float64) {
 		shareOf(n.at(bpf.LeanLeanCounterLEAN_GAP_SUM), n.at(bpf.LeanLeanCounterLEAN_GAPS))
 }
 
+// refuted implements refutable. A hole is none if the packet that belongs into it found the entry with another flow, or if a packet
+// from below took the entry back and the flow went on from its old place. About as many packets as there are holes and late ones
+// come from below; a share of them meets such an entry, and what comes of it stays, while most true holes that a late packet fills
+// are gone: so the share grows with how few of the holes stay.
+func (l *losses) refuted(n counts) float64 {
+	share, _ := l.missed(n)
+	holes, late := float64(n.at(bpf.LeanLeanCounterLEAN_GAPS)), float64(n.at(bpf.LeanLeanCounterLEAN_GIVEN_BACK))
+	if share == 0 || holes == 0 {
+		return 0
+	}
+	return min(1, share*(holes+late)/max(1, holes-late))
+}
+
 func (l *losses) notes(counts) []string {
 	notes := []string{lossSees[l.id]}
 	if l.walk {

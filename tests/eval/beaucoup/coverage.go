@@ -26,7 +26,7 @@ func cells(*eval.Page) []coverage.Cell {
 	}
 	list := []coverage.Cell{
 		{Name: "zipf", Configs: configs, Open: func(seed uint64) (capture.Source, error) {
-			z, err := traffic.NewZipf(traffic.ZipfOptions{Packets: 30000, Flows: 10000, Skew: 1, Seed: seed})
+			z, err := traffic.NewZipf(traffic.ZipfOptions{Packets: 50000, Flows: 2000, Skew: 1.3, Seed: seed})
 			return traffic.Frames(z), err
 		}},
 		{Name: "scans", Configs: configs, Open: func(uint64) (capture.Source, error) { return traffic.Frames(&scanners{keys: 20, each: 1500}), nil }},
