@@ -202,16 +202,18 @@ func (s *Spectrum) highEnd(q float64, from int) float64 {
 	return math.Inf(1)
 }
 
-// lowEnd walks down from a bin.
+// lowEnd walks down from a bin. In front of the first sample there are as many values as one stands for that was just not seen: where
+// a share of the requests is followed, a few samples may all lie in the same half.
 func (s *Spectrum) lowEnd(q float64, from int) float64 {
 	below, above := s.split(from)
+	stands := s.stands()
 	below.add(s.at(from))
 	above.take(s.at(from))
 	for bin := from; bin >= 0; bin-- {
 		here := s.at(bin)
 		above.add(here)
 		below.take(here)
-		if excess(1-q, above, below, 0) <= 0 {
+		if excess(1-q, above, below, stands[bin]) <= 0 {
 			low, _ := s.Scale.Edges(bin)
 			return max(0, low)
 		}

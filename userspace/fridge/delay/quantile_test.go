@@ -106,6 +106,29 @@ func TestTooFew(t *testing.T) {
 	}
 }
 
+// TestFewSamples: one value in 32 comes back, so that one to ten samples speak for a hundred values. They may all lie in one half.
+func TestFewSamples(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 6))
+	const trials = 2000
+	values := logUniform(rng, 100, 1e6, 1e9)
+	truth := Exact(Label{}, values).Quantiles[0].Value
+	judged, inside := 0, 0
+	for range trials {
+		s := sample(rng, NewScale(5, 64, false), values, func(float64) float64 { return 1. / 32 })
+		if q := s.Distribution(Label{}).Quantiles[0]; q.Defined {
+			judged++
+			if q.Low <= truth && truth <= q.High {
+				inside++
+			}
+		}
+	}
+	share := float64(inside) / float64(judged)
+	t.Logf("%d judged, %.3f hold", judged, share)
+	if judged < 1500 || share < 0.94 {
+		t.Errorf("p50 of a few samples: %.3f of %d intervals hold the truth", share, judged)
+	}
+}
+
 // TestAbove: a share beyond a limit with its Wilson interval. Three slow ones of four say little, 300 of 400 much.
 func TestAbove(t *testing.T) {
 	for n, decided := range map[float64]bool{1: false, 100: true} {
