@@ -53,7 +53,7 @@ func Run(ctx context.Context, cells []Cell, first uint64, n int) (*Study, error)
 		lock.Lock()
 		defer lock.Unlock()
 		for k, list := range got {
-			s.add(Place{Cell: c.Name, Config: c.Configs[k].Name}, list)
+			s.add(Place{Algorithm: c.Configs[k].Algorithm, Cell: c.Name, Config: c.Configs[k].Name}, list)
 		}
 		return nil
 	})

@@ -60,7 +60,8 @@ func value(v report.Value, truth []report.Value) (Outcome, bool) {
 	t, ok := report.Number(truth[at].Value)
 	o := Outcome{Quantity: v.Name, Value: f, Truth: t, Judged: ok && !math.IsNaN(t), Promise: v.Promise, Samples: math.NaN()}
 	o.enclose(v.Low, v.High)
-	return o, true
+	// A counter without an enclosure says what the data plane did, and estimates nothing.
+	return o, o.Enclosed || v.Kind != report.Counter
 }
 
 // enclose takes the printed ends; what is no number is not printed.

@@ -55,9 +55,12 @@ func (s *Study) logMisses(p *eval.Page) {
 func (s *Study) write(p *eval.Page, seeds int) {
 	p.Text("%d seeds a cell. *held*: share of the intervals that hold the truth. *width*: median width over that of the middle 95 %% of the "+
 		"errors of all seeds. *bounds*: share of the bounds, printed as such, that hold. *bare*: estimates off the truth that have no "+
-		"enclosure; *bare, many*: those with 30 samples or more. *unjudged*: rows that the truth does not list.", seeds)
+		"enclosure; *bare, many*: those with 30 samples or more. *unjudged*: rows that the truth does not list. Counters that only say what the data "+
+		"plane did are left out. Every seed has hashes, coins and, of a model, traffic of its own, from seed %d on.", seeds, firstSeed)
 	p.Table(s.Table())
-	s.bars(p)
+	for _, name := range s.Algorithms() {
+		s.of(name).bars(p, name)
+	}
 }
 
 // Table has a line a cell; those without any error are counted in the last.
@@ -88,15 +91,15 @@ func ratioText(x float64) string {
 	return fmt.Sprintf("%.2f", x)
 }
 
-func (s *Study) bars(p *eval.Page) {
+func (s *Study) bars(p *eval.Page, name string) {
 	all, worst, boundWorst, wide := s.Pooled(), s.Worst(), s.WorstBound(), s.MedianWidth()
-	p.Bar("intervals that hold the truth, all cells", "93 to 98 %", figure.Percent(all.Share()),
+	p.Bar(name+": intervals that hold the truth, all cells", "93 to 98 %", figure.Percent(all.Share()),
 		math.IsNaN(all.Share()) || all.Share() >= pooledLow && all.Share() <= pooledHigh)
-	p.Bar(fmt.Sprintf("the worst cell of %d intervals or more", enough), "87 % or more", figure.Percent(worst), !(worst < cellLow))
-	p.Bar("bounds that hold the truth, all cells", "95 % or more", figure.Percent(all.BoundShare()), !(all.BoundShare() < boundLow))
-	p.Bar("bounds, the worst cell", "shown", figure.Percent(boundWorst), true)
-	p.Bar("width of an interval over the empirical one, median of the cells", "2 or less", ratioText(wide), !(wide > widest))
-	p.Bar("estimates off the truth with 30 samples and no enclosure", "shown", fmt.Sprintf("%d of %d", all.BareMany, all.Judged()), true)
+	p.Bar(fmt.Sprintf(name+": the worst cell of %d intervals or more", enough), "87 % or more", figure.Percent(worst), !(worst < cellLow))
+	p.Bar(name+": bounds that hold the truth, all cells", "95 % or more", figure.Percent(all.BoundShare()), !(all.BoundShare() < boundLow))
+	p.Bar(name+": bounds, the worst cell", "shown", figure.Percent(boundWorst), true)
+	p.Bar(name+": width of an interval over the empirical one, median of the cells", "2 or less", ratioText(wide), !(wide > widest))
+	p.Bar(name+": estimates off the truth with 30 samples and no enclosure", "shown", fmt.Sprintf("%d of %d", all.BareMany, all.Judged()), true)
 }
 
 // Worst is the smallest share of a cell with enough intervals; NaN for none.

@@ -9,7 +9,7 @@ import (
 )
 
 // Place is where an estimate was made.
-type Place struct{ Cell, Config, Quantity string }
+type Place struct{ Algorithm, Cell, Config, Quantity string }
 
 // Study is what all seeds said.
 type Study struct{ tallies map[Place]*Tally }
@@ -139,6 +139,28 @@ func (s *Study) Pooled() *Tally {
 		}
 	}
 	return sum
+}
+
+// Algorithms that were looked at, in order.
+func (s *Study) Algorithms() (names []string) {
+	for at := range s.tallies {
+		if !slices.Contains(names, at.Algorithm) {
+			names = append(names, at.Algorithm)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// of is the part of one algorithm.
+func (s *Study) of(algorithm string) *Study {
+	part := newStudy()
+	for at, t := range s.tallies {
+		if at.Algorithm == algorithm {
+			part.tallies[at] = t
+		}
+	}
+	return part
 }
 
 // Places lists the cells in order.
