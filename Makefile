@@ -4,7 +4,7 @@ export CGO_ENABLED = 0
 GO ?= .ci/go
 BIN ?= bin/xdpmon
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo -E env PATH=$$PATH)
-RACE = cmd/xdpmon userspace/agent userspace/agent/config userspace/capture userspace/prom userspace/report userspace/session tests/emulator
+RACE = cmd/xdpmon userspace/agent userspace/agent/config userspace/capture userspace/prom userspace/report userspace/session demo/emulator
 # Longer runs write their results below docs/.
 FUZZTIME ?= 5m
 PREFIX ?= /usr

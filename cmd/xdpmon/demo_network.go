@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/xdpmon/xdpmon/tests/emulator"
-	"github.com/xdpmon/xdpmon/tests/netns"
+	"github.com/xdpmon/xdpmon/demo/emulator"
+	"github.com/xdpmon/xdpmon/demo/netns"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )

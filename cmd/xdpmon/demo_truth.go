@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/xdpmon/xdpmon/tests/emulator"
+	"github.com/xdpmon/xdpmon/demo/emulator"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )

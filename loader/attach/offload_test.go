@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xdpmon/xdpmon/demo/netns"
 	"github.com/xdpmon/xdpmon/tests/lab"
-	"github.com/xdpmon/xdpmon/tests/netns"
-	"github.com/xdpmon/xdpmon/tests/netns/netnstest"
+	"github.com/xdpmon/xdpmon/tests/netnstest"
 )
 
 func TestOffloadDifferences(t *testing.T) {

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"github.com/vishvananda/netlink"
+	"github.com/xdpmon/xdpmon/loader/namespace"
 	"golang.org/x/sys/unix"
 )
 
@@ -52,8 +52,7 @@ func (s offloadState) changes(after offloadState, name string) []OffloadChange {
 // errNoNamespace says that the namespace of a veth's other end could not be found from here.
 var errNoNamespace = errors.New("its network namespace is not visible from this process")
 
-// inNamespace runs fn in the network namespace that has the given id in this one (-1: here). fn runs on a
-// thread of its own, which ends with it: no other goroutine ever sees the foreign namespace.
+// inNamespace runs fn in the network namespace that has the given id in this one (-1: here).
 func inNamespace(nsid int, fn func() error) error {
 	if nsid < 0 {
 		return fn()
@@ -63,24 +62,15 @@ func inNamespace(nsid int, fn func() error) error {
 		return err
 	}
 	defer ns.Close()
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread is not reused
-		if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
-			done <- fmt.Errorf("enter its network namespace: %w", err)
-			return
-		}
-		done <- fn()
-	}()
-	return <-done
+	return ns.Run(fn)
 }
 
 // findNamespace looks for a namespace among the named ones, those of running processes, and those that processes hold
 // open without being in them.
-func findNamespace(nsid int) (*os.File, error) {
+func findNamespace(nsid int) (namespace.Handle, error) {
 	handle, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
-		return nil, fmt.Errorf("open netlink: %w", err)
+		return namespace.Handle{}, fmt.Errorf("open netlink: %w", err)
 	}
 	defer handle.Close()
 	seen := map[string]bool{}
@@ -90,12 +80,12 @@ func findNamespace(nsid int) (*os.File, error) {
 			if !isNewNamespace(path, seen) {
 				continue
 			}
-			if ns := openIfID(handle, path, nsid); ns != nil {
+			if ns, ok := openIfID(handle, path, nsid); ok {
 				return ns, nil
 			}
 		}
 	}
-	return nil, errNoNamespace
+	return namespace.Handle{}, errNoNamespace
 }
 
 // isNewNamespace looks at the name that a link below /proc has, net:[…]; other files are mounts of a namespace.
@@ -109,14 +99,14 @@ func isNewNamespace(path string, seen map[string]bool) bool {
 	return !known && strings.HasPrefix(name, "net:[")
 }
 
-func openIfID(handle *netlink.Handle, path string, nsid int) *os.File {
-	f, err := os.Open(path)
+func openIfID(handle *netlink.Handle, path string, nsid int) (ns namespace.Handle, ok bool) {
+	ns, err := namespace.Open(path)
 	if err != nil {
-		return nil
+		return ns, false
 	}
-	if id, err := handle.GetNetNsIdByFd(int(f.Fd())); err != nil || id != nsid {
-		f.Close()
-		return nil
+	if id, err := handle.GetNetNsIdByFd(ns.FD()); err != nil || id != nsid {
+		ns.Close()
+		return ns, false
 	}
-	return f
+	return ns, true
 }

@@ -80,7 +80,7 @@ func TestProbesAgreeWithTheKernel(t *testing.T) {
 }
 
 func scratch(try func(int) error) (result error) {
-	err := withScratchNamespace(func() { result = try(1) })
+	err := inNewNamespace(func() { result = try(1) })
 	if err != nil {
 		return err
 	}

@@ -3,13 +3,13 @@ package features
 import (
 	"errors"
 	"fmt"
-	"runtime"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpmon/xdpmon/loader/kernel"
+	"github.com/xdpmon/xdpmon/loader/namespace"
 )
 
 // inScratch asks a question that can only be answered by attaching something, on the loopback device of a
@@ -17,25 +17,21 @@ import (
 func inScratch(try func(lo int) error) func() kernel.Answer {
 	return func() kernel.Answer {
 		var result error
-		if err := withScratchNamespace(func() { result = try(1) }); err != nil {
+		if err := inNewNamespace(func() { result = try(1) }); err != nil {
 			return kernel.Answer{State: kernel.Unknown, Detail: fmt.Sprintf("cannot make a namespace to try it in: %v (needs CAP_SYS_ADMIN)", err)}
 		}
 		return kernel.Conclude(result)
 	}
 }
 
-// withScratchNamespace runs fn on a thread in a new network namespace; both end with it.
-func withScratchNamespace(fn func()) error {
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread is not reused
-		err := unix.Unshare(unix.CLONE_NEWNET)
-		if err == nil {
-			fn()
-		}
-		done <- err
-	}()
-	return <-done
+// inNewNamespace runs fn in a network namespace that ends with it.
+func inNewNamespace(fn func()) error {
+	ns, err := namespace.New()
+	if err != nil {
+		return err
+	}
+	defer ns.Close()
+	return ns.Run(func() error { fn(); return nil })
 }
 
 func tryXDPLink(lo int) error {

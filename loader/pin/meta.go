@@ -12,10 +12,10 @@ import (
 	"strings"
 
 	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
 
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/loader/attach"
+	"github.com/xdpmon/xdpmon/loader/namespace"
 )
 
 // ErrDiffers is wrapped when what is pinned does not fit what was asked for.
@@ -58,21 +58,11 @@ type pinnedPoint struct {
 
 // describeObjects reads from configured objects what must be equal for an adoption.
 func describeObjects(objects []loader.Object, opts loader.Options) pinMeta {
-	meta := pinMeta{Format: pinFormat, PID: os.Getpid(), NetNS: netNSInode(), Seed: opts.Seed, CRC: opts.CRC, Decap: opts.Decap}
+	meta := pinMeta{Format: pinFormat, PID: os.Getpid(), NetNS: namespace.Inode(), Seed: opts.Seed, CRC: opts.CRC, Decap: opts.Decap}
 	for _, o := range objects {
 		meta.Algorithms = append(meta.Algorithms, pinAlgorithm{o.Name, shapesOf(o.Spec), constantsOf(o.Spec)})
 	}
 	return meta
-}
-
-// netNSInode tells the network namespace of the calling thread from others: interfaces of the same name and index
-// are in many.
-func netNSInode() uint64 {
-	var st unix.Stat_t
-	if err := unix.Stat("/proc/thread-self/ns/net", &st); err != nil {
-		return 0
-	}
-	return st.Ino
 }
 
 func shapesOf(spec *ebpf.CollectionSpec) map[string]string {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpmon/xdpmon/loader/attach"
+	"github.com/xdpmon/xdpmon/loader/namespace"
 	"github.com/xdpmon/xdpmon/loader/privilege"
 )
 
@@ -31,7 +32,7 @@ func Detach(root, name string) (removed []string, err error) {
 	}
 	for _, i := range meta.Interfaces {
 		note(RemoveLinks(root, name, i.Name))
-		if meta.NetNS == netNSInode() {
+		if meta.NetNS == namespace.Inode() {
 			note(removeFilters(name, i))
 		}
 	}
@@ -98,7 +99,7 @@ func holdsInstance(dir string) bool {
 
 // Here lists the pins whose interfaces are in the network namespace of the calling thread.
 func Here(root string) []string {
-	here := netNSInode()
+	here := namespace.Inode()
 	return slices.DeleteFunc(Names(root), func(name string) bool {
 		meta, err := loadMeta(filepath.Join(root, pinFolder, name, currentPins, metaPin))
 		return err == nil && meta.NetNS != here

@@ -2,12 +2,10 @@ package replay
 
 import (
 	"fmt"
-	"os"
-	"runtime"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
-	"golang.org/x/sys/unix"
+	"github.com/xdpmon/xdpmon/loader/namespace"
 )
 
 // hold keeps the driver in the kernel's XDP dispatcher, so that batches cost no exchange of it.
@@ -31,26 +29,16 @@ func (r *Replayer) Slow() error { return r.slow }
 
 // attachAside attaches a program in a new network namespace, which lives until undo.
 func attachAside(prog *ebpf.Program) (undo func(), err error) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, and leaves the namespace with it
-		undo, err = attachHere(prog)
-	}()
-	<-done
-	return undo, err
-}
-
-func attachHere(prog *ebpf.Program) (undo func(), err error) {
-	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		return nil, fmt.Errorf("make network namespace: %w", err)
-	}
-	ns, err := os.Open("/proc/thread-self/ns/net")
+	ns, err := namespace.New()
 	if err != nil {
-		return nil, fmt.Errorf("open network namespace: %w", err)
+		return nil, err
 	}
 	const loopback = 1
-	l, err := link.AttachXDP(link.XDPOptions{Program: prog, Interface: loopback, Flags: link.XDPGenericMode})
+	var l link.Link
+	err = ns.Run(func() (err error) {
+		l, err = link.AttachXDP(link.XDPOptions{Program: prog, Interface: loopback, Flags: link.XDPGenericMode})
+		return err
+	})
 	if err != nil {
 		ns.Close()
 		return nil, fmt.Errorf("attach: %w", err)

@@ -5,15 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 
 	"github.com/xdpmon/xdpmon/loader/attach"
+	"github.com/xdpmon/xdpmon/loader/namespace"
 	"github.com/xdpmon/xdpmon/loader/pin"
 	"github.com/xdpmon/xdpmon/loader/privilege"
 )
@@ -213,13 +212,13 @@ func (m *Manager) Start(ctx context.Context) error {
 
 // watch starts the goroutine that follows the interfaces until ctx ends; stopped is closed when it has ended.
 func (m *Manager) watch(ctx context.Context) (stopped <-chan struct{}, err error) {
-	ns, err := openNamespace()
+	ns, err := namespace.Current()
 	if err != nil {
 		return nil, err
 	}
 	events, w, err := watch(ctx, slices.Collect(maps.Keys(m.attached)))
 	if err != nil {
-		return nil, errors.Join(err, unix.Close(ns.fd))
+		return nil, errors.Join(err, ns.Close())
 	}
 	m.watcher = w
 	ready, done := make(chan error), make(chan struct{})
@@ -230,8 +229,8 @@ func (m *Manager) watch(ctx context.Context) (stopped <-chan struct{}, err error
 	return done, <-ready
 }
 
-func (m *Manager) run(ns namespace, ready chan<- error, events <-chan Event) {
-	err := ns.enter()
+func (m *Manager) run(ns namespace.Handle, ready chan<- error, events <-chan Event) {
+	err := enter(ns)
 	ready <- err
 	if err != nil {
 		return
@@ -389,41 +388,8 @@ func (m *Manager) Close() error {
 	return errors.Join(errs...)
 }
 
-// namespace is a network namespace to work in.
-type namespace struct{ fd int }
-
-// openNamespace remembers the network namespace of the calling thread.
-func openNamespace() (namespace, error) {
-	fd, err := unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return namespace{}, fmt.Errorf("open network namespace: %w", err)
-	}
-	return namespace{fd}, nil
-}
-
-// enter puts the calling goroutine on a thread of its own in the namespace. In the usual case that is where every
-// thread is, and no privilege is asked for.
-func (n namespace) enter() error {
-	defer unix.Close(n.fd)
-	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-	here, err := openNamespace()
-	if err != nil {
-		return err
-	}
-	defer unix.Close(here.fd)
-	if sameInode(n.fd, here.fd) {
-		return nil
-	}
-	if err := unix.Setns(n.fd, unix.CLONE_NEWNET); err != nil {
-		return fmt.Errorf("enter network namespace: %w", privilege.Explain(err))
-	}
-	return nil
-}
-
-func sameInode(a, b int) bool {
-	var sa, sb unix.Stat_t
-	if unix.Fstat(a, &sa) != nil || unix.Fstat(b, &sb) != nil {
-		return false
-	}
-	return sa.Dev == sb.Dev && sa.Ino == sb.Ino
+// enter puts the calling goroutine into the manager's namespace.
+func enter(ns namespace.Handle) error {
+	defer ns.Close()
+	return privilege.Explain(ns.Enter())
 }

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/xdpmon/xdpmon/loader/status"
-	"github.com/xdpmon/xdpmon/tests/netns"
+	"github.com/xdpmon/xdpmon/demo/netns"
 )
 
 // Handshakes that every run has to count.

@@ -6,14 +6,13 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpmon/xdpmon/loader/namespace"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 )
 
@@ -123,20 +122,10 @@ func AddVeth(t *testing.T) {
 // InPeer runs fn on a thread in the peer's namespace.
 func InPeer(t testing.TB, fn func() error) {
 	t.Helper()
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread()
-		ns, err := netns.GetFromName(PeerNS)
-		if err == nil {
-			defer ns.Close()
-			err = netns.Set(ns)
-		}
-		if err == nil {
-			err = fn()
-		}
-		done <- err
-	}()
-	NoError(t, <-done)
+	ns, err := namespace.Open("/run/netns/" + PeerNS)
+	NoError(t, err)
+	defer ns.Close()
+	NoError(t, ns.Run(fn))
 }
 
 // SendFromPeer sends n UDP datagrams to the near end; veth delivers each before the call returns.

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/xdpmon/xdpmon/tests/netns"
-	"github.com/xdpmon/xdpmon/tests/netns/netnstest"
+	"github.com/xdpmon/xdpmon/demo/netns"
+	"github.com/xdpmon/xdpmon/tests/netnstest"
 )
 
 const ownMountsEnv = "XDPMON_OPERATOR_OWN_MOUNTS"

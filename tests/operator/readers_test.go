@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xdpmon/xdpmon/tests/netns"
-	"github.com/xdpmon/xdpmon/tests/netns/netnstest"
+	"github.com/xdpmon/xdpmon/demo/netns"
+	"github.com/xdpmon/xdpmon/tests/netnstest"
 )
 
 var windowsDone = regexp.MustCompile(`(?m)^xdpmon_windows_total\{.*\} (\d+)$`)

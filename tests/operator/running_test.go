@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xdpmon/xdpmon/tests/netns"
+	"github.com/xdpmon/xdpmon/demo/netns"
 )
 
 // running is an `xdpmon attach` in host A's namespace whose programs are attached.

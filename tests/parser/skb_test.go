@@ -13,7 +13,7 @@ import (
 	"github.com/xdpmon/xdpmon/bpf/chain"
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/tests/builder"
-	"github.com/xdpmon/xdpmon/tests/netns"
+	"github.com/xdpmon/xdpmon/demo/netns"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )

@@ -11,8 +11,8 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/xdpmon/xdpmon/loader/attach"
-	"github.com/xdpmon/xdpmon/tests/netns"
-	"github.com/xdpmon/xdpmon/tests/netns/netnstest"
+	"github.com/xdpmon/xdpmon/demo/netns"
+	"github.com/xdpmon/xdpmon/tests/netnstest"
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 

@@ -15,8 +15,8 @@ import (
 
 	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/loader/status"
-	"github.com/xdpmon/xdpmon/tests/netns"
-	"github.com/xdpmon/xdpmon/tests/netns/netnstest"
+	"github.com/xdpmon/xdpmon/demo/netns"
+	"github.com/xdpmon/xdpmon/tests/netnstest"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	_ "github.com/xdpmon/xdpmon/userspace/fridge"

@@ -10,7 +10,7 @@ import (
 	"github.com/cilium/ebpf/link"
 
 	"github.com/xdpmon/xdpmon/loader"
-	"github.com/xdpmon/xdpmon/tests/netns"
+	"github.com/xdpmon/xdpmon/demo/netns"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/tests/windows/witness"
 )

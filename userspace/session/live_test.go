@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/xdpmon/xdpmon/loader/attach"
-	"github.com/xdpmon/xdpmon/tests/netns"
-	"github.com/xdpmon/xdpmon/tests/netns/netnstest"
+	"github.com/xdpmon/xdpmon/demo/netns"
+	"github.com/xdpmon/xdpmon/tests/netnstest"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	_ "github.com/xdpmon/xdpmon/userspace/fridge"

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/xdpmon/xdpmon/tests/emulator"
+	"github.com/xdpmon/xdpmon/demo/emulator"
 )
 
 // Middle is what stands between the two hosts.

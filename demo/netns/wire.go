@@ -11,7 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/xdpmon/xdpmon/tests/emulator"
+	"github.com/xdpmon/xdpmon/demo/emulator"
 )
 
 // makeVeth makes a veth pair with its ends where they belong, so that nothing passes through another namespace.

@@ -4,7 +4,7 @@ package netnstest
 import (
 	"testing"
 
-	"github.com/xdpmon/xdpmon/tests/netns"
+	"github.com/xdpmon/xdpmon/demo/netns"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 )
 

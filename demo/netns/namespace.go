@@ -14,65 +14,33 @@ import (
 	"net"
 	"net/netip"
 	"os/exec"
-	"runtime"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"github.com/xdpmon/xdpmon/loader/namespace"
 )
 
 // Namespace is a network namespace. Its name is for messages only.
 type Namespace struct {
 	Name string
-	fd   netns.NsHandle
+	in   namespace.Handle
 }
 
-// newNamespace makes a namespace; the calling thread is in its own one again afterwards.
+// newNamespace makes a namespace; the calling thread stays in its own.
 func newNamespace(name string) (*Namespace, error) {
-	n := &Namespace{Name: name, fd: netns.None()}
-	err := onThread(func() (err error) {
-		n.fd, err = netns.New()
-		return err
-	})
+	in, err := namespace.New()
 	if err != nil {
-		return nil, fmt.Errorf("make network namespace %s: %w", name, err)
+		return nil, fmt.Errorf("network namespace %s: %w", name, err)
 	}
-	return n, nil
-}
-
-// onThread runs f, which may change the thread's network namespace, on a thread of its own. The thread is used again
-// only when it is back where it was; otherwise it ends with its goroutine.
-func onThread(f func() error) error {
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		home, err := netns.Get()
-		if err != nil {
-			done <- fmt.Errorf("find own network namespace: %w", err)
-			return
-		}
-		defer home.Close()
-		err = f()
-		if netns.Set(home) == nil {
-			runtime.UnlockOSThread()
-		}
-		done <- err
-	}()
-	return <-done
+	return &Namespace{name, in}, nil
 }
 
 // Run runs f on a thread inside of the namespace. Goroutines that f starts are outside; sockets that it opens stay
 // inside wherever they are used later.
-func (n *Namespace) Run(f func() error) error {
-	return onThread(func() error {
-		if err := netns.Set(n.fd); err != nil {
-			return fmt.Errorf("enter network namespace %s: %w", n.Name, err)
-		}
-		return f()
-	})
-}
+func (n *Namespace) Run(f func() error) error { return n.in.Run(f) }
 
 // Fd is the namespace's descriptor, valid until Close.
-func (n *Namespace) Fd() int { return int(n.fd) }
+func (n *Namespace) Fd() int { return n.in.FD() }
 
 // Start starts a command inside of the namespace. Wait for it as usual.
 func (n *Namespace) Start(cmd *exec.Cmd) error { return n.Run(cmd.Start) }
@@ -133,7 +101,7 @@ func (n *Namespace) ListenPacket(ctx context.Context, network, address string) (
 
 // Netlink returns a netlink handle into the namespace; close it.
 func (n *Namespace) Netlink() (*netlink.Handle, error) {
-	h, err := netlink.NewHandleAt(n.fd)
+	h, err := netlink.NewHandleAt(netns.NsHandle(n.Fd()))
 	if err != nil {
 		return nil, fmt.Errorf("open netlink in %s: %w", n.Name, err)
 	}
@@ -143,8 +111,5 @@ func (n *Namespace) Netlink() (*netlink.Handle, error) {
 // Close lets go of the namespace; the kernel removes it, with all interfaces in it, when no process and no socket is
 // inside any more. It can be called twice.
 func (n *Namespace) Close() error {
-	if !n.fd.IsOpen() {
-		return nil
-	}
-	return n.fd.Close()
+	return n.in.Close()
 }
