@@ -21,8 +21,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"github.com/xdpmon/xdpmon/tests/netns"
-	"github.com/xdpmon/xdpmon/tests/netns/netnstest"
+	"github.com/xdpmon/xdpmon/demo/netns"
+	"github.com/xdpmon/xdpmon/tests/netnstest"
 	health "github.com/xdpmon/xdpmon/userspace/agent"
 )
 

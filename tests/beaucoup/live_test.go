@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/demo/netns"
+	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/tests/netnstest"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/session"

@@ -14,8 +14,8 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/demo/netns"
+	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/tests/netnstest"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/tests/windows/witness"
