@@ -18,8 +18,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/xdpmon/xdpmon/loader/status"
 	"github.com/xdpmon/xdpmon/demo/netns"
+	"github.com/xdpmon/xdpmon/loader/status"
 )
 
 // Handshakes that every run has to count.

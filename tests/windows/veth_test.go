@@ -9,8 +9,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 
-	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/demo/netns"
+	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/tests/windows/witness"
 )
