@@ -124,7 +124,7 @@ func encode(t *testing.T, s *snapshot.Snapshot) []byte {
 }
 
 // trials of damage to a snapshot, shared among its arrays.
-const trials = 60
+const trials = 12
 
 func damage(t *testing.T, s *snapshot.Snapshot) {
 	t.Helper()

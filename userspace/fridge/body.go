@@ -30,46 +30,76 @@ func (c *config) grouped() bool { return c.group.kind != groupNone }
 
 func (c *config) volumes() bool { return c.rules.Kind == delay.TCPDuration }
 
+// spectra are all distributions of a window, corrected.
+type spectra struct {
+	owners []uint64          // of the rows: keys of groups
+	rows   []*delay.Spectrum // of the groups; without groups there is one for all
+	total  *delay.Spectrum   // of all rows
+	more   []*delay.Spectrum // the second leg and the sum, or a flow's volume
+	merged bool              // of several hosts
+}
+
 // body reports a window.
-func (e *estimator) body(r reading) report.Body {
-	rows := e.firstRows(r)
-	total := delay.NewSpectrum(e.scale())
-	for _, row := range rows {
-		total.Add(row)
-	}
-	total.Most = e.most(r.counts)
+func (e *estimator) body(n counts, s spectra) report.Body {
 	var b report.Body
-	b.Values = append(b.Values, e.values(r.counts, total)...)
+	total := s.total
+	b.Values = append(b.Values, e.values(n, total)...)
 	b.Distributions = append(b.Distributions, total.Distribution(e.delayLabel()))
-	b.Distributions = append(b.Distributions, e.further(r, total)...)
-	f := e.fit(total)
+	for k, label := range e.moreLabels() {
+		b.Distributions = append(b.Distributions, s.more[k].Distribution(label))
+	}
+	f := fit{state: fitUnknown, delay: math.NaN(), lives: math.NaN()}
+	if !s.merged { // of several hosts each has its own
+		f = e.fit(total)
+	}
 	b.Values = append(b.Values, f.values()...)
 	b.Values = append(b.Values, e.slaValues(total)...)
 	if e.grouped() {
-		b.Tables = append(b.Tables, e.groupTable(e.estimatedGroups(rows, r.owners)))
+		b.Tables = append(b.Tables, e.groupTable(e.estimatedGroups(s.rows, s.owners)))
 	}
 	if len(e.parts) > 1 {
-		b.Tables = append(b.Tables, e.partTable(r.counts))
+		b.Tables = append(b.Tables, e.partTable(n))
 	}
-	b.Notes = e.notes(r.counts, total, f)
+	b.Notes = e.notes(n, total, f)
 	return b
 }
 
-// firstRows are the spectra of the groups; without groups there is one row for all.
-func (e *estimator) firstRows(r reading) []*delay.Spectrum {
-	n := 1
+// spectraOf corrects what a window has counted.
+func (e *estimator) spectraOf(r reading) spectra {
+	s := spectra{owners: r.owners, rows: make([]*delay.Spectrum, 1)}
 	if e.grouped() {
-		n = e.rows
+		s.rows = make([]*delay.Spectrum, e.rows)
 	}
-	rows := make([]*delay.Spectrum, n)
-	for row := range rows {
-		rows[row] = e.spectrum(r.first, row, r.first.own)
+	for row := range s.rows {
+		s.rows[row] = e.spectrum(r.first, row, r.first.own)
 	}
-	return rows
+	s.sum(e.scale())
+	s.total.Most = e.most(r.counts)
+	s.more = e.further(r, s.total)
+	return s
 }
 
-// further distributions: the second leg and the sum, or a flow's volume.
-func (e *estimator) further(r reading, total *delay.Spectrum) []report.Distribution {
+// sum the rows.
+func (s *spectra) sum(scale delay.Scale) {
+	s.total = delay.NewSpectrum(scale)
+	for _, row := range s.rows {
+		s.total.Add(row)
+	}
+}
+
+// moreLabels are the distributions beside that of the delays.
+func (c *config) moreLabels() []delay.Label {
+	switch {
+	case c.rules.Finals:
+		return []delay.Label{ackLabel, handshakeLabel}
+	case c.volumes():
+		return []delay.Label{bytesLabel, packetsLabel}
+	}
+	return nil
+}
+
+// further spectra: the second leg and the sum, or a flow's volume.
+func (e *estimator) further(r reading, total *delay.Spectrum) []*delay.Spectrum {
 	mean := total.Mean()
 	if total.Count() == 0 {
 		mean = 0
@@ -80,14 +110,14 @@ func (e *estimator) further(r reading, total *delay.Spectrum) []report.Distribut
 		second := e.spectrum(r.second, 0, func(bin int) float64 { return mean + r.second.own(bin) })
 		e.complete(second, sum)
 		second.Most, sum.Most = total.Most, total.Most
-		return []report.Distribution{second.Distribution(ackLabel), sum.Distribution(handshakeLabel)}
+		return []*delay.Spectrum{second, sum}
 	case e.volumes():
 		lasted := func(int) float64 { return mean }
 		bytes, packets := e.spectrum(r.sizes, 0, lasted), e.spectrum(r.lengths, 0, lasted)
 		e.complete(bytes, total)
 		e.complete(packets, total)
 		bytes.Most, packets.Most = total.Most, total.Most
-		return []report.Distribution{bytes.Distribution(bytesLabel), packets.Distribution(packetsLabel)}
+		return []*delay.Spectrum{bytes, packets}
 	}
 	return nil
 }

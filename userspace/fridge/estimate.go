@@ -17,6 +17,7 @@ type layer struct {
 type estimator struct {
 	*config
 	rates *rates
+	lost  float64 // repetitions of the window that did not find their record
 }
 
 // steady is how exactly the share of repeated requests of a whole window holds for those that went by a record, as a part of

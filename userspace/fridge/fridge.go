@@ -36,6 +36,9 @@ func descriptor() *algo.Descriptor {
 		Params:  params,
 		Spec:    bpf.LoadFridge,
 		New:     newInstance,
+		Layout:  1,
+		Report:  reported,
+		Merge:   merged,
 		Plan:    plan,
 		P4:      p4,
 	}

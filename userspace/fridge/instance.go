@@ -9,21 +9,24 @@ import (
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
 // instance is one configured fridge.
 type instance struct {
-	estimator
+	*config
+	head  snapshot.Head
 	set   *maps.Set
+	past  *past               // windows and repetitions that later windows are corrected by
 	words map[string][]uint64 // buffers of the arrays that a window reads
 }
 
-func newInstance(v algo.Values, _ algo.Env) (algo.Instance, error) {
+func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
 	c, err := newConfig(v)
 	if err != nil {
 		return nil, err
 	}
-	return &instance{estimator: estimator{config: c, rates: newRates(c.parts)}, words: map[string][]uint64{}}, nil
+	return &instance{config: c, head: descriptor().Head(v, env), past: newPast(len(c.parts)), words: map[string][]uint64{}}, nil
 }
 
 // Configure implements algo.Instance.
@@ -68,47 +71,61 @@ type reading struct {
 	repeats                       []uint64 // [fridge][bin]: requests that found an earlier occurrence of themselves
 }
 
-func (i *instance) take(bank int) (r reading, err error) {
-	get := func(name string) []uint64 {
-		words, e := i.read(name, bank)
-		if err == nil {
-			err = e
+// arrays that hold what a window has counted.
+func (c *config) arrays() []string {
+	names := []string{"fridge_counters", "fridge_repeats", "fridge_hist"}
+	if c.table {
+		names = append(names, "fridge_hits")
+	}
+	if c.rules.Finals {
+		names = append(names, "fridge_second")
+	}
+	if c.volumes() {
+		names = append(names, "fridge_sizes", "fridge_lengths")
+	}
+	if c.grouped() {
+		names = append(names, "fridge_groups")
+	}
+	return names
+}
+
+// Read implements algo.Snapshots.
+func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
+	s := snapshot.New(i.head, w)
+	i.past.into(s)
+	for _, name := range i.arrays() {
+		words, err := i.read(name, bank)
+		if err != nil {
+			return nil, fmt.Errorf("read window: %w", err)
 		}
-		return words
+		s.Words[name] = words
 	}
-	r.counts = get("fridge_counters")
-	r.repeats = get("fridge_repeats")
-	r.first = layer{words: get("fridge_hist"), scale: i.scale()}
-	if i.table {
-		r.first.hits = get("fridge_hits")
-	}
-	if i.rules.Finals {
-		r.second = layer{words: get("fridge_second"), scale: i.scale()}
-	}
-	if i.volumes() {
-		r.sizes = layer{words: get("fridge_sizes"), scale: i.counts()}
-		r.lengths = layer{words: get("fridge_lengths"), scale: i.counts()}
-	}
-	if i.grouped() {
-		r.owners = get("fridge_groups")
-	}
-	return r, err
+	n := counts(s.Words["fridge_counters"])
+	i.past.add(w.End-w.Start, n.insertedBy(), s.Words["fridge_repeats"])
+	return s, nil
 }
 
-// Window implements algo.Instance.
-func (i *instance) Window(w report.Window, bank int) (algo.Result, error) {
-	r, err := i.take(bank)
-	if err != nil {
-		return algo.Result{}, fmt.Errorf("read window: %w", err)
+// readingOf a snapshot.
+func (c *config) readingOf(r *snapshot.Reader) (n reading) {
+	sizes := c.sizes()
+	get := func(name string) []uint64 { return r.Words(name, sizes[name]) }
+	n.counts = r.Words("fridge_counters", int(bpf.FridgeFridgeCounterFRIDGE_COUNTS))
+	n.repeats = get("fridge_repeats")
+	n.first = layer{words: get("fridge_hist"), scale: c.scale()}
+	if c.table {
+		n.first.hits = get("fridge_hits")
 	}
-	return i.report(w, r), nil
-}
-
-// report estimates from what a window has counted.
-func (i *instance) report(w report.Window, r reading) algo.Result {
-	i.rates.add(w.End-w.Start, r.counts.insertedBy())
-	i.rates.repeat(r.repeats, r.counts.insertedBy(), r.counts.at(bpf.FridgeFridgeCounterFRIDGE_REPEATED), r.counts.at(bpf.FridgeFridgeCounterFRIDGE_MATCHED), i.gap())
-	return algo.Result{Body: i.body(r), Used: r.counts.used(), Lost: r.counts.lost()}
+	if c.rules.Finals {
+		n.second = layer{words: get("fridge_second"), scale: c.scale()}
+	}
+	if c.volumes() {
+		n.sizes = layer{words: get("fridge_sizes"), scale: c.counts()}
+		n.lengths = layer{words: get("fridge_lengths"), scale: c.counts()}
+	}
+	if c.grouped() {
+		n.owners = get("fridge_groups")
+	}
+	return n
 }
 
 // Oracle implements algo.Truthful.

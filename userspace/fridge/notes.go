@@ -29,7 +29,7 @@ func (e *estimator) notes(c counts, total *delay.Spectrum, f fit) []string {
 	}
 	add(full > 0, "%s of %s samples belong to groups whose row was taken by another group and are counted under %q: raise "+
 		"fridge.rows to about four times the number of groups.", report.Human(full, report.Count), report.Human(matched, report.Count), others)
-	if lost := e.rates.lostRepeats(); !e.rules.Restart && lost >= 1 {
+	if lost := e.lost; !e.rules.Restart && lost >= 1 {
 		notes = append(notes, fmt.Sprintf("about %s repeated requests found their record overwritten: their delay counts from the repetition "+
 			"(retransmit=keep). They count once; more entries lose fewer.", report.Human(math.Round(lost), report.Count)))
 	}

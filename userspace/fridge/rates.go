@@ -34,14 +34,18 @@ type rateWindow struct {
 }
 
 func (r *rates) add(ns int64, inserted []uint64) {
+	r.windows = appended(r.windows, ns, inserted[:len(r.parts)])
+}
+
+func appended(windows []rateWindow, ns int64, inserted []uint64) []rateWindow {
 	w := rateWindow{ns: float64(max(ns, 1))}
-	for k := range r.parts {
-		w.inserted[k] = float64(inserted[k])
+	for k, n := range inserted {
+		w.inserted[k] = float64(n)
 	}
-	if len(r.windows) == keptWindows {
-		r.windows = append(r.windows[:0], r.windows[1:]...)
+	if len(windows) == keptWindows {
+		windows = append(windows[:0], windows[1:]...)
 	}
-	r.windows = append(r.windows, w)
+	return append(windows, w)
 }
 
 // perNS is the rate of insertions into fridge k over the last t ns: at least the last window's.

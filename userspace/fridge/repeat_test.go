@@ -11,6 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
 const msec = int64(time.Millisecond)
@@ -41,10 +42,13 @@ func deaf(seed uint64, gap, longest int64) (packets []packet.Packet, answered in
 // forgetful is a fridge that takes every occurrence for a request of its own.
 type forgetful struct{ *instance }
 
-func (f forgetful) Window(w report.Window, bank int) (algo.Result, error) {
-	r, err := f.take(bank)
-	clear(r.repeats)
-	return f.report(w, r), err
+func (f forgetful) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
+	s, err := f.instance.Read(w, bank)
+	if err == nil {
+		clear(s.Words["fridge_repeats"])
+		clear(s.Words[gapWords])
+	}
+	return s, err
 }
 
 func estimate(t *testing.T, set map[string]string, m traffic.Model, seed uint64, d *algo.Descriptor) float64 {

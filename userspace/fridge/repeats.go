@@ -5,35 +5,27 @@ import "github.com/xdpmon/xdpmon/userspace/fridge/delay"
 // recurrence is how often requests come again, of one fridge. Past windows count half of the one behind them, so that
 // a window with few requests, or none at all, still knows.
 type recurrence struct {
-	gaps        []delay.Gap
-	occurrences float64
-	found       float64 // of this window
-	repeats     *delay.Repeats
+	found   float64 // of this window
+	repeats *delay.Repeats
 }
 
 const remembered = 0.5
 
-// repeat adds what a window counted: repetitions by bins of the gap, and occurrences. others turns the centre of a bin
-// into occurrences of other requests.
-func (r *rates) repeat(found, occurrences []uint64, waiting, matched uint64, others func(k int, centre float64) float64) {
+// repeat works out what a window says together with those before it. others turns the centre of a bin into occurrences of other requests.
+func (r *rates) repeat(found []uint64, p *past, waiting, matched uint64, others func(k int, centre float64) float64) {
 	n := delay.RepeatBins.Len()
-	defer func() { r.again1 = r.answeredAgain(waiting, matched) }()
+	gaps := make([]delay.Gap, n)
 	for k := range r.parts {
 		a := &r.again[k]
-		if a.gaps == nil {
-			a.gaps = make([]delay.Gap, n)
-		}
 		a.found = 0
 		for bin := range n {
 			low, high := delay.RepeatBins.Range(bin)
-			here := float64(found[k*n+bin])
-			a.found += here
-			a.gaps[bin].Found = remembered*a.gaps[bin].Found + here
-			a.gaps[bin].Others = others(k, float64(low+high-1)/2)
+			a.found += float64(found[k*n+bin])
+			gaps[bin] = delay.Gap{Found: p.gaps[k*n+bin], Others: others(k, float64(low+high-1)/2)}
 		}
-		a.occurrences = remembered*a.occurrences + float64(occurrences[k])
-		a.repeats = delay.NewRepeats(a.gaps, a.occurrences, r.parts[k].Factor())
+		a.repeats = delay.NewRepeats(gaps, p.occurrences[k], r.parts[k].Factor())
 	}
+	r.again1 = r.answeredAgain(waiting, matched)
 }
 
 // answeredAgain is the share of answers whose request came again later, of a window.

@@ -120,7 +120,9 @@ func TestMergedIsOneHost(t *testing.T) {
 		if got, want := snapshottest.Text(t, snapshottest.Report(t, merged)), snapshottest.Text(t, snapshottest.Report(t, whole)); got != want {
 			t.Errorf("%v: merged\n%s\nwant\n%s", set, got, want)
 		}
-		snapshottest.Stands(t, merged)
+		if set == nil {
+			snapshottest.Stands(t, merged)
+		}
 	}
 }
 

@@ -83,9 +83,6 @@ func reported(v algo.Values, _ algo.Env, s *snapshot.Snapshot) (algo.Result, err
 	r := s.Read()
 	c, hist := counts(r.Words(counterWords, int(bpf.RttArrayRttCounterRTT_COUNTS))), r.Words(histWords, config.sizes()["rtt_hist"])
 	spectrum := config.spectrum(hist)
-	if !spectrum.Sound() {
-		r.Refuse("its histogram holds what no program counts")
-	}
 	if err := r.Err(); err != nil {
 		return algo.Result{}, err
 	}

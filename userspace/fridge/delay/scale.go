@@ -45,5 +45,8 @@ func (s Scale) Centre(bin int) float64 {
 // Bin of a value.
 func (s Scale) Bin(value float64) int {
 	n := math.Round(value / s.Unit)
+	if math.IsNaN(n) {
+		return 0
+	}
 	return s.Bins.Index(uint64(min(max(n, 0), math.MaxUint32)))
 }

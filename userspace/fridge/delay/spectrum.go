@@ -2,6 +2,7 @@ package delay
 
 import (
 	"math"
+	"slices"
 
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
@@ -42,16 +43,16 @@ func (s *Spectrum) Add(o *Spectrum) {
 	s.Doubt += o.Doubt
 }
 
-// Sound reports whether every bin is a number that there can be: registers that no program has written make others.
-func (s *Spectrum) Sound() bool {
-	for _, list := range [][]float64{s.Mass, s.Square, s.Raw, s.Predicted} {
-		for _, x := range list {
-			if !(x >= 0 && x <= 1e100) {
-				return false
-			}
+// Plus sums the spectrum of another host into s. Where they predict different weights the larger stands, and so does the larger cluster.
+func (s *Spectrum) Plus(o *Spectrum) {
+	predicted := s.Predicted
+	s.Add(o)
+	if predicted != nil && o.Predicted != nil {
+		s.Predicted = slices.Clone(predicted)
+		for i := range s.Predicted {
+			s.Predicted[i] = max(s.Predicted[i], o.Predicted[i])
 		}
 	}
-	return true
 }
 
 // Count is the estimated number of values, Samples how many samples it rests on.
