@@ -32,6 +32,7 @@ type pinMeta struct {
 	Seed       uint64            `json:"seed"`
 	CRC        bool              `json:"crc"`
 	Decap      bool              `json:"decap"`
+	Chain      map[string]string `json:"chain,omitempty"` // layout of what all programs share
 	Algorithms []pinAlgorithm    `json:"algorithms"`
 	Interfaces []pinnedInterface `json:"interfaces"`
 }
@@ -58,7 +59,7 @@ type pinnedPoint struct {
 
 // describeObjects reads from configured objects what must be equal for an adoption.
 func describeObjects(objects []loader.Object, opts loader.Options) pinMeta {
-	meta := pinMeta{Format: pinFormat, PID: os.Getpid(), NetNS: namespace.Inode(), Seed: opts.Seed, CRC: opts.CRC, Decap: opts.Decap}
+	meta := pinMeta{Format: pinFormat, PID: os.Getpid(), NetNS: namespace.Inode(), Seed: opts.Seed, CRC: opts.CRC, Decap: opts.Decap, Chain: chainLayout()}
 	for _, o := range objects {
 		meta.Algorithms = append(meta.Algorithms, pinAlgorithm{o.Name, shapesOf(o.Spec), constantsOf(o.Spec)})
 	}

@@ -43,6 +43,8 @@ type Options struct {
 	// Interfaces will be attached. Those that are pinned have to be among them: the registers hold their packets.
 	Interfaces []string
 	Notice     func(format string, args ...any)
+	// Adapt takes over what fits, and replaces what does not; without it everything has to fit.
+	Adapt bool
 
 	Root string // a BPF file system; default Root
 	fail func(step string) error
@@ -60,6 +62,7 @@ type Pin struct {
 	want    pinMeta
 	maps    map[string]*ebpf.Map
 	adopted []*adoptedHold
+	fresh   []string
 	Waiting []string // interfaces that have gone and may come back
 }
 
@@ -139,6 +142,9 @@ func (p *Pin) Match(objects []loader.Object, opts *loader.Options) error {
 	p.want = describeObjects(objects, *opts)
 	if !p.Adopts() {
 		return nil
+	}
+	if p.opts.Adapt {
+		return p.adapt(opts)
 	}
 	if diffs := append(p.missing(), p.meta.differences(p.want)...); len(diffs) > 0 {
 		return fmt.Errorf("adopt pin %s: %w: %s; remove it first (`xdpmon detach %s`) or choose another name",

@@ -163,6 +163,15 @@ func (m *Manager) undo(names []string) error {
 	return errors.Join(errs...)
 }
 
+// Commit brings the pin up to date after other programs have taken the place of those that it has.
+func (m *Manager) Commit() error {
+	return m.inside(func() error {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.commit()
+	})
+}
+
 // commit brings the pin up to date with the attachments there are.
 func (m *Manager) commit() error {
 	if m.opts.Pin == nil {

@@ -63,6 +63,7 @@ type Agent struct {
 
 	changed  chan struct{} // a worker has done something
 	retired  []*worker     // they end by themselves
+	swept    bool          // what an earlier agent left was looked at
 	starting bool          // READY was not said yet
 	until    time.Time     // when waiting for workers ends
 	ctx      context.Context
@@ -275,6 +276,10 @@ func (a *Agent) reconcile() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	wanted := a.wanted(links)
+	if !a.swept {
+		a.swept = true
+		a.dropPins(wanted)
+	}
 	for name, w := range a.workers {
 		if _, there := wanted[name]; !there {
 			w.set(desired{gone: true})

@@ -129,7 +129,7 @@ func (w *worker) run(ctx context.Context) {
 		}
 		d, number := w.wanted()
 		if d.gone {
-			w.close()
+			w.remove()
 			return
 		}
 		if ctx.Err() == nil {
@@ -198,6 +198,16 @@ func (w *worker) forget() {
 	w.agent.memory.release(w.name)
 }
 
+// remove ends the instance for good: nothing of it stays pinned.
+func (w *worker) remove() {
+	if w.session != nil && w.rule.Pin != "" {
+		if err := w.apply(context.Background(), nil); err != nil {
+			w.agent.log.Warn("take an instance off its interfaces", "instance", w.name, "error", err)
+		}
+	}
+	w.close()
+}
+
 // close ends the instance; its last windows are told.
 func (w *worker) close() {
 	if w.session == nil {
@@ -215,7 +225,7 @@ func (w *worker) close() {
 func (w *worker) converge(ctx context.Context, d desired) {
 	if w.session != nil && !w.rule.SameRegisters(d.rule) {
 		w.agent.log.Info("instance begins anew: what it counts has changed", "instance", w.name)
-		w.close()
+		w.remove()
 	}
 	if w.session == nil {
 		if !w.due() || !w.start(ctx, d) {
@@ -233,7 +243,14 @@ func (w *worker) due() bool {
 	return !time.Now().Before(w.trouble.next)
 }
 
-// start loads an instance, with no interface yet.
+// firstTry: an interface that cannot be attached to must not keep a pinned instance from beginning, the second time.
+func (w *worker) firstTry() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.trouble.err == nil
+}
+
+// start loads an instance, with no interface yet, unless it is pinned: what an earlier agent left is taken over at once.
 func (w *worker) start(ctx context.Context, d desired) bool {
 	bytes, err := w.agent.memory.reserve(w.name, d.rule)
 	if err != nil {
@@ -242,7 +259,12 @@ func (w *worker) start(ctx context.Context, d desired) bool {
 	}
 	cfg := d.rule.Session()
 	cfg.Name, cfg.Watched = w.name, true
-	if cfg.Seed == 0 {
+	if d.rule.Pin != "" {
+		cfg.Pin = pinName(w.name)
+		if w.firstTry() {
+			cfg.Interfaces = d.names() // what an earlier agent left on them goes on
+		}
+	} else if cfg.Seed == 0 {
 		cfg.Seed = w.agent.seed // one for all: what was proven for one instance is proven for the next
 	}
 	cfg.Emit, cfg.Notice, cfg.Changed = w.emit, w.notice, w.changed
@@ -254,6 +276,11 @@ func (w *worker) start(ctx context.Context, d desired) bool {
 		return false
 	}
 	w.mu.Lock()
+	for _, l := range d.ifaces {
+		if slices.Contains(cfg.Interfaces, l.Name) {
+			w.attached[l.Name] = l.Index
+		}
+	}
 	w.open, w.opened, w.rule, w.trouble = true, time.Now(), d.rule, attempt{}
 	w.mu.Unlock()
 	w.agent.log.Info("instance loaded", "instance", w.name, "algorithms", names(d.rule), "window", d.rule.Window, "register_bytes", bytes,

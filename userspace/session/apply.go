@@ -24,9 +24,6 @@ type Target struct {
 // one that comes begins in the middle of one. Another length of windows replaces all algorithms, and the window ends there. Either all of the algorithms change or none; an interface that cannot be attached
 // to leaves everything as it was.
 func (s *Session) Apply(ctx context.Context, t Target) error {
-	if s.pin != nil {
-		return errors.New("change a session: it is pinned, and a pin keeps what it was made with")
-	}
 	return s.call(func() error {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -119,6 +116,14 @@ func (s *Session) commit(x *loader.Exchange, next []*member, anew bool) error {
 	w := r.window
 	w.End, w.Last, w.Cut = now, true, true
 	lines, err := r.lines(retired, w, r.inst.Control().Bank(), counts)
+	if s.pin != nil {
+		objects := make([]loader.Object, len(next))
+		for i, m := range next {
+			objects[i] = m.object
+		}
+		s.pin.Describe(objects)
+		err = errors.Join(err, s.manager.Commit())
+	}
 	if anew {
 		r.window = report.Window{Start: now, Number: w.Number + 1}
 	}

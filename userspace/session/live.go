@@ -23,6 +23,10 @@ type LiveConfig struct {
 	Hook       string // auto, xdp, tc
 	Mode       string // native, generic, auto
 	Direction  string // ingress, egress, both
+	// PinRoot is the BPF file system of the pin; "" for the usual one.
+	PinRoot string
+	// PinAdapt takes over of a pin what fits, and replaces the rest, whose window is cut; without it everything has to fit.
+	PinAdapt bool
 	// Pin names a pinned instance to continue or to leave behind; "" for none.
 	Pin string
 	// Duration ends the run; 0: when ctx ends.
@@ -67,7 +71,8 @@ func openPin(cfg *LiveConfig) (*pin.Pin, error) {
 	var opened *pin.Pin
 	if cfg.Pin != "" {
 		var err error
-		if opened, err = pin.Open(pin.Options{Name: cfg.Pin, Interfaces: cfg.Interfaces, Notice: cfg.Notice}); err != nil {
+		if opened, err = pin.Open(pin.Options{Name: cfg.Pin, Interfaces: cfg.Interfaces, Notice: cfg.Notice,
+			Root: cfg.PinRoot, Adapt: cfg.PinAdapt}); err != nil {
 			return nil, err
 		}
 		cfg.Seed = opened.Seed(cfg.Seed)

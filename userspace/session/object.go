@@ -108,6 +108,9 @@ func (s *Session) attach(ctx context.Context) error {
 	}
 	// Attaching takes longer than the moment in which packets are counted already: rates are from here on.
 	s.run.window = report.Window{Start: monotonic()}
+	if err := s.begin(); err != nil {
+		return err
+	}
 	for _, name := range s.cfg.Interfaces {
 		s.cfg.Changed(name, true)
 	}
@@ -116,6 +119,23 @@ func (s *Session) attach(ctx context.Context) error {
 	}
 	if s.cfg.Started != nil {
 		s.cfg.Started(s.manager.Attachments())
+	}
+	return nil
+}
+
+// begin notes which algorithms of a pin that goes on have registers that do not: their first window is one that began before them.
+func (s *Session) begin() error {
+	if s.pin == nil || len(s.pin.Fresh()) == 0 {
+		return nil
+	}
+	counts, err := s.run.inst.CountsSoFar()
+	if err != nil {
+		return err
+	}
+	for _, m := range s.run.members {
+		if slices.Contains(s.pin.Fresh(), m.selected.Descriptor.Name) {
+			m.since, m.before = s.run.window.Start+1, counts
+		}
 	}
 	return nil
 }

@@ -73,18 +73,19 @@ type Instance struct {
 	CRC        bool
 	Decap      bool
 	Algorithms []session.Selected
+	Pin        string // the BPF file system that registers outlive the process in; "" when they do not
 }
 
 // Session is the part of a session's configuration that the rule says.
 func (i Instance) Session() session.LiveConfig {
 	return session.LiveConfig{Config: session.Config{Algorithms: i.Algorithms, Window: i.Window, Seed: i.Seed, CRC: i.CRC, Decap: i.Decap},
-		Hook: i.Hook, Mode: i.Mode, Direction: i.Direction}
+		Hook: i.Hook, Mode: i.Mode, Direction: i.Direction, PinRoot: i.Pin, PinAdapt: true}
 }
 
 // SameRegisters reports whether an instance of i can become one of j while it runs: both count the same packets, with the same hashes.
 func (i Instance) SameRegisters(j Instance) bool {
 	return i.Name == j.Name && i.Each == j.Each && i.Hook == j.Hook && i.Mode == j.Mode && i.Direction == j.Direction && i.Seed == j.Seed &&
-		i.CRC == j.CRC && i.Decap == j.Decap
+		i.CRC == j.CRC && i.Decap == j.Decap && i.Pin == j.Pin
 }
 
 // Problem is one complaint, and where.

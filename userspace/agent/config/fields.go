@@ -231,6 +231,9 @@ func checkWhole(p *parser, at func(string) *yaml.Node, c *Config) {
 		if c.Instances[i].Window == 0 {
 			c.Instances[i].Window = c.Window
 		}
+		if c.Pin {
+			c.Instances[i].Pin = c.BPFFS
+		}
 	}
 	for i, r := range c.Instances {
 		if slices.ContainsFunc(c.Instances[:i], func(o Instance) bool { return o.Name == r.Name }) {

@@ -1,0 +1,45 @@
+package agent
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+	"strings"
+
+	"github.com/xdpmon/xdpmon/loader/pin"
+)
+
+// pinPrefix tells an agent's pins from those that others made.
+const pinPrefix = "agent-"
+
+var plain = regexp.MustCompile(`[^A-Za-z0-9_-]`)
+
+// pinName is the name of an instance's pin: readable, within what a pin may be called, and of no other instance.
+func pinName(instance string) string {
+	name := plain.ReplaceAllString(instance, "-")
+	if sum := sha256.Sum256([]byte(instance)); name != instance || len(name) > 40 {
+		name = name[:min(len(name), 40)] + "-" + hex.EncodeToString(sum[:6])
+	}
+	return pinPrefix + name
+}
+
+// dropPins removes what an earlier agent left for instances that are not wanted any more.
+func (a *Agent) dropPins(wanted map[string]desired) {
+	keep := map[string]bool{}
+	for name, d := range wanted {
+		if d.rule.Pin != "" {
+			keep[pinName(name)] = true
+		}
+	}
+	for _, name := range pin.Names(a.cfg.BPFFS) {
+		if !strings.HasPrefix(name, pinPrefix) || keep[name] {
+			continue
+		}
+		removed, err := pin.Abandon(a.cfg.BPFFS, name)
+		if err != nil {
+			a.log.Warn("remove what an earlier agent left", "pin", name, "error", err)
+		} else if removed {
+			a.log.Info("removed what an earlier agent left", "pin", name)
+		}
+	}
+}
