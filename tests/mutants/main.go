@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -48,7 +49,7 @@ func main() {
 	flag.StringVar(&o.out, "out", "docs/mutants.md", "the table; - for none")
 	flag.StringVar(&o.dir, "dir", filepath.Join(os.TempDir(), "xdpmon-mutants"), "where copies of the tree, times of the tests and the journal of verdicts are kept")
 	flag.BoolVar(&o.keep, "keep", false, "take over what earlier commits killed; else its test is run again")
-	flag.BoolVar(&o.known, "known", false, "measure no tests: those that an earlier run has measured decide")
+	flag.BoolVar(&o.known, "known", false, "what an earlier run has measured of tests stays, whatever has changed in them")
 	flag.BoolVar(&o.prepare, "prepare", false, "only measure, and build the tests")
 	flag.BoolVar(&o.built, "built", false, "the tests are built: by -prepare, with the same seed, number and sources")
 	flag.Parse()
@@ -138,10 +139,11 @@ func (o options) bench(ctx context.Context) (*bench, error) {
 		return nil, err
 	}
 	b := &bench{tree: t, baseline: base, room: o.room, built: o.built, binaries: map[string]string{}}
+	judges := t.judges(o.skipPackages)
 	if o.known {
-		return b, nil
+		judges = slices.DeleteFunc(judges, func(pkg string) bool { return base.Suites[pkg].Of != "" })
 	}
-	return b, base.measure(ctx, t, t.judges(o.skipPackages))
+	return b, base.measure(ctx, t, judges)
 }
 
 // jury judges mutants until there are enough.

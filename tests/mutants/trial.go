@@ -197,16 +197,20 @@ func (b *bench) rounds(file string, changed []string, reach string, hints []stri
 	var all []ranked
 	for _, pkg := range b.users(changed, reach) {
 		fast, slow := split(b.Suites[pkg], pkg)
-		near := rank(pkg, file, changed)
+		near := 2 * rank(pkg, file, changed)
 		all = append(all, ranked{fast, near})
 		if len(slow.slow) > 0 {
-			all = append(all, ranked{slow, near + 3})
+			all = append(all, ranked{slow, near + 1})
 		}
 	}
 	slices.SortFunc(all, func(x, y ranked) int { return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(x.took, y.took)) })
+	const others = 4 // twice the rank of those that are not near
 	var sum time.Duration
 	for _, r := range all {
-		if sum += r.took; sum <= b.room || r.rank < 2 {
+		if r.rank >= others {
+			sum += r.took
+		}
+		if sum <= b.room {
 			list = append(list, r.round)
 		}
 	}

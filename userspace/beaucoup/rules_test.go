@@ -99,6 +99,37 @@ func TestRulesOfOtherQueries(t *testing.T) {
 	}
 }
 
+// Coupons go into the table of the switch's program that hashes their fields, wherever it stands there.
+func TestRulesGoWhereTheFieldsAre(t *testing.T) {
+	set := map[string]string{"queries": "a: count distinct src+dst by dport > 300 in 5s; b: count distinct sport by src > 50 in 10s"}
+	r, err := rulesOf(t, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := descriptor()
+	v, err := algo.NewValues(d.Name, d.Params, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, err := configured(v, algo.Env{Replay: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := i.compiledIn(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range r.Coupons {
+		var table int
+		if _, err := fmt.Sscanf(c.Table, "Ingress.beaucoup.coupons.coupons%d", &table); err != nil {
+			t.Fatal(c.Table, err)
+		}
+		if got, want := compiled.attributes[table].text, []string{"src+dst", "sport"}[c.Query]; got != want {
+			t.Fatalf("query %d: coupons of %s in the table of %s", c.Query, want, got)
+		}
+	}
+}
+
 // A query of one family has entries of that family only.
 func TestRulesOfFamilies(t *testing.T) {
 	r, err := rulesOf(t, map[string]string{"queries": "a: count distinct dst by src/16 > 300 in 5s; b: count distinct src by dst > 300 in 5s if ipv6; c: count distinct dport by dst > 300 in 5s"})

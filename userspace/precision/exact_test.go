@@ -1,0 +1,119 @@
+package precision
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/xdpmon/xdpmon/tests/testutil"
+	"github.com/xdpmon/xdpmon/tests/traffic"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/packet"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/session"
+)
+
+func TestMain(m *testing.M) { testutil.Main(m) }
+
+// crowd is some flows over IPv4 and IPv6, a tenth of it without ports.
+func crowd(n int) *traffic.Script {
+	rng := rand.New(rand.NewPCG(3, 4))
+	var list []packet.Packet
+	for k := range n {
+		flow := rng.IntN(1 + k%40)
+		p := packet.Packet{Time: traffic.Start + int64(k)*1_000_000, Valid: packet.IP | packet.Ports | packet.UDP, Proto: 17, SrcPort: uint16(1000 + flow%3),
+			DstPort: 9, Segs: 1, Payload: 100 + rng.Uint32N(1000), Src: netip.AddrFrom4([4]byte{10, 0, 0, byte(flow)}), Dst: netip.AddrFrom4([4]byte{20, 0, byte(flow), 1})}
+		p.Len = p.Payload + 42
+		if flow%3 == 0 {
+			p.Src, p.Dst, p.Len = netip.AddrFrom16([16]byte{0x20, 1, byte(flow), 15: 1}), netip.AddrFrom16([16]byte{0x20, 2, 15: byte(flow)}), p.Len+20
+		}
+		if flow%10 == 9 {
+			p.Valid, p.Proto, p.SrcPort, p.DstPort, p.Len = packet.IP, 47, 0, 0, p.Len-8
+		}
+		list = append(list, p)
+	}
+	return traffic.InTime(list)
+}
+
+func windows(t *testing.T, set map[string]string) (list []report.Line) {
+	t.Helper()
+	testutil.NeedRoot(t)
+	d, err := algo.Lookup(Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := session.Config{Algorithms: []session.Selected{{Descriptor: d, Values: values(t, set)}}, Seed: 1, Truth: true, Window: 2 * time.Second, Notice: t.Logf,
+		Emit: func(l report.Line) error { list = append(list, l); return nil }}
+	if err := session.ReplaySource(context.Background(), cfg, "model", traffic.Frames(crowd(4000)), nil); err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func number(t *testing.T, b report.Body, name string) float64 {
+	t.Helper()
+	for _, v := range b.Values {
+		if v.Name == name {
+			f, _ := report.Number(v.Value)
+			return f
+		}
+	}
+	t.Fatalf("no value %s", name)
+	return 0
+}
+
+// With room for every flow each is listed with what it had, but for packets that went by before its second pass had come back, and
+// with an interval that says so; windows are apart.
+func TestRoomForAll(t *testing.T) {
+	for _, set := range []map[string]string{{}, {"key": "dst", "count": "bytes", "ways": "3", "entries": "3072", "initial": "1"}, {"family": "4", "admission": "exact"},
+		{"key": "service", "admission": "pow2", "ways": "4"}, {"key": "srcdst", "family": "6", "admission": "deterministic"}, {"initial": "0", "key": "proto"}} {
+		set["top"] = "1000"
+		lines := windows(t, set)
+		if len(lines) != 2 {
+			t.Fatalf("%v: %d windows", set, len(lines))
+		}
+		for _, l := range lines {
+			unit := 1.0
+			if set["count"] == "bytes" {
+				unit = fullPacket
+			}
+			labels := 0
+			for _, c := range l.Truth.Tables[0].Columns {
+				if c.Label {
+					labels++
+				}
+			}
+			found := map[string]float64{}
+			for _, row := range l.Report.Tables[0].Rows {
+				found[fmt.Sprint(row[:labels])] = row[labels].(float64)
+			}
+			if len(found) > len(l.Truth.Tables[0].Rows) {
+				t.Errorf("%v: %d flows are listed, there are %d", set, len(found), len(l.Truth.Tables[0].Rows))
+			}
+			for _, row := range l.Truth.Tables[0].Rows {
+				got, n := found[fmt.Sprint(row[:labels])], row[labels].(float64)
+				if got > n+2*unit || got > 0 && got < n-8*unit || got <= 0 && n > 12*unit {
+					t.Errorf("%v, window %d: %v counts %g, in truth %g", set, l.Window.Number, row[:labels], got, n)
+				}
+			}
+			if got, want := number(t, l.Report, "total"), number(t, *l.Truth, "total"); got != want || l.Lost["recirculation_refused"] != 0 {
+				t.Errorf("%v: %g in all, in truth %g; lost %v", set, got, want, l.Lost)
+			}
+		}
+	}
+}
+
+// The twin is one form: whatever differs is refused.
+func TestOneTwin(t *testing.T) {
+	if _, err := p4(values(t, map[string]string{"family": "4"})); err != nil {
+		t.Error(err)
+	}
+	for key, text := range map[string]string{"key": "src", "count": "bytes", "ways": "1", "admission": "exact", "delay": "1"} {
+		if _, err := p4(values(t, map[string]string{"family": "4", key: text})); err == nil {
+			t.Errorf("a twin with %s=%s", key, text)
+		}
+	}
+}
