@@ -23,7 +23,7 @@ const module = "github.com/xdpmon/xdpmon"
 // left out are tests of other things than bpf/ and userspace/, and those that need time, load or a network: who waits for
 // them kills a mutant late, and who is disturbed kills it wrongly.
 const (
-	otherPackages = `^(loader|p4/tna|cmd/xdpmon/internal|tests/(bench|builder|contributing|emulator|eval|faults|kernels|mutants|netns|operator|soak|testutil|traffic|windows))(/|$)`
+	otherPackages = `^(loader(/(attach|detach|features|kernel|pin|pisa|privilege|status|watch))?|p4/tna|tests/(bench|builder|contributing|emulator|eval|faults|kernels|lab|mutants|netns|operator|soak|testutil|traffic|windows)(/.*)?|cmd/xdpmon/internal(/.*)?)$`
 	otherTests    = `Live|Soak|Long|UnderLoad|Demo`
 )
 
@@ -106,7 +106,7 @@ func (o options) run(ctx context.Context) error {
 	if o.out == "-" {
 		return nil
 	}
-	return j.write(context.WithoutCancel(ctx))
+	return j.write()
 }
 
 // draw lists so many mutants that those that do not compile are made up for, and behind them those with a name.

@@ -33,13 +33,15 @@ func (s sum) row(name string) []string {
 }
 
 // write makes the document: sums by folder and by operator, the survivors, and the equivalent ones with their reasons.
-func (j *jury) write(ctx context.Context) error {
+func (j *jury) write() error {
 	var b strings.Builder
-	b.WriteString("# Mutants\n\nSmall changes to `bpf/` and `userspace/`, drawn by a seed, one at a time: does a test notice? A mutant meets the tests of " +
-		"its own package and of its name, then the others that use it, quickest first, as long as they fit the time. Equivalent are those " +
-		"whose bytecode is the same, and those of `" + equivalents + "`, each with its reason.\n\n")
-	fmt.Fprintf(&b, "*%s, commit %s, `go run ./tests/mutants %s`; %s. %d more did not compile.*\n\n", time.Now().UTC().Format("2006-01-02 15:04 UTC"),
-		commit(ctx), strings.Join(j.args, " "), time.Since(j.started).Round(time.Second), j.refused)
+	b.WriteString("# Mutants\n\nSmall changes to `bpf/` and `userspace/`, drawn by a seed, one at a time: does a test notice? Areas take turns, and the " +
+		"kinds of change in them, so that what is small is met like what is large. A mutant meets the tests of its own package and of its " +
+		"name, then the others that reach the function, quickest first, as long as they fit the time; tests that need a network or load are " +
+		"left out. A test that fails has to fail twice and to pass without the mutant. Equivalent are those whose instructions are the same, " +
+		"and those of `" + equivalents + "`, each with its reason.\n\n")
+	fmt.Fprintf(&b, "*%s, commit %s, `go run ./tests/mutants %s`. %d more did not compile.%s*\n\n", time.Now().UTC().Format("2006-01-02 15:04 UTC"),
+		j.commit, strings.Join(j.args, " "), j.refused, j.earlier())
 	b.WriteString("## With a name\n\nFaults that once no test noticed, and the test that does now.\n\n")
 	named := &figure.Table{Columns: []string{"fault", "file", "", "by"}}
 	for _, t := range j.byName {
@@ -51,6 +53,20 @@ func (j *jury) write(ctx context.Context) error {
 	j.list(&b, "Survived", func(t trial) bool { return t.Verdict == survived && t.reason == "" })
 	j.list(&b, "Equivalent", func(t trial) bool { return t.reason != "" })
 	return os.WriteFile(j.out, []byte(strings.TrimRight(b.String(), "\n")+"\n"), 0o644)
+}
+
+// earlier says how many verdicts are of earlier commits.
+func (j *jury) earlier() string {
+	n := 0
+	for _, t := range j.trials {
+		if t.Commit != j.commit {
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" %d were killed at earlier commits of the same day, in the same line, by tests that are still there.", n)
 }
 
 func (j *jury) sums(b *strings.Builder, what string, name func(trial) string) {

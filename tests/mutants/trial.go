@@ -196,7 +196,7 @@ func (b *bench) rounds(file string, changed []string, reach string, hints []stri
 	}
 	var all []ranked
 	for _, pkg := range b.users(changed, reach) {
-		fast, slow := split(b.Suites[pkg], pkg)
+		fast, slow := split(b.Suites[pkg], pkg, b.room)
 		near := 2 * rank(pkg, file, changed)
 		all = append(all, ranked{fast, near})
 		if len(slow.slow) > 0 {
@@ -207,17 +207,17 @@ func (b *bench) rounds(file string, changed []string, reach string, hints []stri
 	const others = 4 // twice the rank of those that are not near
 	var sum time.Duration
 	for _, r := range all {
-		if r.rank >= others {
+		if r.rank > 0 {
 			sum += r.took
 		}
-		if sum <= b.room {
+		if sum <= b.room || r.rank < others && len(r.slow) == 0 {
 			list = append(list, r.round)
 		}
 	}
 	return list
 }
 
-func split(s suite, pkg string) (fast, slow round) {
+func split(s suite, pkg string, room time.Duration) (fast, slow round) {
 	fast.pkg, slow.pkg = pkg, pkg
 	for test, took := range s.Took {
 		if took <= quick {
@@ -225,8 +225,10 @@ func split(s suite, pkg string) (fast, slow round) {
 			continue
 		}
 		fast.skip = append(fast.skip, test)
-		slow.slow = append(slow.slow, test)
-		slow.took += took
+		if took <= room {
+			slow.slow = append(slow.slow, test)
+			slow.took += took
+		}
 	}
 	slices.Sort(fast.skip)
 	slices.Sort(slow.slow)
@@ -247,6 +249,10 @@ func (b *bench) users(changed []string, reach string) []string {
 	return list
 }
 
+// kin are the tests of what has none of its name.
+var kin = map[string]string{"bpf/chain": "tests/parser", "bpf/replay": "loader/replay", "bpf/hashpipe": "tests/precision", "bpf/cocosketch": "tests/precision",
+	"bpf/hhh": "tests/precision", "userspace/hhh": "tests/precision", "userspace/heavy": "tests/precision"}
+
 // rank is 0 for a changed package itself and for tests called like the file, 1 for tests of a package's name, 2 for others.
 func rank(p, file string, changed []string) int {
 	least := 2
@@ -258,7 +264,7 @@ func rank(p, file string, changed []string) int {
 		switch {
 		case p == c:
 			return 0
-		case base == filepath.Base(c) && len(changed) < 3:
+		case (base == filepath.Base(c) || kin[c] == p) && len(changed) < 3:
 			least = 1
 		}
 	}
