@@ -45,8 +45,10 @@ func (t *tree) splice(ctx context.Context, list []drawn) (refused map[string]boo
 		if err != nil || len(bad) == 0 {
 			return nil, fmt.Errorf("build with mutants: %s: %w", lastLine(out), err)
 		}
-		for _, n := range bad {
-			refused[list[n].key] = true
+		for _, s := range list {
+			if slices.Contains(bad, s.number) {
+				refused[s.key] = true
+			}
 		}
 	}
 }
@@ -81,7 +83,7 @@ func (t *tree) culprits(said []byte) (bad []int, err error) {
 		for at = min(at, len(lines)) - 1; at >= 0; at-- {
 			if who := copied.FindSubmatch(lines[at]); who != nil {
 				n, _ := strconv.Atoi(string(who[1]))
-				bad = append(bad, n-1)
+				bad = append(bad, n)
 				break
 			}
 		}
@@ -107,7 +109,7 @@ func apply(text []byte, from, to int, edits ...edit) string {
 	return b.String()
 }
 
-// spliced is a file with copies of its functions, one for each mutant; mutant n of the list has number n + 1.
+// spliced is a file with copies of its functions, one for each mutant.
 func spliced(text []byte, list []drawn, members []int) (out []byte, pkg string, err error) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, "", text, 0)
@@ -130,7 +132,7 @@ func spliced(text []byte, list []drawn, members []int) (out []byte, pkg string, 
 			if s.From < from || to < s.To {
 				continue
 			}
-			suffix := fmt.Sprintf("_mutant%d", n+1)
+			suffix := fmt.Sprintf("_mutant%d", s.number)
 			rename := edit{at(f.Name.End()), at(f.Name.End()), suffix}
 			fmt.Fprintf(&copies, "\n%s\n", apply(text, from, to, append(slices.Clone(names), rename, edit{s.From, s.To, s.New})...))
 			turn := fmt.Sprintf(call, suffix)
@@ -139,7 +141,7 @@ func spliced(text []byte, list []drawn, members []int) (out []byte, pkg string, 
 			} else {
 				turn += "; return"
 			}
-			asks += fmt.Sprintf(" if mutantOfAll == %d { %s };", n+1, turn)
+			asks += fmt.Sprintf(" if mutantOfAll == %d { %s };", s.number, turn)
 		}
 		if asks != "" {
 			body := at(f.Body.Lbrace) + 1

@@ -36,7 +36,7 @@ func TestSpliced(t *testing.T) {
 	var all []drawn
 	var members []int
 	for n, s := range list {
-		all, members = append(all, drawn{Site: s}), append(members, n)
+		all, members = append(all, drawn{Site: s, number: n + 1}), append(members, n)
 	}
 	out, pkg, err := spliced([]byte(before), all, members)
 	if err != nil || pkg != "p" {

@@ -76,7 +76,7 @@ func (b *bench) try(ctx context.Context, s drawn, hints []string) (tr trial, err
 	started := time.Now()
 	tr = trial{drawn: s, Key: s.key}
 	defer func() { tr.Took = time.Since(started) }()
-	if strings.HasPrefix(s.File, "bpf/") {
+	if inC(s) {
 		err = b.tryC(ctx, &tr, hints)
 		return tr, err
 	}
