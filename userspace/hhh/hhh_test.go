@@ -20,6 +20,7 @@ func TestStackRoom(t *testing.T) {
 		{map[string]string{"family": "6", "bits6": "36", "level": "nibble"}, 7, ""},
 		{map[string]string{"family": "6", "bits6": "128"}, 0, "1 to 7 levels above 8 bits, 15 are asked for"},
 		{map[string]string{"family": "6", "level": "nibble"}, 0, "1 to 7 levels above 8 bits, 14 are asked for"},
+		{map[string]string{"family": "6", "bits6": "16"}, 1, ""},
 		{map[string]string{"family": "6", "bits6": "8"}, 0, "0 are asked for"},
 		{map[string]string{"dimension": "both"}, 0, "stacking counts one address"},
 	} {

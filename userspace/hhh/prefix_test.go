@@ -1,6 +1,7 @@
 package hhh
 
 import (
+	"math"
 	"net/netip"
 	"slices"
 	"testing"
@@ -106,5 +107,45 @@ func TestEntries(t *testing.T) {
 	}
 	if c := configOf(t, map[string]string{"count": "bytes", "initial": "10"}); c.ways.Initial != 15_000 {
 		t.Errorf("initial value %d bytes", c.ways.Initial)
+	}
+}
+
+// The margin of what every packet counts at grows with what flows compete for, and there is none below where nothing was evicted.
+func TestStackedMargin(t *testing.T) {
+	if m := stacked(1000, 1, 1); m.below != 0 || math.Abs(m.above-1-longestWait) > 1e-9 {
+		t.Errorf("with room for all %+v", m)
+	}
+	for _, c := range []struct{ estimate, smallest, below, above float64 }{
+		{1000, 41, 1680. / 1001 / 4, 1 + longestWait + (longestWait/4-.5)*longestWait*1680/1001},
+		{10, 41, 10, 1 + longestWait*41},
+		{1000, 401, 160800. / 1001 / 4, 1 + longestWait + (longestWait/4-.5)*longestWait*160800/1001},
+	} {
+		if m := stacked(c.estimate, 1, c.smallest); math.Abs(m.below-c.below) > 1e-9 || math.Abs(m.above-c.above) > 1e-9 {
+			t.Errorf("%g packets against %g: %+v, want %g and %g", c.estimate, c.smallest, m, c.below, c.above)
+		}
+	}
+}
+
+// The twin is one form: whatever differs is refused.
+func TestOneTwin(t *testing.T) {
+	twin := func(set map[string]string) error {
+		all := map[string]string{"ways": "2"}
+		for k, v := range set {
+			all[k] = v
+		}
+		v, err := algo.NewValues(Name, params, all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = p4(v)
+		return err
+	}
+	if err := twin(nil); err != nil {
+		t.Error(err)
+	}
+	for key, text := range map[string]string{"method": "stacking", "count": "bytes", "level": "nibble", "dimension": "dst", "ways": "1", "admission": "exact", "delay": "1"} {
+		if twin(map[string]string{key: text}) == nil {
+			t.Errorf("a twin with %s=%s", key, text)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	bpf "github.com/xdpmon/xdpmon/bpf/precision"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/tests/traffic"
 	"github.com/xdpmon/xdpmon/userspace/algo"
@@ -47,7 +48,7 @@ func windows(t *testing.T, set map[string]string) (list []report.Line) {
 	}
 	cfg := session.Config{Algorithms: []session.Selected{{Descriptor: d, Values: values(t, set)}}, Seed: 1, Truth: true, Window: 2 * time.Second, Notice: t.Logf,
 		Emit: func(l report.Line) error { list = append(list, l); return nil }}
-	if err := session.ReplaySource(context.Background(), cfg, "model", traffic.Frames(crowd(4000)), nil); err != nil {
+	if err := session.ReplaySource(context.Background(), cfg, "model", traffic.Frames(crowd(6000)), nil); err != nil {
 		t.Fatal(err)
 	}
 	return list
@@ -72,7 +73,7 @@ func TestRoomForAll(t *testing.T) {
 		{"key": "service", "admission": "pow2", "ways": "4"}, {"key": "srcdst", "family": "6", "admission": "deterministic"}, {"initial": "0", "key": "proto"}} {
 		set["top"] = "1000"
 		lines := windows(t, set)
-		if len(lines) != 2 {
+		if len(lines) != 3 {
 			t.Fatalf("%v: %d windows", set, len(lines))
 		}
 		for _, l := range lines {
@@ -103,6 +104,30 @@ func TestRoomForAll(t *testing.T) {
 				t.Errorf("%v: %g in all, in truth %g; lost %v", set, got, want, l.Lost)
 			}
 		}
+	}
+}
+
+// Second passes a second decide whether the initial value is raised, however long a window is. It changes while a bank is closed, so
+// for the window after the next.
+func TestInitialFollowsPassesASecond(t *testing.T) {
+	for passes, raised := range map[string]bool{"40": false, "5": true} {
+		lines := windows(t, map[string]string{"passes": passes})
+		n := number(t, lines[0].Report, "recirculated")
+		if n < 30 || n > 60 || (number(t, lines[2].Report, "initial") > 1) != raised {
+			t.Errorf("%g passes in 2 s where %s a second are wanted: then the initial value is %g", n, passes, number(t, lines[2].Report, "initial"))
+		}
+	}
+}
+
+func TestRefusedPasses(t *testing.T) {
+	n := make(counts, 16)
+	n[bpf.PrecisionPrecisionCounterPRECISION_ADMITTED], n[bpf.PrecisionPrecisionCounterPRECISION_WRITTEN] = 10, 7
+	if got := n.refused(); got != 3 {
+		t.Errorf("%d refused, want 3", got)
+	}
+	n[bpf.PrecisionPrecisionCounterPRECISION_WRITTEN] = 11 // one was asked for in the window before
+	if got := n.refused(); got != 0 {
+		t.Errorf("%d refused, want none", got)
 	}
 }
 

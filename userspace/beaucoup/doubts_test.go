@@ -1,0 +1,29 @@
+package beaucoup
+
+import (
+	"strings"
+	"testing"
+)
+
+// Alerts of a query that are doubtful are told with the least confidence, those of queries that are not running are not.
+func TestDoubts(t *testing.T) {
+	queries, err := ParseQueries("a: count distinct dst by src > 300 in 5s; b: count distinct src by dst > 300 in 5s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Compile(queries, CompileOptions{Budget: 0.01, Word: 32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := &p.Queries[0], &p.Queries[1]
+	e := &estimator{queries: []*Compiled{a, b}, active: map[*Compiled]bool{a: true, b: true},
+		last: []Alert{{Query: a, Confidence: 0.9}, {Query: a, Confidence: 0.7}, {Query: a, Confidence: sure}, {Query: b, Confidence: 1}}}
+	notes := e.doubts()
+	if len(notes) != 1 || !strings.Contains(notes[0], "2 alerts of a are doubtful") || !strings.Contains(notes[0], "confidence 70 %") {
+		t.Errorf("doubts %q", notes)
+	}
+	e.active[a] = false
+	if notes := e.doubts(); len(notes) != 0 {
+		t.Errorf("doubts of a query that does not run: %q", notes)
+	}
+}
