@@ -138,7 +138,7 @@ func (b *bench) meet(ctx context.Context, tr *trial, r round, env string) (over 
 	if err != nil {
 		return false, err
 	}
-	limit := 15*time.Second + 5*r.took
+	limit := 25*time.Second + 5*r.took
 	out, err := b.runTests(ctx, env, binary, r.pkg, limit, r.args(b.skip.String())...)
 	by := failing(out)
 	if err == nil || by == "" || ctx.Err() != nil {

@@ -27,3 +27,12 @@ func TestDoubts(t *testing.T) {
 		t.Errorf("doubts of a query that does not run: %q", notes)
 	}
 }
+
+// Half of the coupons for an alert is rounded up.
+func TestHalf(t *testing.T) {
+	for n, want := range map[int]int{1: 1, 2: 1, 3: 2, 20: 10, 31: 16} {
+		if got := (Collector{N: n}).half(); got != want {
+			t.Errorf("half of %d coupons: %d, want %d", n, got, want)
+		}
+	}
+}

@@ -48,3 +48,24 @@ func TestRivals(t *testing.T) {
 		t.Errorf("%v, weights of %g in all", list, sum)
 	}
 }
+
+// Two tables of different hosts add up, and of a flow that one of them has no entry for it may have had as much as it takes to have one.
+func TestPlus(t *testing.T) {
+	a := &Table{Counts: map[Key]float64{{1}: 10, {2}: 5}, Guesses: map[Key]Guess{{1}: admitted(2, 2)}, Absent: map[Key]float64{{2}: 1}, Records: 2, Entries: 8,
+		Minimum: 4, Unseen: 3, Twice: 1, Admitted: 10, Initial: 1}
+	b := &Table{Counts: map[Key]float64{{1}: 7, {3}: 2}, Guesses: map[Key]Guess{{3}: admitted(1, 1)}, Absent: map[Key]float64{{3}: 2}, Records: 2, Entries: 4,
+		Minimum: 1, Unseen: 6, Twice: 2, Admitted: 7, Initial: 9}
+	s := a.Plus(b, 1, 3)
+	if s.Counts[Key{1}] != 17 || s.Counts[Key{2}] != 5 || s.Counts[Key{3}] != 2 || len(s.Counts) != 3 || len(s.Guesses) != 2 {
+		t.Errorf("counts %v", s.Counts)
+	}
+	if s.Absent[Key{1}] != 0 || s.Absent[Key{2}] != 1+6 || s.Absent[Key{3}] != 2+3 {
+		t.Errorf("at most %v besides", s.Absent)
+	}
+	if s.Records != 4 || s.Entries != 12 || s.Minimum != 4./4+3./4 || s.Unseen != 9 || s.Twice != 3 || s.Admitted != 10 || s.Initial != 9 {
+		t.Errorf("%+v", s)
+	}
+	if a.Counts[Key{1}] != 10 {
+		t.Error("adding changed what was added")
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	bpf "github.com/xdpmon/xdpmon/bpf/hhh"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 	"github.com/xdpmon/xdpmon/userspace/packet"
@@ -146,6 +147,21 @@ func TestOneTwin(t *testing.T) {
 	for key, text := range map[string]string{"method": "stacking", "count": "bytes", "level": "nibble", "dimension": "dst", "ways": "1", "admission": "exact", "delay": "1"} {
 		if twin(map[string]string{key: text}) == nil {
 			t.Errorf("a twin with %s=%s", key, text)
+		}
+	}
+}
+
+// What a packet weighs is one, or bytes between their mean and a full packet.
+func TestSize(t *testing.T) {
+	n := make(counts, 16)
+	for _, c := range []struct {
+		set            string
+		packets, bytes uint64
+		want           float64
+	}{{"packets", 10, 10, 1}, {"bytes", 0, 0, 1}, {"bytes", 10, 1000, 200}, {"bytes", 10, 10_000, fullPacket}, {"bytes", 10, 20_000, 2000}} {
+		n[bpf.HhhHhhCounterHHH_PACKETS], n[bpf.HhhHhhCounterHHH_IPV4], n[bpf.HhhHhhCounterHHH_IPV6] = c.packets, c.bytes/2, c.bytes/2
+		if got := configOf(t, map[string]string{"count": c.set}).size(n); got != c.want {
+			t.Errorf("%d packets of %d %s: %g, want %g", c.packets, c.bytes, c.set, got, c.want)
 		}
 	}
 }

@@ -103,6 +103,9 @@ func TestRoomy(t *testing.T) {
 		if math.Abs(got/want-1) > 0.02 {
 			t.Errorf("%v: %g of %g matched", set, got, want)
 		}
+		if notes := len(l.Report.Notes); (notes > 0) != (set["evict"] != "cascade") {
+			t.Errorf("%v: %d notes: what does not correct says so", set, notes)
+		}
 		d, truth := l.Report.Distributions[0], l.Truth.Distributions[0]
 		for i, q := range d.Quantiles[:4] {
 			if off := math.Abs(q.Value/truth.Quantiles[i].Value - 1); off > 0.05 {

@@ -127,6 +127,31 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// No more is dropped than it takes: of large records, one for one.
+func TestDropsOneForOne(t *testing.T) {
+	s := open1(t, filepath.Join(t.TempDir(), "windows.db"), Options{MaxBytes: MinBytes})
+	noise := make([]byte, 90_000)
+	before := 0
+	for n := range 25 {
+		for i := range noise {
+			noise[i] = 'a' + byte(rand.IntN(26))
+		}
+		r := record(n, "a", "i")
+		r.Line, _ = json.Marshal(string(noise))
+		if err := s.Append(r); err != nil {
+			t.Fatal(err)
+		}
+		st, err := s.Stats()
+		if err != nil || st.Records < before {
+			t.Fatalf("behind record %d there are %d, there were %d; %v", n, st.Records, before, err)
+		}
+		before = st.Records
+	}
+	if st, _ := s.Stats(); st.Dropped == 0 || st.Dropped+uint64(before) != 25 {
+		t.Errorf("%d records, %d dropped", before, st.Dropped)
+	}
+}
+
 // A damaged file is put aside, and the next one works.
 func TestDamage(t *testing.T) {
 	for _, damage := range []func([]byte) []byte{
