@@ -53,7 +53,9 @@ func build() error {
 		return err
 	}
 	fmt.Printf("net:[%d]\n", inodeOf(fmt.Sprintf("/proc/self/fd/%d", topology.A.Fd())))
-	select {}
+	for {
+		time.Sleep(time.Hour) // with nothing but select {} the runtime may call it a deadlock
+	}
 }
 
 // foreign is somebody else's `ip netns` while a network exists, on a machine where nobody has used that before. It is run

@@ -335,7 +335,7 @@ func init() {
 			return err
 		}
 		lab.SayReady()
-		select {}
+		return lab.UntilKilled()
 	}
 }
 

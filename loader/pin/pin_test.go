@@ -84,7 +84,7 @@ func init() {
 			return err
 		}
 		lab.SayReady()
-		select {}
+		return lab.UntilKilled()
 	}
 	lab.Helpers["pinned"] = func(args []string) error {
 		opts := attach.Options{Hook: attach.Hook(args[0]), Direction: attach.Both}
@@ -95,7 +95,7 @@ func init() {
 			return err
 		}
 		lab.SayReady()
-		select {}
+		return lab.UntilKilled()
 	}
 }
 

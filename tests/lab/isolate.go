@@ -157,6 +157,13 @@ var Helpers = map[string]func(args []string) error{}
 
 const helperEnv = "XDPMON_TEST_HELPER"
 
+// UntilKilled is how a helper waits for its end: with nothing but an empty select the runtime may call it a deadlock.
+func UntilKilled() error {
+	for {
+		time.Sleep(time.Hour)
+	}
+}
+
 // Main runs the tests of a package, or what a child process is to do. It fails the package when its tests leave descriptors or
 // goroutines, in the processes that isolated starts too.
 func Main(m *testing.M) {
