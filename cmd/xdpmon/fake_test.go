@@ -17,6 +17,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/session"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
 // Two algorithms that exist in this test only: verbs must not know any by name.
@@ -60,8 +61,8 @@ func newFake(v algo.Values, _ algo.Env) (algo.Instance, error) {
 func (fakeInstance) Configure(*ebpf.CollectionSpec) error { return nil }
 func (fakeInstance) Needs() maps.Need                     { return 0 }
 func (fakeInstance) Bind(*maps.Set) error                 { return nil }
-func (fakeInstance) Window(report.Window, int) (algo.Result, error) {
-	return algo.Result{}, nil
+func (fakeInstance) Read(w report.Window, _ int) (*snapshot.Snapshot, error) {
+	return snapshot.New(snapshot.Head{}, w), nil
 }
 
 // buffer can be read by a test while a verb writes to it.

@@ -23,6 +23,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/feed"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/session"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
 func TestMain(m *testing.M) { testutil.Main(m) }
@@ -49,16 +50,23 @@ func (c *counting) Bind(set *maps.Set) error {
 	return nil
 }
 
-func (c *counting) Window(_ report.Window, bank int) (algo.Result, error) {
+func (c *counting) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	n, err := witness.Read(c.set, bank)
-	return algo.Result{Used: n.Port, Lost: map[string]uint64{"others": n.Packets - n.Port}}, err
+	s := snapshot.New(snapshot.Head{}, w)
+	s.Words["counted"] = snapshot.Words{n.Port, n.Packets}
+	return s, err
+}
+
+func counted(_ algo.Values, _ algo.Env, s *snapshot.Snapshot) (algo.Result, error) {
+	n := s.Words["counted"]
+	return algo.Result{Used: n[0], Lost: map[string]uint64{"others": n[1] - n[0]}}, nil
 }
 
 var descriptors = map[string]*algo.Descriptor{}
 
 func init() {
 	for _, name := range []string{"stays", "left", "right", "broken"} {
-		descriptors[name] = &algo.Descriptor{Name: name, Spec: witness.LoadWitness,
+		descriptors[name] = &algo.Descriptor{Name: name, Spec: witness.LoadWitness, Report: counted,
 			Params: []algo.Param{{Key: "n", Type: algo.Int, Default: "0"}},
 			New:    func(algo.Values, algo.Env) (algo.Instance, error) { return &counting{broken: name == "broken"}, nil }}
 	}

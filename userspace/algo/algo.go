@@ -71,6 +71,9 @@ type Instance interface {
 	Needs() maps.Need
 	// Bind receives the loaded maps and fills tables and initial values.
 	Bind(set *maps.Set) error
+	// Read takes what the closed bank holds, sets it back, and does what the algorithm does between windows. The report is made by the
+	// descriptor's Report, from nothing else. The snapshot's words may be overwritten by the next Read.
+	Read(w report.Window, bank int) (*snapshot.Snapshot, error)
 }
 
 // Result of a window.

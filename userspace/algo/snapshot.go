@@ -20,13 +20,6 @@ var ErrMerge = errors.New("they cannot be merged")
 // ErrLayout is wrapped when a snapshot's algorithm has changed what it keeps since it was taken.
 var ErrLayout = errors.New("the snapshot is of another version of the algorithm")
 
-// Snapshots is an Instance that tells reading and estimating apart, which its Descriptor's Report does.
-type Snapshots interface {
-	// Read takes what the closed bank holds, resets it, and does what the algorithm does between windows. The snapshot's words may be
-	// overwritten by the next Read.
-	Read(w report.Window, bank int) (*snapshot.Snapshot, error)
-}
-
 // LineMerger puts the JSON lines of hosts together.
 type LineMerger interface {
 	// Read adds a host; name is for its errors.
@@ -42,13 +35,7 @@ func (d *Descriptor) Head(v Values, env Env) snapshot.Head {
 
 // Window ends a window of an instance: it reads and reports.
 func Window(i Instance, w report.Window, bank int) (Result, error) {
-	r, ok := i.(Snapshots)
-	if !ok {
-		return i.(interface {
-			Window(report.Window, int) (Result, error)
-		}).Window(w, bank)
-	}
-	s, err := Read(r, w, bank)
+	s, err := Read(i, w, bank)
 	if err != nil {
 		return Result{}, err
 	}
@@ -56,8 +43,8 @@ func Window(i Instance, w report.Window, bank int) (Result, error) {
 }
 
 // Read reads a window, and the clock that tells what time it was.
-func Read(r Snapshots, w report.Window, bank int) (*snapshot.Snapshot, error) {
-	s, err := r.Read(w, bank)
+func Read(i Instance, w report.Window, bank int) (*snapshot.Snapshot, error) {
+	s, err := i.Read(w, bank)
 	if err == nil && !s.Replay { // a capture's time is ns since 1970
 		s.Offset = time.Now().UnixNano() - monotonic()
 	}

@@ -210,7 +210,7 @@ func (i *instance) poll() error {
 	})
 }
 
-// Read implements algo.Snapshots. Hopeless collectors are evicted here, and hashes change where they do.
+// Read implements algo.Instance. Hopeless collectors are evicted here, and hashes change where they do.
 func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	s, err := i.take(w, bank)
 	if err != nil {

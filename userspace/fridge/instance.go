@@ -89,7 +89,7 @@ func (c *config) arrays() []string {
 	return names
 }
 
-// Read implements algo.Snapshots.
+// Read implements algo.Instance.
 func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	s := snapshot.New(i.head, w)
 	i.past.into(s)

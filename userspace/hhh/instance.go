@@ -80,7 +80,7 @@ func (n counts) units() uint64 {
 	return n.at(bpf.HhhHhhCounterHHH_IPV4) + n.at(bpf.HhhHhhCounterHHH_IPV6)
 }
 
-// Read implements algo.Snapshots.
+// Read implements algo.Instance.
 func (i *instance) Read(w report.Window, bank int) (_ *snapshot.Snapshot, err error) {
 	if i.words, err = i.counts.ReadReset(bank, i.words); err != nil {
 		return nil, fmt.Errorf("read window: %w", err)

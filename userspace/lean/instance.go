@@ -234,7 +234,7 @@ func (i *instance) read(name string, bank int) ([]uint64, error) {
 	return words, err
 }
 
-// Read implements algo.Snapshots: the sketches, and the flows that were named. Limits and p of the next window are chosen here.
+// Read implements algo.Instance: the sketches, and the flows that were named. Limits and p of the next window are chosen here.
 func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	s, err := i.take(w, bank)
 	if err != nil {

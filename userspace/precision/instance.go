@@ -60,7 +60,7 @@ func (i *instance) Bind(set *maps.Set) (err error) {
 // counterWords are the counters in a snapshot; a heavy.Table is beside them.
 const counterWords = "counters"
 
-// Read implements algo.Snapshots. The initial value of the next window is chosen here.
+// Read implements algo.Instance. The initial value of the next window is chosen here.
 func (i *instance) Read(w report.Window, bank int) (_ *snapshot.Snapshot, err error) {
 	if i.words, err = i.counts.ReadReset(bank, i.words); err != nil {
 		return nil, fmt.Errorf("read window: %w", err)

@@ -104,7 +104,7 @@ func (i *instance) read(name string, bank int) ([]uint64, error) {
 	return words, err
 }
 
-// Read implements algo.Snapshots: the reports of the window, and what is still in memory.
+// Read implements algo.Instance: the reports of the window, and what is still in memory.
 func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	s, err := i.take(w, bank)
 	if err != nil {

@@ -62,7 +62,7 @@ const (
 	histWords    = "hist"
 )
 
-// Read implements algo.Snapshots.
+// Read implements algo.Instance.
 func (i *instance) Read(w report.Window, bank int) (_ *snapshot.Snapshot, err error) {
 	for n, array := range []*maps.Array{i.counters, i.hist} {
 		if i.words[n], err = array.ReadReset(bank, i.words[n]); err != nil {

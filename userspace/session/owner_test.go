@@ -14,6 +14,7 @@ import (
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
 // jealous notices when two goroutines touch it at the same time. It has no lock, on purpose.
@@ -37,9 +38,13 @@ func (*jealous) Needs() maps.Need                     { return 0 }
 func (*jealous) Bind(*maps.Set) error                 { return nil }
 func (*jealous) IntervalNS() int64                    { return int64(100 * time.Microsecond) }
 
-func (j *jealous) Window(report.Window, int) (algo.Result, error) {
+func (j *jealous) Read(w report.Window, _ int) (*snapshot.Snapshot, error) {
 	j.touch()
-	return algo.Result{Used: uint64(j.ticks.Load())}, nil
+	return snapshot.New(snapshot.Head{}, w), nil
+}
+
+func nothing(algo.Values, algo.Env, *snapshot.Snapshot) (algo.Result, error) {
+	return algo.Result{}, nil
 }
 
 func (j *jealous) Tick(int64) error {
@@ -49,7 +54,7 @@ func (j *jealous) Tick(int64) error {
 }
 
 func memberOf(name string, i algo.Instance) *member {
-	return &member{selected: Selected{Descriptor: &algo.Descriptor{Name: name}}, instance: i}
+	return &member{selected: Selected{Descriptor: &algo.Descriptor{Name: name, Report: nothing}}, instance: i}
 }
 
 // Ticks and windows of an algorithm never meet, and windows come in the order of the algorithms.

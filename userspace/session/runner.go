@@ -213,12 +213,7 @@ func (r *runner) line(m *member, w report.Window, bank int, counts loader.Counts
 
 // answer reads a window and makes the report of it, and the snapshot for others if it is asked for.
 func (r *runner) answer(m *member, w report.Window, bank int, packets report.Packets) (result algo.Result, encoded []byte, err error) {
-	reader, ok := m.instance.(algo.Snapshots)
-	if !ok {
-		result, err = algo.Window(m.instance, w, bank)
-		return result, nil, err
-	}
-	s, err := algo.Read(reader, w, bank)
+	s, err := algo.Read(m.instance, w, bank)
 	if err != nil {
 		return algo.Result{}, nil, err
 	}

@@ -94,12 +94,22 @@ func mode[T any](m T, err error) T {
 
 // Encode writes a snapshot.
 func (s *Snapshot) Encode() ([]byte, error) {
+	tooLarge := func(n int) ([]byte, error) {
+		return nil, fmt.Errorf("encode snapshot of %s: %w: %d bytes, at most %d", s.Algorithm, ErrSize, n, MaxBytes)
+	}
+	size := 0
+	for _, w := range s.Words {
+		size += 8 * len(w)
+	}
+	if size > MaxBytes {
+		return tooLarge(size)
+	}
 	plain, err := encoding.Marshal(s)
 	if err != nil {
 		return nil, fmt.Errorf("encode snapshot of %s: %w", s.Algorithm, err)
 	}
 	if len(plain) > MaxBytes {
-		return nil, fmt.Errorf("encode snapshot of %s: %w: %d bytes, at most %d", s.Algorithm, ErrSize, len(plain), MaxBytes)
+		return tooLarge(len(plain))
 	}
 	out := make([]byte, headLength, headLength+len(plain)/8)
 	copy(out, magic)

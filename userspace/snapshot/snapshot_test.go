@@ -91,7 +91,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	large := example()
-	large.Words["cells"] = make(Words, MaxBytes/8)
+	large.Words["cells"] = make(Words, MaxBytes/8+1)
 	if _, err := large.Encode(); !errors.Is(err, ErrSize) {
 		t.Errorf("too large: %v", err)
 	}

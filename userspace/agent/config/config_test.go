@@ -17,6 +17,7 @@ import (
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
 // cells is an algorithm of this test alone: 8 bytes a cell, and an odd number of them is one that only it can refuse.
@@ -26,9 +27,9 @@ func (c cells) Configure(s *ebpf.CollectionSpec) error {
 	s.Maps = map[string]*ebpf.MapSpec{"cells": {Name: "cells", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: c.n}}
 	return nil
 }
-func (cells) Needs() maps.Need                               { return 0 }
-func (cells) Bind(*maps.Set) error                           { return nil }
-func (cells) Window(report.Window, int) (algo.Result, error) { return algo.Result{}, nil }
+func (cells) Needs() maps.Need                                    { return 0 }
+func (cells) Bind(*maps.Set) error                                { return nil }
+func (cells) Read(report.Window, int) (*snapshot.Snapshot, error) { return &snapshot.Snapshot{}, nil }
 
 func init() {
 	algo.Register(&algo.Descriptor{
