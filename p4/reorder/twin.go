@@ -2,10 +2,12 @@
 package reorder
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/bits"
 	"net/netip"
 
+	"github.com/xdpmon/xdpmon/p4/tna/run"
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
@@ -13,11 +15,12 @@ import (
 func init() {
 	twin.Register(&twin.Twin{
 		Name: "reorder", Algorithm: "reorder",
-		Forms:  forms(),
-		Window: &twin.Flip{Table: "reorder.window", Action: "use_bank", Banks: [2][]uint64{{0}, {1}}},
-		Coins:  lowBits,
-		Host:   untagged,
-		Same:   untagged,
+		Forms:   forms(),
+		Window:  &twin.Flip{Table: "reorder.window", Action: "use_bank", Banks: [2][]uint64{{0}, {1}}},
+		Coins:   lowBits,
+		Host:    untagged,
+		Same:    untagged,
+		Reports: &twin.Reports{Ring: "reorder_reports", Host: host, Twin: digests},
 		Differences: []twin.Difference{
 			{Name: "first fragments", Max: 1000, Packet: func(p *packet.Packet) bool { return p.Has(packet.Fragment | packet.TCP) }},
 			{Name: "hybrid: an empty way holds the prefix of zeros", Max: 1000, Packet: zeros},
@@ -39,6 +42,35 @@ func forms() (all []twin.Form) {
 		}
 	}
 	return all
+}
+
+// host reads a struct reorder_report as the twin has it: prefix, seven bits of the signature, whether it is one of IPv6, n, o.
+func host(record []byte) []uint64 {
+	prefix, number := binary.NativeEndian.Uint64(record), binary.NativeEndian.Uint32
+	six := min(1, prefix>>32)
+	return []uint64{prefix >> (16 * six), uint64(number(record[8:]) >> 25), six, uint64(number(record[12:])), uint64(number(record[16:]))}
+}
+
+// digests have the array's record and the way's, of which one may be none. Of a way's record the control plane keeps what is
+// above Rshare, as a host does by itself.
+func digests(r *run.Result, _ uint64) (all [][]uint64) {
+	const share = 655 // of 2^16: the default of reorder.Rshare
+	for _, d := range r.Digests {
+		if n, o := d.Value("way_n")&counted, d.Value("way_o"); o<<16 > n*share {
+			all = append(all, recordOf(&d, "way_"))
+		}
+		if n, o := d.Value("n")&counted, d.Value("o"); n > 0 && o > 0 {
+			all = append(all, recordOf(&d, ""))
+		}
+	}
+	return all
+}
+
+const counted = 1<<24 - 1
+
+func recordOf(d *run.Digest, of string) []uint64 {
+	n := d.Value(of + "n")
+	return []uint64{d.Value(of + "prefix"), n >> 25, n >> 24 & 1, n & counted, d.Value(of + "o")}
 }
 
 // lowBits: the host looks at the first bits of a coin, a table of the twin at the last ones.

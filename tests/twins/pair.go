@@ -51,7 +51,7 @@ func openPair(t *twin.Twin, form twin.Form, target run.Target, coins uint64) (*p
 		}
 		p.packetIs = append(p.packetIs, is)
 	}
-	if err := errors.Join(t.SetBank(sw, 0), p.begin(0), p.begin(1), p.start()); err != nil {
+	if err := errors.Join(forward(sw), t.SetBank(sw, 0), p.begin(0), p.begin(1), p.start()); err != nil {
 		return nil, errors.Join(err, h.close())
 	}
 	return p, nil
@@ -174,20 +174,26 @@ func (p *pair) packet(f *packet.Frame) error {
 	return p.process(f.Data, uint64(max(f.Time, 1)), side, flip)
 }
 
-// port of a packet: of all four pipes.
-func port(now uint64) uint16 { return 1 + 128*uint16(now>>4&3) }
+// port of a packet: of all four pipes. What is no frame at all comes to the first one.
+func port(now uint64, data []byte) uint16 {
+	if len(data) < 14 {
+		return uint16(portOf(0))
+	}
+	return uint16(portOf(now >> 4 & 3))
+}
 
 // ports says whether this twin's parser looks at UDP: it has a state for it.
 func (p *pair) ports() bool {
 	return slices.ContainsFunc(p.sw.Spots, func(s *run.Spot) bool { return s.Name == "state udp" })
 }
 
-// process gives a packet to the twin, which lets it go on unchanged, and drops it: nobody has told it where to send it.
+// process gives a packet to the twin.
 func (p *pair) process(data []byte, now uint64, side side, flip func() uint32) error {
 	if p.twin.Coins != nil && flip != nil {
 		p.sw.Coins = p.twin.Coins(flip)
 	}
-	if err := p.sw.Process(run.Packet{Data: data, Port: port(now), Time: now}, &p.result); err != nil {
+	in := port(now, data)
+	if err := p.sw.Process(run.Packet{Data: data, Port: in, Time: now}, &p.result); err != nil {
 		return err
 	}
 	if p.twin.Reports != nil {
@@ -196,8 +202,53 @@ func (p *pair) process(data []byte, now uint64, side side, flip func() uint32) e
 	if side == twinOnly && p.result.Touched > 0 {
 		return fmt.Errorf("the twin touches %d registers for a packet that it does not measure", p.result.Touched)
 	}
-	if !bytes.Equal(p.result.Data, data) || !p.result.Dropped || p.result.Lost > 0 {
-		return fmt.Errorf("the switch changed the packet, sent it, or lost a clone (%d): %x, was %x", p.result.Lost, p.result.Data, data)
+	return p.verdict(data, in)
+}
+
+// Ports that the test's table of p4/include/forward.p4 sends to: all that comes in at one pipe, and what has an odd address from
+// another one. Everything else is dropped, as on a tap.
+const (
+	forwarded, odd       = 5, 6
+	allOfPipe, oddOfPipe = 1, 2
+)
+
+func portOf(pipe uint64) uint64 { return 1 + 128*pipe }
+
+func forward(sw *run.Switch) error {
+	table := sw.Table("forward.forward")
+	if table == nil {
+		return errors.New("there is no table forward.forward")
+	}
+	return errors.Join(
+		table.Add([]run.Match{{Value: portOf(allOfPipe), Mask: 1<<9 - 1}, {}}, "send", forwarded),
+		table.Add([]run.Match{{Value: portOf(oddOfPipe), Mask: 1<<9 - 1}, {Value: 1, Mask: 1}}, "send", odd))
+}
+
+// verdict: the packet leaves as it came, to the port that the table says; its clones come back to its own pipe.
+func (p *pair) verdict(data []byte, in uint16) error {
+	r := &p.result
+	to, dropped := uint16(0), false
+	switch {
+	case in == uint16(portOf(allOfPipe)):
+		to = forwarded
+	case in == uint16(portOf(oddOfPipe)) && data[5]&1 == 1:
+		to = odd
+	default:
+		dropped = true
+	}
+	if !bytes.Equal(r.Data, data) {
+		return fmt.Errorf("the switch changed the packet: %x, was %x", r.Data, data)
+	}
+	if r.Dropped != dropped || !dropped && r.Port != to {
+		return fmt.Errorf("the packet of port %d went to port %d (dropped: %v), want %d (%v)", in, r.Port, r.Dropped, to, dropped)
+	}
+	for _, session := range r.Cloned {
+		if session != uint64(in)>>7+1 {
+			return fmt.Errorf("a clone of port %d went to session %d", in, session)
+		}
+	}
+	if r.Lost > 0 || r.ToCPU && p.twin.Reports == nil {
+		return fmt.Errorf("%d clones were lost; copied to the CPU: %v", r.Lost, r.ToCPU)
 	}
 	return nil
 }

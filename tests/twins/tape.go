@@ -41,7 +41,7 @@ func (p *pair) play(sw *run.Switch) error {
 	q := &twinOf
 	q.sw, q.host, q.met, q.reasons, q.tape, q.result = sw, &host, map[string]int{}, map[string]uint64{}, nil, run.Result{}
 	q.sent = nil
-	if err := q.twin.SetBank(sw, 0); err != nil {
+	if err := errors.Join(forward(sw), q.twin.SetBank(sw, 0)); err != nil {
 		return err
 	}
 	if q.twin.Start != nil {

@@ -191,8 +191,9 @@ func (c *Meter) colour(i, now uint64) uint64 {
 
 // digest sends a struct to the control plane.
 type digest struct {
-	name string
-	typ  *typ
+	name   string
+	typ    *typ
+	fields []string
 }
 
 func newDigest(s *scope, i *syntax.Instance) any {
@@ -201,7 +202,14 @@ func newDigest(s *scope, i *syntax.Instance) any {
 	if t.class != classStruct {
 		syntax.Throw(i.Pos, "a digest of %s", t)
 	}
-	return &digest{name: s.path + i.Name, typ: t}
+	d := &digest{name: s.path + i.Name, typ: t}
+	for _, f := range t.fields {
+		if !f.typ.scalar() {
+			syntax.Throw(i.Pos, "a digest with %s in it is outside of the model", f.typ)
+		}
+		d.fields = append(d.fields, f.name)
+	}
+	return d
 }
 
 func (d *digest) call(s *scope, e *syntax.Call, method string) expr {
@@ -221,7 +229,7 @@ func (d *digest) call(s *scope, e *syntax.Call, method string) expr {
 				m.fail(at, "field %s of a digest is undefined", d.typ.fields[i-slot].name)
 			}
 		}
-		m.result.Digests = append(m.result.Digests, Digest{Name: d.name, Values: append([]uint64(nil), m.val[slot:slot+n]...)})
+		m.result.Digests = append(m.result.Digests, Digest{Name: d.name, Fields: d.fields, Values: append([]uint64(nil), m.val[slot:slot+n]...)})
 	})
 }
 

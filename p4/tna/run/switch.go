@@ -3,6 +3,7 @@ package run
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 )
 
 // Switch runs one program. It is not safe for concurrent use.
@@ -39,7 +40,16 @@ type Packet struct {
 // Digest is what went to the control plane: a struct's fields in their order.
 type Digest struct {
 	Name   string
+	Fields []string // their names
 	Values []uint64
+}
+
+// Value of a field; 0 when there is none of this name.
+func (d *Digest) Value(field string) uint64 {
+	if i := slices.Index(d.Fields, field); i >= 0 {
+		return d.Values[i]
+	}
+	return 0
 }
 
 // Session is where clones go, and how many bytes of them; 0: all.
@@ -55,8 +65,9 @@ type Result struct {
 	Dropped bool
 	ToCPU   bool
 	Passes  int
-	Lost    int // clones whose session there is not
-	Touched int // executions of register actions
+	Lost    int      // clones whose session there is not
+	Touched int      // executions of register actions
+	Cloned  []uint64 // sessions of its clones
 	Digests []Digest
 	again   []byte
 	clones  []clone
@@ -77,7 +88,7 @@ func (sw *Switch) Process(p Packet, r *Result) error {
 	if m.val == nil {
 		m.val, m.undef, m.sw = make([]uint64, len(sw.initial)), make([]uint64, len(sw.initial)), sw
 	}
-	*r = Result{Digests: r.Digests[:0], again: r.again[:0], clones: r.clones[:0], Data: r.Data[:0]}
+	*r = Result{Digests: r.Digests[:0], again: r.again[:0], clones: r.clones[:0], Cloned: r.Cloned[:0], Data: r.Data[:0]}
 	m.result, m.time = r, p.Time
 	if err := sw.through(m, p, r); err != nil {
 		return err
@@ -111,7 +122,7 @@ func (sw *Switch) through(m *machine, p Packet, r *Result) error {
 func (sw *Switch) loop(m *machine, p Packet, r *Result) error {
 	for len(r.clones) > 0 {
 		c := r.clones[0]
-		r.clones = r.clones[1:]
+		r.clones, r.Cloned = r.clones[1:], append(r.Cloned, c.session)
 		to, ok := sw.Sessions[c.session]
 		if !ok {
 			r.Lost++
