@@ -135,7 +135,13 @@ static __always_inline void latency_take(struct latency *s, struct phv *phv, str
 	if (!entry)
 		return;
 	old = reg_load(entry);
-	if ((old ^ s->word) >> LAT_TIME || reg_cas(entry, old, 0) != old)
+	if ((old ^ s->word) >> LAT_TIME)
+		return;
+	if (hash_crc && ((now - old) & LAT_TIME_MASK) > LAT_OLD) { /* a switch lets it lie: the next segment overwrites it */
+		count->c[LEAN_STALE]++;
+		return;
+	}
+	if (reg_cas(entry, old, 0) != old)
 		return;
 	delay = (now - old) & LAT_TIME_MASK;
 	if (delay > LAT_TIME_MASK - LAT_EARLY)

@@ -3,6 +3,8 @@ package beaucoup
 
 import (
 	"encoding/binary"
+	"math/rand/v2"
+	"net/netip"
 
 	"github.com/xdpmon/xdpmon/p4/tna/run"
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
@@ -12,7 +14,11 @@ import (
 func init() {
 	twin.Register(&twin.Twin{
 		Name: "beaucoup", Algorithm: "beaucoup",
-		Forms: []twin.Form{{}, {Name: "small", Generated: true, Set: map[string]string{"entries": "256", "budget": "1", "queries": small}}},
+		Forms: []twin.Form{
+			full("9"), full("22"), full("50"), {},
+			{Name: "small", Generated: true, Set: map[string]string{"entries": "256", "budget": "1", "queries": small}},
+		},
+		Drive: collect,
 		Coins: twin.HighBits,
 		Host:  host,
 		Same:  same,
@@ -66,4 +72,69 @@ func same(register string, word uint64) uint64 {
 func turning(p *packet.Packet) bool {
 	const longest = 60_000_000_000 >> 10 // ticks: the longest window of both forms
 	return p.Time>>10&(1<<32-1) > 1<<32-longest
+}
+
+// full is a query whose every packet draws a coupon, for one key: of the three thresholds 7, 15 and 24 coupons come before the alert.
+func full(threshold string) twin.Form {
+	return twin.Form{Name: "above " + threshold, Generated: true, Driven: true,
+		Set: map[string]string{"entries": "256", "budget": "1", "queries": "a: count distinct timestamp by src > " + threshold + " in 60s"}}
+}
+
+// before an alert, by form.
+var before = map[string]int{"above 9": 7, "above 22": 15, "above 50": 24}
+
+// collect every number of coupons in each byte of a collector, and what completes it.
+func collect(d twin.Driver, form twin.Form) error {
+	n, ok := before[form.Name]
+	if !ok {
+		return nil
+	}
+	r := rand.New(rand.NewPCG(5, 16))
+	now := d.Now() + 1e11
+	send := func() error {
+		now += 1000 + int64(r.IntN(1000))
+		return d.Send(packet.Packet{Time: now, Valid: packet.IP | packet.Ports | packet.UDP | packet.IPID, Proto: 17, Segs: 1, SrcPort: 1, DstPort: 2,
+			IPID: uint16(r.Uint32()), Src: netip.AddrFrom4([4]byte{10, 0, 0, 1}), Dst: netip.AddrFrom4([4]byte{10, 0, 0, 2})})
+	}
+	if err := send(); err != nil {
+		return err
+	}
+	slot := latest(d.Read("beaucoup_ends"))
+	for sums := range 9 * 9 * 9 {
+		a, b, c := sums/81, sums/9%9, sums%9
+		first := n - a - b - c
+		if first < 0 || first > 8 {
+			continue
+		}
+		for range tries {
+			vector := some(r, first) | some(r, a)<<8 | some(r, b)<<16 | some(r, c)<<24
+			if err := d.Write("beaucoup_vectors", slot, vector); err != nil {
+				return err
+			}
+			if err := send(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// tries until a coupon is a fresh one: a quarter of them is, where the vector is fullest.
+const tries = 12
+
+// some bits of a byte.
+func some(r *rand.Rand, n int) (v uint64) {
+	for _, bit := range r.Perm(8)[:n] {
+		v |= 1 << bit
+	}
+	return v
+}
+
+func latest(ends []uint64) (slot int) {
+	for i, v := range ends {
+		if v > ends[slot] {
+			slot = i
+		}
+	}
+	return slot
 }

@@ -1,7 +1,12 @@
 // Package fridge registers the twin of the fridge.
 package fridge
 
-import "github.com/xdpmon/xdpmon/p4/tna/twin"
+import (
+	"net/netip"
+
+	"github.com/xdpmon/xdpmon/p4/tna/twin"
+	"github.com/xdpmon/xdpmon/userspace/packet"
+)
 
 func init() {
 	twin.Register(&twin.Twin{
@@ -9,6 +14,7 @@ func init() {
 		Window:    &twin.Flip{Table: "fridge.window", Action: "use_bank", Banks: [2][]uint64{{0}, {1}}},
 		Forms:     []twin.Form{{}, {Name: "small", Generated: true, Set: map[string]string{"fridges": "128@1/2,64@1/4"}}},
 		Host:      full,
+		Drive:     advance,
 		Registers: true,
 		Counts: []twin.Count{
 			count(0, "lost_coin", "repeated", "inserted", "evicted", "again"),
@@ -92,4 +98,45 @@ func full(register string, word uint64) uint64 {
 		return min(word, 1<<32-1)
 	}
 	return word
+}
+
+// advance the counters of insertions between a request, its repetition and the response, as if so many others had come. There is
+// no end of the handshake: its sums would be full, and full sums say nothing of the differences that are allowed. From 2^23 on a host
+// takes a gap for a torn one.
+func advance(d twin.Driver, _ twin.Form) error {
+	begin := (d.Now()>>38+1)<<38 + 1e9
+	for n, gap := range gaps(23) {
+		at := begin + int64(n)*1e6
+		syn := packet.Packet{Time: at, Valid: packet.IP | packet.Ports | packet.TCP | packet.IPID, Proto: 6, Segs: 1, TCPFlags: packet.SYN, Seq: 77,
+			SrcPort: uint16(1024 + n), DstPort: 443, Src: netip.AddrFrom4([4]byte{77, 1, byte(n >> 8), byte(n)}), Dst: netip.AddrFrom4([4]byte{88, 0, 0, 1})}
+		again := syn
+		again.Time += 1000
+		reply := syn
+		reply.Time, reply.Src, reply.Dst, reply.SrcPort, reply.DstPort = at+2000, syn.Dst, syn.Src, syn.DstPort, syn.SrcPort
+		reply.TCPFlags, reply.Seq, reply.Ack = packet.SYN|packet.ACK, 99, 78
+		for _, p := range []packet.Packet{syn, again, reply} {
+			if err := d.Send(p); err != nil {
+				return err
+			}
+			for i, v := range d.Read("fridge_inserts") {
+				if err := d.Write("fridge_inserts", i, uint64(uint32(v+gap))); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// gaps up to 2^to, sixteen from one power of two to the next.
+func gaps(to int) (all []uint64) {
+	for n := range uint64(16) {
+		all = append(all, n)
+	}
+	for k := 4; k < to; k++ {
+		for n := range uint64(16) {
+			all = append(all, (16+n)<<(k-4))
+		}
+	}
+	return all
 }

@@ -115,6 +115,7 @@ func (m *mix) Next(f *packet.Frame) error {
 	if err := m.packer.Frame(&p, f); err != nil {
 		return err
 	}
+	f.Data[5] = byte(m.left) // some addresses are odd
 	if m.r.IntN(6) == 0 && !p.Has(packet.VLAN) {
 		m.wrap(f)
 	}

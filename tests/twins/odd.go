@@ -102,6 +102,7 @@ func damaged(whole []packet.Frame) []packet.Frame {
 	change(first, 14, 0x55) // version
 	change(first, 14, 0x44) // header length
 	change(first, 46, 0x40) // of TCP
+	change(first, 46, 0x10)
 	change(first, 46, 0xf0) // longer than the packet
 	change(first, 17, 20)   // the IP header alone
 	change(first6, 14, 0x40)

@@ -25,6 +25,10 @@ type Twin struct {
 	Also   []Count // for a report; a test cannot compare them word for word
 	// Start is an element of a register that a test begins with on both sides, for what would take too many packets; nil: none.
 	Start func(register string, i int) uint64
+	// Unreachable are branches and entries, by a part of their description, that no packet can reach.
+	Unreachable []string
+	// Drive brings packets to entries of tables that traffic meets a part of; nil: none.
+	Drive func(d Driver, form Form) error
 	// Fixed are words of the host's tables in a test, of every element: what userspace follows the traffic with on a host, and a
 	// control plane on a switch.
 	Fixed       map[string]uint64
@@ -43,6 +47,7 @@ type Form struct {
 	Define    map[string]string
 	Set       map[string]string
 	Generated bool // params.p4 and tables.p4 are those that `xdpmon p4` writes for these parameters
+	Driven    bool // made for the test of coverage alone
 }
 
 // Count compares what direct counters of a table counted in a window with counters of the host.
@@ -59,6 +64,14 @@ type Reports struct {
 	Ring string
 	Host func(record []byte) []uint64                // nil: of this record the twin says nothing
 	Twin func(r *run.Result, time uint64) [][]uint64 // of one packet
+}
+
+// Driver sends packets to twin and bytecode, and changes the registers of both.
+type Driver interface {
+	Now() int64
+	Send(packets ...packet.Packet) error
+	Read(register string) []uint64 // of the twin
+	Write(register string, i int, v uint64) error
 }
 
 // Flip is the table whose default action says which bank packets count into, with its values by bank.

@@ -1,0 +1,183 @@
+package twins
+
+import (
+	"encoding/binary"
+	"io"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+
+	"github.com/xdpmon/xdpmon/p4/tna/twin"
+	"github.com/xdpmon/xdpmon/tests/builder"
+	"github.com/xdpmon/xdpmon/userspace/packet"
+)
+
+// list is a stream of packets that are known beforehand.
+type list struct {
+	packets []packet.Packet
+	packer  builder.Packer
+}
+
+// Next implements capture.Source.
+func (l *list) Next(f *packet.Frame) error {
+	if len(l.packets) == 0 {
+		return io.EOF
+	}
+	p := l.packets[0]
+	l.packets = l.packets[1:]
+	return l.packer.Frame(&p, f)
+}
+
+// Progress implements capture.Source.
+func (*list) Progress() (read, total int64) { return 0, 0 }
+
+// Skipped implements capture.Source.
+func (*list) Skipped() map[string]uint64 { return nil }
+
+// Close implements capture.Source.
+func (*list) Close() error { return nil }
+
+// drive a pair to the entries of large tables, which the mix meets a part of: any flow, any delay, any number of insertions.
+func (p *pair) drive() error {
+	p.tape = nil
+	p.every = 0
+	begin := (p.now/clockTurn + 1) * clockTurn
+	if err := p.frames(&list{packets: spray(begin+1e9, sprayed)}, timeOf); err != nil {
+		return err
+	}
+	if err := p.frames(&list{packets: delays(begin)}, timeOf); err != nil {
+		return err
+	}
+	if p.twin.Drive != nil {
+		if err := p.twin.Drive(driver{p}, p.form); err != nil {
+			return err
+		}
+	}
+	return p.window()
+}
+
+func timeOf(f *packet.Frame) int64 { return f.Time }
+
+const sprayed = 16_000
+
+// spray is packets of flows of their own.
+func spray(now int64, n int) (all []packet.Packet) {
+	r := rand.New(rand.NewPCG(3, 16))
+	for range n {
+		now += 900
+		p := packet.Packet{Time: now, Valid: packet.IP | packet.Ports | packet.TCP, Proto: 6, Segs: 1, SrcPort: uint16(r.Uint32()),
+			DstPort: uint16(r.Uint32()), Seq: r.Uint32(), TCPFlags: packet.ACK, Payload: uint32(r.IntN(3))}
+		p.Src, p.Dst = any4(r), any4(r)
+		p.Valid, p.IPID = p.Valid|packet.IPID, uint16(r.Uint32())
+		switch r.IntN(8) {
+		case 0:
+			p.Proto, p.Valid = 17, p.Valid&^packet.TCP|packet.UDP
+		case 1:
+			p.Src, p.Dst, p.Valid = any6(r), any6(r), p.Valid&^packet.IPID
+		case 2, 3, 4, 5:
+			p.TCPFlags, p.Payload = packet.SYN, 0
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
+func any4(r *rand.Rand) netip.Addr {
+	return netip.AddrFrom4([4]byte{byte(1 + r.IntN(220)), byte(r.Uint32()), byte(r.Uint32()), byte(r.Uint32())})
+}
+
+func any6(r *rand.Rand) netip.Addr {
+	a := [16]byte{0x20, 1}
+	binary.BigEndian.PutUint64(a[4:], r.Uint64())
+	binary.BigEndian.PutUint32(a[12:], r.Uint32())
+	return netip.AddrFrom16(a)
+}
+
+// scale is numbers up to 2^to, thirty-two from one power of two to the next.
+func scale(to int) (all []int64) {
+	for n := range int64(32) {
+		all = append(all, n)
+	}
+	for k := 5; k < to; k++ {
+		for n := range int64(32) {
+			all = append(all, (32+n)<<(k-5))
+		}
+	}
+	return all
+}
+
+// handshake number n of a client: request, response, end.
+func handshake(n int, at [3]int64) []packet.Packet {
+	syn := packet.Packet{Time: at[0], Valid: packet.IP | packet.Ports | packet.TCP | packet.IPID, Proto: 6, Segs: 1, TCPFlags: packet.SYN, Seq: 77,
+		SrcPort: uint16(1024 + n), DstPort: 443, Src: netip.AddrFrom4([4]byte{77, byte(at[0] >> 38), byte(n >> 8), byte(n)}), Dst: netip.AddrFrom4([4]byte{88, 0, 0, 1})}
+	reply := back(syn)
+	reply.Time, reply.TCPFlags, reply.Seq, reply.Ack = at[1], packet.SYN|packet.ACK, 99, 78
+	end := syn
+	end.Time, end.TCPFlags, end.Seq, end.Ack = at[2], packet.ACK, 78, 100
+	return []packet.Packet{syn, reply, end}
+}
+
+// delays are handshakes that have every delay from request to response; others with every delay from there to their end; and data
+// whose acknowledgement has every delay.
+func delays(begin int64) (all []packet.Packet) {
+	const tick, apart = 64, 1500 // ns
+	answered := begin + 1<<38 + 1<<38 - 2e9
+	for n, d := range scale(32) {
+		at := answered + int64(n)*apart
+		if first := at - d*tick; first > begin+1<<38 {
+			all = append(all, handshake(n, [3]int64{first, at, at + 64})...)
+		}
+		at += 1 << 38
+		if first := at - d*tick; first > begin+2<<38 {
+			all = append(all, handshake(n, [3]int64{first - 64, first, at})...)
+		}
+		at += 1 << 38
+		if d *= 8192; d < 8e9 {
+			data := handshake(n, [3]int64{at - d, 0, 0})[0]
+			data.TCPFlags, data.Payload = packet.ACK, 100
+			ack := back(data)
+			ack.Time, ack.Payload, ack.Ack = at, 0, data.Seq+data.Payload
+			all = append(all, data, ack)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b packet.Packet) int { return int(min(1, max(-1, a.Time-b.Time))) })
+	return all
+}
+
+// driver is a pair that a twin drives.
+type driver struct{ *pair }
+
+// Now implements twin.Driver.
+func (d driver) Now() int64 { return d.now }
+
+// Send implements twin.Driver.
+func (d driver) Send(packets ...packet.Packet) error {
+	return d.frames(&list{packets: packets}, timeOf)
+}
+
+// Read implements twin.Driver.
+func (d driver) Read(register string) []uint64 {
+	words := make([]uint64, twin.Entries(d.sw, register))
+	for i := range words {
+		words[i], _ = twin.Element(d.sw, register, i)
+	}
+	return words
+}
+
+// Write implements twin.Driver.
+func (d driver) Write(register string, i int, v uint64) error {
+	if err := d.host.feed.Flush(); err != nil {
+		return err
+	}
+	host, err := d.host.words(register)
+	if err != nil {
+		return err
+	}
+	old := host[i] // what only a host keeps there stays
+	kept, mine := d.laidOut(register, host[i:i+1])[0], v
+	if d.twin.Same != nil {
+		mine = d.twin.Same(register, v)
+	}
+	twin.SetElement(d.sw, register, i, v)
+	return d.host.write(register, i, old^kept^mine)
+}
