@@ -92,7 +92,7 @@ static __always_inline int latency_locate(struct latency *s, const struct phv *p
 	}
 	luck = id; /* its low 16 bits; the signature has the high 12 */
 	id >>= LAT_TIME;
-	s->word = (id + !id) << LAT_TIME;
+	s->word = (hash_crc ? id | 1 : id + !id) << LAT_TIME; /* never an empty record's; a switch sets a bit for that */
 	s->slot &= lean_lat_fr_entries - 1;
 	return (luck & 0xffff) < READ_ONCE(*chance);
 }

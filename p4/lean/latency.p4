@@ -78,7 +78,17 @@ control LeanAsk(in headers_t hdr, in bit<32> there, in kind_t kind, in bit<32> b
     }
 }
 
-/* Stage 1: {signature 12, time 20} of a segment. An ACK takes it out and learns its age. The share of segments that are followed
+/* The time, with a bit in front that no empty record has: without it one signature in 4,096 would find empty records its own, and
+ * take what is on the clock for their age. The hash unit puts it there on the way. */
+control LeanLatClock(in bit<48> nanoseconds, out bit<32> ticks) {
+    Hash<bit<32>>(HashAlgorithm_t.IDENTITY) shift;
+
+    apply {
+        ticks = shift.get(12w1 ++ nanoseconds[LEAN_LAT_TICK + 19:LEAN_LAT_TICK]);
+    }
+}
+
+/* Stage 1: {signature 11, 1, time 20} of a segment. An ACK takes it out and learns its age. The share of segments that are followed
  * is in the two entries; how many were and how many were not is counted, which tells the rate that weights depend on. */
 control LeanLatRecords(in ask_t ask, in bit<16> luck, in lat_slot_t slot, in bit<32> mine, out bit<32> delay) {
     Register<bit<32>, lat_slot_t>(LEAN_LAT_SLOTS, 0) lean_lat_fr;

@@ -10,7 +10,7 @@
  *   0    lean_twin       16 + 16 of 32  order.p4: {digest, time} of a flow's last data packet
  *   0    lean_ooo_way0   16 + 16 of 32  order.p4: {signature, time} of a recent flow
  *   0    lean_ret_way0   32 + 32        retrans.p4: {signature, time} of a flow that sends much
- *   1    lean_lat_fr     32             latency.p4: {signature 12, time 20} of a segment
+ *   1    lean_lat_fr     32             latency.p4: {signature 11, 1, time 20} of a segment
  *   1    lean_loss_owner 16 + 16 of 32  loss.p4: {signature, credit} of a flow
  *   1    lean_ooo_way1   16 + 16 of 32  order.p4
  *   1    lean_ret_way1   32 + 32        retrans.p4
@@ -97,7 +97,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
     bit<32> disc;
     bit<32> id;
     bit<32> slot;
-    bit<32> lat_now; /* 2^13 ns */
+    bit<32> lat_now; /* {1, time 20} in 2^13 ns */
     bit<32> delay;
     bit<32> lat_value;
     bit<32> back_0;
@@ -120,7 +120,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
     HASH_ROW(row_back_2, HASH_ROW_2);
     HASH_ROW(row_back_3, HASH_ROW_3);
     LeanAsk() asks;
-    Clock(LEAN_LAT_TICK) lat_clock;
+    LeanLatClock() lat_clock;
     LeanMask() third_mask;
     LeanMask() fourth_mask;
     LeanLatRecords() lat_records;
@@ -387,7 +387,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
         ret_way0.apply(data, nanoseconds[11:8], hash_0[9:0], hash_3, ret_now, ret_fate);
 #endif
 #if LEAN_STATS & 1
-        lat_records.apply(ask, id[15:0], slot[10:0], id[31:20] ++ lat_now[19:0], delay);
+        lat_records.apply(ask, id[15:0], slot[10:0], id[31:21] ++ lat_now[20:0], delay);
         lat_values.apply(delay, lat_value);
 #endif
 #if LEAN_STATS & 2
