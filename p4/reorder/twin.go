@@ -16,12 +16,15 @@ import (
 func init() {
 	twin.Register(&twin.Twin{
 		Name: "reorder", Algorithm: "reorder",
-		Forms:   forms(),
-		Window:  &twin.Flip{Table: "reorder.window", Action: "use_bank", Banks: [2][]uint64{{0}, {1}}},
-		Coins:   lowBits,
-		Host:    untagged,
-		Same:    untagged,
-		Reports: &twin.Reports{Ring: "reorder_reports", Host: host, Twin: digests},
+		Forms:       forms(),
+		Window:      &twin.Flip{Table: "reorder.window", Action: "use_bank", Banks: [2][]uint64{{0}, {1}}},
+		Coins:       lowBits,
+		Start:       sizes,
+		Drive:       renew,
+		Unreachable: unlikely,
+		Host:        untagged,
+		Same:        untagged,
+		Reports:     &twin.Reports{Ring: "reorder_reports", Host: host, Twin: digests},
 		Differences: []twin.Difference{
 			{Name: "first fragments", Max: 1000, Packet: func(p *packet.Packet) bool { return p.Has(packet.Fragment | packet.TCP) }},
 			{Name: "hybrid: an empty way holds the prefix of zeros", Max: 1000, Packet: zeros},
@@ -174,3 +177,11 @@ func zeros(p *packet.Packet) bool {
 	from := p.Src.AsSlice()
 	return from[0] == 0 && from[1] == 0 && from[2] == 0 && (len(from) == 4 || from[3] == 0)
 }
+
+// unlikely entries need a coin of thirteen bits or more to show zeros.
+var unlikely = func() (rows []string) {
+	for y := 12; y < 31; y++ {
+		rows = append(rows, fmt.Sprintf("admission.admission [{%d ", 1<<y))
+	}
+	return rows
+}()

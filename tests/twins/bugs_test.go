@@ -2,7 +2,9 @@ package twins
 
 import (
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/xdpmon/xdpmon/p4/tna/mutate"
@@ -13,9 +15,23 @@ import (
 )
 
 const (
-	bugsOfATwin = 24
+	bugsOfATwin = 16
 	bugSeed     = 16
+	seedEnv     = "XDPMON_TWIN_SEED" // draws other bugs
+	bugsEnv     = "XDPMON_TWIN_BUGS" // ... and more of each twin
 )
+
+func setting(t *testing.T, name string, usual int) int {
+	text := os.Getenv(name)
+	if text == "" {
+		return usual
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s=%s: a number is wanted", name, text)
+	}
+	return n
+}
 
 // equivalent bugs change nothing that a packet can show, and why.
 var equivalent = map[string]string{
@@ -68,7 +84,7 @@ func plant(t *testing.T, tw *twin.Twin, form twin.Form) (planted, found int) {
 		t.Fatal(err)
 	}
 	used := used(program)
-	bugs := mutate.Draw(mutate.Find(program, func(name string) bool { return slices.Contains(used, name) }), rand.New(rand.NewPCG(bugSeed, 1)), bugsOfATwin)
+	bugs := mutate.Draw(mutate.Find(program, func(name string) bool { return slices.Contains(used, name) }), rand.New(rand.NewPCG(uint64(setting(t, seedEnv, bugSeed)), 1)), setting(t, bugsEnv, bugsOfATwin))
 	for _, b := range bugs {
 		b.Plant()
 		sw, err := run.New(program, run.Tofino1)

@@ -30,9 +30,17 @@ func (c coverage) add(sw *run.Switch, form twin.Form) {
 	}
 	for _, t := range sw.Tables {
 		for _, r := range t.Rows {
-			note(r.At.File, fmt.Sprintf("%s %s %v %s %x", t.At.File, t.Name, r.Match, r.Action, r.Args), r.Runs)
+			note(r.At.File, fmt.Sprintf("%s %s %v %s%s", t.At.File, t.Name, r.Match, r.Action, said(t.At.File, r.Args)), r.Runs)
 		}
 	}
+}
+
+// said is what an entry of a hand-written table gives its action; of a generated one it depends on parameters.
+func said(file string, args []uint64) string {
+	if strings.HasSuffix(file, "/tables.p4") {
+		return ""
+	}
+	return fmt.Sprintf(" %x", args)
 }
 
 // missed lists what was not reached, but for what cannot be.
@@ -56,8 +64,12 @@ func (c coverage) missed(tw *twin.Twin) (missed []string, all int) {
 // checkCoverage wants 95 %.
 func checkCoverage(t *testing.T, tw *twin.Twin) {
 	c, forms := coverage{}, tw.FormsOf()
-	order := slices.Clone(forms)
-	slices.SortStableFunc(order, func(a, b twin.Form) int { return number(a.Generated) - number(b.Generated) })
+	order := slices.Clone(forms) // the last one of the text as it stands, those that are generated, the others
+	slices.Reverse(order)
+	slices.SortStableFunc(order, func(a, b twin.Form) int { return number(b.Generated) - number(a.Generated) })
+	if first := slices.IndexFunc(order, func(f twin.Form) bool { return !f.Generated }); first > 0 {
+		order = slices.Concat(order[first:first+1], order[:first], order[first+1:])
+	}
 	for n, form := range order {
 		p := record(t, tw, form)
 		if err := p.drive(); err != nil {

@@ -48,6 +48,7 @@ type Form struct {
 	Set       map[string]string
 	Generated bool // params.p4 and tables.p4 are those that `xdpmon p4` writes for these parameters
 	Driven    bool // made for the test of coverage alone
+	Study     bool // run in the study only: others have all that is in it
 }
 
 // Count compares what direct counters of a table counted in a window with counters of the host.
