@@ -15,6 +15,7 @@ func init() {
 		Forms:     []twin.Form{{}, {Name: "small", Generated: true, Set: map[string]string{"fridges": "128@1/2,64@1/4"}}},
 		Host:      full,
 		Drive:     advance,
+		Start:     nearlyFull,
 		Registers: true,
 		Counts: []twin.Count{
 			count(0, "lost_coin", "repeated", "inserted", "evicted", "again"),
@@ -139,4 +140,12 @@ func gaps(to int) (all []uint64) {
 		}
 	}
 	return all
+}
+
+// nearlyFull sums in some bins.
+func nearlyFull(register string, i int) uint64 {
+	if register == "fridge_hist" && i%4 == 1 {
+		return 1<<32 - 700
+	}
+	return 0
 }

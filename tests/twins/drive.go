@@ -1,6 +1,7 @@
 package twins
 
 import (
+	"bytes"
 	"encoding/binary"
 	"io"
 	"math/rand/v2"
@@ -39,13 +40,15 @@ func (*list) Close() error { return nil }
 
 // drive a pair to the entries of large tables, which the mix meets a part of: any flow, any delay, any number of insertions.
 func (p *pair) drive() error {
-	p.tape = nil
 	p.every = 0
 	begin := (p.now/clockTurn + 1) * clockTurn
 	if err := p.frames(&list{packets: spray(begin+1e9, sprayed)}, timeOf); err != nil {
 		return err
 	}
 	if err := p.frames(&list{packets: delays(begin)}, timeOf); err != nil {
+		return err
+	}
+	if err := p.frames(&frames{optioned(p.now + 1e9)}, timeOf); err != nil {
 		return err
 	}
 	if p.twin.Drive != nil {
@@ -169,15 +172,62 @@ func (d driver) Write(register string, i int, v uint64) error {
 	if err := d.host.feed.Flush(); err != nil {
 		return err
 	}
-	host, err := d.host.words(register)
+	old, err := d.host.read(register, i) // what only a host keeps there stays
 	if err != nil {
 		return err
 	}
-	old := host[i] // what only a host keeps there stays
-	kept, mine := d.laidOut(register, host[i:i+1])[0], v
+	kept, mine := d.laidOut(register, []uint64{old})[0], v
 	if d.twin.Same != nil {
 		mine = d.twin.Same(register, v)
 	}
 	twin.SetElement(d.sw, register, i, v)
+	if d.tape != nil {
+		d.tape.steps = append(d.tape.steps, step{poke: &poke{register, i, v}})
+	}
 	return d.host.write(register, i, old^kept^mine)
+}
+
+// frames is a stream of frames that are known beforehand.
+type frames struct{ all []packet.Frame }
+
+// Next implements capture.Source.
+func (l *frames) Next(f *packet.Frame) error {
+	if len(l.all) == 0 {
+		return io.EOF
+	}
+	*f, l.all = l.all[0], l.all[1:]
+	return nil
+}
+
+// Progress implements capture.Source.
+func (*frames) Progress() (read, total int64) { return 0, 0 }
+
+// Skipped implements capture.Source.
+func (*frames) Skipped() map[string]uint64 { return nil }
+
+// Close implements capture.Source.
+func (*frames) Close() error { return nil }
+
+// optioned handshakes end with an ACK whose TCP header has every length.
+func optioned(now int64) (all []packet.Frame) {
+	for _, six := range []bool{false, true} {
+		for words := range 11 {
+			for step, flags := range []uint8{packet.SYN, packet.SYN | packet.ACK, packet.ACK} {
+				now += 5000
+				s := builder.Spec{Time: now, IP: builder.IP{Src: client4, Dst: server4}, TCP: &builder.TCP{SrcPort: uint16(5000 + words), DstPort: 443, Flags: flags, Seq: 10, Ack: 21}}
+				if six {
+					s.IP = builder.IP{Src: client6, Dst: server6}
+				}
+				switch step {
+				case 1:
+					s.IP.Src, s.IP.Dst, s.TCP.SrcPort, s.TCP.DstPort = s.IP.Dst, s.IP.Src, s.TCP.DstPort, s.TCP.SrcPort
+					s.TCP.Seq, s.TCP.Ack = 20, 11
+				case 2:
+					s.TCP.Seq, s.TCP.Options = 11, bytes.Repeat([]byte{1}, 4*words)
+				}
+				all = append(all, builder.MustBuild(&s))
+			}
+		}
+	}
+	return all
 }

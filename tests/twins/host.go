@@ -150,18 +150,47 @@ func (h *host) write(name string, i int, v uint64) error {
 		b := binary.NativeEndian.AppendUint64(nil, v)
 		return a.Map().Update(uint32(i), b[:a.ElemSize], ebpf.UpdateAny)
 	}
-	var cores unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &cores); err != nil {
+	cpu, err := core()
+	if err != nil {
 		return err
 	}
 	copies := make([]uint64, maps.PossibleCPUs())
-	for cpu := range copies {
+	copies[cpu] = v
+	return a.Map().Update(uint32(i), copies, ebpf.UpdateAny)
+}
+
+// core that the replay runs on.
+func core() (int, error) {
+	var cores unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &cores); err != nil {
+		return 0, err
+	}
+	for cpu := range maps.PossibleCPUs() {
 		if cores.IsSet(cpu) {
-			copies[cpu] = v
-			break
+			return cpu, nil
 		}
 	}
-	return a.Map().Update(uint32(i), copies, ebpf.UpdateAny)
+	return 0, errors.New("no core is allowed")
+}
+
+// read one element.
+func (h *host) read(name string, i int) (uint64, error) {
+	a, err := h.set.Array(name)
+	if err != nil {
+		return 0, err
+	}
+	if a.PerCPU {
+		cpu, err := core()
+		if err != nil {
+			return 0, err
+		}
+		var copies []uint64
+		err = a.Map().Lookup(uint32(i), &copies)
+		return copies[cpu], err
+	}
+	b := make([]byte, 8)
+	err = a.Map().Lookup(uint32(i), b[:a.ElemSize])
+	return binary.NativeEndian.Uint64(b), err
 }
 
 // end of a window: new packets go to the other bank, and the closed one is set to zero.

@@ -22,6 +22,7 @@ type mix struct {
 	flows  []mixFlow
 	odd    [][]packet.Frame
 	next   *mixFlow // nil: any
+	exact  int64    // ns until then; 0: at once
 }
 
 // mixFlow is one connection and how far it has come.
@@ -33,6 +34,9 @@ type mixFlow struct {
 	last packet.Packet
 	id   uint16
 }
+
+// bounds at which what twins keep grows old, in ns: lean's windows and silences, reorder's T, an expiry of the fridge's clock.
+var bounds = []int64{11718 << 8, 46 << 16, 93 << 16, 15259 << 16, 30 << 10}
 
 const (
 	mixStart   = 1_000_000_000
@@ -103,8 +107,11 @@ func (m *mix) Next(f *packet.Frame) error {
 	p := m.packet(flow)
 	p.Time = m.time
 	flow.last = p
+	m.exact = 0
 	if flow.step == 2 && m.r.IntN(3) == 0 {
 		m.next = flow // the end of the handshake comes at once
+	} else if m.r.IntN(40) == 0 {
+		m.next, m.exact = flow, bounds[m.r.IntN(len(bounds))]+int64(m.r.IntN(2)) // its next packet comes when something has just grown old
 	}
 	switch n := m.r.IntN(1024); {
 	case n < 16:
@@ -126,7 +133,11 @@ func (m *mix) Next(f *packet.Frame) error {
 func (m *mix) choose() *mixFlow {
 	if f := m.next; f != nil {
 		m.next = nil
-		m.time += 40 // within a tick or two
+		if m.exact > 0 {
+			m.time += m.exact
+		} else {
+			m.time += 40 // within a tick or two
+		}
 		return f
 	}
 	if m.r.IntN(2) == 0 {

@@ -13,7 +13,7 @@ import (
 // with a planted bug is played against it, without the kernel.
 type tape struct{ steps []step }
 
-// step is a packet, the end of a window (words), or a register that is forgotten.
+// step is a packet, the end of a window (words), a register that is forgotten, or an element that is written.
 type step struct {
 	data   []byte
 	time   uint64
@@ -23,6 +23,14 @@ type step struct {
 	counts []uint64
 	sent   [][]uint64
 	forget string
+	poke   *poke
+}
+
+// poke is an element that was written.
+type poke struct {
+	register string
+	i        int
+	v        uint64
 }
 
 func (t *tape) packet(f *packet.Frame, side side, coin uint32) {
@@ -61,6 +69,8 @@ func (p *pair) play(sw *run.Switch) error {
 				return err
 			}
 			bank ^= 1
+		case s.poke != nil:
+			twin.SetElement(sw, s.poke.register, s.poke.i, s.poke.v)
 		case s.forget != "":
 			forget(sw, s.forget)
 		default:

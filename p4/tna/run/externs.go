@@ -147,6 +147,7 @@ type Meter struct {
 	index  *typ
 	tokens []float64
 	last   []uint64 // ns
+	pass   uint64   // that executed it
 }
 
 func newMeter(s *scope, i *syntax.Instance) any {
@@ -163,6 +164,10 @@ func (c *Meter) call(s *scope, e *syntax.Call, method string) expr {
 	at, f := e.Pos, s.oneIndex(e, c.index).eval
 	return expr{at: at, typ: bitsType(8), eval: func(m *machine) (uint64, uint64) {
 		m.effect(at, "a meter")
+		if c.pass == m.pass {
+			m.fail(at, "a second access to meter %s", c.Name)
+		}
+		c.pass = m.pass
 		i, u := f(m)
 		if u != 0 || i >= uint64(len(c.tokens)) {
 			m.fail(at, "index %d of a meter of %d (undefined bits %#x)", i, len(c.tokens), u)
