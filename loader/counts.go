@@ -16,6 +16,7 @@ type Counts struct {
 	Aggregates uint64            // packets that stand for several segments (GSO, GRO)
 	Segments   uint64            // ... and the segments they stand for
 	Pulled     uint64            // packets whose headers had to be fetched into the linear part
+	Verdicts   *Verdicts         // nil: the chain only measures
 }
 
 // reasonNames are the JSON names of enum parse_reason.
@@ -31,7 +32,9 @@ var reasonNames = map[chain.ChainParseReason]string{
 
 // Counts reads a closed bank of the chain's counters and resets it.
 func (i *Instance) Counts(bank int) (Counts, error) {
-	return i.counts(func(a *xmaps.Array) ([]uint64, error) { return a.ReadReset(bank, nil) })
+	c, err := i.counts(func(a *xmaps.Array) ([]uint64, error) { return a.ReadReset(bank, nil) })
+	i.enforced = nil
+	return c, err
 }
 
 // CountsSoFar reads the bank that is filling, and leaves it.
@@ -57,6 +60,9 @@ func (i *Instance) counts(read func(*xmaps.Array) ([]uint64, error)) (Counts, er
 		Pulled:     c[chain.ChainChainCountCOUNT_PULLED],
 		Reasons:    map[string]uint64{},
 	}
+	if counts.Verdicts, err = i.verdictsWith(read); err != nil {
+		return Counts{}, err
+	}
 	counts.Seen = counts.Parsed
 	for reason, name := range reasonNames {
 		counts.Reasons[name] = c[reason]
@@ -73,6 +79,10 @@ func (c Counts) Minus(before Counts) Counts {
 	c.Aggregates -= before.Aggregates
 	c.Segments -= before.Segments
 	c.Pulled -= before.Pulled
+	if c.Verdicts != nil && before.Verdicts != nil {
+		rest := c.Verdicts.plus(*before.Verdicts, ^uint64(0))
+		c.Verdicts = &rest
+	}
 	reasons := make(map[string]uint64, len(c.Reasons))
 	for name, n := range c.Reasons {
 		reasons[name] = n - before.Reasons[name]

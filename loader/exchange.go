@@ -79,7 +79,21 @@ func (x *Exchange) Commit() error {
 		return err
 	}
 	x.old, x.inst.loaded, x.done = x.inst.loaded, x.next, true
-	return nil
+	return x.keepVerdicts()
+}
+
+// keepVerdicts remembers what was done to packets in this window, when the chain acts no more.
+func (x *Exchange) keepVerdicts() error {
+	m := verdictOf(x.old)
+	if m == nil || verdictOf(x.next) != nil {
+		return nil
+	}
+	v, err := m.verdicts(func(a *xmaps.Array) ([]uint64, error) { return a.Read(x.inst.control.Bank(), nil) })
+	if x.inst.enforced != nil {
+		v = v.plus(*x.inst.enforced, 1)
+	}
+	x.inst.enforced = &v
+	return err
 }
 
 // Close frees what is not part of the chain: the old algorithms behind a Commit, the new ones without one.

@@ -74,12 +74,13 @@ const chainName = "chain"
 
 // Instance is a chain with its algorithms: one set of registers, whatever number of interfaces feed it.
 type Instance struct {
-	opts    Options
-	shared  map[string]*ebpf.Map // phv, control, chains, budget, hash tables, chain counters
-	control *xmaps.Control
-	chain   *ebpf.CollectionSpec
-	verdict *ebpf.CollectionSpec // once a chain enforces
-	loaded  []*member
+	opts     Options
+	shared   map[string]*ebpf.Map // phv, control, chains, budget, hash tables, chain counters
+	control  *xmaps.Control
+	chain    *ebpf.CollectionSpec
+	verdict  *ebpf.CollectionSpec // once a chain enforces
+	loaded   []*member
+	enforced *Verdicts // of this window, by a verdict program that is gone
 
 	mu      sync.Mutex                    // entry programs are asked for while the chain is exchanged
 	entries map[EntryConfig]*ebpf.Program // by what they were loaded for, without the interface

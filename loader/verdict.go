@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/xdpmon/xdpmon/bpf/verdict"
+	xmaps "github.com/xdpmon/xdpmon/maps"
 )
 
 // verdictName is the name of the program that carries out what enforcers decided, among the algorithms.
@@ -45,18 +46,28 @@ type Verdicts struct {
 
 // Verdicts reads a closed bank and resets it. A chain that does not enforce did nothing.
 func (i *Instance) Verdicts(bank int) (Verdicts, error) {
-	if !i.Enforces() {
+	m := verdictOf(i.loaded)
+	if m == nil {
 		return Verdicts{}, nil
 	}
-	set, err := i.Set(verdictName)
+	return m.verdicts(func(a *xmaps.Array) ([]uint64, error) { return a.ReadReset(bank, nil) })
+}
+
+// verdictOf finds the member that carries out verdicts; nil in a chain that only measures.
+func verdictOf(members []*member) *member {
+	i := slices.IndexFunc(members, func(m *member) bool { return m.object.Name == verdictName })
+	if i < 0 {
+		return nil
+	}
+	return members[i]
+}
+
+func (m *member) verdicts(read func(*xmaps.Array) ([]uint64, error)) (Verdicts, error) {
+	array, err := m.set.Array("verdict_counts")
 	if err != nil {
 		return Verdicts{}, err
 	}
-	array, err := set.Array("verdict_counts")
-	if err != nil {
-		return Verdicts{}, err
-	}
-	c, err := array.ReadReset(bank, nil)
+	c, err := read(array)
 	if err != nil {
 		return Verdicts{}, fmt.Errorf("read verdicts: %w", err)
 	}
@@ -67,6 +78,30 @@ func (i *Instance) Verdicts(bank int) (Verdicts, error) {
 		MarkedBefore: c[verdict.VerdictVerdictCountVERDICT_COUNT_MARKED_BEFORE],
 		Unmarkable:   c[verdict.VerdictVerdictCountVERDICT_COUNT_UNMARKABLE],
 	}, nil
+}
+
+// plus is v with sign times what is in w.
+func (v Verdicts) plus(w Verdicts, sign uint64) Verdicts {
+	v.Dropped += sign * w.Dropped
+	v.DroppedBytes += sign * w.DroppedBytes
+	v.Marked += sign * w.Marked
+	v.MarkedBefore += sign * w.MarkedBefore
+	v.Unmarkable += sign * w.Unmarkable
+	return v
+}
+
+// verdictsWith are those of a window, with those of a chain that enforced in its first part and was exchanged for one that does not; nil
+// when nothing of that is so.
+func (i *Instance) verdictsWith(read func(*xmaps.Array) ([]uint64, error)) (*Verdicts, error) {
+	m := verdictOf(i.loaded)
+	if m == nil {
+		return i.enforced, nil
+	}
+	v, err := m.verdicts(read)
+	if i.enforced != nil {
+		v = v.plus(*i.enforced, 1)
+	}
+	return &v, err
 }
 
 // Enforces reports whether the chain acts on packets.

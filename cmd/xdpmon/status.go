@@ -56,6 +56,10 @@ func statusLines(list []status.Attachment) []string {
 		}
 		rows = append(rows, []string{name, hookText(a), fmt.Sprint(a.Instance), orNone(a.Algorithms),
 			report.Human(a.Packets, report.PacketUnit), heldBy(a)})
+		if v := a.Verdicts; v != nil {
+			problems = append(problems, fmt.Sprintf("%s: instance %d acts on packets: %s dropped, %s marked in this window", name, a.Instance,
+				report.Human(v.Dropped, report.PacketUnit), report.Human(v.Marked, report.PacketUnit)))
+		}
 		if a.Problem != "" {
 			problems = append(problems, fmt.Sprintf("%s: program %d: %s", name, a.Program, a.Problem))
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/xdpmon/xdpmon/bpf/chain"
+	"github.com/xdpmon/xdpmon/bpf/verdict"
 	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/loader/pin"
 	"github.com/xdpmon/xdpmon/loader/privilege"
@@ -27,7 +28,9 @@ type Attachment struct {
 	// Packets seen by the instance since its window began, all interfaces together; the run that adopts a pin
 	// reports them.
 	Packets uint64 `json:"window_packets"`
-	Problem string `json:"problem,omitempty"`
+	// Verdicts are what the instance did to packets since its window began; nil where nothing acts on them.
+	Verdicts *Verdicts `json:"window_verdicts,omitempty"`
+	Problem  string    `json:"problem,omitempty"`
 }
 
 // List lists everything of xdpmon on this host, whichever process or pin holds it. It needs CAP_SYS_ADMIN
@@ -44,10 +47,10 @@ func Under(root string) ([]Attachment, error) {
 	found := hereAttached(links)
 	found = append(found, elsewhere(links, found)...)
 	found = append(found, idlePins(root, found)...)
-	held, algorithms := attach.ScanHolders(), algorithmsByInstance()
+	held, chains := attach.ScanHolders(), chainsByInstance()
 	for i := range found {
 		found[i].PIDs = held.Of(found[i].Program, found[i].Link)
-		found[i].fromProgram(algorithms)
+		found[i].fromProgram(chains)
 	}
 	return found, nil
 }
@@ -176,11 +179,14 @@ func hookOf(via string) attach.Hook {
 }
 
 // fromProgram fills in what the program's maps tell: which instance it belongs to, and how much that has seen.
-func (a *Attachment) fromProgram(algorithms map[ebpf.MapID][]string) {
+func (a *Attachment) fromProgram(chains map[ebpf.MapID]*chainOf) {
 	for name, id := range mapsOf(a.Program) {
 		switch name {
 		case "chain_control":
-			a.Instance, a.Algorithms = id, algorithms[id]
+			a.Instance = id
+			if c := chains[id]; c != nil {
+				a.Algorithms, a.Verdicts = c.algorithms, windowVerdicts(c.verdicts)
+			}
 		case "chain_counters":
 			a.Packets = windowPackets(id)
 		}
@@ -233,10 +239,56 @@ func packetsIn(c chain.ChainChainCountersT) (sum uint64) {
 	return sum
 }
 
-// algorithmsByInstance finds the algorithms of each chain: their programs read the same control word's neighbours,
+// Verdicts are what an instance did to packets.
+type Verdicts struct {
+	Dropped      uint64 `json:"dropped"`
+	DroppedBytes uint64 `json:"dropped_bytes"`
+	Marked       uint64 `json:"marked"`
+	MarkedBefore uint64 `json:"marked_before"`
+	Unmarkable   uint64 `json:"unmarkable"`
+}
+
+// windowVerdicts adds up both banks and all CPUs; nil when there is no such map.
+func windowVerdicts(id ebpf.MapID) *Verdicts {
+	if id == 0 {
+		return nil
+	}
+	m, err := ebpf.NewMapFromID(id)
+	if err != nil {
+		return nil
+	}
+	defer m.Close()
+	var sum [verdict.VerdictVerdictCountVERDICT_COUNTS]uint64
+	for bank := range uint32(2) {
+		var perCPU []verdict.VerdictVerdictCountsT
+		if m.Lookup(bank, &perCPU) != nil {
+			return nil
+		}
+		for _, c := range perCPU {
+			for i, n := range c.C {
+				sum[i] += n
+			}
+		}
+	}
+	return &Verdicts{
+		Dropped:      sum[verdict.VerdictVerdictCountVERDICT_COUNT_DROPPED],
+		DroppedBytes: sum[verdict.VerdictVerdictCountVERDICT_COUNT_DROPPED_BYTES],
+		Marked:       sum[verdict.VerdictVerdictCountVERDICT_COUNT_MARKED],
+		MarkedBefore: sum[verdict.VerdictVerdictCountVERDICT_COUNT_MARKED_BEFORE],
+		Unmarkable:   sum[verdict.VerdictVerdictCountVERDICT_COUNT_UNMARKABLE],
+	}
+}
+
+// chainOf is what an instance runs.
+type chainOf struct {
+	algorithms []string
+	verdicts   ebpf.MapID // what they decide is counted there; 0: they only measure
+}
+
+// chainsByInstance finds the algorithms of each chain: their programs read the same control word's neighbours,
 // so they are told by the maps they share with it.
-func algorithmsByInstance() map[ebpf.MapID][]string {
-	scratch, control := map[ebpf.MapID][]string{}, map[ebpf.MapID]ebpf.MapID{}
+func chainsByInstance() map[ebpf.MapID]*chainOf {
+	scratch, control := map[ebpf.MapID]*chainOf{}, map[ebpf.MapID]ebpf.MapID{}
 	for id := ebpf.ProgramID(0); ; {
 		next, err := ebpf.ProgramGetNextID(id)
 		if err != nil {
@@ -247,15 +299,26 @@ func algorithmsByInstance() map[ebpf.MapID][]string {
 		if c, ok := used["chain_control"]; ok {
 			control[used["phv_scratch"]] = c
 		} else if s, ok := used["phv_scratch"]; ok {
-			scratch[s] = appendName(scratch[s], algorithmName(id))
+			if scratch[s] == nil {
+				scratch[s] = &chainOf{}
+			}
+			scratch[s].add(id, used)
 		}
 	}
-	found := map[ebpf.MapID][]string{}
-	for s, names := range scratch {
-		slices.Sort(names)
-		found[control[s]] = names
+	found := map[ebpf.MapID]*chainOf{}
+	for s, c := range scratch {
+		slices.Sort(c.algorithms)
+		found[control[s]] = c
 	}
 	return found
+}
+
+func (c *chainOf) add(id ebpf.ProgramID, used map[string]ebpf.MapID) {
+	if counts, ok := used["verdict_counts"]; ok {
+		c.verdicts = counts
+		return
+	}
+	c.algorithms = appendName(c.algorithms, algorithmName(id))
 }
 
 func appendName(names []string, name string) []string {

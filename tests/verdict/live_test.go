@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/xdpmon/xdpmon/demo/netns"
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/loader/attach"
+	"github.com/xdpmon/xdpmon/loader/status"
 	"github.com/xdpmon/xdpmon/tests/netnstest"
 	"github.com/xdpmon/xdpmon/tests/verdict/enforcer"
 )
@@ -82,6 +84,9 @@ func TestDropsEnd(t *testing.T) {
 			}
 		}
 		transfer(t, network, network.B.IPv4, 1<<16)
+		if v := shown(t); v.Dropped != 50 || v.DroppedBytes == 0 || v.Marked != 0 {
+			t.Errorf("%s: status shows %+v, want 50 drops", hook, v)
+		}
 		if v := verdicts(t, inst); v.Dropped != 50 {
 			t.Errorf("%s: %+v, want 50 drops", hook, v)
 		}
@@ -99,6 +104,22 @@ func TestDropsEnd(t *testing.T) {
 			t.Errorf("%s: %q arrived first, %v", hook, buf[:n], err)
 		}
 	}
+}
+
+// shown is what status says of the enforcer of this process.
+func shown(t *testing.T) status.Verdicts {
+	t.Helper()
+	list, err := status.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range list {
+		if a.Verdicts != nil && slices.Contains(a.PIDs, os.Getpid()) {
+			return *a.Verdicts
+		}
+	}
+	t.Fatalf("status shows no enforcer: %+v", list)
+	return status.Verdicts{}
 }
 
 func attached(t *testing.T, inst *loader.Instance, host *netns.Host, hook attach.Hook, direction attach.Direction) *attach.Attachment {

@@ -289,3 +289,43 @@ func TestOnlyEnforcersAreCarriedOut(t *testing.T) {
 		}
 	}
 }
+
+// What was done to packets is part of a window's counts, also of the window in which the chain stops to act; a chain that only measures
+// says nothing of it.
+func TestVerdictsAreCounted(t *testing.T) {
+	measures, drops := watcher(t, "witness"), object(t, "dropper", enforcer.Drop, 0)
+	inst := load(t, loader.Options{}, measures, drops)
+	program := entry(t, inst, loader.XDP)
+	dropped := func(c loader.Counts, err error) uint64 {
+		t.Helper()
+		if err != nil || c.Verdicts == nil {
+			t.Fatalf("%+v, %v", c, err)
+		}
+		return c.Verdicts.Dropped
+	}
+	for n := range uint64(3) {
+		if _, _, err := program.Test(frame(false, 0, nil)); err != nil {
+			t.Fatal(err)
+		}
+		if got := dropped(inst.CountsSoFar()); got != n+1 {
+			t.Errorf("%d drops so far, want %d", got, n+1)
+		}
+	}
+	before, err := inst.CountsSoFar()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := inst.Replace([]loader.Object{measures}); err != nil {
+		t.Fatal(err)
+	}
+	if got := dropped(inst.CountsSoFar()); got != 3 {
+		t.Errorf("behind the exchange: %d drops, want 3", got)
+	}
+	c, err := inst.Counts(flip(t, inst))
+	if got := dropped(c.Minus(before), err); got != 0 || c.Verdicts.Dropped != 3 {
+		t.Errorf("%d drops in the window and %d since before the exchange, want 3 and 0", c.Verdicts.Dropped, got)
+	}
+	if c, err := inst.Counts(flip(t, inst)); err != nil || c.Verdicts != nil {
+		t.Errorf("a window without an enforcer: %+v, %v", c.Verdicts, err)
+	}
+}

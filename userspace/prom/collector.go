@@ -26,6 +26,7 @@ func (s *Store) Collect(ch chan<- prometheus.Metric) {
 	for _, one := range s.sorted() {
 		g.labels = []label{{"interface", one.key.iface}}
 		g.traffic(one)
+		g.acted(one)
 		g.labels = []label{{"algorithm", one.key.algorithm}, {"interface", one.key.iface}}
 		g.accounts(one)
 		g.stem, g.rows = identifier(one.key.algorithm), s.rows
@@ -81,6 +82,20 @@ func (g *gathering) traffic(o *series) {
 		g.counter("xdpmon_unparsed_packets_total", "Packets that passed the hook and were not parsed to the end, by reason.",
 			o.reasons[name], label{"reason", name})
 	}
+}
+
+// acted is what was done to packets, where something acts on them.
+func (g *gathering) acted(o *series) {
+	v := o.verdicts
+	if v == nil {
+		return
+	}
+	g.counter("xdpmon_passed_packets_total", "Packets that passed the hook and were let through, with an ECN mark or without, while an algorithm acted on packets.", o.passed)
+	g.counter("xdpmon_dropped_packets_total", "Packets that passed the hook and were dropped there, because an algorithm of xdpmon decided so.", float64(v.Dropped))
+	g.counter("xdpmon_dropped_bytes_total", "Bytes on the wire of the packets that were dropped at the hook, because an algorithm of xdpmon decided so.", float64(v.DroppedBytes))
+	g.counter("xdpmon_marked_packets_total", "Packets whose ECN field was set to congestion experienced at the hook, because an algorithm of xdpmon decided so.", float64(v.Marked))
+	g.counter("xdpmon_marked_before_packets_total", "Packets that an algorithm of xdpmon decided to mark and whose ECN field said congestion experienced when they came.", float64(v.MarkedBefore))
+	g.counter("xdpmon_unmarkable_packets_total", "Packets that an algorithm of xdpmon decided to mark and that passed without a mark: their sender does not understand ECN, or their header was out of reach.", float64(v.Unmarkable))
 }
 
 // accounts are the metrics that every algorithm has.

@@ -291,3 +291,30 @@ func TestMetricName(t *testing.T) {
 		}
 	}
 }
+
+// What is done to packets is told once for all algorithms of a chain, and only where something is.
+func TestVerdicts(t *testing.T) {
+	s := NewStore(fixedClock)
+	acts := line("fridge", 400)
+	acts.Packets.Verdicts = &report.Verdicts{Dropped: 30, DroppedBytes: 3000, Marked: 5, MarkedBefore: 4, Unmarkable: 2}
+	s.Add(acts)
+	s.Add(acts)
+	families := gather(t, s)
+	for name, want := range map[string]float64{"passed_packets": 2*float64(acts.Packets.Seen) - 60, "dropped_packets": 60, "dropped_bytes": 6000,
+		"marked_packets": 10, "marked_before_packets": 8, "unmarkable_packets": 4} {
+		if f := families["xdpmon_"+name+"_total"]; f == nil || len(f.GetMetric()) != 1 || f.GetMetric()[0].GetCounter().GetValue() != want {
+			t.Errorf("%s is %v, want %v", name, f, want)
+		}
+	}
+	problems, err := testutil.CollectAndLint(s)
+	if err != nil || len(problems) > 0 {
+		t.Errorf("%v, %v", problems, err)
+	}
+	s = NewStore(fixedClock)
+	s.Add(line("fridge", 400))
+	for name := range gather(t, s) {
+		if strings.Contains(name, "dropped_packets") || strings.Contains(name, "marked") {
+			t.Errorf("%s is there and nothing acts", name)
+		}
+	}
+}

@@ -38,6 +38,8 @@ type series struct {
 	used       float64
 	segments   float64
 	bytes      float64
+	verdicts   *report.Verdicts // nil: nothing has acted on packets
+	passed     float64
 	reasons    map[string]float64
 	lost       map[string]float64
 	counters   map[string]float64 // by Value.Name
@@ -140,6 +142,10 @@ func (o *series) add(l report.Line, now, start time.Time) {
 	o.segments += float64(l.Packets.Segments)
 	o.used += float64(l.Packets.Used)
 	o.bytes += float64(l.Packets.Bytes)
+	if v := l.Packets.Verdicts; v != nil {
+		o.verdicts = o.verdicts.Plus(v)
+		o.passed += float64(l.Packets.Passed())
+	}
 	accumulate(o.reasons, l.Packets.Reasons)
 	accumulate(o.lost, l.Lost)
 	for _, v := range l.Report.Values {

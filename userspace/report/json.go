@@ -65,6 +65,20 @@ func (p Packets) object() *object {
 	}
 	o.set("bytes", p.Bytes)
 	o.set("unparsed", sortedObject(p.Reasons))
+	if p.Verdicts != nil {
+		o.set("verdicts", p.verdicts())
+	}
+	return o
+}
+
+func (p Packets) verdicts() *object {
+	o := newObject()
+	o.set("passed", p.Passed())
+	o.set("dropped", p.Verdicts.Dropped)
+	o.set("dropped_bytes", p.Verdicts.DroppedBytes)
+	o.set("marked", p.Verdicts.Marked)
+	o.set("marked_before", p.Verdicts.MarkedBefore)
+	o.set("unmarkable", p.Verdicts.Unmarkable)
 	return o
 }
 

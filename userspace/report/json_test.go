@@ -206,3 +206,23 @@ func TestUsedSegments(t *testing.T) {
 		}
 	}
 }
+
+func TestVerdicts(t *testing.T) {
+	p := Packets{Seen: 100, Verdicts: &Verdicts{Dropped: 30, DroppedBytes: 3000, Marked: 5, Unmarkable: 2}}
+	text, err := json.Marshal(p.object())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `"verdicts":{"passed":70,"dropped":30,"dropped_bytes":3000,"marked":5,"marked_before":0,"unmarkable":2}`
+	if !strings.Contains(string(text), want) {
+		t.Errorf("%s lacks %s", text, want)
+	}
+	lines := strings.Join(accounts(Line{Packets: p}, Style{}), "\n")
+	if want := "verdicts 70 passed, 30 dropped (2.93 KiB), 5 marked, 2 could not be marked"; !strings.Contains(strings.Join(strings.Fields(lines), " "), want) {
+		t.Errorf("no %q in\n%s", want, lines)
+	}
+	p.Verdicts = nil
+	if text, _ := json.Marshal(p.object()); strings.Contains(string(text), "verdicts") {
+		t.Errorf("where nothing acts: %s", text)
+	}
+}

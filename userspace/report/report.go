@@ -2,6 +2,8 @@
 // drawn from it and from nothing else, so that they cannot disagree.
 package report
 
+import "cmp"
+
 // Unit of a value. JSON carries integers for ns, bytes and counts; tables scale them for people.
 type Unit string
 
@@ -157,6 +159,32 @@ type Packets struct {
 	UsedSegments       bool   // Used counts segments
 	Bytes              uint64
 	Reasons            map[string]uint64 // why packets were not fully parsed
+	Verdicts           *Verdicts         // what was done to them; nil where nothing acts
+}
+
+// Verdicts are what a chain did to packets that acts on them. All others passed as they came.
+type Verdicts struct {
+	Dropped, DroppedBytes uint64 // bytes on the wire
+	Marked                uint64 // ECN bits were set
+	MarkedBefore          uint64 // ... were to be set, and came so
+	Unmarkable            uint64 // ... were to be set, and the sender does not understand them
+}
+
+// Passed is how many packets were let through, marked or not.
+func (p Packets) Passed() uint64 {
+	if p.Verdicts == nil || p.Verdicts.Dropped > p.Seen {
+		return p.Seen
+	}
+	return p.Seen - p.Verdicts.Dropped
+}
+
+// Plus adds what was done elsewhere; either may be nil.
+func (v *Verdicts) Plus(w *Verdicts) *Verdicts {
+	if v == nil || w == nil {
+		return cmp.Or(v, w)
+	}
+	return &Verdicts{v.Dropped + w.Dropped, v.DroppedBytes + w.DroppedBytes, v.Marked + w.Marked, v.MarkedBefore + w.MarkedBefore,
+		v.Unmarkable + w.Unmarkable}
 }
 
 // Line is one window of one algorithm: one JSON line.

@@ -93,6 +93,9 @@ func accounts(l Line, style Style) []string {
 	seen := fmt.Sprintf("%s seen (%s%s), %s parsed, %s", Human(p.Seen, PacketUnit), Human(p.Bytes, Bytes), stand,
 		Human(p.Parsed, PacketUnit), used(p))
 	lines := item("packets", seen, style)
+	if p.Verdicts != nil {
+		lines = append(lines, item("verdicts", verdicts(p), style)...)
+	}
 	if reasons := nonZero(p.Reasons); reasons != "" && style.dense == airy {
 		lines = append(lines, item("unparsed", reasons, style)...)
 	}
@@ -105,6 +108,20 @@ func accounts(l Line, style Style) []string {
 		memory += ", " + Human(l.Memory.KernelBytes, Bytes) + " in the kernel"
 	}
 	return append(lines, item("memory", memory, style)...)
+}
+
+// verdicts says what was done to packets.
+func verdicts(p Packets) string {
+	v := p.Verdicts
+	text := fmt.Sprintf("%s passed, %s dropped (%s), %s marked", Human(p.Passed(), PacketUnit), Human(v.Dropped, PacketUnit),
+		Human(v.DroppedBytes, Bytes), Human(v.Marked, PacketUnit))
+	if v.MarkedBefore > 0 {
+		text += ", " + Human(v.MarkedBefore, PacketUnit) + " marked before"
+	}
+	if v.Unmarkable > 0 {
+		text += ", " + Human(v.Unmarkable, PacketUnit) + " could not be marked"
+	}
+	return text
 }
 
 // item writes a named line, wrapped under its text.

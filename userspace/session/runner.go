@@ -182,7 +182,7 @@ func (r *runner) line(m *member, w report.Window, bank int, counts loader.Counts
 	w, counts = m.started(w), counts.Minus(m.before)
 	m.since, m.before = 0, loader.Counts{}
 	packets := report.Packets{Seen: counts.Seen, Segments: counts.Seen - counts.Aggregates + counts.Segments, Parsed: counts.Parsed,
-		Bytes: counts.Bytes, Reasons: counts.Reasons}
+		Bytes: counts.Bytes, Reasons: counts.Reasons, Verdicts: (*report.Verdicts)(counts.Verdicts)}
 	result, encoded, err := r.answer(m, w, bank, packets)
 	if err != nil {
 		return report.Line{}, err

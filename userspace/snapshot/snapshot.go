@@ -153,7 +153,7 @@ func Together(a, b *Snapshot) *Snapshot {
 
 func together(a, b report.Packets) report.Packets {
 	p := report.Packets{Seen: a.Seen + b.Seen, Segments: a.Segments + b.Segments, Parsed: a.Parsed + b.Parsed, Used: a.Used + b.Used,
-		UsedSegments: a.UsedSegments, Bytes: a.Bytes + b.Bytes, Reasons: map[string]uint64{}}
+		UsedSegments: a.UsedSegments, Bytes: a.Bytes + b.Bytes, Reasons: map[string]uint64{}, Verdicts: a.Verdicts.Plus(b.Verdicts)}
 	for _, reasons := range []map[string]uint64{a.Reasons, b.Reasons} {
 		for reason, n := range reasons {
 			p.Reasons[reason] += n
