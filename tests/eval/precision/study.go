@@ -11,6 +11,7 @@ func init() {
 	eval.Register(&eval.Study{Name: "precision", Title: "PRECISION: how exact it is", Intro: intro, Sections: []eval.Section{
 		{Name: "recall", Title: "Recall of the 128 largest flows, beside HashPipe", Run: recall},
 		{Name: "defaults", Title: "By default parameters, against the exact form", Run: defaults},
+		{Name: "unseen", Title: "Has a flow above unseen_below an entry?", Run: unseen},
 		{Name: "arrival", Title: "Mean square error on arrival against HashPipe", Run: arrival},
 		{Name: "tail", Title: "Mean square error on arrival against HashPipe, heavier tail", Run: tail},
 		{Name: "memory", Title: "Memory for equal recall, against HashPipe", Run: memory},
