@@ -43,6 +43,7 @@ type Ways struct {
 	Adapts    bool // Initial is where it begins: Adapt changes it by window
 	arrays    map[string]*maps.Array
 	starts    *ebpf.Map // initial values of both banks
+	contest   contest   // of the bank that was read last
 	initials  [2]uint64
 }
 
@@ -144,11 +145,12 @@ func (w *Ways) Read(bank int) (*Table, error) {
 		words[part] = copies
 	}
 	t := &Table{Counts: map[Key]float64{}, Guesses: map[Key]Guess{}, Initial: w.initialOf(bank)}
-	var rivals []rival
+	w.contest = contest{start: w.value(0, t.Initial)}
 	for cpu := range maps.PossibleCPUs() {
-		rivals = append(rivals, w.addCPU(t, cpu, words)...)
+		w.contest.rivals = append(w.contest.rivals, w.addCPU(t, cpu, words)...)
 	}
-	t.compete(rivals)
+	w.contest.sort()
+	t.compete(w.contest.rivals)
 	return t, nil
 }
 
@@ -182,6 +184,12 @@ func (w *Ways) addCPU(t *Table, cpu int, words map[string][][]uint64) []rival {
 		return nil
 	}
 	t.Entries += w.Count * w.PerWay()
+	w.contest.entries += w.PerWay()
+	for _, c := range counters {
+		for _, stored := range c {
+			w.contest.values = append(w.contest.values, w.value(stored, t.Initial))
+		}
+	}
 	return rivalsOf(counters, w.value(0, t.Initial))
 }
 

@@ -70,6 +70,7 @@ func (i *instance) Read(w report.Window, bank int) (_ *snapshot.Snapshot, err er
 		return nil, err
 	}
 	n := counts(i.words)
+	table.Unseen = i.ways.UnseenAmong(n.unmatched())
 	wanted := i.passes * time.Duration(w.End-w.Start).Seconds()
 	if err := i.ways.Adapt(bank, table, float64(n[bpf.PrecisionPrecisionCounterPRECISION_WRITTEN]), wanted, i.unitOfInitial()); err != nil {
 		return nil, err
@@ -132,6 +133,16 @@ func merged(_ algo.Values, _ algo.Env, a, b *snapshot.Snapshot) (*snapshot.Snaps
 
 // counts by enum precision_counter.
 type counts []uint64
+
+// unmatched units: of packets whose flow had no entry, taken to be as large as the others.
+func (n counts) unmatched() float64 {
+	packets := n[bpf.PrecisionPrecisionCounterPRECISION_PACKETS]
+	if packets == 0 {
+		return 0
+	}
+	matched := float64(n[bpf.PrecisionPrecisionCounterPRECISION_MATCHED])
+	return float64(n[bpf.PrecisionPrecisionCounterPRECISION_UNITS]) * max(0, 1-matched/float64(packets))
+}
 
 // refused second passes; a replay with a delay may also end before they came.
 func (n counts) refused() uint64 {
