@@ -1,0 +1,146 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/xdpmon/xdpmon/tests/snapshottest"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
+)
+
+func init() {
+	sums := func(v algo.Values, _ algo.Env, a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+		if err := algo.SameHashes(a, b); err != nil {
+			return nil, err
+		}
+		s := snapshot.Together(a, b)
+		s.Words["n"] = snapshot.Sum(a.Words["n"], b.Words["n"])
+		return s, nil
+	}
+	says := func(_ algo.Values, _ algo.Env, s *snapshot.Snapshot) (algo.Result, error) {
+		r := s.Read()
+		n := r.Words("n", 1)
+		body := report.Body{Values: []report.Value{{Name: "things", Value: n[0], Unit: report.Count}}}
+		return algo.Result{Body: body, Used: n[0], Lost: map[string]uint64{}}, r.Err()
+	}
+	algo.Register(&algo.Descriptor{Name: "test-sums", Summary: "sums of the test", Layout: 1, Report: says, Merge: sums, New: newFake})
+	algo.Register(&algo.Descriptor{Name: "test-alone", Summary: "cannot be merged", Layout: 1, Report: says, New: newFake})
+}
+
+// writtenSnapshot writes a snapshot with a number of an algorithm of the test.
+func writtenSnapshot(t *testing.T, dir, algorithm string, n, seed uint64) string {
+	t.Helper()
+	s, _ := snapshottest.Seeded(t, algorithm, nil, algo.Env{Seed: seed})
+	s.Words["n"], s.Offset = snapshot.Words{n}, 1_700_000_000e9
+	data, err := s.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, fmt.Sprintf("%s-%d-%d", algorithm, n, seed))
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestMergeSnapshots(t *testing.T) {
+	dir := t.TempDir()
+	a, b, c := writtenSnapshot(t, dir, "test-sums", 3, 1), writtenSnapshot(t, dir, "test-sums", 4, 1), writtenSnapshot(t, dir, "test-sums", 5, 1)
+	w, out := newWorld(), filepath.Join(dir, "both")
+	if code := w.run("merge", a, b, "--out", out); code != 0 {
+		t.Fatalf("code %d: %s", code, &w.err)
+	}
+	contains(t, w.out.String(), "test-sums: 2 windows from 2023-11-14T22:13:21.000Z", "things: 7")
+	w = newWorld()
+	if code := w.run("merge", out, c, "--json"); code != 0 {
+		t.Fatalf("code %d: %s", code, &w.err)
+	}
+	line := lines(t, w.out.String())[0]
+	if line["algorithm"] != "test-sums" || line["report"].(map[string]any)["things"] != 12.0 {
+		t.Errorf("%v", line)
+	}
+}
+
+func TestMergeRefusesSnapshots(t *testing.T) {
+	dir := t.TempDir()
+	a, seeded := writtenSnapshot(t, dir, "test-sums", 3, 1), writtenSnapshot(t, dir, "test-sums", 3, 2)
+	alone, other := writtenSnapshot(t, dir, "test-alone", 1, 1), writtenSnapshot(t, dir, "test-alone", 2, 1)
+	cut := filepath.Join(dir, "cut")
+	data, err := os.ReadFile(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(cut, data[:len(data)-1], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for says, files := range map[string][]string{"count twice": {a, a}, "--seed": {a, seeded}, "cut off": {a, cut}, "nothing is known of how": {alone, other},
+		"one algorithm": {a, alone, "--out", filepath.Join(dir, "out")}} {
+		w := newWorld()
+		if code := w.run(append([]string{"merge"}, files...)...); code == 0 || !strings.Contains(w.err.String(), says) {
+			t.Errorf("%v: code %d, %q; want %q", files, code, &w.err, says)
+		}
+	}
+}
+
+// Windows' snapshots become files, the oldest of which go when there is no room, those of an earlier run first.
+func TestSnapshotsAreKeptWithinTheirLimit(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new")
+	w := newWorld()
+	m := &measurement{env: &w.environment}
+	writer := &snapshotWriter{m: m, dir: dir, limit: 1000, live: true, clock: report.Clock{UnixOffsetNS: 1_700_000_000e9}, told: map[string]bool{"room": true}}
+	if err := writer.open(); err != nil {
+		t.Fatal(err)
+	}
+	line := testLine("test-sums", 0)
+	line.Interface = "../eth0,eth1"
+	for n := range 5 {
+		line.Window.End, line.Snapshot = int64(n)*1e9, make([]byte, 300)
+		if err := writer.write(&line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(files(t, dir)); n != 3 {
+		t.Errorf("%d files of 300 bytes, 1000 are allowed", n)
+	}
+	if name := files(t, dir)[2]; name != "20231114T221324.000000000Z-test-sums-eth0,eth1.xdpsnap" {
+		t.Errorf("the last is %s", name)
+	}
+	again := &snapshotWriter{m: m, dir: dir, limit: 1000, live: true, told: map[string]bool{"room": true}}
+	if err := again.open(); err != nil {
+		t.Fatal(err)
+	}
+	line.Window.End, line.Snapshot = 1_800_000_000e9, make([]byte, 600)
+	if err := again.write(&line); err != nil {
+		t.Fatal(err)
+	}
+	if left := files(t, dir); len(left) != 2 || !strings.HasPrefix(left[0], "20231114T221324") {
+		t.Errorf("left are %v", left)
+	}
+	line.Snapshot = make([]byte, 1001)
+	if err := again.write(&line); err == nil {
+		t.Error("a snapshot above the limit was written")
+	}
+	for _, line := range [][]string{{"--snapshots-limit", "1"}, {"--snapshots-limit", "much"}} {
+		w := newWorld()
+		if code := w.run(append([]string{"replay", "x", "-a", "test-flows", "--snapshots", dir}, line...)...); code != 2 {
+			t.Errorf("%v: code %d, %s", line, code, &w.err)
+		}
+	}
+}
+
+func files(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
