@@ -28,7 +28,7 @@ func init() {
 			Twin: copied,
 		},
 		Differences: []twin.Difference{
-			{Name: "collectors whose end lies behind the turn of the clock", Max: 40, Packet: turning},
+			{Name: "collectors whose end lies behind the turn of the clock", Max: 4, Packet: turning},
 		},
 	})
 }

@@ -26,9 +26,9 @@ func init() {
 		Same:        untagged,
 		Reports:     &twin.Reports{Ring: "reorder_reports", Host: host, Twin: digests},
 		Differences: []twin.Difference{
-			{Name: "first fragments", Max: 1000, Packet: func(p *packet.Packet) bool { return p.Has(packet.Fragment | packet.TCP) }},
-			{Name: "hybrid: an empty way holds the prefix of zeros", Max: 1000, Packet: zeros},
-			{Name: "late across the turn of sequence numbers", Max: 2, Follow: turning, Captures: true},
+			{Name: "first fragments", Max: 1, Packet: func(p *packet.Packet) bool { return p.Has(packet.Fragment | packet.TCP) }},
+			{Name: "hybrid: an empty way holds the prefix of zeros", Max: 4, Packet: zeros},
+			{Name: "late across the turn of sequence numbers", Max: 1, Follow: turning, Captures: true},
 		},
 	})
 }

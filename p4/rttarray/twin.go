@@ -9,7 +9,7 @@ func init() {
 		Window: &twin.Flip{Table: "array.window", Action: "use_bank", Banks: [2][]uint64{{0}, {896}}},
 		Host:   samples,
 		Differences: []twin.Difference{
-			{Name: "a response finds the requests of its own 2^32 ticks", Max: 200, Turn: &twin.Turn{Register: "rtt_stage1", Every: 1 << 38}},
+			{Name: "a response finds the requests of its own 2^32 ticks", Max: 60, Turn: &twin.Turn{Register: "rtt_stage1", Every: 1 << 38}},
 		},
 	})
 }

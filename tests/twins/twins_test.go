@@ -25,7 +25,7 @@ const (
 	mixPackets  = 12_000
 	mixFlows    = 200
 	windows     = 3
-	mostOfALine = 100 // of a thousand packets, for what all twins differ in
+	mostOfALine = 25 // of a thousand packets, for what all twins differ in
 )
 
 // study: a million packets, all forms, all captures.

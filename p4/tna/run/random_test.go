@@ -95,8 +95,33 @@ func randomChoice(r *rand.Rand, x, y node) node {
 	}}
 }
 
-// row of a random ternary table over both fields' low bytes.
+// row of a random table over both fields' low bytes: a is matched exactly, by a mask or by a range from va to ma, b by a mask.
 type randomRow struct{ va, ma, vb, mb, result uint8 }
+
+// kinds of the first key.
+var kinds = []string{"exact", "ternary", "range"}
+
+func (r *randomRow) text(kind string) string {
+	a := fmt.Sprintf("%d &&& %d", r.va, r.ma)
+	switch kind {
+	case "exact":
+		a = fmt.Sprint(r.va)
+	case "range":
+		a = fmt.Sprintf("%d .. %d", r.va, r.ma)
+	}
+	return fmt.Sprintf("(%s, %d &&& %d): say(%d);\n", a, r.vb, r.mb, r.result)
+}
+
+func (r *randomRow) fits(kind string, a, b uint8) bool {
+	yes := (a^r.va)&r.ma == 0
+	switch kind {
+	case "exact":
+		yes = a == r.va
+	case "range":
+		yes = a >= r.va && a <= r.ma
+	}
+	return yes && (b^r.vb)&r.mb == 0
+}
 
 // randomAction updates a register by one comparison.
 type randomAction struct {
@@ -128,6 +153,7 @@ func (c *randomAction) run(v, a uint32) uint32 {
 // randomProgram is an expression, a table and a register action, and what they have to come to.
 type randomProgram struct {
 	tree   node
+	kind   string
 	rows   []randomRow
 	action randomAction
 }
@@ -135,9 +161,13 @@ type randomProgram struct {
 func newRandomProgram(r *rand.Rand) *randomProgram {
 	updates := []string{"v + hdr.h.b", "v - hdr.h.b", "v |+| hdr.h.b", "v |-| hdr.h.b", "hdr.h.a", "v"}
 	p := &randomProgram{tree: randomNode(r, 1+r.IntN(4)), action: randomAction{compare: []string{"<", ">=", "==", "!="}[r.IntN(4)],
-		yes: updates[r.IntN(6)], no: updates[r.IntN(6)]}}
+		yes: updates[r.IntN(6)], no: updates[r.IntN(6)]}, kind: kinds[r.IntN(len(kinds))]}
 	for range r.IntN(12) {
-		p.rows = append(p.rows, randomRow{uint8(r.Uint32()), uint8(r.Uint32() & r.Uint32()), uint8(r.Uint32()), uint8(r.Uint32() & r.Uint32()), uint8(r.Uint32())})
+		row := randomRow{uint8(r.Uint32()), uint8(r.Uint32() & r.Uint32()), uint8(r.Uint32()), uint8(r.Uint32() & r.Uint32()), uint8(r.Uint32())}
+		if p.kind == "range" {
+			row.ma = max(row.va, row.ma)
+		}
+		p.rows = append(p.rows, row)
 	}
 	return p
 }
@@ -146,9 +176,9 @@ func (p *randomProgram) text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Register<bit<32>, bit<4>>(16, 0) r;\nRegisterAction<bit<32>, bit<4>, bit<32>>(r) act = {\n"+
 		"void apply(inout bit<32> v, out bit<32> o) { if (v %s hdr.h.a) { v = %s; } else { v = %s; } o = v; } };\n", p.action.compare, p.action.yes, p.action.no)
-	b.WriteString("action say(bit<8> n) { md.y = n; }\ntable t { key = { hdr.h.a[7:0] : ternary; hdr.h.b[7:0] : ternary; } actions = { say; }\nconst entries = {\n")
+	b.WriteString("action say(bit<8> n) { md.y = n; }\ntable t { key = { hdr.h.a[7:0] : " + p.kind + "; hdr.h.b[7:0] : ternary; } actions = { say; }\nconst entries = {\n")
 	for _, row := range p.rows {
-		fmt.Fprintf(&b, "(%d &&& %d, %d &&& %d): say(%d);\n", row.va, row.ma, row.vb, row.mb, row.result)
+		b.WriteString(row.text(p.kind))
 	}
 	b.WriteString("}\ndefault_action = say(7); }\n")
 	return small(b.String(), "md.x = "+p.tree.text+";\nt.apply();\nhdr.h.b = act.execute(hdr.h.c[3:0]);\nhdr.h.a = md.x;\nhdr.h.c[7:0] = md.y;")
@@ -157,7 +187,7 @@ func (p *randomProgram) text() string {
 // lookup is the first row that matches.
 func (p *randomProgram) lookup(a, b uint8) uint8 {
 	for _, row := range p.rows {
-		if (a^row.va)&row.ma == 0 && (b^row.vb)&row.mb == 0 {
+		if row.fits(p.kind, a, b) {
 			return row.result
 		}
 	}

@@ -1,29 +1,10 @@
 package run
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/xdpmon/xdpmon/p4"
 )
-
-// forms of the twins that -D chooses.
-func forms(twin string) []map[string]string {
-	all := []map[string]string{nil}
-	switch twin {
-	case "reorder":
-		for method := range 3 {
-			for definition := 1; definition <= 3; definition++ {
-				all = append(all, map[string]string{"REORDER_METHOD": fmt.Sprint(method), "REORDER_DEFINITION": fmt.Sprint(definition)})
-			}
-		}
-	case "lean":
-		for mask := 1; mask <= 15; mask++ {
-			all = append(all, map[string]string{"LEAN_STATS": fmt.Sprint(mask)})
-		}
-	}
-	return all
-}
 
 // TestTwinsAreRead reads and checks every twin in every form, for both targets.
 func TestTwinsAreRead(t *testing.T) {
@@ -35,7 +16,7 @@ func TestTwinsAreRead(t *testing.T) {
 		if _, err := p4.Sources.Open(d.Name() + "/top.p4"); err != nil {
 			continue
 		}
-		for _, form := range forms(d.Name()) {
+		for _, form := range append(p4.Forms(d.Name()), nil) {
 			for _, target := range []Target{Tofino1, Tofino2} {
 				program, err := Read(p4.Sources, d.Name()+"/top.p4", target, form)
 				if err == nil {

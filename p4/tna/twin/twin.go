@@ -210,7 +210,7 @@ type Turn struct {
 }
 
 // Echoes is the difference of twins that key by ports.
-var Echoes = Difference{Name: "ICMP echo: its identifier is no port", Max: 2000, Packet: func(p *packet.Packet) bool {
+var Echoes = Difference{Name: "ICMP echo: its identifier is no port", Max: 2, Packet: func(p *packet.Packet) bool {
 	return p.Has(packet.ICMP)
 }}
 
