@@ -212,7 +212,7 @@ var drivers = []string{"replay"}
 const hashPipe = "hashpipe"
 
 func TestHashPipeIsRefused(t *testing.T) {
-	_, err := Prove(loadSpec(t, "../../bpf/hashpipe/hashpipe_bpfel.o"))
+	_, err := Prove(loadSpec(t, "../../tests/precision/hashpipe/hashpipe_bpfel.o"))
 	var broken *Violations
 	if !errors.As(err, &broken) {
 		t.Fatalf("got %v, want violations", err)

@@ -250,7 +250,7 @@ func (b *bench) users(changed []string, reach string) []string {
 }
 
 // kin are the tests of what has none of its name.
-var kin = map[string]string{"bpf/chain": "tests/parser", "bpf/replay": "loader/replay", "bpf/hashpipe": "tests/precision", "bpf/cocosketch": "tests/precision",
+var kin = map[string]string{"bpf/chain": "tests/parser", "bpf/replay": "loader/replay", "tests/precision/hashpipe": "tests/precision", "tests/precision/cocosketch": "tests/precision",
 	"bpf/hhh": "tests/precision", "userspace/hhh": "tests/precision", "userspace/heavy": "tests/precision"}
 
 // rank is 0 for a changed package itself and for tests called like the file, 1 for tests of a package's name, 2 for others.

@@ -5,10 +5,10 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"github.com/xdpmon/xdpmon/bpf/cocosketch"
-	"github.com/xdpmon/xdpmon/bpf/hashpipe"
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/tests/precision/cocosketch"
+	"github.com/xdpmon/xdpmon/tests/precision/hashpipe"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 	prec "github.com/xdpmon/xdpmon/userspace/precision"

@@ -35,7 +35,7 @@ func init() {
 const intro = `
 Figures of chapter 3 of Chen's dissertation, through the bytecode that ` + "`xdpmon attach`" + ` loads: packets of a model run through
 parser, chain and program in the kernel, and Go reads the registers as it does live. HashPipe and CocoSketch are programs too
-(bpf/hashpipe breaks the memory rules and is loaded for this only); Space-Saving, RAP, RHHH and MST are plain Go. What the program
+(tests/precision/hashpipe breaks the memory rules and is loaded for this only); Space-Saving, RAP, RHHH and MST are plain Go. What the program
 does is what ` + "`tests/precision/plain.go`" + ` does, entry for entry (` + "`TestPlain`" + `).
 
 *The issue's model* has 54,334 flows with sizes proportional to 1/(rank + 5)^0.9, 400,000 packets in random order. *Entries* are all
