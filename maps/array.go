@@ -18,6 +18,8 @@ type Array struct {
 	m        *ebpf.Map
 	keys     []uint32
 	scratch  batch
+	quiet    int  // the bank that is known to hold zeros, plus one; 0: none is
+	written  bool // userspace puts values into it
 }
 
 func newArray(ms *ebpf.MapSpec, m *ebpf.Map) *Array {
@@ -44,10 +46,18 @@ func (a *Array) wordsPerElement() int { return (a.ElemSize + 7) / 8 }
 func (a *Array) Read(bank int, dst []uint64) ([]uint64, error) {
 	dst = slices.Grow(dst[:0], a.Words())[:a.Words()]
 	clear(dst)
+	if a.isQuiet(bank) {
+		return dst, nil
+	}
 	if err := a.read(bank*a.Entries, dst); err != nil {
 		return nil, fmt.Errorf("read array %s: %w", a.Name, err)
 	}
 	return dst, nil
+}
+
+// isQuiet reports whether a bank need not be asked for.
+func (a *Array) isQuiet(bank int) bool {
+	return a.quiet == bank+1 && a.Banks == 2 && !a.written && (a.Kind == TagRegister || a.Kind == TagTally || a.Kind == TagCounters)
 }
 
 // ReadReset reads a closed bank and sets what is not zero back to zero. Nobody may be writing to it: flip first.
@@ -83,6 +93,7 @@ func (a *Array) Write(bank int, words []uint64) error {
 	if len(words) != a.Words() {
 		return fmt.Errorf("write array %s: %d words given, it has %d", a.Name, len(words), a.Words())
 	}
+	a.written = true
 	w, b := a.wordsPerElement(), make([]byte, a.ElemSize)
 	for e := range a.Entries {
 		for i := range b {

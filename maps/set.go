@@ -50,6 +50,21 @@ func (s *Set) Array(name string) (*Array, error) {
 	return a, nil
 }
 
+// Quiet says that no packet has met the programs since a closed bank was opened: its register arrays hold the zeros that the last reading
+// left there, and reading them costs nothing until Heard.
+func (s *Set) Quiet(bank int) {
+	for _, a := range s.arrays {
+		a.quiet = bank + 1
+	}
+}
+
+// Heard ends Quiet: packets come into the bank again.
+func (s *Set) Heard() {
+	for _, a := range s.arrays {
+		a.quiet = 0
+	}
+}
+
 // Names lists the arrays, sorted.
 func (s *Set) Names() []string {
 	names := make([]string, 0, len(s.arrays))

@@ -124,12 +124,17 @@ func (b *lockedBuffer) String() string {
 }
 
 // start starts an agent and waits until it is ready.
-func (p *place) start(binary string, env ...string) *running {
+func (p *place) start(binary string) *running {
+	p.t.Helper()
+	return p.startAs(binary, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL})
+}
+
+func (p *place) startAs(binary string, how *syscall.SysProcAttr) *running {
 	p.t.Helper()
 	r := &running{place: p, cmd: exec.Command(binary, "agent", "--config", p.file("agent.yaml"))}
-	r.cmd.Env = append(append(os.Environ(), "NOTIFY_SOCKET="+p.file("notify")), env...)
+	r.cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+p.file("notify"))
 	r.cmd.Stderr = &r.log
-	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	r.cmd.SysProcAttr = how
 	if err := p.host.Start(r.cmd); err != nil {
 		p.t.Fatal(err)
 	}

@@ -136,6 +136,9 @@ func limitHeap(bytes int64) {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(bytes)
 	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(50) // windows leave garbage every ten seconds; the memory is worth more than the time
+	}
 }
 
 // Preview says what a configuration would do on this host now, and what it takes. Nothing is loaded.

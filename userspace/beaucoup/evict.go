@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 
+	bpf "github.com/xdpmon/xdpmon/bpf/beaucoup"
 	"github.com/xdpmon/xdpmon/maps"
 )
 
@@ -56,7 +57,12 @@ func (h *held) free(slot int, end uint64) (bool, error) {
 // (section 4.6). now is in ns. What was evicted begins again with its next coupon: an alert comes late by the coupons it
 // had at most, and never early.
 func (i *instance) evict(now int64) (err error) {
+	started, err := i.started()
+	if err != nil {
+		return err
+	}
 	alive, err := i.alive(now)
+	i.most, i.since = float64(alive), started
 	if err != nil || i.evictAbove >= 1 || float64(alive) <= i.evictAbove*float64(i.entries) {
 		return err
 	}
@@ -83,6 +89,31 @@ func (i *instance) evict(now int64) (err error) {
 		}
 	}
 	return nil
+}
+
+// started are the collectors that began in the windows of both banks.
+func (i *instance) started() (n uint64, err error) {
+	for bank := range i.counts.Banks {
+		words, err := i.counts.Read(bank, nil)
+		if err != nil {
+			return 0, err
+		}
+		n += words[bpf.BeaucoupBeaucoupCounterBEAUCOUP_STARTED]
+	}
+	return n, nil
+}
+
+// crowded reports whether evict could find anything to do: not where the collectors that were there at the last look, and all that began
+// since, are too few. The look costs as much as the table is large, on a link at rest as well.
+func (i *instance) crowded() (bool, error) {
+	if i.evictAbove >= 1 {
+		return false, nil
+	}
+	now, err := i.started()
+	if err != nil || now < i.since {
+		return true, err // a window ended: its counts are gone
+	}
+	return i.most < 0 || i.most+float64(now-i.since) > i.evictAbove*float64(i.entries), nil
 }
 
 // hopeless says whether a slot's collector has no chance: its query is gone, or even if all attributes that it may have

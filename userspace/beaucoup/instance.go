@@ -62,8 +62,10 @@ type instance struct {
 	trouble  []string                         // for the next report
 	tell     func(format string, args ...any) // for the operator, at once
 	changes  uint64
-	evicted  uint64 // collectors, since the last window
-	looked   int64  // ns, when hopeless collectors were looked for
+	evicted  uint64  // collectors, since the last window
+	looked   int64   // ns, when hopeless collectors were looked for
+	most     float64 // collectors that were alive then; below 0 before the first look
+	since    uint64  // started, then
 
 	judged bool    // there is an oracle
 	last   []Alert // of the last window: the oracle judges them
@@ -116,7 +118,7 @@ func (i *instance) Needs() maps.Need { return i.needs }
 
 // Bind implements algo.Instance.
 func (i *instance) Bind(set *maps.Set) (err error) {
-	i.set = set
+	i.set, i.most = set, -1
 	if i.counts, err = set.Array("beaucoup_counts"); err != nil {
 		return err
 	}
@@ -170,7 +172,11 @@ func (i *instance) Tick(now int64) error {
 	}
 	if now-i.looked >= evictEvery {
 		i.looked = now
-		if err := i.evict(now); err != nil {
+		crowded, err := i.crowded()
+		if err == nil && crowded {
+			err = i.evict(now)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -244,18 +250,26 @@ func (i *instance) take(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	if err := i.poll(); err != nil {
 		return nil, err
 	}
+	if i.since, err = i.started(); err != nil {
+		return nil, err
+	}
 	alive, err := i.alive(w.End)
 	if err != nil {
 		return nil, err
 	}
+	i.most = float64(alive)
 	s := snapshot.New(i.head, w)
 	s.Epoch = i.epoch
 	s.Words[counterWords] = n
 	if err := i.collected(s); err != nil {
 		return nil, err
 	}
-	if err := i.evict(w.End); err != nil {
+	if crowded, err := i.crowded(); err != nil {
 		return nil, err
+	} else if crowded {
+		if err := i.evict(w.End); err != nil {
+			return nil, err
+		}
 	}
 	s.Words[stateWords] = snapshot.Words{uint64(alive), i.evicted, i.changes}
 	if len(i.trouble) > 0 {

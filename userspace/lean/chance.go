@@ -19,6 +19,7 @@ type chance struct {
 	at    int64   // time of it, ns
 
 	share, worth *maps.Array
+	told         [2]float64 // p and rate that the program was told; a link at rest changes neither
 }
 
 // load is what the counters say of the fridge.
@@ -49,7 +50,7 @@ func newChance(v algo.Values) (*chance, error) {
 
 // bind writes the first p, and what delays are worth while the load is not known.
 func (c *chance) bind(set *maps.Set, slots int) (err error) {
-	c.slots = max(slots, 2)
+	c.slots, c.told = max(slots, 2), [2]float64{}
 	if c.share, err = set.Array("lean_lat_p"); err != nil {
 		return err
 	}
@@ -60,6 +61,9 @@ func (c *chance) bind(set *maps.Set, slots int) (err error) {
 }
 
 func (c *chance) publish() error {
+	if now := [2]float64{c.p, c.rate}; now == c.told {
+		return nil
+	}
 	if err := c.share.Write(0, []uint64{uint64(math.Round(c.p * (1 << 16)))}); err != nil {
 		return err
 	}
@@ -69,7 +73,11 @@ func (c *chance) publish() error {
 		words[2*i] = uint64(w.stands)<<32 | uint64(w.more)
 		words[2*i+1] = w.square
 	}
-	return c.worth.Write(0, words)
+	if err := c.worth.Write(0, words); err != nil {
+		return err
+	}
+	c.told = [2]float64{c.p, c.rate}
+	return nil
 }
 
 // worth is struct lean_worth: what a delay of a bin adds to the sketch beside itself, in ticks; how many delays it stands for, in

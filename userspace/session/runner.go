@@ -22,6 +22,7 @@ type member struct {
 	instance algo.Instance
 	oracle   algo.Oracle // nil without --truth, and for algorithms that have none
 	memory   report.Memory
+	set      *maps.Set
 	owner    *owner // nil while nothing runs beside the caller
 	object   loader.Object
 	since    int64         // it came in the middle of a window, at this time; 0: with the run
@@ -115,6 +116,7 @@ func (r *runner) bindFrom(find func(string) (*maps.Set, error), m *member) error
 	if err != nil {
 		return err
 	}
+	m.set = set
 	m.memory.RegisterBytes, m.memory.KernelBytes = set.Memory()
 	if t, ok := m.instance.(algo.Truthful); ok && r.cfg.Truth {
 		m.oracle = t.Oracle()
@@ -183,6 +185,10 @@ func (r *runner) line(m *member, w report.Window, bank int, counts loader.Counts
 	m.since, m.before = 0, loader.Counts{}
 	packets := report.Packets{Seen: counts.Seen, Segments: counts.Seen - counts.Aggregates + counts.Segments, Parsed: counts.Parsed,
 		Bytes: counts.Bytes, Reasons: counts.Reasons, Verdicts: (*report.Verdicts)(counts.Verdicts)}
+	if m.owner != nil && m.set != nil && counts.Seen == 0 { // a link at rest: tables that are as large as for a busy one need not be read
+		m.set.Quiet(bank)
+		defer m.set.Heard()
+	}
 	result, encoded, err := r.answer(m, w, bank, packets)
 	if err != nil {
 		return report.Line{}, err
