@@ -18,7 +18,8 @@ type drawn struct {
 	site.Site
 	key    string
 	named  bool
-	number int // among all of a run, from 1
+	fresh  bool // of the second seed
+	number int  // among all of a run, from 1
 }
 
 // drawer draws sites without repeating one: area by area in turn, in it operator by operator, of it a site. So a large folder does

@@ -29,7 +29,8 @@ const (
 
 type options struct {
 	count, workers          int
-	seed                    uint64
+	seed, second            uint64
+	fresh                   int
 	room                    time.Duration
 	only, out, dir          string
 	skipPackages, skipTests *regexp.Regexp
@@ -43,6 +44,8 @@ func main() {
 	o := options{skipPackages: regexp.MustCompile(otherPackages), skipTests: regexp.MustCompile(otherTests), args: os.Args[1:]}
 	flag.IntVar(&o.count, "n", 200, "mutants to judge, not counting those that do not compile")
 	flag.Uint64Var(&o.seed, "seed", 1, "of the drawing")
+	flag.Uint64Var(&o.second, "second", 2, "seed of another drawing, whose survivors nobody has looked at")
+	flag.IntVar(&o.fresh, "fresh", 0, "mutants of the second seed to judge besides")
 	flag.IntVar(&o.workers, "workers", 2, "copies of the tree that are tried in side by side")
 	flag.DurationVar(&o.room, "room", 90*time.Second, "time of the tests that a mutant has to survive beyond the quick ones of its own name")
 	flag.StringVar(&o.only, "only", "", "only files whose path contains this")
@@ -119,12 +122,36 @@ func (o options) draw(named []drawn, d *drawer) (list []drawn, err error) {
 		list = append(list, s)
 	}
 	list = append(list, named...)
+	fresh, err := o.drawFresh(list)
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, fresh...)
 	for n := range list {
 		list[n].number = n + 1
 	}
 	// Those in Go are quick: whoever interrupts has most of the verdicts.
 	slices.SortStableFunc(list[:min(o.count, len(list))], func(a, b drawn) int { return btoi(inC(a)) - btoi(inC(b)) })
 	return list, nil
+}
+
+// drawFresh lists mutants of the second seed that the first has not.
+func (o options) drawFresh(list []drawn) (fresh []drawn, err error) {
+	d, err := newDrawer(o.second, o.only)
+	if err != nil {
+		return nil, err
+	}
+	for len(fresh) < o.fresh {
+		s, ok := d.next()
+		if !ok {
+			break
+		}
+		if !slices.ContainsFunc(list, func(o drawn) bool { return o.key == s.key }) {
+			s.fresh = true
+			fresh = append(fresh, s)
+		}
+	}
+	return fresh, nil
 }
 
 func inC(s drawn) bool { return strings.HasPrefix(s.File, "bpf/") }
@@ -169,6 +196,7 @@ type jury struct {
 	lock    sync.Mutex
 	trials  []trial
 	byName  []trial
+	unseen  []trial // of the second seed
 	refused int
 	begun   int
 }
@@ -206,7 +234,7 @@ func (j *jury) take() (drawn, bool) {
 		case j.broken[s.key]:
 			j.refused++
 			continue
-		case s.named:
+		case s.named || s.fresh:
 			return s, true
 		case j.begun < j.count:
 			j.begun++
@@ -222,6 +250,11 @@ func (j *jury) judged(tr trial) {
 	if tr.named {
 		j.byName = append(j.byName, tr)
 		fmt.Printf("%6s named      %-9s %5s  %s  %s\n", time.Since(j.started).Round(time.Second), tr.Verdict, tr.Took.Round(100*time.Millisecond), tr.Site, tr.By)
+		return
+	}
+	if tr.fresh {
+		j.unseen = append(j.unseen, tr)
+		fmt.Printf("%6s fresh %2d  %-9s %5s  %s  %s\n", time.Since(j.started).Round(time.Second), len(j.unseen), tr.Verdict, tr.Took.Round(100*time.Millisecond), tr.Site, tr.By)
 		return
 	}
 	if tr.Verdict == refused {

@@ -50,9 +50,30 @@ func (j *jury) write() error {
 	b.WriteString(named.String() + "\n## Drawn\n\n")
 	j.sums(&b, "area", func(t trial) string { return "`" + area(t.File) + "`" })
 	j.sums(&b, "kind of change", func(t trial) string { return t.Operator })
+	j.check(&b)
 	j.list(&b, "Survived", func(t trial) bool { return t.Verdict == survived && t.reason == "" })
 	j.list(&b, "Equivalent", func(t trial) bool { return t.reason != "" })
 	return os.WriteFile(j.out, []byte(strings.TrimRight(b.String(), "\n")+"\n"), 0o644)
+}
+
+// check is the rate among those whose survivors nobody has looked at before.
+func (j *jury) check(b *strings.Builder) {
+	var s sum
+	var left []string
+	for _, t := range j.unseen {
+		if t.Verdict == refused {
+			continue
+		}
+		s.add(t)
+		if t.Verdict == survived {
+			left = append(left, "- `"+strings.ReplaceAll(t.Key, "`", "'")+"` ("+t.Operator+")")
+		}
+	}
+	if s.drawn == 0 {
+		return
+	}
+	fmt.Fprintf(b, "## Another seed\n\nTests were written for survivors of the seed above. Of %d mutants of seed %d, for which none was, %d were killed and %d are equivalent: "+
+		"%s of those not equivalent.\n\n%s\n\n", s.drawn, j.second, s.killed, s.equivalent, s.row("")[5], strings.Join(left, "\n"))
 }
 
 // earlier says how many verdicts are of earlier commits.
