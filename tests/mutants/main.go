@@ -131,7 +131,7 @@ func (o options) draw(named []drawn, d *drawer) (list []drawn, err error) {
 		list[n].number = n + 1
 	}
 	// Those in Go are quick: whoever interrupts has most of the verdicts.
-	slices.SortStableFunc(list[:min(o.count, len(list))], func(a, b drawn) int { return btoi(inC(a)) - btoi(inC(b)) })
+	slices.SortStableFunc(list, func(a, b drawn) int { return a.turn() - b.turn() })
 	return list, nil
 }
 
@@ -152,6 +152,16 @@ func (o options) drawFresh(list []drawn) (fresh []drawn, err error) {
 		}
 	}
 	return fresh, nil
+}
+
+func (s drawn) turn() int {
+	switch {
+	case s.named:
+		return 1
+	case s.fresh:
+		return 2 + btoi(inC(s))
+	}
+	return 4 * btoi(inC(s))
 }
 
 func inC(s drawn) bool { return strings.HasPrefix(s.File, "bpf/") }

@@ -152,6 +152,20 @@ func TestDropsOneForOne(t *testing.T) {
 	}
 }
 
+// Other bounds hold from then on; what makes no sense becomes the default or the least.
+func TestLimit(t *testing.T) {
+	s := open1(t, filepath.Join(t.TempDir(), "windows.db"), Options{})
+	for _, c := range []struct {
+		age, wantAge     time.Duration
+		bytes, wantBytes int64
+	}{{time.Hour, time.Hour, 3 << 20, 3 << 20}, {0, DefaultMaxAge, 0, DefaultBytes}, {time.Minute, time.Minute, 5, MinBytes}} {
+		s.Limit(c.age, c.bytes)
+		if age, bytes := s.bounds(); age != c.wantAge || bytes != c.wantBytes {
+			t.Errorf("limits of %v and %d are %v and %d, want %v and %d", c.age, c.bytes, age, bytes, c.wantAge, c.wantBytes)
+		}
+	}
+}
+
 // A damaged file is put aside, and the next one works.
 func TestDamage(t *testing.T) {
 	for _, damage := range []func([]byte) []byte{
