@@ -35,7 +35,7 @@ type options struct {
 	only, out, dir          string
 	skipPackages, skipTests *regexp.Regexp
 	keep, known             bool
-	prepare, built          bool
+	prepare, built, table   bool
 	commit                  string
 	args                    []string
 }
@@ -55,6 +55,7 @@ func main() {
 	flag.BoolVar(&o.known, "known", false, "what an earlier run has measured of tests stays, whatever has changed in them")
 	flag.BoolVar(&o.prepare, "prepare", false, "only measure, and build the tests")
 	flag.BoolVar(&o.built, "built", false, "the tests are built: by -prepare, with the same seed, number and sources")
+	flag.BoolVar(&o.table, "table", false, "try nothing: write the table of what the journal has")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -82,11 +83,14 @@ func (o options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	j := &jury{options: o, left: list, equivalent: known, started: time.Now()}
+	if o.table {
+		return j.remembered()
+	}
 	b, err := o.bench(ctx)
 	if err != nil {
 		return err
 	}
-	j := &jury{options: o, left: list, equivalent: known, started: time.Now()}
 	if j.broken, err = b.splice(ctx, list); err != nil {
 		return err
 	}
@@ -209,6 +213,21 @@ type jury struct {
 	unseen  []trial // of the second seed
 	refused int
 	begun   int
+}
+
+// remembered writes what earlier runs have found.
+func (j *jury) remembered() (err error) {
+	if j.journal, err = openJournal(filepath.Join(j.dir, "journal")); err != nil {
+		return err
+	}
+	defer j.journal.file.Close()
+	for _, s := range j.left {
+		if tr, ok := j.journal.known[s.key]; ok {
+			tr.drawn = s
+			j.judged(tr)
+		}
+	}
+	return j.write()
 }
 
 func (j *jury) sit(ctx context.Context, b *bench) error {

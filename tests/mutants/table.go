@@ -87,7 +87,7 @@ func (j *jury) earlier() string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" %d were killed at earlier commits of the same day, in the same line, by tests that are still there.", n)
+	return fmt.Sprintf(" %d verdicts are of earlier commits of the same day, for the same line.", n)
 }
 
 func (j *jury) sums(b *strings.Builder, what string, name func(trial) string) {
