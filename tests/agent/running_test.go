@@ -101,9 +101,8 @@ func (p *place) write(text string) {
 // running is an agent.
 type running struct {
 	*place
-	cmd   *exec.Cmd
-	log   lockedBuffer
-	waits sync.WaitGroup
+	cmd *exec.Cmd
+	log lockedBuffer
 }
 
 type lockedBuffer struct {

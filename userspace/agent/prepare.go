@@ -2,7 +2,6 @@ package agent
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"log"
 	"log/slog"
@@ -138,6 +137,6 @@ func (a *Agent) serve(o *opened) {
 type logWriter struct{ log *slog.Logger }
 
 func (w logWriter) Write(b []byte) (int, error) {
-	w.log.Warn(fmt.Sprintf("%s", b))
+	w.log.Warn(string(b))
 	return len(b), nil
 }
