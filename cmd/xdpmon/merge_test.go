@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cilium/ebpf"
+
 	"github.com/xdpmon/xdpmon/tests/snapshottest"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -28,8 +30,9 @@ func init() {
 		body := report.Body{Values: []report.Value{{Name: "things", Value: n[0], Unit: report.Count}}}
 		return algo.Result{Body: body, Used: n[0], Lost: map[string]uint64{}}, r.Err()
 	}
-	algo.Register(&algo.Descriptor{Name: "test-sums", Summary: "sums of the test", Layout: 1, Report: says, Merge: sums, New: newFake})
-	algo.Register(&algo.Descriptor{Name: "test-alone", Summary: "cannot be merged", Layout: 1, Report: says, New: newFake})
+	empty := func() (*ebpf.CollectionSpec, error) { return &ebpf.CollectionSpec{}, nil }
+	algo.Register(&algo.Descriptor{Name: "test-sums", Summary: "sums of the test", Layout: 1, Spec: empty, Report: says, Merge: sums, New: newFake})
+	algo.Register(&algo.Descriptor{Name: "test-alone", Summary: "cannot be merged", Layout: 1, Spec: empty, Report: says, New: newFake})
 }
 
 // writtenSnapshot writes a snapshot with a number of an algorithm of the test.

@@ -113,13 +113,6 @@ func (p *probe) open(decap bool, others ...way) (err error) {
 	if err != nil {
 		return err
 	}
-	needs := everything
-	if decap {
-		needs |= maps.NeedDecap
-	}
-	if err := p.inst.Control().SetChain(nil, needs); err != nil {
-		return err
-	}
 	if p.replayer, err = replay.New(p.inst, 1); err != nil {
 		return err
 	}
@@ -128,6 +121,14 @@ func (p *probe) open(decap bool, others ...way) (err error) {
 		if p.programs[w], err = p.inst.Entry(entries[w]); err != nil {
 			return err
 		}
+	}
+	// Behind the first entry program of each kind of hook, which writes what the chain's members need: nothing here.
+	needs := everything
+	if decap {
+		needs |= maps.NeedDecap
+	}
+	if err := p.inst.Control().SetChain(nil, needs); err != nil {
+		return err
 	}
 	p.phv, p.counts = p.inst.Maps()["chain/phv_scratch"], p.inst.Maps()["chain/chain_counters"]
 	p.vectors = make([]vector, maps.PossibleCPUs())

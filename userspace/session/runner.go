@@ -181,11 +181,12 @@ func (r *runner) lines(members []*member, w report.Window, bank int, counts load
 }
 
 func (r *runner) line(m *member, w report.Window, bank int, counts loader.Counts) (report.Line, error) {
+	idle := counts.Seen == 0 // nobody has met a program since the bank was opened; less what came before the member would not say so
 	w, counts = m.started(w), counts.Minus(m.before)
 	m.since, m.before = 0, loader.Counts{}
 	packets := report.Packets{Seen: counts.Seen, Segments: counts.Seen - counts.Aggregates + counts.Segments, Parsed: counts.Parsed,
 		Bytes: counts.Bytes, Reasons: counts.Reasons, Verdicts: (*report.Verdicts)(counts.Verdicts)}
-	if m.owner != nil && m.set != nil && counts.Seen == 0 { // a link at rest: tables that are as large as for a busy one need not be read
+	if m.owner != nil && m.set != nil && idle { // a link at rest: tables that are as large as for a busy one need not be read
 		m.set.Quiet(bank)
 		defer m.set.Heard()
 	}
