@@ -197,7 +197,7 @@ func (s Scenario) watch(o *Outcome, network *netns.Topology, args []string) (win
 	if err != nil {
 		return nil, err
 	}
-	o.Injected, o.Code, o.Stderr = injected != nil, cmd.ProcessState.ExitCode(), complaint.String()
+	o.Injected, o.Code, o.Stderr = injected != nil, cmd.ProcessState.ExitCode(), withoutProgress(complaint.String())
 	o.Took = now.Sub(interrupted)
 	if injected != nil && (interrupted.IsZero() || injected.After(interrupted)) {
 		o.Took = now.Sub(*injected)
@@ -210,6 +210,12 @@ func (s Scenario) watch(o *Outcome, network *netns.Topology, args []string) (win
 		return nil, ended
 	}
 	return strings.Split(strings.TrimSpace(string(rest)), "\n"), nil
+}
+
+// withoutProgress leaves out what a slow start says of itself: that is no difference between runs.
+func withoutProgress(text string) string {
+	lines := slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return strings.HasPrefix(line, "xdpmon: proving and loading ") })
+	return strings.Join(lines, "\n")
 }
 
 // judge says how a run ended that has left nothing attached.
