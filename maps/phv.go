@@ -12,6 +12,7 @@ const (
 	NeedDecap
 	NeedQName
 	NeedRTP
+	NeedQueue
 )
 
 // PHV is struct phv of bpf/include/phv.h, generated from it: for tests that look at what the parser left.

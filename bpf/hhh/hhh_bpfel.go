@@ -76,6 +76,11 @@ type HhhPhv struct {
 	Queue    uint16
 	Slice    uint16
 	Carry    [2]uint64
+	Enqueued uint64
+	Flow     uint32
+	Steer    uint32
+	Steering uint8
+	_        [7]byte
 }
 
 type HhhRecircBudgetT struct {

@@ -680,6 +680,10 @@ static __always_inline void parse_reset(struct phv *phv)
 	phv->mark = 0;
 	phv->queue = 0;
 	phv->slice = 0;
+	phv->enqueued = 0;
+	phv->flow = 0;
+	phv->steer = 0;
+	phv->steering = 0;
 	phv->ep_src = 0;
 	phv->ep_dst = 0;
 	phv->qname = 0;

@@ -74,9 +74,14 @@ struct phv {
 	__u8 tos;        /* DS field and ECN of the outermost IP header; written with PHV_IP */
 	__u16 l3;        /* offset of that header */
 	__u32 mark;      /* skb->mark; 0 in XDP and in a replay */
-	__u16 queue;     /* transmit queue, where it is known */
+	__u16 queue;     /* at the start of transmission: its transmit queue, numbered through the interfaces of the instance; else 0 */
 	__u16 slice;     /* whose share of a link the packet takes: written by the algorithm that looks it up */
 	__u64 carry[2];  /* what a recirculated packet carries to its second pass */
+	/* the way through a host's queue: trace.h */
+	__u64 enqueued;  /* at the start of transmission: ns, when the packet was handed to its queue; 0 where nobody knows. now is its departure */
+	__u32 flow;      /* directional flow hash, the same at TC egress and at the start of transmission; 0 elsewhere, and where nobody asked */
+	__u32 steer;     /* what is to become of skb->mark or skb->priority: verdict.h */
+	__u8 steering;   /* enum steering */
 };
 
 /* Scratch: one element a CPU, no state between packets. */
@@ -102,3 +107,6 @@ static __always_inline int phv_has(const struct phv *phv, __u16 bits)
 /* The last bit of enum phv_valid: seq holds the sequence number of what looks like RTP (only when asked for). */
 #define PHV_RTP (1 << 15)
 #define NEED_RTP (1 << 5)
+
+/* enqueued, flow and queue at the start of transmission, which the loader then attaches to: trace.h. */
+#define NEED_QUEUE (1 << 6)

@@ -13,6 +13,15 @@ static __always_inline void verdict_raise(struct phv *phv, __u8 v)
 		phv->verdict = v;
 }
 
+/* Another way out of the host: a class of its queue, or a mark that routing and filters look at. */
+enum steering { STEER_NONE = 0, STEER_MARK = 1, STEER_PRIORITY = 2 };
+
+static __always_inline void verdict_steer(struct phv *phv, __u8 how, __u32 to)
+{
+	phv->steer = to;
+	phv->steering = how;
+}
+
 /* Is nobody to charge the packet any more? An enforcer that lets others' victims count would punish their senders twice. */
 static __always_inline int condemned(const struct phv *phv)
 {

@@ -68,6 +68,11 @@ type PrecisionPhv struct {
 	Queue    uint16
 	Slice    uint16
 	Carry    [2]uint64
+	Enqueued uint64
+	Flow     uint32
+	Steer    uint32
+	Steering uint8
+	_        [7]byte
 }
 
 type PrecisionPrecisionCounter uint32
