@@ -71,7 +71,7 @@ eval: ## the papers' figures through the real bytecode: tables and plots in docs
 
 fuzz: ## the parser through the real program, the prover's programs in two histories, and random P4, for FUZZTIME
 	@.ci/deps build test
-	$(SUDO) XDPMON_FUZZTIME=$(FUZZTIME) $(GO) test -timeout 0 -count 1 -run Long -v ./tests/parser ./loader/pisa ./p4/tna/run
+	$(SUDO) XDPMON_FUZZTIME=$(FUZZTIME) $(GO) test -timeout 0 -count 1 -run Long -v ./tests/parser ./loader/pisa/machine ./p4/tna/run
 
 soak: ## live traffic, window flips and chain changes for SOAKTIME; fails on a leak
 	@.ci/deps build test

@@ -12,7 +12,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/nearest"
 )
 
-// Exit codes of DESIGN.md, "Command line".
+// Exit codes of the README, "Use".
 const (
 	exitDone    = 0
 	exitFailed  = 1

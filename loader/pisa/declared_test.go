@@ -7,46 +7,49 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
+
+	"github.com/xdpmon/xdpmon/loader/pisa/declared"
+	"github.com/xdpmon/xdpmon/loader/pisa/rule"
 )
 
 // declared are programs that keep the rules, with a declaration changed so that they no longer do. A program that refers to
 // the map is where the message points.
-var declared = []struct {
+var declarations = []struct {
 	name, object, program, array string
 	change                       func(*ebpf.CollectionSpec, *ebpf.MapSpec)
-	code                         Code
+	code                         rule.Code
 }{
-	{"a generator of many numbers", "clean", "generator_of_its_own", "generator", sized(1024, 4), FlowState},
-	{"a generator of 128 bits", "clean", "generator_of_its_own", "generator", sized(1, 16), FlowState},
-	{"a generator that cores share", "clean", "generator_of_its_own", "generator", typed(ebpf.Array), FlowState},
-	{"a generator that is a hash", "clean", "generator_of_its_own", "generator", typed(ebpf.PerCPUHash), FlowState},
-	{"a budget of many slots", "passes", "bounded", "recirc_budget", sized(1024, 40), FlowState},
-	{"a budget that cores share", "passes", "bounded", "recirc_budget", typed(ebpf.Array), FlowState},
-	{"a budget of another name", "passes", "bounded", "recirc_budget", renamed("my_budget"), Unlisted},
-	{"counters as a sketch", "clean", "sums", "counts", sized(2, 8*4096), FlowState},
-	{"counters for every flow", "clean", "sums", "counts", sized(65536, 64), FlowState},
-	{"counters in a hash", "clean", "sums", "counts", typed(ebpf.PerCPUHash), FlowState},
-	{"scratch for every flow", "clean", "own_scratch", "notes", sized(1024, 16), FlowState},
-	{"scratch that cores share", "clean", "own_scratch", "notes", typed(ebpf.Array), FlowState},
-	{"a register that is a hash", "clean", "one_exchange", "single", typed(ebpf.Hash), FlowState},
-	{"a register that is a queue", "clean", "one_exchange", "single", typed(ebpf.Queue), FlowState},
-	{"a register in a file of its own", "clean", "one_exchange", "single", pinned, Unlisted},
-	{"a register with a shared name", "clean", "one_exchange", "single", renamed("hash_crc_tables"), Unlisted},
-	{"a register that says it is shared", "clean", "one_exchange", "single", tagged("xdpmon:shared"), Unlisted},
-	{"a table that forgets the eldest", "clean", "own_scratch", "targets", typed(ebpf.LRUHash), FlowState},
-	{"a table of sockets", "clean", "own_scratch", "targets", typed(ebpf.SockHash), FlowState},
-	{"a table that is local storage", "clean", "own_scratch", "targets", typed(ebpf.SkStorage), FlowState},
-	{"a table of devices", "clean", "own_scratch", "targets", typed(ebpf.DevMapHash), FlowState},
-	{"a table that is a filter", "clean", "own_scratch", "targets", typed(ebpf.BloomFilter), FlowState},
-	{"a table in an arena", "clean", "own_scratch", "targets", typed(ebpf.Arena), FlowState},
-	{"a table with flags of its own", "clean", "own_scratch", "targets", flagged(1 << 4), Unlisted},
-	{"a table of tables that is written", "state", "write_to_an_inner_map", "outer", openInner, Unlisted},
-	{"a table of registers", "state", "write_to_an_inner_map", "outer", innerRegister, Unlisted},
-	{"constants that may change", "clean", "rounds_under_their_constant", ".rodata", unfrozen, Unlisted},
-	{"a chain of one's own", "passes", "constant_slot_that_was_named", "chain_xdp", renamed("my_chain"), Unlisted},
-	{"a second pass of one's own", "passes", "bounded", "recirc_xdp", renamed("my_passes"), Unlisted},
-	{"a chain that is a table", "passes", "constant_slot_that_was_named", "chain_xdp", typed(ebpf.Array), FlowState},
-	{"a ring that is an array", "clean", "report", "reports", tagged("pisa:counters"), FlowState},
+	{"a generator of many numbers", "clean", "generator_of_its_own", "generator", sized(1024, 4), rule.FlowState},
+	{"a generator of 128 bits", "clean", "generator_of_its_own", "generator", sized(1, 16), rule.FlowState},
+	{"a generator that cores share", "clean", "generator_of_its_own", "generator", typed(ebpf.Array), rule.FlowState},
+	{"a generator that is a hash", "clean", "generator_of_its_own", "generator", typed(ebpf.PerCPUHash), rule.FlowState},
+	{"a budget of many slots", "passes", "bounded", "recirc_budget", sized(1024, 40), rule.FlowState},
+	{"a budget that cores share", "passes", "bounded", "recirc_budget", typed(ebpf.Array), rule.FlowState},
+	{"a budget of another name", "passes", "bounded", "recirc_budget", renamed("my_budget"), rule.Unlisted},
+	{"counters as a sketch", "clean", "sums", "counts", sized(2, 8*4096), rule.FlowState},
+	{"counters for every flow", "clean", "sums", "counts", sized(65536, 64), rule.FlowState},
+	{"counters in a hash", "clean", "sums", "counts", typed(ebpf.PerCPUHash), rule.FlowState},
+	{"scratch for every flow", "clean", "own_scratch", "notes", sized(1024, 16), rule.FlowState},
+	{"scratch that cores share", "clean", "own_scratch", "notes", typed(ebpf.Array), rule.FlowState},
+	{"a register that is a hash", "clean", "one_exchange", "single", typed(ebpf.Hash), rule.FlowState},
+	{"a register that is a queue", "clean", "one_exchange", "single", typed(ebpf.Queue), rule.FlowState},
+	{"a register in a file of its own", "clean", "one_exchange", "single", pinned, rule.Unlisted},
+	{"a register with a shared name", "clean", "one_exchange", "single", renamed("hash_crc_tables"), rule.Unlisted},
+	{"a register that says it is shared", "clean", "one_exchange", "single", tagged("xdpmon:shared"), rule.Unlisted},
+	{"a table that forgets the eldest", "clean", "own_scratch", "targets", typed(ebpf.LRUHash), rule.FlowState},
+	{"a table of sockets", "clean", "own_scratch", "targets", typed(ebpf.SockHash), rule.FlowState},
+	{"a table that is local storage", "clean", "own_scratch", "targets", typed(ebpf.SkStorage), rule.FlowState},
+	{"a table of devices", "clean", "own_scratch", "targets", typed(ebpf.DevMapHash), rule.FlowState},
+	{"a table that is a filter", "clean", "own_scratch", "targets", typed(ebpf.BloomFilter), rule.FlowState},
+	{"a table in an arena", "clean", "own_scratch", "targets", typed(ebpf.Arena), rule.FlowState},
+	{"a table with flags of its own", "clean", "own_scratch", "targets", flagged(1 << 4), rule.Unlisted},
+	{"a table of tables that is written", "state", "write_to_an_inner_map", "outer", openInner, rule.Unlisted},
+	{"a table of registers", "state", "write_to_an_inner_map", "outer", innerRegister, rule.Unlisted},
+	{"constants that may change", "clean", "rounds_under_their_constant", ".rodata", unfrozen, rule.Unlisted},
+	{"a chain of one's own", "passes", "constant_slot_that_was_named", "chain_xdp", renamed("my_chain"), rule.Unlisted},
+	{"a second pass of one's own", "passes", "bounded", "recirc_xdp", renamed("my_passes"), rule.Unlisted},
+	{"a chain that is a table", "passes", "constant_slot_that_was_named", "chain_xdp", typed(ebpf.Array), rule.FlowState},
+	{"a ring that is an array", "clean", "report", "reports", tagged("pisa:counters"), rule.FlowState},
 }
 
 func sized(entries, bytes uint32) func(*ebpf.CollectionSpec, *ebpf.MapSpec) {
@@ -91,12 +94,12 @@ func innerRegister(spec *ebpf.CollectionSpec, m *ebpf.MapSpec) {
 }
 
 func TestRefusesDeclarations(t *testing.T) {
-	for _, d := range declared {
+	for _, d := range declarations {
 		t.Run(d.name, func(t *testing.T) {
 			spec := only(t, "testdata/"+d.object+".o", d.program)
 			d.change(spec, spec.Maps[d.array])
 			_, err := Prove(spec)
-			var broken *Violations
+			var broken *rule.Violations
 			if !errors.As(err, &broken) {
 				t.Fatalf("got %v, want a violation of rule 1", err)
 			}
@@ -118,8 +121,8 @@ func TestRefusesProgramTypes(t *testing.T) {
 		spec := only(t, "testdata/clean.o", "one_exchange")
 		spec.Programs["one_exchange"].Type = kind
 		_, err := Prove(spec)
-		var broken *Violations
-		if !errors.As(err, &broken) || broken.List[0].Code != Unlisted || !strings.Contains(err.Error(), kind.String()) {
+		var broken *rule.Violations
+		if !errors.As(err, &broken) || broken.List[0].Code != rule.Unlisted || !strings.Contains(err.Error(), kind.String()) {
 			t.Errorf("%s: got %v, want a refusal of the type", kind, err)
 		}
 	}
@@ -132,8 +135,8 @@ func TestRefusesSharedArrayOfSections(t *testing.T) {
 		for i, name := range []string{"first", "second"} {
 			spec.Programs[name].Type, spec.Programs[name].SectionName = kind, []string{"tc", "tcx/egress"}[i]
 		}
-		var broken *Violations
-		if _, err := Prove(spec); !errors.As(err, &broken) || broken.List[0].Code != SecondAccess {
+		var broken *rule.Violations
+		if _, err := Prove(spec); !errors.As(err, &broken) || broken.List[0].Code != rule.SecondAccess {
 			t.Errorf("%s: got %v, want a second access", kind, err)
 		}
 	}
@@ -142,19 +145,19 @@ func TestRefusesSharedArrayOfSections(t *testing.T) {
 // TestRefusesOtherLayouts: the words of the vector and of the budget are those of the headers.
 func TestRefusesOtherLayouts(t *testing.T) {
 	spec := only(t, "testdata/clean.o", "one_exchange")
-	vector := btf.Copy(spec.Maps[vectorName].Value).(*btf.Struct)
+	vector := btf.Copy(spec.Maps[declared.VectorName].Value).(*btf.Struct)
 	vector.Members[0].Type = &btf.Array{Index: &btf.Int{Size: 4}, Type: &btf.Int{Size: 8}, Nelems: 1000}
-	spec.Maps[vectorName].Value = vector
-	if _, err := Prove(spec); !errors.Is(err, ErrMemoryRules) {
+	spec.Maps[declared.VectorName].Value = vector
+	if _, err := Prove(spec); !errors.Is(err, rule.ErrMemoryRules) {
 		t.Errorf("got %v, want a refusal of a vector whose clock has a thousand words", err)
 	}
-	spec.Maps[vectorName].Value = nil
-	if _, err := Prove(spec); !errors.Is(err, ErrMemoryRules) {
+	spec.Maps[declared.VectorName].Value = nil
+	if _, err := Prove(spec); !errors.Is(err, rule.ErrMemoryRules) {
 		t.Errorf("got %v, want a refusal of a vector without types", err)
 	}
 	spec = only(t, "testdata/passes.o", "bounded")
 	spec.Maps["recirc_budget"].Value = nil
-	if _, err := Prove(spec); !errors.Is(err, ErrMemoryRules) {
+	if _, err := Prove(spec); !errors.Is(err, rule.ErrMemoryRules) {
 		t.Errorf("got %v, want a refusal of a budget without types", err)
 	}
 }

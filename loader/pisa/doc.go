@@ -1,5 +1,5 @@
 // Package pisa proves from a program's compiled instructions that it keeps the memory rules of a PISA switch
-// (DESIGN.md, "The memory rules, enforced"; dissertation, section 2.2), and prints what it would take of one.
+// (docs/memory-rules.md), and prints what it would take of one.
 //
 // The proof is an abstract interpretation. A state stands for many packets: what registers, stack and packet
 // header vector may hold, which register arrays the path has touched, and which branches lie behind it. States
@@ -10,7 +10,9 @@
 // What the proof relies on is what the kernel verifier guarantees and does not need to be shown twice: memory
 // safety, no uninitialised reads, and that a number is never used as a pointer.
 //
-// docs/memory-rules.md explains the rules to the author of an algorithm.
+// Below it: rule names the rules, allow and declared list what programs and their maps may be, code holds a program's
+// instructions and their graph, expr and value what numbers, registers and memory are known to be, state all that is
+// known at one instruction, and machine goes through them.
 package pisa
 
 //go:generate ./testdata/build.sh

@@ -11,6 +11,9 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+
+	"github.com/xdpmon/xdpmon/loader/pisa/allow"
+	"github.com/xdpmon/xdpmon/loader/pisa/declared"
 )
 
 var updateLists = flag.Bool("pisa.update", false, "write the lists into docs/memory-rules.md")
@@ -45,32 +48,32 @@ func TestListsAreDocumented(t *testing.T) {
 func listsText() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| helper | programs | when it fails | why |\n|---|---|---|---|\n")
-	for _, fn := range slices.SortedFunc(maps.Keys(helpers), func(a, b asm.BuiltinFunc) int { return int(a) - int(b) }) {
-		h := helpers[fn]
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", helperName(fn), typesText(h.types), failureTexts[h.fails], h.why)
+	for _, fn := range slices.SortedFunc(maps.Keys(allow.Helpers), func(a, b asm.BuiltinFunc) int { return int(a) - int(b) }) {
+		h := allow.Helpers[fn]
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", allow.HelperName(fn), typesText(h.Types), failureTexts[h.Fails], h.Why)
 	}
 	fmt.Fprintf(&b, "\n| kernel function | why |\n|---|---|\n")
-	for _, name := range slices.Sorted(maps.Keys(kernelFunctions)) {
-		fmt.Fprintf(&b, "| `%s` | %s |\n", name, kernelFunctions[name])
+	for _, name := range slices.Sorted(maps.Keys(allow.KernelFunctions)) {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", name, allow.KernelFunctions[name])
 	}
 	fmt.Fprintf(&b, "\n| program | sees of its context | ends with |\n|---|---|---|\n")
-	for _, kind := range slices.Sorted(maps.Keys(hooks)) {
-		h := hooks[kind]
+	for _, kind := range slices.Sorted(maps.Keys(allow.Hooks)) {
+		h := allow.Hooks[kind]
 		var fields []string
-		for _, f := range h.fields {
-			fields = append(fields, "`"+f.name+"`")
+		for _, f := range h.Fields {
+			fields = append(fields, "`"+f.Name+"`")
 		}
-		fmt.Fprintf(&b, "| %s: %s | %s | %s |\n", kind, h.why, strings.Join(fields, " "), h.verdictNames())
+		fmt.Fprintf(&b, "| %s: %s | %s | %s |\n", kind, h.Why, strings.Join(fields, " "), h.VerdictNames())
 	}
 	fmt.Fprintf(&b, "\n| kind of map | types | at most | why, and what it is on a switch |\n|---|---|---|---|\n")
-	for _, kind := range slices.Sorted(maps.Keys(mapRoles)) {
-		r := mapRoles[kind]
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", kind, typeNames(r.types), sizeText(r), r.why)
+	for _, kind := range slices.Sorted(maps.Keys(declared.MapRoles)) {
+		r := declared.MapRoles[kind]
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", kind, declared.TypeNames(r.Types), sizeText(r), r.Why)
 	}
 	return b.String()
 }
 
-var failureTexts = map[failure]string{neverFails: "-", leavesOld: "memory is as it was", writesZero: "memory is zero"}
+var failureTexts = map[allow.Failure]string{allow.NeverFails: "-", allow.LeavesOld: "memory is as it was", allow.WritesZero: "memory is zero"}
 
 func typesText(types []ebpf.ProgramType) string {
 	if types == nil {
@@ -83,16 +86,16 @@ func typesText(types []ebpf.ProgramType) string {
 	return strings.Join(names, ", ")
 }
 
-func sizeText(r mapRole) string {
+func sizeText(r declared.MapRole) string {
 	var parts []string
-	if r.names != nil {
-		parts = append(parts, strings.Join(r.names, ", "))
+	if r.Names != nil {
+		parts = append(parts, strings.Join(r.Names, ", "))
 	}
-	if r.entries > 0 {
-		parts = append(parts, fmt.Sprintf("%d elements", r.entries))
+	if r.Entries > 0 {
+		parts = append(parts, fmt.Sprintf("%d elements", r.Entries))
 	}
-	if r.bytes > 0 {
-		parts = append(parts, fmt.Sprintf("%d bytes each", r.bytes))
+	if r.Bytes > 0 {
+		parts = append(parts, fmt.Sprintf("%d bytes each", r.Bytes))
 	}
 	if parts == nil {
 		return "-"

@@ -6,6 +6,10 @@ import (
 	"slices"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/loader/pisa/declared"
+	"github.com/xdpmon/xdpmon/loader/pisa/machine"
+	"github.com/xdpmon/xdpmon/loader/pisa/rule"
 )
 
 // Prove checks every program of a collection against the memory rules and reports what the collection would
@@ -15,17 +19,18 @@ import (
 // The error is a *Violations when rules are broken; the report is complete then, too. ErrMalformed and ErrTooComplex
 // are the other reasons for an error; then there is no report.
 func Prove(spec *ebpf.CollectionSpec) (*Report, error) {
-	return proveWithin(spec, stepLimit)
+	return ProveWithin(spec, machine.StepLimit)
 }
 
-func proveWithin(spec *ebpf.CollectionSpec, limit int) (*Report, error) {
-	e, broken, err := newEnv(spec)
+// ProveWithin is Prove, given up after so many instructions of one program.
+func ProveWithin(spec *ebpf.CollectionSpec, limit int) (*Report, error) {
+	e, broken, err := declared.Read(spec)
 	if err != nil {
 		return nil, fmt.Errorf("prove memory rules: %w", err)
 	}
-	var proofs []*machine
+	var proofs []*machine.Machine
 	for _, name := range slices.Sorted(maps.Keys(spec.Programs)) {
-		m, err := proveProgram(e, spec.Programs[name], name, limit)
+		m, err := machine.Prove(e, spec.Programs[name], name, limit)
 		if err != nil {
 			return nil, fmt.Errorf("prove memory rules of program %s: %w", name, err)
 		}
@@ -35,7 +40,7 @@ func proveWithin(spec *ebpf.CollectionSpec, limit int) (*Report, error) {
 		locate(&broken[i], e, proofs)
 	}
 	for _, m := range proofs {
-		broken = append(broken, m.found...)
+		broken = append(broken, m.Found...)
 	}
 	broken = append(broken, sharedArrays(e, proofs)...)
 	report := newReport(e, proofs)
@@ -43,59 +48,18 @@ func proveWithin(spec *ebpf.CollectionSpec, limit int) (*Report, error) {
 		broken = report.misfits()
 	}
 	if len(broken) > 0 {
-		return report, &Violations{List: broken}
+		return report, &rule.Violations{List: broken}
 	}
 	return report, nil
 }
 
-func proveProgram(e *env, spec *ebpf.ProgramSpec, name string, limit int) (*machine, error) {
-	if spec == nil {
-		return nil, fmt.Errorf("%w: no specification", ErrMalformed)
-	}
-	m, err := newMachine(e, spec, name, limit)
-	if err != nil {
-		return nil, err
-	}
-	if !m.listed(spec.Type, spec.AttachType) {
-		m.uses = make([]use, len(e.arrays))
-		return m, nil
-	}
-	return m, m.prove()
-}
-
-func newMachine(e *env, spec *ebpf.ProgramSpec, name string, limit int) (*machine, error) {
-	p, err := decode(spec, e.numbers)
-	if err != nil {
-		return nil, err
-	}
-	p.name = name
-	p.recirculates = e.vector.pass >= 0 && slices.ContainsFunc(p.insns, func(in insn) bool {
-		return in.array >= 0 && e.arrays[in.array].kind == Recirc
-	})
-	return &machine{env: e, prog: p, hook: hooks[spec.Type], mentions: newMentions(p, e.arrays), entry: isEntry(e, p), limit: limit}, nil
-}
-
-// isEntry says whether a program begins chains: it has the name, reads the control word and keeps no registers.
-func isEntry(e *env, p *program) bool {
-	reads := false
-	if !slices.Contains(entries, p.name) || e.staged != 0 {
-		return false
-	}
-	for i := range p.insns {
-		if at := p.insns[i].array; at >= 0 {
-			reads = reads || e.arrays[at].name == controlName
-		}
-	}
-	return reads
-}
-
 // locate points what is wrong with a map's declaration at the first instruction that names the map.
-func locate(v *Violation, e *env, proofs []*machine) {
-	at := e.numbers[v.Map]
+func locate(v *rule.Violation, e *declared.Collection, proofs []*machine.Machine) {
+	at := e.Numbers[v.Map]
 	for _, m := range proofs {
-		for i := range m.prog.insns {
-			if m.prog.insns[i].array == at {
-				v.Program, v.Insn, v.Source = m.prog.name, m.prog.insns[i].raw, m.prog.source(i)
+		for i := range m.Prog.Insns {
+			if m.Prog.Insns[i].Array == at {
+				v.Program, v.Insn, v.Source = m.Prog.Name, m.Prog.Insns[i].Raw, m.Prog.Source(i)
 				return
 			}
 		}
@@ -104,22 +68,22 @@ func locate(v *Violation, e *env, proofs []*machine) {
 
 // sharedArrays finds arrays that a packet would touch twice on its way through a chain: in two programs of one type,
 // whatever their sections are called.
-func sharedArrays(e *env, proofs []*machine) (broken []Violation) {
+func sharedArrays(e *declared.Collection, proofs []*machine.Machine) (broken []rule.Violation) {
 	type key struct {
 		hook  ebpf.ProgramType
 		array int
 	}
-	first := make(map[key]*machine)
+	first := make(map[key]*machine.Machine)
 	for _, m := range proofs {
-		for i, a := range e.arrays {
-			if !a.staged() || m.uses[i] == (use{}) {
+		for i, a := range e.Arrays {
+			if !a.Staged() || m.Uses[i] == (machine.Use{}) {
 				continue
 			}
-			k := key{m.prog.hook, i}
+			k := key{m.Prog.Hook, i}
 			if other, ok := first[k]; ok {
-				v := Violation{Rule: 2, Code: SecondAccess, Map: a.name, Insn: -1,
-					Reason: fmt.Sprintf("program %s of the same chain touches it, too", other.prog.name)}
-				locate(&v, e, []*machine{m})
+				v := rule.Violation{Rule: 2, Code: rule.SecondAccess, Map: a.Name, Insn: -1,
+					Reason: fmt.Sprintf("program %s of the same chain touches it, too", other.Prog.Name)}
+				locate(&v, e, []*machine.Machine{m})
 				broken = append(broken, v)
 				continue
 			}

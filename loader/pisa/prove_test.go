@@ -13,6 +13,9 @@ import (
 	"testing"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/loader/pisa/declared"
+	"github.com/xdpmon/xdpmon/loader/pisa/rule"
 )
 
 // want is a violation that a source file of testdata announces at the end of a line.
@@ -21,7 +24,7 @@ type want struct {
 	line    int
 	program string // in whose proof it is found
 	rule    int
-	code    Code
+	code    rule.Code
 	array   string
 	when    string // the constant that must be set
 }
@@ -48,8 +51,8 @@ func readWants(t *testing.T, path string) (wants []want, programs []string) {
 		if m == nil {
 			continue
 		}
-		rule, _ := strconv.Atoi(m[1])
-		w := want{file: filepath.Base(path), line: i + 1, program: program, rule: rule, code: Code(m[2]), array: strings.TrimPrefix(m[3], "-")}
+		number, _ := strconv.Atoi(m[1])
+		w := want{file: filepath.Base(path), line: i + 1, program: program, rule: number, code: rule.Code(m[2]), array: strings.TrimPrefix(m[3], "-")}
 		for _, option := range strings.Fields(m[4]) {
 			if in, ok := strings.CutPrefix(option, "in:"); ok {
 				w.program = in
@@ -98,8 +101,8 @@ func setConstant(t testing.TB, spec *ebpf.CollectionSpec, name string, value any
 // checkOne asserts that a proof fails for exactly one reason, at one line.
 func checkOne(t *testing.T, err error, w want) {
 	t.Helper()
-	var broken *Violations
-	if !errors.As(err, &broken) || !errors.Is(err, ErrMemoryRules) {
+	var broken *rule.Violations
+	if !errors.As(err, &broken) || !errors.Is(err, rule.ErrMemoryRules) {
 		t.Fatalf("got %v, want a violation of rule %d", err, w.rule)
 	}
 	if len(broken.List) != 1 {
@@ -114,8 +117,8 @@ func checkOne(t *testing.T, err error, w want) {
 	if !strings.HasPrefix(v.Source, place) {
 		t.Errorf("found at %q, want %s\n%v", v.Source, place, err)
 	}
-	for _, part := range []string{fmt.Sprintf("rule %d (", w.rule), place, fmt.Sprintf("instruction %d", v.Insn), remedies[v.Code]} {
-		if v.Insn < 0 || remedies[v.Code] == "" || !strings.Contains(err.Error(), part) {
+	for _, part := range []string{fmt.Sprintf("rule %d (", w.rule), place, fmt.Sprintf("instruction %d", v.Insn), rule.Remedies[v.Code]} {
+		if v.Insn < 0 || rule.Remedies[v.Code] == "" || !strings.Contains(err.Error(), part) {
 			t.Errorf("message without %q:\n%v", part, err)
 		}
 	}
@@ -172,8 +175,8 @@ func TestRejectsSharedArray(t *testing.T) {
 
 func TestRejectsStageThatIsFull(t *testing.T) {
 	report, err := Prove(loadSpec(t, "testdata/fit_alus.o"))
-	var broken *Violations
-	if !errors.As(err, &broken) || len(broken.List) != 1 || broken.List[0].Rule != 6 || broken.List[0].Code != Fit {
+	var broken *rule.Violations
+	if !errors.As(err, &broken) || len(broken.List) != 1 || broken.List[0].Rule != 6 || broken.List[0].Code != rule.Fit {
 		t.Fatalf("got %v, want one violation of rule 6", err)
 	}
 	if report == nil || report.Targets[0].Fits || report.Targets[1].Fits {
@@ -213,11 +216,11 @@ const hashPipe = "hashpipe"
 
 func TestHashPipeIsRefused(t *testing.T) {
 	_, err := Prove(loadSpec(t, "../../tests/precision/hashpipe/hashpipe_bpfel.o"))
-	var broken *Violations
+	var broken *rule.Violations
 	if !errors.As(err, &broken) {
 		t.Fatalf("got %v, want violations", err)
 	}
-	late := func(v Violation) bool { return v.Rule == 2 && v.Code == LateAccess }
+	late := func(v rule.Violation) bool { return v.Rule == 2 && v.Code == rule.LateAccess }
 	if !slices.ContainsFunc(broken.List, late) {
 		t.Errorf("not refused for a write behind a later stage: %v", broken)
 	}
@@ -269,8 +272,15 @@ func TestAcceptsDeferredPasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, a := range report.Arrays {
-		if a.Kind == Recirc && len(a.Programs) > 0 {
+		if a.Kind == declared.Recirc && len(a.Programs) > 0 {
 			t.Errorf("%s is used by %v", a.Name, a.Programs)
 		}
+	}
+}
+
+// TestStepLimit: a proof that would take too long is given up with an error that says so.
+func TestStepLimit(t *testing.T) {
+	if _, err := ProveWithin(only(t, "testdata/clean.o", "three_stages"), 10); !errors.Is(err, rule.ErrTooComplex) {
+		t.Errorf("got %v, want %v", err, rule.ErrTooComplex)
 	}
 }

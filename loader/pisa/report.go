@@ -7,6 +7,10 @@ import (
 	"slices"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/loader/pisa/declared"
+	"github.com/xdpmon/xdpmon/loader/pisa/machine"
+	"github.com/xdpmon/xdpmon/loader/pisa/rule"
 )
 
 // Report says what a collection keeps in memory, and what that takes of a switch.
@@ -23,41 +27,41 @@ type Report struct {
 
 // Array is one map.
 type Array struct {
-	Algorithm   string   `json:"algorithm,omitempty"`
-	Name        string   `json:"name"`
-	Kind        Kind     `json:"kind"`
-	Stage       *int     `json:"stage"` // null for what has no stage
-	WidthBits   int      `json:"width_bits"`
-	Entries     uint64   `json:"entries"` // of one bank
-	Banks       int      `json:"banks"`
-	Bits        uint64   `json:"bits"`              // all banks, one CPU
-	KernelBytes uint64   `json:"kernel_bytes"`      // values rounded up to 8 bytes, all CPUs; without the kernel's own
-	Touches     int      `json:"touches,omitempty"` // of registers and tallies: most of one packet
-	Sites       int      `json:"sites,omitempty"`   // source lines at which an access begins: exclusive tables of a switch
-	Read        bool     `json:"read"`
-	Write       bool     `json:"write"`
-	Atomic      bool     `json:"atomic"`
-	Programs    []string `json:"programs"` // that read or write it
-	Shared      bool     `json:"shared"`   // by all algorithms
+	Algorithm   string        `json:"algorithm,omitempty"`
+	Name        string        `json:"name"`
+	Kind        declared.Kind `json:"kind"`
+	Stage       *int          `json:"stage"` // null for what has no stage
+	WidthBits   int           `json:"width_bits"`
+	Entries     uint64        `json:"entries"` // of one bank
+	Banks       int           `json:"banks"`
+	Bits        uint64        `json:"bits"`              // all banks, one CPU
+	KernelBytes uint64        `json:"kernel_bytes"`      // values rounded up to 8 bytes, all CPUs; without the kernel's own
+	Touches     int           `json:"touches,omitempty"` // of registers and tallies: most of one packet
+	Sites       int           `json:"sites,omitempty"`   // source lines at which an access begins: exclusive tables of a switch
+	Read        bool          `json:"read"`
+	Write       bool          `json:"write"`
+	Atomic      bool          `json:"atomic"`
+	Programs    []string      `json:"programs"` // that read or write it
+	Shared      bool          `json:"shared"`   // by all algorithms
 }
 
 // OtherWrite is memory outside of the register arrays.
 type OtherWrite struct {
-	Name     string   `json:"name"`
-	Kind     Kind     `json:"kind"`
-	Programs []string `json:"programs"`
+	Name     string        `json:"name"`
+	Kind     declared.Kind `json:"kind"`
+	Programs []string      `json:"programs"`
 }
 
-func newReport(e *env, proofs []*machine) *Report {
+func newReport(e *declared.Collection, proofs []*machine.Machine) *Report {
 	r := &Report{PossibleCPUs: possibleCPUs(), OtherWrites: []OtherWrite{}, Arrays: []Array{}}
-	for i, a := range e.arrays {
+	for i, a := range e.Arrays {
 		row := newArray(a, r.PossibleCPUs)
 		for _, m := range proofs {
-			row.add(m, i, a.staged())
+			row.add(m, i, a.Staged())
 		}
 		r.Arrays = append(r.Arrays, row)
-		if row.Write && !a.staged() {
-			r.OtherWrites = append(r.OtherWrites, OtherWrite{a.name, a.kind, row.Programs})
+		if row.Write && !a.Staged() {
+			r.OtherWrites = append(r.OtherWrites, OtherWrite{a.Name, a.Kind, row.Programs})
 		}
 	}
 	slices.SortStableFunc(r.Arrays, compareArrays)
@@ -72,48 +76,39 @@ func possibleCPUs() int {
 	return runtime.NumCPU()
 }
 
-func newArray(a *array, cpus int) Array {
-	value, entries := uint64(a.spec.ValueSize), uint64(a.spec.MaxEntries)
+func newArray(a *declared.Array, cpus int) Array {
+	value, entries := uint64(a.Spec.ValueSize), uint64(a.Spec.MaxEntries)
 	row := Array{
-		Name: a.name, Kind: a.kind, WidthBits: int(value) * 8, Entries: entries / uint64(a.banks), Banks: a.banks,
-		Bits: value * 8 * entries, KernelBytes: (value + 7) / 8 * 8 * entries, Shared: a.shared, Programs: []string{},
+		Name: a.Name, Kind: a.Kind, WidthBits: int(value) * 8, Entries: entries / uint64(a.Banks), Banks: a.Banks,
+		Bits: value * 8 * entries, KernelBytes: (value + 7) / 8 * 8 * entries, Shared: a.Shared, Programs: []string{},
 	}
-	if a.spec.Type == ebpf.RingBuf {
+	if a.Spec.Type == ebpf.RingBuf {
 		row.WidthBits, row.Bits, row.KernelBytes = 8, 8*entries, entries
 	}
-	if a.perCPU() {
+	if a.PerCPU() {
 		row.KernelBytes *= uint64(cpus)
 	}
-	if a.staged() {
-		stage := a.stage
+	if a.Staged() {
+		stage := a.Stage
 		row.Stage = &stage
 	}
 	return row
 }
 
 // add counts what one program does with the array.
-func (row *Array) add(m *machine, i int, staged bool) {
-	u := m.uses[i]
-	if u == (use{}) {
+func (row *Array) add(m *machine.Machine, i int, staged bool) {
+	u := m.Uses[i]
+	if u == (machine.Use{}) {
 		return
 	}
-	row.Programs = append(row.Programs, m.prog.name)
-	row.Read = row.Read || u.read
-	row.Write = row.Write || u.write
-	row.Atomic = row.Atomic || u.atomic
+	row.Programs = append(row.Programs, m.Prog.Name)
+	row.Read = row.Read || u.Read
+	row.Write = row.Write || u.Write
+	row.Atomic = row.Atomic || u.Atomic
 	if staged {
 		row.Touches = 1 // the proof allows no more
-		row.Sites = max(row.Sites, m.siteCount(i))
+		row.Sites = max(row.Sites, m.SiteCount(i))
 	}
-}
-
-// siteCount is the number of source lines at which a packet's access to an array begins.
-func (m *machine) siteCount(array int) int {
-	places := make(map[string]bool)
-	for _, pc := range m.sites[int32(array)] {
-		places[m.prog.where(int(pc))] = true
-	}
-	return len(places)
 }
 
 func compareArrays(a, b Array) int {
@@ -189,11 +184,11 @@ func union(a, b []string) []string {
 }
 
 // misfits is rule 6: the largest target must take it.
-func (r *Report) misfits() []Violation {
+func (r *Report) misfits() []rule.Violation {
 	largest := r.Targets[len(r.Targets)-1]
 	if largest.Fits {
 		return nil
 	}
-	return []Violation{{Rule: 6, Code: Fit, Map: largest.misfit, Insn: -1,
+	return []rule.Violation{{Rule: 6, Code: rule.Fit, Map: largest.misfit, Insn: -1,
 		Reason: fmt.Sprintf("it does not fit %s: %s", largest.Name, largest.Reason)}}
 }

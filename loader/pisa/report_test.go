@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/xdpmon/xdpmon/loader/pisa/declared"
+	"github.com/xdpmon/xdpmon/loader/pisa/rule"
 )
 
 func rowOf(t *testing.T, r *Report, name string) Array {
@@ -39,15 +42,15 @@ func TestReportRows(t *testing.T) {
 	if !sum.Atomic || strings.Join(sum.Programs, " ") != "first_tc first_xdp" {
 		t.Errorf("first_sum: atomic %t, programs %v", sum.Atomic, sum.Programs)
 	}
-	phv := rowOf(t, r, vectorName)
+	phv := rowOf(t, r, declared.VectorName)
 	if phv.Stage != nil || phv.KernelBytes != uint64(phv.WidthBits/8*r.PossibleCPUs) || !phv.Shared {
 		t.Errorf("vector: %+v", phv)
 	}
-	writes := make(map[string]Kind)
+	writes := make(map[string]declared.Kind)
 	for _, o := range r.OtherWrites {
 		writes[o.Name] = o.Kind
 	}
-	if len(writes) != 2 || writes[vectorName] != Scratch || writes["recirc_budget"] != Budget {
+	if len(writes) != 2 || writes[declared.VectorName] != declared.Scratch || writes["recirc_budget"] != declared.Budget {
 		t.Errorf("other writes: %v", writes)
 	}
 }
@@ -100,7 +103,7 @@ func TestMerge(t *testing.T) {
 	r := Merge(parts...)
 	vectors := 0
 	for _, a := range r.Arrays {
-		if a.Name == vectorName {
+		if a.Name == declared.VectorName {
 			vectors++
 		}
 	}
@@ -121,7 +124,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestFactsOfTheTofino: sizes that the compiler was seen to take and to refuse (FACTS.md).
+// TestFactsOfTheTofino: sizes that the compiler was seen to take and to refuse (p4c 1.2.5.16).
 func TestFactsOfTheTofino(t *testing.T) {
 	at := func(stages ...int) (out []*int) {
 		for _, s := range stages {
@@ -130,7 +133,7 @@ func TestFactsOfTheTofino(t *testing.T) {
 		return out
 	}
 	array := func(stage *int, entries uint64, width int) Array {
-		return Array{Name: "a", Kind: Register, Stage: stage, WidthBits: width, Entries: entries, Banks: 1, Touches: 1, Bits: entries * uint64(width)}
+		return Array{Name: "a", Kind: declared.Register, Stage: stage, WidthBits: width, Entries: entries, Banks: 1, Touches: 1, Bits: entries * uint64(width)}
 	}
 	s := at(0, 11, 12, 19)
 	for name, c := range map[string]struct {
@@ -164,10 +167,10 @@ func TestFactsOfTheTofino(t *testing.T) {
 
 // TestMessage: an operator reads the rule, the program, the map, the line and what to do; once for both hooks.
 func TestMessage(t *testing.T) {
-	one := Violation{Rule: 2, Code: SecondAccess, Program: "f_tc", Map: "table", Insn: 7, Source: "f.c:3: reg_add(a, 1);", Reason: "why"}
+	one := rule.Violation{Rule: 2, Code: rule.SecondAccess, Program: "f_tc", Map: "table", Insn: 7, Source: "f.c:3: reg_add(a, 1);", Reason: "why"}
 	two := one
 	two.Program = "f_xdp"
-	text := (&Violations{List: []Violation{one, two}}).Error()
+	text := (&rule.Violations{List: []rule.Violation{one, two}}).Error()
 	for _, want := range []string{"rule 2", "f_tc, f_xdp", "table", "f.c:3", "remedy: ", "memory rules"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
@@ -176,8 +179,8 @@ func TestMessage(t *testing.T) {
 	if strings.Count(text, "why") != 1 {
 		t.Errorf("said twice:\n%s", text)
 	}
-	for code := range remedies {
-		if code == "" || remedies[code] == "" {
+	for code := range rule.Remedies {
+		if code == "" || rule.Remedies[code] == "" {
 			t.Errorf("no remedy for %q", code)
 		}
 	}

@@ -3,10 +3,11 @@ package pisa
 import (
 	"fmt"
 	"slices"
+
+	"github.com/xdpmon/xdpmon/loader/pisa/declared"
 )
 
-// What one stage of a Tofino has, 1 and 2 alike (FACTS.md, "What the Tofino compiler accepts", measured with its
-// compiler): two arrays of 65,536 x 32 bits take 17 SRAM blocks and 17 map RAMs each and fill a stage's map RAM; one
+// What one stage of a Tofino has, 1 and 2 alike (measured with its compiler, p4c 1.2.5.16): two arrays of 65,536 x 32 bits take 17 SRAM blocks and 17 map RAMs each and fill a stage's map RAM; one
 // array of 143,360 x 32 fits, one of 147,456 x 32 does not.
 const (
 	stageALUs     = 4
@@ -43,7 +44,7 @@ type StageUse struct {
 }
 
 func fit(arrays []Array) []Target {
-	out := []Target{{Name: "Tofino 1", Stages: tofino1Stages}, {Name: "Tofino 2", Stages: maxStages}}
+	out := []Target{{Name: "Tofino 1", Stages: tofino1Stages}, {Name: "Tofino 2", Stages: declared.MaxStages}}
 	for i := range out {
 		out[i].place(arrays)
 	}
@@ -166,7 +167,7 @@ func (t *Target) checkArray(a Array) {
 	if a.Sites > tableActions {
 		t.note("%s is reached from %d places; a register has at most %d actions", a.Name, a.Sites, tableActions)
 	}
-	if t.Stages == maxStages && a.WidthBits == 64 && a.Sites > 1 && a.Entries*uint64(a.Banks) > pairEntries2 {
+	if t.Stages == declared.MaxStages && a.WidthBits == 64 && a.Sites > 1 && a.Entries*uint64(a.Banks) > pairEntries2 {
 		t.note("%s: pairs that two exclusive tables reach were accepted up to %d entries", a.Name, pairEntries2)
 	}
 }

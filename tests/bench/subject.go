@@ -1,5 +1,5 @@
 // Package bench measures what a packet costs: nanoseconds over a mutator that rewrites the packet of a test run each
-// time, so that many flows rotate (FACTS.md: one hot packet flatters every figure).
+// time, so that many flows rotate (one hot packet flatters every figure: docs/bench.md).
 package bench
 
 import (

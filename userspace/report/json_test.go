@@ -52,7 +52,7 @@ func TestJSONGolden(t *testing.T) {
 	golden(t, "run.json", indented(t, fixtureRun()))
 }
 
-// TestJSONNames holds DESIGN.md, "Command line", against a line: these names do not change once released.
+// TestJSONNames holds docs/output.md against a line: these names do not change once released.
 func TestJSONNames(t *testing.T) {
 	text, err := json.Marshal(fixtureTruth())
 	if err != nil {

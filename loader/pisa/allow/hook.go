@@ -1,0 +1,99 @@
+package allow
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/cilium/ebpf"
+)
+
+// Hook is an entry of the list of program types: what a program finds in its context and how it may end.
+type Hook struct {
+	Fields   []field
+	Verdicts []Verdict
+	Chain    string // its program array; programs of one type run in one chain
+	Recirc   string
+	Why      string
+}
+
+// field is a word of the context that may be read. None may be written.
+type field struct {
+	Name      string
+	off, size int
+	Packet    bool // a pointer to bytes of the packet
+	Why       string
+}
+
+// Verdict is a number that a program may end with.
+type Verdict struct {
+	Name string
+	Code uint32
+	Why  string
+}
+
+const (
+	ofBuffer  = "bytes of this packet"
+	ofReceipt = "how this packet came"
+	ofPacket  = "the kernel knows it of this packet"
+)
+
+// Hooks is the list. Offsets are those of struct xdp_md and struct __sk_buff.
+var Hooks = map[ebpf.ProgramType]Hook{
+	ebpf.XDP: {
+		Chain: "chain_xdp", Recirc: "recirc_xdp",
+		Why: "sees a packet once, on arrival",
+		Fields: []field{
+			{"data", 0, 4, true, ofBuffer}, {"data_end", 4, 4, true, ofBuffer}, {"data_meta", 8, 4, true, ofBuffer},
+			{"ingress_ifindex", 12, 4, false, ofReceipt}, {"rx_queue_index", 16, 4, false, ofReceipt},
+		},
+		Verdicts: []Verdict{
+			{"XDP_ABORTED", 0, "dropped, and seen by a trace point"}, {"XDP_DROP", 1, "dropped"}, {"XDP_PASS", 2, "goes on"},
+		},
+	},
+	ebpf.SchedCLS: {
+		Chain: "chain_tc", Recirc: "recirc_tc",
+		Why: "sees a packet, or an aggregate of segments, once, on arrival or departure",
+		Fields: []field{
+			{"len", 0, 4, false, ofPacket}, {"pkt_type", 4, 4, false, ofReceipt}, {"mark", 8, 4, false, ofPacket},
+			{"queue_mapping", 12, 4, false, ofReceipt}, {"protocol", 16, 4, false, ofPacket},
+			{"vlan_present", 20, 4, false, ofPacket}, {"vlan_tci", 24, 4, false, ofPacket}, {"vlan_proto", 28, 4, false, ofPacket},
+			{"priority", 32, 4, false, ofPacket}, {"ingress_ifindex", 36, 4, false, ofReceipt}, {"ifindex", 40, 4, false, ofReceipt},
+			{"hash", 68, 4, false, ofPacket}, {"data", 76, 4, true, ofBuffer}, {"data_end", 80, 4, true, ofBuffer},
+			{"data_meta", 140, 4, true, ofBuffer}, {"tstamp", 152, 8, false, ofPacket}, {"wire_len", 160, 4, false, ofPacket},
+			{"gso_segs", 164, 4, false, ofPacket}, {"gso_size", 176, 4, false, ofPacket},
+		},
+		Verdicts: []Verdict{
+			{"TC_ACT_UNSPEC", 0xffffffff, "goes on to the next program"}, {"TC_ACT_OK", 0, "goes on"}, {"TC_ACT_SHOT", 2, "dropped"},
+		},
+	},
+}
+
+// RefusedVerdicts are codes of which more is to be said than that they are not on the list.
+var RefusedVerdicts = map[ebpf.ProgramType]map[uint32]string{
+	ebpf.XDP:      {3: "XDP_TX", 4: "XDP_REDIRECT"},
+	ebpf.SchedCLS: {1: "TC_ACT_RECLASSIFY", 6: "TC_ACT_REPEAT", 7: "TC_ACT_REDIRECT"},
+}
+
+// Entries are the programs that begin chains, by name: the loader puts no other there and these nowhere else. They may choose a
+// slot and fill the vector; in return they keep no registers and read of the vector only what they have written.
+var Entries = []string{"chain_xdp_entry", "chain_tc_entry"}
+
+// FieldAt is the word of the context that an access lies in.
+func (h *Hook) FieldAt(off, size int) (field, bool) {
+	for _, f := range h.Fields {
+		inside := off >= f.off && off+size <= f.off+f.size
+		if inside && (!f.Packet || size == f.size) {
+			return f, true
+		}
+	}
+	return field{}, false
+}
+
+// VerdictNames lists how a program may end, for a message.
+func (h *Hook) VerdictNames() string {
+	var names []string
+	for _, v := range h.Verdicts {
+		names = append(names, fmt.Sprintf("%s (%d)", v.Name, int32(v.Code)))
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,134 @@
+// Package declared is what a collection says of its maps: their kinds, stages and sizes, the packet header vector and the budget, and
+// the list of what maps of each kind may be.
+package declared
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/loader/pisa/rule"
+)
+
+// Collection is what all programs of a collection share.
+type Collection struct {
+	Arrays  []*Array
+	Numbers map[string]int // of arrays, by name
+	Stages  [MaxStages]Set // the arrays of each stage
+	Budgets Set
+	Staged  Set // registers and tallies
+	Secrets Set // what only userspace may read back, and stale memory
+	Answers Set // rings and the budget, which packets share
+	Chances Set // generators
+	Vector  vector
+
+	Budget     budgetWords
+	Deferred   bool // a replay that holds second passes back (recirc.h)
+	CoinSeeded bool // a replay: the entry program sets phv->coin for each packet (coin.h)
+}
+
+// Read classifies the maps of a collection; violations are what is wrong with their declarations.
+func Read(spec *ebpf.CollectionSpec) (*Collection, []rule.Violation, error) {
+	e := &Collection{Numbers: make(map[string]int), Vector: vector{Array: -1, Pass: -1, Next: -1, Bank: -1}}
+	names := make([]string, 0, len(spec.Maps))
+	for name, m := range spec.Maps {
+		if m == nil {
+			return nil, nil, fmt.Errorf("%w: map %q has no specification", rule.ErrMalformed, name)
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	var broken []rule.Violation
+	next := 0
+	for _, name := range names {
+		a, bad := classify(name, spec.Maps[name])
+		broken = append(broken, bad...)
+		if a.followed() {
+			if next == maxArrays {
+				return nil, nil, fmt.Errorf("more than %d arrays, rings and generators: %w", maxArrays, rule.ErrTooComplex)
+			}
+			a.Bit = 1 << next
+			next++
+		}
+		a.Data = contents(spec, name)
+		e.Numbers[name] = len(e.Arrays)
+		e.Arrays = append(e.Arrays, a)
+		e.group(a)
+	}
+	if at, ok := e.Numbers[VectorName]; ok {
+		if wrong := e.Vector.read(int32(at), e.Arrays[at].Spec.Value); wrong != "" {
+			broken = append(broken, rule.Violation{Rule: 1, Code: rule.Unlisted, Map: VectorName, Insn: -1, Reason: wrong})
+		}
+	}
+	if at, ok := e.Numbers["recirc_budget"]; ok {
+		e.Budget = readBudget(e.Arrays[at].Spec.Value)
+	}
+	e.CoinSeeded, e.Deferred = isSet(spec, "coin_seeded"), isSet(spec, "recirc_deferred")
+	e.Secrets |= Stale
+	e.Chances |= Chance
+	return e, broken, nil
+}
+
+// isSet says whether a constant is there and not 0.
+func isSet(spec *ebpf.CollectionSpec, name string) bool {
+	v, ok := spec.Variables[name]
+	return ok && slices.ContainsFunc(v.Value, func(b byte) bool { return b != 0 })
+}
+
+func (e *Collection) group(a *Array) {
+	if a.Staged() {
+		e.Stages[a.Stage] |= a.Bit
+		e.Staged |= a.Bit
+	}
+	switch a.Kind {
+	case Budget:
+		e.Budgets |= a.Bit
+		e.Answers |= a.Bit
+	case Ring:
+		e.Answers |= a.Bit
+	case Random:
+		e.Chances |= a.Bit
+	}
+	if a.secret() {
+		e.Secrets |= a.Bit
+	}
+}
+
+// contents are the bytes of a constant section as they will be loaded: with the values that variables were set to.
+func contents(spec *ebpf.CollectionSpec, name string) []byte {
+	if !strings.HasPrefix(name, ".rodata") || len(spec.Maps[name].Contents) != 1 {
+		return nil
+	}
+	data, ok := spec.Maps[name].Contents[0].Value.([]byte)
+	if !ok {
+		return nil
+	}
+	data = slices.Clone(data)
+	for _, v := range spec.Variables {
+		if v.SectionName == name && int(v.Offset) <= len(data) {
+			copy(data[v.Offset:], v.Value)
+		}
+	}
+	return data
+}
+
+// Names lists arrays for a message.
+func (e *Collection) Names(s Set) string {
+	var out []string
+	for _, a := range e.Arrays {
+		if a.Bit&s != 0 {
+			out = append(out, a.Name)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// OfStage names the arrays of a stage that were touched.
+func (e *Collection) OfStage(stage int, touched Set) string {
+	if stage < 0 {
+		return "an array"
+	}
+	return e.Names(e.Stages[stage] & touched)
+}

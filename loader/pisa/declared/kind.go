@@ -1,0 +1,157 @@
+package declared
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/loader/pisa/rule"
+)
+
+// Kind says what a map is under the memory rules. It comes from the map's tags, else from its type.
+type Kind string
+
+// The kinds of maps.
+const (
+	Register Kind = "register"      // state of the data plane; all six rules
+	Tally    Kind = "tally"         // state that userspace alone reads back; all six rules
+	Counters Kind = "counters"      // statistics of the program: only added to
+	Budget   Kind = "budget"        // passes left for recirculation: counted down, branched on
+	Random   Kind = "random"        // state of a random number generator: it takes nothing from packets
+	Scratch  Kind = "scratch"       // one element a CPU that lives as long as a packet
+	Table    Kind = "table"         // configuration: read-only
+	Slots    Kind = "chain"         // the programs of the chain
+	Recirc   Kind = "recirculation" // the programs of the second pass
+	Ring     Kind = "ring"          // reports to userspace
+	Constant Kind = "constant"      // .rodata
+	Untagged Kind = "untagged"      // anything else: read-only
+)
+
+var tagKinds = map[string]Kind{
+	"pisa:register": Register, "pisa:tally": Tally, "pisa:counters": Counters, "pisa:budget": Budget,
+	"pisa:random": Random, "pisa:scratch": Scratch, "pisa:table": Table, "pisa:chain": Slots, "pisa:recirculation": Recirc,
+}
+
+const (
+	tagStage    = "pisa:stage="
+	tagBanked   = "pisa:banked"
+	tagLowPass  = "pisa:lpf" // the switch's low-pass filter: it may multiply
+	tagShared   = "xdpmon:shared"
+	MaxStages   = 20 // Tofino 2
+	elementBits = 64
+	VectorName  = "phv_scratch"
+	ControlName = "chain_control"
+)
+
+// Array is one map of a collection as the proof sees it. Its number is its place in env.maps.
+type Array struct {
+	Name    string
+	Kind    Kind
+	Stage   int // of staged arrays: the declared one, forced into the range that exists
+	Banks   int
+	LowPass bool
+	Shared  bool
+	Spec    *ebpf.MapSpec
+	Data    []byte // contents of a constant
+	Bit     Set    // of register, tally, counters and budget; 0 of the others
+}
+
+// Staged says whether stages and single accesses are proven for it.
+func (a *Array) Staged() bool { return a.Kind == Register || a.Kind == Tally }
+
+// followed says whether the proof follows what was read from it.
+func (a *Array) followed() bool {
+	switch a.Kind {
+	case Register, Tally, Counters, Budget, Random, Ring:
+		return true
+	}
+	return false
+}
+
+// Own says whether the packet does not choose the element.
+func (a *Array) Own() bool { return a.Kind == Budget || a.Kind == Random || a.Kind == Scratch }
+
+// secret says whether userspace alone may read it back.
+func (a *Array) secret() bool { return a.Kind == Tally || a.Kind == Counters }
+
+// PerCPU says whether every CPU has values of its own.
+func (a *Array) PerCPU() bool {
+	t := a.Spec.Type
+	return t == ebpf.PerCPUArray || t == ebpf.PerCPUHash || t == ebpf.LRUCPUHash
+}
+
+// Indexed says whether every index below MaxEntries has an element.
+func (a *Array) Indexed() bool {
+	return a.Spec.Type == ebpf.Array || a.Spec.Type == ebpf.PerCPUArray
+}
+
+func classify(name string, spec *ebpf.MapSpec) (*Array, []rule.Violation) {
+	a := &Array{Name: name, Kind: kindOf(name, spec), Stage: -1, Banks: 1, Spec: spec}
+	a.LowPass = slices.Contains(spec.Tags, tagLowPass)
+	a.Shared = slices.Contains(spec.Tags, tagShared)
+	if slices.Contains(spec.Tags, tagBanked) {
+		a.Banks = 2
+	}
+	var broken []rule.Violation
+	add := func(which int, code rule.Code, format string, args ...any) {
+		broken = append(broken, rule.Violation{Rule: which, Code: code, Map: name, Insn: -1, Reason: fmt.Sprintf(format, args...)})
+	}
+	switch a.Kind {
+	case Register, Tally:
+		a.Stage = min(max(readStage(spec.Tags, add), 0), MaxStages-1)
+		if bits := int(spec.ValueSize) * 8; bits > elementBits {
+			add(3, rule.ElementWidth, "an element has %d bits", bits)
+		}
+	}
+	if wrong := a.oversized(); wrong != "" {
+		add(1, rule.FlowState, "%s", wrong)
+	} else if wrong := a.unlisted(); wrong != "" {
+		add(1, rule.Unlisted, "%s", wrong)
+	}
+	return a, broken
+}
+
+func kindOf(name string, spec *ebpf.MapSpec) Kind {
+	for _, tag := range spec.Tags {
+		if kind, ok := tagKinds[tag]; ok {
+			return kind
+		}
+	}
+	switch {
+	case strings.HasPrefix(name, ".rodata"):
+		return Constant
+	case spec.Type == ebpf.RingBuf || spec.Type == ebpf.PerfEventArray:
+		return Ring
+	}
+	return Untagged
+}
+
+// readStage is the declared stage, or -1.
+func readStage(tags []string, add func(int, rule.Code, string, ...any)) int {
+	out := -1
+	for _, tag := range tags {
+		text, ok := strings.CutPrefix(tag, tagStage)
+		if !ok {
+			continue
+		}
+		stage, err := strconv.Atoi(text)
+		switch {
+		case err != nil || stage < 0:
+			add(1, rule.StageMissing, "%q is not a stage", text)
+			return out
+		case out >= 0:
+			add(1, rule.StageMissing, "it is declared in stage %d and in stage %d", out, stage)
+			return out
+		case stage >= MaxStages:
+			add(6, rule.Fit, "stage %d does not exist: the largest target has stages 0 to %d", stage, MaxStages-1)
+		}
+		out = stage
+	}
+	if out < 0 {
+		add(1, rule.StageMissing, "it is declared in no stage")
+	}
+	return out
+}

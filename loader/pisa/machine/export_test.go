@@ -1,0 +1,10 @@
+package machine
+
+// What the tests of whole proofs take of the random programs.
+var (
+	RandomSeed    = randomSeed
+	RandomArrays  = randomArrays
+	RandomProgram = randomProgram
+	RandomSpec    = randomSpec
+	ArrayName     = arrayName
+)

@@ -1,0 +1,99 @@
+package machine
+
+import (
+	"slices"
+
+	"github.com/xdpmon/xdpmon/loader/pisa/declared"
+	"github.com/xdpmon/xdpmon/loader/pisa/expr"
+	"github.com/xdpmon/xdpmon/loader/pisa/state"
+	"github.com/xdpmon/xdpmon/loader/pisa/value"
+)
+
+func (m *Machine) enterRegion(s *state.State, pc int, t value.Taint) {
+	t.From &^= m.env.Secrets | m.env.Chances | declared.Packet // refused as such already, and of no interest
+	if t.From == 0 {
+		return
+	}
+	g := m.Prog.Funcs[m.Prog.Insns[pc].Fn].Graph
+	at := state.Site{Branch: int32(pc), Back: s.Frames[s.Depth()].Back}
+	r := state.Region{Site: at, Depth: s.Depth(), Join: g.JoinOf(pc), T: t, Must: true}
+	i := slices.IndexFunc(s.Regions, r.Same)
+	if i < 0 {
+		r.Before = s.Clone()
+		s.Regions = append(s.Regions, r)
+		slices.SortFunc(s.Regions, state.CompareRegions)
+	} else { // once more in a loop
+		m.flows.ForgetBefore(s, &s.Regions[i])
+		s.Regions[i].T = s.Regions[i].T.With(t)
+		s.Regions[i].Must = true
+	}
+	s.Control = s.Control.With(t)
+}
+
+// applyEnded: what any side of a branch has changed depends on the branch.
+func (m *Machine) applyEnded(s *state.State) {
+	for _, r := range s.Ended {
+		m.applyFlow(s, r)
+	}
+	s.Ended = nil
+}
+
+func (m *Machine) applyFlow(s *state.State, r state.Ended) {
+	f := m.flows.Of(r.Site)
+	f.Used = true
+	regs := f.Regs[r.Depth]
+	if r.Returned {
+		regs &= 1
+	}
+	for i := range s.Regs[:10] {
+		if regs&(1<<i) != 0 {
+			s.Regs[i] = s.Regs[i].Under(r.T)
+		}
+	}
+	for p := range f.Cells {
+		if p.Scratch {
+			s.Scratch[p.Obj] = m.taintCells(s.Scratch[p.Obj], p, r.T)
+		} else if p.Obj < len(s.Frames) {
+			s.Frames[p.Obj].Stack = m.taintCells(s.Frames[p.Obj].Stack, p, r.T)
+		}
+	}
+}
+
+// taintCells makes what is in the place depend on t, whether this path has written it or not.
+func (m *Machine) taintCells(mem value.Memory, p state.Place, t value.Taint) value.Memory {
+	out := mem
+	from, to := mem.Around(p.Off, p.Size)
+	for i := from; i < to; i++ {
+		v := mem[i].V.Under(t)
+		if v == out[i].V {
+			continue
+		}
+		if &out[0] == &mem[0] {
+			out = slices.Clone(mem)
+		}
+		out[i].V = v
+	}
+	if !p.Scratch {
+		return out
+	}
+	for _, gap := range mem.Gaps(p.Off, p.Size) {
+		gap.V = value.Number(m.wordOf(m.scratch[p.Obj], gap.Off, gap.Size), t.With(value.FromPacket))
+		out = out.Replace(gap, m.nodes)
+	}
+	return out
+}
+
+// wordOf is what a word of scratch memory holds when the program begins.
+func (m *Machine) wordOf(obj int32, off, size int) *expr.Node {
+	key := initialKey{obj, off, size}
+	n, ok := m.initial[key]
+	if !ok {
+		within := expr.Below(uint(size) * 8)
+		if obj == m.env.Vector.Array && off == m.env.Vector.Bank && size == 1 && !m.entry {
+			within.Hi = 1 // chain.h: CONTROL_BANK is one bit
+		}
+		n = m.nodes.Leaf(within)
+		m.initial[key] = n
+	}
+	return n
+}

@@ -1,0 +1,44 @@
+package machine
+
+import (
+	"slices"
+
+	"github.com/xdpmon/xdpmon/loader/pisa/state"
+	"github.com/xdpmon/xdpmon/loader/pisa/value"
+)
+
+// forget drops accesses to arrays that nothing behind refers to any more: no pointer, and no instruction.
+func (m *Machine) forget(s *state.State) {
+	if len(s.Access) == 0 {
+		return
+	}
+	wanted := m.mentions[s.PC]
+	for d := len(s.Frames) - 1; d > 0; d-- {
+		wanted |= m.mentions[s.Frames[d].Back]
+	}
+	keep := func(v value.Value) {
+		switch v.Form {
+		case value.FormElement, value.FormMap:
+			wanted |= m.env.Arrays[v.Obj].Bit
+		case value.FormCode: // a callback, and its next round
+			wanted |= m.mentions[v.Obj]
+		}
+	}
+	for _, v := range s.Regs {
+		keep(v)
+	}
+	for d := range s.Frames {
+		for _, c := range s.Frames[d].Stack {
+			keep(c.V)
+		}
+		if saved := s.Frames[d].Saved; saved != nil {
+			for _, v := range saved {
+				keep(v)
+			}
+		}
+	}
+	gone := func(a state.Access) bool { return m.env.Arrays[a.Array].Bit&wanted == 0 }
+	if slices.ContainsFunc(s.Access, gone) {
+		s.Access = slices.DeleteFunc(slices.Clone(s.Access), gone)
+	}
+}

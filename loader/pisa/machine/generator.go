@@ -1,0 +1,27 @@
+package machine
+
+import (
+	"github.com/xdpmon/xdpmon/loader/pisa/declared"
+	"github.com/xdpmon/xdpmon/loader/pisa/expr"
+	"github.com/xdpmon/xdpmon/loader/pisa/rule"
+	"github.com/xdpmon/xdpmon/loader/pisa/state"
+	"github.com/xdpmon/xdpmon/loader/pisa/value"
+)
+
+// A generator's state moves on by an invertible linear map of its bits, as xorshift and shift registers do: from any state but
+// 0 it goes through all of its cycle, so how far it has come says nothing that a sum or a set of flows could be kept in. The
+// expression that is stored consists of exclusive-ors and constant shifts of one number: its images of single bits determine it.
+
+// storeRandom refuses to move a generator on by anything else than a step.
+func (m *Machine) storeRandom(s *state.State, a *declared.Array, ptr value.Value, size int, v value.Value) {
+	m.refuseAnswer(s, v.T.From, 0, "a step of "+a.Name)
+	strange := v.T.From &^ (s.Control.From | a.Bit | declared.Chance)
+	switch {
+	case strange != 0:
+		m.fail(s.PC, a, 1, rule.FlowState, "the state of a generator is set to something that does not come from generators alone")
+	case size != int(a.Spec.ValueSize) || !v.IsNumber() || !expr.IsStep(v.N, 8*size):
+		m.fail(s.PC, a, 1, rule.FlowState, "a generator does not move on by an invertible linear step (xorshift) of its whole state")
+	case v.T.From&declared.Chance == 0:
+		m.fail(s.PC, a, 1, rule.FlowState, "a generator is never renewed from bpf_get_prandom_u32: its state would count its steps")
+	}
+}

@@ -1,0 +1,54 @@
+package machine
+
+import (
+	"github.com/xdpmon/xdpmon/loader/pisa/declared"
+	"github.com/xdpmon/xdpmon/loader/pisa/rule"
+	"github.com/xdpmon/xdpmon/loader/pisa/state"
+	"github.com/xdpmon/xdpmon/loader/pisa/value"
+)
+
+// What a value was calculated from decides where it may go. Three kinds of sources are not state that the rules know:
+//
+//	secrets  tallies and counters, which userspace alone reads back; and what nobody has written in this packet (stale)
+//	answers  of a ring (was there room?) and of the budget (is there a pass left?), which packets share
+//
+// A secret goes nowhere but back into its own element and into reports; an answer decides what is counted and, of the budget,
+// whether there is a second pass.
+
+// refuseSecret refuses that something decides how the data plane goes on.
+func (m *Machine) refuseSecret(s *state.State, leak declared.Set, how string) {
+	if leak&declared.Stale != 0 {
+		m.fail(s.PC, nil, 1, rule.FlowState, "memory that this packet has not written on this path %s: it holds what an earlier packet left there", how)
+	}
+	for _, a := range m.env.Arrays {
+		if a.Bit&leak&m.env.Secrets != 0 {
+			m.fail(s.PC, a, 1, rule.FlowState, "what was read from it %s: only userspace reads %s back", how, a.Kind)
+		}
+	}
+}
+
+// keepSecret: what userspace alone may read back must not decide anything in the data plane.
+func (m *Machine) keepSecret(s *state.State, t value.Taint, obj int32, form value.Form) {
+	leak := t.From & m.env.Secrets
+	if form == value.FormMemory || form == value.FormElement {
+		leak &^= m.env.Arrays[obj].Bit
+	}
+	m.refuseSecret(s, leak, "is stored elsewhere")
+}
+
+// refuseAnswer refuses that something depends on what a ring or the budget has answered.
+func (m *Machine) refuseAnswer(s *state.State, from, allowed declared.Set, what string) {
+	leak := from & m.env.Answers &^ allowed
+	if leak == 0 {
+		return
+	}
+	for _, a := range m.env.Arrays {
+		switch {
+		case a.Bit&leak == 0:
+		case a.Kind == declared.Ring:
+			m.fail(s.PC, a, 1, rule.FlowState, "%s depends on whether it had room for a report: that may only be counted", what)
+		default:
+			m.fail(s.PC, a, 1, rule.FlowState, "%s depends on the passes left in it: they decide the second pass alone", what)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package machine
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/loader/pisa/allow"
+	"github.com/xdpmon/xdpmon/loader/pisa/code"
+	"github.com/xdpmon/xdpmon/loader/pisa/declared"
+	"github.com/xdpmon/xdpmon/loader/pisa/rule"
+)
+
+// Prove interprets one program of a collection; what it breaks is in Found.
+func Prove(e *declared.Collection, spec *ebpf.ProgramSpec, name string, limit int) (*Machine, error) {
+	if spec == nil {
+		return nil, fmt.Errorf("%w: no specification", rule.ErrMalformed)
+	}
+	m, err := newMachine(e, spec, name, limit)
+	if err != nil {
+		return nil, err
+	}
+	if !m.listed(spec.Type, spec.AttachType) {
+		m.Uses = make([]Use, len(e.Arrays))
+		return m, nil
+	}
+	return m, m.prove()
+}
+
+func newMachine(e *declared.Collection, spec *ebpf.ProgramSpec, name string, limit int) (*Machine, error) {
+	p, err := code.Decode(spec, e.Numbers)
+	if err != nil {
+		return nil, err
+	}
+	p.Name = name
+	p.Recirculates = e.Vector.Pass >= 0 && slices.ContainsFunc(p.Insns, func(in code.Insn) bool {
+		return in.Array >= 0 && e.Arrays[in.Array].Kind == declared.Recirc
+	})
+	return &Machine{env: e, Prog: p, hook: allow.Hooks[spec.Type], mentions: code.NewMentions(p, e.Arrays), entry: isEntry(e, p), limit: limit}, nil
+}
+
+// isEntry says whether a program begins chains: it has the name, reads the control word and keeps no registers.
+func isEntry(e *declared.Collection, p *code.Program) bool {
+	reads := false
+	if !slices.Contains(allow.Entries, p.Name) || e.Staged != 0 {
+		return false
+	}
+	for i := range p.Insns {
+		if at := p.Insns[i].Array; at >= 0 {
+			reads = reads || e.Arrays[at].Name == declared.ControlName
+		}
+	}
+	return reads
+}

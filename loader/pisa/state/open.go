@@ -1,0 +1,51 @@
+package state
+
+import (
+	"slices"
+
+	"github.com/xdpmon/xdpmon/loader/pisa/declared"
+	"github.com/xdpmon/xdpmon/loader/pisa/value"
+)
+
+// Access is the read-modify-write of one register array on a path, as long as no array of a later stage was
+// touched: after that any further access breaks a rule and nothing needs to be remembered.
+type Access struct {
+	Array   int32
+	Lookups uint8 // made on this path
+	Touched bool
+	Lookup  uint8   // the one whose pointer was used
+	Written uint8   // bytes of the element
+	First   int32   // instruction that touched it first
+	Tests   []int32 // branches since, on the path with most of them
+	Own     []int32 // branches since on a number that depends on the element, on any path
+}
+
+// AccessTo is the access to an array that is under way on this path, or nil.
+func (s *State) AccessTo(array int32) *Access {
+	i := slices.IndexFunc(s.Access, func(a Access) bool { return a.Array == array })
+	if i < 0 {
+		return nil
+	}
+	return &s.Access[i]
+}
+
+// CountTest notes a branch in every read-modify-write that is under way.
+func (s *State) CountTest(pc int, t value.Taint, arrays []*declared.Array) {
+	for i := range s.Access {
+		a := &s.Access[i]
+		if !a.Touched {
+			continue
+		}
+		if len(a.Tests) <= Conditions {
+			a.Tests = append(slices.Clone(a.Tests), int32(pc))
+		}
+		if t.From&arrays[a.Array].Bit != 0 && !slices.Contains(a.Own, int32(pc)) && len(a.Own) <= Conditions {
+			a.Own = append(slices.Clone(a.Own), int32(pc))
+		}
+	}
+}
+
+const (
+	ManyLookups = 3 // lookups of one array that are told apart on one path
+	Conditions  = 2 // in one read-modify-write
+)

@@ -1,0 +1,83 @@
+// Package value is what registers and memory hold: numbers, pointers, and what they were calculated from.
+package value
+
+import (
+	"github.com/xdpmon/xdpmon/loader/pisa/declared"
+	"github.com/xdpmon/xdpmon/loader/pisa/expr"
+)
+
+// Taint says which arrays' elements a number depends on, and of which of them it is (also) a product.
+type Taint struct{ From, Product declared.Set }
+
+// FromPacket is the taint of what depends on the packet alone.
+var FromPacket = Taint{From: declared.Packet}
+
+// With is what depends on both.
+func (t Taint) With(o Taint) Taint { return Taint{t.From | o.From, t.Product | o.Product} }
+
+// Form says what a value can be used for.
+type Form uint8
+
+const (
+	FormNone    Form = iota // not initialised, or forgotten because nothing reads it
+	FormNumber              // a number; also the context and pointers into packets and the kernel
+	FormStack               // into the stack of frame obj
+	FormMap                 // map obj itself
+	FormInner               // a map inside of map obj
+	FormElement             // an element of register or tally obj
+	FormMemory              // a value of any other map obj
+	FormRecord              // a record of ring obj
+	FormRound               // the number of an iterator's round
+	FormCode                // function at instruction obj
+	FormLost                // a pointer once; the proof does not know to what any more
+)
+
+// Source is the memory, not of the program's own, that a number points to.
+type Source uint8
+
+const (
+	Nothing   Source = iota // it is a number, or points to what programs must not look at
+	InPacket                // bytes of the packet
+	InContext               // of the context
+	InConfig                // a key that a callback is shown
+)
+
+// Value is what a register or a word of memory holds.
+type Value struct {
+	Form   Form
+	Obj    int32
+	Base   Source     // formNumber: what it points to
+	Lookup uint8      // formElement: which lookup of this array on this path
+	Null   uint32     // not 0: may be NULL; equal in copies of one pointer
+	N      *expr.Node // the number, or the pointer's offset in bytes
+	T      Taint
+	Why    declared.Set // of a pointer: what decides that it is here, besides its index
+	Sum    Sum
+}
+
+// Sum says that a number is a word of a counter array plus something that is not.
+type Sum struct {
+	Obj int32 // number of the map + 1; 0: no sum
+	Off *expr.Node
+}
+
+// IsNumber and IsPointer tell values apart; what is lost is a pointer.
+func (v Value) IsNumber() bool  { return v.Form == FormNumber && v.N != nil }
+func (v Value) IsPointer() bool { return v.Form > FormNumber }
+
+// Equals says whether two values of one path are the same, whatever they were calculated from.
+func (v Value) Equals(o Value) bool {
+	return v.Form == o.Form && v.Obj == o.Obj && v.Base == o.Base && v.Lookup == o.Lookup && v.Null == o.Null && v.N == o.N && v.Sum == o.Sum
+}
+
+// Under is the value as it is in places that only some outcomes of earlier branches reach.
+func (v Value) Under(control Taint) Value {
+	v.T = v.T.With(control)
+	if v.IsPointer() {
+		v.Why |= control.From
+	}
+	return v
+}
+
+// Number is a value that can be calculated with.
+func Number(n *expr.Node, t Taint) Value { return Value{Form: FormNumber, N: n, T: t} }
