@@ -119,6 +119,7 @@ func look(at syntax.Pos, t *typ, from, need int) expr {
 const (
 	parserNoMatch = 0x0001
 	parserShort   = 0x0002
+	parserFull    = 0x0004 // of a header stack; the compiler's name for it is one of its counters' range
 )
 
 // need says whether so many bits are left; if not, parsing ends here.
@@ -131,24 +132,30 @@ func (m *machine) need(n int) bool {
 }
 
 func (s *scope) extract(e *syntax.Call) expr {
+	if stack := s.stack(e.Args[0], "next"); stack != nil {
+		return s.extractNext(e.Pos, stack)
+	}
 	x := s.expr(e.Args[0])
 	if x.place == nil || x.typ.class != classHeader || x.place.readonly {
 		syntax.Throw(e.Pos, "%s where a header is wanted", x.typ)
 	}
-	p, total := x.place, x.typ.bits()
-	return does(e.Pos, func(m *machine) {
-		if !m.need(total) {
-			return
-		}
-		m.val[p.slot], m.undef[p.slot] = 1, 0
-		at := m.at
-		for _, f := range p.typ.fields {
-			slot := p.slot + f.offset
-			m.val[slot], m.undef[slot] = bitsAt(m.data, at, f.typ.width), 0
-			at += f.typ.width
-		}
-		m.at = at
-	})
+	p := x.place
+	return does(e.Pos, func(m *machine) { m.extract(p) })
+}
+
+// extract a header.
+func (m *machine) extract(p *place) {
+	if !m.need(p.typ.bits()) {
+		return
+	}
+	m.val[p.slot], m.undef[p.slot] = 1, 0
+	at := m.at
+	for _, f := range p.typ.fields {
+		slot := p.slot + f.offset
+		m.val[slot], m.undef[slot] = bitsAt(m.data, at, f.typ.width), 0
+		at += f.typ.width
+	}
+	m.at = at
 }
 
 func (packetOut) call(s *scope, e *syntax.Call, method string) expr {
@@ -184,7 +191,7 @@ func emission(at syntax.Pos, p *place) step {
 		}
 	case classStack:
 		for i := range p.typ.count {
-			steps = append(steps, emission(at, &place{slot: p.slot + i*p.typ.elem.slots(), typ: p.typ.elem}))
+			steps = append(steps, emission(at, p.element(i)))
 		}
 	default:
 		syntax.Throw(at, "%s cannot be emitted", p.typ)

@@ -207,8 +207,11 @@ func (b *builder) ingress(pipe *syntax.Instance) {
 }
 
 func (b *builder) egress(pipe *syntax.Instance) {
-	b.sw.egress = b.gress(pipe, 3)
-	b.sw.egressDrop = b.sw.egress.slotOf("egress_intrinsic_metadata_for_deparser_t", "drop_ctl")
+	g := b.gress(pipe, 3)
+	b.sw.egress = g
+	b.sw.egressDrop = g.slotOf("egress_intrinsic_metadata_for_deparser_t", "drop_ctl")
+	b.sw.egressError = g.slotOf("egress_intrinsic_metadata_from_parser_t", "parser_err")
+	b.sw.egressTime = g.slotOf("egress_intrinsic_metadata_from_parser_t", "global_tstamp")
 }
 
 // slotOf a field of intrinsic metadata, whether or not the program looks at it.

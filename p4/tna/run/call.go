@@ -110,14 +110,7 @@ func (s *scope) method(e *syntax.Call, n *syntax.Name, method string) (expr, boo
 		return does(e.Pos, s.apply(e.Pos, d, e.Args)), true
 	case *Table:
 		wantMethod(e, method, "apply")
-		if len(e.Args) != 0 {
-			syntax.Throw(e.Pos, "a table's apply has no arguments")
-		}
-		if s.build.applied[d] {
-			syntax.Throw(e.Pos, "table %s is applied in two places: the chip has it in one", d.Name)
-		}
-		s.build.applied[d] = true
-		return does(e.Pos, d.apply), true
+		return does(e.Pos, s.applyTable(e, d)), true
 	case object:
 		return d.call(s, e, method), true
 	case nil:

@@ -151,6 +151,9 @@ func (s *scope) fieldOf(e *syntax.Field) expr {
 	if c, ok := e.X.(*syntax.Call); ok && len(c.Types) == 1 {
 		return s.lookaheadField(c, e)
 	}
+	if stack := s.stack(e.X, "last"); stack != nil {
+		return lastOf(e, stack)
+	}
 	x := s.expr(e.X)
 	if x.place == nil {
 		syntax.Throw(e.Pos, "%s has no field %s", x.typ, e.Name)
@@ -180,7 +183,7 @@ func (s *scope) index(e *syntax.Index) expr {
 	if i < 0 || i >= int64(x.typ.count) {
 		syntax.Throw(e.Pos, "element %d of %s", i, x.typ)
 	}
-	return read(e.Pos, &place{slot: x.place.slot + int(i)*x.typ.elem.slots(), typ: x.typ.elem, readonly: x.place.readonly})
+	return read(e.Pos, x.place.element(int(i)))
 }
 
 func (s *scope) slice(e *syntax.Slice) expr {

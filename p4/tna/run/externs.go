@@ -26,7 +26,8 @@ func init() { // the map refers to functions that refer to it
 	externs = map[string]func(*scope, *syntax.Instance) any{
 		"CRCPolynomial": newPolynomial, "Hash": newHash, "Random": newRandom, "Register": newRegister,
 		"RegisterAction": newRegisterAction, "DirectCounter": newDirectCounter, "Counter": newCounter, "Meter": newMeter,
-		"Digest": newDigest, "Resubmit": newResubmit, "Mirror": newMirror, "RegisterParam": newParam,
+		"Digest": newDigest, "Resubmit": newResubmit, "Mirror": newMirror, "RegisterParam": newParam, "Lpf": newLpf,
+		"MathUnit": newMathUnit, "Checksum": newChecksum, "value_set": newValueSet,
 	}
 }
 

@@ -13,8 +13,13 @@ type state struct {
 const mostStates = 64
 
 func (s *scope) parser(decl *syntax.Control) step {
-	if len(decl.Locals) > 0 {
-		syntax.Throw(decl.Locals[0].At(), "a declaration in a parser is outside of the model")
+	s.parses = true
+	for _, d := range decl.Locals {
+		i, ok := d.(*syntax.Instance)
+		if !ok || i.Type.Name != "value_set" && i.Type.Name != "Checksum" {
+			syntax.Throw(d.At(), "this declaration in a parser is outside of the model")
+		}
+		s.instance(i)
 	}
 	states := map[string]*state{"accept": nil}
 	for _, d := range decl.States {
@@ -64,6 +69,7 @@ func (s *scope) transition(t *syntax.Transition, states map[string]*state) func(
 	}
 	type row struct {
 		match []Match
+		set   *ValueSet // of the one key; nil: what match says
 		to    *state
 		spot  *Spot
 	}
@@ -78,7 +84,7 @@ func (s *scope) transition(t *syntax.Transition, states map[string]*state) func(
 		if _, all := c.Keys[0].(*syntax.Any); len(c.Keys) != len(keys) && !(all && len(c.Keys) == 1) {
 			syntax.Throw(c.Pos, "%d values for %d keys", len(c.Keys), len(keys))
 		}
-		if len(c.Keys) == len(keys) {
+		if r.set = s.valueSet(c, keys); r.set == nil && len(c.Keys) == len(keys) {
 			for i, k := range c.Keys {
 				r.match = append(r.match, s.match(k, keys[i]))
 			}
@@ -104,6 +110,9 @@ func (s *scope) transition(t *syntax.Transition, states map[string]*state) func(
 				if (vals[i]^r.match[i].Value)&r.match[i].Mask != 0 {
 					continue next
 				}
+			}
+			if r.set != nil && !r.set.has(vals[0]) {
+				continue
 			}
 			r.spot.Runs++
 			return r.to

@@ -36,6 +36,7 @@ typedef bit<3> ResubmitType_t;
 enum HashAlgorithm_t { IDENTITY, RANDOM, XOR8, XOR16, XOR32, CRC8, CRC16, CRC32, CRC64, CUSTOM }
 enum CounterType_t { PACKETS, BYTES, PACKETS_AND_BYTES }
 enum MeterType_t { PACKETS, BYTES }
+enum MathOp_t { MUL, SQR, SQRT, DIV, RSQR, RSQRT }
 enum bit<8> MeterColor_t { GREEN = 0, YELLOW = 1, RED = 3 }
 
 header ingress_intrinsic_metadata_t {
@@ -83,24 +84,40 @@ header egress_intrinsic_metadata_t {
     bit<19> enq_qdepth;
     bit<6> _pad2;
     bit<2> enq_congest_stat;
+#if __TARGET_TOFINO__ == 2
+    bit<32> enq_tstamp;
+#else
     bit<14> _pad3;
     bit<18> enq_tstamp;
+#endif
     bit<5> _pad4;
     bit<19> deq_qdepth;
     bit<6> _pad5;
     bit<2> deq_congest_stat;
     bit<8> app_pool_congest_stat;
+#if __TARGET_TOFINO__ == 2
+    bit<32> deq_timedelta;
+#else
     bit<14> _pad6;
     bit<18> deq_timedelta;
+#endif
     bit<16> egress_rid;
     bit<7> _pad7;
     bit<1> egress_rid_first;
-    bit<8> egress_qid;
+#if __TARGET_TOFINO__ == 2
+    bit<1> _pad8;
+#else
+    bit<3> _pad8;
+#endif
+    QueueId_t egress_qid;
     bit<5> _pad9;
     bit<3> egress_cos;
     bit<7> _pad10;
     bit<1> deflection_flag;
     bit<16> pkt_length;
+#if __TARGET_TOFINO__ == 2
+    bit<8> _pad11;
+#endif
 }
 struct egress_intrinsic_metadata_from_parser_t {
     bit<48> global_tstamp;

@@ -17,6 +17,7 @@ type Register struct {
 	last    uint64 // pass that touched it
 	by      syntax.Pos
 	actions int
+	filter  *Lpf // whose array it is; nil: it is a register
 }
 
 func newRegister(s *scope, i *syntax.Instance) any {
@@ -63,6 +64,10 @@ func initial(x expr, t *typ) uint64 {
 func (r *Register) Reset(from, to int) {
 	for i := from; i < to; i++ {
 		copy(r.Data[i*r.Words:], r.Initial)
+	}
+	if r.filter != nil {
+		clear(r.filter.last[from:to])
+		clear(r.filter.value[from:to])
 	}
 }
 
@@ -111,22 +116,33 @@ func (a *registerAction) call(s *scope, e *syntax.Call, method string) expr {
 	return x
 }
 
-// execute reads, computes and writes one element. A packet may do so once for each register and pass.
-func (a *registerAction) execute(m *machine, at syntax.Pos, index eval) (val, undef uint64) {
-	r := a.reg
-	m.effect(at, "register "+r.Name)
+// access is the one that a packet has in a pass, and the element that it is of.
+func (r *Register) access(m *machine, at syntax.Pos, index eval) (element int, ok bool) {
+	if m.taint > 0 {
+		m.effect(at, "register "+r.Name)
+	}
 	if r.last == m.pass {
 		m.fail(at, "a second access to register %s; the first one is at %s", r.Name, r.by)
-		return 0, 0
+		return 0, false
 	}
 	r.last, r.by = m.pass, at
 	m.result.Touched++
 	i, u := index(m)
 	if u != 0 || i >= uint64(r.Entries) {
 		m.fail(at, "index %d of register %s, which has %d entries (undefined bits %#x)", i, r.Name, r.Entries, u)
+		return 0, false
+	}
+	return int(i), true
+}
+
+// execute reads, computes and writes one element. A packet may do so once for each register and pass.
+func (a *registerAction) execute(m *machine, at syntax.Pos, index eval) (val, undef uint64) {
+	r := a.reg
+	i, ok := r.access(m, at, index)
+	if !ok {
 		return 0, 0
 	}
-	words := r.Data[int(i)*r.Words : int(i+1)*r.Words]
+	words := r.Data[i*r.Words : (i+1)*r.Words]
 	for n, w := range words {
 		m.val[a.mem[n].slot], m.undef[a.mem[n].slot] = w, 0
 		m.val[a.alu[n].slot], m.undef[a.alu[n].slot] = w, 0

@@ -11,6 +11,7 @@ type salu struct {
 	updates []int           // of each word
 	fields  map[string]bool // packet fields that are used
 	params  map[string]bool // names that this action gave to parameters
+	result  int             // the word that is computed now; -1: none
 }
 
 // word of the element.
@@ -33,7 +34,7 @@ func (d *aluStruct) word(e *syntax.Field) *word {
 func (a *registerAction) compile(s *scope, d *syntax.Action) {
 	in := s.inner()
 	in.alu = &salu{action: a, names: map[string]bool{}, updates: make([]int, a.reg.Words), fields: map[string]bool{},
-		params: map[string]bool{}}
+		params: map[string]bool{}, result: -1}
 	if len(d.Params) < 1 || len(d.Params) > 2 || d.Params[0].Dir != "inout" || !same(s.typeOf(d.Params[0].Type), a.reg.typ) {
 		syntax.Throw(d.Pos, "apply has an inout parameter of the register's type, and possibly one that is out")
 	}
@@ -93,6 +94,8 @@ func (u *salu) assign(s *scope, a *syntax.Assign) step {
 	}
 	if w := u.target(s, a.L); w != nil {
 		u.updates[w.n]++
+		u.result = w.n
+		defer func() { u.result = -1 }()
 		return s.store(a.Pos, u.action.alu[w.n], s.expr(a.R))
 	}
 	if n, ok := a.L.(*syntax.Name); !ok || u.action.out == nil || s.find(n.ID) != u.action.out {

@@ -4,11 +4,12 @@ import "github.com/xdpmon/xdpmon/p4/tna/syntax"
 
 // scope holds what names refer to: *typ, *enum, constant, *place, *action, *table, *syntax.Control, *control and externs.
 type scope struct {
-	outer *scope
-	names map[string]any
-	build *builder
-	path  string // of the control, in front of names: "fridge.inserts."
-	alu   *salu  // inside of a RegisterAction's method
+	outer  *scope
+	names  map[string]any
+	build  *builder
+	path   string // of the control, in front of names: "fridge.inserts."
+	alu    *salu  // inside of a RegisterAction's method
+	parses bool   // inside of a parser
 }
 
 // constant is a value known before the program runs.
@@ -18,7 +19,7 @@ type constant struct {
 }
 
 func (s *scope) inner() *scope {
-	return &scope{outer: s, names: map[string]any{}, build: s.build, path: s.path, alu: s.alu}
+	return &scope{outer: s, names: map[string]any{}, build: s.build, path: s.path, alu: s.alu, parses: s.parses}
 }
 
 func (s *scope) find(name string) any {
@@ -81,6 +82,7 @@ func (b *builder) layout(t *typ) {
 			b.layout(f.typ)
 		}
 	case classStack:
+		b.slot(0)
 		for range t.count {
 			b.layout(t.elem)
 		}

@@ -18,7 +18,12 @@ func (s *scope) statement(stmt syntax.Stmt) step {
 	case *syntax.Assign:
 		return s.assign(stmt)
 	case *syntax.If:
+		if t, call, of := s.asked(stmt.Cond); t != nil {
+			return s.found(stmt, t, call, of)
+		}
 		return s.branch(stmt)
+	case *syntax.Switch:
+		return s.choose(stmt)
 	case *syntax.Var:
 		return s.variable(stmt)
 	case *syntax.Const:
@@ -135,6 +140,10 @@ func (s *scope) branch(stmt *syntax.If) step {
 		s.alu.condition(s, stmt.Cond)
 		cond = s.alu.exact(s, stmt.Cond)
 	}
+	return s.branches(stmt, cond)
+}
+
+func (s *scope) branches(stmt *syntax.If, cond expr) step {
 	then := s.block(stmt.Then)
 	otherwise := func(*machine) {}
 	if stmt.Else != nil {

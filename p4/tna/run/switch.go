@@ -13,6 +13,8 @@ type Switch struct {
 	Counters  []*Counter
 	Meters    []*Meter
 	Params    []*Param
+	Filters   []*Lpf
+	ValueSets []*ValueSet
 	Controls  []string // that the program uses, parsers among them
 	Spots     []*Spot
 	Wraps     []*Wrap
@@ -24,7 +26,7 @@ type Switch struct {
 	initial, undefined                               []uint64
 	ingress, egress                                  *gress
 	parserError, parserTime, drop, port, bypass, cpu int
-	egressDrop                                       int
+	egressDrop, egressError, egressTime              int
 	passes                                           uint64
 	machine                                          machine
 	input                                            []byte
@@ -35,6 +37,13 @@ type Packet struct {
 	Data []byte
 	Port uint16
 	Time uint64 // ns, of which 48 bits are seen
+	Queue
+}
+
+// Queue is what the traffic manager says of a packet's way through it.
+type Queue struct {
+	Wait         uint64 // ns from enqueue to dequeue
+	Depth, After uint32 // cells when it was enqueued, and when it left
 }
 
 // Digest is what went to the control plane: a struct's fields in their order.
@@ -89,11 +98,11 @@ func (sw *Switch) Process(p Packet, r *Result) error {
 		m.val, m.undef, m.sw = make([]uint64, len(sw.initial)), make([]uint64, len(sw.initial)), sw
 	}
 	*r = Result{Digests: r.Digests[:0], again: r.again[:0], clones: r.clones[:0], Cloned: r.Cloned[:0], Data: r.Data[:0]}
-	m.result, m.time = r, p.Time
+	m.result, m.time = r, p.Time&mask(48)
 	if err := sw.through(m, p, r); err != nil {
 		return err
 	}
-	if err := sw.leave(m, r); err != nil {
+	if err := sw.leave(m, p.Queue, r); err != nil {
 		return err
 	}
 	r.Data = append(r.Data, m.out...)
@@ -133,7 +142,8 @@ func (sw *Switch) loop(m *machine, p Packet, r *Result) error {
 			m.out = m.out[:min(len(m.out), to.Bytes)]
 		}
 		aside := Result{Port: to.Port}
-		if err := sw.out(m, &aside); err != nil {
+		m.time = p.Time & mask(48)
+		if err := sw.out(m, Queue{}, &aside); err != nil {
 			return err
 		}
 		if aside.Dropped || !sw.Loops[to.Port] {
@@ -181,18 +191,18 @@ func (sw *Switch) arrive(p Packet, again []byte) {
 }
 
 // leave is what the traffic manager and the egress make of a packet.
-func (sw *Switch) leave(m *machine, r *Result) error {
+func (sw *Switch) leave(m *machine, q Queue, r *Result) error {
 	r.ToCPU = m.val[sw.cpu] != 0 && m.val[sw.drop]&2 == 0
 	r.Dropped = m.val[sw.drop]&1 != 0
 	r.Port = uint16(m.val[sw.port])
 	if r.Dropped || m.val[sw.bypass] != 0 {
 		return nil
 	}
-	return sw.out(m, r)
+	return sw.out(m, q, r)
 }
 
-// out is the egress pipeline.
-func (sw *Switch) out(m *machine, r *Result) error {
+// out is the egress pipeline. Queues keep time in ns as the intrinsic metadata have room for it.
+func (sw *Switch) out(m *machine, q Queue, r *Result) error {
 	in := make([]byte, 0, len(m.out)+64)
 	var w bitWriter
 	for _, f := range sw.egress.by["egress_intrinsic_metadata_t"].typ.fields {
@@ -200,25 +210,48 @@ func (sw *Switch) out(m *machine, r *Result) error {
 		switch f.name {
 		case "egress_port":
 			v = uint64(r.Port)
+		case "enq_tstamp":
+			v = m.time
+		case "deq_timedelta":
+			v = q.Wait
+		case "enq_qdepth":
+			v = uint64(q.Depth)
+		case "deq_qdepth":
+			v = uint64(q.After)
 		case "pkt_length":
 			v = uint64(len(m.out))
 		}
-		w.put(v, f.typ.width)
+		w.put(v&mask(f.typ.width), f.typ.width)
 	}
 	sw.begin(m)
+	m.time = (m.time + q.Wait) & mask(48)
 	m.data = append(append(in, w.data...), m.out...)
 	m.out = m.out[:0]
 	sw.egress.parse(m)
+	m.val[sw.egressError], m.undef[sw.egressError] = m.short, 0
+	m.val[sw.egressTime], m.undef[sw.egressTime] = m.time, 0
 	sw.egress.control(m)
 	sw.egress.deparse(m)
 	m.out = append(m.out, m.data[min(len(m.data), (m.at+7)/8):]...)
+	if m.undef[sw.egressDrop] != 0 && m.fault == nil {
+		return fmt.Errorf("whether the packet is dropped is undefined")
+	}
 	r.Dropped = m.val[sw.egressDrop]&1 != 0
 	return m.fault
 }
 
-// Register finds a register array by its name.
+// Arrays are all that keep something from packet to packet: registers and filters.
+func (sw *Switch) Arrays() []*Register {
+	all := sw.Registers[:len(sw.Registers):len(sw.Registers)]
+	for _, f := range sw.Filters {
+		all = append(all, f.Array)
+	}
+	return all
+}
+
+// Register finds a register array, or that of a filter, by its name.
 func (sw *Switch) Register(name string) *Register {
-	for _, r := range sw.Registers {
+	for _, r := range sw.Arrays() {
 		if r.Name == name {
 			return r
 		}

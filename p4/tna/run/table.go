@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/xdpmon/xdpmon/p4/tna/syntax"
 )
@@ -19,6 +20,7 @@ type Table struct {
 	HasCounters  bool
 	actions      map[string]*action
 	names        []string // as they are listed
+	outcome      *place   // nil: nobody asks what was found and run
 }
 
 // Key is one part of a table's key.
@@ -46,7 +48,10 @@ type Row struct {
 	action  *action
 }
 
-const mostKeys = 16
+const (
+	mostKeys = 16
+	noAction = "NoAction" // which every program has
+)
 
 func (s *scope) table(d *syntax.Table) *Table {
 	t := &Table{Name: s.path + d.Name, At: d.Pos, Fixed: d.ConstEntries, FixedDefault: d.ConstDefault, actions: map[string]*action{}}
@@ -54,11 +59,7 @@ func (s *scope) table(d *syntax.Table) *Table {
 		t.Size = s.positive(d.Size, 1<<24)
 	}
 	for _, n := range d.Actions {
-		a, ok := s.must(n.Pos, n.ID).(*action)
-		if !ok {
-			syntax.Throw(n.Pos, "%s is no action", n.ID)
-		}
-		t.actions[n.ID] = a
+		t.actions[n.ID] = s.listed(n)
 		t.names = append(t.names, n.ID)
 	}
 	if len(d.Keys) > mostKeys {
@@ -70,6 +71,9 @@ func (s *scope) table(d *syntax.Table) *Table {
 	for _, e := range d.Entries {
 		t.Rows = append(t.Rows, s.entry(t, e))
 	}
+	if n := t.kinds("lpm"); n > 1 || n == 1 && t.kinds("ternary")+t.kinds("range") > 0 {
+		syntax.Throw(d.Pos, "table %s: one key that is lpm, beside exact ones: that is what the Tofino back end has", d.Name)
+	}
 	if t.Size > 0 && len(t.Rows) > t.Size {
 		syntax.Throw(d.Pos, "table %s has %d entries and size %d", d.Name, len(t.Rows), t.Size)
 	}
@@ -79,6 +83,26 @@ func (s *scope) table(d *syntax.Table) *Table {
 	s.counted(t, d)
 	s.build.sw.Tables = append(s.build.sw.Tables, t)
 	return t
+}
+
+// listed is an action of a table's list.
+func (s *scope) listed(n *syntax.Name) *action {
+	if n.ID == noAction && s.find(n.ID) == nil {
+		return &action{name: noAction, at: n.Pos, body: func(*machine) {}}
+	}
+	a, ok := s.must(n.Pos, n.ID).(*action)
+	if !ok {
+		syntax.Throw(n.Pos, "%s is no action", n.ID)
+	}
+	return a
+}
+
+// kinds counts the keys of a kind.
+func (t *Table) kinds(kind string) (n int) {
+	for _, k := range t.Keys {
+		n += int(number(k.Kind == kind))
+	}
+	return n
 }
 
 func (s *scope) counted(t *Table, d *syntax.Table) {
@@ -266,19 +290,31 @@ func (r *Row) fits(vals, undefs []uint64) int {
 
 func (t *Table) apply(m *machine) {
 	if len(t.Keys) == 0 {
-		t.Default.run(m)
+		t.run(m, t.Default)
 		return
 	}
 	r, could := t.lookup(m)
 	if could == nil {
-		r.run(m)
+		t.run(m, r)
 		return
 	}
 	steps := make([]step, len(could))
 	for i, c := range could {
-		steps[i] = c.run
+		steps[i] = func(m *machine) { t.run(m, c) }
 	}
 	m.join(steps...)
+}
+
+// run a row, and note it where somebody asks.
+func (t *Table) run(m *machine, r *Row) {
+	if t.outcome != nil {
+		hit, action := uint64(number(r != t.Default)), uint64(len(t.names))
+		if r != nil {
+			action = uint64(slices.Index(t.names, r.Action))
+		}
+		m.val[t.outcome.slot], m.undef[t.outcome.slot] = action<<1|hit, 0
+	}
+	r.run(m)
 }
 
 func (r *Row) run(m *machine) {
@@ -343,12 +379,46 @@ func (t *Table) Add(match []Match, name string, args ...uint64) error {
 	if err != nil {
 		return fmt.Errorf("add to table %s: %w", t.Name, err)
 	}
+	for i := range match {
+		if err := match[i].suits(&t.Keys[i]); err != nil {
+			return fmt.Errorf("add to table %s: key %s: %w", t.Name, t.Keys[i].Name, err)
+		}
+	}
 	r.Match, r.At = match, t.At
 	at := len(t.Rows)
 	for at > 0 && t.prefix(r) > t.prefix(t.Rows[at-1]) {
 		at--
 	}
 	t.Rows = append(t.Rows[:at:at], append([]*Row{r}, t.Rows[at:]...)...)
+	return nil
+}
+
+// Clear takes all entries out, as a control plane does that writes them anew.
+func (t *Table) Clear() error {
+	if t.Fixed {
+		return fmt.Errorf("clear table %s: its entries are constant", t.Name)
+	}
+	t.Rows = nil
+	return nil
+}
+
+// suits says whether a key can be matched like this.
+func (w *Match) suits(k *Key) error {
+	all := mask(k.Width)
+	switch {
+	case (w.Value|w.Mask|w.High)&^all != 0:
+		return fmt.Errorf("%+v has more than %d bits", *w, k.Width)
+	case w.Range != (k.Kind == "range"):
+		return fmt.Errorf("%+v where the key is %s", *w, k.Kind)
+	case w.Range && w.Value > w.High:
+		return fmt.Errorf("%d .. %d is empty", w.Value, w.High)
+	case k.Kind == "exact" && w.Mask != all:
+		return fmt.Errorf("mask %#x where the key is exact", w.Mask)
+	case k.Kind == "lpm" && (all^w.Mask)&(all^w.Mask+1) != 0:
+		return fmt.Errorf("mask %#x is no prefix", w.Mask)
+	case w.Value&^w.Mask != 0 && !w.Range:
+		return fmt.Errorf("value %#x has bits outside of its mask %#x", w.Value, w.Mask)
+	}
 	return nil
 }
 

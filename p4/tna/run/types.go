@@ -59,7 +59,7 @@ func (t *typ) slots() int {
 		}
 		return n
 	case classStack:
-		return t.count * t.elem.slots()
+		return 1 + t.count*t.elem.slots() // the first one: how many were extracted
 	}
 	return 1
 }

@@ -114,6 +114,18 @@ type (
 		Pos
 		Stmts []Stmt
 	}
+	// Switch is over a table's action_run.
+	Switch struct {
+		Pos
+		X     Expr
+		Cases []*Labelled
+	}
+	// Labelled is a block behind one label or more; the label of what is left is nil.
+	Labelled struct {
+		Pos
+		Labels []*Name
+		Body   *Block
+	}
 )
 
 // Param is a parameter of a control, parser, action or method. Dir is in, out, inout, or empty.

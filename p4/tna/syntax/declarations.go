@@ -27,7 +27,7 @@ func (g *grammar) notes() (n notes) {
 	for g.found("@") {
 		what := g.name()
 		switch what.ID {
-		case "stage", "pragma", "padding", "name", "flexible", "ternary", "hidden", "pa_no_overlay", "pa_container_size", "pa_solitary":
+		case "stage", "pragma", "padding", "name", "flexible", "ternary", "hidden", "pa_no_overlay", "pa_container_size", "pa_solitary", "defaultonly", "tableonly":
 		default:
 			Throw(what.Pos, "@%s is outside of the model", what.ID)
 		}
@@ -254,7 +254,9 @@ func (g *grammar) statement() Stmt {
 		return g.constant()
 	case g.isType(t):
 		return g.variable(t.Pos, g.typeName())
-	case t.text == "switch" || t.text == "return" || t.text == "exit" || t.text == "for":
+	case t.text == "switch":
+		return g.choose()
+	case t.text == "return" || t.text == "exit" || t.text == "for":
 		Throw(t.Pos, "`%s` is outside of the model", t.text)
 	}
 	x := g.unary()
@@ -283,6 +285,32 @@ func (g *grammar) branch() Stmt {
 		} else {
 			s.Else = g.block()
 		}
+	}
+	return s
+}
+
+// choose reads a switch. A label without a block shares the next one.
+func (g *grammar) choose() Stmt {
+	s := &Switch{Pos: g.want("switch")}
+	g.want("(")
+	s.X = g.expression()
+	g.want(")")
+	g.want("{")
+	var labels []*Name
+	for at := g.peek().Pos; !g.found("}"); at = g.peek().Pos {
+		if g.found("default") {
+			labels = append(labels, nil)
+		} else {
+			labels = append(labels, g.name())
+		}
+		g.want(":")
+		if g.peek().is("{") {
+			s.Cases = append(s.Cases, &Labelled{Pos: at, Labels: labels, Body: g.block()})
+			labels = nil
+		}
+	}
+	if labels != nil {
+		Throw(s.Pos, "the last label of a switch has no block")
 	}
 	return s
 }
@@ -335,6 +363,7 @@ func (g *grammar) actionNames() []*Name {
 	g.want("{")
 	var all []*Name
 	for !g.found("}") {
+		g.notes()
 		all = append(all, g.name())
 		g.want(";")
 	}

@@ -1,0 +1,101 @@
+package run
+
+import (
+	"math"
+
+	"github.com/xdpmon/xdpmon/p4/tna/syntax"
+)
+
+// Lpf is an array of low-pass filters. It begins at 0 and does nothing before the control plane has set it.
+type Lpf struct {
+	Name  string
+	Array *Register // what each filter holds, of 32 bits: before it is scaled down, rounded to a whole number
+	Filter
+	value []float64
+	last  []uint64 // ns; 0: never
+	index *typ
+}
+
+// Filter is how a control plane sets one.
+type Filter struct {
+	// Rate: every value is added to what has decayed since the one before, so that values that come at a steady rate stand at
+	// rate times Decay. Else the filter follows the values: what is between them and what it holds decays.
+	Rate bool
+	// Gain and Decay are time constants in ns, of a filter that follows for values above and below what it holds. One that
+	// measures a rate has Decay alone.
+	Gain, Decay float64
+	Shift       uint // the output is scaled down by 2^Shift
+	// Step is the arithmetic; nil: exponentials of float64, for what a chip does is not published. One that is given makes the
+	// filter hold, word for word, what another implementation holds: elapsed is in ns, of the first value 0.
+	Step func(held, value, elapsed uint64) uint64
+}
+
+func newLpf(s *scope, i *syntax.Instance) any {
+	arguments(i, 2, 1)
+	if t := s.scalarType(i.Type.Args[0]); t.signed || t.width != 32 {
+		syntax.Throw(i.Pos, "a low-pass filter of %s: the model has those of bit<32>", t)
+	}
+	n := s.positive(i.Args[0], 1<<20)
+	l := &Lpf{Name: s.path + i.Name, index: s.scalarType(i.Type.Args[1]), value: make([]float64, n), last: make([]uint64, n),
+		Array: &Register{Name: i.Name, Path: s.path + i.Name, At: i.Pos, Width: 32, Words: 1, Entries: n, Data: make([]uint64, n), Initial: []uint64{0}}}
+	if l.index.width < 32 && n > 1<<l.index.width {
+		syntax.Throw(i.Pos, "an index of %d bits does not reach %d entries", l.index.width, n)
+	}
+	l.Array.filter = l
+	s.build.sw.Filters = append(s.build.sw.Filters, l)
+	return l
+}
+
+func (l *Lpf) call(s *scope, e *syntax.Call, method string) expr {
+	wantMethod(e, method, "execute")
+	if len(e.Args) != 2 {
+		syntax.Throw(e.Pos, "a filter is given a value and an index")
+	}
+	t, at := bitsType(32), e.Pos
+	value, index := s.value(e.Args[0]).as(t).eval, s.value(e.Args[1]).as(l.index).eval
+	return expr{at: at, typ: t, eval: func(m *machine) (uint64, uint64) {
+		i, ok := l.Array.access(m, at, index)
+		v, u := value(m)
+		switch {
+		case !ok:
+			return 0, 0
+		case u != 0:
+			m.fail(at, "an undefined value goes into low-pass filter %s", l.Name)
+			return 0, 0
+		case l.Decay == 0 && l.Step == nil:
+			m.fail(at, "low-pass filter %s: the control plane has not set it", l.Name)
+			return 0, 0
+		}
+		return l.step(i, v, m.time), 0
+	}}
+}
+
+// step gives a filter a value and returns what it says.
+func (l *Lpf) step(i int, v, now uint64) uint64 {
+	elapsed := uint64(0)
+	if l.last[i] > 0 {
+		elapsed = (now - l.last[i]) & mask(48)
+	}
+	l.last[i] = max(now, 1)
+	if math.Round(l.value[i]) != float64(l.Array.Data[i]) { // a control plane wrote it
+		l.value[i] = float64(l.Array.Data[i])
+	}
+	if l.Step != nil {
+		l.Array.Data[i] = min(l.Step(l.Array.Data[i], v, elapsed), mask(32))
+	} else {
+		l.value[i] = min(l.follow(l.value[i], float64(v), float64(elapsed)), float64(mask(32)))
+		l.Array.Data[i] = uint64(math.Round(l.value[i]))
+	}
+	return l.Array.Data[i] >> l.Shift
+}
+
+func (l *Lpf) follow(held, v, elapsed float64) float64 {
+	if l.Rate {
+		return held*math.Exp(-elapsed/l.Decay) + v
+	}
+	tau := l.Decay
+	if v > held {
+		tau = l.Gain
+	}
+	return v + (held-v)*math.Exp(-elapsed/tau)
+}
