@@ -91,7 +91,9 @@ func plant(t *testing.T, tw *twin.Twin, form twin.Form) (planted, found int) {
 		b.Plant()
 		sw, err := run.New(program, run.Tofino1)
 		if err == nil {
-			twin.SecondPasses(sw, run.Tofino1)
+			err = tw.Ready(sw, run.Tofino1, form)
+		}
+		if err == nil {
 			err = p.play(sw)
 		}
 		b.Remove()

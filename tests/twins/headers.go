@@ -83,6 +83,25 @@ func (s seen) reason(ports bool) string {
 	return "not_ip"
 }
 
+// marked is a packet with both ECN bits set in its IP header, and the checksum that goes with them.
+func marked(b []byte) []byte {
+	ip, b := walk(b), slices.Clone(b)
+	if !ip.v4 {
+		b[ip.from-40+1] |= 3 << 4
+		return b
+	}
+	header := b[ip.from : ip.from+20]
+	header[1] |= 3
+	header[10], header[11] = 0, 0
+	sum := uint32(0)
+	for i := 0; i < len(header); i += 2 {
+		sum += uint32(binary.BigEndian.Uint16(header[i:]))
+	}
+	sum = sum&0xffff + sum>>16
+	binary.BigEndian.PutUint16(header[10:], ^uint16(sum+sum>>16))
+	return b
+}
+
 var extensions = []byte{0, 43, 44, 51, 60, 135, 139, 140}
 
 func walk(b []byte) seen {

@@ -79,10 +79,14 @@ func (h *host) openRing(name string) (*maps.Ring, error) {
 // everyPass lifts the budget of second passes, which the switch counts in another way.
 const everyPass = 1e9
 
-// give feeds a frame and returns the packet's coins.
-func (h *host) give(f *packet.Frame) (flip func() uint32, err error) {
+// give feeds a frame and returns the packet's coins, and the verdict where it is asked for, at once.
+func (h *host) give(f *packet.Frame, judged bool) (flip func() uint32, verdict uint8, err error) {
 	h.coin += 0x9e3779b9
-	return coinsOf(h.coin), h.feed.Feed(f)
+	if !judged {
+		return coinsOf(h.coin), 0, h.feed.Feed(f)
+	}
+	phv, err := h.feed.Step(f)
+	return coinsOf(h.coin), phv.Verdict, err
 }
 
 // coinsOf a packet are those of bpf/include/coin.h, which a replay seeds.

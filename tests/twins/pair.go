@@ -32,6 +32,7 @@ type pair struct {
 	every            int                         // packets of a window; 0: one window
 	sent             [][]uint64                  // to the control plane, in this window
 	reports          int                         // of the host, in all
+	queue            func(f *packet.Frame) run.Queue
 }
 
 func openPair(t *twin.Twin, form twin.Form, target run.Target, coins uint64) (*pair, error) {
@@ -50,6 +51,9 @@ func openPair(t *twin.Twin, form twin.Form, target run.Target, coins uint64) (*p
 			is = d.Follow()
 		}
 		p.packetIs = append(p.packetIs, is)
+	}
+	if t.Queue != nil {
+		p.queue = t.Queue()
 	}
 	if err := errors.Join(forward(sw), t.SetBank(sw, 0), p.begin(0), p.begin(1), p.start()); err != nil {
 		return nil, errors.Join(err, h.close())
@@ -152,14 +156,19 @@ func (p *pair) forget(d twin.Difference) error {
 
 func (p *pair) packet(f *packet.Frame) error {
 	p.packets++
+	in := arrival{}
+	if p.queue != nil {
+		in.queue = p.queue(f)
+	}
 	side, name := p.whose(f)
 	var flip func() uint32
 	if side == both || side == hostOnly {
 		var err error
-		if flip, err = p.host.give(f); err != nil {
+		if flip, in.verdict, err = p.host.give(f, p.twin.Enforces); err != nil {
 			return err
 		}
 	}
+	in.data, in.time, in.side, in.coin = f.Data, uint64(max(f.Time, 1)), side, p.host.coin
 	if name != "" {
 		p.met[name]++
 	}
@@ -167,12 +176,27 @@ func (p *pair) packet(f *packet.Frame) error {
 		return nil
 	}
 	p.reasons[walk(f.Data).reason(p.ports())]++
-	coin := p.host.coin
 	if p.tape != nil {
-		p.tape.packet(f, side, coin)
+		p.tape.packet(in)
 	}
-	return p.process(f.Data, uint64(max(f.Time, 1)), side, flip)
+	return p.process(in, flip)
 }
+
+// arrival is a packet of the twin, and what the host says of it.
+type arrival struct {
+	data    []byte
+	time    uint64
+	queue   run.Queue
+	side    side
+	coin    uint32
+	verdict uint8
+}
+
+// Verdicts of bpf/include/verdict.h.
+const (
+	verdictMark = 1
+	verdictDrop = 2
+)
 
 // port of a packet: of all four pipes. What is no frame at all comes to the first one.
 func port(now uint64, data []byte) uint16 {
@@ -188,21 +212,21 @@ func (p *pair) ports() bool {
 }
 
 // process gives a packet to the twin.
-func (p *pair) process(data []byte, now uint64, side side, flip func() uint32) error {
+func (p *pair) process(a arrival, flip func() uint32) error {
 	if p.twin.Coins != nil && flip != nil {
 		p.sw.Coins = p.twin.Coins(flip)
 	}
-	in := port(now, data)
-	if err := p.sw.Process(run.Packet{Data: data, Port: in, Time: now}, &p.result); err != nil {
+	in := port(a.time, a.data)
+	if err := p.sw.Process(run.Packet{Data: a.data, Port: in, Time: a.time, Queue: a.queue}, &p.result); err != nil {
 		return err
 	}
 	if p.twin.Reports != nil {
-		p.sent = append(p.sent, p.twin.Reports.Twin(&p.result, now)...)
+		p.sent = append(p.sent, p.twin.Reports.Twin(&p.result, a.time)...)
 	}
-	if side == twinOnly && p.result.Touched > 0 {
+	if a.side == twinOnly && p.result.Touched > 0 {
 		return fmt.Errorf("the twin touches %d registers for a packet that it does not measure", p.result.Touched)
 	}
-	return p.verdict(data, in)
+	return p.verdict(a, in)
 }
 
 // Ports that the test's table of p4/include/forward.p4 sends to: all that comes in at one pipe, and what has an odd address from
@@ -224,10 +248,14 @@ func forward(sw *run.Switch) error {
 		table.Add([]run.Match{{Value: portOf(oddOfPipe), Mask: 1<<9 - 1}, {Value: 1, Mask: 1}}, "send", odd))
 }
 
-// verdict: the packet leaves as it came, to the port that the table says; its clones come back to its own pipe.
-func (p *pair) verdict(data []byte, in uint16) error {
-	r := &p.result
-	to, dropped := uint16(0), false
+// verdict: the packet leaves as it came, to the port that the table says, but for what the host did to it; its clones come back to its
+// own pipe.
+func (p *pair) verdict(a arrival, in uint16) error {
+	r, data := &p.result, a.data
+	to, dropped := uint16(0), a.verdict == verdictDrop
+	if a.verdict == verdictMark {
+		data = marked(data)
+	}
 	switch {
 	case in == uint16(portOf(allOfPipe)):
 		to = forwarded
@@ -236,8 +264,8 @@ func (p *pair) verdict(data []byte, in uint16) error {
 	default:
 		dropped = true
 	}
-	if !bytes.Equal(r.Data, data) {
-		return fmt.Errorf("the switch changed the packet: %x, was %x", r.Data, data)
+	if a.verdict != verdictDrop && !bytes.Equal(r.Data, data) {
+		return fmt.Errorf("the packet leaves the switch as %x, want %x", r.Data, data)
 	}
 	if r.Dropped != dropped || !dropped && r.Port != to {
 		return fmt.Errorf("the packet of port %d went to port %d (dropped: %v), want %d (%v)", in, r.Port, r.Dropped, to, dropped)
@@ -364,7 +392,7 @@ func (p *pair) laidOut(register string, host []uint64) []uint64 {
 func (p *pair) turn(closed int) error {
 	twin.Uncount(p.sw)
 	clear(p.reasons)
-	for _, r := range p.sw.Registers {
+	for _, r := range p.sw.Arrays() {
 		ms, ok := p.host.spec.Maps[r.Name]
 		if ok && slices.Contains(ms.Tags, maps.TagBanked) {
 			n := twin.Entries(p.sw, r.Name) / 2
@@ -376,7 +404,7 @@ func (p *pair) turn(closed int) error {
 
 // begin gives the host's arrays the values that the twin's registers begin with, where those are not zeros.
 func (p *pair) begin(bank int) error {
-	for _, r := range p.sw.Registers {
+	for _, r := range p.sw.Arrays() {
 		first := twin.First(r)
 		if first == 0 {
 			continue

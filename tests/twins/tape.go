@@ -6,7 +6,6 @@ import (
 
 	"github.com/xdpmon/xdpmon/p4/tna/run"
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
-	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
 // tape is what a pair did: packets with their coins, and what the bytecode's arrays held at the end of every window. A twin
@@ -15,10 +14,7 @@ type tape struct{ steps []step }
 
 // step is a packet, the end of a window (words), a register that is forgotten, or an element that is written.
 type step struct {
-	data   []byte
-	time   uint64
-	side   side
-	coin   uint32
+	arrival
 	words  map[string][]uint64
 	counts []uint64
 	sent   [][]uint64
@@ -33,8 +29,9 @@ type poke struct {
 	v        uint64
 }
 
-func (t *tape) packet(f *packet.Frame, side side, coin uint32) {
-	t.steps = append(t.steps, step{data: bytes.Clone(f.Data), time: uint64(max(f.Time, 1)), side: side, coin: coin})
+func (t *tape) packet(a arrival) {
+	a.data = bytes.Clone(a.data)
+	t.steps = append(t.steps, step{arrival: a})
 }
 
 func (t *tape) window(words map[string][]uint64, counts []uint64, sent [][]uint64) {
@@ -74,7 +71,7 @@ func (p *pair) play(sw *run.Switch) error {
 		case s.forget != "":
 			forget(sw, s.forget)
 		default:
-			if err := q.process(s.data, s.time, s.side, coinsOf(s.coin)); err != nil {
+			if err := q.process(s.arrival, coinsOf(s.coin)); err != nil {
 				return err
 			}
 		}

@@ -29,6 +29,7 @@ type Player struct {
 	start, last int64
 	packets     int
 	coin        uint32
+	queue       func(f *packet.Frame) run.Queue
 }
 
 // ErrNoFrames says that a capture has nothing for a switch's port.
@@ -77,6 +78,9 @@ func (p *Player) prepare() error {
 		}
 	}
 	p.coin = uint32(p.Seed)*2654435761 | 1
+	if p.Twin.Queue != nil {
+		p.queue = p.Twin.Queue()
+	}
 	return p.Twin.SetBank(p.Switch, 0)
 }
 
@@ -97,8 +101,11 @@ func (p *Player) frame(f *packet.Frame, result *run.Result) error {
 	if p.Twin.Coins != nil {
 		p.Switch.Coins = p.Twin.Coins(flips(p.coin | 1))
 	}
-	err := p.Switch.Process(run.Packet{Data: f.Data, Port: 1, Time: uint64(max(now, 1))}, result)
-	if err != nil {
+	in := run.Packet{Data: f.Data, Port: 1, Time: uint64(max(now, 1))}
+	if p.queue != nil {
+		in.Queue = p.queue(f)
+	}
+	if err := p.Switch.Process(in, result); err != nil {
 		return fmt.Errorf("packet %d: %w", p.packets, err)
 	}
 	return nil

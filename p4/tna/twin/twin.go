@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/xdpmon/xdpmon/p4/tna/run"
+	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
@@ -19,6 +20,13 @@ type Twin struct {
 	Forms     []Form // what -D chooses; none: one form
 	Window    *Flip  // nil: nothing accumulates
 	Fill      []Fill
+	// Prepare does what Fill says, with what the parameters come to: entries of tables, rates of meters, constants of filters. nil: nothing.
+	Prepare func(sw *run.Switch, v algo.Values) error
+	// Queue makes what the traffic manager says of one frame after the other; nil: packets do not wait. It may write into a frame what
+	// a host is to know of its queue.
+	Queue func() func(f *packet.Frame) run.Queue
+	// Enforces: it drops or marks packets. A test then asks the host for its verdict on every one.
+	Enforces bool
 	// Coins makes what Random externs draw of the host's coins; nil: the twin draws none. flip throws the next one of this packet.
 	Coins  func(flip func() uint32) func(random string, width int) uint64
 	Counts []Count
@@ -158,8 +166,23 @@ func (t *Twin) BuildFrom(files fs.FS, target run.Target, form Form) (*run.Switch
 	if err != nil {
 		return nil, fmt.Errorf("build twin %s: %w", t.Name, err)
 	}
+	return sw, t.Ready(sw, target, form)
+}
+
+// Ready does what a control plane does before the first packet.
+func (t *Twin) Ready(sw *run.Switch, target run.Target, form Form) error {
 	SecondPasses(sw, target)
-	return sw, nil
+	if t.Prepare == nil {
+		return nil
+	}
+	v, err := t.Values(form)
+	if err != nil {
+		return err
+	}
+	if err := t.Prepare(sw, v); err != nil {
+		return fmt.Errorf("prepare twin %s: %w", t.Name, err)
+	}
+	return nil
 }
 
 // SecondPasses makes the mirror sessions of p4/include/second.p4, to the port that loops: of every pipe here, as the model has
@@ -234,7 +257,7 @@ func (t *Twin) SetBank(sw *run.Switch, bank int) error {
 // Element is a register's element as one number: the first field of a pair is the high half. What two exclusive registers of
 // one name hold counts as one array, in the order of their instances.
 func Element(sw *run.Switch, name string, i int) (uint64, bool) {
-	for _, r := range sw.Registers {
+	for _, r := range sw.Arrays() {
 		if r.Name != name {
 			continue
 		}
@@ -252,7 +275,7 @@ func Element(sw *run.Switch, name string, i int) (uint64, bool) {
 
 // SetElement writes what Element reads.
 func SetElement(sw *run.Switch, name string, i int, v uint64) {
-	for _, r := range sw.Registers {
+	for _, r := range sw.Arrays() {
 		if r.Name != name {
 			continue
 		}
@@ -280,7 +303,7 @@ func First(r *run.Register) uint64 {
 // Entries of the registers of one name.
 func Entries(sw *run.Switch, name string) int {
 	n := 0
-	for _, r := range sw.Registers {
+	for _, r := range sw.Arrays() {
 		if r.Name == name {
 			n += r.Entries
 		}
@@ -291,7 +314,7 @@ func Entries(sw *run.Switch, name string) int {
 // Names of a switch's registers, each once.
 func Names(sw *run.Switch) []string {
 	var names []string
-	for _, r := range sw.Registers {
+	for _, r := range sw.Arrays() {
 		if !slices.Contains(names, r.Name) {
 			names = append(names, r.Name)
 		}
@@ -301,7 +324,7 @@ func Names(sw *run.Switch) []string {
 
 // Reset sets entries of the registers of one name to what they began with.
 func Reset(sw *run.Switch, name string, from, to int) {
-	for _, r := range sw.Registers {
+	for _, r := range sw.Arrays() {
 		if r.Name == name {
 			r.Reset(max(0, from), min(r.Entries, max(0, to)))
 			from, to = from-r.Entries, to-r.Entries
