@@ -19,8 +19,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/xdpmon/xdpmon/userspace/agent"
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
+	"github.com/xdpmon/xdpmon/userspace/outlet"
 	"github.com/xdpmon/xdpmon/userspace/store"
 )
 
@@ -77,7 +77,7 @@ func history(env *environment, o *historyOptions) error {
 		flag, text string
 		at         *time.Time
 	}{{"from", o.from, &q.From}, {"to", o.to, &q.To}} {
-		at, err := agent.When(t.text, env.now())
+		at, err := outlet.When(t.text, env.now())
 		if err != nil {
 			return usageError("--%s: %w", t.flag, err)
 		}
@@ -120,7 +120,7 @@ func recall(cfg *config.Config, q store.Query) (text []byte, more bool, err erro
 	}
 	defer s.Close()
 	var b bytes.Buffer
-	more, err = agent.History(s, q, &b)
+	more, err = outlet.History(s, q, &b)
 	return b.Bytes(), more, err
 }
 
@@ -145,7 +145,7 @@ func ask(socket string, q store.Query) (text []byte, more bool, err error) {
 	if r.StatusCode != http.StatusOK {
 		return nil, false, fmt.Errorf("the agent says: %s", strings.TrimSpace(string(text)))
 	}
-	return text, r.Header.Get(agent.MoreHeader) == "true", nil
+	return text, r.Header.Get(outlet.MoreHeader) == "true", nil
 }
 
 // table is a line a window.

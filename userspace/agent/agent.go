@@ -20,6 +20,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/feed"
+	"github.com/xdpmon/xdpmon/userspace/outlet"
 	"github.com/xdpmon/xdpmon/userspace/prom"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
@@ -43,8 +44,8 @@ type Agent struct {
 	opts    Options
 	spoken  switched
 	log     *slog.Logger
-	hub     feed.Hub
-	metrics *prom.Store
+	out     *outlet.Set
+	metrics *prom.Store // of out
 	memory  accounts
 	seed    uint64 // of the hashes of rules that name none; secret
 	started time.Time
@@ -57,9 +58,6 @@ type Agent struct {
 	left    map[string]string // interfaces that a limit keeps out, and which
 	reloads [2]int            // taken, refused
 	refusal string            // why the last configuration was refused; "" when it was not
-	outputs []*output
-	kept    *keeper
-	servers servers
 
 	changed  chan struct{} // a worker has done something
 	retired  []*worker     // they end by themselves
@@ -82,10 +80,12 @@ func Run(ctx context.Context, opts Options) error {
 	if _, err := rand.Read(b[:]); err != nil {
 		return fmt.Errorf("draw hash seed: %w", err)
 	}
-	a := &Agent{opts: opts, seed: binary.NativeEndian.Uint64(b[:]) | 1, cfg: cfg, metrics: prom.NewStore(time.Now), started: time.Now(),
+	a := &Agent{opts: opts, seed: binary.NativeEndian.Uint64(b[:]) | 1, cfg: cfg, started: time.Now(),
 		workers: map[string]*worker{}, left: map[string]string{}, changed: make(chan struct{}, 1)}
 	a.spoken.set(opts.Log(cfg.Log))
 	a.log = slog.New(&a.spoken)
+	a.out = outlet.New(outlet.Options{Log: a.log, Stdout: opts.Stdout, Handler: a.handler})
+	a.metrics = a.out.Metrics()
 	return a.run(ctx)
 }
 
@@ -94,7 +94,7 @@ func (a *Agent) run(ctx context.Context) error {
 	defer cancel()
 	a.ctx = inner
 	if err := a.open(inner); err != nil {
-		return errors.Join(err, a.close())
+		return errors.Join(err, a.out.Close())
 	}
 	a.warn()
 	a.log.Info("agent starts", "version", a.opts.Version, "configuration", a.opts.Path, "instances", len(a.cfg.Instances))
@@ -104,7 +104,7 @@ func (a *Agent) run(ctx context.Context) error {
 	a.loop(ctx)
 	a.opts.Notify("STOPPING=1\nSTATUS=reporting the last windows")
 	a.endWorkers(cancel)
-	err := a.close()
+	err := a.out.Close()
 	a.log.Info("agent ends")
 	return err
 }
@@ -114,11 +114,11 @@ func (a *Agent) open(ctx context.Context) (err error) {
 	limitHeap(a.cfg.Limits.Heap)
 	a.memory.limit(a.cfg.Limits.Memory)
 	a.names = newNamer(a.cfg.Names, a.log)
-	next, err := a.prepare(a.cfg)
+	next, err := a.out.Prepare(where(a.cfg))
 	if err != nil {
 		return err
 	}
-	a.commit(next)
+	a.out.Commit(next)
 	if a.links, err = watch(ctx); err != nil {
 		return err
 	}
@@ -129,6 +129,11 @@ func (a *Agent) open(ctx context.Context) (err error) {
 		a.log.Info("privileges given up", "kept", rest)
 	}
 	return nil
+}
+
+// where is the part of a configuration that says where windows go.
+func where(c *config.Config) outlet.Config {
+	return outlet.Config{Outputs: c.Outputs, Store: c.Store, Listen: c.Listen, MetricsRows: c.MetricsRows, Socket: c.Socket}
 }
 
 // limitHeap is GOMEMLIMIT, unless the environment has said it already.
@@ -383,12 +388,12 @@ func (p *plan) add(r config.Instance, l Link) {
 
 // reload takes another configuration, or says why not and goes on as it was.
 func (a *Agent) reload() {
-	a.opts.Notify(fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d\nSTATUS=reading the configuration", monotonic()/1e3))
+	a.opts.Notify(fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d\nSTATUS=reading the configuration", outlet.Monotonic()/1e3))
 	a.starting, a.until = true, time.Now().Add(patience) // READY comes when it is carried out
 	cfg, err := config.Load(a.opts.Path)
-	var next *opened
+	var next *outlet.Opened
 	if err == nil {
-		next, err = a.prepare(cfg)
+		next, err = a.out.Prepare(where(cfg))
 	}
 	if err != nil {
 		a.refuse(err)
@@ -404,7 +409,7 @@ func (a *Agent) reload() {
 	a.mu.Unlock()
 	a.names = newNamer(cfg.Names, a.log)
 	a.spoken.set(a.opts.Log(cfg.Log))
-	a.commit(next)
+	a.out.Commit(next)
 	a.log.Info("configuration taken", "instances", len(cfg.Instances))
 	a.reconcile()
 }
@@ -421,14 +426,13 @@ func (a *Agent) refuse(err error) {
 
 // publish hands a window to whoever reads.
 func (a *Agent) publish(l report.Line) {
-	a.metrics.Add(l)
-	a.hub.Publish(a.ctx, feed.Event{Line: &l})
+	a.out.Publish(a.ctx, l)
 }
 
 // describe says what an instance measures, for whoever reads windows.
 func (a *Agent) describe(name string, r config.Instance) {
 	run := report.Run{Version: a.opts.Version, Command: "agent", Kernel: a.opts.Kernel, Hook: r.Hook, Mode: r.Mode, Direction: r.Direction, Instance: name,
-		Interfaces: r.Interfaces, WindowNS: int64(r.Window), Seed: r.Seed, Hash: "fast", Clock: clock()}
+		Interfaces: r.Interfaces, WindowNS: int64(r.Window), Seed: r.Seed, Hash: "fast", Clock: outlet.Clock()}
 	if r.CRC {
 		run.Hash = "crc"
 	}
@@ -436,7 +440,7 @@ func (a *Agent) describe(name string, r config.Instance) {
 		run.Algorithms = append(run.Algorithms, report.RunAlgorithm{Name: s.Descriptor.Name, Params: s.Values.Map()})
 	}
 	a.metrics.Start(report.Run{Version: run.Version, Command: run.Command, Kernel: run.Kernel, Clock: run.Clock})
-	a.hub.Publish(a.ctx, feed.Event{Run: &run})
+	a.out.Hub().Publish(a.ctx, feed.Event{Run: &run})
 }
 
 // endWorkers lets every instance report what it has.
@@ -448,18 +452,4 @@ func (a *Agent) endWorkers(cancel func()) {
 	for _, w := range all {
 		<-w.done
 	}
-}
-
-func (a *Agent) close() error {
-	a.hub.Close()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var errs []error
-	for _, o := range a.outputs {
-		errs = append(errs, o.close())
-	}
-	if a.kept != nil {
-		errs = append(errs, a.kept.close())
-	}
-	return errors.Join(append(errs, a.servers.close()...)...)
 }

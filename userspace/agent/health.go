@@ -1,13 +1,19 @@
 package agent
 
 import (
+	"encoding/json"
 	"fmt"
+	"log"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/xdpmon/xdpmon/userspace/outlet"
+	"github.com/xdpmon/xdpmon/userspace/prom"
 )
 
 // What Health.Status says.
@@ -19,16 +25,16 @@ const (
 
 // Health is how the agent fares.
 type Health struct {
-	Status     string            `json:"status"`
-	Reasons    []string          `json:"reasons"`
-	Version    string            `json:"version"`
-	Uptime     float64           `json:"uptime_seconds"`
-	Instances  []InstanceHealth  `json:"instances"`
-	LeftAlone  map[string]string `json:"left_alone"` // interfaces that a limit keeps out
-	Store      *StoreHealth      `json:"store,omitempty"`
-	Outputs    []OutputHealth    `json:"outputs"`
-	Reloads    Reloads           `json:"reloads"`
-	Registers  int64             `json:"register_bytes"`
+	Status     string                `json:"status"`
+	Reasons    []string              `json:"reasons"`
+	Version    string                `json:"version"`
+	Uptime     float64               `json:"uptime_seconds"`
+	Instances  []InstanceHealth      `json:"instances"`
+	LeftAlone  map[string]string     `json:"left_alone"` // interfaces that a limit keeps out
+	Store      *outlet.StoreHealth   `json:"store,omitempty"`
+	Outputs    []outlet.ReaderHealth `json:"outputs"`
+	Reloads    Reloads               `json:"reloads"`
+	Registers  int64                 `json:"register_bytes"`
 	interfaces int
 	stuck      bool // windows do not come although they should: the watchdog is for that
 }
@@ -56,25 +62,6 @@ type InterfaceHealth struct {
 	Error    string `json:"error,omitempty"`
 }
 
-// StoreHealth is the store and its disk.
-type StoreHealth struct {
-	Path    string  `json:"path"`
-	Kept    uint64  `json:"kept_windows"` // since the start
-	Failed  uint64  `json:"failed_windows"`
-	Age     float64 `json:"last_write_age_seconds"`
-	Free    int64   `json:"disk_free_bytes"`
-	Error   string  `json:"error,omitempty"`
-	dropped uint64
-}
-
-// OutputHealth is one reader of windows.
-type OutputHealth struct {
-	Name   string `json:"name"`
-	Queued int    `json:"queued"`
-	Missed uint64 `json:"missed"`
-	Error  string `json:"error,omitempty"`
-}
-
 // Reloads are configurations that came while the agent ran.
 type Reloads struct {
 	Taken   int    `json:"taken"`
@@ -88,16 +75,12 @@ func (a *Agent) Health() Health {
 	h := Health{Status: good, Reasons: []string{}, Version: a.opts.Version, Uptime: time.Since(a.started).Seconds(), LeftAlone: maps.Clone(a.left),
 		Reloads: Reloads{a.reloads[0], a.reloads[1], a.refusal}, Instances: []InstanceHealth{}}
 	workers := slices.SortedFunc(maps.Values(a.workers), func(x, y *worker) int { return strings.Compare(x.name, y.name) })
-	outputs, kept := slices.Clone(a.outputs), a.kept
 	a.mu.Unlock()
 	for _, w := range workers {
 		h.instance(w.health())
 	}
 	h.Registers, _ = a.memory.used("")
-	h.readers(a, outputs)
-	if kept != nil {
-		h.store(kept)
-	}
+	h.outlets(a.out.Health())
 	if n := len(h.LeftAlone); n > 0 {
 		h.say(degraded, "%d interfaces are left alone because of limits", n)
 	}
@@ -178,34 +161,16 @@ func (h *Health) instance(i InstanceHealth, stuck bool) {
 	}
 }
 
-func (h *Health) readers(a *Agent, outputs []*output) {
-	h.Outputs = []OutputHealth{}
-	for _, r := range a.hub.Readers() {
-		o := OutputHealth{Name: r.Name, Queued: r.Queued, Missed: r.Missed}
-		for _, x := range outputs {
-			x.mu.Lock()
-			if "json "+x.cfg.JSON == r.Name && x.err != nil {
-				o.Error = x.err.Error()
-				h.say(degraded, "output %s: %v", x.cfg.JSON, x.err)
-			}
-			x.mu.Unlock()
+func (h *Health) outlets(readers []outlet.ReaderHealth, kept *outlet.StoreHealth) {
+	h.Outputs, h.Store = readers, kept
+	for _, r := range readers {
+		if r.Error != "" {
+			h.say(degraded, "output %s: %s", strings.TrimPrefix(r.Name, "json "), r.Error)
 		}
-		h.Outputs = append(h.Outputs, o)
 	}
-}
-
-func (h *Health) store(k *keeper) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	s := &StoreHealth{Path: k.cfg.Path, Kept: k.kept, Failed: k.failed, Free: k.free(), dropped: k.store.Dropped()}
-	if !k.last.IsZero() {
-		s.Age = time.Since(k.last).Seconds()
+	if kept != nil && kept.Error != "" {
+		h.say(failing, "the store keeps nothing: %s", kept.Error)
 	}
-	if k.err != nil {
-		s.Error = k.err.Error()
-		h.say(failing, "the store keeps nothing: %v", k.err)
-	}
-	h.Store = s
 }
 
 // summary is one line for the service manager.
@@ -252,7 +217,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	if s := h.Store; s != nil {
 		send(counter, "xdpmon_agent_store_kept_windows_total", "Windows that were put into the store.", float64(s.Kept))
 		send(counter, "xdpmon_agent_store_failed_windows_total", "Windows that could not be put into the store.", float64(s.Failed))
-		send(counter, "xdpmon_agent_store_dropped_windows_total", "Windows that age or size pushed out of the store.", float64(s.dropped))
+		send(counter, "xdpmon_agent_store_dropped_windows_total", "Windows that age or size pushed out of the store.", float64(s.Dropped))
 		send(gauge, "xdpmon_agent_store_disk_free_bytes", "Space left on the store's disk.", float64(s.Free))
 	}
 }
@@ -262,4 +227,21 @@ func truth(b bool) float64 {
 		return 1
 	}
 	return 0
+}
+
+// handler answers for the agent: what every run serves, and its own health.
+func (a *Agent) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		h := a.Health()
+		w.Header().Set("Content-Type", "application/json")
+		if h.Status == failing {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false)
+		_ = e.Encode(h) // a client that went away is nobody's trouble
+	})
+	mux.Handle("/", prom.Handler(a.metrics, log.New(outlet.LogWriter{Log: a.log}, "", 0), collector{a}))
+	return mux
 }

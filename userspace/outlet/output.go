@@ -1,4 +1,4 @@
-package agent
+package outlet
 
 import (
 	"bytes"
@@ -12,26 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/feed"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
-
-// monotonic is the clock of windows, ns since boot.
-func monotonic() int64 {
-	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
-		panic("agent: CLOCK_MONOTONIC cannot be read: " + err.Error()) // every Linux has it
-	}
-	return t.Nano()
-}
-
-// clock is how the windows' clock stands to the wall's now. Over months it moves.
-func clock() report.Clock {
-	return report.Clock{Name: "monotonic", UnixOffsetNS: time.Now().UnixNano() - monotonic()}
-}
 
 // output writes windows as JSON lines. It has a goroutine of its own; what it cannot write in time is lost for it alone.
 type output struct {
@@ -97,7 +81,7 @@ func (o *output) run() {
 			return
 		}
 		b.Reset()
-		sink.SetClock(clock())
+		sink.SetClock(Clock())
 		switch {
 		case e.Run != nil:
 			err = sink.Start(*e.Run)

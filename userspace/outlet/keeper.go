@@ -1,4 +1,4 @@
-package agent
+package outlet
 
 import (
 	"bytes"
@@ -84,7 +84,7 @@ func (k *keeper) add(list []store.Record, e feed.Event) []store.Record {
 	if e.Line == nil {
 		return list
 	}
-	c := clock()
+	c := Clock()
 	text, err := e.Line.Record(c)
 	if err != nil {
 		k.log.Error("keep a window", "error", err)

@@ -1,11 +1,9 @@
-package agent
+package outlet
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"log"
 	"net"
 	"net/http"
 	"os"
@@ -17,7 +15,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/store"
 )
 
-// servers are where the agent answers.
+// servers are where questions are answered.
 type servers struct {
 	http   *prom.Server
 	listen string // as it was asked for
@@ -45,9 +43,9 @@ func listenSocket(path string, handler http.Handler) (*socket, error) {
 	}
 	if conn, err := net.Dial("unix", path); err == nil {
 		conn.Close()
-		return nil, fmt.Errorf("open socket %s: another agent answers on it; give this one a socket of its own", path)
+		return nil, fmt.Errorf("open socket %s: another process answers on it; give this one a socket of its own", path)
 	}
-	_ = os.Remove(path) // of an agent that was killed
+	_ = os.Remove(path) // of one that was killed
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		return nil, fmt.Errorf("open socket: %w", err)
@@ -67,34 +65,23 @@ func (s *socket) close() error {
 	return s.server.Close()
 }
 
-// handler answers for the agent: what every run serves, its own health, and history.
-func (a *Agent) handler() http.Handler {
-	rest := prom.Handler(a.metrics, log.New(logWriter{a.log}, "", 0), collector{a})
+// handler answers history, and for the rest whoever has the set.
+func (s *Set) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		h := a.Health()
-		w.Header().Set("Content-Type", "application/json")
-		if h.Status == failing {
-			w.WriteHeader(http.StatusServiceUnavailable)
-		}
-		e := json.NewEncoder(w)
-		e.SetEscapeHTML(false)
-		_ = e.Encode(h) // a client that went away is nobody's trouble
-	})
-	mux.HandleFunc("GET /history", a.history)
-	mux.Handle("/", rest)
+	mux.HandleFunc("GET /history", s.history)
+	mux.Handle("/", s.opts.Handler())
 	return mux
 }
 
 // MoreHeader says that a history was cut.
 const MoreHeader = "Xdpmon-More"
 
-func (a *Agent) history(w http.ResponseWriter, r *http.Request) {
-	a.mu.Lock()
-	kept := a.kept
-	a.mu.Unlock()
+func (s *Set) history(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	kept := s.kept
+	s.mu.Unlock()
 	if kept == nil {
-		http.Error(w, "this agent keeps no windows: give it a store", http.StatusNotFound)
+		http.Error(w, "no windows are kept here: give a store", http.StatusNotFound)
 		return
 	}
 	q, err := parseQuery(r.URL.Query().Get)

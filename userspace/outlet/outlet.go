@@ -1,0 +1,211 @@
+// Package outlet is where windows go: to files of JSON lines, to Prometheus and the page, into a store that can be asked later. Each has a
+// queue of its own. What runs for months hands its windows to one Set, and exchanges where they go while they come.
+package outlet
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/xdpmon/xdpmon/userspace/agent/config"
+	"github.com/xdpmon/xdpmon/userspace/feed"
+	"github.com/xdpmon/xdpmon/userspace/prom"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/store"
+)
+
+// Options of a Set.
+type Options struct {
+	Log     *slog.Logger
+	Stdout  io.Writer           // for outputs that are named -
+	Handler func() http.Handler // answers on the listener and the socket, beside what Set itself answers
+}
+
+// Config says where windows go.
+type Config struct {
+	Outputs     []config.Output
+	Store       *config.Store // nil: windows are not kept
+	Listen      string        // "" for none
+	MetricsRows bool
+	Socket      string
+}
+
+// Set is everywhere that windows go. It is safe for concurrent use.
+type Set struct {
+	opts    Options
+	hub     feed.Hub
+	metrics *prom.Store
+
+	mu      sync.Mutex
+	outputs []*output
+	kept    *keeper
+	servers servers
+}
+
+// New is a Set with nowhere to go to yet.
+func New(o Options) *Set { return &Set{opts: o, metrics: prom.NewStore(time.Now)} }
+
+// Hub has every window, for further subscribers.
+func (s *Set) Hub() *feed.Hub { return &s.hub }
+
+// Metrics are what is served.
+func (s *Set) Metrics() *prom.Store { return s.metrics }
+
+// Publish hands a window to whoever reads.
+func (s *Set) Publish(ctx context.Context, l report.Line) {
+	s.metrics.Add(l)
+	s.hub.Publish(ctx, feed.Event{Line: &l})
+}
+
+// Opened is what a configuration needs of the system, and what the running one does not have: everything that can fail is tried before
+// anything of the running one is given up.
+type Opened struct {
+	cfg    Config
+	files  []io.WriteCloser // one an output
+	store  *store.Store
+	server *prom.Server
+	socket *socket
+}
+
+// Prepare opens what Commit will take.
+func (s *Set) Prepare(cfg Config) (*Opened, error) {
+	o := &Opened{cfg: cfg}
+	if err := o.open(s); err != nil {
+		return nil, errors.Join(err, o.Close())
+	}
+	return o, nil
+}
+
+func (o *Opened) open(s *Set) (err error) {
+	for _, out := range o.cfg.Outputs {
+		f, err := openOutput(out, s.opts.Stdout)
+		if err != nil {
+			return err
+		}
+		o.files = append(o.files, f)
+	}
+	if c := o.cfg.Store; c != nil && (s.kept == nil || s.kept.cfg.Path != c.Path) {
+		if o.store, err = openStore(*c, s.opts.Log); err != nil {
+			return err
+		}
+	}
+	if l := o.cfg.Listen; l != "" && (s.servers.http == nil || s.servers.listen != l) {
+		address, _, err := prom.Address(l)
+		if err != nil {
+			return err
+		}
+		if o.server, err = prom.Serve(address, s.handler(), log.New(LogWriter{s.opts.Log}, "", 0)); err != nil {
+			return err
+		}
+	}
+	if path := o.cfg.Socket; path != "" && (s.servers.socket == nil || s.servers.socket.path != path) {
+		if o.socket, err = listenSocket(path, s.handler()); err != nil {
+			s.opts.Log.Warn("xdpmon history cannot ask here", "error", err)
+		}
+	}
+	return nil
+}
+
+// Close gives up what was prepared and not taken.
+func (o *Opened) Close() error {
+	var errs []error
+	for _, f := range o.files {
+		errs = append(errs, f.Close())
+	}
+	if o.store != nil {
+		errs = append(errs, o.store.Close())
+	}
+	if o.server != nil {
+		errs = append(errs, o.server.Close())
+	}
+	return errors.Join(append(errs, o.socket.close())...)
+}
+
+// Commit takes what was opened; what the configuration does not have any more ends.
+func (s *Set) Commit(o *Opened) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.metrics.ShowRows(o.cfg.MetricsRows)
+	var outputs []*output
+	for i, c := range o.cfg.Outputs {
+		at := slices.IndexFunc(s.outputs, func(x *output) bool { return x.cfg == c })
+		if at < 0 {
+			outputs = append(outputs, newOutput(c, o.files[i], &s.hub, s.opts.Log))
+			continue
+		}
+		s.outputs[at].reopen(o.files[i])
+		outputs = append(outputs, s.outputs[at])
+	}
+	for _, x := range s.outputs {
+		if !slices.Contains(outputs, x) {
+			x.leave()
+		}
+	}
+	s.outputs = outputs
+	s.keep(o)
+	s.serve(o)
+}
+
+func (s *Set) keep(o *Opened) {
+	c := o.cfg.Store
+	switch {
+	case s.kept != nil && c != nil && o.store == nil:
+		s.kept.store.Limit(c.MaxAge, c.MaxBytes)
+		return
+	case s.kept != nil:
+		s.kept.sub.Leave()
+		if err := s.kept.close(); err != nil {
+			s.opts.Log.Error("close the store", "error", err)
+		}
+		s.kept = nil
+	}
+	if c != nil {
+		s.kept = newKeeper(*c, o.store, &s.hub, s.opts.Log)
+	}
+}
+
+func (s *Set) serve(o *Opened) {
+	if o.server != nil || o.cfg.Listen == "" {
+		if s.servers.http != nil {
+			_ = s.servers.http.Close()
+		}
+		s.servers.http, s.servers.listen = o.server, o.cfg.Listen
+		if o.server != nil {
+			s.opts.Log.Info("metrics, page and health", "address", o.server.Address())
+		}
+	}
+	if o.socket != nil {
+		_ = s.servers.socket.close()
+		s.servers.socket = o.socket
+	}
+}
+
+// Close ends everything: what was published before is written first.
+func (s *Set) Close() error {
+	s.hub.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, o := range s.outputs {
+		errs = append(errs, o.close())
+	}
+	if s.kept != nil {
+		errs = append(errs, s.kept.close())
+	}
+	return errors.Join(append(errs, s.servers.close()...)...)
+}
+
+// LogWriter carries complaints of libraries to the log.
+type LogWriter struct{ Log *slog.Logger }
+
+// Write logs a complaint.
+func (w LogWriter) Write(b []byte) (int, error) {
+	w.Log.Warn(string(b))
+	return len(b), nil
+}
