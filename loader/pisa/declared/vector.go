@@ -32,7 +32,7 @@ func (w Word) Overlaps(off, size int) bool { return off < w.Off+w.Size && w.Off 
 // the entry program sets.
 var vectorSizes = map[string]int{
 	"pass": 1, "next": 1, "bank": 1, "carry": 16, "coin": 4, "now": 8, "ep_src": 8, "ep_dst": 8, "verdict": 1,
-	"steer": 4, "steering": 1,
+	"steer": 4, "steering": 1, "slice": 2,
 }
 
 // read finds the words of the vector in its BTF; it returns what is wrong with them.

@@ -295,3 +295,9 @@ PROGRAM(rounds_under_their_constant)
 			reg_add(b, 1); /* want: 2 second-access beside if:rounds */
 	}
 }
+
+/* Whose share of a link a packet takes, for the algorithms behind. */
+PROGRAM(slice_of_the_packet)
+{
+	phv->slice = phv->seq & 0xff;
+}

@@ -179,3 +179,9 @@ PROGRAM(word_across_two_fields)
 {
 	*(__u64 *)&phv->bank = phv->seq; /* want: 1 flow-state phv_scratch */
 }
+
+/* The slice is for whoever knows it to write; what lies behind it is not. */
+PROGRAM(slice_and_what_is_behind)
+{
+	*(__u32 *)&phv->slice = phv->seq; /* want: 1 flow-state phv_scratch */
+}

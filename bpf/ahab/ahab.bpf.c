@@ -1,0 +1,442 @@
+//go:build ignore
+
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* ahab: fair shares of a slice's capacity for any number of users, enforced where packets enter.
+ *
+ * Chen, "Designing Compact Data Structures for Network Measurement and Control", chapter 6 (AHAB).
+ *
+ * A user's rate is the smallest of three cells of a Count-Min Sketch whose cells are low-pass filters (lpf.h); all slices share it, with
+ * lengths divided by the user's weight and scaled by the slice's. A slice has a limit T: of a user with a rate R above it, T / R
+ * passes. What T would let pass if it were lower or higher is summed up beside it (limit.h), and the first packet behind the end of an
+ * epoch (1 ms) takes the sums away, calculates the next limit from them, and goes through the program a second time to write it,
+ * since by then T is behind it. Who is first is settled by one compare-and-exchange.
+ *
+ * Packets above the limit: a coin decides, but for TCP, which two losses in a row bring to a halt: a flow loses one segment for
+ * every `spacing` bytes that it sends above the limit (section 6.4.1), or has it marked if it understands ECN and is below twice the
+ * limit. `spacing` is the control loop's: how many bytes a flow sends between two losses at a given rate depends on its round trip time and
+ * its congestion control. A flow that is above ahab_grace times the limit does not react, and meets the coin as well. Segments
+ * without data pass.
+ *
+ * Many cores: limits, sums and counts are one word each, changed by one atomic operation; a packet that reads the limit while it is written
+ * has the old or the new one. A packet that is counted between the three sums being taken away counts partly in the next epoch: the
+ * error is below one packet a core and epoch. A countdown is read and stored: two packets of one flow at the same
+ * time on two cores may count as one, which makes losses rarer by that.
+ *
+ * Nobody is limited in a slice without a capacity, nor when the lease has run out: the control loop renews it, so a process
+ * that stops or dies leaves everything open. A slice without packets for AHAB_IDLE epochs begins again with the highest limit. */
+#include "base.h"
+#include "phv.h"
+#include "register.h"
+#include "chain.h"
+#include "recirc.h"
+#include "clock.h"
+#include "spin.h"
+#include "lpf.h"
+#include "report.h"
+#include "user.h"
+#include "limit.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+enum ahab_counter {
+	AHAB_PACKETS,  /* in a slice, every segment */
+	AHAB_STRAY,    /* in none: pass, uncharged */
+	AHAB_OPEN,     /* passed above the limit because the lease had run out */
+	AHAB_EPOCHS,   /* new limits asked for */
+	AHAB_WRITTEN,  /* ... and written */
+	AHAB_RACED,    /* additions to a filter that another core prevented */
+	AHAB_LOST_SAMPLES, /* the ring was full */
+	AHAB_COUNTS = 8
+};
+
+/* What was done to a packet. */
+enum ahab_deed { AHAB_PASSED, AHAB_DROPPED, AHAB_MARKED, AHAB_DEEDS = 4 };
+
+struct ahab_slice {
+	__u64 capacity; /* bytes a second; 0: nobody is limited. Written by the control loop */
+	__u32 spacing;  /* bytes of a TCP flow between two losses. Written by the control loop */
+	__u32 ceiling;  /* largest limit */
+	__u32 norm;     /* what a byte counts, in 2^-16 */
+	__u32 budget;   /* table form: capacity in 2^-4 bytes an epoch. Written by the control loop */
+	__u64 spare;
+};
+
+/* A packet of a user above its limit, one of some. */
+struct ahab_sample {
+	__u32 src[4], dst[4]; /* network order */
+	__u16 sport, dport;
+	__u8 proto, family;
+	__u16 slice;
+	__u64 member;
+	__u32 rate, limit, len;
+	__u8 deed, spare[3];
+};
+
+#define AHAB_TICK_SHIFT 10 /* epochs are timed in 1.024 us */
+#define AHAB_GRID_SHIFT 20 /* table form: epochs are 1.048576 ms of the clock */
+#define AHAB_IDLE 16
+#define AHAB_FULL 0x40000000 /* no limit is higher: sums with its step stay below 2^31 */
+#define WEYL 0x9e3779b9U     /* 2^32 times the golden ratio's fraction */
+
+const volatile __u32 ahab_epoch = 977; /* in ticks */
+const volatile __u32 ahab_unit = 4194; /* tau in seconds, times 2^20: a limit in B/s times it, in 2^-16, is one in units */
+const volatile __u32 ahab_grace = 4;
+const volatile _Bool ahab_dry = 0;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct ahab_slice);
+	__uint(max_entries, 2);
+	__uint(map_flags, BPF_F_MMAPABLE); /* the kernel maps no table for writing that programs may not write; the prover sees to it */
+} ahab_slices SEC(".maps") TAG("pisa:table");
+
+/* Until when limits hold, by the packet's clock, and one packet in how many is a sample, as a 16-bit share. */
+struct ahab_lease_t {
+	__u64 until;
+	__u64 samples;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct ahab_lease_t);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+} ahab_lease SEC(".maps") TAG("pisa:table");
+
+/* A register of userspace's, too: mapped into its memory. */
+#define REGISTER_MAPPED(name, stage, t, n)                                                            \
+	_Static_assert(sizeof(t) <= 8, "a register element is at most 64 bits");                      \
+	const volatile __u32 name##_entries = n;                                                      \
+	struct {                                                                                      \
+		__uint(type, BPF_MAP_TYPE_ARRAY);                                                     \
+		__type(key, __u32);                                                                   \
+		__type(value, t);                                                                     \
+		__uint(max_entries, n);                                                               \
+		__uint(map_flags, BPF_F_MMAPABLE);                                                    \
+	} name SEC(".maps") TAG("pisa:register") TAG("pisa:stage=" STR(stage))
+
+REGISTER_MAPPED(ahab_offered, 1, __u64, 2); /* bytes that came, ever since */
+REGISTER(ahab_epochs, 1, __u32, 2);         /* when the sums were last taken away */
+REGISTER(ahab_weyl, 1, __u32, 2);
+LPF(ahab_row0, 2, 2048);
+LPF(ahab_row1, 2, 2048);
+LPF(ahab_row2, 2, 2048);
+REGISTER_MAPPED(ahab_limit, 2, __u32, 2);
+REGISTER(ahab_countdown, 7, __u32, 4096); /* bytes of a TCP flow until its next loss */
+REGISTER(ahab_low, 8, __u32, 2);
+REGISTER(ahab_mid, 8, __u32, 2);
+REGISTER(ahab_high, 8, __u32, 2);
+REGISTER_MAPPED(ahab_dropped, 9, __u64, 2); /* bytes that were dropped, ever since */
+TALLY(ahab_deeds, 9, __u64, 8);             /* segments, by slice and what was done */
+TALLY(ahab_bytes, 9, __u64, 8);             /* bytes that were dropped or marked in this window */
+
+COUNTERS(ahab_counts, AHAB_COUNTS);
+
+RING(ahab_samples, 1 << 18);
+
+const enum ahab_counter *unused_counter __attribute__((unused));
+const struct ahab_sample *unused_sample __attribute__((unused));
+const enum ahab_deed *unused_deed __attribute__((unused));
+const enum ahab_user *unused_user __attribute__((unused));
+const enum ahab_moves *unused_moves __attribute__((unused));
+
+struct flow {
+	__u64 member;
+	__u64 hash; /* 16 bits each: rows 0 to 2, countdown */
+	__u32 slice;
+	__u32 rate;
+	__u32 limit;
+	__u32 share;  /* table form: of packets that pass, in 2^-15 */
+	__u32 number; /* table form: this packet's, below 2^15 */
+	__u32 since;  /* since the sums were last taken away, if this packet has to; 0: it has not */
+};
+
+/* ---- rate ---- */
+
+static __always_inline __u32 charged(const struct phv *phv, const struct ahab_slice *s, __u64 member)
+{
+	__u32 weight = AHAB_WEIGHT(member);
+	__u64 x = ((__u64)phv->len * s->norm) >> 12;
+
+	if (weight > 1)
+		x = ahab_table ? x >> bins_log2(weight) : x / weight;
+	return x > AHAB_FULL ? AHAB_FULL : x;
+}
+
+static __always_inline void rows_of(struct phv *phv, struct flow *f)
+{
+	struct hash_input in;
+
+	if (!hash_crc) {
+		f->hash = user_hash(phv, f->member);
+		return;
+	}
+	hash_fields(&in, phv, 0, f->slice);
+	f->hash = (hash_crc32(&in, 0) & 0xffff) | (__u64)(hash_crc32(&in, 1) & 0xffff) << 16 |
+		  (__u64)(hash_crc32(&in, 2) & 0xffff) << 32 | (__u64)hash_crc32(&in, 3) << 48;
+}
+
+#define ROW(name, bits, tick, x, least, lost)                                                         \
+	do {                                                                                          \
+		struct lpf_cell *cell_ = reg_at(name, (bits) & (name##_entries - 1));                 \
+		__u32 value_;                                                                         \
+		if (cell_) {                                                                          \
+			value_ = lpf_add(cell_, tick, x, &lost);                                      \
+			least = value_ < least ? value_ : least;                                      \
+		}                                                                                     \
+	} while (0)
+
+static __always_inline __u32 rate_of(const struct flow *f, __u32 tick, __u32 x, __u64 *raced)
+{
+	__u32 least = ~0U;
+	__u64 lost = 0;
+
+	ROW(ahab_row0, f->hash & 0xffff, tick, x, least, lost);
+	ROW(ahab_row1, f->hash >> 16 & 0xffff, tick, x, least, lost);
+	ROW(ahab_row2, f->hash >> 32 & 0xffff, tick, x, least, lost);
+	*raced += lost;
+	return least;
+}
+
+/* ---- epochs ---- */
+
+/* Ticks (table form: epochs) since the sums were taken away, for the one packet that takes them away now; 0 for all others. */
+static __always_inline __u32 epoch_crossed(struct phv *phv, __u32 slice)
+{
+	__u64 clock = clock_now(phv);
+	__u32 now = ahab_table ? clock >> AHAB_GRID_SHIFT : clock >> AHAB_TICK_SHIFT;
+	__u32 *last = reg_at(ahab_epochs, slice), then, since;
+
+	if (!last)
+		return 0;
+	then = reg_load(last);
+	since = clock_since(now, then);
+	if (since < (ahab_table ? 1 : ahab_epoch))
+		return 0;
+	return reg_cas(last, then, now) == then ? since : 0;
+}
+
+/* Adds to the sums; whoever crosses takes them away and leaves its own part. */
+static __always_inline void sums_add(struct flow *f, const struct parts *p, struct parts *sum)
+{
+	__u32 *low = reg_at(ahab_low, f->slice), *mid = reg_at(ahab_mid, f->slice), *high = reg_at(ahab_high, f->slice);
+
+	if (!low || !mid || !high)
+		return;
+	if (unlikely(f->since)) {
+		sum->low = reg_swap(low, p->low);
+		sum->mid = reg_swap(mid, p->mid);
+		sum->high = reg_swap(high, p->high);
+		return;
+	}
+	if (p->low)
+		reg_add(low, p->low);
+	if (p->mid)
+		reg_add(mid, p->mid);
+	if (p->high)
+		reg_add(high, p->high);
+}
+
+/* The limit of a user who has all of the capacity, in units. */
+static __always_inline __u32 limit_of_all(const struct ahab_slice *s)
+{
+	__u64 most = (s->capacity * ahab_unit >> 16) * s->norm >> 16;
+
+	return most > AHAB_FULL ? AHAB_FULL : most;
+}
+
+/* What the slice may send between two epochs, in 2^-4 bytes. */
+static __always_inline __u32 aim_of(const struct ahab_slice *s, __u32 since)
+{
+	__u64 aim;
+
+	if (ahab_table)
+		return s->budget << (since >= 4 ? 2 : since >= 2);
+	aim = s->capacity * (since > 1 << 20 ? 1 << 20 : since) / 61035; /* 10^9 ns / 16 / 1024 ns */
+	return aim > ~0U ? ~0U : aim;
+}
+
+static __always_inline __u32 limit_after(const struct flow *f, const struct ahab_slice *s, const struct parts *sum)
+{
+	__u32 ceiling = s->ceiling, most, next;
+
+	if (f->since >= AHAB_IDLE * (ahab_table ? 1 : ahab_epoch))
+		return ceiling;
+	most = limit_of_all(s);
+	if (!ahab_table && most < ceiling >> 1) /* twice the capacity: room for a burst, and two steps from where users begin to share */
+		ceiling = 2 * most;
+	next = limit_next(f->limit, sum, aim_of(s, f->since), most);
+	return next < ceiling ? next : ceiling;
+}
+
+/* ---- what becomes of a packet ---- */
+
+static __always_inline __u32 flow_place(const struct phv *phv, const struct flow *f)
+{
+	if (hash_crc || !AHAB_USER(f->member))
+		return f->hash >> 48;
+	return hash_flow(phv, 0x61686162);
+}
+
+/* Is this the segment that a flow above the limit loses? */
+static __always_inline int countdown_over(const struct phv *phv, const struct flow *f, const struct ahab_slice *s)
+{
+	__u32 *left = reg_at(ahab_countdown, flow_place(phv, f) & (ahab_countdown_entries - 1)), bytes;
+
+	if (!left)
+		return 0;
+	bytes = reg_load(left);
+	if (bytes < phv->len) {
+		reg_store(left, s->spacing);
+		return 1;
+	}
+	reg_store(left, bytes - phv->len);
+	return 0;
+}
+
+static __always_inline int coin_drops(const struct flow *f, __u32 coin, __u32 limit)
+{
+	if (ahab_table)
+		return f->number >= f->share;
+	return (__u64)coin * f->rate >> 32 >= limit;
+}
+
+static __always_inline enum ahab_deed deed_tcp(const struct phv *phv, const struct flow *f, const struct ahab_slice *s, __u32 coin)
+{
+	__u64 most = (__u64)f->limit * ahab_grace;
+
+	if (!phv->payload)
+		return AHAB_PASSED;
+	if (!ahab_table && f->rate > most && coin_drops(f, coin, most))
+		return AHAB_DROPPED;
+	if (!countdown_over(phv, f, s))
+		return AHAB_PASSED;
+	return !ahab_table && ecn_capable(phv) && f->rate < 2 * (__u64)f->limit ? AHAB_MARKED : AHAB_DROPPED;
+}
+
+static __always_inline void sample(const struct phv *phv, const struct flow *f, __u8 deed, __u64 *full)
+{
+	struct ahab_sample r = {
+		.sport = phv->sport, .dport = phv->dport, .proto = phv->proto, .family = phv->family, .slice = f->slice,
+		.member = f->member, .rate = f->rate, .limit = f->limit, .len = phv->len, .deed = deed,
+	};
+
+	__builtin_memcpy(r.src, phv->src, sizeof(r.src));
+	__builtin_memcpy(r.dst, phv->dst, sizeof(r.dst));
+	if (!ring_send(ahab_samples, &r))
+		(*full)++;
+}
+
+static __always_inline void tally(struct phv *phv, const struct flow *f, enum ahab_deed deed)
+{
+	__u32 at = f->slice * AHAB_DEEDS + deed;
+	__u64 *segments = reg_bank(ahab_deeds, phv, at), *bytes;
+
+	if (segments)
+		*segments += phv->segs;
+	if (deed == AHAB_PASSED)
+		return;
+	bytes = reg_bank(ahab_bytes, phv, at);
+	if (bytes)
+		*bytes += phv->len;
+	if (deed != AHAB_DROPPED)
+		return;
+	bytes = reg_at(ahab_dropped, f->slice);
+	if (bytes)
+		reg_add(bytes, phv->len);
+}
+
+/* Writes what the first pass has calculated. */
+static __always_inline void second(struct phv *phv, struct ahab_counts_t *count)
+{
+	__u32 slice = phv->carry[0], *limit, *weyl;
+
+	if (ahab_table) {
+		weyl = reg_at(ahab_weyl, slice);
+		if (weyl)
+			reg_store(weyl, phv->carry[0] >> 32);
+	}
+	limit = reg_at(ahab_limit, slice);
+	if (!limit)
+		return;
+	reg_store(limit, (__u32)phv->carry[1]);
+	count->c[AHAB_WRITTEN]++;
+}
+
+ALGORITHM_RECIRC(ahab)
+{
+	struct ahab_counts_t *count = counters_of(ahab_counts, phv);
+	struct flow f = {};
+	struct parts p = {}, sum = {};
+	const struct ahab_slice *s;
+	const struct ahab_lease_t *lease = reg_at(ahab_lease, 0);
+	enum ahab_deed deed = AHAB_PASSED;
+	__u64 *offered, raced = 0, full = 0;
+	__u32 *limit, *weyl, amount = phv->len << 4, coin, next;
+
+	if (!count || !lease)
+		return 0;
+	if (second_pass(phv)) {
+		second(phv, count);
+		return 0;
+	}
+	if (condemned(phv))
+		return 0;
+	f.member = ahab_member(phv);
+	f.slice = AHAB_SLICE(f.member);
+	s = reg_at(ahab_slices, f.slice);
+	if (!f.slice || !s) {
+		count->c[AHAB_STRAY] += phv->segs;
+		return 0;
+	}
+	phv->slice = f.slice;
+	count->c[AHAB_PACKETS] += phv->segs;
+	rows_of(phv, &f);
+
+	offered = reg_at(ahab_offered, f.slice);
+	if (offered)
+		reg_add(offered, phv->len);
+	f.since = epoch_crossed(phv, f.slice);
+	if (ahab_table) {
+		weyl = reg_at(ahab_weyl, f.slice);
+		if (weyl)
+			f.number = (reg_add(weyl, WEYL) + WEYL) >> 17;
+	}
+	f.rate = rate_of(&f, lpf_tick(clock_now(phv)), charged(phv, s, f.member), &raced);
+	limit = reg_at(ahab_limit, f.slice);
+	if (!limit)
+		return 0;
+	f.limit = reg_load(limit);
+	if (ahab_table)
+		f.share = parts_drawn(&p, amount, f.rate, f.limit, f.number);
+	else
+		parts_expected(&p, amount, f.rate, f.limit);
+	if ((ahab_table ? f.share < RATIO_ONE : f.rate > f.limit) && s->capacity) {
+		coin = coin_spin(phv);
+		if (clock_now(phv) > lease->until)
+			count->c[AHAB_OPEN] += phv->segs;
+		else if (phv_has(phv, PHV_TCP))
+			deed = deed_tcp(phv, &f, s, coin);
+		else
+			deed = coin_drops(&f, coin, f.limit) ? AHAB_DROPPED : AHAB_PASSED;
+		if ((coin & 0xffff) < lease->samples)
+			sample(phv, &f, deed, &full);
+	}
+	sums_add(&f, &p, &sum);
+	tally(phv, &f, deed);
+	if (!ahab_dry && deed != AHAB_PASSED)
+		verdict_raise(phv, deed == AHAB_DROPPED ? VERDICT_DROP : VERDICT_MARK);
+	count->c[AHAB_RACED] += raced;
+	count->c[AHAB_LOST_SAMPLES] += full;
+	if (likely(!f.since))
+		return 0;
+	count->c[AHAB_EPOCHS]++;
+	next = limit_after(&f, s, &sum);
+	phv->carry[0] = f.slice;
+	if (ahab_table)
+		phv->carry[0] |= (__u64)coin_flip(phv) << 32;
+	phv->carry[1] = next;
+	return 1;
+}

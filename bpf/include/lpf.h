@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* Low-pass filters: sums that decay with a time constant tau, so that a cell that is fed packets' sizes reads tau times their rate
+ * (Stoica, Shenker and Zhang, "Core-Stateless Fair Queueing", SIGCOMM 1998, section 3.3, takes the same average for rates).
+ *
+ * A switch has them as an extern of their own (Lpf), with a product inside; TAG("pisa:lpf") tells the prover. Time is counted in ticks
+ * of 2^lpf_shift ns, and decay is a table of powers of exp(-tick / tau) in 2^-16: 64 ticks make tau or a little more, so a cell that is
+ * read behind a tick's end is at most 1.6 % below one that is read before it, and all cells step at the same moments. The table is
+ * 1024 ticks long, behind which nothing is left (exp(-16)).
+ *
+ * Many cores: within a tick a cell is added to with one atomic operation and nothing is lost. The first packet of a tick also
+ * decays it, with one compare-and-exchange; where another core was first, this packet's bytes are lost to the cell, and counted by
+ * the caller. That is at most one packet a core, cell and tick, and lets a rate come out too low by less than its packets' share of
+ * a tick's. A clock that is behind the cell's (another core's) adds without a decay. Ticks wrap after 2^32 of them (78 hours): of a cell
+ * that was not touched for as long and is within 68 s of it, the old sum comes back once. */
+#pragma once
+
+#include "register.h"
+
+#define LPF_TICKS 1024
+#define LPF_BEHIND (1U << 20)
+
+const volatile __u32 lpf_shift = 16; /* 2^16 ns: 61 ticks make 4 ms */
+
+struct lpf_cell {
+	__u32 value;
+	__u32 tick;
+};
+
+/* decay[i] = 2^16 exp(-i 2^lpf_shift / tau), rounded: userspace fills it. */
+TABLE(lpf_decay, __u32, LPF_TICKS);
+
+/* name: at most 15 characters. n: a power of two. */
+#define LPF(name, stage, n) REGISTER(name, stage, struct lpf_cell, n) TAG("pisa:lpf")
+
+static __always_inline __u32 lpf_tick(__u64 now)
+{
+	return now >> lpf_shift;
+}
+
+/* Adds x to a cell and returns what it holds then; lost counts additions that another core prevented. */
+static __always_inline __u32 lpf_add(struct lpf_cell *cell, __u32 tick, __u32 x, __u64 *lost)
+{
+	__u64 *word = (__u64 *)cell, old = READ_ONCE(*word), value;
+	__u32 since = tick - (__u32)(old >> 32), *decay;
+
+	if (since - 1 >= ~0U - LPF_BEHIND)
+		return reg_add(&cell->value, x) + x;
+	decay = reg_at(lpf_decay, since < LPF_TICKS ? since : LPF_TICKS - 1);
+	if (!decay)
+		return 0;
+	value = ((old & ~0U) * *decay >> 16) + x;
+	value |= 0 - (value >> 32); /* saturates: bit 32 is the only one that can be set */
+	*lost += reg_cas(word, old, (__u64)tick << 32 | (__u32)value) != old;
+	return value;
+}

@@ -1,0 +1,69 @@
+// Package ahab is userspace's half of AHAB: fair shares of a slice's capacity, enforced where packets enter.
+package ahab
+
+import (
+	bpf "github.com/xdpmon/xdpmon/bpf/ahab"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+)
+
+// Name of the algorithm.
+const Name = "ahab"
+
+func init() { algo.Register(descriptor()) }
+
+// losses are what a window can lack, by the names of algo.Result.Lost.
+var losses = map[string]string{
+	"filter_raced":   "additions to a rate filter that another core prevented: the user's rate came out too low",
+	"epochs_refused": "new limits that no second pass wrote: the limit stayed for an epoch more",
+	"samples":        "packets above the limit that found no room on their way to the list of users",
+}
+
+func descriptor() *algo.Descriptor {
+	return &algo.Descriptor{
+		Name:     Name,
+		Summary:  "fair bandwidth for any number of users: a limit a slice that follows demand within milliseconds",
+		Lost:     losses,
+		Paper:    `Chen: "Designing Compact Data Structures for Network Measurement and Control", dissertation, Princeton University, 2023, chapter 6`,
+		Doc:      doc,
+		Params:   params,
+		Enforces: true,
+		Spec:     bpf.LoadAhab,
+		New:      newInstance,
+		Layout:   1,
+		Report:   reported,
+		Merge:    merged,
+	}
+}
+
+const doc = `Shares a slice's capacity fairly between its users (max-min): a user who wants less than the limit gets all, the others get the limit.
+No queue and no counter a user are kept: a user's rate is the smallest of three cells of a sketch whose cells forget with the time
+constant ahab.tau, and of what is above the slice's limit a share passes. Once a millisecond the packets that would have passed under a lower,
+the present and a higher limit say what the next limit is, so that it follows users who come and go within some milliseconds.
+
+Nothing is dropped until a capacity is given, and ahab.dry-run counts what would be dropped without doing it. TCP loses single segments at
+intervals, or has them marked where it understands ECN; other traffic is thinned out by a coin. What was done to each slice is counted:
+passed, dropped, marked, in packets, segments of aggregates one by one, and in bytes. When the process stops or dies, everything passes:
+limits hold for ahab.lease from the last renewal on.
+
+A rate is what came in about the last ahab.tau. One full packet of 1500 bytes in 4 ms reads as 3 Mbit/s, so that limits far below that
+treat all users who send at all alike: give a larger ahab.tau where fair shares are small. A user's rate reads too high by what others
+put into the same cells, which the report estimates ("rate_error"); the limit rises by as much, since it is found by what passes.
+
+ahab.update=aimd moves the limit by steps as HCSFQ does, for comparison: it follows ten times more slowly. ahab.form=table calculates as
+the P4 twin does: by a table of quotients, powers of two, and whole packets by a Weyl sequence.`
+
+var params = []algo.Param{
+	{Key: "capacity", Type: algo.String, Default: "0", Help: "of everything as one slice, in bits a second (100Mbit, 2.5Gbit); 0: nobody is limited"},
+	{Key: "user", Type: algo.Enum, Default: "5tuple", Choices: []string{"5tuple", "source", "destination"}, Help: "what a user is, where everything is one slice"},
+	{Key: "dry-run", Type: algo.Bool, Default: "false", Help: "count what would be dropped or marked, and do neither"},
+	{Key: "lease", Type: algo.Duration, Default: "100ms", Min: "20ms", Max: "1h", Help: "limits end so long after the process stopped renewing them"},
+	{Key: "tau", Type: algo.Duration, Default: "4ms", Min: "500us", Max: "10s", Help: "time constant of rates"},
+	{Key: "epoch", Type: algo.Duration, Default: "1ms", Min: "100us", Max: "1s", Help: "time between two limits of a slice"},
+	{Key: "columns", Type: algo.Int, Default: "2048", Min: "64", Max: "65536", Help: "cells of each of the sketch's three rows, a power of two"},
+	{Key: "flows", Type: algo.Int, Default: "4096", Min: "64", Max: "65536", Help: "countdowns of TCP flows above the limit, a power of two"},
+	{Key: "spacing", Type: algo.Size, Default: "0", Min: "0", Max: "1GB", Help: "bytes of a TCP flow between two losses to begin with; 0: what fits a round trip of 10 ms"},
+	{Key: "grace", Type: algo.Int, Default: "4", Min: "1", Max: "1000", Help: "a TCP flow that is so many times above the limit is thinned out as well"},
+	{Key: "update", Type: algo.Enum, Default: "interpolate", Choices: []string{"interpolate", "aimd"}, Help: "how the limit moves; aimd: as HCSFQ does, for comparison"},
+	{Key: "form", Type: algo.Enum, Default: "exact", Choices: []string{"exact", "table"}, Help: "arithmetic; table: the P4 twin's"},
+	{Key: "top", Type: algo.Int, Default: "20", Min: "1", Max: "1000", Help: "users above the limit, and slices, that are listed"},
+}

@@ -1,0 +1,257 @@
+package ahab
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	bpf "github.com/xdpmon/xdpmon/bpf/ahab"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
+)
+
+// contents of a snapshot.
+type contents struct {
+	counters         []uint64
+	deeds, bytes     []uint64
+	offered, dropped []uint64
+	limit, capacity  []uint64
+	overestimate     []float64
+	share            uint64
+	users            people
+	seconds          float64
+}
+
+func (c *config) contentsOf(s *snapshot.Snapshot) (*contents, error) {
+	r, n := s.Read(), int(c.entries())
+	t := &contents{counters: r.Words("counters", int(bpf.AhabAhabCounterAHAB_COUNTS)), deeds: r.Words("deeds", n*deeds), bytes: r.Words("bytes", n*deeds),
+		offered: r.Words("offered", n), dropped: r.Words("dropped", n), limit: r.Words("limit", n), capacity: r.Words("capacity", n),
+		overestimate: r.Floats("overestimate", 2), share: r.Words("sampled", 1)[0], users: peopleOf(r.Rows("users", personWords)),
+		seconds: time.Duration(s.Window.End - s.Window.Start).Seconds()}
+	if t.share == 0 || t.share > allSamples {
+		r.Refuse("a share of %d of 65536 is sampled", t.share)
+	}
+	for u, p := range t.users {
+		if u.slice() == 0 || u.slice() >= len(c.slices) || p.n == 0 || p.dropped > p.n || !(p.rate >= 0) || !(p.squares >= 0) || !(p.limit >= 0) ||
+			math.IsInf(p.rate+p.squares+p.limit, 0) {
+			r.Refuse("a user is damaged")
+		}
+	}
+	return t, r.Err()
+}
+
+// reported is the report of a snapshot.
+func reported(v algo.Values, env algo.Env, s *snapshot.Snapshot) (algo.Result, error) {
+	c, err := newConfig(v, env)
+	if err != nil {
+		return algo.Result{}, err
+	}
+	t, err := c.contentsOf(s)
+	if err != nil {
+		return algo.Result{}, err
+	}
+	asked, written := t.count(bpf.AhabAhabCounterAHAB_EPOCHS), t.count(bpf.AhabAhabCounterAHAB_WRITTEN)
+	return algo.Result{Body: c.body(t), Used: t.count(bpf.AhabAhabCounterAHAB_PACKETS), Segments: true, Lost: map[string]uint64{
+		"filter_raced":   t.count(bpf.AhabAhabCounterAHAB_RACED),
+		"epochs_refused": asked - min(asked, written),
+		"samples":        t.count(bpf.AhabAhabCounterAHAB_LOST_SAMPLES),
+	}}, nil
+}
+
+func (t *contents) count(c bpf.AhabAhabCounter) uint64 { return t.counters[c] }
+
+// deed of a slice: segments and bytes. Bytes that passed are all but the dropped ones.
+func (t *contents) deed(n int, d bpf.AhabAhabDeed) (segments, bytes uint64) {
+	return t.deeds[n*deeds+int(d)], t.bytes[n*deeds+int(d)]
+}
+
+func (t *contents) passedBytes(n int) uint64 {
+	_, dropped := t.deed(n, bpf.AhabAhabDeedAHAB_DROPPED)
+	return t.offered[n] - min(t.offered[n], dropped)
+}
+
+// rate is bytes of the window a second.
+func (t *contents) rate(bytes uint64) float64 {
+	if t.seconds <= 0 {
+		return 0
+	}
+	return float64(bytes) / t.seconds
+}
+
+func (c *config) body(t *contents) report.Body {
+	var passed, dropped, marked, droppedBytes, markedBytes, offered, passedBytes uint64
+	for n := range c.slices {
+		p, _ := t.deed(n, bpf.AhabAhabDeedAHAB_PASSED)
+		d, db := t.deed(n, bpf.AhabAhabDeedAHAB_DROPPED)
+		m, mb := t.deed(n, bpf.AhabAhabDeedAHAB_MARKED)
+		passed, dropped, marked, droppedBytes, markedBytes = passed+p, dropped+d, marked+m, droppedBytes+db, markedBytes+mb
+		offered, passedBytes = offered+t.offered[n], passedBytes+t.passedBytes(n)
+	}
+	u := c.units(1)
+	return report.Body{
+		Values: []report.Value{
+			{Name: "demand", Value: t.rate(offered), Unit: report.Bytes, Help: "bytes a second that came, all slices together"},
+			{Name: "offered_bytes", Value: offered, Unit: report.Bytes, Kind: report.Counter, Help: "bytes that came"},
+			{Name: "passed", Value: passed, Unit: report.Segments, Kind: report.Counter, Help: "segments that were neither dropped nor marked"},
+			{Name: "passed_bytes", Value: passedBytes, Unit: report.Bytes, Kind: report.Counter, Help: "bytes that passed, marked ones too"},
+			{Name: "dropped", Value: dropped, Unit: report.Segments, Kind: report.Counter, Help: c.would("segments that were dropped")},
+			{Name: "dropped_bytes", Value: droppedBytes, Unit: report.Bytes, Kind: report.Counter, Help: c.would("bytes that were dropped")},
+			{Name: "marked", Value: marked, Unit: report.Segments, Kind: report.Counter, Help: c.would("segments that were marked (ECN)")},
+			{Name: "marked_bytes", Value: markedBytes, Unit: report.Bytes, Kind: report.Counter, Help: c.would("bytes that were marked")},
+			{Name: "unlimited", Value: t.count(bpf.AhabAhabCounterAHAB_OPEN), Unit: report.Segments, Kind: report.Counter,
+				Help: "segments above the limit that passed because the control loop had not renewed the lease"},
+			{Name: "stray", Value: t.count(bpf.AhabAhabCounterAHAB_STRAY), Unit: report.Segments, Kind: report.Counter, Help: "segments that belong to no slice: they pass and are charged to nobody"},
+			{Name: "limits_written", Value: t.count(bpf.AhabAhabCounterAHAB_WRITTEN), Unit: report.Count, Kind: report.Counter, Help: "new limits, of all slices"},
+			{Name: "users_above", Value: uint64(len(t.users)), Unit: report.Count, Help: "users that were seen above their slice's limit, among the samples"},
+			{Name: "rate_error", Value: u.Rate(uint64(t.overestimate[0])), Unit: report.Bytes, Help: "bytes a second that a user's rate reads too high on average, by what others put into its cells"},
+			{Name: "rate_error_p99", Value: u.Rate(uint64(t.overestimate[1])), Unit: report.Bytes, Help: "... and what one user in a hundred has more of"},
+		},
+		Tables: []report.Table{c.slicesTable(t), c.usersTable(t)},
+		Notes:  c.notes(t, droppedBytes+markedBytes),
+	}
+}
+
+// would says of a count in a dry run that nothing was done.
+func (c *config) would(help string) string {
+	if c.dry {
+		return help + ", had this been no dry run"
+	}
+	return help
+}
+
+func (c *config) notes(t *contents, touched uint64) (notes []string) {
+	if c.dry {
+		notes = append(notes, "dry run: nothing was dropped or marked; dropped and marked count what would have been. Senders that react to losses would send less.")
+	}
+	if n := t.count(bpf.AhabAhabCounterAHAB_OPEN); n > 0 {
+		notes = append(notes, fmt.Sprintf("%d segments above the limit passed because the control loop was late: limits hold for ahab.lease (%v) from one renewal on.", n, c.lease))
+	}
+	if mean := c.units(1).Rate(uint64(t.overestimate[0])); touched > 0 && mean > c.lowestLimit(t)/10 {
+		notes = append(notes, "users' rates read too high by more than a tenth of a limit: a larger ahab.columns tells users apart.")
+	}
+	if least := fullPacket / c.tau.Seconds(); touched > 0 && c.lowestLimit(t) < least {
+		notes = append(notes, fmt.Sprintf("a limit is below %.0f bytes a second, what one packet of %d bytes reads as: users who send little lose packets, too. A larger ahab.tau tells them apart.", least, fullPacket))
+	}
+	return notes
+}
+
+// lowestLimit of the slices that lost something, in bytes a second.
+func (c *config) lowestLimit(t *contents) float64 {
+	least := math.Inf(1)
+	for n := range c.slices {
+		if _, bytes := t.deed(n, bpf.AhabAhabDeedAHAB_DROPPED); bytes > 0 {
+			least = min(least, c.units(n).Rate(t.limit[n]))
+		}
+	}
+	return least
+}
+
+// slicesTable lists the slices with the largest demand.
+func (c *config) slicesTable(t *contents) report.Table {
+	table := report.Table{Name: "slices", Title: "slices", Limit: c.top, Settings: true, Help: "slices with the largest demand of the window",
+		Columns: []report.Column{
+			{Name: "slice", Label: true, Help: "its name"},
+			{Name: "capacity", Unit: report.Bytes, Metric: true, Help: "bytes a second that it may use; 0: any"},
+			{Name: "demand", Unit: report.Bytes, Metric: true, Help: "bytes a second that came"},
+			{Name: "used", Unit: report.Bytes, Metric: true, Help: "bytes a second that passed"},
+			{Name: "limit", Unit: report.Bytes, Metric: true, Help: "bytes a second that a user of weight 1 may send, at the window's end; - when nobody is limited"},
+			{Name: "passed", Unit: report.Segments, Help: "segments that were neither dropped nor marked"},
+			{Name: "dropped", Unit: report.Segments, Help: c.would("segments that were dropped")},
+			{Name: "dropped_bytes", Unit: report.Bytes, Metric: true, Help: c.would("bytes that were dropped")},
+			{Name: "marked", Unit: report.Segments, Help: c.would("segments that were marked")},
+			{Name: "marked_bytes", Unit: report.Bytes, Metric: true, Help: c.would("bytes that were marked")},
+			{Name: "users_above", Unit: report.Count, Metric: true, Help: "users seen above the limit"},
+			{Name: "fairness", Unit: report.Ratio, Metric: true, Err: "fairness_error",
+				Help: "Jain's index of what passed of users above the limit, by weight: 1 when all have the same; - where fewer than two have 20 samples"},
+			{Name: "fairness_error", Unit: report.Ratio, Help: "its standard error, from the samples"},
+		}}
+	for n := 1; n < len(c.slices); n++ {
+		p, _ := t.deed(n, bpf.AhabAhabDeedAHAB_PASSED)
+		d, db := t.deed(n, bpf.AhabAhabDeedAHAB_DROPPED)
+		m, mb := t.deed(n, bpf.AhabAhabDeedAHAB_MARKED)
+		above, index, deviation := c.fairness(t, n)
+		table.Rows = append(table.Rows, []any{c.slices[n].name, t.capacity[n], t.rate(t.offered[n]), t.rate(t.passedBytes(n)), c.limitOf(t, n),
+			p, d, db, m, mb, above, index, deviation})
+	}
+	slices.SortStableFunc(table.Rows, func(a, b []any) int { return cmp.Compare(b[2].(float64), a[2].(float64)) })
+	table.Rows = table.Rows[:min(len(table.Rows), c.top)]
+	return table
+}
+
+// limitOf a slice in bytes a second; NaN where nobody is limited.
+func (c *config) limitOf(t *contents, n int) float64 {
+	limit := c.units(n).Rate(t.limit[n])
+	if t.capacity[n] == 0 || limit >= float64(t.capacity[n]) {
+		return math.NaN()
+	}
+	return limit
+}
+
+// passedRate is what passed of a user, in units: its rate times the share of its bytes that was let through, by samples.
+func (s *seen) passedRate() float64 {
+	return s.rate / float64(s.n) * (1 - float64(s.dropped)/float64(s.n))
+}
+
+// enough samples of a user to judge what passes.
+const enough = 20
+
+// fairness is Jain's index (sum x)^2 / (n sum x^2) of what passed of a slice's users above the limit, by weight. Samples scatter, which
+// makes the index too low: their variance is taken out of the sum of squares.
+func (c *config) fairness(t *contents, n int) (above uint64, index, deviation float64) {
+	var users, sum, squares, noise float64
+	for u, s := range t.users {
+		if u.slice() != n {
+			continue
+		}
+		above++
+		if s.n < enough {
+			continue
+		}
+		x := s.passedRate() / u.weight()
+		share := 1 - float64(s.dropped)/float64(s.n)
+		variance := x * x * (1 - share) / max(share, 1/float64(s.n)) / float64(s.n)
+		users, sum, squares, noise = users+1, sum+x, squares+x*x, noise+variance
+	}
+	if users < 2 || sum == 0 {
+		return above, math.NaN(), math.NaN()
+	}
+	square := sum * sum / users
+	index = min(1, square/max(squares-noise*(1-1/users), square))
+	return above, index, noise / squares
+}
+
+// usersTable lists users above the limit.
+func (c *config) usersTable(t *contents) report.Table {
+	table := report.Table{Name: "users", Title: "users above the limit", Limit: c.top, Whole: true, Help: "users above their slice's limit, those with most bytes there first",
+		Columns: []report.Column{
+			{Name: "slice", Label: true, Help: "its slice"},
+			{Name: "user", Label: true, Help: "who it is"},
+			{Name: "weight", Unit: report.None, Help: "its weight"},
+			{Name: "rate", Unit: report.Bytes, Metric: true, Err: "rate_error", Help: "bytes a second that it sent while above the limit"},
+			{Name: "rate_error", Unit: report.Bytes, Help: "standard error of it, from the samples"},
+			{Name: "limit", Unit: report.Bytes, Metric: true, Help: "bytes a second that it might have sent"},
+			{Name: "dropped", Unit: report.Ratio, Metric: true, Err: "dropped_error", Help: c.would("share of its packets above the limit that were dropped")},
+			{Name: "dropped_error", Unit: report.Ratio, Help: "standard error of it, from the samples"},
+			{Name: "above_bytes", Unit: report.Bytes, Help: "bytes that it sent while above the limit, estimated"},
+		}}
+	for u, s := range t.users {
+		units, n, w := c.units(u.slice()), float64(s.n), u.weight()
+		mean, share := s.rate/n, float64(s.dropped)/n
+		variance := max(0, s.squares/n-mean*mean)
+		table.Rows = append(table.Rows, []any{c.slices[u.slice()].name, u.name(), uint64(w), units.Rate(1) * mean * w, units.Rate(1) * w * math.Sqrt(variance/n),
+			units.Rate(1) * s.limit / n * w, share, math.Sqrt(share * (1 - share) / n), uint64(float64(s.bytes) * allSamples / float64(t.share))})
+	}
+	slices.SortFunc(table.Rows, func(a, b []any) int {
+		return cmp.Or(cmp.Compare(b[8].(uint64), a[8].(uint64)), cmp.Compare(a[1].(string), b[1].(string)), cmp.Compare(a[0].(string), b[0].(string)))
+	})
+	table.Rows = table.Rows[:min(len(table.Rows), c.top)]
+	return table
+}
+
+// merged is refused: each host has limits of its own, which follow from what came there.
+func merged(algo.Values, algo.Env, *snapshot.Snapshot, *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+	return nil, fmt.Errorf("%w: a limit is one host's own, and so is who was above it", algo.ErrMerge)
+}

@@ -1,0 +1,111 @@
+package ahab
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"time"
+
+	"github.com/xdpmon/xdpmon/userspace/algo"
+)
+
+// What a user is: enum ahab_user.
+const (
+	userFlow = iota
+	userSource
+	userDestination
+)
+
+var users = map[string]uint64{"5tuple": userFlow, "source": userSource, "destination": userDestination}
+
+// membership is the word of bpf/ahab/member.h.
+func membership(slice, weight, user uint64, prefix4, prefix6 int) uint64 {
+	return slice | weight<<16 | user<<26 | uint64(prefix4)<<28 | uint64(prefix6)<<34
+}
+
+// slice of the link.
+type slice struct {
+	name     string
+	capacity uint64 // bytes a second; 0: nobody is limited
+	weight   float64
+}
+
+type config struct {
+	slices     []slice // from 1; the first is nobody's
+	everything uint64  // membership of all packets, where there is one slice
+	tau, epoch time.Duration
+	lease      time.Duration
+	columns    int
+	flows      int
+	spacing    int64
+	grace      int
+	aimd       bool
+	table      bool
+	dry        bool
+	top        int
+}
+
+func newConfig(v algo.Values, env algo.Env) (*config, error) {
+	c := &config{tau: v.Duration("tau"), epoch: v.Duration("epoch"), lease: v.Duration("lease"), columns: int(v.Int("columns")), flows: int(v.Int("flows")),
+		spacing: v.Bytes("spacing"), grace: int(v.Int("grace")), aimd: v.Text("update") == "aimd", table: v.Text("form") == "table",
+		dry: v.Bool("dry-run"), top: int(v.Int("top"))}
+	capacity, err := parseRate(v.Text("capacity"))
+	if err != nil {
+		return nil, v.Error("capacity", err.Error())
+	}
+	c.slices = []slice{{}, {name: "all", capacity: capacity, weight: 1}}
+	c.everything = membership(1, 1, users[v.Text("user")], 32, 128)
+	return c, c.check(v, env)
+}
+
+func (c *config) check(v algo.Values, env algo.Env) error {
+	for key, n := range map[string]int{"columns": c.columns, "flows": c.flows} {
+		if n&(n-1) != 0 {
+			return v.Error(key, "allowed are powers of two")
+		}
+	}
+	if c.table && c.aimd {
+		return v.Error("update", "ahab.form=table interpolates")
+	}
+	if c.table && c.epoch != time.Millisecond {
+		return v.Error("epoch", "ahab.form=table has epochs of 2^20 ns")
+	}
+	if c.epoch > c.tau {
+		return v.Error("epoch", fmt.Sprintf("allowed is at most ahab.tau, %v", c.tau))
+	}
+	for _, s := range c.slices {
+		if l := c.units(0).Limit(float64(s.capacity)); l > full {
+			return v.Error("tau", fmt.Sprintf("at most %v at a capacity of %d bytes a second", time.Duration(float64(c.tau)*full/l), s.capacity))
+		}
+	}
+	return nil
+}
+
+// norms are what a byte of each slice counts in the shared sketch: inverse to its share of the link, as a power of two, so that users of small
+// slices are seen beside those of large ones.
+func (c *config) norm(n int) uint32 {
+	if n >= len(c.slices) || c.slices[n].weight <= 0 {
+		return 1 << 16
+	}
+	return 1 << (16 - max(-8, min(8, int(math.Round(math.Log2(c.slices[n].weight))))))
+}
+
+// units of a slice.
+func (c *config) units(n int) Units { return Units{Tau: c.tau, Norm: c.norm(n)} }
+
+// entries of the arrays that have one for each slice: a power of two.
+func (c *config) entries() uint32 { return uint32(max(2, 1<<bits.Len(uint(len(c.slices)-1)))) }
+
+// fullPacket and guessedTrip are what a loss's distance is guessed from: one loss in as many bytes keeps a flow whose window halves at
+// a limit over a round trip of guessedTrip. The bytes between losses go with the square of (limit times round trip time).
+const (
+	fullPacket  = 1514
+	guessedTrip = 0.01
+)
+
+// spacingFor is the distance of losses that a TCP flow at a rate (bytes a second) needs: 3/8 of the square of its window in segments, between
+// a flow that halves its window and one that does not.
+func spacingFor(rate float64) uint32 {
+	window := max(4, rate*guessedTrip/fullPacket)
+	return uint32(min(1<<30, 0.375*window*window*fullPacket))
+}

@@ -1,0 +1,230 @@
+package ahab
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/cilium/ebpf"
+
+	bpf "github.com/xdpmon/xdpmon/bpf/ahab"
+	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
+)
+
+// deeds are what can be done to a packet: enum ahab_deed.
+const deeds = int(bpf.AhabAhabDeedAHAB_DEEDS)
+
+type instance struct {
+	*config
+	head   snapshot.Head
+	replay bool
+	arrays map[string]*maps.Array
+	words  map[string][]uint64
+	before map[string][]uint64 // what the free-running counts were at the last window's end
+	ring   *maps.Ring
+	seen   people
+	share  uint64 // of packets above the limit that are sampled, in 2^-16
+}
+
+func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
+	c, err := newConfig(v, env)
+	if err != nil {
+		return nil, err
+	}
+	return &instance{config: c, head: descriptor().Head(v, env), replay: env.Replay, arrays: map[string]*maps.Array{},
+		words: map[string][]uint64{}, before: map[string][]uint64{}, seen: people{}, share: allSamples}, nil
+}
+
+// perSlice are the arrays with an element a slice.
+var perSlice = []string{"ahab_slices", "ahab_offered", "ahab_epochs", "ahab_weyl", "ahab_limit", "ahab_low", "ahab_mid", "ahab_high", "ahab_dropped"}
+
+// The ring of samples is emptied every 10 ms, and in a replay at the end of a window.
+const (
+	liveRing   = 1 << 18
+	replayRing = 1 << 22
+)
+
+// Configure implements algo.Instance.
+func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
+	sizes := map[string]uint32{"ahab_row0": uint32(i.columns), "ahab_row1": uint32(i.columns), "ahab_row2": uint32(i.columns),
+		"ahab_countdown": uint32(i.flows), "ahab_samples": liveRing, "ahab_deeds": i.entries() * uint32(deeds), "ahab_bytes": i.entries() * uint32(deeds)}
+	for _, name := range perSlice {
+		sizes[name] = i.entries()
+	}
+	if i.replay {
+		sizes["ahab_samples"] = replayRing
+	}
+	for name, n := range sizes {
+		if err := maps.SetEntries(spec, name, n); err != nil {
+			return err
+		}
+	}
+	moves := uint32(bpf.AhabAhabMovesAHAB_INTERPOLATE)
+	if i.aimd {
+		moves = uint32(bpf.AhabAhabMovesAHAB_AIMD)
+	}
+	constants := map[string]any{"lpf_shift": tickShift(i.tau), "ahab_epoch": uint32(i.epoch >> 10), "ahab_unit": uint32(i.tau.Seconds() * (1 << 20)),
+		"ahab_grace": uint32(i.grace), "ahab_dry": i.dry, "ahab_table": i.table, "ahab_update": moves, "ahab_everything": i.everything}
+	for name, v := range constants {
+		if err := maps.SetConstant(spec, name, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Needs implements algo.Instance.
+func (i *instance) Needs() maps.Need { return 0 }
+
+// RecirculationShare implements algo.Recirculating: of a slice that sends a packet in an epoch, every packet writes a limit.
+func (i *instance) RecirculationShare() float64 { return 1 }
+
+// Bind implements algo.Instance.
+func (i *instance) Bind(set *maps.Set) (err error) {
+	for _, name := range append([]string{"ahab_counts", "ahab_deeds", "ahab_bytes", "ahab_row0", "ahab_row1", "ahab_row2", "ahab_ratio", "ahab_move",
+		"lpf_decay", "ahab_lease", "ahab_samples"}, perSlice...) {
+		if i.arrays[name], err = set.Array(name); err != nil {
+			return err
+		}
+	}
+	if i.ring, err = maps.NewRing(i.arrays["ahab_samples"].Map()); err != nil {
+		return err
+	}
+	shares, moves := ratioTables()
+	for name, words := range map[string][]uint64{"lpf_decay": decayTable(i.tau), "ahab_ratio": shares, "ahab_move": moves} {
+		if err := i.arrays[name].Write(0, words); err != nil {
+			return err
+		}
+	}
+	for n := range i.slices {
+		if err := i.bindSlice(uint32(n)); err != nil {
+			return fmt.Errorf("bind slice %s: %w", i.slices[n].name, err)
+		}
+	}
+	for _, name := range freeRunning {
+		if i.before[name], err = i.arrays[name].Read(0, nil); err != nil {
+			return err
+		}
+	}
+	return i.renew(math.MaxInt64)
+}
+
+// bindSlice gives a slice its capacity, and the highest limit to begin with.
+func (i *instance) bindSlice(n uint32) error {
+	s := i.slices[n]
+	ceiling := uint32(full)
+	if err := i.arrays["ahab_slices"].Map().Put(n, i.element(int(n), s.capacity, ceiling)); err != nil {
+		return err
+	}
+	limit := ceiling
+	if most := i.units(int(n)).Limit(2 * float64(s.capacity)); s.capacity > 0 {
+		limit = uint32(min(float64(ceiling), most))
+	}
+	return i.arrays["ahab_limit"].Map().Put(n, limit)
+}
+
+// element is struct ahab_slice.
+func (i *instance) element(n int, capacity uint64, ceiling uint32) *bpf.AhabAhabSlice {
+	spacing := uint32(i.spacing)
+	if spacing == 0 {
+		spacing = spacingFor(float64(capacity) / 2)
+	}
+	if i.table { // no limit is calculated from the capacity there
+		ceiling = uint32(min(float64(ceiling), max(16, i.units(n).Limit(2*float64(capacity)))))
+	}
+	return &bpf.AhabAhabSlice{Capacity: capacity, Spacing: spacing, Ceiling: ceiling, Norm: i.norm(n),
+		Budget: uint32(min(1<<29, float64(capacity)*gridEpoch.Seconds()*(1<<lengthShift)))}
+}
+
+// gridEpoch is an epoch of the table form.
+const gridEpoch = 1 << 20 * time.Nanosecond
+
+// renew lets limits hold until then.
+func (i *instance) renew(until int64) error {
+	lease := bpf.AhabAhabLeaseT{Until: uint64(until), Samples: i.share}
+	if err := i.arrays["ahab_lease"].Map().Put(uint32(0), &lease); err != nil {
+		return fmt.Errorf("renew lease: %w", err)
+	}
+	return nil
+}
+
+// interval of the control loop.
+const interval = 10 * time.Millisecond
+
+// IntervalNS implements algo.Controller.
+func (i *instance) IntervalNS() int64 { return int64(interval) }
+
+// Tick implements algo.Controller: limits hold for a lease more.
+func (i *instance) Tick(now int64) error {
+	if err := i.renew(now + int64(i.lease)); err != nil {
+		return err
+	}
+	return i.drain()
+}
+
+// freeRunning are counts that never go back.
+var freeRunning = []string{"ahab_offered", "ahab_dropped"}
+
+// Read implements algo.Instance.
+func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
+	s := snapshot.New(i.head, w)
+	for name, word := range map[string]string{"ahab_counts": "counters", "ahab_deeds": "deeds", "ahab_bytes": "bytes"} {
+		words, err := i.arrays[name].ReadReset(bank, i.words[name])
+		if err != nil {
+			return nil, fmt.Errorf("read window: %w", err)
+		}
+		i.words[name], s.Words[word] = words, words
+	}
+	for name, word := range map[string]string{"ahab_offered": "offered", "ahab_dropped": "dropped"} {
+		words, err := i.arrays[name].Read(0, nil)
+		if err != nil {
+			return nil, fmt.Errorf("read window: %w", err)
+		}
+		since := make([]uint64, len(words))
+		for n := range words {
+			since[n] = words[n] - i.before[name][n]
+		}
+		i.before[name], s.Words[word] = words, since
+	}
+	if err := i.readState(s, w.End); err != nil {
+		return nil, err
+	}
+	if err := i.drain(); err != nil {
+		return nil, err
+	}
+	s.Words["users"], s.Words["sampled"] = i.seen.words(), []uint64{i.share}
+	return s, i.adapt()
+}
+
+// readState takes limits, capacities and the sketch as they are now.
+func (i *instance) readState(s *snapshot.Snapshot, now int64) (err error) {
+	if s.Words["limit"], err = i.arrays["ahab_limit"].Read(0, nil); err != nil {
+		return fmt.Errorf("read limits: %w", err)
+	}
+	elements, err := i.arrays["ahab_slices"].Read(0, nil)
+	if err != nil {
+		return fmt.Errorf("read capacities: %w", err)
+	}
+	capacities := make([]uint64, i.entries())
+	for n := range capacities {
+		capacities[n] = elements[n*sliceWords]
+	}
+	s.Words["capacity"] = capacities
+	rows := make([][]uint64, 0, 3)
+	for _, name := range []string{"ahab_row0", "ahab_row1", "ahab_row2"} {
+		row, err := i.arrays[name].Read(0, nil)
+		if err != nil {
+			return fmt.Errorf("read sketch: %w", err)
+		}
+		rows = append(rows, row)
+	}
+	mean, high := i.overestimate(rows, uint32(uint64(now)>>tickShift(i.tau)))
+	s.Words["overestimate"] = snapshot.Floats([]float64{mean, high})
+	return nil
+}
+
+// sliceWords are 64-bit words of a struct ahab_slice.
+const sliceWords = 4
