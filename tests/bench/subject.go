@@ -9,6 +9,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/tests/bench/micro"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -24,6 +25,8 @@ type Subject struct {
 	object string
 	// prepare makes the algorithm behind the entry program; nil: the chain is empty.
 	prepare func() (loader.Object, algo.Instance, error)
+	// fill writes what userspace writes where no instance does it.
+	fill func(set *maps.Set) error
 	// bare subjects run without the chain: the program alone.
 	bare bool
 	// unproven subjects break the memory rules: that is their point.
@@ -69,6 +72,7 @@ func Subjects() ([]Subject, error) {
 		return nil, err
 	}
 	list = append(list, more...)
+	list = append(list, prefixed()...)
 	return append(list,
 		breaking("naive", "hash map of open handshakes, no bound on memory kept"),
 		breaking("flow_map", "hash map of flows, packets and bytes: 262,144 entries, room for all"),
@@ -148,7 +152,7 @@ func (l *loaded) build() (err error) {
 }
 
 func (l *loaded) bind() error {
-	if l.instance == nil {
+	if l.instance == nil && l.fill == nil {
 		return nil
 	}
 	name := l.Name
@@ -158,6 +162,9 @@ func (l *loaded) bind() error {
 	set, err := l.inst.Set(name)
 	if err != nil {
 		return err
+	}
+	if l.fill != nil {
+		return l.fill(set)
 	}
 	return l.instance.Bind(set)
 }

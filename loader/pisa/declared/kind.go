@@ -23,6 +23,7 @@ const (
 	Random   Kind = "random"        // state of a random number generator: it takes nothing from packets
 	Scratch  Kind = "scratch"       // one element a CPU that lives as long as a packet
 	Table    Kind = "table"         // configuration: read-only
+	Prefix   Kind = "prefix"        // configuration: longest prefix match as a trie of words; read-only
 	Slots    Kind = "chain"         // the programs of the chain
 	Recirc   Kind = "recirculation" // the programs of the second pass
 	Ring     Kind = "ring"          // reports to userspace
@@ -32,7 +33,7 @@ const (
 
 var tagKinds = map[string]Kind{
 	"pisa:register": Register, "pisa:tally": Tally, "pisa:counters": Counters, "pisa:budget": Budget,
-	"pisa:random": Random, "pisa:scratch": Scratch, "pisa:table": Table, "pisa:chain": Slots, "pisa:recirculation": Recirc,
+	"pisa:random": Random, "pisa:scratch": Scratch, "pisa:table": Table, "pisa:prefix": Prefix, "pisa:chain": Slots, "pisa:recirculation": Recirc,
 }
 
 const (

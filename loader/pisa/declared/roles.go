@@ -44,6 +44,8 @@ var MapRoles = map[Kind]MapRole{
 		Why: "one number a CPU that moves on by an invertible linear step from itself or the kernel's; a random number generator"},
 	Scratch: {Types: perCPU, Entries: 1, Looked: true, Why: "what this packet has written on this path; header fields and metadata"},
 	Table:   {Types: tables, Looked: true, Why: "written by userspace; a match-action table, read as often as its twin has tables"},
+	Prefix: {Types: []ebpf.MapType{ebpf.Array}, Bytes: 8, Looked: true,
+		Why: "written by userspace; the words of a trie, which all together are one lpm table of a switch for each address that is looked up"},
 	Slots: {Types: []ebpf.MapType{ebpf.ProgramArray}, Names: []string{"chain_xdp", "chain_tc"},
 		Why: "the chain moves forward; on a switch the programs lie side by side"},
 	Recirc: {Types: []ebpf.MapType{ebpf.ProgramArray}, Names: []string{"recirc_xdp", "recirc_tc"}, Why: "the second pass, within rule 5"},

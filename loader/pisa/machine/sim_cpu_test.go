@@ -186,7 +186,7 @@ func (s *simulator) store(ptr simValue, off, size int, v simValue) {
 	if ptr.mem == nil || ptr.mem == s.context {
 		panic(invalid("a store through a number"))
 	}
-	if owner := ptr.mem.owner; owner != nil && (owner.kind == declared.Table || owner.kind == declared.Constant) {
+	if owner := ptr.mem.owner; owner != nil && (owner.kind == declared.Table || owner.kind == declared.Prefix || owner.kind == declared.Constant) {
 		panic(invalid("a table is read-only"))
 	}
 	if ptr.mem.owner != nil && ptr.mem.owner.staged() {

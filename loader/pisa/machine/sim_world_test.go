@@ -72,7 +72,7 @@ func newWorld(e *declared.Collection, seed, history, shifted uint64, differ left
 			fill = of(differ.counts, 7)
 		case declared.Random:
 			fill = always(10 + shifted)
-		case declared.Table, declared.Constant, declared.Untagged:
+		case declared.Table, declared.Prefix, declared.Constant, declared.Untagged:
 			fill = always(9)
 		case declared.Budget:
 			if fill = always(8); differ.budget {

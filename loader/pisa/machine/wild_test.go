@@ -176,7 +176,7 @@ func (w *wild) key(below int32) {
 	w.frame(asm.R2, -8)
 }
 
-var wildElements = []string{"reg0", "reg0", "reg1", "reg2", "reg2", "reg3", "tally", "table", "hashes", "prefixes", "cores", "queue"}
+var wildElements = []string{"reg0", "reg0", "reg1", "reg2", "reg2", "reg3", "tally", "table", "hashes", "prefixes", "trie", "cores", "queue"}
 
 // lookup keeps a pointer to an element.
 func (w *wild) lookup() {
@@ -210,7 +210,7 @@ func (w *wild) operation(kind string) {
 	if w.IntN(3) == 0 {
 		off, size = 0, asm.DWord
 	}
-	read := kind == "table" || kind == "hashes" || kind == "prefixes" || kind == "cores" || kind == "inner" || kind == "record" && w.errs()
+	read := kind == "table" || kind == "hashes" || kind == "prefixes" || kind == "trie" || kind == "cores" || kind == "inner" || kind == "record" && w.errs()
 	if kind == "tally" && !w.errs() {
 		w.emit(asm.Mov.Reg(asm.R2, w.number()), asm.FetchAdd.Mem(asm.R1, asm.R2, size, off))
 		return
@@ -774,6 +774,7 @@ var wildMaps = sync.OnceValue(func() map[string]*ebpf.MapSpec {
 		"hashes":    one(ebpf.Hash, 3, 8, "pisa:table"),
 		"cores":     one(ebpf.PerCPUHash, 3, 8, "pisa:table"),
 		"prefixes":  one(ebpf.LPMTrie, 3, 8, "pisa:table"),
+		"trie":      one(ebpf.Array, 4, 8, "pisa:prefix"),
 		"queue":     one(ebpf.Queue, 4, 8, "pisa:table"),
 		"inner":     one(ebpf.Array, 4, 8),
 		"halves":    one(ebpf.ArrayOfMaps, 2, 4, "pisa:table"),

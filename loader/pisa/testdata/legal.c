@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Programs that keep all rules with what is on the lists: each entry is used by one of them at least. */
 #include "program.h"
+#include "prefix.h"
 
 REGISTER(flows, 0, __u32, ENTRIES);
 REGISTER(later, 1, __u64, ENTRIES);
@@ -51,6 +52,7 @@ TABLE(rules, __u32, 256);
 TABLE(level_1, __u32, 256);
 TABLE(level_2, __u32, 65536);
 TABLE(level_3, __u32, 65536);
+PREFIX_TABLE(networks, ENTRIES);
 
 struct inner {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -259,6 +261,15 @@ PROGRAM(multi_bit_trie)
 		entry = reg_at(level_3, (*entry & 255) << 8 | (address >> 16 & 255));
 	if (entry)
 		touch(phv, *entry);
+}
+
+/* Two addresses, each longest prefix match: the second in the trie that the first one's prefix names. */
+PROGRAM(prefix_table)
+{
+	__u32 head = prefix_head(&networks);
+	__u64 source = prefix_of(&networks, head, 0, phv->src, phv->family);
+
+	touch(phv, prefix_of(&networks, head, source & 15, phv->dst, phv->family));
 }
 
 PROGRAM(configuration_of_a_core)

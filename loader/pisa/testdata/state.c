@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Rule 1, the other side: what outlives a packet is in a register array. */
 #include "program.h"
+#include "prefix.h"
 
 REGISTER(flows, 0, __u32, ENTRIES);
 TALLY(sums, 1, __u32, ENTRIES);
@@ -30,6 +31,8 @@ struct {
 	__type(value, __u32);
 	__uint(max_entries, ENTRIES);
 } rules SEC(".maps") TAG("pisa:table");
+
+PREFIX_TABLE(networks, ENTRIES);
 
 struct inner {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -223,6 +226,23 @@ PROGRAM(update_of_a_table)
 	__u32 key = index_a(phv), value = phv->seq;
 
 	bpf_map_update_elem(&rules, &key, &value, BPF_ANY); /* want: 1 flow-state rules */
+}
+
+/* A word of a trie that a packet writes would be state. */
+PROGRAM(write_to_a_prefix_table)
+{
+	__u64 *word = reg_at(networks, index_a(phv));
+
+	if (word)
+		*word = phv->seq; /* want: 1 flow-state networks */
+}
+
+PROGRAM(update_of_a_prefix_table)
+{
+	__u64 value = phv->seq;
+	__u32 key = index_a(phv);
+
+	bpf_map_update_elem(&networks, &key, &value, BPF_ANY); /* want: 1 flow-state networks */
 }
 
 PROGRAM(write_to_an_inner_map)

@@ -12,6 +12,7 @@
 #include "hash.h"
 #include "key.h"
 #include "bins.h"
+#include "prefix.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -91,6 +92,79 @@ ALGORITHM(one_tally)
 
 	if (word)
 		*word += 1;
+}
+
+/* ---- longest prefix match ---- */
+
+/* The client's address, which counts up from 10.0.0.0 from flow to flow. */
+static __always_inline __u32 client(const struct phv *phv)
+{
+	__u32 src = bpf_ntohl(phv->src[3]), dst = bpf_ntohl(phv->dst[3]);
+
+	return src < dst ? src : dst;
+}
+
+/* The same, scattered over all addresses that there are. */
+static __always_inline __u32 scattered(const struct phv *phv)
+{
+	return client(phv) * 0x9e3779b1U;
+}
+
+/* What the two below do beside their lookup. */
+ALGORITHM(scatter)
+{
+	phv->carry[0] = scattered(phv);
+}
+
+PREFIX_TABLE(micro_prefixes, 5 << 20);
+
+ALGORITHM(prefix_table)
+{
+	phv->carry[0] = prefix_find(&micro_prefixes, prefix_head(&micro_prefixes), 0, (__u64)scattered(phv) << 32, 0);
+}
+
+/* Clients as they come. */
+ALGORITHM(prefix_near)
+{
+	phv->carry[0] = prefix_find(&micro_prefixes, prefix_head(&micro_prefixes), 2, (__u64)client(phv) << 32, 0);
+}
+
+/* The scattered ones with 128 bits. */
+ALGORITHM(prefix_table6)
+{
+	phv->carry[0] = prefix_find(&micro_prefixes, prefix_head(&micro_prefixes), 1, 0x20010db800000000ULL | scattered(phv),
+				    (__u64)scattered(phv) << 32);
+}
+
+struct lpm_key {
+	__u32 bits, addr;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__type(key, struct lpm_key);
+	__type(value, __u64);
+	__uint(max_entries, 1 << 18);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+} micro_lpm SEC(".maps");
+
+static __always_inline void lpm_find(struct phv *phv, __u32 addr)
+{
+	struct lpm_key key = {32, bpf_htonl(addr)};
+	__u64 *value = bpf_map_lookup_elem(&micro_lpm, &key);
+
+	if (value)
+		phv->carry[0] = *value;
+}
+
+ALGORITHM(lpm_map)
+{
+	lpm_find(phv, scattered(phv));
+}
+
+ALGORITHM(lpm_near)
+{
+	lpm_find(phv, client(phv));
 }
 
 /* ---- what one writes first: a hash map of open handshakes ---- */

@@ -58,6 +58,11 @@ type HashpipePhv struct {
 	Queue    uint16
 	Slice    uint16
 	Carry    [2]uint64
+	Enqueued uint64
+	Flow     uint32
+	Steer    uint32
+	Steering uint8
+	_        [7]byte
 }
 
 // Names of all BPF objects in the ELF.

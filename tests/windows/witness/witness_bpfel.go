@@ -58,6 +58,11 @@ type WitnessPhv struct {
 	Queue    uint16
 	Slice    uint16
 	Carry    [2]uint64
+	Enqueued uint64
+	Flow     uint32
+	Steer    uint32
+	Steering uint8
+	_        [7]byte
 }
 
 type WitnessWitnessCount uint32

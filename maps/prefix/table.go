@@ -1,0 +1,101 @@
+package prefix
+
+import (
+	"fmt"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/maps"
+)
+
+// Tag is what PREFIX_TABLE puts on its map.
+const Tag = "pisa:prefix"
+
+// start is the word at which the first half begins: the head stands alone in its cache line, and what is aligned in a version is aligned in
+// both halves, which are multiples of it.
+const start = 16
+
+// Table is a loaded prefix table. One goroutine changes it.
+type Table struct {
+	name    string
+	pairs   *maps.Shared
+	half    int // words of a version
+	current *Trie
+	barrier *maps.Barrier
+}
+
+// MaxWords is what a version may have at most.
+const MaxWords = (baseMask + 1 - start) / 2 / start * start
+
+// Size gives a table of an object room for versions of n words.
+func Size(spec *ebpf.CollectionSpec, name string, words int) error {
+	ms, ok := spec.Maps[name]
+	if !ok {
+		return fmt.Errorf("size prefix table %s: %w", name, maps.ErrNoMap)
+	}
+	if words < 1 || words > MaxWords {
+		return fmt.Errorf("size prefix table %s: %d words: allowed are 1 to %d", name, words, MaxWords)
+	}
+	ms.MaxEntries = uint32((start + 2*((words+start-1)/start*start)) / 2)
+	return nil
+}
+
+// Open takes a loaded table; Close gives back what it needs. What an earlier process left in it stays until Replace.
+func Open(set *maps.Set, name string) (*Table, error) {
+	a, err := set.Array(name)
+	if err != nil {
+		return nil, err
+	}
+	pairs, err := a.Shared()
+	if err != nil {
+		return nil, err
+	}
+	t := &Table{name: name, pairs: pairs, half: (2*pairs.Len() - start) / 2 / start * start}
+	if t.barrier, err = maps.NewBarrier(); err != nil {
+		return nil, fmt.Errorf("open prefix table %s: %w", name, err)
+	}
+	return t, nil
+}
+
+// Close frees the barrier.
+func (t *Table) Close() error { return t.barrier.Close() }
+
+// Words that a version may have.
+func (t *Table) Words() int { return t.half }
+
+// Current is the version that packets are looked up in; nil before the first of this process.
+func (t *Table) Current() *Trie { return t.current }
+
+// Replace puts a set of rules in the place of the one before, for all roots at once: a packet is looked up in the old one or in the new
+// one. What is refused changes nothing. When it returns no packet is in the old one.
+func (t *Table) Replace(roots int, rules []Rule) error {
+	trie, err := Build(roots, rules, t.half)
+	if err != nil {
+		return fmt.Errorf("replace prefix table %s: %w", t.name, err)
+	}
+	return t.Put(trie)
+}
+
+// Put is Replace for a trie that is built.
+func (t *Table) Put(trie *Trie) error {
+	if len(trie.Words) > t.half {
+		return fmt.Errorf("replace prefix table %s: %w: %d words, it has %d", t.name, ErrFull, len(trie.Words), t.half)
+	}
+	head := start
+	if t.pairs.Load(0) == start {
+		head = start + t.half
+	}
+	for i := 0; i < len(trie.Words); i += 2 {
+		pair := uint64(trie.Words[i])
+		if i+1 < len(trie.Words) {
+			pair |= uint64(trie.Words[i+1]) << 32
+		}
+		t.pairs.Store((head+i)/2, pair)
+	}
+	t.pairs.Store(0, uint64(head))
+	if err := t.barrier.Wait(); err != nil {
+		return fmt.Errorf("replace prefix table %s: %w", t.name, err)
+	}
+	t.current = trie
+	return nil
+}

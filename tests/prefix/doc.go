@@ -1,0 +1,2 @@
+// Package prefix tests prefix tables in the kernel.
+package prefix
