@@ -104,6 +104,7 @@ func TestDocument(t *testing.T) {
 		return Section{Name: name, Title: "About " + name, Run: func(_ context.Context, p *Page) error {
 			p.Text("%s says %s", name, says)
 			p.Bar("bar of "+name, "1 or less", "0.5", says == "first")
+			p.Unjudged("another of "+name, "3 or less", "nobody came")
 			return nil
 		}}
 	}
@@ -122,7 +123,8 @@ func TestDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"# Toy\n\nIntro.\n", "one says first", "two says second", "| bar of one | 1 or less | 0.5 | yes |",
-		"| bar of two | 1 or less | 0.5 | **no** |", "`make eval`"} {
+		"| bar of two | 1 or less | 0.5 | **no** |",
+		"| another of two | 3 or less | - | not judged: nobody came |", "`make eval`"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}

@@ -91,21 +91,34 @@ func (p *Page) Figure(f *figure.Figure, name, alternative string) error {
 
 // Bar compares a figure with what is demanded of it; the document begins with all of them.
 func (p *Page) Bar(what, demanded, measured string, met bool) {
-	p.bars = append(p.bars, bar{what, demanded, measured, met})
-}
-
-type bar struct {
-	what, demanded, measured string
-	met                      bool
-}
-
-func (b bar) cells() []string {
-	met := "yes"
-	if !b.met {
-		met = "**no**"
+	verdict := "yes"
+	if !met {
+		verdict = "**no**"
 	}
-	return []string{b.what, b.demanded, b.measured, met}
+	p.bars = append(p.bars, bar{what, demanded, measured, verdict})
 }
+
+// Unjudged is a bar that this run cannot judge, and why: "-" meets nothing.
+func (p *Page) Unjudged(what, demanded, why string) {
+	p.bars = append(p.bars, bar{what, demanded, "-", "not judged: " + why})
+}
+
+// Shown is a figure beside the bars of which nothing is demanded.
+func (p *Page) Shown(what, measured string) {
+	p.bars = append(p.bars, bar{what, "shown", measured, ""})
+}
+
+// Bars so far: what, the bar, what was measured, whether that meets it.
+func (p *Page) Bars() (list [][]string) {
+	for _, b := range p.bars {
+		list = append(list, b.cells())
+	}
+	return list
+}
+
+type bar struct{ what, demanded, measured, verdict string }
+
+func (b bar) cells() []string { return []string{b.what, b.demanded, b.measured, b.verdict} }
 
 // run a section and return its Markdown.
 func (s Section) run(ctx context.Context, p *Page, provenance string) (string, error) {
@@ -116,8 +129,8 @@ func (s Section) run(ctx context.Context, p *Page, provenance string) (string, e
 	took := time.Since(started)
 	var b strings.Builder
 	fmt.Fprintf(&b, "## %s\n\n", s.Title)
-	for _, bar := range p.bars {
-		fmt.Fprintf(&b, "<!-- bar: %s -->\n", strings.Join(bar.cells(), " ; "))
+	for _, cells := range p.Bars() {
+		fmt.Fprintf(&b, "<!-- bar: %s -->\n", strings.Join(cells, " ; "))
 	}
 	b.WriteString(p.text.String())
 	fmt.Fprintf(&b, "*%s; %s.*\n", provenance, took.Round(time.Second))

@@ -3,8 +3,10 @@ package coverage
 import (
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
+	"github.com/xdpmon/xdpmon/tests/eval"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -67,5 +69,37 @@ func TestWhatIsLeftOut(t *testing.T) {
 	}
 	if worst := s.Worst(); worst < .93 || worst > .97 {
 		t.Errorf("worst cell %.3f", worst)
+	}
+}
+
+// What too few seeds leave open is not called met, and why it is open is said.
+func TestBarsThatNobodyCanJudge(t *testing.T) {
+	said := func(seeds int) string {
+		s, draw := newStudy(), rand.New(rand.NewPCG(1, 2))
+		for range seeds {
+			s.add(Place{Algorithm: "it", Cell: "model"}, Outcomes(body(1000+10*draw.NormFloat64(), 10), truth()))
+		}
+		p := eval.NewPage(t.TempDir(), "it", false, t.Logf)
+		s.bars(p, "it")
+		var lines []string
+		for _, cells := range p.Bars() {
+			lines = append(lines, strings.Join(cells, " | "))
+		}
+		return strings.Join(lines, "\n")
+	}
+	for seeds, want := range map[int][]string{
+		10:  {"intervals or more | 87 % or more | - | not judged: no cell with errors has 100 intervals, the largest 10", "2 or less | - | not judged: no cell with errors has 40 errors"},
+		30:  {"intervals or more | 87 % or more | - | not judged", "shown | -: no cell with errors has 100 bounds, the largest 30"},
+		400: {"intervals or more | 87 % or more | 9", "bounds that hold the truth, all cells | 95 % or more | 100 % | yes"},
+	} {
+		got := said(seeds)
+		for _, line := range want {
+			if !strings.Contains(got, line) {
+				t.Errorf("%d seeds: %q is not in\n%s", seeds, line, got)
+			}
+		}
+		if strings.Contains(got, "- | yes") {
+			t.Errorf("%d seeds: what nobody measured is met:\n%s", seeds, got)
+		}
 	}
 }

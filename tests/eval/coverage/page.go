@@ -92,14 +92,52 @@ func ratioText(x float64) string {
 }
 
 func (s *Study) bars(p *eval.Page, name string) {
-	all, worst, boundWorst, wide := s.Pooled(), s.Worst(), s.WorstBound(), s.MedianWidth()
-	p.Bar(name+": intervals that hold the truth, all cells", "93 to 98 %", figure.Percent(all.Share()),
-		math.IsNaN(all.Share()) || all.Share() >= pooledLow && all.Share() <= pooledHigh)
-	p.Bar(fmt.Sprintf(name+": the worst cell of %d intervals or more", enough), "87 % or more", figure.Percent(worst), !(worst < cellLow))
-	p.Bar(name+": bounds that hold the truth, all cells", "95 % or more", figure.Percent(all.BoundShare()), !(all.BoundShare() < boundLow))
-	p.Bar(name+": bounds, the worst cell", "shown", figure.Percent(boundWorst), true)
-	p.Bar(name+": width of an interval over the empirical one, median of the cells", "2 or less", ratioText(wide), !(wide > widest))
-	p.Bar(name+": estimates off the truth with 30 samples and no enclosure", "shown", fmt.Sprintf("%d of %d", all.BareMany, all.Judged()), true)
+	all := s.Pooled()
+	judge(p, name+": intervals that hold the truth, all cells", "93 to 98 %", all.Share(), percent,
+		all.Share() >= pooledLow && all.Share() <= pooledHigh, s.why("intervals", all.Intervals, 1))
+	intervals, bounds := s.most(func(t *Tally) int { return t.Intervals }), s.most(func(t *Tally) int { return t.Bounds })
+	judge(p, fmt.Sprintf(name+": the worst cell of %d intervals or more", enough), "87 % or more", s.Worst(), percent,
+		s.Worst() >= cellLow, s.why("intervals", intervals, enough))
+	judge(p, name+": bounds that hold the truth, all cells", "95 % or more", all.BoundShare(), percent,
+		all.BoundShare() >= boundLow, s.why("bounds", all.Bounds, 1))
+	if worst := s.WorstBound(); math.IsNaN(worst) {
+		p.Shown(name+": bounds, the worst cell", "-: "+s.why("bounds", bounds, enough))
+	} else {
+		p.Shown(name+": bounds, the worst cell", figure.Percent(worst))
+	}
+	errors := s.most(func(t *Tally) int { return min(len(t.widths), 1) * len(t.errors) })
+	judge(p, name+": width of an interval over the empirical one, median of the cells", "2 or less", s.MedianWidth(), ratioText,
+		s.MedianWidth() <= widest, s.why("errors beside intervals", errors, enoughErrors))
+	p.Shown(name+": estimates off the truth with 30 samples and no enclosure", fmt.Sprintf("%d of %d", all.BareMany, all.Judged()))
+}
+
+func percent(share float64) string { return figure.Percent(share) }
+
+// judge compares what was measured; nothing was where it is no number, and why is said.
+func judge(p *eval.Page, what, demanded string, measured float64, text func(float64) string, met bool, why string) {
+	if math.IsNaN(measured) {
+		p.Unjudged(what, demanded, why)
+		return
+	}
+	p.Bar(what, demanded, text(measured), met)
+}
+
+// why there was nothing to judge, where n were there in the largest cell and some were needed.
+func (s *Study) why(kind string, n, needed int) string {
+	if n == 0 {
+		return "no cell with errors prints " + kind
+	}
+	return fmt.Sprintf("no cell with errors has %d %s, the largest %d", needed, kind, n)
+}
+
+// most is the largest number of something in a cell with errors.
+func (s *Study) most(of func(*Tally) int) (n int) {
+	for _, t := range s.tallies {
+		if !t.NoError() {
+			n = max(n, of(t))
+		}
+	}
+	return n
 }
 
 // Worst is the smallest share of a cell with enough intervals; NaN for none.

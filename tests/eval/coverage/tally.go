@@ -105,9 +105,12 @@ func (t *Tally) NoError() bool {
 	return !slices.ContainsFunc(t.errors, func(e float64) bool { return e != 0 })
 }
 
+// enoughErrors: with fewer nobody knows where the middle 95 % of them end.
+const enoughErrors = 40
+
 // Width is the median width over the empirical one: what encloses the middle 95 % of the errors of all seeds. NaN where it is not known.
 func (t *Tally) Width() float64 {
-	if len(t.widths) == 0 || len(t.errors) < 40 {
+	if len(t.widths) == 0 || len(t.errors) < enoughErrors {
 		return math.NaN()
 	}
 	return quantile(t.widths, 0.5) / (quantile(t.errors, 0.975) - quantile(t.errors, 0.025))
