@@ -79,12 +79,16 @@ func (i *Instance) loadEntry(cfg EntryConfig) (*ebpf.Program, error) {
 		name, other = "chain_tc_entry", ebpf.XDP
 	}
 	removePrograms(spec, other)
+	loosen(spec, i.opts.Loose)
 	adaptToKernel(spec)
 	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: i.replacements(chainName, spec)})
 	if err != nil {
 		return nil, fmt.Errorf("load entry program: %w", explain(chainName, err))
 	}
 	defer coll.Close()
+	if m := coll.DetachMap(looseMap); m != nil {
+		i.looseEntry, i.looseConfig = m, cfg
+	}
 	return coll.DetachProgram(name), nil
 }
 

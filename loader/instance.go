@@ -42,6 +42,8 @@ type Options struct {
 	Unproven bool
 	// Proven: the caller had these very programs proven before, with another seed. For studies that load them thousands of times.
 	Proven bool
+	// Loose are constants that Reseed may change. For studies that ask the same programs for hundreds of seeds: not with Lazy.
+	Loose []string
 	// Lazy loads the programs of a kind of hook when the first entry program of that kind is asked for: verifying them is most of a
 	// start, and an instance seldom has interfaces of both kinds. Not with Maps: packets pass through an adopted chain already.
 	Lazy bool
@@ -81,6 +83,9 @@ type Instance struct {
 	verdict  *ebpf.CollectionSpec // once a chain enforces
 	loaded   []*member
 	enforced *Verdicts // of this window, by a verdict program that is gone
+
+	looseEntry  *ebpf.Map // with Options.Loose: the constants of the entry program that Reseed changes
+	looseConfig EntryConfig
 
 	mu      sync.Mutex                    // entry programs are asked for while the chain is exchanged
 	entries map[EntryConfig]*ebpf.Program // by what they were loaded for, without the interface
@@ -216,6 +221,7 @@ func (i *Instance) load(o Object) (*member, error) {
 	if err := prove(o.Name, spec, i.opts.Unproven || i.opts.Proven); err != nil {
 		return nil, err
 	}
+	loosen(spec, i.opts.Loose)
 	adaptToKernel(spec)
 	for kind, wanted := range i.kinds {
 		if !wanted {
@@ -336,7 +342,7 @@ func (i *Instance) Maps() map[string]*ebpf.Map {
 	}
 	for _, m := range i.loaded {
 		for name, em := range m.coll.Maps {
-			if i.shared[name] == nil && name != ".rodata" {
+			if i.shared[name] == nil && name != constants && name != looseMap {
 				all[m.object.Name+"/"+name] = em
 			}
 		}
@@ -371,6 +377,9 @@ func (i *Instance) Close() error {
 	}
 	for _, m := range i.shared {
 		errs = append(errs, m.Close())
+	}
+	if i.looseEntry != nil {
+		errs = append(errs, i.looseEntry.Close())
 	}
 	return errors.Join(errs...)
 }

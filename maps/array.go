@@ -18,12 +18,13 @@ type Array struct {
 	m        *ebpf.Map
 	keys     []uint32
 	scratch  batch
+	tags     []string
 	quiet    int  // the bank that is known to hold zeros, plus one; 0: none is
 	written  bool // userspace puts values into it
 }
 
 func newArray(ms *ebpf.MapSpec, m *ebpf.Map) *Array {
-	a := &Array{Name: ms.Name, Banks: banks(ms), ElemSize: int(ms.ValueSize), m: m}
+	a := &Array{Name: ms.Name, Banks: banks(ms), ElemSize: int(ms.ValueSize), m: m, tags: ms.Tags}
 	a.PerCPU = m.Type() == ebpf.PerCPUArray
 	a.Entries = int(m.MaxEntries()) / a.Banks
 	for _, kind := range []string{TagRegister, TagTally, TagCounters, TagTable} {

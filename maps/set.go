@@ -20,6 +20,8 @@ const (
 	TagBanked   = "pisa:banked"
 	TagShared   = "xdpmon:shared" // one map for all objects of an instance
 	tagStage    = "pisa:stage="
+	tagRandom   = "pisa:random"  // a generator's state
+	tagScratch  = "pisa:scratch" // the packet's vector
 )
 
 // ErrNoMap is returned for a name that the object does not declare.
@@ -63,6 +65,21 @@ func (s *Set) Heard() {
 	for _, a := range s.arrays {
 		a.quiet = 0
 	}
+}
+
+// Forget sets what packets leave behind back to zero, where a window's end does not: arrays without banks. Userspace writes its own
+// initial values again.
+func (s *Set) Forget() error {
+	for _, a := range s.arrays {
+		kept := []string{TagRegister, TagTally, TagCounters, tagRandom, tagScratch}
+		if a.Banks == 2 || !slices.ContainsFunc(kept, func(tag string) bool { return slices.Contains(a.tags, tag) }) {
+			continue
+		}
+		if err := a.Reset(0); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Names lists the arrays, sorted.

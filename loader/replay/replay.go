@@ -94,8 +94,13 @@ func New(i *loader.Instance, seed uint64) (*Replayer, error) {
 	return r, nil
 }
 
-// Restart begins the sequence of coins again, as a new Replayer with that seed would: for one stream after another.
-func (r *Replayer) Restart(seed uint64) { r.coin = startingCoin(seed) }
+// Restart begins again, as a new Replayer with that seed would: for one stream after another. Second passes that still wait are gone.
+func (r *Replayer) Restart(seed uint64) {
+	r.coin = startingCoin(seed)
+	if r.cursor != nil {
+		*r.cursor = replayCursor{Delay: r.delay}
+	}
+}
 
 func startingCoin(seed uint64) uint32 { return uint32(seed)*2654435761 | 1 }
 

@@ -1,18 +1,26 @@
 package eval
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/xdpmon/xdpmon/tests/eval/figure"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/tests/traffic"
-	_ "github.com/xdpmon/xdpmon/userspace/fridge" // an algorithm to replay
+	"github.com/xdpmon/xdpmon/userspace/capture"
+	_ "github.com/xdpmon/xdpmon/userspace/fridge" // algorithms to replay
+	_ "github.com/xdpmon/xdpmon/userspace/lean"
+	_ "github.com/xdpmon/xdpmon/userspace/precision"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
 func TestMain(m *testing.M) { testutil.Main(m) }
@@ -83,6 +91,44 @@ func TestReplay(t *testing.T) {
 	together, alone := run("1024@1", "4096@1/2", "1024@1"), run("4096@1/2")
 	if together[0] != together[2] || together[1] != alone[0] || together[0] == together[1] {
 		t.Errorf("together %v, alone %v", together, alone)
+	}
+}
+
+// Programs that are loaded once say of every stream what they say when they are loaded for it: windows, second passes and what is
+// matched across windows included.
+func TestRepeated(t *testing.T) {
+	testutil.NeedRoot(t)
+	configs := []Config{{"fridge", map[string]string{"fridges": "1024@1/2"}}, {"lean", nil}, {"precision", map[string]string{"entries": "256"}}}
+	open := func(seed uint64) capture.Source {
+		m, err := traffic.NewLean(traffic.LeanOptions{Packets: 5_000, Flows: 300, Heavy: 20, Victims: 10, Span: 10 * time.Second,
+			Delay: 50 * time.Millisecond, Loss: 0.04, Late: 0.04, Seed: seed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return traffic.Frames(m)
+	}
+	said := func(lines []report.Line, err error) []byte {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(lines)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	cfg := session.Config{Window: 3 * time.Second, Truth: true, Proven: true}
+	r, err := NewRepeated(t.Context(), cfg, configs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	said(r.Replay(t.Context(), 7, open(7)))
+	again := said(r.Replay(t.Context(), 8, open(8)))
+	cfg.Seed = 8
+	if fresh := said(ReplayWith(t.Context(), open(8), cfg, configs)); !bytes.Equal(fresh, again) {
+		t.Errorf("loaded once\n%s\nloaded for it\n%s", again, fresh)
 	}
 }
 

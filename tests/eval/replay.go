@@ -46,6 +46,37 @@ func ReplayWith(ctx context.Context, source capture.Source, cfg session.Config, 
 	return lines, nil
 }
 
+// Repeated is ReplayWith for one seed after the other, with programs that are loaded once.
+type Repeated struct{ session *session.Repeated }
+
+// NewRepeated loads the configurations; it stays on the goroutine that made it.
+func NewRepeated(ctx context.Context, cfg session.Config, configs []Config) (*Repeated, error) {
+	var err error
+	if cfg.Algorithms, err = choose(configs); err != nil {
+		return nil, err
+	}
+	s, err := session.NewRepeated(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Repeated{s}, nil
+}
+
+// Replay returns the lines of a stream.
+func (r *Repeated) Replay(ctx context.Context, seed uint64, source capture.Source) (lines []report.Line, err error) {
+	err = r.session.Replay(ctx, seed, "model", source, func(l report.Line) error {
+		lines = append(lines, l)
+		return nil
+	})
+	if err == nil {
+		err = ctx.Err() // an interrupted replay reports what it has, which is no result here
+	}
+	return lines, err
+}
+
+// Close frees the programs.
+func (r *Repeated) Close() error { return r.session.Close() }
+
 // Room is how many configurations one chain takes.
 const Room = maps.ChainSlots
 

@@ -37,50 +37,66 @@ type Config struct {
 	eval.Config
 }
 
-// Run replays every cell with n seeds from first on, on all cores, and tallies what the reports promised. A cell's first replay has
-// its programs proven; the others load the same ones with other seeds.
+// atOnce is how many seeds of a cell go through one loading of its programs.
+const atOnce = 25
+
+// Run replays every cell with n seeds from first on, on all cores, and tallies what the reports promised. Programs are loaded once for
+// some seeds, and proven once.
 func Run(ctx context.Context, cells []Cell, first uint64, n int) (*Study, error) {
 	s := newStudy()
 	var lock sync.Mutex
 	proven := make([]sync.Once, len(cells))
-	err := eval.Parallel(ctx, len(cells)*n, func(ctx context.Context, task int) error {
-		c, seed, prove := cells[task/n], first+uint64(task%n), false
-		proven[task/n].Do(func() { prove = true })
-		got, err := c.run(ctx, seed, !prove)
+	each := (n + atOnce - 1) / atOnce
+	err := eval.Parallel(ctx, len(cells)*each, func(ctx context.Context, task int) error {
+		c, from, prove := cells[task/each], task%each*atOnce, false
+		proven[task/each].Do(func() { prove = true })
+		err := c.run(ctx, first+uint64(from), min(atOnce, n-from), !prove, func(config int, list []Outcome) {
+			lock.Lock()
+			defer lock.Unlock()
+			s.add(Place{Algorithm: c.Configs[config].Algorithm, Cell: c.Name, Config: c.Configs[config].Name}, list)
+		})
 		if err != nil {
-			return fmt.Errorf("%s, seed %d: %w", c.Name, seed, err)
-		}
-		lock.Lock()
-		defer lock.Unlock()
-		for k, list := range got {
-			s.add(Place{Algorithm: c.Configs[k].Algorithm, Cell: c.Name, Config: c.Configs[k].Name}, list)
+			return fmt.Errorf("%s: %w", c.Name, err)
 		}
 		return nil
 	})
 	return s, err
 }
 
-// run is one seed: what each configuration said, in all windows.
-func (c Cell) run(ctx context.Context, seed uint64, proven bool) ([][]Outcome, error) {
-	source, err := c.Open(seed)
-	if err != nil {
-		return nil, err
-	}
-	defer source.Close()
+// run is n seeds: what each configuration said, in all windows.
+func (c Cell) run(ctx context.Context, first uint64, n int, proven bool, said func(config int, list []Outcome)) error {
 	list := make([]eval.Config, len(c.Configs))
 	for i, one := range c.Configs {
 		list[i] = one.Config
 	}
-	lines, err := eval.ReplayWith(ctx, source, session.Config{Seed: seed, Window: c.Window, Truth: true, Proven: proven}, list)
+	r, err := eval.NewRepeated(ctx, session.Config{Window: c.Window, Truth: true, Proven: proven}, list)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	said := make([][]Outcome, len(list))
+	defer r.Close()
+	for seed := first; seed < first+uint64(n); seed++ {
+		if err := c.seed(ctx, r, seed, said); err != nil {
+			return fmt.Errorf("seed %d: %w", seed, err)
+		}
+	}
+	return nil
+}
+
+func (c Cell) seed(ctx context.Context, r *eval.Repeated, seed uint64, said func(config int, list []Outcome)) error {
+	source, err := c.Open(seed)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	lines, err := r.Replay(ctx, seed, source)
+	if err != nil {
+		return err
+	}
 	for i, l := range lines {
 		if l.Truth == nil {
-			return nil, fmt.Errorf("%s has no oracle", l.Algorithm)
+			return fmt.Errorf("%s has no oracle", l.Algorithm)
 		}
-		said[i%len(list)] = append(said[i%len(list)], Outcomes(l.Report, *l.Truth)...)
+		said(i%len(c.Configs), Outcomes(l.Report, *l.Truth))
 	}
-	return said, nil
+	return nil
 }

@@ -1,0 +1,139 @@
+package loader
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cilium/ebpf"
+
+	xmaps "github.com/xdpmon/xdpmon/maps"
+)
+
+// ErrNotReseedable is returned by Reseed when more than the constants that Options.Loose names would change.
+var ErrNotReseedable = errors.New("other constants would change than those that were left loose")
+
+const (
+	constants = ".rodata"
+	// looseMap holds an object's constants a second time, in a map that is not frozen.
+	looseMap = "loose"
+)
+
+// loosen has the programs read some constants from a map that stays writable for userspace. The verifier then knows nothing of their
+// values, which those that come from a seed do not mind; the instructions are the same but for the map. It comes behind the proof.
+func loosen(spec *ebpf.CollectionSpec, names []string) {
+	frozen := spec.Maps[constants]
+	if len(names) == 0 || frozen == nil {
+		return
+	}
+	used := false
+	for _, p := range spec.Programs {
+		for n := range p.Instructions {
+			ins := &p.Instructions[n]
+			if ins.Reference() == constants && ins.IsLoadFromMap() && isOneOf(spec, names, uint32(uint64(ins.Constant)>>32)) {
+				*ins = ins.WithReference(looseMap)
+				used = true
+			}
+		}
+	}
+	if used {
+		loose := frozen.Copy()
+		loose.Name, loose.Key, loose.Value = looseMap, nil, nil
+		loose.Contents = []ebpf.MapKV{{Key: uint32(0), Value: sectionOf(spec)}}
+		spec.Maps[looseMap] = loose
+	}
+}
+
+func isOneOf(spec *ebpf.CollectionSpec, names []string, offset uint32) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		v := spec.Variables[name]
+		return v != nil && v.SectionName == constants && v.Offset <= offset && offset < v.Offset+v.Size()
+	})
+}
+
+// sectionOf are the constants as the programs find them.
+func sectionOf(spec *ebpf.CollectionSpec) []byte {
+	data := make([]byte, spec.Maps[constants].ValueSize)
+	if contents := spec.Maps[constants].Contents; len(contents) == 1 {
+		copy(data, contents[0].Value.([]byte))
+	}
+	for _, v := range spec.Variables {
+		if v.SectionName == constants {
+			copy(data[v.Offset:], v.Value)
+		}
+	}
+	return data
+}
+
+// Reseed gives the loaded programs another seed and the constants that come with it, and their registers the contents of the start:
+// what objects say then is what they would say freshly loaded. They are configured for that seed and otherwise those that were loaded
+// (ErrNotReseedable), in an instance with Options.Loose. Nobody may be sending it packets.
+func (i *Instance) Reseed(seed uint64, objects []Object) error {
+	i.opts.Seed = seed
+	for _, o := range objects {
+		at := slices.IndexFunc(i.loaded, func(m *member) bool { return m.object.Name == o.Name })
+		if at < 0 {
+			return fmt.Errorf("reseed %s: not loaded", o.Name)
+		}
+		if err := i.reseed(i.loaded[at], o); err != nil {
+			return fmt.Errorf("reseed %s: %w", o.Name, err)
+		}
+	}
+	if m := i.looseEntry; m != nil {
+		spec := i.chain.Copy()
+		if err := i.configureEntry(spec, i.looseConfig); err != nil {
+			return err
+		}
+		if err := m.Update(uint32(0), sectionOf(spec), ebpf.UpdateAny); err != nil {
+			return fmt.Errorf("reseed the entry program: %w", err)
+		}
+	}
+	return i.forget()
+}
+
+func (i *Instance) reseed(m *member, o Object) error {
+	was, err := i.configured(m.object)
+	if err != nil {
+		return err
+	}
+	spec, err := i.configured(o)
+	if err != nil {
+		return err
+	}
+	for name, v := range spec.Variables {
+		if !slices.Contains(i.opts.Loose, name) && !bytes.Equal(v.Value, was.Variables[name].Value) {
+			return fmt.Errorf("%w: %s", ErrNotReseedable, name)
+		}
+	}
+	for name, ms := range spec.Maps {
+		if ms.MaxEntries != was.Maps[name].MaxEntries {
+			return fmt.Errorf("%w: %s has another size", ErrNotReseedable, name)
+		}
+	}
+	if loose := m.coll.Maps[looseMap]; loose != nil {
+		if err := loose.Update(uint32(0), sectionOf(spec), ebpf.UpdateAny); err != nil {
+			return err
+		}
+	}
+	return m.set.Forget()
+}
+
+// forget sets what the chain keeps from packet to packet back to the start.
+func (i *Instance) forget() error {
+	if i.control.Bank() != 0 { // both are empty; a new algorithm begins in the first
+		if _, err := i.control.Flip(); err != nil {
+			return err
+		}
+	}
+	set := xmaps.NewSet(i.chain, i.shared)
+	if err := set.Forget(); err != nil {
+		return err
+	}
+	for n := range i.loaded {
+		if err := i.shared["recirc_budget"].Update(uint32(n), make([]recircBudget, xmaps.PossibleCPUs()), ebpf.UpdateAny); err != nil {
+			return fmt.Errorf("write recirculation budget: %w", err)
+		}
+	}
+	return i.setBudgets(i.loaded)
+}
