@@ -69,10 +69,10 @@ func TestFilter(t *testing.T) {
 		t.Errorf("a step down comes to %d after its time constant, from %v", out, held)
 	}
 	f.Array.Reset(0, 16)
-	f.Filter = Filter{Step: func(held, value, elapsed uint64) uint64 { return held + value + elapsed }}
+	f.Filter = Filter{Step: func(held, value, now, last uint64) uint64 { return held + value + now - last }}
 	process(t, sw, Packet{Data: frame(7, 0, 3, 0), Port: 1, Time: 100})
-	if out, _, _, _ = process(t, sw, Packet{Data: frame(7, 0, 3, 0), Port: 1, Time: 130}); out != 44 {
-		t.Errorf("arithmetic that was given: %d, want 7 + 7 + 30", out)
+	if out, _, _, _ = process(t, sw, Packet{Data: frame(7, 0, 3, 0), Port: 1, Time: 130}); out != 144 {
+		t.Errorf("arithmetic that was given: %d, want 7 + 100, 7 + 30", out)
 	}
 }
 

@@ -26,8 +26,9 @@ type Filter struct {
 	Gain, Decay float64
 	Shift       uint // the output is scaled down by 2^Shift
 	// Step is the arithmetic; nil: exponentials of float64, for what a chip does is not published. One that is given makes the
-	// filter hold, word for word, what another implementation holds: elapsed is in ns, of the first value 0.
-	Step func(held, value, elapsed uint64) uint64
+	// filter hold, word for word, what another implementation holds; now and last, of the value before, are ns of 48 bits, and last is 0
+	// where there was none.
+	Step func(held, value, now, last uint64) uint64
 }
 
 func newLpf(s *scope, i *syntax.Instance) any {
@@ -72,16 +73,16 @@ func (l *Lpf) call(s *scope, e *syntax.Call, method string) expr {
 
 // step gives a filter a value and returns what it says.
 func (l *Lpf) step(i int, v, now uint64) uint64 {
-	elapsed := uint64(0)
-	if l.last[i] > 0 {
-		elapsed = (now - l.last[i]) & mask(48)
+	last, elapsed := l.last[i], uint64(0)
+	if last > 0 {
+		elapsed = (now - last) & mask(48)
 	}
 	l.last[i] = max(now, 1)
 	if math.Round(l.value[i]) != float64(l.Array.Data[i]) { // a control plane wrote it
 		l.value[i] = float64(l.Array.Data[i])
 	}
 	if l.Step != nil {
-		l.Array.Data[i] = min(l.Step(l.Array.Data[i], v, elapsed), mask(32))
+		l.Array.Data[i] = min(l.Step(l.Array.Data[i], v, now, last), mask(32))
 	} else {
 		l.value[i] = min(l.follow(l.value[i], float64(v), float64(elapsed)), float64(mask(32)))
 		l.Array.Data[i] = uint64(math.Round(l.value[i]))
