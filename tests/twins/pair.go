@@ -168,7 +168,7 @@ func (p *pair) packet(f *packet.Frame) error {
 			return err
 		}
 	}
-	in.data, in.time, in.side, in.coin = f.Data, uint64(max(f.Time, 1)), side, p.host.coin
+	in.data, in.time, in.side, in.coin = f.Data, uint64(max(f.Time-int64(in.queue.Wait), 1)), side, p.host.coin
 	if name != "" {
 		p.met[name]++
 	}

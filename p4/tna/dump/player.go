@@ -104,6 +104,7 @@ func (p *Player) frame(f *packet.Frame, result *run.Result) error {
 	in := run.Packet{Data: f.Data, Port: 1, Time: uint64(max(now, 1))}
 	if p.queue != nil {
 		in.Queue = p.queue(f)
+		in.Time = uint64(max(f.Time-int64(in.Wait), 1))
 	}
 	if err := p.Switch.Process(in, result); err != nil {
 		return fmt.Errorf("packet %d: %w", p.packets, err)

@@ -22,8 +22,8 @@ type Twin struct {
 	Fill      []Fill
 	// Prepare does what Fill says, with what the parameters come to: entries of tables, rates of meters, constants of filters. nil: nothing.
 	Prepare func(sw *run.Switch, v algo.Values) error
-	// Queue makes what the traffic manager says of one frame after the other; nil: packets do not wait. It may write into a frame what
-	// a host is to know of its queue.
+	// Queue makes what the traffic manager says of one frame after the other; nil: packets do not wait. A frame's time is then when it
+	// leaves, and the switch receives it Wait before; Queue may change it, and write what a host is to know of its queue.
 	Queue func() func(f *packet.Frame) run.Queue
 	// Enforces: it drops or marks packets. A test then asks the host for its verdict on every one.
 	Enforces bool
