@@ -36,10 +36,10 @@ func (w *bitWriter) put(v uint64, width int) {
 func (w *bitWriter) emit(m *machine, at syntax.Pos, p *place) {
 	for i, f := range p.typ.fields {
 		slot := p.slot + f.offset
-		if m.undef[slot] != 0 {
+		if m.cells[slot].undef != 0 {
 			m.fail(at, "field %s of %s leaves the switch undefined", p.typ.fields[i].name, p.typ)
 		}
-		w.put(m.val[slot], f.typ.width)
+		w.put(m.cells[slot].val, f.typ.width)
 	}
 }
 
@@ -148,11 +148,10 @@ func (m *machine) extract(p *place) {
 	if !m.need(p.typ.bits()) {
 		return
 	}
-	m.val[p.slot], m.undef[p.slot] = 1, 0
+	m.set(p.slot, 1, 0)
 	at := m.at
 	for _, f := range p.typ.fields {
-		slot := p.slot + f.offset
-		m.val[slot], m.undef[slot] = bitsAt(m.data, at, f.typ.width), 0
+		m.set(p.slot+f.offset, bitsAt(m.data, at, f.typ.width), 0)
 		at += f.typ.width
 	}
 	m.at = at
@@ -176,10 +175,10 @@ func emission(at syntax.Pos, p *place) step {
 	switch p.typ.class {
 	case classHeader:
 		return func(m *machine) {
-			if m.undef[p.slot] != 0 {
+			if m.cells[p.slot].undef != 0 {
 				m.fail(at, "whether %s is valid is undefined", p.typ)
 			}
-			if m.val[p.slot] != 0 {
+			if m.cells[p.slot].val != 0 {
 				w := bitWriter{data: m.out}
 				w.emit(m, at, p)
 				m.out = w.data

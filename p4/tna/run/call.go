@@ -81,7 +81,7 @@ func (s *scope) validity(e *syntax.Call, p *place, method string) expr {
 	slot, n := p.slot, p.typ.slots()
 	switch method {
 	case "isValid":
-		return expr{at: e.Pos, typ: boolType, eval: func(m *machine) (uint64, uint64) { return m.val[slot], m.undef[slot] }}
+		return expr{at: e.Pos, typ: boolType, eval: func(m *machine) (uint64, uint64) { return m.cells[slot].val, m.cells[slot].undef }}
 	case "setValid", "setInvalid":
 		if p.readonly {
 			syntax.Throw(e.Pos, "%s of an `in` parameter", method)
@@ -91,11 +91,10 @@ func (s *scope) validity(e *syntax.Call, p *place, method string) expr {
 	}
 	valid, sw := uint64(number(method == "setValid")), s.build.sw
 	return does(e.Pos, func(m *machine) {
-		if m.val[slot] != valid { // what was in the fields is gone
-			copy(m.val[slot:slot+n], sw.initial[slot:slot+n])
-			copy(m.undef[slot:slot+n], sw.undefined[slot:slot+n])
+		if m.cells[slot].val != valid { // what was in the fields is gone
+			m.copy(slot, sw.initial[slot:slot+n])
 		}
-		m.val[slot], m.undef[slot] = valid, 0
+		m.set(slot, valid, 0)
 	})
 }
 

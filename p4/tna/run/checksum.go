@@ -21,12 +21,13 @@ func (c *checksum) call(s *scope, e *syntax.Call, method string) expr {
 		sum := s.summed(e.Args[0], method == "subtract")
 		return does(e.Pos, func(m *machine) {
 			if m.short == 0 {
-				m.val[slot], m.undef[slot] = sum(m, m.val[slot], m.undef[slot])
+				v, u := sum(m, m.cells[slot].val, m.cells[slot].undef)
+				m.set(slot, v, u)
 			}
 		})
 	case method == "verify" && parser && len(e.Args) == 0:
 		return expr{at: e.Pos, typ: boolType, eval: func(m *machine) (uint64, uint64) {
-			return uint64(number(m.val[slot] == 0xffff)), m.undef[slot] & 1
+			return uint64(number(m.cells[slot].val == 0xffff)), m.cells[slot].undef & 1
 		}}
 	case method == "get" && parser && len(e.Args) == 0:
 		return read(e.Pos, &place{slot: slot, typ: c.sum.typ, readonly: true})

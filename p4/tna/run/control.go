@@ -117,7 +117,7 @@ func undefine(p *place) step {
 		return nil // whole headers and metadata are the parser's alone
 	}
 	slot, all := p.slot, mask(p.typ.width)
-	return func(m *machine) { m.undef[slot] = all }
+	return func(m *machine) { m.set(slot, 0, all) }
 }
 
 // separate refuses parameters that would change each other: copying in and out would then differ from sharing.

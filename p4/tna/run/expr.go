@@ -131,11 +131,13 @@ func read(at syntax.Pos, p *place) expr {
 	}
 	slot := p.slot
 	if !p.sliced {
-		e.eval = func(m *machine) (uint64, uint64) { return m.val[slot], m.undef[slot] }
+		e.eval = func(m *machine) (uint64, uint64) { return m.cells[slot].val, m.cells[slot].undef }
 		return e
 	}
 	lo, bits := p.lo, mask(p.hi-p.lo+1)
-	e.eval = func(m *machine) (uint64, uint64) { return m.val[slot] >> lo & bits, m.undef[slot] >> lo & bits }
+	e.eval = func(m *machine) (uint64, uint64) {
+		return m.cells[slot].val >> lo & bits, m.cells[slot].undef >> lo & bits
+	}
 	return e
 }
 

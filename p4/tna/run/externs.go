@@ -230,12 +230,13 @@ func (d *digest) call(s *scope, e *syntax.Call, method string) expr {
 	at, slot, n := e.Pos, x.place.slot, x.typ.slots()
 	return does(at, func(m *machine) {
 		m.effect(at, "a digest")
-		for i := slot; i < slot+n; i++ {
-			if m.undef[i] != 0 {
-				m.fail(at, "field %s of a digest is undefined", d.typ.fields[i-slot].name)
+		values := make([]uint64, n)
+		for i, c := range m.cells[slot : slot+n] {
+			if values[i] = c.val; c.undef != 0 {
+				m.fail(at, "field %s of a digest is undefined", d.fields[i])
 			}
 		}
-		m.result.Digests = append(m.result.Digests, Digest{Name: d.name, Fields: d.fields, Values: append([]uint64(nil), m.val[slot:slot+n]...)})
+		m.result.Digests = append(m.result.Digests, Digest{Name: d.name, Fields: d.fields, Values: values})
 	})
 }
 
@@ -259,7 +260,7 @@ func (*resubmit) call(s *scope, e *syntax.Call, method string) expr {
 	at, p := e.Pos, x.place
 	return does(at, func(m *machine) {
 		m.effect(at, "a second pass")
-		if m.val[p.slot] == 0 {
+		if m.cells[p.slot].val == 0 {
 			m.fail(at, "the header that is resubmitted is not valid")
 		}
 		m.result.again = append(m.result.again[:0], emitted(m, at, p)...)
@@ -288,7 +289,7 @@ func (*mirror) call(s *scope, e *syntax.Call, method string) expr {
 	return does(at, func(m *machine) {
 		m.effect(at, "a clone")
 		to, u := f(m)
-		if u != 0 || m.val[p.slot] == 0 {
+		if u != 0 || m.cells[p.slot].val == 0 {
 			m.fail(at, "a clone's session is undefined, or its header is not valid")
 		}
 		m.result.clones = append(m.result.clones, clone{session: to, front: emitted(m, at, p)})

@@ -56,7 +56,7 @@ func (s *scope) found(stmt *syntax.If, t *Table, call *syntax.Call, of string) s
 	}
 	slot, miss := t.outcome.slot, uint64(number(of == "miss"))
 	cond := expr{at: stmt.Pos, typ: boolType, eval: func(m *machine) (uint64, uint64) {
-		return m.val[slot]&1 ^ miss, m.undef[slot] & 1
+		return m.cells[slot].val&1 ^ miss, m.cells[slot].undef & 1
 	}}
 	return sequence([]step{apply, s.branches(stmt, cond)})
 }
@@ -100,10 +100,10 @@ func (s *scope) choose(stmt *syntax.Switch) step {
 	}
 	return func(m *machine) {
 		apply(m)
-		if m.undef[slot]>>1 != 0 {
+		if m.cells[slot].undef>>1 != 0 {
 			m.join(cases...)
 			return
 		}
-		cases[m.val[slot]>>1](m)
+		cases[m.cells[slot].val>>1](m)
 	}
 }

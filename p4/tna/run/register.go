@@ -144,21 +144,21 @@ func (a *registerAction) execute(m *machine, at syntax.Pos, index eval) (val, un
 	}
 	words := r.Data[i*r.Words : (i+1)*r.Words]
 	for n, w := range words {
-		m.val[a.mem[n].slot], m.undef[a.mem[n].slot] = w, 0
-		m.val[a.alu[n].slot], m.undef[a.alu[n].slot] = w, 0
+		m.set(a.mem[n].slot, w, 0)
+		m.set(a.alu[n].slot, w, 0)
 	}
 	if a.out != nil {
-		m.undef[a.out.slot] = mask(a.typ.width)
+		m.set(a.out.slot, 0, mask(a.typ.width))
 	}
 	a.body(m)
 	for n := range words {
-		if m.undef[a.alu[n].slot] != 0 {
+		if m.cells[a.alu[n].slot].undef != 0 {
 			m.fail(at, "an undefined value is written to register %s", r.Name)
 		}
-		words[n] = m.val[a.alu[n].slot]
+		words[n] = m.cells[a.alu[n].slot].val
 	}
 	if a.out == nil {
 		return 0, mask(a.typ.width)
 	}
-	return m.val[a.out.slot], m.undef[a.out.slot]
+	return m.cells[a.out.slot].val, m.cells[a.out.slot].undef
 }

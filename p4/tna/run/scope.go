@@ -92,14 +92,13 @@ func (b *builder) layout(t *typ) {
 }
 
 func (b *builder) slot(undefined uint64) {
-	b.sw.initial = append(b.sw.initial, 0)
-	b.sw.undefined = append(b.sw.undefined, undefined)
+	b.sw.initial = append(b.sw.initial, cell{undef: undefined})
 }
 
 // zero makes what a place holds begin as zeros, which the chip's parser does for metadata.
 func (b *builder) zero(p *place) {
 	for i := range p.typ.slots() {
-		b.sw.undefined[p.slot+i] = 0
+		b.sw.initial[p.slot+i].undef = 0
 	}
 }
 

@@ -35,13 +35,13 @@ func (s *scope) extractNext(at syntax.Pos, stack *place) expr {
 		elements[i] = stack.element(i)
 	}
 	return does(at, func(m *machine) {
-		switch n := m.val[stack.slot]; {
+		switch n := m.cells[stack.slot].val; {
 		case m.short != 0:
 		case n == uint64(len(elements)):
 			m.short |= parserFull
 		default:
 			if m.extract(elements[n]); m.short == 0 {
-				m.val[stack.slot]++
+				m.set(stack.slot, n+1, 0)
 			}
 		}
 	})
@@ -52,11 +52,11 @@ func lastOf(e *syntax.Field, stack *place) expr {
 	first := stack.element(0).field(e.Pos, e.Name)
 	all, apart := mask(first.typ.width), stack.typ.elem.slots()
 	return expr{at: e.Pos, typ: first.typ, eval: func(m *machine) (uint64, uint64) {
-		n := int(m.val[stack.slot])
+		n := int(m.cells[stack.slot].val)
 		if n == 0 {
 			return 0, all
 		}
 		slot := first.slot + (n-1)*apart
-		return m.val[slot], m.undef[slot]
+		return m.cells[slot].val, m.cells[slot].undef
 	}}
 }

@@ -99,7 +99,7 @@ func storeValue(p *place, x expr) step {
 			if m.parsing && m.short != 0 {
 				return
 			}
-			m.val[slot], m.undef[slot] = v, u
+			m.set(slot, v, u)
 		}
 	}
 	lo, bits := p.lo, mask(p.hi-p.lo+1)
@@ -108,8 +108,8 @@ func storeValue(p *place, x expr) step {
 		if m.parsing && m.short != 0 {
 			return
 		}
-		m.val[slot] = m.val[slot]&^(bits<<lo) | v<<lo
-		m.undef[slot] = m.undef[slot]&^(bits<<lo) | u<<lo
+		was := m.cells[slot]
+		m.set(slot, was.val&^(bits<<lo)|v<<lo, was.undef&^(bits<<lo)|u<<lo)
 	}
 }
 
@@ -129,8 +129,7 @@ func (s *scope) storeStruct(at syntax.Pos, p *place, x expr) step {
 	}
 	to, from, n := p.slot, x.place.slot, p.typ.slots()
 	return func(m *machine) {
-		copy(m.val[to:to+n], m.val[from:from+n])
-		copy(m.undef[to:to+n], m.undef[from:from+n])
+		m.copy(to, m.cells[from:from+n])
 	}
 }
 

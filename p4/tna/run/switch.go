@@ -23,7 +23,7 @@ type Switch struct {
 	Loops     map[uint16]bool                       // ports whose packets come back to the ingress
 
 	target                                           Target
-	initial, undefined                               []uint64
+	initial                                          []cell // of a packet
 	ingress, egress                                  *gress
 	parserError, parserTime, drop, port, bypass, cpu int
 	egressDrop, egressError, egressTime              int
@@ -94,8 +94,8 @@ const mostPasses = 4
 // a second access to a register, an undefined value that leaves the pipeline.
 func (sw *Switch) Process(p Packet, r *Result) error {
 	m := &sw.machine
-	if m.val == nil {
-		m.val, m.undef, m.sw = make([]uint64, len(sw.initial)), make([]uint64, len(sw.initial)), sw
+	if m.cells == nil {
+		m.cells, m.where, m.sw = make([]cell, len(sw.initial)), make([]int32, len(sw.initial)), sw
 	}
 	*r = Result{Digests: r.Digests[:0], again: r.again[:0], clones: r.clones[:0], Cloned: r.Cloned[:0], Data: r.Data[:0]}
 	m.result, m.time = r, p.Time&mask(48)
@@ -118,7 +118,7 @@ func (sw *Switch) through(m *machine, p Packet, r *Result) error {
 		if err := sw.pass(m, p, again); err != nil {
 			return err
 		}
-		if len(r.again) == 0 || m.val[sw.drop]&1 != 0 {
+		if len(r.again) == 0 || m.cells[sw.drop].val&1 != 0 {
 			r.again = r.again[:0]
 			return nil
 		}
@@ -163,13 +163,13 @@ func (sw *Switch) pass(m *machine, p Packet, again []byte) error {
 	sw.arrive(p, again)
 	m.data, m.out = sw.input, m.out[:0]
 	sw.ingress.parse(m)
-	m.val[sw.parserError], m.undef[sw.parserError] = m.short, 0
-	m.val[sw.parserTime], m.undef[sw.parserTime] = p.Time&mask(48), 0
+	m.set(sw.parserError, m.short, 0)
+	m.set(sw.parserTime, p.Time&mask(48), 0)
 	sw.ingress.control(m)
 	sw.ingress.deparse(m)
 	m.out = append(m.out, m.data[min(len(m.data), (m.at+7)/8):]...)
 	for _, slot := range []int{sw.drop, sw.port, sw.cpu, sw.bypass} {
-		if m.undef[slot] != 0 && m.fault == nil {
+		if m.cells[slot].undef != 0 && m.fault == nil {
 			return fmt.Errorf("where the packet goes is undefined")
 		}
 	}
@@ -192,10 +192,10 @@ func (sw *Switch) arrive(p Packet, again []byte) {
 
 // leave is what the traffic manager and the egress make of a packet.
 func (sw *Switch) leave(m *machine, q Queue, r *Result) error {
-	r.ToCPU = m.val[sw.cpu] != 0 && m.val[sw.drop]&2 == 0
-	r.Dropped = m.val[sw.drop]&1 != 0
-	r.Port = uint16(m.val[sw.port])
-	if r.Dropped || m.val[sw.bypass] != 0 {
+	r.ToCPU = m.cells[sw.cpu].val != 0 && m.cells[sw.drop].val&2 == 0
+	r.Dropped = m.cells[sw.drop].val&1 != 0
+	r.Port = uint16(m.cells[sw.port].val)
+	if r.Dropped || m.cells[sw.bypass].val != 0 {
 		return nil
 	}
 	return sw.out(m, q, r)
@@ -228,15 +228,15 @@ func (sw *Switch) out(m *machine, q Queue, r *Result) error {
 	m.data = append(append(in, w.data...), m.out...)
 	m.out = m.out[:0]
 	sw.egress.parse(m)
-	m.val[sw.egressError], m.undef[sw.egressError] = m.short, 0
-	m.val[sw.egressTime], m.undef[sw.egressTime] = m.time, 0
+	m.set(sw.egressError, m.short, 0)
+	m.set(sw.egressTime, m.time, 0)
 	sw.egress.control(m)
 	sw.egress.deparse(m)
 	m.out = append(m.out, m.data[min(len(m.data), (m.at+7)/8):]...)
-	if m.undef[sw.egressDrop] != 0 && m.fault == nil {
+	if m.cells[sw.egressDrop].undef != 0 && m.fault == nil {
 		return fmt.Errorf("whether the packet is dropped is undefined")
 	}
-	r.Dropped = m.val[sw.egressDrop]&1 != 0
+	r.Dropped = m.cells[sw.egressDrop].val&1 != 0
 	return m.fault
 }
 

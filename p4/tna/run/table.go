@@ -228,16 +228,15 @@ func (w *Match) fits(v, undef uint64) int {
 	return 1
 }
 
-// lookup finds the row, or all that it could be when undefined bits of the key decide.
-func (t *Table) lookup(m *machine) (row *Row, could []*Row) {
-	var vals, undefs [mostKeys]uint64
-	any := uint64(0)
+// lookup finds the row, unless undefined bits of the key may decide.
+func (t *Table) lookup(m *machine) (row *Row, defined bool) {
+	vals, any := &m.keys.val, uint64(0)
 	for i := range t.Keys {
-		vals[i], undefs[i] = t.Keys[i].eval(m)
-		any |= undefs[i]
+		vals[i], m.keys.undef[i] = t.Keys[i].eval(m)
+		any |= m.keys.undef[i]
 	}
 	if any != 0 {
-		return t.careful(vals[:], undefs[:])
+		return nil, false
 	}
 next:
 	for _, r := range t.Rows {
@@ -251,27 +250,23 @@ next:
 				continue next
 			}
 		}
-		return r, nil
+		return r, true
 	}
-	return t.Default, nil
+	return t.Default, true
 }
 
-func (t *Table) careful(vals, undefs []uint64) (row *Row, could []*Row) {
+// careful appends all rows that it could be.
+func (t *Table) careful(m *machine) {
 	for _, r := range t.Rows {
-		switch r.fits(vals, undefs) {
+		switch r.fits(m.keys.val[:], m.keys.undef[:]) {
 		case -1:
-			could = append(could, r)
+			m.could = append(m.could, r)
 		case 1:
-			if could == nil {
-				return r, nil
-			}
-			return nil, append(could, r)
+			m.could = append(m.could, r)
+			return
 		}
 	}
-	if could == nil {
-		return t.Default, nil
-	}
-	return nil, append(could, t.Default)
+	m.could = append(m.could, t.Default)
 }
 
 // fits compares all keys: 1 yes, 0 no, -1 undefined bits decide.
@@ -293,16 +288,25 @@ func (t *Table) apply(m *machine) {
 		t.run(m, t.Default)
 		return
 	}
-	r, could := t.lookup(m)
-	if could == nil {
+	r, defined := t.lookup(m)
+	if defined {
 		t.run(m, r)
 		return
 	}
-	steps := make([]step, len(could))
-	for i, c := range could {
-		steps[i] = func(m *machine) { t.run(m, c) }
+	begin := len(m.could)
+	t.careful(m)
+	could := m.could[begin:]
+	if len(could) == 1 {
+		t.run(m, could[0])
+	} else {
+		m.fork()
+		for _, r := range could {
+			t.run(m, r)
+			m.collect()
+		}
+		m.merge()
 	}
-	m.join(steps...)
+	m.could = m.could[:begin]
 }
 
 // run a row, and note it where somebody asks.
@@ -312,7 +316,7 @@ func (t *Table) run(m *machine, r *Row) {
 		if r != nil {
 			action = uint64(slices.Index(t.names, r.Action))
 		}
-		m.val[t.outcome.slot], m.undef[t.outcome.slot] = action<<1|hit, 0
+		m.set(t.outcome.slot, action<<1|hit, 0)
 	}
 	r.run(m)
 }
@@ -322,7 +326,7 @@ func (r *Row) run(m *machine) {
 		return
 	}
 	for i, p := range r.action.params {
-		m.val[p.slot], m.undef[p.slot] = r.Args[i], 0
+		m.set(p.slot, r.Args[i], 0)
 	}
 	if m.taint == 0 {
 		r.Runs++

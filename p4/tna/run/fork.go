@@ -1,0 +1,95 @@
+package run
+
+// Where an undefined value decides, everything that it could have chosen runs from the same state: fork, every alternative with collect
+// behind it, merge. What they agree on stands; every bit in which they differ is undefined.
+
+// forks is what a machine keeps of alternatives.
+type forks struct {
+	journal []change // what was written since the outermost fork, oldest first
+	begun   []begun
+	where   []int32 // while outcomes are collected: a cell's place among them, from 1 on
+	written []outcome
+}
+
+// change is what a cell held before.
+type change struct {
+	slot int
+	was  cell
+}
+
+// begun alternatives.
+type begun struct {
+	journal, written, could int // where the two begin, and how many alternatives there were
+}
+
+// outcome of a cell, of some of the alternatives.
+type outcome struct {
+	slot  int
+	to    cell
+	could int
+}
+
+func (m *machine) fork() {
+	m.taint++
+	m.begun = append(m.begun, begun{journal: len(m.journal), written: len(m.written)})
+}
+
+// collect what an alternative wrote, and take it back.
+func (m *machine) collect() {
+	b := &m.begun[len(m.begun)-1]
+	b.could++
+	all := m.written[b.written:]
+	for i := range all {
+		m.where[all[i].slot] = int32(i + 1)
+	}
+	for _, c := range m.journal[b.journal:] {
+		at := m.where[c.slot]
+		if at == 0 {
+			m.written = append(m.written, outcome{slot: c.slot, to: c.was, could: b.could - 1})
+			at = int32(len(m.written) - b.written)
+			m.where[c.slot] = at
+		}
+		if o := &m.written[b.written+int(at)-1]; o.could < b.could {
+			o.could = b.could
+			if now := m.cells[c.slot]; b.could == 1 {
+				o.to = now
+			} else {
+				o.to.undef |= now.undef | (o.to.val ^ now.val)
+			}
+		}
+	}
+	for i := len(m.journal) - 1; i >= b.journal; i-- {
+		m.cells[m.journal[i].slot] = m.journal[i].was
+	}
+	m.journal = m.journal[:b.journal]
+	// what earlier alternatives wrote and this one did not is as it was
+	for i := range m.written[b.written:] {
+		o := &m.written[b.written+i]
+		m.where[o.slot] = 0
+		if o.could < b.could {
+			o.could = b.could
+			was := m.cells[o.slot]
+			o.to.undef |= was.undef | (o.to.val ^ was.val)
+		}
+	}
+}
+
+func (m *machine) merge() {
+	b := m.begun[len(m.begun)-1]
+	m.begun = m.begun[:len(m.begun)-1]
+	m.taint--
+	for _, o := range m.written[b.written:] {
+		m.set(o.slot, o.to.val, o.to.undef)
+	}
+	m.written = m.written[:b.written]
+}
+
+// join runs alternatives.
+func (m *machine) join(alternatives ...step) {
+	m.fork()
+	for _, run := range alternatives {
+		run(m)
+		m.collect()
+	}
+	m.merge()
+}
