@@ -7,38 +7,11 @@ import (
 	"github.com/xdpmon/xdpmon/p4/tna/syntax"
 )
 
-// builder turns a program into a switch.
-type builder struct {
-	sw      *Switch
-	global  *scope
-	used    map[*syntax.Control]bool
-	applied map[*Table]bool
-}
-
-// Spot is a place of the text that packets may or may not reach.
-type Spot struct {
-	syntax.Pos
-	Name string
-	Runs uint64
-}
-
 // Wrap is an unsigned comparison of a difference in a register action that wrapped: on a chip that compares with more bits it
 // would have come out differently.
 type Wrap struct {
 	syntax.Pos
 	Packets uint64
-}
-
-func (b *builder) spot(at syntax.Pos, name string) *Spot {
-	s := &Spot{Pos: at, Name: name}
-	b.sw.Spots = append(b.sw.Spots, s)
-	return s
-}
-
-func (b *builder) wrap(at syntax.Pos) *Wrap {
-	w := &Wrap{Pos: at}
-	b.sw.Wraps = append(b.sw.Wraps, w)
-	return w
 }
 
 // Read parses the program in a file of fsys for a target; define is -D NAME=VALUE.
@@ -49,56 +22,46 @@ func Read(fsys fs.FS, top string, target Target, define map[string]string) (*syn
 // New makes a switch that runs a program. Every error names file and line.
 func New(p *syntax.Program, target Target) (sw *Switch, err error) {
 	defer syntax.Catch(&err)
-	b := newBuilder(target)
+	sw = newSwitch(target)
 	var pipe *syntax.Instance
 	for _, d := range p.Decls {
-		if i := b.top(d); i != nil {
+		if i := sw.top(d); i != nil {
 			pipe = i
 		}
 	}
 	if pipe == nil || len(pipe.Args) != 6 {
 		syntax.Throw(syntax.Pos{}, "the program has no Pipeline of six parts")
 	}
-	b.ingress(pipe)
-	b.egress(pipe)
-	b.unused(p, target)
+	sw.buildIngress(pipe)
+	sw.buildEgress(pipe)
+	unused(p, sw)
 	for _, d := range p.Decls {
-		if c, ok := d.(*syntax.Control); ok && b.used[c] {
-			b.sw.Controls = append(b.sw.Controls, c.Name)
+		if c, ok := d.(*syntax.Control); ok && sw.used[c] {
+			sw.Controls = append(sw.Controls, c.Name)
 		}
 	}
-	return b.sw, nil
+	return sw, nil
 }
 
-func newBuilder(target Target) *builder {
-	b := &builder{sw: &Switch{target: target, Coins: func(string, int) uint64 { return 0 }}, used: map[*syntax.Control]bool{},
-		applied: map[*Table]bool{}}
-	b.global = &scope{names: map[string]any{}, build: b}
-	return b
+func newSwitch(target Target) *Switch {
+	sw := &Switch{target: target, Coins: func(string, int) uint64 { return 0 }}
+	sw.builder = newBuilder(externs, []string{"value_set", "Checksum"}, sw)
+	return sw
 }
+
+// switchOf is the one that a scope's program is compiled for.
+func switchOf(s *scope) *Switch { return s.build.env.(*Switch) }
 
 // top declares, and returns the Pipeline.
-func (b *builder) top(d syntax.Decl) *syntax.Instance {
-	s := b.global
-	switch d := d.(type) {
-	case *syntax.Const:
-		s.declareConst(d)
-	case *syntax.Typedef:
-		s.declare(d.Pos, d.Name, s.typeOf(d.Type))
-	case *syntax.Struct:
-		s.declareStruct(d)
-	case *syntax.Enum:
-		s.declareEnum(d)
-	case *syntax.Control:
-		s.declare(d.Pos, d.Name, d)
-	case *syntax.Instance:
-		switch d.Type.Name {
-		case "Pipeline":
-			return d
-		case "Switch":
-			return nil
-		}
-		syntax.Throw(d.Pos, "%s outside of a control is outside of the model", d.Type.Name)
+func (sw *Switch) top(d syntax.Decl) *syntax.Instance {
+	i, ok := d.(*syntax.Instance)
+	switch {
+	case !ok:
+		sw.declare(d)
+	case i.Type.Name == "Pipeline":
+		return i
+	case i.Type.Name != "Switch":
+		syntax.Throw(i.Pos, "%s outside of a control is outside of the model", i.Type.Name)
 	}
 	return nil
 }
@@ -113,11 +76,11 @@ type gress struct {
 	deparse step
 }
 
-func (b *builder) part(pipe *syntax.Instance, n int) *syntax.Control {
+func (sw *Switch) part(pipe *syntax.Instance, n int) *syntax.Control {
 	if c, ok := pipe.Args[n].(*syntax.Call); ok && len(c.Args) == 0 {
 		if name, ok := c.Fn.(*syntax.Name); ok {
-			if d, ok := b.global.find(name.ID).(*syntax.Control); ok {
-				b.used[d] = true
+			if d, ok := sw.global.find(name.ID).(*syntax.Control); ok {
+				sw.used[d] = true
 				return d
 			}
 		}
@@ -126,9 +89,9 @@ func (b *builder) part(pipe *syntax.Instance, n int) *syntax.Control {
 	return nil
 }
 
-func (b *builder) gress(pipe *syntax.Instance, first int) *gress {
-	g := &gress{b: b, by: map[string]*place{}}
-	parser, control, deparser := b.part(pipe, first), b.part(pipe, first+1), b.part(pipe, first+2)
+func (sw *Switch) gress(pipe *syntax.Instance, first int) *gress {
+	g := &gress{b: sw.builder, by: map[string]*place{}}
+	parser, control, deparser := sw.part(pipe, first), sw.part(pipe, first+1), sw.part(pipe, first+2)
 	if !parser.IsParser || control.IsParser || deparser.IsParser {
 		syntax.Throw(pipe.Pos, "a pipeline is a parser, a control and a deparser, twice")
 	}
@@ -194,9 +157,8 @@ func (g *gress) unshared(d *syntax.Control) {
 	}
 }
 
-func (b *builder) ingress(pipe *syntax.Instance) {
-	g := b.gress(pipe, 0)
-	sw := b.sw
+func (sw *Switch) buildIngress(pipe *syntax.Instance) {
+	g := sw.gress(pipe, 0)
 	sw.ingress = g
 	sw.parserError = g.slotOf("ingress_intrinsic_metadata_from_parser_t", "parser_err")
 	sw.parserTime = g.slotOf("ingress_intrinsic_metadata_from_parser_t", "global_tstamp")
@@ -206,12 +168,12 @@ func (b *builder) ingress(pipe *syntax.Instance) {
 	sw.cpu = g.slotOf("ingress_intrinsic_metadata_for_tm_t", "copy_to_cpu")
 }
 
-func (b *builder) egress(pipe *syntax.Instance) {
-	g := b.gress(pipe, 3)
-	b.sw.egress = g
-	b.sw.egressDrop = g.slotOf("egress_intrinsic_metadata_for_deparser_t", "drop_ctl")
-	b.sw.egressError = g.slotOf("egress_intrinsic_metadata_from_parser_t", "parser_err")
-	b.sw.egressTime = g.slotOf("egress_intrinsic_metadata_from_parser_t", "global_tstamp")
+func (sw *Switch) buildEgress(pipe *syntax.Instance) {
+	g := sw.gress(pipe, 3)
+	sw.egress = g
+	sw.egressDrop = g.slotOf("egress_intrinsic_metadata_for_deparser_t", "drop_ctl")
+	sw.egressError = g.slotOf("egress_intrinsic_metadata_from_parser_t", "parser_err")
+	sw.egressTime = g.slotOf("egress_intrinsic_metadata_from_parser_t", "global_tstamp")
 }
 
 // slotOf a field of intrinsic metadata, whether or not the program looks at it.
@@ -227,14 +189,14 @@ func (g *gress) slotOf(typeName, field string) int {
 }
 
 // unused compiles what no form of this program applies, so that an error in it is found all the same.
-func (b *builder) unused(p *syntax.Program, target Target) {
-	aside := newBuilder(target)
+func unused(p *syntax.Program, sw *Switch) {
+	aside := newSwitch(sw.target)
 	for _, d := range p.Decls {
 		aside.top(d)
 	}
 	for _, d := range p.Decls {
 		decl, ok := d.(*syntax.Control)
-		if !ok || b.used[decl] || decl.IsParser {
+		if !ok || sw.used[decl] || decl.IsParser {
 			continue
 		}
 		c := &control{decl: decl, home: aside.global}
@@ -245,6 +207,6 @@ func (b *builder) unused(p *syntax.Program, target Target) {
 		for i, param := range decl.Params {
 			bound[i] = aside.newPlace(aside.global.typeOf(param.Type))
 		}
-		c.inside(aside, bound).controlBody(decl)
+		c.inside(aside.builder, bound).controlBody(decl)
 	}
 }

@@ -89,10 +89,10 @@ func (s *scope) validity(e *syntax.Call, p *place, method string) expr {
 	default:
 		syntax.Throw(e.Pos, "a header has no method %s", method)
 	}
-	valid, sw := uint64(number(method == "setValid")), s.build.sw
+	valid, b := uint64(number(method == "setValid")), s.build
 	return does(e.Pos, func(m *machine) {
 		if m.cells[slot].val != valid { // what was in the fields is gone
-			m.copy(slot, sw.initial[slot:slot+n])
+			m.copy(slot, b.initial[slot:slot+n])
 		}
 		m.set(slot, valid, 0)
 	})
@@ -100,8 +100,8 @@ func (s *scope) validity(e *syntax.Call, p *place, method string) expr {
 
 // method of an object that was declared with a name.
 func (s *scope) method(e *syntax.Call, n *syntax.Name, method string) (expr, bool) {
-	if n.ID == "this" && s.alu != nil {
-		return s.alu.predicate(s, e, method), true
+	if n.ID == "this" && s.unit != nil {
+		return s.unit.this(s, e, method), true
 	}
 	switch d := s.find(n.ID).(type) {
 	case *control:
@@ -122,9 +122,4 @@ func wantMethod(e *syntax.Call, method, want string) {
 	if method != want {
 		syntax.Throw(e.Pos, "method %s is outside of the model", method)
 	}
-}
-
-// object is an instance of an extern.
-type object interface {
-	call(s *scope, e *syntax.Call, method string) expr
 }

@@ -114,10 +114,11 @@ func (s *scope) named(e *syntax.Name) expr {
 		return known(e.Pos, d.typ, d.val)
 	case *place:
 		return read(e.Pos, d)
-	case *word:
-		return s.alu.read(e.Pos, d)
-	case *aluStruct:
-		syntax.Throw(e.Pos, "a pair of words is read by its fields")
+	}
+	if s.unit != nil {
+		if x, ok := s.unit.read(s, e); ok {
+			return x
+		}
 	}
 	syntax.Throw(e.Pos, "%s is no value", e.ID)
 	return expr{}
@@ -143,11 +144,13 @@ func read(at syntax.Pos, p *place) expr {
 
 func (s *scope) fieldOf(e *syntax.Field) expr {
 	if n, ok := e.X.(*syntax.Name); ok {
-		switch d := s.find(n.ID).(type) {
-		case *enum:
+		if d, ok := s.find(n.ID).(*enum); ok {
 			return d.member(e)
-		case *aluStruct:
-			return s.alu.read(e.Pos, d.word(e))
+		}
+		if s.unit != nil {
+			if x, ok := s.unit.read(s, e); ok {
+				return x
+			}
 		}
 	}
 	if c, ok := e.X.(*syntax.Call); ok && len(c.Types) == 1 {

@@ -4,26 +4,10 @@ import (
 	"github.com/xdpmon/xdpmon/p4/tna/syntax"
 )
 
-// instance declares an object: of a control, or of an extern that the model knows.
-func (s *scope) instance(i *syntax.Instance) {
-	if decl, ok := s.find(i.Type.Name).(*syntax.Control); ok {
-		s.declare(i.Pos, i.Name, s.newControl(i, decl))
-		return
-	}
-	make, ok := externs[i.Type.Name]
-	if !ok {
-		syntax.Throw(i.Pos, "%s is outside of the model", i.Type.Name)
-	}
-	if i.Type.Name != "RegisterAction" && len(i.Methods) > 0 {
-		syntax.Throw(i.Pos, "%s has no methods to give", i.Type.Name)
-	}
-	s.declare(i.Pos, i.Name, make(s, i))
-}
-
-var externs map[string]func(*scope, *syntax.Instance) any
+var externs map[string]newObject
 
 func init() { // the map refers to functions that refer to it
-	externs = map[string]func(*scope, *syntax.Instance) any{
+	externs = map[string]newObject{
 		"CRCPolynomial": newPolynomial, "Hash": newHash, "Random": newRandom, "Register": newRegister,
 		"RegisterAction": newRegisterAction, "DirectCounter": newDirectCounter, "Counter": newCounter, "Meter": newMeter,
 		"Digest": newDigest, "Resubmit": newResubmit, "Mirror": newMirror, "RegisterParam": newParam, "Lpf": newLpf,
@@ -54,13 +38,14 @@ func (s *scope) scalarType(t *syntax.Type) *typ {
 
 // random is Random: the switch's coins.
 type random struct {
+	sw   *Switch
 	name string
 	typ  *typ
 }
 
 func newRandom(s *scope, i *syntax.Instance) any {
 	arguments(i, 1, 0)
-	return &random{name: s.path + i.Name, typ: s.scalarType(i.Type.Args[0])}
+	return &random{sw: switchOf(s), name: s.path + i.Name, typ: s.scalarType(i.Type.Args[0])}
 }
 
 func (r *random) call(_ *scope, e *syntax.Call, method string) expr {
@@ -70,8 +55,7 @@ func (r *random) call(_ *scope, e *syntax.Call, method string) expr {
 	}
 	bits := mask(r.typ.width)
 	return expr{at: e.Pos, typ: r.typ, eval: func(m *machine) (uint64, uint64) {
-		m.draws++
-		return m.sw.Coins(r.name, r.typ.width) & bits, 0
+		return r.sw.Coins(r.name, r.typ.width) & bits, 0
 	}}
 }
 
@@ -88,6 +72,14 @@ func (s *scope) wantPackets(e syntax.Expr) {
 	if f, ok := e.(*syntax.Field); !ok || f.Name != "PACKETS" {
 		syntax.Throw(e.At(), "the model counts PACKETS only")
 	}
+}
+
+func (c *directCounter) join(t *Table) bool {
+	if c.table != nil {
+		return false
+	}
+	c.table = t
+	return true
 }
 
 func (c *directCounter) call(_ *scope, e *syntax.Call, method string) expr {
@@ -114,7 +106,7 @@ func newCounter(s *scope, i *syntax.Instance) any {
 	arguments(i, 2, 2)
 	s.wantPackets(i.Args[1])
 	c := &Counter{Name: s.path + i.Name, index: s.scalarType(i.Type.Args[1]), Packets: make([]uint64, s.positive(i.Args[0], 1<<24))}
-	s.build.sw.Counters = append(s.build.sw.Counters, c)
+	switchOf(s).Counters = append(switchOf(s).Counters, c)
 	return c
 }
 
@@ -156,13 +148,13 @@ func newMeter(s *scope, i *syntax.Instance) any {
 	s.wantPackets(i.Args[1])
 	n := s.positive(i.Args[0], 1<<20)
 	m := &Meter{Name: s.path + i.Name, index: s.scalarType(i.Type.Args[0]), tokens: make([]float64, n), last: make([]uint64, n)}
-	s.build.sw.Meters = append(s.build.sw.Meters, m)
+	switchOf(s).Meters = append(switchOf(s).Meters, m)
 	return m
 }
 
 func (c *Meter) call(s *scope, e *syntax.Call, method string) expr {
 	wantMethod(e, method, "execute")
-	at, f := e.Pos, s.oneIndex(e, c.index).eval
+	at, f, sw := e.Pos, s.oneIndex(e, c.index).eval, switchOf(s)
 	return expr{at: at, typ: bitsType(8), eval: func(m *machine) (uint64, uint64) {
 		m.effect(at, "a meter")
 		if c.pass == m.pass {
@@ -174,7 +166,7 @@ func (c *Meter) call(s *scope, e *syntax.Call, method string) expr {
 			m.fail(at, "index %d of a meter of %d (undefined bits %#x)", i, len(c.tokens), u)
 			return 0, 0
 		}
-		return c.colour(i, m.time), 0
+		return c.colour(i, sw.time), 0
 	}}
 }
 
@@ -227,7 +219,7 @@ func (d *digest) call(s *scope, e *syntax.Call, method string) expr {
 	if x.place == nil || !same(x.typ, d.typ) {
 		syntax.Throw(e.Pos, "%s where %s is wanted", x.typ, d.typ)
 	}
-	at, slot, n := e.Pos, x.place.slot, x.typ.slots()
+	at, slot, n, sw := e.Pos, x.place.slot, x.typ.slots(), switchOf(s)
 	return does(at, func(m *machine) {
 		m.effect(at, "a digest")
 		values := make([]uint64, n)
@@ -236,7 +228,7 @@ func (d *digest) call(s *scope, e *syntax.Call, method string) expr {
 				m.fail(at, "field %s of a digest is undefined", d.fields[i])
 			}
 		}
-		m.result.Digests = append(m.result.Digests, Digest{Name: d.name, Fields: d.fields, Values: values})
+		sw.result.Digests = append(sw.result.Digests, Digest{Name: d.name, Fields: d.fields, Values: values})
 	})
 }
 
@@ -257,13 +249,13 @@ func (*resubmit) call(s *scope, e *syntax.Call, method string) expr {
 	if x.place == nil || x.typ.class != classHeader || x.typ.bits() != 64 {
 		syntax.Throw(e.Pos, "what is resubmitted is a header of 64 bits, not %s", x.typ)
 	}
-	at, p := e.Pos, x.place
+	at, p, sw := e.Pos, x.place, switchOf(s)
 	return does(at, func(m *machine) {
 		m.effect(at, "a second pass")
 		if m.cells[p.slot].val == 0 {
 			m.fail(at, "the header that is resubmitted is not valid")
 		}
-		m.result.again = append(m.result.again[:0], emitted(m, at, p)...)
+		sw.result.again = append(sw.result.again[:0], emitted(m, at, p)...)
 	})
 }
 
@@ -285,14 +277,14 @@ func (*mirror) call(s *scope, e *syntax.Call, method string) expr {
 	if t := s.typeOf(e.Types[0]); x.place == nil || x.typ.class != classHeader || !same(x.typ, t) {
 		syntax.Throw(e.Pos, "%s where header %s is wanted", x.typ, t)
 	}
-	at, p, f := e.Pos, x.place, session.eval
+	at, p, f, sw := e.Pos, x.place, session.eval, switchOf(s)
 	return does(at, func(m *machine) {
 		m.effect(at, "a clone")
 		to, u := f(m)
 		if u != 0 || m.cells[p.slot].val == 0 {
 			m.fail(at, "a clone's session is undefined, or its header is not valid")
 		}
-		m.result.clones = append(m.result.clones, clone{session: to, front: emitted(m, at, p)})
+		sw.result.clones = append(sw.result.clones, clone{session: to, front: emitted(m, at, p)})
 	})
 }
 
@@ -307,13 +299,13 @@ func newParam(s *scope, i *syntax.Instance) any {
 	arguments(i, 1, 1)
 	p := &Param{Name: s.path + i.Name, typ: s.scalarType(i.Type.Args[0])}
 	p.Value = initial(s.value(i.Args[0]), p.typ)
-	s.build.sw.Params = append(s.build.sw.Params, p)
+	switchOf(s).Params = append(switchOf(s).Params, p)
 	return p
 }
 
 func (p *Param) call(s *scope, e *syntax.Call, method string) expr {
 	wantMethod(e, method, "read")
-	if s.alu == nil || len(e.Args) != 0 {
+	if aluOf(s) == nil || len(e.Args) != 0 {
 		syntax.Throw(e.Pos, "a RegisterParam is read in register actions only")
 	}
 	return expr{at: e.Pos, typ: p.typ, eval: func(*machine) (uint64, uint64) { return p.Value, 0 }}

@@ -43,7 +43,8 @@ func newLpf(s *scope, i *syntax.Instance) any {
 		syntax.Throw(i.Pos, "an index of %d bits does not reach %d entries", l.index.width, n)
 	}
 	l.Array.filter = l
-	s.build.sw.Filters = append(s.build.sw.Filters, l)
+	l.Array.sw = switchOf(s)
+	l.Array.sw.Filters = append(l.Array.sw.Filters, l)
 	return l
 }
 
@@ -67,7 +68,7 @@ func (l *Lpf) call(s *scope, e *syntax.Call, method string) expr {
 			m.fail(at, "low-pass filter %s: the control plane has not set it", l.Name)
 			return 0, 0
 		}
-		return l.step(i, v, m.time), 0
+		return l.step(i, v, l.Array.sw.time), 0
 	}}
 }
 

@@ -5,7 +5,6 @@ import "github.com/xdpmon/xdpmon/p4/tna/syntax"
 // machine is the state of one packet's pass.
 type machine struct {
 	cells   []cell
-	sw      *Switch
 	pass    uint64 // a number of its own; a register remembers the last one that touched it
 	parsing bool   // a statement behind the packet's end is not executed
 	taint   int    // above 0: an undefined value chose what runs now
@@ -14,9 +13,6 @@ type machine struct {
 	data    []byte
 	at      int // bits read
 	short   uint64
-	draws   int // of random numbers in this pass
-	time    uint64
-	result  *Result
 	out     []byte
 	keys    struct{ val, undef [mostKeys]uint64 } // of the table that is looked up now
 	could   []*Row                                // that tables whose keys are undefined could find
@@ -61,12 +57,20 @@ func (m *machine) effect(at syntax.Pos, what string) {
 	}
 }
 
-// begin sets everything back for another pass.
-func (sw *Switch) begin(m *machine) {
-	copy(m.cells, sw.initial)
-	sw.passes++
-	m.pass, m.taint, m.fault, m.at, m.short, m.draws, m.journal = sw.passes, 0, nil, 0, 0, 0, m.journal[:0]
+// newMachine is one that runs what a builder has compiled.
+func newMachine(b *builder) *machine {
+	return &machine{cells: make([]cell, len(b.initial)), forks: forks{where: make([]int32, len(b.initial))}}
 }
+
+// begin a pass: over data, with cells as they are at first.
+func (m *machine) begin(b *builder, data []byte) {
+	copy(m.cells, b.initial)
+	m.pass++
+	m.taint, m.fault, m.at, m.short, m.journal, m.data, m.out = 0, nil, 0, 0, m.journal[:0], data, m.out[:0]
+}
+
+// rest of the data behind what was parsed goes out behind what was emitted.
+func (m *machine) rest() { m.out = append(m.out, m.data[min(len(m.data), (m.at+7)/8):]...) }
 
 func sequence(steps []step) step {
 	switch len(steps) {

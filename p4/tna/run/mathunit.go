@@ -117,7 +117,7 @@ func (u *mathUnit) of(x uint64) (y uint64, ok bool) {
 
 func (u *mathUnit) call(s *scope, e *syntax.Call, method string) expr {
 	wantMethod(e, method, "execute")
-	if s.alu == nil || s.alu.result != 0 {
+	if alu := aluOf(s); alu == nil || alu.result != 0 {
 		syntax.Throw(e.Pos, "a math unit computes the first word of a register's element, in its action")
 	}
 	if len(e.Args) != 1 {

@@ -1,6 +1,10 @@
 package run
 
-import "github.com/xdpmon/xdpmon/p4/tna/syntax"
+import (
+	"slices"
+
+	"github.com/xdpmon/xdpmon/p4/tna/syntax"
+)
 
 // state of a parser.
 type state struct {
@@ -16,7 +20,7 @@ func (s *scope) parser(decl *syntax.Control) step {
 	s.parses = true
 	for _, d := range decl.Locals {
 		i, ok := d.(*syntax.Instance)
-		if !ok || i.Type.Name != "value_set" && i.Type.Name != "Checksum" {
+		if !ok || !slices.Contains(s.build.inParsers, i.Type.Name) {
 			syntax.Throw(d.At(), "this declaration in a parser is outside of the model")
 		}
 		s.instance(i)

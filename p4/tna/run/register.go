@@ -17,6 +17,7 @@ type Register struct {
 	last    uint64 // pass that touched it
 	by      syntax.Pos
 	actions int
+	sw      *Switch
 	filter  *Lpf // whose array it is; nil: it is a register
 }
 
@@ -48,7 +49,8 @@ func newRegister(s *scope, i *syntax.Instance) any {
 	}
 	r.Data = make([]uint64, r.Words*r.Entries)
 	r.Reset(0, r.Entries)
-	s.build.sw.Registers = append(s.build.sw.Registers, r)
+	r.sw = switchOf(s)
+	r.sw.Registers = append(r.sw.Registers, r)
 	return r
 }
 
@@ -126,7 +128,7 @@ func (r *Register) access(m *machine, at syntax.Pos, index eval) (element int, o
 		return 0, false
 	}
 	r.last, r.by = m.pass, at
-	m.result.Touched++
+	r.sw.result.Touched++
 	i, u := index(m)
 	if u != 0 || i >= uint64(r.Entries) {
 		m.fail(at, "index %d of register %s, which has %d entries (undefined bits %#x)", i, r.Name, r.Entries, u)

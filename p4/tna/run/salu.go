@@ -33,8 +33,9 @@ func (d *aluStruct) word(e *syntax.Field) *word {
 // compile the method of a RegisterAction.
 func (a *registerAction) compile(s *scope, d *syntax.Action) {
 	in := s.inner()
-	in.alu = &salu{action: a, names: map[string]bool{}, updates: make([]int, a.reg.Words), fields: map[string]bool{},
+	alu := &salu{action: a, names: map[string]bool{}, updates: make([]int, a.reg.Words), fields: map[string]bool{},
 		params: map[string]bool{}, result: -1}
+	in.unit = alu
 	if len(d.Params) < 1 || len(d.Params) > 2 || d.Params[0].Dir != "inout" || !same(s.typeOf(d.Params[0].Type), a.reg.typ) {
 		syntax.Throw(d.Pos, "apply has an inout parameter of the register's type, and possibly one that is out")
 	}
@@ -56,14 +57,32 @@ func (a *registerAction) compile(s *scope, d *syntax.Action) {
 		in.declare(p.Pos, p.Name, a.out)
 	}
 	a.body = in.block(d.Body)
-	for n, count := range in.alu.updates {
+	for n, count := range alu.updates {
 		if count > 2 {
 			syntax.Throw(d.Pos, "%d different updates of word %d: a stateful ALU has two", count, n)
 		}
 	}
 }
 
-func (u *salu) read(at syntax.Pos, w *word) expr {
+// aluOf is the stateful ALU whose action a scope is in; nil: none.
+func aluOf(s *scope) *salu {
+	u, _ := s.unit.(*salu)
+	return u
+}
+
+func (u *salu) read(s *scope, e syntax.Expr) (expr, bool) {
+	if n, ok := e.(*syntax.Name); ok {
+		if _, pair := s.find(n.ID).(*aluStruct); pair {
+			syntax.Throw(n.Pos, "a pair of words is read by its fields")
+		}
+	}
+	if w := u.target(s, e); w != nil {
+		return u.word(e.At(), w), true
+	}
+	return expr{}, false
+}
+
+func (u *salu) word(at syntax.Pos, w *word) expr {
 	p := *u.action.mem[w.n]
 	if u.output {
 		p = *u.action.alu[w.n]
@@ -170,7 +189,8 @@ func (s *scope) isConstant(e syntax.Expr) bool {
 		return true
 	case *syntax.Name:
 		_, ok := s.find(e.ID).(constant)
-		return ok || s.alu != nil && s.alu.params[e.ID]
+		alu := aluOf(s)
+		return ok || alu != nil && alu.params[e.ID]
 	case *syntax.Unary:
 		return s.isConstant(e.X)
 	case *syntax.Binary:
@@ -193,18 +213,23 @@ func (s *scope) isConstant(e syntax.Expr) bool {
 // negated comparisons take the same unit as what they negate.
 var negated = map[string]string{"!=": "==", ">=": "<", ">": "<="}
 
-// condition counts the comparisons of a condition: the ALU has two units.
-func (u *salu) condition(s *scope, e syntax.Expr) {
+func (u *salu) condition(s *scope, e syntax.Expr) expr {
+	u.compared(s, e)
+	return u.exact(s, e)
+}
+
+// compared counts the comparisons of a condition: the ALU has two units.
+func (u *salu) compared(s *scope, e syntax.Expr) {
 	switch e := e.(type) {
 	case *syntax.Unary:
 		if e.Op == "!" {
-			u.condition(s, e.X)
+			u.compared(s, e.X)
 			return
 		}
 	case *syntax.Binary:
 		if e.Op == "&&" || e.Op == "||" {
-			u.condition(s, e.X)
-			u.condition(s, e.Y)
+			u.compared(s, e.X)
+			u.compared(s, e.Y)
 			return
 		}
 		op := e.Op
@@ -281,7 +306,7 @@ func (u *salu) isLocal(s *scope, x syntax.Expr) bool {
 	if !ok {
 		return false
 	}
-	for in := s; in != nil && in.alu == u; in = in.outer {
+	for in := s; in != nil && in.unit == unit(u); in = in.outer {
 		if _, ok := in.names[n.ID].(*place); ok {
 			return true
 		}
@@ -289,8 +314,8 @@ func (u *salu) isLocal(s *scope, x syntax.Expr) bool {
 	return false
 }
 
-// predicate is this.predicate(first, second): 1 << (first + 2 * second).
-func (u *salu) predicate(s *scope, e *syntax.Call, method string) expr {
+// this is this.predicate(first, second): 1 << (first + 2 * second).
+func (u *salu) this(s *scope, e *syntax.Call, method string) expr {
 	wantMethod(e, method, "predicate")
 	if len(e.Args) < 1 || len(e.Args) > 2 {
 		syntax.Throw(e.Pos, "predicate has one or two arguments")
@@ -299,8 +324,7 @@ func (u *salu) predicate(s *scope, e *syntax.Call, method string) expr {
 	defer func() { u.output = true }()
 	var parts []eval
 	for _, a := range e.Args {
-		u.condition(s, a)
-		parts = append(parts, u.exact(s, a).eval)
+		parts = append(parts, u.condition(s, a).eval)
 	}
 	all := mask(u.action.typ.width)
 	return expr{at: e.Pos, typ: u.action.typ, eval: func(m *machine) (uint64, uint64) {
@@ -343,7 +367,8 @@ func (u *salu) watch(s *scope, e, sum *syntax.Binary, x expr) expr {
 	if !k.con || a.typ.class != classBits || a.typ.signed {
 		return x
 	}
-	wrap := s.build.wrap(e.Pos)
+	wrap := &Wrap{Pos: e.Pos}
+	switchOf(s).Wraps = append(switchOf(s).Wraps, wrap)
 	test, sign := comparison(e.Pos, e.Op), int64(1)
 	if sum.Op == "-" {
 		sign = -1

@@ -8,7 +8,7 @@ type scope struct {
 	names  map[string]any
 	build  *builder
 	path   string // of the control, in front of names: "fridge.inserts."
-	alu    *salu  // inside of a RegisterAction's method
+	unit   unit   // that this is compiled for; nil: the pipeline itself
 	parses bool   // inside of a parser
 }
 
@@ -19,7 +19,7 @@ type constant struct {
 }
 
 func (s *scope) inner() *scope {
-	return &scope{outer: s, names: map[string]any{}, build: s.build, path: s.path, alu: s.alu, parses: s.parses}
+	return &scope{outer: s, names: map[string]any{}, build: s.build, path: s.path, unit: s.unit, parses: s.parses}
 }
 
 func (s *scope) find(name string) any {
@@ -67,7 +67,7 @@ type place struct {
 
 // newPlace allocates slots that begin undefined.
 func (b *builder) newPlace(t *typ) *place {
-	p := &place{slot: len(b.sw.initial), typ: t}
+	p := &place{slot: len(b.initial), typ: t}
 	b.layout(t)
 	return p
 }
@@ -92,13 +92,13 @@ func (b *builder) layout(t *typ) {
 }
 
 func (b *builder) slot(undefined uint64) {
-	b.sw.initial = append(b.sw.initial, cell{undef: undefined})
+	b.initial = append(b.initial, cell{undef: undefined})
 }
 
 // zero makes what a place holds begin as zeros, which the chip's parser does for metadata.
 func (b *builder) zero(p *place) {
 	for i := range p.typ.slots() {
-		b.sw.initial[p.slot+i].undef = 0
+		b.initial[p.slot+i].undef = 0
 	}
 }
 

@@ -48,8 +48,8 @@ func (s *scope) declareConst(d *syntax.Const) {
 // variable declares it and returns the step that gives it its first value.
 func (s *scope) variable(d *syntax.Var) step {
 	t := s.typeOf(d.Type)
-	if s.alu != nil {
-		return s.alu.local(s, d, t)
+	if s.unit != nil {
+		return s.unit.local(s, d, t)
 	}
 	p := s.build.newPlace(t)
 	s.declare(d.Pos, d.Name, p)
@@ -60,10 +60,8 @@ func (s *scope) variable(d *syntax.Var) step {
 }
 
 func (s *scope) assign(a *syntax.Assign) step {
-	if s.alu != nil {
-		if st := s.alu.assign(s, a); st != nil {
-			return st
-		}
+	if s.unit != nil {
+		return s.unit.assign(s, a)
 	}
 	l := s.expr(a.L)
 	if l.place == nil {
@@ -135,9 +133,8 @@ func (s *scope) storeStruct(at syntax.Pos, p *place, x expr) step {
 
 func (s *scope) branch(stmt *syntax.If) step {
 	cond := s.value(stmt.Cond).as(boolType)
-	if s.alu != nil {
-		s.alu.condition(s, stmt.Cond)
-		cond = s.alu.exact(s, stmt.Cond)
+	if s.unit != nil {
+		cond = s.unit.condition(s, stmt.Cond)
 	}
 	return s.branches(stmt, cond)
 }

@@ -8,27 +8,25 @@ import (
 
 // Switch runs one program. It is not safe for concurrent use.
 type Switch struct {
+	*builder
 	Registers []*Register
-	Tables    []*Table
 	Counters  []*Counter
 	Meters    []*Meter
 	Params    []*Param
 	Filters   []*Lpf
-	ValueSets []*ValueSet
 	Controls  []string // that the program uses, parsers among them
-	Spots     []*Spot
 	Wraps     []*Wrap
 	Coins     func(random string, width int) uint64 // what Random externs draw; 0 until it is set
 	Sessions  map[uint64]Session                    // of mirrors, by number: the control plane makes them
 	Loops     map[uint16]bool                       // ports whose packets come back to the ingress
 
 	target                                           Target
-	initial                                          []cell // of a packet
 	ingress, egress                                  *gress
 	parserError, parserTime, drop, port, bypass, cpu int
 	egressDrop, egressError, egressTime              int
-	passes                                           uint64
-	machine                                          machine
+	machine                                          *machine
+	result                                           *Result // of the packet that is under way
+	time                                             uint64
 	input                                            []byte
 }
 
@@ -93,12 +91,12 @@ const mostPasses = 4
 // Process runs a packet through the switch, with its second pass right behind the first. An error is a fault of the program:
 // a second access to a register, an undefined value that leaves the pipeline.
 func (sw *Switch) Process(p Packet, r *Result) error {
-	m := &sw.machine
-	if m.cells == nil {
-		m.cells, m.where, m.sw = make([]cell, len(sw.initial)), make([]int32, len(sw.initial)), sw
+	if sw.machine == nil {
+		sw.machine = newMachine(sw.builder)
 	}
+	m := sw.machine
 	*r = Result{Digests: r.Digests[:0], again: r.again[:0], clones: r.clones[:0], Cloned: r.Cloned[:0], Data: r.Data[:0]}
-	m.result, m.time = r, p.Time&mask(48)
+	sw.result, sw.time = r, p.Time&mask(48)
 	if err := sw.through(m, p, r); err != nil {
 		return err
 	}
@@ -142,7 +140,7 @@ func (sw *Switch) loop(m *machine, p Packet, r *Result) error {
 			m.out = m.out[:min(len(m.out), to.Bytes)]
 		}
 		aside := Result{Port: to.Port}
-		m.time = p.Time & mask(48)
+		sw.time = p.Time & mask(48)
 		if err := sw.out(m, Queue{}, &aside); err != nil {
 			return err
 		}
@@ -159,15 +157,14 @@ func (sw *Switch) loop(m *machine, p Packet, r *Result) error {
 
 // pass is one way through the ingress. again is what a resubmitted packet carries.
 func (sw *Switch) pass(m *machine, p Packet, again []byte) error {
-	sw.begin(m)
 	sw.arrive(p, again)
-	m.data, m.out = sw.input, m.out[:0]
+	m.begin(sw.builder, sw.input)
 	sw.ingress.parse(m)
 	m.set(sw.parserError, m.short, 0)
 	m.set(sw.parserTime, p.Time&mask(48), 0)
 	sw.ingress.control(m)
 	sw.ingress.deparse(m)
-	m.out = append(m.out, m.data[min(len(m.data), (m.at+7)/8):]...)
+	m.rest()
 	for _, slot := range []int{sw.drop, sw.port, sw.cpu, sw.bypass} {
 		if m.cells[slot].undef != 0 && m.fault == nil {
 			return fmt.Errorf("where the packet goes is undefined")
@@ -211,7 +208,7 @@ func (sw *Switch) out(m *machine, q Queue, r *Result) error {
 		case "egress_port":
 			v = uint64(r.Port)
 		case "enq_tstamp":
-			v = m.time
+			v = sw.time
 		case "deq_timedelta":
 			v = q.Wait
 		case "enq_qdepth":
@@ -223,16 +220,14 @@ func (sw *Switch) out(m *machine, q Queue, r *Result) error {
 		}
 		w.put(v&mask(f.typ.width), f.typ.width)
 	}
-	sw.begin(m)
-	m.time = (m.time + q.Wait) & mask(48)
-	m.data = append(append(in, w.data...), m.out...)
-	m.out = m.out[:0]
+	sw.time = (sw.time + q.Wait) & mask(48)
+	m.begin(sw.builder, append(append(in, w.data...), m.out...))
 	sw.egress.parse(m)
 	m.set(sw.egressError, m.short, 0)
-	m.set(sw.egressTime, m.time, 0)
+	m.set(sw.egressTime, sw.time, 0)
 	sw.egress.control(m)
 	sw.egress.deparse(m)
-	m.out = append(m.out, m.data[min(len(m.data), (m.at+7)/8):]...)
+	m.rest()
 	if m.cells[sw.egressDrop].undef != 0 && m.fault == nil {
 		return fmt.Errorf("whether the packet is dropped is undefined")
 	}

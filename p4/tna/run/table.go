@@ -81,7 +81,7 @@ func (s *scope) table(d *syntax.Table) *Table {
 		t.Default = s.row(t, d.Default)
 	}
 	s.counted(t, d)
-	s.build.sw.Tables = append(s.build.sw.Tables, t)
+	s.build.Tables = append(s.build.Tables, t)
 	return t
 }
 
@@ -109,11 +109,11 @@ func (s *scope) counted(t *Table, d *syntax.Table) {
 	if d.Counters == nil {
 		return
 	}
-	c, ok := s.must(d.Counters.Pos, d.Counters.ID).(*directCounter)
-	if !ok || c.table != nil {
+	c, ok := s.must(d.Counters.Pos, d.Counters.ID).(direct)
+	if !ok || !c.join(t) {
 		syntax.Throw(d.Counters.Pos, "%s is no DirectCounter of this table alone", d.Counters.ID)
 	}
-	c.table, t.HasCounters = t, true
+	t.HasCounters = true
 }
 
 func (s *scope) key(k *syntax.Key) Key {

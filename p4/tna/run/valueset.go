@@ -17,7 +17,7 @@ type ValueSet struct {
 func newValueSet(s *scope, i *syntax.Instance) any {
 	arguments(i, 1, 1)
 	v := &ValueSet{Name: s.path + i.Name, Width: s.scalarType(i.Type.Args[0]).width, Size: s.positive(i.Args[0], 1<<10)}
-	s.build.sw.ValueSets = append(s.build.sw.ValueSets, v)
+	s.build.ValueSets = append(s.build.ValueSets, v)
 	return v
 }
 
