@@ -1,6 +1,7 @@
 package run
 
 import (
+	"github.com/xdpmon/xdpmon/p4/tna/lang"
 	"io/fs"
 	"strings"
 
@@ -36,7 +37,7 @@ func New(p *syntax.Program, target Target) (sw *Switch, err error) {
 	sw.buildEgress(pipe)
 	unused(p, sw)
 	for _, d := range p.Decls {
-		if c, ok := d.(*syntax.Control); ok && sw.used[c] {
+		if c, ok := d.(*syntax.Control); ok && sw.Used[c] {
 			sw.Controls = append(sw.Controls, c.Name)
 		}
 	}
@@ -45,19 +46,19 @@ func New(p *syntax.Program, target Target) (sw *Switch, err error) {
 
 func newSwitch(target Target) *Switch {
 	sw := &Switch{target: target, Coins: func(string, int) uint64 { return 0 }}
-	sw.builder = newBuilder(externs, []string{"value_set", "Checksum"}, sw)
+	sw.Builder = lang.NewBuilder(externs, []string{"value_set", "Checksum"}, sw)
 	return sw
 }
 
 // switchOf is the one that a scope's program is compiled for.
-func switchOf(s *scope) *Switch { return s.build.env.(*Switch) }
+func switchOf(s *lang.Scope) *Switch { return s.Build.Env.(*Switch) }
 
 // top declares, and returns the Pipeline.
 func (sw *Switch) top(d syntax.Decl) *syntax.Instance {
 	i, ok := d.(*syntax.Instance)
 	switch {
 	case !ok:
-		sw.declare(d)
+		sw.Declare(d)
 	case i.Type.Name == "Pipeline":
 		return i
 	case i.Type.Name != "Switch":
@@ -68,19 +69,19 @@ func (sw *Switch) top(d syntax.Decl) *syntax.Instance {
 
 // gress is one half of the pipeline: what its three parts share.
 type gress struct {
-	b       *builder
-	hdr, md *place
-	by      map[string]*place // intrinsic metadata, by type
-	parse   step
-	control step
-	deparse step
+	b       *lang.Builder
+	hdr, md *lang.Place
+	by      map[string]*lang.Place // intrinsic metadata, by type
+	parse   lang.Step
+	control lang.Step
+	deparse lang.Step
 }
 
 func (sw *Switch) part(pipe *syntax.Instance, n int) *syntax.Control {
 	if c, ok := pipe.Args[n].(*syntax.Call); ok && len(c.Args) == 0 {
 		if name, ok := c.Fn.(*syntax.Name); ok {
-			if d, ok := sw.global.find(name.ID).(*syntax.Control); ok {
-				sw.used[d] = true
+			if d, ok := sw.Global.Find(name.ID).(*syntax.Control); ok {
+				sw.Used[d] = true
 				return d
 			}
 		}
@@ -90,57 +91,57 @@ func (sw *Switch) part(pipe *syntax.Instance, n int) *syntax.Control {
 }
 
 func (sw *Switch) gress(pipe *syntax.Instance, first int) *gress {
-	g := &gress{b: sw.builder, by: map[string]*place{}}
+	g := &gress{b: sw.Builder, by: map[string]*lang.Place{}}
 	parser, control, deparser := sw.part(pipe, first), sw.part(pipe, first+1), sw.part(pipe, first+2)
 	if !parser.IsParser || control.IsParser || deparser.IsParser {
 		syntax.Throw(pipe.Pos, "a pipeline is a parser, a control and a deparser, twice")
 	}
-	g.parse = g.inside(parser, 1).parser(parser)
+	g.parse = g.inside(parser, 1).Parser(parser)
 	s := g.inside(control, 0)
 	g.unshared(control)
-	g.control = s.controlBody(control)
-	g.deparse = g.inside(deparser, 1).controlBody(deparser)
+	g.control = s.ControlBody(control)
+	g.deparse = g.inside(deparser, 1).ControlBody(deparser)
 	return g
 }
 
 // inside binds the parameters of a part: headers and metadata from number first on, all else by type.
-func (g *gress) inside(d *syntax.Control, first int) *scope {
-	s := g.b.global.inner()
+func (g *gress) inside(d *syntax.Control, first int) *lang.Scope {
+	s := g.b.Global.Inner()
 	for n, p := range d.Params {
 		switch p.Type.Name {
 		case "packet_in":
-			s.declare(p.Pos, p.Name, packetIn{})
+			s.Declare(p.Pos, p.Name, lang.PacketIn{})
 			continue
 		case "packet_out":
-			s.declare(p.Pos, p.Name, packetOut{})
+			s.Declare(p.Pos, p.Name, lang.PacketOut{})
 			continue
 		}
-		t := g.b.global.typeOf(p.Type)
-		var to **place
+		t := g.b.Global.TypeOf(p.Type)
+		var to **lang.Place
 		switch n - first {
 		case 0:
 			to = &g.hdr
 		case 1:
 			to = &g.md
 		default:
-			q := g.by[t.name]
+			q := g.by[t.Name]
 			to = &q
 		}
 		if *to == nil {
-			*to = g.b.newPlace(t)
+			*to = g.b.NewPlace(t)
 			if n != first { // the chip's parser begins with zeros; headers are not there before they are extracted
-				g.b.zero(*to)
+				g.b.Zero(*to)
 			}
 		}
-		if !same((*to).typ, t) {
-			syntax.Throw(p.Pos, "%s here, %s in the part before", t, (*to).typ)
+		if !lang.Same((*to).Type, t) {
+			syntax.Throw(p.Pos, "%s here, %s in the part before", t, (*to).Type)
 		}
 		if n-first > 1 {
-			g.by[t.name] = *to
+			g.by[t.Name] = *to
 		}
 		bound := **to
-		bound.readonly = p.Dir == "in"
-		s.declare(p.Pos, p.Name, &bound)
+		bound.Readonly = p.Dir == "in"
+		s.Declare(p.Pos, p.Name, &bound)
 	}
 	return s
 }
@@ -151,9 +152,9 @@ func (g *gress) unshared(d *syntax.Control) {
 		parts := strings.Split(name, ".")
 		p := g.hdr
 		for _, part := range parts[1:] {
-			p = p.field(d.Pos, part)
+			p = p.Field(d.Pos, part)
 		}
-		g.b.zero(p)
+		g.b.Zero(p)
 	}
 }
 
@@ -180,12 +181,12 @@ func (sw *Switch) buildEgress(pipe *syntax.Instance) {
 func (g *gress) slotOf(typeName, field string) int {
 	p := g.by[typeName]
 	if p == nil {
-		t, _ := g.b.global.find(typeName).(*typ)
-		p = g.b.newPlace(t)
-		g.b.zero(p)
+		t, _ := g.b.Global.Find(typeName).(*lang.Type)
+		p = g.b.NewPlace(t)
+		g.b.Zero(p)
 		g.by[typeName] = p
 	}
-	return p.field(syntax.Pos{}, field).slot
+	return p.Field(syntax.Pos{}, field).Slot
 }
 
 // unused compiles what no form of this program applies, so that an error in it is found all the same.
@@ -196,17 +197,17 @@ func unused(p *syntax.Program, sw *Switch) {
 	}
 	for _, d := range p.Decls {
 		decl, ok := d.(*syntax.Control)
-		if !ok || sw.used[decl] || decl.IsParser {
+		if !ok || sw.Used[decl] || decl.IsParser {
 			continue
 		}
-		c := &control{decl: decl, home: aside.global}
+		c := &lang.Control{Decl: decl, Home: aside.Global}
 		for _, param := range decl.Ctor {
-			c.ctor = append(c.ctor, constant{typ: aside.global.typeOf(param.Type), val: 8})
+			c.Ctor = append(c.Ctor, lang.Constant{Type: aside.Global.TypeOf(param.Type), Val: 8})
 		}
-		bound := make([]*place, len(decl.Params))
+		bound := make([]*lang.Place, len(decl.Params))
 		for i, param := range decl.Params {
-			bound[i] = aside.newPlace(aside.global.typeOf(param.Type))
+			bound[i] = aside.NewPlace(aside.Global.TypeOf(param.Type))
 		}
-		c.inside(aside.builder, bound).controlBody(decl)
+		c.Inside(aside.Builder, bound).ControlBody(decl)
 	}
 }

@@ -1,80 +1,60 @@
 package run
 
 import (
+	"github.com/xdpmon/xdpmon/p4/tna/lang"
 	"github.com/xdpmon/xdpmon/p4/tna/syntax"
 )
 
-var externs map[string]newObject
+var externs map[string]lang.NewObject
 
 func init() { // the map refers to functions that refer to it
-	externs = map[string]newObject{
+	externs = map[string]lang.NewObject{
 		"CRCPolynomial": newPolynomial, "Hash": newHash, "Random": newRandom, "Register": newRegister,
 		"RegisterAction": newRegisterAction, "DirectCounter": newDirectCounter, "Counter": newCounter, "Meter": newMeter,
 		"Digest": newDigest, "Resubmit": newResubmit, "Mirror": newMirror, "RegisterParam": newParam, "Lpf": newLpf,
-		"MathUnit": newMathUnit, "Checksum": newChecksum, "value_set": newValueSet,
+		"MathUnit": newMathUnit, "Checksum": newChecksum, "value_set": lang.NewValueSet,
 	}
-}
-
-// arguments checks how many there are of types and values.
-func arguments(i *syntax.Instance, types int, values ...int) {
-	if len(i.Type.Args) != types {
-		syntax.Throw(i.Pos, "%s has %d types, not %d", i.Type.Name, types, len(i.Type.Args))
-	}
-	for _, n := range values {
-		if n == len(i.Args) {
-			return
-		}
-	}
-	syntax.Throw(i.Pos, "%s is not built with %d arguments", i.Type.Name, len(i.Args))
-}
-
-func (s *scope) scalarType(t *syntax.Type) *typ {
-	found := s.typeOf(t)
-	if found.class != classBits {
-		syntax.Throw(t.Pos, "%s where bits are wanted", found)
-	}
-	return found
 }
 
 // random is Random: the switch's coins.
 type random struct {
 	sw   *Switch
 	name string
-	typ  *typ
+	typ  *lang.Type
 }
 
-func newRandom(s *scope, i *syntax.Instance) any {
-	arguments(i, 1, 0)
-	return &random{sw: switchOf(s), name: s.path + i.Name, typ: s.scalarType(i.Type.Args[0])}
+func newRandom(s *lang.Scope, i *syntax.Instance) any {
+	lang.Arguments(i, 1, 0)
+	return &random{sw: switchOf(s), name: s.Path + i.Name, typ: s.ScalarType(i.Type.Args[0])}
 }
 
-func (r *random) call(_ *scope, e *syntax.Call, method string) expr {
-	wantMethod(e, method, "get")
+func (r *random) Call(_ *lang.Scope, e *syntax.Call, method string) lang.Expr {
+	lang.WantMethod(e, method, "get")
 	if len(e.Args) != 0 {
 		syntax.Throw(e.Pos, "get has no arguments")
 	}
-	bits := mask(r.typ.width)
-	return expr{at: e.Pos, typ: r.typ, eval: func(m *machine) (uint64, uint64) {
-		return r.sw.Coins(r.name, r.typ.width) & bits, 0
+	bits := lang.Mask(r.typ.Width)
+	return lang.Expr{At: e.Pos, Type: r.typ, Eval: func(m *lang.Machine) (uint64, uint64) {
+		return r.sw.Coins(r.name, r.typ.Width) & bits, 0
 	}}
 }
 
 // directCounter counts at the row of its table that was found.
-type directCounter struct{ table *Table }
+type directCounter struct{ table *lang.Table }
 
-func newDirectCounter(s *scope, i *syntax.Instance) any {
-	arguments(i, 1, 1)
-	s.wantPackets(i.Args[0])
+func newDirectCounter(s *lang.Scope, i *syntax.Instance) any {
+	lang.Arguments(i, 1, 1)
+	wantPackets(i.Args[0])
 	return &directCounter{}
 }
 
-func (s *scope) wantPackets(e syntax.Expr) {
+func wantPackets(e syntax.Expr) {
 	if f, ok := e.(*syntax.Field); !ok || f.Name != "PACKETS" {
 		syntax.Throw(e.At(), "the model counts PACKETS only")
 	}
 }
 
-func (c *directCounter) join(t *Table) bool {
+func (c *directCounter) Join(t *lang.Table) bool {
 	if c.table != nil {
 		return false
 	}
@@ -82,16 +62,16 @@ func (c *directCounter) join(t *Table) bool {
 	return true
 }
 
-func (c *directCounter) call(_ *scope, e *syntax.Call, method string) expr {
-	wantMethod(e, method, "count")
+func (c *directCounter) Call(_ *lang.Scope, e *syntax.Call, method string) lang.Expr {
+	lang.WantMethod(e, method, "count")
 	at := e.Pos
-	return does(at, func(m *machine) {
-		m.effect(at, "a counter")
-		if m.row == nil {
-			m.fail(at, "a direct counter counts outside of its table")
+	return lang.Does(at, func(m *lang.Machine) {
+		m.Effect(at, "a counter")
+		if m.Row == nil {
+			m.Fail(at, "a direct counter counts outside of its table")
 			return
 		}
-		m.row.Packets++
+		m.Row.Packets++
 	})
 }
 
@@ -99,25 +79,26 @@ func (c *directCounter) call(_ *scope, e *syntax.Call, method string) expr {
 type Counter struct {
 	Name    string
 	Packets []uint64
-	index   *typ
+	index   *lang.Type
 }
 
-func newCounter(s *scope, i *syntax.Instance) any {
-	arguments(i, 2, 2)
-	s.wantPackets(i.Args[1])
-	c := &Counter{Name: s.path + i.Name, index: s.scalarType(i.Type.Args[1]), Packets: make([]uint64, s.positive(i.Args[0], 1<<24))}
+func newCounter(s *lang.Scope, i *syntax.Instance) any {
+	lang.Arguments(i, 2, 2)
+	wantPackets(i.Args[1])
+	c := &Counter{Name: s.Path + i.Name, index: s.ScalarType(i.Type.Args[1]), Packets: make([]uint64, s.Positive(i.Args[0], 1<<24))}
 	switchOf(s).Counters = append(switchOf(s).Counters, c)
 	return c
 }
 
-func (c *Counter) call(s *scope, e *syntax.Call, method string) expr {
-	wantMethod(e, method, "count")
-	at, f := e.Pos, s.oneIndex(e, c.index).eval
-	return does(at, func(m *machine) {
-		m.effect(at, "a counter")
+// Call compiles a method.
+func (c *Counter) Call(s *lang.Scope, e *syntax.Call, method string) lang.Expr {
+	lang.WantMethod(e, method, "count")
+	at, f := e.Pos, oneIndex(s, e, c.index).Eval
+	return lang.Does(at, func(m *lang.Machine) {
+		m.Effect(at, "a counter")
 		i, u := f(m)
 		if u != 0 || i >= uint64(len(c.Packets)) {
-			m.fail(at, "index %d of a counter of %d (undefined bits %#x)", i, len(c.Packets), u)
+			m.Fail(at, "index %d of a counter of %d (undefined bits %#x)", i, len(c.Packets), u)
 			return
 		}
 		c.Packets[i]++
@@ -125,11 +106,11 @@ func (c *Counter) call(s *scope, e *syntax.Call, method string) expr {
 }
 
 // oneIndex is the only argument of a call, exactly of the declared type, as the compiler wants it.
-func (s *scope) oneIndex(e *syntax.Call, t *typ) expr {
+func oneIndex(s *lang.Scope, e *syntax.Call, t *lang.Type) lang.Expr {
 	if len(e.Args) != 1 {
 		syntax.Throw(e.Pos, "one index is wanted")
 	}
-	return s.value(e.Args[0]).as(t)
+	return s.Value(e.Args[0]).As(t)
 }
 
 // Meter marks packets: green until the control plane sets a rate. Green is 0, red 3.
@@ -137,33 +118,34 @@ type Meter struct {
 	Name   string
 	Rate   float64 // packets a second; 0: everything is green
 	Burst  float64 // packets
-	index  *typ
+	index  *lang.Type
 	tokens []float64
 	last   []uint64 // ns
 	pass   uint64   // that executed it
 }
 
-func newMeter(s *scope, i *syntax.Instance) any {
-	arguments(i, 1, 2)
-	s.wantPackets(i.Args[1])
-	n := s.positive(i.Args[0], 1<<20)
-	m := &Meter{Name: s.path + i.Name, index: s.scalarType(i.Type.Args[0]), tokens: make([]float64, n), last: make([]uint64, n)}
+func newMeter(s *lang.Scope, i *syntax.Instance) any {
+	lang.Arguments(i, 1, 2)
+	wantPackets(i.Args[1])
+	n := s.Positive(i.Args[0], 1<<20)
+	m := &Meter{Name: s.Path + i.Name, index: s.ScalarType(i.Type.Args[0]), tokens: make([]float64, n), last: make([]uint64, n)}
 	switchOf(s).Meters = append(switchOf(s).Meters, m)
 	return m
 }
 
-func (c *Meter) call(s *scope, e *syntax.Call, method string) expr {
-	wantMethod(e, method, "execute")
-	at, f, sw := e.Pos, s.oneIndex(e, c.index).eval, switchOf(s)
-	return expr{at: at, typ: bitsType(8), eval: func(m *machine) (uint64, uint64) {
-		m.effect(at, "a meter")
-		if c.pass == m.pass {
-			m.fail(at, "a second access to meter %s", c.Name)
+// Call compiles a method.
+func (c *Meter) Call(s *lang.Scope, e *syntax.Call, method string) lang.Expr {
+	lang.WantMethod(e, method, "execute")
+	at, f, sw := e.Pos, oneIndex(s, e, c.index).Eval, switchOf(s)
+	return lang.Expr{At: at, Type: lang.BitsType(8), Eval: func(m *lang.Machine) (uint64, uint64) {
+		m.Effect(at, "a meter")
+		if c.pass == m.Pass {
+			m.Fail(at, "a second access to meter %s", c.Name)
 		}
-		c.pass = m.pass
+		c.pass = m.Pass
 		i, u := f(m)
 		if u != 0 || i >= uint64(len(c.tokens)) {
-			m.fail(at, "index %d of a meter of %d (undefined bits %#x)", i, len(c.tokens), u)
+			m.Fail(at, "index %d of a meter of %d (undefined bits %#x)", i, len(c.tokens), u)
 			return 0, 0
 		}
 		return c.colour(i, sw.time), 0
@@ -190,42 +172,42 @@ func (c *Meter) colour(i, now uint64) uint64 {
 // digest sends a struct to the control plane.
 type digest struct {
 	name   string
-	typ    *typ
+	typ    *lang.Type
 	fields []string
 }
 
-func newDigest(s *scope, i *syntax.Instance) any {
-	arguments(i, 1, 0)
-	t := s.typeOf(i.Type.Args[0])
-	if t.class != classStruct {
+func newDigest(s *lang.Scope, i *syntax.Instance) any {
+	lang.Arguments(i, 1, 0)
+	t := s.TypeOf(i.Type.Args[0])
+	if t.Class != lang.ClassStruct {
 		syntax.Throw(i.Pos, "a digest of %s", t)
 	}
-	d := &digest{name: s.path + i.Name, typ: t}
-	for _, f := range t.fields {
-		if !f.typ.scalar() {
-			syntax.Throw(i.Pos, "a digest with %s in it is outside of the model", f.typ)
+	d := &digest{name: s.Path + i.Name, typ: t}
+	for _, f := range t.Fields {
+		if !f.Type.Scalar() {
+			syntax.Throw(i.Pos, "a digest with %s in it is outside of the model", f.Type)
 		}
-		d.fields = append(d.fields, f.name)
+		d.fields = append(d.fields, f.Name)
 	}
 	return d
 }
 
-func (d *digest) call(s *scope, e *syntax.Call, method string) expr {
-	wantMethod(e, method, "pack")
+func (d *digest) Call(s *lang.Scope, e *syntax.Call, method string) lang.Expr {
+	lang.WantMethod(e, method, "pack")
 	if len(e.Args) != 1 {
 		syntax.Throw(e.Pos, "pack has one argument")
 	}
-	x := s.expr(e.Args[0])
-	if x.place == nil || !same(x.typ, d.typ) {
-		syntax.Throw(e.Pos, "%s where %s is wanted", x.typ, d.typ)
+	x := s.Expr(e.Args[0])
+	if x.Place == nil || !lang.Same(x.Type, d.typ) {
+		syntax.Throw(e.Pos, "%s where %s is wanted", x.Type, d.typ)
 	}
-	at, slot, n, sw := e.Pos, x.place.slot, x.typ.slots(), switchOf(s)
-	return does(at, func(m *machine) {
-		m.effect(at, "a digest")
+	at, slot, n, sw := e.Pos, x.Place.Slot, x.Type.Slots(), switchOf(s)
+	return lang.Does(at, func(m *lang.Machine) {
+		m.Effect(at, "a digest")
 		values := make([]uint64, n)
-		for i, c := range m.cells[slot : slot+n] {
-			if values[i] = c.val; c.undef != 0 {
-				m.fail(at, "field %s of a digest is undefined", d.fields[i])
+		for i, c := range m.Cells[slot : slot+n] {
+			if values[i] = c.Val; c.Undef != 0 {
+				m.Fail(at, "field %s of a digest is undefined", d.fields[i])
 			}
 		}
 		sw.result.Digests = append(sw.result.Digests, Digest{Name: d.name, Fields: d.fields, Values: values})
@@ -235,56 +217,56 @@ func (d *digest) call(s *scope, e *syntax.Call, method string) expr {
 // resubmit sends the packet through the ingress again, with 64 bits in front.
 type resubmit struct{}
 
-func newResubmit(_ *scope, i *syntax.Instance) any {
-	arguments(i, 0, 0)
+func newResubmit(_ *lang.Scope, i *syntax.Instance) any {
+	lang.Arguments(i, 0, 0)
 	return &resubmit{}
 }
 
-func (*resubmit) call(s *scope, e *syntax.Call, method string) expr {
-	wantMethod(e, method, "emit")
+func (*resubmit) Call(s *lang.Scope, e *syntax.Call, method string) lang.Expr {
+	lang.WantMethod(e, method, "emit")
 	if len(e.Args) != 1 {
 		syntax.Throw(e.Pos, "emit has one argument in the model")
 	}
-	x := s.expr(e.Args[0])
-	if x.place == nil || x.typ.class != classHeader || x.typ.bits() != 64 {
-		syntax.Throw(e.Pos, "what is resubmitted is a header of 64 bits, not %s", x.typ)
+	x := s.Expr(e.Args[0])
+	if x.Place == nil || x.Type.Class != lang.ClassHeader || x.Type.Bits() != 64 {
+		syntax.Throw(e.Pos, "what is resubmitted is a header of 64 bits, not %s", x.Type)
 	}
-	at, p, sw := e.Pos, x.place, switchOf(s)
-	return does(at, func(m *machine) {
-		m.effect(at, "a second pass")
-		if m.cells[p.slot].val == 0 {
-			m.fail(at, "the header that is resubmitted is not valid")
+	at, p, sw := e.Pos, x.Place, switchOf(s)
+	return lang.Does(at, func(m *lang.Machine) {
+		m.Effect(at, "a second pass")
+		if m.Cells[p.Slot].Val == 0 {
+			m.Fail(at, "the header that is resubmitted is not valid")
 		}
-		sw.result.again = append(sw.result.again[:0], emitted(m, at, p)...)
+		sw.result.again = append(sw.result.again[:0], lang.Emitted(m, at, p)...)
 	})
 }
 
 // mirror sends a copy of the packet as it arrived, with a header in front, to the port of a session.
 type mirror struct{}
 
-func newMirror(_ *scope, i *syntax.Instance) any {
-	arguments(i, 0, 0)
+func newMirror(_ *lang.Scope, i *syntax.Instance) any {
+	lang.Arguments(i, 0, 0)
 	return &mirror{}
 }
 
-func (*mirror) call(s *scope, e *syntax.Call, method string) expr {
-	wantMethod(e, method, "emit")
+func (*mirror) Call(s *lang.Scope, e *syntax.Call, method string) lang.Expr {
+	lang.WantMethod(e, method, "emit")
 	if len(e.Args) != 2 || len(e.Types) != 1 {
 		syntax.Throw(e.Pos, "a mirror emits a session and a header, and names the header's type")
 	}
-	session := s.value(e.Args[0]).as(s.typeOf(&syntax.Type{Pos: e.Pos, Name: "MirrorId_t"}))
-	x := s.expr(e.Args[1])
-	if t := s.typeOf(e.Types[0]); x.place == nil || x.typ.class != classHeader || !same(x.typ, t) {
-		syntax.Throw(e.Pos, "%s where header %s is wanted", x.typ, t)
+	session := s.Value(e.Args[0]).As(s.TypeOf(&syntax.Type{Pos: e.Pos, Name: "MirrorId_t"}))
+	x := s.Expr(e.Args[1])
+	if t := s.TypeOf(e.Types[0]); x.Place == nil || x.Type.Class != lang.ClassHeader || !lang.Same(x.Type, t) {
+		syntax.Throw(e.Pos, "%s where header %s is wanted", x.Type, t)
 	}
-	at, p, f, sw := e.Pos, x.place, session.eval, switchOf(s)
-	return does(at, func(m *machine) {
-		m.effect(at, "a clone")
+	at, p, f, sw := e.Pos, x.Place, session.Eval, switchOf(s)
+	return lang.Does(at, func(m *lang.Machine) {
+		m.Effect(at, "a clone")
 		to, u := f(m)
-		if u != 0 || m.cells[p.slot].val == 0 {
-			m.fail(at, "a clone's session is undefined, or its header is not valid")
+		if u != 0 || m.Cells[p.Slot].Val == 0 {
+			m.Fail(at, "a clone's session is undefined, or its header is not valid")
 		}
-		sw.result.clones = append(sw.result.clones, clone{session: to, front: emitted(m, at, p)})
+		sw.result.clones = append(sw.result.clones, clone{session: to, front: lang.Emitted(m, at, p)})
 	})
 }
 
@@ -292,21 +274,22 @@ func (*mirror) call(s *scope, e *syntax.Call, method string) expr {
 type Param struct {
 	Name  string
 	Value uint64
-	typ   *typ
+	typ   *lang.Type
 }
 
-func newParam(s *scope, i *syntax.Instance) any {
-	arguments(i, 1, 1)
-	p := &Param{Name: s.path + i.Name, typ: s.scalarType(i.Type.Args[0])}
-	p.Value = initial(s.value(i.Args[0]), p.typ)
+func newParam(s *lang.Scope, i *syntax.Instance) any {
+	lang.Arguments(i, 1, 1)
+	p := &Param{Name: s.Path + i.Name, typ: s.ScalarType(i.Type.Args[0])}
+	p.Value = initial(s.Value(i.Args[0]), p.typ)
 	switchOf(s).Params = append(switchOf(s).Params, p)
 	return p
 }
 
-func (p *Param) call(s *scope, e *syntax.Call, method string) expr {
-	wantMethod(e, method, "read")
+// Call compiles a method.
+func (p *Param) Call(s *lang.Scope, e *syntax.Call, method string) lang.Expr {
+	lang.WantMethod(e, method, "read")
 	if aluOf(s) == nil || len(e.Args) != 0 {
 		syntax.Throw(e.Pos, "a RegisterParam is read in register actions only")
 	}
-	return expr{at: e.Pos, typ: p.typ, eval: func(*machine) (uint64, uint64) { return p.Value, 0 }}
+	return lang.Expr{At: e.Pos, Type: p.typ, Eval: func(*lang.Machine) (uint64, uint64) { return p.Value, 0 }}
 }

@@ -2,6 +2,7 @@ package run
 
 import (
 	"encoding/binary"
+	"github.com/xdpmon/xdpmon/p4/tna/lang"
 	"math"
 	"math/bits"
 	"math/rand/v2"
@@ -225,7 +226,7 @@ func TestStackAndValueSet(t *testing.T) {
 	for labels := range 4 {
 		p := frame(0, 0, 1, 0)
 		for n := range labels {
-			p = append(p, frame(uint32(100+n), 0, 0, uint16(number(n+1 < labels)))...)
+			p = append(p, frame(uint32(100+n), 0, 0, uint16(lang.Number(n+1 < labels)))...)
 		}
 		if err := sw.Process(Packet{Data: p, Port: 1}, &result); err != nil {
 			t.Fatal(err)
@@ -233,9 +234,9 @@ func TestStackAndValueSet(t *testing.T) {
 		want, failed := uint32(99+labels), uint32(0)
 		switch labels {
 		case 0:
-			want, failed = 0, parserShort
+			want, failed = 0, lang.ParserShort
 		case 3:
-			want, failed = 101, parserFull
+			want, failed = 101, lang.ParserFull
 		}
 		if a, b := binary.BigEndian.Uint32(result.Data), binary.BigEndian.Uint32(result.Data[4:]); a != failed || b != want || len(result.Data) != len(p) {
 			t.Errorf("%d labels: the last one is %d, errors %#x, %d bytes of %d", labels, b, a, len(result.Data), len(p))
@@ -276,15 +277,15 @@ func TestFoundByTheControlPlane(t *testing.T) {
         }`))
 	lpm, ranges := sw.Table("t"), sw.Table("u")
 	for n, prefix := range []int{8, 24, 16, 0} {
-		under := ^uint64(0) << (32 - prefix) & mask(32)
-		if err := lpm.Add([]Match{{Value: 0x0a0b0c00 & under, Mask: under}}, "six", uint64(10+n)); err != nil {
+		under := ^uint64(0) << (32 - prefix) & lang.Mask(32)
+		if err := lpm.Add([]lang.Match{{Value: 0x0a0b0c00 & under, Mask: under}}, "six", uint64(10+n)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := ranges.Add([]Match{{Value: 100, High: 200, Range: true}, {Value: 7, Mask: 0xffff}}, "five"); err != nil {
+	if err := ranges.Add([]lang.Match{{Value: 100, High: 200, Range: true}, {Value: 7, Mask: 0xffff}}, "five"); err != nil {
 		t.Fatal(err)
 	}
-	if err := ranges.Add([]Match{{Value: 150, High: 300, Range: true}, {Value: 7, Mask: 0xffff}}, "six", 44); err != nil {
+	if err := ranges.Add([]lang.Match{{Value: 150, High: 300, Range: true}, {Value: 7, Mask: 0xffff}}, "six", 44); err != nil {
 		t.Fatal(err)
 	}
 	check := func(a, b uint32, c, want uint16) {
@@ -302,13 +303,13 @@ func TestFoundByTheControlPlane(t *testing.T) {
 	}
 	check(0x0a0b0c0d, 100, 7, 1<<8|77)
 	for name, err := range map[string]error{
-		"mask that is no prefix": lpm.Add([]Match{{Mask: 0xff00ff00}}, "five"),
-		"wide value":             lpm.Add([]Match{{Value: 1 << 32, Mask: 1 << 32}}, "five"),
-		"bits outside":           lpm.Add([]Match{{Value: 1}}, "five"),
-		"range for lpm":          lpm.Add([]Match{{High: 1, Range: true}}, "five"),
-		"mask for range":         ranges.Add([]Match{{}, {Value: 7, Mask: 0xffff}}, "five"),
-		"empty range":            ranges.Add([]Match{{Value: 2, High: 1, Range: true}, {Value: 7, Mask: 0xffff}}, "five"),
-		"mask of exact":          ranges.Add([]Match{{High: 1, Range: true}, {}}, "five"),
+		"mask that is no prefix": lpm.Add([]lang.Match{{Mask: 0xff00ff00}}, "five"),
+		"wide value":             lpm.Add([]lang.Match{{Value: 1 << 32, Mask: 1 << 32}}, "five"),
+		"bits outside":           lpm.Add([]lang.Match{{Value: 1}}, "five"),
+		"range for lpm":          lpm.Add([]lang.Match{{High: 1, Range: true}}, "five"),
+		"mask for range":         ranges.Add([]lang.Match{{}, {Value: 7, Mask: 0xffff}}, "five"),
+		"empty range":            ranges.Add([]lang.Match{{Value: 2, High: 1, Range: true}, {Value: 7, Mask: 0xffff}}, "five"),
+		"mask of exact":          ranges.Add([]lang.Match{{High: 1, Range: true}, {}}, "five"),
 	} {
 		if err == nil {
 			t.Errorf("%s is accepted", name)
@@ -374,7 +375,7 @@ func TestEgress(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		room := uint32(mask(map[Target]int{Tofino1: 18, Tofino2: 32}[target]))
+		room := uint32(lang.Mask(map[Target]int{Tofino1: 18, Tofino2: 32}[target]))
 		sum, wait := uint32(0), uint64(1000)
 		for n := range 20 {
 			var r Result

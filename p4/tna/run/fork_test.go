@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"github.com/xdpmon/xdpmon/p4/tna/lang"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -78,30 +79,30 @@ func TestUndefined(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v in\n%s", err, text)
 		}
-		var values [8]*place
+		var values [8]*lang.Place
 		for i := range values {
-			values[i] = sw.ingress.md.field(syntax.Pos{}, fmt.Sprintf("v%d", i))
+			values[i] = sw.ingress.md.Field(syntax.Pos{}, fmt.Sprintf("v%d", i))
 		}
-		run := func(more bool, a uint32) (found [8]cell) {
-			d := uint16(number(more))
+		run := func(more bool, a uint32) (found [8]lang.Cell) {
+			d := uint16(lang.Number(more))
 			if err := sw.Process(Packet{Data: append(frame(0, 0, 0, d), frame(a, 0, 0, 0)...), Port: 1}, &Result{}); err != nil {
 				t.Fatalf("%v in\n%s", err, text)
 			}
 			for i := range found {
-				found[i] = sw.machine.cells[values[i].slot]
+				found[i] = sw.machine.Cells[values[i].Slot]
 			}
 			return found
 		}
 		absent := run(false, 0)
 		for a := range uint32(8) {
 			for i, v := range run(true, a) {
-				if c := absent[i]; (c.val^v.val)&^c.undef != 0 || v.undef != 0 {
-					t.Fatalf("v%d is %#x (undefined: %#x) without the header, %#x (%#x) where it says %d:\n%s", i, c.val, c.undef, v.val, v.undef, a, text)
+				if c := absent[i]; (c.Val^v.Val)&^c.Undef != 0 || v.Undef != 0 {
+					t.Fatalf("v%d is %#x (undefined: %#x) without the header, %#x (%#x) where it says %d:\n%s", i, c.Val, c.Undef, v.Val, v.Undef, a, text)
 				}
 			}
 		}
 		for _, c := range absent {
-			if c.undef == 0 {
+			if c.Undef == 0 {
 				defined++
 			} else {
 				undefined++

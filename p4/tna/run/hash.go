@@ -1,6 +1,7 @@
 package run
 
 import (
+	"github.com/xdpmon/xdpmon/p4/tna/lang"
 	"math/bits"
 
 	"github.com/xdpmon/xdpmon/p4/tna/syntax"
@@ -13,21 +14,21 @@ type polynomial struct {
 	table       [256]uint64
 }
 
-func newPolynomial(s *scope, i *syntax.Instance) any {
-	arguments(i, 1, 6)
-	t := s.scalarType(i.Type.Args[0])
-	var v [6]expr
+func newPolynomial(s *lang.Scope, i *syntax.Instance) any {
+	lang.Arguments(i, 1, 6)
+	t := s.ScalarType(i.Type.Args[0])
+	var v [6]lang.Expr
 	for n, a := range i.Args {
-		v[n] = s.value(a)
-		if !v[n].con {
+		v[n] = s.Value(a)
+		if !v[n].Const {
 			syntax.Throw(a.At(), "a polynomial is built with constants")
 		}
 	}
-	if v[1].val != 1 || v[2].val != 0 || v[3].val != 0 || t.width != 32 {
+	if v[1].Val != 1 || v[2].Val != 0 || v[3].Val != 0 || t.Width != 32 {
 		syntax.Throw(i.Pos, "the model has CRCs of 32 bits that are reversed, not msb and not extended")
 	}
-	coefficient := v[0].as(t).val
-	p := &polynomial{width: t.width, first: uint64(v[4].as(t).val), last: uint64(v[5].as(t).val)}
+	coefficient := v[0].As(t).Val
+	p := &polynomial{width: t.Width, first: uint64(v[4].As(t).Val), last: uint64(v[5].As(t).Val)}
 	reflected := uint64(bits.Reverse32(uint32(coefficient)))
 	for b := range p.table {
 		crc := uint64(b)
@@ -39,9 +40,9 @@ func newPolynomial(s *scope, i *syntax.Instance) any {
 	return p
 }
 
-func (*polynomial) call(_ *scope, e *syntax.Call, _ string) expr {
+func (*polynomial) Call(_ *lang.Scope, e *syntax.Call, _ string) lang.Expr {
 	syntax.Throw(e.Pos, "a polynomial has no methods")
-	return expr{}
+	return lang.Expr{}
 }
 
 func (p *polynomial) sum(data []byte) uint64 {
@@ -54,13 +55,13 @@ func (p *polynomial) sum(data []byte) uint64 {
 
 // hash is Hash: a CRC of a field list, or its bits as they are.
 type hash struct {
-	typ  *typ
+	typ  *lang.Type
 	poly *polynomial // nil: identity
 }
 
-func newHash(s *scope, i *syntax.Instance) any {
-	arguments(i, 1, 1, 2)
-	h := &hash{typ: s.scalarType(i.Type.Args[0])}
+func newHash(s *lang.Scope, i *syntax.Instance) any {
+	lang.Arguments(i, 1, 1, 2)
+	h := &hash{typ: s.ScalarType(i.Type.Args[0])}
 	f, ok := i.Args[0].(*syntax.Field)
 	switch {
 	case ok && f.Name == "IDENTITY" && len(i.Args) == 1:
@@ -69,11 +70,11 @@ func newHash(s *scope, i *syntax.Instance) any {
 		if n == nil {
 			syntax.Throw(i.Pos, "a polynomial is wanted")
 		}
-		if h.poly, ok = s.must(n.Pos, n.ID).(*polynomial); !ok {
+		if h.poly, ok = s.Must(n.Pos, n.ID).(*polynomial); !ok {
 			syntax.Throw(n.Pos, "%s is no polynomial", n.ID)
 		}
-		if h.typ.width > h.poly.width {
-			syntax.Throw(i.Pos, "%d bits of a CRC of %d", h.typ.width, h.poly.width)
+		if h.typ.Width > h.poly.width {
+			syntax.Throw(i.Pos, "%d bits of a CRC of %d", h.typ.Width, h.poly.width)
 		}
 	default:
 		syntax.Throw(i.Pos, "the model has hashes IDENTITY and CUSTOM")
@@ -84,21 +85,21 @@ func newHash(s *scope, i *syntax.Instance) any {
 // mostHashed bytes go into one hash.
 const mostHashed = 128
 
-func (h *hash) call(s *scope, e *syntax.Call, method string) expr {
-	wantMethod(e, method, "get")
+func (h *hash) Call(s *lang.Scope, e *syntax.Call, method string) lang.Expr {
+	lang.WantMethod(e, method, "get")
 	if len(e.Args) != 1 {
 		syntax.Throw(e.Pos, "get has one argument")
 	}
-	list := []expr{s.expr(e.Args[0])}
-	if list[0].typ.class == classList {
-		list = list[0].elems
+	list := []lang.Expr{s.Expr(e.Args[0])}
+	if list[0].Type.Class == lang.ClassList {
+		list = list[0].Elems
 	}
 	total := 0
 	for _, x := range list {
-		if x.typ.class != classBits {
-			syntax.Throw(x.at, "a hash of %s: everything in it needs a width", x.typ)
+		if x.Type.Class != lang.ClassBits {
+			syntax.Throw(x.At, "a hash of %s: everything in it needs a width", x.Type)
 		}
-		total += x.typ.width
+		total += x.Type.Width
 	}
 	if h.poly == nil {
 		return h.identity(e, list, total)
@@ -106,22 +107,22 @@ func (h *hash) call(s *scope, e *syntax.Call, method string) expr {
 	if total%8 != 0 || total > 8*mostHashed {
 		syntax.Throw(e.Pos, "a CRC over %d bits is outside of the model: whole bytes, %d at most", total, mostHashed)
 	}
-	p, all, width := h.poly, mask(h.typ.width), make([]int, len(list))
+	p, all, width := h.poly, lang.Mask(h.typ.Width), make([]int, len(list))
 	for i, x := range list {
-		width[i] = x.typ.width
+		width[i] = x.Type.Width
 	}
-	return expr{at: e.Pos, typ: h.typ, eval: func(m *machine) (uint64, uint64) {
+	return lang.Expr{At: e.Pos, Type: h.typ, Eval: func(m *lang.Machine) (uint64, uint64) {
 		var data [mostHashed]byte
 		n, acc, have := 0, uint64(0), 0
 		for i := range list {
-			v, u := list[i].eval(m)
+			v, u := list[i].Eval(m)
 			if u != 0 {
 				return 0, all
 			}
 			for left := width[i]; left > 0; {
 				take := min(left, 8-have)
 				left -= take
-				acc, have = acc<<take|v>>left&mask(take), have+take
+				acc, have = acc<<take|v>>left&lang.Mask(take), have+take
 				if have == 8 {
 					data[n], n, acc, have = byte(acc), n+1, 0, 0
 				}
@@ -132,16 +133,16 @@ func (h *hash) call(s *scope, e *syntax.Call, method string) expr {
 }
 
 // identity puts the fields side by side.
-func (h *hash) identity(e *syntax.Call, list []expr, total int) expr {
+func (h *hash) identity(e *syntax.Call, list []lang.Expr, total int) lang.Expr {
 	if total > 64 {
 		syntax.Throw(e.Pos, "an identity hash of %d bits: the model has 64", total)
 	}
-	all := mask(h.typ.width)
-	return expr{at: e.Pos, typ: h.typ, eval: func(m *machine) (uint64, uint64) {
+	all := lang.Mask(h.typ.Width)
+	return lang.Expr{At: e.Pos, Type: h.typ, Eval: func(m *lang.Machine) (uint64, uint64) {
 		var val, undef uint64
 		for i := range list {
-			v, u := list[i].eval(m)
-			w := list[i].typ.width
+			v, u := list[i].Eval(m)
+			w := list[i].Type.Width
 			val, undef = val<<w|v, undef<<w|u
 		}
 		return val & all, undef & all

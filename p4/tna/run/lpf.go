@@ -1,6 +1,7 @@
 package run
 
 import (
+	"github.com/xdpmon/xdpmon/p4/tna/lang"
 	"math"
 
 	"github.com/xdpmon/xdpmon/p4/tna/syntax"
@@ -13,7 +14,7 @@ type Lpf struct {
 	Filter
 	value []float64
 	last  []uint64 // ns; 0: never
-	index *typ
+	index *lang.Type
 }
 
 // Filter is how a control plane sets one.
@@ -31,16 +32,16 @@ type Filter struct {
 	Step func(held, value, now, last uint64) uint64
 }
 
-func newLpf(s *scope, i *syntax.Instance) any {
-	arguments(i, 2, 1)
-	if t := s.scalarType(i.Type.Args[0]); t.signed || t.width != 32 {
+func newLpf(s *lang.Scope, i *syntax.Instance) any {
+	lang.Arguments(i, 2, 1)
+	if t := s.ScalarType(i.Type.Args[0]); t.Signed || t.Width != 32 {
 		syntax.Throw(i.Pos, "a low-pass filter of %s: the model has those of bit<32>", t)
 	}
-	n := s.positive(i.Args[0], 1<<20)
-	l := &Lpf{Name: s.path + i.Name, index: s.scalarType(i.Type.Args[1]), value: make([]float64, n), last: make([]uint64, n),
-		Array: &Register{Name: i.Name, Path: s.path + i.Name, At: i.Pos, Width: 32, Words: 1, Entries: n, Data: make([]uint64, n), Initial: []uint64{0}}}
-	if l.index.width < 32 && n > 1<<l.index.width {
-		syntax.Throw(i.Pos, "an index of %d bits does not reach %d entries", l.index.width, n)
+	n := s.Positive(i.Args[0], 1<<20)
+	l := &Lpf{Name: s.Path + i.Name, index: s.ScalarType(i.Type.Args[1]), value: make([]float64, n), last: make([]uint64, n),
+		Array: &Register{Name: i.Name, Path: s.Path + i.Name, At: i.Pos, Width: 32, Words: 1, Entries: n, Data: make([]uint64, n), Initial: []uint64{0}}}
+	if l.index.Width < 32 && n > 1<<l.index.Width {
+		syntax.Throw(i.Pos, "an index of %d bits does not reach %d entries", l.index.Width, n)
 	}
 	l.Array.filter = l
 	l.Array.sw = switchOf(s)
@@ -48,24 +49,25 @@ func newLpf(s *scope, i *syntax.Instance) any {
 	return l
 }
 
-func (l *Lpf) call(s *scope, e *syntax.Call, method string) expr {
-	wantMethod(e, method, "execute")
+// Call compiles a method.
+func (l *Lpf) Call(s *lang.Scope, e *syntax.Call, method string) lang.Expr {
+	lang.WantMethod(e, method, "execute")
 	if len(e.Args) != 2 {
 		syntax.Throw(e.Pos, "a filter is given a value and an index")
 	}
-	t, at := bitsType(32), e.Pos
-	value, index := s.value(e.Args[0]).as(t).eval, s.value(e.Args[1]).as(l.index).eval
-	return expr{at: at, typ: t, eval: func(m *machine) (uint64, uint64) {
+	t, at := lang.BitsType(32), e.Pos
+	value, index := s.Value(e.Args[0]).As(t).Eval, s.Value(e.Args[1]).As(l.index).Eval
+	return lang.Expr{At: at, Type: t, Eval: func(m *lang.Machine) (uint64, uint64) {
 		i, ok := l.Array.access(m, at, index)
 		v, u := value(m)
 		switch {
 		case !ok:
 			return 0, 0
 		case u != 0:
-			m.fail(at, "an undefined value goes into low-pass filter %s", l.Name)
+			m.Fail(at, "an undefined value goes into low-pass filter %s", l.Name)
 			return 0, 0
 		case l.Decay == 0 && l.Step == nil:
-			m.fail(at, "low-pass filter %s: the control plane has not set it", l.Name)
+			m.Fail(at, "low-pass filter %s: the control plane has not set it", l.Name)
 			return 0, 0
 		}
 		return l.step(i, v, l.Array.sw.time), 0
@@ -76,16 +78,16 @@ func (l *Lpf) call(s *scope, e *syntax.Call, method string) expr {
 func (l *Lpf) step(i int, v, now uint64) uint64 {
 	last, elapsed := l.last[i], uint64(0)
 	if last > 0 {
-		elapsed = (now - last) & mask(48)
+		elapsed = (now - last) & lang.Mask(48)
 	}
 	l.last[i] = max(now, 1)
 	if math.Round(l.value[i]) != float64(l.Array.Data[i]) { // a control plane wrote it
 		l.value[i] = float64(l.Array.Data[i])
 	}
 	if l.Step != nil {
-		l.Array.Data[i] = min(l.Step(l.Array.Data[i], v, now, last), mask(32))
+		l.Array.Data[i] = min(l.Step(l.Array.Data[i], v, now, last), lang.Mask(32))
 	} else {
-		l.value[i] = min(l.follow(l.value[i], float64(v), float64(elapsed)), float64(mask(32)))
+		l.value[i] = min(l.follow(l.value[i], float64(v), float64(elapsed)), float64(lang.Mask(32)))
 		l.Array.Data[i] = uint64(math.Round(l.value[i]))
 	}
 	return l.Array.Data[i] >> l.Shift

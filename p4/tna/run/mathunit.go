@@ -1,6 +1,7 @@
 package run
 
 import (
+	"github.com/xdpmon/xdpmon/p4/tna/lang"
 	"math"
 	"math/bits"
 
@@ -29,9 +30,9 @@ var mathOps = map[string]struct {
 	"RSQRT": {true, -1, math.Sqrt2, func(x float64) float64 { return 1 / math.Sqrt(x) }},
 }
 
-func newMathUnit(s *scope, i *syntax.Instance) any {
-	arguments(i, 1, 2, 3, 4)
-	if t := s.scalarType(i.Type.Args[0]); t.signed || t.width != 32 {
+func newMathUnit(s *lang.Scope, i *syntax.Instance) any {
+	lang.Arguments(i, 1, 2, 3, 4)
+	if t := s.ScalarType(i.Type.Args[0]); t.Signed || t.Width != 32 {
 		syntax.Throw(i.Pos, "a math unit of %s: the model has those of bit<32>", t)
 	}
 	u := &mathUnit{}
@@ -48,9 +49,9 @@ func newMathUnit(s *scope, i *syntax.Instance) any {
 	if !ok {
 		syntax.Throw(i.Pos, "%s of a math unit is outside of the model: give its table", f.Name)
 	}
-	factor := float64(s.positive(i.Args[1], math.MaxInt32))
+	factor := float64(s.Positive(i.Args[1], math.MaxInt32))
 	if len(i.Args) == 3 {
-		factor /= float64(s.positive(i.Args[2], math.MaxInt32))
+		factor /= float64(s.Positive(i.Args[2], math.MaxInt32))
 	}
 	u.invert, u.shift = op.invert, op.shift
 	u.scale = int(math.Floor(math.Log2(factor*op.most))) - 7 // the values fit into a byte
@@ -64,21 +65,21 @@ func newMathUnit(s *scope, i *syntax.Instance) any {
 }
 
 // given table, the value of 15 first.
-func (u *mathUnit) given(s *scope, i *syntax.Instance) {
+func (u *mathUnit) given(s *lang.Scope, i *syntax.Instance) {
 	list, ok := i.Args[len(i.Args)-1].(*syntax.List)
 	if len(i.Args) != 4 || !ok || len(list.Elems) != 16 {
 		syntax.Throw(i.Pos, "a math unit that is given its table has an inversion, a shift, a scale and sixteen values")
 	}
-	u.shift, u.scale = int(s.constant(i.Args[1])), int(s.constant(i.Args[2]))
+	u.shift, u.scale = int(s.Constant(i.Args[1])), int(s.Constant(i.Args[2]))
 	if u.shift < -1 || u.shift > 1 || u.scale < -32 || u.scale > 31 {
 		syntax.Throw(i.Pos, "shift %d and scale %d: a math unit has -1 to 1, and -32 to 31", u.shift, u.scale)
 	}
 	for n, x := range list.Elems {
-		v := s.value(x).as(bitsType(8))
-		if !v.con {
+		v := s.Value(x).As(lang.BitsType(8))
+		if !v.Const {
 			syntax.Throw(x.At(), "a math unit's table has constants")
 		}
-		u.table[15-n] = uint64(v.val)
+		u.table[15-n] = uint64(v.Val)
 	}
 }
 
@@ -115,25 +116,25 @@ func (u *mathUnit) of(x uint64) (y uint64, ok bool) {
 	return u.table[m] << min(e, 63), bits.Len64(u.table[m])+e <= 32
 }
 
-func (u *mathUnit) call(s *scope, e *syntax.Call, method string) expr {
-	wantMethod(e, method, "execute")
+func (u *mathUnit) Call(s *lang.Scope, e *syntax.Call, method string) lang.Expr {
+	lang.WantMethod(e, method, "execute")
 	if alu := aluOf(s); alu == nil || alu.result != 0 {
 		syntax.Throw(e.Pos, "a math unit computes the first word of a register's element, in its action")
 	}
 	if len(e.Args) != 1 {
 		syntax.Throw(e.Pos, "execute has one argument")
 	}
-	t, at := bitsType(32), e.Pos
-	f := s.value(e.Args[0]).as(t).eval
-	return expr{at: at, typ: t, eval: func(m *machine) (uint64, uint64) {
+	t, at := lang.BitsType(32), e.Pos
+	f := s.Value(e.Args[0]).As(t).Eval
+	return lang.Expr{At: at, Type: t, Eval: func(m *lang.Machine) (uint64, uint64) {
 		x, undef := f(m)
 		if undef != 0 {
-			return 0, mask(32)
+			return 0, lang.Mask(32)
 		}
 		y, ok := u.of(x)
 		if !ok {
-			m.fail(at, "a math unit of %#x: its result has more than 32 bits, or is that of 0 and not 0", x)
+			m.Fail(at, "a math unit of %#x: its result has more than 32 bits, or is that of 0 and not 0", x)
 		}
-		return y & mask(32), 0
+		return y & lang.Mask(32), 0
 	}}
 }

@@ -1,6 +1,9 @@
 package run
 
-import "github.com/xdpmon/xdpmon/p4/tna/syntax"
+import (
+	"github.com/xdpmon/xdpmon/p4/tna/lang"
+	"github.com/xdpmon/xdpmon/p4/tna/syntax"
+)
 
 // salu is a stateful ALU while one of its actions is compiled. Comparisons and updates see the words as they were in
 // memory, whatever was assigned before; an output sees them as they will be.
@@ -18,11 +21,11 @@ type salu struct {
 type word struct{ n int }
 
 // aluStruct is the parameter of a pair.
-type aluStruct struct{ typ *typ }
+type aluStruct struct{ typ *lang.Type }
 
 func (d *aluStruct) word(e *syntax.Field) *word {
-	for n, f := range d.typ.fields {
-		if f.name == e.Name {
+	for n, f := range d.typ.Fields {
+		if f.Name == e.Name {
 			return &word{n: n}
 		}
 	}
@@ -31,32 +34,32 @@ func (d *aluStruct) word(e *syntax.Field) *word {
 }
 
 // compile the method of a RegisterAction.
-func (a *registerAction) compile(s *scope, d *syntax.Action) {
-	in := s.inner()
+func (a *registerAction) compile(s *lang.Scope, d *syntax.Action) {
+	in := s.Inner()
 	alu := &salu{action: a, names: map[string]bool{}, updates: make([]int, a.reg.Words), fields: map[string]bool{},
 		params: map[string]bool{}, result: -1}
-	in.unit = alu
-	if len(d.Params) < 1 || len(d.Params) > 2 || d.Params[0].Dir != "inout" || !same(s.typeOf(d.Params[0].Type), a.reg.typ) {
+	in.Unit = alu
+	if len(d.Params) < 1 || len(d.Params) > 2 || d.Params[0].Dir != "inout" || !lang.Same(s.TypeOf(d.Params[0].Type), a.reg.typ) {
 		syntax.Throw(d.Pos, "apply has an inout parameter of the register's type, and possibly one that is out")
 	}
 	for range a.reg.Words {
-		a.mem = append(a.mem, s.build.newPlace(bitsType(a.reg.Width)))
-		a.alu = append(a.alu, s.build.newPlace(bitsType(a.reg.Width)))
+		a.mem = append(a.mem, s.Build.NewPlace(lang.BitsType(a.reg.Width)))
+		a.alu = append(a.alu, s.Build.NewPlace(lang.BitsType(a.reg.Width)))
 	}
 	if a.reg.Words == 2 {
-		in.declare(d.Pos, d.Params[0].Name, &aluStruct{typ: a.reg.typ})
+		in.Declare(d.Pos, d.Params[0].Name, &aluStruct{typ: a.reg.typ})
 	} else {
-		in.declare(d.Pos, d.Params[0].Name, &word{})
+		in.Declare(d.Pos, d.Params[0].Name, &word{})
 	}
 	if len(d.Params) == 2 {
 		p := d.Params[1]
-		if p.Dir != "out" || !same(s.typeOf(p.Type), a.typ) {
+		if p.Dir != "out" || !lang.Same(s.TypeOf(p.Type), a.typ) {
 			syntax.Throw(p.Pos, "the output is `out %s`", a.typ)
 		}
-		a.out = s.build.newPlace(a.typ)
-		in.declare(p.Pos, p.Name, a.out)
+		a.out = s.Build.NewPlace(a.typ)
+		in.Declare(p.Pos, p.Name, a.out)
 	}
-	a.body = in.block(d.Body)
+	a.body = in.Block(d.Body)
 	for n, count := range alu.updates {
 		if count > 2 {
 			syntax.Throw(d.Pos, "%d different updates of word %d: a stateful ALU has two", count, n)
@@ -65,49 +68,49 @@ func (a *registerAction) compile(s *scope, d *syntax.Action) {
 }
 
 // aluOf is the stateful ALU whose action a scope is in; nil: none.
-func aluOf(s *scope) *salu {
-	u, _ := s.unit.(*salu)
+func aluOf(s *lang.Scope) *salu {
+	u, _ := s.Unit.(*salu)
 	return u
 }
 
-func (u *salu) read(s *scope, e syntax.Expr) (expr, bool) {
+func (u *salu) Read(s *lang.Scope, e syntax.Expr) (lang.Expr, bool) {
 	if n, ok := e.(*syntax.Name); ok {
-		if _, pair := s.find(n.ID).(*aluStruct); pair {
+		if _, pair := s.Find(n.ID).(*aluStruct); pair {
 			syntax.Throw(n.Pos, "a pair of words is read by its fields")
 		}
 	}
 	if w := u.target(s, e); w != nil {
 		return u.word(e.At(), w), true
 	}
-	return expr{}, false
+	return lang.Expr{}, false
 }
 
-func (u *salu) word(at syntax.Pos, w *word) expr {
+func (u *salu) word(at syntax.Pos, w *word) lang.Expr {
 	p := *u.action.mem[w.n]
 	if u.output {
 		p = *u.action.alu[w.n]
 	}
-	p.readonly = true
-	return read(at, &p)
+	p.Readonly = true
+	return lang.Read(at, &p)
 }
 
-// local is a name for a value of this action.
-func (u *salu) local(s *scope, d *syntax.Var, t *typ) step {
+// Local is a name for a value of this action.
+func (u *salu) Local(s *lang.Scope, d *syntax.Var, t *lang.Type) lang.Step {
 	if d.Init == nil {
 		syntax.Throw(d.Pos, "a variable of a RegisterAction needs a value")
 	}
 	u.operators(s, d.Init)
 	_, call := d.Init.(*syntax.Call)
-	u.params[d.Name] = call && s.isConstant(d.Init)
-	p := s.build.newPlace(t)
-	st := s.store(d.Pos, p, s.expr(d.Init))
-	p.readonly = true
-	s.declare(d.Pos, d.Name, p)
+	u.params[d.Name] = call && isConstant(s, d.Init)
+	p := s.Build.NewPlace(t)
+	st := s.Store(d.Pos, p, s.Expr(d.Init))
+	p.Readonly = true
+	s.Declare(d.Pos, d.Name, p)
 	return st
 }
 
-// assign to a word, or to the output.
-func (u *salu) assign(s *scope, a *syntax.Assign) step {
+// Assign to a word, or to the output.
+func (u *salu) Assign(s *lang.Scope, a *syntax.Assign) lang.Step {
 	if call, ok := a.R.(*syntax.Call); !ok || syntax.Print(call.Fn) != "this.predicate" {
 		u.operators(s, a.R)
 	}
@@ -115,24 +118,24 @@ func (u *salu) assign(s *scope, a *syntax.Assign) step {
 		u.updates[w.n]++
 		u.result = w.n
 		defer func() { u.result = -1 }()
-		return s.store(a.Pos, u.action.alu[w.n], s.expr(a.R))
+		return s.Store(a.Pos, u.action.alu[w.n], s.Expr(a.R))
 	}
-	if n, ok := a.L.(*syntax.Name); !ok || u.action.out == nil || s.find(n.ID) != u.action.out {
+	if n, ok := a.L.(*syntax.Name); !ok || u.action.out == nil || s.Find(n.ID) != u.action.out {
 		syntax.Throw(a.Pos, "a RegisterAction assigns to its element and its output only")
 	}
 	u.output = true
 	defer func() { u.output = false }()
-	return s.store(a.Pos, u.action.out, s.expr(a.R))
+	return s.Store(a.Pos, u.action.out, s.Expr(a.R))
 }
 
-func (u *salu) target(s *scope, l syntax.Expr) *word {
+func (u *salu) target(s *lang.Scope, l syntax.Expr) *word {
 	switch l := l.(type) {
 	case *syntax.Name:
-		w, _ := s.find(l.ID).(*word)
+		w, _ := s.Find(l.ID).(*word)
 		return w
 	case *syntax.Field:
 		if n, ok := l.X.(*syntax.Name); ok {
-			if d, ok := s.find(n.ID).(*aluStruct); ok {
+			if d, ok := s.Find(n.ID).(*aluStruct); ok {
 				return d.word(l)
 			}
 		}
@@ -141,25 +144,25 @@ func (u *salu) target(s *scope, l syntax.Expr) *word {
 }
 
 // operators refuses what does not fit into one instruction of the ALU: more than one operation on words and fields.
-func (u *salu) operators(s *scope, e syntax.Expr) {
+func (u *salu) operators(s *lang.Scope, e syntax.Expr) {
 	if n := u.count(s, e); n > 1 {
 		syntax.Throw(e.At(), "%d operations in one statement of a RegisterAction: a stateful ALU does one", n)
 	}
 }
 
-func (u *salu) count(s *scope, e syntax.Expr) int {
+func (u *salu) count(s *lang.Scope, e syntax.Expr) int {
 	switch e := e.(type) {
 	case *syntax.Binary:
 		n := u.count(s, e.X) + u.count(s, e.Y)
 		switch {
-		case e.Op == "++" || s.isConstant(e):
+		case e.Op == "++" || isConstant(s, e):
 			return n
 		case e.Op == "<<" || e.Op == ">>" || e.Op == "*" || e.Op == "/" || e.Op == "%":
 			syntax.Throw(e.Pos, "%s in a RegisterAction: a stateful ALU has no such operation", e.Op)
 		}
 		return n + 1
 	case *syntax.Unary:
-		if s.isConstant(e) {
+		if isConstant(s, e) {
 			return 0
 		}
 		return 1 + u.count(s, e.X)
@@ -168,7 +171,7 @@ func (u *salu) count(s *scope, e syntax.Expr) int {
 	case *syntax.Slice:
 		return u.count(s, e.X)
 	case *syntax.Call:
-		if s.isConstant(e) {
+		if isConstant(s, e) {
 			return 0
 		}
 		n := 1
@@ -183,27 +186,27 @@ func (u *salu) count(s *scope, e syntax.Expr) int {
 }
 
 // isConstant: nothing in it but numbers, constants, and parameters that the control plane sets.
-func (s *scope) isConstant(e syntax.Expr) bool {
+func isConstant(s *lang.Scope, e syntax.Expr) bool {
 	switch e := e.(type) {
 	case *syntax.Number, *syntax.Bool:
 		return true
 	case *syntax.Name:
-		_, ok := s.find(e.ID).(constant)
+		_, ok := s.Find(e.ID).(lang.Constant)
 		alu := aluOf(s)
 		return ok || alu != nil && alu.params[e.ID]
 	case *syntax.Unary:
-		return s.isConstant(e.X)
+		return isConstant(s, e.X)
 	case *syntax.Binary:
-		return s.isConstant(e.X) && s.isConstant(e.Y)
+		return isConstant(s, e.X) && isConstant(s, e.Y)
 	case *syntax.Cast:
-		return s.isConstant(e.X)
+		return isConstant(s, e.X)
 	case *syntax.Call:
 		if f, ok := e.Fn.(*syntax.Field); ok && f.Name == "read" {
 			n, _ := f.X.(*syntax.Name)
 			if n == nil {
 				return false
 			}
-			_, ok := s.find(n.ID).(*Param)
+			_, ok := s.Find(n.ID).(*Param)
 			return ok
 		}
 	}
@@ -213,13 +216,13 @@ func (s *scope) isConstant(e syntax.Expr) bool {
 // negated comparisons take the same unit as what they negate.
 var negated = map[string]string{"!=": "==", ">=": "<", ">": "<="}
 
-func (u *salu) condition(s *scope, e syntax.Expr) expr {
+func (u *salu) Condition(s *lang.Scope, e syntax.Expr) lang.Expr {
 	u.compared(s, e)
 	return u.exact(s, e)
 }
 
 // compared counts the comparisons of a condition: the ALU has two units.
-func (u *salu) compared(s *scope, e syntax.Expr) {
+func (u *salu) compared(s *lang.Scope, e syntax.Expr) {
 	switch e := e.(type) {
 	case *syntax.Unary:
 		if e.Op == "!" {
@@ -247,7 +250,7 @@ func (u *salu) compared(s *scope, e syntax.Expr) {
 }
 
 // operands of one comparison: one word of memory, one value of the packet, and a constant.
-func (u *salu) operands(s *scope, e *syntax.Binary) {
+func (u *salu) operands(s *lang.Scope, e *syntax.Binary) {
 	u.signedSum(s, e)
 	var memory, packet int
 	var walk func(x syntax.Expr)
@@ -259,7 +262,7 @@ func (u *salu) operands(s *scope, e *syntax.Binary) {
 				return
 			}
 		case *syntax.Call:
-			if s.isConstant(b) {
+			if isConstant(s, b) {
 				syntax.Throw(b.Pos, "a RegisterParam in a comparison: the compiler finds it by the name of a variable only")
 			}
 		case *syntax.Binary:
@@ -273,7 +276,7 @@ func (u *salu) operands(s *scope, e *syntax.Binary) {
 			return
 		}
 		switch {
-		case s.isConstant(x):
+		case isConstant(s, x):
 		case u.target(s, x) != nil || u.isLocal(s, x):
 			memory++
 		default:
@@ -289,45 +292,45 @@ func (u *salu) operands(s *scope, e *syntax.Binary) {
 
 // signedSum refuses a signed sum that stands on one side of an order: the compiler takes an instruction that extends the operands by
 // zeros. The negative of the sum gets the right one.
-func (u *salu) signedSum(s *scope, e *syntax.Binary) {
+func (u *salu) signedSum(s *lang.Scope, e *syntax.Binary) {
 	if e.Op == "==" || e.Op == "!=" {
 		return
 	}
 	for _, side := range []syntax.Expr{e.X, e.Y} {
-		if sum, ok := side.(*syntax.Binary); ok && (sum.Op == "+" || sum.Op == "-") && !s.isConstant(sum) && s.value(sum).typ.signed {
+		if sum, ok := side.(*syntax.Binary); ok && (sum.Op == "+" || sum.Op == "-") && !isConstant(s, sum) && s.Value(sum).Type.Signed {
 			syntax.Throw(e.Pos, "a signed sum in a comparison: the compiler extends its operands by zeros; compare its negative")
 		}
 	}
 }
 
 // isLocal: a variable of the action, which is a word under another type.
-func (u *salu) isLocal(s *scope, x syntax.Expr) bool {
+func (u *salu) isLocal(s *lang.Scope, x syntax.Expr) bool {
 	n, ok := x.(*syntax.Name)
 	if !ok {
 		return false
 	}
-	for in := s; in != nil && in.unit == unit(u); in = in.outer {
-		if _, ok := in.names[n.ID].(*place); ok {
+	for in := s; in != nil && in.Unit == lang.Unit(u); in = in.Outer {
+		if _, ok := in.Names[n.ID].(*lang.Place); ok {
 			return true
 		}
 	}
 	return false
 }
 
-// this is this.predicate(first, second): 1 << (first + 2 * second).
-func (u *salu) this(s *scope, e *syntax.Call, method string) expr {
-	wantMethod(e, method, "predicate")
+// This is this.predicate(first, second): 1 << (first + 2 * second).
+func (u *salu) This(s *lang.Scope, e *syntax.Call, method string) lang.Expr {
+	lang.WantMethod(e, method, "predicate")
 	if len(e.Args) < 1 || len(e.Args) > 2 {
 		syntax.Throw(e.Pos, "predicate has one or two arguments")
 	}
 	u.output = false // comparisons see memory
 	defer func() { u.output = true }()
-	var parts []eval
+	var parts []lang.Eval
 	for _, a := range e.Args {
-		parts = append(parts, u.condition(s, a).eval)
+		parts = append(parts, u.Condition(s, a).Eval)
 	}
-	all := mask(u.action.typ.width)
-	return expr{at: e.Pos, typ: u.action.typ, eval: func(m *machine) (uint64, uint64) {
+	all := lang.Mask(u.action.typ.Width)
+	return lang.Expr{At: e.Pos, Type: u.action.typ, Eval: func(m *lang.Machine) (uint64, uint64) {
 		n := uint64(0)
 		for i, f := range parts {
 			v, t := f(m)
@@ -342,39 +345,39 @@ func (u *salu) this(s *scope, e *syntax.Call, method string) expr {
 
 // exact compiles a condition, and counts when an unsigned comparison of a sum or difference would come out differently if the
 // ALU did not wrap: the compiler's own comment says that no instruction is right in all cases.
-func (u *salu) exact(s *scope, e syntax.Expr) expr {
+func (u *salu) exact(s *lang.Scope, e syntax.Expr) lang.Expr {
 	switch e := e.(type) {
 	case *syntax.Unary:
 		x := u.exact(s, e.X)
-		f := x.eval
-		return expr{at: e.Pos, typ: boolType, eval: func(m *machine) (uint64, uint64) { v, t := f(m); return v ^ 1, t }}
+		f := x.Eval
+		return lang.Expr{At: e.Pos, Type: lang.BoolType, Eval: func(m *lang.Machine) (uint64, uint64) { v, t := f(m); return v ^ 1, t }}
 	case *syntax.Binary:
 		if e.Op == "&&" || e.Op == "||" {
-			return logic(e, u.exact(s, e.X), u.exact(s, e.Y))
+			return lang.Logic(e, u.exact(s, e.X), u.exact(s, e.Y))
 		}
-		x := s.expr(e)
+		x := s.Expr(e)
 		if sum, ok := e.X.(*syntax.Binary); ok && (sum.Op == "+" || sum.Op == "-") && e.Op != "==" && e.Op != "!=" {
 			return u.watch(s, e, sum, x)
 		}
 		return x
 	}
-	return s.value(e).as(boolType)
+	return s.Value(e).As(lang.BoolType)
 }
 
-func (u *salu) watch(s *scope, e, sum *syntax.Binary, x expr) expr {
-	a, b := alike(e.Pos, s.value(sum.X), s.value(sum.Y))
-	k := s.value(e.Y)
-	if !k.con || a.typ.class != classBits || a.typ.signed {
+func (u *salu) watch(s *lang.Scope, e, sum *syntax.Binary, x lang.Expr) lang.Expr {
+	a, b := lang.Alike(e.Pos, s.Value(sum.X), s.Value(sum.Y))
+	k := s.Value(e.Y)
+	if !k.Const || a.Type.Class != lang.ClassBits || a.Type.Signed {
 		return x
 	}
 	wrap := &Wrap{Pos: e.Pos}
 	switchOf(s).Wraps = append(switchOf(s).Wraps, wrap)
-	test, sign := comparison(e.Pos, e.Op), int64(1)
+	test, sign := lang.Comparison(e.Pos, e.Op), int64(1)
 	if sum.Op == "-" {
 		sign = -1
 	}
-	f, fa, fb, limit := x.eval, a.eval, b.eval, int64(uint64(k.val)&mask(a.typ.width))
-	return expr{at: e.Pos, typ: boolType, eval: func(m *machine) (uint64, uint64) {
+	f, fa, fb, limit := x.Eval, a.Eval, b.Eval, int64(uint64(k.Val)&lang.Mask(a.Type.Width))
+	return lang.Expr{At: e.Pos, Type: lang.BoolType, Eval: func(m *lang.Machine) (uint64, uint64) {
 		v, t := f(m)
 		va, _ := fa(m)
 		vb, _ := fb(m)

@@ -3,12 +3,13 @@ package run
 import (
 	"encoding/binary"
 	"fmt"
+	"github.com/xdpmon/xdpmon/p4/tna/lang"
 	"slices"
 )
 
 // Switch runs one program. It is not safe for concurrent use.
 type Switch struct {
-	*builder
+	*lang.Builder
 	Registers []*Register
 	Counters  []*Counter
 	Meters    []*Meter
@@ -24,7 +25,7 @@ type Switch struct {
 	ingress, egress                                  *gress
 	parserError, parserTime, drop, port, bypass, cpu int
 	egressDrop, egressError, egressTime              int
-	machine                                          *machine
+	machine                                          *lang.Machine
 	result                                           *Result // of the packet that is under way
 	time                                             uint64
 	input                                            []byte
@@ -92,23 +93,23 @@ const mostPasses = 4
 // a second access to a register, an undefined value that leaves the pipeline.
 func (sw *Switch) Process(p Packet, r *Result) error {
 	if sw.machine == nil {
-		sw.machine = newMachine(sw.builder)
+		sw.machine = lang.NewMachine(sw.Builder)
 	}
 	m := sw.machine
 	*r = Result{Digests: r.Digests[:0], again: r.again[:0], clones: r.clones[:0], Cloned: r.Cloned[:0], Data: r.Data[:0]}
-	sw.result, sw.time = r, p.Time&mask(48)
+	sw.result, sw.time = r, p.Time&lang.Mask(48)
 	if err := sw.through(m, p, r); err != nil {
 		return err
 	}
 	if err := sw.leave(m, p.Queue, r); err != nil {
 		return err
 	}
-	r.Data = append(r.Data, m.out...)
+	r.Data = append(r.Data, m.Out...)
 	return sw.loop(m, p, r)
 }
 
 // through is the ingress, again and again as long as the packet is resubmitted.
-func (sw *Switch) through(m *machine, p Packet, r *Result) error {
+func (sw *Switch) through(m *lang.Machine, p Packet, r *Result) error {
 	for again := []byte(nil); ; {
 		if r.Passes++; r.Passes > mostPasses {
 			return fmt.Errorf("a packet made %d passes", r.Passes)
@@ -116,7 +117,7 @@ func (sw *Switch) through(m *machine, p Packet, r *Result) error {
 		if err := sw.pass(m, p, again); err != nil {
 			return err
 		}
-		if len(r.again) == 0 || m.cells[sw.drop].val&1 != 0 {
+		if len(r.again) == 0 || m.Cells[sw.drop].Val&1 != 0 {
 			r.again = r.again[:0]
 			return nil
 		}
@@ -126,7 +127,7 @@ func (sw *Switch) through(m *machine, p Packet, r *Result) error {
 }
 
 // loop sends clones to their ports, and those of a port that loops through the ingress.
-func (sw *Switch) loop(m *machine, p Packet, r *Result) error {
+func (sw *Switch) loop(m *lang.Machine, p Packet, r *Result) error {
 	for len(r.clones) > 0 {
 		c := r.clones[0]
 		r.clones, r.Cloned = r.clones[1:], append(r.Cloned, c.session)
@@ -135,19 +136,19 @@ func (sw *Switch) loop(m *machine, p Packet, r *Result) error {
 			r.Lost++
 			continue
 		}
-		m.out = append(append(m.out[:0], c.front...), p.Data...)
+		m.Out = append(append(m.Out[:0], c.front...), p.Data...)
 		if to.Bytes > 0 {
-			m.out = m.out[:min(len(m.out), to.Bytes)]
+			m.Out = m.Out[:min(len(m.Out), to.Bytes)]
 		}
 		aside := Result{Port: to.Port}
-		sw.time = p.Time & mask(48)
+		sw.time = p.Time & lang.Mask(48)
 		if err := sw.out(m, Queue{}, &aside); err != nil {
 			return err
 		}
 		if aside.Dropped || !sw.Loops[to.Port] {
 			continue
 		}
-		back := Packet{Data: append([]byte(nil), m.out...), Port: to.Port, Time: p.Time}
+		back := Packet{Data: append([]byte(nil), m.Out...), Port: to.Port, Time: p.Time}
 		if err := sw.through(m, back, r); err != nil {
 			return err
 		}
@@ -156,26 +157,26 @@ func (sw *Switch) loop(m *machine, p Packet, r *Result) error {
 }
 
 // pass is one way through the ingress. again is what a resubmitted packet carries.
-func (sw *Switch) pass(m *machine, p Packet, again []byte) error {
+func (sw *Switch) pass(m *lang.Machine, p Packet, again []byte) error {
 	sw.arrive(p, again)
-	m.begin(sw.builder, sw.input)
+	m.Begin(sw.Builder, sw.input)
 	sw.ingress.parse(m)
-	m.set(sw.parserError, m.short, 0)
-	m.set(sw.parserTime, p.Time&mask(48), 0)
+	m.Set(sw.parserError, m.Short, 0)
+	m.Set(sw.parserTime, p.Time&lang.Mask(48), 0)
 	sw.ingress.control(m)
 	sw.ingress.deparse(m)
-	m.rest()
+	m.Rest()
 	for _, slot := range []int{sw.drop, sw.port, sw.cpu, sw.bypass} {
-		if m.cells[slot].undef != 0 && m.fault == nil {
+		if m.Cells[slot].Undef != 0 && m.Fault == nil {
 			return fmt.Errorf("where the packet goes is undefined")
 		}
 	}
-	return m.fault
+	return m.Fault
 }
 
 // arrive writes intrinsic metadata, what stands behind them, and the packet.
 func (sw *Switch) arrive(p Packet, again []byte) {
-	first := uint64(p.Port&0x1ff)<<48 | p.Time&mask(48)
+	first := uint64(p.Port&0x1ff)<<48 | p.Time&lang.Mask(48)
 	if again != nil {
 		first |= 1 << 63
 	}
@@ -188,23 +189,23 @@ func (sw *Switch) arrive(p Packet, again []byte) {
 }
 
 // leave is what the traffic manager and the egress make of a packet.
-func (sw *Switch) leave(m *machine, q Queue, r *Result) error {
-	r.ToCPU = m.cells[sw.cpu].val != 0 && m.cells[sw.drop].val&2 == 0
-	r.Dropped = m.cells[sw.drop].val&1 != 0
-	r.Port = uint16(m.cells[sw.port].val)
-	if r.Dropped || m.cells[sw.bypass].val != 0 {
+func (sw *Switch) leave(m *lang.Machine, q Queue, r *Result) error {
+	r.ToCPU = m.Cells[sw.cpu].Val != 0 && m.Cells[sw.drop].Val&2 == 0
+	r.Dropped = m.Cells[sw.drop].Val&1 != 0
+	r.Port = uint16(m.Cells[sw.port].Val)
+	if r.Dropped || m.Cells[sw.bypass].Val != 0 {
 		return nil
 	}
 	return sw.out(m, q, r)
 }
 
 // out is the egress pipeline. Queues keep time in ns as the intrinsic metadata have room for it.
-func (sw *Switch) out(m *machine, q Queue, r *Result) error {
-	in := make([]byte, 0, len(m.out)+64)
-	var w bitWriter
-	for _, f := range sw.egress.by["egress_intrinsic_metadata_t"].typ.fields {
+func (sw *Switch) out(m *lang.Machine, q Queue, r *Result) error {
+	in := make([]byte, 0, len(m.Out)+64)
+	var w lang.BitWriter
+	for _, f := range sw.egress.by["egress_intrinsic_metadata_t"].Type.Fields {
 		v := uint64(0)
-		switch f.name {
+		switch f.Name {
 		case "egress_port":
 			v = uint64(r.Port)
 		case "enq_tstamp":
@@ -216,23 +217,23 @@ func (sw *Switch) out(m *machine, q Queue, r *Result) error {
 		case "deq_qdepth":
 			v = uint64(q.After)
 		case "pkt_length":
-			v = uint64(len(m.out))
+			v = uint64(len(m.Out))
 		}
-		w.put(v&mask(f.typ.width), f.typ.width)
+		w.Put(v&lang.Mask(f.Type.Width), f.Type.Width)
 	}
-	sw.time = (sw.time + q.Wait) & mask(48)
-	m.begin(sw.builder, append(append(in, w.data...), m.out...))
+	sw.time = (sw.time + q.Wait) & lang.Mask(48)
+	m.Begin(sw.Builder, append(append(in, w.Data...), m.Out...))
 	sw.egress.parse(m)
-	m.set(sw.egressError, m.short, 0)
-	m.set(sw.egressTime, sw.time, 0)
+	m.Set(sw.egressError, m.Short, 0)
+	m.Set(sw.egressTime, sw.time, 0)
 	sw.egress.control(m)
 	sw.egress.deparse(m)
-	m.rest()
-	if m.cells[sw.egressDrop].undef != 0 && m.fault == nil {
+	m.Rest()
+	if m.Cells[sw.egressDrop].Undef != 0 && m.Fault == nil {
 		return fmt.Errorf("whether the packet is dropped is undefined")
 	}
-	r.Dropped = m.cells[sw.egressDrop].val&1 != 0
-	return m.fault
+	r.Dropped = m.Cells[sw.egressDrop].Val&1 != 0
+	return m.Fault
 }
 
 // Arrays are all that keep something from packet to packet: registers and filters.
@@ -255,7 +256,7 @@ func (sw *Switch) Register(name string) *Register {
 }
 
 // Table finds a table by its name with the path of its control: reasons.reason.
-func (sw *Switch) Table(name string) *Table {
+func (sw *Switch) Table(name string) *lang.Table {
 	for _, t := range sw.Tables {
 		if t.Name == name {
 			return t
@@ -263,3 +264,12 @@ func (sw *Switch) Table(name string) *Table {
 	}
 	return nil
 }
+
+// What a program's tables are made of.
+type (
+	Table    = lang.Table
+	Row      = lang.Row
+	Match    = lang.Match
+	Spot     = lang.Spot
+	ValueSet = lang.ValueSet
+)

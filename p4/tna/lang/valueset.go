@@ -1,4 +1,4 @@
-package run
+package lang
 
 import (
 	"fmt"
@@ -14,21 +14,23 @@ type ValueSet struct {
 	members []Match
 }
 
-func newValueSet(s *scope, i *syntax.Instance) any {
-	arguments(i, 1, 1)
-	v := &ValueSet{Name: s.path + i.Name, Width: s.scalarType(i.Type.Args[0]).width, Size: s.positive(i.Args[0], 1<<10)}
-	s.build.ValueSets = append(s.build.ValueSets, v)
+// NewValueSet makes a value_set.
+func NewValueSet(s *Scope, i *syntax.Instance) any {
+	Arguments(i, 1, 1)
+	v := &ValueSet{Name: s.Path + i.Name, Width: s.ScalarType(i.Type.Args[0]).Width, Size: s.Positive(i.Args[0], 1<<10)}
+	s.Build.ValueSets = append(s.Build.ValueSets, v)
 	return v
 }
 
-func (*ValueSet) call(_ *scope, e *syntax.Call, _ string) expr {
+// Call refuses all methods.
+func (*ValueSet) Call(_ *Scope, e *syntax.Call, _ string) Expr {
 	syntax.Throw(e.Pos, "a value set has no methods")
-	return expr{}
+	return Expr{}
 }
 
 // Add a value under a mask.
 func (v *ValueSet) Add(value, under uint64) error {
-	if all := mask(v.Width); value&^all != 0 || under&^all != 0 {
+	if all := Mask(v.Width); value&^all != 0 || under&^all != 0 {
 		return fmt.Errorf("add to value set %s: %#x under %#x has more than %d bits", v.Name, value, under, v.Width)
 	}
 	if len(v.members) == v.Size {
@@ -48,12 +50,12 @@ func (v *ValueSet) has(key uint64) bool {
 }
 
 // valueSet is the one that a case of a select names; nil: it names none.
-func (s *scope) valueSet(c *syntax.Case, keys []Key) *ValueSet {
+func (s *Scope) valueSet(c *syntax.Case, keys []Key) *ValueSet {
 	n, ok := c.Keys[0].(*syntax.Name)
 	if !ok {
 		return nil
 	}
-	v, ok := s.find(n.ID).(*ValueSet)
+	v, ok := s.Find(n.ID).(*ValueSet)
 	if !ok {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package run
+package lang
 
 import (
 	"slices"
@@ -8,19 +8,20 @@ import (
 
 // state of a parser.
 type state struct {
-	body step
-	next func(m *machine) *state // nil: accept
+	body Step
+	next func(m *Machine) *state // nil: accept
 	spot *Spot
 }
 
 // mostStates is how many a packet may go through.
 const mostStates = 64
 
-func (s *scope) parser(decl *syntax.Control) step {
-	s.parses = true
+// Parser compiles the states of a parser.
+func (s *Scope) Parser(decl *syntax.Control) Step {
+	s.Parses = true
 	for _, d := range decl.Locals {
 		i, ok := d.(*syntax.Instance)
-		if !ok || !slices.Contains(s.build.inParsers, i.Type.Name) {
+		if !ok || !slices.Contains(s.Build.inParsers, i.Type.Name) {
 			syntax.Throw(d.At(), "this declaration in a parser is outside of the model")
 		}
 		s.instance(i)
@@ -30,7 +31,7 @@ func (s *scope) parser(decl *syntax.Control) step {
 		if _, twice := states[d.Name]; twice {
 			syntax.Throw(d.Pos, "state %s is declared twice", d.Name)
 		}
-		states[d.Name] = &state{spot: s.build.spot(d.Pos, "state "+d.Name)}
+		states[d.Name] = &state{spot: s.Build.spot(d.Pos, "state "+d.Name)}
 	}
 	start := states["start"]
 	if start == nil {
@@ -38,20 +39,20 @@ func (s *scope) parser(decl *syntax.Control) step {
 	}
 	for _, d := range decl.States {
 		st := states[d.Name]
-		st.body = s.block(&syntax.Block{Pos: d.Pos, Stmts: d.Stmts})
+		st.body = s.Block(&syntax.Block{Pos: d.Pos, Stmts: d.Stmts})
 		st.next = s.transition(d.Next, states)
 	}
-	return func(m *machine) {
+	return func(m *Machine) {
 		m.parsing = true
 		defer func() { m.parsing = false }()
-		for st, n := start, 0; st != nil && m.short == 0; n++ {
+		for st, n := start, 0; st != nil && m.Short == 0; n++ {
 			if n == mostStates {
-				m.fail(decl.Pos, "a packet went through %d states", n)
+				m.Fail(decl.Pos, "a packet went through %d states", n)
 				return
 			}
 			st.spot.Runs++
 			st.body(m)
-			if m.short == 0 {
+			if m.Short == 0 {
 				st = st.next(m)
 			}
 		}
@@ -66,10 +67,10 @@ func goal(at syntax.Pos, name string, states map[string]*state) *state {
 	return st
 }
 
-func (s *scope) transition(t *syntax.Transition, states map[string]*state) func(*machine) *state {
+func (s *Scope) transition(t *syntax.Transition, states map[string]*state) func(*Machine) *state {
 	if t.Keys == nil {
 		to := goal(t.Pos, t.To, states)
-		return func(*machine) *state { return to }
+		return func(*Machine) *state { return to }
 	}
 	type row struct {
 		match []Match
@@ -79,12 +80,12 @@ func (s *scope) transition(t *syntax.Transition, states map[string]*state) func(
 	}
 	var keys []Key
 	for _, k := range t.Keys {
-		x := s.value(k)
-		keys = append(keys, Key{Name: syntax.Print(k), Kind: "ternary", Width: x.typ.width, eval: x.eval})
+		x := s.Value(k)
+		keys = append(keys, Key{Name: syntax.Print(k), Kind: "ternary", Width: x.Type.Width, eval: x.Eval})
 	}
 	var rows []row
 	for _, c := range t.Cases {
-		r := row{to: goal(c.Pos, c.To, states), spot: s.build.spot(c.Pos, "to "+c.To)}
+		r := row{to: goal(c.Pos, c.To, states), spot: s.Build.spot(c.Pos, "to "+c.To)}
 		if _, all := c.Keys[0].(*syntax.Any); len(c.Keys) != len(keys) && !(all && len(c.Keys) == 1) {
 			syntax.Throw(c.Pos, "%d values for %d keys", len(c.Keys), len(keys))
 		}
@@ -96,15 +97,15 @@ func (s *scope) transition(t *syntax.Transition, states map[string]*state) func(
 		rows = append(rows, r)
 	}
 	at := t.Pos
-	return func(m *machine) *state {
+	return func(m *Machine) *state {
 		var vals [mostKeys]uint64
 		for i := range keys {
 			v, u := keys[i].eval(m)
-			if m.short != 0 {
+			if m.Short != 0 {
 				return nil
 			}
 			if u != 0 {
-				m.fail(at, "%s is undefined where the parser selects by it", keys[i].Name)
+				m.Fail(at, "%s is undefined where the parser selects by it", keys[i].Name)
 			}
 			vals[i] = v
 		}
@@ -121,7 +122,7 @@ func (s *scope) transition(t *syntax.Transition, states map[string]*state) func(
 			r.spot.Runs++
 			return r.to
 		}
-		m.short |= parserNoMatch
+		m.Short |= parserNoMatch
 		return nil
 	}
 }

@@ -1,12 +1,12 @@
-package run
+package lang
 
 import "github.com/xdpmon/xdpmon/p4/tna/syntax"
 
-func (s *scope) binary(e *syntax.Binary) expr {
-	x, y := s.value(e.X), s.value(e.Y)
+func (s *Scope) binary(e *syntax.Binary) Expr {
+	x, y := s.Value(e.X), s.Value(e.Y)
 	switch e.Op {
 	case "&&", "||":
-		return logic(e, x.as(boolType), y.as(boolType))
+		return Logic(e, x.As(BoolType), y.As(BoolType))
 	case "++":
 		return concat(e.Pos, x, y)
 	case "<<", ">>":
@@ -14,29 +14,30 @@ func (s *scope) binary(e *syntax.Binary) expr {
 	case "&&&", "..":
 		syntax.Throw(e.Pos, "%s stands only where keys are matched", e.Op)
 	}
-	x, y = alike(e.Pos, x, y)
+	x, y = Alike(e.Pos, x, y)
 	switch e.Op {
 	case "==", "!=":
 		return compare(e.Pos, e.Op, x, y)
 	case "<", "<=", ">", ">=":
-		if x.typ.class != classBits && x.typ.class != classInt {
-			syntax.Throw(e.Pos, "%s of %s", e.Op, x.typ)
+		if x.Type.Class != ClassBits && x.Type.Class != classInt {
+			syntax.Throw(e.Pos, "%s of %s", e.Op, x.Type)
 		}
 		return compare(e.Pos, e.Op, x, y)
 	}
-	if x.typ.class != classBits && x.typ.class != classInt {
-		syntax.Throw(e.Pos, "%s of %s", e.Op, x.typ)
+	if x.Type.Class != ClassBits && x.Type.Class != classInt {
+		syntax.Throw(e.Pos, "%s of %s", e.Op, x.Type)
 	}
 	return s.arithmetic(e.Pos, e.Op, x, y)
 }
 
-func logic(e *syntax.Binary, x, y expr) expr {
-	f, g := x.eval, y.eval
+// Logic is && or ||, whose second side is not asked when the first one decides.
+func Logic(e *syntax.Binary, x, y Expr) Expr {
+	f, g := x.Eval, y.Eval
 	stop := uint64(0) // the value of the first side that decides
 	if e.Op == "||" {
 		stop = 1
 	}
-	return expr{at: e.Pos, typ: boolType, eval: func(m *machine) (uint64, uint64) {
+	return Expr{At: e.Pos, Type: BoolType, Eval: func(m *Machine) (uint64, uint64) {
 		v, u := f(m)
 		if u == 0 && v == stop {
 			return v, 0
@@ -49,41 +50,41 @@ func logic(e *syntax.Binary, x, y expr) expr {
 	}}
 }
 
-func concat(at syntax.Pos, x, y expr) expr {
-	if x.typ.class != classBits || y.typ.class != classBits {
-		syntax.Throw(at, "%s ++ %s: both need a width", x.typ, y.typ)
+func concat(at syntax.Pos, x, y Expr) Expr {
+	if x.Type.Class != ClassBits || y.Type.Class != ClassBits {
+		syntax.Throw(at, "%s ++ %s: both need a width", x.Type, y.Type)
 	}
-	low := y.typ.width
-	if x.typ.width+low > 64 {
-		syntax.Throw(at, "%d bits in one value: the model has at most 64", x.typ.width+low)
+	low := y.Type.Width
+	if x.Type.Width+low > 64 {
+		syntax.Throw(at, "%d bits in one value: the model has at most 64", x.Type.Width+low)
 	}
-	t := bitsType(x.typ.width + low)
-	if x.con && y.con {
-		return known(at, t, x.val<<low|int64(uint64(y.val)&mask(low)))
+	t := BitsType(x.Type.Width + low)
+	if x.Const && y.Const {
+		return known(at, t, x.Val<<low|int64(uint64(y.Val)&Mask(low)))
 	}
-	f, g := x.eval, y.eval
-	return expr{at: at, typ: t, eval: func(m *machine) (uint64, uint64) {
+	f, g := x.Eval, y.Eval
+	return Expr{At: at, Type: t, Eval: func(m *Machine) (uint64, uint64) {
 		v, u := f(m)
 		w, t := g(m)
 		return v<<low | w, u<<low | t
 	}}
 }
 
-func shift(e *syntax.Binary, x, y expr) expr {
-	if !y.con || y.val < 0 || y.val > 63 {
+func shift(e *syntax.Binary, x, y Expr) Expr {
+	if !y.Const || y.Val < 0 || y.Val > 63 {
 		syntax.Throw(e.Pos, "a shift that is no constant from 0 to 63")
 	}
-	n := uint(y.val)
-	if x.con {
+	n := uint(y.Val)
+	if x.Const {
 		if e.Op == "<<" {
-			return known(e.Pos, x.typ, x.val<<n)
+			return known(e.Pos, x.Type, x.Val<<n)
 		}
-		return known(e.Pos, x.typ, x.val>>n)
+		return known(e.Pos, x.Type, x.Val>>n)
 	}
-	if x.typ.class != classBits {
-		syntax.Throw(e.Pos, "%s of %s", e.Op, x.typ)
+	if x.Type.Class != ClassBits {
+		syntax.Throw(e.Pos, "%s of %s", e.Op, x.Type)
 	}
-	f, bits, width, signed := x.eval, mask(x.typ.width), x.typ.width, x.typ.signed
+	f, bits, width, signed := x.Eval, Mask(x.Type.Width), x.Type.Width, x.Type.Signed
 	fn := func(v uint64) uint64 { return v >> n }
 	switch {
 	case e.Op == "<<":
@@ -91,13 +92,13 @@ func shift(e *syntax.Binary, x, y expr) expr {
 	case signed:
 		fn = func(v uint64) uint64 { return uint64(extend(v, width)>>n) & bits }
 	}
-	return expr{at: e.Pos, typ: x.typ, eval: func(m *machine) (uint64, uint64) { v, u := f(m); return fn(v), fn(u) }}
+	return Expr{At: e.Pos, Type: x.Type, Eval: func(m *Machine) (uint64, uint64) { v, u := f(m); return fn(v), fn(u) }}
 }
 
 // compare of two values of one type.
-func compare(at syntax.Pos, op string, x, y expr) expr {
-	width, signed := x.typ.width, x.typ.signed
-	test := comparison(at, op)
+func compare(at syntax.Pos, op string, x, y Expr) Expr {
+	width, signed := x.Type.Width, x.Type.Signed
+	test := Comparison(at, op)
 	order := func(v, w uint64) int {
 		switch {
 		case v == w:
@@ -107,36 +108,37 @@ func compare(at syntax.Pos, op string, x, y expr) expr {
 		}
 		return 1
 	}
-	if x.con && y.con {
+	if x.Const && y.Const {
 		c := 0
-		if x.val != y.val {
+		if x.Val != y.Val {
 			c = 1
-			if x.val < y.val {
+			if x.Val < y.Val {
 				c = -1
 			}
 		}
-		return known(at, boolType, number(test(c)))
+		return known(at, BoolType, Number(test(c)))
 	}
-	f, g := x.eval, y.eval
-	return expr{at: at, typ: boolType, eval: func(m *machine) (uint64, uint64) {
+	f, g := x.Eval, y.Eval
+	return Expr{At: at, Type: BoolType, Eval: func(m *Machine) (uint64, uint64) {
 		v, u := f(m)
 		w, t := g(m)
 		if u|t != 0 {
 			return 0, 1
 		}
-		return uint64(number(test(order(v, w)))), 0
+		return uint64(Number(test(order(v, w)))), 0
 	}}
 }
 
-func number(b bool) int64 {
+// Number of a truth: 1 or 0.
+func Number(b bool) int64 {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-// comparison says what an operator makes of less (-1), equal (0) and more (1).
-func comparison(at syntax.Pos, op string) func(int) bool {
+// Comparison says what an operator makes of less (-1), equal (0) and more (1).
+func Comparison(at syntax.Pos, op string) func(int) bool {
 	switch op {
 	case "==":
 		return func(c int) bool { return c == 0 }
@@ -156,18 +158,18 @@ func comparison(at syntax.Pos, op string) func(int) bool {
 }
 
 // arithmetic of two values of one type.
-func (s *scope) arithmetic(at syntax.Pos, op string, x, y expr) expr {
-	if x.typ.class == classInt {
-		return known(at, intType, fold(at, op, x.val, y.val))
+func (s *Scope) arithmetic(at syntax.Pos, op string, x, y Expr) Expr {
+	if x.Type.Class == classInt {
+		return known(at, intType, fold(at, op, x.Val, y.Val))
 	}
-	fn, exact := operation(at, op, x.typ)
-	if x.con && y.con {
-		bits := mask(x.typ.width)
-		return known(at, x.typ, int64(fn(uint64(x.val)&bits, uint64(y.val)&bits)))
+	fn, exact := operation(at, op, x.Type)
+	if x.Const && y.Const {
+		bits := Mask(x.Type.Width)
+		return known(at, x.Type, int64(fn(uint64(x.Val)&bits, uint64(y.Val)&bits)))
 	}
-	f, g := x.eval, y.eval
-	all := mask(x.typ.width)
-	return expr{at: at, typ: x.typ, eval: func(m *machine) (uint64, uint64) {
+	f, g := x.Eval, y.Eval
+	all := Mask(x.Type.Width)
+	return Expr{At: at, Type: x.Type, Eval: func(m *Machine) (uint64, uint64) {
 		v, u := f(m)
 		w, t := g(m)
 		if u|t == 0 {
@@ -208,8 +210,8 @@ func fold(at syntax.Pos, op string, x, y int64) int64 {
 }
 
 // operation computes, and says which bits of the result are undefined; nil: all of them.
-func operation(at syntax.Pos, op string, t *typ) (fn func(v, w uint64) uint64, undefined func(v, u, w, t uint64) uint64) {
-	bits, width := mask(t.width), t.width
+func operation(at syntax.Pos, op string, t *Type) (fn func(v, w uint64) uint64, undefined func(v, u, w, t uint64) uint64) {
+	bits, width := Mask(t.Width), t.Width
 	switch op {
 	case "+":
 		return func(v, w uint64) uint64 { return (v + w) & bits }, nil
@@ -223,7 +225,7 @@ func operation(at syntax.Pos, op string, t *typ) (fn func(v, w uint64) uint64, u
 	case "^":
 		return func(v, w uint64) uint64 { return v ^ w }, func(_, u, _, t uint64) uint64 { return u | t }
 	case "|+|", "|-|":
-		if t.signed {
+		if t.Signed {
 			return saturateSigned(op, width), nil
 		}
 		return saturate(op, bits), nil
@@ -257,6 +259,6 @@ func saturateSigned(op string, width int) func(v, w uint64) uint64 {
 		if op == "|-|" {
 			y = -y
 		}
-		return uint64(min(max(x+y, low), high)) & mask(width)
+		return uint64(min(max(x+y, low), high)) & Mask(width)
 	}
 }

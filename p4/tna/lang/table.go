@@ -1,4 +1,4 @@
-package run
+package lang
 
 import (
 	"fmt"
@@ -20,7 +20,7 @@ type Table struct {
 	HasCounters  bool
 	actions      map[string]*action
 	names        []string // as they are listed
-	outcome      *place   // nil: nobody asks what was found and run
+	outcome      *Place   // nil: nobody asks what was found and run
 }
 
 // Key is one part of a table's key.
@@ -28,7 +28,7 @@ type Key struct {
 	Name  string
 	Kind  string // exact, ternary, range, lpm
 	Width int
-	eval  eval
+	eval  Eval
 }
 
 // Match is what a row wants of one key: value under mask, or the range from Value to High.
@@ -53,10 +53,10 @@ const (
 	noAction = "NoAction" // which every program has
 )
 
-func (s *scope) table(d *syntax.Table) *Table {
-	t := &Table{Name: s.path + d.Name, At: d.Pos, Fixed: d.ConstEntries, FixedDefault: d.ConstDefault, actions: map[string]*action{}}
+func (s *Scope) table(d *syntax.Table) *Table {
+	t := &Table{Name: s.Path + d.Name, At: d.Pos, Fixed: d.ConstEntries, FixedDefault: d.ConstDefault, actions: map[string]*action{}}
 	if d.Size != nil {
-		t.Size = s.positive(d.Size, 1<<24)
+		t.Size = s.Positive(d.Size, 1<<24)
 	}
 	for _, n := range d.Actions {
 		t.actions[n.ID] = s.listed(n)
@@ -81,16 +81,16 @@ func (s *scope) table(d *syntax.Table) *Table {
 		t.Default = s.row(t, d.Default)
 	}
 	s.counted(t, d)
-	s.build.Tables = append(s.build.Tables, t)
+	s.Build.Tables = append(s.Build.Tables, t)
 	return t
 }
 
 // listed is an action of a table's list.
-func (s *scope) listed(n *syntax.Name) *action {
-	if n.ID == noAction && s.find(n.ID) == nil {
-		return &action{name: noAction, at: n.Pos, body: func(*machine) {}}
+func (s *Scope) listed(n *syntax.Name) *action {
+	if n.ID == noAction && s.Find(n.ID) == nil {
+		return &action{name: noAction, at: n.Pos, body: func(*Machine) {}}
 	}
-	a, ok := s.must(n.Pos, n.ID).(*action)
+	a, ok := s.Must(n.Pos, n.ID).(*action)
 	if !ok {
 		syntax.Throw(n.Pos, "%s is no action", n.ID)
 	}
@@ -100,40 +100,40 @@ func (s *scope) listed(n *syntax.Name) *action {
 // kinds counts the keys of a kind.
 func (t *Table) kinds(kind string) (n int) {
 	for _, k := range t.Keys {
-		n += int(number(k.Kind == kind))
+		n += int(Number(k.Kind == kind))
 	}
 	return n
 }
 
-func (s *scope) counted(t *Table, d *syntax.Table) {
+func (s *Scope) counted(t *Table, d *syntax.Table) {
 	if d.Counters == nil {
 		return
 	}
-	c, ok := s.must(d.Counters.Pos, d.Counters.ID).(direct)
-	if !ok || !c.join(t) {
+	c, ok := s.Must(d.Counters.Pos, d.Counters.ID).(direct)
+	if !ok || !c.Join(t) {
 		syntax.Throw(d.Counters.Pos, "%s is no DirectCounter of this table alone", d.Counters.ID)
 	}
 	t.HasCounters = true
 }
 
-func (s *scope) key(k *syntax.Key) Key {
-	x := s.value(k.X)
-	if x.typ.class == classInt {
+func (s *Scope) key(k *syntax.Key) Key {
+	x := s.Value(k.X)
+	if x.Type.Class == classInt {
 		syntax.Throw(k.Pos, "a key without a width")
 	}
 	switch k.Kind {
 	case "exact", "ternary", "lpm":
 	case "range":
-		if x.typ.width > 20 {
-			syntax.Throw(k.Pos, "a range over %d bits: the chip has 20", x.typ.width)
+		if x.Type.Width > 20 {
+			syntax.Throw(k.Pos, "a range over %d bits: the chip has 20", x.Type.Width)
 		}
 	default:
 		syntax.Throw(k.Pos, "a key that is %s is outside of the model", k.Kind)
 	}
-	return Key{Name: syntax.Print(k.X), Kind: k.Kind, Width: x.typ.width, eval: x.eval}
+	return Key{Name: syntax.Print(k.X), Kind: k.Kind, Width: x.Type.Width, eval: x.Eval}
 }
 
-func (s *scope) entry(t *Table, e *syntax.Entry) *Row {
+func (s *Scope) entry(t *Table, e *syntax.Entry) *Row {
 	if len(e.Keys) != len(t.Keys) {
 		syntax.Throw(e.Pos, "%d values for the %d keys of table %s", len(e.Keys), len(t.Keys), t.Name)
 	}
@@ -146,7 +146,7 @@ func (s *scope) entry(t *Table, e *syntax.Entry) *Row {
 }
 
 // row is a call of one of the table's actions with constants.
-func (s *scope) row(t *Table, c *syntax.Call) *Row {
+func (s *Scope) row(t *Table, c *syntax.Call) *Row {
 	name := c.Fn.(*syntax.Name)
 	a, ok := t.actions[name.ID]
 	if !ok {
@@ -157,28 +157,28 @@ func (s *scope) row(t *Table, c *syntax.Call) *Row {
 	}
 	r := &Row{At: c.Pos, Action: name.ID, action: a}
 	for i, arg := range c.Args {
-		x := s.value(arg).as(a.params[i].typ)
-		if !x.con {
+		x := s.Value(arg).As(a.params[i].Type)
+		if !x.Const {
 			syntax.Throw(arg.At(), "an entry's values are constants")
 		}
-		r.Args = append(r.Args, uint64(x.val)&mask(x.typ.width))
+		r.Args = append(r.Args, uint64(x.Val)&Mask(x.Type.Width))
 	}
 	return r
 }
 
 // match reads a set of a key, in a table or in a select.
-func (s *scope) match(e syntax.Expr, k Key) Match {
-	t, all := bitsType(k.Width), mask(k.Width)
+func (s *Scope) match(e syntax.Expr, k Key) Match {
+	t, all := BitsType(k.Width), Mask(k.Width)
 	one := func(e syntax.Expr) uint64 {
-		x := s.value(e)
-		if x.typ == boolType && k.Width == 1 {
-			x.typ = t
+		x := s.Value(e)
+		if x.Type == BoolType && k.Width == 1 {
+			x.Type = t
 		}
-		x = x.as(t)
-		if !x.con {
+		x = x.As(t)
+		if !x.Const {
 			syntax.Throw(e.At(), "what a key is matched with is a constant")
 		}
-		return uint64(x.val) & all
+		return uint64(x.Val) & all
 	}
 	switch e := e.(type) {
 	case *syntax.Any:
@@ -217,7 +217,7 @@ func (w *Match) fits(v, undef uint64) int {
 			}
 			return -1
 		}
-		return int(number(v >= w.Value && v <= w.High))
+		return int(Number(v >= w.Value && v <= w.High))
 	}
 	if (v^w.Value)&w.Mask&^undef != 0 {
 		return 0
@@ -229,7 +229,7 @@ func (w *Match) fits(v, undef uint64) int {
 }
 
 // lookup finds the row, unless undefined bits of the key may decide.
-func (t *Table) lookup(m *machine) (row *Row, defined bool) {
+func (t *Table) lookup(m *Machine) (row *Row, defined bool) {
 	vals, any := &m.keys.val, uint64(0)
 	for i := range t.Keys {
 		vals[i], m.keys.undef[i] = t.Keys[i].eval(m)
@@ -256,7 +256,7 @@ next:
 }
 
 // careful appends all rows that it could be.
-func (t *Table) careful(m *machine) {
+func (t *Table) careful(m *Machine) {
 	for _, r := range t.Rows {
 		switch r.fits(m.keys.val[:], m.keys.undef[:]) {
 		case -1:
@@ -283,7 +283,7 @@ func (r *Row) fits(vals, undefs []uint64) int {
 	return all
 }
 
-func (t *Table) apply(m *machine) {
+func (t *Table) apply(m *Machine) {
 	if len(t.Keys) == 0 {
 		t.run(m, t.Default)
 		return
@@ -310,31 +310,31 @@ func (t *Table) apply(m *machine) {
 }
 
 // run a row, and note it where somebody asks.
-func (t *Table) run(m *machine, r *Row) {
+func (t *Table) run(m *Machine, r *Row) {
 	if t.outcome != nil {
-		hit, action := uint64(number(r != t.Default)), uint64(len(t.names))
+		hit, action := uint64(Number(r != t.Default)), uint64(len(t.names))
 		if r != nil {
 			action = uint64(slices.Index(t.names, r.Action))
 		}
-		m.set(t.outcome.slot, action<<1|hit, 0)
+		m.Set(t.outcome.Slot, action<<1|hit, 0)
 	}
 	r.run(m)
 }
 
-func (r *Row) run(m *machine) {
+func (r *Row) run(m *Machine) {
 	if r == nil {
 		return
 	}
 	for i, p := range r.action.params {
-		m.set(p.slot, r.Args[i], 0)
+		m.Set(p.Slot, r.Args[i], 0)
 	}
-	if m.taint == 0 {
+	if m.Taint == 0 {
 		r.Runs++
 	}
-	before := m.row
-	m.row = r
+	before := m.Row
+	m.Row = r
 	r.action.body(m)
-	m.row = before
+	m.Row = before
 }
 
 // Action tells what a control plane may write: an action's parameters, in bits.
@@ -344,7 +344,7 @@ func (t *Table) Action(name string) (widths []int, err error) {
 		return nil, fmt.Errorf("table %s has no action %s (it has %v)", t.Name, name, t.names)
 	}
 	for _, p := range a.params {
-		widths = append(widths, p.typ.width)
+		widths = append(widths, p.Type.Width)
 	}
 	return widths, nil
 }
@@ -408,7 +408,7 @@ func (t *Table) Clear() error {
 
 // suits says whether a key can be matched like this.
 func (w *Match) suits(k *Key) error {
-	all := mask(k.Width)
+	all := Mask(k.Width)
 	switch {
 	case (w.Value|w.Mask|w.High)&^all != 0:
 		return fmt.Errorf("%+v has more than %d bits", *w, k.Width)
@@ -448,7 +448,7 @@ func (t *Table) call(name string, args []uint64) (*Row, error) {
 		return nil, fmt.Errorf("action %s has %d parameters, %d are given", name, len(widths), len(args))
 	}
 	for i, v := range args {
-		if v&^mask(widths[i]) != 0 {
+		if v&^Mask(widths[i]) != 0 {
 			return nil, fmt.Errorf("action %s: %d does not fit into %d bits", name, v, widths[i])
 		}
 	}

@@ -1,4 +1,4 @@
-package run
+package lang
 
 // Where an undefined value decides, everything that it could have chosen runs from the same state: fork, every alternative with collect
 // behind it, merge. What they agree on stands; every bit in which they differ is undefined.
@@ -14,7 +14,7 @@ type forks struct {
 // change is what a cell held before.
 type change struct {
 	slot int
-	was  cell
+	was  Cell
 }
 
 // begun alternatives.
@@ -25,17 +25,17 @@ type begun struct {
 // outcome of a cell, of some of the alternatives.
 type outcome struct {
 	slot  int
-	to    cell
+	to    Cell
 	could int
 }
 
-func (m *machine) fork() {
-	m.taint++
+func (m *Machine) fork() {
+	m.Taint++
 	m.begun = append(m.begun, begun{journal: len(m.journal), written: len(m.written)})
 }
 
 // collect what an alternative wrote, and take it back.
-func (m *machine) collect() {
+func (m *Machine) collect() {
 	b := &m.begun[len(m.begun)-1]
 	b.could++
 	all := m.written[b.written:]
@@ -51,15 +51,15 @@ func (m *machine) collect() {
 		}
 		if o := &m.written[b.written+int(at)-1]; o.could < b.could {
 			o.could = b.could
-			if now := m.cells[c.slot]; b.could == 1 {
+			if now := m.Cells[c.slot]; b.could == 1 {
 				o.to = now
 			} else {
-				o.to.undef |= now.undef | (o.to.val ^ now.val)
+				o.to.Undef |= now.Undef | (o.to.Val ^ now.Val)
 			}
 		}
 	}
 	for i := len(m.journal) - 1; i >= b.journal; i-- {
-		m.cells[m.journal[i].slot] = m.journal[i].was
+		m.Cells[m.journal[i].slot] = m.journal[i].was
 	}
 	m.journal = m.journal[:b.journal]
 	// what earlier alternatives wrote and this one did not is as it was
@@ -68,24 +68,24 @@ func (m *machine) collect() {
 		m.where[o.slot] = 0
 		if o.could < b.could {
 			o.could = b.could
-			was := m.cells[o.slot]
-			o.to.undef |= was.undef | (o.to.val ^ was.val)
+			was := m.Cells[o.slot]
+			o.to.Undef |= was.Undef | (o.to.Val ^ was.Val)
 		}
 	}
 }
 
-func (m *machine) merge() {
+func (m *Machine) merge() {
 	b := m.begun[len(m.begun)-1]
 	m.begun = m.begun[:len(m.begun)-1]
-	m.taint--
+	m.Taint--
 	for _, o := range m.written[b.written:] {
-		m.set(o.slot, o.to.val, o.to.undef)
+		m.Set(o.slot, o.to.Val, o.to.Undef)
 	}
 	m.written = m.written[:b.written]
 }
 
-// join runs alternatives.
-func (m *machine) join(alternatives ...step) {
+// Join runs alternatives.
+func (m *Machine) Join(alternatives ...Step) {
 	m.fork()
 	for _, run := range alternatives {
 		run(m)

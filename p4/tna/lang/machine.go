@@ -1,0 +1,91 @@
+package lang
+
+import "github.com/xdpmon/xdpmon/p4/tna/syntax"
+
+// Machine is the state of one packet's pass.
+type Machine struct {
+	Cells   []Cell
+	Pass    uint64 // a number of its own; a register remembers the last one that touched it
+	parsing bool   // a statement behind the packet's end is not executed
+	Taint   int    // above 0: an undefined value chose what runs now
+	Fault   error
+	Row     *Row // the table's row whose action runs
+	data    []byte
+	at      int // bits read
+	Short   uint64
+	Out     []byte
+	keys    struct{ val, undef [mostKeys]uint64 } // of the table that is looked up now
+	could   []*Row                                // that tables whose keys are undefined could find
+	forks
+}
+
+// Cell is a value, and which of its bits are undefined.
+type Cell struct{ Val, Undef uint64 }
+
+// Set writes a cell. What an undefined value chose can be taken back.
+func (m *Machine) Set(slot int, val, undef uint64) {
+	if m.Taint > 0 {
+		m.journal = append(m.journal, change{slot, m.Cells[slot]})
+	}
+	m.Cells[slot] = Cell{val, undef}
+}
+
+// copy writes cells that follow each other.
+func (m *Machine) copy(slot int, from []Cell) {
+	if m.Taint == 0 {
+		copy(m.Cells[slot:], from)
+		return
+	}
+	for i, c := range from {
+		m.Set(slot+i, c.Val, c.Undef)
+	}
+}
+
+// Step is a compiled statement.
+type Step func(m *Machine)
+
+// Fail notes the first fault of a packet.
+func (m *Machine) Fail(at syntax.Pos, format string, args ...any) {
+	if m.Fault == nil {
+		m.Fault = syntax.Errorf(at, format, args...)
+	}
+}
+
+// Effect is called where something outside of the packet's own state changes.
+func (m *Machine) Effect(at syntax.Pos, what string) {
+	if m.Taint > 0 {
+		m.Fail(at, "an undefined value decides over %s", what)
+	}
+}
+
+// NewMachine is one that runs what a builder has compiled.
+func NewMachine(b *Builder) *Machine {
+	return &Machine{Cells: make([]Cell, len(b.initial)), forks: forks{where: make([]int32, len(b.initial))}}
+}
+
+// Begin a pass: over data, with cells as they are at first.
+func (m *Machine) Begin(b *Builder, data []byte) {
+	copy(m.Cells, b.initial)
+	m.Pass++
+	m.Taint, m.Fault, m.at, m.Short, m.journal, m.data, m.Out = 0, nil, 0, 0, m.journal[:0], data, m.Out[:0]
+}
+
+// Rest of the data behind what was parsed goes out behind what was emitted.
+func (m *Machine) Rest() { m.Out = append(m.Out, m.data[min(len(m.data), (m.at+7)/8):]...) }
+
+func sequence(steps []Step) Step {
+	switch len(steps) {
+	case 0:
+		return func(*Machine) {}
+	case 1:
+		return steps[0]
+	case 2:
+		a, b := steps[0], steps[1]
+		return func(m *Machine) { a(m); b(m) }
+	}
+	return func(m *Machine) {
+		for _, s := range steps {
+			s(m)
+		}
+	}
+}
