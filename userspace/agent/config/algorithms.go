@@ -7,6 +7,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	file "github.com/xdpmon/xdpmon/userspace/config"
 	"github.com/xdpmon/xdpmon/userspace/nearest"
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
@@ -20,38 +21,38 @@ type chosen struct {
 // algorithms is a mapping of names to parameters, in the order in which packets meet them.
 type algorithms struct{}
 
-func (algorithms) decode(p *parser, n *yaml.Node) (any, bool) {
-	entries, good := p.pairs(n, "algorithms")
+func (algorithms) Decode(p *parser, n *yaml.Node) (any, bool) {
+	entries, good := p.Pairs(n, "algorithms")
 	var all []chosen
 	for _, e := range entries {
-		d, err := algo.Lookup(e.key.Value)
+		d, err := algo.Lookup(e.Key.Value)
 		if err != nil {
-			p.say(e.key, "there is no algorithm %q: there are %s%s", e.key.Value, strings.Join(algo.Names(), ", "), nearest.Hint(e.key.Value, algo.Names()))
+			p.Say(e.Key, "there is no algorithm %q: there are %s%s", e.Key.Value, strings.Join(algo.Names(), ", "), nearest.Hint(e.Key.Value, algo.Names()))
 			good = false
 			continue
 		}
-		v, ok := decode(p, parameters{d}, e.value)
+		v, ok := file.Decode(p, parameters{d}, e.Value)
 		if !ok {
 			good = false
 			continue
 		}
-		all = append(all, chosen{session.Selected{Descriptor: d, Values: v.(algo.Values)}, e.key})
+		all = append(all, chosen{session.Selected{Descriptor: d, Values: v.(algo.Values)}, e.Key})
 	}
 	if good && len(all) == 0 {
-		p.say(n, "algorithms are missing: choose of %s", strings.Join(algo.Names(), ", "))
+		p.Say(n, "algorithms are missing: choose of %s", strings.Join(algo.Names(), ", "))
 		good = false
 	}
 	if most := maps.ChainSlots; len(all) > most {
-		p.say(n, "%d algorithms are too many for one instance: at most %d", len(all), most)
+		p.Say(n, "%d algorithms are too many for one instance: at most %d", len(all), most)
 		good = false
 	}
 	return all, good
 }
 
-func (algorithms) schema() map[string]any {
+func (algorithms) Schema() map[string]any {
 	properties := map[string]any{}
 	for _, d := range algo.All() {
-		s := parameters{d}.schema()
+		s := parameters{d}.Schema()
 		s["description"] = d.Summary
 		properties[d.Name] = s
 	}
@@ -78,13 +79,13 @@ func (k parameters) find(key string) (algo.Param, bool) {
 	return algo.Param{}, false
 }
 
-func (k parameters) decode(p *parser, n *yaml.Node) (any, bool) {
-	entries, good := p.pairs(n, k.d.Name)
+func (k parameters) Decode(p *parser, n *yaml.Node) (any, bool) {
+	entries, good := p.Pairs(n, k.d.Name)
 	set := map[string]string{}
 	for _, e := range entries {
-		param, known := k.find(e.key.Value)
+		param, known := k.find(e.Key.Value)
 		if !known {
-			p.unknown(e.key, k.d.Name, k.keys())
+			p.Unknown(e.Key, k.d.Name, k.keys())
 			good = false
 			continue
 		}
@@ -100,29 +101,29 @@ func (k parameters) decode(p *parser, n *yaml.Node) (any, bool) {
 }
 
 func (k parameters) value(p *parser, e pair, param algo.Param) (string, bool) {
-	n := e.value
+	n := e.Value
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
-	text, ok := scalar(p, n, k.d.Name+"."+param.Key)
+	text, ok := file.Scalar(p, n, k.d.Name+"."+param.Key)
 	if !ok {
 		return "", false
 	}
 	if n.Tag == "!!null" {
-		p.say(n, "%s.%s has no value", k.d.Name, param.Key)
+		p.Say(n, "%s.%s has no value", k.d.Name, param.Key)
 		return "", false
 	}
 	if n.Tag == "!!bool" {
 		text = strings.ToLower(text)
 	}
 	if _, err := algo.NewValues(k.d.Name, k.d.Params, map[string]string{param.Key: text}); err != nil {
-		p.say(n, "%s", strings.TrimPrefix(err.Error(), "set "))
+		p.Say(n, "%s", strings.TrimPrefix(err.Error(), "set "))
 		return "", false
 	}
 	return text, true
 }
 
-func (k parameters) schema() map[string]any {
+func (k parameters) Schema() map[string]any {
 	properties := map[string]any{}
 	for _, p := range k.d.Params {
 		s := map[string]any{"type": paramTypes[p.Type], "description": p.Help, "default": p.Default}
@@ -145,7 +146,7 @@ var paramTypes = map[algo.Type][]string{
 func judge(p *parser, list []chosen, env algo.Env) (selected []session.Selected) {
 	for _, c := range list {
 		if _, err := c.Descriptor.New(c.Values, env); err != nil {
-			p.say(c.at, "%s", strings.TrimPrefix(err.Error(), "set "))
+			p.Say(c.at, "%s", strings.TrimPrefix(err.Error(), "set "))
 		}
 		selected = append(selected, c.Selected)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/xdpmon/xdpmon/userspace/session"
@@ -86,28 +85,6 @@ func (i Instance) Session() session.LiveConfig {
 func (i Instance) SameRegisters(j Instance) bool {
 	return i.Name == j.Name && i.Each == j.Each && i.Hook == j.Hook && i.Mode == j.Mode && i.Direction == j.Direction && i.Seed == j.Seed &&
 		i.CRC == j.CRC && i.Decap == j.Decap && i.Pin == j.Pin
-}
-
-// Problem is one complaint, and where.
-type Problem struct {
-	File         string
-	Line, Column int // from 1
-	Text         string
-}
-
-func (p Problem) String() string {
-	return fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Text)
-}
-
-// Error is a configuration that is refused.
-type Error struct{ Problems []Problem }
-
-func (e *Error) Error() string {
-	lines := make([]string, len(e.Problems))
-	for i, p := range e.Problems {
-		lines[i] = p.String()
-	}
-	return strings.Join(lines, "\n")
 }
 
 // maxFile bounds what is read: a configuration is no data.

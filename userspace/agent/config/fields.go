@@ -43,42 +43,42 @@ var Kinds = []string{"physical", "loopback", "veth", "tap", "tun", "bridge", "bo
 // whole is the file.
 func whole() object[Config] {
 	return object[Config]{
-		what: "the configuration",
-		defaults: func() Config {
+		What: "the configuration",
+		Defaults: func() Config {
 			return Config{Log: defaultLog(), Window: session.DefaultWindow, Socket: DefaultSocket, Limits: defaultLimits(), Names: Names{Libvirt: true},
 				BPFFS: pin.Root}
 		},
-		fields: []field[Config]{
-			{"instances", "what is measured where: a list of rules", list[rule]{"instances", instance(), 1}, true,
-				func(c *Config, v any) {
+		Fields: []field[Config]{
+			{Key: "instances", Help: "what is measured where: a list of rules", Kind: list[rule]{What: "instances", Of: instance(), Min: 1}, Required: true,
+				Set: func(c *Config, v any) {
 					for _, r := range v.([]rule) {
 						c.Instances = append(c.Instances, r.Instance)
 					}
 				}},
-			{"window", "length of a window for rules that name none, 100ms to 24h (10s)", windowKind, false,
-				to(func(c *Config) *time.Duration { return &c.Window })},
-			{"outputs", "streams of windows", list[Output]{"outputs", output(), 0}, false, to(func(c *Config) *[]Output { return &c.Outputs })},
-			{"listen", "address of metrics, page and health; a port alone (:9400) is this host only", word{what: "listen", check: checkListen}, false,
-				to(func(c *Config) *string { return &c.Listen })},
-			{"metrics_rows", "serve metrics of flows, addresses and prefixes, too: every one becomes a series, and names somebody", flag{"metrics_rows"}, false,
-				to(func(c *Config) *bool { return &c.MetricsRows })},
-			{"socket", "for `xdpmon history` on this host (" + DefaultSocket + ")", pathKind("socket"), false, to(func(c *Config) *string { return &c.Socket })},
-			{"store", "keep windows on disk for a while", keep(), false, func(c *Config, v any) { s := v.(Store); c.Store = &s }},
-			{"names", "name interfaces by what they serve", names(), false, to(func(c *Config) *Names { return &c.Names })},
-			{"limits", "what the agent may take", limits(), false, to(func(c *Config) *Limits { return &c.Limits })},
-			{"pin", "keep programs and registers in the BPF file system when the agent ends, so that the next one counts on (false)", flag{"pin"}, false,
-				to(func(c *Config) *bool { return &c.Pin })},
-			{"bpffs", "the BPF file system that pins are in (" + pin.Root + ")", pathKind("bpffs"), false, to(func(c *Config) *string { return &c.BPFFS })},
-			{"log", "how the agent speaks", logging(), false, to(func(c *Config) *Log { return &c.Log })},
+			{Key: "window", Help: "length of a window for rules that name none, 100ms to 24h (10s)", Kind: windowKind, Required: false,
+				Set: to(func(c *Config) *time.Duration { return &c.Window })},
+			{Key: "outputs", Help: "streams of windows", Kind: list[Output]{What: "outputs", Of: output(), Min: 0}, Required: false, Set: to(func(c *Config) *[]Output { return &c.Outputs })},
+			{Key: "listen", Help: "address of metrics, page and health; a port alone (:9400) is this host only", Kind: word{What: "listen", Check: checkListen}, Required: false,
+				Set: to(func(c *Config) *string { return &c.Listen })},
+			{Key: "metrics_rows", Help: "serve metrics of flows, addresses and prefixes, too: every one becomes a series, and names somebody", Kind: flag{What: "metrics_rows"}, Required: false,
+				Set: to(func(c *Config) *bool { return &c.MetricsRows })},
+			{Key: "socket", Help: "for `xdpmon history` on this host (" + DefaultSocket + ")", Kind: pathKind("socket"), Required: false, Set: to(func(c *Config) *string { return &c.Socket })},
+			{Key: "store", Help: "keep windows on disk for a while", Kind: keep(), Required: false, Set: func(c *Config, v any) { s := v.(Store); c.Store = &s }},
+			{Key: "names", Help: "name interfaces by what they serve", Kind: names(), Required: false, Set: to(func(c *Config) *Names { return &c.Names })},
+			{Key: "limits", Help: "what the agent may take", Kind: limits(), Required: false, Set: to(func(c *Config) *Limits { return &c.Limits })},
+			{Key: "pin", Help: "keep programs and registers in the BPF file system when the agent ends, so that the next one counts on (false)", Kind: flag{What: "pin"}, Required: false,
+				Set: to(func(c *Config) *bool { return &c.Pin })},
+			{Key: "bpffs", Help: "the BPF file system that pins are in (" + pin.Root + ")", Kind: pathKind("bpffs"), Required: false, Set: to(func(c *Config) *string { return &c.BPFFS })},
+			{Key: "log", Help: "how the agent speaks", Kind: logging(), Required: false, Set: to(func(c *Config) *Log { return &c.Log })},
 		},
-		check: checkWhole,
+		Check: checkWhole,
 	}
 }
 
-var windowKind = duration{"window", minWindow, maxWindow}
+var windowKind = duration{What: "window", Min: minWindow, Max: maxWindow}
 
 func pathKind(what string) kind {
-	return word{what: what, pattern: "^/", check: func(text string) error {
+	return word{What: what, Pattern: "^/", Check: func(text string) error {
 		if !filepath.IsAbs(text) {
 			return fmt.Errorf("%s %q: give a path from the root (/...)", what, text)
 		}
@@ -94,22 +94,22 @@ func checkListen(text string) error {
 func defaultLog() Log { return Log{Format: "text", Level: "info"} }
 
 func logging() kind {
-	return object[Log]{what: "log", defaults: defaultLog, fields: []field[Log]{
-		{"format", "text or json (text)", word{what: "format", choices: []string{"text", "json"}}, false, to(func(l *Log) *string { return &l.Format })},
-		{"level", "debug, info, warn or error (info)", word{what: "level", choices: []string{"debug", "info", "warn", "error"}}, false,
-			to(func(l *Log) *string { return &l.Level })},
+	return object[Log]{What: "log", Defaults: defaultLog, Fields: []field[Log]{
+		{Key: "format", Help: "text or json (text)", Kind: word{What: "format", Choices: []string{"text", "json"}}, Required: false, Set: to(func(l *Log) *string { return &l.Format })},
+		{Key: "level", Help: "debug, info, warn or error (info)", Kind: word{What: "level", Choices: []string{"debug", "info", "warn", "error"}}, Required: false,
+			Set: to(func(l *Log) *string { return &l.Level })},
 	}}
 }
 
 func output() kind {
-	return object[Output]{what: "an output", defaults: func() Output { return Output{} }, fields: []field[Output]{
-		{"json", "JSON lines into this file, or to standard output with -", word{what: "json", pattern: "^(-$|/)", check: func(text string) error {
+	return object[Output]{What: "an output", Defaults: func() Output { return Output{} }, Fields: []field[Output]{
+		{Key: "json", Help: "JSON lines into this file, or to standard output with -", Kind: word{What: "json", Pattern: "^(-$|/)", Check: func(text string) error {
 			if text != "-" && !filepath.IsAbs(text) {
 				return fmt.Errorf("json %q: give a path from the root (/...), or - for standard output", text)
 			}
 			return nil
-		}}, true, to(func(o *Output) *string { return &o.JSON })},
-		{"cdf", "write the steps of every distribution, too (false)", flag{"cdf"}, false, to(func(o *Output) *bool { return &o.CDF })},
+		}}, Required: true, Set: to(func(o *Output) *string { return &o.JSON })},
+		{Key: "cdf", Help: "write the steps of every distribution, too (false)", Kind: flag{What: "cdf"}, Required: false, Set: to(func(o *Output) *bool { return &o.CDF })},
 	}}
 }
 
@@ -118,18 +118,18 @@ func defaultStore() Store {
 }
 
 func keep() kind {
-	return object[Store]{what: "store", defaults: defaultStore, fields: []field[Store]{
-		{"path", "the file (" + DefaultStore + ")", pathKind("path"), false, to(func(s *Store) *string { return &s.Path })},
-		{"max_age", "older windows go (168h)", duration{"max_age", time.Minute, 10 * 365 * 24 * time.Hour}, false, to(func(s *Store) *time.Duration { return &s.MaxAge })},
-		{"max_bytes", "of the file; the oldest windows go (256MiB)", size{"max_bytes", store.MinBytes, 1 << 40}, false, to(func(s *Store) *int64 { return &s.MaxBytes })},
+	return object[Store]{What: "store", Defaults: defaultStore, Fields: []field[Store]{
+		{Key: "path", Help: "the file (" + DefaultStore + ")", Kind: pathKind("path"), Required: false, Set: to(func(s *Store) *string { return &s.Path })},
+		{Key: "max_age", Help: "older windows go (168h)", Kind: duration{What: "max_age", Min: time.Minute, Max: 10 * 365 * 24 * time.Hour}, Required: false, Set: to(func(s *Store) *time.Duration { return &s.MaxAge })},
+		{Key: "max_bytes", Help: "of the file; the oldest windows go (256MiB)", Kind: size{What: "max_bytes", Min: store.MinBytes, Max: 1 << 40}, Required: false, Set: to(func(s *Store) *int64 { return &s.MaxBytes })},
 	}}
 }
 
 func names() kind {
-	return object[Names]{what: "names", defaults: func() Names { return Names{Libvirt: true} }, fields: []field[Names]{
-		{"libvirt", "by domain, where libvirt's run-time files can be read (true)", flag{"libvirt"}, false, to(func(n *Names) *bool { return &n.Libvirt })},
-		{"namespaces", "veths by the container or pod whose network namespace their other end is in (false)", flag{"namespaces"}, false,
-			to(func(n *Names) *bool { return &n.Namespaces })},
+	return object[Names]{What: "names", Defaults: func() Names { return Names{Libvirt: true} }, Fields: []field[Names]{
+		{Key: "libvirt", Help: "by domain, where libvirt's run-time files can be read (true)", Kind: flag{What: "libvirt"}, Required: false, Set: to(func(n *Names) *bool { return &n.Libvirt })},
+		{Key: "namespaces", Help: "veths by the container or pod whose network namespace their other end is in (false)", Kind: flag{What: "namespaces"}, Required: false,
+			Set: to(func(n *Names) *bool { return &n.Namespaces })},
 	}}
 }
 
@@ -138,12 +138,12 @@ func defaultLimits() Limits {
 }
 
 func limits() kind {
-	return object[Limits]{what: "limits", defaults: defaultLimits, fields: []field[Limits]{
-		{"interfaces", "attached at the same time (1024)", number{"interfaces", 1, 65536}, false, func(l *Limits, v any) { l.Interfaces = int(v.(uint64)) }},
-		{"instances", "sets of registers at the same time (64)", number{"instances", 1, 4096}, false, func(l *Limits, v any) { l.Instances = int(v.(uint64)) }},
-		{"memory", "of all registers, in the kernel (256MiB)", size{"memory", 1 << 16, 1 << 42}, false, to(func(l *Limits) *int64 { return &l.Memory })},
-		{"heap", "of the process (GOMEMLIMIT), unless the environment says another (256MiB)", size{"heap", 32 << 20, 1 << 42}, false,
-			to(func(l *Limits) *int64 { return &l.Heap })},
+	return object[Limits]{What: "limits", Defaults: defaultLimits, Fields: []field[Limits]{
+		{Key: "interfaces", Help: "attached at the same time (1024)", Kind: number{What: "interfaces", Min: 1, Max: 65536}, Required: false, Set: func(l *Limits, v any) { l.Interfaces = int(v.(uint64)) }},
+		{Key: "instances", Help: "sets of registers at the same time (64)", Kind: number{What: "instances", Min: 1, Max: 4096}, Required: false, Set: func(l *Limits, v any) { l.Instances = int(v.(uint64)) }},
+		{Key: "memory", Help: "of all registers, in the kernel (256MiB)", Kind: size{What: "memory", Min: 1 << 16, Max: 1 << 42}, Required: false, Set: to(func(l *Limits) *int64 { return &l.Memory })},
+		{Key: "heap", Help: "of the process (GOMEMLIMIT), unless the environment says another (256MiB)", Kind: size{What: "heap", Min: 32 << 20, Max: 1 << 42}, Required: false,
+			Set: to(func(l *Limits) *int64 { return &l.Heap })},
 	}}
 }
 
@@ -156,43 +156,43 @@ type rule struct {
 
 var instanceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,31}$`)
 
-var patterns = list[string]{"a list of patterns", word{what: "a pattern", check: func(text string) error {
+var patterns = list[string]{What: "a list of patterns", Of: word{What: "a pattern", Check: func(text string) error {
 	if _, err := path.Match(text, ""); err != nil || strings.ContainsAny(text, "/ ") {
 		return fmt.Errorf("pattern %q: a name with * ? and [a-z], without / and blanks", text)
 	}
 	return nil
-}}, 1}
+}}, Min: 1}
 
 func instance() kind {
 	return object[rule]{
-		what:     "an instance",
-		defaults: func() rule { return rule{Instance: Instance{Hook: "auto", Mode: "native"}} },
-		fields: []field[rule]{
-			{"name", "of the rule: windows and metrics carry it", word{what: "name", pattern: instanceName.String(), check: func(text string) error {
+		What:     "an instance",
+		Defaults: func() rule { return rule{Instance: Instance{Hook: "auto", Mode: "native"}} },
+		Fields: []field[rule]{
+			{Key: "name", Help: "of the rule: windows and metrics carry it", Kind: word{What: "name", Pattern: instanceName.String(), Check: func(text string) error {
 				if !instanceName.MatchString(text) {
 					return fmt.Errorf("name %q: 1 to 32 letters, digits, dots, - and _", text)
 				}
 				return nil
-			}}, true, to(func(r *rule) *string { return &r.Name })},
-			{"interfaces", "patterns of names (tap*, vnet*, eth0); with kinds both must fit", patterns, false, to(func(r *rule) *[]string { return &r.Interfaces })},
-			{"kinds", "kinds of interfaces: " + strings.Join(Kinds, ", "), list[string]{"kinds", word{what: "kind", choices: Kinds}, 1}, false,
-				to(func(r *rule) *[]string { return &r.Kinds })},
-			{"exclude", "patterns of names that are left alone", patterns, false, to(func(r *rule) *[]string { return &r.Exclude })},
-			{"each", "registers, windows and metrics for every interface, instead of one set that all share (false)", flag{"each"}, false,
-				to(func(r *rule) *bool { return &r.Each })},
-			{"algorithms", "what is measured, in the order in which packets meet them, each with its parameters", algorithms{}, true,
-				to(func(r *rule) *[]chosen { return &r.algorithms })},
-			{"hook", "auto, xdp or tc (auto)", enumOf("hook", attach.Hooks), false, to(func(r *rule) *string { return &r.Hook })},
-			{"mode", "how XDP runs: native, generic or auto (native)", enumOf("mode", attach.Modes), false, to(func(r *rule) *string { return &r.Mode })},
-			{"direction", "ingress, egress or both (both with each, else ingress: a forwarded packet would be seen twice)", enumOf("direction", attach.Directions), false,
-				to(func(r *rule) *string { return &r.Direction })},
-			{"window", "length of a window, 100ms to 24h", windowKind, false, to(func(r *rule) *time.Duration { return &r.Window })},
-			{"seed", "of the hashes; hosts whose windows are merged share it (random)", number{"seed", 1, math.MaxUint64}, false, to(func(r *rule) *uint64 { return &r.Seed })},
-			{"hash", "fast, or crc as the P4 twin on a switch has them (fast)", word{what: "hash", choices: []string{"fast", "crc"}}, false,
-				func(r *rule, v any) { r.CRC = v.(string) == "crc" }},
-			{"decap", "look into VXLAN, GENEVE, GRE, IPIP and 6in4, one level (false)", flag{"decap"}, false, to(func(r *rule) *bool { return &r.Decap })},
+			}}, Required: true, Set: to(func(r *rule) *string { return &r.Name })},
+			{Key: "interfaces", Help: "patterns of names (tap*, vnet*, eth0); with kinds both must fit", Kind: patterns, Required: false, Set: to(func(r *rule) *[]string { return &r.Interfaces })},
+			{Key: "kinds", Help: "kinds of interfaces: " + strings.Join(Kinds, ", "), Kind: list[string]{What: "kinds", Of: word{What: "kind", Choices: Kinds}, Min: 1}, Required: false,
+				Set: to(func(r *rule) *[]string { return &r.Kinds })},
+			{Key: "exclude", Help: "patterns of names that are left alone", Kind: patterns, Required: false, Set: to(func(r *rule) *[]string { return &r.Exclude })},
+			{Key: "each", Help: "registers, windows and metrics for every interface, instead of one set that all share (false)", Kind: flag{What: "each"}, Required: false,
+				Set: to(func(r *rule) *bool { return &r.Each })},
+			{Key: "algorithms", Help: "what is measured, in the order in which packets meet them, each with its parameters", Kind: algorithms{}, Required: true,
+				Set: to(func(r *rule) *[]chosen { return &r.algorithms })},
+			{Key: "hook", Help: "auto, xdp or tc (auto)", Kind: enumOf("hook", attach.Hooks), Required: false, Set: to(func(r *rule) *string { return &r.Hook })},
+			{Key: "mode", Help: "how XDP runs: native, generic or auto (native)", Kind: enumOf("mode", attach.Modes), Required: false, Set: to(func(r *rule) *string { return &r.Mode })},
+			{Key: "direction", Help: "ingress, egress or both (both with each, else ingress: a forwarded packet would be seen twice)", Kind: enumOf("direction", attach.Directions), Required: false,
+				Set: to(func(r *rule) *string { return &r.Direction })},
+			{Key: "window", Help: "length of a window, 100ms to 24h", Kind: windowKind, Required: false, Set: to(func(r *rule) *time.Duration { return &r.Window })},
+			{Key: "seed", Help: "of the hashes; hosts whose windows are merged share it (random)", Kind: number{What: "seed", Min: 1, Max: math.MaxUint64}, Required: false, Set: to(func(r *rule) *uint64 { return &r.Seed })},
+			{Key: "hash", Help: "fast, or crc as the P4 twin on a switch has them (fast)", Kind: word{What: "hash", Choices: []string{"fast", "crc"}}, Required: false,
+				Set: func(r *rule, v any) { r.CRC = v.(string) == "crc" }},
+			{Key: "decap", Help: "look into VXLAN, GENEVE, GRE, IPIP and 6in4, one level (false)", Kind: flag{What: "decap"}, Required: false, Set: to(func(r *rule) *bool { return &r.Decap })},
 		},
-		check: checkRule,
+		Check: checkRule,
 	}
 }
 
@@ -201,13 +201,13 @@ func enumOf[T ~string](what string, values []T) kind {
 	for i, v := range values {
 		choices[i] = string(v)
 	}
-	return word{what: what, choices: choices}
+	return word{What: what, Choices: choices}
 }
 
 func checkRule(p *parser, at func(string) *yaml.Node, r *rule) {
 	r.at = at("name")
 	if len(r.Interfaces) == 0 && len(r.Kinds) == 0 {
-		p.say(at("name"), "instance %s names no interfaces: give interfaces, kinds or both", r.Name)
+		p.Say(at("name"), "instance %s names no interfaces: give interfaces, kinds or both", r.Name)
 	}
 	if r.Direction == "" {
 		r.Direction = string(attach.Ingress)
@@ -217,7 +217,7 @@ func checkRule(p *parser, at func(string) *yaml.Node, r *rule) {
 	}
 	options := attach.Options{Hook: attach.Hook(r.Hook), Mode: attach.Mode(r.Mode), Direction: attach.Direction(r.Direction)}
 	if err := options.Check(); err != nil {
-		p.say(at("hook"), "%s", strings.TrimPrefix(err.Error(), attach.ErrUsage.Error()+": "))
+		p.Say(at("hook"), "%s", strings.TrimPrefix(err.Error(), attach.ErrUsage.Error()+": "))
 	}
 	window := r.Window
 	if window == 0 {
@@ -237,13 +237,13 @@ func checkWhole(p *parser, at func(string) *yaml.Node, c *Config) {
 	}
 	for i, r := range c.Instances {
 		if slices.ContainsFunc(c.Instances[:i], func(o Instance) bool { return o.Name == r.Name }) {
-			p.say(nameNode(at("instances"), i), "two instances are named %s", r.Name)
+			p.Say(nameNode(at("instances"), i), "two instances are named %s", r.Name)
 		}
 	}
 	var files []string
 	for _, o := range c.Outputs {
 		if slices.Contains(files, o.JSON) {
-			p.say(at("outputs"), "two outputs write to %s", o.JSON)
+			p.Say(at("outputs"), "two outputs write to %s", o.JSON)
 		}
 		files = append(files, o.JSON)
 	}

@@ -23,22 +23,22 @@ func (i Instance) Memory() (int64, error) {
 // checkMemory refuses what does not fit before anything is loaded. How many interfaces a rule with registers for each will find is not
 // known: one has to fit, and the agent stops at the limit.
 func checkMemory(p *parser, at func(string) *yaml.Node, c *Config) {
-	if len(p.problems) > 0 {
+	if len(p.Problems) > 0 {
 		return
 	}
 	var sum int64
 	for i, r := range c.Instances {
 		n, err := r.Memory()
 		if err != nil {
-			p.say(nameNode(at("instances"), i), "%s", err)
+			p.Say(nameNode(at("instances"), i), "%s", err)
 			return
 		}
 		sum += n
 	}
 	if sum > c.Limits.Memory {
-		p.say(at("limits"), "one of every instance takes %d bytes of registers, limits.memory allows %d", sum, c.Limits.Memory)
+		p.Say(at("limits"), "one of every instance takes %d bytes of registers, limits.memory allows %d", sum, c.Limits.Memory)
 	}
 	if len(c.Instances) > c.Limits.Instances {
-		p.say(at("limits"), "there are %d instances, limits.instances allows %d", len(c.Instances), c.Limits.Instances)
+		p.Say(at("limits"), "there are %d instances, limits.instances allows %d", len(c.Instances), c.Limits.Instances)
 	}
 }

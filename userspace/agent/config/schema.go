@@ -8,7 +8,7 @@ import (
 
 // Schema is the JSON schema of the file, for editors and for whoever generates configurations.
 func Schema() ([]byte, error) {
-	s := whole().schema()
+	s := whole().Schema()
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	s["title"] = "configuration of xdpmon agent"
 	var b bytes.Buffer

@@ -1,3 +1,5 @@
+// Package config reads YAML files against one table of keys, from which a file's JSON schema is made as well. Every complaint names line and
+// column; all of them are made at once.
 package config
 
 import (
@@ -15,53 +17,40 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/nearest"
 )
 
-// Parse checks a configuration; file is its name in complaints.
-func Parse(file string, text []byte) (*Config, error) {
-	p := &parser{file: file}
-	root := p.read(text)
-	if root == nil {
-		return nil, p.error()
-	}
-	v, ok := whole().decode(p, root)
-	if err := p.error(); err != nil || !ok {
-		return nil, err
-	}
-	c := v.(Config)
-	return &c, nil
-}
-
-// parser collects complaints.
-type parser struct {
-	file     string
-	problems []Problem
+// Parser collects complaints.
+type Parser struct {
+	File     string // its name in them
+	Problems []Problem
 	depth    int
 }
 
-func (p *parser) say(n *yaml.Node, format string, args ...any) {
-	p.problems = append(p.problems, Problem{p.file, max(1, n.Line), max(1, n.Column), fmt.Sprintf(format, args...)})
+// Say complains of a node.
+func (p *Parser) Say(n *yaml.Node, format string, args ...any) {
+	p.Problems = append(p.Problems, Problem{p.File, max(1, n.Line), max(1, n.Column), fmt.Sprintf(format, args...)})
 }
 
-func (p *parser) error() error {
-	if len(p.problems) == 0 {
+// Err is all that was said, in the order of the file: an *Error, or nil.
+func (p *Parser) Err() error {
+	if len(p.Problems) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(p.problems, func(a, b Problem) int {
+	slices.SortStableFunc(p.Problems, func(a, b Problem) int {
 		if a.Line != b.Line {
 			return a.Line - b.Line
 		}
 		return a.Column - b.Column
 	})
-	return &Error{p.problems}
+	return &Error{p.Problems}
 }
 
-// read makes nodes of the text: one document, which is a mapping.
-func (p *parser) read(text []byte) *yaml.Node {
+// Read makes nodes of the text: one document. nil: it is none, as was said; lacks is what an empty file is said to lack.
+func (p *Parser) Read(text []byte, lacks string) *yaml.Node {
 	var doc, more yaml.Node
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	err := d.Decode(&doc)
 	if err == nil {
 		if err = d.Decode(&more); err == nil {
-			p.say(&more, "a second document begins here: a configuration is one")
+			p.Say(&more, "a second document begins here: a configuration is one")
 			return nil
 		}
 	}
@@ -69,7 +58,7 @@ func (p *parser) read(text []byte) *yaml.Node {
 	case errors.Is(err, io.EOF) && len(doc.Content) == 1:
 		return doc.Content[0]
 	case errors.Is(err, io.EOF):
-		p.say(&yaml.Node{}, "the file is empty: instances are missing")
+		p.Say(&yaml.Node{}, "the file is empty: %s missing", lacks)
 	default:
 		p.syntax(err, text)
 	}
@@ -79,7 +68,7 @@ func (p *parser) read(text []byte) *yaml.Node {
 var yamlLine = regexp.MustCompile(`line (\d+): `)
 
 // syntax names the line that the library names, and the column where its text begins: the library tells none.
-func (p *parser) syntax(err error, text []byte) {
+func (p *Parser) syntax(err error, text []byte) {
 	n, what := &yaml.Node{Line: 1}, strings.TrimPrefix(err.Error(), "yaml: ")
 	if m := yamlLine.FindStringSubmatch(what); m != nil {
 		n.Line, _ = strconv.Atoi(m[1])
@@ -89,37 +78,37 @@ func (p *parser) syntax(err error, text []byte) {
 		line := lines[n.Line-1]
 		n.Column = len(line) - len(strings.TrimLeft(line, " \t")) + 1
 	}
-	p.say(n, "no YAML: %s", what)
+	p.Say(n, "no YAML: %s", what)
 }
 
 // maxDepth is far beyond what the keys nest; aliases that name each other end here.
 const maxDepth = 20
 
 // enter follows an alias and bounds the depth; leave is to be called when it returned a node.
-func (p *parser) enter(n *yaml.Node) *yaml.Node {
+func (p *Parser) enter(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
 	if p.depth++; p.depth > maxDepth {
-		p.say(n, "this is nested too deeply")
+		p.Say(n, "this is nested too deeply")
 		p.depth--
 		return nil
 	}
 	return n
 }
 
-func (p *parser) leave() { p.depth-- }
+func (p *Parser) leave() { p.depth-- }
 
-// pair is an entry of a mapping.
-type pair struct{ key, value *yaml.Node }
+// Pair is an entry of a mapping.
+type Pair struct{ Key, Value *yaml.Node }
 
-// pairs are the entries of a mapping, each key once; ok is false for what is none.
-func (p *parser) pairs(n *yaml.Node, what string) (list []pair, ok bool) {
+// Pairs are the entries of a mapping, each key once; ok is false for what is none.
+func (p *Parser) Pairs(n *yaml.Node, what string) (list []Pair, ok bool) {
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
 		return nil, true
 	}
 	if n.Kind != yaml.MappingNode {
-		p.say(n, "%s is a mapping (key: value), not %s", what, describe(n))
+		p.Say(n, "%s is a mapping (key: value), not %s", what, Describe(n))
 		return nil, false
 	}
 	ok = true
@@ -127,22 +116,22 @@ func (p *parser) pairs(n *yaml.Node, what string) (list []pair, ok bool) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k := n.Content[i]
 		if k.Kind != yaml.ScalarNode {
-			p.say(k, "a key is a word, not %s", describe(k))
+			p.Say(k, "a key is a word, not %s", Describe(k))
 			ok = false
 			continue
 		}
 		if first := seen[k.Value]; first != nil {
-			p.say(k, "%s is given twice: line %d has it, too", k.Value, first.Line)
+			p.Say(k, "%s is given twice: line %d has it, too", k.Value, first.Line)
 			ok = false
 			continue
 		}
 		seen[k.Value] = k
-		list = append(list, pair{k, n.Content[i+1]})
+		list = append(list, Pair{k, n.Content[i+1]})
 	}
 	return list, ok
 }
 
-func describe(n *yaml.Node) string {
+func Describe(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
 		return "a mapping"
@@ -155,6 +144,7 @@ func describe(n *yaml.Node) string {
 	return strconv.Quote(n.Value)
 }
 
-func (p *parser) unknown(k *yaml.Node, what string, names []string) {
-	p.say(k, "%s has no key %s: there are %s%s", what, strconv.Quote(k.Value), strings.Join(names, ", "), nearest.Hint(k.Value, names))
+// Unknown complains of a key that there is none of.
+func (p *Parser) Unknown(k *yaml.Node, what string, names []string) {
+	p.Say(k, "%s has no key %s: there are %s%s", what, strconv.Quote(k.Value), strings.Join(names, ", "), nearest.Hint(k.Value, names))
 }
