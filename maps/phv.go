@@ -13,6 +13,7 @@ const (
 	NeedQName
 	NeedRTP
 	NeedQueue
+	NeedBegin
 )
 
 // PHV is struct phv of bpf/include/phv.h, generated from it: for tests that look at what the parser left.

@@ -153,6 +153,22 @@ func Stage(ms *ebpf.MapSpec) (int, bool) {
 	return 0, false
 }
 
+// SetStage moves a register array to another pipeline stage: for programs whose parameters say how many arrays there are.
+func SetStage(spec *ebpf.CollectionSpec, name string, stage int) error {
+	ms, ok := spec.Maps[name]
+	if !ok {
+		return fmt.Errorf("move array %s: %w", name, ErrNoMap)
+	}
+	for n, tag := range ms.Tags {
+		if strings.HasPrefix(tag, tagStage) {
+			ms.Tags = slices.Clone(ms.Tags)
+			ms.Tags[n] = tagStage + strconv.Itoa(stage)
+			return nil
+		}
+	}
+	return fmt.Errorf("move array %s: it has no stage", name)
+}
+
 func banks(ms *ebpf.MapSpec) int {
 	if slices.Contains(ms.Tags, TagBanked) {
 		return 2

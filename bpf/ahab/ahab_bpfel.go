@@ -144,6 +144,7 @@ type AhabPhv struct {
 	Steer    uint32
 	Steering uint8
 	_        [7]byte
+	Begin    uint64
 }
 
 type AhabRecircBudgetT struct {

@@ -138,6 +138,7 @@ type BeaucoupPhv struct {
 	Steer    uint32
 	Steering uint8
 	_        [7]byte
+	Begin    uint64
 }
 
 // Names of all BPF objects in the ELF.

@@ -91,6 +91,8 @@ static __always_inline int replay_begin(struct xdp_md *ctx, struct phv *phv, str
 	phv->now = meta->time;
 	phv->coin = meta->coin;
 	phv->ifindex = meta->ifindex;
+	phv->enqueued = meta->enqueued;
+	phv->queue = meta->queue;
 	pkt->size = meta->len;
 	pkt->frags = NULL;
 	*l3_only = meta->link;
@@ -118,7 +120,7 @@ static __always_inline void guess_segments(struct phv *phv, const struct packet 
 		split(phv, pkt, entry_mtu - headers);
 }
 
-#define NEED_MESSAGE (NEED_DNS | NEED_NTP | NEED_RTP)
+#define NEED_MESSAGE (NEED_DNS | NEED_NTP | NEED_RTP | NEED_BEGIN)
 
 /* A message that a chain asks for and that the parser could not see: it is not, or not all, in the linear part. */
 static __always_inline int message_cut(const struct phv *phv, __u32 linear)
@@ -127,6 +129,9 @@ static __always_inline int message_cut(const struct phv *phv, __u32 linear)
 
 	if (!(phv->needs & NEED_MESSAGE) || !phv_has(phv, PHV_UDP))
 		return 0;
+	asked = begin_asked(phv);
+	if (asked && phv->qname + asked > linear)
+		return 1;
 	asked = ntp_asked(phv);
 	if (!asked)
 		asked = dns_asked(phv);
@@ -146,6 +151,10 @@ static __always_inline void message_xdp(struct xdp_md *ctx, struct phv *phv)
 		parse_rtp(phv, (void *)message);
 	if (ntp_asked(phv) && !bpf_xdp_load_bytes(ctx, at, message, NTP_MESSAGE))
 		parse_ntp(phv, message);
+	if (begin_asked(phv) == BEGIN_LONG && !bpf_xdp_load_bytes(ctx, at, message, BEGIN_LONG))
+		parse_begin(phv, (void *)message, 1);
+	if (begin_asked(phv) == BEGIN_SHORT && !bpf_xdp_load_bytes(ctx, at, message, BEGIN_SHORT))
+		parse_begin(phv, (void *)message, 0);
 }
 
 static __always_inline void qname_xdp(struct xdp_md *ctx, struct phv *phv, __u32 linear)

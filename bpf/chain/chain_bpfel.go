@@ -93,6 +93,7 @@ type ChainPhv struct {
 	Steer    uint32
 	Steering uint8
 	_        [7]byte
+	Begin    uint64
 }
 
 type ChainRecircBudgetT struct {

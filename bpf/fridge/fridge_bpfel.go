@@ -129,6 +129,7 @@ type FridgePhv struct {
 	Steer    uint32
 	Steering uint8
 	_        [7]byte
+	Begin    uint64
 }
 
 // Names of all BPF objects in the ELF.

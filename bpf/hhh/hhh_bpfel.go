@@ -81,6 +81,7 @@ type HhhPhv struct {
 	Steer    uint32
 	Steering uint8
 	_        [7]byte
+	Begin    uint64
 }
 
 type HhhRecircBudgetT struct {

@@ -498,6 +498,34 @@ static __always_inline void parse_rtp(struct phv *phv, const __u8 *rtp)
 	phv->valid |= PHV_RTP;
 }
 
+/* What a payload begins with, of 8 or 32 bytes. */
+#define BEGIN_SHORT 8
+#define BEGIN_LONG 32
+
+static __always_inline __u32 begin_asked(const struct phv *phv)
+{
+	if (!(phv->needs & NEED_BEGIN) || phv->payload < BEGIN_SHORT)
+		return 0;
+	return phv->payload < BEGIN_LONG ? BEGIN_SHORT : BEGIN_LONG;
+}
+
+static __always_inline __u64 begin_word(const __u8 *message, int n)
+{
+	__u64 word;
+
+	__builtin_memcpy(&word, message + 8 * n, sizeof(word));
+	return word;
+}
+
+/* The same in Go: packet.Begin. */
+static __always_inline void parse_begin(struct phv *phv, const __u8 *message, int all)
+{
+	phv->begin = begin_word(message, 0);
+	if (all)
+		phv->begin += begin_word(message, 1) * 0x9e3779b97f4a7c15ULL + begin_word(message, 2) * 0xd6e8feb86659fd93ULL +
+			      begin_word(message, 3) * 0x632be59bd9b4e019ULL;
+}
+
 static __always_inline int parse_udp(struct phv *phv, struct packet *pkt)
 {
 	void *message;
@@ -518,6 +546,13 @@ static __always_inline int parse_udp(struct phv *phv, struct packet *pkt)
 		parse_ntp(phv, message);
 	if (rtp_asked(phv) && message + RTP_HEADER <= pkt->end)
 		parse_rtp(phv, message);
+	if (phv->needs & NEED_BEGIN) {
+		phv->begin = 0;
+		if (begin_asked(phv) == BEGIN_LONG && message + BEGIN_LONG <= pkt->end)
+			parse_begin(phv, message, 1);
+		else if (begin_asked(phv) == BEGIN_SHORT && message + BEGIN_SHORT <= pkt->end)
+			parse_begin(phv, message, 0);
+	}
 	return PARSED;
 }
 

@@ -82,6 +82,7 @@ struct phv {
 	__u32 flow;      /* directional flow hash, the same at TC egress and at the start of transmission; 0 elsewhere, and where nobody asked */
 	__u32 steer;     /* what is to become of skb->mark or skb->priority: verdict.h */
 	__u8 steering;   /* enum steering */
+	__u64 begin;     /* UDP: what the payload begins with (only when asked for: NEED_BEGIN), 0 where there are fewer than eight bytes */
 };
 
 /* Scratch: one element a CPU, no state between packets. */
@@ -110,3 +111,6 @@ static __always_inline int phv_has(const struct phv *phv, __u16 bits)
 
 /* enqueued, flow and queue at the start of transmission, which the loader then attaches to: trace.h. */
 #define NEED_QUEUE (1 << 6)
+
+/* begin of UDP packets. */
+#define NEED_BEGIN (1 << 7)

@@ -14,5 +14,8 @@ struct replay_meta {
 	__u8 link;      /* 0 Ethernet, 1 IP */
 	__u8 egress;
 	__u32 ifindex;
+	__u64 enqueued; /* ns: when the packet was handed to the queue that it now leaves; 0 where nobody knows */
+	__u32 queue;
+	__u32 spare;
 };
-_Static_assert(sizeof(struct replay_meta) == 24, "Go writes it: loader/replay.go");
+_Static_assert(sizeof(struct replay_meta) == 40, "Go writes it: loader/replay.go");

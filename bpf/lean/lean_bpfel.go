@@ -156,6 +156,7 @@ type LeanPhv struct {
 	Steer    uint32
 	Steering uint8
 	_        [7]byte
+	Begin    uint64
 }
 
 type LeanRetransCounter uint32

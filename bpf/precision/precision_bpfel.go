@@ -73,6 +73,7 @@ type PrecisionPhv struct {
 	Steer    uint32
 	Steering uint8
 	_        [7]byte
+	Begin    uint64
 }
 
 type PrecisionPrecisionCounter uint32

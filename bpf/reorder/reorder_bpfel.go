@@ -63,6 +63,7 @@ type ReorderPhv struct {
 	Steer    uint32
 	Steering uint8
 	_        [7]byte
+	Begin    uint64
 }
 
 type ReorderRecircBudgetT struct {

@@ -24,4 +24,6 @@ type Frame struct {
 	Link      Link
 	Direction Direction
 	Interface uint32 // 0 unless the capture tells
+	Enqueued  int64  // ns: when the packet was handed to the queue that it leaves at Time; 0 unless somebody knows
+	Queue     uint16 // the queue's number
 }

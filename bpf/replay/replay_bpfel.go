@@ -58,6 +58,7 @@ type ReplayPhv struct {
 	Steer    uint32
 	Steering uint8
 	_        [7]byte
+	Begin    uint64
 }
 
 type ReplayRecircBudgetT struct {

@@ -63,6 +63,7 @@ type VerdictPhv struct {
 	Steer    uint32
 	Steering uint8
 	_        [7]byte
+	Begin    uint64
 }
 
 type VerdictVerdictCount uint32

@@ -30,6 +30,9 @@ type replayMeta struct {
 	Link     uint8
 	Egress   uint8
 	IfIndex  uint32
+	Enqueued uint64
+	Queue    uint32
+	_        uint32
 }
 
 // replayFrame is struct replay_frame.
@@ -168,6 +171,7 @@ func (r *Replayer) put(f *replay.Frame) *replayFrame {
 	slot.replayMeta = replayMeta{
 		Time: uint64(max(f.Time, 1)), Len: uint32(f.Len), Coin: r.coin | 1, Captured: uint16(n),
 		Link: uint8(f.Link), Egress: uint8(f.Direction), IfIndex: f.Interface,
+		Enqueued: uint64(f.Enqueued), Queue: uint32(f.Queue),
 	}
 	copy(slot.Data[:], f.Data[:n])
 	if n < 14 {

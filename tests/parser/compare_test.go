@@ -142,6 +142,9 @@ func (d *differ) transport(got *sight, want *packet.Packet) {
 	if want.Has(packet.TCP) || want.Has(packet.ICMP) || want.Has(packet.RTP) {
 		d.field("sequence number", got.Seq, want.Seq)
 	}
+	if want.Has(packet.UDP) {
+		d.field("begin", got.Begin, want.Begin)
+	}
 	if want.Has(packet.ICMP) {
 		d.field("icmp type", got.IcmpType, want.ICMPType)
 	}

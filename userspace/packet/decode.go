@@ -55,7 +55,7 @@ type Decoder struct {
 
 // Decode is the function of the same name.
 func (d *Decoder) Decode(f *Frame, opts DecodeOptions, p *Packet) Reason {
-	*p = Packet{Time: f.Time, Interface: f.Interface, Segs: 1, Len: uint32(f.Len)}
+	*p = Packet{Time: f.Time, Interface: f.Interface, Segs: 1, Len: uint32(f.Len), Enqueued: f.Enqueued, Queue: f.Queue}
 	if f.Direction == Egress {
 		p.Valid |= IsEgress
 	}

@@ -50,7 +50,7 @@ func (p *Packet) network(src, dst netip.Addr, proto layers.IPProtocol) {
 	p.Valid = p.Valid&(VLAN|Tunnel|IsEgress|Aggregate) | IP
 	p.Src, p.Dst, p.Proto = src, dst, uint8(proto)
 	p.SrcPort, p.DstPort, p.Seq, p.Ack, p.Payload = 0, 0, 0, 0, 0
-	p.TCPFlags, p.ICMPType, p.IPID = 0, 0, 0
+	p.TCPFlags, p.ICMPType, p.IPID, p.Begin = 0, 0, 0, 0
 	p.TSVal, p.TSEcr, p.AppID = 0, 0, 0
 }
 

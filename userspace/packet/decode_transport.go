@@ -120,6 +120,7 @@ func (d *Decoder) readUDP(p *Packet) Reason {
 	p.SrcPort, p.DstPort = uint16(d.udp.SrcPort), uint16(d.udp.DstPort)
 	p.Payload = d.payload(udpHeader)
 	d.advance(udpHeader)
+	p.Begin = begin(d.data, p.Payload)
 	dns, ntp := p.SrcPort == portDNS || p.DstPort == portDNS, p.SrcPort == portNTP || p.DstPort == portNTP
 	if dns {
 		p.dns(d.data)
@@ -132,6 +133,22 @@ func (d *Decoder) readUDP(p *Packet) Reason {
 		p.rtp(d.data)
 	}
 	return Parsed
+}
+
+// begin is what tells payloads apart: parse_begin of bpf/include/parse.h.
+func begin(payload []byte, length uint32) (sum uint64) {
+	const short, long = 8, 32
+	factors := [...]uint64{1, 0x9e3779b97f4a7c15, 0xd6e8feb86659fd93, 0x632be59bd9b4e019}
+	words := 0
+	if length >= long && len(payload) >= long {
+		words = len(factors)
+	} else if length >= short && length < long && len(payload) >= short {
+		words = 1
+	}
+	for i := range words {
+		sum += factors[i] * binary.NativeEndian.Uint64(payload[8*i:])
+	}
+	return sum
 }
 
 // rtp looks for RFC 3550's version and takes the sequence number; RTCP's packet types are no payload types.

@@ -52,6 +52,7 @@ func (d *Decoder) decap(p *Packet, outer Reason) Reason {
 func (p *Packet) enter() {
 	*p = Packet{
 		Time: p.Time, Interface: p.Interface, Segs: p.Segs, Len: p.Len, VLAN: p.VLAN, TOS: p.TOS,
+		Enqueued: p.Enqueued, Queue: p.Queue,
 		Valid: p.Valid&(VLAN|IsEgress|Aggregate) | Tunnel,
 	}
 }

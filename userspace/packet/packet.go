@@ -74,6 +74,9 @@ type Packet struct {
 	AppID            uint64 // DNS: transaction id; NTP: the request's transmit timestamp
 	QName            string // DNS: name of the first question, as it is on the wire but in lower case: HashName
 	Interface        uint32
+	Begin            uint64 // UDP: a hash of the first bytes of the payload, 0 where there are fewer than eight
+	Enqueued         int64  // ns: Frame.Enqueued
+	Queue            uint16 // Frame.Queue
 }
 
 // Has reports whether all bits of v are set.

@@ -57,7 +57,7 @@ func NewHammer(inst *loader.Instance, opts HammerOptions) (*Hammer, error) {
 }
 
 // metaBytes is the size of struct replay_meta.
-const metaBytes = 24
+const metaBytes = 40
 
 // Close frees the programs and maps.
 func (h *Hammer) Close() {

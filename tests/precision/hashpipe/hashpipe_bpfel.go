@@ -63,6 +63,7 @@ type HashpipePhv struct {
 	Steer    uint32
 	Steering uint8
 	_        [7]byte
+	Begin    uint64
 }
 
 // Names of all BPF objects in the ELF.

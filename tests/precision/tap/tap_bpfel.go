@@ -58,6 +58,7 @@ type TapPhv struct {
 	Steer    uint32
 	Steering uint8
 	_        [7]byte
+	Begin    uint64
 }
 
 type TapRecircBudgetT struct {

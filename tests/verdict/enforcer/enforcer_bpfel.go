@@ -70,6 +70,7 @@ type EnforcerPhv struct {
 	Steer    uint32
 	Steering uint8
 	_        [7]byte
+	Begin    uint64
 }
 
 type EnforcerVerdict uint32

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* One departure: count it in the snapshot of its window, and if it waited long, ask how much of the queue was its own flow's. */
+#pragma once
+
+#include "source.h"
+#include "snapshots.h"
+#include "burst.h"
+#include "key.h"
+#include "report.h"
+
+enum conquest_reading_kind {
+	READING_OVERLAP, /* the oldest window by overlap, and the one that is written */
+	READING_NEAREST, /* the same, the oldest wholly or not at all: what a switch can do */
+	READING_INNER,   /* section 5.3.3: windows wholly inside of [a, d), at least the last one */
+	READING_OUTER,   /* ... and the one that a lies in */
+};
+
+enum conquest_event_kind { EVENT_CULPRIT, EVENT_BEGIN, EVENT_WINDOW, EVENT_END, EVENT_RAMP, EVENT_PACKET };
+
+enum conquest_counter {
+	CONQUEST_FATE = 0,        /* .. + FATES: packets by what is known of their way through the queue */
+	CONQUEST_NO_KEY = 8,      /* packets that no flow was made of: counted in the total alone */
+	CONQUEST_UNITS,           /* what was counted in snapshots: bytes or packets */
+	CONQUEST_CONGESTED,       /* departures behind a delay of tau or more */
+	CONQUEST_CULPRIT,         /* ... of flows that had more than alpha of the queue */
+	CONQUEST_BEYOND,          /* ... that waited longer than the snapshots reach back */
+	CONQUEST_BURSTS,          /* bursts that began */
+	CONQUEST_RACED,           /* packets that one cell or more lacks: another core began the window at the same time */
+	CONQUEST_LATE,            /* packets that another core's clock had overtaken by a window */
+	CONQUEST_LOST,            /* reports that the ring had no room for */
+	CONQUEST_DELAY,           /* sum of the delays, ns */
+	CONQUEST_COUNTS = 24
+};
+
+/* What userspace is told. */
+struct conquest_event {
+	__u64 time;      /* departure, ns */
+	__u64 delay;     /* ns */
+	__u64 key[KEY_WORDS];
+	__u64 size;      /* the flow while the packet waited; a ramp: in the last window */
+	__u64 total;     /* all flows; a ramp: the flow in the window before */
+	__u64 burst;     /* an end: {begin, last} in ticks */
+	__u32 oldest;    /* the flow in the oldest window that was read, */
+	__u32 edge;      /* of which so much counts, in 2^-16 */
+	__u32 kind;
+	__u32 queue;
+	__u32 culprit;   /* its share was above alpha */
+	__u32 reach;     /* windows that were read */
+};
+
+const volatile _Bool conquest_bytes = 1;    /* sizes in bytes, else in packets */
+const volatile _Bool conquest_classes = 0;  /* the key is the traffic class */
+const volatile _Bool conquest_widest = 0;   /* the longest delay of late, not the packet's own: several classes (section 5.3.6) */
+const volatile _Bool conquest_every = 0;    /* report every packet that waited tau */
+const volatile __u32 conquest_reading = READING_OVERLAP;
+const volatile __u64 conquest_history = ~0ULL; /* ns: what departed before is no answer */
+const volatile __u32 conquest_line = 0;     /* inner, outer: what a queue of 2^20 ns holds, in units of the snapshots */
+
+/* {flow's tag, window} of the last report of a flow: one report a flow and window */
+REGISTER(conquest_told, 6, __u64, 1024);
+/* ... and of its last ramp */
+REGISTER(conquest_ramped, 6, __u64, 1024);
+/* when the longest delay of late is forgotten, ns: it shrinks by 1 ns in 2 */
+REGISTER(conquest_until, 2, __u64, 1);
+
+COUNTERS(conquest_counts, CONQUEST_COUNTS);
+RING(conquest_events, 1 << 20);
+
+const enum conquest_counter *unused_counter __attribute__((unused));
+const enum conquest_event_kind *unused_event_kind __attribute__((unused));
+const enum conquest_source_kind *unused_source __attribute__((unused));
+const enum conquest_reading_kind *unused_reading __attribute__((unused));
+const struct conquest_event *unused_event __attribute__((unused));
+
+/* A flow, and where it lies. */
+struct flow {
+	struct key key;
+	__u32 column[2]; /* of its queue */
+	__u32 told;
+	__u32 tag;
+};
+
+static __always_inline int flow_of(const struct phv *phv, __u32 queue, struct flow *f)
+{
+	struct hash_input in;
+	__u64 h;
+
+	if (!key_of(phv, &f->key))
+		return 0;
+	if (conquest_classes)
+		f->key.w[0] |= (__u64)(phv->tos >> 2) << 8;
+	if (hash_crc) {
+		key_fields_of(&in, &f->key);
+		h = (__u64)hash_crc32(&in, 1) << 32 | hash_crc32(&in, 0);
+	} else {
+		h = key_hash(&f->key);
+	}
+	f->column[0] = queue * conquest_columns + ((__u32)h & (conquest_columns - 1));
+	f->column[1] = queue * conquest_columns + ((__u32)(h >> 32) & (conquest_columns - 1));
+	f->told = (__u32)(h >> 16) & (conquest_told_entries - 1);
+	f->tag = (__u32)(h >> 24);
+	return 1;
+}
+
+/* The longest delay of packets that left lately, this one included. */
+static __always_inline __u64 widest(__u32 queue, const struct passage *p)
+{
+	__u64 *until = reg_at(conquest_until, queue), old, mine = p->departure + 2 * p->delay;
+
+	if (!until)
+		return p->delay;
+	old = reg_load(until);
+	if (old >= mine)
+		return (old - p->departure) / 2;
+	reg_cas(until, old, mine);
+	return p->delay;
+}
+
+/* The windows that lie in [departure - delay, departure). */
+static __always_inline void span_of(struct span *s, __u64 departure, __u64 delay, struct conquest_counts_t *count)
+{
+	__u64 arrival = departure - delay, mask = (1ULL << conquest_shift) - 1;
+	__u32 most = conquest_snapshots - 1, paper = conquest_reading == READING_INNER || conquest_reading == READING_OUTER;
+	__u64 reach = (departure >> conquest_shift) - (arrival >> conquest_shift), inside = (mask + 1 - (arrival & mask));
+
+	s->own = paper ? 0 : SPAN_ONE;
+	s->edge = SPAN_ONE;
+	if (paper)
+		most--; /* one is cleaned */
+	if (conquest_reading == READING_INNER && (arrival & mask) && reach)
+		reach--;
+	if (reach > most) {
+		reach = most;
+		count->c[CONQUEST_BEYOND]++;
+	} else if (conquest_reading == READING_OVERLAP) {
+		s->edge = (inside << 16) >> conquest_shift;
+	} else if (conquest_reading == READING_NEAREST && inside <= mask / 2 && reach) {
+		reach--;
+	}
+	if (paper && !reach)
+		reach = 1;
+	s->reach = reach;
+}
+
+static __always_inline void send(struct conquest_event *e, struct conquest_counts_t *count)
+{
+	if (!ring_send(conquest_events, e))
+		count->c[CONQUEST_LOST]++;
+}
+
+/* Sketches only ever count too much: the smaller row is the better one. */
+static __always_inline __u64 smaller(__u64 a, __u64 b)
+{
+	return a < b ? a : b;
+}
+
+/* Does the flow have more than alpha of what departed meanwhile? The paper compares with alpha of the queue's length. */
+static __always_inline int above(const struct answer *a, __u64 delay)
+{
+	__u64 limit = a->limit;
+
+	if (conquest_reading == READING_INNER || conquest_reading == READING_OUTER)
+		limit = (delay * conquest_line >> 20) * conquest_alpha >> 20;
+	return a->row[0] > limit && a->row[1] > limit;
+}
+
+/* Rapid growth: the difference of the last two snapshots (section 5.3.3). */
+static __always_inline int ramps(const struct answer *a, struct conquest_event *e)
+{
+	__u32 last = smaller(a->last[0], a->last[1]), second = smaller(a->second[0], a->second[1]);
+
+	e->size = last;
+	e->total = second;
+	return conquest_ramp && last > second && last - second > conquest_ramp;
+}
+
+/* The flow has not been reported in this window. */
+#define UNTOLD(name, f, epoch)                                                                        \
+	({                                                                                            \
+		__u64 mine_ = (__u64)(f)->tag << 32 | (epoch), *word_ = reg_at(name, (f)->told);      \
+		word_ && reg_swap(word_, mine_) != mine_;                                             \
+	})
+
+/* What is told of a packet that waited long. */
+static __always_inline void accuse(const struct flow *f, const struct span *s, const struct answer *a, struct conquest_event *e,
+				   struct conquest_counts_t *count)
+{
+	e->size = smaller(a->row[0], a->row[1]);
+	e->total = a->total;
+	e->reach = s->reach;
+	e->oldest = smaller(a->oldest[0], a->oldest[1]);
+	e->edge = s->reach ? s->edge : s->own;
+	e->culprit = above(a, e->delay);
+	count->c[CONQUEST_CONGESTED]++;
+	count->c[CONQUEST_CULPRIT] += e->culprit;
+	e->kind = conquest_every ? EVENT_PACKET : EVENT_CULPRIT;
+	if (conquest_every || (e->culprit && UNTOLD(conquest_told, f, s->epoch)))
+		send(e, count);
+}
+
+/* What is told of the queue: where bursts begin and end, and once a window meanwhile. */
+static __always_inline void burst(const struct passage *p, __u32 queue, int fresh, struct conquest_event *e,
+				  struct conquest_counts_t *count)
+{
+	struct burst b = {};
+	int edge = burst_pass(queue, p->departure, p->delay, &b);
+
+	if (edge == BURST_NONE || (edge == BURST_GOES_ON && !fresh))
+		return;
+	e->kind = edge == BURST_BEGINS ? EVENT_BEGIN : edge == BURST_ENDS ? EVENT_END : EVENT_WINDOW;
+	e->burst = b.word;
+	e->size = b.peak;
+	count->c[CONQUEST_BURSTS] += edge == BURST_BEGINS;
+	send(e, count);
+}
+
+/* A departure whose flow and place are known. */
+static __always_inline void depart(const struct phv *phv, struct passage *p, __u32 queue, const struct flow *f, int timed,
+				   struct conquest_counts_t *count)
+{
+	__u32 add = conquest_bytes ? phv->len : phv->segs;
+	struct span s = {.epoch = p->departure >> conquest_shift};
+	struct conquest_event e = {};
+	struct answer a;
+
+	if (conquest_widest && timed)
+		p->delay = widest(queue, p);
+	if (timed && p->delay >= conquest_tau)
+		span_of(&s, p->departure, smaller(p->delay, conquest_history), count);
+	answer_begin(&a, &s, p->departure);
+	snapshots_pass(&s, queue, f->column, add, &a);
+	count->c[CONQUEST_UNITS] += add;
+	count->c[CONQUEST_RACED] += a.raced;
+	count->c[CONQUEST_LATE] += a.late;
+	e.time = p->departure;
+	e.delay = p->delay;
+	e.queue = queue;
+#pragma unroll
+	for (int i = 0; i < KEY_WORDS; i++)
+		e.key[i] = f->key.w[i];
+	if (ramps(&a, &e) && UNTOLD(conquest_ramped, f, s.epoch)) {
+		e.kind = EVENT_RAMP;
+		send(&e, count);
+	}
+	if (!timed)
+		return;
+	if (p->delay >= conquest_tau)
+		accuse(f, &s, &a, &e, count);
+	burst(p, queue, a.fresh, &e, count);
+}
+
+static __always_inline void conquest_body(struct phv *phv)
+{
+	struct conquest_counts_t *count = counters_of(conquest_counts, phv);
+	__u32 queue = phv->queue & (conquest_burst_entries - 1);
+	struct passage p;
+	struct flow f;
+	int fate;
+
+	if (!count)
+		return;
+	fate = passage_of(phv, &p);
+	count->c[CONQUEST_FATE + (fate & 7)]++;
+	if (fate > FATE_UNMATCHED)
+		return;
+	if (!flow_of(phv, queue, &f)) {
+		count->c[CONQUEST_NO_KEY]++;
+		return;
+	}
+	count->c[CONQUEST_DELAY] += p.delay;
+	depart(phv, &p, queue, &f, fate == FATE_LEFT, count);
+}

@@ -1,0 +1,31 @@
+//go:build ignore
+
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* conquest: who fills the queue, now.
+ *
+ * Chen, "Designing Compact Data Structures for Network Measurement and Control", chapter 5 (ConQuest).
+ *
+ * Every departure is counted in the snapshot of its window. One that waited tau or longer asks how much of what departed while
+ * it waited was of its own flow: sums over the snapshots of that time, by the smaller of two rows. A flow that has
+ * more than alpha of it is a culprit.
+ *
+ * What differs from the paper (userspace/conquest has its readings, too, to compare with):
+ * - A flow is read in the window that is being written as well: the write's own read-modify-write returns what was there.
+ * - The oldest window counts by its overlap with [a, d), and the flow is compared with alpha of all flows' counts in the same windows
+ *   with the same weights, not with a queue length that somebody has to know. Rounding then hits both sides alike.
+ * - Cells have the number of their window beside them, so nothing is cleaned (snapshots.h).
+ *
+ * Stages: 1 the way through the queue (source.h), 2 the longest delay of late, 3 to 5 totals and rows of four snapshots (again for each
+ * further four), 6 what was told, bursts, 7 their peak. */
+#include "base.h"
+#include "phv.h"
+#include "register.h"
+#include "chain.h"
+#include "body.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+ALGORITHM(conquest)
+{
+	conquest_body(phv);
+}

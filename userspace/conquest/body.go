@@ -1,0 +1,278 @@
+package conquest
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	bpf "github.com/xdpmon/xdpmon/bpf/conquest"
+	"github.com/xdpmon/xdpmon/userspace/heavy"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+func counter(name string, n uint64, unit report.Unit, help string) report.Value {
+	return report.Value{Name: name, Value: n, Unit: unit, Kind: report.Counter, Help: help}
+}
+
+func gauge(name string, v any, unit report.Unit, help string) report.Value {
+	return report.Value{Name: name, Value: v, Unit: unit, Help: help}
+}
+
+// body is the report of a window.
+func (c *config) body(n counts, h *history, offset int64) report.Body {
+	b := c.answer(n, h, offset)
+	if text := h.timeline(); text != "" {
+		b.Values = append(b.Values, report.Value{Name: "timeline", Value: text, Kind: report.Info,
+			Help: "longest delays over time, the highest is the peak; blank: below conquest.tau"},
+			report.Value{Name: "timeline_step_ns", Value: h.lineStep, Unit: report.Nanosecond, Kind: report.Info, Help: "time of one character of timeline"})
+	}
+	b.Values = append(b.Values,
+		gauge("interval_ns", c.interval(), report.Nanosecond, "length of a snapshot"),
+		gauge("tau_ns", c.tau, report.Nanosecond, "delay from which the queue is congested"))
+	b.Notes = c.notes(n)
+	return b
+}
+
+// answer is what the truth has, too.
+func (c *config) answer(n counts, h *history, offset int64) report.Body {
+	mean := math.NaN()
+	if left := n.fate(fateLeft); left > 0 {
+		mean = float64(n.at(bpf.ConquestConquestCounterCONQUEST_DELAY)) / float64(left)
+	}
+	b := report.Body{Values: []report.Value{
+		counter("departures", n.departures(), report.PacketUnit, "packets that left the queue"),
+		gauge("mean_delay_ns", mean, report.Nanosecond, "of the packets of which it is known"),
+		counter("congested", n.at(bpf.ConquestConquestCounterCONQUEST_CONGESTED), report.PacketUnit, "packets that waited conquest.tau or longer"),
+		counter("of_culprits", n.at(bpf.ConquestConquestCounterCONQUEST_CULPRIT), report.PacketUnit, "... whose flow had more than conquest.alpha of the queue"),
+	}}
+	b.Values = append(b.Values, c.sourceValues(n)...)
+	c.describe(&b, h, offset)
+	return b
+}
+
+func (c *config) sourceValues(n counts) []report.Value {
+	switch c.source {
+	case sourceModel:
+		return []report.Value{counter("dropped", n.fate(fateDropped), report.PacketUnit, "that found the model's queue full")}
+	case sourceTap:
+		return []report.Value{
+			counter("arrivals", n.fate(fateWaits)+n.fate(fateExpired)+n.fate(fateBlocked)+n.fate(fateAgain), report.PacketUnit, "packets before the queue"),
+			counter("not_seen_behind", n.fate(fateExpired), report.PacketUnit, "... whose place was taken over because they were dropped or left another way"),
+		}
+	}
+	return nil
+}
+
+// describe writes what a history says: bursts, culprits, the time line. The truth has the same.
+func (c *config) describe(b *report.Body, h *history, offset int64) {
+	var began uint64
+	var longest, peak int64
+	for _, one := range h.bursts {
+		began++
+		longest, peak = max(longest, one.last-one.begin), max(peak, one.peak)
+	}
+	b.Values = append(b.Values,
+		gauge("bursts", began, report.Events, "bursts of this window, those that go on included"),
+		gauge("longest_burst_ns", longest, report.Nanosecond, "from the first packet that waited conquest.tau to the last"),
+		gauge("peak_delay_ns", peak, report.Nanosecond, "longest delay"))
+	b.Tables = append(b.Tables, c.burstTable(h, offset), c.culpritTable(h))
+	if c.ramp > 0 {
+		b.Tables = append(b.Tables, c.rampTable(h, offset))
+	}
+}
+
+var bars = []rune("▁▂▃▄▅▆▇█")
+
+// timeline draws delays in characters.
+func (h *history) timeline() string {
+	peak := slices.Max(h.line[:])
+	if peak == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for _, delay := range h.line {
+		if delay == 0 {
+			b.WriteByte(' ')
+			continue
+		}
+		b.WriteRune(bars[min(len(bars)-1, int(int64(len(bars))*delay/(peak+1)))])
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+// size is the unit of what is counted.
+func (c *config) size() report.Unit {
+	if c.bytes {
+		return report.Bytes
+	}
+	return report.PacketUnit
+}
+
+// when writes a time of the packets' clock for people.
+func when(ns, offset int64) string {
+	if ns+offset < 946684800e9 { // 2000: no calendar knows it
+		return fmt.Sprintf("%.6f s", float64(ns)/1e9)
+	}
+	return report.UTC(ns + offset)
+}
+
+// burstTable is the log of bursts, the last one first.
+func (c *config) burstTable(h *history, offset int64) report.Table {
+	t := report.Table{Name: "log", Title: "Bursts", Limit: int(c.values.Int("bursts")), Help: "bursts, the last one first", Columns: []report.Column{
+		{Name: "when", Help: "departure of the first packet that waited conquest.tau"},
+		{Name: "length_ns", Unit: report.Nanosecond, Help: "to the last one"},
+		{Name: "peak_ns", Unit: report.Nanosecond, Help: "longest delay"},
+		{Name: "culprit", Help: "the flow with the largest share"},
+		{Name: "share", Unit: report.Ratio, Help: "of the queue that it had, at most"},
+		{Name: "culprits", Unit: report.Flows, Help: "flows that had more than conquest.alpha of the queue"},
+		{Name: "queue", Help: "transmit queue"},
+		{Name: "open", Help: "it went on at the end of the window"},
+		{Name: "begin_ns", Unit: report.Nanosecond, JSON: true, Help: "the same as when, in the clock of the packets"},
+	}}
+	for i := len(h.bursts) - 1; i >= 0 && len(t.Rows) < t.Limit; i-- {
+		b := &h.bursts[i]
+		name, most := "-", math.NaN()
+		if len(b.flows) > 0 {
+			worst := slices.MaxFunc(b.flows, func(a, b accused) int { return cmp.Compare(a.share.value, b.share.value) })
+			name, most = c.name(worst.key), worst.share.value
+		}
+		t.Rows = append(t.Rows, []any{when(b.begin, offset), b.last - b.begin, b.peak, name, most, uint64(len(b.flows)) + min(b.more, 1), uint64(b.queue), b.open, b.begin})
+	}
+	return t
+}
+
+// name of a flow in one cell.
+func (c *config) name(key heavy.Key) string {
+	if c.classes {
+		return class(key)
+	}
+	var parts []string
+	cells := c.spec.Cells(key)
+	for i, column := range c.spec.Columns() {
+		text := fmt.Sprint(cells[i])
+		switch column.Name {
+		case "dst":
+			if len(parts) > 0 {
+				text = "→ " + text
+			}
+		case "sport", "dport":
+			if text == "0" {
+				continue
+			}
+			parts[len(parts)-1] += ":" + text
+			continue
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, " ")
+}
+
+// class writes a traffic class as routers do.
+func class(key heavy.Key) string {
+	code := key[0] >> 8 & 0x3f
+	switch {
+	case code == 46:
+		return "ef"
+	case code&7 == 0:
+		return fmt.Sprintf("cs%d", code>>3)
+	case code&1 == 0 && code>>3 >= 1 && code>>3 <= 4:
+		return fmt.Sprintf("af%d%d", code>>3, code>>1&3)
+	}
+	return fmt.Sprintf("dscp %d", code)
+}
+
+func (c *config) keyColumns() []report.Column {
+	if c.classes {
+		return []report.Column{{Name: "class", Label: true, Help: "code point of the DS field"}}
+	}
+	return c.spec.Columns()
+}
+
+func (c *config) keyCells(key heavy.Key) []any {
+	if c.classes {
+		return []any{class(key)}
+	}
+	return c.spec.Cells(key)
+}
+
+// culpritTable puts the flows of all bursts together, those that were culprits most often first.
+func (c *config) culpritTable(h *history) report.Table {
+	t := report.Table{Name: "culprits", Title: "Culprits", Limit: int(c.values.Int("top")), Help: "flows that had more than conquest.alpha of the queue"}
+	t.Columns = append(c.keyColumns(),
+		report.Column{Name: "share", Unit: report.Ratio, Metric: true, Low: "share_at_least", High: "share_at_most", Promise: report.Bound, Help: "largest share of the queue"},
+		report.Column{Name: "share_at_least", Unit: report.Ratio, Help: "lower bound of that"},
+		report.Column{Name: "share_at_most", Unit: report.Ratio, Help: "upper bound of that"},
+		report.Column{Name: "in_queue", Unit: c.size(), Help: "what that was"},
+		report.Column{Name: "delay_ns", Unit: report.Nanosecond, Help: "how long the packet had waited that said so"},
+		report.Column{Name: "snapshots", Unit: report.Count, Metric: true, Help: "snapshots in which it was a culprit"},
+		report.Column{Name: "bursts", Unit: report.Events, Help: "bursts that it was a culprit of"})
+	for _, f := range h.worst(t.Limit) {
+		t.Rows = append(t.Rows, append(c.keyCells(f.key), f.share.value, f.share.low, f.share.high, f.size, f.delay, f.times, f.bursts))
+	}
+	return t
+}
+
+type blamed struct {
+	accused
+	bursts uint64
+}
+
+// worst are the flows that were culprits in most snapshots.
+func (h *history) worst(limit int) []blamed {
+	byKey := map[heavy.Key]*blamed{}
+	for i := range h.bursts {
+		for _, a := range h.bursts[i].flows {
+			f := byKey[a.key]
+			if f == nil {
+				f = &blamed{accused: a}
+				f.times = 0
+				byKey[a.key] = f
+			}
+			if a.share.value > f.share.value {
+				f.share, f.size, f.delay = a.share, a.size, a.delay
+			}
+			f.times += a.times
+			f.bursts++
+		}
+	}
+	list := make([]blamed, 0, len(byKey))
+	for _, f := range byKey {
+		list = append(list, *f)
+	}
+	slices.SortFunc(list, func(a, b blamed) int {
+		return cmp.Or(-cmp.Compare(a.times, b.times), -cmp.Compare(a.share.value, b.share.value), a.key.Compare(b.key))
+	})
+	return list[:min(len(list), limit)]
+}
+
+func (c *config) rampTable(h *history, offset int64) report.Table {
+	t := report.Table{Name: "ramps", Title: "Growing flows", Limit: int(c.values.Int("top")), Help: "flows that grew by more than conquest.ramp from one snapshot to the next, the last ones first"}
+	t.Columns = append(c.keyColumns(),
+		report.Column{Name: "when", Help: "when that was seen"},
+		report.Column{Name: "before", Unit: c.size(), Help: "in the snapshot before"},
+		report.Column{Name: "after", Unit: c.size(), Help: "in the last snapshot"})
+	for i := len(h.ramps) - 1; i >= 0 && len(t.Rows) < t.Limit; i-- {
+		r := h.ramps[i]
+		t.Rows = append(t.Rows, append(c.keyCells(r.key), when(r.time, offset), r.before, r.size))
+	}
+	return t
+}
+
+// notes are what an operator should know of this window.
+func (c *config) notes(n counts) (notes []string) {
+	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	congested, beyond := n.at(bpf.ConquestConquestCounterCONQUEST_CONGESTED), n.at(bpf.ConquestConquestCounterCONQUEST_BEYOND)
+	if beyond > 0 && 20*beyond > congested {
+		add("%s of the congested packets waited longer than the snapshots reach back (%s): raise conquest.longest", report.Human(float64(beyond)/float64(max(congested, 1)), report.Ratio),
+			report.Human(c.interval()*int64(c.snapshots-1), report.Nanosecond))
+	}
+	if left, none := n.departures(), n.fate(fateUnmatched); none > 0 && 20*none > left {
+		add("of %s of the packets behind the queue nobody knows when they came: they count as departures and ask nothing", report.Human(float64(none)/float64(left), report.Ratio))
+	}
+	if lost := n.at(bpf.ConquestConquestCounterCONQUEST_LOST); lost > 0 {
+		add("%d reports were lost: flows and bursts are missing", lost)
+	}
+	return notes
+}

@@ -1,0 +1,325 @@
+package conquest
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cilium/ebpf"
+
+	bpf "github.com/xdpmon/xdpmon/bpf/conquest"
+	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/heavy"
+)
+
+const (
+	sourceCarried = bpf.ConquestConquestSourceKindSOURCE_CARRIED
+	sourceTap     = bpf.ConquestConquestSourceKindSOURCE_TAP
+	sourceModel   = bpf.ConquestConquestSourceKindSOURCE_MODEL
+)
+
+var readings = map[string]bpf.ConquestConquestReadingKind{
+	"overlap": bpf.ConquestConquestReadingKindREADING_OVERLAP,
+	"nearest": bpf.ConquestConquestReadingKindREADING_NEAREST,
+	"inner":   bpf.ConquestConquestReadingKindREADING_INNER,
+	"outer":   bpf.ConquestConquestReadingKindREADING_OUTER,
+}
+
+// Fixed point of the data plane.
+const (
+	alphaBits = 20
+	byteBits  = 16 // of ns a byte
+	lineBits  = 20 // a queue of 2^lineBits ns
+)
+
+// Snapshots last from 16 us to 134 ms: below, windows are shorter than clocks of cores agree; above, 100 Gb/s fill a 32-bit count.
+const (
+	leastShift = 14
+	mostShift  = 27
+)
+
+// leftByDefault is the longest delay that is expected of a queue of which nothing is known.
+const leftByDefault = 8 * time.Millisecond
+
+// config is what the parameters come to.
+type config struct {
+	values    algo.Values
+	source    bpf.ConquestConquestSourceKind
+	replay    bool
+	rate      float64 // bits a second
+	buffer    int64
+	egress    uint32
+	digests   int
+	longest   int64 // ns
+	snapshots int
+	shift     int // T = 2^shift ns
+	rows      int
+	columns   int
+	queues    int
+	tau       int64
+	alpha     uint32 // in 2^-alphaBits
+	spec      heavy.Spec
+	classes   bool
+	bytes     bool
+	reading   bpf.ConquestConquestReadingKind
+	history   int64 // 0: none
+	widest    bool
+	ramp      int64
+}
+
+// newConfig reads what a report depends on: it asks for no interface, since a snapshot may come from another host.
+func newConfig(v algo.Values, replay bool) (*config, error) {
+	c := &config{values: v, replay: replay, buffer: v.Bytes("buffer"), digests: int(v.Int("digests")), snapshots: int(v.Int("snapshots")), rows: int(v.Int("rows")),
+		columns: int(v.Int("columns")), queues: int(v.Int("queues")), bytes: v.Text("count") == "bytes", reading: readings[v.Text("reading")],
+		history: int64(v.Duration("history")), widest: v.Text("delay") == "longest", ramp: v.Bytes("ramp")}
+	for _, read := range []func(algo.Values) error{c.readSource, c.readPowers, c.readRate, c.readTimes, c.readKey} {
+		if err := read(v); err != nil {
+			return nil, err
+		}
+	}
+	c.alpha = uint32(max(1, math.Round(v.Float("alpha")*(1<<alphaBits))))
+	return c, nil
+}
+
+func (c *config) readSource(v algo.Values) error {
+	switch text := v.Text("source"); {
+	case text == "qdisc":
+		c.source = sourceCarried
+	case text == "replay" && !c.replay:
+		return v.Error("source", "a model queue needs a capture: xdpmon replay")
+	case text == "replay" || text == auto && c.replay:
+		c.source = sourceModel
+	default:
+		c.source = sourceTap
+	}
+	return nil
+}
+
+func (c *config) readPowers(v algo.Values) error {
+	for key, n := range map[string]int{"snapshots": c.snapshots, "columns": c.columns, "queues": c.queues, "digests": c.digests} {
+		if n&(n-1) != 0 {
+			return v.Error(key, "allowed are powers of two")
+		}
+	}
+	if c.columns*c.queues > mostColumns {
+		return v.Error("columns", fmt.Sprintf("%d queues of %d columns do not fit a pipeline stage: %d columns in all", c.queues, c.columns, mostColumns))
+	}
+	return nil
+}
+
+// mostColumns of all queues: 65,536 64-bit cells are what a stage of a switch holds of one array.
+const mostColumns = 65536
+
+func (c *config) readRate(v algo.Values) (err error) {
+	if c.rate, err = parseRate(v.Text("rate")); err != nil {
+		return v.Error("rate", err.Error())
+	}
+	return nil
+}
+
+// parseRate reads 10Gbit, 2.5Mbit, 800kbit, with or without /s or ps behind it.
+func parseRate(text string) (float64, error) {
+	number := text
+	for _, end := range []string{"/s", "ps"} {
+		number = strings.TrimSuffix(number, end)
+	}
+	for _, u := range []struct {
+		name   string
+		factor float64
+	}{{"Gbit", 1e9}, {"Mbit", 1e6}, {"kbit", 1e3}, {"bit", 1}} {
+		if digits, ok := strings.CutSuffix(number, u.name); ok {
+			f, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+			if rate := f * u.factor; err == nil && rate >= 1e3 && rate <= 1e12 {
+				return rate, nil
+			}
+			break
+		}
+	}
+	return 0, fmt.Errorf("allowed are rates from 1kbit to 1000Gbit, like 10Gbit or 100Mbit")
+}
+
+// duration reads one that may be auto.
+func duration(v algo.Values, key string, otherwise int64, least, most time.Duration) (int64, error) {
+	text := v.Text(key)
+	if text == auto {
+		return otherwise, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < least || d > most {
+		return 0, v.Error(key, fmt.Sprintf("allowed are auto and durations from %v to %v", least, most))
+	}
+	return int64(d), nil
+}
+
+func (c *config) readTimes(v algo.Values) (err error) {
+	longest := int64(leftByDefault)
+	if c.source == sourceModel {
+		longest = min(max(room(c.rate, c.buffer), 20_000), int64(2*time.Second))
+	}
+	if c.longest, err = duration(v, "longest", longest, 20*time.Microsecond, 2*time.Second); err != nil {
+		return err
+	}
+	interval, err := duration(v, "interval", c.longest/int64(c.snapshots), time.Microsecond, 1<<mostShift)
+	if err != nil {
+		return err
+	}
+	c.shift = min(max(bits.Len64(uint64(max(interval, 1)-1)), leastShift), mostShift)
+	c.tau, err = duration(v, "tau", c.longest/8, time.Microsecond, 2*time.Second)
+	return err
+}
+
+func (c *config) readKey(v algo.Values) (err error) {
+	key := v.Text("key")
+	if c.classes = key == "class"; c.classes {
+		return nil // the tag word alone
+	}
+	c.spec.Fields, err = heavy.ParseKind(key)
+	return err
+}
+
+// interval is T in ns.
+func (c *config) interval() int64 { return 1 << c.shift }
+
+// alphaShare is alpha as the data plane knows it.
+func (c *config) alphaShare() float64 { return float64(c.alpha) / (1 << alphaBits) }
+
+// line is what a queue of 2^lineBits ns holds: the paper's readings compare with it. Packets are taken for full ones.
+func (c *config) line() uint32 {
+	units := c.rate / 8e9 * (1 << lineBits)
+	if !c.bytes {
+		units /= fullPacket
+	}
+	return uint32(min(math.Round(units), math.MaxUint32))
+}
+
+const fullPacket = 1514
+
+func (c *config) constants() map[string]any {
+	history := ^uint64(0)
+	if c.history > 0 {
+		history = uint64(c.history)
+	}
+	return map[string]any{
+		"conquest_source":      uint32(c.source),
+		"conquest_egress":      c.egress,
+		"conquest_longest":     uint64(c.values.Duration("expire")),
+		"conquest_ns_per_byte": nsPerByte(c.rate),
+		"conquest_room":        uint64(room(c.rate, c.buffer)),
+		"conquest_snapshots":   uint32(c.snapshots),
+		"conquest_rows":        uint32(c.rows),
+		"conquest_columns":     uint32(c.columns),
+		"conquest_shift":       uint32(c.shift),
+		"conquest_tau":         uint64(c.tau),
+		"conquest_alpha":       c.alpha,
+		"conquest_ramp":        uint32(min(c.ramp, math.MaxUint32)),
+		"conquest_bytes":       c.bytes,
+		"conquest_classes":     c.classes,
+		"conquest_widest":      c.widest,
+		"conquest_reading":     uint32(c.reading),
+		"conquest_history":     history,
+		"conquest_line":        c.line(),
+		"key_fields":           uint32(c.spec.Fields),
+		"key_family":           uint32(c.spec.Family),
+		"key_words":            uint32(c.spec.Words()),
+		"key_tagged":           true,
+	}
+}
+
+// mostSnapshots is how many the object declares.
+const mostSnapshots = 16
+
+// told is how many flows are remembered as reported in a snapshot.
+const told = 1024
+
+// configure writes constants, sizes and stages.
+func (c *config) configure(spec *ebpf.CollectionSpec) error {
+	for name, value := range c.constants() {
+		if err := maps.SetConstant(spec, name, value); err != nil {
+			return err
+		}
+	}
+	for name, a := range c.arrays() {
+		if err := maps.SetEntries(spec, name, uint32(a.entries)); err != nil {
+			return err
+		}
+		if err := maps.SetStage(spec, name, a.stage); err != nil {
+			return err
+		}
+	}
+	return maps.SetEntries(spec, "conquest_events", c.ring())
+}
+
+// ring holds what comes between two looks: a replay looks less often.
+func (c *config) ring() uint32 {
+	if c.replay {
+		return 8 << 20
+	}
+	return 1 << 20
+}
+
+type array struct{ entries, stage int }
+
+// arrays are sizes and stages: totals and rows of four snapshots side by side, and what is behind all of them.
+func (c *config) arrays() map[string]array {
+	used := func(n int, yes bool) int {
+		if yes {
+			return n
+		}
+		return 1
+	}
+	list := map[string]array{
+		"conquest_tap":   {used(c.digests, c.source == sourceTap), 1},
+		"conquest_free":  {1, 1},
+		"conquest_until": {used(c.queues, c.widest), 2},
+	}
+	behind := 0
+	for j := range mostSnapshots {
+		live, stage := j < c.snapshots, 3+j/4*(c.rows+1)
+		list[fmt.Sprintf("conquest_t%d", j)] = array{used(c.queues, live), stage}
+		for r := range 2 {
+			live := live && r < c.rows
+			at := min(stage+1+r, lastStage)
+			list[fmt.Sprintf("conquest_s%d_%d", j, r)] = array{used(c.columns*c.queues, live), at}
+			if live {
+				behind = at + 1
+			}
+		}
+	}
+	list["conquest_told"] = array{told, behind}
+	list["conquest_ramped"] = array{used(told, c.ramp > 0), behind}
+	list["conquest_burst"] = array{c.queues, behind}
+	list["conquest_peak"] = array{c.queues, behind + 1}
+	return list
+}
+
+// lastStage of the largest switch.
+const lastStage = 19
+
+// registerBytes of the arrays that are used.
+func (c *config) registerBytes() int64 {
+	cells := c.snapshots * (c.rows*c.columns*c.queues + c.queues)
+	return 8 * int64(cells+told+2*c.queues)
+}
+
+// findEgress resolves the interface behind the queue on this host.
+func (c *config) findEgress(v algo.Values) error {
+	text := v.Text("egress")
+	if c.source != sourceTap || text == auto {
+		return nil
+	}
+	if n, err := strconv.ParseUint(text, 10, 32); err == nil && n > 0 {
+		c.egress = uint32(n)
+		return nil
+	}
+	i, err := net.InterfaceByName(text)
+	if err != nil || c.replay {
+		return v.Error("egress", "there is no such interface (a replay knows interfaces by their numbers)")
+	}
+	c.egress = uint32(i.Index)
+	return nil
+}

@@ -1,0 +1,149 @@
+package conquest
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+
+	bpf "github.com/xdpmon/xdpmon/bpf/conquest"
+	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
+)
+
+// How often the ring is emptied, ns: live, and of a capture's time.
+const (
+	pollEvery   = 100_000_000
+	replayEvery = 250_000_000
+)
+
+type instance struct {
+	*config
+	head    snapshot.Head
+	counts  *maps.Array
+	ring    *maps.Ring
+	words   []uint64
+	history *history
+}
+
+func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
+	c, err := newConfig(v, env.Replay)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.findEgress(v); err != nil {
+		return nil, err
+	}
+	return &instance{config: c, head: descriptor().Head(v, env), history: newHistory()}, nil
+}
+
+// Configure implements algo.Instance.
+func (i *instance) Configure(spec *ebpf.CollectionSpec) error { return i.configure(spec) }
+
+// Needs implements algo.Instance.
+func (i *instance) Needs() maps.Need {
+	if i.source == sourceTap {
+		return maps.NeedBegin
+	}
+	return 0
+}
+
+// Bind implements algo.Instance.
+func (i *instance) Bind(set *maps.Set) (err error) {
+	if i.counts, err = set.Array("conquest_counts"); err != nil {
+		return err
+	}
+	events, err := set.Array("conquest_events")
+	if err != nil {
+		return err
+	}
+	i.ring, err = maps.NewRing(events.Map())
+	return err
+}
+
+// IntervalNS implements algo.Controller.
+func (i *instance) IntervalNS() int64 { return pollEvery }
+
+// NextTick implements algo.Paced.
+func (i *instance) NextTick(_, now int64) int64 { return now + replayEvery }
+
+// Tick implements algo.Controller: it empties the ring.
+func (i *instance) Tick(int64) error {
+	return i.ring.Drain(func(b []byte) {
+		var e event
+		if len(b) >= int(unsafe.Sizeof(e)) {
+			copy(unsafe.Slice((*byte)(unsafe.Pointer(&e)), unsafe.Sizeof(e)), b)
+			i.history.hear(i.config, &e)
+		}
+	})
+}
+
+// Read implements algo.Instance.
+func (i *instance) Read(w report.Window, bank int) (_ *snapshot.Snapshot, err error) {
+	if i.words, err = i.counts.ReadReset(bank, i.words); err != nil {
+		return nil, fmt.Errorf("read window: %w", err)
+	}
+	if err := i.Tick(w.End); err != nil {
+		return nil, fmt.Errorf("read window: %w", err)
+	}
+	s := snapshot.New(i.head, w)
+	s.Words[counterWords] = i.words
+	i.history.take().into(s)
+	return s, nil
+}
+
+// reported is the report of a snapshot.
+func reported(v algo.Values, env algo.Env, s *snapshot.Snapshot) (algo.Result, error) {
+	c, err := newConfig(v, env.Replay)
+	if err != nil {
+		return algo.Result{}, err
+	}
+	n, h, err := opened(s)
+	if err != nil {
+		return algo.Result{}, err
+	}
+	return algo.Result{Body: c.body(counts(n), h, s.Offset), Used: counts(n).used(), Lost: counts(n).lost(h)}, nil
+}
+
+// counts are the program's counters.
+type counts []uint64
+
+// Fates of packets: enum conquest_fate.
+const (
+	fateLeft = iota
+	fateUnmatched
+	fateWaits
+	fateBlocked
+	fateAgain
+	fateExpired
+	fateDropped
+	fates
+)
+
+func (n counts) at(counter bpf.ConquestConquestCounter) uint64 { return n[counter] }
+
+func (n counts) fate(f int) uint64 { return n[int(bpf.ConquestConquestCounterCONQUEST_FATE)+f] }
+
+func (n counts) used() (sum uint64) {
+	for f := range fates {
+		sum += n.fate(f)
+	}
+	return sum
+}
+
+// departures are packets that left the queue.
+func (n counts) departures() uint64 { return n.fate(fateLeft) + n.fate(fateUnmatched) }
+
+func (n counts) lost(h *history) map[string]uint64 {
+	return map[string]uint64{
+		"unmatched": n.fate(fateUnmatched),
+		"blocked":   n.fate(fateBlocked),
+		"repeated":  n.fate(fateAgain),
+		"raced":     n.at(bpf.ConquestConquestCounterCONQUEST_RACED),
+		"late":      n.at(bpf.ConquestConquestCounterCONQUEST_LATE),
+		"reports":   n.at(bpf.ConquestConquestCounterCONQUEST_LOST),
+		"unlisted":  h.unlisted,
+	}
+}

@@ -1,0 +1,212 @@
+package conquest
+
+import (
+	"math"
+	"slices"
+
+	bpf "github.com/xdpmon/xdpmon/bpf/conquest"
+	"github.com/xdpmon/xdpmon/userspace/heavy"
+)
+
+type event = bpf.ConquestConquestEvent
+
+const (
+	eventCulprit = uint32(bpf.ConquestConquestEventKindEVENT_CULPRIT)
+	eventBegin   = uint32(bpf.ConquestConquestEventKindEVENT_BEGIN)
+	eventWindow  = uint32(bpf.ConquestConquestEventKindEVENT_WINDOW)
+	eventEnd     = uint32(bpf.ConquestConquestEventKindEVENT_END)
+	eventRamp    = uint32(bpf.ConquestConquestEventKindEVENT_RAMP)
+)
+
+// burstTick is the unit of the data plane's burst words.
+const burstTick = 1024 // ns
+
+// What a report's window keeps.
+const (
+	mostBursts  = 1000
+	mostAccused = 64 // flows of one burst
+	mostRamps   = 1000
+	lineSlots   = 60 // of the time line
+)
+
+// share is what a flow had of the queue: size of total, and the ends of where it can have been.
+type share struct{ value, low, high float64 }
+
+// accused is a flow that was a culprit of a burst.
+type accused struct {
+	key         heavy.Key
+	share       share // the largest that was reported
+	size        uint64
+	delay       int64 // of the packet that said so
+	times       uint64
+	first, last int64 // ns
+}
+
+// burst of a queue.
+type burst struct {
+	queue       uint32
+	begin, last int64 // departures of the first and the last packet that waited tau
+	peak        int64 // ns
+	open        bool  // it goes on
+	flows       []accused
+	more        uint64 // reports of flows beyond mostAccused
+}
+
+// ramp is a flow that grew quickly.
+type ramp struct {
+	time         int64
+	key          heavy.Key
+	size, before uint64
+}
+
+// history puts together what the data plane has reported since the last report. The exact oracle writes one too.
+type history struct {
+	bursts   []burst
+	open     map[uint32]*burst // by queue
+	ramps    []ramp
+	line     [lineSlots]int64 // longest delay by time
+	lineAt   int64            // begin of the first slot
+	lineStep int64
+	unlisted uint64
+}
+
+func newHistory() *history { return &history{open: map[uint32]*burst{}, lineStep: 1 << 10} }
+
+// at is the burst of a queue that a time belongs to: its first report need not be its beginning.
+func (h *history) at(queue uint32, time int64) *burst {
+	b := h.open[queue]
+	if b == nil {
+		b = &burst{queue: queue, begin: time, open: true}
+		h.open[queue] = b
+	}
+	b.last = max(b.last, time)
+	return b
+}
+
+// wait notes how long a packet waited.
+func (h *history) wait(queue uint32, time, delay int64) *burst {
+	b := h.at(queue, time)
+	b.peak = max(b.peak, delay)
+	h.mark(time, delay)
+	return b
+}
+
+// end closes the burst of a queue.
+func (h *history) end(queue uint32, last, peak int64) {
+	b := h.at(queue, last)
+	b.peak, b.open = max(b.peak, peak), false
+	h.mark(last, peak)
+	delete(h.open, queue)
+	h.keep(*b)
+}
+
+func (h *history) keep(b burst) {
+	if len(h.bursts) == mostBursts {
+		h.bursts = slices.Delete(h.bursts, 0, 1)
+		h.unlisted++
+	}
+	h.bursts = append(h.bursts, b)
+}
+
+// accuse adds a flow to its burst.
+func (b *burst) accuse(key heavy.Key, s share, size uint64, time, delay int64) {
+	n := slices.IndexFunc(b.flows, func(a accused) bool { return a.key == key })
+	if n < 0 {
+		if len(b.flows) == mostAccused {
+			b.more++
+			return
+		}
+		n = len(b.flows)
+		b.flows = append(b.flows, accused{key: key, first: time})
+	}
+	a := &b.flows[n]
+	a.times++
+	a.last = max(a.last, time)
+	if s.value > a.share.value || a.times == 1 {
+		a.share, a.size, a.delay = s, size, delay
+	}
+}
+
+// mark writes into the time line, whose slots double when the time outgrows them.
+func (h *history) mark(time, delay int64) {
+	if h.lineAt == 0 {
+		h.lineAt = time
+	}
+	for time-h.lineAt >= lineSlots*h.lineStep {
+		fine := h.line
+		clear(h.line[:])
+		for i, d := range fine {
+			h.line[i/2] = max(h.line[i/2], d)
+		}
+		h.lineStep *= 2
+	}
+	if slot := (time - h.lineAt) / h.lineStep; slot >= 0 {
+		h.line[slot] = max(h.line[slot], delay)
+	}
+}
+
+// hear takes a report of the data plane.
+func (h *history) hear(c *config, e *event) {
+	time, delay := int64(e.Time), int64(e.Delay)
+	switch e.Kind {
+	case eventCulprit:
+		h.wait(e.Queue, time, delay).accuse(c.spec.Clean(e.Key), c.shareOf(e), e.Size, time, delay)
+	case eventBegin, eventWindow:
+		h.wait(e.Queue, time, delay)
+	case eventEnd:
+		begin, last := since(time, uint32(e.Burst>>32)), since(time, uint32(e.Burst))
+		b := h.at(e.Queue, last)
+		if begin < b.begin-burstTick { // the report of its beginning was lost
+			b.begin = begin
+		}
+		h.end(e.Queue, last, int64(e.Size))
+	case eventRamp:
+		if len(h.ramps) == mostRamps {
+			h.unlisted++
+			return
+		}
+		h.ramps = append(h.ramps, ramp{time, c.spec.Clean(e.Key), e.Size, e.Total})
+	}
+}
+
+// since is the time of a 32-bit number of ticks before now.
+func since(now int64, ticks uint32) int64 {
+	return now - int64(uint32(now/burstTick)-ticks)*burstTick - now%burstTick
+}
+
+// shareOf is what a report says of its flow. Of the oldest snapshot that was read a part counts, of which the flow may have had all or
+// nothing; and what collides adds to it.
+func (c *config) shareOf(e *event) share {
+	size, total := float64(e.Size), float64(e.Total)
+	if total == 0 {
+		return share{}
+	}
+	unsure, rest := float64(e.Oldest)*float64(e.Edge)/(1<<16), 0.0
+	switch rest = float64(e.Oldest) - unsure; {
+	case e.Reach == 0: // the packet came while the snapshot was being written, and nobody knows what had left before
+		unsure, rest = size, total
+	case e.Edge == 1<<16:
+		unsure = 0
+	}
+	low := size - unsure - collisions/float64(c.columns)*total
+	return share{min(1, size/total), max(0, low/total), min(1, (size+rest)/total)}
+}
+
+// collisions: a row adds less than e times the mean with probability 1 - 1/e, all rows with 1 - e^-rows (section 5.3.5).
+const collisions = math.E
+
+// take hands over what there is and starts the next report with the bursts that go on.
+func (h *history) take() *history {
+	taken := *h
+	taken.bursts = slices.Clone(h.bursts)
+	for _, b := range h.open {
+		taken.bursts = append(taken.bursts, *b)
+	}
+	slices.SortFunc(taken.bursts, func(a, b burst) int { return int(a.begin-b.begin)*2 + int(a.queue) - int(b.queue) })
+	next := newHistory()
+	for queue, b := range h.open {
+		next.open[queue] = &burst{queue: queue, begin: b.begin, last: b.last, peak: b.peak, open: true}
+	}
+	*h = *next
+	return &taken
+}

@@ -1,0 +1,146 @@
+package conquest
+
+import (
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/heavy"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
+)
+
+const ms = 1_000_000
+
+func culprit(time int64, flow byte, size, total uint64) event {
+	e := event{Time: uint64(time), Delay: 2 * ms, Size: size, Total: total, Kind: eventCulprit, Culprit: 1, Reach: 2, Edge: 1 << 15, Oldest: uint32(size / 4)}
+	e.Key = heavy.Key{0x0a000000<<32 | 0xc0000200 | uint64(flow), 80<<32 | 6<<24 | 1}
+	return e
+}
+
+func words(begin, last int64) uint64 {
+	return uint64(uint32(begin/burstTick))<<32 | uint64(uint32(last/burstTick))
+}
+
+// A burst is what lies between its reports, whichever comes first, and its culprits are those that were named meanwhile.
+func TestHistory(t *testing.T) {
+	c, h := configured(t, nil), newHistory()
+	const at = 100 * ms
+	for _, e := range []event{
+		culprit(at, 1, 600, 1000), // before the report of the beginning, in the same packet
+		{Kind: eventBegin, Time: at, Delay: 2 * ms},
+		culprit(at+ms, 1, 800, 1000), culprit(at+ms, 2, 300, 1000),
+		{Kind: eventWindow, Time: at + 2*ms, Delay: 5 * ms},
+		{Kind: eventEnd, Time: at + 4*ms, Burst: words(at, at+3*ms), Size: 6 * ms},
+		{Kind: eventBegin, Time: at + 10*ms, Delay: ms, Queue: 1},
+		{Kind: eventRamp, Time: at + 11*ms, Size: 900, Total: 100, Key: culprit(0, 3, 0, 0).Key},
+	} {
+		h.hear(c, &e)
+	}
+	got := h.take()
+	if len(got.bursts) != 2 {
+		t.Fatalf("%d bursts", len(got.bursts))
+	}
+	first, second := got.bursts[0], got.bursts[1]
+	if first.open || first.begin > at || first.begin < at-burstTick || math.Abs(float64(first.last-at-3*ms)) > burstTick || first.peak != 6*ms {
+		t.Errorf("the first burst is %+v", first)
+	}
+	if len(first.flows) != 2 || first.flows[0].times != 2 || first.flows[0].share.value != 0.8 || first.flows[0].size != 800 {
+		t.Errorf("its culprits are %+v", first.flows)
+	}
+	if !second.open || second.queue != 1 || len(got.ramps) != 1 {
+		t.Errorf("the second burst is %+v, ramps %+v", second, got.ramps)
+	}
+	end := event{Kind: eventEnd, Queue: 1, Time: at + 20*ms, Burst: words(at+10*ms, at+15*ms), Size: 3 * ms}
+	h.hear(c, &end)
+	if next := h.take(); len(next.bursts) != 1 || next.bursts[0].begin != at+10*ms || next.bursts[0].open || len(h.open) != 0 {
+		t.Errorf("it ends as %+v", next.bursts)
+	}
+}
+
+// Ends of a share: the oldest snapshot may hold all or nothing of what counts of it, and others collide.
+func TestShare(t *testing.T) {
+	c := configured(t, nil)
+	none := collisions / float64(c.columns)
+	for _, x := range []struct {
+		name      string
+		e         event
+		low, high float64
+	}{
+		{"half of the oldest", event{Size: 500, Total: 1000, Oldest: 200, Edge: 1 << 15, Reach: 2}, 0.4 - none, 0.6},
+		{"all of the oldest", event{Size: 500, Total: 1000, Oldest: 200, Edge: 1 << 16, Reach: 3}, 0.5 - none, 0.5},
+		{"nothing but the one that is written", event{Size: 500, Total: 1000, Oldest: 500, Edge: 1 << 16}, 0, 1},
+		{"collided above all", event{Size: 1200, Total: 1000, Edge: 1 << 16, Reach: 1}, 1 - none + 0.2, 1},
+		{"nothing", event{}, 0, 0},
+	} {
+		got := c.shareOf(&x.e)
+		if math.Abs(got.low-min(1.2, x.low)) > 1e-9 || math.Abs(got.high-x.high) > 1e-9 || got.value > 1 {
+			t.Errorf("%s: %+v, want %g to %g", x.name, got, x.low, x.high)
+		}
+	}
+}
+
+// A time line of any length keeps its peaks.
+func TestTimeline(t *testing.T) {
+	h := newHistory()
+	h.mark(1000*ms, 5*ms)
+	for i := range int64(5000) {
+		h.mark(1000*ms+i*ms, ms)
+	}
+	h.mark(4000*ms, 9*ms)
+	text := []rune(h.timeline())
+	if len(text) > lineSlots || len(text) < lineSlots/3 || strings.Count(string(text), "█") != 1 || text[0] != '▅' {
+		t.Errorf("%d slots: %q", len(text), string(text))
+	}
+	if newHistory().timeline() != "" {
+		t.Error("a line of nothing")
+	}
+}
+
+// What a snapshot holds is what was there, and two are merged by putting their bursts side by side.
+func TestSnapshot(t *testing.T) {
+	c, v := configured(t, map[string]string{"ramp": "1kB"}), values(t, map[string]string{"ramp": "1kB"})
+	taken := func(at int64) *snapshot.Snapshot {
+		h := newHistory()
+		for _, e := range []event{culprit(at, 1, 700, 1000), {Kind: eventEnd, Time: uint64(at + 4*ms), Burst: words(at, at+ms), Size: 3 * ms},
+			{Kind: eventRamp, Time: uint64(at), Size: 10, Key: culprit(0, 3, 0, 0).Key}} {
+			h.hear(c, &e)
+		}
+		s := snapshot.New(descriptor().Head(v, algo.Env{Replay: true}), report.Window{Start: at, End: at + 10*ms})
+		s.Words[counterWords] = make(snapshot.Words, counters)
+		s.Words[counterWords][fateLeft] = 10
+		want := h.take()
+		want.into(s)
+		if _, got, err := opened(s); err != nil || !reflect.DeepEqual(got.bursts, want.bursts) || !reflect.DeepEqual(got.ramps, want.ramps) || got.line != want.line {
+			t.Fatalf("%v: %+v, want %+v", err, got, want)
+		}
+		return s
+	}
+	a, b := taken(1000*ms), taken(2000*ms)
+	both, err := algo.Merge(a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, h, err := opened(both)
+	if err != nil || n[fateLeft] != 20 || len(h.bursts) != 2 || len(h.ramps) != 2 || h.bursts[0].begin > h.bursts[1].begin {
+		t.Errorf("%v: %d departures, bursts %+v", err, n[fateLeft], h.bursts)
+	}
+	if worst := h.worst(10); len(worst) != 1 || worst[0].times != 2 || worst[0].bursts != 2 {
+		t.Errorf("culprits of both: %+v", worst)
+	}
+	for name, damage := range map[string]func(*snapshot.Snapshot){
+		"a flow of no burst": func(s *snapshot.Snapshot) { s.Words[accusedWords][0] = 7 },
+		"a share above one":  func(s *snapshot.Snapshot) { s.Words[accusedWords][6] = math.Float64bits(1.5) },
+		"no share":           func(s *snapshot.Snapshot) { s.Words[accusedWords][7] = math.Float64bits(math.NaN()) },
+		"half a burst":       func(s *snapshot.Snapshot) { s.Words[burstWords] = s.Words[burstWords][:3] },
+		"no counters":        func(s *snapshot.Snapshot) { delete(s.Words, counterWords) },
+	} {
+		s := taken(3000 * ms)
+		damage(s)
+		if _, err := algo.Report(s); err == nil {
+			t.Errorf("%s is reported", name)
+		}
+	}
+}
