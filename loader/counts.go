@@ -17,6 +17,7 @@ type Counts struct {
 	Segments   uint64            // ... and the segments they stand for
 	Pulled     uint64            // packets whose headers had to be fetched into the linear part
 	Verdicts   *Verdicts         // nil: the chain only measures
+	Queue      *QueueCounts      // nil: no queue is watched
 }
 
 // reasonNames are the JSON names of enum parse_reason.
@@ -34,6 +35,7 @@ var reasonNames = map[chain.ChainParseReason]string{
 func (i *Instance) Counts(bank int) (Counts, error) {
 	c, err := i.counts(func(a *xmaps.Array) ([]uint64, error) { return a.ReadReset(bank, nil) })
 	i.enforced = nil
+	i.closeQueueWindow(c.Queue)
 	return c, err
 }
 
@@ -63,6 +65,10 @@ func (i *Instance) counts(read func(*xmaps.Array) ([]uint64, error)) (Counts, er
 	if counts.Verdicts, err = i.verdictsWith(read); err != nil {
 		return Counts{}, err
 	}
+	counts.Queue, err = i.queueCounts(c[chain.ChainChainCountCOUNT_CARRIED], c[chain.ChainChainCountCOUNT_CARRIED_BYTES], read)
+	if err != nil {
+		return Counts{}, err
+	}
 	counts.Seen = counts.Parsed
 	for reason, name := range reasonNames {
 		counts.Reasons[name] = c[reason]
@@ -82,6 +88,10 @@ func (c Counts) Minus(before Counts) Counts {
 	if c.Verdicts != nil && before.Verdicts != nil {
 		rest := c.Verdicts.plus(*before.Verdicts, ^uint64(0))
 		c.Verdicts = &rest
+	}
+	if c.Queue != nil && before.Queue != nil {
+		rest := c.Queue.plus(*before.Queue, ^uint64(0))
+		c.Queue = &rest
 	}
 	reasons := make(map[string]uint64, len(c.Reasons))
 	for name, n := range c.Reasons {

@@ -6,6 +6,7 @@ import (
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpmon/xdpmon/bpf/chain"
 	"github.com/xdpmon/xdpmon/loader/kernel"
 	"github.com/xdpmon/xdpmon/loader/privilege"
 	xmaps "github.com/xdpmon/xdpmon/maps"
@@ -17,9 +18,10 @@ type EntryConfig struct {
 	IfIndex int
 	L3Only  bool
 	Egress  bool
-	Frags   bool // buffers may have fragments (xdp.frags) and their length can be asked for: Linux 5.18
-	MTU     int  // XDP in generic mode: IP bytes above which a buffer is an aggregate; 0: never
-	Replay  bool // frames come from a capture, with a clock of their own
+	Frags   bool                 // buffers may have fragments (xdp.frags) and their length can be asked for: Linux 5.18
+	MTU     int                  // XDP in generic mode: IP bytes above which a buffer is an aggregate; 0: never
+	Carry   chain.ChainCarryForm // TC egress: what is written for the start of transmission
+	Replay  bool                 // frames come from a capture, with a clock of their own
 }
 
 // Entry returns the chain's entry program for an interface. Interfaces of the same kind share it: it is proven and loaded once.
@@ -74,11 +76,11 @@ func (i *Instance) loadEntry(cfg EntryConfig) (*ebpf.Program, error) {
 	if err := prove(chainName, spec, i.opts.Proven); err != nil {
 		return nil, err
 	}
-	name, other := "chain_xdp_entry", ebpf.SchedCLS
+	name := "chain_xdp_entry"
 	if cfg.Kind == TC {
-		name, other = "chain_tc_entry", ebpf.XDP
+		name = "chain_tc_entry"
 	}
-	removePrograms(spec, other)
+	removePrograms(spec, func(t ebpf.ProgramType) bool { return t != cfg.Kind.program() })
 	loosen(spec, i.opts.Loose)
 	adaptToKernel(spec)
 	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: i.replacements(chainName, spec)})
@@ -115,6 +117,7 @@ func (i *Instance) configureEntry(spec *ebpf.CollectionSpec, cfg EntryConfig) er
 		"entry_egress":  cfg.Egress,
 		"entry_frags":   cfg.Frags && kernel.HaveXDPFrags() == nil,
 		"entry_load":    kernel.HaveXDPFrags() == nil, // bpf_xdp_load_bytes came with it
+		"entry_carry":   uint8(cfg.Carry),
 		"entry_mtu":     uint32(cfg.MTU),
 	}
 	for name, v := range constants {
@@ -125,10 +128,10 @@ func (i *Instance) configureEntry(spec *ebpf.CollectionSpec, cfg EntryConfig) er
 	return nil
 }
 
-// removePrograms drops the programs of a type that will not be run, and with them the maps that only they use.
-func removePrograms(spec *ebpf.CollectionSpec, t ebpf.ProgramType) {
+// removePrograms drops the programs of types that will not be run, and with them the maps that only they use.
+func removePrograms(spec *ebpf.CollectionSpec, unwanted func(ebpf.ProgramType) bool) {
 	for name, p := range spec.Programs {
-		if p.Type == t {
+		if unwanted(p.Type) {
 			delete(spec.Programs, name)
 		}
 	}

@@ -28,6 +28,16 @@ type Object struct {
 	Enforces bool
 }
 
+// has says whether the object has a program for a kind of hook.
+func (o Object) has(kind Kind) bool {
+	for _, p := range o.Spec.Programs {
+		if p.Type == kind.program() {
+			return true
+		}
+	}
+	return false
+}
+
 // Options of an instance.
 type Options struct {
 	Seed   uint64
@@ -59,16 +69,14 @@ type Kind int
 const (
 	XDP Kind = iota
 	TC
+	Sent // the start of transmission
 )
 
-func (k Kind) String() string { return [...]string{"xdp", "tc"}[k] }
+func (k Kind) String() string { return [...]string{"xdp", "tc", "the start of transmission"}[k] }
 
 // program is the type of a kind's programs.
 func (k Kind) program() ebpf.ProgramType {
-	if k == TC {
-		return ebpf.SchedCLS
-	}
-	return ebpf.XDP
+	return [...]ebpf.ProgramType{ebpf.XDP, ebpf.SchedCLS, ebpf.Tracing}[k]
 }
 
 // chainName is the name of the chain's own object among the algorithms.
@@ -83,6 +91,7 @@ type Instance struct {
 	verdict  *ebpf.CollectionSpec // once a chain enforces
 	loaded   []*member
 	enforced *Verdicts // of this window, by a verdict program that is gone
+	sent     *transmission
 
 	looseEntry  *ebpf.Map // with Options.Loose: the constants of the entry program that Reseed changes
 	looseConfig EntryConfig
@@ -116,7 +125,7 @@ func Load(objects []Object, opts Options) (*Instance, error) {
 		return nil, fmt.Errorf("read chain object: %w", err)
 	}
 	i := &Instance{opts: opts, chain: spec, shared: map[string]*ebpf.Map{}, entries: map[EntryConfig]*ebpf.Program{}}
-	i.kinds = map[Kind]bool{XDP: !opts.Lazy, TC: !opts.Lazy && !opts.Replay}
+	i.kinds = map[Kind]bool{XDP: !opts.Lazy, TC: !opts.Lazy && !opts.Replay, Sent: false}
 	if err := i.build(objects); err != nil {
 		i.Close()
 		return nil, err
@@ -135,7 +144,7 @@ func (i *Instance) build(objects []Object) error {
 		return fmt.Errorf("create maps of the chain: %w", err)
 	}
 	control, err := xmaps.NewControl(i.shared["chain_control"], i.shared["chain_xdp"], i.shared["chain_tc"],
-		i.shared["recirc_xdp"], i.shared["recirc_tc"])
+		i.shared["recirc_xdp"], i.shared["recirc_tc"], i.shared["chain_tp"])
 	if err != nil {
 		return err
 	}
@@ -200,7 +209,7 @@ func (i *Instance) install(members []*member) error {
 	for n, m := range members {
 		needs |= m.object.Needs
 		xdp, tc := m.program(ebpf.XDP), m.program(ebpf.SchedCLS)
-		slots[n] = xmaps.Slot{xdp, tc, xdp, tc}
+		slots[n] = xmaps.Slot{xdp, tc, xdp, tc, i.slotSent(m)}
 	}
 	if err := i.setBudgets(members); err != nil {
 		return err
@@ -225,7 +234,7 @@ func (i *Instance) load(o Object) (*member, error) {
 	adaptToKernel(spec)
 	for kind, wanted := range i.kinds {
 		if !wanted {
-			removePrograms(spec, kind.program())
+			removePrograms(spec, func(t ebpf.ProgramType) bool { return t == kind.program() })
 		}
 	}
 	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: i.replacements(o.Name, spec)})
@@ -247,7 +256,7 @@ func (i *Instance) configured(o Object) (*ebpf.CollectionSpec, error) {
 // complete gives members the programs of a kind that they lack. All of an object was proven when it was loaded.
 func (i *Instance) complete(members []*member, kind Kind) error {
 	for _, m := range members {
-		if m.program(kind.program()) != nil {
+		if m.program(kind.program()) != nil || !m.object.has(kind) {
 			continue
 		}
 		if err := i.loadKind(m, kind); err != nil {
@@ -263,7 +272,7 @@ func (i *Instance) loadKind(m *member, kind Kind) error {
 		return err
 	}
 	adaptToKernel(spec)
-	removePrograms(spec, (XDP + TC - kind).program())
+	removePrograms(spec, func(t ebpf.ProgramType) bool { return t != kind.program() })
 	use := i.replacements(m.object.Name, spec)
 	for name, em := range m.coll.Maps {
 		if !strings.HasPrefix(name, ".") {
@@ -372,6 +381,7 @@ func (i *Instance) Close() error {
 		errs = append(errs, p.Close())
 		delete(i.entries, kind)
 	}
+	errs = append(errs, i.sent.close())
 	if i.control != nil {
 		errs = append(errs, i.control.Close())
 	}

@@ -182,6 +182,7 @@ const (
 	AhabMapAhabWeyl             = "ahab_weyl"
 	AhabMapChainControl         = "chain_control"
 	AhabMapChainTc              = "chain_tc"
+	AhabMapChainTp              = "chain_tp"
 	AhabMapChainXdp             = "chain_xdp"
 	AhabMapHashCrcTables        = "hash_crc_tables"
 	AhabMapLpfDecay             = "lpf_decay"
@@ -298,6 +299,7 @@ type AhabMapSpecs struct {
 	AhabWeyl      *ebpf.MapSpec `ebpf:"ahab_weyl"`
 	ChainControl  *ebpf.MapSpec `ebpf:"chain_control"`
 	ChainTc       *ebpf.MapSpec `ebpf:"chain_tc"`
+	ChainTp       *ebpf.MapSpec `ebpf:"chain_tp"`
 	ChainXdp      *ebpf.MapSpec `ebpf:"chain_xdp"`
 	HashCrcTables *ebpf.MapSpec `ebpf:"hash_crc_tables"`
 	LpfDecay      *ebpf.MapSpec `ebpf:"lpf_decay"`
@@ -388,6 +390,7 @@ type AhabMaps struct {
 	AhabWeyl      *ebpf.Map `ebpf:"ahab_weyl"`
 	ChainControl  *ebpf.Map `ebpf:"chain_control"`
 	ChainTc       *ebpf.Map `ebpf:"chain_tc"`
+	ChainTp       *ebpf.Map `ebpf:"chain_tp"`
 	ChainXdp      *ebpf.Map `ebpf:"chain_xdp"`
 	HashCrcTables *ebpf.Map `ebpf:"hash_crc_tables"`
 	LpfDecay      *ebpf.Map `ebpf:"lpf_decay"`
@@ -422,6 +425,7 @@ func (m *AhabMaps) Close() error {
 		m.AhabWeyl,
 		m.ChainControl,
 		m.ChainTc,
+		m.ChainTp,
 		m.ChainXdp,
 		m.HashCrcTables,
 		m.LpfDecay,

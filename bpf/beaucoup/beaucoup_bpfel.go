@@ -157,6 +157,7 @@ const (
 	BeaucoupMapBeaucoupVectors        = "beaucoup_vectors"
 	BeaucoupMapChainControl           = "chain_control"
 	BeaucoupMapChainTc                = "chain_tc"
+	BeaucoupMapChainTp                = "chain_tp"
 	BeaucoupMapChainXdp               = "chain_xdp"
 	BeaucoupMapHashCrcTables          = "hash_crc_tables"
 	BeaucoupMapPhvScratch             = "phv_scratch"
@@ -245,6 +246,7 @@ type BeaucoupMapSpecs struct {
 	BeaucoupVectors    *ebpf.MapSpec `ebpf:"beaucoup_vectors"`
 	ChainControl       *ebpf.MapSpec `ebpf:"chain_control"`
 	ChainTc            *ebpf.MapSpec `ebpf:"chain_tc"`
+	ChainTp            *ebpf.MapSpec `ebpf:"chain_tp"`
 	ChainXdp           *ebpf.MapSpec `ebpf:"chain_xdp"`
 	HashCrcTables      *ebpf.MapSpec `ebpf:"hash_crc_tables"`
 	PhvScratch         *ebpf.MapSpec `ebpf:"phv_scratch"`
@@ -307,6 +309,7 @@ type BeaucoupMaps struct {
 	BeaucoupVectors    *ebpf.Map `ebpf:"beaucoup_vectors"`
 	ChainControl       *ebpf.Map `ebpf:"chain_control"`
 	ChainTc            *ebpf.Map `ebpf:"chain_tc"`
+	ChainTp            *ebpf.Map `ebpf:"chain_tp"`
 	ChainXdp           *ebpf.Map `ebpf:"chain_xdp"`
 	HashCrcTables      *ebpf.Map `ebpf:"hash_crc_tables"`
 	PhvScratch         *ebpf.Map `ebpf:"phv_scratch"`
@@ -328,6 +331,7 @@ func (m *BeaucoupMaps) Close() error {
 		m.BeaucoupVectors,
 		m.ChainControl,
 		m.ChainTc,
+		m.ChainTp,
 		m.ChainXdp,
 		m.HashCrcTables,
 		m.PhvScratch,

@@ -11,8 +11,10 @@
 #include "parse.h"
 #include "qname.h"
 #include "chain.h"
+#include "clock.h"
 #include "recirc.h"
 #include "replay.h"
+#include "trace.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -22,6 +24,7 @@ const volatile _Bool entry_l3_only = 0; /* no Ethernet header */
 const volatile _Bool entry_egress = 0;
 const volatile _Bool entry_frags = 0;   /* bpf_xdp_get_buff_len exists and buffers may have fragments */
 const volatile _Bool entry_load = 0;    /* bpf_xdp_load_bytes exists */
+const volatile __u8 entry_carry = 0;    /* TC egress: enum carry_form */
 const volatile __u32 entry_mtu = 0;     /* IP bytes above which an XDP buffer is an aggregate; 0: never */
 
 enum chain_count {
@@ -30,6 +33,8 @@ enum chain_count {
 	COUNT_AGGREGATES, /* packets that stand for several segments */
 	COUNT_SEGMENTS,   /* ... and the segments they stand for */
 	COUNT_PULLED,     /* TC: headers had to be pulled into the linear part */
+	COUNT_CARRIED,    /* TC egress: segments that were handed to the queue with their words: trace.h */
+	COUNT_CARRIED_BYTES,
 	CHAIN_COUNTS = 16
 };
 _Static_assert((int)PARSE_REASONS <= (int)COUNT_BYTES, "reasons have their own counters");
@@ -39,25 +44,18 @@ COUNTERS(chain_counters, CHAIN_COUNTS);
 /* bpf2go exports these to Go. */
 const enum parse_reason *unused_reason __attribute__((unused));
 const enum chain_count *unused_count __attribute__((unused));
+const enum carry_form *unused_form __attribute__((unused));
 
 static __always_inline struct phv *begin(void)
 {
 	struct phv *phv = phv_get();
-	__u32 zero = 0;
-	__u64 *control, word;
 
-	control = bpf_map_lookup_elem(&chain_control, &zero);
-	if (!phv || !control)
+	if (!phv)
 		return NULL;
-	word = READ_ONCE(*control);
-	phv->now = 0;
-	phv->bank = CONTROL_BANK(word);
-	phv->next = CONTROL_HALF(word) * CHAIN_SLOTS;
-	phv->end = phv->next + CONTROL_LENGTH(word);
-	phv->needs = CONTROL_NEEDS(word);
-	phv->pass = 0;
-	phv->verdict = VERDICT_PASS;
+	chain_begin(phv, chain_word());
 	parse_reset(phv);
+	if (entry_carry)
+		parse_reset_addresses(phv);
 	return phv;
 }
 
@@ -256,6 +254,28 @@ static __always_inline int pull(struct __sk_buff *skb, struct phv *phv)
 	return 1;
 }
 
+/* The packet is its own record of when it was handed to its queue, and of which flow: trace.h. */
+static __always_inline void carry(struct __sk_buff *skb, struct phv *phv)
+{
+	struct chain_counters_t *counters = counters_of(chain_counters, phv);
+	__u64 now = clock_now(phv);
+	__u32 words[3];
+
+	if (!counters)
+		return;
+	phv->flow = carry_flow(phv);
+	if (entry_carry == CARRY_TICK) {
+		skb->cb[CARRY_AT + 2] = carry_pack_tick(now, phv->ifindex);
+	} else {
+		carry_pack(words, now, phv->flow, phv->ifindex);
+		skb->cb[CARRY_AT] = words[0];
+		skb->cb[CARRY_AT + 1] = words[1];
+		skb->cb[CARRY_AT + 2] = words[2];
+	}
+	counters->c[COUNT_CARRIED] += phv->segs;
+	counters->c[COUNT_CARRIED_BYTES] += phv->len;
+}
+
 SEC("tc") int chain_tc_entry(struct __sk_buff *skb)
 {
 	struct phv *phv = begin();
@@ -270,7 +290,10 @@ SEC("tc") int chain_tc_entry(struct __sk_buff *skb)
 	}
 	if (unlikely(phv->needs & NEED_QNAME) && phv_has(phv, PHV_UDP))
 		qname_skb(skb, phv);
-	if (finish(phv, reason))
-		chain_next(skb, phv, &chain_tc);
+	if (!finish(phv, reason))
+		return tc_verdict(phv);
+	if (entry_carry && (phv->needs & NEED_QUEUE))
+		carry(skb, phv);
+	chain_next(skb, phv, &chain_tc);
 	return tc_verdict(phv);
 }

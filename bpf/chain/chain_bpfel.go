@@ -13,15 +13,25 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type ChainCarryForm uint32
+
+const (
+	ChainCarryFormCARRY_NONE  ChainCarryForm = 0
+	ChainCarryFormCARRY_TICK  ChainCarryForm = 1
+	ChainCarryFormCARRY_WORDS ChainCarryForm = 2
+)
+
 type ChainChainCount uint32
 
 const (
-	ChainChainCountCOUNT_REASON     ChainChainCount = 0
-	ChainChainCountCOUNT_BYTES      ChainChainCount = 8
-	ChainChainCountCOUNT_AGGREGATES ChainChainCount = 9
-	ChainChainCountCOUNT_SEGMENTS   ChainChainCount = 10
-	ChainChainCountCOUNT_PULLED     ChainChainCount = 11
-	ChainChainCountCHAIN_COUNTS     ChainChainCount = 16
+	ChainChainCountCOUNT_REASON        ChainChainCount = 0
+	ChainChainCountCOUNT_BYTES         ChainChainCount = 8
+	ChainChainCountCOUNT_AGGREGATES    ChainChainCount = 9
+	ChainChainCountCOUNT_SEGMENTS      ChainChainCount = 10
+	ChainChainCountCOUNT_PULLED        ChainChainCount = 11
+	ChainChainCountCOUNT_CARRIED       ChainChainCount = 12
+	ChainChainCountCOUNT_CARRIED_BYTES ChainChainCount = 13
+	ChainChainCountCHAIN_COUNTS        ChainChainCount = 16
 )
 
 type ChainChainCountersT struct {
@@ -112,6 +122,7 @@ const (
 	ChainMapChainControl   = "chain_control"
 	ChainMapChainCounters  = "chain_counters"
 	ChainMapChainTc        = "chain_tc"
+	ChainMapChainTp        = "chain_tp"
 	ChainMapChainXdp       = "chain_xdp"
 	ChainMapHashCrcTables  = "hash_crc_tables"
 	ChainMapPhvScratch     = "phv_scratch"
@@ -120,6 +131,7 @@ const (
 	ChainMapRecircXdp      = "recirc_xdp"
 	ChainProgChainTcEntry  = "chain_tc_entry"
 	ChainProgChainXdpEntry = "chain_xdp_entry"
+	ChainVarEntryCarry     = "entry_carry"
 	ChainVarEntryEgress    = "entry_egress"
 	ChainVarEntryFrags     = "entry_frags"
 	ChainVarEntryL3Only    = "entry_l3_only"
@@ -131,6 +143,7 @@ const (
 	ChainVarHashSeed       = "hash_seed"
 	ChainVarRecircDeferred = "recirc_deferred"
 	ChainVarUnusedCount    = "unused_count"
+	ChainVarUnusedForm     = "unused_form"
 	ChainVarUnusedReason   = "unused_reason"
 )
 
@@ -187,6 +200,7 @@ type ChainMapSpecs struct {
 	ChainControl  *ebpf.MapSpec `ebpf:"chain_control"`
 	ChainCounters *ebpf.MapSpec `ebpf:"chain_counters"`
 	ChainTc       *ebpf.MapSpec `ebpf:"chain_tc"`
+	ChainTp       *ebpf.MapSpec `ebpf:"chain_tp"`
 	ChainXdp      *ebpf.MapSpec `ebpf:"chain_xdp"`
 	HashCrcTables *ebpf.MapSpec `ebpf:"hash_crc_tables"`
 	PhvScratch    *ebpf.MapSpec `ebpf:"phv_scratch"`
@@ -199,6 +213,7 @@ type ChainMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type ChainVariableSpecs struct {
+	EntryCarry     *ebpf.VariableSpec `ebpf:"entry_carry"`
 	EntryEgress    *ebpf.VariableSpec `ebpf:"entry_egress"`
 	EntryFrags     *ebpf.VariableSpec `ebpf:"entry_frags"`
 	EntryL3Only    *ebpf.VariableSpec `ebpf:"entry_l3_only"`
@@ -210,6 +225,7 @@ type ChainVariableSpecs struct {
 	HashSeed       *ebpf.VariableSpec `ebpf:"hash_seed"`
 	RecircDeferred *ebpf.VariableSpec `ebpf:"recirc_deferred"`
 	UnusedCount    *ebpf.VariableSpec `ebpf:"unused_count"`
+	UnusedForm     *ebpf.VariableSpec `ebpf:"unused_form"`
 	UnusedReason   *ebpf.VariableSpec `ebpf:"unused_reason"`
 }
 
@@ -236,6 +252,7 @@ type ChainMaps struct {
 	ChainControl  *ebpf.Map `ebpf:"chain_control"`
 	ChainCounters *ebpf.Map `ebpf:"chain_counters"`
 	ChainTc       *ebpf.Map `ebpf:"chain_tc"`
+	ChainTp       *ebpf.Map `ebpf:"chain_tp"`
 	ChainXdp      *ebpf.Map `ebpf:"chain_xdp"`
 	HashCrcTables *ebpf.Map `ebpf:"hash_crc_tables"`
 	PhvScratch    *ebpf.Map `ebpf:"phv_scratch"`
@@ -249,6 +266,7 @@ func (m *ChainMaps) Close() error {
 		m.ChainControl,
 		m.ChainCounters,
 		m.ChainTc,
+		m.ChainTp,
 		m.ChainXdp,
 		m.HashCrcTables,
 		m.PhvScratch,
@@ -262,6 +280,7 @@ func (m *ChainMaps) Close() error {
 //
 // It can be passed to LoadChainObjects or ebpf.CollectionSpec.LoadAndAssign.
 type ChainVariables struct {
+	EntryCarry     *ebpf.Variable `ebpf:"entry_carry"`
 	EntryEgress    *ebpf.Variable `ebpf:"entry_egress"`
 	EntryFrags     *ebpf.Variable `ebpf:"entry_frags"`
 	EntryL3Only    *ebpf.Variable `ebpf:"entry_l3_only"`
@@ -273,6 +292,7 @@ type ChainVariables struct {
 	HashSeed       *ebpf.Variable `ebpf:"hash_seed"`
 	RecircDeferred *ebpf.Variable `ebpf:"recirc_deferred"`
 	UnusedCount    *ebpf.Variable `ebpf:"unused_count"`
+	UnusedForm     *ebpf.Variable `ebpf:"unused_form"`
 	UnusedReason   *ebpf.Variable `ebpf:"unused_reason"`
 }
 

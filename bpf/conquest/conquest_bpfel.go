@@ -138,6 +138,7 @@ type ConquestPhv struct {
 const (
 	ConquestMapChainControl          = "chain_control"
 	ConquestMapChainTc               = "chain_tc"
+	ConquestMapChainTp               = "chain_tp"
 	ConquestMapChainXdp              = "chain_xdp"
 	ConquestMapConquestBurst         = "conquest_burst"
 	ConquestMapConquestCounts        = "conquest_counts"
@@ -342,6 +343,7 @@ type ConquestProgramSpecs struct {
 type ConquestMapSpecs struct {
 	ChainControl   *ebpf.MapSpec `ebpf:"chain_control"`
 	ChainTc        *ebpf.MapSpec `ebpf:"chain_tc"`
+	ChainTp        *ebpf.MapSpec `ebpf:"chain_tp"`
 	ChainXdp       *ebpf.MapSpec `ebpf:"chain_xdp"`
 	ConquestBurst  *ebpf.MapSpec `ebpf:"conquest_burst"`
 	ConquestCounts *ebpf.MapSpec `ebpf:"conquest_counts"`
@@ -520,6 +522,7 @@ func (o *ConquestObjects) Close() error {
 type ConquestMaps struct {
 	ChainControl   *ebpf.Map `ebpf:"chain_control"`
 	ChainTc        *ebpf.Map `ebpf:"chain_tc"`
+	ChainTp        *ebpf.Map `ebpf:"chain_tp"`
 	ChainXdp       *ebpf.Map `ebpf:"chain_xdp"`
 	ConquestBurst  *ebpf.Map `ebpf:"conquest_burst"`
 	ConquestCounts *ebpf.Map `ebpf:"conquest_counts"`
@@ -588,6 +591,7 @@ func (m *ConquestMaps) Close() error {
 	return _ConquestClose(
 		m.ChainControl,
 		m.ChainTc,
+		m.ChainTp,
 		m.ChainXdp,
 		m.ConquestBurst,
 		m.ConquestCounts,

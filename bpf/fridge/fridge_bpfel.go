@@ -138,6 +138,7 @@ type FridgePhv struct {
 const (
 	FridgeMapChainControl          = "chain_control"
 	FridgeMapChainTc               = "chain_tc"
+	FridgeMapChainTp               = "chain_tp"
 	FridgeMapChainXdp              = "chain_xdp"
 	FridgeMapFridgeCounters        = "fridge_counters"
 	FridgeMapFridgeEntries         = "fridge_entries"
@@ -246,6 +247,7 @@ type FridgeProgramSpecs struct {
 type FridgeMapSpecs struct {
 	ChainControl   *ebpf.MapSpec `ebpf:"chain_control"`
 	ChainTc        *ebpf.MapSpec `ebpf:"chain_tc"`
+	ChainTp        *ebpf.MapSpec `ebpf:"chain_tp"`
 	ChainXdp       *ebpf.MapSpec `ebpf:"chain_xdp"`
 	FridgeCounters *ebpf.MapSpec `ebpf:"fridge_counters"`
 	FridgeEntries  *ebpf.MapSpec `ebpf:"fridge_entries"`
@@ -328,6 +330,7 @@ func (o *FridgeObjects) Close() error {
 type FridgeMaps struct {
 	ChainControl   *ebpf.Map `ebpf:"chain_control"`
 	ChainTc        *ebpf.Map `ebpf:"chain_tc"`
+	ChainTp        *ebpf.Map `ebpf:"chain_tp"`
 	ChainXdp       *ebpf.Map `ebpf:"chain_xdp"`
 	FridgeCounters *ebpf.Map `ebpf:"fridge_counters"`
 	FridgeEntries  *ebpf.Map `ebpf:"fridge_entries"`
@@ -353,6 +356,7 @@ func (m *FridgeMaps) Close() error {
 	return _FridgeClose(
 		m.ChainControl,
 		m.ChainTc,
+		m.ChainTp,
 		m.ChainXdp,
 		m.FridgeCounters,
 		m.FridgeEntries,

@@ -99,6 +99,7 @@ type HhhRecircBudgetT struct {
 const (
 	HhhMapChainControl    = "chain_control"
 	HhhMapChainTc         = "chain_tc"
+	HhhMapChainTp         = "chain_tp"
 	HhhMapChainXdp        = "chain_xdp"
 	HhhMapHashCrcTables   = "hash_crc_tables"
 	HhhMapHhhByte         = "hhh_byte"
@@ -298,6 +299,7 @@ type HhhProgramSpecs struct {
 type HhhMapSpecs struct {
 	ChainControl  *ebpf.MapSpec `ebpf:"chain_control"`
 	ChainTc       *ebpf.MapSpec `ebpf:"chain_tc"`
+	ChainTp       *ebpf.MapSpec `ebpf:"chain_tp"`
 	ChainXdp      *ebpf.MapSpec `ebpf:"chain_xdp"`
 	HashCrcTables *ebpf.MapSpec `ebpf:"hash_crc_tables"`
 	HhhByte       *ebpf.MapSpec `ebpf:"hhh_byte"`
@@ -471,6 +473,7 @@ func (o *HhhObjects) Close() error {
 type HhhMaps struct {
 	ChainControl  *ebpf.Map `ebpf:"chain_control"`
 	ChainTc       *ebpf.Map `ebpf:"chain_tc"`
+	ChainTp       *ebpf.Map `ebpf:"chain_tp"`
 	ChainXdp      *ebpf.Map `ebpf:"chain_xdp"`
 	HashCrcTables *ebpf.Map `ebpf:"hash_crc_tables"`
 	HhhByte       *ebpf.Map `ebpf:"hhh_byte"`
@@ -540,6 +543,7 @@ func (m *HhhMaps) Close() error {
 	return _HhhClose(
 		m.ChainControl,
 		m.ChainTc,
+		m.ChainTp,
 		m.ChainXdp,
 		m.HashCrcTables,
 		m.HhhByte,

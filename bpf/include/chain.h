@@ -39,9 +39,31 @@ struct {
 
 CHAIN_ARRAY(chain_xdp, "pisa:chain");
 CHAIN_ARRAY(chain_tc, "pisa:chain");
+CHAIN_ARRAY(chain_tp, "pisa:chain"); /* at the start of transmission: trace.h */
 /* The same programs again, reached only by recirculate(): the second pass is another edge of the graph. */
 CHAIN_ARRAY(recirc_xdp, "pisa:recirculation");
 CHAIN_ARRAY(recirc_tc, "pisa:recirculation");
+
+/* The control word, read once a packet. */
+static __always_inline __u64 chain_word(void)
+{
+	__u32 zero = 0;
+	__u64 *control = bpf_map_lookup_elem(&chain_control, &zero);
+
+	return control ? READ_ONCE(*control) : 0; /* never NULL, but the verifier wants it looked at; 0: no algorithms */
+}
+
+/* What the chain itself keeps in the vector; parse_reset() is for the rest. */
+static __always_inline void chain_begin(struct phv *phv, __u64 word)
+{
+	phv->now = 0;
+	phv->bank = CONTROL_BANK(word);
+	phv->next = CONTROL_HALF(word) * CHAIN_SLOTS;
+	phv->end = phv->next + CONTROL_LENGTH(word);
+	phv->needs = CONTROL_NEEDS(word);
+	phv->pass = 0;
+	phv->verdict = VERDICT_PASS;
+}
 
 /* A tail call with a constant slot is a direct jump (3 ns with all that belongs to it); with the slot in a register it
  * is an indirect one, which costs 13 ns where the kernel guards against Spectre. So the first four slots of both

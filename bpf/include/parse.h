@@ -50,11 +50,22 @@ struct packet {
 	__u8 version;   /* of the IP header at the cursor: 4, 6, or 0 */
 };
 
-/* Bytes at the cursor, or leave with the reason. */
+/* Bytes at the cursor, or leave with the reason. A program that may not point into the packet defines PARSE_COPIES: it gets each
+ * header as a copy, and none of what is asked for beyond headers. */
+#ifdef PARSE_COPIES
+#define PARSE_POINTS 0
+#define HEADER(pkt, type, name)                                                                       \
+	type name##_copy, *name = &name##_copy;                                                       \
+	if ((pkt)->data + (pkt)->off + sizeof(type) > (pkt)->end ||                                   \
+	    bpf_probe_read_kernel(name, sizeof(type), (pkt)->data + (pkt)->off))                      \
+		return PARSE_TRUNCATED
+#else
+#define PARSE_POINTS 1
 #define HEADER(pkt, type, name)                                                                       \
 	type *name = (pkt)->data + (pkt)->off;                                                        \
 	if ((void *)(name + 1) > (pkt)->end)                                                          \
 		return PARSE_TRUNCATED
+#endif
 
 /* The verifier would walk what follows once for every offset that can lead there; after this it is one state. The mask
  * changes nothing that passes the check: before Linux 6.8 a copy of the offset that the compiler spilled before the check
@@ -330,7 +341,7 @@ static __always_inline __u32 jumbo_payload(struct packet *pkt, __u8 next)
 
 	if (next == IPP_NONE)
 		return 0;
-	if (next == IPP_HOPOPTS && (void *)(hop + 1) <= pkt->end && hop->rest == bpf_htons(0xc204)) {
+	if (PARSE_POINTS && next == IPP_HOPOPTS && (void *)(hop + 1) <= pkt->end && hop->rest == bpf_htons(0xc204)) {
 		bytes = bpf_ntohl(hop->more);
 		return bytes - JUMBO_MIN >= JUMBO_END - JUMBO_MIN ? ~0U : bytes;
 	}
@@ -434,7 +445,7 @@ static __always_inline int parse_tcp(struct phv *phv, struct packet *pkt)
 	phv->tcp_flags = tcp->flags;
 	phv->payload = payload_bytes(pkt, header);
 	phv->valid |= PHV_PORTS | PHV_TCP;
-	if ((phv->needs & NEED_TSOPT) && header > sizeof(*tcp))
+	if (PARSE_POINTS && (phv->needs & NEED_TSOPT) && header > sizeof(*tcp))
 		parse_tsopt(phv, pkt, pkt->off + sizeof(*tcp), header - sizeof(*tcp));
 	pkt->off += header;
 	return PARSED;
@@ -539,6 +550,8 @@ static __always_inline int parse_udp(struct phv *phv, struct packet *pkt)
 	phv->valid |= PHV_PORTS | PHV_UDP;
 	pkt->off += sizeof(*udp);
 	phv->qname = pkt->off; /* where the message begins: qname.h */
+	if (!PARSE_POINTS)
+		return PARSED;
 	message = pkt->data + pkt->off;
 	if (dns_asked(phv) && message + DNS_HEADER <= pkt->end)
 		parse_dns(phv, message);
@@ -697,6 +710,13 @@ static __always_inline int parse(struct phv *phv, struct packet *pkt, int l3_onl
 	if (phv->needs & NEED_DECAP)
 		reason = parse_decap(phv, pkt, reason);
 	return reason;
+}
+
+/* For an entry program that hashes addresses itself: what is not found is nothing, and not the last packet's. */
+static __always_inline void parse_reset_addresses(struct phv *phv)
+{
+	__builtin_memset(phv->src, 0, sizeof(phv->src));
+	__builtin_memset(phv->dst, 0, sizeof(phv->dst));
 }
 
 static __always_inline void parse_reset(struct phv *phv)

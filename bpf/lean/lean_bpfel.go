@@ -178,6 +178,7 @@ const (
 const (
 	LeanMapChainControl         = "chain_control"
 	LeanMapChainTc              = "chain_tc"
+	LeanMapChainTp              = "chain_tp"
 	LeanMapChainXdp             = "chain_xdp"
 	LeanMapHashCrcTables        = "hash_crc_tables"
 	LeanMapLeanBits             = "lean_bits"
@@ -371,6 +372,7 @@ type LeanProgramSpecs struct {
 type LeanMapSpecs struct {
 	ChainControl  *ebpf.MapSpec `ebpf:"chain_control"`
 	ChainTc       *ebpf.MapSpec `ebpf:"chain_tc"`
+	ChainTp       *ebpf.MapSpec `ebpf:"chain_tp"`
 	ChainXdp      *ebpf.MapSpec `ebpf:"chain_xdp"`
 	HashCrcTables *ebpf.MapSpec `ebpf:"hash_crc_tables"`
 	LeanBits      *ebpf.MapSpec `ebpf:"lean_bits"`
@@ -538,6 +540,7 @@ func (o *LeanObjects) Close() error {
 type LeanMaps struct {
 	ChainControl  *ebpf.Map `ebpf:"chain_control"`
 	ChainTc       *ebpf.Map `ebpf:"chain_tc"`
+	ChainTp       *ebpf.Map `ebpf:"chain_tp"`
 	ChainXdp      *ebpf.Map `ebpf:"chain_xdp"`
 	HashCrcTables *ebpf.Map `ebpf:"hash_crc_tables"`
 	LeanBits      *ebpf.Map `ebpf:"lean_bits"`
@@ -604,6 +607,7 @@ func (m *LeanMaps) Close() error {
 	return _LeanClose(
 		m.ChainControl,
 		m.ChainTc,
+		m.ChainTp,
 		m.ChainXdp,
 		m.HashCrcTables,
 		m.LeanBits,

@@ -117,6 +117,7 @@ const (
 const (
 	PrecisionMapChainControl        = "chain_control"
 	PrecisionMapChainTc             = "chain_tc"
+	PrecisionMapChainTp             = "chain_tp"
 	PrecisionMapChainXdp            = "chain_xdp"
 	PrecisionMapHashCrcTables       = "hash_crc_tables"
 	PrecisionMapPhvScratch          = "phv_scratch"
@@ -251,6 +252,7 @@ type PrecisionProgramSpecs struct {
 type PrecisionMapSpecs struct {
 	ChainControl    *ebpf.MapSpec `ebpf:"chain_control"`
 	ChainTc         *ebpf.MapSpec `ebpf:"chain_tc"`
+	ChainTp         *ebpf.MapSpec `ebpf:"chain_tp"`
 	ChainXdp        *ebpf.MapSpec `ebpf:"chain_xdp"`
 	HashCrcTables   *ebpf.MapSpec `ebpf:"hash_crc_tables"`
 	PhvScratch      *ebpf.MapSpec `ebpf:"phv_scratch"`
@@ -359,6 +361,7 @@ func (o *PrecisionObjects) Close() error {
 type PrecisionMaps struct {
 	ChainControl    *ebpf.Map `ebpf:"chain_control"`
 	ChainTc         *ebpf.Map `ebpf:"chain_tc"`
+	ChainTp         *ebpf.Map `ebpf:"chain_tp"`
 	ChainXdp        *ebpf.Map `ebpf:"chain_xdp"`
 	HashCrcTables   *ebpf.Map `ebpf:"hash_crc_tables"`
 	PhvScratch      *ebpf.Map `ebpf:"phv_scratch"`
@@ -399,6 +402,7 @@ func (m *PrecisionMaps) Close() error {
 	return _PrecisionClose(
 		m.ChainControl,
 		m.ChainTc,
+		m.ChainTp,
 		m.ChainXdp,
 		m.HashCrcTables,
 		m.PhvScratch,

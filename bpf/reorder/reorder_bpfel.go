@@ -128,6 +128,7 @@ type ReorderReorderReport struct {
 const (
 	ReorderMapChainControl              = "chain_control"
 	ReorderMapChainTc                   = "chain_tc"
+	ReorderMapChainTp                   = "chain_tp"
 	ReorderMapChainXdp                  = "chain_xdp"
 	ReorderMapHashCrcTables             = "hash_crc_tables"
 	ReorderMapPhvScratch                = "phv_scratch"
@@ -259,6 +260,7 @@ type ReorderProgramSpecs struct {
 type ReorderMapSpecs struct {
 	ChainControl       *ebpf.MapSpec `ebpf:"chain_control"`
 	ChainTc            *ebpf.MapSpec `ebpf:"chain_tc"`
+	ChainTp            *ebpf.MapSpec `ebpf:"chain_tp"`
 	ChainXdp           *ebpf.MapSpec `ebpf:"chain_xdp"`
 	HashCrcTables      *ebpf.MapSpec `ebpf:"hash_crc_tables"`
 	PhvScratch         *ebpf.MapSpec `ebpf:"phv_scratch"`
@@ -364,6 +366,7 @@ func (o *ReorderObjects) Close() error {
 type ReorderMaps struct {
 	ChainControl       *ebpf.Map `ebpf:"chain_control"`
 	ChainTc            *ebpf.Map `ebpf:"chain_tc"`
+	ChainTp            *ebpf.Map `ebpf:"chain_tp"`
 	ChainXdp           *ebpf.Map `ebpf:"chain_xdp"`
 	HashCrcTables      *ebpf.Map `ebpf:"hash_crc_tables"`
 	PhvScratch         *ebpf.Map `ebpf:"phv_scratch"`
@@ -402,6 +405,7 @@ func (m *ReorderMaps) Close() error {
 	return _ReorderClose(
 		m.ChainControl,
 		m.ChainTc,
+		m.ChainTp,
 		m.ChainXdp,
 		m.HashCrcTables,
 		m.PhvScratch,

@@ -99,6 +99,7 @@ type ReplayReplayHeldT struct {
 const (
 	ReplayMapChainControl   = "chain_control"
 	ReplayMapChainTc        = "chain_tc"
+	ReplayMapChainTp        = "chain_tp"
 	ReplayMapChainXdp       = "chain_xdp"
 	ReplayMapPhvScratch     = "phv_scratch"
 	ReplayMapRecircBudget   = "recirc_budget"
@@ -163,6 +164,7 @@ type ReplayProgramSpecs struct {
 type ReplayMapSpecs struct {
 	ChainControl *ebpf.MapSpec `ebpf:"chain_control"`
 	ChainTc      *ebpf.MapSpec `ebpf:"chain_tc"`
+	ChainTp      *ebpf.MapSpec `ebpf:"chain_tp"`
 	ChainXdp     *ebpf.MapSpec `ebpf:"chain_xdp"`
 	PhvScratch   *ebpf.MapSpec `ebpf:"phv_scratch"`
 	RecircBudget *ebpf.MapSpec `ebpf:"recirc_budget"`
@@ -203,6 +205,7 @@ func (o *ReplayObjects) Close() error {
 type ReplayMaps struct {
 	ChainControl *ebpf.Map `ebpf:"chain_control"`
 	ChainTc      *ebpf.Map `ebpf:"chain_tc"`
+	ChainTp      *ebpf.Map `ebpf:"chain_tp"`
 	ChainXdp     *ebpf.Map `ebpf:"chain_xdp"`
 	PhvScratch   *ebpf.Map `ebpf:"phv_scratch"`
 	RecircBudget *ebpf.Map `ebpf:"recirc_budget"`
@@ -218,6 +221,7 @@ func (m *ReplayMaps) Close() error {
 	return _ReplayClose(
 		m.ChainControl,
 		m.ChainTc,
+		m.ChainTp,
 		m.ChainXdp,
 		m.PhvScratch,
 		m.RecircBudget,

@@ -100,6 +100,7 @@ const (
 const (
 	RttArrayMapChainControl       = "chain_control"
 	RttArrayMapChainTc            = "chain_tc"
+	RttArrayMapChainTp            = "chain_tp"
 	RttArrayMapChainXdp           = "chain_xdp"
 	RttArrayMapHashCrcTables      = "hash_crc_tables"
 	RttArrayMapPhvScratch         = "phv_scratch"
@@ -190,6 +191,7 @@ type RttArrayProgramSpecs struct {
 type RttArrayMapSpecs struct {
 	ChainControl  *ebpf.MapSpec `ebpf:"chain_control"`
 	ChainTc       *ebpf.MapSpec `ebpf:"chain_tc"`
+	ChainTp       *ebpf.MapSpec `ebpf:"chain_tp"`
 	ChainXdp      *ebpf.MapSpec `ebpf:"chain_xdp"`
 	HashCrcTables *ebpf.MapSpec `ebpf:"hash_crc_tables"`
 	PhvScratch    *ebpf.MapSpec `ebpf:"phv_scratch"`
@@ -254,6 +256,7 @@ func (o *RttArrayObjects) Close() error {
 type RttArrayMaps struct {
 	ChainControl  *ebpf.Map `ebpf:"chain_control"`
 	ChainTc       *ebpf.Map `ebpf:"chain_tc"`
+	ChainTp       *ebpf.Map `ebpf:"chain_tp"`
 	ChainXdp      *ebpf.Map `ebpf:"chain_xdp"`
 	HashCrcTables *ebpf.Map `ebpf:"hash_crc_tables"`
 	PhvScratch    *ebpf.Map `ebpf:"phv_scratch"`
@@ -273,6 +276,7 @@ func (m *RttArrayMaps) Close() error {
 	return _RttArrayClose(
 		m.ChainControl,
 		m.ChainTc,
+		m.ChainTp,
 		m.ChainXdp,
 		m.HashCrcTables,
 		m.PhvScratch,

@@ -88,6 +88,7 @@ type VerdictVerdictCountsT struct {
 const (
 	VerdictMapChainControl  = "chain_control"
 	VerdictMapChainTc       = "chain_tc"
+	VerdictMapChainTp       = "chain_tp"
 	VerdictMapChainXdp      = "chain_xdp"
 	VerdictMapHashCrcTables = "hash_crc_tables"
 	VerdictMapPhvScratch    = "phv_scratch"
@@ -154,6 +155,7 @@ type VerdictProgramSpecs struct {
 type VerdictMapSpecs struct {
 	ChainControl  *ebpf.MapSpec `ebpf:"chain_control"`
 	ChainTc       *ebpf.MapSpec `ebpf:"chain_tc"`
+	ChainTp       *ebpf.MapSpec `ebpf:"chain_tp"`
 	ChainXdp      *ebpf.MapSpec `ebpf:"chain_xdp"`
 	HashCrcTables *ebpf.MapSpec `ebpf:"hash_crc_tables"`
 	PhvScratch    *ebpf.MapSpec `ebpf:"phv_scratch"`
@@ -194,6 +196,7 @@ func (o *VerdictObjects) Close() error {
 type VerdictMaps struct {
 	ChainControl  *ebpf.Map `ebpf:"chain_control"`
 	ChainTc       *ebpf.Map `ebpf:"chain_tc"`
+	ChainTp       *ebpf.Map `ebpf:"chain_tp"`
 	ChainXdp      *ebpf.Map `ebpf:"chain_xdp"`
 	HashCrcTables *ebpf.Map `ebpf:"hash_crc_tables"`
 	PhvScratch    *ebpf.Map `ebpf:"phv_scratch"`
@@ -206,6 +209,7 @@ func (m *VerdictMaps) Close() error {
 	return _VerdictClose(
 		m.ChainControl,
 		m.ChainTc,
+		m.ChainTp,
 		m.ChainXdp,
 		m.HashCrcTables,
 		m.PhvScratch,

@@ -19,6 +19,9 @@ type Source interface {
 	Entry(cfg loader.EntryConfig) (*ebpf.Program, error)
 	Maps() map[string]*ebpf.Map
 	Programs() map[string]*ebpf.Program
+	// WatchesQueues says that an algorithm asks for what the start of transmission knows.
+	WatchesQueues() bool
+	Watch(loader.QueueInterface) (*loader.Port, error)
 }
 
 // Attachment is an interface with the programs of a chain on it.
@@ -48,7 +51,7 @@ func Attach(src Source, iface string, opts Options) (*Attachment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("attach: %w", err)
 	}
-	p, err := ChooseHooks(d, opts)
+	p, err := ChooseHooks(d, opts.Seeing(src))
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +86,15 @@ func (a *Attachment) attachAll(src Source, d *Device, p Placement, opts Options,
 	if p.Egress == "" {
 		return nil
 	}
-	return a.add(at.attach(Point{Hook: HookTC, Direction: Egress}, p.Mode))
+	egress := Point{Hook: HookTC, Direction: Egress}
+	if src.WatchesQueues() {
+		sent, form, err := at.attachSent()
+		if err := a.add(sent, err); err != nil {
+			return err
+		}
+		at.carry = form
+	}
+	return a.add(at.attach(egress, p.Mode))
 }
 
 func (a *Attachment) add(p Point, err error) error {

@@ -25,6 +25,8 @@ type Device struct {
 	MTU    int
 	Flags  uint32 // IFF_*
 
+	TxQueues int
+
 	PeerIndex   int // of a veth: index of the other end, in namespace PeerNetNSID
 	PeerNetNSID int // -1: this namespace
 
@@ -62,7 +64,7 @@ func DeviceOf(l netlink.Link) *Device {
 }
 
 func (d *Device) fromAttrs(a *netlink.LinkAttrs) {
-	d.Index, d.MTU, d.Bus, d.Flags = a.Index, a.MTU, a.ParentDevBus, a.RawFlags
+	d.Index, d.MTU, d.Bus, d.Flags, d.TxQueues = a.Index, a.MTU, a.ParentDevBus, a.RawFlags, a.NumTxQueues
 	if a.ParentDev != "" && d.Bus == "" {
 		d.Bus = "unnamed"
 	}

@@ -83,7 +83,7 @@ type Point struct {
 	Hook      Hook
 	Mode      Mode // XDP only
 	Direction Direction
-	Via       string // "xdp", "tcx" or "clsact"
+	Via       string // "xdp", "tcx", "clsact" or "tp_btf"
 	Frags     bool
 
 	Hold    Hold
@@ -92,6 +92,9 @@ type Point struct {
 
 // Where is how messages name the point: "XDP ingress (native)".
 func (p Point) Where() string {
+	if p.Hook == HookSent {
+		return hookName(p.Hook)
+	}
 	s := hookName(p.Hook) + " " + string(p.Direction)
 	if p.Mode != "" {
 		s += " (" + string(p.Mode) + ")"

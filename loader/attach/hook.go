@@ -87,8 +87,11 @@ func checkPlacement(d *Device, p Placement) error {
 }
 
 func hookName(h Hook) string {
-	if h == HookXDP {
+	switch h {
+	case HookXDP:
 		return "XDP"
+	case HookSent:
+		return "start of transmission"
 	}
 	return "TC"
 }

@@ -15,6 +15,8 @@ const (
 	HookAuto Hook = "auto"
 	HookXDP  Hook = "xdp"
 	HookTC   Hook = "tc"
+	// HookSent is the start of transmission. It cannot be asked for: an algorithm that wants to see queues brings it.
+	HookSent Hook = "trace"
 )
 
 // Mode is how an XDP program runs: in the driver (native) or behind the allocation of the skb (generic).
@@ -60,6 +62,17 @@ type Options struct {
 	WithoutTCX bool
 	// fail is asked before each step and may refuse it, for tests of the way back.
 	Fail func(step string) error
+}
+
+// Seeing are the options for a chain: one that watches queues wants to see what leaves.
+func (o Options) Seeing(src Source) Options {
+	if o.Direction == Ingress && src.WatchesQueues() {
+		o.Direction = Egress
+		if o.Hook == HookXDP {
+			o.Direction = Both
+		}
+	}
+	return o
 }
 
 func (o Options) WithDefaults() Options {

@@ -8,6 +8,7 @@ import (
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpmon/xdpmon/bpf/chain"
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/loader/kernel"
 	"github.com/xdpmon/xdpmon/loader/privilege"
@@ -26,6 +27,7 @@ type attacher struct {
 	opts  Options
 	adopt Adopter
 	say   func(string, ...any)
+	carry chain.ChainCarryForm // what TC egress writes for the start of transmission
 }
 
 // attach loads the entry program of a point and puts it on the interface.
@@ -98,6 +100,9 @@ func (at attacher) entryConfig(p Point) loader.EntryConfig {
 	cfg := loader.EntryConfig{Kind: loader.TC, IfIndex: at.dev.Index, L3Only: l3, Egress: p.Direction == Egress}
 	if p.Hook == HookXDP {
 		cfg.Kind, cfg.Frags = loader.XDP, p.Frags
+	}
+	if p.Hook == HookTC && p.Direction == Egress {
+		cfg.Carry = at.carry
 	}
 	if p.Mode == ModeGeneric {
 		cfg.MTU = at.dev.MTU // GRO comes before generic XDP: what is longer was merged

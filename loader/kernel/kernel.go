@@ -8,6 +8,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
@@ -95,6 +96,24 @@ func HaveTCX() error {
 	}
 	err := askTCX()
 	haveTCX.Store(err == nil)
+	return err
+}
+
+// haveSent remembers a yes, likewise.
+var haveSent atomic.Bool
+
+// HaveSent asks for programs at the start of transmission: the trace point net_dev_start_xmit, with type information of its arguments.
+func HaveSent() error {
+	if haveSent.Load() {
+		return nil
+	}
+	spec := Returning(ebpf.Tracing, 0)
+	spec.AttachType, spec.AttachTo = ebpf.AttachTraceRawTp, "net_dev_start_xmit"
+	err := Try(spec)
+	if errors.Is(err, btf.ErrNotFound) || errors.Is(err, btf.ErrNotSupported) {
+		err = ebpf.ErrNotSupported
+	}
+	haveSent.Store(err == nil)
 	return err
 }
 

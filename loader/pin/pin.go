@@ -195,6 +195,9 @@ func (p *Pin) Attach(src attach.Source, iface string, opts attach.Options) (*att
 	if err := opts.Check(); err != nil {
 		return nil, fmt.Errorf("attach to %s: %w", iface, err)
 	}
+	if src.WatchesQueues() {
+		return nil, fmt.Errorf("attach to %s: %w: an algorithm that watches queues cannot be pinned: the trace point ends with its process", iface, attach.ErrUsage)
+	}
 	d, err := attach.Inspect(iface)
 	if err != nil {
 		return nil, fmt.Errorf("attach: %w", err)

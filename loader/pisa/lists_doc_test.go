@@ -65,12 +65,34 @@ func listsText() string {
 		}
 		fmt.Fprintf(&b, "| %s: %s | %s | %s |\n", kind, h.Why, strings.Join(fields, " "), h.VerdictNames())
 	}
+	fmt.Fprintf(&b, "\n| field that is written | why |\n|---|---|\n")
+	for _, kind := range slices.Sorted(maps.Keys(allow.Hooks)) {
+		for _, f := range allow.Hooks[kind].Written {
+			fmt.Fprintf(&b, "| %s: `%s` | %s |\n", kind, f.Name, f.Why)
+		}
+	}
+	fmt.Fprintf(&b, "\n| at a trace point | how | why |\n|---|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(allow.KernelFields)) {
+		fmt.Fprintf(&b, "| `%s` | loaded | %s |\n", name, allow.KernelFields[name].Why)
+	}
+	for _, name := range slices.Sorted(maps.Keys(allow.KernelPlaces)) {
+		p := allow.KernelPlaces[name]
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, copiedText(p.Bytes), p.Why)
+	}
+	fmt.Fprintf(&b, "\nTrace points: %s.\n", strings.Join(slices.Sorted(maps.Keys(allow.TracePoints)), ", "))
 	fmt.Fprintf(&b, "\n| kind of map | types | at most | why, and what it is on a switch |\n|---|---|---|---|\n")
 	for _, kind := range slices.Sorted(maps.Keys(declared.MapRoles)) {
 		r := declared.MapRoles[kind]
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", kind, declared.TypeNames(r.Types), sizeText(r), r.Why)
 	}
 	return b.String()
+}
+
+func copiedText(bytes int) string {
+	if bytes == 0 {
+		return "leads on"
+	}
+	return fmt.Sprintf("copied, %d bytes at most", bytes)
 }
 
 var failureTexts = map[allow.Failure]string{allow.NeverFails: "-", allow.LeavesOld: "memory is as it was", allow.WritesZero: "memory is zero"}

@@ -27,6 +27,7 @@ const (
 	aLength // of the argument in front of it
 	aRecord // of a ring
 	aCode   // a function of the program
+	Copied  // memory of the kernel, of the length in the argument in front of it: read
 )
 
 // Failure is what a helper that fails leaves in the memory that it writes.
@@ -50,6 +51,7 @@ type Helper struct {
 var (
 	onlyXDP = []ebpf.ProgramType{ebpf.XDP}
 	onlyTC  = []ebpf.ProgramType{ebpf.SchedCLS}
+	onlyTP  = []ebpf.ProgramType{ebpf.Tracing}
 )
 
 // Helpers is the list. Failures are those of the kernel's sources (net/core/filter.c, kernel/bpf).
@@ -85,6 +87,9 @@ var Helpers = map[asm.BuiltinFunc]Helper{
 	asm.FnSkbPullData: {Args: []role{aContext, aNumber}, Types: onlyTC, Why: "brings bytes of the packet into its linear part"},
 	asm.FnCsumDiff: {Args: []role{Reads, aLength, Reads, aLength, aNumber},
 		Why: "a checksum over memory that is read as if by loads"},
+
+	asm.FnProbeReadKernel: {Args: []role{Writes, aLength, Copied}, Fails: WritesZero, Types: onlyTP,
+		Why: "bytes of the packet, and words that belong to it, where a trace point shows them"},
 
 	asm.FnXdpStoreBytes: {Args: []role{aContext, aNumber, Reads, aLength}, Packet: true, Types: onlyXDP,
 		Why: "a switch's deparser writes headers, too"},
@@ -139,7 +144,7 @@ var RefusedHelpers = map[asm.BuiltinFunc]Refusal{
 	asm.FnRingbufReserveDynptr: hidesMemory, asm.FnRingbufSubmitDynptr: hidesMemory, asm.FnRingbufDiscardDynptr: hidesMemory,
 	asm.FnUserRingbufDrain: {1, rule.FlowState, "what userspace sends is read once, by one packet of all: a table is read by each"},
 
-	asm.FnProbeRead: readsKernel, asm.FnProbeReadKernel: readsKernel, asm.FnProbeReadUser: readsKernel, asm.FnProbeReadStr: readsKernel,
+	asm.FnProbeRead: readsKernel, asm.FnProbeReadUser: readsKernel, asm.FnProbeReadStr: readsKernel,
 	asm.FnProbeReadKernelStr: readsKernel, asm.FnPerCpuPtr: readsKernel, asm.FnThisCpuPtr: readsKernel,
 }
 

@@ -5,22 +5,25 @@ import (
 	"strings"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/loader/pisa/value"
 )
 
 // Hook is an entry of the list of program types: what a program finds in its context and how it may end.
 type Hook struct {
 	Fields   []field
+	Written  []field // that may be written, too
 	Verdicts []Verdict
 	Chain    string // its program array; programs of one type run in one chain
 	Recirc   string
 	Why      string
 }
 
-// field is a word of the context that may be read. None may be written.
+// field is a word of the context.
 type field struct {
 	Name      string
 	off, size int
-	Packet    bool // a pointer to bytes of the packet
+	Shows     value.Source // what it points to
 	Why       string
 }
 
@@ -35,6 +38,9 @@ const (
 	ofBuffer  = "bytes of this packet"
 	ofReceipt = "how this packet came"
 	ofPacket  = "the kernel knows it of this packet"
+
+	number = value.Nothing
+	bytes  = value.InPacket
 )
 
 // Hooks is the list. Offsets are those of struct xdp_md and struct __sk_buff.
@@ -43,8 +49,8 @@ var Hooks = map[ebpf.ProgramType]Hook{
 		Chain: "chain_xdp", Recirc: "recirc_xdp",
 		Why: "sees a packet once, on arrival",
 		Fields: []field{
-			{"data", 0, 4, true, ofBuffer}, {"data_end", 4, 4, true, ofBuffer}, {"data_meta", 8, 4, true, ofBuffer},
-			{"ingress_ifindex", 12, 4, false, ofReceipt}, {"rx_queue_index", 16, 4, false, ofReceipt},
+			{"data", 0, 4, bytes, ofBuffer}, {"data_end", 4, 4, bytes, ofBuffer}, {"data_meta", 8, 4, bytes, ofBuffer},
+			{"ingress_ifindex", 12, 4, number, ofReceipt}, {"rx_queue_index", 16, 4, number, ofReceipt},
 		},
 		Verdicts: []Verdict{
 			{"XDP_ABORTED", 0, "dropped, and seen by a trace point"}, {"XDP_DROP", 1, "dropped"}, {"XDP_PASS", 2, "goes on"},
@@ -54,17 +60,29 @@ var Hooks = map[ebpf.ProgramType]Hook{
 		Chain: "chain_tc", Recirc: "recirc_tc",
 		Why: "sees a packet, or an aggregate of segments, once, on arrival or departure",
 		Fields: []field{
-			{"len", 0, 4, false, ofPacket}, {"pkt_type", 4, 4, false, ofReceipt}, {"mark", 8, 4, false, ofPacket},
-			{"queue_mapping", 12, 4, false, ofReceipt}, {"protocol", 16, 4, false, ofPacket},
-			{"vlan_present", 20, 4, false, ofPacket}, {"vlan_tci", 24, 4, false, ofPacket}, {"vlan_proto", 28, 4, false, ofPacket},
-			{"priority", 32, 4, false, ofPacket}, {"ingress_ifindex", 36, 4, false, ofReceipt}, {"ifindex", 40, 4, false, ofReceipt},
-			{"hash", 68, 4, false, ofPacket}, {"data", 76, 4, true, ofBuffer}, {"data_end", 80, 4, true, ofBuffer},
-			{"data_meta", 140, 4, true, ofBuffer}, {"tstamp", 152, 8, false, ofPacket}, {"wire_len", 160, 4, false, ofPacket},
-			{"gso_segs", 164, 4, false, ofPacket}, {"gso_size", 176, 4, false, ofPacket},
+			{"len", 0, 4, number, ofPacket}, {"pkt_type", 4, 4, number, ofReceipt}, {"mark", 8, 4, number, ofPacket},
+			{"queue_mapping", 12, 4, number, ofReceipt}, {"protocol", 16, 4, number, ofPacket},
+			{"vlan_present", 20, 4, number, ofPacket}, {"vlan_tci", 24, 4, number, ofPacket}, {"vlan_proto", 28, 4, number, ofPacket},
+			{"priority", 32, 4, number, ofPacket}, {"ingress_ifindex", 36, 4, number, ofReceipt}, {"ifindex", 40, 4, number, ofReceipt},
+			{"hash", 68, 4, number, ofPacket}, {"data", 76, 4, bytes, ofBuffer}, {"data_end", 80, 4, bytes, ofBuffer},
+			{"data_meta", 140, 4, bytes, ofBuffer}, {"tstamp", 152, 8, number, ofPacket}, {"wire_len", 160, 4, number, ofPacket},
+			{"gso_segs", 164, 4, number, ofPacket}, {"gso_size", 176, 4, number, ofPacket},
+		},
+		Written: []field{
+			{"mark", 8, 4, number, "another way out, for whoever looks at it behind"}, {"priority", 32, 4, number, "the class of the queue"},
+			{"cb", 48, 20, number, "what the packet carries to the start of transmission: a bridged header"},
 		},
 		Verdicts: []Verdict{
 			{"TC_ACT_UNSPEC", 0xffffffff, "goes on to the next program"}, {"TC_ACT_OK", 0, "goes on"}, {"TC_ACT_SHOT", 2, "dropped"},
 		},
+	},
+	ebpf.Tracing: {
+		Chain: "chain_tp",
+		Why:   "sees a packet that leaves, at a trace point of the list",
+		Fields: []field{
+			{"skb", 0, 8, value.InBuffer, "the packet"}, {"dev", 8, 8, value.InDevice, "the interface that it leaves by"},
+		},
+		Verdicts: []Verdict{{"nothing", 0, "nobody asks"}},
 	},
 }
 
@@ -76,13 +94,20 @@ var RefusedVerdicts = map[ebpf.ProgramType]map[uint32]string{
 
 // Entries are the programs that begin chains, by name: the loader puts no other there and these nowhere else. They may choose a
 // slot and fill the vector; in return they keep no registers and read of the vector only what they have written.
-var Entries = []string{"chain_xdp_entry", "chain_tc_entry"}
+var Entries = []string{"chain_xdp_entry", "chain_tc_entry", "chain_tp_entry"}
 
 // FieldAt is the word of the context that an access lies in.
 func (h *Hook) FieldAt(off, size int) (field, bool) {
-	for _, f := range h.Fields {
+	return fieldAt(h.Fields, off, size)
+}
+
+// WrittenAt is the word of the context that a store lies in.
+func (h *Hook) WrittenAt(off, size int) (field, bool) { return fieldAt(h.Written, off, size) }
+
+func fieldAt(list []field, off, size int) (field, bool) {
+	for _, f := range list {
 		inside := off >= f.off && off+size <= f.off+f.size
-		if inside && (!f.Packet || size == f.size) {
+		if inside && (f.Shows == number || size == f.size) {
 			return f, true
 		}
 	}

@@ -17,10 +17,11 @@ import (
 // Insn is one instruction with everything that its metadata says resolved to numbers.
 type Insn struct {
 	asm.Instruction
-	Raw    int  // offset in units of 8 bytes, as a disassembly counts
-	Target int  // where a jump goes, or the first instruction of a called function; -1
-	Array  int  // map that a constant load refers to; -1
-	Core   bool // patched by CO-RE when it is loaded: its constant means nothing yet
+	Raw    int    // offset in units of 8 bytes, as a disassembly counts
+	Target int    // where a jump goes, or the first instruction of a called function; -1
+	Array  int    // map that a constant load refers to; -1
+	Core   bool   // patched by CO-RE when it is loaded: its constant means nothing yet
+	Field  string // the field that it is patched for, as "structure.field"; "" where nobody can tell
 	Fn     int
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 
 	"github.com/xdpmon/xdpmon/loader/pisa/rule"
 )
@@ -23,6 +24,7 @@ type Collection struct {
 	Answers Set // rings and the budget, which packets share
 	Chances Set // generators
 	Vector  vector
+	Types   *btf.Spec // nil: nobody knows
 
 	Budget     budgetWords
 	Deferred   bool // a replay that holds second passes back (recirc.h)
@@ -31,7 +33,7 @@ type Collection struct {
 
 // Read classifies the maps of a collection; violations are what is wrong with their declarations.
 func Read(spec *ebpf.CollectionSpec) (*Collection, []rule.Violation, error) {
-	e := &Collection{Numbers: make(map[string]int), Vector: vector{Array: -1, Pass: -1, Next: -1, Bank: -1}}
+	e := &Collection{Types: spec.Types, Numbers: make(map[string]int), Vector: vector{Array: -1, Pass: -1, Next: -1, Bank: -1}}
 	names := make([]string, 0, len(spec.Maps))
 	for name, m := range spec.Maps {
 		if m == nil {

@@ -46,7 +46,7 @@ var MapRoles = map[Kind]MapRole{
 	Table:   {Types: tables, Looked: true, Why: "written by userspace; a match-action table, read as often as its twin has tables"},
 	Prefix: {Types: []ebpf.MapType{ebpf.Array}, Bytes: 8, Looked: true,
 		Why: "written by userspace; the words of a trie, which all together are one lpm table of a switch for each address that is looked up"},
-	Slots: {Types: []ebpf.MapType{ebpf.ProgramArray}, Names: []string{"chain_xdp", "chain_tc"},
+	Slots: {Types: []ebpf.MapType{ebpf.ProgramArray}, Names: []string{"chain_xdp", "chain_tc", "chain_tp"},
 		Why: "the chain moves forward; on a switch the programs lie side by side"},
 	Recirc: {Types: []ebpf.MapType{ebpf.ProgramArray}, Names: []string{"recirc_xdp", "recirc_tc"}, Why: "the second pass, within rule 5"},
 	Ring:   {Types: []ebpf.MapType{ebpf.RingBuf, ebpf.PerfEventArray}, Why: "digests to userspace"},
@@ -60,7 +60,7 @@ var MapRoles = map[Kind]MapRole{
 // collection's table is not another's register.
 var SharedMaps = map[string]Kind{
 	VectorName: Scratch, ControlName: Table, "recirc_budget": Budget, "hash_crc_tables": Table,
-	"chain_xdp": Slots, "chain_tc": Slots, "recirc_xdp": Recirc, "recirc_tc": Recirc,
+	"chain_xdp": Slots, "chain_tc": Slots, "chain_tp": Slots, "recirc_xdp": Recirc, "recirc_tc": Recirc,
 }
 
 // mapFlags are what may be said of a map to the kernel: none of them changes what programs may do but readOnlyProgram.

@@ -23,6 +23,7 @@ func (m *Machine) alu(s *state.State, in *code.Insn) {
 	}
 	if in.Core {
 		src = value.Number(m.nodes.Leaf(expr.Anything), src.T)
+		src.Base = allow.KernelOffset(in.Field)
 	}
 	m.setReg(s, in.Dst, m.calculate(in, dst, src, width))
 }
@@ -120,6 +121,8 @@ func (m *Machine) arithmetic(operation asm.ALUOp, dst, src value.Value, width ui
 // baseOf: a pointer that a number was added to or taken from points to the same memory.
 func baseOf(o expr.Op, dst, src value.Value) value.Source {
 	switch {
+	case o == expr.Add && (dst.Base.Kernel() || src.Base.Kernel()):
+		return allow.KernelBehind(dst.Base, src.Base)
 	case o == expr.Add && dst.Base == value.Nothing:
 		return src.Base
 	case (o == expr.Add || o == expr.Sub) && src.Base == value.Nothing:

@@ -106,6 +106,8 @@ func (m *Machine) plainHelper(s *state.State, h allow.Helper, name string) {
 			t = t.With(m.handed(s, r))
 		case allow.Writes:
 			out = r
+		case allow.Copied:
+			m.copyKernel(s, s.Regs[r], m.lengthOf(s, out+1))
 		}
 	}
 	m.refuseSecret(s, t.From&m.env.Secrets, "is handed to "+name)

@@ -1,6 +1,8 @@
 package machine
 
 import (
+	"github.com/xdpmon/xdpmon/loader/pisa/allow"
+	"github.com/xdpmon/xdpmon/loader/pisa/code"
 	"github.com/xdpmon/xdpmon/loader/pisa/expr"
 	"github.com/xdpmon/xdpmon/loader/pisa/rule"
 	"github.com/xdpmon/xdpmon/loader/pisa/state"
@@ -12,14 +14,48 @@ func (m *Machine) loadContext(s *state.State, ptr value.Value, size int) value.V
 	out := value.Number(m.nodes.Leaf(expr.Below(uint(size)*8)), s.Outside.With(value.FromPacket))
 	off, ok := m.contextOffset(ptr)
 	f, listed := m.hook.FieldAt(off, size)
+	if m.arguments > 0 && off >= 8*m.arguments {
+		listed = false
+	}
 	if !ok || !listed {
 		m.fail(s.PC, nil, 1, rule.Unlisted, "%d bytes of the context at offset %d are read: they are no field of the list", size, off)
 		return out
 	}
-	if f.Packet {
-		out.N, out.Base = m.nodes.Leaf(expr.Anything), value.InPacket
+	if f.Shows != value.Nothing {
+		out.N, out.Base = m.nodes.Leaf(expr.Anything), f.Shows
 	}
 	return out
+}
+
+// writeContext: what a packet carries to those behind is bytes of it.
+func (m *Machine) writeContext(s *state.State, ptr value.Value, size int) {
+	off, ok := m.contextOffset(ptr)
+	if f, listed := m.hook.WrittenAt(off, size); !ok || !listed {
+		m.fail(s.PC, nil, 1, rule.Unlisted, "%d bytes of the context at offset %d are written: they are no field of the list", size, off)
+	} else if f.Shows != value.Nothing {
+		m.fail(s.PC, nil, 1, rule.Unlisted, "%s of the context is written", f.Name)
+	}
+}
+
+// loadKernel reads what a trace point shows: fields of the list, by the names that the loader finds them by.
+func (m *Machine) loadKernel(s *state.State, ptr value.Value, in *code.Insn, size int) value.Value {
+	out := value.Number(m.nodes.Leaf(expr.Below(uint(size)*8)), s.Outside.With(value.FromPacket))
+	f, listed := allow.KernelFieldOf(ptr.Base, in.Field)
+	if !listed {
+		m.fail(s.PC, nil, 1, rule.Unlisted, "memory of the kernel is read (%q): it is no field of the list", in.Field)
+		return out
+	}
+	if f.Leads != value.Nothing {
+		out.N, out.Base = m.nodes.Leaf(expr.Anything), f.Leads
+	}
+	return out
+}
+
+// copyKernel checks what bpf_probe_read_kernel is asked for.
+func (m *Machine) copyKernel(s *state.State, from value.Value, length expr.Span) {
+	if most := allow.KernelBytes(from.Base); uint64(most) < length.Hi {
+		m.fail(s.PC, nil, 1, rule.Unlisted, "%d bytes of the kernel's memory are copied from where %d may be", length.Hi, most)
+	}
 }
 
 // contextOffset is how far behind the start of the context a pointer is.

@@ -11,11 +11,19 @@ import (
 )
 
 // listed refuses programs of other types, before anything is interpreted.
-func (m *Machine) listed(t ebpf.ProgramType, attach ebpf.AttachType) bool {
-	if _, ok := allow.Hooks[t]; ok {
+func (m *Machine) listed(spec *ebpf.ProgramSpec) bool {
+	if spec.Type == ebpf.Tracing {
+		if spec.AttachType == ebpf.AttachTraceRawTp && m.arguments > 0 {
+			return true
+		}
+		m.fail(0, nil, 1, rule.Unlisted, "programs of type Tracing (%s, %q) are at no trace point of the list: what it shows is not known to be a packet's own", spec.AttachType, spec.AttachTo)
+		return false
+	}
+	if _, ok := allow.Hooks[spec.Type]; ok {
 		return true
 	}
-	m.fail(0, nil, 1, rule.Unlisted, "programs of type %s (%s) are not on the list: what their context shows is not known to be a packet's own", t, attach)
+	m.fail(0, nil, 1, rule.Unlisted, "programs of type %s (%s) are not on the list: what their context shows is not known to be a packet's own", spec.Type,
+		spec.AttachType)
 	return false
 }
 

@@ -19,6 +19,8 @@ type exercised struct {
 	helpers  map[asm.BuiltinFunc]bool
 	kernel   map[string]bool
 	fields   map[string]bool
+	written  map[string]bool
+	shown    map[string]bool // of the kernel's memory
 	verdicts map[string]bool
 	types    map[declared.Kind]map[ebpf.MapType]bool
 	proven   int
@@ -64,6 +66,12 @@ func (x *exercised) note(m *Machine, s *state.State) {
 			x.types[a.Kind] = make(map[ebpf.MapType]bool)
 		}
 		x.types[a.Kind][a.Spec.Type] = true
+	case in.Field != "":
+		x.shown[in.Field] = true
+	case in.OpCode.Class() == asm.StXClass && s.Regs[in.Dst].Base == value.InContext:
+		off, _ := m.contextOffset(m.displace(s.Regs[in.Dst], in))
+		f, _ := m.hook.WrittenAt(off, in.OpCode.Size().Sizeof())
+		x.written[m.Prog.Hook.String()+" "+f.Name] = true
 	case in.OpCode.Class() == asm.LdXClass && s.Regs[in.Src].Base == value.InContext:
 		off, _ := m.contextOffset(m.displace(s.Regs[in.Src], in))
 		f, _ := m.hook.FieldAt(off, in.OpCode.Size().Sizeof())
@@ -79,7 +87,7 @@ func (x *exercised) note(m *Machine, s *state.State) {
 
 // TestListsAreTested: every entry has its reason, and a program that is proven uses it. An entry without either is easily wrong.
 func TestListsAreTested(t *testing.T) {
-	x := exercised{make(map[asm.BuiltinFunc]bool), make(map[string]bool), make(map[string]bool), make(map[string]bool),
+	x := exercised{make(map[asm.BuiltinFunc]bool), make(map[string]bool), make(map[string]bool), make(map[string]bool), make(map[string]bool), make(map[string]bool),
 		make(map[declared.Kind]map[ebpf.MapType]bool), 0}
 	objects, err := filepath.Glob("../testdata/*.o")
 	if err != nil || len(objects) == 0 {
@@ -100,6 +108,16 @@ func TestListsAreTested(t *testing.T) {
 		}
 	}
 	x.checkHooks(t)
+	for name, f := range allow.KernelFields {
+		if f.Why == "" || !x.shown[name] {
+			t.Errorf("%s: reason %q, read by a proven program: %t", name, f.Why, x.shown[name])
+		}
+	}
+	for name, p := range allow.KernelPlaces {
+		if p.Why == "" || !x.shown[name] {
+			t.Errorf("%s: reason %q, copied by a proven program: %t", name, p.Why, x.shown[name])
+		}
+	}
 	x.checkRoles(t)
 	for fn, r := range allow.RefusedHelpers {
 		if _, listed := allow.Helpers[fn]; listed || r.Why == "" || rule.Remedies[r.Code] == "" {
@@ -113,6 +131,11 @@ func (x *exercised) checkHooks(t *testing.T) {
 		for _, f := range h.Fields {
 			if f.Why == "" || !x.fields[kind.String()+" "+f.Name] {
 				t.Errorf("%s: field %s: reason %q, read by a proven program: %t", kind, f.Name, f.Why, x.fields[kind.String()+" "+f.Name])
+			}
+		}
+		for _, f := range h.Written {
+			if f.Why == "" || !x.written[kind.String()+" "+f.Name] {
+				t.Errorf("%s: field %s: reason %q, written by a proven program: %t", kind, f.Name, f.Why, x.written[kind.String()+" "+f.Name])
 			}
 		}
 		for _, v := range h.Verdicts {

@@ -18,7 +18,12 @@ func (m *Machine) load(s *state.State, in *code.Insn, src, dst asm.Register) {
 	size := in.OpCode.Size().Sizeof()
 	ptr := m.displace(s.Regs[src], in)
 	m.refuseSecret(s, ptr.T.From&m.env.Secrets, "is used as an index")
-	v := m.read(s, ptr, size)
+	v := value.Value{}
+	if ptr.Form == value.FormNumber && ptr.Base.Kernel() {
+		v = m.loadKernel(s, ptr, in, size)
+	} else {
+		v = m.read(s, ptr, size)
+	}
 	from := ptr.T.From
 	if ptr.Form == value.FormMemory && m.env.Arrays[ptr.Obj].Own() {
 		from &^= declared.Packet // there is one element for all packets of this slot and CPU

@@ -21,7 +21,7 @@ func Prove(e *declared.Collection, spec *ebpf.ProgramSpec, name string, limit in
 	if err != nil {
 		return nil, err
 	}
-	if !m.listed(spec.Type, spec.AttachType) {
+	if !m.listed(spec) {
 		m.Uses = make([]Use, len(e.Arrays))
 		return m, nil
 	}
@@ -34,10 +34,12 @@ func newMachine(e *declared.Collection, spec *ebpf.ProgramSpec, name string, lim
 		return nil, err
 	}
 	p.Name = name
+	p.NameFields(e.Types)
 	p.Recirculates = e.Vector.Pass >= 0 && slices.ContainsFunc(p.Insns, func(in code.Insn) bool {
 		return in.Array >= 0 && e.Arrays[in.Array].Kind == declared.Recirc
 	})
-	return &Machine{env: e, Prog: p, hook: allow.Hooks[spec.Type], mentions: code.NewMentions(p, e.Arrays), entry: isEntry(e, p), limit: limit}, nil
+	return &Machine{env: e, Prog: p, hook: allow.Hooks[spec.Type], mentions: code.NewMentions(p, e.Arrays), entry: isEntry(e, p), limit: limit,
+		arguments: allow.TracePoints[spec.AttachTo]}, nil
 }
 
 // isEntry says whether a program begins chains: it has the name, reads the control word and keeps no registers.

@@ -88,7 +88,7 @@ func (w *shapeWriter) frame(f *state.Frame) {
 }
 
 func (w *shapeWriter) value(v value.Value) {
-	w.buf = append(w.buf, byte(v.Form)|byte(v.Base)<<4)
+	w.buf = append(w.buf, byte(v.Form), byte(v.Base))
 	if !v.IsPointer() {
 		return
 	}

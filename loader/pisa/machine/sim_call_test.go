@@ -185,7 +185,37 @@ func (s *simulator) helper(r *[11]simValue, fn asm.BuiltinFunc) simValue {
 	return s.packetHelper(r, fn)
 }
 
+// kernelField is a field of the socket buffer.
+func (s *simulator) kernelField(ptr simValue, name string) simValue {
+	switch {
+	case ptr.mem != s.buffer || ptr.n != 0:
+		panic(invalid("no socket buffer"))
+	case name == "sk_buff.data":
+		return simValue{mem: s.packet, n: uint64(s.packet.from)}
+	case name == "sk_buff.len":
+		return simValue{n: uint64(s.packet.to - s.packet.from)}
+	}
+	return s.buffer.load(0, 4)
+}
+
+// copyKernel copies bytes of the packet. What lies around it in the kernel is not simulated: the proof leaves that to the program.
+func (s *simulator) copyKernel(r *[11]simValue) simValue {
+	size, from := int(int64(r[2].n)), r[3]
+	to := int(int64(r[1].n))
+	r[1].mem.check(to, size)
+	at := int(int64(from.n))
+	if from.mem != s.packet || at < s.packet.from || at+size > s.packet.to {
+		r[1].mem.fill(to, make([]byte, size))
+		return simValue{n: failed}
+	}
+	r[1].mem.fill(to, s.packet.data[at:at+size])
+	return simValue{}
+}
+
 func (s *simulator) packetHelper(r *[11]simValue, fn asm.BuiltinFunc) simValue {
+	if fn == asm.FnProbeReadKernel {
+		return s.copyKernel(r)
+	}
 	at, size := int(int64(r[2].n)), int(int64(r[4].n))
 	inside := at >= 0 && size >= 0 && s.packet.from+at+size <= s.packet.to
 	switch fn {
@@ -305,6 +335,12 @@ func (s *simulator) peek(r *[11]simValue) simValue {
 // field is a word of the context: numbers of the packet where the lists have one, what is left over elsewhere.
 func (s *simulator) field(off, size int) simValue {
 	pointers := map[int]int{0: s.packet.from, 4: s.packet.to, 8: s.packet.from}
+	if s.hook == ebpf.Tracing {
+		if off != 0 || size != 8 {
+			panic(invalid("argument"))
+		}
+		return simValue{mem: s.buffer}
+	}
 	if s.hook == ebpf.SchedCLS {
 		pointers = map[int]int{76: s.packet.from, 80: s.packet.to, 140: s.packet.from}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/btf"
 
 	"github.com/xdpmon/xdpmon/loader/pisa/declared"
 )
@@ -72,6 +73,10 @@ func (s *simulator) function(f *simFrame, pc int) bool {
 		case class == asm.LdClass:
 			f.regs[ins.Dst] = s.constant(ins)
 		case class == asm.LdXClass:
+			if relo := btf.CORERelocationMetadata(&ins); relo != nil {
+				f.regs[ins.Dst] = s.kernelField(f.regs[ins.Src], wildFields().names[relo])
+				break
+			}
 			f.regs[ins.Dst] = s.load(f.regs[ins.Src], int(ins.Offset), ins.OpCode.Size().Sizeof())
 		case class == asm.StClass:
 			s.store(f.regs[ins.Dst], int(ins.Offset), ins.OpCode.Size().Sizeof(), simValue{n: uint64(ins.Constant)})

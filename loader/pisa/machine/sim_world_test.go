@@ -16,6 +16,7 @@ type world struct {
 	maps    map[string]*simMap
 	context *simMemory
 	packet  *simMemory
+	buffer  *simMemory // the socket buffer, of a trace point
 	now     uint64
 
 	garbage    *rand.Rand // of stacks and records
@@ -89,6 +90,7 @@ func newWorld(e *declared.Collection, seed, history, shifted uint64, differ left
 		w.packet.data[i] = byte(h.Uint32N(4))
 	}
 	w.context = newMemory("context", 192, r)
+	w.buffer = newMemory("buffer", 64, r)
 	w.beginVector(r, of(differ.carry, 9))
 	return w
 }

@@ -28,7 +28,7 @@ func (m *Machine) write(s *state.State, ptr value.Value, size int, v value.Value
 	switch ptr.Form {
 	case value.FormRecord:
 	case value.FormNumber:
-		m.writePacket(s, ptr, v.T)
+		m.writePacket(s, ptr, size, v.T)
 	case value.FormStack:
 		f := &s.Frames[ptr.Obj]
 		f.Stack = m.writeCells(s, f.Stack, ptr, size, v, state.Place{Obj: int(ptr.Obj)})
@@ -103,8 +103,10 @@ func (m *Machine) writeMemory(s *state.State, ptr value.Value, size int, v value
 }
 
 // writePacket: a number that is written into the packet may be read back, or decide what another program does.
-func (m *Machine) writePacket(s *state.State, ptr value.Value, t value.Taint) {
-	if ptr.Base != value.InPacket {
+func (m *Machine) writePacket(s *state.State, ptr value.Value, size int, t value.Taint) {
+	if ptr.Base == value.InContext {
+		m.writeContext(s, ptr, size)
+	} else if ptr.Base != value.InPacket {
 		m.fail(s.PC, nil, 1, rule.Unlisted, "a store that goes neither to the packet nor to memory of the program")
 	}
 	m.refuseAnswer(s, t.From, 0, "a byte of the packet")

@@ -8,7 +8,9 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/btf"
 
+	"github.com/xdpmon/xdpmon/loader/pisa/code"
 	"github.com/xdpmon/xdpmon/loader/pisa/declared"
 )
 
@@ -24,6 +26,7 @@ type wild struct {
 	depth     int
 	left      int // statements
 	tc        bool
+	tp        bool
 	kinds     [3]string // the map that a slot's pointer was got from last
 	errant    int       // one of so many decisions is not as it is meant
 }
@@ -60,6 +63,8 @@ func (w *wild) verdict() {
 	codes := []int32{0, 1, 2}
 	if w.tc {
 		codes = []int32{-1, 0, 2}
+	} else if w.tp {
+		codes = []int32{0}
 	}
 	if w.errs() {
 		codes = append(codes, 1, 3, 4, 7)
@@ -74,6 +79,7 @@ func (w *wild) verdict() {
 // wildProgram is a whole program.
 func wildProgram(r *rand.Rand) *ebpf.ProgramSpec {
 	w := &wild{Rand: r, left: 3 + r.IntN(20), tc: r.IntN(3) == 0, errant: 4 + r.IntN(60)}
+	w.tp = !w.tc && r.IntN(3) == 0
 	w.emit(asm.Mov.Reg(asm.R6, asm.R1), asm.Mov.Imm(asm.R0, 0))
 	for i := range w.kinds {
 		w.emit(asm.StoreMem(asm.R10, wildSlot(i), asm.R0, asm.DWord))
@@ -99,6 +105,8 @@ func wildProgram(r *rand.Rand) *ebpf.ProgramSpec {
 	spec := &ebpf.ProgramSpec{Name: "wild", Type: ebpf.XDP, Instructions: append(w.out, w.functions...)}
 	if w.tc {
 		spec.Type = ebpf.SchedCLS
+	} else if w.tp {
+		spec.Type, spec.AttachType, spec.AttachTo = ebpf.Tracing, ebpf.AttachTraceRawTp, "net_dev_start_xmit"
 	}
 	return spec
 }
@@ -130,6 +138,10 @@ func (w *wild) readField() { w.field(w.number()) }
 // field reads a number of the context.
 func (w *wild) field(r asm.Register) {
 	fields := []int16{12, 16}
+	if w.tp {
+		w.buffered(r, w.oneOf("sk_buff.len", "sk_buff.len", "sk_buff.mark", "sk_buff.data"))
+		return
+	}
 	if w.tc {
 		fields = []int16{0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 68, 160, 164, 176}
 	}
@@ -301,8 +313,25 @@ func (w *wild) generate() {
 	w.place(skip)
 }
 
+// buffered reads a field of the socket buffer at a trace point.
+func (w *wild) buffered(r asm.Register, name string) {
+	size := asm.Word
+	if name == "sk_buff.data" {
+		size = asm.DWord
+	}
+	load := asm.LoadMem(r, r, 0, size)
+	if !w.errs() {
+		load = btf.WithCORERelocationMetadata(load, wildFields().relocations[name])
+	}
+	w.emit(asm.LoadMem(r, asm.R6, 0, asm.DWord), load)
+}
+
 // packetBytes reads or writes the packet directly.
 func (w *wild) packetBytes() {
+	if w.tp {
+		w.loadBytes()
+		return
+	}
 	skip, data, end := w.label(), int16(0), int16(4)
 	if w.tc {
 		data, end = 76, 80
@@ -330,6 +359,15 @@ func (w *wild) loadBytes() {
 	w.emit(asm.Mov.Imm(asm.R4, size))
 	if w.IntN(4) == 0 {
 		w.emit(asm.Mov.Reg(asm.R4, w.number()), asm.And.Imm(asm.R4, 15), asm.Add.Imm(asm.R4, 1))
+	}
+	if w.tp { // the same bytes, in another order of arguments
+		fn = asm.FnProbeReadKernel
+		w.buffered(asm.R5, "sk_buff.data")
+		w.emit(asm.Mov.Reg(asm.R1, asm.R3), asm.Mov.Reg(asm.R3, asm.R5))
+		if !w.errs() {
+			w.emit(asm.Add.Reg(asm.R3, asm.R2))
+		}
+		w.emit(asm.Mov.Reg(asm.R2, asm.R4))
 	}
 	w.emit(fn.Call())
 	if w.IntN(4) > 0 {
@@ -380,6 +418,10 @@ func (w *wild) checksum() {
 }
 
 func (w *wild) storeBytes() {
+	if w.tp {
+		w.loadBytes()
+		return
+	}
 	fn := asm.FnXdpStoreBytes
 	if w.tc {
 		fn = asm.FnSkbStoreBytes
@@ -478,6 +520,8 @@ func (w *wild) simple() {
 		w.emit(asm.FnGetPrandomU32.Call())
 	case k == 2:
 		w.emit(asm.FnGetSmpProcessorId.Call())
+	case w.tp:
+		w.emit(asm.FnKtimeGetNs.Call())
 	case !w.tc:
 		w.emit(asm.Mov.Reg(asm.R1, asm.R6), asm.FnXdpGetBuffLen.Call())
 	case k == 3:
@@ -643,7 +687,7 @@ func (w *wild) keep(n asm.Register) {
 	if w.tc {
 		data, end = 76, 80
 	}
-	if w.IntN(2) == 0 {
+	if w.tp || w.IntN(2) == 0 {
 		return
 	}
 	w.emit(asm.LoadMem(asm.R1, asm.R6, data, asm.Word), asm.LoadMem(asm.R2, asm.R6, end, asm.Word),
@@ -669,6 +713,9 @@ func (w *wild) ending() {
 	case 0:
 		w.chain()
 	case 1:
+		if w.tp { // nothing comes back from there
+			return
+		}
 		w.again()
 		if w.IntN(2) == 0 {
 			w.passOver()
@@ -680,6 +727,9 @@ func (w *wild) ending() {
 func (w *wild) arrays() (chain, recirc string) {
 	if w.tc {
 		return "chain_tc", "recirc_tc"
+	}
+	if w.tp {
+		return "chain_tp", ""
 	}
 	return "chain_xdp", "recirc_xdp"
 }
@@ -785,7 +835,7 @@ var wildMaps = sync.OnceValue(func() map[string]*ebpf.MapSpec {
 	out["hashes"].KeySize, out["prefixes"].KeySize, out["queue"].KeySize = 8, 8, 0
 	out["inner"].Flags, out[".rodata"].Flags = declared.ReadOnlyProgram, declared.ReadOnlyProgram
 	out["halves"].InnerMap = out["inner"]
-	for _, name := range []string{declared.VectorName, "recirc_budget", "chain_xdp", "chain_tc", "recirc_xdp", "recirc_tc"} {
+	for _, name := range []string{declared.VectorName, "recirc_budget", "chain_xdp", "chain_tc", "chain_tp", "recirc_xdp", "recirc_tc"} {
 		out[name] = shipped.Maps[name]
 	}
 	for name, m := range out {
@@ -796,11 +846,35 @@ var wildMaps = sync.OnceValue(func() map[string]*ebpf.MapSpec {
 
 // wildEnv is the environment of all random programs.
 var wildEnv = sync.OnceValue(func() *declared.Collection {
-	e, broken, err := declared.Read(&ebpf.CollectionSpec{Maps: wildMaps()})
+	e, broken, err := declared.Read(&ebpf.CollectionSpec{Maps: wildMaps(), Types: wildFields().types})
 	if err != nil || len(broken) > 0 {
 		panic(fmt.Sprint(broken, err))
 	}
 	return e
+})
+
+// fieldsOf are the relocations of a program that reads fields of the kernel's memory, by their names.
+type fieldsOf struct {
+	types       *btf.Spec
+	relocations map[string]*btf.CORERelocation
+	names       map[*btf.CORERelocation]string
+}
+
+var wildFields = sync.OnceValue(func() fieldsOf {
+	spec, err := ebpf.LoadCollectionSpec("../testdata/sent.o")
+	if err != nil {
+		panic(err)
+	}
+	out := fieldsOf{spec.Types, make(map[string]*btf.CORERelocation), make(map[*btf.CORERelocation]string)}
+	for _, p := range spec.Programs {
+		for i := range p.Instructions {
+			if relo := btf.CORERelocationMetadata(&p.Instructions[i]); relo != nil {
+				name := code.FieldName(relo, spec.Types)
+				out.relocations[name], out.names[relo] = relo, name
+			}
+		}
+	}
+	return out
 })
 
 func TestWildMapsAreAll(t *testing.T) {

@@ -69,13 +69,20 @@ PROGRAM_TC(control_buffer)
 
 PROGRAM_TC(control_buffer_written)
 {
-	ctx->cb[1] = phv->seq; /* want: 1 unlisted - */
+	ctx->cb[1] = phv->seq;
 	return TC_NEXT;
 }
 
 PROGRAM_TC(mark_written)
 {
-	ctx->mark = phv->seq; /* want: 1 unlisted - */
+	ctx->mark = phv->seq;
+	ctx->priority = phv->ack;
+	return TC_NEXT;
+}
+
+PROGRAM_TC(class_written)
+{
+	ctx->tc_classid = phv->seq; /* want: 1 unlisted - */
 	return TC_NEXT;
 }
 

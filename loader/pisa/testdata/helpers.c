@@ -206,7 +206,7 @@ PROGRAM_TC(memory_of_the_kernel)
 {
 	__u64 word = 0;
 
-	bpf_probe_read_kernel(&word, sizeof(word), (void *)phv->ep_src); /* want: 1 flow-state - */
+	bpf_probe_read_kernel(&word, sizeof(word), (void *)phv->ep_src); /* want: 1 unlisted - */
 	return word == phv->ep_dst ? TC_DROP : TC_NEXT;
 }
 

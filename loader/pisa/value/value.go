@@ -40,7 +40,27 @@ const (
 	InPacket                // bytes of the packet
 	InContext               // of the context
 	InConfig                // a key that a callback is shown
+
+	// Memory of the kernel that a trace point shows, and offsets of fields in it: package allow says what leads where.
+	InBuffer       // a socket buffer
+	InDevice       // its interface
+	InNet          // ... and the network namespace of that
+	InBlock        // the buffer's control block
+	InHead         // the buffer's memory, or what lies behind a number of its bytes
+	InBytes        // its packet's bytes
+	InWords        // the words of the control block that carry
+	InLength       // its length there
+	InSegmentSize  // of an aggregate
+	InSegmentCount // likewise
+	OffsetBlock
+	OffsetWords
+	OffsetLength
+	OffsetSegmentSize
+	OffsetSegmentCount
 )
+
+// Kernel says whether it is memory of the kernel that a trace point shows, or an offset in it.
+func (s Source) Kernel() bool { return s >= InBuffer }
 
 // Value is what a register or a word of memory holds.
 type Value struct {

@@ -102,6 +102,7 @@ type MicroPhv struct {
 const (
 	MicroMapChainControl       = "chain_control"
 	MicroMapChainTc            = "chain_tc"
+	MicroMapChainTp            = "chain_tp"
 	MicroMapChainXdp           = "chain_xdp"
 	MicroMapHashCrcTables      = "hash_crc_tables"
 	MicroMapMicroLpm           = "micro_lpm"
@@ -253,6 +254,7 @@ type MicroProgramSpecs struct {
 type MicroMapSpecs struct {
 	ChainControl   *ebpf.MapSpec `ebpf:"chain_control"`
 	ChainTc        *ebpf.MapSpec `ebpf:"chain_tc"`
+	ChainTp        *ebpf.MapSpec `ebpf:"chain_tp"`
 	ChainXdp       *ebpf.MapSpec `ebpf:"chain_xdp"`
 	HashCrcTables  *ebpf.MapSpec `ebpf:"hash_crc_tables"`
 	MicroLpm       *ebpf.MapSpec `ebpf:"micro_lpm"`
@@ -310,6 +312,7 @@ func (o *MicroObjects) Close() error {
 type MicroMaps struct {
 	ChainControl   *ebpf.Map `ebpf:"chain_control"`
 	ChainTc        *ebpf.Map `ebpf:"chain_tc"`
+	ChainTp        *ebpf.Map `ebpf:"chain_tp"`
 	ChainXdp       *ebpf.Map `ebpf:"chain_xdp"`
 	HashCrcTables  *ebpf.Map `ebpf:"hash_crc_tables"`
 	MicroLpm       *ebpf.Map `ebpf:"micro_lpm"`
@@ -331,6 +334,7 @@ func (m *MicroMaps) Close() error {
 	return _MicroClose(
 		m.ChainControl,
 		m.ChainTc,
+		m.ChainTp,
 		m.ChainXdp,
 		m.HashCrcTables,
 		m.MicroLpm,

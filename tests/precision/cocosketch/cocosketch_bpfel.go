@@ -72,6 +72,7 @@ type CocosketchPhv struct {
 const (
 	CocosketchMapChainControl        = "chain_control"
 	CocosketchMapChainTc             = "chain_tc"
+	CocosketchMapChainTp             = "chain_tp"
 	CocosketchMapChainXdp            = "chain_xdp"
 	CocosketchMapCocosketchA0        = "cocosketch_a0"
 	CocosketchMapCocosketchA1        = "cocosketch_a1"
@@ -167,6 +168,7 @@ type CocosketchProgramSpecs struct {
 type CocosketchMapSpecs struct {
 	ChainControl  *ebpf.MapSpec `ebpf:"chain_control"`
 	ChainTc       *ebpf.MapSpec `ebpf:"chain_tc"`
+	ChainTp       *ebpf.MapSpec `ebpf:"chain_tp"`
 	ChainXdp      *ebpf.MapSpec `ebpf:"chain_xdp"`
 	CocosketchA0  *ebpf.MapSpec `ebpf:"cocosketch_a0"`
 	CocosketchA1  *ebpf.MapSpec `ebpf:"cocosketch_a1"`
@@ -236,6 +238,7 @@ func (o *CocosketchObjects) Close() error {
 type CocosketchMaps struct {
 	ChainControl  *ebpf.Map `ebpf:"chain_control"`
 	ChainTc       *ebpf.Map `ebpf:"chain_tc"`
+	ChainTp       *ebpf.Map `ebpf:"chain_tp"`
 	ChainXdp      *ebpf.Map `ebpf:"chain_xdp"`
 	CocosketchA0  *ebpf.Map `ebpf:"cocosketch_a0"`
 	CocosketchA1  *ebpf.Map `ebpf:"cocosketch_a1"`
@@ -259,6 +262,7 @@ func (m *CocosketchMaps) Close() error {
 	return _CocosketchClose(
 		m.ChainControl,
 		m.ChainTc,
+		m.ChainTp,
 		m.ChainXdp,
 		m.CocosketchA0,
 		m.CocosketchA1,

@@ -72,6 +72,7 @@ type HashpipePhv struct {
 const (
 	HashpipeMapChainControl      = "chain_control"
 	HashpipeMapChainTc           = "chain_tc"
+	HashpipeMapChainTp           = "chain_tp"
 	HashpipeMapChainXdp          = "chain_xdp"
 	HashpipeMapHashCrcTables     = "hash_crc_tables"
 	HashpipeMapHashpipeA0        = "hashpipe_a0"
@@ -179,6 +180,7 @@ type HashpipeProgramSpecs struct {
 type HashpipeMapSpecs struct {
 	ChainControl  *ebpf.MapSpec `ebpf:"chain_control"`
 	ChainTc       *ebpf.MapSpec `ebpf:"chain_tc"`
+	ChainTp       *ebpf.MapSpec `ebpf:"chain_tp"`
 	ChainXdp      *ebpf.MapSpec `ebpf:"chain_xdp"`
 	HashCrcTables *ebpf.MapSpec `ebpf:"hash_crc_tables"`
 	HashpipeA0    *ebpf.MapSpec `ebpf:"hashpipe_a0"`
@@ -260,6 +262,7 @@ func (o *HashpipeObjects) Close() error {
 type HashpipeMaps struct {
 	ChainControl  *ebpf.Map `ebpf:"chain_control"`
 	ChainTc       *ebpf.Map `ebpf:"chain_tc"`
+	ChainTp       *ebpf.Map `ebpf:"chain_tp"`
 	ChainXdp      *ebpf.Map `ebpf:"chain_xdp"`
 	HashCrcTables *ebpf.Map `ebpf:"hash_crc_tables"`
 	HashpipeA0    *ebpf.Map `ebpf:"hashpipe_a0"`
@@ -289,6 +292,7 @@ func (m *HashpipeMaps) Close() error {
 	return _HashpipeClose(
 		m.ChainControl,
 		m.ChainTc,
+		m.ChainTp,
 		m.ChainXdp,
 		m.HashCrcTables,
 		m.HashpipeA0,

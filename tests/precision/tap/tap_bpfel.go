@@ -76,6 +76,7 @@ type TapRecircBudgetT struct {
 const (
 	TapMapChainControl   = "chain_control"
 	TapMapChainTc        = "chain_tc"
+	TapMapChainTp        = "chain_tp"
 	TapMapChainXdp       = "chain_xdp"
 	TapMapPhvScratch     = "phv_scratch"
 	TapMapRecircBudget   = "recirc_budget"
@@ -140,6 +141,7 @@ type TapProgramSpecs struct {
 type TapMapSpecs struct {
 	ChainControl *ebpf.MapSpec `ebpf:"chain_control"`
 	ChainTc      *ebpf.MapSpec `ebpf:"chain_tc"`
+	ChainTp      *ebpf.MapSpec `ebpf:"chain_tp"`
 	ChainXdp     *ebpf.MapSpec `ebpf:"chain_xdp"`
 	PhvScratch   *ebpf.MapSpec `ebpf:"phv_scratch"`
 	RecircBudget *ebpf.MapSpec `ebpf:"recirc_budget"`
@@ -178,6 +180,7 @@ func (o *TapObjects) Close() error {
 type TapMaps struct {
 	ChainControl *ebpf.Map `ebpf:"chain_control"`
 	ChainTc      *ebpf.Map `ebpf:"chain_tc"`
+	ChainTp      *ebpf.Map `ebpf:"chain_tp"`
 	ChainXdp     *ebpf.Map `ebpf:"chain_xdp"`
 	PhvScratch   *ebpf.Map `ebpf:"phv_scratch"`
 	RecircBudget *ebpf.Map `ebpf:"recirc_budget"`
@@ -191,6 +194,7 @@ func (m *TapMaps) Close() error {
 	return _TapClose(
 		m.ChainControl,
 		m.ChainTc,
+		m.ChainTp,
 		m.ChainXdp,
 		m.PhvScratch,
 		m.RecircBudget,

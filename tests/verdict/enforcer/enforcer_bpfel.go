@@ -87,6 +87,7 @@ const (
 const (
 	EnforcerMapChainControl    = "chain_control"
 	EnforcerMapChainTc         = "chain_tc"
+	EnforcerMapChainTp         = "chain_tp"
 	EnforcerMapChainXdp        = "chain_xdp"
 	EnforcerMapEnforcerCounts  = "enforcer_counts"
 	EnforcerMapPhvScratch      = "phv_scratch"
@@ -152,6 +153,7 @@ type EnforcerProgramSpecs struct {
 type EnforcerMapSpecs struct {
 	ChainControl   *ebpf.MapSpec `ebpf:"chain_control"`
 	ChainTc        *ebpf.MapSpec `ebpf:"chain_tc"`
+	ChainTp        *ebpf.MapSpec `ebpf:"chain_tp"`
 	ChainXdp       *ebpf.MapSpec `ebpf:"chain_xdp"`
 	EnforcerCounts *ebpf.MapSpec `ebpf:"enforcer_counts"`
 	PhvScratch     *ebpf.MapSpec `ebpf:"phv_scratch"`
@@ -191,6 +193,7 @@ func (o *EnforcerObjects) Close() error {
 type EnforcerMaps struct {
 	ChainControl   *ebpf.Map `ebpf:"chain_control"`
 	ChainTc        *ebpf.Map `ebpf:"chain_tc"`
+	ChainTp        *ebpf.Map `ebpf:"chain_tp"`
 	ChainXdp       *ebpf.Map `ebpf:"chain_xdp"`
 	EnforcerCounts *ebpf.Map `ebpf:"enforcer_counts"`
 	PhvScratch     *ebpf.Map `ebpf:"phv_scratch"`
@@ -202,6 +205,7 @@ func (m *EnforcerMaps) Close() error {
 	return _EnforcerClose(
 		m.ChainControl,
 		m.ChainTc,
+		m.ChainTp,
 		m.ChainXdp,
 		m.EnforcerCounts,
 		m.PhvScratch,

@@ -86,6 +86,7 @@ type WitnessWitnessCountsT struct {
 const (
 	WitnessMapChainControl         = "chain_control"
 	WitnessMapChainTc              = "chain_tc"
+	WitnessMapChainTp              = "chain_tp"
 	WitnessMapChainXdp             = "chain_xdp"
 	WitnessMapHashCrcTables        = "hash_crc_tables"
 	WitnessMapPhvScratch           = "phv_scratch"
@@ -159,6 +160,7 @@ type WitnessProgramSpecs struct {
 type WitnessMapSpecs struct {
 	ChainControl  *ebpf.MapSpec `ebpf:"chain_control"`
 	ChainTc       *ebpf.MapSpec `ebpf:"chain_tc"`
+	ChainTp       *ebpf.MapSpec `ebpf:"chain_tp"`
 	ChainXdp      *ebpf.MapSpec `ebpf:"chain_xdp"`
 	HashCrcTables *ebpf.MapSpec `ebpf:"hash_crc_tables"`
 	PhvScratch    *ebpf.MapSpec `ebpf:"phv_scratch"`
@@ -206,6 +208,7 @@ func (o *WitnessObjects) Close() error {
 type WitnessMaps struct {
 	ChainControl  *ebpf.Map `ebpf:"chain_control"`
 	ChainTc       *ebpf.Map `ebpf:"chain_tc"`
+	ChainTp       *ebpf.Map `ebpf:"chain_tp"`
 	ChainXdp      *ebpf.Map `ebpf:"chain_xdp"`
 	HashCrcTables *ebpf.Map `ebpf:"hash_crc_tables"`
 	PhvScratch    *ebpf.Map `ebpf:"phv_scratch"`
@@ -220,6 +223,7 @@ func (m *WitnessMaps) Close() error {
 	return _WitnessClose(
 		m.ChainControl,
 		m.ChainTc,
+		m.ChainTp,
 		m.ChainXdp,
 		m.HashCrcTables,
 		m.PhvScratch,

@@ -1,0 +1,243 @@
+//go:build ignore
+
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* The entry program at the start of transmission, and the account of what does not get there.
+ *
+ * Trace points are the host's: every packet of every interface and namespace comes by. Packets of interfaces that are not
+ * watched leave after one look into a table. The vector is the same that the other entry programs fill, from the same parser,
+ * which copies each header here instead of pointing into the packet: a trace point has no right to. What it does not do is look
+ * behind the linear part (headers that were not there TC egress has pulled) or into messages and options. */
+#define PARSE_COPIES
+
+#include "base.h"
+#include "phv.h"
+#include "register.h"
+#include "parse.h"
+#include "chain.h"
+#include "trace.h"
+
+#include <bpf/bpf_core_read.h>
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* What is read of the kernel's types; the loader finds the fields in the running kernel. */
+#define KERNEL __attribute__((preserve_access_index))
+
+typedef struct {
+	struct net *net;
+} KERNEL possible_net_t;
+
+struct net {
+	__u64 net_cookie;
+} KERNEL;
+
+struct net_device {
+	int ifindex;
+	possible_net_t nd_net;
+} KERNEL;
+
+struct sk_buff {
+	struct net_device *dev;
+	char cb[48];
+	unsigned int len, data_len;
+	__u16 queue_mapping;
+	__u16 vlan_proto;
+	__u16 vlan_tci;
+	__u32 mark;
+	unsigned int end;
+	unsigned char *head, *data;
+} KERNEL;
+
+struct skb_shared_info {
+	unsigned short gso_size, gso_segs;
+} KERNEL;
+
+struct qdisc_skb_cb {
+	unsigned int pkt_len;
+	unsigned char data[20];
+} KERNEL;
+
+enum trace_count {
+	TRACE_SENT,          /* segments that left their queue with their words */
+	TRACE_SENT_BYTES,    /* ... on the wire */
+	TRACE_DROPPED,       /* segments with words that were freed instead */
+	TRACE_DROPPED_BYTES,
+	TRACE_BARE,          /* packets that did not pass TC egress */
+	TRACE_FOREIGN,       /* packets whose words somebody else has written */
+	TRACE_STALE,         /* packets whose words are too old */
+	TRACE_UNPARSED,      /* packets with words whose headers could not be read */
+	TRACE_COUNTS
+};
+
+COUNTERS(trace_counters, TRACE_COUNTS);
+
+const enum trace_count *unused_count __attribute__((unused));
+
+/* The interfaces that are watched, of all namespaces. */
+struct trace_key {
+	__u64 netns; /* cookie */
+	__u32 ifindex;
+	__u32 pad;
+};
+
+struct trace_interface {
+	__u16 queue;   /* number of its first transmit queue */
+	__u8 form;     /* enum carry_form */
+	__u8 l3_only;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__type(key, struct trace_key);
+	__type(value, struct trace_interface);
+	__uint(max_entries, 4096);
+	__uint(map_flags, BPF_F_RDONLY_PROG);
+} trace_watched SEC(".maps") TAG("pisa:table");
+
+static __always_inline struct trace_interface *watched(const struct net_device *dev)
+{
+	struct trace_key key = {.netns = dev->nd_net.net->net_cookie, .ifindex = dev->ifindex};
+
+	return bpf_map_lookup_elem(&trace_watched, &key);
+}
+
+/* The words that a queueing discipline has to itself, at the end of the control block. */
+static __always_inline int words_of(const struct sk_buff *skb, __u32 *words)
+{
+	const struct qdisc_skb_cb *cb = (const void *)skb->cb;
+
+	return bpf_probe_read_kernel(words, 12, &cb->data[4 * CARRY_AT]);
+}
+
+struct gso {
+	__u16 size, segs;
+};
+
+static __always_inline struct gso gso_of(const struct sk_buff *skb)
+{
+	const struct skb_shared_info *shared = (const void *)(skb->head + skb->end);
+	struct gso gso = {};
+
+	bpf_probe_read_kernel(&gso.size, sizeof(gso.size), &shared->gso_size);
+	if (unlikely(gso.size))
+		bpf_probe_read_kernel(&gso.segs, sizeof(gso.segs), &shared->gso_segs);
+	return gso;
+}
+
+static __always_inline struct trace_counters_t *counters(__u64 word)
+{
+	return reg_at(trace_counters, CONTROL_BANK(word));
+}
+
+static __always_inline int account(struct trace_counters_t *counters, enum carry_found found)
+{
+	if (likely(found == CARRY_OURS))
+		return 1;
+	if (found == CARRY_BARE)
+		counters->c[TRACE_BARE]++;
+	else if (found == CARRY_FOREIGN)
+		counters->c[TRACE_FOREIGN]++;
+	else
+		counters->c[TRACE_STALE]++;
+	return 0;
+}
+
+static __always_inline int parse_sent(struct phv *phv, const struct sk_buff *skb, int l3_only)
+{
+	struct gso gso = gso_of(skb);
+	struct packet pkt = {
+		.data = skb->data,
+		.size = skb->len,
+	};
+	int reason;
+
+	pkt.end = pkt.data + (pkt.size - skb->data_len);
+	phv->mark = skb->mark;
+	if (gso.size && gso.segs > 1)
+		phv->segs = gso.segs;
+	/* Linux 6.1 and older say in a bit of its own that a tag was taken off again: such a packet counts four bytes more */
+	if (skb->vlan_proto)
+		set_vlan(phv, skb->vlan_tci);
+	reason = parse(phv, &pkt, l3_only);
+	if (skb->vlan_proto)
+		phv->len += phv->segs * sizeof(struct vlan_hdr);
+	return reason;
+}
+
+SEC("tp_btf/net_dev_start_xmit") int chain_tp_entry(__u64 *ctx)
+{
+	const struct sk_buff *skb = (const void *)ctx[0];
+	const struct net_device *dev = (const void *)ctx[1];
+	struct trace_interface *interface = watched(dev);
+	struct trace_counters_t *count;
+	__u64 now, enqueued, word;
+	__u32 words[3] = {};
+	struct phv *phv;
+
+	if (likely(!interface))
+		return 0;
+	word = chain_word();
+	count = counters(word);
+	now = bpf_ktime_get_ns();
+	if (!count || words_of(skb, words) || !account(count, carry_unpack(words, interface->form, dev->ifindex, now, &enqueued)))
+		return 0;
+	phv = phv_get();
+	if (!phv)
+		return 0;
+	chain_begin(phv, word);
+	parse_reset(phv);
+	parse_reset_addresses(phv);
+	phv->now = now;
+	phv->ifindex = dev->ifindex;
+	parse_sent(phv, skb, interface->l3_only);
+	count->c[TRACE_SENT] += phv->segs;
+	count->c[TRACE_SENT_BYTES] += phv->len;
+	if (unlikely(!(phv->valid & PHV_IP))) {
+		count->c[TRACE_UNPARSED]++;
+		return 0;
+	}
+	phv->valid |= PHV_EGRESS;
+	phv->enqueued = enqueued;
+	phv->queue = interface->queue + skb->queue_mapping;
+	phv->flow = interface->form == CARRY_WORDS ? words[1] : carry_flow(phv);
+	chain_next(ctx, phv, &chain_tp);
+	return 0;
+}
+
+/* Stands in the slots of algorithms that do not look at transmissions. */
+SEC("tp_btf/net_dev_start_xmit") int chain_tp_over(__u64 *ctx)
+{
+	struct phv *phv = phv_get();
+
+	if (phv)
+		chain_next(ctx, phv, &chain_tp);
+	return 0;
+}
+
+/* A packet is freed that nobody has consumed. It is one of ours while it belongs to a watched interface and has its words: one that
+ * has arrived somewhere belongs to another. */
+SEC("tp_btf/kfree_skb") int chain_tp_dropped(__u64 *ctx)
+{
+	const struct sk_buff *skb = (const void *)ctx[0];
+	const struct qdisc_skb_cb *cb = (const void *)skb->cb;
+	const struct net_device *dev = skb->dev;
+	struct trace_interface *interface;
+	struct trace_counters_t *count;
+	__u32 words[3] = {}, bytes = 0;
+	__u64 enqueued;
+	struct gso gso;
+
+	interface = watched(dev);
+	if (likely(!interface))
+		return 0;
+	count = counters(chain_word());
+	if (!count || words_of(skb, words))
+		return 0;
+	if (carry_unpack(words, interface->form, dev->ifindex, bpf_ktime_get_ns(), &enqueued) != CARRY_OURS)
+		return 0;
+	gso = gso_of(skb);
+	bpf_probe_read_kernel(&bytes, sizeof(bytes), &cb->pkt_len);
+	count->c[TRACE_DROPPED] += gso.size && gso.segs ? gso.segs : 1;
+	count->c[TRACE_DROPPED_BYTES] += bytes;
+	return 0;
+}

@@ -1,0 +1,31 @@
+// Package departures is an algorithm for tests: it tells of every packet when it was handed to its queue, and when it left.
+package departures
+
+import (
+	"fmt"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/maps"
+)
+
+//go:generate go tool bpf2go -target bpfel -cc clang-19 -strip llvm-strip-19 -type departures_count -type departure Departures departures.bpf.c -- -I../../../bpf/include -idirafter /usr/include/x86_64-linux-gnu -idirafter /usr/include/aarch64-linux-gnu -Wall -Werror -mcpu=v3
+
+// Departure is a packet that left its queue.
+type Departure = DeparturesDeparture
+
+// Object makes one for a chain. told: every packet is a record in the ring.
+func Object(told bool) (loader.Object, error) {
+	spec, err := LoadDepartures()
+	if err != nil {
+		return loader.Object{}, fmt.Errorf("read departures: %w", err)
+	}
+	if err := maps.SetConstant(spec, "departures_told", told); err != nil {
+		return loader.Object{}, err
+	}
+	return loader.Object{Name: "departures", Spec: spec, Needs: maps.NeedQueue}, nil
+}
+
+// Ring holds the records.
+func Ring(inst *loader.Instance) *ebpf.Map { return inst.Maps()["departures/departures_ring"] }
