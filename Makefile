@@ -79,7 +79,7 @@ soak: ## live traffic, window flips and chain changes for SOAKTIME; fails on a l
 
 agent-soak: ## the agent: many interfaces, a storm of configurations, upgrades, kills, at rest; results in docs/agent-runs.md
 	@.ci/deps build test
-	$(SUDO) XDPMON_AGENT_SOAK=1 $(GO) test -timeout 0 -count 1 -run Soak -v ./tests/agent
+	$(SUDO) XDPMON_AGENT_SOAK=1 $(GO) test -timeout 0 -count 1 -run Soak -v ./tests/agent ./tests/session
 
 mutants: ## small changes to the sources: which does no test notice (an hour); docs/mutants.md
 	@.ci/deps build test

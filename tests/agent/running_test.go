@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -310,26 +311,11 @@ func quietNetwork(t *testing.T) *netns.Topology {
 
 // flood sends datagrams from A to B, at most rate a second, until stop; it returns how many left.
 func flood(t *testing.T, network *netns.Topology, rate int, stop *atomic.Bool) (sent uint64) {
-	to := net.JoinHostPort(network.B.IPv4.String(), "9999")
-	conn, err := network.A.Dial(context.Background(), "udp", to)
-	if err != nil {
-		t.Error(err)
-		return 0
-	}
-	defer conn.Close()
 	began := time.Now()
-	for !stop.Load() {
-		if _, err := conn.Write([]byte("datagram")); err == nil || !isBuffer(err) {
-			sent++ // a refusal is that of an earlier datagram, and this one has left as well
-		}
-		if sent%256 == 0 {
-			time.Sleep(time.Until(began.Add(time.Duration(float64(sent) / float64(rate) * 1e9))))
-		}
-	}
+	sent = netnstest.Flood(t, network.A, netip.AddrPortFrom(network.B.IPv4, 9999), rate, stop)
+	t.Logf("%.0f datagrams a second", float64(sent)/time.Since(began).Seconds())
 	return sent
 }
-
-func isBuffer(err error) bool { return strings.Contains(err.Error(), "no buffer space") }
 
 // listenQuietly takes the datagrams, so that nothing is refused.
 func listenQuietly(t *testing.T, network *netns.Topology) {

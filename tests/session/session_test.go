@@ -1,11 +1,11 @@
 package session
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -122,39 +122,58 @@ func open(t *testing.T, host *netns.Host, l *ledger, names ...string) *session.S
 	return s
 }
 
-// flood sends datagrams as fast as it can until stop; it returns how many left.
-func flood(t *testing.T, network *netns.Topology, to netip.Addr, stop *atomic.Bool) (sent uint64) {
-	conn, err := network.A.Dial(context.Background(), "udp", net.JoinHostPort(to.String(), fmt.Sprint(port)))
+// flood sends datagrams to the other host as fast as it can until stop; it returns how many left, and how many a second.
+func flood(t *testing.T, network *netns.Topology, stop *atomic.Bool) (sent uint64, rate float64) {
+	began := time.Now()
+	sent = netnstest.Flood(t, network.A, netip.AddrPortFrom(network.B.IPv4, port), 0, stop)
+	return sent, float64(sent) / time.Since(began).Seconds()
+}
+
+// listen takes what is sent to B, so that nothing is refused.
+func listen(t *testing.T, network *netns.Topology) {
+	t.Helper()
+	l, err := network.B.ListenPacket(t.Context(), "udp", net.JoinHostPort(network.B.IPv4.String(), fmt.Sprint(port)))
 	if err != nil {
-		t.Error(err)
-		return 0
+		t.Fatal(err)
 	}
-	defer conn.Close()
-	for !stop.Load() {
-		if _, err := conn.Write([]byte("datagram")); err == nil {
-			sent++
-		}
-	}
-	return sent
+	t.Cleanup(func() { l.Close() })
 }
 
 // Algorithms are added, given other values and removed under traffic: whoever stays counts every packet, and of two of whom one is always
 // there the two together do.
-func TestApplyUnderTraffic(t *testing.T) {
-	network := netnstest.New(t, netns.Options{})
-	listener, err := network.B.ListenPacket(t.Context(), "udp", net.JoinHostPort(network.B.IPv4.String(), fmt.Sprint(port)))
-	if err != nil {
-		t.Fatal(err)
+func TestApplyUnderTraffic(t *testing.T) { applyUnderTraffic(t, netnstest.New(t, netns.Options{}), 40) }
+
+// Two sessions of one process are changed four hundred times each, both under load.
+func TestSoakApply(t *testing.T) {
+	if os.Getenv("XDPMON_AGENT_SOAK") == "" {
+		t.Skip("make agent-soak runs it")
 	}
-	defer listener.Close()
+	t.Run("both", func(t *testing.T) {
+		for _, name := range []string{"one", "two"} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				applyUnderTraffic(t, netnstest.New(t, netns.Options{}), 400)
+			})
+		}
+	})
+}
+
+func applyUnderTraffic(t *testing.T, network *netns.Topology, changes int) {
+	listen(t, network)
 	l := newLedger()
 	s := open(t, network.A, l, "stays", "left")
 	reader := s.Subscribe(feed.Options{Depth: 1 << 16})
 	var stop atomic.Bool
-	sent := make(chan uint64)
-	go func() { sent <- flood(t, network, network.B.IPv4, &stop) }()
+	type sent struct {
+		n    uint64
+		rate float64
+	}
+	sender := make(chan sent)
+	go func() {
+		n, rate := flood(t, network, &stop)
+		sender <- sent{n, rate}
+	}()
 	orders := [][]string{{"stays", "right"}, {"left", "stays"}, {"right", "stays"}, {"stays", "left"}}
-	const changes = 40
 	for n := range changes {
 		target := session.Target{Algorithms: selected(t, n, orders[n%len(orders)]...), Interfaces: []string{network.A.Interface}}
 		if err := s.Apply(t.Context(), target); err != nil {
@@ -167,29 +186,29 @@ func TestApplyUnderTraffic(t *testing.T) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	stop.Store(true)
-	n := <-sent
+	out := <-sender
 	if err := s.Close(); err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
-	t.Logf("%d datagrams, %d changes, %d lines", n, changes, len(l.lines))
-	if n < 1000 {
-		t.Fatalf("only %d datagrams: that proves nothing", n)
+	t.Logf("%d datagrams, %.0f a second, %d changes taken and as many refused, %d lines", out.n, out.rate, changes, len(l.lines))
+	if out.n < 1000 {
+		t.Errorf("only %d datagrams: that proves nothing", out.n)
 	}
-	if l.used["stays"] != n {
-		t.Errorf("whoever stayed counted %d of %d", l.used["stays"], n)
+	if l.used["stays"] != out.n {
+		t.Errorf("whoever stayed counted %d of %d", l.used["stays"], out.n)
 	}
-	if both := l.used["left"] + l.used["right"]; both != n {
-		t.Errorf("left and right counted %d of %d", both, n)
+	if both := l.used["left"] + l.used["right"]; both != out.n {
+		t.Errorf("left and right counted %d of %d", both, out.n)
 	}
 	if l.seen["left"]+l.seen["right"] != l.seen["stays"] {
 		t.Errorf("chain: left %d and right %d packets, whoever stayed %d", l.seen["left"], l.seen["right"], l.seen["stays"])
 	}
-	checkLives(t, l.lines)
+	checkLives(t, l.lines, changes)
 	checkReader(t, reader, len(l.lines))
 }
 
 // checkLives: windows of one algorithm never overlap, and whoever came or went in the middle of one says so.
-func checkLives(t *testing.T, lines []report.Line) {
+func checkLives(t *testing.T, lines []report.Line, changes int) {
 	t.Helper()
 	ends, cut := map[string]int64{}, 0
 	for _, l := range lines {
@@ -204,7 +223,7 @@ func checkLives(t *testing.T, lines []report.Line) {
 			t.Error("whoever stayed has a window that was cut")
 		}
 	}
-	if cut < 40 {
+	if cut < changes {
 		t.Errorf("%d windows were cut", cut)
 	}
 }
@@ -225,12 +244,17 @@ func checkReader(t *testing.T, reader *feed.Subscription, want int) {
 // Two sessions in one process, on one interface and on another, do not know of each other.
 func TestTwoSessions(t *testing.T) {
 	one, two := netnstest.New(t, netns.Options{}), netnstest.New(t, netns.Options{})
+	listen(t, one)
+	listen(t, two)
 	first, again, second := newLedger(), newLedger(), newLedger()
 	s1, s2, s3 := open(t, one.A, first, "stays"), open(t, two.A, second, "stays"), open(t, one.A, again, "left")
 	var stop atomic.Bool
 	counts := make(chan [2]uint64, 2)
 	for i, network := range []*netns.Topology{one, two} {
-		go func() { counts <- [2]uint64{uint64(i), flood(t, network, network.B.IPv4, &stop)} }()
+		go func() {
+			n, _ := flood(t, network, &stop)
+			counts <- [2]uint64{uint64(i), n}
+		}()
 	}
 	time.Sleep(300 * time.Millisecond)
 	if err := s3.Close(); err != nil { // the others go on
