@@ -8,10 +8,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/xdpmon/xdpmon/demo/netns"
+	"github.com/xdpmon/xdpmon/tests/netnstest"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 )
 
@@ -77,9 +78,14 @@ instances:
 }
 
 // reloads are configurations that follow each other; those that are refused say where.
-func reloads(iface string, n int) (text, refused string) {
+func reloads(flood netnstest.Flood, n int) (text, refused string) {
+	other := "lo"
+	if flood.Interface == other {
+		other = "xdpmon-*"
+	}
 	rule := func(window, algorithms, more string) string {
-		return fmt.Sprintf("instances:\n  - name: a\n    interfaces: [%s%s]\n    hook: tc\n    direction: egress\n    window: %s\n    algorithms: %s\n", iface, more, window, algorithms)
+		return fmt.Sprintf("instances:\n  - name: a\n    interfaces: [%s%s]\n    hook: tc\n    direction: %s\n    window: %s\n    algorithms: %s\n",
+			flood.Interface, more, flood.Direction, window, algorithms)
 	}
 	switch n % 8 {
 	case 0:
@@ -91,33 +97,31 @@ func reloads(iface string, n int) (text, refused string) {
 	case 3:
 		return rule("300ms", "{precisio: {}}", ""), `:10:18: there is no algorithm "precisio"`
 	case 4:
-		return rule("300ms", "{fridge: {match: dns}, precision: {}}", ", lo"), ""
+		return rule("300ms", "{fridge: {match: dns}, precision: {}}", ", "+other), ""
 	case 5:
 		return "instances: [\n", "no YAML"
 	case 6:
-		return rule("200ms", "{precision: {}, reorder: {}}", "") + "  - name: b\n    interfaces: [lo]\n    algorithms: {fridge: {}}\n", ""
+		return rule("200ms", "{precision: {}, reorder: {}}", "") + "  - name: b\n    interfaces: [" + other + "]\n    algorithms: {fridge: {}}\n", ""
 	}
 	return rule("200ms", "{precision: {}}", "") + "limits: {memory: 64KiB}\n", ":11:9: one of every instance takes"
 }
 
 // Configurations come while packets do: every packet is in exactly one window, and what is wrong is refused with its place while the rest
 // goes on.
-func TestReload(t *testing.T) { storm(t, 8, 50_000) }
+func TestReload(t *testing.T) { storm(t, 8, datagrams) }
 
-func storm(t *testing.T, times, rate int) {
+func storm(t *testing.T, times int, traffic func(*testing.T, *netns.Topology) netnstest.Flood) {
 	network := quietNetwork(t)
-	listenQuietly(t, network)
+	flood := traffic(t, network)
 	p := newPlace(t, network.A)
-	text, _ := reloads(network.A.Interface, 0)
+	text, _ := reloads(flood, 0)
 	p.write(text)
 	r := p.start(binary)
 	eventually(t, "attaching", func() bool { return len(r.attached("a")) == 1 })
-	var stop atomic.Bool
-	sent := make(chan uint64)
-	go func() { sent <- flood(t, network, rate, &stop) }()
+	end := begin(t, flood)
 	taken, refused := 0, 0
 	for n := 1; n <= times; n++ {
-		text, says := reloads(network.A.Interface, n)
+		text, says := reloads(flood, n)
 		p.write(text)
 		if told := r.hangup(); !slices.Contains(told, "RELOADING=1") {
 			t.Errorf("the service manager was not told of a reload: %q", told)
@@ -130,8 +134,7 @@ func storm(t *testing.T, times, rate int) {
 		eventually(t, "refusing with "+says, func() bool { return strings.Contains(r.log.String(), strings.ReplaceAll(says, `"`, `\"`)) })
 	}
 	h := r.health()
-	stop.Store(true)
-	n := <-sent
+	n := end()
 	r.stop()
 	if h.Reloads.Taken != taken || h.Reloads.Refused != refused {
 		t.Errorf("%+v, want %d and %d", h.Reloads, taken, refused)
@@ -141,12 +144,12 @@ func storm(t *testing.T, times, rate int) {
 	}
 	list := p.windows()
 	if counted := seen(list, "precision", "a"); counted != n {
-		t.Errorf("counted %d of %d datagrams", counted, n)
+		t.Errorf("counted %d of %d packets", counted, n)
 	}
 	if counted := seen(p.history(), "precision", "a"); counted != n {
-		t.Errorf("the store has %d of %d datagrams", counted, n)
+		t.Errorf("the store has %d of %d packets", counted, n)
 	}
-	t.Logf("%d datagrams in %d configurations taken and %d refused, %d windows", n, taken, refused, len(list))
+	t.Logf("%d packets in %d configurations taken and %d refused, %d windows", n, taken, refused, len(list))
 	contiguous(t, list)
 }
 

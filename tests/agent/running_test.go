@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -309,22 +308,27 @@ func quietNetwork(t *testing.T) *netns.Topology {
 	return network
 }
 
-// flood sends datagrams from A to B, at most rate a second, until stop; it returns how many left.
-func flood(t *testing.T, network *netns.Topology, rate int, stop *atomic.Bool) (sent uint64) {
-	began := time.Now()
-	sent = netnstest.Flood(t, network.A, netip.AddrPortFrom(network.B.IPv4, 9999), rate, stop)
-	t.Logf("%.0f datagrams a second", float64(sent)/time.Since(began).Seconds())
-	return sent
+// datagrams and frames are the traffic under which something happens: over the wire, or at the rate that `make agent-soak` asks for.
+func datagrams(t *testing.T, network *netns.Topology) netnstest.Flood {
+	return netnstest.Datagrams(t, network, 50_000)
 }
 
-// listenQuietly takes the datagrams, so that nothing is refused.
-func listenQuietly(t *testing.T, network *netns.Topology) {
+func frames(t *testing.T, network *netns.Topology) netnstest.Flood {
+	return netnstest.Frames(t, network.A, 210_000)
+}
+
+// begin starts a flood; end stops it and returns how many packets there were.
+func begin(t *testing.T, flood netnstest.Flood) (end func() uint64) {
 	t.Helper()
-	l, err := network.B.ListenPacket(t.Context(), "udp", net.JoinHostPort(network.B.IPv4.String(), "9999"))
-	if err != nil {
-		t.Fatal(err)
+	var stop atomic.Bool
+	sent, began := make(chan uint64), time.Now()
+	go func() { sent <- flood.Send(&stop) }()
+	return func() uint64 {
+		stop.Store(true)
+		n := <-sent
+		t.Logf("%d packets, %.0f a second", n, float64(n)/time.Since(began).Seconds())
+		return n
 	}
-	t.Cleanup(func() { l.Close() })
 }
 
 // addVeth makes a pair in the host's namespace and brings the named end up.

@@ -21,8 +21,8 @@ func needSoak(t *testing.T) {
 	}
 }
 
-func TestSoakStorm(t *testing.T)    { needSoak(t); storm(t, 100, 0) }
-func TestSoakUpgrades(t *testing.T) { needSoak(t); upgrades(t, 20, 0) }
+func TestSoakStorm(t *testing.T)    { needSoak(t); storm(t, 100, frames) }
+func TestSoakUpgrades(t *testing.T) { needSoak(t); upgrades(t, 20, frames) }
 func TestSoakKilled(t *testing.T)   { needSoak(t); killed(t, 100) }
 
 // attachedAt are the times at which the agent's log says that interfaces were attached to.

@@ -7,9 +7,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"sync/atomic"
 	"testing"
 
+	"github.com/xdpmon/xdpmon/demo/netns"
+	"github.com/xdpmon/xdpmon/tests/netnstest"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 )
 
@@ -44,11 +45,11 @@ func buildPatched(t *testing.T, path string) {
 
 // Another build takes over while packets come. Where the layout is the same its registers go on; an algorithm whose layout has changed begins
 // anew, with a window that is marked, and the others do not notice.
-func TestUpgrade(t *testing.T) { upgrades(t, 3, 50_000) }
+func TestUpgrade(t *testing.T) { upgrades(t, 3, datagrams) }
 
-func upgrades(t *testing.T, times, rate int) {
+func upgrades(t *testing.T, times int, traffic func(*testing.T, *netns.Topology) netnstest.Flood) {
 	network := quietNetwork(t)
-	listenQuietly(t, network)
+	flood := traffic(t, network)
 	root := testutil.BPFFS(t)
 	second, patched := filepath.Join(t.TempDir(), "second"), filepath.Join(t.TempDir(), "patched")
 	if err := build(second, "second"); err != nil {
@@ -57,13 +58,11 @@ func upgrades(t *testing.T, times, rate int) {
 	buildPatched(t, patched)
 	builds := []string{binary, second, patched}
 	p := newPlace(t, network.A)
-	p.write(fmt.Sprintf("pin: true\nbpffs: %s\ninstances:\n  - name: a\n    interfaces: [%s]\n    hook: tc\n    direction: egress\n    window: 200ms\n"+
-		"    algorithms: {rtt-array: {}, precision: {}}\n", root, network.A.Interface))
+	p.write(fmt.Sprintf("pin: true\nbpffs: %s\ninstances:\n  - name: a\n    interfaces: [%s]\n    hook: tc\n    direction: %s\n    window: 200ms\n"+
+		"    algorithms: {rtt-array: {}, precision: {}}\n", root, flood.Interface, flood.Direction))
 	r := p.start(binary)
 	eventually(t, "attaching", func() bool { return len(r.attached("a")) == 1 })
-	var stop atomic.Bool
-	sent := make(chan uint64)
-	go func() { sent <- flood(t, network, rate, &stop) }()
+	end := begin(t, flood)
 	changed := 0
 	for n := 1; n <= times; n++ {
 		r.stop()
@@ -73,15 +72,14 @@ func upgrades(t *testing.T, times, rate int) {
 		}
 		eventually(t, "a window of the next build", func() bool { return r.health().Instances[0].Windows > 1 })
 	}
-	stop.Store(true)
-	n := <-sent
+	n := end()
 	p.write("instances: [{name: b, interfaces: [xdpmon-none], algorithms: {precision: {}}}]\n" + "pin: true\nbpffs: " + root + "\n")
 	r.hangup() // the last window of what is not wanted any more, and nothing stays pinned
 	eventually(t, "the end of an instance", func() bool { return len(r.health().Instances) == 1 })
 	r.stop()
 	list := p.windows()
 	if counted := seen(list, "rtt-array", "a"); counted != n || n == 0 {
-		t.Errorf("counted %d of %d datagrams", counted, n)
+		t.Errorf("counted %d of %d packets", counted, n)
 	}
 	cut := 0
 	for _, l := range list {
@@ -96,10 +94,10 @@ func upgrades(t *testing.T, times, rate int) {
 		t.Errorf("%d windows were cut, %d times the layout had changed", cut, changed)
 	}
 	if kept := seen(list, "precision", "a"); kept > n {
-		t.Errorf("what was replaced counted %d of %d datagrams", kept, n)
+		t.Errorf("what was replaced counted %d of %d packets", kept, n)
 	}
 	if left, _ := filepath.Glob(filepath.Join(root, "xdpmon", "*", "current")); len(left) != 0 {
 		t.Errorf("%v stay", left)
 	}
-	t.Logf("%d datagrams, %d upgrades, %d of them to another layout of one algorithm", n, times, changed)
+	t.Logf("%d packets, %d upgrades, %d of them to another layout of one algorithm", n, times, changed)
 }

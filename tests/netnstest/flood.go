@@ -9,43 +9,114 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpmon/xdpmon/demo/netns"
+	"github.com/xdpmon/xdpmon/tests/builder"
 )
 
-// batch is how many datagrams one system call sends: one by one, a call costs more than a datagram.
-const batch = 64
+// Port is where floods go to.
+const Port = 9999
 
-// Flood sends datagrams from a host, at most rate a second (0: as fast as it can), until stop. It returns how many left: what the
-// kernel has taken, each a packet of its own.
-func Flood(tb testing.TB, from *netns.Host, to netip.AddrPort, rate int, stop *atomic.Bool) (sent uint64) {
-	tb.Helper()
-	conn, err := from.Dial(context.Background(), "udp4", to.String())
-	if err != nil {
-		tb.Error(err)
-		return 0
-	}
-	defer conn.Close()
-	messages := make([]ipv4.Message, batch)
-	for i := range messages {
-		messages[i].Buffers = [][]byte{[]byte("datagram")}
-	}
-	packets := ipv4.NewPacketConn(conn.(net.PacketConn))
+// Flood is traffic of which every packet is counted where it leaves.
+type Flood struct {
+	Interface, Direction string // of the host, where all of it comes by
+	Send                 func(stop *atomic.Bool) (sent uint64)
+}
+
+// pace sends until stop, at most rate packets a second (0: as fast as it goes). More returns how many the next call has sent.
+func pace(rate int, stop *atomic.Bool, more func() (uint64, error)) (sent uint64, err error) {
 	began := time.Now()
 	for !stop.Load() {
-		n, err := packets.WriteBatch(messages, 0)
-		switch {
-		case err == nil:
-			sent += uint64(n)
-		case !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.ECONNREFUSED): // nobody listens: of an earlier datagram, none of this call has left
-			tb.Error(err)
-			return sent
+		n, err := more()
+		if sent += n; err != nil {
+			return sent, err
 		}
 		if rate > 0 {
 			time.Sleep(time.Until(began.Add(time.Duration(float64(sent) / float64(rate) * 1e9))))
 		}
 	}
-	return sent
+	return sent, nil
+}
+
+// Datagrams go from host A to B, where somebody takes them until the test ends.
+func Datagrams(tb testing.TB, network *netns.Topology, rate int) Flood {
+	tb.Helper()
+	to := netip.AddrPortFrom(network.B.IPv4, Port).String()
+	listener, err := network.B.ListenPacket(tb.Context(), "udp4", to)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { listener.Close() })
+	conn, err := network.A.Dial(context.Background(), "udp4", to)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { conn.Close() })
+	batch := make([]ipv4.Message, 64) // one by one, a system call costs more than a datagram
+	for i := range batch {
+		batch[i].Buffers = [][]byte{[]byte("datagram")}
+	}
+	packets := ipv4.NewPacketConn(conn.(net.PacketConn))
+	return Flood{network.A.Interface, "egress", func(stop *atomic.Bool) uint64 {
+		sent, err := pace(rate, stop, func() (uint64, error) {
+			n, err := packets.WriteBatch(batch, 0)
+			if errors.Is(err, unix.ENOBUFS) { // none of this call has left
+				return 0, nil
+			}
+			return uint64(max(n, 0)), err
+		})
+		if err != nil {
+			tb.Error(err)
+		}
+		return sent
+	}}
+}
+
+// Frames come in over the loopback of a host as over a card's ring: the kernel makes them (BPF_PROG_TEST_RUN with live frames), several
+// hundred thousand a second and core.
+func Frames(tb testing.TB, host *netns.Host, rate int) Flood {
+	tb.Helper()
+	counter, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { counter.Close() })
+	// A call that a signal interrupts is repeated from the start: the program counts.
+	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.XDP, License: "GPL", Instructions: asm.Instructions{
+		asm.LoadMapValue(asm.R1, counter.FD(), 0), asm.Mov.Imm(asm.R2, 1), asm.StoreXAdd(asm.R1, asm.R2, asm.DWord),
+		asm.Mov.Imm(asm.R0, 2), asm.Return(), // XDP_PASS
+	}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { program.Close() })
+	frame := builder.MustBuild(&builder.Spec{DstMAC: [6]byte{2, 0, 0, 0, 0, 1}, // another host's: nobody answers
+		IP:  builder.IP{Src: netip.MustParseAddr("192.0.2.1"), Dst: netip.MustParseAddr("192.0.2.2")},
+		UDP: &builder.UDP{SrcPort: 1, DstPort: Port}, Payload: []byte("datagram")})
+	run := ebpf.RunOptions{Data: frame.Data, Repeat: 6400, Flags: unix.BPF_F_TEST_XDP_LIVE_FRAMES}
+	return Flood{"lo", "ingress", func(stop *atomic.Bool) uint64 {
+		_, err := pace(rate, stop, func() (uint64, error) {
+			var before, after uint64
+			if err := counter.Lookup(uint32(0), &before); err != nil {
+				return 0, err
+			}
+			err := host.Run(func() error { _, err := program.Run(&run); return err })
+			if err == nil {
+				err = counter.Lookup(uint32(0), &after)
+			}
+			return after - before, err
+		})
+		if err != nil {
+			tb.Error(err)
+		}
+		var sent uint64
+		if err := counter.Lookup(uint32(0), &sent); err != nil {
+			tb.Error(err)
+		}
+		return sent
+	}}
 }

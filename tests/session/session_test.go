@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"slices"
 	"sync"
@@ -28,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { testutil.Main(m) }
 
-const port = 9999 // of the datagrams that are counted; neighbour discovery passes, too
+const port = netnstest.Port // of the datagrams that are counted; neighbour discovery passes, too
 
 // counting is the witness as an algorithm of a session. What it used are the datagrams to the port.
 type counting struct {
@@ -111,9 +110,14 @@ func newLedger() *ledger { return &ledger{used: map[string]uint64{}, seen: map[s
 
 func open(t *testing.T, host *netns.Host, l *ledger, names ...string) *session.Session {
 	t.Helper()
+	return openOn(t, host, host.Interface, "egress", l, names...)
+}
+
+func openOn(t *testing.T, host *netns.Host, iface, direction string, l *ledger, names ...string) *session.Session {
+	t.Helper()
 	cfg := session.LiveConfig{Config: session.Config{Algorithms: selected(t, 0, names...), Window: 100 * time.Millisecond, Emit: l.emit,
 		Notice: func(format string, args ...any) { t.Logf(format, args...) }},
-		Interfaces: []string{host.Interface}, Hook: "tc", Direction: "egress"}
+		Interfaces: []string{iface}, Hook: "tc", Direction: direction}
 	var s *session.Session
 	if err := host.Run(func() (err error) { s, err = session.Open(t.Context(), cfg); return err }); err != nil {
 		t.Fatal(err)
@@ -122,26 +126,12 @@ func open(t *testing.T, host *netns.Host, l *ledger, names ...string) *session.S
 	return s
 }
 
-// flood sends datagrams to the other host as fast as it can until stop; it returns how many left, and how many a second.
-func flood(t *testing.T, network *netns.Topology, stop *atomic.Bool) (sent uint64, rate float64) {
-	began := time.Now()
-	sent = netnstest.Flood(t, network.A, netip.AddrPortFrom(network.B.IPv4, port), 0, stop)
-	return sent, float64(sent) / time.Since(began).Seconds()
-}
-
-// listen takes what is sent to B, so that nothing is refused.
-func listen(t *testing.T, network *netns.Topology) {
-	t.Helper()
-	l, err := network.B.ListenPacket(t.Context(), "udp", net.JoinHostPort(network.B.IPv4.String(), fmt.Sprint(port)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-}
-
 // Algorithms are added, given other values and removed under traffic: whoever stays counts every packet, and of two of whom one is always
 // there the two together do.
-func TestApplyUnderTraffic(t *testing.T) { applyUnderTraffic(t, netnstest.New(t, netns.Options{}), 40) }
+func TestApplyUnderTraffic(t *testing.T) {
+	network := netnstest.New(t, netns.Options{})
+	applyUnderTraffic(t, network.A, netnstest.Datagrams(t, network, 50_000), 40)
+}
 
 // Two sessions of one process are changed four hundred times each, both under load.
 func TestSoakApply(t *testing.T) {
@@ -152,53 +142,47 @@ func TestSoakApply(t *testing.T) {
 		for _, name := range []string{"one", "two"} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				applyUnderTraffic(t, netnstest.New(t, netns.Options{}), 400)
+				network := netnstest.New(t, netns.Options{})
+				applyUnderTraffic(t, network.A, netnstest.Frames(t, network.A, 210_000), 400)
 			})
 		}
 	})
 }
 
-func applyUnderTraffic(t *testing.T, network *netns.Topology, changes int) {
-	listen(t, network)
+func applyUnderTraffic(t *testing.T, host *netns.Host, flood netnstest.Flood, changes int) {
 	l := newLedger()
-	s := open(t, network.A, l, "stays", "left")
+	s := openOn(t, host, flood.Interface, flood.Direction, l, "stays", "left")
 	reader := s.Subscribe(feed.Options{Depth: 1 << 16})
 	var stop atomic.Bool
-	type sent struct {
-		n    uint64
-		rate float64
-	}
-	sender := make(chan sent)
-	go func() {
-		n, rate := flood(t, network, &stop)
-		sender <- sent{n, rate}
-	}()
+	sender, began := make(chan uint64), time.Now()
+	go func() { sender <- flood.Send(&stop) }()
 	orders := [][]string{{"stays", "right"}, {"left", "stays"}, {"right", "stays"}, {"stays", "left"}}
 	for n := range changes {
-		target := session.Target{Algorithms: selected(t, n, orders[n%len(orders)]...), Interfaces: []string{network.A.Interface}}
+		target := session.Target{Algorithms: selected(t, n, orders[n%len(orders)]...), Interfaces: []string{flood.Interface}}
 		if err := s.Apply(t.Context(), target); err != nil {
 			t.Fatal(err)
 		}
-		bad := session.Target{Algorithms: selected(t, n, "stays", "broken"), Interfaces: []string{network.A.Interface}}
+		bad := session.Target{Algorithms: selected(t, n, "stays", "broken"), Interfaces: []string{flood.Interface}}
 		if err := s.Apply(t.Context(), bad); err == nil {
 			t.Fatal("an algorithm that cannot be bound was taken")
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
 	stop.Store(true)
-	out := <-sender
+	sent := <-sender
+	rate := float64(sent) / time.Since(began).Seconds()
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	t.Logf("%d datagrams, %.0f a second, %d changes taken and as many refused, %d lines", out.n, out.rate, changes, len(l.lines))
-	if out.n < 1000 {
-		t.Errorf("only %d datagrams: that proves nothing", out.n)
+	t.Logf("%d packets, %.0f a second, %d changes taken and as many refused, %d lines", sent, rate, changes, len(l.lines))
+	if sent < 1000 {
+		t.Errorf("only %d packets: that proves nothing", sent)
 	}
-	if l.used["stays"] != out.n {
-		t.Errorf("whoever stayed counted %d of %d", l.used["stays"], out.n)
+	if l.used["stays"] != sent {
+		t.Errorf("whoever stayed counted %d of %d", l.used["stays"], sent)
 	}
-	if both := l.used["left"] + l.used["right"]; both != out.n {
-		t.Errorf("left and right counted %d of %d", both, out.n)
+	if both := l.used["left"] + l.used["right"]; both != sent {
+		t.Errorf("left and right counted %d of %d", both, sent)
 	}
 	if l.seen["left"]+l.seen["right"] != l.seen["stays"] {
 		t.Errorf("chain: left %d and right %d packets, whoever stayed %d", l.seen["left"], l.seen["right"], l.seen["stays"])
@@ -244,17 +228,13 @@ func checkReader(t *testing.T, reader *feed.Subscription, want int) {
 // Two sessions in one process, on one interface and on another, do not know of each other.
 func TestTwoSessions(t *testing.T) {
 	one, two := netnstest.New(t, netns.Options{}), netnstest.New(t, netns.Options{})
-	listen(t, one)
-	listen(t, two)
 	first, again, second := newLedger(), newLedger(), newLedger()
 	s1, s2, s3 := open(t, one.A, first, "stays"), open(t, two.A, second, "stays"), open(t, one.A, again, "left")
 	var stop atomic.Bool
 	counts := make(chan [2]uint64, 2)
 	for i, network := range []*netns.Topology{one, two} {
-		go func() {
-			n, _ := flood(t, network, &stop)
-			counts <- [2]uint64{uint64(i), n}
-		}()
+		flood := netnstest.Datagrams(t, network, 50_000)
+		go func() { counts <- [2]uint64{uint64(i), flood.Send(&stop)} }()
 	}
 	time.Sleep(300 * time.Millisecond)
 	if err := s3.Close(); err != nil { // the others go on

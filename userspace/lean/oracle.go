@@ -6,6 +6,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
+	"github.com/xdpmon/xdpmon/userspace/lean/exact"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
@@ -13,11 +14,11 @@ import (
 // Oracle implements algo.Truthful.
 func (i *instance) Oracle() algo.Oracle {
 	i.judged = true
-	return &oracle{instance: i, truth: NewTruth(i.truthOptions())}
+	return &oracle{instance: i, truth: exact.NewTruth(i.truthOptions())}
 }
 
-func (c *config) truthOptions() TruthOptions {
-	o := TruthOptions{Key: c.spec, Bytes: c.bytes, ID: lossIDs[0]}
+func (c *config) truthOptions() exact.TruthOptions {
+	o := exact.TruthOptions{Key: c.spec, Bytes: c.bytes, ID: lossIDs[0]}
 	if l, ok := c.statistics[loss].(*losses); ok {
 		o.ID = lossIDs[l.id]
 	}
@@ -27,7 +28,7 @@ func (c *config) truthOptions() TruthOptions {
 // oracle is the truth of a window.
 type oracle struct {
 	instance *instance
-	truth    *Truth
+	truth    *exact.Truth
 }
 
 // Packet implements algo.Oracle.
@@ -44,7 +45,7 @@ func (o *oracle) Window(report.Window) report.Body {
 }
 
 // values are what the whole link had.
-func (o *oracle) values(seen Seen) []report.Value {
+func (o *oracle) values(seen exact.Seen) []report.Value {
 	unit := report.PacketUnit
 	if o.instance.bytes {
 		unit = report.Bytes
@@ -80,22 +81,9 @@ func (c *config) lostUnit() report.Unit {
 	return report.PacketUnit
 }
 
-// of is a statistic's value of a flow, in the report's unit.
-func (t *Tally) of(s stat) float64 {
-	switch s {
-	case latency:
-		return float64(t.Latency)
-	case loss:
-		return float64(t.Lost)
-	case ooo:
-		return float64(t.OutOfOrder)
-	}
-	return float64(t.Again)
-}
-
 // trueTable lists the flows that suffer most. Where the last ones that find a place have equals behind them, the order of the
 // keys decides.
-func (i *instance) trueTable(s stat, tallies map[heavy.Key]Tally) report.Table {
+func (i *instance) trueTable(s stat, tallies map[heavy.Key]exact.Tally) report.Table {
 	t := report.Table{Name: s.String(), Title: titles[s], Whole: true, Limit: i.top, Help: "most affected first",
 		Columns: append(i.spec.Columns(), i.statistics[s].value())}
 	for _, f := range i.asked(s, tallies) {
@@ -106,7 +94,7 @@ func (i *instance) trueTable(s stat, tallies map[heavy.Key]Tally) report.Table {
 
 // asked are the flows that suffer most, and behind them those that the instance has listed and that suffer less: what is
 // listed can be compared.
-func (i *instance) asked(s stat, tallies map[heavy.Key]Tally) []flow {
+func (i *instance) asked(s stat, tallies map[heavy.Key]exact.Tally) []flow {
 	list := largest(s, tallies, i.top)
 	known := map[heavy.Key]bool{}
 	for _, f := range list {
@@ -114,17 +102,17 @@ func (i *instance) asked(s stat, tallies map[heavy.Key]Tally) []flow {
 	}
 	for _, key := range i.found[s] {
 		if t := tallies[key]; !known[key] {
-			list = append(list, flow{key: key, value: t.of(s)})
+			list = append(list, flow{key: key, value: amountOf(&t, s)})
 		}
 	}
 	return list
 }
 
 // largest are the top flows of a statistic that have anything of it.
-func largest(s stat, tallies map[heavy.Key]Tally, top int) []flow {
+func largest(s stat, tallies map[heavy.Key]exact.Tally, top int) []flow {
 	var list []flow
 	for key, t := range tallies {
-		if v := t.of(s); v > 0 {
+		if v := amountOf(&t, s); v > 0 {
 			list = append(list, flow{key: key, value: v})
 		}
 	}
@@ -132,4 +120,17 @@ func largest(s stat, tallies map[heavy.Key]Tally, top int) []flow {
 		return cmp.Or(cmp.Compare(b.value, a.value), a.key.Compare(b.key))
 	})
 	return list[:min(top, len(list))]
+}
+
+// amountOf is a statistic's value of a flow, in the report's unit.
+func amountOf(t *exact.Tally, s stat) float64 {
+	switch s {
+	case latency:
+		return float64(t.Latency)
+	case loss:
+		return float64(t.Lost)
+	case ooo:
+		return float64(t.OutOfOrder)
+	}
+	return float64(t.Again)
 }

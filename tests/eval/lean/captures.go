@@ -13,7 +13,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/eval"
 	"github.com/xdpmon/xdpmon/tests/eval/figure"
 	"github.com/xdpmon/xdpmon/userspace/capture"
-	"github.com/xdpmon/xdpmon/userspace/lean"
+	"github.com/xdpmon/xdpmon/userspace/lean/exact"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
@@ -47,7 +47,7 @@ type found struct {
 }
 
 // caught compares a list with the exact count.
-func caught(l report.Line, statistic string, tallies map[string]lean.Tally) (found, error) {
+func caught(l report.Line, statistic string, tallies map[string]exact.Tally) (found, error) {
 	i := slices.IndexFunc(l.Report.Tables, func(t report.Table) bool { return t.Name == statistic })
 	if i < 0 {
 		return found{}, fmt.Errorf("read report: no table %s", statistic)
@@ -67,7 +67,7 @@ func caught(l report.Line, statistic string, tallies map[string]lean.Tally) (fou
 	return compare(says, statistic, tallies), nil
 }
 
-func compare(says map[string]float64, statistic string, tallies map[string]lean.Tally) (f found) {
+func compare(says map[string]float64, statistic string, tallies map[string]exact.Tally) (f found) {
 	var both []listed
 	for flow, t := range tallies {
 		if events(t, statistic) < fewest {
@@ -104,7 +104,7 @@ func compare(says map[string]float64, statistic string, tallies map[string]lean.
 
 // listed is a flow that is in the list.
 type listed struct {
-	tally       lean.Tally
+	tally       exact.Tally
 	truth, says float64
 }
 
@@ -113,10 +113,10 @@ const tick = 1 << 13
 
 // blur is what the ticks may do to the difference of two totals. A delay of d ticks is counted as one of its two neighbours,
 // with a variance of a quarter tick squared at most; three standard deviations of the sums.
-func blur(a, b lean.Tally) float64 { return 3 * math.Sqrt(float64(a.Answered+b.Answered)) * tick / 2 }
+func blur(a, b exact.Tally) float64 { return 3 * math.Sqrt(float64(a.Answered+b.Answered)) * tick / 2 }
 
 // events of a flow: of latency they are the segments that were answered, of loss full segments.
-func events(t lean.Tally, statistic string) float64 {
+func events(t exact.Tally, statistic string) float64 {
 	switch statistic {
 	case "latency":
 		return float64(t.Answered)
@@ -127,14 +127,14 @@ func events(t lean.Tally, statistic string) float64 {
 }
 
 // count is the truth of a capture.
-func count(file string) (map[string]lean.Tally, error) {
+func count(file string) (map[string]exact.Tally, error) {
 	sources, err := capture.OpenAll([]string{file}, nil)
 	if err != nil {
 		return nil, err
 	}
 	all := capture.Concat(sources...)
 	defer all.Close()
-	truth := lean.NewTruth(lean.TruthOptions{Key: fiveTuple, ID: "tcp-bytes"})
+	truth := exact.NewTruth(exact.TruthOptions{Key: fiveTuple, ID: "tcp-bytes"})
 	var d packet.Decoder
 	for {
 		var frame packet.Frame
@@ -148,7 +148,7 @@ func count(file string) (map[string]lean.Tally, error) {
 		truth.Packet(&p)
 	}
 	tallies, _ := truth.Window()
-	names := map[string]lean.Tally{}
+	names := map[string]exact.Tally{}
 	for key, t := range tallies {
 		names[nameOf(key)] = t
 	}
@@ -160,7 +160,7 @@ var checked = []int{base, 16 * base}
 
 // replayed is what the bytecode says of a capture with one hash seed: by memory, then by statistic. All defaults, but no end to
 // the list.
-func replayed(ctx context.Context, file string, seed uint64, tallies map[string]lean.Tally) (all [][]found, err error) {
+func replayed(ctx context.Context, file string, seed uint64, tallies map[string]exact.Tally) (all [][]found, err error) {
 	sources, err := capture.OpenAll([]string{file}, nil)
 	if err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/eval"
 	"github.com/xdpmon/xdpmon/tests/eval/figure"
 	"github.com/xdpmon/xdpmon/tests/traffic"
-	"github.com/xdpmon/xdpmon/userspace/lean"
+	"github.com/xdpmon/xdpmon/userspace/lean/exact"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
@@ -92,7 +92,7 @@ func lossTruth(o traffic.LeanOptions, id string) (*truth, float64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	exact := lean.NewTruth(lean.TruthOptions{Key: fiveTuple, ID: id})
+	exact := exact.NewTruth(exact.TruthOptions{Key: fiveTuple, ID: id})
 	for p := (packet.Packet{}); m.Next(&p); {
 		exact.Packet(&p)
 	}

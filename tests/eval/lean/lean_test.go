@@ -8,7 +8,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/tests/traffic"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
-	"github.com/xdpmon/xdpmon/userspace/lean"
+	"github.com/xdpmon/xdpmon/userspace/lean/exact"
 )
 
 func TestMain(m *testing.M) { testutil.Main(m) }
@@ -91,9 +91,9 @@ func TestCaptures(t *testing.T) {
 
 // Flows that have as much as the last one of the true list are right in it, and no others.
 func TestRank(t *testing.T) {
-	tallies := map[heavy.Key]lean.Tally{}
+	tallies := map[heavy.Key]exact.Tally{}
 	for i := range 150 {
-		tallies[heavy.Key{uint64(i + 1), 1}] = lean.Tally{Again: uint64(max(3, 100-i))} // 97 different ones, 53 with 3
+		tallies[heavy.Key{uint64(i + 1), 1}] = exact.Tally{Again: uint64(max(3, 100-i))} // 97 different ones, 53 with 3
 	}
 	r := rank(tallies, "retrans")
 	if r.want != 100 || r.last != 3 || len(r.top) != 150 {
@@ -107,7 +107,7 @@ func TestRank(t *testing.T) {
 
 // What is missing, and pairs that a list has the other way round, are found.
 func TestCompare(t *testing.T) {
-	tallies := map[string]lean.Tally{"a": {Again: 30}, "b": {Again: 20}, "c": {Again: 10}, "d": {Again: 9}, "e": {Again: 11}}
+	tallies := map[string]exact.Tally{"a": {Again: 30}, "b": {Again: 20}, "c": {Again: 10}, "d": {Again: 9}, "e": {Again: 11}}
 	f := compare(map[string]float64{"a": 15, "b": 21, "c": 10, "d": 99}, "retrans", tallies)
 	if f.flows != 4 || f.named != 3 || f.pairs != 3 || f.reversed != 1 || f.told != 1 || f.worst != 1 {
 		t.Errorf("%+v", f)

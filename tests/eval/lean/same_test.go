@@ -8,7 +8,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/eval"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/tests/traffic"
-	"github.com/xdpmon/xdpmon/userspace/lean"
+	"github.com/xdpmon/xdpmon/userspace/lean/exact"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
@@ -51,7 +51,7 @@ func TestSame(t *testing.T) {
 				continue
 			}
 			checked++
-			if off := math.Abs(said[flow] - truth); off > 1e-9 && (s != "latency" || off > blur(tally, lean.Tally{})+weights*truth) {
+			if off := math.Abs(said[flow] - truth); off > 1e-9 && (s != "latency" || off > blur(tally, exact.Tally{})+weights*truth) {
 				wrong++
 			}
 		}
@@ -77,18 +77,18 @@ func values(l report.Line) map[string]float64 {
 	return said
 }
 
-func countModel(t *testing.T, o traffic.LeanOptions) map[string]lean.Tally {
+func countModel(t *testing.T, o traffic.LeanOptions) map[string]exact.Tally {
 	t.Helper()
 	m, err := traffic.NewLean(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	exact := lean.NewTruth(lean.TruthOptions{Key: fiveTuple, ID: "tcp-bytes"})
+	all := exact.NewTruth(exact.TruthOptions{Key: fiveTuple, ID: "tcp-bytes"})
 	for p := (packet.Packet{}); m.Next(&p); {
-		exact.Packet(&p)
+		all.Packet(&p)
 	}
-	tallies, _ := exact.Window()
-	named := map[string]lean.Tally{}
+	tallies, _ := all.Window()
+	named := map[string]exact.Tally{}
 	for key, tally := range tallies {
 		named[nameOf(key)] = tally
 	}

@@ -4,6 +4,7 @@ package lean
 import (
 	"github.com/xdpmon/xdpmon/tests/eval"
 	"github.com/xdpmon/xdpmon/tests/eval/coverage"
+	_ "github.com/xdpmon/xdpmon/userspace/lean" // registers what is evaluated
 )
 
 func init() {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/tests/traffic"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
-	"github.com/xdpmon/xdpmon/userspace/lean"
+	"github.com/xdpmon/xdpmon/userspace/lean/exact"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
@@ -20,7 +20,7 @@ var fiveTuple = heavy.Spec{Fields: heavy.Src | heavy.Dst | heavy.SrcPort | heavy
 const topFlows = 100
 
 // valueOf is a statistic's value of a flow.
-func valueOf(t lean.Tally, statistic string) float64 {
+func valueOf(t exact.Tally, statistic string) float64 {
 	switch statistic {
 	case "latency":
 		return float64(t.Latency)
@@ -52,7 +52,7 @@ func name(cells []any) string { return fmt.Sprint(cells...) }
 func nameOf(key heavy.Key) string { return name(fiveTuple.Cells(key)) }
 
 // rank orders the flows. Flows that have as much as the last one of the list are all right in it.
-func rank(tallies map[heavy.Key]lean.Tally, statistic string) *ranking {
+func rank(tallies map[heavy.Key]exact.Tally, statistic string) *ranking {
 	r := &ranking{top: map[string]bool{}}
 	for _, t := range tallies {
 		if v := valueOf(t, statistic); v > 0 {
@@ -79,12 +79,12 @@ func observe(o traffic.LeanOptions) (*truth, error) {
 	if err != nil {
 		return nil, err
 	}
-	exact := lean.NewTruth(lean.TruthOptions{Key: fiveTuple, ID: "tcp-bytes"})
+	all := exact.NewTruth(exact.TruthOptions{Key: fiveTuple, ID: "tcp-bytes"})
 	t := &truth{of: map[string]*ranking{}}
 	for p := (packet.Packet{}); m.Next(&p); t.packets++ {
-		exact.Packet(&p)
+		all.Packet(&p)
 	}
-	tallies, _ := exact.Window()
+	tallies, _ := all.Window()
 	for _, s := range statistics {
 		t.of[s] = rank(tallies, s)
 	}

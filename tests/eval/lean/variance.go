@@ -12,7 +12,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/eval/figure"
 	"github.com/xdpmon/xdpmon/tests/traffic"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
-	"github.com/xdpmon/xdpmon/userspace/lean"
+	"github.com/xdpmon/xdpmon/userspace/lean/exact"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
@@ -29,7 +29,7 @@ type left struct {
 	walk   float64 // Algorithm 2
 	ids    idClass
 	sent   float64 // data packets
-	tally  lean.Tally
+	tally  exact.Tally
 }
 
 // idClass is how a flow fills its IPv4 IDs.
@@ -48,12 +48,12 @@ func leftovers(o traffic.LeanOptions) ([]left, error) {
 	if err != nil {
 		return nil, err
 	}
-	exact, flows := lean.NewTruth(lean.TruthOptions{Key: fiveTuple, ID: "ipid"}), map[heavy.Key]*left{}
+	all, flows := exact.NewTruth(exact.TruthOptions{Key: fiveTuple, ID: "ipid"}), map[heavy.Key]*left{}
 	for p := (packet.Packet{}); m.Next(&p); {
-		exact.Packet(&p)
+		all.Packet(&p)
 		add(flows, &p)
 	}
-	tallies, _ := exact.Window()
+	tallies, _ := all.Window()
 	list := make([]left, 0, len(flows))
 	for key, f := range flows {
 		f.key, f.tally = key, tallies[key]
@@ -191,7 +191,7 @@ that comes later is taken for reported. Where the bars' table has less than what
 
 // rankOf orders a statistic of leftovers.
 func rankOf(list []left, statistic string) *ranking {
-	tallies := map[heavy.Key]lean.Tally{}
+	tallies := map[heavy.Key]exact.Tally{}
 	for i := range list {
 		tallies[list[i].key] = list[i].tally
 	}

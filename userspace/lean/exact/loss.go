@@ -1,4 +1,4 @@
-package lean
+package exact
 
 import "github.com/xdpmon/xdpmon/userspace/packet"
 

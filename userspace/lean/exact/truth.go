@@ -1,4 +1,5 @@
-package lean
+// Package exact follows every flow in unbounded memory: the truth that the lean algorithms are compared with.
+package exact
 
 import (
 	"net/netip"
