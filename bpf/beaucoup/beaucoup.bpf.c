@@ -47,7 +47,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define QUERY_BITS 7
 #define WORDS 8
 
-/* The vector as words: what masks apply to. userspace/beaucoup/fields.go names the places. */
+/* The vector as words: what masks apply to. userspace/beaucoup/compile/fields.go names the places. */
 enum beaucoup_word {
 	WORD_SRC_HIGH, WORD_SRC_LOW, WORD_DST_HIGH, WORD_DST_LOW,
 	WORD_PORTS,  /* sport 48.., dport 32.., proto 24.., tcp flags 16.., family (4 or 6) 12.., vlan 0.. */
@@ -233,7 +233,7 @@ static __always_inline __u64 hash_keyed(const struct words *v, const __u64 *mask
 }
 
 /* --hash crc: what the twin hashes. An IPv4 address and an IPv6 address have places of their own, of which one is zeros, and so
- * have their protocols: a switch has them in different headers. userspace/beaucoup/p4.go writes the same list of fields. */
+ * have their protocols: a switch has them in different headers. userspace/beaucoup/compile/p4.go writes the same list of fields. */
 #define CRC_ADDRESS 5 /* words: IPv4, IPv6 */
 
 static __always_inline void crc_address(__u32 *w, const struct words *v, const __u64 *mask, int high)

@@ -10,6 +10,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/tests/traffic"
 	"github.com/xdpmon/xdpmon/userspace/beaucoup"
+	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
@@ -88,7 +89,7 @@ func countsAt(t *testing.T, l *report.Line, m *scans) (counts []float64) {
 
 func (a accuracy) check(t *testing.T, counts []float64, keys int) {
 	t.Helper()
-	queries, err := beaucoup.ParseQueries(a.query())
+	queries, err := compile.ParseQueries(a.query())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +98,7 @@ func (a accuracy) check(t *testing.T, counts []float64, keys int) {
 		budget = 1
 	}
 	fmt.Sscan(a.word, &word)
-	program, err := beaucoup.Compile(queries, beaucoup.CompileOptions{Budget: 1 / budget, Word: int(word), Ties: true})
+	program, err := compile.Compile(queries, compile.CompileOptions{Budget: 1 / budget, Word: int(word), Ties: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/traffic"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/beaucoup"
+	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/session"
@@ -119,7 +120,7 @@ func TestChangesUnderLiveLoad(t *testing.T) {
 	sent, stop := make(chan uint64, 1), make(chan struct{})
 	go func() { sent <- sendFrames(t, hosts, model, stop) }()
 	for n := range changes {
-		queries, err := beaucoup.ParseQueries(fmt.Sprintf(comesAndGoes, staysTCP, n, 400+n, n, 1+n))
+		queries, err := compile.ParseQueries(fmt.Sprintf(comesAndGoes, staysTCP, n, 400+n, n, 1+n))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/traffic"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/beaucoup"
+	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/session"
@@ -19,7 +20,7 @@ import (
 // changeable is what a running instance of beaucoup can do.
 type changeable interface {
 	algo.Instance
-	Update([]beaucoup.Query) error
+	Update([]compile.Query) error
 }
 
 const stays = "stays: count distinct dst by src > 300 in 10m"
@@ -77,7 +78,7 @@ func TestChangesUnderLoad(t *testing.T) {
 func keepChanging(i changeable, changes int, stop chan struct{}) error {
 	for n := range changes {
 		// by few keys: 200,000 of them would fill the table, and what finds its place taken collects nothing, changes or not
-		queries, err := beaucoup.ParseQueries(fmt.Sprintf("%s; q%d: count distinct src by dst/16 > %d in 10m; r%d: count distinct src+dst by dport > 60000 in 1s",
+		queries, err := compile.ParseQueries(fmt.Sprintf("%s; q%d: count distinct src by dst/16 > %d in 10m; r%d: count distinct src+dst by dport > 60000 in 1s",
 			stays, n, 1000+n, n))
 		if err != nil {
 			return err

@@ -11,7 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/replay"
 	"github.com/xdpmon/xdpmon/tests/builder"
 	"github.com/xdpmon/xdpmon/tests/traffic"
-	"github.com/xdpmon/xdpmon/userspace/beaucoup"
+	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/session"
@@ -81,7 +81,7 @@ func newAsked(t *testing.T) *asked {
 // ask is the report of a query on frames. Every query has its own name: it begins with nothing.
 func (a *asked) ask(t *testing.T, query string, l *frameList) report.Body {
 	t.Helper()
-	queries, err := beaucoup.ParseQueries(query)
+	queries, err := compile.ParseQueries(query)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/xdpmon/xdpmon/tests/traffic"
-	"github.com/xdpmon/xdpmon/userspace/beaucoup"
+	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 )
 
 // An alert names the query that it is of, although others have had the same identifier since: there are 128 of them, and
@@ -14,7 +14,7 @@ func TestAlertsNameTheirQuery(t *testing.T) {
 	r := start(t, map[string]string{"queries": "first: count distinct dst by src > 20 in 10m", "budget": "1", "export": "true"}, true, 4)
 	feedAll(t, r.inst, &scans{keys: 5, each: 100, gap: 1000})
 	for n := range 200 {
-		queries, err := beaucoup.ParseQueries(fmt.Sprintf("other%d: count distinct sport by dst > 60000 in 10m", n))
+		queries, err := compile.ParseQueries(fmt.Sprintf("other%d: count distinct sport by dst > 60000 in 10m", n))
 		if err != nil {
 			t.Fatal(err)
 		}

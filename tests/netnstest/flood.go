@@ -97,7 +97,7 @@ func Frames(tb testing.TB, host *netns.Host, rate int) Flood {
 	frame := builder.MustBuild(&builder.Spec{DstMAC: [6]byte{2, 0, 0, 0, 0, 1}, // another host's: nobody answers
 		IP:  builder.IP{Src: netip.MustParseAddr("192.0.2.1"), Dst: netip.MustParseAddr("192.0.2.2")},
 		UDP: &builder.UDP{SrcPort: 1, DstPort: Port}, Payload: []byte("datagram")})
-	run := ebpf.RunOptions{Data: frame.Data, Repeat: 6400, Flags: unix.BPF_F_TEST_XDP_LIVE_FRAMES}
+	run := ebpf.RunOptions{Data: frame.Data, Repeat: 50_000, Flags: unix.BPF_F_TEST_XDP_LIVE_FRAMES}
 	return Flood{"lo", "ingress", func(stop *atomic.Bool) uint64 {
 		_, err := pace(rate, stop, func() (uint64, error) {
 			var before, after uint64

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/beaucoup"
+	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -116,7 +117,7 @@ func alertColumns() []report.Column {
 }
 
 func (i *estimator) queryTable() report.Table {
-	t := report.Table{Name: "queries", Title: "Queries", Whole: true, Settings: true, Limit: MaxQueries, Help: "what runs, and how far off it may be",
+	t := report.Table{Name: "queries", Title: "Queries", Whole: true, Settings: true, Limit: compile.MaxQueries, Help: "what runs, and how far off it may be",
 		Columns: []report.Column{
 			{Name: "query", Label: true, Help: "the query"},
 			{Name: "alerts", Unit: report.Count, Metric: true, Help: "keys that passed its threshold"},

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 )
 
 // population are the attributes of keys: Pareto with an exponent, from 1.
@@ -15,7 +17,7 @@ func population(random *rand.Rand, exponent float64) int {
 // count in 93 to 99 % of all cases, and alerts are of more than half the threshold as often as their confidence says.
 func TestConfidenceOfAlerts(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
-	for _, c := range []Collector{{M: 32, N: 24, P: 1. / 256}, {M: 31, N: 5, P: 1. / 512}} {
+	for _, c := range []compile.Collector{{M: 32, N: 24, P: 1. / 256}, {M: 31, N: 5, P: 1. / 512}} {
 		threshold := c.Draws()
 		for name, keys := range map[string]func() int{
 			"all above": func() int { return 1 << 20 },
@@ -35,7 +37,7 @@ func TestConfidenceOfAlerts(t *testing.T) {
 			if len(counts) < 100 {
 				continue // nobody gets there
 			}
-			v := verdictOf(&Compiled{Query: Query{Threshold: int(threshold)}}, c, have)
+			v := verdictOf(&compile.Compiled{Query: compile.Query{Threshold: int(threshold)}}, c, have)
 			held, above := 0.0, 0.0
 			for _, n := range counts {
 				if v.low <= n && n <= v.high {
@@ -54,7 +56,7 @@ func TestConfidenceOfAlerts(t *testing.T) {
 }
 
 // collectedBy is how many coupons a key with so many attributes has, c.N at most, and at which attribute that was.
-func collectedBy(random *rand.Rand, c Collector, limit int) (coupons, drawn int) {
+func collectedBy(random *rand.Rand, c compile.Collector, limit int) (coupons, drawn int) {
 	for coupons < c.N {
 		drawn += 1 + int(math.Log(1-random.Float64())/math.Log1p(-c.P*float64(c.M-coupons)))
 		if drawn > limit {

@@ -3,21 +3,14 @@ package beaucoup
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
 // Name of the algorithm.
 const Name = "beaucoup"
-
-const (
-	tick       = 10 // beaucoup_tick: ticks are 2^10 ns
-	replayRing = 16 << 20
-	// clockSlack is what the clocks of two cores and a capture's timestamps may go back, in ticks (67 ms).
-	clockSlack = 1 << 16
-)
 
 var params = []algo.Param{
 	{Key: "set", Type: algo.Enum, Default: "six", Choices: []string{"six", "many"},
@@ -41,9 +34,9 @@ var params = []algo.Param{
 
 // config is what the parameters come to.
 type config struct {
-	queries    []Query
+	queries    []compile.Query
 	file       string
-	options    CompileOptions
+	options    compile.CompileOptions
 	entries    uint32
 	ring       int64
 	top        int
@@ -73,7 +66,7 @@ func newConfig(v algo.Values, env algo.Env) (*config, error) {
 func newSettings(v algo.Values, env algo.Env) (*config, error) {
 	c := &config{file: v.Text("file"), entries: uint32(v.Int("entries")), ring: v.Bytes("ring"), top: int(v.Int("top")),
 		seed: env.Seed, rotate: v.Bool("rotate"), keyed: v.Bool("keyed"), evictAbove: v.Float("evict"), export: v.Bool("export"), replay: env.Replay, crc: env.CRC,
-		options: CompileOptions{Budget: v.Float("budget"), Word: 32, Ties: v.Bool("ties")}}
+		options: compile.CompileOptions{Budget: v.Float("budget"), Word: 32, Ties: v.Bool("ties")}}
 	if v.Text("coupons") == "64" {
 		c.options.Word = 64
 	}
@@ -84,7 +77,7 @@ func newSettings(v algo.Values, env algo.Env) (*config, error) {
 		return nil, v.Error("ring", "allowed are powers of two from 4KiB to 1GiB")
 	}
 	if env.Replay {
-		c.ring = max(c.ring, replayRing) // nobody polls between two windows of a replay
+		c.ring = max(c.ring, compile.ReplayRing) // nobody polls between two windows of a replay
 	}
 	if env.CRC && c.keyed {
 		return nil, v.Error("keyed", "--hash crc, the switch's hashes, has no secret")
@@ -101,28 +94,28 @@ func newSettings(v algo.Values, env algo.Env) (*config, error) {
 // dated: vectors bear their window's end above 32 coupons.
 func (c *config) dated() bool { return c.options.Word == 32 }
 
-func readQueries(v algo.Values) ([]Query, error) {
+func readQueries(v algo.Values) ([]compile.Query, error) {
 	text, file := v.Text("queries"), v.Text("file")
 	switch {
 	case text != "" && file != "":
 		return nil, v.Error("file", "give beaucoup.queries or beaucoup.file, not both")
 	case text != "":
-		return ParseQueries(text)
+		return compile.ParseQueries(text)
 	case file != "":
-		return ReadFile(file)
+		return compile.ReadFile(file)
 	case v.Text("set") == "many":
-		return ParseQueries(manyQueries)
+		return compile.ParseQueries(compile.ManyQueries)
 	}
-	return ParseQueries(sixQueries)
+	return compile.ParseQueries(compile.SixQueries)
 }
 
 // readCompiled are the queries that a switch's program was made of.
-func readCompiled(v algo.Values) ([]Query, error) {
+func readCompiled(v algo.Values) ([]compile.Query, error) {
 	name := v.Text("compiled")
 	if name == "six" || name == "many" {
-		return ParseQueries(Ready(name))
+		return compile.ParseQueries(compile.Ready(name))
 	}
-	return ReadFile(name)
+	return compile.ReadFile(name)
 }
 
 // readNames are the names to show, by the hash that packets carry.
@@ -137,8 +130,5 @@ func readNames(v algo.Values, seed uint64) (map[uint64]string, error) {
 	}
 	return names, nil
 }
-
-// ticks of a duration.
-func ticks(d time.Duration) uint32 { return uint32(int64(d) >> tick) }
 
 func errorf(what string, err error) error { return fmt.Errorf("%s: %w", what, err) }

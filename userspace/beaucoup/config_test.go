@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 )
 
 // What cannot be is refused with its name.
@@ -50,11 +51,11 @@ func TestLateFields(t *testing.T) {
 	i, _ := loaded(t, map[string]string{"queries": "a: count distinct dst by src > 5 in 1s"})
 	before := i.program
 	for _, field := range []string{"dns.qname", "dns.id"} {
-		queries, err := ParseQueries("b: count distinct " + field + " by src > 5 in 1s")
+		queries, err := compile.ParseQueries("b: count distinct " + field + " by src > 5 in 1s")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := i.Update(queries); !errors.Is(err, ErrField) || !strings.Contains(err.Error(), field) || i.program != before {
+		if err := i.Update(queries); !errors.Is(err, compile.ErrField) || !strings.Contains(err.Error(), field) || i.program != before {
 			t.Errorf("%s: %v", field, err)
 		}
 	}

@@ -3,20 +3,22 @@ package beaucoup
 import (
 	"strings"
 	"testing"
+
+	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 )
 
 // Alerts of a query that are doubtful are told with the least confidence, those of queries that are not running are not.
 func TestDoubts(t *testing.T) {
-	queries, err := ParseQueries("a: count distinct dst by src > 300 in 5s; b: count distinct src by dst > 300 in 5s")
+	queries, err := compile.ParseQueries("a: count distinct dst by src > 300 in 5s; b: count distinct src by dst > 300 in 5s")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Compile(queries, CompileOptions{Budget: 0.01, Word: 32})
+	p, err := compile.Compile(queries, compile.CompileOptions{Budget: 0.01, Word: 32})
 	if err != nil {
 		t.Fatal(err)
 	}
 	a, b := &p.Queries[0], &p.Queries[1]
-	e := &estimator{queries: []*Compiled{a, b}, active: map[*Compiled]bool{a: true, b: true},
+	e := &estimator{queries: []*compile.Compiled{a, b}, active: map[*compile.Compiled]bool{a: true, b: true},
 		last: []Alert{{Query: a, Confidence: 0.9}, {Query: a, Confidence: 0.7}, {Query: a, Confidence: sure}, {Query: b, Confidence: 1}}}
 	notes := e.doubts()
 	if len(notes) != 1 || !strings.Contains(notes[0], "2 alerts of a are doubtful") || !strings.Contains(notes[0], "confidence 70 %") {
@@ -31,7 +33,7 @@ func TestDoubts(t *testing.T) {
 // Half of the coupons for an alert is rounded up.
 func TestHalf(t *testing.T) {
 	for n, want := range map[int]int{1: 1, 2: 1, 3: 2, 20: 10, 31: 16} {
-		if got := (Collector{N: n}).half(); got != want {
+		if got := (compile.Collector{N: n}).Half(); got != want {
 			t.Errorf("half of %d coupons: %d, want %d", n, got, want)
 		}
 	}

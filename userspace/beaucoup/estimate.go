@@ -1,5 +1,7 @@
 package beaucoup
 
+import "github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
+
 // estimator makes the report of one snapshot.
 type estimator struct {
 	*config
@@ -8,13 +10,13 @@ type estimator struct {
 	evicted   uint64
 	changes   uint64
 	trouble   []string
-	offset    int64       // makes ns since 1970 of the packets' clock
-	queries   []*Compiled // of the window: those that run, and others that were heard of
-	effective map[*Compiled]Collector
-	marks     map[*Compiled]uint64
-	active    map[*Compiled]bool
+	offset    int64               // makes ns since 1970 of the packets' clock
+	queries   []*compile.Compiled // of the window: those that run, and others that were heard of
+	effective map[*compile.Compiled]compile.Collector
+	marks     map[*compile.Compiled]uint64
+	active    map[*compile.Compiled]bool
 	events    []heard
-	have      map[*Compiled][65]int // collectors by their coupons, of queries that have alerted
+	have      map[*compile.Compiled][65]int // collectors by their coupons, of queries that have alerted
 	last      []Alert
 	vectors   []vector
 	spans     []spanned // merged
@@ -22,9 +24,9 @@ type estimator struct {
 
 // vector is the coupons of a collector, as they are exported.
 type vector struct {
-	query     *Compiled
-	effective Collector
-	key       words
+	query     *compile.Compiled
+	effective compile.Collector
+	key       compile.Words
 	coupons   uint64
 	start     int64
 }
@@ -33,7 +35,7 @@ type vector struct {
 func (i *estimator) take() (alerts []Alert, vectors []vector) {
 	type name struct {
 		query string
-		key   words
+		key   compile.Words
 	}
 	at, held := map[name]int{}, map[name]int{}
 	for k := range i.events {

@@ -7,14 +7,11 @@ import (
 
 	bpf "github.com/xdpmon/xdpmon/bpf/beaucoup"
 	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 )
 
 // evictEvery is how often a live run looks for hopeless collectors, in ns.
 const evictEvery = 1_000_000_000
-
-// certain is how many standard deviations a collector must be away from its alert to be hopeless: of its count so far and of
-// what it lacks, both.
-const certain = 3
 
 // held are the registers, as userspace reads them.
 type held struct {
@@ -120,40 +117,18 @@ func (i *instance) crowded() (bool, error) {
 // missed came, and came on as fast, what it lacks would not come before its window ends.
 func (i *instance) hopeless(slot int, now uint32) bool {
 	left := uint32(i.held.end[slot]) - now
-	if left > i.program.horizon() {
+	if left > i.program.Horizon() {
 		return false // over, and free already
 	}
-	c := i.program.byID(int(i.held.key[slot] & (MaxQueries - 1)))
+	c := i.program.ByID(int(i.held.key[slot] & (compile.MaxQueries - 1)))
 	if c == nil {
 		return true
 	}
-	window := ticks(c.Window)
+	window := compile.Ticks(c.Window)
 	if left >= window {
 		return false // it has just begun, or a clock is behind
 	}
-	return i.effective(c).hopeless(bits.OnesCount64(i.held.coupons[slot]), float64(left)/float64(window-left))
-}
-
-// hopeless: k coupons are there, and what is left of the window is ratio of what is gone. One that has alerted stays, so
-// that it does not alert again in its window.
-func (c Collector) hopeless(k int, ratio float64) bool {
-	if k >= c.N {
-		return false
-	}
-	mean, variance := c.between(0, k+1)
-	most := (mean + certain*sqrt(variance)) * ratio
-	mean, variance = c.between(k, c.N)
-	return most < mean-certain*sqrt(variance)
-}
-
-// between are mean and variance of the time from k to n coupons, when attributes come at random, one in each unit of time.
-func (c Collector) between(k, n int) (mean, variance float64) {
-	for j := k; j < n; j++ {
-		q := c.P * float64(c.M-j)
-		mean += 1 / q
-		variance += 1 / (q * q)
-	}
-	return mean, variance
+	return i.effective(c).Hopeless(bits.OnesCount64(i.held.coupons[slot]), float64(left)/float64(window-left))
 }
 
 // forget ends all collectors: what new hashes make of keys and attributes does not fit to them.
@@ -164,4 +139,4 @@ func (i *instance) forget() error {
 	return nil
 }
 
-func ticks32(ns int64) uint32 { return uint32(ns >> tick) }
+func ticks32(ns int64) uint32 { return uint32(ns >> compile.Tick) }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/xdpmon/xdpmon/tests/testutil"
+	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 )
 
 // What is called hopeless does not alert: attributes come as a Poisson stream at all rates, and a collector is judged at many
@@ -15,10 +16,10 @@ import (
 // keys with a tenth of that are seen through before their window ends, since what they lack takes several times the window.
 func TestHopelessDoNotAlert(t *testing.T) {
 	random := rand.New(rand.NewPCG(testutil.Seed(t), 3))
-	for _, c := range []Collector{{M: 32, N: 24, P: 1.0 / 32}, {M: 32, N: 24, P: 1.0 / 1024}, {M: 26, N: 14, P: 1.0 / 128}, {M: 64, N: 48, P: 1.0 / 64}, {M: 4, N: 3, P: 1.0 / 64}} {
+	for _, c := range []compile.Collector{{M: 32, N: 24, P: 1.0 / 32}, {M: 32, N: 24, P: 1.0 / 1024}, {M: 26, N: 14, P: 1.0 / 128}, {M: 64, N: 48, P: 1.0 / 64}, {M: 4, N: 3, P: 1.0 / 64}} {
 		alerts, wrong := 0, 0
 		for alerts < 2000 {
-			if alerted, hopeless := c.live(random, c.Draws()*math.Exp(2.5*random.Float64()-2)); alerted {
+			if alerted, hopeless := live(c, random, c.Draws()*math.Exp(2.5*random.Float64()-2)); alerted {
 				alerts++
 				if hopeless {
 					wrong++
@@ -28,7 +29,7 @@ func TestHopelessDoNotAlert(t *testing.T) {
 		const small = 2000
 		freed := 0
 		for range small {
-			if _, hopeless := c.live(random, c.Draws()/10); hopeless {
+			if _, hopeless := live(c, random, c.Draws()/10); hopeless {
 				freed++
 			}
 		}
@@ -43,7 +44,7 @@ func TestHopelessDoNotAlert(t *testing.T) {
 }
 
 // live is a collector's window with so many attributes on average: did it alert, and was it called hopeless before?
-func (c Collector) live(random *rand.Rand, attributes float64) (alerted, hopeless bool) {
+func live(c compile.Collector, random *rand.Rand, attributes float64) (alerted, hopeless bool) {
 	at := 0.0 // share of the window, which begins with the first coupon
 	k := 1
 	if k == c.N {
@@ -53,7 +54,7 @@ func (c Collector) live(random *rand.Rand, attributes float64) (alerted, hopeles
 	for {
 		at += random.ExpFloat64() / (attributes * c.P * float64(c.M-k)) // to the next new coupon
 		for ; judged < min(at, 1); judged += 0.05 {
-			hopeless = hopeless || c.hopeless(k, (1-judged)/judged)
+			hopeless = hopeless || c.Hopeless(k, (1-judged)/judged)
 		}
 		if at >= 1 {
 			return false, hopeless
@@ -66,19 +67,19 @@ func (c Collector) live(random *rand.Rand, attributes float64) (alerted, hopeles
 
 // One that has alerted stays, and one that lacks a single coupon does for most of its window.
 func TestHopelessBounds(t *testing.T) {
-	c := Collector{M: 32, N: 24, P: 1.0 / 32}
+	c := compile.Collector{M: 32, N: 24, P: 1.0 / 32}
 	for k := c.N; k <= c.M; k++ {
-		if c.hopeless(k, 0) {
+		if c.Hopeless(k, 0) {
 			t.Errorf("%d coupons of %d: it has alerted", k, c.N)
 		}
 	}
-	if c.hopeless(23, 0.1) {
+	if c.Hopeless(23, 0.1) {
 		t.Error("23 coupons of 24 and a tenth of the time: hopeless")
 	}
-	if !c.hopeless(1, 0.5) {
+	if !c.Hopeless(1, 0.5) {
 		t.Error("1 coupon of 24 and half of the time that is gone: not hopeless")
 	}
-	if (Collector{M: 1, N: 1, P: 0.5}).hopeless(1, 0) {
+	if (compile.Collector{M: 1, N: 1, P: 0.5}).Hopeless(1, 0) {
 		t.Error("a collector of one coupon has alerted with it")
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/builder"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/session"
@@ -64,11 +65,11 @@ func TestSipReference(t *testing.T) {
 }
 
 // hash is what the program calculates of an attribute.
-func (i *instance) hash(w *words, mask *words, salted uint64) uint64 {
+func (i *instance) hash(w *compile.Words, mask *compile.Words, salted uint64) uint64 {
 	if !i.keyed {
 		sum := salted
 		for n := range w {
-			sum += (w[n] & mask[n]) * (salt(i.seed, uint64(n), "multiplier") | 1)
+			sum += (w[n] & mask[n]) * (compile.Salt(i.seed, uint64(n), "multiplier") | 1)
 		}
 		for range 2 {
 			sum ^= sum >> 32
@@ -80,7 +81,7 @@ func (i *instance) hash(w *words, mask *words, salted uint64) uint64 {
 	for n := range w {
 		msg = binary.LittleEndian.AppendUint64(msg, w[n]&mask[n])
 	}
-	return sip(1, 3, [2]uint64{salt(i.seed, 0, "key"), salt(i.seed, 1, "key")}, msg)
+	return sip(1, 3, [2]uint64{compile.Salt(i.seed, 0, "key"), compile.Salt(i.seed, 1, "key")}, msg)
 }
 
 // The program draws the coupons that Go calculates, with the fast hash and with the keyed one: every key has one attribute,
@@ -89,7 +90,7 @@ func TestCouponsAreThoseOfTheHash(t *testing.T) {
 	for _, keyed := range []string{"false", "true"} {
 		i, feed := loaded(t, map[string]string{"queries": "q: count distinct dst+sport by src > 43 in 10m", "budget": "1", "export": "true", "keyed": keyed})
 		c := &i.program.Queries[0]
-		a := &i.program.attributes[0]
+		a := &i.program.Attributes[0]
 		random, want := rand.New(rand.NewPCG(1, 1)), map[string]uint64{}
 		for n := range 500 {
 			s := builder.Spec{Time: 1_000_000_000, IP: builder.IP{Src: netip.AddrFrom4([4]byte{10, 0, byte(n >> 8), byte(n)}),
@@ -101,10 +102,10 @@ func TestCouponsAreThoseOfTheHash(t *testing.T) {
 			}
 			var p packet.Packet
 			packet.Decode(&f, packet.DecodeOptions{}, &p)
-			w := wordsOf(&p, 0, 0)
-			step := i.hash(&w, &a.mask, salt(i.seed, 0, "attribute", a.definition())) >> 32 >> (32 - a.grain)
-			first := uint64(math.Ldexp(c.start, a.grain))
-			want[c.Key.Name(w.and(&c.Key.mask), nil)] = 1 << (step - first)
+			w := compile.WordsOf(&p, 0, 0)
+			step := i.hash(&w, &a.Mask, compile.Salt(i.seed, 0, "attribute", a.Definition())) >> 32 >> (32 - a.Grain)
+			first := uint64(math.Ldexp(c.Start, a.Grain))
+			want[c.Key.Name(w.And(&c.Key.Mask), nil)] = 1 << (step - first)
 		}
 		got := windowOf(t, i, feed)
 		if len(got) < len(want)-10 { // of 500 keys in 65,536 places two collide on average
@@ -187,19 +188,19 @@ func TestHashesAreIndependent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := len(i.program.attributes)
+	n := len(i.program.Attributes)
 	counts := make([][parts]int, n)
 	both := make([][]int, n)
 	salts := make([]uint64, n)
 	for a := range both {
 		both[a] = make([]int, n)
-		salts[a] = salt(i.seed, 0, "attribute", i.program.attributes[a].definition())
+		salts[a] = compile.Salt(i.seed, 0, "attribute", i.program.Attributes[a].Definition())
 	}
 	drawn := make([]bool, n)
 	for in := range uint64(inputs) {
-		w := words{0, 0xffff<<32 | 10<<24 | in, 0, 0xffff<<32 | 192<<24 | in, (1024+in&0xffff)<<shiftSport | (in*7&0xffff)<<shiftDport | 6<<shiftProto, in, 0, 0}
+		w := compile.Words{0, 0xffff<<32 | 10<<24 | in, 0, 0xffff<<32 | 192<<24 | in, (1024+in&0xffff)<<compile.ShiftSport | (in*7&0xffff)<<compile.ShiftDport | 6<<compile.ShiftProto, in, 0, 0}
 		for a := range drawn {
-			h := i.hash(&w, &i.program.attributes[a].mask, salts[a])
+			h := i.hash(&w, &i.program.Attributes[a].Mask, salts[a])
 			counts[a][h>>56]++
 			drawn[a] = h>>60 == 0
 			for b := range a {
@@ -210,8 +211,8 @@ func TestHashesAreIndependent(t *testing.T) {
 		}
 	}
 	for a := range n {
-		mask := &i.program.attributes[a].mask
-		if mask[wordSrcLow]|mask[wordDstLow]|mask[wordPacket] == 0 {
+		mask := &i.program.Attributes[a].Mask
+		if mask[compile.WordSrcLow]|mask[compile.WordDstLow]|mask[compile.WordPacket] == 0 {
 			continue // ports repeat: fewer different attributes than inputs
 		}
 		chi := 0.0
@@ -220,15 +221,15 @@ func TestHashesAreIndependent(t *testing.T) {
 			chi += off * off / (inputs / parts)
 		}
 		if chi > parts-1+6*math.Sqrt(2*(parts-1)) { // six standard deviations
-			t.Errorf("distinct %s: chi-square %.0f of %d parts", i.program.attributes[a].text, chi, parts)
+			t.Errorf("distinct %s: chi-square %.0f of %d parts", i.program.Attributes[a].Text, chi, parts)
 		}
 		for b := range a {
 			const want = inputs / 256
-			if maskB := &i.program.attributes[b].mask; maskB[wordSrcLow]|maskB[wordDstLow]|maskB[wordPacket] == 0 {
+			if maskB := &i.program.Attributes[b].Mask; maskB[compile.WordSrcLow]|maskB[compile.WordDstLow]|maskB[compile.WordPacket] == 0 {
 				continue
 			}
 			if off := float64(both[a][b] - want); math.Abs(off) > 6*math.Sqrt(want) {
-				t.Errorf("distinct %s and %s draw together %d times, want %d", i.program.attributes[a].text, i.program.attributes[b].text, both[a][b], want)
+				t.Errorf("distinct %s and %s draw together %d times, want %d", i.program.Attributes[a].Text, i.program.Attributes[b].Text, both[a][b], want)
 			}
 		}
 	}
@@ -240,7 +241,7 @@ func TestRotationChangesTheHashes(t *testing.T) {
 	seen := map[uint64]bool{}
 	for window := range 4 {
 		row := bpf.BeaucoupBeaucoupAttribute{}
-		if err := i.tables.attributes.Map().Lookup(i.tables.half*maxAttributes, &row); err != nil {
+		if err := i.tables.Attributes.Map().Lookup(i.tables.Half*compile.MaxAttributes, &row); err != nil {
 			t.Fatal(err)
 		}
 		seen[row.Salt] = true

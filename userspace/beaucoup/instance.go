@@ -12,6 +12,7 @@ import (
 	bpf "github.com/xdpmon/xdpmon/bpf/beaucoup"
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
@@ -24,14 +25,14 @@ type event = bpf.BeaucoupBeaucoupEvent
 // heard is an event with what its query was when it was taken out of the ring: identifiers are used again.
 type heard struct {
 	event
-	query     *Compiled
-	effective Collector
+	query     *compile.Compiled
+	effective compile.Collector
 }
 
 // Alert says that a key passed a query's threshold.
 type Alert struct {
-	Query *Compiled
-	Key   words
+	Query *compile.Compiled
+	Key   compile.Words
 	Time  int64 // ns, in the clock of the packets
 	Age   int64 // ns since the collector's first coupon
 	Text  string
@@ -51,10 +52,10 @@ type instance struct {
 	set      *maps.Set
 	counts   *maps.Array
 	held     *held
-	program  *Program
-	previous *Program  // events of queries that are gone are still named
-	needs    maps.Need // of the queries at the start: the parser reads no more
-	tables   *tables
+	program  *compile.Program
+	previous *compile.Program // events of queries that are gone are still named
+	needs    maps.Need        // of the queries at the start: the parser reads no more
+	tables   *compile.Tables
 	ring     *maps.Ring
 	events   []heard
 	epoch    uint64
@@ -69,7 +70,7 @@ type instance struct {
 
 	judged bool    // there is an oracle
 	last   []Alert // of the last window: the oracle judges them
-	leasts map[Collector]float64
+	leasts map[compile.Collector]float64
 }
 
 func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) { return configured(v, env) }
@@ -79,11 +80,11 @@ func configured(v algo.Values, env algo.Env) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := Compile(c.queries, c.options)
+	p, err := compile.Compile(c.queries, c.options)
 	if err != nil {
 		return nil, err
 	}
-	i := &instance{config: c, head: descriptor().Head(v, env), program: p, needs: p.needs(), tell: env.Tell}
+	i := &instance{config: c, head: descriptor().Head(v, env), program: p, needs: p.Needs(), tell: env.Tell}
 	if c.file != "" {
 		if stat, err := os.Stat(c.file); err == nil {
 			i.modified = stat.ModTime()
@@ -94,11 +95,11 @@ func configured(v algo.Values, env algo.Env) (*instance, error) {
 
 // Configure implements algo.Instance.
 func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
-	var multipliers words
+	var multipliers compile.Words
 	for n := range multipliers {
-		multipliers[n] = salt(i.seed, uint64(n), "multiplier") | 1
+		multipliers[n] = compile.Salt(i.seed, uint64(n), "multiplier") | 1
 	}
-	key := [2]uint64{salt(i.seed, 0, "key"), salt(i.seed, 1, "key")}
+	key := [2]uint64{compile.Salt(i.seed, 0, "key"), compile.Salt(i.seed, 1, "key")}
 	for name, v := range map[string]any{"beaucoup_multipliers": multipliers, "beaucoup_export": i.export, "beaucoup_dated": i.dated(), "beaucoup_keyed": i.keyed,
 		"beaucoup_key": key} {
 		if err := maps.SetConstant(spec, name, v); err != nil {
@@ -132,28 +133,28 @@ func (i *instance) Bind(set *maps.Set) (err error) {
 	if i.ring, err = maps.NewRing(events.Map()); err != nil {
 		return err
 	}
-	if i.tables, err = newTables(set); err != nil {
+	if i.tables, err = compile.NewTables(set); err != nil {
 		return err
 	}
-	return i.tables.install(i.program, i.seed, i.epoch)
+	return i.tables.Install(i.program, i.seed, i.epoch)
 }
 
 // Update exchanges the queries while packets come: those that stay go on with what they have collected.
-func (i *instance) Update(queries []Query) error {
+func (i *instance) Update(queries []compile.Query) error {
 	o := i.options
 	o.Keep = i.program
-	next, err := Compile(queries, o)
+	next, err := compile.Compile(queries, o)
 	if err != nil {
 		return err
 	}
-	if missing := next.needs() &^ i.needs; missing != 0 {
+	if missing := next.Needs() &^ i.needs; missing != 0 {
 		return fmt.Errorf("change queries: %w %s: it was not among the fields at the start, and the parser does not read it; start again",
-			ErrField, strings.Join(fieldsOf(missing), ", "))
+			compile.ErrField, strings.Join(compile.FieldsOf(missing), ", "))
 	}
 	if err := i.poll(); err != nil { // what the old queries said
 		return err
 	}
-	if err := i.tables.install(next, i.seed, i.epoch); err != nil {
+	if err := i.tables.Install(next, i.seed, i.epoch); err != nil {
 		return err
 	}
 	i.previous, i.program = i.program, next
@@ -193,7 +194,7 @@ func (i *instance) follow() error {
 		return nil
 	}
 	i.modified = stat.ModTime()
-	queries, err := ReadFile(i.file)
+	queries, err := compile.ReadFile(i.file)
 	if err == nil {
 		err = i.Update(queries)
 	}
@@ -239,7 +240,7 @@ func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	if err := i.forget(); err != nil {
 		return nil, err
 	}
-	return s, i.tables.install(i.program, i.seed, i.epoch)
+	return s, i.tables.Install(i.program, i.seed, i.epoch)
 }
 
 func (i *instance) take(w report.Window, bank int) (*snapshot.Snapshot, error) {
@@ -284,7 +285,7 @@ func (i *instance) alive(now int64) (count int, err error) {
 	if i.held.end, err = i.held.ends.Read(0, i.held.end); err != nil {
 		return 0, err
 	}
-	horizon := i.program.horizon()
+	horizon := i.program.Horizon()
 	for _, end := range i.held.end {
 		if end != 0 && uint32(end)-ticks32(now) <= horizon {
 			count++
@@ -294,20 +295,20 @@ func (i *instance) alive(now int64) (count int, err error) {
 }
 
 // query finds what an event belongs to.
-func (i *instance) query(id int) *Compiled {
-	if c := i.program.byID(id); c != nil || i.previous == nil {
+func (i *instance) query(id int) *compile.Compiled {
+	if c := i.program.ByID(id); c != nil || i.previous == nil {
 		return c
 	}
-	return i.previous.byID(id)
+	return i.previous.ByID(id)
 }
 
 // least draws of nearly all collectors, from memory if it was asked for before.
-func (i *instance) least(drawn Collector) float64 {
+func (i *instance) least(drawn compile.Collector) float64 {
 	n, known := i.leasts[drawn]
 	if !known {
 		n = drawn.Quantiles(1e-4)[0]
 		if i.leasts == nil {
-			i.leasts = map[Collector]float64{}
+			i.leasts = map[compile.Collector]float64{}
 		}
 		i.leasts[drawn] = n
 	}
@@ -315,9 +316,9 @@ func (i *instance) least(drawn Collector) float64 {
 }
 
 // effective finds the program that a query belongs to.
-func (i *instance) effective(c *Compiled) Collector {
-	for _, p := range []*Program{i.program, i.previous} {
-		if p != nil && p.byID(c.ID) == c {
+func (i *instance) effective(c *compile.Compiled) compile.Collector {
+	for _, p := range []*compile.Program{i.program, i.previous} {
+		if p != nil && p.ByID(c.ID) == c {
 			return p.Effective(c)
 		}
 	}

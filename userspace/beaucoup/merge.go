@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -169,7 +170,7 @@ func (m *Merger) Report() report.Body {
 	})
 	for _, r := range rows {
 		k := bits.OnesCount64(r.coupons)
-		mean, variance := Collector{M: r.M, N: k, P: r.P}.moments()
+		mean, variance := compile.Collector{M: r.M, N: k, P: r.P}.Moments()
 		t.Rows = append(t.Rows, []any{r.Query, r.Key, mean, max(0, mean-1.96*sqrt(variance)), mean + 1.96*sqrt(variance), int64(k), int64(r.M), int64(len(r.hosts)), r.start})
 	}
 	t.Limit = len(rows)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 )
 
 const hostLine = `{"algorithm":"beaucoup","report":{"collectors":[{"query":"s","key":"src=10.0.0.1","coupons":"COUPONS","definition":"SEED","n":6,"m":8,"effective_p":0.125}]}}`
@@ -25,7 +27,7 @@ func TestMerge(t *testing.T) {
 	if len(rows) != 1 || rows[0][5] != int64(6) || rows[0][7] != int64(2) {
 		t.Fatalf("merged to %v, want one alert with 6 coupons of 2 hosts", rows)
 	}
-	if want := (Collector{M: 8, N: 6, P: 0.125}).Draws(); rows[0][2] != want {
+	if want := (compile.Collector{M: 8, N: 6, P: 0.125}).Draws(); rows[0][2] != want {
 		t.Errorf("count %v, want %v", rows[0][2], want)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
@@ -22,7 +23,7 @@ type oracle struct {
 	keys     map[place]*history
 	crossed  []crossing
 	number   uint64
-	program  *Program // whose texts these are
+	program  *compile.Program // whose texts these are
 	texts    []string
 }
 
@@ -39,7 +40,7 @@ func (o *oracle) text(n int) string {
 
 type place struct {
 	query string
-	key   words
+	key   compile.Words
 }
 
 // history is a key's windows, oldest first: all that alerts of this report may belong to.
@@ -50,7 +51,7 @@ type history struct {
 
 type window struct {
 	start int64
-	seen  map[words]stay
+	seen  map[compile.Words]stay
 }
 
 // stay is when an attribute was seen first and last in a window, ns.
@@ -65,29 +66,29 @@ type crossing struct {
 // Packet implements algo.Oracle.
 func (o *oracle) Packet(p *packet.Packet) {
 	o.number++
-	w, valid := wordsOf(p, o.number, o.instance.seed), validOf(p)
+	w, valid := compile.WordsOf(p, o.number, o.instance.seed), compile.ValidOf(p)
 	for n := range o.instance.program.Queries {
 		q := &o.instance.program.Queries[n].Query
-		if need := q.Attribute.valid | q.Key.valid | q.Filter.valid; valid&need != need || w[wordPorts]&q.Filter.mask != q.Filter.value {
+		if need := q.Attribute.Valid | q.Key.Valid | q.Filter.Valid; valid&need != need || w[compile.WordPorts]&q.Filter.Mask != q.Filter.Value {
 			continue
 		}
-		at := place{o.text(n), w.and(&q.Key.mask)}
+		at := place{o.text(n), w.And(&q.Key.Mask)}
 		h := o.keys[at]
 		if h == nil {
 			h = &history{width: int64(q.Window)}
 			o.keys[at] = h
 		}
-		if h.add(w.and(&q.Attribute.mask), p.Time) == q.Threshold+1 {
+		if h.add(w.And(&q.Attribute.Mask), p.Time) == q.Threshold+1 {
 			o.crossed = append(o.crossed, crossing{at, q.Key.Name(at.key, o.instance.names), p.Time})
 		}
 	}
 }
 
 // add an attribute; how many there are in the window now, or 0 when it is not new.
-func (h *history) add(attribute words, now int64) int {
+func (h *history) add(attribute compile.Words, now int64) int {
 	n := len(h.windows)
 	if n == 0 || now-h.windows[n-1].start > h.width {
-		h.windows = append(h.windows, window{start: now, seen: map[words]stay{}})
+		h.windows = append(h.windows, window{start: now, seen: map[compile.Words]stay{}})
 		n++
 	}
 	seen := h.windows[n-1].seen
@@ -114,7 +115,7 @@ func (h *history) at(time, age int64) int {
 		n--
 	}
 	from := min(h.windows[n].start, time-age)
-	found := map[words]struct{}{}
+	found := map[compile.Words]struct{}{}
 	for ; n >= 0 && h.windows[n].start+h.width >= from; n-- {
 		for attribute, s := range h.windows[n].seen {
 			if s.first <= time && s.last >= from {
@@ -191,7 +192,7 @@ func (o *oracle) Window(w report.Window) report.Body {
 		}
 	}
 	o.crossed = nil
-	table := report.Table{Name: "queries", Title: "Queries", Whole: true, Limit: MaxQueries, Columns: []report.Column{
+	table := report.Table{Name: "queries", Title: "Queries", Whole: true, Limit: compile.MaxQueries, Columns: []report.Column{
 		{Name: "query", Label: true},
 		{Name: "keys", Unit: report.Count, Help: "keys with more than the threshold"},
 		{Name: "alerts_judged", Unit: report.Count, Help: "alerts of the window"},
@@ -215,10 +216,10 @@ func (o *oracle) Window(w report.Window) report.Body {
 }
 
 func (i *instance) nameOf(text string) string {
-	if c := i.program.find(text); c != nil {
+	if c := i.program.Find(text); c != nil {
 		return c.Name
 	}
-	if c := i.previous.find(text); c != nil {
+	if c := i.previous.Find(text); c != nil {
 		return c.Name
 	}
 	return text

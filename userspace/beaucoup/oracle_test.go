@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
@@ -31,7 +32,14 @@ func spreading(o *oracle) {
 
 // All windows of a key are there until the report that their alerts are in, and not much longer.
 func TestOracleRemembers(t *testing.T) {
-	p := compiled(t, "s: count distinct dst by src > 10 in 30s", usual)
+	queries, err := compile.ParseQueries("s: count distinct dst by src > 10 in 30s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := compile.Compile(queries, compile.CompileOptions{Budget: 1.0 / 3, Word: 32, Ties: true})
+	if err != nil {
+		t.Fatal(err)
+	}
 	o := &oracle{instance: &instance{config: &config{top: 10}, program: p}, keys: map[place]*history{}}
 	spreading(o)
 	if len(o.keys) != 1 || len(o.crossed) != 4 {

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -23,27 +24,27 @@ func plan(a algo.PlanArgs) (*report.Body, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := Compile(c.queries, c.options)
+	p, err := compile.Compile(c.queries, c.options)
 	if err != nil {
 		return nil, err
 	}
-	table, drawn, collectors := p.planTable(a.RatePerSecond)
+	table, drawn, collectors := planTable(p, a.RatePerSecond)
 	b := &report.Body{Values: []report.Value{
 		gauge("coupons_per_packet", drawn, report.None, "coupons drawn a packet, at most"),
 		gauge("accesses_per_packet", 3*drawn, report.None, "accesses to the three registers"),
-		gauge("attributes", len(p.attributes), report.Count, "hashes a packet"),
-		gauge("steps", p.steps, report.Count, "entries of the table of coupons, of 65536"),
+		gauge("attributes", len(p.Attributes), report.Count, "hashes a packet"),
+		gauge("steps", p.Steps, report.Count, "entries of the table of coupons, of 65536"),
 		gauge("collectors", collectors, report.Count, "collectors at a time, by the power law of section 4.5.2"),
 		gauge("memory", entriesFor(collectors)*collectorBytes, report.Bytes, "for twice as many, so that few collide"),
 		gauge("entries", entriesFor(collectors), report.Count, "set beaucoup.entries"),
 	}, Tables: []report.Table{table}}
-	b.Notes = append(p.doubts(), memoryNotes(collectors, a.MemoryBytes)...)
+	b.Notes = append(doubts(p), memoryNotes(collectors, a.MemoryBytes)...)
 	return b, nil
 }
 
 // planTable is a row a query, with what all of them draw a packet and the collectors they want at a time.
-func (p *Program) planTable(rate float64) (table report.Table, drawn, collectors float64) {
-	table = report.Table{Name: "queries", Title: "Queries", Whole: true, Limit: MaxQueries, Columns: []report.Column{
+func planTable(p *compile.Program, rate float64) (table report.Table, drawn, collectors float64) {
+	table = report.Table{Name: "queries", Title: "Queries", Whole: true, Limit: compile.MaxQueries, Columns: []report.Column{
 		{Name: "query", Label: true, Help: "the query"}, {Name: "threshold", Unit: report.Count, Help: "T"},
 		{Name: "m", Unit: report.Count, Help: "coupons of a collector"}, {Name: "n", Unit: report.Count, Help: "coupons for an alert"},
 		{Name: "p", Help: "probability of each coupon"},
@@ -58,12 +59,12 @@ func (p *Program) planTable(rate float64) (table report.Table, drawn, collectors
 	for i := range p.Queries {
 		q := &p.Queries[i]
 		e, t := p.Effective(q), float64(q.Threshold)
-		keys := math.Pow(q.rate()*rate*q.Window.Seconds(), keysExponent)
-		drawn += q.rate()
+		keys := math.Pow(q.Rate()*rate*q.Window.Seconds(), keysExponent)
+		drawn += q.Rate()
 		collectors += keys
 		table.Rows = append(table.Rows, []any{q.Name, int64(q.Threshold), int64(q.Collector.M), int64(q.Collector.N), q.Collector.P,
 			e.Draws(), e.Draws()/t - 1, e.Error(t), int64(math.Ceil(keys)) * collectorBytes, int64(q.Window),
-			p.attributes[q.attribute].Survival, keys})
+			p.Attributes[q.Group].Survival, keys})
 	}
 	return table, drawn, collectors
 }
@@ -72,7 +73,7 @@ func (p *Program) planTable(rate float64) (table report.Table, drawn, collectors
 const guess = 0.4
 
 // doubts names the queries whose share of the budget is too small for their threshold.
-func (p *Program) doubts() (notes []string) {
+func doubts(p *compile.Program) (notes []string) {
 	for i := range p.Queries {
 		q := &p.Queries[i]
 		if e := p.Effective(q).Error(float64(q.Threshold)); e > guess {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/loader/replay"
 	"github.com/xdpmon/xdpmon/tests/builder"
+	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
@@ -105,7 +106,7 @@ func TestRestartedCollectorHasOneCoupon(t *testing.T) {
 func TestCouponsOfTheWindowBeforeAreNobodys(t *testing.T) {
 	o := nearly(t, "32")
 	const later = 3_000_000_000
-	begun := uint32(later>>tick+int64(ticks(o.program.Queries[0].Window))) | 1
+	begun := uint32(later>>compile.Tick+int64(compile.Ticks(o.program.Queries[0].Window))) | 1
 	before := o.collected(t)
 	if err := o.held.ends.Map().Put(o.slot, begun); err != nil {
 		t.Fatal(err)

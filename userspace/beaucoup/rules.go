@@ -2,126 +2,10 @@ package beaucoup
 
 import (
 	"encoding/json"
-	"fmt"
-	"math"
 
 	"github.com/xdpmon/xdpmon/userspace/algo"
-	"github.com/xdpmon/xdpmon/userspace/packet"
+	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 )
-
-// Rules are the entries of the twin's tables, which change while the switch runs: the tables of coupons, one an attribute,
-// and the table of queries. Write the coupons of new queries last, and take those of old ones out first.
-type Rules struct {
-	Coupons []CouponRule `json:"coupons"`
-	Queries []QueryRule  `json:"queries"`
-}
-
-// Ternary is a value of which the mask's bits must be equal.
-type Ternary struct {
-	Value uint32 `json:"value"`
-	Mask  uint32 `json:"mask"`
-	bits  int
-}
-
-// p4 writes it as a key of an entry.
-func (t Ternary) p4() string {
-	if t.Mask == 0 {
-		return "_"
-	}
-	return fmt.Sprintf("%dw%#x &&& %dw%#x", t.bits, t.Value, t.bits, t.Mask)
-}
-
-// CouponRule is an entry of Ingress.beaucoup.coupons.couponsN with the action drawN(query, coupon).
-type CouponRule struct {
-	Table  string  `json:"table"`
-	Hash   Ternary `json:"hash"`
-	Kind   Ternary `json:"kind"` // 3 TCP, 1 UDP, 0 neither
-	Flags  Ternary `json:"tcp_flags"`
-	IPv4   Ternary `json:"ipv4"`
-	Ports  Ternary `json:"ports"` // of tables that have this key
-	Query  int     `json:"query"`
-	Coupon int     `json:"coupon"`
-	family int     // 0 both, 1 IPv4, 2 IPv6
-}
-
-// QueryRule is an entry of Ingress.beaucoup.queries.queries with the action ask4 or ask6(masks..., before, window).
-type QueryRule struct {
-	Table  string   `json:"table"`
-	Action string   `json:"action"`
-	Query  int      `json:"query"`
-	IPv4   bool     `json:"ipv4"`
-	Kind   Ternary  `json:"kind"`
-	Masks  []uint32 `json:"masks"`  // ask4: src, dst, ports, protocol; ask6: four words of each address, ports, protocol
-	Before int      `json:"before"` // coupons before the one that alerts
-	Window uint32   `json:"window"` // ticks
-	Text   string   `json:"text"`
-	family int
-}
-
-// The kinds of transport header, as p4/include/parser.p4 sets them: bit 0 there are ports, bit 1 TCP.
-const (
-	kindUDP = 1
-	kindTCP = 3
-)
-
-func kindOf(valid packet.Valid) Ternary {
-	switch {
-	case valid&packet.TCP != 0:
-		return Ternary{kindTCP, kindTCP, 8}
-	case valid&packet.UDP != 0:
-		return Ternary{kindUDP, kindTCP, 8}
-	case valid&packet.Ports != 0:
-		return Ternary{kindUDP, kindUDP, 8}
-	}
-	return Ternary{bits: 8}
-}
-
-// couponRules are one entry a coupon: its range of the hash is a prefix.
-func (p *Program) couponRules(i int) (rules []CouponRule) {
-	a := &p.attributes[i]
-	r := CouponRule{Table: fmt.Sprintf("Ingress.beaucoup.coupons.coupons%d", i), Kind: kindOf(a.valid),
-		Flags: Ternary{uint32(a.filter.value >> shiftFlags & 0xff), uint32(a.filter.mask >> shiftFlags & 0xff), 8},
-		Ports: Ternary{uint32(a.filter.value >> 32), uint32(a.filter.mask >> 32), 32}}
-	switch a.filter.family() {
-	case 4:
-		r.family, r.IPv4 = 1, Ternary{1, 1, 1}
-	case 6:
-		r.family, r.IPv4 = 2, Ternary{0, 1, 1}
-	}
-	for _, k := range a.queries {
-		c := &p.Queries[k]
-		width, first := int(math.Ldexp(c.Collector.P, p4HashBits)), int(math.Ldexp(c.start, p4HashBits))
-		r.Query = c.ID
-		for r.Coupon = 0; r.Coupon < c.Collector.M; r.Coupon++ {
-			r.Hash = Ternary{uint32(first + r.Coupon*width), uint32(1<<p4HashBits - width), p4HashBits}
-			rules = append(rules, r)
-		}
-	}
-	return rules
-}
-
-// queryRules are an entry a query and family of addresses.
-func (p *Program) queryRules() (rules []QueryRule) {
-	for i := range p.Queries {
-		c := &p.Queries[i]
-		m, family := c.Key.mask, c.Filter.family()
-		ports, proto := uint32(m[wordPorts]>>shiftDport), uint32(m[wordPorts]>>shiftProto&0xff)
-		r := QueryRule{Table: "Ingress.beaucoup.queries.queries", Query: c.ID, Kind: kindOf(c.Key.valid), Before: c.Collector.N - 1,
-			Window: ticks(c.Window), Text: c.Text()}
-		if family != 6 {
-			r.Action, r.IPv4, r.family = "ask4", true, 1
-			r.Masks = []uint32{uint32(m[wordSrcLow]), uint32(m[wordDstLow]), ports, proto}
-			rules = append(rules, r)
-		}
-		if family != 4 {
-			r.Action, r.IPv4, r.family = "ask6", false, 2
-			r.Masks = []uint32{uint32(m[wordSrcHigh] >> 32), uint32(m[wordSrcHigh]), uint32(m[wordSrcLow] >> 32), uint32(m[wordSrcLow]),
-				uint32(m[wordDstHigh] >> 32), uint32(m[wordDstHigh]), uint32(m[wordDstLow] >> 32), uint32(m[wordDstLow]), ports, proto}
-			rules = append(rules, r)
-		}
-	}
-	return rules
-}
 
 // p4Rules implements algo.Descriptor.P4Rules: the entries for the queries, on a switch whose program was generated from the
 // set that beaucoup.compiled names.
@@ -130,62 +14,21 @@ func p4Rules(v algo.Values) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := i.p4Check(); err != nil {
+	if err := i.program.CheckP4(); err != nil {
 		return nil, err
 	}
-	compiled, err := i.compiledIn(v)
-	if err != nil {
-		return nil, err
-	}
-	p := i.program
-	rules := Rules{Queries: p.queryRules()}
-	for n := range p.attributes {
-		table, err := compiled.takes(&p.attributes[n])
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range p.couponRules(n) {
-			r.Table = fmt.Sprintf("Ingress.beaucoup.coupons.coupons%d", table)
-			rules.Coupons = append(rules.Coupons, r)
-		}
-	}
-	text, err := json.MarshalIndent(rules, "", " ")
-	return append(text, '\n'), err
-}
-
-// compiledIn are the tables of a switch's program that no attribute has yet.
-type compiledIn struct {
-	attributes []attribute
-	taken      []bool
-}
-
-func (i *instance) compiledIn(v algo.Values) (*compiledIn, error) {
 	queries, err := readCompiled(v)
 	if err != nil {
 		return nil, err
 	}
-	p, err := Compile(queries, i.options)
+	compiled, err := compile.Compile(queries, i.options)
 	if err != nil {
 		return nil, err
 	}
-	return &compiledIn{p.attributes, make([]bool, len(p.attributes))}, nil
-}
-
-// takes finds the table that hashes an attribute's fields.
-func (c *compiledIn) takes(a *attribute) (table int, err error) {
-	for n := range c.attributes {
-		if !c.taken[n] && c.attributes[n].serves(a) {
-			c.taken[n] = true
-			return n, nil
-		}
+	rules, err := i.program.Rules(compiled)
+	if err != nil {
+		return nil, err
 	}
-	return 0, fmt.Errorf("write rules: %w: distinct %s is not compiled in; make the switch's program again with the query", ErrField, a.text)
-}
-
-// serves says whether a table can have another attribute's coupons. Protocol, flags and family are keys of every table, ports
-// of those whose first queries selected by them. A hash of both families is one of IPv4 where an IPv6 header is missing.
-func (a *attribute) serves(other *attribute) bool {
-	family := a.filter.family()
-	return a.p4Fields() == other.p4FieldsOf(family) && (family == 0 || family == other.filter.family()) &&
-		(other.filter.mask>>32 == 0 || a.filter.mask>>32 != 0)
+	text, err := json.MarshalIndent(rules, "", " ")
+	return append(text, '\n'), err
 }

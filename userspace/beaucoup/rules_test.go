@@ -11,9 +11,10 @@ import (
 	"testing"
 
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 )
 
-func rulesOf(t *testing.T, set map[string]string) (r Rules, err error) {
+func rulesOf(t *testing.T, set map[string]string) (r compile.Rules, err error) {
 	t.Helper()
 	d := descriptor()
 	values, err := algo.NewValues(d.Name, d.Params, set)
@@ -65,7 +66,7 @@ func TestRulesAreTheEntries(t *testing.T) {
 // Other queries over the same fields take the tables that hash them, whatever their filters, and their coupons do not
 // overlap; queries over other fields are refused by name.
 func TestRulesOfOtherQueries(t *testing.T) {
-	if _, err := rulesOf(t, map[string]string{"queries": "a: count distinct dst/24 by src > 300 in 5s"}); !errors.Is(err, ErrField) {
+	if _, err := rulesOf(t, map[string]string{"queries": "a: count distinct dst/24 by src > 300 in 5s"}); !errors.Is(err, compile.ErrField) {
 		t.Errorf("a query over fields that are not compiled in: %v", err)
 	}
 	r, err := rulesOf(t, map[string]string{"queries": "a: count distinct dst by src/16 > 300 in 5s; c: count distinct dport by src > 50 in 10s if udp; " +
@@ -73,10 +74,10 @@ func TestRulesOfOtherQueries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	taken := map[string][1 << p4HashBits]bool{}
+	taken := map[string][1 << compile.P4HashBits]bool{}
 	for _, c := range r.Coupons {
 		space := taken[c.Table]
-		width := int(uint32(1<<p4HashBits) - c.Hash.Mask)
+		width := int(uint32(1<<compile.P4HashBits) - c.Hash.Mask)
 		if bits.OnesCount(uint(width)) != 1 || int(c.Hash.Value)%width != 0 {
 			t.Fatalf("%+v is no prefix", c)
 		}
@@ -115,7 +116,11 @@ func TestRulesGoWhereTheFieldsAre(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	compiled, err := i.compiledIn(v)
+	queries, err := readCompiled(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := compile.Compile(queries, i.options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +129,7 @@ func TestRulesGoWhereTheFieldsAre(t *testing.T) {
 		if _, err := fmt.Sscanf(c.Table, "Ingress.beaucoup.coupons.coupons%d", &table); err != nil {
 			t.Fatal(c.Table, err)
 		}
-		if got, want := compiled.attributes[table].text, []string{"src+dst", "sport"}[c.Query]; got != want {
+		if got, want := compiled.Attributes[table].Text, []string{"src+dst", "sport"}[c.Query]; got != want {
 			t.Fatalf("query %d: coupons of %s in the table of %s", c.Query, want, got)
 		}
 	}
@@ -143,11 +148,11 @@ func TestRulesOfFamilies(t *testing.T) {
 	if actions["a"] != "ask4" || actions["b"] != "ask6" || actions["c"] != "ask4ask6" {
 		t.Errorf("actions %v", actions)
 	}
-	families := map[int]Ternary{}
+	families := map[int]compile.Ternary{}
 	for _, c := range r.Coupons {
 		families[c.Query] = c.IPv4
 	}
-	if families[0] != (Ternary{Value: 1, Mask: 1}) || families[1] != (Ternary{Mask: 1}) || families[2] != (Ternary{}) {
+	if families[0] != (compile.Ternary{Value: 1, Mask: 1}) || families[1] != (compile.Ternary{Mask: 1}) || families[2] != (compile.Ternary{}) {
 		t.Errorf("families %v", families)
 	}
 }

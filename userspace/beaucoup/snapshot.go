@@ -8,6 +8,7 @@ import (
 
 	bpf "github.com/xdpmon/xdpmon/bpf/beaucoup"
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
@@ -26,9 +27,9 @@ const (
 	troubleTexts = "trouble"
 
 	queryWidth = 6
-	eventWidth = 5 + wordCount
+	eventWidth = 5 + compile.WordCount
 	haveWidth  = 66
-	spanWidth  = 4 + wordCount
+	spanWidth  = 4 + compile.WordCount
 )
 
 // collected writes queries, events, and what alerts are judged by, into a snapshot, and forgets the events.
@@ -37,19 +38,19 @@ func (i *instance) collected(s *snapshot.Snapshot) error {
 	var queries snapshot.Words
 	type asked struct {
 		text                 string
-		collector, effective Collector
+		collector, effective compile.Collector
 		mark                 uint64
 	}
 	type known struct {
-		query     *Compiled
-		effective Collector
+		query     *compile.Compiled
+		effective compile.Collector
 	}
 	at, before := map[asked]uint64{}, map[known]uint64{}
-	add := func(c *Compiled, effective Collector, runs uint64) uint64 {
+	add := func(c *compile.Compiled, effective compile.Collector, runs uint64) uint64 {
 		if n, added := before[known{c, effective}]; added {
 			return n
 		}
-		a := asked{c.Text(), c.Collector, effective, salt(i.seed, i.epoch, "mark", c.definition()+i.family())}
+		a := asked{c.Text(), c.Collector, effective, compile.Salt(i.seed, i.epoch, "mark", c.Definition()+i.family())}
 		n, added := at[a]
 		if !added {
 			n = uint64(len(at))
@@ -64,7 +65,7 @@ func (i *instance) collected(s *snapshot.Snapshot) error {
 		c := &i.program.Queries[k]
 		add(c, i.program.Effective(c), 1)
 	}
-	alerted := map[uint64]*Compiled{}
+	alerted := map[uint64]*compile.Compiled{}
 	events := make(snapshot.Words, 0, eventWidth*len(i.events))
 	for k := range i.events {
 		e := &i.events[k]
@@ -102,8 +103,8 @@ const leastP = 1e-12
 // open reads a snapshot and finds the alerts.
 func (c *config) open(s *snapshot.Snapshot) (*estimator, error) {
 	r := s.Read()
-	e := &estimator{config: c, offset: s.Offset, trouble: s.Texts[troubleTexts], effective: map[*Compiled]Collector{}, marks: map[*Compiled]uint64{},
-		active: map[*Compiled]bool{}, have: map[*Compiled][65]int{}}
+	e := &estimator{config: c, offset: s.Offset, trouble: s.Texts[troubleTexts], effective: map[*compile.Compiled]compile.Collector{}, marks: map[*compile.Compiled]uint64{},
+		active: map[*compile.Compiled]bool{}, have: map[*compile.Compiled][65]int{}}
 	e.counts = r.Words(counterWords, int(bpf.BeaucoupBeaucoupCounterBEAUCOUP_COUNTS))
 	state := r.Words(stateWords, 3)
 	e.alive, e.evicted, e.changes = int(min(state[0], math.MaxInt32)), state[1], state[2]
@@ -111,7 +112,7 @@ func (c *config) open(s *snapshot.Snapshot) (*estimator, error) {
 	e.readQueries(s, r)
 	for _, w := range r.Rows(eventWords, eventWidth) {
 		if q := e.at(r, w[0]); q != nil {
-			e.events = append(e.events, heard{event{Time: w[1], Age: w[2], Coupons: w[3], Alert: uint32(min(w[4], 1)), Key: [wordCount]uint64(w[5:])}, q, e.effective[q]})
+			e.events = append(e.events, heard{event{Time: w[1], Age: w[2], Coupons: w[3], Alert: uint32(min(w[4], 1)), Key: [compile.WordCount]uint64(w[5:])}, q, e.effective[q]})
 		}
 	}
 	for _, w := range r.Rows(haveWords, haveWidth) {
@@ -125,7 +126,7 @@ func (c *config) open(s *snapshot.Snapshot) (*estimator, error) {
 	}
 	for _, w := range r.Rows(spanWords, spanWidth) {
 		if q := e.at(r, w[0]); q != nil {
-			e.spans = append(e.spans, spanned{vector{q, e.effective[q], words(w[4:]), w[2], int64(w[1])}, int(min(w[3], math.MaxInt32))})
+			e.spans = append(e.spans, spanned{vector{q, e.effective[q], compile.Words(w[4:]), w[2], int64(w[1])}, int(min(w[3], math.MaxInt32))})
 		}
 	}
 	if err := r.Err(); err != nil {
@@ -158,12 +159,12 @@ func (e *estimator) readQueries(s *snapshot.Snapshot, r *snapshot.Reader) {
 		return
 	}
 	for n, w := range rows {
-		q, err := ParseQuery(texts[n])
+		q, err := compile.ParseQuery(texts[n])
 		if err != nil {
 			r.Refuse("%v", err)
 			return
 		}
-		c := &Compiled{Query: q, Collector: Collector{M: int(min(w[1], 65)), N: int(min(w[2], 65)), P: math.Float64frombits(w[3])}}
+		c := &compile.Compiled{Query: q, Collector: compile.Collector{M: int(min(w[1], 65)), N: int(min(w[2], 65)), P: math.Float64frombits(w[3])}}
 		effective := c.Collector
 		effective.P = math.Float64frombits(w[4])
 		if m := c.Collector.M; c.Collector.N < 1 || c.Collector.N > m || m > 64 || !(c.Collector.P >= leastP && c.Collector.P <= 1) ||
@@ -180,9 +181,9 @@ func (e *estimator) readQueries(s *snapshot.Snapshot, r *snapshot.Reader) {
 }
 
 // mostQueries of a snapshot: of many programs that followed each other.
-const mostQueries = 512 * MaxQueries
+const mostQueries = 512 * compile.MaxQueries
 
-func (e *estimator) at(r *snapshot.Reader, query uint64) *Compiled {
+func (e *estimator) at(r *snapshot.Reader, query uint64) *compile.Compiled {
 	if query >= uint64(len(e.queries)) {
 		r.Refuse("an event of query %d, there are %d", query, len(e.queries))
 		return nil
@@ -259,7 +260,7 @@ func mergedSnapshots(v algo.Values, env algo.Env, a, b *snapshot.Snapshot) (*sna
 			return nil, err
 		}
 		maps.Copy(names, e.names)
-		index := map[*Compiled]uint64{}
+		index := map[*compile.Compiled]uint64{}
 		for n, q := range e.queries {
 			text := q.Text()
 			if mark, known := marks[q.Name]; known && mark != e.marks[q] {

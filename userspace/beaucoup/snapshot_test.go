@@ -10,6 +10,7 @@ import (
 	bpf "github.com/xdpmon/xdpmon/bpf/beaucoup"
 	"github.com/xdpmon/xdpmon/tests/snapshottest"
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
@@ -43,7 +44,7 @@ func drawn(t *testing.T, set map[string]string, coupons ...uint64) *snapshot.Sna
 	counts := make([]uint64, 65)
 	for n, k := range coupons {
 		e := event{Time: 2e9, Age: 1e9, Coupons: k}
-		e.Key[wordSrcLow] = 0xffff0a000000 + uint64(n)
+		e.Key[compile.WordSrcLow] = 0xffff0a000000 + uint64(n)
 		if bits.OnesCount64(k) >= c.Collector.N {
 			e.Alert = 1
 		}

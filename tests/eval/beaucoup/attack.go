@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/xdpmon/xdpmon/tests/traffic"
-	"github.com/xdpmon/xdpmon/userspace/beaucoup"
+	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
@@ -37,7 +37,7 @@ func fieldsOf(pattern *regexp.Regexp, text string) map[string]bool {
 	return set
 }
 
-func newAttack(n int, c *beaucoup.Compiled, packets int) attack {
+func newAttack(n int, c *compile.Compiled, packets int) attack {
 	return attack{query: n, fixed: fieldsOf(keyFields, c.Text()), packets: packets, syn: strings.Contains(c.Text(), "tcp.syn")}
 }
 

@@ -6,14 +6,14 @@ import (
 	"testing"
 
 	"github.com/xdpmon/xdpmon/tests/testutil"
-	"github.com/xdpmon/xdpmon/userspace/beaucoup"
+	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 )
 
 func TestMain(m *testing.M) { testutil.Main(m) }
 
 // The law of a collector agrees with lemma 4.3.1, and with the error that the program reports, which is worked out elsewhere.
 func TestLaw(t *testing.T) {
-	for _, c := range []beaucoup.Collector{{M: 32, N: 24, P: 1. / 32}, {M: 31, N: 5, P: 1. / 512}, {M: 64, N: 51, P: 1. / 1024}, {M: 1, N: 1, P: 1. / 8}} {
+	for _, c := range []compile.Collector{{M: 32, N: 24, P: 1. / 32}, {M: 31, N: 5, P: 1. / 512}, {M: 64, N: 51, P: 1. / 1024}, {M: 1, N: 1, P: 1. / 8}} {
 		l := newLaw(c, 1e-9)
 		if math.Abs(l.mean/cc(c)-1) > 1e-6 {
 			t.Errorf("%+v: mean of the law %g, CC(m, p, n) %g", c, l.mean, cc(c))

@@ -12,6 +12,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/eval/figure"
 	"github.com/xdpmon/xdpmon/tests/traffic"
 	"github.com/xdpmon/xdpmon/userspace/beaucoup"
+	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
@@ -23,7 +24,7 @@ const accessesOfCoupon = 3
 
 // standing is how a query does under a limit.
 type standing struct {
-	collector beaucoup.Collector
+	collector compile.Collector
 	alone     float64 // error by theory with the same coupons
 	own       float64 // chance that a field of the key draws for another query
 	errors    tally
@@ -33,10 +34,10 @@ type standing struct {
 // budgets are figures 4.8 to 4.10.
 func budgets(ctx context.Context, p *eval.Page) error {
 	seeds, rounds := eval.Pick(p, 12, 2), eval.Pick(p, 15, 2)
-	programs := make([]*beaucoup.Program, len(accessLimits))
+	programs := make([]*compile.Program, len(accessLimits))
 	for i, limit := range accessLimits {
 		var err error
-		if programs[i], err = compileMany(beaucoup.Ready("many"), limit/accessesOfCoupon); err != nil {
+		if programs[i], err = compileMany(compile.Ready("many"), limit/accessesOfCoupon); err != nil {
 			return err
 		}
 	}
@@ -61,7 +62,7 @@ func budgets(ctx context.Context, p *eval.Page) error {
 }
 
 // stand prepares [limit][query].
-func stand(programs []*beaucoup.Program) [][]standing {
+func stand(programs []*compile.Program) [][]standing {
 	all := make([][]standing, len(programs))
 	for i, program := range programs {
 		all[i] = make([]standing, len(program.Queries))
@@ -78,7 +79,7 @@ func stand(programs []*beaucoup.Program) [][]standing {
 }
 
 // ownFields is the chance that a key's own fields draw a coupon of another query.
-func ownFields(program *beaucoup.Program, c *beaucoup.Compiled) float64 {
+func ownFields(program *compile.Program, c *compile.Compiled) float64 {
 	key, draws := fieldsOf(keyFields, c.Text()), map[string]float64{}
 	for i := range program.Queries {
 		other := &program.Queries[i]
@@ -98,7 +99,7 @@ func ownFields(program *beaucoup.Program, c *beaucoup.Compiled) float64 {
 }
 
 // attackAll replays attacks on every query through a chain of programs with different limits.
-func attackAll(ctx context.Context, programs []*beaucoup.Program, standings [][]standing, seeds, rounds int) error {
+func attackAll(ctx context.Context, programs []*compile.Program, standings [][]standing, seeds, rounds int) error {
 	configs := make([]eval.Config, len(accessLimits))
 	for i, limit := range accessLimits {
 		configs[i] = eval.Config{Algorithm: beaucoup.Name, Set: map[string]string{"set": "many", "budget": fmt.Sprint(limit / accessesOfCoupon), "top": "100000",
@@ -129,7 +130,7 @@ func attackAll(ctx context.Context, programs []*beaucoup.Program, standings [][]
 }
 
 // judgeAttacks takes the first alert of the attacked query in each attack of a round.
-func judgeAttacks(program *beaucoup.Program, standing []standing, m *attacks, round int, l *report.Line) error {
+func judgeAttacks(program *compile.Program, standing []standing, m *attacks, round int, l *report.Line) error {
 	alerts, err := alertsOf(l)
 	if err != nil {
 		return err
@@ -155,7 +156,7 @@ func judgeAttacks(program *beaucoup.Program, standing []standing, m *attacks, ro
 }
 
 // averages is figure 4.8.
-func averages(p *eval.Page, programs []*beaucoup.Program, standings [][]standing) error {
+func averages(p *eval.Page, programs []*compile.Program, standings [][]standing) error {
 	t := &figure.Table{Columns: []string{"accesses a packet", "mean error of 26 queries", "alone, theory", "smallest", "largest", "mean bias", "attacks not found",
 		"error over that alone, mean", "largest"}}
 	series := []figure.Series{{Name: "26 queries, attacked"}, {Name: "each alone with the same coupons, theory", Style: figure.Style{Dashed: true}}}
@@ -187,7 +188,7 @@ var (
 )
 
 // perQuery lists what one limit comes to.
-func perQuery(p *eval.Page, program *beaucoup.Program, standing []standing, limit float64) {
+func perQuery(p *eval.Page, program *compile.Program, standing []standing, limit float64) {
 	t := &figure.Table{Columns: []string{fmt.Sprintf("query, %g accesses a packet", limit), "threshold", "m, n, 1/p", "error", "+-", "alone, theory", "ratio", "bias", "+-", "own fields", "not found"}}
 	for q, s := range standing {
 		c := &program.Queries[q]
@@ -199,11 +200,11 @@ func perQuery(p *eval.Page, program *beaucoup.Program, standing []standing, limi
 }
 
 // perThreshold is figures 4.9 and 4.10.
-func perThreshold(p *eval.Page, programs []*beaucoup.Program, standings [][]standing) error {
+func perThreshold(p *eval.Page, programs []*compile.Program, standings [][]standing) error {
 	panel := func(title string, names ...string) figure.Panel {
 		out := figure.Panel{Title: title, X: limitAxis, Y: errorAxis, Legend: figure.TopRight}
 		for _, name := range names {
-			q := slices.IndexFunc(programs[0].Queries, func(c beaucoup.Compiled) bool { return c.Name == name })
+			q := slices.IndexFunc(programs[0].Queries, func(c compile.Compiled) bool { return c.Name == name })
 			s := figure.Series{Name: fmt.Sprintf("%s, T = %d", name, programs[0].Queries[q].Threshold)}
 			for i, limit := range accessLimits {
 				s.Points = append(s.Points, figure.Point{X: limit, Y: 100 * standings[i][q].errors.err()})

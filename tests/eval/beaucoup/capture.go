@@ -16,6 +16,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/eval/figure"
 	"github.com/xdpmon/xdpmon/tests/traffic"
 	"github.com/xdpmon/xdpmon/userspace/beaucoup"
+	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 	"github.com/xdpmon/xdpmon/userspace/capture"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -73,7 +74,7 @@ func memory(ctx context.Context, p *eval.Page) error {
 	var configs []eval.Config
 	for _, limit := range limits {
 		for _, w := range windows {
-			text := windowOf.ReplaceAllString(beaucoup.Ready("many"), fmt.Sprintf("in %v", w*time.Millisecond))
+			text := windowOf.ReplaceAllString(compile.Ready("many"), fmt.Sprintf("in %v", w*time.Millisecond))
 			configs = append(configs, eval.Config{Algorithm: beaucoup.Name, Set: map[string]string{"queries": oneLine(text), "budget": fmt.Sprint(limit / accessesOfCoupon)}})
 		}
 	}

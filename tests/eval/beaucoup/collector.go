@@ -12,6 +12,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/eval/figure"
 	"github.com/xdpmon/xdpmon/tests/traffic"
 	"github.com/xdpmon/xdpmon/userspace/beaucoup"
+	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
@@ -33,7 +34,7 @@ var trials = [][]trial{
 
 // outcome of a trial.
 type outcome struct {
-	collector beaucoup.Collector
+	collector compile.Collector
 	law       *law
 	errors    tally
 	draws     tally // against CC
@@ -147,14 +148,14 @@ func (f *fresh) replay(ctx context.Context, batch []trial, seed uint64) ([]repor
 func seed(n int) uint64 { return (uint64(n) + 1) * 0x9e3779b97f4a7c15 }
 
 // compile says which collector the trial's limits lead to.
-func (t trial) compile() (beaucoup.Collector, error) {
-	queries, err := beaucoup.ParseQueries(t.query(int64(time.Second)))
+func (t trial) compile() (compile.Collector, error) {
+	queries, err := compile.ParseQueries(t.query(int64(time.Second)))
 	if err != nil {
-		return beaucoup.Collector{}, err
+		return compile.Collector{}, err
 	}
-	program, err := beaucoup.Compile(queries, beaucoup.CompileOptions{Budget: fraction(t.budget), Word: int(fraction(t.coupons)), Ties: true})
+	program, err := compile.Compile(queries, compile.CompileOptions{Budget: fraction(t.budget), Word: int(fraction(t.coupons)), Ties: true})
 	if err != nil {
-		return beaucoup.Collector{}, err
+		return compile.Collector{}, err
 	}
 	return program.Queries[0].Collector, nil
 }

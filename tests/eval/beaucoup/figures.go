@@ -8,14 +8,14 @@ import (
 
 	"github.com/xdpmon/xdpmon/tests/eval"
 	"github.com/xdpmon/xdpmon/tests/eval/figure"
-	"github.com/xdpmon/xdpmon/userspace/beaucoup"
+	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 )
 
 func percent(x float64) string { return fmt.Sprintf("%g %%", x) }
 
 // errorOf a collector whose threshold is its mean.
 func errorOf(m, n int, p float64) float64 {
-	l := newLaw(beaucoup.Collector{M: m, N: n, P: p}, 1e-7)
+	l := newLaw(compile.Collector{M: m, N: n, P: p}, 1e-7)
 	return l.err(l.mean)
 }
 
@@ -87,14 +87,14 @@ func coupons(_ context.Context, p *eval.Page) error {
 }
 
 // compiled is the collector that the compiler chooses for one query.
-func compiled(threshold int, budget float64, word int) (beaucoup.Collector, error) {
-	queries, err := beaucoup.ParseQueries(fmt.Sprintf("q: count distinct dst by src > %d in %v", threshold, time.Second))
+func compiled(threshold int, budget float64, word int) (compile.Collector, error) {
+	queries, err := compile.ParseQueries(fmt.Sprintf("q: count distinct dst by src > %d in %v", threshold, time.Second))
 	if err != nil {
-		return beaucoup.Collector{}, err
+		return compile.Collector{}, err
 	}
-	program, err := beaucoup.Compile(queries, beaucoup.CompileOptions{Budget: budget, Word: word, Ties: true})
+	program, err := compile.Compile(queries, compile.CompileOptions{Budget: budget, Word: word, Ties: true})
 	if err != nil {
-		return beaucoup.Collector{}, err
+		return compile.Collector{}, err
 	}
 	return program.Queries[0].Collector, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/eval/figure"
 	"github.com/xdpmon/xdpmon/tests/traffic"
 	"github.com/xdpmon/xdpmon/userspace/beaucoup"
+	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
@@ -22,12 +23,12 @@ var keyAndWindow = regexp.MustCompile(`by \S+ > (\d+) in \S+`)
 
 // byVLAN is the shipped set with other keys and windows: attributes, filters and thresholds stay.
 func byVLAN(window time.Duration) string {
-	return keyAndWindow.ReplaceAllString(beaucoup.Ready("many"), fmt.Sprintf("by vlan > $1 in %v", window))
+	return keyAndWindow.ReplaceAllString(compile.Ready("many"), fmt.Sprintf("by vlan > $1 in %v", window))
 }
 
 // verdict is how a query does together with the others, and alone.
 type verdict struct {
-	query           beaucoup.Compiled
+	query           compile.Compiled
 	theory          *law    // alone
 	expected        float64 // draws behind ties, by the compiler
 	together, alone tally
@@ -89,14 +90,14 @@ func manyVerdicts(ctx context.Context, seeds, windows, keys int) ([]verdict, err
 }
 
 // budgetOf a query alone: what it draws among the others.
-func budgetOf(c *beaucoup.Compiled) float64 { return float64(c.Collector.M) * c.Collector.P }
+func budgetOf(c *compile.Compiled) float64 { return float64(c.Collector.M) * c.Collector.P }
 
-func compileMany(text string, budget float64) (*beaucoup.Program, error) {
-	queries, err := beaucoup.ParseQueries(text)
+func compileMany(text string, budget float64) (*compile.Program, error) {
+	queries, err := compile.ParseQueries(text)
 	if err != nil {
 		return nil, err
 	}
-	return beaucoup.Compile(queries, beaucoup.CompileOptions{Budget: budget, Word: 32, Ties: true})
+	return compile.Compile(queries, compile.CompileOptions{Budget: budget, Word: 32, Ties: true})
 }
 
 // oneLine is a set of queries as a parameter.

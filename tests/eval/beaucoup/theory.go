@@ -3,18 +3,18 @@ package beaucoup
 import (
 	"math"
 
-	"github.com/xdpmon/xdpmon/userspace/beaucoup"
+	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 )
 
 // law is the exact distribution of the draws that a collector takes.
 type law struct {
-	collector beaucoup.Collector
+	collector compile.Collector
 	mean      float64
 	chance    []float64 // of exactly so many draws
 }
 
 // newLaw follows the number of different coupons from draw to draw until all but tail of the probability has arrived.
-func newLaw(c beaucoup.Collector, tail float64) *law {
+func newLaw(c compile.Collector, tail float64) *law {
 	l := &law{collector: c, chance: []float64{0}}
 	have := make([]float64, c.N) // chance to have so many coupons, and not yet n
 	have[0] = 1
@@ -75,7 +75,7 @@ func (l *law) most(tail float64) int {
 }
 
 // cc is CC(m, p, n) of lemma 4.3.1.
-func cc(c beaucoup.Collector) (sum float64) {
+func cc(c compile.Collector) (sum float64) {
 	for j := range c.N {
 		sum += 1 / (c.P * float64(c.M-j))
 	}

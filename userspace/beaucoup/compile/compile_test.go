@@ -1,4 +1,4 @@
-package beaucoup
+package compile
 
 import (
 	"errors"
@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func compiled(t *testing.T, text string, o CompileOptions) *Program {
+func compiledAs(t *testing.T, text string, o CompileOptions) *Program {
 	t.Helper()
 	queries, err := ParseQueries(text)
 	if err != nil {
@@ -23,8 +23,8 @@ var usual = CompileOptions{Budget: 1.0 / 3, Word: 32, Ties: true}
 
 // Every coupon has its share of the hash, and no two share a step.
 func TestCouponsAreDisjoint(t *testing.T) {
-	for _, text := range []string{sixQueries, manyQueries} {
-		p := compiled(t, text, usual)
+	for _, text := range []string{SixQueries, ManyQueries} {
+		p := compiledAs(t, text, usual)
 		steps := map[uint32]int{}
 		for _, entry := range p.coupons() {
 			if entry != 0 {
@@ -34,10 +34,10 @@ func TestCouponsAreDisjoint(t *testing.T) {
 		drawn := 0.0
 		for i := range p.Queries {
 			c := &p.Queries[i]
-			drawn += c.rate()
-			a := p.attributes[c.attribute]
+			drawn += c.Rate()
+			a := p.Attributes[c.Group]
 			for coupon := range c.Collector.M {
-				got := float64(steps[uint32(c.ID)<<8|uint32(coupon)]) / float64(int(1)<<a.grain)
+				got := float64(steps[uint32(c.ID)<<8|uint32(coupon)]) / float64(int(1)<<a.Grain)
 				if got != c.Collector.P {
 					t.Errorf("%s, coupon %d: has %g of the hash, want %g", c.Name, coupon, got, c.Collector.P)
 				}
@@ -52,14 +52,14 @@ func TestCouponsAreDisjoint(t *testing.T) {
 // What queries of large thresholds do not need goes to those of small ones (section 4.6); what they draw in the mean is the
 // threshold within 5 %, behind ties.
 func TestBudgetIsSpent(t *testing.T) {
-	for _, text := range []string{sixQueries, manyQueries} {
-		p := compiled(t, text, usual)
+	for _, text := range []string{SixQueries, ManyQueries} {
+		p := compiledAs(t, text, usual)
 		fair := usual.Budget / float64(len(p.Queries))
 		if got := p.rate(); got < 0.9*usual.Budget {
 			t.Errorf("%d queries draw %.3f coupons a packet of %.3f", len(p.Queries), got, usual.Budget)
 		}
-		if c := p.Queries[2]; c.Name != "port-scan" || len(p.Queries) == 6 && c.rate() < 1.5*fair {
-			t.Errorf("%s draws %.3f coupons a packet, its fair share is %.3f", c.Name, c.rate(), fair)
+		if c := p.Queries[2]; c.Name != "port-scan" || len(p.Queries) == 6 && c.Rate() < 1.5*fair {
+			t.Errorf("%s draws %.3f coupons a packet, its fair share is %.3f", c.Name, c.Rate(), fair)
 		}
 		for i := range p.Queries {
 			c := &p.Queries[i]
@@ -71,33 +71,33 @@ func TestBudgetIsSpent(t *testing.T) {
 }
 
 func TestManyQueriesHaveElevenAttributes(t *testing.T) {
-	p := compiled(t, manyQueries, usual)
-	if len(p.Queries) < 26 || len(p.attributes) > 11 {
-		t.Errorf("%d queries over %d attributes, want 26 over 11", len(p.Queries), len(p.attributes))
+	p := compiledAs(t, ManyQueries, usual)
+	if len(p.Queries) < 26 || len(p.Attributes) > 11 {
+		t.Errorf("%d queries over %d attributes, want 26 over 11", len(p.Queries), len(p.Attributes))
 	}
 }
 
 // A query that stays keeps its identifier, its collector and its place, whatever else changes.
 func TestUpdateKeepsQueries(t *testing.T) {
-	before := compiled(t, sixQueries, usual)
+	before := compiledAs(t, SixQueries, usual)
 	o := usual
 	o.Keep = before
-	lines := strings.Split(strings.TrimSpace(sixQueries), "\n")
-	after := compiled(t, strings.Join(lines[1:], "\n")+"\nnew: count distinct dst by src+sport > 200 in 5s", o)
+	lines := strings.Split(strings.TrimSpace(SixQueries), "\n")
+	after := compiledAs(t, strings.Join(lines[1:], "\n")+"\nnew: count distinct dst by src+sport > 200 in 5s", o)
 	for i := range after.Queries {
 		c := &after.Queries[i]
-		old := before.find(c.Text())
+		old := before.Find(c.Text())
 		if old == nil {
-			if before.byID(c.ID) != nil {
+			if before.ByID(c.ID) != nil {
 				t.Errorf("%s took the identifier of a query that still has collectors", c.Name)
 			}
 			continue
 		}
-		if old.ID != c.ID || old.Collector != c.Collector || old.start != c.start {
+		if old.ID != c.ID || old.Collector != c.Collector || old.Start != c.Start {
 			t.Errorf("%s changed from %+v to %+v", c.Name, old, c)
 		}
-		a, b := before.attributes[old.attribute], after.attributes[c.attribute]
-		if a.definition() != b.definition() {
+		a, b := before.Attributes[old.Group], after.Attributes[c.Group]
+		if a.Definition() != b.Definition() {
 			t.Errorf("%s: its attribute's hash changed", c.Name)
 		}
 	}

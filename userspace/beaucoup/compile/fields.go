@@ -1,4 +1,4 @@
-package beaucoup
+package compile
 
 import (
 	"encoding/binary"
@@ -15,23 +15,24 @@ import (
 // words is the packet header vector as the program masks it: enum beaucoup_word of bpf/beaucoup/beaucoup.bpf.c.
 const (
 	wordSrcHigh = iota
-	wordSrcLow
+	WordSrcLow
 	wordDstHigh
-	wordDstLow
-	wordPorts
-	wordPacket
+	WordDstLow
+	WordPorts
+	WordPacket
 	wordApp
 	wordName
-	wordCount
+	WordCount
 )
 
-type words [wordCount]uint64
+// Words are the vector as masks see it.
+type Words [WordCount]uint64
 
 // Places within wordPorts.
 const (
-	shiftSport  = 48
-	shiftDport  = 32
-	shiftProto  = 24
+	ShiftSport  = 48
+	ShiftDport  = 32
+	ShiftProto  = 24
 	shiftFlags  = 16
 	shiftFamily = 12
 )
@@ -39,8 +40,8 @@ const (
 // hasApp is HAS_APP of the program: the identifier of a request or of a response is there.
 const hasApp packet.Valid = 1 << 15
 
-// validOf is what a packet has.
-func validOf(p *packet.Packet) packet.Valid {
+// ValidOf is what a packet has.
+func ValidOf(p *packet.Packet) packet.Valid {
 	if p.Valid&(packet.AppRequest|packet.AppResponse) != 0 {
 		return p.Valid | hasApp
 	}
@@ -61,12 +62,12 @@ type field struct {
 }
 
 var fields = []field{
-	{name: "sport", word: wordPorts, mask: 0xffff << shiftSport, shift: shiftSport, valid: packet.Ports},
-	{name: "dport", word: wordPorts, mask: 0xffff << shiftDport, shift: shiftDport, valid: packet.Ports},
-	{name: "proto", word: wordPorts, mask: 0xff << shiftProto, shift: shiftProto},
-	{name: "tcp.flags", word: wordPorts, mask: 0xff << shiftFlags, shift: shiftFlags, valid: packet.TCP},
-	{name: "vlan", word: wordPorts, mask: 0xfff, valid: packet.VLAN},
-	{name: "timestamp", word: wordPacket, mask: ^uint64(0)},
+	{name: "sport", word: WordPorts, mask: 0xffff << ShiftSport, shift: ShiftSport, valid: packet.Ports},
+	{name: "dport", word: WordPorts, mask: 0xffff << ShiftDport, shift: ShiftDport, valid: packet.Ports},
+	{name: "proto", word: WordPorts, mask: 0xff << ShiftProto, shift: ShiftProto},
+	{name: "tcp.flags", word: WordPorts, mask: 0xff << shiftFlags, shift: shiftFlags, valid: packet.TCP},
+	{name: "vlan", word: WordPorts, mask: 0xfff, valid: packet.VLAN},
+	{name: "timestamp", word: WordPacket, mask: ^uint64(0)},
 	{name: "dns.id", word: wordApp, mask: ^uint64(0), valid: hasApp, need: maps.NeedDNS},
 	{name: "dns.qname", word: wordName, mask: ^uint64(0), valid: packet.HasQName, need: maps.NeedQName},
 }
@@ -74,8 +75,8 @@ var fields = []field{
 // Tuple is a key or an attribute: some bits of the vector.
 type Tuple struct {
 	Text  string
-	mask  words
-	valid packet.Valid
+	Mask  Words
+	Valid packet.Valid
 	need  maps.Need
 	ipv4  bool // a prefix length that means IPv4 addresses only
 	ipv6  bool // ... IPv6 addresses only
@@ -91,7 +92,7 @@ func fieldNames() string {
 
 // ParseTuple reads "src/24+dport": fields joined by + or commas.
 func ParseTuple(text string) (Tuple, error) {
-	t := Tuple{valid: packet.IP}
+	t := Tuple{Valid: packet.IP}
 	var names []string
 	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return r == '+' || r == ',' || r == ' ' }) {
 		if err := t.add(part); err != nil {
@@ -113,8 +114,8 @@ func (t *Tuple) add(part string) error {
 	}
 	for _, f := range fields {
 		if f.name == name && !hasLength {
-			t.mask[f.word] |= f.mask
-			t.valid |= f.valid
+			t.Mask[f.word] |= f.mask
+			t.Valid |= f.valid
 			t.need |= f.need
 			return nil
 		}
@@ -141,18 +142,18 @@ func (t *Tuple) addAddress(name, length string, hasLength bool) error {
 	if name == "dst" {
 		at = wordDstHigh
 	}
-	t.mask[at] |= ^uint64(0) << max(0, 64-bits)
+	t.Mask[at] |= ^uint64(0) << max(0, 64-bits)
 	if bits > 64 {
-		t.mask[at+1] |= ^uint64(0) << (128 - bits)
+		t.Mask[at+1] |= ^uint64(0) << (128 - bits)
 	}
 	return nil
 }
 
-// wordsOf is a packet as the program sees it; number stands for what is different in every packet, seed is that of the
+// WordsOf is a packet as the program sees it; number stands for what is different in every packet, seed is that of the
 // hash of DNS names.
-func wordsOf(p *packet.Packet, number, seed uint64) (w words) {
-	w[wordSrcHigh], w[wordSrcLow] = address(p.Src)
-	w[wordDstHigh], w[wordDstLow] = address(p.Dst)
+func WordsOf(p *packet.Packet, number, seed uint64) (w Words) {
+	w[wordSrcHigh], w[WordSrcLow] = address(p.Src)
+	w[wordDstHigh], w[WordDstLow] = address(p.Dst)
 	family, flags, vlan := uint64(6), uint64(0), uint64(0)
 	if p.Src.Is4() {
 		family = 4
@@ -163,10 +164,10 @@ func wordsOf(p *packet.Packet, number, seed uint64) (w words) {
 	if p.Has(packet.VLAN) {
 		vlan = uint64(p.VLAN)
 	}
-	w[wordPorts] = uint64(p.SrcPort)<<shiftSport | uint64(p.DstPort)<<shiftDport | uint64(p.Proto)<<shiftProto |
+	w[WordPorts] = uint64(p.SrcPort)<<ShiftSport | uint64(p.DstPort)<<ShiftDport | uint64(p.Proto)<<ShiftProto |
 		flags<<shiftFlags | family<<shiftFamily | vlan
-	w[wordPacket] = number
-	if validOf(p)&hasApp != 0 {
+	w[WordPacket] = number
+	if ValidOf(p)&hasApp != 0 {
 		w[wordApp] = p.AppID
 	}
 	if p.Has(packet.HasQName) {
@@ -180,7 +181,8 @@ func address(a netip.Addr) (high, low uint64) {
 	return binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])
 }
 
-func (w *words) and(mask *words) (masked words) {
+// And is what a mask leaves.
+func (w *Words) And(mask *Words) (masked Words) {
 	for i := range w {
 		masked[i] = w[i] & mask[i]
 	}
@@ -188,7 +190,7 @@ func (w *words) and(mask *words) (masked words) {
 }
 
 // Name writes the value of a key for people: "src=10.0.0.1 dport=80". names are DNS names by their hash.
-func (t *Tuple) Name(w words, names map[uint64]string) string {
+func (t *Tuple) Name(w Words, names map[uint64]string) string {
 	var parts []string
 	for _, part := range strings.Split(t.Text, "+") {
 		name, length, hasLength := strings.Cut(part, "/")
@@ -215,7 +217,7 @@ func nameText(hash uint64, names map[uint64]string) string {
 	return fmt.Sprintf("%016x", hash)
 }
 
-func numberText(w words, name string) string {
+func numberText(w Words, name string) string {
 	for _, f := range fields {
 		if f.name == name {
 			return strconv.FormatUint((w[f.word]&f.mask)>>f.shift, 10)
@@ -224,8 +226,8 @@ func numberText(w words, name string) string {
 	return ""
 }
 
-// fieldsOf are the names of the fields that the parser must be asked for.
-func fieldsOf(need maps.Need) (names []string) {
+// FieldsOf are the names of the fields that the parser must be asked for.
+func FieldsOf(need maps.Need) (names []string) {
 	for _, f := range fields {
 		if f.need&need != 0 {
 			names = append(names, f.name)
@@ -234,7 +236,7 @@ func fieldsOf(need maps.Need) (names []string) {
 	return names
 }
 
-func addressText(w words, name string) string {
+func addressText(w Words, name string) string {
 	at := wordSrcHigh
 	if name == "dst" {
 		at = wordDstHigh

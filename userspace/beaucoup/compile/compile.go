@@ -1,4 +1,7 @@
-package beaucoup
+// Package compile reads queries and makes of them what packets are compared with: collectors, coupons in the space of each attribute's hash, and
+// the tables of the eBPF program and of the P4 twin (Chen, Landau-Feibish, Braverman, Rexford: "BeauCoup: Answering Many Network Traffic Queries, One
+// Memory Update at a Time", SIGCOMM 2020, section 4).
+package compile
 
 import (
 	"errors"
@@ -14,7 +17,7 @@ import (
 
 // Bounds of the program's tables.
 const (
-	maxAttributes = 16
+	MaxAttributes = 16
 	couponSteps   = 65536
 	maxExponent   = 24 // p = 2^-24 at least
 	// flagShare is how many packets a filter on TCP flags is expected to leave, for the correction of ties: connection
@@ -40,13 +43,13 @@ type CompileOptions struct {
 
 // attribute is one hash of a packet and the queries that share it.
 type attribute struct {
-	mask     words
+	Mask     Words
 	filter   Filter // Text is empty: equal filters are one attribute
 	valid    packet.Valid
 	share    float64 // of the packets, assumed
-	text     string
+	Text     string
 	queries  []int
-	grain    int // steps are 2^-grain
+	Grain    int // steps are 2^-grain
 	base     int
 	limit    int
 	Survival float64
@@ -58,8 +61,8 @@ type Compiled struct {
 	ID        int
 	Collector Collector // P as drawn
 	exponent  int
-	attribute int
-	start     float64 // in the space of the attribute's hash, from 0 to 1
+	Group     int     // its attribute, in Program.Attributes
+	Start     float64 // in the space of the attribute's hash, from 0 to 1
 	kept      bool
 }
 
@@ -67,7 +70,7 @@ type Compiled struct {
 func (p *Program) Effective(c *Compiled) Collector {
 	e := c.Collector
 	if p.ties {
-		e.P *= p.attributes[c.attribute].Survival
+		e.P *= p.Attributes[c.Group].Survival
 	}
 	return e
 }
@@ -75,10 +78,11 @@ func (p *Program) Effective(c *Compiled) Collector {
 // Program is a compiled set of queries.
 type Program struct {
 	Queries    []Compiled
-	attributes []attribute
-	steps      int
+	Attributes []attribute
+	Steps      int
 	ties       bool
 	budget     float64
+	word       int    // coupons of a collector at most
 	longest    uint32 // window of an earlier program, in ticks: its collectors may still be there
 }
 
@@ -96,7 +100,7 @@ func Compile(queries []Query, o CompileOptions) (*Program, error) {
 }
 
 func compile(queries []Query, o CompileOptions) (*Program, error) {
-	p := &Program{ties: o.Ties, budget: o.Budget}
+	p := &Program{ties: o.Ties, budget: o.Budget, word: o.Word}
 	if err := p.group(queries, o.Keep); err != nil {
 		return nil, err
 	}
@@ -110,7 +114,7 @@ func compile(queries []Query, o CompileOptions) (*Program, error) {
 		return nil, err
 	}
 	if o.Keep != nil {
-		p.longest = o.Keep.horizon() - clockSlack
+		p.longest = o.Keep.Horizon() - clockSlack
 	}
 	return p, nil
 }
@@ -120,17 +124,17 @@ func (p *Program) group(queries []Query, keep *Program) error {
 	used := [MaxQueries]bool{}
 	for _, q := range queries {
 		c := Compiled{Query: q, ID: -1}
-		if old := keep.find(q.Text()); old != nil {
-			c.ID, c.Collector, c.exponent, c.start, c.kept = old.ID, old.Collector, old.exponent, old.start, true
+		if old := keep.Find(q.Text()); old != nil {
+			c.ID, c.Collector, c.exponent, c.Start, c.kept = old.ID, old.Collector, old.exponent, old.Start, true
 			used[c.ID] = true
 		}
-		c.attribute = p.attributeOf(&q)
-		p.attributes[c.attribute].queries = append(p.attributes[c.attribute].queries, len(p.Queries))
+		c.Group = p.attributeOf(&q)
+		p.Attributes[c.Group].queries = append(p.Attributes[c.Group].queries, len(p.Queries))
 		p.Queries = append(p.Queries, c)
 	}
-	if len(p.attributes) > maxAttributes {
+	if len(p.Attributes) > MaxAttributes {
 		return fmt.Errorf("compile queries: %w: they have %d different attributes (fields and filter), %d fit", ErrCompile,
-			len(p.attributes), maxAttributes)
+			len(p.Attributes), MaxAttributes)
 	}
 	if keep != nil { // an identifier that was in use a moment ago still has collectors: take others first
 		for _, old := range keep.Queries {
@@ -157,7 +161,8 @@ func (p *Program) free(used *[MaxQueries]bool) int {
 	return id
 }
 
-func (p *Program) find(text string) *Compiled {
+// Find is the query with this text, or nil.
+func (p *Program) Find(text string) *Compiled {
 	if p == nil {
 		return nil
 	}
@@ -170,40 +175,40 @@ func (p *Program) find(text string) *Compiled {
 }
 
 func (p *Program) attributeOf(q *Query) int {
-	a := attribute{mask: q.Attribute.mask, filter: q.Filter, valid: q.Attribute.valid | q.Filter.valid, share: 1,
-		text: q.Attribute.Text}
+	a := attribute{Mask: q.Attribute.Mask, filter: q.Filter, valid: q.Attribute.Valid | q.Filter.Valid, share: 1,
+		Text: q.Attribute.Text}
 	if q.Filter.Text != "" {
-		a.text += " if " + q.Filter.Text
+		a.Text += " if " + q.Filter.Text
 	}
 	a.filter.Text = ""
-	if a.filter.mask>>shiftFlags&0xff != 0 {
+	if a.filter.Mask>>shiftFlags&0xff != 0 {
 		a.share = flagShare
 	}
-	for i, have := range p.attributes {
-		if have.mask == a.mask && have.filter == a.filter && have.valid == a.valid {
+	for i, have := range p.Attributes {
+		if have.Mask == a.Mask && have.filter == a.filter && have.valid == a.valid {
 			return i
 		}
 	}
-	p.attributes = append(p.attributes, a)
-	return len(p.attributes) - 1
+	p.Attributes = append(p.Attributes, a)
+	return len(p.Attributes) - 1
 }
 
 // survive works out what ties leave of every attribute's coupons.
 func (p *Program) survive() {
-	x := make([]float64, len(p.attributes))
-	for i, a := range p.attributes {
+	x := make([]float64, len(p.Attributes))
+	for i, a := range p.Attributes {
 		for _, q := range a.queries {
-			x[i] += a.share * p.Queries[q].rate()
+			x[i] += a.share * p.Queries[q].Rate()
 		}
 		x[i] = min(x[i], 1)
 	}
 	for i, s := range survivals(x) {
-		p.attributes[i].Survival = s
+		p.Attributes[i].Survival = s
 	}
 }
 
-// rate is the coupons that a query draws a packet.
-func (c *Compiled) rate() float64 { return float64(c.Collector.M) * c.Collector.P }
+// Rate is the coupons that a query draws a packet.
+func (c *Compiled) Rate() float64 { return float64(c.Collector.M) * c.Collector.P }
 
 // choose gives every query its fair share, and then what some leave to the one with the largest error, again and again: mostly
 // those with small thresholds (section 4.6).
@@ -268,14 +273,14 @@ func (p *Program) count(o CompileOptions) {
 func (p *Program) score(c *Compiled, o CompileOptions) float64 {
 	e := c.Collector
 	e.P *= p.survival(c, o)
-	mean, variance := e.moments()
+	mean, variance := e.Moments()
 	return score(mean, variance, float64(c.Threshold))
 }
 
 // survival is the share of a query's coupons that ties leave.
 func (p *Program) survival(c *Compiled, o CompileOptions) float64 {
 	if o.Ties {
-		return p.attributes[c.attribute].Survival
+		return p.Attributes[c.Group].Survival
 	}
 	return 1
 }
@@ -283,24 +288,24 @@ func (p *Program) survival(c *Compiled, o CompileOptions) float64 {
 // rate is the coupons that all queries draw a packet.
 func (p *Program) rate() (sum float64) {
 	for i := range p.Queries {
-		sum += p.Queries[i].rate()
+		sum += p.Queries[i].Rate()
 	}
 	return sum
 }
 
 // place lays out the coupons of every attribute side by side, where kept queries leave room.
 func (p *Program) place() error {
-	for i := range p.attributes {
-		a := &p.attributes[i]
+	for i := range p.Attributes {
+		a := &p.Attributes[i]
 		if err := p.placeIn(a); err != nil {
 			return err
 		}
-		a.base = p.steps
-		p.steps += a.limit
+		a.base = p.Steps
+		p.Steps += a.limit
 	}
-	if p.steps > couponSteps {
+	if p.Steps > couponSteps {
 		return fmt.Errorf("compile queries: %w: their coupons take %d steps of the hash, %d fit: lower beaucoup.budget or ask "+
-			"for small and large thresholds of different attributes", ErrCompile, p.steps, couponSteps)
+			"for small and large thresholds of different attributes", ErrCompile, p.Steps, couponSteps)
 	}
 	return nil
 }
@@ -311,24 +316,24 @@ func (p *Program) placeIn(a *attribute) error {
 	slices.SortStableFunc(order, func(x, y int) int { return p.Queries[x].exponent - p.Queries[y].exponent })
 	for _, q := range order {
 		if c := &p.Queries[q]; c.kept {
-			taken = append(taken, [2]float64{c.start, c.start + c.rate()})
+			taken = append(taken, [2]float64{c.Start, c.Start + c.Rate()})
 		}
 	}
 	end := 0.0
 	for _, q := range order {
 		c := &p.Queries[q]
 		if !c.kept {
-			c.start = gap(taken, c.Collector.P, c.rate())
-			taken = append(taken, [2]float64{c.start, c.start + c.rate()})
+			c.Start = gap(taken, c.Collector.P, c.Rate())
+			taken = append(taken, [2]float64{c.Start, c.Start + c.Rate()})
 		}
-		end = max(end, c.start+c.rate())
-		a.grain = max(a.grain, c.exponent, 1)
+		end = max(end, c.Start+c.Rate())
+		a.Grain = max(a.Grain, c.exponent, 1)
 	}
 	if end > 1 {
 		return fmt.Errorf("compile queries: %w: those that count distinct %s draw %.2f coupons a packet, 1 is the most: "+
-			"lower beaucoup.budget", ErrCompile, a.text, end)
+			"lower beaucoup.budget", ErrCompile, a.Text, end)
 	}
-	a.limit = int(math.Ldexp(end, a.grain))
+	a.limit = int(math.Ldexp(end, a.Grain))
 	return nil
 }
 
@@ -348,12 +353,12 @@ func gap(taken [][2]float64, step, length float64) float64 {
 
 // coupons is the part of the table of coupons that the program uses: 0, or 1 << 16 | query << 8 | coupon.
 func (p *Program) coupons() []uint32 {
-	table := make([]uint32, p.steps)
+	table := make([]uint32, p.Steps)
 	for i := range p.Queries {
 		c := &p.Queries[i]
-		a := p.attributes[c.attribute]
-		each := int(math.Ldexp(c.Collector.P, a.grain))
-		first := a.base + int(math.Ldexp(c.start, a.grain))
+		a := p.Attributes[c.Group]
+		each := int(math.Ldexp(c.Collector.P, a.Grain))
+		first := a.base + int(math.Ldexp(c.Start, a.Grain))
 		for coupon := range c.Collector.M {
 			for step := range each {
 				table[first+coupon*each+step] = 1<<16 | uint32(c.ID)<<8 | uint32(coupon)
@@ -363,21 +368,21 @@ func (p *Program) coupons() []uint32 {
 	return table
 }
 
-// definition is what an attribute is, however it was written: equal ones have equal hashes, on all hosts.
-func (a *attribute) definition() string {
-	return fmt.Sprintf("%x %x %x %x", a.mask, a.filter.mask, a.filter.value, a.valid)
+// Definition is what an attribute is, however it was written: equal ones have equal hashes, on all hosts.
+func (a *attribute) Definition() string {
+	return fmt.Sprintf("%x %x %x %x", a.Mask, a.filter.Mask, a.filter.Value, a.valid)
 }
 
-// needs is what the parser must deliver.
-func (p *Program) needs() (n maps.Need) {
+// Needs is what the parser must deliver.
+func (p *Program) Needs() (n maps.Need) {
 	for _, q := range p.Queries {
 		n |= q.Attribute.need | q.Key.need
 	}
 	return n
 }
 
-// byID finds a query.
-func (p *Program) byID(id int) *Compiled {
+// ByID finds a query.
+func (p *Program) ByID(id int) *Compiled {
 	for i := range p.Queries {
 		if p.Queries[i].ID == id {
 			return &p.Queries[i]
@@ -386,8 +391,8 @@ func (p *Program) byID(id int) *Compiled {
 	return nil
 }
 
-// salt makes a secret of what it is for: hosts that share seed, epoch and queries share salts.
-func salt(seed, epoch uint64, what ...string) uint64 {
+// Salt makes a secret of what it is for: hosts that share seed, epoch and queries share salts.
+func Salt(seed, epoch uint64, what ...string) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%d %d %s", seed, epoch, strings.Join(what, "|"))
 	x := h.Sum64()

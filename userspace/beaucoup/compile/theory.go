@@ -1,4 +1,4 @@
-package beaucoup
+package compile
 
 import "math"
 
@@ -10,12 +10,12 @@ type Collector struct {
 
 // Draws is CC(m, p, n): the distinct attributes that it takes on average (lemma 4.3.1).
 func (c Collector) Draws() float64 {
-	mean, _ := c.moments()
+	mean, _ := c.Moments()
 	return mean
 }
 
-// moments are mean and variance of a sum of geometric variables.
-func (c Collector) moments() (mean, variance float64) {
+// Moments are mean and variance of a sum of geometric variables.
+func (c Collector) Moments() (mean, variance float64) {
 	for j := range c.N {
 		q := c.P * float64(c.M-j)
 		mean += 1 / q
@@ -170,3 +170,54 @@ func survivals(x []float64) []float64 {
 	}
 	return s
 }
+
+// Law is the distribution of its draws.
+func (c Collector) Law() (l law) {
+	c.arrivals(1e-6, func(draws, chance float64) {
+		l.draws, l.chance = append(l.draws, draws), append(l.chance, chance)
+	})
+	return l
+}
+
+// Slope is the a at which half collectors have c.half() coupons where one has all.
+func (c Collector) Slope(half float64, all law) float64 {
+	part := Collector{M: c.M, N: c.Half(), P: c.P}.Law()
+	low, high := 0.0, float64(steepest)
+	for range 20 {
+		if a := (low + high) / 2; part.mean(a) < half*all.mean(a) {
+			low = a
+		} else {
+			high = a
+		}
+	}
+	return low
+}
+
+// Half of the coupons for an alert.
+func (c Collector) Half() int { return max(1, (c.N+1)/2) }
+
+// Hopeless: k coupons are there, and what is left of the window is ratio of what is gone. One that has alerted stays, so
+// that it does not alert again in its window.
+func (c Collector) Hopeless(k int, ratio float64) bool {
+	if k >= c.N {
+		return false
+	}
+	mean, variance := c.between(0, k+1)
+	most := (mean + certain*math.Sqrt(variance)) * ratio
+	mean, variance = c.between(k, c.N)
+	return most < mean-certain*math.Sqrt(variance)
+}
+
+// between are mean and variance of the time from k to n coupons, when attributes come at random, one in each unit of time.
+func (c Collector) between(k, n int) (mean, variance float64) {
+	for j := k; j < n; j++ {
+		q := c.P * float64(c.M-j)
+		mean += 1 / q
+		variance += 1 / (q * q)
+	}
+	return mean, variance
+}
+
+// certain is how many standard deviations a collector must be away from its alert to be hopeless: of its count so far and of
+// what it lacks, both.
+const certain = 3

@@ -1,4 +1,4 @@
-package beaucoup
+package compile
 
 import (
 	"errors"
@@ -43,8 +43,8 @@ func (q *Query) Text() string {
 // Filter selects packets by some bits of the word with ports, protocol and flags.
 type Filter struct {
 	Text        string
-	mask, value uint64
-	valid       packet.Valid
+	Mask, Value uint64
+	Valid       packet.Valid
 }
 
 var form = regexp.MustCompile(`^\s*([\w.-]+)\s*:\s*count\s+distinct\s+(.+?)\s+by\s+(.+?)\s*>\s*(\d+)\s+in\s+(\S+?)(?:\s+if\s+(.+?))?\s*$`)
@@ -70,7 +70,7 @@ func (q *Query) read(attribute, key, threshold, window, filter string) (err erro
 	if q.Key, err = ParseTuple(key); err != nil {
 		return err
 	}
-	if q.Key.mask[wordPacket] != 0 {
+	if q.Key.Mask[WordPacket] != 0 {
 		return errors.New("read key: timestamp differs in every packet, it cannot be a key")
 	}
 	if q.Threshold, err = strconv.Atoi(threshold); err != nil || q.Threshold < 1 || q.Threshold > 10_000_000 {
@@ -114,7 +114,7 @@ func (f *Filter) term(term string) error {
 	name, negated := strings.CutPrefix(term, "not ")
 	name = strings.TrimSpace(name)
 	if bit, ok := flagBits[name]; ok {
-		f.valid |= packet.TCP
+		f.Valid |= packet.TCP
 		mask := uint64(bit) << shiftFlags
 		if negated {
 			return f.bits(mask, 0)
@@ -125,7 +125,7 @@ func (f *Filter) term(term string) error {
 		return fmt.Errorf("%w: not goes with a TCP flag, as in not tcp.ack", ErrField)
 	}
 	if valid, ok := protocols[name]; ok {
-		f.valid |= valid
+		f.Valid |= valid
 		return nil
 	}
 	if name == "ipv4" || name == "ipv6" {
@@ -138,14 +138,14 @@ func (f *Filter) term(term string) error {
 func (f *Filter) equal(term string) error {
 	name, number, ok := strings.Cut(term, "=")
 	for _, field := range fields {
-		if field.name != strings.TrimSpace(name) || field.word != wordPorts || !ok {
+		if field.name != strings.TrimSpace(name) || field.word != WordPorts || !ok {
 			continue
 		}
 		n, err := strconv.ParseUint(strings.TrimSpace(number), 0, 64)
 		if err != nil || n > field.mask>>field.shift {
 			return fmt.Errorf("%s is a number from 0 to %d", field.name, field.mask>>field.shift)
 		}
-		f.valid |= field.valid
+		f.Valid |= field.valid
 		return f.bits(field.mask, n<<field.shift)
 	}
 	return fmt.Errorf("%w: filters are tcp, udp, icmp, ipv4, ipv6, [not] tcp.syn (ack, fin, rst, psh, urg), "+
@@ -153,10 +153,10 @@ func (f *Filter) equal(term string) error {
 }
 
 func (f *Filter) bits(mask, value uint64) error {
-	if both := f.mask & mask; f.value&both != value&both {
+	if both := f.Mask & mask; f.Value&both != value&both {
 		return errors.New("no packet can match: the terms contradict each other (prefixes to /32 mean IPv4, longer ones IPv6)")
 	}
-	f.mask, f.value = f.mask|mask, f.value|value
+	f.Mask, f.Value = f.Mask|mask, f.Value|value
 	return nil
 }
 

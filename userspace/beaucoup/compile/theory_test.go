@@ -1,4 +1,4 @@
-package beaucoup
+package compile
 
 import (
 	"math"

@@ -1,8 +1,8 @@
-package beaucoup
+package compile
 
 // The queries of table 4.1. Ports are counted where a connection is opened: replies to a scan come from the port that was scanned, and
 // go to as many ports of the scanner as it has used.
-const sixQueries = `
+const SixQueries = `
 superspreader: count distinct dst by src > 1000 in 30s
 ddos-victim: count distinct src by dst > 1000 in 30s
 port-scan: count distinct dport by src+dst > 100 in 30s if tcp.syn and not tcp.ack
@@ -12,7 +12,7 @@ syn-flood: count distinct src+sport by dst+dport > 5000 in 30s if tcp.syn and no
 `
 
 // Twenty-six queries over eleven attributes, thresholds from 100 to 10000, as section 4.5.2 describes its set.
-const manyQueries = sixQueries + `
+const ManyQueries = SixQueries + `
 spread-pairs: count distinct dst+dport by src > 1000 in 30s
 spread-from-port: count distinct dst by src+sport > 1000 in 30s
 spread-to-port: count distinct dst by src+dport > 500 in 30s
@@ -38,7 +38,7 @@ heavy-destination: count distinct timestamp by dst > 10000 in 30s
 // Ready is the text of a set that is ready to use: "six" or "many".
 func Ready(set string) string {
 	if set == "many" {
-		return manyQueries
+		return ManyQueries
 	}
-	return sixQueries
+	return SixQueries
 }
