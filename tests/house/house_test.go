@@ -86,9 +86,8 @@ const mostLines = 3000
 
 // larger rooms are listed, and may only become smaller.
 var larger = map[string]int{
-	"cmd/xdpmon":         3900,
-	"userspace/lean":     3750,
-	"userspace/beaucoup": 3670,
+	"cmd/xdpmon":     3900,
+	"userspace/lean": 3320,
 }
 
 func TestRoomsAreSmall(t *testing.T) {
