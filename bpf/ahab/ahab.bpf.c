@@ -39,12 +39,10 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 enum ahab_counter {
-	AHAB_PACKETS,  /* in a slice, every segment */
-	AHAB_STRAY,    /* in none: pass, uncharged */
+	AHAB_STRAY,    /* segments in no slice: pass, uncharged */
 	AHAB_OPEN,     /* passed above the limit because the lease had run out */
 	AHAB_EPOCHS,   /* new limits asked for */
 	AHAB_WRITTEN,  /* ... and written */
-	AHAB_RACED,    /* additions to a filter that another core prevented */
 	AHAB_LOST_SAMPLES, /* the ring was full */
 	AHAB_COUNTS = 8
 };
@@ -178,25 +176,23 @@ static __always_inline void rows_of(struct phv *phv, struct flow *f)
 		  (__u64)(hash_crc32(&in, 2) & 0xffff) << 32 | (__u64)hash_crc32(&in, 3) << 48;
 }
 
-#define ROW(name, bits, tick, x, least, lost)                                                         \
+#define ROW(name, bits, tick, x, least)                                                               \
 	do {                                                                                          \
 		struct lpf_cell *cell_ = reg_at(name, (bits) & (name##_entries - 1));                 \
 		__u32 value_;                                                                         \
 		if (cell_) {                                                                          \
-			value_ = lpf_add(cell_, tick, x, &lost);                                      \
+			value_ = lpf_add(cell_, tick, x);                                             \
 			least = value_ < least ? value_ : least;                                      \
 		}                                                                                     \
 	} while (0)
 
-static __always_inline __u32 rate_of(const struct flow *f, __u32 tick, __u32 x, __u64 *raced)
+static __always_inline __u32 rate_of(const struct flow *f, __u32 tick, __u32 x)
 {
 	__u32 least = ~0U;
-	__u64 lost = 0;
 
-	ROW(ahab_row0, f->hash & 0xffff, tick, x, least, lost);
-	ROW(ahab_row1, f->hash >> 16 & 0xffff, tick, x, least, lost);
-	ROW(ahab_row2, f->hash >> 32 & 0xffff, tick, x, least, lost);
-	*raced += lost;
+	ROW(ahab_row0, f->hash & 0xffff, tick, x, least);
+	ROW(ahab_row1, f->hash >> 16 & 0xffff, tick, x, least);
+	ROW(ahab_row2, f->hash >> 32 & 0xffff, tick, x, least);
 	return least;
 }
 
@@ -316,7 +312,15 @@ static __always_inline enum ahab_deed deed_tcp(const struct phv *phv, const stru
 	return !ahab_table && ecn_capable(phv) && f->rate < 2 * (__u64)f->limit ? AHAB_MARKED : AHAB_DROPPED;
 }
 
-static __always_inline void sample(const struct phv *phv, const struct flow *f, __u8 deed, __u64 *full)
+static __always_inline void count(struct phv *phv, enum ahab_counter what, __u32 n)
+{
+	struct ahab_counts_t *counts = counters_of(ahab_counts, phv);
+
+	if (counts)
+		counts->c[what] += n;
+}
+
+static __always_inline void sample(struct phv *phv, const struct flow *f, __u8 deed)
 {
 	struct ahab_sample r = {
 		.sport = phv->sport, .dport = phv->dport, .proto = phv->proto, .family = phv->family, .slice = f->slice,
@@ -326,7 +330,7 @@ static __always_inline void sample(const struct phv *phv, const struct flow *f, 
 	__builtin_memcpy(r.src, phv->src, sizeof(r.src));
 	__builtin_memcpy(r.dst, phv->dst, sizeof(r.dst));
 	if (!ring_send(ahab_samples, &r))
-		(*full)++;
+		count(phv, AHAB_LOST_SAMPLES, 1);
 }
 
 static __always_inline void tally(struct phv *phv, const struct flow *f, enum ahab_deed deed)
@@ -349,37 +353,48 @@ static __always_inline void tally(struct phv *phv, const struct flow *f, enum ah
 }
 
 /* Writes what the first pass has calculated. */
-static __always_inline void second(struct phv *phv, struct ahab_counts_t *count)
+static __always_inline void second(struct phv *phv)
 {
-	__u32 slice = phv->carry[0], *limit, *weyl;
+	__u32 *limit = reg_at(ahab_limit, (__u32)phv->carry[0]);
 
-	if (ahab_table) {
-		weyl = reg_at(ahab_weyl, slice);
-		if (weyl)
-			reg_store(weyl, phv->carry[0] >> 32);
-	}
-	limit = reg_at(ahab_limit, slice);
 	if (!limit)
 		return;
 	reg_store(limit, (__u32)phv->carry[1]);
-	count->c[AHAB_WRITTEN]++;
+	count(phv, AHAB_WRITTEN, 1);
+}
+
+/* Judges a packet of a user above the limit. */
+static __always_inline enum ahab_deed judge(struct phv *phv, const struct flow *f, const struct ahab_slice *s)
+{
+	const struct ahab_lease_t *lease = reg_at(ahab_lease, 0);
+	enum ahab_deed deed = AHAB_PASSED;
+	__u32 coin = coin_spin(phv);
+
+	if (!lease)
+		return deed;
+	if (clock_now(phv) > lease->until)
+		count(phv, AHAB_OPEN, phv->segs);
+	else if (phv_has(phv, PHV_TCP))
+		deed = deed_tcp(phv, f, s, coin);
+	else if (coin_drops(f, coin, f->limit))
+		deed = AHAB_DROPPED;
+	if ((coin & 0xffff) < lease->samples)
+		sample(phv, f, deed);
+	return deed;
 }
 
 ALGORITHM_RECIRC(ahab)
 {
-	struct ahab_counts_t *count = counters_of(ahab_counts, phv);
 	struct flow f = {};
-	struct parts p = {}, sum = {};
+	struct parts p, sum;
 	const struct ahab_slice *s;
-	const struct ahab_lease_t *lease = reg_at(ahab_lease, 0);
 	enum ahab_deed deed = AHAB_PASSED;
-	__u64 *offered, raced = 0, full = 0;
-	__u32 *limit, *weyl, amount = phv->len << 4, coin, next;
+	__u64 *offered;
+	__u32 *limit, *weyl, amount = phv->len << 4;
+	int over;
 
-	if (!count || !lease)
-		return 0;
 	if (second_pass(phv)) {
-		second(phv, count);
+		second(phv);
 		return 0;
 	}
 	if (condemned(phv))
@@ -388,13 +403,11 @@ ALGORITHM_RECIRC(ahab)
 	f.slice = AHAB_SLICE(f.member);
 	s = reg_at(ahab_slices, f.slice);
 	if (!f.slice || !s) {
-		count->c[AHAB_STRAY] += phv->segs;
+		count(phv, AHAB_STRAY, phv->segs);
 		return 0;
 	}
 	phv->slice = f.slice;
-	count->c[AHAB_PACKETS] += phv->segs;
 	rows_of(phv, &f);
-
 	offered = reg_at(ahab_offered, f.slice);
 	if (offered)
 		reg_add(offered, phv->len);
@@ -404,39 +417,28 @@ ALGORITHM_RECIRC(ahab)
 		if (weyl)
 			f.number = (reg_add(weyl, WEYL) + WEYL) >> 17;
 	}
-	f.rate = rate_of(&f, lpf_tick(clock_now(phv)), charged(phv, s, f.member), &raced);
+	f.rate = rate_of(&f, lpf_tick(clock_now(phv)), charged(phv, s, f.member));
 	limit = reg_at(ahab_limit, f.slice);
 	if (!limit)
 		return 0;
 	f.limit = reg_load(limit);
-	if (ahab_table)
+	if (ahab_table) {
 		f.share = parts_drawn(&p, amount, f.rate, f.limit, f.number);
-	else
+		over = f.share < RATIO_ONE;
+	} else {
 		parts_expected(&p, amount, f.rate, f.limit);
-	if ((ahab_table ? f.share < RATIO_ONE : f.rate > f.limit) && s->capacity) {
-		coin = coin_spin(phv);
-		if (clock_now(phv) > lease->until)
-			count->c[AHAB_OPEN] += phv->segs;
-		else if (phv_has(phv, PHV_TCP))
-			deed = deed_tcp(phv, &f, s, coin);
-		else
-			deed = coin_drops(&f, coin, f.limit) ? AHAB_DROPPED : AHAB_PASSED;
-		if ((coin & 0xffff) < lease->samples)
-			sample(phv, &f, deed, &full);
+		over = f.rate > f.limit;
 	}
+	if (over && s->capacity)
+		deed = judge(phv, &f, s);
 	sums_add(&f, &p, &sum);
 	tally(phv, &f, deed);
 	if (!ahab_dry && deed != AHAB_PASSED)
 		verdict_raise(phv, deed == AHAB_DROPPED ? VERDICT_DROP : VERDICT_MARK);
-	count->c[AHAB_RACED] += raced;
-	count->c[AHAB_LOST_SAMPLES] += full;
 	if (likely(!f.since))
 		return 0;
-	count->c[AHAB_EPOCHS]++;
-	next = limit_after(&f, s, &sum);
+	count(phv, AHAB_EPOCHS, 1);
 	phv->carry[0] = f.slice;
-	if (ahab_table)
-		phv->carry[0] |= (__u64)coin_flip(phv) << 32;
-	phv->carry[1] = next;
+	phv->carry[1] = limit_after(&f, s, &sum);
 	return 1;
 }

@@ -16,13 +16,11 @@ import (
 type AhabAhabCounter uint32
 
 const (
-	AhabAhabCounterAHAB_PACKETS      AhabAhabCounter = 0
-	AhabAhabCounterAHAB_STRAY        AhabAhabCounter = 1
-	AhabAhabCounterAHAB_OPEN         AhabAhabCounter = 2
-	AhabAhabCounterAHAB_EPOCHS       AhabAhabCounter = 3
-	AhabAhabCounterAHAB_WRITTEN      AhabAhabCounter = 4
-	AhabAhabCounterAHAB_RACED        AhabAhabCounter = 5
-	AhabAhabCounterAHAB_LOST_SAMPLES AhabAhabCounter = 6
+	AhabAhabCounterAHAB_STRAY        AhabAhabCounter = 0
+	AhabAhabCounterAHAB_OPEN         AhabAhabCounter = 1
+	AhabAhabCounterAHAB_EPOCHS       AhabAhabCounter = 2
+	AhabAhabCounterAHAB_WRITTEN      AhabAhabCounter = 3
+	AhabAhabCounterAHAB_LOST_SAMPLES AhabAhabCounter = 4
 	AhabAhabCounterAHAB_COUNTS       AhabAhabCounter = 8
 )
 

@@ -120,7 +120,7 @@ static __always_inline __u32 limit_aimd(__u32 limit, const struct parts *sum, __
 {
 	if (sum->low + sum->mid > aim)
 		return limit - (limit >> 4);
-	return limit + (most >> 8);
+	return limit + (most >> 7);
 }
 
 /* The limit for the next epoch: where the line through two of the three sums meets the aim, always from the middle one, and no farther than

@@ -8,10 +8,11 @@
  * 1024 ticks long, behind which nothing is left (exp(-16)).
  *
  * Many cores: within a tick a cell is added to with one atomic operation and nothing is lost. The first packet of a tick also
- * decays it, with one compare-and-exchange; where another core was first, this packet's bytes are lost to the cell, and counted by
- * the caller. That is at most one packet a core, cell and tick, and lets a rate come out too low by less than its packets' share of
- * a tick's. A clock that is behind the cell's (another core's) adds without a decay. Ticks wrap after 2^32 of them (78 hours): of a cell
- * that was not touched for as long and is within 68 s of it, the old sum comes back once. */
+ * decays it, with one store of the whole word: what another core adds between its load and its store, some nanoseconds of 65,536,
+ * is lost to the cell. That is at most one packet a core, cell and tick, and lets a rate come out too low by less than their share of
+ * a tick's packets; a compare-and-exchange would lose this packet instead, and costs three times what the rest of a row does. A clock that
+ * is behind the cell's (another core's) adds without a decay. Ticks wrap after 2^32 of them (78 hours): of a cell that was not touched
+ * for as long and is within 68 s of it, the old sum comes back once. */
 #pragma once
 
 #include "register.h"
@@ -37,8 +38,8 @@ static __always_inline __u32 lpf_tick(__u64 now)
 	return now >> lpf_shift;
 }
 
-/* Adds x to a cell and returns what it holds then; lost counts additions that another core prevented. */
-static __always_inline __u32 lpf_add(struct lpf_cell *cell, __u32 tick, __u32 x, __u64 *lost)
+/* Adds x to a cell and returns what it holds then. */
+static __always_inline __u32 lpf_add(struct lpf_cell *cell, __u32 tick, __u32 x)
 {
 	__u64 *word = (__u64 *)cell, old = READ_ONCE(*word), value;
 	__u32 since = tick - (__u32)(old >> 32), *decay;
@@ -50,6 +51,6 @@ static __always_inline __u32 lpf_add(struct lpf_cell *cell, __u32 tick, __u32 x,
 		return 0;
 	value = ((old & ~0U) * *decay >> 16) + x;
 	value |= 0 - (value >> 32); /* saturates: bit 32 is the only one that can be set */
-	*lost += reg_cas(word, old, (__u64)tick << 32 | (__u32)value) != old;
+	reg_store(word, (__u64)tick << 32 | (__u32)value);
 	return value;
 }

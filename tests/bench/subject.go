@@ -76,7 +76,8 @@ func Subjects() ([]Subject, error) {
 	return append(list,
 		breaking("naive", "hash map of open handshakes, no bound on memory kept"),
 		breaking("flow_map", "hash map of flows, packets and bytes: 262,144 entries, room for all"),
-		breaking("flow_lru", "LRU hash map of flows, 65,536 entries: the benchmark's flows push each other out")), nil
+		breaking("flow_lru", "LRU hash map of flows, 65,536 entries: the benchmark's flows push each other out"),
+		breaking("buckets", "LRU hash map of token buckets, 65,536 users: what limits rates without a sketch")), nil
 }
 
 // breaking is what one writes first: it keeps flows in a hash map, which the memory rules do not know.

@@ -13,7 +13,6 @@ func init() { algo.Register(descriptor()) }
 
 // losses are what a window can lack, by the names of algo.Result.Lost.
 var losses = map[string]string{
-	"filter_raced":   "additions to a rate filter that another core prevented: the user's rate came out too low",
 	"epochs_refused": "new limits that no second pass wrote: the limit stayed for an epoch more",
 	"samples":        "packets above the limit that found no room on their way to the list of users",
 }

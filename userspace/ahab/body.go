@@ -54,14 +54,21 @@ func reported(v algo.Values, env algo.Env, s *snapshot.Snapshot) (algo.Result, e
 		return algo.Result{}, err
 	}
 	asked, written := t.count(bpf.AhabAhabCounterAHAB_EPOCHS), t.count(bpf.AhabAhabCounterAHAB_WRITTEN)
-	return algo.Result{Body: c.body(t), Used: t.count(bpf.AhabAhabCounterAHAB_PACKETS), Segments: true, Lost: map[string]uint64{
-		"filter_raced":   t.count(bpf.AhabAhabCounterAHAB_RACED),
+	return algo.Result{Body: c.body(t), Used: t.segments(), Segments: true, Lost: map[string]uint64{
 		"epochs_refused": asked - min(asked, written),
 		"samples":        t.count(bpf.AhabAhabCounterAHAB_LOST_SAMPLES),
 	}}, nil
 }
 
 func (t *contents) count(c bpf.AhabAhabCounter) uint64 { return t.counters[c] }
+
+// segments of all slices.
+func (t *contents) segments() (n uint64) {
+	for _, d := range t.deeds {
+		n += d
+	}
+	return n
+}
 
 // deed of a slice: segments and bytes. Bytes that passed are all but the dropped ones.
 func (t *contents) deed(n int, d bpf.AhabAhabDeed) (segments, bytes uint64) {

@@ -180,8 +180,8 @@ PROGRAM(word_across_two_fields)
 	*(__u64 *)&phv->bank = phv->seq; /* want: 1 flow-state phv_scratch */
 }
 
-/* The slice is for whoever knows it to write; what lies behind it is not. */
-PROGRAM(slice_and_what_is_behind)
+/* The slice is for whoever knows it to write; what lies in front of it is not. */
+PROGRAM(slice_and_what_is_before)
 {
-	*(__u32 *)&phv->slice = phv->seq; /* want: 1 flow-state phv_scratch */
+	*(__u32 *)&phv->queue = phv->seq; /* want: 1 flow-state phv_scratch */
 }

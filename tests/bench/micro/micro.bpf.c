@@ -281,3 +281,47 @@ ALGORITHM(flow_lru)
 {
 	count_flow(phv, &naive_flow_lru);
 }
+
+/* ---- what one writes first against users who send too much: a token bucket a user ---- */
+
+struct bucket {
+	__u64 tokens; /* bytes */
+	__u64 last;   /* ns */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__type(key, struct flow_key);
+	__type(value, struct bucket);
+	__uint(max_entries, 65536);
+} naive_buckets SEC(".maps");
+
+#define BUCKET_BURST 100000
+#define BUCKET_RATE 12500000ULL /* bytes a second */
+
+ALGORITHM(buckets)
+{
+	__u64 now = clock_now(phv), filled;
+	struct bucket first = {BUCKET_BURST, now}, *b;
+	struct flow_key k = {.sport = phv->sport, .dport = phv->dport, .proto = phv->proto};
+
+	if (!phv_has(phv, PHV_IP))
+		return;
+	__builtin_memcpy(k.src, phv->src, 16);
+	__builtin_memcpy(k.dst, phv->dst, 16);
+	b = bpf_map_lookup_elem(&naive_buckets, &k);
+	if (!b) {
+		bpf_map_update_elem(&naive_buckets, &k, &first, BPF_NOEXIST);
+		return;
+	}
+	filled = b->tokens + (now - b->last) * BUCKET_RATE / 1000000000;
+	if (filled > BUCKET_BURST)
+		filled = BUCKET_BURST;
+	b->last = now;
+	if (filled < phv->len) {
+		verdict_raise(phv, VERDICT_DROP);
+		b->tokens = filled;
+		return;
+	}
+	b->tokens = filled - phv->len;
+}

@@ -116,7 +116,6 @@ type MutatorPhv struct {
 	Steer    uint32
 	Steering uint8
 	_        [7]byte
-	Begin    uint64
 }
 
 type MutatorTraffic uint32
