@@ -115,7 +115,6 @@ struct {
 		__uint(map_flags, BPF_F_MMAPABLE);                                                    \
 	} name SEC(".maps") TAG("pisa:register") TAG("pisa:stage=" STR(stage))
 
-REGISTER_MAPPED(ahab_offered, 1, __u64, 2); /* bytes that came, ever since */
 REGISTER(ahab_epochs, 1, __u32, 2);         /* when the sums were last taken away */
 REGISTER(ahab_weyl, 1, __u32, 2);
 LPF(ahab_row0, 2, 2048);
@@ -126,6 +125,8 @@ REGISTER(ahab_countdown, 7, __u32, 4096); /* bytes of a TCP flow until its next 
 REGISTER(ahab_low, 8, __u32, 2);
 REGISTER(ahab_mid, 8, __u32, 2);
 REGISTER(ahab_high, 8, __u32, 2);
+REGISTER(ahab_over, 8, __u32, 2);
+REGISTER_MAPPED(ahab_offered, 9, __u64, 2); /* bytes that came until the sums were last taken away, ever since */
 REGISTER_MAPPED(ahab_dropped, 9, __u64, 2); /* bytes that were dropped, ever since */
 TALLY(ahab_deeds, 9, __u64, 8);             /* segments, by slice and what was done */
 TALLY(ahab_bytes, 9, __u64, 8);             /* bytes that were dropped or marked in this window */
@@ -218,13 +219,19 @@ static __always_inline __u32 epoch_crossed(struct phv *phv, __u32 slice)
 static __always_inline void sums_add(struct flow *f, const struct parts *p, struct parts *sum)
 {
 	__u32 *low = reg_at(ahab_low, f->slice), *mid = reg_at(ahab_mid, f->slice), *high = reg_at(ahab_high, f->slice);
+	__u32 *over = reg_at(ahab_over, f->slice);
+	__u64 *offered;
 
-	if (!low || !mid || !high)
+	if (!low || !mid || !high || !over)
 		return;
 	if (unlikely(f->since)) {
 		sum->low = reg_swap(low, p->low);
 		sum->mid = reg_swap(mid, p->mid);
 		sum->high = reg_swap(high, p->high);
+		sum->over = reg_swap(over, p->over);
+		offered = reg_at(ahab_offered, f->slice);
+		if (offered)
+			reg_add(offered, ((__u64)sum->low + sum->mid + sum->high + sum->over) >> 4);
 		return;
 	}
 	if (p->low)
@@ -233,6 +240,8 @@ static __always_inline void sums_add(struct flow *f, const struct parts *p, stru
 		reg_add(mid, p->mid);
 	if (p->high)
 		reg_add(high, p->high);
+	if (p->over)
+		reg_add(over, p->over);
 }
 
 /* The limit of a user who has all of the capacity, in units. */
@@ -383,13 +392,12 @@ static __always_inline enum ahab_deed judge(struct phv *phv, const struct flow *
 	return deed;
 }
 
-ALGORITHM_RECIRC(ahab)
+ALGORITHM_RECIRC_SELDOM(ahab)
 {
 	struct flow f = {};
 	struct parts p, sum;
 	const struct ahab_slice *s;
 	enum ahab_deed deed = AHAB_PASSED;
-	__u64 *offered;
 	__u32 *limit, *weyl, amount = phv->len << 4;
 	int over;
 
@@ -408,9 +416,6 @@ ALGORITHM_RECIRC(ahab)
 	}
 	phv->slice = f.slice;
 	rows_of(phv, &f);
-	offered = reg_at(ahab_offered, f.slice);
-	if (offered)
-		reg_add(offered, phv->len);
 	f.since = epoch_crossed(phv, f.slice);
 	if (ahab_table) {
 		weyl = reg_at(ahab_weyl, f.slice);

@@ -171,6 +171,7 @@ const (
 	AhabMapAhabMid              = "ahab_mid"
 	AhabMapAhabMove             = "ahab_move"
 	AhabMapAhabOffered          = "ahab_offered"
+	AhabMapAhabOver             = "ahab_over"
 	AhabMapAhabRatio            = "ahab_ratio"
 	AhabMapAhabRow0             = "ahab_row0"
 	AhabMapAhabRow1             = "ahab_row1"
@@ -205,6 +206,7 @@ const (
 	AhabVarAhabLowEntries       = "ahab_low_entries"
 	AhabVarAhabMidEntries       = "ahab_mid_entries"
 	AhabVarAhabOfferedEntries   = "ahab_offered_entries"
+	AhabVarAhabOverEntries      = "ahab_over_entries"
 	AhabVarAhabRow0Entries      = "ahab_row0_entries"
 	AhabVarAhabRow1Entries      = "ahab_row1_entries"
 	AhabVarAhabRow2Entries      = "ahab_row2_entries"
@@ -288,6 +290,7 @@ type AhabMapSpecs struct {
 	AhabMid       *ebpf.MapSpec `ebpf:"ahab_mid"`
 	AhabMove      *ebpf.MapSpec `ebpf:"ahab_move"`
 	AhabOffered   *ebpf.MapSpec `ebpf:"ahab_offered"`
+	AhabOver      *ebpf.MapSpec `ebpf:"ahab_over"`
 	AhabRatio     *ebpf.MapSpec `ebpf:"ahab_ratio"`
 	AhabRow0      *ebpf.MapSpec `ebpf:"ahab_row0"`
 	AhabRow1      *ebpf.MapSpec `ebpf:"ahab_row1"`
@@ -326,6 +329,7 @@ type AhabVariableSpecs struct {
 	AhabLowEntries       *ebpf.VariableSpec `ebpf:"ahab_low_entries"`
 	AhabMidEntries       *ebpf.VariableSpec `ebpf:"ahab_mid_entries"`
 	AhabOfferedEntries   *ebpf.VariableSpec `ebpf:"ahab_offered_entries"`
+	AhabOverEntries      *ebpf.VariableSpec `ebpf:"ahab_over_entries"`
 	AhabRow0Entries      *ebpf.VariableSpec `ebpf:"ahab_row0_entries"`
 	AhabRow1Entries      *ebpf.VariableSpec `ebpf:"ahab_row1_entries"`
 	AhabRow2Entries      *ebpf.VariableSpec `ebpf:"ahab_row2_entries"`
@@ -379,6 +383,7 @@ type AhabMaps struct {
 	AhabMid       *ebpf.Map `ebpf:"ahab_mid"`
 	AhabMove      *ebpf.Map `ebpf:"ahab_move"`
 	AhabOffered   *ebpf.Map `ebpf:"ahab_offered"`
+	AhabOver      *ebpf.Map `ebpf:"ahab_over"`
 	AhabRatio     *ebpf.Map `ebpf:"ahab_ratio"`
 	AhabRow0      *ebpf.Map `ebpf:"ahab_row0"`
 	AhabRow1      *ebpf.Map `ebpf:"ahab_row1"`
@@ -414,6 +419,7 @@ func (m *AhabMaps) Close() error {
 		m.AhabMid,
 		m.AhabMove,
 		m.AhabOffered,
+		m.AhabOver,
 		m.AhabRatio,
 		m.AhabRow0,
 		m.AhabRow1,
@@ -453,6 +459,7 @@ type AhabVariables struct {
 	AhabLowEntries       *ebpf.Variable `ebpf:"ahab_low_entries"`
 	AhabMidEntries       *ebpf.Variable `ebpf:"ahab_mid_entries"`
 	AhabOfferedEntries   *ebpf.Variable `ebpf:"ahab_offered_entries"`
+	AhabOverEntries      *ebpf.Variable `ebpf:"ahab_over_entries"`
 	AhabRow0Entries      *ebpf.Variable `ebpf:"ahab_row0_entries"`
 	AhabRow1Entries      *ebpf.Variable `ebpf:"ahab_row1_entries"`
 	AhabRow2Entries      *ebpf.Variable `ebpf:"ahab_row2_entries"`

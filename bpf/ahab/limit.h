@@ -2,8 +2,8 @@
 /* The limit of a slice, and how it moves (dissertation, sections 6.5.1 to 6.5.3).
  *
  * What a limit T would let pass is estimated for three limits at once: T itself, T - step and T + step. Sums are kept of what passes
- * under the lower one (low), what the middle one lets pass besides (mid), and what the upper one does (high), in 2^-4 bytes: a packet below
- * all of them adds to the first alone.
+ * under the lower one (low), what the middle one lets pass besides (mid), what the upper one does (high), and what none of them does (over),
+ * in 2^-4 bytes: a packet below all of them adds to the first alone.
  *
  * exact  counts what is expected to pass, len * min(1, T / R), and step is half of T.
  * table  counts whole packets by the slice's Weyl sequence, divides by a table of (i + .5) / (j + .5), and step is a power
@@ -29,7 +29,7 @@ const volatile __u32 ahab_update = AHAB_INTERPOLATE;
 
 /* Parts of a packet, in 2^-4 bytes. */
 struct parts {
-	__u32 low, mid, high;
+	__u32 low, mid, high, over;
 };
 
 static __always_inline __u32 limit_step(__u32 limit)
@@ -75,6 +75,7 @@ static __always_inline void parts_expected(struct parts *p, __u32 amount, __u32 
 	p->low = low;
 	p->mid = mid - low;
 	p->high = high - mid;
+	p->over = amount - high;
 }
 
 /* The same by a number that is equidistributed in 0 .. 2^15 - 1: all or nothing. */
@@ -82,13 +83,15 @@ static __always_inline __u32 parts_drawn(struct parts *p, __u32 amount, __u32 ra
 {
 	__u32 step = limit_step(limit), share = ratio_of(limit, rate);
 
-	p->low = p->mid = p->high = 0;
+	p->low = p->mid = p->high = p->over = 0;
 	if (number < ratio_of(limit - step, rate))
 		p->low = amount;
 	else if (number < share)
 		p->mid = amount;
 	else if (number < ratio_of(limit + step, rate))
 		p->high = amount;
+	else
+		p->over = amount;
 	return share;
 }
 

@@ -72,15 +72,19 @@ static __always_inline void recirculate(void *ctx, struct phv *phv, void *slots,
 	bpf_tail_call(ctx, slots, slot);
 }
 
-/* As ALGORITHM(), for a body that returns true when it wants a second pass (which finds second_pass()). */
-#define ALGORITHM_RECIRC(name)                                                                        \
+/* As ALGORITHM(), for a body that returns true when it wants a second pass (which finds second_pass()). earns: whether every packet
+ * earns a share of a pass, or only those that ask: for one that asks seldom by itself, and whose share is all that ask. */
+#define ALGORITHM_PASSES(name, earns)                                                                 \
 	static __always_inline int name##_run(struct phv *phv);                                       \
 	SEC("xdp.frags") int name##_xdp(struct xdp_md *ctx)                                           \
 	{                                                                                             \
 		struct phv *phv = phv_get();                                                          \
+		int wanted;                                                                           \
 		if (!phv)                                                                             \
 			return XDP_PASS;                                                              \
-		recirculate(ctx, phv, &recirc_xdp, name##_run(phv));                                  \
+		wanted = name##_run(phv);                                                             \
+		if (earns || wanted)                                                                  \
+			recirculate(ctx, phv, &recirc_xdp, wanted);                                   \
 		if (!recirc_deferred && phv->pass)                                                    \
 			phv->pass = 2;                                                                \
 		chain_next(ctx, phv, &chain_xdp);                                                     \
@@ -89,12 +93,17 @@ static __always_inline void recirculate(void *ctx, struct phv *phv, void *slots,
 	SEC("tc") int name##_tc(struct __sk_buff *ctx)                                                \
 	{                                                                                             \
 		struct phv *phv = phv_get();                                                          \
+		int wanted;                                                                           \
 		if (!phv)                                                                             \
 			return TC_NEXT;                                                               \
-		recirculate(ctx, phv, &recirc_tc, name##_run(phv));                                   \
+		wanted = name##_run(phv);                                                             \
+		if (earns || wanted)                                                                  \
+			recirculate(ctx, phv, &recirc_tc, wanted);                                    \
 		if (!recirc_deferred && phv->pass)                                                    \
 			phv->pass = 2;                                                                \
 		chain_next(ctx, phv, &chain_tc);                                                      \
 		return tc_verdict(phv);                                                               \
 	}                                                                                             \
 	static __always_inline int name##_run(struct phv *phv)
+#define ALGORITHM_RECIRC(name) ALGORITHM_PASSES(name, 1)
+#define ALGORITHM_RECIRC_SELDOM(name) ALGORITHM_PASSES(name, 0)

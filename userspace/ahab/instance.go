@@ -39,7 +39,7 @@ func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
 }
 
 // perSlice are the arrays with an element a slice.
-var perSlice = []string{"ahab_slices", "ahab_offered", "ahab_epochs", "ahab_weyl", "ahab_limit", "ahab_low", "ahab_mid", "ahab_high", "ahab_dropped"}
+var perSlice = []string{"ahab_slices", "ahab_offered", "ahab_epochs", "ahab_weyl", "ahab_limit", "ahab_low", "ahab_mid", "ahab_high", "ahab_over", "ahab_dropped"}
 
 // The ring of samples is emptied every 10 ms, and in a replay at the end of a window.
 const (
@@ -105,7 +105,7 @@ func (i *instance) Bind(set *maps.Set) (err error) {
 		}
 	}
 	for _, name := range freeRunning {
-		if i.before[name], err = i.arrays[name].Read(0, nil); err != nil {
+		if i.before[name], err = i.free(name); err != nil {
 			return err
 		}
 	}
@@ -168,6 +168,28 @@ func (i *instance) Tick(now int64) error {
 // freeRunning are counts that never go back.
 var freeRunning = []string{"ahab_offered", "ahab_dropped"}
 
+// free reads a count that never goes back. What came since the last limit is still in the sums.
+func (i *instance) free(name string) ([]uint64, error) {
+	words, err := i.arrays[name].Read(0, nil)
+	if err != nil || name != "ahab_offered" {
+		return words, err
+	}
+	sums := make([]uint64, len(words))
+	for _, name := range []string{"ahab_low", "ahab_mid", "ahab_high", "ahab_over"} {
+		part, err := i.arrays[name].Read(0, nil)
+		if err != nil {
+			return nil, err
+		}
+		for n, p := range part {
+			sums[n] += p
+		}
+	}
+	for n := range words {
+		words[n] += sums[n] >> lengthShift
+	}
+	return words, nil
+}
+
 // Read implements algo.Instance.
 func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	s := snapshot.New(i.head, w)
@@ -179,7 +201,7 @@ func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 		i.words[name], s.Words[word] = words, words
 	}
 	for name, word := range map[string]string{"ahab_offered": "offered", "ahab_dropped": "dropped"} {
-		words, err := i.arrays[name].Read(0, nil)
+		words, err := i.free(name)
 		if err != nil {
 			return nil, fmt.Errorf("read window: %w", err)
 		}
