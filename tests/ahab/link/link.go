@@ -110,7 +110,9 @@ type Result struct {
 }
 
 // LimitAt is a slice's limit at a time.
-func (r *Result) LimitAt(slice int, at time.Duration) uint32 { return r.Limit[slice][max(0, at/Glance-1)] }
+func (r *Result) LimitAt(slice int, at time.Duration) uint32 {
+	return r.Limit[slice][max(0, at/Glance-1)]
+}
 
 // Rate is what passed of a user in [from, to), in bits a second.
 func (f Flow) Rate(from, to time.Duration) float64 {
@@ -224,14 +226,23 @@ const verdictDrop = 2
 
 // send reports whether a packet passes.
 func (l *Link) send(p *packet.Packet, at time.Duration) (bool, error) {
+	passed, _, err := l.decide(p, at)
+	return passed, err
+}
+
+// decide is send, and the limit that the packet has written; 0: it has not.
+func (l *Link) decide(p *packet.Packet, at time.Duration) (passed bool, limit uint32, err error) {
 	var f packet.Frame
 	p.Time = traffic.Start + int64(at)
 	if err := l.packer.Frame(p, &f); err != nil {
-		return false, err
+		return false, 0, err
 	}
 	v, err := l.feed.Step(&f)
 	if err != nil {
-		return false, fmt.Errorf("send packet: %w", err)
+		return false, 0, fmt.Errorf("send packet: %w", err)
 	}
-	return v.Verdict != verdictDrop, nil
+	if v.Pass != 0 {
+		limit = uint32(v.Carry[1])
+	}
+	return v.Verdict != verdictDrop, limit, nil
 }

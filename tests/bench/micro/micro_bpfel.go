@@ -48,6 +48,12 @@ type MicroHashTables struct {
 	Row [4][4][256]uint32
 }
 
+type MicroLpmKey struct {
+	_    structs.HostLayout
+	Bits uint32
+	Addr uint32
+}
+
 type MicroPhv struct {
 	_        structs.HostLayout
 	Now      uint64
@@ -93,6 +99,7 @@ type MicroPhv struct {
 	Steer    uint32
 	Steering uint8
 	_        [7]byte
+	Begin    uint64
 }
 
 // Names of all BPF objects in the ELF.
@@ -101,9 +108,12 @@ type MicroPhv struct {
 const (
 	MicroMapChainControl       = "chain_control"
 	MicroMapChainTc            = "chain_tc"
+	MicroMapChainTp            = "chain_tp"
 	MicroMapChainXdp           = "chain_xdp"
 	MicroMapHashCrcTables      = "hash_crc_tables"
+	MicroMapMicroLpm           = "micro_lpm"
 	MicroMapMicroOne           = "micro_one"
+	MicroMapMicroPrefixes      = "micro_prefixes"
 	MicroMapMicroTally         = "micro_tally"
 	MicroMapMicroThree         = "micro_three"
 	MicroMapMicroTwo           = "micro_two"
@@ -129,6 +139,10 @@ const (
 	MicroProgFlowhashXdp       = "flowhash_xdp"
 	MicroProgKeyhashTc         = "keyhash_tc"
 	MicroProgKeyhashXdp        = "keyhash_xdp"
+	MicroProgLpmMapTc          = "lpm_map_tc"
+	MicroProgLpmMapXdp         = "lpm_map_xdp"
+	MicroProgLpmNearTc         = "lpm_near_tc"
+	MicroProgLpmNearXdp        = "lpm_near_xdp"
 	MicroProgNaiveTc           = "naive_tc"
 	MicroProgNaiveXdp          = "naive_xdp"
 	MicroProgNothingTc         = "nothing_tc"
@@ -137,6 +151,14 @@ const (
 	MicroProgOneRegisterXdp    = "one_register_xdp"
 	MicroProgOneTallyTc        = "one_tally_tc"
 	MicroProgOneTallyXdp       = "one_tally_xdp"
+	MicroProgPrefixNearTc      = "prefix_near_tc"
+	MicroProgPrefixNearXdp     = "prefix_near_xdp"
+	MicroProgPrefixTable6Tc    = "prefix_table6_tc"
+	MicroProgPrefixTable6Xdp   = "prefix_table6_xdp"
+	MicroProgPrefixTableTc     = "prefix_table_tc"
+	MicroProgPrefixTableXdp    = "prefix_table_xdp"
+	MicroProgScatterTc         = "scatter_tc"
+	MicroProgScatterXdp        = "scatter_xdp"
 	MicroProgThreeRegistersTc  = "three_registers_tc"
 	MicroProgThreeRegistersXdp = "three_registers_xdp"
 	MicroProgTwoRegistersTc    = "two_registers_tc"
@@ -211,6 +233,10 @@ type MicroProgramSpecs struct {
 	FlowhashXdp       *ebpf.ProgramSpec `ebpf:"flowhash_xdp"`
 	KeyhashTc         *ebpf.ProgramSpec `ebpf:"keyhash_tc"`
 	KeyhashXdp        *ebpf.ProgramSpec `ebpf:"keyhash_xdp"`
+	LpmMapTc          *ebpf.ProgramSpec `ebpf:"lpm_map_tc"`
+	LpmMapXdp         *ebpf.ProgramSpec `ebpf:"lpm_map_xdp"`
+	LpmNearTc         *ebpf.ProgramSpec `ebpf:"lpm_near_tc"`
+	LpmNearXdp        *ebpf.ProgramSpec `ebpf:"lpm_near_xdp"`
 	NaiveTc           *ebpf.ProgramSpec `ebpf:"naive_tc"`
 	NaiveXdp          *ebpf.ProgramSpec `ebpf:"naive_xdp"`
 	NothingTc         *ebpf.ProgramSpec `ebpf:"nothing_tc"`
@@ -219,6 +245,14 @@ type MicroProgramSpecs struct {
 	OneRegisterXdp    *ebpf.ProgramSpec `ebpf:"one_register_xdp"`
 	OneTallyTc        *ebpf.ProgramSpec `ebpf:"one_tally_tc"`
 	OneTallyXdp       *ebpf.ProgramSpec `ebpf:"one_tally_xdp"`
+	PrefixNearTc      *ebpf.ProgramSpec `ebpf:"prefix_near_tc"`
+	PrefixNearXdp     *ebpf.ProgramSpec `ebpf:"prefix_near_xdp"`
+	PrefixTable6Tc    *ebpf.ProgramSpec `ebpf:"prefix_table6_tc"`
+	PrefixTable6Xdp   *ebpf.ProgramSpec `ebpf:"prefix_table6_xdp"`
+	PrefixTableTc     *ebpf.ProgramSpec `ebpf:"prefix_table_tc"`
+	PrefixTableXdp    *ebpf.ProgramSpec `ebpf:"prefix_table_xdp"`
+	ScatterTc         *ebpf.ProgramSpec `ebpf:"scatter_tc"`
+	ScatterXdp        *ebpf.ProgramSpec `ebpf:"scatter_xdp"`
 	ThreeRegistersTc  *ebpf.ProgramSpec `ebpf:"three_registers_tc"`
 	ThreeRegistersXdp *ebpf.ProgramSpec `ebpf:"three_registers_xdp"`
 	TwoRegistersTc    *ebpf.ProgramSpec `ebpf:"two_registers_tc"`
@@ -231,9 +265,12 @@ type MicroProgramSpecs struct {
 type MicroMapSpecs struct {
 	ChainControl   *ebpf.MapSpec `ebpf:"chain_control"`
 	ChainTc        *ebpf.MapSpec `ebpf:"chain_tc"`
+	ChainTp        *ebpf.MapSpec `ebpf:"chain_tp"`
 	ChainXdp       *ebpf.MapSpec `ebpf:"chain_xdp"`
 	HashCrcTables  *ebpf.MapSpec `ebpf:"hash_crc_tables"`
+	MicroLpm       *ebpf.MapSpec `ebpf:"micro_lpm"`
 	MicroOne       *ebpf.MapSpec `ebpf:"micro_one"`
+	MicroPrefixes  *ebpf.MapSpec `ebpf:"micro_prefixes"`
 	MicroTally     *ebpf.MapSpec `ebpf:"micro_tally"`
 	MicroThree     *ebpf.MapSpec `ebpf:"micro_three"`
 	MicroTwo       *ebpf.MapSpec `ebpf:"micro_two"`
@@ -287,9 +324,12 @@ func (o *MicroObjects) Close() error {
 type MicroMaps struct {
 	ChainControl   *ebpf.Map `ebpf:"chain_control"`
 	ChainTc        *ebpf.Map `ebpf:"chain_tc"`
+	ChainTp        *ebpf.Map `ebpf:"chain_tp"`
 	ChainXdp       *ebpf.Map `ebpf:"chain_xdp"`
 	HashCrcTables  *ebpf.Map `ebpf:"hash_crc_tables"`
+	MicroLpm       *ebpf.Map `ebpf:"micro_lpm"`
 	MicroOne       *ebpf.Map `ebpf:"micro_one"`
+	MicroPrefixes  *ebpf.Map `ebpf:"micro_prefixes"`
 	MicroTally     *ebpf.Map `ebpf:"micro_tally"`
 	MicroThree     *ebpf.Map `ebpf:"micro_three"`
 	MicroTwo       *ebpf.Map `ebpf:"micro_two"`
@@ -307,9 +347,12 @@ func (m *MicroMaps) Close() error {
 	return _MicroClose(
 		m.ChainControl,
 		m.ChainTc,
+		m.ChainTp,
 		m.ChainXdp,
 		m.HashCrcTables,
+		m.MicroLpm,
 		m.MicroOne,
+		m.MicroPrefixes,
 		m.MicroTally,
 		m.MicroThree,
 		m.MicroTwo,
@@ -360,6 +403,10 @@ type MicroPrograms struct {
 	FlowhashXdp       *ebpf.Program `ebpf:"flowhash_xdp"`
 	KeyhashTc         *ebpf.Program `ebpf:"keyhash_tc"`
 	KeyhashXdp        *ebpf.Program `ebpf:"keyhash_xdp"`
+	LpmMapTc          *ebpf.Program `ebpf:"lpm_map_tc"`
+	LpmMapXdp         *ebpf.Program `ebpf:"lpm_map_xdp"`
+	LpmNearTc         *ebpf.Program `ebpf:"lpm_near_tc"`
+	LpmNearXdp        *ebpf.Program `ebpf:"lpm_near_xdp"`
 	NaiveTc           *ebpf.Program `ebpf:"naive_tc"`
 	NaiveXdp          *ebpf.Program `ebpf:"naive_xdp"`
 	NothingTc         *ebpf.Program `ebpf:"nothing_tc"`
@@ -368,6 +415,14 @@ type MicroPrograms struct {
 	OneRegisterXdp    *ebpf.Program `ebpf:"one_register_xdp"`
 	OneTallyTc        *ebpf.Program `ebpf:"one_tally_tc"`
 	OneTallyXdp       *ebpf.Program `ebpf:"one_tally_xdp"`
+	PrefixNearTc      *ebpf.Program `ebpf:"prefix_near_tc"`
+	PrefixNearXdp     *ebpf.Program `ebpf:"prefix_near_xdp"`
+	PrefixTable6Tc    *ebpf.Program `ebpf:"prefix_table6_tc"`
+	PrefixTable6Xdp   *ebpf.Program `ebpf:"prefix_table6_xdp"`
+	PrefixTableTc     *ebpf.Program `ebpf:"prefix_table_tc"`
+	PrefixTableXdp    *ebpf.Program `ebpf:"prefix_table_xdp"`
+	ScatterTc         *ebpf.Program `ebpf:"scatter_tc"`
+	ScatterXdp        *ebpf.Program `ebpf:"scatter_xdp"`
 	ThreeRegistersTc  *ebpf.Program `ebpf:"three_registers_tc"`
 	ThreeRegistersXdp *ebpf.Program `ebpf:"three_registers_xdp"`
 	TwoRegistersTc    *ebpf.Program `ebpf:"two_registers_tc"`
@@ -390,6 +445,10 @@ func (p *MicroPrograms) Close() error {
 		p.FlowhashXdp,
 		p.KeyhashTc,
 		p.KeyhashXdp,
+		p.LpmMapTc,
+		p.LpmMapXdp,
+		p.LpmNearTc,
+		p.LpmNearXdp,
 		p.NaiveTc,
 		p.NaiveXdp,
 		p.NothingTc,
@@ -398,6 +457,14 @@ func (p *MicroPrograms) Close() error {
 		p.OneRegisterXdp,
 		p.OneTallyTc,
 		p.OneTallyXdp,
+		p.PrefixNearTc,
+		p.PrefixNearXdp,
+		p.PrefixTable6Tc,
+		p.PrefixTable6Xdp,
+		p.PrefixTableTc,
+		p.PrefixTableXdp,
+		p.ScatterTc,
+		p.ScatterXdp,
 		p.ThreeRegistersTc,
 		p.ThreeRegistersXdp,
 		p.TwoRegistersTc,

@@ -116,6 +116,7 @@ type MutatorPhv struct {
 	Steer    uint32
 	Steering uint8
 	_        [7]byte
+	Begin    uint64
 }
 
 type MutatorTraffic uint32
