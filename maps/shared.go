@@ -11,20 +11,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNotShared is returned for an array that is not declared with BPF_F_MMAPABLE, or whose elements are no 64-bit words.
+// ErrNotShared is returned for an array that is not declared with BPF_F_MMAPABLE, or whose elements are not made of 64-bit words.
 var ErrNotShared = errors.New("not an array of 64-bit words that is mapped into memory")
 
 // Shared is an array of 64-bit words in this process' memory: reading and writing words that packets read and write costs no system call.
-// All banks stand one behind the other. Its mapping goes away with it.
+// All banks stand one behind the other, and so do the words of an element. Its mapping goes away with it.
 type Shared struct{ words []uint64 }
 
 // Shared maps the array.
 func (a *Array) Shared() (*Shared, error) {
 	fail := func(err error) (*Shared, error) { return nil, fmt.Errorf("map array %s: %w", a.Name, err) }
-	if a.PerCPU || a.ElemSize != 8 || a.m.Flags()&unix.BPF_F_MMAPABLE == 0 {
+	if a.PerCPU || a.ElemSize%8 != 0 || a.m.Flags()&unix.BPF_F_MMAPABLE == 0 {
 		return fail(ErrNotShared)
 	}
-	n, page := a.Entries*a.Banks, os.Getpagesize()
+	n, page := a.Words()*a.Banks, os.Getpagesize()
 	mapped, err := unix.Mmap(a.m.FD(), 0, (8*n+page-1)/page*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return fail(err)

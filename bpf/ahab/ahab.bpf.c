@@ -56,7 +56,7 @@ struct ahab_slice {
 	__u32 ceiling;  /* largest limit */
 	__u32 norm;     /* what a byte counts, in 2^-16 */
 	__u32 budget;   /* table form: capacity in 2^-4 bytes an epoch. Written by the control loop */
-	__u64 spare;
+	__u64 user;     /* bits of the membership that are the same for all of the slice */
 };
 
 /* A packet of a user above its limit, one of some. */
@@ -414,6 +414,7 @@ ALGORITHM_RECIRC_SELDOM(ahab)
 		count(phv, AHAB_STRAY, phv->segs);
 		return 0;
 	}
+	f.member |= s->user;
 	phv->slice = f.slice;
 	rows_of(phv, &f);
 	f.since = epoch_crossed(phv, f.slice);

@@ -75,7 +75,7 @@ type AhabAhabSlice struct {
 	Ceiling  uint32
 	Norm     uint32
 	Budget   uint32
-	Spare    uint64
+	User     uint64
 }
 
 type AhabAhabUser uint32
@@ -168,6 +168,7 @@ const (
 	AhabMapAhabLease            = "ahab_lease"
 	AhabMapAhabLimit            = "ahab_limit"
 	AhabMapAhabLow              = "ahab_low"
+	AhabMapAhabMembers          = "ahab_members"
 	AhabMapAhabMid              = "ahab_mid"
 	AhabMapAhabMove             = "ahab_move"
 	AhabMapAhabOffered          = "ahab_offered"
@@ -222,6 +223,7 @@ const (
 	AhabVarRecircDeferred       = "recirc_deferred"
 	AhabVarUnusedCounter        = "unused_counter"
 	AhabVarUnusedDeed           = "unused_deed"
+	AhabVarUnusedField          = "unused_field"
 	AhabVarUnusedMoves          = "unused_moves"
 	AhabVarUnusedSample         = "unused_sample"
 	AhabVarUnusedUser           = "unused_user"
@@ -287,6 +289,7 @@ type AhabMapSpecs struct {
 	AhabLease     *ebpf.MapSpec `ebpf:"ahab_lease"`
 	AhabLimit     *ebpf.MapSpec `ebpf:"ahab_limit"`
 	AhabLow       *ebpf.MapSpec `ebpf:"ahab_low"`
+	AhabMembers   *ebpf.MapSpec `ebpf:"ahab_members"`
 	AhabMid       *ebpf.MapSpec `ebpf:"ahab_mid"`
 	AhabMove      *ebpf.MapSpec `ebpf:"ahab_move"`
 	AhabOffered   *ebpf.MapSpec `ebpf:"ahab_offered"`
@@ -345,6 +348,7 @@ type AhabVariableSpecs struct {
 	RecircDeferred       *ebpf.VariableSpec `ebpf:"recirc_deferred"`
 	UnusedCounter        *ebpf.VariableSpec `ebpf:"unused_counter"`
 	UnusedDeed           *ebpf.VariableSpec `ebpf:"unused_deed"`
+	UnusedField          *ebpf.VariableSpec `ebpf:"unused_field"`
 	UnusedMoves          *ebpf.VariableSpec `ebpf:"unused_moves"`
 	UnusedSample         *ebpf.VariableSpec `ebpf:"unused_sample"`
 	UnusedUser           *ebpf.VariableSpec `ebpf:"unused_user"`
@@ -380,6 +384,7 @@ type AhabMaps struct {
 	AhabLease     *ebpf.Map `ebpf:"ahab_lease"`
 	AhabLimit     *ebpf.Map `ebpf:"ahab_limit"`
 	AhabLow       *ebpf.Map `ebpf:"ahab_low"`
+	AhabMembers   *ebpf.Map `ebpf:"ahab_members"`
 	AhabMid       *ebpf.Map `ebpf:"ahab_mid"`
 	AhabMove      *ebpf.Map `ebpf:"ahab_move"`
 	AhabOffered   *ebpf.Map `ebpf:"ahab_offered"`
@@ -416,6 +421,7 @@ func (m *AhabMaps) Close() error {
 		m.AhabLease,
 		m.AhabLimit,
 		m.AhabLow,
+		m.AhabMembers,
 		m.AhabMid,
 		m.AhabMove,
 		m.AhabOffered,
@@ -475,6 +481,7 @@ type AhabVariables struct {
 	RecircDeferred       *ebpf.Variable `ebpf:"recirc_deferred"`
 	UnusedCounter        *ebpf.Variable `ebpf:"unused_counter"`
 	UnusedDeed           *ebpf.Variable `ebpf:"unused_deed"`
+	UnusedField          *ebpf.Variable `ebpf:"unused_field"`
 	UnusedMoves          *ebpf.Variable `ebpf:"unused_moves"`
 	UnusedSample         *ebpf.Variable `ebpf:"unused_sample"`
 	UnusedUser           *ebpf.Variable `ebpf:"unused_user"`

@@ -64,8 +64,8 @@ func (r Rule) check(roots int) error {
 	return nil
 }
 
-// mask keeps the first n bits.
-func (k Key) mask(n int) Key {
+// Masked keeps the first n bits.
+func (k Key) Masked(n int) Key {
 	if n <= 64 {
 		return Key{High: k.High & upper(n)}
 	}
@@ -105,7 +105,7 @@ func sorted(roots int, rules []Rule) ([]Rule, error) {
 		if err := all[i].check(roots); err != nil {
 			return nil, err
 		}
-		all[i].Key = all[i].Key.mask(all[i].Bits)
+		all[i].Key = all[i].Key.Masked(all[i].Bits)
 	}
 	slices.SortFunc(all, compare)
 	for i := 1; i < len(all); i++ {

@@ -44,7 +44,7 @@ func address(k Key, v6 bool) netip.Addr {
 
 // near is a key at, just in front of, just behind, or somewhere below a rule's prefix.
 func near(rng *rand.Rand, r Rule) Key {
-	k, one := r.Key.mask(r.Bits), Key{Low: 1}
+	k, one := r.Key.Masked(r.Bits), Key{Low: 1}
 	switch rng.IntN(5) {
 	case 0:
 		return k
@@ -61,9 +61,9 @@ func near(rng *rand.Rand, r Rule) Key {
 		}
 		return Key{k.High ^ one.High, k.Low ^ one.Low}
 	}
-	m := r.Key.mask(r.Bits)
+	m := r.Key.Masked(r.Bits)
 	random := Key{rng.Uint64(), rng.Uint64()}
-	inner := random.mask(r.Bits)
+	inner := random.Masked(r.Bits)
 	return Key{m.High | random.High ^ inner.High, m.Low | random.Low ^ inner.Low}
 }
 
@@ -119,7 +119,7 @@ func distinct(rng *rand.Rand, root, width int, rules []Rule) (list []Rule) {
 		if width == 32 {
 			r.Key = Key{High: r.Key.High & upper(32)}
 		}
-		if id := fmt.Sprint(r.Key.mask(r.Bits), r.Bits); !seen[id] {
+		if id := fmt.Sprint(r.Key.Masked(r.Bits), r.Bits); !seen[id] {
 			seen[id] = true
 			list = append(list, r)
 		}
@@ -214,7 +214,7 @@ func internet(rng *rand.Rand, n int) []Rule {
 		case p < .40:
 			r.Bits = 25 + rng.IntN(8)
 		}
-		r.Key = r.Key.mask(r.Bits)
+		r.Key = r.Key.Masked(r.Bits)
 		if !seen[r] {
 			seen[r] = true
 			r.Value = uint32(len(rules) + 1)

@@ -45,7 +45,10 @@ func (c *config) contentsOf(s *snapshot.Snapshot) (*contents, error) {
 
 // reported is the report of a snapshot.
 func reported(v algo.Values, env algo.Env, s *snapshot.Snapshot) (algo.Result, error) {
-	c, err := newConfig(v, env)
+	c, err := newSettings(v, env)
+	if err == nil {
+		err = c.named(s)
+	}
 	if err != nil {
 		return algo.Result{}, err
 	}
@@ -176,6 +179,9 @@ func (c *config) slicesTable(t *contents) report.Table {
 			{Name: "fairness_error", Unit: report.Ratio, Help: "its standard error, from the samples"},
 		}}
 	for n := 1; n < len(c.slices); n++ {
+		if c.slices[n].name == "" {
+			continue
+		}
 		p, _ := t.deed(n, bpf.AhabAhabDeedAHAB_PASSED)
 		d, db := t.deed(n, bpf.AhabAhabDeedAHAB_DROPPED)
 		m, mb := t.deed(n, bpf.AhabAhabDeedAHAB_MARKED)

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"time"
 
+	"github.com/xdpmon/xdpmon/userspace/ahab/slices"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 )
 
@@ -23,16 +24,22 @@ func membership(slice, weight, user uint64, prefix4, prefix6 int) uint64 {
 	return slice | weight<<16 | user<<26 | uint64(prefix4)<<28 | uint64(prefix6)<<34
 }
 
-// slice of the link.
+// slice of the link. A number that nobody has is without a name.
 type slice struct {
 	name     string
 	capacity uint64 // bytes a second; 0: nobody is limited
-	weight   float64
+	norm     uint32
+	user     uint64 // bits of a membership
 }
 
 type config struct {
-	slices     []slice // from 1; the first is nobody's
-	everything uint64  // membership of all packets, where there is one slice
+	slices     []slice // by number, from 1; the first is nobody's
+	path       string  // of the file of slices; "": everything is one
+	file       *slices.File
+	plan       *slices.Plan
+	fail       string
+	hold       time.Duration
+	everything uint64 // membership of all packets, where there is one slice
 	tau, epoch time.Duration
 	lease      time.Duration
 	columns    int
@@ -46,15 +53,62 @@ type config struct {
 }
 
 func newConfig(v algo.Values, env algo.Env) (*config, error) {
-	c := &config{tau: v.Duration("tau"), epoch: v.Duration("epoch"), lease: v.Duration("lease"), columns: int(v.Int("columns")), flows: int(v.Int("flows")),
+	c, err := newSettings(v, env)
+	if err != nil || c.path == "" {
+		return c, err
+	}
+	if c.file, err = slices.Load(c.path); err != nil {
+		return nil, v.Error("config", "\n"+err.Error())
+	}
+	if c.plan, err = c.file.Plan(interfaces(c.file), nil); err != nil {
+		return nil, v.Error("config", err.Error())
+	}
+	c.slices = make([]slice, c.file.Room+1)
+	c.take(c.plan)
+	return c, c.checkSlices(v)
+}
+
+// take gives slices of a plan their places. One that was there keeps what its registers are counted in.
+func (c *config) take(plan *slices.Plan) {
+	next := make([]slice, len(c.slices))
+	for _, leaf := range plan.Leaves {
+		s := slice{name: leaf.Name, user: leaf.User, norm: normOf(leaf.Share), capacity: initial(leaf)}
+		if old := c.slices[leaf.Number]; old.name == leaf.Name {
+			s.norm, s.capacity = old.norm, old.capacity
+		}
+		next[leaf.Number] = s
+	}
+	c.slices = next
+}
+
+// initial is what a slice may take before anything is known of the others: its share if all are busy.
+func initial(leaf slices.Leaf) uint64 {
+	rate := leaf.Full
+	if math.IsInf(rate, 1) {
+		return 0
+	}
+	return uint64(max(1, rate))
+}
+
+// newSettings are the parameters without the file of slices, which a report has no use for: its snapshot says what slices there were.
+func newSettings(v algo.Values, env algo.Env) (*config, error) {
+	c := &config{path: v.Text("config"), fail: v.Text("fail"), hold: v.Duration("hold"), tau: v.Duration("tau"), epoch: v.Duration("epoch"), lease: v.Duration("lease"), columns: int(v.Int("columns")), flows: int(v.Int("flows")),
 		spacing: v.Bytes("spacing"), grace: int(v.Int("grace")), aimd: v.Text("update") == "aimd", table: v.Text("form") == "table",
 		dry: v.Bool("dry-run"), top: int(v.Int("top"))}
 	capacity, err := parseRate(v.Text("capacity"))
 	if err != nil {
 		return nil, v.Error("capacity", err.Error())
 	}
-	c.slices = []slice{{}, {name: "all", capacity: capacity, weight: 1}}
-	c.everything = membership(1, 1, users[v.Text("user")], 32, 128)
+	if c.path != "" && capacity > 0 {
+		return nil, v.Error("capacity", "ahab.config says what there is: give one of the two")
+	}
+	if c.fail == failHold && c.hold == 0 {
+		return nil, v.Error("fail", "say how long limits are held: ahab.hold=10s")
+	}
+	if c.path == "" {
+		c.slices = []slice{{}, {name: "all", capacity: capacity, norm: normOf(1)}}
+		c.everything = membership(1, 1, users[v.Text("user")], 32, 128)
+	}
 	return c, c.check(v, env)
 }
 
@@ -73,21 +127,29 @@ func (c *config) check(v algo.Values, env algo.Env) error {
 	if c.epoch > c.tau {
 		return v.Error("epoch", fmt.Sprintf("allowed is at most ahab.tau, %v", c.tau))
 	}
-	for _, s := range c.slices {
-		if l := c.units(0).Limit(float64(s.capacity)); l > full {
+	return c.checkSlices(v)
+}
+
+func (c *config) checkSlices(v algo.Values) error {
+	for n, s := range c.slices {
+		if l := c.units(n).Limit(float64(s.capacity)); l > full {
 			return v.Error("tau", fmt.Sprintf("at most %v at a capacity of %d bytes a second", time.Duration(float64(c.tau)*full/l), s.capacity))
 		}
 	}
 	return nil
 }
 
-// norms are what a byte of each slice counts in the shared sketch: inverse to its share of the link, as a power of two, so that users of small
+// normOf is what a byte of a slice counts in the shared sketch: inverse to its share of the link, as a power of two, so that users of small
 // slices are seen beside those of large ones.
+func normOf(share float64) uint32 {
+	return 1 << (16 - max(-8, min(8, int(math.Round(math.Log2(max(share, 1e-9)))))))
+}
+
 func (c *config) norm(n int) uint32 {
-	if n >= len(c.slices) || c.slices[n].weight <= 0 {
+	if n >= len(c.slices) || c.slices[n].norm == 0 {
 		return 1 << 16
 	}
-	return 1 << (16 - max(-8, min(8, int(math.Round(math.Log2(c.slices[n].weight))))))
+	return c.slices[n].norm
 }
 
 // units of a slice.

@@ -26,6 +26,8 @@ type instance struct {
 	before map[string][]uint64 // what the free-running counts were at the last window's end
 	ring   *maps.Ring
 	seen   people
+	tell   func(format string, args ...any)
+	steer         // with a file of slices
 	share  uint64 // of packets above the limit that are sampled, in 2^-16
 }
 
@@ -34,7 +36,7 @@ func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &instance{config: c, head: descriptor().Head(v, env), replay: env.Replay, arrays: map[string]*maps.Array{},
+	return &instance{config: c, head: descriptor().Head(v, env), replay: env.Replay, tell: env.Tell, arrays: map[string]*maps.Array{},
 		words: map[string][]uint64{}, before: map[string][]uint64{}, seen: people{}, share: allSamples}, nil
 }
 
@@ -73,7 +75,7 @@ func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
 			return err
 		}
 	}
-	return nil
+	return i.sizeMembers(spec)
 }
 
 // Needs implements algo.Instance.
@@ -104,12 +106,18 @@ func (i *instance) Bind(set *maps.Set) (err error) {
 			return fmt.Errorf("bind slice %s: %w", i.slices[n].name, err)
 		}
 	}
+	if err := i.bindSteer(set); err != nil {
+		return err
+	}
 	for _, name := range freeRunning {
 		if i.before[name], err = i.free(name); err != nil {
 			return err
 		}
 	}
-	return i.renew(math.MaxInt64)
+	if i.replay {
+		return i.renew(math.MaxInt64)
+	}
+	return i.renew(monotonic() + int64(i.held()))
 }
 
 // bindSlice gives a slice its capacity, and the highest limit to begin with.
@@ -135,7 +143,7 @@ func (i *instance) element(n int, capacity uint64, ceiling uint32) *bpf.AhabAhab
 	if i.table { // no limit is calculated from the capacity there
 		ceiling = uint32(min(float64(ceiling), max(16, i.units(n).Limit(2*float64(capacity)))))
 	}
-	return &bpf.AhabAhabSlice{Capacity: capacity, Spacing: spacing, Ceiling: ceiling, Norm: i.norm(n),
+	return &bpf.AhabAhabSlice{Capacity: capacity, Spacing: spacing, Ceiling: ceiling, Norm: i.norm(n), User: i.slices[n].user,
 		Budget: uint32(min(1<<29, float64(capacity)*gridEpoch.Seconds()*(1<<lengthShift)))}
 }
 
@@ -159,7 +167,10 @@ func (i *instance) IntervalNS() int64 { return int64(interval) }
 
 // Tick implements algo.Controller: limits hold for a lease more.
 func (i *instance) Tick(now int64) error {
-	if err := i.renew(now + int64(i.lease)); err != nil {
+	if err := i.steered(now); err != nil {
+		return err
+	}
+	if err := i.renew(now + int64(i.held())); err != nil {
 		return err
 	}
 	return i.drain()
@@ -217,6 +228,7 @@ func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	if err := i.drain(); err != nil {
 		return nil, err
 	}
+	i.name(s)
 	s.Words["users"], s.Words["sampled"] = i.seen.words(), []uint64{i.share}
 	return s, i.adapt()
 }

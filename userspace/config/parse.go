@@ -21,6 +21,7 @@ import (
 type Parser struct {
 	File     string // its name in them
 	Problems []Problem
+	Depth    int // of nesting that is allowed; 0: 20
 	depth    int
 }
 
@@ -81,7 +82,7 @@ func (p *Parser) syntax(err error, text []byte) {
 	p.Say(n, "no YAML: %s", what)
 }
 
-// maxDepth is far beyond what the keys nest; aliases that name each other end here.
+// maxDepth is far beyond what most keys nest; aliases that name each other end here.
 const maxDepth = 20
 
 // enter follows an alias and bounds the depth; leave is to be called when it returned a node.
@@ -89,7 +90,7 @@ func (p *Parser) enter(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
-	if p.depth++; p.depth > maxDepth {
+	if p.depth++; p.depth > max(p.Depth, maxDepth) {
 		p.Say(n, "this is nested too deeply")
 		p.depth--
 		return nil

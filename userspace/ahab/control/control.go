@@ -1,0 +1,127 @@
+// Package control is the loop that tells slices what they may use: a hundred times a second it reads what came of each, divides the link's
+// capacity, and writes what each may take (Chen, section 6.3.2). It asks neither kernel nor clock.
+package control
+
+import (
+	"math"
+
+	"github.com/xdpmon/xdpmon/userspace/ahab/share"
+	"github.com/xdpmon/xdpmon/userspace/ahab/slices"
+)
+
+// Registers are those of the data plane, by a slice's number.
+type Registers interface {
+	// Bytes are what came and what was dropped, ever since.
+	Bytes(slice int) (offered, dropped uint64)
+	// Allow sets what a slice may take, bytes a second; +Inf: anything.
+	Allow(slice int, rate float64)
+}
+
+// How demand is told from what comes. A slice that is limited sends what its limit lets it: what it wants shows only in that it sends nearly
+// all that it may, or loses packets. A TCP flow that has just lost one sends two thirds.
+const (
+	smoothing  = 0.02 // seconds: what comes is averaged over
+	begins     = 0.9  // of what it may take: it wants more
+	ends       = 0.6  // below that it does not any more
+	most       = 2    // of what it may take: what comes beyond that would be remembered for too long
+	remembered = 0.1  // seconds that a loss counts for
+	headroom   = 1.25 // what one that wants no more may grow by until the next time
+	least      = 1000 // bytes a second that nobody is kept below: no slice is ever shut
+	longest    = 1.   // seconds: who was away longer begins anew
+)
+
+// flow is what is known of a slice.
+type flow struct {
+	offered, dropped uint64
+	rate             float64
+	lost             float64 // seconds since it lost something
+	busy             bool
+	allowed          float64
+	written          bool // allowed stands in the registers
+}
+
+// Loop divides for a plan.
+type Loop struct {
+	plan  *slices.Plan
+	tree  *share.Tree
+	flows map[int]*flow // by number
+	order []*flow       // of the plan's leaves
+	last  int64
+}
+
+// New is a loop for a plan. before may be nil: what it knew of slices that stay is taken over.
+func New(plan *slices.Plan, before *Loop) *Loop {
+	l := &Loop{plan: plan, tree: share.New(plan.Nodes), flows: map[int]*flow{}}
+	known := map[string]*flow{}
+	if before != nil {
+		l.last = before.last
+		for i, leaf := range before.plan.Leaves {
+			known[leaf.Name] = before.order[i]
+		}
+	}
+	for _, leaf := range plan.Leaves {
+		f := known[leaf.Name]
+		if f == nil {
+			f = &flow{lost: math.Inf(1), offered: math.MaxUint64, allowed: math.Inf(1)}
+		}
+		f.written = false
+		l.flows[leaf.Number] = f
+		l.order = append(l.order, f)
+	}
+	return l
+}
+
+// Tick reads, divides and writes. now is in nanoseconds. It reports how long the loop had not run, in seconds, if that was too long to go on from
+// what it knew: then it begins anew, and slices may take what they could before.
+func (l *Loop) Tick(now int64, r Registers) (away float64) {
+	dt := float64(now-l.last) / 1e9
+	fresh := l.last == 0 || dt <= 0 || dt > longest
+	if fresh && l.last != 0 {
+		away = dt
+	}
+	l.last = now
+	for i := range l.plan.Leaves {
+		leaf, f := &l.plan.Leaves[i], l.order[i]
+		offered, dropped := r.Bytes(leaf.Number)
+		if !fresh && offered >= f.offered && dropped >= f.dropped {
+			f.see(float64(offered-f.offered)/dt, dropped > f.dropped, dt)
+		}
+		f.offered, f.dropped = offered, dropped
+		l.tree.Demand(leaf.Node, f.demand())
+	}
+	l.tree.Divide()
+	for i := range l.plan.Leaves {
+		leaf, f := &l.plan.Leaves[i], l.order[i]
+		allowed := max(least, l.tree.Grant(leaf.Node))
+		if allowed != f.allowed || !f.written {
+			f.allowed, f.written = allowed, true
+			r.Allow(leaf.Number, allowed)
+		}
+	}
+	return away
+}
+
+// see takes what came in the time since the last tick.
+func (f *flow) see(rate float64, lost bool, dt float64) {
+	f.rate += (min(rate, most*f.allowed) - f.rate) * min(1, dt/smoothing)
+	f.lost += dt
+	if lost {
+		f.lost = 0
+	}
+	share := f.rate / f.allowed
+	f.busy = share >= begins || share >= ends && (f.busy || f.lost < remembered)
+}
+
+// demand of a slice: anything, when it takes all it may.
+func (f *flow) demand() float64 {
+	if f.busy {
+		return math.Inf(1)
+	}
+	return f.rate * headroom
+}
+
+// Allowed is what a leaf of the plan may take, bytes a second.
+func (l *Loop) Allowed(leaf int) float64 { return l.order[leaf].allowed }
+
+// Demand is what came of a leaf lately, bytes a second.
+func (l *Loop) Demand(leaf int) float64 { return l.order[leaf].rate }

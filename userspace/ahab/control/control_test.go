@@ -1,0 +1,235 @@
+package control
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xdpmon/xdpmon/userspace/ahab/slices"
+)
+
+// link is a data plane without packets: of what a slice wants, what it may take passes. A slice of TCP sends what passes and no more.
+type link struct {
+	wants, allowed    map[int]float64
+	offered, dropped  map[int]float64
+	tcp               bool
+	written, sinceTop int
+}
+
+func newLink(plan *slices.Plan) *link {
+	l := &link{map[int]float64{}, map[int]float64{}, map[int]float64{}, map[int]float64{}, false, 0, 0}
+	for _, leaf := range plan.Leaves {
+		l.allowed[leaf.Number] = leaf.Full
+	}
+	return l
+}
+
+func (l *link) Bytes(n int) (uint64, uint64) { return uint64(l.offered[n]), uint64(l.dropped[n]) }
+func (l *link) Allow(n int, rate float64) {
+	l.allowed[n] = rate
+	l.written++
+}
+
+// run lets a time go by, and returns what passes at its end.
+func (l *link) run(loop *Loop, now *int64, d time.Duration) map[int]float64 {
+	passes := map[int]float64{}
+	for end := *now + int64(d); *now < end; {
+		*now += int64(10 * time.Millisecond)
+		for n, want := range l.wants {
+			passes[n] = min(want, l.allowed[n])
+			if l.tcp { // a window that goes up and down
+				want = min(want, l.allowed[n]*(0.75+0.25*math.Mod(float64(*now)/1e8, 1)))
+				passes[n] = want
+			}
+			l.offered[n] += want / 100
+			l.dropped[n] += (want - min(want, l.allowed[n])) / 100
+		}
+		loop.Tick(*now, l)
+	}
+	return passes
+}
+
+func planOf(t testing.TB, text string) *slices.Plan {
+	t.Helper()
+	f, err := slices.Parse("f.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := f.Plan(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+const two = "capacity: 80Mbit\nslices: [{name: a, match: {marks: [1]}}, {name: b, match: {marks: [2]}}]"
+
+func within(t *testing.T, what string, got, want, share float64) {
+	t.Helper()
+	if math.Abs(got-want) > share*want {
+		t.Errorf("%s: %g, want %g", what, got, want)
+	}
+}
+
+// Two slices come and go (figure 6.13): who is alone has all of it, and the shares swap within five ticks.
+func TestSharesSwap(t *testing.T) {
+	for _, tcp := range []bool{false, true} {
+		plan := planOf(t, two)
+		l, loop, now := newLink(plan), New(plan, nil), int64(1)
+		l.tcp = tcp
+		least := .99
+		if tcp {
+			least = .74
+		}
+		l.wants[1] = 1e9
+		if got := l.run(loop, &now, 500*time.Millisecond)[1]; got < least*10e6 {
+			t.Errorf("tcp %t: alone: %g", tcp, got)
+		}
+		l.wants[2] = 1e9
+		got := l.run(loop, &now, 50*time.Millisecond)
+		within(t, "share of the first", l.allowed[1], 5e6, .01)
+		within(t, "share of the second", l.allowed[2], 5e6, .01)
+		if got[2] < least*5e6 {
+			t.Errorf("tcp %t: the second gets %g", tcp, got[2])
+		}
+		l.run(loop, &now, 5*time.Second) // nobody takes the other for idle
+		within(t, "share of the first later", l.allowed[1], 5e6, .01)
+		l.wants[2] = 0
+		l.run(loop, &now, 50*time.Millisecond)
+		within(t, "share of the first alone again", l.allowed[1], 10e6, .08)
+		if l.allowed[2] < 4.9e6 {
+			t.Errorf("tcp %t: one that is idle might take %g when it begins", tcp, l.allowed[2])
+		}
+	}
+}
+
+// A slice that wants little leaves the rest; what it may take leaves room to want more.
+func TestLeavesTheRest(t *testing.T) {
+	plan := planOf(t, two)
+	l, loop, now := newLink(plan), New(plan, nil), int64(1)
+	l.wants[1], l.wants[2] = 1e6, 1e9
+	l.run(loop, &now, time.Second)
+	within(t, "the rest", l.allowed[2], 10e6-1.25e6, .01)
+	if l.allowed[1] < 5e6 {
+		t.Errorf("who wants 1 MB/s might take %g when it wants more", l.allowed[1])
+	}
+}
+
+// A pause, or a clock that jumps, is said; nobody's demand is made of it, and the loop goes on.
+func TestPause(t *testing.T) {
+	plan := planOf(t, two)
+	l, loop, now := newLink(plan), New(plan, nil), int64(1)
+	l.wants[1], l.wants[2] = 1e9, 1e9
+	l.run(loop, &now, 200*time.Millisecond)
+	for _, jump := range []time.Duration{time.Hour, -time.Hour} {
+		now += int64(jump)
+		if away := loop.Tick(now, l); math.Abs(away-jump.Seconds()) > 1 {
+			t.Errorf("a jump of %v is said to be %g s", jump, away)
+		}
+		l.run(loop, &now, 200*time.Millisecond)
+		within(t, "share behind the jump", l.allowed[1], 5e6, .01)
+	}
+	now += int64(90 * time.Millisecond) // load: the loop ran late, and knows it
+	for n := range l.wants {
+		l.offered[n] += l.wants[n] * .09
+		l.dropped[n] += l.wants[n] * .09
+	}
+	if away := loop.Tick(now, l); away != 0 {
+		t.Errorf("90 ms are a pause of %g s", away)
+	}
+	within(t, "share behind 90 ms", l.allowed[1], 5e6, .01)
+}
+
+// Registers that begin anew, because others have taken their place, are no demand.
+func TestCountsGoBack(t *testing.T) {
+	plan := planOf(t, two)
+	l, loop, now := newLink(plan), New(plan, nil), int64(1)
+	l.wants[1] = 2e6
+	l.run(loop, &now, 200*time.Millisecond)
+	l.offered[1] = 0
+	l.run(loop, &now, 10*time.Millisecond)
+	within(t, "demand", loop.Demand(0), 2e6, .2)
+}
+
+// A change keeps what is known of slices that stay: nobody's share moves.
+func TestChange(t *testing.T) {
+	plan := planOf(t, two)
+	l, loop, now := newLink(plan), New(plan, nil), int64(1)
+	l.wants[1], l.wants[2] = 1e9, 1e9
+	l.run(loop, &now, 200*time.Millisecond)
+	f, err := slices.Parse("f.yaml", []byte(strings.Replace(two, "slices: [", "slices: [{name: c, match: {marks: [3]}}, ", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := f.Plan(nil, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	loop = New(next, loop)
+	for range 3 {
+		l.run(loop, &now, 10*time.Millisecond)
+		within(t, "share behind the change", l.allowed[1], 5e6, .01)
+	}
+	if l.allowed[3] < 3e6 {
+		t.Errorf("the new one may take %g", l.allowed[3])
+	}
+}
+
+// Nothing is written that is there already, and nobody is ever shut.
+func TestWritesLittle(t *testing.T) {
+	plan := planOf(t, two)
+	l, loop, now := newLink(plan), New(plan, nil), int64(1)
+	l.wants[1], l.wants[2] = 1e9, 1e9
+	l.run(loop, &now, time.Second)
+	before := l.written
+	l.run(loop, &now, time.Second)
+	if l.written != before {
+		t.Errorf("%d writes of what has not changed", l.written-before)
+	}
+	for n, rate := range l.allowed {
+		if rate < least {
+			t.Errorf("slice %d may take %g", n, rate)
+		}
+	}
+}
+
+// many is a file of three levels.
+func many(groups, each int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "capacity: 10Gbit\nroom: %d\nslices:\n", groups*each)
+	for g := range groups {
+		fmt.Fprintf(&b, " - {name: g%d, weight: %d, match: {vlans: [%d]}, slices: [", g, 1+g%3, g)
+		for i := range each {
+			fmt.Fprintf(&b, "{name: s%d, weight: %d, match: {sources: [10.%d.%d.0/24]}},", i, 1+i%4, g%256, i)
+		}
+		b.WriteString("]}\n")
+	}
+	return b.String()
+}
+
+// busyLink is one whose slices all take what they get.
+type busyLink struct{ offered, dropped, allowed []uint64 }
+
+func (l *busyLink) Bytes(n int) (uint64, uint64) {
+	l.offered[n] += l.allowed[n] / 90
+	l.dropped[n] += l.allowed[n] / 1000
+	return l.offered[n], l.dropped[n]
+}
+func (l *busyLink) Allow(n int, rate float64) { l.allowed[n] = uint64(rate) }
+
+// BenchmarkTick is a tick of 16,000 busy slices in three levels: a hundred of them a second are what the loop costs.
+func BenchmarkTick(b *testing.B) {
+	for _, groups := range []int{32, 128} {
+		plan := planOf(b, many(groups, 16000/128))
+		n := len(plan.Leaves)
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			l, loop, now := &busyLink{make([]uint64, n+1), make([]uint64, n+1), make([]uint64, n+1)}, New(plan, nil), int64(1)
+			for b.Loop() {
+				now += int64(10 * time.Millisecond)
+				loop.Tick(now, l)
+			}
+		})
+	}
+}

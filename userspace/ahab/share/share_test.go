@@ -1,0 +1,203 @@
+package share
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// random is a tree of some depth with floors and ceilings that can be kept, leaves' demands among them.
+func random(rng *rand.Rand) (nodes []Node, demands []float64) {
+	nodes = []Node{{Weight: 1, Ceiling: 1000}}
+	for i := 0; i < len(nodes) && len(nodes) < 120; i++ {
+		if i > 0 && rng.IntN(3) > 0 {
+			continue
+		}
+		nodes[i].First, nodes[i].Count = len(nodes), 1+rng.IntN(8)
+		for range nodes[i].Count {
+			child := Node{Weight: 1 + float64(rng.IntN(5)), Ceiling: math.Inf(1)}
+			if rng.IntN(3) == 0 {
+				child.Ceiling = math.Exp(rng.Float64() * 8)
+			}
+			nodes = append(nodes, child)
+		}
+	}
+	for i := range nodes { // floors: from above, so that those of children fit into their parent's
+		n := nodes[i]
+		left := min(n.Floor, n.Ceiling)
+		if i == 0 {
+			left = n.Ceiling
+		}
+		for c := n.First; c < n.First+n.Count; c++ {
+			if rng.IntN(3) == 0 {
+				nodes[c].Floor = min(nodes[c].Ceiling, left*rng.Float64()*.7)
+				left -= nodes[c].Floor
+			}
+		}
+	}
+	demands = make([]float64, len(nodes))
+	for i := range nodes {
+		switch rng.IntN(4) {
+		case 0:
+			demands[i] = math.Inf(1)
+		case 1:
+		default:
+			demands[i] = math.Exp(rng.Float64() * 8)
+		}
+	}
+	return nodes, demands
+}
+
+// wants is the demand of a node, by its definition.
+func wants(nodes []Node, demands []float64, i int) float64 {
+	n := nodes[i]
+	if n.Count == 0 {
+		return min(demands[i], n.Ceiling)
+	}
+	sum := 0.
+	for c := n.First; c < n.First+n.Count; c++ {
+		sum += wants(nodes, demands, c)
+	}
+	return min(sum, n.Ceiling)
+}
+
+// fill is max-min by filling up: everybody rises at the speed of its weight, from nothing, until it has what it wants or everything is gone;
+// who has a floor above that has its floor. It shares nothing with Divide but the definition.
+func fill(nodes []Node, demands, alloc []float64, i int, amount float64) {
+	alloc[i] = amount
+	n := nodes[i]
+	if n.Count == 0 {
+		return
+	}
+	shares := func(water float64) (list []float64, sum float64) {
+		for c := n.First; c < n.First+n.Count; c++ {
+			want := wants(nodes, demands, c)
+			x := math.Max(math.Min(want, nodes[c].Floor), math.Min(want, water*nodes[c].Weight))
+			list, sum = append(list, x), sum+x
+		}
+		return list, sum
+	}
+	low, high := 0., 1e9
+	for range 300 {
+		middle := (low + high) / 2
+		if _, sum := shares(middle); sum > amount {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	list, _ := shares(low)
+	for k, x := range list {
+		fill(nodes, demands, alloc, n.First+k, x)
+	}
+}
+
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-5*(1+math.Abs(a)) }
+
+// Any tree is divided as its definition says, in any order of demands: the search begins where the last one ended.
+func TestAgainstFilling(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for range 100 {
+		nodes, _ := random(rng)
+		tree := New(nodes)
+		for range 4 {
+			_, fresh := random(rng)
+			demands := make([]float64, len(nodes))
+			for i := range demands {
+				demands[i] = fresh[rng.IntN(len(fresh))]
+				tree.Demand(i, demands[i])
+			}
+			tree.Divide()
+			want := make([]float64, len(nodes))
+			fill(nodes, demands, want, 0, wants(nodes, demands, 0))
+			for i := range nodes {
+				if !near(tree.Alloc(i), want[i]) {
+					t.Fatalf("node %d of %d: %g, want %g: %+v", i, len(nodes), tree.Alloc(i), want[i], nodes[i])
+				}
+			}
+			checkGrants(t, nodes, tree)
+		}
+	}
+}
+
+// checkGrants: who is busy may take its share and no more; nobody may take less than its share, or more than its ceiling.
+func checkGrants(t *testing.T, nodes []Node, tree *Tree) {
+	t.Helper()
+	for i, n := range nodes {
+		grant, alloc := tree.Grant(i), tree.Alloc(i)
+		if grant < alloc*(1-1e-9) || grant > n.Ceiling*(1+1e-9) {
+			t.Fatalf("node %d: grant %g, share %g, ceiling %g", i, grant, alloc, n.Ceiling)
+		}
+		if i > 0 && alloc < tree.demand[i]*(1-1e-9) && !near(grant, alloc) {
+			t.Fatalf("node %d wants %g, gets %g and may take %g", i, tree.demand[i], alloc, grant)
+		}
+	}
+}
+
+// The figure of section 6.2.1: a link of 600, three slices with 1, 2 and 5 users.
+func TestPaper(t *testing.T) {
+	inf := math.Inf(1)
+	nodes := []Node{{First: 1, Count: 3, Weight: 1, Ceiling: 600}, {Weight: 1, Ceiling: inf}, {Weight: 1, Ceiling: inf}, {Weight: 1, Ceiling: inf}}
+	tree := New(nodes)
+	for _, c := range []struct{ demands, alloc, grant [3]float64 }{
+		{[3]float64{inf, inf, inf}, [3]float64{200, 200, 200}, [3]float64{200, 200, 200}},
+		{[3]float64{0, inf, inf}, [3]float64{0, 300, 300}, [3]float64{300, 300, 300}},
+		{[3]float64{0, 20, 0}, [3]float64{0, 20, 0}, [3]float64{580, 600, 580}},
+	} {
+		for i, d := range c.demands {
+			tree.Demand(i+1, d)
+		}
+		tree.Divide()
+		for i := range c.alloc {
+			if !near(tree.Alloc(i+1), c.alloc[i]) || !near(tree.Grant(i+1), c.grant[i]) {
+				t.Errorf("%v: slice %d gets %g and may take %g, want %g and %g", c.demands, i+1, tree.Alloc(i+1), tree.Grant(i+1), c.alloc[i], c.grant[i])
+			}
+		}
+	}
+}
+
+// Without a capacity nobody is kept from anything.
+func TestUnlimited(t *testing.T) {
+	inf := math.Inf(1)
+	tree := New([]Node{{First: 1, Count: 2, Weight: 1, Ceiling: inf}, {Weight: 1, Ceiling: inf}, {Weight: 1, Ceiling: 5}})
+	tree.Demand(1, inf)
+	tree.Demand(2, inf)
+	tree.Divide()
+	if !math.IsInf(tree.Grant(1), 1) || tree.Grant(2) != 5 {
+		t.Errorf("may take %g and %g", tree.Grant(1), tree.Grant(2))
+	}
+}
+
+// busy is a tree of three levels with n leaves.
+func busy(n int) *Tree {
+	inf := math.Inf(1)
+	groups := int(math.Sqrt(float64(n)))
+	nodes := []Node{{First: 1, Count: groups, Weight: 1, Ceiling: 1e9}}
+	for g := range groups {
+		nodes = append(nodes, Node{First: 1 + groups + g*(n/groups), Count: n / groups, Weight: 1 + float64(g%3), Ceiling: inf})
+	}
+	for i := range groups * (n / groups) {
+		nodes = append(nodes, Node{Weight: 1 + float64(i%4), Floor: float64(i % 2 * 100), Ceiling: inf})
+	}
+	return New(nodes)
+}
+
+// BenchmarkDivide is 16,000 busy slices in three levels, of which a tenth want another rate each time.
+func BenchmarkDivide(b *testing.B) {
+	tree := busy(16_000)
+	rng := rand.New(rand.NewPCG(1, 1))
+	for b.Loop() {
+		for i := range tree.nodes {
+			if tree.nodes[i].Count == 0 {
+				d := math.Inf(1)
+				if rng.IntN(10) == 0 {
+					d = rng.Float64() * 1e5
+				}
+				tree.Demand(i, d)
+			}
+		}
+		tree.Divide()
+	}
+}

@@ -1,0 +1,254 @@
+package ahab
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/maps/prefix"
+	"github.com/xdpmon/xdpmon/userspace/ahab/control"
+	"github.com/xdpmon/xdpmon/userspace/ahab/slices"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
+)
+
+// What happens when the process stops.
+const (
+	failOpen = "open"
+	failHold = "hold"
+)
+
+// lookEvery is how often the file of slices and the interfaces are looked at.
+const lookEvery = 200 * time.Millisecond
+
+// steer is what a file of slices needs: who belongs to which, and the loop that divides.
+type steer struct {
+	members  *prefix.Table
+	loop     *control.Loop
+	mapped   struct{ slices, offered, dropped *maps.Shared }
+	modified time.Time // of the file
+	gone     bool      // it is, as was said
+	around   []slices.Interface
+	looked   int64
+	left     string // interfaces without room, as was said
+}
+
+// held is how long limits hold from one renewal on.
+func (c *config) held() time.Duration {
+	if c.fail == failHold {
+		return c.hold
+	}
+	return c.lease
+}
+
+func monotonic() int64 {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		panic("ahab: CLOCK_MONOTONIC cannot be read: " + err.Error()) // every Linux has it
+	}
+	return ts.Nano()
+}
+
+// interfaces of the namespace that this process is in, if a file asks for any.
+func interfaces(file *slices.File) (list []slices.Interface) {
+	if !file.Watches() {
+		return nil
+	}
+	all, err := net.Interfaces()
+	if err != nil {
+		return nil
+	}
+	for _, n := range all {
+		list = append(list, slices.Interface{Name: n.Name, Index: n.Index})
+	}
+	return list
+}
+
+// sizeMembers leaves room for a file that has grown to twice its size.
+func (c *config) sizeMembers(spec *ebpf.CollectionSpec) error {
+	if c.plan == nil {
+		return prefix.Size(spec, "ahab_members", 16)
+	}
+	trie, err := prefix.Build(c.plan.Roots, c.plan.Rules, prefix.MaxWords)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", c.path, err)
+	}
+	return prefix.Size(spec, "ahab_members", min(prefix.MaxWords, 2*len(trie.Words)+1<<12+64*c.file.Room))
+}
+
+// bindSteer fills the table of members and starts the loop.
+func (i *instance) bindSteer(set *maps.Set) (err error) {
+	if i.plan == nil {
+		return nil
+	}
+	if i.members, err = prefix.Open(set, "ahab_members"); err != nil {
+		return err
+	}
+	for name, words := range map[string]**maps.Shared{"ahab_slices": &i.mapped.slices, "ahab_offered": &i.mapped.offered, "ahab_dropped": &i.mapped.dropped} {
+		if *words, err = i.arrays[name].Shared(); err != nil {
+			return err
+		}
+	}
+	if info, err := os.Stat(i.path); err == nil {
+		i.modified = info.ModTime()
+	}
+	i.around = interfaces(i.file)
+	i.loop = control.New(i.plan, nil)
+	i.announce()
+	return i.members.Replace(i.plan.Roots, i.plan.Rules)
+}
+
+// announce says what has to be known from the start.
+func (i *instance) announce() {
+	if i.fail == failHold && !i.replay {
+		i.tell("ahab: limits stay for %v when this process stops or, pinned, is killed", i.hold)
+	}
+	if left := strings.Join(i.plan.Left, ", "); left != i.left {
+		if i.left = left; left != "" {
+			i.tell("ahab: no room for a slice of %s: they pass unlimited; give %s more room", left, i.path)
+		}
+	}
+}
+
+// Bytes implements control.Registers.
+func (i *instance) Bytes(n int) (offered, dropped uint64) {
+	return i.mapped.offered.Load(n), i.mapped.dropped.Load(n)
+}
+
+// Allow implements control.Registers.
+func (i *instance) Allow(n int, rate float64) {
+	capacity := uint64(0)
+	if !math.IsInf(rate, 1) {
+		capacity = uint64(rate)
+	}
+	e := i.element(n, capacity, full)
+	i.slices[n].capacity = capacity
+	i.mapped.slices.Store(n*sliceWords, e.Capacity)
+	i.mapped.slices.Store(n*sliceWords+1, uint64(e.Spacing)|uint64(e.Ceiling)<<32)
+	i.mapped.slices.Store(n*sliceWords+2, uint64(e.Norm)|uint64(e.Budget)<<32)
+}
+
+// steered is a tick of the loop. What keeps a change from being carried out is said, and changes nothing.
+func (i *instance) steered(now int64) error {
+	if i.loop == nil {
+		return nil
+	}
+	if now-i.looked >= int64(lookEvery) {
+		i.looked = now
+		if err := i.follow(); err != nil {
+			i.tell("ahab: the slices stay as they were: %v", err)
+		}
+	}
+	if away := i.loop.Tick(now, i); away > 0 {
+		i.tell("ahab: the control loop did not run for %v: limits held for %v of it, and begin anew", time.Duration(away*1e9).Round(time.Millisecond), i.held())
+	}
+	return nil
+}
+
+// follow carries out what has changed in the file, or of the interfaces that it names. A file that is gone leaves everything as it is.
+func (i *instance) follow() error {
+	file, around := i.file, interfaces(i.file)
+	changed := len(around) != len(i.around)
+	for n := range around {
+		changed = changed || around[n] != i.around[n]
+	}
+	info, err := os.Stat(i.path)
+	if gone := err != nil; gone != i.gone {
+		if i.gone = gone; gone {
+			return fmt.Errorf("read slices: %w", err)
+		}
+	}
+	fresh := err == nil && info.Mode().IsRegular() && !info.ModTime().Equal(i.modified)
+	if !changed && !fresh {
+		return nil
+	}
+	i.around = around
+	if fresh {
+		i.modified = info.ModTime()
+		if file, err = slices.Load(i.path); err != nil {
+			return err
+		}
+		i.around = interfaces(file)
+		if file.Room > i.file.Room { // registers are as many as they were at the start
+			if n := len(i.slices) - 1; file.Room > n {
+				file.Room = n
+			}
+		}
+	}
+	return i.change(file)
+}
+
+// change puts another plan in the place of the one that runs. Slices that stay keep registers and limits; new ones have theirs before packets
+// find them.
+func (i *instance) change(file *slices.File) error {
+	plan, err := file.Plan(i.around, i.plan)
+	if err != nil {
+		return err
+	}
+	trie, err := prefix.Build(plan.Roots, plan.Rules, i.members.Words())
+	if err != nil {
+		return fmt.Errorf("%s: %w: start again", i.path, err)
+	}
+	was := i.slices
+	i.take(plan)
+	for n := range i.slices {
+		if i.slices[n].name != was[n].name || i.slices[n].user != was[n].user {
+			if err := i.bindChanged(n, was[n]); err != nil {
+				return err
+			}
+		}
+	}
+	if err := i.members.Put(trie); err != nil {
+		return err
+	}
+	i.file, i.plan, i.loop = file, plan, control.New(plan, i.loop)
+	i.announce()
+	return nil
+}
+
+// bindChanged writes a slice's element; one that is new begins with the highest limit as well.
+func (i *instance) bindChanged(n int, was slice) error {
+	if i.slices[n].name != was.name {
+		return i.bindSlice(uint32(n))
+	}
+	return i.arrays["ahab_slices"].Map().Put(uint32(n), i.element(n, i.slices[n].capacity, full))
+}
+
+// name writes into a snapshot what slices it is of.
+func (i *instance) name(s *snapshot.Snapshot) {
+	if i.path == "" {
+		return
+	}
+	names, norms := make([]string, len(i.slices)), make([]uint64, len(i.slices))
+	for n, slice := range i.slices {
+		names[n], norms[n] = slice.name, uint64(i.norm(n))
+	}
+	s.Texts, s.Words["norms"] = map[string][]string{"slices": names}, norms
+}
+
+// named takes the slices from a snapshot.
+func (c *config) named(s *snapshot.Snapshot) error {
+	if c.path == "" {
+		return nil
+	}
+	names, r := s.Texts["slices"], s.Read()
+	if len(names) < 2 || len(names) > slices.MaxSlices+1 {
+		r.Refuse("it names %d slices", len(names)-1)
+		return r.Err()
+	}
+	norms := r.Words("norms", len(names))
+	c.slices = make([]slice, len(names))
+	for n, name := range names {
+		if norms[n] == 0 || norms[n] > 1<<24 {
+			norms[n] = 1 << 16
+		}
+		c.slices[n] = slice{name: name, norm: uint32(norms[n])}
+	}
+	return r.Err()
+}
