@@ -2,13 +2,15 @@ package run
 
 import (
 	"encoding/binary"
-	"github.com/xdpmon/xdpmon/p4/tna/lang"
+
 	"math"
 	"math/bits"
 	"math/rand/v2"
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/xdpmon/xdpmon/p4/tna/lang"
 )
 
 // frame of a small program: a, b, c, d.
@@ -226,7 +228,7 @@ func TestStackAndValueSet(t *testing.T) {
 	for labels := range 4 {
 		p := frame(0, 0, 1, 0)
 		for n := range labels {
-			p = append(p, frame(uint32(100+n), 0, 0, uint16(lang.Number(n+1 < labels)))...)
+			p = append(p, frame(uint32(100+n), 0, 0, uint16(number(n+1 < labels)))...)
 		}
 		if err := sw.Process(Packet{Data: p, Port: 1}, &result); err != nil {
 			t.Fatal(err)

@@ -220,7 +220,8 @@ func (p *randomProgram) check(t *testing.T, r *rand.Rand, packets int) {
 	}
 }
 
-// TestLongRandomPrograms compares random expressions, tables and register actions with their evaluation in Go, for
+// TestLongRandomPrograms compares random expressions, tables, register actions and hashes with their evaluation in Go, and what is said of undefined
+// values with what they come to, for
 // XDPMON_FUZZTIME (make fuzz), and some hundred of them without.
 func TestLongRandomPrograms(t *testing.T) {
 	const few = 150
@@ -238,6 +239,8 @@ func TestLongRandomPrograms(t *testing.T) {
 	n := 0
 	for ; n < few || time.Now().Before(until); n++ {
 		newRandomProgram(r).check(t, r, 40)
+		randomUnits(r).check(t, r, 40)
+		newUndecided(r).check(t)
 	}
 	t.Logf("%d programs", n)
 }
