@@ -5,8 +5,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 
+	"github.com/xdpmon/xdpmon/p4"
 	"github.com/xdpmon/xdpmon/p4/tna/run"
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
 	"github.com/xdpmon/xdpmon/userspace/packet"
@@ -85,17 +87,17 @@ var statistics = []string{"latency", "loss", "ooo", "retrans"}
 func forms() (all []twin.Form) {
 	all = append(all, twin.Form{Name: "every segment", Generated: true, Driven: true, Define: map[string]string{"LEAN_STATS": "15"},
 		Set: map[string]string{"candidates": "65536", "p": "1"}})
-	for _, mask := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} {
+	for _, define := range p4.Forms("lean") {
 		var chosen []string
 		for bit, name := range statistics {
-			if mask>>bit&1 != 0 {
+			if mask, _ := strconv.Atoi(define["LEAN_STATS"]); mask>>bit&1 != 0 {
 				chosen = append(chosen, name)
 			}
 		}
 		all = append(all, twin.Form{
 			Study:  len(chosen) == 2 || len(chosen) == 3,
 			Name:   strings.Join(chosen, "-"),
-			Define: map[string]string{"LEAN_STATS": fmt.Sprint(mask)},
+			Define: define,
 			Set:    map[string]string{"stat": strings.Join(chosen, ","), "candidates": "65536"},
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"math/bits"
 	"net/netip"
 
+	"github.com/xdpmon/xdpmon/p4"
 	"github.com/xdpmon/xdpmon/p4/tna/run"
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
 	"github.com/xdpmon/xdpmon/userspace/packet"
@@ -35,15 +36,11 @@ func init() {
 
 // forms: 1,024 records in each way and in the array.
 func forms() (all []twin.Form) {
-	for number, method := range []string{"sampling", "precision", "hybrid"} {
-		for definition := 1; definition <= 3; definition++ {
-			all = append(all, twin.Form{
-				Name:   fmt.Sprintf("%s-%d", method, definition),
-				Define: map[string]string{"REORDER_METHOD": fmt.Sprint(number), "REORDER_DEFINITION": fmt.Sprint(definition)},
-				Set: map[string]string{"method": method, "definition": fmt.Sprint(definition),
-					"buckets": []string{"1024", "2048", "3072"}[number]},
-			})
-		}
+	methods := map[string][2]string{"0": {"sampling", "1024"}, "1": {"precision", "2048"}, "2": {"hybrid", "3072"}} // and their records in all
+	for _, define := range p4.Forms("reorder") {
+		method, definition := methods[define["REORDER_METHOD"]], define["REORDER_DEFINITION"]
+		all = append(all, twin.Form{Name: method[0] + "-" + definition, Define: define,
+			Set: map[string]string{"method": method[0], "definition": definition, "buckets": method[1]}})
 	}
 	return all
 }
