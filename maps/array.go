@@ -16,6 +16,7 @@ type Array struct {
 	ElemSize int    // bytes of an element as declared
 	PerCPU   bool
 	m        *ebpf.Map
+	ring     *Ring // nil: nobody has asked
 	keys     []uint32
 	scratch  batch
 	tags     []string

@@ -29,7 +29,23 @@ type Ring struct {
 	consumer, producer *uint64 // positions, in bytes since the ring was made
 	data               []byte  // the ring twice in a row, so that no record is cut
 	mask               uint64
+	put                [][]byte
 }
+
+// Ring of an array of that kind: one for all who ask.
+func (a *Array) Ring() (*Ring, error) {
+	if a.ring == nil {
+		r, err := NewRing(a.m)
+		if err != nil {
+			return nil, err
+		}
+		a.ring = r
+	}
+	return a.ring, nil
+}
+
+// Put hands a record to the next Drain that no program has written: a report that came another way.
+func (r *Ring) Put(record []byte) { r.put = append(r.put, record) }
 
 // NewRing maps a ring.
 func NewRing(m *ebpf.Map) (*Ring, error) {
@@ -59,6 +75,10 @@ func NewRing(m *ebpf.Map) (*Ring, error) {
 // Drain hands every finished record to f, oldest first; record is only valid during the call. It stops at a record that a
 // program still writes.
 func (r *Ring) Drain(f func(record []byte)) error {
+	for _, record := range r.put {
+		f(record)
+	}
+	r.put = r.put[:0]
 	pos := atomic.LoadUint64(r.consumer)
 	for end := atomic.LoadUint64(r.producer); pos < end; {
 		at := pos & r.mask

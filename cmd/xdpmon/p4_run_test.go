@@ -25,11 +25,22 @@ func TestP4RunSaysWhatReplaySays(t *testing.T) {
 	if err := os.WriteFile(capture, handshakes(t, 2000), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	runs := [][]string{
-		{"replay", capture, "--algo", "fridge", "--hash", "crc", "--set", "fridge.correction=table"},
-		{"p4", "run", "fridge", capture, "--dump", registers},
-		{"p4", "run", "fridge", "--registers", registers},
+	for name, set := range map[string][]string{"rtt-array": nil, "fridge": {"--set", "fridge.correction=table"}} {
+		sayTheSame(t, [][]string{
+			append([]string{"replay", capture, "--algo", name, "--hash", "crc"}, set...),
+			{"p4", "run", name, capture, "--dump", registers},
+			{"p4", "run", name, "--registers", registers},
+		})
 	}
+	if code := realWorld().run("p4", "run", "fridge", capture, "--dump", registers); code != exitDone {
+		t.Fatalf("exit code %d", code)
+	}
+	t.Run("refused", func(t *testing.T) { refuseDumps(t, registers) })
+}
+
+// sayTheSame compares the reports of several command lines.
+func sayTheSame(t *testing.T, runs [][]string) {
+	t.Helper()
 	var texts []string
 	for _, arguments := range runs {
 		w := realWorld()
@@ -47,7 +58,6 @@ func TestP4RunSaysWhatReplaySays(t *testing.T) {
 			t.Errorf("%v reports\n%s\nand %v\n%s", runs[0], texts[0], runs[1+i], text)
 		}
 	}
-	t.Run("refused", func(t *testing.T) { refuseDumps(t, registers) })
 }
 
 // refuseDumps of another schema, twin, geometry or bank.
@@ -94,7 +104,7 @@ func TestP4RunUsage(t *testing.T) {
 		{"p4", "run", "fridge"},
 		{"p4", "run", "fridge", "a.pcap", "--registers", "b.json"},
 		{"p4", "run", "reorder", "a.pcap"},
-		{"p4", "run", "rtt-array", "a.pcap"},
+		{"p4", "run", "lean", "a.pcap"},
 	} {
 		w := realWorld()
 		if code := w.run(arguments...); code != exitUsage {

@@ -24,6 +24,7 @@ typedef bit<16> record_slot_t;
 
 #include "stage.p4"
 #include "tally.p4"
+#include "outcome.p4"
 
 control RttArray(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
     bit<32> now;
@@ -31,6 +32,7 @@ control RttArray(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
     bit<32> id;
     bit<32> slot;
     bit<32> time = 0; /* of the request that a response found; 0: none */
+    fate_t fate = FATE_NONE;
     bit<32> delay;
     cell_t cell;
     cell_t first = 0; /* cell of the bank */
@@ -48,6 +50,7 @@ control RttArray(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
 #endif
     FridgeDelayBin() bin;
     RttTally() tally;
+    RttOutcome() outcome;
 
     /* Where the bank begins that this packet counts into: 0 or RTT_BINS. The control plane changes it to end a window. */
     action use_bank(cell_t begin) { first = begin; }
@@ -73,17 +76,18 @@ control RttArray(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
             stamp();
 #if RTT_ENTRIES > RECORDS
             if (slot[RECORD_BITS:RECORD_BITS] == 0) {
-                low_stage.apply(q.role, slot[RECORD_BITS - 1:0], id, now, time);
+                low_stage.apply(q.role, slot[RECORD_BITS - 1:0], id, now, fate, time);
             } else {
-                high_stage.apply(q.role, slot[RECORD_BITS - 1:0], id, now, time);
+                high_stage.apply(q.role, slot[RECORD_BITS - 1:0], id, now, fate, time);
             }
 #else
-            stage.apply(q.role, slot[15:0], id, now, time);
+            stage.apply(q.role, slot[15:0], id, now, fate, time);
 #endif
             delay = now - time;
             bin.apply(delay, cell);
             cell = cell + first;
             tally.apply(time, cell);
+            outcome.apply(q.role, fate, time);
         }
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* One array of records {id, time}: a request overwrites what is in its slot unless it is itself, a response takes its
- * request out. time stays 0 when there is no such request. */
+ * request out. time stays 0 when there is no such request, fate when there is none. */
 #ifndef XDPMON_RTTARRAY_STAGE_P4
 #define XDPMON_RTTARRAY_STAGE_P4
 
@@ -9,11 +9,19 @@ struct record_t {
     bit<32> time;
 }
 
-control RttStage(in role_t role, in record_slot_t slot, in bit<32> id, in bit<32> now, inout bit<32> time)(bit<32> slots) {
+/* What a request found: two comparisons of the record as a one-hot number, bit 0 of whose position says that it is of this
+ * very request and bit 1 that it is empty. */
+typedef bit<8> fate_t;
+const fate_t FATE_NONE = 0;     /* not a request */
+const fate_t FATE_EVICTED = 1;  /* another one */
+const fate_t FATE_INSERTED = 4; /* nobody; all else is itself */
+
+control RttStage(in role_t role, in record_slot_t slot, in bit<32> id, in bit<32> now, inout fate_t fate, inout bit<32> time)(bit<32> slots) {
     Register<record_t, record_slot_t>(slots, {0, 0}) rtt_stage1;
 
-    RegisterAction<record_t, record_slot_t, bit<32>>(rtt_stage1) insert_record = {
-        void apply(inout record_t v) {
+    RegisterAction<record_t, record_slot_t, fate_t>(rtt_stage1) insert_record = {
+        void apply(inout record_t v, out fate_t found) {
+            found = this.predicate(v.id == id, v.id == 0);
             if (v.id != id) {
                 v.id = id;
                 v.time = now;
@@ -32,7 +40,7 @@ control RttStage(in role_t role, in record_slot_t slot, in bit<32> id, in bit<32
         }
     };
 
-    action insert() { insert_record.execute(slot); }
+    action insert() { fate = insert_record.execute(slot); }
     action take() { time = take_record.execute(slot); }
     action skip() {}
 

@@ -6,8 +6,18 @@ import "github.com/xdpmon/xdpmon/p4/tna/twin"
 func init() {
 	twin.Register(&twin.Twin{
 		Name: "rttarray", Algorithm: "rtt-array",
-		Window: &twin.Flip{Table: "array.window", Action: "use_bank", Banks: [2][]uint64{{0}, {896}}},
-		Host:   samples,
+		Window:    &twin.Flip{Table: "array.window", Action: "use_bank", Banks: [2][]uint64{{0}, {896}}},
+		Host:      samples,
+		Native:    corrected,
+		Registers: true,
+		Counts: []twin.Count{
+			count(0, "inserted", "evicted", "repeated"),
+			count(1, "repeated"),
+			count(2, "inserted", "evicted"),
+			count(4, "evicted"),
+			count(6, "matched", "unmatched"),
+			count(7, "matched"),
+		},
 		Differences: []twin.Difference{
 			{Name: "a response finds the requests of its own 2^32 ticks", Max: 60, Turn: &twin.Turn{Register: "rtt_stage1", Every: 1 << 38}},
 		},
@@ -26,4 +36,15 @@ func samples(register string, word uint64) uint64 {
 		return ^uint64(0)
 	}
 	return word / sample
+}
+
+func corrected(register string, word uint64) uint64 {
+	if register == "rtt_hist" {
+		return word * sample
+	}
+	return word
+}
+
+func count(index int, actions ...string) twin.Count {
+	return twin.Count{Table: "array.outcome.outcomes", Actions: actions, Host: "rtt_counters", Index: index}
 }

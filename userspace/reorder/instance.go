@@ -67,7 +67,7 @@ func (i *instance) Bind(set *maps.Set) error {
 	if err != nil {
 		return err
 	}
-	i.ring, err = maps.NewRing(reports.Map())
+	i.ring, err = reports.Ring()
 	return err
 }
 

@@ -130,6 +130,9 @@ func (e *Evaluator) write(name string, r Register, bank int) error {
 	}
 	for i := range a.Entries {
 		v := r.Element(from + i)
+		if e.twin.Native != nil {
+			v = e.twin.Native(name, v)
+		}
 		if v == 0 && a.Banks == 2 {
 			continue // the window before was set back
 		}

@@ -47,6 +47,8 @@ type Twin struct {
 	Registers bool
 	// Host writes a host's word as the twin has it, where that is another layout; nil: as it is. Same does so for the twin's.
 	Host, Same func(register string, word uint64) uint64
+	// Native writes a switch's word as the host has it, for its estimator; nil: as it is.
+	Native func(register string, word uint64) uint64
 }
 
 // Form is one way to compile a twin, and the parameters with which the eBPF form is the same.
