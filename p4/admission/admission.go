@@ -3,8 +3,10 @@ package admission
 
 import (
 	"fmt"
+	"net/netip"
 
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
+	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
 // Count is a counter of the host beside the actions of a twin's outcome.
@@ -24,6 +26,102 @@ func Sizes(name string) func(register string, i int) uint64 {
 			return 1<<31 - 1
 		}
 		return 0
+	}
+}
+
+// What Full sends, and to how many entries.
+const (
+	fullFlows  = 300
+	fullBefore = 10 // packets of each, by which some are admitted
+	fullAfter  = 4
+	heldFlows  = 6
+	fewEntries = 1024
+	nearlyFull = 1<<32 - 3
+)
+
+// Full drives counters of keys that are held to their end, one after the other, in the form of few entries alone.
+func Full(name string) func(d twin.Driver, _ twin.Form) error {
+	return func(d twin.Driver, _ twin.Form) error {
+		counters := []string{name + "_c0", name + "_c1"}
+		if len(d.Read(counters[0])) > fewEntries {
+			return nil
+		}
+		for range fullBefore {
+			for n := range fullFlows {
+				if err := d.Send(packetOf(d, n)); err != nil {
+					return err
+				}
+			}
+		}
+		found, err := held(d, counters)
+		if err != nil {
+			return err
+		}
+		for _, f := range found {
+			if err := d.Write(f.register, f.at, nearlyFull); err != nil {
+				return err
+			}
+		}
+		for range fullAfter {
+			for _, f := range found {
+				if err := d.Send(packetOf(d, f.flow)); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+}
+
+// place of a flow that is held.
+type place struct {
+	flow     int
+	register string
+	at       int
+}
+
+// held finds flows whose packet adds to a counter. Nobody else's packet comes any more: a counter that is 2^31 above the other one
+// would be taken for the smaller one.
+func held(d twin.Driver, counters []string) (found []place, err error) {
+	for n := 0; n < fullFlows && len(found) < heldFlows; n++ {
+		before := [][]uint64{d.Read(counters[0]), d.Read(counters[1])}
+		for range 2 { // the first one may have been admitted
+			if err := d.Send(packetOf(d, n)); err != nil {
+				return nil, err
+			}
+		}
+		for way, c := range counters {
+			if at := counted(before[way], d.Read(c)); at >= 0 {
+				found = append(found, place{n, c, at})
+			}
+		}
+	}
+	return found, nil
+}
+
+// counted is the counter that has gone up by two, as that of a key that is held does; -1: none.
+func counted(before, after []uint64) int {
+	for i, v := range after {
+		if v == before[i]+2 {
+			return i
+		}
+	}
+	return -1
+}
+
+// packetOf a flow, a microsecond behind the one before.
+func packetOf(d twin.Driver, n int) packet.Packet {
+	return packet.Packet{Time: d.Now() + 1000, Valid: packet.IP | packet.Ports | packet.UDP | packet.IPID, Proto: 17, Segs: 1, SrcPort: uint16(n), DstPort: 9,
+		Src: netip.AddrFrom4([4]byte{90, byte(n % 7), byte(n % 31), byte(n)}), Dst: netip.AddrFrom4([4]byte{91, 0, 0, 1})}
+}
+
+// Saturated is a host's word as the twin has it: its counters stay at the end of their 32 bits.
+func Saturated(name string) func(register string, word uint64) uint64 {
+	return func(register string, word uint64) uint64 {
+		if register == name+"_c0" || register == name+"_c1" {
+			return min(word, 1<<32-1)
+		}
+		return word
 	}
 }
 

@@ -15,6 +15,8 @@ func init() {
 		Unreachable: admission.Unreachable(),
 		Forms:       []twin.Form{{}, {Name: "small", Generated: true, Set: map[string]string{"entries": "256", "initial": "8"}}},
 		Start:       admission.Sizes("hhh"),
+		Drive:       admission.Full("hhh"),
+		Host:        admission.Saturated("hhh"),
 		Counts: []twin.Count{
 			admission.Count("hhh", 4, "matched"),
 			admission.Count("hhh", 5, "admitted"),

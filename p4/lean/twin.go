@@ -21,6 +21,7 @@ func init() {
 		Unreachable: unreachable,
 		Window:      &twin.Flip{Table: "lean.window", Action: "use_bank", Banks: [2][]uint64{{0}, {1}}},
 		Start:       marked,
+		Drive:       copies,
 		Fixed:       map[string]uint64{"lean_shift": 63}, // every event reaches the limit, as on a switch nobody has set one for
 		Reports:     &twin.Reports{Ring: "lean_reports", Host: host, Twin: digests},
 		Differences: []twin.Difference{
@@ -55,6 +56,55 @@ func digests(r *run.Result, _ uint64) (all [][]uint64) {
 		}
 	}
 	return all
+}
+
+// copies of packets whose flow finds both ways taken come when those records have grown old: many flows fill the ways, some more are refused,
+// and are shown again, a mirror's way, every millisecond.
+func copies(d twin.Driver, _ twin.Form) error {
+	begin := d.Now() + 1e10
+	segment := func(at int64, kind byte, n int) packet.Packet {
+		return packet.Packet{Time: at, Valid: packet.IP | packet.Ports | packet.TCP | packet.IPID, Proto: 6, Segs: 1, TCPFlags: packet.ACK, Seq: uint32(n) << 20,
+			Payload: 100, SrcPort: uint16(n), DstPort: 80, Src: netip.AddrFrom4([4]byte{70, kind, byte(n >> 8), byte(n)}), Dst: netip.AddrFrom4([4]byte{71, 0, 0, 1})}
+	}
+	for n := range 3000 {
+		if err := d.Send(segment(begin+int64(n)*300, 0, n)); err != nil {
+			return err
+		}
+	}
+	for round := range int64(5) {
+		for n := range 60 {
+			if err := d.Send(segment(begin+(12+10*round)*1e5+int64(n)*300, 1, n)); err != nil {
+				return err
+			}
+		}
+	}
+	return late(d, segment)
+}
+
+// late packets come when what a flow's maximum says is just old enough, or just not, or its record has grown old; with numbers in every
+// quarter of their range.
+func late(d twin.Driver, segment func(at int64, kind byte, n int) packet.Packet) error {
+	const window = 11718 << 8 // ns
+	begin := (d.Now()>>8 + 1<<20) << 8
+	for n := range 240 {
+		first := segment(begin+int64(n)*2e7, 2, n)
+		first.Seq = uint32(n%4)<<30 + 50_000
+		behind := uint32(2000)
+		switch n % 16 / 4 {
+		case 1: // late across the turn
+			first.Seq, behind = 1000, 3000
+		case 2: // on, across it
+			first.Seq, behind = 1<<32-500, 1<<32-1000
+		}
+		again := first
+		again.Seq, again.Time = first.Seq-behind, first.Time+window+[]int64{0, 256, -256, 1e7}[n/16%4]
+		last := again
+		last.Seq, last.Time = first.Seq+3000, again.Time+1000
+		if err := d.Send(first, again, last); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // marked: some bits of the filters are other flows'.

@@ -23,6 +23,8 @@ func init() {
 		},
 		Also:        []twin.Count{admission.Count("precision", 2, "no_key")},
 		Start:       admission.Sizes("precision"),
+		Drive:       admission.Full("precision"),
+		Host:        admission.Saturated("precision"),
 		Differences: []twin.Difference{twin.Echoes},
 	})
 }

@@ -80,7 +80,26 @@ func renew(d twin.Driver, _ twin.Form) error {
 			}
 		}
 	}
-	return errors.Join(send(8), send(9))
+	return errors.Join(send(8), send(9), again(d))
+}
+
+// again begins connections, with data in the first packet, of flows that the ways hold.
+func again(d twin.Driver) error {
+	begin := d.Now() + 1e6
+	for round := range 12 {
+		for n := range 40 {
+			p := packet.Packet{Time: begin + int64(round)*1e6 + int64(n)*500, Valid: packet.IP | packet.Ports | packet.TCP | packet.IPID, Proto: 6, Segs: 1,
+				TCPFlags: packet.ACK, Seq: uint32(1000 + 200*round), Payload: 100, SrcPort: 7, DstPort: 80,
+				Src: netip.AddrFrom4([4]byte{61, byte(n), 0, 1}), Dst: netip.AddrFrom4([4]byte{88, 0, 0, 1})}
+			if round%4 == 3 {
+				p.TCPFlags, p.Seq = packet.SYN, uint32(4e9)-uint32(round)*1e6
+			}
+			if err := d.Send(p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // host reads a struct reorder_report as the twin has it: prefix, seven bits of the signature, whether it is one of IPv6, n, o.

@@ -45,6 +45,7 @@ var equivalent = map[string]string{
 	"FridgeSurvived: entries 2 and 3 of survivals":     "what a response without a request reads there is looked at by nobody",
 	"PrecisionAdmission: 0 + 1":                        "what it begins with is overwritten by every entry",
 	"LeanLoss2: 0 + 1":                                 "neither 0 nor 1 says that a row has reached its limit",
+	"Lean: entries 15 and 16 of reports":               "no packet is of all four: one that ends a delay has no data",
 	"Lean: entries 23 and 24 of reports":               "an ACK that ends a delay has no data, which order and repetition are of",
 	"ReorderId1: entries 0 and 1 of ids":               "a flow that way 0 holds is in no other way: looking there finds nothing, and what it found is used by nobody",
 	"ReorderId1: entry 2 of ids: look for skip":        "the same",
@@ -54,6 +55,10 @@ var equivalent = map[string]string{
 	"Reasons: entries 3 and 4 of reason":               "no packet has headers of both versions",
 	"ReorderSeqArray: entries 8 and 9 of numbers":      "no role is both that of seizing and one of taking a way",
 	"ReorderId1: entries 2 and 3 of ids":               "a flow that way 0 holds is in no other way, so that looking there finds nothing",
+	"BeaucoupEnds: 58659286 + 1":                       "what a collector has left is its window at most, which is 2^16 ticks less",
+	"BeaucoupOnehot: 0 + 1":                            "every coupon that is drawn has an entry",
+	"FridgeOutcome: entries 3 and 4 of outcomes":       "the two are added up: a host has one counter for them",
+	"Reorder: entries 1 and 2 of kinds":                "a SYN without data is the entry's before them",
 	"Reorder: ahead[31:31] by -1":                      "sizes are far below 2^30: both bits of their difference are its sign",
 }
 
