@@ -11,7 +11,9 @@ import (
 
 const replayLong = `Runs captures through the very programs that attach loads: the same bytecode, with the capture's timestamps
 as the clock. pcap, pcapng and both under gzip are read, nanosecond files and cut packets too; - is standard
-input. Several files are read one after the other as one capture.
+input. Several files are read one after the other as one capture; with --merge they were taken at the same time
+at several places: they are read side by side in the order of their packets' times, the n-th is interface n, and what the last one
+has leaves (conquest: the last one is behind the queue).
 
 With --truth an exact calculation with unbounded memory sees the same packets, and every estimate is shown
 beside the truth with its error: so you see on your own traffic what a given memory buys.
@@ -22,6 +24,7 @@ It needs the privilege to load programs (root, or CAP_BPF and CAP_NET_ADMIN); it
 const replayExample = `  xdpmon replay capture.pcap --algo fridge
   xdpmon replay capture.pcap.gz --algo fridge --truth --set fridge.fridges=4096@1
   xdpmon replay a.pcap b.pcapng --algo fridge,rtt-array --window 60s --output json
+  xdpmon replay --merge before.pcap behind.pcap --algo conquest --set conquest.source=tap
   tcpdump -w - -i eth0 | xdpmon replay - --algo fridge --window 10s`
 
 func newReplay(env *environment) *cobra.Command {
@@ -35,19 +38,23 @@ func newReplay(env *environment) *cobra.Command {
 	selection := addSelection(cmd, 0)
 	output, snapshots := addMeasure(cmd), addSnapshots(cmd)
 	truth := cmd.Flags().Bool("truth", false, "calculate the exact answer too and show the error")
+	merge := cmd.Flags().Bool("merge", false, "captures of several places at the same time: read side by side, the last one is what leaves")
 	cmd.RunE = func(_ *cobra.Command, files []string) error {
-		return runReplay(env, selection, output, snapshots, files, *truth)
+		return runReplay(env, selection, output, snapshots, files, *truth, *merge)
 	}
 	return cmd
 }
 
-func runReplay(env *environment, selection *selection, output *measureOptions, snapshots *snapshotOptions, files []string, truth bool) error {
+func runReplay(env *environment, selection *selection, output *measureOptions, snapshots *snapshotOptions, files []string, truth, merge bool) error {
 	selected, err := selection.resolve(true)
 	if err != nil {
 		return err
 	}
 	if err := errors.Join(stdinOnce(files), snapshots.check()); err != nil {
 		return err
+	}
+	if merge && len(files) < 2 {
+		return usageError("--merge puts captures of several places side by side: name two or more")
 	}
 	run := selection.describe(env, "replay", selected)
 	run.Files, run.Clock, run.Seed = files, report.Clock{Name: "capture"}, max(1, selection.seed)
@@ -60,7 +67,7 @@ func runReplay(env *environment, selection *selection, output *measureOptions, s
 	}
 	cfg := selection.config(selected)
 	cfg.Snapshots = snapshots.dir != ""
-	cfg.Truth, cfg.Emit, cfg.Notice = truth, m.emit, m.notice
+	cfg.Truth, cfg.Merge, cfg.Emit, cfg.Notice = truth, merge, m.emit, m.notice
 	return m.measure(func(ctx context.Context) error {
 		return env.engine.replay(ctx, cfg, files, env.stdin, m.progress())
 	})

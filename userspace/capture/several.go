@@ -33,6 +33,31 @@ func Merge(sources ...Source) Source {
 	return &merge{several: several{sources: sources}, last: -1}
 }
 
+// Sides numbers captures of different places: frames of the n-th bear interface n, from 1 on, and the last capture is of packets that leave.
+func Sides(sources ...Source) []Source {
+	sides := make([]Source, len(sources))
+	for n, src := range sources {
+		sides[n] = side{src, uint32(n + 1), n == len(sources)-1}
+	}
+	return sides
+}
+
+type side struct {
+	Source
+	number uint32
+	last   bool
+}
+
+// Next implements Source.
+func (s side) Next(f *packet.Frame) error {
+	err := s.Source.Next(f)
+	f.Interface, f.Direction = s.number, packet.Ingress
+	if s.last {
+		f.Direction = packet.Egress
+	}
+	return err
+}
+
 // several is what concat and merge have in common.
 type several struct {
 	sources []Source

@@ -48,6 +48,19 @@ func TestMergeAndConcat(t *testing.T) {
 	}
 }
 
+// Captures of several places keep apart when they are merged, and the last one is behind all others.
+func TestSides(t *testing.T) {
+	frames, err := readAll(Merge(Sides(at(t, 0, 1, 9), at(t, 1, 4), at(t, 2, 2, 5))...))
+	if err != io.EOF || len(frames) != 5 {
+		t.Fatalf("%d frames: %v", len(frames), err)
+	}
+	for i, want := range []uint32{1, 3, 2, 3, 1} {
+		if f := frames[i]; f.Interface != want || (f.Direction == packet.Egress) != (want == 3) {
+			t.Errorf("frame %d: interface %d, direction %d, want interface %d", i, f.Interface, f.Direction, want)
+		}
+	}
+}
+
 // A damaged file in the middle does not keep the others from being read, and is reported at the end.
 func TestSeveralWithDamage(t *testing.T) {
 	whole := classic(binary.LittleEndian, magicNano, 1, threeFrames()...)

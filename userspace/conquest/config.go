@@ -56,6 +56,7 @@ type config struct {
 	egress    uint32
 	digests   int
 	longest   int64 // ns
+	expire    int64
 	snapshots int
 	shift     int // T = 2^shift ns
 	rows      int
@@ -164,6 +165,9 @@ func (c *config) readTimes(v algo.Values) (err error) {
 	if c.longest, err = duration(v, "longest", longest, 20*time.Microsecond, 2*time.Second); err != nil {
 		return err
 	}
+	if c.expire, err = duration(v, "expire", 4*c.longest, 10*time.Microsecond, 30*time.Second); err != nil {
+		return err
+	}
 	interval, err := duration(v, "interval", c.longest/int64(c.snapshots), time.Microsecond, 1<<mostShift)
 	if err != nil {
 		return err
@@ -207,7 +211,7 @@ func (c *config) constants() map[string]any {
 	return map[string]any{
 		"conquest_source":      uint32(c.source),
 		"conquest_egress":      c.egress,
-		"conquest_longest":     uint64(c.values.Duration("expire")),
+		"conquest_longest":     uint64(c.expire),
 		"conquest_ns_per_byte": nsPerByte(c.rate),
 		"conquest_room":        uint64(room(c.rate, c.buffer)),
 		"conquest_snapshots":   uint32(c.snapshots),

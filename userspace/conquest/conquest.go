@@ -50,8 +50,8 @@ waited how much of what left meanwhile was of its own flow. A flow with more tha
 
 Where the times come from (conquest.source):
   qdisc   the queues of this host
-  tap     any device: interfaces before it and one behind it (conquest.egress), packets matched by digest. With --merge a
-          replay does the same with two captures
+  tap     any device: interfaces before it and one behind it (conquest.egress), packets matched by digest; in a replay
+          captures of both (--merge)
   replay  a queue that does not exist: one capture through a model of conquest.rate and conquest.buffer, to see what would be
 The default is replay in a replay, else tap.
 
@@ -74,7 +74,7 @@ var params = []algo.Param{
 	{Key: "buffer", Type: algo.Size, Default: "1MB", Min: "1500B", Max: "4GB", Help: "source=replay: what the queue holds; what comes then is dropped"},
 	{Key: "egress", Type: algo.String, Default: auto, Help: "source=tap: the interface behind the queue (in a replay its number); auto: what leaves this host, in a merged replay the last capture"},
 	{Key: "digests", Type: algo.Int, Default: "65536", Min: "16", Max: "65536", Help: "source=tap: packets that can be in the device at a time, a power of two"},
-	{Key: "expire", Type: algo.Duration, Default: "64ms", Min: "10us", Max: "30s", Help: "source=tap: who takes longer through the device does not come any more"},
+	{Key: "expire", Type: algo.String, Default: auto, Help: "source=tap: who takes longer through the device does not come any more; auto: four times conquest.longest"},
 	{Key: "longest", Type: algo.String, Default: auto, Help: "longest delay of the queue; auto: of a full one (source=replay), else 8ms"},
 	{Key: "snapshots", Type: algo.Int, Default: "4", Min: "2", Max: "16", Help: "a power of two; more are finer"},
 	{Key: "interval", Type: algo.String, Default: auto, Help: "length of a snapshot, rounded up to a power of two ns; auto: so that all of them reach back conquest.longest"},

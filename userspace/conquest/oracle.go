@@ -175,7 +175,7 @@ func (t *tapped) passage(p *packet.Packet) (Passage, bool) {
 	}
 	came, known := t.waiting[s]
 	if t.egress != 0 && p.Interface != t.egress || t.egress == 0 && !p.Has(packet.IsEgress) {
-		if !known || p.Time-came > int64(t.values.Duration("expire")) {
+		if !known || p.Time-came > t.expire {
 			t.waiting[s] = p.Time
 		}
 		return Passage{}, false

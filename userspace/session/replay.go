@@ -38,6 +38,9 @@ func Replay(ctx context.Context, cfg Config, files []string, stdin io.Reader, pr
 		return err
 	}
 	source := capture.Concat(sources...)
+	if cfg.Merge {
+		source = capture.Merge(capture.Sides(sources...)...)
+	}
 	defer source.Close()
 	names := make([]string, len(files))
 	for i, f := range files {

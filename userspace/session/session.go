@@ -24,6 +24,7 @@ type Config struct {
 	CRC        bool          // --hash crc: the P4 twin's hashes
 	Decap      bool
 	Truth      bool // replay only: run the oracles
+	Merge      bool // replay only: captures of several places, read side by side (capture.Sides)
 	Snapshots  bool // lines carry the snapshot that they were made of
 	Proven     bool // replay only: an earlier replay with another seed has proven the same programs (loader.Options.Proven)
 	// Loading is told what is proven and loaded next, the how manieth of how many; nil: nobody asks.
