@@ -98,7 +98,7 @@ static __always_inline int flow_of(const struct phv *phv, __u32 queue, struct fl
 	f->column[0] = queue * conquest_columns + ((__u32)h & (conquest_columns - 1));
 	f->column[1] = queue * conquest_columns + ((__u32)(h >> 32) & (conquest_columns - 1));
 	f->told = (__u32)(h >> 16) & (conquest_told_entries - 1);
-	f->tag = (__u32)(h >> 24);
+	f->tag = h >> 32;
 	return 1;
 }
 

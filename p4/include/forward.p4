@@ -1,22 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Where packets go. The switch's own pipeline belongs here; a twin brings the least that makes it usable: a table from
  * ingress port and destination address to a port. Without an entry a packet is dropped after it was measured, which is
- * what a tap wants. A clone (second.p4) goes nowhere: its packet went on. */
+ * what a tap wants; a twin that measures in the egress (it defines BRIDGED) drops it there. A clone (second.p4) goes nowhere: its packet went on. */
 #ifndef XDPMON_FORWARD_P4
 #define XDPMON_FORWARD_P4
 
 #define FORWARD_ENTRIES 1024
 
-control Forward(in headers_t hdr, in ingress_intrinsic_metadata_t ig,
+control Forward(inout headers_t hdr, in ingress_intrinsic_metadata_t ig,
                 inout ingress_intrinsic_metadata_for_deparser_t dprsr,
                 inout ingress_intrinsic_metadata_for_tm_t tm) {
     action send(PortId_t port) {
         tm.ucast_egress_port = port;
     }
 
+#ifdef BRIDGED
+    /* Behind the queue that is measured: it waits in that of the port it came from. */
+    action discard() {
+        hdr.bridged.discard = 1;
+        tm.ucast_egress_port = ig.ingress_port;
+    }
+#else
     action discard() {
         dprsr.drop_ctl = 1;
     }
+#endif
 
     table forward {
         key = {
@@ -32,7 +40,9 @@ control Forward(in headers_t hdr, in ingress_intrinsic_metadata_t ig,
     }
 
     apply {
+#ifndef BRIDGED
         tm.bypass_egress = 1;
+#endif
 #ifdef SECOND_PASS
         if (hdr.second.isValid()) {
             discard();

@@ -104,6 +104,9 @@ header unread_h {
 }
 
 struct headers_t {
+#ifdef BRIDGED
+    bridged_h           bridged; /* from ingress to egress; never leaves the switch */
+#endif
 #ifdef SECOND_PASS
     second_pass_h       second; /* in front of a clone; never leaves the switch */
 #endif

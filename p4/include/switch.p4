@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What is around the ingress control of every twin: the deparser, and an egress that has nothing to do and is bypassed.
  * A top file defines `control Ingress` and says PIPELINE. One whose packets may pass twice reads second.p4.
- * One that reports to the control plane defines REPORTS and `struct report_t`, has a `report_t report` there, and sets
+ * One that measures in the egress defines BRIDGED and `header bridged_h` with a `bit<1> discard`, and brings parser, control and deparser of
+ * the egress. One that reports to the control plane defines REPORTS and `struct report_t`, has a `report_t report` there, and sets
  * dprsr.digest_type to 1. */
 #ifndef XDPMON_SWITCH_P4
 #define XDPMON_SWITCH_P4
@@ -32,6 +33,7 @@ control IngressDeparser(packet_out pkt, inout headers_t hdr, in question_t q,
     }
 }
 
+#ifndef BRIDGED
 parser EgressParser(packet_in pkt, out nothing_t hdr, out nothing_t md, out egress_intrinsic_metadata_t eg) {
     state start {
         pkt.extract(eg);
@@ -50,6 +52,7 @@ control EgressDeparser(packet_out pkt, inout nothing_t hdr, in nothing_t md,
                        in egress_intrinsic_metadata_for_deparser_t dprsr) {
     apply {}
 }
+#endif
 
 #define PIPELINE                                                                                               \
     Pipeline(IngressParser(), Ingress(), IngressDeparser(), EgressParser(), Egress(), EgressDeparser()) pipe;  \

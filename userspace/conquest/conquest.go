@@ -41,6 +41,7 @@ func descriptor() *algo.Descriptor {
 		Report:  reported,
 		Merge:   merged,
 		Plan:    plan,
+		P4:      p4,
 	}
 }
 
