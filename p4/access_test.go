@@ -260,7 +260,7 @@ func placesOf(t *testing.T, text string) places {
 
 var applyCall = regexp.MustCompile(`\b(\w+)\.apply\(`)
 
-// inFlow lists the registers in the order in which the twin's main control applies the controls that hold them.
+// inFlow lists the registers in the order in which the twin's main control, and the controls that it applies, apply those that hold them.
 func (s *source) inFlow(t *testing.T, twin string) []register {
 	t.Helper()
 	held := map[string][]register{} // by control
@@ -272,13 +272,20 @@ func (s *source) inFlow(t *testing.T, twin string) []register {
 		of[m[3]] = m[1]
 	}
 	var flow []register
-	for name, body := range blocks(s.text, controlDecl) {
-		if !strings.EqualFold(name, twin) {
-			continue
-		}
-		for _, m := range applyCall.FindAllStringSubmatch(body, -1) {
+	bodies := blocks(s.text, controlDecl)
+	var walk func(control string)
+	walk = func(control string) {
+		text := bodies[control]
+		delete(bodies, control) // a table may be called as an instance elsewhere
+		for _, m := range applyCall.FindAllStringSubmatch(text, -1) {
 			flow = append(flow, held[of[m[1]]]...)
 			delete(held, of[m[1]]) // the second of two exclusive instances
+			walk(of[m[1]])
+		}
+	}
+	for name := range maps.Clone(bodies) {
+		if strings.EqualFold(name, twin) {
+			walk(name)
 		}
 	}
 	if len(flow) != len(s.registers) {

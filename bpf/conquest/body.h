@@ -252,7 +252,7 @@ static __always_inline void depart(const struct phv *phv, struct passage *p, __u
 static __always_inline void conquest_body(struct phv *phv)
 {
 	struct conquest_counts_t *count = counters_of(conquest_counts, phv);
-	__u32 queue = phv->queue & (conquest_burst_entries - 1);
+	__u32 queue = phv->queue & (conquest_queues - 1);
 	struct passage p;
 	struct flow f;
 	int fate;

@@ -216,6 +216,7 @@ const (
 	ConquestVarConquestLongest       = "conquest_longest"
 	ConquestVarConquestNsPerByte     = "conquest_ns_per_byte"
 	ConquestVarConquestPeakEntries   = "conquest_peak_entries"
+	ConquestVarConquestQueues        = "conquest_queues"
 	ConquestVarConquestRamp          = "conquest_ramp"
 	ConquestVarConquestRampedEntries = "conquest_ramped_entries"
 	ConquestVarConquestReading       = "conquest_reading"
@@ -425,6 +426,7 @@ type ConquestVariableSpecs struct {
 	ConquestLongest       *ebpf.VariableSpec `ebpf:"conquest_longest"`
 	ConquestNsPerByte     *ebpf.VariableSpec `ebpf:"conquest_ns_per_byte"`
 	ConquestPeakEntries   *ebpf.VariableSpec `ebpf:"conquest_peak_entries"`
+	ConquestQueues        *ebpf.VariableSpec `ebpf:"conquest_queues"`
 	ConquestRamp          *ebpf.VariableSpec `ebpf:"conquest_ramp"`
 	ConquestRampedEntries *ebpf.VariableSpec `ebpf:"conquest_ramped_entries"`
 	ConquestReading       *ebpf.VariableSpec `ebpf:"conquest_reading"`
@@ -674,6 +676,7 @@ type ConquestVariables struct {
 	ConquestLongest       *ebpf.Variable `ebpf:"conquest_longest"`
 	ConquestNsPerByte     *ebpf.Variable `ebpf:"conquest_ns_per_byte"`
 	ConquestPeakEntries   *ebpf.Variable `ebpf:"conquest_peak_entries"`
+	ConquestQueues        *ebpf.Variable `ebpf:"conquest_queues"`
 	ConquestRamp          *ebpf.Variable `ebpf:"conquest_ramp"`
 	ConquestRampedEntries *ebpf.Variable `ebpf:"conquest_ramped_entries"`
 	ConquestReading       *ebpf.Variable `ebpf:"conquest_reading"`

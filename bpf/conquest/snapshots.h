@@ -27,6 +27,7 @@
 const volatile __u32 conquest_snapshots = 4; /* b: a power of two */
 const volatile __u32 conquest_rows = 2;      /* R: 1 or 2 */
 const volatile __u32 conquest_columns = 2048; /* C: of one queue's row, a power of two */
+const volatile __u32 conquest_queues = 1;     /* that are told apart: a power of two */
 const volatile __u32 conquest_shift = 20;    /* T = 2^shift ns */
 
 /* Stages are those of b = 4, R = 2; userspace sets them where there are more (maps.SetStage). A group is four snapshots. */

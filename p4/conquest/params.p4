@@ -6,4 +6,5 @@
 #define CONQUEST_NEAREST 1048575
 #define CONQUEST_TAU 1000000
 #define CONQUEST_COLUMNS 2048
+#define CONQUEST_QUEUES 2
 typedef bit<11> column_t;

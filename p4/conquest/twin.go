@@ -15,7 +15,7 @@ func init() {
 	twin.Register(&twin.Twin{
 		Name: "conquest", Algorithm: "conquest",
 		Forms: []twin.Form{{}, {Name: "eight", Generated: true, Set: map[string]string{"snapshots": "8", "columns": "256", "interval": "262144ns", "tau": "500us", "alpha": "1/64"}},
-			{Name: "small", Generated: true, Set: map[string]string{"columns": "16", "interval": "1ms", "tau": "1ms", "alpha": "1/4"}}},
+			{Name: "small", Generated: true, Set: map[string]string{"columns": "16", "interval": "1ms", "tau": "100us", "alpha": "1/4"}}},
 		Prepare: collect,
 		Queue:   bursts,
 		Counts: []twin.Count{
@@ -23,6 +23,7 @@ func init() {
 			count(bpf.ConquestConquestCounterCONQUEST_CONGESTED, "accuse", "waited"),
 			count(bpf.ConquestConquestCounterCONQUEST_FATE, "accuse", "waited", "passed"),
 		},
+		Unreachable: []string{"action conquest.ignore"}, // what a control plane chooses
 		Reports:     &twin.Reports{Ring: "conquest_events", Host: told, Twin: copied},
 		Differences: []twin.Difference{twin.Echoes},
 	})

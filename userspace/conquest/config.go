@@ -217,6 +217,7 @@ func (c *config) constants() map[string]any {
 		"conquest_snapshots":   uint32(c.snapshots),
 		"conquest_rows":        uint32(c.rows),
 		"conquest_columns":     uint32(c.columns),
+		"conquest_queues":      uint32(c.queues),
 		"conquest_shift":       uint32(c.shift),
 		"conquest_tau":         uint64(c.tau),
 		"conquest_alpha":       c.alpha,
@@ -284,7 +285,7 @@ func (c *config) arrays() map[string]array {
 	behind := 0
 	for j := range mostSnapshots {
 		live, stage := j < c.snapshots, 3+j/4*(c.rows+1)
-		list[fmt.Sprintf("conquest_t%d", j)] = array{used(c.queues, live), stage}
+		list[fmt.Sprintf("conquest_t%d", j)] = array{used(c.perQueue(), live), stage}
 		for r := range 2 {
 			live := live && r < c.rows
 			at := min(stage+1+r, lastStage)
@@ -296,18 +297,21 @@ func (c *config) arrays() map[string]array {
 	}
 	list["conquest_told"] = array{told, behind}
 	list["conquest_ramped"] = array{used(told, c.ramp > 0), behind}
-	list["conquest_burst"] = array{c.queues, behind}
-	list["conquest_peak"] = array{c.queues, behind + 1}
+	list["conquest_burst"] = array{c.perQueue(), behind}
+	list["conquest_peak"] = array{c.perQueue(), behind + 1}
 	return list
 }
+
+// perQueue is the size of an array with an element a queue: an array of one element is one that is not used.
+func (c *config) perQueue() int { return max(2, c.queues) }
 
 // lastStage of the largest switch.
 const lastStage = 19
 
 // registerBytes of the arrays that are used.
 func (c *config) registerBytes() int64 {
-	cells := c.snapshots * (c.rows*c.columns*c.queues + c.queues)
-	return 8 * int64(cells+told+2*c.queues)
+	cells := c.snapshots * (c.rows*c.columns*c.queues + c.perQueue())
+	return 8 * int64(cells+told+2*c.perQueue())
 }
 
 // findEgress resolves the interface behind the queue on this host.

@@ -20,6 +20,7 @@ import (
 //	CONQUEST_NEAREST  what is added to an arrival so that the nearest window's begin is the one it lies in
 //	CONQUEST_TAU      ns
 //	CONQUEST_COLUMNS  of a row
+//	CONQUEST_QUEUES   entries of a total, of which the first is used
 //	column_t          index type
 //
 // tables.p4
@@ -69,6 +70,7 @@ func (t *p4Text) params() string {
 	t.line("#define CONQUEST_NEAREST %d", 1<<t.shift/2-1)
 	t.line("#define CONQUEST_TAU %d", t.tau)
 	t.line("#define CONQUEST_COLUMNS %d", t.columns)
+	t.line("#define CONQUEST_QUEUES %d", t.perQueue())
 	t.line("typedef bit<%d> column_t;", max(1, bits.Len(uint(t.columns-1))))
 	return t.text()
 }
@@ -77,7 +79,7 @@ func (t *p4Text) tables() string {
 	fmt.Fprintf(&t.out, p4Head, "tables")
 	t.line("struct cell_t {\n    bit<32> window;\n    bit<32> count;\n}\n")
 	for j := range t.snapshots {
-		t.array(fmt.Sprintf("ConquestT%d", j), fmt.Sprintf("conquest_t%d", j), "bit<1>", "1", j, false)
+		t.array(fmt.Sprintf("ConquestT%d", j), fmt.Sprintf("conquest_t%d", j), "bit<1>", "CONQUEST_QUEUES", j, false)
 		t.limit(j)
 		for r := range 2 {
 			t.array(fmt.Sprintf("ConquestS%d_%d", j, r), fmt.Sprintf("conquest_s%d_%d", j, r), "column_t", "CONQUEST_COLUMNS", j, true)
@@ -101,7 +103,7 @@ func (t *p4Text) array(control, register, index, entries string, j int, chosen b
 	t.line("        void apply(inout cell_t v, out bit<32> before) {\n            before = 0;\n            if (v.window == window) {\n                before = v.count;\n" +
 		"                v.count = v.count + 1;\n            } else {\n                v.count = 1;\n            }\n            v.window = window;\n        }\n    };\n")
 	t.line("    RegisterAction<cell_t, %s, bit<32>>(%s) read_cell = {", index, register)
-	t.line("        void apply(inout cell_t v, out bit<32> held) {\n            held = 0;\n            if (window - v.window < %d) {\n                held = v.count;\n            }\n        }\n    };\n", t.snapshots)
+	t.line("        void apply(inout cell_t v, out bit<32> held) {\n            held = 0;\n            if (window - v.window <= %d) {\n                held = v.count;\n            }\n        }\n    };\n", t.snapshots-1)
 	t.line("    action write() { n = write_cell.execute(place); }\n    action read() { n = read_cell.execute(place); }\n    action skip() {}\n")
 	entriesOf := t.rules(j, "write()", "read()", "skip()", chosen)
 	t.table("turns", []string{"write", "read", "skip"}, chosen, entriesOf, "skip()")
