@@ -3,8 +3,8 @@
  * (Stoica, Shenker and Zhang, "Core-Stateless Fair Queueing", SIGCOMM 1998, section 3.3, takes the same average for rates).
  *
  * A switch has them as an extern of their own (Lpf), with a product inside; TAG("pisa:lpf") tells the prover. Time is counted in ticks
- * of 2^lpf_shift ns, and decay is a table of powers of exp(-tick / tau) in 2^-16: 64 ticks make tau or a little more, so a cell that is
- * read behind a tick's end is at most 1.6 % below one that is read before it, and all cells step at the same moments. The table is
+ * of 2^lpf_shift ns, and decay is a table of powers of exp(-tick / tau) in 2^-16: 32 to 64 ticks make tau (61 with 4 ms), so a cell that is
+ * read behind a tick's end is at most 3 % (1.6) below one that is read before it, and all cells step at the same moments. The table is
  * 1024 ticks long, behind which nothing is left (exp(-16)).
  *
  * Many cores: within a tick a cell is added to with one atomic operation and nothing is lost. The first packet of a tick also

@@ -124,7 +124,7 @@ func TestCounts(t *testing.T) {
 	if got := value(t, report, "passed_bytes"); got != uint64(passed) {
 		t.Errorf("%d bytes passed by the report, %.0f did", got, passed)
 	}
-	if got := value(t, report, "passed") + value(t, report, "dropped"); got != uint64(r.Packets) {
+	if got := value(t, report, "segments_passed") + value(t, report, "segments_dropped"); got != uint64(r.Packets) {
 		t.Errorf("%d packets in the report, %d were sent", got, r.Packets)
 	}
 	if passed < .9*20e6/8*.2 || passed > 1.3*20e6/8*.2 {

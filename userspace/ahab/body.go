@@ -83,13 +83,16 @@ func (t *contents) passedBytes(n int) uint64 {
 	return t.offered[n] - min(t.offered[n], dropped)
 }
 
-// rate is bytes of the window a second.
+// rate is bytes of the window in bits a second.
 func (t *contents) rate(bytes uint64) float64 {
 	if t.seconds <= 0 {
 		return 0
 	}
-	return float64(bytes) / t.seconds
+	return math.Round(8 * float64(bytes) / t.seconds)
 }
+
+// bitRate is a rate in units, in bits a second.
+func (u Units) bitRate(units float64) float64 { return math.Round(8 * units * u.Rate(1)) }
 
 func (c *config) body(t *contents) report.Body {
 	var passed, dropped, marked, droppedBytes, markedBytes, offered, passedBytes uint64
@@ -103,25 +106,44 @@ func (c *config) body(t *contents) report.Body {
 	u := c.units(1)
 	return report.Body{
 		Values: []report.Value{
-			{Name: "demand", Value: t.rate(offered), Unit: report.Bytes, Help: "bytes a second that came, all slices together"},
+			{Name: "demand", Value: t.rate(offered), Unit: report.BitRate, Help: "what came, all slices together, in bits a second"},
+			{Name: "used", Value: t.rate(passedBytes), Unit: report.BitRate, Help: "what passed, all slices together, in bits a second"},
 			{Name: "offered_bytes", Value: offered, Unit: report.Bytes, Kind: report.Counter, Help: "bytes that came"},
-			{Name: "passed", Value: passed, Unit: report.Segments, Kind: report.Counter, Help: "segments that were neither dropped nor marked"},
 			{Name: "passed_bytes", Value: passedBytes, Unit: report.Bytes, Kind: report.Counter, Help: "bytes that passed, marked ones too"},
-			{Name: "dropped", Value: dropped, Unit: report.Segments, Kind: report.Counter, Help: c.would("segments that were dropped")},
+			{Name: "segments_passed", Value: passed, Unit: report.Segments, Kind: report.Counter, Help: "segments that were neither dropped nor marked"},
+			{Name: "segments_dropped", Value: dropped, Unit: report.Segments, Kind: report.Counter, Help: c.would("segments that were dropped")},
 			{Name: "dropped_bytes", Value: droppedBytes, Unit: report.Bytes, Kind: report.Counter, Help: c.would("bytes that were dropped")},
-			{Name: "marked", Value: marked, Unit: report.Segments, Kind: report.Counter, Help: c.would("segments that were marked (ECN)")},
+			{Name: "segments_marked", Value: marked, Unit: report.Segments, Kind: report.Counter, Help: c.would("segments that were marked (ECN)")},
 			{Name: "marked_bytes", Value: markedBytes, Unit: report.Bytes, Kind: report.Counter, Help: c.would("bytes that were marked")},
 			{Name: "unlimited", Value: t.count(bpf.AhabAhabCounterAHAB_OPEN), Unit: report.Segments, Kind: report.Counter,
 				Help: "segments above the limit that passed because the control loop had not renewed the lease"},
 			{Name: "stray", Value: t.count(bpf.AhabAhabCounterAHAB_STRAY), Unit: report.Segments, Kind: report.Counter, Help: "segments that belong to no slice: they pass and are charged to nobody"},
 			{Name: "limits_written", Value: t.count(bpf.AhabAhabCounterAHAB_WRITTEN), Unit: report.Count, Kind: report.Counter, Help: "new limits, of all slices"},
-			{Name: "users_above", Value: uint64(len(t.users)), Unit: report.Count, Help: "users that were seen above their slice's limit, among the samples"},
-			{Name: "rate_error", Value: u.Rate(uint64(t.overestimate[0])), Unit: report.Bytes, Help: "bytes a second that a user's rate reads too high on average, by what others put into its cells"},
-			{Name: "rate_error_p99", Value: u.Rate(uint64(t.overestimate[1])), Unit: report.Bytes, Help: "... and what one user in a hundred has more of"},
+			{Name: "users_above", Value: uint64(len(t.users)), Unit: report.Count, Help: "users that were seen above their slice's limit: that many at least"},
+			{Name: "users_unseen", Value: t.unseen(), Unit: report.Count, Help: "users above the limit that no sample has met, estimated from those that one or two have (Chao 1984): that many at least"},
+			{Name: "rate_error", Value: u.bitRate(t.overestimate[0]), Unit: report.BitRate, Help: "what a user's rate reads too high on average, by what others put into its cells, in bits a second"},
+			{Name: "rate_error_p99", Value: u.bitRate(t.overestimate[1]), Unit: report.BitRate, Help: "... and what one user in a hundred has more of"},
 		},
 		Tables: []report.Table{c.slicesTable(t), c.usersTable(t)},
 		Notes:  c.notes(t, droppedBytes+markedBytes),
 	}
+}
+
+// unseen users, by how many of those that were seen have one sample and how many two.
+func (t *contents) unseen() uint64 {
+	var once, twice float64
+	for _, s := range t.users {
+		switch s.n {
+		case 1:
+			once++
+		case 2:
+			twice++
+		}
+	}
+	if t.share == allSamples && t.count(bpf.AhabAhabCounterAHAB_LOST_SAMPLES) == 0 {
+		return 0 // every packet above the limit is a sample
+	}
+	return uint64(once * (once - min(once, 1)) / (2 * (twice + 1)))
 }
 
 // would says of a count in a dry run that nothing was done.
@@ -143,7 +165,7 @@ func (c *config) notes(t *contents, touched uint64) (notes []string) {
 		notes = append(notes, "users' rates read too high by more than a tenth of a limit: a larger ahab.columns tells users apart.")
 	}
 	if least := fullPacket / c.tau.Seconds(); touched > 0 && c.lowestLimit(t) < least {
-		notes = append(notes, fmt.Sprintf("a limit is below %.0f bytes a second, what one packet of %d bytes reads as: users who send little lose packets, too. A larger ahab.tau tells them apart.", least, fullPacket))
+		notes = append(notes, fmt.Sprintf("a limit is below %s, what one packet of %d bytes reads as: users who send little lose packets, too. A larger ahab.tau tells them apart.", report.Human(8*least, report.BitRate), fullPacket))
 	}
 	return notes
 }
@@ -164,19 +186,19 @@ func (c *config) slicesTable(t *contents) report.Table {
 	table := report.Table{Name: "slices", Title: "slices", Limit: c.top, Settings: true, Help: "slices with the largest demand of the window",
 		Columns: []report.Column{
 			{Name: "slice", Label: true, Help: "its name"},
-			{Name: "capacity", Unit: report.Bytes, Metric: true, Help: "bytes a second that it may use; 0: any"},
-			{Name: "demand", Unit: report.Bytes, Metric: true, Help: "bytes a second that came"},
-			{Name: "used", Unit: report.Bytes, Metric: true, Help: "bytes a second that passed"},
-			{Name: "limit", Unit: report.Bytes, Metric: true, Help: "bytes a second that a user of weight 1 may send, at the window's end; - when nobody is limited"},
-			{Name: "passed", Unit: report.Segments, Help: "segments that were neither dropped nor marked"},
-			{Name: "dropped", Unit: report.Segments, Help: c.would("segments that were dropped")},
-			{Name: "dropped_bytes", Unit: report.Bytes, Metric: true, Help: c.would("bytes that were dropped")},
-			{Name: "marked", Unit: report.Segments, Help: c.would("segments that were marked")},
-			{Name: "marked_bytes", Unit: report.Bytes, Metric: true, Help: c.would("bytes that were marked")},
-			{Name: "users_above", Unit: report.Count, Metric: true, Help: "users seen above the limit"},
+			{Name: "capacity", Unit: report.BitRate, Metric: true, Help: "bits a second that it may use; 0: any"},
+			{Name: "demand", Unit: report.BitRate, Metric: true, Help: "bits a second that came"},
+			{Name: "used", Unit: report.BitRate, Metric: true, Help: "bits a second that passed"},
+			{Name: "limit", Unit: report.BitRate, Metric: true, Help: "bits a second that a user of weight 1 may send, at the window's end; - when nobody is limited"},
+			{Name: "users_above", Unit: report.Count, Metric: true, Help: "users seen above the limit: that many at least"},
 			{Name: "fairness", Unit: report.Ratio, Metric: true, Err: "fairness_error",
 				Help: "Jain's index of what passed of users above the limit, by weight: 1 when all have the same; - where fewer than two have 20 samples"},
-			{Name: "fairness_error", Unit: report.Ratio, Help: "its standard error, from the samples"},
+			{Name: "segments_dropped", Unit: report.Segments, Help: c.would("segments that were dropped")},
+			{Name: "dropped_bytes", Unit: report.Bytes, Metric: true, Help: c.would("bytes that were dropped")},
+			{Name: "segments_marked", Unit: report.Segments, Help: c.would("segments that were marked")},
+			{Name: "marked_bytes", Unit: report.Bytes, Metric: true, Help: c.would("bytes that were marked")},
+			{Name: "segments_passed", Unit: report.Segments, Help: "segments that were neither dropped nor marked"},
+			{Name: "fairness_error", Unit: report.Ratio, Help: "standard error of fairness, from the samples"},
 		}}
 	for n := 1; n < len(c.slices); n++ {
 		if c.slices[n].name == "" {
@@ -186,18 +208,18 @@ func (c *config) slicesTable(t *contents) report.Table {
 		d, db := t.deed(n, bpf.AhabAhabDeedAHAB_DROPPED)
 		m, mb := t.deed(n, bpf.AhabAhabDeedAHAB_MARKED)
 		above, index, deviation := c.fairness(t, n)
-		table.Rows = append(table.Rows, []any{c.slices[n].name, t.capacity[n], t.rate(t.offered[n]), t.rate(t.passedBytes(n)), c.limitOf(t, n),
-			p, d, db, m, mb, above, index, deviation})
+		table.Rows = append(table.Rows, []any{c.slices[n].name, 8 * t.capacity[n], t.rate(t.offered[n]), t.rate(t.passedBytes(n)), c.limitOf(t, n),
+			above, index, d, db, m, mb, p, deviation})
 	}
 	slices.SortStableFunc(table.Rows, func(a, b []any) int { return cmp.Compare(b[2].(float64), a[2].(float64)) })
 	table.Rows = table.Rows[:min(len(table.Rows), c.top)]
 	return table
 }
 
-// limitOf a slice in bytes a second; NaN where nobody is limited.
+// limitOf a slice in bits a second; NaN where nobody is limited.
 func (c *config) limitOf(t *contents, n int) float64 {
-	limit := c.units(n).Rate(t.limit[n])
-	if t.capacity[n] == 0 || limit >= float64(t.capacity[n]) {
+	limit := c.units(n).bitRate(float64(t.limit[n]))
+	if t.capacity[n] == 0 || limit >= 8*float64(t.capacity[n]) {
 		return math.NaN()
 	}
 	return limit
@@ -243,19 +265,19 @@ func (c *config) usersTable(t *contents) report.Table {
 			{Name: "slice", Label: true, Help: "its slice"},
 			{Name: "user", Label: true, Help: "who it is"},
 			{Name: "weight", Unit: report.None, Help: "its weight"},
-			{Name: "rate", Unit: report.Bytes, Metric: true, Err: "rate_error", Help: "bytes a second that it sent while above the limit"},
-			{Name: "rate_error", Unit: report.Bytes, Help: "standard error of it, from the samples"},
-			{Name: "limit", Unit: report.Bytes, Metric: true, Help: "bytes a second that it might have sent"},
-			{Name: "dropped", Unit: report.Ratio, Metric: true, Err: "dropped_error", Help: c.would("share of its packets above the limit that were dropped")},
-			{Name: "dropped_error", Unit: report.Ratio, Help: "standard error of it, from the samples"},
+			{Name: "rate", Unit: report.BitRate, Metric: true, Err: "rate_error", Help: "bits a second that it sent while above the limit"},
+			{Name: "rate_error", Unit: report.BitRate, JSON: true, Help: "standard error of the rate, from the samples"},
+			{Name: "limit", Unit: report.BitRate, Metric: true, Help: "bits a second that it might have sent"},
+			{Name: "dropped_share", Unit: report.Ratio, Metric: true, Err: "dropped_error", Help: c.would("share of its packets above the limit that were dropped")},
+			{Name: "dropped_error", Unit: report.Ratio, JSON: true, Help: "standard error of that share, from the samples"},
 			{Name: "above_bytes", Unit: report.Bytes, Help: "bytes that it sent while above the limit, estimated"},
 		}}
 	for u, s := range t.users {
 		units, n, w := c.units(u.slice()), float64(s.n), u.weight()
 		mean, share := s.rate/n, float64(s.dropped)/n
 		variance := max(0, s.squares/n-mean*mean)
-		table.Rows = append(table.Rows, []any{c.slices[u.slice()].name, u.name(), uint64(w), units.Rate(1) * mean * w, units.Rate(1) * w * math.Sqrt(variance/n),
-			units.Rate(1) * s.limit / n * w, share, math.Sqrt(share * (1 - share) / n), uint64(float64(s.bytes) * allSamples / float64(t.share))})
+		table.Rows = append(table.Rows, []any{c.slices[u.slice()].name, u.name(), uint64(w), units.bitRate(mean * w), units.bitRate(w * math.Sqrt(variance/n)),
+			units.bitRate(s.limit / n * w), share, math.Sqrt(share * (1 - share) / n), uint64(float64(s.bytes) * allSamples / float64(t.share))})
 	}
 	slices.SortFunc(table.Rows, func(a, b []any) int {
 		return cmp.Or(cmp.Compare(b[8].(uint64), a[8].(uint64)), cmp.Compare(a[1].(string), b[1].(string)), cmp.Compare(a[0].(string), b[0].(string)))

@@ -71,6 +71,8 @@ func unitName(unit report.Unit) string {
 		return "_ratio"
 	case report.PerSecond:
 		return "_per_second"
+	case report.BitRate:
+		return "_bytes_per_second"
 	}
 	if counted := unit.Counted(); counted != "" {
 		return "_" + counted
@@ -80,8 +82,11 @@ func unitName(unit report.Unit) string {
 
 // base converts a value to its base unit.
 func base(f float64, unit report.Unit) float64 {
-	if unit == report.Nanosecond {
+	switch unit {
+	case report.Nanosecond:
 		return f / 1e9
+	case report.BitRate:
+		return f / 8
 	}
 	return f
 }

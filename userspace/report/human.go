@@ -17,6 +17,7 @@ type scale struct {
 var (
 	timeScales = []scale{{1, "ns"}, {1e3, "us"}, {1e6, "ms"}, {1e9, "s"}}
 	byteScales = []scale{{1, "B"}, {1 << 10, "KiB"}, {1 << 20, "MiB"}, {1 << 30, "GiB"}, {1 << 40, "TiB"}}
+	bitScales  = []scale{{1, "bit/s"}, {1e3, "kbit/s"}, {1e6, "Mbit/s"}, {1e9, "Gbit/s"}, {1e12, "Tbit/s"}}
 	rateScales = []scale{{1, "/s"}, {1e3, "k/s"}, {1e6, "M/s"}, {1e9, "G/s"}}
 )
 
@@ -26,6 +27,8 @@ func (u Unit) scales() []scale {
 		return timeScales
 	case Bytes:
 		return byteScales
+	case BitRate:
+		return bitScales
 	case PerSecond:
 		return rateScales
 	}

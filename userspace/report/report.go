@@ -15,6 +15,7 @@ const (
 	Nanosecond Unit = "ns"
 	Ratio      Unit = "ratio" // 0..1, shown as per cent
 	PerSecond  Unit = "1/s"
+	BitRate    Unit = "bit/s" // of bytes on the wire
 
 	// What is counted, where the name alone does not say it: a segment is no packet where packets stand for many (GSO, GRO).
 	Segments   Unit = "segments"
@@ -30,7 +31,7 @@ const (
 // Counted is what a unit says that is counted: "packets", "requests"; "" for a unit that does not.
 func (u Unit) Counted() string {
 	switch u {
-	case None, Count, Bytes, Nanosecond, Ratio, PerSecond:
+	case None, Count, Bytes, Nanosecond, Ratio, PerSecond, BitRate:
 		return ""
 	}
 	return string(u)
