@@ -14,7 +14,7 @@
 #include "register.h"
 
 #define LIMIT_LEAST 16 /* a byte in tau: a limit never is 0 */
-#define RATIO_BITS 5
+#define RATIO_BITS 6
 #define RATIO_SIZE (1 << RATIO_BITS)
 #define RATIO_ONE (1 << 15)
 

@@ -42,9 +42,9 @@ func decayTable(tau time.Duration) []uint64 {
 	return table
 }
 
-// The division table of section 6.5.1, with five bits.
+// The division table of section 6.5.1, with six bits.
 const (
-	ratioBits = 5
+	ratioBits = 6
 	ratioSize = 1 << ratioBits
 	ratioOne  = 1 << 15
 )
