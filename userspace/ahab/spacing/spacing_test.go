@@ -1,0 +1,55 @@
+package spacing
+
+import (
+	"math"
+	"testing"
+)
+
+// A flow whose window is W segments of 1448 bytes just after a loss at distance S: it uses what 3/8 W^2 segments between losses allow.
+func used(distance, trip float64) float64 {
+	segments := distance / 1448
+	return 0.75 * math.Sqrt(8*segments/3) * 1448 / trip
+}
+
+// From 1000 times too near and too far the distance finds what uses the capacity, within a minute.
+func TestSettles(t *testing.T) {
+	for _, capacity := range []float64{1.25e6, 12.5e6, 125e6} {
+		for _, trip := range []float64{0.001, 0.01, 0.1} {
+			if capacity*trip < 8*1448 {
+				continue
+			}
+			right := 3. / 8 * math.Pow(capacity*trip/1448/.75, 2) * 1448
+			if right > Most { // one loss in gigabytes: no window halves so seldom
+				continue
+			}
+			for _, from := range []float64{.1, 1, 10} {
+				distance, average := uint32(min(Most, max(Least, right*from))), capacity
+				for range 6000 {
+					passed := min(used(float64(distance), trip), 1.5*capacity)
+					average += (passed - average) / 20
+					distance = Next(distance, average, average, capacity, true)
+				}
+				if use := used(float64(distance), trip) / capacity; use < .93 || use > 1.02 {
+					t.Errorf("%.3g B/s, %.0f ms, from %.1f times the right distance: the capacity is used to %.3f", capacity, 1000*trip, from, use)
+				}
+			}
+		}
+	}
+}
+
+func TestStays(t *testing.T) {
+	for _, c := range []struct {
+		offered, passed, capacity float64
+		lost                      bool
+	}{{1e6, 1e6, 0, true}, {9e5, 9e5, 1e6, false}, {1e5, 1e5, 1e6, true}, {math.NaN(), 1, 1e6, true}, {math.Inf(1), 1, 1e6, true}} {
+		if got := Next(100000, c.offered, c.passed, c.capacity, c.lost); got != 100000 {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
+	if got := Next(Least, 1e9, 1e9, 1e6, true); got != Least {
+		t.Errorf("%d is below %d", got, Least)
+	}
+	if got := Next(Most, 1e6, 4e5, 1e6, true); got != Most {
+		t.Errorf("%d is above %d", got, Most)
+	}
+}
