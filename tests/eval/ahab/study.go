@@ -77,7 +77,7 @@ func rms(list []float64) float64 {
 }
 
 func convergence(ctx context.Context, p *eval.Page) error {
-	seeds := eval.Pick(p, 40, 2)
+	seeds := eval.Pick(p, 20, 2)
 	table := figure.Table{Columns: []string{"limit", "leaves: mean ms", "at most", "comes: mean ms", "at most", "jitter, rms"}}
 	picture := figure.Figure{}
 	for _, v := range variants {
@@ -122,7 +122,7 @@ func (v variant) settle(ctx context.Context, seeds int) (*settling, *link.Result
 		if err != nil {
 			return nil, nil, err
 		}
-		d := link.NewDepartures(time.Duration(n) * 1063 * time.Microsecond / 40)
+		d := link.NewDepartures(time.Duration(n) * 1063 * time.Microsecond / 20)
 		r, err := l.Run(d.Users, d.End, nil)
 		l.Close()
 		if err != nil {
@@ -157,7 +157,7 @@ func panel(title string, r *link.Result) figure.Panel {
 
 func fairness(ctx context.Context, p *eval.Page) error {
 	table := figure.Table{Columns: []string{"limit", "users", "mean deviation from max-min", "worst user", "use of the capacity"}}
-	seconds := eval.Pick(p, 10, 1)
+	seconds := eval.Pick(p, 5, 1)
 	for _, v := range variants[:2] {
 		for _, n := range []int{4, 8, 16} {
 			if err := ctx.Err(); err != nil {
@@ -204,7 +204,7 @@ var crowds = []struct {
 
 func many(ctx context.Context, p *eval.Page) error {
 	table := figure.Table{Columns: []string{"users in 15 minutes", "capacity", "sketch", "packets", "users seen", "packets under a limit", "below the limit: lost", "above: lost", "above: due"}}
-	piece := time.Duration(eval.Pick(p, 20, 1)) * time.Second
+	piece := time.Duration(eval.Pick(p, 5, 1)) * time.Second
 	for _, c := range crowds {
 		if err := ctx.Err(); err != nil {
 			return err

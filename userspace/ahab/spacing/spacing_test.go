@@ -11,7 +11,7 @@ func used(distance, trip float64) float64 {
 	return 0.75 * math.Sqrt(8*segments/3) * 1448 / trip
 }
 
-// From 1000 times too near and too far the distance finds what uses the capacity, within a minute.
+// From a tenth of the right distance and from ten times as much, the loop finds what uses the capacity, within a minute.
 func TestSettles(t *testing.T) {
 	for _, capacity := range []float64{1.25e6, 12.5e6, 125e6} {
 		for _, trip := range []float64{0.001, 0.01, 0.1} {
