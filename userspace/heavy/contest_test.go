@@ -17,6 +17,10 @@ func TestUnseenAmong(t *testing.T) {
 		for seed := range uint64(12) {
 			m := newContested(c.flows, c.entries, c.initial, rand.New(rand.NewPCG(seed, 9)))
 			least := m.run(c.packets, c.skew)
+			w := &Ways{Count: 2, Entries: c.entries, Initial: uint64(c.initial)}
+			if planned := w.plannedUnseen(float64(c.packets), float64(c.packets)/float64(c.entries)+float64(c.initial)); planned < .95*least || planned > 2.5*least { // what is planned with is at most the mean of all
+				t.Errorf("%+v, seed %d: %.0f were planned, it is %.0f", c, seed, planned, least)
+			}
 			for f, n := range m.had {
 				if float64(n) >= least && float64(n) <= 1.5*least {
 					flows++

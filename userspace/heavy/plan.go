@@ -16,10 +16,6 @@ import (
 // ErrPlan is wrapped when a plan cannot be made.
 var ErrPlan = errors.New("a plan for heavy hitters")
 
-// Unseen times the smallest counter is what a flow without an entry has less than, with 95 % probability: each of its packets
-// is admitted with one in that counter, and -ln 0.05 is 3.
-const Unseen = 3.0
-
 // Load is what a plan is made for.
 type Load struct {
 	Packets float64 // of a window, on one CPU
@@ -63,6 +59,13 @@ func (w *Ways) passes(packets float64) float64 {
 	return min(packets/(initial+1), entries*(math.Sqrt(initial*initial+2*packets/entries)-initial))
 }
 
+// plannedUnseen is UnseenAmong for a window of so many packets of flows without an entry, at whose end every entry has the same value: on
+// one CPU, and as if nobody was heavy.
+func (w *Ways) plannedUnseen(packets, value float64) float64 {
+	w.contest = contest{rivals: []rival{{value, 1}}, values: []float64{value}, entries: w.Entries / w.Count, start: float64(w.Initial)}
+	return w.UnseenAmong(packets)
+}
+
 // Plan gives the ways as many entries as the memory holds, a power of two each. levels is what counts are multiplied by: 1, or
 // the levels that a packet's prefix is drawn from.
 func (w Ways) Plan(l Load, levels float64) (*report.Body, error) {
@@ -74,14 +77,15 @@ func (w Ways) Plan(l Load, levels float64) (*report.Body, error) {
 	}
 	w.Entries = w.Count << (bits.Len64(uint64(entries)/uint64(w.Count)) - 1)
 	// The counters of a CPU add up to the packets that it saw, at most; the smallest of d is below their mean.
-	smallest := levels * (l.Packets/float64(w.Entries) + float64(w.Initial))
+	value := l.Packets/float64(w.Entries) + float64(w.Initial)
+	smallest := levels * value
 	return &report.Body{
 		Values: []report.Value{
 			{Name: "entries", Value: w.Entries, Unit: report.Count, Help: w.Prefix + ".entries"},
 			{Name: "register_bytes", Value: record * int64(w.Entries), Unit: report.Bytes, Help: "all arrays, both banks, all CPUs"},
 			{Name: "record_bytes", Value: record, Unit: report.Bytes, Help: "of an entry, both banks, all CPUs"},
 			{Name: "smallest", Value: smallest, Unit: report.PacketUnit, Help: "what a newcomer competes with at the end of a window, at most; also the standard error of a count"},
-			{Name: "unseen_below", Value: Unseen * smallest, Unit: report.PacketUnit, Help: "with 95 % probability what has more packets on one CPU is remembered"},
+			{Name: "unseen_below", Value: levels * w.plannedUnseen(l.Packets, value), Unit: report.PacketUnit, Help: "with 95 % probability what has more packets on one CPU is remembered"},
 			{Name: "recirculated_share", Value: w.passes(l.Packets) / l.Packets, Unit: report.Ratio, Help: "packets that pass twice, at most on average"},
 		},
 		Notes: []string{
