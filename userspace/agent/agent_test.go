@@ -10,6 +10,10 @@ import (
 	"testing"
 
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	_ "github.com/xdpmon/xdpmon/userspace/fridge" // an instance that takes memory
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
 func TestFits(t *testing.T) {
@@ -106,5 +110,55 @@ func TestAccounts(t *testing.T) {
 	m.release("a")
 	if all, _ := m.used(""); all != 0 {
 		t.Errorf("%d", all)
+	}
+}
+
+// An instance that changes gives back what it had: what it takes now may need that room.
+func TestReserveAgain(t *testing.T) {
+	d, err := algo.Lookup("fridge")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := algo.NewValues(d.Name, d.Params, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := config.Instance{Algorithms: []session.Selected{{Descriptor: d, Values: v}}}
+	takes, err := rule.Memory()
+	if err != nil || takes == 0 {
+		t.Fatalf("it takes %d, %v", takes, err)
+	}
+	m := &accounts{}
+	m.limit(takes + takes/2)
+	for range 2 {
+		if _, err := m.reserve("a", rule); err != nil {
+			t.Errorf("reserve: %v", err)
+		}
+	}
+	if _, err := m.reserve("b", rule); err == nil {
+		t.Error("another one fits as well")
+	}
+}
+
+// All that was lost is told, and nothing that was not.
+func TestHealthTellsLosses(t *testing.T) {
+	w := newWorker(&Agent{}, "it")
+	w.lines["fridge"] = report.Line{Lost: map[string]uint64{"evicted": 3, "too_long": 4, "late": 0}}
+	w.lines["lean"] = report.Line{Lost: map[string]uint64{"reports": 0}}
+	i, _ := w.health()
+	if len(i.Lost) != 1 || len(i.Lost["fridge"]) != 2 || i.Lost["fridge"]["evicted"] != 3 || i.Lost["fridge"]["too_long"] != 4 {
+		t.Errorf("lost %v", i.Lost)
+	}
+}
+
+// A namespace that none of the processes has is not looked for again and again.
+func TestLooksForANamespaceSomeTimes(t *testing.T) {
+	n := newNamer(config.Names{Namespaces: true}, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	n.root = t.TempDir()
+	for range 2 * tries {
+		n.namespaces([]Link{{Kind: "veth", Namespace: 7}})
+	}
+	if n.unknown[7] != tries {
+		t.Errorf("looked %d times, want %d", n.unknown[7], tries)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
@@ -105,5 +106,24 @@ func TestGroupsByWindow(t *testing.T) {
 		if taken := l.Lost["group_row_taken"]; taken != 0 {
 			t.Errorf("window %d: %d samples found the only row taken", w, taken)
 		}
+	}
+}
+
+// The truth is certain of an agreement that is broken.
+func TestTruthIsCertain(t *testing.T) {
+	v, err := algo.NewValues("fridge", descriptor().Params, map[string]string{"group": "dport", "sla": "50ms@95%"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := newConfig(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &oracle{config: c, groups: map[uint64][]int64{1: {10 * msec, 90 * msec}, 2: {10 * msec, 10 * msec}}}
+	if j := o.groupRow(1).judged; j.verdict != slaBroken || j.confidence != 1 || j.over != .5 {
+		t.Errorf("broken: %+v", j)
+	}
+	if j := o.groupRow(2).judged; j.verdict == slaBroken || j.confidence != 0 {
+		t.Errorf("kept: %+v", j)
 	}
 }

@@ -1,10 +1,14 @@
 package hhh
 
 import (
+	"math"
+	"net/netip"
 	"strings"
 	"testing"
 
+	bpf "github.com/xdpmon/xdpmon/bpf/hhh"
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/heavy"
 )
 
 // TestStackRoom: what has room in a stack is accepted, and what has none is refused with the number of levels that there are.
@@ -52,5 +56,25 @@ func TestStackPrefix(t *testing.T) {
 		if got := stackPrefix(c.key, c.bits); got != c.want {
 			t.Errorf("key %#x of %d bits: %#x, want %#x", c.key, c.bits, got, c.want)
 		}
+	}
+}
+
+// Bytes come in packets of their mean size, of however few.
+func TestDeviationOfOnePacket(t *testing.T) {
+	v, err := algo.NewValues("hhh", descriptor().Params, map[string]string{"count": "bytes"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := newConfig(v, algo.Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := make(counts, bpf.HhhHhhCounterHHH_COUNTS)
+	n[bpf.HhhHhhCounterHHH_PACKETS], n[bpf.HhhHhhCounterHHH_IPV4] = 1, 1500
+	h := heavy.Heavy{Count: 1500, Prefix: heavy.Prefix{Src: netip.MustParsePrefix("192.0.2.1/32")}}
+	h.Count *= c.draws(true)
+	want := math.Sqrt(h.Count * 1500 * (c.draws(true) - 1))
+	if got := c.deviation(h, n, 0); math.Abs(got-want) > 1e-6*want {
+		t.Errorf("%g, want %g", got, want)
 	}
 }

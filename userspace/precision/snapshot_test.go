@@ -71,3 +71,10 @@ func TestMerged(t *testing.T) {
 		t.Errorf("another key: %v", err)
 	}
 }
+
+// Agents of a version understand each other's snapshots by this number: it goes up with every change of what they hold, and with nothing else.
+func TestLayout(t *testing.T) {
+	if s, _ := snapshottest.New(t, Name, nil); s.Layout != 1 {
+		t.Errorf("layout %d: are snapshots of before not read any more?", s.Layout)
+	}
+}

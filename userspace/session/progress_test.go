@@ -1,10 +1,16 @@
 package session
 
 import (
+	"io"
 	"testing"
 	"time"
 
+	"github.com/xdpmon/xdpmon/tests/testutil"
+	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/capture"
+	"github.com/xdpmon/xdpmon/userspace/packet"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	_ "github.com/xdpmon/xdpmon/userspace/rttarray" // an algorithm to replay
 )
 
 type halfRead struct{ capture.Source }
@@ -25,4 +31,45 @@ func TestProgress(t *testing.T) {
 	}
 	r.progress = nil
 	r.report()
+}
+
+// skipping is a capture with one packet, and some that are none.
+type skipping struct {
+	capture.Source
+	left int
+}
+
+func (s *skipping) Next(f *packet.Frame) error {
+	if s.left == 0 {
+		return io.EOF
+	}
+	s.left--
+	f.Time, f.Data, f.Len = 1e9, make([]byte, 60), 60
+	return nil
+}
+
+func (*skipping) Skipped() map[string]uint64    { return map[string]uint64{"wifi": 3} }
+func (*skipping) Progress() (read, total int64) { return 0, 0 }
+
+// What a capture held that is no packet is counted as lost, and a replay that is as quick as it can be has nothing to tell.
+func TestReplayTellsWhatItSkipped(t *testing.T) {
+	testutil.NeedRoot(t)
+	d, err := algo.Lookup("rtt-array")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := algo.NewValues(d.Name, d.Params, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []report.Line
+	cfg := Config{Algorithms: []Selected{{d, v}}, Proven: true,
+		Emit:   func(l report.Line) error { lines = append(lines, l); return nil },
+		Notice: func(format string, args ...any) { t.Errorf("told: "+format, args...) }}
+	if err := ReplaySource(t.Context(), cfg, "it", &skipping{left: 1}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if len(lines) != 1 || lines[0].Lost["link_wifi"] != 3 {
+		t.Errorf("lines %+v", lines)
+	}
 }

@@ -89,3 +89,10 @@ func TestSurvival(t *testing.T) {
 		}
 	}
 }
+
+// A word of one coupon has collectors of one coupon.
+func TestBestOfOneCoupon(t *testing.T) {
+	if c, j := best(8, .25, 1, 1); c != (Collector{M: 1, N: 1, P: 1. / 8}) || j != 3 {
+		t.Errorf("%+v, 2^-%d", c, j)
+	}
+}

@@ -194,3 +194,13 @@ func TestParseNames(t *testing.T) {
 		t.Error("ParseSide(both) is accepted")
 	}
 }
+
+// The longest delay is measured still, and what is a nanosecond longer is not.
+func TestLongestDelay(t *testing.T) {
+	for over, want := range map[int64]Event{0: {Outcome: Answered, Delay: 5 * ms, Reverse: true}, 1: {Outcome: Unknown}} {
+		play(t, Rules{Kind: TCPHandshake, Longest: 5 * ms}, []step{
+			{tcp(1*ms, false, packet.SYN, 7, 0, 0), Event{Outcome: Request}},
+			{tcp(6*ms+over, true, packet.SYN|packet.ACK, 100, 8, 0), want},
+		})
+	}
+}
