@@ -39,7 +39,7 @@ func (a *Array) read(first int, dst []uint64) error {
 	return nil
 }
 
-// readBatches walks the whole map, because a batch cursor always starts at its beginning.
+// readBatches walks the map up to the bank's end; a batch cursor always starts at the map's beginning.
 func (a *Array) readBatches(first int, dst []uint64) error {
 	var cursor ebpf.MapBatchCursor
 	for {
@@ -48,7 +48,7 @@ func (a *Array) readBatches(first int, dst []uint64) error {
 			return err
 		}
 		a.addBatch(n, first, dst)
-		if err != nil {
+		if err != nil || n > 0 && int(a.scratch.keys[n-1]) >= first+a.Entries-1 {
 			return nil
 		}
 	}

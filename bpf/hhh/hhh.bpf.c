@@ -320,7 +320,6 @@ static __always_inline int stack_look(struct phv *phv, struct pass *p, struct le
 	__u64 *byte, held = 0;
 
 	phv->carry[0] = 0;
-	phv->carry[1] = 0;
 	STACK_ALL(STACK_COMPARE, 0);
 	byte = reg_bank(hhh_byte, phv, first);
 	if (byte)
