@@ -108,6 +108,9 @@ func TestCouponsAreThoseOfTheHash(t *testing.T) {
 			want[c.Key.Name(w.And(&c.Key.Mask), nil)] = 1 << (step - first)
 		}
 		got := windowOf(t, i, feed)
+		if n, err := i.counts.Read(0, nil); err != nil || n[countDrawn] != 500 {
+			t.Errorf("keyed %s: 500 packets of which each draws a coupon drew %d, %v", keyed, n[countDrawn], err)
+		}
 		if len(got) < len(want)-10 { // of 500 keys in 65,536 places two collide on average
 			t.Errorf("keyed %s: %d keys, want %d", keyed, len(got), len(want))
 		}

@@ -100,6 +100,9 @@ func TestRoomForAll(t *testing.T) {
 					t.Errorf("%v, window %d: %v counts %g, in truth %g", set, l.Window.Number, row[:labels], got, n)
 				}
 			}
+			if got := number(t, l.Report, "matched"); got > float64(l.Packets.Used) || got < float64(l.Packets.Used)/2 {
+				t.Errorf("%v: %g of %d packets found an entry", set, got, l.Packets.Used)
+			}
 			if got, want := number(t, l.Report, "total"), number(t, *l.Truth, "total"); got != want || l.Lost["recirculation_refused"] != 0 {
 				t.Errorf("%v: %g in all, in truth %g; lost %v", set, got, want, l.Lost)
 			}
@@ -139,6 +142,20 @@ func TestOneTwin(t *testing.T) {
 	for key, text := range map[string]string{"key": "src", "count": "bytes", "ways": "1", "admission": "exact", "delay": "1"} {
 		if _, err := p4(values(t, map[string]string{"family": "4", key: text})); err == nil {
 			t.Errorf("a twin with %s=%s", key, text)
+		}
+	}
+}
+
+// Where entries are fought over a second pass still writes into its own way alone: nobody has two, and who is there last has an entry.
+func TestCrowdedWaysAreApart(t *testing.T) {
+	for _, ways := range []string{"2", "3", "4"} {
+		for _, l := range windows(t, map[string]string{"ways": ways, "entries": "24", "admission": "exact", "initial": "1", "key": "srcdst"}) {
+			if n := number(t, l.Report, "flows_with_two_entries"); n != 0 {
+				t.Errorf("%s ways: %g flows have two entries", ways, n)
+			}
+			if passes := number(t, l.Report, "recirculated"); passes < 40 {
+				t.Errorf("%s ways: nobody fights for entries: %g second passes", ways, passes)
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package rttarray
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -192,6 +193,29 @@ func TestTooLong(t *testing.T) {
 		d := l.Report.Distributions[0]
 		if math.Abs(d.Count-2) > 0.01 || math.Abs(2*d.Mean/float64(longest)-1) > 0.02 || l.Lost["too_long"] != 1 {
 			t.Errorf("%v: %g delays, on average %g ns, and %d too long: want 0 and %d, and one", set, d.Count, d.Mean, l.Lost["too_long"], longest)
+		}
+	}
+}
+
+// A cascade of so many stages holds as many requests, wherever they hash to: what comes pushes each down by one at most.
+func TestCascadeHoldsItsDepth(t *testing.T) {
+	testutil.NeedRoot(t)
+	for _, stages := range []int{1, 2, 4} {
+		var packets traffic.Script
+		const rounds = 200
+		for n := range rounds {
+			at := int64(1e9) + int64(n)*1e6
+			for k := range stages {
+				packets = append(packets, traffic.SYN(at+int64(k)*1000, n*stages+k, false))
+			}
+			for k := range stages {
+				packets = append(packets, traffic.SYN(at+5e5+int64(k)*1000, n*stages+k, true))
+			}
+		}
+		set := map[string]string{"evict": "cascade", "stages": fmt.Sprint(stages), "entries": fmt.Sprint(max(4, 2*stages))}
+		l := replayModel(t, set, &packets, 1)
+		if got := number(t, l.Report, "matched"); got != float64(rounds*stages) {
+			t.Errorf("%d stages: %g of %d requests were held", stages, got, rounds*stages)
 		}
 	}
 }
