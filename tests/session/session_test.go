@@ -298,6 +298,23 @@ func TestInterfaces(t *testing.T) {
 	}
 }
 
+// A session that nobody gave an end goes on from window to window.
+func TestEndlessHasWindows(t *testing.T) {
+	network := netnstest.New(t, netns.Options{})
+	l := newLedger()
+	open(t, network.A, l, "stays")
+	seen := func() int {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.lines)
+	}
+	for until := time.Now().Add(time.Minute); seen() < 3; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("%d windows of 100 ms in a minute", seen())
+		}
+	}
+}
+
 func send(t *testing.T, from *netns.Host, to string) {
 	t.Helper()
 	conn, err := from.Dial(t.Context(), "udp", net.JoinHostPort(to, fmt.Sprint(port)))

@@ -146,3 +146,24 @@ func TestGroupOrder(t *testing.T) {
 		t.Errorf("slowest first: %v", table.Rows)
 	}
 }
+
+// A gap is judged by the middle of its bin.
+func TestGapsAreCentred(t *testing.T) {
+	parts, err := parseParts("256@1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, p := newRates(parts), newPast(1)
+	bin, asked := 0, 0
+	r.repeat(make([]uint64, delay.RepeatBins.Len()), p, 0, 0, func(_ int, centre float64) float64 {
+		low, high := delay.RepeatBins.Range(bin)
+		if centre < float64(low) || centre > float64(high-1) {
+			t.Fatalf("bin %d, %d to %d: centre %g", bin, low, high-1, centre)
+		}
+		bin, asked = bin+1, asked+1
+		return centre
+	})
+	if asked != delay.RepeatBins.Len() {
+		t.Errorf("%d bins were asked for", asked)
+	}
+}
