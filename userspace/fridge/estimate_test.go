@@ -153,6 +153,7 @@ func TestGapsAreCentred(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	parts[0].Shards = 1
 	r, p := newRates(parts), newPast(1)
 	bin, asked := 0, 0
 	r.repeat(make([]uint64, delay.RepeatBins.Len()), p, 0, 0, func(_ int, centre float64) float64 {
