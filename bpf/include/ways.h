@@ -310,7 +310,7 @@ static __always_inline __u64 ways_note(__u64 value)
 #define WRITE_WORD(i, j)                                                                              \
 	do {                                                                                          \
 		__u64 *word_;                                                                         \
-		if (j < key_words && j < p->key.words && way == i) {                                  \
+		if (j < key_words && j < p->key.words) {                                              \
 			word_ = WAYS_AT(k##i##j, phv, p->index[i]);                                   \
 			if (word_)                                                                    \
 				*word_ = p->key.w[j];                                                 \
