@@ -140,3 +140,57 @@ func TestAcknowledgedByTicks(t *testing.T) {
 		}
 	}
 }
+
+// What a request finds of its occurrence before may be another core's word: then nobody knows how long ago that was.
+func TestTornRepetition(t *testing.T) {
+	testutil.NeedRoot(t)
+	for flip, want := range map[uint64]uint64{0: 1, 1: 0} {
+		r := loaded.Replay(t, fridge.Name, map[string]string{"fridges": "256@1", "legs": "false"})
+		r.Packets(t, traffic.SYN(start, 1, false))
+		slot, word := r.Only(t, "fridge_survived")
+		r.Put(t, "fridge_survived", slot, word^flip)
+		r.Packets(t, traffic.SYN(start+msec, 1, false))
+		if got := r.Sum(t, "fridge_repeats"); got != want {
+			t.Errorf("its word changed by %d: %d repetitions are told, want %d", flip, got, want)
+		}
+	}
+}
+
+// A record's words that another core has written meanwhile are compared with nothing, and are reported by nobody.
+func TestTornRecords(t *testing.T) {
+	testutil.NeedRoot(t)
+	for _, c := range []struct {
+		says, register string
+		flip           uint64
+		out, reported  float64
+	}{
+		{"its own", "reorder_seq_array", 0, 1, 1}, {"another's number", "reorder_seq_array", 1 << 56, 0, 0}, {"another's prefix", "reorder_prefix_array", 1 << 48, 1, 0},
+	} {
+		r := loaded.Replay(t, reorder.Name, map[string]string{"T": "1024us", "buckets": "2", "report": "all"})
+		r.Packets(t, data(start, 1, 1000))
+		slot, word := r.Only(t, c.register)
+		r.Put(t, c.register, slot, word^c.flip)
+		r.Packets(t, data(start+1000, 1, 900), data(start+10*msec, 2, 1000))
+		result := r.Window(t)
+		if out, reported := number(t, result, "out_of_order"), number(t, result, "reported"); out != c.out || reported != c.reported {
+			t.Errorf("%s: %g out of order and %g packets reported, want %g and %g; lost %v", c.says, out, reported, c.out, c.reported, result.Lost)
+		}
+	}
+}
+
+// A segment that is seen a second time within 3 ms (46 ticks) is a copy, and so is one that another core had a little before.
+func TestCopiesByTicks(t *testing.T) {
+	testutil.NeedRoot(t)
+	const tick = 1 << 16
+	r := loaded.Replay(t, lean.Name, map[string]string{"stat": "ooo"})
+	for n, c := range []struct {
+		after  int64 // ticks
+		copies float64
+	}{{0, 1}, {46, 1}, {47, 0}, {-16, 1}, {-17, 0}} {
+		at := start + int64(n)*apart
+		r.Packets(t, data(at, 1, 1000), data(at+c.after*tick, 1, 1000))
+		if got := number(t, r.Window(t), "ooo_copies"); got != c.copies {
+			t.Errorf("the same segment %d ticks later: %g copies, want %g", c.after, got, c.copies)
+		}
+	}
+}

@@ -67,6 +67,19 @@ func (r *Replayed) Only(t *testing.T, register string) (index uint32, word uint6
 	return index, word
 }
 
+// Sum adds up a register's elements, those of all cores.
+func (r *Replayed) Sum(t *testing.T, register string) (sum uint64) {
+	t.Helper()
+	words, err := r.array(t, register).Read(0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range words {
+		sum += w
+	}
+	return sum
+}
+
 // Put writes an element of 32 or 64 bits.
 func (r *Replayed) Put(t *testing.T, register string, index uint32, word uint64) {
 	t.Helper()

@@ -162,3 +162,16 @@ func TestLooksForANamespaceSomeTimes(t *testing.T) {
 		t.Errorf("looked %d times, want %d", n.unknown[7], tries)
 	}
 }
+
+// Trouble is told by the health, and holds nobody up.
+func TestTroubleIsTold(t *testing.T) {
+	w := newWorker(&Agent{log: slog.New(slog.NewTextHandler(io.Discard, nil))}, "it")
+	w.fail("load the instance", io.ErrUnexpectedEOF)
+	if !w.mu.TryLock() {
+		t.Fatal("the worker is locked")
+	}
+	w.mu.Unlock()
+	if i, _ := w.health(); i.Error != "load the instance: unexpected EOF" {
+		t.Errorf("%q", i.Error)
+	}
+}
