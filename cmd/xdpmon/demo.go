@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpmon/xdpmon/demo/scene"
 	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/session"
@@ -83,7 +84,7 @@ func demo(env *environment, o *demoOptions, args []string) error {
 		return err
 	}
 	cfg := session.LiveConfig{Config: o.selection.config(selected), Hook: run.Hook, Mode: run.Mode, Direction: run.Direction}
-	traffic := demoTraffic{rate: rate, median: o.median, duration: o.duration, seed: max(1, o.selection.seed)}
+	traffic := scene.Traffic{Rate: rate, Median: o.median, Duration: o.duration, Seed: max(1, o.selection.seed)}
 	return m.measure(func(ctx context.Context) error { return runDemo(ctx, m, cfg, traffic) })
 }
 
@@ -125,20 +126,20 @@ func (o *demoOptions) check() (float64, error) {
 }
 
 // runDemo builds the network, measures in its middle, and takes it down again whatever happened.
-func runDemo(ctx context.Context, m *measurement, cfg session.LiveConfig, traffic demoTraffic) (err error) {
-	truth := newTruth(m.run.Clock.UnixOffsetNS)
-	network, err := newDemoNetwork(traffic, truth)
+func runDemo(ctx context.Context, m *measurement, cfg session.LiveConfig, traffic scene.Traffic) (err error) {
+	truth := scene.NewTruth(m.run.Clock.UnixOffsetNS)
+	network, err := scene.NewNetwork(traffic, truth)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, network.close()) }()
-	m.notice("%s", traffic.describe())
+	defer func() { err = errors.Join(err, network.Close()) }()
+	m.notice("%s", traffic.Describe())
 	measuring, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	cfg.Interfaces = []string{network.iface()}
+	cfg.Interfaces = []string{network.Iface()}
 	cfg.Notice, cfg.Changed = m.notice, m.store.Attached
 	cfg.Emit = func(l report.Line) error {
-		window, summary := truth.beside(l)
+		window, summary := truth.Beside(l)
 		if err := m.emit(window); err != nil || summary == nil {
 			return err
 		}
@@ -146,11 +147,11 @@ func runDemo(ctx context.Context, m *measurement, cfg session.LiveConfig, traffi
 	}
 	cfg.Started = func(attached []*attach.Attachment) {
 		m.start(func(r *report.Run) { r.Interfaces, r.Attached = cfg.Interfaces, placesOf(attached) })
-		network.begin(ctx, m.fail)
-		go network.wind(ctx, truth, end)
+		network.Begin(ctx, m.fail)
+		go network.Wind(ctx, truth, end)
 	}
-	err = network.inMiddle(func() error { return m.env.engine.live(measuring, cfg) })
-	if err == nil && truth.total() == 0 {
+	err = network.InMiddle(func() error { return m.env.engine.live(measuring, cfg) })
+	if err == nil && truth.Total() == 0 {
 		err = fmt.Errorf("demo: no handshake was completed; `xdpmon features` shows what this kernel can do")
 	}
 	return err

@@ -16,6 +16,7 @@ import (
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/report/draw"
 	"github.com/xdpmon/xdpmon/userspace/session"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
@@ -104,7 +105,7 @@ func newWorld() *world {
 		getenv: func(name string) string { return w.vars[name] }, isTerminal: func(s any) bool { return w.terminal[s] },
 		size: func() (int, int) { return 80, 24 }, now: func() time.Time { return testEpoch }, monotonic: func() int64 { return 1e9 },
 		after: func(d time.Duration) <-chan time.Time {
-			if d == drawPatience {
+			if d == draw.Patience {
 				return w.patient
 			}
 			return w.graceful

@@ -14,6 +14,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/feed"
 	"github.com/xdpmon/xdpmon/userspace/prom"
 	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/report/draw"
 )
 
 // measurement is one run from its start to its last window: it draws, serves metrics, and ends on a signal.
@@ -21,7 +22,7 @@ type measurement struct {
 	env    *environment
 	hub    feed.Hub
 	sink   report.Sink
-	drawer *drawer
+	drawer *draw.Drawer
 	store  *prom.Store
 	server *prom.Server
 
@@ -89,7 +90,7 @@ func (m *measurement) open(o *measureOptions, live bool) {
 	if j, ok := m.sink.(*report.JSON); ok && o.cdf {
 		j.CDF()
 	}
-	m.drawer = newDrawer(m.sink, m.hub.Subscribe(feed.Options{Name: "output", Wait: !live}), m.fail)
+	m.drawer = draw.New(m.sink, m.hub.Subscribe(feed.Options{Name: "output", Wait: !live}), m.fail)
 }
 
 // start says what is running, once; change may fill in what only became known when it was attached.
@@ -200,7 +201,7 @@ func (m *measurement) fail(err error) {
 
 func (m *measurement) close() error {
 	m.hub.Close()
-	err := m.drawer.close(m.env.after)
+	err := m.drawer.Close(m.env.after)
 	if m.snapshots != nil {
 		err = errors.Join(err, m.snapshots.close(m.env.after))
 	}

@@ -80,7 +80,7 @@ func (m *measurement) progressLine() *progressLine {
 	}
 	width, _ := m.env.size()
 	line := &progressLine{out: m.env.stderr, now: m.env.now, width: width}
-	m.drawer.clearing(line.clear)
+	m.drawer.Clearing(line.clear)
 	return line
 }
 

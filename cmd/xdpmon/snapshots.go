@@ -1,25 +1,18 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/feed"
-	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/report/draw"
+	"github.com/xdpmon/xdpmon/userspace/snapshot/folder"
 )
-
-// snapshotSuffix is how files of snapshots end.
-const snapshotSuffix = ".xdpsnap"
 
 // snapshotOptions are the flags that ask for snapshots.
 type snapshotOptions struct {
@@ -48,22 +41,12 @@ func (o *snapshotOptions) check() (err error) {
 
 // snapshotWriter is the subscriber that writes them. A disk that is slow or full delays no window.
 type snapshotWriter struct {
-	m     *measurement
-	sub   *feed.Subscription
-	dir   string
-	limit int64
-	clock report.Clock
-	live  bool
-	done  chan struct{}
-	files []snapshotFile // oldest first
-	bytes int64
-	told  map[string]bool
-}
-
-type snapshotFile struct {
-	name string
-	size int64
-	at   time.Time
+	m      *measurement
+	sub    *feed.Subscription
+	folder *folder.Folder
+	live   bool
+	done   chan struct{}
+	told   bool
 }
 
 // keepSnapshots begins to write snapshots, if they are asked for.
@@ -71,32 +54,16 @@ func (m *measurement) keepSnapshots(o *snapshotOptions, live bool) error {
 	if o.dir == "" {
 		return nil
 	}
-	w := &snapshotWriter{m: m, dir: o.dir, limit: o.bytes, clock: m.run.Clock, live: live, done: make(chan struct{}), told: map[string]bool{}}
-	if err := w.open(); err != nil {
+	f, err := folder.Open(o.dir, folder.Options{Limit: o.bytes, Clock: m.run.Clock, Full: func() {
+		m.notice("%s is as large as --snapshots-limit allows: the oldest snapshots go", o.dir)
+	}})
+	if err != nil {
 		return fmt.Errorf("--snapshots: %w", err)
 	}
+	w := &snapshotWriter{m: m, folder: f, live: live, done: make(chan struct{})}
 	w.sub = m.hub.Subscribe(feed.Options{Name: "snapshots", Depth: 64, Wait: !live})
 	m.snapshots = w
 	go w.run()
-	return nil
-}
-
-// open makes the folder, and finds what is there already: it counts, too.
-func (w *snapshotWriter) open() error {
-	if err := os.MkdirAll(w.dir, 0o700); err != nil {
-		return err
-	}
-	entries, err := os.ReadDir(w.dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && strings.HasSuffix(e.Name(), snapshotSuffix) {
-			w.files = append(w.files, snapshotFile{e.Name(), info.Size(), info.ModTime()})
-			w.bytes += info.Size()
-		}
-	}
-	slices.SortFunc(w.files, func(a, b snapshotFile) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.name, b.name)) })
 	return nil
 }
 
@@ -105,10 +72,10 @@ func (w *snapshotWriter) run() {
 	for {
 		e, missed, err := w.sub.Next(context.Background())
 		if missed > 0 {
-			w.m.notice("%d reports came too fast to be written to %s: their snapshots are missing there", missed, w.dir)
+			w.m.notice("%d reports came too fast to be written to %s: their snapshots are missing there", missed, w.folder.Dir)
 		}
 		if err == nil && e.Line != nil && e.Line.Snapshot != nil {
-			w.failed(w.write(e.Line))
+			w.failed(w.folder.Write(e.Line))
 		}
 		if errors.Is(err, feed.ErrClosed) {
 			return
@@ -123,65 +90,10 @@ func (w *snapshotWriter) failed(err error) {
 	}
 	if !w.live {
 		w.m.fail(fmt.Errorf("--snapshots: %w", err))
-	} else if !w.told["error"] {
-		w.told["error"] = true
-		w.m.notice("snapshots are missing in %s: %v", w.dir, err)
+	} else if !w.told {
+		w.told = true
+		w.m.notice("snapshots are missing in %s: %v", w.folder.Dir, err)
 	}
-}
-
-// name sorts by the end of the window and says whose it is.
-func (w *snapshotWriter) name(l *report.Line) string {
-	end := time.Unix(0, l.Window.End+w.clock.UnixOffsetNS).UTC().Format("20060102T150405.000000000Z")
-	where := strings.Map(func(r rune) rune {
-		if r == '-' || r == '.' || r == ',' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
-			return r
-		}
-		return '_'
-	}, filepath.Base(l.Interface))
-	return fmt.Sprintf("%s-%s-%.64s%s", end, l.Algorithm, where, snapshotSuffix)
-}
-
-// write puts a file there whole or not at all, and makes room first.
-func (w *snapshotWriter) write(l *report.Line) error {
-	size := int64(len(l.Snapshot))
-	if size > w.limit {
-		return fmt.Errorf("a snapshot of %s has %d bytes, --snapshots-limit is %d", l.Algorithm, size, w.limit)
-	}
-	if err := w.room(size); err != nil {
-		return err
-	}
-	name := w.name(l)
-	path := filepath.Join(w.dir, name)
-	if err := os.WriteFile(path+".tmp", l.Snapshot, 0o600); err != nil {
-		return errors.Join(err, os.Remove(path+".tmp"))
-	}
-	if err := os.Rename(path+".tmp", path); err != nil {
-		return err
-	}
-	w.files = slices.DeleteFunc(w.files, func(f snapshotFile) bool { // a capture that is replayed again
-		if f.name == name {
-			w.bytes -= f.size
-		}
-		return f.name == name
-	})
-	w.files = append(w.files, snapshotFile{name: name, size: size})
-	w.bytes += size
-	return nil
-}
-
-func (w *snapshotWriter) room(size int64) error {
-	for w.bytes+size > w.limit && len(w.files) > 0 {
-		if !w.told["room"] {
-			w.told["room"] = true
-			w.m.notice("%s is as large as --snapshots-limit allows: the oldest snapshots go", w.dir)
-		}
-		oldest := w.files[0]
-		if err := os.Remove(filepath.Join(w.dir, oldest.name)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		w.files, w.bytes = w.files[1:], w.bytes-oldest.size
-	}
-	return nil
 }
 
 // close waits for what is still to be written; the hub has been closed before.
@@ -189,7 +101,7 @@ func (w *snapshotWriter) close(after func(time.Duration) <-chan time.Time) error
 	select {
 	case <-w.done:
 		return nil
-	case <-after(drawPatience):
-		return fmt.Errorf("writing to %s takes too long: the last snapshots are lost", w.dir)
+	case <-after(draw.Patience):
+		return fmt.Errorf("writing to %s takes too long: the last snapshots are lost", w.folder.Dir)
 	}
 }

@@ -34,6 +34,10 @@ func main() {
 		powerOff()
 	}
 	say(verdict.Line{Name: verdict.Kernel, OK: true, Detail: release()})
+	if os.Getenv("xdpmon_store") == "1" {
+		say(verdict.Line{Name: "store", Detail: fmt.Sprint(keepStore())}) // it goes on until the machine is switched off
+		powerOff()
+	}
 	for _, c := range checks() {
 		say(c.judge())
 	}

@@ -1,4 +1,5 @@
-package main
+// Package draw shows a run to whoever started it, and waits for nobody who does not read.
+package draw
 
 import (
 	"context"
@@ -11,9 +12,9 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// drawer is the subscriber that shows a run to whoever started it. It has a goroutine of its own, so that a reader who does
+// Drawer is the subscriber that shows a run to whoever started it. It has a goroutine of its own, so that a reader who does
 // not read delays what is shown and nothing that is measured.
-type drawer struct {
+type Drawer struct {
 	sink   report.Sink
 	sub    *feed.Subscription
 	failed func(error) // told once, when nothing can be shown any more
@@ -24,20 +25,21 @@ type drawer struct {
 	err    error
 }
 
-func newDrawer(sink report.Sink, sub *feed.Subscription, failed func(error)) *drawer {
-	d := &drawer{sink: sink, sub: sub, failed: failed, done: make(chan struct{}), before: func() {}}
+// New begins to draw what the subscription hands over.
+func New(sink report.Sink, sub *feed.Subscription, failed func(error)) *Drawer {
+	d := &Drawer{sink: sink, sub: sub, failed: failed, done: make(chan struct{}), before: func() {}}
 	go d.run()
 	return d
 }
 
-// clearing sets what is called before anything is drawn.
-func (d *drawer) clearing(before func()) {
+// Clearing sets what is called before anything is drawn.
+func (d *Drawer) Clearing(before func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.before = before
 }
 
-func (d *drawer) run() {
+func (d *Drawer) run() {
 	defer close(d.done)
 	for {
 		e, missed, err := d.sub.Next(context.Background())
@@ -51,7 +53,7 @@ func (d *drawer) run() {
 }
 
 // show draws an event, unless drawing has failed before: then the rest is read and thrown away.
-func (d *drawer) show(e feed.Event, missed uint64) {
+func (d *Drawer) show(e feed.Event, missed uint64) {
 	d.mu.Lock()
 	before := d.before
 	d.mu.Unlock()
@@ -75,15 +77,15 @@ func (d *drawer) show(e feed.Event, missed uint64) {
 	}
 }
 
-// drawPatience is how long the end of a run waits for a reader that does not read.
-const drawPatience = 3 * time.Second
+// Patience is how long the end of a run waits for a reader that does not read.
+const Patience = 3 * time.Second
 
 // errNotRead says that the end of the output was lost to a reader that did not read.
 var errNotRead = errors.New("whoever reads the output does not: the last reports are lost")
 
-// close waits until everything is shown; the feed has been closed before.
-func (d *drawer) close(after func(time.Duration) <-chan time.Time) error {
-	late := after(drawPatience)
+// Close waits until everything is shown; the feed has been closed before.
+func (d *Drawer) Close(after func(time.Duration) <-chan time.Time) error {
+	late := after(Patience)
 	select {
 	case <-d.done:
 	case <-late:

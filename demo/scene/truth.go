@@ -1,4 +1,4 @@
-package main
+package scene
 
 import (
 	"slices"
@@ -9,12 +9,12 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// demoDistribution is the name under which algorithms report delays, and the truth is compared.
-const demoDistribution = "delay_ns"
+// distribution is the name under which algorithms report delays, and the truth is compared.
+const distribution = "delay_ns"
 
-// truth collects the delays of handshakes as the link emulator has seen them: from the arrival of a SYN at the
+// Truth collects the delays of handshakes as the link emulator has seen them: from the arrival of a SYN at the
 // clients' side to the departure of its SYN-ACK there.
-type truth struct {
+type Truth struct {
 	offset int64 // realtime minus monotonic clock, ns
 
 	mu      sync.Mutex
@@ -38,12 +38,13 @@ type soFar struct {
 	rows            [][]any
 }
 
-func newTruth(offset int64) *truth {
-	return &truth{offset: offset, pending: map[handshake]int64{}, sums: map[string]*soFar{}}
+// NewTruth knows nothing yet; offset is the real-time clock less the monotonic one, ns.
+func NewTruth(offset int64) *Truth {
+	return &Truth{offset: offset, pending: map[handshake]int64{}, sums: map[string]*soFar{}}
 }
 
 // request sees what went from the clients to the server. A repeated SYN does not restart the clock.
-func (t *truth) request(e emulator.Event) {
+func (t *Truth) request(e emulator.Event) {
 	p := &e.Packet
 	if !p.Has(packet.TCP) || p.TCPFlags&(packet.SYN|packet.ACK) != packet.SYN {
 		return
@@ -57,7 +58,7 @@ func (t *truth) request(e emulator.Event) {
 }
 
 // response sees what went back.
-func (t *truth) response(e emulator.Event) {
+func (t *Truth) response(e emulator.Event) {
 	p := &e.Packet
 	if e.Fate != emulator.Passed || !p.Has(packet.TCP) || p.TCPFlags&(packet.SYN|packet.ACK) != packet.SYN|packet.ACK {
 		return
@@ -72,23 +73,24 @@ func (t *truth) response(e emulator.Event) {
 	}
 }
 
-func (t *truth) total() int {
+// Total is how many handshakes have been answered.
+func (t *Truth) Total() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.count
 }
 
 // waiting is the number of handshakes without an answer yet.
-func (t *truth) waiting() int {
+func (t *Truth) waiting() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.pending)
 }
 
-// beside adds the truth of its window to a line, the error against it, and a table of how the sums converge. With the
+// Beside adds the truth of its window to a line, the error against it, and a table of how the sums converge. With the
 // last window comes a line about all windows together.
-func (t *truth) beside(l report.Line) (window report.Line, summary *report.Line) {
-	i := slices.IndexFunc(l.Report.Distributions, func(d report.Distribution) bool { return d.Name == demoDistribution })
+func (t *Truth) Beside(l report.Line) (window report.Line, summary *report.Line) {
+	i := slices.IndexFunc(l.Report.Distributions, func(d report.Distribution) bool { return d.Name == distribution })
 	if i < 0 {
 		return l, nil
 	}
@@ -114,7 +116,7 @@ func compared(l report.Line, exact report.Distribution) report.Line {
 
 // until returns the delays of the line's window. They are kept for the other algorithms of the same window: the
 // first window of a number that begins later drops them.
-func (t *truth) until(l report.Line) []int64 {
+func (t *Truth) until(l report.Line) []int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.answers = slices.DeleteFunc(t.answers, func(a answer) bool { return a.at < l.Window.Start })
@@ -152,7 +154,7 @@ func exactDistribution(like report.Distribution, delays []int64) report.Distribu
 const demoRows = 5
 
 // sum adds a window.
-func (t *truth) sum(l report.Line, estimate, exact report.Distribution) *soFar {
+func (t *Truth) sum(l report.Line, estimate, exact report.Distribution) *soFar {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s, ok := t.sums[l.Algorithm]

@@ -1,4 +1,4 @@
-package main
+package scene
 
 import (
 	"context"
@@ -21,8 +21,8 @@ type clients struct {
 	open  map[int]struct{} // sockets whose handshake is not over
 }
 
-func newClients(traffic demoTraffic, targets ...netip.AddrPort) *clients {
-	return &clients{rate: traffic.rate, rng: rand.New(rand.NewPCG(traffic.seed, 3)), targets: targets, open: map[int]struct{}{}}
+func newClients(traffic Traffic, targets ...netip.AddrPort) *clients {
+	return &clients{rate: traffic.Rate, rng: rand.New(rand.NewPCG(traffic.Seed, 3)), targets: targets, open: map[int]struct{}{}}
 }
 
 // maxOpen bounds the connections that are being opened; a link that is that slow gets no further ones.

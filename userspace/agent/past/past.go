@@ -1,0 +1,130 @@
+// Package past looks back at what an agent has kept: it asks the one that runs, and reads the store where none does.
+package past
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/xdpmon/xdpmon/userspace/agent/config"
+	"github.com/xdpmon/xdpmon/userspace/outlet"
+	"github.com/xdpmon/xdpmon/userspace/store"
+)
+
+// Recall asks the agent, and the store where no agent answers.
+func Recall(cfg *config.Config, q store.Query) (text []byte, more bool, err error) {
+	text, more, err = ask(cfg.Socket, q)
+	var offline *net.OpError
+	if err == nil || !errors.As(err, &offline) || errors.Is(err, os.ErrPermission) {
+		return text, more, err
+	}
+	if cfg.Store == nil {
+		return nil, false, fmt.Errorf("no agent answers on %s, and the configuration has no store", cfg.Socket)
+	}
+	if _, err := os.Stat(cfg.Store.Path); err != nil {
+		return nil, false, err
+	}
+	s, err := store.Open(cfg.Store.Path, store.Options{MaxAge: cfg.Store.MaxAge, MaxBytes: cfg.Store.MaxBytes})
+	if err != nil {
+		return nil, false, err
+	}
+	defer s.Close()
+	var b bytes.Buffer
+	more, err = outlet.History(s, q, &b)
+	return b.Bytes(), more, err
+}
+
+func ask(socket string, q store.Query) (text []byte, more bool, err error) {
+	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}}}
+	v := url.Values{"algorithm": {q.Algorithm}, "interface": {q.Interface}, "limit": {strconv.Itoa(q.Limit)}, "newest": {strconv.FormatBool(q.Newest)}}
+	for name, t := range map[string]time.Time{"from": q.From, "to": q.To} {
+		if !t.IsZero() {
+			v.Set(name, t.UTC().Format(time.RFC3339Nano))
+		}
+	}
+	r, err := client.Get("http://agent/history?" + v.Encode())
+	if err != nil {
+		return nil, false, err
+	}
+	defer r.Body.Close()
+	if text, err = io.ReadAll(r.Body); err != nil {
+		return nil, false, fmt.Errorf("read the agent's answer: %w", err)
+	}
+	if r.StatusCode != http.StatusOK {
+		return nil, false, fmt.Errorf("the agent says: %s", strings.TrimSpace(string(text)))
+	}
+	return text, r.Header.Get(outlet.MoreHeader) == "true", nil
+}
+
+// Table is a line a window, with the members at the paths of show.
+func Table(text []byte, show []string) (string, error) {
+	var b bytes.Buffer
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, strings.Join(append([]string{"END", "INTERFACE", "ALGORITHM", "SECONDS", "SEEN", "USED", "LOST", "MARKS"}, show...), "\t"))
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	lines.Buffer(nil, len(text)+1)
+	for lines.Scan() {
+		var w map[string]any
+		d := json.NewDecoder(bytes.NewReader(lines.Bytes()))
+		d.UseNumber()
+		if err := d.Decode(&w); err != nil {
+			return "", fmt.Errorf("a window is no JSON: %w", err)
+		}
+		fmt.Fprintln(t, strings.Join(row(w, show), "\t"))
+	}
+	t.Flush()
+	return strings.TrimRight(b.String(), "\n"), nil
+}
+
+func row(w map[string]any, show []string) []string {
+	number := func(path string) float64 { f, _ := strconv.ParseFloat(member(w, path), 64); return f }
+	lost := 0.0
+	if kinds, ok := w["lost"].(map[string]any); ok {
+		for name := range kinds {
+			lost += number("lost." + name)
+		}
+	}
+	var marks []string
+	for _, m := range []string{"cut", "stretched", "last"} {
+		if member(w, "window."+m) == "true" {
+			marks = append(marks, m)
+		}
+	}
+	out := []string{member(w, "window.end_time"), member(w, "interface"), member(w, "algorithm"),
+		strconv.FormatFloat((number("window.end")-number("window.start"))/1e9, 'f', 1, 64),
+		member(w, "packets.seen"), member(w, "packets.used"), strconv.FormatFloat(lost, 'f', -1, 64), strings.Join(marks, ",")}
+	for _, path := range show {
+		out = append(out, member(w, path))
+	}
+	return out
+}
+
+// member is what stands at a path of a window; "-" when there is nothing.
+func member(w map[string]any, path string) string {
+	var at any = w
+	for _, key := range strings.Split(path, ".") {
+		m, ok := at.(map[string]any)
+		if !ok {
+			return "-"
+		}
+		at = m[key]
+	}
+	if at == nil {
+		return "-"
+	}
+	return fmt.Sprint(at)
+}

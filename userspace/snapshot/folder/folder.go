@@ -1,0 +1,115 @@
+// Package folder keeps snapshots as files, as many as there is room for.
+package folder
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// Suffix is how files of snapshots end.
+const Suffix = ".xdpsnap"
+
+// Options of a folder.
+type Options struct {
+	Limit int64        // bytes of all files; the oldest go first
+	Clock report.Clock // of the windows
+	Full  func()       // called once, when the first has to go
+}
+
+// Folder is where snapshots are kept. It is no file that another process locks: two may write into one.
+type Folder struct {
+	Dir   string
+	opts  Options
+	files []file // oldest first
+	bytes int64
+	told  bool
+}
+
+type file struct {
+	name string
+	size int64
+	at   time.Time
+}
+
+// Open makes the folder, and finds what is there already: it counts, too.
+func Open(dir string, opts Options) (*Folder, error) {
+	f := &Folder{Dir: dir, opts: opts}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && strings.HasSuffix(e.Name(), Suffix) {
+			f.files = append(f.files, file{e.Name(), info.Size(), info.ModTime()})
+			f.bytes += info.Size()
+		}
+	}
+	slices.SortFunc(f.files, func(a, b file) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.name, b.name)) })
+	return f, nil
+}
+
+// name sorts by the end of the window and says whose it is.
+func (f *Folder) name(l *report.Line) string {
+	end := time.Unix(0, l.Window.End+f.opts.Clock.UnixOffsetNS).UTC().Format("20060102T150405.000000000Z")
+	where := strings.Map(func(r rune) rune {
+		if r == '-' || r == '.' || r == ',' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, filepath.Base(l.Interface))
+	return fmt.Sprintf("%s-%s-%.64s%s", end, l.Algorithm, where, Suffix)
+}
+
+// Write puts a window's snapshot there whole or not at all, and makes room first.
+func (f *Folder) Write(l *report.Line) error {
+	size := int64(len(l.Snapshot))
+	if size > f.opts.Limit {
+		return fmt.Errorf("a snapshot of %s has %d bytes, the limit is %d", l.Algorithm, size, f.opts.Limit)
+	}
+	if err := f.room(size); err != nil {
+		return err
+	}
+	name := f.name(l)
+	path := filepath.Join(f.Dir, name)
+	if err := os.WriteFile(path+".tmp", l.Snapshot, 0o600); err != nil {
+		return errors.Join(err, os.Remove(path+".tmp"))
+	}
+	if err := os.Rename(path+".tmp", path); err != nil {
+		return err
+	}
+	f.files = slices.DeleteFunc(f.files, func(old file) bool { // a capture that is replayed again
+		if old.name == name {
+			f.bytes -= old.size
+		}
+		return old.name == name
+	})
+	f.files = append(f.files, file{name: name, size: size})
+	f.bytes += size
+	return nil
+}
+
+func (f *Folder) room(size int64) error {
+	for f.bytes+size > f.opts.Limit && len(f.files) > 0 {
+		if !f.told && f.opts.Full != nil {
+			f.told = true
+			f.opts.Full()
+		}
+		oldest := f.files[0]
+		if err := os.Remove(filepath.Join(f.Dir, oldest.name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		f.files, f.bytes = f.files[1:], f.bytes-oldest.size
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package folder
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// Windows' snapshots become files, the oldest of which go when there is no room, those of an earlier run first.
+func TestSnapshotsAreKeptWithinTheirLimit(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new")
+	full := 0
+	opts := Options{Limit: 1000, Clock: report.Clock{UnixOffsetNS: 1_700_000_000e9}, Full: func() { full++ }}
+	writer, err := Open(dir, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := report.Line{Algorithm: "test-sums", Interface: "../eth0,eth1"}
+	for n := range 5 {
+		line.Window.End, line.Snapshot = int64(n)*1e9, make([]byte, 300)
+		if err := writer.Write(&line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(files(t, dir)); n != 3 {
+		t.Errorf("%d files of 300 bytes, 1000 are allowed", n)
+	}
+	if name := files(t, dir)[2]; name != "20231114T221324.000000000Z-test-sums-eth0,eth1.xdpsnap" {
+		t.Errorf("the last is %s", name)
+	}
+	if full != 1 {
+		t.Errorf("it was said %d times that there is no more room", full)
+	}
+	opts.Clock = report.Clock{}
+	again, err := Open(dir, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line.Window.End, line.Snapshot = 1_800_000_000e9, make([]byte, 600)
+	if err := again.Write(&line); err != nil {
+		t.Fatal(err)
+	}
+	if left := files(t, dir); len(left) != 2 || !strings.HasPrefix(left[0], "20231114T221324") {
+		t.Errorf("left are %v", left)
+	}
+	line.Snapshot = make([]byte, 1001)
+	if err := again.Write(&line); err == nil {
+		t.Error("a snapshot above the limit was written")
+	}
+}
+
+func files(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
