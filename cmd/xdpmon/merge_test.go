@@ -100,15 +100,3 @@ func TestSnapshotsLimit(t *testing.T) {
 		}
 	}
 }
-
-func files(t *testing.T, dir string) (names []string) {
-	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		names = append(names, e.Name())
-	}
-	return names
-}

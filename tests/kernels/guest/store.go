@@ -15,7 +15,7 @@ instances:
   - name: a
     interfaces: [lo]
     hook: tc
-    window: 200ms
+    window: 2s
     algorithms: {rtt-array: {}}
 `
 
