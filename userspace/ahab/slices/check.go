@@ -28,13 +28,9 @@ func (c *checker) say(s *Slice, format string, args ...any) {
 }
 
 func (c *checker) check() {
-	n, each := leaves(c.file.Slices)
-	gap := 0
-	if each {
-		gap = defaultGap
-	}
+	n := leaves(c.file.Slices)
 	if c.file.Room == 0 {
-		c.file.Room = n + gap
+		c.file.Room = max(n, min(n+moreSlices, MaxSlices))
 	}
 	top := &Slice{Name: "/", Ceiling: c.file.Capacity, Prefix4: 32, Prefix6: 128, User: Flow, line: 1, column: 1}
 	if n > MaxSlices || n > c.file.Room {

@@ -124,7 +124,7 @@ func whole() config.Object[File] {
 		{Key: "slices", Help: "who shares the capacity", Kind: again{}, Required: true, Set: config.To(func(f *File) *[]Slice { return &f.Slices })},
 		{Key: "capacity", Help: "what all slices together may take, in bits a second (1Gbit); without it slices are limited by their ceilings only",
 			Kind: rate{"capacity"}, Set: config.To(func(f *File) *float64 { return &f.Capacity })},
-		{Key: "room", Help: "slices that there may be while it runs (those of the file, or 64 more than these where some are made for interfaces)",
+		{Key: "room", Help: "slices that there may be while it runs, in a changed file or for interfaces that come (64 more than at the start)",
 			Kind: config.Number{What: "room", Min: 1, Max: MaxSlices}, Set: func(f *File, v any) { f.Room = int(v.(uint64)) }},
 	}}
 }

@@ -25,7 +25,7 @@ const (
 	maxFile    = 16 << 20
 	unlimited  = 0
 	maxRate    = 1e12 / 8 // bytes a second
-	defaultGap = 64       // slices that may come while it runs, where some are made for interfaces
+	moreSlices = 64       // that may come while it runs, unless the file says how many there may be
 )
 
 // File is a checked file.
@@ -84,18 +84,15 @@ func Load(path string) (*File, error) {
 }
 
 // leaves are the slices that packets belong to; those made for interfaces count as one.
-func leaves(list []Slice) (n int, each bool) {
+func leaves(list []Slice) (n int) {
 	for i := range list {
-		s := &list[i]
-		each = each || s.Match.Each
-		if len(s.Children) == 0 {
+		if s := &list[i]; len(s.Children) > 0 {
+			n += leaves(s.Children)
+		} else {
 			n++
-			continue
 		}
-		inner, more := leaves(s.Children)
-		n, each = n+inner, each || more
 	}
-	return n, each
+	return n
 }
 
 // Watches says whether it matters to the file which interfaces there are.

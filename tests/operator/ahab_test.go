@@ -1,0 +1,149 @@
+package operator
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/xdpmon/xdpmon/demo/netns"
+	"github.com/xdpmon/xdpmon/tests/netnstest"
+)
+
+// flood sends datagrams from B to A without a pause, and counts those that arrive.
+type flood struct {
+	arrived chan int // bytes, each
+	stop    chan struct{}
+}
+
+func startFlood(t *testing.T, network *netns.Topology) *flood {
+	t.Helper()
+	to, err := network.A.ListenPacket(t.Context(), "udp", net.JoinHostPort(network.A.IPv4.String(), "5001"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, err := network.B.Dial(t.Context(), "udp", to.LocalAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &flood{make(chan int, 1<<20), make(chan struct{})}
+	done := make(chan struct{}, 2)
+	go func() {
+		defer func() { done <- struct{}{} }()
+		for {
+			select {
+			case <-f.stop:
+				return
+			default:
+				_, _ = from.Write(make([]byte, 1200))
+				time.Sleep(200 * time.Microsecond) // 48 Mbit/s at most
+			}
+		}
+	}()
+	go func() {
+		defer func() { done <- struct{}{} }()
+		for b := make([]byte, 2000); ; {
+			if _, _, err := to.ReadFrom(b); err != nil {
+				return
+			}
+			select {
+			case f.arrived <- 1:
+			default:
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		close(f.stop)
+		to.Close()
+		from.Close()
+		<-done
+		<-done
+	})
+	return f
+}
+
+// report is what a line says of ahab.
+type ahabLine struct {
+	Report struct {
+		Dropped, Unlimited, Passed uint64
+		Slices                     []struct{ Slice string }
+	}
+}
+
+func lastAhab(t *testing.T, r *running) (last ahabLine) {
+	t.Helper()
+	lines := r.printed()
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil {
+		t.Fatal(err)
+	}
+	return last
+}
+
+// Slices from a file, with a process that is changed, paused, continued and killed while traffic flows.
+func TestAhabFollowsItsFile(t *testing.T) {
+	network := netnstest.New(t, netns.Options{})
+	path := filepath.Join(t.TempDir(), "slices.yaml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("capacity: 100kbit\nslices: [{name: all, user: source}")
+	o := inside(t, network, "attach", network.A.Interface, "--algo", "ahab", "--set", "ahab.config="+path, "--duration", "1s")
+	o.want(t, usage, `slices\.yaml:1:\d+: no YAML`) // refused where it is wrong, and nothing is attached
+	clean(t, network)
+	write("capacity: 100kbit\nslices: [{name: all, user: source}]")
+	f := startFlood(t, network)
+	run := start(t, network, "--algo", "ahab", "--set", "ahab.config="+path, "--set", "ahab.lease=1s", "--window", "200ms")
+	limited := func() bool { return lastAhab(t, run).Report.Dropped > 0 }
+	run.await(t, "drops", limited)
+
+	write("capacity: 1kbit\nslices: [{name: all}]")
+	run.says(t, `the slices stay as they were: .*slices\.yaml:1:11: capacity "1kbit"`)
+	run.await(t, "drops behind a file that is refused", limited)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	run.says(t, "the slices stay as they were: read slices: .*no such file")
+	run.await(t, "drops behind a file that is gone", limited)
+	write(fmt.Sprintf("capacity: 200kbit\nslices: [{name: named, match: {interfaces: [%s]}}, {name: rest}]", network.A.Interface))
+	run.await(t, "the new slices", func() bool {
+		s := lastAhab(t, run).Report.Slices
+		return len(s) == 2 && (s[0].Slice == "named" || s[1].Slice == "named") && limited()
+	})
+
+	if err := run.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	open(t, f)
+	if err := run.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	run.await(t, "drops behind a pause", func() bool { return lastAhab(t, run).Report.Unlimited == 0 && limited() })
+	run.kill()
+	open(t, f)
+	clean(t, network)
+}
+
+// open waits until everything passes: more arrives in a second than the limit would let through in ten.
+func open(t *testing.T, f *flood) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		for len(f.arrived) > 0 {
+			<-f.arrived
+		}
+		time.Sleep(time.Second)
+		if n := len(f.arrived); n > 10*200_000/8/1200 {
+			return
+		}
+	}
+	t.Fatal("limits stay without the process that renews them")
+}
