@@ -12,7 +12,7 @@ VERSION ?= 0.1.0~dev
 NFPM = github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
 SOAKTIME ?= 30m
 
-.PHONY: help build install packages agent-soak demo test check race generate generate-check bench eval fuzz soak faults mutants kernels clean
+.PHONY: help build install packages agent-soak ahab-live demo test check race generate generate-check bench eval fuzz soak faults mutants kernels clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -68,6 +68,11 @@ bench: ## nanoseconds a packet over the mutator, per program
 eval: ## the papers' figures through the real bytecode: tables and plots in docs/eval
 	@.ci/deps build
 	$(SUDO) $(GO) run ./tests/eval/cmd
+
+ahab-live: ## real TCP flows sharing a slice, in namespaces, into docs/eval/ahab-live.md; three hours
+	@.ci/deps build
+	$(MAKE) build
+	$(SUDO) $(GO) run ./tests/ahab/live -out docs/eval/ahab-live.md
 
 fuzz: ## the parser through the real program, the prover's programs in two histories, and random P4, for FUZZTIME
 	@.ci/deps build test

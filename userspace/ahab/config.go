@@ -54,7 +54,12 @@ type config struct {
 
 func newConfig(v algo.Values, env algo.Env) (*config, error) {
 	c, err := newSettings(v, env)
-	if err != nil || c.path == "" {
+	if err != nil {
+		return nil, err
+	}
+	if c.path == "" {
+		c.file = &slices.File{Capacity: float64(c.slices[1].capacity), Room: 1, Slices: []slices.Slice{{Name: c.slices[1].name, Weight: 1}}}
+		c.plan, err = c.file.Plan(nil, nil)
 		return c, err
 	}
 	if c.file, err = slices.Load(c.path); err != nil {

@@ -72,7 +72,7 @@ func interfaces(file *slices.File) (list []slices.Interface) {
 
 // sizeMembers leaves room for a file that has grown to twice its size.
 func (c *config) sizeMembers(spec *ebpf.CollectionSpec) error {
-	if c.plan == nil {
+	if c.path == "" {
 		return prefix.Size(spec, "ahab_members", 16)
 	}
 	trie, err := prefix.Build(c.plan.Roots, c.plan.Rules, prefix.MaxWords)
@@ -99,8 +99,11 @@ func (i *instance) bindSteer(set *maps.Set) (err error) {
 		i.modified = info.ModTime()
 	}
 	i.around = interfaces(i.file)
-	i.loop = control.New(i.plan, nil)
+	i.loop = control.New(i.plan, nil, float64(i.spacing))
 	i.announce()
+	if i.path == "" {
+		return nil
+	}
 	return i.members.Replace(i.plan.Roots, i.plan.Rules)
 }
 
@@ -130,8 +133,14 @@ func (i *instance) Allow(n int, rate float64) {
 	e := i.element(n, capacity, full)
 	i.slices[n].capacity = capacity
 	i.mapped.slices.Store(n*sliceWords, e.Capacity)
-	i.mapped.slices.Store(n*sliceWords+1, uint64(e.Spacing)|uint64(e.Ceiling)<<32)
+	i.mapped.slices.Store(n*sliceWords+1, i.mapped.slices.Load(n*sliceWords+1)&math.MaxUint32|uint64(e.Ceiling)<<32)
 	i.mapped.slices.Store(n*sliceWords+2, uint64(e.Norm)|uint64(e.Budget)<<32)
+}
+
+// Space implements control.Registers.
+func (i *instance) Space(n int, bytes uint32) {
+	e := i.element(n, i.slices[n].capacity, full)
+	i.mapped.slices.Store(n*sliceWords+1, uint64(bytes)|uint64(e.Ceiling)<<32)
 }
 
 // steered is a tick of the loop. What keeps a change from being carried out is said, and changes nothing.
@@ -139,7 +148,7 @@ func (i *instance) steered(now int64) error {
 	if i.loop == nil {
 		return nil
 	}
-	if now-i.looked >= int64(lookEvery) {
+	if i.path != "" && now-i.looked >= int64(lookEvery) {
 		i.looked = now
 		if err := i.follow(); err != nil {
 			i.tell("ahab: the slices stay as they were: %v", err)
@@ -207,7 +216,7 @@ func (i *instance) change(file *slices.File) error {
 	if err := i.members.Put(trie); err != nil {
 		return err
 	}
-	i.file, i.plan, i.loop = file, plan, control.New(plan, i.loop)
+	i.file, i.plan, i.loop = file, plan, control.New(plan, i.loop, float64(i.spacing))
 	i.announce()
 	return nil
 }

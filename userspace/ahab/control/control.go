@@ -7,6 +7,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/userspace/ahab/share"
 	"github.com/xdpmon/xdpmon/userspace/ahab/slices"
+	"github.com/xdpmon/xdpmon/userspace/ahab/spacing"
 )
 
 // Registers are those of the data plane, by a slice's number.
@@ -15,6 +16,8 @@ type Registers interface {
 	Bytes(slice int) (offered, dropped uint64)
 	// Allow sets what a slice may take, bytes a second; +Inf: anything.
 	Allow(slice int, rate float64)
+	// Space sets how many bytes a TCP flow above the limit sends between two losses.
+	Space(slice int, bytes uint32)
 }
 
 // How demand is told from what comes. A slice that is limited sends what its limit lets it: what it wants shows only in that it sends nearly
@@ -27,6 +30,7 @@ const (
 	remembered = 0.1  // seconds that a loss counts for
 	headroom   = 1.25 // what one that wants no more may grow by until the next time
 	least      = 1000 // bytes a second that nobody is kept below: no slice is ever shut
+	settled    = 0.2  // seconds: what losses do to TCP is averaged over
 	longest    = 1.   // seconds: who was away longer begins anew
 )
 
@@ -34,6 +38,8 @@ const (
 type flow struct {
 	offered, dropped uint64
 	rate             float64
+	came, passed     float64 // averaged over some round trips
+	spacing          float64
 	lost             float64 // seconds since it lost something
 	busy             bool
 	allowed          float64
@@ -49,8 +55,9 @@ type Loop struct {
 	last  int64
 }
 
-// New is a loop for a plan. before may be nil: what it knew of slices that stay is taken over.
-func New(plan *slices.Plan, before *Loop) *Loop {
+// New is a loop for a plan. before may be nil: what it knew of slices that stay is taken over. apart is how many bytes of a TCP flow there are
+// between two losses to begin with; 0: Spacing.
+func New(plan *slices.Plan, before *Loop, apart float64) *Loop {
 	l := &Loop{plan: plan, tree: share.New(plan.Nodes), flows: map[int]*flow{}}
 	known := map[string]*flow{}
 	if before != nil {
@@ -62,7 +69,10 @@ func New(plan *slices.Plan, before *Loop) *Loop {
 	for _, leaf := range plan.Leaves {
 		f := known[leaf.Name]
 		if f == nil {
-			f = &flow{lost: math.Inf(1), offered: math.MaxUint64, allowed: math.Inf(1)}
+			f = &flow{lost: math.Inf(1), offered: math.MaxUint64, allowed: math.Inf(1), spacing: apart}
+			if apart == 0 {
+				f.spacing = Spacing(leaf.Full / 2)
+			}
 		}
 		f.written = false
 		l.flows[leaf.Number] = f
@@ -84,7 +94,7 @@ func (l *Loop) Tick(now int64, r Registers) (away float64) {
 		leaf, f := &l.plan.Leaves[i], l.order[i]
 		offered, dropped := r.Bytes(leaf.Number)
 		if !fresh && offered >= f.offered && dropped >= f.dropped {
-			f.see(float64(offered-f.offered)/dt, dropped > f.dropped, dt)
+			f.see(float64(offered-f.offered)/dt, float64(dropped-f.dropped)/dt, dt)
 		}
 		f.offered, f.dropped = offered, dropped
 		l.tree.Demand(leaf.Node, f.demand())
@@ -93,23 +103,48 @@ func (l *Loop) Tick(now int64, r Registers) (away float64) {
 	for i := range l.plan.Leaves {
 		leaf, f := &l.plan.Leaves[i], l.order[i]
 		allowed := max(least, l.tree.Grant(leaf.Node))
+		apart := f.space(allowed)
 		if allowed != f.allowed || !f.written {
-			f.allowed, f.written = allowed, true
+			f.allowed = allowed
 			r.Allow(leaf.Number, allowed)
 		}
+		if apart != uint32(f.spacing) || !f.written {
+			r.Space(leaf.Number, apart)
+		}
+		f.spacing, f.written = float64(apart), true
 	}
 	return away
 }
 
 // see takes what came in the time since the last tick.
-func (f *flow) see(rate float64, lost bool, dt float64) {
+func (f *flow) see(rate, lost, dt float64) {
 	f.rate += (min(rate, most*f.allowed) - f.rate) * min(1, dt/smoothing)
 	f.lost += dt
-	if lost {
+	if lost > 0 {
 		f.lost = 0
 	}
+	f.came += (rate - f.came) * min(1, dt/settled)
+	f.passed += (rate - min(rate, lost) - f.passed) * min(1, dt/settled)
 	share := f.rate / f.allowed
 	f.busy = share >= begins || share >= ends && (f.busy || f.lost < remembered)
+}
+
+// space is how far losses are apart under what the slice may take now: what its use says, and the square of what that has changed by.
+func (f *flow) space(allowed float64) uint32 {
+	old := f.spacing
+	if change := allowed / f.allowed; f.busy && !math.IsInf(f.allowed, 1) && math.Abs(change-1) > 0.01 {
+		old *= change * change
+	}
+	old = max(spacing.Least, min(spacing.Most, old))
+	return spacing.Next(uint32(old), f.came, f.passed, f.allowed, f.lost <= settled)
+}
+
+// Spacing is where the search begins: the distance of losses that a TCP flow at a rate (bytes a second) needs when its round trip takes 10 ms,
+// 3/8 of the square of its window in segments, between one that halves its window and one that does not.
+func Spacing(rate float64) float64 {
+	const segment, trip = 1514, 0.01
+	window := max(4, rate*trip/segment)
+	return max(spacing.Least, min(spacing.Most, 0.375*window*window*segment))
 }
 
 // demand of a slice: anything, when it takes all it may.

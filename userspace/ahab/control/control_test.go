@@ -32,6 +32,8 @@ func (l *link) Allow(n int, rate float64) {
 	l.written++
 }
 
+func (l *link) Space(int, uint32) {}
+
 // run lets a time go by, and returns what passes at its end.
 func (l *link) run(loop *Loop, now *int64, d time.Duration) map[int]float64 {
 	passes := map[int]float64{}
@@ -77,7 +79,7 @@ func within(t *testing.T, what string, got, want, share float64) {
 func TestSharesSwap(t *testing.T) {
 	for _, tcp := range []bool{false, true} {
 		plan := planOf(t, two)
-		l, loop, now := newLink(plan), New(plan, nil), int64(1)
+		l, loop, now := newLink(plan), New(plan, nil, 0), int64(1)
 		l.tcp = tcp
 		least := .99
 		if tcp {
@@ -108,7 +110,7 @@ func TestSharesSwap(t *testing.T) {
 // A slice that wants little leaves the rest; what it may take leaves room to want more.
 func TestLeavesTheRest(t *testing.T) {
 	plan := planOf(t, two)
-	l, loop, now := newLink(plan), New(plan, nil), int64(1)
+	l, loop, now := newLink(plan), New(plan, nil, 0), int64(1)
 	l.wants[1], l.wants[2] = 1e6, 1e9
 	l.run(loop, &now, time.Second)
 	within(t, "the rest", l.allowed[2], 10e6-1.25e6, .01)
@@ -120,7 +122,7 @@ func TestLeavesTheRest(t *testing.T) {
 // A pause, or a clock that jumps, is said; nobody's demand is made of it, and the loop goes on.
 func TestPause(t *testing.T) {
 	plan := planOf(t, two)
-	l, loop, now := newLink(plan), New(plan, nil), int64(1)
+	l, loop, now := newLink(plan), New(plan, nil, 0), int64(1)
 	l.wants[1], l.wants[2] = 1e9, 1e9
 	l.run(loop, &now, 200*time.Millisecond)
 	for _, jump := range []time.Duration{time.Hour, -time.Hour} {
@@ -145,7 +147,7 @@ func TestPause(t *testing.T) {
 // Registers that begin anew, because others have taken their place, are no demand.
 func TestCountsGoBack(t *testing.T) {
 	plan := planOf(t, two)
-	l, loop, now := newLink(plan), New(plan, nil), int64(1)
+	l, loop, now := newLink(plan), New(plan, nil, 0), int64(1)
 	l.wants[1] = 2e6
 	l.run(loop, &now, 200*time.Millisecond)
 	l.offered[1] = 0
@@ -156,7 +158,7 @@ func TestCountsGoBack(t *testing.T) {
 // A change keeps what is known of slices that stay: nobody's share moves.
 func TestChange(t *testing.T) {
 	plan := planOf(t, two)
-	l, loop, now := newLink(plan), New(plan, nil), int64(1)
+	l, loop, now := newLink(plan), New(plan, nil, 0), int64(1)
 	l.wants[1], l.wants[2] = 1e9, 1e9
 	l.run(loop, &now, 200*time.Millisecond)
 	f, err := slices.Parse("f.yaml", []byte(strings.Replace(two, "slices: [", "slices: [{name: c, match: {marks: [3]}}, ", 1)))
@@ -167,7 +169,7 @@ func TestChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	loop = New(next, loop)
+	loop = New(next, loop, 0)
 	for range 3 {
 		l.run(loop, &now, 10*time.Millisecond)
 		within(t, "share behind the change", l.allowed[1], 5e6, .01)
@@ -180,7 +182,7 @@ func TestChange(t *testing.T) {
 // Nothing is written that is there already, and nobody is ever shut.
 func TestWritesLittle(t *testing.T) {
 	plan := planOf(t, two)
-	l, loop, now := newLink(plan), New(plan, nil), int64(1)
+	l, loop, now := newLink(plan), New(plan, nil, 0), int64(1)
 	l.wants[1], l.wants[2] = 1e9, 1e9
 	l.run(loop, &now, time.Second)
 	before := l.written
@@ -217,6 +219,7 @@ func (l *busyLink) Bytes(n int) (uint64, uint64) {
 	l.dropped[n] += l.allowed[n] / 1000
 	return l.offered[n], l.dropped[n]
 }
+func (l *busyLink) Space(int, uint32)         {}
 func (l *busyLink) Allow(n int, rate float64) { l.allowed[n] = uint64(rate) }
 
 // BenchmarkTick is a tick of 16,000 busy slices in three levels: a hundred of them a second are what the loop costs.
@@ -225,7 +228,7 @@ func BenchmarkTick(b *testing.B) {
 		plan := planOf(b, many(groups, 16000/128))
 		n := len(plan.Leaves)
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			l, loop, now := &busyLink{make([]uint64, n+1), make([]uint64, n+1), make([]uint64, n+1)}, New(plan, nil), int64(1)
+			l, loop, now := &busyLink{make([]uint64, n+1), make([]uint64, n+1), make([]uint64, n+1)}, New(plan, nil, 0), int64(1)
 			for b.Loop() {
 				now += int64(10 * time.Millisecond)
 				loop.Tick(now, l)
