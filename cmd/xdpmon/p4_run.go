@@ -112,7 +112,7 @@ func p4Run(env *environment, o *p4RunOptions, name string, files []string) error
 		return err
 	}
 	e, err := dump.NewEvaluator(t, v, int64(o.window))
-	if errors.Is(err, dump.ErrDigests) {
+	if errors.Is(err, dump.ErrUncounted) {
 		return &usage{err}
 	}
 	if err != nil {

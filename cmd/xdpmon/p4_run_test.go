@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,6 +37,36 @@ func TestP4RunSaysWhatReplaySays(t *testing.T) {
 		t.Fatalf("exit code %d", code)
 	}
 	t.Run("refused", func(t *testing.T) { refuseDumps(t, registers) })
+}
+
+// TestP4RunWithDigests: what goes up at once is part of the report, and of a dump.
+func TestP4RunWithDigests(t *testing.T) {
+	testutil.NeedRoot(t)
+	capture, registers := testutil.Trace(t, "web_reordered.pcap"), filepath.Join(t.TempDir(), "switch.json")
+	sayTheSame(t, [][]string{{"p4", "run", "reorder", capture, "--dump", registers}, {"p4", "run", "reorder", "--registers", registers}})
+	prefixes := func(arguments ...string) (names []string) {
+		w := realWorld()
+		if code := w.run(arguments...); code != exitDone {
+			t.Fatalf("%v: exit code %d: %s", arguments, code, w.err.String())
+		}
+		for _, row := range reportOf(t, w)["prefixes"].([]any) {
+			names = append(names, row.(map[string]any)["prefix"].(string))
+		}
+		return names
+	}
+	replayed := []string{"replay", capture, "--algo", "reorder", "--hash", "crc"}
+	for _, set := range []string{"method=hybrid", "buckets=3072", "x=0.667", "prefix6=32", "ways=2", "definition=1"} {
+		replayed = append(replayed, "--set", "reorder."+set)
+	}
+	host, mine := prefixes(replayed...), prefixes("p4", "run", "reorder", capture)
+	if len(host) < 4 {
+		t.Errorf("the bytecode finds %v alone", host)
+	}
+	for _, name := range host { // an empty record of a switch lets every second packet in only
+		if !slices.Contains(mine, name) {
+			t.Errorf("prefix %s is the bytecode's alone; the switch names %v", name, mine)
+		}
+	}
 }
 
 // sayTheSame compares the reports of several command lines.
@@ -103,7 +134,7 @@ func TestP4RunUsage(t *testing.T) {
 	for _, arguments := range [][]string{
 		{"p4", "run", "fridge"},
 		{"p4", "run", "fridge", "a.pcap", "--registers", "b.json"},
-		{"p4", "run", "reorder", "a.pcap"},
+		{"p4", "run", "beaucoup", "a.pcap"},
 		{"p4", "run", "lean", "a.pcap"},
 	} {
 		w := realWorld()

@@ -34,7 +34,7 @@ const (
 	fullFlows  = 300
 	fullBefore = 10 // packets of each, by which some are admitted
 	fullAfter  = 4
-	heldFlows  = 6
+	heldFlows  = 3 // in each way
 	fewEntries = 1024
 	nearlyFull = 1<<32 - 3
 )
@@ -83,7 +83,8 @@ type place struct {
 // held finds flows whose packet adds to a counter. Nobody else's packet comes any more: a counter that is 2^31 above the other one
 // would be taken for the smaller one.
 func held(d twin.Driver, counters []string) (found []place, err error) {
-	for n := 0; n < fullFlows && len(found) < heldFlows; n++ {
+	var ways [2]int
+	for n := 0; n < fullFlows && min(ways[0], ways[1]) < heldFlows; n++ {
 		before := [][]uint64{d.Read(counters[0]), d.Read(counters[1])}
 		for range 2 { // the first one may have been admitted
 			if err := d.Send(packetOf(d, n)); err != nil {
@@ -91,8 +92,9 @@ func held(d twin.Driver, counters []string) (found []place, err error) {
 			}
 		}
 		for way, c := range counters {
-			if at := counted(before[way], d.Read(c)); at >= 0 {
+			if at := counted(before[way], d.Read(c)); at >= 0 && ways[way] < heldFlows {
 				found = append(found, place{n, c, at})
+				ways[way]++
 			}
 		}
 	}

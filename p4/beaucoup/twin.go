@@ -19,6 +19,7 @@ func init() {
 			{Name: "small", Generated: true, Set: map[string]string{"entries": "256", "budget": "1", "queries": small}},
 		},
 		Drive: collect,
+		Fill:  []twin.Fill{{Object: "what `xdpmon p4 rules beaucoup` writes", What: "tables of coupons and of queries, when the queries are to change; the text begins with those of beaucoup.set=many"}},
 		Coins: twin.HighBits,
 		Host:  host,
 		Same:  same,
@@ -34,10 +35,10 @@ func init() {
 }
 
 // small queries alert in a few thousand packets, over every kind of field.
-const small = `a: count distinct dst+dport by src > 5 in 10s; b: count distinct timestamp by src+dst+sport+dport > 8 in 1s;
-	c: count distinct sport by dst+dport > 5 in 5s if tcp.syn and not tcp.ack; d: count distinct src/24 by dst/16 > 3 in 20s;
+const small = `a: count distinct dst+dport by src > 8 in 10s; b: count distinct timestamp by src+dst+sport+dport > 20 in 1s;
+	c: count distinct sport by dst+dport > 6 in 5s if tcp.syn and not tcp.ack; d: count distinct src/24 by dst/16 > 3 in 20s;
 	e: count distinct src+proto by dst/48 > 4 in 30s; f: count distinct tcp.flags+sport by dst+proto > 5 in 2s if tcp;
-	g: count distinct dst+sport by src > 4 in 3s if udp and dport=53; h: count distinct src+dst by proto > 8 in 1m if ipv6`
+	g: count distinct dst+sport by src > 4 in 3s if udp and dport=53; h: count distinct src+dst by proto > 30 in 1m if ipv6`
 
 // copied packets are the alerts: what they say of their key is their own headers.
 func copied(r *run.Result, time uint64) [][]uint64 {
@@ -122,7 +123,7 @@ func collect(d twin.Driver, form twin.Form) error {
 // every kind of packet that queries tell apart, of many flows: two coupons of one packet are rare.
 func every(d twin.Driver) error {
 	r, now := rand.New(rand.NewPCG(6, 16)), d.Now()+1e9
-	for n := range 9000 {
+	for n := range 18_000 {
 		p := packet.Packet{Time: now + int64(n)*700, Valid: packet.IP | packet.Ports, Segs: 1, SrcPort: uint16(r.Uint32()), DstPort: uint16(r.Uint32())}
 		var a [2][16]byte
 		for i := range a {

@@ -230,20 +230,35 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
 
     /* 16 bits to 32 through the hash unit: with a cast in the sum the compiler finds no containers for the number, the sum and the
      * length fields of both IP headers. Only definition 2 reads `next`. */
-    action data() { wide = widths.get((bit<32>)payload); }
+    DirectCounter<bit<64>>(CounterType_t.PACKETS) reorder_counts;
+
+    action data() {
+        wide = widths.get((bit<32>)payload);
+        reorder_counts.count();
+    }
 
     action begin_with_data() {
         wide = widths.get((bit<32>)payload);
         begins = 1;
+        reorder_counts.count();
+    }
+
+    action second() {
+        wide = widths.get((bit<32>)payload);
+        reorder_counts.count();
     }
 
     action begin() {
         role = ROLE_BEGIN;
         first = first - 1;
         wide = REORDER_FRESH;
+        reorder_counts.count();
     }
 
-    action no_data() { role = ROLE_NONE; }
+    action no_data() {
+        role = ROLE_NONE;
+        reorder_counts.count();
+    }
 
     /* A SYN begins a connection; without data it is nothing else. */
     table kinds {
@@ -257,14 +272,18 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
             begin_with_data;
             begin;
             no_data;
+            second;
         }
         const entries = {
+            (ROLE_NONE, _, _): no_data();
             (ROLE_FIRST, 0, 2 &&& 2): begin();
             (_, 0, _): no_data();
             (ROLE_FIRST, _, 2 &&& 2): begin_with_data();
+            (ROLE_FIRST, _, _): data();
         }
-        const default_action = data();
-        size = 4;
+        const default_action = second();
+        counters = reorder_counts;
+        size = 8;
     }
 
     action expect() { next = first + wide; }

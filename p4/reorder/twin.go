@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math/bits"
 	"net/netip"
+	"slices"
+	"strings"
 
 	"github.com/xdpmon/xdpmon/p4"
 	"github.com/xdpmon/xdpmon/p4/tna/run"
@@ -25,7 +27,15 @@ func init() {
 		Unreachable: unlikely,
 		Host:        untagged,
 		Same:        untagged,
-		Reports:     &twin.Reports{Ring: "reorder_reports", Host: host, Twin: digests},
+		Reports:     &twin.Reports{Ring: "reorder_reports", Host: host, Twin: digests, Record: records},
+		Native:      tagged,
+		Registers:   true,
+		Uncounted: []string{"watched", "watched_share", "out_of_order", "out_of_order_share", "repeated", "aggregates", "not_watched", "torn",
+			"recirculation", "reports"},
+		Counts: []twin.Count{
+			{Table: "reorder.kinds", Actions: []string{"data", "begin_with_data"}, Host: "reorder_counts", Index: 0},
+			{Table: "reorder.kinds", Actions: []string{"second"}, Host: "reorder_counts", Index: 7},
+		},
 		Differences: []twin.Difference{
 			{Name: "first fragments", Max: 1, Packet: func(p *packet.Packet) bool { return p.Has(packet.Fragment | packet.TCP) }},
 			{Name: "hybrid: an empty way holds the prefix of zeros", Max: 4, Packet: zeros},
@@ -129,6 +139,43 @@ const counted = 1<<24 - 1
 func recordOf(d *run.Digest, of string) []uint64 {
 	n := d.Value(of + "n")
 	return []uint64{d.Value(of + "prefix"), n >> 25, n >> 24 & 1, n & counted, d.Value(of + "o")}
+}
+
+// records of a digest as struct reorder_report. Of the signature a switch tells the upper seven bits.
+func records(d *run.Digest, bank int) (all [][]byte) {
+	for _, r := range digests(&run.Result{Digests: []run.Digest{*d}}, 0) {
+		prefix, signature, six, n, o := r[0], r[1]<<25, r[2], r[3], r[4]
+		b := binary.NativeEndian.AppendUint64(nil, prefix<<(16*six))
+		b = binary.NativeEndian.AppendUint64(b, signature|n<<32)
+		all = append(all, binary.NativeEndian.AppendUint64(b, o|uint64(bank)<<32))
+	}
+	return all
+}
+
+// tagged puts into a word what a host tells torn records by, and its family into a prefix.
+func tagged(register string, word uint64, beside func(string) uint64) uint64 {
+	parts := []string{"0", "1", "_array"}
+	part := parts[slices.IndexFunc(parts, func(p string) bool { return strings.HasSuffix(register, p) })]
+	id, count := beside("reorder_id"+part), beside("reorder_count"+part)
+	signature := id >> 32
+	switch register {
+	case "reorder_prefix" + part:
+		prefix := word & (1<<32 - 1)
+		return prefix<<(16*(count>>24&1)) | signature&0xffff<<48
+	case "reorder_seq" + part:
+		return word&(1<<56-1) | signature&0xff<<56
+	case "reorder_count" + part:
+		if id == 0 {
+			return word
+		}
+		const enough = 1 // packets out of order: the default of reorder.R
+		reached := uint64(0)
+		if beside("reorder_seq"+part)>>32&counted >= enough {
+			reached = 1
+		}
+		return word&counted | reached<<24 | signature>>25<<25
+	}
+	return word
 }
 
 // lowBits: the host looks at the first bits of a coin, a table of the twin at the last ones.

@@ -39,6 +39,7 @@ var equivalent = map[string]string{
 	"HhhC1: entries 0 and 1 of counters":               "the first one is for a key that both ways hold: only a key that neither holds is admitted",
 	"PrecisionC1: entries 0 and 1 of counters":         "the same",
 	"PrecisionOutcome: entries 2 and 3 of outcomes":    "nobody is admitted who is in way 1",
+	"HhhC1: entry 3 of counters: grow for take":        "second passes come at once in the model: what is written is what was there, and one",
 	"HhhOutcome: entries 2 and 3 of outcomes":          "the same",
 	"Reasons: entries 0 and 1 of reason":               "nothing is read behind a header that is not read",
 	"BeaucoupEnds: >= for > in ((v - now) > 58659286)": "what a collector has left is its window at most, which is 2^16 ticks less",
@@ -58,7 +59,7 @@ var equivalent = map[string]string{
 	"BeaucoupEnds: 58659286 + 1":                       "what a collector has left is its window at most, which is 2^16 ticks less",
 	"BeaucoupOnehot: 0 + 1":                            "every coupon that is drawn has an entry",
 	"FridgeOutcome: entries 3 and 4 of outcomes":       "the two are added up: a host has one counter for them",
-	"Reorder: entries 1 and 2 of kinds":                "a SYN without data is the entry's before them",
+	"Reorder: entries 2 and 3 of kinds":                "a SYN without data is the entry's before them",
 	"Reorder: ahead[31:31] by -1":                      "sizes are far below 2^30: both bits of their difference are its sign",
 }
 

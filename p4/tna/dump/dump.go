@@ -28,6 +28,21 @@ type Dump struct {
 	End       int64                        `json:"end"`       // ns
 	Registers map[string]Register          `json:"registers"` // all of them, both banks
 	Counters  map[string]map[string]uint64 `json:"counters"`  // packets by table and action
+	Digests   []Digest                     `json:"digests,omitempty"`
+}
+
+// Digest is a record that came at once, by field.
+type Digest struct {
+	Name   string            `json:"name"`
+	Values map[string]uint64 `json:"values"`
+}
+
+func digestOf(d *run.Digest) Digest {
+	one := Digest{Name: d.Name, Values: map[string]uint64{}}
+	for i, field := range d.Fields {
+		one.Values[field] = d.Values[i]
+	}
+	return one
 }
 
 // Register holds elements one after the other, of a pair the first field first. Two registers of one name, which exclude each

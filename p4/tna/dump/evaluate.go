@@ -3,20 +3,21 @@ package dump
 import (
 	"errors"
 	"fmt"
+	golang "maps"
 	"slices"
 	"strings"
 
 	"github.com/cilium/ebpf"
 
 	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/p4/tna/run"
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// ErrDigests says that a twin's answer is not in its registers alone.
-var ErrDigests = errors.New("its registers and counters are not the whole answer: flows are named by digests, or packets are not " +
-	"counted by outcome")
+// ErrUncounted says that a switch does not count what the estimator needs.
+var ErrUncounted = errors.New("a switch does not count what its estimates and their errors are made of; read its reports as they come")
 
 // Evaluator is an algorithm that reads a switch's registers as it reads a host's: the words go into arrays of the same names,
 // with no program beside them.
@@ -30,7 +31,7 @@ type Evaluator struct {
 // NewEvaluator configures the algorithm of a twin and makes its arrays.
 func NewEvaluator(t *twin.Twin, v algo.Values, windowNS int64) (*Evaluator, error) {
 	if !t.Registers {
-		return nil, fmt.Errorf("evaluate %s: %w", t.Name, ErrDigests)
+		return nil, fmt.Errorf("evaluate %s: %w", t.Name, ErrUncounted)
 	}
 	d, err := algo.Lookup(t.Algorithm)
 	if err != nil {
@@ -78,10 +79,13 @@ func (e *Evaluator) Close() {
 
 // Window evaluates a dump: what `replay` would report of the same registers.
 func (e *Evaluator) Window(d *Dump, w report.Window) (report.Line, error) {
-	for name, r := range d.Registers {
-		if err := e.write(name, r, d.Bank); err != nil {
+	for name := range d.Registers {
+		if err := e.write(d.Registers, name, d.Bank); err != nil {
 			return report.Line{}, err
 		}
+	}
+	if err := e.tell(d); err != nil {
+		return report.Line{}, err
 	}
 	for _, c := range slices.Concat(e.twin.Counts, e.twin.Also) {
 		n := uint64(0)
@@ -100,6 +104,7 @@ func (e *Evaluator) Window(d *Dump, w report.Window) (report.Line, error) {
 	if err != nil {
 		return report.Line{}, fmt.Errorf("evaluate registers: %w", err)
 	}
+	e.leaveOut(&result)
 	line := report.Line{Algorithm: e.twin.Algorithm, Interface: "switch", Window: w, Lost: result.Lost, Report: result.Body}
 	line.Packets.Used = result.Used
 	line.Packets.Reasons = map[string]uint64{}
@@ -115,8 +120,46 @@ func (e *Evaluator) Window(d *Dump, w report.Window) (report.Line, error) {
 	return line, nil
 }
 
+// tell the algorithm what came as digests.
+func (e *Evaluator) tell(d *Dump) error {
+	if e.twin.Reports == nil || e.twin.Reports.Record == nil {
+		return nil
+	}
+	a, err := e.set.Array(e.twin.Reports.Ring)
+	if err != nil {
+		return err
+	}
+	ring, err := a.Ring()
+	if err != nil {
+		return err
+	}
+	for _, one := range d.Digests {
+		digest := run.Digest{Name: one.Name, Fields: slices.Sorted(golang.Keys(one.Values))}
+		for _, field := range digest.Fields {
+			digest.Values = append(digest.Values, one.Values[field])
+		}
+		for _, record := range e.twin.Reports.Record(&digest, d.Bank) {
+			ring.Put(record)
+		}
+	}
+	return nil
+}
+
+// leaveOut what the switch does not count, and notes, which are made of it.
+func (e *Evaluator) leaveOut(r *algo.Result) {
+	if len(e.twin.Uncounted) == 0 {
+		return
+	}
+	r.Body.Values = slices.DeleteFunc(r.Body.Values, func(v report.Value) bool { return slices.Contains(e.twin.Uncounted, v.Name) })
+	for _, name := range e.twin.Uncounted {
+		delete(r.Lost, name)
+	}
+	r.Body.Notes = []string{"a switch does not count " + strings.Join(e.twin.Uncounted, ", ")}
+}
+
 // write a register into the array of its name: all of one that is matched, the closed bank of one that accumulates.
-func (e *Evaluator) write(name string, r Register, bank int) error {
+func (e *Evaluator) write(all map[string]Register, name string, bank int) error {
+	r := all[name]
 	a, err := e.set.Array(name)
 	if err != nil {
 		return err
@@ -131,7 +174,7 @@ func (e *Evaluator) write(name string, r Register, bank int) error {
 	for i := range a.Entries {
 		v := r.Element(from + i)
 		if e.twin.Native != nil {
-			v = e.twin.Native(name, v)
+			v = e.twin.Native(name, v, func(other string) uint64 { return all[other].Element(from + i) })
 		}
 		if v == 0 && a.Banks == 2 {
 			continue // the window before was set back

@@ -53,7 +53,7 @@ func PlanOf(t *twin.Twin, sw *run.Switch) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{Schema: PlanSchema, Twin: t.Name, Fill: slices.Concat(common(sw), t.Fill), Digests: !t.Registers}
+	p := &Plan{Schema: PlanSchema, Twin: t.Name, Fill: slices.Concat(common(sw), t.Fill), Digests: t.Reports != nil && t.Reports.Record != nil}
 	if t.Window != nil {
 		flip := *t.Window
 		flip.Table = ingress(flip.Table)

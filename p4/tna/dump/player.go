@@ -30,6 +30,7 @@ type Player struct {
 	packets     int
 	coin        uint32
 	queue       func(f *packet.Frame) run.Queue
+	digests     []Digest // of this window
 }
 
 // ErrNoFrames says that a capture has nothing for a switch's port.
@@ -109,6 +110,9 @@ func (p *Player) frame(f *packet.Frame, result *run.Result) error {
 	if err := p.Switch.Process(in, result); err != nil {
 		return fmt.Errorf("packet %d: %w", p.packets, err)
 	}
+	for i := range result.Digests {
+		p.digests = append(p.digests, digestOf(&result.Digests[i]))
+	}
 	return nil
 }
 
@@ -128,7 +132,9 @@ func (p *Player) end(at int64, last bool) error {
 	if err := p.Twin.SetBank(p.Switch, p.bank); err != nil {
 		return err
 	}
-	err := p.Window(Of(p.Twin, p.Switch, closed, p.start, at), last)
+	d := Of(p.Twin, p.Switch, closed, p.start, at)
+	d.Digests, p.digests = p.digests, nil
+	err := p.Window(d, last)
 	for _, name := range p.banked {
 		n := twin.Entries(p.Switch, name) / 2
 		twin.Reset(p.Switch, name, closed*n, (closed+1)*n)

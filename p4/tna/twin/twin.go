@@ -48,7 +48,9 @@ type Twin struct {
 	// Host writes a host's word as the twin has it, where that is another layout; nil: as it is. Same does so for the twin's.
 	Host, Same func(register string, word uint64) uint64
 	// Native writes a switch's word as the host has it, for its estimator; nil: as it is.
-	Native func(register string, word uint64) uint64
+	Native func(register string, word uint64, beside func(register string) uint64) uint64 // beside: the same element of another one
+	// Uncounted are values and losses of the report that a switch does not count.
+	Uncounted []string
 }
 
 // Form is one way to compile a twin, and the parameters with which the eBPF form is the same.
@@ -67,6 +69,7 @@ type Count struct {
 	Actions []string // of the twin, added up
 	Host    string   // the host's array
 	Index   int      // ... and which counter of it
+	Short   int      // of a thousand packets so many may be missing in the twin
 }
 
 // Reports compares what goes to the control plane at once: records of the host's ring, and the twin's digests, or packets that
@@ -75,6 +78,8 @@ type Reports struct {
 	Ring string
 	Host func(record []byte) []uint64                // nil: of this record the twin says nothing
 	Twin func(r *run.Result, time uint64) [][]uint64 // of one packet
+	// Record is a digest as records of the host's ring, for its estimator; nil: it cannot be told.
+	Record func(d *run.Digest, bank int) [][]byte
 }
 
 // Driver sends packets to twin and bytecode, and changes the registers of both.
