@@ -2,8 +2,10 @@ package p4
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/xdpmon/xdpmon/p4/tna/run"
@@ -228,4 +230,39 @@ func suffering() (all []timed) {
 		add(13_000*ms+uint64(i)*5*ms, 4, 4000, seq, 0)
 	}
 	return all
+}
+
+// TestLimitsAndWeights: what a control plane writes decides, limits in both directions and what a delay is worth, which a dump of
+// `xdpmon p4 rules lean` says.
+func TestLimitsAndWeights(t *testing.T) {
+	for _, limit := range []uint64{1, 300, 1 << 30} {
+		sw := tap(t, "lean", Form{"LEAN_STATS": "1"}, run.Tofino1)
+		for _, p := range sw.Params {
+			if p.Value = limit; strings.HasSuffix(p.Name, "at_most") {
+				p.Value = -limit & (1<<32 - 1)
+			}
+		}
+		values := sw.Table("lean.lat_values.values")
+		if err := errors.Join(values.Clear(), values.Add([]run.Match{{Mask: 1<<32 - 1}}, "none")); err != nil {
+			t.Fatal(err)
+		}
+		const weight = 299 // and the delay's own ticks, which are many
+		if err := values.Add([]run.Match{{}}, "weigh", weight); err != nil {
+			t.Fatal(err)
+		}
+		reports, sum := 0, int64(0)
+		for _, p := range suffering()[:400] {
+			reports += len(pass(t, sw, p.frame, p.ns).Digests)
+		}
+		for _, v := range sw.Register("lean_lat_0").Data {
+			sum += max(int64(int32(v)), -int64(int32(v)))
+		}
+		if (reports > 0) != (limit < 1<<30) {
+			t.Errorf("limit %d: %d reports", limit, reports)
+		}
+		const delay = 50_000_000 / 8192 // ticks
+		if n := sum / (delay + weight); n < 1 || sum < n*(delay+weight-1) || sum > n*(delay+weight+2) {
+			t.Errorf("the sketch holds %d, which is no multiple of %d ticks and a weight of %d", sum, delay, weight)
+		}
+	}
 }
