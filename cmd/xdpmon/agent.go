@@ -7,13 +7,14 @@ import (
 	"log/slog"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
-	"github.com/xdpmon/xdpmon/loader/privilege"
 	"github.com/xdpmon/xdpmon/userspace/agent"
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
+	"github.com/xdpmon/xdpmon/userspace/outlet"
 )
 
 //go:generate sh -c "go run . agent --schema >../../deploy/agent.schema.json"
@@ -52,13 +53,9 @@ func newAgent(env *environment) *cobra.Command {
 func runAgent(env *environment, o *agentOptions) error {
 	switch {
 	case o.schema:
-		text, err := config.Schema()
-		if err == nil {
-			_, err = env.stdout.Write(text)
-		}
-		return err
+		return env.printSchema(config.Schema())
 	case o.check:
-		return checkConfig(env, o.config)
+		return checkConfig(env, o.config, config.Load, agent.Preview)
 	}
 	if _, err := config.Load(o.config); err != nil { // what is wrong with it is told without privileges
 		return configError(err)
@@ -66,21 +63,14 @@ func runAgent(env *environment, o *agentOptions) error {
 	if err := env.engine.privilege(); err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	reload, stop := agentSignals(env, cancel)
-	defer stop()
-	watchdog, err := daemon.SdWatchdogEnabled(false)
+	ctx, reload, watchdog, stop, err := service(env)
 	if err != nil {
-		return fmt.Errorf("agent: read what the service manager says of its watchdog: %w", err)
+		return err
 	}
+	defer stop()
 	return configError(env.engine.agent(ctx, agent.Options{Path: o.config, Log: func(l config.Log) slog.Handler { return newLogger(env, l) },
 		Notify: func(state string) { _, _ = daemon.SdNotify(false, state) }, // nobody to tell is no trouble
 		Settle: env.engine.settleAgent, Reload: reload, Stdout: env.stdout, Version: version(), Kernel: env.kernel, Watchdog: watchdog}))
-}
-
-func settleAgent() ([]string, error) {
-	return privilege.Drop(privilege.Keep{Reattach: true, Load: true})
 }
 
 // configError is one of usage: the message says where and what is allowed.
@@ -91,12 +81,12 @@ func configError(err error) error {
 	return err
 }
 
-func checkConfig(env *environment, path string) error {
-	cfg, err := config.Load(path)
+func checkConfig[T any](env *environment, path string, load func(string) (*T, error), preview func(*T) ([]string, error)) error {
+	cfg, err := load(path)
 	if err != nil {
 		return configError(err)
 	}
-	lines, err := agent.Preview(cfg)
+	lines, err := preview(cfg)
 	if err != nil {
 		return err
 	}
@@ -104,6 +94,16 @@ func checkConfig(env *environment, path string) error {
 		fmt.Fprintf(env.stderr, "xdpmon: %s\n", text)
 	}
 	return env.printLines(append([]string{path + " is right"}, lines...)...)
+}
+
+// service is what a verb that runs for months has of whoever started it; ctx ends with it.
+func service(env *environment) (ctx context.Context, reload <-chan os.Signal, watchdog time.Duration, stop func(), err error) {
+	if watchdog, err = daemon.SdWatchdogEnabled(false); err != nil {
+		return nil, nil, 0, nil, fmt.Errorf("read what the service manager says of its watchdog: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	reload, end := agentSignals(env, cancel)
+	return ctx, reload, watchdog, func() { end(); cancel() }, nil
 }
 
 // agentSignals tells a hangup, which is a wish for the configuration, from an end.
@@ -130,22 +130,14 @@ func agentSignals(env *environment, cancel func()) (reload <-chan os.Signal, sto
 	return again, func() { close(done); unsubscribe() }
 }
 
-// newLogger writes to standard error. The journal has times of its own.
+// newLogger writes to standard error.
 func newLogger(env *environment, l config.Log) slog.Handler {
-	var level slog.Level
-	_ = level.UnmarshalText([]byte(l.Level)) // checked with the configuration
-	o := &slog.HandlerOptions{Level: level}
-	if env.getenv("JOURNAL_STREAM") != "" {
-		o.ReplaceAttr = func(groups []string, a slog.Attr) slog.Attr {
-			if len(groups) == 0 && a.Key == slog.TimeKey {
-				return slog.Attr{}
-			}
-			return a
-		}
+	return outlet.NewLogger(env.stderr, l, env.getenv("JOURNAL_STREAM") != "")
+}
+
+func (env *environment) printSchema(text []byte, err error) error {
+	if err == nil {
+		_, err = env.stdout.Write(text)
 	}
-	var h slog.Handler = slog.NewTextHandler(env.stderr, o)
-	if l.Format == "json" {
-		h = slog.NewJSONHandler(env.stderr, o)
-	}
-	return h
+	return err
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/keyring"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -17,7 +18,7 @@ nanoseconds a packet, and how far off each answer may be.
 Measure:     attach, replay, demo, agent
 Look:        status, history, features, algos, pisa, version
 Prepare:     plan, p4
-Combine:     merge
+Combine:     merge, coordinator, keys
 Take down:   detach
 
 A terminal gets tables, a pipe gets one JSON object a line. Exit codes: 0 done, 1 failed, 2 wrong usage,
@@ -73,7 +74,8 @@ func newRoot(env *environment) *cobra.Command {
 	root.AddCommand(
 		newAttach(env), newReplay(env), newDemo(env), newDetach(env), newStatus(env), newFeatures(env),
 		newAlgos(env), newPlan(env), newPisa(env), newP4(env), newMerge(env), newVersion(env),
-		newAgent(env), newHistory(env),
+		newAgent(env), newHistory(env), newCoordinator(env),
+		keyring.New(keyring.Environment{Now: env.now, Print: env.printLines, Usage: usageError, Args: needArgs}),
 	)
 	return root
 }

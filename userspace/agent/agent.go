@@ -57,6 +57,7 @@ type Agent struct {
 	workers map[string]*worker
 	left    map[string]string // interfaces that a limit keeps out, and which
 	reloads [2]int            // taken, refused
+	bus     *linked           // nil where there is no coordinator
 	refusal string            // why the last configuration was refused; "" when it was not
 
 	changed  chan struct{} // a worker has done something
@@ -104,6 +105,8 @@ func (a *Agent) run(ctx context.Context) error {
 	a.loop(ctx)
 	a.opts.Notify("STOPPING=1\nSTATUS=reporting the last windows")
 	a.endWorkers(cancel)
+	a.out.Hub().Close()
+	_ = a.connect(nil) // nothing is opened
 	err := a.out.Close()
 	a.log.Info("agent ends")
 	return err
@@ -120,6 +123,9 @@ func (a *Agent) open(ctx context.Context) (err error) {
 	}
 	a.out.Commit(next)
 	if a.links, err = watch(ctx); err != nil {
+		return err
+	}
+	if err := a.connect(a.cfg.Bus); err != nil {
 		return err
 	}
 	rest, err := a.opts.Settle()
@@ -166,6 +172,10 @@ func Preview(cfg *config.Config) ([]string, error) {
 				on = append(on, l.Name)
 			}
 		}
+		if r.Shared {
+			lines = append(lines, fmt.Sprintf("%s: what the coordinator says; now on %s", r.Name, orNothing(on)))
+			continue
+		}
 		n, err := r.Memory()
 		if err != nil {
 			return nil, err
@@ -196,7 +206,7 @@ func (a *Agent) warn() {
 // sayMemory says beforehand what the rules will take.
 func (a *Agent) sayMemory() {
 	for _, r := range a.cfg.Instances {
-		if n, err := r.Memory(); err == nil {
+		if n, err := r.Memory(); err == nil && !r.Shared {
 			a.log.Info("registers", "instance", r.Name, "bytes", n, "each", r.Each, "limit", a.cfg.Limits.Memory)
 		}
 	}
@@ -319,13 +329,14 @@ func (a *Agent) reconcile() {
 // wanted are the instances that there should be, within the limits: what runs already goes before what is new.
 func (a *Agent) wanted(links []Link) map[string]desired {
 	p := &plan{cfg: a.cfg, want: map[string]desired{}, left: map[string]string{}, interfaces: map[string]bool{}}
-	for _, r := range a.cfg.Instances {
+	rules := a.rules()
+	for _, r := range rules {
 		if !r.Each {
 			p.want[r.Name] = desired{rule: r}
 		}
 	}
 	for _, running := range []bool{true, false} {
-		for _, r := range a.cfg.Instances {
+		for _, r := range rules {
 			for _, l := range links {
 				if fits(r, l) && a.runs(r, l) == running {
 					p.add(r, l)
@@ -394,6 +405,11 @@ func (a *Agent) reload() {
 	var next *outlet.Opened
 	if err == nil {
 		next, err = a.out.Prepare(where(cfg))
+	}
+	if err == nil {
+		if err = a.connect(cfg.Bus); err != nil {
+			err = errors.Join(err, next.Close())
+		}
 	}
 	if err != nil {
 		a.refuse(err)

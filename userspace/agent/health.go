@@ -33,6 +33,7 @@ type Health struct {
 	LeftAlone  map[string]string     `json:"left_alone"` // interfaces that a limit keeps out
 	Store      *outlet.StoreHealth   `json:"store,omitempty"`
 	Outputs    []outlet.ReaderHealth `json:"outputs"`
+	Bus        *BusHealth            `json:"bus,omitempty"`
 	Reloads    Reloads               `json:"reloads"`
 	Registers  int64                 `json:"register_bytes"`
 	interfaces int
@@ -81,6 +82,7 @@ func (a *Agent) Health() Health {
 	}
 	h.Registers, _ = a.memory.used("")
 	h.outlets(a.out.Health())
+	h.linked(a)
 	if n := len(h.LeftAlone); n > 0 {
 		h.say(degraded, "%d interfaces are left alone because of limits", n)
 	}
@@ -213,6 +215,14 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	for _, o := range h.Outputs {
 		send(counter, "xdpmon_agent_missed_events_total", "Windows that a reader was too slow for.", float64(o.Missed), "reader", o.Name)
+	}
+	if b := h.Bus; b != nil {
+		send(gauge, "xdpmon_agent_bus_connected", "Whether a coordinator's bus is connected: 1, or 0.", truth(b.Connected))
+		send(gauge, "xdpmon_agent_bus_waiting_batches", "Batches of windows that the coordinator has not received.", float64(b.Waiting))
+		send(gauge, "xdpmon_agent_bus_clock_offset_seconds", "This host's wall clock ahead of the coordinator's.", b.Offset)
+		send(counter, "xdpmon_agent_bus_sent_batches_total", "Batches of windows, sent.", float64(b.Sent))
+		send(counter, "xdpmon_agent_bus_resent_batches_total", "Batches of windows, sent again.", float64(b.Again))
+		send(counter, "xdpmon_agent_bus_lost_windows_total", "Windows that the coordinator will never have.", float64(b.Lost))
 	}
 	if s := h.Store; s != nil {
 		send(counter, "xdpmon_agent_store_kept_windows_total", "Windows that were put into the store.", float64(s.Kept))

@@ -268,6 +268,10 @@ func (w *worker) start(ctx context.Context, d desired) bool {
 		cfg.Seed = w.agent.seed // one for all: what was proven for one instance is proven for the next
 	}
 	cfg.Emit, cfg.Notice, cfg.Changed = w.emit, w.notice, w.changed
+	if d.rule.Shared {
+		cfg.Boundary = w.agent.boundary
+		cfg.Epoch = func() uint64 { return w.agent.epoch(int64(w.ruleNow().Window)) }
+	}
 	began := time.Now()
 	if w.session, err = session.Open(ctx, cfg); err != nil {
 		w.session = nil
@@ -287,6 +291,12 @@ func (w *worker) start(ctx context.Context, d desired) bool {
 		"took", time.Since(began).Round(time.Millisecond))
 	w.agent.describe(w.name, d.rule)
 	return true
+}
+
+// ruleNow is the rule as it is wanted: what begins now belongs to it.
+func (w *worker) ruleNow() config.Instance {
+	d, _ := w.wanted()
+	return d.rule
 }
 
 func names(r config.Instance) []string {

@@ -35,6 +35,10 @@ type Descriptor struct {
 	// Merge puts two snapshots together that have the same values; what it cannot it refuses with ErrMerge and the reason. nil when there
 	// is no way.
 	Merge func(v Values, env Env, a, b *snapshot.Snapshot) (*snapshot.Snapshot, error)
+	// Coordinate makes the part that runs where many hosts come together; nil where Merge is all that is needed.
+	Coordinate func(v Values, env Env) (Coordinator, error)
+	// Losses names flows that have lost packets; nil where an algorithm does not see losses.
+	Losses Losses
 	// Lines makes a reader that puts JSON lines of several hosts together, where they hold all that it takes; nil where they do not.
 	Lines func() LineMerger
 	// Plan turns a load and a memory budget into parameters and an expected error; nil when there is nothing to plan.
@@ -52,7 +56,9 @@ type Env struct {
 	Seed     uint64
 	CRC      bool // hashes are CRCs, as on the switch
 	WindowNS int64
-	Notice   func(format string, args ...any) // tells the operator at once; may be nil
+	// Epoch is the number of the window that begins now, the same on all hosts that share it; nil: every host counts its own.
+	Epoch  func() uint64
+	Notice func(format string, args ...any) // tells the operator at once; may be nil
 }
 
 // Tell tells the operator something that cannot wait for the next report.

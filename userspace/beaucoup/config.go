@@ -55,6 +55,9 @@ func newConfig(v algo.Values, env algo.Env) (*config, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.rotate && c.export && env.Epoch == nil {
+		return nil, v.Error("rotate", "exported coupons of different windows cannot be merged, unless a coordinator says which window it is: choose rotate or export")
+	}
 	if c.names, err = readNames(v, c.seed); err != nil {
 		return nil, err
 	}
@@ -84,9 +87,6 @@ func newSettings(v algo.Values, env algo.Env) (*config, error) {
 	}
 	if env.CRC && c.rotate {
 		return nil, v.Error("rotate", "--hash crc, the switch's hashes, has one set of them")
-	}
-	if c.rotate && c.export {
-		return nil, v.Error("rotate", "exported coupons of different windows cannot be merged: choose rotate or export")
 	}
 	return c, nil
 }

@@ -59,6 +59,7 @@ type instance struct {
 	ring     *maps.Ring
 	events   []heard
 	epoch    uint64
+	shared   func() uint64                    // the epoch that hosts share; nil: every host counts its own
 	modified time.Time                        // of the file of queries
 	trouble  []string                         // for the next report
 	tell     func(format string, args ...any) // for the operator, at once
@@ -84,7 +85,7 @@ func configured(v algo.Values, env algo.Env) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &instance{config: c, head: descriptor().Head(v, env), program: p, needs: p.Needs(), tell: env.Tell}
+	i := &instance{config: c, head: descriptor().Head(v, env), program: p, needs: p.Needs(), tell: env.Tell, shared: env.Epoch}
 	if c.file != "" {
 		if stat, err := os.Stat(c.file); err == nil {
 			i.modified = stat.ModTime()
@@ -135,6 +136,9 @@ func (i *instance) Bind(set *maps.Set) (err error) {
 	}
 	if i.tables, err = compile.NewTables(set); err != nil {
 		return err
+	}
+	if i.rotate && i.shared != nil {
+		i.epoch = i.shared()
 	}
 	return i.tables.Install(i.program, i.seed, i.epoch)
 }
@@ -236,11 +240,20 @@ func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	if !i.rotate {
 		return s, nil
 	}
-	i.epoch++
+	i.nextEpoch()
 	if err := i.forget(); err != nil {
 		return nil, err
 	}
 	return s, i.tables.Install(i.program, i.seed, i.epoch)
+}
+
+// nextEpoch is the one that hosts share, where they do.
+func (i *instance) nextEpoch() {
+	if i.shared != nil {
+		i.epoch = i.shared()
+		return
+	}
+	i.epoch++
 }
 
 func (i *instance) take(w report.Window, bank int) (*snapshot.Snapshot, error) {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -221,6 +222,7 @@ type Object[T any] struct {
 	What     string
 	Defaults func() T
 	Fields   []Field[T]
+	Also     map[string]any // more of the schema
 	// Check looks at what belongs together; at finds the value of a key, or the object.
 	Check func(p *Parser, at func(key string) *yaml.Node, v *T)
 }
@@ -285,6 +287,7 @@ func (o Object[T]) Schema() map[string]any {
 	if len(required) > 0 {
 		s["type"], s["required"] = "object", required
 	}
+	maps.Copy(s, o.Also)
 	return s
 }
 

@@ -35,6 +35,7 @@ func Descriptor() *algo.Descriptor {
 		Layout:  1,
 		Report:  reported,
 		Merge:   merged,
+		Losses:  lossy,
 		Plan:    plan,
 		P4:      p4,
 		P4Rules: p4Rules,

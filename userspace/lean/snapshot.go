@@ -134,6 +134,26 @@ func reported(v algo.Values, env algo.Env, s *snapshot.Snapshot) (algo.Result, e
 	return result, nil
 }
 
+// lossy names the flows that have lost more than the sketch's noise could make of none.
+func lossy(v algo.Values, env algo.Env, s *snapshot.Snapshot) ([]algo.Loss, error) {
+	c, err := newConfig(v, env)
+	if err != nil || c.statistics[loss] == nil {
+		return nil, err
+	}
+	e, n, err := c.open(s)
+	if err != nil {
+		return nil, err
+	}
+	var list []algo.Loss
+	for _, f := range e.decode(loss, e.named[loss], n).flows {
+		if f.value > 2*f.se {
+			source, destination := c.spec.Addrs(f.key)
+			list = append(list, algo.Loss{Source: source, Destination: destination, Lost: f.value})
+		}
+	}
+	return list, nil
+}
+
 // merged sums sketches cell by cell, which are linear: with the same hashes the sum is the sketch of one host that finished the events
 // of both. Flows that any host has named are asked of it. A flow may stay below the limit of every host and be above that of their sum,
 // so that limits add up.

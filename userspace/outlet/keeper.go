@@ -15,6 +15,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/feed"
+	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/store"
 )
 
@@ -24,6 +25,7 @@ type keeper struct {
 	store *store.Store
 	sub   *feed.Subscription
 	log   *slog.Logger
+	clock func() report.Clock
 	done  chan struct{}
 
 	mu     sync.Mutex
@@ -38,8 +40,8 @@ func openStore(c config.Store, log *slog.Logger) (*store.Store, error) {
 		Notice: func(format string, args ...any) { log.Warn(fmt.Sprintf(format, args...)) }})
 }
 
-func newKeeper(c config.Store, s *store.Store, hub *feed.Hub, log *slog.Logger) *keeper {
-	k := &keeper{cfg: c, store: s, log: log, done: make(chan struct{}), sub: hub.Subscribe(feed.Options{Name: "store", Depth: 4096})}
+func newKeeper(c config.Store, s *store.Store, set *Set) *keeper {
+	k := &keeper{cfg: c, store: s, log: set.opts.Log, clock: set.opts.Clock, done: make(chan struct{}), sub: set.hub.Subscribe(feed.Options{Name: "store", Depth: 4096})}
 	go k.run()
 	return k
 }
@@ -84,7 +86,7 @@ func (k *keeper) add(list []store.Record, e feed.Event) []store.Record {
 	if e.Line == nil {
 		return list
 	}
-	c := Clock()
+	c := k.clock()
 	text, err := e.Line.Record(c)
 	if err != nil {
 		k.log.Error("keep a window", "error", err)

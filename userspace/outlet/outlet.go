@@ -24,6 +24,7 @@ import (
 type Options struct {
 	Log     *slog.Logger
 	Stdout  io.Writer           // for outputs that are named -
+	Clock   func() report.Clock // of the windows; nil: this host's, since it booted
 	Handler func() http.Handler // answers on the listener and the socket, beside what Set itself answers
 }
 
@@ -49,7 +50,12 @@ type Set struct {
 }
 
 // New is a Set with nowhere to go to yet.
-func New(o Options) *Set { return &Set{opts: o, metrics: prom.NewStore(time.Now)} }
+func New(o Options) *Set {
+	if o.Clock == nil {
+		o.Clock = Clock
+	}
+	return &Set{opts: o, metrics: prom.NewStore(time.Now)}
+}
 
 // Hub has every window, for further subscribers.
 func (s *Set) Hub() *feed.Hub { return &s.hub }
@@ -136,7 +142,7 @@ func (s *Set) Commit(o *Opened) {
 	for i, c := range o.cfg.Outputs {
 		at := slices.IndexFunc(s.outputs, func(x *output) bool { return x.cfg == c })
 		if at < 0 {
-			outputs = append(outputs, newOutput(c, o.files[i], &s.hub, s.opts.Log))
+			outputs = append(outputs, newOutput(c, o.files[i], s))
 			continue
 		}
 		s.outputs[at].reopen(o.files[i])
@@ -166,7 +172,7 @@ func (s *Set) keep(o *Opened) {
 		s.kept = nil
 	}
 	if c != nil {
-		s.kept = newKeeper(*c, o.store, &s.hub, s.opts.Log)
+		s.kept = newKeeper(*c, o.store, s)
 	}
 }
 

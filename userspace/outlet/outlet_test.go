@@ -15,14 +15,14 @@ import (
 
 // Everything that was published before the end is in the store, in whatever portions it came; readers of health disturb nobody.
 func TestKeeper(t *testing.T) {
-	var hub feed.Hub
-	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	set := New(Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	hub, log := &set.hub, set.opts.Log
 	c := config.Store{Path: filepath.Join(t.TempDir(), "windows.db"), MaxAge: time.Hour, MaxBytes: 8 << 20}
 	s, err := openStore(c, log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := newKeeper(c, s, &hub, log)
+	k := newKeeper(c, s, set)
 	const windows = 1000
 	var all sync.WaitGroup
 	all.Go(func() {

@@ -19,10 +19,11 @@ import (
 
 // output writes windows as JSON lines. It has a goroutine of its own; what it cannot write in time is lost for it alone.
 type output struct {
-	cfg  config.Output
-	sub  *feed.Subscription
-	log  *slog.Logger
-	done chan struct{}
+	cfg   config.Output
+	sub   *feed.Subscription
+	log   *slog.Logger
+	clock func() report.Clock
+	done  chan struct{}
 
 	mu     sync.Mutex
 	file   io.WriteCloser
@@ -50,8 +51,8 @@ type staysOpen struct{ io.Writer }
 
 func (staysOpen) Close() error { return nil }
 
-func newOutput(o config.Output, file io.WriteCloser, hub *feed.Hub, log *slog.Logger) *output {
-	out := &output{cfg: o, file: file, log: log, done: make(chan struct{}), sub: hub.Subscribe(feed.Options{Name: "json " + o.JSON, Depth: 4096})}
+func newOutput(o config.Output, file io.WriteCloser, set *Set) *output {
+	out := &output{cfg: o, file: file, log: set.opts.Log, clock: set.opts.Clock, done: make(chan struct{}), sub: set.hub.Subscribe(feed.Options{Name: "json " + o.JSON, Depth: 4096})}
 	go out.run()
 	return out
 }
@@ -81,7 +82,7 @@ func (o *output) run() {
 			return
 		}
 		b.Reset()
-		sink.SetClock(Clock())
+		sink.SetClock(o.clock())
 		switch {
 		case e.Run != nil:
 			err = sink.Start(*e.Run)

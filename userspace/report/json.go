@@ -22,6 +22,9 @@ func (l Line) object(with layout) *object {
 		o.set("serves", l.Serves)
 	}
 	o.set("window", l.Window.object(with.clock))
+	if l.Hosts != nil {
+		o.set("hosts", l.Hosts.object())
+	}
 	o.set("packets", l.Packets.object())
 	o.set("memory", l.Memory.object())
 	o.set("lost", sortedObject(l.Lost))

@@ -198,8 +198,9 @@ type Line struct {
 	Memory    Memory
 	Lost      map[string]uint64 // everything that could be lost, by name, also when 0
 	Report    Body
-	Truth     *Body // with --truth
-	Error     *Body // relative errors of Report against Truth where names agree: Compare
+	Truth     *Body  // with --truth
+	Error     *Body  // relative errors of Report against Truth where names agree: Compare
+	Hosts     *Hosts // whose windows it is made of; nil for one host's own
 	// Snapshot is what Report was made of, encoded, for those who merge windows; nil where nobody asked for it. JSON leaves it away.
 	Snapshot []byte
 }

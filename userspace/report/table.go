@@ -99,6 +99,9 @@ func accounts(l Line, style Style) []string {
 	if reasons := nonZero(p.Reasons); reasons != "" && style.dense == airy {
 		lines = append(lines, item("unparsed", reasons, style)...)
 	}
+	if l.Hosts != nil {
+		lines = append(lines, item("hosts", l.Hosts.text(), style)...)
+	}
 	lines = append(lines, item("lost", orNothing(nonZero(l.Lost)), style)...)
 	if style.dense > airy {
 		return lines

@@ -29,6 +29,9 @@ type LiveConfig struct {
 	PinAdapt bool
 	// Pin names a pinned instance to continue or to leave behind; "" for none.
 	Pin string
+	// Boundary is the next end of a window of a length behind a time, all of the packets' clock, where hosts share windows; nil: a window after
+	// its start.
+	Boundary func(after, window int64) int64
 	// Duration ends the run; 0: when ctx ends.
 	Duration time.Duration
 	// Watched: the caller watches interfaces itself and says what comes back; the session only notices what goes.

@@ -51,7 +51,7 @@ func Open(ctx context.Context, cfg LiveConfig) (*Session, error) {
 		return nil, errors.Join(err, closePin(pin))
 	}
 	s := &Session{cfg: cfg, run: run, pin: pin, calls: make(chan func()), done: make(chan struct{}), opened: time.Now()}
-	s.run.cfg.Emit = s.emit
+	s.run.cfg.Emit, s.run.aligned = s.emit, cfg.Boundary != nil
 	s.manager = watch.NewManager(run.inst, watch.Options{
 		Attach: attach.Options{Hook: attach.Hook(cfg.Hook), Mode: attach.Mode(cfg.Mode),
 			Direction: attach.Direction(cfg.Direction), Notice: cfg.Notice},
@@ -185,9 +185,18 @@ func (s *Session) measure(ctx context.Context, stop func(), failed <-chan error)
 // milliseconds says nothing, and would stand in the last window's place.
 const stubShare = 20
 
+// boundary is when the window ends. Where hosts share ends, one that would be a stub belongs to the next.
+func (s *Session) boundary() int64 {
+	start := s.run.window.Start
+	if s.cfg.Boundary == nil {
+		return start + int64(s.cfg.Window)
+	}
+	return s.cfg.Boundary(start+int64(s.cfg.Window)/stubShare, int64(s.cfg.Window))
+}
+
 func (s *Session) windows(ctx context.Context, failed <-chan error) error {
 	for {
-		boundary := s.run.window.Start + int64(s.cfg.Window)
+		boundary := s.boundary()
 		next := time.After(time.Duration(boundary - monotonic())) // at once when reading the last window took longer than a window
 		if s.cfg.Duration > 0 && s.end-boundary < int64(s.cfg.Window)/stubShare {
 			next = nil

@@ -36,6 +36,7 @@ type runner struct {
 	members    []*member
 	name       string // interfaces or captures, for the report
 	window     report.Window
+	aligned    bool              // windows end where those of other hosts do
 	owning     context.Context   // of the owners, while there are any
 	failed     chan error        // where their control loops report
 	lost       map[string]uint64 // what never reached a program, by cause; added to every line and reset
@@ -44,7 +45,7 @@ type runner struct {
 
 // Objects configures the selected algorithms for loading; it loads nothing.
 func Objects(cfg Config, replay bool) ([]loader.Object, []algo.Instance, error) {
-	env := algo.Env{Replay: replay, CPUs: maps.PossibleCPUs(), Seed: cfg.Seed, CRC: cfg.CRC, WindowNS: int64(cfg.Window), Notice: cfg.Notice}
+	env := algo.Env{Replay: replay, CPUs: maps.PossibleCPUs(), Seed: cfg.Seed, CRC: cfg.CRC, WindowNS: int64(cfg.Window), Notice: cfg.Notice, Epoch: cfg.Epoch}
 	var objects []loader.Object
 	var instances []algo.Instance
 	for _, s := range cfg.Algorithms {
@@ -58,7 +59,7 @@ func Objects(cfg Config, replay bool) ([]loader.Object, []algo.Instance, error) 
 }
 
 func environment(cfg Config, replay bool) algo.Env {
-	return algo.Env{Replay: replay, CPUs: maps.PossibleCPUs(), Seed: cfg.Seed, CRC: cfg.CRC, WindowNS: int64(cfg.Window)}
+	return algo.Env{Replay: replay, CPUs: maps.PossibleCPUs(), Seed: cfg.Seed, CRC: cfg.CRC, WindowNS: int64(cfg.Window), Epoch: cfg.Epoch}
 }
 
 // env is that of a live run.
@@ -149,6 +150,7 @@ func (r *runner) closeWindow(end int64, last bool) error {
 	}
 	w := r.window
 	w.End, w.Last = end, last
+	w.Cut = r.aligned && !last && float64(end-w.Start)*tolerance < float64(r.cfg.Window) // it began between two ends that hosts share
 	w.Stretched = r.cfg.Window > 0 && float64(end-w.Start) > tolerance*float64(r.cfg.Window)
 	lines, err := r.lines(r.members, w, bank, counts)
 	r.window = report.Window{Start: end, Number: w.Number + 1}

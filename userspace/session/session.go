@@ -23,10 +23,11 @@ type Config struct {
 	Seed       uint64        // hash seed (and coin in a replay); 0: random when live, 1 in a replay
 	CRC        bool          // --hash crc: the P4 twin's hashes
 	Decap      bool
-	Truth      bool // replay only: run the oracles
-	Merge      bool // replay only: captures of several places, read side by side (capture.Sides)
-	Snapshots  bool // lines carry the snapshot that they were made of
-	Proven     bool // replay only: an earlier replay with another seed has proven the same programs (loader.Options.Proven)
+	Truth      bool          // replay only: run the oracles
+	Epoch      func() uint64 // the number of the window that begins now, where hosts share windows; nil where they do not
+	Merge      bool          // replay only: captures of several places, read side by side (capture.Sides)
+	Snapshots  bool          // lines carry the snapshot that they were made of
+	Proven     bool          // replay only: an earlier replay with another seed has proven the same programs (loader.Options.Proven)
 	// Loading is told what is proven and loaded next, the how manieth of how many; nil: nobody asks.
 	Loading func(what string, n, of int)
 	// Emit receives every finished window, one Line an algorithm, in the order of Algorithms.

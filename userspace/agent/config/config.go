@@ -24,6 +24,7 @@ type Config struct {
 	Limits      Limits
 	Pin         bool   // registers outlive the process
 	BPFFS       string // where pins are
+	Bus         *Bus   // nil: nobody is told
 	Instances   []Instance
 }
 
@@ -64,6 +65,7 @@ type Instance struct {
 	Exclude    []string
 	Kinds      []string
 	Each       bool // registers for every interface
+	Shared     bool // window, seed and algorithms are the coordinator's measurement of this name
 	Hook       string
 	Mode       string
 	Direction  string
@@ -77,7 +79,12 @@ type Instance struct {
 
 // Session is the part of a session's configuration that the rule says.
 func (i Instance) Session() session.LiveConfig {
-	return session.LiveConfig{Config: session.Config{Algorithms: i.Algorithms, Window: i.Window, Seed: i.Seed, CRC: i.CRC, Decap: i.Decap},
+	var epoch func() uint64
+	if i.Shared { // whoever runs it says the number
+		epoch = func() uint64 { return 0 }
+	}
+	return session.LiveConfig{Config: session.Config{Algorithms: i.Algorithms, Window: i.Window, Seed: i.Seed, CRC: i.CRC, Decap: i.Decap,
+		Epoch: epoch, Snapshots: i.Shared},
 		Hook: i.Hook, Mode: i.Mode, Direction: i.Direction, PinRoot: i.Pin, PinAdapt: true}
 }
 
@@ -92,16 +99,9 @@ const maxFile = 1 << 20
 
 // Load reads and checks a file. An error of its content is an *Error.
 func Load(path string) (*Config, error) {
-	info, err := os.Stat(path)
+	text, err := readFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("read configuration: %w", err)
-	}
-	if info.Size() > maxFile {
-		return nil, fmt.Errorf("read configuration %s: %d bytes are too many: at most %d", path, info.Size(), maxFile)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("read configuration: %w", err)
+		return nil, err
 	}
 	return Parse(path, text)
 }

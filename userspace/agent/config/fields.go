@@ -69,6 +69,7 @@ func whole() object[Config] {
 			{Key: "pin", Help: "keep programs and registers in the BPF file system when the agent ends, so that the next one counts on (false)", Kind: flag{What: "pin"}, Required: false,
 				Set: to(func(c *Config) *bool { return &c.Pin })},
 			{Key: "bpffs", Help: "the BPF file system that pins are in (" + pin.Root + ")", Kind: pathKind("bpffs"), Required: false, Set: to(func(c *Config) *string { return &c.BPFFS })},
+			entry("bus", "speak with a coordinator, which puts windows of many hosts together", speak(), false, func(c *Config, v any) { b := v.(Bus); c.Bus = &b }),
 			{Key: "log", Help: "how the agent speaks", Kind: logging(), Required: false, Set: to(func(c *Config) *Log { return &c.Log })},
 		},
 		Check: checkWhole,
@@ -165,7 +166,9 @@ var patterns = list[string]{What: "a list of patterns", Of: word{What: "a patter
 
 func instance() kind {
 	return object[rule]{
-		What:     "an instance",
+		What: "an instance",
+		Also: map[string]any{"anyOf": []any{map[string]any{"required": []string{"algorithms"}},
+			map[string]any{"required": []string{"shared"}, "properties": map[string]any{"shared": map[string]any{"const": true}}}}},
 		Defaults: func() rule { return rule{Instance: Instance{Hook: "auto", Mode: "native"}} },
 		Fields: []field[rule]{
 			{Key: "name", Help: "of the rule: windows and metrics carry it", Kind: word{What: "name", Pattern: instanceName.String(), Check: func(text string) error {
@@ -180,8 +183,10 @@ func instance() kind {
 			{Key: "exclude", Help: "patterns of names that are left alone", Kind: patterns, Required: false, Set: to(func(r *rule) *[]string { return &r.Exclude })},
 			{Key: "each", Help: "registers, windows and metrics for every interface, instead of one set that all share (false)", Kind: flag{What: "each"}, Required: false,
 				Set: to(func(r *rule) *bool { return &r.Each })},
-			{Key: "algorithms", Help: "what is measured, in the order in which packets meet them, each with its parameters", Kind: algorithms{}, Required: true,
+			{Key: "algorithms", Help: "what is measured, in the order in which packets meet them, each with its parameters; not with shared", Kind: algorithms{},
 				Set: to(func(r *rule) *[]chosen { return &r.algorithms })},
+			entry("shared", "the coordinator's measurement of this name says window, hashes and algorithms (false)", flag{What: "shared"}, false,
+				to(func(r *rule) *bool { return &r.Shared })),
 			{Key: "hook", Help: "auto, xdp or tc (auto)", Kind: enumOf("hook", attach.Hooks), Required: false, Set: to(func(r *rule) *string { return &r.Hook })},
 			{Key: "mode", Help: "how XDP runs: native, generic or auto (native)", Kind: enumOf("mode", attach.Modes), Required: false, Set: to(func(r *rule) *string { return &r.Mode })},
 			{Key: "direction", Help: "ingress, egress or both (both with each, else ingress: a forwarded packet would be seen twice)", Kind: enumOf("direction", attach.Directions), Required: false,
@@ -219,6 +224,18 @@ func checkRule(p *parser, at func(string) *yaml.Node, r *rule) {
 	if err := options.Check(); err != nil {
 		p.Say(at("hook"), "%s", strings.TrimPrefix(err.Error(), attach.ErrUsage.Error()+": "))
 	}
+	if r.Shared {
+		for _, key := range []string{"algorithms", "window", "seed", "hash", "decap"} {
+			if n := at(key); n != at("") {
+				p.Say(n, "%s of a shared instance is the coordinator's", key)
+			}
+		}
+		return
+	}
+	if at("algorithms") == at("") {
+		p.Say(at(""), "an instance lacks algorithms: what is measured, or shared: true")
+		return
+	}
 	window := r.Window
 	if window == 0 {
 		window = session.DefaultWindow
@@ -238,6 +255,11 @@ func checkWhole(p *parser, at func(string) *yaml.Node, c *Config) {
 	for i, r := range c.Instances {
 		if slices.ContainsFunc(c.Instances[:i], func(o Instance) bool { return o.Name == r.Name }) {
 			p.Say(nameNode(at("instances"), i), "two instances are named %s", r.Name)
+		}
+	}
+	for i, r := range c.Instances {
+		if r.Shared && c.Bus == nil {
+			p.Say(nameNode(at("instances"), i), "instance %s is shared: bus is missing, which says with whom", r.Name)
 		}
 	}
 	var files []string

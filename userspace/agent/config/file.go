@@ -29,15 +29,5 @@ func to[T, V any](f func(*T) *V) func(*T, any) { return file.To(f) }
 
 // Parse checks a configuration; name is the file's in complaints.
 func Parse(name string, text []byte) (*Config, error) {
-	p := &parser{File: name}
-	root := p.Read(text, "instances are")
-	if root == nil {
-		return nil, p.Err()
-	}
-	v, ok := whole().Decode(p, root)
-	if err := p.Err(); err != nil || !ok {
-		return nil, err
-	}
-	c := v.(Config)
-	return &c, nil
+	return parse(name, "instances are", text, whole())
 }

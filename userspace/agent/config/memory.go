@@ -28,6 +28,9 @@ func checkMemory(p *parser, at func(string) *yaml.Node, c *Config) {
 	}
 	var sum int64
 	for i, r := range c.Instances {
+		if r.Shared { // what it will be, the coordinator says: what does not fit is refused then
+			continue
+		}
 		n, err := r.Memory()
 		if err != nil {
 			p.Say(nameNode(at("instances"), i), "%s", err)

@@ -1,0 +1,256 @@
+package agent
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/xdpmon/xdpmon/userspace/agent/config"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/bus"
+	"github.com/xdpmon/xdpmon/userspace/keys"
+	"github.com/xdpmon/xdpmon/userspace/outlet"
+	"github.com/xdpmon/xdpmon/userspace/session"
+)
+
+// linked is the agent's side of the bus, and what it has been told there. The agent's lock guards it.
+type linked struct {
+	cfg     *config.Bus
+	link    *bus.Link
+	holder  *keys.Holder
+	plan    *bus.Plan
+	refused map[string]string // measurements that cannot be carried out here, and why
+}
+
+// connect opens the link that a configuration wants; the running one stays where it is the same.
+func (a *Agent) connect(cfg *config.Bus) error {
+	a.mu.Lock()
+	before := a.bus
+	a.mu.Unlock()
+	if before != nil && cfg != nil && sameBus(before.cfg, cfg) {
+		return nil
+	}
+	next := (*linked)(nil)
+	if cfg != nil {
+		var err error
+		if next, err = a.openLink(cfg); err != nil {
+			return err
+		}
+	}
+	a.mu.Lock()
+	a.bus = next
+	a.mu.Unlock()
+	if before != nil {
+		before.link.Close()
+	}
+	return nil
+}
+
+func sameBus(a, b *config.Bus) bool {
+	return slices.Equal(a.Servers, b.Servers) && a.Name == b.Name && a.Buffer == b.Buffer && a.Plan == b.Plan && (a.Keys == nil) == (b.Keys == nil) &&
+		(a.Keys == nil || *a.Keys == *b.Keys)
+}
+
+func (a *Agent) openLink(cfg *config.Bus) (*linked, error) {
+	l := &linked{cfg: cfg, refused: map[string]string{}, plan: a.recall(cfg.Plan)}
+	var secure *tls.Config
+	if cfg.Keys != nil {
+		var err error
+		if l.holder, err = keys.Hold(*cfg.Keys); err != nil {
+			return nil, fmt.Errorf("bus: %w", err)
+		}
+		secure = l.holder.Client()
+		if until, name := l.holder.Until(); name != cfg.Name {
+			return nil, fmt.Errorf("bus: %s is %s's certificate, and this host's name is %s: give bus.name", cfg.Keys.Certificate, name, cfg.Name)
+		} else if time.Until(until) < keys.Soon {
+			a.log.Warn("the certificate expires soon: `xdpmon keys renew`", "certificate", cfg.Keys.Certificate, "until", until)
+		}
+	}
+	link, err := bus.Open(bus.Options{Name: cfg.Name, Servers: cfg.Servers, TLS: secure, Buffer: int(cfg.Buffer), Software: a.opts.Version, Log: a.log,
+		Clock: outlet.Monotonic, Wall: func() int64 { return time.Now().UnixNano() },
+		Plan:    func(p *bus.Plan) { a.take(l, p) },
+		Refused: func() map[string]string { a.mu.Lock(); defer a.mu.Unlock(); return maps.Clone(l.refused) },
+		Message: func(bus.Message) {}, // no algorithm of an agent has a coordinator of its own yet
+	}, a.out.Hub(), a.shares)
+	l.link = link
+	return l, err
+}
+
+// shares reports whether the windows of an instance are the coordinator's, too.
+func (a *Agent) shares(instance string) bool {
+	rule, _, _ := strings.Cut(instance, "/")
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r, ok := a.cfg.Find(rule)
+	return ok && r.Shared
+}
+
+// take another plan: instances follow with the next look at interfaces.
+func (a *Agent) take(l *linked, p *bus.Plan) {
+	a.mu.Lock()
+	l.plan = p
+	clear(l.refused)
+	a.mu.Unlock()
+	if err := a.remember(l.cfg.Plan, p); err != nil {
+		a.log.Warn("the coordinator's plan is not kept for a start without it", "error", err)
+	}
+	a.log.Info("the coordinator's plan", "revision", p.Revision, "measurements", len(p.Measurements))
+	signal(a.links.changed)
+}
+
+// remember keeps the plan: an agent that starts while no coordinator answers goes on as it was told. It holds seeds, and is 0600.
+func (a *Agent) remember(path string, p *bus.Plan) error {
+	data, err := bus.EncodePlan(p)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path+".tmp", data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".tmp", path)
+}
+
+// recall is the plan of an earlier run; nil where there is none.
+func (a *Agent) recall(path string) *bus.Plan {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	p, err := bus.DecodePlan(data)
+	if err != nil {
+		a.log.Warn("what was kept of the coordinator's plan cannot be read", "error", err)
+		return nil
+	}
+	return p
+}
+
+// rules are the configuration's, with what the coordinator says of those that are shared; one that it has not said anything of is left
+// out. The caller holds the lock.
+func (a *Agent) rules() []config.Instance {
+	var list []config.Instance
+	for _, r := range a.cfg.Instances {
+		if !r.Shared {
+			list = append(list, r)
+			continue
+		}
+		if a.bus == nil || a.bus.plan == nil {
+			continue
+		}
+		full, err := follow(r, a.bus.plan)
+		if err != nil {
+			if a.bus.refused[r.Name] != err.Error() {
+				a.log.Error("the coordinator's measurement is refused", "instance", r.Name, "error", err)
+			}
+			a.bus.refused[r.Name] = err.Error()
+			continue
+		}
+		list = append(list, full)
+	}
+	return list
+}
+
+// follow makes a rule of what the coordinator says. It is not believed more than a configuration: parameters are checked, and what acts on
+// packets is refused.
+func follow(r config.Instance, p *bus.Plan) (config.Instance, error) {
+	m, known := p.Find(r.Name)
+	if !known {
+		return r, errors.New("the coordinator has no measurement of this name")
+	}
+	r.Window, r.Seed, r.CRC, r.Decap = time.Duration(m.WindowNS), m.Seed, m.CRC, m.Decap
+	if r.Window < 100*time.Millisecond || r.Window > 24*time.Hour || r.Seed == 0 || len(m.Algorithms) == 0 {
+		return r, fmt.Errorf("a window of %v with %d algorithms", r.Window, len(m.Algorithms))
+	}
+	env := algo.Env{CPUs: 1, CRC: r.CRC, WindowNS: m.WindowNS, Seed: r.Seed, Epoch: func() uint64 { return 0 }}
+	for _, c := range m.Algorithms {
+		d, err := algo.Lookup(c.Name)
+		if err != nil {
+			return r, err
+		}
+		if d.Enforces {
+			return r, fmt.Errorf("%s acts on packets: that is for this host's own configuration to say", d.Name)
+		}
+		v, err := algo.NewValues(d.Name, d.Params, c.Params)
+		if err != nil {
+			return r, err
+		}
+		if _, err := d.New(v, env); err != nil {
+			return r, err
+		}
+		r.Algorithms = append(r.Algorithms, session.Selected{Descriptor: d, Values: v})
+	}
+	return r, nil
+}
+
+// boundary is the next end of a window that all hosts share: whole windows since 1970, on the coordinator's clock as far as it is known.
+func (a *Agent) boundary(after, window int64) int64 {
+	offset := a.ahead()
+	return ((after+offset)/window+1)*window - offset
+}
+
+// epoch is the number of the window of an instance that begins now.
+func (a *Agent) epoch(window int64) uint64 {
+	now := outlet.Monotonic() + window/stub
+	return uint64((now + a.ahead()) / window)
+}
+
+// stub: windows begin a moment behind the end of the one before, or before it by what the clock was set right since.
+const stub = 20
+
+func (a *Agent) ahead() int64 {
+	a.mu.Lock()
+	l := a.bus
+	a.mu.Unlock()
+	if l != nil {
+		if c := l.link.Clock(); c.Known {
+			return c.Offset
+		}
+	}
+	return outlet.Clock().UnixOffsetNS
+}
+
+// BusHealth is how the agent gets on with its coordinator.
+type BusHealth struct {
+	bus.Health
+	Refused map[string]string `json:"refused_measurements,omitempty"`
+	Expires string            `json:"certificate_expires,omitempty"`
+}
+
+func (h *Health) linked(a *Agent) {
+	a.mu.Lock()
+	l := a.bus
+	if l == nil {
+		a.mu.Unlock()
+		return
+	}
+	b := &BusHealth{Refused: maps.Clone(l.refused)}
+	planned := l.plan != nil
+	a.mu.Unlock()
+	b.Health = l.link.Health()
+	h.Bus = b
+	switch {
+	case !b.Connected:
+		h.say(degraded, "no coordinator is connected")
+	case b.Answered < 0 || b.Answered > silence.Seconds():
+		h.say(degraded, "no coordinator answers")
+	case !planned:
+		h.say(degraded, "the coordinator has not said what is to be measured")
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.Refused)) {
+		h.say(degraded, "%s: %s", name, b.Refused[name])
+	}
+	if l.holder != nil {
+		until, _ := l.holder.Until()
+		b.Expires = until.UTC().Format(time.RFC3339)
+		if time.Until(until) < keys.Soon {
+			h.say(degraded, "the certificate expires on %s", b.Expires)
+		}
+	}
+}
+
+// silence of a coordinator that is worth saying: some hellos.
+const silence = 15 * time.Second

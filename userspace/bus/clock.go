@@ -1,0 +1,51 @@
+package bus
+
+import "sync"
+
+// sampled is how many hellos a clock is known from. One of them is enough; the one with the shortest way there and back says most.
+const sampled = 16
+
+// drift is by how much two clocks of computers may part: 100 ppm.
+const drift = 1e-4
+
+type sample struct{ at, offset, err int64 }
+
+// clocks measures an agent's clock against its coordinator's.
+type clocks struct {
+	mu      sync.Mutex
+	samples []sample
+}
+
+// add takes a hello and its answer: sent and received on the agent's clock, told on the coordinator's. The answer was written between the
+// two, so that the middle is wrong by half of the way at most.
+func (c *clocks) add(sent, told, received int64) {
+	if received < sent {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.samples = append(c.samples, sample{received, told - sent - (received-sent)/2, (received-sent)/2 + 1})
+	if len(c.samples) > sampled {
+		c.samples = c.samples[1:]
+	}
+}
+
+// forget begins anew: another coordinator answers, whose clock is another one.
+func (c *clocks) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.samples = nil
+}
+
+// now is the best that the samples say. An old one has drifted.
+func (c *clocks) now(at int64) Clock {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	best := Clock{}
+	for _, s := range c.samples {
+		if err := s.err + int64(drift*float64(at-s.at)); !best.Known || err < best.Error {
+			best = Clock{Known: true, Offset: s.offset, Error: err}
+		}
+	}
+	return best
+}

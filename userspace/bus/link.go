@@ -1,0 +1,436 @@
+package bus
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/xdpmon/xdpmon/userspace/feed"
+)
+
+// Options of an agent's link to its coordinator.
+type Options struct {
+	Name     string
+	Servers  []string    // nats:// or tls:// URLs
+	TLS      *tls.Config // nil: on this host only
+	Buffer   int         // bytes that may wait for a coordinator
+	Software string
+	Log      *slog.Logger
+	// Plan is told the plan, whenever it is another one.
+	Plan func(*Plan)
+	// Refused says which measurements of the plan cannot be carried out here, and why.
+	Refused func() map[string]string
+	// Message is told what an algorithm's coordinator has to say to it.
+	Message func(Message)
+	// Clock is the one that windows are told with, ns; Wall is the wall's.
+	Clock, Wall func() int64
+	// Hello is how often it is said; 0: every 2 s.
+	Hello time.Duration
+}
+
+const (
+	hello      = 2 * time.Second
+	linger     = 50 * time.Millisecond // what ends together travels together
+	stall      = 5 * time.Second       // what was not received by then is sent again
+	firstPause = 250 * time.Millisecond
+	mostPause  = 8 * time.Second
+	parting    = 3 * time.Second // how long the end waits for what is on its way
+)
+
+// Link is an agent's side of the bus. Nothing that it is given ever waits for the network.
+type Link struct {
+	opts   Options
+	life   uint64
+	conn   *nats.Conn
+	sub    *feed.Subscription
+	clocks clocks
+	wake   chan struct{}
+	greet  chan struct{}
+	said   chan Item
+	done   sync.WaitGroup
+	ended  chan struct{} // collect has
+	cancel context.CancelFunc
+
+	mu        sync.Mutex
+	queue     queue
+	run       uint64 // of the coordinator
+	plan      *Plan
+	progress  time.Time // when the coordinator received something, or was last sent something again
+	heard     time.Time
+	missed    uint64 // windows that were lost before they were in a batch
+	again     uint64 // batches that were sent again
+	complaint string
+}
+
+// Open begins to speak: with whoever answers, as soon as somebody does. Windows are those of the hub whose instance shared says.
+func Open(o Options, hub *feed.Hub, shared func(instance string) bool) (*Link, error) {
+	if err := CheckName(o.Name); err != nil {
+		return nil, err
+	}
+	if o.Hello == 0 {
+		o.Hello = hello
+	}
+	var b [8]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return nil, fmt.Errorf("draw a number: %w", err)
+	}
+	l := &Link{opts: o, life: binary.LittleEndian.Uint64(b[:]) | 1, wake: make(chan struct{}, 1), greet: make(chan struct{}, 1), said: make(chan Item, 4096),
+		ended: make(chan struct{}),
+		queue: queue{limit: o.Buffer}, progress: time.Now()}
+	var err error
+	if l.conn, err = nats.Connect(strings.Join(o.Servers, ","), l.options()...); err != nil {
+		return nil, fmt.Errorf("connect to the coordinator: %w", err)
+	}
+	sub, err := l.conn.Subscribe(DownSubject(o.Name), func(m *nats.Msg) { l.answered(m.Data) })
+	if err == nil {
+		err = sub.SetPendingLimits(1024, 16<<20)
+	}
+	if err != nil {
+		l.conn.Close()
+		return nil, fmt.Errorf("listen to the coordinator: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	l.cancel = cancel
+	l.sub = hub.Subscribe(feed.Options{Name: "bus", Depth: 4096})
+	go l.collect(shared)
+	l.done.Go(func() { l.gather(ctx) })
+	l.done.Go(func() { l.send(ctx) })
+	return l, nil
+}
+
+func (l *Link) options() []nats.Option {
+	o := []nats.Option{
+		nats.Name(l.opts.Name), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectBufSize(-1), nats.NoEcho(),
+		nats.CustomReconnectDelay(pause), nats.Timeout(10 * time.Second), nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2),
+		nats.FlusherTimeout(10 * time.Second), nats.IgnoreDiscoveredServers(),
+		nats.ConnectHandler(func(*nats.Conn) { signal(l.greet) }),
+		nats.ReconnectHandler(func(*nats.Conn) { signal(l.greet) }),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil {
+				l.opts.Log.Warn("the coordinator's bus is lost", "error", err)
+			}
+		}),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			l.opts.Log.Warn("the bus complains", "error", err)
+		}),
+	}
+	if l.opts.TLS != nil {
+		o = append(o, nats.Secure(l.opts.TLS))
+	} else {
+		o = append(o, nats.UserInfo(l.opts.Name, ""))
+	}
+	return o
+}
+
+// pause before the next attempt. Agents whose coordinator is gone shall not all come back at the same moment.
+func pause(attempts int) time.Duration {
+	p := min(firstPause<<min(attempts, 10), mostPause)
+	return p/2 + mathrand.N(p)
+}
+
+func signal(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// collect takes windows from the hub.
+func (l *Link) collect(shared func(string) bool) {
+	defer close(l.ended)
+	for {
+		e, missed, err := l.sub.Next(context.Background())
+		l.lose(missed)
+		if err != nil {
+			return
+		}
+		if e.Line == nil || e.Line.Snapshot == nil || !shared(e.Line.Interface) {
+			continue
+		}
+		rule, _, _ := strings.Cut(e.Line.Interface, "/")
+		l.put(Item{Measurement: rule, Instance: e.Line.Interface, Algorithm: e.Line.Algorithm, Snapshot: e.Line.Snapshot})
+	}
+}
+
+// Say carries a message of an algorithm to its coordinator.
+func (l *Link) Say(measurement, algorithm string, data []byte) {
+	l.put(Item{Measurement: measurement, Instance: measurement, Algorithm: algorithm, Message: data})
+}
+
+func (l *Link) put(i Item) {
+	select {
+	case l.said <- i:
+	default:
+		l.lose(1)
+	}
+}
+
+func (l *Link) lose(n uint64) {
+	if n == 0 {
+		return
+	}
+	l.mu.Lock()
+	l.missed += n
+	l.mu.Unlock()
+}
+
+// room is how much of a message items may take: the rest of a batch has its bounds.
+func (l *Link) room() int {
+	most := DefaultMessage
+	if n := l.conn.MaxPayload(); n > 0 {
+		most = int(n)
+	}
+	return most - 1024
+}
+
+// gather makes batches of what is said at about the same time.
+func (l *Link) gather(ctx context.Context) {
+	var items []Item
+	size := 0
+	seal := func() {
+		if len(items) > 0 {
+			l.seal(items)
+		}
+		items, size = nil, 0
+	}
+	var due <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			for len(l.said) > 0 {
+				items = append(items, <-l.said)
+			}
+			seal()
+			return
+		case i := <-l.said:
+			n := len(i.Snapshot) + len(i.Message) + len(i.Measurement) + len(i.Instance) + len(i.Algorithm) + 96
+			if n > l.room() {
+				l.opts.Log.Warn("a window is larger than the coordinator's messages may be: it is lost for it", "instance", i.Instance,
+					"algorithm", i.Algorithm, "bytes", n, "limit", l.room())
+				l.lose(1)
+				continue
+			}
+			if size+n > l.room() || len(items) == MaxItems {
+				seal()
+			}
+			if len(items) == 0 {
+				due = time.After(linger)
+			}
+			items, size = append(items, i), size+n
+		case <-due:
+			seal()
+		}
+	}
+}
+
+func (l *Link) seal(items []Item) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := l.queue.last + 1
+	data, err := Encode(Batch{Version: Version, Life: l.life, Number: n, Oldest: l.queue.oldest(), Clock: l.clocks.now(l.opts.Clock()), Items: items})
+	if err != nil {
+		l.opts.Log.Error("a batch cannot be written", "error", err)
+		l.missed += uint64(len(items))
+		return
+	}
+	l.queue.put(sealed{n, len(items), data})
+	signal(l.wake)
+}
+
+// send sends what waits, says hello, and sends again what does not arrive.
+func (l *Link) send(ctx context.Context) {
+	next := time.NewTimer(0)
+	defer next.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			l.part()
+			return
+		case <-l.wake:
+		case <-l.greet:
+			l.hello()
+		case <-next.C:
+			l.hello()
+			next.Reset(l.opts.Hello*4/5 + mathrand.N(l.opts.Hello*2/5))
+		}
+		l.stalled()
+		l.sendAll()
+	}
+}
+
+func (l *Link) sendAll() {
+	for l.conn.IsConnected() {
+		l.mu.Lock()
+		s, ok := l.queue.next()
+		if ok {
+			if l.queue.sent <= l.queue.received {
+				l.progress = time.Now()
+			}
+			l.queue.sent = s.number
+		}
+		l.mu.Unlock()
+		if !ok {
+			return
+		}
+		if err := l.conn.Publish(DataSubject(l.opts.Name), s.data); err != nil {
+			l.mu.Lock()
+			l.queue.sent = min(l.queue.sent, s.number-1)
+			l.mu.Unlock()
+			return // it is tried again after the next hello
+		}
+	}
+}
+
+// stalled goes back when nothing arrives.
+func (l *Link) stalled() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.queue.sent > l.queue.received && time.Since(l.progress) > stall && l.conn.IsConnected() {
+		l.again += l.queue.sent - l.queue.received
+		l.queue.sent, l.progress = l.queue.received, time.Now()
+	}
+}
+
+func (l *Link) hello() {
+	if !l.conn.IsConnected() {
+		return
+	}
+	refused := l.opts.Refused()
+	l.mu.Lock()
+	now := l.opts.Clock()
+	h := Hello{Version: Version, Life: l.life, Time: now, Number: l.queue.last, Oldest: l.queue.oldest(), Lost: l.missed + l.queue.lost, Software: l.opts.Software,
+		Wall: l.opts.Wall() - now, Clock: l.clocks.now(now), Refused: refused}
+	if l.plan != nil {
+		h.Revision = l.plan.Revision
+	}
+	l.mu.Unlock()
+	data, err := Encode(h)
+	if err == nil {
+		err = l.conn.Publish(HelloSubject(l.opts.Name), data)
+	}
+	if err != nil && !errors.Is(err, nats.ErrConnectionReconnecting) && !errors.Is(err, nats.ErrReconnectBufExceeded) {
+		l.opts.Log.Warn("say hello to the coordinator", "error", err)
+	}
+}
+
+// answered takes what the coordinator says.
+func (l *Link) answered(data []byte) {
+	received := l.opts.Clock()
+	a, err := DecodeAnswer(data)
+	if err != nil {
+		l.opts.Log.Warn("the coordinator says what is no answer", "error", err)
+		return
+	}
+	if a.Life != l.life {
+		return // to whoever had this name before
+	}
+	l.mu.Lock()
+	l.heard = time.Now()
+	back := a.Run != l.run
+	if back {
+		l.run = a.Run
+		l.clocks.forget()
+		if l.queue.sent > a.Received {
+			l.again += l.queue.sent - a.Received
+		}
+	}
+	if a.Asked != 0 {
+		l.clocks.add(a.Asked, a.Time, received)
+	}
+	if a.Received != l.queue.received || back {
+		l.progress = time.Now()
+	}
+	l.queue.answered(a.Received, a.Used, back)
+	news := a.Plan != nil && (l.plan == nil || l.plan.Revision != a.Plan.Revision)
+	if news {
+		l.plan = a.Plan
+	}
+	complaint := a.Complaint != "" && a.Complaint != l.complaint
+	l.complaint = a.Complaint
+	l.mu.Unlock()
+	if complaint {
+		l.opts.Log.Warn("the coordinator has refused something", "reason", a.Complaint)
+	}
+	if news {
+		l.opts.Plan(a.Plan)
+	}
+	for _, m := range a.Messages {
+		l.opts.Message(m)
+	}
+	signal(l.wake)
+}
+
+// Clock is how this host's clock stands to the coordinator's.
+func (l *Link) Clock() Clock { return l.clocks.now(l.opts.Clock()) }
+
+// Health is how a link fares.
+type Health struct {
+	Connected bool    `json:"connected"`
+	Server    string  `json:"server,omitempty"`
+	Answered  float64 `json:"last_answer_age_seconds"` // -1: never
+	Waiting   int     `json:"waiting_batches"`         // not received yet
+	Bytes     int     `json:"buffer_bytes"`
+	Sent      uint64  `json:"sent_batches"`
+	Again     uint64  `json:"sent_again_batches"`
+	Lost      uint64  `json:"lost_windows"`
+	Revision  uint64  `json:"plan_revision"`
+	Offset    float64 `json:"clock_offset_seconds"` // of this host's wall clock, ahead of the coordinator's; 0 where it is not known
+	Error     float64 `json:"clock_error_seconds"`
+	Complaint string  `json:"complaint,omitempty"`
+}
+
+// Health asks the link how it fares.
+func (l *Link) Health() Health {
+	now := l.opts.Clock()
+	c := l.clocks.now(now)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h := Health{Connected: l.conn.IsConnected(), Server: l.conn.ConnectedUrlRedacted(), Answered: -1, Waiting: int(l.queue.last - min(l.queue.last, l.queue.received)),
+		Bytes: l.queue.bytes, Sent: l.queue.sent, Again: l.again, Lost: l.missed + l.queue.lost, Complaint: l.complaint}
+	if !l.heard.IsZero() {
+		h.Answered = time.Since(l.heard).Seconds()
+	}
+	if l.plan != nil {
+		h.Revision = l.plan.Revision
+	}
+	if c.Known {
+		h.Offset, h.Error = float64(l.opts.Wall()-now-c.Offset)/1e9, float64(c.Error)/1e9
+	}
+	return h
+}
+
+// Close sends what waits, if somebody listens, and ends. A hub that is closed has been read to its end before.
+func (l *Link) Close() {
+	select {
+	case <-l.ended:
+	case <-time.After(linger):
+		l.sub.Leave()
+		<-l.ended
+	}
+	l.cancel()
+	l.done.Wait()
+	l.conn.Close()
+}
+
+// part waits for a while until everything has arrived.
+func (l *Link) part() {
+	for end := time.Now().Add(parting); time.Now().Before(end) && l.conn.IsConnected(); time.Sleep(10 * time.Millisecond) {
+		l.sendAll()
+		l.mu.Lock()
+		all := l.queue.received >= l.queue.last && len(l.said) == 0
+		l.mu.Unlock()
+		if all {
+			return
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package bus
+
+// sealed is a batch as it is sent.
+type sealed struct {
+	number  uint64
+	windows int
+	data    []byte
+}
+
+// queue holds batches from when they are made until they were used, within a bound. It is not safe for concurrent use.
+type queue struct {
+	limit, bytes int
+	list         []sealed
+	last         uint64 // number of the latest batch
+	sent         uint64 // ... up to this one
+	received     uint64 // ... as the coordinator says
+	lost         uint64 // windows that left before they were received
+}
+
+// inFlight bounds what is sent and not received: a coordinator that is slow, or one that restarts, need not take more.
+const (
+	inFlightBatches = 128
+	inFlightBytes   = 2 << 20
+)
+
+// oldest is the first number that can still be sent.
+func (q *queue) oldest() uint64 {
+	if len(q.list) == 0 {
+		return q.last + 1
+	}
+	return q.list[0].number
+}
+
+// put appends; what is too old for the bound goes.
+func (q *queue) put(s sealed) {
+	q.last = s.number
+	q.list = append(q.list, s)
+	q.bytes += len(s.data)
+	for q.bytes > q.limit && len(q.list) > 1 {
+		q.drop()
+	}
+}
+
+func (q *queue) drop() {
+	s := q.list[0]
+	if s.number > q.received {
+		q.lost += uint64(s.windows)
+	}
+	q.list, q.bytes = q.list[1:], q.bytes-len(s.data)
+}
+
+// next is the batch to be sent now, if there is one.
+func (q *queue) next() (sealed, bool) {
+	number := max(q.sent, q.received) + 1
+	number = max(number, q.oldest())
+	if number > q.last {
+		return sealed{}, false
+	}
+	flying, from := 0, max(q.received+1, q.oldest())
+	for n := from; n < number; n++ {
+		flying += len(q.at(n).data)
+	}
+	return q.at(number), flying < inFlightBytes && number < from+inFlightBatches
+}
+
+// at is the batch of a number: those that are kept follow each other without a gap.
+func (q *queue) at(number uint64) sealed { return q.list[number-q.oldest()] }
+
+// answered takes what the coordinator says; back is true when it has to be sent again from there on.
+func (q *queue) answered(received, used uint64, back bool) {
+	q.received = min(received, q.last)
+	if back || q.sent < q.received {
+		q.sent = q.received
+	}
+	for len(q.list) > 0 && q.list[0].number <= used && q.list[0].number <= q.received {
+		q.drop()
+	}
+}

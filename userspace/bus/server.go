@@ -1,0 +1,254 @@
+package bus
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+)
+
+// ServerOptions of the NATS server inside of a coordinator.
+type ServerOptions struct {
+	Listen  string // host:port
+	TLS     *tls.Config
+	Store   string // folder of JetStream's files
+	Message int    // bytes of the largest message
+	Agents  int    // connections at most
+	Name    string // of this one in a cluster, and what JetStream knows it by
+	Cluster string // host:port; "" for none
+	Routes  []string
+	Peers   *tls.Config // of the cluster
+	Log     *slog.Logger
+	// Identify says who holds a certificate, and its serial number; err refuses it.
+	Identify func(*tls.ConnectionState) (name, serial string, err error)
+}
+
+// Server is the NATS server of a coordinator. Whoever connects may publish and hear under the name of its certificate, and nothing else.
+type Server struct {
+	opts   ServerOptions
+	nats   *server.Server
+	secret string // of the coordinator's own connection
+
+	refused    atomic.Uint64 // connections
+	violations atomic.Uint64 // messages to subjects of others
+
+	mu    sync.Mutex
+	conns map[string][]admitted // by name
+}
+
+// admitted is a connection of an agent.
+type admitted struct {
+	id     uint64
+	serial string // of its certificate
+}
+
+// perName bounds the connections of one agent: one, and those that the network has forgotten.
+const perName = 4
+
+// Serve starts a server.
+func Serve(o ServerOptions) (*Server, error) {
+	host, port, err := split(o.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %q: %w", o.Listen, err)
+	}
+	var b [16]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return nil, fmt.Errorf("draw a secret: %w", err)
+	}
+	s := &Server{opts: o, secret: hex.EncodeToString(b[:]), conns: map[string][]admitted{}}
+	opts := &server.Options{
+		ServerName: o.Name, Host: host, Port: port, NoSigs: true, NoLog: true, DisableJetStreamBanner: true, NoHeaderSupport: false,
+		MaxPayload: int32(o.Message), MaxPending: 64 << 20, MaxConn: o.Agents + 16, MaxSubs: 128, MaxControlLine: 1024,
+		WriteDeadline: 5 * time.Second, PingInterval: 10 * time.Second, MaxPingsOut: 2, AuthTimeout: 30,
+		JetStream: true, StoreDir: o.Store, JetStreamMaxMemory: 16 << 20, JetStreamMaxStore: 256 << 20, SyncAlways: true,
+		CustomClientAuthentication: s,
+	}
+	if o.TLS != nil {
+		opts.TLS, opts.TLSVerify, opts.TLSConfig, opts.TLSTimeout = true, true, o.TLS, 30
+	}
+	if o.Cluster != "" {
+		if err := s.join(opts); err != nil {
+			return nil, err
+		}
+	}
+	if s.nats, err = server.NewServer(opts); err != nil {
+		return nil, fmt.Errorf("start the bus: %w", err)
+	}
+	s.nats.SetLoggerV2(logged{s}, false, false, false)
+	s.nats.Start()
+	if !s.nats.ReadyForConnections(20 * time.Second) {
+		s.Close()
+		return nil, fmt.Errorf("start the bus: it does not listen on %s", o.Listen)
+	}
+	return s, nil
+}
+
+// join makes the server one of a cluster.
+func (s *Server) join(opts *server.Options) error {
+	host, port, err := split(s.opts.Cluster)
+	if err != nil {
+		return fmt.Errorf("cluster on %q: %w", s.opts.Cluster, err)
+	}
+	opts.Cluster = server.ClusterOpts{Name: "xdpmon", Host: host, Port: port, TLSConfig: s.opts.Peers, TLSTimeout: 10, PoolSize: 1}
+	for _, r := range s.opts.Routes {
+		opts.Routes = append(opts.Routes, &url.URL{Scheme: "nats-route", Host: r})
+	}
+	return nil
+}
+
+func split(address string) (host string, port int, err error) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", 0, err
+	}
+	port, err = strconv.Atoi(text)
+	if port == 0 {
+		port = server.RANDOM_PORT
+	}
+	return host, port, err
+}
+
+// Check implements server.Authentication.
+func (s *Server) Check(c server.ClientAuthentication) bool {
+	name, err := s.who(c)
+	if err != nil {
+		s.refused.Add(1)
+		s.opts.Log.Warn("a connection is refused", "from", c.RemoteAddress(), "reason", err)
+		return false
+	}
+	if name == "" {
+		c.RegisterUser(&server.User{Username: "coordinator"})
+		return true
+	}
+	c.RegisterUser(&server.User{Username: name, Permissions: &server.Permissions{
+		Publish:   &server.SubjectPermission{Allow: []string{DataSubject(name), HelloSubject(name)}},
+		Subscribe: &server.SubjectPermission{Allow: []string{DownSubject(name)}},
+	}})
+	return true
+}
+
+// who is at the other end: "" for the coordinator itself.
+func (s *Server) who(c server.ClientAuthentication) (string, error) {
+	if token := c.GetOpts().Token; token != "" {
+		if subtle.ConstantTimeCompare([]byte(token), []byte(s.secret)) != 1 {
+			return "", errors.New("it knows no secret of this coordinator's")
+		}
+		return "", nil
+	}
+	name, serial := c.GetOpts().Username, "" // on this host only: what is told is believed
+	if s.opts.TLS != nil {
+		state := c.GetTLSConnectionState()
+		if state == nil {
+			return "", errors.New("no certificate")
+		}
+		var err error
+		if name, serial, err = s.opts.Identify(state); err != nil {
+			return "", err
+		}
+	}
+	if err := CheckName(name); err != nil {
+		return "", err
+	}
+	return name, s.admit(name, admitted{c.GetID(), serial})
+}
+
+// admit bounds the connections of one name.
+func (s *Server) admit(name string, c admitted) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	live := slices.DeleteFunc(s.conns[name], func(a admitted) bool { return s.nats.GetClient(a.id) == nil })
+	if len(live) >= perName {
+		s.conns[name] = live
+		return fmt.Errorf("%s has %d connections, no more", name, len(live))
+	}
+	s.conns[name] = append(live, c)
+	return nil
+}
+
+// Drop ends the connections of an agent.
+func (s *Server) Drop(name string) {
+	s.mu.Lock()
+	conns := s.conns[name]
+	delete(s.conns, name)
+	s.mu.Unlock()
+	for _, c := range conns {
+		_ = s.nats.DisconnectClientByID(c.id) // it may be gone
+	}
+}
+
+// DropRevoked ends connections whose certificates count no more.
+func (s *Server) DropRevoked(revoked func(serial string) bool) {
+	s.mu.Lock()
+	var names []string
+	for name, conns := range s.conns {
+		if slices.ContainsFunc(conns, func(c admitted) bool { return revoked(c.serial) }) {
+			names = append(names, name)
+		}
+	}
+	s.mu.Unlock()
+	for _, name := range names { // one that was renewed comes back
+		s.Drop(name)
+	}
+}
+
+// Connect is a connection of the coordinator's own.
+func (s *Server) Connect(options ...nats.Option) (*nats.Conn, error) {
+	conn, err := nats.Connect("", append(options, nats.InProcessServer(s.nats), nats.Token(s.secret))...)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the bus: %w", err)
+	}
+	return conn, nil
+}
+
+// Address is where agents connect to.
+func (s *Server) Address() string { return s.nats.Addr().String() }
+
+// Refused are connections that were refused, and messages to subjects of others.
+func (s *Server) Refused() (connections, violations uint64) {
+	return s.refused.Load(), s.violations.Load()
+}
+
+// Close ends the server.
+func (s *Server) Close() {
+	s.nats.Shutdown()
+	s.nats.WaitForShutdown()
+}
+
+// logged carries what the server says to the log. What is of no use to an operator is left away.
+type logged struct{ server *Server }
+
+func (l logged) Noticef(format string, v ...any) {
+	l.server.opts.Log.Debug(fmt.Sprintf(format, v...))
+}
+
+func (l logged) Warnf(format string, v ...any) {
+	l.server.opts.Log.Debug(fmt.Sprintf(format, v...))
+}
+
+func (l logged) Errorf(format string, v ...any) {
+	text := fmt.Sprintf(format, v...)
+	if strings.Contains(format, "Publish Violation") {
+		l.server.violations.Add(1)
+		l.server.opts.Log.Debug(text) // as many as somebody likes: they are counted
+		return
+	}
+	l.server.opts.Log.Warn("the bus: " + text)
+}
+
+func (l logged) Fatalf(format string, v ...any) { l.server.opts.Log.Error(fmt.Sprintf(format, v...)) }
+func (l logged) Debugf(string, ...any)          {}
+func (l logged) Tracef(string, ...any)          {}

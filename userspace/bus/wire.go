@@ -1,0 +1,265 @@
+// Package bus carries windows from agents to coordinators, and orders back. NATS moves the messages; what this package adds is that every
+// one of them is numbered and kept until it was used, so that what is lost is known, and that nothing of it waits for a network.
+//
+// An agent publishes batches on a subject that bears its name, in order, and says hello again and again. The coordinator answers on the
+// agent's other subject with what it has received and used. What was not received is sent again from there on (go back N); what was used
+// is forgotten. The answer goes to the subject of whoever the first one belongs to, never to a reply subject that a message names: nobody
+// makes the coordinator speak elsewhere.
+package bus
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/fxamacker/cbor/v2"
+)
+
+// Version of the messages. Others are refused.
+const Version = 1
+
+// Limits of what is said, whoever says it.
+const (
+	MaxName         = 64
+	MaxItems        = 256      // of a batch
+	MaxMeasurements = 256      // of a plan
+	DefaultMessage  = 1 << 20  // bytes
+	MaxMessage      = 32 << 20 // what a configuration may ask for
+)
+
+// Subjects: up and down, each with the agent's name as a token; a name's dots are = there.
+const (
+	upPrefix   = "xdpmon.up."
+	downPrefix = "xdpmon.down."
+	dataSuffix = ".data"
+	hiSuffix   = ".hello"
+	// UpAll is what a coordinator listens to.
+	UpAll = upPrefix + "*.*"
+)
+
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
+
+// CheckName refuses names that are none for an agent.
+func CheckName(name string) error {
+	if !nameForm.MatchString(name) || strings.Contains(name, "..") || strings.HasSuffix(name, ".") {
+		return fmt.Errorf("name %q: 1 to %d letters, digits, dots, - and _", name, MaxName)
+	}
+	return nil
+}
+
+func token(name string) string { return strings.ReplaceAll(name, ".", "=") }
+
+// DataSubject is where an agent's windows go.
+func DataSubject(name string) string { return upPrefix + token(name) + dataSuffix }
+
+// HelloSubject is where an agent says that it is there.
+func HelloSubject(name string) string { return upPrefix + token(name) + hiSuffix }
+
+// DownSubject is where an agent is answered.
+func DownSubject(name string) string { return downPrefix + token(name) }
+
+// Sender is whose subject this is, and whether it is a hello; ok is false for subjects of nobody.
+func Sender(subject string) (name string, hello, ok bool) {
+	rest, up := strings.CutPrefix(subject, upPrefix)
+	if !up {
+		return "", false, false
+	}
+	name, kind, _ := strings.Cut(rest, ".")
+	name = strings.ReplaceAll(name, "=", ".")
+	return name, "."+kind == hiSuffix, CheckName(name) == nil && ("."+kind == hiSuffix || "."+kind == dataSuffix)
+}
+
+// Batch is what an agent has to say at once.
+type Batch struct {
+	Version uint8  `cbor:"v"`
+	Life    uint64 `cbor:"life"`   // drawn when the agent starts
+	Number  uint64 `cbor:"number"` // from 1, without gaps but for what was lost
+	Oldest  uint64 `cbor:"oldest"` // what is older and has not arrived will not
+	Clock   Clock  `cbor:"clock"`
+	Items   []Item `cbor:"items"`
+}
+
+// Clock is how an agent's clock stands to its coordinator's, as it was measured.
+type Clock struct {
+	Known  bool  `cbor:"known"`
+	Offset int64 `cbor:"offset"` // the coordinator's clock (ns since 1970) less the one that windows are told with
+	Error  int64 `cbor:"error"`  // it is off by no more, ns
+}
+
+// Item is one thing that an algorithm has to say: one of Snapshot and Message is there.
+type Item struct {
+	Measurement string `cbor:"measurement"` // the rule
+	Instance    string `cbor:"instance"`    // the rule, or the rule and one of its interfaces
+	Algorithm   string `cbor:"algorithm"`
+	Snapshot    []byte `cbor:"snapshot,omitempty"` // of a window
+	Message     []byte `cbor:"message,omitempty"`  // to the algorithm's own coordinator
+}
+
+// Hello says that an agent is there, and measures its clock.
+type Hello struct {
+	Version  uint8             `cbor:"v"`
+	Life     uint64            `cbor:"life"`
+	Time     int64             `cbor:"time"`     // when it was sent, on the agent's clock
+	Number   uint64            `cbor:"number"`   // the last batch so far
+	Oldest   uint64            `cbor:"oldest"`   // as in Batch
+	Revision uint64            `cbor:"revision"` // of the plan that the agent has
+	Lost     uint64            `cbor:"lost"`     // windows that never became part of a batch, or left the buffer unsent
+	Software string            `cbor:"software"`
+	Wall     int64             `cbor:"wall"` // the agent's own wall clock less Time
+	Clock    Clock             `cbor:"clock"`
+	Refused  map[string]string `cbor:"refused,omitempty"` // measurements of the plan that the agent cannot carry out, and why
+}
+
+// Answer is what a coordinator tells an agent.
+type Answer struct {
+	Version   uint8     `cbor:"v"`
+	Run       uint64    `cbor:"run"`            // drawn when the coordinator starts to lead
+	Life      uint64    `cbor:"life"`           // of the agent that it is for
+	Asked     int64     `cbor:"asked"`          // Hello.Time; 0: this answers no hello
+	Time      int64     `cbor:"time"`           // the coordinator's clock
+	Received  uint64    `cbor:"received"`       // all batches up to this one
+	Used      uint64    `cbor:"used"`           // ... are in answers that were given
+	Plan      *Plan     `cbor:"plan,omitempty"` // where the agent has another one
+	Messages  []Message `cbor:"messages,omitempty"`
+	Complaint string    `cbor:"complaint,omitempty"` // why something was refused
+}
+
+// Message is what the coordinator of an algorithm tells the algorithm.
+type Message struct {
+	Measurement string `cbor:"measurement"`
+	Algorithm   string `cbor:"algorithm"`
+	Data        []byte `cbor:"data"`
+}
+
+// Plan is what agents measure together.
+type Plan struct {
+	Revision     uint64        `cbor:"revision"`
+	Measurements []Measurement `cbor:"measurements"`
+}
+
+// Measurement is a rule whose windows fit each other on all hosts.
+type Measurement struct {
+	Name       string   `cbor:"name"`
+	WindowNS   int64    `cbor:"window_ns"`
+	Seed       uint64   `cbor:"seed"`
+	CRC        bool     `cbor:"crc,omitempty"`
+	Decap      bool     `cbor:"decap,omitempty"`
+	Algorithms []Chosen `cbor:"algorithms"`
+}
+
+// Chosen is an algorithm with all of its parameters as text.
+type Chosen struct {
+	Name   string            `cbor:"name"`
+	Params map[string]string `cbor:"params"`
+}
+
+// Find returns the measurement of a name.
+func (p *Plan) Find(name string) (Measurement, bool) {
+	if p != nil {
+		for _, m := range p.Measurements {
+			if m.Name == name {
+				return m, true
+			}
+		}
+	}
+	return Measurement{}, false
+}
+
+// EncodePlan writes a plan, to be kept.
+func EncodePlan(p *Plan) ([]byte, error) {
+	b, err := encoding.Marshal(p)
+	if err != nil {
+		return nil, fmt.Errorf("encode plan: %w", err)
+	}
+	return b, nil
+}
+
+// DecodePlan reads one that was kept.
+func DecodePlan(b []byte) (*Plan, error) {
+	p, err := decode[Plan](b)
+	return &p, err
+}
+
+// Errors of Decode.
+var (
+	ErrMalformed = errors.New("malformed message")
+	ErrVersion   = errors.New("message of another version")
+)
+
+var (
+	encoding = mode(cbor.CoreDetEncOptions().EncMode())
+	decoding = mode(cbor.DecOptions{DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden, MaxNestedLevels: 8,
+		MaxMapPairs: 4096, MaxArrayElements: 4096, ExtraReturnErrors: cbor.ExtraDecErrorUnknownField,
+		FieldNameMatching: cbor.FieldNameMatchingCaseSensitive}.DecMode())
+)
+
+func mode[T any](m T, err error) T {
+	if err != nil {
+		panic("bus: " + err.Error()) // options that are constant
+	}
+	return m
+}
+
+// Encode writes a message.
+func Encode[T Batch | Hello | Answer](m T) ([]byte, error) {
+	b, err := encoding.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("encode message: %w", err)
+	}
+	return b, nil
+}
+
+// DecodeBatch reads a batch; what is not one is refused.
+func DecodeBatch(b []byte) (Batch, error) {
+	m, err := decode[Batch](b)
+	switch {
+	case err != nil:
+		return m, err
+	case m.Version != Version:
+		return m, fmt.Errorf("%w: %d, this one reads %d", ErrVersion, m.Version, Version)
+	case m.Number == 0 || m.Oldest == 0 || m.Oldest > m.Number || len(m.Items) > MaxItems:
+		return m, fmt.Errorf("%w: batch %d of %d items, the oldest is %d", ErrMalformed, m.Number, len(m.Items), m.Oldest)
+	}
+	for _, i := range m.Items {
+		if (len(i.Snapshot) == 0) == (len(i.Message) == 0) || len(i.Measurement) > MaxName || len(i.Instance) > 2*MaxName || len(i.Algorithm) > MaxName {
+			return m, fmt.Errorf("%w: an item of %.80q", ErrMalformed, i.Instance)
+		}
+	}
+	return m, nil
+}
+
+// DecodeHello reads a hello.
+func DecodeHello(b []byte) (Hello, error) {
+	m, err := decode[Hello](b)
+	switch {
+	case err != nil:
+		return m, err
+	case m.Version != Version:
+		return m, fmt.Errorf("%w: %d, this one reads %d", ErrVersion, m.Version, Version)
+	case m.Life == 0 || m.Oldest > m.Number+1 || len(m.Refused) > MaxMeasurements || len(m.Software) > 128:
+		return m, fmt.Errorf("%w: a hello of life %d, batches %d to %d", ErrMalformed, m.Life, m.Oldest, m.Number)
+	}
+	return m, nil
+}
+
+// DecodeAnswer reads an answer.
+func DecodeAnswer(b []byte) (Answer, error) {
+	m, err := decode[Answer](b)
+	switch {
+	case err != nil:
+		return m, err
+	case m.Version != Version:
+		return m, fmt.Errorf("%w: %d, this one reads %d", ErrVersion, m.Version, Version)
+	case m.Used > m.Received || m.Plan != nil && len(m.Plan.Measurements) > MaxMeasurements:
+		return m, fmt.Errorf("%w: %d of %d batches used", ErrMalformed, m.Used, m.Received)
+	}
+	return m, nil
+}
+
+func decode[T any](b []byte) (m T, err error) {
+	if err := decoding.Unmarshal(b, &m); err != nil {
+		return m, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	return m, nil
+}

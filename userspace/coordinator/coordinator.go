@@ -1,0 +1,528 @@
+// Package coordinator puts the windows of many hosts together and answers as if one had seen everything. Agents bring windows over the bus;
+// what is answered goes where an agent's own windows go. It names no algorithm: what their windows mean together, they know.
+package coordinator
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/xdpmon/xdpmon/userspace/agent/config"
+	"github.com/xdpmon/xdpmon/userspace/bus"
+	"github.com/xdpmon/xdpmon/userspace/feed"
+	"github.com/xdpmon/xdpmon/userspace/keys"
+	"github.com/xdpmon/xdpmon/userspace/outlet"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/suspect"
+)
+
+// Options of a coordinator.
+type Options struct {
+	Path     string // of the configuration
+	Log      func(config.Log) slog.Handler
+	Notify   func(state string) // to the service manager; nil: nobody
+	Reload   <-chan os.Signal
+	Stdout   io.Writer
+	Version  string
+	Watchdog time.Duration
+	// Started is told where agents connect to, once; nil: nobody asks.
+	Started func(address string)
+
+	watch func(*Coordinator) // is shown it before it opens anything; tests' own
+}
+
+// Coordinator is a running coordinator.
+type Coordinator struct {
+	opts    Options
+	log     *slog.Logger
+	out     *outlet.Set
+	holder  *keys.Holder
+	server  *bus.Server // nil with an external one
+	conn    *nats.Conn
+	kept    *kept
+	engine  *engine
+	gate    *gate
+	inbox   *inbox
+	started time.Time
+	ctx     context.Context
+
+	heard  func(report.Line) // sees every answer before it goes out; tests' own
+	opened atomic.Bool
+
+	mu      sync.Mutex
+	cfg     *config.Coordinator
+	leading bool
+	sub     *nats.Subscription
+	refusal string
+	saving  bool
+	saved   time.Time
+	trouble string // of what must outlive a restart
+}
+
+// Run is a coordinator from its configuration to the end of ctx.
+func Run(ctx context.Context, opts Options) error {
+	cfg, err := config.LoadCoordinator(opts.Path)
+	if err != nil {
+		return err
+	}
+	if opts.Notify == nil {
+		opts.Notify = func(string) {}
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(cfg.Limits.Heap)
+	}
+	c := &Coordinator{opts: opts, cfg: cfg, log: slog.New(opts.Log(cfg.Log)), inbox: newInbox(), started: time.Now(),
+		gate: newGate(cfg.Limits.Rate, cfg.Limits.Agents, int(cfg.Limits.Message))}
+	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	c.ctx = inner
+	c.out = outlet.New(outlet.Options{Log: c.log, Stdout: opts.Stdout, Handler: c.handler,
+		Clock: func() report.Clock { return report.Clock{Name: "unix"} }})
+	if opts.watch != nil {
+		opts.watch(c)
+	}
+	if err := c.open(ctx); err != nil {
+		if ctx.Err() != nil {
+			err = nil // it was ended while it waited for others
+		}
+		return errors.Join(err, c.close())
+	}
+	if text := config.Exposed(opts.Path); text != "" {
+		c.log.Warn(text)
+	}
+	c.log.Info("coordinator starts", "version", opts.Version, "configuration", opts.Path, "agents_connect_to", c.address(), "mutual_tls", cfg.Bus.Keys != nil)
+	if opts.Started != nil {
+		opts.Started(c.address())
+	}
+	opts.Notify("READY=1\nSTATUS=" + c.Health().summary())
+	err = c.loop(ctx)
+	opts.Notify("STOPPING=1")
+	return errors.Join(err, c.close())
+}
+
+func (c *Coordinator) address() string {
+	if c.server == nil {
+		return strings.Join(c.cfg.Bus.External, ",")
+	}
+	return c.server.Address()
+}
+
+func where(c *config.Coordinator) outlet.Config {
+	return outlet.Config{Outputs: c.Outputs, Store: c.Store, Listen: c.Listen, MetricsRows: c.MetricsRows, Socket: c.Socket}
+}
+
+func (c *Coordinator) open(ctx context.Context) error {
+	next, err := c.out.Prepare(where(c.cfg))
+	if err != nil {
+		return err
+	}
+	c.out.Commit(next)
+	if f := c.cfg.Bus.Keys; f != nil {
+		if c.holder, err = keys.Hold(*f); err != nil {
+			return err
+		}
+	}
+	if err := c.connect(); err != nil {
+		return err
+	}
+	replicas := 1
+	if c.cfg.Bus.Cluster != nil || len(c.cfg.Bus.External) > 1 {
+		replicas = 3
+	}
+	name := "coordinator"
+	if c.cfg.Bus.Cluster != nil {
+		name = c.cfg.Bus.Cluster.Name
+	}
+	c.opts.Notify("STATUS=waiting for the bus' store")
+	if c.kept, err = openKept(ctx, c.conn, name, replicas, c.log); err != nil {
+		return err
+	}
+	seeds, err := c.seeds(ctx, c.cfg)
+	if err != nil {
+		return err
+	}
+	if c.engine, err = newEngine(c.cfg, seeds, c.log, c.emit); err != nil {
+		return err
+	}
+	if c.engine.paths, err = paths(c.cfg); err != nil {
+		return err
+	}
+	c.describe(c.cfg)
+	c.opened.Store(true)
+	return nil
+}
+
+func paths(cfg *config.Coordinator) (*suspect.Paths, error) {
+	if cfg.Paths == "" {
+		return nil, nil
+	}
+	return suspect.Load(cfg.Paths)
+}
+
+// connect starts the server inside, or connects to the one outside.
+func (c *Coordinator) connect() (err error) {
+	options := []nats.Option{nats.Name("coordinator"), nats.MaxReconnects(-1), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+		c.log.Warn("the bus complains", "error", err)
+	})}
+	b := c.cfg.Bus
+	if len(b.External) > 0 {
+		if c.holder != nil {
+			options = append(options, nats.Secure(c.holder.Client()))
+		}
+		if c.conn, err = nats.Connect(strings.Join(b.External, ","), options...); err != nil {
+			return fmt.Errorf("connect to the bus: %w", err)
+		}
+		return nil
+	}
+	if err := os.MkdirAll(c.cfg.Data, 0o700); err != nil {
+		return fmt.Errorf("make %s: %w", c.cfg.Data, err)
+	}
+	o := bus.ServerOptions{Listen: b.Listen, Store: filepath.Join(c.cfg.Data, "bus"), Message: int(c.cfg.Limits.Message), Agents: c.cfg.Limits.Agents,
+		Name: "coordinator", Log: c.log, Identify: c.identify}
+	if c.holder != nil {
+		o.TLS = c.holder.Server()
+	}
+	if cl := b.Cluster; cl != nil {
+		o.Name, o.Cluster, o.Routes = cl.Name, cl.Listen, cl.Routes
+		if c.holder != nil {
+			o.Peers = c.holder.Peers()
+		}
+	}
+	if c.server, err = bus.Serve(o); err != nil {
+		return err
+	}
+	c.conn, err = c.server.Connect(options...)
+	return err
+}
+
+// identify says whose certificate it is, and keeps out who has said far too much.
+func (c *Coordinator) identify(s *tls.ConnectionState) (name, serial string, err error) {
+	name, serial, err = c.holder.Peer(s, keys.Agent)
+	if until := c.gate.held(name); err == nil && time.Now().Before(until) {
+		err = fmt.Errorf("%s has said far too much: it is kept out until %s", name, until.Format(time.TimeOnly))
+	}
+	return name, serial, err
+}
+
+// seeds of the measurements: drawn by whoever comes first, and kept for all.
+func (c *Coordinator) seeds(ctx context.Context, cfg *config.Coordinator) (map[string]uint64, error) {
+	all := map[string]uint64{}
+	for _, m := range cfg.Measurements {
+		if m.Seed != 0 {
+			continue
+		}
+		seed, err := c.kept.seed(ctx, m.Name)
+		if err != nil {
+			return nil, err
+		}
+		all[m.Name] = seed
+	}
+	return all, nil
+}
+
+func (c *Coordinator) emit(l report.Line) {
+	if c.heard != nil {
+		c.heard(l)
+	}
+	c.out.Publish(c.ctx, l)
+}
+
+// describe says what is measured, for whoever reads windows. Seeds are secret.
+func (c *Coordinator) describe(cfg *config.Coordinator) {
+	run := report.Run{Version: c.opts.Version, Command: "coordinator", Hash: "fast", Clock: report.Clock{Name: "unix"}}
+	c.out.Metrics().Start(run)
+	for _, m := range cfg.Measurements {
+		one := run
+		one.Instance, one.WindowNS = m.Name, int64(m.Window)
+		if m.CRC {
+			one.Hash = "crc"
+		}
+		for _, s := range m.Algorithms {
+			one.Algorithms = append(one.Algorithms, report.RunAlgorithm{Name: s.Descriptor.Name, Params: s.Values.Map()})
+		}
+		c.out.Hub().Publish(c.ctx, feed.Event{Run: &one})
+	}
+}
+
+const (
+	beat    = 50 * time.Millisecond
+	look    = 5 * time.Second // at keys and lists of what was revoked
+	saves   = 200 * time.Millisecond
+	portion = 256 // letters between two looks at everything else
+)
+
+func (c *Coordinator) loop(ctx context.Context) error {
+	tick, watch := time.NewTicker(beat), time.NewTicker(look)
+	defer tick.Stop()
+	defer watch.Stop()
+	leads := make(chan uint64, 1) // 0: it leads no more
+	leading := make(chan struct{})
+	campaign, cancel := context.WithCancel(ctx)
+	go func() { defer close(leading); c.kept.campaign(campaign, leads) }()
+	defer func() { cancel(); <-leading }()
+	for {
+		select {
+		case <-ctx.Done():
+			c.save(true)
+			return nil
+		case run := <-leads:
+			if err := c.turn(ctx, run); err != nil {
+				return err
+			}
+		case <-c.inbox.some:
+			c.letters()
+		case now := <-tick.C:
+			c.tick(now)
+		case <-watch.C:
+			c.look()
+		case <-c.opts.Reload:
+			c.reload(ctx)
+		}
+	}
+}
+
+// turn begins to lead, or ends.
+func (c *Coordinator) turn(ctx context.Context, run uint64) error {
+	c.mu.Lock()
+	before := c.sub
+	c.leading, c.sub = run != 0, nil
+	c.mu.Unlock()
+	if before != nil {
+		_ = before.Unsubscribe() // the connection may be gone
+	}
+	if run == 0 {
+		c.log.Warn("another coordinator leads now, or none can")
+		return nil
+	}
+	s, err := c.kept.load(ctx)
+	if err != nil {
+		c.log.Error("what is known of an earlier time cannot be read: it begins anew", "error", err)
+		s = state{}
+	}
+	c.engine.lead(run, time.Now(), s)
+	sub, err := c.conn.Subscribe(bus.UpAll, c.receive)
+	if err == nil {
+		err = sub.SetPendingLimits(1<<17, 128<<20)
+	}
+	if err != nil {
+		return fmt.Errorf("listen to agents: %w", err)
+	}
+	c.mu.Lock()
+	c.sub = sub
+	c.mu.Unlock()
+	c.log.Info("this coordinator leads", "agents_known", len(s.Agents))
+	return nil
+}
+
+// receive sorts what comes. It is quick: whoever floods must not keep others waiting.
+func (c *Coordinator) receive(m *nats.Msg) {
+	name, hello, ok := bus.Sender(m.Subject)
+	if !ok {
+		return
+	}
+	now := time.Now()
+	reason, end := c.gate.admit(name, len(m.Data), now)
+	if reason == "" && !c.inbox.put(name, letter{hello, m.Data}) {
+		end = c.gate.overflow(name, now)
+	}
+	if end && c.server != nil {
+		c.log.Warn("an agent says far too much: its connection ends", "agent", name, "for", hold)
+		go c.server.Drop(name)
+	}
+}
+
+// letters looks at some of what has come.
+func (c *Coordinator) letters() {
+	for range portion {
+		name, l, ok := c.inbox.take()
+		if !ok {
+			return
+		}
+		if a := c.engine.letter(name, l, time.Now()); a != nil {
+			c.tell(name, a)
+		}
+	}
+	c.inbox.more()
+}
+
+func (c *Coordinator) tell(name string, a *bus.Answer) {
+	data, err := bus.Encode(*a)
+	if err == nil {
+		err = c.conn.Publish(bus.DownSubject(name), data)
+	}
+	if err != nil {
+		c.log.Debug("answer an agent", "agent", name, "error", err) // it asks again
+	}
+}
+
+func (c *Coordinator) tick(now time.Time) {
+	c.mu.Lock()
+	leading := c.leading
+	c.mu.Unlock()
+	if !leading {
+		return
+	}
+	for name, a := range c.engine.tick(now) {
+		c.tell(name, a)
+	}
+	c.save(false)
+}
+
+// save keeps what must outlive a restart, beside everything else: the store may take its time.
+func (c *Coordinator) save(wait bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.leading || c.saving || time.Since(c.saved) < saves && !wait {
+		return
+	}
+	s, dirty := c.engine.changed()
+	if !dirty {
+		return
+	}
+	c.saving, c.saved = true, time.Now()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err := c.kept.save(s)
+		c.mu.Lock()
+		c.saving = false
+		if err != nil {
+			if c.trouble == "" {
+				c.log.Error("what must outlive a restart cannot be kept", "error", err)
+			}
+			c.trouble = err.Error()
+		} else {
+			c.trouble = ""
+		}
+		c.mu.Unlock()
+		c.engine.kept(s, err == nil)
+	}()
+	if wait {
+		c.mu.Unlock()
+		<-done
+		c.mu.Lock()
+	}
+}
+
+// look at what changes without being told.
+func (c *Coordinator) look() {
+	if c.holder != nil {
+		if err := c.holder.Refresh(); err != nil {
+			c.log.Error("the list of what was revoked cannot be read: the one before counts", "error", err)
+		}
+		if c.server != nil {
+			c.server.DropRevoked(c.holder.Revoked)
+		}
+	}
+	h := c.Health()
+	c.opts.Notify("STATUS=" + h.summary())
+	if c.opts.Watchdog > 0 {
+		c.opts.Notify("WATCHDOG=1")
+	}
+}
+
+// reload takes another configuration, or says why not and goes on as it was.
+func (c *Coordinator) reload(ctx context.Context) {
+	cfg, err := config.LoadCoordinator(c.opts.Path)
+	if err == nil && (!reflect.DeepEqual(cfg.Bus, c.cfg.Bus) || cfg.Data != c.cfg.Data) {
+		err = errors.New("bus and data are read at the start only: start it again")
+	}
+	if err == nil {
+		err = c.exchange(ctx, cfg)
+	}
+	c.mu.Lock()
+	c.refusal = ""
+	if err != nil {
+		c.refusal = err.Error()
+	}
+	c.mu.Unlock()
+	if err != nil {
+		for line := range strings.Lines(err.Error()) {
+			c.log.Error("configuration refused, the running one stays", "error", strings.TrimSpace(line))
+		}
+		return
+	}
+	c.log.Info("configuration taken", "measurements", len(cfg.Measurements))
+}
+
+func (c *Coordinator) exchange(ctx context.Context, cfg *config.Coordinator) error {
+	found, err := paths(cfg)
+	if err != nil {
+		return err
+	}
+	seeds, err := c.seeds(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	next, err := c.out.Prepare(where(cfg))
+	if err != nil {
+		return err
+	}
+	if err := c.engine.follow(cfg, seeds); err != nil {
+		return errors.Join(err, next.Close())
+	}
+	c.engine.setPaths(found)
+	c.out.Commit(next)
+	c.mu.Lock()
+	c.cfg = cfg
+	c.mu.Unlock()
+	c.describe(cfg)
+	return nil
+}
+
+func (c *Coordinator) close() error {
+	if c.conn != nil {
+		c.conn.Close()
+	}
+	if c.server != nil {
+		c.server.Close()
+	}
+	return c.out.Close()
+}
+
+// Preview says what a configuration would do. Nothing is opened but keys.
+func Preview(cfg *config.Coordinator) ([]string, error) {
+	var lines []string
+	for _, m := range cfg.Measurements {
+		lines = append(lines, fmt.Sprintf("%s; windows of %v, and %v for those on their way", m, m.Window, m.Wait))
+	}
+	if f := cfg.Bus.Keys; f != nil {
+		h, err := keys.Hold(*f)
+		if err != nil {
+			return nil, err
+		}
+		until, name := h.Until()
+		lines = append(lines, fmt.Sprintf("%s: certificate of %s, until %s", f.Certificate, name, until.Format(time.DateOnly)))
+	}
+	if _, err := paths(cfg); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(cfg.Data); err == nil {
+		lines = append(lines, cfg.Data+" is there: it goes on from what is known")
+	}
+	return lines, nil
+}
+
+// draw is a random number that is not 0.
+func draw() (uint64, error) {
+	var b [8]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return 0, fmt.Errorf("draw a number: %w", err)
+	}
+	return binary.LittleEndian.Uint64(b[:]) | 1, nil
+}

@@ -1,0 +1,620 @@
+package coordinator
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/xdpmon/xdpmon/userspace/agent/config"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/bus"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
+	"github.com/xdpmon/xdpmon/userspace/suspect"
+)
+
+// engine puts windows together. It knows no network and no clock but what it is given; its lock guards everything.
+type engine struct {
+	log    *slog.Logger
+	limits config.CoordinatorLimits
+	paths  *suspect.Paths // nil: nobody has given any
+	emit   func(report.Line)
+
+	mu      sync.Mutex
+	run     uint64
+	began   time.Time
+	plan    *bus.Plan
+	planned map[string]*planned
+	agents  map[string]*agent
+	streams map[stream]*flow
+	parts   map[stream]algo.Coordinator // of a measurement, whatever its sets
+	refused map[string]uint64           // of those who are no agents
+	dirty   bool                        // something has changed that must outlive a restart
+}
+
+// planned is a measurement and what its windows must be.
+type planned struct {
+	config.Measurement
+	mark   uint64
+	params map[string]map[string]string // by algorithm
+}
+
+// flow is a stream as it goes on.
+type flow struct {
+	closed  int64 // the last window that was answered
+	number  int
+	open    map[int64]*period
+	members map[string]int64 // hosts, and the last window that each has brought something of
+	late    uint64
+	told    uint64
+	last    time.Time
+}
+
+const (
+	quiet     = 15 * time.Second // an agent that has not said hello for so long is silent
+	forgotten = time.Hour        // ... and is not missed any more
+	acks      = 32               // batches that are answered at once
+)
+
+// seeds of the measurements' hashes, by name: the configuration's, or drawn.
+func newEngine(cfg *config.Coordinator, seeds map[string]uint64, log *slog.Logger, emit func(report.Line)) (*engine, error) {
+	e := &engine{log: log, limits: cfg.Limits, emit: emit, agents: map[string]*agent{}, streams: map[stream]*flow{}, parts: map[stream]algo.Coordinator{},
+		refused: map[string]uint64{}}
+	return e, e.follow(cfg, seeds)
+}
+
+// follow takes a configuration.
+func (e *engine) follow(cfg *config.Coordinator, seeds map[string]uint64) error {
+	plan, all := &bus.Plan{}, map[string]*planned{}
+	parts := map[stream]algo.Coordinator{}
+	for _, m := range cfg.Measurements {
+		p := &planned{Measurement: m, params: map[string]map[string]string{}}
+		p.Seed = cmp.Or(m.Seed, seeds[m.Name])
+		p.mark = snapshot.HashMark(p.Seed)
+		out := bus.Measurement{Name: m.Name, WindowNS: int64(m.Window), Seed: p.Seed, CRC: m.CRC, Decap: m.Decap}
+		env := algo.Env{CPUs: 1, Seed: p.Seed, CRC: m.CRC, WindowNS: int64(m.Window), Epoch: func() uint64 { return 0 }}
+		for _, s := range m.Algorithms {
+			head := s.Descriptor.Head(s.Values, env)
+			p.params[s.Descriptor.Name] = head.Params
+			out.Algorithms = append(out.Algorithms, bus.Chosen{Name: s.Descriptor.Name, Params: head.Params})
+			if s.Descriptor.Coordinate == nil {
+				continue
+			}
+			part, err := s.Descriptor.Coordinate(s.Values, env)
+			if err != nil {
+				return fmt.Errorf("measurement %s: %w", m.Name, err)
+			}
+			parts[stream{measurement: m.Name, algorithm: s.Descriptor.Name}] = part
+		}
+		all[m.Name] = p
+		plan.Measurements = append(plan.Measurements, out)
+	}
+	data, err := bus.EncodePlan(plan)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(data)
+	plan.Revision = binary.LittleEndian.Uint64(sum[:]) // the same for coordinators that have the same plan
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.plan, e.planned, e.parts, e.limits = plan, all, parts, cfg.Limits
+	return nil
+}
+
+// lead begins: with what is known of an earlier time.
+func (e *engine) lead(run uint64, now time.Time, s state) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.run, e.began = run, now
+	e.agents, e.streams = map[string]*agent{}, map[stream]*flow{}
+	for name, k := range s.Agents {
+		a := newAgent(name, now)
+		a.life, a.lives, a.received, a.used, a.saved, a.lost = k.Life, k.Lives, k.Used, k.Used, k.Used, k.Lost
+		a.oldest = k.Used + 1
+		a.heard = time.Unix(0, k.Heard)
+		e.agents[name] = a
+	}
+	for _, k := range s.Streams {
+		e.streams[k.of()] = &flow{closed: k.Closed, number: k.Number, open: map[int64]*period{}, members: maps.Clone(k.Members), last: now}
+	}
+}
+
+// state is what must outlive a restart.
+func (e *engine) state() state {
+	s := state{Agents: map[string]agentState{}}
+	for name, a := range e.agents {
+		s.Agents[name] = agentState{Life: a.life, Lives: slices.Clone(a.lives), Used: a.used, Lost: a.lost, Heard: a.heard.UnixNano()}
+	}
+	for at, f := range e.streams {
+		s.Streams = append(s.Streams, streamState{at.measurement, at.set, at.algorithm, f.closed, f.number, maps.Clone(f.members)})
+	}
+	slices.SortFunc(s.Streams, func(a, b streamState) int { return a.of().compare(b.of()) })
+	return s
+}
+
+// letter takes what an agent has said, and returns what it is to be told, if anything.
+func (e *engine) letter(name string, l letter, now time.Time) *bus.Answer {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if l.hello {
+		return e.hello(name, l.data, now)
+	}
+	a := e.agents[name]
+	if a == nil {
+		e.refused[stranger]++
+		return nil // it says hello, if it is one
+	}
+	e.data(a, l.data, now)
+	if a.behind || a.received-a.answered >= acks {
+		return e.answer(a, now)
+	}
+	return nil
+}
+
+func (e *engine) answer(a *agent, now time.Time) *bus.Answer {
+	a.answered, a.behind = a.received, false
+	reason := a.reason
+	a.reason = ""
+	return &bus.Answer{Version: bus.Version, Run: e.run, Life: a.life, Time: now.UnixNano(), Received: a.received, Used: a.saved, Complaint: reason}
+}
+
+func (e *engine) hello(name string, data []byte, now time.Time) *bus.Answer {
+	h, err := bus.DecodeHello(data)
+	a := e.agents[name]
+	if err != nil {
+		e.blame(a, malformed, err)
+		return nil
+	}
+	if a == nil {
+		if len(e.agents) >= e.limits.Agents {
+			e.refused[stranger]++
+			return nil
+		}
+		a = newAgent(name, now)
+		e.agents[name] = a
+		e.log.Info("an agent comes", "agent", name, "version", h.Software)
+	}
+	if a.gone(h.Life) {
+		e.blame(a, replayed, errors.New("a hello of an earlier life"))
+		return nil
+	}
+	if a.life != h.Life {
+		a.begin(h.Life)
+		a.received, a.used, a.saved = h.Oldest-1, h.Oldest-1, h.Oldest-1 // what is gone was used, or the agent says that it was lost
+		e.dirty = true
+	}
+	if a.silent {
+		e.log.Info("an agent is back", "agent", name)
+	}
+	a.heard, a.silent, a.software, a.plan, a.clock, a.own, a.declined = now, false, h.Software, h.Revision, h.Clock, h.Lost, h.Refused
+	a.latest = max(a.latest, h.Number)
+	if h.Clock.Known {
+		a.ahead = h.Wall - h.Clock.Offset
+	}
+	a.skip(h.Oldest)
+	out := e.answer(a, now)
+	out.Asked = h.Time
+	if h.Revision != e.plan.Revision {
+		out.Plan = e.plan
+	}
+	return out
+}
+
+// skip takes note of batches that will not come.
+func (a *agent) skip(oldest uint64) {
+	a.oldest = max(a.oldest, oldest)
+	if a.oldest > a.received+1 {
+		a.lost += a.oldest - a.received - 1
+		a.received = a.oldest - 1
+		a.open = append(a.open, &batch{number: a.received})
+		a.settle()
+	}
+}
+
+// blame counts what is refused, and remembers why for whoever said it.
+func (e *engine) blame(a *agent, reason string, err error) {
+	if a == nil {
+		e.refused[reason]++
+		return
+	}
+	a.refused[reason]++
+	a.reason, a.behind = fmt.Sprintf("%s: %.300s", reason, err), true
+	e.log.Debug("refused", "agent", a.name, "reason", reason, "error", err)
+}
+
+// data takes a batch, if it is the next one.
+func (e *engine) data(a *agent, data []byte, now time.Time) {
+	b, err := bus.DecodeBatch(data)
+	if err != nil {
+		e.blame(a, malformed, err)
+		return
+	}
+	if b.Life != a.life {
+		if a.gone(b.Life) {
+			e.blame(a, replayed, errors.New("a batch of an earlier life"))
+		} else {
+			e.blame(a, stranger, errors.New("a batch of a life that has not said hello"))
+		}
+		return
+	}
+	if b.Number <= a.received {
+		a.again++
+		a.behind = true
+		return
+	}
+	a.latest = max(a.latest, b.Number)
+	a.skip(b.Oldest)
+	if b.Number != a.received+1 {
+		a.behind = true // something on the way is missing: it is sent again from there
+		return
+	}
+	a.received = b.Number
+	one := &batch{number: b.Number}
+	a.open = append(a.open, one)
+	for _, i := range b.Items {
+		e.item(a, one, b.Clock, i, now)
+	}
+	a.settle()
+}
+
+func (e *engine) item(a *agent, b *batch, clock bus.Clock, i bus.Item, now time.Time) {
+	p := e.planned[i.Measurement]
+	if p == nil || p.params[i.Algorithm] == nil || i.Instance != i.Measurement && !strings.HasPrefix(i.Instance, i.Measurement+"/") {
+		e.blame(a, foreign, fmt.Errorf("%.80s of %.80s is not measured together", i.Algorithm, i.Instance))
+		return
+	}
+	if i.Message != nil {
+		e.said(a, i, now)
+		return
+	}
+	s, err := snapshot.Decode(i.Snapshot)
+	if err != nil {
+		e.blame(a, malformed, err)
+		return
+	}
+	if err := p.fits(s, i.Algorithm); err != nil {
+		e.blame(a, foreign, err)
+		return
+	}
+	if clock.Known {
+		s.Offset = clock.Offset
+	}
+	e.window(a, b, clock.Known, p, i, s.Wall(), now)
+}
+
+// said hands a message to the algorithm's own part.
+func (e *engine) said(a *agent, i bus.Item, now time.Time) {
+	part := e.parts[stream{measurement: i.Measurement, algorithm: i.Algorithm}]
+	if part == nil {
+		e.blame(a, foreign, fmt.Errorf("nobody listens to %s of %s", i.Algorithm, i.Measurement))
+		return
+	}
+	if err := part.Heard(a.name, now.UnixNano(), i.Message); err != nil {
+		e.blame(a, malformed, err)
+	}
+}
+
+// fits refuses what was not measured as the plan says.
+func (p *planned) fits(s *snapshot.Snapshot, algorithm string) error {
+	switch {
+	case s.Algorithm != algorithm || s.Parts != 1 || s.Replay:
+		return fmt.Errorf("a snapshot of %.80q, of %d windows", s.Algorithm, s.Parts)
+	case s.Hashes != p.mark || s.CRC != p.CRC:
+		return errors.New("its hash seeds are not the plan's")
+	case s.WindowNS != int64(p.Window):
+		return fmt.Errorf("its windows have %d ns, the plan's %d", s.WindowNS, p.Window)
+	case !maps.Equal(s.Params, p.params[algorithm]):
+		return errors.New("its parameters are not the plan's")
+	}
+	return nil
+}
+
+// window takes one window of a host, with times in ns since 1970 on the coordinator's clock.
+func (e *engine) window(a *agent, b *batch, known bool, p *planned, i bus.Item, s *snapshot.Snapshot, now time.Time) {
+	length, start, end := int64(p.Window), s.Window.Start, s.Window.End
+	if end-start > 3*length/2 || start > now.UnixNano()+length || end < now.Add(-forgotten).UnixNano() {
+		e.blame(a, untimely, fmt.Errorf("a window from %s to %s", report.UTC(start), report.UTC(end)))
+		return
+	}
+	result, err := reported(s)
+	if err != nil {
+		e.blame(a, malformed, err)
+		return
+	}
+	sets := p.Of(a.name)
+	if len(sets) == 0 {
+		e.blame(a, foreign, fmt.Errorf("no set of measurement %s has this host", p.Name))
+		return
+	}
+	index := (start + (end-start)/2) / length
+	off := max(start-index*length, index*length-start, end-(index+1)*length, (index+1)*length-end) > length/100
+	a.windows++
+	if off && !s.Window.Cut && !s.Window.Last {
+		a.skewed++
+	}
+	for _, set := range sets {
+		f := e.flow(stream{p.Name, set, i.Algorithm})
+		if index <= f.closed {
+			f.late++
+			a.late++
+			continue
+		}
+		one := f.open[index]
+		if one == nil {
+			one = newPeriod()
+			f.open[index] = one
+		}
+		if one.overlaps(a.name, i.Instance, start, end) {
+			e.blame(a, replayed, fmt.Errorf("a window of %s that is there already", i.Instance))
+			continue
+		}
+		if err := one.add(s); err != nil {
+			one.unfit++
+			e.blame(a, malformed, err)
+			continue
+		}
+		one.count(a.name, i.Instance, start, end)
+		one.flows.see(a.name, result.Body)
+		one.open = append(one.open, opened{a, b, a.life})
+		b.parts++
+		switch {
+		case s.Window.Cut || s.Window.Last:
+			one.cut++
+		case !known:
+			one.unknown++
+		case off:
+			one.skewed++
+		}
+		f.members[a.name] = max(f.members[a.name], index)
+	}
+}
+
+// flow of a stream. What an agent still holds was answered by nobody, so that a new one takes it, however long ago it was.
+func (e *engine) flow(at stream) *flow {
+	f := e.streams[at]
+	if f == nil {
+		f = &flow{closed: -1, open: map[int64]*period{}, members: map[string]int64{}, last: e.began}
+		e.streams[at] = f
+	}
+	return f
+}
+
+// tick answers what is due, and looks after agents. It returns whom something is to be told.
+func (e *engine) tick(now time.Time) map[string]*bus.Answer {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, a := range e.agents {
+		if !a.silent && now.Sub(a.heard) > quiet {
+			a.silent = true
+			e.log.Warn("an agent is silent", "agent", a.name)
+		}
+		if now.Sub(a.heard) > forgotten {
+			e.forget(a)
+		}
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(e.streams), stream.compare) {
+		p := e.planned[at.measurement]
+		if p == nil || p.params[at.algorithm] == nil {
+			delete(e.streams, at) // the plan has changed
+			continue
+		}
+		f := e.streams[at]
+		for _, index := range slices.Sorted(maps.Keys(f.open)) {
+			if !e.due(p, f, index, now) {
+				break
+			}
+			e.close(at, p, f, index, now)
+		}
+	}
+	answers := map[string]*bus.Answer{}
+	for name, a := range e.agents {
+		if a.behind || a.received != a.answered {
+			answers[name] = e.answer(a, now)
+		}
+	}
+	for at, part := range e.parts {
+		for _, t := range part.Tell(now.UnixNano()) {
+			if a := e.agents[t.Host]; a != nil {
+				if answers[t.Host] == nil {
+					answers[t.Host] = e.answer(a, now)
+				}
+				answers[t.Host].Messages = append(answers[t.Host].Messages, bus.Message{Measurement: at.measurement, Algorithm: at.algorithm, Data: t.Data})
+			}
+		}
+	}
+	return answers
+}
+
+func (e *engine) forget(a *agent) {
+	delete(e.agents, a.name)
+	for _, f := range e.streams {
+		delete(f.members, a.name)
+	}
+	for _, part := range e.parts {
+		part.Gone(a.name)
+	}
+	e.log.Info("an agent is forgotten", "agent", a.name)
+	e.dirty = true
+}
+
+// due: everybody who is expected has come, or it was waited for long enough.
+func (e *engine) due(p *planned, f *flow, index int64, now time.Time) bool {
+	end := (index + 1) * int64(p.Window)
+	if now.UnixNano() < end {
+		return false
+	}
+	if now.UnixNano() >= end+int64(p.Wait) {
+		return true
+	}
+	one := f.open[index]
+	for host, last := range f.members {
+		a := e.agents[host]
+		if a == nil || a.silent {
+			continue
+		}
+		if h := one.hosts[host]; last >= index-1 && (h == nil || h.until < end-int64(p.Window)/100) {
+			return false
+		}
+	}
+	return f.number > 0 // of the first window nobody knows who will come
+}
+
+// close answers one window.
+func (e *engine) close(at stream, p *planned, f *flow, index int64, now time.Time) {
+	one := f.open[index]
+	delete(f.open, index)
+	f.closed, f.last = index, now
+	e.dirty = true
+	for _, o := range one.open {
+		if o.agent.life == o.life {
+			o.batch.parts--
+			o.agent.settle()
+		}
+	}
+	if err := e.report(at, p, f, one, index); err != nil {
+		e.log.Error("a window cannot be answered", "measurement", at.name(), "algorithm", at.algorithm, "error", err)
+	}
+	f.number++
+}
+
+func (e *engine) report(at stream, p *planned, f *flow, one *period, index int64) error {
+	whole, err := one.whole()
+	if err != nil {
+		return err
+	}
+	if whole == nil {
+		return nil
+	}
+	result, err := reported(whole)
+	if err != nil {
+		return err
+	}
+	line := report.Line{Algorithm: at.algorithm, Interface: at.name(), Window: report.Window{Start: index * int64(p.Window), End: (index + 1) * int64(p.Window),
+		Number: f.number}, Packets: whole.Packets, Lost: result.Lost, Report: result.Body, Hosts: e.hosts(p, f, one, index)}
+	line.Packets.Used, line.Packets.UsedSegments = result.Used, result.Segments
+	if part := e.parts[stream{measurement: at.measurement, algorithm: at.algorithm}]; part != nil {
+		if err := addPart(&line, part); err != nil {
+			return err
+		}
+	}
+	if err := e.suspects(&line, whole); err != nil {
+		e.log.Error("look for suspect links", "error", err)
+	}
+	if line.Lost == nil {
+		line.Lost = map[string]uint64{}
+	}
+	line.Lost["hosts_missing"] = uint64(line.Hosts.Missing)
+	line.Lost["windows_late"] = f.late - f.told
+	line.Lost["windows_unfit"] = uint64(one.unfit)
+	f.told = f.late
+	if line.Snapshot, err = whole.Encode(); err != nil {
+		e.log.Warn("the merged snapshot is too large to be kept", "error", err)
+	}
+	e.emit(line)
+	return nil
+}
+
+// addPart appends what the algorithm's own part has to say.
+func addPart(line *report.Line, part algo.Coordinator) error {
+	more, err := part.Report(line.Window)
+	if err != nil {
+		return err
+	}
+	line.Report.Values = append(line.Report.Values, more.Body.Values...)
+	line.Report.Distributions = append(line.Report.Distributions, more.Body.Distributions...)
+	line.Report.Tables = append(line.Report.Tables, more.Body.Tables...)
+	line.Report.Notes = append(line.Report.Notes, more.Body.Notes...)
+	for what, n := range more.Lost {
+		if line.Lost == nil {
+			line.Lost = map[string]uint64{}
+		}
+		line.Lost[what] += n
+	}
+	return nil
+}
+
+// suspects adds the links that lossy flows have in common.
+func (e *engine) suspects(line *report.Line, s *snapshot.Snapshot) error {
+	d, err := algo.Lookup(s.Algorithm)
+	if e.paths == nil || err != nil || d.Losses == nil {
+		return err
+	}
+	v, err := algo.NewValues(d.Name, d.Params, s.Params)
+	if err != nil {
+		return err
+	}
+	losses, err := d.Losses(v, algo.EnvOf(s), s)
+	if err != nil {
+		return err
+	}
+	body := e.paths.Rank(losses).Body()
+	line.Report.Values = append(line.Report.Values, body.Values...)
+	line.Report.Tables = append(line.Report.Tables, body.Tables...)
+	return nil
+}
+
+// mostMissing bounds the names of hosts in a line.
+const mostMissing = 16
+
+// hosts says whose windows these are.
+func (e *engine) hosts(p *planned, f *flow, one *period, index int64) *report.Hosts {
+	h := &report.Hosts{Merged: len(one.hosts), Windows: one.parts, Skewed: one.skewed, Cut: one.cut, Unmeasured: one.unknown, Vantage: "declared once"}
+	if len(p.Vantage) > 0 {
+		h.Vantage = "declared sets"
+	}
+	for _, host := range slices.Sorted(maps.Keys(f.members)) {
+		if one.hosts[host] == nil && f.members[host] < index {
+			h.Missing++
+			if len(h.MissingNames) < mostMissing {
+				h.MissingNames = append(h.MissingNames, host)
+			}
+		}
+	}
+	h.Known = len(one.hosts) + h.Missing
+	var twice []string
+	h.FlowsShared, h.FlowsTwice, twice = one.flows.twice()
+	if h.FlowsTwice > 0 {
+		h.TwiceNames = twice[:min(len(twice), mostMissing)]
+	}
+	return h
+}
+
+// changed is what must outlive a restart, if it has changed since it was asked last.
+func (e *engine) changed() (state, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.dirty {
+		return state{}, false
+	}
+	e.dirty = false
+	return e.state(), true
+}
+
+// kept takes note of a state that was kept, or was not: agents may forget what it says was used.
+func (e *engine) kept(s state, ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !ok {
+		e.dirty = true
+		return
+	}
+	for name, k := range s.Agents {
+		if a := e.agents[name]; a != nil && a.life == k.Life && a.saved < k.Used {
+			a.saved, a.behind = k.Used, true
+		}
+	}
+}
+
+func (e *engine) setPaths(p *suspect.Paths) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.paths = p
+}

@@ -1,0 +1,593 @@
+package coordinator
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/userspace/agent/config"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/bus"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
+)
+
+// sums is an algorithm of these tests alone: a number, and flows with how much each had. With its coordinator part it hears messages.
+type sums struct{}
+
+func (sums) Configure(*ebpf.CollectionSpec) error                { return nil }
+func (sums) Needs() maps.Need                                    { return 0 }
+func (sums) Bind(*maps.Set) error                                { return nil }
+func (sums) Read(report.Window, int) (*snapshot.Snapshot, error) { return &snapshot.Snapshot{}, nil }
+
+func sumsReport(_ algo.Values, _ algo.Env, s *snapshot.Snapshot) (algo.Result, error) {
+	r := s.Read()
+	n := r.Words("n", 1)
+	t := report.Table{Name: "flows", Columns: []report.Column{{Name: "flow", Label: true}, {Name: "packets", Unit: report.PacketUnit}}}
+	for _, w := range r.Rows("flows", 2) {
+		t.Rows = append(t.Rows, []any{w[0], w[1]})
+	}
+	if n[0] == 1<<40 {
+		panic("numbers that no data plane counts")
+	}
+	return algo.Result{Body: report.Body{Values: []report.Value{{Name: "n", Value: n[0]}}, Tables: []report.Table{t}}, Used: n[0], Lost: map[string]uint64{}}, r.Err()
+}
+
+func sumsMerge(_ algo.Values, _ algo.Env, a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+	if err := algo.SameHashes(a, b); err != nil {
+		return nil, err
+	}
+	s := snapshot.Together(a, b)
+	s.Words["n"] = snapshot.Sum(a.Words["n"], b.Words["n"])
+	s.Words["flows"] = slices.Concat(a.Words["flows"], b.Words["flows"])
+	return s, nil
+}
+
+// listener is the coordinator part: it counts what it hears, and answers every host.
+type listener struct {
+	heard uint64
+	tell  []algo.Told
+}
+
+func (l *listener) Heard(host string, _ int64, data []byte) error {
+	if string(data) == "bad" {
+		return fmt.Errorf("a bad message")
+	}
+	l.heard++
+	l.tell = append(l.tell, algo.Told{Host: host, Data: append([]byte("re: "), data...)})
+	return nil
+}
+func (*listener) Gone(string) {}
+func (l *listener) Tell(int64) []algo.Told {
+	t := l.tell
+	l.tell = nil
+	return t
+}
+func (l *listener) Report(report.Window) (algo.Result, error) {
+	return algo.Result{Body: report.Body{Values: []report.Value{{Name: "heard", Value: l.heard}}}}, nil
+}
+
+func init() {
+	d := algo.Descriptor{Name: "sums", Summary: "a sum", Layout: 1, Params: []algo.Param{{Key: "size", Type: algo.Int, Default: "16", Min: "1", Max: "1024", Help: "size"}},
+		Spec:   func() (*ebpf.CollectionSpec, error) { return &ebpf.CollectionSpec{}, nil },
+		New:    func(algo.Values, algo.Env) (algo.Instance, error) { return sums{}, nil },
+		Report: sumsReport, Merge: sumsMerge}
+	algo.Register(&d)
+	heard := d
+	heard.Name = "heard"
+	heard.Coordinate = func(algo.Values, algo.Env) (algo.Coordinator, error) { return &listener{}, nil }
+	algo.Register(&heard)
+}
+
+const seed = 77
+
+// bench is an engine in virtual time.
+type bench struct {
+	t     *testing.T
+	e     *engine
+	now   time.Time
+	lines []report.Line
+	cfg   *config.Coordinator
+}
+
+const second = int64(time.Second)
+
+func newBench(t *testing.T, more string) *bench {
+	t.Helper()
+	text := "measurements:\n  - {name: m, window: 1s, seed: 77, wait: 500ms, algorithms: {sums: , heard: }" + more + "}\n"
+	cfg, err := config.ParseCoordinator("test", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t, now: time.Unix(1000, 0), cfg: cfg}
+	b.start(state{})
+	return b
+}
+
+// start is a coordinator that begins with what is known.
+func (b *bench) start(s state) {
+	b.t.Helper()
+	var err error
+	if b.e, err = newEngine(b.cfg, nil, slog.New(slog.NewTextHandler(io.Discard, nil)), func(l report.Line) { b.lines = append(b.lines, l) }); err != nil {
+		b.t.Fatal(err)
+	}
+	b.e.lead(uint64(b.now.UnixNano()), b.now, s)
+}
+
+func (b *bench) tick() map[string]*bus.Answer { return b.e.tick(b.now) }
+
+// save is what a store does in between.
+func (b *bench) save() state {
+	s, dirty := b.e.changed()
+	if dirty {
+		b.e.kept(s, true)
+	}
+	return s
+}
+
+// host is an agent as it should be.
+type host struct {
+	b      *bench
+	name   string
+	life   uint64
+	number uint64
+	oldest uint64
+	skew   int64 // its clock less the coordinator's
+}
+
+func (b *bench) host(name string) *host { return &host{b: b, name: name, life: 1, oldest: 1} }
+
+func (h *host) hello() *bus.Answer {
+	h.b.t.Helper()
+	now := h.b.now.UnixNano() + h.skew
+	data, err := bus.Encode(bus.Hello{Version: bus.Version, Life: h.life, Time: now, Number: h.number, Oldest: h.oldest, Clock: h.clock()})
+	if err != nil {
+		h.b.t.Fatal(err)
+	}
+	return h.b.e.letter(h.name, letter{true, data}, h.b.now)
+}
+
+func (h *host) clock() bus.Clock { return bus.Clock{Known: true, Offset: -h.skew} }
+
+func (h *host) snapshot(index int64, n uint64, flows ...uint64) *snapshot.Snapshot {
+	start := (1000+index)*second + h.skew
+	s := snapshot.New(snapshot.Head{Algorithm: "sums", Layout: 1, Params: map[string]string{"size": "16"}, Hashes: snapshot.HashMark(seed), WindowNS: second},
+		report.Window{Start: start, End: start + second})
+	s.Words["n"], s.Words["flows"] = snapshot.Words{n}, flows
+	s.Packets.Seen = n
+	return s
+}
+
+func (h *host) item(s *snapshot.Snapshot) bus.Item {
+	h.b.t.Helper()
+	data, err := s.Encode()
+	if err != nil {
+		h.b.t.Fatal(err)
+	}
+	return bus.Item{Measurement: "m", Instance: "m", Algorithm: s.Algorithm, Snapshot: data}
+}
+
+func (h *host) batch(items ...bus.Item) []byte {
+	h.b.t.Helper()
+	h.number++
+	data, err := bus.Encode(bus.Batch{Version: bus.Version, Life: h.life, Number: h.number, Oldest: h.oldest, Clock: h.clock(), Items: items})
+	if err != nil {
+		h.b.t.Fatal(err)
+	}
+	return data
+}
+
+func (h *host) send(data []byte) *bus.Answer {
+	return h.b.e.letter(h.name, letter{false, data}, h.b.now)
+}
+
+// window sends what a host has counted in a window.
+func (h *host) window(index int64, n uint64, flows ...uint64) {
+	h.send(h.batch(h.item(h.snapshot(index, n, flows...))))
+}
+
+func (b *bench) at(seconds float64) { b.now = time.Unix(1000, 0).Add(time.Duration(seconds * 1e9)) }
+
+// answers are the sums by window.
+func (b *bench) answers() map[int64]uint64 {
+	all := map[int64]uint64{}
+	for _, l := range b.lines {
+		index := l.Window.Start/second - 1000
+		if _, twice := all[index]; twice {
+			b.t.Errorf("window %d is answered twice", index)
+		}
+		all[index] = l.Report.Values[0].Value.(uint64)
+	}
+	return all
+}
+
+func (b *bench) agent(name string) Known {
+	b.t.Helper()
+	h := Health{Refused: map[string]uint64{}}
+	b.e.health(&h, newGate(1, 1, 1), b.now)
+	for _, a := range h.Agents {
+		if a.Name == name {
+			return a
+		}
+	}
+	b.t.Fatalf("no agent %s", name)
+	return Known{}
+}
+
+// Windows of hosts become one answer: as soon as everybody has come, and without those who do not come, who are named.
+func TestOneAnswer(t *testing.T) {
+	b := newBench(t, "")
+	one, two := b.host("one"), b.host("two")
+	two.skew = 500e6
+	for _, h := range []*host{one, two} {
+		if a := h.hello(); a.Plan == nil || a.Plan.Measurements[0].Seed != seed || a.Time != b.now.UnixNano() {
+			t.Fatalf("%+v", a)
+		}
+	}
+	one.window(0, 5)
+	two.window(0, 7)
+	if b.at(1.4); len(b.tick()) == 0 || len(b.lines) != 0 {
+		t.Error("who else comes is not known yet, and it was not waited")
+	}
+	b.at(1.5)
+	b.tick()
+	one.window(1, 1)
+	if b.at(2.3); b.tick() == nil || len(b.lines) != 1 {
+		t.Error("it was not waited for a host")
+	}
+	two.window(1, 2)
+	b.tick()
+	if got := b.answers(); got[0] != 12 || got[1] != 3 {
+		t.Errorf("%v", got)
+	}
+	one.window(2, 4)
+	b.at(3.5)
+	b.tick()
+	l := b.lines[len(b.lines)-1]
+	if l.Hosts.Merged != 1 || l.Hosts.Missing != 1 || l.Hosts.MissingNames[0] != "two" || l.Lost["hosts_missing"] != 1 {
+		t.Errorf("%+v %v", l.Hosts, l.Lost)
+	}
+	two.window(2, 4)
+	if k := b.agent("two"); k.Late != 1 || k.Lost != 0 {
+		t.Errorf("%+v", k)
+	}
+	if got := b.answers(); got[2] != 4 {
+		t.Errorf("what came late changed an answer: %v", got)
+	}
+}
+
+// A window that is off by more than a hundredth is marked; one whose host's clock is off, and known to be, is not.
+func TestSkew(t *testing.T) {
+	for off, want := range map[int64]int{0: 0, 9e6: 0, -9e6: 0, 11e6: 1, -11e6: 1, 300e6: 1} {
+		b := newBench(t, "")
+		h := b.host("one")
+		h.skew = 500e6
+		h.hello()
+		s := h.snapshot(0, 1)
+		s.Window.Start, s.Window.End = s.Window.Start+off, s.Window.End+off
+		h.send(h.batch(h.item(s)))
+		b.at(2)
+		b.tick()
+		if len(b.lines) != 1 || b.lines[0].Hosts.Skewed != want {
+			t.Errorf("off by %d: %d lines", off, len(b.lines))
+		}
+	}
+}
+
+// Everything that is refused is counted, says why, and changes nothing.
+func TestRefusals(t *testing.T) {
+	b := newBench(t, "")
+	h := b.host("one")
+	b.host("gone").send(b.host("gone").batch(h.item(h.snapshot(0, 1)))) // it has not said hello
+	h.hello()
+	h.window(0, 5)
+	change := func(f func(*snapshot.Snapshot)) func() []byte {
+		return func() []byte {
+			s := h.snapshot(0, 100)
+			f(s)
+			return h.batch(h.item(s))
+		}
+	}
+	item := func(f func(*bus.Item)) func() []byte {
+		return func() []byte {
+			i := h.item(h.snapshot(0, 100))
+			f(&i)
+			return h.batch(i)
+		}
+	}
+	first := h.batch(h.item(h.snapshot(0, 100)))
+	h.number--
+	for name, c := range map[string]struct {
+		reason string
+		data   func() []byte
+	}{
+		"another seed":         {foreign, change(func(s *snapshot.Snapshot) { s.Hashes++ })},
+		"another parameter":    {foreign, change(func(s *snapshot.Snapshot) { s.Params = map[string]string{"size": "17"} })},
+		"another window":       {foreign, change(func(s *snapshot.Snapshot) { s.WindowNS *= 2 })},
+		"another hash":         {foreign, change(func(s *snapshot.Snapshot) { s.CRC = true })},
+		"merged":               {foreign, change(func(s *snapshot.Snapshot) { s.Parts = 2 })},
+		"a replay":             {foreign, change(func(s *snapshot.Snapshot) { s.Replay = true })},
+		"another layout":       {malformed, change(func(s *snapshot.Snapshot) { s.Layout = 9 })},
+		"missing words":        {malformed, change(func(s *snapshot.Snapshot) { delete(s.Words, "n") })},
+		"a panic":              {malformed, change(func(s *snapshot.Snapshot) { s.Words["n"][0] = 1 << 40 })},
+		"there already":        {replayed, change(func(s *snapshot.Snapshot) { s.Window.Start += 1000 })},
+		"of tomorrow":          {untimely, change(func(s *snapshot.Snapshot) { s.Window.Start += 86400 * second; s.Window.End += 86400 * second })},
+		"of last week":         {untimely, change(func(s *snapshot.Snapshot) { s.Window.Start -= 7200 * second; s.Window.End -= 7200 * second })},
+		"of two seconds":       {untimely, change(func(s *snapshot.Snapshot) { s.Window.Start -= second })},
+		"another algorithm":    {foreign, item(func(i *bus.Item) { i.Algorithm = "lean" })},
+		"another measurement":  {foreign, item(func(i *bus.Item) { i.Measurement = "x" })},
+		"another's instance":   {foreign, item(func(i *bus.Item) { i.Instance = "mm" })},
+		"no snapshot":          {malformed, item(func(i *bus.Item) { i.Snapshot = []byte("no") })},
+		"nobody listens":       {foreign, item(func(i *bus.Item) { i.Snapshot, i.Message = nil, []byte("x") })},
+		"a bad message":        {malformed, item(func(i *bus.Item) { i.Algorithm, i.Snapshot, i.Message = "heard", nil, []byte("bad") })},
+		"no message":           {malformed, func() []byte { return []byte{1, 2, 3} }},
+		"behind the end":       {malformed, func() []byte { h.number++; return append(h.batch(), 0) }},
+		"of an unknown life":   {stranger, func() []byte { h.life++; d := h.batch(); h.life--; h.number--; return d }},
+		"empty":                {malformed, func() []byte { return nil }},
+		"a hello of ourselves": {malformed, func() []byte { d, _ := bus.Encode(bus.Hello{Version: bus.Version, Life: 1}); return d }},
+	} {
+		before := b.agent("one").Refused[c.reason]
+		number := h.number
+		a := h.send(c.data())
+		if got := b.agent("one").Refused[c.reason]; got != before+1 {
+			t.Errorf("%s: %d refused as %s, %d before; %v", name, got, c.reason, before, b.agent("one").Refused)
+		}
+		if a == nil || !strings.HasPrefix(a.Complaint, c.reason) {
+			t.Errorf("%s: it is told %+v", name, a)
+		}
+		if a != nil {
+			h.number = max(number, a.Received)
+		}
+	}
+	if again := b.agent("one").Again; h.send(first) == nil || b.agent("one").Again != again+1 {
+		t.Error("a batch that came before is not counted")
+	}
+	b.at(2)
+	b.tick()
+	if got := b.answers(); got[0] != 5 {
+		t.Errorf("%v", got)
+	}
+	if b.e.refused[stranger] != 1 {
+		t.Errorf("%v", b.e.refused)
+	}
+}
+
+// An agent that starts again begins anew; what its earlier life says counts no more.
+func TestLives(t *testing.T) {
+	b := newBench(t, "")
+	h := b.host("one")
+	h.hello()
+	h.window(0, 1)
+	old := h.batch(h.item(h.snapshot(1, 50)))
+	oldHello, _ := bus.Encode(bus.Hello{Version: bus.Version, Life: 1, Oldest: 1})
+	h.hello() // says that there is a second batch, which never comes
+	h.life, h.number, h.oldest = 2, 0, 1
+	h.hello()
+	h.window(1, 3)
+	h.send(old)
+	b.e.letter("one", letter{true, oldHello}, b.now)
+	b.at(3)
+	b.tick()
+	k := b.agent("one")
+	if got := b.answers(); got[0] != 1 || got[1] != 3 || k.Refused[replayed] != 2 || k.Lost != 1 {
+		t.Errorf("%v, %+v", got, k)
+	}
+}
+
+// Batches come in order or are asked for again; what an agent cannot send any more is counted as lost, once.
+func TestGaps(t *testing.T) {
+	b := newBench(t, "")
+	h := b.host("one")
+	h.hello()
+	b.at(3)
+	first, second, third := h.batch(h.item(h.snapshot(0, 1))), h.batch(h.item(h.snapshot(1, 10))), h.batch(h.item(h.snapshot(2, 100)))
+	h.send(first)
+	if a := h.send(third); a == nil || a.Received != 1 {
+		t.Errorf("behind a gap: %+v", a)
+	}
+	h.send(second)
+	h.send(second)
+	if a := h.send(third); a != nil && a.Received != 3 {
+		t.Errorf("%+v", a)
+	}
+	h.number, h.oldest = 9, 9 // 4 to 8 left the buffer
+	if a := h.hello(); a.Received != 8 {
+		t.Errorf("%+v", a)
+	}
+	h.number = 8
+	h.window(3, 1000)
+	if k := b.agent("one"); k.Lost != 5 || k.Again != 1 {
+		t.Errorf("%+v", k)
+	}
+	for s := 3.; s < 6; s++ {
+		b.at(s)
+		b.tick()
+	}
+	if got := b.answers(); got[0] != 1 || got[1] != 10 || got[2] != 100 || got[3] != 1000 {
+		t.Errorf("%v", got)
+	}
+}
+
+// A coordinator that is killed at any moment answers every window with everything, or not at all; agents that keep what was not used lose
+// nothing, and nothing counts twice.
+func TestRestarts(t *testing.T) {
+	for run := range 200 {
+		rng := rand.New(rand.NewPCG(uint64(run), 7))
+		b := newBench(t, "")
+		hosts := []*host{b.host("one"), b.host("two"), b.host("three")}
+		kept := map[string]map[uint64][]byte{} // what each may have to send again
+		var known state
+		for _, h := range hosts {
+			kept[h.name] = map[uint64][]byte{}
+			h.hello()
+		}
+		for index := range int64(12) {
+			for _, h := range hosts {
+				data := h.batch(h.item(h.snapshot(index, 1)))
+				kept[h.name][h.number] = data
+				if rng.IntN(4) > 0 { // else the network has lost it
+					h.send(data)
+				}
+			}
+			b.at(float64(index) + 1 + .4*rng.Float64())
+			if rng.IntN(3) == 0 { // killed: what was not kept is forgotten
+				b.start(known)
+			}
+			for _, h := range hosts { // each asks, and sends again what is missing
+				a := h.hello()
+				for n := a.Received + 1; n <= h.number; n++ {
+					h.send(kept[h.name][n])
+				}
+				for n := range kept[h.name] {
+					if n <= a.Used {
+						delete(kept[h.name], n)
+					}
+				}
+				h.oldest = h.number + 1
+				for n := range kept[h.name] {
+					h.oldest = min(h.oldest, n)
+				}
+			}
+			b.at(float64(index) + 1.45)
+			b.tick()
+			if rng.IntN(3) > 0 {
+				if s, dirty := b.e.changed(); dirty {
+					known = s
+					b.e.kept(s, true)
+				}
+			}
+		}
+		b.at(20)
+		b.tick()
+		seen := map[int64]uint64{}
+		for _, l := range b.lines {
+			index := l.Window.Start/second - 1000
+			if n := l.Report.Values[0].Value.(uint64); n != 3 {
+				t.Fatalf("run %d: window %d has %d of 3 windows", run, index, n)
+			}
+			seen[index]++
+		}
+		if len(seen) != 12 {
+			t.Fatalf("run %d: %d windows are answered", run, len(seen))
+		}
+	}
+}
+
+// Sets of hosts have answers of their own; flows that hosts of one set have counted alike are told.
+func TestVantage(t *testing.T) {
+	b := newBench(t, ", vantage: [{name: edge, hosts: ['e*']}, {name: core, hosts: [core]}]")
+	for i, name := range []string{"e1", "e2", "core", "other"} {
+		h := b.host(name)
+		h.hello()
+		switch name {
+		case "e1":
+			h.window(0, 10, 1, 1000, 2, 500, 3, 90)
+		case "e2":
+			h.window(0, 20, 1, 990, 2, 20, 4, 90)
+		default:
+			h.window(0, uint64(i))
+		}
+	}
+	b.at(2)
+	b.tick()
+	if len(b.lines) != 2 || b.lines[0].Interface != "m/core" || b.lines[1].Interface != "m/edge" || b.lines[1].Report.Values[0].Value != uint64(30) {
+		t.Fatalf("%+v", b.lines)
+	}
+	if h := b.lines[1].Hosts; h.FlowsShared != 2 || h.FlowsTwice != 1 || strings.Join(h.TwiceNames, " ") != "e1 e2" || h.Vantage != "declared sets" {
+		t.Errorf("%+v", h)
+	}
+	if k := b.agent("other"); k.Refused[foreign] != 1 {
+		t.Errorf("%+v", k)
+	}
+}
+
+// An algorithm's own part hears what its instances say, answers them, and adds to the report.
+func TestPart(t *testing.T) {
+	b := newBench(t, "")
+	h := b.host("one")
+	h.hello()
+	s := h.snapshot(0, 1)
+	s.Algorithm = "heard"
+	h.send(h.batch(bus.Item{Measurement: "m", Instance: "m", Algorithm: "heard", Message: []byte("a")}, h.item(s)))
+	b.at(2)
+	answers := b.tick()
+	if m := answers["one"].Messages; len(m) != 1 || string(m[0].Data) != "re: a" || m[0].Algorithm != "heard" {
+		t.Errorf("%+v", answers["one"])
+	}
+	if l := b.lines[0]; l.Algorithm != "heard" || l.Report.Values[len(l.Report.Values)-1].Value != uint64(1) {
+		t.Errorf("%+v", l.Report)
+	}
+}
+
+// Who says nothing is silent, then forgotten; nobody waits for it.
+func TestSilence(t *testing.T) {
+	b := newBench(t, "")
+	one, two := b.host("one"), b.host("two")
+	one.hello()
+	two.hello()
+	one.window(0, 1)
+	two.window(0, 1)
+	b.at(20)
+	one.hello()
+	b.tick()
+	if k := b.agent("two"); k.State != "silent" || b.agent("one").State != "fresh" {
+		t.Errorf("%+v", k)
+	}
+	b.at(4000)
+	one.hello()
+	b.tick()
+	if len(b.e.agents) != 1 {
+		t.Errorf("%d agents", len(b.e.agents))
+	}
+}
+
+// Nobody says more than its share, and whoever does keeps nobody else waiting.
+func TestGateAndInbox(t *testing.T) {
+	now := time.Unix(1000, 0)
+	g, in := newGate(20, 2, 100), newInbox()
+	passed, ends := 0, 0
+	for range 10000 {
+		reason, end := g.admit("bad", 10, now)
+		if reason == "" {
+			passed++
+		}
+		if end {
+			ends++
+		}
+	}
+	if passed != 200 || ends != 1 || g.counts("bad")[flood] != 9800 || !g.held("bad").After(now) {
+		t.Errorf("%d passed, %d ends, %v", passed, ends, g.counts("bad"))
+	}
+	if reason, _ := g.admit("good", 10, now); reason != "" {
+		t.Errorf("another one is refused: %s", reason)
+	}
+	if reason, _ := g.admit("good", 101, now); reason != oversized {
+		t.Errorf("%q", reason)
+	}
+	if reason, _ := g.admit("third", 10, now); reason != stranger {
+		t.Errorf("%q", reason)
+	}
+	if reason, _ := g.admit("third", 10, now.Add(2*time.Minute)); reason != "" || g.counts("")[flood] != 9800 {
+		t.Errorf("%q, %v", reason, g.counts(""))
+	}
+	n := 0
+	for in.put("bad", letter{data: []byte("x")}) {
+		n++
+	}
+	in.put("good", letter{data: []byte("y")})
+	if n != mailboxMessages {
+		t.Errorf("%d letters fit", n)
+	}
+	in.take()
+	if name, _, _ := in.take(); name != "good" {
+		t.Errorf("%s is next", name)
+	}
+}

@@ -1,0 +1,243 @@
+package coordinator
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/fxamacker/cbor/v2"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// kept is what outlives a restart, in JetStream's key-value store: seeds, how far windows were used, and which of several coordinators
+// leads. Each of three has a copy, and two are enough.
+type kept struct {
+	kv   jetstream.KeyValue
+	name string // of this coordinator
+	log  *slog.Logger
+}
+
+const (
+	bucketName = "xdpmon"
+	stateKey   = "state"
+	leaderKey  = "leader"
+	seedKey    = "seed."
+)
+
+// Times of leading. A leader that could not say so for resign stops; one that has said nothing for takeover is followed by another, who has
+// seen it say so later than it did, so that two never lead.
+const (
+	renew    = time.Second
+	resign   = 3 * time.Second
+	takeover = 5 * time.Second
+	call     = 2 * time.Second // of one operation
+	opening  = 2 * time.Minute // a cluster comes together within that
+)
+
+// openKept waits until the store is there: one of a cluster is when two of three are.
+func openKept(ctx context.Context, conn *nats.Conn, name string, replicas int, log *slog.Logger) (*kept, error) {
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return nil, fmt.Errorf("open the bus' store: %w", err)
+	}
+	deadline := time.Now().Add(opening)
+	for told := false; ; {
+		kv, err := attempt(ctx, js, replicas)
+		if err == nil {
+			return &kept{kv, name, log}, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if time.Now().After(deadline) {
+			return nil, fmt.Errorf("open the bus' store: %w; of a cluster two of three are needed", err)
+		}
+		if !told {
+			log.Info("waiting for the bus' store", "error", err)
+			told = true
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(300 * time.Millisecond):
+		}
+	}
+}
+
+func attempt(ctx context.Context, js jetstream.JetStream, replicas int) (jetstream.KeyValue, error) {
+	one, cancel := context.WithTimeout(ctx, 2*call)
+	defer cancel()
+	kv, err := js.KeyValue(one, bucketName)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		kv, err = js.CreateKeyValue(one, jetstream.KeyValueConfig{Bucket: bucketName, History: 1, Storage: jetstream.FileStorage, Replicas: replicas})
+	}
+	return kv, err
+}
+
+// seed of a measurement: the first coordinator's.
+func (k *kept) seed(ctx context.Context, measurement string) (uint64, error) {
+	for range 5 {
+		seed, err := k.trySeed(ctx, measurement)
+		if err == nil {
+			return seed, nil
+		}
+		k.log.Warn("read a seed", "measurement", measurement, "error", err)
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+	}
+	return 0, fmt.Errorf("the seed of measurement %s cannot be kept", measurement)
+}
+
+func (k *kept) trySeed(ctx context.Context, measurement string) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, call)
+	defer cancel()
+	drawn, err := draw()
+	if err != nil {
+		return 0, err
+	}
+	key := seedKey + measurement
+	_, err = k.kv.Create(ctx, key, binary.LittleEndian.AppendUint64(nil, drawn))
+	if err == nil {
+		return drawn, nil
+	}
+	if !errors.Is(err, jetstream.ErrKeyExists) {
+		return 0, err
+	}
+	e, err := k.kv.Get(ctx, key)
+	if err != nil {
+		return 0, err
+	}
+	if len(e.Value()) != 8 {
+		return 0, fmt.Errorf("a seed of %d bytes", len(e.Value()))
+	}
+	return binary.LittleEndian.Uint64(e.Value()), nil
+}
+
+func (k *kept) load(ctx context.Context) (state, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*call)
+	defer cancel()
+	e, err := k.kv.Get(ctx, stateKey)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return state{}, nil
+	}
+	if err != nil {
+		return state{}, err
+	}
+	return decodeState(e.Value())
+}
+
+func (k *kept) save(s state) error {
+	data, err := s.encode()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*call)
+	defer cancel()
+	_, err = k.kv.Put(ctx, stateKey, data)
+	return err
+}
+
+// leader is who leads.
+type leader struct {
+	Name string `cbor:"name"` // "": nobody
+	Run  uint64 `cbor:"run"`
+}
+
+// campaign leads whenever it may, and says so: the number of the term, or 0 when it is over.
+func (k *kept) campaign(ctx context.Context, leads chan<- uint64) {
+	var (
+		run      uint64 // of the running term; 0: another one leads
+		revision uint64 // of the entry, as it was seen last
+		since    = time.Now()
+		held     leader
+	)
+	for ctx.Err() == nil {
+		if run != 0 {
+			began := time.Now()
+			next, err := k.claim(ctx, leader{k.name, run}, revision)
+			switch {
+			case err == nil:
+				revision, since = next, began
+			case ctx.Err() != nil:
+			case errors.Is(err, jetstream.ErrKeyExists) || wrongRevision(err) || time.Since(since) > resign:
+				run, since = 0, time.Now()
+				send(ctx, leads, 0)
+			}
+		} else if e, err := k.get(ctx); err == nil {
+			if e.revision != revision {
+				revision, since, held = e.revision, time.Now(), e.leader
+			}
+			if revision == 0 || held.Name == "" || held.Name == k.name || time.Since(since) > takeover {
+				began := time.Now()
+				if term, err := draw(); err == nil {
+					if next, err := k.claim(ctx, leader{k.name, term}, revision); err == nil {
+						run, revision, since = term, next, began
+						send(ctx, leads, run)
+					}
+				}
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(renew / 2):
+		}
+	}
+	if run != 0 { // the next one need not wait
+		end, cancel := context.WithTimeout(context.Background(), call)
+		defer cancel()
+		_, _ = k.claim(end, leader{}, revision)
+	}
+}
+
+func send(ctx context.Context, ch chan<- uint64, v uint64) {
+	select {
+	case ch <- v:
+	case <-ctx.Done():
+	}
+}
+
+type entry struct {
+	leader
+	revision uint64
+}
+
+func (k *kept) get(ctx context.Context) (entry, error) {
+	ctx, cancel := context.WithTimeout(ctx, call)
+	defer cancel()
+	e, err := k.kv.Get(ctx, leaderKey)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return entry{}, nil
+	}
+	if err != nil {
+		return entry{}, err
+	}
+	var l leader
+	if err := cbor.Unmarshal(e.Value(), &l); err != nil {
+		return entry{}, err
+	}
+	return entry{l, e.Revision()}, nil
+}
+
+// claim writes who leads, if nobody has written since.
+func (k *kept) claim(ctx context.Context, l leader, revision uint64) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, call)
+	defer cancel()
+	data, err := cbor.Marshal(l)
+	if err != nil {
+		return 0, err
+	}
+	if revision == 0 {
+		return k.kv.Create(ctx, leaderKey, data)
+	}
+	return k.kv.Update(ctx, leaderKey, data, revision)
+}
+
+// wrongRevision: somebody else has written.
+func wrongRevision(err error) bool {
+	api := (*jetstream.APIError)(nil)
+	return errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence
+}

@@ -1,0 +1,48 @@
+package coordinator
+
+import (
+	"fmt"
+
+	"github.com/fxamacker/cbor/v2"
+)
+
+// state is what a coordinator must know after a restart, or when another one takes over: how far everything was used, so that nothing is
+// answered twice and what is lost is known.
+type state struct {
+	Agents  map[string]agentState `cbor:"agents"`
+	Streams []streamState         `cbor:"streams"`
+}
+
+type agentState struct {
+	Life  uint64   `cbor:"life"`
+	Lives []uint64 `cbor:"lives"`
+	Used  uint64   `cbor:"used"`
+	Lost  uint64   `cbor:"lost"`
+	Heard int64    `cbor:"heard"`
+}
+
+type streamState struct {
+	Measurement string           `cbor:"measurement"`
+	Set         string           `cbor:"set"`
+	Algorithm   string           `cbor:"algorithm"`
+	Closed      int64            `cbor:"closed"`
+	Number      int              `cbor:"number"`
+	Members     map[string]int64 `cbor:"members"`
+}
+
+func (s streamState) of() stream { return stream{s.Measurement, s.Set, s.Algorithm} }
+
+func (s state) encode() ([]byte, error) {
+	b, err := cbor.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("encode state: %w", err)
+	}
+	return b, nil
+}
+
+func decodeState(b []byte) (s state, err error) {
+	if err := cbor.Unmarshal(b, &s); err != nil {
+		return s, fmt.Errorf("read state: %w", err)
+	}
+	return s, nil
+}

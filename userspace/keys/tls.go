@@ -1,0 +1,187 @@
+package keys
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Files are what one side of a connection needs. They are read again when they change: what is renewed or revoked counts from then on.
+type Files struct {
+	CA          string // the authority's certificate
+	Certificate string
+	Key         string
+	Revoked     string // "" : nobody is
+}
+
+// Holder uses the files. It is safe for concurrent use.
+type Holder struct {
+	files Files
+	ca    *x509.Certificate
+	pool  *x509.CertPool
+
+	mu      sync.Mutex
+	pair    tls.Certificate
+	paired  stamps
+	revoked map[string]bool
+	listed  stamps
+}
+
+// Soon is when a certificate's end is worth saying.
+const Soon = 30 * 24 * time.Hour
+
+// stamps tell whether files have changed.
+type stamps [2]struct {
+	at   time.Time
+	size int64
+}
+
+func stampsOf(names ...string) (s stamps) {
+	for i, n := range names {
+		if info, err := os.Stat(n); err == nil {
+			s[i].at, s[i].size = info.ModTime(), info.Size()
+		}
+	}
+	return s
+}
+
+// Hold reads the files, and refuses keys that others may read.
+func Hold(f Files) (*Holder, error) {
+	h := &Holder{files: f}
+	var err error
+	if h.ca, err = readCertificate(f.CA); err != nil {
+		return nil, err
+	}
+	if !h.ca.IsCA {
+		return nil, fmt.Errorf("read %s: it is no authority's certificate", f.CA)
+	}
+	h.pool = x509.NewCertPool()
+	h.pool.AddCert(h.ca)
+	if info, err := os.Stat(f.Key); err == nil && info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("%s can be read by others (%v): chmod 600 %s", f.Key, info.Mode().Perm(), f.Key)
+	}
+	if _, err := h.certificate(); err != nil {
+		return nil, err
+	}
+	if err := h.list(); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// certificate is the pair of the moment. One that cannot be read while it is replaced is the one before.
+func (h *Holder) certificate() (*tls.Certificate, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := stampsOf(h.files.Certificate, h.files.Key)
+	if now != h.paired {
+		pair, err := tls.LoadX509KeyPair(h.files.Certificate, h.files.Key)
+		if err == nil && pair.Leaf == nil {
+			pair.Leaf, err = x509.ParseCertificate(pair.Certificate[0])
+		}
+		switch {
+		case err == nil:
+			h.pair, h.paired = pair, now
+		case h.pair.Leaf == nil:
+			return nil, fmt.Errorf("read certificate: %w", err)
+		}
+	}
+	return &h.pair, nil
+}
+
+// list reads what was revoked. A list that cannot be read revokes what the one before did.
+func (h *Holder) list() error {
+	if h.files.Revoked == "" {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := stampsOf(h.files.Revoked)
+	if now == h.listed && h.revoked != nil {
+		return nil
+	}
+	serials, err := revoked(h.files.Revoked, h.ca)
+	if err != nil {
+		return err
+	}
+	h.revoked, h.listed = serials, now
+	return nil
+}
+
+// Refresh looks whether the list of what was revoked has changed.
+func (h *Holder) Refresh() error { return h.list() }
+
+// Revoked reports whether a serial number (hexadecimal) counts no more.
+func (h *Holder) Revoked(serial string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.revoked[serial]
+}
+
+// Until is when the own certificate expires, and its name.
+func (h *Holder) Until() (time.Time, string) {
+	c, err := h.certificate()
+	if err != nil {
+		return time.Time{}, ""
+	}
+	return c.Leaf.NotAfter, c.Leaf.Subject.CommonName
+}
+
+// Errors of whoever is at the other end.
+var (
+	ErrRole    = errors.New("its certificate is for another role")
+	ErrRevoked = errors.New("its certificate was revoked")
+)
+
+// Peer says whose certificate it is that the other end has shown, and refuses other roles and what was revoked.
+func (h *Holder) Peer(s *tls.ConnectionState, role string) (name, serial string, err error) {
+	if len(s.PeerCertificates) == 0 {
+		return "", "", errors.New("no certificate")
+	}
+	c := s.PeerCertificates[0]
+	name, serial = c.Subject.CommonName, c.SerialNumber.Text(16)
+	switch {
+	case !slices.Contains(c.Subject.OrganizationalUnit, role):
+		return name, serial, fmt.Errorf("%q: %w", name, ErrRole)
+	case h.Revoked(serial):
+		return name, serial, fmt.Errorf("%q: %w", name, ErrRevoked)
+	}
+	return name, serial, nil
+}
+
+// Client is for whoever connects to a coordinator.
+func (h *Holder) Client() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: h.pool,
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return h.certificate() },
+		VerifyConnection:     h.verify(Coordinator)}
+}
+
+// Server is for a coordinator. Who an agent is, Peer says later: its role is looked at there.
+func (h *Holder) Server() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS13, ClientCAs: h.pool, ClientAuth: tls.RequireAndVerifyClientCert,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return h.certificate() }}
+}
+
+// Peers is for coordinators among each other, each of which connects and is connected to.
+func (h *Holder) Peers() *tls.Config {
+	c := h.Server()
+	c.RootCAs = h.pool
+	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return h.certificate() }
+	c.VerifyConnection = h.verify(Coordinator)
+	return c
+}
+
+func (h *Holder) verify(role string) func(tls.ConnectionState) error {
+	return func(s tls.ConnectionState) error {
+		if err := h.list(); err != nil {
+			return err
+		}
+		_, _, err := h.Peer(&s, role)
+		return err
+	}
+}
