@@ -25,9 +25,13 @@ install: build ## the binary, the systemd unit and a configuration, below DESTDI
 	install -D -m 0755 $(BIN) $(DESTDIR)$(PREFIX)/bin/xdpmon
 	sed 's|/usr/bin/xdpmon|$(PREFIX)/bin/xdpmon|' deploy/xdpmon.service | install -D -m 0644 /dev/stdin $(DESTDIR)$(PREFIX)/lib/systemd/system/xdpmon.service
 	install -D -m 0644 deploy/package/sysusers.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d/xdpmon.conf
+	sed 's|/usr/bin/xdpmon|$(PREFIX)/bin/xdpmon|' deploy/xdpmon-coordinator.service | install -D -m 0644 /dev/stdin $(DESTDIR)$(PREFIX)/lib/systemd/system/xdpmon-coordinator.service
+	install -D -m 0644 deploy/coordinator.schema.json $(DESTDIR)$(PREFIX)/share/doc/xdpmon/coordinator.schema.json
+	install -D -m 0644 docs/coordinator.md $(DESTDIR)$(PREFIX)/share/doc/xdpmon/coordinator.md
 	install -D -m 0644 deploy/agent.schema.json $(DESTDIR)$(PREFIX)/share/doc/xdpmon/agent.schema.json
 	install -D -m 0644 docs/agent.md $(DESTDIR)$(PREFIX)/share/doc/xdpmon/agent.md
 	install -d -m 0700 $(DESTDIR)/etc/xdpmon
+	[ -e $(DESTDIR)/etc/xdpmon/coordinator.yaml ] || install -m 0600 deploy/coordinator.yaml $(DESTDIR)/etc/xdpmon/coordinator.yaml
 	[ -e $(DESTDIR)/etc/xdpmon/agent.yaml ] || install -m 0600 deploy/agent.yaml $(DESTDIR)/etc/xdpmon/agent.yaml
 	@[ -n "$(DESTDIR)" ] || PATH=$$PATH:/usr/sbin deploy/package/postinstall.sh
 

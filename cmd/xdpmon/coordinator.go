@@ -17,13 +17,10 @@ share; the coordinator tells them what to measure, with which hash seeds, parame
 no privileges. Everything stays on this host unless the configuration says otherwise; what leaves it is encrypted, and both ends show
 certificates (xdpmon keys). Three coordinators in a cluster stand in for each other. docs/coordinator.md has the whole.`
 
-const coordinatorExample = `  xdpmon coordinator --config /etc/xdpmon/coordinator.yaml --check
-  xdpmon coordinator --config /etc/xdpmon/coordinator.yaml`
-
 func newCoordinator(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "coordinator --config FILE", Short: "Put windows of many hosts together, as they come", Long: coordinatorLong, Example: coordinatorExample,
-		Args: needArgs(0, 0, "coordinator takes its orders from --config"),
+		Use: "coordinator --config FILE", Short: "Put windows of many hosts together, as they come", Long: coordinatorLong,
+		Example: "  xdpmon coordinator --config /etc/xdpmon/coordinator.yaml --check", Args: needArgs(0, 0, "coordinator takes its orders from --config"),
 	}
 	o := &agentOptions{}
 	cmd.Flags().StringVarP(&o.config, "config", "c", config.DefaultCoordinator, "the configuration, a YAML `FILE`")
