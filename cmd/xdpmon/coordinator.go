@@ -11,7 +11,6 @@ import (
 )
 
 //go:generate sh -c "go run . coordinator --schema >../../deploy/coordinator.schema.json"
-
 const coordinatorLong = `Puts the windows of many hosts together and answers as if one of them had seen everything. Agents bring windows of the rules that they
 share; the coordinator tells them what to measure, with which hash seeds, parameters and windows, and refuses what does not fit. It needs
 no privileges. Everything stays on this host unless the configuration says otherwise; what leaves it is encrypted, and both ends show
@@ -42,6 +41,6 @@ func runCoordinator(env *environment, o *agentOptions) error {
 		return err
 	}
 	defer stop()
-	return configError(env.engine.coordinator(ctx, coordinator.Options{Path: o.config, Log: func(l config.Log) slog.Handler { return newLogger(env, l) },
+	return configError(coordinator.Run(ctx, coordinator.Options{Path: o.config, Log: func(l config.Log) slog.Handler { return newLogger(env, l) },
 		Notify: func(state string) { _, _ = daemon.SdNotify(false, state) }, Reload: reload, Stdout: env.stdout, Version: version(), Watchdog: watchdog}))
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/xdpmon/xdpmon/loader/privilege"
 	"github.com/xdpmon/xdpmon/loader/status"
 	"github.com/xdpmon/xdpmon/userspace/agent"
-	"github.com/xdpmon/xdpmon/userspace/coordinator"
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
@@ -29,7 +28,6 @@ type engine struct {
 	// settleAgent is settle for a process that loads and attaches later; it says what stays.
 	settleAgent func() ([]string, error)
 	agent       func(ctx context.Context, o agent.Options) error
-	coordinator func(ctx context.Context, o coordinator.Options) error
 	probe       func(iface string) (features.Features, error)
 	status      func() ([]status.Attachment, error)
 	// detach takes xdpmon's programs off an interface and returns a sentence for each.
@@ -45,7 +43,7 @@ type proof interface {
 
 func realEngine() engine {
 	return engine{
-		privilege: privilege.Check, replay: session.Replay, live: session.Live, settle: settle, settleAgent: func() ([]string, error) { return privilege.Drop(privilege.Keep{Reattach: true, Load: true}) }, agent: agent.Run, coordinator: coordinator.Run,
+		privilege: privilege.Check, replay: session.Replay, live: session.Live, settle: settle, settleAgent: func() ([]string, error) { return privilege.Drop(privilege.Keep{Reattach: true, Load: true}) }, agent: agent.Run,
 		probe: features.Probe, status: status.List, detach: detach.Detach, prove: prove,
 	}
 }
