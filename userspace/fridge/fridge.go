@@ -79,7 +79,7 @@ var params = []algo.Param{
 	{Key: "counter", Type: algo.Enum, Default: "recorded", Choices: []string{"recorded", "inferred"},
 		Help: "survived insertions are recorded with each request, or inferred from its delay and the rate of insertions"},
 	{Key: "correction", Type: algo.Enum, Default: auto, Choices: []string{auto, "exact", "table"},
-		Help: "factors are applied when the histogram is read, or added up in the data plane from a table, as on a switch; auto: exact, with groups table"},
+		Help: "factors are applied when the histogram is read, or added up in the data plane from a table, as on a switch, which is up to 2.4 % off where requests are sent again; auto: exact, with groups table"},
 	{Key: "combine", Type: algo.Enum, Default: combineInverse, Choices: []string{combineInverse, combineFixed, combineSampled},
 		Help: "several fridges: weighted for each delay by the variance to expect, by fixed shares, or by the variance found in the samples (section 4.2)"},
 	{Key: "group", Type: algo.String, Default: "none", Help: "one distribution for each src/LEN, dst/LEN (IPv4 prefix length), dport or vlan"},

@@ -1,8 +1,10 @@
 package outlet
 
 import (
+	"bytes"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -50,5 +52,32 @@ func TestWhen(t *testing.T) {
 	}
 	if _, err := When("yesterday", now); err == nil {
 		t.Error("yesterday is no time")
+	}
+}
+
+// What a configuration names is written to from then on, what it does not name any more is closed, and nothing of that is trouble.
+func TestCommit(t *testing.T) {
+	dir := t.TempDir()
+	var told bytes.Buffer
+	s := New(Options{Log: slog.New(slog.NewTextHandler(&told, nil))})
+	for n, name := range []string{"first", "second"} {
+		o, err := s.Prepare(Config{Outputs: []config.Output{{JSON: filepath.Join(dir, name+".json")}, {JSON: filepath.Join(dir, name+"-too.json")}},
+			Store: &config.Store{Path: filepath.Join(dir, name+".db"), MaxAge: time.Hour, MaxBytes: 8 << 20}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Commit(o)
+		s.Publish(t.Context(), report.Line{Algorithm: "a", Interface: "i", Window: report.Window{Number: n, End: Monotonic()}})
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"first", "first-too", "second", "second-too"} {
+		if text, err := os.ReadFile(filepath.Join(dir, name+".json")); err != nil || bytes.Count(text, []byte("\n")) != 1 {
+			t.Errorf("%s has %q, %v", name, text, err)
+		}
+	}
+	if told.Len() > 0 {
+		t.Errorf("told: %s", &told)
 	}
 }
