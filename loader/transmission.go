@@ -19,7 +19,7 @@ import (
 const sentName = "trace"
 
 // transmission is the chain at the start of transmission: one entry program for all interfaces of an instance, since trace points are the
-// whole host's, and a table of those that are watched. It is there while any is.
+// whole host's, and a table of those that are watched. Its programs are on trace points while any is; its counts stay.
 type transmission struct {
 	coll  *ebpf.Collection
 	set   *xmaps.Set
@@ -76,10 +76,8 @@ func (i *Instance) slotSent(m *member) *ebpf.Program {
 func (i *Instance) Watch(q QueueInterface) (*Port, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.sent == nil {
-		if err := i.startSent(); err != nil {
-			return nil, fmt.Errorf("watch the start of transmission: %w", err)
-		}
+	if err := i.startSent(); err != nil {
+		return nil, fmt.Errorf("watch the start of transmission: %w", err)
 	}
 	p := &Port{QueueInterface: q, First: i.sent.free(q.Queues), inst: i}
 	value := trace.TraceTraceInterface{Queue: uint16(p.First), Form: uint8(q.Form)}
@@ -108,6 +106,25 @@ func (t *transmission) free(queues int) int {
 }
 
 func (i *Instance) startSent() error {
+	if i.sent == nil {
+		if err := i.loadSent(); err != nil {
+			return err
+		}
+	}
+	if err := i.serve(Sent); err != nil || len(i.sent.links) > 0 {
+		return err
+	}
+	for _, name := range []string{"chain_tp_entry", "chain_tp_dropped"} {
+		l, err := link.AttachTracing(link.TracingOptions{Program: i.sent.coll.Programs[name]})
+		if err != nil {
+			return errors.Join(fmt.Errorf("attach %s: %w", name, privilege.Explain(err)), i.endSent())
+		}
+		i.sent.links = append(i.sent.links, l)
+	}
+	return nil
+}
+
+func (i *Instance) loadSent() error {
 	err := kernel.HaveSent()
 	if errors.Is(err, ebpf.ErrNotSupported) {
 		return fmt.Errorf("%w: programs at the trace point net_dev_start_xmit need a kernel with BPF type information (CONFIG_DEBUG_INFO_BTF) and "+
@@ -132,16 +149,6 @@ func (i *Instance) startSent() error {
 		return explain(sentName, err)
 	}
 	i.sent = &transmission{coll: coll, set: xmaps.NewSet(spec, coll.Maps)}
-	if err := i.serve(Sent); err != nil {
-		return errors.Join(err, i.endSent())
-	}
-	for _, name := range []string{"chain_tp_entry", "chain_tp_dropped"} {
-		l, err := link.AttachTracing(link.TracingOptions{Program: coll.Programs[name]})
-		if err != nil {
-			return errors.Join(fmt.Errorf("attach %s: %w", name, privilege.Explain(err)), i.endSent())
-		}
-		i.sent.links = append(i.sent.links, l)
-	}
 	return nil
 }
 
@@ -150,21 +157,25 @@ func (i *Instance) endSent() error {
 	if i.sent == nil || len(i.sent.ports) > 0 {
 		return nil
 	}
-	err := i.sent.close()
-	i.sent, i.kinds[Sent] = nil, false
-	return err
+	return i.sent.unlink()
+}
+
+func (t *transmission) unlink() error {
+	var errs []error
+	for _, l := range t.links {
+		errs = append(errs, l.Close())
+	}
+	t.links = nil
+	return errors.Join(errs...)
 }
 
 func (t *transmission) close() error {
 	if t == nil {
 		return nil
 	}
-	var errs []error
-	for _, l := range t.links {
-		errs = append(errs, l.Close())
-	}
+	err := t.unlink()
 	t.coll.Close()
-	return errors.Join(errs...)
+	return err
 }
 
 // QueueCounts are what became of the packets that were handed to watched queues. Packets are segments on the wire, unless something else is

@@ -41,6 +41,7 @@ type Verdicts struct {
 	Dropped, DroppedBytes uint64 // bytes on the wire
 	Marked                uint64 // ECN bits set here
 	MarkedBefore          uint64 // a mark was wanted and had been made elsewhere
+	Steered               uint64 // another skb->mark or skb->priority
 	Unmarkable            uint64 // a mark was wanted of a packet whose sender does not understand it; it passed
 }
 
@@ -76,6 +77,7 @@ func (m *member) verdicts(read func(*xmaps.Array) ([]uint64, error)) (Verdicts, 
 		DroppedBytes: c[verdict.VerdictVerdictCountVERDICT_COUNT_DROPPED_BYTES],
 		Marked:       c[verdict.VerdictVerdictCountVERDICT_COUNT_MARKED],
 		MarkedBefore: c[verdict.VerdictVerdictCountVERDICT_COUNT_MARKED_BEFORE],
+		Steered:      c[verdict.VerdictVerdictCountVERDICT_COUNT_STEERED],
 		Unmarkable:   c[verdict.VerdictVerdictCountVERDICT_COUNT_UNMARKABLE],
 	}, nil
 }
@@ -86,6 +88,7 @@ func (v Verdicts) plus(w Verdicts, sign uint64) Verdicts {
 	v.DroppedBytes += sign * w.DroppedBytes
 	v.Marked += sign * w.Marked
 	v.MarkedBefore += sign * w.MarkedBefore
+	v.Steered += sign * w.Steered
 	v.Unmarkable += sign * w.Unmarkable
 	return v
 }

@@ -4,6 +4,7 @@
 
 #include "source.h"
 #include "snapshots.h"
+#include "act.h"
 #include "burst.h"
 #include "key.h"
 #include "report.h"
@@ -29,6 +30,7 @@ enum conquest_counter {
 	CONQUEST_LATE,            /* packets that another core's clock had overtaken by a window */
 	CONQUEST_LOST,            /* reports that the ring had no room for */
 	CONQUEST_DELAY,           /* sum of the delays, ns */
+	CONQUEST_ACTED,           /* packets before the queue that were to be marked, dropped or sent another way */
 	CONQUEST_COUNTS = 24
 };
 
@@ -69,6 +71,8 @@ RING(conquest_events, 1 << 20);
 const enum conquest_counter *unused_counter __attribute__((unused));
 const enum conquest_event_kind *unused_event_kind __attribute__((unused));
 const enum conquest_source_kind *unused_source __attribute__((unused));
+const enum conquest_action_kind *unused_action __attribute__((unused));
+const enum conquest_chance_kind *unused_chance __attribute__((unused));
 const enum conquest_reading_kind *unused_reading __attribute__((unused));
 const struct conquest_event *unused_event __attribute__((unused));
 
@@ -214,6 +218,15 @@ static __always_inline void burst(const struct passage *p, __u32 queue, int fres
 	send(e, count);
 }
 
+/* A packet that is handed to a queue whose departures are seen. */
+static __always_inline void conquest_enter(struct phv *phv)
+{
+	struct conquest_counts_t *count = counters_of(conquest_counts, phv);
+
+	if (count && (phv->valid & PHV_EGRESS))
+		count->c[CONQUEST_ACTED] += culprit_act(phv);
+}
+
 /* A departure whose flow and place are known. */
 static __always_inline void depart(const struct phv *phv, struct passage *p, __u32 queue, const struct flow *f, int timed,
 				   struct conquest_counts_t *count)
@@ -246,6 +259,8 @@ static __always_inline void depart(const struct phv *phv, struct passage *p, __u
 		return;
 	if (p->delay >= conquest_tau)
 		accuse(f, &s, &a, &e, count);
+	if (conquest_action && (conquest_everyone ? p->delay >= conquest_tau : e.culprit))
+		culprit_condemn(phv, p->delay, conquest_everyone ? (1 << CULPRIT_CHANCE) - 1 : culprit_chance(e.size, a.limit, a.total));
 	burst(p, queue, a.fresh, &e, count);
 }
 

@@ -16,16 +16,28 @@
  * - Cells have the number of their window beside them, so nothing is cleaned (snapshots.h).
  *
  * Stages: 1 the way through the queue (source.h), 2 the longest delay of late, 3 to 5 totals and rows of four snapshots (again for each
- * further four), 6 what was told, bursts, 7 their peak. */
+ * further four), 6 what was told, bursts, 7 their peak, 8 culprits (act.h). */
 #include "base.h"
 #include "phv.h"
 #include "register.h"
 #include "chain.h"
+#include "trace.h"
 #include "body.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-ALGORITHM(conquest)
+const volatile _Bool conquest_live = 0; /* source carried: departures are seen at the start of transmission */
+
+ENFORCER(conquest)
 {
-	conquest_body(phv);
+	if (conquest_live)
+		conquest_enter(phv);
+	else
+		conquest_body(phv);
+}
+
+START_OF_TRANSMISSION(conquest)
+{
+	if (conquest_live)
+		conquest_body(phv);
 }

@@ -22,6 +22,7 @@ enum verdict_count {
 	VERDICT_COUNT_MARKED,       /* ECN bits were set */
 	VERDICT_COUNT_MARKED_BEFORE, /* ... were set when the packet came */
 	VERDICT_COUNT_UNMARKABLE,   /* a mark was wanted and could not be made */
+	VERDICT_COUNT_STEERED,      /* got another mark or priority of the host's own: TC */
 	VERDICT_COUNTS
 };
 
@@ -125,6 +126,21 @@ static __always_inline enum marking mark_tc(struct __sk_buff *skb, const struct 
 	return bpf_skb_store_bytes(skb, at, &now, sizeof(now), 0) ? UNMARKABLE : MARKED;
 }
 
+/* The mark is for filters and routing, the priority for the queue: class MAJOR:MINOR of one that has classes. */
+static __always_inline void steer(struct __sk_buff *skb, struct phv *phv)
+{
+	struct verdict_counts_t *counts = counters_of(verdict_counts, phv);
+
+	if (phv->steering == STEER_MARK) {
+		skb->mark = phv->steer;
+		asm volatile("" ::: "memory"); /* two stores of a context are not made one through a pointer that depends */
+	} else {
+		skb->priority = phv->steer;
+	}
+	if (counts)
+		counts->c[VERDICT_COUNT_STEERED]++;
+}
+
 SEC("tc") int verdict_tc(struct __sk_buff *skb)
 {
 	struct phv *phv = phv_get();
@@ -132,6 +148,8 @@ SEC("tc") int verdict_tc(struct __sk_buff *skb)
 
 	if (!phv)
 		return TC_NEXT;
+	if (unlikely(phv->steering) && !condemned(phv))
+		steer(skb, phv);
 	if (phv->verdict == VERDICT_PASS)
 		return TC_NEXT;
 	if (phv->verdict == VERDICT_MARK)

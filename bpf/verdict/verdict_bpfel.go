@@ -74,12 +74,13 @@ const (
 	VerdictVerdictCountVERDICT_COUNT_MARKED        VerdictVerdictCount = 2
 	VerdictVerdictCountVERDICT_COUNT_MARKED_BEFORE VerdictVerdictCount = 3
 	VerdictVerdictCountVERDICT_COUNT_UNMARKABLE    VerdictVerdictCount = 4
-	VerdictVerdictCountVERDICT_COUNTS              VerdictVerdictCount = 5
+	VerdictVerdictCountVERDICT_COUNT_STEERED       VerdictVerdictCount = 5
+	VerdictVerdictCountVERDICT_COUNTS              VerdictVerdictCount = 6
 )
 
 type VerdictVerdictCountsT struct {
 	_ structs.HostLayout
-	C [5]uint64
+	C [6]uint64
 }
 
 // Names of all BPF objects in the ELF.

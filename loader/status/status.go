@@ -245,6 +245,7 @@ type Verdicts struct {
 	DroppedBytes uint64 `json:"dropped_bytes"`
 	Marked       uint64 `json:"marked"`
 	MarkedBefore uint64 `json:"marked_before"`
+	Steered      uint64 `json:"steered"`
 	Unmarkable   uint64 `json:"unmarkable"`
 }
 
@@ -275,6 +276,7 @@ func windowVerdicts(id ebpf.MapID) *Verdicts {
 		DroppedBytes: sum[verdict.VerdictVerdictCountVERDICT_COUNT_DROPPED_BYTES],
 		Marked:       sum[verdict.VerdictVerdictCountVERDICT_COUNT_MARKED],
 		MarkedBefore: sum[verdict.VerdictVerdictCountVERDICT_COUNT_MARKED_BEFORE],
+		Steered:      sum[verdict.VerdictVerdictCountVERDICT_COUNT_STEERED],
 		Unmarkable:   sum[verdict.VerdictVerdictCountVERDICT_COUNT_UNMARKABLE],
 	}
 }

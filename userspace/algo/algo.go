@@ -20,7 +20,8 @@ type Descriptor struct {
 	Params  []Param
 	Lost    map[string]string // what each kind of Result.Lost counts
 
-	// Enforces: it may drop or mark packets, once it is configured to. It runs behind all that only measure.
+	// Enforces: it may drop or mark packets, once it is configured to. It runs behind all that only measure. An instance that is
+	// Acting says whether it was.
 	Enforces bool
 
 	// Spec returns the compiled object as bpf2go embedded it.
@@ -107,6 +108,12 @@ type Oracle interface {
 type Controller interface {
 	IntervalNS() int64
 	Tick(now int64) error
+}
+
+// Acting is an instance of an algorithm that enforces, if it is configured to.
+type Acting interface {
+	// Acts says whether it will decide over packets.
+	Acts() bool
 }
 
 // Recirculating is an Instance that may send packets through a second pass.

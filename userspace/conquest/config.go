@@ -2,6 +2,7 @@ package conquest
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/bits"
 	"net"
@@ -12,7 +13,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/conquest"
-	"github.com/xdpmon/xdpmon/maps"
+	xmaps "github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 )
@@ -71,6 +72,7 @@ type config struct {
 	history   int64 // 0: none
 	widest    bool
 	ramp      int64
+	acting
 }
 
 // newConfig reads what a report depends on: it asks for no interface, since a snapshot may come from another host.
@@ -78,7 +80,7 @@ func newConfig(v algo.Values, replay bool) (*config, error) {
 	c := &config{values: v, replay: replay, buffer: v.Bytes("buffer"), digests: int(v.Int("digests")), snapshots: int(v.Int("snapshots")), rows: int(v.Int("rows")),
 		columns: int(v.Int("columns")), queues: int(v.Int("queues")), bytes: v.Text("count") == "bytes", reading: readings[v.Text("reading")],
 		history: int64(v.Duration("history")), widest: v.Text("delay") == "longest", ramp: v.Bytes("ramp")}
-	for _, read := range []func(algo.Values) error{c.readSource, c.readPowers, c.readRate, c.readTimes, c.readKey} {
+	for _, read := range []func(algo.Values) error{c.readSource, c.readPowers, c.readRate, c.readTimes, c.readKey, c.readAction} {
 		if err := read(v); err != nil {
 			return nil, err
 		}
@@ -208,7 +210,8 @@ func (c *config) constants() map[string]any {
 	if c.history > 0 {
 		history = uint64(c.history)
 	}
-	return map[string]any{
+	all := map[string]any{
+		"conquest_live":        c.live(),
 		"conquest_source":      uint32(c.source),
 		"conquest_egress":      c.egress,
 		"conquest_longest":     uint64(c.expire),
@@ -233,7 +236,12 @@ func (c *config) constants() map[string]any {
 		"key_words":            uint32(c.spec.Words()),
 		"key_tagged":           true,
 	}
+	maps.Copy(all, c.acting.constants())
+	return all
 }
+
+// live says that the start of transmission is where departures are seen.
+func (c *config) live() bool { return c.source == sourceCarried && !c.replay }
 
 // mostSnapshots is how many the object declares.
 const mostSnapshots = 16
@@ -244,19 +252,19 @@ const told = 1024
 // configure writes constants, sizes and stages.
 func (c *config) configure(spec *ebpf.CollectionSpec) error {
 	for name, value := range c.constants() {
-		if err := maps.SetConstant(spec, name, value); err != nil {
+		if err := xmaps.SetConstant(spec, name, value); err != nil {
 			return err
 		}
 	}
 	for name, a := range c.arrays() {
-		if err := maps.SetEntries(spec, name, uint32(a.entries)); err != nil {
+		if err := xmaps.SetEntries(spec, name, uint32(a.entries)); err != nil {
 			return err
 		}
-		if err := maps.SetStage(spec, name, a.stage); err != nil {
+		if err := xmaps.SetStage(spec, name, a.stage); err != nil {
 			return err
 		}
 	}
-	return maps.SetEntries(spec, "conquest_events", c.ring())
+	return xmaps.SetEntries(spec, "conquest_events", c.ring())
 }
 
 // ring holds what comes between two looks: a replay looks less often.
@@ -299,6 +307,7 @@ func (c *config) arrays() map[string]array {
 	list["conquest_ramped"] = array{used(told, c.ramp > 0), behind}
 	list["conquest_burst"] = array{c.perQueue(), behind}
 	list["conquest_peak"] = array{c.perQueue(), behind + 1}
+	list["conquest_culprits"] = array{used(culprits, c.action != actions["report"]), min(behind+2, lastStage)}
 	return list
 }
 

@@ -5,6 +5,8 @@
 package conquest
 
 import (
+	"slices"
+
 	bpf "github.com/xdpmon/xdpmon/bpf/conquest"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 )
@@ -29,19 +31,20 @@ var losses = map[string]string{
 
 func descriptor() *algo.Descriptor {
 	return &algo.Descriptor{
-		Name:    Name,
-		Summary: "who fills the queue, now: bursts of a millisecond and the flows behind them",
-		Lost:    losses,
-		Paper:   `Chen: "Designing Compact Data Structures for Network Measurement and Control", dissertation, Princeton University, 2023, chapter 5`,
-		Doc:     doc,
-		Params:  params,
-		Spec:    bpf.LoadConquest,
-		New:     newInstance,
-		Layout:  1,
-		Report:  reported,
-		Merge:   merged,
-		Plan:    plan,
-		P4:      p4,
+		Name:     Name,
+		Summary:  "who fills the queue, now: bursts of a millisecond and the flows behind them",
+		Lost:     losses,
+		Enforces: true,
+		Paper:    `Chen: "Designing Compact Data Structures for Network Measurement and Control", dissertation, Princeton University, 2023, chapter 5`,
+		Doc:      doc,
+		Params:   params,
+		Spec:     bpf.LoadConquest,
+		New:      newInstance,
+		Layout:   1,
+		Report:   reported,
+		Merge:    merged,
+		Plan:     plan,
+		P4:       p4,
 	}
 }
 
@@ -50,7 +53,8 @@ conquest.interval and then read until it is needed again. A packet that has wait
 waited how much of what left meanwhile was of its own flow. A flow with more than conquest.alpha of it is a culprit.
 
 Where the times come from (conquest.source):
-  qdisc   the queues of this host
+  qdisc   the queues of this host. TC egress writes a packet's time and flow hash where the queueing discipline leaves room, the start of
+          transmission (a trace point, which needs CAP_PERFMON) reads them
   tap     any device: interfaces before it and one behind it (conquest.egress), packets matched by digest; in a replay
           captures of both (--merge)
   replay  a queue that does not exist: one capture through a model of conquest.rate and conquest.buffer, to see what would be
@@ -67,9 +71,13 @@ conquest.reading: overlap counts the snapshot that is being written as well, and
 and compares with all flows in the same snapshots; nearest takes the oldest wholly or not at all, which is what the switch does; inner and outer are the
 paper's two roundings, which compare with the length of the queue (conquest.rate times the delay) and miss what is being written.
 
+conquest.action does something about the next packets of culprits, and only theirs (source=qdisc): ecn, drop, mark or class. Nothing is
+done by default; what is done to a flow ends conquest.hold after it was last found to fill the queue, and at once with the process. Of
+conquest.chance, threshold acts on all of a culprit's packets, linear and quadratic the more the larger its share is, steps like a switch.
+
 Planning: --rate is packets a second, --max-delay the longest delay of the queue, --memory what snapshots may take.`
 
-var params = []algo.Param{
+var params = slices.Concat([]algo.Param{
 	{Key: "source", Type: algo.Enum, Default: auto, Choices: []string{auto, "qdisc", "tap", "replay"}, Help: "where arrival and departure are known from; auto: replay in a replay, else tap"},
 	{Key: "rate", Type: algo.String, Default: "1Gbit", Help: "of the link behind the queue: 10Gbit, 100Mbit (source=replay; reading=inner, outer)"},
 	{Key: "buffer", Type: algo.Size, Default: "1MB", Min: "1500B", Max: "4GB", Help: "source=replay: what the queue holds; what comes then is dropped"},
@@ -92,4 +100,4 @@ var params = []algo.Param{
 	{Key: "ramp", Type: algo.Size, Default: "0", Max: "4GB", Help: "flows that grow by more than this from one snapshot to the next are listed, whoever waits (bytes or packets, as conquest.count); 0: none"},
 	{Key: "bursts", Type: algo.Int, Default: "100", Min: "1", Max: "1000", Help: "bursts that a report lists, the last ones"},
 	{Key: "top", Type: algo.Int, Default: "20", Min: "1", Max: "1000", Help: "flows that are listed"},
-}
+}, actionParams)

@@ -44,8 +44,11 @@ func (i *instance) Configure(spec *ebpf.CollectionSpec) error { return i.configu
 
 // Needs implements algo.Instance.
 func (i *instance) Needs() maps.Need {
-	if i.source == sourceTap {
+	switch {
+	case i.source == sourceTap:
 		return maps.NeedBegin
+	case i.live():
+		return maps.NeedQueue
 	}
 	return 0
 }

@@ -71,6 +71,9 @@ func (p Packets) object() *object {
 	if p.Verdicts != nil {
 		o.set("verdicts", p.verdicts())
 	}
+	if p.Queue != nil {
+		o.set("queue", p.Queue.object())
+	}
 	return o
 }
 
@@ -82,6 +85,24 @@ func (p Packets) verdicts() *object {
 	o.set("marked", p.Verdicts.Marked)
 	o.set("marked_before", p.Verdicts.MarkedBefore)
 	o.set("unmarkable", p.Verdicts.Unmarkable)
+	o.set("steered", p.Verdicts.Steered)
+	return o
+}
+
+func (q *Queue) object() *object {
+	o := newObject()
+	o.set("carried", q.Carried)
+	o.set("carried_bytes", q.CarriedBytes)
+	o.set("sent", q.Sent)
+	o.set("sent_bytes", q.SentBytes)
+	o.set("dropped", q.Dropped)
+	o.set("dropped_bytes", q.DroppedBytes)
+	o.set("queued", q.Queued)
+	o.set("missed", q.Missed)
+	o.set("bare", q.Bare)
+	o.set("foreign", q.Foreign)
+	o.set("stale", q.Stale)
+	o.set("unparsed", q.Unparsed)
 	return o
 }
 

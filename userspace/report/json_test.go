@@ -213,7 +213,7 @@ func TestVerdicts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `"verdicts":{"passed":70,"dropped":30,"dropped_bytes":3000,"marked":5,"marked_before":0,"unmarkable":2}`
+	want := `"verdicts":{"passed":70,"dropped":30,"dropped_bytes":3000,"marked":5,"marked_before":0,"unmarkable":2,"steered":0}`
 	if !strings.Contains(string(text), want) {
 		t.Errorf("%s lacks %s", text, want)
 	}

@@ -161,6 +161,7 @@ type Packets struct {
 	Bytes              uint64
 	Reasons            map[string]uint64 // why packets were not fully parsed
 	Verdicts           *Verdicts         // what was done to them; nil where nothing acts
+	Queue              *Queue            // nil where no queue is watched
 }
 
 // Verdicts are what a chain did to packets that acts on them. All others passed as they came.
@@ -168,7 +169,21 @@ type Verdicts struct {
 	Dropped, DroppedBytes uint64 // bytes on the wire
 	Marked                uint64 // ECN bits were set
 	MarkedBefore          uint64 // ... were to be set, and came so
+	Steered               uint64 // got another mark or priority of the host's own
 	Unmarkable            uint64 // ... were to be set, and the sender does not understand them
+}
+
+// Queue is what became of packets that were handed to the interface's queue: segments on the wire, unless something else is said.
+type Queue struct {
+	Carried, CarriedBytes uint64 // handed over
+	Sent, SentBytes       uint64
+	Dropped, DroppedBytes uint64
+	Queued                uint64 // at the end of the window
+	Missed                uint64 // of all since the start, seen in none of these places
+	Bare                  uint64 // aggregates or packets that were sent and had not been handed over here
+	Foreign               uint64 // ... whose words somebody else has written over
+	Stale                 uint64 // ... whose words are too old
+	Unparsed              uint64 // ... whose headers could not be read
 }
 
 // Passed is how many packets were let through, marked or not.
@@ -185,7 +200,7 @@ func (v *Verdicts) Plus(w *Verdicts) *Verdicts {
 		return cmp.Or(v, w)
 	}
 	return &Verdicts{v.Dropped + w.Dropped, v.DroppedBytes + w.DroppedBytes, v.Marked + w.Marked, v.MarkedBefore + w.MarkedBefore,
-		v.Unmarkable + w.Unmarkable}
+		v.Steered + w.Steered, v.Unmarkable + w.Unmarkable}
 }
 
 // Line is one window of one algorithm: one JSON line.

@@ -96,6 +96,9 @@ func accounts(l Line, style Style) []string {
 	if p.Verdicts != nil {
 		lines = append(lines, item("verdicts", verdicts(p), style)...)
 	}
+	if p.Queue != nil {
+		lines = append(lines, item("queue", p.Queue.text(), style)...)
+	}
 	if reasons := nonZero(p.Reasons); reasons != "" && style.dense == airy {
 		lines = append(lines, item("unparsed", reasons, style)...)
 	}
@@ -121,8 +124,29 @@ func verdicts(p Packets) string {
 	if v.MarkedBefore > 0 {
 		text += ", " + Human(v.MarkedBefore, PacketUnit) + " marked before"
 	}
+	if v.Steered > 0 {
+		text += ", " + Human(v.Steered, PacketUnit) + " sent another way"
+	}
 	if v.Unmarkable > 0 {
 		text += ", " + Human(v.Unmarkable, PacketUnit) + " could not be marked"
+	}
+	return text
+}
+
+// text says what became of what was handed to the queue.
+func (q *Queue) text() string {
+	text := fmt.Sprintf("%s handed over, %s sent, %s dropped, %s waiting, %s missed so far", Human(q.Carried, PacketUnit), Human(q.Sent, PacketUnit),
+		Human(q.Dropped, PacketUnit), Human(q.Queued, PacketUnit), Human(q.Missed, PacketUnit))
+	for _, odd := range []struct {
+		n    uint64
+		what string
+	}{
+		{q.Bare, "sent without being handed over"}, {q.Foreign, "with words that somebody else wrote"}, {q.Stale, "with words of another time"},
+		{q.Unparsed, "unreadable"},
+	} {
+		if odd.n > 0 {
+			text += ", " + Human(odd.n, PacketUnit) + " " + odd.what
+		}
 	}
 	return text
 }

@@ -78,6 +78,9 @@ func configure(s Selected, env algo.Env) (loader.Object, algo.Instance, error) {
 		return loader.Object{}, nil, err
 	}
 	object := loader.Object{Name: s.Descriptor.Name, Spec: spec, Needs: instance.Needs(), Enforces: s.Descriptor.Enforces}
+	if a, ok := instance.(algo.Acting); ok {
+		object.Enforces = object.Enforces && a.Acts()
+	}
 	if r, ok := instance.(algo.Recirculating); ok {
 		object.RecircShare = r.RecirculationShare()
 	}
@@ -187,7 +190,7 @@ func (r *runner) line(m *member, w report.Window, bank int, counts loader.Counts
 	w, counts = m.started(w), counts.Minus(m.before)
 	m.since, m.before = 0, loader.Counts{}
 	packets := report.Packets{Seen: counts.Seen, Segments: counts.Seen - counts.Aggregates + counts.Segments, Parsed: counts.Parsed,
-		Bytes: counts.Bytes, Reasons: counts.Reasons, Verdicts: (*report.Verdicts)(counts.Verdicts)}
+		Bytes: counts.Bytes, Reasons: counts.Reasons, Verdicts: (*report.Verdicts)(counts.Verdicts), Queue: (*report.Queue)(counts.Queue)}
 	if m.owner != nil && m.set != nil && idle { // a link at rest: tables that are as large as for a busy one need not be read
 		m.set.Quiet(bank)
 		defer m.set.Heard()
