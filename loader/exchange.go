@@ -35,6 +35,9 @@ func (i *Instance) Prepare(objects []Object) (*Exchange, error) {
 	if len(objects) > xmaps.ChainSlots {
 		return nil, fmt.Errorf("load chain: %d programs, %d fit", len(objects), xmaps.ChainSlots)
 	}
+	if err := i.comesTooLate(objects); err != nil {
+		return nil, err
+	}
 	x := &Exchange{inst: i}
 	for n, o := range objects {
 		m := i.kept(o)

@@ -60,6 +60,21 @@ func needsOf(members []*member) (needs xmaps.Need) {
 	return needs
 }
 
+// comesTooLate refuses an algorithm that watches queues where programs are on interfaces already and carry nothing.
+func (i *Instance) comesTooLate(objects []Object) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if len(i.entries) == 0 || i.sent != nil {
+		return nil
+	}
+	for _, o := range objects {
+		if o.Needs&xmaps.NeedQueue != 0 {
+			return fmt.Errorf("load %s: %w: packets carry nothing for the start of transmission yet: start again with this algorithm", o.Name, kernel.ErrUnsupported)
+		}
+	}
+	return nil
+}
+
 // slotSent is what runs in a member's place at the start of transmission: the order is that of the chain, and a member without a program
 // there is passed over.
 func (i *Instance) slotSent(m *member) *ebpf.Program {

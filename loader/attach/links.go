@@ -11,6 +11,9 @@ import (
 )
 
 func (o Occupant) Remove(ifindex int) error {
+	if o.Hook == HookSent {
+		return o.unwatch(ifindex)
+	}
 	if o.filter != nil {
 		return (&FilterHold{ifindex, o.Direction, o.filter}).Release()
 	}

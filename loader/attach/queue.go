@@ -3,11 +3,14 @@ package attach
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpmon/xdpmon/bpf/chain"
+	"github.com/xdpmon/xdpmon/bpf/trace"
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/loader/qdisc"
 )
@@ -77,3 +80,95 @@ func (h portHold) Release() error {
 func (h portHold) Replace(*ebpf.Program) error              { return errNoPin }
 func (h portHold) Leave() error                             { return h.Release() }
 func (h portHold) Keep(string, string, *ebpf.Program) error { return errNoPin }
+
+// Watched are the trace-point programs that watch an interface's queue, whoever holds them.
+func Watched(d *Device) []Occupant {
+	cookie, err := netnsCookie()
+	if err != nil {
+		return nil
+	}
+	var found []Occupant
+	err = EachWatcher(func(o Occupant, keys []trace.TraceTraceKey) {
+		if slices.Contains(keys, trace.TraceTraceKey{Netns: cookie, Ifindex: uint32(d.Index)}) {
+			found = append(found, o)
+		}
+	})
+	if err != nil {
+		return nil
+	}
+	return found
+}
+
+// EachWatcher calls fn with every program of ours at the start of transmission and the interfaces that it watches.
+func EachWatcher(fn func(o Occupant, keys []trace.TraceTraceKey)) error {
+	return EachLink(func(_ link.Link, info *link.Info) bool {
+		if info.Type != link.RawTracepointType && info.Type != link.TracingType {
+			return true
+		}
+		table, err := watchedBy(info.Program)
+		if err != nil {
+			return true // somebody else's, or gone since
+		}
+		defer table.Close()
+		o := Occupant{Hook: HookSent, Direction: Egress, Via: "tp_btf", Program: info.Program, Link: info.ID, Ours: true}
+		o.Identify()
+		o.Ours = true
+		fn(o, keysOf(table))
+		return true
+	})
+}
+
+var errNotOurs = errors.New("not a program of ours at the start of transmission")
+
+// watchedBy opens the table of a program of ours at the start of transmission.
+func watchedBy(id ebpf.ProgramID) (*ebpf.Map, error) {
+	prog, err := ebpf.NewProgramFromID(id)
+	if err != nil {
+		return nil, err
+	}
+	defer prog.Close()
+	info, err := prog.Info()
+	if err != nil || info.Name != "chain_tp_entry" || !IsOurs(info) {
+		return nil, errNotOurs
+	}
+	ids, _ := info.MapIDs()
+	for _, id := range ids {
+		if MapName(id) == "trace_watched" {
+			return ebpf.NewMapFromID(id)
+		}
+	}
+	return nil, errNotOurs
+}
+
+func keysOf(table *ebpf.Map) (keys []trace.TraceTraceKey) {
+	var key trace.TraceTraceKey
+	var value trace.TraceTraceInterface
+	for all := table.Iterate(); all.Next(&key, &value); {
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+// unwatch ends the watching of an interface of this namespace; its process notices.
+func (o Occupant) unwatch(ifindex int) error {
+	cookie, err := netnsCookie()
+	if err != nil {
+		return err
+	}
+	table, err := watchedBy(o.Program)
+	if err != nil {
+		return err
+	}
+	defer table.Close()
+	err = table.Delete(trace.TraceTraceKey{Netns: cookie, Ifindex: uint32(ifindex)})
+	if errors.Is(err, ebpf.ErrKeyNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Watches says whether a watcher's key is an interface of the calling thread's namespace.
+func Watches(key trace.TraceTraceKey) bool {
+	cookie, err := netnsCookie()
+	return err == nil && key.Netns == cookie
+}

@@ -112,7 +112,7 @@ func detachLive(iface string) ([]string, error) {
 	}
 	var removed []string
 	var errs []error
-	for _, o := range attach.WithHolders(attach.Occupants(d)) {
+	for _, o := range attach.WithHolders(append(attach.Watched(d), attach.Occupants(d)...)) {
 		if !o.Ours {
 			continue
 		}

@@ -47,6 +47,8 @@ func attachProbes() []probe {
 		{"bpf_link_xdp", "XDP through BPF links", "5.9", true, needs("6.1"), inScratch(tryXDPLink)},
 		{"xdp_generic", "generic XDP", "4.12", false, "use --hook tc", inScratch(tryXDPLink)},
 		{"tcx", "TCX links (several owners at TC)", "6.6", false, "kernels below 6.6 use the clsact qdisc instead, whose filters outlive a killed process", helperOf(kernel.HaveTCX)},
+		{"start_of_transmission", "programs at the start of transmission (trace point net_dev_start_xmit)", "5.5", false,
+			"use a kernel built with CONFIG_DEBUG_INFO_BTF and CONFIG_BPF_EVENTS; algorithms that watch the host's own queues need it", helperOf(kernel.HaveSent)},
 		{"clsact", "clsact qdisc with BPF filters", "4.5", false, "load the modules sch_ingress and cls_bpf; needed for TC below 6.6 only", inScratch(attach.TryClsact)},
 	}
 }

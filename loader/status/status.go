@@ -11,6 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/xdpmon/xdpmon/bpf/chain"
+	"github.com/xdpmon/xdpmon/bpf/trace"
 	"github.com/xdpmon/xdpmon/bpf/verdict"
 	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/loader/pin"
@@ -46,6 +47,7 @@ func Under(root string) ([]Attachment, error) {
 	}
 	found := hereAttached(links)
 	found = append(found, elsewhere(links, found)...)
+	found = append(found, watchers()...)
 	found = append(found, idlePins(root, found)...)
 	held, chains := attach.ScanHolders(), chainsByInstance()
 	for i := range found {
@@ -149,6 +151,24 @@ func elsewhere(links []ourLink, here []Attachment) []Attachment {
 		info.Identify()
 		found = append(found, info)
 	}
+	return found
+}
+
+// watchers lists the programs at the start of transmission, once for each interface that they watch.
+func watchers() []Attachment {
+	var found []Attachment
+	_ = attach.EachWatcher(func(o attach.Occupant, keys []trace.TraceTraceKey) {
+		for _, key := range keys {
+			a := Attachment{Index: int(key.Ifindex), Occupant: o, Problem: "on an interface of another network namespace"}
+			if attach.Watches(key) {
+				a.Problem = ""
+				if l, err := netlink.LinkByIndex(a.Index); err == nil {
+					a.Interface = l.Attrs().Name
+				}
+			}
+			found = append(found, a)
+		}
+	})
 	return found
 }
 
@@ -341,5 +361,9 @@ func algorithmName(id ebpf.ProgramID) string {
 	if err != nil {
 		return ""
 	}
-	return strings.TrimSuffix(strings.TrimSuffix(info.Name, "_xdp"), "_tc")
+	name := info.Name
+	for _, hook := range []string{"_xdp", "_tc", "_tp"} {
+		name = strings.TrimSuffix(name, hook)
+	}
+	return name
 }

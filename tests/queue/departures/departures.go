@@ -3,6 +3,7 @@ package departures
 
 import (
 	"fmt"
+	"unsafe"
 
 	"github.com/cilium/ebpf"
 
@@ -29,3 +30,9 @@ func Object(told bool) (loader.Object, error) {
 
 // Ring holds the records.
 func Ring(inst *loader.Instance) *ebpf.Map { return inst.Maps()["departures/departures_ring"] }
+
+// Read takes a record apart.
+func Read(b []byte) (d Departure) {
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&d)), unsafe.Sizeof(d)), b)
+	return d
+}
