@@ -9,6 +9,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/ahab/link"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/userspace/ahab"
+	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
 func TestMain(m *testing.M) { testutil.Main(m) }
@@ -132,5 +133,20 @@ func TestCounts(t *testing.T) {
 	}
 	if got := value(t, report, "users_above"); got != 4 {
 		t.Errorf("%d users above the limit, want 4", got)
+	}
+}
+
+// A TCP flow that does not react to losses has them at ever shorter distances, and one in a slice without a capacity none.
+func TestSpacingFollows(t *testing.T) {
+	l := newLink(t, 1, map[string]string{"capacity": "10Mbit"})
+	users := []link.User{{Until: time.Hour, Rate: 20e6, Proto: packet.TCP}}
+	const end = time.Second
+	r, err := l.Run(users, end, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, last := r.Users[0].Rate(0, end/10), r.Users[0].Rate(9*end/10, end)
+	if last > .8*first || last > 15e6 {
+		t.Errorf("%.1f Mbit/s of 20 pass at first, %.1f in the end, the capacity is 10", first/1e6, last/1e6)
 	}
 }

@@ -215,7 +215,13 @@ func (l *Link) ends(r *Result, done int, each func(time.Duration) error) error {
 	for n, w := range words {
 		r.Limit[n] = append(r.Limit[n], uint32(w))
 	}
-	if now := time.Duration(done+1) * Glance; each != nil && now%Step == 0 {
+	now := time.Duration(done+1) * Glance
+	if c, ok := l.Algorithm.(algo.Controller); ok && now%time.Duration(c.IntervalNS()) == 0 {
+		if err := c.Tick(traffic.Start + int64(now)); err != nil {
+			return err
+		}
+	}
+	if each != nil && now%Step == 0 {
 		return each(now)
 	}
 	return nil

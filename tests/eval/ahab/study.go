@@ -17,6 +17,8 @@ func init() {
 	eval.Register(&eval.Study{Name: "ahab", Title: "AHAB: how fast and how fair", Intro: intro, Sections: []eval.Section{
 		{Name: "convergence", Title: "Figure 6.8: users who leave and come", Run: convergence},
 		{Name: "fairness", Title: "Figure 6.11: users of 10, 20, 30 ... Mbit/s", Run: fairness},
+		{Name: "weights", Title: "Figure 6.12: weights of 1, 2 and 4", Run: weights},
+		{Name: "slices", Title: "Figure 6.13: two slices, one bottleneck", Run: slices},
 		{Name: "many", Title: "Figure 6.14: many users, one sketch", Run: many},
 	}})
 }

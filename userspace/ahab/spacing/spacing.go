@@ -14,11 +14,12 @@ const (
 )
 
 const (
-	aim   = 0.97 // of the capacity: above it flows are above their limits all the time
-	up    = 0.03 // a tick, of what is missing
-	down  = 0.15 // ... of what is too much: a capacity is one
-	most  = 0.05 // a tick
-	begin = 0.3  // of the capacity: whose slice sends less is not kept by losses
+	little = 0.95 // of the capacity: below it losses come too often
+	much   = 1.03 // above it too seldom; between, other users may fill what there is
+	up     = 0.03 // a tick, of what is missing; a capacity is one
+	down   = 0.15 // ... of what is too much
+	most   = 0.05 // a tick
+	begin  = 0.3  // of the capacity: whose slice is sent less is not kept by losses
 )
 
 // Next is the distance after a tick of 10 ms. offered and passed are bytes a second, averaged over some round trips; lost says whether the slice has
@@ -27,11 +28,12 @@ func Next(old uint32, offered, passed, capacity float64, lost bool) uint32 {
 	if capacity <= 0 || !lost || !(offered >= begin*capacity) || math.IsInf(offered+passed, 0) {
 		return old
 	}
-	missing := aim - passed/capacity
-	gain := up
-	if missing < 0 {
-		gain = down
+	change := 0.0
+	switch use := passed / capacity; {
+	case use < little:
+		change = min(most, up*(little-use))
+	case use > much:
+		change = max(-most, down*(much-use))
 	}
-	factor := 1 + max(-most, min(most, gain*missing))
-	return uint32(max(Least, min(Most, math.Ceil(float64(old)*factor))))
+	return uint32(max(Least, min(Most, math.Ceil(float64(old)*(1+change)))))
 }
