@@ -84,9 +84,14 @@ func (t *Tree) children(i int) {
 		if !math.IsInf(spare, 1) {
 			spare = max(0, spare-total)
 		}
+		weights := 0.
 		for c := first; c < last; c++ {
+			weights += t.nodes[c].Weight
+		}
+		for c := first; c < last; c++ {
+			own := t.grant[i] / weights * t.nodes[c].Weight // what it gets of busy siblings
 			t.alloc[c] = t.demand[c]
-			t.grant[c] = min(t.nodes[c].Ceiling, t.demand[c]+spare)
+			t.grant[c] = min(t.nodes[c].Ceiling, max(t.demand[c]+spare, t.nodes[c].Floor, own))
 		}
 		return
 	}

@@ -145,6 +145,7 @@ func TestPaper(t *testing.T) {
 		{[3]float64{inf, inf, inf}, [3]float64{200, 200, 200}, [3]float64{200, 200, 200}},
 		{[3]float64{0, inf, inf}, [3]float64{0, 300, 300}, [3]float64{300, 300, 300}},
 		{[3]float64{0, 20, 0}, [3]float64{0, 20, 0}, [3]float64{580, 600, 580}},
+		{[3]float64{590, 0, 0}, [3]float64{590, 0, 0}, [3]float64{600, 200, 200}}, // an idle one may take its share at once
 	} {
 		for i, d := range c.demands {
 			tree.Demand(i+1, d)
