@@ -84,24 +84,14 @@ func TestImportsRunOneWay(t *testing.T) {
 // mostLines is the size of a room, without its tests and what was generated.
 const mostLines = 3000
 
-// larger rooms are listed, and may only become smaller.
-var larger = map[string]int{
-
-	"userspace/lean": 3320,
-}
-
 func TestRoomsAreSmall(t *testing.T) {
 	for _, p := range list(t) {
 		lines := 0
 		for _, name := range p.GoFiles {
 			lines += linesOf(t, filepath.Join(p.Dir, name))
 		}
-		most := max(mostLines, larger[p.ImportPath])
-		if lines > most {
-			t.Errorf("%s has %d lines, at most %d fit a room", p.ImportPath, lines, most)
-		}
-		if larger[p.ImportPath] > 0 && lines <= mostLines {
-			t.Errorf("%s has %d lines: take it off the list of larger rooms", p.ImportPath, lines)
+		if lines > mostLines {
+			t.Errorf("%s has %d lines, at most %d fit a room", p.ImportPath, lines, mostLines)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	bpf "github.com/xdpmon/xdpmon/bpf/lean"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
+	"github.com/xdpmon/xdpmon/userspace/lean/expect"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -87,9 +88,9 @@ func (i *estimator) delays(places []place) []float64 {
 
 func (i *estimator) rank(s stat, keys []heavy.Key, d decoded, n counts) ranked {
 	st := i.statistics[s]
-	r := ranked{noise: medianError * d.noise * st.unit()}
+	r := ranked{noise: expect.MedianError * d.noise * st.unit()}
 	for k, key := range keys {
-		variance := math.Pow(medianError*d.noise, 2)
+		variance := math.Pow(expect.MedianError*d.noise, 2)
 		if p, ok := st.(sampled); ok {
 			variance += p.sampling(d.values[k], d.events[k], n)
 		}
@@ -98,7 +99,7 @@ func (i *estimator) rank(s stat, keys []heavy.Key, d decoded, n counts) ranked {
 		if d.delays != nil {
 			f.count = d.delays[k]
 		}
-		f.low, f.high = i.bounds(s, d.values[k], medianError*d.noise, n)
+		f.low, f.high = i.bounds(s, d.values[k], expect.MedianError*d.noise, n)
 		r.flows = append(r.flows, f)
 	}
 	slices.SortFunc(r.flows, func(a, b flow) int {

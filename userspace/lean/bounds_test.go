@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/xdpmon/xdpmon/userspace/lean/expect"
 )
 
 // Of the events of a flow each is missed with some probability: the bound holds them all in 95 of 100 cases, whatever their number.
@@ -23,7 +25,7 @@ func TestUpper(t *testing.T) {
 					continue // such a flow is not in the list
 				}
 				drawn++
-				if upper(float64(seen), share) >= float64(events) {
+				if expect.Upper(float64(seen), share) >= float64(events) {
 					held++
 				}
 			}
@@ -32,7 +34,7 @@ func TestUpper(t *testing.T) {
 			}
 		}
 	}
-	if got := upper(7, 0); got != 7 {
+	if got := expect.Upper(7, 0); got != 7 {
 		t.Errorf("nothing is missed, but the bound of 7 is %g", got)
 	}
 }
@@ -42,7 +44,7 @@ func TestLower(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, share := range []float64{0.01, 0.1, 0.5, 0.9} {
 		for _, seen := range []int{1, 2, 5, 20, 200} {
-			held, bound := 0, lower(float64(seen), share)
+			held, bound := 0, expect.Lower(float64(seen), share)
 			for range 2000 {
 				events := 0
 				for range seen {
@@ -62,7 +64,7 @@ func TestLower(t *testing.T) {
 			}
 		}
 	}
-	if got := lower(7, 0); got != 7 {
+	if got := expect.Lower(7, 0); got != 7 {
 		t.Errorf("all are events, but the bound of 7 is %g", got)
 	}
 }

@@ -1,6 +1,10 @@
 package lean
 
-import "math"
+import (
+	"math"
+
+	"github.com/xdpmon/xdpmon/userspace/lean/expect"
+)
 
 // distinctRegisters are the registers of one list entry: DISTINCT_REGISTERS of bpf/lean/distinct.h.
 const distinctRegisters = 64
@@ -34,7 +38,7 @@ func (r *repetitions) decodeKeyed(array func(name string) []uint64, places []pla
 		d.values[k] = max(0, n-different)
 		sum += distinctError * different
 	}
-	d.plain, d.noise = d.values, sum/float64(max(1, len(places)))/medianError
+	d.plain, d.noise = d.values, sum/float64(max(1, len(places)))/expect.MedianError
 	return d, true
 }
 

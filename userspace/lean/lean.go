@@ -3,6 +3,9 @@
 package lean
 
 import (
+	_ "embed"
+	"strings"
+
 	bpf "github.com/xdpmon/xdpmon/bpf/lean"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 )
@@ -28,7 +31,7 @@ func Descriptor() *algo.Descriptor {
 			"retrans_reports":     "reports of flows for which the ring to userspace had no room",
 		},
 		Paper:   `Liu, Zhou, Rottenstreich, Braverman, Rexford: "Memory-Efficient Performance Monitoring on Programmable Switches with Lean Algorithms", APOCS 2020, sections 2 to 6`,
-		Doc:     doc,
+		Doc:     strings.TrimSpace(doc),
 		Params:  params,
 		Spec:    bpf.LoadLean,
 		New:     newInstance,
@@ -42,19 +45,8 @@ func Descriptor() *algo.Descriptor {
 	}
 }
 
-const doc = `Which connections are in trouble, and with what? Each statistic finds the flows that contribute most to it among hundreds of
-thousands, in 40,000 bytes: tables, sketch and filter together.
-
-latency: total delay between a flow's segments and their ACKs. loss: bytes that a flow's sequence leaves out. ooo: packets
-below the flow's largest sequence number within 3 ms of it. retrans: bytes that were there before.
-
-A small table finishes events (a delay, a gap, a packet out of order); only finished events enter a Count Sketch of five
-rows, so that requests nobody answers leave nothing. A flow whose estimate passes a limit after an event is reported once a
-window. The limit is 1/candidates of what all flows together have so far. At the end of the window all reported flows are
-estimated together, each without what the others have in its cells.
-
-lean.latency=signed and lean.loss=walk are the paper's own forms (Algorithms 1 and 2). They keep something of every flow in the
-sketch, and drown in it on real traffic: docs/lean.md has the calculation.`
+//go:embed doc.txt
+var doc string
 
 var params = []algo.Param{
 	{Key: "stat", Type: algo.String, Default: "latency,loss,ooo,retrans", Help: "statistics, one or several: latency, loss, ooo, retrans"},

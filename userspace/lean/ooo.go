@@ -3,6 +3,7 @@ package lean
 import (
 	bpf "github.com/xdpmon/xdpmon/bpf/lean"
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/lean/expect"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -89,7 +90,7 @@ func (o *reorderings) decodeKeyed(array func(name string) []uint64, places []pla
 	for k, p := range places {
 		d.values[k] = keyedCount(words, p)
 	}
-	d.plain, d.noise = d.values, keyedDeficit(words, float64(n.total(ooo)))/medianError
+	d.plain, d.noise = d.values, keyedDeficit(words, float64(n.total(ooo)))/expect.MedianError
 	return d, true
 }
 

@@ -1,10 +1,12 @@
 package lean
 
 import (
+	_ "embed"
 	"fmt"
 	"math"
 	"math/bits"
 	"strings"
+	"text/template"
 
 	"github.com/xdpmon/xdpmon/userspace/algo"
 )
@@ -107,20 +109,23 @@ func (c *config) twinParams(odds *chance) string {
 func (c *config) twinTables(odds *chance) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, twinHeader, "tables")
-	b.WriteString(twinStage)
+	part(&b, "stage", nil)
 	b.WriteString(reportMacros())
-	fmt.Fprintf(&b, twinLengths, strings.Join(lengthEntries(), "\n"), strings.Join(kindEntries(), "\n"))
-	fmt.Fprintf(&b, twinMask, strings.Join(maskEntries(), "\n"))
-	fmt.Fprintf(&b, twinStep, strings.Join(stepEntries(), "\n"))
+	part(&b, "lengths", struct{ Bases, Kinds string }{strings.Join(lengthEntries(), "\n"), strings.Join(kindEntries(), "\n")})
+	part(&b, "mask", strings.Join(maskEntries(), "\n"))
+	part(&b, "step", strings.Join(stepEntries(), "\n"))
 	entries := odds.valueEntries()
-	fmt.Fprintf(&b, twinValue, strings.Join(entries, "\n"), len(entries))
-	b.WriteString(twinSigned)
+	part(&b, "value", struct {
+		Entries string
+		Size    int
+	}{strings.Join(entries, "\n"), len(entries)})
+	part(&b, "signed", nil)
 	for _, s := range twinStats {
 		for r := range rows {
-			b.WriteString(s.row(r))
+			s.row(&b, r)
 		}
 		for f := range 2 {
-			b.WriteString(s.filter(f))
+			s.filter(&b, f)
 		}
 	}
 	return b.String()
@@ -230,174 +235,30 @@ var (
 
 const lastStage = 11
 
-const twinStage = `/* All four together leave no stage of Tofino 1 to spare, and the compiler finds the one order that fits only when it is told. */
-#if LEAN_STATS == 15 && __TARGET_TOFINO__ != 2
-#define LEAN_AT(n) @stage(n)
-#else
-#define LEAN_AT(n)
-#endif
+//go:embed tables.p4.tmpl
+var tablesText string
 
-/* Loss alone: the compiler would leave a stage between the two arrays of the filter. */
-#if LEAN_STATS == 2
-#define LEAN_LOSS_FILTERS @stage(6)
-#else
-#define LEAN_LOSS_FILTERS
-#endif
+var tablesTemplate = template.Must(template.New("tables").Parse(tablesText))
 
-`
-
-const twinStep = `/* How many identifiers a step has left out; without a last identifier it is none. */
-control LeanStep(in bit<16> step, in bit<16> last, out bit<32> value) {
-    action lost(bit<32> n) { value = n; }
-    action none() { value = 0; }
-
-    table steps {
-        key = {
-            step : ternary;
-            last : ternary;
-        }
-        actions = {
-            lost;
-            none;
-        }
-        const entries = {
-            (_, 0): none();
-%s
-        }
-        const default_action = none();
-        size = 64;
-    }
-
-    apply {
-        steps.apply();
-    }
+// part writes a control of tables.p4. The templates are this package's own: they fail for no values.
+func part(b *strings.Builder, name string, values any) {
+	if err := tablesTemplate.ExecuteTemplate(b, name, values); err != nil {
+		panic(err)
+	}
 }
 
-`
-
-const twinValue = `/* What a delay adds to the sketch, in ticks of 2^13 ns: itself, and more, so that it is worth 1/p (1 - 1/M)^-x. The entries are those of a rate of insertions
- * that is not known yet, x = 0; xdpmon p4 rules lean writes others. */
-control LeanValue(in bit<32> delay, out bit<32> value) {
-    action weigh(bit<32> v) { value = delay + v; }
-    action none() { value = 0; }
-
-    table values {
-        key = {
-            delay : ternary;
-        }
-        actions = {
-            weigh;
-            none;
-        }
-        entries = {
-%s
-        }
-        const default_action = none();
-        size = %d;
-    }
-
-    apply {
-        values.apply();
-    }
+// twinRow is what the template of a row wants.
+type twinRow struct {
+	Stage, Row                                int
+	Title                                     stat
+	Control, In, Name, Upper, Register, Above string
+	Low, High, Plus, Minus, Value             string
+	At                                        int
+	Key, Entries                              string
 }
-
-`
-
-const twinLengths = `/* Whether a TCP packet has payload, and what its total length has to be added to for the number behind it, or one more. */
-control LeanLengths(in headers_t hdr, out kind_t kind, out bit<32> base, out bit<32> base_1) {
-    action lengths(bit<32> less, bit<32> less_1) {
-        base = hdr.tcp.seq + less;
-        base_1 = hdr.tcp.seq + less_1;
-    }
-
-    action no_lengths() {
-        base = 0;
-        base_1 = 0;
-    }
-
-    table bases {
-        key = {
-            hdr.ipv4.isValid() : exact;
-            hdr.tcp.isValid()  : exact;
-            hdr.tcp.words      : exact;
-        }
-        actions = {
-            lengths;
-            no_lengths;
-        }
-        const entries = {
-%s
-        }
-        const default_action = no_lengths();
-        size = 16;
-    }
-
-    action bare() { kind = KIND_BARE; }
-    action probe() { kind = KIND_PROBE; }
-    action data() { kind = KIND_DATA; }
-    action none() { kind = KIND_NONE; }
-
-    table kinds {
-        key = {
-            hdr.ipv4.isValid() : ternary;
-            hdr.tcp.isValid()  : ternary;
-            hdr.tcp.words      : ternary;
-            hdr.ipv4.total     : ternary;
-        }
-        actions = {
-            bare;
-            probe;
-            data;
-            none;
-        }
-        const entries = {
-%s
-        }
-        const default_action = none();
-        size = 32;
-    }
-
-    apply {
-        bases.apply();
-        kinds.apply();
-    }
-}
-
-`
-
-const twinMask = `/* A bit of a word. */
-control LeanMask(in bit<5> number, out bit<32> mask) {
-    action set_mask(bit<32> m) { mask = m; }
-
-    table masks {
-        key = {
-            number : exact;
-        }
-        actions = {
-            set_mask;
-        }
-        const entries = {
-%s
-        }
-        size = 32;
-    }
-
-    apply {
-        masks.apply();
-    }
-}
-
-`
-
-// twinSigned is why a sum is negated in front of a comparison: the compiler has the chip extend the operands of a sum that stands on
-// one side of a signed comparison by zeros (".uus"), which makes every cell below 0 one that reaches the limit. Under a minus it
-// extends them by their signs. And a parameter has to have a name in the action before a comparison finds it.
-const twinSigned = `/* A cell's sum with an event is negated where it is compared: without the minus the compiler extends a cell below 0 by zeros. */
-
-`
 
 // row is the control of one row of a sketch.
-func (s twinStat) row(r int) string {
+func (s twinStat) row(b *strings.Builder, r int) {
 	value, in, key, above := "1", "in found_t found", "            found : ternary;\n", " - 1"
 	plus, minus := "v >= least", "v <= most"
 	bounds := [2]string{"least", "most"}
@@ -413,137 +274,24 @@ func (s twinStat) row(r int) string {
 		entries = "            (FOUND, _, 0): plus();\n            (FOUND, _, 1): minus();\n            (_, 0, _): skip();\n" +
 			"            (_, 0 &&& 0xfc000000, 0): plus();\n            (_, 0 &&& 0xfc000000, 1): minus();\n"
 	}
-	name := fmt.Sprintf("%s_%d", s.name, r)
-	if r == rows-1 {
-		return fmt.Sprintf(twinLastRow, 5+r, r, s.stat, s.control, r, in, s.name, s.name, strings.ToUpper(s.name), name, s.name, name, name, value,
-			s.name, name, name, value, name, name, lastStage, key, entries)
+	t := twinRow{5 + r, r, s.stat, s.control, in, s.name, strings.ToUpper(s.name), fmt.Sprintf("%s_%d", s.name, r), above, bounds[0], bounds[1],
+		plus, minus, value, rowStage[s.stat], key, entries}
+	if r < rows-1 {
+		part(b, "row", t)
+		return
 	}
-	return fmt.Sprintf(twinRow, 5+r, r, s.stat, s.control, r, in, s.name, s.name, strings.ToUpper(s.name), name, above, above, s.name, name, name,
-		bounds[0], bounds[0], plus, value, s.name, name, name, bounds[1], bounds[1], minus, value, name, name, rowStage[s.stat], key, entries)
+	t.At = lastStage // the pipeline does not read it
+	part(b, "lastRow", t)
 }
-
-const twinRow = `/* Stage %d: row %d of %s. */
-control Lean%s%d(%s, in bit<1> sign, in %s_cell_t cell, out row_t row) {
-    Register<bit<32>, %s_cell_t>(LEAN_%s_CELLS, 0) lean_%s;
-    RegisterParam<int<32>>(LEAN_LIMIT%s) at_least;
-    RegisterParam<int<32>>(-(LEAN_LIMIT%s)) at_most;
-
-    RegisterAction<bit<32>, %s_cell_t, row_t>(lean_%s) plus_%s = {
-        void apply(inout bit<32> w, out row_t reached) {
-            int<32> v = (int<32>)w;
-            int<32> %s = at_%s.read();
-            reached = this.predicate(%s);
-            w = w + %s;
-        }
-    };
-
-    RegisterAction<bit<32>, %s_cell_t, row_t>(lean_%s) minus_%s = {
-        void apply(inout bit<32> w, out row_t reached) {
-            int<32> v = (int<32>)w;
-            int<32> %s = at_%s.read();
-            reached = this.predicate(%s);
-            w = w - %s;
-        }
-    };
-
-    action plus() { row = plus_%s.execute(cell); }
-    action minus() { row = minus_%s.execute(cell); }
-    action skip() { row = 0; }
-
-` + twinCells
-
-// twinCells is the table of a row's cells.
-const twinCells = `    LEAN_AT(%d) table cells {
-        key = {
-%s            sign : ternary;
-        }
-        actions = {
-            plus;
-            minus;
-            skip;
-        }
-        const entries = {
-%s        }
-        const default_action = skip();
-        size = 8;
-    }
-
-    apply {
-        cells.apply();
-    }
-}
-
-`
-
-// The fifth row, which the pipeline does not read.
-const twinLastRow = `/* Stage %d: row %d of %s. */
-control Lean%s%d(%s, in bit<1> sign, in %s_cell_t cell) {
-    Register<bit<32>, %s_cell_t>(LEAN_%s_CELLS, 0) lean_%s;
-
-    RegisterAction<bit<32>, %s_cell_t, bit<32>>(lean_%s) plus_%s = {
-        void apply(inout bit<32> w) {
-            w = w + %s;
-        }
-    };
-
-    RegisterAction<bit<32>, %s_cell_t, bit<32>>(lean_%s) minus_%s = {
-        void apply(inout bit<32> w) {
-            w = w - %s;
-        }
-    };
-
-    action plus() { plus_%s.execute(cell); }
-    action minus() { minus_%s.execute(cell); }
-    action skip() {}
-
-` + twinCells
 
 // filter is the control of one array of the Bloom filter.
-func (s twinStat) filter(f int) string {
-	name := fmt.Sprintf("%s_b_%d", s.name, f)
-	return fmt.Sprintf(twinFilter, 10+f, f, s.stat, s.control, f, s.name, s.name, strings.ToUpper(s.name), name, s.name, name, name, name,
-		filterStage[s.stat], map[bool]string{true: "LEAN_LOSS_FILTERS "}[s.stat == loss])
+func (s twinStat) filter(b *strings.Builder, f int) {
+	part(b, "filter", struct {
+		Stage, Row                     int
+		Title                          stat
+		Control, Name, Upper, Register string
+		At                             int
+		Before                         string
+	}{10 + f, f, s.stat, s.control, s.name, strings.ToUpper(s.name), fmt.Sprintf("%s_b_%d", s.name, f), filterStage[s.stat],
+		map[bool]string{true: "LEAN_LOSS_FILTERS "}[s.stat == loss]})
 }
-
-const twinFilter = `/* Stage %d: array %d of the filter of %s: the bit of a flow that three of the first four rows say is above the limit. */
-control Lean%sFilter%d(in row_t row_0, in row_t row_1, in row_t row_2, in row_t row_3, in %s_word_t word, in bit<32> mask,
-                out bit<32> known) {
-    Register<bit<32>, %s_word_t>(LEAN_%s_WORDS, 0) lean_%s;
-
-    RegisterAction<bit<32>, %s_word_t, bit<32>>(lean_%s) set_%s = {
-        void apply(inout bit<32> v, out bit<32> before) {
-            before = v & mask;
-            v = v | mask;
-        }
-    };
-
-    action set() { known = set_%s.execute(word); }
-    action skip() { known = 0xffffffff; }
-
-    LEAN_AT(%d) %stable words {
-        key = {
-            row_0 : ternary;
-            row_1 : ternary;
-            row_2 : ternary;
-            row_3 : ternary;
-        }
-        actions = {
-            set;
-            skip;
-        }
-        const entries = {
-            (REACHED, REACHED, REACHED, _): set();
-            (REACHED, REACHED, _, REACHED): set();
-            (REACHED, _, REACHED, REACHED): set();
-            (_, REACHED, REACHED, REACHED): set();
-        }
-        const default_action = skip();
-        size = 4;
-    }
-
-    apply {
-        words.apply();
-    }
-}
-
-`

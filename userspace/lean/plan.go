@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/lean/expect"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -114,11 +115,11 @@ func (l planLoad) eventRecall(s stat) float64 {
 func (l planLoad) latencyRecall(at layout, candidates int) float64 {
 	totals := l.totals()
 	segments := l.rate * l.window * dataShare
-	per := segments / l.sumOf(skewed)
-	sketch := sketchDeviation(min(candidates, l.flows), l.flows, at.columns, totals.at)
+	per := segments / l.sumOf(expect.Skewed)
+	sketch := expect.Deviation(min(candidates, l.flows), l.flows, at.columns, totals.at)
 	weight := l.weight(at.tables["lean_lat_fr"])
-	unit := totals.at(float64(l.k)) / (per * skewed(float64(l.k))) // delay that a segment of the last flow in the list stands for
-	return expectedRecall(l.k, l.flows, totals.at, func(v float64) float64 {
+	unit := totals.at(float64(l.k)) / (per * expect.Skewed(float64(l.k))) // delay that a segment of the last flow in the list stands for
+	return expect.Recall(l.k, l.flows, totals.at, func(v float64) float64 {
 		return math.Sqrt(sketch*sketch + v*unit*(weight-1))
 	})
 }
@@ -161,7 +162,7 @@ func (l planLoad) totals() *curve {
 		low := 1e-9
 		for range 24 {
 			middle := math.Sqrt(low * high)
-			if l.sumOf(func(rank float64) float64 { return normalAbove(math.Log(middle/skewed(rank)) / delaySigma) }) > n {
+			if l.sumOf(func(rank float64) float64 { return expect.Above(math.Log(middle/expect.Skewed(rank)) / delaySigma) }) > n {
 				low = middle
 			} else {
 				high = middle

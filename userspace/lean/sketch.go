@@ -91,9 +91,6 @@ func (s *sketch) noise() float64 {
 	return math.Sqrt(sum / float64(len(all)))
 }
 
-// medianError is the standard deviation of the median of five normal variables of deviation 1.
-const medianError = 0.536
-
 // decoded is what a sketch says of the flows that were reported.
 type decoded struct {
 	values []float64 // one a place

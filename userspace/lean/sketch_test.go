@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/xdpmon/xdpmon/userspace/lean/expect"
 )
 
 func emptySketch(columns int) *sketch {
@@ -84,7 +86,7 @@ func TestNoise(t *testing.T) {
 	for _, p := range probes {
 		sum += math.Pow(s.median(p), 2)
 	}
-	if got := math.Sqrt(sum / float64(len(probes))); math.Abs(got/(medianError*want)-1) > 0.1 {
-		t.Errorf("medians err by %.1f, want %.1f", got, medianError*want)
+	if got := math.Sqrt(sum / float64(len(probes))); math.Abs(got/(expect.MedianError*want)-1) > 0.1 {
+		t.Errorf("medians err by %.1f, want %.1f", got, expect.MedianError*want)
 	}
 }

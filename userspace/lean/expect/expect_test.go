@@ -1,4 +1,4 @@
-package lean
+package expect
 
 import (
 	"math"
@@ -13,8 +13,8 @@ func TestExpectedRecall(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	const k, n, trials = 100, 20000, 40
 	for _, share := range []float64{0.02, 0.2, 1, 5} { // of the last value that counts
-		deviation := share * skewed(k)
-		want := expectedRecall(k, n, skewed, func(float64) float64 { return deviation })
+		deviation := share * Skewed(k)
+		want := Recall(k, n, Skewed, func(float64) float64 { return deviation })
 		found := 0
 		for range trials {
 			type flow struct {
@@ -23,7 +23,7 @@ func TestExpectedRecall(t *testing.T) {
 			}
 			flows := make([]flow, n)
 			for r := range flows {
-				flows[r] = flow{r, skewed(float64(r)) + deviation*rng.NormFloat64()}
+				flows[r] = flow{r, Skewed(float64(r)) + deviation*rng.NormFloat64()}
 			}
 			slices.SortFunc(flows, func(a, b flow) int { return int(math.Copysign(1, b.estimate-a.estimate)) })
 			for _, f := range flows[:k] {
@@ -36,7 +36,7 @@ func TestExpectedRecall(t *testing.T) {
 			t.Errorf("deviation %g of the last value: recall %.3f, calculated %.3f", share, got, want)
 		}
 	}
-	if got := expectedRecall(10, 5, skewed, func(float64) float64 { return 1 }); got != 1 {
+	if got := Recall(10, 5, Skewed, func(float64) float64 { return 1 }); got != 1 {
 		t.Errorf("%g of 5 flows in a list of 10", got)
 	}
 }
@@ -45,9 +45,9 @@ func TestExpectedRecall(t *testing.T) {
 func TestSquaresBehind(t *testing.T) {
 	want := 0.0
 	for r := 100; r < 370_000; r++ {
-		want += skewed(float64(r)) * skewed(float64(r))
+		want += Skewed(float64(r)) * Skewed(float64(r))
 	}
-	if got := squaresBehind(100, 370_000, skewed); math.Abs(got/want-1) > 0.01 {
+	if got := squaresBehind(100, 370_000, Skewed); math.Abs(got/want-1) > 0.01 {
 		t.Errorf("%g, want %g", got, want)
 	}
 }

@@ -1,12 +1,13 @@
-package lean
+// Package expect says how well the largest flows are told apart, before anything is measured.
+package expect
 
 import "math"
 
-// expectedRecall is the share of the k largest of n flows that is expected among the k largest estimates, when the flow of
+// Recall is the share of the k largest of n flows that is expected among the k largest estimates, when the flow of
 // rank r (from 0, the largest first) has value(r) and its estimate errs by a normal deviation(value). A flow is listed when
 // its estimate passes the limit at which k flows are expected to pass; ranks beyond the first thousands are taken together,
 // as many as their distance.
-func expectedRecall(k, n int, value func(rank float64) float64, deviation func(value float64) float64) float64 {
+func Recall(k, n int, value func(rank float64) float64, deviation func(value float64) float64) float64 {
 	if k >= n {
 		return 1
 	}
@@ -14,7 +15,7 @@ func expectedRecall(k, n int, value func(rank float64) float64, deviation func(v
 		for r, step := 0.0, 1.0; int(r) < ranks; r += step {
 			step = min(max(1, math.Floor(r/64)), float64(ranks)-r)
 			v := value(r + (step-1)/2)
-			sum += step * normalAbove((limit-v)/max(deviation(v), 1e-9*v))
+			sum += step * Above((limit-v)/max(deviation(v), 1e-9*v))
 		}
 		return sum
 	}
@@ -29,11 +30,11 @@ func expectedRecall(k, n int, value func(rank float64) float64, deviation func(v
 	return passing((low+high)/2, k) / float64(k)
 }
 
-// normalAbove is the probability that a standard normal variable exceeds z.
-func normalAbove(z float64) float64 { return math.Erfc(z/math.Sqrt2) / 2 }
+// Above is the probability that a standard normal variable exceeds z.
+func Above(z float64) float64 { return math.Erfc(z/math.Sqrt2) / 2 }
 
-// skewed is what the flow of a rank (from 0) has where sizes have CAIDA-like skew: 1/(rank+11)^1.1 of the largest.
-func skewed(rank float64) float64 { return math.Pow(11/(rank+11), 1.1) }
+// Skewed is what the flow of a rank (from 0) has where sizes have CAIDA-like skew: 1/(rank+11)^1.1 of the largest.
+func Skewed(rank float64) float64 { return math.Pow(11/(rank+11), 1.1) }
 
 // squaresBehind is the sum of squared values of the flows from a rank on.
 func squaresBehind(rank, n int, value func(rank float64) float64) (sum float64) {
@@ -45,8 +46,11 @@ func squaresBehind(rank, n int, value func(rank float64) float64) (sum float64) 
 	return sum
 }
 
-// sketchDeviation is the standard error of the median of five rows whose cells hold the flows from a rank on: those that
+// Deviation is the standard error of the median of five rows whose cells hold the flows from a rank on: those that
 // are not reported, since what is reported is subtracted.
-func sketchDeviation(reported, n, columns int, value func(rank float64) float64) float64 {
-	return medianError * math.Sqrt(squaresBehind(reported, n, value)/float64(columns))
+func Deviation(reported, n, columns int, value func(rank float64) float64) float64 {
+	return MedianError * math.Sqrt(squaresBehind(reported, n, value)/float64(columns))
 }
+
+// MedianError is the standard deviation of the median of five normal variables of deviation 1.
+const MedianError = 0.536
