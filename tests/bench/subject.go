@@ -72,6 +72,10 @@ func Subjects() ([]Subject, error) {
 		return nil, err
 	}
 	list = append(list, more...)
+	if more, err = queued(); err != nil {
+		return nil, err
+	}
+	list = append(list, more...)
 	list = append(list, prefixed()...)
 	return append(list,
 		breaking("naive", "hash map of open handshakes, no bound on memory kept"),

@@ -237,3 +237,39 @@ func (s *Stream) Said(set map[string]string, alpha float64) func(Answer) bool {
 	}
 	return Relative(alpha)
 }
+
+// Crowd is how many flows left while a packet waited that waited long, and how many of them had more than alpha of that, on average over a
+// few hundred such packets.
+func (s *Stream) Crowd(alpha float64) (flows, contributing float64) {
+	const samples = 300
+	step := max(1, len(s.Truth)/samples)
+	model, contents, seen := conquest.NewModel(s.Rate, s.Buffer), conquest.NewContents(), 0.0
+	recent := map[heavy.Key]int64{} // last departures
+	waited := 0
+	for i := range s.Packets {
+		p := &s.Packets[i]
+		w := model.Pass(p.Time, p.Len)
+		if w.Dropped {
+			continue
+		}
+		if w.Delay() >= s.Tau {
+			if waited++; waited%step == 0 {
+				seen++
+				for key, last := range recent {
+					if last < w.Arrival {
+						delete(recent, key)
+						continue
+					}
+					flows++
+					if size, total := contents.Share(key, w.Arrival, w.Departure); float64(size) > alpha*float64(total) {
+						contributing++
+					}
+				}
+			}
+		}
+		key, _ := spec.Of(p)
+		recent[key] = w.Departure
+		contents.Depart(key, w.Departure, uint64(p.Len))
+	}
+	return flows / max(seen, 1), contributing / max(seen, 1)
+}

@@ -115,8 +115,8 @@ func (c *config) readPowers(v algo.Values) error {
 	return nil
 }
 
-// mostColumns of all queues: 65,536 64-bit cells are what a stage of a switch holds of one array.
-const mostColumns = 65536
+// mostColumns of all queues: a stage of a switch holds four arrays of so many 64-bit cells.
+const mostColumns = 16384
 
 func (c *config) readRate(v algo.Values) (err error) {
 	if c.rate, err = parseRate(v.Text("rate")); err != nil {

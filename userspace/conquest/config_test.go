@@ -60,7 +60,7 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s=%s: %v, want something with %q", c.key, c.text, err, c.says)
 		}
 	}
-	if _, err := newConfig(values(t, map[string]string{"columns": "65536", "queues": "2"}), true); err == nil || !strings.Contains(err.Error(), "65536 columns in all") {
+	if _, err := newConfig(values(t, map[string]string{"columns": "16384", "queues": "2"}), true); err == nil || !strings.Contains(err.Error(), "16384 columns in all") {
 		t.Errorf("too many columns: %v", err)
 	}
 	if _, err := newConfig(values(t, map[string]string{"source": "replay"}), false); err == nil || !strings.Contains(err.Error(), "xdpmon replay") {

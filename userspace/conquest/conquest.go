@@ -88,7 +88,7 @@ var params = slices.Concat([]algo.Param{
 	{Key: "snapshots", Type: algo.Int, Default: "4", Min: "2", Max: "16", Help: "a power of two; more are finer"},
 	{Key: "interval", Type: algo.String, Default: auto, Help: "length of a snapshot, rounded up to a power of two ns; auto: so that all of them reach back conquest.longest"},
 	{Key: "rows", Type: algo.Int, Default: "2", Min: "1", Max: "2", Help: "of each sketch"},
-	{Key: "columns", Type: algo.Int, Default: "2048", Min: "2", Max: "65536", Help: "of each row, a power of two"},
+	{Key: "columns", Type: algo.Int, Default: "2048", Min: "2", Max: "16384", Help: "of each row, a power of two"},
 	{Key: "queues", Type: algo.Int, Default: "1", Min: "1", Max: "256", Help: "transmit queues that have snapshots of their own, a power of two; those beyond share"},
 	{Key: "tau", Type: algo.String, Default: auto, Help: "delay from which the queue is congested; auto: an eighth of conquest.longest"},
 	{Key: "alpha", Type: algo.Float, Default: "1/16", Min: "1/1048576", Max: "1", Help: "share of the queue from which a flow is a culprit"},

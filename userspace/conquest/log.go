@@ -63,6 +63,7 @@ type ramp struct {
 type history struct {
 	bursts   []burst
 	open     map[uint32]*burst // by queue
+	over     map[uint32]int64  // last packets of bursts whose end nobody has reported yet
 	ramps    []ramp
 	line     [lineSlots]int64 // longest delay by time
 	lineAt   int64            // begin of the first slot
@@ -70,7 +71,9 @@ type history struct {
 	unlisted uint64
 }
 
-func newHistory() *history { return &history{open: map[uint32]*burst{}, lineStep: 1 << 10} }
+func newHistory() *history {
+	return &history{open: map[uint32]*burst{}, over: map[uint32]int64{}, lineStep: 1 << 10}
+}
 
 // at is the burst of a queue that a time belongs to: its first report need not be its beginning.
 func (h *history) at(queue uint32, time int64) *burst {
@@ -98,6 +101,16 @@ func (h *history) end(queue uint32, last, peak int64) {
 	h.mark(last, peak)
 	delete(h.open, queue)
 	h.keep(*b)
+}
+
+// idle ends bursts of which nothing was heard since then: their queues are empty, and the packet that would report it has not come.
+func (h *history) idle(since int64) {
+	for queue, b := range h.open {
+		if b.last < since {
+			h.over[queue] = b.last
+			h.end(queue, b.last, b.peak)
+		}
+	}
 }
 
 func (h *history) keep(b burst) {
@@ -155,6 +168,10 @@ func (h *history) hear(c *config, e *event) {
 		h.wait(e.Queue, time, delay)
 	case eventEnd:
 		begin, last := since(time, uint32(e.Burst>>32)), since(time, uint32(e.Burst))
+		if at, known := h.over[e.Queue]; known && last <= at+burstTick && h.open[e.Queue] == nil {
+			delete(h.over, e.Queue)
+			return
+		}
 		b := h.at(e.Queue, last)
 		if begin < b.begin-burstTick { // the report of its beginning was lost
 			b.begin = begin
@@ -204,6 +221,7 @@ func (h *history) take() *history {
 	}
 	slices.SortFunc(taken.bursts, func(a, b burst) int { return int(a.begin-b.begin)*2 + int(a.queue) - int(b.queue) })
 	next := newHistory()
+	next.over = h.over
 	for queue, b := range h.open {
 		next.open[queue] = &burst{queue: queue, begin: b.begin, last: b.last, peak: b.peak, open: true}
 	}

@@ -60,6 +60,30 @@ func TestHistory(t *testing.T) {
 	}
 }
 
+// A burst behind which nothing comes is over when its queue must be empty, and its late end is no other burst.
+func TestIdle(t *testing.T) {
+	c, h := configured(t, nil), newHistory()
+	const at = 100 * ms
+	h.hear(c, &event{Kind: eventBegin, Time: at, Delay: 2 * ms})
+	h.idle(at - ms)
+	if got := h.take(); len(got.bursts) != 1 || !got.bursts[0].open {
+		t.Errorf("it goes on: %+v", got.bursts)
+	}
+	h.idle(at + ms)
+	if got := h.take(); len(got.bursts) != 1 || got.bursts[0].open {
+		t.Errorf("it is over: %+v", got.bursts)
+	}
+	h.hear(c, &event{Kind: eventEnd, Time: at + 900*ms, Burst: words(at, at), Size: 2 * ms})
+	if got := h.take(); len(got.bursts) != 0 {
+		t.Errorf("it has ended before: %+v", got.bursts)
+	}
+	h.hear(c, &event{Kind: eventBegin, Time: at + 950*ms, Delay: ms})
+	h.hear(c, &event{Kind: eventEnd, Time: at + 970*ms, Burst: words(at+950*ms, at+960*ms), Size: 2 * ms})
+	if got := h.take(); len(got.bursts) != 1 || got.bursts[0].begin != at+950*ms {
+		t.Errorf("the next one: %+v", got.bursts)
+	}
+}
+
 // Ends of a share: the oldest snapshot may hold all or nothing of what counts of it, and others collide.
 func TestShare(t *testing.T) {
 	c := configured(t, nil)

@@ -151,9 +151,12 @@ func (s Series) add(to *plot.Plot, n int, x, y Axis) error {
 		return err
 	}
 	s.Style.apply(n, line, marks)
-	to.Add(line)
-	thumbs := []plot.Thumbnailer{line}
-	if s.Style.Marks {
+	var thumbs []plot.Thumbnailer
+	if !s.Style.Dots {
+		to.Add(line)
+		thumbs = append(thumbs, line)
+	}
+	if s.Style.Marks || s.Style.Dots {
 		to.Add(unpadded{marks})
 		thumbs = append(thumbs, marks)
 	}

@@ -11,6 +11,7 @@ import (
 // Style of a curve. The zero value is a solid line in the colour of its place among the curves.
 type Style struct {
 	Marks  bool // a mark at every point; its form depends on the place, as the colour does
+	Dots   bool // points alone, small
 	Dashed bool
 	Wide   bool // the truth: a broad grey band behind the others
 	Place  int  // 1.. takes colour and mark of that place instead of its own
@@ -42,4 +43,7 @@ func (s Style) apply(n int, line *plotter.Line, points *plotter.Scatter) {
 	points.Color = line.Color
 	points.Radius = vg.Points(2.8)
 	points.Shape = marks[n%len(marks)]
+	if s.Dots {
+		points.Radius, points.Shape = vg.Points(1.2), draw.CircleGlyph{}
+	}
 }
