@@ -8,7 +8,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/loader/features"
 	"github.com/xdpmon/xdpmon/loader/kernel"
-	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/report/host"
 )
 
 const featuresLong = `Asks the kernel what it can do of what xdpmon uses, and an interface which hook --hook auto would take there. Only
@@ -40,7 +40,7 @@ func runFeatures(env *environment, iface string, asJSON bool) error {
 	if asJSON {
 		err = env.printJSON(f)
 	} else {
-		err = env.printLines(featureLines(f)...)
+		err = env.printLines(host.Features(f)...)
 	}
 	if err != nil {
 		return err
@@ -58,56 +58,4 @@ func missingFeatures(f features.Features) error {
 		return nil
 	}
 	return fmt.Errorf("%w: %s", kernel.ErrUnsupported, strings.Join(names, ", "))
-}
-
-func featureLines(f features.Features) []string {
-	lines := []string{fmt.Sprintf("kernel %s, %s, %d possible CPUs", f.Kernel, f.Arch, f.CPUs)}
-	lines = append(lines, featureRows(f.Host)...)
-	if f.Interface == nil {
-		return lines
-	}
-	i := f.Interface
-	lines = append(lines, "", fmt.Sprintf("%s: %s, MTU %d bytes; --hook auto takes %s: %s", i.Name, orUnknown(i.Kind), i.MTU, i.AutoHook, i.Why))
-	lines = append(lines, featureRows(i.List)...)
-	for _, o := range i.Occupants {
-		lines = append(lines, "  there is "+o.String())
-	}
-	return lines
-}
-
-func orUnknown(text string) string {
-	if text == "" {
-		return "of a kind that the kernel does not name"
-	}
-	return text
-}
-
-// featureRows lists what was asked; what is not there comes with what can be done about it.
-func featureRows(list []features.Feature) []string {
-	var rows [][]string
-	for _, f := range list {
-		rows = append(rows, []string{stateWord(f), f.Name, f.Detail})
-	}
-	aligned := report.Align(rows)
-	var lines []string
-	for n, f := range list {
-		lines = append(lines, "  "+aligned[n])
-		if f.State != kernel.Supported && f.Remedy != "" {
-			lines = append(lines, "           "+f.Remedy)
-		}
-	}
-	return lines
-}
-
-func stateWord(f features.Feature) string {
-	switch f.State {
-	case kernel.Supported:
-		return "yes"
-	case kernel.Unsupported:
-		if f.Required {
-			return "MISSING"
-		}
-		return "no"
-	}
-	return "unknown"
 }

@@ -1,13 +1,9 @@
 package main
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/spf13/cobra"
 
-	"github.com/xdpmon/xdpmon/loader/status"
-	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/report/host"
 )
 
 const statusLong = `Lists what of xdpmon is attached on this host: on which interface and hook, which algorithms run there, how many
@@ -28,7 +24,7 @@ func newStatus(env *environment) *cobra.Command {
 		if *asJSON {
 			return printEach(env, list)
 		}
-		return env.printLines(statusLines(list)...)
+		return env.printLines(host.Status(list)...)
 	}
 	return cmd
 }
@@ -41,54 +37,4 @@ func printEach[T any](env *environment, list []T) error {
 		}
 	}
 	return nil
-}
-
-func statusLines(list []status.Attachment) []string {
-	if len(list) == 0 {
-		return []string{"nothing of xdpmon is attached on this host"}
-	}
-	rows := [][]string{{"INTERFACE", "HOOK", "INSTANCE", "ALGORITHMS", "PACKETS", "HELD BY"}}
-	var problems []string
-	for _, a := range list {
-		name := a.Interface
-		if name == "" {
-			name = fmt.Sprintf("(number %d, in another network namespace or gone)", a.Index)
-		}
-		rows = append(rows, []string{name, hookText(a), fmt.Sprint(a.Instance), orNone(a.Algorithms),
-			report.Human(a.Packets, report.PacketUnit), heldBy(a)})
-		if v := a.Verdicts; v != nil {
-			problems = append(problems, fmt.Sprintf("%s: instance %d acts on packets: %s dropped, %s marked in this window", name, a.Instance,
-				report.Human(v.Dropped, report.PacketUnit), report.Human(v.Marked, report.PacketUnit)))
-		}
-		if a.Problem != "" {
-			problems = append(problems, fmt.Sprintf("%s: program %d: %s", name, a.Program, a.Problem))
-		}
-	}
-	return append(report.Align(rows), problems...)
-}
-
-func hookText(a status.Attachment) string {
-	text := fmt.Sprintf("%s %s", a.Via, a.Direction)
-	if a.Mode != "" {
-		text += fmt.Sprintf(" (%s)", a.Mode)
-	}
-	return text
-}
-
-func heldBy(a status.Attachment) string {
-	var holders []string
-	if a.Pin != "" {
-		holders = append(holders, "pin "+a.Pin)
-	}
-	for _, pid := range a.PIDs {
-		holders = append(holders, fmt.Sprintf("process %d", pid))
-	}
-	return orNobody(strings.Join(holders, ", "))
-}
-
-func orNobody(text string) string {
-	if text == "" {
-		return "no process that this user can see"
-	}
-	return text
 }
