@@ -1,6 +1,7 @@
 package prefix
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/cilium/ebpf"
@@ -21,7 +22,6 @@ type Table struct {
 	pairs   *maps.Shared
 	half    int // words of a version
 	current *Trie
-	barrier *maps.Barrier
 }
 
 // MaxWords is what a version may have at most.
@@ -40,7 +40,7 @@ func Size(spec *ebpf.CollectionSpec, name string, words int) error {
 	return nil
 }
 
-// Open takes a loaded table; Close gives back what it needs. What an earlier process left in it stays until Replace.
+// Open takes a loaded table. What an earlier process left in it stays until Replace.
 func Open(set *maps.Set, name string) (*Table, error) {
 	a, err := set.Array(name)
 	if err != nil {
@@ -51,14 +51,8 @@ func Open(set *maps.Set, name string) (*Table, error) {
 		return nil, err
 	}
 	t := &Table{name: name, pairs: pairs, half: (2*pairs.Len() - start) / 2 / start * start}
-	if t.barrier, err = maps.NewBarrier(); err != nil {
-		return nil, fmt.Errorf("open prefix table %s: %w", name, err)
-	}
 	return t, nil
 }
-
-// Close frees the barrier.
-func (t *Table) Close() error { return t.barrier.Close() }
 
 // Words that a version may have.
 func (t *Table) Words() int { return t.half }
@@ -93,9 +87,18 @@ func (t *Table) Put(trie *Trie) error {
 		t.pairs.Store((head+i)/2, pair)
 	}
 	t.pairs.Store(0, uint64(head))
-	if err := t.barrier.Wait(); err != nil {
+	if err := settle(); err != nil {
 		return fmt.Errorf("replace prefix table %s: %w", t.name, err)
 	}
 	t.current = trie
 	return nil
+}
+
+// settle returns when no packet is in the version before. Nobody closes a table, so it keeps no descriptor for it.
+func settle() error {
+	b, err := maps.NewBarrier()
+	if err != nil {
+		return err
+	}
+	return errors.Join(b.Wait(), b.Close())
 }

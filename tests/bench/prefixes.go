@@ -90,7 +90,6 @@ func fillTable(set *maps.Set) error {
 	if err != nil {
 		return err
 	}
-	defer table.Close()
 	return table.Replace(3, slices.Concat(routes(), routes6(), near()))
 }
 

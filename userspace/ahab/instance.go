@@ -25,7 +25,6 @@ type instance struct {
 	words  map[string][]uint64
 	before map[string][]uint64 // what the free-running counts were at the last window's end
 	ring   *maps.Ring
-	apart  distances
 	seen   people
 	tell   func(format string, args ...any)
 	steer         // with a file of slices
@@ -107,9 +106,6 @@ func (i *instance) Bind(set *maps.Set) (err error) {
 			return fmt.Errorf("bind slice %s: %w", i.slices[n].name, err)
 		}
 	}
-	if err := i.apart.bind(i.arrays, int(i.entries())); err != nil {
-		return err
-	}
 	if err := i.bindSteer(set); err != nil {
 		return err
 	}
@@ -140,10 +136,14 @@ func (i *instance) bindSlice(n uint32) error {
 
 // element is struct ahab_slice.
 func (i *instance) element(n int, capacity uint64, ceiling uint32) *bpf.AhabAhabSlice {
+	spacing := uint32(i.spacing)
+	if spacing == 0 {
+		spacing = spacingFor(float64(capacity) / 2)
+	}
 	if i.table { // no limit is calculated from the capacity there
 		ceiling = uint32(min(float64(ceiling), max(16, i.units(n).Limit(2*float64(capacity)))))
 	}
-	return &bpf.AhabAhabSlice{Capacity: capacity, Spacing: i.distance(n, capacity), Ceiling: ceiling, Norm: i.norm(n), User: i.slices[n].user,
+	return &bpf.AhabAhabSlice{Capacity: capacity, Spacing: spacing, Ceiling: ceiling, Norm: i.norm(n), User: i.slices[n].user,
 		Budget: uint32(min(1<<29, float64(capacity)*gridEpoch.Seconds()*(1<<lengthShift)))}
 }
 
@@ -170,7 +170,6 @@ func (i *instance) Tick(now int64) error {
 	if err := i.steered(now); err != nil {
 		return err
 	}
-	i.spread(now)
 	if err := i.renew(now + int64(i.held())); err != nil {
 		return err
 	}
