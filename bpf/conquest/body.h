@@ -234,6 +234,7 @@ static __always_inline void depart(const struct phv *phv, struct passage *p, __u
 	__u32 add = conquest_bytes ? phv->len : phv->segs;
 	struct span s = {.epoch = p->departure >> conquest_shift};
 	struct conquest_event e = {};
+	__u32 chance = 0, condemned;
 	struct answer a;
 
 	if (conquest_widest && timed)
@@ -259,9 +260,12 @@ static __always_inline void depart(const struct phv *phv, struct passage *p, __u
 		return;
 	if (p->delay >= conquest_tau)
 		accuse(f, &s, &a, &e, count);
-	if (conquest_action && (conquest_everyone ? p->delay >= conquest_tau : e.culprit))
-		culprit_condemn(phv, p->delay, conquest_everyone ? (1 << CULPRIT_CHANCE) - 1 : culprit_chance(e.size, a.limit, a.total));
+	condemned = conquest_action && (conquest_everyone ? p->delay >= conquest_tau : e.culprit);
+	if (condemned)
+		chance = conquest_everyone ? (1 << CULPRIT_CHANCE) - 1 : culprit_chance(e.size, a.limit, a.total);
 	burst(p, queue, a.fresh, &e, count);
+	if (condemned)
+		culprit_condemn(phv, p->delay, chance);
 }
 
 static __always_inline void conquest_body(struct phv *phv)
