@@ -44,7 +44,6 @@ func load(t *testing.T, words int) loaded {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { table.Close() })
 	return loaded{table, c.Programs["probe"]}
 }
 

@@ -12,6 +12,10 @@ import (
 
 // Oracle implements algo.Truthful: a filter for every user, and max-min of what they hold at the beginning of every epoch.
 func (i *instance) Oracle() algo.Oracle {
+	if i.everything == 0 {
+		i.tell("ahab: no truth beside slices of a file: it is known of everything as one slice (ahab.capacity)")
+		return nil
+	}
 	o := &oracle{config: i.config, slices: make([]exactSlice, len(i.slices))}
 	for n := range o.slices {
 		o.slices[n] = exactSlice{users: map[exactUser]*exactRate{}, limit: math.Inf(1), above: map[exactUser]bool{}}

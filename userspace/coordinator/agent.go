@@ -90,8 +90,6 @@ func (a *agent) settle() {
 	}
 }
 
-func (a *agent) refuse(reason string) { a.refused[reason]++ }
-
 // Known says of an agent how it stands.
 type Known struct {
 	Name     string            `json:"name"`

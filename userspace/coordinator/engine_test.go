@@ -124,15 +124,6 @@ func (b *bench) start(s state) {
 
 func (b *bench) tick() map[string]*bus.Answer { return b.e.tick(b.now) }
 
-// save is what a store does in between.
-func (b *bench) save() state {
-	s, dirty := b.e.changed()
-	if dirty {
-		b.e.kept(s, true)
-	}
-	return s
-}
-
 // host is an agent as it should be.
 type host struct {
 	b      *bench

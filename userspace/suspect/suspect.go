@@ -28,9 +28,6 @@ const (
 // pair is traffic that takes the same paths.
 type pair struct{ source, destination netip.Prefix }
 
-// bits: the more, the more is said of fewer addresses.
-func (p pair) bits() int { return p.source.Bits() + p.destination.Bits() }
-
 // Paths are the links that traffic of prefix pairs takes. Several paths of a pair share its traffic.
 type Paths struct {
 	pairs   map[pair][][]string
@@ -67,7 +64,7 @@ func Read(name string, r io.Reader) (*Paths, error) {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	if len(p.pairs) == 0 {
-		return nil, fmt.Errorf("%s: no paths: a line is SOURCE/BITS DESTINATION/BITS LINK...", name)
+		return nil, fmt.Errorf("%s: no paths: a line is SOURCE/BITS DESTINATION/BITS and links", name)
 	}
 	p.index()
 	return p, nil
