@@ -69,8 +69,9 @@ func startFlood(t *testing.T, network *netns.Topology) *flood {
 // report is what a line says of ahab.
 type ahabLine struct {
 	Report struct {
-		Dropped, Unlimited, Passed uint64
-		Slices                     []struct{ Slice string }
+		Dropped   uint64 `json:"segments_dropped"`
+		Unlimited uint64
+		Slices    []struct{ Slice string }
 	}
 }
 
