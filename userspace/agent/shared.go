@@ -48,6 +48,7 @@ func (a *Agent) connect(cfg *config.Bus) error {
 	if before != nil {
 		before.link.Close()
 	}
+	a.renew() // with another link, they are new
 	return nil
 }
 
@@ -75,10 +76,47 @@ func (a *Agent) openLink(cfg *config.Bus) (*linked, error) {
 		Clock: outlet.Monotonic, Wall: func() int64 { return time.Now().UnixNano() },
 		Plan:    func(p *bus.Plan) { a.take(l, p) },
 		Refused: func() map[string]string { a.mu.Lock(); defer a.mu.Unlock(); return maps.Clone(l.refused) },
-		Message: func(bus.Message) {}, // no algorithm of an agent has a coordinator of its own yet
+		Message: a.hear, Renew: a.renew,
 	}, a.out.Hub(), a.shares)
 	l.link = link
 	return l, err
+}
+
+// say carries what an algorithm says to its coordinator. The hub and the link have bounds; nothing waits.
+func (a *Agent) say(instance string, s session.Speech) {
+	a.mu.Lock()
+	l := a.bus
+	a.mu.Unlock()
+	switch {
+	case l == nil: // the configuration has taken the coordinator away: the instance follows
+	case s.Begins:
+		l.link.Begin(instance, s.Algorithm)
+	default:
+		l.link.Say(instance, s.Algorithm, s.Time, s.Lost, s.Data)
+	}
+}
+
+// hear carries what a coordinator says to its algorithm; an instance that is not there will begin.
+func (a *Agent) hear(m bus.Message) {
+	a.mu.Lock()
+	w := a.workers[m.Instance]
+	a.mu.Unlock()
+	if w != nil && a.shares(m.Instance) {
+		if s := w.speaking.Load(); s != nil {
+			s.Hear(m.Algorithm, m.Data)
+		}
+	}
+}
+
+// renew lets all instances say that they begin anew: what they were told may be gone.
+func (a *Agent) renew() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, w := range a.workers {
+		if s := w.speaking.Load(); s != nil {
+			s.Renew()
+		}
+	}
 }
 
 // shares reports whether the windows of an instance are the coordinator's, too.

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
@@ -71,7 +72,8 @@ type worker struct {
 	windows  int
 	lines    map[string]report.Line // the latest of each algorithm, without its answer
 
-	session *session.Session // of the worker's goroutine alone
+	session  *session.Session                // of the worker's goroutine alone
+	speaking atomic.Pointer[session.Session] // where what a coordinator says goes; nil for nobody
 }
 
 func newWorker(a *Agent, name string) *worker {
@@ -189,6 +191,7 @@ func (w *worker) fail(what string, err error) {
 }
 
 func (w *worker) forget() {
+	w.speaking.Store(nil)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.open = false
@@ -270,6 +273,7 @@ func (w *worker) start(ctx context.Context, d desired) bool {
 	cfg.Emit, cfg.Notice, cfg.Changed = w.emit, w.notice, w.changed
 	if d.rule.Shared {
 		cfg.Boundary = w.agent.boundary
+		cfg.Say = func(s session.Speech) { w.agent.say(w.name, s) }
 		cfg.Epoch = func() uint64 { return w.agent.epoch(int64(w.ruleNow().Window)) }
 	}
 	began := time.Now()
@@ -278,6 +282,9 @@ func (w *worker) start(ctx context.Context, d desired) bool {
 		w.agent.memory.release(w.name)
 		w.fail("load an instance", err)
 		return false
+	}
+	if d.rule.Shared {
+		w.speaking.Store(w.session)
 	}
 	w.mu.Lock()
 	for _, l := range d.ifaces {

@@ -8,16 +8,37 @@ import (
 )
 
 // Coordinator is an algorithm's part where many hosts come together, beyond putting their windows together, which Merge does. One goroutine
-// calls it, and only with what the bus has admitted: who host is, its certificate says.
+// calls it, and only with what the bus has admitted: who a host is, its certificate says. A host is an agent's name, or name/interface where
+// each interface has an instance of its own.
 type Coordinator interface {
-	// Heard takes what the algorithm says on a host; what is wrong with it is the host's fault and counted for it. now is ns since 1970.
-	Heard(host string, now int64, data []byte) error
+	// Began is told of an instance that is new, or has missed something that it was told: it wants to be told everything that counts.
+	Began(host string)
+	// Heard takes what the algorithm says on a host; what is wrong with it is the host's fault and counted for it.
+	Heard(s Said) error
 	// Gone is told of a host that is not expected any more.
 	Gone(host string)
-	// Tell is what is to be told to hosts, since it was asked last.
+	// Tell is what is to be told to hosts, since it was asked last (it is asked 20 times a second). What gets lost on its way ends in Began.
 	Tell(now int64) []Told
-	// Report is added to what the merged window says, and goes into the next with nothing but what lasts.
+	// Report is added to what the merged window says, and goes into the next with nothing but what lasts. Of a host whose window is in
+	// the merged one, everything that it said until the window's end was heard before.
 	Report(w report.Window) (Result, error)
+}
+
+// Lasting is a Coordinator that goes on where it was when it is started again, or another one takes over.
+type Lasting interface {
+	// Keep returns what Resume needs: all that was heard until now, and nothing of what is heard later. At most MaxKept bytes.
+	Keep() ([]byte, error)
+	// Resume takes it, before anything else is heard.
+	Resume(data []byte) error
+}
+
+// Said is a message of an instance. Messages come in the order in which they were said, each once.
+type Said struct {
+	Host   string
+	Time   int64  // when it was said, ns since 1970 on the coordinator's clock; Now where the host's clock is not known
+	Now    int64  // when it came; much later than Time where the network was cut
+	Missed uint64 // messages of the instance before this one that are lost
+	Data   []byte
 }
 
 // Told is a message to the algorithm on a host.
@@ -26,13 +47,23 @@ type Told struct {
 	Data []byte
 }
 
-// Spoken is an Instance that speaks with its Coordinator. Both calls come from the goroutine that owns the instance.
+// Spoken is an Instance that speaks with its Coordinator. All calls come from the goroutine that owns the instance. Without a coordinator
+// there are none: an instance must not wait for them.
 type Spoken interface {
-	// Speak returns what is to be said since it was asked last.
+	// Speak returns what is to be said since it was asked last; it is asked every SpeakNS, and after each Read. now is the packets' clock.
+	// Messages are lost, and counted for it, beyond MaxSpoken a call and MaxMessage bytes each.
 	Speak(now int64) ([][]byte, error)
-	// Hear takes what the coordinator says.
+	// Hear takes what the coordinator says. An error is told to the operator; the instance goes on.
 	Hear(data []byte) error
 }
+
+// Bounds of what is said.
+const (
+	SpeakNS    = 100_000_000
+	MaxMessage = 32 << 10 // bytes of a message
+	MaxSpoken  = 64       // messages of a call of Speak
+	MaxKept    = 4 << 20  // bytes of what a Coordinator keeps
+)
 
 // Loss is a flow that has lost something, as far as a window says: packets or bytes, for all flows of a window the same.
 type Loss struct {

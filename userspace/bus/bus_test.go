@@ -10,10 +10,10 @@ import (
 func TestQueue(t *testing.T) {
 	q := queue{limit: 100}
 	for n := range uint64(5) {
-		q.put(sealed{n + 1, 1, make([]byte, 30)})
+		q.put(sealed{n + 1, content{windows: 1}, make([]byte, 30)})
 	}
-	if q.oldest() != 3 || q.lost != 2 || q.bytes != 90 {
-		t.Errorf("oldest %d, lost %d, %d bytes", q.oldest(), q.lost, q.bytes)
+	if q.oldest() != 3 || q.lost.windows != 2 || q.bytes != 90 {
+		t.Errorf("oldest %d, lost %d, %d bytes", q.oldest(), q.lost.windows, q.bytes)
 	}
 	for want := uint64(3); want <= 5; want++ {
 		s, ok := q.next()
@@ -30,7 +30,7 @@ func TestQueue(t *testing.T) {
 		t.Errorf("oldest %d, sent %d", q.oldest(), q.sent)
 	}
 	q.answered(3, 3, true) // another coordinator, who knows less
-	if s, ok := q.next(); !ok || s.number != 4 || q.lost != 2 {
+	if s, ok := q.next(); !ok || s.number != 4 || q.lost.windows != 2 {
 		t.Errorf("%d, %v", s.number, ok)
 	}
 	q.answered(99, 99, false)
@@ -43,7 +43,7 @@ func TestQueue(t *testing.T) {
 func TestInFlight(t *testing.T) {
 	q := queue{limit: 1 << 30}
 	for n := range uint64(1000) {
-		q.put(sealed{n + 1, 1, make([]byte, 10)})
+		q.put(sealed{n + 1, content{windows: 1}, make([]byte, 10)})
 	}
 	sent := 0
 	for s, ok := q.next(); ok; s, ok = q.next() {

@@ -32,6 +32,8 @@ type Options struct {
 	Refused func() map[string]string
 	// Message is told what an algorithm's coordinator has to say to it.
 	Message func(Message)
+	// Renew is told that something of that is lost, or may be: instances have to say that they begin anew.
+	Renew func()
 	// Clock is the one that windows are told with, ns; Wall is the wall's.
 	Clock, Wall func() int64
 	// Hello is how often it is said; 0: every 2 s.
@@ -67,10 +69,16 @@ type Link struct {
 	plan      *Plan
 	progress  time.Time // when the coordinator received something, or was last sent something again
 	heard     time.Time
-	missed    uint64 // windows that were lost before they were in a batch
-	again     uint64 // batches that were sent again
+	missed    content            // what was lost before it was in a batch
+	again     uint64             // batches that were sent again
+	told      uint64             // messages of the coordinator to algorithms
+	renewed   uint64             // lost beginnings that were said again
+	numbers   map[speaker]uint64 // of the last message of each
 	complaint string
 }
+
+// speaker is an instance of an algorithm that says something.
+type speaker struct{ instance, algorithm string }
 
 // Open begins to speak: with whoever answers, as soon as somebody does. Windows are those of the hub whose instance shared says.
 func Open(o Options, hub *feed.Hub, shared func(instance string) bool) (*Link, error) {
@@ -85,7 +93,7 @@ func Open(o Options, hub *feed.Hub, shared func(instance string) bool) (*Link, e
 		return nil, fmt.Errorf("draw a number: %w", err)
 	}
 	l := &Link{opts: o, life: binary.LittleEndian.Uint64(b[:]) | 1, wake: make(chan struct{}, 1), greet: make(chan struct{}, 1), said: make(chan Item, 4096),
-		ended: make(chan struct{}),
+		ended: make(chan struct{}), numbers: map[speaker]uint64{},
 		queue: queue{limit: o.Buffer}, progress: time.Now()}
 	var err error
 	if l.conn, err = nats.Connect(strings.Join(o.Servers, ","), l.options()...); err != nil {
@@ -150,38 +158,58 @@ func (l *Link) collect(shared func(string) bool) {
 	defer close(l.ended)
 	for {
 		e, missed, err := l.sub.Next(context.Background())
-		l.lose(missed)
+		l.lose(content{windows: missed})
 		if err != nil {
 			return
 		}
 		if e.Line == nil || e.Line.Snapshot == nil || !shared(e.Line.Interface) {
 			continue
 		}
-		rule, _, _ := strings.Cut(e.Line.Interface, "/")
-		l.put(Item{Measurement: rule, Instance: e.Line.Interface, Algorithm: e.Line.Algorithm, Snapshot: e.Line.Snapshot})
+		l.put(Item{Measurement: rule(e.Line.Interface), Instance: e.Line.Interface, Algorithm: e.Line.Algorithm, Snapshot: e.Line.Snapshot})
 	}
 }
 
-// Say carries a message of an algorithm to its coordinator.
-func (l *Link) Say(measurement, algorithm string, data []byte) {
-	l.put(Item{Measurement: measurement, Instance: measurement, Algorithm: algorithm, Message: data})
+// Say carries a message of an instance to its algorithm's coordinator. lost are those before it that are lost already; at is when it was said,
+// on the clock of windows.
+func (l *Link) Say(instance, algorithm string, at int64, lost uint64, data []byte) {
+	l.mu.Lock()
+	who := speaker{instance, algorithm}
+	l.numbers[who] += lost + 1
+	n := l.numbers[who]
+	l.mu.Unlock()
+	l.put(Item{Measurement: rule(instance), Instance: instance, Algorithm: algorithm, Message: data, Number: n, Time: at})
+}
+
+// Begin says that an instance knows nothing of what it was told.
+func (l *Link) Begin(instance, algorithm string) {
+	l.put(Item{Measurement: rule(instance), Instance: instance, Algorithm: algorithm, Begins: true})
+}
+
+// rule of an instance: what is in front of its interface.
+func rule(instance string) string {
+	name, _, _ := strings.Cut(instance, "/")
+	return name
 }
 
 func (l *Link) put(i Item) {
 	select {
 	case l.said <- i:
 	default:
-		l.lose(1)
+		l.lose(contentOf(i))
 	}
 }
 
-func (l *Link) lose(n uint64) {
-	if n == 0 {
-		return
-	}
+func (l *Link) lose(c content) {
 	l.mu.Lock()
-	l.missed += n
+	l.missed.add(c)
 	l.mu.Unlock()
+}
+
+// lost is everything that is.
+func (l *Link) lost() content {
+	c := l.missed
+	c.add(l.queue.lost)
+	return c
 }
 
 // room is how much of a message items may take: the rest of a batch has its bounds.
@@ -215,9 +243,9 @@ func (l *Link) gather(ctx context.Context) {
 		case i := <-l.said:
 			n := len(i.Snapshot) + len(i.Message) + len(i.Measurement) + len(i.Instance) + len(i.Algorithm) + 96
 			if n > l.room() {
-				l.opts.Log.Warn("a window is larger than the coordinator's messages may be: it is lost for it", "instance", i.Instance,
+				l.opts.Log.Warn("a window or message is larger than the coordinator's messages may be: it is lost for it", "instance", i.Instance,
 					"algorithm", i.Algorithm, "bytes", n, "limit", l.room())
-				l.lose(1)
+				l.lose(contentOf(i))
 				continue
 			}
 			if size+n > l.room() || len(items) == MaxItems {
@@ -240,10 +268,10 @@ func (l *Link) seal(items []Item) {
 	data, err := Encode(Batch{Version: Version, Life: l.life, Number: n, Oldest: l.queue.oldest(), Clock: l.clocks.now(l.opts.Clock()), Items: items})
 	if err != nil {
 		l.opts.Log.Error("a batch cannot be written", "error", err)
-		l.missed += uint64(len(items))
+		l.missed.add(contentOf(items...))
 		return
 	}
-	l.queue.put(sealed{n, len(items), data})
+	l.queue.put(sealed{n, contentOf(items...), data})
 	signal(l.wake)
 }
 
@@ -307,13 +335,18 @@ func (l *Link) hello() {
 	}
 	refused := l.opts.Refused()
 	l.mu.Lock()
+	unheard := l.lost().begins != l.renewed
+	l.renewed = l.lost().begins
 	now := l.opts.Clock()
-	h := Hello{Version: Version, Life: l.life, Time: now, Number: l.queue.last, Oldest: l.queue.oldest(), Lost: l.missed + l.queue.lost, Software: l.opts.Software,
+	h := Hello{Version: Version, Life: l.life, Time: now, Number: l.queue.last, Oldest: l.queue.oldest(), Lost: l.lost().windows, Software: l.opts.Software,
 		Wall: l.opts.Wall() - now, Clock: l.clocks.now(now), Refused: refused}
 	if l.plan != nil {
 		h.Revision = l.plan.Revision
 	}
 	l.mu.Unlock()
+	if unheard { // that an instance begins has to arrive
+		l.opts.Renew()
+	}
 	data, err := Encode(h)
 	if err == nil {
 		err = l.conn.Publish(HelloSubject(l.opts.Name), data)
@@ -355,6 +388,8 @@ func (l *Link) answered(data []byte) {
 	if news {
 		l.plan = a.Plan
 	}
+	lost := back || a.Told != l.told+uint64(len(a.Messages))
+	l.told = a.Told
 	complaint := a.Complaint != "" && a.Complaint != l.complaint
 	l.complaint = a.Complaint
 	l.mu.Unlock()
@@ -366,6 +401,9 @@ func (l *Link) answered(data []byte) {
 	}
 	for _, m := range a.Messages {
 		l.opts.Message(m)
+	}
+	if lost {
+		l.opts.Renew()
 	}
 	signal(l.wake)
 }
@@ -383,6 +421,7 @@ type Health struct {
 	Sent      uint64  `json:"sent_batches"`
 	Again     uint64  `json:"sent_again_batches"`
 	Lost      uint64  `json:"lost_windows"`
+	Messages  uint64  `json:"lost_messages"` // of algorithms to their coordinators
 	Revision  uint64  `json:"plan_revision"`
 	Offset    float64 `json:"clock_offset_seconds"` // of this host's wall clock, ahead of the coordinator's; 0 where it is not known
 	Error     float64 `json:"clock_error_seconds"`
@@ -396,7 +435,7 @@ func (l *Link) Health() Health {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h := Health{Connected: l.conn.IsConnected(), Server: l.conn.ConnectedUrlRedacted(), Answered: -1, Waiting: int(l.queue.last - min(l.queue.last, l.queue.received)),
-		Bytes: l.queue.bytes, Sent: l.queue.sent, Again: l.again, Lost: l.missed + l.queue.lost, Complaint: l.complaint}
+		Bytes: l.queue.bytes, Sent: l.queue.sent, Again: l.again, Lost: l.lost().windows, Messages: l.lost().messages, Complaint: l.complaint}
 	if !l.heard.IsZero() {
 		h.Answered = time.Since(l.heard).Seconds()
 	}

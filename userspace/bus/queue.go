@@ -2,19 +2,40 @@ package bus
 
 // sealed is a batch as it is sent.
 type sealed struct {
-	number  uint64
-	windows int
-	data    []byte
+	number uint64
+	holds  content
+	data   []byte
+}
+
+// content counts what is in a batch, or lost.
+type content struct{ windows, messages, begins uint64 }
+
+func (c *content) add(o content) {
+	c.windows, c.messages, c.begins = c.windows+o.windows, c.messages+o.messages, c.begins+o.begins
+}
+
+func contentOf(items ...Item) (c content) {
+	for _, i := range items {
+		switch {
+		case i.Begins:
+			c.begins++
+		case i.Message != nil:
+			c.messages++
+		default:
+			c.windows++
+		}
+	}
+	return c
 }
 
 // queue holds batches from when they are made until they were used, within a bound. It is not safe for concurrent use.
 type queue struct {
 	limit, bytes int
 	list         []sealed
-	last         uint64 // number of the latest batch
-	sent         uint64 // ... up to this one
-	received     uint64 // ... as the coordinator says
-	lost         uint64 // windows that left before they were received
+	last         uint64  // number of the latest batch
+	sent         uint64  // ... up to this one
+	received     uint64  // ... as the coordinator says
+	lost         content // that left before it was received
 }
 
 // inFlight bounds what is sent and not received: a coordinator that is slow, or one that restarts, need not take more.
@@ -44,7 +65,7 @@ func (q *queue) put(s sealed) {
 func (q *queue) drop() {
 	s := q.list[0]
 	if s.number > q.received {
-		q.lost += uint64(s.windows)
+		q.lost.add(s.holds)
 	}
 	q.list, q.bytes = q.list[1:], q.bytes-len(s.data)
 }

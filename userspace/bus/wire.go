@@ -17,7 +17,7 @@ import (
 )
 
 // Version of the messages. Others are refused.
-const Version = 1
+const Version = 2
 
 // Limits of what is said, whoever says it.
 const (
@@ -87,13 +87,16 @@ type Clock struct {
 	Error  int64 `cbor:"error"`  // it is off by no more, ns
 }
 
-// Item is one thing that an algorithm has to say: one of Snapshot and Message is there.
+// Item is one thing that an algorithm has to say: one of Snapshot, Message and Begins is there.
 type Item struct {
 	Measurement string `cbor:"measurement"` // the rule
 	Instance    string `cbor:"instance"`    // the rule, or the rule and one of its interfaces
 	Algorithm   string `cbor:"algorithm"`
 	Snapshot    []byte `cbor:"snapshot,omitempty"` // of a window
 	Message     []byte `cbor:"message,omitempty"`  // to the algorithm's own coordinator
+	Begins      bool   `cbor:"begins,omitempty"`   // the instance knows nothing of what its coordinator has told it
+	Number      uint64 `cbor:"number,omitempty"`   // of a message of the instance: from 1 in every life of the agent, without gaps but for what was lost
+	Time        int64  `cbor:"time,omitempty"`     // when the message was said, on the clock of windows
 }
 
 // Hello says that an agent is there, and measures its clock.
@@ -122,14 +125,15 @@ type Answer struct {
 	Used      uint64    `cbor:"used"`           // ... are in answers that were given
 	Plan      *Plan     `cbor:"plan,omitempty"` // where the agent has another one
 	Messages  []Message `cbor:"messages,omitempty"`
+	Told      uint64    `cbor:"told"`                // messages to this life of the agent in this run, with these
 	Complaint string    `cbor:"complaint,omitempty"` // why something was refused
 }
 
 // Message is what the coordinator of an algorithm tells the algorithm.
 type Message struct {
-	Measurement string `cbor:"measurement"`
-	Algorithm   string `cbor:"algorithm"`
-	Data        []byte `cbor:"data"`
+	Instance  string `cbor:"instance"`
+	Algorithm string `cbor:"algorithm"`
+	Data      []byte `cbor:"data"`
 }
 
 // Plan is what agents measure together.
@@ -222,7 +226,13 @@ func DecodeBatch(b []byte) (Batch, error) {
 		return m, fmt.Errorf("%w: batch %d of %d items, the oldest is %d", ErrMalformed, m.Number, len(m.Items), m.Oldest)
 	}
 	for _, i := range m.Items {
-		if (len(i.Snapshot) == 0) == (len(i.Message) == 0) || len(i.Measurement) > MaxName || len(i.Instance) > 2*MaxName || len(i.Algorithm) > MaxName {
+		kinds := 0
+		for _, there := range []bool{len(i.Snapshot) > 0, len(i.Message) > 0, i.Begins} {
+			if there {
+				kinds++
+			}
+		}
+		if kinds != 1 || (i.Number == 0) != (len(i.Message) == 0) || len(i.Measurement) > MaxName || len(i.Instance) > 2*MaxName || len(i.Algorithm) > MaxName {
 			return m, fmt.Errorf("%w: an item of %.80q", ErrMalformed, i.Instance)
 		}
 	}
@@ -251,7 +261,7 @@ func DecodeAnswer(b []byte) (Answer, error) {
 		return m, err
 	case m.Version != Version:
 		return m, fmt.Errorf("%w: %d, this one reads %d", ErrVersion, m.Version, Version)
-	case m.Used > m.Received || m.Plan != nil && len(m.Plan.Measurements) > MaxMeasurements:
+	case m.Used > m.Received || uint64(len(m.Messages)) > m.Told || m.Plan != nil && len(m.Plan.Measurements) > MaxMeasurements:
 		return m, fmt.Errorf("%w: %d of %d batches used", ErrMalformed, m.Used, m.Received)
 	}
 	return m, nil

@@ -52,7 +52,16 @@ type agent struct {
 	late    uint64 // windows behind the answer
 	skewed  uint64 // windows that were off by more than a hundredth
 	windows uint64
+
+	spoken  map[speaker]uint64 // number of the last message of each
+	midway  bool               // it was met in the middle of its life: what it has said before is not known
+	unheard uint64             // messages that are lost
+	waiting []bus.Message      // to be told
+	told    uint64             // messages, to this life in this run
 }
+
+// speaker is an instance of an algorithm on an agent.
+type speaker struct{ instance, algorithm string }
 
 // batch is one that was received, until everything of it was used.
 type batch struct {
@@ -61,7 +70,7 @@ type batch struct {
 }
 
 func newAgent(name string, now time.Time) *agent {
-	return &agent{name: name, first: now, heard: now, refused: map[string]uint64{}, oldest: 1}
+	return &agent{name: name, first: now, heard: now, refused: map[string]uint64{}, oldest: 1, spoken: map[speaker]uint64{}}
 }
 
 // keptLives is how many lives of an agent are known as over.
@@ -76,6 +85,10 @@ func (a *agent) begin(life uint64) {
 		}
 		a.lost += a.latest - min(a.latest, a.received)
 	}
+	for who := range a.spoken {
+		a.spoken[who] = 0
+	}
+	a.waiting, a.told = nil, 0
 	a.life, a.received, a.answered, a.used, a.saved, a.oldest, a.latest, a.open = life, 0, 0, 0, 0, 1, 0, nil
 }
 
@@ -105,13 +118,14 @@ type Known struct {
 	Own      uint64            `json:"lost_windows"` // on the agent, as it says
 	Late     uint64            `json:"late_windows"`
 	Skewed   uint64            `json:"skewed_windows"`
+	Unheard  uint64            `json:"lost_messages"` // of algorithms to their coordinators
 	Again    uint64            `json:"repeated_batches"`
 	Refused  map[string]uint64 `json:"refused,omitempty"`
 }
 
 func (a *agent) known(now time.Time, revision uint64) Known {
 	k := Known{Name: a.name, State: "fresh", Software: a.software, Heard: now.Sub(a.heard).Seconds(), Plan: a.plan == revision, Declined: a.declined,
-		Windows: a.windows, Lost: a.lost, Own: a.own, Late: a.late, Skewed: a.skewed, Again: a.again, Refused: maps.Clone(a.refused)}
+		Windows: a.windows, Lost: a.lost, Own: a.own, Late: a.late, Skewed: a.skewed, Unheard: a.unheard, Again: a.again, Refused: maps.Clone(a.refused)}
 	if a.silent {
 		k.State = "silent"
 	}

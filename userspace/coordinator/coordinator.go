@@ -390,7 +390,11 @@ func (c *Coordinator) save(wait bool) {
 	if !c.leading || c.saving || time.Since(c.saved) < saves && !wait {
 		return
 	}
-	s, dirty := c.engine.changed()
+	age := time.Since(c.saved)
+	if wait {
+		age = time.Hour
+	}
+	s, dirty := c.engine.changed(age)
 	if !dirty {
 		return
 	}

@@ -35,9 +35,11 @@ type engine struct {
 	planned map[string]*planned
 	agents  map[string]*agent
 	streams map[stream]*flow
-	parts   map[stream]algo.Coordinator // of a measurement, whatever its sets
-	refused map[string]uint64           // of those who are no agents
-	dirty   bool                        // something has changed that must outlive a restart
+	parts   map[stream]*part
+	refused map[string]uint64 // of those who are no agents
+	dirty   bool              // something has changed that must outlive a restart
+	stirred bool              // ... that may wait for a second, and for other changes
+	term    uint64            // of the state that was kept last
 }
 
 // planned is a measurement and what its windows must be.
@@ -66,7 +68,7 @@ const (
 
 // seeds of the measurements' hashes, by name: the configuration's, or drawn.
 func newEngine(cfg *config.Coordinator, seeds map[string]uint64, log *slog.Logger, emit func(report.Line)) (*engine, error) {
-	e := &engine{log: log, limits: cfg.Limits, emit: emit, agents: map[string]*agent{}, streams: map[stream]*flow{}, parts: map[stream]algo.Coordinator{},
+	e := &engine{log: log, limits: cfg.Limits, emit: emit, agents: map[string]*agent{}, streams: map[stream]*flow{}, parts: map[stream]*part{},
 		refused: map[string]uint64{}}
 	return e, e.follow(cfg, seeds)
 }
@@ -74,13 +76,14 @@ func newEngine(cfg *config.Coordinator, seeds map[string]uint64, log *slog.Logge
 // follow takes a configuration.
 func (e *engine) follow(cfg *config.Coordinator, seeds map[string]uint64) error {
 	plan, all := &bus.Plan{}, map[string]*planned{}
-	parts := map[stream]algo.Coordinator{}
+	parts := map[stream]*part{}
 	for _, m := range cfg.Measurements {
 		p := &planned{Measurement: m, params: map[string]map[string]string{}}
 		p.Seed = cmp.Or(m.Seed, seeds[m.Name])
 		p.mark = snapshot.HashMark(p.Seed)
 		out := bus.Measurement{Name: m.Name, WindowNS: int64(m.Window), Seed: p.Seed, CRC: m.CRC, Decap: m.Decap}
-		env := algo.Env{CPUs: 1, Seed: p.Seed, CRC: m.CRC, WindowNS: int64(m.Window), Epoch: func() uint64 { return 0 }}
+		env := algo.Env{CPUs: 1, Seed: p.Seed, CRC: m.CRC, WindowNS: int64(m.Window), Epoch: func() uint64 { return 0 },
+			Notice: func(format string, args ...any) { e.log.Warn(fmt.Sprintf(format, args...), "measurement", m.Name) }}
 		for _, s := range m.Algorithms {
 			head := s.Descriptor.Head(s.Values, env)
 			p.params[s.Descriptor.Name] = head.Params
@@ -88,11 +91,19 @@ func (e *engine) follow(cfg *config.Coordinator, seeds map[string]uint64) error 
 			if s.Descriptor.Coordinate == nil {
 				continue
 			}
-			part, err := s.Descriptor.Coordinate(s.Values, env)
-			if err != nil {
+			if _, err := s.Descriptor.Coordinate(s.Values, env); err != nil {
 				return fmt.Errorf("measurement %s: %w", m.Name, err)
 			}
-			parts[stream{measurement: m.Name, algorithm: s.Descriptor.Name}] = part
+			parts[stream{measurement: m.Name, algorithm: s.Descriptor.Name}] = &part{make: func() (algo.Coordinator, error) { return s.Descriptor.Coordinate(s.Values, env) }}
+		}
+		mark, err := markOf(out)
+		if err != nil {
+			return err
+		}
+		for at, one := range parts {
+			if at.measurement == m.Name {
+				one.mark = mark
+			}
 		}
 		all[m.Name] = p
 		plan.Measurements = append(plan.Measurements, out)
@@ -105,6 +116,13 @@ func (e *engine) follow(cfg *config.Coordinator, seeds map[string]uint64) error 
 	plan.Revision = binary.LittleEndian.Uint64(sum[:]) // the same for coordinators that have the same plan
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	for at, one := range parts {
+		if before := e.parts[at]; before != nil && before.mark == one.mark {
+			parts[at] = before // it goes on
+		} else if err := one.begin(nil); err != nil {
+			return fmt.Errorf("measurement %s: %w", at.measurement, err)
+		}
+	}
 	e.plan, e.planned, e.parts, e.limits = plan, all, parts, cfg.Limits
 	return nil
 }
@@ -114,11 +132,16 @@ func (e *engine) lead(run uint64, now time.Time, s state) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.run, e.began = run, now
-	e.agents, e.streams = map[string]*agent{}, map[stream]*flow{}
+	e.agents, e.streams, e.term = map[string]*agent{}, map[stream]*flow{}, s.Term
+	e.leadParts(s.Parts)
 	for name, k := range s.Agents {
 		a := newAgent(name, now)
 		a.life, a.lives, a.received, a.used, a.saved, a.lost = k.Life, k.Lives, k.Used, k.Used, k.Used, k.Lost
 		a.oldest = k.Used + 1
+		a.unheard, a.midway = k.Unheard, k.Midway
+		for _, w := range k.Spoken {
+			a.spoken[speaker{w.Instance, w.Algorithm}] = w.Number
+		}
 		a.heard = time.Unix(0, k.Heard)
 		e.agents[name] = a
 	}
@@ -129,9 +152,13 @@ func (e *engine) lead(run uint64, now time.Time, s state) {
 
 // state is what must outlive a restart.
 func (e *engine) state() state {
-	s := state{Agents: map[string]agentState{}}
+	s := state{Agents: map[string]agentState{}, Parts: e.keepParts(), Term: e.term + 1}
 	for name, a := range e.agents {
-		s.Agents[name] = agentState{Life: a.life, Lives: slices.Clone(a.lives), Used: a.used, Lost: a.lost, Heard: a.heard.UnixNano()}
+		k := agentState{Life: a.life, Lives: slices.Clone(a.lives), Used: a.used, Lost: a.lost, Heard: a.heard.UnixNano(), Unheard: a.unheard, Midway: a.midway}
+		for who, n := range a.spoken {
+			k.Spoken = append(k.Spoken, spokenState{who.instance, who.algorithm, n})
+		}
+		s.Agents[name] = k
 	}
 	for at, f := range e.streams {
 		s.Streams = append(s.Streams, streamState{at.measurement, at.set, at.algorithm, f.closed, f.number, maps.Clone(f.members)})
@@ -161,9 +188,10 @@ func (e *engine) letter(name string, l letter, now time.Time) *bus.Answer {
 
 func (e *engine) answer(a *agent, now time.Time) *bus.Answer {
 	a.answered, a.behind = a.received, false
-	reason := a.reason
+	reason, messages := a.reason, a.next(int(e.limits.Message)/2)
 	a.reason = ""
-	return &bus.Answer{Version: bus.Version, Run: e.run, Life: a.life, Time: now.UnixNano(), Received: a.received, Used: a.saved, Complaint: reason}
+	return &bus.Answer{Version: bus.Version, Run: e.run, Life: a.life, Time: now.UnixNano(), Received: a.received, Used: a.saved, Complaint: reason,
+		Messages: messages, Told: a.told}
 }
 
 func (e *engine) hello(name string, data []byte, now time.Time) *bus.Answer {
@@ -188,6 +216,7 @@ func (e *engine) hello(name string, data []byte, now time.Time) *bus.Answer {
 	}
 	if a.life != h.Life {
 		a.begin(h.Life)
+		a.midway = h.Oldest > 1
 		a.received, a.used, a.saved = h.Oldest-1, h.Oldest-1, h.Oldest-1 // what is gone was used, or the agent says that it was lost
 		e.dirty = true
 	}
@@ -271,8 +300,8 @@ func (e *engine) item(a *agent, b *batch, clock bus.Clock, i bus.Item, now time.
 		e.blame(a, foreign, fmt.Errorf("%.80s of %.80s is not measured together", i.Algorithm, i.Instance))
 		return
 	}
-	if i.Message != nil {
-		e.said(a, i, now)
+	if i.Message != nil || i.Begins {
+		e.said(a, clock, i, now)
 		return
 	}
 	s, err := snapshot.Decode(i.Snapshot)
@@ -288,18 +317,6 @@ func (e *engine) item(a *agent, b *batch, clock bus.Clock, i bus.Item, now time.
 		s.Offset = clock.Offset
 	}
 	e.window(a, b, clock.Known, p, i, s.Wall(), now)
-}
-
-// said hands a message to the algorithm's own part.
-func (e *engine) said(a *agent, i bus.Item, now time.Time) {
-	part := e.parts[stream{measurement: i.Measurement, algorithm: i.Algorithm}]
-	if part == nil {
-		e.blame(a, foreign, fmt.Errorf("nobody listens to %s of %s", i.Algorithm, i.Measurement))
-		return
-	}
-	if err := part.Heard(a.name, now.UnixNano(), i.Message); err != nil {
-		e.blame(a, malformed, err)
-	}
 }
 
 // fits refuses what was not measured as the plan says.
@@ -414,20 +431,11 @@ func (e *engine) tick(now time.Time) map[string]*bus.Answer {
 			e.close(at, p, f, index, now)
 		}
 	}
+	e.tell(now)
 	answers := map[string]*bus.Answer{}
 	for name, a := range e.agents {
-		if a.behind || a.received != a.answered {
+		if a.behind || a.received != a.answered || len(a.waiting) > 0 {
 			answers[name] = e.answer(a, now)
-		}
-	}
-	for at, part := range e.parts {
-		for _, t := range part.Tell(now.UnixNano()) {
-			if a := e.agents[t.Host]; a != nil {
-				if answers[t.Host] == nil {
-					answers[t.Host] = e.answer(a, now)
-				}
-				answers[t.Host].Messages = append(answers[t.Host].Messages, bus.Message{Measurement: at.measurement, Algorithm: at.algorithm, Data: t.Data})
-			}
 		}
 	}
 	return answers
@@ -438,9 +446,7 @@ func (e *engine) forget(a *agent) {
 	for _, f := range e.streams {
 		delete(f.members, a.name)
 	}
-	for _, part := range e.parts {
-		part.Gone(a.name)
-	}
+	e.gone(a)
 	e.log.Info("an agent is forgotten", "agent", a.name)
 	e.dirty = true
 }
@@ -587,14 +593,14 @@ func (e *engine) hosts(p *planned, f *flow, one *period, index int64) *report.Ho
 	return h
 }
 
-// changed is what must outlive a restart, if it has changed since it was asked last.
-func (e *engine) changed() (state, bool) {
+// changed is what must outlive a restart, if it has changed since it was asked last. age is how long ago that was.
+func (e *engine) changed(age time.Duration) (state, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.dirty {
+	if !e.dirty && (!e.stirred || age < time.Second) {
 		return state{}, false
 	}
-	e.dirty = false
+	e.dirty, e.stirred = false, false
 	return e.state(), true
 }
 
@@ -606,6 +612,7 @@ func (e *engine) kept(s state, ok bool) {
 		e.dirty = true
 		return
 	}
+	e.term = s.Term
 	for name, k := range s.Agents {
 		if a := e.agents[name]; a != nil && a.life == k.Life && a.saved < k.Used {
 			a.saved, a.behind = k.Used, true

@@ -53,23 +53,33 @@ func sumsMerge(_ algo.Values, _ algo.Env, a, b *snapshot.Snapshot) (*snapshot.Sn
 
 // listener is the coordinator part: it counts what it hears, and answers every host.
 type listener struct {
-	heard uint64
-	tell  []algo.Told
+	heard, missed uint64
+	tell          []algo.Told
+	gone          []string
 }
 
-func (l *listener) Heard(host string, _ int64, data []byte) error {
-	if string(data) == "bad" {
+func (l *listener) Heard(s algo.Said) error {
+	if string(s.Data) == "bad" {
 		return fmt.Errorf("a bad message")
 	}
 	l.heard++
-	l.tell = append(l.tell, algo.Told{Host: host, Data: append([]byte("re: "), data...)})
+	l.missed += s.Missed
+	l.tell = append(l.tell, algo.Told{Host: s.Host, Data: append([]byte("re: "), s.Data...)})
 	return nil
 }
-func (*listener) Gone(string) {}
+func (l *listener) Began(host string) {
+	l.tell = append(l.tell, algo.Told{Host: host, Data: []byte("welcome")})
+}
+func (l *listener) Gone(host string) { l.gone = append(l.gone, host) }
 func (l *listener) Tell(int64) []algo.Told {
 	t := l.tell
 	l.tell = nil
 	return t
+}
+func (l *listener) Keep() ([]byte, error) { return []byte(fmt.Sprint(l.heard)), nil }
+func (l *listener) Resume(data []byte) error {
+	_, err := fmt.Sscan(string(data), &l.heard)
+	return err
 }
 func (l *listener) Report(report.Window) (algo.Result, error) {
 	return algo.Result{Body: report.Body{Values: []report.Value{{Name: "heard", Value: l.heard}}}}, nil
@@ -317,8 +327,8 @@ func TestRefusals(t *testing.T) {
 		"another measurement":  {foreign, item(func(i *bus.Item) { i.Measurement = "x" })},
 		"another's instance":   {foreign, item(func(i *bus.Item) { i.Instance = "mm" })},
 		"no snapshot":          {malformed, item(func(i *bus.Item) { i.Snapshot = []byte("no") })},
-		"nobody listens":       {foreign, item(func(i *bus.Item) { i.Snapshot, i.Message = nil, []byte("x") })},
-		"a bad message":        {malformed, item(func(i *bus.Item) { i.Algorithm, i.Snapshot, i.Message = "heard", nil, []byte("bad") })},
+		"nobody listens":       {foreign, item(func(i *bus.Item) { i.Snapshot, i.Message, i.Number = nil, []byte("x"), 1 })},
+		"a bad message":        {malformed, item(func(i *bus.Item) { i.Algorithm, i.Snapshot, i.Message, i.Number = "heard", nil, []byte("bad"), 1 })},
 		"no message":           {malformed, func() []byte { return []byte{1, 2, 3} }},
 		"behind the end":       {malformed, func() []byte { h.number++; return append(h.batch(), 0) }},
 		"of an unknown life":   {stranger, func() []byte { h.life++; d := h.batch(); h.life--; h.number--; return d }},
@@ -450,7 +460,7 @@ func TestRestarts(t *testing.T) {
 			b.at(float64(index) + 1.45)
 			b.tick()
 			if rng.IntN(3) > 0 {
-				if s, dirty := b.e.changed(); dirty {
+				if s, dirty := b.e.changed(0); dirty {
 					known = s
 					b.e.kept(s, true)
 				}
@@ -507,7 +517,7 @@ func TestPart(t *testing.T) {
 	h.hello()
 	s := h.snapshot(0, 1)
 	s.Algorithm = "heard"
-	h.send(h.batch(bus.Item{Measurement: "m", Instance: "m", Algorithm: "heard", Message: []byte("a")}, h.item(s)))
+	h.send(h.batch(bus.Item{Measurement: "m", Instance: "m", Algorithm: "heard", Message: []byte("a"), Number: 1}, h.item(s)))
 	b.at(2)
 	answers := b.tick()
 	if m := answers["one"].Messages; len(m) != 1 || string(m[0].Data) != "re: a" || m[0].Algorithm != "heard" {
@@ -515,6 +525,102 @@ func TestPart(t *testing.T) {
 	}
 	if l := b.lines[0]; l.Algorithm != "heard" || l.Report.Values[len(l.Report.Values)-1].Value != uint64(1) {
 		t.Errorf("%+v", l.Report)
+	}
+}
+
+// say is what an instance says in a batch of its own.
+func (h *host) say(instance string, number uint64, text string) {
+	i := bus.Item{Measurement: "m", Instance: instance, Algorithm: "heard", Message: []byte(text), Number: number, Time: h.b.now.UnixNano() + h.skew}
+	if text == "" {
+		i = bus.Item{Measurement: "m", Instance: instance, Algorithm: "heard", Begins: true}
+	}
+	h.send(h.batch(i))
+}
+
+func (b *bench) part() *listener {
+	return b.e.parts[stream{measurement: "m", algorithm: "heard"}].Coordinator.(*listener)
+}
+
+// What is missing of what an instance says is counted, what comes twice is refused, and who begins is told everything. A coordinator that
+// begins again knows what it had heard.
+func TestSpeech(t *testing.T) {
+	b := newBench(t, "")
+	h := b.host("one")
+	h.skew = 3 * second
+	h.hello()
+	h.say("m", 1, "a")
+	h.say("m", 5, "b")
+	h.say("m", 5, "b")
+	h.say("m/eth0", 2, "c")
+	h.say("m/eth0", 0, "")
+	if k := b.agent("one"); k.Unheard != 4 || k.Refused[replayed] != 1 || b.part().heard != 3 || b.part().missed != 4 {
+		t.Errorf("%+v, %+v", k, b.part())
+	}
+	var told []string
+	out := b.tick()["one"]
+	for _, m := range out.Messages {
+		told = append(told, m.Instance+" "+string(m.Data))
+	}
+	if strings.Join(told, ", ") != "m re: a, m re: b, m/eth0 re: c, m/eth0 welcome" || out.Told != 4 {
+		t.Errorf("%q, %d", told, out.Told)
+	}
+	for _, late := range []int64{0, 2 * second, -2 * 3600 * second} {
+		before := h.skew
+		h.skew += late
+		data, _ := bus.Encode(bus.Batch{Version: bus.Version, Life: h.life, Number: h.number + 1, Oldest: 1, Clock: bus.Clock{Known: true, Offset: -before},
+			Items: []bus.Item{{Measurement: "m", Instance: "m", Algorithm: "heard", Message: []byte("d"), Number: h.number + 1, Time: b.now.UnixNano() + h.skew}}})
+		h.number++
+		h.send(data)
+		h.skew = before
+	}
+	if k := b.agent("one"); k.Refused[untimely] != 2 || b.part().heard != 4 {
+		t.Errorf("%+v, %+v", k, b.part())
+	}
+	s, dirty := b.e.changed(time.Hour)
+	if _, again := b.e.changed(time.Hour); !dirty || again {
+		t.Errorf("dirty %v, again %v", dirty, again)
+	}
+	b.start(s)
+	h.hello()
+	h.say("m", 9, "e")
+	if k := b.agent("one"); k.Unheard != 4 || b.part().heard != 5 {
+		t.Errorf("%+v, %+v", k, b.part())
+	}
+	b.at(4000)
+	b.host("two").hello()
+	b.tick()
+	if gone := strings.Join(b.part().gone, " "); gone != "one one/eth0" {
+		t.Errorf("%q are gone", gone)
+	}
+}
+
+// More than one answer can carry goes with the next ones, in order, and what is too much is lost and known to be.
+func TestManyMessages(t *testing.T) {
+	b := newBench(t, "")
+	h := b.host("one")
+	h.hello()
+	for n := range mostWaiting + 10 {
+		b.part().tell = append(b.part().tell, algo.Told{Host: "one", Data: make([]byte, 400)}, algo.Told{Host: "nobody", Data: []byte("x")})
+		b.part().tell[len(b.part().tell)-2].Data[0] = byte(n)
+	}
+	told, next := uint64(0), byte(10)
+	for {
+		a := b.tick()["one"]
+		if a == nil {
+			break
+		}
+		if told += uint64(len(a.Messages)); len(a.Messages) == 0 || len(a.Messages) > bus.MaxItems || a.Told != told+10 {
+			t.Fatalf("%d messages, %d told", len(a.Messages), a.Told)
+		}
+		for _, m := range a.Messages {
+			if m.Data[0] != next {
+				t.Fatalf("message %d, want %d", m.Data[0], next)
+			}
+			next++
+		}
+	}
+	if told != mostWaiting {
+		t.Errorf("%d told", told)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/fxamacker/cbor/v2"
@@ -127,19 +128,57 @@ func (k *kept) load(ctx context.Context) (state, error) {
 	if err != nil {
 		return state{}, err
 	}
-	return decodeState(e.Value())
+	s, err := decodeState(e.Value())
+	if err != nil {
+		return state{}, err
+	}
+	for i := range s.Parts {
+		if s.Parts[i].data, err = k.pieces(ctx, s.Parts[i], s.Term); err != nil {
+			return state{}, err
+		}
+	}
+	return s, nil
+}
+
+// piece is where the n-th piece of what a part keeps is: every second state has the same places, so that those of the state before are
+// there until the next one is.
+func piece(p partState, term uint64, n int) string {
+	return fmt.Sprintf("part.%s.%s.%d.%d", p.Measurement, p.Algorithm, term%2, n)
+}
+
+func (k *kept) pieces(ctx context.Context, p partState, term uint64) (data []byte, err error) {
+	for n := range p.Pieces {
+		e, err := k.kv.Get(ctx, piece(p, term, n))
+		if err != nil {
+			return nil, fmt.Errorf("read piece %d of %d of %s of %s: %w", n, p.Pieces, p.Algorithm, p.Measurement, err)
+		}
+		data = append(data, e.Value()...)
+	}
+	return data, nil
 }
 
 func (k *kept) save(s state) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*call)
+	defer cancel()
+	for i := range s.Parts {
+		p := &s.Parts[i]
+		for some := range slices.Chunk(p.data, pieceBytes) {
+			if _, err := k.kv.Put(ctx, piece(*p, s.Term, p.Pieces), some); err != nil {
+				return err
+			}
+			p.Pieces++
+		}
+	}
 	data, err := s.encode()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*call)
-	defer cancel()
 	_, err = k.kv.Put(ctx, stateKey, data)
 	return err
 }
+
+// pieceBytes fits the smallest limits.message.
+const pieceBytes = 48 << 10
 
 // leader is who leads.
 type leader struct {

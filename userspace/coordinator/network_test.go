@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -90,7 +91,7 @@ func (s *site) coordinator(name, listen, cluster string, rate int) *running {
 	s.t.Helper()
 	f := s.files(name)
 	text := fmt.Sprintf(`measurements:
-  - {name: m, window: 200ms, wait: 2s, seed: 77, algorithms: {sums: }}
+  - {name: m, window: 200ms, wait: 2s, seed: 77, algorithms: {sums: , heard: }}
 bus:
   listen: %s
   keys: {ca: %s, certificate: %s, key: %s, revoked: %s}
@@ -133,6 +134,10 @@ type agentUnderTest struct {
 	hub  feed.Hub
 	sent uint64
 	last int64
+
+	mu      sync.Mutex
+	told    []string
+	renewed int
 }
 
 func (s *site) agent(name string, servers ...string) *agentUnderTest {
@@ -142,8 +147,9 @@ func (s *site) agent(name string, servers ...string) *agentUnderTest {
 		s.t.Fatal(err)
 	}
 	a := &agentUnderTest{}
-	a.Link, err = bus.Open(bus.Options{Name: name, Servers: servers, TLS: h.Client(), Buffer: 4 << 20, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Plan: func(*bus.Plan) {}, Refused: func() map[string]string { return nil }, Message: func(bus.Message) {}, Clock: outlet.Monotonic,
+	a.Link, err = bus.Open(bus.Options{Name: name, Renew: func() { a.mu.Lock(); defer a.mu.Unlock(); a.renewed++ },
+		Message: func(m bus.Message) { a.mu.Lock(); defer a.mu.Unlock(); a.told = append(a.told, string(m.Data)) }, Servers: servers, TLS: h.Client(), Buffer: 4 << 20, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Plan: func(*bus.Plan) {}, Refused: func() map[string]string { return nil }, Clock: outlet.Monotonic,
 		Wall: func() int64 { return time.Now().UnixNano() }, Hello: 100 * time.Millisecond}, &a.hub, func(string) bool { return true })
 	if err != nil {
 		s.t.Fatal(err)
@@ -356,6 +362,7 @@ func TestCoordinatorRestarts(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		a.window(t, first+i)
+		a.Say("m", "heard", outlet.Monotonic(), 0, []byte{'0' + byte(i)})
 		if i == 6 {
 			c.end()
 		}
@@ -372,6 +379,17 @@ func TestCoordinatorRestarts(t *testing.T) {
 		t.Errorf("%+v", k)
 	}
 	eventually(t, "forgetting what was used", func() bool { return a.Health().Bytes == 0 })
+	// What the algorithm says was heard once, by coordinators of which the second knows what the first did; both are told as new.
+	a.Begin("m", "heard")
+	eventually(t, "being told", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return slices.Contains(a.told, "welcome") })
+	c.end()
+	if p := c.engine.parts[stream{measurement: "m", algorithm: "heard"}].Coordinator.(*listener); p.heard != 20 || p.missed != 0 {
+		t.Errorf("%d messages were heard and %d missed, of 20", p.heard, p.missed)
+	}
+	if a.mu.Lock(); a.renewed < 2 {
+		t.Errorf("%d times renewed by two coordinators", a.renewed)
+	}
+	a.mu.Unlock()
 }
 
 // One of three coordinators may go: another one leads, with what the first one knew.

@@ -11,14 +11,35 @@ import (
 type state struct {
 	Agents  map[string]agentState `cbor:"agents"`
 	Streams []streamState         `cbor:"streams"`
+	Parts   []partState           `cbor:"parts"`
+	Term    uint64                `cbor:"term"` // goes up with every state that is kept
+}
+
+// partState is what an algorithm's own part keeps. The store has it in pieces, beside the rest.
+type partState struct {
+	Measurement string `cbor:"measurement"`
+	Algorithm   string `cbor:"algorithm"`
+	Mark        uint64 `cbor:"mark"` // of what is measured: a part of another plan begins anew
+	Pieces      int    `cbor:"pieces"`
+	data        []byte
+}
+
+// spokenState is how far an instance was heard.
+type spokenState struct {
+	Instance  string `cbor:"instance"`
+	Algorithm string `cbor:"algorithm"`
+	Number    uint64 `cbor:"number"`
 }
 
 type agentState struct {
-	Life  uint64   `cbor:"life"`
-	Lives []uint64 `cbor:"lives"`
-	Used  uint64   `cbor:"used"`
-	Lost  uint64   `cbor:"lost"`
-	Heard int64    `cbor:"heard"`
+	Life    uint64        `cbor:"life"`
+	Lives   []uint64      `cbor:"lives"`
+	Used    uint64        `cbor:"used"`
+	Lost    uint64        `cbor:"lost"`
+	Heard   int64         `cbor:"heard"`
+	Spoken  []spokenState `cbor:"spoken,omitempty"`
+	Unheard uint64        `cbor:"unheard,omitempty"`
+	Midway  bool          `cbor:"midway,omitempty"`
 }
 
 type streamState struct {

@@ -108,7 +108,7 @@ func (s *Session) commit(x *loader.Exchange, next []*member, anew bool) error {
 	for _, m := range next {
 		if !slices.Contains(r.members, m) {
 			m.since, m.before = now, counts
-			m.owner = newOwner(r.owning, m, r.failed)
+			r.begin(m)
 		}
 	}
 	retired := slices.DeleteFunc(slices.Clone(r.members), func(m *member) bool { return slices.Contains(next, m) })
@@ -128,7 +128,7 @@ func (s *Session) commit(x *loader.Exchange, next []*member, anew bool) error {
 		r.window = report.Window{Start: now, Number: w.Number + 1}
 	}
 	for _, m := range retired {
-		m.owner.stop()
+		r.end(m)
 	}
 	for _, l := range lines {
 		err = errors.Join(err, r.cfg.Emit(l))

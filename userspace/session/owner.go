@@ -22,14 +22,30 @@ type owner struct {
 func (r *runner) own(ctx context.Context) (stop func(), failed <-chan error) {
 	r.owning, r.failed = ctx, make(chan error, maps.ChainSlots)
 	for _, m := range r.members {
-		m.owner = newOwner(ctx, m, r.failed)
+		r.begin(m)
 	}
 	return func() {
 		for _, m := range r.members {
-			m.owner.stop()
-			m.owner = nil
+			r.end(m)
 		}
 	}, r.failed
+}
+
+// begin gives a member its goroutine, and ears.
+func (r *runner) begin(m *member) {
+	m.owner = newOwner(r.owning, m, r.failed)
+	if m.speaker != nil {
+		r.speakers.Store(m.speaker.name, m.speaker)
+	}
+}
+
+// end takes both; another member of the same name may have them already.
+func (r *runner) end(m *member) {
+	if m.speaker != nil {
+		r.speakers.CompareAndDelete(m.speaker.name, m.speaker)
+	}
+	m.owner.stop()
+	m.owner = nil
 }
 
 func newOwner(ctx context.Context, m *member, failed chan<- error) *owner {
@@ -46,22 +62,33 @@ func (o *owner) run(ctx context.Context, m *member, failed chan<- error) {
 		defer ticker.Stop()
 		due = ticker.C
 	}
+	speaks, quiet := m.speaker.due()
+	defer quiet()
 	for {
+		var err error
 		select {
 		case task, open := <-o.tasks:
 			if !open {
 				return
 			}
 			task()
+		case data := <-m.speaker.ears():
+			m.speaker.hear(data)
+		case <-speaks:
+			if err = m.speaker.speak(monotonic()); err != nil {
+				speaks = nil
+			}
 		case <-due:
 			if ctx.Err() != nil {
 				due = nil // the run ends: what is left is its last window
-			} else if err := c.Tick(monotonic()); err != nil {
-				select {
-				case failed <- fmt.Errorf("control %s: %w", m.selected.Descriptor.Name, err):
-				default: // others have failed before, and one is enough to end the run
-				}
-				due = nil
+			} else if err = c.Tick(monotonic()); err != nil {
+				err, due = fmt.Errorf("control %s: %w", m.selected.Descriptor.Name, err), nil
+			}
+		}
+		if err != nil {
+			select {
+			case failed <- err:
+			default: // others have failed before, and one is enough to end the run
 			}
 		}
 	}

@@ -3,7 +3,10 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -97,4 +100,94 @@ func TestAFailingControlLoop(t *testing.T) {
 		t.Errorf("%d lines, %d ticks, %v", len(lines), broken.ticks.Load(), err)
 	}
 	stop()
+}
+
+// talker speaks once per call and answers what it hears.
+type talker struct {
+	jealous
+	said  atomic.Uint64
+	heard chan string
+	many  bool
+}
+
+func (k *talker) Speak(int64) ([][]byte, error) {
+	k.touch()
+	if k.many {
+		return append(slices.Repeat([][]byte{{1}}, algo.MaxSpoken+3), make([]byte, algo.MaxMessage+1)), nil
+	}
+	return [][]byte{[]byte(fmt.Sprint(k.said.Add(1)))}, nil
+}
+
+func (k *talker) Hear(data []byte) error {
+	k.touch()
+	if string(data) == "bad" {
+		return errors.New("nonsense")
+	}
+	k.heard <- string(data)
+	return nil
+}
+
+// An algorithm that speaks begins, says everything of a window before the window is told, hears what it is told, and begins anew when
+// something is missing. Nothing of that meets a tick.
+func TestSpeech(t *testing.T) {
+	k := &talker{heard: make(chan string, 1)}
+	var mu sync.Mutex
+	var said []Speech
+	var notices []string
+	r := &runner{cfg: Config{Say: func(s Speech) { mu.Lock(); defer mu.Unlock(); said = append(said, s) },
+		Notice: func(format string, args ...any) {
+			mu.Lock()
+			defer mu.Unlock()
+			notices = append(notices, fmt.Sprintf(format, args...))
+		}}}
+	m := memberOf("talker", k)
+	m.speaker = r.speaker(m)
+	r.members = []*member{m, memberOf("mute", &jealous{})}
+	stop, _ := r.own(t.Context())
+	s := &Session{run: r}
+	for n := range 30 {
+		if _, err := r.lines(r.members, report.Window{End: int64(n)}, 0, loader.Counts{}); err != nil {
+			t.Fatal(err)
+		}
+		mu.Lock()
+		if !slices.ContainsFunc(said, func(s Speech) bool { return s.Time == int64(n) && len(s.Data) > 0 }) {
+			t.Errorf("what was said at the end of window %d comes behind it", n)
+		}
+		mu.Unlock()
+		s.Hear("mute", []byte("nobody"))
+		s.Hear("talker", []byte("bad"))
+		s.Hear("talker", []byte("hello"))
+		if text := <-k.heard; text != "hello" {
+			t.Errorf("heard %q", text)
+		}
+	}
+	s.Renew()
+	if _, err := r.lines(r.members, report.Window{}, 0, loader.Counts{}); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	begun := 0
+	for _, s := range said {
+		if s.Begins {
+			begun++
+		}
+	}
+	if begun != 2 || !said[0].Begins || k.touched || len(notices) != 30 || notices[0] != "talker refuses what its coordinator says: nonsense" {
+		t.Errorf("%d beginnings, touched %v, %q", begun, k.touched, notices)
+	}
+	// Who is gone hears nothing; what is too much is counted.
+	s.Hear("talker", []byte("hello"))
+	k.many, said = true, nil
+	if err := errors.Join(m.speaker.speak(1), m.speaker.speak(2)); err != nil {
+		t.Fatal(err)
+	}
+	if len(said) != 2*algo.MaxSpoken || said[algo.MaxSpoken].Lost != 4 || said[0].Lost != 0 || len(k.heard) != 0 {
+		t.Errorf("%d messages, lost before %d", len(said), said[algo.MaxSpoken].Lost)
+	}
+	for range 2 * heardAtOnce { // an owner that is busy is not waited for
+		m.speaker.told([]byte("x"))
+	}
+	if !m.speaker.missed.Load() {
+		t.Error("what it has not heard is not missed")
+	}
 }

@@ -23,7 +23,8 @@ type member struct {
 	oracle   algo.Oracle // nil without --truth, and for algorithms that have none
 	memory   report.Memory
 	set      *maps.Set
-	owner    *owner // nil while nothing runs beside the caller
+	owner    *owner   // nil while nothing runs beside the caller
+	speaker  *speaker // nil where it has nobody to speak with
 	object   loader.Object
 	since    int64         // it came in the middle of a window, at this time; 0: with the run
 	before   loader.Counts // what its first window's packets were then
@@ -41,6 +42,7 @@ type runner struct {
 	failed     chan error        // where their control loops report
 	lost       map[string]uint64 // what never reached a program, by cause; added to every line and reset
 	decodeOpts packet.DecodeOptions
+	speakers   sync.Map // of the members that run, by algorithm
 }
 
 // Objects configures the selected algorithms for loading; it loads nothing.
@@ -125,6 +127,7 @@ func (r *runner) bindFrom(find func(string) (*maps.Set, error), m *member) error
 	if t, ok := m.instance.(algo.Truthful); ok && r.cfg.Truth {
 		m.oracle = t.Oracle()
 	}
+	m.speaker = r.speaker(m)
 	return m.instance.Bind(set)
 }
 
@@ -191,11 +194,17 @@ func (r *runner) line(m *member, w report.Window, bank int, counts loader.Counts
 	m.since, m.before = 0, loader.Counts{}
 	packets := report.Packets{Seen: counts.Seen, Segments: counts.Seen - counts.Aggregates + counts.Segments, Parsed: counts.Parsed,
 		Bytes: counts.Bytes, Reasons: counts.Reasons, Verdicts: (*report.Verdicts)(counts.Verdicts), Queue: (*report.Queue)(counts.Queue)}
-	if m.owner != nil && m.set != nil && idle { // a link at rest: tables that are as large as for a busy one need not be read
+	idle = idle && m.owner != nil && m.set != nil
+	if idle { // a link at rest: tables that are as large as for a busy one need not be read
 		m.set.Quiet(bank)
-		defer m.set.Heard()
 	}
 	result, encoded, err := r.answer(m, w, bank, packets)
+	if idle {
+		m.set.Heard()
+	}
+	if err == nil {
+		err = m.speaker.speak(w.End) // what is said of a window arrives before it
+	}
 	if err != nil {
 		return report.Line{}, err
 	}

@@ -32,6 +32,8 @@ type Config struct {
 	Loading func(what string, n, of int)
 	// Emit receives every finished window, one Line an algorithm, in the order of Algorithms.
 	Emit func(report.Line) error
+	// Say takes what an algorithm says to its coordinator, and must not wait; nil: there is none. What is heard of it goes to Session.Hear.
+	Say func(Speech)
 	// Notice receives sentences for the operator (fallbacks, offload changes, interfaces that went away).
 	Notice func(format string, args ...any)
 }

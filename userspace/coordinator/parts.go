@@ -1,0 +1,195 @@
+package coordinator
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/bus"
+)
+
+// part is an algorithm's own part at the coordinator, of a measurement, whatever its sets.
+type part struct {
+	algo.Coordinator
+	mark uint64 // of what is measured
+	make func() (algo.Coordinator, error)
+}
+
+// markOf tells plans of a measurement apart.
+func markOf(m bus.Measurement) (uint64, error) {
+	data, err := bus.EncodePlan(&bus.Plan{Measurements: []bus.Measurement{m}})
+	sum := sha256.Sum256(data)
+	return binary.LittleEndian.Uint64(sum[:]), err
+}
+
+// begin makes the part, with what was kept of it.
+func (p *part) begin(kept []byte) (err error) {
+	if p.Coordinator, err = p.make(); err != nil || kept == nil {
+		return err
+	}
+	lasting, ok := p.Coordinator.(algo.Lasting)
+	if !ok {
+		return nil
+	}
+	if err := resumed(lasting, kept); err != nil {
+		fresh, again := p.make()
+		p.Coordinator = fresh
+		return errors.Join(fmt.Errorf("it begins anew: %w", err), again)
+	}
+	return nil
+}
+
+func resumed(l algo.Lasting, kept []byte) (err error) {
+	defer caught(&err)
+	return l.Resume(kept)
+}
+
+// leadParts begins all parts of a term of leading.
+func (e *engine) leadParts(list []partState) {
+	for at, p := range e.parts {
+		var kept []byte
+		for _, k := range list {
+			if k.Measurement == at.measurement && k.Algorithm == at.algorithm && k.Mark == p.mark {
+				kept = k.data
+			}
+		}
+		if err := p.begin(kept); err != nil {
+			e.log.Error("what an algorithm's coordinator has kept cannot be used", "measurement", at.measurement, "algorithm", at.algorithm, "error", err)
+		}
+	}
+}
+
+// keepParts is what parts keep.
+func (e *engine) keepParts() (list []partState) {
+	for _, at := range slices.SortedFunc(maps.Keys(e.parts), stream.compare) {
+		p := e.parts[at]
+		lasting, ok := p.Coordinator.(algo.Lasting)
+		if !ok {
+			continue
+		}
+		data, err := lasting.Keep()
+		if err == nil && len(data) > algo.MaxKept {
+			err = fmt.Errorf("%d bytes are more than %d", len(data), algo.MaxKept)
+		}
+		if err != nil {
+			e.log.Error("what an algorithm's coordinator knows is not kept", "measurement", at.measurement, "algorithm", at.algorithm, "error", err)
+			continue
+		}
+		list = append(list, partState{Measurement: at.measurement, Algorithm: at.algorithm, Mark: p.mark, data: data})
+	}
+	return list
+}
+
+// hostOf is the name of an instance among those of its algorithm.
+func hostOf(agent, instance string) string {
+	if _, iface, each := strings.Cut(instance, "/"); each {
+		return agent + "/" + iface
+	}
+	return agent
+}
+
+// said hands what an instance says to its algorithm's own part.
+func (e *engine) said(a *agent, clock bus.Clock, i bus.Item, now time.Time) {
+	p := e.parts[stream{measurement: i.Measurement, algorithm: i.Algorithm}]
+	if p == nil {
+		e.blame(a, foreign, fmt.Errorf("nobody listens to %s of %s", i.Algorithm, i.Measurement))
+		return
+	}
+	who, host := speaker{i.Instance, i.Algorithm}, hostOf(a.name, i.Instance)
+	last, known := a.spoken[who]
+	if !known && len(a.spoken) >= mostSpeakers {
+		e.blame(a, flood, fmt.Errorf("more than %d instances speak", mostSpeakers))
+		return
+	}
+	e.stirred = true
+	if i.Begins {
+		a.spoken[who] = last
+		p.Began(host)
+		return
+	}
+	if i.Number <= last {
+		e.blame(a, replayed, fmt.Errorf("message %d of %s, after %d", i.Number, i.Instance, last))
+		return
+	}
+	m := algo.Said{Host: host, Time: now.UnixNano(), Now: now.UnixNano(), Missed: i.Number - last - 1, Data: i.Message}
+	if last == 0 && a.midway {
+		m.Missed = 0
+	}
+	if clock.Known {
+		m.Time = i.Time + clock.Offset
+	}
+	a.spoken[who] = i.Number
+	a.unheard += m.Missed
+	if m.Time > now.Add(ahead).UnixNano() || m.Time < now.Add(-forgotten).UnixNano() {
+		e.blame(a, untimely, fmt.Errorf("a message of %s", time.Unix(0, m.Time).UTC().Format(time.RFC3339)))
+		return
+	}
+	if err := heard(p, m); err != nil {
+		e.blame(a, malformed, err)
+	}
+}
+
+const (
+	mostSpeakers = 4096        // instances of an agent that speak
+	ahead        = time.Second // of the coordinator's clock: more is no error of a measured clock
+	mostWaiting  = 8192        // messages to an agent; what is more is lost, and the agent knows
+)
+
+// heard guards against what no test has thought of: it comes from other machines.
+func heard(c algo.Coordinator, m algo.Said) (err error) {
+	defer caught(&err)
+	return c.Heard(m)
+}
+
+// tell collects what parts have to say.
+func (e *engine) tell(now time.Time) {
+	for _, at := range slices.SortedFunc(maps.Keys(e.parts), stream.compare) {
+		for _, t := range e.parts[at].Tell(now.UnixNano()) {
+			name, iface, each := strings.Cut(t.Host, "/")
+			a, instance := e.agents[name], at.measurement
+			if each {
+				instance += "/" + iface
+			}
+			if a == nil {
+				continue
+			}
+			if len(a.waiting) >= mostWaiting {
+				a.waiting, a.told = a.waiting[1:], a.told+1
+			}
+			a.waiting = append(a.waiting, bus.Message{Instance: instance, Algorithm: at.algorithm, Data: t.Data})
+		}
+	}
+}
+
+// next takes what of it goes with one answer.
+func (a *agent) next(bytes int) (list []bus.Message) {
+	n := 0
+	for ; n < len(a.waiting) && n < bus.MaxItems; n++ {
+		bytes -= len(a.waiting[n].Data) + len(a.waiting[n].Instance) + len(a.waiting[n].Algorithm) + 64
+		if n > 0 && bytes < 0 {
+			break
+		}
+	}
+	list, a.waiting = a.waiting[:n:n], a.waiting[n:]
+	a.told += uint64(n)
+	return list
+}
+
+// gone tells parts that an agent is not expected any more.
+func (e *engine) gone(a *agent) {
+	for _, who := range slices.SortedFunc(maps.Keys(a.spoken), func(x, y speaker) int {
+		return cmp.Or(strings.Compare(x.instance, y.instance), strings.Compare(x.algorithm, y.algorithm))
+	}) {
+		measurement, _, _ := strings.Cut(who.instance, "/")
+		if p := e.parts[stream{measurement: measurement, algorithm: who.algorithm}]; p != nil {
+			p.Gone(hostOf(a.name, who.instance))
+		}
+	}
+}
