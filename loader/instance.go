@@ -202,9 +202,6 @@ func (i *Instance) kept(o Object) *member {
 
 func (i *Instance) install(members []*member) error {
 	needs := xmaps.Need(0)
-	if i.opts.Decap {
-		needs |= xmaps.NeedDecap
-	}
 	slots := make([]xmaps.Slot, len(members))
 	for n, m := range members {
 		needs |= m.object.Needs
@@ -293,7 +290,7 @@ func (i *Instance) loadKind(m *member, kind Kind) error {
 // setCommon writes the constants that the headers declare in every object.
 func (i *Instance) setCommon(spec *ebpf.CollectionSpec) error {
 	common := map[string]any{"hash_seed": i.opts.Seed, "hash_keys": HashKeys(i.opts.Seed), "hash_crc": i.opts.CRC, "coin_seeded": i.opts.Replay,
-		"recirc_deferred": i.opts.RecircDelay > 0}
+		"recirc_deferred": i.opts.RecircDelay > 0, "parse_decaps": i.opts.Decap}
 	for name, v := range common {
 		if spec.Variables[name] == nil {
 			continue

@@ -9,11 +9,10 @@ const (
 	NeedTSOpt Need = 1 << iota
 	NeedDNS
 	NeedNTP
-	NeedDecap
+	NeedBegin
 	NeedQName
 	NeedRTP
 	NeedQueue
-	NeedBegin
 )
 
 // PHV is struct phv of bpf/include/phv.h, generated from it: for tests that look at what the parser left.

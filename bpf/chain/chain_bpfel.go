@@ -141,6 +141,7 @@ const (
 	ChainVarHashCrc        = "hash_crc"
 	ChainVarHashKeys       = "hash_keys"
 	ChainVarHashSeed       = "hash_seed"
+	ChainVarParseDecaps    = "parse_decaps"
 	ChainVarRecircDeferred = "recirc_deferred"
 	ChainVarUnusedCount    = "unused_count"
 	ChainVarUnusedForm     = "unused_form"
@@ -223,6 +224,7 @@ type ChainVariableSpecs struct {
 	HashCrc        *ebpf.VariableSpec `ebpf:"hash_crc"`
 	HashKeys       *ebpf.VariableSpec `ebpf:"hash_keys"`
 	HashSeed       *ebpf.VariableSpec `ebpf:"hash_seed"`
+	ParseDecaps    *ebpf.VariableSpec `ebpf:"parse_decaps"`
 	RecircDeferred *ebpf.VariableSpec `ebpf:"recirc_deferred"`
 	UnusedCount    *ebpf.VariableSpec `ebpf:"unused_count"`
 	UnusedForm     *ebpf.VariableSpec `ebpf:"unused_form"`
@@ -290,6 +292,7 @@ type ChainVariables struct {
 	HashCrc        *ebpf.Variable `ebpf:"hash_crc"`
 	HashKeys       *ebpf.Variable `ebpf:"hash_keys"`
 	HashSeed       *ebpf.Variable `ebpf:"hash_seed"`
+	ParseDecaps    *ebpf.Variable `ebpf:"parse_decaps"`
 	RecircDeferred *ebpf.Variable `ebpf:"recirc_deferred"`
 	UnusedCount    *ebpf.Variable `ebpf:"unused_count"`
 	UnusedForm     *ebpf.Variable `ebpf:"unused_form"`

@@ -31,7 +31,7 @@ enum phv_need {
 	NEED_TSOPT = 1 << 0,
 	NEED_DNS = 1 << 1,
 	NEED_NTP = 1 << 2,
-	NEED_DECAP = 1 << 3, /* --decap */
+	/* 1 << 3: NEED_BEGIN */
 	NEED_QNAME = 1 << 4,
 };
 
@@ -113,4 +113,4 @@ static __always_inline int phv_has(const struct phv *phv, __u16 bits)
 #define NEED_QUEUE (1 << 6)
 
 /* begin of UDP packets. */
-#define NEED_BEGIN (1 << 7)
+#define NEED_BEGIN (1 << 3)

@@ -119,6 +119,7 @@ const (
 	TraceVarHashCrc         = "hash_crc"
 	TraceVarHashKeys        = "hash_keys"
 	TraceVarHashSeed        = "hash_seed"
+	TraceVarParseDecaps     = "parse_decaps"
 	TraceVarUnusedCount     = "unused_count"
 )
 
@@ -192,6 +193,7 @@ type TraceVariableSpecs struct {
 	HashCrc     *ebpf.VariableSpec `ebpf:"hash_crc"`
 	HashKeys    *ebpf.VariableSpec `ebpf:"hash_keys"`
 	HashSeed    *ebpf.VariableSpec `ebpf:"hash_seed"`
+	ParseDecaps *ebpf.VariableSpec `ebpf:"parse_decaps"`
 	UnusedCount *ebpf.VariableSpec `ebpf:"unused_count"`
 }
 
@@ -249,6 +251,7 @@ type TraceVariables struct {
 	HashCrc     *ebpf.Variable `ebpf:"hash_crc"`
 	HashKeys    *ebpf.Variable `ebpf:"hash_keys"`
 	HashSeed    *ebpf.Variable `ebpf:"hash_seed"`
+	ParseDecaps *ebpf.Variable `ebpf:"parse_decaps"`
 	UnusedCount *ebpf.Variable `ebpf:"unused_count"`
 }
 

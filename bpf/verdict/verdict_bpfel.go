@@ -101,6 +101,7 @@ const (
 	VerdictVarHashCrc       = "hash_crc"
 	VerdictVarHashKeys      = "hash_keys"
 	VerdictVarHashSeed      = "hash_seed"
+	VerdictVarParseDecaps   = "parse_decaps"
 	VerdictVarUnusedCount   = "unused_count"
 )
 
@@ -172,6 +173,7 @@ type VerdictVariableSpecs struct {
 	HashCrc     *ebpf.VariableSpec `ebpf:"hash_crc"`
 	HashKeys    *ebpf.VariableSpec `ebpf:"hash_keys"`
 	HashSeed    *ebpf.VariableSpec `ebpf:"hash_seed"`
+	ParseDecaps *ebpf.VariableSpec `ebpf:"parse_decaps"`
 	UnusedCount *ebpf.VariableSpec `ebpf:"unused_count"`
 }
 
@@ -227,6 +229,7 @@ type VerdictVariables struct {
 	HashCrc     *ebpf.Variable `ebpf:"hash_crc"`
 	HashKeys    *ebpf.Variable `ebpf:"hash_keys"`
 	HashSeed    *ebpf.Variable `ebpf:"hash_seed"`
+	ParseDecaps *ebpf.Variable `ebpf:"parse_decaps"`
 	UnusedCount *ebpf.Variable `ebpf:"unused_count"`
 }
 

@@ -123,11 +123,7 @@ func (p *probe) open(decap bool, others ...way) (err error) {
 		}
 	}
 	// Behind the first entry program of each kind of hook, which writes what the chain's members need: nothing here.
-	needs := everything
-	if decap {
-		needs |= maps.NeedDecap
-	}
-	if err := p.inst.Control().SetChain(nil, needs); err != nil {
+	if err := p.inst.Control().SetChain(nil, everything); err != nil {
 		return err
 	}
 	p.phv, p.counts = p.inst.Maps()["chain/phv_scratch"], p.inst.Maps()["chain/chain_counters"]

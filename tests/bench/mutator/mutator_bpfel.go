@@ -151,6 +151,7 @@ const (
 	MutatorVarHashCrc         = "hash_crc"
 	MutatorVarHashKeys        = "hash_keys"
 	MutatorVarHashSeed        = "hash_seed"
+	MutatorVarParseDecaps     = "parse_decaps"
 	MutatorVarUnusedKind      = "unused_kind"
 	MutatorVarUnusedState     = "unused_state"
 	MutatorVarUnusedTraffic   = "unused_traffic"
@@ -227,6 +228,7 @@ type MutatorVariableSpecs struct {
 	HashCrc       *ebpf.VariableSpec `ebpf:"hash_crc"`
 	HashKeys      *ebpf.VariableSpec `ebpf:"hash_keys"`
 	HashSeed      *ebpf.VariableSpec `ebpf:"hash_seed"`
+	ParseDecaps   *ebpf.VariableSpec `ebpf:"parse_decaps"`
 	UnusedKind    *ebpf.VariableSpec `ebpf:"unused_kind"`
 	UnusedState   *ebpf.VariableSpec `ebpf:"unused_state"`
 	UnusedTraffic *ebpf.VariableSpec `ebpf:"unused_traffic"`
@@ -283,6 +285,7 @@ type MutatorVariables struct {
 	HashCrc       *ebpf.Variable `ebpf:"hash_crc"`
 	HashKeys      *ebpf.Variable `ebpf:"hash_keys"`
 	HashSeed      *ebpf.Variable `ebpf:"hash_seed"`
+	ParseDecaps   *ebpf.Variable `ebpf:"parse_decaps"`
 	UnusedKind    *ebpf.Variable `ebpf:"unused_kind"`
 	UnusedState   *ebpf.Variable `ebpf:"unused_state"`
 	UnusedTraffic *ebpf.Variable `ebpf:"unused_traffic"`
