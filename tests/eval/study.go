@@ -59,6 +59,7 @@ type Look struct {
 	Seeds  int            // a cell; 0: what the section takes
 	Cells  *regexp.Regexp // nil: all
 	Misses bool           // log them
+	Pieces string         // folder in which an interrupted section leaves what it has, and finds it; "": none
 }
 
 // NewPage makes a page whose figures are dir/PREFIX-NAME.svg.

@@ -15,7 +15,7 @@ func TestEnclosures(t *testing.T) {
 	list := cells(eval.NewPage(t.TempDir(), "coverage", true, t.Logf))
 	list = slices.DeleteFunc(list, func(c coverage.Cell) bool { return c.Name != "scans" })
 	list[0].Configs = list[0].Configs[:1]
-	s, err := coverage.Run(t.Context(), list, 1, 4)
+	s, err := coverage.Run(t.Context(), list, 1, 4, "")
 	if err != nil {
 		t.Fatal(err)
 	}

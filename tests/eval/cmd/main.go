@@ -32,6 +32,7 @@ func run(ctx context.Context, args []string) error {
 	var look eval.Look
 	flags.IntVar(&look.Seeds, "seeds", 0, "seeds a cell of a section coverage (default 300)")
 	flags.BoolVar(&look.Misses, "misses", false, "log the intervals and bounds that did not hold")
+	flags.StringVar(&look.Pieces, "pieces", "", "folder where an interrupted section coverage leaves what it has; its next run, of the same build, goes on")
 	flags.Func("cells", "cells of a section coverage, by a regular expression", func(text string) (err error) {
 		look.Cells, err = regexp.Compile(text)
 		return err

@@ -41,19 +41,23 @@ type Config struct {
 const atOnce = 25
 
 // Run replays every cell with n seeds from first on, on all cores, and tallies what the reports promised. Programs are loaded once for
-// some seeds, and proven once.
-func Run(ctx context.Context, cells []Cell, first uint64, n int) (*Study, error) {
-	s := newStudy()
+// some seeds, and proven once. What is in the folder pieces from an interrupted run is taken over; "" for none.
+func Run(ctx context.Context, cells []Cell, first uint64, n int, pieces string) (*Study, error) {
+	s, keeper := newStudy(), keep(pieces)
 	var lock sync.Mutex
 	proven := make([]sync.Once, len(cells))
 	each := (n + atOnce - 1) / atOnce
 	err := eval.Parallel(ctx, len(cells)*each, func(ctx context.Context, task int) error {
-		c, from, prove := cells[task/each], task%each*atOnce, false
-		proven[task/each].Do(func() { prove = true })
-		err := c.run(ctx, first+uint64(from), min(atOnce, n-from), !prove, func(config int, list []Outcome) {
+		c, from, most := cells[task/each], first+uint64(task%each*atOnce), min(atOnce, n-task%each*atOnce)
+		said := func(config int, list []Outcome) {
 			lock.Lock()
 			defer lock.Unlock()
 			s.add(Place{Algorithm: c.Configs[config].Algorithm, Cell: c.Name, Config: c.Configs[config].Name}, list)
+		}
+		err := keeper.run(c, from, most, said, func(said func(int, []Outcome)) error {
+			prove := false
+			proven[task/each].Do(func() { prove = true })
+			return c.run(ctx, from, most, !prove, said)
 		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)

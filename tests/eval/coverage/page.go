@@ -31,7 +31,7 @@ func Section(cells func(p *eval.Page) []Cell) eval.Section {
 			n = p.Seeds
 		}
 		list := slices.DeleteFunc(cells(p), func(c Cell) bool { return p.Cells != nil && !p.Cells.MatchString(c.title()) })
-		s, err := Run(ctx, list, firstSeed, n)
+		s, err := Run(ctx, list, firstSeed, n, p.Pieces)
 		if err != nil {
 			return err
 		}

@@ -169,7 +169,7 @@ func TestSaving(t *testing.T) {
 // decides. Of hundreds of intervals that are honest 92 to 99 % hold the truth, whatever the seeds.
 func TestCoverage(t *testing.T) {
 	testutil.NeedRoot(t)
-	s, err := coverage.Run(t.Context(), models()[:2], 1, 3)
+	s, err := coverage.Run(t.Context(), models()[:2], 1, 3, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ func TestEnclosures(t *testing.T) {
 	testutil.NeedRoot(t)
 	o := traffic.LeanOptions{Packets: 40_000, Flows: 2_000, Heavy: 100, Victims: 20, Span: 8 * time.Second, Delay: 50 * time.Millisecond,
 		Loss: 0.04, Late: 0.04, Again: 0.02}
-	s, err := coverage.Run(t.Context(), []coverage.Cell{modelled("model", o, sized(nil, "40kB", "10kB"))}, 1, 2)
+	s, err := coverage.Run(t.Context(), []coverage.Cell{modelled("model", o, sized(nil, "40kB", "10kB"))}, 1, 2, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ func TestEnclosures(t *testing.T) {
 			cells = append(cells, c)
 		}
 	}
-	s, err := coverage.Run(t.Context(), cells, 1, 3)
+	s, err := coverage.Run(t.Context(), cells, 1, 3, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ func TestMain(m *testing.M) { testutil.Main(m) }
 // Bounds that are printed hold the truth of all packets, those that nobody watched included: the study's section in small.
 func TestEnclosures(t *testing.T) {
 	testutil.NeedRoot(t)
-	s, err := coverage.Run(t.Context(), []coverage.Cell{modelled()}, 1, 2)
+	s, err := coverage.Run(t.Context(), []coverage.Cell{modelled()}, 1, 2, "")
 	if err != nil {
 		t.Fatal(err)
 	}
