@@ -2,6 +2,7 @@ package delay
 
 import (
 	"math"
+	"slices"
 
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
@@ -12,9 +13,10 @@ const Normal95 = 1.959964
 // How far an estimate may be from what really passed in this window. The samples are known; what is unknown is how many
 // values were lost, of which each sample with a weight w stands for w - 1, with the variance w (w - 1). Where the lost ones rest on
 // few samples they are not scattered evenly around their estimate: a slow value that never came back leaves nothing that
-// a variance could be taken from. So they are bounded like a Poisson number of which k = lost^2 / variance samples were
-// seen, by the quantiles of the gamma distribution, above for k + 1, with the one that was just not seen, and below for
-// k + 1/2 (Fay, Feuer, "Confidence intervals for directly standardized rates", Statistics in Medicine 1997, who take k below).
+// a variance could be taken from. So they are bounded by the quantiles of the gamma distribution with their variance, above with
+// the w - 1 beside a sample that was just not seen, and below with half of it (after Fay, Feuer, "Confidence intervals for directly
+// standardized rates", Statistics in Medicine 1997: of n values that come back with probability 1/w each, k of which did, as many are
+// lost as a negative binomial number of k + 1 says).
 
 // region is what is known of a range of values.
 type region struct {
@@ -30,14 +32,15 @@ func (r *region) add(o region) {
 // unseen is how many more values may be there than estimated, and fewer how many fewer. one: lost values that a sample
 // which just was not seen would have stood for.
 func (r region) unseen(one float64) float64 {
-	scale := one
+	weight := one + 1
 	if r.lost > 0 {
-		scale = max(scale, r.variance/r.lost)
+		weight = max(weight, r.variance/r.lost)
 	}
-	if scale == 0 {
+	mean := r.lost + weight - 1
+	if mean <= 0 {
 		return 0
 	}
-	return max(0, scale*gamma(r.lost/scale+1, Normal95)-r.lost)
+	return max(0, weight*gamma(mean/weight, Normal95)-r.lost)
 }
 
 func (r region) fewer() float64 {
@@ -93,12 +96,13 @@ type Enclosure struct {
 // CountBounds encloses Count. A count of which nothing was left to chance is what it is.
 func (s *Spectrum) CountBounds() Enclosure {
 	all := s.all()
-	one := s.stands()[0]
+	hidden, blind := s.tail()
+	above := math.Hypot(math.Hypot(all.unseen(s.stands()[0]), s.Doubt), hidden)
 	e := Enclosure{
 		Low:  max(s.Samples(), math.Floor(all.mass-math.Hypot(all.fewer(), s.Doubt)+1e-6)),
-		High: math.Ceil(all.mass + math.Hypot(all.unseen(one), s.Doubt) - 1e-6),
+		High: math.Ceil(all.mass + above - 1e-6),
 	}
-	if s.Blind() {
+	if blind {
 		e.Promise, e.High = report.Bound, max(s.Most, all.mass)
 	}
 	return e
@@ -107,40 +111,53 @@ func (s *Spectrum) CountBounds() Enclosure {
 // A hidden mass leaves no sample in one of twenty cases when it stands for this many samples.
 const ruleOfThree = 3
 
-// Blind reports whether many slow values may have gone by without leaving a sample: as many as would change the count by
-// what its interval allows, at delays to which what was seen seems to go on. A distribution that has ended, to a small part of that,
-// an octave before such delays begin is taken to have ended.
-func (s *Spectrum) Blind() bool {
+// much is a part of the count that nobody calls exact when it may be missing.
+const much = 0.02
+
+// tail is how many slow values to allow for that left no sample. From some delay on, more may hide than the interval of the count has
+// room for. Samples from there, few of many and heavy, come back or do not: whoever went by them would print an interval whenever they
+// did not, and be wrong just then. The octave before, where most come back, says what there is to go on from there: so many are allowed for as it and
+// all behind it may have held, and the count is blind where that is more than its interval, and much. Without a sample in it the
+// distribution has ended.
+func (s *Spectrum) tail() (hidden float64, blind bool) {
 	if s.Predicted == nil {
-		return false
+		return 0, false
 	}
 	all := s.all()
-	allowed := max(all.unseen(s.stands()[0]), 0.02*all.mass, 2*ruleOfThree)
-	first := len(s.Predicted)
-	for bin, w := range s.Predicted {
-		if ruleOfThree*(w-1) > allowed {
-			first = bin
-			break
-		}
+	allowed := max(all.unseen(s.stands()[0]), 2*ruleOfThree)
+	first := slices.IndexFunc(s.Predicted, func(w float64) bool { return ruleOfThree*(w-1) > allowed })
+	if first < 0 {
+		return 0, false
 	}
-	octave := 1 << s.Scale.Bins.Mantissa
-	beyond := 0.0
-	for bin := max(0, first-octave); bin < len(s.Mass); bin++ {
-		beyond += s.Mass[bin]
+	_, last := s.split(max(0, first-1<<s.Scale.Bins.Mantissa))
+	if last.mass == 0 {
+		return 0, false
 	}
-	return first < len(s.Predicted) && beyond > allowed/2
+	hidden = last.mass + last.unseen(0)
+	if s.Most > 0 {
+		hidden = min(hidden, max(0, s.Most-all.mass))
+	}
+	return hidden, hidden > max(allowed, much*all.mass)
 }
 
-// hidden is how many slow values may have gone by alone, at delays where hardly one comes back, beside what was seen: what is
-// not seen in one of twenty cases, unless the counters say that there were fewer.
+// Blind reports whether slow values that left no sample may change the count by more than its interval allows for.
+func (s *Spectrum) Blind() bool {
+	_, blind := s.tail()
+	return blind
+}
+
+// hidden is how many slow values may have gone by, at delays where hardly one comes back, beside what was seen: those that tail allows for, and
+// where it knows of none as many as are not seen in one of twenty cases; unless the counters say that there were fewer.
 func (s *Spectrum) hidden() float64 {
 	if last := len(s.Predicted) - 1; last < 0 || s.Predicted[last] < 2 {
 		return 0
 	}
+	more, _ := s.tail()
+	more = max(more, ruleOfThree)
 	if s.Most > 0 {
-		return min(ruleOfThree, max(0, s.Most-s.Count()))
+		return min(more, max(0, s.Most-s.Count()))
 	}
-	return ruleOfThree
+	return more
 }
 
 // certain: with fewer lost values than this nothing was left to chance.
@@ -221,9 +238,11 @@ func (s *Spectrum) lowEnd(q float64, from int) float64 {
 	return 0
 }
 
-// excess is how much the values of the far side may exceed, times q, those of the near side times 1-q.
+// excess is how much the values of the far side may exceed, times q, those of the near side times 1-q. Values are whole: half of one
+// decides on which side of an end it lies.
 func excess(q float64, near, far region, one float64) float64 {
-	return q*far.mass - (1-q)*near.mass + math.Hypot(q*far.unseen(one), (1-q)*near.fewer())
+	const half = 0.5
+	return q*far.mass - (1-q)*near.mass + math.Hypot(q*far.unseen(one), (1-q)*near.fewer()) + half*max(q, 1-q)
 }
 
 // split of the values in front of a bin, and of it and all behind.
