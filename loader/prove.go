@@ -2,12 +2,14 @@ package loader
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 
 	"github.com/xdpmon/xdpmon/loader/pisa"
 )
@@ -45,7 +47,8 @@ func identity(spec *ebpf.CollectionSpec) [sha256.Size]byte {
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(spec.Programs)) {
 		p := spec.Programs[name]
-		fmt.Fprintf(h, "program %s %v %s %d\n%v\n", name, p.Type, p.SectionName, p.Flags, p.Instructions)
+		fmt.Fprintf(h, "program %s %v %s %d\n", name, p.Type, p.SectionName, p.Flags)
+		h.Write(written(p.Instructions))
 	}
 	for _, name := range slices.Sorted(maps.Keys(spec.Maps)) {
 		m := spec.Maps[name]
@@ -55,4 +58,19 @@ func identity(spec *ebpf.CollectionSpec) [sha256.Size]byte {
 		fmt.Fprintf(h, "constant %s %x\n", name, spec.Variables[name].Value)
 	}
 	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// written are instructions with the names that they have and refer to, field by field: as text they take ten times as long.
+func written(all asm.Instructions) (b []byte) {
+	for i := range all {
+		ins := &all[i]
+		b = binary.LittleEndian.AppendUint64(b, uint64(ins.OpCode))
+		b = binary.LittleEndian.AppendUint64(b, uint64(ins.Dst)|uint64(ins.Src)<<8|uint64(uint16(ins.Offset))<<16)
+		b = binary.LittleEndian.AppendUint64(b, uint64(ins.Constant))
+		for _, name := range []string{ins.Symbol(), ins.Reference()} {
+			b = binary.LittleEndian.AppendUint64(b, uint64(len(name)))
+			b = append(b, name...)
+		}
+	}
+	return b
 }

@@ -1,6 +1,7 @@
 package maps
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -96,13 +97,32 @@ func (a *Array) Write(bank int, words []uint64) error {
 		return fmt.Errorf("write array %s: %d words given, it has %d", a.Name, len(words), a.Words())
 	}
 	a.written = true
-	w, b := a.wordsPerElement(), make([]byte, a.ElemSize)
-	for e := range a.Entries {
+	for from := 0; from < a.Entries; from += batchEntries {
+		if err := a.writeSome(bank*a.Entries+from, words[from*a.wordsPerElement():]); err != nil {
+			return fmt.Errorf("write array %s: %w", a.Name, err)
+		}
+	}
+	return nil
+}
+
+// writeSome writes as many elements as fit into a batch, the first of which is words.
+func (a *Array) writeSome(first int, words []uint64) error {
+	w := a.wordsPerElement()
+	n := min(batchEntries, len(words)/w)
+	a.keys = a.keys[:0]
+	for e := range n {
+		a.keys = append(a.keys, uint32(first+e))
+	}
+	if err := a.writeBatch(a.keys, words[:n*w]); !errors.Is(err, ebpf.ErrNotSupported) {
+		return err
+	}
+	b := make([]byte, a.ElemSize)
+	for e, key := range a.keys {
 		for i := range b {
 			b[i] = byte(words[e*w+i/8] >> (8 * (i % 8)))
 		}
-		if err := a.m.Update(uint32(bank*a.Entries+e), b, ebpf.UpdateAny); err != nil {
-			return fmt.Errorf("write array %s: %w", a.Name, err)
+		if err := a.m.Update(key, b, ebpf.UpdateAny); err != nil {
+			return err
 		}
 	}
 	return nil

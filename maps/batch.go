@@ -133,15 +133,9 @@ func (a *Array) zero(keys []uint32) error {
 }
 
 func (a *Array) zeroBatch(keys []uint32) error {
-	if !a.scratch.unsupported && !a.PerCPU && (a.ElemSize == 8 || a.ElemSize == 4) {
-		var values any = make([]uint64, len(keys))
-		if a.ElemSize == 4 {
-			values = make([]uint32, len(keys))
-		}
-		_, err := a.m.BatchUpdate(keys, values, nil)
-		if !errors.Is(err, ebpf.ErrNotSupported) {
-			return err
-		}
+	err := a.writeBatch(keys, make([]uint64, len(keys)))
+	if !errors.Is(err, ebpf.ErrNotSupported) {
+		return err
 	}
 	var value any = make([]byte, a.ElemSize)
 	if a.PerCPU {
@@ -153,4 +147,28 @@ func (a *Array) zeroBatch(keys []uint32) error {
 		}
 	}
 	return nil
+}
+
+// writeBatch writes elements of one word in one system call, the same on all CPUs, where the kernel can (per CPU: Linux 5.13).
+func (a *Array) writeBatch(keys []uint32, words []uint64) error {
+	if a.scratch.unsupported || a.ElemSize != 8 && (a.ElemSize != 4 || a.PerCPU) {
+		return ebpf.ErrNotSupported
+	}
+	var values any = words
+	switch {
+	case a.ElemSize == 4:
+		short := make([]uint32, len(words))
+		for i, v := range words {
+			short[i] = uint32(v)
+		}
+		values = short
+	case a.PerCPU:
+		copies := make([]uint64, 0, len(words)*PossibleCPUs())
+		for _, v := range words {
+			copies = append(copies, slices.Repeat([]uint64{v}, PossibleCPUs())...)
+		}
+		values = copies
+	}
+	_, err := a.m.BatchUpdate(keys, values, nil)
+	return err
 }

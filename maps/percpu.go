@@ -39,7 +39,7 @@ func (a *Array) ReadResetPerCPU(bank int) ([][]uint64, error) {
 			a.keys = append(a.keys, uint32(bank*a.Entries+e))
 		}
 	}
-	return copies, a.zeroCopies(a.keys)
+	return copies, a.zero(a.keys)
 }
 
 func (a *Array) readCopies(first int, copies [][]uint64) error {
@@ -79,20 +79,4 @@ func (a *Array) splitBatch(n, first int, copies [][]uint64) {
 			}
 		}
 	}
-}
-
-// zeroCopies sets elements to zero on all CPUs, many in a system call where the kernel can (Linux 5.13).
-func (a *Array) zeroCopies(keys []uint32) error {
-	for len(keys) > 0 && !a.scratch.unsupported {
-		n := min(batchEntries, len(keys))
-		_, err := a.m.BatchUpdate(keys[:n], make([]uint64, n*PossibleCPUs()), nil)
-		if errors.Is(err, ebpf.ErrNotSupported) {
-			break
-		}
-		if err != nil {
-			return fmt.Errorf("reset array %s: %w", a.Name, err)
-		}
-		keys = keys[n:]
-	}
-	return a.zero(keys)
 }

@@ -3,6 +3,7 @@ package twins
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"io"
 	"math/rand/v2"
 	"net/netip"
@@ -52,7 +53,7 @@ func (p *pair) drive() error {
 		return err
 	}
 	if p.twin.Drive != nil {
-		if err := p.twin.Drive(driver{p}, p.form); err != nil {
+		if err := errors.Join(p.twin.Drive(driver{p}, p.form), p.settle()); err != nil {
 			return err
 		}
 	}
@@ -155,36 +156,72 @@ func (d driver) Now() int64 { return d.now }
 
 // Send implements twin.Driver.
 func (d driver) Send(packets ...packet.Packet) error {
+	if err := d.settle(); err != nil {
+		return err
+	}
 	return d.frames(&list{packets: packets}, timeOf)
 }
 
 // Read implements twin.Driver.
-func (d driver) Read(register string) []uint64 {
-	words := make([]uint64, twin.Entries(d.sw, register))
-	for i := range words {
-		words[i], _ = twin.Element(d.sw, register, i)
-	}
-	return words
-}
+func (d driver) Read(register string) []uint64 { return twin.Elements(d.sw, register) }
 
 // Write implements twin.Driver.
 func (d driver) Write(register string, i int, v uint64) error {
-	if err := d.host.feed.Flush(); err != nil {
+	twin.SetElement(d.sw, register, i, v)
+	one := poke{register, i, v}
+	if d.tape != nil {
+		d.tape.steps = append(d.tape.steps, step{poke: &one})
+	}
+	if d.pokes == nil {
+		d.pokes = map[string][]poke{}
+	}
+	d.pokes[register] = append(d.pokes[register], one)
+	return nil
+}
+
+// settle writes what a driver wrote into the host's arrays, where what only a host keeps in a word stays.
+func (p *pair) settle() error {
+	if len(p.pokes) == 0 {
+		return nil
+	}
+	if err := p.host.feed.Flush(); err != nil {
 		return err
 	}
-	old, err := d.host.read(register, i) // what only a host keeps there stays
+	for register, pokes := range p.pokes {
+		if err := p.settleAll(register, pokes); err != nil {
+			return err
+		}
+	}
+	clear(p.pokes)
+	return nil
+}
+
+func (p *pair) settleAll(register string, pokes []poke) error {
+	a, err := p.host.set.Array(register)
 	if err != nil {
 		return err
 	}
-	kept, mine := d.laidOut(register, []uint64{old})[0], v
-	if d.twin.Same != nil {
-		mine = d.twin.Same(register, v)
+	keys, words := make([]uint32, len(pokes)), make([]uint64, len(pokes))
+	read := func(i int) (uint64, error) { return p.host.read(register, i) }
+	if len(pokes)*8 > a.Entries {
+		all, err := p.host.words(register)
+		if err != nil {
+			return err
+		}
+		read = func(i int) (uint64, error) { return all[i], nil }
 	}
-	twin.SetElement(d.sw, register, i, v)
-	if d.tape != nil {
-		d.tape.steps = append(d.tape.steps, step{poke: &poke{register, i, v}})
+	for n, one := range pokes {
+		old, err := read(one.i)
+		if err != nil {
+			return err
+		}
+		kept, mine := p.laidOut(register, []uint64{old})[0], one.v
+		if p.twin.Same != nil {
+			mine = p.twin.Same(register, one.v)
+		}
+		keys[n], words[n] = uint32(one.i), old^kept^mine
 	}
-	return d.host.write(register, i, old^kept^mine)
+	return p.host.put(a, keys, words)
 }
 
 // frames is a stream of frames that are known beforehand.

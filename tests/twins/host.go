@@ -3,6 +3,7 @@ package twins
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
@@ -24,7 +25,8 @@ type host struct {
 	feed   *replay.Replayer
 	seed   uint64
 	coin   uint32
-	ring   *maps.Ring // nil: what goes to the control plane is all in registers
+	ring   *maps.Ring          // nil: what goes to the control plane is all in registers
+	held   map[string][]uint64 // banked arrays as they were read last, until the window ends
 }
 
 // hashSeed of the host is used where its hashes are not CRCs.
@@ -44,7 +46,7 @@ func openHost(t *twin.Twin, form twin.Form, coins uint64) (_ *host, err error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &host{spec: objects[0].Spec, seed: coins}
+	h := &host{spec: objects[0].Spec, seed: coins, held: map[string][]uint64{}}
 	for i := range objects {
 		objects[i].RecircShare = min(1, objects[i].RecircShare*everyPass)
 	}
@@ -114,6 +116,9 @@ func (h *host) words(name string) ([]uint64, error) {
 		}
 		all = append(all, words...)
 	}
+	if a.Banks == 2 && len(all) == 2*a.Entries {
+		h.held[name] = slices.Clone(all)
+	}
 	return all, nil
 }
 
@@ -136,31 +141,45 @@ func (h *host) fill(name string, v uint64) error {
 	if err != nil {
 		return err
 	}
-	for i := range a.Entries {
-		if err := h.write(name, i, v); err != nil {
-			return err
-		}
-	}
-	return nil
+	return h.write(name, 0, slices.Repeat([]uint64{v}, a.Entries)...)
 }
 
-// write one element, of the copy that the replay's core has.
-func (h *host) write(name string, i int, v uint64) error {
+// write elements, of the copies that the replay's core has.
+func (h *host) write(name string, first int, words ...uint64) error {
 	a, err := h.set.Array(name)
 	if err != nil {
 		return err
 	}
-	if !a.PerCPU {
-		b := binary.NativeEndian.AppendUint64(nil, v)
-		return a.Map().Update(uint32(i), b[:a.ElemSize], ebpf.UpdateAny)
+	keys := make([]uint32, len(words))
+	for i := range keys {
+		keys[i] = uint32(first + i)
 	}
-	cpu, err := core()
-	if err != nil {
-		return err
+	return h.put(a, keys, words)
+}
+
+// put words into elements, many in one system call.
+func (h *host) put(a *maps.Array, keys []uint32, words []uint64) error {
+	var values any = words
+	switch {
+	case a.PerCPU:
+		cpu, err := core()
+		if err != nil {
+			return err
+		}
+		copies := make([]uint64, len(words)*maps.PossibleCPUs())
+		for i, v := range words {
+			copies[i*maps.PossibleCPUs()+cpu] = v
+		}
+		values = copies
+	case a.ElemSize == 4:
+		short := make([]uint32, len(words))
+		for i, v := range words {
+			short[i] = uint32(v)
+		}
+		values = short
 	}
-	copies := make([]uint64, maps.PossibleCPUs())
-	copies[cpu] = v
-	return a.Map().Update(uint32(i), copies, ebpf.UpdateAny)
+	_, err := a.Map().BatchUpdate(keys, values, nil)
+	return err
 }
 
 // core that the replay runs on.
@@ -208,12 +227,32 @@ func (h *host) end() (bank int, err error) {
 			return 0, err
 		}
 		if a.Banks == 2 && a.Kind != "" {
-			if _, err := a.ReadReset(bank, nil); err != nil {
+			if err := h.clear(a, bank); err != nil {
 				return 0, err
 			}
 		}
 	}
 	return bank, nil
+}
+
+// clear a closed bank, of which words has just told what is in it.
+func (h *host) clear(a *maps.Array, bank int) error {
+	words, ok := h.held[a.Name]
+	if !ok {
+		_, err := a.ReadReset(bank, nil)
+		return err
+	}
+	delete(h.held, a.Name)
+	var keys []uint32
+	for i, v := range words[bank*a.Entries : (bank+1)*a.Entries] {
+		if v != 0 {
+			keys = append(keys, uint32(bank*a.Entries+i))
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	return h.put(a, keys, make([]uint64, len(keys)))
 }
 
 func (h *host) close() error {

@@ -261,26 +261,25 @@ func (t *Twin) SetBank(sw *run.Switch, bank int) error {
 	return table.SetDefault(t.Window.Action, t.Window.Banks[bank]...)
 }
 
-// Element is a register's element as one number: the first field of a pair is the high half. What two exclusive registers of
-// one name hold counts as one array, in the order of their instances.
-func Element(sw *run.Switch, name string, i int) (uint64, bool) {
+// Elements of a register as numbers: the first field of a pair is the high half. What two exclusive registers of one name hold counts
+// as one array, in the order of their instances.
+func Elements(sw *run.Switch, name string) []uint64 {
+	all := make([]uint64, 0, Entries(sw, name))
 	for _, r := range sw.Arrays() {
-		if r.Name != name {
-			continue
+		switch {
+		case r.Name != name:
+		case r.Words == 1:
+			all = append(all, r.Data...)
+		default:
+			for i := range r.Entries {
+				all = append(all, r.Data[2*i]<<r.Width|r.Data[2*i+1])
+			}
 		}
-		if i >= r.Entries {
-			i -= r.Entries
-			continue
-		}
-		if r.Words == 2 {
-			return r.Data[2*i]<<r.Width | r.Data[2*i+1], true
-		}
-		return r.Data[i], true
 	}
-	return 0, false
+	return all
 }
 
-// SetElement writes what Element reads.
+// SetElement writes what Elements reads.
 func SetElement(sw *run.Switch, name string, i int, v uint64) {
 	for _, r := range sw.Arrays() {
 		if r.Name != name {
