@@ -76,6 +76,7 @@ type Answer struct {
 	Departure, Delay int64
 	Size, Total      uint64
 	Culprit          bool
+	Low, High        float64 // between which its share is said to be
 }
 
 // Share of the queue.
@@ -128,6 +129,7 @@ type bench struct {
 	inst    *loader.Instance
 	feed    *replay.Replayer
 	ring    *maps.Ring
+	shares  func(*bpf.ConquestConquestEvent) (value, low, high float64)
 	answers []Answer
 }
 
@@ -148,6 +150,9 @@ func open(set map[string]string, seed uint64) (_ *bench, err error) {
 		return nil, err
 	}
 	b := &bench{}
+	if b.shares, err = conquest.Shares(v, true); err != nil {
+		return nil, err
+	}
 	if b.inst, err = loader.Load(objects, loader.Options{Seed: seed, Replay: true}); err != nil {
 		return nil, err
 	}
@@ -188,7 +193,8 @@ func (b *bench) hear() error {
 	return b.ring.Drain(func(record []byte) {
 		e := (*bpf.ConquestConquestEvent)(unsafe.Pointer(unsafe.SliceData(record)))
 		if e.Kind == uint32(bpf.ConquestConquestEventKindEVENT_PACKET) {
-			b.answers = append(b.answers, Answer{int64(e.Time), int64(e.Delay), e.Size, e.Total, e.Culprit != 0})
+			_, low, high := b.shares(e)
+			b.answers = append(b.answers, Answer{int64(e.Time), int64(e.Delay), e.Size, e.Total, e.Culprit != 0, low, high})
 		}
 	})
 }

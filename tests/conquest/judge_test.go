@@ -82,3 +82,34 @@ func TestDecision(t *testing.T) {
 		}
 	}
 }
+
+// TestShareBounds: the share of a packet's flow is between the ends that are printed, whatever the reading and however many flows collide.
+func TestShareBounds(t *testing.T) {
+	testutil.NeedRoot(t)
+	m, err := traffic.NewBursty(traffic.BurstyOptions{Packets: 60_000, Seed: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewStream(m, Link{Rate: 10e9, Buffer: 8 << 20, Tau: 200_000})
+	for _, set := range []map[string]string{{"columns": "1024"}, {"columns": "1024", "snapshots": "16"}, {"columns": "64"}, {"columns": "1024", "interval": "8ms"}} {
+		answers, err := s.Ask(set, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		below, above, width := 0, 0, 0.0
+		for i, a := range answers {
+			share := s.Truth[i].Share()
+			width += (a.High - a.Low) / float64(len(answers))
+			if share < a.Low-1e-9 {
+				below++
+			}
+			if share > a.High+1e-9 {
+				above++
+			}
+		}
+		t.Logf("%v: of %d shares %d are below their lower end, %d above the upper; mean width %.3f", set, len(answers), below, above, width)
+		if 50*(below+above) > len(answers) {
+			t.Errorf("%v: of %d shares %d are below their lower end, %d above the upper: 2 %% are allowed", set, len(answers), below, above)
+		}
+	}
+}

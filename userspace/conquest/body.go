@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/conquest"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
@@ -118,10 +119,18 @@ func when(ns, offset int64) string {
 	return report.UTC(ns + offset)
 }
 
+// clock writes the time of day alone (UTC): people know the date, and a whole time is cut where a table is narrow.
+func clock(ns, offset int64) string {
+	if ns+offset < 946684800e9 {
+		return when(ns, offset)
+	}
+	return time.Unix(0, ns+offset).UTC().Format("15:04:05.000000")
+}
+
 // burstTable is the log of bursts, the last one first.
 func (c *config) burstTable(h *history, offset int64) report.Table {
 	t := report.Table{Name: "log", Title: "Bursts", Limit: int(c.values.Int("bursts")), Help: "bursts, the last one first", Columns: []report.Column{
-		{Name: "when", Help: "departure of the first packet that waited conquest.tau"},
+		{Name: "at", Help: "departure of the first packet that waited conquest.tau: time of day, UTC"},
 		{Name: "length_ns", Unit: report.Nanosecond, Help: "to the last one"},
 		{Name: "peak_ns", Unit: report.Nanosecond, Help: "longest delay"},
 		{Name: "culprit", Help: "the flow with the largest share"},
@@ -129,7 +138,8 @@ func (c *config) burstTable(h *history, offset int64) report.Table {
 		{Name: "culprits", Unit: report.Flows, Help: "flows that had more than conquest.alpha of the queue"},
 		{Name: "queue", Help: "transmit queue"},
 		{Name: "open", Help: "it went on at the end of the window"},
-		{Name: "begin_ns", Unit: report.Nanosecond, JSON: true, Help: "the same as when, in the clock of the packets"},
+		{Name: "when", JSON: true, Help: "the same as at, with its date"},
+		{Name: "begin_ns", Unit: report.Nanosecond, JSON: true, Help: "the same as at, in the clock of the packets"},
 	}}
 	for i := len(h.bursts) - 1; i >= 0 && len(t.Rows) < t.Limit; i-- {
 		b := &h.bursts[i]
@@ -138,7 +148,8 @@ func (c *config) burstTable(h *history, offset int64) report.Table {
 			worst := slices.MaxFunc(b.flows, func(a, b accused) int { return cmp.Compare(a.share.value, b.share.value) })
 			name, most = c.name(worst.key), worst.share.value
 		}
-		t.Rows = append(t.Rows, []any{when(b.begin, offset), b.last - b.begin, b.peak, name, most, uint64(len(b.flows)) + min(b.more, 1), uint64(b.queue), b.open, b.begin})
+		t.Rows = append(t.Rows, []any{clock(b.begin, offset), b.last - b.begin, b.peak, name, most, uint64(len(b.flows)) + min(b.more, 1), uint64(b.queue), b.open,
+			when(b.begin, offset), b.begin})
 	}
 	return t
 }
@@ -250,12 +261,13 @@ func (h *history) worst(limit int) []blamed {
 func (c *config) rampTable(h *history, offset int64) report.Table {
 	t := report.Table{Name: "ramps", Title: "Growing flows", Limit: int(c.values.Int("top")), Help: "flows that grew by more than conquest.ramp from one snapshot to the next, the last ones first"}
 	t.Columns = append(c.keyColumns(),
-		report.Column{Name: "when", Help: "when that was seen"},
+		report.Column{Name: "at", Help: "when that was seen: time of day, UTC"},
+		report.Column{Name: "when", JSON: true, Help: "the same as at, with its date"},
 		report.Column{Name: "before", Unit: c.size(), Help: "in the snapshot before"},
 		report.Column{Name: "after", Unit: c.size(), Help: "in the last snapshot"})
 	for i := len(h.ramps) - 1; i >= 0 && len(t.Rows) < t.Limit; i-- {
 		r := h.ramps[i]
-		t.Rows = append(t.Rows, append(c.keyCells(r.key), when(r.time, offset), r.before, r.size))
+		t.Rows = append(t.Rows, append(c.keyCells(r.key), clock(r.time, offset), when(r.time, offset), r.before, r.size))
 	}
 	return t
 }

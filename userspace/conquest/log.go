@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/conquest"
+	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 )
 
@@ -192,21 +193,51 @@ func since(now int64, ticks uint32) int64 {
 }
 
 // shareOf is what a report says of its flow. Of the oldest snapshot that was read a part counts, of which the flow may have had all or
-// nothing; and what collides adds to it.
+// nothing; what collides adds to it; a packet is in one snapshot wholly; and of what had left before the oldest snapshot nobody knows. From below there
+// are two bounds, of which the better one holds: the flow had what the other snapshots say, and others had no more than all of theirs in the oldest one.
 func (c *config) shareOf(e *event) share {
 	size, total := float64(e.Size), float64(e.Total)
 	if total == 0 {
 		return share{}
 	}
-	unsure, rest := float64(e.Oldest)*float64(e.Edge)/(1<<16), 0.0
-	switch rest = float64(e.Oldest) - unsure; {
-	case e.Reach == 0: // the packet came while the snapshot was being written, and nobody knows what had left before
-		unsure, rest = size, total
-	case e.Edge == 1<<16:
+	edge, oldest, queue := float64(e.Edge)/(1<<16), float64(e.Oldest), total
+	unsure, rest := oldest*edge, oldest*(1-edge)
+	inWindow := e.Time & uint64(c.interval()-1)
+	if e.Reach == 0 { // the packet came while the snapshot was being written, which has no word of what had left before
+		edge = min(1, float64(e.Delay)/float64(max(1, inWindow)))
+		unsure, rest, queue = size, total-size, total*edge // its link was busy since then
+	} else if e.Edge == 1<<16 {
 		unsure = 0
 	}
-	low := size - unsure - collisions/float64(c.columns)*total
-	return share{min(1, size/total), max(0, low/total), min(1, (size+rest)/total)}
+	collided, packet := collisions/float64(c.columns)*total, c.packet()
+	others := max(0, total-size+collided)
+	if e.Reach > 0 {
+		others /= max(edge, 1.0/(1<<16)) // if all of theirs in the oldest snapshot left since
+	}
+	unseen := total * max(0, float64(e.Delay)/float64(max(1, inWindow+uint64(e.Reach)*uint64(c.interval())))-1)
+	queue = max(queue+unseen, 1)
+	low := max((size-unsure-collided)/(total+unseen), 1-(others+unseen)/queue) - packet/queue
+	return share{min(1, size/total), min(1, max(0, low)), min(1, (size+rest+unseen+packet)/(total+unseen))}
+}
+
+// packet is the size of a full one.
+func (c *config) packet() float64 {
+	if c.bytes {
+		return fullPacket
+	}
+	return 1
+}
+
+// Shares returns what makes of a data plane's report the share of its flow, and the ends between which it is.
+func Shares(v algo.Values, replay bool) (func(e *bpf.ConquestConquestEvent) (value, low, high float64), error) {
+	c, err := newConfig(v, replay)
+	if err != nil {
+		return nil, err
+	}
+	return func(e *bpf.ConquestConquestEvent) (value, low, high float64) {
+		s := c.shareOf(e)
+		return s.value, s.low, s.high
+	}, nil
 }
 
 // collisions: a row adds less than e times the mean with probability 1 - 1/e, all rows with 1 - e^-rows (section 5.3.5).

@@ -96,11 +96,16 @@ func TestShare(t *testing.T) {
 		{"half of the oldest", event{Size: 500, Total: 1000, Oldest: 200, Edge: 1 << 15, Reach: 2}, 0.4 - none, 0.6},
 		{"all of the oldest", event{Size: 500, Total: 1000, Oldest: 200, Edge: 1 << 16, Reach: 3}, 0.5 - none, 0.5},
 		{"nothing but the one that is written", event{Size: 500, Total: 1000, Oldest: 500, Edge: 1 << 16}, 0, 1},
-		{"collided above all", event{Size: 1200, Total: 1000, Edge: 1 << 16, Reach: 1}, 1 - none + 0.2, 1},
+		{"all of it, and half of its time", event{Size: 1000, Total: 1000, Oldest: 1000, Edge: 1 << 16, Time: 200_000, Delay: 100_000}, 1 - 2*none, 1},
+		{"nine tenths of the oldest, all of the others", event{Size: 990, Total: 1000, Oldest: 90, Edge: 1 << 15, Reach: 1}, max(0.945-none, 1-2*(0.01+none)), 1},
+		{"half of it from before the oldest", event{Size: 1000, Total: 1000, Edge: 1 << 16, Reach: 1, Time: 0, Delay: 2 * uint64(c.interval())}, 0.5 - none/2, 1},
+		{"collided above all", event{Size: 1200, Total: 1000, Edge: 1 << 16, Reach: 1}, 1, 1},
 		{"nothing", event{}, 0, 0},
 	} {
+		const k = 1_000_000 // a packet more or less is nothing
+		x.e.Size, x.e.Total, x.e.Oldest = k*x.e.Size, k*x.e.Total, k*x.e.Oldest
 		got := c.shareOf(&x.e)
-		if math.Abs(got.low-min(1.2, x.low)) > 1e-9 || math.Abs(got.high-x.high) > 1e-9 || got.value > 1 {
+		if math.Abs(got.low-x.low) > 1e-5 || math.Abs(got.high-x.high) > 1e-5 || got.value > 1 {
 			t.Errorf("%s: %+v, want %g to %g", x.name, got, x.low, x.high)
 		}
 	}

@@ -49,8 +49,11 @@ func (a Attached) object() *object {
 	return o
 }
 
-// where is the place for people: "XDP ingress (native)", "TC egress".
+// where is the place for people: "XDP ingress (native)", "TC egress", "start of transmission".
 func (a Attached) where() string {
+	if a.Hook == "trace" {
+		return "start of transmission"
+	}
 	text := strings.ToUpper(a.Hook) + " " + a.Direction
 	if a.Mode != "" {
 		text += " (" + a.Mode + ")"
