@@ -26,8 +26,8 @@ type Namespace struct {
 	in   namespace.Handle
 }
 
-// newNamespace makes a namespace; the calling thread stays in its own.
-func newNamespace(name string) (*Namespace, error) {
+// NewNamespace makes a namespace with nothing in it but a loopback that is down; the calling thread stays in its own.
+func NewNamespace(name string) (*Namespace, error) {
 	in, err := namespace.New()
 	if err != nil {
 		return nil, fmt.Errorf("network namespace %s: %w", name, err)

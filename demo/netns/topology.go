@@ -103,7 +103,7 @@ func (t *Topology) build(opts *Options) (err error) {
 }
 
 func (t *Topology) newHost(part, iface string, number byte) (*Host, error) {
-	ns, err := newNamespace(prefix + part)
+	ns, err := NewNamespace(prefix + part)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (t *Topology) join(opts *Options) (err error) {
 		return makeVeth(t.A.Namespace, interfaceA, t.B.Namespace, interfaceB, opts.MTU)
 	}
 	t.MiddleA, t.MiddleB = middleA, middleB
-	if t.Middle, err = newNamespace(prefix + "m"); err != nil {
+	if t.Middle, err = NewNamespace(prefix + "m"); err != nil {
 		return err
 	}
 	if err := silence(t.Middle); err != nil {
