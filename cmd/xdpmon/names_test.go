@@ -29,6 +29,7 @@ var variants = map[string][]map[string]string{
 	"fridge": {{"group": "src/24"}, {"sla": "50ms@95%"}, {"fridges": "256@1,256@1/8"}, {"match": "tcp-duration"}, {"legs": "true"}, {"correction": "table"}},
 	"lean":   {{"mean": "true", "stat": "latency"}, {"latency": "signed"}, {"loss": "walk"}, {"ooo": "misra-gries"}, {"retrans": "distinct"}, {"keys": "bits", "stat": "loss"}, {"count": "bytes"}},
 	"hhh":    {{"method": "stacking"}, {"dimension": "both"}, {"count": "bytes"}},
+	"carpe":  {{"key": "srcdst"}, {"key": "src"}, {"key": "dst"}, {"key": "service"}, {"key": "sport"}, {"key": "dport"}, {"key": "proto"}, {"count": "bytes", "s": "1/400"}},
 	"precision": {{"key": "srcdst"}, {"key": "src"}, {"key": "dst"}, {"key": "service"}, {"key": "sport"}, {"key": "dport"}, {"key": "proto"},
 		{"count": "bytes"}},
 	"reorder":  {{"method": "precision"}, {"method": "hybrid"}, {"report": "all"}},

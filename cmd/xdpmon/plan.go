@@ -16,7 +16,8 @@ The answer ends with the command line to use.`
 
 const planExample = `  xdpmon plan fridge --rate 1M/s --max-delay 4s --memory 1MiB
   xdpmon plan fridge --rate 200k/s --max-delay 500ms --memory 64KiB --set fridge.match=dns --json
-  xdpmon plan beaucoup -f queries.yaml --rate 500k/s`
+  xdpmon plan beaucoup -f queries.yaml --rate 500k/s
+  xdpmon plan carpe --hosts 1000 --threshold 1000000 --rate 200k/s`
 
 type planOptions struct {
 	rate, memory string
@@ -24,6 +25,8 @@ type planOptions struct {
 	set, extra   []string
 	queries      selection // --query
 	file         string
+	hosts        string
+	threshold    string
 	json         *bool
 }
 
@@ -40,6 +43,8 @@ func newPlan(env *environment) *cobra.Command {
 	f.StringVar(&o.memory, "memory", "1MiB", "register memory to stay within, like 64KiB")
 	f.StringArrayVar(&o.set, "set", nil, "parameter that is fixed already, `NAME.KEY=VALUE`; repeatable")
 	f.StringArrayVar(&o.extra, "extra", nil, "further quantity that this algorithm plans with, `KEY=VALUE`; repeatable (see algos NAME)")
+	f.StringVar(&o.hosts, "hosts", "", "hosts that report together (carpe), `N`")
+	f.StringVar(&o.threshold, "threshold", "", "what makes a flow heavy in the whole network (carpe), `N` packets or bytes")
 	addQueries(cmd, &o.queries)
 	f.StringVarP(&o.file, "file", "f", "", "file of queries (beaucoup)")
 	complete(cmd, "set", completeSet)
@@ -107,6 +112,14 @@ func (o *planOptions) args(d *algo.Descriptor) (algo.PlanArgs, error) {
 		return algo.PlanArgs{}, err
 	}
 	extra, err := parseExtra(o.extra)
+	if err != nil {
+		return algo.PlanArgs{}, err
+	}
+	for key, text := range map[string]string{"hosts": o.hosts, "threshold": o.threshold} {
+		if text != "" {
+			extra[key] = text
+		}
+	}
 	return algo.PlanArgs{RatePerSecond: rate, MaxDelayNS: int64(o.maxDelay), MemoryBytes: memory, Values: values, Extra: extra}, err
 }
 

@@ -222,6 +222,17 @@ func (s Spec) Addrs(k Key) (src, dst netip.Addr) {
 	return s.valid(a, a)
 }
 
+// Packet has the ports and the protocol of a key.
+func (s Spec) Packet(k Key) (p packet.Packet) {
+	tag := s.tagOf(k)
+	if !s.tagged() {
+		tag = 0
+	}
+	p.Src, p.Dst = s.Addrs(k)
+	p.SrcPort, p.DstPort, p.Proto = uint16(tag>>48), uint16(tag>>32), uint8(tag>>24)
+	return p
+}
+
 func (s Spec) valid(src, dst netip.Addr) (netip.Addr, netip.Addr) {
 	if s.Fields&Src == 0 {
 		src = netip.Addr{}

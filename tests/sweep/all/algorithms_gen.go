@@ -5,6 +5,7 @@ package all
 import (
 	_ "github.com/xdpmon/xdpmon/userspace/ahab"
 	_ "github.com/xdpmon/xdpmon/userspace/beaucoup"
+	_ "github.com/xdpmon/xdpmon/userspace/carpe"
 	_ "github.com/xdpmon/xdpmon/userspace/conquest"
 	_ "github.com/xdpmon/xdpmon/userspace/fridge"
 	_ "github.com/xdpmon/xdpmon/userspace/hhh"

@@ -1,0 +1,98 @@
+package carpe
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/heavy"
+)
+
+// sweep counts entries, and frees those that were the same at the ends of a whole span's windows: their flows have ended, or are slower than a
+// packet a span. What they had counted, less than a bundle, was of windows that are over. Between the last look and the write
+// another packet may come, and is lost with it: some microseconds of a span.
+func (i *instance) sweep() (held uint64, err error) {
+	for way, a := range i.arrays {
+		now, err := a.Read(0, nil)
+		if err != nil {
+			return 0, err
+		}
+		if i.entered[way] == nil {
+			i.entered[way], i.idle[way] = make([]uint64, len(now)), make([]uint8, len(now))
+		}
+		for slot, word := range now {
+			if word&math.MaxUint32 <= floor {
+				continue
+			}
+			if word != i.entered[way][slot] {
+				i.idle[way][slot] = 0
+			} else if i.idle[way][slot]++; int(i.idle[way][slot]) >= i.span {
+				freed, err := i.free(way, slot, word)
+				if err != nil {
+					return 0, err
+				}
+				if freed {
+					i.expired++
+					continue
+				}
+			}
+			held++
+		}
+		i.entered[way] = now
+	}
+	return held, nil
+}
+
+func (i *instance) free(way, slot int, word uint64) (bool, error) {
+	var now uint64
+	m := i.arrays[way].Map()
+	if err := m.Lookup(uint32(slot), &now); err != nil || now != word {
+		return false, err
+	}
+	if err := m.Put(uint32(slot), uint64(0)); err != nil {
+		return false, fmt.Errorf("free an entry: %w", err)
+	}
+	i.idle[way][slot] = 0
+	return true, nil
+}
+
+// handed are flows that found no place and are counted here: an event stands for 1/s units, or for what the packet has, if that is more.
+type handed struct {
+	config  *config
+	coin    *rand.Rand
+	flows   map[heavy.Key]uint32 // units of the bundle so far
+	full    uint64               // events that found no room
+	reports uint64
+}
+
+// mostHanded bounds them.
+const mostHanded = 65536
+
+func newHanded(c *config, env algo.Env) handed {
+	seed := env.Seed
+	if !env.Replay {
+		seed = rand.Uint64()
+	}
+	return handed{config: c, coin: rand.New(rand.NewPCG(seed, 15)), flows: map[heavy.Key]uint32{}}
+}
+
+// add counts an event, and returns what is to be reported.
+func (h *handed) add(k heavy.Key, units, observers uint32) uint32 {
+	n, there := h.flows[k]
+	if !there && len(h.flows) >= mostHanded {
+		h.full++
+		return 0
+	}
+	n += max(h.config.start, units)
+	if n < h.config.tau(observers) {
+		h.flows[k] = n
+		return 0
+	}
+	delete(h.flows, k)
+	if h.coin.Uint32() > chance(observers) {
+		return 0
+	}
+	h.reports++
+	return n
+}

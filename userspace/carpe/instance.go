@@ -1,0 +1,202 @@
+package carpe
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+
+	bpf "github.com/xdpmon/xdpmon/bpf/carpe"
+	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/maps/prefix"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/heavy"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
+)
+
+type instance struct {
+	*config
+	head   snapshot.Head
+	replay bool
+	number func() uint64 // of the window that begins now
+	epoch  uint64
+
+	counts, heard, table *maps.Array
+	ring                 *maps.Ring
+	prefixes             *prefix.Table
+	words                []uint64
+	entered              [][]uint64 // what the arrays held at the last window's end
+	idle                 [][]uint8
+	arrays               []*maps.Array
+	expired              uint64
+
+	ledger *ledger
+	handed handed
+	known  known
+	spoken bool // there is a coordinator
+	writer writer
+}
+
+func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
+	c, err := newConfig(v, env)
+	if err != nil {
+		return nil, err
+	}
+	i := &instance{config: c, head: descriptor().Head(v, env), replay: env.Replay, number: env.Epoch, ledger: newLedger(c), writer: writer{config: c}}
+	i.known, i.handed = newKnown(c), newHanded(c, env)
+	if i.number == nil {
+		next := uint64(c.span)
+		i.number = func() uint64 { next++; return next }
+	}
+	return i, nil
+}
+
+// pollEvery is how often the ring is emptied, ns; the ring holds what comes meanwhile.
+const (
+	pollEvery  = 100_000_000
+	liveRing   = 1 << 20
+	replayRing = 1 << 24
+	heardSlots = 4096
+)
+
+// Configure implements algo.Instance.
+func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
+	sizes := map[string]uint32{"carpe_d0": uint32(i.entries), "carpe_d1": 1, "carpe_d2": 1, "carpe_groups": uint32(i.groups) + 1, "carpe_heard": heardSlots,
+		"carpe_events": liveRing}
+	for way := 1; way < i.ways; way++ {
+		sizes[fmt.Sprintf("carpe_d%d", way)] = uint32(i.entries)
+	}
+	if i.replay {
+		sizes["carpe_events"] = replayRing
+	}
+	for name, n := range sizes {
+		if err := maps.SetEntries(spec, name, n); err != nil {
+			return err
+		}
+	}
+	if err := prefix.Size(spec, "carpe_prefixes", wordsOfGroup*i.groups); err != nil {
+		return err
+	}
+	for name, v := range map[string]any{"key_fields": uint32(i.spec.Fields), "key_family": uint32(i.spec.Family), "key_words": uint32(i.spec.Words()),
+		"key_tagged": i.spec.Family != heavy.IPv4 || i.spec.Words() != 1, "carpe_ways": uint32(i.ways), "carpe_bytes": i.bytes, "carpe_handover": i.handover,
+		"carpe_chance": uint64(1<<32) / uint64(i.start), "carpe_start": i.start, "carpe_least": i.tau(i.most),
+		"carpe_src4": mask32(i.group.src4), "carpe_dst4": mask32(i.group.dst4), "carpe_src6": mask64(i.group.src6), "carpe_dst6": mask64(i.group.dst6)} {
+		if err := maps.SetConstant(spec, name, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Needs implements algo.Instance.
+func (i *instance) Needs() maps.Need { return 0 }
+
+// Bind implements algo.Instance. Entries that an earlier run has left go on; groups are asked for again.
+func (i *instance) Bind(set *maps.Set) (err error) {
+	for name, a := range map[string]**maps.Array{"carpe_counts": &i.counts, "carpe_heard": &i.heard, "carpe_groups": &i.table} {
+		if *a, err = set.Array(name); err != nil {
+			return err
+		}
+	}
+	i.arrays = nil
+	for way := range i.ways {
+		a, err := set.Array(fmt.Sprintf("carpe_d%d", way))
+		if err != nil {
+			return err
+		}
+		i.arrays = append(i.arrays, a)
+	}
+	i.entered, i.idle = make([][]uint64, i.ways), make([][]uint8, i.ways)
+	events, err := set.Array("carpe_events")
+	if err != nil {
+		return err
+	}
+	if i.ring, err = events.Ring(); err != nil {
+		return err
+	}
+	if i.prefixes, err = prefix.Open(set, "carpe_prefixes"); err != nil {
+		return err
+	}
+	i.epoch = i.number()
+	if err := i.heard.Reset(0); err != nil {
+		return err
+	}
+	return i.write()
+}
+
+// IntervalNS implements algo.Controller.
+func (i *instance) IntervalNS() int64 { return pollEvery }
+
+// Tick implements algo.Controller.
+func (i *instance) Tick(int64) error { return i.poll() }
+
+// poll takes events out of the ring.
+func (i *instance) poll() error {
+	var e bpf.CarpeCarpeEvent
+	return i.ring.Drain(func(record []byte) {
+		if _, err := binary.Decode(record, binary.NativeEndian, &e); err != nil {
+			return // the ring holds nothing else
+		}
+		i.take(&e)
+	})
+}
+
+func (i *instance) take(e *bpf.CarpeCarpeEvent) {
+	k := i.spec.Clean(e.Key)
+	switch bpf.CarpeCarpeKind(e.Kind) {
+	case bpf.CarpeCarpeKindCARPE_REPORT:
+		i.report(k, e.Units, e.Observers)
+	case bpf.CarpeCarpeKindCARPE_GROUP:
+		i.known.met(i.config.group.of(i.spec, k))
+	case bpf.CarpeCarpeKindCARPE_HANDED:
+		if units := i.handed.add(k, e.Units, e.Observers); units > 0 {
+			i.report(k, units, e.Observers)
+		}
+	}
+}
+
+// report goes to the coordinator, or into this host's own answer where there is none.
+func (i *instance) report(k heavy.Key, units, observers uint32) {
+	if i.spoken {
+		i.writer.report(k, units, observers)
+		return
+	}
+	i.ledger.add(k, i.epoch, i.one(units, observers))
+}
+
+// Read implements algo.Instance.
+func (i *instance) Read(w report.Window, bank int) (_ *snapshot.Snapshot, err error) {
+	if err := i.poll(); err != nil {
+		return nil, err
+	}
+	if i.words, err = i.counts.ReadReset(bank, i.words); err != nil {
+		return nil, fmt.Errorf("read window: %w", err)
+	}
+	entries, err := i.sweep()
+	if err != nil {
+		return nil, err
+	}
+	s := snapshot.New(i.head, w)
+	s.Words["counters"] = i.words
+	flows := i.ledger.window(i.epoch)
+	flowsInto(s, flows)
+	s.Words["state"] = []uint64{entries, i.expired, uint64(len(i.known.groups)), i.known.full, i.handed.full, i.ledger.full, flag(i.spoken), i.handed.reports}
+	i.expired, i.known.full, i.handed.full, i.handed.reports, i.ledger.full = 0, 0, 0, 0, 0
+	i.next()
+	return s, i.age()
+}
+
+func flag(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// next window: what is said from now on belongs to it.
+func (i *instance) next() {
+	i.writer.end()
+	i.epoch = i.number()
+	i.writer.epoch = i.epoch
+}

@@ -1,0 +1,145 @@
+package carpe
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// ErrPlan is wrapped when a plan cannot be made.
+var ErrPlan = errors.New("a plan for carpe")
+
+// Costs of a coordinator that were measured with mutual TLS, on two cores: docs/coordinator.md.
+const (
+	messageCost = 23e-6   // CPU seconds of a message
+	agentMemory = 155_000 // bytes
+	helloEvery  = 2       // seconds
+	reportBytes = 18      // of a 5-tuple over IPv4
+	batchBytes  = 120     // of a message around its reports
+)
+
+// load is what a plan is made for.
+type load struct {
+	hosts, observers int
+	window           time.Duration
+	threshold        string
+}
+
+func readLoad(a algo.PlanArgs) (load, error) {
+	l := load{hosts: 100, window: 10 * time.Second, threshold: a.Values.Text("threshold")}
+	for key, text := range a.Extra {
+		var err error
+		switch key {
+		case "hosts":
+			l.hosts, err = strconv.Atoi(text)
+		case "observers":
+			l.observers, err = strconv.Atoi(text)
+		case "window":
+			l.window, err = time.ParseDuration(text)
+		case "threshold":
+			l.threshold = text
+		default:
+			err = errors.New("known are hosts, observers, threshold, window")
+		}
+		if err == nil && (l.hosts < 1 || l.observers < 0 || l.window <= 0) {
+			err = errors.New("it must be positive")
+		}
+		if err != nil {
+			return l, fmt.Errorf("%w: %s=%s: %w", ErrPlan, key, text, err)
+		}
+	}
+	if l.observers == 0 {
+		l.observers = l.hosts
+	}
+	if !(a.RatePerSecond > 0) {
+		return l, fmt.Errorf("%w: the rate must be positive", ErrPlan)
+	}
+	return l, nil
+}
+
+// plan implements algo.Descriptor.Plan: what hosts hold, what they send, and what a coordinator has to do.
+func plan(a algo.PlanArgs) (*report.Body, error) {
+	l, err := readLoad(a)
+	if err != nil {
+		return nil, err
+	}
+	set := map[string]string{}
+	for _, p := range params {
+		set[p.Key] = a.Values.Text(p.Key)
+	}
+	set["threshold"] = l.threshold
+	c, v, err := fitting(set, l)
+	if err != nil {
+		return nil, err
+	}
+	return c.planned(v, a, l), nil
+}
+
+// fitting takes the smallest s, unless one is given, whose wait is a quarter of a bundle or less when all observers are counted.
+func fitting(set map[string]string, l load) (c *config, v algo.Values, err error) {
+	given := set["s"]
+	for n := int64(1 << 10); n >= 1; n /= 2 {
+		if given != defaultOf("s") {
+			n = 1
+		} else {
+			set["s"] = fmt.Sprintf("1/%d", n)
+		}
+		if v, err = algo.NewValues(Name, params, set); err != nil {
+			return nil, v, fmt.Errorf("%w: %w", ErrPlan, err)
+		}
+		if c, err = newConfig(v, algo.Env{}); err == nil && (4*c.start <= c.tau(c.told(l.observers)) || n == 1) {
+			return c, v, nil
+		}
+	}
+	return nil, v, fmt.Errorf("%w: %w", ErrPlan, err)
+}
+
+func defaultOf(key string) string {
+	for _, p := range params {
+		if p.Key == key {
+			return p.Default
+		}
+	}
+	return ""
+}
+
+func (c *config) planned(v algo.Values, a algo.PlanArgs, l load) *report.Body {
+	told := c.told(l.observers)
+	seconds := l.window.Seconds()
+	total := a.RatePerSecond * float64(l.hosts) // units a second of all hosts
+	reports := total / c.weight(told)           // if all of them were of flows that are reported
+	elephants := total * seconds * float64(c.span) / c.threshold
+	deviation := math.Sqrt(c.epsilon*(1-1/float64(told)) + c.epsilon*math.Pow(float64(c.start)/float64(c.tau(told)), 2))
+	entries := min(a.RatePerSecond*seconds/float64(c.start), float64(3*65536))
+	messages := min(float64(l.hosts)*10, reports) + float64(l.hosts)/helloEvery + float64(l.hosts)/seconds
+	cpu := messages * messageCost
+	b := &report.Body{Values: []report.Value{
+		{Name: "threshold", Value: c.threshold, Unit: c.unit(), Help: "of all hosts, within carpe.span windows"},
+		{Name: "s", Value: v.Text("s"), Kind: report.Info, Help: "carpe.s: a quarter of a bundle at most is spent waiting for the first sample, if that can be"},
+		{Name: "observers", Value: int64(told), Unit: report.Count, Help: "hosts that a group is counted for: --extra observers=, rounded down to a power of two, as far as carpe.s lets it"},
+		{Name: "tau", Value: int64(c.tau(told)), Unit: c.unit(), Help: "of a bundle at each of them"},
+		{Name: "reports_per_elephant", Value: c.reports(told), Unit: report.Count, Help: "R, whatever the number of hosts"},
+		{Name: "standard_error", Value: deviation, Unit: report.Ratio, Help: "of the count of a flow at the threshold, without what is in bundles that are not full"},
+		{Name: "unfinished", Value: c.weight(told) / 2, Unit: c.unit(), Help: "of a flow in bundles that are not full, on average, if every observer sees it"},
+		{Name: "entries", Value: entries, Unit: report.Count, Help: "carpe.entries that a host fills at most, if all of its flows are small"},
+		{Name: "elephants_at_most", Value: elephants, Unit: report.Flows, Help: "flows of the threshold that this traffic has room for"},
+		{Name: "reports_per_second", Value: reports, Unit: report.PerSecond, Help: "of all hosts, if all traffic was of flows that are reported: mice are not"},
+		{Name: "wire_bytes_per_second", Value: reports*reportBytes + messages*batchBytes, Unit: report.PerSecond, Help: "bytes of all hosts to the coordinator, without windows (docs/carpe.md)"},
+		{Name: "coordinator_messages_per_second", Value: messages, Unit: report.PerSecond, Help: "batches of reports (ten a second and host at most), hellos and windows"},
+		{Name: "coordinator_cpu_cores", Value: math.Round(1000*cpu) / 1000, Help: "at 23 us of CPU a message, as measured"},
+		{Name: "coordinator_memory", Value: int64(l.hosts) * agentMemory, Unit: report.Bytes, Help: "at 155 kB an agent, as measured"},
+	}}
+	b.Notes = []string{fmt.Sprintf("use it: coordinator.yaml: algorithms: {carpe: {threshold: %s, epsilon: %s, s: %s}}, window: %v", v.Text("threshold"), v.Text("epsilon"), v.Text("s"), l.window)}
+	if int(told) < l.observers/2 {
+		b.Notes = append(b.Notes, fmt.Sprintf("tau would fall to 1/s with more than %d observers: what more hosts see than these is counted as if they were so many, which costs reports and no accuracy. A larger threshold, epsilon or s changes that.", told))
+	}
+	if cpu > 1 {
+		b.Notes = append(b.Notes, fmt.Sprintf("one coordinator has not enough of two cores for %.1f: take a cluster of NATS servers (bus.external), or longer batches", cpu))
+	}
+	return b
+}

@@ -1,0 +1,168 @@
+package carpe
+
+import (
+	"fmt"
+	"math"
+
+	bpf "github.com/xdpmon/xdpmon/bpf/carpe"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/heavy"
+	"github.com/xdpmon/xdpmon/userspace/packet"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
+)
+
+// Words of "state" in a snapshot.
+const (
+	stateHeld = iota
+	stateExpired
+	stateGroups
+	stateGroupsFull
+	stateHandedFull
+	stateFlowsFull
+	stateSpoken
+	stateHandedReports
+	stateWords
+)
+
+// reported is the report of a snapshot.
+func reported(v algo.Values, env algo.Env, s *snapshot.Snapshot) (algo.Result, error) {
+	c, err := newConfig(v, env)
+	if err != nil {
+		return algo.Result{}, err
+	}
+	n, state, flows, err := opened(s)
+	if err != nil {
+		return algo.Result{}, err
+	}
+	count := func(k bpf.CarpeCarpeCounter) uint64 { return n[k] }
+	lost := map[string]uint64{
+		"no_key":         count(bpf.CarpeCarpeCounterCARPE_NO_KEY),
+		"reports":        count(bpf.CarpeCarpeCounterCARPE_LOST_REPORTS),
+		"collisions":     count(bpf.CarpeCarpeCounterCARPE_COLLIDED),
+		"handed_over":    count(bpf.CarpeCarpeCounterCARPE_LOST_HANDED) + state[stateHandedFull],
+		"raced":          count(bpf.CarpeCarpeCounterCARPE_RACED),
+		"groups_unheard": count(bpf.CarpeCarpeCounterCARPE_LOST_GROUPS),
+		"groups_full":    state[stateGroupsFull],
+		"flows_full":     state[stateFlowsFull],
+	}
+	if c.handover {
+		lost["collisions"] = 0
+	}
+	return algo.Result{Body: c.body(n, state, flows), Used: count(bpf.CarpeCarpeCounterCARPE_PACKETS), Segments: true, Lost: lost}, nil
+}
+
+func opened(s *snapshot.Snapshot) (counters, state []uint64, flows map[heavy.Key]sums, err error) {
+	r := s.Read()
+	counters, state = r.Words("counters", int(bpf.CarpeCarpeCounterCARPE_COUNTS)), r.Words("state", stateWords)
+	if err := r.Err(); err != nil {
+		return nil, nil, nil, err
+	}
+	flows, err = flowsOf(s)
+	return counters, state, flows, err
+}
+
+// merged adds up: reports of hosts stand for what each has seen.
+func merged(_ algo.Values, _ algo.Env, a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+	n, state, flows, err := opened(a)
+	if err != nil {
+		return nil, err
+	}
+	m, other, more, err := opened(b)
+	if err != nil {
+		return nil, err
+	}
+	for k, s := range more {
+		sum := flows[k]
+		sum.plus(s)
+		flows[k] = sum
+	}
+	s := snapshot.Together(a, b)
+	s.Words["counters"], s.Words["state"] = snapshot.Sum(n, m), snapshot.Sum(state, other)
+	flowsInto(s, flows)
+	return s, nil
+}
+
+func (c *config) body(n, state []uint64, flows map[heavy.Key]sums) report.Body {
+	count := func(k bpf.CarpeCarpeCounter) uint64 { return n[k] }
+	b := report.Body{Values: []report.Value{
+		{Name: "total", Value: count(bpf.CarpeCarpeCounterCARPE_UNITS), Unit: c.unit(), Kind: report.Counter, Help: "packets or bytes (carpe.count) of all flows"},
+		{Name: "held", Value: state[stateHeld], Unit: report.Flows, Help: "entries that hold a flow at the window's end: what this takes of memory"},
+		{Name: "expired", Value: state[stateExpired], Unit: report.Flows, Kind: report.Counter, Help: "entries that were freed because nothing came for a span"},
+		{Name: "bundles_begun", Value: count(bpf.CarpeCarpeCounterCARPE_BEGUN), Unit: report.Count, Kind: report.Counter, Help: "flows that were sampled and got an entry"},
+		{Name: "bundles", Value: count(bpf.CarpeCarpeCounterCARPE_FULL), Unit: report.Count, Kind: report.Counter, Help: "bundles that became full"},
+		{Name: "bundles_reported", Value: count(bpf.CarpeCarpeCounterCARPE_REPORTED) + state[stateHandedReports], Unit: report.Count, Kind: report.Counter, Help: "... and were reported"},
+		{Name: "collided", Value: count(bpf.CarpeCarpeCounterCARPE_COLLIDED), Unit: report.PacketUnit, Kind: report.Counter, Help: "sampled packets that found no place"},
+		{Name: "asked", Value: count(bpf.CarpeCarpeCounterCARPE_ASKED), Unit: report.PacketUnit, Kind: report.Counter, Help: "packets that asked for their group's parameters"},
+		{Name: "asked_unknown", Value: count(bpf.CarpeCarpeCounterCARPE_DEFAULT), Unit: report.PacketUnit, Kind: report.Counter, Help: "... and got those of unknown groups"},
+		{Name: "groups", Value: state[stateGroups], Unit: report.Count, Help: "groups that are known to this host"},
+	}}
+	if state[stateSpoken] > 0 {
+		b.Notes = []string{"elephants are named by the coordinator: this host reports to it."}
+		return b
+	}
+	values, table := c.elephants(flows)
+	b.Values, b.Tables = append(b.Values, values...), []report.Table{table}
+	if n := count(bpf.CarpeCarpeCounterCARPE_COLLIDED); !c.handover && 100*n > count(bpf.CarpeCarpeCounterCARPE_BEGUN) {
+		b.Notes = append(b.Notes, fmt.Sprintf("%d sampled packets found no place: counts come out too small. Set carpe.entries higher, or carpe.handover.", n))
+	}
+	return b
+}
+
+// Oracle implements algo.Truthful.
+func (i *instance) Oracle() algo.Oracle {
+	return &oracle{config: i.config, counts: map[heavy.Key]float64{}}
+}
+
+// oracle counts every flow, over the windows of a span.
+type oracle struct {
+	*config
+	counts map[heavy.Key]float64   // of the running window
+	before []map[heavy.Key]float64 // ... and of those before, the oldest first
+	total  uint64
+}
+
+// Packet implements algo.Oracle.
+func (o *oracle) Packet(p *packet.Packet) {
+	key, ok := o.spec.Of(p)
+	if !ok {
+		return
+	}
+	units := uint64(p.Segs)
+	if o.bytes {
+		units = uint64(p.Len)
+	}
+	o.counts[key] += float64(units)
+	o.total += units
+}
+
+// Window implements algo.Oracle.
+func (o *oracle) Window(report.Window) report.Body {
+	o.before = append(o.before, o.counts)
+	if len(o.before) > o.span {
+		o.before = o.before[1:]
+	}
+	all := map[heavy.Key]float64{}
+	for _, one := range o.before {
+		for k, n := range one {
+			all[k] += n
+		}
+	}
+	t, n := o.header(), 0
+	t.Columns = t.Columns[:o.truthColumns()]
+	for _, f := range heavy.Top(all, math.MaxInt) {
+		if f.Count < o.threshold {
+			break
+		}
+		if n++; n <= o.top {
+			t.Rows = append(t.Rows, append(o.spec.Cells(f.Key), f.Count))
+		}
+	}
+	b := report.Body{Values: []report.Value{
+		{Name: "total", Value: o.total, Unit: o.unit(), Kind: report.Counter, Help: "packets or bytes (carpe.count) of all flows"},
+		{Name: "elephants", Value: n, Unit: report.Flows, Help: "flows that have reached carpe.threshold"},
+		{Name: "flows_seen", Value: len(all), Unit: report.Flows, Help: "different flows of the span"},
+	}, Tables: []report.Table{t}}
+	o.counts, o.total = map[heavy.Key]float64{}, 0
+	return b
+}
