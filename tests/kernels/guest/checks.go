@@ -27,7 +27,11 @@ func checks() []check {
 		}
 		list = append(list, check{"attach all, " + h.name, func() (string, error) { return live(h, names...) }})
 	}
-	return append(list, check{"killed, tc", killed}, check{"pinned, killed, adopted", adopted})
+	for _, q := range queues() {
+		list = append(list, check{"queue " + q.name, q.through})
+	}
+	return append(list, check{"queue choke", refused}, check{"queue without CAP_PERFMON", unprivileged},
+		check{"killed, tc", killed}, check{"pinned, killed, adopted", adopted})
 }
 
 // xdpmon runs the binary to its end; an exit code other than 0 is an error with what it complained about.
