@@ -12,7 +12,7 @@ VERSION ?= 0.1.0~dev
 NFPM = github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
 SOAKTIME ?= 30m
 
-.PHONY: help build install packages agent-soak ahab-live conquest-loop demo test check race generate generate-check bench eval fuzz soak faults mutants kernels clean
+.PHONY: help build install packages agent-soak ahab-live conquest-live conquest-loop demo test check race generate generate-check bench eval fuzz soak faults mutants kernels clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ ahab-live: ## real TCP flows sharing a slice, in namespaces, into docs/eval/ahab
 	@.ci/deps build
 	$(MAKE) build
 	$(SUDO) $(GO) run ./tests/ahab/live -out docs/eval/ahab-live.md
+
+conquest-live: build ## delays, bursts and culprits of a real queue, watched and tapped, into docs/eval/conquest-live.md; two minutes, alone
+	$(SUDO) $(GO) run ./tests/queue/live -out docs/eval/conquest-live.md
 
 conquest-loop: build ## ECN on culprits against ECN on everybody, with real TCP, into docs/eval/conquest-loop.md; an hour and a half
 	$(SUDO) nice -n -15 $(GO) run ./tests/queue/loop -out docs/eval/conquest-loop.md

@@ -1,0 +1,109 @@
+// Package witness sees packets at the trace points of queueing disciplines, to compare with what xdpmon says of them.
+package witness
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpmon/xdpmon/maps"
+)
+
+//go:generate go tool bpf2go -target bpfel -cc clang-19 -strip llvm-strip-19 -type witness_kind -type sighting Witness witness.bpf.c -- -I../../../bpf/include -idirafter /usr/include/x86_64-linux-gnu -idirafter /usr/include/aarch64-linux-gnu -Wall -Werror -mcpu=v3
+
+// Sighting of a datagram.
+type Sighting = WitnessSighting
+
+// Kinds of sightings.
+const (
+	Enqueue = uint8(WitnessWitnessKindWITNESS_ENQUEUE)
+	Dequeue = uint8(WitnessWitnessKindWITNESS_DEQUEUE) // heads of bulks
+	Start   = uint8(WitnessWitnessKindWITNESS_START)
+	kinds   = uint32(WitnessWitnessKindWITNESS_KINDS)
+)
+
+// Witness of an interface's queue. Close it.
+type Witness struct {
+	objects WitnessObjects
+	links   []link.Link
+	ring    *maps.Ring
+}
+
+// New begins to look at an interface of the calling thread's network namespace.
+func New(ifindex int) (*Witness, error) {
+	cookie, err := netnsCookie()
+	if err != nil {
+		return nil, err
+	}
+	spec, err := LoadWitness()
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(maps.SetConstant(spec, "witness_netns", cookie), maps.SetConstant(spec, "witness_ifindex", uint32(ifindex))); err != nil {
+		return nil, err
+	}
+	w := &Witness{}
+	if err := spec.LoadAndAssign(&w.objects, nil); err != nil {
+		return nil, fmt.Errorf("load the witness: %w", err)
+	}
+	if err := w.start(); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return w, nil
+}
+
+func (w *Witness) start() (err error) {
+	o := w.objects
+	for _, p := range []link.TracingOptions{{Program: o.WitnessEnqueue}, {Program: o.WitnessDequeue}, {Program: o.WitnessStart}} {
+		l, err := link.AttachTracing(p)
+		if err != nil {
+			return fmt.Errorf("attach the witness: %w", err)
+		}
+		w.links = append(w.links, l)
+	}
+	w.ring, err = maps.NewRing(o.WitnessRing)
+	return err
+}
+
+// Take empties the ring. It is an error when something was lost, or when a program could not run because it ran already.
+func (w *Witness) Take() (all []Sighting, err error) {
+	err = w.ring.Drain(func(b []byte) {
+		var s Sighting
+		copy(unsafe.Slice((*byte)(unsafe.Pointer(&s)), unsafe.Sizeof(s)), b)
+		all = append(all, s)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for kind := range kinds {
+		var lost uint64
+		if err := w.objects.WitnessLost.Lookup(kind, &lost); err != nil {
+			return nil, err
+		}
+		if lost > 0 {
+			return nil, fmt.Errorf("the witness lost %d sightings", lost)
+		}
+	}
+	return all, nil
+}
+
+// Close ends it.
+func (w *Witness) Close() error {
+	var errs []error
+	for _, l := range w.links {
+		errs = append(errs, l.Close())
+	}
+	return errors.Join(append(errs, w.objects.Close())...)
+}
+
+func netnsCookie() (uint64, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(fd)
+	return unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+}
