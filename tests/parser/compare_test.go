@@ -11,7 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// check compares what the program saw of a frame with what gopacket sees; it returns a description of the
+// check compares what the program saw of a frame with what packet.Decode sees; it returns a description of the
 // differences, or "".
 func (p *probe) check(w way, f *packet.Frame, decap bool) string {
 	got, err := p.see(w, f)
@@ -83,7 +83,7 @@ type differ struct{ strings.Builder }
 
 func (d *differ) field(name string, got, want any) {
 	if got != want {
-		fmt.Fprintf(d, "  %s: program %v, gopacket %v\n", name, got, want)
+		fmt.Fprintf(d, "  %s: program %v, decoder %v\n", name, got, want)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // quick is how many mutants `make test` looks at; each with and without decapsulation.
 const quick = 200_000
 
-// A fixed number of mutants: no error from the kernel, no wrong length, agreement with gopacket.
+// A fixed number of mutants: no error from the kernel, no wrong length, agreement with packet.Decode.
 func TestMutations(t *testing.T) {
 	n := quick
 	if testing.Short() {
@@ -65,7 +65,7 @@ func attack(t *testing.T, enough func(done int, taken time.Duration) bool) {
 	}
 }
 
-// judge compares a replayed frame with gopacket and checks what must hold of any packet.
+// judge compares a replayed frame with packet.Decode and checks what must hold of any packet.
 func (p *probe) judge(f *packet.Frame, decap bool) (packet.Reason, string) {
 	got, err := p.see(replayed, f)
 	if err != nil {
@@ -123,7 +123,7 @@ func serve(requests <-chan request, ready chan<- error) {
 	ready <- errors.Join(inner.close(), plain.close())
 }
 
-// FuzzParser lets Go's engine look for packets on which the program and gopacket disagree; go test runs the seeds.
+// FuzzParser lets Go's engine look for packets on which the program and packet.Decode disagree; go test runs the seeds.
 func FuzzParser(f *testing.F) {
 	testutil.NeedRoot(f)
 	requests, ready := make(chan request), make(chan error)

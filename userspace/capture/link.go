@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/google/gopacket/layers"
-
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
@@ -121,12 +119,17 @@ func normaliseSLL2(rec *record, f *packet.Frame) {
 	f.Link = packet.LinkEthernet
 }
 
+// linkNames are those that an operator may meet and that hold no frame of Ethernet or IP.
+var linkNames = map[uint32]string{
+	9: "PPP", 10: "FDDI", 50: "PPP in HDLC", 51: "PPPoE", 105: "802.11", 117: "pflog", 119: "802.11 with Prism header",
+	127: "802.11 with radiotap header", 187: "Bluetooth", 189: "USB", 192: "802.11 with PPI header", 195: "802.15.4",
+	220: "USB", 227: "SocketCAN", 239: "nflog", 253: "netlink",
+}
+
 // linkName names a link type for the operator.
 func linkName(link uint32) string {
-	if link <= 0xff {
-		if name := layers.LinkType(link).String(); name != "" && name != "UnknownLinkType" {
-			return fmt.Sprintf("link type %d (%s)", link, name)
-		}
+	if name := linkNames[link]; name != "" {
+		return fmt.Sprintf("link type %d (%s)", link, name)
 	}
 	return fmt.Sprintf("link type %d", link)
 }

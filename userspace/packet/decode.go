@@ -1,11 +1,6 @@
 package packet
 
-import (
-	"sync"
-
-	"github.com/google/gopacket"
-	"github.com/google/gopacket/layers"
-)
+import "sync"
 
 // The bounds of the walk, those of bpf/include/parse.h.
 const (
@@ -33,19 +28,9 @@ func Decode(f *Frame, opts DecodeOptions, p *Packet) Reason {
 	return reason
 }
 
-// Decoder is Decode for a loop: it keeps the layers between packets. The zero value is ready; it is not safe for
-// concurrent use.
+// Decoder is Decode for a loop: it keeps the walk between packets. The zero value is ready; it is not safe for
+// concurrent use. Headers are read in place: a library's tables of protocols would be 7 MB of a resident agent.
 type Decoder struct {
-	eth   layers.Ethernet
-	tag   layers.Dot1Q
-	ip4   layers.IPv4
-	ip6   layers.IPv6
-	tcp   layers.TCP
-	udp   layers.UDP
-	icmp4 layers.ICMPv4
-	icmp6 layers.ICMPv6
-	echo6 layers.ICMPv6Echo
-
 	data  []byte // captured bytes from the cursor on; may be empty while off goes on
 	off   int    // bytes in front of the cursor
 	wire  int    // bytes of the whole packet on the wire
@@ -83,7 +68,3 @@ func (d *Decoder) advance(n int) {
 
 // far says that the cursor is where no header is looked for any more.
 func (d *Decoder) far() bool { return d.off > MaxOffset }
-
-// feedback is what gopacket's layers tell their caller; lengths are judged here instead, since a snap length cuts
-// packets that are whole on the wire.
-var feedback = gopacket.NilDecodeFeedback

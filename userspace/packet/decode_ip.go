@@ -5,7 +5,7 @@ import (
 	"math"
 	"net/netip"
 
-	"github.com/google/gopacket/layers"
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -14,11 +14,10 @@ const (
 	extHeader  = 8 // the smallest extension header
 )
 
-// Extension headers that gopacket has no name for.
+// Extension headers that the kernel has no name for.
 const (
-	protoMobility = 135
-	protoHIP      = 139
-	protoShim6    = 140
+	protoHIP   = 139
+	protoShim6 = 140
 )
 
 // jumboOption is the option of RFC 2675 with its length, where it has to stand: first in a hop-by-hop header.
@@ -46,9 +45,9 @@ func (d *Decoder) ip(f family, p *Packet) Reason {
 }
 
 // network starts a packet's network layer: what an outer header said ends with it.
-func (p *Packet) network(src, dst netip.Addr, proto layers.IPProtocol) {
+func (p *Packet) network(src, dst netip.Addr, proto uint8) {
 	p.Valid = p.Valid&(VLAN|Tunnel|IsEgress|Aggregate) | IP
-	p.Src, p.Dst, p.Proto = src, dst, uint8(proto)
+	p.Src, p.Dst, p.Proto = src, dst, proto
 	p.SrcPort, p.DstPort, p.Seq, p.Ack, p.Payload = 0, 0, 0, 0, 0
 	p.TCPFlags, p.ICMPType, p.IPID, p.Begin = 0, 0, 0, 0
 	p.TSVal, p.TSEcr, p.AppID = 0, 0, 0
@@ -65,10 +64,9 @@ func (d *Decoder) ipv4(p *Packet) Reason {
 	if len(d.data) < ipv4Header {
 		return Truncated
 	}
-	// Its errors are about lengths and options: the fields are there, and the lengths are judged below.
-	_ = d.ip4.DecodeFromBytes(d.data, feedback)
-	header, total := int(d.ip4.IHL)*4, int(binary.BigEndian.Uint16(d.data[2:]))
-	if d.ip4.Version != 4 || header < ipv4Header {
+	ip := d.data[:ipv4Header]
+	header, total := int(ip[0]&15)*4, int(binary.BigEndian.Uint16(ip[2:]))
+	if ip[0]>>4 != 4 || header < ipv4Header {
 		return BadIP
 	}
 	if total == 0 { // segmentation offload
@@ -78,26 +76,27 @@ func (d *Decoder) ipv4(p *Packet) Reason {
 		return BadIP
 	}
 	d.total = total
-	p.network(addr4(d.ip4.SrcIP), addr4(d.ip4.DstIP), d.ip4.Protocol)
-	p.class(d.ip4.TOS)
+	p.network(netip.AddrFrom4([4]byte(ip[12:])), netip.AddrFrom4([4]byte(ip[16:])), ip[9])
+	p.class(ip[1])
 	d.l4len = total - header
 	d.advance(header)
-	return d.ipv4Fragment(p)
+	return d.ipv4Fragment(p, binary.BigEndian.Uint16(ip[4:]), binary.BigEndian.Uint16(ip[6:]))
 }
 
-func (d *Decoder) ipv4Fragment(p *Packet) Reason {
-	more := d.ip4.Flags&layers.IPv4MoreFragments != 0
+// ipv4Fragment judges by the identification and the word of flags and offset (RFC 791, section 3.1).
+func (d *Decoder) ipv4Fragment(p *Packet, id, place uint16) Reason {
+	const more, offset = 1 << 13, 1<<13 - 1
 	switch {
-	case d.ip4.FragOffset != 0:
+	case place&offset != 0:
 		p.Valid |= Fragment
 		return LaterFragment
-	case more:
+	case place&more != 0:
 		p.Valid |= Fragment
 	default:
 		p.Valid |= IPID
-		p.IPID = d.ip4.Id
+		p.IPID = id
 	}
-	if d.ip4.Protocol == layers.IPProtocolAH {
+	if p.Proto == unix.IPPROTO_AH {
 		return d.extensions(p)
 	}
 	return Parsed
@@ -107,17 +106,16 @@ func (d *Decoder) ipv6(p *Packet) Reason {
 	if len(d.data) < ipv6Header {
 		return Truncated
 	}
-	// As for IPv4; the fixed header only, or gopacket would decode hop-by-hop options with it.
-	_ = d.ip6.DecodeFromBytes(d.data[:ipv6Header], feedback)
-	if d.ip6.Version != 6 {
+	ip := d.data[:ipv6Header]
+	if ip[0]>>4 != 6 {
 		return BadIP
 	}
-	p.network(addr6(d.ip6.SrcIP), addr6(d.ip6.DstIP), d.ip6.NextHeader)
-	p.class(d.ip6.TrafficClass)
+	p.network(netip.AddrFrom16([16]byte(ip[8:])), netip.AddrFrom16([16]byte(ip[24:])), ip[6])
+	p.class(ip[0]<<4 | ip[1]>>4)
 	d.advance(ipv6Header)
-	d.l4len = int(d.ip6.Length)
+	d.l4len = int(binary.BigEndian.Uint16(ip[4:]))
 	if d.l4len == 0 {
-		d.l4len = d.jumbo()
+		d.l4len = d.jumbo(p.Proto)
 	}
 	if d.l4len < 0 {
 		return BadIP
@@ -128,12 +126,12 @@ func (d *Decoder) ipv6(p *Packet) Reason {
 
 // jumbo is the payload of a packet whose length field is 0; -1 if it cannot be (RFC 2675, section 3; no link
 // carries 2 GiB).
-func (d *Decoder) jumbo() int {
+func (d *Decoder) jumbo(next uint8) int {
 	hop := d.data
-	if d.ip6.NextHeader == layers.IPProtocolNoNextHeader {
+	if next == unix.IPPROTO_NONE {
 		return 0
 	}
-	if d.ip6.NextHeader == layers.IPProtocolIPv6HopByHop && len(hop) >= extHeader &&
+	if next == unix.IPPROTO_HOPOPTS && len(hop) >= extHeader &&
 		binary.BigEndian.Uint16(hop[2:]) == jumboOption {
 		if size := binary.BigEndian.Uint32(hop[4:]); size > math.MaxUint16 && size <= math.MaxInt32 {
 			return int(size)
@@ -144,9 +142,9 @@ func (d *Decoder) jumbo() int {
 }
 
 func isExtension(proto uint8) bool {
-	switch layers.IPProtocol(proto) {
-	case layers.IPProtocolIPv6HopByHop, layers.IPProtocolIPv6Routing, layers.IPProtocolIPv6Destination,
-		layers.IPProtocolIPv6Fragment, layers.IPProtocolAH, protoMobility, protoHIP, protoShim6:
+	switch proto {
+	case unix.IPPROTO_HOPOPTS, unix.IPPROTO_ROUTING, unix.IPPROTO_DSTOPTS, unix.IPPROTO_FRAGMENT, unix.IPPROTO_AH,
+		unix.IPPROTO_MH, protoHIP, protoShim6:
 		return true
 	}
 	return false
@@ -172,13 +170,13 @@ func (d *Decoder) extension(p *Packet) Reason {
 	if len(d.data) < extHeader {
 		return Truncated
 	}
-	proto := layers.IPProtocol(p.Proto)
+	proto := p.Proto
 	size := extensionSize(proto, d.data[1])
 	if size > d.l4len {
 		return BadIP
 	}
 	p.Proto = d.data[0]
-	if proto == layers.IPProtocolIPv6Fragment {
+	if proto == unix.IPPROTO_FRAGMENT {
 		place := binary.BigEndian.Uint16(d.data[2:])
 		offset, more := place>>3, place&1
 		if offset != 0 || more != 0 { // otherwise an atomic fragment (RFC 6946), a whole packet
@@ -197,16 +195,12 @@ func (d *Decoder) extension(p *Packet) Reason {
 }
 
 // extensionSize is an extension header's length in bytes; each kind counts it differently.
-func extensionSize(proto layers.IPProtocol, field byte) int {
+func extensionSize(proto, field byte) int {
 	switch proto {
-	case layers.IPProtocolIPv6Fragment:
+	case unix.IPPROTO_FRAGMENT:
 		return extHeader
-	case layers.IPProtocolAH:
+	case unix.IPPROTO_AH:
 		return (int(field) + 2) * 4
 	}
 	return (int(field) + 1) * 8
 }
-
-func addr4(ip []byte) netip.Addr { return netip.AddrFrom4([4]byte(ip)) }
-
-func addr6(ip []byte) netip.Addr { return netip.AddrFrom16([16]byte(ip)) }

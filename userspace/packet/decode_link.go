@@ -3,15 +3,21 @@ package packet
 import (
 	"encoding/binary"
 
-	"github.com/google/gopacket/layers"
+	"golang.org/x/sys/unix"
 )
 
 const (
-	etherQinQOld = 0x9100 // the EtherType of outer tags before 802.1ad had one
-	etherHeader  = 14     // bytes
-	tagHeader    = 4
-	labelHeader  = 4
-	pppoeHeader  = 8 // with the PPP protocol
+	etherHeader = 14 // bytes
+	tagHeader   = 4
+	labelHeader = 4
+	pppoeHeader = 8 // with the PPP protocol
+)
+
+// PPP protocols (RFC 1332, RFC 5072), and the code of a PPPoE packet that carries one (RFC 2516).
+const (
+	pppIPv4      = 0x21
+	pppIPv6      = 0x57
+	pppoeSession = 0
 )
 
 // family is the IP version that a lower header announces, 0 for anything else.
@@ -46,66 +52,68 @@ func (d *Decoder) version() (family, Reason) {
 }
 
 func (d *Decoder) ethernet(p *Packet) (family, Reason) {
-	if d.eth.DecodeFromBytes(d.data, feedback) != nil {
+	if len(d.data) < etherHeader {
 		return other, Truncated
 	}
+	kind := binary.BigEndian.Uint16(d.data[12:])
 	d.advance(etherHeader)
-	kind, reason := d.tags(d.eth.EthernetType, p)
+	kind, reason := d.tags(kind, p)
 	if reason != Parsed {
 		return other, reason
 	}
 	switch kind {
-	case layers.EthernetTypePPPoESession:
+	case unix.ETH_P_PPP_SES:
 		return d.pppoe()
-	case layers.EthernetTypeMPLSUnicast, layers.EthernetTypeMPLSMulticast:
+	case unix.ETH_P_MPLS_UC, unix.ETH_P_MPLS_MC:
 		return d.mpls()
 	}
 	return etherFamily(kind), Parsed
 }
 
-func etherFamily(kind layers.EthernetType) family {
+func etherFamily(kind uint16) family {
 	switch kind {
-	case layers.EthernetTypeIPv4:
+	case unix.ETH_P_IP:
 		return v4
-	case layers.EthernetTypeIPv6:
+	case unix.ETH_P_IPV6:
 		return v6
 	}
 	return other
 }
 
-func isTag(kind layers.EthernetType) bool {
-	return kind == layers.EthernetTypeDot1Q || kind == layers.EthernetTypeQinQ || kind == etherQinQOld
+// isTag knows 802.1Q, 802.1ad, and what outer tags had before that.
+func isTag(kind uint16) bool {
+	return kind == unix.ETH_P_8021Q || kind == unix.ETH_P_8021AD || kind == unix.ETH_P_QINQ1
 }
 
 // tags consumes VLAN tags; the outermost identifier is the packet's.
-func (d *Decoder) tags(kind layers.EthernetType, p *Packet) (layers.EthernetType, Reason) {
+func (d *Decoder) tags(kind uint16, p *Packet) (uint16, Reason) {
 	for range MaxTags {
 		if !isTag(kind) {
 			break
 		}
-		if d.tag.DecodeFromBytes(d.data, feedback) != nil {
+		if len(d.data) < tagHeader {
 			return 0, Truncated
 		}
 		if !p.Has(VLAN) {
-			p.VLAN = d.tag.VLANIdentifier
+			p.VLAN = binary.BigEndian.Uint16(d.data) & 0xfff
 			p.Valid |= VLAN
 		}
-		kind = d.tag.Type
+		kind = binary.BigEndian.Uint16(d.data[2:])
 		d.advance(tagHeader)
 	}
 	return kind, Parsed
 }
 
-// pppoe reads a session's header by hand: gopacket's layer panics on a length that is not there.
+// pppoe reads a session's header; the length in it is not needed.
 func (d *Decoder) pppoe() (family, Reason) {
 	if len(d.data) < pppoeHeader {
 		return other, Truncated
 	}
 	version, code := d.data[0], d.data[1]
-	if version != 0x11 || layers.PPPoECode(code) != layers.PPPoECodeSession {
+	if version != 0x11 || code != pppoeSession {
 		return other, NotIP
 	}
-	protocol := layers.PPPType(binary.BigEndian.Uint16(d.data[6:]))
+	protocol := binary.BigEndian.Uint16(d.data[6:])
 	size := pppoeHeader
 	if protocol&0x100 != 0 { // compressed to one byte (RFC 1661, section 6.5)
 		protocol >>= 8
@@ -113,9 +121,9 @@ func (d *Decoder) pppoe() (family, Reason) {
 	}
 	d.advance(size)
 	switch protocol {
-	case layers.PPPTypeIPv4:
+	case pppIPv4:
 		return v4, Parsed
-	case layers.PPPTypeIPv6:
+	case pppIPv6:
 		return v6, Parsed
 	}
 	return other, Parsed

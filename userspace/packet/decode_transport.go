@@ -3,7 +3,7 @@ package packet
 import (
 	"encoding/binary"
 
-	"github.com/google/gopacket/layers"
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -23,19 +23,30 @@ const (
 const (
 	tcpOptionsSmallest = 12 // bytes of options below which there is no room for a padded timestamp option
 	tcpTimestampOption = 10 // bytes
+
+	// kinds: RFC 9293, section 3.1; RFC 7323
+	tcpEndOfOptions = 0
+	tcpNoOperation  = 1
+	tcpTimestamps   = 8
+)
+
+// Types of echoes: RFC 792, RFC 4443.
+const (
+	echoRequest4, echoReply4 = 8, 0
+	echoRequest6, echoReply6 = 128, 129
 )
 
 func (d *Decoder) transport(p *Packet) Reason {
-	proto, is4 := layers.IPProtocol(p.Proto), p.Src.Is4()
+	is4 := p.Src.Is4()
 	switch {
-	case proto == layers.IPProtocolTCP:
+	case p.Proto == unix.IPPROTO_TCP:
 		return d.readTCP(p)
-	case proto == layers.IPProtocolUDP:
+	case p.Proto == unix.IPPROTO_UDP:
 		return d.readUDP(p)
-	case proto == layers.IPProtocolICMPv4 && is4:
-		return d.readICMP4(p)
-	case proto == layers.IPProtocolICMPv6 && !is4:
-		return d.readICMP6(p)
+	case p.Proto == unix.IPPROTO_ICMP && is4:
+		return d.readEcho(p, echoRequest4, echoReply4)
+	case p.Proto == unix.IPPROTO_ICMPV6 && !is4:
+		return d.readEcho(p, echoRequest6, echoReply6)
 	}
 	return NoTransport
 }
@@ -50,30 +61,24 @@ func (d *Decoder) readTCP(p *Packet) Reason {
 	if len(d.data) < tcpHeader {
 		return Truncated
 	}
-	// An error is about the header's length or about options; both are looked at here.
-	_ = d.tcp.DecodeFromBytes(d.data, feedback)
-	header := int(d.tcp.DataOffset) * 4
+	tcp := d.data
+	header := int(tcp[12]>>4) * 4
 	if header < tcpHeader || header > d.l4len {
 		return BadTransport
 	}
 	p.Valid |= Ports | TCP
-	p.SrcPort, p.DstPort = uint16(d.tcp.SrcPort), uint16(d.tcp.DstPort)
-	p.Seq, p.Ack = d.tcp.Seq, d.tcp.Ack
-	p.TCPFlags = tcpFlags(&d.tcp)
+	p.ports(tcp)
+	p.Seq, p.Ack = binary.BigEndian.Uint32(tcp[4:]), binary.BigEndian.Uint32(tcp[8:])
+	p.TCPFlags = tcp[13]
 	p.Payload = d.payload(header)
-	p.timestamps(d.data[tcpHeader:max(min(header, len(d.data)), tcpHeader)])
+	p.timestamps(tcp[tcpHeader:max(min(header, len(tcp)), tcpHeader)])
 	d.advance(header)
 	return Parsed
 }
 
-func tcpFlags(t *layers.TCP) uint8 {
-	var flags uint8
-	for i, set := range [8]bool{t.FIN, t.SYN, t.RST, t.PSH, t.ACK, t.URG, t.ECE, t.CWR} {
-		if set {
-			flags |= 1 << i
-		}
-	}
-	return flags
+// ports stand where a TCP and a UDP header begin.
+func (p *Packet) ports(header []byte) {
+	p.SrcPort, p.DstPort = binary.BigEndian.Uint16(header), binary.BigEndian.Uint16(header[2:])
 }
 
 // timestamps looks for the option of RFC 7323 in the captured part of the options.
@@ -83,11 +88,11 @@ func (p *Packet) timestamps(opts []byte) {
 	}
 	for i := 0; i < MaxTCPOptions && len(opts) >= 2; i++ {
 		size := 1
-		switch kind := layers.TCPOptionKind(opts[0]); {
-		case kind == layers.TCPOptionKindEndList:
+		switch kind := opts[0]; {
+		case kind == tcpEndOfOptions:
 			return
-		case kind == layers.TCPOptionKindNop:
-		case kind == layers.TCPOptionKindTimestamps && opts[1] == tcpTimestampOption:
+		case kind == tcpNoOperation:
+		case kind == tcpTimestamps && opts[1] == tcpTimestampOption:
 			p.setTimestamps(opts)
 			return
 		default:
@@ -115,9 +120,8 @@ func (d *Decoder) readUDP(p *Packet) Reason {
 	if d.l4len < udpHeader {
 		return BadTransport
 	}
-	_ = d.udp.DecodeFromBytes(d.data, feedback) // an error is about UDP's own length, which is not used
 	p.Valid |= Ports | UDP
-	p.SrcPort, p.DstPort = uint16(d.udp.SrcPort), uint16(d.udp.DstPort)
+	p.ports(d.data)
 	p.Payload = d.payload(udpHeader)
 	d.advance(udpHeader)
 	p.Begin = begin(d.data, p.Payload)
@@ -191,48 +195,21 @@ func (p *Packet) ntp(msg []byte) {
 	}
 }
 
-func (d *Decoder) readICMP4(p *Packet) Reason {
+// readEcho takes identifier and sequence number of a ping.
+func (d *Decoder) readEcho(p *Packet, request, reply uint8) Reason {
 	if len(d.data) < icmpHeader {
 		return Truncated
 	}
 	if d.l4len < icmpHeader {
 		return BadTransport
 	}
-	if d.icmp4.DecodeFromBytes(d.data, feedback) != nil {
-		return BadTransport
-	}
-	kind := d.icmp4.TypeCode.Type()
-	if kind != layers.ICMPv4TypeEchoRequest && kind != layers.ICMPv4TypeEchoReply {
+	kind, id := d.data[0], binary.BigEndian.Uint16(d.data[4:])
+	if kind != request && kind != reply {
 		return NoTransport
 	}
-	p.setEcho(kind, d.icmp4.Id, d.icmp4.Seq, d.payload(icmpHeader))
-	return Parsed
-}
-
-func (d *Decoder) readICMP6(p *Packet) Reason {
-	if len(d.data) < icmpHeader {
-		return Truncated
-	}
-	if d.l4len < icmpHeader {
-		return BadTransport
-	}
-	if d.icmp6.DecodeFromBytes(d.data, feedback) != nil {
-		return BadTransport
-	}
-	kind := d.icmp6.TypeCode.Type()
-	if kind != layers.ICMPv6TypeEchoRequest && kind != layers.ICMPv6TypeEchoReply {
-		return NoTransport
-	}
-	if d.echo6.DecodeFromBytes(d.icmp6.Payload, feedback) != nil {
-		return BadTransport
-	}
-	p.setEcho(kind, d.echo6.Identifier, d.echo6.SeqNumber, d.payload(icmpHeader))
-	return Parsed
-}
-
-func (p *Packet) setEcho(kind uint8, id, seq uint16, payload uint32) {
 	p.Valid |= ICMP
 	p.ICMPType = kind
-	p.SrcPort, p.DstPort, p.Seq = id, id, uint32(seq)
-	p.Payload = payload
+	p.SrcPort, p.DstPort, p.Seq = id, id, uint32(binary.BigEndian.Uint16(d.data[6:]))
+	p.Payload = d.payload(icmpHeader)
+	return Parsed
 }

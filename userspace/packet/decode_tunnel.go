@@ -1,6 +1,10 @@
 package packet
 
-import "github.com/google/gopacket/layers"
+import (
+	"encoding/binary"
+
+	"golang.org/x/sys/unix"
+)
 
 const (
 	portVXLAN     = 4789
@@ -62,12 +66,12 @@ func (d *Decoder) tunnel(p *Packet) inner {
 	if p.Has(Fragment) {
 		return innerNone
 	}
-	switch layers.IPProtocol(p.Proto) {
-	case layers.IPProtocolIPv4:
+	switch p.Proto {
+	case unix.IPPROTO_IPIP:
 		return innerIPv4
-	case layers.IPProtocolIPv6:
+	case unix.IPPROTO_IPV6:
 		return innerIPv6
-	case layers.IPProtocolGRE:
+	case unix.IPPROTO_GRE:
 		return d.readGRE()
 	}
 	switch {
@@ -86,7 +90,7 @@ func (d *Decoder) readGRE() inner {
 		return innerNone
 	}
 	flags := d.data[0]
-	carried := carriedBy(layers.EthernetType(uint16(d.data[2])<<8 | uint16(d.data[3])))
+	carried := carriedBy(binary.BigEndian.Uint16(d.data[2:]))
 	size := greHeader
 	for _, bit := range [3]byte{0x80, 0x20, 0x10} {
 		if flags&bit != 0 {
@@ -101,18 +105,18 @@ func (d *Decoder) readGeneve() inner {
 	if len(d.data) < geneveHeader {
 		return innerNone
 	}
-	carried := carriedBy(layers.EthernetType(uint16(d.data[2])<<8 | uint16(d.data[3])))
+	carried := carriedBy(binary.BigEndian.Uint16(d.data[2:]))
 	d.advance(geneveHeader + int(d.data[0]&0x3f)*4)
 	return carried
 }
 
-func carriedBy(kind layers.EthernetType) inner {
+func carriedBy(kind uint16) inner {
 	switch kind {
-	case layers.EthernetTypeIPv4:
+	case unix.ETH_P_IP:
 		return innerIPv4
-	case layers.EthernetTypeIPv6:
+	case unix.ETH_P_IPV6:
 		return innerIPv6
-	case layers.EthernetTypeTransparentEthernetBridging:
+	case unix.ETH_P_TEB:
 		return innerEthernet
 	}
 	return innerNone

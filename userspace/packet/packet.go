@@ -1,5 +1,5 @@
-// Package packet holds the exact, unbounded view of a packet that oracles and tests work on. It is decoded by
-// gopacket, independently of the eBPF parser, so that each checks the other.
+// Package packet holds the exact, unbounded view of a packet that oracles and tests work on. It is decoded here,
+// independently of the eBPF parser, so that each checks the other; tests hold it against tshark.
 package packet
 
 import (
