@@ -39,11 +39,17 @@ func (i *Instance) Entry(cfg EntryConfig) (*ebpf.Program, error) {
 	kind.IfIndex = 0 // the kernel tells each packet's
 	p := i.entries[kind]
 	if p == nil {
+		if err := i.interrupted("entry program"); err != nil {
+			return nil, err
+		}
 		var err error
 		if p, err = i.loadEntry(cfg); err != nil {
 			return nil, err
 		}
 		i.entries[kind] = p
+	}
+	if err := i.interrupted("entry program"); err != nil { // verifying may have taken long
+		return nil, err
 	}
 	own, err := p.Clone()
 	if err != nil {

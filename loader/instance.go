@@ -59,7 +59,8 @@ type Options struct {
 	Lazy bool
 	// Loading is told what is proven and loaded next, the how manieth of how many. nil: nobody asks.
 	Loading func(what string, n, of int)
-	// Interrupted is asked before each algorithm is proven and loaded; an error ends the load. nil: nobody can.
+	// Interrupted is asked before each program is proven and loaded, and before an entry program is handed out; an error ends the load,
+	// so that nothing is put on an interface by a process that is to end. nil: nobody can.
 	Interrupted func() error
 }
 
@@ -215,10 +216,8 @@ func (i *Instance) install(members []*member) error {
 }
 
 func (i *Instance) load(o Object) (*member, error) {
-	if i.opts.Interrupted != nil {
-		if err := i.opts.Interrupted(); err != nil {
-			return nil, fmt.Errorf("load %s: %w", o.Name, err)
-		}
+	if err := i.interrupted(o.Name); err != nil {
+		return nil, err
 	}
 	spec, err := i.configured(o)
 	if err != nil {
@@ -239,6 +238,17 @@ func (i *Instance) load(o Object) (*member, error) {
 		return nil, fmt.Errorf("load %s: %w", o.Name, explain(o.Name, err))
 	}
 	return &member{object: o, coll: coll, set: xmaps.NewSet(spec, coll.Maps)}, nil
+}
+
+// interrupted is why what comes next is not loaded any more.
+func (i *Instance) interrupted(what string) error {
+	if i.opts.Interrupted == nil {
+		return nil
+	}
+	if err := i.opts.Interrupted(); err != nil {
+		return fmt.Errorf("load %s: %w", what, err)
+	}
+	return nil
 }
 
 // configured is an object with the constants that it will run with.
@@ -264,6 +274,9 @@ func (i *Instance) complete(members []*member, kind Kind) error {
 }
 
 func (i *Instance) loadKind(m *member, kind Kind) error {
+	if err := i.interrupted(m.object.Name); err != nil {
+		return err
+	}
 	spec, err := i.configured(m.object)
 	if err != nil {
 		return err

@@ -152,6 +152,9 @@ func (i *Instance) loadSent() error {
 	if err != nil {
 		return fmt.Errorf("read object: %w", err)
 	}
+	if err := i.interrupted(sentName); err != nil {
+		return err
+	}
 	if err := i.setCommon(spec); err != nil {
 		return err
 	}

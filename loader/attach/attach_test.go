@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -336,6 +337,40 @@ func init() {
 		}
 		lab.SayReady()
 		return lab.UntilKilled()
+	}
+}
+
+// A process that is to end while programs are verified, which may take long, puts none on the interface.
+func TestInterruptedLoadAttachesNothing(t *testing.T) {
+	if !lab.Isolated(t) {
+		return
+	}
+	lab.Veth(t)
+	for _, withoutTCX := range []bool{false, true} {
+		asked, last := 0, 0
+		inst, err := loader.Load(nil, loader.Options{Seed: 1, Interrupted: func() error {
+			if asked++; asked >= last && last > 0 {
+				return context.Canceled
+			}
+			return nil
+		}})
+		lab.NoError(t, err)
+		for last = 1; ; last++ {
+			asked = 0
+			a, err := Attach(inst, lab.Near, Options{Direction: Both, WithoutTCX: withoutTCX})
+			if err == nil {
+				lab.NoError(t, a.Close())
+				break
+			}
+			if !errors.Is(err, context.Canceled) {
+				t.Fatalf("interrupted at question %d: %v", last, err)
+			}
+			lab.NothingLeft(t, lab.Near)
+		}
+		if last < 4 {
+			t.Errorf("it was asked %d times while two programs were attached", last-1)
+		}
+		lab.NoError(t, inst.Close())
 	}
 }
 
