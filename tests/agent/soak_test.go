@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+
+	_ "github.com/xdpmon/xdpmon/tests/sweep/all"
+	"github.com/xdpmon/xdpmon/userspace/algo"
 )
 
 // needSoak: these take minutes, and are run by `make agent-soak`.
@@ -77,48 +80,70 @@ func TestSoakMany(t *testing.T) {
 	t.Logf("%d interfaces within %v: attached after %v in the median, %v at most", many, within.Round(time.Millisecond), late[many/2], late[many-1])
 }
 
-// atRest is what a process took of a core, and what it has in memory.
-func atRest(t *testing.T, pid int, d time.Duration) (share, resident float64) {
+const userHZ = 100
+
+// ticks is the processor time of a process so far, in ticks of userHZ.
+func ticks(t *testing.T, pid int) float64 {
 	t.Helper()
-	ticks := func() float64 {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil {
-			t.Fatal(err)
-		}
-		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')'):]))
-		user, _ := strconv.ParseFloat(fields[12], 64)
-		system, _ := strconv.ParseFloat(fields[13], 64)
-		return user + system
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
 	}
-	before := ticks()
-	time.Sleep(d)
-	share = (ticks() - before) / 100 / d.Seconds() // USER_HZ is 100
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')'):]))
+	user, _ := strconv.ParseFloat(fields[12], 64)
+	system, _ := strconv.ParseFloat(fields[13], 64)
+	return user + system
+}
+
+// inMemory is a line of a process' status, in MiB.
+func inMemory(t *testing.T, pid int, field string) float64 {
+	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		t.Fatal(err)
 	}
-	kilobytes := regexp.MustCompile(`VmRSS:\s+(\d+)`).FindSubmatch(status)
-	resident, _ = strconv.ParseFloat(string(kilobytes[1]), 64)
-	return share, resident / 1024
+	kilobytes, _ := strconv.ParseFloat(string(regexp.MustCompile(field + `:\s+(\d+)`).FindSubmatch(status)[1]), 64)
+	return kilobytes / 1024
 }
 
-// Every algorithm on ten interfaces that nothing comes over, with windows of ten seconds.
+// atRest is what a process took of a core, and what it has in memory.
+func atRest(t *testing.T, pid int, d time.Duration) (share, resident float64) {
+	t.Helper()
+	before := ticks(t, pid)
+	time.Sleep(d)
+	return (ticks(t, pid) - before) / userHZ / d.Seconds(), inMemory(t, pid, "VmRSS")
+}
+
+// taken is the processor time of a process so far, and the most that it has had in memory.
+func taken(t *testing.T, pid int) (cpu time.Duration, peak float64) {
+	t.Helper()
+	return time.Duration(ticks(t, pid)) * time.Second / userHZ, inMemory(t, pid, "VmHWM")
+}
+
+// Every algorithm on ten interfaces that nothing comes over, with windows of ten seconds: its start, and its rest.
 func TestSoakRest(t *testing.T) {
 	needSoak(t)
 	network := quietNetwork(t)
 	handle := netlinkOf(t, network.A)
 	p := newPlace(t, network.A)
-	p.write("instances:\n  - name: rest\n    interfaces: [\"xdpmon-d*\"]\n    algorithms: {fridge: , precision: , hhh: , lean: , reorder: , rtt-array: , " +
-		"beaucoup: {queries: \"scan: count distinct dport by src > 100 in 10s\"}}\n")
+	text := "instances:\n  - name: rest\n    interfaces: [\"xdpmon-d*\"]\n    algorithms:\n"
+	for _, name := range algo.Names() {
+		text += "      " + name + ": {" + map[string]string{"beaucoup": `queries: "scan: count distinct dport by src > 100 in 10s"`}[name] + "}\n"
+	}
+	p.write(text)
 	for i := range 10 {
 		addVeth(t, handle, fmt.Sprintf("xdpmon-d%d", i), fmt.Sprintf("xdpmon-e%d", i))
 	}
 	r := p.start(binary)
 	eventually(t, "attaching", func() bool { return len(r.attached("rest")) == 10 })
+	cpu, peak := taken(t, r.cmd.Process.Pid)
 	time.Sleep(15 * time.Second)
 	share, resident := atRest(t, r.cmd.Process.Pid, 60*time.Second)
 	r.stop()
-	t.Logf("at rest %.2f %% of a core and %.1f MiB resident", 100*share, resident)
+	t.Logf("%d algorithms: a start takes %v and %.1f MiB at most; at rest %.2f %% of a core and %.1f MiB", len(algo.Names()), cpu, peak, 100*share, resident)
+	if cpu > 2*time.Second || peak > 100 {
+		t.Errorf("a start of %v and %.1f MiB, at most 2 s and 100 MiB", cpu, peak)
+	}
 	if share > 0.01 || resident > 64 {
 		t.Errorf("at rest %.2f %% of a core and %.1f MiB resident, at most 1 %% and 64 MiB", 100*share, resident)
 	}

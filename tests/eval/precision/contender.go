@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/xdpmon/xdpmon/tests/precision"
+	"github.com/xdpmon/xdpmon/tests/precision/references"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 )
 
@@ -104,17 +105,19 @@ func reference(name string, make func(entries int, random *rand.Rand) precision.
 }
 
 func spaceSaving() contender {
-	return reference("Space-Saving", func(entries int, _ *rand.Rand) precision.Reference { return heavy.NewSpaceSaving(entries) })
+	return reference("Space-Saving", func(entries int, _ *rand.Rand) precision.Reference { return references.NewSpaceSaving(entries) })
 }
 
 func rap() contender {
-	return reference("RAP", func(entries int, random *rand.Rand) precision.Reference { return heavy.NewRAP(entries, random.Float64) })
+	return reference("RAP", func(entries int, random *rand.Rand) precision.Reference {
+		return references.NewRAP(entries, random.Float64)
+	})
 }
 
 func setRAP(ways int) contender {
 	return reference(fmt.Sprintf("RAP, rows of %d", ways), func(entries int, random *rand.Rand) precision.Reference {
 		seed := random.Uint64()
-		return heavy.NewSetRAP(entries, ways, func(k heavy.Key) uint64 { return hash(seed, k) }, random.Float64)
+		return references.NewSetRAP(entries, ways, func(k heavy.Key) uint64 { return hash(seed, k) }, random.Float64)
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/eval"
 	"github.com/xdpmon/xdpmon/tests/eval/figure"
 	"github.com/xdpmon/xdpmon/tests/precision"
+	"github.com/xdpmon/xdpmon/tests/precision/references"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 )
 
@@ -46,9 +47,9 @@ func counted(name string, set map[string]string) method {
 // referred are MST and RHHH in plain Go.
 func referred(name string, random bool) method {
 	return method{name, func(entries int, stream *precision.Stream, seed *seeded) (map[heavy.Prefix]float64, error) {
-		m := heavy.NewMST(entries)
+		m := references.NewMST(entries)
 		if rng := rand.New(rand.NewPCG(seed.seed, 5)); random {
-			m = heavy.NewRHHH(entries, func() int { return rng.IntN(4) })
+			m = references.NewRHHH(entries, func() int { return rng.IntN(4) })
 		}
 		for _, rank := range stream.Order {
 			m.Add(stream.Packet(rank, 1).Src)

@@ -1,8 +1,11 @@
-package heavy
+// Package references holds what is compared with and knows no memory rules: Space-Saving, RAP, MST and RHHH in plain Go.
+package references
 
 import (
 	"encoding/binary"
 	"net/netip"
+
+	"github.com/xdpmon/xdpmon/userspace/heavy"
 )
 
 // MST counts the byte prefixes of an IPv4 source in one Space-Saving a level (section 3.2), and RHHH, which draws one level a
@@ -44,12 +47,12 @@ func (m *MST) Add(src netip.Addr) {
 func (m *MST) add(level int, src netip.Addr) {
 	b := src.As4()
 	w := binary.BigEndian.Uint32(b[:]) &^ (1<<(24-8*level) - 1)
-	m.levels[level].Add(Key{uint64(w), 1})
+	m.levels[level].Add(heavy.Key{uint64(w), 1})
 }
 
 // Counts returns the estimates of all prefixes; the root is exact.
-func (m *MST) Counts() map[Prefix]float64 {
-	counts := map[Prefix]float64{{Src: netip.PrefixFrom(netip.IPv4Unspecified(), 0)}: m.total}
+func (m *MST) Counts() map[heavy.Prefix]float64 {
+	counts := map[heavy.Prefix]float64{{Src: netip.PrefixFrom(netip.IPv4Unspecified(), 0)}: m.total}
 	factor := 1.0
 	if m.draw != nil {
 		factor = float64(len(m.levels))
@@ -58,7 +61,7 @@ func (m *MST) Counts() map[Prefix]float64 {
 		for key, n := range s.Counts() {
 			var b [4]byte
 			binary.BigEndian.PutUint32(b[:], uint32(key[0]))
-			counts[Prefix{Src: netip.PrefixFrom(netip.AddrFrom4(b), 8*level+8)}] = n * factor
+			counts[heavy.Prefix{Src: netip.PrefixFrom(netip.AddrFrom4(b), 8*level+8)}] = n * factor
 		}
 	}
 	return counts

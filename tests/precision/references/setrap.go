@@ -1,15 +1,17 @@
-package heavy
+package references
+
+import "github.com/xdpmon/xdpmon/userspace/heavy"
 
 // SetRAP is the limited-associativity form of RAP (section 3.2): one row of ways entries by hash, the smallest of which may
 // be taken over at once. A reference: a switch cannot write what it has already passed.
 type SetRAP struct {
 	rows   [][]entry
-	hash   func(Key) uint64
+	hash   func(heavy.Key) uint64
 	random func() float64
 }
 
 // NewSetRAP makes a table of size entries in rows of ways; random is uniform in [0, 1).
-func NewSetRAP(size, ways int, hash func(Key) uint64, random func() float64) *SetRAP {
+func NewSetRAP(size, ways int, hash func(heavy.Key) uint64, random func() float64) *SetRAP {
 	s := &SetRAP{rows: make([][]entry, size/ways), hash: hash, random: random}
 	for r := range s.rows {
 		s.rows[r] = make([]entry, ways)
@@ -18,7 +20,7 @@ func NewSetRAP(size, ways int, hash func(Key) uint64, random func() float64) *Se
 }
 
 // Add counts a packet and returns the estimate of its flow, 0 when it has no entry.
-func (s *SetRAP) Add(key Key) float64 {
+func (s *SetRAP) Add(key heavy.Key) float64 {
 	row := s.rows[s.hash(key)%uint64(len(s.rows))]
 	least := 0
 	for i := range row {
@@ -38,8 +40,8 @@ func (s *SetRAP) Add(key Key) float64 {
 }
 
 // Counts returns all estimates.
-func (s *SetRAP) Counts() map[Key]float64 {
-	counts := map[Key]float64{}
+func (s *SetRAP) Counts() map[heavy.Key]float64 {
+	counts := map[heavy.Key]float64{}
 	for _, row := range s.rows {
 		for _, e := range row {
 			if e.count > 0 {

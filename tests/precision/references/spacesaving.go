@@ -1,24 +1,30 @@
-package heavy
+package references
 
-import "container/heap"
+import (
+	"container/heap"
+
+	"github.com/xdpmon/xdpmon/userspace/heavy"
+)
 
 // SpaceSaving is the algorithm of Metwally et al. (section 3.2): a full table's smallest entry goes to whoever comes, with
 // its count plus one. With admit it is RAP: only with probability 1/(count + 1). A reference: it knows no memory rules.
 type SpaceSaving struct {
 	size  int
 	admit func(count float64) bool // nil: always
-	at    map[Key]*entry
+	at    map[heavy.Key]*entry
 	least leastFirst
 }
 
 type entry struct {
-	key   Key
+	key   heavy.Key
 	count float64
 	place int
 }
 
 // NewSpaceSaving makes a table of so many entries.
-func NewSpaceSaving(size int) *SpaceSaving { return &SpaceSaving{size: size, at: map[Key]*entry{}} }
+func NewSpaceSaving(size int) *SpaceSaving {
+	return &SpaceSaving{size: size, at: map[heavy.Key]*entry{}}
+}
 
 // NewRAP makes a table that admits by chance; random is uniform in [0, 1).
 func NewRAP(size int, random func() float64) *SpaceSaving {
@@ -28,7 +34,7 @@ func NewRAP(size int, random func() float64) *SpaceSaving {
 }
 
 // Add counts a packet and returns the estimate of its flow, 0 when it has no entry.
-func (s *SpaceSaving) Add(key Key) float64 {
+func (s *SpaceSaving) Add(key heavy.Key) float64 {
 	e := s.at[key]
 	switch {
 	case e != nil:
@@ -50,8 +56,8 @@ func (s *SpaceSaving) Add(key Key) float64 {
 }
 
 // Counts returns all estimates.
-func (s *SpaceSaving) Counts() map[Key]float64 {
-	counts := make(map[Key]float64, len(s.at))
+func (s *SpaceSaving) Counts() map[heavy.Key]float64 {
+	counts := make(map[heavy.Key]float64, len(s.at))
 	for key, e := range s.at {
 		counts[key] = e.count
 	}
