@@ -77,6 +77,13 @@ func copyTree(t *testing.T) string {
 			t.Fatal(err)
 		}
 		write(t, filepath.Join(tree, path), string(b))
+		info, err := os.Stat(filepath.Join(root, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(filepath.Join(tree, path), info.Mode()); err != nil { // go generate runs a script
+			t.Fatal(err)
+		}
 	}
 	return tree
 }

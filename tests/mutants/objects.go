@@ -6,6 +6,7 @@ import (
 	"debug/elf"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -37,7 +38,7 @@ type unit struct {
 
 var (
 	embeds    = regexp.MustCompile(`(?m)^//go:embed (\S+_bpfel\.o)\nvar (\S+) `)
-	generates = regexp.MustCompile(`(?m)^//go:generate go tool bpf2go .* (\S+\.bpf\.c) -- (.*)$`)
+	generates = regexp.MustCompile(`(?m)^//go:generate (\S+/\.ci/bpf2go) .* (\S+\.bpf\.c)$`)
 )
 
 // units lists the programs below bpf/ and tests/, and lets their packages read objects.
@@ -54,9 +55,17 @@ func (t *tree) readUnits() error {
 		others, _ := filepath.Glob(filepath.Join(folder, "*.go"))
 		for _, other := range others {
 			text, _ := os.ReadFile(other)
-			if m := generates.FindSubmatch(text); m != nil {
-				u.source, u.flags = string(m[1]), strings.Fields(string(m[2]))
+			m := generates.FindSubmatch(text)
+			if m == nil {
+				continue
 			}
+			ask := exec.Command(string(m[1]), "--flags")
+			ask.Dir = folder
+			flags, err := ask.Output()
+			if err != nil {
+				return fmt.Errorf("%s: %w", other, err)
+			}
+			u.source, u.flags = string(m[2]), strings.Fields(string(flags))
 		}
 		if embed == nil || name == nil || u.source == "" {
 			return fmt.Errorf("%s: made by nothing that is known", path)

@@ -8,7 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-//go:generate go tool bpf2go -target bpfel -cc clang-19 -strip llvm-strip-19 Micro micro.bpf.c -- -I../../../bpf/include -idirafter /usr/include/x86_64-linux-gnu -idirafter /usr/include/aarch64-linux-gnu -Wall -Werror -mcpu=v3
+//go:generate ../../../.ci/bpf2go Micro micro.bpf.c
 
 // Spec is the object with the one algorithm that is named, and the maps that it uses.
 func Spec(name string) (*ebpf.CollectionSpec, error) {

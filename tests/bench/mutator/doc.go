@@ -3,4 +3,4 @@
 // on each core, with an exact count of what was sent.
 package mutator
 
-//go:generate go tool bpf2go -target bpfel -cc clang-19 -strip llvm-strip-19 -type traffic -type kind -type mutator_state Mutator mutator.bpf.c -- -I../../../bpf/include -idirafter /usr/include/x86_64-linux-gnu -idirafter /usr/include/aarch64-linux-gnu -Wall -Werror -mcpu=v3
+//go:generate ../../../.ci/bpf2go -type traffic -type kind -type mutator_state Mutator mutator.bpf.c

@@ -11,7 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/maps"
 )
 
-//go:generate go tool bpf2go -target bpfel -cc clang-19 -strip llvm-strip-19 -type departures_count -type departure Departures departures.bpf.c -- -I../../../bpf/include -idirafter /usr/include/x86_64-linux-gnu -idirafter /usr/include/aarch64-linux-gnu -Wall -Werror -mcpu=v3
+//go:generate ../../../.ci/bpf2go -type departures_count -type departure Departures departures.bpf.c
 
 // Departure is a packet that left its queue.
 type Departure = DeparturesDeparture

@@ -8,7 +8,7 @@ import (
 	"github.com/xdpmon/xdpmon/maps"
 )
 
-//go:generate go tool bpf2go -target bpfel -cc clang-19 -strip llvm-strip-19 -type enforcer_count -type verdict Enforcer enforcer.bpf.c -- -I../../../bpf/include -idirafter /usr/include/x86_64-linux-gnu -idirafter /usr/include/aarch64-linux-gnu -Wall -Werror -mcpu=v3
+//go:generate ../../../.ci/bpf2go -type enforcer_count -type verdict Enforcer enforcer.bpf.c
 
 // What it may decide.
 const (
