@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/xdpmon/xdpmon/p4/tna/dump"
+	"github.com/xdpmon/xdpmon/tests/builder"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 )
 
@@ -23,7 +24,7 @@ func TestP4RunSaysWhatReplaySays(t *testing.T) {
 	testutil.NeedRoot(t)
 	folder := t.TempDir()
 	capture, registers := filepath.Join(folder, "handshakes.pcap"), filepath.Join(folder, "switch.json")
-	if err := os.WriteFile(capture, handshakes(t, 2000), 0o600); err != nil {
+	if err := os.WriteFile(capture, builder.Handshakes(t, 2000), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, set := range map[string][]string{"rtt-array": nil, "fridge": {"--set", "fridge.correction=table"}} {

@@ -1,4 +1,4 @@
-package main
+package names
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,8 @@ import (
 
 	lint "github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/xdpmon/xdpmon/tests/builder"
+	_ "github.com/xdpmon/xdpmon/tests/sweep/all"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/prom"
@@ -74,7 +77,7 @@ func (r *reported) line(l report.Line) {
 			r.add(t.Name+"[]."+c.Name, c.Unit, metric, c.Help)
 		}
 	}
-	for _, kind := range sortedKeys(l.Lost) {
+	for _, kind := range slices.Sorted(maps.Keys(l.Lost)) {
 		help := ""
 		if d, err := algo.Lookup(l.Algorithm); err == nil {
 			help = d.Lost[kind]
@@ -89,7 +92,7 @@ func TestNames(t *testing.T) {
 	testutil.NeedRoot(t)
 	store := prom.NewStore(time.Now)
 	store.Rows()
-	capture := string(handshakes(t, 300))
+	capture := string(builder.Handshakes(t, 300))
 	var doc bytes.Buffer
 	for _, d := range algo.All() {
 		if strings.HasPrefix(d.Name, "test-") {
@@ -128,7 +131,7 @@ func replayNames(t *testing.T, d *algo.Descriptor, set map[string]string, captur
 }
 
 const (
-	namesBegin = "<!-- names: written by go test ./cmd/xdpmon -run TestNames -update -->\n"
+	namesBegin = "<!-- names: written by go test ./tests/names -update -->\n"
 	namesEnd   = "\n<!-- end of names -->\n"
 )
 
@@ -153,10 +156,12 @@ func compareNames(t *testing.T, names string) {
 	old, now := strings.Split(have, "\n"), strings.Split(names, "\n")
 	for _, line := range now {
 		if !slices.Contains(old, line) {
-			t.Errorf("docs/output.md lacks (go test ./cmd/xdpmon -run TestNames -update): %s", line)
+			t.Errorf("docs/output.md lacks (go test ./tests/names -update): %s", line)
 		}
 	}
 	if have != names && !t.Failed() {
-		t.Error("docs/output.md has names that are not there any more, or another order: go test ./cmd/xdpmon -run TestNames -update")
+		t.Error("docs/output.md has names that are not there any more, or another order: go test ./tests/names -update")
 	}
 }
+
+func TestMain(m *testing.M) { testutil.Main(m) }
