@@ -159,11 +159,19 @@ func (i *instance) renew(until int64) error {
 	return nil
 }
 
-// interval of the control loop.
-const interval = 10 * time.Millisecond
+// interval of the control loop; atRest where nobody is limited, and samples are all that there is to take.
+const (
+	interval = 10 * time.Millisecond
+	atRest   = 10 * interval
+)
 
 // IntervalNS implements algo.Controller.
-func (i *instance) IntervalNS() int64 { return int64(interval) }
+func (i *instance) IntervalNS() int64 {
+	if i.path == "" && i.slices[1].capacity == 0 {
+		return int64(atRest)
+	}
+	return int64(interval)
+}
 
 // Tick implements algo.Controller: limits hold for a lease more.
 func (i *instance) Tick(now int64) error {
