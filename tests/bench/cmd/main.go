@@ -28,7 +28,13 @@ func run() error {
 	only := flag.String("only", "", "subjects to measure, separated by commas; the empty program always is")
 	set := flag.String("set", "", "one more subject: an algorithm with parameters, as fridge.match=tcp-data,fridge.fridges=4096@1")
 	file := flag.String("json", "", "also write the result to this file")
+	beside := flag.String("beside", "", "another build of this command: both run by turns, and medians are compared")
+	turns := flag.Int("turns", 9, "with -beside: how often each of the two runs")
 	flag.Parse()
+	if *beside != "" {
+		return compare(os.Stdout, *beside, *turns, []string{"-packets", fmt.Sprint(*packets), "-rounds", fmt.Sprint(opts.Rounds),
+			"-flows", fmt.Sprint(*flows), "-only", *only, "-set", *set})
+	}
 	opts.Packets, opts.Flows = uint32(*packets), uint32(*flows)
 	opts.Progress = log.Printf
 	subjects, err := chosen(*only, *set)
