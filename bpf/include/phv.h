@@ -43,8 +43,8 @@ struct phv {
 	__u64 ep_dst;    /* the same of (dst, dport) */
 	__u32 src[4];    /* network order; IPv4 as ::ffff:a.b.c.d */
 	__u32 dst[4];
-	__u16 sport;     /* host order, 0 where there is none */
-	__u16 dport;
+	__u16 dport;     /* host order, 0 where there is none; both are written as one word: set_ports() */
+	__u16 sport;
 	__u16 valid;     /* enum phv_valid */
 	__u16 vlan;      /* outermost VLAN identifier */
 	__u8 family;     /* 4 or 6 */

@@ -187,7 +187,7 @@ static __always_inline __u32 hash_upper(__u64 word, __u32 more)
 static __always_inline __u32 locate_fast(struct flow *f, const struct phv *phv)
 {
 	if (likely(phv->family == 4))
-		f->signature = hash_upper((__u64)phv->src[3] << 32 | phv->dst[3], *(const __u32 *)&phv->sport);
+		f->signature = hash_upper((__u64)phv->src[3] << 32 | phv->dst[3], (__u32)phv->dport << 16 | phv->sport);
 	else
 		f->signature = hash_flow(phv, SALT) >> 32;
 	return hash_upper(f->prefix, 0);
