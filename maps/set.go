@@ -67,16 +67,18 @@ func (s *Set) Heard() {
 	}
 }
 
-// Forget sets what packets leave behind back to zero, where a window's end does not: arrays without banks. Userspace writes its own
-// initial values again.
+// Forget sets what packets leave behind back to zero, in both banks: not every one is emptied at the end of a window. Userspace writes
+// its own initial values again.
 func (s *Set) Forget() error {
 	for _, a := range s.arrays {
 		kept := []string{TagRegister, TagTally, TagCounters, tagRandom, tagScratch}
-		if a.Banks == 2 || !slices.ContainsFunc(kept, func(tag string) bool { return slices.Contains(a.tags, tag) }) {
+		if !slices.ContainsFunc(kept, func(tag string) bool { return slices.Contains(a.tags, tag) }) {
 			continue
 		}
-		if err := a.Reset(0); err != nil {
-			return err
+		for bank := range a.Banks {
+			if err := a.Reset(bank); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

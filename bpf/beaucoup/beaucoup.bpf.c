@@ -151,7 +151,7 @@ static __always_inline int has(const struct words *v, __u16 bits)
 	return (v->valid & bits) == bits;
 }
 
-/* Stage 0: a number that no other packet has. */
+/* Stage 0: a number that no other packet has. A replay has one core, and the same numbers on whichever that is. */
 static __always_inline __u64 number_of(const struct phv *phv)
 {
 	__u32 *packets = reg_bank(beaucoup_packets, phv, 0), number;
@@ -160,7 +160,7 @@ static __always_inline __u64 number_of(const struct phv *phv)
 		return 0;
 	number = reg_load(packets) + 1;
 	reg_store(packets, number);
-	return (__u64)bpf_get_smp_processor_id() << 33 | (__u64)phv->bank << 32 | number;
+	return (coin_seeded ? 0 : (__u64)bpf_get_smp_processor_id() << 33) | (__u64)phv->bank << 32 | number;
 }
 
 static __always_inline void words_of(struct phv *phv, struct words *v)

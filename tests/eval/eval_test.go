@@ -7,16 +7,20 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/xdpmon/xdpmon/tests/eval/figure"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/tests/traffic"
+	_ "github.com/xdpmon/xdpmon/userspace/beaucoup" // algorithms to replay
 	"github.com/xdpmon/xdpmon/userspace/capture"
-	_ "github.com/xdpmon/xdpmon/userspace/fridge" // algorithms to replay
+	_ "github.com/xdpmon/xdpmon/userspace/fridge"
 	_ "github.com/xdpmon/xdpmon/userspace/lean"
 	_ "github.com/xdpmon/xdpmon/userspace/precision"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -95,10 +99,11 @@ func TestReplay(t *testing.T) {
 }
 
 // Programs that are loaded once say of every stream what they say when they are loaded for it: windows, second passes and what is
-// matched across windows included.
+// matched across windows included, and numbers of packets; on whichever core.
 func TestRepeated(t *testing.T) {
 	testutil.NeedRoot(t)
-	configs := []Config{{"fridge", map[string]string{"fridges": "1024@1/2"}}, {"lean", nil}, {"precision", map[string]string{"entries": "256"}}}
+	configs := []Config{{"fridge", map[string]string{"fridges": "1024@1/2"}}, {"lean", nil}, {"precision", map[string]string{"entries": "256"}},
+		{"beaucoup", map[string]string{"queries": "p: count distinct timestamp by src > 20 in 10s"}}}
 	open := func(seed uint64) capture.Source {
 		m, err := traffic.NewLean(traffic.LeanOptions{Packets: 5_000, Flows: 300, Heavy: 20, Victims: 10, Span: 10 * time.Second,
 			Delay: 50 * time.Millisecond, Loss: 0.04, Late: 0.04, Seed: seed})
@@ -118,6 +123,20 @@ func TestRepeated(t *testing.T) {
 		}
 		return text
 	}
+	runtime.LockOSThread() // and never unlocked: the thread ends with the test
+	on := func(core int) {
+		t.Helper()
+		var one unix.CPUSet
+		one.Set(core)
+		if err := unix.SchedSetaffinity(0, &one); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := cores()
+	if err != nil {
+		t.Fatal(err)
+	}
+	on(list[len(list)-1])
 	cfg := session.Config{Window: 3 * time.Second, Truth: true, Proven: true}
 	r, err := NewRepeated(t.Context(), cfg, configs)
 	if err != nil {
@@ -127,6 +146,7 @@ func TestRepeated(t *testing.T) {
 	said(r.Replay(t.Context(), 7, open(7)))
 	again := said(r.Replay(t.Context(), 8, open(8)))
 	cfg.Seed = 8
+	on(list[0])
 	if fresh := said(ReplayWith(t.Context(), open(8), cfg, configs)); !bytes.Equal(fresh, again) {
 		t.Errorf("loaded once\n%s\nloaded for it\n%s", again, fresh)
 	}
