@@ -110,6 +110,12 @@ type Controller interface {
 	Tick(now int64) error
 }
 
+// Beginning is a Controller that looks at the bank that packets write to: it is told which one that is when its first window begins, which may
+// be either where others have been measuring before.
+type Beginning interface {
+	Begin(bank int)
+}
+
 // Acting is an instance of an algorithm that enforces, if it is configured to.
 type Acting interface {
 	// Acts says whether it will decide over packets.

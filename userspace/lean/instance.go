@@ -140,6 +140,9 @@ func (i *instance) publish() error {
 // IntervalNS implements algo.Controller.
 func (i *instance) IntervalNS() int64 { return tickEvery }
 
+// Begin implements algo.Beginning.
+func (i *instance) Begin(bank int) { i.bank = bank }
+
 // Tick implements algo.Controller: it empties the ring, and limits and p follow the load.
 func (i *instance) Tick(now int64) error {
 	if err := i.poll(); err != nil {

@@ -33,6 +33,9 @@ func (r *runner) own(ctx context.Context) (stop func(), failed <-chan error) {
 
 // begin gives a member its goroutine, and ears.
 func (r *runner) begin(m *member) {
+	if b, ok := m.instance.(algo.Beginning); ok {
+		b.Begin(r.inst.Control().Bank())
+	}
 	m.owner = newOwner(r.owning, m, r.failed)
 	if m.speaker != nil {
 		r.speakers.Store(m.speaker.name, m.speaker)
