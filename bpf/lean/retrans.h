@@ -154,7 +154,7 @@ static __always_inline void retrans_2(struct retrans *s, struct phv *phv, const 
 	}
 	s->turn = ret_turn(time, seg->time);
 	s->max = reg_load(max);
-	if (!seg_below(seg->end, s->max))
+	if (!seg_below_number(seg->end, s->max))
 		reg_store(max, seg->end);
 }
 
@@ -187,7 +187,7 @@ static __always_inline void retrans_3(struct retrans *s, struct phv *phv, const 
 		return;
 	cut = ret_cut(word, s);
 	count->c[LEAN_RETRANS + RET_COMPARED] += s->fate == FATE_OWN && !seg->copy ? phv->segs : 0;
-	if (seg->copy || !seg_below(seg->start, cut))
+	if (seg->copy || !(s->turn >= TURN_ALL ? seg_below(seg->start, cut) : seg_below_number(seg->start, cut)))
 		return;
 	if (phv->payload == 1) {
 		count->c[LEAN_RETRANS + RET_PROBES]++;

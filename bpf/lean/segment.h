@@ -31,6 +31,13 @@ static __always_inline int seg_below(__u32 x, __u32 y)
 	return y - x - 1 < SEG_FAR - 1;
 }
 
+/* The same, as a switch's stateful ALU tells it, which compares numbers and not differences around 2^32: what is late across the turn is
+ * not seen. With the switch's hashes so does a host. */
+static __always_inline int seg_below_number(__u32 x, __u32 y)
+{
+	return hash_crc ? x < y && y - x < SEG_FAR : seg_below(x, y);
+}
+
 /* Is a stored time at most so many ticks old? One that is a little younger than now is, which another core wrote; a switch, whose clock
  * is one, knows none, and with its hashes so does a host. */
 static __always_inline int seg_within(__u16 now, __u16 then, __u32 ticks)

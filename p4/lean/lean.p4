@@ -343,6 +343,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
         q.report.src = hdr.ipv4.src;
         q.report.dst = hdr.ipv4.dst;
         q.report.ports = q.ports;
+        q.report.protocol = hdr.ipv4.protocol;
         extend();
         lengths.apply(hdr, kind, base, base_1);
         place_0();

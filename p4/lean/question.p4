@@ -9,6 +9,7 @@ struct report_t {
     bit<32> dst;
     bit<32> ports;
     bit<8>  stats; /* LEAN_STATS bits; bit 0, latency: of the opposite direction's flow */
+    bit<8>  protocol;
 }
 
 struct question_t {

@@ -4,7 +4,10 @@ package lean
 import (
 	"encoding/binary"
 	"fmt"
+	"hash/crc32"
+	"math/bits"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,12 +27,13 @@ func init() {
 		Start:       marked,
 		Drive:       copies,
 		Fixed:       map[string]uint64{"lean_shift": 63}, // every event reaches the limit, as on a switch nobody has set one for
-		Reports:     &twin.Reports{Ring: "lean_reports", Host: host, Twin: digests},
+		Reports:     &twin.Reports{Ring: "lean_reports", Host: host, Twin: digests, Record: records},
+		Registers:   true,
+		Uncounted:   uncounted(),
 		Differences: []twin.Difference{
 			{Name: "IPv6", Max: 250, Ignored: true, Packet: func(p *packet.Packet) bool { return p.Has(packet.IP) && p.Src.Is6() }},
 			{Name: "first fragments", Max: 1, Packet: func(p *packet.Packet) bool { return p.Has(packet.Fragment | packet.TCP) }},
 			{Name: "a delay in which the 17 bits of time wrap", Max: 12, Turn: &twin.Turn{Register: "lean_lat_fr", Every: 1 << 33}},
-			{Name: "numbers of another connection of the same ports", Max: 45, Follow: far},
 		},
 	})
 }
@@ -44,18 +48,74 @@ func host(record []byte) []uint64 {
 	if stat == 0 {
 		src, dst, sport, dport = dst, src, dport, sport
 	}
-	return []uint64{src, dst, sport<<16 | dport, uint64(stat)}
+	return []uint64{src, dst, sport<<16 | dport, uint64(stat), uint64(r[addresses+4])}
 }
 
 // digests are one a packet, with a bit for each statistic.
 func digests(r *run.Result, _ uint64) (all [][]uint64) {
 	for _, d := range r.Digests {
 		for stat := range statistics {
-			if d.Values[3]>>stat&1 != 0 {
-				all = append(all, []uint64{d.Values[0], d.Values[1], d.Values[2], uint64(stat)})
+			if d.Value("stats")>>stat&1 != 0 {
+				all = append(all, []uint64{d.Value("src"), d.Value("dst"), d.Value("ports"), uint64(stat), d.Value("protocol")})
 			}
 		}
 	}
+	return all
+}
+
+// records of a digest as struct lean_report: the control plane hashes the flow's places. What the event counted that reached the
+// limit is not known.
+func records(d *run.Digest, bank int) (all [][]byte) {
+	for _, w := range digests(&run.Result{Digests: []run.Digest{*d}}, 0) {
+		src, dst, ports := uint32(w[0]), uint32(w[1]), uint32(w[2])
+		if w[3] == 0 {
+			src, dst, ports = dst, src, bits.RotateLeft32(ports, 16)
+		}
+		flow := binary.BigEndian.AppendUint32(append(mapped(src), mapped(dst)...), ports)
+		var b []byte
+		for _, row := range rows {
+			b = binary.NativeEndian.AppendUint32(b, crc32.Checksum(append(flow[:36:36], make([]byte, 8)...), row))
+		}
+		b = append(b, flow[:32]...)
+		b = binary.NativeEndian.AppendUint16(b, uint16(ports>>16))
+		b = binary.NativeEndian.AppendUint16(b, uint16(ports))
+		b = append(b, byte(w[4]), 4, byte(w[3]), byte(bank))
+		all = append(all, binary.NativeEndian.AppendUint64(b, 0))
+	}
+	return all
+}
+
+// mapped is an IPv4 address in 16 bytes.
+func mapped(a uint32) []byte {
+	return binary.BigEndian.AppendUint32([]byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}, a)
+}
+
+// rows of the sketch: the polynomials of p4/include/hashing.p4.
+var rows = func() (tables [4]*crc32.Table) {
+	for row, polynomial := range []uint32{0x04C11DB7, 0x1EDC6F41, 0x741B8CD7, 0x814141AB} {
+		tables[row] = crc32.MakeTable(bits.Reverse32(polynomial))
+	}
+	return tables
+}()
+
+// uncounted: the twin has sketches and what is reported, and no counters; what is said of errors beside the sketch's noise is made of
+// those.
+func uncounted() []string {
+	all := []string{"packets", "aggregates", "latency.standard_error", "latency_sampling_probability", "out_of_order", "retransmitted"}
+	for name, more := range map[string][]string{
+		"latency": {"examined", "sampled", "repeated", "evicted", "acks", "stale"},
+		"loss":    {"examined", "followed", "jumps", "gaps", "missing", "given_back", "not_followed"},
+		"ooo":     {"examined", "compared", "behind", "copies", "not_watched"},
+		"retrans": {"examined", "compared", "probes", "copies", "not_watched"},
+	} {
+		for _, what := range append(more, "events", "reports") {
+			all = append(all, name+"_"+what)
+		}
+	}
+	for _, bounded := range []string{"loss.lost", "ooo.out_of_order", "retrans.retransmitted"} {
+		all = append(all, bounded+"_at_least", bounded+"_at_most")
+	}
+	slices.Sort(all)
 	return all
 }
 
@@ -79,16 +139,21 @@ func copies(d twin.Driver, _ twin.Form) error {
 			}
 		}
 	}
-	return late(d, segment)
+	for round := range int64(2) { // in the second one all records may be taken
+		if err := late(d, segment, 2+byte(round), 4e9*round); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // late packets come when what a flow's maximum says is just old enough, or just not, or its record has grown old; with numbers in every
-// quarter of their range.
-func late(d twin.Driver, segment func(at int64, kind byte, n int) packet.Packet) error {
+// quarter of their range, and as far apart as those of two connections.
+func late(d twin.Driver, segment func(at int64, kind byte, n int) packet.Packet, kind byte, silence int64) error {
 	const window = 11718 << 8 // ns
-	begin := (d.Now()>>8 + 1<<20) << 8
+	begin := (d.Now()>>8+1<<20)<<8 + silence
 	for n := range 240 {
-		first := segment(begin+int64(n)*2e7, 2, n)
+		first := segment(begin+int64(n)*2e7, kind, n)
 		first.Seq = uint32(n%4)<<30 + 50_000
 		behind := uint32(2000)
 		switch n % 16 / 4 {
@@ -96,6 +161,8 @@ func late(d twin.Driver, segment func(at int64, kind byte, n int) packet.Packet)
 			first.Seq, behind = 1000, 3000
 		case 2: // on, across it
 			first.Seq, behind = 1<<32-500, 1<<32-1000
+		case 3: // another connection
+			behind = []uint32{1 << 25, 1<<26 - 1, 1 << 26, 1<<30 - 1, 1 << 30, 1 << 31, 3 << 30}[n/16%7]
 		}
 		again := first
 		again.Seq, again.Time = first.Seq-behind, first.Time+window+[]int64{0, 256, -256, 1e7}[n/16%4]
@@ -153,25 +220,4 @@ func forms() (all []twin.Form) {
 		})
 	}
 	return all
-}
-
-// far: more than 2^25 bytes from where the flow was, which may be out of order for a switch and is another connection for a host.
-func far() func(p *packet.Packet) bool {
-	type flow struct {
-		src, dst netip.Addr
-		ports    [2]uint16
-	}
-	seen := map[flow]uint32{}
-	return func(p *packet.Packet) bool {
-		if !p.Has(packet.TCP) {
-			return false
-		}
-		f := flow{p.Src, p.Dst, [2]uint16{p.SrcPort, p.DstPort}}
-		last, known := seen[f]
-		if by := int32(p.Seq - last); known && (by > 1<<25 || by < -1<<25) {
-			return true
-		}
-		seen[f] = p.Seq
-		return false
-	}
 }

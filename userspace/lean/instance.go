@@ -111,7 +111,7 @@ func (i *instance) Bind(set *maps.Set) (err error) {
 	if err != nil {
 		return err
 	}
-	if i.ring, err = maps.NewRing(reports.Map()); err != nil {
+	if i.ring, err = reports.Ring(); err != nil {
 		return err
 	}
 	if l := i.latency(); l != nil {

@@ -23,6 +23,7 @@ var ErrUncounted = errors.New("a switch does not count what its estimates and th
 // with no program beside them.
 type Evaluator struct {
 	twin     *twin.Twin
+	values   algo.Values
 	instance algo.Instance
 	set      *maps.Set
 	loaded   map[string]*ebpf.Map
@@ -37,7 +38,7 @@ func NewEvaluator(t *twin.Twin, v algo.Values, windowNS int64) (*Evaluator, erro
 	if err != nil {
 		return nil, err
 	}
-	e := &Evaluator{twin: t, loaded: map[string]*ebpf.Map{}}
+	e := &Evaluator{twin: t, values: v, loaded: map[string]*ebpf.Map{}}
 	if e.instance, err = d.New(v, algo.Env{Replay: true, CPUs: maps.PossibleCPUs(), Seed: 1, CRC: true, WindowNS: windowNS}); err != nil {
 		return nil, err
 	}
@@ -122,7 +123,8 @@ func (e *Evaluator) Window(d *Dump, w report.Window) (report.Line, error) {
 
 // tell the algorithm what came as digests.
 func (e *Evaluator) tell(d *Dump) error {
-	if e.twin.Reports == nil || e.twin.Reports.Record == nil {
+	r := e.twin.Reports
+	if r == nil || r.Record == nil && r.Copies == nil {
 		return nil
 	}
 	a, err := e.set.Array(e.twin.Reports.Ring)
@@ -132,6 +134,9 @@ func (e *Evaluator) tell(d *Dump) error {
 	ring, err := a.Ring()
 	if err != nil {
 		return err
+	}
+	if r.Copies != nil {
+		return e.tellCopies(d, ring)
 	}
 	for _, one := range d.Digests {
 		digest := run.Digest{Name: one.Name, Fields: slices.Sorted(golang.Keys(one.Values))}
@@ -145,16 +150,64 @@ func (e *Evaluator) tell(d *Dump) error {
 	return nil
 }
 
+// tellCopies is tell of packets that were copied to the CPU.
+func (e *Evaluator) tellCopies(d *Dump, ring *maps.Ring) error {
+	r := e.twin.Reports
+	records, counts, err := r.Copies(e.values, d.Copies, func(register string, i int) uint64 { return d.Registers[register].Element(i) })
+	if err != nil {
+		return err
+	}
+	for _, record := range records {
+		ring.Put(record)
+	}
+	a, err := e.set.Array(r.Counters)
+	if err != nil {
+		return err
+	}
+	for index, n := range counts {
+		if err := put(a, d.Bank*a.Entries, index, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // leaveOut what the switch does not count, and notes, which are made of it.
 func (e *Evaluator) leaveOut(r *algo.Result) {
 	if len(e.twin.Uncounted) == 0 {
 		return
 	}
 	r.Body.Values = slices.DeleteFunc(r.Body.Values, func(v report.Value) bool { return slices.Contains(e.twin.Uncounted, v.Name) })
+	for i := range r.Body.Tables {
+		e.leaveOutColumns(&r.Body.Tables[i])
+	}
 	for _, name := range e.twin.Uncounted {
 		delete(r.Lost, name)
 	}
 	r.Body.Notes = []string{"a switch does not count " + strings.Join(e.twin.Uncounted, ", ")}
+}
+
+// leaveOutColumns of a table: TABLE.COLUMN.
+func (e *Evaluator) leaveOutColumns(t *report.Table) {
+	gone := func(column string) bool { return slices.Contains(e.twin.Uncounted, t.Name+"."+column) }
+	for i := len(t.Columns) - 1; i >= 0; i-- {
+		if !gone(t.Columns[i].Name) {
+			continue
+		}
+		t.Columns = slices.Delete(slices.Clone(t.Columns), i, i+1)
+		for n, row := range t.Rows {
+			t.Rows[n] = slices.Delete(row, i, i+1)
+		}
+	}
+	for i := range t.Columns {
+		c := &t.Columns[i]
+		if gone(c.Low) || gone(c.High) {
+			c.Low, c.High, c.Promise = "", "", report.Bound
+		}
+		if gone(c.Err) {
+			c.Err = ""
+		}
+	}
 }
 
 // write a register into the array of its name: all of one that is matched, the closed bank of one that accumulates.

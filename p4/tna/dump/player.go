@@ -1,6 +1,7 @@
 package dump
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,8 @@ type Player struct {
 	packets     int
 	coin        uint32
 	queue       func(f *packet.Frame) run.Queue
-	digests     []Digest // of this window
+	digests     []Digest    // of this window
+	copies      []twin.Copy // ... and what went to the CPU
 }
 
 // ErrNoFrames says that a capture has nothing for a switch's port.
@@ -113,6 +115,9 @@ func (p *Player) frame(f *packet.Frame, result *run.Result) error {
 	for i := range result.Digests {
 		p.digests = append(p.digests, digestOf(&result.Digests[i]))
 	}
+	if result.ToCPU {
+		p.copies = append(p.copies, twin.Copy{Time: now, Packet: bytes.Clone(result.Data)})
+	}
 	return nil
 }
 
@@ -134,6 +139,7 @@ func (p *Player) end(at int64, last bool) error {
 	}
 	d := Of(p.Twin, p.Switch, closed, p.start, at)
 	d.Digests, p.digests = p.digests, nil
+	d.Copies, p.copies = p.copies, nil
 	err := p.Window(d, last)
 	for _, name := range p.banked {
 		n := twin.Entries(p.Switch, name) / 2

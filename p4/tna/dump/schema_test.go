@@ -62,6 +62,7 @@ func TestSchemas(t *testing.T) {
 				d.Registers[name] = r
 			}
 			d.Digests = []dump.Digest{{Name: "reports", Values: map[string]uint64{"prefix": 1}}}
+			d.Copies = []twin.Copy{{Time: 5, Packet: []byte{1, 2, 3}}}
 			plan, err := dump.PlanOf(tw, sw)
 			if err := errors.Join(err, holds(t, registers, d), holds(t, plans, plan)); err != nil {
 				t.Errorf("%s, Tofino %d: %v", tw.Name, target, err)

@@ -80,6 +80,16 @@ type Reports struct {
 	Twin func(r *run.Result, time uint64) [][]uint64 // of one packet
 	// Record is a digest as records of the host's ring, for its estimator; nil: it cannot be told.
 	Record func(d *run.Digest, bank int) [][]byte
+	// Copies are what was copied to the CPU as records of the host's ring, given the registers that were read with them, and counters
+	// of the host that this tells, by their place in the array Counters; nil: nothing is copied, or it cannot be told.
+	Copies   func(v algo.Values, copies []Copy, word func(register string, i int) uint64) (records [][]byte, counts map[int]uint64, err error)
+	Counters string
+}
+
+// Copy is a packet that was copied to the CPU, and when it came.
+type Copy struct {
+	Time   int64  `json:"time"` // ns
+	Packet []byte `json:"packet"`
 }
 
 // Driver sends packets to twin and bytecode, and changes the registers of both.
