@@ -38,6 +38,8 @@ type Options struct {
 	Clock, Wall func() int64
 	// Hello is how often it is said; 0: every 2 s.
 	Hello time.Duration
+	// Linger is how long what is said waits for more; 0: 50 ms.
+	Linger time.Duration
 }
 
 const (
@@ -87,6 +89,9 @@ func Open(o Options, hub *feed.Hub, shared func(instance string) bool) (*Link, e
 	}
 	if o.Hello == 0 {
 		o.Hello = hello
+	}
+	if o.Linger == 0 {
+		o.Linger = linger
 	}
 	var b [8]byte
 	if _, err := rand.Read(b[:]); err != nil {
@@ -252,7 +257,7 @@ func (l *Link) gather(ctx context.Context) {
 				seal()
 			}
 			if len(items) == 0 {
-				due = time.After(linger)
+				due = time.After(l.opts.Linger)
 			}
 			items, size = append(items, i), size+n
 		case <-due:

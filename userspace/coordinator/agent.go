@@ -41,6 +41,7 @@ type agent struct {
 	declined map[string]string // measurements that it cannot carry out
 
 	first, heard time.Time
+	replied      time.Time
 	silent       bool
 
 	saved   uint64 // used, as far as that outlives a restart

@@ -61,9 +61,10 @@ type flow struct {
 }
 
 const (
-	quiet     = 15 * time.Second // an agent that has not said hello for so long is silent
-	forgotten = time.Hour        // ... and is not missed any more
-	acks      = 32               // batches that are answered at once
+	quiet     = 15 * time.Second       // an agent that has not said hello for so long is silent
+	forgotten = time.Hour              // ... and is not missed any more
+	acks      = 32                     // batches that are answered at once
+	unhurried = 250 * time.Millisecond // fewer of them are answered after that long: an answer costs as much as a batch
 )
 
 // seeds of the measurements' hashes, by name: the configuration's, or drawn.
@@ -187,7 +188,7 @@ func (e *engine) letter(name string, l letter, now time.Time) *bus.Answer {
 }
 
 func (e *engine) answer(a *agent, now time.Time) *bus.Answer {
-	a.answered, a.behind = a.received, false
+	a.answered, a.behind, a.replied = a.received, false, now
 	reason, messages := a.reason, a.next(int(e.limits.Message)/2)
 	a.reason = ""
 	return &bus.Answer{Version: bus.Version, Run: e.run, Life: a.life, Time: now.UnixNano(), Received: a.received, Used: a.saved, Complaint: reason,
@@ -434,7 +435,7 @@ func (e *engine) tick(now time.Time) map[string]*bus.Answer {
 	e.tell(now)
 	answers := map[string]*bus.Answer{}
 	for name, a := range e.agents {
-		if a.behind || a.received != a.answered || len(a.waiting) > 0 {
+		if a.behind || len(a.waiting) > 0 || a.received != a.answered && now.Sub(a.replied) >= unhurried {
 			answers[name] = e.answer(a, now)
 		}
 	}

@@ -128,52 +128,82 @@ func (k *kept) load(ctx context.Context) (state, error) {
 	if err != nil {
 		return state{}, err
 	}
-	s, err := decodeState(e.Value())
+	var h header
+	if err := cbor.Unmarshal(e.Value(), &h); err != nil {
+		return state{}, fmt.Errorf("read state: %w", err)
+	}
+	data, err := k.pieces(ctx, stateKey, h.Term, h.Pieces)
+	if err != nil {
+		return state{}, err
+	}
+	s, err := decodeState(data)
 	if err != nil {
 		return state{}, err
 	}
 	for i := range s.Parts {
-		if s.Parts[i].data, err = k.pieces(ctx, s.Parts[i], s.Term); err != nil {
+		p := &s.Parts[i]
+		if p.data, err = k.pieces(ctx, p.key(), h.Term, p.Pieces); err != nil {
 			return state{}, err
 		}
 	}
 	return s, nil
 }
 
-// piece is where the n-th piece of what a part keeps is: every second state has the same places, so that those of the state before are
-// there until the next one is.
-func piece(p partState, term uint64, n int) string {
-	return fmt.Sprintf("part.%s.%s.%d.%d", p.Measurement, p.Algorithm, term%2, n)
+// header says where the state is: in pieces, as many as it takes.
+type header struct {
+	Term   uint64 `cbor:"term"`
+	Pieces int    `cbor:"pieces"`
 }
 
-func (k *kept) pieces(ctx context.Context, p partState, term uint64) (data []byte, err error) {
-	for n := range p.Pieces {
-		e, err := k.kv.Get(ctx, piece(p, term, n))
+func (p partState) key() string { return fmt.Sprintf("part.%s.%s", p.Measurement, p.Algorithm) }
+
+// piece is where the n-th piece of something is: every second state has the same places, so that the pieces of one are there until the
+// header names those of the next.
+func piece(key string, term uint64, n int) string { return fmt.Sprintf("%s.%d.%d", key, term%2, n) }
+
+func (k *kept) pieces(ctx context.Context, key string, term uint64, n int) (data []byte, err error) {
+	for i := range n {
+		e, err := k.kv.Get(ctx, piece(key, term, i))
 		if err != nil {
-			return nil, fmt.Errorf("read piece %d of %d of %s of %s: %w", n, p.Pieces, p.Algorithm, p.Measurement, err)
+			return nil, fmt.Errorf("read piece %d of %d of %s: %w", i, n, key, err)
 		}
 		data = append(data, e.Value()...)
 	}
 	return data, nil
 }
 
-func (k *kept) save(s state) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*call)
+func (k *kept) put(ctx context.Context, key string, term uint64, data []byte) (n int, err error) {
+	for some := range slices.Chunk(data, pieceBytes) {
+		if _, err := k.kv.Put(ctx, piece(key, term, n), some); err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
+}
+
+func (k *kept) save(s state) (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*call)
 	defer cancel()
 	for i := range s.Parts {
 		p := &s.Parts[i]
-		for some := range slices.Chunk(p.data, pieceBytes) {
-			if _, err := k.kv.Put(ctx, piece(*p, s.Term, p.Pieces), some); err != nil {
-				return err
-			}
-			p.Pieces++
+		if p.Pieces, err = k.put(ctx, p.key(), s.Term, p.data); err != nil {
+			return err
 		}
 	}
 	data, err := s.encode()
 	if err != nil {
 		return err
 	}
-	_, err = k.kv.Put(ctx, stateKey, data)
+	h := header{Term: s.Term}
+	if h.Pieces, err = k.put(ctx, stateKey, s.Term, data); err != nil {
+		return err
+	}
+	text, err := cbor.Marshal(h)
+	if err != nil {
+		return fmt.Errorf("encode state: %w", err)
+	}
+	_, err = k.kv.Put(ctx, stateKey, text)
 	return err
 }
 
