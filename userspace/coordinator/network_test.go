@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -27,13 +29,18 @@ import (
 
 // site is coordinators and agents of one test, with an authority of its own.
 type site struct {
-	t   *testing.T
-	dir string
+	t        *testing.T
+	dir      string
+	measured string                   // measurements of coordinators; "": one of the tests' own
+	skew     map[string]time.Duration // of agents' clocks
+	hello    time.Duration
+	paths    string   // a file; "" for none
+	external []string // servers of somebody else's; nil: inside
 }
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	s := &site{t, t.TempDir()}
+	s := &site{t: t, dir: t.TempDir(), hello: 100 * time.Millisecond}
 	if err := s.folder().Init(1); err != nil {
 		t.Fatal(err)
 	}
@@ -90,16 +97,23 @@ func ports(t *testing.T, n int) (list []string) {
 func (s *site) coordinator(name, listen, cluster string, rate int) *running {
 	s.t.Helper()
 	f := s.files(name)
+	measured := cmp.Or(s.measured, "{name: m, window: 200ms, wait: 2s, seed: 77, algorithms: {sums: , heard: }}")
 	text := fmt.Sprintf(`measurements:
-  - {name: m, window: 200ms, wait: 2s, seed: 77, algorithms: {sums: , heard: }}
+  - %s
 bus:
   listen: %s
   keys: {ca: %s, certificate: %s, key: %s, revoked: %s}
 %sdata: %s
 socket: %s
-limits: {rate: %d, message: 64KiB}
-`, listen, f.CA, f.Certificate, f.Key, f.Revoked, cluster, filepath.Join(s.dir, name), filepath.Join(s.dir, name+".sock"), rate)
+limits: {rate: %d, message: 1MiB}
+`, measured, listen, f.CA, f.Certificate, f.Key, f.Revoked, cluster, filepath.Join(s.dir, name), filepath.Join(s.dir, name+".sock"), rate)
 	path := filepath.Join(s.dir, name+".yaml")
+	if s.paths != "" {
+		text += "paths: " + s.paths + "\n"
+	}
+	if s.external != nil {
+		text = strings.Replace(text, "  listen: \n", fmt.Sprintf("  external: [%s]\n", strings.Join(s.external, ", ")), 1)
+	}
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
@@ -141,6 +155,11 @@ type agentUnderTest struct {
 }
 
 func (s *site) agent(name string, servers ...string) *agentUnderTest {
+	return s.agentAs(name, 0, servers...)
+}
+
+// agentAs is agent, whose messages wait for each other for so long.
+func (s *site) agentAs(name string, linger time.Duration, servers ...string) *agentUnderTest {
 	s.t.Helper()
 	h, err := keys.Hold(s.files(name))
 	if err != nil {
@@ -149,8 +168,8 @@ func (s *site) agent(name string, servers ...string) *agentUnderTest {
 	a := &agentUnderTest{}
 	a.Link, err = bus.Open(bus.Options{Name: name, Renew: func() { a.mu.Lock(); defer a.mu.Unlock(); a.renewed++ },
 		Message: func(m bus.Message) { a.mu.Lock(); defer a.mu.Unlock(); a.told = append(a.told, string(m.Data)) }, Servers: servers, TLS: h.Client(), Buffer: 4 << 20, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Plan: func(*bus.Plan) {}, Refused: func() map[string]string { return nil }, Clock: outlet.Monotonic,
-		Wall: func() int64 { return time.Now().UnixNano() }, Hello: 100 * time.Millisecond}, &a.hub, func(string) bool { return true })
+		Plan: func(*bus.Plan) {}, Refused: func() map[string]string { return nil }, Clock: func() int64 { return outlet.Monotonic() + int64(s.skew[name]) },
+		Wall: func() int64 { return time.Now().UnixNano() }, Hello: s.hello, Linger: linger}, &a.hub, func(string) bool { return true })
 	if err != nil {
 		s.t.Fatal(err)
 	}
