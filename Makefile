@@ -96,6 +96,12 @@ agent-soak: ## the agent: many interfaces, a storm of configurations, upgrades, 
 	@.ci/deps build test
 	$(SUDO) XDPMON_AGENT_SOAK=1 $(GO) test -timeout 0 -count 1 -run Soak -v ./tests/agent ./tests/session
 
+.PHONY: fleet
+fleet: ## hosts together: 100 runs against one exact answer, disturbances, 1,000 agents for ten minutes; docs/coordinator.md
+	@.ci/deps build test
+	$(SUDO) XDPMON_FLEET_RUNS=100 XDPMON_LOAD=1000x20x10m $(GO) test -timeout 0 -count 1 -v -run 'FourHosts|SuspectLink|Load' ./userspace/coordinator
+	$(SUDO) XDPMON_FLEET_RUNS=100 $(GO) test -timeout 0 -count 1 -v -run Fleet ./tests/agent
+
 mutants: ## small changes to the sources: which does no test notice (an hour); docs/mutants.md
 	@.ci/deps build test
 	$(SUDO) $(GO) run ./tests/mutants

@@ -2,7 +2,9 @@ package agent
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/xdpmon/xdpmon/demo/netns"
 	"github.com/xdpmon/xdpmon/tests/netnstest"
@@ -207,10 +211,102 @@ func TestShipped(t *testing.T) {
 	if err != nil || !bytes.Equal(schema, out) {
 		t.Errorf("deploy/agent.schema.json is not what the binary says (make generate): %v", err)
 	}
-	for _, name := range []string{"agent.yaml"} {
-		out, err := exec.Command(binary, "agent", "--check", "--config", filepath.Join(root, "deploy", name)).CombinedOutput()
+	for _, verb := range []string{"agent", "coordinator"} {
+		out, err := exec.Command(binary, verb, "--check", "--config", filepath.Join(root, "deploy", verb+".yaml")).CombinedOutput()
 		if err != nil {
-			t.Errorf("%s: %v: %s", name, err, out)
+			t.Errorf("%s: %v: %s", verb, err, out)
 		}
 	}
+	for name, documents := range map[string]int{"daemonset.yaml": 3, "coordinator.yaml": 4} {
+		if n := manifest(t, filepath.Join(root, "deploy", "kubernetes", name)); n != documents {
+			t.Errorf("%s has %d documents, want %d", name, n, documents)
+		}
+	}
+}
+
+// manifest checks what can be checked without a cluster: documents with the fields that every object has, volumes that are there for what is
+// mounted, arguments and configurations that the binary takes.
+func manifest(t *testing.T, path string) (documents int) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for d := yaml.NewDecoder(bytes.NewReader(text)); ; documents++ {
+		var o struct {
+			APIVersion string `yaml:"apiVersion"`
+			Kind       string
+			Metadata   struct{ Name, Namespace string }
+			Data       map[string]string
+			Spec       struct {
+				Template struct {
+					Spec struct {
+						Containers []struct {
+							Args         []string
+							VolumeMounts []struct {
+								Name      string
+								MountPath string `yaml:"mountPath"`
+							} `yaml:"volumeMounts"`
+						}
+						Volumes []struct{ Name string }
+					}
+				}
+				VolumeClaimTemplates []struct{ Metadata struct{ Name string } } `yaml:"volumeClaimTemplates"`
+			}
+		}
+		if err := d.Decode(&o); errors.Is(err, io.EOF) {
+			return documents
+		} else if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		if o.APIVersion == "" || o.Kind == "" || o.Metadata.Name == "" || o.Kind != "Namespace" && o.Metadata.Namespace != "xdpmon" {
+			t.Errorf("%s: %+v", path, o)
+		}
+		for name, text := range o.Data {
+			verb := strings.TrimSuffix(name, ".yaml")
+			if err := checkedWithoutKeys(t, verb, text); err != nil {
+				t.Errorf("%s, %s: %v", path, name, err)
+			}
+		}
+		volumes := map[string]bool{}
+		for _, v := range o.Spec.Template.Spec.Volumes {
+			volumes[v.Name] = true
+		}
+		for _, v := range o.Spec.VolumeClaimTemplates {
+			volumes[v.Metadata.Name] = true
+		}
+		for _, c := range o.Spec.Template.Spec.Containers {
+			if len(c.Args) != 3 || c.Args[0] != "agent" && c.Args[0] != "coordinator" || c.Args[1] != "--config" {
+				t.Errorf("%s: arguments %q", path, c.Args)
+			}
+			for _, m := range c.VolumeMounts {
+				if !volumes[m.Name] {
+					t.Errorf("%s: nothing is to be mounted at %s", path, m.MountPath)
+				}
+			}
+		}
+	}
+}
+
+// checkedWithoutKeys is --check with keys that are there.
+func checkedWithoutKeys(t *testing.T, verb, text string) error {
+	t.Helper()
+	dir := t.TempDir()
+	keys := filepath.Join(dir, "keys")
+	host, _ := os.Hostname()
+	for _, args := range [][]string{{"keys", "init"}, {"keys", "coordinator", "tls", "--host", "127.0.0.1"}, {"keys", "agent", host}} {
+		if out, err := exec.Command(binary, append(args, "--dir", keys)...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	text = strings.NewReplacer("/etc/xdpmon/keys/agent", filepath.Join(keys, host), "/etc/xdpmon/keys", keys).Replace(text)
+	path := filepath.Join(dir, verb+".yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(binary, verb, "--check", "--config", path).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
 }

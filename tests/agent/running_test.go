@@ -203,22 +203,28 @@ func (r *running) kill() {
 // health asks the agent over its socket.
 func (r *running) health() (h health.Health) {
 	r.t.Helper()
+	ask(r.t, r.file("socket"), &h)
+	return h
+}
+
+// ask reads /healthz of an agent or a coordinator into an answer.
+func ask(t *testing.T, socket string, into any) {
+	t.Helper()
 	client := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", r.file("socket"))
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}}}
-	answer, err := client.Get("http://agent/healthz")
+	answer, err := client.Get("http://localhost/healthz")
 	if err != nil {
-		r.t.Fatalf("%v\n%s", err, r.log.String())
+		t.Fatal(err)
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	if err == nil {
-		err = json.Unmarshal(text, &h)
+		err = json.Unmarshal(text, into)
 	}
 	if err != nil {
-		r.t.Fatalf("%s: %v", text, err)
+		t.Fatalf("%s: %v", text, err)
 	}
-	return h
 }
 
 // attached are the interfaces of an instance that are attached to.
@@ -237,10 +243,10 @@ func (r *running) attached(instance string) (names []string) {
 type line struct {
 	Algorithm, Interface string
 	Window               struct {
-		Start, End      int64
-		Number          int
-		Cut, Last       bool
-		StartTime, Time string
+		Start, End int64
+		Number     int
+		Cut, Last  bool
+		StartTime  string `json:"start_time"`
 	}
 	Packets struct{ Seen, Used uint64 }
 }
@@ -296,7 +302,12 @@ func seen(list []line, algorithm, instance string) (n uint64) {
 // quietNetwork is two hosts that send nothing by themselves.
 func quietNetwork(t *testing.T) *netns.Topology {
 	t.Helper()
-	network := netnstest.New(t, netns.Options{})
+	return quietNetworkOf(t, netns.Options{})
+}
+
+func quietNetworkOf(t *testing.T, options netns.Options) *netns.Topology {
+	t.Helper()
+	network := netnstest.New(t, options)
 	for _, host := range []*netns.Host{network.A, network.B} {
 		err := host.Run(func() error {
 			return os.WriteFile("/proc/sys/net/ipv6/conf/all/disable_ipv6", []byte("1"), 0)

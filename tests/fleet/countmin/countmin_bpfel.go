@@ -25,8 +25,8 @@ type CountminPhv struct {
 	EpDst    uint64
 	Src      [4]uint32
 	Dst      [4]uint32
-	Sport    uint16
 	Dport    uint16
+	Sport    uint16
 	Valid    uint16
 	Vlan     uint16
 	Family   uint8
