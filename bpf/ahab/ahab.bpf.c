@@ -11,11 +11,13 @@
  * epoch (1 ms) takes the sums away, calculates the next limit from them, and goes through the program a second time to write it,
  * since by then T is behind it. Who is first is settled by one compare-and-exchange.
  *
- * Packets above the limit: a coin decides, but for TCP, which two losses in a row bring to a halt: a flow loses one segment for
- * every `spacing` bytes that it sends above the limit (section 6.4.1), or has it marked if it understands ECN and is below twice the
- * limit. `spacing` is the control loop's: how many bytes a flow sends between two losses at a given rate depends on its round trip time and
- * its congestion control. A flow that is above ahab_grace times the limit does not react, and meets the coin as well. Segments
- * without data pass.
+ * Packets above the limit: a coin decides, but for TCP, which two losses in a row bring to a halt: a flow loses one segment (section
+ * 6.4.1) whenever the coin would have taken `spacing` bytes from it, or has it marked if it understands ECN and is below twice the
+ * limit. So a flow that is far above the limit meets its next loss soon, one that is just above it late, and flows draw together. `spacing` is
+ * the control loop's: how far a flow may go beyond the limit for its mean to be there depends on its round trip time and its
+ * congestion control. A flow that goes on beyond ahab_grace times the limit from one loss to the next does not react: from then on it loses
+ * what the coin would take, until it stays below the limit for as long. Not the rate of the moment says so: a window that comes at once,
+ * behind an interface that gathers packets or a host that was away, reads several times too high. Segments without data pass.
  *
  * Many cores: limits, sums and counts are one word each, changed by one atomic operation; a packet that reads the limit while it is written
  * has the old or the new one. A packet that is counted between the three sums being taken away counts partly in the next epoch: the
@@ -52,7 +54,7 @@ enum ahab_deed { AHAB_PASSED, AHAB_DROPPED, AHAB_MARKED, AHAB_DEEDS = 4 };
 
 struct ahab_slice {
 	__u64 capacity; /* bytes a second; 0: nobody is limited. Written by the control loop */
-	__u32 spacing;  /* bytes of a TCP flow between two losses. Written by the control loop */
+	__u32 spacing;  /* bytes of a TCP flow of weight 1 beyond the limit between two losses. Written by the control loop */
 	__u32 ceiling;  /* largest limit */
 	__u32 norm;     /* what a byte counts, in 2^-16 */
 	__u32 budget;   /* table form: capacity in 2^-4 bytes an epoch. Written by the control loop */
@@ -73,6 +75,7 @@ struct ahab_sample {
 #define AHAB_TICK_SHIFT 10 /* epochs are timed in 1.024 us */
 #define AHAB_GRID_SHIFT 20 /* table form: epochs are 1.048576 ms of the clock */
 #define AHAB_IDLE 16
+#define AHAB_LONG (1U << 20) /* ticks, about a second: no flow is held for longer */
 #define AHAB_FULL 0x40000000 /* no limit is higher: sums with its step stay below 2^31 */
 #define WEYL 0x9e3779b9U     /* 2^32 times the golden ratio's fraction */
 
@@ -115,13 +118,19 @@ struct {
 		__uint(map_flags, BPF_F_MMAPABLE);                                                    \
 	} name SEC(".maps") TAG("pisa:register") TAG("pisa:stage=" STR(stage))
 
+/* A TCP flow above the limit. */
+struct ahab_debt {
+	__u32 left; /* bytes beyond the limit until its next loss */
+	__u32 last; /* exact form: when it had one, in ticks */
+};
+
 REGISTER(ahab_epochs, 1, __u32, 2);         /* when the sums were last taken away */
 REGISTER(ahab_weyl, 1, __u32, 2);
 LPF(ahab_row0, 2, 2048);
 LPF(ahab_row1, 2, 2048);
 LPF(ahab_row2, 2, 2048);
 REGISTER_MAPPED(ahab_limit, 2, __u32, 2);
-REGISTER(ahab_countdown, 7, __u32, 4096); /* bytes of a TCP flow until its next loss */
+REGISTER(ahab_countdown, 7, struct ahab_debt, 4096);
 REGISTER(ahab_low, 8, __u32, 2);
 REGISTER(ahab_mid, 8, __u32, 2);
 REGISTER(ahab_high, 8, __u32, 2);
@@ -285,20 +294,53 @@ static __always_inline __u32 flow_place(const struct phv *phv, const struct flow
 	return hash_flow(phv, 0x61686162);
 }
 
-/* Is this the segment that a flow above the limit loses? */
-static __always_inline int countdown_over(const struct phv *phv, const struct flow *f, const struct ahab_slice *s)
+/* Bytes that a user may go beyond the limit between two losses: with the square of its weight, as its window goes with the weight, and the
+ * round trips in which it grows back as well. */
+static __always_inline __u32 distance(const struct flow *f, const struct ahab_slice *s)
 {
-	__u32 *left = reg_at(ahab_countdown, flow_place(phv, f) & (ahab_countdown_entries - 1)), bytes;
+	__u64 weight = AHAB_WEIGHT(f->member), bytes = s->spacing * weight * weight;
 
-	if (!left)
+	return ahab_table ? s->spacing : bytes > AHAB_FULL ? AHAB_FULL : bytes;
+}
+
+/* What of a segment the coin would take, in bytes. The table form divides by the weight's square instead, as far as bytes are left. */
+static __always_inline __u32 beyond_limit(const struct flow *f, const struct parts *p)
+{
+	__u32 bytes = (p->high + p->over) >> 4, twice = 2 * bins_log2(AHAB_WEIGHT(f->member) | 1);
+
+	return ahab_table ? bytes >> (twice > 8 ? 8 : twice) : bytes;
+}
+
+/* Ticks in which a flow that does not react has come from one loss to the next: as long as it takes to send that distance at
+ * ahab_grace - 1 times the limit. Limits are in units of ahab_unit, and a tick of 2^10 ns is taken for 2^-20 s. */
+static __always_inline __u32 patience(const struct flow *f, const struct ahab_slice *s, __u32 bytes)
+{
+	__u64 ticks = ((__u64)bytes * s->norm >> 16) * ahab_unit, pace = ((__u64)f->limit * AHAB_WEIGHT(f->member) * (ahab_grace - 1) >> 4) | 1;
+
+	if (ahab_table)
 		return 0;
-	bytes = reg_load(left);
-	if (bytes < phv->len) {
-		reg_store(left, s->spacing);
-		return 1;
+	ticks /= pace;
+	return ticks > AHAB_LONG ? AHAB_LONG : ticks;
+}
+
+/* Is this the segment that a flow above the limit loses? */
+static __always_inline int countdown_over(struct phv *phv, const struct flow *f, const struct ahab_slice *s, __u32 beyond)
+{
+	__u32 now = ahab_table ? 0 : clock_now(phv) >> AHAB_TICK_SHIFT, next = distance(f, s), soon = patience(f, s, next), len = phv->len;
+	struct ahab_debt *debt = reg_at(ahab_countdown, flow_place(phv, f) & (ahab_countdown_entries - 1));
+	__u64 *word = (__u64 *)debt, old;
+
+	if (!debt)
+		return 0;
+	old = READ_ONCE(*word);
+	if ((__u32)old >= beyond) {
+		reg_store(&debt->left, (__u32)old - beyond);
+		return 0;
 	}
-	reg_store(left, bytes - phv->len);
-	return 0;
+	if (now - (__u32)(old >> 32) < soon)
+		next = len;
+	reg_store(word, (__u64)now << 32 | next);
+	return 1;
 }
 
 static __always_inline int coin_drops(const struct flow *f, __u32 coin, __u32 limit)
@@ -308,15 +350,11 @@ static __always_inline int coin_drops(const struct flow *f, __u32 coin, __u32 li
 	return (__u64)coin * f->rate >> 32 >= limit;
 }
 
-static __always_inline enum ahab_deed deed_tcp(const struct phv *phv, const struct flow *f, const struct ahab_slice *s, __u32 coin)
+static __always_inline enum ahab_deed deed_tcp(struct phv *phv, const struct flow *f, const struct ahab_slice *s, const struct parts *p)
 {
-	__u64 most = (__u64)f->limit * ahab_grace;
+	__u32 beyond = beyond_limit(f, p);
 
-	if (!phv->payload)
-		return AHAB_PASSED;
-	if (!ahab_table && f->rate > most && coin_drops(f, coin, most))
-		return AHAB_DROPPED;
-	if (!countdown_over(phv, f, s))
+	if (!phv->payload || !beyond || !countdown_over(phv, f, s, beyond))
 		return AHAB_PASSED;
 	return !ahab_table && ecn_capable(phv) && f->rate < 2 * (__u64)f->limit ? AHAB_MARKED : AHAB_DROPPED;
 }
@@ -373,7 +411,7 @@ static __always_inline void second(struct phv *phv)
 }
 
 /* Judges a packet of a user above the limit. */
-static __always_inline enum ahab_deed judge(struct phv *phv, const struct flow *f, const struct ahab_slice *s)
+static __always_inline enum ahab_deed judge(struct phv *phv, const struct flow *f, const struct ahab_slice *s, const struct parts *p)
 {
 	const struct ahab_lease_t *lease = reg_at(ahab_lease, 0);
 	enum ahab_deed deed = AHAB_PASSED;
@@ -384,7 +422,7 @@ static __always_inline enum ahab_deed judge(struct phv *phv, const struct flow *
 	if (clock_now(phv) > lease->until)
 		count(phv, AHAB_OPEN, phv->segs);
 	else if (phv_has(phv, PHV_TCP))
-		deed = deed_tcp(phv, f, s, coin);
+		deed = deed_tcp(phv, f, s, p);
 	else if (coin_drops(f, coin, f->limit))
 		deed = AHAB_DROPPED;
 	if ((coin & 0xffff) < lease->samples)
@@ -436,7 +474,7 @@ ALGORITHM_RECIRC_SELDOM(ahab)
 		over = f.rate > f.limit;
 	}
 	if (over && s->capacity)
-		deed = judge(phv, &f, s);
+		deed = judge(phv, &f, s, &p);
 	sums_add(&f, &p, &sum);
 	tally(phv, &f, deed);
 	if (!ahab_dry && deed != AHAB_PASSED)

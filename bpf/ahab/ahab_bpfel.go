@@ -29,6 +29,12 @@ type AhabAhabCountsT struct {
 	C [8]uint64
 }
 
+type AhabAhabDebt struct {
+	_    structs.HostLayout
+	Left uint32
+	Last uint32
+}
+
 type AhabAhabDeed uint32
 
 const (

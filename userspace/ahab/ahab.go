@@ -64,7 +64,7 @@ var params = []algo.Param{
 	{Key: "columns", Type: algo.Int, Default: "2048", Min: "64", Max: "65536", Help: "cells of each of the sketch's three rows, a power of two"},
 	{Key: "flows", Type: algo.Int, Default: "4096", Min: "64", Max: "65536", Help: "countdowns of TCP flows above the limit, a power of two"},
 	{Key: "spacing", Type: algo.Size, Default: "0", Min: "0", Max: "1GB", Help: "bytes of a TCP flow between two losses to begin with; 0: what fits a round trip of 10 ms"},
-	{Key: "grace", Type: algo.Int, Default: "4", Min: "1", Max: "1000", Help: "a TCP flow that is so many times above the limit is thinned out as well"},
+	{Key: "grace", Type: algo.Int, Default: "4", Min: "2", Max: "1000", Help: "a TCP flow that goes on so many times above the limit from one loss to the next loses what is beyond it"},
 	{Key: "update", Type: algo.Enum, Default: "interpolate", Choices: []string{"interpolate", "aimd"}, Help: "how the limit moves; aimd: as HCSFQ does, for comparison"},
 	{Key: "form", Type: algo.Enum, Default: "exact", Choices: []string{"exact", "table"}, Help: "arithmetic; table: the P4 twin's"},
 	{Key: "top", Type: algo.Int, Default: "20", Min: "1", Max: "1000", Help: "users above the limit, and slices, that are listed"},

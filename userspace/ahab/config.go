@@ -163,16 +163,5 @@ func (c *config) units(n int) Units { return Units{Tau: c.tau, Norm: c.norm(n)} 
 // entries of the arrays that have one for each slice: a power of two.
 func (c *config) entries() uint32 { return uint32(max(2, 1<<bits.Len(uint(len(c.slices)-1)))) }
 
-// fullPacket and guessedTrip are what a loss's distance is guessed from: one loss in as many bytes keeps a flow whose window halves at
-// a limit over a round trip of guessedTrip. The bytes between losses go with the square of (limit times round trip time).
-const (
-	fullPacket  = 1514
-	guessedTrip = 0.01
-)
-
-// spacingFor is the distance of losses that a TCP flow at a rate (bytes a second) needs: 3/8 of the square of its window in segments, between
-// a flow that halves its window and one that does not.
-func spacingFor(rate float64) uint32 {
-	window := max(4, rate*guessedTrip/fullPacket)
-	return uint32(min(1<<30, 0.375*window*window*fullPacket))
-}
+// fullPacket is the longest frame of a link with the usual MTU.
+const fullPacket = 1514

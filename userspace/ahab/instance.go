@@ -9,6 +9,7 @@ import (
 
 	bpf "github.com/xdpmon/xdpmon/bpf/ahab"
 	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/userspace/ahab/control"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
@@ -138,7 +139,7 @@ func (i *instance) bindSlice(n uint32) error {
 func (i *instance) element(n int, capacity uint64, ceiling uint32) *bpf.AhabAhabSlice {
 	spacing := uint32(i.spacing)
 	if spacing == 0 {
-		spacing = spacingFor(float64(capacity) / 2)
+		spacing = uint32(control.Spacing(float64(capacity) / 2))
 	}
 	if i.table { // no limit is calculated from the capacity there
 		ceiling = uint32(min(float64(ceiling), max(16, i.units(n).Limit(2*float64(capacity)))))

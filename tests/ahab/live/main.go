@@ -52,6 +52,7 @@ var (
 	runs    = flag.Int("runs", 5, "runs, of which the median counts")
 	only    = flag.String("only", "", "measure only rows that contain this")
 	out     = flag.String("out", "", "write the table to this file as well")
+	loud    = flag.Bool("v", false, "say each second what each flow got, its window, round trip and retransmissions")
 )
 
 func main() {
@@ -220,27 +221,23 @@ func attach(at *netns.Host, args ...string) (stop func(), err error) {
 	if err := at.Start(cmd); err != nil {
 		return nil, err
 	}
-	first := make(chan struct{})
+	first := make(chan error, 1)
 	go func() {
-		b, once := make([]byte, 1<<16), false
-		for {
-			if _, err := lines.Read(b); err != nil {
-				if !once {
-					close(first)
-				}
-				return
-			}
+		b := make([]byte, 1<<16)
+		for once := false; ; once = true {
+			_, err := lines.Read(b)
 			if !once {
-				once = true
-				close(first)
+				first <- err
+			}
+			if err != nil {
+				return
 			}
 		}
 	}()
-	<-first
-	time.Sleep(2 * time.Second)
-	if cmd.ProcessState != nil || syscall.Kill(cmd.Process.Pid, 0) != nil {
-		return nil, errors.New(said.String())
+	if err := <-first; err != nil {
+		return nil, errors.Join(cmd.Wait(), errors.New(said.String()))
 	}
+	time.Sleep(2 * time.Second)
 	return func() {
 		_ = cmd.Process.Signal(syscall.SIGINT)
 		_ = cmd.Wait()
@@ -254,6 +251,7 @@ func (r run) traffic(network *netns.Topology) ([][]float64, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	counts := make([]atomic.Int64, r.flows)
+	var conns []net.Conn
 	for n := range r.flows {
 		l, err := network.B.Listen(ctx, "tcp", net.JoinHostPort(r.address(n), "5000"))
 		if err != nil {
@@ -272,6 +270,7 @@ func (r run) traffic(network *netns.Topology) ([][]float64, error) {
 			return nil, err
 		}
 		defer conn.Close()
+		conns = append(conns, conn)
 		go func() {
 			for b := make([]byte, 1<<17); ; {
 				if _, err := conn.Write(b); err != nil {
@@ -281,6 +280,7 @@ func (r run) traffic(network *netns.Topology) ([][]float64, error) {
 		}()
 	}
 	var all [][]float64
+	retransmitted := make([]uint32, r.flows)
 	last, before := make([]int64, r.flows), time.Now()
 	for second := range settling + *seconds {
 		time.Sleep(time.Second)
@@ -290,11 +290,34 @@ func (r run) traffic(network *netns.Topology) ([][]float64, error) {
 			c := counts[n].Load()
 			row[n], last[n] = float64(c-last[n])/now.Sub(before).Seconds(), c
 		}
+		if *loud {
+			log.Print(speak(row, conns, retransmitted))
+		}
 		if before = now; second >= settling {
 			all = append(all, row)
 		}
 	}
 	return all, nil
+}
+
+// speak is a line about a second: of each flow goodput in Mbit/s, window in segments, smoothed round trip and retransmissions.
+func speak(row []float64, conns []net.Conn, before []uint32) string {
+	var b strings.Builder
+	for n, conn := range conns {
+		raw, err := conn.(*net.TCPConn).SyscallConn()
+		if err != nil {
+			continue
+		}
+		_ = raw.Control(func(fd uintptr) {
+			info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+			if err != nil {
+				return
+			}
+			fmt.Fprintf(&b, " %6.1f (%d, %.1f ms, %d)", row[n]*8/1e6, info.Snd_cwnd, float64(info.Rtt)/1e3, info.Total_retrans-before[n])
+			before[n] = info.Total_retrans
+		})
+	}
+	return b.String()
 }
 
 func receive(l net.Listener, count *atomic.Int64) {

@@ -139,12 +139,13 @@ func (f *flow) space(allowed float64) uint32 {
 	return spacing.Next(uint32(old), f.came, f.passed, f.allowed, f.lost <= settled)
 }
 
-// Spacing is where the search begins: the distance of losses that a TCP flow at a rate (bytes a second) needs when its round trip takes 10 ms,
-// 3/8 of the square of its window in segments, between one that halves its window and one that does not.
+// Spacing is where the search begins: how many bytes beyond a rate (bytes a second) a TCP flow sends between two losses that keep its mean there, when
+// its round trip takes 10 ms and its window of W segments grows by about half a segment in each: cut to .7, it has to reach 1.18 W, and is beyond W
+// for .34 W round trips.
 func Spacing(rate float64) float64 {
 	const segment, trip = 1514, 0.01
 	window := max(4, rate*trip/segment)
-	return max(spacing.Least, min(spacing.Most, 0.375*window*window*segment))
+	return max(spacing.Least, min(spacing.Most, 0.03*window*window*segment))
 }
 
 // demand of a slice: anything, when it takes all it may.

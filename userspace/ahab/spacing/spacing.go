@@ -1,22 +1,24 @@
-// Package spacing adapts how many bytes a TCP flow above the limit sends between two losses.
+// Package spacing adapts how far a TCP flow goes beyond the limit between two losses, in bytes that a coin would have taken from it.
 //
-// A window that halves at each loss sends 3/8 W^2 segments between two of them, and one that is cut to .7 fewer: what keeps a flow at a rate goes with
-// the square of rate times round trip time, which nobody tells us. So the distance is what a loop finds: where slices with flows above their
-// limit do not use their capacity, losses come too often; where more passes than the capacity, too seldom.
+// A window of W segments at the limit that is cut to .7 and grows by half a segment a round trip has to reach 1.18 W for its mean to be W: it is
+// beyond for .34 W round trips, and .03 W^2 segments. One that is halved goes .06 W^2 beyond. What keeps a flow at a rate goes with the square of
+// rate times round trip time, which nobody tells us. So the distance is what a loop finds: where slices with flows above their
+// limit do not use their capacity, losses come too often; where more passes than the capacity, too seldom. How far a window goes is the root of
+// the distance: half of the distance, or twice of it, changes the use by some percent.
 package spacing
 
 import "math"
 
-// Least and Most distances, in bytes: two full segments, and what nobody reaches.
+// Least and Most distances, in bytes: a full segment, and what nobody reaches.
 const (
-	Least = 3028
+	Least = 1514
 	Most  = 1 << 30
 )
 
 const (
-	little = 0.95 // of the capacity: below it losses come too often
+	little = 0.98 // of the capacity: below it losses come too often
 	much   = 1.03 // above it too seldom; between, other users may fill what there is
-	up     = 0.03 // a tick, of what is missing; a capacity is one
+	up     = 0.06 // a tick, of what is missing; a capacity is one
 	down   = 0.15 // ... of what is too much
 	most   = 0.05 // a tick
 	begin  = 0.3  // of the capacity: whose slice is sent less is not kept by losses

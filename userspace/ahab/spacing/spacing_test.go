@@ -5,10 +5,12 @@ import (
 	"testing"
 )
 
-// A flow whose window is W segments of 1448 bytes just after a loss at distance S: it uses what 3/8 W^2 segments between losses allow.
-func used(distance, trip float64) float64 {
-	segments := distance / 1448
-	return 0.75 * math.Sqrt(8*segments/3) * 1448 / trip
+// used of a capacity by a flow whose window is cut to .7 at each loss and grows by .53 segments a round trip: it loses one when it was beyond the
+// capacity for n round trips, .53 (1 + 2 + ... n) segments.
+func used(distance, capacity, trip float64) float64 {
+	const segment, growth = 1448, .53
+	beyond := math.Sqrt(2 * distance / segment * growth) // segments
+	return .85 * (capacity + beyond*segment/trip)
 }
 
 // From a tenth of the right distance and from ten times as much, the loop finds what uses the capacity, within a minute.
@@ -18,18 +20,18 @@ func TestSettles(t *testing.T) {
 			if capacity*trip < 8*1448 {
 				continue
 			}
-			right := 3. / 8 * math.Pow(capacity*trip/1448/.75, 2) * 1448
-			if right > Most { // one loss in gigabytes: no window halves so seldom
+			right := math.Pow(.18*capacity*trip/1448, 2) / 2 / .53 * 1448
+			if right > Most || right < 2*Least { // one loss in gigabytes; windows of few segments
 				continue
 			}
 			for _, from := range []float64{.1, 1, 10} {
 				distance, average := uint32(min(Most, max(Least, right*from))), capacity
 				for range 6000 {
-					passed := min(used(float64(distance), trip), 1.5*capacity)
+					passed := min(used(float64(distance), capacity, trip), 1.5*capacity)
 					average += (passed - average) / 20
 					distance = Next(distance, average, average, capacity, true)
 				}
-				if use := used(float64(distance), trip) / capacity; use < .9 || use > 1.06 {
+				if use := used(float64(distance), capacity, trip) / capacity; use < .9 || use > 1.06 {
 					t.Errorf("%.3g B/s, %.0f ms, from %.1f times the right distance: the capacity is used to %.3f", capacity, 1000*trip, from, use)
 				}
 			}
