@@ -175,9 +175,15 @@ func compare(p *page, list []packet, said []departures.Departure) {
 		}
 	}
 	slices.Sort(errs)
-	sent := 0
+	sent, idle, unseen := 0, 0, 0
 	for _, one := range list {
-		if one.start > 0 {
+		switch {
+		case one.start == 0:
+			unseen++
+		case one.cpu&witness.Idle != 0:
+			idle++
+			fallthrough
+		default:
 			sent++
 		}
 	}
@@ -193,9 +199,10 @@ func compare(p *page, list []packet, said []departures.Departure) {
 	p.table(t)
 	p.say("%.2f %% of %d delays are within 10 us (99 %% are wanted): median %s, 99 %% %s. %d of %d packets that left have no record.", 100*float64(near)/float64(len(pairs)), len(pairs), at(.5), at(.99),
 		len(without), sent)
+	p.say("%d packets were queued and seen by no program at qdisc_dequeue or net_dev_start_xmit, the witness's neither. Of those that were seen, %d left while a core was idle.", unseen, idle)
 	for n, one := range without {
 		if n < 10 {
-			log.Printf("no record: port %d, number %d, enqueued at %d, sent at %d on core %d", one.port, one.seq, one.enqueue, one.start, one.cpu)
+			log.Printf("no record: port %d, number %d, enqueued at %d, sent at %d on core %d", one.port, one.seq, one.enqueue, one.start, one.cpu&^witness.Idle)
 		}
 	}
 }

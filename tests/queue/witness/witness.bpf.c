@@ -35,8 +35,10 @@ struct sighting {
 	__u32 seq;  /* first four bytes of a datagram's payload */
 	__u16 port; /* its source */
 	__u8 kind;
-	__u8 cpu;
+	__u8 cpu; /* and WITNESS_IDLE where it interrupted the idle task */
 };
+
+#define WITNESS_IDLE 0x80
 
 const enum witness_kind *unused_kind __attribute__((unused));
 const struct sighting *unused_sighting __attribute__((unused));
@@ -67,6 +69,8 @@ static __always_inline int see(const struct sk_buff *skb, __u32 kind)
 	if (dev->ifindex != witness_ifindex || dev->nd_net.net->net_cookie != witness_netns)
 		return 0;
 	s.time = bpf_ktime_get_ns();
+	if (!bpf_get_current_pid_tgid())
+		s.cpu |= WITNESS_IDLE;
 	if (skb->len - skb->data_len < sizeof(head) || bpf_probe_read_kernel(head, sizeof(head), skb->data))
 		return 0;
 	if (head[12] != 0x08 || head[13] || head[14] != 0x45 || head[23] != 17)

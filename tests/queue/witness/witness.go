@@ -25,6 +25,9 @@ const (
 	kinds   = uint32(WitnessWitnessKindWITNESS_KINDS)
 )
 
+// Idle is set in Sighting.Cpu where the idle task was interrupted.
+const Idle = 0x80
+
 // Witness of an interface's queue. Close it.
 type Witness struct {
 	objects WitnessObjects
