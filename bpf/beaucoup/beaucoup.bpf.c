@@ -353,14 +353,28 @@ static __always_inline __u32 choose(struct phv *phv, struct words *v, __u32 acti
 	return coin_flip(phv) >> 31 ? first : second;
 }
 
+/* When a collector ends that begins now; 0 is nobody's. A switch's ends do not lie behind the turn of the clock. */
+static __always_inline __u32 end_of(__u32 now, const struct beaucoup_query *q)
+{
+	__u32 end = now + q->window;
+
+	return hash_crc ? end | -(__u32)(end < now) : end | 1;
+}
+
+/* What a collector has left at most. A switch compares numbers, and finds none of ends that would lie behind the turn. */
+static __always_inline __u32 left_at_most(__u32 now, const struct beaucoup_query *q)
+{
+	return hash_crc && ~now < q->horizon ? ~now : q->horizon;
+}
+
 /* Stage 1: is this the first coupon of a collector? An expired one starts again. end: when the window is over, in ticks; of another
  * core's beginning where that was first. */
-static __always_inline int starts(__u32 *word, __u32 now, const struct beaucoup_query *q, __u32 *end)
+static __always_inline int starts(__u32 *word, __u32 now, __u32 begun, __u32 most, __u32 *end)
 {
-	__u32 old = reg_load(word), begun = (now + q->window) | !hash_crc; /* 0 is nobody's, as on the switch */
+	__u32 old = reg_load(word);
 
 	*end = old;
-	if (old && old - now <= q->horizon)
+	if (old && old - now <= most)
 		return 0;
 	*end = reg_cas(word, old, begun);
 	if (*end != old)
@@ -429,13 +443,14 @@ static __always_inline void collect(struct phv *phv, const struct words *v, cons
 {
 	__u64 hash = hash_key(v, q), onehot = 1ULL << (coupon & 63), old, *vector;
 	__u32 slot = (__u32)hash & (beaucoup_ends_entries - 1), *word, *owner, now = clock_now(phv) >> beaucoup_tick, end;
+	__u32 begun = end_of(now, q), most = left_at_most(now, q);
 	__u32 check = ((__u32)(hash >> 32) << QUERY_BITS) | q->id;
 	int fresh;
 
 	word = reg_at(beaucoup_ends, slot);
 	if (!word)
 		return;
-	fresh = starts(word, now, q, &end);
+	fresh = starts(word, now, begun, most, &end);
 	owner = reg_at(beaucoup_keys, slot);
 	if (!owner)
 		return;

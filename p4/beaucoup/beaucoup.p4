@@ -63,7 +63,8 @@ control Beaucoup(in headers_t hdr, in question_t q, in ingress_intrinsic_metadat
     BeaucoupComplete() sums;
 
     action flip() { coin = random.get(); }
-    action add_window() { end = now + window; }
+    /* A stateful ALU compares numbers: a window that would span the turn of the clock, once in 73 minutes, ends there. */
+    action add_window() { end = now |+| window; }
     action hash_slot() { slot = (beaucoup_slot_t)slots.get(BEAUCOUP_KEY); }
     action hash_check() { check = checks.get(BEAUCOUP_KEY); }
     action mark() { known = old & onehot; }

@@ -28,9 +28,6 @@ func init() {
 			Host: func(record []byte) []uint64 { return []uint64{binary.NativeEndian.Uint64(record)} },
 			Twin: copied,
 		},
-		Differences: []twin.Difference{
-			{Name: "collectors whose end lies behind the turn of the clock", Max: 25, Packet: turning},
-		},
 	})
 }
 
@@ -67,12 +64,6 @@ func same(register string, word uint64) uint64 {
 		return word & (1<<(32-queryBits) - 1)
 	}
 	return word
-}
-
-// turning: a collector that begins now would end behind the turn of a clock of 32 bits of 2^10 ns, where the switch finds it over.
-func turning(p *packet.Packet) bool {
-	const longest = 60_000_000_000 >> 10 // ticks: the longest window of both forms
-	return p.Time>>10&(1<<32-1) > 1<<32-longest
 }
 
 // full is a query whose every packet draws a coupon, for one key: of the three thresholds 7, 15 and 24 coupons come before the alert.
