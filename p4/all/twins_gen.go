@@ -4,6 +4,7 @@ package all
 
 import (
 	_ "github.com/xdpmon/xdpmon/p4/beaucoup"
+	_ "github.com/xdpmon/xdpmon/p4/carpe"
 	_ "github.com/xdpmon/xdpmon/p4/conquest"
 	_ "github.com/xdpmon/xdpmon/p4/fridge"
 	_ "github.com/xdpmon/xdpmon/p4/hhh"

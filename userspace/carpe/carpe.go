@@ -42,6 +42,7 @@ func descriptor() *algo.Descriptor {
 		Merge:      merged,
 		Coordinate: newCoordinator,
 		Plan:       plan,
+		P4:         p4,
 	}
 }
 
@@ -49,10 +50,10 @@ const doc = `Finds flows that reach carpe.threshold packets or bytes in the netw
 with probability carpe.s, and counted from then on. Every time that its count reaches tau = epsilon threshold / l, the host reports it with
 probability 1/l, so that a report stands for epsilon threshold; 1/epsilon reports, from whatever hosts, make an elephant. l is how many
 hosts observe the flow's group, a pair of prefixes (carpe.group): what few hosts see needs few and coarse reports, what many hosts
-see is counted finely by each. A group that a host has no parameters for uses those of carpe.observers hosts, and the host says to the
-coordinator that it observes it; the coordinator answers, and tells all observers when their number has doubled.
+see is counted finely by each. A group that a host has no parameters for uses those of very many hosts, since what just begins may be
+everywhere, and the host says to the coordinator that it observes it; the coordinator answers, and tells all observers when their number has doubled.
 
-On one host (attach, replay) it answers by itself, with l = carpe.observers. With a coordinator the answer is the coordinator's: host
+On one host (attach, replay) it answers by itself, with l = 1 unless carpe.observers says otherwise. With a coordinator the answer is the coordinator's: host
 and coordinator speak of reports as they come, and a window of a host has counts alone.
 
 An estimate is the sum of what reports stand for. It is uncertain by the coin of each report, the wait for a first sample, and what is in
@@ -72,7 +73,8 @@ var params = []algo.Param{
 	{Key: "group", Type: algo.String, Default: "src/16,dst/16,src6/32,dst6/32",
 		Help: "prefix lengths of groups: src/N, dst/N for IPv4, src6/N, dst6/N for IPv6 (up to 64); what is left out is 0. Of addresses that the key has"},
 	{Key: "groups", Type: algo.Int, Default: "4096", Min: "16", Max: "65536", Help: "groups that a host has parameters for, at most"},
-	{Key: "observers", Type: algo.Int, Default: "1", Min: "1", Max: "65536", Help: "hosts that are taken to observe a group that nobody has counted"},
+	{Key: "observers", Type: algo.Int, Default: "0", Min: "0", Max: "65536",
+		Help: "hosts that are taken to observe a group that nobody has counted; 0: with a coordinator as many as carpe.s lets there be, else one"},
 	{Key: "span", Type: algo.Int, Default: "1", Min: "1", Max: "64", Unit: "windows", Help: "length of the sliding window that the threshold is for; it slides by one window"},
 	{Key: "age", Type: algo.Int, Default: "60", Min: "4", Max: "100000", Unit: "windows", Help: "after which an observer that says nothing of a group is none"},
 	{Key: "ways", Type: algo.Int, Default: "2", Min: "1", Max: "3", Help: "arrays that the entries are split into, one behind the other"},
