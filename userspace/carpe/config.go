@@ -19,7 +19,8 @@ type config struct {
 	start     uint32 // 1/s
 	group     grouping
 	groups    int
-	observers uint32 // of groups that are unknown
+	observers uint32 // of groups that are unknown, to a host that is alone
+	unknown   uint32 // ... and to one with a coordinator
 	most      uint32 // observers that can be told apart: a power of two
 	span, age int
 	ways      int
@@ -72,6 +73,10 @@ func (c *config) readSampling(v algo.Values, env algo.Env) error {
 	c.most = 1
 	for c.most < 1<<16 && c.tau(2*c.most) > c.start {
 		c.most *= 2
+	}
+	c.unknown = c.observers
+	if c.observers == 0 {
+		c.observers, c.unknown = 1, c.most
 	}
 	if c.observers > c.most {
 		return v.Error("observers", fmt.Sprintf("tau = epsilon threshold / observers must be above 1/s: at most %d, or a larger s", c.most))

@@ -112,7 +112,7 @@ func (c *coordinator) timely(epoch uint64, now int64) error {
 const lateWindows = 360
 
 func (c *coordinator) report(host string, now int64, epoch uint64, k heavy.Key, units, observers uint32) {
-	if g := c.group.of(c.spec, k); c.observes(host, now, g) {
+	if g := c.group.of(c.spec, k); c.observes(host, now, g) && observers != c.unknown {
 		c.groups[g].told = max(c.groups[g].told, min(observers, c.most)) // a coordinator that has just begun learns what hosts were told
 	}
 	a := c.ledger.add(k, epoch, c.one(units, observers))

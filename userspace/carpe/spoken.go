@@ -111,7 +111,11 @@ func (i *instance) age() error {
 func (i *instance) write() error {
 	i.known.stale = false
 	numbers := map[Group]uint32{}
-	if err := i.table.Map().Put(uint32(0), i.element(i.observers)); err != nil {
+	unknown := i.observers
+	if i.spoken {
+		unknown = i.unknown
+	}
+	if err := i.table.Map().Put(uint32(0), i.element(unknown)); err != nil {
 		return fmt.Errorf("write groups: %w", err)
 	}
 	for g, p := range i.known.groups {
@@ -137,6 +141,9 @@ func (i *instance) Speak(int64) ([][]byte, error) {
 		i.spoken, i.writer.epoch = true, i.epoch
 		if n := i.ledger.clear(); n > 0 { // it answered by itself until now: the coordinator knows nothing of these
 			i.writer.lost(n)
+		}
+		if err := i.write(); err != nil {
+			return nil, err
 		}
 	}
 	if err := i.poll(); err != nil {
