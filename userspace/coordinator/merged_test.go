@@ -429,7 +429,7 @@ func (s *site) together(algorithms string, runs, streams int, brought func(run, 
 	const wait = 5 * time.Minute
 	slack := window // how soon windows are late
 	if runs > 10 {
-		slack = 30 * window
+		slack = 20 * window
 	}
 	s.measured = fmt.Sprintf("{name: m, window: %v, wait: %v, seed: %d, algorithms: {%s}}", window, wait, seed, algorithms)
 	s.make(keys.Coordinator, "central")
