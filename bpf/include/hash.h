@@ -131,6 +131,21 @@ static __always_inline __u64 hash_flow(const struct phv *phv, __u32 salt)
 	return hash_pair(phv->ep_src, phv->ep_dst, salt);
 }
 
+/* 32 bits of the directional flow over IPv6, by one lane over addresses and ports: for who asks for no other hash of the packet, a third of
+ * hash_flow(). Two flows agree with probability 2^-32. */
+static __always_inline __u32 hash_flow6(const struct phv *phv, __u32 salt)
+{
+	struct hash_sums s;
+
+	hash_begin(&s, 0);
+	hash_add(&s, 1, phv->src[0], phv->src[1]);
+	hash_add(&s, 3, phv->src[2], phv->src[3]);
+	hash_add(&s, 5, phv->dst[0], phv->dst[1]);
+	hash_add(&s, 7, phv->dst[2], phv->dst[3]);
+	hash_add(&s, 9, (__u32)phv->sport << 16 | phv->dport, salt ^ phv->proto);
+	return s.a >> 32;
+}
+
 /* The directional hash of the opposite direction's packets. */
 static __always_inline __u64 hash_reverse(const struct phv *phv, __u32 salt)
 {

@@ -189,7 +189,7 @@ static __always_inline __u32 locate_fast(struct flow *f, const struct phv *phv)
 	if (likely(phv->family == 4))
 		f->signature = hash_upper((__u64)phv->src[3] << 32 | phv->dst[3], (__u32)phv->dport << 16 | phv->sport);
 	else
-		f->signature = hash_flow(phv, SALT) >> 32;
+		f->signature = hash_flow6(phv, SALT);
 	return hash_upper(f->prefix, 0);
 }
 
@@ -510,7 +510,7 @@ static __always_inline int enter(struct phv *phv, struct flow *f, __u64 *old)
 }
 
 /* ... for a flow that is not to be admitted: its time goes on if the record is its own. Most SYNs find another's, and need
- * no clock for that. */
+ * neither clock nor counters for that. */
 static __always_inline int enter_own(struct phv *phv, struct flow *f)
 {
 	__u64 *word = reg_at(reorder_id_array, f->slot);
@@ -557,6 +557,14 @@ static __always_inline int expired(const struct flow *f)
 	return n && (reg_load(n) & (COUNT_MASK | DONE)) > reorder_most;
 }
 
+/* The bucket is to be written by a second pass. */
+static __always_inline int wants_array(struct phv *phv)
+{
+	phv->carry[0] = ARRAY;
+	phv->carry[1] = 0;
+	return 1;
+}
+
 /* First pass through the array. closed: no new flow. Returns whether the packet wants the bucket by a second pass. */
 static __always_inline int sample(struct phv *phv, struct flow *f, int closed, struct reorder_counts_t *count)
 {
@@ -577,9 +585,7 @@ static __always_inline int sample(struct phv *phv, struct flow *f, int closed, s
 	default:
 		return 0;
 	}
-	phv->carry[0] = ARRAY;
-	phv->carry[1] = 0;
-	return 1;
+	return wants_array(phv);
 }
 
 /* Second pass: the bucket is taken, whatever is in it. */
@@ -672,6 +678,22 @@ static __always_inline int matters(const struct phv *phv)
 	       (phv->payload || phv->tcp_flags & TCP_SYN);
 }
 
+/* A SYN without data in its first pass, and no ways: nothing is counted of it unless the record is its flow's. */
+static __always_inline int begins(struct phv *phv)
+{
+	struct reorder_counts_t *count;
+	struct flow f;
+
+	locate(&f, phv);
+	if (enter_own(phv, &f) != FATE_OWN)
+		return 0;
+	count = counters_of(reorder_counts, phv);
+	if (!count || likely(!follow(phv, &f, count)))
+		return 0;
+	count->c[REORDER_WANTED]++;
+	return wants_array(phv);
+}
+
 ALGORITHM_RECIRC(reorder)
 {
 	struct reorder_counts_t *count;
@@ -680,6 +702,8 @@ ALGORITHM_RECIRC(reorder)
 
 	if (!matters(phv))
 		return 0;
+	if (reorder_method == METHOD_SAMPLING && !phv->payload && phv->segs == 1 && !second_pass(phv))
+		return begins(phv);
 	count = counters_of(reorder_counts, phv);
 	if (!count)
 		return 0;
