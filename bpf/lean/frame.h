@@ -112,13 +112,20 @@ struct lean_event {
 	__u8 open;    /* added, but not finished: the limit is not tested */
 };
 
+static __always_inline __u64 lean_reverse(const struct phv *phv, struct lean_flow *f)
+{
+	if (!f->reverse)
+		f->reverse = hash_reverse(phv, LEAN_SALT);
+	return f->reverse;
+}
+
 /* 64 bits that name the flow by the chosen key. */
-static __always_inline __u64 lean_key(const struct phv *phv, const struct lean_flow *f, int reverse)
+static __always_inline __u64 lean_key(const struct phv *phv, struct lean_flow *f, int reverse)
 {
 	__u64 a, b;
 
 	if (!lean_pair)
-		return reverse ? hash_reverse(phv, LEAN_SALT) : f->hash;
+		return reverse ? lean_reverse(phv, f) : f->hash;
 	a = hash_endpoint(phv->src, 0, 0, phv->family);
 	b = hash_endpoint(phv->dst, 0, 0, phv->family);
 	return reverse ? hash_pair(b, a, LEAN_SALT) : hash_pair(a, b, LEAN_SALT);
@@ -135,7 +142,7 @@ static __always_inline void lean_place_crc(struct sketch_place *at, const struct
 	at->rest = hash_crc32(&in, 2) | (__u64)hash_crc32(&in, 3) << 32;
 }
 
-static __always_inline void lean_place(struct sketch_place *at, const struct phv *phv, const struct lean_flow *f, int reverse)
+static __always_inline void lean_place(struct sketch_place *at, const struct phv *phv, struct lean_flow *f, int reverse)
 {
 	__u64 key;
 

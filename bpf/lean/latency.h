@@ -70,7 +70,7 @@ static __always_inline void latency_signed(struct latency *s, struct phv *phv, c
 }
 
 /* Where the record lies; false when the coin lets this segment and its ACK go. */
-static __always_inline int latency_locate(struct latency *s, const struct phv *phv, const struct lean_flow *f,
+static __always_inline int latency_locate(struct latency *s, const struct phv *phv, struct lean_flow *f,
 					  const struct question *q)
 {
 	struct hash_input in;
@@ -85,7 +85,7 @@ static __always_inline int latency_locate(struct latency *s, const struct phv *p
 		id = hash_crc32(&in, 0);
 		s->slot = hash_crc32(&in, 1);
 	} else {
-		mixed = q->reverse ? hash_reverse(phv, LEAN_SALT) : f->hash;
+		mixed = q->reverse ? lean_reverse(phv, f) : f->hash;
 		mixed = hash_mix(mixed ^ q->disc * 0x9e3779b97f4a7c15ULL);
 		id = mixed;
 		s->slot = mixed >> 32;
@@ -155,7 +155,7 @@ static __always_inline void latency_take(struct latency *s, struct phv *phv, str
 }
 
 /* What the packet is to the fridge, before its stage: it asks, it answers, or neither. data: a packet that asks for sure. */
-static __always_inline void latency_ask(struct latency *s, struct phv *phv, const struct lean_flow *f, const int data)
+static __always_inline void latency_ask(struct latency *s, struct phv *phv, struct lean_flow *f, const int data)
 {
 	struct question q = {};
 
