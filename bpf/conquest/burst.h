@@ -33,10 +33,12 @@ static __always_inline __u32 burst_ticks(__u64 now)
 /* A packet that waited tau. */
 static __always_inline int burst_hot(__u64 *word, __u32 now, struct burst *b)
 {
-	__u64 old = reg_load(word), begin = old ? old : (__u64)now << 32;
+	__u64 old = reg_load(word), begin = old ? old : (__u64)now << 32, next = begin >> 32 << 32 | now;
 
 	b->word = old;
-	return reg_cas(word, old, begin >> 32 << 32 | now) == old && !old ? BURST_BEGINS : BURST_GOES_ON;
+	if (next == old) /* within the tick of the packet before */
+		return BURST_GOES_ON;
+	return reg_cas(word, old, next) == old && !old ? BURST_BEGINS : BURST_GOES_ON;
 }
 
 /* One that waited less than half of it. */
