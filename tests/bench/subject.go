@@ -51,6 +51,7 @@ func Subjects() ([]Subject, error) {
 		yardstick("keyhash", GroupYardsticks, "5-tuple as words, and their hash"),
 		yardstick("clock", GroupYardsticks, "clock"),
 		yardstick("coin", GroupYardsticks, "coin"),
+		yardstick("carry", GroupYardsticks, "clock, flow hash, and the words that TC egress hands to a queue: what ConQuest costs there"),
 		yardstick("one_register", GroupYardsticks, "flow hash, one register of 65,536 x 64 bits"),
 		yardstick("two_registers", GroupYardsticks, "flow hash, two registers"),
 		yardstick("three_registers", GroupYardsticks, "flow hash, three registers"),
@@ -73,6 +74,10 @@ func Subjects() ([]Subject, error) {
 	}
 	list = append(list, more...)
 	if more, err = queued(); err != nil {
+		return nil, err
+	}
+	list = append(list, more...)
+	if more, err = sliced(); err != nil {
 		return nil, err
 	}
 	list = append(list, more...)

@@ -13,6 +13,7 @@
 #include "key.h"
 #include "bins.h"
 #include "prefix.h"
+#include "trace.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -32,6 +33,17 @@ ALGORITHM(clock)
 ALGORITHM(coin)
 {
 	phv->carry[0] = coin_flip(phv);
+}
+
+/* What the TC program does for a queue, but for the words of the packet's control block, which XDP does not have. */
+ALGORITHM(carry)
+{
+	__u64 now = clock_now(phv);
+	__u32 words[3];
+
+	carry_pack(words, now, carry_flow(phv), phv->ifindex);
+	phv->carry[0] = (__u64)words[1] << 32 | words[0];
+	phv->carry[1] = words[2];
 }
 
 ALGORITHM(flowhash)

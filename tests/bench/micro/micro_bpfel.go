@@ -127,6 +127,8 @@ const (
 	MicroMapRecircXdp          = "recirc_xdp"
 	MicroProgBucketsTc         = "buckets_tc"
 	MicroProgBucketsXdp        = "buckets_xdp"
+	MicroProgCarryTc           = "carry_tc"
+	MicroProgCarryXdp          = "carry_xdp"
 	MicroProgClockTc           = "clock_tc"
 	MicroProgClockXdp          = "clock_xdp"
 	MicroProgCoinTc            = "coin_tc"
@@ -221,6 +223,8 @@ type MicroSpecs struct {
 type MicroProgramSpecs struct {
 	BucketsTc         *ebpf.ProgramSpec `ebpf:"buckets_tc"`
 	BucketsXdp        *ebpf.ProgramSpec `ebpf:"buckets_xdp"`
+	CarryTc           *ebpf.ProgramSpec `ebpf:"carry_tc"`
+	CarryXdp          *ebpf.ProgramSpec `ebpf:"carry_xdp"`
 	ClockTc           *ebpf.ProgramSpec `ebpf:"clock_tc"`
 	ClockXdp          *ebpf.ProgramSpec `ebpf:"clock_xdp"`
 	CoinTc            *ebpf.ProgramSpec `ebpf:"coin_tc"`
@@ -391,6 +395,8 @@ type MicroVariables struct {
 type MicroPrograms struct {
 	BucketsTc         *ebpf.Program `ebpf:"buckets_tc"`
 	BucketsXdp        *ebpf.Program `ebpf:"buckets_xdp"`
+	CarryTc           *ebpf.Program `ebpf:"carry_tc"`
+	CarryXdp          *ebpf.Program `ebpf:"carry_xdp"`
 	ClockTc           *ebpf.Program `ebpf:"clock_tc"`
 	ClockXdp          *ebpf.Program `ebpf:"clock_xdp"`
 	CoinTc            *ebpf.Program `ebpf:"coin_tc"`
@@ -433,6 +439,8 @@ func (p *MicroPrograms) Close() error {
 	return _MicroClose(
 		p.BucketsTc,
 		p.BucketsXdp,
+		p.CarryTc,
+		p.CarryXdp,
 		p.ClockTc,
 		p.ClockXdp,
 		p.CoinTc,
