@@ -15,6 +15,16 @@ func queued() ([]Subject, error) {
 		return nil, err
 	}
 	written.Name, written.object, written.What = "conquest_written", "conquest", "... a departure that did not wait: two rows and a total are written"
+	entered := written
+	entered.Name, entered.What = "conquest_entered", "... what the same does where packets are handed to the queue, behind `carry`"
+	begun := written.prepare
+	written.prepare = func() (loader.Object, algo.Instance, error) { // the body of the start of transmission, as XDP
+		object, instance, err := begun()
+		if err == nil {
+			err = maps.SetConstant(object.Spec, "conquest_live", false)
+		}
+		return object, instance, err
+	}
 	asked := written
 	asked.Name, asked.What = "conquest_asked", "... one that waited longer than snapshots reach back: all others are read as well, and bursts kept"
 	prepare := asked.prepare
@@ -35,5 +45,5 @@ func queued() ([]Subject, error) {
 		}
 		return object, instance, nil
 	}
-	return []Subject{written, asked}, nil
+	return []Subject{entered, written, asked}, nil
 }

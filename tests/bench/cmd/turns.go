@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,10 +16,10 @@ import (
 	"github.com/xdpmon/xdpmon/tests/bench"
 )
 
-// compared are the figures of two builds of this command: by subject and case, one of each turn.
+// compared are the figures of two builds of this command.
 type compared struct {
 	rows          []bench.Row // of the first turn of this build: what there is, in order
-	before, after map[[2]string][]float64
+	before, after map[[2]string][]bench.Cell
 }
 
 // compare runs another build of this command (built from an earlier commit) and this one by turns, so that a disturbance
@@ -33,7 +34,7 @@ func compare(w io.Writer, other string, turns int, args []string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	c := compared{before: map[[2]string][]float64{}, after: map[[2]string][]float64{}}
+	c := compared{before: map[[2]string][]bench.Cell{}, after: map[[2]string][]bench.Cell{}}
 	for turn := range turns {
 		if _, err := c.turn(other, dir, args, c.before); err != nil {
 			return err
@@ -51,7 +52,7 @@ func compare(w io.Writer, other string, turns int, args []string) error {
 }
 
 // turn is one run of one build.
-func (c *compared) turn(binary, dir string, args []string, into map[[2]string][]float64) ([]bench.Row, error) {
+func (c *compared) turn(binary, dir string, args []string, into map[[2]string][]bench.Cell) ([]bench.Row, error) {
 	file := filepath.Join(dir, "result.json")
 	out, err := exec.Command(binary, append([]string{"-json", file}, args...)...).CombinedOutput()
 	if err != nil {
@@ -67,38 +68,59 @@ func (c *compared) turn(binary, dir string, args []string, into map[[2]string][]
 	}
 	for _, row := range result.Rows {
 		for name, cell := range row.Cells {
-			into[[2]string{row.Subject, name}] = append(into[[2]string{row.Subject, name}], cell.NS)
+			into[[2]string{row.Subject, name}] = append(into[[2]string{row.Subject, name}], cell)
 		}
 	}
 	return result.Rows, nil
 }
 
-// write shows what both builds know; the first subject is what the others are over.
+// write shows what both builds know; the first subject is what the others are over. Where a neighbour disturbs half of the turns, the
+// least says more than the median: what the fastest turn took over what the mutator took in its fastest.
 func (c *compared) write(w io.Writer, turns int) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "nanoseconds a packet over the mutator, before to after: medians of %d turns\n\n| program |", turns)
-	for _, k := range bench.Cases {
-		fmt.Fprintf(&b, " %s |", k.Name)
-	}
-	b.WriteString("\n|:---|" + strings.Repeat("---:|", len(bench.Cases)) + "\n")
-	for _, row := range c.rows[1:] {
-		fmt.Fprintf(&b, "| %s |", row.Subject)
-		for _, k := range bench.Cases {
-			key := [2]string{row.Subject, k.Name}
-			before, after := median(c.before[key]), median(c.after[key])
-			fmt.Fprintf(&b, " %.1f to %.1f (%+.1f) |", before, after, after-before)
-		}
-		b.WriteString("\n")
-	}
+	c.table(&b, fmt.Sprintf("medians of %d turns", turns), median)
+	c.table(&b, fmt.Sprintf("least of %d turns", turns), least)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// median of what was measured; NaN where one build does not know the subject.
-func median(v []float64) float64 {
+func (c *compared) table(b *strings.Builder, what string, of func(cells, empty []bench.Cell) float64) {
+	fmt.Fprintf(b, "nanoseconds a packet over the mutator, before to after: %s\n\n| program |", what)
+	for _, k := range bench.Cases {
+		fmt.Fprintf(b, " %s |", k.Name)
+	}
+	b.WriteString("\n|:---|" + strings.Repeat("---:|", len(bench.Cases)) + "\n")
+	for _, row := range c.rows[1:] {
+		fmt.Fprintf(b, "| %s |", row.Subject)
+		for _, k := range bench.Cases {
+			key := [2]string{row.Subject, k.Name}
+			empty := [2]string{c.rows[0].Subject, k.Name}
+			before, after := of(c.before[key], c.before[empty]), of(c.after[key], c.after[empty])
+			fmt.Fprintf(b, " %.1f to %.1f (%+.1f) |", before, after, after-before)
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\n")
+}
+
+// least is what took least of all turns, over the empty program's; NaN where one build does not know the subject.
+func least(cells, empty []bench.Cell) float64 {
+	if len(cells) == 0 {
+		return math.NaN()
+	}
+	total := func(a, b bench.Cell) int { return cmp.Compare(a.Total, b.Total) }
+	return slices.MinFunc(cells, total).Total - slices.MinFunc(empty, total).Total
+}
+
+// median of what each turn took over its own empty program.
+func median(cells, _ []bench.Cell) float64 {
+	var v []float64
+	for _, c := range cells {
+		v = append(v, c.NS)
+	}
 	if len(v) == 0 {
 		return math.NaN()
 	}
-	v = slices.Sorted(slices.Values(v))
+	slices.Sort(v)
 	return (v[len(v)/2] + v[(len(v)-1)/2]) / 2
 }
