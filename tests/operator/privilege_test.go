@@ -12,9 +12,15 @@ import (
 // withoutDAC runs the binary as root without the capabilities that pass over the permissions of files, as another owner.
 func withoutDAC(t *testing.T, args ...string) outcome {
 	t.Helper()
+	return with(t, "+bpf,+perfmon,+net_admin", args...)
+}
+
+// with runs the binary as another owner with some capabilities.
+func with(t *testing.T, capabilities string, args ...string) outcome {
+	t.Helper()
 	setpriv := testutil.NeedTool(t, "setpriv")
-	all := append([]string{"--reuid", "65534", "--clear-groups", "--regid", "65534", "--inh-caps=-all,+bpf,+perfmon,+net_admin",
-		"--ambient-caps=-all,+bpf,+perfmon,+net_admin", "--", binary}, args...)
+	all := append([]string{"--reuid", "65534", "--clear-groups", "--regid", "65534", "--inh-caps=-all," + capabilities,
+		"--ambient-caps=-all," + capabilities, "--", binary}, args...)
 	cmd := exec.Command(setpriv, all...)
 	var out, complaint bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaint
@@ -43,6 +49,13 @@ func TestNoPrivilege(t *testing.T) {
 	t.Run("features", func(t *testing.T) {
 		runAs(t, nobody, "features").want(t, missing, "the capabilities that attaching needs")
 	})
+}
+
+// TestTracePointsNeedPerfmon: a queue is watched at trace points.
+func TestTracePointsNeedPerfmon(t *testing.T) {
+	needRoot(t)
+	with(t, "+bpf,+net_admin", "attach", "lo", "--algo", "conquest", "--set", "conquest.source=qdisc", "--duration", "1s").
+		want(t, missing, `privilege missing: .*lacks CAP_PERFMON; run as root \(sudo\), or grant CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN\n`)
 }
 
 // TestQuestionsNeedNoPrivilege: what only explains works for everybody.

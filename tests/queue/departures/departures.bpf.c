@@ -13,6 +13,7 @@ struct departure {
 	__u64 enqueued, now;
 	__u32 flow, len, ifindex;
 	__u16 segs, queue, sport, dport;
+	__u32 mark;
 };
 
 const struct departure *unused_departure __attribute__((unused));
@@ -43,7 +44,7 @@ START_OF_TRANSMISSION(departures)
 	struct departures_counts_t *counts = counters_of(departures_counts, phv);
 	struct departure d = {
 		.enqueued = phv->enqueued, .now = phv->now, .flow = phv->flow, .len = phv->len, .ifindex = phv->ifindex,
-		.segs = phv->segs, .queue = phv->queue, .sport = phv->sport, .dport = phv->dport,
+		.segs = phv->segs, .queue = phv->queue, .sport = phv->sport, .dport = phv->dport, .mark = phv->mark,
 	};
 
 	if (!counts)

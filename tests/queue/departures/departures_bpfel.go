@@ -24,7 +24,7 @@ type DeparturesDeparture struct {
 	Queue    uint16
 	Sport    uint16
 	Dport    uint16
-	_        [4]byte
+	Mark     uint32
 }
 
 type DeparturesDeparturesCount uint32
