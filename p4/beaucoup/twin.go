@@ -6,8 +6,11 @@ import (
 	"math/rand/v2"
 	"net/netip"
 
+	bpf "github.com/xdpmon/xdpmon/bpf/beaucoup"
 	"github.com/xdpmon/xdpmon/p4/tna/run"
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	userspace "github.com/xdpmon/xdpmon/userspace/beaucoup"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
@@ -26,8 +29,12 @@ func init() {
 		Reports: &twin.Reports{
 			Ring: "beaucoup_events",
 			Host: func(record []byte) []uint64 { return []uint64{binary.NativeEndian.Uint64(record)} },
-			Twin: copied,
+			Twin: copied, Copies: events, Counters: "beaucoup_counts",
 		},
+		Registers: true,
+		Native:    dated,
+		Uncounted: []string{"query_changes", "coupons_drawn", "coupons_per_packet", "accesses_per_packet", "coupons_collected", "coupons_new", "collectors_started",
+			"collectors_evicted", "ties", "crowds", "collided", "evicted", "raced", "no_key", "exports", "alerts.confidence"},
 	})
 }
 
@@ -57,6 +64,38 @@ func host(register string, word uint64) uint64 {
 		return word & (1<<32 - 1)
 	}
 	return word
+}
+
+// dated puts the end of its window in front of a vector, which a host tells cores from each other by. Which query a key's checksum is of
+// is known of alerts only.
+func dated(register string, word uint64, beside func(string) uint64) uint64 {
+	switch register {
+	case "beaucoup_keys":
+		return word << queryBits & (1<<32 - 1)
+	case "beaucoup_vectors":
+		return beside("beaucoup_ends")<<32 | word
+	}
+	return word
+}
+
+// events of packets that were copied to the CPU.
+func events(v algo.Values, copies []twin.Copy, word func(register string, i int) uint64) (records [][]byte, counts map[int]uint64, err error) {
+	var decoder packet.Decoder
+	packets := make([]packet.Packet, len(copies))
+	for i, c := range copies {
+		frame := packet.Frame{Time: c.Time, Link: packet.LinkEthernet, Data: c.Packet, Len: len(c.Packet)}
+		decoder.Decode(&frame, packet.DecodeOptions{}, &packets[i])
+	}
+	all, missing, err := userspace.Copies(v, packets, word)
+	for _, e := range all {
+		record, err := binary.Append(nil, binary.NativeEndian, e)
+		if err != nil {
+			return nil, nil, err
+		}
+		records = append(records, record)
+	}
+	return records, map[int]uint64{int(bpf.BeaucoupBeaucoupCounterBEAUCOUP_ALERTS): uint64(len(copies)),
+		int(bpf.BeaucoupBeaucoupCounterBEAUCOUP_LOST_ALERTS): uint64(missing)}, err
 }
 
 func same(register string, word uint64) uint64 {

@@ -131,7 +131,7 @@ func (i *instance) Bind(set *maps.Set) (err error) {
 	if err != nil {
 		return err
 	}
-	if i.ring, err = maps.NewRing(events.Map()); err != nil {
+	if i.ring, err = events.Ring(); err != nil {
 		return err
 	}
 	if i.tables, err = compile.NewTables(set); err != nil {
