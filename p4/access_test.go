@@ -82,7 +82,7 @@ func readControl(controls map[string]*syntax.Control, c *syntax.Control, path st
 
 func (b *flowBody) instance(i *syntax.Instance) {
 	switch name := i.Type.Name; {
-	case name == "Register":
+	case name == "Register", name == "Lpf":
 		b.registers[i.Name] = true
 	case name == "RegisterAction":
 		b.owner[i.Name] = i.Args[0].(*syntax.Name).ID
@@ -283,9 +283,11 @@ func (s *source) inFlow(t *testing.T, twin string) []register {
 			walk(of[m[1]])
 		}
 	}
-	for name := range maps.Clone(bodies) {
-		if strings.EqualFold(name, twin) {
-			walk(name)
+	for _, end := range []string{"", "leaving"} { // a main control of the egress, too
+		for name := range maps.Clone(bodies) {
+			if strings.EqualFold(name, twin+end) {
+				walk(name)
+			}
 		}
 	}
 	if len(flow) != len(s.registers) {

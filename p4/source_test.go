@@ -42,7 +42,7 @@ var (
 	fieldDecl    = regexp.MustCompile(`([\w<>]+)\s+\w+;`)
 	constDecl    = regexp.MustCompile(`const\s+[\w<>]+\s+(\w+)\s*=\s*(\w+)\s*;`)
 	macroDecl    = regexp.MustCompile(`(?m)^#define\s+(\w+)\s+(\w+)\s*$`)
-	registerDecl = regexp.MustCompile(`\bRegister<([\w<>]+),\s*([\w<>]+)>\((\w+)(?:,[^;]*)?\)\s+(\w+);`)
+	registerDecl = regexp.MustCompile(`\b(?:Register|Lpf)<([\w<>]+),\s*([\w<>]+)>\((\w+)(?:,[^;]*)?\)\s+(\w+);`)
 	stageRow     = regexp.MustCompile(`(?m)^ \*\s+(\d+)\s+(\w+)\s+(\d+(?: \+ \d+)*)(?: of (\d+))?\s+\S`)
 	absentRow    = regexp.MustCompile(`(?m)^ \*\s+-\s+(\w+_\w+)\s{2,}\S`)
 	bitType      = regexp.MustCompile(`^bit<(\w+)>$`)
@@ -161,8 +161,8 @@ func (s *source) findRegisters() error {
 			}
 		}
 	}
-	if n := strings.Count(s.text, "Register<"); n != len(s.registers) {
-		return fmt.Errorf("%d Register declarations, %d of them understood", n, len(s.registers))
+	if n := strings.Count(s.text, "Register<") + strings.Count(s.text, "Lpf<"); n != len(s.registers) {
+		return fmt.Errorf("%d declarations of registers and filters, %d of them understood", n, len(s.registers))
 	}
 	return s.stages()
 }

@@ -181,7 +181,7 @@ static __always_inline void rows_of(struct phv *phv, struct flow *f)
 		f->hash = user_hash(phv, f->member);
 		return;
 	}
-	hash_fields(&in, phv, 0, f->slice);
+	user_fields(&in, phv, f->member);
 	f->hash = (hash_crc32(&in, 0) & 0xffff) | (__u64)(hash_crc32(&in, 1) & 0xffff) << 16 |
 		  (__u64)(hash_crc32(&in, 2) & 0xffff) << 32 | (__u64)hash_crc32(&in, 3) << 48;
 }
@@ -445,6 +445,10 @@ ALGORITHM_RECIRC_SELDOM(ahab)
 	}
 	if (condemned(phv))
 		return 0;
+	if (hash_crc && !phv_has(phv, PHV_IP)) { /* a switch's users have addresses */
+		count(phv, AHAB_STRAY, phv->segs);
+		return 0;
+	}
 	f.member = ahab_member(phv);
 	f.slice = AHAB_SLICE(f.member);
 	s = reg_at(ahab_slices, f.slice);

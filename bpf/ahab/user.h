@@ -64,3 +64,20 @@ static __always_inline __u64 user_hash(const struct phv *phv, __u64 m)
 		user_v6(&s, phv, m, tag);
 	return hash_mix(hash_halves(&s));
 }
+
+/* The twin's field list: addresses as far as they tell users apart, ports where these do, and the slice. */
+static __always_inline void user_fields(struct hash_input *in, const struct phv *phv, __u64 m)
+{
+	__u32 bits = phv->family == 4 ? 96 + AHAB_PREFIX4(m) : AHAB_PREFIX6(m), kind = AHAB_USER(m), front;
+
+	hash_fields(in, phv, 0, AHAB_SLICE(m));
+	if (!kind)
+		return;
+	in->w[8] = 0;
+#pragma unroll
+	for (int i = 0; i < 4; i++) {
+		front = bits <= 32 * i ? 0 : user_mask(bits - 32 * i);
+		in->w[i] = kind == AHAB_USER_SOURCE ? in->w[i] & bpf_htonl(front) : 0;
+		in->w[4 + i] = kind == AHAB_USER_DESTINATION ? in->w[4 + i] & bpf_htonl(front) : 0;
+	}
+}

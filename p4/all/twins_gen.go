@@ -3,6 +3,7 @@
 package all
 
 import (
+	_ "github.com/xdpmon/xdpmon/p4/ahab"
 	_ "github.com/xdpmon/xdpmon/p4/beaucoup"
 	_ "github.com/xdpmon/xdpmon/p4/carpe"
 	_ "github.com/xdpmon/xdpmon/p4/conquest"

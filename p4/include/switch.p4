@@ -2,7 +2,7 @@
 /* What is around the ingress control of every twin: the deparser, and an egress that has nothing to do and is bypassed.
  * A top file defines `control Ingress` and says PIPELINE. One whose packets may pass twice reads second.p4.
  * One that measures in the egress defines BRIDGED and `header bridged_h` with a `bit<1> discard`, and brings parser, control and deparser of
- * the egress. One that reports to the control plane defines REPORTS and `struct report_t`, has a `report_t report` there, and sets
+ * the egress, and clones there. One that reports to the control plane defines REPORTS and `struct report_t`, has a `report_t report` there, and sets
  * dprsr.digest_type to 1. */
 #ifndef XDPMON_SWITCH_P4
 #define XDPMON_SWITCH_P4
@@ -12,7 +12,9 @@ struct nothing_t {}
 control IngressDeparser(packet_out pkt, inout headers_t hdr, in question_t q,
                         in ingress_intrinsic_metadata_for_deparser_t dprsr) {
 #ifdef SECOND_PASS
+#ifndef BRIDGED
     Mirror() second;
+#endif
 #endif
 #ifdef REPORTS
     Digest<report_t>() reports;
@@ -20,9 +22,11 @@ control IngressDeparser(packet_out pkt, inout headers_t hdr, in question_t q,
 
     apply {
 #ifdef SECOND_PASS
+#ifndef BRIDGED
         if (dprsr.mirror_type == SECOND_TYPE) {
             second.emit<second_pass_h>(q.session, q.carry);
         }
+#endif
 #endif
 #ifdef REPORTS
         if (dprsr.digest_type == 1) {

@@ -420,6 +420,9 @@ func (p *pair) begin(bank int) error {
 		if err != nil {
 			return err
 		}
+		if bank >= a.Banks || a.Banks == 1 && p.windows > 0 { // what has no banks goes on
+			continue
+		}
 		p.met[beginnings] += a.Entries
 		if err := a.Write(bank, slices.Repeat([]uint64{first}, a.Entries)); err != nil {
 			return err

@@ -31,6 +31,9 @@ func descriptor() *algo.Descriptor {
 		Layout:   1,
 		Report:   reported,
 		Merge:    merged,
+		Plan:     plan,
+		P4:       p4,
+		P4Rules:  p4Rules,
 	}
 }
 
@@ -54,7 +57,7 @@ the P4 twin does: by a table of quotients, powers of two, and whole packets by a
 var params = []algo.Param{
 	{Key: "capacity", Type: algo.String, Default: "0", Help: "of everything as one slice, in bits a second (100Mbit, 2.5Gbit); 0: nobody is limited"},
 	{Key: "user", Type: algo.Enum, Default: "5tuple", Choices: []string{"5tuple", "source", "destination"}, Help: "what a user is, where everything is one slice"},
-	{Key: "config", Type: algo.String, Default: "", Help: "YAML file of slices, in the place of capacity and user; a live run follows its changes"},
+	{Key: "config", Type: algo.String, Default: "", Help: "YAML file of slices, in the place of capacity and user; a live run follows its changes. Or its text, beginning with {"},
 	{Key: "fail", Type: algo.Enum, Default: failOpen, Choices: []string{failOpen, failHold}, Help: "when this process stops: open, limits end with ahab.lease; hold, they stay for ahab.hold"},
 	{Key: "hold", Type: algo.Duration, Default: "0s", Min: "0s", Max: "1h", Help: "how long limits stay with ahab.fail=hold; behind a killed process only with --pin"},
 	{Key: "dry-run", Type: algo.Bool, Default: "false", Help: "count what would be dropped or marked, and do neither"},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"strings"
 	"time"
 
 	"github.com/xdpmon/xdpmon/userspace/ahab/slices"
@@ -34,7 +35,7 @@ type slice struct {
 
 type config struct {
 	slices     []slice // by number, from 1; the first is nobody's
-	path       string  // of the file of slices; "": everything is one
+	path       string  // of the file of slices, or its text; "": everything is one
 	file       *slices.File
 	plan       *slices.Plan
 	fail       string
@@ -62,7 +63,7 @@ func newConfig(v algo.Values, env algo.Env) (*config, error) {
 		c.plan, err = c.file.Plan(nil, nil)
 		return c, err
 	}
-	if c.file, err = slices.Load(c.path); err != nil {
+	if c.file, err = c.load(); err != nil {
 		return nil, v.Error("config", "\n"+err.Error())
 	}
 	if c.plan, err = c.file.Plan(interfaces(c.file), nil); err != nil {
@@ -71,6 +72,16 @@ func newConfig(v algo.Values, env algo.Env) (*config, error) {
 	c.slices = make([]slice, c.file.Room+1)
 	c.take(c.plan)
 	return c, c.checkSlices(v)
+}
+
+// inline reports whether the slices are given by themselves, and not in a file.
+func (c *config) inline() bool { return strings.HasPrefix(c.path, "{") }
+
+func (c *config) load() (*slices.File, error) {
+	if c.inline() {
+		return slices.Parse("ahab.config", []byte(c.path))
+	}
+	return slices.Load(c.path)
 }
 
 // take gives slices of a plan their places. One that was there keeps what its registers are counted in.

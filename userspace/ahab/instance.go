@@ -25,6 +25,7 @@ type instance struct {
 	arrays map[string]*maps.Array
 	words  map[string][]uint64
 	before map[string][]uint64 // what the free-running counts were at the last window's end
+	noted  map[string][]uint64 // ... and at the end of the one that is read next; nil: as they are then
 	ring   *maps.Ring
 	seen   people
 	tell   func(format string, args ...any)
@@ -210,6 +211,20 @@ func (i *instance) free(name string) ([]uint64, error) {
 	return words, nil
 }
 
+// Closing implements algo.Closing: what came and was dropped until the bank is closed, which is read some milliseconds later.
+func (i *instance) Closing() error {
+	noted := map[string][]uint64{}
+	for _, name := range freeRunning {
+		words, err := i.free(name)
+		if err != nil {
+			return fmt.Errorf("close window: %w", err)
+		}
+		noted[name] = words
+	}
+	i.noted = noted
+	return nil
+}
+
 // Read implements algo.Instance.
 func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	s := snapshot.New(i.head, w)
@@ -221,9 +236,12 @@ func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 		i.words[name], s.Words[word] = words, words
 	}
 	for name, word := range map[string]string{"ahab_offered": "offered", "ahab_dropped": "dropped"} {
-		words, err := i.free(name)
-		if err != nil {
-			return nil, fmt.Errorf("read window: %w", err)
+		words := i.noted[name]
+		if words == nil {
+			var err error
+			if words, err = i.free(name); err != nil {
+				return nil, fmt.Errorf("read window: %w", err)
+			}
 		}
 		since := make([]uint64, len(words))
 		for n := range words {
@@ -231,6 +249,7 @@ func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 		}
 		i.before[name], s.Words[word] = words, since
 	}
+	i.noted = nil
 	if err := i.readState(s, w.End); err != nil {
 		return nil, err
 	}

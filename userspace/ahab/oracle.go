@@ -5,18 +5,25 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/xdpmon/xdpmon/maps/prefix"
+	files "github.com/xdpmon/xdpmon/userspace/ahab/slices"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// Oracle implements algo.Truthful: a filter for every user, and max-min of what they hold at the beginning of every epoch.
+// Oracle implements algo.Truthful: a filter for every user, and max-min of what they hold at the beginning of every epoch. What a slice may take
+// is what the control loop says at that time.
 func (i *instance) Oracle() algo.Oracle {
-	if i.everything == 0 {
-		i.tell("ahab: no truth beside slices of a file: it is known of everything as one slice (ahab.capacity)")
-		return nil
-	}
 	o := &oracle{config: i.config, slices: make([]exactSlice, len(i.slices))}
+	if i.everything == 0 {
+		members, err := prefix.Build(i.plan.Roots, i.plan.Rules, prefix.MaxWords)
+		if err != nil {
+			i.tell("ahab: no truth: %v", err)
+			return nil
+		}
+		o.members = members
+	}
 	for n := range o.slices {
 		o.slices[n] = exactSlice{users: map[exactUser]*exactRate{}, limit: math.Inf(1), above: map[exactUser]bool{}}
 	}
@@ -25,7 +32,24 @@ func (i *instance) Oracle() algo.Oracle {
 
 type oracle struct {
 	*config
-	slices []exactSlice
+	members *prefix.Trie // nil: everything is one slice
+	slices  []exactSlice
+}
+
+// member is whose packet it is; 0: in no slice.
+func (o *oracle) member(p *packet.Packet) uint64 {
+	if o.members == nil {
+		return o.everything
+	}
+	vlan := uint32(files.NoVLAN)
+	if p.Has(packet.VLAN) {
+		vlan = uint32(p.VLAN)
+	}
+	slice, weight := files.Find(o.members, vlan, p.Src, p.Dst)
+	if slice == 0 {
+		return 0
+	}
+	return uint64(slice) | uint64(weight)<<16 | o.config.slices[slice].user
 }
 
 // exactUser is whoever is charged.
@@ -76,7 +100,10 @@ func (o *oracle) Packet(p *packet.Packet) {
 	if !p.Has(packet.IP) {
 		return
 	}
-	member := o.everything
+	member := o.member(p)
+	if member == 0 {
+		return
+	}
 	n := int(member & 0xffff)
 	s := &o.slices[n]
 	if p.Time-s.epoch >= int64(o.epoch) {
@@ -141,7 +168,7 @@ func (o *oracle) Window(w report.Window) report.Body {
 	above := 0
 	for n := range o.slices {
 		s := &o.slices[n]
-		if n > 0 {
+		if n > 0 && o.config.slices[n].name != "" {
 			limit := o.units(n).bitRate(s.limit)
 			if math.IsInf(s.limit, 1) {
 				limit = math.NaN()

@@ -167,6 +167,12 @@ func (i *instance) follow() error {
 	for n := range around {
 		changed = changed || around[n] != i.around[n]
 	}
+	if i.inline() {
+		if i.around = around; !changed {
+			return nil
+		}
+		return i.change(file)
+	}
 	info, err := os.Stat(i.path)
 	if gone := err != nil; gone != i.gone {
 		if i.gone = gone; gone {

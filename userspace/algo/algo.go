@@ -116,6 +116,11 @@ type Beginning interface {
 	Begin(bank int)
 }
 
+// Closing is an Instance with counts that no bank holds: Closing is called right before a window's bank is closed, to note them.
+type Closing interface {
+	Closing() error
+}
+
 // Acting is an instance of an algorithm that enforces, if it is configured to.
 type Acting interface {
 	// Acts says whether it will decide over packets.

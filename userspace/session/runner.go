@@ -146,6 +146,9 @@ const tolerance = 1.05
 
 // closeWindow flips the banks, reads the closed one, and hands every algorithm's line to Emit.
 func (r *runner) closeWindow(end int64, last bool) error {
+	if err := r.closing(); err != nil {
+		return err
+	}
 	bank, err := r.inst.Control().Flip()
 	if err != nil {
 		return err
@@ -167,6 +170,20 @@ func (r *runner) closeWindow(end int64, last bool) error {
 		}
 	}
 	return err
+}
+
+// closing has algorithms note what no bank holds.
+func (r *runner) closing() error {
+	errs := make([]error, len(r.members))
+	var all sync.WaitGroup
+	for i, m := range r.members {
+		if c, ok := m.instance.(algo.Closing); ok {
+			all.Add(1)
+			m.owner.do(func() { errs[i] = c.Closing() }, all.Done)
+		}
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // lines asks every algorithm for its window, all at the same time, and waits for all. What one cannot tell is missing, and why is

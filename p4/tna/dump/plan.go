@@ -56,17 +56,17 @@ func PlanOf(t *twin.Twin, sw *run.Switch) (*Plan, error) {
 	p := &Plan{Schema: PlanSchema, Twin: t.Name, Fill: slices.Concat(common(sw), t.Fill), Digests: t.Reports != nil && t.Reports.Record != nil}
 	if t.Window != nil {
 		flip := *t.Window
-		flip.Table = ingress(flip.Table)
+		flip.Table = sw.Full(flip.Table)
 		p.Flip = &flip
 	}
 	for _, r := range sw.Registers {
 		ms, ok := spec.Maps[r.Name]
-		p.Registers = append(p.Registers, RegisterPlan{Name: r.Name, Path: ingress(r.Path), Width: r.Width, Words: r.Words,
+		p.Registers = append(p.Registers, RegisterPlan{Name: r.Name, Path: sw.Full(r.Path), Width: r.Width, Words: r.Words,
 			Entries: r.Entries, Banked: ok && slices.Contains(ms.Tags, maps.TagBanked), Initial: r.Initial})
 	}
 	for _, table := range sw.Tables {
 		if table.HasCounters {
-			p.Counters = append(p.Counters, CounterPlan{Table: table.Name, Path: ingress(table.Name), Actions: table.Actions()})
+			p.Counters = append(p.Counters, CounterPlan{Table: table.Name, Path: sw.Full(table.Name), Actions: table.Actions()})
 		}
 	}
 	return p, nil

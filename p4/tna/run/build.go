@@ -170,7 +170,15 @@ func (sw *Switch) buildIngress(pipe *syntax.Instance) {
 }
 
 func (sw *Switch) buildEgress(pipe *syntax.Instance) {
+	registers, tables := len(sw.Registers), len(sw.Tables)
 	g := sw.gress(pipe, 3)
+	sw.behind = map[string]bool{}
+	for _, r := range sw.Registers[registers:] {
+		sw.behind[r.Path] = true
+	}
+	for _, t := range sw.Tables[tables:] {
+		sw.behind[t.Name] = true
+	}
 	sw.egress = g
 	sw.egressDrop = g.slotOf("egress_intrinsic_metadata_for_deparser_t", "drop_ctl")
 	sw.egressError = g.slotOf("egress_intrinsic_metadata_from_parser_t", "parser_err")

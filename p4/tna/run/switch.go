@@ -25,6 +25,7 @@ type Switch struct {
 	ingress, egress                                  *gress
 	parserError, parserTime, drop, port, bypass, cpu int
 	egressDrop, egressError, egressTime              int
+	behind                                           map[string]bool // registers and tables of the egress, by path
 	machine                                          *lang.Machine
 	result                                           *Result // of the packet that is under way
 	time                                             uint64
@@ -253,6 +254,14 @@ func (sw *Switch) Register(name string) *Register {
 		}
 	}
 	return nil
+}
+
+// Full is the name of a register or table by its path, with the half of the pipeline that it is in.
+func (sw *Switch) Full(path string) string {
+	if sw.behind[path] {
+		return "Egress." + path
+	}
+	return "Ingress." + path
 }
 
 // Table finds a table by its name with the path of its control: reasons.reason.

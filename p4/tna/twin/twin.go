@@ -35,6 +35,8 @@ type Twin struct {
 	Start func(register string, i int) uint64
 	// Unreachable are branches and entries, by a part of their description, that no packet can reach.
 	Unreachable []string
+	// Sampled are tables, by the end of their names, that a control plane fills with a function's values: packets meet some of them.
+	Sampled []string
 	// Drive brings packets to entries of tables that traffic meets a part of; nil: none.
 	Drive func(d Driver, form Form) error
 	// Fixed are words of the host's tables in a test, of every element: what userspace follows the traffic with on a host, and a

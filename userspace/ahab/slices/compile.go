@@ -2,6 +2,7 @@ package slices
 
 import (
 	"fmt"
+	"net/netip"
 
 	"github.com/xdpmon/xdpmon/maps/prefix"
 )
@@ -152,7 +153,15 @@ type packetOf struct {
 	v6                bool
 }
 
-// Find looks a packet up as bpf/ahab/member.h does: for tests.
+// NoVLAN is what a packet without a tag is looked up with.
+const NoVLAN = 0xffff
+
+// Find is a packet's slice, 0 for none, and its user's weight, in the tries of a plan. Interface and mark are those of a replay: none.
+func Find(t *prefix.Trie, vlan uint32, src, dst netip.Addr) (slice, weight uint32) {
+	return find(t, packetOf{vlan: vlan, src: prefix.KeyOf(src), dst: prefix.KeyOf(dst), v6: src.Is6()})
+}
+
+// find looks a packet up as bpf/ahab/member.h does.
 func find(t *prefix.Trie, k packetOf) (slice, weight uint32) {
 	value := t.Find(0, prefix.Key{})
 	for range fields {

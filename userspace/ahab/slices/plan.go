@@ -2,6 +2,7 @@ package slices
 
 import (
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -39,6 +40,56 @@ type Plan struct {
 	Roots  int
 	Rules  []prefix.Rule
 	Left   []string // interfaces for which there was no room
+	rules  []rule
+}
+
+// Member says what belongs to a slice, or to a user of it with a weight of its own.
+type Member struct {
+	Slice               int
+	Weight              uint64
+	User                uint64 // what a user is, as bpf/ahab/member.h has it
+	Interface           int    // 0: any
+	VLAN, Mark          *uint32
+	Source, Destination netip.Prefix // not valid: any
+}
+
+// Members are all of them, the most specific first: of those that a packet fits the first one counts.
+func (p *Plan) Members() []Member {
+	rules := stdslices.Clone(p.rules)
+	stdslices.SortStableFunc(rules, func(a, b rule) int { return specific(b, a) })
+	list := make([]Member, len(rules))
+	for i, r := range rules {
+		leaf := p.Leaves[r.leaf]
+		m := Member{Slice: leaf.Number, Weight: max(1, r.weight), User: leaf.User}
+		if n := r.parts[byInterface]; n != nil {
+			m.Interface = int(n.key.High >> 32)
+		}
+		m.VLAN, m.Mark = r.parts[byVLAN].word(), r.parts[byMark].word()
+		m.Source, m.Destination = r.parts[bySource].prefix(), r.parts[byDestination].prefix()
+		list[i] = m
+	}
+	return list
+}
+
+func (a *part) word() *uint32 {
+	if a == nil {
+		return nil
+	}
+	n := uint32(a.key.High >> 32)
+	return &n
+}
+
+func (a *part) prefix() netip.Prefix {
+	if a == nil {
+		return netip.Prefix{}
+	}
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:], a.key.High)
+	binary.BigEndian.PutUint64(b[8:], a.key.Low)
+	if a.v6 {
+		return netip.PrefixFrom(netip.AddrFrom16(b), a.bits)
+	}
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte(b[:4])), a.bits)
 }
 
 // planner makes a plan.
@@ -48,7 +99,6 @@ type planner struct {
 	interfaces []Interface
 	numbers    map[string]int // of the plan before: a slice that stays keeps its registers
 	taken      map[int]bool
-	rules      []rule
 	queue      []pending
 }
 

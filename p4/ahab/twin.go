@@ -1,0 +1,173 @@
+// Package ahab registers the twin of AHAB.
+package ahab
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	bpf "github.com/xdpmon/xdpmon/bpf/ahab"
+	"github.com/xdpmon/xdpmon/p4/tna/run"
+	"github.com/xdpmon/xdpmon/p4/tna/twin"
+	"github.com/xdpmon/xdpmon/userspace/ahab"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/packet"
+)
+
+func init() {
+	twin.Register(&twin.Twin{
+		Name: "ahab", Algorithm: "ahab",
+		Forms: []twin.Form{{}, {Name: "slices", Generated: true, Set: map[string]string{"columns": "64", "flows": "64", "config": some}}},
+		Fill: []twin.Fill{
+			{Object: "what `xdpmon p4 rules ahab` writes", What: "who belongs to which slice and what a user is, quotients, time constants of the filters; what a slice may (Egress.leaving.slices): again every 10 ms, " +
+				"divided by max-min of what ahab_offered and ahab_dropped say came and was dropped"},
+			{Object: "Ingress.ahab.lease", What: "again every 10 ms: the epoch (bits 20 to 51 of the switch's clock in ns) until which limits hold; when it has passed nothing is dropped"},
+		},
+		Window:   &twin.Flip{Table: "leaving.window", Action: "use_bank", Banks: [2][]uint64{{0}, {1}}},
+		Prepare:  prepare,
+		Enforces: true,
+		Counts: []twin.Count{{Table: "leaving.steps", Actions: []string{"rise", "fall", "rest"}, Host: "ahab_counts",
+			Index: int(bpf.AhabAhabCounterAHAB_EPOCHS)}},
+		Sampled:     []string{"users.members4", "users.members6", "users.words", "shares_low.shares", "shares_mid.shares", "shares_high.shares", "quotients.quotients"},
+		Unreachable: unreachable,
+		Drive:       drive,
+		Host:        host,
+		Differences: []twin.Difference{twin.Echoes},
+	})
+}
+
+// some slices, by source and by VLAN, with users of all kinds and weights.
+var some = func() string {
+	var vlans []string
+	for n := range 300 {
+		vlans = append(vlans, fmt.Sprint(n))
+	}
+	return `{"capacity":"400Mbit","room":15,"slices":[` +
+		`{"name":"one","weight":2,"user":"source","prefix4":24,"match":{"sources":["1.0.0.0/8"]},"users":[{"prefix":"1.0.1.0/24","weight":2},{"prefix":"1.0.2.0/24","weight":5},{"prefix":"1.1.0.0/16","weight":8},{"prefix":"1.2.0.0/16","weight":500}]},` +
+		`{"name":"two","weight":30,"match":{"sources":["51.0.0.0/8"]}},` +
+		`{"name":"three","weight":150,"user":"destination","prefix4":16,"prefix6":40,"match":{"sources":["101.0.0.0/8","2001:200::/24"]},"users":[{"prefix":"51.0.0.0/16","weight":64}]},` +
+		`{"name":"six","weight":60,"user":"source","prefix6":120,"match":{"sources":["2001:300::/24"]}},` +
+		`{"name":"tagged","match":{"vlans":[` + strings.Join(vlans, ",") + `]}},` +
+		`{"name":"all","weight":500,"match":{"sources":["151.0.0.0/8","2001::/16"]}}]}`
+}()
+
+// prepare writes what `xdpmon p4 rules ahab` says.
+func prepare(sw *run.Switch, v algo.Values) error {
+	rules, err := ahab.TwinRules(v)
+	if err != nil {
+		return err
+	}
+	for _, e := range rules.Entries {
+		_, name, _ := strings.Cut(e.Table, ".")
+		table := sw.Table(name)
+		if table == nil {
+			return fmt.Errorf("there is no table %s", name)
+		}
+		if e.Match == nil {
+			err = table.SetDefault(e.Action, e.Args...)
+		} else {
+			match := make([]run.Match, len(e.Match))
+			for i, m := range e.Match {
+				match[i] = run.Match{Value: m.Value, Mask: m.Mask}
+			}
+			err = table.Add(match, e.Action, e.Args...)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, f := range sw.Filters {
+		f.Step = ahab.FilterStep(v)
+	}
+	return nil
+}
+
+// host writes what the twin has of a word: of a filter its sum, of a countdown what is left, of a count the lower half.
+func host(register string, word uint64) uint64 { return word & 0xffffffff }
+
+// unreachable: leases end in a test of their own, and no slice here has so large a share, nor its users such weights.
+var unreachable = func() (rows []string) {
+	used := []int{11, 10, 9, 8, 7, 6, 5, 4, 2, -2} // shifts: of a slice's norm, less the logarithm of a user's weight
+	for shift := -13; shift <= 12; shift++ {
+		action := fmt.Sprintf("action ahab.scales.up_%02d", shift)
+		if shift < 0 {
+			action = fmt.Sprintf("action ahab.scales.down_%02d", -shift)
+		}
+		if !slices.Contains(used, shift) {
+			rows = append(rows, action, fmt.Sprintf("ahab.scales.scales [{%d ", 16+shift))
+		}
+	}
+	return append(rows, "action ahab.ends", "action ahab.scales.none")
+}()
+
+// drive brings limits, rates and sums of every size to the tables that look at a number's highest bit.
+func drive(d twin.Driver, _ twin.Form) error {
+	rows := []string{"ahab_row0", "ahab_row1", "ahab_row2"}
+	entries := len(d.Read(rows[0]))
+	if entries > 64 {
+		return nil
+	}
+	for n := 4; n < 32; n++ {
+		size := uint64(1)<<n + uint64(1)<<n/3
+		for slice := 1; slice <= 6; slice++ {
+			if err := d.Write("ahab_limit", slice, min(size, 1<<30)); err != nil {
+				return err
+			}
+			for _, sum := range []string{"ahab_mid", "ahab_high"} {
+				if err := d.Write(sum, slice, size>>1); err != nil {
+					return err
+				}
+			}
+		}
+		for _, row := range rows {
+			for i := range entries {
+				if err := d.Write(row, i, min(size+size>>1, 1<<32-1)); err != nil {
+					return err
+				}
+			}
+		}
+		for i := range 64 { // as many bytes left as one of the segments has
+			if err := d.Write("ahab_countdown", i, 154); err != nil {
+				return err
+			}
+		}
+		if err := d.Send(burst(d.Now()+1_100_000, n)...); err != nil {
+			return err
+		}
+	}
+	return rises(d)
+}
+
+// rises: limits that are to rise by a part of their step, of every size.
+func rises(d twin.Driver) error {
+	for n := 4; n < 32; n++ {
+		for slice := 1; slice <= 6; slice++ {
+			for register, v := range map[string]uint64{"ahab_limit": 1 << 14, "ahab_low": 0, "ahab_mid": 0, "ahab_high": uint64(1)<<n + uint64(1)<<n/3} {
+				if err := d.Write(register, slice, v); err != nil {
+					return err
+				}
+			}
+		}
+		if err := d.Send(burst(d.Now()+1_100_000, n)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// burst is some packets of every slice, TCP with and without data and UDP, the first of which begin an epoch.
+func burst(at int64, n int) (all []packet.Packet) {
+	for i := range 12 {
+		p := packet.Packet{Time: at + int64(i)*50_000*int64(1+n%3), Valid: packet.IP | packet.Ports | packet.TCP, Proto: 6, Segs: 1, TCPFlags: packet.ACK, Payload: uint32(100 * (i % 4)),
+			SrcPort: uint16(1000 + i), DstPort: 80, Src: netip.AddrFrom4([4]byte{byte(1 + 50*(i%4)), byte(i % 3), byte(i % 4), 9}), Dst: netip.AddrFrom4([4]byte{51, byte(i % 2), 3, 4})}
+		if i%5 == 0 {
+			p.Valid, p.Proto = packet.IP|packet.Ports|packet.UDP, 17
+		}
+		if i == 11 {
+			p.Valid, p.VLAN = p.Valid|packet.VLAN, 7
+		}
+		all = append(all, p)
+	}
+	return all
+}

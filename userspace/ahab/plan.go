@@ -1,0 +1,61 @@
+package ahab
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+var errPlan = errors.New("plan ahab")
+
+// What a slice, and a countdown, take in registers: bytes. Tallies of both banks are among a slice's.
+const (
+	cellBytes  = 3 * 8
+	debtBytes  = 8
+	sliceBytes = 3*4 + 4*4 + 2*8 + 2*2*4*8
+)
+
+// columnsFrom and columnsTo are what ahab.columns allows.
+const (
+	columnsFrom = 64
+	columnsTo   = 65536
+)
+
+// registerBytes of a sketch with so many columns.
+func (c *config) registerBytes(columns int) int64 {
+	return int64(columns)*cellBytes + int64(c.flows)*debtBytes + int64(c.entries())*sliceBytes
+}
+
+// plan implements algo.Descriptor.Plan: the columns that fit, and how many users they tell apart. Of one user in twenty a rate reads too high by more
+// than e / columns of all that comes (section 6.4.2: three rows).
+func plan(a algo.PlanArgs) (*report.Body, error) {
+	c, err := newConfig(a.Values, algo.Env{CPUs: 1, Replay: true})
+	if err != nil {
+		return nil, err
+	}
+	t := report.Table{Name: "options", Title: "columns", Settings: true, Limit: 4, Help: "what the memory gives, the largest first", Columns: []report.Column{
+		{Name: "set", Label: true, Help: "parameters to give"},
+		{Name: "memory", Unit: report.Bytes, Help: "what the registers take"},
+		{Name: "rate_error", Unit: report.Ratio, Help: "of all that comes: one user in twenty has more that is not its own"},
+		{Name: "users", Unit: report.Count, Help: "that may be above the limit at once, so that this is a tenth of a share"},
+	}}
+	for columns := columnsTo; columns >= columnsFrom; columns /= 2 {
+		if bytes := c.registerBytes(columns); bytes <= a.MemoryBytes {
+			t.Rows = append(t.Rows, []any{fmt.Sprintf("columns=%d", columns), bytes, math.E / float64(columns), uint64(float64(columns) / (10 * math.E))})
+		}
+	}
+	if len(t.Rows) == 0 {
+		return nil, fmt.Errorf("%w: --memory %s: %d slices and %d countdowns take %s with the smallest sketch: give as much, or a smaller ahab.flows", errPlan,
+			report.Human(a.MemoryBytes, report.Bytes), c.entries()-1, c.flows, report.Human(c.registerBytes(columnsFrom), report.Bytes))
+	}
+	least := 8 * fullPacket / c.tau.Seconds()
+	return &report.Body{Values: []report.Value{
+		{Name: "memory", Value: a.MemoryBytes, Unit: report.Bytes, Help: "what the registers may take"},
+		{Name: "least_limit", Value: math.Round(least), Unit: report.BitRate, Help: "what one packet of 1514 bytes reads as: limits should be larger, or ahab.tau"},
+		{Name: "most_packets", Value: a.RatePerSecond, Unit: report.PacketUnit, Help: "that come in a second"},
+	}, Tables: []report.Table{t}, Notes: []string{"a second pass writes a limit once in ahab.epoch and slice that sends: of " + report.Human(a.RatePerSecond, report.PacketUnit) + " a second at most " +
+		report.Human(min(a.RatePerSecond, float64(len(c.slices)-1)/c.epoch.Seconds()), report.PacketUnit)}}, nil
+}
