@@ -576,7 +576,7 @@ func TestSuspectLink(t *testing.T) {
 // judge holds the answers of a kind against one host and the truth.
 func judge(t *testing.T, k *kind, runs []measuredRun, lines []report.Line) {
 	t.Helper()
-	run, differ, cells, held, of, whole, all := 0, 0, 0, 0, 0, 0, 0
+	run, differ, crowded, cells, held, of, whole, all := 0, 0, 0, 0, 0, 0, 0, 0
 	for _, l := range lines {
 		if l.Algorithm != k.algorithm {
 			continue
@@ -592,7 +592,10 @@ func judge(t *testing.T, k *kind, runs []measuredRun, lines []report.Line) {
 		}
 		if k.same != nil {
 			d, n := k.same(t, merged, r.whole)
-			differ, cells = differ+d, cells+n
+			if cells += n; !roomy(t, r.whole) && d <= n/100 { // a flow or two
+				crowded, d = crowded+d, 0
+			}
+			differ += d
 		}
 		if k.algorithm == "fridge" {
 			sumOfParts(t, l.Report, r.parts[:])
@@ -621,14 +624,24 @@ func judge(t *testing.T, k *kind, runs []measuredRun, lines []report.Line) {
 		}
 	}
 	share := float64(held) / float64(max(of, 1))
-	t.Logf("%s: %d runs of %d hosts; %d of %d cells are not those of one host; %d of %d intervals hold the truth (%.3f); all of them in %d of %d runs",
-		k.name, run, hostsOf, differ, cells, held, of, share, whole, all)
+	t.Logf("%s: %d runs of %d hosts; %d of %d cells are not those of one host (%d more where that one had no room for all flows); %d of %d intervals hold the truth (%.3f); all of them in %d of %d runs",
+		k.name, run, hostsOf, differ, cells, crowded, held, of, share, whole, all)
 	if run != len(runs) || k.same != nil && (cells == 0 || differ > 0) {
 		t.Errorf("%s: %d of %d runs, %d of %d cells differ", k.name, run, len(runs), differ, cells)
 	}
 	if of > 0 && share < .95-3*math.Sqrt(.95*.05/float64(of)) {
 		t.Errorf("%s: %.3f of %d intervals hold the truth", k.name, share, of)
 	}
+}
+
+// roomy reports whether one host had room in its tables for everything: what one flow keeps another one out of, four hosts may all have.
+func roomy(t *testing.T, whole *snapshot.Snapshot) bool {
+	t.Helper()
+	r, err := algo.Report(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Lost["loss_not_followed"]+r.Lost["ooo_not_watched"]+r.Lost["retrans_not_watched"] == 0
 }
 
 // sumOfParts: what is merged is the sum of its parts.
