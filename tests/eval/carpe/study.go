@@ -143,7 +143,7 @@ func (n network) sweep(ctx context.Context, all []*window, percentile float64, l
 }
 
 func carpes(p *eval.Page) (list []method) {
-	for _, epsilon := range grid(.012, .3, eval.Pick(p, 10, 6)) {
+	for _, epsilon := range append([]float64{.004, .006, .009}, grid(.012, .3, eval.Pick(p, 10, 6))...) {
 		for _, start := range []int{8} {
 			list = append(list, method{name: "carpe", epsilon: epsilon, start: start, locality: true})
 		}
