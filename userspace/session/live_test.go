@@ -32,7 +32,8 @@ func (p *patient) Err() error {
 	return nil
 }
 
-// TestInterruptEndsTheLoad interrupts at every place where a start listens: before each algorithm, and before attaching.
+// TestInterruptEndsTheLoad interrupts at every place where a start listens: before each algorithm, before each program that is loaded for a
+// hook, and before attaching.
 func TestInterruptEndsTheLoad(t *testing.T) {
 	network := netnstest.New(t, netns.Options{})
 	for places := 0; ; places++ {
@@ -54,8 +55,8 @@ func TestInterruptEndsTheLoad(t *testing.T) {
 		ctx := &patient{context.Background(), places}
 		err := network.A.Run(func() error { return session.Live(ctx, cfg) })
 		if err == nil {
-			if places != 3 {
-				t.Errorf("a start listens at %d places, want 3", places)
+			if places < 5 { // two algorithms, a program for each direction, and the attachment
+				t.Errorf("a start listens at %d places, want 5 or more", places)
 			}
 			return
 		}
