@@ -165,7 +165,9 @@ func (a *Array) writeBatch(keys []uint32, words []uint64) error {
 	case a.PerCPU:
 		copies := make([]uint64, 0, len(words)*PossibleCPUs())
 		for _, v := range words {
-			copies = append(copies, slices.Repeat([]uint64{v}, PossibleCPUs())...)
+			for range PossibleCPUs() {
+				copies = append(copies, v)
+			}
 		}
 		values = copies
 	}

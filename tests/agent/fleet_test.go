@@ -373,7 +373,7 @@ func label(row any) string {
 // answer of all packets.
 func TestFleet(t *testing.T) {
 	if os.Getenv("XDPMON_FLEET_RUNS") == "" { // intervals of one run may miss the truth, and a busy machine is late with packets
-		t.Skip("make fleet runs it")
+		t.Skip("an interval of one run may miss the truth, and a busy machine is late: make fleet runs it many times")
 	}
 	settings := map[string]map[string]string{"fridge": nil, "lean": nil, "precision": {"top": "64"},
 		"beaucoup": {"queries": "spread: count distinct dst by src > 200 in 10m", "export": "true"}}
