@@ -118,8 +118,9 @@ TALLY(fridge_repeats, 5, __u64, REPEAT_BINS);
 TALLY(fridge_sizes, 6, __u64, 1);
 TALLY(fridge_lengths, 6, __u64, 1);
 
-/* 1/q in 2^-8 by log-linear bin of x, [fridge][bin]: the prefix table of section 6.2. */
-TABLE(fridge_weights, __u32, FRIDGES *WEIGHT_BINS);
+/* By log-linear bin of x, [fridge][bin], the prefix table of section 6.2: 1/q in 2^-8, and above its 32 bits the exponent of the
+ * survival, the logarithm of what 1/q is beyond the chance to enter, in 2^-8. */
+TABLE(fridge_weights, __u64, FRIDGES *WEIGHT_BINS);
 
 COUNTERS(fridge_counters, FRIDGE_COUNTS);
 
@@ -334,19 +335,22 @@ static __always_inline __u32 group_row(const struct phv *phv, int reverse, struc
 	return 0;
 }
 
-/* What one sample adds, and to which cell of the plane [survival][delay] (exact) or [delay] (table). */
-static __always_inline void cell_of(const struct place *at, const struct sample *s, __u32 *cell, __u64 *add)
+/* What one sample adds, and to which cell of the plane [survival][delay] (exact) or [delay] (table). Returns what it adds to the
+ * cell of fridge_hits. */
+static __always_inline __u64 cell_of(const struct place *at, const struct sample *s, __u32 *cell, __u64 *add)
 {
-	__u32 delay = bins_index(s->delay, fridge_mantissa), key, *weight;
+	__u32 delay = bins_index(s->delay, fridge_mantissa), key;
+	__u64 *weight;
 
 	if (fridge_table) {
 		key = at->fridge * WEIGHT_BINS + bins_index(s->x & 0xffffff, WEIGHT_MANTISSA);
 		weight = bpf_map_lookup_elem(&fridge_weights, &key);
 		*cell = delay;
-		*add = weight ? *weight : 0;
-		return;
+		*add = weight ? (__u32)*weight : 0;
+		return (1ULL << RESIDUAL_BITS) + (weight ? *weight >> 32 : 0);
 	}
 	*cell = survival_cell(s->x, at->bits, delay, BINS(DELAY_BITS, fridge_mantissa), add);
+	return 0;
 }
 
 static __always_inline __u32 plane(void)
@@ -354,13 +358,12 @@ static __always_inline __u32 plane(void)
 	return (fridge_table || !fridge_recorded ? 1 : SURVIVAL_BINS) * BINS(DELAY_BITS, fridge_mantissa);
 }
 
-/* One element of fridge_hist; in table mode also how many samples stand behind the weights. */
+/* One element of fridge_hist; in table mode also how many samples stand behind the weights, and the sum of their exponents. */
 static __always_inline void tally(const struct phv *phv, const struct place *at, const struct sample *s, __u32 row)
 {
 	__u32 cell, base = row * fridge_count + at->fridge;
-	__u64 add, *sum, *hits;
+	__u64 add, behind = cell_of(at, s, &cell, &add), *sum, *hits;
 
-	cell_of(at, s, &cell, &add);
 	sum = reg_bank(fridge_hist, phv, base * plane() + cell);
 	if (sum)
 		*sum += add;
@@ -368,7 +371,7 @@ static __always_inline void tally(const struct phv *phv, const struct place *at,
 		return;
 	hits = reg_bank(fridge_hits, phv, base * plane() + cell);
 	if (hits)
-		*hits += 1;
+		*hits += behind;
 }
 
 static __always_inline void tally_second(const struct phv *phv, const struct place *at, const struct sample *s)

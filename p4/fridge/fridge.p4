@@ -12,7 +12,7 @@
  *   3    fridge_middle    32        middle.p4: time of the SYN-ACK
  *   5    fridge_hist      32 of 64  tally.p4: sum of the correction factors 1/q in 2^-8, by bank, row, fridge and delay bin
  *   5    fridge_second    32 of 64  tally.p4: the same for SYN-ACK to ACK
- *   5    fridge_hits      32 of 64  tally.p4: samples behind a sum of fridge_hist
+ *   5    fridge_hits      32 + 32   tally.p4: {samples behind a sum of fridge_hist, sum of their exponents in 2^-8}: 28 + 36 in the eBPF array
  *   5    fridge_repeats   32 of 64  repeats.p4: requests that came before, by insertions since then
  *
  * 1/q = 1/p (1 - 1/M)^-x for x insertions survived: x counts insertions, as section 6.1 does, hence 1/M and not p/M.
@@ -54,6 +54,7 @@ control Fridge(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
     bit<32> survived = 0; /* insertions since the request, or since it came before, times 2^8 */
     bit<32> leg = 0;      /* not 0: this packet is a sample */
     bit<32> weight;
+    bit<32> exponent;
     cell_t cell;
     cell_t second;
 
@@ -127,9 +128,9 @@ control Fridge(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
                 first_bin.apply(delay, cell);
             }
             second_bin.apply(leg, second);
-            correction.apply(at.part, survived[31:8], weight);
+            correction.apply(at.part, survived[31:8], weight, exponent);
             planes.apply(bank, at.part, q.role, cell, second);
-            tally.apply(q.role, leg, cell, second, weight);
+            tally.apply(q.role, leg, cell, second, weight, exponent);
             repeats.apply(q.role, fate, cell);
             outcome.apply(q.role, at.admitted, fate, time, leg);
         }

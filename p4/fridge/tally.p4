@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Stage 5, the histograms of section 6.2: a sample adds its correction factor to its delay bin. Sums saturate, so that one
- * that is full (2^24 requests in a bin and window) can be told. */
+/* Stage 5, the histograms of section 6.2: a sample adds its correction factor to its delay bin, and beside it the exponent of
+ * that. Sums saturate, so that one that is full (2^24 requests in a bin and window) can be told. */
 #ifndef XDPMON_FRIDGE_TALLY_P4
 #define XDPMON_FRIDGE_TALLY_P4
 
-control FridgeTally(in role_t role, in bit<32> leg, in cell_t cell, in cell_t second, in bit<32> weight) {
+struct behind_t {
+    bit<32> samples;
+    bit<32> exponents; /* sum of theirs */
+}
+
+control FridgeTally(in role_t role, in bit<32> leg, in cell_t cell, in cell_t second, in bit<32> weight, in bit<32> exponent) {
     Register<bit<32>, cell_t>(FRIDGE_HIST_ENTRIES, 0) fridge_hist;
-    Register<bit<32>, cell_t>(FRIDGE_HIST_ENTRIES, 0) fridge_hits;
+    Register<behind_t, cell_t>(FRIDGE_HIST_ENTRIES, {0, 0}) fridge_hits;
     Register<bit<32>, cell_t>(FRIDGE_SECOND_ENTRIES, 0) fridge_second;
 
     RegisterAction<bit<32>, cell_t, bit<32>>(fridge_hist) add_weight = {
@@ -15,9 +20,10 @@ control FridgeTally(in role_t role, in bit<32> leg, in cell_t cell, in cell_t se
         }
     };
 
-    RegisterAction<bit<32>, cell_t, bit<32>>(fridge_hits) add_hit = {
-        void apply(inout bit<32> v) {
-            v = v |+| 1;
+    RegisterAction<behind_t, cell_t, bit<32>>(fridge_hits) add_hit = {
+        void apply(inout behind_t v) {
+            v.samples = v.samples |+| 1;
+            v.exponents = v.exponents |+| exponent;
         }
     };
 

@@ -95,8 +95,10 @@ func count(index int, actions ...string) twin.Count {
 // full: a sum of the twin has 32 bits and stays at their end.
 func full(register string, word uint64) uint64 {
 	switch register {
-	case "fridge_hist", "fridge_hits", "fridge_second", "fridge_repeats":
+	case "fridge_hist", "fridge_second", "fridge_repeats":
 		return min(word, 1<<32-1)
+	case "fridge_hits": // samples of 28 bits and exponents of 36
+		return word>>36<<32 | min(word&(1<<36-1), 1<<32-1)
 	}
 	return word
 }

@@ -9,7 +9,7 @@ import (
 // layer is one histogram of the data plane as it was read: [row][fridge][survival][bin], or without survival.
 type layer struct {
 	words []uint64
-	hits  []uint64 // table correction: samples behind the sums; nil where the data plane does not count them
+	hits  []uint64 // table correction: samples behind the sums, and their exponents; nil where the data plane does not count them
 	scale delay.Scale
 }
 
@@ -26,6 +26,9 @@ const steady = 0.3
 
 // weightOne is a weight of 1 in the data plane's table: weights are in 2^-8.
 const weightOne = 1 << 8
+
+// exponentOne is an exponent of 1 there: they are in 2^-8.
+const exponentOne = 1 << 8
 
 // spectrum corrects one row of a layer and combines the fridges. delayOf is the delay that a bin's samples had, which for
 // bins of bytes is not what the bin says.
@@ -128,21 +131,19 @@ func (e *estimator) sums(l layer, row, k, bin int, delayOf func(bin int) float64
 	return s
 }
 
-// tableSums reads what the data plane has added up. The samples of a bin have nearly the same weight, so it also says how
-// many insertions they survived, of which not all were different requests.
+// tableSums reads what the data plane has added up. The weights took all insertions for different requests. Where some were not,
+// number, sum of the weights and sum of the exponents tell how many insertions the samples survived and how far apart these were.
 func (e *estimator) tableSums(l layer, k, at int) delay.Sums {
 	s := delay.Sums{Weight: float64(l.words[at]) / weightOne}
 	s.Apart = s.Weight
 	if s.Weight == 0 {
 		return s
 	}
-	s.N = 1
+	s.N, s.Square = 1, s.Weight*s.Weight
 	if l.hits != nil {
-		f := e.rates.factor(k)
-		s.N = max(1, float64(l.hits[at]))
-		s.Weight = s.N * f.Weight(f.Undone(s.Weight/s.N*f.Inclusion))
+		n, exponents := delay.Tallied(l.hits[at])
+		return e.rates.factor(k).Pair(s.Weight, max(1, n), exponents/exponentOne, 0.5/exponentOne)
 	}
-	s.Square = s.Weight * s.Weight / s.N
 	return s
 }
 

@@ -41,8 +41,6 @@ func (e *estimator) notes(c counts, total *delay.Spectrum, f fit) []string {
 		"insertions are off by a few.", report.Human(torn, report.Count))
 	add(e.table, "factors come from a table with steps of %s: a sample's weight is off by up to half of that, the total by far less.",
 		report.Human(tableStep-1, report.Ratio))
-	add(e.table && e.sentAgain(), "requests were sent again, and a table corrects for that on average only: sums come out up to 0.4 %% too large at p = 1 and 2.4 %% "+
-		"at p = 1/32, where every request is sent three times. correction=exact stays within 1 %%.")
 	add(!e.recorded && matched > 0, "survived insertions are inferred from delay and rate: right while the rate is steady, "+
 		"biased when delays and bursts come together (section 3.3).")
 	return notes

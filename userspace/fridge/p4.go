@@ -21,7 +21,7 @@ import (
 //	FRIDGE_ENTRIES         slots of all fridges: fridge_entries, fridge_survived, fridge_middle
 //	FRIDGE_SHARDS          words of fridge_inserts
 //	FRIDGE_BINS            delay bins, 2^mantissa an octave
-//	FRIDGE_HIST_ENTRIES    words of fridge_hist and fridge_hits: [bank][row][fridge][bin]
+//	FRIDGE_HIST_ENTRIES    entries of fridge_hist and fridge_hits: [bank][row][fridge][bin]
 //	FRIDGE_SECOND_ENTRIES  words of fridge_second: [bank][fridge][bin]
 //	FRIDGE_REPEATS_ENTRIES words of fridge_repeats: [bank][fridge][bin]
 //	slot_t, shard_t, cell_t  index types
@@ -35,8 +35,8 @@ import (
 //	    log-linear bins by prefix, as bins_index of bpf/include/bins.h
 //	control FridgeGapBin(in bit<24> gap, out cell_t bin)
 //	    the same with fewer bins, for insertions between two of the same request
-//	control FridgeWeight(in bit<2> part, in bit<24> x, out bit<32> weight)
-//	    1/q in 2^-8 by prefix of x: the rules behind fridge_weights
+//	control FridgeWeight(in bit<2> part, in bit<24> x, out bit<32> weight, out bit<32> exponent)
+//	    1/q in 2^-8 by prefix of x, and its exponent in 2^-8: the rules behind fridge_weights
 //	control FridgeCell(in bit<1> bank, in bit<2> part, in role_t role, inout cell_t cell, inout cell_t second)
 //	    adds where the bank's, row's and fridge's plane begins: of fridge_hist, or for requests of fridge_repeats
 //
@@ -223,15 +223,15 @@ func (t *twin) bin(control, name string, width int, bins maps.Bins) {
 }
 
 func (t *twin) weights() {
-	t.line("control FridgeWeight(in bit<2> part, in bit<24> x, out bit<32> weight) {")
-	t.line("    action set_weight(bit<32> w) {\n        weight = w;\n    }\n")
+	t.line("control FridgeWeight(in bit<2> part, in bit<24> x, out bit<32> weight, out bit<32> exponent) {")
+	t.line("    action set_weight(bit<32> w, bit<32> e) {\n        weight = w;\n        exponent = e;\n    }\n")
 	var entries []string
 	for k, p := range t.parts {
 		for _, r := range rules(p.Factor()) {
-			entries = append(entries, fmt.Sprintf("(%d, %s): set_weight(%d)", k, prefix(survivedBits, uint64(r.low), uint64(r.size)), r.weight))
+			entries = append(entries, fmt.Sprintf("(%d, %s): set_weight(%d, %d)", k, prefix(survivedBits, uint64(r.low), uint64(r.size)), r.weight, r.exponent))
 		}
 	}
-	t.table("weights", "set_weight", []string{"part : exact", "x : ternary"}, entries, fmt.Sprintf("set_weight(%d)", uint32(math.MaxUint32)))
+	t.table("weights", "set_weight", []string{"part : exact", "x : ternary"}, entries, fmt.Sprintf("set_weight(%d, 0)", uint32(math.MaxUint32)))
 }
 
 func (t *twin) cells() {

@@ -2,6 +2,7 @@ package fridge
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -44,7 +45,7 @@ func TestP4Place(t *testing.T) {
 	}
 }
 
-var weightEntry = regexp.MustCompile(`\((\d), 24w0x([0-9a-f]+) &&& 24w0x([0-9a-f]+)\): set_weight\((\d+)\);`)
+var weightEntry = regexp.MustCompile(`\((\d), 24w0x([0-9a-f]+) &&& 24w0x([0-9a-f]+)\): set_weight\((\d+), (\d+)\);`)
 
 // TestP4Weights: the switch's prefixes give every x the weight that the host's table gives it.
 func TestP4Weights(t *testing.T) {
@@ -59,8 +60,8 @@ func TestP4Weights(t *testing.T) {
 		size := 1<<survivedBits - mask
 		k, _ := strconv.Atoi(e[1])
 		for _, x := range []uint64{low, low + size/2, low + size - 1} {
-			if want := table[k*n+weightBins.Index(x)]; strconv.FormatUint(want, 10) != e[4] {
-				t.Fatalf("fridge %d, x = %d: %s, the host has %d", k, x, e[4], want)
+			if want := table[k*n+weightBins.Index(x)]; fmt.Sprint(want&math.MaxUint32) != e[4] || fmt.Sprint(want>>32) != e[5] {
+				t.Fatalf("fridge %d, x = %d: %s and %s, the host has %#x", k, x, e[4], e[5], want)
 			}
 		}
 		covered[e[1]] += int(size)

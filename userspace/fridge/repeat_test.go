@@ -116,6 +116,28 @@ func TestInsistent(t *testing.T) {
 	}
 }
 
+// TestInsistentTable: sums of weights from the table (what groups take) are corrected for repetitions as the cells of the exact correction are. Of the
+// first requests few have come again yet, so samples of one delay have survived from one to three lifetimes, which is what a
+// correction by their mean weight is 2 % off for.
+func TestInsistentTable(t *testing.T) {
+	const gap = 10_000
+	set := map[string]string{"fridges": "1024@1/32", "legs": "false"}
+	longest := configOf(t, set).parts[0].Lifetime() * gap
+	o := traffic.InsistentOptions{Requests: 120_000, Gap: gap, Share: 1, Times: 3, Pause: time.Duration(0.3 * longest), Delay: time.Duration(longest), Seed: 1}
+	of := map[string]float64{}
+	for _, correction := range []string{"exact", "table"} {
+		set["correction"] = correction
+		of[correction] = estimate(t, set, traffic.NewInsistent(o), 1, nil)
+	}
+	set["group"], set["correction"] = "dport", "auto"
+	of["group"] = estimate(t, set, traffic.NewInsistent(o), 1, nil)
+	for correction, n := range of {
+		if off := n/of["exact"] - 1; math.Abs(off) > 0.005 {
+			t.Errorf("%s: %g requests, %+.2f %% from the exact correction of the same packets", correction, n, 100*off)
+		}
+	}
+}
+
 // TestRetransmitAuto: the same TSval in several segments is no repetition.
 func TestRetransmitAuto(t *testing.T) {
 	for _, kind := range delay.KindNames {

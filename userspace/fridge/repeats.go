@@ -1,10 +1,6 @@
 package fridge
 
-import (
-	"slices"
-
-	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
-)
+import "github.com/xdpmon/xdpmon/userspace/fridge/delay"
 
 // recurrence is how often requests come again, of one fridge. Past windows count half of the one behind them, so that
 // a window with few requests, or none at all, still knows.
@@ -77,9 +73,4 @@ func (r *rates) lostRepeats() float64 {
 		}
 	}
 	return lost
-}
-
-// sentAgain reports whether any request found an occurrence of itself in this window.
-func (e *estimator) sentAgain() bool {
-	return slices.ContainsFunc(e.rates.again, func(a recurrence) bool { return a.found > 0 })
 }

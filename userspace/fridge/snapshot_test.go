@@ -41,7 +41,7 @@ func counted(t *testing.T, set map[string]string, n uint64, requests uint64, del
 		cell := row*len(c.parts)*c.plane() + c.scale().Bin(d)
 		if c.table {
 			s.Words["fridge_hist"][cell] += n * weightOne
-			s.Words["fridge_hits"][cell] += n
+			s.Words["fridge_hits"][cell] += n << 36
 			continue
 		}
 		s.Words["fridge_hist"][cell] += n << 36

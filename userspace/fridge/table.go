@@ -30,6 +30,8 @@ type rule struct {
 	low    uint32 // first x
 	size   uint32 // a power of two
 	weight uint32 // 2^-8
+
+	exponent uint32 // 2^-8: logarithm of what the weight is beyond that of a sample that survived nothing
 }
 
 // rules cover all x by prefixes.
@@ -50,7 +52,8 @@ func (r *ruler) split(low, size uint32) {
 	even := math.Exp(r.exponent*float64(size-1)) <= step(r.exponent*float64(low))
 	least := r.factor.Weight(float64(low)) * weightOne
 	if leaf || even || least >= math.MaxUint32 {
-		r.rules = append(r.rules, rule{low: low, size: size, weight: r.weight(low, size)})
+		w := r.weight(low, size)
+		r.rules = append(r.rules, rule{low: low, size: size, weight: w, exponent: r.of(w)})
 		return
 	}
 	r.split(low, size/2)
@@ -67,6 +70,12 @@ func (r *ruler) weight(low, size uint32) uint32 {
 	return uint32(math.Round(min(w, math.MaxUint32)))
 }
 
+// of a weight its exponent.
+func (r *ruler) of(weight uint32) uint32 {
+	beyond := math.Log(float64(weight) / weightOne * r.factor.Inclusion)
+	return uint32(math.Round(max(0, beyond) * exponentOne))
+}
+
 // weightTable is fridge_weights: [fridge][bin of x].
 func (c *config) weightTable() []uint64 {
 	n := weightBins.Len()
@@ -75,7 +84,7 @@ func (c *config) weightTable() []uint64 {
 		for _, r := range rules(p.Factor()) {
 			first, last := weightBins.Index(uint64(r.low)), weightBins.Index(uint64(r.low+r.size-1))
 			for bin := first; bin <= last; bin++ {
-				words[k*n+bin] = uint64(r.weight)
+				words[k*n+bin] = uint64(r.exponent)<<32 | uint64(r.weight)
 			}
 		}
 	}

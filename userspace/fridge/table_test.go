@@ -57,7 +57,7 @@ func TestTable(t *testing.T) {
 					continue
 				}
 				x = math.Floor(x)
-				w := float64(table[weightBins.Index(uint64(x))]) / weightOne
+				w := float64(uint32(table[weightBins.Index(uint64(x))])) / weightOne
 				exact += f.Weight(x)
 				coarse += w
 				worst = max(worst, math.Abs(w/f.Weight(x)-1))
@@ -86,8 +86,12 @@ func TestTableFills(t *testing.T) {
 	for k := range maxFridges {
 		for bin := range n {
 			w := table[k*n+bin]
-			if (w >= weightOne) != (k < 3) || w > math.MaxUint32 {
-				t.Fatalf("fridge %d, bin %d: weight %d", k, bin, w)
+			weight, exponent := float64(uint32(w))/weightOne, float64(w>>32)/exponentOne
+			if (weight >= 1) != (k < 3) {
+				t.Fatalf("fridge %d, bin %d: weight %g", k, bin, weight)
+			}
+			if k < 3 && math.Abs(exponent-math.Log(weight*c.parts[k].Inclusion())) > 0.51/exponentOne {
+				t.Fatalf("fridge %d, bin %d: weight %g with the exponent %g", k, bin, weight, exponent)
 			}
 		}
 	}

@@ -1,7 +1,6 @@
 package delay
 
 import (
-	"math"
 	"slices"
 
 	"github.com/xdpmon/xdpmon/maps"
@@ -67,6 +66,3 @@ func (r *Repeats) Different(x float64) float64 {
 	}
 	return x - r.rate[i-1]*x + r.moved[i-1]
 }
-
-// Undone is the x whose weight, were all occurrences different, is w times that of a sample that survived nothing.
-func (f Factor) Undone(w float64) float64 { return math.Log(max(1, w)) / f.exponent() }

@@ -112,3 +112,9 @@ func (f Factor) part(bin int, n, x float64) part {
 
 // Samples counted in a cell.
 func Samples(word uint64) uint64 { return word >> residualBits }
+
+// Tallied takes apart what the data plane counts beside a sum of weights: samples, and the sum of their exponents.
+func Tallied(word uint64) (n, exponents float64) {
+	c := decode(word)
+	return c.n, c.residual
+}
