@@ -27,10 +27,10 @@ every counter at the window's end. Each is given the cut (how many reports or sa
 Carpe's hold hellos and updates, those of the first window dealt out over the 20. *State* is entries at a window's end, as a share of flows that
 somebody has who counts all.
 
-This is a model of flows, one by one: without collisions a flow does not know of others. Packets through several data planes and the
-coordinator's part are in tests/carpe.`,
+The sweeps are of a model of flows, one by one: without collisions a flow does not know of others. *Packet for packet* holds it against the real programs and the coordinator's part.`,
 		Sections: []eval.Section{
 			{Name: "accuracy", Title: "Accuracy and bytes (figures 3 to 5)", Run: accuracy},
+			{Name: "bytecode", Title: "Packet for packet, through the bytecode", Run: bytecode},
 			{Name: "flatter", Title: "Flatter traffic, and what goes elsewhere", Run: flatter},
 			{Name: "agents", Title: "From 10 to 1,000 hosts", Run: agents},
 		},
@@ -142,9 +142,9 @@ func (n network) sweep(ctx context.Context, all []*window, percentile float64, l
 	return scores, nil
 }
 
-func carpes(p *eval.Page) (list []method) {
+func carpes(p *eval.Page, starts ...int) (list []method) {
 	for _, epsilon := range append([]float64{.004, .006, .009}, grid(.012, .3, eval.Pick(p, 10, 6))...) {
-		for _, start := range []int{8} {
+		for _, start := range starts {
 			list = append(list, method{name: "carpe", epsilon: epsilon, start: start, locality: true})
 		}
 	}
