@@ -8,6 +8,19 @@ import (
 	"testing"
 )
 
+// Every program is made by a line that a mutant of it can be made by.
+func TestObjectsAreKnown(t *testing.T) {
+	list := sources(root(t), "*_bpfel.go")
+	if len(list) < 20 {
+		t.Errorf("%d objects", len(list))
+	}
+	for _, path := range list {
+		if _, _, err := unitOf(path); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // The sources have places enough, in every folder, and the same seed draws the same ones.
 func TestDraw(t *testing.T) {
 	t.Chdir(root(t))

@@ -41,43 +41,50 @@ var (
 	generates = regexp.MustCompile(`(?m)^//go:generate (\S+/\.ci/bpf2go) .* (\S+\.bpf\.c)$`)
 )
 
-// units lists the programs below bpf/ and tests/, and lets their packages read objects.
+// readUnits lists the programs below bpf/ and tests/, and lets their packages read objects.
 func (t *tree) readUnits() error {
 	for _, path := range sources(t.dir, "*_bpfel.go") {
-		folder := filepath.Dir(path)
-		text, err := os.ReadFile(path)
+		u, hook, err := unitOf(path)
 		if err != nil {
 			return err
 		}
-		embed := embeds.FindSubmatch(text)
-		name := regexp.MustCompile(`(?m)^package (\S+)`).FindSubmatch(text)
-		u := unit{folder: folder}
-		others, _ := filepath.Glob(filepath.Join(folder, "*.go"))
-		for _, other := range others {
-			text, _ := os.ReadFile(other)
-			m := generates.FindSubmatch(text)
-			if m == nil {
-				continue
-			}
-			ask := exec.Command(string(m[1]), "--flags")
-			ask.Dir = folder
-			flags, err := ask.Output()
-			if err != nil {
-				return fmt.Errorf("%s: %w", other, err)
-			}
-			u.source, u.flags = string(m[2]), strings.Fields(string(flags))
-		}
-		if embed == nil || name == nil || u.source == "" {
-			return fmt.Errorf("%s: made by nothing that is known", path)
-		}
-		u.object = string(embed[1])
 		t.units = append(t.units, u)
-		hook := fmt.Appendf(nil, readsObjects, name[1], whichObjects, u.object, embed[2])
-		if err := os.WriteFile(filepath.Join(folder, "mutant_objects.go"), hook, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(u.folder, "mutant_objects.go"), hook, 0o644); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// unitOf what bpf2go made, and a file that lets its package read the object from elsewhere.
+func unitOf(path string) (u unit, hook []byte, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return u, nil, err
+	}
+	embed := embeds.FindSubmatch(text)
+	name := regexp.MustCompile(`(?m)^package (\S+)`).FindSubmatch(text)
+	u.folder = filepath.Dir(path)
+	others, _ := filepath.Glob(filepath.Join(u.folder, "*.go"))
+	for _, other := range others {
+		text, _ := os.ReadFile(other)
+		m := generates.FindSubmatch(text)
+		if m == nil {
+			continue
+		}
+		ask := exec.Command(string(m[1]), "--flags")
+		ask.Dir = u.folder
+		flags, err := ask.Output()
+		if err != nil {
+			return u, nil, fmt.Errorf("%s: %w", other, err)
+		}
+		u.source, u.flags = string(m[2]), strings.Fields(string(flags))
+	}
+	if embed == nil || name == nil || u.source == "" {
+		return u, nil, fmt.Errorf("%s: made by nothing that is known", path)
+	}
+	u.object = string(embed[1])
+	return u, fmt.Appendf(nil, readsObjects, name[1], whichObjects, u.object, embed[2]), nil
 }
 
 // sources lists files below bpf/ and tests/, where programs are that include the same headers.

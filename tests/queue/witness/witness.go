@@ -12,7 +12,7 @@ import (
 	"github.com/xdpmon/xdpmon/maps"
 )
 
-//go:generate go tool bpf2go -target bpfel -cc clang-19 -strip llvm-strip-19 -type witness_kind -type sighting Witness witness.bpf.c -- -I../../../bpf/include -idirafter /usr/include/x86_64-linux-gnu -idirafter /usr/include/aarch64-linux-gnu -Wall -Werror -mcpu=v3
+//go:generate ../../../.ci/bpf2go -type witness_kind -type sighting Witness witness.bpf.c
 
 // Sighting of a datagram.
 type Sighting = WitnessSighting
