@@ -3,10 +3,15 @@ package carpe
 
 import (
 	"encoding/binary"
+	"errors"
+	"net/netip"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/carpe"
 	"github.com/xdpmon/xdpmon/p4/tna/run"
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/carpe"
+	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
 func init() {
@@ -23,7 +28,15 @@ func init() {
 			count(bpf.CarpeCarpeCounterCARPE_COLLIDED, "collided"),
 			count(bpf.CarpeCarpeCounterCARPE_PACKETS, "report", "kept_quiet", "collided", "other"),
 		},
-		Reports:     &twin.Reports{Ring: "carpe_events", Host: said, Twin: digests},
+		Also: []twin.Count{
+			count(bpf.CarpeCarpeCounterCARPE_UNITS, "report", "kept_quiet", "collided", "other"),
+		},
+		Told:        coordinated,
+		Drive:       again,
+		Reports:     &twin.Reports{Ring: "carpe_events", Host: said, Twin: digests, Record: records},
+		Registers:   true,
+		Freed:       []string{"carpe_d0", "carpe_d1", "carpe_heard"},
+		Uncounted:   []string{"asked", "asked_unknown", "bundles_begun", "no_key"},
 		Differences: []twin.Difference{twin.Echoes},
 	})
 }
@@ -57,6 +70,110 @@ func digests(r *run.Result, _ uint64) (all [][]uint64) {
 		if d.Value("what")&group != 0 {
 			all = append(all, []uint64{group, flow, tag, 0})
 		}
+		if d.Value("what") == 0 {
+			all = append(all, []uint64{0, flow, tag, 0})
+		}
 	}
 	return all
+}
+
+// records of a digest as struct carpe_event.
+func records(v algo.Values, d *run.Digest, _ int) (all [][]byte) {
+	for _, w := range digests(&run.Result{Digests: []run.Digest{*d}}, 0) {
+		e := bpf.CarpeCarpeEvent{Kind: uint32(w[0]), Units: uint32(w[3]), Family: 4}
+		e.Key[0], e.Key[1] = w[1], w[2]
+		if e.Kind == bundle {
+			e.Observers, _ = carpe.TwinObservers(v, e.Units) // the parameters are those of a switch that was built
+		}
+		b, _ := binary.Append(nil, binary.NativeEndian, &e) // numbers alone
+		all = append(all, b)
+	}
+	return all
+}
+
+// coordinated: in a test some groups are observed by more hosts than others.
+func coordinated(v algo.Values) (messages [][]byte, write func(sw *run.Switch) error, err error) {
+	observers := map[carpe.Group]uint32{}
+	for n := range 12 {
+		near := func(n int) netip.Prefix {
+			return netip.PrefixFrom(netip.AddrFrom4([4]byte{byte(1 + n%4*50), byte(n / 4)}), 16)
+		}
+		for m := range 12 {
+			if n := (7*n + m) % 8; n < 4 { // of the others nothing is known
+				observers[carpe.Group{Src: near(n), Dst: near(m)}] = 1 << n
+			}
+		}
+	}
+	messages = carpe.Updates(observers)
+	var groups []carpe.TwinGroup
+	for _, m := range messages {
+		some, err := carpe.TwinGroups(v, m)
+		if err != nil {
+			return nil, nil, err
+		}
+		groups = append(groups, some...)
+	}
+	return messages, func(sw *run.Switch) error { return fillGroups(sw, groups) }, nil
+}
+
+func fillGroups(sw *run.Switch, groups []carpe.TwinGroup) error {
+	for _, g := range groups {
+		match := make([]run.Match, 2)
+		for i, p := range []netip.Prefix{g.Src, g.Dst} {
+			b := p.Addr().As4()
+			match[i] = run.Match{Value: uint64(binary.BigEndian.Uint32(b[:])), Mask: 1<<32 - 1<<(32-p.Bits())}
+		}
+		if err := sw.Table("carpe.groups").Add(match, "parameters", uint64(g.Begin), uint64(g.Chance), uint64(g.Tau)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// again fills bundles whose group has been forgotten: that they are asked for is known by the bundle alone.
+func again(d twin.Driver, _ twin.Form) error {
+	const flows, floor = 64, 1 << 24
+	now := d.Now() + 1e9
+	send := func() error {
+		for n := range flows {
+			now += 1000
+			p := packet.Packet{Time: now, Valid: packet.IP | packet.Ports | packet.UDP, Proto: 17, Segs: 1, SrcPort: uint16(n), DstPort: 53,
+				Src: netip.AddrFrom4([4]byte{1, byte(n % 3), 9, 9}), Dst: netip.AddrFrom4([4]byte{byte(1 + n%4*50), byte(n / 4 % 3), 8, 8})}
+			if err := d.Send(p); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	empty := func(uint64) uint64 { return 0 }
+	nearlyFull := func(v uint64) uint64 {
+		if v&(1<<32-1) > floor {
+			v = v>>32<<32 | floor + 1
+		}
+		return v
+	}
+	for range 4 {
+		err := errors.Join(rewrite(d, "carpe_d0", empty), rewrite(d, "carpe_d1", empty))
+		for range 8 { // most are held then
+			err = errors.Join(err, send())
+		}
+		err = errors.Join(err, rewrite(d, "carpe_d0", nearlyFull), rewrite(d, "carpe_d1", nearlyFull), rewrite(d, "carpe_heard", empty), send(), d.Compare())
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rewrite what is not 0 in a register.
+func rewrite(d twin.Driver, register string, as func(v uint64) uint64) error {
+	for i, v := range d.Read(register) {
+		if v == 0 {
+			continue
+		}
+		if err := d.Write(register, i, as(v)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -3,6 +3,10 @@ package conquest
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/conquest"
 	"github.com/xdpmon/xdpmon/p4/tna/run"
@@ -18,6 +22,7 @@ func init() {
 			{Name: "small", Generated: true, Set: map[string]string{"columns": "16", "interval": "1ms", "tau": "100us", "alpha": "1/4"}}},
 		Prepare: collect,
 		Queue:   bursts,
+		Drive:   crowd,
 		Counts: []twin.Count{
 			count(bpf.ConquestConquestCounterCONQUEST_CULPRIT, "accuse"),
 			count(bpf.ConquestConquestCounterCONQUEST_CONGESTED, "accuse", "waited"),
@@ -44,9 +49,14 @@ func collect(sw *run.Switch, _ algo.Values) error {
 	return nil
 }
 
-// bursts are waits that rise and fall over some hundred packets: up to eight milliseconds.
+// bursts are waits that rise and fall over some hundred packets, up to eight milliseconds. One in four is short; some are tau of a form to the
+// nanosecond, or begin in the middle of a window.
 func bursts() func(f *packet.Frame) run.Queue {
-	const most = 8_000_000 // ns
+	const (
+		most, short = 8_000_000, 600_000 // ns
+		half        = 1 << 17            // of the shortest window of the forms
+	)
+	taus := []int64{1_000_000, 500_000, 100_000}
 	var n, last int64
 	return func(f *packet.Frame) run.Queue {
 		n++
@@ -57,6 +67,14 @@ func bursts() func(f *packet.Frame) run.Queue {
 		wait := most * slope * slope / (255 * 255)
 		f.Time = max(f.Time, last) // a queue is left in order
 		last = f.Time
+		switch {
+		case n%4 == 1:
+			wait = n * 7919 % short
+		case n%32 == 2:
+			wait = taus[n/32%3] - n/96%2
+		case n%32 == 18:
+			wait = f.Time - ((f.Time-wait)/half*half - n/32%2)
+		}
 		wait = min(wait, f.Time-1)
 		f.Enqueued = f.Time - wait
 		return run.Queue{Wait: uint64(wait)}
@@ -78,4 +96,53 @@ func copied(r *run.Result, time uint64) (all [][]uint64) {
 		all = append(all, []uint64{time})
 	}
 	return all
+}
+
+// crowd the snapshots of the small form: before each packet every cell holds a number about as large as the limit, of one of the windows that
+// its snapshot is read for or of an older one, so that each of them decides about somebody. Rows and totals are drawn one by one.
+func crowd(d twin.Driver, _ twin.Form) error {
+	const window, packets = 1 << 20, 2000 // ns, of the small form
+	if len(d.Read("conquest_s0_0")) > 16 {
+		return nil
+	}
+	r := rand.New(rand.NewPCG(5, 16))
+	now := (d.Now()/window + 2) * window
+	for n := range packets {
+		now += r.Int64N(window / 2)
+		if n%2 == 0 { // in the last part of its window
+			now = max(now, now/window*window+window-1-r.Int64N(window/4))
+		}
+		if err := fill(d, r, uint32(now/window)); err != nil {
+			return err
+		}
+		p := packet.Packet{Time: now, Valid: packet.IP | packet.Ports | packet.UDP, Proto: 17, Segs: 1, SrcPort: uint16(n), DstPort: 53,
+			Src: netip.AddrFrom4([4]byte{10, 0, 0, byte(n)}), Dst: netip.AddrFrom4([4]byte{10, 0, 1, byte(n >> 3)})}
+		if err := errors.Join(d.Send(p), d.Compare()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill all cells, at the time of one window.
+func fill(d twin.Driver, r *rand.Rand, epoch uint32) error {
+	const snapshots, alpha = 4, 4 // a flow is a culprit with more than one packet of so many
+	for j := range uint32(snapshots) {
+		of := epoch - (epoch-j)%snapshots // the last window that was this snapshot's
+		cell := func(count uint32) uint64 {
+			return uint64(of-snapshots*(r.Uint32N(5)/4))<<32 | uint64(count)
+		}
+		if err := d.Write(fmt.Sprintf("conquest_t%d", j), 0, cell(r.Uint32N(8*alpha))); err != nil {
+			return err
+		}
+		for row := range 2 {
+			name, word := fmt.Sprintf("conquest_s%d_%d", j, row), cell(r.Uint32N(14))
+			for i := range len(d.Read(name)) {
+				if err := d.Write(name, i, word); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/xdpmon/xdpmon/p4"
 	"github.com/xdpmon/xdpmon/p4/tna/run"
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
+	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
@@ -65,7 +66,7 @@ func digests(r *run.Result, _ uint64) (all [][]uint64) {
 
 // records of a digest as struct lean_report: the control plane hashes the flow's places. What the event counted that reached the
 // limit is not known.
-func records(d *run.Digest, bank int) (all [][]byte) {
+func records(_ algo.Values, d *run.Digest, bank int) (all [][]byte) {
 	for _, w := range digests(&run.Result{Digests: []run.Digest{*d}}, 0) {
 		src, dst, ports := uint32(w[0]), uint32(w[1]), uint32(w[2])
 		if w[3] == 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/xdpmon/xdpmon/p4"
 	"github.com/xdpmon/xdpmon/p4/tna/run"
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
+	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
@@ -142,7 +143,7 @@ func recordOf(d *run.Digest, of string) []uint64 {
 }
 
 // records of a digest as struct reorder_report. Of the signature a switch tells the upper seven bits.
-func records(d *run.Digest, bank int) (all [][]byte) {
+func records(_ algo.Values, d *run.Digest, bank int) (all [][]byte) {
 	for _, r := range digests(&run.Result{Digests: []run.Digest{*d}}, 0) {
 		prefix, signature, six, n, o := r[0], r[1]<<25, r[2], r[3], r[4]
 		b := binary.NativeEndian.AppendUint64(nil, prefix<<(16*six))

@@ -4,13 +4,12 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
-	"slices"
+	"regexp"
 	"strconv"
 	"testing"
 
 	"github.com/xdpmon/xdpmon/p4/tna/mutate"
 	"github.com/xdpmon/xdpmon/p4/tna/run"
-	"github.com/xdpmon/xdpmon/p4/tna/syntax"
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 )
@@ -48,7 +47,6 @@ var equivalent = map[string]string{
 	"Reasons: entries 0 and 1 of reason":               "nothing is read behind a header that is not read",
 	"BeaucoupEnds: >= for > in ((v - now) > 58659286)": "what a collector has left is its window at most, which is 2^16 ticks less",
 	"FridgeSurvived: entries 2 and 3 of survivals":     "what a response without a request reads there is looked at by nobody",
-	"PrecisionAdmission: 0 + 1":                        "what it begins with is overwritten by every entry",
 	"LeanLoss2: 0 + 1":                                 "neither 0 nor 1 says that a row has reached its limit",
 	"Lean: entries 15 and 16 of reports":               "no packet is of all four: one that ends a delay has no data",
 	"Lean: entries 23 and 24 of reports":               "an ACK that ends a delay has no data, which order and repetition are of",
@@ -65,6 +63,37 @@ var equivalent = map[string]string{
 	"FridgeOutcome: entries 3 and 4 of outcomes":       "the two are added up: a host has one counter for them",
 	"Reorder: entries 2 and 3 of kinds":                "a SYN without data is the entry's before them",
 	"Reorder: ahead[31:31] by -1":                      "sizes are far below 2^30: both bits of their difference are its sign",
+}
+
+// families of bugs that change nothing: what follows one rule in many arrays.
+var families = []struct{ what, why string }{
+	{`^Conquest[TS]\d(_\d)?: 3 \+ 1$`, "a snapshot's windows are the number of snapshots apart: of four, a window that is read and not four before is three before at most"},
+	{`^ConquestT\d: 0 \+ 1 for (before|held)$`, "alpha of one packet is none"},
+	{`^(Hhh|Precision)C0: entry 2 of counters: grow for take$`, "second passes come at once in the model: what is written is what was there, and one"},
+	{`^PrecisionC1: entry 3 of counters: grow for take$`, "the same"},
+	{`^(Hhh|Precision): 0 \+ 1 for value$`, "a second pass overwrites it, and so does who asks for one"},
+	{`^(Hhh|Precision): 0 \+ 1 for q\.carry\.pad$`, "nobody reads what fills a byte"},
+	{`^(Hhh|Precision)Admission: 0 \+ 1 for left$`, "every entry overwrites it"},
+	{`^(Hhh|Precision)K\d\d: 0 \+ 1 for found$`, "neither 0 nor 1 says that a word is the key's"},
+	{`^(Hhh|Precision)C\d: 0 \+ 1 for count$`, "who looks overwrites it, and nobody else is asked"},
+	{`^(carpe|precision|hhh|lean)/IngressParser: without plain6 to udp$`, "IPv4 alone is measured"},
+	{`^HhhLevel: 0 \+ 1 for (prefix|tag)$`, "every entry overwrites it"},
+	{`^CarpeD[01]: 0 \+ 1 for left$`, "both actions of way 0 overwrite it; who does not get to way 1 has found way 0, and what has found neither is told by both"},
+	{`^(Arrive|Ahab): 0 \+ 1 for hdr\.bridged\.pad_\d$`, "nobody reads what fills a byte"},
+	{`^Arrive: 0 \+ 1 for hdr\.bridged\.row_\d$`, "what has no flow is not counted"},
+	{`^Conquest: 4293918720 \+ 1 in back$`, "the window's begin and the oldest window's are multiples of 2^20 ns: bit 0 of their difference is below what is looked at"},
+}
+
+func changesNothing(tw *twin.Twin, b *mutate.Bug) (why string, same bool) {
+	if why, same = equivalent[b.What]; same {
+		return why, true
+	}
+	for _, f := range families {
+		if re := regexp.MustCompile(f.what); re.MatchString(b.What) || re.MatchString(tw.Name+"/"+b.What) {
+			return f.why, true
+		}
+	}
+	return "", false
 }
 
 // TestPlantedBugs: 95 of a hundred bugs are found that change what the twin does.
@@ -95,8 +124,11 @@ func plant(t *testing.T, tw *twin.Twin, form twin.Form) (planted, found int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	used := used(program)
-	bugs := mutate.Draw(mutate.Find(program, func(name string) bool { return slices.Contains(used, name) }), rand.New(rand.NewPCG(uint64(setting(t, seedEnv, bugSeed)), 1)), setting(t, bugsEnv, bugsOfATwin))
+	asItStands, err := run.New(program, run.Tofino1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bugs := mutate.Draw(mutate.Find(program, asItStands), rand.New(rand.NewPCG(uint64(setting(t, seedEnv, bugSeed)), 1)), setting(t, bugsEnv, bugsOfATwin))
 	for _, b := range bugs {
 		b.Plant()
 		sw, err := run.New(program, run.Tofino1)
@@ -107,7 +139,7 @@ func plant(t *testing.T, tw *twin.Twin, form twin.Form) (planted, found int) {
 			err = p.play(sw)
 		}
 		b.Remove()
-		if why, same := equivalent[b.What]; same {
+		if why, same := changesNothing(tw, b); same {
 			if err != nil {
 				t.Errorf("%s is said to change nothing (%s), but: %v", b, why, err)
 			}
@@ -135,13 +167,4 @@ func record(t *testing.T, tw *twin.Twin, form twin.Form) *pair {
 		t.Fatalf("%s: %v", form.Name, err)
 	}
 	return p
-}
-
-// used are the controls that a program applies.
-func used(p *syntax.Program) []string {
-	sw, err := run.New(p, run.Tofino1)
-	if err != nil {
-		return nil
-	}
-	return sw.Controls
 }

@@ -179,6 +179,9 @@ func (d driver) Write(register string, i int, v uint64) error {
 	return nil
 }
 
+// Compare implements twin.Driver.
+func (d driver) Compare() error { return errors.Join(d.settle(), d.check(false)) }
+
 // settle writes what a driver wrote into the host's arrays, where what only a host keeps in a word stays.
 func (p *pair) settle() error {
 	if len(p.pokes) == 0 {

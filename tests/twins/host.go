@@ -11,6 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/loader/replay"
 	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/p4/tna/run"
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/packet"
@@ -25,8 +26,9 @@ type host struct {
 	feed   *replay.Replayer
 	seed   uint64
 	coin   uint32
-	ring   *maps.Ring          // nil: what goes to the control plane is all in registers
-	held   map[string][]uint64 // banked arrays as they were read last, until the window ends
+	ring   *maps.Ring                 // nil: what goes to the control plane is all in registers
+	held   map[string][]uint64        // banked arrays as they were read last, until the window ends
+	told   func(sw *run.Switch) error // writes into a twin's tables what a coordinator has said; nil: there is none
 }
 
 // hashSeed of the host is used where its hashes are not CRCs.
@@ -56,6 +58,9 @@ func openHost(t *twin.Twin, form twin.Form, coins uint64) (_ *host, err error) {
 	if h.set, err = h.loaded.Set(d.Name); err == nil {
 		err = instances[0].Bind(h.set)
 	}
+	if err == nil && t.Told != nil {
+		h.told, err = hear(t, v, instances[0])
+	}
 	if err == nil && t.Reports != nil {
 		h.ring, err = h.openRing(t.Reports.Ring)
 	}
@@ -68,6 +73,28 @@ func openHost(t *twin.Twin, form twin.Form, coins uint64) (_ *host, err error) {
 	}
 	h.coin = uint32(coins)*2654435761 | 1 // where loader.Replayer begins
 	return h, nil
+}
+
+// hear what a coordinator says. The twin gets it by what is returned.
+func hear(t *twin.Twin, v algo.Values, instance algo.Instance) (write func(sw *run.Switch) error, err error) {
+	messages, write, err := t.Told(v)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range messages {
+		if err := instance.(algo.Spoken).Hear(m); err != nil {
+			return nil, err
+		}
+	}
+	return write, nil
+}
+
+// tell a twin's tables what the host has heard.
+func (h *host) tell(sw *run.Switch) error {
+	if h.told == nil {
+		return nil
+	}
+	return h.told(sw)
 }
 
 func (h *host) openRing(name string) (*maps.Ring, error) {

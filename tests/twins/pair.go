@@ -56,7 +56,7 @@ func openPair(t *twin.Twin, form twin.Form, target run.Target, coins uint64) (*p
 	if t.Queue != nil {
 		p.queue = t.Queue()
 	}
-	if err := errors.Join(forward(sw), t.SetBank(sw, 0), p.begin(0), p.begin(1), p.start()); err != nil {
+	if err := errors.Join(forward(sw), h.tell(sw), t.SetBank(sw, 0), p.begin(0), p.begin(1), p.start()); err != nil {
 		return nil, errors.Join(err, h.close())
 	}
 	return p, nil
@@ -290,6 +290,18 @@ func (p *pair) verdict(a arrival, in uint16) error {
 // window compares all words and ends the window on both sides.
 func (p *pair) window() error {
 	p.windows++
+	if err := p.check(true); err != nil {
+		return err
+	}
+	bank, err := p.host.end()
+	if err != nil {
+		return err
+	}
+	return errors.Join(p.begin(bank), p.turn(bank))
+}
+
+// check compares all words, at a window's end or on the way.
+func (p *pair) check(ends bool) error {
 	if err := p.host.feed.Flush(); err != nil {
 		return err
 	}
@@ -310,16 +322,9 @@ func (p *pair) window() error {
 		return err
 	}
 	if p.tape != nil {
-		p.tape.window(words, counts, records)
+		p.tape.steps = append(p.tape.steps, step{words: words, counts: counts, sent: records, ends: ends})
 	}
-	if err := errors.Join(p.compare(words), p.compareCounts(counts), p.compareRecords(records)); err != nil {
-		return err
-	}
-	bank, err := p.host.end()
-	if err != nil {
-		return err
-	}
-	return errors.Join(p.begin(bank), p.turn(bank))
+	return errors.Join(p.compare(words), p.compareCounts(counts), p.compareRecords(records))
 }
 
 // counters of the host, in the order of the twin's list, and what the reasons have to be.

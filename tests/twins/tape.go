@@ -12,12 +12,14 @@ import (
 // with a planted bug is played against it, without the kernel.
 type tape struct{ steps []step }
 
-// step is a packet, the end of a window (words), a register that is forgotten, or an element that is written.
+// step is a packet, what there is to compare (words) at the end of a window or on the way, a register that is forgotten, or an element that is
+// written.
 type step struct {
 	arrival
 	words  map[string][]uint64
 	counts []uint64
 	sent   [][]uint64
+	ends   bool
 	forget string
 	poke   *poke
 }
@@ -34,10 +36,6 @@ func (t *tape) packet(a arrival) {
 	t.steps = append(t.steps, step{arrival: a})
 }
 
-func (t *tape) window(words map[string][]uint64, counts []uint64, sent [][]uint64) {
-	t.steps = append(t.steps, step{words: words, counts: counts, sent: sent})
-}
-
 var errEnd = errors.New("the tape ends in the middle of a window")
 
 // play runs a switch through what p recorded: an error is what the differential test would have said of it.
@@ -46,7 +44,7 @@ func (p *pair) play(sw *run.Switch) error {
 	q := &twinOf
 	q.sw, q.host, q.met, q.reasons, q.tape, q.result = sw, &host, map[string]int{}, map[string]uint64{}, nil, run.Result{}
 	q.sent = nil
-	if err := errors.Join(forward(sw), q.twin.SetBank(sw, 0)); err != nil {
+	if err := errors.Join(forward(sw), p.host.tell(sw), q.twin.SetBank(sw, 0)); err != nil {
 		return err
 	}
 	if q.twin.Start != nil {
@@ -62,10 +60,15 @@ func (p *pair) play(sw *run.Switch) error {
 	for _, s := range p.tape.steps {
 		switch {
 		case s.words != nil:
-			if err := errors.Join(q.compare(s.words), q.compareCounts(s.counts), q.compareRecords(s.sent), q.turn(bank)); err != nil {
+			if err := errors.Join(q.compare(s.words), q.compareCounts(s.counts), q.compareRecords(s.sent)); err != nil {
 				return err
 			}
-			bank ^= 1
+			if s.ends {
+				if err := q.turn(bank); err != nil {
+					return err
+				}
+				bank ^= 1
+			}
 		case s.poke != nil:
 			twin.SetElement(sw, s.poke.register, s.poke.i, s.poke.v)
 		case s.forget != "":
@@ -76,7 +79,7 @@ func (p *pair) play(sw *run.Switch) error {
 			}
 		}
 	}
-	if last := p.tape.steps[len(p.tape.steps)-1]; last.words == nil {
+	if last := p.tape.steps[len(p.tape.steps)-1]; !last.ends {
 		return errEnd
 	}
 	return nil

@@ -25,7 +25,8 @@ const (
 	mixPackets  = 12_000
 	mixFlows    = 200
 	windows     = 3
-	mostOfALine = 25 // of a thousand packets, for what all twins differ in
+	mostOfALine = 25     // of a thousand packets, for what all twins differ in
+	ofCaptures  = 10_000 // packets of a window, fewer than a ring has places for
 )
 
 // study: a million packets, all forms, all captures.
@@ -144,6 +145,7 @@ func captures(t *testing.T, tw *twin.Twin, form twin.Form, paths []string) {
 		t.Fatal(err)
 	}
 	defer p.host.close()
+	p.every = ofCaptures
 	for _, path := range paths {
 		source, err := capture.Open(path, nil)
 		if err != nil {

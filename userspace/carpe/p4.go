@@ -53,3 +53,48 @@ func p4(v algo.Values) (map[string]string, error) {
 	fmt.Fprintf(&b, "typedef bit<%d> sample_t;\n", bits.Len32(c.start-1))
 	return map[string]string{"params": b.String()}, nil
 }
+
+// TwinGroup is an entry of the twin's table carpe.groups, by the parameters of its action.
+type TwinGroup struct {
+	Group
+	Begin, Chance, Tau uint32
+}
+
+// TwinGroups are what a coordinator's message makes of that table. Hosts that observe a group count as a power of two there.
+func TwinGroups(v algo.Values, message []byte) (groups []TwinGroup, err error) {
+	c, err := newConfig(v, algo.Env{CRC: true, Replay: true})
+	if err != nil {
+		return nil, err
+	}
+	err = c.updates(message, func(g Group, observers uint32) {
+		tau := c.tau(observers)
+		groups = append(groups, TwinGroup{Group: g, Begin: floor + tau - c.start, Chance: uint32((uint64(chance(observers)) + 1) >> 1), Tau: tau})
+	})
+	return groups, err
+}
+
+// TwinObservers is how many hosts a bundle of so many units is for, which a switch's report does not say; 0: no number of them.
+func TwinObservers(v algo.Values, units uint32) (uint32, error) {
+	c, err := newConfig(v, algo.Env{CRC: true, Replay: true})
+	if err != nil {
+		return 0, err
+	}
+	if c.tau(c.observers) == units {
+		return c.observers, nil
+	}
+	for n := uint32(1); n <= c.most; n *= 2 {
+		if c.tau(n) == units {
+			return n, nil
+		}
+	}
+	return 0, nil
+}
+
+// Updates are a coordinator's messages that say by how many hosts groups are observed.
+func Updates(observers map[Group]uint32) [][]byte {
+	var w writer
+	for _, g := range sortedGroups(observers) {
+		w.update(g, observers[g])
+	}
+	return w.messages()
+}

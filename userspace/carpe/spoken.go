@@ -158,7 +158,16 @@ func (i *instance) Speak(int64) ([][]byte, error) {
 
 // Hear implements algo.Spoken. Tables follow at once.
 func (i *instance) Hear(data []byte) error {
-	r, err := i.read(data)
+	err := i.updates(data, i.known.update)
+	if err != nil || !i.known.stale {
+		return err
+	}
+	return i.write()
+}
+
+// updates of a coordinator's message, as far as it can be read. No group has more observers than can be told apart.
+func (c *config) updates(data []byte, do func(g Group, observers uint32)) error {
+	r, err := c.read(data)
 	if err != nil {
 		return err
 	}
@@ -169,11 +178,8 @@ func (i *instance) Hear(data []byte) error {
 		}
 		g, observers := r.group(), r.observers()
 		if r.err == nil {
-			i.known.update(g, min(observers, i.most))
+			do(g, min(observers, c.most))
 		}
 	}
-	if r.err != nil || !i.known.stale {
-		return r.err
-	}
-	return i.write()
+	return r.err
 }

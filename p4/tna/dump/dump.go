@@ -30,6 +30,13 @@ type Dump struct {
 	Counters  map[string]map[string]uint64 `json:"counters"`  // packets by table and action
 	Digests   []Digest                     `json:"digests,omitempty"`
 	Copies    []twin.Copy                  `json:"copies,omitempty"` // packets that went to the CPU
+	freed     []element
+}
+
+// element of a register.
+type element struct {
+	register string
+	i        int
 }
 
 // Digest is a record that came at once, by field.

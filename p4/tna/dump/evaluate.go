@@ -105,6 +105,9 @@ func (e *Evaluator) Window(d *Dump, w report.Window) (report.Line, error) {
 	if err != nil {
 		return report.Line{}, fmt.Errorf("evaluate registers: %w", err)
 	}
+	if err := e.free(d); err != nil {
+		return report.Line{}, err
+	}
 	e.leaveOut(&result)
 	line := report.Line{Algorithm: e.twin.Algorithm, Interface: "switch", Window: w, Lost: result.Lost, Report: result.Body}
 	line.Packets.Used = result.Used
@@ -119,6 +122,26 @@ func (e *Evaluator) Window(d *Dump, w report.Window) (report.Line, error) {
 	}
 	line.Memory.RegisterBytes, line.Memory.KernelBytes = e.set.Memory()
 	return line, nil
+}
+
+// free notes elements that the estimator has freed: they are to be set to 0 in the switch.
+func (e *Evaluator) free(d *Dump) error {
+	for _, name := range e.twin.Freed {
+		a, err := e.set.Array(name)
+		if err != nil {
+			return err
+		}
+		words, err := a.Read(0, nil)
+		if err != nil {
+			return fmt.Errorf("evaluate registers: %w", err)
+		}
+		for i, v := range words {
+			if v == 0 && d.Registers[name].Element(i) != 0 {
+				d.freed = append(d.freed, element{name, i})
+			}
+		}
+	}
+	return nil
 }
 
 // tell the algorithm what came as digests.
@@ -143,7 +166,7 @@ func (e *Evaluator) tell(d *Dump) error {
 		for _, field := range digest.Fields {
 			digest.Values = append(digest.Values, one.Values[field])
 		}
-		for _, record := range e.twin.Reports.Record(&digest, d.Bank) {
+		for _, record := range e.twin.Reports.Record(e.values, &digest, d.Bank) {
 			ring.Put(record)
 		}
 	}

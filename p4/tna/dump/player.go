@@ -145,6 +145,9 @@ func (p *Player) end(at int64, last bool) error {
 		n := twin.Entries(p.Switch, name) / 2
 		twin.Reset(p.Switch, name, closed*n, (closed+1)*n)
 	}
+	for _, one := range d.freed {
+		twin.SetElement(p.Switch, one.register, one.i, 0)
+	}
 	twin.Uncount(p.Switch)
 	p.start = at
 	return err

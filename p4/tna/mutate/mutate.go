@@ -5,8 +5,10 @@ package mutate
 import (
 	"fmt"
 	"math/rand/v2"
-	"strings"
+	"slices"
 
+	"github.com/xdpmon/xdpmon/p4/tna/lang"
+	"github.com/xdpmon/xdpmon/p4/tna/run"
 	"github.com/xdpmon/xdpmon/p4/tna/syntax"
 )
 
@@ -24,17 +26,22 @@ func (b *Bug) String() string { return fmt.Sprintf("%s: %s: %s", b.Pos, b.Kind, 
 // finder walks a program and lists what could be changed, by kind.
 type finder struct {
 	bugs map[string][]*Bug
-	in   string // the RegisterAction, action or control
+	rows map[syntax.Pos][]*lang.Row // of tables, with their constants
+	in   string                     // the RegisterAction, action or control
+	to   string                     // what the expression is assigned to: " for NAME", or " in NAME" when it is a part; or nothing
 }
 
 // Kinds in which bugs are planted.
 var Kinds = []string{"slice", "polynomial", "order", "wrap", "compare", "second access", "bank", "action", "constant", "parser"}
 
-// Find lists the bugs that could be planted in the controls and parsers that the program uses.
-func Find(p *syntax.Program, used func(name string) bool) map[string][]*Bug {
-	f := &finder{bugs: map[string][]*Bug{}}
+// Find lists the bugs that could be planted in the controls and parsers of a program that its switch uses.
+func Find(p *syntax.Program, sw *run.Switch) map[string][]*Bug {
+	f := &finder{bugs: map[string][]*Bug{}, rows: map[syntax.Pos][]*lang.Row{}}
+	for _, t := range sw.Tables {
+		f.rows[t.At] = t.Rows
+	}
 	for _, d := range p.Decls {
-		if c, ok := d.(*syntax.Control); ok && used(c.Name) {
+		if c, ok := d.(*syntax.Control); ok && slices.Contains(sw.Controls, c.Name) {
 			f.in = c.Name
 			f.control(c)
 		}
@@ -102,10 +109,14 @@ func (f *finder) instance(i *syntax.Instance) {
 	}
 }
 
+// table bugs: entries in another order, and entries that do something else. What no key can show is left out: the order of entries that exclude
+// each other, or whose common keys are an earlier entry's; and what is done by an entry that has no keys of its own.
 func (f *finder) table(t *syntax.Table) {
+	rows := f.rows[t.Pos]
 	for i := 0; i+1 < len(t.Entries); i++ {
 		a, b := t.Entries[i], t.Entries[i+1]
-		if syntax.Print(a.Action) != syntax.Print(b.Action) && overlap(a, b) {
+		common, meet := both(rows[i].Match, rows[i+1].Match)
+		if syntax.Print(a.Action) != syntax.Print(b.Action) && meet && reachable(common, rows[:i]) {
 			swap := func() { t.Entries[i], t.Entries[i+1] = t.Entries[i+1], t.Entries[i] }
 			f.add(a.Pos, "order", fmt.Sprintf("entries %d and %d of %s", i, i+1, t.Name), swap, swap)
 		}
@@ -114,53 +125,26 @@ func (f *finder) table(t *syntax.Table) {
 		was := e.Action
 		for _, n := range t.Actions {
 			if other := (&syntax.Call{Pos: e.Pos, Fn: n}); len(was.Args) == 0 && n.ID != was.Fn.(*syntax.Name).ID {
-				f.add(e.Pos, "action", fmt.Sprintf("entry %d of %s: %s for %s", i, t.Name, n.ID, was.Fn.(*syntax.Name).ID),
-					func() { e.Action = other }, func() { e.Action = was })
+				if reachable(rows[i].Match, rows[:i]) {
+					f.add(e.Pos, "action", fmt.Sprintf("entry %d of %s: %s for %s", i, t.Name, n.ID, was.Fn.(*syntax.Name).ID),
+						func() { e.Action = other }, func() { e.Action = was })
+				}
 				break
 			}
 		}
 	}
 }
 
-// overlap: one key can match both. Numbers and masks that differ in a bit that both look at exclude each other.
-func overlap(a, b *syntax.Entry) bool {
-	for i := range a.Keys {
-		v, m, ok := masked(a.Keys[i])
-		w, n, ok2 := masked(b.Keys[i])
-		if ok && ok2 && (v^w)&m&n != 0 {
-			return false
-		}
-		if !ok && !ok2 && strings.Compare(syntax.Print(a.Keys[i]), syntax.Print(b.Keys[i])) != 0 {
-			return false // two names: of constants that differ
-		}
-	}
-	return true
-}
-
-func masked(e syntax.Expr) (value, mask uint64, ok bool) {
-	switch e := e.(type) {
-	case *syntax.Any:
-		return 0, 0, true
-	case *syntax.Number:
-		return e.Value, ^uint64(0), true
-	case *syntax.Bool:
-		if e.Value {
-			return 1, 1, true
-		}
-		return 0, 1, true
-	case *syntax.Binary:
-		x, _, ok1 := masked(e.X)
-		y, _, ok2 := masked(e.Y)
-		return x, y, ok1 && ok2 && e.Op == "&&&"
-	}
-	return 0, 0, false
-}
-
 func (f *finder) block(b *syntax.Block) {
 	for i, s := range b.Stmts {
 		switch s := s.(type) {
 		case *syntax.Assign:
+			f.to = " in " + syntax.Print(s.L)
+			if _, whole := s.R.(*syntax.Number); whole {
+				f.to = " for " + syntax.Print(s.L)
+			}
 			f.expr(s.R, func(e syntax.Expr) { s.R = e })
+			f.to = ""
 			if executes(s.R) {
 				f.twice(b, i)
 			}
@@ -233,7 +217,7 @@ func (f *finder) expr(e syntax.Expr, set func(syntax.Expr)) {
 	case *syntax.Number:
 		was := e.Value
 		if e.Width == 0 || was+1 < 1<<min(e.Width, 63) {
-			f.add(e.Pos, "constant", fmt.Sprintf("%d + 1", was), func() { e.Value++ }, func() { e.Value = was })
+			f.add(e.Pos, "constant", fmt.Sprintf("%d + 1%s", was, f.to), func() { e.Value++ }, func() { e.Value = was })
 		}
 	}
 }

@@ -22,6 +22,9 @@ type Twin struct {
 	Fill      []Fill
 	// Prepare does what Fill says, with what the parameters come to: entries of tables, rates of meters, constants of filters. nil: nothing.
 	Prepare func(sw *run.Switch, v algo.Values) error
+	// Told are messages of a coordinator (algo.Spoken), which the bytecode's userspace hears before the first packet; what they come to is
+	// written into the twin's tables. nil: there is no coordinator.
+	Told func(v algo.Values) (messages [][]byte, write func(sw *run.Switch) error, err error)
 	// Queue makes what the traffic manager says of one frame after the other; nil: packets do not wait. A frame's time is then when it
 	// leaves, and the switch receives it Wait before; Queue may change it, and write what a host is to know of its queue.
 	Queue func() func(f *packet.Frame) run.Queue
@@ -51,6 +54,8 @@ type Twin struct {
 	Host, Same func(register string, word uint64) uint64
 	// Native writes a switch's word as the host has it, for its estimator; nil: as it is.
 	Native func(register string, word uint64, beside func(register string) uint64) uint64 // beside: the same element of another one
+	// Freed are registers of which the estimator frees elements, by setting them to 0: on a switch the control plane does.
+	Freed []string
 	// Uncounted are values and losses of the report that a switch does not count.
 	Uncounted []string
 }
@@ -81,7 +86,7 @@ type Reports struct {
 	Host func(record []byte) []uint64                // nil: of this record the twin says nothing
 	Twin func(r *run.Result, time uint64) [][]uint64 // of one packet
 	// Record is a digest as records of the host's ring, for its estimator; nil: it cannot be told.
-	Record func(d *run.Digest, bank int) [][]byte
+	Record func(v algo.Values, d *run.Digest, bank int) [][]byte
 	// Copies are what was copied to the CPU as records of the host's ring, given the registers that were read with them, and counters
 	// of the host that this tells, by their place in the array Counters; nil: nothing is copied, or it cannot be told.
 	Copies   func(v algo.Values, copies []Copy, word func(register string, i int) uint64) (records [][]byte, counts map[int]uint64, err error)
@@ -100,6 +105,7 @@ type Driver interface {
 	Send(packets ...packet.Packet) error
 	Read(register string) []uint64 // of the twin
 	Write(register string, i int, v uint64) error
+	Compare() error // all words, now: for what the next packets would write over
 }
 
 // Flip is the table whose default action says which bank packets count into, with its values by bank.
