@@ -89,6 +89,12 @@ func (g Guess) Counted(estimate float64) float64 {
 	return max(0, estimate-g.most+float64(g.admissions))
 }
 
+// Bounds are the upper end of the interval, and what is certain. They stand where little is known of how a flow came to its entry.
+func (g Guess) Bounds(estimate float64) (least, most float64) {
+	_, high := g.Interval(estimate)
+	return g.Counted(estimate), high
+}
+
 // Doubtful: less than half of an estimate was counted, so the flow may have less than half of it.
 func (g Guess) Doubtful(estimate float64) bool { return 2*g.Counted(estimate) < estimate }
 

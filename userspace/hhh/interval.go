@@ -57,9 +57,10 @@ func (s seen) conditioned(found []heavy.Heavy, p heavy.Prefix) margin {
 
 // nearby widens the margin of a prefix that may be below the threshold. It is listed because chance has raised it as far, and of many
 // prefixes below a threshold the luckiest are listed: where networks are about as large as each other, a third of those at the threshold
-// lie more than two standard deviations below what is told of them.
+// lie more than two standard deviations below what is told of them. How near that is the whole interval says: of an estimate that is without the initial
+// value, and so with little room below it, chance has as much to do with it as of one with as much room on both sides.
 func (m margin) nearby(conditioned, threshold float64) margin {
-	if conditioned-m.below < threshold {
+	if conditioned-(m.below+m.above)/2 < threshold {
 		m.below *= selected
 	}
 	return m

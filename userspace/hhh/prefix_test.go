@@ -165,3 +165,17 @@ func TestSize(t *testing.T) {
 		}
 	}
 }
+
+// Of prefixes that chance may have raised above the threshold the lower ends are wider; chance is as large as the interval, on whichever side that lies.
+func TestNearby(t *testing.T) {
+	for _, c := range []struct {
+		m           margin
+		conditioned float64
+		wider       bool
+	}{{margin{20, 20}, 115, true}, {margin{20, 20}, 125, false}, {margin{5, 60}, 120, true}, {margin{5, 60}, 140, false}} {
+		got := c.m.nearby(c.conditioned, 100)
+		if got.above != c.m.above || (got.below > c.m.below) != c.wider || got.below < c.m.below {
+			t.Errorf("%+v of %g, threshold 100: %+v", c.m, c.conditioned, got)
+		}
+	}
+}

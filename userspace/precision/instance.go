@@ -2,6 +2,7 @@ package precision
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -197,17 +198,26 @@ func (c *config) table(from *heavy.Table, total uint64) report.Table {
 			g = heavy.Unnoted(f.Count, from.Minimum)
 		}
 		low, high := g.Interval(f.Count)
-		high += from.Absent[f.Key]
+		least, most := g.Bounds(f.Count)
+		absent := from.Absent[f.Key] // a bound by itself
+		most += absent
 		remark := ""
 		if g.Doubtful(f.Count) {
 			remark = doubtful
 		}
-		t.Rows = append(t.Rows, append(c.ways.Spec.Cells(f.Key), f.Count, share(f.Count, total), remark, g.Deviation(), low, high, g.Counted(f.Count)))
+		if remark == "" && absent == 0 && !c.bytes {
+			most = math.NaN()
+		} else {
+			low, high = math.NaN(), math.NaN()
+		}
+		t.Rows = append(t.Rows, append(c.ways.Spec.Cells(f.Key), f.Count, share(f.Count, total), remark, g.Deviation(), low, high, least, most))
 	}
 	return t
 }
 
-// doubtful marks a row of which less than half was counted packet by packet.
+// doubtful marks a row of which less than half was counted packet by packet. How large such a flow is depends on how many small ones there are
+// that may have had luck, so it has bounds and no interval. Bytes have no other: a value at admission does not say of how many packets it was, one large
+// one or many small ones, and where entries change hands often what a flow had in an earlier one is missing.
 const doubtful = "may be half or less"
 
 // truthColumns are those of header() that the truth has: the key's, and two.
@@ -220,13 +230,15 @@ func (c *config) header() report.Table {
 	}
 	return report.Table{Name: "flows", Title: "heaviest flows", Limit: c.top, Help: "heaviest flows of the window",
 		Columns: append(c.ways.Spec.Columns(),
-			report.Column{Name: amount, Unit: c.unit(), Metric: true, Help: "what the flow had in the window, estimated", Low: amount + "_low", High: amount + "_high"},
+			report.Column{Name: amount, Unit: c.unit(), Metric: true, Help: "what the flow had in the window, estimated", Low: amount + "_low", High: amount + "_high",
+				Least: "counted", Most: amount + "_at_most"},
 			report.Column{Name: "share", Unit: report.Ratio, Help: "of all"},
 			report.Column{Name: "remark", Help: "\"" + doubtful + "\": most of the estimate was set when the flow got its entry"},
 			report.Column{Name: "standard_error", Unit: c.unit(), Help: "standard error of the estimate: what was sent before it had an entry"},
-			report.Column{Name: amount + "_low", Unit: c.unit(), Help: "lower end of its 95 % interval"},
-			report.Column{Name: amount + "_high", Unit: c.unit(), Help: "upper end of its 95 % interval"},
-			report.Column{Name: "counted", Unit: c.unit(), Help: "what was counted one by one: the flow has at least as much"})}
+			report.Column{Name: amount + "_low", Unit: c.unit(), Help: "lower end of its 95 % interval; - where only bounds can be told"},
+			report.Column{Name: amount + "_high", Unit: c.unit(), Help: "upper end of its 95 % interval; - where only bounds can be told"},
+			report.Column{Name: "counted", Unit: c.unit(), Help: "what was counted one by one: the flow has at least as much"},
+			report.Column{Name: amount + "_at_most", Unit: c.unit(), Help: "without an interval: it has no more, with 95 % probability"})}
 }
 
 func (c *config) notes(n counts, t *heavy.Table) (notes []string) {

@@ -117,6 +117,8 @@ type Column struct {
 	// standard error; "" where there is none. A row without a promise has NaN there.
 	Low, High, Err string
 	Promise        Promise
+	// Least and Most name the columns that bound a row whose interval is not there; "" where there are none.
+	Least, Most string
 }
 
 // Table is a bounded list, best first: top flows, groups, prefixes.

@@ -227,6 +227,9 @@ func (e *Evaluator) leaveOutColumns(t *report.Table) {
 		if gone(c.Low) || gone(c.High) {
 			c.Low, c.High, c.Promise = "", "", report.Bound
 		}
+		if gone(c.Least) || gone(c.Most) {
+			c.Least, c.Most = "", ""
+		}
 		if gone(c.Err) {
 			c.Err = ""
 		}

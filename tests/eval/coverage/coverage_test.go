@@ -103,3 +103,17 @@ func TestBarsThatNobodyCanJudge(t *testing.T) {
 		}
 	}
 }
+
+// A row without an interval has the bounds that its column names.
+func TestBoundedRows(t *testing.T) {
+	column := report.Column{Name: "packets", Metric: true, Low: "low", High: "high", Least: "least", Most: "most"}
+	columns := []report.Column{{Name: "flow", Label: true}, column, {Name: "low"}, {Name: "high"}, {Name: "least"}, {Name: "most"}}
+	none := math.NaN()
+	e := report.Body{Tables: []report.Table{{Name: "t", Columns: columns, Rows: [][]any{{"a", 9., 8., 10., 7., none}, {"b", 9., none, none, 2., 12.}, {"c", 9., none, none, 2., none}}}}}
+	of := report.Body{Tables: []report.Table{{Name: "t", Columns: columns[:2], Rows: [][]any{{"a", 10.}, {"b", 3.}, {"c", 3.}}}}}
+	s := newStudy()
+	s.add(Place{}, Outcomes(e, of))
+	if got := s.At(Place{Quantity: "t.packets"}); got.Intervals != 1 || got.IntervalsHold != 1 || got.Bounds != 1 || got.BoundsHold != 1 || got.Bare != 1 {
+		t.Errorf("%+v", got)
+	}
+}

@@ -121,6 +121,10 @@ func cellOf(e, t report.Table, row, truth []any, i int) Outcome {
 	}
 	if c.Low != "" {
 		o.enclose(at(e, row, c.Low), at(e, row, c.High))
+		if !o.Enclosed && c.Least != "" {
+			o.Promise = report.Bound
+			o.enclose(at(e, row, c.Least), at(e, row, c.Most))
+		}
 	} else if se, ok := report.Number(at(e, row, c.Err)); ok && !math.IsNaN(se) {
 		o.enclose(f-report.Normal95*se, f+report.Normal95*se)
 	}
