@@ -225,14 +225,14 @@ func document(results []entry) error {
 		panels, queues = append(panels, panel), append(queues, t.queue(c, len(queues) == 0))
 	}
 	fmt.Fprintf(&b, "%s\n", summary)
-	if len(missing) > 0 {
+	if len(missing) > 0 && *congestions == everything {
 		fmt.Fprintf(&b, "Not measured yet (fewer than %d pairs): %s.\n\n", leastPairs, strings.Join(missing, ", "))
 	}
-	dir := filepath.Dir(*out)
+	dir, base := filepath.Dir(*out), strings.TrimSuffix(filepath.Base(*out), ".md")
 	for _, f := range []struct {
 		panels            []figure.Panel
 		name, alternative string
-	}{{panels, "conquest-loop-times", "median time of web flows over the goodput of bulk flows"}, {queues, "conquest-loop-queue", "the queue over time, by policy"}} {
+	}{{panels, base + "-times", "median time of web flows over the goodput of bulk flows"}, {queues, base + "-queue", "the queue over time, by policy"}} {
 		picture := figure.Figure{Panels: f.panels}
 		text, err := picture.Save(dir, f.name+".svg", f.alternative)
 		if err != nil {
@@ -242,7 +242,7 @@ func document(results []entry) error {
 	}
 	fmt.Fprintf(&b, "The queue over the first two seconds of the first pair, at the thresholds of each policy whose goodput is nearest to %.0f %% of the link (figure 5.12).\n\n%s\n", 100*shown/rate*1e6, detail)
 	load, _ := os.ReadFile("/proc/loadavg")
-	fmt.Fprintf(&b, "*%s; load %s at the end.*\n", eval.Provenance(context.Background(), "make conquest-loop"), strings.Join(strings.Fields(string(load))[:3], ", "))
+	fmt.Fprintf(&b, "*%s; load %s at the end.*\n", eval.Provenance(context.Background(), command()), strings.Join(strings.Fields(string(load))[:3], ", "))
 	return os.WriteFile(*out, []byte(b.String()), 0o644)
 }
 

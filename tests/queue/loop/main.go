@@ -15,7 +15,7 @@ var (
 	binary       = flag.String("xdpmon", "bin/xdpmon", "the binary")
 	pairs        = flag.Int("pairs", 20, "pairs of each setting")
 	seconds      = flag.Duration("seconds", 4*time.Second, "that are measured of a run; those before are not counted")
-	congestions  = flag.String("congestion", "cubic,reno,bbr,dctcp", "congestion controls")
+	congestions  = flag.String("congestion", everything, "congestion controls")
 	hold         = flag.Duration("hold", 2*time.Millisecond, "conquest.hold")
 	alpha        = flag.String("alpha", "1/4", "conquest.alpha")
 	taus         = flag.String("tau", "500us,1ms,2ms,4ms,8ms", "thresholds of the sweep for culprits")
@@ -23,6 +23,16 @@ var (
 	journal      = flag.String("journal", "out/conquest-loop.jsonl", "results are kept here, one a line: what is there is not measured again")
 	out          = flag.String("out", "", "write the document here, and figures beside it")
 )
+
+const everything = "cubic,reno,bbr,dctcp"
+
+// command is how this was started, for the document.
+func command() string {
+	if *congestions == everything {
+		return "make conquest-loop"
+	}
+	return "go run ./tests/queue/loop -congestion " + *congestions
+}
 
 func main() {
 	log.SetFlags(log.Ltime)
