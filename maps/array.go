@@ -23,6 +23,8 @@ type Array struct {
 	tags     []string
 	quiet    int  // the bank that is known to hold zeros, plus one; 0: none is
 	written  bool // userspace puts values into it
+
+	forgotten []uint64 // what forget reads into
 }
 
 func newArray(ms *ebpf.MapSpec, m *ebpf.Map) *Array {

@@ -76,12 +76,21 @@ func (s *Set) Forget() error {
 			continue
 		}
 		for bank := range a.Banks {
-			if err := a.Reset(bank); err != nil {
+			if err := a.forget(bank); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// forget a bank. Most words that each CPU has are zero already, and reading them takes a fifth of the time of writing them.
+func (a *Array) forget(bank int) (err error) {
+	if !a.PerCPU || a.ElemSize != 8 {
+		return a.Reset(bank)
+	}
+	a.forgotten, err = a.ReadReset(bank, a.forgotten)
+	return err
 }
 
 // Names lists the arrays, sorted.
