@@ -146,12 +146,6 @@ static __always_inline void span_of(struct span *s, __u64 departure, __u64 delay
 	s->reach = reach;
 }
 
-static __always_inline void send(struct conquest_event *e, struct conquest_counts_t *count)
-{
-	if (!ring_send(conquest_events, e))
-		count->c[CONQUEST_LOST]++;
-}
-
 /* Sketches only ever count too much: the smaller row is the better one. */
 static __always_inline __u64 smaller(__u64 a, __u64 b)
 {
@@ -168,14 +162,42 @@ static __always_inline int above(const struct answer *a, __u64 delay)
 	return a->row[0] > limit && a->row[1] > limit;
 }
 
-/* Rapid growth: the difference of the last two snapshots (section 5.3.3). */
-static __always_inline int ramps(const struct answer *a, struct conquest_event *e)
-{
-	__u32 last = smaller(a->last[0], a->last[1]), second = smaller(a->second[0], a->second[1]);
+/* What is known of a packet by the time that something is told. */
+struct finding {
+	const struct passage *p;
+	const struct flow *f;
+	const struct span *s;
+	const struct answer *a;
+	__u32 queue;
+	__u32 culprit;
+	__u64 size;
+	struct conquest_counts_t *count;
+};
 
-	e->size = last;
-	e->total = second;
-	return conquest_ramp && last > second && last - second > conquest_ramp;
+/* Most packets have nothing to tell: what is told is put together where it is. */
+static __always_inline void tell(const struct finding *d, __u32 kind, __u64 size, __u64 total, __u64 burst)
+{
+	struct conquest_event e = {
+		.time = d->p->departure,
+		.delay = d->p->delay,
+		.size = size,
+		.total = total,
+		.burst = burst,
+		.kind = kind,
+		.queue = d->queue,
+		.culprit = d->culprit,
+	};
+
+#pragma unroll
+	for (int i = 0; i < KEY_WORDS; i++)
+		e.key[i] = d->f->key.w[i];
+	if (kind == EVENT_CULPRIT || kind == EVENT_PACKET) {
+		e.reach = d->s->reach;
+		e.oldest = smaller(d->a->oldest[0], d->a->oldest[1]);
+		e.edge = d->s->reach ? d->s->edge : d->s->own;
+	}
+	if (!ring_send(conquest_events, &e))
+		d->count->c[CONQUEST_LOST]++;
 }
 
 /* The flow has not been reported in this window. */
@@ -185,37 +207,36 @@ static __always_inline int ramps(const struct answer *a, struct conquest_event *
 		word_ && reg_swap(word_, mine_) != mine_;                                             \
 	})
 
-/* What is told of a packet that waited long. */
-static __always_inline void accuse(const struct flow *f, const struct span *s, const struct answer *a, struct conquest_event *e,
-				   struct conquest_counts_t *count)
+/* Rapid growth: the difference of the last two snapshots (section 5.3.3). */
+static __always_inline void ramp(const struct finding *d)
 {
-	e->size = smaller(a->row[0], a->row[1]);
-	e->total = a->total;
-	e->reach = s->reach;
-	e->oldest = smaller(a->oldest[0], a->oldest[1]);
-	e->edge = s->reach ? s->edge : s->own;
-	e->culprit = above(a, e->delay);
-	count->c[CONQUEST_CONGESTED]++;
-	count->c[CONQUEST_CULPRIT] += e->culprit;
-	e->kind = conquest_every ? EVENT_PACKET : EVENT_CULPRIT;
-	if (conquest_every || (e->culprit && UNTOLD(conquest_told, f, s->epoch)))
-		send(e, count);
+	__u32 last = smaller(d->a->last[0], d->a->last[1]), second = smaller(d->a->second[0], d->a->second[1]);
+
+	if (conquest_ramp && last > second && last - second > conquest_ramp && UNTOLD(conquest_ramped, d->f, d->s->epoch))
+		tell(d, EVENT_RAMP, last, second, 0);
+}
+
+/* What is told of a packet that waited long. */
+static __always_inline void accuse(struct finding *d)
+{
+	d->size = smaller(d->a->row[0], d->a->row[1]);
+	d->culprit = above(d->a, d->p->delay);
+	d->count->c[CONQUEST_CONGESTED]++;
+	d->count->c[CONQUEST_CULPRIT] += d->culprit;
+	if (conquest_every || (d->culprit && UNTOLD(conquest_told, d->f, d->s->epoch)))
+		tell(d, conquest_every ? EVENT_PACKET : EVENT_CULPRIT, d->size, d->a->total, 0);
 }
 
 /* What is told of the queue: where bursts begin and end, and once a window meanwhile. */
-static __always_inline void burst(const struct passage *p, __u32 queue, int fresh, struct conquest_event *e,
-				  struct conquest_counts_t *count)
+static __always_inline void burst(const struct finding *d)
 {
 	struct burst b = {};
-	int edge = burst_pass(queue, p->departure, p->delay, &b);
+	int edge = burst_pass(d->queue, d->p->departure, d->p->delay, &b);
 
-	if (edge == BURST_NONE || (edge == BURST_GOES_ON && !fresh))
+	if (edge == BURST_NONE || (edge == BURST_GOES_ON && !d->a->fresh))
 		return;
-	e->kind = edge == BURST_BEGINS ? EVENT_BEGIN : edge == BURST_ENDS ? EVENT_END : EVENT_WINDOW;
-	e->burst = b.word;
-	e->size = b.peak;
-	count->c[CONQUEST_BURSTS] += edge == BURST_BEGINS;
-	send(e, count);
+	d->count->c[CONQUEST_BURSTS] += edge == BURST_BEGINS;
+	tell(d, edge == BURST_BEGINS ? EVENT_BEGIN : edge == BURST_ENDS ? EVENT_END : EVENT_WINDOW, b.peak, 0, b.word);
 }
 
 /* A packet that is handed to a queue whose departures are seen. */
@@ -233,7 +254,7 @@ static __always_inline void depart(const struct phv *phv, struct passage *p, __u
 {
 	__u32 add = conquest_bytes ? phv->len : phv->segs;
 	struct span s = {.epoch = p->departure >> conquest_shift};
-	struct conquest_event e = {};
+	struct finding d = {.p = p, .f = f, .s = &s, .queue = queue, .count = count};
 	__u32 chance = 0, condemned;
 	struct answer a;
 
@@ -246,24 +267,16 @@ static __always_inline void depart(const struct phv *phv, struct passage *p, __u
 	count->c[CONQUEST_UNITS] += add;
 	count->c[CONQUEST_RACED] += a.raced;
 	count->c[CONQUEST_LATE] += a.late;
-	e.time = p->departure;
-	e.delay = p->delay;
-	e.queue = queue;
-#pragma unroll
-	for (int i = 0; i < KEY_WORDS; i++)
-		e.key[i] = f->key.w[i];
-	if (ramps(&a, &e) && UNTOLD(conquest_ramped, f, s.epoch)) {
-		e.kind = EVENT_RAMP;
-		send(&e, count);
-	}
+	d.a = &a;
+	ramp(&d);
 	if (!timed)
 		return;
 	if (p->delay >= conquest_tau)
-		accuse(f, &s, &a, &e, count);
-	condemned = conquest_action && (conquest_everyone ? p->delay >= conquest_tau : e.culprit);
+		accuse(&d);
+	condemned = conquest_action && (conquest_everyone ? p->delay >= conquest_tau : d.culprit);
 	if (condemned)
-		chance = conquest_everyone ? (1 << CULPRIT_CHANCE) - 1 : culprit_chance(e.size, a.limit, a.total);
-	burst(p, queue, a.fresh, &e, count);
+		chance = conquest_everyone ? (1 << CULPRIT_CHANCE) - 1 : culprit_chance(d.size, a.limit, a.total);
+	burst(&d);
 	if (condemned)
 		culprit_condemn(phv, p->delay, chance);
 }
