@@ -89,6 +89,9 @@ func (n *Network) Talk(now int64) error {
 		if err := h.feed.Flush(); err != nil {
 			return err
 		}
+		if err := h.instance.(algo.Controller).Tick(now); err != nil {
+			return err
+		}
 		said, err := h.instance.(algo.Spoken).Speak(now)
 		if err != nil {
 			return err

@@ -9,10 +9,16 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 )
 
-// sweep counts entries, and frees those that were the same at the ends of a whole span's windows: their flows have ended, or are slower than a
-// packet a span. What they had counted, less than a bundle, was of windows that are over. Between the last look and the write
+// looks is how often a window entries are looked at. What an ended flow leaves takes memory until it is freed, and other flows' places: with one look a window
+// twice as much is held as one window needs.
+const looks = 2
+
+// sweep counts entries, and frees those that were the same for as many looks as a span has windows, half a span: their flows have ended, or are slower than
+// a packet in that time; elephants fill bundles in a twentieth of a span. What they had counted is less than a bundle. Between the last look and the write
 // another packet may come, and is lost with it: some microseconds of a span.
 func (i *instance) sweep() (held uint64, err error) {
+	before := i.expired
+	defer func() { i.peak = max(i.peak, held+i.expired-before) }()
 	for way, a := range i.arrays {
 		now, err := a.Read(0, nil)
 		if err != nil {
@@ -42,6 +48,29 @@ func (i *instance) sweep() (held uint64, err error) {
 		i.entered[way] = now
 	}
 	return held, nil
+}
+
+// look sweeps within a window, at time now of whatever clock.
+func (i *instance) look(now int64) error {
+	if i.lookAt == 0 {
+		i.lookAt = now + i.windowNS/looks
+	}
+	if i.windowNS == 0 || now < i.lookAt {
+		return nil
+	}
+	i.lookAt = math.MaxInt64 // the next look is at the window's end
+	_, err := i.sweep()
+	return err
+}
+
+// NextTick implements algo.Paced: a replay looks when a live run does.
+func (i *instance) NextTick(start, now int64) int64 {
+	middle := start + i.windowNS/looks
+	if i.windowNS == 0 || now >= middle {
+		return math.MaxInt64
+	}
+	i.lookAt = middle
+	return middle
 }
 
 func (i *instance) free(way, slot int, word uint64) (bool, error) {

@@ -2,6 +2,7 @@ package carpe
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/cilium/ebpf"
@@ -29,7 +30,9 @@ type instance struct {
 	entered              [][]uint64 // what the arrays held at the last window's end
 	idle                 [][]uint8
 	arrays               []*maps.Array
-	expired              uint64
+	expired, peak        uint64
+	windowNS             int64
+	lookAt               int64 // when entries are looked at within the window; 0: it has just begun
 
 	ledger *ledger
 	handed handed
@@ -43,7 +46,7 @@ func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &instance{config: c, head: descriptor().Head(v, env), replay: env.Replay, number: env.Epoch, ledger: newLedger(c), writer: writer{config: c}}
+	i := &instance{config: c, head: descriptor().Head(v, env), replay: env.Replay, number: env.Epoch, windowNS: env.WindowNS, ledger: newLedger(c), writer: writer{config: c}}
 	i.known, i.handed = newKnown(c), newHanded(c, env)
 	if i.number == nil {
 		next := uint64(c.span)
@@ -129,7 +132,7 @@ func (i *instance) Bind(set *maps.Set) (err error) {
 func (i *instance) IntervalNS() int64 { return pollEvery }
 
 // Tick implements algo.Controller.
-func (i *instance) Tick(int64) error { return i.poll() }
+func (i *instance) Tick(now int64) error { return errors.Join(i.poll(), i.look(now)) }
 
 // poll takes events out of the ring.
 func (i *instance) poll() error {
@@ -181,8 +184,8 @@ func (i *instance) Read(w report.Window, bank int) (_ *snapshot.Snapshot, err er
 	s.Words["counters"] = i.words
 	flows := i.ledger.window(i.epoch)
 	flowsInto(s, flows)
-	s.Words["state"] = []uint64{entries, i.expired, uint64(len(i.known.groups)), i.known.full, i.handed.full, i.ledger.full, flag(i.spoken), i.handed.reports}
-	i.expired, i.known.full, i.handed.full, i.handed.reports, i.ledger.full = 0, 0, 0, 0, 0
+	s.Words["state"] = []uint64{entries, i.expired, uint64(len(i.known.groups)), i.known.full, i.handed.full, i.ledger.full, flag(i.spoken), i.handed.reports, i.peak}
+	i.expired, i.peak, i.known.full, i.handed.full, i.handed.reports, i.ledger.full = 0, 0, 0, 0, 0, 0
 	i.next()
 	return s, i.age()
 }
@@ -199,4 +202,5 @@ func (i *instance) next() {
 	i.writer.end()
 	i.epoch = i.number()
 	i.writer.epoch = i.epoch
+	i.lookAt = 0
 }
