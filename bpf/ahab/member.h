@@ -36,12 +36,12 @@ PREFIX_TABLE(ahab_members, 1 << 12);
 
 const enum ahab_field *unused_field __attribute__((unused));
 
-static __always_inline __u32 member_address(__u32 head, __u32 value, const __u32 *addr, const struct phv *phv)
+static __always_inline __u32 member_address(__u64 head, __u32 value, const __u32 *addr, const struct phv *phv)
 {
 	return prefix_of(&ahab_members, head, AHAB_ROOT(value) + (phv->family == 6), addr, phv->family);
 }
 
-static __always_inline __u32 member_next(__u32 head, __u32 value, const struct phv *phv)
+static __always_inline __u32 member_next(__u64 head, __u32 value, const struct phv *phv)
 {
 	__u32 field = AHAB_FIELD(value), key;
 
@@ -58,7 +58,8 @@ static __always_inline __u32 member_next(__u32 head, __u32 value, const struct p
 /* Slice and weight; ahab_slices says what a user is in it. */
 static __always_inline __u64 ahab_member(const struct phv *phv)
 {
-	__u32 head, value;
+	__u64 head;
+	__u32 value;
 
 	if (ahab_everything)
 		return ahab_everything;

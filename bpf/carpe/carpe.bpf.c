@@ -156,7 +156,8 @@ static __always_inline void place(struct pass *p)
 /* The group of a packet: of its source prefixes, each has a trie of destination prefixes. */
 static __always_inline void ask(struct phv *phv, struct pass *p, struct carpe_counts_t *count)
 {
-	__u32 head = prefix_head(&carpe_prefixes), value;
+	__u64 head = prefix_head(&carpe_prefixes);
+	__u32 value;
 
 	value = prefix_of(&carpe_prefixes, head, phv->family == 6, phv->src, phv->family);
 	if (value)

@@ -10,10 +10,11 @@
  * One table holds many tries, each with a root: the value found in one may say which root comes next (interface, then source; a pair of
  * prefixes). A packet reads the head once and hands it to each of its lookups, so that all of them are in the same version. Two halves
  * of the array hold the version in use and the next one; userspace fills the other half, writes the head with one store, and
- * waits until no program runs that has read the old one.
+ * waits until no program runs that has read the old one. Beside the place of the version the head holds the word at root 0: what a packet
+ * begins with costs it no further read.
  *
  * A word has 32 bits, two stand in an element, since the fewer lines of memory a table has the fewer are missing from the cache. It is a
- * leaf, 0 << 31 | value (0: no prefix matches), or leads on, with c = bits 25 to 29 the bits of the address that it takes (1 to 31) and a
+ * leaf, 0 << 31 | value (0: no prefix matches), or leads on, with bits 25 to 29 the bits of the address that it takes (1 to 32), less one, and a
  * base, counted from the version's beginning, in bits 0 to 24:
  *   branch   1 << 31            the word at base + those bits is next
  *   compare  1 << 31 | 1 << 30  the word at base + 2 is next if those bits are the word at base, else the word at base + 1
@@ -54,22 +55,22 @@ static __always_inline __u32 prefix_word(void *table, __u32 place)
 	return prefix_pair(table, place) >> ((place & 1) * 32);
 }
 
-/* Where the version begins that this packet is looked up in: its roots stand there. */
-static __always_inline __u32 prefix_head(void *table)
+/* The version that this packet is looked up in. Bits 0 to 31: where it begins, with its roots; 32 to 63: the word at root 0. */
+static __always_inline __u64 prefix_head(void *table)
 {
 	return prefix_pair(table, 0);
 }
 
 /* The value of the longest prefix of an address in the trie at root; 0 when there is none. The address stands in the upper bits of high;
  * low is what of it has no room there. */
-static __always_inline __u32 prefix_find(void *table, __u32 head, __u32 root, __u64 high, __u64 low)
+static __always_inline __u32 prefix_find(void *table, __u64 head, __u32 root, __u64 high, __u64 low)
 {
-	__u32 word = prefix_word(table, head + root), bits, top, base;
+	__u32 word = root ? prefix_word(table, (__u32)head + root) : head >> 32, bits, top, base;
 	__u64 pair;
 
 	for (int i = 0; i < PREFIX_STEPS && word & PREFIX_ONWARD; i++) {
-		base = head + (word & PREFIX_BASE);
-		bits = word >> 25 & 31;
+		base = (__u32)head + (word & PREFIX_BASE);
+		bits = (word >> 25 & 31) + 1;
 		top = high >> (64 - bits);
 		high = high << bits | low >> (64 - bits);
 		low <<= bits;
@@ -84,7 +85,7 @@ static __always_inline __u32 prefix_find(void *table, __u32 head, __u32 root, __
 }
 
 /* An address of the packet header vector. IPv4 and IPv6 have tries of their own: 32 bits stand at the top. */
-static __always_inline __u32 prefix_of(void *table, __u32 head, __u32 root, const __u32 *addr, __u8 family)
+static __always_inline __u32 prefix_of(void *table, __u64 head, __u32 root, const __u32 *addr, __u8 family)
 {
 	__u64 high = (__u64)bpf_ntohl(addr[0]) << 32 | bpf_ntohl(addr[1]), low = (__u64)bpf_ntohl(addr[2]) << 32 | bpf_ntohl(addr[3]);
 

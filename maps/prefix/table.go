@@ -76,7 +76,7 @@ func (t *Table) Put(trie *Trie) error {
 		return fmt.Errorf("replace prefix table %s: %w: %d words, it has %d", t.name, ErrFull, len(trie.Words), t.half)
 	}
 	head := start
-	if t.pairs.Load(0) == start {
+	if uint32(t.pairs.Load(0)) == start {
 		head = start + t.half
 	}
 	for i := 0; i < len(trie.Words); i += 2 {
@@ -86,7 +86,7 @@ func (t *Table) Put(trie *Trie) error {
 		}
 		t.pairs.Store((head+i)/2, pair)
 	}
-	t.pairs.Store(0, uint64(head))
+	t.pairs.Store(0, uint64(head)|uint64(trie.Words[0])<<32)
 	if err := settle(); err != nil {
 		return fmt.Errorf("replace prefix table %s: %w", t.name, err)
 	}

@@ -13,7 +13,7 @@ const (
 	countShift = 25
 	countMask  = 1<<5 - 1
 	baseMask   = 1<<countShift - 1
-	maxCompare = 31
+	maxCompare = 32
 	maxStride  = 20
 	forced     = 8 // bits a step that are always enough: steps * forced are all there are
 )
@@ -24,6 +24,13 @@ type Trie struct {
 	Roots int
 	Steps int // most that a lookup takes behind the root
 }
+
+// densities are words of a branch for each rule behind it. Wide strides take fewer steps, but where the table outgrows the cache of a core, each
+// step costs more than two in a smaller one do: so each but the last is for tries up to so many words (half a MiB, and one).
+var densities = []struct {
+	fill  float64
+	words int
+}{{8, 1 << 17}, {4, 1 << 18}, {2, baseMask + 1}}
 
 // Build makes a trie of rules for roots tries in one. most bounds its words (0: what a word can reach): where it does not fit, it is made again with
 // smaller strides, which cost steps.
@@ -36,8 +43,8 @@ func Build(roots int, rules []Rule, most int) (*Trie, error) {
 		most = baseMask + 1
 	}
 	need := 0
-	for _, fill := range []float64{8, 4, 2} {
-		b := &builder{fill: fill, most: most}
+	for _, d := range densities {
+		b := &builder{fill: d.fill, most: min(most, d.words)}
 		if b.build(roots, all) {
 			return &Trie{b.words, roots, b.deepest}, nil
 		}
@@ -130,7 +137,7 @@ func (b *builder) compare(rules []Rule, at, n int, value uint32, step int) (uint
 		return 0, false
 	}
 	b.words[base], b.words[base+1], b.words[base+2] = rules[0].Key.take(at, n), value, word
-	return onward | comparing | uint32(n)<<countShift | uint32(base), true
+	return onward | comparing | uint32(n-1)<<countShift | uint32(base), true
 }
 
 func (b *builder) branch(rules []Rule, at, stride int, value uint32, step int) (uint32, bool) {
@@ -164,14 +171,14 @@ func (b *builder) branch(rules []Rule, at, stride int, value uint32, step int) (
 		}
 		b.words[base+i], inner = word, inner[n:]
 	}
-	return onward | uint32(stride)<<countShift | uint32(base), true
+	return onward | uint32(stride-1)<<countShift | uint32(base), true
 }
 
 // Find looks a key up as a packet does: the same steps.
 func (t *Trie) Find(root int, k Key) uint32 {
 	word, at := t.Words[root], 0
 	for word&onward != 0 {
-		n, base := int(word>>countShift&countMask), word&baseMask
+		n, base := int(word>>countShift&countMask)+1, word&baseMask
 		next := k.take(at, n)
 		switch {
 		case word&comparing == 0:

@@ -266,7 +266,7 @@ PROGRAM(multi_bit_trie)
 /* Two addresses, each longest prefix match: the second in the trie that the first one's prefix names. */
 PROGRAM(prefix_table)
 {
-	__u32 head = prefix_head(&networks);
+	__u64 head = prefix_head(&networks);
 	__u64 source = prefix_of(&networks, head, 0, phv->src, phv->family);
 
 	touch(phv, prefix_of(&networks, head, source & 15, phv->dst, phv->family));

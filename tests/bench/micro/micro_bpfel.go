@@ -117,6 +117,7 @@ const (
 	MicroMapMicroTally         = "micro_tally"
 	MicroMapMicroThree         = "micro_three"
 	MicroMapMicroTwo           = "micro_two"
+	MicroMapMicroWords         = "micro_words"
 	MicroMapNaiveBuckets       = "naive_buckets"
 	MicroMapNaiveFlowLru       = "naive_flow_lru"
 	MicroMapNaiveFlowMap       = "naive_flow_map"
@@ -160,6 +161,8 @@ const (
 	MicroProgPrefixTableTc     = "prefix_table_tc"
 	MicroProgPrefixTableXdp    = "prefix_table_xdp"
 	MicroProgScatterTc         = "scatter_tc"
+	MicroProgScatterWordTc     = "scatter_word_tc"
+	MicroProgScatterWordXdp    = "scatter_word_xdp"
 	MicroProgScatterXdp        = "scatter_xdp"
 	MicroProgThreeRegistersTc  = "three_registers_tc"
 	MicroProgThreeRegistersXdp = "three_registers_xdp"
@@ -256,6 +259,8 @@ type MicroProgramSpecs struct {
 	PrefixTableTc     *ebpf.ProgramSpec `ebpf:"prefix_table_tc"`
 	PrefixTableXdp    *ebpf.ProgramSpec `ebpf:"prefix_table_xdp"`
 	ScatterTc         *ebpf.ProgramSpec `ebpf:"scatter_tc"`
+	ScatterWordTc     *ebpf.ProgramSpec `ebpf:"scatter_word_tc"`
+	ScatterWordXdp    *ebpf.ProgramSpec `ebpf:"scatter_word_xdp"`
 	ScatterXdp        *ebpf.ProgramSpec `ebpf:"scatter_xdp"`
 	ThreeRegistersTc  *ebpf.ProgramSpec `ebpf:"three_registers_tc"`
 	ThreeRegistersXdp *ebpf.ProgramSpec `ebpf:"three_registers_xdp"`
@@ -278,6 +283,7 @@ type MicroMapSpecs struct {
 	MicroTally     *ebpf.MapSpec `ebpf:"micro_tally"`
 	MicroThree     *ebpf.MapSpec `ebpf:"micro_three"`
 	MicroTwo       *ebpf.MapSpec `ebpf:"micro_two"`
+	MicroWords     *ebpf.MapSpec `ebpf:"micro_words"`
 	NaiveBuckets   *ebpf.MapSpec `ebpf:"naive_buckets"`
 	NaiveFlowLru   *ebpf.MapSpec `ebpf:"naive_flow_lru"`
 	NaiveFlowMap   *ebpf.MapSpec `ebpf:"naive_flow_map"`
@@ -337,6 +343,7 @@ type MicroMaps struct {
 	MicroTally     *ebpf.Map `ebpf:"micro_tally"`
 	MicroThree     *ebpf.Map `ebpf:"micro_three"`
 	MicroTwo       *ebpf.Map `ebpf:"micro_two"`
+	MicroWords     *ebpf.Map `ebpf:"micro_words"`
 	NaiveBuckets   *ebpf.Map `ebpf:"naive_buckets"`
 	NaiveFlowLru   *ebpf.Map `ebpf:"naive_flow_lru"`
 	NaiveFlowMap   *ebpf.Map `ebpf:"naive_flow_map"`
@@ -360,6 +367,7 @@ func (m *MicroMaps) Close() error {
 		m.MicroTally,
 		m.MicroThree,
 		m.MicroTwo,
+		m.MicroWords,
 		m.NaiveBuckets,
 		m.NaiveFlowLru,
 		m.NaiveFlowMap,
@@ -428,6 +436,8 @@ type MicroPrograms struct {
 	PrefixTableTc     *ebpf.Program `ebpf:"prefix_table_tc"`
 	PrefixTableXdp    *ebpf.Program `ebpf:"prefix_table_xdp"`
 	ScatterTc         *ebpf.Program `ebpf:"scatter_tc"`
+	ScatterWordTc     *ebpf.Program `ebpf:"scatter_word_tc"`
+	ScatterWordXdp    *ebpf.Program `ebpf:"scatter_word_xdp"`
 	ScatterXdp        *ebpf.Program `ebpf:"scatter_xdp"`
 	ThreeRegistersTc  *ebpf.Program `ebpf:"three_registers_tc"`
 	ThreeRegistersXdp *ebpf.Program `ebpf:"three_registers_xdp"`
@@ -472,6 +482,8 @@ func (p *MicroPrograms) Close() error {
 		p.PrefixTableTc,
 		p.PrefixTableXdp,
 		p.ScatterTc,
+		p.ScatterWordTc,
+		p.ScatterWordXdp,
 		p.ScatterXdp,
 		p.ThreeRegistersTc,
 		p.ThreeRegistersXdp,

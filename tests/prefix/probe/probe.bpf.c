@@ -22,7 +22,7 @@ SEC("xdp") int probe(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	struct question *q = data;
-	__u32 head;
+	__u64 head;
 
 	if ((void *)(q + 1) > end)
 		return XDP_ABORTED;
