@@ -224,33 +224,40 @@ static __always_inline __u32 epoch_crossed(struct phv *phv, __u32 slice)
 	return reg_cas(last, then, now) == then ? since : 0;
 }
 
-/* Adds to the sums; whoever crosses takes them away and leaves its own part. */
-static __always_inline void sums_add(struct flow *f, const struct parts *p, struct parts *sum)
+#define SUM(name, f, n)                                                                               \
+	do {                                                                                          \
+		__u32 *sum_;                                                                          \
+		if ((n) && (sum_ = reg_at(name, (f)->slice)))                                         \
+			reg_add(sum_, n);                                                             \
+	} while (0)
+
+/* A packet below all three limits, as most are, asks for one of the sums alone. */
+static __always_inline void sums_add(const struct flow *f, const struct parts *p)
 {
-	__u32 *low = reg_at(ahab_low, f->slice), *mid = reg_at(ahab_mid, f->slice), *high = reg_at(ahab_high, f->slice);
-	__u32 *over = reg_at(ahab_over, f->slice);
+	SUM(ahab_low, f, p->low);
+	SUM(ahab_mid, f, p->mid);
+	SUM(ahab_high, f, p->high);
+	SUM(ahab_over, f, p->over);
+}
+
+#define SUM_TAKEN(name, f, n)                                                                         \
+	({                                                                                            \
+		__u32 *sum_ = reg_at(name, (f)->slice);                                               \
+		sum_ ? reg_swap(sum_, n) : 0;                                                         \
+	})
+
+/* Takes the sums away, and leaves this packet's part. */
+static __always_inline void sums_take(const struct flow *f, const struct parts *p, struct parts *sum)
+{
 	__u64 *offered;
 
-	if (!low || !mid || !high || !over)
-		return;
-	if (unlikely(f->since)) {
-		sum->low = reg_swap(low, p->low);
-		sum->mid = reg_swap(mid, p->mid);
-		sum->high = reg_swap(high, p->high);
-		sum->over = reg_swap(over, p->over);
-		offered = reg_at(ahab_offered, f->slice);
-		if (offered)
-			reg_add(offered, ((__u64)sum->low + sum->mid + sum->high + sum->over) >> 4);
-		return;
-	}
-	if (p->low)
-		reg_add(low, p->low);
-	if (p->mid)
-		reg_add(mid, p->mid);
-	if (p->high)
-		reg_add(high, p->high);
-	if (p->over)
-		reg_add(over, p->over);
+	sum->low = SUM_TAKEN(ahab_low, f, p->low);
+	sum->mid = SUM_TAKEN(ahab_mid, f, p->mid);
+	sum->high = SUM_TAKEN(ahab_high, f, p->high);
+	sum->over = SUM_TAKEN(ahab_over, f, p->over);
+	offered = reg_at(ahab_offered, f->slice);
+	if (offered)
+		reg_add(offered, ((__u64)sum->low + sum->mid + sum->high + sum->over) >> 4);
 }
 
 /* The limit of a user who has all of the capacity, in units. */
@@ -433,7 +440,7 @@ static __always_inline enum ahab_deed judge(struct phv *phv, const struct flow *
 ALGORITHM_RECIRC_SELDOM(ahab)
 {
 	struct flow f = {};
-	struct parts p, sum;
+	struct parts p, sum = {};
 	const struct ahab_slice *s;
 	enum ahab_deed deed = AHAB_PASSED;
 	__u32 *limit, *weyl, amount = phv->len << 4;
@@ -458,8 +465,8 @@ ALGORITHM_RECIRC_SELDOM(ahab)
 	}
 	f.member |= s->user;
 	phv->slice = f.slice;
+	f.since = epoch_crossed(phv, f.slice); /* reads the clock, which waits for what stands before it: the hash does not */
 	rows_of(phv, &f);
-	f.since = epoch_crossed(phv, f.slice);
 	if (ahab_table) {
 		weyl = reg_at(ahab_weyl, f.slice);
 		if (weyl)
@@ -479,7 +486,10 @@ ALGORITHM_RECIRC_SELDOM(ahab)
 	}
 	if (over && s->capacity)
 		deed = judge(phv, &f, s, &p);
-	sums_add(&f, &p, &sum);
+	if (unlikely(f.since))
+		sums_take(&f, &p, &sum);
+	else
+		sums_add(&f, &p);
 	tally(phv, &f, deed);
 	if (!ahab_dry && deed != AHAB_PASSED)
 		verdict_raise(phv, deed == AHAB_DROPPED ? VERDICT_DROP : VERDICT_MARK);
