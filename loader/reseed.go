@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/cilium/ebpf"
 
@@ -116,7 +117,25 @@ func (i *Instance) reseed(m *member, o Object) error {
 			return err
 		}
 	}
+	if err := refill(m.coll, spec); err != nil {
+		return err
+	}
 	return m.set.Forget()
+}
+
+// refill writes into tables what they begin with: userspace changes some from window to window.
+func refill(coll *ebpf.Collection, spec *ebpf.CollectionSpec) error {
+	for name, ms := range spec.Maps {
+		if strings.HasPrefix(name, ".") { // sections of the object, which are frozen
+			continue
+		}
+		for _, kv := range ms.Contents {
+			if err := coll.Maps[name].Put(kv.Key, kv.Value); err != nil {
+				return fmt.Errorf("refill %s: %w", name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // forget sets what the chain keeps from packet to packet back to the start.

@@ -102,7 +102,7 @@ func TestReplay(t *testing.T) {
 // matched across windows included, and numbers of packets; on whichever core.
 func TestRepeated(t *testing.T) {
 	testutil.NeedRoot(t)
-	configs := []Config{{"fridge", map[string]string{"fridges": "1024@1/2"}}, {"lean", nil}, {"precision", map[string]string{"entries": "256"}},
+	configs := []Config{{"fridge", map[string]string{"fridges": "1024@1/2"}}, {"lean", nil}, {"precision", map[string]string{"entries": "256", "passes": "20"}},
 		{"beaucoup", map[string]string{"queries": "p: count distinct timestamp by src > 20 in 10s"}}}
 	open := func(seed uint64) capture.Source {
 		m, err := traffic.NewLean(traffic.LeanOptions{Packets: 5_000, Flows: 300, Heavy: 20, Victims: 10, Span: 10 * time.Second,
