@@ -346,7 +346,7 @@ static __always_inline void report(const struct phv *phv, const struct evicted *
 		}                                                                                     \
 	} while (0)
 
-/* Fourth stage of the flow's own record. Returns whether it is to be written again before n runs into the bits above. */
+/* Fourth stage of the flow's own record. Returns whether it is to be written again before n runs into the bits above: by a packet that counts. */
 static __always_inline int observe(__u32 *word, const struct flow *f, __u32 add, struct reorder_counts_t *count)
 {
 	__u32 old = reg_add(word, add);
@@ -354,7 +354,7 @@ static __always_inline int observe(__u32 *word, const struct flow *f, __u32 add,
 	count->c[REORDER_COMPARED] += f->segs;
 	if (unlikely((old ^ f->signature) & COUNT_TAG))
 		count->c[REORDER_TORN]++;
-	return (old & FULL) == FULL;
+	return f->segs && (old & FULL) == FULL;
 }
 
 /* ---- the ways ---- */

@@ -2,12 +2,15 @@
 package ahab
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"strings"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/ahab"
+	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/p4/tna/run"
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
 	"github.com/xdpmon/xdpmon/userspace/ahab"
@@ -33,7 +36,10 @@ func init() {
 		Unreachable: unreachable,
 		Drive:       drive,
 		Host:        host,
-		Differences: []twin.Difference{twin.Echoes},
+		Same:        same,
+		Differences: []twin.Difference{twin.Echoes,
+			{Name: "epochs turn with the time stamps: sums are as old as can be", Max: 10, Wraps: true, Turn: &twin.Turn{Registers: []string{"ahab_epochs"}, Every: 1 << 48, As: epochs + 1}},
+		},
 	})
 }
 
@@ -83,10 +89,26 @@ func prepare(sw *run.Switch, v algo.Values) error {
 	return nil
 }
 
-// host writes what the twin has of a word: of a filter its sum, of a countdown what is left, of a count the lower half.
-func host(register string, word uint64) uint64 { return word & 0xffffffff }
+// epochs of a switch: 48 bits of ns in epochs of 2^20 ns.
+const epochs = 1<<28 - 1
 
-// unreachable: leases end in a test of their own, and no slice here has so large a share, nor its users such weights.
+// host writes what the twin has of a word: of a filter its sum, of a countdown what is left, of a count the lower half, of an epoch 28 bits.
+func host(register string, word uint64) uint64 {
+	if register == "ahab_epochs" {
+		return word & epochs
+	}
+	return word & 0xffffffff
+}
+
+// same takes out what a test writes that no epoch has.
+func same(register string, word uint64) uint64 {
+	if register == "ahab_epochs" && word == epochs+1 {
+		return 0
+	}
+	return word
+}
+
+// unreachable: no slice here has so large a share, nor its users such weights.
 var unreachable = func() (rows []string) {
 	used := []int{11, 10, 9, 8, 7, 6, 5, 4, 2, -2} // shifts: of a slice's norm, less the logarithm of a user's weight
 	for shift := -13; shift <= 12; shift++ {
@@ -98,7 +120,7 @@ var unreachable = func() (rows []string) {
 			rows = append(rows, action, fmt.Sprintf("ahab.scales.scales [{%d ", 16+shift))
 		}
 	}
-	return append(rows, "action ahab.ends", "action ahab.scales.none")
+	return append(rows, "action ahab.scales.none")
 }()
 
 // drive brings limits, rates and sums of every size to the tables that look at a number's highest bit.
@@ -153,7 +175,44 @@ func rises(d twin.Driver) error {
 			return err
 		}
 	}
-	return nil
+	return leases(d)
+}
+
+// leases that end in the epoch before some packets, with them or later; nothing is dropped then.
+func leases(d twin.Driver) error {
+	for n := range 24 {
+		at := d.Now() + 1_100_000
+		for slice := 1; slice <= 6; slice++ {
+			if err := d.Write("ahab_limit", slice, 64); err != nil {
+				return err
+			}
+		}
+		for _, row := range []string{"ahab_row0", "ahab_row1", "ahab_row2"} {
+			for i := range d.Read(row) {
+				if err := d.Write(row, i, 1<<20); err != nil {
+					return err
+				}
+			}
+		}
+		until := uint64(at)>>20 + uint64(n%4) - 1
+		err := errors.Join(d.Control(holds(int64(until+1)<<20-1, until)), d.Send(burst(at, n)...), d.Compare())
+		if err != nil {
+			return err
+		}
+	}
+	return d.Control(holds(math.MaxInt64, 1<<30))
+}
+
+// holds lets limits hold until a time in ns, on a switch to the end of an epoch.
+func holds(ns int64, epoch uint64) (host func(set *maps.Set) error, sw func(sw *run.Switch) error) {
+	host = func(set *maps.Set) error {
+		a, err := set.Array("ahab_lease")
+		if err != nil {
+			return err
+		}
+		return a.Map().Put(uint32(0), &bpf.AhabAhabLeaseT{Until: uint64(ns)})
+	}
+	return host, func(sw *run.Switch) error { return sw.Table("ahab.lease").SetDefault("hold", epoch) }
 }
 
 // burst is some packets of every slice, TCP with and without data and UDP, the first of which begin an epoch.

@@ -30,8 +30,28 @@ func init() {
 		},
 		Unreachable: []string{"action conquest.ignore"}, // what a control plane chooses
 		Reports:     &twin.Reports{Ring: "conquest_events", Host: told, Twin: copied},
-		Differences: []twin.Difference{twin.Echoes},
+		Host:        turned,
+		Differences: []twin.Difference{twin.Echoes,
+			{Name: "windows are not read across a turn of the time stamps", Max: 200, Wraps: true, Turn: &twin.Turn{Registers: snapshots, Every: 1 << 48}},
+		},
 	})
+}
+
+// snapshots are the registers of windows.
+var snapshots = func() (names []string) {
+	for j := range 8 {
+		names = append(names, fmt.Sprintf("conquest_t%d", j), fmt.Sprintf("conquest_s%d_0", j), fmt.Sprintf("conquest_s%d_1", j))
+	}
+	return names
+}()
+
+// turned takes out of a window's number what a switch's time stamps have no bits for, in the form with 2^20 ns a window.
+func turned(register string, word uint64) uint64 {
+	const windows = 1<<28 - 1
+	if register == "conquest_told" {
+		return word & (0xffffffff<<32 | windows)
+	}
+	return word & (windows<<32 | 0xffffffff)
 }
 
 func count(counter bpf.ConquestConquestCounter, actions ...string) twin.Count {

@@ -32,7 +32,7 @@ func init() {
 			count(12, "repeated", "inserted", "evicted", "again"), // of the one fridge that there is as it stands
 		},
 		Differences: []twin.Difference{
-			{Name: "a response finds the requests of its own 2^32 ticks", Max: 60, Turn: &twin.Turn{Register: "fridge_entries", Every: 1 << 38}},
+			{Name: "a response finds the requests of its own 2^32 ticks", Max: 60, Turn: &twin.Turn{Registers: []string{"fridge_entries"}, Every: 1 << 38}},
 			{Name: "SYN-ACK to ACK between odd ticks", Max: 4, Words: oddTicks},
 			{Name: "an ACK within the tick of its SYN-ACK", Max: 8, Words: sameTick},
 		},

@@ -34,7 +34,7 @@ func init() {
 		Differences: []twin.Difference{
 			{Name: "IPv6", Max: 250, Ignored: true, Packet: func(p *packet.Packet) bool { return p.Has(packet.IP) && p.Src.Is6() }},
 			{Name: "first fragments", Max: 1, Packet: func(p *packet.Packet) bool { return p.Has(packet.Fragment | packet.TCP) }},
-			{Name: "a delay in which the 17 bits of time wrap", Max: 12, Turn: &twin.Turn{Register: "lean_lat_fr", Every: 1 << 33}},
+			{Name: "a delay in which the 17 bits of time wrap", Max: 12, Turn: &twin.Turn{Registers: []string{"lean_lat_fr"}, Every: 1 << 33}},
 		},
 	})
 }

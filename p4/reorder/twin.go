@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"strings"
@@ -36,6 +37,7 @@ func init() {
 		Counts: []twin.Count{
 			{Table: "reorder.kinds", Actions: []string{"data", "begin_with_data"}, Host: "reorder_counts", Index: 0},
 			{Table: "reorder.kinds", Actions: []string{"second"}, Host: "reorder_counts", Index: 7},
+			{Host: "reorder_counts", Index: 7},
 		},
 		Differences: []twin.Difference{
 			{Name: "first fragments", Max: 1, Packet: func(p *packet.Packet) bool { return p.Has(packet.Fragment | packet.TCP) }},
@@ -65,7 +67,7 @@ func sizes(register string, i int) uint64 {
 }
 
 // renew records whose count is near its end: flows send, have sent as much as a record can tell, and go on.
-func renew(d twin.Driver, _ twin.Form) error {
+func renew(d twin.Driver, form twin.Form) error {
 	begin := d.Now() + 1e9
 	send := func(round int) error {
 		var all []packet.Packet
@@ -91,7 +93,7 @@ func renew(d twin.Driver, _ twin.Form) error {
 			}
 		}
 	}
-	return errors.Join(send(8), send(9), again(d))
+	return errors.Join(send(8), send(9), again(d), states(d, form.Define["REORDER_DEFINITION"] != "2"))
 }
 
 // again begins connections, with data in the first packet, of flows that the ways hold.
@@ -113,6 +115,83 @@ func again(d twin.Driver) error {
 	return nil
 }
 
+// states: records of every age, count and number that something depends on, of a flow that comes next and of others; drawn anew before some packets of
+// each flow. Numbers are half of all apart at most: more is across their turn, which a switch does not see. By the second definition that is
+// reached sooner.
+func states(d twin.Driver, half bool) error {
+	const flows, rounds = 160, 40
+	r := rand.New(rand.NewPCG(7, 16))
+	now := d.Now() + 1e9
+	for round := range rounds {
+		if round > 0 {
+			if err := redraw(d, r, now+1<<16); err != nil {
+				return err
+			}
+		}
+		now = (now + 1<<18) >> 10 << 10
+		for range flows {
+			now += r.Int64N(200)
+			n := r.IntN(flows)
+			p := packet.Packet{Time: now, Valid: packet.IP | packet.Ports | packet.TCP | packet.IPID, Proto: 6, Segs: 1, TCPFlags: packet.ACK, Seq: someNumber - uint32(100*r.IntN(2)) + r.Uint32N(3) - 1,
+				Payload: 100, SrcPort: uint16(n % 4), DstPort: 80, Src: netip.AddrFrom4([4]byte{62, byte(n / 4), 0, 1}), Dst: netip.AddrFrom4([4]byte{88, 0, 0, 1})}
+			switch r.IntN(10) {
+			case 0:
+				p.TCPFlags = packet.SYN
+			case 1:
+				p.TCPFlags, p.Payload = packet.SYN, 0
+			case 2, 3:
+				if half {
+					p.Seq = someNumber - 1<<31 + 3 + r.Uint32N(3)
+				}
+			}
+			if err := d.Send(p); err != nil {
+				return err
+			}
+		}
+		if err := d.Compare(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// someNumber of sequence.
+const someNumber = 3 << 30
+
+// redraw what the records say that are in use, at a time.
+func redraw(d twin.Driver, r *rand.Rand, now int64) error {
+	counts := []uint64{0, 1, 15, 16, 17, 31, 1000, 15<<20 - 1, 15 << 20, 15<<20 + 9}
+	for _, part := range []string{"0", "1", "_array"} {
+		ids, prefixes := d.Read("reorder_id"+part), d.Read("reorder_prefix"+part)
+		numbers, all := d.Read("reorder_seq"+part), d.Read("reorder_count"+part)
+		for i, id := range ids {
+			if id>>32 == 0 {
+				continue
+			}
+			signature, second := id>>32, uint64(1)<<r.IntN(6)
+			if r.IntN(3) == 0 {
+				signature = uint64(r.Uint32() | 1)
+			}
+			if part == "_array" {
+				second = uint64(now>>10-int64([]int{0, 27, 28, 29, 30, 31, 40}[r.IntN(7)])) & (1<<32 - 1)
+			}
+			prefix := prefixes[i]
+			if r.IntN(4) == 0 {
+				prefix = prefixes[i]&^(1<<32-1) | 62<<24 | uint64(r.IntN(40))<<16
+			}
+			n := counts[r.IntN(len(counts))]
+			numbers[i] = min(n, uint64(r.IntN(3)/2))<<32 | uint64(someNumber-1+r.Uint32N(4))
+			count := signature>>25<<25 | all[i]&(1<<24) | n
+			err := errors.Join(d.Write("reorder_id"+part, i, signature<<32|second), d.Write("reorder_prefix"+part, i, prefix),
+				d.Write("reorder_seq"+part, i, numbers[i]), d.Write("reorder_count"+part, i, count))
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // host reads a struct reorder_report as the twin has it: prefix, seven bits of the signature, whether it is one of IPv6, n, o.
 func host(record []byte) []uint64 {
 	prefix, number := binary.NativeEndian.Uint64(record), binary.NativeEndian.Uint32
@@ -125,11 +204,15 @@ func host(record []byte) []uint64 {
 func digests(r *run.Result, _ uint64) (all [][]uint64) {
 	const share = 655 // of 2^16: the default of reorder.Rshare
 	for _, d := range r.Digests {
-		if n, o := d.Value("way_n")&counted, d.Value("way_o"); o<<16 > n*share {
+		wayN, wayO, n, o := d.Value("way_n")&counted, d.Value("way_o"), d.Value("n")&counted, d.Value("o")
+		if wayO<<16 > wayN*share {
 			all = append(all, recordOf(&d, "way_"))
 		}
-		if n, o := d.Value("n")&counted, d.Value("o"); n > 0 && o > 0 {
+		if n > 0 && o > 0 {
 			all = append(all, recordOf(&d, ""))
+		}
+		if (wayN == 0 || wayO == 0) && (n == 0 || o == 0) { // it says nothing, and no host does
+			all = append(all, nil)
 		}
 	}
 	return all
@@ -145,6 +228,9 @@ func recordOf(d *run.Digest, of string) []uint64 {
 // records of a digest as struct reorder_report. Of the signature a switch tells the upper seven bits.
 func records(_ algo.Values, d *run.Digest, bank int) (all [][]byte) {
 	for _, r := range digests(&run.Result{Digests: []run.Digest{*d}}, 0) {
+		if r == nil {
+			continue
+		}
 		prefix, signature, six, n, o := r[0], r[1]<<25, r[2], r[3], r[4]
 		b := binary.NativeEndian.AppendUint64(nil, prefix<<(16*six))
 		b = binary.NativeEndian.AppendUint64(b, signature|n<<32)

@@ -19,7 +19,7 @@ func init() {
 			count(7, "matched"),
 		},
 		Differences: []twin.Difference{
-			{Name: "a response finds the requests of its own 2^32 ticks", Max: 60, Turn: &twin.Turn{Register: "rtt_stage1", Every: 1 << 38}},
+			{Name: "a response finds the requests of its own 2^32 ticks", Max: 60, Turn: &twin.Turn{Registers: []string{"rtt_stage1"}, Every: 1 << 38}},
 		},
 	})
 }

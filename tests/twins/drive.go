@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/p4/tna/run"
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
 	"github.com/xdpmon/xdpmon/tests/builder"
 	"github.com/xdpmon/xdpmon/userspace/packet"
@@ -179,10 +181,21 @@ func (d driver) Write(register string, i int, v uint64) error {
 	return nil
 }
 
+// Control implements twin.Driver.
+func (d driver) Control(host func(set *maps.Set) error, sw func(sw *run.Switch) error) error {
+	if err := errors.Join(d.settle(), d.host.feed.Flush()); err != nil {
+		return err
+	}
+	if d.tape != nil {
+		d.tape.steps = append(d.tape.steps, step{write: sw})
+	}
+	return errors.Join(host(d.host.set), sw(d.sw))
+}
+
 // Compare implements twin.Driver.
 func (d driver) Compare() error { return errors.Join(d.settle(), d.check(false)) }
 
-// settle writes what a driver wrote into the host's arrays, where what only a host keeps in a word stays.
+// settle writes what a driver wrote into the host's arrays. What only a host keeps in a word is made of the twin's words, or stays.
 func (p *pair) settle() error {
 	if len(p.pokes) == 0 {
 		return nil
@@ -214,6 +227,11 @@ func (p *pair) settleAll(register string, pokes []poke) error {
 		read = func(i int) (uint64, error) { return all[i], nil }
 	}
 	for n, one := range pokes {
+		keys[n] = uint32(one.i)
+		if p.twin.Native != nil {
+			words[n] = p.twin.Native(register, one.v, func(other string) uint64 { return twin.Element(p.sw, other, one.i) })
+			continue
+		}
 		old, err := read(one.i)
 		if err != nil {
 			return err
@@ -222,7 +240,7 @@ func (p *pair) settleAll(register string, pokes []poke) error {
 		if p.twin.Same != nil {
 			mine = p.twin.Same(register, one.v)
 		}
-		keys[n], words[n] = uint32(one.i), old^kept^mine
+		words[n] = old ^ kept ^ mine
 	}
 	return p.host.put(a, keys, words)
 }

@@ -21,7 +21,9 @@ type step struct {
 	sent   [][]uint64
 	ends   bool
 	forget string
+	as     uint64
 	poke   *poke
+	write  func(sw *run.Switch) error // what a control plane does
 }
 
 // poke is an element that was written.
@@ -43,7 +45,7 @@ func (p *pair) play(sw *run.Switch) error {
 	twinOf, host := *p, *p.host
 	q := &twinOf
 	q.sw, q.host, q.met, q.reasons, q.tape, q.result = sw, &host, map[string]int{}, map[string]uint64{}, nil, run.Result{}
-	q.sent = nil
+	q.sent, q.clones = nil, 0
 	if err := errors.Join(forward(sw), p.host.tell(sw), q.twin.SetBank(sw, 0)); err != nil {
 		return err
 	}
@@ -72,7 +74,11 @@ func (p *pair) play(sw *run.Switch) error {
 		case s.poke != nil:
 			twin.SetElement(sw, s.poke.register, s.poke.i, s.poke.v)
 		case s.forget != "":
-			forget(sw, s.forget)
+			forget(sw, s.forget, s.as)
+		case s.write != nil:
+			if err := s.write(sw); err != nil {
+				return err
+			}
 		default:
 			if err := q.process(s.arrival, coinsOf(s.coin)); err != nil {
 				return err

@@ -104,9 +104,12 @@ func (f *finder) instance(i *syntax.Instance) {
 			f.add(n.Pos, "polynomial", fmt.Sprintf("%#x of %s", was, i.Name), func() { n.Value ^= 0x100 }, func() { n.Value = was })
 		}
 	}
+	was := f.in
 	for _, m := range i.Methods {
+		f.in = was + "." + i.Name
 		f.block(m.Body)
 	}
+	f.in = was
 }
 
 // table bugs: entries in another order, and entries that do something else. What no key can show is left out: the order of entries that exclude

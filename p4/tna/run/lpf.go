@@ -27,8 +27,8 @@ type Filter struct {
 	Gain, Decay float64
 	Shift       uint // the output is scaled down by 2^Shift
 	// Step is the arithmetic; nil: exponentials of float64, for what a chip does is not published. One that is given makes the
-	// filter hold, word for word, what another implementation holds; now and last, of the value before, are ns of 48 bits, and last is 0
-	// where there was none.
+	// filter hold, word for word, what another implementation holds; last, of the value before, is ns of 48 bits, 0 where there was
+	// none, and now is as much behind it as time has passed, across the turn of those bits as well.
 	Step func(held, value, now, last uint64) uint64
 }
 
@@ -85,6 +85,9 @@ func (l *Lpf) step(i int, v, now uint64) uint64 {
 		l.value[i] = float64(l.Array.Data[i])
 	}
 	if l.Step != nil {
+		if now < last {
+			now = last + elapsed
+		}
 		l.Array.Data[i] = min(l.Step(l.Array.Data[i], v, now, last), lang.Mask(32))
 	} else {
 		l.value[i] = min(l.follow(l.value[i], float64(v), float64(elapsed)), float64(lang.Mask(32)))

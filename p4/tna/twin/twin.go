@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/p4/tna/run"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/packet"
@@ -72,7 +73,7 @@ type Form struct {
 
 // Count compares what direct counters of a table counted in a window with counters of the host.
 type Count struct {
-	Table   string
+	Table   string   // nothing: packets' clones
 	Actions []string // of the twin, added up
 	Host    string   // the host's array
 	Index   int      // ... and which counter of it
@@ -105,6 +106,8 @@ type Driver interface {
 	Send(packets ...packet.Packet) error
 	Read(register string) []uint64 // of the twin
 	Write(register string, i int, v uint64) error
+	// Control does what a control plane does, on the host and on the switch.
+	Control(host func(set *maps.Set) error, sw func(sw *run.Switch) error) error
 	Compare() error // all words, now: for what the next packets would write over
 }
 
@@ -129,7 +132,7 @@ type Difference struct {
 	Words func(register string, host, twin []uint64) int
 	// Records is Words of what went to the control plane in a window.
 	Records func(host, twin [][]uint64) int
-	// Turn is a register whose records the twin does not find any more when its clock has turned, every so many ns: the test
+	// Turn are registers whose records the twin does not find any more when its clock has turned, every so many ns: the test
 	// forgets them on both sides then, and counts how many there were.
 	Turn *Turn
 	// Packet says that both measure this packet, but not alike; the test gives it to neither. Ignored: the twin does not measure
@@ -139,6 +142,7 @@ type Difference struct {
 	Ignored bool
 	// Captures: only real packets meet it, not those of the model; the test of captures wants it instead.
 	Captures bool
+	Wraps    bool // only where the 48 bits of a switch's time stamps turn, of which there is a test
 }
 
 var all []*Twin
@@ -253,8 +257,9 @@ const cloneBytes = 128
 
 // Turn of a clock.
 type Turn struct {
-	Register string
-	Every    int64 // ns
+	Registers []string
+	Every     int64  // ns
+	As        uint64 // what all elements are on the switch then, where a record that is forgotten is not one that is empty
 }
 
 // Echoes is the difference of twins that key by ports.
@@ -295,6 +300,22 @@ func Elements(sw *run.Switch, name string) []uint64 {
 		}
 	}
 	return all
+}
+
+// Element is one of Elements.
+func Element(sw *run.Switch, name string, i int) uint64 {
+	for _, r := range sw.Arrays() {
+		switch {
+		case r.Name != name:
+		case i >= r.Entries:
+			i -= r.Entries
+		case r.Words == 2:
+			return r.Data[2*i]<<r.Width | r.Data[2*i+1]
+		default:
+			return r.Data[i]
+		}
+	}
+	return 0
 }
 
 // SetElement writes what Elements reads.
