@@ -20,6 +20,12 @@ type Counts struct {
 	Queue      *QueueCounts      // nil: no queue is watched
 }
 
+// Idle reports whether no packet has met a program: neither a new one, nor one of an earlier window that waited in a queue since.
+func (c Counts) Idle() bool {
+	q := c.Queue
+	return c.Seen == 0 && (q == nil || q.Sent+q.Dropped+q.Bare+q.Foreign+q.Stale+q.Unparsed == 0)
+}
+
 // reasonNames are the JSON names of enum parse_reason.
 var reasonNames = map[chain.ChainParseReason]string{
 	chain.ChainParseReasonPARSE_TRUNCATED:       "truncated",
@@ -45,7 +51,7 @@ func (i *Instance) CountsSoFar() (Counts, error) {
 }
 
 func (i *Instance) counts(read func(*xmaps.Array) ([]uint64, error)) (Counts, error) {
-	set := xmaps.NewSet(i.chain, i.shared)
+	set := xmaps.NewSet(i.chain.Spec, i.shared)
 	array, err := set.Array("chain_counters")
 	if err != nil {
 		return Counts{}, err

@@ -21,8 +21,9 @@ type Array struct {
 	keys     []uint32
 	scratch  batch
 	tags     []string
-	quiet    int  // the bank that is known to hold zeros, plus one; 0: none is
-	written  bool // userspace puts values into it
+	quiet    int  // the bank that no packet came to, plus one; 0: it is not known of any
+	written  bool // userspace puts values into it, or others may
+	empty    bool // without banks: it held only zeros when it was read last, behind the last packet
 
 	forgotten []uint64 // what forget reads into
 }
@@ -39,8 +40,11 @@ func newArray(ms *ebpf.MapSpec, m *ebpf.Map) *Array {
 	return a
 }
 
-// Map is the kernel's map.
-func (a *Array) Map() *ebpf.Map { return a.m }
+// Map is the kernel's map. Whoever has it may write to it.
+func (a *Array) Map() *ebpf.Map {
+	a.written = true
+	return a.m
+}
 
 // Words is the number of uint64 that Read needs for one bank: an element of at most 8 bytes is one word.
 func (a *Array) Words() int { return a.Entries * a.wordsPerElement() }
@@ -57,12 +61,27 @@ func (a *Array) Read(bank int, dst []uint64) ([]uint64, error) {
 	if err := a.read(bank*a.Entries, dst); err != nil {
 		return nil, fmt.Errorf("read array %s: %w", a.Name, err)
 	}
+	a.seen(dst)
 	return dst, nil
 }
 
-// isQuiet reports whether a bank need not be asked for.
+// isQuiet reports whether a bank, or an array without banks, is known to hold zeros.
 func (a *Array) isQuiet(bank int) bool {
-	return a.quiet == bank+1 && a.Banks == 2 && !a.written && (a.Kind == TagRegister || a.Kind == TagTally || a.Kind == TagCounters)
+	if a.quiet == 0 || a.written || a.Kind != TagRegister && a.Kind != TagTally && a.Kind != TagCounters {
+		return false
+	}
+	if a.Banks == 2 {
+		return a.quiet == bank+1
+	}
+	return a.empty
+}
+
+// seen notes what an array without banks held.
+func (a *Array) seen(copies ...[]uint64) {
+	a.empty = a.Banks == 1
+	for _, words := range copies {
+		a.empty = a.empty && !slices.ContainsFunc(words, func(v uint64) bool { return v != 0 })
+	}
 }
 
 // ReadReset reads a closed bank and sets what is not zero back to zero. Nobody may be writing to it: flip first.

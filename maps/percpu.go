@@ -24,6 +24,7 @@ func (a *Array) ReadPerCPU(bank int) ([][]uint64, error) {
 	if err := a.readCopies(bank*a.Entries, copies); err != nil {
 		return nil, fmt.Errorf("read array %s: %w", a.Name, err)
 	}
+	a.seen(copies...)
 	return copies, nil
 }
 

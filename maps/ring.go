@@ -25,12 +25,30 @@ const (
 
 // Ring reads a ring of reports (bpf/include/report.h) by polling: nobody is woken up by a report. It is not safe for
 // concurrent use. Its mappings go away with it.
+//
+// The kernel counts every page of a mapped ring, twice, to the process, whether anything is in it or not: the data is mapped while
+// records come. cilium/ebpf's reader of rings keeps it mapped from beginning to end, and copies every record.
 type Ring struct {
+	m                  *ebpf.Map
 	consumer, producer *uint64 // positions, in bytes since the ring was made
-	data               []byte  // the ring twice in a row, so that no record is cut
+	data               *mapped // the ring twice in a row, so that no record is cut
 	mask               uint64
+	quiet              int // calls of Drain since there was a record
 	put                [][]byte
 }
+
+// mapped is memory that outlives neither its use nor its ring.
+type mapped struct{ b []byte }
+
+func (m *mapped) unmap() {
+	if m.b != nil {
+		_ = unix.Munmap(m.b)
+		m.b = nil
+	}
+}
+
+// maxQuiet calls of Drain without a record, and the data is not kept in memory any more.
+const maxQuiet = 64
 
 // Ring of an array of that kind: one for all who ask.
 func (a *Array) Ring() (*Ring, error) {
@@ -52,24 +70,44 @@ func NewRing(m *ebpf.Map) (*Ring, error) {
 	if m.Type() != ebpf.RingBuf {
 		return nil, fmt.Errorf("map ring: a %s is no ring", m.Type())
 	}
-	size, page := int(m.MaxEntries()), os.Getpagesize()
+	page := os.Getpagesize()
 	own, err := unix.Mmap(m.FD(), 0, page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("map ring: %w", err)
 	}
-	theirs, err := unix.Mmap(m.FD(), int64(page), page+2*size, unix.PROT_READ, unix.MAP_SHARED)
+	theirs, err := unix.Mmap(m.FD(), int64(page), page, unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("map ring: %w", err), unix.Munmap(own))
 	}
-	r := &Ring{data: theirs[page:], mask: uint64(size) - 1}
+	r := &Ring{m: m, data: &mapped{}, mask: uint64(m.MaxEntries()) - 1}
 	r.consumer = (*uint64)(unsafe.Pointer(unsafe.SliceData(own)))
 	r.producer = (*uint64)(unsafe.Pointer(unsafe.SliceData(theirs)))
-	runtime.AddCleanup(r, func(mapped [2][]byte) {
-		for _, b := range mapped {
-			_ = unix.Munmap(b)
+	runtime.AddCleanup(r, func(all [3]*mapped) {
+		for _, m := range all {
+			m.unmap()
 		}
-	}, [2][]byte{own, theirs})
+	}, [3]*mapped{{own}, {theirs}, r.data})
 	return r, nil
+}
+
+// records are the ring's data, which stands behind the two positions.
+func (r *Ring) records() ([]byte, error) {
+	if r.data.b == nil {
+		var err error
+		page := os.Getpagesize()
+		if r.data.b, err = unix.Mmap(r.m.FD(), int64(2*page), 2*int(r.mask+1), unix.PROT_READ, unix.MAP_SHARED); err != nil {
+			return nil, fmt.Errorf("map ring: %w", err)
+		}
+	}
+	r.quiet = 0
+	return r.data.b, nil
+}
+
+// rest notes that there was nothing.
+func (r *Ring) rest() {
+	if r.quiet++; r.quiet == maxQuiet {
+		r.data.unmap()
+	}
 }
 
 // Drain hands every finished record to f, oldest first; record is only valid during the call. It stops at a record that a
@@ -79,10 +117,18 @@ func (r *Ring) Drain(f func(record []byte)) error {
 		f(record)
 	}
 	r.put = r.put[:0]
-	pos := atomic.LoadUint64(r.consumer)
-	for end := atomic.LoadUint64(r.producer); pos < end; {
+	pos, end := atomic.LoadUint64(r.consumer), atomic.LoadUint64(r.producer)
+	if pos == end {
+		r.rest()
+		return nil
+	}
+	data, err := r.records()
+	if err != nil {
+		return err
+	}
+	for pos < end {
 		at := pos & r.mask
-		header := atomic.LoadUint32((*uint32)(unsafe.Pointer(&r.data[at])))
+		header := atomic.LoadUint32((*uint32)(unsafe.Pointer(&data[at])))
 		if header&ringBusy != 0 {
 			return nil
 		}
@@ -91,7 +137,7 @@ func (r *Ring) Drain(f func(record []byte)) error {
 			return fmt.Errorf("drain ring: %w: a record of %d bytes", ErrRing, length)
 		}
 		if header&ringDiscarded == 0 {
-			f(r.data[at+ringHeader : at+ringHeader+length])
+			f(data[at+ringHeader : at+ringHeader+length])
 		}
 		pos += (ringHeader + length + 7) &^ 7
 		atomic.StoreUint64(r.consumer, pos)

@@ -53,7 +53,7 @@ func (s *Set) Array(name string) (*Array, error) {
 }
 
 // Quiet says that no packet has met the programs since a closed bank was opened: its register arrays hold the zeros that the last reading
-// left there, and reading them costs nothing until Heard.
+// left there, and those without banks what they held then. Reading what is known to be zero costs nothing until Heard.
 func (s *Set) Quiet(bank int) {
 	for _, a := range s.arrays {
 		a.quiet = bank + 1
@@ -64,6 +64,13 @@ func (s *Set) Quiet(bank int) {
 func (s *Set) Heard() {
 	for _, a := range s.arrays {
 		a.quiet = 0
+	}
+}
+
+// Stirred says that packets have met the programs: nothing is known of what they left. What is read from now on is known again.
+func (s *Set) Stirred() {
+	for _, a := range s.arrays {
+		a.empty = false
 	}
 }
 

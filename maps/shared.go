@@ -29,6 +29,7 @@ func (a *Array) Shared() (*Shared, error) {
 	if err != nil {
 		return fail(err)
 	}
+	a.written = true
 	s := &Shared{unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(mapped))), n)}
 	runtime.AddCleanup(s, func(b []byte) { _ = unix.Munmap(b) }, mapped)
 	return s, nil

@@ -160,10 +160,11 @@ func (w *Ways) addCPU(t *Table, cpu int, words map[string][][]uint64) []rival {
 	counters := make([][]uint64, w.Count)
 	for i := range w.Count {
 		counters[i] = words[fmt.Sprintf("c%d", i)][cpu]
+		columns := w.columns(i, cpu, words)
 		for e, word := range counters[i] {
 			stored, note := w.split(word)
 			counters[i][e] = stored
-			key := w.key(i, e, cpu, words)
+			key := w.key(&columns, e)
 			if key == (Key{}) {
 				continue
 			}
@@ -200,9 +201,20 @@ func (w *Ways) value(stored, initial uint64) float64 {
 	return float64(stored + initial)
 }
 
-func (w *Ways) key(way, entry, cpu int, words map[string][][]uint64) (k Key) {
+// columns are the words of a way's keys on a CPU.
+func (w *Ways) columns(way, cpu int, words map[string][][]uint64) (columns [KeyWords][]uint64) {
 	for j := range w.Words {
-		k[j] = words[fmt.Sprintf("k%d%d", way, j)][cpu][entry]
+		columns[j] = words[fmt.Sprintf("k%d%d", way, j)][cpu]
+	}
+	return columns
+}
+
+func (w *Ways) key(columns *[KeyWords][]uint64, entry int) (k Key) {
+	for j := range w.Words {
+		k[j] = columns[j][entry]
+	}
+	if k == (Key{}) {
+		return k
 	}
 	return w.Spec.Clean(k)
 }

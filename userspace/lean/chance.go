@@ -131,7 +131,7 @@ func (c *chance) follow(now int64, l load, closed bool) error {
 	if c.auto {
 		c.choose(came / passed)
 	}
-	if c.p == before.p && math.Abs(c.rate-before.rate) < 0.02*before.rate {
+	if c.p == before.p && math.Abs(c.rate-before.rate) <= 0.02*before.rate {
 		return nil
 	}
 	return c.publish()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"slices"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
@@ -47,6 +48,7 @@ type instance struct {
 	words    map[string][]uint64 // buffers
 	ring     *maps.Ring
 	shifts   *maps.Array
+	given    []uint64 // what shifts hold
 	limiters [stats]*limiter
 	pending  [2]named
 	bank     int                // that packets write to
@@ -100,7 +102,7 @@ func (i *instance) Needs() maps.Need {
 
 // Bind implements algo.Instance.
 func (i *instance) Bind(set *maps.Set) (err error) {
-	i.set = set
+	i.set, i.given = set, nil
 	if i.counts, err = set.Array("lean_counts"); err != nil {
 		return err
 	}
@@ -128,12 +130,16 @@ func (c *config) latency() *latencies {
 	return l
 }
 
-// publish writes the limits where the data plane reads them.
+// publish writes the limits where the data plane reads them, when they are others than those there.
 func (i *instance) publish() error {
 	words := make([]uint64, stats)
 	for s := range words {
 		words[s] = uint64(i.limiters[s].shift)
 	}
+	if slices.Equal(words, i.given) {
+		return nil
+	}
+	i.given = words
 	return i.shifts.Write(0, words)
 }
 

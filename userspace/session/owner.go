@@ -59,11 +59,14 @@ func newOwner(ctx context.Context, m *member, failed chan<- error) *owner {
 
 func (o *owner) run(ctx context.Context, m *member, failed chan<- error) {
 	c, controls := m.instance.(algo.Controller)
+	var interval int64
+	var timer *time.Timer
 	var due <-chan time.Time
 	if controls {
-		ticker := time.NewTicker(time.Duration(c.IntervalNS()))
-		defer ticker.Stop()
-		due = ticker.C
+		interval = c.IntervalNS()
+		timer = time.NewTimer(untilTick(interval, monotonic()))
+		defer timer.Stop()
+		due = timer.C
 	}
 	speaks, quiet := m.speaker.due()
 	defer quiet()
@@ -84,9 +87,12 @@ func (o *owner) run(ctx context.Context, m *member, failed chan<- error) {
 		case <-due:
 			if ctx.Err() != nil {
 				due = nil // the run ends: what is left is its last window
-			} else if err = c.Tick(monotonic()); err != nil {
+				continue
+			}
+			if err = c.Tick(monotonic()); err != nil {
 				err, due = fmt.Errorf("control %s: %w", m.selected.Descriptor.Name, err), nil
 			}
+			timer.Reset(untilTick(interval, monotonic()))
 		}
 		if err != nil {
 			select {
@@ -96,6 +102,10 @@ func (o *owner) run(ctx context.Context, m *member, failed chan<- error) {
 		}
 	}
 }
+
+// untilTick is how long it is to the next whole multiple of an interval: algorithms tick together, and an idle machine wakes up once for
+// all of them.
+func untilTick(interval, now int64) time.Duration { return time.Duration(interval - now%interval) }
 
 // do runs a task on the owner's goroutine, and done when it is through. Without an owner, in a replay and behind the end, the caller
 // is alone and runs it itself.

@@ -273,6 +273,12 @@ func (s *Store) used() (n int64) {
 // version of a record's packing.
 const version = 1
 
+// writers are used again: each takes more than a megabyte, and the windows of all algorithms come together.
+var writers = sync.Pool{New: func() any {
+	z, _ := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed) // the level is one of gzip's
+	return z
+}}
+
 // pack writes a record: version, lengths and names, then the line, compressed.
 func pack(r Record) ([]byte, error) {
 	if len(r.Algorithm) > 255 || len(r.Interface) > 65535 {
@@ -284,7 +290,9 @@ func pack(r Record) ([]byte, error) {
 	b.WriteString(r.Algorithm)
 	b.Write(binary.BigEndian.AppendUint16(nil, uint16(len(r.Interface))))
 	b.WriteString(r.Interface)
-	z, _ := gzip.NewWriterLevel(&b, gzip.BestSpeed) // the level is one of gzip's
+	z := writers.Get().(*gzip.Writer)
+	defer writers.Put(z)
+	z.Reset(&b)
 	if _, err := z.Write(r.Line); err != nil {
 		return nil, fmt.Errorf("store a window: %w", err)
 	}
