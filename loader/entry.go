@@ -75,8 +75,11 @@ func (i *Instance) serve(kind Kind) error {
 
 func (i *Instance) loadEntry(cfg EntryConfig) (*ebpf.Program, error) {
 	i.tell("the parser for "+cfg.Kind.String(), len(i.loaded), len(i.loaded))
-	spec := i.chain.Copy()
-	if err := i.configureEntry(spec, cfg); err != nil {
+	spec, err := i.chain.Whole()
+	if err == nil {
+		err = i.configureEntry(spec, cfg)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("load entry program: %w", err)
 	}
 	if err := prove(chainName, spec, i.opts.Proven); err != nil {
@@ -86,7 +89,7 @@ func (i *Instance) loadEntry(cfg EntryConfig) (*ebpf.Program, error) {
 	if cfg.Kind == TC {
 		name = "chain_tc_entry"
 	}
-	removePrograms(spec, func(t ebpf.ProgramType) bool { return t != cfg.Kind.program() })
+	removePrograms(spec, func(p *ebpf.ProgramSpec) bool { return p.Type != cfg.Kind.program() })
 	loosen(spec, i.opts.Loose)
 	adaptToKernel(spec)
 	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: i.replacements(chainName, spec)})
@@ -134,10 +137,10 @@ func (i *Instance) configureEntry(spec *ebpf.CollectionSpec, cfg EntryConfig) er
 	return nil
 }
 
-// removePrograms drops the programs of types that will not be run, and with them the maps that only they use.
-func removePrograms(spec *ebpf.CollectionSpec, unwanted func(ebpf.ProgramType) bool) {
+// removePrograms drops the programs that will not be run, and with them the maps that only they use.
+func removePrograms(spec *ebpf.CollectionSpec, unwanted func(*ebpf.ProgramSpec) bool) {
 	for name, p := range spec.Programs {
-		if unwanted(p.Type) {
+		if unwanted(p) {
 			delete(spec.Programs, name)
 		}
 	}

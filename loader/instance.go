@@ -17,27 +17,6 @@ import (
 	xmaps "github.com/xdpmon/xdpmon/maps"
 )
 
-// Object is a configured algorithm: constants and sizes are written, nothing is loaded.
-type Object struct {
-	Name  string
-	Spec  *ebpf.CollectionSpec
-	Needs xmaps.Need
-	// RecircShare is the largest share of packets that may take a second pass; 0 for none.
-	RecircShare float64
-	// Enforces says that it decides over packets. It runs behind those that only measure, and what it decides is carried out.
-	Enforces bool
-}
-
-// has says whether the object has a program for a kind of hook.
-func (o Object) has(kind Kind) bool {
-	for _, p := range o.Spec.Programs {
-		if p.Type == kind.program() {
-			return true
-		}
-	}
-	return false
-}
-
 // Options of an instance.
 type Options struct {
 	Seed   uint64
@@ -57,6 +36,8 @@ type Options struct {
 	// Lazy loads the programs of a kind of hook when the first entry program of that kind is asked for: verifying them is most of a
 	// start, and an instance seldom has interfaces of both kinds. Not with Maps: packets pass through an adopted chain already.
 	Lazy bool
+	// Soon are kinds that will be asked for anyway: with Lazy their programs are loaded at once, from the same reading of each object.
+	Soon []Kind
 	// Loading is told what is proven and loaded next, the how manieth of how many. nil: nobody asks.
 	Loading func(what string, n, of int)
 	// Interrupted is asked before each program is proven and loaded, and before an entry program is handed out; an error ends the load,
@@ -88,8 +69,8 @@ type Instance struct {
 	opts     Options
 	shared   map[string]*ebpf.Map // phv, control, chains, budget, hash tables, chain counters
 	control  *xmaps.Control
-	chain    *ebpf.CollectionSpec
-	verdict  *ebpf.CollectionSpec // once a chain enforces
+	chain    Object
+	verdict  *Object // once a chain enforces
 	loaded   []*member
 	enforced *Verdicts // of this window, by a verdict program that is gone
 	sent     *transmission
@@ -125,23 +106,26 @@ func Load(objects []Object, opts Options) (*Instance, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read chain object: %w", err)
 	}
-	i := &Instance{opts: opts, chain: spec, shared: map[string]*ebpf.Map{}, entries: map[EntryConfig]*ebpf.Program{}}
+	i := &Instance{opts: opts, chain: Object{Name: chainName, Spec: Outline(spec), Read: chain.LoadChain}, shared: map[string]*ebpf.Map{}, entries: map[EntryConfig]*ebpf.Program{}}
 	i.kinds = map[Kind]bool{XDP: !opts.Lazy, TC: !opts.Lazy && !opts.Replay, Sent: false}
-	if err := i.build(objects); err != nil {
+	for _, kind := range opts.Soon {
+		i.kinds[kind] = true
+	}
+	if err := i.build(spec, objects); err != nil {
 		i.Close()
 		return nil, err
 	}
 	return i, nil
 }
 
-func (i *Instance) build(objects []Object) error {
+func (i *Instance) build(chain *ebpf.CollectionSpec, objects []Object) error {
 	if err := privilege.RaiseMemlock(); err != nil {
 		return err
 	}
-	if err := checkDescriptors(len(i.chain.Maps), objects); err != nil {
+	if err := checkDescriptors(len(chain.Maps), objects); err != nil {
 		return err
 	}
-	if err := i.createShared(); err != nil {
+	if err := i.createShared(chain); err != nil {
 		return fmt.Errorf("create maps of the chain: %w", err)
 	}
 	control, err := xmaps.NewControl(i.shared["chain_control"], i.shared["chain_xdp"], i.shared["chain_tc"],
@@ -157,8 +141,8 @@ func (i *Instance) build(objects []Object) error {
 }
 
 // createShared makes the maps that every object of the instance uses, once.
-func (i *Instance) createShared() error {
-	for name, ms := range i.chain.Maps {
+func (i *Instance) createShared(chain *ebpf.CollectionSpec) error {
+	for name, ms := range chain.Maps {
 		if !isShared(ms) && name != "chain_counters" {
 			continue
 		}
@@ -230,7 +214,7 @@ func (i *Instance) load(o Object) (*member, error) {
 	adaptToKernel(spec)
 	for kind, wanted := range i.kinds {
 		if !wanted {
-			removePrograms(spec, func(t ebpf.ProgramType) bool { return t == kind.program() })
+			removePrograms(spec, func(p *ebpf.ProgramSpec) bool { return p.Type == kind.program() })
 		}
 	}
 	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: i.replacements(o.Name, spec)})
@@ -253,8 +237,11 @@ func (i *Instance) interrupted(what string) error {
 
 // configured is an object with the constants that it will run with.
 func (i *Instance) configured(o Object) (*ebpf.CollectionSpec, error) {
-	spec := o.Spec.Copy()
-	if err := i.setCommon(spec); err != nil {
+	spec, err := o.Whole()
+	if err == nil {
+		err = i.setCommon(spec)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("load %s: %w", o.Name, err)
 	}
 	return spec, nil
@@ -282,7 +269,7 @@ func (i *Instance) loadKind(m *member, kind Kind) error {
 		return err
 	}
 	adaptToKernel(spec)
-	removePrograms(spec, func(t ebpf.ProgramType) bool { return t != kind.program() })
+	removePrograms(spec, func(p *ebpf.ProgramSpec) bool { return p.Type != kind.program() })
 	use := i.replacements(m.object.Name, spec)
 	for name, em := range m.coll.Maps {
 		if !strings.HasPrefix(name, ".") {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"hash"
 	"maps"
 	"slices"
 	"sync"
@@ -48,7 +49,7 @@ func identity(spec *ebpf.CollectionSpec) [sha256.Size]byte {
 	for _, name := range slices.Sorted(maps.Keys(spec.Programs)) {
 		p := spec.Programs[name]
 		fmt.Fprintf(h, "program %s %v %s %d\n", name, p.Type, p.SectionName, p.Flags)
-		h.Write(written(p.Instructions))
+		write(h, p.Instructions)
 	}
 	for _, name := range slices.Sorted(maps.Keys(spec.Maps)) {
 		m := spec.Maps[name]
@@ -60,8 +61,9 @@ func identity(spec *ebpf.CollectionSpec) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// written are instructions with the names that they have and refer to, field by field: as text they take ten times as long.
-func written(all asm.Instructions) (b []byte) {
+// write takes instructions in with the names that they have and refer to, field by field: as text they take ten times as long.
+func write(h hash.Hash, all asm.Instructions) {
+	b := make([]byte, 0, 4096)
 	for i := range all {
 		ins := &all[i]
 		b = binary.LittleEndian.AppendUint64(b, uint64(ins.OpCode))
@@ -71,6 +73,9 @@ func written(all asm.Instructions) (b []byte) {
 			b = binary.LittleEndian.AppendUint64(b, uint64(len(name)))
 			b = append(b, name...)
 		}
+		if len(b) >= cap(b)/2 || i == len(all)-1 {
+			h.Write(b)
+			b = b[:0]
+		}
 	}
-	return b
 }

@@ -82,7 +82,7 @@ func (i *Instance) Reseed(seed uint64, objects []Object) error {
 		}
 	}
 	if m := i.looseEntry; m != nil {
-		spec := i.chain.Copy()
+		spec := i.chain.Spec.Copy()
 		if err := i.configureEntry(spec, i.looseConfig); err != nil {
 			return err
 		}
@@ -94,12 +94,8 @@ func (i *Instance) Reseed(seed uint64, objects []Object) error {
 }
 
 func (i *Instance) reseed(m *member, o Object) error {
-	was, err := i.configured(m.object)
-	if err != nil {
-		return err
-	}
-	spec, err := i.configured(o)
-	if err != nil {
+	was, spec := m.object.Spec.Copy(), o.Spec.Copy()
+	if err := errors.Join(i.setCommon(was), i.setCommon(spec)); err != nil {
 		return err
 	}
 	for name, v := range spec.Variables {
@@ -145,7 +141,7 @@ func (i *Instance) forget() error {
 			return err
 		}
 	}
-	set := xmaps.NewSet(i.chain, i.shared)
+	set := xmaps.NewSet(i.chain.Spec, i.shared)
 	if err := set.Forget(); err != nil {
 		return err
 	}

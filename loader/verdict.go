@@ -24,9 +24,9 @@ func (i *Instance) arranged(objects []Object) ([]Object, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read verdict object: %w", err)
 		}
-		i.verdict = spec
+		i.verdict = &Object{Name: verdictName, Spec: Outline(spec), Read: verdict.LoadVerdict}
 	}
-	return append(list, Object{Name: verdictName, Spec: i.verdict}), nil
+	return append(list, *i.verdict), nil
 }
 
 func order(o Object) int {

@@ -56,7 +56,11 @@ func pisaOne(env *environment, name string, set map[string]string, asJSON bool) 
 	if err != nil {
 		return err
 	}
-	p, err := env.engine.prove(name, object.Spec)
+	spec, err := object.Whole()
+	if err != nil {
+		return err
+	}
+	p, err := env.engine.prove(name, spec)
 	if p != nil {
 		if err := env.printProof(name, p, asJSON); err != nil {
 			return err

@@ -51,7 +51,11 @@ func objectOf(t *testing.T, s session.Selected) (loader.Object, algo.Instance) {
 func TestProven(t *testing.T) {
 	forAll(t, func(t *testing.T, s session.Selected) {
 		object, _ := objectOf(t, s)
-		if _, err := pisa.Prove(object.Spec); err != nil {
+		spec, err := object.Whole()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := pisa.Prove(spec); err != nil {
 			t.Error(err)
 		}
 	})

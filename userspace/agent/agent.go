@@ -148,7 +148,7 @@ func limitHeap(bytes int64) {
 		debug.SetMemoryLimit(bytes)
 	}
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50) // windows leave garbage every ten seconds; the memory is worth more than the time
+		debug.SetGCPercent(75) // windows leave garbage every ten seconds; the memory is worth more than the time
 	}
 }
 

@@ -102,7 +102,11 @@ func loadLive(ctx context.Context, cfg *LiveConfig, pin *pin.Pin) (*runner, erro
 	if pin != nil {
 		adopt = pin.Match
 	}
-	return newRunner(cfg.Config, cfg.Name, loader.Options{Interrupted: ctx.Err, Lazy: pin == nil}, adopt)
+	opts := loader.Options{Interrupted: ctx.Err, Lazy: pin == nil}
+	if cfg.warms() {
+		opts.Soon = []loader.Kind{loader.TC}
+	}
+	return newRunner(cfg.Config, cfg.Name, opts, adopt)
 }
 
 // monotonic is the clock that bpf_ktime_get_ns reads.

@@ -72,7 +72,7 @@ func Open(ctx context.Context, cfg LiveConfig) (*Session, error) {
 // beFrugal trades some processor time of a start, which makes much garbage, for half of its memory. GOGC in the environment says otherwise.
 var beFrugal = sync.OnceFunc(func() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50)
+		debug.SetGCPercent(75)
 	}
 })
 
@@ -101,7 +101,7 @@ func (s *Session) attach(ctx context.Context) error {
 	if err := s.manager.Attach(s.cfg.Interfaces...); err != nil {
 		return err
 	}
-	if s.cfg.Watched {
+	if s.cfg.warms() {
 		if err := s.warm(); err != nil {
 			return err
 		}
@@ -140,12 +140,11 @@ func (s *Session) begin() error {
 	return nil
 }
 
-// warm loads what an interface that appears later will need, so that it need not wait for a proof. Where packets go through TC is where
-// interfaces come and go.
+// warms reports whether interfaces appear later, and where: packets go through TC where interfaces come and go.
+func (cfg *LiveConfig) warms() bool { return cfg.Watched && cfg.Hook != string(attach.HookXDP) }
+
+// warm loads what such an interface will need, so that it need not wait for a proof.
 func (s *Session) warm() error {
-	if s.cfg.Hook == string(attach.HookXDP) {
-		return nil
-	}
 	for _, egress := range []bool{false, true} {
 		if egress && s.cfg.Direction == string(attach.Ingress) || !egress && s.cfg.Direction == string(attach.Egress) {
 			continue

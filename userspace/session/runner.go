@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/cilium/ebpf"
+
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
@@ -72,14 +74,14 @@ func configure(s Selected, env algo.Env) (loader.Object, algo.Instance, error) {
 	if err != nil {
 		return loader.Object{}, nil, err
 	}
-	spec, err := s.Descriptor.Spec()
+	spec, err := outline(s.Descriptor)
 	if err != nil {
 		return loader.Object{}, nil, fmt.Errorf("read object: %w", err)
 	}
 	if err := instance.Configure(spec); err != nil {
 		return loader.Object{}, nil, err
 	}
-	object := loader.Object{Name: s.Descriptor.Name, Spec: spec, Needs: instance.Needs(), Enforces: s.Descriptor.Enforces}
+	object := loader.Object{Name: s.Descriptor.Name, Spec: spec, Read: s.Descriptor.Spec, Needs: instance.Needs(), Enforces: s.Descriptor.Enforces}
 	if a, ok := instance.(algo.Acting); ok {
 		object.Enforces = object.Enforces && a.Acts()
 	}
@@ -87,6 +89,22 @@ func configure(s Selected, env algo.Env) (loader.Object, algo.Instance, error) {
 		object.RecircShare = r.RecirculationShare()
 	}
 	return object, instance, nil
+}
+
+// outlines are those of objects that were read before: how large an algorithm will be is asked for several times before it is loaded.
+var outlines sync.Map // of *ebpf.CollectionSpec, by *algo.Descriptor
+
+// outline is one for the caller to configure.
+func outline(d *algo.Descriptor) (*ebpf.CollectionSpec, error) {
+	if known, ok := outlines.Load(d); ok {
+		return known.(*ebpf.CollectionSpec).Copy(), nil
+	}
+	spec, err := d.Spec()
+	if err != nil {
+		return nil, err
+	}
+	known, _ := outlines.LoadOrStore(d, loader.Outline(spec))
+	return known.(*ebpf.CollectionSpec).Copy(), nil
 }
 
 // newRunner loads the algorithms; adopt may look at them first and put maps of an earlier run into opts.
@@ -206,7 +224,7 @@ func (r *runner) lines(members []*member, w report.Window, bank int, counts load
 }
 
 func (r *runner) line(m *member, w report.Window, bank int, counts loader.Counts) (report.Line, error) {
-	idle := counts.Seen == 0 // nobody has met a program since the bank was opened; less what came before the member would not say so
+	idle := counts.Idle() // since the bank was opened; less what came before the member would not say so
 	w, counts = m.started(w), counts.Minus(m.before)
 	m.since, m.before = 0, loader.Counts{}
 	packets := report.Packets{Seen: counts.Seen, Segments: counts.Seen - counts.Aggregates + counts.Segments, Parsed: counts.Parsed,
@@ -214,6 +232,8 @@ func (r *runner) line(m *member, w report.Window, bank int, counts loader.Counts
 	idle = idle && m.owner != nil && m.set != nil
 	if idle { // a link at rest: tables that are as large as for a busy one need not be read
 		m.set.Quiet(bank)
+	} else if m.set != nil {
+		m.set.Stirred()
 	}
 	result, encoded, err := r.answer(m, w, bank, packets)
 	if idle {

@@ -1,0 +1,84 @@
+package loader
+
+import (
+	"fmt"
+
+	"github.com/cilium/ebpf"
+
+	xmaps "github.com/xdpmon/xdpmon/maps"
+)
+
+// Object is a configured algorithm: constants and sizes are written, nothing is loaded.
+type Object struct {
+	Name string
+	Spec *ebpf.CollectionSpec
+	// Read reads the object anew, as it was compiled: Spec is an outline then, and instructions are in memory only while they are proven
+	// and loaded. nil: Spec is whole.
+	Read  func() (*ebpf.CollectionSpec, error)
+	Needs xmaps.Need
+	// RecircShare is the largest share of packets that may take a second pass; 0 for none.
+	RecircShare float64
+	// Enforces says that it decides over packets. It runs behind those that only measure, and what it decides is carried out.
+	Enforces bool
+}
+
+// has says whether the object has a program for a kind of hook.
+func (o Object) has(kind Kind) bool {
+	for _, p := range o.Spec.Programs {
+		if p.Type == kind.program() {
+			return true
+		}
+	}
+	return false
+}
+
+// Outline is an object without instructions and types, which are nine tenths of it: what is configured, and what is known of it while it
+// runs.
+func Outline(spec *ebpf.CollectionSpec) *ebpf.CollectionSpec {
+	o := &ebpf.CollectionSpec{Maps: map[string]*ebpf.MapSpec{}, Programs: map[string]*ebpf.ProgramSpec{},
+		Variables: map[string]*ebpf.VariableSpec{}, ByteOrder: spec.ByteOrder}
+	for name, m := range spec.Maps {
+		short := *m
+		short.Key, short.Value = nil, nil
+		o.Maps[name] = short.Copy()
+	}
+	for name, p := range spec.Programs {
+		short := *p
+		short.Instructions, short.AttachTarget = nil, nil
+		o.Programs[name] = &short
+	}
+	for name, v := range spec.Variables {
+		if v.Value != nil { // its type says how long it is, otherwise
+			short := *v
+			short.Type = nil
+			v = &short
+		}
+		o.Variables[name] = v.Copy()
+	}
+	return o
+}
+
+// Whole is a copy of the object with its instructions.
+func (o Object) Whole() (*ebpf.CollectionSpec, error) {
+	outline := o.Spec.Copy()
+	if o.Read == nil {
+		return outline, nil
+	}
+	spec, err := o.Read()
+	if err != nil {
+		return nil, fmt.Errorf("read object: %w", err)
+	}
+	for name, m := range outline.Maps {
+		if was := spec.Maps[name]; was != nil {
+			m.Key, m.Value = was.Key, was.Value
+		}
+	}
+	for name, v := range outline.Variables {
+		if was := spec.Variables[name]; was != nil {
+			v.Type = was.Type
+		}
+	}
+	removePrograms(spec, func(p *ebpf.ProgramSpec) bool { return outline.Programs[p.Name] == nil })
+	spec.Maps, spec.Variables = outline.Maps, outline.Variables
+	return spec, nil
+}
