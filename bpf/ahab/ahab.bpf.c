@@ -25,7 +25,8 @@
  * time on two cores may count as one, which makes losses rarer by that.
  *
  * Nobody is limited in a slice without a capacity, nor when the lease has run out: the control loop renews it, so a process
- * that stops or dies leaves everything open. A slice without packets for AHAB_IDLE epochs begins again with the highest limit. */
+ * that stops or dies leaves everything open. A slice without packets for AHAB_IDLE epochs begins again with the highest limit, which is that of
+ * a user with twice the capacity, and so does one whose clock was set back by more than that. */
 #include "base.h"
 #include "phv.h"
 #include "register.h"
@@ -218,7 +219,9 @@ static __always_inline __u32 epoch_crossed(struct phv *phv, __u32 slice)
 	if (!last)
 		return 0;
 	then = reg_load(last);
-	since = clock_since(now, then);
+	since = now - then;
+	if (since > ~0U - AHAB_IDLE * (ahab_table ? 1 : ahab_epoch)) /* another core's clock, or a capture out of order */
+		return 0;
 	if (since < (ahab_table ? 1 : ahab_epoch))
 		return 0;
 	return reg_cas(last, then, now) == then ? since : 0;
@@ -281,13 +284,12 @@ static __always_inline __u32 aim_of(const struct ahab_slice *s, __u32 since)
 
 static __always_inline __u32 limit_after(const struct flow *f, const struct ahab_slice *s, const struct parts *sum)
 {
-	__u32 ceiling = s->ceiling, most, next;
+	__u32 ceiling = s->ceiling, most = limit_of_all(s), next;
 
-	if (f->since >= AHAB_IDLE * (ahab_table ? 1 : ahab_epoch))
-		return ceiling;
-	most = limit_of_all(s);
 	if (!ahab_table && most < ceiling >> 1) /* twice the capacity: room for a burst, and two steps from where users begin to share */
 		ceiling = 2 * most;
+	if (f->since >= AHAB_IDLE * (ahab_table ? 1 : ahab_epoch))
+		return ceiling;
 	next = limit_next(f->limit, sum, aim_of(s, f->since), most);
 	return next < ceiling ? next : ceiling;
 }

@@ -11,14 +11,15 @@
  * decays it, with one store of the whole word: what another core adds between its load and its store, some nanoseconds of 65,536,
  * is lost to the cell. That is at most one packet a core, cell and tick, and lets a rate come out too low by less than their share of
  * a tick's packets; a compare-and-exchange would lose this packet instead, and costs three times what the rest of a row does. A clock that
- * is behind the cell's (another core's) adds without a decay. Ticks wrap after 2^32 of them (78 hours): of a cell that was not touched
- * for as long and is within 68 s of it, the old sum comes back once. */
+ * is behind the cell's by up to LPF_BEHIND ticks, about tau (another core's; a capture out of order) adds without a decay, so that a rate reads twice
+ * too high at most. One that is farther behind was set back: the cell begins anew, as it would stand still until the clock had caught up. Ticks
+ * wrap after 2^32 of them (78 hours): of a cell that was not touched for as long and is within LPF_BEHIND of it, the old sum comes back once. */
 #pragma once
 
 #include "register.h"
 
 #define LPF_TICKS 1024
-#define LPF_BEHIND (1U << 20)
+#define LPF_BEHIND 64
 
 const volatile __u32 lpf_shift = 16; /* 2^16 ns: 61 ticks make 4 ms */
 

@@ -41,6 +41,8 @@ const (
 // Link runs one instance of ahab.
 type Link struct {
 	Algorithm algo.Instance
+	// Clock is what packets and the control loop take for the time; nil: it is the time.
+	Clock func(at time.Duration) time.Duration
 	inst      *loader.Instance
 	feed      *replay.Replayer
 	set       *maps.Set
@@ -217,7 +219,7 @@ func (l *Link) ends(r *Result, done int, each func(time.Duration) error) error {
 	}
 	now := time.Duration(done+1) * Glance
 	if c, ok := l.Algorithm.(algo.Controller); ok && now%time.Duration(c.IntervalNS()) == 0 {
-		if err := c.Tick(traffic.Start + int64(now)); err != nil {
+		if err := c.Tick(l.stamp(now)); err != nil {
 			return err
 		}
 	}
@@ -225,6 +227,14 @@ func (l *Link) ends(r *Result, done int, each func(time.Duration) error) error {
 		return each(now)
 	}
 	return nil
+}
+
+// stamp is what the clock shows.
+func (l *Link) stamp(at time.Duration) int64 {
+	if l.Clock != nil {
+		at = l.Clock(at)
+	}
+	return traffic.Start + int64(at)
 }
 
 // verdictDrop is VERDICT_DROP.
@@ -239,7 +249,7 @@ func (l *Link) send(p *packet.Packet, at time.Duration) (bool, error) {
 // decide is send, and the limit that the packet has written; 0: it has not.
 func (l *Link) decide(p *packet.Packet, at time.Duration) (passed bool, limit uint32, err error) {
 	var f packet.Frame
-	p.Time = traffic.Start + int64(at)
+	p.Time = l.stamp(at)
 	if err := l.packer.Frame(p, &f); err != nil {
 		return false, 0, err
 	}

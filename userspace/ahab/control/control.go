@@ -82,7 +82,7 @@ func New(plan *slices.Plan, before *Loop, apart float64) *Loop {
 }
 
 // Tick reads, divides and writes. now is in nanoseconds. It reports how long the loop had not run, in seconds, if that was too long to go on from
-// what it knew: then it begins anew, and slices may take what they could before.
+// what it knew (negative: the clock was set back by that): then it begins anew, and slices may take what they could before.
 func (l *Loop) Tick(now int64, r Registers) (away float64) {
 	dt := float64(now-l.last) / 1e9
 	fresh := l.last == 0 || dt <= 0 || dt > longest
