@@ -148,3 +148,80 @@ func open(t *testing.T, f *flood) {
 	}
 	t.Fatal("limits stay without the process that renews them")
 }
+
+// arrivals are datagrams that arrive within some time; 5,000 a second are sent at most.
+func (f *flood) arrivals(d time.Duration) int {
+	for len(f.arrived) > 0 {
+		<-f.arrived
+	}
+	time.Sleep(d)
+	return len(f.arrived)
+}
+
+// holds fails when more arrives in half a second than ten times what 100 kbit/s are.
+func (f *flood) holds(t *testing.T, when string) {
+	t.Helper()
+	if n := f.arrivals(500 * time.Millisecond); n > 52 {
+		t.Errorf("%d datagrams in half a second %s, 5 are the limit", n, when)
+	}
+}
+
+// A killed run that was pinned leaves its programs: limits end with the lease, or stay for as long as was said at the start, or until detach.
+func TestAhabKilledWhilePinned(t *testing.T) {
+	if !ownMounts(t) {
+		return
+	}
+	network := netnstest.New(t, netns.Options{})
+	f := startFlood(t, network)
+	begin := func(set ...string) *running {
+		args := []string{"--algo", "ahab", "--pin", "operator", "--window", "200ms", "--set", "ahab.capacity=100kbit", "--set", "ahab.user=source"}
+		for _, s := range set {
+			args = append(args, "--set", "ahab."+s)
+		}
+		run := start(t, network, args...)
+		run.await(t, "drops", func() bool { return lastAhab(t, run).Report.Dropped > 0 })
+		return run
+	}
+	detach := func() {
+		t.Helper()
+		if onInterface(t, network) == "" {
+			t.Fatal("nothing is attached: --pin did not keep it")
+		}
+		inside(t, network, "detach", network.A.Interface).want(t, done, "")
+		clean(t, network)
+	}
+	begin("fail=open").kill()
+	open(t, f)
+	detach()
+
+	run := begin("fail=hold", "hold=2s")
+	run.says(t, `limits stay for 2s when this process stops or, pinned, is killed`)
+	run.kill()
+	f.holds(t, "behind a killed process that was to hold limits for two")
+	open(t, f)
+	detach()
+
+	begin("fail=hold", "hold=1h").kill()
+	f.holds(t, "behind a killed process that was to hold limits for an hour")
+	detach()
+	if n := f.arrivals(500 * time.Millisecond); n <= 52 {
+		t.Errorf("%d datagrams in half a second behind detach, 5 were the limit", n)
+	}
+}
+
+// A dry run says what would be dropped and drops nothing; an interface that goes away while limits are enforced ends no more than its attachment.
+func TestAhabDryRunAndInterfaceGone(t *testing.T) {
+	network := netnstest.New(t, netns.Options{})
+	f := startFlood(t, network)
+	args := []string{"--algo", "ahab", "--window", "200ms", "--set", "ahab.capacity=100kbit", "--set", "ahab.user=source"}
+	dry := start(t, network, append(args, "--set", "ahab.dry-run=true")...)
+	dry.await(t, "what would be dropped", func() bool { return lastAhab(t, dry).Report.Dropped > 0 })
+	open(t, f)
+	dry.stop(t, syscall.SIGINT).want(t, done, "")
+
+	run := start(t, network, args...)
+	run.await(t, "drops", func() bool { return lastAhab(t, run).Report.Dropped > 0 })
+	deleteLink(t, network)
+	run.says(t, network.A.Interface+".*(gone|disappeared|went away|vanished|no longer|deleted|removed)")
+	run.stop(t, syscall.SIGINT).want(t, done, network.A.Interface)
+}

@@ -42,13 +42,13 @@ const (
 type Link struct {
 	Algorithm algo.Instance
 	// Clock is what packets and the control loop take for the time; nil: it is the time.
-	Clock func(at time.Duration) time.Duration
-	inst      *loader.Instance
-	feed      *replay.Replayer
-	set       *maps.Set
-	limit     *maps.Array
-	packer    builder.Packer
-	random    *rand.Rand
+	Clock  func(at time.Duration) time.Duration
+	inst   *loader.Instance
+	feed   *replay.Replayer
+	set    *maps.Set
+	limit  *maps.Array
+	packer builder.Packer
+	random *rand.Rand
 }
 
 // New loads ahab with these parameters. Close it.
