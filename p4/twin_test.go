@@ -12,8 +12,8 @@ import (
 
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/maps"
-	_ "github.com/xdpmon/xdpmon/tests/sweep/all"
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	_ "github.com/xdpmon/xdpmon/userspace/all"
 	_ "github.com/xdpmon/xdpmon/userspace/fridge"
 	_ "github.com/xdpmon/xdpmon/userspace/rttarray"
 )

@@ -1,8 +1,10 @@
 // Command xdpmon measures delays, losses, reorderings, heavy flows, bursts and unfair users where the packets are.
-//
-//go:generate go run ./internal/genalgos -root ../.. -out algorithms_gen.go
 package main
 
-import "os"
+import (
+	"os"
+
+	_ "github.com/xdpmon/xdpmon/userspace/all"
+)
 
 func main() { os.Exit(run(osEnvironment())) }

@@ -1,4 +1,4 @@
-// Code generated from the folders of p4; DO NOT EDIT.
+// Code generated from the folders; DO NOT EDIT.
 
 package all
 

@@ -12,8 +12,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	_ "github.com/xdpmon/xdpmon/tests/sweep/all"
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	_ "github.com/xdpmon/xdpmon/userspace/all"
 )
 
 // needSoak: these take minutes, and are run by `make agent-soak`.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	_ "github.com/xdpmon/xdpmon/tests/sweep/all"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	_ "github.com/xdpmon/xdpmon/userspace/all"
 )
 
 func TestMain(m *testing.M) { testutil.Main(m) }

@@ -27,7 +27,7 @@ func TestExampleAlgorithm(t *testing.T) {
 	for _, f := range exampleFiles(t) {
 		write(t, filepath.Join(tree, f.path), f.text)
 	}
-	run(t, tree, "go", "generate", "./bpf/syncount", "./cmd/...")
+	run(t, tree, "go", "generate", "./bpf/syncount", "./userspace/all")
 	xdpmon := filepath.Join(t.TempDir(), "xdpmon")
 	run(t, tree, "go", "build", "-o", xdpmon, "./cmd/xdpmon")
 

@@ -10,8 +10,8 @@ import (
 	_ "github.com/xdpmon/xdpmon/p4/all"
 	"github.com/xdpmon/xdpmon/p4/tna/run"
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
-	_ "github.com/xdpmon/xdpmon/tests/sweep/all"
 	"github.com/xdpmon/xdpmon/tests/testutil"
+	_ "github.com/xdpmon/xdpmon/userspace/all"
 	"github.com/xdpmon/xdpmon/userspace/capture"
 )
 

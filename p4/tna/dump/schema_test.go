@@ -13,7 +13,7 @@ import (
 	"github.com/xdpmon/xdpmon/p4/tna/dump"
 	"github.com/xdpmon/xdpmon/p4/tna/run"
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
-	_ "github.com/xdpmon/xdpmon/tests/sweep/all"
+	_ "github.com/xdpmon/xdpmon/userspace/all"
 )
 
 func schema(t *testing.T, name string) *jsonschema.Schema {

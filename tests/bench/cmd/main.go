@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/xdpmon/xdpmon/tests/bench"
-	_ "github.com/xdpmon/xdpmon/tests/sweep/all"
+	_ "github.com/xdpmon/xdpmon/userspace/all"
 )
 
 func main() {

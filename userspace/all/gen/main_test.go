@@ -1,0 +1,58 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// What is committed is what the folders say.
+func TestListsAreGenerated(t *testing.T) {
+	for path, l := range map[string]list{
+		"userspace/all/algorithms_gen.go": {of: "userspace", with: []string{"bpf/NAME/*.bpf.c", "userspace/NAME/*.go"}},
+		"p4/all/twins_gen.go":             {of: "p4", with: []string{"p4/NAME/twin.go"}},
+	} {
+		l.root = "../../.."
+		want, err := l.generate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(filepath.Join(l.root, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s is out of date: run go generate in its folder\n--- the folders say\n%s", path, want)
+		}
+	}
+}
+
+func TestFoundByFolder(t *testing.T) {
+	root := t.TempDir()
+	for _, path := range []string{"bpf/both/both.bpf.c", "userspace/both/both.go", "bpf/include/x.h", "userspace/only/only.go", "bpf/bare/bare.bpf.c",
+		"userspace/bare/README", "userspace/only.go"} {
+		path = filepath.Join(root, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		with []string
+		want []string
+	}{
+		{[]string{"bpf/NAME/*.bpf.c", "userspace/NAME/*.go"}, []string{"both"}},
+		{[]string{"userspace/NAME/*.go"}, []string{"both", "only"}},
+	} {
+		if names, err := (list{root, "userspace", c.with}).names(); err != nil || !slices.Equal(names, c.want) {
+			t.Errorf("%q finds %v, %v; want %v", c.with, names, err, c.want)
+		}
+	}
+	if names, err := (list{root: root, of: "userspace"}).names(); err == nil {
+		t.Errorf("nothing is asked of a folder, and %v are found", names)
+	}
+}
