@@ -28,6 +28,9 @@ const (
 
 const addrs = Src | Dst
 
+// FiveTuple names a flow.
+const FiveTuple = addrs | SrcPort | DstPort | Proto
+
 // Family of the packets that have a key: enum key_family.
 type Family uint32
 
@@ -59,8 +62,8 @@ const (
 )
 
 var kinds = map[string]Fields{
-	"5tuple":  Src | Dst | SrcPort | DstPort | Proto,
-	"srcdst":  Src | Dst,
+	"5tuple":  FiveTuple,
+	"srcdst":  addrs,
 	"src":     Src,
 	"dst":     Dst,
 	"sport":   SrcPort,

@@ -27,14 +27,13 @@ func (w *Ways) P4() map[string]string {
 }
 
 func (w *Ways) params() string {
-	var b strings.Builder
 	width, capitals := bits.Len(uint(w.PerWay()-1)), strings.ToUpper(w.Prefix)
-	b.WriteString(p4text.Head("params", w.Prefix))
-	fmt.Fprintf(&b, "#define %s_ENTRIES %d\n", capitals, 2*w.PerWay())
-	fmt.Fprintf(&b, "#define %s_NEXT %d\n", capitals, w.Initial+1)
-	fmt.Fprintf(&b, "typedef bit<%d> way_slot_t;\n", width)
-	fmt.Fprintf(&b, "typedef bit<%d> bank_slot_t;\n", width+1)
-	return b.String()
+	text := p4text.New("params", w.Prefix)
+	text.Line("#define %s_ENTRIES %d", capitals, 2*w.PerWay())
+	text.Line("#define %s_NEXT %d", capitals, w.Initial+1)
+	text.Line("typedef bit<%d> way_slot_t;", width)
+	text.Line("typedef bit<%d> bank_slot_t;", width+1)
+	return text.String()
 }
 
 func (w *Ways) admissionTable() string {

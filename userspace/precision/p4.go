@@ -16,11 +16,7 @@ func p4(v algo.Values) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	kind, err := heavy.ParseKind("5tuple")
-	if err != nil {
-		return nil, err
-	}
-	if c.ways.Spec.Fields != kind || c.bytes || c.ways.Count != 2 || c.ways.Admission != heavy.NineEighths || c.delay > 0 {
+	if c.ways.Spec.Fields != heavy.FiveTuple || c.bytes || c.ways.Count != 2 || c.ways.Admission != heavy.NineEighths || c.delay > 0 {
 		return nil, fmt.Errorf("write P4: %w", errP4)
 	}
 	return c.ways.P4(), nil

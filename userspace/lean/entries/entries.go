@@ -1,0 +1,87 @@
+// Package entries makes the constant entries of tables in lean's P4 twin that no parameter changes.
+package entries
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+)
+
+// Lengths: a number less the length of both headers, so that the IP total length added to it is behind the payload.
+func Lengths() (list []string) {
+	for words := 5; words <= 15; words++ {
+		less := 1<<32 - 20 - 4*words
+		list = append(list, fmt.Sprintf("            (true, true, 4w%d): lengths(%d, %d);", words, less, less+1))
+	}
+	return list
+}
+
+// Kinds: without payload, with one byte of it, with more.
+func Kinds() (list []string) {
+	for words := 5; words <= 15; words++ {
+		list = append(list, fmt.Sprintf("            (true, true, 4w%d, %d): bare();", words, 20+4*words),
+			fmt.Sprintf("            (true, true, 4w%d, %d): probe();", words, 21+4*words))
+	}
+	return append(list, "            (true, true, _, _): data();")
+}
+
+// Masks are the bits of a word, one by one.
+func Masks() (list []string) {
+	for bit := range 32 {
+		list = append(list, fmt.Sprintf("            %d: set_mask(%#x);", bit, uint32(1)<<bit))
+	}
+	return list
+}
+
+// Steps: a step of more than one and no jump left that many identifiers out, less one.
+func Steps(small int) (list []string) {
+	for step := 2; step <= small; step++ {
+		list = append(list, fmt.Sprintf("            (%d, _): lost(%d);", step, step-1))
+	}
+	return list
+}
+
+// Reports are macros: for every choice of so many statistics, which are to be reported.
+func Reports(stats int) string {
+	var b strings.Builder
+	b.WriteString("/* Of the statistics that are compiled: which are to be reported. */\n")
+	for mask := 1; mask < 1<<stats; mask++ {
+		fmt.Fprintf(&b, "#%s LEAN_STATS == %d\n#define LEAN_REPORTS \\\n%s\n", map[bool]string{true: "if", false: "elif"}[mask == 1],
+			mask, strings.Join(reported(stats, mask), " \\\n"))
+	}
+	b.WriteString("#endif\n\n")
+	return b.String()
+}
+
+// reported: every set of a mask's statistics of which one of two bits each was new, the larger sets first.
+func reported(stats, mask int) (list []string) {
+	for size := stats; size > 0; size-- {
+		for set := 1; set <= mask; set++ {
+			if set&^mask == 0 && bits.OnesCount(uint(set)) == size {
+				list = append(list, choices(stats, set, mask)...)
+			}
+		}
+	}
+	return list
+}
+
+// choices of a set: for each of its statistics the one array or the other; the mask's other statistics may be anything.
+func choices(stats, set, mask int) (list []string) {
+	for which := range 1 << stats {
+		if which&^set != 0 {
+			continue
+		}
+		var keys []string
+		for s := range stats {
+			pair := [2]string{"_", "_"}
+			if set>>s&1 == 1 {
+				pair[which>>s&1] = "0"
+			}
+			if mask>>s&1 == 1 {
+				keys = append(keys, pair[:]...)
+			}
+		}
+		list = append(list, fmt.Sprintf("    (%s): report(%d);", strings.Join(keys, ", "), set))
+	}
+	return list
+}
