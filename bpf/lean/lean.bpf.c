@@ -32,13 +32,18 @@ STATISTIC(lean_loss);
 STATISTIC(lean_ooo);
 STATISTIC(lean_ret);
 
-/* Everything between a packet and its reports. */
-struct lean {
+/* What the tables know of a packet. */
+struct tables {
 	struct lean_flow flow;
 	struct latency latency;
 	struct loss loss;
 	struct ooo ooo;
 	struct retrans retrans;
+};
+
+/* Everything between a packet and its reports. What stands behind the tables is cleared for an event, which few packets bring. */
+struct lean {
+	struct tables t;
 	struct sketch_place at;      /* the packet's flow: loss, ooo, retrans */
 	struct sketch_place back_at; /* latency's: mostly the opposite direction's */
 	__s32 limit[STATS];
@@ -63,23 +68,23 @@ enum kind { BARE, DATA };
 
 #define LOOK(stat, name, reg, where, stage)                                                                  \
 	if (TAKES(kind, stat))                                                                        \
-		name##_##stage(&l->name, phv, &l->flow, count)
+		name##_##stage(&t->name, phv, &t->flow, count)
 
 /* The tables, stage by stage. */
-static __always_inline void ways(struct lean *l, struct phv *phv, struct lean_counts_t *count, const int kind)
+static __always_inline void ways(struct tables *t, struct phv *phv, struct lean_counts_t *count, const int kind)
 {
 	if (kind == DATA && (ON(STAT_OOO) || ON(STAT_RETRANS)))
-		segment_0(&l->flow, phv);
+		segment_0(&t->flow, phv);
 	if (TAKES(kind, STAT_OOO))
-		ooo_0(&l->ooo, phv, &l->flow, count);
+		ooo_0(&t->ooo, phv, &t->flow, count);
 	if (TAKES(kind, STAT_RETRANS))
-		retrans_0(&l->retrans, phv, &l->flow, count);
+		retrans_0(&t->retrans, phv, &t->flow, count);
 	if (ON(STAT_LATENCY))
-		latency_ask(&l->latency, phv, &l->flow, kind == DATA);
+		latency_ask(&t->latency, phv, &t->flow, kind == DATA);
 	EACH(LOOK, 1);
 }
 
-static __always_inline void records(struct lean *l, struct phv *phv, struct lean_counts_t *count, const int kind)
+static __always_inline void records(struct tables *t, struct phv *phv, struct lean_counts_t *count, const int kind)
 {
 	EACH(LOOK, 2);
 	EACH(LOOK, 3);
@@ -88,21 +93,39 @@ static __always_inline void records(struct lean *l, struct phv *phv, struct lean
 /* The same as a global function, which the kernel's verifier looks at once and for itself: the paths of several statistics
  * through all stages would multiply. A call costs 10 ns where the kernel guards returns, so one statistic does without, and
  * packets without data, too. */
-__noinline int several_records(struct lean *l, struct phv *phv, struct lean_counts_t *count)
+__noinline int several_records(struct tables *t, struct phv *phv, struct lean_counts_t *count)
 {
-	if (!l || !phv || !count)
+	if (!t || !phv || !count)
 		return 0;
-	records(l, phv, count, DATA);
+	records(t, phv, count, DATA);
 	return 0;
 }
 
-static __always_inline void look(struct lean *l, struct phv *phv, struct lean_counts_t *count, const int kind)
+/* A struct from a member on, with what lies between members. */
+#define CLEAR_FROM(p, member) __builtin_memset(&(p)->member, 0, sizeof(*(p)) - __builtin_offsetof(typeof(*(p)), member))
+
+/* What only packets with data look at. */
+static __always_inline void clear_data(struct tables *t)
 {
-	ways(l, phv, count, kind);
+	CLEAR_FROM(&t->flow, segment);
+	CLEAR_FROM(t, ooo);
+}
+
+/* Returns whether an event has finished. */
+static __always_inline int look(struct tables *t, struct phv *phv, struct lean_counts_t *count, const int kind)
+{
+	t->flow.hash = hash_flow(phv, LEAN_SALT);
+	t->flow.reverse = 0;
+	__builtin_memset(&t->latency, 0, sizeof(t->latency));
+	__builtin_memset(&t->loss, 0, sizeof(t->loss));
+	if (kind == DATA)
+		clear_data(t);
+	ways(t, phv, count, kind);
 	if (kind == DATA && (lean_stats & (lean_stats - 1)))
-		several_records(l, phv, count);
+		several_records(t, phv, count);
 	else
-		records(l, phv, count, kind);
+		records(t, phv, count, kind);
+	return t->latency.event.value || t->loss.event.value || (kind == DATA && (t->ooo.event.value || t->retrans.event.value));
 }
 
 /* Where the events' flows lie: hashed once for all statistics that look at the packet's own direction. */
@@ -110,11 +133,11 @@ __noinline int place(struct lean *l, struct phv *phv)
 {
 	if (!l || !phv)
 		return 0;
-	if (ON(STAT_LATENCY) && l->latency.event.value)
-		lean_place(&l->back_at, phv, &l->flow, l->latency.event.reverse);
-	if ((ON(STAT_LOSS) && l->loss.event.value) || (ON(STAT_OOO) && l->ooo.event.value) ||
-	    (ON(STAT_RETRANS) && l->retrans.event.value))
-		lean_place(&l->at, phv, &l->flow, 0);
+	if (ON(STAT_LATENCY) && l->t.latency.event.value)
+		lean_place(&l->back_at, phv, &l->t.flow, l->t.latency.event.reverse);
+	if ((ON(STAT_LOSS) && l->t.loss.event.value) || (ON(STAT_OOO) && l->t.ooo.event.value) ||
+	    (ON(STAT_RETRANS) && l->t.retrans.event.value))
+		lean_place(&l->at, phv, &l->t.flow, 0);
 	return 0;
 }
 
@@ -141,10 +164,10 @@ static __always_inline void total(struct lean *l, struct phv *phv, const int kin
 	__u64 *sum;
 
 #define TOTAL(stat, name, reg, where, arg)                                                            \
-	if (FINISHES(kind, stat) && l->name.event.value) {                                            \
-		__s64 value_ = l->name.event.value;                                                   \
+	if (FINISHES(kind, stat) && l->t.name.event.value) {                                            \
+		__s64 value_ = l->t.name.event.value;                                                   \
 		if (ABSOLUTE(stat))                                                                   \
-			value_ = magnitude(l->name.event.value);                                      \
+			value_ = magnitude(l->t.name.event.value);                                      \
 		sum = reg_bank(reg##_sum, phv, 0);                                                    \
 		if (sum)                                                                              \
 			l->limit[stat] = limit_of(stat, (__s64)reg_add(sum, (__u64)value_) + value_); \
@@ -161,29 +184,29 @@ static __always_inline int reaches(__u32 stat, __s32 estimate, __s32 limit)
 static __always_inline void add(struct lean *l, struct phv *phv, struct lean_counts_t *count, const int kind)
 {
 #define ADD(stat, name, reg, where, row)                                                                     \
-	if (FINISHES(kind, stat) && l->name.event.value && !KEYED(stat))                              \
-		l->rows[stat] += reaches(stat, SKETCH_ADD(reg, row, phv, &l->where, l->name.event.value), l->limit[stat]) & COUNTS(row)
+	if (FINISHES(kind, stat) && l->t.name.event.value && !KEYED(stat))                              \
+		l->rows[stat] += reaches(stat, SKETCH_ADD(reg, row, phv, &l->where, l->t.name.event.value), l->limit[stat]) & COUNTS(row)
 /* The switch has no stage left to wait for its fifth row: three of four. */
 #define COUNTS(row) ((row) < 4 || !hash_crc)
 #define KEYED(stat) ((stat) == STAT_OOO && lean_ooo_mg_on) /* counters with keys instead of a sketch */
-	if (FINISHES(kind, STAT_OOO) && KEYED(STAT_OOO) && l->ooo.event.value &&
-	    (__s32)ooo_tally(&l->ooo, phv, &l->at) >= l->limit[STAT_OOO])
+	if (FINISHES(kind, STAT_OOO) && KEYED(STAT_OOO) && l->t.ooo.event.value &&
+	    (__s32)ooo_tally(&l->t.ooo, phv, &l->at) >= l->limit[STAT_OOO])
 		l->rows[STAT_OOO] = SKETCH_ROWS;
 /* The second sketch of latency takes the rows of retrans, which then is off: four rows fill a stage of a switch. */
 #define ROW(row)                                                                                      \
 	EACH(ADD, row);                                                                               \
-	if (FINISHES(kind, STAT_LATENCY) && lean_mean_on && l->latency.event.value)                   \
-		SKETCH_ADD(lean_ret, row, phv, &l->back_at, (__s32)l->latency.stands)
+	if (FINISHES(kind, STAT_LATENCY) && lean_mean_on && l->t.latency.event.value)                   \
+		SKETCH_ADD(lean_ret, row, phv, &l->back_at, (__s32)l->t.latency.stands)
 	ROW(0);
 	ROW(1);
 	ROW(2);
 	ROW(3);
 	ROW(4);
 #define COUNT(stat, name, reg, where, arg)                                                                   \
-	if (FINISHES(kind, stat) && l->name.event.value) {                                            \
+	if (FINISHES(kind, stat) && l->t.name.event.value) {                                            \
 		count->c[LEAN_EVENTS + stat]++;                                                       \
-		count->c[LEAN_TOTAL + stat] += (__s64)l->name.event.value;                            \
-		if (l->name.event.open || (l->name.event.value < 0 && !ABSOLUTE(stat)))                                    \
+		count->c[LEAN_TOTAL + stat] += (__s64)l->t.name.event.value;                            \
+		if (l->t.name.event.open || (l->t.name.event.value < 0 && !ABSOLUTE(stat)))                                    \
 			l->rows[stat] = 0;                                                            \
 	}
 	EACH(COUNT, 0);
@@ -218,8 +241,8 @@ __noinline int report(struct lean *l, struct phv *phv, struct lean_counts_t *cou
 	if (!l || !phv || !count)
 		return 0;
 #define BITS(stat, name, reg, where, arg)                                                                    \
-	if (ON(stat) && l->name.event.value && !l->name.event.open)                                   \
-		bits_add(phv, &l->where, &l->name.event, count)
+	if (ON(stat) && l->t.name.event.value && !l->t.name.event.open)                                   \
+		bits_add(phv, &l->where, &l->t.name.event, count)
 	if (lean_bits_on) {
 		EACH(BITS, 0);
 		return 0;
@@ -233,12 +256,12 @@ __noinline int report(struct lean *l, struct phv *phv, struct lean_counts_t *cou
 		fate = distinct_list(phv, &l->at, l->limit[STAT_RETRANS]);
 	EACH(FILTER, 1);
 	if (fate != FATE_OTHER)
-		distinct_rank(phv, &l->at, l->retrans.item);
+		distinct_rank(phv, &l->at, l->t.retrans.item);
 	if (fate == FATE_TAKEN)
 		fresh[STAT_RETRANS] = 1;
 #define SEND(stat, name, reg, where, arg)                                                                    \
 	if (ON(stat) && fresh[stat])                                                                  \
-		send(phv, &l->where, &l->name.event, stat, count)
+		send(phv, &l->where, &l->t.name.event, stat, count)
 	EACH(SEND, 0);
 	return 0;
 }
@@ -253,12 +276,13 @@ static __always_inline int wanted(const struct phv *phv, int kind)
 
 static __always_inline void run(struct phv *phv, struct lean_counts_t *count, const int kind)
 {
-	struct lean l = {};
+	struct lean l;
 
-	l.flow.hash = hash_flow(phv, LEAN_SALT);
-	look(&l, phv, count, kind);
-	if (likely(!l.latency.event.value && !l.loss.event.value && !l.ooo.event.value && !l.retrans.event.value))
+	if (likely(!look(&l.t, phv, count, kind)))
 		return;
+	if (kind != DATA)
+		clear_data(&l.t);
+	CLEAR_FROM(&l, at);
 	total(&l, phv, kind); /* first: behind stage 4 the prover forgets which tables were touched, and has fewer cases to follow */
 	place(&l, phv);
 	add(&l, phv, count, kind);
