@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -59,25 +60,70 @@ func readTwin(folder string) (*source, error) {
 	return parse(text)
 }
 
-// follow puts the files that a file includes, each once, in the place of the directive.
+// follow puts the files that a file includes in the place of the directive: each once, but for those that have no guard, which are
+// there to be included again with other words in the place of some.
 func follow(path string, seen map[string]bool) (string, error) {
-	if seen[path] {
-		return "", nil
-	}
-	seen[path] = true
+	return (&follower{seen: seen}).file(path)
+}
+
+type follower struct {
+	seen   map[string]bool
+	macros []replacement
+}
+
+// replacement is a macro that names are made with: of one word, or of one parameter.
+type replacement struct {
+	name, param, body string
+	use               *regexp.Regexp
+}
+
+var (
+	nameMacro = regexp.MustCompile(`^#define (\w+)\((\w+)\) (\S+)$`)
+	wordMacro = regexp.MustCompile(`^#define (\w+) (\w+)$`)
+)
+
+func (f *follower) file(path string) (string, error) {
 	raw, err := os.ReadFile(path)
-	if err != nil {
+	if err != nil || f.seen[path] {
 		return "", err
 	}
-	text := string(raw)
-	for _, m := range includeLine.FindAllStringSubmatch(text, -1) {
-		included, err := follow(filepath.Join(filepath.Dir(path), m[1]), seen)
-		if err != nil {
-			return "", err
+	f.seen[path] = strings.Contains(string(raw), "#ifndef XDPMON_")
+	var out strings.Builder
+	for line := range strings.Lines(string(raw)) {
+		text := strings.TrimSpace(line)
+		if m := includeLine.FindStringSubmatch(text); m != nil {
+			if line, err = f.file(filepath.Join(filepath.Dir(path), m[1])); err != nil {
+				return "", err
+			}
+		} else if m := nameMacro.FindStringSubmatch(text); m != nil {
+			f.macros = append(f.macros, replacement{m[1], m[2], m[3], regexp.MustCompile(`\b` + m[1] + `\((\w+)\)`)})
+		} else if m := wordMacro.FindStringSubmatch(text); m != nil && strings.Contains(string(raw), "#undef "+m[1]) {
+			f.macros = append(f.macros, replacement{name: m[1], body: m[2], use: regexp.MustCompile(`\b` + m[1] + `\b`)})
+		} else if name, ok := strings.CutPrefix(text, "#undef "); ok {
+			f.macros = slices.DeleteFunc(f.macros, func(r replacement) bool { return r.name == name })
+		} else {
+			line = f.expand(line)
 		}
-		text = strings.Replace(text, m[0], included, 1)
+		out.WriteString(line)
 	}
-	return text, nil
+	return out.String(), nil
+}
+
+// expand replaces macros until none is left.
+func (f *follower) expand(line string) string {
+	for before := ""; before != line; {
+		before = line
+		for _, r := range f.macros {
+			line = r.use.ReplaceAllStringFunc(line, func(use string) string {
+				if r.param == "" {
+					return r.body
+				}
+				body := regexp.MustCompile(`\b`+r.param+`\b`).ReplaceAllString(r.body, r.use.FindStringSubmatch(use)[1])
+				return strings.ReplaceAll(body, "##", "")
+			})
+		}
+	}
+	return line
 }
 
 func parse(text string) (*source, error) {
@@ -86,7 +132,7 @@ func parse(text string) (*source, error) {
 	s.text = lineComment.ReplaceAllString(blockComment.ReplaceAllString(text, " "), "")
 	for _, decl := range []*regexp.Regexp{macroDecl, constDecl} {
 		for _, m := range decl.FindAllStringSubmatch(s.text, -1) {
-			if n, ok := number(m[2]); ok {
+			if n, err := s.value(m[2]); err == nil {
 				s.constants[m[1]] = n
 			}
 		}

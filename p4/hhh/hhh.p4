@@ -6,37 +6,24 @@
  * --set hhh.entries=65536. The registers, which a test compares:
  *
  * stage  register   width    holds
- *   1    hhh_k00    32 + 32  words.p4: {prefix, 1} in way 0
- *   2    hhh_k01    32 + 32  words.p4: {0, level and tag}
- *   3    hhh_k10    32 + 32  words.p4: way 1
- *   4    hhh_k11    32 + 32  words.p4
- *   6    hhh_c0     32 of 64 counters.p4: its counter, minus the initial value
- *   8    hhh_c1     32 of 64 counters.p4: way 1
+ *   1    hhh_k00    32 + 32  ways.p4: {prefix, 1} in way 0
+ *   2    hhh_k01    32 + 32  ways.p4: {0, level and tag}
+ *   3    hhh_k10    32 + 32  ways.p4: way 1
+ *   4    hhh_k11    32 + 32  ways.p4
+ *   6    hhh_c0     32 of 64 ways.p4: its counter, minus the initial value
+ *   8    hhh_c1     32 of 64 ways.p4: way 1
  *
  * The clone of a packet that is admitted carries way, level and value; p4/precision/precision.p4 says the rest. The
- * root is counted by outcome.p4: the packets that are no_key are not in it. */
+ * root is counted by ways.p4: the packets that are no_key are not in it. */
 #ifndef XDPMON_HHH_P4
 #define XDPMON_HHH_P4
 
-#define HHH_BANK (HHH_ENTRIES / 2)
-
-typedef bit<8> role_t;
-const role_t ROLE_NONE = 0;   /* no such key */
-const role_t ROLE_LOOK = 1;   /* first pass */
-const role_t ROLE_TAKE_0 = 2; /* second pass, to way 0 */
-const role_t ROLE_TAKE_1 = 3;
-
-/* Index of a word: with its bank in front, except on Tofino 2. */
-#if __TARGET_TOFINO__ == 2
-typedef way_slot_t half_slot_t;
-#else
-typedef bank_slot_t half_slot_t;
-#endif
-
 #include "level.p4"
-#include "words.p4"
-#include "counters.p4"
-#include "outcome.p4"
+
+#define WAYS(what) hhh_##what
+#define WAYS_CONTROL(what) Hhh##what
+#define WAYS_ENTRIES HHH_ENTRIES
+#include "../include/ways.p4"
 
 control Hhh(inout headers_t hdr, inout question_t q, inout ingress_intrinsic_metadata_for_deparser_t dprsr) {
     role_t role;
@@ -67,19 +54,19 @@ control Hhh(inout headers_t hdr, inout question_t q, inout ingress_intrinsic_met
     Random<bit<2>>() draw;
     HhhLevel() level;
 #if __TARGET_TOFINO__ == 2
-    HhhK00(HHH_BANK) low_k00;
-    HhhK00(HHH_BANK) high_k00;
-    HhhK01(HHH_BANK) low_k01;
-    HhhK01(HHH_BANK) high_k01;
-    HhhK10(HHH_BANK) low_k10;
-    HhhK10(HHH_BANK) high_k10;
-    HhhK11(HHH_BANK) low_k11;
-    HhhK11(HHH_BANK) high_k11;
+    HhhK00(WAYS_BANK) low_k00;
+    HhhK00(WAYS_BANK) high_k00;
+    HhhK01(WAYS_BANK) low_k01;
+    HhhK01(WAYS_BANK) high_k01;
+    HhhK10(WAYS_BANK) low_k10;
+    HhhK10(WAYS_BANK) high_k10;
+    HhhK11(WAYS_BANK) low_k11;
+    HhhK11(WAYS_BANK) high_k11;
 #else
-    HhhK00(HHH_ENTRIES) k00;
-    HhhK01(HHH_ENTRIES) k01;
-    HhhK10(HHH_ENTRIES) k10;
-    HhhK11(HHH_ENTRIES) k11;
+    HhhK00(WAYS_ENTRIES) k00;
+    HhhK01(WAYS_ENTRIES) k01;
+    HhhK10(WAYS_ENTRIES) k10;
+    HhhK11(WAYS_ENTRIES) k11;
 #endif
     HhhC0() counter_0;
     HhhC1() counter_1;

@@ -7,12 +7,12 @@
  * The registers, which a test compares:
  *
  * stage  register         width    holds
- *   1    precision_k00    32 + 32  words.p4: {source, destination} of the flow in way 0
- *   2    precision_k01    32 + 32  words.p4: {ports, protocol and tag}
- *   3    precision_k10    32 + 32  words.p4: way 1
- *   4    precision_k11    32 + 32  words.p4
- *   6    precision_c0     32 of 64 counters.p4: its counter, minus the initial value
- *   8    precision_c1     32 of 64 counters.p4: way 1
+ *   1    precision_k00    32 + 32  ways.p4: {source, destination} of the flow in way 0
+ *   2    precision_k01    32 + 32  ways.p4: {ports, protocol and tag}
+ *   3    precision_k10    32 + 32  ways.p4: way 1
+ *   4    precision_k11    32 + 32  ways.p4
+ *   6    precision_c0     32 of 64 ways.p4: its counter, minus the initial value
+ *   8    precision_c1     32 of 64 ways.p4: way 1
  *
  * A packet that is admitted goes on, and its clone (second.p4) comes back with the way and the value that it writes. There
  * is no budget here: the initial value bounds the share of second passes. Stages are an order, not numbers of the chip: the
@@ -20,24 +20,10 @@
 #ifndef XDPMON_PRECISION_P4
 #define XDPMON_PRECISION_P4
 
-#define PRECISION_BANK (PRECISION_ENTRIES / 2)
-
-typedef bit<8> role_t;
-const role_t ROLE_NONE = 0;   /* no such key */
-const role_t ROLE_LOOK = 1;   /* first pass */
-const role_t ROLE_TAKE_0 = 2; /* second pass, to way 0 */
-const role_t ROLE_TAKE_1 = 3;
-
-/* Index of a word: with its bank in front, except on Tofino 2. */
-#if __TARGET_TOFINO__ == 2
-typedef way_slot_t half_slot_t;
-#else
-typedef bank_slot_t half_slot_t;
-#endif
-
-#include "words.p4"
-#include "counters.p4"
-#include "outcome.p4"
+#define WAYS(what) precision_##what
+#define WAYS_CONTROL(what) Precision##what
+#define WAYS_ENTRIES PRECISION_ENTRIES
+#include "../include/ways.p4"
 
 control Precision(inout headers_t hdr, inout question_t q, inout ingress_intrinsic_metadata_for_deparser_t dprsr) {
     role_t role;
@@ -64,19 +50,19 @@ control Precision(inout headers_t hdr, inout question_t q, inout ingress_intrins
     HASH_ROW(row_1, HASH_ROW_1);
     Random<bit<31>>() random;
 #if __TARGET_TOFINO__ == 2
-    PrecisionK00(PRECISION_BANK) low_k00;
-    PrecisionK00(PRECISION_BANK) high_k00;
-    PrecisionK01(PRECISION_BANK) low_k01;
-    PrecisionK01(PRECISION_BANK) high_k01;
-    PrecisionK10(PRECISION_BANK) low_k10;
-    PrecisionK10(PRECISION_BANK) high_k10;
-    PrecisionK11(PRECISION_BANK) low_k11;
-    PrecisionK11(PRECISION_BANK) high_k11;
+    PrecisionK00(WAYS_BANK) low_k00;
+    PrecisionK00(WAYS_BANK) high_k00;
+    PrecisionK01(WAYS_BANK) low_k01;
+    PrecisionK01(WAYS_BANK) high_k01;
+    PrecisionK10(WAYS_BANK) low_k10;
+    PrecisionK10(WAYS_BANK) high_k10;
+    PrecisionK11(WAYS_BANK) low_k11;
+    PrecisionK11(WAYS_BANK) high_k11;
 #else
-    PrecisionK00(PRECISION_ENTRIES) k00;
-    PrecisionK01(PRECISION_ENTRIES) k01;
-    PrecisionK10(PRECISION_ENTRIES) k10;
-    PrecisionK11(PRECISION_ENTRIES) k11;
+    PrecisionK00(WAYS_ENTRIES) k00;
+    PrecisionK01(WAYS_ENTRIES) k01;
+    PrecisionK10(WAYS_ENTRIES) k10;
+    PrecisionK11(WAYS_ENTRIES) k11;
 #endif
     PrecisionC0() counter_0;
     PrecisionC1() counter_1;

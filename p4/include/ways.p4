@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+/* PRECISION's two ways, as p4/precision and p4/hhh have them: words of the keys, counters, and what became of the packets. A first
+ * pass compares, a second pass writes the way that it was sent for. On Tofino 2, whose memories a register of both banks does not
+ * fit into, there is one register of words a bank. A program that includes this says before how its registers and their controls are
+ * called, and how many entries a way has in both banks:
+ *
+ *   #define WAYS(what) precision_##what
+ *   #define WAYS_CONTROL(what) Precision##what
+ *   #define WAYS_ENTRIES PRECISION_ENTRIES */
+#ifndef XDPMON_WAYS_P4
+#define XDPMON_WAYS_P4
+
+#define WAYS_BANK (WAYS_ENTRIES / 2)
+/* The same for names that are macros themselves. */
+#define WAYS_NAME(what) WAYS(what)
+#define WAYS_CONTROL_NAME(what) WAYS_CONTROL(what)
+
+typedef bit<8> role_t;
+const role_t ROLE_NONE = 0;   /* no such key */
+const role_t ROLE_LOOK = 1;   /* first pass */
+const role_t ROLE_TAKE_0 = 2; /* second pass, to way 0 */
+const role_t ROLE_TAKE_1 = 3;
+
+/* Index of a word: with its bank in front, except on Tofino 2. */
+#if __TARGET_TOFINO__ == 2
+typedef way_slot_t half_slot_t;
+#else
+typedef bank_slot_t half_slot_t;
+#endif
+
+struct word_t {
+    bit<32> high;
+    bit<32> low;
+}
+
+/* Both comparisons of a word held: the last of four one-hot outcomes. */
+const bit<8> SAME = 8;
+
+/* Stages 1 to 4: the words of the keys. */
+#define WORD k00
+#define CONTROL K00
+#define TAKE ROLE_TAKE_0
+#include "ways_word.p4"
+#undef TAKE
+#undef CONTROL
+#undef WORD
+
+#define WORD k01
+#define CONTROL K01
+#define TAKE ROLE_TAKE_0
+#include "ways_word.p4"
+#undef TAKE
+#undef CONTROL
+#undef WORD
+
+#define WORD k10
+#define CONTROL K10
+#define TAKE ROLE_TAKE_1
+#include "ways_word.p4"
+#undef TAKE
+#undef CONTROL
+#undef WORD
+
+#define WORD k11
+#define CONTROL K11
+#define TAKE ROLE_TAKE_1
+#include "ways_word.p4"
+#undef TAKE
+#undef CONTROL
+#undef WORD
+
+/* Stages 6 and 8: the counters, values minus the initial one. A way that holds the key counts the packet, the others are read;
+ * they saturate. */
+control WAYS_CONTROL(C0)(in role_t role, in bit<8> a0, in bit<8> b0, in bank_slot_t slot,
+                   in bit<32> value, out bit<32> count, inout bit<8> matched) {
+    Register<bit<32>, bank_slot_t>(WAYS_ENTRIES, 0) WAYS(c0);
+
+    RegisterAction<bit<32>, bank_slot_t, bit<32>>(WAYS(c0)) add_c0 = {
+        void apply(inout bit<32> v, out bit<32> n) {
+            v = v |+| 1;
+            n = v;
+        }
+    };
+
+    RegisterAction<bit<32>, bank_slot_t, bit<32>>(WAYS(c0)) read_c0 = {
+        void apply(inout bit<32> v, out bit<32> n) {
+            n = v;
+        }
+    };
+
+    RegisterAction<bit<32>, bank_slot_t, bit<32>>(WAYS(c0)) write_c0 = {
+        void apply(inout bit<32> v) {
+            v = value;
+        }
+    };
+
+    action grow() {
+        count = add_c0.execute(slot);
+        matched = 1;
+    }
+
+    action look() { count = read_c0.execute(slot); }
+    action take() { write_c0.execute(slot); }
+    action skip() {}
+
+    table counters {
+        key = {
+            role : ternary;
+            a0 : ternary;
+            b0 : ternary;
+        }
+        actions = {
+            grow;
+            look;
+            take;
+            skip;
+        }
+        const entries = {
+            (ROLE_LOOK, SAME, SAME): grow();
+            (ROLE_LOOK, _, _): look();
+            (ROLE_TAKE_0, _, _): take();
+        }
+        const default_action = skip();
+        size = 4;
+    }
+
+    apply {
+        count = 0;
+        counters.apply();
+    }
+}
+
+control WAYS_CONTROL(C1)(in role_t role, in bit<8> a0, in bit<8> b0, in bit<8> a1, in bit<8> b1, in bank_slot_t slot,
+                   in bit<32> value, out bit<32> count, inout bit<8> matched) {
+    Register<bit<32>, bank_slot_t>(WAYS_ENTRIES, 0) WAYS(c1);
+
+    RegisterAction<bit<32>, bank_slot_t, bit<32>>(WAYS(c1)) add_c1 = {
+        void apply(inout bit<32> v, out bit<32> n) {
+            v = v |+| 1;
+            n = v;
+        }
+    };
+
+    RegisterAction<bit<32>, bank_slot_t, bit<32>>(WAYS(c1)) read_c1 = {
+        void apply(inout bit<32> v, out bit<32> n) {
+            n = v;
+        }
+    };
+
+    RegisterAction<bit<32>, bank_slot_t, bit<32>>(WAYS(c1)) write_c1 = {
+        void apply(inout bit<32> v) {
+            v = value;
+        }
+    };
+
+    action grow() {
+        count = add_c1.execute(slot);
+        matched = 1;
+    }
+
+    action look() { count = read_c1.execute(slot); }
+    action take() { write_c1.execute(slot); }
+    action skip() {}
+
+    table counters {
+        key = {
+            role : ternary;
+            a0 : ternary;
+            b0 : ternary;
+            a1 : ternary;
+            b1 : ternary;
+        }
+        actions = {
+            grow;
+            look;
+            take;
+            skip;
+        }
+        const entries = {
+            (ROLE_LOOK, SAME, SAME, _, _): skip();
+            (ROLE_LOOK, _, _, SAME, SAME): grow();
+            (ROLE_LOOK, _, _, _, _): look();
+            (ROLE_TAKE_1, _, _, _, _): take();
+        }
+        const default_action = skip();
+        size = 4;
+    }
+
+    apply {
+        count = 0;
+        counters.apply();
+    }
+}
+
+/* What became of the packets: enum precision_counter, enum hhh_counter of the eBPF form, one count an action. */
+control WAYS_CONTROL(Outcome)(in role_t role, in bit<8> in_0, in bit<8> in_1, in bit<32> left) {
+    DirectCounter<bit<64>>(CounterType_t.PACKETS) WAYS(counts);
+
+    action no_key() { WAYS(counts).count(); }
+    action matched() { WAYS(counts).count(); }
+    action admitted() { WAYS(counts).count(); }
+    action passed_over() { WAYS(counts).count(); } /* not there, and not admitted */
+    action written() { WAYS(counts).count(); }
+
+    table outcomes {
+        key = {
+            role : ternary;
+            in_0 : ternary;
+            in_1 : ternary;
+            left : ternary;
+        }
+        actions = {
+            no_key;
+            matched;
+            admitted;
+            passed_over;
+            written;
+        }
+        const entries = {
+            (ROLE_NONE, _, _, _): no_key();
+            (ROLE_LOOK, 1, _, _): matched();
+            (ROLE_LOOK, _, 1, _): matched();
+            (ROLE_LOOK, _, _, 0x80000000 &&& 0x80000000): admitted();
+            (ROLE_LOOK, _, _, _): passed_over();
+        }
+        const default_action = written();
+        counters = WAYS(counts);
+        size = 8;
+    }
+
+    apply {
+        outcomes.apply();
+    }
+}
+
+#endif
