@@ -177,13 +177,17 @@ static __always_inline void latency_ask(struct latency *s, struct phv *phv, stru
 static __always_inline void latency_1(struct latency *s, struct phv *phv, const struct lean_flow *f,
 				      struct lean_counts_t *count)
 {
-	count->c[LEAN_REQUESTS] += s->asked == ROLE_REQUEST;
-	count->c[LEAN_RESPONSES] += s->asked == ROLE_RESPONSE;
-	count->c[LEAN_UNLUCKY] += s->asked == ROLE_REQUEST && s->role == ROLE_NONE;
-	if (s->role == ROLE_REQUEST)
-		latency_insert(s, phv, count);
-	else if (s->role == ROLE_RESPONSE)
-		latency_take(s, phv, count);
+	if (s->asked == ROLE_REQUEST) {
+		count->c[LEAN_REQUESTS]++;
+		if (s->role == ROLE_REQUEST)
+			latency_insert(s, phv, count);
+		else
+			count->c[LEAN_UNLUCKY]++;
+	} else if (s->asked == ROLE_RESPONSE) {
+		count->c[LEAN_RESPONSES]++;
+		if (s->role == ROLE_RESPONSE)
+			latency_take(s, phv, count);
+	}
 }
 
 static __always_inline void latency_2(struct latency *s, struct phv *phv, const struct lean_flow *f,

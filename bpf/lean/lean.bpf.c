@@ -300,7 +300,8 @@ ALGORITHM(lean)
 	if (!count)
 		return;
 	count->c[LEAN_PACKETS]++;
-	count->c[LEAN_AGGREGATES] += phv->segs > 1;
+	if (unlikely(phv->segs > 1))
+		count->c[LEAN_AGGREGATES]++;
 	kind = seg_has_data(phv) ? DATA : BARE;
 	if (!wanted(phv, kind))
 		return;

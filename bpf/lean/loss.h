@@ -99,17 +99,21 @@ static __always_inline void loss_walk(struct loss *s, const struct phv *phv, con
 }
 
 /* Whose entry is it? */
-static __always_inline void loss_own(struct loss *s, __u16 *entry, __u32 mine)
+static __always_inline void loss_own(struct loss *s, __u16 *entry, __u32 mine, struct lean_counts_t *count)
 {
 	__u32 old = reg_load(entry), credit = (old & ((1 << LOSS_CREDIT) - 1)) + 1;
 
 	if (old >> LOSS_CREDIT == mine) {
 		s->mine = 1;
+		count->c[LEAN_OWNED]++;
 		reg_store(entry, old + 1 - (credit >> LOSS_CREDIT));
 	} else if (credit == 1) {
 		s->mine = s->taken = 1;
+		count->c[LEAN_OWNED]++;
+		count->c[LEAN_TAKEN]++;
 		reg_store(entry, mine << LOSS_CREDIT | 1);
 	} else {
+		count->c[LEAN_REFUSED]++;
 		reg_store(entry, old - 1);
 	}
 }
@@ -177,10 +181,7 @@ static __always_inline void loss_1(struct loss *s, struct phv *phv, const struct
 	entry = reg_at(lean_loss_own, s->slot);
 	if (!entry)
 		return;
-	loss_own(s, entry, signature + !signature);
-	count->c[LEAN_OWNED] += s->mine;
-	count->c[LEAN_TAKEN] += s->taken;
-	count->c[LEAN_REFUSED] += !s->mine;
+	loss_own(s, entry, signature + !signature, count);
 }
 
 /* What a step means. Returns the event's value. */
