@@ -8,12 +8,14 @@ import (
 	"io"
 	"log"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+	"gonum.org/v1/plot/vg"
 
 	"github.com/xdpmon/xdpmon/tests/eval/figure"
 	"github.com/xdpmon/xdpmon/tests/queue/scene"
@@ -221,7 +223,8 @@ func bursts(p *page) (err error) {
 	if err != nil {
 		return err
 	}
-	true_ := trueBursts(ways(seen))
+	all := ways(seen)
+	true_ := trueBursts(all)
 	t := &figure.Table{Columns: head}
 	watched.judge(true_).add(t, "qdisc")
 	tapped.judge(true_).add(t, "tap")
@@ -230,6 +233,39 @@ func bursts(p *page) (err error) {
 	a := watched.account
 	p.say("Of %d bursts that both report, %d have the same culprit. Watched: handed over %d, sent %d, dropped %d, missed %d (%.3f %%), words of others %d. Tapped: %d departures, %d of them unmatched.",
 		both, same, a.Carried, a.Sent, a.Dropped, a.Missed, 100*float64(a.Missed)/float64(max(1, a.Carried)), a.Foreign, tapped.departures, tapped.unmatched)
+	return delaysDrawn(p, all, watched.bursts, tapped.bursts)
+}
+
+// delaysDrawn is figure 5.14: delays of the truth for some tenths of a second, and begin and peak of the bursts that were reported.
+func delaysDrawn(p *page, truth []packet, watched, tapped []said) error {
+	if *out == "" || len(truth) == 0 {
+		return nil
+	}
+	const length = 400 * time.Millisecond
+	first := truth[len(truth)/2].start
+	milliseconds := func(t int64) float64 { return float64(t-first) / 1e6 }
+	line := figure.Series{Name: "trace points: enqueue to transmission"}
+	for _, d := range truth {
+		if d.start >= first && d.start < first+int64(length) {
+			line.Points = append(line.Points, figure.Point{X: milliseconds(d.start), Y: float64(d.start-d.enqueue) / 1e6})
+		}
+	}
+	peaks := func(name string, bursts []said) figure.Series {
+		dots := figure.Series{Name: name, Style: figure.Style{Dots: true}}
+		for _, b := range bursts {
+			if b.Begin >= first && b.Begin < first+int64(length) {
+				dots.Points = append(dots.Points, figure.Point{X: milliseconds(b.Begin), Y: float64(b.Peak) / 1e6})
+			}
+		}
+		return dots
+	}
+	f := figure.Figure{Width: 24 * vg.Centimeter, Panels: []figure.Panel{{X: figure.Axis{Label: "time (ms)"}, Y: figure.Axis{Label: "queueing delay (ms)"},
+		Series: []figure.Series{line, peaks("reported by qdisc: begin and peak", watched), peaks("reported by tap", tapped)}, Legend: figure.TopRight}}}
+	text, err := f.Save(filepath.Dir(*out), strings.TrimSuffix(filepath.Base(*out), ".md")+"-delays.svg", "figure 5.14: delays of the truth, and what is reported")
+	if err != nil {
+		return err
+	}
+	p.say("%s", text)
 	return nil
 }
 
