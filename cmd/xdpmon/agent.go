@@ -69,7 +69,7 @@ func runAgent(env *environment, o *agentOptions) error {
 	}
 	defer stop()
 	return configError(env.engine.agent(ctx, agent.Options{Path: o.config, Log: func(l config.Log) slog.Handler { return newLogger(env, l) },
-		Notify: func(state string) { _, _ = daemon.SdNotify(false, state) }, // nobody to tell is no trouble
+		Notify: notify,
 		Settle: env.engine.settleAgent, Reload: reload, Stdout: env.stdout, Version: version(), Kernel: env.kernel, Watchdog: watchdog}))
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"log/slog"
 
-	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
@@ -42,5 +41,5 @@ func runCoordinator(env *environment, o *agentOptions) error {
 	}
 	defer stop()
 	return configError(coordinator.Run(ctx, coordinator.Options{Path: o.config, Log: func(l config.Log) slog.Handler { return newLogger(env, l) },
-		Notify: func(state string) { _, _ = daemon.SdNotify(false, state) }, Reload: reload, Stdout: env.stdout, Version: version(), Watchdog: watchdog}))
+		Notify: notify, Reload: reload, Stdout: env.stdout, Version: version(), Watchdog: watchdog}))
 }
