@@ -51,7 +51,7 @@ enum ahab_counter {
 };
 
 /* What was done to a packet. */
-enum ahab_deed { AHAB_PASSED, AHAB_DROPPED, AHAB_MARKED, AHAB_DEEDS = 4 };
+enum ahab_deed { AHAB_PASSED, AHAB_DROPPED, AHAB_MARKED, AHAB_DEEDS };
 
 struct ahab_slice {
 	__u64 capacity; /* bytes a second; 0: nobody is limited. Written by the control loop */
@@ -138,8 +138,10 @@ REGISTER(ahab_high, 8, __u32, 2);
 REGISTER(ahab_over, 8, __u32, 2);
 REGISTER_MAPPED(ahab_offered, 9, __u64, 2); /* bytes that came until the sums were last taken away, ever since */
 REGISTER_MAPPED(ahab_dropped, 9, __u64, 2); /* bytes that were dropped, ever since */
-TALLY(ahab_deeds, 9, __u64, 8);             /* segments, by slice and what was done */
-TALLY(ahab_bytes, 9, __u64, 8);             /* bytes that were dropped or marked in this window */
+TALLY(ahab_passed, 9, __u64, 2);            /* segments of this window by what was done to them */
+TALLY(ahab_lost, 10, __u64, 2);
+TALLY(ahab_marked, 11, __u64, 2);
+TALLY(ahab_mark_bytes, 11, __u64, 2);
 
 COUNTERS(ahab_counts, AHAB_COUNTS);
 
@@ -389,23 +391,31 @@ static __always_inline void sample(struct phv *phv, const struct flow *f, __u8 d
 		count(phv, AHAB_LOST_SAMPLES, 1);
 }
 
+#define TALLIED(name, phv, f, n)                                                                      \
+	do {                                                                                          \
+		__u64 *tally_ = reg_bank(name, phv, (f)->slice);                                      \
+		if (tally_)                                                                           \
+			*tally_ += n;                                                                 \
+	} while (0)
+
 static __always_inline void tally(struct phv *phv, const struct flow *f, enum ahab_deed deed)
 {
-	__u32 at = f->slice * AHAB_DEEDS + deed;
-	__u64 *segments = reg_bank(ahab_deeds, phv, at), *bytes;
+	__u64 *bytes;
 
-	if (segments)
-		*segments += phv->segs;
-	if (deed == AHAB_PASSED)
+	switch (deed) {
+	case AHAB_DROPPED:
+		bytes = reg_at(ahab_dropped, f->slice);
+		if (bytes)
+			reg_add(bytes, phv->len);
+		TALLIED(ahab_lost, phv, f, phv->segs);
 		return;
-	bytes = reg_bank(ahab_bytes, phv, at);
-	if (bytes)
-		*bytes += phv->len;
-	if (deed != AHAB_DROPPED)
+	case AHAB_MARKED:
+		TALLIED(ahab_marked, phv, f, phv->segs);
+		TALLIED(ahab_mark_bytes, phv, f, phv->len);
 		return;
-	bytes = reg_at(ahab_dropped, f->slice);
-	if (bytes)
-		reg_add(bytes, phv->len);
+	default:
+		TALLIED(ahab_passed, phv, f, phv->segs);
+	}
 }
 
 /* Writes what the first pass has calculated. */

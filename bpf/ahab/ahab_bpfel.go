@@ -41,7 +41,7 @@ const (
 	AhabAhabDeedAHAB_PASSED  AhabAhabDeed = 0
 	AhabAhabDeedAHAB_DROPPED AhabAhabDeed = 1
 	AhabAhabDeedAHAB_MARKED  AhabAhabDeed = 2
-	AhabAhabDeedAHAB_DEEDS   AhabAhabDeed = 4
+	AhabAhabDeedAHAB_DEEDS   AhabAhabDeed = 3
 )
 
 type AhabAhabLeaseT struct {
@@ -164,21 +164,23 @@ type AhabRecircBudgetT struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	AhabMapAhabBytes            = "ahab_bytes"
 	AhabMapAhabCountdown        = "ahab_countdown"
 	AhabMapAhabCounts           = "ahab_counts"
-	AhabMapAhabDeeds            = "ahab_deeds"
 	AhabMapAhabDropped          = "ahab_dropped"
 	AhabMapAhabEpochs           = "ahab_epochs"
 	AhabMapAhabHigh             = "ahab_high"
 	AhabMapAhabLease            = "ahab_lease"
 	AhabMapAhabLimit            = "ahab_limit"
+	AhabMapAhabLost             = "ahab_lost"
 	AhabMapAhabLow              = "ahab_low"
+	AhabMapAhabMarkBytes        = "ahab_mark_bytes"
+	AhabMapAhabMarked           = "ahab_marked"
 	AhabMapAhabMembers          = "ahab_members"
 	AhabMapAhabMid              = "ahab_mid"
 	AhabMapAhabMove             = "ahab_move"
 	AhabMapAhabOffered          = "ahab_offered"
 	AhabMapAhabOver             = "ahab_over"
+	AhabMapAhabPassed           = "ahab_passed"
 	AhabMapAhabRatio            = "ahab_ratio"
 	AhabMapAhabRow0             = "ahab_row0"
 	AhabMapAhabRow1             = "ahab_row1"
@@ -199,9 +201,7 @@ const (
 	AhabMapSpinState            = "spin_state"
 	AhabProgAhabTc              = "ahab_tc"
 	AhabProgAhabXdp             = "ahab_xdp"
-	AhabVarAhabBytesEntries     = "ahab_bytes_entries"
 	AhabVarAhabCountdownEntries = "ahab_countdown_entries"
-	AhabVarAhabDeedsEntries     = "ahab_deeds_entries"
 	AhabVarAhabDroppedEntries   = "ahab_dropped_entries"
 	AhabVarAhabDry              = "ahab_dry"
 	AhabVarAhabEpoch            = "ahab_epoch"
@@ -210,10 +210,14 @@ const (
 	AhabVarAhabGrace            = "ahab_grace"
 	AhabVarAhabHighEntries      = "ahab_high_entries"
 	AhabVarAhabLimitEntries     = "ahab_limit_entries"
+	AhabVarAhabLostEntries      = "ahab_lost_entries"
 	AhabVarAhabLowEntries       = "ahab_low_entries"
+	AhabVarAhabMarkBytesEntries = "ahab_mark_bytes_entries"
+	AhabVarAhabMarkedEntries    = "ahab_marked_entries"
 	AhabVarAhabMidEntries       = "ahab_mid_entries"
 	AhabVarAhabOfferedEntries   = "ahab_offered_entries"
 	AhabVarAhabOverEntries      = "ahab_over_entries"
+	AhabVarAhabPassedEntries    = "ahab_passed_entries"
 	AhabVarAhabRow0Entries      = "ahab_row0_entries"
 	AhabVarAhabRow1Entries      = "ahab_row1_entries"
 	AhabVarAhabRow2Entries      = "ahab_row2_entries"
@@ -285,21 +289,23 @@ type AhabProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type AhabMapSpecs struct {
-	AhabBytes     *ebpf.MapSpec `ebpf:"ahab_bytes"`
 	AhabCountdown *ebpf.MapSpec `ebpf:"ahab_countdown"`
 	AhabCounts    *ebpf.MapSpec `ebpf:"ahab_counts"`
-	AhabDeeds     *ebpf.MapSpec `ebpf:"ahab_deeds"`
 	AhabDropped   *ebpf.MapSpec `ebpf:"ahab_dropped"`
 	AhabEpochs    *ebpf.MapSpec `ebpf:"ahab_epochs"`
 	AhabHigh      *ebpf.MapSpec `ebpf:"ahab_high"`
 	AhabLease     *ebpf.MapSpec `ebpf:"ahab_lease"`
 	AhabLimit     *ebpf.MapSpec `ebpf:"ahab_limit"`
+	AhabLost      *ebpf.MapSpec `ebpf:"ahab_lost"`
 	AhabLow       *ebpf.MapSpec `ebpf:"ahab_low"`
+	AhabMarkBytes *ebpf.MapSpec `ebpf:"ahab_mark_bytes"`
+	AhabMarked    *ebpf.MapSpec `ebpf:"ahab_marked"`
 	AhabMembers   *ebpf.MapSpec `ebpf:"ahab_members"`
 	AhabMid       *ebpf.MapSpec `ebpf:"ahab_mid"`
 	AhabMove      *ebpf.MapSpec `ebpf:"ahab_move"`
 	AhabOffered   *ebpf.MapSpec `ebpf:"ahab_offered"`
 	AhabOver      *ebpf.MapSpec `ebpf:"ahab_over"`
+	AhabPassed    *ebpf.MapSpec `ebpf:"ahab_passed"`
 	AhabRatio     *ebpf.MapSpec `ebpf:"ahab_ratio"`
 	AhabRow0      *ebpf.MapSpec `ebpf:"ahab_row0"`
 	AhabRow1      *ebpf.MapSpec `ebpf:"ahab_row1"`
@@ -324,9 +330,7 @@ type AhabMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type AhabVariableSpecs struct {
-	AhabBytesEntries     *ebpf.VariableSpec `ebpf:"ahab_bytes_entries"`
 	AhabCountdownEntries *ebpf.VariableSpec `ebpf:"ahab_countdown_entries"`
-	AhabDeedsEntries     *ebpf.VariableSpec `ebpf:"ahab_deeds_entries"`
 	AhabDroppedEntries   *ebpf.VariableSpec `ebpf:"ahab_dropped_entries"`
 	AhabDry              *ebpf.VariableSpec `ebpf:"ahab_dry"`
 	AhabEpoch            *ebpf.VariableSpec `ebpf:"ahab_epoch"`
@@ -335,10 +339,14 @@ type AhabVariableSpecs struct {
 	AhabGrace            *ebpf.VariableSpec `ebpf:"ahab_grace"`
 	AhabHighEntries      *ebpf.VariableSpec `ebpf:"ahab_high_entries"`
 	AhabLimitEntries     *ebpf.VariableSpec `ebpf:"ahab_limit_entries"`
+	AhabLostEntries      *ebpf.VariableSpec `ebpf:"ahab_lost_entries"`
 	AhabLowEntries       *ebpf.VariableSpec `ebpf:"ahab_low_entries"`
+	AhabMarkBytesEntries *ebpf.VariableSpec `ebpf:"ahab_mark_bytes_entries"`
+	AhabMarkedEntries    *ebpf.VariableSpec `ebpf:"ahab_marked_entries"`
 	AhabMidEntries       *ebpf.VariableSpec `ebpf:"ahab_mid_entries"`
 	AhabOfferedEntries   *ebpf.VariableSpec `ebpf:"ahab_offered_entries"`
 	AhabOverEntries      *ebpf.VariableSpec `ebpf:"ahab_over_entries"`
+	AhabPassedEntries    *ebpf.VariableSpec `ebpf:"ahab_passed_entries"`
 	AhabRow0Entries      *ebpf.VariableSpec `ebpf:"ahab_row0_entries"`
 	AhabRow1Entries      *ebpf.VariableSpec `ebpf:"ahab_row1_entries"`
 	AhabRow2Entries      *ebpf.VariableSpec `ebpf:"ahab_row2_entries"`
@@ -380,21 +388,23 @@ func (o *AhabObjects) Close() error {
 //
 // It can be passed to LoadAhabObjects or ebpf.CollectionSpec.LoadAndAssign.
 type AhabMaps struct {
-	AhabBytes     *ebpf.Map `ebpf:"ahab_bytes"`
 	AhabCountdown *ebpf.Map `ebpf:"ahab_countdown"`
 	AhabCounts    *ebpf.Map `ebpf:"ahab_counts"`
-	AhabDeeds     *ebpf.Map `ebpf:"ahab_deeds"`
 	AhabDropped   *ebpf.Map `ebpf:"ahab_dropped"`
 	AhabEpochs    *ebpf.Map `ebpf:"ahab_epochs"`
 	AhabHigh      *ebpf.Map `ebpf:"ahab_high"`
 	AhabLease     *ebpf.Map `ebpf:"ahab_lease"`
 	AhabLimit     *ebpf.Map `ebpf:"ahab_limit"`
+	AhabLost      *ebpf.Map `ebpf:"ahab_lost"`
 	AhabLow       *ebpf.Map `ebpf:"ahab_low"`
+	AhabMarkBytes *ebpf.Map `ebpf:"ahab_mark_bytes"`
+	AhabMarked    *ebpf.Map `ebpf:"ahab_marked"`
 	AhabMembers   *ebpf.Map `ebpf:"ahab_members"`
 	AhabMid       *ebpf.Map `ebpf:"ahab_mid"`
 	AhabMove      *ebpf.Map `ebpf:"ahab_move"`
 	AhabOffered   *ebpf.Map `ebpf:"ahab_offered"`
 	AhabOver      *ebpf.Map `ebpf:"ahab_over"`
+	AhabPassed    *ebpf.Map `ebpf:"ahab_passed"`
 	AhabRatio     *ebpf.Map `ebpf:"ahab_ratio"`
 	AhabRow0      *ebpf.Map `ebpf:"ahab_row0"`
 	AhabRow1      *ebpf.Map `ebpf:"ahab_row1"`
@@ -417,21 +427,23 @@ type AhabMaps struct {
 
 func (m *AhabMaps) Close() error {
 	return _AhabClose(
-		m.AhabBytes,
 		m.AhabCountdown,
 		m.AhabCounts,
-		m.AhabDeeds,
 		m.AhabDropped,
 		m.AhabEpochs,
 		m.AhabHigh,
 		m.AhabLease,
 		m.AhabLimit,
+		m.AhabLost,
 		m.AhabLow,
+		m.AhabMarkBytes,
+		m.AhabMarked,
 		m.AhabMembers,
 		m.AhabMid,
 		m.AhabMove,
 		m.AhabOffered,
 		m.AhabOver,
+		m.AhabPassed,
 		m.AhabRatio,
 		m.AhabRow0,
 		m.AhabRow1,
@@ -457,9 +469,7 @@ func (m *AhabMaps) Close() error {
 //
 // It can be passed to LoadAhabObjects or ebpf.CollectionSpec.LoadAndAssign.
 type AhabVariables struct {
-	AhabBytesEntries     *ebpf.Variable `ebpf:"ahab_bytes_entries"`
 	AhabCountdownEntries *ebpf.Variable `ebpf:"ahab_countdown_entries"`
-	AhabDeedsEntries     *ebpf.Variable `ebpf:"ahab_deeds_entries"`
 	AhabDroppedEntries   *ebpf.Variable `ebpf:"ahab_dropped_entries"`
 	AhabDry              *ebpf.Variable `ebpf:"ahab_dry"`
 	AhabEpoch            *ebpf.Variable `ebpf:"ahab_epoch"`
@@ -468,10 +478,14 @@ type AhabVariables struct {
 	AhabGrace            *ebpf.Variable `ebpf:"ahab_grace"`
 	AhabHighEntries      *ebpf.Variable `ebpf:"ahab_high_entries"`
 	AhabLimitEntries     *ebpf.Variable `ebpf:"ahab_limit_entries"`
+	AhabLostEntries      *ebpf.Variable `ebpf:"ahab_lost_entries"`
 	AhabLowEntries       *ebpf.Variable `ebpf:"ahab_low_entries"`
+	AhabMarkBytesEntries *ebpf.Variable `ebpf:"ahab_mark_bytes_entries"`
+	AhabMarkedEntries    *ebpf.Variable `ebpf:"ahab_marked_entries"`
 	AhabMidEntries       *ebpf.Variable `ebpf:"ahab_mid_entries"`
 	AhabOfferedEntries   *ebpf.Variable `ebpf:"ahab_offered_entries"`
 	AhabOverEntries      *ebpf.Variable `ebpf:"ahab_over_entries"`
+	AhabPassedEntries    *ebpf.Variable `ebpf:"ahab_passed_entries"`
 	AhabRow0Entries      *ebpf.Variable `ebpf:"ahab_row0_entries"`
 	AhabRow1Entries      *ebpf.Variable `ebpf:"ahab_row1_entries"`
 	AhabRow2Entries      *ebpf.Variable `ebpf:"ahab_row2_entries"`

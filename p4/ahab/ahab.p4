@@ -18,9 +18,9 @@
  *   8    ahab_high       32        tables.p4: what passes under the upper one alone
  *   8    ahab_over       32        tables.p4: what passes under none
  *   9    ahab_offered    32 of 64  leaving.p4: bytes that came until the sums were last taken away
- *   9    ahab_deeds      32 of 64  leaving.p4: packets, by slice and what was done to them
- *   9    ahab_bytes      32 of 64  leaving.p4: the bytes of those that were dropped
+ *   9    ahab_passed     32 of 64  leaving.p4: packets that passed
  *   9    ahab_dropped    32 of 64  leaving.p4: bytes that were dropped, ever since
+ *  10    ahab_lost       32 of 64  leaving.p4: packets that were dropped
  *
  * By stage of the chip, as counted by hand. Ingress: 0 slice, headers' lengths, clock · 1 words of the user, epochs, weyl, length · 2 hashes,
  * charge, number · 3 rows, limit · 4 smaller of two rows, lower and upper limit · 5 smallest row · 6 digits of four numbers · 7 three quotients ·

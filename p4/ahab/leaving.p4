@@ -80,10 +80,10 @@ control AhabDropped(in slice_t place, in bit<32> bytes) {
     }
 }
 
-control AhabDeeds(in tally_t place) {
-    Register<bit<32>, tally_t>(AHAB_TALLIES, 0) ahab_deeds;
+control AhabPassed(in tally_t place) {
+    Register<bit<32>, tally_t>(AHAB_TALLIES, 0) ahab_passed;
 
-    RegisterAction<bit<32>, tally_t, bit<32>>(ahab_deeds) count_one = {
+    RegisterAction<bit<32>, tally_t, bit<32>>(ahab_passed) count_one = {
         void apply(inout bit<32> v) {
             v = v + 1;
         }
@@ -96,19 +96,19 @@ control AhabDeeds(in tally_t place) {
     }
 }
 
-control AhabBytes(in tally_t place, in bit<32> bytes) {
-    Register<bit<32>, tally_t>(AHAB_TALLIES, 0) ahab_bytes;
+control AhabLost(in tally_t place) {
+    Register<bit<32>, tally_t>(AHAB_TALLIES, 0) ahab_lost;
 
-    RegisterAction<bit<32>, tally_t, bit<32>>(ahab_bytes) add_bytes = {
+    RegisterAction<bit<32>, tally_t, bit<32>>(ahab_lost) count_one = {
         void apply(inout bit<32> v) {
-            v = v + bytes;
+            v = v + 1;
         }
     };
 
-    action add() { add_bytes.execute(place); }
+    action count() { count_one.execute(place); }
 
     apply {
-        add();
+        count();
     }
 }
 
@@ -142,7 +142,7 @@ control AhabLeaving(in bridged_h bridged, inout answer_t md, inout egress_intrin
     bit<32> ceiling = 0;
     bit<32> spacing = 0;
     bit<1> lost = 0;
-    bit<2> deed = 0;     /* enum ahab_deed */
+    bit<1> taken = 0;    /* is the packet dropped? */
     bit<32> low = 0;     /* the sums that were taken away; then what passes under the limit */
     bit<32> mid = 0;
     bit<32> high = 0;
@@ -164,8 +164,8 @@ control AhabLeaving(in bridged_h bridged, inout answer_t md, inout egress_intrin
     AhabOver() overs;
     AhabOffered() offered;
     AhabDropped() dropped;
-    AhabDeeds() deeds;
-    AhabBytes() bytes;
+    AhabPassed() passed;
+    AhabLost() losses;
     AhabDigit() digits;
     AhabQuotient() quotients;
     AhabMove() moves;
@@ -225,7 +225,7 @@ control AhabLeaving(in bridged_h bridged, inout answer_t md, inout egress_intrin
     }
 
     action drop_it() {
-        deed = 1;
+        taken = 1;
         dprsr.drop_ctl = 1;
     }
 
@@ -335,9 +335,9 @@ control AhabLeaving(in bridged_h bridged, inout answer_t md, inout egress_intrin
         overs.apply(bridged.epochs, bridged.low, bridged.mid, bridged.high, bridged.slice[AHAB_TOP:0], bridged.amount, over);
         aims.apply();
         fates.apply();
-        deeds.apply(bank ++ bridged.slice[AHAB_TOP:0] ++ deed);
-        if (deed == 1) {
-            bytes.apply(bank ++ bridged.slice[AHAB_TOP:0] ++ deed, bridged.len);
+        if (taken == 0) {
+            passed.apply(bank ++ bridged.slice[AHAB_TOP:0]);
+        } else {
             dropped.apply(bridged.slice[AHAB_TOP:0], bridged.len);
         }
         add_up();
@@ -345,6 +345,9 @@ control AhabLeaving(in bridged_h bridged, inout answer_t md, inout egress_intrin
         shorten();
         if (bridged.epochs != EPOCHS_NONE) {
             offered.apply(bridged.slice[AHAB_TOP:0], above);
+        }
+        if (taken == 1) {
+            losses.apply(bank ++ bridged.slice[AHAB_TOP:0]);
         }
         if (up[31:31] == 0) {
             rises();

@@ -7,8 +7,8 @@
 #define AHAB_COLUMN_TOP 10
 #define AHAB_FLOWS 4096
 #define AHAB_FLOW_TOP 11
-#define AHAB_TALLIES 32768
+#define AHAB_TALLIES 8192
 typedef bit<12> slice_t;
 typedef bit<11> column_t;
 typedef bit<12> flow_t;
-typedef bit<15> tally_t;
+typedef bit<13> tally_t;

@@ -43,7 +43,8 @@ func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
 }
 
 // perSlice are the arrays with an element a slice.
-var perSlice = []string{"ahab_slices", "ahab_offered", "ahab_epochs", "ahab_weyl", "ahab_limit", "ahab_low", "ahab_mid", "ahab_high", "ahab_over", "ahab_dropped"}
+var perSlice = []string{"ahab_slices", "ahab_offered", "ahab_epochs", "ahab_weyl", "ahab_limit", "ahab_low", "ahab_mid", "ahab_high", "ahab_over", "ahab_dropped",
+	"ahab_passed", "ahab_lost", "ahab_marked", "ahab_mark_bytes"}
 
 // The ring of samples is emptied every 10 ms, and in a replay at the end of a window.
 const (
@@ -54,12 +55,15 @@ const (
 // Configure implements algo.Instance.
 func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
 	sizes := map[string]uint32{"ahab_row0": uint32(i.columns), "ahab_row1": uint32(i.columns), "ahab_row2": uint32(i.columns),
-		"ahab_countdown": uint32(i.flows), "ahab_samples": liveRing, "ahab_deeds": i.entries() * uint32(deeds), "ahab_bytes": i.entries() * uint32(deeds)}
+		"ahab_countdown": uint32(i.flows), "ahab_samples": liveRing}
 	for _, name := range perSlice {
 		sizes[name] = i.entries()
 	}
 	if i.replay {
 		sizes["ahab_samples"] = replayRing
+	}
+	if i.table { // nothing is marked there
+		sizes["ahab_marked"], sizes["ahab_mark_bytes"] = 1, 1
 	}
 	for name, n := range sizes {
 		if err := maps.SetEntries(spec, name, n); err != nil {
@@ -88,7 +92,7 @@ func (i *instance) RecirculationShare() float64 { return 1 }
 
 // Bind implements algo.Instance.
 func (i *instance) Bind(set *maps.Set) (err error) {
-	for _, name := range append([]string{"ahab_counts", "ahab_deeds", "ahab_bytes", "ahab_row0", "ahab_row1", "ahab_row2", "ahab_ratio", "ahab_move",
+	for _, name := range append([]string{"ahab_counts", "ahab_row0", "ahab_row1", "ahab_row2", "ahab_ratio", "ahab_move",
 		"lpf_decay", "ahab_lease", "ahab_samples"}, perSlice...) {
 		if i.arrays[name], err = set.Array(name); err != nil {
 			return err
@@ -142,11 +146,21 @@ func (i *instance) element(n int, capacity uint64, ceiling uint32) *bpf.AhabAhab
 	if spacing == 0 {
 		spacing = uint32(control.Spacing(float64(capacity) / 2))
 	}
-	if i.table { // no limit is calculated from the capacity there
-		ceiling = uint32(min(float64(ceiling), max(16, i.units(n).Limit(2*float64(capacity)))))
+	return &bpf.AhabAhabSlice{Capacity: capacity, Spacing: spacing, Ceiling: i.ceiling(n, capacity, ceiling), Norm: i.norm(n), User: i.slices[n].user,
+		Budget: i.budget(capacity)}
+}
+
+// ceiling is the largest limit: that of a user with twice the capacity in the table form, where no limit is calculated from the capacity, and most elsewhere.
+func (c *config) ceiling(n int, capacity uint64, most uint32) uint32 {
+	if !c.table {
+		return most
 	}
-	return &bpf.AhabAhabSlice{Capacity: capacity, Spacing: spacing, Ceiling: ceiling, Norm: i.norm(n), User: i.slices[n].user,
-		Budget: uint32(min(1<<29, float64(capacity)*gridEpoch.Seconds()*(1<<lengthShift)))}
+	return uint32(min(float64(most), max(16, c.units(n).Limit(2*float64(capacity)))))
+}
+
+// budget is what a slice may send in an epoch of the table form, 2^-4 bytes.
+func (c *config) budget(capacity uint64) uint32 {
+	return uint32(min(1<<29, float64(capacity)*gridEpoch.Seconds()*(1<<lengthShift)))
 }
 
 // gridEpoch is an epoch of the table form.
@@ -228,12 +242,11 @@ func (i *instance) Closing() error {
 // Read implements algo.Instance.
 func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	s := snapshot.New(i.head, w)
-	for name, word := range map[string]string{"ahab_counts": "counters", "ahab_deeds": "deeds", "ahab_bytes": "bytes"} {
-		words, err := i.arrays[name].ReadReset(bank, i.words[name])
-		if err != nil {
+	for _, name := range banked {
+		var err error
+		if i.words[name], err = i.arrays[name].ReadReset(bank, i.words[name]); err != nil {
 			return nil, fmt.Errorf("read window: %w", err)
 		}
-		i.words[name], s.Words[word] = words, words
 	}
 	for name, word := range map[string]string{"ahab_offered": "offered", "ahab_dropped": "dropped"} {
 		words := i.noted[name]
@@ -250,6 +263,10 @@ func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 		i.before[name], s.Words[word] = words, since
 	}
 	i.noted = nil
+	n := int(i.entries())
+	s.Words["counters"] = i.words["ahab_counts"]
+	s.Words["deeds"] = bySlice(n, i.words["ahab_passed"], i.words["ahab_lost"], i.words["ahab_marked"])
+	s.Words["bytes"] = bySlice(n, nil, s.Words["dropped"], i.words["ahab_mark_bytes"])
 	if err := i.readState(s, w.End); err != nil {
 		return nil, err
 	}
@@ -259,6 +276,20 @@ func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	i.name(s)
 	s.Words["users"], s.Words["sampled"] = i.seen.words(), []uint64{i.share}
 	return s, i.adapt()
+}
+
+// banked are the arrays of a window.
+var banked = []string{"ahab_counts", "ahab_passed", "ahab_lost", "ahab_marked", "ahab_mark_bytes"}
+
+// bySlice is one array of what was done to n slices: an element a deed, one slice behind the other. Of what is not done there are no words.
+func bySlice(n int, passed, dropped, marked []uint64) []uint64 {
+	all := make([]uint64, n*deeds)
+	for deed, words := range [][]uint64{passed, dropped, marked} {
+		for slice := range min(n, len(words)) {
+			all[slice*deeds+deed] = words[slice]
+		}
+	}
+	return all
 }
 
 // readState takes limits, capacities and the sketch as they are now.

@@ -16,7 +16,7 @@ import (
 //
 //	AHAB_SLICES, AHAB_TOP     slices with the one that is nobody's, and the highest bit of their numbers
 //	AHAB_COLUMNS, AHAB_FLOWS  cells of a row, countdowns
-//	AHAB_TALLIES              words of ahab_deeds and ahab_bytes: [bank][slice][deed]
+//	AHAB_TALLIES              words of ahab_passed and ahab_lost: [bank][slice]
 //	slice_t, column_t, flow_t, tally_t  index types
 //
 // tables.p4
@@ -84,11 +84,11 @@ func (t *p4Text) params() string {
 	t.Line("#define AHAB_COLUMN_TOP %d", width(t.columns)-1)
 	t.Line("#define AHAB_FLOWS %d", t.flows)
 	t.Line("#define AHAB_FLOW_TOP %d", width(t.flows)-1)
-	t.Line("#define AHAB_TALLIES %d", 2*n*deeds)
+	t.Line("#define AHAB_TALLIES %d", 2*n)
 	t.Line("typedef bit<%d> slice_t;", width(n))
 	t.Line("typedef bit<%d> column_t;", width(t.columns))
 	t.Line("typedef bit<%d> flow_t;", width(t.flows))
-	t.Line("typedef bit<%d> tally_t;", width(2*n*deeds))
+	t.Line("typedef bit<%d> tally_t;", width(2*n))
 	return t.String()
 }
 

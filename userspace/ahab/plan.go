@@ -15,7 +15,8 @@ var errPlan = errors.New("plan ahab")
 const (
 	cellBytes  = 3 * 8
 	debtBytes  = 8
-	sliceBytes = 3*4 + 4*4 + 2*8 + 2*2*4*8
+	sliceBytes = 3*4 + 4*4 + 2*8 + 2*2*8
+	markBytes  = 2 * 2 * 8 // ... of marks: that of one slice in ahab.form=table, where there are none
 )
 
 // columnsFrom and columnsTo are what ahab.columns allows.
@@ -26,7 +27,11 @@ const (
 
 // registerBytes of a sketch with so many columns.
 func (c *config) registerBytes(columns int) int64 {
-	return int64(columns)*cellBytes + int64(c.flows)*debtBytes + int64(c.entries())*sliceBytes
+	marks := int64(c.entries())
+	if c.table {
+		marks = 1
+	}
+	return int64(columns)*cellBytes + int64(c.flows)*debtBytes + int64(c.entries())*sliceBytes + marks*markBytes
 }
 
 // plan implements algo.Descriptor.Plan: the columns that fit, and how many users they tell apart. Of one user in twenty a rate reads too high by more

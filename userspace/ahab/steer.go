@@ -130,17 +130,17 @@ func (i *instance) Allow(n int, rate float64) {
 	if !math.IsInf(rate, 1) {
 		capacity = uint64(rate)
 	}
-	e := i.element(n, capacity, full)
 	i.slices[n].capacity = capacity
-	i.mapped.slices.Store(n*sliceWords, e.Capacity)
-	i.mapped.slices.Store(n*sliceWords+1, i.mapped.slices.Load(n*sliceWords+1)&math.MaxUint32|uint64(e.Ceiling)<<32)
-	i.mapped.slices.Store(n*sliceWords+2, uint64(e.Norm)|uint64(e.Budget)<<32)
+	i.mapped.slices.Store(n*sliceWords, capacity)
+	i.mapped.slices.Store(n*sliceWords+2, uint64(i.norm(n))|uint64(i.budget(capacity))<<32)
+	if i.table { // elsewhere it is the same for every capacity
+		i.mapped.slices.Store(n*sliceWords+1, i.mapped.slices.Load(n*sliceWords+1)&math.MaxUint32|uint64(i.ceiling(n, capacity, full))<<32)
+	}
 }
 
 // Space implements control.Registers.
 func (i *instance) Space(n int, bytes uint32) {
-	e := i.element(n, i.slices[n].capacity, full)
-	i.mapped.slices.Store(n*sliceWords+1, uint64(bytes)|uint64(e.Ceiling)<<32)
+	i.mapped.slices.Store(n*sliceWords+1, i.mapped.slices.Load(n*sliceWords+1)&^math.MaxUint32|uint64(bytes))
 }
 
 // steered is a tick of the loop. What keeps a change from being carried out is said, and changes nothing.
