@@ -3,8 +3,6 @@ package attach
 import (
 	"errors"
 	"fmt"
-	"runtime"
-	"unsafe"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -37,7 +35,15 @@ func (h LinkHold) Keep(path, _ string, _ *ebpf.Program) error {
 	if !ok {
 		return fmt.Errorf("pin link %T: it has no file descriptor", h.Link)
 	}
-	return PinFD(l.FD(), path)
+	fd, err := unix.FcntlInt(uintptr(l.FD()), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("pin link: %w", err)
+	}
+	own, err := link.NewFromFD(fd) // another of the same link: pinning one again would move its earlier pin, which stays until the new one is complete
+	if err != nil {
+		return fmt.Errorf("pin link: %w", err)
+	}
+	return errors.Join(own.Pin(path), own.Close())
 }
 
 // Release detaches before it closes: a pin, or another process that holds the link, must not keep it alive.
@@ -100,24 +106,4 @@ func (p Point) Where() string {
 		s += " (" + string(p.Mode) + ")"
 	}
 	return s
-}
-
-// PinFD pins a file descriptor. cilium/ebpf's own Pin renames an object's earlier pin, and here the earlier
-// one must stay until the new one is complete.
-func PinFD(fd int, path string) error {
-	name, err := unix.BytePtrFromString(path)
-	if err != nil {
-		return err
-	}
-	attr := struct {
-		path  uint64
-		fd    uint32
-		flags uint32
-	}{uint64(uintptr(unsafe.Pointer(name))), uint32(fd), 0}
-	_, _, errno := unix.Syscall(unix.SYS_BPF, unix.BPF_OBJ_PIN, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr))
-	runtime.KeepAlive(name)
-	if errno != 0 {
-		return fmt.Errorf("pin at %s: %w", path, errno)
-	}
-	return nil
 }

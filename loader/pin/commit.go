@@ -122,14 +122,37 @@ func (p *Pin) build(src attach.Source, attached []*attach.Attachment) error {
 	return p.want.store(p.next(metaPin))
 }
 
+// object is a map or a program. Pinning one again moves its earlier pin, which has to stay until the new one is complete: a clone has none.
+type object[T any] interface {
+	Clone() (T, error)
+	Pin(path string) error
+	Close() error
+}
+
 // pinEach pins maps or programs, in the order of their names.
-func pinEach[T interface{ FD() int }](p *Pin, kind string, objects map[string]T) error {
+func pinEach[T object[T]](p *Pin, kind string, objects map[string]T) error {
 	for _, name := range slices.Sorted(maps.Keys(objects)) {
-		if err := p.pinObject(objects[name].FD(), kind, name); err != nil {
+		if err := pinOne(p, kind, name, objects[name]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// pinOne pins under next/KIND/NAME; a slash in the name is a folder.
+func pinOne[T object[T]](p *Pin, kind, name string, o T) error {
+	if err := p.step("pin " + kind + "/" + name); err != nil {
+		return err
+	}
+	path := p.next(kind, pinName(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	own, err := o.Clone()
+	if err != nil {
+		return err
+	}
+	return errors.Join(own.Pin(path), own.Close())
 }
 
 func (p *Pin) buildAttachment(a *attach.Attachment) error {
@@ -147,7 +170,7 @@ func (p *Pin) buildAttachment(a *attach.Attachment) error {
 
 func (p *Pin) buildPoint(iface string, pt attach.Point) error {
 	name := pointPin(iface, pt.Direction)
-	if err := p.pinObject(pt.Program.FD(), "entries", name); err != nil {
+	if err := pinOne(p, "entries", name, pt.Program); err != nil {
 		return err
 	}
 	if err := p.step("pin links/" + name); err != nil {
@@ -158,16 +181,4 @@ func (p *Pin) buildPoint(iface string, pt attach.Point) error {
 		return err
 	}
 	return pt.Hold.Keep(path, p.opts.Name, pt.Program)
-}
-
-// pinObject pins under next/KIND/NAME; a slash in the name is a folder.
-func (p *Pin) pinObject(fd int, kind, name string) error {
-	if err := p.step("pin " + kind + "/" + name); err != nil {
-		return err
-	}
-	path := p.next(kind, pinName(name))
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	return attach.PinFD(fd, path)
 }

@@ -156,7 +156,7 @@ func (m pinMeta) store(path string) error {
 	if err := holder.Put(uint32(0), append(text, make([]byte, size-len(text))...)); err != nil {
 		return fmt.Errorf("write the description of the pin: %w", err)
 	}
-	return attach.PinFD(holder.FD(), path)
+	return holder.Pin(path)
 }
 
 func loadMeta(path string) (pinMeta, error) {
