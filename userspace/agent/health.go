@@ -1,9 +1,7 @@
 package agent
 
 import (
-	"encoding/json"
 	"fmt"
-	"log"
 	"maps"
 	"net/http"
 	"slices"
@@ -13,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/xdpmon/xdpmon/userspace/outlet"
-	"github.com/xdpmon/xdpmon/userspace/prom"
 )
 
 // What Health.Status says.
@@ -241,17 +238,5 @@ func truth(b bool) float64 {
 
 // handler answers for the agent: what every run serves, and its own health.
 func (a *Agent) handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		h := a.Health()
-		w.Header().Set("Content-Type", "application/json")
-		if h.Status == failing {
-			w.WriteHeader(http.StatusServiceUnavailable)
-		}
-		e := json.NewEncoder(w)
-		e.SetEscapeHTML(false)
-		_ = e.Encode(h) // a client that went away is nobody's trouble
-	})
-	mux.Handle("/", prom.Handler(a.metrics, log.New(outlet.LogWriter{Log: a.log}, "", 0), collector{a}))
-	return mux
+	return a.out.Answers(func() (any, bool) { h := a.Health(); return h, h.Status == failing }, collector{a})
 }

@@ -1,9 +1,7 @@
 package coordinator
 
 import (
-	"encoding/json"
 	"fmt"
-	"log"
 	"maps"
 	"net/http"
 	"slices"
@@ -14,7 +12,6 @@ import (
 
 	"github.com/xdpmon/xdpmon/userspace/keys"
 	"github.com/xdpmon/xdpmon/userspace/outlet"
-	"github.com/xdpmon/xdpmon/userspace/prom"
 )
 
 // What Health.Status says.
@@ -161,19 +158,7 @@ func (h Health) summary() string {
 }
 
 func (c *Coordinator) handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		h := c.Health()
-		w.Header().Set("Content-Type", "application/json")
-		if h.Status == failing {
-			w.WriteHeader(http.StatusServiceUnavailable)
-		}
-		e := json.NewEncoder(w)
-		e.SetEscapeHTML(false)
-		_ = e.Encode(h) // a client that went away is nobody's trouble
-	})
-	mux.Handle("/", prom.Handler(c.out.Metrics(), log.New(outlet.LogWriter{Log: c.log}, "", 0), collector{c}))
-	return mux
+	return c.out.Answers(func() (any, bool) { h := c.Health(); return h, h.Status == failing }, collector{c})
 }
 
 // collector serves health as metrics. Agents are counted by state: their names are in /healthz.

@@ -155,6 +155,7 @@ func (s *Set) Commit(o *Opened) {
 	}
 	s.outputs = outputs
 	s.keep(o)
+	s.metrics.LookBack(s.kept != nil)
 	s.serve(o)
 }
 

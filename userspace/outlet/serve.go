@@ -2,14 +2,18 @@ package outlet
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/xdpmon/xdpmon/userspace/prom"
 	"github.com/xdpmon/xdpmon/userspace/store"
@@ -70,6 +74,23 @@ func (s *Set) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /history", s.history)
 	mux.Handle("/", s.opts.Handler())
+	return mux
+}
+
+// Answers serves /healthz, 503 where it says that what runs is failing, and what every run serves, with more metrics.
+func (s *Set) Answers(health func() (answer any, failing bool), more prometheus.Collector) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		answer, failing := health()
+		w.Header().Set("Content-Type", "application/json")
+		if failing {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false)
+		_ = e.Encode(answer) // a client that went away is nobody's trouble
+	})
+	mux.Handle("/", prom.Handler(s.metrics, log.New(LogWriter{Log: s.opts.Log}, "", 0), more))
 	return mux
 }
 

@@ -123,8 +123,18 @@ func (s *Store) healthz(w http.ResponseWriter, _ *http.Request) {
 }
 
 const pageHead = `<!doctype html><html lang="en"><meta charset="utf-8"><title>xdpmon</title>
-<body><h1>xdpmon</h1><p>%s</p><p><a href="metrics">metrics</a> for Prometheus, <a href="healthz">healthz</a> for a watchdog.</p>
+<body><h1>xdpmon</h1><p>%s</p><p><a href="metrics">metrics</a> for Prometheus, <a href="healthz">healthz</a> for a watchdog%s.</p>
 `
+
+const pagePast = `, <a href="history?from=1h">history</a> for windows of the last hour, a JSON object a line (<code>from</code>, <code>to</code>,
+<code>algorithm</code>, <code>interface</code>, <code>newest</code>, <code>limit</code>)`
+
+// LookBack says whether windows are kept, and /history answers.
+func (s *Store) LookBack(kept bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.past = kept
+}
 
 // page shows the latest windows as the terminal would. It is made first and written then: a client that does not read holds
 // nothing up.
@@ -138,7 +148,7 @@ func (s *Store) text() string {
 	defer s.mu.Unlock()
 	style := report.Style{Width: 100, Unicode: true}
 	var b strings.Builder
-	fmt.Fprintf(&b, pageHead, html.EscapeString(strings.Join(s.run.Text(style), " ")))
+	fmt.Fprintf(&b, pageHead, html.EscapeString(strings.Join(s.run.Text(style), " ")), map[bool]string{true: pagePast}[s.past])
 	for _, one := range s.sorted() {
 		text := strings.Join(report.Text(one.line, s.run, style), "\n")
 		fmt.Fprintf(&b, "<pre>%s</pre>\n", html.EscapeString(text))

@@ -72,6 +72,19 @@ func TestHandlerPaths(t *testing.T) {
 	}
 }
 
+// The page points to what was kept, where something is.
+func TestPageLooksBack(t *testing.T) {
+	s := NewStore(fixedClock)
+	h := Handler(s, log.New(io.Discard, "", 0))
+	for _, kept := range []bool{false, true, false} {
+		s.LookBack(kept)
+		page, _ := io.ReadAll(get(t, h, "/", "text/html").Body)
+		if got := strings.Contains(string(page), `href="history?`); got != kept {
+			t.Errorf("windows are kept: %t, the page points to them: %t\n%s", kept, got, page)
+		}
+	}
+}
+
 // TestHealthFollowsTheAttachments: windows go on when the last interface has gone, and say nothing.
 func TestHealthFollowsTheAttachments(t *testing.T) {
 	s := NewStore(fixedClock)

@@ -21,6 +21,7 @@ type Store struct {
 	series map[seriesKey]*series
 	start  time.Time
 	latest time.Time // when the last window came
+	past   bool      // windows are kept, and /history answers
 	// attached are the interfaces of a live run, and whether the programs are on them now; nil for a replay.
 	attached map[string]bool
 }
