@@ -15,47 +15,11 @@
 #include "parse.h"
 #include "chain.h"
 #include "trace.h"
+#include "kernel.h"
 
 #include <bpf/bpf_core_read.h>
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
-
-/* What is read of the kernel's types; the loader finds the fields in the running kernel. */
-#define KERNEL __attribute__((preserve_access_index))
-
-typedef struct {
-	struct net *net;
-} KERNEL possible_net_t;
-
-struct net {
-	__u64 net_cookie;
-} KERNEL;
-
-struct net_device {
-	int ifindex;
-	possible_net_t nd_net;
-} KERNEL;
-
-struct sk_buff {
-	struct net_device *dev;
-	char cb[48];
-	unsigned int len, data_len;
-	__u16 queue_mapping;
-	__u16 vlan_proto;
-	__u16 vlan_tci;
-	__u32 mark;
-	unsigned int end;
-	unsigned char *head, *data;
-} KERNEL;
-
-struct skb_shared_info {
-	unsigned short gso_size, gso_segs;
-} KERNEL;
-
-struct qdisc_skb_cb {
-	unsigned int pkt_len;
-	unsigned char data[20];
-} KERNEL;
 
 enum trace_count {
 	TRACE_SENT,          /* segments that left their queue with their words */

@@ -3,30 +3,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Sees what xdpmon does not look at: the queueing discipline's own trace points, and with them every start of transmission of one interface. */
 #include "base.h"
+#include "kernel.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
-
-#define KERNEL __attribute__((preserve_access_index))
-
-typedef struct {
-	struct net *net;
-} KERNEL possible_net_t;
-
-struct net {
-	__u64 net_cookie;
-} KERNEL;
-
-struct net_device {
-	int ifindex;
-	possible_net_t nd_net;
-} KERNEL;
-
-struct sk_buff {
-	struct net_device *dev;
-	unsigned int len, data_len;
-	__u16 queue_mapping;
-	unsigned char *data;
-} KERNEL;
 
 enum witness_kind { WITNESS_ENQUEUE, WITNESS_DEQUEUE, WITNESS_START, WITNESS_KINDS };
 
