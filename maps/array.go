@@ -25,7 +25,7 @@ type Array struct {
 	written  bool // userspace puts values into it, or others may
 	empty    bool // without banks: it held only zeros when it was read last, behind the last packet
 
-	forgotten []uint64 // what forget reads into
+	words []uint64 // what the set reads into
 }
 
 func newArray(ms *ebpf.MapSpec, m *ebpf.Map) *Array {

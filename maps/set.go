@@ -52,6 +52,16 @@ func (s *Set) Array(name string) (*Array, error) {
 	return a, nil
 }
 
+// ReadReset reads an array of a closed bank by its name and sets it back to zero. The words are overwritten by the next call.
+func (s *Set) ReadReset(name string, bank int) ([]uint64, error) {
+	a, err := s.Array(name)
+	if err != nil {
+		return nil, err
+	}
+	a.words, err = a.ReadReset(bank, a.words)
+	return a.words, err
+}
+
 // Quiet says that no packet has met the programs since a closed bank was opened: its register arrays hold the zeros that the last reading
 // left there, and those without banks what they held then. Reading what is known to be zero costs nothing until Heard.
 func (s *Set) Quiet(bank int) {
@@ -96,7 +106,7 @@ func (a *Array) forget(bank int) (err error) {
 	if !a.PerCPU || a.ElemSize != 8 {
 		return a.Reset(bank)
 	}
-	a.forgotten, err = a.ReadReset(bank, a.forgotten)
+	a.words, err = a.ReadReset(bank, a.words)
 	return err
 }
 

@@ -7,7 +7,6 @@ import (
 	bpf "github.com/xdpmon/xdpmon/bpf/carpe"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
-	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
@@ -113,34 +112,19 @@ func (c *config) body(n, state []uint64, flows map[heavy.Key]sums) report.Body {
 
 // Oracle implements algo.Truthful.
 func (i *instance) Oracle() algo.Oracle {
-	return &oracle{config: i.config, counts: map[heavy.Key]float64{}}
+	return &oracle{config: i.config, Tally: heavy.NewTally(i.spec, i.bytes)}
 }
 
 // oracle counts every flow, over the windows of a span.
 type oracle struct {
 	*config
-	counts map[heavy.Key]float64   // of the running window
-	before []map[heavy.Key]float64 // ... and of those before, the oldest first
-	total  uint64
-}
-
-// Packet implements algo.Oracle.
-func (o *oracle) Packet(p *packet.Packet) {
-	key, ok := o.spec.Of(p)
-	if !ok {
-		return
-	}
-	units := uint64(p.Segs)
-	if o.bytes {
-		units = uint64(p.Len)
-	}
-	o.counts[key] += float64(units)
-	o.total += units
+	*heavy.Tally                         // of the running window
+	before       []map[heavy.Key]float64 // ... and of those before, the oldest first
 }
 
 // Window implements algo.Oracle.
 func (o *oracle) Window(report.Window) report.Body {
-	o.before = append(o.before, o.counts)
+	o.before = append(o.before, o.Counts)
 	if len(o.before) > o.span {
 		o.before = o.before[1:]
 	}
@@ -161,10 +145,10 @@ func (o *oracle) Window(report.Window) report.Body {
 		}
 	}
 	b := report.Body{Values: []report.Value{
-		{Name: "total", Value: o.total, Unit: o.unit(), Kind: report.Counter, Help: "packets or bytes (carpe.count) of all flows"},
+		{Name: "total", Value: o.Total, Unit: o.unit(), Kind: report.Counter, Help: "packets or bytes (carpe.count) of all flows"},
 		{Name: "elephants", Value: n, Unit: report.Flows, Help: "flows that have reached carpe.threshold"},
 		{Name: "flows_seen", Value: len(all), Unit: report.Flows, Help: "different flows of the span"},
 	}, Tables: []report.Table{t}}
-	o.counts, o.total = map[heavy.Key]float64{}, 0
+	o.Forget()
 	return b
 }

@@ -64,7 +64,7 @@ func (h hashes) place(addresses, rest uint64) place {
 
 // nameless reads from the sub-buckets of a statistic which flow is the heaviest of each bucket.
 func (i *instance) nameless(bank int) (candidates, error) {
-	cells, err := i.read("lean_bits", bank)
+	cells, err := i.set.ReadReset("lean_bits", bank)
 	if err != nil {
 		return nil, err
 	}

@@ -45,7 +45,7 @@ type instance struct {
 	head     snapshot.Head
 	set      *maps.Set
 	counts   *maps.Array
-	words    map[string][]uint64 // buffers
+	words    []uint64 // of counts, while a window runs
 	ring     *maps.Ring
 	shifts   *maps.Array
 	given    []uint64 // what shifts hold
@@ -62,7 +62,7 @@ func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &instance{config: c, head: Descriptor().Head(v, env), words: map[string][]uint64{}}
+	i := &instance{config: c, head: Descriptor().Head(v, env)}
 	for s := range stats {
 		i.limiters[s] = c.limiter(s)
 	}
@@ -167,10 +167,10 @@ func (i *instance) follow(now int64) (err error) {
 	if i.latency() == nil {
 		return nil
 	}
-	if i.words["counts"], err = i.counts.Read(i.bank, i.words["counts"]); err != nil {
+	if i.words, err = i.counts.Read(i.bank, i.words); err != nil {
 		return err
 	}
-	return i.requests(now, counts(i.words["counts"]), false)
+	return i.requests(now, counts(i.words), false)
 }
 
 func (i *instance) requests(now int64, n counts, closed bool) error {
@@ -230,17 +230,6 @@ func address(words [4]uint32, family uint8) netip.Addr {
 		return a.Unmap()
 	}
 	return a
-}
-
-// read takes an array of the closed bank and sets it back to zero.
-func (i *instance) read(name string, bank int) ([]uint64, error) {
-	array, err := i.set.Array(name)
-	if err != nil {
-		return nil, err
-	}
-	words, err := array.ReadReset(bank, i.words[name])
-	i.words[name] = words
-	return words, err
 }
 
 // Read implements algo.Instance: the sketches, and the flows that were named. Limits and p of the next window are chosen here.
@@ -315,14 +304,14 @@ func (i *instance) limitsOf(n counts) []float64 {
 func (i *instance) registersInto(s *snapshot.Snapshot, bank int) error {
 	sketches, others := i.arrays()
 	for _, name := range sketches {
-		words, err := i.read(name, bank)
+		words, err := i.set.ReadReset(name, bank)
 		if err != nil {
 			return err
 		}
 		s.Words[name] = extended(words)
 	}
 	for _, name := range others {
-		words, err := i.read(name, bank)
+		words, err := i.set.ReadReset(name, bank)
 		if err != nil {
 			return err
 		}
@@ -330,7 +319,7 @@ func (i *instance) registersInto(s *snapshot.Snapshot, bank int) error {
 	}
 	for _, st := range i.on {
 		for _, name := range append(filterNames(registers[st]), registers[st]+"_sum") {
-			if _, err := i.read(name, bank); err != nil {
+			if _, err := i.set.ReadReset(name, bank); err != nil {
 				return err
 			}
 		}

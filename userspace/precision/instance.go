@@ -11,7 +11,6 @@ import (
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
-	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
@@ -259,27 +258,12 @@ func (c *config) notes(n counts, t *heavy.Table) (notes []string) {
 // Oracle implements algo.Truthful.
 func (i *instance) Oracle() algo.Oracle {
 	i.judged = true
-	return &oracle{instance: i, counts: map[heavy.Key]float64{}}
+	return &oracle{i, heavy.NewTally(i.ways.Spec, i.bytes)}
 }
 
 type oracle struct {
 	*instance
-	counts map[heavy.Key]float64
-	total  uint64
-}
-
-// Packet implements algo.Oracle.
-func (o *oracle) Packet(p *packet.Packet) {
-	key, ok := o.ways.Spec.Of(p)
-	if !ok {
-		return
-	}
-	units := uint64(p.Segs)
-	if o.bytes {
-		units = uint64(p.Len)
-	}
-	o.counts[key] += float64(units)
-	o.total += units
+	*heavy.Tally
 }
 
 // Window implements algo.Oracle.
@@ -287,26 +271,26 @@ func (o *oracle) Window(report.Window) report.Body {
 	t := o.header()
 	t.Columns, t.Limit = t.Columns[:o.truthColumns()], 2*o.top
 	for _, f := range o.judged() {
-		t.Rows = append(t.Rows, append(o.ways.Spec.Cells(f.Key), f.Count, share(f.Count, o.total)))
+		t.Rows = append(t.Rows, append(o.ways.Spec.Cells(f.Key), f.Count, share(f.Count, o.Total)))
 	}
 	b := report.Body{Values: []report.Value{
-		{Name: "total", Value: o.total, Unit: o.unit(), Kind: report.Counter, Help: "packets or bytes (precision.count) of all flows"},
-		{Name: "flows_seen", Value: len(o.counts), Unit: report.Count, Help: "different flows"},
+		{Name: "total", Value: o.Total, Unit: o.unit(), Kind: report.Counter, Help: "packets or bytes (precision.count) of all flows"},
+		{Name: "flows_seen", Value: len(o.Counts), Unit: report.Count, Help: "different flows"},
 	}, Tables: []report.Table{t}}
-	o.counts, o.total = map[heavy.Key]float64{}, 0
+	o.Forget()
 	return b
 }
 
 // judged are the largest flows, and behind them what is listed besides.
 func (o *oracle) judged() []heavy.Flow {
-	flows := heavy.Top(o.counts, o.top)
+	flows := heavy.Top(o.Counts, o.top)
 	in := map[heavy.Key]bool{}
 	for _, f := range flows {
 		in[f.Key] = true
 	}
 	for _, key := range o.listed {
 		if !in[key] {
-			flows = append(flows, heavy.Flow{Key: key, Count: o.counts[key]})
+			flows = append(flows, heavy.Flow{Key: key, Count: o.Counts[key]})
 		}
 	}
 	return flows

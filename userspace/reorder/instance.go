@@ -21,7 +21,6 @@ type instance struct {
 	*config
 	head    snapshot.Head
 	set     *maps.Set
-	words   map[string][]uint64 // buffers of the arrays that a window reads
 	ring    *maps.Ring
 	pending [2]flows // by bank: reports that came before their window ended
 
@@ -34,7 +33,7 @@ func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &instance{config: c, head: descriptor().Head(v, env), words: map[string][]uint64{}, pending: [2]flows{{}, {}}}, nil
+	return &instance{config: c, head: descriptor().Head(v, env), pending: [2]flows{{}, {}}}, nil
 }
 
 // Configure implements algo.Instance.
@@ -93,17 +92,6 @@ func (i *instance) poll() error {
 	})
 }
 
-// read takes an array of the closed bank and sets it back to zero.
-func (i *instance) read(name string, bank int) ([]uint64, error) {
-	array, err := i.set.Array(name)
-	if err != nil {
-		return nil, err
-	}
-	words, err := array.ReadReset(bank, i.words[name])
-	i.words[name] = words
-	return words, err
-}
-
 // Read implements algo.Instance: the reports of the window, and what is still in memory.
 func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	s, err := i.take(w, bank)
@@ -121,7 +109,7 @@ func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 }
 
 func (i *instance) take(w report.Window, bank int) (*snapshot.Snapshot, error) {
-	c, err := i.read("reorder_counts", bank)
+	c, err := i.set.ReadReset("reorder_counts", bank)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +135,7 @@ func (i *instance) scan(f flows, bank int) (torn uint64, err error) {
 		}
 		var words [4][]uint64
 		for n, name := range bucketArrays {
-			if words[n], err = i.read(name+suffix, bank); err != nil {
+			if words[n], err = i.set.ReadReset(name+suffix, bank); err != nil {
 				return 0, err
 			}
 		}
