@@ -189,7 +189,7 @@ static __always_inline int insert(struct phv *phv, const struct place *at, struc
 		old = reg_load(entry);
 	if (fridge_restart || !record_of(old, at->id) || !record_waits(old))
 		old = reg_swap(entry, word);
-	if (!record_of(old, at->id)) {
+	if (likely(!record_of(old, at->id))) {
 		count->c[FRIDGE_INSERTED]++;
 		count->c[FRIDGE_EVICTED] += record_waits(old);
 		return FATE_WRITTEN;
@@ -216,7 +216,7 @@ static __always_inline int remember(const struct place *at, int fate, __u32 *gap
 	survived = reg_at(fridge_survived, at->index);
 	if (!survived)
 		return 0;
-	if (fate & FATE_AGAIN) {
+	if (unlikely(fate & FATE_AGAIN)) {
 		old = word - reg_load(survived);
 		*gap = old >> 8;
 		known = !(old & 0xff) && !(old >> 31);
@@ -259,7 +259,7 @@ static __always_inline void request(struct phv *phv, const struct question *q, c
 		if (middle)
 			reg_store(middle, 0);
 	}
-	if (again)
+	if (unlikely(again))
 		tally_repeat(phv, at, gap);
 }
 
