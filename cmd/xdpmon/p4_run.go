@@ -22,7 +22,7 @@ import (
 )
 
 const p4RunLong = `Runs captures through an algorithm's P4 twin: the program's own text, executed by a model of the Tofino architecture,
-and reports what the switch's registers say as replay reports what the host's say. Sizes and parameters are the twin's.
+and reports what the switch's registers say as replay reports what the host's say. Sizes and parameters are the twin's, or those of --set.
 
 With --registers no capture is run: the registers of a real switch are read from a file (schema ` + dump.Schema + `; --dump writes
 such files) and evaluated the same way. Registers of another program or size are refused.
@@ -30,6 +30,7 @@ It needs the privilege to make maps (root, or CAP_BPF); it loads and attaches no
 
 const p4RunExample = `  xdpmon p4 run fridge capture.pcap
   xdpmon p4 run rtt-array capture.pcap --window 10s --output json
+  xdpmon p4 run ahab capture.pcap --set ahab.capacity=100Mbit
   xdpmon p4 run fridge --registers switch.json`
 
 // p4RunOptions are the flags of p4 run.
@@ -37,6 +38,7 @@ type p4RunOptions struct {
 	registers, dump string
 	window          time.Duration
 	seed            uint64
+	set             []string
 	target          *enum
 	output          *measureOptions
 }
@@ -52,6 +54,8 @@ func newP4Run(env *environment) *cobra.Command {
 	f.StringVar(&o.dump, "dump", "", "write the last window's registers to `FILE`, as --registers reads them")
 	f.DurationVar(&o.window, "window", 0, "length of a window; 0: one window until the end")
 	f.Uint64Var(&o.seed, "seed", 1, "seed of the coins, those of replay")
+	f.StringArrayVar(&o.set, "set", nil, "parameter of the algorithm, `NAME.KEY=VALUE`; repeatable: the twin with the parameters and tables that p4 params and p4 tables write for it")
+	complete(cmd, "set", completeSet)
 	o.target = enumFlag(cmd, "target", "tofino1", "chip that the program is read for: tofino1 or tofino2", "tofino1", "tofino2")
 	o.output = addMeasure(cmd)
 	cmd.RunE = func(_ *cobra.Command, args []string) error { return p4Run(env, o, args[0], args[1:]) }
@@ -64,8 +68,10 @@ func newP4Plan(env *environment) *cobra.Command {
 		Args: needArgs(1, 1, "the name of the algorithm"), ValidArgsFunction: completeName,
 	}
 	target := enumFlag(cmd, "target", "tofino1", "chip that the program is read for: tofino1 or tofino2", "tofino1", "tofino2")
+	set := cmd.Flags().StringArray("set", nil, "parameter of the algorithm, `NAME.KEY=VALUE`; repeatable")
+	complete(cmd, "set", completeSet)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		t, sw, _, err := p4Twin(args[0], target.value)
+		t, sw, _, err := p4Twin(args[0], target.value, *set)
 		if err != nil {
 			return err
 		}
@@ -80,8 +86,8 @@ func newP4Plan(env *environment) *cobra.Command {
 	return cmd
 }
 
-// p4Twin builds the twin of an algorithm as it stands.
-func p4Twin(name, target string) (*twin.Twin, *tna.Switch, algo.Values, error) {
+// p4Twin builds the twin of an algorithm as it stands, or for parameters that are given.
+func p4Twin(name, target string, set []string) (*twin.Twin, *tna.Switch, algo.Values, error) {
 	d, err := lookup(name)
 	if err != nil {
 		return nil, nil, algo.Values{}, err
@@ -90,24 +96,44 @@ func p4Twin(name, target string) (*twin.Twin, *tna.Switch, algo.Values, error) {
 	if !ok {
 		return nil, nil, algo.Values{}, usageError("p4 %s: the model runs no twin of it", d.Name)
 	}
+	form, err := p4Form(t, d, set)
+	if err != nil {
+		return nil, nil, algo.Values{}, err
+	}
 	chip := tna.Tofino1
 	if target == "tofino2" {
 		chip = tna.Tofino2
 	}
-	form := twin.Form{}
-	sw, err := t.Build(chip, form)
-	if err != nil {
-		return nil, nil, algo.Values{}, err
-	}
 	v, err := t.Values(form)
+	if err != nil {
+		return nil, nil, algo.Values{}, &usage{err}
+	}
+	if form.Generated {
+		if _, err := d.P4(v); err != nil {
+			return nil, nil, algo.Values{}, &usage{err}
+		}
+	}
+	sw, err := t.Build(chip, form)
 	return t, sw, v, err
+}
+
+// p4Form of a twin for parameters.
+func p4Form(t *twin.Twin, d *algo.Descriptor, set []string) (twin.Form, error) {
+	given, err := parseSet(set, []string{d.Name})
+	if err != nil || len(given[d.Name]) == 0 {
+		return twin.Form{}, err
+	}
+	if slices.ContainsFunc(t.Forms, func(f twin.Form) bool { return len(f.Define) > 0 }) {
+		return twin.Form{}, usageError("p4 %s: --set: what this twin does is chosen where it is compiled (-D, docs/twins.md); it is run as it stands", d.Name)
+	}
+	return twin.Form{Generated: true, Set: given[d.Name]}, nil
 }
 
 func p4Run(env *environment, o *p4RunOptions, name string, files []string) error {
 	if (o.registers == "") == (len(files) == 0) {
 		return usageError("p4 run %s: either captures, or --registers FILE", name)
 	}
-	t, sw, v, err := p4Twin(name, o.target.value)
+	t, sw, v, err := p4Twin(name, o.target.value, o.set)
 	if err != nil {
 		return err
 	}

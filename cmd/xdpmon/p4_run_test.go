@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -100,6 +101,74 @@ func TestP4RunBeaucoup(t *testing.T) {
 	run := []string{"p4", "run", "beaucoup", capture, "--dump", registers}
 	sayTheSame(t, [][]string{run, {"p4", "run", "beaucoup", "--registers", registers}})
 	sameRows(t, "alerts", 3, run, []string{"replay", capture, "--algo", "beaucoup", "--hash", "crc", "--set", "beaucoup.set=many"})
+}
+
+// TestP4RunCarpe and AHAB: what the switch counts is what the bytecode counts, in a form that is made for the parameters, and in a dump.
+func TestP4RunCarpe(t *testing.T) {
+	testutil.NeedRoot(t)
+	set := []string{"--set", "carpe.threshold=300", "--set", "carpe.epsilon=0.2", "--set", "carpe.s=1/4"}
+	report := saysAsMuch(t, "carpe", set, []string{"--set", "carpe.family=4"})
+	if n := report["bundles"].(float64); n < 10 {
+		t.Errorf("%v bundles became full: the test shows nothing", n)
+	}
+}
+
+func TestP4RunAHAB(t *testing.T) {
+	testutil.NeedRoot(t)
+	set := []string{"--set", `ahab.config={"capacity":"60kbit","slices":[{"name":"all"}]}`}
+	report := saysAsMuch(t, "ahab", set, []string{"--set", "ahab.form=table"})
+	if n := report["segments_dropped"].(float64); n < 100 {
+		t.Errorf("%v segments were dropped: the test shows nothing", n)
+	}
+}
+
+// saysAsMuch compares all values and tables of a switch's report with those of a replay, of which it may lack some.
+func saysAsMuch(t *testing.T, name string, set, replayed []string) map[string]any {
+	t.Helper()
+	folder := t.TempDir()
+	capture, registers := filepath.Join(folder, "measured.pcap"), filepath.Join(folder, "switch.json")
+	measured(t, testutil.Trace(t, "web_reordered.pcap"), capture)
+	run := append([]string{"p4", "run", name, capture, "--dump", registers}, set...)
+	sayTheSame(t, [][]string{run, append([]string{"p4", "run", name, "--registers", registers}, set...)})
+	var reports [2]map[string]any
+	for i, arguments := range [][]string{run, slices.Concat([]string{"replay", capture, "--algo", name, "--hash", "crc"}, set, replayed)} {
+		w := realWorld()
+		if code := w.run(arguments...); code != exitDone {
+			t.Fatalf("%v: exit code %d: %s", arguments, code, w.err.String())
+		}
+		reports[i] = reportOf(t, w)
+	}
+	delete(reports[0], "notes")
+	for key, v := range reports[0] {
+		mine, err1 := json.Marshal(v)
+		host, err2 := json.Marshal(withColumns(v, reports[1][key]))
+		if err := errors.Join(err1, err2); err != nil {
+			t.Fatal(err)
+		}
+		if string(mine) != string(host) {
+			t.Errorf("%s is %s on the switch, %s on the host", key, mine, host)
+		}
+	}
+	return reports[0]
+}
+
+// withColumns is a table of the host with the columns of the switch's.
+func withColumns(mine, host any) any {
+	rows, ok := host.([]any)
+	if !ok {
+		return host
+	}
+	for i, row := range rows {
+		if i >= len(mine.([]any)) {
+			break
+		}
+		for column := range row.(map[string]any) {
+			if _, there := mine.([]any)[i].(map[string]any)[column]; !there {
+				delete(row.(map[string]any), column)
+			}
+		}
+	}
+	return rows
 }
 
 // measured writes the frames of a capture that switch and host both measure: IPv4 without options, in Ethernet.
@@ -221,6 +290,8 @@ func TestP4RunUsage(t *testing.T) {
 		{"p4", "run", "fridge"},
 		{"p4", "run", "fridge", "a.pcap", "--registers", "b.json"},
 		{"p4", "run", "conquest", "a.pcap"},
+		{"p4", "run", "lean", "a.pcap", "--set", "lean.p=1"},
+		{"p4", "run", "carpe", "a.pcap", "--set", "carpe.ways=3"},
 	} {
 		w := realWorld()
 		if code := w.run(arguments...); code != exitUsage {

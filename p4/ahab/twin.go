@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"strings"
@@ -32,6 +33,11 @@ func init() {
 		Enforces: true,
 		Counts: []twin.Count{{Table: "leaving.steps", Actions: []string{"rise", "fall", "rest"}, Host: "ahab_counts",
 			Index: int(bpf.AhabAhabCounterAHAB_EPOCHS)}},
+		Also: []twin.Count{{Table: "leaving.steps", Actions: []string{"rise", "fall", "rest"}, Host: "ahab_counts",
+			Index: int(bpf.AhabAhabCounterAHAB_WRITTEN)}},
+		Registers: true,
+		Uncounted: []string{"unlimited", "stray", "rate_error", "rate_error_p99", "users", "users_above", "users_unseen", "samples", "slices.users_above",
+			"slices.fairness", "slices.fairness_error"},
 		Sampled:     []string{"users.members4", "users.members6", "users.words", "shares_low.shares", "shares_mid.shares", "shares_high.shares", "quotients.quotients"},
 		Unreachable: unreachable,
 		Drive:       drive,
@@ -49,13 +55,13 @@ var some = func() string {
 	for n := range 300 {
 		vlans = append(vlans, fmt.Sprint(n))
 	}
-	return `{"capacity":"400Mbit","room":15,"slices":[` +
-		`{"name":"one","weight":2,"user":"source","prefix4":24,"match":{"sources":["1.0.0.0/8"]},"users":[{"prefix":"1.0.1.0/24","weight":2},{"prefix":"1.0.2.0/24","weight":5},{"prefix":"1.1.0.0/16","weight":8},{"prefix":"1.2.0.0/16","weight":500}]},` +
-		`{"name":"two","weight":30,"match":{"sources":["51.0.0.0/8"]}},` +
-		`{"name":"three","weight":150,"user":"destination","prefix4":16,"prefix6":40,"match":{"sources":["101.0.0.0/8","2001:200::/24"]},"users":[{"prefix":"51.0.0.0/16","weight":64}]},` +
-		`{"name":"six","weight":60,"user":"source","prefix6":120,"match":{"sources":["2001:300::/24"]}},` +
+	return `{"capacity":"100Gbit","room":15,"slices":[` +
+		`{"name":"one","weight":1,"user":"source","prefix4":24,"match":{"sources":["1.0.0.0/8"]},"users":[{"prefix":"1.0.1.0/24","weight":2},{"prefix":"1.0.2.0/24","weight":5},{"prefix":"1.1.0.0/16","weight":8},{"prefix":"1.2.0.0/16","weight":500}]},` +
+		`{"name":"two","weight":3,"match":{"sources":["51.0.0.0/8"]}},` +
+		`{"name":"three","weight":20,"user":"destination","prefix4":16,"prefix6":40,"match":{"sources":["101.0.0.0/8","2001:200::/24"]},"users":[{"prefix":"51.0.0.0/16","weight":64}]},` +
+		`{"name":"six","weight":90,"user":"source","prefix6":120,"match":{"sources":["2001:300::/24"]}},` +
 		`{"name":"tagged","match":{"vlans":[` + strings.Join(vlans, ",") + `]}},` +
-		`{"name":"all","weight":500,"match":{"sources":["151.0.0.0/8","2001::/16"]}}]}`
+		`{"name":"all","weight":1000,"match":{"sources":["151.0.0.0/8","2001::/16"]}}]}`
 }()
 
 // prepare writes what `xdpmon p4 rules ahab` says.
@@ -110,7 +116,7 @@ func same(register string, word uint64) uint64 {
 
 // unreachable: no slice here has so large a share, nor its users such weights.
 var unreachable = func() (rows []string) {
-	used := []int{11, 10, 9, 8, 7, 6, 5, 4, 2, -2} // shifts: of a slice's norm, less the logarithm of a user's weight
+	used := []int{12, 11, 10, 9, 7, 5, 4, 2, 1} // shifts: of a slice's norm, less the logarithm of a user's weight
 	for shift := -13; shift <= 12; shift++ {
 		action := fmt.Sprintf("action ahab.scales.up_%02d", shift)
 		if shift < 0 {
@@ -123,60 +129,58 @@ var unreachable = func() (rows []string) {
 	return append(rows, "action ahab.scales.none")
 }()
 
-// drive brings limits, rates and sums of every size to the tables that look at a number's highest bit.
+// drive brings limits, rates and sums of every size, and ages of sums, to the tables that look at a number's highest bit: drawn anew before each
+// burst, so that they decide about some of its packets and about the next limit.
 func drive(d twin.Driver, _ twin.Form) error {
-	rows := []string{"ahab_row0", "ahab_row1", "ahab_row2"}
-	entries := len(d.Read(rows[0]))
-	if entries > 64 {
+	const columns, flows, rounds = 64, 64, 104
+	if len(d.Read("ahab_row0")) > columns {
 		return nil
 	}
-	for n := 4; n < 32; n++ {
-		size := uint64(1)<<n + uint64(1)<<n/3
-		for slice := 1; slice <= 6; slice++ {
-			if err := d.Write("ahab_limit", slice, min(size, 1<<30)); err != nil {
-				return err
-			}
-			for _, sum := range []string{"ahab_mid", "ahab_high"} {
-				if err := d.Write(sum, slice, size>>1); err != nil {
+	r := rand.New(rand.NewPCG(6, 16))
+	for n := range rounds {
+		rate := sized(r, 6+n%26)
+		if n%26 == 25 {
+			rate = 1<<32 - 1
+		}
+		for i := range columns {
+			for _, row := range []string{"ahab_row0", "ahab_row1", "ahab_row2"} {
+				if err := d.Write(row, i, rate); err != nil {
 					return err
 				}
 			}
 		}
-		for _, row := range rows {
-			for i := range entries {
-				if err := d.Write(row, i, min(size+size>>1, 1<<32-1)); err != nil {
-					return err
-				}
-			}
-		}
-		for i := range 64 { // as many bytes left as one of the segments has
-			if err := d.Write("ahab_countdown", i, 154); err != nil {
-				return err
-			}
-		}
-		if err := d.Send(burst(d.Now()+1_100_000, n)...); err != nil {
-			return err
-		}
-	}
-	return rises(d)
-}
-
-// rises: limits that are to rise by a part of their step, of every size.
-func rises(d twin.Driver) error {
-	for n := 4; n < 32; n++ {
 		for slice := 1; slice <= 6; slice++ {
-			for register, v := range map[string]uint64{"ahab_limit": 1 << 14, "ahab_low": 0, "ahab_mid": 0, "ahab_high": uint64(1)<<n + uint64(1)<<n/3} {
+			limit := max(16, min(uint64(float64(rate)*(.05+r.Float64())), 1<<30))
+			for register, v := range map[string]uint64{"ahab_limit": limit, "ahab_low": sized(r, r.IntN(20)), "ahab_mid": sized(r, n%31), "ahab_high": sized(r, r.IntN(31)), "ahab_over": sized(r, r.IntN(20))} {
 				if err := d.Write(register, slice, v); err != nil {
 					return err
 				}
 			}
 		}
-		if err := d.Send(burst(d.Now()+1_100_000, n)...); err != nil {
+		for i := range flows {
+			if err := d.Write("ahab_countdown", i, []uint64{0, 50, 154, 1500}[r.IntN(4)]); err != nil { // 154: as many as one of the segments has
+				return err
+			}
+		}
+		at := d.Now() + []int64{300_000, 1_100_000, 2_200_000, 4_400_000, 9_000_000, 20_000_000}[r.IntN(6)]
+		var err error
+		if n%8 == 0 { // in the same epoch: limits are as they were written
+			err = d.Lengths(netip.AddrFrom4([4]byte{151, 0, 0, 9}), netip.AddrFrom16([16]byte{0x20, 1, 3, 15: 9}))
+		} else {
+			err = d.Send(burst(at, n)...)
+		}
+		if err = errors.Join(err, d.Compare()); n == rounds/2 {
+			err = errors.Join(err, d.End())
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return leases(d)
 }
+
+// sized is a number of so many bits and one.
+func sized(r *rand.Rand, bits int) uint64 { return min(1<<bits+r.Uint64N(1<<bits), 1<<32-1) }
 
 // leases that end in the epoch before some packets, with them or later; nothing is dropped then.
 func leases(d twin.Driver) error {
@@ -217,11 +221,14 @@ func holds(ns int64, epoch uint64) (host func(set *maps.Set) error, sw func(sw *
 
 // burst is some packets of every slice, TCP with and without data and UDP, the first of which begin an epoch.
 func burst(at int64, n int) (all []packet.Packet) {
-	for i := range 12 {
-		p := packet.Packet{Time: at + int64(i)*50_000*int64(1+n%3), Valid: packet.IP | packet.Ports | packet.TCP, Proto: 6, Segs: 1, TCPFlags: packet.ACK, Payload: uint32(100 * (i % 4)),
+	for i := range 24 {
+		p := packet.Packet{Time: at + int64(i)*50_000*int64(1+n%3), Valid: packet.IP | packet.Ports | packet.TCP, Proto: 6, Segs: 1, TCPFlags: packet.ACK, Payload: uint32(100 * (i / 3 % 4)),
 			SrcPort: uint16(1000 + i), DstPort: 80, Src: netip.AddrFrom4([4]byte{byte(1 + 50*(i%4)), byte(i % 3), byte(i % 4), 9}), Dst: netip.AddrFrom4([4]byte{51, byte(i % 2), 3, 4})}
 		if i%5 == 0 {
 			p.Valid, p.Proto = packet.IP|packet.Ports|packet.UDP, 17
+		}
+		if n%2 == 1 && i%2 == 0 {
+			p.Src, p.Dst = netip.AddrFrom16([16]byte{0x20, 1, byte(2 + i/2%2), 5: byte(i), 9: byte(i), 15: byte(i)}), netip.AddrFrom16([16]byte{0x20, 1, 9, 4: byte(n), 9: byte(i), 15: byte(i)})
 		}
 		if i == 11 {
 			p.Valid, p.VLAN = p.Valid|packet.VLAN, 7

@@ -30,7 +30,9 @@ func init() {
 		},
 		Unreachable: []string{"action conquest.ignore"}, // what a control plane chooses
 		Reports:     &twin.Reports{Ring: "conquest_events", Host: told, Twin: copied},
-		Host:        turned,
+		Unread: "a capture does not say how long packets waited in the switch's queue; and of a culprit the switch keeps neither its share of the queue nor the burst, but " +
+			"sends a copy of its packet with delay and limit in front to a collector. For the queue that a capture would fill: xdpmon replay --algo conquest",
+		Host: turned,
 		Differences: []twin.Difference{twin.Echoes,
 			{Name: "windows are not read across a turn of the time stamps", Max: 200, Wraps: true, Turn: &twin.Turn{Registers: snapshots, Every: 1 << 48}},
 		},

@@ -14,6 +14,7 @@ func init() {
 		Window:    &twin.Flip{Table: "fridge.window", Action: "use_bank", Banks: [2][]uint64{{0}, {1}}},
 		Forms:     []twin.Form{{}, {Name: "small", Generated: true, Set: map[string]string{"fridges": "128@1/2,64@1/4"}}},
 		Host:      full,
+		Native:    native,
 		Drive:     advance,
 		Start:     nearlyFull,
 		Registers: true,
@@ -90,6 +91,14 @@ func sameTick(register string, host, mine []uint64) int {
 
 func count(index int, actions ...string) twin.Count {
 	return twin.Count{Table: "fridge.outcome.outcomes", Actions: actions, Host: "fridge_counters", Index: index}
+}
+
+// native: a host counts samples in 28 bits and exponents in 36.
+func native(register string, word uint64, _ func(string) uint64) uint64 {
+	if register == "fridge_hits" {
+		return min(word>>32, 1<<28-1)<<36 | word&(1<<32-1)
+	}
+	return word
 }
 
 // full: a sum of the twin has 32 bits and stays at their end.

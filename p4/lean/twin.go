@@ -2,7 +2,9 @@
 package lean
 
 import (
+	"cmp"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"math/bits"
@@ -11,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/p4"
 	"github.com/xdpmon/xdpmon/p4/tna/run"
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
@@ -145,7 +148,73 @@ func copies(d twin.Driver, _ twin.Form) error {
 			return err
 		}
 	}
-	return nil
+	return errors.Join(refusals(d, segment), limits(d))
+}
+
+// refusals are packets that somebody may take for others: a reset that acknowledges what a delay waits for, ICMP whose identifiers leave gaps, and segments
+// that come again when their record is exactly as old as can be, one tick later, and with their acknowledgement.
+func refusals(d twin.Driver, segment func(at int64, kind byte, n int) packet.Packet) error {
+	const tick, old = 8192, 524288 // ns, ticks
+	begin := (d.Now()/tick + 1<<20) * tick
+	var all []packet.Packet
+	for n := range 400 {
+		at := begin + int64(n)*3*tick
+		data := segment(at, 5, n)
+		reset := packet.Packet{Time: at + 40*tick, Valid: data.Valid, Proto: 6, Segs: 1, Src: data.Dst, Dst: data.Src, SrcPort: data.DstPort, DstPort: data.SrcPort,
+			TCPFlags: packet.RST | packet.ACK, Ack: data.Seq + data.Payload}
+		again, ack := segment(at+(old+int64(n%2))*tick, 5, n), reset
+		ack.Time, ack.TCPFlags = again.Time+2*tick, packet.ACK
+		ping := packet.Packet{Time: at + tick, Valid: packet.IP | packet.ICMP | packet.IPID, Proto: 1, ICMPType: 8, Segs: 1, Src: data.Src, Dst: data.Dst, IPID: uint16(7 * n)}
+		all = append(all, data, reset, again, ack, ping)
+	}
+	slices.SortStableFunc(all, func(a, b packet.Packet) int { return cmp.Compare(a.Time, b.Time) })
+	return d.Send(all...)
+}
+
+// limits that decide: the control plane sets them in every row. A host's are a share of the sum of all flows, which is so large here that what comes
+// does not change it.
+func limits(d twin.Driver) error {
+	for _, limit := range []int64{2, 9} {
+		if err := errors.Join(d.Control(limited(limit)), d.Mix(3000), d.Compare()); err != nil {
+			return err
+		}
+	}
+	return d.Control(limited(1))
+}
+
+func limited(limit int64) (host func(set *maps.Set) error, sw func(sw *run.Switch) error) {
+	const shift, none = 40, 63
+	host = func(set *maps.Set) (err error) {
+		for stat, name := range []string{"lat", "loss", "ooo", "ret"} {
+			share, sum := uint32(shift), uint64(limit)<<shift
+			if limit == 1 {
+				share, sum = none, 0
+			}
+			sums, failed := set.Array("lean_" + name + "_sum")
+			shares, failed2 := set.Array("lean_shift")
+			if err = errors.Join(err, failed, failed2); err != nil {
+				return err
+			}
+			for bank := range sums.Banks {
+				err = errors.Join(err, sums.Write(bank, []uint64{sum}))
+			}
+			err = errors.Join(err, shares.Map().Put(uint32(stat), share))
+		}
+		return err
+	}
+	return host, func(sw *run.Switch) error {
+		for _, p := range sw.Params {
+			least := limit
+			if strings.Contains(p.Name, ".ooo_") || strings.Contains(p.Name, ".ret_") {
+				least-- // a row is compared before the event adds its 1
+			}
+			if strings.HasSuffix(p.Name, ".at_most") {
+				least = -least
+			}
+			p.Value = uint64(uint32(least))
+		}
+		return nil
+	}
 }
 
 // late packets come when what a flow's maximum says is just old enough, or just not, or its record has grown old; with numbers in every
@@ -169,7 +238,13 @@ func late(d twin.Driver, segment func(at int64, kind byte, n int) packet.Packet,
 		again.Seq, again.Time = first.Seq-behind, first.Time+window+[]int64{0, 256, -256, 1e7}[n/16%4]
 		last := again
 		last.Seq, last.Time = first.Seq+3000, again.Time+1000
-		if err := d.Send(first, again, last); err != nil {
+		if err := d.Send(first, again); err != nil {
+			return err
+		}
+		if n%16/4 == 3 && silence > 0 { // what the maximum is now stays to be seen
+			continue
+		}
+		if err := d.Send(last); err != nil {
 			return err
 		}
 	}

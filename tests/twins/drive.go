@@ -164,6 +164,39 @@ func (d driver) Send(packets ...packet.Packet) error {
 	return d.frames(&list{packets: packets}, timeOf)
 }
 
+// Mix implements twin.Driver.
+func (d driver) Mix(packets int) error {
+	if err := d.settle(); err != nil {
+		return err
+	}
+	m := newMix(uint64(packets), packets, mixFlows)
+	m.time, m.turn = d.now+1e9, -1
+	return d.frames(m, timeOf)
+}
+
+// Lengths implements twin.Driver.
+func (d driver) Lengths(from ...netip.Addr) error {
+	if err := d.settle(); err != nil {
+		return err
+	}
+	var all []packet.Frame
+	now := d.now
+	for words := range 11 {
+		for _, src := range from {
+			for payload := range 2 {
+				now += 5000
+				s := builder.Spec{Time: now, IP: builder.IP{Src: src, Dst: server4}, PayloadLen: 3 * payload,
+					TCP: &builder.TCP{SrcPort: uint16(6000 + words), DstPort: 443, Flags: packet.ACK, Options: bytes.Repeat([]byte{1}, 4*words)}}
+				if src.Is6() {
+					s.IP.Dst = server6
+				}
+				all = append(all, builder.MustBuild(&s))
+			}
+		}
+	}
+	return d.frames(&frames{all}, timeOf)
+}
+
 // Read implements twin.Driver.
 func (d driver) Read(register string) []uint64 { return twin.Elements(d.sw, register) }
 
@@ -191,6 +224,9 @@ func (d driver) Control(host func(set *maps.Set) error, sw func(sw *run.Switch) 
 	}
 	return errors.Join(host(d.host.set), sw(d.sw))
 }
+
+// End implements twin.Driver.
+func (d driver) End() error { return errors.Join(d.settle(), d.window()) }
 
 // Compare implements twin.Driver.
 func (d driver) Compare() error { return errors.Join(d.settle(), d.check(false)) }

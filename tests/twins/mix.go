@@ -39,6 +39,7 @@ type mixFlow struct {
 var bounds = []int64{11718 << 8, 46 << 16, 93 << 16, 15259 << 16, 30 << 10}
 
 const (
+	mixFlows   = 200
 	mixStart   = 1_000_000_000
 	beforeTurn = 3_000_000 // ns, in which a few hundred packets come
 )

@@ -23,7 +23,6 @@ const packetsEnv = "XDPMON_TWIN_PACKETS"
 const (
 	coins       = 7
 	mixPackets  = 12_000
-	mixFlows    = 200
 	windows     = 3
 	mostOfALine = 25     // of a thousand packets, for what all twins differ in
 	ofCaptures  = 10_000 // packets of a window, fewer than a ring has places for

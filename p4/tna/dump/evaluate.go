@@ -16,8 +16,8 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// ErrUncounted says that a switch does not count what the estimator needs.
-var ErrUncounted = errors.New("a switch does not count what its estimates and their errors are made of; read its reports as they come")
+// ErrUncounted says that a switch does not hold what the estimator needs.
+var ErrUncounted = errors.New("its registers do not say what a host reports")
 
 // Evaluator is an algorithm that reads a switch's registers as it reads a host's: the words go into arrays of the same names,
 // with no program beside them.
@@ -32,7 +32,7 @@ type Evaluator struct {
 // NewEvaluator configures the algorithm of a twin and makes its arrays.
 func NewEvaluator(t *twin.Twin, v algo.Values, windowNS int64) (*Evaluator, error) {
 	if !t.Registers {
-		return nil, fmt.Errorf("evaluate %s: %w", t.Name, ErrUncounted)
+		return nil, fmt.Errorf("evaluate %s: %w: %s", t.Name, ErrUncounted, t.Unread)
 	}
 	d, err := algo.Lookup(t.Algorithm)
 	if err != nil {
@@ -201,6 +201,7 @@ func (e *Evaluator) leaveOut(r *algo.Result) {
 		return
 	}
 	r.Body.Values = slices.DeleteFunc(r.Body.Values, func(v report.Value) bool { return slices.Contains(e.twin.Uncounted, v.Name) })
+	r.Body.Tables = slices.DeleteFunc(r.Body.Tables, func(t report.Table) bool { return slices.Contains(e.twin.Uncounted, t.Name) })
 	for i := range r.Body.Tables {
 		e.leaveOutColumns(&r.Body.Tables[i])
 	}

@@ -19,16 +19,21 @@ type Bug struct {
 	What   string
 	Plant  func()
 	Remove func()
+	// Where it is, for who knows what packets reach: the entry of a table, of one of its instances, or the action by its name.
+	Table  *lang.Table
+	Row    *lang.Row
+	Action string
 }
 
 func (b *Bug) String() string { return fmt.Sprintf("%s: %s: %s", b.Pos, b.Kind, b.What) }
 
 // finder walks a program and lists what could be changed, by kind.
 type finder struct {
-	bugs map[string][]*Bug
-	rows map[syntax.Pos][]*lang.Row // of tables, with their constants
-	in   string                     // the RegisterAction, action or control
-	to   string                     // what the expression is assigned to: " for NAME", or " in NAME" when it is a part; or nothing
+	bugs   map[string][]*Bug
+	rows   map[syntax.Pos]*lang.Table // tables with their constants
+	in     string                     // the RegisterAction, action or control
+	action string                     // whose body it is in, or nothing
+	to     string                     // what the expression is assigned to: " for NAME", or " in NAME" when it is a part; or nothing
 }
 
 // Kinds in which bugs are planted.
@@ -36,9 +41,9 @@ var Kinds = []string{"slice", "polynomial", "order", "wrap", "compare", "second 
 
 // Find lists the bugs that could be planted in the controls and parsers of a program that its switch uses.
 func Find(p *syntax.Program, sw *run.Switch) map[string][]*Bug {
-	f := &finder{bugs: map[string][]*Bug{}, rows: map[syntax.Pos][]*lang.Row{}}
+	f := &finder{bugs: map[string][]*Bug{}, rows: map[syntax.Pos]*lang.Table{}}
 	for _, t := range sw.Tables {
-		f.rows[t.At] = t.Rows
+		f.rows[t.At] = t
 	}
 	for _, d := range p.Decls {
 		if c, ok := d.(*syntax.Control); ok && slices.Contains(sw.Controls, c.Name) {
@@ -75,7 +80,7 @@ func Draw(bugs map[string][]*Bug, r *rand.Rand, n int) (drawn []*Bug) {
 }
 
 func (f *finder) add(at syntax.Pos, kind, what string, plant, remove func()) {
-	f.bugs[kind] = append(f.bugs[kind], &Bug{Pos: at, Kind: kind, What: f.in + ": " + what, Plant: plant, Remove: remove})
+	f.bugs[kind] = append(f.bugs[kind], &Bug{Pos: at, Kind: kind, What: f.in + ": " + what, Plant: plant, Remove: remove, Action: f.action})
 }
 
 func (f *finder) control(c *syntax.Control) {
@@ -84,7 +89,9 @@ func (f *finder) control(c *syntax.Control) {
 		case *syntax.Instance:
 			f.instance(d)
 		case *syntax.Action:
+			f.action = d.Name
 			f.block(d.Body)
+			f.action = ""
 		case *syntax.Table:
 			f.table(d)
 		}
@@ -115,11 +122,11 @@ func (f *finder) instance(i *syntax.Instance) {
 // table bugs: entries in another order, and entries that do something else. What no key can show is left out: the order of entries that exclude
 // each other, or whose common keys are an earlier entry's; and what is done by an entry that has no keys of its own.
 func (f *finder) table(t *syntax.Table) {
-	rows := f.rows[t.Pos]
+	rows := f.rows[t.Pos].Rows
 	for i := 0; i+1 < len(t.Entries); i++ {
 		a, b := t.Entries[i], t.Entries[i+1]
-		common, meet := both(rows[i].Match, rows[i+1].Match)
-		if syntax.Print(a.Action) != syntax.Print(b.Action) && meet && reachable(common, rows[:i]) {
+		shared, meet := common(rows[i].Match, rows[i+1].Match)
+		if syntax.Print(a.Action) != syntax.Print(b.Action) && meet && reachable(shared, rows[:i]) {
 			swap := func() { t.Entries[i], t.Entries[i+1] = t.Entries[i+1], t.Entries[i] }
 			f.add(a.Pos, "order", fmt.Sprintf("entries %d and %d of %s", i, i+1, t.Name), swap, swap)
 		}
@@ -131,6 +138,8 @@ func (f *finder) table(t *syntax.Table) {
 				if reachable(rows[i].Match, rows[:i]) {
 					f.add(e.Pos, "action", fmt.Sprintf("entry %d of %s: %s for %s", i, t.Name, n.ID, was.Fn.(*syntax.Name).ID),
 						func() { e.Action = other }, func() { e.Action = was })
+					last := f.bugs["action"][len(f.bugs["action"])-1]
+					last.Table, last.Row = f.rows[t.Pos], rows[i]
 				}
 				break
 			}

@@ -3,13 +3,23 @@ package mutate
 import "github.com/xdpmon/xdpmon/p4/tna/lang"
 
 // region is a set of keys: one condition for each part of the key.
-type region []lang.Match
+type region []part
+
+// part is what one condition fits, and none of others.
+type part struct {
+	lang.Match
+	but []lang.Match
+}
 
 // mostSplits bounds the search for a key that no earlier row takes; beyond it there may be one.
 const mostSplits = 20_000
 
-// reachable: some key gets to this region past the rows before it.
-func reachable(r region, before []*lang.Row) bool {
+// reachable: some key that fits all of these gets past the rows before it.
+func reachable(keys []lang.Match, before []*lang.Row) bool {
+	r := make(region, len(keys))
+	for i, m := range keys {
+		r[i] = part{Match: m}
+	}
 	splits := 0
 	return remains(r, before, &splits)
 }
@@ -17,76 +27,94 @@ func reachable(r region, before []*lang.Row) bool {
 // remains of a region when rows have taken theirs.
 func remains(r region, rows []*lang.Row, splits *int) bool {
 	for n, row := range rows {
-		if _, meet := both(r, row.Match); !meet {
+		inside, meet := r.within(row.Match)
+		if !meet {
 			continue
 		}
 		for i, w := range row.Match {
-			inside, outside := split(r[i], w)
-			if outside == nil {
+			outside := part{r[i].Match, append(append([]lang.Match(nil), r[i].but...), w)}
+			if !some(outside.Match, outside.but) {
 				continue
 			}
 			if *splits++; *splits > mostSplits {
 				return true
 			}
-			for _, part := range outside {
-				if remains(with(r, i, part), rows[n+1:], splits) {
-					return true
-				}
+			rest := append(append(append(region(nil), inside[:i]...), outside), r[i+1:]...)
+			if remains(rest, rows[n+1:], splits) {
+				return true
 			}
-			r = with(r, i, inside)
 		}
 		return false // what is left is this row's
 	}
 	return true
 }
 
-func with(r region, i int, m lang.Match) region {
-	other := append(region(nil), r...)
-	other[i] = m
-	return other
+// within is the part of a region that a row takes; false when there is none.
+func (r region) within(row []lang.Match) (inside region, meet bool) {
+	for i, p := range r {
+		m, ok := both(p.Match, row[i])
+		if !ok || !some(m, p.but) {
+			return nil, false
+		}
+		inside = append(inside, part{m, p.but})
+	}
+	return inside, true
 }
 
-// split a condition by another one that it meets: what is in both, and the parts that are not. Masks come apart bit by bit.
-func split(a, b lang.Match) (inside lang.Match, outside []lang.Match) {
-	if a.Range {
-		inside = lang.Match{Value: max(a.Value, b.Value), High: min(a.High, b.High), Range: true}
-		if a.Value < inside.Value {
-			outside = append(outside, lang.Match{Value: a.Value, High: inside.Value - 1, Range: true})
+// some value fits a condition, and none of others.
+func some(m lang.Match, but []lang.Match) bool {
+	for n, b := range but {
+		if _, meet := both(m, b); !meet {
+			continue
 		}
-		if a.High > inside.High {
-			outside = append(outside, lang.Match{Value: inside.High + 1, High: a.High, Range: true})
+		for _, left := range without(m, b) {
+			if some(left, but[n+1:]) {
+				return true
+			}
 		}
-		return inside, outside
+		return false
 	}
-	inside = a
+	return true
+}
+
+// without is what of a condition another one, that it meets, leaves. Masks come apart bit by bit.
+func without(a, b lang.Match) (left []lang.Match) {
+	if a.Range {
+		if a.Value < b.Value {
+			left = append(left, lang.Match{Value: a.Value, High: b.Value - 1, Range: true})
+		}
+		if a.High > b.High {
+			left = append(left, lang.Match{Value: b.High + 1, High: a.High, Range: true})
+		}
+		return left
+	}
 	for bit := uint64(1); bit != 0; bit <<= 1 {
 		if b.Mask&^a.Mask&bit == 0 {
 			continue
 		}
-		other := inside
-		other.Mask, other.Value = inside.Mask|bit, inside.Value|^b.Value&bit
-		outside = append(outside, other)
-		inside.Mask, inside.Value = inside.Mask|bit, inside.Value|b.Value&bit
+		left = append(left, lang.Match{Value: a.Value | ^b.Value&bit, Mask: a.Mask | bit})
+		a.Mask, a.Value = a.Mask|bit, a.Value|b.Value&bit
 	}
-	return inside, outside
+	return left
 }
 
-// both conditions at once; false when no key fits both.
-func both(a, b []lang.Match) (region, bool) {
-	r := make(region, len(a))
-	for i, v := range a {
-		w := b[i]
-		if v.Range {
-			r[i] = lang.Match{Value: max(v.Value, w.Value), High: min(v.High, w.High), Range: true}
-			if r[i].Value > r[i].High {
-				return nil, false
-			}
-			continue
-		}
-		if (v.Value^w.Value)&v.Mask&w.Mask != 0 {
+// both conditions at once; false when nothing fits both.
+func both(a, b lang.Match) (lang.Match, bool) {
+	if a.Range {
+		m := lang.Match{Value: max(a.Value, b.Value), High: min(a.High, b.High), Range: true}
+		return m, m.Value <= m.High
+	}
+	return lang.Match{Value: a.Value | b.Value, Mask: a.Mask | b.Mask}, (a.Value^b.Value)&a.Mask&b.Mask == 0
+}
+
+// common keys of two rows.
+func common(a, b []lang.Match) (keys []lang.Match, meet bool) {
+	for i := range a {
+		m, ok := both(a[i], b[i])
+		if !ok {
 			return nil, false
 		}
-		r[i] = lang.Match{Value: v.Value | w.Value, Mask: v.Mask | w.Mask}
+		keys = append(keys, m)
 	}
-	return r, true
+	return keys, true
 }

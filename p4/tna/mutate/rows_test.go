@@ -39,8 +39,8 @@ func TestRowsThatAreReached(t *testing.T) {
 			}
 			want = want || free
 		}
-		common, meet := both(a.Match, b.Match)
-		if got := meet && reachable(common, rows); got != want {
+		shared, meet := common(a.Match, b.Match)
+		if got := meet && reachable(shared, rows); got != want {
 			t.Fatalf("rows %v and %v behind %v: a key reaches both: %v, want %v", a.Match, b.Match, rows, got, want)
 		}
 		if meet && !want {

@@ -5,6 +5,7 @@ package twin
 import (
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -51,13 +52,15 @@ type Twin struct {
 	// Registers says that registers and counters are the whole answer, in words that a host has, too: a dump of them can be
 	// evaluated.
 	Registers bool
+	// Unread says why nothing can be evaluated, of a twin without Registers.
+	Unread string
 	// Host writes a host's word as the twin has it, where that is another layout; nil: as it is. Same does so for the twin's.
 	Host, Same func(register string, word uint64) uint64
 	// Native writes a switch's word as the host has it, for its estimator; nil: as it is.
 	Native func(register string, word uint64, beside func(register string) uint64) uint64 // beside: the same element of another one
 	// Freed are registers of which the estimator frees elements, by setting them to 0: on a switch the control plane does.
 	Freed []string
-	// Uncounted are values and losses of the report that a switch does not count.
+	// Uncounted are values, tables, columns (TABLE.COLUMN) and losses of the report that a switch does not count.
 	Uncounted []string
 }
 
@@ -104,10 +107,13 @@ type Copy struct {
 type Driver interface {
 	Now() int64
 	Send(packets ...packet.Packet) error
-	Read(register string) []uint64 // of the twin
+	Mix(packets int) error            // traffic of the test's model
+	Lengths(from ...netip.Addr) error // TCP segments with headers of every length, with data and without
+	Read(register string) []uint64    // of the twin
 	Write(register string, i int, v uint64) error
 	// Control does what a control plane does, on the host and on the switch.
 	Control(host func(set *maps.Set) error, sw func(sw *run.Switch) error) error
+	End() error     // of a window
 	Compare() error // all words, now: for what the next packets would write over
 }
 
