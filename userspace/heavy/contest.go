@@ -23,7 +23,7 @@ const (
 // absent is the share of flows without an entry for which a bound on flows of a size is told.
 const absent = 0.05
 
-// UnseenAmong is what Table.Unseen is where so many units of flows without an entry went by, which take entries from those that
+// UnseenAmong is what Table.Unseen is to be where so many units of flows without an entry went by, which take entries from those that
 // have one.
 //
 // A flow of x units, evenly spread, finds a rival of value sqrt(i^2 + (r^2 - i^2) s) at the part s of the window, i being the initial

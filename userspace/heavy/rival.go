@@ -1,9 +1,6 @@
 package heavy
 
-import (
-	"math"
-	"slices"
-)
+import "slices"
 
 // rival is a counter that a packet without an entry may find as the smallest of d, and how often: the weights of a CPU add up to 1.
 type rival struct{ value, weight float64 }
@@ -47,28 +44,4 @@ func (t *Table) compete(rivals []rival) {
 		return
 	}
 	t.Minimum /= sum
-	t.Unseen = unseen(rivals, sum)
-}
-
-// unseen is how many packets a flow without an entry has less than, with 95 % probability: at a rival of value v each is admitted
-// with 1/(v + 1), and values have only grown to what they are now.
-func unseen(rivals []rival, sum float64) float64 {
-	outside := func(x float64) (share float64) { // of flows of x packets
-		for _, r := range rivals {
-			share += r.weight / sum * math.Exp(-x/(r.value+1))
-		}
-		return share
-	}
-	low, high := 0.0, 1.0
-	for outside(high) > 0.05 {
-		low, high = high, 2*high
-	}
-	for range 40 {
-		if mid := (low + high) / 2; outside(mid) > 0.05 {
-			low = mid
-		} else {
-			high = mid
-		}
-	}
-	return high
 }

@@ -21,6 +21,7 @@ func counted(w *Ways, counters ...uint64) *Table {
 	}
 	t := &Table{Counts: map[Key]float64{}, Guesses: map[Key]Guess{}, Initial: 1}
 	t.compete(w.addCPU(t, 0, words))
+	t.Unseen = 5
 	return t
 }
 

@@ -145,12 +145,15 @@ func (w *Ways) Read(bank int) (*Table, error) {
 		words[part] = copies
 	}
 	t := &Table{Counts: map[Key]float64{}, Guesses: map[Key]Guess{}, Initial: w.initialOf(bank)}
-	w.contest = contest{start: w.value(0, t.Initial)}
+	w.contest = contest{start: float64(t.Initial)}
 	for cpu := range maps.PossibleCPUs() {
 		w.contest.rivals = append(w.contest.rivals, w.addCPU(t, cpu, words)...)
 	}
 	w.contest.sort()
 	t.compete(w.contest.rivals)
+	if w.Subtract {
+		t.Minimum = max(0, t.Minimum-float64(t.Initial))
+	}
 	return t, nil
 }
 
@@ -188,10 +191,10 @@ func (w *Ways) addCPU(t *Table, cpu int, words map[string][][]uint64) []rival {
 	w.contest.entries += w.PerWay()
 	for _, c := range counters {
 		for _, stored := range c {
-			w.contest.values = append(w.contest.values, w.value(stored, t.Initial))
+			w.contest.values = append(w.contest.values, float64(stored+t.Initial))
 		}
 	}
-	return rivalsOf(counters, w.value(0, t.Initial))
+	return rivalsOf(counters, float64(t.Initial))
 }
 
 func (w *Ways) value(stored, initial uint64) float64 {

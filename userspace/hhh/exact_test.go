@@ -7,12 +7,15 @@ import (
 	"net/netip"
 	"testing"
 
+	bpf "github.com/xdpmon/xdpmon/bpf/hhh"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/tests/traffic"
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/heavy"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/session"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
 func TestMain(m *testing.M) { testutil.Main(m) }
@@ -85,4 +88,44 @@ func last(t *testing.T, set map[string]string) (l report.Line) {
 		t.Fatal(err)
 	}
 	return l
+}
+
+// A host may have overlooked a prefix that had an entry and lost it, too: a bound by the first admission alone, three times what prefixes compete with,
+// the initial value included, would be too low.
+func TestUnseen(t *testing.T) {
+	testutil.NeedRoot(t)
+	i, s := snapshotOf(t, map[string]string{"entries": "32", "initial": "10"})
+	r := s.Read()
+	r.Words(counterWords, int(bpf.HhhHhhCounterHHH_COUNTS))
+	table := heavy.TableOf(r)
+	if err := r.Err(); err != nil {
+		t.Fatal(err)
+	}
+	if least := 3 * (table.Minimum + float64(i.ways.Initial) + 1); table.Minimum <= 0 || table.Unseen < least || table.Unseen > 10*least {
+		t.Errorf("a prefix of %g has an entry, and competes with %g: %g at least", table.Unseen, table.Minimum, least)
+	}
+}
+
+// snapshotOf the last window.
+func snapshotOf(t *testing.T, set map[string]string) (*config, *snapshot.Snapshot) {
+	t.Helper()
+	v, err := algo.NewValues(Name, params, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var l report.Line
+	cfg := session.Config{Algorithms: []session.Selected{{Descriptor: descriptor(), Values: v}}, Seed: 1, Snapshots: true,
+		Emit: func(line report.Line) error { l = line; return nil }}
+	if err := session.ReplaySource(context.Background(), cfg, "model", traffic.Frames(crowd(4000)), nil); err != nil {
+		t.Fatal(err)
+	}
+	s, err := snapshot.Decode(l.Snapshot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := newConfig(v, algo.EnvOf(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, s
 }

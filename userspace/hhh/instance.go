@@ -76,6 +76,15 @@ type counts []uint64
 
 func (n counts) at(c bpf.HhhHhhCounter) uint64 { return n[c] }
 
+// unmatched units: of packets whose prefix had no entry, taken to be as large as the others.
+func (n counts) unmatched() float64 {
+	packets := n.at(bpf.HhhHhhCounterHHH_PACKETS)
+	if packets == 0 {
+		return 0
+	}
+	return float64(n.units()) * max(0, 1-float64(n.at(bpf.HhhHhhCounterHHH_MATCHED))/float64(packets))
+}
+
 func (n counts) units() uint64 {
 	return n.at(bpf.HhhHhhCounterHHH_IPV4) + n.at(bpf.HhhHhhCounterHHH_IPV6)
 }
@@ -110,10 +119,12 @@ func (i *instance) entries(s *snapshot.Snapshot, bank int) error {
 		return err
 	}
 	t, err := i.ways.Read(bank)
-	if err == nil {
-		t.Into(s)
+	if err != nil {
+		return err
 	}
-	return err
+	t.Unseen = i.ways.UnseenAmong(counts(s.Words[counterWords]).unmatched())
+	t.Into(s)
+	return nil
 }
 
 // seen is what the arrays held.
