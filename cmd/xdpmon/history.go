@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,7 +20,8 @@ A terminal gets a line a window, with the members that --show names; a pipe gets
 
 const historyExample = `  sudo xdpmon history --from 2h --algo fridge --show report.delay_ns.p50,report.delay_ns.p99
   sudo xdpmon history --from 2026-01-02T15:00:00Z --to 2026-01-02T16:00:00Z --output json | jq .report
-  sudo xdpmon history --interface tenants/vnet0 --newest --limit 5`
+  sudo xdpmon history --interface tenants/vnet0 --newest --limit 5
+  sudo xdpmon history --from 24h --algo fridge --snapshots day && xdpmon merge day/*      one answer of a day`
 
 // historyOptions are the flags of history.
 type historyOptions struct {
@@ -27,7 +29,7 @@ type historyOptions struct {
 	limit                      int
 	newest                     bool
 	show                       []string
-	config                     string
+	config, snapshots          string
 	output                     *enum
 }
 
@@ -45,6 +47,7 @@ func newHistory(env *environment) *cobra.Command {
 	f.IntVar(&o.limit, "limit", 0, "at most so many windows (default: all)")
 	f.BoolVar(&o.newest, "newest", false, "the newest first")
 	f.StringSliceVar(&o.show, "show", nil, "members of a window that a line shows, `PATH,...` (report.delay_ns.p99)")
+	f.StringVar(&o.snapshots, "snapshots", "", "write what the windows were made of into `DIR`, for xdpmon merge, and show nothing; the agent's store keeps that with snapshots: true")
 	f.StringVarP(&o.config, "config", "c", config.DefaultPath, "the agent's configuration, which says where to ask")
 	complete(cmd, "algo", completeAlgorithms)
 	cmd.RunE = func(*cobra.Command, []string) error { return history(env, o) }
@@ -60,7 +63,7 @@ func history(env *environment, o *historyOptions) error {
 			return err
 		}
 	}
-	q := store.Query{Algorithm: o.algorithm, Interface: o.iface, Limit: o.limit, Newest: o.newest}
+	q := store.Query{Algorithm: o.algorithm, Interface: o.iface, Limit: o.limit, Newest: o.newest, Snapshots: o.snapshots != ""}
 	for _, t := range []struct {
 		flag, text string
 		at         *time.Time
@@ -82,6 +85,9 @@ func history(env *environment, o *historyOptions) error {
 	if more && q.Limit == 0 {
 		fmt.Fprintln(env.stderr, "xdpmon: there are more windows than are shown at once: narrow --from and --to")
 	}
+	if q.Snapshots {
+		return writeKept(env, o.snapshots, text)
+	}
 	if o.output.value == "json" || o.output.value == "auto" && !env.isTerminal(env.stdout) {
 		_, err := env.stdout.Write(text)
 		return err
@@ -91,4 +97,16 @@ func history(env *environment, o *historyOptions) error {
 		return fmt.Errorf("history: %w", err)
 	}
 	return env.printLines(table)
+}
+
+// writeKept puts snapshots into a folder and says how many.
+func writeKept(env *environment, dir string, text []byte) error {
+	n, err := past.Write(text, dir)
+	if err != nil {
+		return fmt.Errorf("history --snapshots: %w", err)
+	}
+	if n == 0 {
+		return errors.New("history --snapshots: none is kept of these windows: the agent's store keeps them with snapshots: true")
+	}
+	return env.printLines(fmt.Sprintf("%d snapshots in %s", n, dir))
 }

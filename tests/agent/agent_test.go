@@ -200,6 +200,52 @@ func killed(t *testing.T, times int) {
 	t.Logf("%d kills, %d windows in the store", times, kept)
 }
 
+// What windows were made of is kept from the moment on in which the configuration asks for it, and makes one answer of many windows.
+func TestSnapshotsAreKept(t *testing.T) {
+	network := quietNetwork(t)
+	p := newPlace(t, network.A)
+	p.write(fmt.Sprintf("instances:\n  - name: a\n    interfaces: [%s]\n    window: 100ms\n    direction: egress\n    algorithms: {precision: {}}\n", network.A.Interface))
+	r := p.start(binary)
+	eventually(t, "windows", func() bool { return len(p.windows()) > 2 })
+	dir := p.file("snapshots")
+	write := func() error {
+		return exec.Command(binary, "history", "--config", p.file("agent.yaml"), "--snapshots", dir).Run()
+	}
+	if write() == nil {
+		t.Error("snapshots of windows that have none")
+	}
+	text, err := os.ReadFile(p.file("agent.yaml"))
+	if err == nil {
+		err = os.WriteFile(p.file("agent.yaml"), bytes.Replace(text, []byte("windows.db}"), []byte("windows.db, snapshots: true}"), 1), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := begin(t, datagrams(t, network))
+	r.hangup()
+	kept := func() []string {
+		_ = write() // none may be there yet
+		files, err := filepath.Glob(filepath.Join(dir, "*.xdpsnap"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return files
+	}
+	eventually(t, "snapshots", func() bool { return len(kept()) > 3 })
+	end()
+	r.stop()
+	files := kept() // nobody runs any more: from the store itself
+	out, err := exec.Command(binary, append([]string{"merge", "--json"}, files...)...).Output()
+	if err != nil {
+		t.Fatalf("merge %d snapshots: %v", len(files), err)
+	}
+	merged, all := windows(t, out), p.windows()
+	if len(merged) != 1 || len(all) <= len(files) || merged[0].Packets.Seen != seen(all[len(all)-len(files):], "precision", "a") || merged[0].Packets.Seen == 0 {
+		t.Errorf("%d of %d windows have a snapshot and make %+v of the last %d packets", len(files), len(all), merged,
+			seen(all[max(0, len(all)-len(files)):], "precision", "a"))
+	}
+}
+
 // The schema that is shipped is the one of this binary, and the configuration that is shipped is right.
 func TestShipped(t *testing.T) {
 	root := testutil.Root(t)

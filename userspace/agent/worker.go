@@ -236,6 +236,7 @@ func (w *worker) converge(ctx context.Context, d desired) {
 		}
 	}
 	w.retune(ctx, d)
+	w.keepSnapshots(d)
 	w.release(ctx, d)
 	w.attach(ctx, d)
 }
@@ -338,6 +339,19 @@ func (w *worker) retune(ctx context.Context, d desired) {
 	w.mu.Unlock()
 	w.agent.log.Info("instance changed", "instance", w.name, "algorithms", names(d.rule), "window", d.rule.Window)
 	w.agent.describe(w.name, d.rule)
+}
+
+// keepSnapshots has windows carry what they were made of, or not any more.
+func (w *worker) keepSnapshots(d desired) {
+	if w.rule.Snapshots == d.rule.Snapshots || d.rule.Shared {
+		return
+	}
+	if err := w.session.KeepSnapshots(d.rule.Snapshots); err != nil {
+		return // it has ended, which is told where that is noticed
+	}
+	w.mu.Lock()
+	w.rule.Snapshots = d.rule.Snapshots
+	w.mu.Unlock()
 }
 
 // measured is what of a rule a session can exchange while it runs, in a form that compares.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -27,6 +28,7 @@ type keeper struct {
 	log   *slog.Logger
 	clock func() report.Clock
 	done  chan struct{}
+	whole atomic.Bool // snapshots are kept, too
 
 	mu     sync.Mutex
 	err    error
@@ -42,6 +44,7 @@ func openStore(c config.Store, log *slog.Logger) (*store.Store, error) {
 
 func newKeeper(c config.Store, s *store.Store, set *Set) *keeper {
 	k := &keeper{cfg: c, store: s, log: set.opts.Log, clock: set.opts.Clock, done: make(chan struct{}), sub: set.hub.Subscribe(feed.Options{Name: "store", Depth: 4096})}
+	k.whole.Store(c.Snapshots)
 	go k.run()
 	return k
 }
@@ -92,7 +95,11 @@ func (k *keeper) add(list []store.Record, e feed.Event) []store.Record {
 		k.log.Error("keep a window", "error", err)
 		return list
 	}
-	return append(list, store.Record{End: time.Unix(0, e.Line.Window.End+c.UnixOffsetNS), Algorithm: e.Line.Algorithm, Interface: e.Line.Interface, Line: text})
+	r := store.Record{End: time.Unix(0, e.Line.Window.End+c.UnixOffsetNS), Algorithm: e.Line.Algorithm, Interface: e.Line.Interface, Line: text}
+	if k.whole.Load() {
+		r.Snapshot = e.Line.Snapshot
+	}
+	return append(list, r)
 }
 
 func (k *keeper) append(records []store.Record) {
@@ -128,7 +135,15 @@ func (k *keeper) free() int64 {
 	return int64(fs.Bavail) * fs.Bsize
 }
 
-// History writes what the store has as JSON lines; more is true when there is more than is told at once.
+// Kept is a snapshot as history tells it.
+type Kept struct {
+	End       int64  `json:"end"` // ns since 1970
+	Algorithm string `json:"algorithm"`
+	Interface string `json:"interface"`
+	Snapshot  []byte `json:"snapshot"` // in base 64
+}
+
+// History writes what the store has as JSON lines: windows, or with Snapshots what they were made of (Kept); more is true when there is more than is told at once.
 func History(s *store.Store, q store.Query, out io.Writer) (more bool, err error) {
 	const records, bytesMost = 10000, 32 << 20
 	if q.Limit == 0 || q.Limit > records {
@@ -141,6 +156,9 @@ func History(s *store.Store, q store.Query, out io.Writer) (more bool, err error
 			return errMore
 		}
 		n++
+		if q.Snapshots {
+			return json.NewEncoder(&b).Encode(Kept{r.End.UnixNano(), r.Algorithm, r.Interface, r.Snapshot})
+		}
 		b.Write(json.RawMessage(r.Line))
 		b.WriteByte('\n')
 		return nil

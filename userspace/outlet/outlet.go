@@ -164,6 +164,7 @@ func (s *Set) keep(o *Opened) {
 	switch {
 	case s.kept != nil && c != nil && o.store == nil:
 		s.kept.store.Limit(c.MaxAge, c.MaxBytes)
+		s.kept.whole.Store(c.Snapshots)
 		return
 	case s.kept != nil:
 		s.kept.sub.Leave()

@@ -226,6 +226,11 @@ func (s *Session) call(f func() error) error {
 	}
 }
 
+// KeepSnapshots says whether windows carry what they were made of, from the next one on.
+func (s *Session) KeepSnapshots(on bool) error {
+	return s.call(func() error { s.run.cfg.Snapshots = on; return nil })
+}
+
 // Done is closed when the session has ended, by Close or because it failed.
 func (s *Session) Done() <-chan struct{} { return s.done }
 

@@ -47,6 +47,7 @@ type Record struct {
 	Algorithm string
 	Interface string
 	Line      json.RawMessage
+	Snapshot  []byte // what the line was made of, encoded; nil where that is not kept
 }
 
 // Store is open until Close; it is safe for concurrent use.
@@ -270,8 +271,11 @@ func (s *Store) used() (n int64) {
 	return n
 }
 
-// version of a record's packing.
-const version = 1
+// Versions of a record's packing. The second has a snapshot, which is compressed already.
+const (
+	version      = 1
+	withSnapshot = 2
+)
 
 // writers are used again: each takes more than a megabyte, and the windows of all algorithms come together.
 var writers = sync.Pool{New: func() any {
@@ -279,17 +283,21 @@ var writers = sync.Pool{New: func() any {
 	return z
 }}
 
-// pack writes a record: version, lengths and names, then the line, compressed.
+// pack writes a record: version, lengths and names, the snapshot and its length if there is one, then the line, compressed.
 func pack(r Record) ([]byte, error) {
 	if len(r.Algorithm) > 255 || len(r.Interface) > 65535 {
 		return nil, fmt.Errorf("store a window of %.40q on %.40q: the names are too long", r.Algorithm, r.Interface)
 	}
 	var b bytes.Buffer
-	b.WriteByte(version)
+	b.WriteByte(map[bool]byte{false: version, true: withSnapshot}[r.Snapshot != nil])
 	b.WriteByte(byte(len(r.Algorithm)))
 	b.WriteString(r.Algorithm)
 	b.Write(binary.BigEndian.AppendUint16(nil, uint16(len(r.Interface))))
 	b.WriteString(r.Interface)
+	if r.Snapshot != nil {
+		b.Write(binary.BigEndian.AppendUint32(nil, uint32(len(r.Snapshot))))
+		b.Write(r.Snapshot)
+	}
 	z := writers.Get().(*gzip.Writer)
 	defer writers.Put(z)
 	z.Reset(&b)
@@ -304,9 +312,9 @@ func pack(r Record) ([]byte, error) {
 
 var errRecord = errors.New("a record makes no sense")
 
-// names reads the head of a record; rest is its line, compressed.
+// names reads the head of a record; rest is its line, compressed. The snapshot is a part of v.
 func names(v []byte) (r Record, rest []byte, err error) {
-	if len(v) < 2 || v[0] != version || len(v) < 4+int(v[1]) {
+	if len(v) < 2 || v[0] != version && v[0] != withSnapshot || len(v) < 4+int(v[1]) {
 		return r, nil, errRecord
 	}
 	n := 2 + int(v[1])
@@ -316,7 +324,15 @@ func names(v []byte) (r Record, rest []byte, err error) {
 		return r, nil, errRecord
 	}
 	r.Interface = string(v[n+2 : m])
-	return r, v[m:], nil
+	if rest = v[m:]; v[0] == version {
+		return r, rest, nil
+	}
+	if len(rest) < 4 || uint64(len(rest)-4) < uint64(binary.BigEndian.Uint32(rest)) {
+		return r, nil, errRecord
+	}
+	end := 4 + int(binary.BigEndian.Uint32(rest))
+	r.Snapshot = rest[4:end:end]
+	return r, rest[end:], nil
 }
 
 // largestLine bounds what a record may become when it is read.
@@ -342,6 +358,7 @@ type Query struct {
 	Algorithm, Interface string
 	Limit                int  // 0: no limit
 	Newest               bool // the newest first
+	Snapshots            bool // those that have one only, with it
 }
 
 // Each calls fn with the records that a query chooses, in order of time, until fn returns an error. A record that cannot be read
@@ -356,7 +373,8 @@ func (s *Store) Each(q Query, fn func(Record) error) error {
 				s.failed.Add(1)
 				continue
 			}
-			if q.Algorithm != "" && q.Algorithm != head.Algorithm || q.Interface != "" && q.Interface != head.Interface {
+			if q.Algorithm != "" && q.Algorithm != head.Algorithm || q.Interface != "" && q.Interface != head.Interface ||
+				q.Snapshots && head.Snapshot == nil {
 				continue
 			}
 			r, err := unpack(k, v)
@@ -364,7 +382,11 @@ func (s *Store) Each(q Query, fn func(Record) error) error {
 				s.failed.Add(1)
 				continue
 			}
-			found++
+			if found++; q.Snapshots {
+				r.Snapshot = bytes.Clone(r.Snapshot)
+			} else {
+				r.Snapshot = nil
+			}
 			if err := fn(r); err != nil {
 				return err
 			}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,6 +56,49 @@ func query(t *testing.T, s *Store, q Query) string {
 		t.Fatal(err)
 	}
 	return strings.Join(list, " ")
+}
+
+// Snapshots stand beside the lines of those windows that have one, and are told to who asks for them.
+func TestSnapshots(t *testing.T) {
+	s := open1(t, filepath.Join(t.TempDir(), "windows.db"), Options{})
+	for n := range 4 {
+		r := record(n, "fridge", "eth0")
+		if n%2 == 1 {
+			r.Snapshot = bytes.Repeat([]byte{byte(n)}, 1000*n)
+		}
+		if err := s.Append(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := query(t, s, Query{}), `fridge/eth0{"n":0} fridge/eth0{"n":1} fridge/eth0{"n":2} fridge/eth0{"n":3}`; got != want {
+		t.Errorf("windows %s, want %s", got, want)
+	}
+	var sizes []int
+	err := s.Each(Query{Snapshots: true}, func(r Record) error {
+		sizes = append(sizes, len(r.Snapshot))
+		if n := len(r.Snapshot) / 1000; string(r.Line) != fmt.Sprintf(`{"n":%d}`, n) || bytes.Count(r.Snapshot, []byte{byte(n)}) != len(r.Snapshot) {
+			t.Errorf("%s has another window's snapshot, of %d bytes", r.Line, len(r.Snapshot))
+		}
+		return nil
+	})
+	if err != nil || !slices.Equal(sizes, []int{1000, 3000}) {
+		t.Errorf("snapshots of %v bytes, %v; want 1000 and 3000", sizes, err)
+	}
+}
+
+// A record that says more of itself than there is makes no sense, and no panic.
+func TestRecordsThatAreCut(t *testing.T) {
+	r := record(1, "fridge", "eth0")
+	r.Snapshot = []byte("snapshot")
+	whole, err := pack(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range len(whole) {
+		if _, err := unpack(key(r.End, 1), whole[:n]); err == nil {
+			t.Errorf("%d of %d bytes are taken for a record", n, len(whole))
+		}
+	}
 }
 
 func TestQuery(t *testing.T) {

@@ -42,6 +42,8 @@ type Store struct {
 	Path     string
 	MaxAge   time.Duration
 	MaxBytes int64
+	// Snapshots: what windows were made of is kept beside them, so that they can be merged.
+	Snapshots bool
 }
 
 // Names says how interfaces are named by what they serve.
@@ -74,6 +76,7 @@ type Instance struct {
 	CRC        bool
 	Decap      bool
 	Algorithms []session.Selected
+	Snapshots  bool   // somebody wants what windows were made of
 	Pin        string // the BPF file system that registers outlive the process in; "" when they do not
 }
 
@@ -84,7 +87,7 @@ func (i Instance) Session() session.LiveConfig {
 		epoch = func() uint64 { return 0 }
 	}
 	return session.LiveConfig{Config: session.Config{Algorithms: i.Algorithms, Window: i.Window, Seed: i.Seed, CRC: i.CRC, Decap: i.Decap,
-		Epoch: epoch, Snapshots: i.Shared},
+		Epoch: epoch, Snapshots: i.Shared || i.Snapshots},
 		Hook: i.Hook, Mode: i.Mode, Direction: i.Direction, PinRoot: i.Pin, PinAdapt: true}
 }
 

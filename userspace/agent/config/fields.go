@@ -63,7 +63,7 @@ func whole() object[Config] {
 			{Key: "metrics_rows", Help: "serve metrics of flows, addresses and prefixes, too: every one becomes a series, and names somebody", Kind: flag{What: "metrics_rows"}, Required: false,
 				Set: to(func(c *Config) *bool { return &c.MetricsRows })},
 			{Key: "socket", Help: "for `xdpmon history` on this host (" + DefaultSocket + ")", Kind: pathKind("socket"), Required: false, Set: to(func(c *Config) *string { return &c.Socket })},
-			{Key: "store", Help: "keep windows on disk for a while", Kind: keep(), Required: false, Set: func(c *Config, v any) { s := v.(Store); c.Store = &s }},
+			{Key: "store", Help: "keep windows on disk for a while", Kind: keep(withSnapshots), Required: false, Set: func(c *Config, v any) { s := v.(Store); c.Store = &s }},
 			{Key: "names", Help: "name interfaces by what they serve", Kind: names(), Required: false, Set: to(func(c *Config) *Names { return &c.Names })},
 			{Key: "limits", Help: "what the agent may take", Kind: limits(), Required: false, Set: to(func(c *Config) *Limits { return &c.Limits })},
 			{Key: "pin", Help: "keep programs and registers in the BPF file system when the agent ends, so that the next one counts on (false)", Kind: flag{What: "pin"}, Required: false,
@@ -118,12 +118,16 @@ func defaultStore() Store {
 	return Store{Path: DefaultStore, MaxAge: store.DefaultMaxAge, MaxBytes: store.DefaultBytes}
 }
 
-func keep() kind {
-	return object[Store]{What: "store", Defaults: defaultStore, Fields: []field[Store]{
+// withSnapshots is for those whose windows are made of some.
+var withSnapshots = field[Store]{Key: "snapshots", Help: "keep what windows were made of, for `xdpmon history --snapshots` and `xdpmon merge` (false)",
+	Kind: flag{What: "snapshots"}, Required: false, Set: to(func(s *Store) *bool { return &s.Snapshots })}
+
+func keep(more ...field[Store]) kind {
+	return object[Store]{What: "store", Defaults: defaultStore, Fields: append([]field[Store]{
 		{Key: "path", Help: "the file (" + DefaultStore + ")", Kind: pathKind("path"), Required: false, Set: to(func(s *Store) *string { return &s.Path })},
 		{Key: "max_age", Help: "older windows go (168h)", Kind: duration{What: "max_age", Min: time.Minute, Max: 10 * 365 * 24 * time.Hour}, Required: false, Set: to(func(s *Store) *time.Duration { return &s.MaxAge })},
 		{Key: "max_bytes", Help: "of the file; the oldest windows go (256MiB)", Kind: size{What: "max_bytes", Min: store.MinBytes, Max: 1 << 40}, Required: false, Set: to(func(s *Store) *int64 { return &s.MaxBytes })},
-	}}
+	}, more...)}
 }
 
 func names() kind {
@@ -251,6 +255,7 @@ func checkWhole(p *parser, at func(string) *yaml.Node, c *Config) {
 		if c.Pin {
 			c.Instances[i].Pin = c.BPFFS
 		}
+		c.Instances[i].Snapshots = c.Store != nil && c.Store.Snapshots
 	}
 	for i, r := range c.Instances {
 		if slices.ContainsFunc(c.Instances[:i], func(o Instance) bool { return o.Name == r.Name }) {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -20,6 +21,8 @@ import (
 
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/outlet"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/snapshot/folder"
 	"github.com/xdpmon/xdpmon/userspace/store"
 )
 
@@ -50,7 +53,8 @@ func ask(socket string, q store.Query) (text []byte, more bool, err error) {
 	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}}}
-	v := url.Values{"algorithm": {q.Algorithm}, "interface": {q.Interface}, "limit": {strconv.Itoa(q.Limit)}, "newest": {strconv.FormatBool(q.Newest)}}
+	v := url.Values{"algorithm": {q.Algorithm}, "interface": {q.Interface}, "limit": {strconv.Itoa(q.Limit)}, "newest": {strconv.FormatBool(q.Newest)},
+		"snapshots": {strconv.FormatBool(q.Snapshots)}}
 	for name, t := range map[string]time.Time{"from": q.From, "to": q.To} {
 		if !t.IsZero() {
 			v.Set(name, t.UTC().Format(time.RFC3339Nano))
@@ -68,6 +72,26 @@ func ask(socket string, q store.Query) (text []byte, more bool, err error) {
 		return nil, false, fmt.Errorf("the agent says: %s", strings.TrimSpace(string(text)))
 	}
 	return text, r.Header.Get(outlet.MoreHeader) == "true", nil
+}
+
+// Write puts the snapshots of an answer into a folder, as `xdpmon attach --snapshots` does, and returns how many they are.
+func Write(text []byte, dir string) (n int, err error) {
+	f, err := folder.Open(dir, folder.Options{Limit: math.MaxInt64})
+	if err != nil {
+		return 0, err
+	}
+	for d := json.NewDecoder(bytes.NewReader(text)); ; n++ {
+		var k outlet.Kept
+		if err := d.Decode(&k); errors.Is(err, io.EOF) {
+			return n, nil
+		} else if err != nil {
+			return n, fmt.Errorf("a snapshot is no JSON: %w", err)
+		}
+		l := report.Line{Algorithm: k.Algorithm, Interface: k.Interface, Window: report.Window{End: k.End}, Snapshot: k.Snapshot}
+		if err := f.Write(&l); err != nil {
+			return n, err
+		}
+	}
 }
 
 // Table is a line a window, with the members at the paths of show.
