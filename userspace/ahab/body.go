@@ -187,9 +187,9 @@ func (c *config) slicesTable(t *contents) report.Table {
 		Columns: []report.Column{
 			{Name: "slice", Label: true, Help: "its name"},
 			{Name: "capacity", Unit: report.BitRate, Metric: true, Help: "bits a second that it may use; 0: any"},
-			{Name: "demand", Unit: report.BitRate, Metric: true, Help: "bits a second that came"},
-			{Name: "used", Unit: report.BitRate, Metric: true, Help: "bits a second that passed"},
-			{Name: "limit", Unit: report.BitRate, Metric: true, Help: "bits a second that a user of weight 1 may send, at the window's end; - when nobody is limited"},
+			{Name: "demand", Unit: report.BitRate, Metric: true, History: true, Help: "bits a second that came"},
+			{Name: "used", Unit: report.BitRate, Metric: true, History: true, Help: "bits a second that passed"},
+			{Name: "limit", Unit: report.BitRate, Metric: true, History: true, Help: "bits a second that a user of weight 1 may send, at the window's end; - when nobody is limited"},
 			{Name: "users_above", Unit: report.Count, Metric: true, Help: "users seen above the limit: that many at least"},
 			{Name: "fairness", Unit: report.Ratio, Metric: true, Err: "fairness_error",
 				Help: "Jain's index of what passed of users above the limit, by weight: 1 when all have the same; - where fewer than two have 20 samples"},

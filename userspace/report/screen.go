@@ -39,6 +39,7 @@ type Screen struct {
 	window  time.Time // when the running window began
 	order   []string
 	latest  map[string]Line
+	went    map[string]*history
 	notices []string
 	shown   string // the last frame, so that an unchanged one is not sent again
 	err     error
@@ -52,7 +53,7 @@ func NewScreen(opt ScreenOptions) *Screen {
 	if opt.Every == 0 {
 		opt.Every = 250 * time.Millisecond
 	}
-	return &Screen{opt: opt, latest: map[string]Line{}, stop: make(chan struct{})}
+	return &Screen{opt: opt, latest: map[string]Line{}, went: map[string]*history{}, stop: make(chan struct{})}
 }
 
 // Start opens the alternate screen and begins to redraw.
@@ -91,8 +92,10 @@ func (s *Screen) Line(l Line) error {
 	key := l.Algorithm + "\x00" + l.Interface
 	if _, ok := s.latest[key]; !ok {
 		s.order = append(s.order, key)
+		s.went[key] = &history{}
 	}
 	s.latest[key] = l
+	s.went[key].add(&l.Report)
 	s.window = s.opt.Now()
 	s.draw()
 	return s.err
@@ -198,6 +201,9 @@ func (s *Screen) blocks(style Style) []string {
 	lines := s.run.Text(style)
 	for _, key := range s.order {
 		lines = append(lines, style.spaced(Text(s.latest[key], s.run, style))...)
+		if style.dense == airy {
+			lines = append(lines, s.went[key].lines(style)...)
+		}
 	}
 	if len(s.order) == 0 {
 		lines = append(lines, "", "the first window is being measured")

@@ -1,0 +1,137 @@
+package report
+
+import (
+	"math"
+	"strings"
+)
+
+// historyWindows is how many windows a screen remembers, and historyRows of how many rows it draws them.
+const (
+	historyWindows = 200
+	historyRows    = 4
+)
+
+// history is how the columns of tables went that ask for it (Column.History), by the row's name. Rows that a window does not list are forgotten.
+type history struct {
+	rows map[string][][]float64 // of each column, the latest window last
+	list []historyRow
+}
+
+// historyRow is one of the latest window.
+type historyRow struct {
+	name    string
+	columns []Column
+	went    [][]float64
+}
+
+// add takes a window.
+func (h *history) add(b *Body) {
+	before := h.rows
+	h.rows, h.list = map[string][][]float64{}, nil
+	for _, t := range b.Tables {
+		columns, places := t.histories()
+		if len(columns) == 0 {
+			continue
+		}
+		for _, row := range t.Rows {
+			name := t.rowName(row)
+			went := before[t.Name+"\x00"+name]
+			if went == nil {
+				went = make([][]float64, len(columns))
+			}
+			for i, place := range places {
+				went[i] = append(went[i], number(row[place]))
+				went[i] = went[i][max(0, len(went[i])-historyWindows):]
+			}
+			h.rows[t.Name+"\x00"+name] = went
+			h.list = append(h.list, historyRow{name, columns, went})
+		}
+	}
+}
+
+func (t *Table) histories() (columns []Column, places []int) {
+	for i, c := range t.Columns {
+		if c.History {
+			columns, places = append(columns, c), append(places, i)
+		}
+	}
+	return columns, places
+}
+
+func (t *Table) rowName(row []any) string {
+	var names []string
+	for i, c := range t.Columns {
+		if text, ok := row[i].(string); ok && c.Label {
+			names = append(names, text)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// number of a cell; NaN: none.
+func number(cell any) float64 {
+	switch v := cell.(type) {
+	case uint64:
+		return float64(v)
+	case int64:
+		return float64(v)
+	case float64:
+		return v
+	}
+	return math.NaN()
+}
+
+// lines draw the first rows, each column of one on the same scale; a character is a window. Nothing before the second one.
+func (h *history) lines(style Style) []string {
+	const fewest, gap, scale = 16, 2, 15
+	var g grid
+	wide := 0
+	for _, r := range h.list[:min(len(h.list), historyRows)] {
+		for _, c := range r.columns {
+			wide = max(wide, length(printable(r.name))+length(plainWords(c.Name, c.Unit))+4*gap+scale)
+		}
+	}
+	for _, r := range h.list[:min(len(h.list), historyRows)] {
+		if len(r.went[0]) < 2 {
+			continue
+		}
+		most := 0.
+		for _, went := range r.went {
+			for _, x := range went {
+				if x > most && !math.IsInf(x, 0) {
+					most = x
+				}
+			}
+		}
+		name := printable(r.name)
+		for i, c := range r.columns {
+			g.add(name, plainWords(c.Name, c.Unit), sparks(style, r.went[i], most, max(fewest, style.width()-wide)), "of "+Human(most, c.Unit))
+			name = ""
+		}
+	}
+	lines := g.lines()
+	for i := range lines {
+		lines[i] = style.clip("  "+lines[i], style.width())
+	}
+	if len(lines) > 0 {
+		lines = append([]string{"how it went, a character a window"}, lines...)
+	}
+	return lines
+}
+
+// sparks is a character for each of the latest windows: how much of the most it was. One without a number is blank.
+func sparks(style Style, went []float64, most float64, width int) string {
+	levels := []rune(style.glyph("▁▂▃▄▅▆▇█", "_.-=+*%#"))
+	var b strings.Builder
+	for _, x := range went[max(0, len(went)-width):] {
+		switch {
+		case math.IsNaN(x):
+			b.WriteByte(' ')
+		case most <= 0:
+			b.WriteRune(levels[0])
+		default:
+			b.WriteRune(levels[min(len(levels)-1, int(clamp01(x/most)*float64(len(levels))))])
+		}
+	}
+	return b.String()
+}
