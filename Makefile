@@ -77,6 +77,7 @@ ahab-live: ## real TCP flows sharing a slice, in namespaces, into docs/eval/ahab
 	@.ci/deps build
 	$(MAKE) build
 	$(SUDO) $(GO) run ./tests/ahab/live -out docs/eval/ahab-live.md
+	$(SUDO) $(GO) run ./tests/ahab/live -figures docs/eval
 
 conquest-live: build ## delays, bursts and culprits of a real queue, watched and tapped, into docs/eval/conquest-live.md; two minutes, alone
 	$(SUDO) $(GO) run ./tests/queue/live -out docs/eval/conquest-live.md

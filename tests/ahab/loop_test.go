@@ -44,7 +44,7 @@ type loaded struct {
 	slices, offered, dropped *maps.Shared
 }
 
-func load(b *testing.B, set map[string]string) *loaded {
+func load(b testing.TB, set map[string]string) *loaded {
 	b.Helper()
 	testutil.NeedRoot(b)
 	d, err := algo.Lookup(ahab.Name)
@@ -81,6 +81,29 @@ func load(b *testing.B, set map[string]string) *loaded {
 		}
 	}
 	return l
+}
+
+// 16,000 slices, and the 4,095 of the twin's form, fit the stages of a switch and load; a tick gives each what it may.
+func TestRoom(t *testing.T) {
+	for _, c := range []struct {
+		tenants, groups, leaves int
+		form                    string
+	}{{20, 20, 40, "exact"}, {13, 15, 21, "table"}} {
+		l := load(t, map[string]string{"config": threeLevels(c.tenants, c.groups, c.leaves), "form": c.form})
+		for tick := range 3 {
+			l.sends(tick)
+			if err := l.instance.(algo.Controller).Tick(int64(tick+1) * int64(10*time.Millisecond)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sum, n := 0., c.tenants*c.groups*c.leaves
+		for slice := 1; slice <= n; slice++ {
+			sum += float64(l.slices.Load(4*slice)) * 8
+		}
+		if sum < 99e9 || sum > 150e9 { // who is idle may take at once what it would get
+			t.Errorf("%d slices of a link of 100 Gbit/s may take %.1f Gbit/s", n, sum/1e9)
+		}
+	}
 }
 
 // sends does to the registers what 10 ms of packets do: every slice sends nearly all that it may, two in three lose some, and one in sixteen turns from

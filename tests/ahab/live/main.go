@@ -52,6 +52,7 @@ var (
 	runs    = flag.Int("runs", 5, "runs, of which the median counts")
 	only    = flag.String("only", "", "measure only rows that contain this")
 	out     = flag.String("out", "", "write the table to this file as well")
+	drawn   = flag.String("figures", "", "draw figures 6.8, 6.9, 6.10 and 6.13 into this folder instead; -only takes one of them")
 	loud    = flag.Bool("v", false, "say each second what each flow got, its window, round trip and retransmissions")
 )
 
@@ -59,7 +60,11 @@ func main() {
 	log.SetFlags(0)
 	log.SetPrefix("ahab-live: ")
 	flag.Parse()
-	if err := all(); err != nil {
+	measure := all
+	if *drawn != "" {
+		measure = func() error { return figures(*drawn) }
+	}
+	if err := measure(); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -162,22 +167,31 @@ func (r run) config(dir string) (string, error) {
 }
 
 func (r run) measure() (result, error) {
-	network, err := r.network()
+	goodput, err := r.goodput()
 	if err != nil {
 		return result{}, err
+	}
+	return r.judge(goodput), nil
+}
+
+// goodput is what each flow got in each second, bytes.
+func (r run) goodput() ([][]float64, error) {
+	network, err := r.network()
+	if err != nil {
+		return nil, err
 	}
 	defer network.Close()
 	dir, err := os.MkdirTemp("", "ahab-live-")
 	if err != nil {
-		return result{}, err
+		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	path, err := r.config(dir)
 	if err != nil {
-		return result{}, err
+		return nil, err
 	}
 	if err := r.addresses(network); err != nil {
-		return result{}, err
+		return nil, err
 	}
 	at, direction := network.B, "ingress"
 	if r.hook == "tc" {
@@ -185,14 +199,10 @@ func (r run) measure() (result, error) {
 	}
 	stop, err := attach(at, "--hook", r.hook, "--direction", direction, "--algo", "ahab", "--set", "ahab.config="+path, "--output", "json", "--window", "1s")
 	if err != nil {
-		return result{}, err
+		return nil, err
 	}
 	defer stop()
-	goodput, err := r.traffic(network)
-	if err != nil {
-		return result{}, err
-	}
-	return r.judge(goodput), nil
+	return r.traffic(network)
 }
 
 // addresses are B's, one a flow.
