@@ -48,15 +48,9 @@ func (e Event) String() string {
 	return fmt.Sprintf("interface %s went %s", e.Name, e.Kind)
 }
 
-// Watch reports what happens to interfaces of the given names, until ctx ends; then the channel is closed. A name need
-// not exist yet. Nothing is lost when messages are: after an overrun the interfaces are listed and compared
+// watch reports what happens to interfaces of the given names, until ctx ends; then the channel is closed. A name need
+// not exist yet, and the watcher takes further ones. Nothing is lost when messages are: after an overrun the interfaces are listed and compared
 // with what was known. It watches the network namespace of the calling thread.
-func Watch(ctx context.Context, names []string) (<-chan Event, error) {
-	events, _, err := watch(ctx, names)
-	return events, err
-}
-
-// watch is Watch, with the watcher, which takes further names.
 func watch(ctx context.Context, names []string) (<-chan Event, *watcher, error) {
 	w := &watcher{wanted: names, known: map[int]linkState{}}
 	if err := w.open(); err != nil {

@@ -38,7 +38,7 @@ func TestWatchTellsWhatHappens(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	lab.Sh(t, "ip link add %s type veth peer name xdpmon-b0", lab.Near)
-	events, err := Watch(ctx, []string{lab.Near, "xdpmon-c0"})
+	events, _, err := watch(ctx, []string{lab.Near, "xdpmon-c0"})
 	lab.NoError(t, err)
 	lab.Sh(t, "ip link set %s up", lab.Near)
 	expect(t, events, "interface xdpmon-a0 went up")

@@ -79,9 +79,6 @@ type Answer struct {
 	Low, High        float64 // between which its share is said to be
 }
 
-// Share of the queue.
-func (a Answer) Share() float64 { return float64(a.Size) / float64(max(a.Total, 1)) }
-
 // batch is how many packets go by between two looks at the ring.
 const batch = 30000
 

@@ -98,9 +98,6 @@ func (l *Link) Close() error {
 	return l.inst.Close()
 }
 
-// Set are the maps.
-func (l *Link) Set() *maps.Set { return l.set }
-
 // Flow is what became of a user's bytes, by milliseconds.
 type Flow struct{ Sent, Passed []float64 }
 
