@@ -32,14 +32,14 @@ func (o Object) has(kind Kind) bool {
 	return false
 }
 
-// Outline is an object without instructions and types, which are nine tenths of it: what is configured, and what is known of it while it
-// runs.
+// Outline is an object without instructions and most types, which are nine tenths of it: what is configured, and what is known of it while
+// it runs.
 func Outline(spec *ebpf.CollectionSpec) *ebpf.CollectionSpec {
 	o := &ebpf.CollectionSpec{Maps: map[string]*ebpf.MapSpec{}, Programs: map[string]*ebpf.ProgramSpec{},
 		Variables: map[string]*ebpf.VariableSpec{}, ByteOrder: spec.ByteOrder}
 	for name, m := range spec.Maps {
 		short := *m
-		short.Key, short.Value = nil, nil
+		short.Key = nil
 		o.Maps[name] = short.Copy()
 	}
 	for name, p := range spec.Programs {

@@ -118,13 +118,7 @@ func chainLayout() map[string]string {
 	if err != nil {
 		return map[string]string{"object": err.Error()}
 	}
-	shapes := shapesOf(spec)
-	for name, ms := range spec.Maps {
-		if fields := layoutOf(ms.Value); fields != "" && shapes[name] != "" {
-			shapes[name] += ": " + fields
-		}
-	}
-	return shapes
+	return shapesOf(spec)
 }
 
 func layoutOf(t btf.Type) string {

@@ -71,6 +71,9 @@ func shapesOf(spec *ebpf.CollectionSpec) map[string]string {
 	for name, m := range spec.Maps {
 		if !strings.HasPrefix(name, ".") { // sections: constants are compared one by one
 			shapes[name] = fmt.Sprintf("%s of %d entries of %d bytes, key %d bytes", m.Type, m.MaxEntries, m.ValueSize, m.KeySize)
+			if fields := layoutOf(m.Value); fields != "" { // two builds may mean other things by as many bytes
+				shapes[name] += ": " + fields
+			}
 		}
 	}
 	return shapes
