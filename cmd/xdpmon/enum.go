@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,11 +21,9 @@ func (e *enum) Type() string { return strings.Join(e.choices, "|") }
 
 // Set accepts one of the choices.
 func (e *enum) Set(text string) error {
-	for _, c := range e.choices {
-		if c == text {
-			e.value = text
-			return nil
-		}
+	if slices.Contains(e.choices, text) {
+		e.value = text
+		return nil
 	}
 	return fmt.Errorf("choose one of %s%s", strings.Join(e.choices, ", "), didYouMean(text, e.choices))
 }

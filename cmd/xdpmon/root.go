@@ -51,7 +51,7 @@ func run(env environment) int {
 // distinctLines drops lines that are there already: one cause often comes back from several places at once.
 func distinctLines(text string) string {
 	var lines []string
-	for _, line := range strings.Split(text, "\n") {
+	for line := range strings.SplitSeq(text, "\n") {
 		if !slices.Contains(lines, line) {
 			lines = append(lines, line)
 		}
@@ -100,7 +100,7 @@ func betterFlagError(cmd *cobra.Command, err error) error {
 		return err
 	}
 	var names []string
-	for _, word := range strings.Fields(cmd.Flags().FlagUsages()) {
+	for word := range strings.FieldsSeq(cmd.Flags().FlagUsages()) {
 		if strings.HasPrefix(word, "--") {
 			names = append(names, word)
 		}

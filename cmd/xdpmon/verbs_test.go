@@ -116,7 +116,7 @@ func TestExitCodes(t *testing.T) {
 func lines(t *testing.T, text string) []map[string]any {
 	t.Helper()
 	var all []map[string]any
-	for _, l := range strings.Split(strings.TrimSpace(text), "\n") {
+	for l := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
 		var one map[string]any
 		if err := json.Unmarshal([]byte(l), &one); err != nil {
 			t.Fatalf("%q: %v", l, err)

@@ -200,7 +200,7 @@ func ParseOwner(name string) (o Owner, ours bool) {
 	if !ours {
 		return o, false
 	}
-	for _, field := range strings.Fields(rest) {
+	for field := range strings.FieldsSeq(rest) {
 		key, value, _ := strings.Cut(field, "=")
 		o.set(key, value)
 	}

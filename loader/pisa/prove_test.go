@@ -53,7 +53,7 @@ func readWants(t *testing.T, path string) (wants []want, programs []string) {
 		}
 		number, _ := strconv.Atoi(m[1])
 		w := want{file: filepath.Base(path), line: i + 1, program: program, rule: number, code: rule.Code(m[2]), array: strings.TrimPrefix(m[3], "-")}
-		for _, option := range strings.Fields(m[4]) {
+		for option := range strings.FieldsSeq(m[4]) {
 			if in, ok := strings.CutPrefix(option, "in:"); ok {
 				w.program = in
 			}

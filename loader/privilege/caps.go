@@ -220,7 +220,7 @@ func remaining(permitted capSet, keep Keep, mapAccess bool) capSet {
 
 func (s capSet) names() []string {
 	var names []string
-	for c := capability(0); c < 64; c++ {
+	for c := range capability(64) {
 		if s.has(c) {
 			names = append(names, c.String())
 		}

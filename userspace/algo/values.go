@@ -3,6 +3,7 @@ package algo
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -180,10 +181,8 @@ func (p Param) number(text string) (float64, error) {
 			return 0, fmt.Errorf("%q is neither true nor false", text)
 		}
 	case Enum:
-		for _, c := range p.Choices {
-			if c == text {
-				return 0, nil
-			}
+		if slices.Contains(p.Choices, text) {
+			return 0, nil
 		}
 		return 0, fmt.Errorf("choose one of %s", strings.Join(p.Choices, ", "))
 	}

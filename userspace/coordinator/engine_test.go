@@ -76,7 +76,7 @@ func (l *listener) Tell(int64) []algo.Told {
 	l.tell = nil
 	return t
 }
-func (l *listener) Keep() ([]byte, error) { return []byte(fmt.Sprint(l.heard)), nil }
+func (l *listener) Keep() ([]byte, error) { return fmt.Append(nil, l.heard), nil }
 func (l *listener) Resume(data []byte) error {
 	_, err := fmt.Sscan(string(data), &l.heard)
 	return err

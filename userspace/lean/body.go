@@ -129,9 +129,7 @@ func (i *estimator) describe(result *algo.Result, s stat, r ranked, n counts) {
 	b.Values = append(b.Values, st.values(n)...)
 	b.Tables = append(b.Tables, i.table(s, r))
 	b.Notes = append(b.Notes, i.notes(s, r, n)...)
-	for cause, count := range st.lost(n) {
-		result.Lost[cause] = count
-	}
+	maps.Copy(result.Lost, st.lost(n))
 	result.Lost[name+"_reports"] = n.of(bpf.LeanLeanCounterLEAN_UNREPORTED, s)
 }
 

@@ -2,6 +2,7 @@ package lean
 
 import (
 	"fmt"
+	"maps"
 	"math/bits"
 	"slices"
 	"strings"
@@ -72,7 +73,7 @@ func newConfig(v algo.Values, env algo.Env) (*config, error) {
 // choose configures the statistics that lean.stat names.
 func (c *config) choose(v algo.Values, env algo.Env) (err error) {
 	scale := scaleOf(v.Bytes("memory"))
-	for _, name := range strings.Split(v.Text("stat"), ",") {
+	for name := range strings.SplitSeq(v.Text("stat"), ",") {
 		s := stat(slices.Index(statNames[:], strings.TrimSpace(name)))
 		if s < 0 {
 			return v.Error("stat", "a list of "+strings.Join(statNames[:], ", "))
@@ -147,9 +148,7 @@ func (c *config) constants() map[string]any {
 		"lean_bits_on":  c.buckets > 0,
 	}
 	for _, s := range c.on {
-		for name, value := range c.statistics[s].constants(c.layouts[s]) {
-			all[name] = value
-		}
+		maps.Copy(all, c.statistics[s].constants(c.layouts[s]))
 	}
 	return all
 }
@@ -220,9 +219,7 @@ func (c *config) sizes() map[string]int {
 		for _, name := range filterNames(registers[s]) {
 			sizes[name] = max(l.filter, 1)
 		}
-		for name, entries := range l.tables {
-			sizes[name] = entries
-		}
+		maps.Copy(sizes, l.tables)
 	}
 	if c.mean() {
 		for _, name := range rowNames(meanRegister) {

@@ -105,7 +105,7 @@ func parseLimits(v algo.Values) (limits [stats]int32, err error) {
 	for s := range limits {
 		limits[s] = twinLimit
 	}
-	for _, part := range strings.Split(v.Text("switch.limit"), ",") {
+	for part := range strings.SplitSeq(v.Text("switch.limit"), ",") {
 		name, number, named := strings.Cut(strings.TrimSpace(part), "=")
 		if !named {
 			number = name

@@ -340,7 +340,7 @@ func TestTunnelOfSomethingElse(t *testing.T) {
 
 func TestReasonNames(t *testing.T) {
 	seen := map[string]bool{}
-	for r := Parsed; r < Reasons; r++ {
+	for r := range Reasons {
 		if seen[r.String()] || r.String() == "" || r.String() == "unknown" {
 			t.Errorf("reason %d has the name %q", r, r)
 		}

@@ -65,7 +65,7 @@ func mix(x uint64) uint64 {
 // WireName writes "www.Example.org" as it stands in a message, in lower case; "" when it cannot be a name.
 func WireName(text string) string {
 	var b []byte
-	for _, label := range strings.Split(strings.TrimSuffix(text, "."), ".") {
+	for label := range strings.SplitSeq(strings.TrimSuffix(text, "."), ".") {
 		if len(label) > longestLabel || (label == "" && text != "." && text != "") {
 			return ""
 		}

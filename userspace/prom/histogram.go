@@ -133,13 +133,13 @@ func nativeUpper(i int) float64 { return math.Exp2(float64(i) / (1 << nativeSche
 // write fills in the protobuf form, classic and native buckets both; the text format shows the classic ones.
 func (h *histogram) write(out *dto.Metric) {
 	hist := &dto.Histogram{
-		SampleSum: ptr(h.sum), CreatedTimestamp: timestamppb.New(h.created),
-		Schema: ptr(int32(nativeSchema)), ZeroThreshold: ptr(zeroThreshold), ZeroCount: ptr(whole(h.zero)),
+		SampleSum: new(h.sum), CreatedTimestamp: timestamppb.New(h.created),
+		Schema: new(int32(nativeSchema)), ZeroThreshold: new(zeroThreshold), ZeroCount: new(whole(h.zero)),
 	}
-	hist.SampleCount = ptr(h.writeNative(hist))
+	hist.SampleCount = new(h.writeNative(hist))
 	for i, bound := range h.bounds {
 		count := min(hist.GetSampleCount(), whole(h.classic[i]))
-		hist.Bucket = append(hist.Bucket, &dto.Bucket{UpperBound: ptr(bound), CumulativeCount: ptr(count)})
+		hist.Bucket = append(hist.Bucket, &dto.Bucket{UpperBound: new(bound), CumulativeCount: new(count)})
 	}
 	out.Histogram = hist
 }
@@ -156,7 +156,7 @@ func (h *histogram) writeNative(hist *dto.Histogram) (count uint64) {
 		population := int64(whole(cumulative) - count)
 		count = whole(cumulative)
 		if n == 0 || i != next {
-			hist.PositiveSpan = append(hist.PositiveSpan, &dto.BucketSpan{Offset: ptr(int32(i - next)), Length: ptr(uint32(0))})
+			hist.PositiveSpan = append(hist.PositiveSpan, &dto.BucketSpan{Offset: new(int32(i - next)), Length: new(uint32(0))})
 		}
 		*hist.PositiveSpan[len(hist.PositiveSpan)-1].Length++
 		hist.PositiveDelta = append(hist.PositiveDelta, population-previous)
@@ -164,7 +164,7 @@ func (h *histogram) writeNative(hist *dto.Histogram) (count uint64) {
 	}
 	if len(h.native) == 0 {
 		// A span of no buckets is how an empty native histogram differs from a classic one.
-		hist.PositiveSpan = []*dto.BucketSpan{{Offset: ptr(int32(0)), Length: ptr(uint32(0))}}
+		hist.PositiveSpan = []*dto.BucketSpan{{Offset: new(int32(0)), Length: new(uint32(0))}}
 	}
 	return count
 }
@@ -177,5 +177,3 @@ func (h *histogram) indices() []int {
 	sort.Ints(indices)
 	return indices
 }
-
-func ptr[T any](v T) *T { return &v }

@@ -2,6 +2,7 @@ package reorder
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/packet"
@@ -107,9 +108,7 @@ func (o *oracle) Window(report.Window) report.Body {
 // asked are the prefixes in trouble, and those that were put out.
 func (o *oracle) asked(truth map[uint64]*sum) map[uint64]*sum {
 	all := map[uint64]*sum{}
-	for name, s := range truth {
-		all[name] = s
-	}
+	maps.Copy(all, truth)
 	for name := range o.instance.last {
 		if s := o.byName[name]; s != nil {
 			all[name] = s

@@ -46,7 +46,7 @@ func TestHistory(t *testing.T) {
 	if h := s.went["shares\x00eth0"]; len(h.rows) != 1 || len(h.list[0].went[0]) != historyWindows {
 		t.Errorf("%d rows are remembered, %d windows", len(h.rows), len(h.list[0].went[0]))
 	}
-	for _, line := range strings.Split(frame, "\r\n") {
+	for line := range strings.SplitSeq(frame, "\r\n") {
 		if n := length(strings.NewReplacer(beginFrame, "", endFrame, "", endLine, "").Replace(line)); n > 80 {
 			t.Errorf("%d columns: %q", n, line)
 		}

@@ -81,7 +81,7 @@ func TestJSONNames(t *testing.T) {
 }
 
 func dig(at any, path string) any {
-	for _, name := range strings.Split(path, ".") {
+	for name := range strings.SplitSeq(path, ".") {
 		m, ok := at.(map[string]any)
 		if !ok {
 			return nil

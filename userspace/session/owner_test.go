@@ -115,7 +115,7 @@ func (k *talker) Speak(int64) ([][]byte, error) {
 	if k.many {
 		return append(slices.Repeat([][]byte{{1}}, algo.MaxSpoken+3), make([]byte, algo.MaxMessage+1)), nil
 	}
-	return [][]byte{[]byte(fmt.Sprint(k.said.Add(1)))}, nil
+	return [][]byte{fmt.Append(nil, k.said.Add(1))}, nil
 }
 
 func (k *talker) Hear(data []byte) error {

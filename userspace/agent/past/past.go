@@ -140,7 +140,7 @@ func row(w map[string]any, show []string) []string {
 // member is what stands at a path of a window; "-" when there is nothing.
 func member(w map[string]any, path string) string {
 	var at any = w
-	for _, key := range strings.Split(path, ".") {
+	for key := range strings.SplitSeq(path, ".") {
 		m, ok := at.(map[string]any)
 		if !ok {
 			return "-"

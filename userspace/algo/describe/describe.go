@@ -66,7 +66,7 @@ func typeWord(t algo.Type) string {
 // Lines is the form for people.
 func Lines(d *algo.Descriptor, style report.Style) []string {
 	lines := []string{d.Name + ": " + d.Summary, ""}
-	for _, paragraph := range strings.Split(strings.TrimSpace(d.Doc), "\n\n") {
+	for paragraph := range strings.SplitSeq(strings.TrimSpace(d.Doc), "\n\n") {
 		lines = append(lines, append(report.Wrap(paragraph, style), "")...)
 	}
 	if d.Paper != "" {

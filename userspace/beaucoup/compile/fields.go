@@ -192,7 +192,7 @@ func (w *Words) And(mask *Words) (masked Words) {
 // Name writes the value of a key for people: "src=10.0.0.1 dport=80". names are DNS names by their hash.
 func (t *Tuple) Name(w Words, names map[uint64]string) string {
 	var parts []string
-	for _, part := range strings.Split(t.Text, "+") {
+	for part := range strings.SplitSeq(t.Text, "+") {
 		name, length, hasLength := strings.Cut(part, "/")
 		text := ""
 		switch {

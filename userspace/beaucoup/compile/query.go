@@ -102,7 +102,7 @@ func ParseFilter(text string) (Filter, error) {
 	if f.Text == "" {
 		return f, nil
 	}
-	for _, term := range strings.Split(f.Text, " and ") {
+	for term := range strings.SplitSeq(f.Text, " and ") {
 		if err := f.term(strings.TrimSpace(term)); err != nil {
 			return f, fmt.Errorf("read filter %q: %w", term, err)
 		}
