@@ -275,7 +275,7 @@ func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	}
 	i.name(s)
 	s.Words["users"], s.Words["sampled"] = i.seen.words(), []uint64{i.share}
-	return s, i.adapt()
+	return s, i.adapt(i.words["ahab_counts"][bpf.AhabAhabCounterAHAB_LOST_SAMPLES])
 }
 
 // banked are the arrays of a window.

@@ -75,3 +75,15 @@ func TestSmallest(t *testing.T) {
 		t.Errorf("mean %.3f, 99th percentile %.3f of a row of zeros", mean, high)
 	}
 }
+
+// Samples that found no room count for the next window's share: a ring that is full all the time would leave it at everything.
+func TestShareAfter(t *testing.T) {
+	for _, c := range []struct{ share, arrived, lost, want uint64 }{
+		{allSamples, 2000, 0, allSamples}, {allSamples, 2000, 198_000, allSamples / 10}, {allSamples / 10, 20_000, 0, allSamples / 10}, {allSamples / 10, 200, 0, allSamples},
+		{1, 1 << 40, 0, 1}, {allSamples, 0, 0, allSamples},
+	} {
+		if got := shareAfter(c.share, c.arrived+c.lost); got != c.want {
+			t.Errorf("a share of %d, %d samples and %d that were lost: %d next, want %d", c.share, c.arrived, c.lost, got, c.want)
+		}
+	}
+}

@@ -35,6 +35,12 @@ type people map[user]*seen
 // mostPeople bounds what one window remembers.
 const mostPeople = 65536
 
+// shareAfter is the share of the next window that makes as many samples as are wanted of what came in this one, those that found no room among them: they cost
+// a packet as much as others do.
+func shareAfter(share, samples uint64) uint64 {
+	return min(allSamples, max(1, share*wantedSamples/max(1, samples)))
+}
+
 // drain takes samples out of the ring.
 func (i *instance) drain() error {
 	size := int(unsafe.Sizeof(bpf.AhabAhabSample{}))
@@ -163,13 +169,13 @@ func peopleOf(rows [][]uint64) people {
 }
 
 // adapt begins a new list, with as many samples as the last window lets expect to be wanted.
-func (i *instance) adapt() error {
+func (i *instance) adapt(lost uint64) error {
 	n := uint64(0)
 	for _, s := range i.seen {
 		n += s.n
 	}
 	clear(i.seen)
-	i.share = min(allSamples, max(1, i.share*wantedSamples/max(1, n)))
+	i.share = shareAfter(i.share, n+lost)
 	var lease bpf.AhabAhabLeaseT
 	if err := i.arrays["ahab_lease"].Map().Lookup(uint32(0), &lease); err != nil {
 		return fmt.Errorf("read lease: %w", err)
