@@ -321,13 +321,14 @@ func truth(t *testing.T, name string, set map[string]string, sent []sending) map
 	return a.Report
 }
 
-// held compares every number that is printed with an interval with the truth's number of the same name: rows of tables by their texts.
+// held compares every number that is printed with an interval, or with bounds (of a flow what was counted is one), with the truth's number of the same name: rows
+// of tables by their texts.
 func held(estimate, truth any) (inside, of int) {
 	switch e := estimate.(type) {
 	case map[string]any:
 		known, _ := truth.(map[string]any)
 		for name, x := range e {
-			low, high := number(e, name+"_low", name+"_at_least"), number(e, name+"_high", name+"_at_most")
+			low, high := number(e, name+"_low", name+"_at_least", "counted"), number(e, name+"_high", name+"_at_most")
 			if want := number(known, name); !math.IsNaN(low + high + want) {
 				if of++; low <= want && want <= high {
 					inside++
