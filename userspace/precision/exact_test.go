@@ -116,6 +116,42 @@ func TestRoomForAll(t *testing.T) {
 	}
 }
 
+// A row has an interval or bounds: in bytes, which are of few packets or many, and where little of it was counted, bounds that hold the truth.
+func TestIntervalOrBounds(t *testing.T) {
+	for _, set := range []map[string]string{{"key": "dst", "entries": "64"}, {"key": "dst", "entries": "64", "count": "bytes"}} {
+		intervals, bounds := 0, 0
+		for _, l := range windows(t, set) {
+			at := map[string]int{}
+			for i, c := range l.Report.Tables[0].Columns {
+				at[c.Name] = i
+			}
+			amount := l.Report.Tables[0].Columns[at["share"]-1]
+			known := map[string]float64{}
+			for _, row := range l.Truth.Tables[0].Rows {
+				known[fmt.Sprint(row[:at[amount.Name]])] = row[at[amount.Name]].(float64)
+			}
+			for _, row := range l.Report.Tables[0].Rows {
+				of := func(name string) float64 { return row[at[name]].(float64) }
+				low, high, least, most := of(amount.Low), of(amount.High), of(amount.Least), of(amount.Most)
+				truth, doubtful := known[fmt.Sprint(row[:at[amount.Name]])], row[at["remark"]] != ""
+				switch {
+				case math.IsNaN(low) != math.IsNaN(high) || math.IsNaN(low) == math.IsNaN(most):
+					t.Errorf("%v: interval %g to %g, at most %g", set, low, high, most)
+				case math.IsNaN(most):
+					intervals++
+				case least > truth || truth > 3*most || !doubtful && amount.Name == "packets":
+					t.Errorf("%v: %g of [%g, %g], %q", set, truth, least, most, row[at["remark"]])
+				default:
+					bounds++
+				}
+			}
+		}
+		if (intervals == 0) != (set["count"] == "bytes") || bounds == 0 {
+			t.Errorf("%v: %d intervals, %d bounds", set, intervals, bounds)
+		}
+	}
+}
+
 // Second passes a second decide whether the initial value is raised, however long a window is. It changes while a bank is closed, so
 // for the window after the next.
 func TestInitialFollowsPassesASecond(t *testing.T) {
