@@ -49,6 +49,7 @@ var equivalent = map[string]string{
 	"Reasons: entries 0 and 1 of reason":                     "nothing is read behind a header that is not read",
 	"BeaucoupEnds.begin: >= for > in ((v - now) > 58659286)": "what a collector has left is its window at most, which is 2^16 ticks less",
 	"FridgeSurvived: entries 2 and 3 of survivals":           "what a response without a request reads there is looked at by nobody",
+	"FridgeInserts: entries 2 and 3 of inserts":              "the same",
 	"Lean: entries 15 and 16 of reports":                     "no packet is of all four: one that ends a delay has no data",
 	"Lean: entries 23 and 24 of reports":                     "an ACK that ends a delay has no data, which order and repetition are of",
 	"ReorderId1: entries 0 and 1 of ids":                     "a flow that way 0 holds is in no other way: looking there finds nothing, and what it found is used by nobody",

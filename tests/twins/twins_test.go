@@ -26,6 +26,7 @@ const (
 	windows     = 3
 	mostOfALine = 25     // of a thousand packets, for what all twins differ in
 	ofCaptures  = 10_000 // packets of a window, fewer than a ring has places for
+	ofTheStudy  = 50_000 // ... in the study, of which not every one is reported
 )
 
 // study: a million packets, all forms, all captures.
@@ -105,7 +106,7 @@ func TestModel(t *testing.T) {
 	for _, target := range []run.Target{run.Tofino1, run.Tofino2} {
 		t.Run(fmt.Sprintf("tofino%d", target), func(t *testing.T) {
 			each(t, target, func(t *testing.T, p *pair) {
-				if err := p.feed(newMix(1, n, mixFlows), (n+windows-1)/windows); err != nil {
+				if err := p.feed(newMix(1, n, mixFlows), min((n+windows-1)/windows, ofTheStudy)); err != nil {
 					t.Fatal(err)
 				}
 			})
