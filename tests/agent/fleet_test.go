@@ -435,7 +435,7 @@ func TestFleet(t *testing.T) {
 
 // The coordinator is killed, agents are killed, and the way between another one and the coordinator is cut, while packets come: what is
 // answered is what the hosts of the answer have counted and no more, and what is missing is said to be. A host whose instance is pinned
-// loses no packet.
+// loses the window at most that it had read and not stored when it was killed.
 func TestFleetDisturbed(t *testing.T) {
 	cut, rounds := 3*time.Second, 1
 	if os.Getenv("XDPMON_FLEET_RUNS") != "" { // make fleet
@@ -445,7 +445,7 @@ func TestFleetDisturbed(t *testing.T) {
 }
 
 func disturbed(t *testing.T, cut time.Duration, rounds int) {
-	const killed, cutOff, pinned = 0, 1, 2
+	const killed, cutOff, pinned, perWindow = 0, 1, 2, 1100 // trickle sends a packet a millisecond
 	f := newFleet(t, time.Second, "{precision: {}}", map[int]string{pinned: fmt.Sprintf("pin: true\nbpffs: %s\n", testutil.BPFFS(t))})
 	eventually(t, "a window of all hosts", func() bool {
 		list := f.answers()
@@ -491,6 +491,8 @@ func disturbed(t *testing.T, cut time.Duration, rounds int) {
 		counted := seen(p.windows(), "precision", "edge")
 		if n == killed {
 			t.Logf("the agent that was killed has counted %d of %d packets", counted, sent[n])
+		} else if n == pinned && counted < sent[n] && sent[n]-counted <= uint64(rounds)*perWindow {
+			t.Logf("the agent that was killed with its instance pinned has counted %d of %d packets: a window that was read and not stored yet is gone", counted, sent[n])
 		} else if counted != sent[n] {
 			t.Errorf("host %d has counted %d of %d packets", n, counted, sent[n])
 		}
