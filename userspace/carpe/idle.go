@@ -7,14 +7,15 @@ import (
 
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
+	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
 // looks is how often a window entries are looked at. What an ended flow leaves takes memory until it is freed, and other flows' places: with one look a window
 // twice as much is held as one window needs.
-const looks = 2
+const looks = 4
 
-// sweep counts entries, and frees those that were the same for as many looks as a span has windows, half a span: their flows have ended, or are slower than
-// a packet in that time; elephants fill bundles in a twentieth of a span. What they had counted is less than a bundle. Between the last look and the write
+// sweep counts entries, and frees those that were the same for as many looks as a span has windows, a quarter of a span: their flows have ended, or are slower
+// than a packet in that time; elephants fill bundles in a twentieth of a span. What they had counted is less than a bundle. Between the last look and the write
 // another packet may come, and is lost with it: some microseconds of a span.
 func (i *instance) sweep() (held uint64, err error) {
 	before := i.expired
@@ -50,27 +51,57 @@ func (i *instance) sweep() (held uint64, err error) {
 	return held, nil
 }
 
+// count what is held, and free nothing: a window that was cut short says nothing of idle flows.
+func (i *instance) count() (held uint64, err error) {
+	for _, a := range i.arrays {
+		now, err := a.Read(0, nil)
+		if err != nil {
+			return 0, err
+		}
+		for _, word := range now {
+			if word&math.MaxUint32 > floor {
+				held++
+			}
+		}
+	}
+	i.peak = max(i.peak, held)
+	return held, nil
+}
+
+// whole windows end with a look.
+func (i *instance) whole(w report.Window) bool { return w.End-w.Start >= i.windowNS/looks*(looks-1) }
+
 // look sweeps within a window, at time now of whatever clock.
 func (i *instance) look(now int64) error {
-	if i.lookAt == 0 {
-		i.lookAt = now + i.windowNS/looks
+	step := i.windowNS / looks
+	if i.begun == 0 {
+		i.begun, i.looked = now, 0
 	}
-	if i.windowNS == 0 || now < i.lookAt {
+	due := i.begun + int64(i.looked+1)*step
+	if step == 0 || i.looked == looks-1 || now < due { // the last look is at the window's end
 		return nil
 	}
-	i.lookAt = math.MaxInt64 // the next look is at the window's end
+	i.looked++
+	if now > due+step/2 {
+		return nil // too close to the next one: whoever sent nothing since would look idle
+	}
 	_, err := i.sweep()
 	return err
 }
 
 // NextTick implements algo.Paced: a replay looks when a live run does.
 func (i *instance) NextTick(start, now int64) int64 {
-	middle := start + i.windowNS/looks
-	if i.windowNS == 0 || now >= middle {
+	step := i.windowNS / looks
+	if step == 0 {
 		return math.MaxInt64
 	}
-	i.lookAt = middle
-	return middle
+	i.begun = start
+	k := (now-start)/step + 1
+	if k >= looks {
+		return math.MaxInt64
+	}
+	i.looked = int(k) - 1
+	return start + k*step
 }
 
 func (i *instance) free(way, slot int, word uint64) (bool, error) {

@@ -32,7 +32,8 @@ type instance struct {
 	arrays               []*maps.Array
 	expired, peak        uint64
 	windowNS             int64
-	lookAt               int64 // when entries are looked at within the window; 0: it has just begun
+	begun                int64 // the window's first tick; 0: it is yet to come
+	looked               int   // how often entries were looked at since
 
 	ledger *ledger
 	handed handed
@@ -176,7 +177,11 @@ func (i *instance) Read(w report.Window, bank int) (_ *snapshot.Snapshot, err er
 	if i.words, err = i.counts.ReadReset(bank, i.words); err != nil {
 		return nil, fmt.Errorf("read window: %w", err)
 	}
-	entries, err := i.sweep()
+	look := i.count
+	if i.whole(w) {
+		look = i.sweep
+	}
+	entries, err := look()
 	if err != nil {
 		return nil, err
 	}
@@ -202,5 +207,5 @@ func (i *instance) next() {
 	i.writer.end()
 	i.epoch = i.number()
 	i.writer.epoch = i.epoch
-	i.lookAt = 0
+	i.begun = 0
 }

@@ -89,7 +89,7 @@ func (c *config) body(n, state []uint64, flows map[heavy.Key]sums) report.Body {
 		{Name: "total", Value: count(bpf.CarpeCarpeCounterCARPE_UNITS), Unit: c.unit(), Kind: report.Counter, Help: "packets or bytes (carpe.count) of all flows"},
 		{Name: "held", Value: state[stateHeld], Unit: report.Flows, Help: "entries that hold a flow at the window's end"},
 		{Name: "held_most", Value: state[stateMost], Unit: report.Flows, Help: "... and the most of the window: what this takes of memory"},
-		{Name: "expired", Value: state[stateExpired], Unit: report.Flows, Kind: report.Counter, Help: "entries that were freed because nothing came for half a span"},
+		{Name: "expired", Value: state[stateExpired], Unit: report.Flows, Kind: report.Counter, Help: "entries that were freed because nothing came for a quarter of a span"},
 		{Name: "bundles_begun", Value: count(bpf.CarpeCarpeCounterCARPE_BEGUN), Unit: report.Count, Kind: report.Counter, Help: "flows that were sampled and got an entry"},
 		{Name: "bundles", Value: count(bpf.CarpeCarpeCounterCARPE_FULL), Unit: report.Count, Kind: report.Counter, Help: "bundles that became full"},
 		{Name: "bundles_reported", Value: count(bpf.CarpeCarpeCounterCARPE_REPORTED) + state[stateHandedReports], Unit: report.Count, Kind: report.Counter, Help: "... and were reported"},

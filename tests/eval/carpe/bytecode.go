@@ -66,7 +66,7 @@ func bytecode(ctx context.Context, p *eval.Page) error {
 	}
 	p.Text(`Every packet of %d windows goes through the data plane of its switch; every message between hosts and coordinator is made, counted with its frames, and read, %d times a window. Beside
 it the model of flows for the same windows. In the *first* window of a network nobody knows a group yet: bundles are those of as many observers as s lets there be, and hellos and updates are sent.
-Behind it comes as much again of other flows in the same groups: entries of the first window that were not idle for half a window yet are still there, and no flow uses them, which is the worst case
+Behind it comes as much again of other flows in the same groups: entries of the first window that were not idle for a quarter of a window yet are still there, and no flow uses them, which is the worst case
 for *state*: the most entries that were held. 65,536 entries a switch in 2 ways; *collided*: sampled packets that found no place.`, len(all), talks)
 	p.Table(t)
 	p.Bar("through the bytecode: F1 below that of the model", "0.03 at most", fmt.Sprintf("%.3f at most", worst), worst <= .03)

@@ -47,7 +47,7 @@ func accuracy(ctx context.Context, p *eval.Page) error {
 		if err != nil {
 			return err
 		}
-		r.compare(p, compared, percentile > .99, targets)
+		r.compare(p, compared, "", percentile > .99, targets)
 		if percentile == .9999 {
 			f1 = []figure.Series{curve("carpe", front(r.carpe, mostState), f1Of), curve("locality-agnostic", front(r.agnostic, 1), f1Of),
 				curve("sampling", front(r.sampling, 1), f1Of), {Name: "report all", Points: []figure.Point{{X: r.all.bytes / 1e3, Y: r.all.f1}}}}
@@ -66,7 +66,7 @@ func accuracy(ctx context.Context, p *eval.Page) error {
 	if err != nil {
 		return err
 	}
-	low.compare(p, compared, false, []float64{.70, .80, .90, .95})
+	low.compare(p, compared, "", false, []float64{.70, .80, .90, .95})
 	p.Text("What it takes to reach an F1, at most %s of the state of counting all for carpe. Bars are for the 99.9th and the 99.99th percentile; the 99th, with 2,700 flows above it, is shown, with s of 1/2, 1/4 and 1/8.", figure.Percent(mostState))
 	p.Table(compared)
 	kilobytes := figure.Axis{Label: "kilobytes to the coordinator in a window", Base: 10}
@@ -97,8 +97,8 @@ func table() *figure.Table {
 	return &figure.Table{Columns: []string{"threshold", "F1", "carpe, kB", "of that hellos, updates", "epsilon", "1/s", "state", "locality-agnostic, kB", "sampling, kB", "rate", "below sampling"}}
 }
 
-// compare adds what it takes to reach F1s.
-func (r *swept) compare(p *eval.Page, t *figure.Table, judged bool, targets []float64) {
+// compare adds what it takes to reach F1s of a kind of traffic.
+func (r *swept) compare(p *eval.Page, t *figure.Table, of string, judged bool, targets []float64) {
 	for _, f1 := range targets {
 		c, found := cheapest(r.carpe, f1, mostState)
 		s, also := cheapest(r.sampling, f1, 1)
@@ -110,7 +110,7 @@ func (r *swept) compare(p *eval.Page, t *figure.Table, judged bool, targets []fl
 			return fmt.Sprintf("%.1f", x.bytes/1e3)
 		}
 		saved := 1 - c.bytes/s.bytes
-		what := fmt.Sprintf("%s percentile, F1 %.2f", percentileName(r.percentile), f1)
+		what := fmt.Sprintf("%s%s percentile, F1 %.2f", of, percentileName(r.percentile), f1)
 		switch {
 		case found && also:
 			t.Add(percentileName(r.percentile), fmt.Sprintf("%.2f", f1), kilo(c, true), figure.Percent(c.hellos/c.bytes), fmt.Sprintf("%.4f", c.epsilon), fmt.Sprint(c.start),
@@ -148,7 +148,7 @@ func flatter(ctx context.Context, p *eval.Page) error {
 			if err != nil {
 				return err
 			}
-			r.compare(p, t, false, targets[1:2])
+			r.compare(p, t, one.name+", ", false, targets[1:2])
 		}
 		p.Text("%s:", one.name)
 		p.Table(t)
