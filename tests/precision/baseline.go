@@ -33,34 +33,39 @@ type Outcome struct {
 	Recirculated loader.Recirculations
 }
 
+// configured is an algorithm with values, ready to be loaded.
+func configured(name string, set map[string]string) (o loader.Object, instance algo.Instance, err error) {
+	d, err := algo.Lookup(name)
+	if err != nil {
+		return o, nil, err
+	}
+	values, err := algo.NewValues(d.Name, d.Params, set)
+	if err != nil {
+		return o, nil, err
+	}
+	if instance, err = d.New(values, algo.Env{Replay: true, CPUs: maps.PossibleCPUs()}); err != nil {
+		return o, nil, err
+	}
+	spec, err := d.Spec()
+	if err == nil {
+		err = instance.Configure(spec)
+	}
+	return loader.Object{Name: d.Name, Spec: spec, RecircShare: instance.(algo.Recirculating).RecirculationShare()}, instance, err
+}
+
 // Precision makes a contender of the algorithm's own configuration.
 func Precision(set map[string]string) (*Contender, error) {
-	d, err := algo.Lookup(prec.Name)
-	if err != nil {
-		return nil, err
-	}
 	with := map[string]string{"family": "4"}
 	for k, v := range set {
 		with[k] = v
 	}
-	values, err := algo.NewValues(d.Name, d.Params, with)
+	object, instance, err := configured(prec.Name, with)
 	if err != nil {
-		return nil, err
-	}
-	instance, err := d.New(values, algo.Env{Replay: true, CPUs: maps.PossibleCPUs()})
-	if err != nil {
-		return nil, err
-	}
-	spec, err := d.Spec()
-	if err != nil {
-		return nil, err
-	}
-	if err := instance.Configure(spec); err != nil {
 		return nil, err
 	}
 	ways := instance.(interface{ Ways() *heavy.Ways }).Ways()
 	return &Contender{Name: "precision", Scale: 1, Rules: true, Delay: instance.(algo.Delayed).RecirculationDelay(),
-		Object: loader.Object{Name: d.Name, Spec: spec, RecircShare: instance.(algo.Recirculating).RecirculationShare()},
+		Object: object,
 		Read: func(set *maps.Set, bank int) (map[heavy.Key]float64, error) {
 			if err := ways.Bind(set); err != nil {
 				return nil, err

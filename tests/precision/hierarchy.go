@@ -4,7 +4,6 @@ import (
 	"net/netip"
 
 	"github.com/xdpmon/xdpmon/loader"
-	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 	"github.com/xdpmon/xdpmon/userspace/hhh"
@@ -12,26 +11,10 @@ import (
 
 // Hierarchy runs hhh over the sources of a stream, and returns the estimates of all prefixes that have an entry.
 func (b *Bench) Hierarchy(set map[string]string, stream *Stream) (map[heavy.Prefix]float64, error) {
-	d, err := algo.Lookup(hhh.Name)
+	object, instance, err := configured(hhh.Name, set)
 	if err != nil {
 		return nil, err
 	}
-	values, err := algo.NewValues(d.Name, d.Params, set)
-	if err != nil {
-		return nil, err
-	}
-	instance, err := d.New(values, algo.Env{Replay: true, CPUs: maps.PossibleCPUs()})
-	if err != nil {
-		return nil, err
-	}
-	spec, err := d.Spec()
-	if err != nil {
-		return nil, err
-	}
-	if err := instance.Configure(spec); err != nil {
-		return nil, err
-	}
-	object := loader.Object{Name: d.Name, Spec: spec, RecircShare: instance.(algo.Recirculating).RecirculationShare()}
 	if err := b.inst.Replace([]loader.Object{object}); err != nil {
 		return nil, err
 	}
