@@ -3,11 +3,15 @@ package main
 import (
 	"net"
 	"os"
+	"strings"
 	"time"
 )
 
-// notifyPatience with a service manager that does not read.
-const notifyPatience = 100 * time.Millisecond
+// Patience with a service manager that does not read. READY is said once, and without it the manager gives the service up.
+const (
+	notifyPatience = 100 * time.Millisecond
+	readyPatience  = 5 * time.Second
+)
 
 // notify tells the service manager, if there is one. daemon.SdNotify waits until it is read: one that is stopped would hold up everything, the end
 // included. What is not read in time is not said.
@@ -21,7 +25,11 @@ func notify(state string) {
 		return // nobody to tell is no trouble
 	}
 	defer conn.Close()
-	if conn.SetWriteDeadline(time.Now().Add(notifyPatience)) == nil {
+	patience := notifyPatience
+	if strings.HasPrefix(state, "READY=") {
+		patience = readyPatience
+	}
+	if conn.SetWriteDeadline(time.Now().Add(patience)) == nil {
 		_, _ = conn.Write([]byte(state))
 	}
 }
