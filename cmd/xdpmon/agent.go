@@ -12,6 +12,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
+	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/manager"
 	"github.com/xdpmon/xdpmon/userspace/agent"
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/outlet"
@@ -69,7 +70,7 @@ func runAgent(env *environment, o *agentOptions) error {
 	}
 	defer stop()
 	return configError(env.engine.agent(ctx, agent.Options{Path: o.config, Log: func(l config.Log) slog.Handler { return newLogger(env, l) },
-		Notify: notify,
+		Notify: manager.Notify,
 		Settle: env.engine.settleAgent, Reload: reload, Stdout: env.stdout, Version: version(), Kernel: env.kernel, Watchdog: watchdog}))
 }
 

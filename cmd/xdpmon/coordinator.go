@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/manager"
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/coordinator"
 )
@@ -41,5 +42,5 @@ func runCoordinator(env *environment, o *agentOptions) error {
 	}
 	defer stop()
 	return configError(coordinator.Run(ctx, coordinator.Options{Path: o.config, Log: func(l config.Log) slog.Handler { return newLogger(env, l) },
-		Notify: notify, Reload: reload, Stdout: env.stdout, Version: version(), Watchdog: watchdog}))
+		Notify: manager.Notify, Reload: reload, Stdout: env.stdout, Version: version(), Watchdog: watchdog}))
 }

@@ -1,4 +1,5 @@
-package main
+// Package manager tells the service manager how the service is, if there is one.
+package manager
 
 import (
 	"net"
@@ -13,9 +14,9 @@ const (
 	readyPatience  = 5 * time.Second
 )
 
-// notify tells the service manager, if there is one. daemon.SdNotify waits until it is read: one that is stopped would hold up everything, the end
+// Notify tells it. daemon.SdNotify waits until it is read: one that is stopped would hold up everything, the end
 // included. What is not read in time is not said.
-func notify(state string) {
+func Notify(state string) {
 	name := os.Getenv("NOTIFY_SOCKET")
 	if name == "" {
 		return

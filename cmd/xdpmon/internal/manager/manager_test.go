@@ -1,4 +1,4 @@
-package main
+package manager
 
 import (
 	"errors"
@@ -11,16 +11,16 @@ import (
 
 // A service manager that does not read holds nobody up; one that reads is told.
 func TestNotify(t *testing.T) {
-	notify("READY=1") // there is none
+	Notify("READY=1") // there is none
 	path := filepath.Join(t.TempDir(), "notify")
 	t.Setenv("NOTIFY_SOCKET", path)
-	notify("READY=1") // it is gone
+	Notify("READY=1") // it is gone
 	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer manager.Close()
-	notify("READY=1")
+	Notify("READY=1")
 	buffer := make([]byte, 100)
 	if n, err := manager.Read(buffer); err != nil || string(buffer[:n]) != "READY=1" {
 		t.Errorf("read %q, %v", buffer[:n], err)
@@ -38,5 +38,5 @@ func TestNotify(t *testing.T) {
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatal(err)
 	}
-	notify("STOPPING=1") // comes back
+	Notify("STOPPING=1") // comes back
 }
