@@ -147,7 +147,7 @@ func (b *bench) round() error {
 // measure is one timed run of one subject. What the chain has counted must be what was sent.
 func (b *bench) measure(c Case, l *loaded) (Cell, error) {
 	m := b.mutators[c.Name]
-	if err := m.Aim(l.program); err != nil {
+	if err := l.aim(m); err != nil {
 		return Cell{}, err
 	}
 	before, err := m.Sent()
@@ -207,19 +207,23 @@ func prime(m *mutator.Mutator, lag uint32) error {
 	return m.Switch(mutator.Mixed)
 }
 
-// result subtracts the mutator: the empty program's row.
+// result subtracts the mutator: the row of the empty program of the same hook.
 func (b *bench) result() (*Result, error) {
-	base := map[string]float64{}
+	type column struct {
+		name   string
+		egress bool
+	}
+	base := map[column]float64{}
 	for n, l := range b.subjects {
 		if l.bare {
 			for name, cell := range b.rows[n].Cells {
-				base[name] = cell.Total
+				base[column{name, l.egress}] = cell.Total
 			}
 		}
 	}
-	for _, row := range b.rows {
+	for n, row := range b.rows {
 		for name, cell := range row.Cells {
-			zero, ok := base[name]
+			zero, ok := base[column{name, b.subjects[n].egress}]
 			if !ok {
 				zero = math.NaN()
 			}

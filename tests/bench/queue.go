@@ -1,12 +1,47 @@
 package bench
 
 import (
+	"maps"
 	"math"
 
+	"github.com/xdpmon/xdpmon/bpf/chain"
 	"github.com/xdpmon/xdpmon/loader"
-	"github.com/xdpmon/xdpmon/maps"
+	xmaps "github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 )
+
+// handed are what a packet costs where it is handed to a queue: the whole program of TC egress, stores into the packet included.
+func handed() ([]Subject, error) {
+	list := []Subject{
+		{Name: "tc_empty", Group: GroupEgress, What: "a program that passes everything", bare: true},
+		yardstick("nothing", GroupEgress, "entry program, and a slot of the chain with an empty algorithm"),
+		yardstick("clock", GroupEgress, "... and the clock"),
+	}
+	for _, c := range []struct {
+		name, what string
+		carry      chain.ChainCarryForm
+		set        map[string]string
+	}{
+		{"tc_conquest", "ConQuest: time, flow hash and tag are written into the packet", chain.ChainCarryFormCARRY_WORDS, nil},
+		{"tc_conquest_tick", "... where a queue leaves four bytes", chain.ChainCarryFormCARRY_TICK, nil},
+		{"tc_conquest_ecn", "... and who is to be marked is looked up", chain.ChainCarryFormCARRY_WORDS, map[string]string{"action": "ecn"}},
+	} {
+		set := map[string]string{"source": "qdisc"}
+		maps.Copy(set, c.set)
+		s, err := Configured("conquest", set)
+		if err != nil {
+			return nil, err
+		}
+		s.Name, s.Group, s.What, s.object, s.carry = c.name, GroupEgress, c.what, "conquest", c.carry
+		list = append(list, s)
+	}
+	for i := range list {
+		list[i].egress = true
+	}
+	list[1].Name, list[1].object = "tc_nothing", "nothing"
+	list[2].Name, list[2].object = "tc_clock", "clock"
+	return list, nil
+}
 
 // queued are ConQuest's two ways of a packet: the benchmark has no queue, so that by default every packet would be one that nobody saw coming.
 func queued() ([]Subject, error) {
@@ -21,7 +56,7 @@ func queued() ([]Subject, error) {
 	written.prepare = func() (loader.Object, algo.Instance, error) { // the body of the start of transmission, as XDP
 		object, instance, err := begun()
 		if err == nil {
-			err = maps.SetConstant(object.Spec, "conquest_live", false)
+			err = xmaps.SetConstant(object.Spec, "conquest_live", false)
 		}
 		return object, instance, err
 	}
@@ -39,7 +74,7 @@ func queued() ([]Subject, error) {
 			"conquest_room":        uint64(math.MaxInt64),
 			"conquest_tau":         uint64(1),
 		} {
-			if err := maps.SetConstant(object.Spec, name, v); err != nil {
+			if err := xmaps.SetConstant(object.Spec, name, v); err != nil {
 				return object, instance, err
 			}
 		}

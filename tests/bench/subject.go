@@ -8,9 +8,11 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"github.com/xdpmon/xdpmon/bpf/chain"
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/tests/bench/micro"
+	"github.com/xdpmon/xdpmon/tests/bench/mutator"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/session"
@@ -29,15 +31,22 @@ type Subject struct {
 	fill func(set *maps.Set) error
 	// bare subjects run without the chain: the program alone.
 	bare bool
+	// egress subjects run where packets are handed to a queue: TC, not XDP.
+	egress bool
+	carry  chain.ChainCarryForm
 	// unproven subjects break the memory rules: that is their point.
 	unproven bool
 }
+
+// Bare is whether the subject is what others of its hook are measured over.
+func (s Subject) Bare() bool { return s.bare }
 
 // The headings, in the order of the table.
 const (
 	GroupWay        = "the way of a packet"
 	GroupYardsticks = "yardsticks, each behind parser and chain"
 	GroupAlgorithms = "algorithms, with parser, chain and clock"
+	GroupEgress     = "TC, where packets are handed to a queue, over its own empty program"
 	GroupNaive      = "what one writes first"
 )
 
@@ -74,6 +83,10 @@ func Subjects() ([]Subject, error) {
 	}
 	list = append(list, more...)
 	if more, err = queued(); err != nil {
+		return nil, err
+	}
+	list = append(list, more...)
+	if more, err = handed(); err != nil {
 		return nil, err
 	}
 	list = append(list, more...)
@@ -157,7 +170,11 @@ func (l *loaded) build() (err error) {
 	if err := l.bind(); err != nil {
 		return err
 	}
-	l.program, err = l.inst.Entry(loader.EntryConfig{Kind: loader.XDP, IfIndex: 1, Frags: true})
+	cfg := loader.EntryConfig{Kind: loader.XDP, IfIndex: 1, Frags: true}
+	if l.egress {
+		cfg = loader.EntryConfig{Kind: loader.TC, IfIndex: 1, Egress: true, Carry: l.carry}
+	}
+	l.program, err = l.inst.Entry(cfg)
 	return err
 }
 
@@ -188,6 +205,14 @@ func (l *loaded) close() error {
 		errs = append(errs, l.inst.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// aim points a mutator at the subject.
+func (l *loaded) aim(m *mutator.Mutator) error {
+	if l.egress {
+		return m.AimTC(l.program)
+	}
+	return m.Aim(l.program)
 }
 
 // finish ends a window: the packets that the chain counted, and the responses that the algorithm matched (-1 when it

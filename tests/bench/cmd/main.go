@@ -25,7 +25,7 @@ func run() error {
 	packets := flag.Uint("packets", 2_000_000, "packets of one run")
 	flag.IntVar(&opts.Rounds, "rounds", 5, "runs, of which the best counts")
 	flows := flag.Uint("flows", 100_000, "flows that rotate")
-	only := flag.String("only", "", "subjects to measure, separated by commas; the empty program always is")
+	only := flag.String("only", "", "subjects to measure, separated by commas; the empty program of the hook always is")
 	set := flag.String("set", "", "one more subject: an algorithm with parameters, as fridge.match=tcp-data,fridge.fridges=4096@1")
 	file := flag.String("json", "", "also write the result to this file")
 	beside := flag.String("beside", "", "another build of this command: both run by turns, and medians are compared")
@@ -61,7 +61,7 @@ func chosen(only, set string) ([]bench.Subject, error) {
 	subjects := all[:1]
 	names := "," + only + ","
 	for _, s := range all[1:] {
-		if only == "" || strings.Contains(names, ","+s.Name+",") {
+		if only == "" || s.Bare() && strings.Contains(names, ",tc_") || strings.Contains(names, ","+s.Name+",") {
 			subjects = append(subjects, s)
 		}
 	}

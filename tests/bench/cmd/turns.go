@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -84,7 +83,7 @@ func (c *compared) write(w io.Writer, turns int) error {
 	return err
 }
 
-func (c *compared) table(b *strings.Builder, what string, of func(cells, empty []bench.Cell) float64) {
+func (c *compared) table(b *strings.Builder, what string, of func([]bench.Cell) float64) {
 	fmt.Fprintf(b, "nanoseconds a packet over the mutator, before to after: %s\n\n| program |", what)
 	for _, k := range bench.Cases {
 		fmt.Fprintf(b, " %s |", k.Name)
@@ -94,8 +93,7 @@ func (c *compared) table(b *strings.Builder, what string, of func(cells, empty [
 		fmt.Fprintf(b, "| %s |", row.Subject)
 		for _, k := range bench.Cases {
 			key := [2]string{row.Subject, k.Name}
-			empty := [2]string{c.rows[0].Subject, k.Name}
-			before, after := of(c.before[key], c.before[empty]), of(c.after[key], c.after[empty])
+			before, after := of(c.before[key]), of(c.after[key])
 			fmt.Fprintf(b, " %.1f to %.1f (%+.1f) |", before, after, after-before)
 		}
 		b.WriteString("\n")
@@ -103,17 +101,20 @@ func (c *compared) table(b *strings.Builder, what string, of func(cells, empty [
 	b.WriteString("\n")
 }
 
-// least is what took least of all turns, over the empty program's; NaN where one build does not know the subject.
-func least(cells, empty []bench.Cell) float64 {
+// least is what took least of all turns, over the least of the empty program of its hook; NaN where one build does not know the subject.
+func least(cells []bench.Cell) float64 {
 	if len(cells) == 0 {
 		return math.NaN()
 	}
-	total := func(a, b bench.Cell) int { return cmp.Compare(a.Total, b.Total) }
-	return slices.MinFunc(cells, total).Total - slices.MinFunc(empty, total).Total
+	total, empty := math.Inf(1), math.Inf(1)
+	for _, c := range cells {
+		total, empty = min(total, c.Total), min(empty, c.Total-c.NS)
+	}
+	return total - empty
 }
 
 // median of what each turn took over its own empty program.
-func median(cells, _ []bench.Cell) float64 {
+func median(cells []bench.Cell) float64 {
 	var v []float64
 	for _, c := range cells {
 		v = append(v, c.NS)

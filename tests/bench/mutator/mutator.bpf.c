@@ -61,6 +61,14 @@ struct {
 	__uint(max_entries, 1);
 } mutator_target SEC(".maps");
 
+/* The same for programs of TC: a program array holds one type. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__type(key, __u32);
+	__type(value, __u32);
+	__uint(max_entries, 1);
+} mutator_tc SEC(".maps");
+
 /* Durations of the last bursts in ns, those of requests at even places. */
 #define BURSTS 512
 
@@ -197,29 +205,57 @@ static __always_inline int rewrite(void *data, void *end, const struct step *ste
 	return 1;
 }
 
-SEC("xdp.frags") int mutate(struct xdp_md *ctx)
+/* The next packet, counted. */
+static __always_inline struct mutator_state *mutated(void *data, void *end)
 {
-	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	struct mutator_state *state;
 	struct step step = {};
 	__u32 zero = 0;
 
 	state = bpf_map_lookup_elem(&mutator_states, &zero);
 	if (!state)
-		return XDP_ABORTED;
+		return NULL;
 	next_step(&step, state);
 	if (!rewrite(data, end, &step))
-		return XDP_ABORTED;
+		return NULL;
 	state->sent[step.kind & 3]++;
+	return state;
+}
+
+SEC("xdp.frags") int mutate(struct xdp_md *ctx)
+{
+	struct mutator_state *state = mutated((void *)(long)ctx->data, (void *)(long)ctx->data_end);
+
+	if (!state)
+		return XDP_ABORTED;
 	bpf_tail_call(ctx, &mutator_target, 0);
 	state->failed++;
 	return XDP_ABORTED;
+}
+
+#define TC_ABORTED 0
+#define TC_NEXT (-1)
+
+SEC("tc") int mutate_tc(struct __sk_buff *skb)
+{
+	struct mutator_state *state = mutated((void *)(long)skb->data, (void *)(long)skb->data_end);
+
+	if (!state)
+		return TC_ABORTED;
+	bpf_tail_call(skb, &mutator_tc, 0);
+	state->failed++;
+	return TC_ABORTED;
 }
 
 /* What stands behind the mutator when the mutator itself is measured. */
 SEC("xdp.frags") int pass(struct xdp_md *ctx)
 {
 	return XDP_PASS;
+}
+
+SEC("tc") int pass_tc(struct __sk_buff *skb)
+{
+	return TC_NEXT;
 }
 
 /* ---- all cores on one sequence of packets, with a virtual clock ---- */

@@ -44,9 +44,10 @@ type Options struct {
 // Mutator sends packets to one program. Its methods may be called from several goroutines, but two of them must not run
 // on one core with different traffic.
 type Mutator struct {
-	coll  *ebpf.Collection
-	frame []byte
-	wire  uint32
+	coll   *ebpf.Collection
+	mutate *ebpf.Program // of the target's type
+	frame  []byte
+	wire   uint32
 }
 
 // New loads a mutator whose target is a program that lets everything pass.
@@ -80,14 +81,20 @@ func load(spec *ebpf.CollectionSpec, opts Options) (*Mutator, error) {
 // Close frees the programs and maps.
 func (m *Mutator) Close() { m.coll.Close() }
 
-// Aim chooses the program under test; nil is one that lets everything pass.
-func (m *Mutator) Aim(p *ebpf.Program) error {
+// Aim chooses the program under test, of XDP; nil is one that lets everything pass.
+func (m *Mutator) Aim(p *ebpf.Program) error { return m.aim(p, "mutate", "pass", "mutator_target") }
+
+// AimTC chooses one of TC, which sees the same packets as buffers of the kernel.
+func (m *Mutator) AimTC(p *ebpf.Program) error { return m.aim(p, "mutate_tc", "pass_tc", "mutator_tc") }
+
+func (m *Mutator) aim(p *ebpf.Program, mutate, pass, slot string) error {
 	if p == nil {
-		p = m.coll.Programs["pass"]
+		p = m.coll.Programs[pass]
 	}
-	if err := m.coll.Maps["mutator_target"].Update(uint32(0), p, ebpf.UpdateAny); err != nil {
+	if err := m.coll.Maps[slot].Update(uint32(0), p, ebpf.UpdateAny); err != nil {
 		return fmt.Errorf("aim mutator at %s: %w", p, err)
 	}
+	m.mutate = m.coll.Programs[mutate]
 	return nil
 }
 
@@ -150,7 +157,7 @@ func (m *Mutator) Run(n uint32) error {
 	if n == 0 {
 		return nil
 	}
-	return judge(m.coll.Programs["mutate"].Run(&ebpf.RunOptions{Data: m.frame, Repeat: n}))
+	return judge(m.mutate.Run(&ebpf.RunOptions{Data: m.frame, Repeat: n}))
 }
 
 func judge(verdict uint32, err error) error {

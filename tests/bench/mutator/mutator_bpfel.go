@@ -139,10 +139,13 @@ const (
 	MutatorMapMutatorBursts   = "mutator_bursts"
 	MutatorMapMutatorStates   = "mutator_states"
 	MutatorMapMutatorTarget   = "mutator_target"
+	MutatorMapMutatorTc       = "mutator_tc"
 	MutatorMapPhvScratch      = "phv_scratch"
 	MutatorProgHammer         = "hammer"
 	MutatorProgMutate         = "mutate"
+	MutatorProgMutateTc       = "mutate_tc"
 	MutatorProgPass           = "pass"
+	MutatorProgPassTc         = "pass_tc"
 	MutatorVarHammerFlows     = "hammer_flows"
 	MutatorVarHammerGap       = "hammer_gap"
 	MutatorVarHammerLag       = "hammer_lag"
@@ -199,9 +202,11 @@ type MutatorSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type MutatorProgramSpecs struct {
-	Hammer *ebpf.ProgramSpec `ebpf:"hammer"`
-	Mutate *ebpf.ProgramSpec `ebpf:"mutate"`
-	Pass   *ebpf.ProgramSpec `ebpf:"pass"`
+	Hammer   *ebpf.ProgramSpec `ebpf:"hammer"`
+	Mutate   *ebpf.ProgramSpec `ebpf:"mutate"`
+	MutateTc *ebpf.ProgramSpec `ebpf:"mutate_tc"`
+	Pass     *ebpf.ProgramSpec `ebpf:"pass"`
+	PassTc   *ebpf.ProgramSpec `ebpf:"pass_tc"`
 }
 
 // MutatorMapSpecs contains maps before they are loaded into the kernel.
@@ -213,6 +218,7 @@ type MutatorMapSpecs struct {
 	MutatorBursts   *ebpf.MapSpec `ebpf:"mutator_bursts"`
 	MutatorStates   *ebpf.MapSpec `ebpf:"mutator_states"`
 	MutatorTarget   *ebpf.MapSpec `ebpf:"mutator_target"`
+	MutatorTc       *ebpf.MapSpec `ebpf:"mutator_tc"`
 	PhvScratch      *ebpf.MapSpec `ebpf:"phv_scratch"`
 }
 
@@ -259,6 +265,7 @@ type MutatorMaps struct {
 	MutatorBursts   *ebpf.Map `ebpf:"mutator_bursts"`
 	MutatorStates   *ebpf.Map `ebpf:"mutator_states"`
 	MutatorTarget   *ebpf.Map `ebpf:"mutator_target"`
+	MutatorTc       *ebpf.Map `ebpf:"mutator_tc"`
 	PhvScratch      *ebpf.Map `ebpf:"phv_scratch"`
 }
 
@@ -269,6 +276,7 @@ func (m *MutatorMaps) Close() error {
 		m.MutatorBursts,
 		m.MutatorStates,
 		m.MutatorTarget,
+		m.MutatorTc,
 		m.PhvScratch,
 	)
 }
@@ -295,16 +303,20 @@ type MutatorVariables struct {
 //
 // It can be passed to LoadMutatorObjects or ebpf.CollectionSpec.LoadAndAssign.
 type MutatorPrograms struct {
-	Hammer *ebpf.Program `ebpf:"hammer"`
-	Mutate *ebpf.Program `ebpf:"mutate"`
-	Pass   *ebpf.Program `ebpf:"pass"`
+	Hammer   *ebpf.Program `ebpf:"hammer"`
+	Mutate   *ebpf.Program `ebpf:"mutate"`
+	MutateTc *ebpf.Program `ebpf:"mutate_tc"`
+	Pass     *ebpf.Program `ebpf:"pass"`
+	PassTc   *ebpf.Program `ebpf:"pass_tc"`
 }
 
 func (p *MutatorPrograms) Close() error {
 	return _MutatorClose(
 		p.Hammer,
 		p.Mutate,
+		p.MutateTc,
 		p.Pass,
+		p.PassTc,
 	)
 }
 

@@ -29,7 +29,7 @@ func (m *Mutator) Timed(n uint32) (time.Duration, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	attr := testRun{
-		fd: uint32(m.coll.Programs["mutate"].FD()), in: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(m.frame)))),
+		fd: uint32(m.mutate.FD()), in: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(m.frame)))),
 		inSize: uint32(len(m.frame)), repeat: n,
 	}
 	var taken time.Duration
