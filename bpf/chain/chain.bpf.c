@@ -59,13 +59,13 @@ static __always_inline struct phv *begin(void)
 	return phv;
 }
 
-/* Counts the packet and completes the vector; false when there is nothing for an algorithm to see. */
-static __always_inline int finish(struct phv *phv, int reason)
+/* Counts the packet and completes the vector; NULL when there is nothing for an algorithm to see, else the counters. */
+static __always_inline struct chain_counters_t *finish(struct phv *phv, int reason)
 {
 	struct chain_counters_t *counters = counters_of(chain_counters, phv);
 
 	if (!counters)
-		return 0;
+		return NULL;
 	counters->c[reason & 7]++;
 	counters->c[COUNT_BYTES] += phv->len;
 	if (unlikely(phv->valid & PHV_AGGREGATE)) {
@@ -73,10 +73,10 @@ static __always_inline int finish(struct phv *phv, int reason)
 		counters->c[COUNT_SEGMENTS] += phv->segs;
 	}
 	if (unlikely(!(phv->valid & PHV_IP)))
-		return 0;
+		return NULL;
 	if (entry_egress)
 		phv->valid |= PHV_EGRESS;
-	return 1;
+	return counters;
 }
 
 /* A capture's time, length and link, put in front of the packet by the replay driver. */
@@ -255,14 +255,11 @@ static __always_inline int pull(struct __sk_buff *skb, struct phv *phv)
 }
 
 /* The packet is its own record of when it was handed to its queue, and of which flow: trace.h. */
-static __always_inline void carry(struct __sk_buff *skb, struct phv *phv)
+static __always_inline void carry(struct __sk_buff *skb, struct phv *phv, struct chain_counters_t *counters)
 {
-	struct chain_counters_t *counters = counters_of(chain_counters, phv);
 	__u64 now = clock_now(phv);
 	__u32 words[3];
 
-	if (!counters)
-		return;
 	phv->flow = carry_flow(phv);
 	if (entry_carry == CARRY_TICK) {
 		skb->cb[CARRY_AT + 2] = carry_pack_tick(now, phv->ifindex);
@@ -278,6 +275,7 @@ static __always_inline void carry(struct __sk_buff *skb, struct phv *phv)
 
 SEC("tc") int chain_tc_entry(struct __sk_buff *skb)
 {
+	struct chain_counters_t *counters;
 	struct phv *phv = begin();
 	int reason, cut;
 
@@ -290,10 +288,11 @@ SEC("tc") int chain_tc_entry(struct __sk_buff *skb)
 	}
 	if (unlikely(phv->needs & NEED_QNAME) && phv_has(phv, PHV_UDP))
 		qname_skb(skb, phv);
-	if (!finish(phv, reason))
+	counters = finish(phv, reason);
+	if (!counters)
 		return tc_verdict(phv);
 	if (entry_carry && (phv->needs & NEED_QUEUE))
-		carry(skb, phv);
+		carry(skb, phv, counters);
 	chain_next(skb, phv, &chain_tc);
 	return tc_verdict(phv);
 }

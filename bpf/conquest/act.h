@@ -89,7 +89,7 @@ static __always_inline int culprit_act(struct phv *phv)
 {
 	int drop = 0;
 
-	if (conquest_action == ACTION_REPORT || !phv->flow || !culprit_found(phv, &drop))
+	if (!phv->flow || !culprit_found(phv, &drop))
 		return 0;
 	if (conquest_action == ACTION_MARK)
 		verdict_steer(phv, STEER_MARK, conquest_to);

@@ -242,10 +242,13 @@ static __always_inline void burst(const struct finding *d)
 /* A packet that is handed to a queue whose departures are seen. */
 static __always_inline void conquest_enter(struct phv *phv)
 {
-	struct conquest_counts_t *count = counters_of(conquest_counts, phv);
+	struct conquest_counts_t *count;
 
-	if (count && (phv->valid & PHV_EGRESS))
-		count->c[CONQUEST_ACTED] += culprit_act(phv);
+	if (conquest_action == ACTION_REPORT || !(phv->valid & PHV_EGRESS) || !culprit_act(phv))
+		return;
+	count = counters_of(conquest_counts, phv);
+	if (count)
+		count->c[CONQUEST_ACTED]++;
 }
 
 /* A departure whose flow and place are known. */

@@ -91,10 +91,12 @@ static __always_inline enum carry_found carry_unpack(const __u32 *words, __u8 fo
 	return CARRY_OURS;
 }
 
-/* The flow hash of phv->flow: directional, never 0. */
+/* The flow hash of phv->flow: directional, never 0. By one lane, since nobody asks for more bits of it. */
 static __always_inline __u32 carry_flow(const struct phv *phv)
 {
-	return (__u32)hash_flow(phv, 0x71756575) | 1;
+	__u32 flow = hash_flow_one(phv, 0x71756575);
+
+	return flow + !flow;
 }
 
 /* Defines the program of an algorithm at the start of transmission, beside those of ALGORITHM() or ENFORCER():

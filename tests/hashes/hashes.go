@@ -51,17 +51,39 @@ func (s *Seeded) Key(words ...uint64) uint64 {
 	return Mix(s.multilinear(0, halves...))
 }
 
-// Endpoint is hash_endpoint.
-func (s *Seeded) Endpoint(addr netip.Addr, port uint16, proto uint8) uint64 {
-	b, tail := addr.As16(), uint32(proto)<<16|uint32(port)
-	a := [4]uint32{}
+// words of an address as they lie in memory, IPv4 behind its prefix.
+func words(addr netip.Addr) (a [4]uint32) {
+	b := addr.As16()
 	for n := range a {
 		a[n] = binary.LittleEndian.Uint32(b[4*n:])
 	}
+	return a
+}
+
+// Endpoint is hash_endpoint.
+func (s *Seeded) Endpoint(addr netip.Addr, port uint16, proto uint8) uint64 {
+	a, tail := words(addr), uint32(proto)<<16|uint32(port)
 	if addr.Is4() {
 		return uint64(a[3])<<32 | 4<<24 | uint64(tail)
 	}
 	return s.multilinear(0, a[3], 6<<24|tail, a[0], a[1], a[2])
+}
+
+// Carried is what a packet carries through a queue of its host: carry_flow.
+func (s *Seeded) Carried(src, dst netip.AddrPort, proto uint8) uint64 {
+	const salt = 0x71756575
+	a, b := words(src.Addr()), words(dst.Addr())
+	pairs := [][2]uint32{{a[0], a[1]}, {a[2], a[3]}, {b[0], b[1]}, {b[2], b[3]}}
+	if src.Addr().Is4() {
+		pairs = [][2]uint32{{a[3], b[3]}}
+	}
+	pairs = append(pairs, [2]uint32{uint32(src.Port())<<16 | uint32(dst.Port()), salt ^ uint32(proto)})
+	sum, key := s.keys[0], loader.HashLane-2*len(pairs) // the last multipliers
+	for _, p := range pairs {
+		sum += (s.keys[key] + uint64(p[0])) * (s.keys[key+1] + uint64(p[1]))
+		key += 2
+	}
+	return max(sum>>32, 1)
 }
 
 // Flow is hash_flow without a salt, of two endpoints.

@@ -35,6 +35,9 @@ func TestProgramsHashAsWritten(t *testing.T) {
 			}
 			return s.Key(k[:]...)
 		})
+		compare(t, seed, "carry", random, func(p *packet.Packet) uint64 {
+			return s.Carried(netip.AddrPortFrom(p.Src, p.SrcPort), netip.AddrPortFrom(p.Dst, p.DstPort), p.Proto)
+		})
 	}
 }
 

@@ -42,8 +42,8 @@ ALGORITHM(carry)
 	__u32 words[3];
 
 	carry_pack(words, now, carry_flow(phv), phv->ifindex);
-	phv->carry[0] = (__u64)words[1] << 32 | words[0];
-	phv->carry[1] = words[2];
+	phv->carry[0] = words[1];
+	phv->carry[1] = (__u64)words[2] << 32 | words[0];
 }
 
 ALGORITHM(flowhash)
