@@ -224,6 +224,7 @@ func (a *Agent) loop(ctx context.Context) {
 	again := time.NewTicker(refresh)
 	defer again.Stop()
 	for {
+		a.ready()
 		select {
 		case <-ctx.Done():
 			return
@@ -238,7 +239,6 @@ func (a *Agent) loop(ctx context.Context) {
 		case <-beat.C:
 			a.alive()
 		}
-		a.ready()
 	}
 }
 

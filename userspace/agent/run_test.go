@@ -1,0 +1,326 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/xdpmon/xdpmon/userspace/agent/config"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/bus"
+	"github.com/xdpmon/xdpmon/userspace/feed"
+	"github.com/xdpmon/xdpmon/userspace/outlet"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/session"
+)
+
+// runs is an agent whose rules no interface fits: it loads nothing.
+type runs struct {
+	dir   string
+	told  chan string
+	gave  atomic.Int32 // how often privileges were given up
+	again chan os.Signal
+	end   context.CancelFunc
+	done  chan error
+}
+
+func (r *runs) configure(t *testing.T, more string) {
+	t.Helper()
+	text := "socket: " + r.dir + "/agent.sock\nbpffs: " + r.dir + "/bpf\ninstances:\n  - {name: a, interfaces: [xdpmon-none], each: true, algorithms: {fridge: }}\n" + more
+	if err := os.WriteFile(r.dir+"/agent.yaml", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func begin(t *testing.T) *runs {
+	t.Helper()
+	r := &runs{dir: t.TempDir(), told: make(chan string, 100), again: make(chan os.Signal), done: make(chan error, 1)}
+	r.configure(t, "")
+	var ctx context.Context
+	ctx, r.end = context.WithCancel(t.Context())
+	go func() {
+		r.done <- Run(ctx, Options{Path: r.dir + "/agent.yaml", Log: func(config.Log) slog.Handler { return slog.DiscardHandler }, Reload: r.again,
+			Notify: func(state string) { r.told <- state }, Settle: func() ([]string, error) { r.gave.Add(1); return nil, errors.New("kept all") }, Version: "7.8"})
+	}()
+	return r
+}
+
+// wait until the service manager is told what begins so.
+func (r *runs) wait(t *testing.T, prefix string) string {
+	t.Helper()
+	for {
+		select {
+		case state := <-r.told:
+			if strings.HasPrefix(state, prefix) {
+				return state
+			}
+		case err := <-r.done:
+			t.Fatalf("the agent ends before it says %s: %v", prefix, err)
+		case <-time.After(time.Minute):
+			t.Fatalf("the agent does not say %s", prefix)
+		}
+	}
+}
+
+func (r *runs) get(t *testing.T, path string) (status int, text []byte) {
+	t.Helper()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", r.dir+"/agent.sock")
+	}}}
+	a, err := client.Get("http://agent" + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Body.Close()
+	var b bytes.Buffer
+	if _, err := b.ReadFrom(a.Body); err != nil {
+		t.Fatal(err)
+	}
+	return a.StatusCode, b.Bytes()
+}
+
+func (r *runs) health(t *testing.T) (h Health) {
+	t.Helper()
+	status, text := r.get(t, "/healthz")
+	if err := json.Unmarshal(text, &h); err != nil || status != http.StatusOK {
+		t.Fatalf("%d, %v: %s", status, err, text)
+	}
+	return h
+}
+
+// An agent starts without anything to measure and says so at once, takes a configuration that is right, stays with the one before when it is not, and ends
+// when it is told to.
+func TestRun(t *testing.T) {
+	r := begin(t)
+	if said := r.wait(t, "READY=1"); !strings.Contains(said, "ok: 0 instances on 0 interfaces") {
+		t.Errorf("%q", said)
+	}
+	if n := r.gave.Load(); n != 1 {
+		t.Errorf("privileges were given up %d times", n)
+	}
+	if h := r.health(t); h.Status != good || len(h.Reasons) != 0 || h.Version != "7.8" || h.Store != nil || h.Reloads != (Reloads{}) {
+		t.Errorf("%+v", h)
+	}
+	if status, _ := r.get(t, "/history"); status != http.StatusNotFound {
+		t.Errorf("history without a store: %d", status)
+	}
+	for _, c := range []struct {
+		more, status string
+		want         Reloads
+	}{
+		{"windw: 1s\n", degraded, Reloads{0, 1, "did you mean window?"}},
+		{"listen: ':999999'\n", degraded, Reloads{0, 2, "not a TCP port"}},
+		{"store: {path: " + r.dir + "/windows.db}\n", good, Reloads{1, 2, ""}},
+		{"store: {path: /dev/null/windows.db}\n", degraded, Reloads{1, 3, "/dev/null"}},
+		{"store: {path: " + r.dir + "/windows.db}\nlog: {level: debug}\n", good, Reloads{2, 3, ""}},
+	} {
+		r.configure(t, c.more)
+		r.again <- os.Interrupt
+		r.wait(t, "RELOADING=1")
+		r.wait(t, "READY=1")
+		h := r.health(t)
+		if h.Status != c.status || h.Reloads.Taken != c.want.Taken || h.Reloads.Refused != c.want.Refused || !strings.Contains(h.Reloads.Error, c.want.Error) ||
+			(c.want.Error == "") != (h.Reloads.Error == "") {
+			t.Errorf("%q: %+v", c.more, h)
+		}
+	}
+	if status, text := r.get(t, "/history"); status != http.StatusOK || len(text) != 0 {
+		t.Errorf("history of an empty store: %d, %s", status, text)
+	}
+	r.end()
+	r.wait(t, "STOPPING=1")
+	if err := <-r.done; err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(r.dir, "agent.sock")); !os.IsNotExist(err) {
+		t.Errorf("the socket is still there: %v", err)
+	}
+}
+
+// An instance is fresh while windows come, within three of them and what loading takes; an interface is attached, or it is said why not. The worst decides.
+func TestHealth(t *testing.T) {
+	const window = 10 * time.Second
+	for _, c := range []struct {
+		age    time.Duration // since the last window, or since it was opened
+		came   bool
+		closed bool
+		fresh  bool
+	}{{age: 44 * time.Second, fresh: true}, {age: 46 * time.Second}, {age: 44 * time.Second, came: true, fresh: true}, {age: 46 * time.Second, came: true}, {age: time.Hour, closed: true, fresh: true}} {
+		a := &Agent{}
+		w := newWorker(a, "it")
+		w.rule.Window, w.open, w.opened = window, !c.closed, time.Now().Add(-c.age)
+		if c.came {
+			w.opened, w.last = time.Now().Add(-2*time.Hour), w.opened
+		}
+		i, stuck := w.health()
+		if i.Fresh != c.fresh || stuck == c.fresh || !c.closed && (i.Age < c.age.Seconds() || i.Age > c.age.Seconds()+60) {
+			t.Errorf("%+v: %+v, stuck %v", c, i, stuck)
+		}
+	}
+	a := &Agent{}
+	w := newWorker(a, "it")
+	w.want.ifaces = []Link{{Name: "there", Index: 1, Serves: "web"}, {Name: "gone", Index: 2}, {Name: "no", Index: 3}, {Name: "soon", Index: 4}}
+	w.attached, w.lost["gone"], w.failed["no"] = map[string]int{"there": 1, "gone": 2}, true, attempt{err: errors.New("no room")}
+	i, _ := w.health()
+	var h Health
+	h.instance(i, false)
+	if h.interfaces != 1 || h.stuck || h.Status != degraded || len(h.Reasons) != 2 || !strings.Contains(h.Reasons[0], "not attached to gone: its programs are gone") ||
+		h.Reasons[1] != "it: not attached to no: no room" || i.Interfaces[0] != (InterfaceHealth{Name: "there", Index: 1, Serves: "web", Attached: true}) {
+		t.Errorf("%+v", h)
+	}
+	h.instance(InstanceHealth{Name: "old", Age: 50}, true)
+	h.instance(InstanceHealth{Name: "bad", Fresh: true, Error: "broken"}, false)
+	h.outlets([]outlet.ReaderHealth{{Name: "json -"}, {Name: "json /x", Error: "full"}}, &outlet.StoreHealth{})
+	if h.Status != failing || !h.stuck || strings.Join(h.Reasons[2:], "; ") != "old: no window for 50 s; bad: broken; output /x: full" {
+		t.Errorf("%+v", h)
+	}
+	if got := h.summary(); got != "failing: 3 instances on 1 interfaces; "+h.Reasons[0] {
+		t.Errorf("%q", got)
+	}
+	h = Health{Status: good}
+	h.outlets(nil, &outlet.StoreHealth{Error: "no disk"})
+	if h.Status != failing || h.Reasons[0] != "the store keeps nothing: no disk" || (Health{Status: good}).summary() != "ok: 0 instances on 0 interfaces" {
+		t.Errorf("%+v", h)
+	}
+}
+
+// Windows of all hosts end together, at whole windows since 1970, and have the same number there.
+func TestBoundary(t *testing.T) {
+	a := &Agent{}
+	for _, window := range []int64{1e8, 1e9, 60e9, 3600e9} {
+		now := outlet.Monotonic()
+		end := a.boundary(now, window)
+		if end <= now || end > now+window+1e6 {
+			t.Errorf("a window of %d ns that begins at %d ends at %d", window, now, end)
+		}
+		if rest := (end + outlet.Clock().UnixOffsetNS + window/2) % window; rest < window/2-1e7 || rest > window/2+1e7 { // the wall clock may be slewed meanwhile
+			t.Errorf("windows of %d ns end %d ns from a whole one", window, rest-window/2)
+		}
+		before := uint64((outlet.Monotonic() + window/stub + outlet.Clock().UnixOffsetNS) / window)
+		if epoch := a.epoch(window); epoch < before || epoch > before+1 {
+			t.Errorf("the window of %d ns has number %d, not %d", window, epoch, before)
+		}
+	}
+}
+
+// What a coordinator says is checked as a configuration is.
+func TestFollow(t *testing.T) {
+	fridge := []bus.Chosen{{Name: "fridge", Params: map[string]string{"fridges": "256@1"}}}
+	right := bus.Measurement{Name: "a", WindowNS: 1e9, Seed: 3, CRC: true, Decap: true, Algorithms: fridge}
+	for what, c := range map[string]struct {
+		change func(*bus.Measurement)
+		says   string
+	}{
+		"right": {func(*bus.Measurement) {}, ""}, "another": {func(m *bus.Measurement) { m.Name = "b" }, "no measurement of this name"},
+		"shortest": {func(m *bus.Measurement) { m.WindowNS = 1e8 }, ""}, "too short": {func(m *bus.Measurement) { m.WindowNS = 1e8 - 1 }, "a window of"},
+		"longest": {func(m *bus.Measurement) { m.WindowNS = 86400e9 }, ""}, "too long": {func(m *bus.Measurement) { m.WindowNS = 86400e9 + 1 }, "a window of 24h0m0"},
+		"no seed": {func(m *bus.Measurement) { m.Seed = 0 }, "a window of"}, "nothing": {func(m *bus.Measurement) { m.Algorithms = nil }, "with 0 algorithms"},
+		"unknown": {func(m *bus.Measurement) { m.Algorithms = []bus.Chosen{{Name: "frige"}} }, "frige"},
+		"a parameter": {func(m *bus.Measurement) {
+			m.Algorithms = []bus.Chosen{{Name: "fridge", Params: map[string]string{"x": "1"}}}
+		}, "x"},
+		"refused": {func(m *bus.Measurement) {
+			m.Algorithms = []bus.Chosen{{Name: "fridge", Params: map[string]string{"fridges": "7@1"}}}
+		}, "fridges"},
+		"acting": {func(m *bus.Measurement) { m.Algorithms = []bus.Chosen{{Name: "test-acts"}} }, "acts on packets"},
+	} {
+		m := right
+		c.change(&m)
+		r, err := follow(config.Instance{Name: "a"}, &bus.Plan{Measurements: []bus.Measurement{m}})
+		if c.says != "" {
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%s: %v", what, err)
+			}
+			continue
+		}
+		if err != nil || r.Window != time.Duration(m.WindowNS) || r.Seed != 3 || !r.CRC || !r.Decap || len(r.Algorithms) != 1 || r.Algorithms[0].Values.Text("fridges") != "256@1" {
+			t.Errorf("%s: %+v, %v", what, r, err)
+		}
+	}
+}
+
+func init() {
+	algo.Register(&algo.Descriptor{Name: "test-acts", Enforces: true})
+}
+
+// A window is told with what its interface serves, where it is of one alone, and with it the instance is as far as the window says.
+func TestEmit(t *testing.T) {
+	a := &Agent{out: outlet.New(outlet.Options{Log: slog.New(slog.DiscardHandler)}), ctx: t.Context()}
+	sub := a.out.Hub().Subscribe(feed.Options{Depth: 9})
+	for _, each := range []bool{false, true} {
+		w := newWorker(a, "it")
+		w.rule.Each, w.want.ifaces = each, []Link{{Name: "eth0", Serves: "web"}}
+		if err := w.emit(report.Line{Algorithm: "x", Window: report.Window{Number: 4}, Report: report.Body{Notes: []string{"long"}}}); err != nil {
+			t.Fatal(err)
+		}
+		e, _, err := sub.Next(t.Context())
+		if err != nil || (e.Line.Serves == "web") != each || len(e.Line.Report.Notes) != 1 {
+			t.Errorf("%+v, %v", e.Line, err)
+		}
+		if w.windows != 5 || w.last.IsZero() || len(w.lines["x"].Report.Notes) != 0 {
+			t.Errorf("%+v", w)
+		}
+	}
+}
+
+// A pin is called like its instance where that can be, and else like no other.
+func TestPinName(t *testing.T) {
+	long := strings.Repeat("n", 41)
+	seen := map[string]string{}
+	for name, want := range map[string]string{"a": "agent-a", "A_b-9": "agent-A_b-9", long[:40]: "agent-" + long[:40], long: "agent-" + long[:40] + "-", "a/eth0": "agent-a-eth0-",
+		"a-eth0": "agent-a-eth0", "a.eth0": "agent-a-eth0-", long + "/eth0": "agent-" + long[:40] + "-", "": "agent-"} {
+		got := pinName(name)
+		if seen[got] != "" || !strings.HasPrefix(got, want) || (got == want) == strings.HasSuffix(want, "-") && name != "" {
+			t.Errorf("%q is pinned as %q (%q, too), want %q", name, got, seen[got], want)
+		}
+		seen[got] = name + " "
+	}
+}
+
+// What an instance takes is counted once, whatever it changes, up to the limit and not above it.
+func TestAccountsChange(t *testing.T) {
+	d, err := algo.Lookup("fridge")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := func(fridges string) config.Instance {
+		v, err := algo.NewValues(d.Name, d.Params, map[string]string{"fridges": fridges})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return config.Instance{Algorithms: []session.Selected{{Descriptor: d, Values: v}}}
+	}
+	small, large := rule("1024@1"), rule("4096@1")
+	little, _ := small.Memory()
+	much, _ := large.Memory()
+	m := &accounts{}
+	m.limit(much)
+	if n, err := m.reserve("a", small); err != nil || n != little {
+		t.Errorf("%d, %v", n, err)
+	}
+	if n, err := m.reserve("a", large); err != nil || n != much {
+		t.Errorf("all that there is: %d, %v", n, err)
+	}
+	m.back("a", small)
+	if all, one := m.used("a"); all != little || one != little {
+		t.Errorf("%d of %d", one, all)
+	}
+	m.limit(much - 1)
+	if _, err := m.reserve("a", large); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("takes %d bytes of registers, and limits.memory leaves %d of %d", much, much-1, much-1)) {
+		t.Errorf("more than there is: %v", err)
+	}
+	if all, _ := m.used(""); all != little {
+		t.Errorf("what was refused is counted: %d", all)
+	}
+}
