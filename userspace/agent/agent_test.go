@@ -145,8 +145,9 @@ func TestHealthTellsLosses(t *testing.T) {
 	w := newWorker(&Agent{}, "it")
 	w.lines["fridge"] = report.Line{Lost: map[string]uint64{"evicted": 3, "too_long": 4, "late": 0}}
 	w.lines["lean"] = report.Line{Lost: map[string]uint64{"reports": 0}}
+	w.lines["hhh"] = report.Line{Lost: map[string]uint64{"no_key": 1}}
 	i, _ := w.health()
-	if len(i.Lost) != 1 || len(i.Lost["fridge"]) != 2 || i.Lost["fridge"]["evicted"] != 3 || i.Lost["fridge"]["too_long"] != 4 {
+	if len(i.Lost) != 2 || i.Lost["hhh"]["no_key"] != 1 || len(i.Lost["fridge"]) != 2 || i.Lost["fridge"]["evicted"] != 3 || i.Lost["fridge"]["too_long"] != 4 {
 		t.Errorf("lost %v", i.Lost)
 	}
 }

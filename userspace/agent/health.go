@@ -120,12 +120,13 @@ func (w *worker) health() (i InstanceHealth, stuck bool) {
 	}
 	for name, l := range w.lines {
 		for what, n := range l.Lost {
-			if n > 0 && i.Lost[name] == nil {
+			if n == 0 {
+				continue
+			}
+			if i.Lost[name] == nil {
 				i.Lost[name] = map[string]uint64{}
 			}
-			if n > 0 {
-				i.Lost[name][what] = n
-			}
+			i.Lost[name][what] = n
 		}
 	}
 	for _, l := range w.want.ifaces {

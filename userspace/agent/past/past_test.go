@@ -1,0 +1,118 @@
+package past
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xdpmon/xdpmon/userspace/agent/config"
+	"github.com/xdpmon/xdpmon/userspace/outlet"
+	"github.com/xdpmon/xdpmon/userspace/store"
+)
+
+// answers on a socket as an agent does.
+func answers(t *testing.T, answer http.HandlerFunc) (socket string) {
+	t.Helper()
+	socket = filepath.Join(t.TempDir(), "agent.sock")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := http.Server{Handler: answer}
+	go s.Serve(l) //nolint:errcheck // it ends with Close
+	t.Cleanup(func() { s.Close() })
+	return socket
+}
+
+// The agent is asked for what somebody wants, and its answer is taken for what it says.
+func TestAgentIsAsked(t *testing.T) {
+	var asked string
+	status, more := http.StatusOK, "true"
+	socket := answers(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = r.URL.Path + "?" + r.URL.Query().Encode()
+		w.Header().Set(outlet.MoreHeader, more)
+		w.WriteHeader(status)
+		fmt.Fprintln(w, "what there is")
+	})
+	from := time.Date(2026, 1, 2, 3, 4, 5, 6, time.FixedZone("", 3600))
+	for _, c := range []struct {
+		q    store.Query
+		want string
+	}{
+		{store.Query{}, "/history?algorithm=&interface=&limit=0&newest=false&snapshots=false"},
+		{store.Query{Algorithm: "lean", Interface: "a/eth0", From: from, To: from.Add(time.Hour), Limit: 7, Newest: true, Snapshots: true},
+			"/history?algorithm=lean&from=2026-01-02T02%3A04%3A05.000000006Z&interface=a%2Feth0&limit=7&newest=true&snapshots=true&to=2026-01-02T03%3A04%3A05.000000006Z"},
+	} {
+		text, cut, err := Recall(&config.Config{Socket: socket}, c.q)
+		if err != nil || asked != c.want || string(text) != "what there is\n" || cut != (more == "true") {
+			t.Errorf("%+v: %q, %v, %v; asked %s", c.q, text, cut, err, asked)
+		}
+		more = "false"
+	}
+	status = http.StatusNotFound
+	if text, _, err := Recall(&config.Config{Socket: socket}, store.Query{}); text != nil || err == nil || err.Error() != "the agent says: what there is" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// Where no agent answers, the store is read; without one that is said.
+func TestStoreIsReadWhereNoAgentAnswers(t *testing.T) {
+	dir := t.TempDir()
+	cfg := &config.Config{Socket: filepath.Join(dir, "agent.sock")}
+	if _, _, err := Recall(cfg, store.Query{}); err == nil || !strings.Contains(err.Error(), "has no store") {
+		t.Errorf("%v", err)
+	}
+	cfg.Store = &config.Store{Path: filepath.Join(dir, "windows.db"), MaxAge: 24 * time.Hour, MaxBytes: 8 << 20}
+	if _, _, err := Recall(cfg, store.Query{}); !os.IsNotExist(err) {
+		t.Errorf("a store that is not there: %v", err)
+	}
+	s, err := store.Open(cfg.Store.Path, store.Options{MaxAge: cfg.Store.MaxAge, MaxBytes: cfg.Store.MaxBytes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Append(store.Record{End: time.Now(), Algorithm: "lean", Interface: "eth0", Line: []byte(`{"x":1}`)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if text, more, err := Recall(cfg, store.Query{}); err != nil || more || string(text) != "{\"x\":1}\n" {
+		t.Errorf("%q, %v, %v", text, more, err)
+	}
+}
+
+// Snapshots become files; what is none is said, with how many came before it.
+func TestWrite(t *testing.T) {
+	one := fmt.Sprintf(`{"end":1700000000000000000,"algorithm":"lean","interface":"eth0","snapshot":%q}`, base64.StdEncoding.EncodeToString([]byte("abc")))
+	dir := t.TempDir()
+	if n, err := Write([]byte(one+"\n"+strings.Replace(one, "lean", "hhh", 1)), dir); n != 2 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "20231114T221320.000000000Z-lean-eth0.xdpsnap")); err != nil || string(text) != "abc" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if n, err := Write([]byte(one+"\nno"), dir); n != 1 || err == nil || !strings.Contains(err.Error(), "no JSON") {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
+// A window is a row; what it lacks is a dash.
+func TestTable(t *testing.T) {
+	got, err := Table([]byte(`{"window":{"end_time":"2026","start":1e9,"end":3.5e9,"cut":true,"last":true},"interface":"eth0","algorithm":"lean",`+
+		`"packets":{"seen":12345678901234567890,"used":7},"lost":{"a":1,"b":2.25},"values":{"n":3}}`+"\n{}\n"), []string{"values.n", "values.n.x"})
+	want := `END   INTERFACE  ALGORITHM  SECONDS  SEEN                  USED  LOST  MARKS     values.n  values.n.x
+2026  eth0       lean       2.5      12345678901234567890  7     3.25  cut,last  3         -
+-     -          -          0.0      -                     -     0               -         -`
+	if err != nil || got != want {
+		t.Errorf("%v\n%s\nwant\n%s", err, got, want)
+	}
+	if _, err := Table([]byte("no\n"), nil); err == nil || !strings.Contains(err.Error(), "no JSON") {
+		t.Errorf("%v", err)
+	}
+}
