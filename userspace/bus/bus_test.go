@@ -1,8 +1,13 @@
 package bus
 
 import (
+	"errors"
+	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 )
 
 // A batch leaves the queue when it was used or when there is no room, counts as lost if it was not received, and is sent again from where
@@ -121,5 +126,190 @@ func TestDamage(t *testing.T) {
 		_, _ = DecodeBatch(b)
 		_, _ = DecodeHello(b)
 		_, _ = DecodeAnswer(b)
+	}
+}
+
+// What a clock says is the middle of the shortest way, right to half of it and a drift that grows; what is older than the last few ways is gone.
+func TestClockOfTheShortestWay(t *testing.T) {
+	const offset = 1_790_000_000_000_000_000
+	var c clocks
+	if got := c.now(5); got.Known {
+		t.Errorf("known of nothing: %+v", got)
+	}
+	c.add(1000, 1000+offset, 1000) // no way at all
+	if got := c.now(1000); got != (Clock{true, offset, 1}) {
+		t.Errorf("%+v", got)
+	}
+	c.forget()
+	c.add(0, 500+offset, 1000)
+	c.add(2000, 2100+offset, 2200)
+	c.add(3000, 3400+offset, 3600)
+	for at, want := range map[int64]Clock{2200: {true, offset, 101}, 2200 + 1e6: {true, offset, 201}, 2200 + 1e9: {true, offset, 100_101}} {
+		if got := c.now(at); got != want {
+			t.Errorf("at %d: %+v, want %+v", at, got, want)
+		}
+	}
+	c.add(4000, 4050+offset+900, 4100) // the clock was set: who answers soonest is believed
+	if got := c.now(4100); got != (Clock{true, offset + 900, 51}) {
+		t.Errorf("%+v", got)
+	}
+	for n := range int64(sampled) {
+		c.add(5000+n*1e4, 5000+n*1e4+offset+7+2000, 5000+n*1e4+4000)
+		if got := c.now(5000 + n*1e4 + 4000); (got.Error < 100) != (n < sampled-1) || n == sampled-1 && got != (Clock{true, offset + 7, 2001}) {
+			t.Errorf("%d ways later: %+v", n+1, got)
+		}
+	}
+}
+
+// The pause before the next attempt doubles from a quarter of a second to eight, give or take a half: not all come back at once.
+func TestPause(t *testing.T) {
+	for attempts, want := range map[int]time.Duration{0: 250 * time.Millisecond, 1: 500 * time.Millisecond, 2: time.Second, 4: 4 * time.Second, 5: 8 * time.Second, 6: 8 * time.Second, 9: 8 * time.Second, 1000: 8 * time.Second} {
+		least, most := time.Hour, time.Duration(0)
+		for range 400 {
+			p := pause(attempts)
+			least, most = min(least, p), max(most, p)
+		}
+		if least < want/2 || most >= 3*want/2 || most-least < want/2 {
+			t.Errorf("attempt %d: %v to %v, want about %v", attempts, least, most, want)
+		}
+	}
+}
+
+// Messages that break a bound are refused; at the bound they are not.
+func TestBounds(t *testing.T) {
+	item := Item{Measurement: "m", Instance: "m", Algorithm: "a", Snapshot: []byte("x")}
+	long := func(n int) string { return strings.Repeat("n", n) }
+	batch := func(f func(*Batch)) error {
+		m := Batch{Version: Version, Life: 3, Number: 2, Oldest: 2, Items: []Item{item}}
+		f(&m)
+		b, err := Encode(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = DecodeBatch(b)
+		return err
+	}
+	of := func(f func(*Item)) error {
+		return batch(func(b *Batch) { f(&b.Items[0]) })
+	}
+	hello := func(f func(*Hello)) error {
+		m := Hello{Version: Version, Life: 3, Number: 4, Oldest: 5}
+		f(&m)
+		b, err := Encode(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = DecodeHello(b)
+		return err
+	}
+	answer := func(f func(*Answer)) error {
+		m := Answer{Version: Version, Received: 4, Used: 4, Messages: []Message{{}}, Told: 1}
+		f(&m)
+		b, err := Encode(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = DecodeAnswer(b)
+		return err
+	}
+	refused := func(n int) map[string]string {
+		m := map[string]string{}
+		for i := range n {
+			m[fmt.Sprint(i)] = ""
+		}
+		return m
+	}
+	for what, c := range map[string]struct{ got, want error }{
+		"batch":                {batch(func(*Batch) {}), nil},
+		"its version":          {batch(func(b *Batch) { b.Version++ }), ErrVersion},
+		"number 0":             {batch(func(b *Batch) { b.Number, b.Oldest = 0, 0 }), ErrMalformed},
+		"oldest 0":             {batch(func(b *Batch) { b.Oldest = 0 }), ErrMalformed},
+		"oldest behind it":     {batch(func(b *Batch) { b.Oldest = 3 }), ErrMalformed},
+		"as many as may be":    {batch(func(b *Batch) { b.Items = slices.Repeat(b.Items, MaxItems) }), nil},
+		"one more":             {batch(func(b *Batch) { b.Items = slices.Repeat(b.Items, MaxItems+1) }), ErrMalformed},
+		"nothing":              {of(func(i *Item) { i.Snapshot = nil }), ErrMalformed},
+		"two":                  {of(func(i *Item) { i.Begins = true }), ErrMalformed},
+		"begins":               {of(func(i *Item) { i.Snapshot, i.Begins = nil, true }), nil},
+		"message":              {of(func(i *Item) { i.Snapshot, i.Message, i.Number = nil, []byte("x"), 1 }), nil},
+		"message without one":  {of(func(i *Item) { i.Snapshot, i.Message = nil, []byte("x") }), ErrMalformed},
+		"number without one":   {of(func(i *Item) { i.Number = 1 }), ErrMalformed},
+		"long names":           {of(func(i *Item) { i.Measurement, i.Instance, i.Algorithm = long(MaxName), long(2*MaxName), long(MaxName) }), nil},
+		"measurement":          {of(func(i *Item) { i.Measurement = long(MaxName + 1) }), ErrMalformed},
+		"instance":             {of(func(i *Item) { i.Instance = long(2*MaxName + 1) }), ErrMalformed},
+		"algorithm":            {of(func(i *Item) { i.Algorithm = long(MaxName + 1) }), ErrMalformed},
+		"hello":                {hello(func(*Hello) {}), nil},
+		"a hello's version":    {hello(func(h *Hello) { h.Version-- }), ErrVersion},
+		"without a life":       {hello(func(h *Hello) { h.Life = 0 }), ErrMalformed},
+		"oldest of the future": {hello(func(h *Hello) { h.Oldest = 6 }), ErrMalformed},
+		"long software":        {hello(func(h *Hello) { h.Software = long(128) }), nil},
+		"too long software":    {hello(func(h *Hello) { h.Software = long(129) }), ErrMalformed},
+		"many refused":         {hello(func(h *Hello) { h.Refused = refused(MaxMeasurements) }), nil},
+		"too many refused":     {hello(func(h *Hello) { h.Refused = refused(MaxMeasurements + 1) }), ErrMalformed},
+		"answer":               {answer(func(*Answer) {}), nil},
+		"an answer's version":  {answer(func(a *Answer) { a.Version = 0 }), ErrVersion},
+		"used unseen":          {answer(func(a *Answer) { a.Used = 5 }), ErrMalformed},
+		"told untold":          {answer(func(a *Answer) { a.Told = 0 }), ErrMalformed},
+		"a large plan":         {answer(func(a *Answer) { a.Plan = &Plan{Measurements: make([]Measurement, MaxMeasurements)} }), nil},
+		"too large a plan":     {answer(func(a *Answer) { a.Plan = &Plan{Measurements: make([]Measurement, MaxMeasurements+1)} }), ErrMalformed},
+	} {
+		if !errors.Is(c.got, c.want) {
+			t.Errorf("%s: %v, want %v", what, c.got, c.want)
+		}
+	}
+	if CheckName(long(MaxName)) != nil || CheckName(long(MaxName+1)) == nil {
+		t.Errorf("names have %d letters at most", MaxName)
+	}
+}
+
+// What is lost is counted by what it was; whatever is in the queue still is not lost.
+func TestContent(t *testing.T) {
+	items := []Item{{Snapshot: []byte("x")}, {Message: []byte("x")}, {Message: []byte("x")}, {Begins: true}, {Begins: true}, {Begins: true}}
+	got := contentOf(items...)
+	got.add(content{10, 20, 30})
+	if got != (content{11, 22, 33}) {
+		t.Errorf("%+v", got)
+	}
+	q := queue{limit: 99}
+	q.put(sealed{1, contentOf(items...), make([]byte, 33)})
+	q.put(sealed{2, content{windows: 1}, make([]byte, 66)})
+	if q.lost != (content{}) || q.bytes != 99 {
+		t.Errorf("at the bound %+v are lost", q.lost)
+	}
+	q.put(sealed{3, content{}, make([]byte, 200)})
+	if q.lost != (content{2, 2, 3}) || q.bytes != 200 || q.oldest() != 3 {
+		t.Errorf("%+v lost, %d bytes from %d", q.lost, q.bytes, q.oldest())
+	}
+	q.sent, q.received = 3, 3
+	if q.put(sealed{4, content{windows: 5}, nil}); q.lost.windows != 2 {
+		t.Errorf("what was received is lost: %+v", q.lost)
+	}
+	q.answered(4, 2, false)
+	if q.sent != 4 || len(q.list) == 0 {
+		t.Errorf("%+v", q)
+	}
+	if _, ok := q.next(); ok {
+		t.Error("what was received is sent")
+	}
+}
+
+// What is on its way is bounded by bytes, too, but one batch always is.
+func TestInFlightBytes(t *testing.T) {
+	q := queue{limit: 1 << 30}
+	for n := range uint64(5) {
+		q.put(sealed{n + 1, content{}, make([]byte, inFlightBytes/2)})
+	}
+	for want := uint64(1); want <= 2; want++ {
+		s, ok := q.next()
+		if !ok || s.number != want {
+			t.Fatalf("%d, %v", s.number, ok)
+		}
+		q.sent = s.number
+	}
+	if s, ok := q.next(); ok {
+		t.Errorf("%d goes, too", s.number)
+	}
+	q.answered(1, 0, false)
+	if s, ok := q.next(); !ok || s.number != 3 {
+		t.Errorf("%d, %v", s.number, ok)
 	}
 }

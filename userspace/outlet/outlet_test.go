@@ -4,15 +4,23 @@ import (
 	"bytes"
 	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/feed"
 	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/store"
 )
 
 // Everything that was published before the end is in the store, in whatever portions it came; readers of health disturb nobody.
@@ -79,5 +87,140 @@ func TestCommit(t *testing.T) {
 	}
 	if told.Len() > 0 {
 		t.Errorf("told: %s", &told)
+	}
+}
+
+// A window's time and the clock make the time of day.
+func TestClock(t *testing.T) {
+	earliest := time.Now().UnixNano() - int64(time.Second) // the clock may be set right meanwhile
+	c := Clock()
+	if now := Monotonic() + c.UnixOffsetNS; now < earliest || now > time.Now().UnixNano()+int64(time.Second) || c.Name != "monotonic" {
+		t.Errorf("%+v: it is %d", c, now)
+	}
+}
+
+// What cannot be written is said of whoever cannot, and of nobody else.
+func TestHealth(t *testing.T) {
+	s := New(Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Stdout: io.Discard})
+	path := filepath.Join(t.TempDir(), "windows.db")
+	o, err := s.Prepare(Config{Outputs: []config.Output{{JSON: "-"}, {JSON: "/dev/full"}}, Store: &config.Store{Path: path, MaxAge: time.Hour, MaxBytes: 8 << 20}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if readers, kept := s.Health(); len(readers) != 0 || kept != nil {
+		t.Errorf("before anything is opened: %v, %v", readers, kept)
+	}
+	s.Commit(o)
+	for n := range 3 {
+		s.Publish(t.Context(), report.Line{Algorithm: "a", Interface: "i", Window: report.Window{Number: n, End: Monotonic()}})
+	}
+	var readers []ReaderHealth
+	var kept *StoreHealth
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if readers, kept = s.Health(); kept.Kept == 3 && slices.ContainsFunc(readers, func(r ReaderHealth) bool { return r.Error != "" }) {
+			break
+		}
+	}
+	if kept.Kept != 3 || kept.Failed != 0 || kept.Path != path || kept.Free <= 0 || kept.Error != "" || kept.Dropped != 0 {
+		t.Errorf("%+v", kept)
+	}
+	for _, r := range readers {
+		if (r.Error != "") != (r.Name == "json /dev/full") || r.Missed != 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+	if len(readers) != 3 {
+		t.Errorf("%+v", readers)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What stays in a configuration goes on: it is written to once, and in the file that has its name now.
+func TestCommitAgain(t *testing.T) {
+	dir := t.TempDir()
+	s := New(Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Handler: http.NotFoundHandler})
+	c := Config{Outputs: []config.Output{{JSON: filepath.Join(dir, "a")}, {JSON: filepath.Join(dir, "b")}},
+		Store: &config.Store{Path: filepath.Join(dir, "windows.db"), MaxAge: time.Hour, MaxBytes: 8 << 20}, Socket: filepath.Join(dir, "socket"), Listen: "127.0.0.1:0"}
+	for n := range 3 {
+		o, err := s.Prepare(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (o.store == nil) != (n > 0) || (o.socket == nil) != (n > 0) || (o.server == nil) != (n > 0) {
+			t.Errorf("time %d: %+v", n, o)
+		}
+		s.Commit(o)
+		if got := s.hub.Readers(); len(got) != 3 {
+			t.Errorf("%d readers: %+v", len(got), got)
+		}
+		s.Publish(t.Context(), report.Line{Algorithm: "a", Interface: "i", Window: report.Window{Number: n, End: Monotonic()}})
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "b"} {
+		if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || bytes.Count(text, []byte("\n")) != 3 {
+			t.Errorf("%s has %q, %v", name, text, err)
+		}
+	}
+	if s.kept.kept != 3 {
+		t.Errorf("%d windows are kept", s.kept.kept)
+	}
+}
+
+// A question is what its parameters say; what is none is refused, and what is asked of nobody is said.
+func TestHistory(t *testing.T) {
+	s := New(Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Handler: http.NotFoundHandler})
+	ask := func(query string) (int, string, string) {
+		w := httptest.NewRecorder()
+		s.handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/history?"+query, nil))
+		return w.Code, w.Body.String(), w.Header().Get(MoreHeader)
+	}
+	if code, text, _ := ask(""); code != http.StatusNotFound || text != "no windows are kept here: give a store\n" {
+		t.Errorf("%d, %q", code, text)
+	}
+	o, err := s.Prepare(Config{Store: &config.Store{Path: filepath.Join(t.TempDir(), "windows.db"), MaxAge: time.Hour, MaxBytes: 8 << 20}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Commit(o)
+	now := time.Now()
+	var list []store.Record
+	for n, name := range []string{"a", "b", "a"} {
+		list = append(list, store.Record{End: now.Add(time.Duration(n-20) * time.Minute), Algorithm: name, Interface: "i", Line: []byte(strconv.Itoa(n)), Snapshot: []byte{byte(n)}})
+	}
+	if err := s.kept.store.Append(list...); err != nil {
+		t.Fatal(err)
+	}
+	for query, want := range map[string]string{"": "0\n1\n2\n", "algorithm=a": "0\n2\n", "interface=j": "", "limit=2": "0\n1\n", "newest=true&limit=1": "2\n", "from=19m30s": "1\n2\n",
+		"to=" + now.Add(-19*time.Minute+time.Second).UTC().Format(time.RFC3339): "0\n1\n"} {
+		if code, text, more := ask(query); code != http.StatusOK || text != want || more != "false" {
+			t.Errorf("%s: %d, %q, more %s; want %q", query, code, text, more, want)
+		}
+	}
+	if _, text, _ := ask("snapshots=true&limit=1"); !strings.Contains(text, `"algorithm":"a","interface":"i","snapshot":"AA=="`) {
+		t.Errorf("%q", text)
+	}
+	for _, query := range []string{"limit=-1", "limit=x", "from=x", "to=x"} {
+		if code, _, _ := ask(query); code != http.StatusBadRequest {
+			t.Errorf("%s: %d", query, code)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What is failing answers 503, so that whoever only looks at the status knows.
+func TestAnswers(t *testing.T) {
+	s := New(Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	for failing, want := range map[bool]int{false: http.StatusOK, true: http.StatusServiceUnavailable} {
+		w := httptest.NewRecorder()
+		s.Answers(func() (any, bool) { return map[string]string{"it": "a<b"}, failing }, prometheus.NewGoCollector()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/healthz", nil))
+		if w.Code != want || w.Body.String() != "{\"it\":\"a<b\"}\n" || w.Header().Get("Content-Type") != "application/json" {
+			t.Errorf("failing %v: %d, %q", failing, w.Code, w.Body)
+		}
 	}
 }

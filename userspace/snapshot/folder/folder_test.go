@@ -63,3 +63,37 @@ func files(t *testing.T, dir string) (names []string) {
 	}
 	return names
 }
+
+// Whatever an interface is called, its files are; a window that is written again takes the place of the one before.
+func TestNames(t *testing.T) {
+	f, err := Open(t.TempDir(), Options{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for where, want := range map[string]string{"a/eth0": "eth0", "azAZ09-.,": "azAZ09-.,", "`{@[/:+": "_+", "a{b@c[d`e:f+g é": "a_b_c_d_e_f_g__", strings.Repeat("n", 65): strings.Repeat("n", 64), "": "."} {
+		want = "19700101T000001.000000002Z-lean-" + strings.ReplaceAll(want, "+", "_") + Suffix
+		if got := f.name(&report.Line{Algorithm: "lean", Interface: where, Window: report.Window{End: 1_000_000_002}}); got != want {
+			t.Errorf("%q: %s, want %s", where, got, want)
+		}
+	}
+	line := report.Line{Algorithm: "lean", Interface: "eth0"}
+	for _, size := range []int{400, 600, 1000, 300, 200} {
+		line.Snapshot = make([]byte, size)
+		if err := f.Write(&line); err != nil {
+			t.Fatal(err)
+		}
+		if f.bytes != int64(size) || len(f.files) != 1 {
+			t.Errorf("%d files of %d bytes, one of %d was written", len(f.files), f.bytes, size)
+		}
+	}
+	for n := range int64(3) {
+		line.Window.End = n + 1
+		line.Snapshot = make([]byte, 400)
+		if err := f.Write(&line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := files(t, f.Dir); len(got) != 2 || f.bytes != 800 {
+		t.Errorf("%d bytes in %v", f.bytes, got)
+	}
+}

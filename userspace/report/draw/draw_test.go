@@ -1,0 +1,94 @@
+package draw
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xdpmon/xdpmon/userspace/feed"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// seen writes down what it is told, and fails from one window on.
+type seen struct {
+	told  []string
+	fails int
+}
+
+var errBroken = errors.New("broken pipe")
+
+func (s *seen) Start(r report.Run) error { s.told = append(s.told, "run "+r.Version); return nil }
+func (s *seen) Line(l report.Line) error {
+	s.told = append(s.told, "line "+l.Algorithm)
+	if s.fails > 0 && len(s.told) >= s.fails {
+		return errBroken
+	}
+	return nil
+}
+func (s *seen) Notice(text string) { s.told = append(s.told, "notice "+text) }
+func (s *seen) Close() error       { s.told = append(s.told, "close"); return nil }
+
+func never(time.Duration) <-chan time.Time { return nil }
+
+// Everything is drawn in order, the progress line is cleared before each, and what was lost is said, even at the end.
+func TestDrawn(t *testing.T) {
+	var hub feed.Hub
+	s := &seen{}
+	line := func(name string) feed.Event { return feed.Event{Line: &report.Line{Algorithm: name}} }
+	sub := hub.Subscribe(feed.Options{Depth: 4})
+	for _, e := range []feed.Event{line("lost"), {Run: &report.Run{Version: "1"}}, line("a"), {Notice: "n"}, line("b")} {
+		hub.Publish(t.Context(), e)
+	}
+	hub.Close()
+	d := New(s, sub, func(err error) { t.Error(err) })
+	if err := d.Close(never); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.told) != 6 || !strings.HasPrefix(s.told[0], "notice 1 reports were not shown here") || !slices.Equal(s.told[1:], []string{"run 1", "line a", "notice n", "line b", "close"}) {
+		t.Errorf("%q", s.told)
+	}
+	hub, s = feed.Hub{}, &seen{}
+	sub = hub.Subscribe(feed.Options{Depth: 1})
+	hub.Publish(t.Context(), line("lost"))
+	hub.Publish(t.Context(), line("forgotten"))
+	sub.Leave()
+	d = New(s, sub, func(err error) { t.Error(err) })
+	if err := d.Close(never); err != nil || len(s.told) != 2 || !strings.HasPrefix(s.told[0], "notice 1 reports") {
+		t.Errorf("%q, %v", s.told, err)
+	}
+}
+
+// Whoever cannot write any more is told once, and nothing else is written; the run goes on to its end.
+func TestBroken(t *testing.T) {
+	var hub feed.Hub
+	s, told, cleared := &seen{fails: 2}, []error{}, 0
+	sub := hub.Subscribe(feed.Options{Wait: true})
+	d := New(s, sub, func(err error) { told = append(told, err) })
+	d.Clearing(func() { cleared++ })
+	for range 5 {
+		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "a"}})
+	}
+	hub.Close()
+	if err := d.Close(never); err != nil {
+		t.Fatal(err)
+	}
+	if len(told) != 1 || !errors.Is(told[0], errBroken) || !slices.Equal(s.told, []string{"line a", "line a", "close"}) || cleared != 3 {
+		t.Errorf("told %v, written %q, cleared %d times", told, s.told, cleared)
+	}
+}
+
+// The end waits for a reader who does not read as long as it is said to, and no longer.
+func TestNotRead(t *testing.T) {
+	var hub feed.Hub
+	d := New(&seen{}, hub.Subscribe(feed.Options{}), func(error) {})
+	late := make(chan time.Time, 1)
+	late <- time.Now()
+	patience := time.Duration(0)
+	if err := d.Close(func(d time.Duration) <-chan time.Time { patience = d; return late }); !errors.Is(err, errNotRead) || patience != Patience {
+		t.Errorf("%v after %v", err, patience)
+	}
+	hub.Close()
+	<-d.done
+}
