@@ -1,6 +1,8 @@
 package conquest
 
 import (
+	"math"
+	"strings"
 	"testing"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/conquest"
@@ -27,6 +29,34 @@ func TestActionsAreProven(t *testing.T) {
 		}
 		if _, err := pisa.Prove(spec); err != nil {
 			t.Errorf("%v: %v", set, err)
+		}
+	}
+}
+
+// What an action needs is read to its edges, and reaches the program; without a queue of the host's own nothing is acted on.
+func TestActionsAreRead(t *testing.T) {
+	for _, c := range []struct {
+		action, to string
+		want       uint32
+		ok         bool
+	}{
+		{"mark", "0", 0, true}, {"mark", "0x20", 0x20, true}, {"mark", "4294967295", math.MaxUint32, true}, {"mark", "4294967296", 0, false}, {"mark", "-1", 0, false},
+		{"mark", "", 0, false}, {"class", "1:20", 0x10020, true}, {"class", "ffff:ffff", 0xffffffff, true}, {"class", "1:0", 0x10000, true}, {"class", "a:b", 0xa000b, true},
+		{"class", "0:1", 0, false}, {"class", "10000:1", 0, false}, {"class", "1:10000", 0, false}, {"class", "1", 0, false}, {"class", "x:1", 0, false}, {"class", "1:x", 0, false},
+		{"ecn", "no matter what", 0, true},
+	} {
+		got, err := newConfig(values(t, map[string]string{"source": "qdisc", "action": c.action, "to": c.to}), false)
+		if (err == nil) != c.ok || err == nil && got.constants()["conquest_to"] != c.want {
+			t.Errorf("%s to %q: %+v, %v", c.action, c.to, got, err)
+		}
+		if _, err := newConfig(values(t, map[string]string{"source": "tap", "action": c.action, "to": c.to}), false); err == nil || !strings.Contains(err.Error(), "conquest.source=qdisc") {
+			t.Errorf("%s at a tap: %v", c.action, err)
+		}
+	}
+	for text, want := range map[string]int64{"auto": 15_000_000, "1us": 1000, "10s": 10_000_000_000, "999ns": 0, "10001ms": 0} {
+		got, err := newConfig(values(t, map[string]string{"source": "qdisc", "action": "drop", "tau": "5ms", "drop_from": text, "hold": "2ms", "whom": "everyone", "chance": "steps"}), false)
+		if (err == nil) != (want != 0) || err == nil && (got.dropFrom != want || got.hold != 2_000_000 || !got.everyone || got.chance != chances["steps"]) {
+			t.Errorf("drop_from=%s: %+v, %v", text, got, err)
 		}
 	}
 }

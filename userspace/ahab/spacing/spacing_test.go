@@ -55,3 +55,18 @@ func TestStays(t *testing.T) {
 		t.Errorf("%d is above %d", got, Most)
 	}
 }
+
+// A step is as far as what is missing, or too much, is from what is allowed, and nothing where the capacity is used.
+func TestSteps(t *testing.T) {
+	const old, capacity = 1_000_000, 1e6
+	for use, want := range map[float64]uint32{.98: old, 1: old, 1.03: old, .93: 1_003_000, .5: 1_028_800, .01: 1_050_000, 1.13: 985_000, 1.3: 959_500, 1.4: 950_000, 2: 950_000} {
+		if got := Next(old, capacity, use*capacity, capacity, true); math.Abs(float64(got)-float64(want)) > 1 {
+			t.Errorf("%.0f %% are used: %d, want %d", 100*use, got, want)
+		}
+	}
+	for offered, want := range map[float64]uint32{begin * capacity: 1_028_800, begin*capacity - 1: old, 0: old} {
+		if got := Next(old, offered, .5*capacity, capacity, true); math.Abs(float64(got)-float64(want)) > 1 {
+			t.Errorf("offered are %.0f of %.0f: %d, want %d", offered, capacity, got, want)
+		}
+	}
+}
