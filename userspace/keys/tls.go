@@ -81,9 +81,6 @@ func (h *Holder) certificate() (*tls.Certificate, error) {
 	now := stampsOf(h.files.Certificate, h.files.Key)
 	if now != h.paired {
 		pair, err := tls.LoadX509KeyPair(h.files.Certificate, h.files.Key)
-		if err == nil && pair.Leaf == nil {
-			pair.Leaf, err = x509.ParseCertificate(pair.Certificate[0])
-		}
 		switch {
 		case err == nil:
 			h.pair, h.paired = pair, now
