@@ -1,6 +1,7 @@
 package algo
 
 import (
+	"errors"
 	"net/netip"
 
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -13,7 +14,7 @@ import (
 type Coordinator interface {
 	// Began is told of an instance that is new, or has missed something that it was told: it wants to be told everything that counts.
 	Began(host string)
-	// Heard takes what the algorithm says on a host; what is wrong with it is the host's fault and counted for it.
+	// Heard takes what the algorithm says on a host; what is wrong with it is the host's fault and counted for it: as ErrUntimely, or as malformed.
 	Heard(s Said) error
 	// Gone is told of a host that is not expected any more.
 	Gone(host string)
@@ -23,6 +24,9 @@ type Coordinator interface {
 	// the merged one, everything that it said until the window's end was heard before.
 	Report(w report.Window) (Result, error)
 }
+
+// ErrUntimely is of messages of a time that is not now.
+var ErrUntimely = errors.New("untimely message")
 
 // Lasting is a Coordinator that goes on where it was when it is started again, or another one takes over.
 type Lasting interface {

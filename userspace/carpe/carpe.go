@@ -18,6 +18,7 @@ func init() { algo.Register(descriptor()) }
 var losses = map[string]string{
 	"no_key":         "packets without the key's fields",
 	"reports":        "reports of bundles that found the ring full: counts come out too small",
+	"reports_late":   "reports that came behind the answer of their window, or whose window got none: in earlier answers counts come out too small",
 	"collisions":     "sampled packets that found no place, and that nobody counts: counts come out too small; more carpe.entries, or carpe.handover",
 	"handed_over":    "sampled packets that found no place, nor room where the control plane counts them",
 	"raced":          "sampled packets that lost their place to another core: their flow is sampled again",

@@ -68,20 +68,21 @@ func (c *coordinator) Heard(s algo.Said) error {
 	}
 	host, now := s.Host, s.Now
 	epoch, dated := uint64(0), false
+	var untimely error
 	c.now = max(c.now, now)
 	for r.more() {
 		switch kind := r.byte(); kind {
 		case recordEpoch:
 			epoch, dated = r.number(math.MaxInt64), true
-			if r.err == nil {
-				r.err = c.timely(epoch, now)
-			}
+			untimely = c.timely(epoch, now)
 		case recordReport:
 			k, units, observers := r.key(), uint32(r.number(mostUnits)), r.observers()
 			if !dated || units == 0 {
 				r.fail("a report of no window, or of nothing")
 			}
-			if r.err == nil {
+			if r.err == nil && untimely != nil {
+				c.ledger.late++
+			} else if r.err == nil {
 				c.report(host, now, epoch, k, units, observers)
 			}
 		case recordHello:
@@ -96,6 +97,9 @@ func (c *coordinator) Heard(s algo.Said) error {
 			r.fail(fmt.Sprintf("record %d", kind))
 		}
 	}
+	if r.err == nil {
+		return untimely
+	}
 	return r.err
 }
 
@@ -103,7 +107,7 @@ func (c *coordinator) Heard(s algo.Said) error {
 func (c *coordinator) timely(epoch uint64, now int64) error {
 	current := uint64(max(0, now) / c.env.WindowNS)
 	if epoch > current+ahead || epoch+uint64(c.span)+lateWindows < current {
-		return fmt.Errorf("%w: of window %d, the current one is %d", errMessage, epoch, current)
+		return fmt.Errorf("%w: of window %d, the current one is %d", algo.ErrUntimely, epoch, current)
 	}
 	return nil
 }
@@ -235,8 +239,9 @@ func (c *coordinator) Report(w report.Window) (algo.Result, error) {
 		report.Value{Name: "groups_observed", Value: len(c.groups), Unit: report.Count, Help: "groups that a host observes"},
 		report.Value{Name: "hellos", Value: c.counts.hellos, Unit: report.Count, Kind: report.Counter, Help: "hosts said that they observe a group"},
 		report.Value{Name: "updates", Value: c.counts.updates, Unit: report.Count, Kind: report.Counter, Help: "hosts were told of how many observe a group"})
-	lost := map[string]uint64{"reports": c.counts.lost, "groups_full": c.counts.full, "flows_full": c.ledger.full, "messages": c.counts.messages}
-	c.counts, c.ledger.full = counted{}, 0
+	lost := map[string]uint64{"reports": c.counts.lost, "reports_late": c.ledger.late, "groups_full": c.counts.full, "flows_full": c.ledger.full,
+		"messages": c.counts.messages}
+	c.counts, c.ledger.full, c.ledger.late = counted{}, 0, 0
 	return algo.Result{Body: report.Body{Values: values, Tables: []report.Table{table}}, Lost: lost}, nil
 }
 

@@ -1,6 +1,7 @@
 package carpe
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -271,6 +272,53 @@ func TestMessages(t *testing.T) {
 	}
 }
 
+// A report counts in the answer of its window, or as late: it came behind that, over a restart, too, its window got no answer, or it is of a time that is not now.
+func TestLateReports(t *testing.T) {
+	n := newNetwork(t, small)
+	say := func(window, now int64) error {
+		w := &writer{config: n.config, epoch: uint64(window)}
+		w.report(n.flowOf(1, false), 100, 1)
+		return n.heard("host", now*second, w.messages()[0])
+	}
+	for _, step := range []struct {
+		window, now        int64
+		answer             int64 // of which window; 0: none
+		reports, late      uint64
+		untimely, restarts bool
+	}{
+		{window: 1000, now: 1000, answer: 1000, reports: 1},
+		{window: 1000, now: 1001},
+		{window: 1001, now: 1001, restarts: true},
+		{window: 1000, now: 1002},
+		{window: 1002, now: 1002},
+		{window: 1003, now: 1003, answer: 1003, reports: 1, late: 4}, // 1001 and 1002 were not answered
+		{window: 900, now: 1004, answer: 1004, late: 1},
+		{window: 100, now: 1005, answer: 1005, late: 1, untimely: true},
+	} {
+		if err := say(step.window, step.now); errors.Is(err, algo.ErrUntimely) != step.untimely || err != nil && !step.untimely {
+			t.Errorf("%+v: %v", step, err)
+		}
+		if step.restarts {
+			kept, err := n.Keep()
+			if err != nil {
+				t.Fatal(err)
+			}
+			n = newNetwork(t, small)
+			if err := n.Resume(kept); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if step.answer == 0 {
+			continue
+		}
+		r := n.answer(step.answer * second)
+		at := slices.IndexFunc(r.Body.Values, func(v report.Value) bool { return v.Name == "reports" })
+		if got := r.Body.Values[at].Value; got != step.reports || r.Lost["reports_late"] != step.late {
+			t.Errorf("%+v: %v reports, lost %v", step, got, r.Lost)
+		}
+	}
+}
+
 // What is kept is what there was: the coordinator that takes it over answers alike, and tells the same.
 func TestResume(t *testing.T) {
 	n := newNetwork(t, small)
@@ -282,6 +330,10 @@ func TestResume(t *testing.T) {
 				w.report(n.flowOf(i, i%2 == 0), uint32(20*i+1), 4)
 			})
 		}
+	}
+	n.say("host1", now, func(w *writer) { w.lost(3) })
+	if err := n.Heard(algo.Said{Host: "host1", Time: now, Now: now, Missed: 2, Data: []byte{messageVersion}}); err != nil {
+		t.Fatal(err)
 	}
 	kept, err := n.Keep()
 	if err != nil {
@@ -298,6 +350,9 @@ func TestResume(t *testing.T) {
 	a, b := n.answer(now), other.answer(now)
 	if rows := a.Body.Tables[0].Rows; len(rows) < 3 || !reflect.DeepEqual(rows, b.Body.Tables[0].Rows) {
 		t.Errorf("%v, resumed %v", rows, b.Body.Tables[0].Rows)
+	}
+	if a.Lost["reports"] != 3 || a.Lost["messages"] != 2 || !reflect.DeepEqual(a.Lost, b.Lost) {
+		t.Errorf("lost %v, resumed %v", a.Lost, b.Lost)
 	}
 	other.Began("host3")
 	other.listen(now)

@@ -10,11 +10,13 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/algo"
 )
 
-// What a coordinator keeps over a restart: who observes which group, and reports that are still within a span. It begins with a version;
-// then come the names of hosts, groups with what they were told and who observes them, and flows with their windows.
-const keptVersion = 1
+// What a coordinator keeps over a restart: who observes which group, reports that are still within a span, and what it has counted since its
+// last answer. It begins with a version; then come the names of hosts, flows with their windows, groups with what they were told and who
+// observes them, and counts.
+const keptVersion = 2
 
-// Keep implements algo.Lasting. What finds no room is the observers of groups, which are learned again, before flows, the smallest first.
+// Keep implements algo.Lasting. What finds no room is the observers of groups, which are learned again, before flows, the smallest first; their
+// reports count as lost.
 func (c *coordinator) Keep() ([]byte, error) {
 	b := []byte{keptVersion}
 	hosts, numbers := make([]string, 0, len(c.own)), map[string]uint64{}
@@ -27,7 +29,7 @@ func (c *coordinator) Keep() ([]byte, error) {
 		numbers[h] = uint64(n)
 		b = append(binary.AppendUvarint(b, uint64(len(h))), h...)
 	}
-	b = c.keepFlows(b)
+	b, dropped := c.keepFlows(b)
 	for _, g := range sortedGroups(c.groups) {
 		if len(b) > algo.MaxKept-1024-16*len(c.groups[g].hosts) {
 			break
@@ -42,11 +44,21 @@ func (c *coordinator) Keep() ([]byte, error) {
 			b = binary.AppendVarint(b, heard-w.since)
 		}
 	}
-	return b, nil
+	b = append(b, recordLost)
+	for _, n := range c.since() {
+		b = binary.AppendUvarint(b, *n)
+	}
+	return binary.AppendUvarint(b, dropped), nil
 }
 
-// keepFlows takes two thirds of the room at most.
-func (c *coordinator) keepFlows(b []byte) []byte {
+// since are the counts since the last answer, and which window that was.
+func (c *coordinator) since() []*uint64 {
+	n := &c.counts
+	return []*uint64{&c.ledger.next, &c.ledger.late, &c.ledger.full, &n.hellos, &n.updates, &n.lost, &n.full, &n.messages}
+}
+
+// keepFlows takes two thirds of the room at most. dropped are the reports without an answer that find none.
+func (c *coordinator) keepFlows(b []byte) (_ []byte, dropped uint64) {
 	type one struct {
 		flow
 		account *account
@@ -62,7 +74,12 @@ func (c *coordinator) keepFlows(b []byte) []byte {
 	slices.SortFunc(all, func(x, y one) int { return cmp.Or(cmp.Compare(y.weight, x.weight), x.key.Compare(y.key)) })
 	for _, f := range all {
 		if len(b) > algo.MaxKept*2/3 {
-			break
+			for _, s := range f.account.steps {
+				if s.epoch >= c.ledger.next {
+					dropped += s.reports
+				}
+			}
+			continue
 		}
 		b = c.appendKey(append(b, recordReport, byte(flag(f.account.told))), f.key)
 		b = binary.AppendUvarint(b, uint64(len(f.account.steps)))
@@ -74,7 +91,7 @@ func (c *coordinator) keepFlows(b []byte) []byte {
 			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(s.variance))
 		}
 	}
-	return b
+	return b, dropped
 }
 
 // Resume implements algo.Lasting. What a coordinator with other parameters has kept is of no use, and left.
@@ -93,6 +110,11 @@ func (c *coordinator) Resume(data []byte) error {
 			c.resumeFlow(r)
 		case recordUpdate:
 			c.resumeGroup(r, hosts)
+		case recordLost:
+			for _, n := range c.since() {
+				*n += r.number(math.MaxInt64)
+			}
+			c.ledger.full += r.number(math.MaxInt64)
 		default:
 			r.fail(fmt.Sprintf("record %d", kind))
 		}

@@ -57,7 +57,9 @@ func (c *config) elephant(s sums) bool { return s.weight >= c.limit(max(1, s.obs
 type ledger struct {
 	config *config
 	flows  map[heavy.Key]*account
+	next   uint64 // the first window that no answer was given of
 	full   uint64 // reports that found no room
+	late   uint64 // ... that came behind the answer of their window, or whose window got none
 }
 
 type account struct {
@@ -74,6 +76,9 @@ func newLedger(c *config) *ledger { return &ledger{config: c, flows: map[heavy.K
 
 // add counts reports; of a flow that has no room any more nothing is known.
 func (l *ledger) add(k heavy.Key, epoch uint64, s sums) *account {
+	if epoch < l.next {
+		l.late += s.reports // they count in what is left of the span
+	}
 	a := l.flows[k]
 	if a == nil {
 		if len(l.flows) >= l.config.flows {
@@ -105,7 +110,7 @@ func (l *ledger) within(a *account, epoch uint64) (s sums) {
 	return s
 }
 
-// window is what there is of the span that ends with a window. What is older is forgotten.
+// window is what there is of the span that ends with a window, which is answered with it. What is older is forgotten.
 func (l *ledger) window(epoch uint64) map[heavy.Key]sums {
 	all := map[heavy.Key]sums{}
 	for k, a := range l.flows {
@@ -114,11 +119,18 @@ func (l *ledger) window(epoch uint64) map[heavy.Key]sums {
 			all[k] = s
 		}
 		a.told = a.told && l.config.elephant(s)
-		a.steps = slices.DeleteFunc(a.steps, func(one step) bool { return one.epoch+uint64(l.config.span) <= epoch })
+		a.steps = slices.DeleteFunc(a.steps, func(one step) bool {
+			old := one.epoch+uint64(l.config.span) <= epoch
+			if old && one.epoch >= l.next {
+				l.late += one.reports
+			}
+			return old
+		})
 		if len(a.steps) == 0 {
 			delete(l.flows, k)
 		}
 	}
+	l.next = max(l.next, epoch+1)
 	return all
 }
 

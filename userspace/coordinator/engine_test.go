@@ -583,7 +583,7 @@ func TestSpeech(t *testing.T) {
 	b.start(s)
 	h.hello()
 	h.say("m", 9, "e")
-	if k := b.agent("one"); k.Unheard != 4 || b.part().heard != 5 {
+	if k := b.agent("one"); k.Unheard != 6 || b.part().heard != 5 || b.part().missed != 2 { // those that were refused are missing
 		t.Errorf("%+v, %+v", k, b.part())
 	}
 	b.at(4000)

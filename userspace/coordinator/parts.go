@@ -125,13 +125,16 @@ func (e *engine) said(a *agent, clock bus.Clock, i bus.Item, now time.Time) {
 	if clock.Known {
 		m.Time = i.Time + clock.Offset
 	}
-	a.spoken[who] = i.Number
-	a.unheard += m.Missed
 	if m.Time > now.Add(ahead).UnixNano() || m.Time < now.Add(-forgotten).UnixNano() {
+		a.spoken[who] = last // the part is told with the next one that it is missing
 		e.blame(a, untimely, fmt.Errorf("a message of %s", time.Unix(0, m.Time).UTC().Format(time.RFC3339)))
 		return
 	}
-	if err := heard(p, m); err != nil {
+	a.spoken[who] = i.Number
+	a.unheard += m.Missed
+	if err := heard(p, m); errors.Is(err, algo.ErrUntimely) {
+		e.blame(a, untimely, err)
+	} else if err != nil {
 		e.blame(a, malformed, err)
 	}
 }
