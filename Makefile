@@ -4,7 +4,10 @@ export CGO_ENABLED = 0
 GO ?= .ci/go
 BIN ?= bin/xdpmon
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo -E env PATH=$$PATH)
-RACE = cmd/xdpmon userspace/agent userspace/agent/config userspace/capture userspace/prom userspace/report userspace/session demo/emulator
+RACE = cmd/xdpmon userspace/agent userspace/agent/config userspace/bus userspace/capture userspace/coordinator userspace/keys userspace/outlet userspace/prom \
+	userspace/report userspace/session demo/emulator
+# What of these is long, and has one goroutine: without the race detector.
+SINGLE = FourHosts|SuspectLink|^TestRestarts$$
 # Longer runs write their results below docs/.
 FUZZTIME ?= 5m
 PREFIX ?= /usr
@@ -45,6 +48,7 @@ demo: build ## real handshakes over an emulated link: truth and estimate side by
 test: ## everything that CI checks, in less than ten minutes
 	@.ci/deps build test
 	@$(MAKE) --no-print-directory check generate-check race
+	$(GO) test -vet off -shuffle on -run '$(SINGLE)' ./userspace/coordinator
 	$(GO) test -p 2 -vet off -shuffle on -timeout 9m $$($(GO) list ./... | grep -vxF "$$($(GO) list $(addprefix ./,$(RACE)))") # those have run, and `check` has vetted
 
 check: ## format, vet, staticcheck, go.mod, and the build for arm64
@@ -56,7 +60,7 @@ check: ## format, vet, staticcheck, go.mod, and the build for arm64
 
 # What has goroutines and needs no root; clang is here for the BPF programs anyway.
 race: ## the race detector on what runs concurrently and needs no root
-	CGO_ENABLED=1 CC=clang-19 $(GO) test -race -vet off -shuffle on $(addprefix ./,$(RACE))
+	CGO_ENABLED=1 CC=clang-19 $(GO) test -race -vet off -shuffle on -parallel 8 -skip '$(SINGLE)' $(addprefix ./,$(RACE))
 
 generate: ## rebuild what is generated: BPF objects, import lists, parameters of the P4 twins
 	@.ci/deps build test
@@ -98,10 +102,10 @@ agent-soak: ## the agent: many interfaces, a storm of configurations, upgrades, 
 	$(SUDO) XDPMON_AGENT_SOAK=1 $(GO) test -timeout 0 -count 1 -run Soak -v ./tests/agent ./tests/session
 
 .PHONY: fleet
-fleet: ## hosts together: 100 runs against one exact answer, disturbances, 1,000 agents for ten minutes; docs/coordinator.md
+fleet: ## hosts together: 100 runs against one exact answer, disturbances, 1,000 agents for ten minutes; docs/coordinator.md, docs/carpe.md
 	@.ci/deps build test
 	$(SUDO) XDPMON_FLEET_RUNS=100 XDPMON_LOAD=1000x20x10m $(GO) test -timeout 0 -count 1 -v -run 'FourHosts|SuspectLink|Load' ./userspace/coordinator
-	$(SUDO) XDPMON_FLEET_RUNS=100 $(GO) test -timeout 0 -count 1 -v -run Fleet ./tests/agent
+	$(SUDO) XDPMON_FLEET_RUNS=100 $(GO) test -timeout 0 -count 1 -v -run 'Fleet|Flood' ./tests/agent ./tests/carpe
 
 mutants: ## small changes to the sources: which does no test notice (an hour); docs/mutants.md
 	@.ci/deps build test

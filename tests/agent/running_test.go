@@ -321,7 +321,7 @@ func quietNetworkOf(t *testing.T, options netns.Options) *netns.Topology {
 
 // datagrams and frames are the traffic under which something happens: over the wire, or at the rate that `make agent-soak` asks for.
 func datagrams(t *testing.T, network *netns.Topology) netnstest.Flood {
-	return netnstest.Datagrams(t, network, 50_000)
+	return netnstest.Datagrams(t, network, network.B.IPv4, 50_000)
 }
 
 func frames(t *testing.T, network *netns.Topology) netnstest.Flood {

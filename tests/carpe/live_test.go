@@ -1,245 +1,322 @@
 package carpe
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"sync/atomic"
-	"syscall"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/vishvananda/netlink"
 
-	"github.com/xdpmon/xdpmon/demo/netns"
 	"github.com/xdpmon/xdpmon/tests/netnstest"
+	"github.com/xdpmon/xdpmon/userspace/agent"
+	coordinated "github.com/xdpmon/xdpmon/userspace/coordinator"
 )
 
-// site is a coordinator and its agents, each in a namespace, as an operator would start them.
-type site struct {
-	t   *testing.T
-	dir string
-	hub *netns.Host // where the coordinator is
-	bin string
+// What passes the hosts: a flood of twice the threshold in a window, half of the threshold at each host, and a light flow of less than a third of it in all.
+const (
+	threshold = 8000
+	floodRate = 2000 // packets a second and host
+	lightRate = 300
+)
+
+// disturbance is one site under a flood, from when that is named the first time.
+type disturbance struct {
+	*site
+	flood, light string
+	began        time.Time
+	sent         func() []uint64
+	times        [][2]time.Time // of what was done, each until it was healed
+	kills        int            // of agents
+	longest      time.Duration  // from when something was given back until all agents were answered again
 }
 
-func (s *site) file(name string) string { return filepath.Join(s.dir, name) }
-
-func (s *site) write(name, text string) string {
-	s.t.Helper()
-	if err := os.WriteFile(s.file(name), []byte(text), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
-	return s.file(name)
-}
-
-func (s *site) keys(args ...string) {
-	s.t.Helper()
-	cmd := exec.Command(s.bin, append([]string{"keys"}, args...)...)
-	cmd.Dir = s.dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		s.t.Fatalf("%v: %v\n%s", args, err, out)
-	}
-}
-
-// start a command in a namespace; it is interrupted when the test ends.
-func (s *site) start(host *netns.Host, name string, args ...string) {
-	s.t.Helper()
-	log, err := os.Create(s.file(name + ".log"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	cmd := exec.Command(s.bin, args...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, log, log
-	if err := host.Start(cmd); err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		if err := cmd.Wait(); err != nil {
-			s.t.Errorf("%s: %v", name, err)
-		}
-		log.Close()
-		if s.t.Failed() {
-			text, _ := os.ReadFile(log.Name())
-			s.t.Logf("%s:\n%.6000s", name, text)
-		}
-	})
-}
-
-// wire leads from the hub to a host, beside the interface that is measured.
-func (s *site) wire(host *netns.Host, n int) {
-	s.t.Helper()
-	hub, err := s.hub.Netlink()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer hub.Close()
-	far, err := host.Netlink()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer far.Close()
-	name := fmt.Sprintf("xdpmon-w%d", n)
-	if err := hub.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: "xdpmon-w", PeerNamespace: netlink.NsFd(host.Fd())}); err != nil {
-		s.t.Fatal(err)
-	}
-	for _, end := range []struct {
-		handle *netlink.Handle
-		name   string
-		own    byte
-	}{{hub, name, 1}, {far, "xdpmon-w", 2}} {
-		link, err := end.handle.LinkByName(end.name)
-		if err == nil {
-			err = end.handle.AddrAdd(link, &netlink.Addr{IPNet: &net.IPNet{IP: net.IPv4(10, 88, byte(n), end.own).To4(), Mask: net.CIDRMask(30, 32)}})
-		}
-		if err == nil {
-			err = end.handle.LinkSetUp(link)
-		}
-		if err != nil {
-			s.t.Fatal(err)
-		}
-	}
-}
-
-// answer is what the test reads of a window of the coordinator.
-type answer struct {
-	Window struct {
-		End string `json:"end_time"`
-	}
-	Hosts  struct{ Merged int }
-	Report struct {
-		Elephants int
-		Top       []struct {
-			Dst       string
-			Packets   float64
-			Reports   int
-			Observers int
-		} `json:"elephants_top"`
-	}
-}
-
-func (s *site) answers() (all []answer) {
-	s.t.Helper()
-	f, err := os.Open(s.file("answers.jsonl"))
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var a answer
-		if json.Unmarshal(lines.Bytes(), &a) == nil && a.Hosts.Merged > 0 {
-			all = append(all, a)
-		}
-	}
-	return all
-}
-
-const liveWindow = 2 * time.Second
-
-// Four hosts, each in a namespace with the real agent, and the real coordinator over mutual TLS. A flood to one address passes all of them, at
-// each of them below the threshold: the coordinator names it within two windows, and nobody else.
-func TestFloodOverFourHosts(t *testing.T) {
-	const hosts, rate, threshold = 4, 1500, 8000 // packets a second and host: 3,000 in a window, 12,000 together
-	s := &site{t: t, dir: t.TempDir(), hub: netnstest.New(t, netns.Options{}).A}
-	s.bin = s.file("xdpmon")
-	if out, err := exec.Command("go", "build", "-trimpath", "-o", s.bin, "github.com/xdpmon/xdpmon/cmd/xdpmon").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	s.keys("init")
-	s.keys("coordinator", "hub", "--host", "10.88.0.1", "--host", "10.88.1.1", "--host", "10.88.2.1", "--host", "10.88.3.1")
-	at := func(name string) string {
-		return fmt.Sprintf("{ca: %[1]s/keys/ca.crt, certificate: %[1]s/keys/%[2]s.crt, key: %[1]s/keys/%[2]s.key}", s.dir, name)
-	}
+func disturb(t *testing.T, coordinators int) *disturbance {
+	t.Helper()
+	d := &disturbance{site: newSite(t, coordinators), light: "10.77.0.9"}
 	var floods []netnstest.Flood
-	var networks []*netns.Topology
-	for n := range hosts {
-		networks = append(networks, netnstest.New(t, netns.Options{}))
-		floods = append(floods, netnstest.Datagrams(t, networks[n], rate))
-		s.wire(networks[n].A, n)
+	for _, network := range d.networks {
+		d.flood = network.B.IPv4.String()
+		d.address(network.B.Interface, d.netlink(network.B))
+		floods = append(floods, netnstest.Datagrams(t, network, network.B.IPv4, floodRate), netnstest.Datagrams(t, network, netip.MustParseAddr(d.light), lightRate))
 	}
-	s.start(s.hub, "coordinator", "coordinator", "--config", s.write("coordinator.yaml", fmt.Sprintf(`measurements:
-  - name: edge
-    window: %v
-    algorithms: {carpe: {key: dst, family: "4", group: dst/24, threshold: %d, epsilon: 0.05, s: 1/8}}
-bus: {listen: "0.0.0.0:4222", keys: %s}
-data: %s
-socket: %s
-outputs: [{json: %s}]
-`, liveWindow, threshold, at("hub"), s.file("data"), s.file("hub.sock"), s.file("answers.jsonl"))))
-	for n, network := range networks {
-		name := fmt.Sprintf("host%d", n)
-		s.keys("agent", name)
-		s.start(network.A, name, "agent", "--config", s.write(name+".yaml", fmt.Sprintf(`bus: {servers: ["tls://10.88.%d.1:4222"], name: %s, keys: %s, plan: %s}
-socket: %s
-instances: [{name: edge, interfaces: [%s], hook: tc, direction: egress, shared: true}]
-`, n, name, at(name), s.file(name+".plan"), s.file(name+".sock"), network.A.Interface)))
-	}
-	s.await("all hosts in a window", func() bool {
-		all := s.answers()
-		return len(all) > 0 && all[len(all)-1].Hosts.Merged == hosts
-	})
-	quiet := s.answers()
-	for _, a := range quiet {
+	for _, a := range d.answers() {
 		if a.Report.Elephants != 0 {
 			t.Errorf("an elephant before the flood: %+v", a)
 		}
 	}
-	began := time.Now()
-	var stop atomic.Bool
-	sent := make(chan uint64, hosts)
-	for _, f := range floods {
-		go func() { sent <- f.Send(&stop) }()
+	d.began = time.Now()
+	d.sent = begin(floods)
+	first := d.named(d.began)
+	t.Logf("the flood is named by the window that ends %v behind its first packet, %v behind it: %+v", first.end().Sub(d.began), time.Since(d.began), first.Report.Top)
+	return d
+}
+
+// address gives the far host the light flow's, too.
+func (d *disturbance) address(name string, handle *netlink.Handle) {
+	d.t.Helper()
+	link, err := handle.LinkByName(name)
+	if err == nil {
+		err = handle.AddrAdd(link, &netlink.Addr{IPNet: &net.IPNet{IP: net.ParseIP(d.light).To4(), Mask: net.CIDRMask(24, 32)}})
 	}
-	var declared answer
-	s.await("an elephant", func() bool {
-		for _, a := range s.answers() {
-			if a.Report.Elephants > 0 {
-				declared = a
+	if err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// named waits until one of the two windows that end next names the flood, and returns it.
+func (d *disturbance) named(since time.Time) (first answer) {
+	d.t.Helper()
+	found, over := false, false
+	d.await("two windows", func() bool {
+		for _, a := range d.answers() {
+			behind := a.end().Sub(since)
+			if over = over || behind > 2*liveWindow; behind > 0 && behind <= 2*liveWindow && len(a.Report.Top) > 0 {
+				first, found = a, true
+				return true
+			}
+		}
+		return over
+	})
+	if !found {
+		d.t.Errorf("no window within %v of %v names the flood", 2*liveWindow, since)
+	}
+	return first
+}
+
+// during does something, waits until all agents are answered since it was healed, and then for the flood to be named.
+func (d *disturbance) during(what string, do func()) {
+	d.t.Helper()
+	began := time.Now()
+	do()
+	back := time.Now()
+	d.await("agents are answered", func() bool {
+		for _, a := range d.agents {
+			asked := time.Now()
+			var h agent.Health
+			if !a.ask(&h) || h.Bus == nil || !h.Bus.Connected || h.Bus.Answered < 0 || asked.Add(-time.Duration(h.Bus.Answered*1e9)).Before(back) {
+				return false
+			}
+		}
+		return true
+	})
+	healed := time.Now()
+	d.times = append(d.times, [2]time.Time{began, healed})
+	d.longest = max(d.longest, healed.Sub(back))
+	d.named(healed)
+	d.t.Logf("%s: it took %v, all agents were answered %v later, and the flood was named %v later", what, back.Sub(began).Round(time.Millisecond),
+		healed.Sub(back).Round(time.Millisecond), time.Since(healed).Round(time.Millisecond))
+}
+
+// leader is who puts windows together.
+func (d *disturbance) leader() (leads int) {
+	d.t.Helper()
+	d.await("a leader", func() bool {
+		for n, c := range d.coordinators {
+			var h coordinated.Health
+			if c.cmd != nil && c.ask(&h) && h.Leading {
+				leads = n
 				return true
 			}
 		}
 		return false
 	})
-	took := time.Since(began)
-	stop.Store(true)
-	total, most := uint64(0), uint64(0)
-	for range floods {
-		n := <-sent
-		total, most = total+n, max(most, n)
-	}
-	end, err := time.Parse(time.RFC3339Nano, declared.Window.End)
-	if err != nil {
-		t.Fatal(err)
-	}
-	top := declared.Report.Top
-	t.Logf("declared at the end of a window %v behind the first packet, answered %v behind it: %+v; %d packets in all, %d of one host in %v", end.Sub(began), took, top, total, most, took)
-	if behind := end.Sub(began); behind > 2*liveWindow {
-		t.Errorf("the window that names the flood ends %v behind its first packet, want two windows", behind)
-	}
-	if declared.Report.Elephants != 1 || len(top) != 1 || top[0].Dst != networks[0].B.IPv4.String() {
-		t.Errorf("declared are %+v", declared.Report)
-	}
-	if perWindow := float64(most) * liveWindow.Seconds() / took.Seconds(); perWindow >= threshold {
-		t.Errorf("one host alone sends %.0f packets in a window: the flood is not light there", perWindow)
+	return leads
+}
+
+func (d *disturbance) coordinatorKilled(away time.Duration) {
+	d.during(fmt.Sprintf("coordinator killed and started again %v later", away), func() {
+		d.coordinators[0].kill()
+		time.Sleep(away)
+		d.coordinators[0].again()
+	})
+}
+
+func (d *disturbance) agentKilled(n int) {
+	d.during("agent killed and started again", func() {
+		d.agents[n].kill()
+		d.agents[n].again()
+	})
+	d.kills++
+}
+
+func (d *disturbance) oneOfThreeGone(away time.Duration) {
+	gone := d.leader()
+	d.during("leader of three killed", func() {
+		d.coordinators[gone].kill()
+		d.leader()
+	})
+	time.Sleep(away)
+	d.during("it is back", func() { d.rejoin(gone) })
+	gone = (d.leader() + 1) % len(d.coordinators)
+	d.during("another one of three killed", d.coordinators[gone].kill)
+	time.Sleep(away)
+	d.during("it is back", func() { d.rejoin(gone) })
+}
+
+// rejoin starts a coordinator of a cluster again.
+func (d *disturbance) rejoin(n int) {
+	d.t.Helper()
+	d.coordinators[n].again()
+	d.await("it has joined", func() bool {
+		var h coordinated.Health
+		return d.coordinators[n].ask(&h) && h.Plan != 0
+	})
+}
+
+// cutOff takes the network away from some hosts.
+func (d *disturbance) cutOff(cut time.Duration, some ...int) {
+	d.during(fmt.Sprintf("%d hosts cut off for %v", len(some), cut), func() {
+		for _, n := range some {
+			d.cut(n, true)
+		}
+		time.Sleep(cut)
+		for _, n := range some {
+			d.cut(n, false)
+		}
+	})
+}
+
+// calm ends the traffic, and waits until all of it is answered.
+func (d *disturbance) calm() {
+	d.t.Helper()
+	sent := d.sent()
+	quiet := time.Now()
+	d.await("everything is answered", func() bool {
+		all := d.answers()
+		last := all[len(all)-1]
+		return last.Window.Start > quiet.UnixNano() && last.Hosts.Merged == hosts && last.Report.Reports == 0
+	})
+	d.t.Logf("the hosts have sent %d packets", sent)
+	for n := 0; n < len(sent); n += 2 {
+		if per := float64(sent[n]) * liveWindow.Seconds() / quiet.Sub(d.began).Seconds(); per >= threshold {
+			d.t.Errorf("one host alone sends %.0f packets in a window: the flood is not light there", per)
+		}
 	}
 }
 
-// patience is for what happens soon, on however busy a machine.
-const patience = 2 * time.Minute
-
-func (s *site) await(what string, ok func() bool) {
-	s.t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if ok() {
-			return
+// judge holds every answer against what hosts have written themselves, and says in how many windows nothing was lost.
+func (d *disturbance) judge() (whole int) {
+	d.t.Helper()
+	var reported, arrived, late, messages, ring, missing, behind uint64
+	for _, a := range d.agents {
+		for _, l := range d.lines(a.name) {
+			reported += l.Report.Reported
+			ring += l.Lost["reports"]
 		}
 	}
-	s.t.Fatalf("%s did not happen within %v", what, patience)
+	windows, named, inside, short := 0, 0, 0, 0
+	for _, a := range d.answers() {
+		windows++
+		arrived += a.Report.Reports
+		late, messages, missing, behind = late+a.Lost["reports_late"], messages+a.Lost["messages"], missing+a.Lost["hosts_missing"], behind+a.Lost["windows_late"]
+		for _, e := range a.Report.Top {
+			if named++; e.Dst != d.flood {
+				d.t.Errorf("%s is no elephant: %+v", e.Dst, a)
+			}
+		}
+		if a.Report.Elephants != len(a.Report.Top) {
+			d.t.Errorf("%d elephants: %+v", a.Report.Elephants, a)
+		}
+		if a.Hosts.Merged < hosts {
+			short++
+		} else if d.undisturbed(a) && len(a.Report.Top) == 1 {
+			whole++
+			if e := a.Report.Top[0]; e.High >= float64(a.Report.Total)-2*lightRate*hosts*liveWindow.Seconds() && e.Low <= float64(a.Report.Total) {
+				inside++
+			} else {
+				d.t.Logf("%.0f packets in [%.0f, %.0f], and all were %d", e.Packets, e.Low, e.High, a.Report.Total)
+			}
+		}
+	}
+	for _, c := range d.coordinators {
+		for line := range strings.Lines(c.said()) {
+			if _, who, ok := strings.Cut(line, "an elephant: "); ok && !strings.HasPrefix(who, "["+d.flood+"]") {
+				d.t.Errorf("%s says: %s", c.name, line)
+			}
+		}
+	}
+	d.t.Logf("%d windows, %d of them without a host, name the flood %d times; %d of %d whole ones have the truth within their bounds", windows, short, named, inside, whole)
+	d.t.Logf("hosts say %d reports: %d arrived in time, %d were counted as late, %d were lost in hosts' rings; %d messages were lost; hosts were missing %d times, %d windows came late",
+		reported, arrived, late, ring, messages, missing, behind)
+	if short > 0 && missing+behind == 0 {
+		d.t.Errorf("%d windows lack a host, and none is said to be missing or late", short)
+	}
+	if misses := whole - inside; misses > 2+whole/8 { // a twentieth may miss
+		d.t.Errorf("%d of %d windows have the truth within their bounds", inside, whole)
+	}
+	known := arrived + late + ring
+	room := uint64(d.kills) * killedWindow // what an agent had written of its last window, or said of it, is not known
+	if known > reported+room || messages == 0 && reported > known+room {
+		d.t.Errorf("hosts say %d reports, and %d arrived or are counted as lost, give or take %d", reported, known, room)
+	}
+	return whole
+}
+
+// killedWindow is how many reports an agent that is killed may have said and not written, or written and not said: a window's and the beginning of the next
+// one's, in bundles of threshold/20/4 observers, each of which is reported with probability 1/4, and the finer ones of the beginning.
+const killedWindow = 60
+
+// undisturbed: nothing was lost in it.
+func (d *disturbance) undisturbed(a answer) bool {
+	for what, n := range a.Lost {
+		if n > 0 && what != "raced" { // then the flow was sampled again
+			return false
+		}
+	}
+	for _, t := range d.times {
+		if t[0].UnixNano() < a.Window.End && a.Window.Start < t[1].UnixNano() {
+			return false
+		}
+	}
+	return a.Hosts.Cut+a.Hosts.Unmeasured == 0
+}
+
+// Four hosts, each in a namespace with the real agent, and the real coordinator over mutual TLS. A flood to one address passes all of them, at
+// each of them below the threshold: the coordinator names it within two windows, and nobody else. Then the coordinator and an agent are killed
+// in the middle of it: it is named again, and what is lost is counted.
+func TestFloodOverFourHosts(t *testing.T) {
+	d := disturb(t, 1)
+	d.coordinatorKilled(0)
+	d.agentKilled(1)
+	d.calm()
+	d.judge()
+}
+
+// The same again and again, each disturbance with hosts of its own, so that all reports are accounted for unless an agent has taken some with it.
+func TestFloodDisturbed(t *testing.T) {
+	if os.Getenv("XDPMON_FLEET_RUNS") == "" {
+		t.Skip("make fleet")
+	}
+	const cut, rounds = 30 * time.Second, 3
+	for _, c := range []struct {
+		what         string
+		coordinators int
+		do           func(d *disturbance, round int)
+	}{
+		{"coordinator killed", 1, func(d *disturbance, round int) {
+			d.coordinatorKilled(time.Duration(round) * liveWindow)
+			time.Sleep(3 * liveWindow)
+		}},
+		{"agent killed", 1, func(d *disturbance, round int) { d.agentKilled(round); time.Sleep(3 * liveWindow) }},
+		{"network cut", 1, func(d *disturbance, round int) {
+			d.cutOff(cut, round, round+1)
+			d.cutOff(cut, 0, 1, 2, 3)
+		}},
+		{"one of three gone", 3, func(d *disturbance, _ int) { d.oneOfThreeGone(3 * liveWindow) }},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			d := disturb(t, c.coordinators)
+			for round := range rounds {
+				c.do(d, round)
+			}
+			d.calm()
+			if d.judge() == 0 {
+				t.Error("no window was whole")
+			}
+		})
+	}
 }

@@ -42,10 +42,10 @@ func pace(rate int, stop *atomic.Bool, more func() (uint64, error)) (sent uint64
 	return sent, nil
 }
 
-// Datagrams go from host A to B, where somebody takes them until the test ends.
-func Datagrams(tb testing.TB, network *netns.Topology, rate int) Flood {
+// Datagrams go from host A to an address of B's, where somebody takes them until the test ends.
+func Datagrams(tb testing.TB, network *netns.Topology, address netip.Addr, rate int) Flood {
 	tb.Helper()
-	to := netip.AddrPortFrom(network.B.IPv4, Port).String()
+	to := netip.AddrPortFrom(address, Port).String()
 	listener, err := network.B.ListenPacket(tb.Context(), "udp4", to)
 	if err != nil {
 		tb.Fatal(err)

@@ -130,7 +130,7 @@ func openOn(t *testing.T, host *netns.Host, iface, direction string, l *ledger, 
 // there the two together do.
 func TestApplyUnderTraffic(t *testing.T) {
 	network := netnstest.New(t, netns.Options{})
-	applyUnderTraffic(t, network.A, netnstest.Datagrams(t, network, 50_000), 40)
+	applyUnderTraffic(t, network.A, netnstest.Datagrams(t, network, network.B.IPv4, 50_000), 40)
 }
 
 // Two sessions of one process are changed four hundred times each, both under load.
@@ -233,7 +233,7 @@ func TestTwoSessions(t *testing.T) {
 	var stop atomic.Bool
 	counts := make(chan [2]uint64, 2)
 	for i, network := range []*netns.Topology{one, two} {
-		flood := netnstest.Datagrams(t, network, 50_000)
+		flood := netnstest.Datagrams(t, network, network.B.IPv4, 50_000)
 		go func() { counts <- [2]uint64{uint64(i), flood.Send(&stop)} }()
 	}
 	time.Sleep(300 * time.Millisecond)
