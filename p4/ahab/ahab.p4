@@ -22,7 +22,7 @@
  *   9    ahab_dropped    32 of 64  leaving.p4: bytes that were dropped, ever since
  *  10    ahab_lost       32 of 64  leaving.p4: packets that were dropped
  *
- * By stage of the chip, as counted by hand. Ingress: 0 slice, headers' lengths, clock · 1 words of the user, epochs, weyl, length · 2 hashes,
+ * By stage of the chip, as counted by hand. Ingress: 0 slice (its tables' memory is that of two stages), headers' lengths, clock · 1 words of the user, epochs, weyl, length · 2 hashes,
  * charge, number · 3 rows, limit · 4 smaller of two rows, lower and upper limit · 5 smallest row · 6 digits of four numbers · 7 three quotients ·
  * 8 number less quotients. Egress: 0 sums, what the slice may · 1 countdown, sum of sums, aim · 2 deed, distance from the aim · 3 tallies ·
  * 4 digits, offered · 5 quotient · 6 step · 7 next limit.
@@ -67,7 +67,7 @@ control AhabWeyl(in slice_t place, inout bit<32> point) {
 }
 
 /* A user's rate: the smallest of its cells of a Count-Min Sketch whose cells forget. */
-control AhabRows(in bit<32> charge, in bit<32> row_0, in bit<32> row_1, in bit<32> row_2, inout bit<32> rate) {
+control AhabRows(in bit<32> charge, in bit<16> row_0, in bit<16> row_1, in bit<16> row_2, inout bit<32> rate) {
     bit<32> rate_1 = 0;
     bit<32> rate_2 = 0;
 
@@ -164,10 +164,10 @@ control Ahab(inout headers_t hdr, in question_t q, in ingress_intrinsic_metadata
     bit<16> number = 0;   /* this packet's, below 2^15 */
     bit<32> len = 0;
     bit<32> charge = 0;
-    bit<32> row_0 = 0;
-    bit<32> row_1 = 0;
-    bit<32> row_2 = 0;
-    bit<32> row_3 = 0;
+    bit<16> row_0 = 0;
+    bit<16> row_1 = 0;
+    bit<16> row_2 = 0;
+    bit<16> row_3 = 0;
     bit<32> rate = 0;
     bit<32> limit = 0;
     bit<32> low = 0;
@@ -193,7 +193,8 @@ control Ahab(inout headers_t hdr, in question_t q, in ingress_intrinsic_metadata
     AhabShare() shares_low;
     AhabShare() shares_mid;
     AhabShare() shares_high;
-    Hash<bit<32>>(HashAlgorithm_t.IDENTITY) widths;
+    Hash<bit<32>>(HashAlgorithm_t.IDENTITY) widths4;
+    Hash<bit<32>>(HashAlgorithm_t.IDENTITY) widths6;
     Hash<bit<16>>(HashAlgorithm_t.IDENTITY) numbers;
 
     action bridge() {
@@ -237,8 +238,8 @@ control Ahab(inout headers_t hdr, in question_t q, in ingress_intrinsic_metadata
         default_action = hold(0);
     }
 
-    action wide4() { len = widths.get((bit<32>)hdr.ipv4.total); }
-    action wide6() { len = widths.get((bit<32>)hdr.ipv6.payload); }
+    action wide4() { len = widths4.get((bit<32>)hdr.ipv4.total); }
+    action wide6() { len = widths6.get((bit<32>)hdr.ipv6.payload); }
     action draw() { number = numbers.get((bit<16>)(point >> 17)); }
     action elapse() { before = epoch - before; }
 
@@ -294,7 +295,7 @@ control Ahab(inout headers_t hdr, in question_t q, in ingress_intrinsic_metadata
     action carry() {
         hdr.bridged.counted = 1;
         hdr.bridged.slice = slice;
-        hdr.bridged.flow = row_3[15:0];
+        hdr.bridged.flow = row_3;
         hdr.bridged.len = len;
         hdr.bridged.amount = len << 4;
         hdr.bridged.limit = limit;

@@ -11,7 +11,7 @@
 #define BARE(words) BARE_4(words) BARE_6(words)
 
 control AhabUsers(inout headers_t hdr, in question_t q, in ingress_intrinsic_metadata_t ig, inout bit<16> slice, inout bit<8> scale,
-                  inout bit<8> square, inout bit<32> row_0, inout bit<32> row_1, inout bit<32> row_2, inout bit<32> row_3) {
+                  inout bit<8> square, inout bit<16> row_0, inout bit<16> row_1, inout bit<16> row_2, inout bit<16> row_3) {
     bit<12> vlan = 0;
     bit<1> tagged = 0;
     bit<8> user = 0; /* what a user is: a row of `words` */
@@ -139,10 +139,11 @@ control AhabUsers(inout headers_t hdr, in question_t q, in ingress_intrinsic_met
         size = 256;
     }
 
-    action place_0() { row_0 = hash_0.get(USER_FIELDS); }
-    action place_1() { row_1 = hash_1.get(USER_FIELDS); }
-    action place_2() { row_2 = hash_2.get(USER_FIELDS); }
-    action place_3() { row_3 = hash_3.get(USER_FIELDS); }
+    /* 16 bits of each, for a stage hands six times as many from its hashes to actions and registers. */
+    action place_0() { row_0 = (bit<16>)hash_0.get(USER_FIELDS); }
+    action place_1() { row_1 = (bit<16>)hash_1.get(USER_FIELDS); }
+    action place_2() { row_2 = (bit<16>)hash_2.get(USER_FIELDS); }
+    action place_3() { row_3 = (bit<16>)hash_3.get(USER_FIELDS); }
 
     action data() { hdr.bridged.kind = KIND_DATA; }
     action bare() { hdr.bridged.kind = KIND_BARE; }

@@ -15,6 +15,7 @@ type Builder struct {
 	externs   map[string]NewObject
 	inParsers []string // externs that a parser may declare
 	Env       any      // what externs find each other by
+	Loose     bool     // calculate what the chip cannot (chip.go)
 }
 
 // NewObject makes an instance of an extern.

@@ -20,6 +20,7 @@ type action struct {
 	params []*Place
 	body   Step
 	spot   *Spot
+	deeds  deeds
 }
 
 func (s *Scope) newControl(i *syntax.Instance, decl *syntax.Control) *Control {
@@ -174,6 +175,7 @@ func (s *Scope) action(d *syntax.Action) *action {
 		in.Declare(p.Pos, p.Name, place)
 	}
 	body, spot := in.Block(d.Body), a.spot
+	a.deeds = in.deedsOf(d.Body)
 	a.body = func(m *Machine) {
 		if m.Taint == 0 {
 			spot.Runs++

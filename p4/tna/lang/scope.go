@@ -10,6 +10,8 @@ type Scope struct {
 	Path   string // of the control, in front of names: "fridge.inserts."
 	Unit   Unit   // that this is compiled for; nil: the pipeline itself
 	Parses bool   // inside of a parser
+
+	Deparses bool // inside of a deparser
 }
 
 // Constant is a value known before the program runs.
@@ -20,7 +22,7 @@ type Constant struct {
 
 // Inner is a scope inside of this one.
 func (s *Scope) Inner() *Scope {
-	return &Scope{Outer: s, Names: map[string]any{}, Build: s.Build, Path: s.Path, Unit: s.Unit, Parses: s.Parses}
+	return &Scope{Outer: s, Names: map[string]any{}, Build: s.Build, Path: s.Path, Unit: s.Unit, Parses: s.Parses, Deparses: s.Deparses}
 }
 
 // Find what a name refers to; nil: nothing.

@@ -71,6 +71,7 @@ func (s *Scope) assign(a *syntax.Assign) Step {
 	if l.Place.Readonly {
 		syntax.Throw(a.Pos, "the left side is an `in` parameter")
 	}
+	s.one(a)
 	return s.Store(a.Pos, l.Place, s.Expr(a.R))
 }
 
@@ -136,6 +137,8 @@ func (s *Scope) branch(stmt *syntax.If) Step {
 	cond := s.Value(stmt.Cond).As(BoolType)
 	if s.Unit != nil {
 		cond = s.Unit.Condition(s, stmt.Cond)
+	} else if s.pipeline() {
+		s.gateway(stmt.Cond)
 	}
 	return s.branches(stmt, cond)
 }

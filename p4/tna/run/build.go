@@ -22,8 +22,11 @@ func Read(fsys fs.FS, top string, target Target, define map[string]string) (*syn
 
 // New makes a switch that runs a program. Every error names file and line.
 func New(p *syntax.Program, target Target) (sw *Switch, err error) {
+	return compile(p, newSwitch(target))
+}
+
+func compile(p *syntax.Program, sw *Switch) (_ *Switch, err error) {
 	defer syntax.Catch(&err)
-	sw = newSwitch(target)
 	var pipe *syntax.Instance
 	for _, d := range p.Decls {
 		if i := sw.top(d); i != nil {
@@ -100,7 +103,9 @@ func (sw *Switch) gress(pipe *syntax.Instance, first int) *gress {
 	s := g.inside(control, 0)
 	g.unshared(control)
 	g.control = s.ControlBody(control)
-	g.deparse = g.inside(deparser, 1).ControlBody(deparser)
+	out := g.inside(deparser, 1)
+	out.Deparses = true
+	g.deparse = out.ControlBody(deparser)
 	return g
 }
 
@@ -200,6 +205,7 @@ func (g *gress) slotOf(typeName, field string) int {
 // unused compiles what no form of this program applies, so that an error in it is found all the same.
 func unused(p *syntax.Program, sw *Switch) {
 	aside := newSwitch(sw.target)
+	aside.Loose = sw.Loose
 	for _, d := range p.Decls {
 		aside.top(d)
 	}

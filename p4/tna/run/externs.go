@@ -25,7 +25,11 @@ type random struct {
 
 func newRandom(s *lang.Scope, i *syntax.Instance) any {
 	lang.Arguments(i, 1, 0)
-	return &random{sw: switchOf(s), name: s.Path + i.Name, typ: s.ScalarType(i.Type.Args[0])}
+	r := &random{sw: switchOf(s), name: s.Path + i.Name, typ: s.ScalarType(i.Type.Args[0])}
+	if r.typ.Width > mostRandom {
+		syntax.Throw(i.Pos, "a random number of %d bits: the chip has %d", r.typ.Width, mostRandom)
+	}
+	return r
 }
 
 func (r *random) Call(_ *lang.Scope, e *syntax.Call, method string) lang.Expr {
@@ -110,6 +114,7 @@ func oneIndex(s *lang.Scope, e *syntax.Call, t *lang.Type) lang.Expr {
 	if len(e.Args) != 1 {
 		syntax.Throw(e.Pos, "one index is wanted")
 	}
+	s.Simple(e.Args[0])
 	return s.Value(e.Args[0]).As(t)
 }
 
@@ -188,6 +193,9 @@ func newDigest(s *lang.Scope, i *syntax.Instance) any {
 			syntax.Throw(i.Pos, "a digest with %s in it is outside of the model", f.Type)
 		}
 		d.fields = append(d.fields, f.Name)
+	}
+	if n := (t.Bits() + 7) / 8; n > mostDigest {
+		syntax.Throw(i.Pos, "a digest of %d bytes: the chip has %d", n, mostDigest)
 	}
 	return d
 }

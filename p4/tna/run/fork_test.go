@@ -82,7 +82,7 @@ func newUndecided(r *rand.Rand) *decided {
 
 // check that what is defined although the header is not there, is what it would be whatever the header said.
 func (d *decided) check(t *testing.T) {
-	sw, err := build(d.text)
+	sw, err := buildLoose(d.text)
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, d.text)
 	}

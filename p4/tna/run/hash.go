@@ -57,6 +57,7 @@ func (p *polynomial) sum(data []byte) uint64 {
 type hash struct {
 	typ  *lang.Type
 	poly *polynomial // nil: identity
+	list string      // what it is of, as it was written first
 }
 
 func newHash(s *lang.Scope, i *syntax.Instance) any {
@@ -89,6 +90,11 @@ func (h *hash) Call(s *lang.Scope, e *syntax.Call, method string) lang.Expr {
 	lang.WantMethod(e, method, "get")
 	if len(e.Args) != 1 {
 		syntax.Throw(e.Pos, "get has one argument")
+	}
+	if text := syntax.Print(e.Args[0]); h.list == "" {
+		h.list = text
+	} else if text != h.list && !s.Build.Loose {
+		syntax.Throw(e.Pos, "a second field list of one Hash: make another one")
 	}
 	list := []lang.Expr{s.Expr(e.Args[0])}
 	if list[0].Type.Class == lang.ClassList {

@@ -55,6 +55,7 @@ func (l *Lpf) Call(s *lang.Scope, e *syntax.Call, method string) lang.Expr {
 	if len(e.Args) != 2 {
 		syntax.Throw(e.Pos, "a filter is given a value and an index")
 	}
+	s.Simple(e.Args[1])
 	t, at := lang.BitsType(32), e.Pos
 	value, index := s.Value(e.Args[0]).As(t).Eval, s.Value(e.Args[1]).As(l.index).Eval
 	return lang.Expr{At: at, Type: t, Eval: func(m *lang.Machine) (uint64, uint64) {

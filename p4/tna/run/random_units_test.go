@@ -169,7 +169,7 @@ func (u *units) text() string {
 	case "predicate":
 		fmt.Fprintf(&b, "o = this.predicate(%s, %s);\n", u.tests[0].text(), u.tests[1].text())
 	case "fixed":
-		b.WriteString("o = 7;\n")
+		b.WriteString("o = 8;\n")
 	default:
 		fmt.Fprintf(&b, "o = v.%s;\n", u.output)
 	}
@@ -247,7 +247,7 @@ func (u *units) step(s *aluState) (out uint32) {
 	case "lo":
 		return lo
 	case "fixed":
-		return 7
+		return 8
 	}
 	return 1 << (number(one) + 2*number(two))
 }

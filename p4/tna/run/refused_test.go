@@ -27,7 +27,7 @@ struct md_t {
     bit<32> x;
     bit<8> y;
 }
-struct pair_t { bit<32> hi; bit<32> lo; }
+struct pair_t { bit<32> hi; bit<32> lo; } struct long_t { bit<64> a; bit<64> b; bit<64> c; bit<64> d; bit<64> e; bit<64> f; }
 struct nothing_t {}
 parser IP(packet_in pkt, out headers_t hdr, out md_t md, out ingress_intrinsic_metadata_t ig) {
     state start {
@@ -127,6 +127,34 @@ func TestRefused(t *testing.T) {
 		"entry":             {"action n() {}\ntable t { key = { hdr.h.a : exact; } actions = { n; } const entries = {\n(1, 2): n(); } }", "t.apply();", "top.p4:41: 2 values for the 1 keys"},
 		"mask of exact":     {"action n() {}\ntable t { key = { hdr.h.a : exact; } actions = { n; } const entries = {\n1 &&& 1: n(); } }", "t.apply();", "top.p4:41: a mask for a key that is exact"},
 		"unused control":    {"", "} }\ncontrol Unused(in bit<8> a, out bit<8> b) { apply {\nb = a + 16w1;", "top.p4:44: bit<8> and bit<16> are not of one type"},
+		"calculated if":     {"", "if (hdr.h.a + hdr.h.b == 0) { md.y = 1; }", "top.p4:42: a gateway compares fields"},
+		"two fields":        {"", "if (hdr.h.a < hdr.h.b) { md.y = 1; }", "top.p4:42: < of two fields"},
+		"wide order":        {"", "if (md.y == 1 && hdr.h.a > 1000) { md.y = 1; }", "top.p4:42: > of 32 bits: a gateway orders 12"},
+		"wide equality":     {"", "if (prsr.global_tstamp == 0) { md.y = 1; }", "top.p4:42: == of 48 bits: a gateway compares 44"},
+		"choice in an if":   {"", "if (md.y == 1 ? md.x == 0 : md.x == 1) { md.y = 2; }", "top.p4:42: ?: in a condition"},
+		"deep assignment":   {"", "md.x = hdr.h.a + hdr.h.b - 1;", "top.p4:42: 2 operations in one assignment"},
+		"deep action":       {"action n() { md.x = (hdr.h.a & 15) + hdr.h.b; }", "n();", "top.p4:39: 2 operations in one assignment"},
+		"shift and mask":    {"action n() { md.x = (hdr.h.a >> 3) & 15; }", "n();", "top.p4:39: 2 operations in one assignment"},
+		"choice":            {"action n() { md.x = md.y == 1 ? hdr.h.a : hdr.h.b; }", "n();", "top.p4:39: ?: in an action"},
+		"two stages":        {"action n() {\nmd.x = hdr.h.a + 1;\nhdr.h.b = md.x; }", "n();", "top.p4:41: this reads what the same action has calculated"},
+		"two stages inside": {"action m() { md.x = hdr.h.a + 1; }\naction n() { m();\nhdr.h.b[7:0] = md.x[7:0]; }", "n();", "top.p4:41: this reads what the same action has calculated"},
+		"if in an action":   {"action n() { if (md.y == 1) { md.x = 1; } }", "n();", "top.p4:39: an if in an action"},
+		"two registers": {register + "void apply(inout bit<32> v) { v = 1; } };\nRegister<bit<32>, bit<4>>(16, 0) q;\n" +
+			"RegisterAction<bit<32>, bit<4>, bit<32>>(q) b = { void apply(inout bit<32> v) { v = 2; } };\naction n() { a.execute(1);\nb.execute(2); }", "n();", "top.p4:45: a second register in one action"},
+		"calculated index": {register + "void apply(inout bit<32> v) { v = 1; } };", "a.execute(hdr.h.c[3:0] + 1);", "top.p4:44: an index that is calculated"},
+		"third input": {register + "void apply(inout bit<32> v) { v = hdr.h.a; } };\nRegisterAction<bit<32>, bit<4>, bit<32>>(r) b = { void apply(inout bit<32> v) { v = hdr.h.b; } };\n" +
+			"RegisterAction<bit<32>, bit<4>, bit<32>>(r) c = {\nvoid apply(inout bit<32> v) { v = md.x; } };", "", "top.p4:44: a third packet field"},
+		"fifth number": {register + "void apply(inout bit<32> v) { if (v > 100) { v = 200; } else { v = 300; } } };\n" +
+			"RegisterAction<bit<32>, bit<4>, bit<32>>(r) b = {\nvoid apply(inout bit<32> v) { if (v > 400) { v = v + 500; } } };", "", "top.p4:43: a fifth large number"},
+		"both happen":     {register + "void apply(inout bit<32> v) { if (v == 1) { v = 2; }\nv = 3; } };", "", "top.p4:42: v is assigned at top.p4:41 too"},
+		"two ifs":         {register + "void apply(inout bit<32> v, out bit<32> o) { o = 0; if (v == 1) { o = 2; }\nif (v == 3) { o = 4; } } };", "", "top.p4:42: o is assigned at top.p4:41 too"},
+		"two outputs":     {"Register<pair_t, bit<4>>(16, {0, 0}) r;\nRegisterAction<pair_t, bit<4>, bit<32>>(r) a = {\nvoid apply(inout pair_t v, out bit<32> o) { if (v.hi == 1) { o = v.lo; } else { o = v.hi; } } };", "", "top.p4:41: another output"},
+		"sum as output":   {"Register<pair_t, bit<4>>(16, {0, 0}) r;\nRegisterAction<pair_t, bit<4>, bit<32>>(r) a = {\nvoid apply(inout pair_t v, out bit<32> o) { o = v.lo + 1; } };", "", "top.p4:41: a pair's action puts out what it calculates for its words"},
+		"three as output": {"Register<pair_t, bit<4>>(16, {0, 0}) r;\nRegisterAction<pair_t, bit<4>, bit<8>>(r) a = {\nvoid apply(inout pair_t v, out bit<8> o) { o = 3; } };", "", "top.p4:41: a pair's action puts out 3"},
+		"too large":       {"Register<bit<32>, bit<18>>(147456, 0) r;", "", "top.p4:39: 4718592 bits in register r"},
+		"two lists":       {"Hash<bit<32>>(HashAlgorithm_t.IDENTITY) h;", "md.x = h.get(hdr.h.a);\nhdr.h.b = h.get(md.x);", "top.p4:43: a second field list of one Hash"},
+		"long digest":     {"Digest<long_t>() d;", "", "top.p4:39: a digest of 48 bytes"},
+		"wide random":     {"Random<bit<33>>() r;", "", "top.p4:39: a random number of 33 bits"},
 	} {
 		_, err := build(small(c.members, c.apply))
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) {

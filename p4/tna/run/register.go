@@ -22,11 +22,12 @@ type Register struct {
 	actions int
 	sw      *Switch
 	filter  *Lpf // whose array it is; nil: it is a register
+	uses
 }
 
 func newRegister(s *lang.Scope, i *syntax.Instance) any {
 	lang.Arguments(i, 2, 2)
-	r := &Register{Name: i.Name, Path: s.Path + i.Name, At: i.Pos, typ: s.TypeOf(i.Type.Args[0]), index: s.ScalarType(i.Type.Args[1])}
+	r := &Register{uses: uses{map[string]bool{}, map[int64]bool{}}, Name: i.Name, Path: s.Path + i.Name, At: i.Pos, typ: s.TypeOf(i.Type.Args[0]), index: s.ScalarType(i.Type.Args[1])}
 	r.Entries = s.Positive(i.Args[0], 1<<24)
 	if r.index.Width < 32 && r.Entries > 1<<r.index.Width {
 		syntax.Throw(i.Pos, "an index of %d bits does not reach %d entries", r.index.Width, r.Entries)
@@ -53,6 +54,7 @@ func newRegister(s *lang.Scope, i *syntax.Instance) any {
 	r.Data = make([]uint64, r.Words*r.Entries)
 	r.Reset(0, r.Entries)
 	r.sw = switchOf(s)
+	r.fits(r.sw.target)
 	r.sw.Registers = append(r.sw.Registers, r)
 	return r
 }

@@ -12,7 +12,7 @@ type salu struct {
 	names   map[string]bool // comparisons, printed
 	output  bool            // what is compiled now goes to the output
 	updates []int           // of each word
-	fields  map[string]bool // packet fields that are used
+	outputs map[string]bool // that are not 0, printed
 	params  map[string]bool // names that this action gave to parameters
 	result  int             // the word that is computed now; -1: none
 }
@@ -36,7 +36,7 @@ func (d *aluStruct) word(e *syntax.Field) *word {
 // compile the method of a RegisterAction.
 func (a *registerAction) compile(s *lang.Scope, d *syntax.Action) {
 	in := s.Inner()
-	alu := &salu{action: a, names: map[string]bool{}, updates: make([]int, a.reg.Words), fields: map[string]bool{},
+	alu := &salu{action: a, names: map[string]bool{}, updates: make([]int, a.reg.Words), outputs: map[string]bool{},
 		params: map[string]bool{}, result: -1}
 	in.Unit = alu
 	if len(d.Params) < 1 || len(d.Params) > 2 || d.Params[0].Dir != "inout" || !lang.Same(s.TypeOf(d.Params[0].Type), a.reg.typ) {
@@ -65,6 +65,7 @@ func (a *registerAction) compile(s *lang.Scope, d *syntax.Action) {
 			syntax.Throw(d.Pos, "%d different updates of word %d: a stateful ALU has two", count, n)
 		}
 	}
+	exclusive(d.Body)
 }
 
 // aluOf is the stateful ALU whose action a scope is in; nil: none.
@@ -100,6 +101,7 @@ func (u *salu) Local(s *lang.Scope, d *syntax.Var, t *lang.Type) lang.Step {
 		syntax.Throw(d.Pos, "a variable of a RegisterAction needs a value")
 	}
 	u.operators(s, d.Init)
+	u.use(s, d.Init, false)
 	_, call := d.Init.(*syntax.Call)
 	u.params[d.Name] = call && isConstant(s, d.Init)
 	p := s.Build.NewPlace(t)
@@ -114,6 +116,9 @@ func (u *salu) Assign(s *lang.Scope, a *syntax.Assign) lang.Step {
 	if call, ok := a.R.(*syntax.Call); !ok || syntax.Print(call.Fn) != "this.predicate" {
 		u.operators(s, a.R)
 	}
+	if call, ok := a.R.(*syntax.Call); !ok || syntax.Print(call.Fn) != "this.predicate" {
+		u.use(s, a.R, false)
+	}
 	if w := u.target(s, a.L); w != nil {
 		u.updates[w.n]++
 		u.result = w.n
@@ -123,6 +128,7 @@ func (u *salu) Assign(s *lang.Scope, a *syntax.Assign) lang.Step {
 	if n, ok := a.L.(*syntax.Name); !ok || u.action.out == nil || s.Find(n.ID) != u.action.out {
 		syntax.Throw(a.Pos, "a RegisterAction assigns to its element and its output only")
 	}
+	u.puts(s, a)
 	u.output = true
 	defer func() { u.output = false }()
 	return s.Store(a.Pos, u.action.out, s.Expr(a.R))
@@ -244,6 +250,7 @@ func (u *salu) compared(s *lang.Scope, e syntax.Expr) {
 			syntax.Throw(e.Pos, "a third comparison in a RegisterAction: a stateful ALU has two")
 		}
 		u.operands(s, e)
+		u.use(s, e, false)
 		return
 	}
 	syntax.Throw(e.At(), "a condition in a RegisterAction is made of comparisons")
