@@ -55,6 +55,8 @@ control Fridge(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
     bit<32> leg = 0;      /* not 0: this packet is a sample */
     bit<32> weight;
     bit<32> exponent;
+    cell_t first_plane = 0;
+    cell_t second_plane = 0;
     cell_t cell;
     cell_t second;
 
@@ -78,7 +80,7 @@ control Fridge(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
     FridgeDelayBin() second_bin;
     FridgeGapBin() gap_bin;
     FridgeWeight() correction;
-    FridgeCell() planes;
+    FridgePlanes() planes;
     FridgeTally() tally;
     FridgeRepeats() repeats;
     FridgeOutcome() outcome;
@@ -110,6 +112,7 @@ control Fridge(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
             hash_luck();
             stamp();
             place.apply(slot, luck, at);
+            planes.apply(bank, at.part, q.role, first_plane, second_plane);
 #if FRIDGE_ENTRIES > RECORDS
             if (at.slot < RECORDS) {
                 low_records.apply(q.role, at.admitted, at.slot[RECORD_BITS - 1:0], id, now, fate, time);
@@ -123,13 +126,12 @@ control Fridge(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
             survivals.apply(q.role, fate, at.slot, id, time, count, survived);
             middle.apply(q.role, fate, at.slot, time, odd, leg);
             if (q.role == ROLE_REQUEST) {
-                gap_bin.apply(survived[31:8], cell);
+                gap_bin.apply(survived[31:8], first_plane, cell);
             } else {
-                first_bin.apply(delay, cell);
+                first_bin.apply(delay, first_plane, cell);
             }
-            second_bin.apply(leg, second);
+            second_bin.apply(leg, second_plane, second);
             correction.apply(at.part, survived[31:8], weight, exponent);
-            planes.apply(bank, at.part, q.role, cell, second);
             tally.apply(q.role, leg, cell, second, weight, exponent);
             repeats.apply(q.role, fate, cell);
             outcome.apply(q.role, at.admitted, fate, time, leg);

@@ -36,9 +36,9 @@ control FridgePlace(in bit<32> slot, in bit<32> luck, inout place_t at) {
     }
 }
 
-control FridgeDelayBin(in bit<32> delay, out cell_t bin) {
+control FridgeDelayBin(in bit<32> delay, in cell_t plane, out cell_t cell) {
     action set_bin(cell_t b) {
-        bin = b;
+        cell = plane + b;
     }
 
     table bins {
@@ -955,9 +955,9 @@ control FridgeDelayBin(in bit<32> delay, out cell_t bin) {
     }
 }
 
-control FridgeGapBin(in bit<24> gap, out cell_t bin) {
+control FridgeGapBin(in bit<24> gap, in cell_t plane, out cell_t cell) {
     action set_bin(cell_t b) {
-        bin = b;
+        cell = plane + b;
     }
 
     table bins {
@@ -1395,10 +1395,10 @@ control FridgeWeight(in bit<2> part, in bit<24> x, out bit<32> weight, out bit<3
     }
 }
 
-control FridgeCell(in bit<1> bank, in bit<2> part, in role_t role, inout cell_t cell, inout cell_t second) {
-    action add(cell_t first_plane, cell_t second_plane) {
-        cell = cell + first_plane;
-        second = second + second_plane;
+control FridgePlanes(in bit<1> bank, in bit<2> part, in role_t role, inout cell_t first, inout cell_t second) {
+    action begin(cell_t first_plane, cell_t second_plane) {
+        first = first_plane;
+        second = second_plane;
     }
 
     table planes {
@@ -1408,17 +1408,17 @@ control FridgeCell(in bit<1> bank, in bit<2> part, in role_t role, inout cell_t 
             role : exact;
         }
         actions = {
-            add;
+            begin;
         }
         const entries = {
-            (0, 0, ROLE_REQUEST): add(0, 0);
-            (0, 0, ROLE_RESPONSE): add(0, 0);
-            (0, 0, ROLE_FINAL): add(896, 0);
-            (1, 0, ROLE_REQUEST): add(240, 0);
-            (1, 0, ROLE_RESPONSE): add(1792, 896);
-            (1, 0, ROLE_FINAL): add(2688, 896);
+            (0, 0, ROLE_REQUEST): begin(0, 0);
+            (0, 0, ROLE_RESPONSE): begin(0, 0);
+            (0, 0, ROLE_FINAL): begin(896, 0);
+            (1, 0, ROLE_REQUEST): begin(240, 0);
+            (1, 0, ROLE_RESPONSE): begin(1792, 896);
+            (1, 0, ROLE_FINAL): begin(2688, 896);
         }
-        const default_action = add(0, 0);
+        const default_action = begin(0, 0);
         size = 6;
     }
 

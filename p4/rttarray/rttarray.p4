@@ -84,8 +84,7 @@ control RttArray(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
             stage.apply(q.role, slot[15:0], id, now, fate, time);
 #endif
             delay = now - time;
-            bin.apply(delay, cell);
-            cell = cell + first;
+            bin.apply(delay, first, cell);
             tally.apply(time, cell);
             outcome.apply(q.role, fate, time);
         }

@@ -32,14 +32,14 @@ import (
 //	struct place_t, PLACE_NONE
 //	control FridgePlace(in bit<32> slot, in bit<32> luck, inout place_t at)
 //	    route and coin as ranges: high half of luck is the route, low half the coin
-//	control FridgeDelayBin(in bit<32> delay, out cell_t bin)
-//	    log-linear bins by prefix, as bins_index of bpf/include/bins.h
-//	control FridgeGapBin(in bit<24> gap, out cell_t bin)
+//	control FridgeDelayBin(in bit<32> delay, in cell_t plane, out cell_t cell)
+//	    log-linear bins by prefix, as bins_index of bpf/include/bins.h, behind where a plane begins
+//	control FridgeGapBin(in bit<24> gap, in cell_t plane, out cell_t cell)
 //	    the same with fewer bins, for insertions between two of the same request
 //	control FridgeWeight(in bit<2> part, in bit<24> x, out bit<32> weight, out bit<32> exponent)
 //	    1/q in 2^-8 by prefix of x, and its exponent in 2^-8: the rules behind fridge_weights
-//	control FridgeCell(in bit<1> bank, in bit<2> part, in role_t role, inout cell_t cell, inout cell_t second)
-//	    adds where the bank's, row's and fridge's plane begins: of fridge_hist, or for requests of fridge_repeats
+//	control FridgePlanes(in bit<1> bank, in bit<2> part, in role_t role, inout cell_t first, inout cell_t second)
+//	    where the bank's, row's and fridge's plane begins: of fridge_hist, or for requests of fridge_repeats
 //
 // Prefixes exclude each other, so they are ternary keys: the Tofino back end takes no constant entries for lpm ones.
 
@@ -121,7 +121,7 @@ func (t *twin) tables() string {
 	t.Line("")
 	t.weights()
 	t.Line("")
-	t.cells()
+	t.planes()
 	return t.String()
 }
 
@@ -201,10 +201,11 @@ func prefix(width int, low, size uint64) string {
 	return fmt.Sprintf("%dw%#x &&& %dw%#x", width, low, width, (uint64(1)<<width-1)&^(size-1))
 }
 
-// bin writes a table that finds the bin of a number, as far as so many bits of it reach.
+// bin writes a table that finds the cell of a number's bin, as far as so many bits of it reach. It adds the plane, which is known before the
+// number is: a table behind it would be a stage more.
 func (t *twin) bin(control, name string, width int, bins maps.Bins) {
-	t.Line("control %s(in bit<%d> %s, out cell_t bin) {", control, width, name)
-	t.Line("    action set_bin(cell_t b) {\n        bin = b;\n    }\n")
+	t.Line("control %s(in bit<%d> %s, in cell_t plane, out cell_t cell) {", control, width, name)
+	t.Line("    action set_bin(cell_t b) {\n        cell = plane + b;\n    }\n")
 	var entries []string
 	for bin := range bins.Len() {
 		if low, high := bins.Range(bin); low>>width == 0 {
@@ -226,21 +227,21 @@ func (t *twin) weights() {
 	t.table("weights", "set_weight", []string{"part : exact", "x : ternary"}, entries, fmt.Sprintf("set_weight(%d, 0)", uint32(math.MaxUint32)))
 }
 
-func (t *twin) cells() {
-	t.Line("control FridgeCell(in bit<1> bank, in bit<2> part, in role_t role, inout cell_t cell, inout cell_t second) {")
-	t.Line("    action add(cell_t first_plane, cell_t second_plane) {")
-	t.Line("        cell = cell + first_plane;\n        second = second + second_plane;\n    }\n")
+func (t *twin) planes() {
+	t.Line("control FridgePlanes(in bit<1> bank, in bit<2> part, in role_t role, inout cell_t first, inout cell_t second) {")
+	t.Line("    action begin(cell_t first_plane, cell_t second_plane) {")
+	t.Line("        first = first_plane;\n        second = second_plane;\n    }\n")
 	roles := [twinRows]string{"ROLE_RESPONSE", "ROLE_FINAL"}
 	var entries []string
 	n, plane := len(t.parts), t.bins().Len()
 	for bank := range 2 {
 		for k := range n {
-			entries = append(entries, fmt.Sprintf("(%d, %d, ROLE_REQUEST): add(%d, 0)", bank, k, (bank*n+k)*delay.RepeatBins.Len()))
+			entries = append(entries, fmt.Sprintf("(%d, %d, ROLE_REQUEST): begin(%d, 0)", bank, k, (bank*n+k)*delay.RepeatBins.Len()))
 			for row, role := range roles {
 				first, second := ((bank*twinRows+row)*n+k)*plane, (bank*n+k)*plane
-				entries = append(entries, fmt.Sprintf("(%d, %d, %s): add(%d, %d)", bank, k, role, first, second))
+				entries = append(entries, fmt.Sprintf("(%d, %d, %s): begin(%d, %d)", bank, k, role, first, second))
 			}
 		}
 	}
-	t.table("planes", "add", []string{"bank : exact", "part : exact", "role : exact"}, entries, "add(0, 0)")
+	t.table("planes", "begin", []string{"bank : exact", "part : exact", "role : exact"}, entries, "begin(0, 0)")
 }
