@@ -266,3 +266,43 @@ func TestLimitsAndWeights(t *testing.T) {
 		}
 	}
 }
+
+// TestFullCounters: who would take the place of a counter that is full is let in as rarely as that says, and a full one is not replaced by 0.
+func TestFullCounters(t *testing.T) {
+	const full = 1<<32 - 1
+	for _, twin := range []string{"precision", "hhh"} {
+		for _, c := range []struct {
+			c0, c1, coin uint64
+			passes       int
+		}{
+			{full, full, 0, 1}, {0, full, 0, 1}, // by the sign of their difference the second is smaller
+			{1000, 1000, 1 << 20, 2},
+			{full - 50, full - 50, 1 << 21, 1}, {0, full - 50, 1 << 21, 1},
+		} {
+			sw := tap(t, twin, Form{}, run.Tofino1)
+			sw.Coins = func(string, int) uint64 { return c.coin }
+			for _, r := range sw.Registers {
+				for i := range r.Data {
+					switch r.Name {
+					case twin + "_c0":
+						r.Data[i] = c.c0
+					case twin + "_c1":
+						r.Data[i] = c.c1
+					}
+				}
+			}
+			if r := pass(t, sw, segment(1, 5, 1000, 7), 1e9); r.Passes != c.passes {
+				t.Errorf("%s %+v: %d passes", twin, c, r.Passes)
+			}
+			if c.passes == 2 {
+				continue
+			}
+			for _, r := range sw.Registers {
+				want, counter := map[string]uint64{twin + "_c0": c.c0, twin + "_c1": c.c1}[r.Name]
+				if i := slices.IndexFunc(r.Data, func(v uint64) bool { return v != want }); counter && i >= 0 {
+					t.Errorf("%s %+v: %s[%d] is %d", twin, c, r.Name, i, r.Data[i])
+				}
+			}
+		}
+	}
+}

@@ -25,7 +25,7 @@ control ConquestT0(in bit<1> counted, in bit<32> window, in bit<32> back, in bit
     RegisterAction<cell_t, bit<1>, bit<32>>(conquest_t0) read_cell = {
         void apply(inout cell_t v, out bit<32> held) {
             held = 0;
-            if (window - v.window <= 3) {
+            if (v.window <= window && window - v.window <= 3) {
                 held = v.count;
             }
         }
@@ -117,7 +117,7 @@ control ConquestS0_0(in bit<1> counted, in bit<32> window, in bit<32> back, in c
     RegisterAction<cell_t, column_t, bit<32>>(conquest_s0_0) read_cell = {
         void apply(inout cell_t v, out bit<32> held) {
             held = 0;
-            if (window - v.window <= 3) {
+            if (v.window <= window && window - v.window <= 3) {
                 held = v.count;
             }
         }
@@ -181,7 +181,7 @@ control ConquestS0_1(in bit<1> counted, in bit<32> window, in bit<32> back, in c
     RegisterAction<cell_t, column_t, bit<32>>(conquest_s0_1) read_cell = {
         void apply(inout cell_t v, out bit<32> held) {
             held = 0;
-            if (window - v.window <= 3) {
+            if (v.window <= window && window - v.window <= 3) {
                 held = v.count;
             }
         }
@@ -245,7 +245,7 @@ control ConquestT1(in bit<1> counted, in bit<32> window, in bit<32> back, in bit
     RegisterAction<cell_t, bit<1>, bit<32>>(conquest_t1) read_cell = {
         void apply(inout cell_t v, out bit<32> held) {
             held = 0;
-            if (window - v.window <= 3) {
+            if (v.window <= window && window - v.window <= 3) {
                 held = v.count;
             }
         }
@@ -337,7 +337,7 @@ control ConquestS1_0(in bit<1> counted, in bit<32> window, in bit<32> back, in c
     RegisterAction<cell_t, column_t, bit<32>>(conquest_s1_0) read_cell = {
         void apply(inout cell_t v, out bit<32> held) {
             held = 0;
-            if (window - v.window <= 3) {
+            if (v.window <= window && window - v.window <= 3) {
                 held = v.count;
             }
         }
@@ -401,7 +401,7 @@ control ConquestS1_1(in bit<1> counted, in bit<32> window, in bit<32> back, in c
     RegisterAction<cell_t, column_t, bit<32>>(conquest_s1_1) read_cell = {
         void apply(inout cell_t v, out bit<32> held) {
             held = 0;
-            if (window - v.window <= 3) {
+            if (v.window <= window && window - v.window <= 3) {
                 held = v.count;
             }
         }
@@ -465,7 +465,7 @@ control ConquestT2(in bit<1> counted, in bit<32> window, in bit<32> back, in bit
     RegisterAction<cell_t, bit<1>, bit<32>>(conquest_t2) read_cell = {
         void apply(inout cell_t v, out bit<32> held) {
             held = 0;
-            if (window - v.window <= 3) {
+            if (v.window <= window && window - v.window <= 3) {
                 held = v.count;
             }
         }
@@ -557,7 +557,7 @@ control ConquestS2_0(in bit<1> counted, in bit<32> window, in bit<32> back, in c
     RegisterAction<cell_t, column_t, bit<32>>(conquest_s2_0) read_cell = {
         void apply(inout cell_t v, out bit<32> held) {
             held = 0;
-            if (window - v.window <= 3) {
+            if (v.window <= window && window - v.window <= 3) {
                 held = v.count;
             }
         }
@@ -621,7 +621,7 @@ control ConquestS2_1(in bit<1> counted, in bit<32> window, in bit<32> back, in c
     RegisterAction<cell_t, column_t, bit<32>>(conquest_s2_1) read_cell = {
         void apply(inout cell_t v, out bit<32> held) {
             held = 0;
-            if (window - v.window <= 3) {
+            if (v.window <= window && window - v.window <= 3) {
                 held = v.count;
             }
         }
@@ -685,7 +685,7 @@ control ConquestT3(in bit<1> counted, in bit<32> window, in bit<32> back, in bit
     RegisterAction<cell_t, bit<1>, bit<32>>(conquest_t3) read_cell = {
         void apply(inout cell_t v, out bit<32> held) {
             held = 0;
-            if (window - v.window <= 3) {
+            if (v.window <= window && window - v.window <= 3) {
                 held = v.count;
             }
         }
@@ -777,7 +777,7 @@ control ConquestS3_0(in bit<1> counted, in bit<32> window, in bit<32> back, in c
     RegisterAction<cell_t, column_t, bit<32>>(conquest_s3_0) read_cell = {
         void apply(inout cell_t v, out bit<32> held) {
             held = 0;
-            if (window - v.window <= 3) {
+            if (v.window <= window && window - v.window <= 3) {
                 held = v.count;
             }
         }
@@ -841,7 +841,7 @@ control ConquestS3_1(in bit<1> counted, in bit<32> window, in bit<32> back, in c
     RegisterAction<cell_t, column_t, bit<32>>(conquest_s3_1) read_cell = {
         void apply(inout cell_t v, out bit<32> held) {
             held = 0;
-            if (window - v.window <= 3) {
+            if (v.window <= window && window - v.window <= 3) {
                 held = v.count;
             }
         }

@@ -120,13 +120,13 @@ control Precision(inout headers_t hdr, inout question_t q, inout ingress_intrins
     action compare() { ahead = c1 - c0; }
 
     action smaller_0() {
-        next = c0 + PRECISION_NEXT;
+        next = c0 |+| PRECISION_NEXT;
         value = c0 + 1;
         way = (bit<8>)ROLE_TAKE_0;
     }
 
     action smaller_1() {
-        next = c1 + PRECISION_NEXT;
+        next = c1 |+| PRECISION_NEXT;
         value = c1 + 1;
         way = (bit<8>)ROLE_TAKE_1;
     }

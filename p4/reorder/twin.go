@@ -116,7 +116,7 @@ func again(d twin.Driver) error {
 }
 
 // states: records of every age, count and number that something depends on, of a flow that comes next and of others; drawn anew before some packets of
-// each flow. Numbers are half of all apart at most: more is across their turn, which a switch does not see. By the second definition that is
+// each flow. Numbers that are more than half of all apart are so across their turn, where a switch sees nothing late; by the second definition that is
 // reached sooner.
 func states(d twin.Driver, half bool) error {
 	const flows, rounds = 160, 40
@@ -141,7 +141,7 @@ func states(d twin.Driver, half bool) error {
 				p.TCPFlags, p.Payload = packet.SYN, 0
 			case 2, 3:
 				if half {
-					p.Seq = someNumber - 1<<31 + 3 + r.Uint32N(3)
+					p.Seq = someNumber - 1<<31 + 1 + r.Uint32N(3) // up to half a turn behind, and one more
 				}
 			}
 			if err := d.Send(p); err != nil {
@@ -299,7 +299,7 @@ func turning() func(p *packet.Packet) bool {
 	seen := map[flow]numbers{}
 	behind := func(a, b uint32) bool { return int32(a-b) < 0 }
 	differs := func(a, b uint32) bool {
-		return behind(a, b) != (a < b && b-a < 1<<31) || behind(b, a) != (b < a && a-b < 1<<31)
+		return behind(a, b) != (a < b && b-a <= 1<<31) || behind(b, a) != (b < a && a-b <= 1<<31)
 	}
 	return func(p *packet.Packet) bool {
 		if !p.Has(packet.TCP) || p.Payload == 0 && p.TCPFlags&packet.SYN == 0 {

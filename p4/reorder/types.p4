@@ -58,8 +58,9 @@ struct number_t {
 }
 
 /* Is one number behind the other, around 2^32? By two comparisons that do not wrap themselves: a stateful ALU compares differences
- * in more than 32 bits, in which one below zero is not a large one. Of packets that are late across the turn itself it sees none. */
-#define HALF 0x7fffffff
+ * in more than 32 bits, in which one below zero is not a large one. Of packets that are late across the turn itself it sees none.
+ * What is half a turn away is behind, as on a host. */
+#define HALF 0x80000000
 
 #if REORDER_DEFINITION == 1
 /* below the predecessor */

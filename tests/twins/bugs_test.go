@@ -68,6 +68,7 @@ var equivalent = map[string]string{
 // families of bugs that change nothing: what follows one rule in many arrays.
 var families = []struct{ what, why string }{
 	{`^Conquest[TS]\d(_\d)?\.read_cell: 3 \+ 1$`, "a snapshot's windows are the number of snapshots apart: of four, a window that is read and not four before is three before at most"},
+	{`^Conquest[TS]\d(_\d)?\.read_cell: < for <= in \(v\.window <= window\)$`, "a window that is read is not the one that is written"},
 	{`^ConquestT\d\.(write|read)_cell: 0 \+ 1 for (before|held)$`, "alpha of one packet is none"},
 	{`^(Hhh|Precision)C0: entry 2 of counters: grow for take$`, "second passes come at once in the model: what is written is what was there, and one"},
 	{`^PrecisionC1: entry 3 of counters: grow for take$`, "the same"},
@@ -84,7 +85,6 @@ var families = []struct{ what, why string }{
 		"the first pass of a flow that leaves for a way has renewed its record, which is not old then; its prefix is the record's"},
 	{`^Reorder: entry [0-3] of doors: no_new for shut$`, "a flow in a way has no bucket: that it may take no other one is enough"},
 	{`^Reorder: 2 \+ 1 for closed$`, "what is shut is named by nobody: all entries are for 0 and 1"},
-	{`^Reorder(SeqArray|Seq0|Seq1)\.follow_seq(_array|0|1): 2147483647 \+ 1$`, "it decides about numbers exactly 2^31 away, of which neither is the larger; docs/twins.md has them with what is late across the turn"},
 	{`^Reorder: (- for \+ in \(first \+ wide\)|1073741825 \+ 1 for wide)$`, "read by the second definition alone, which is not the form that bugs are planted in"},
 	{`^ReorderPayload: 0 \+ 1 for (payload|first)$`, "what is no TCP has no role"},
 	{`^Reorder: entries 0 and 1 of renewals$`, "a flow is in one way"},

@@ -94,7 +94,7 @@ func (t *p4Text) array(control, register, index, entries string, j int, chosen b
 	t.Line("        void apply(inout cell_t v, out bit<32> before) {\n            before = 0;\n            if (v.window == window) {\n                before = v.count;\n" +
 		"                v.count = v.count + 1;\n            } else {\n                v.count = 1;\n            }\n            v.window = window;\n        }\n    };\n")
 	t.Line("    RegisterAction<cell_t, %s, bit<32>>(%s) read_cell = {", index, register)
-	t.Line("        void apply(inout cell_t v, out bit<32> held) {\n            held = 0;\n            if (window - v.window <= %d) {\n                held = v.count;\n            }\n        }\n    };\n", t.snapshots-1)
+	t.Line("        void apply(inout cell_t v, out bit<32> held) {\n            held = 0;\n            if (v.window <= window && window - v.window <= %d) {\n                held = v.count;\n            }\n        }\n    };\n", t.snapshots-1)
 	t.Line("    action write() { n = write_cell.execute(place); }\n    action read() { n = read_cell.execute(place); }\n    action skip() {}\n")
 	entriesOf := t.rules(j, "write()", "read()", "skip()", chosen)
 	t.keyed("turns", []string{"write", "read", "skip"}, chosen, entriesOf, "skip()")
