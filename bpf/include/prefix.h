@@ -14,10 +14,14 @@
  * begins with costs it no further read.
  *
  * A word has 32 bits, two stand in an element, since the fewer lines of memory a table has the fewer are missing from the cache. It is a
- * leaf, 0 << 31 | value (0: no prefix matches), or leads on, with bits 25 to 29 the bits of the address that it takes (1 to 32), less one, and a
- * base, counted from the version's beginning, in bits 0 to 24:
- *   branch   1 << 31            the word at base + those bits is next
- *   compare  1 << 31 | 1 << 30  the word at base + 2 is next if those bits are the word at base, else the word at base + 1
+ * leaf, 0 << 31 | value (0: no prefix matches), or leads on, with bits 24 to 28 the bits of the address that it takes (1 to 32), less one, and a
+ * base, counted from the version's beginning, in bits 0 to 23:
+ *   branch   4 << 29  the word at base + those bits is next
+ *   compare  5 << 29  the word at base + 2 is next if those bits are the word at base, else the word at base + 1
+ *   lanes    6 << 29  a branch to cells of four words at base + 4 * those bits, for a large trie of which most ends within the eight bits behind:
+ *                     four prefixes of these eight, the longest first, a byte each in word 0 and their masks in word 1, word 2 for an address that is in none,
+ *                     and word 3 for one that is in the only one, or the list (7 << 29 | base) of the words for the first to the last of them; both
+ *                     stand behind the eight bits. No mask: there are none. So an address takes one line of memory where a branch and what follows take two or three.
  *
  * Bound: PREFIX_STEPS steps at any set of prefixes; userspace refuses none for its shape, as eight bits a step are always enough. */
 #pragma once
@@ -26,8 +30,10 @@
 
 #define PREFIX_STEPS 16
 #define PREFIX_ONWARD (1U << 31)
-#define PREFIX_COMPARE (1U << 30)
-#define PREFIX_BASE ((1U << 25) - 1)
+#define PREFIX_LANES (1U << 30)
+#define PREFIX_COMPARE (1U << 29)
+#define PREFIX_LIST (7U << 29)
+#define PREFIX_BASE ((1U << 24) - 1)
 
 /* words: of one version, a multiple of 16; maps/prefix sets another number. Element 0 is the head, and stands alone in its line.
  * Userspace writes through a mapping, which the kernel allows of no map that it guards against programs: the proof does. */
@@ -40,13 +46,12 @@
 		__uint(map_flags, BPF_F_MMAPABLE);                                                    \
 	} name SEC(".maps") TAG("pisa:prefix")
 
-/* Two words, from an even place. */
+/* Two words, from an even place. The key has a stack word of its own: what the compiler keeps in the other half, the verifier forgets. */
 static __always_inline __u64 prefix_pair(void *table, __u32 place)
 {
-	__u64 *pair;
+	__u64 key = place >> 1, *pair;
 
-	place >>= 1;
-	pair = bpf_map_lookup_elem(table, &place);
+	pair = bpf_map_lookup_elem(table, &key);
 	return pair ? READ_ONCE(*pair) : 0;
 }
 
@@ -61,20 +66,61 @@ static __always_inline __u64 prefix_head(void *table)
 	return prefix_pair(table, 0);
 }
 
+/* The lanes that eight bits are in: the highest bit of each one's byte; what stands above the lowest of these is not to be relied on. */
+static __always_inline __u32 prefix_lanes(__u64 lanes, __u32 bits)
+{
+	__u32 all = bits * 0x01010101, x = (all & (__u32)lanes) | (~all & (__u32)(lanes >> 32));
+
+	return (x - 0x01010101) & ~x & 0x80808080;
+}
+
+/* The number of the lowest of them. */
+static __always_inline __u32 prefix_lowest(__u32 hits)
+{
+	return ((hits - 1 & ~hits) >> 7 & 0x01010101) * 0x01010101 >> 24;
+}
+
+/* What of an address was not looked at yet, in its upper bits. */
+struct prefix_rest {
+	__u64 high, low;
+};
+
+static __always_inline __u32 prefix_take(struct prefix_rest *rest, __u32 bits)
+{
+	__u32 top = rest->high >> (64 - bits);
+
+	rest->high = rest->high << bits | rest->low >> (64 - bits);
+	rest->low <<= bits;
+	return top;
+}
+
+static __always_inline __u32 prefix_cell(void *table, __u32 version, __u32 place, struct prefix_rest *rest)
+{
+	__u64 lanes = prefix_pair(table, place), words = prefix_pair(table, place + 2);
+	__u32 hits = prefix_lanes(lanes, rest->high >> 56), word = words >> 32;
+
+	if (!hits)
+		return words;
+	prefix_take(rest, 8);
+	return word >= PREFIX_LIST ? prefix_word(table, version + (word & PREFIX_BASE) + prefix_lowest(hits)) : word;
+}
+
 /* The value of the longest prefix of an address in the trie at root; 0 when there is none. The address stands in the upper bits of high;
  * low is what of it has no room there. */
 static __always_inline __u32 prefix_find(void *table, __u64 head, __u32 root, __u64 high, __u64 low)
 {
-	__u32 word = root ? prefix_word(table, (__u32)head + root) : head >> 32, bits, top, base;
+	__u32 version = head, word = root ? prefix_word(table, version + root) : head >> 32, top, base;
+	struct prefix_rest rest = {high, low};
 	__u64 pair;
 
-	for (int i = 0; i < PREFIX_STEPS && word & PREFIX_ONWARD; i++) {
-		base = (__u32)head + (word & PREFIX_BASE);
-		bits = (word >> 25 & 31) + 1;
-		top = high >> (64 - bits);
-		high = high << bits | low >> (64 - bits);
-		low <<= bits;
-		if (word & PREFIX_COMPARE) {
+	for (__u64 i = 0; i < PREFIX_STEPS; i++) {
+		if (!(word & PREFIX_ONWARD)) /* asked here alone, where the answer is nearly always the same: whether the value is 0 is not */
+			return word;
+		base = version + (word & PREFIX_BASE);
+		top = prefix_take(&rest, (word >> 24 & 31) + 1);
+		if (word & PREFIX_LANES) {
+			word = prefix_cell(table, version, base + 4 * top, &rest);
+		} else if (word & PREFIX_COMPARE) {
 			pair = prefix_pair(table, base);
 			word = (__u32)pair == top ? prefix_word(table, base + 2) : pair >> 32;
 		} else {

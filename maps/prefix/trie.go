@@ -9,8 +9,10 @@ import (
 const (
 	steps      = 16 // PREFIX_STEPS
 	onward     = 1 << 31
-	comparing  = 1 << 30
-	countShift = 25
+	inLanes    = 1 << 30
+	comparing  = 1 << 29
+	list       = 7 << 29
+	countShift = 24
 	countMask  = 1<<5 - 1
 	baseMask   = 1<<countShift - 1
 	maxCompare = 32
@@ -105,6 +107,9 @@ func (b *builder) node(rules []Rule, at int, value uint32, step int) (uint32, bo
 	if n := min(shared-at, maxCompare); n >= least && n > 1 {
 		return b.compare(rules, at, n, value, step)
 	}
+	if stride := laneStride(rules, at, shared, longest); stride >= max(least, 1) {
+		return b.lanes(rules, at, stride, value, step)
+	}
 	stride := bits.Len(uint(b.fill*float64(len(rules)))) - 1
 	return b.branch(rules, at, min(max(stride, least), longest-at, maxStride), value, step)
 }
@@ -145,9 +150,27 @@ func (b *builder) branch(rules []Rule, at, stride int, value uint32, step int) (
 	if !ok {
 		return 0, false
 	}
-	values := make([]uint32, 1<<stride)
-	for i := range values {
-		values[i] = value
+	for i, part := range divided(rules, at, stride, value) {
+		word, ok := b.node(part.rules, at+stride, part.value, step+1)
+		if !ok {
+			return 0, false
+		}
+		b.words[base+i] = word
+	}
+	return onward | uint32(stride-1)<<countShift | uint32(base), true
+}
+
+// part is what of a set of rules lies behind some bits: the rules that are as long at least, and the value of the longest shorter one.
+type part struct {
+	rules []Rule
+	value uint32
+}
+
+// divided are the parts of rules by stride bits behind at.
+func divided(rules []Rule, at, stride int, value uint32) []part {
+	parts := make([]part, 1<<stride)
+	for i := range parts {
+		parts[i].value = value
 	}
 	inner := make([]Rule, 0, len(rules))
 	for _, r := range rules {
@@ -157,21 +180,17 @@ func (b *builder) branch(rules []Rule, at, stride int, value uint32, step int) (
 		}
 		first := r.Key.take(at, stride)
 		for i := range uint32(1) << (at + stride - r.Bits) {
-			values[first+i] = r.Value
+			parts[first+i].value = r.Value
 		}
 	}
-	for i, v := range values {
+	for i := range parts {
 		n := 0
 		for n < len(inner) && inner[n].Key.take(at, stride) == uint32(i) {
 			n++
 		}
-		word, ok := b.node(inner[:n], at+stride, v, step+1)
-		if !ok {
-			return 0, false
-		}
-		b.words[base+i], inner = word, inner[n:]
+		parts[i].rules, inner = inner[:n], inner[n:]
 	}
-	return onward | uint32(stride-1)<<countShift | uint32(base), true
+	return parts
 }
 
 // Find looks a key up as a packet does: the same steps.
@@ -181,6 +200,10 @@ func (t *Trie) Find(root int, k Key) uint32 {
 		n, base := int(word>>countShift&countMask)+1, word&baseMask
 		next := k.take(at, n)
 		switch {
+		case word&inLanes != 0:
+			var bits int
+			word, bits = t.cell(base+4*next, k.take(at+n, laneBits))
+			at += bits
 		case word&comparing == 0:
 			word = t.Words[base+next]
 		case next == t.Words[base]:

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 	"math/rand/v2"
 	"net/netip"
 	"testing"
@@ -105,6 +106,20 @@ var sets = map[string]func(rng *rand.Rand, n, width int) []Rule{
 		}
 		return rules
 	},
+	"windows": func(rng *rand.Rand, n, width int) (rules []Rule) { // most end within eight bits, some farther on, some alike but for these
+		first := min(width-8, bits.Len(uint(n))-1)
+		for range n {
+			r := Rule{Key: Key{rng.Uint64(), rng.Uint64()}, Bits: first + rng.IntN(9)}
+			if p := rng.IntN(10); p == 0 && len(rules) > 0 {
+				r.Key = rules[rng.IntN(len(rules))].Key
+				r.Key.High ^= uint64(rng.IntN(256)) << (64 - first - 8)
+			} else if p == 1 {
+				r.Bits = first + rng.IntN(width-first+1)
+			}
+			rules = append(rules, r)
+		}
+		return rules
+	},
 	"ends": func(_ *rand.Rand, _, width int) []Rule { // the first and the last of all, and everything
 		return []Rule{{Bits: 0}, {Bits: width}, {Key: Key{^uint64(0), ^uint64(0)}, Bits: width}, {Key: Key{1 << 63, 0}, Bits: 1}}
 	},
@@ -190,6 +205,37 @@ func TestRoom(t *testing.T) {
 	}
 	if _, err := Build(1, rules, 1000); !errors.Is(err, ErrFull) {
 		t.Errorf("5,000 rules in 1,000 words: %v", err)
+	}
+}
+
+// A large set of which most ends within eight bits is one branch to cells; a small one is not, nor one that a branch holds as a whole.
+func TestLanes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 3))
+	dense := func(n int) (rules []Rule) {
+		for i := range uint32(n) {
+			rules = append(rules, Rule{Key: Word(i << 8), Bits: 24, Value: i + 1})
+		}
+		return rules
+	}
+	for _, c := range []struct {
+		name  string
+		rules []Rule
+		lanes bool
+	}{
+		{"like a routing table", internet(rng, 100_000), true},
+		{"3,000 within eight bits", distinct(rng, 0, 32, sets["windows"](rng, 3000, 32)), true},
+		{"3,000 of IPv6 within eight bits", distinct(rng, 0, 128, sets["windows"](rng, 3000, 128)), true},
+		{"few", internet(rng, 100), false},
+		{"hosts", distinctHosts(rng, 100_000, 32), false},
+		{"side by side", dense(100_000), false},
+	} {
+		trie, err := Build(1, c.rules, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := trie.Words[0] >= onward|inLanes; got != c.lanes {
+			t.Errorf("%s: a branch to cells: %t, want %t", c.name, got, c.lanes)
+		}
 	}
 }
 

@@ -26,6 +26,7 @@ func prefixed() []Subject {
 	return []Subject{
 		yardstick("scatter", GroupYardsticks, "an address, scattered: what the next ones look up"),
 		yardstick("scatter_word", GroupYardsticks, "... in an array of a MiB, one word"),
+		yardstick("scatter_words", GroupYardsticks, "... in two of them, the first says where"),
 		filled("prefix_table", "... in 100,000 prefixes, prefix table", fillTable),
 		filled("prefix_table6", "... in 100,000 prefixes of IPv6, prefix table", fillTable),
 		filled("lpm_map", "... in 100,000 prefixes, BPF's LPM map", func(set *maps.Set) error { return fillMap(set, routes()) }),

@@ -17,8 +17,8 @@ func sliced() (list []Subject, err error) {
 	}
 	prefixes.WriteString("  - {name: servers, match: {sources: [198.51.100.0/24, '2001:db8::/32']}}\n")
 	for _, c := range []struct{ name, what, slices string }{
-		{"ahab_interface", "ahab, slices by interface", "  - {name: all, match: {interfaces: [lo]}}\n"},
-		{"ahab_prefixes", "ahab, 512 slices by prefix of the source", prefixes.String()},
+		{"ahab_interface", "ahab, slices by interface", "capacity: 100Gbit\nslices:\n  - {name: all, match: {interfaces: [lo]}}\n"},
+		{"ahab_prefixes", "ahab, 512 slices by prefix of the source", "capacity: 1Tbit\nslices:\n" + prefixes.String()},
 	} {
 		s, err := filed(c.slices)
 		if err != nil {
@@ -30,7 +30,7 @@ func sliced() (list []Subject, err error) {
 	return list, nil
 }
 
-// filed is ahab with these slices of 100 Gb/s.
+// filed is ahab with these slices, which are to be large enough that nobody is above a limit.
 func filed(slices string) (Subject, error) {
 	s, err := Configured("ahab", nil)
 	if err != nil {
@@ -42,7 +42,7 @@ func filed(slices string) (Subject, error) {
 			return loader.Object{}, nil, err
 		}
 		defer os.Remove(file.Name())
-		if _, err = file.WriteString("capacity: 100Gbit\nslices:\n" + slices); err != nil {
+		if _, err = file.WriteString(slices); err != nil {
 			return loader.Object{}, nil, err
 		}
 		if err = file.Close(); err != nil {

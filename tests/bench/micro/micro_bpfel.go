@@ -112,6 +112,7 @@ const (
 	MicroMapChainXdp           = "chain_xdp"
 	MicroMapHashCrcTables      = "hash_crc_tables"
 	MicroMapMicroLpm           = "micro_lpm"
+	MicroMapMicroMore          = "micro_more"
 	MicroMapMicroOne           = "micro_one"
 	MicroMapMicroPrefixes      = "micro_prefixes"
 	MicroMapMicroTally         = "micro_tally"
@@ -163,6 +164,8 @@ const (
 	MicroProgScatterTc         = "scatter_tc"
 	MicroProgScatterWordTc     = "scatter_word_tc"
 	MicroProgScatterWordXdp    = "scatter_word_xdp"
+	MicroProgScatterWordsTc    = "scatter_words_tc"
+	MicroProgScatterWordsXdp   = "scatter_words_xdp"
 	MicroProgScatterXdp        = "scatter_xdp"
 	MicroProgThreeRegistersTc  = "three_registers_tc"
 	MicroProgThreeRegistersXdp = "three_registers_xdp"
@@ -261,6 +264,8 @@ type MicroProgramSpecs struct {
 	ScatterTc         *ebpf.ProgramSpec `ebpf:"scatter_tc"`
 	ScatterWordTc     *ebpf.ProgramSpec `ebpf:"scatter_word_tc"`
 	ScatterWordXdp    *ebpf.ProgramSpec `ebpf:"scatter_word_xdp"`
+	ScatterWordsTc    *ebpf.ProgramSpec `ebpf:"scatter_words_tc"`
+	ScatterWordsXdp   *ebpf.ProgramSpec `ebpf:"scatter_words_xdp"`
 	ScatterXdp        *ebpf.ProgramSpec `ebpf:"scatter_xdp"`
 	ThreeRegistersTc  *ebpf.ProgramSpec `ebpf:"three_registers_tc"`
 	ThreeRegistersXdp *ebpf.ProgramSpec `ebpf:"three_registers_xdp"`
@@ -278,6 +283,7 @@ type MicroMapSpecs struct {
 	ChainXdp       *ebpf.MapSpec `ebpf:"chain_xdp"`
 	HashCrcTables  *ebpf.MapSpec `ebpf:"hash_crc_tables"`
 	MicroLpm       *ebpf.MapSpec `ebpf:"micro_lpm"`
+	MicroMore      *ebpf.MapSpec `ebpf:"micro_more"`
 	MicroOne       *ebpf.MapSpec `ebpf:"micro_one"`
 	MicroPrefixes  *ebpf.MapSpec `ebpf:"micro_prefixes"`
 	MicroTally     *ebpf.MapSpec `ebpf:"micro_tally"`
@@ -338,6 +344,7 @@ type MicroMaps struct {
 	ChainXdp       *ebpf.Map `ebpf:"chain_xdp"`
 	HashCrcTables  *ebpf.Map `ebpf:"hash_crc_tables"`
 	MicroLpm       *ebpf.Map `ebpf:"micro_lpm"`
+	MicroMore      *ebpf.Map `ebpf:"micro_more"`
 	MicroOne       *ebpf.Map `ebpf:"micro_one"`
 	MicroPrefixes  *ebpf.Map `ebpf:"micro_prefixes"`
 	MicroTally     *ebpf.Map `ebpf:"micro_tally"`
@@ -362,6 +369,7 @@ func (m *MicroMaps) Close() error {
 		m.ChainXdp,
 		m.HashCrcTables,
 		m.MicroLpm,
+		m.MicroMore,
 		m.MicroOne,
 		m.MicroPrefixes,
 		m.MicroTally,
@@ -438,6 +446,8 @@ type MicroPrograms struct {
 	ScatterTc         *ebpf.Program `ebpf:"scatter_tc"`
 	ScatterWordTc     *ebpf.Program `ebpf:"scatter_word_tc"`
 	ScatterWordXdp    *ebpf.Program `ebpf:"scatter_word_xdp"`
+	ScatterWordsTc    *ebpf.Program `ebpf:"scatter_words_tc"`
+	ScatterWordsXdp   *ebpf.Program `ebpf:"scatter_words_xdp"`
 	ScatterXdp        *ebpf.Program `ebpf:"scatter_xdp"`
 	ThreeRegistersTc  *ebpf.Program `ebpf:"three_registers_tc"`
 	ThreeRegistersXdp *ebpf.Program `ebpf:"three_registers_xdp"`
@@ -484,6 +494,8 @@ func (p *MicroPrograms) Close() error {
 		p.ScatterTc,
 		p.ScatterWordTc,
 		p.ScatterWordXdp,
+		p.ScatterWordsTc,
+		p.ScatterWordsXdp,
 		p.ScatterXdp,
 		p.ThreeRegistersTc,
 		p.ThreeRegistersXdp,
