@@ -127,7 +127,7 @@ static __always_inline void span_of(struct span *s, __u64 departure, __u64 delay
 	__u32 most = conquest_snapshots - 1, paper = conquest_reading == READING_INNER || conquest_reading == READING_OUTER;
 	__u64 reach = (departure >> conquest_shift) - (arrival >> conquest_shift), inside = (mask + 1 - (arrival & mask));
 
-	s->own = paper ? 0 : SPAN_ONE;
+	s->own = paper ? 0 : ~0U;
 	s->edge = SPAN_ONE;
 	if (paper)
 		most--; /* one is cleaned */
@@ -193,8 +193,8 @@ static __always_inline void tell(const struct finding *d, __u32 kind, __u64 size
 		e.key[i] = d->f->key.w[i];
 	if (kind == EVENT_CULPRIT || kind == EVENT_PACKET) {
 		e.reach = d->s->reach;
-		e.oldest = smaller(d->a->oldest[0], d->a->oldest[1]);
-		e.edge = d->s->reach ? d->s->edge : d->s->own;
+		e.oldest = conquest_rows < 2 ? d->a->oldest[0] : smaller(d->a->oldest[0], d->a->oldest[1]);
+		e.edge = d->s->reach ? d->s->edge : d->s->own & SPAN_ONE;
 	}
 	if (!ring_send(conquest_events, &e))
 		d->count->c[CONQUEST_LOST]++;

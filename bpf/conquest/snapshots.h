@@ -48,8 +48,9 @@ const volatile __u32 conquest_ramp = 0;      /* growth from one window to the ne
 struct span {
 	__u32 epoch; /* the window of the departure */
 	__u32 reach; /* the oldest window that is read is so many before it; 0: none */
+	__u32 look;  /* ... that are looked at: by ramps as well */
 	__u32 edge;  /* share of the oldest that counts, in 2^-16 */
-	__u32 own;   /* of the window of the departure */
+	__u32 own;   /* all ones if the window of the departure counts */
 };
 
 /* What they say: weighted, of all windows together. */
@@ -66,15 +67,24 @@ struct answer {
 #define SPAN_ONE 65536U
 #define LATE_MOST 64U /* windows: more than clocks of cores differ by, and little beside the 2^32 that a number comes back after */
 
+/* Windows from a cell's own to that of a packet, all that there are: a cell of a later window is nearly 2^32 behind. A count of 0 is of nobody, whatever
+ * the window beside it: such a cell is not later than anybody, by its highest bit. No branch, since a read-modify-write has two at most. */
+static __always_inline __u32 cell_age(__u64 word, __u32 epoch)
+{
+	__u64 count = (__u32)word;
+
+	opaque(count);
+	return (epoch - (__u32)(word >> 32)) & ~((__u32)((count - 1) >> 32) << 31);
+}
+
 /* Adds to a cell; returns what its window held before. */
 static __always_inline __u32 cell_add(__u64 *cell, __u32 epoch, __u32 add, struct answer *a, __u8 *fresh)
 {
 	__u64 old = reg_load(cell);
-	__u32 age = epoch - (__u32)(old >> 32);
 
-	if (age == 0)
+	if ((__u32)(old >> 32) == epoch)
 		return (__u32)reg_add(cell, add);
-	if (age > ~0U - LATE_MOST) {
+	if (cell_age(old, epoch) > ~0U - LATE_MOST) {
 		a->late = 1;
 		return 0;
 	}
@@ -85,53 +95,56 @@ static __always_inline __u32 cell_add(__u64 *cell, __u32 epoch, __u32 add, struc
 	return 0;
 }
 
-/* What a cell holds of a window. */
+/* What a cell holds of a window. No branch: of which window it is cannot be predicted. */
 static __always_inline __u32 cell_read(const __u64 *cell, __u32 epoch)
 {
-	__u64 word = reg_load(cell);
+	__u64 word = reg_load(cell), other = (word >> 32) ^ epoch;
 
-	return (__u32)(word >> 32) == epoch ? (__u32)word : 0;
+	opaque(other);
+	return (__u32)word & (__u32)((other - 1) >> 32);
 }
 
-static __always_inline __u32 span_weight(const struct span *s, __u32 back)
-{
-	if (back == 0)
-		return s->own;
-	if (back == s->reach)
-		return s->edge;
-	return back < s->reach ? SPAN_ONE : 0;
-}
-
-/* Writes or reads one array of snapshot j: n is what it holds of its window, weight how much of that counts, back how many windows ago. */
+/* Writes or reads one array of snapshot j, of b - 1 = mask: n is what it holds of its window, back how many windows ago that is. b is 2 at least, and a group is
+ * looked at as a whole. */
 #define SNAPSHOT_TOUCH(array, j, index, s, add, a, fresh, then)                                       \
 	do {                                                                                          \
-		__u32 back = ((s)->epoch - (j)) & (conquest_snapshots - 1), weight, n;                \
+		__u32 back = ((s)->epoch - (j)) & (conquest_snapshots - 1), n;                        \
 		__u64 *cell;                                                                          \
-		if ((j) >= conquest_snapshots || back > ((s)->reach > ramp_reach ? (s)->reach : ramp_reach)) \
+		if ((((j) & ~1) == 2 && (j) >= conquest_snapshots) || back > (s)->look)               \
 			break;                                                                        \
 		cell = reg_at(array, index);                                                          \
 		if (!cell)                                                                            \
 			break;                                                                        \
 		n = back ? cell_read(cell, (s)->epoch - back) : cell_add(cell, (s)->epoch, add, a, fresh); \
-		weight = span_weight(s, back);                                                        \
 		then;                                                                                 \
 	} while (0)
 
+/* Which part of what a window holds counts. */
+static __always_inline __u64 span_part(const struct span *s, __u32 back, __u32 n)
+{
+	if (back == 0)
+		return n & s->own;
+	if (back == s->reach)
+		return (__u64)n * s->edge >> 16;
+	return back < s->reach ? n : 0;
+}
+
 #define SNAPSHOT_TOTAL(j)                                                                             \
 	SNAPSHOT_TOUCH(conquest_t##j, j, queue, s, add, a, &a->fresh, {                               \
-		__u64 part = (__u64)n * weight >> 16;                                                 \
+		__u64 part = span_part(s, back, n);                                                   \
 		a->total += part;                                                                     \
 		a->limit += part * conquest_alpha >> 20;                                              \
 	})
 
 #define SNAPSHOT_ROW(j, r)                                                                            \
 	SNAPSHOT_TOUCH(conquest_s##j##_##r, j, column[r], s, add, a, &other, {                        \
-		a->row[r] += (__u64)n * weight >> 16;                                                 \
 		if (back == (s)->reach)                                                               \
 			a->oldest[r] = n;                                                             \
-		if (ramp_reach && back == 1)                                                          \
+		else if (back < (s)->reach)                                                           \
+			a->row[r] += back ? n : n & (s)->own;                                         \
+		if (ramped && back == 1)                                                          \
 			a->last[r] = n;                                                               \
-		if (ramp_reach && back == 2)                                                          \
+		if (ramped && back == 2)                                                          \
 			a->second[r] = n;                                                             \
 	})
 
@@ -152,6 +165,8 @@ static __always_inline void answer_begin(struct answer *a, struct span *s, __u64
 {
 	__u64 none = 0;
 
+	s->look = conquest_ramp && s->reach < 2 ? 2 : s->reach;
+	forget(s->look, any);
 	forget(s->reach, any);
 	forget(s->own, any);
 	forget(s->edge, any);
@@ -163,13 +178,12 @@ static __always_inline void answer_begin(struct answer *a, struct span *s, __u64
 /* Counts a packet in its window and asks for its flow. queue and column are the places of total and rows. */
 static __always_inline void snapshots_pass(const struct span *s, __u32 queue, const __u32 *column, __u32 add, struct answer *a)
 {
-	__u32 ramp_reach = conquest_ramp ? 2 : 0;
-	__u8 other = 0;
+	__u8 ramped = conquest_ramp != 0, other = 0;
 
 	SNAPSHOT_GROUP(0, 1, 2, 3);
 	SNAPSHOT_GROUP(4, 5, 6, 7);
 	SNAPSHOT_GROUP(8, 9, 10, 11);
 	SNAPSHOT_GROUP(12, 13, 14, 15);
-	if (conquest_rows < 2)
-		a->row[1] = a->row[0];
+	a->row[0] += span_part(s, s->reach, a->oldest[0]);
+	a->row[1] = conquest_rows < 2 ? a->row[0] : a->row[1] + span_part(s, s->reach, a->oldest[1]);
 }

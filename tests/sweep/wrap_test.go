@@ -26,11 +26,8 @@ func TestClocksWrap(t *testing.T) {
 	mixed := mixedFrames(t, span)
 	forAll(t, func(t *testing.T, s session.Selected) {
 		bits := 53
-		switch s.Descriptor.Name {
-		case "lean":
+		if s.Descriptor.Name == "lean" {
 			bits = 47 // retrans: for a second every 2^48 ns an empty record looks taken (docs/lean.md)
-		case "conquest":
-			bits = 52 // for 64 of 2^32 snapshots what leaves through a counter that nobody has written yet is not counted (docs/conquest.md)
 		}
 		want := reportsAt(t, s, mixed, 71<<33-int64(span)/2)
 		if got := reportsAt(t, s, mixed, 1<<bits-int64(span)/2); got != want {
