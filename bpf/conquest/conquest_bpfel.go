@@ -245,6 +245,7 @@ const (
 	ConquestVarConquestLive            = "conquest_live"
 	ConquestVarConquestLongest         = "conquest_longest"
 	ConquestVarConquestNsPerByte       = "conquest_ns_per_byte"
+	ConquestVarConquestPause           = "conquest_pause"
 	ConquestVarConquestPeakEntries     = "conquest_peak_entries"
 	ConquestVarConquestQueues          = "conquest_queues"
 	ConquestVarConquestRamp            = "conquest_ramp"
@@ -468,6 +469,7 @@ type ConquestVariableSpecs struct {
 	ConquestLive            *ebpf.VariableSpec `ebpf:"conquest_live"`
 	ConquestLongest         *ebpf.VariableSpec `ebpf:"conquest_longest"`
 	ConquestNsPerByte       *ebpf.VariableSpec `ebpf:"conquest_ns_per_byte"`
+	ConquestPause           *ebpf.VariableSpec `ebpf:"conquest_pause"`
 	ConquestPeakEntries     *ebpf.VariableSpec `ebpf:"conquest_peak_entries"`
 	ConquestQueues          *ebpf.VariableSpec `ebpf:"conquest_queues"`
 	ConquestRamp            *ebpf.VariableSpec `ebpf:"conquest_ramp"`
@@ -731,6 +733,7 @@ type ConquestVariables struct {
 	ConquestLive            *ebpf.Variable `ebpf:"conquest_live"`
 	ConquestLongest         *ebpf.Variable `ebpf:"conquest_longest"`
 	ConquestNsPerByte       *ebpf.Variable `ebpf:"conquest_ns_per_byte"`
+	ConquestPause           *ebpf.Variable `ebpf:"conquest_pause"`
 	ConquestPeakEntries     *ebpf.Variable `ebpf:"conquest_peak_entries"`
 	ConquestQueues          *ebpf.Variable `ebpf:"conquest_queues"`
 	ConquestRamp            *ebpf.Variable `ebpf:"conquest_ramp"`

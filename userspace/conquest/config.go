@@ -189,6 +189,9 @@ func (c *config) readKey(v algo.Values) (err error) {
 }
 
 // interval is T in ns.
+// pause is how many ticks lie between two bursts at least.
+func (c *config) pause() int64 { return min(c.tau/2/burstTick, math.MaxInt32) }
+
 func (c *config) interval() int64 { return 1 << c.shift }
 
 // alphaShare is alpha as the data plane knows it.
@@ -223,6 +226,7 @@ func (c *config) constants() map[string]any {
 		"conquest_queues":      uint32(c.queues),
 		"conquest_shift":       uint32(c.shift),
 		"conquest_tau":         uint64(c.tau),
+		"conquest_pause":       uint32(c.pause()),
 		"conquest_alpha":       c.alpha,
 		"conquest_ramp":        uint32(min(c.ramp, math.MaxUint32)),
 		"conquest_bytes":       c.bytes,

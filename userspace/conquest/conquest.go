@@ -60,8 +60,8 @@ Where the times come from (conquest.source):
   replay  a queue that does not exist: one capture through a model of conquest.rate and conquest.buffer, to see what would be
 The default is replay in a replay, else tap.
 
-The report lists bursts (from the first packet that waited conquest.tau to the last before one that waited less than half of it): start, length,
-peak, who. "at_least" and "at_most" of a share allow for what the oldest snapshot holds from before the packet came, and for collisions.
+The report lists bursts (from the first packet that waited conquest.tau to the last one, behind which for half of conquest.tau nobody waited it
+and then somebody waited less than half of it): start, length, peak, who. "at_least" and "at_most" of a share allow for what the oldest snapshot holds from before the packet came, and for collisions.
 
 Keys: 5tuple; srcdst; dst, for incast; class, the DS field's code point. Where a class can wait for ever, conquest.history bounds what is
 looked at. conquest.delay=longest asks for the longest delay of late instead of the packet's own: where several classes share a link, those

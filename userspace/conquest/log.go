@@ -101,7 +101,26 @@ func (h *history) end(queue uint32, last, peak int64) {
 	b.peak, b.open = max(b.peak, peak), false
 	h.mark(last, peak)
 	delete(h.open, queue)
-	h.keep(*b)
+	if !h.again(b) {
+		h.keep(*b)
+	}
+}
+
+// again adds a burst to the one before it in its queue that began at the same time: a core that let it go on met another one that ended it.
+func (h *history) again(b *burst) bool {
+	n := len(h.bursts) - 1
+	for n >= 0 && h.bursts[n].queue != b.queue {
+		n--
+	}
+	if n < 0 || b.begin > h.bursts[n].begin+burstTick {
+		return false
+	}
+	before := &h.bursts[n]
+	before.last, before.peak, before.more = max(before.last, b.last), max(before.peak, b.peak), before.more+b.more
+	for _, a := range b.flows {
+		before.add(a)
+	}
+	return true
 }
 
 // idle ends bursts of which nothing was heard since then: their queues are empty, and the packet that would report it has not come.
@@ -124,20 +143,24 @@ func (h *history) keep(b burst) {
 
 // accuse adds a flow to its burst.
 func (b *burst) accuse(key heavy.Key, s share, size uint64, time, delay int64) {
-	n := slices.IndexFunc(b.flows, func(a accused) bool { return a.key == key })
+	b.add(accused{key: key, share: s, size: size, delay: delay, times: 1, first: time, last: time})
+}
+
+func (b *burst) add(one accused) {
+	n := slices.IndexFunc(b.flows, func(a accused) bool { return a.key == one.key })
 	if n < 0 {
 		if len(b.flows) == mostAccused {
-			b.more++
+			b.more += one.times
 			return
 		}
-		n = len(b.flows)
-		b.flows = append(b.flows, accused{key: key, first: time})
+		b.flows = append(b.flows, one)
+		return
 	}
 	a := &b.flows[n]
-	a.times++
-	a.last = max(a.last, time)
-	if s.value > a.share.value || a.times == 1 {
-		a.share, a.size, a.delay = s, size, delay
+	a.times += one.times
+	a.last = max(a.last, one.last)
+	if one.share.value > a.share.value {
+		a.share, a.size, a.delay = one.share, one.size, one.delay
 	}
 }
 

@@ -3,6 +3,7 @@ package conquest
 import (
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,6 +58,49 @@ func TestHistory(t *testing.T) {
 	h.hear(c, &end)
 	if next := h.take(); len(next.bursts) != 1 || next.bursts[0].begin != at+10*ms || next.bursts[0].open || len(h.open) != 0 {
 		t.Errorf("it ends as %+v", next.bursts)
+	}
+}
+
+// A report belongs to the burst of its queue that goes on, whose beginning is its first report until its end says more.
+func TestAt(t *testing.T) {
+	c, h := configured(t, nil), newHistory()
+	const at = 100 * ms
+	for _, e := range []event{culprit(at+2*ms, 1, 600, 1000), {Kind: eventWindow, Time: at + 3*ms, Delay: ms, Queue: 1}, culprit(at+4*ms, 1, 600, 1000)} {
+		h.hear(c, &e)
+	}
+	first, other := h.at(0, at+3*ms), h.at(1, at+5*ms)
+	if first.begin != at+2*ms || first.last != at+4*ms || other.begin != at+3*ms || other.last != at+5*ms || first == other {
+		t.Errorf("%+v and %+v", first, other)
+	}
+	h.hear(c, &event{Kind: eventEnd, Time: at + 7*ms, Burst: words(at, at+6*ms), Size: 2 * ms})
+	if next := h.at(0, at+8*ms); next.begin != at+8*ms || len(h.bursts) != 1 || h.bursts[0].begin > at || h.bursts[0].begin < at-burstTick || h.bursts[0].last < at+5*ms {
+		t.Errorf("%+v behind %+v", next, h.bursts)
+	}
+}
+
+// Two cores end one burst twice, since a third one let it go on meanwhile: it is one burst in the log, with the culprits of both ends. The next one, and
+// one of another queue, are not.
+func TestEndsTwice(t *testing.T) {
+	c, h := configured(t, nil), newHistory()
+	const at = 100 * ms
+	for _, e := range []event{
+		{Kind: eventBegin, Time: at, Delay: ms}, culprit(at, 1, 600, 1000),
+		{Kind: eventEnd, Time: at + 3*ms, Burst: words(at, at+2*ms), Size: 4 * ms},
+		{Kind: eventEnd, Queue: 1, Time: at + 3*ms, Burst: words(at, at+ms), Size: ms},
+		culprit(at+4*ms, 1, 700, 1000), culprit(at+4*ms, 2, 300, 1000),
+		{Kind: eventEnd, Time: at + 6*ms, Burst: words(at, at+5*ms), Size: 3 * ms},
+		{Kind: eventBegin, Time: at + 9*ms, Delay: ms},
+		{Kind: eventEnd, Time: at + 12*ms, Burst: words(at+9*ms, at+10*ms), Size: 2 * ms},
+	} {
+		h.hear(c, &e)
+	}
+	got := h.take().bursts
+	if len(got) != 3 {
+		t.Fatalf("%d bursts: %+v", len(got), got)
+	}
+	whole := got[slices.IndexFunc(got, func(b burst) bool { return b.queue == 0 })]
+	if whole.peak != 4*ms || whole.last < at+4*ms || len(whole.flows) != 2 || whole.flows[0].times != 2 || whole.flows[0].share.value != 0.7 {
+		t.Errorf("%+v", whole)
 	}
 }
 
@@ -170,6 +214,35 @@ func TestSnapshot(t *testing.T) {
 		damage(s)
 		if _, err := algo.Report(s); err == nil {
 			t.Errorf("%s is reported", name)
+		}
+	}
+}
+
+// The log says when a burst began: to an operator as time of day, with its date, and in the clock of the packets. Where no calendar knows the time it is a
+// number of seconds.
+func TestLogTimes(t *testing.T) {
+	c := configured(t, nil)
+	const since1970 = 1_795_000_000_000_000_000 // 2026-11-18 11:06:40
+	for _, x := range []struct {
+		begin, offset int64
+		at, when      string
+	}{
+		{5 * ms, since1970, "11:06:40.005000", "2026-11-18T11:06:40.005Z"},
+		{since1970 + 61_000_000_123, 0, "11:07:41.000000", "2026-11-18T11:07:41.000Z"},
+		{1_500 * ms, 0, "1.500000 s", "1.500000 s"},
+	} {
+		h := newHistory()
+		h.wait(3, x.begin, 2*ms)
+		h.end(3, x.begin+4*ms, 2*ms)
+		table := c.burstTable(h, x.offset)
+		row := map[string]any{}
+		for n, column := range table.Columns {
+			row[column.Name] = table.Rows[0][n]
+		}
+		for name, want := range map[string]any{"at": x.at, "when": x.when, "begin_ns": x.begin, "length_ns": int64(4 * ms), "queue": uint64(3), "open": false} {
+			if row[name] != want {
+				t.Errorf("%d + %d: %s is %v, want %v", x.begin, x.offset, name, row[name], want)
+			}
 		}
 	}
 }

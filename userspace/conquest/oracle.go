@@ -247,7 +247,7 @@ func (o *oracle) leave(key heavy.Key, w Passage) {
 		delay = (o.until - w.Departure) / 2
 	}
 	if delay < o.tau {
-		if o.hot && delay < o.tau/2 {
+		if o.hot && delay < o.tau/2 && w.Departure/burstTick-o.last/burstTick >= o.pause() {
 			o.history.end(o.queue, o.last, o.peak)
 			o.hot, o.peak = false, 0
 		}

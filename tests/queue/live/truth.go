@@ -85,7 +85,7 @@ func trueBursts(list []packet) (found []burst) {
 			b := &found[len(found)-1]
 			b.last, b.peak = p.start, max(b.peak, delay)
 			b.packets[p.port]++
-		case delay < int64(tau)/2:
+		case delay < int64(tau)/2 && open && p.start-found[len(found)-1].last >= int64(tau)/2:
 			open = false
 		}
 	}

@@ -10,7 +10,8 @@ import (
 
 const us = 1000
 
-// Bursts begin with the first packet that waited tau and end before one that waited less than half of it; they are a bursty flow's that has half of them.
+// Bursts begin with the first packet that waited tau and end before one that waited less than half of it, half of tau behind the last that waited tau; they
+// are a bursty flow's that has half of them.
 func TestTrueBursts(t *testing.T) {
 	var list []packet
 	at := int64(1e9)
@@ -24,6 +25,9 @@ func TestTrueBursts(t *testing.T) {
 	}
 	leave(scene.FirstPort, 300*us) // neither long nor short
 	leave(scene.BurstPort+1, 700*us)
+	leave(scene.FirstPort, 100*us) // of another class: too soon
+	leave(scene.BurstPort+1, 700*us)
+	at += 200 * us
 	leave(scene.FirstPort, 100*us)
 	for range 8 {
 		leave(scene.FirstPort+3, 600*us)
