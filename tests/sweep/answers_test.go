@@ -1,0 +1,125 @@
+package sweep
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xdpmon/xdpmon/tests/testutil"
+	"github.com/xdpmon/xdpmon/tests/traffic"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/packet"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/session"
+)
+
+var update = flag.Bool("update", false, "write the answers anew")
+
+// parameters of a line, KEY=VALUE each.
+func parameters(t *testing.T, d *algo.Descriptor, line string) algo.Values {
+	t.Helper()
+	set := map[string]string{}
+	for word := range strings.FieldsSeq(line) {
+		key, value, _ := strings.Cut(word, "=")
+		set[key] = value
+	}
+	v, err := algo.NewValues(d.Name, d.Params, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// A capture has the answer that it had: who changes one, knows it (-update), and says so to those who compare windows of years. What is asked of an
+// algorithm stands in testdata/NAME.jsonl: lines of parameters behind a #, each before its answer.
+func TestAnswers(t *testing.T) {
+	testutil.NeedRoot(t)
+	scan, err := traffic.NewLean(traffic.LeanOptions{Packets: 200, Flows: 100, Span: 10 * time.Second, Heavy: 10, Victims: 1, Scan: 3000, Seed: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := append(mixedFrames(t, 10*time.Second), framesOf(t, scan)...)
+	slices.SortStableFunc(all, func(a, b packet.Frame) int { return int(a.Time - b.Time) })
+	forAll(t, func(t *testing.T, s session.Selected) {
+		path := filepath.Join("testdata", s.Descriptor.Name+".jsonl")
+		want, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			t.Skipf("nothing is asked: no %s", path)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got bytes.Buffer
+		for line := range strings.Lines(string(want)) {
+			if asked, ok := strings.CutPrefix(line, "#"); ok {
+				s.Values = parameters(t, s.Descriptor, asked)
+				fmt.Fprint(&got, line)
+				answer(t, s, all, &got)
+			}
+		}
+		if *update {
+			err = os.WriteFile(path, got.Bytes(), 0o644)
+		} else {
+			differ(t, got.String(), string(want))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func answer(t *testing.T, s session.Selected, all frames, to *bytes.Buffer) {
+	t.Helper()
+	cfg := session.Config{Algorithms: []session.Selected{s}, Proven: true, Window: 5 * time.Second, Seed: 7, Truth: true, Emit: func(l report.Line) error {
+		b, err := l.Record(report.Clock{Name: "capture"})
+		to.Write(append(long.ReplaceAllFunc(b, short), '\n'))
+		return err
+	}}
+	if err := session.ReplaySource(context.Background(), cfg, "mixed", all.source(), nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// long numbers may have another end: sums are in any order.
+var long = regexp.MustCompile(`\d+\.\d{8,}(e-\d+)?`)
+
+func short(number []byte) []byte {
+	x, _ := strconv.ParseFloat(string(number), 64)
+	return strconv.AppendFloat(nil, x, 'g', 8, 64)
+}
+
+// differ shows where.
+func differ(t *testing.T, got, want string) {
+	t.Helper()
+	a, b := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range max(len(a), len(b)) {
+		x, y := "", ""
+		if i < len(a) {
+			x = a[i]
+		}
+		if i < len(b) {
+			y = b[i]
+		}
+		if x == y {
+			continue
+		}
+		at := 0
+		for at < min(len(x), len(y)) && x[at] == y[at] {
+			at++
+		}
+		from := max(0, at-60)
+		t.Errorf("line %d from byte %d on: …%.120s…, it was …%.120s…", i+1, at, x[from:], y[from:])
+		return
+	}
+}
