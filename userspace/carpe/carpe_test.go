@@ -225,6 +225,32 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// Events of flows that found no place make bundles here, of as many flows as there is room for: whoever comes later is counted, and nothing else.
+func TestHandedHasABound(t *testing.T) {
+	h := newHanded(configured(t, map[string]string{"threshold": "1000", "epsilon": "0.04", "s": "1"}), algo.Env{Replay: true})
+	for n := range uint64(mostHanded) {
+		if got := h.add(heavy.Key{n}, 1, 1); got != 0 {
+			t.Fatalf("flow %d: a report of %d", n, got)
+		}
+	}
+	if h.full != 0 || len(h.flows) != mostHanded {
+		t.Errorf("%d flows, %d events had no room", len(h.flows), h.full)
+	}
+	if h.add(heavy.Key{mostHanded}, 1, 1); h.full != 1 || len(h.flows) != mostHanded {
+		t.Errorf("one more: %d flows, %d events had no room", len(h.flows), h.full)
+	}
+	if h.add(heavy.Key{3}, 1, 1); h.full != 1 || h.flows[heavy.Key{3}] != 2*h.config.start {
+		t.Errorf("one that has room has %d units, %d events had none", h.flows[heavy.Key{3}], h.full)
+	}
+	tau := h.config.tau(1)
+	if got := h.add(heavy.Key{4}, tau-1-h.config.start, 1); got != 0 {
+		t.Errorf("a unit less than a bundle is reported as %d", got)
+	}
+	if got := h.add(heavy.Key{4}, 1, 1); got != tau || h.reports != 1 || len(h.flows) != mostHanded-1 {
+		t.Errorf("a bundle of %d is reported as %d, %d reports, %d flows left", tau, got, h.reports, len(h.flows))
+	}
+}
+
 // R follows how tau is rounded.
 func TestRounding(t *testing.T) {
 	c := configured(t, map[string]string{"threshold": "1413", "epsilon": "0.1"})

@@ -3,6 +3,7 @@ package heavy
 import (
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/xdpmon/xdpmon/userspace/packet"
@@ -85,6 +86,32 @@ func TestTwoDimensions(t *testing.T) {
 	for _, h := range Hierarchical(counts, 100) {
 		if h.Prefix == (Prefix{any, any}) && h.Conditioned != 1000-400-300+60 {
 			t.Errorf("root: conditioned count %v, want 360", h.Conditioned)
+		}
+	}
+}
+
+// TestGreatestLowerBounds: two heavy descendants are put back where they overlap, unless a third explains that, too.
+func TestGreatestLowerBounds(t *testing.T) {
+	both := func(src, dst string) Prefix { return Prefix{netip.MustParsePrefix(src), netip.MustParsePrefix(dst)} }
+	root := both("0.0.0.0/0", "0.0.0.0/0")
+	a, b := both("10.1.0.0/16", "0.0.0.0/0"), both("0.0.0.0/0", "20.1.0.0/16")
+	third := both("10.0.0.0/8", "20.0.0.0/8") // has what a and b have in common
+	for _, c := range []struct {
+		found, minus, plus []Prefix
+	}{
+		{[]Prefix{a, b}, []Prefix{a, b}, []Prefix{both("10.1.0.0/16", "20.1.0.0/16")}},
+		{[]Prefix{a, both("10.2.0.0/16", "20.1.0.0/16")}, []Prefix{a, both("10.2.0.0/16", "20.1.0.0/16")}, nil}, // other sources
+		{[]Prefix{b, both("10.2.0.0/16", "20.2.0.0/16")}, []Prefix{b, both("10.2.0.0/16", "20.2.0.0/16")}, nil}, // other destinations
+		{[]Prefix{a, b, third}, []Prefix{a, b, third}, []Prefix{both("10.1.0.0/16", "20.0.0.0/8"), both("10.0.0.0/8", "20.1.0.0/16")}},
+		{[]Prefix{root, a, both("10.1.2.0/24", "0.0.0.0/0")}, []Prefix{a}, nil}, // itself, and what lies below a
+		{[]Prefix{{Src: a.Src}, both("2001:db8::/32", "::/0")}, nil, nil},       // other dimensions, another family
+	} {
+		var found []Heavy
+		for _, p := range c.found {
+			found = append(found, Heavy{Prefix: p})
+		}
+		if minus, plus := Parts(found, root); !slices.Equal(minus, c.minus) || !slices.Equal(plus, c.plus) {
+			t.Errorf("%v: %v are taken off and %v put back, want %v and %v", c.found, minus, plus, c.minus, c.plus)
 		}
 	}
 }

@@ -15,7 +15,7 @@ func random(rng *rand.Rand) (nodes []Node, demands []float64) {
 		}
 		nodes[i].First, nodes[i].Count = len(nodes), 1+rng.IntN(8)
 		for range nodes[i].Count {
-			child := Node{Weight: 1 + float64(rng.IntN(5)), Ceiling: math.Inf(1)}
+			child := Node{Weight: math.Exp2(float64(rng.IntN(13) - 6)), Ceiling: math.Inf(1)}
 			if rng.IntN(3) == 0 {
 				child.Ceiling = math.Exp(rng.Float64() * 8)
 			}
@@ -155,6 +155,26 @@ func TestPaper(t *testing.T) {
 			if !near(tree.Alloc(i+1), c.alloc[i]) || !near(tree.Grant(i+1), c.grant[i]) {
 				t.Errorf("%v: slice %d gets %g and may take %g, want %g and %g", c.demands, i+1, tree.Alloc(i+1), tree.Grant(i+1), c.alloc[i], c.grant[i])
 			}
+		}
+	}
+}
+
+// A light slice beside heavy ones, which have floors and want little more: seen from where all of these have what they want the level seems to be below 0, and
+// from where they have their floors far above.
+func TestSteep(t *testing.T) {
+	inf := math.Inf(1)
+	nodes := []Node{{First: 1, Count: 4, Weight: 1, Ceiling: 1000}, {Weight: 1, Ceiling: inf}}
+	for range 3 {
+		nodes = append(nodes, Node{Weight: 100, Floor: 200, Ceiling: 400})
+	}
+	tree := New(nodes)
+	for leaf := range 4 {
+		tree.Demand(leaf+1, inf)
+	}
+	tree.Divide()
+	for leaf, want := range []float64{1000. / 301, 100000. / 301, 100000. / 301, 100000. / 301} {
+		if got := tree.Alloc(leaf + 1); !near(got, want) {
+			t.Errorf("slice %d gets %g, want %g", leaf+1, got, want)
 		}
 	}
 }

@@ -41,6 +41,68 @@ func TestExpectedRecall(t *testing.T) {
 	}
 }
 
+// missed is the chance that more than some of n events are false, added up by its definition.
+func missed(n, some int, share float64) (chance float64) {
+	factorial := func(n int) float64 { log, _ := math.Lgamma(float64(n) + 1); return log }
+	for k := some + 1; k <= n; k++ {
+		chance += math.Exp(factorial(n) - factorial(k) - factorial(n-k) + float64(k)*math.Log(share) + float64(n-k)*math.Log1p(-share))
+	}
+	return chance
+}
+
+// What is taken off is the least number that is exceeded in at most one of 40 cases; of many events it is that or a few more.
+func TestLower(t *testing.T) {
+	for _, share := range []float64{.001, .01, .1, .3, .5, .9, .99} {
+		for _, n := range []int{0, 1, 2, 5, 17, 99, 100, 101, 150, 1000} {
+			least := 0
+			for missed(n, least, share) > 1./40 {
+				least++
+			}
+			most := least
+			if n > 100 {
+				most += 2 + least/20
+			}
+			if off := float64(n) - Lower(float64(n), share); off < float64(least)-1e-9 || off > float64(min(most, n))+1e-9 {
+				t.Errorf("%d events, each false with probability %g: %g are taken off, want %d to %d", n, share, off, least, most)
+			}
+		}
+	}
+	for _, c := range []struct{ x, share, want float64 }{{7.5, 0, 7.5}, {7.5, -1, 7.5}, {7.5, 1, 0}, {7.5, 2, 0}, {100, 1, 0}, {2.5, .01, 1.5}, {2.5, .005, 2.5}, {.5, .5, 0}, {0, .5, 0}} {
+		if got := Lower(c.x, c.share); got != c.want {
+			t.Errorf("%g events, %g of them false: at least %g, want %g", c.x, c.share, got, c.want)
+		}
+	}
+}
+
+// What is added is the mean of a negative binomial number and three of its deviations: geometric trials say so.
+func TestUpper(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	for _, share := range []float64{.01, .2, .5, .9} {
+		for _, x := range []int{0, 3, 40} {
+			const trials = 4000
+			sum, squares := 0.0, 0.0
+			for range trials {
+				missed := 0.0
+				for range x + 1 {
+					for rng.Float64() < share {
+						missed++
+					}
+				}
+				sum, squares = sum+missed, squares+missed*missed
+			}
+			mean := sum / trials
+			deviation := math.Sqrt(squares/trials - mean*mean)
+			want := float64(x) + mean + 3*deviation
+			if got := Upper(float64(x), share); math.Abs(got-want) > .25*deviation+.02 {
+				t.Errorf("%d events were seen, each is missed with probability %g: at most %g, of trials %g", x, share, got, want)
+			}
+		}
+	}
+	if Upper(5, 0) != 5 || Upper(5, 1) != Upper(5, .9) || Upper(5, .95) != Upper(5, .9) {
+		t.Errorf("%g, %g and %g", Upper(5, 0), Upper(5, .9), Upper(5, 1))
+	}
+}
+
 // Squares that are added up in steps are those that are added up one by one.
 func TestSquaresBehind(t *testing.T) {
 	want := 0.0
