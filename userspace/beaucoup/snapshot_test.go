@@ -2,6 +2,7 @@ package beaucoup
 
 import (
 	"errors"
+	"math"
 	"math/bits"
 	"math/rand/v2"
 	"slices"
@@ -173,4 +174,21 @@ func TestSnapshotsNotMerged(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+}
+
+// Queries of a snapshot have collectors that can be, and events are of queries that there are.
+func TestEdges(t *testing.T) {
+	s := drawn(t, exporting, 1<<32-1, 3)
+	m, n := s.Words[queryWords][1], s.Words[queryWords][2]
+	snapshottest.Edges(t, s,
+		snapshottest.Edge{Name: queryWords, At: 1, Good: []uint64{n, 64}, Bad: []uint64{0, n - 1, 65, math.MaxUint64}},
+		snapshottest.Edge{Name: queryWords, At: 2, Good: []uint64{1, m}, Bad: []uint64{0, m + 1, math.MaxUint64}},
+		snapshottest.Range(queryWords, 3, leastP, 1), snapshottest.Range(queryWords, 4, leastP, 1),
+		snapshottest.Edge{Name: eventWords, At: 0, Good: []uint64{0}, Bad: []uint64{1, math.MaxUint64}},
+		snapshottest.Edge{Name: eventWords, At: 4, Good: []uint64{0, 1, math.MaxUint64}},
+		snapshottest.Edge{Name: haveWords, At: 0, Good: []uint64{0}, Bad: []uint64{1}},
+		snapshottest.Edge{Name: haveWords, At: 5, Good: []uint64{0, 1 << 40}},
+		snapshottest.Edge{Name: stateWords, At: 0, Good: []uint64{0, math.MaxUint64}})
+	merged := snapshottest.Merge(t, s, drawn(t, exporting, 5))
+	snapshottest.Edges(t, merged, snapshottest.Edge{Name: spanWords, At: 0, Good: []uint64{0}, Bad: []uint64{1}}, snapshottest.Edge{Name: spanWords, At: 3, Good: []uint64{0, 1}})
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xdpmon/xdpmon/tests/snapshottest"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -216,6 +217,11 @@ func TestSnapshot(t *testing.T) {
 			t.Errorf("%s is reported", name)
 		}
 	}
+	edges := []snapshottest.Edge{{Name: accusedWords, At: 0, Good: []uint64{0}, Bad: []uint64{1, math.MaxUint64}}}
+	for at := 6; at < 9; at++ {
+		edges = append(edges, snapshottest.Range(accusedWords, at, 0, 1))
+	}
+	snapshottest.Edges(t, a, edges...)
 }
 
 // The log says when a burst began: to an operator as time of day, with its date, and in the clock of the packets. Where no calendar knows the time it is a

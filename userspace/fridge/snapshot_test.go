@@ -139,3 +139,21 @@ func TestPastIsInTheSnapshot(t *testing.T) {
 		t.Errorf("other fridges: %v", err)
 	}
 }
+
+// Windows before this one are as many as are kept, and have a length.
+func TestEdges(t *testing.T) {
+	s := counted(t, nil, 50, 160, 1e6, 2e6)
+	p := newPast(1)
+	for range keptWindows {
+		p.windows = append(p.windows, rateWindow{ns: 1e9})
+	}
+	p.into(s)
+	snapshottest.Edges(t, s, snapshottest.Edge{Name: windowWords, At: 0, Good: snapshottest.Numbers(-1, 0, 1, 1e18), Bad: snapshottest.Numbers(math.NaN())},
+		snapshottest.Edge{Name: gapWords, At: 0, Good: snapshottest.Numbers(0, 1e9), Bad: snapshottest.Numbers(math.NaN(), math.Inf(1))},
+		snapshottest.Edge{Name: occurrenceWords, At: 0, Good: snapshottest.Numbers(0, 1e9), Bad: snapshottest.Numbers(math.NaN(), math.Inf(-1))})
+	p.windows = append(p.windows, rateWindow{ns: 1e9})
+	p.into(s)
+	if _, err := algo.Report(s); !errors.Is(err, snapshot.ErrDamaged) {
+		t.Errorf("%d windows: %v", len(p.windows), err)
+	}
+}

@@ -2,8 +2,10 @@ package heavy
 
 import (
 	"errors"
+	"maps"
 	"math"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -79,5 +81,45 @@ func TestTablesAdd(t *testing.T) {
 	three := sum.Plus(b, 2, 1)
 	if three.Absent[Key{2}] != 6 || math.Abs(three.Minimum-(sum.Minimum*2+b.Minimum)/3) > 1e-9 {
 		t.Errorf("three: %+v", three)
+	}
+}
+
+// What a table of a snapshot may hold is bounded: counts to a bound, their squares to its square, and nothing below zero.
+func TestTableEdges(t *testing.T) {
+	s := snapshot.New(snapshot.Head{}, report.Window{})
+	example().Into(s)
+	refused := func(name string, at int, x float64) bool {
+		d := *s
+		d.Words = maps.Clone(s.Words)
+		d.Words[name] = slices.Clone(s.Words[name])
+		d.Words[name][at] = math.Float64bits(x)
+		r := d.Read()
+		TableOf(r)
+		return errors.Is(r.Err(), snapshot.ErrDamaged)
+	}
+	check := func(name string, at int, most float64) {
+		t.Helper()
+		for _, x := range []float64{0, 1, most} {
+			if refused(name, at, x) {
+				t.Errorf("%s[%d] = %g is refused", name, at, x)
+			}
+		}
+		for _, x := range []float64{-math.SmallestNonzeroFloat64, math.Nextafter(most, math.Inf(1)), math.NaN()} {
+			if !refused(name, at, x) {
+				t.Errorf("%s[%d] = %g is taken", name, at, x)
+			}
+		}
+	}
+	for at := range stateCount {
+		check(stateWords, at, mostCounted)
+	}
+	for _, row := range []int{0, rowWords} {
+		for at := range 2 + guessWords {
+			most := mostCounted * mostCounted
+			if at == 0 || at == 5 { // count, admissions
+				most = mostCounted
+			}
+			check(tableWords, row+KeyWords+at, most)
+		}
 	}
 }

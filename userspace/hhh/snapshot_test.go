@@ -86,3 +86,16 @@ func TestMerged(t *testing.T) {
 	}
 	snapshottest.Stands(t, merged)
 }
+
+// Prefixes have a length of a level, no bits behind it, and counts whose sums do not wrap.
+func TestEdges(t *testing.T) {
+	s := stackedOf(t, 50000)
+	first, second := 0x0a<<56, uint64(0x0a01<<48)
+	snapshottest.Edges(t, s,
+		snapshottest.Range(stackWords, 0, 0, mostCounted), snapshottest.Range(stackWords, 1, 0, mostCounted),
+		snapshottest.Edge{Name: nodeWords, At: 0, Good: []uint64{0, uint64(first), 0xff << 56}, Bad: []uint64{uint64(first) | 1, uint64(first) | 1<<55}},
+		snapshottest.Edge{Name: nodeWords, At: 3, Good: []uint64{second, 0xffff << 48}, Bad: []uint64{second | 1<<47}},
+		snapshottest.Edge{Name: nodeWords, At: 1, Good: []uint64{8, 16, 32}, Bad: []uint64{0, 7, 9, 31, 40, 128, 1 << 40}},
+		snapshottest.Edge{Name: nodeWords, At: 2, Good: []uint64{0, mostCounted}, Bad: []uint64{mostCounted + 1}},
+		snapshottest.Edge{Name: nodeWords, At: 5, Good: []uint64{0, mostCounted}, Bad: []uint64{mostCounted + 1}})
+}

@@ -152,3 +152,21 @@ func TestKeyedSum(t *testing.T) {
 	merged := snapshottest.Merge(t, sketched(t, map[string]string{"ooo": "misra-gries"}, nil), sketched(t, map[string]string{"ooo": "misra-gries"}, nil))
 	snapshottest.Stands(t, merged)
 }
+
+// Events, and the share of the segments that delays are of, are bounded.
+func TestEdges(t *testing.T) {
+	s := sketched(t, nil, []happening{{1, 5, true}, {2, 6, true}})
+	s.Words[chanceWords] = snapshot.Floats([]float64{.25, .5, 7})
+	tiny := math.SmallestNonzeroFloat64
+	edges := []snapshottest.Edge{
+		snapshottest.Range(chanceWords, 1, .25, 1),
+		{Name: chanceWords, At: 0, Good: snapshottest.Numbers(tiny, .5), Bad: snapshottest.Numbers(0, -tiny, math.Nextafter(.5, 1), math.NaN())},
+		{Name: chanceWords, At: 2, Good: snapshottest.Numbers(0, math.MaxFloat64), Bad: snapshottest.Numbers(-tiny, math.NaN(), math.Inf(1))},
+	}
+	for st := range stats {
+		for row := range 2 {
+			edges = append(edges, snapshottest.Range(namedWords+st.String(), row*namedWidth+heavy.KeyWords+2, -mostCounted, mostCounted))
+		}
+	}
+	snapshottest.Edges(t, s, edges...)
+}

@@ -2,6 +2,7 @@ package reorder
 
 import (
 	"errors"
+	"math"
 	"testing"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/reorder"
@@ -59,4 +60,19 @@ func TestMerged(t *testing.T) {
 	if _, err := algo.Merge(merged, strange); !errors.Is(err, algo.ErrMerge) {
 		t.Errorf("another T: %v", err)
 	}
+}
+
+// What a row may say is bounded, so that no sum of rows wraps.
+func TestEdges(t *testing.T) {
+	var edges []snapshottest.Edge
+	for at := range flowWidth {
+		switch at {
+		case 0: // a prefix is any
+		case 1:
+			edges = append(edges, snapshottest.Edge{Name: flowWords, At: at, Good: []uint64{0, math.MaxUint32}, Bad: []uint64{math.MaxUint32 + 1}})
+		default:
+			edges = append(edges, snapshottest.Edge{Name: flowWords, At: at, Good: []uint64{0, mostCounted}, Bad: []uint64{mostCounted + 1, math.MaxUint64}})
+		}
+	}
+	snapshottest.Edges(t, heard(t, 100, one, again, other), edges...)
 }
