@@ -24,7 +24,7 @@ const module = "github.com/xdpmon/xdpmon"
 // them kills a mutant late, and who is disturbed kills it wrongly.
 const (
 	otherPackages = `^(loader(/(attach|detach|features|kernel|pin|pisa(/.*)?|privilege|status|watch))?|p4/tna|tests/(bench|builder|contributing|emulator|eval|faults|kernels|lab|mutants|netns|operator|soak|testutil|traffic|windows)(/.*)?|cmd/xdpmon/internal(/.*)?)$`
-	otherTests    = `Live|Soak|Long|UnderLoad|Demo`
+	otherTests    = `(Live|Soak|Demo)([A-Z]|$)|^TestLong(Fuzz|Random)|UnderLoad$`
 )
 
 type options struct {

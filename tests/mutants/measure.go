@@ -52,7 +52,7 @@ func readBaseline(path string, skip *regexp.Regexp) (*baseline, error) {
 func (b *baseline) measure(ctx context.Context, t *tree, packages []string) error {
 	started := time.Now()
 	for i, pkg := range packages {
-		of, err := hashOf(filepath.Join(t.dir, pkg))
+		of, err := hashOf(filepath.Join(t.dir, pkg), b.skip)
 		if err != nil {
 			return err
 		}
@@ -81,9 +81,10 @@ func (b *baseline) measure(ctx context.Context, t *tree, packages []string) erro
 	return nil
 }
 
-// hashOf a package's tests.
-func hashOf(dir string) (string, error) {
+// hashOf a package's tests, and of which of them are left out.
+func hashOf(dir string, skip *regexp.Regexp) (string, error) {
 	h := sha256.New()
+	h.Write([]byte(skip.String()))
 	list, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
 	if err != nil {
 		return "", err

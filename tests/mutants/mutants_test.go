@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -96,4 +97,14 @@ func root(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// What needs a network, load or time is left out, and nothing whose name only begins like that.
+func TestLeftOut(t *testing.T) {
+	for name, out := range map[string]bool{"TestLive": true, "TestLiveCores": true, "TestAttacksLive": true, "TestChangesUnderLoad": true, "TestChangesUnderLiveLoad": true,
+		"TestSoakMany": true, "TestDemo": true, "TestDemoEndsOnASignal": true, "TestLongFuzz": true, "TestLives": false, "TestTooLong": false, "TestLongestDelay": false, "TestLoad": false} {
+		if got := regexp.MustCompile(otherTests).MatchString(name); got != out {
+			t.Errorf("%s is left out: %v", name, got)
+		}
+	}
 }
