@@ -162,6 +162,23 @@ var wrong = []struct {
 	{"instances:\n  - name: a\n    kinds: [veth]\n    hook: xdp\n    direction: egress\n    algorithms: {cells: }\n", "4:11", "XDP sees arriving packets only", false},
 	{"x: &a [*a]\n", "1:1", "no key", true},
 	{least + "names: {libvirt: }\n", "5:18", "true or false", true},
+	{least + "names: {libvirt: yes}\n", "5:18", "libvirt is true or false, not \"yes\"", true},
+	{"instances:\n  - name: a\n    kinds: [veth]\n    algorithms:\n      cells: {match: }\n", "5:22", "cells.match has no value", true},
+	{"instances:\n  - name: a\n    kinds: [veth]\n    algorithms:\n      cells: {match: [tcp]}\n", "5:22", "cells.match is one value, not a list", true},
+	{"instances:\n  - name: a\n    kinds: [veth]\n    algorithms:\n      cells: 7\n", "5:14", "cells is a mapping (key: value), not \"7\"", true},
+	{"instances:\n  - name: a\n    kinds: veth\n    algorithms: {cells: }\n", "3:12", "kinds is a list, not \"veth\"", true},
+	{"instances:\n  - name: a\n    kinds: [veth]\n    algorithms: {cells: , cells: }\n", "4:27", "cells is given twice: line 4", false},
+	{"instances:\n  - name:\n    kinds: [veth]\n    algorithms: {cells: }\n", "2:10", "name is empty", true},
+	{"instances:\n  - {name: a, kinds: [veth], shared: true, window: 1s}\nbus: {servers: ['nats://127.0.0.1']}\n", "2:52", "window of a shared instance is the coordinator's", false},
+	{"instances:\n  - {name: a, kinds: [veth], shared: true}\n", "2:12", "instance a is shared: bus is missing", false},
+	{least + "[a]: 1\n", "5:1", "a key is a word, not a list", false},
+	{least + "log: text\n", "5:6", "log is a mapping (key: value), not \"text\"", true},
+	{least + "socket: {}\n", "5:9", "socket is one value, not a mapping", true},
+	{least + "bus: {servers: []}\n", "5:16", "servers is empty", true},
+	{least + "bus: {}\n", "5:6", "bus lacks servers", true},
+	{least + "bus: {servers: ['tls://h:1'], keys: {ca: /a, certificate: /b}}\n", "5:37", "keys lacks key", true},
+	{least + "bus: {servers: ['http://h:1']}\n", "5:17", "tls:// or nats://", false},
+	{least + "bus: {servers: ['nats://h:1']}\n", "5:16", "nats://h:1 leaves this host or has keys: tls://h:1", false},
 }
 
 func TestWrong(t *testing.T) {
