@@ -688,3 +688,156 @@ func TestGateAndInbox(t *testing.T) {
 		t.Errorf("%s is next", name)
 	}
 }
+
+// A state that was kept is told where it says something new, and nowhere else: agents forget what was used, and nobody is answered for nothing.
+func TestKept(t *testing.T) {
+	b := newBench(t, "")
+	one, two := b.host("one"), b.host("two")
+	one.hello()
+	two.hello()
+	one.window(0, 1)
+	b.at(2)
+	b.tick()
+	s, dirty := b.e.changed(time.Hour)
+	if !dirty || s.Agents["one"].Used != 1 || s.Agents["two"].Used != 0 {
+		t.Fatalf("%v, %+v", dirty, s)
+	}
+	b.e.kept(s, false)
+	if answers := b.tick(); len(answers) != 0 {
+		t.Errorf("what was not kept is told: %+v", answers)
+	}
+	if again, dirty := b.e.changed(0); !dirty || again.Agents["one"].Used != 1 {
+		t.Errorf("what was not kept is kept no more: %+v", again)
+	}
+	b.e.kept(s, true)
+	if answers := b.tick(); len(answers) != 1 || answers["one"].Used != 1 || answers["one"].Received != 1 {
+		t.Errorf("%+v", answers)
+	}
+	b.e.kept(s, true)
+	if answers := b.tick(); len(answers) != 0 {
+		t.Errorf("told again: %+v", answers)
+	}
+	one.window(1, 1)
+	b.at(3)
+	b.tick()
+	b.e.kept(s, true) // of before
+	if a := one.hello(); a.Used != 1 || a.Received != 2 {
+		t.Errorf("%+v", a)
+	}
+}
+
+// What a window may be, to the nanosecond: half again as long, not behind the next one, not an hour old, off by a hundredth, and beside what the host has
+// said before.
+func TestWindowEdges(t *testing.T) {
+	const at = 5000 * second
+	for what, c := range map[string]struct {
+		start, end      int64 // from the middle of a measurement at 5000 s
+		refused, skewed int
+	}{
+		"right": {0, second, 0, 0}, "long": {0, 3 * second / 2, 0, 1}, "too long": {0, 3*second/2 + 1, 1, 0},
+		"next": {second, 2 * second, 0, 0}, "behind it": {second + 1, 2 * second, 1, 0}, "old": {-3601 * second, -3600 * second, 0, 0}, "too old": {-3601 * second, -3600*second - 1, 1, 0},
+		"off": {second / 100, second, 0, 0}, "too far off": {second/100 + 1, second, 0, 1}, "early": {-second / 100, second, 0, 0}, "too early": {-second/100 - 1, second, 0, 1},
+		"short": {0, 99 * second / 100, 0, 0}, "too short": {0, 99*second/100 - 1, 0, 1}, "late": {0, 101 * second / 100, 0, 0}, "too late": {0, 101*second/100 + 1, 0, 1},
+	} {
+		b := newBench(t, "")
+		b.now = time.Unix(0, at)
+		h := b.host("one")
+		h.hello()
+		s := h.snapshot(0, 1)
+		s.Window.Start, s.Window.End = at+c.start, at+c.end
+		h.send(h.batch(h.item(s)))
+		if k := b.agent("one"); int(k.Refused[untimely]) != c.refused || int(k.Skewed) != c.skewed || int(k.Windows) != 1-c.refused {
+			t.Errorf("%s: %+v", what, k)
+		}
+	}
+	for over, twice := range map[int64]uint64{0: 0, second / 200: 0, second/200 + 1000: 1} { // windows of half a second each, which lie over each other so far
+		b := newBench(t, "")
+		h := b.host("one")
+		h.hello()
+		for n, start := range []int64{0, second/2 - over} {
+			s := h.snapshot(0, 1)
+			s.Window.Start, s.Window.End, s.Window.Number = 1000*second+start, 1000*second+start+second/2, n
+			h.send(h.batch(h.item(s)))
+		}
+		if k := b.agent("one"); k.Refused[replayed] != twice {
+			t.Errorf("%d ns over each other: %+v", over, k)
+		}
+	}
+}
+
+// When answers are due, when agents are answered, and how many there may be: to the moment, and to the number.
+func TestDue(t *testing.T) {
+	b := newBench(t, "")
+	one, two := b.host("one"), b.host("two")
+	one.hello()
+	two.hello()
+	answered := func(seconds float64) int {
+		b.at(seconds)
+		b.tick()
+		return len(b.lines)
+	}
+	one.window(0, 1)
+	two.window(0, 1)
+	if n := answered(1.499999); n != 0 { // of the first window nobody knows who will come
+		t.Errorf("%d answers before the wait is over", n)
+	}
+	if n := answered(1.5); n != 1 {
+		t.Errorf("%d answers when it is", n)
+	}
+	one.window(1, 1)
+	if n := answered(2.499999); n != 1 {
+		t.Errorf("%d answers without the other", n)
+	}
+	two.window(1, 1)
+	if n := answered(1.999999); n != 1 {
+		t.Errorf("%d answers before the window's end", n)
+	}
+	if n := answered(2); n != 2 {
+		t.Errorf("%d answers when all have come", n)
+	}
+	one.window(2, 1)
+	if n := answered(15); n != 3 {
+		t.Errorf("%d answers", n)
+	}
+	if one.hello(); b.agent("two").State != "fresh" {
+		t.Error("silent as soon as it may be")
+	}
+	b.at(15.000001)
+	if b.tick(); b.agent("two").State != "silent" || b.agent("one").State != "fresh" {
+		t.Error("not silent")
+	}
+	b.at(3600)
+	if b.tick(); len(b.e.agents) != 2 {
+		t.Errorf("%d agents", len(b.e.agents))
+	}
+	b.at(3600.000001)
+	if b.tick(); len(b.e.agents) != 1 {
+		t.Errorf("%d agents", len(b.e.agents))
+	}
+
+	b = newBench(t, "")
+	h := b.host("one")
+	h.hello()
+	for n := range int64(acks) {
+		if a := h.send(h.batch()); (a != nil) != (n == acks-1) {
+			t.Errorf("batch %d: %+v", n+1, a)
+		}
+	}
+	h.send(h.batch())
+	b.at(.249999)
+	if a := b.tick(); len(a) != 0 {
+		t.Errorf("answered in a hurry: %+v", a)
+	}
+	b.at(.25)
+	if a := b.tick(); len(a) != 1 || a["one"].Received != acks+1 {
+		t.Errorf("%+v", a)
+	}
+	b.at(9)
+	if a := b.tick(); len(a) != 0 {
+		t.Errorf("answered for nothing: %+v", a)
+	}
+	b.e.limits.Agents = 2
+	if b.host("two").hello() == nil || b.host("three").hello() != nil || b.e.refused[stranger] != 1 {
+		t.Errorf("%d agents, %v", len(b.e.agents), b.e.refused)
+	}
+}
