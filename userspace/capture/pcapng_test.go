@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/xdpmon/xdpmon/userspace/packet"
@@ -77,25 +78,26 @@ func TestPcapngDamage(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		damage func(w *ngWriter)
+		says   string
 	}{
-		{"clock too fine", func(w *ngWriter) { w.iface(1, 0, w.resolution(64)) }},
-		{"binary clock too fine", func(w *ngWriter) { w.iface(1, 0, w.resolution(0x80|64)) }},
-		{"length below header", func(w *ngWriter) { w.buf = append(w.buf, 6, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0, 0) }},
-		{"trailing length differs", func(w *ngWriter) { w.simple(payload(20, 0), 20); w.buf[len(w.buf)-4]++; w.buf[len(w.buf)-3]++ }},
-		{"captured more than the block", func(w *ngWriter) { w.enhanced(0, 1, payload(8, 0), 8); w.buf[len(w.buf)-20]++ }},
-		{"enhanced without header", func(w *ngWriter) { w.block(blockEnhanced, payload(16, 0)) }},
-		{"obsolete without header", func(w *ngWriter) { w.block(blockPacket, payload(16, 0)) }},
-		{"simple without header", func(w *ngWriter) { w.block(blockSimple, nil) }},
-		{"interface without header", func(w *ngWriter) { w.block(blockInterface, payload(4, 0)) }},
-		{"section without header", func(w *ngWriter) { w.block(blockSection, w.order.AppendUint32(nil, byteOrderMagic)) }},
-		{"section of no byte order", func(w *ngWriter) { w.block(blockSection, payload(16, 0)) }},
+		{"clock too fine", func(w *ngWriter) { w.iface(1, 0, w.resolution(64)) }, ""},
+		{"binary clock too fine", func(w *ngWriter) { w.iface(1, 0, w.resolution(0x80|64)) }, ""},
+		{"length below header", func(w *ngWriter) { w.buf = append(w.buf, 6, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0, 0) }, "block of type 0x6 claims a length of 8 bytes, at least 12 is possible"},
+		{"trailing length differs", func(w *ngWriter) { w.simple(payload(20, 0), 20); w.buf[len(w.buf)-4]++; w.buf[len(w.buf)-3]++ }, "block of type 0x3 has length 36 in front and 296 behind"},
+		{"captured more than the block", func(w *ngWriter) { w.enhanced(0, 1, payload(8, 0), 8); w.buf[len(w.buf)-20]++ }, "packet claims 9 captured bytes in a block with room for 8"},
+		{"enhanced without header", func(w *ngWriter) { w.block(blockEnhanced, payload(16, 0)) }, "enhanced packet block of 28 bytes"},
+		{"obsolete without header", func(w *ngWriter) { w.block(blockPacket, payload(16, 0)) }, "packet block of 28 bytes"},
+		{"simple without header", func(w *ngWriter) { w.block(blockSimple, nil) }, "simple packet block of 12 bytes"},
+		{"interface without header", func(w *ngWriter) { w.block(blockInterface, payload(4, 0)) }, "of 16 bytes"},
+		{"section without header", func(w *ngWriter) { w.block(blockSection, w.order.AppendUint32(nil, byteOrderMagic)) }, ""},
+		{"section of no byte order", func(w *ngWriter) { w.block(blockSection, payload(16, 0)) }, "section header with byte order mark"},
 		{"more interfaces than there can be", func(w *ngWriter) {
 			for range maxInterfaces {
 				w.iface(1, 0, nil)
 			}
-		}},
-		{"block of 2 GiB", func(w *ngWriter) { w.buf = append(w.buf, 6, 0, 0, 0, 0, 0, 0, 0x80, 0, 0, 0, 0) }},
-		{"unknown block of 2 GiB", func(w *ngWriter) { w.buf = append(w.buf, 66, 0, 0, 0, 0, 0, 0, 0x80, 0, 0, 0, 0) }},
+		}, ""},
+		{"block of 2 GiB", func(w *ngWriter) { w.buf = append(w.buf, 6, 0, 0, 0, 0, 0, 0, 0x80, 0, 0, 0, 0) }, "block of type 0x6 claims 2147483648 bytes, more than any packet has"},
+		{"unknown block of 2 GiB", func(w *ngWriter) { w.buf = append(w.buf, 66, 0, 0, 0, 0, 0, 0, 0x80, 0, 0, 0, 0) }, "file ends inside a block of type 0x42 with 2147483648 bytes"},
 	} {
 		w := newNG(binary.LittleEndian)
 		w.iface(1, 0, w.resolution(9))
@@ -107,8 +109,8 @@ func TestPcapngDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 		frames, err := readAll(r)
-		if !errors.Is(err, ErrTruncated) {
-			t.Errorf("%s: error %v", c.name, err)
+		if !errors.Is(err, ErrTruncated) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: error %v, want %q", c.name, err, c.says)
 		}
 		checkFrames(t, frames, []packet.Frame{good})
 	}

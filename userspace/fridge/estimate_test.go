@@ -168,3 +168,33 @@ func TestGapsAreCentred(t *testing.T) {
 		t.Errorf("%d bins were asked for", asked)
 	}
 }
+
+// The samples of an octave say how many times faster requests came than the rate of the window, if there are ten of them and they survived something.
+func TestFaster(t *testing.T) {
+	e := &estimator{config: configOf(t, map[string]string{"fridges": "1024@1/2"})}
+	e.rates = newRates(e.parts)
+	e.rates.add(1e9, []uint64{1024})
+	const at = 1e9
+	weight := e.predictedAt(at)
+	if lives := math.Log(weight / 2); lives < .5 {
+		t.Fatalf("a delay of 1 s survives %g lives", lives)
+	}
+	for _, c := range []struct{ samples, times, want float64 }{{10, 1, 1}, {10, 2, 2}, {100, 3, 3}, {9, 2, 1}, {10, .5, 1}} {
+		s := delay.NewSpectrum(e.scale())
+		bin := s.Scale.Bin(at)
+		first := bin &^ (1<<s.Scale.Bins.Mantissa - 1)
+		s.Raw[bin], s.Mass[bin] = 1, 2*math.Pow(weight/2, c.times)
+		if bin == first {
+			bin++
+		} else {
+			bin = first
+		}
+		s.Raw[bin], s.Mass[bin] = c.samples-1, (c.samples-1)*2*math.Pow(weight/2, c.times)
+		if got := e.faster(s, func(int) float64 { return at }); math.Abs(got-c.want) > 1e-6 {
+			t.Errorf("%g samples of weights for %g times the rate: %g times", c.samples, c.times, got)
+		}
+		if got := e.faster(s, func(int) float64 { return at / 20 }); got != 1 {
+			t.Errorf("delays that survive nothing: %g times", got)
+		}
+	}
+}

@@ -78,3 +78,18 @@ func TestLayout(t *testing.T) {
 		t.Errorf("layout %d: are snapshots of before not read any more?", s.Layout)
 	}
 }
+
+// What had no entry is taken to be as large as the rest, and a second pass is refused that was asked for and did not come.
+func TestCounts(t *testing.T) {
+	for _, c := range []struct{ packets, matched, units, admitted, written, refused uint64 }{
+		{}, {100, 75, 1000, 9, 4, 5}, {100, 0, 1000, 4, 4, 0}, {100, 100, 1000, 4, 9, 0}, {100, 130, 1000, 1, 0, 1},
+	} {
+		n := make(counts, bpf.PrecisionPrecisionCounterPRECISION_COUNTS)
+		n[bpf.PrecisionPrecisionCounterPRECISION_PACKETS], n[bpf.PrecisionPrecisionCounterPRECISION_MATCHED] = c.packets, c.matched
+		n[bpf.PrecisionPrecisionCounterPRECISION_UNITS] = c.units
+		n[bpf.PrecisionPrecisionCounterPRECISION_ADMITTED], n[bpf.PrecisionPrecisionCounterPRECISION_WRITTEN] = c.admitted, c.written
+		if got, want := n.unmatched(), float64(c.units)*max(0, 1-float64(c.matched)/max(1, float64(c.packets))); got != want || n.refused() != c.refused {
+			t.Errorf("%+v: %g unmatched, want %g; %d refused", c, got, want, n.refused())
+		}
+	}
+}

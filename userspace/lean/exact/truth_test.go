@@ -215,3 +215,38 @@ func TestTruthWindows(t *testing.T) {
 		t.Errorf("an empty window has %d flows", len(tallies))
 	}
 }
+
+// What is missing of a connection's bytes, to its edges: nothing before its first packet or its SYN, and holes once, by who comes late.
+func TestStream(t *testing.T) {
+	fin := func(p *packet.Packet) *packet.Packet { p.TCPFlags |= packet.FIN; return p }
+	type step struct {
+		p    *packet.Packet
+		lost int
+	}
+	for name, steps := range map[string][]step{
+		"begins in the middle":      {{seg(0, 1000, 10, 1), 0}, {seg(1, 1010, 10, 2), 0}, {seg(2, 1030, 10, 4), 10}},
+		"the port is used again":    {{seg(0, 1000, 10, 1), 0}, {seg(1, 1020, 10, 3), 10}, {syn(2, 1100), 0}, {seg(3, 1101, 10, 4), 0}, {seg(4, 1010, 10, 5), 0}},
+		"SYN and FIN count":         {{syn(0, 99), 0}, {fin(seg(1, 100, 10, 1)), 0}, {seg(2, 111, 10, 2), 0}, {seg(3, 122, 10, 2), 1}},
+		"as many as may be":         {{seg(0, 1000, 10, 1), 0}, {seg(1, 1010+smallBytes, 10, 2), smallBytes}},
+		"more":                      {{seg(0, 1000, 10, 1), 0}, {seg(1, 1011+smallBytes, 10, 2), 0}, {seg(2, 1021+smallBytes, 10, 3), 0}},
+		"late":                      {{seg(0, 1000, 10, 1), 0}, {seg(1, 1020, 10, 3), 10}, {seg(2, 1010, 10, 2), -10}, {seg(3, 1010, 10, 2), 0}},
+		"repeated":                  {{seg(0, 1000, 10, 1), 0}, {seg(1, 1020, 10, 3), 10}, {seg(2, 1010, 10, 4), 0}, {seg(3, 1010, 10, 2), 0}},
+		"the front of it":           {{seg(0, 1000, 10, 1), 0}, {seg(1, 1030, 10, 4), 20}, {seg(2, 1010, 5, 2), -5}, {seg(3, 1005, 10, 2), 0}, {seg(4, 1015, 15, 3), -15}},
+		"the end of it":             {{seg(0, 1000, 10, 1), 0}, {seg(1, 1030, 10, 4), 20}, {seg(2, 1025, 10, 3), -5}, {seg(3, 1010, 15, 2), -15}},
+		"the middle of it":          {{seg(0, 1000, 10, 1), 0}, {seg(1, 1040, 10, 5), 30}, {seg(2, 1020, 10, 3), -10}, {seg(3, 1010, 30, 4), -20}},
+		"two holes":                 {{seg(0, 1000, 10, 1), 0}, {seg(1, 1020, 10, 3), 10}, {seg(2, 1040, 10, 5), 10}, {seg(3, 1010, 30, 2), -20}},
+		"far below":                 {{seg(0, 1<<31, 10, 1), 0}, {seg(1, 1000, 10, 2), 0}, {seg(2, 1020, 10, 4), 10}},
+		"without identifiers, 3 ms": {{seg(0, 1000, 10, 0), 0}, {seg(1, 1020, 10, 0), 10}, {seg(3001, 1010, 10, 0), -10}},
+		"... and later":             {{seg(0, 1000, 10, 0), 0}, {seg(1, 1020, 10, 0), 10}, {seg(3002, 1010, 10, 0), 0}},
+		"an identifier just before": {{seg(0, 1000, 10, 1), 0}, {seg(1, 1020, 10, near+9), 10}, {seg(9000, 1010, 10, 10), -10}},
+		"too far before":            {{seg(0, 1000, 10, 1), 0}, {seg(1, 1020, 10, near+9), 10}, {seg(2, 1010, 10, 9), 0}},
+		"the same":                  {{seg(0, 1000, 10, 1), 0}, {seg(1, 1020, 10, 9), 10}, {seg(2, 1010, 10, 9), 0}},
+	} {
+		var s stream
+		for n, one := range steps {
+			if got := s.gap(one.p); got != one.lost {
+				t.Errorf("%s: packet %d: %d bytes, want %d", name, n, got, one.lost)
+			}
+		}
+	}
+}
