@@ -2,8 +2,11 @@ package ahab
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/xdpmon/xdpmon/userspace/algo"
 )
 
 // Max-min: whoever wants less than the limit gets it, and what is given adds up to the capacity.
@@ -84,6 +87,52 @@ func TestShareAfter(t *testing.T) {
 	} {
 		if got := shareAfter(c.share, c.arrived+c.lost); got != c.want {
 			t.Errorf("a share of %d, %d samples and %d that were lost: %d next, want %d", c.share, c.arrived, c.lost, got, c.want)
+		}
+	}
+}
+
+// What does not fit together is refused, and at its edge it is not: a limit is at most 2^30 units.
+func TestRefused(t *testing.T) {
+	for _, c := range []struct {
+		set  map[string]string
+		says string
+	}{
+		{map[string]string{"tau": "1s", "capacity": "536870912bit"}, ""}, {map[string]string{"tau": "1s", "capacity": "536870920bit"}, "at most 999.99998"},
+		{map[string]string{"tau": "500us", "epoch": "500us", "capacity": "800Gbit"}, ""}, {map[string]string{"capacity": "800001Mbit"}, "8kbit to 800Gbit"}, {map[string]string{"capacity": "8kbit"}, ""},
+		{map[string]string{"capacity": "7999bit"}, "8kbit to 800Gbit"}, {map[string]string{"capacity": "fast"}, "no rate"}, {map[string]string{"capacity": "0"}, ""},
+		{map[string]string{"columns": "1000"}, "powers of two"}, {map[string]string{"flows": "1000"}, "powers of two"}, {map[string]string{"columns": "1024", "flows": "1024"}, ""},
+		{map[string]string{"form": "table", "update": "aimd"}, "interpolates"}, {map[string]string{"form": "table"}, ""}, {map[string]string{"form": "table", "epoch": "2ms"}, "2^20 ns"},
+		{map[string]string{"epoch": "4ms", "tau": "4ms"}, ""}, {map[string]string{"epoch": "4001us", "tau": "4ms"}, "at most ahab.tau, 4ms"},
+		{map[string]string{"fail": "hold"}, "say how long"}, {map[string]string{"fail": "hold", "hold": "10s"}, ""},
+		{map[string]string{"config": "{", "capacity": "1Mbit"}, "one of the two"},
+	} {
+		v, err := algo.NewValues(Name, params, c.set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := newSettings(v, algo.Env{}); (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%v: %v, want %q", c.set, err, c.says)
+		}
+	}
+}
+
+// A slice's byte counts by its share of the link, as a power of two between 2^8 and 2^24 of 2^-16.
+func TestNorm(t *testing.T) {
+	for share, want := range map[float64]uint32{1: 1 << 16, .5: 1 << 17, .25: 1 << 18, .36: 1 << 17, .35: 1 << 18, 1. / 256: 1 << 24, 1. / 1000: 1 << 24, 0: 1 << 24, 300: 1 << 8, 2: 1 << 15} {
+		if got := normOf(share); got != want {
+			t.Errorf("a share of %g: %d, want %d", share, got, want)
+		}
+	}
+	c := &config{slices: []slice{{}, {norm: 1 << 20}, {}}}
+	for n, want := range []uint32{1 << 16, 1 << 20, 1 << 16, 1 << 16} {
+		if got := c.norm(n); got != want {
+			t.Errorf("slice %d: %d, want %d", n, got, want)
+		}
+	}
+	for n, want := range map[int]uint32{1: 2, 2: 2, 3: 4, 4: 4, 5: 8, 9: 16} {
+		c.slices = make([]slice, n)
+		if got := c.entries(); got != want {
+			t.Errorf("%d slices: %d entries, want %d", n, got, want)
 		}
 	}
 }

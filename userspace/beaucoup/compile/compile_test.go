@@ -2,8 +2,11 @@ package compile
 
 import (
 	"errors"
+	"net/netip"
 	"strings"
 	"testing"
+
+	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
 func compiledAs(t *testing.T, text string, o CompileOptions) *Program {
@@ -126,5 +129,66 @@ func TestYAML(t *testing.T) {
 	queries, err := ParseYAML([]byte("queries:\n  - a: count distinct dst by src > 10 in 1s\n  - b: count distinct src+sport by dst/24 > 5 in 2m if tcp.syn and not tcp.ack\n"))
 	if err != nil || len(queries) != 2 || queries[1].Name != "b" || queries[1].Threshold != 5 {
 		t.Errorf("read %+v, %v", queries, err)
+	}
+}
+
+// A packet's words hold what it has: of what it lacks nothing, whatever a packet before it left there. Fields are told as they were read.
+func TestWordsOf(t *testing.T) {
+	tuple, err := ParseTuple("src/24+dst+sport+dport+proto+tcp.flags+vlan+timestamp+dns.id+dns.qname")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := packet.Packet{Src: netip.MustParseAddr("10.1.2.3"), Dst: netip.MustParseAddr("10.4.5.6"), SrcPort: 7, DstPort: 8, Proto: 17, TCPFlags: 9, VLAN: 10, AppID: 11, QName: "a.example"}
+	for _, c := range []struct {
+		valid           packet.Valid
+		flags, vlan, id string
+		app, named      bool
+	}{
+		{packet.IP | packet.RTP, "0", "0", "0", false, false}, {packet.IP | packet.TCP, "9", "0", "0", false, false}, {packet.IP | packet.VLAN, "0", "10", "0", false, false},
+		{packet.IP | packet.AppRequest, "0", "0", "11", true, false}, {packet.IP | packet.AppResponse, "0", "0", "11", true, false}, {packet.IP | packet.HasQName, "0", "0", "0", false, true},
+	} {
+		p.Valid = c.valid
+		w := WordsOf(&p, 12, 13)
+		if (ValidOf(&p)&hasApp != 0) != c.app || (w[wordName] == packet.HashName(13, "a.example")) != c.named || (w[wordName] != 0) != c.named {
+			t.Errorf("%b: %x, valid %b", c.valid, w, ValidOf(&p))
+		}
+		name := "0000000000000000"
+		if c.named {
+			name = "a.example"
+		}
+		want := "src=10.1.2.3/24 dst=10.4.5.6 sport=7 dport=8 proto=17 tcp.flags=" + c.flags + " vlan=" + c.vlan + " timestamp=12 dns.id=" + c.id + " dns.qname=" + name
+		if got := tuple.Name(w, map[uint64]string{packet.HashName(13, "a.example"): "a.example"}); got != want {
+			t.Errorf("%b: %s, want %s", c.valid, got, want)
+		}
+		if family := w[WordPorts] >> shiftFamily & 15; family != 4 {
+			t.Errorf("family %d", family)
+		}
+	}
+	p.Src, p.Dst = netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::2")
+	if w := WordsOf(&p, 0, 0); w[WordPorts]>>shiftFamily&15 != 6 || w[wordDstHigh] != 0x20010db8<<32 || w[WordDstLow] != 2 || w[WordSrcLow] != 1 {
+		t.Errorf("%x", w)
+	}
+}
+
+// A prefix leaves as many bits as it says, of either family.
+func TestPrefixes(t *testing.T) {
+	for text, want := range map[string]string{"src/1": "128.0.0.0", "src/8": "192.0.0.0", "src/31": "192.0.2.254", "src/32": "192.0.2.255", "dst/33": "2001:db8:8000::", "dst/64": "2001:db8:ffff:ffff::",
+		"dst/65": "2001:db8:ffff:ffff:8000::", "dst/127": "2001:db8:ffff:ffff:ffff:ffff:ffff:fffe", "dst/128": "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff", "src": "192.0.2.255"} {
+		tuple, err := ParseTuple(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := WordsOf(&packet.Packet{Src: netip.MustParseAddr("192.0.2.255"), Dst: netip.MustParseAddr("2001:db8:ffff:ffff:ffff:ffff:ffff:ffff")}, 0, 0)
+		if got := tuple.Name(w.And(&tuple.Mask), nil); got != text[:3]+"="+want+text[3:] {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+		if short := strings.HasPrefix(text, "src/"); tuple.ipv4 != short || tuple.ipv6 != (!short && text != "src") {
+			t.Errorf("%s: IPv4 %v, IPv6 %v", text, tuple.ipv4, tuple.ipv6)
+		}
+	}
+	for _, text := range []string{"src/0", "src/129", "dst/x", "sport/8", "x", ""} {
+		if _, err := ParseTuple(text); err == nil {
+			t.Errorf("%q is taken", text)
+		}
 	}
 }
