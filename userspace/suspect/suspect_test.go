@@ -51,6 +51,24 @@ func TestLongest(t *testing.T) {
 	}
 }
 
+// The table has the most suspect links, ten of them or all there are, and says of how many flows nothing is known.
+func TestBody(t *testing.T) {
+	for links, rows := range map[int]int{0: 0, 3: 3, 10: 10, 12: 10} {
+		r := Ranking{Flows: 5, Unknown: 2}
+		for n := range links {
+			r.Links = append(r.Links, Link{Name: fmt.Sprint("l", n), Score: float64(9 - n), Explained: .5, Afflicted: .25, Pairs: n})
+		}
+		b := r.Body()
+		got := b.Tables[0].Rows
+		if len(got) != rows || rows > 1 && fmt.Sprint(got[1]) != "[l1 8 0.5 0.25 1]" {
+			t.Errorf("%d links: %v", links, got)
+		}
+		if b.Values[0].Name != "lossy_flows" || b.Values[0].Value != int64(5) || b.Values[1].Name != "lossy_flows_unknown" || b.Values[1].Value != int64(2) {
+			t.Errorf("%+v", b.Values)
+		}
+	}
+}
+
 func TestRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                           "no paths",

@@ -16,10 +16,11 @@ type link struct {
 	offered, dropped  map[int]float64
 	tcp               bool
 	written, sinceTop int
+	spaced            int
 }
 
 func newLink(plan *slices.Plan) *link {
-	l := &link{map[int]float64{}, map[int]float64{}, map[int]float64{}, map[int]float64{}, false, 0, 0}
+	l := &link{map[int]float64{}, map[int]float64{}, map[int]float64{}, map[int]float64{}, false, 0, 0, 0}
 	for _, leaf := range plan.Leaves {
 		l.allowed[leaf.Number] = leaf.Full
 	}
@@ -32,7 +33,7 @@ func (l *link) Allow(n int, rate float64) {
 	l.written++
 }
 
-func (l *link) Space(int, uint32) {}
+func (l *link) Space(int, uint32) { l.spaced++ }
 
 // run lets a time go by, and returns what passes at its end.
 func (l *link) run(loop *Loop, now *int64, d time.Duration) map[int]float64 {
@@ -176,6 +177,21 @@ func TestChange(t *testing.T) {
 	}
 	if l.allowed[3] < 3e6 {
 		t.Errorf("the new one may take %g", l.allowed[3])
+	}
+}
+
+// Registers that a changed plan begins with are empty: all of them are written, those of slices that nothing has changed for among them.
+func TestChangeWritesAll(t *testing.T) {
+	plan := planOf(t, two)
+	l, loop, now := newLink(plan), New(plan, nil, 0), int64(1)
+	l.wants[1], l.wants[2] = 1e9, 1e9
+	l.run(loop, &now, time.Second)
+	loop = New(plan, loop, 0)
+	for _, want := range []int{2, 0, 0} {
+		l.written, l.spaced = 0, 0
+		if l.run(loop, &now, 10*time.Millisecond); l.written != want || l.spaced != want {
+			t.Errorf("%d rates and %d spacings are written, want %d of each", l.written, l.spaced, want)
+		}
 	}
 }
 
