@@ -83,7 +83,7 @@ ahab-live: ## real TCP flows sharing a slice, in namespaces, into docs/eval/ahab
 	$(SUDO) $(GO) run ./tests/ahab/live -out docs/eval/ahab-live.md
 	$(SUDO) $(GO) run ./tests/ahab/live -figures docs/eval
 
-conquest-live: build ## delays, bursts and culprits of a real queue, watched and tapped, into docs/eval/conquest-live.md; two minutes, alone
+conquest-live: build ## delays, bursts, culprits and figures 5.14 and 5.15 of a real queue, watched and tapped, into docs/eval/conquest-live.md; three minutes, alone
 	$(SUDO) $(GO) run ./tests/queue/live -out docs/eval/conquest-live.md
 
 conquest-loop: build ## ECN on culprits against ECN on everybody, with real TCP, into docs/eval/conquest-loop.md; an hour and a half

@@ -19,7 +19,7 @@ import (
 var (
 	binary  = flag.String("xdpmon", "bin/xdpmon", "the binary")
 	seconds = flag.Duration("seconds", 20*time.Second, "of each part")
-	only    = flag.String("only", "delays,bursts,queues,cost", "parts that are run")
+	only    = flag.String("only", "delays,bursts,alphas,queues,cost", "parts that are run")
 	out     = flag.String("out", "", "write the document here")
 	seed    = flag.Uint64("seed", 1, "of the traffic")
 )
@@ -48,6 +48,7 @@ var parts = []struct {
 }{
 	{"delays", "Delays against the queueing discipline's trace points", delays},
 	{"bursts", "Bursts and culprits: watched (`qdisc`) and tapped (`tap`) at once", bursts},
+	{"alphas", "Precision and recall by alpha (figure 5.15)", alphas},
 	{"queues", "Several transmit queues", queues},
 	{"cost", "Packets a second with and without", cost},
 }
@@ -76,19 +77,34 @@ func all() error {
 	traffic.Seed = *seed
 	p := &page{}
 	fmt.Fprintf(p, introduction, 100*traffic.Background, traffic.Every, scene.ShortestBurst, scene.LongestBurst, rate/1e6, limit, scene.Size, tau)
+	old := ""
+	if text, err := os.ReadFile(*out); err == nil {
+		old = string(text)
+	}
 	for _, part := range parts {
+		fmt.Fprintf(p, "## %s\n\n", part.title)
 		if !strings.Contains(*only, part.name) {
+			p.WriteString(section(old, part.title))
 			continue
 		}
-		fmt.Fprintf(p, "## %s\n\n", part.title)
 		if err := part.run(p); err != nil {
 			return fmt.Errorf("%s: %w", part.name, err)
 		}
+		load, _ := os.ReadFile("/proc/loadavg")
+		fmt.Fprintf(p, "*%s; load %s at the end.*\n\n", eval.Provenance(context.Background(), "make conquest-live"), strings.Fields(string(load))[0])
 	}
-	load, _ := os.ReadFile("/proc/loadavg")
-	fmt.Fprintf(p, "*%s; load %s at the end.*\n", eval.Provenance(context.Background(), "make conquest-live"), strings.Fields(string(load))[0])
 	if *out == "" {
 		return nil
 	}
-	return os.WriteFile(*out, []byte(p.String()), 0o644)
+	return os.WriteFile(*out, []byte(strings.TrimRight(p.String(), "\n")+"\n"), 0o644)
+}
+
+// section is what stands under a title in an earlier document: parts that are not run again stay with their date.
+func section(text, title string) string {
+	_, text, found := strings.Cut(text, "\n## "+title+"\n\n")
+	if !found {
+		return "Not run.\n\n"
+	}
+	text, _, _ = strings.Cut(text, "\n## ")
+	return strings.TrimRight(text, "\n") + "\n\n"
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"testing"
 
+	judge "github.com/xdpmon/xdpmon/tests/conquest"
 	"github.com/xdpmon/xdpmon/tests/queue/departures"
 	"github.com/xdpmon/xdpmon/tests/queue/scene"
 	"github.com/xdpmon/xdpmon/tests/queue/witness"
@@ -49,5 +50,37 @@ func TestMatch(t *testing.T) {
 	pairs, without := match(list, []departures.Departure{{Enqueued: 100, Now: 322, Sport: scene.FirstPort}})
 	if len(list) != 3 || len(pairs) != 1 || pairs[0] != [2]int64{222, 210} || len(without) != 1 || without[0].seq != 2 {
 		t.Errorf("%+v: %v, without %+v", list, pairs, without)
+	}
+}
+
+// A packet's answer is the one of its flow at its time; its truth is what left while it waited.
+func TestPair(t *testing.T) {
+	const first, other = scene.FirstPort, scene.FirstPort + 1
+	list := []packet{
+		{port: first, enqueue: 1000 * us, start: 1100 * us}, {port: other, enqueue: 1000 * us, start: 1200 * us}, // did not wait
+		{port: first, enqueue: 1150 * us, start: 1700 * us}, // the second of other and itself not
+		{port: other, enqueue: 1150 * us, start: 1760 * us}, // nothing is said of it
+		{port: first, enqueue: 1200 * us, start: 1820 * us},
+		{port: first, enqueue: 1300 * us}, // dropped
+	}
+	said := map[uint16][]judge.Answer{first: {{Departure: 1700*us + 3*us, Size: 7}, {Departure: 1820*us - 2*us, Size: 8}}, other: {{Departure: 1820 * us, Size: 9}}}
+	s, answers, silent := pair(list, said)
+	if len(s.Truth) != 3 || len(answers) != 3 || silent != 1 {
+		t.Fatalf("%+v: %+v, %d without", s.Truth, answers, silent)
+	}
+	for n, want := range []struct{ size, total, answer uint64 }{{0, 1, 7}, {1, 2, 0}, {1, 3, 8}} {
+		if got := s.Truth[n]; got.Size != want.size || got.Total != want.total || answers[n].Size != want.answer {
+			t.Errorf("packet %d: %+v, and %+v is said; want %+v", n, got, answers[n], want)
+		}
+	}
+}
+
+// Parts that are not run again stay as they are.
+func TestSection(t *testing.T) {
+	const text = "# page\n\n## One\n\nfirst\n\n*date*\n\n## Two\n\nsecond\n"
+	for title, want := range map[string]string{"One": "first\n\n*date*\n\n", "Two": "second\n\n", "Three": "Not run.\n\n"} {
+		if got := section(text, title); got != want {
+			t.Errorf("%s: %q", title, got)
+		}
 	}
 }
