@@ -114,7 +114,7 @@ func (row *Array) add(m *machine.Machine, i int, staged bool) {
 func compareArrays(a, b Array) int {
 	switch {
 	case a.Stage != nil && b.Stage != nil:
-		return cmp.Or(cmp.Compare(*a.Stage, *b.Stage), cmp.Compare(a.Algorithm, b.Algorithm))
+		return cmp.Compare(*a.Stage, *b.Stage)
 	case a.Stage != nil:
 		return -1
 	case b.Stage != nil:
@@ -123,7 +123,7 @@ func compareArrays(a, b Array) int {
 	return cmp.Compare(a.Kind, b.Kind)
 }
 
-// Name sets the algorithm that the report is about, for a merged one.
+// Name sets the algorithm that the report is about.
 func (r *Report) Name(algorithm string) *Report {
 	for i := range r.Arrays {
 		if !r.Arrays[i].Shared {
@@ -131,56 +131,6 @@ func (r *Report) Name(algorithm string) *Report {
 		}
 	}
 	return r
-}
-
-// Merge is the report of several algorithms that run one after the other. On a switch they lie side by side:
-// an algorithm whose stages are taken moves back as a whole, in its own order. Maps that algorithms share
-// are counted once.
-func Merge(reports ...*Report) *Report {
-	out := &Report{PossibleCPUs: possibleCPUs(), OtherWrites: []OtherWrite{}, Arrays: []Array{}}
-	for _, r := range reports {
-		out.PossibleCPUs = r.PossibleCPUs
-		for _, a := range r.Arrays {
-			out.addArray(a)
-		}
-		for _, w := range r.OtherWrites {
-			out.addWrite(w)
-		}
-	}
-	slices.SortStableFunc(out.Arrays, compareArrays)
-	out.Targets = fit(out.Arrays)
-	return out
-}
-
-func (r *Report) addArray(a Array) {
-	i := slices.IndexFunc(r.Arrays, func(o Array) bool { return a.Shared && o.Shared && o.Name == a.Name })
-	if i < 0 {
-		a.Programs = slices.Clone(a.Programs)
-		r.Arrays = append(r.Arrays, a)
-		return
-	}
-	row := &r.Arrays[i]
-	row.Programs = union(row.Programs, a.Programs)
-	row.Read, row.Write, row.Atomic = row.Read || a.Read, row.Write || a.Write, row.Atomic || a.Atomic
-}
-
-func (r *Report) addWrite(w OtherWrite) {
-	i := slices.IndexFunc(r.OtherWrites, func(o OtherWrite) bool { return o.Name == w.Name && o.Kind == w.Kind })
-	if i < 0 {
-		w.Programs = slices.Clone(w.Programs)
-		r.OtherWrites = append(r.OtherWrites, w)
-		return
-	}
-	r.OtherWrites[i].Programs = union(r.OtherWrites[i].Programs, w.Programs)
-}
-
-func union(a, b []string) []string {
-	for _, s := range b {
-		if !slices.Contains(a, s) {
-			a = append(a, s)
-		}
-	}
-	return a
 }
 
 // misfits is rule 6: the largest target must take it.

@@ -94,36 +94,6 @@ func TestReportAsJSON(t *testing.T) {
 	}
 }
 
-// TestMerge: algorithms lie side by side, what they share is counted once, and who finds no room moves back.
-func TestMerge(t *testing.T) {
-	var parts []*Report
-	for _, name := range []string{"a", "b", "c"} {
-		parts = append(parts, algorithmsReport(t).Name(name))
-	}
-	r := Merge(parts...)
-	vectors := 0
-	for _, a := range r.Arrays {
-		if a.Name == declared.VectorName {
-			vectors++
-		}
-	}
-	if vectors != 1 {
-		t.Errorf("the vector is counted %d times", vectors)
-	}
-	t1 := r.Targets[0]
-	if !t1.Fits || t1.StagesUsed != 3 { // two arrays of stage 0 each: the third finds the four ALUs taken
-		t.Errorf("three algorithms take %d stages, fit %t: %s", t1.StagesUsed, t1.Fits, t1.Reason)
-	}
-	for _, u := range t1.Use {
-		if u.ALUs > stageALUs || u.MapRAM > stageMapRAM || u.SRAM > stageSRAM {
-			t.Errorf("stage %d is overfull: %+v", u.Stage, u)
-		}
-	}
-	if parts[0].Arrays[0].Algorithm != "a" || len(parts[0].Targets) != 2 {
-		t.Error("merging has changed a part")
-	}
-}
-
 // TestFactsOfTheTofino: sizes that the compiler was seen to take and to refuse (p4c 1.2.5.16).
 func TestFactsOfTheTofino(t *testing.T) {
 	at := func(stages ...int) (out []*int) {

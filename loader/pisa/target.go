@@ -2,7 +2,6 @@ package pisa
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/xdpmon/xdpmon/loader/pisa/declared"
 )
@@ -57,23 +56,16 @@ func (a Array) placed() bool { return a.Stage != nil && a.Touches > 0 }
 // blocks is the SRAM of one array, with its spare block.
 func blocks(a Array) int { return int((a.Bits+blockBits-1)/blockBits) + 1 }
 
-// place puts every algorithm's stages where there is room, in their order and with their distances.
+// place puts stages where there is room, in their order and with their distances.
 func (t *Target) place(arrays []Array) {
 	t.Fits, t.Use = true, []StageUse{}
-	var algorithms []string
 	for _, a := range arrays {
-		if !a.placed() {
-			continue
-		}
-		t.checkArray(a)
-		if !slices.Contains(algorithms, a.Algorithm) {
-			algorithms = append(algorithms, a.Algorithm)
+		if a.placed() {
+			t.checkArray(a)
 		}
 	}
 	use := make([]StageUse, t.Stages)
-	for _, name := range algorithms {
-		t.placeAlgorithm(use, stagesOf(arrays, name))
-	}
+	t.placeStages(use, stagesOf(arrays))
 	for i, u := range use {
 		if u.ALUs > 0 {
 			u.Stage = i
@@ -83,10 +75,10 @@ func (t *Target) place(arrays []Array) {
 	}
 }
 
-// stagesOf are the arrays of one algorithm, by stage.
-func stagesOf(arrays []Array, algorithm string) (out [][]Array) {
+// stagesOf are the arrays by stage.
+func stagesOf(arrays []Array) (out [][]Array) {
 	for _, a := range arrays {
-		if !a.placed() || a.Algorithm != algorithm {
+		if !a.placed() {
 			continue
 		}
 		if last := len(out) - 1; last >= 0 && *out[last][0].Stage == *a.Stage {
@@ -98,7 +90,7 @@ func stagesOf(arrays []Array, algorithm string) (out [][]Array) {
 	return out
 }
 
-func (t *Target) placeAlgorithm(use []StageUse, groups [][]Array) {
+func (t *Target) placeStages(use []StageUse, groups [][]Array) {
 	moved := 0
 	for _, group := range groups {
 		at := *group[0].Stage + moved
