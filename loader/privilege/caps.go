@@ -96,11 +96,11 @@ func Check() error {
 	p := Current()
 	switch {
 	case InUserNamespace():
-		return fmt.Errorf("attach programs: %w: %s", ErrMissing, Remedy(AttachNeeds))
+		return fmt.Errorf("load programs: %w: %s", ErrMissing, Remedy(AttachNeeds))
 	case len(p.Missing) == 0:
 		return nil
 	}
-	return fmt.Errorf("attach programs: %w: this process lacks %s; %s", ErrMissing, strings.Join(p.Missing, ", "), Remedy(AttachNeeds))
+	return fmt.Errorf("load programs: %w: this process lacks %s; %s", ErrMissing, strings.Join(p.Missing, ", "), Remedy(AttachNeeds))
 }
 
 // Explain marks an error of the kernel as a missing privilege or as a lack of descriptors, where it is one.

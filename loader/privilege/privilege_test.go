@@ -103,7 +103,7 @@ func TestMissingPrivilegeIsNamed(t *testing.T) {
 	} {
 		out := runAs(t, "without %s tc", tc.caps)
 		t.Log(out)
-		for _, want := range []string{"true attach programs: privilege missing: this process " + tc.want, "finally: true", "sudo"} {
+		for _, want := range []string{"true load programs: privilege missing: this process " + tc.want, "finally: true", "sudo"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%s: no %q in\n%s", tc.caps, want, out)
 			}
@@ -168,7 +168,7 @@ func TestUserNamespaceIsNamed(t *testing.T) {
 	cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{Size: 1}}
 	out, err := cmd.CombinedOutput()
 	lab.NoError(t, err)
-	for _, want := range []string{"check: true attach programs: privilege missing: root of a user namespace", "load: true ", "features: unsupported root of a user namespace"} {
+	for _, want := range []string{"check: true load programs: privilege missing: root of a user namespace", "load: true ", "features: unsupported root of a user namespace"} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -59,7 +60,7 @@ func Listen(address string, store *Store, errorLog *log.Logger) (*Server, error)
 func Serve(address string, handler http.Handler, errorLog *log.Logger) (*Server, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("%w on %s: %w; choose another port or stop who has it (ss -ltnp)", ErrListen, address, err)
+		return nil, fmt.Errorf("%w on %s: %w; %s", ErrListen, address, err, remedy(err))
 	}
 	if l.Addr() == nil { // getsockname failed, of which net says nothing
 		return nil, errors.Join(fmt.Errorf("%w on %s: the kernel does not tell the address that it gave", ErrListen, address), l.Close())
@@ -69,6 +70,16 @@ func Serve(address string, handler http.Handler, errorLog *log.Logger) (*Server,
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}
 	go func() { s.failed <- s.http.Serve(l) }()
 	return s, nil
+}
+
+func remedy(err error) string {
+	switch {
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return "no interface of this host has that address (ip addr)"
+	case errors.Is(err, syscall.EACCES):
+		return "ports below 1024 need CAP_NET_BIND_SERVICE: choose a higher one"
+	}
+	return "choose another port or stop who has it (ss -ltnp)"
 }
 
 // Address is where the server listens, with the port that it got when 0 was asked for.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -172,5 +173,20 @@ func TestListenAndClose(t *testing.T) {
 	}
 	if _, err := http.Get("http://" + server.Address() + "/healthz"); err == nil {
 		t.Error("it still answers after Close")
+	}
+}
+
+// TestListenSaysTheRemedy: what helps depends on what is wrong with the address.
+func TestListenSaysTheRemedy(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for address, want := range map[string]string{"192.0.2.1:0": "no interface of this host has that address", taken.Addr().String(): "choose another port"} {
+		_, err := Listen(address, NewStore(time.Now), log.New(io.Discard, "", 0))
+		if !errors.Is(err, ErrListen) || !strings.Contains(err.Error(), want) {
+			t.Errorf("Listen(%q): %v, want %q in it", address, err, want)
+		}
 	}
 }
