@@ -30,8 +30,9 @@ func init() {
 			{Key: "match", Type: algo.Enum, Default: "tcp", Choices: []string{"tcp", "dns"}, Help: "what is matched"},
 			{Key: "share", Type: algo.Float, Default: "1/4", Help: "share of requests"},
 		},
-		Spec: func() (*ebpf.CollectionSpec, error) { return &ebpf.CollectionSpec{}, nil },
-		New:  newFake,
+		Spec:     func() (*ebpf.CollectionSpec, error) { return &ebpf.CollectionSpec{}, nil },
+		New:      newFake,
+		PlanFrom: algo.PlanArgs{MemoryBytes: 32 << 10},
 		Plan: func(a algo.PlanArgs) (*report.Body, error) {
 			if a.MemoryBytes < 1024 {
 				return nil, errors.New("memory of 1 KiB or more is needed")

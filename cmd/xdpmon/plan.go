@@ -28,6 +28,7 @@ type planOptions struct {
 	hosts        string
 	threshold    string
 	json         *bool
+	told         func(flag string) bool
 }
 
 func newPlan(env *environment) *cobra.Command {
@@ -39,8 +40,8 @@ func newPlan(env *environment) *cobra.Command {
 	o := &planOptions{}
 	f := cmd.Flags()
 	f.StringVar(&o.rate, "rate", "100k/s", "what the algorithm has to keep up with (requests, packets; see algos NAME), like 1M/s")
-	f.DurationVar(&o.maxDelay, "max-delay", 4*time.Second, "longest delay that must be measured")
-	f.StringVar(&o.memory, "memory", "1MiB", "register memory to stay within, like 64KiB")
+	f.DurationVar(&o.maxDelay, "max-delay", 4*time.Second, "longest delay that must be measured (conquest: 8ms unless told)")
+	f.StringVar(&o.memory, "memory", "1MiB", "register memory to stay within, like 64KiB (lean: of a statistic, 40000 unless told)")
 	f.StringArrayVar(&o.set, "set", nil, "parameter that is fixed already, `NAME.KEY=VALUE`; repeatable")
 	f.StringArrayVar(&o.extra, "extra", nil, "further quantity that this algorithm plans with, `KEY=VALUE`; repeatable (see algos NAME)")
 	f.StringVar(&o.hosts, "hosts", "", "hosts that report together (carpe), `N`")
@@ -49,7 +50,10 @@ func newPlan(env *environment) *cobra.Command {
 	f.StringVarP(&o.file, "file", "f", "", "file of queries (beaucoup)")
 	complete(cmd, "set", completeSet)
 	o.json = addJSON(cmd)
-	cmd.RunE = func(_ *cobra.Command, args []string) error { return plan(env, args[0], o) }
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		o.told = f.Changed
+		return plan(env, args[0], o)
+	}
 	return cmd
 }
 
@@ -96,6 +100,13 @@ func (o *planOptions) args(d *algo.Descriptor) (algo.PlanArgs, error) {
 	memory, err := algo.ParseSize(o.memory)
 	if err != nil || memory == 0 {
 		return algo.PlanArgs{}, usageError("--memory: %q is not a size like 64KiB or 1MiB", o.memory)
+	}
+	from := d.PlanDefaults()
+	if !o.told("memory") {
+		memory = from.MemoryBytes
+	}
+	if !o.told("max-delay") {
+		o.maxDelay = time.Duration(from.MaxDelayNS)
 	}
 	if o.maxDelay <= 0 {
 		return algo.PlanArgs{}, usageError("--max-delay %v: give a positive time like 500ms or 4s", o.maxDelay)

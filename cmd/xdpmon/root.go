@@ -70,7 +70,14 @@ func newRoot(env *environment) *cobra.Command {
 			return usageError("which command?")
 		},
 	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return &usage{betterFlagError(cmd, err)} })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if cmd == root { // it knows no flag of the command that is misspelt in front
+			if unknown := unknownCommand(root, cmd.Flags().Args()); unknown != nil {
+				return unknown
+			}
+		}
+		return &usage{betterFlagError(cmd, err)}
+	})
 	root.AddCommand(
 		newAttach(env), newReplay(env), newDemo(env), newDetach(env), newStatus(env), newFeatures(env),
 		newAlgos(env), newPlan(env), newPisa(env), newP4(env), newMerge(env), newVersion(env),

@@ -32,6 +32,7 @@ func TestWrongUsage(t *testing.T) {
 	for line, want := range map[string]string{
 		"":                                       "which command?",
 		"atach eth0":                             `unknown command "atach".*did you mean attach\?`,
+		"atach eth0 --algo test-delay":           `unknown command "atach".*did you mean attach\?`,
 		"attach":                                 "the interface to attach to is missing",
 		"attach eth0":                            "--algo is missing: choose one or more of .*test-delay",
 		"attach eth0 --algo test-dely":           `unknown algorithm "test-dely".*did you mean test-delay\?`,
@@ -542,6 +543,9 @@ func TestPlan(t *testing.T) {
 	if got := lines(t, w.out.String())[0]; got["algorithm"] != "test-delay" || got["plan"].(map[string]any)["entries"] != 4096.0 {
 		t.Errorf("got %v", got)
 	}
+	w = newWorld()
+	w.run("plan", "test-delay")
+	contains(t, w.out.String(), "entries: 2,048", "rate: 100 k/s", "max delay: 4.00 s")
 }
 
 func TestParseRate(t *testing.T) {

@@ -3,6 +3,8 @@
 package algo
 
 import (
+	"cmp"
+
 	"github.com/cilium/ebpf"
 
 	"github.com/xdpmon/xdpmon/maps"
@@ -44,6 +46,8 @@ type Descriptor struct {
 	Lines func() LineMerger
 	// Plan turns a load and a memory budget into parameters and an expected error; nil when there is nothing to plan.
 	Plan func(args PlanArgs) (*report.Body, error)
+	// PlanFrom changes what Plan is asked for where nothing is said, where that is nothing this algorithm has an answer to.
+	PlanFrom PlanArgs
 	// P4 returns the generated parts of the twin ("params", "tables"); nil when there is no twin.
 	P4 func(v Values) (map[string]string, error)
 	// P4Rules returns, as JSON, the entries of tables that change while the switch runs; nil when there are none.
@@ -140,4 +144,10 @@ type PlanArgs struct {
 	MemoryBytes   int64
 	Values        Values
 	Extra         map[string]string // other flags, by name
+}
+
+// PlanDefaults is what Plan is asked for where nothing is said.
+func (d *Descriptor) PlanDefaults() PlanArgs {
+	return PlanArgs{RatePerSecond: cmp.Or(d.PlanFrom.RatePerSecond, 1e5), MaxDelayNS: cmp.Or(d.PlanFrom.MaxDelayNS, 4e9),
+		MemoryBytes: cmp.Or(d.PlanFrom.MemoryBytes, 1<<20)}
 }

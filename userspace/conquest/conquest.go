@@ -44,6 +44,7 @@ func descriptor() *algo.Descriptor {
 		Report:   reported,
 		Merge:    merged,
 		Plan:     plan,
+		PlanFrom: algo.PlanArgs{MaxDelayNS: 8e6}, // four of its snapshots
 		P4:       p4,
 	}
 }

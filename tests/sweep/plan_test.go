@@ -1,0 +1,30 @@
+package sweep
+
+import (
+	"testing"
+
+	"github.com/xdpmon/xdpmon/userspace/algo"
+)
+
+// TestPlansOfNothingSaid: `xdpmon plan NAME` has an answer, and does not complain of flags that nobody gave.
+func TestPlansOfNothingSaid(t *testing.T) {
+	planned := 0
+	for _, d := range algo.All() {
+		if d.Plan == nil {
+			continue
+		}
+		planned++
+		args := d.PlanDefaults()
+		var err error
+		if args.Values, err = algo.NewValues(d.Name, d.Params, nil); err != nil {
+			t.Fatal(err)
+		}
+		args.Extra = map[string]string{}
+		if body, err := d.Plan(args); err != nil || len(body.Values)+len(body.Tables) == 0 {
+			t.Errorf("plan %s: %+v, %v", d.Name, body, err)
+		}
+	}
+	if planned < 5 {
+		t.Errorf("%d algorithms have a plan", planned)
+	}
+}
