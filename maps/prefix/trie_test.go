@@ -226,6 +226,7 @@ func TestLanes(t *testing.T) {
 		{"3,000 within eight bits", distinct(rng, 0, 32, sets["windows"](rng, 3000, 32)), true},
 		{"3,000 of IPv6 within eight bits", distinct(rng, 0, 128, sets["windows"](rng, 3000, 128)), true},
 		{"few", internet(rng, 100), false},
+		{"eight in each place", eights(rng, 5000), false},
 		{"hosts", distinctHosts(rng, 100_000, 32), false},
 		{"side by side", dense(100_000), false},
 	} {
@@ -237,6 +238,21 @@ func TestLanes(t *testing.T) {
 			t.Errorf("%s: a branch to cells: %t, want %t", c.name, got, c.lanes)
 		}
 	}
+}
+
+// eights are n times eight prefixes side by side.
+func eights(rng *rand.Rand, n int) (rules []Rule) {
+	for range n {
+		k := Key{High: rng.Uint64() & upper(19)}
+		for i := range uint64(8) {
+			rules = append(rules, Rule{Key: Key{High: k.High | i<<42}, Bits: 22})
+		}
+	}
+	rules = distinct(rng, 0, 32, rules)
+	for i := range rules {
+		rules[i].Value = uint32(i + 1)
+	}
+	return rules
 }
 
 func TestRefused(t *testing.T) {

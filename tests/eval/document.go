@@ -100,6 +100,43 @@ var (
 	barMark     = regexp.MustCompile(`<!-- bar: (.*) -->`)
 )
 
+// ErrNoSection is wrapped for a document without the marks of a section.
+var ErrNoSection = errors.New("no such section")
+
+// Rewritten is the document as a run would leave it that measures nothing: what of the text is lost belongs into the study.
+func (s *Study) Rewritten(document string) string { return s.document(sections(document)) }
+
+// ReadSection is what stands between the marks of a section: <!-- section: NAME -->, <!-- end -->.
+func ReadSection(path, name string) (string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read document: %w", err)
+	}
+	part, ok := sections(string(text))[name]
+	if !ok {
+		return "", fmt.Errorf("read section %s of %s: %w", name, path, ErrNoSection)
+	}
+	return part, nil
+}
+
+// WriteSection replaces what stands between the marks of a section; everything else of the document stays.
+func WriteSection(path, name, part string) error {
+	old, err := ReadSection(path, name)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read document: %w", err)
+	}
+	mark := "<!-- section: " + name + " -->\n"
+	whole := strings.Replace(string(text), mark+old, mark+part, 1)
+	if err := os.WriteFile(path, []byte(whole), 0o644); err != nil {
+		return fmt.Errorf("write document: %w", err)
+	}
+	return nil
+}
+
 // sections of a document, by name.
 func sections(document string) map[string]string {
 	parts := map[string]string{}

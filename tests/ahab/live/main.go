@@ -1,5 +1,5 @@
 // Command live measures ahab with real TCP: flows through two namespaces and a link emulator between them share a slice, and what each got in each
-// second is compared with its fair share. `make ahab-live` writes docs/eval/ahab-live.md.
+// second is compared with its fair share. `make ahab-live` puts it into the table of docs/eval/ahab-live.md.
 package main
 
 import (
@@ -25,6 +25,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/demo/emulator"
 	"github.com/xdpmon/xdpmon/demo/netns"
+	"github.com/xdpmon/xdpmon/tests/eval"
 )
 
 // run is one measurement.
@@ -51,7 +52,7 @@ var (
 	seconds = flag.Int("seconds", 60, "of a run; five more in front are not counted")
 	runs    = flag.Int("runs", 5, "runs, of which the median counts")
 	only    = flag.String("only", "", "measure only rows that contain this")
-	out     = flag.String("out", "", "write the table to this file as well")
+	out     = flag.String("out", "", "put the rows into the table of this document, which keeps its other rows and its text")
 	drawn   = flag.String("figures", "", "draw figures 6.8, 6.9, 6.10 and 6.13 into this folder instead; -only takes one of them")
 	loud    = flag.Bool("v", false, "say each second what each flow got, its window, round trip and retransmissions")
 )
@@ -97,9 +98,11 @@ func rows() (list []run) {
 }
 
 func all() error {
-	commit, _ := exec.Command("git", "log", "-1", "--format=%h").Output()
-	var b strings.Builder
-	fmt.Fprintf(&b, "| flows, capacity, hook, round trip | use | off a share of what passed, 1 s | off a share of the capacity, 1 s | off by weight |\n|:---|---:|---:|---:|---:|\n")
+	if *out != "" { // before hours are spent on what cannot be kept
+		if _, err := eval.ReadSection(*out, section); err != nil {
+			return err
+		}
+	}
 	for _, r := range rows() {
 		if !strings.Contains(r.String(), *only) {
 			continue
@@ -113,17 +116,16 @@ func all() error {
 			log.Printf("%v: %+v", r, one)
 			results = append(results, one)
 		}
-		fmt.Fprintf(&b, "| %v | %.2f | %.0f %% | %.0f %% | %.0f %% |\n", r, median(results, func(r result) float64 { return r.use }),
-			100*median(results, func(r result) float64 { return r.deviation }), 100*median(results, func(r result) float64 { return r.ideal }),
-			100*median(results, func(r result) float64 { return r.weighted }))
+		line := r.line(results)
+		fmt.Println(line)
+		if *out == "" {
+			continue
+		}
+		if err := keep(*out, line); err != nil {
+			return err
+		}
 	}
-	fmt.Fprintf(&b, "\n*%s, commit %s, `make ahab-live`: median of %d runs of %d s.*\n", time.Now().UTC().Format("2006-01-02 15:04 UTC"),
-		strings.TrimSpace(string(commit)), *runs, *seconds)
-	fmt.Print(b.String())
-	if *out == "" {
-		return nil
-	}
-	return os.WriteFile(*out, []byte("# Real TCP through a slice\n\n"+b.String()), 0o644)
+	return nil
 }
 
 func median(results []result, of func(result) float64) float64 {

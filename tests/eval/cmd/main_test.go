@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/xdpmon/xdpmon/tests/eval"
 )
 
 // Every folder of tests/eval that registers a study is imported, by a file study_NAME.go.
@@ -40,6 +42,20 @@ func registers(t *testing.T, dir string) bool {
 		}
 	}
 	return false
+}
+
+// A run keeps the sections that it does not measure, and nothing else: text that somebody wrote around them would be gone.
+func TestDocumentsAreTheStudies(t *testing.T) {
+	for _, s := range eval.Studies() {
+		path := filepath.Join("../../../docs/eval", s.Name+".md")
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Rewritten(string(text)) != string(text) {
+			t.Errorf("%s: a run that measures nothing would change it: what stands outside of its sections belongs into the study", path)
+		}
+	}
 }
 
 func TestUsage(t *testing.T) {
