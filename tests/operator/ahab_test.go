@@ -134,16 +134,17 @@ func TestAhabFollowsItsFile(t *testing.T) {
 	clean(t, network)
 }
 
-// open waits until everything passes: more arrives in a second than the limit would let through in ten.
+// open waits until everything passes: more arrives within a second than the limit would let through in ten.
 func open(t *testing.T, f *flood) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		for len(f.arrived) > 0 {
 			<-f.arrived
 		}
-		time.Sleep(time.Second)
-		if n := len(f.arrived); n > 10*200_000/8/1200 {
-			return
+		for second := time.Now().Add(time.Second); time.Now().Before(second); time.Sleep(10 * time.Millisecond) {
+			if len(f.arrived) > 10*200_000/8/1200 {
+				return
+			}
 		}
 	}
 	t.Fatal("limits stay without the process that renews them")
@@ -158,11 +159,11 @@ func (f *flood) arrivals(d time.Duration) int {
 	return len(f.arrived)
 }
 
-// holds fails when more arrives in half a second than ten times what 100 kbit/s are.
+// holds fails when more arrives in 200 ms than ten times what 100 kbit/s are; without a limit it is hundreds.
 func (f *flood) holds(t *testing.T, when string) {
 	t.Helper()
-	if n := f.arrivals(500 * time.Millisecond); n > 52 {
-		t.Errorf("%d datagrams in half a second %s, 5 are the limit", n, when)
+	if n := f.arrivals(200 * time.Millisecond); n > 21 {
+		t.Errorf("%d datagrams in 200 ms %s, 2 are the limit", n, when)
 	}
 }
 
@@ -204,9 +205,7 @@ func TestAhabKilledWhilePinned(t *testing.T) {
 	begin("fail=hold", "hold=1h").kill()
 	f.holds(t, "behind a killed process that was to hold limits for an hour")
 	detach()
-	if n := f.arrivals(500 * time.Millisecond); n <= 52 {
-		t.Errorf("%d datagrams in half a second behind detach, 5 were the limit", n)
-	}
+	open(t, f)
 }
 
 // A dry run says what would be dropped and drops nothing; an interface that goes away while limits are enforced ends no more than its attachment.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"net"
 	"os"
+	stdslices "slices"
 	"strings"
 	"time"
 
@@ -37,6 +38,8 @@ type steer struct {
 	around   []slices.Interface
 	looked   int64
 	left     string // interfaces without room, as was said
+	absent   string // interfaces that are not there, as was said
+	reading  *reading
 }
 
 // held is how long limits hold from one renewal on.
@@ -117,6 +120,11 @@ func (i *instance) announce() {
 			i.tell("ahab: no room for a slice of %s: they pass unlimited; give %s more room", left, i.path)
 		}
 	}
+	if absent := strings.Join(i.plan.Absent, ", "); absent != i.absent {
+		if i.absent = absent; absent != "" && !i.replay {
+			i.tell("ahab: %s names %s, which is not here: its slices have no packets until it is", i.path, absent)
+		}
+	}
 }
 
 // Bytes implements control.Registers.
@@ -148,7 +156,7 @@ func (i *instance) steered(now int64) error {
 	if i.loop == nil {
 		return nil
 	}
-	if i.path != "" && now-i.looked >= int64(lookEvery) {
+	if i.path != "" && (i.reading != nil || now-i.looked >= int64(lookEvery)) {
 		i.looked = now
 		if err := i.follow(); err != nil {
 			i.tell("ahab: the slices stay as they were: %v", err)
@@ -165,16 +173,16 @@ func (i *instance) steered(now int64) error {
 
 // follow carries out what has changed in the file, or of the interfaces that it names. A file that is gone leaves everything as it is.
 func (i *instance) follow() error {
-	file, around := i.file, interfaces(i.file)
-	changed := len(around) != len(i.around)
-	for n := range around {
-		changed = changed || around[n] != i.around[n]
+	if i.reading != nil {
+		return i.carry()
 	}
+	around := interfaces(i.file)
+	changed := !stdslices.Equal(around, i.around)
 	if i.inline() {
 		if i.around = around; !changed {
 			return nil
 		}
-		return i.change(file)
+		return i.change(i.read(false, around))
 	}
 	info, err := os.Stat(i.path)
 	if gone := err != nil; gone != i.gone {
@@ -186,35 +194,72 @@ func (i *instance) follow() error {
 	if !changed && !fresh {
 		return nil
 	}
-	i.around = around
 	if fresh {
 		i.modified = info.ModTime()
-		if file, err = slices.Load(i.path); err != nil {
-			return err
+	}
+	i.around = around
+	i.reading = &reading{done: make(chan plans, 1)}
+	go func(done chan<- plans) { done <- i.read(fresh, around) }(i.reading.done) // what it looks at stays until carry
+	return i.carry()
+}
+
+// reading is a file on its way: thousands of slices take longer than limits may wait for the loop.
+type reading struct{ done chan plans }
+
+// plans are what a file comes to on the interfaces that there are.
+type plans struct {
+	file   *slices.File
+	around []slices.Interface
+	plan   *slices.Plan
+	trie   *prefix.Trie
+	err    error
+}
+
+// readFor is how long a tick waits for a file: for most it is enough.
+const readFor = 20 * time.Millisecond
+
+// carry carries out a file that has been read; it is called again while it has not.
+func (i *instance) carry() error {
+	late := time.NewTimer(readFor)
+	defer late.Stop()
+	select {
+	case p := <-i.reading.done:
+		i.reading = nil
+		return i.change(p)
+	case <-late.C:
+		return nil
+	}
+}
+
+// read makes the next plan, and changes nothing.
+func (i *instance) read(fresh bool, around []slices.Interface) (p plans) {
+	p.file, p.around = i.file, around
+	if fresh {
+		if p.file, p.err = slices.Load(i.path); p.err != nil {
+			return p
 		}
-		i.around = interfaces(file)
-		if file.Room > i.file.Room { // registers are as many as they were at the start
-			if n := len(i.slices) - 1; file.Room > n {
-				file.Room = n
-			}
+		p.around = interfaces(p.file)
+		if p.file.Room > i.file.Room { // registers are as many as they were at the start
+			p.file.Room = min(p.file.Room, len(i.slices)-1)
 		}
 	}
-	return i.change(file)
+	if p.plan, p.err = p.file.Plan(p.around, i.plan); p.err != nil {
+		return p
+	}
+	if p.trie, p.err = prefix.Build(p.plan.Roots, p.plan.Rules, i.members.Words()); p.err != nil {
+		p.err = fmt.Errorf("%s: %w: start again", i.path, p.err)
+	}
+	return p
 }
 
 // change puts another plan in the place of the one that runs. Slices that stay keep registers and limits; new ones have theirs before packets
 // find them.
-func (i *instance) change(file *slices.File) error {
-	plan, err := file.Plan(i.around, i.plan)
-	if err != nil {
-		return err
-	}
-	trie, err := prefix.Build(plan.Roots, plan.Rules, i.members.Words())
-	if err != nil {
-		return fmt.Errorf("%s: %w: start again", i.path, err)
+func (i *instance) change(p plans) error {
+	if p.err != nil {
+		return p.err
 	}
 	was := i.slices
-	i.take(plan)
+	i.take(p.plan)
 	for n := range i.slices {
 		if i.slices[n].name != was[n].name || i.slices[n].user != was[n].user {
 			if err := i.bindChanged(n, was[n]); err != nil {
@@ -222,10 +267,10 @@ func (i *instance) change(file *slices.File) error {
 			}
 		}
 	}
-	if err := i.members.Put(trie); err != nil {
+	if err := i.members.Put(p.trie); err != nil {
 		return err
 	}
-	i.file, i.plan, i.loop = file, plan, control.New(plan, i.loop, float64(i.spacing))
+	i.file, i.around, i.plan, i.loop = p.file, p.around, p.plan, control.New(p.plan, i.loop, float64(i.spacing))
 	i.announce()
 	return nil
 }

@@ -76,11 +76,19 @@ func (p *Parser) syntax(err error, text []byte) {
 		what = strings.Replace(what, m[0], "", 1)
 	}
 	if lines := strings.Split(string(text), "\n"); n.Line <= len(lines) {
+		for _, at := range []int{n.Line, n.Line + 1} { // the library names the line in front of it as well
+			if at <= len(lines) && strings.Contains(indentation(lines[at-1]), "\t") {
+				n.Line, what = at, "a tab: YAML is indented by spaces"
+				break
+			}
+		}
 		line := lines[n.Line-1]
 		n.Column = len(line) - len(strings.TrimLeft(line, " \t")) + 1
 	}
 	p.Say(n, "no YAML: %s", what)
 }
+
+func indentation(line string) string { return line[:len(line)-len(strings.TrimLeft(line, " \t"))] }
 
 // maxDepth is far beyond what most keys nest; aliases that name each other end here.
 const maxDepth = 20

@@ -23,8 +23,15 @@ type condition struct {
 	source, destination    netip.Prefix
 }
 
+// top is the name of what is around all slices: none of them can have it.
+const top = "/"
+
 func (c *checker) say(s *Slice, format string, args ...any) {
-	c.p.Say(&yaml.Node{Line: s.line, Column: s.column}, "slice %s: %s", s.Name, fmt.Sprintf(format, args...))
+	text := fmt.Sprintf(format, args...)
+	if s.Name != top {
+		text = "slice " + s.Name + ": " + text
+	}
+	c.p.Say(&yaml.Node{Line: s.line, Column: s.column}, "%s", text)
 }
 
 func (c *checker) check() {
@@ -32,12 +39,15 @@ func (c *checker) check() {
 	if c.file.Room == 0 {
 		c.file.Room = max(n, min(n+moreSlices, MaxSlices))
 	}
-	top := &Slice{Name: "/", Ceiling: c.file.Capacity, Prefix4: 32, Prefix6: 128, User: Flow, line: 1, column: 1}
-	if n > MaxSlices || n > c.file.Room {
-		c.say(top, "%d slices are too many: there is room for %d, and at most for %d", n, c.file.Room, MaxSlices)
-		return
+	all := &Slice{Name: top, Ceiling: c.file.Capacity, Prefix4: 32, Prefix6: 128, User: Flow, line: 1, column: 1}
+	switch {
+	case n > MaxSlices:
+		c.say(all, "%d slices are too many: at most %d", n, MaxSlices)
+	case n > c.file.Room:
+		c.say(all, "there are %d slices, and room is %d: raise it", n, c.file.Room)
+	default:
+		c.children(all, c.file.Slices, 0)
 	}
-	c.children(top, c.file.Slices, 0)
 }
 
 func (c *checker) children(parent *Slice, list []Slice, depth int) (floors float64) {
@@ -50,21 +60,29 @@ func (c *checker) children(parent *Slice, list []Slice, depth int) (floors float
 		if first := stdslices.IndexFunc(list[:i], func(o Slice) bool { return o.Name == s.Name }); first >= 0 {
 			c.say(s, "line %d has a slice of this name in the same place", list[first].line)
 		}
+		apart := s.Prefix4+s.Prefix6 > 0
 		c.inherit(parent, s)
+		if s.Ceiling > unlimited && s.Floor > s.Ceiling {
+			c.say(s, "its floor is %s, its ceiling %s", Rate(s.Floor), Rate(s.Ceiling))
+		}
 		if len(s.Children) > 0 {
 			c.parent(s)
 			s.Floor = max(s.Floor, c.children(s, s.Children, depth+1))
 		} else {
+			if apart && s.User == Flow {
+				c.say(s, "prefix4 and prefix6 tell users apart by their address: say user: source or user: destination")
+			}
 			c.users(s)
 			c.claim(s)
-		}
-		if s.Ceiling > unlimited && s.Floor > s.Ceiling {
-			c.say(s, "its floor, or the floors in it, are %s, its ceiling is %s", Rate(s.Floor), Rate(s.Ceiling))
 		}
 		floors += s.Floor
 	}
 	if parent.Ceiling > unlimited && floors > parent.Ceiling*(1+1e-9) {
-		c.say(parent, "the floors in it add up to %s, of %s that there are", Rate(floors), Rate(parent.Ceiling))
+		what := "its ceiling"
+		if parent.Name == top {
+			what = "capacity"
+		}
+		c.say(parent, "the floors of the slices in it add up to %s, %s is %s", Rate(floors), what, Rate(parent.Ceiling))
 	}
 	return floors
 }

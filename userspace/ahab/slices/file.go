@@ -97,6 +97,10 @@ func (network) Schema() map[string]any { return map[string]any{"type": "string",
 type again struct{}
 
 func (again) Decode(p *config.Parser, n *yaml.Node) (any, bool) {
+	if len(n.Content) > MaxSlices { // before each of them is looked at
+		p.Say(n, "%d slices are too many: at most %d", len(n.Content), MaxSlices)
+		return nil, false
+	}
 	return config.List[Slice]{What: "slices", Of: placed{}, Min: 1}.Decode(p, n)
 }
 
@@ -157,9 +161,18 @@ func checkName(text string) error {
 	return nil
 }
 
+// longestName is what the kernel takes of an interface.
+const longestName = 15
+
+// named is what is no pattern.
+func named(text string) bool { return !strings.ContainsAny(text, `*?[\`) }
+
 func checkPattern(text string) error {
 	if _, err := path.Match(text, ""); err != nil || strings.ContainsAny(text, "/ ") {
 		return fmt.Errorf("interface %q: a name or a pattern with * ? and [a-z]", text)
+	}
+	if named(text) && len(text) > longestName {
+		return fmt.Errorf("interface %q: a name has %d characters at most", text, longestName)
 	}
 	return nil
 }

@@ -40,6 +40,7 @@ type Plan struct {
 	Roots  int
 	Rules  []prefix.Rule
 	Left   []string // interfaces for which there was no room
+	Absent []string // interfaces that are named and not there
 	rules  []rule
 }
 
@@ -140,6 +141,7 @@ func (p *planner) expand(parent int, prefix string, list []Slice) {
 	for i := range list {
 		s := &list[i]
 		found := p.find(s.Match.Interfaces)
+		p.absent(s.Match.Interfaces)
 		if !s.Match.Each {
 			p.add(s, prefix+s.Name, found)
 			continue
@@ -178,6 +180,16 @@ func (p *planner) find(patterns []string) (found []Interface) {
 		}
 	}
 	return found
+}
+
+// absent notes what is named and not there. What fits a pattern may come later.
+func (p *planner) absent(patterns []string) {
+	for _, name := range patterns {
+		there := stdslices.ContainsFunc(p.interfaces, func(n Interface) bool { return n.Name == name })
+		if named(name) && !there && !stdslices.Contains(p.Absent, name) {
+			p.Absent = append(p.Absent, name)
+		}
+	}
 }
 
 // number gives leaves their registers.

@@ -73,6 +73,9 @@ func Load(path string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read slices: %w", err)
 	}
+	if !info.Mode().IsRegular() { // a pipe has nothing the second time, and a device may have no end
+		return nil, fmt.Errorf("read slices %s: it is no regular file: it is read again when it changes", path)
+	}
 	if info.Size() > maxFile {
 		return nil, fmt.Errorf("read slices %s: %d bytes are too many: at most %d", path, info.Size(), maxFile)
 	}
@@ -121,7 +124,7 @@ func ParseRate(text string) (float64, error) {
 	}
 	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	if err != nil || !strings.HasSuffix(text, "bit") {
-		return 0, fmt.Errorf("%q is no rate like 100Mbit or 2.5Gbit", text)
+		return 0, fmt.Errorf("%q is no rate like 100Mbit or 2.5Gbit: a number and kbit, Mbit, Gbit or Tbit, of bits a second", text)
 	}
 	if v = v * factor / 8; !(v >= 1000) || v > maxRate {
 		return 0, fmt.Errorf("%q: allowed are 8kbit to 1Tbit", text)

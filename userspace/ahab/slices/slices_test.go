@@ -14,6 +14,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
+	"golang.org/x/sys/unix"
 
 	"github.com/xdpmon/xdpmon/maps/prefix"
 	"github.com/xdpmon/xdpmon/tests/testutil"
@@ -191,8 +192,8 @@ func TestRefused(t *testing.T) {
 		{"slices:\n  - {name: a}\n  - {name: b}", "3:5: slice b: the same belongs to slice a in line 2"},
 		{"slices:\n  - {name: a, weight: 0}", "2:23: weight"},
 		{"slices:\n  - {name: a, weight: 1001}", "from 1 to 1000"},
-		{"slices:\n  - {name: a, floor: 2Mbit, ceiling: 1Mbit}", "its floor, or the floors in it, are 2Mbit, its ceiling is 1Mbit"},
-		{"capacity: 3Mbit\nslices:\n  - {name: a, floor: 2Mbit}\n  - {name: b, floor: 2Mbit, match: {marks: [1]}}", "add up to 4Mbit, of 3Mbit"},
+		{"slices:\n  - {name: a, floor: 2Mbit, ceiling: 1Mbit}", "slice a: its floor is 2Mbit, its ceiling 1Mbit"},
+		{"capacity: 3Mbit\nslices:\n  - {name: a, floor: 2Mbit}\n  - {name: b, floor: 2Mbit, match: {marks: [1]}}", "1:1: the floors of the slices in it add up to 4Mbit, capacity is 3Mbit"},
 		{"slices:\n  - {name: a, match: {sources: [10.0.0.1/8]}}", "is 10.0.0.0/8 meant?"},
 		{"slices:\n  - {name: a, match: {sources: [10.0.0/8]}}", `"10.0.0/8" is no prefix`},
 		{"slices:\n  - {name: a, match: {sources: ['::ffff:1.2.3.4']}}", "is no prefix"},
@@ -207,7 +208,15 @@ func TestRefused(t *testing.T) {
 		{"slices:\n  - {name: a, user: source, prefix4: 24, users: [{prefix: 10.0.0.1, weight: 2}]}", "told apart by 24 bits"},
 		{"slices:\n  - {name: a, user: source, match: {sources: [11.0.0.0/8]}, users: [{prefix: 10.0.0.1, weight: 2}]}", "does not belong to it"},
 		{"slices:\n  - {name: a, user: source, users: [{prefix: 10.0.0.1, weight: 2}], slices: [{name: b}]}", "users are given in the slices in it"},
-		{"room: 1\nslices: [{name: a}, {name: b, match: {marks: [1]}}]", "there is room for 1"},
+		{"room: 1\nslices: [{name: a}, {name: b, match: {marks: [1]}}]", "1:1: there are 2 slices, and room is 1: raise it"},
+		{"slices:\n  - {name: a, ceiling: 1Mbit, slices: [{name: b, floor: 2Mbit}]}", "slice a: the floors of the slices in it add up to 2Mbit, its ceiling is 1Mbit"},
+		{"capacity: 1GB\nslices: [{name: a}]", "a number and kbit, Mbit, Gbit or Tbit"},
+		{"slices:\n\t- name: a", "2:2: no YAML: a tab: YAML is indented by spaces"},
+		{"slices:\n  - name: a\n\tweight: 2", "3:2: no YAML: a tab: YAML is indented by spaces"},
+		{"slices:\n  - {name: a, match: {interfaces: [averyveryverylongname]}}", "a name has 15 characters at most"},
+		{"slices:\n  - {name: a, prefix4: 24}", "say user: source or user: destination"},
+		{"slices:\n" + strings.Repeat("- {name: a}\n", MaxSlices+1), "2:1: 16384 slices are too many: at most 16383"},
+		{"slices:\n- name: a\n  slices:\n" + strings.Repeat("  - {name: a}\n", MaxSlices) + "- {name: b}", "1:1: 16384 slices are too many: at most 16383"},
 		{"slices:\n  - {name: a, user: port}", "choose one of 5tuple, source, destination"},
 		{"slices:\n  - {name: a, wieght: 2}", `has no key "wieght"`},
 		{"x: &x [{name: a, slices: *x}]\nslices: *x", "nested too deeply"},
@@ -218,11 +227,43 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s\n\t%v, want %q", c.text, err, c.says)
 			continue
 		}
+		if n := len(refused.Problems); n != 1 && !strings.Contains(c.text, "*x") {
+			t.Errorf("%s: %d complaints of one mistake: %v", c.text, n, err)
+		}
 		for _, p := range refused.Problems {
 			if p.Line < 1 || p.Column < 1 {
 				t.Errorf("%s: %v stands nowhere", c.text, p)
 			}
 		}
+	}
+}
+
+// What is no file with an end, that is there when it is looked at again, is refused at once.
+func TestNoFile(t *testing.T) {
+	dir := t.TempDir()
+	pipe, large := filepath.Join(dir, "pipe"), filepath.Join(dir, "large")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(large, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(large, maxFile+1); err != nil {
+		t.Fatal(err)
+	}
+	for path, says := range map[string]string{pipe: "no regular file", "/dev/zero": "no regular file", dir: "no regular file", large: "at most 16777216",
+		filepath.Join(dir, "none"): "no such file"} {
+		if _, err := Load(path); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v, want %q", path, err, says)
+		}
+	}
+}
+
+// Names of interfaces that are not there are told; what fits a pattern may come.
+func TestAbsent(t *testing.T) {
+	p := plan(t, "slices:\n  - {name: a, match: {interfaces: [eth0, eth7, 'tap*']}}\n  - {name: b, match: {interfaces: [vnet9]}}\n")
+	if got := strings.Join(p.Absent, " "); got != "eth7 vnet9" {
+		t.Errorf("absent: %q", got)
 	}
 }
 
