@@ -103,7 +103,7 @@ func TestAhabFollowsItsFile(t *testing.T) {
 	clean(t, network)
 	write("capacity: 100kbit\nslices: [{name: all, user: source}]")
 	f := startFlood(t, network)
-	run := start(t, network, "--algo", "ahab", "--set", "ahab.config="+path, "--set", "ahab.lease=1s", "--window", "200ms")
+	run := start(t, network, "--algo", "ahab", "--set", "ahab.config="+path, "--set", "ahab.lease=1s", "--window", "100ms")
 	limited := func() bool { return lastAhab(t, run).Report.Dropped > 0 }
 	run.await(t, "drops", limited)
 
@@ -175,7 +175,7 @@ func TestAhabKilledWhilePinned(t *testing.T) {
 	network := netnstest.New(t, netns.Options{})
 	f := startFlood(t, network)
 	begin := func(set ...string) *running {
-		args := []string{"--algo", "ahab", "--pin", "operator", "--window", "200ms", "--set", "ahab.capacity=100kbit", "--set", "ahab.user=source"}
+		args := []string{"--algo", "ahab", "--pin", "operator", "--window", "100ms", "--set", "ahab.capacity=100kbit", "--set", "ahab.user=source"}
 		for _, s := range set {
 			args = append(args, "--set", "ahab."+s)
 		}
@@ -212,7 +212,7 @@ func TestAhabKilledWhilePinned(t *testing.T) {
 func TestAhabDryRunAndInterfaceGone(t *testing.T) {
 	network := netnstest.New(t, netns.Options{})
 	f := startFlood(t, network)
-	args := []string{"--algo", "ahab", "--window", "200ms", "--set", "ahab.capacity=100kbit", "--set", "ahab.user=source"}
+	args := []string{"--algo", "ahab", "--window", "100ms", "--set", "ahab.capacity=100kbit", "--set", "ahab.user=source"}
 	dry := start(t, network, append(args, "--set", "ahab.dry-run=true")...)
 	dry.await(t, "what would be dropped", func() bool { return lastAhab(t, dry).Report.Dropped > 0 })
 	open(t, f)

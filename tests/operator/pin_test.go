@@ -32,7 +32,7 @@ func ownMounts(t *testing.T) bool {
 		return true
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=30m")
-	cmd.Env = append(os.Environ(), ownMountsEnv+"="+t.Name())
+	cmd.Env = append(os.Environ(), ownMountsEnv+"="+t.Name(), binaryEnv+"="+binary)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
