@@ -64,9 +64,9 @@ func TestMutationsUnderTraffic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := 0
+	said, last := 0, ""
 	objects, instances, err := session.Objects(session.Config{Algorithms: []session.Selected{{Descriptor: d, Values: values}}, Seed: 1,
-		Notice: func(string, ...any) { said++ }}, false)
+		Notice: func(format string, args ...any) { said, last = said+1, fmt.Sprintf(format, args...) }}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,5 +164,15 @@ func TestMutationsUnderTraffic(t *testing.T) {
 	}
 	for said == heard {
 		tick()
+	}
+	before, heard = state(), said // a folder in the place of the file is said, once
+	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		tick()
+	}
+	if said != heard+1 || !strings.Contains(last, "no regular file") || !slices.Equal(before, state()) {
+		t.Errorf("%d messages of a folder, the last %q", said-heard, last)
 	}
 }

@@ -184,13 +184,13 @@ func (i *instance) follow() error {
 		}
 		return i.change(i.read(false, around))
 	}
-	info, err := os.Stat(i.path)
+	info, err := slices.Stat(i.path)
 	if gone := err != nil; gone != i.gone {
 		if i.gone = gone; gone {
-			return fmt.Errorf("read slices: %w", err)
+			return err
 		}
 	}
-	fresh := err == nil && info.Mode().IsRegular() && !info.ModTime().Equal(i.modified)
+	fresh := err == nil && !info.ModTime().Equal(i.modified)
 	if !changed && !fresh {
 		return nil
 	}

@@ -67,14 +67,23 @@ type User struct {
 	Weight uint64
 }
 
-// Load reads and checks a file. An error of its content is a *config.Error.
-func Load(path string) (*File, error) {
+// Stat looks at a file that can be read more than once: a pipe has nothing the second time, and a device may have no end.
+func Stat(path string) (os.FileInfo, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("read slices: %w", err)
 	}
-	if !info.Mode().IsRegular() { // a pipe has nothing the second time, and a device may have no end
+	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("read slices %s: it is no regular file: it is read again when it changes", path)
+	}
+	return info, nil
+}
+
+// Load reads and checks a file. An error of its content is a *config.Error.
+func Load(path string) (*File, error) {
+	info, err := Stat(path)
+	if err != nil {
+		return nil, err
 	}
 	if info.Size() > maxFile {
 		return nil, fmt.Errorf("read slices %s: %d bytes are too many: at most %d", path, info.Size(), maxFile)
