@@ -65,6 +65,17 @@ func TestNothingShippedImportsTests(t *testing.T) {
 	}
 }
 
+// With text/template the linker keeps every exported method, and the binary is 7 MB larger.
+func TestNothingShippedUsesTemplates(t *testing.T) {
+	for _, p := range list(t) {
+		for _, imported := range p.Imports {
+			if (imported == "text/template" || imported == "html/template") && !forTests(p.ImportPath) {
+				t.Errorf("%s imports %s", p.ImportPath, imported)
+			}
+		}
+	}
+}
+
 // One arrow: what is below knows nothing of what is above.
 func TestImportsRunOneWay(t *testing.T) {
 	floors := []string{"bpf/", "maps", "loader", "userspace/", "cmd/"}

@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/bits"
 	"strings"
-	"text/template"
 
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/algo/p4text"
@@ -108,17 +107,14 @@ func (c *config) twinParams(odds *chance) string {
 func (c *config) twinTables(odds *chance) string {
 	var b strings.Builder
 	b.WriteString(p4text.Head("tables", "lean"))
-	part(&b, "stage", nil)
+	parts.Write(&b, "stage", nil)
 	b.WriteString(entries.Reports(int(stats)))
-	part(&b, "lengths", struct{ Bases, Kinds string }{strings.Join(entries.Lengths(), "\n"), strings.Join(entries.Kinds(), "\n")})
-	part(&b, "mask", strings.Join(entries.Masks(), "\n"))
-	part(&b, "step", strings.Join(entries.Steps(lossSmall), "\n"))
+	parts.Write(&b, "lengths", p4text.Values{"Bases": strings.Join(entries.Lengths(), "\n"), "Kinds": strings.Join(entries.Kinds(), "\n")})
+	parts.Write(&b, "mask", p4text.Values{"Entries": strings.Join(entries.Masks(), "\n")})
+	parts.Write(&b, "step", p4text.Values{"Entries": strings.Join(entries.Steps(lossSmall), "\n")})
 	values := odds.valueEntries()
-	part(&b, "value", struct {
-		Entries string
-		Size    int
-	}{strings.Join(values, "\n"), len(values)})
-	part(&b, "signed", nil)
+	parts.Write(&b, "value", p4text.Values{"Entries": strings.Join(values, "\n"), "Size": len(values)})
+	parts.Write(&b, "signed", nil)
 	for _, s := range twinStats {
 		for r := range rows {
 			s.row(&b, r)
@@ -159,24 +155,8 @@ const lastStage = 11
 //go:embed tables.p4.tmpl
 var tablesText string
 
-var tablesTemplate = template.Must(template.New("tables").Parse(tablesText))
-
-// part writes a control of tables.p4. The templates are this package's own: they fail for no values.
-func part(b *strings.Builder, name string, values any) {
-	if err := tablesTemplate.ExecuteTemplate(b, name, values); err != nil {
-		panic(err)
-	}
-}
-
-// twinRow is what the template of a row wants.
-type twinRow struct {
-	Stage, Row                                int
-	Title                                     stat
-	Control, In, Name, Upper, Register, Above string
-	Low, High, Plus, Minus, Value             string
-	At                                        int
-	Key, Entries                              string
-}
+// parts are the controls of tables.p4.
+var parts = p4text.ReadParts(tablesText)
 
 // row is the control of one row of a sketch.
 func (s twinStat) row(b *strings.Builder, r int) {
@@ -195,24 +175,19 @@ func (s twinStat) row(b *strings.Builder, r int) {
 		entries = "            (FOUND, _, 0): plus();\n            (FOUND, _, 1): minus();\n            (_, 0, _): skip();\n" +
 			"            (_, 0 &&& 0xfc000000, 0): plus();\n            (_, 0 &&& 0xfc000000, 1): minus();\n"
 	}
-	t := twinRow{5 + r, r, s.stat, s.control, in, s.name, strings.ToUpper(s.name), fmt.Sprintf("%s_%d", s.name, r), above, bounds[0], bounds[1],
-		plus, minus, value, rowStage[s.stat], key, entries}
+	t := p4text.Values{"Stage": 5 + r, "Row": r, "Title": s.stat, "Control": s.control, "In": in, "Name": s.name, "Upper": strings.ToUpper(s.name),
+		"Register": fmt.Sprintf("%s_%d", s.name, r), "Above": above, "Low": bounds[0], "High": bounds[1], "Plus": plus, "Minus": minus, "Value": value,
+		"At": rowStage[s.stat], "Key": key, "Entries": entries}
 	if r < rows-1 {
-		part(b, "row", t)
+		parts.Write(b, "row", t)
 		return
 	}
-	t.At = lastStage // the pipeline does not read it
-	part(b, "lastRow", t)
+	t["At"] = lastStage // the pipeline does not read it
+	parts.Write(b, "lastRow", t)
 }
 
 // filter is the control of one array of the Bloom filter.
 func (s twinStat) filter(b *strings.Builder, f int) {
-	part(b, "filter", struct {
-		Stage, Row                     int
-		Title                          stat
-		Control, Name, Upper, Register string
-		At                             int
-		Before                         string
-	}{10 + f, f, s.stat, s.control, s.name, strings.ToUpper(s.name), fmt.Sprintf("%s_b_%d", s.name, f), filterStage[s.stat],
-		map[bool]string{true: "LEAN_LOSS_FILTERS "}[s.stat == loss]})
+	parts.Write(b, "filter", p4text.Values{"Stage": 10 + f, "Row": f, "Title": s.stat, "Control": s.control, "Name": s.name, "Upper": strings.ToUpper(s.name),
+		"Register": fmt.Sprintf("%s_b_%d", s.name, f), "At": filterStage[s.stat], "Before": map[bool]string{true: "LEAN_LOSS_FILTERS "}[s.stat == loss]})
 }
