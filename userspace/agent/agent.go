@@ -165,6 +165,17 @@ func Preview(cfg *config.Config) ([]string, error) {
 		return nil, err
 	}
 	lines, sum := []string{}, int64(0)
+	if cfg.Bus != nil && cfg.Bus.Keys != nil {
+		k, err := holdKeys(cfg.Bus)
+		if err != nil {
+			return nil, err
+		}
+		until, _ := k.Until()
+		lines = append(lines, fmt.Sprintf("%s: certificate of %s, until %s", cfg.Bus.Keys.Certificate, cfg.Bus.Name, until.Format(time.DateOnly)))
+		if text := k.Trouble(time.Now()); text != "" {
+			lines = append(lines, text)
+		}
+	}
 	for _, r := range cfg.Instances {
 		var on []string
 		for _, l := range links {

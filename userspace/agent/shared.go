@@ -62,14 +62,12 @@ func (a *Agent) openLink(cfg *config.Bus) (*linked, error) {
 	var secure *tls.Config
 	if cfg.Keys != nil {
 		var err error
-		if l.holder, err = keys.Hold(*cfg.Keys); err != nil {
-			return nil, fmt.Errorf("bus: %w", err)
+		if l.holder, err = holdKeys(cfg); err != nil {
+			return nil, err
 		}
 		secure = l.holder.Client()
-		if until, name := l.holder.Until(); name != cfg.Name {
-			return nil, fmt.Errorf("bus: %s is %s's certificate, and this host's name is %s: give bus.name", cfg.Keys.Certificate, name, cfg.Name)
-		} else if time.Until(until) < keys.Soon {
-			a.log.Warn("the certificate expires soon: `xdpmon keys renew`", "certificate", cfg.Keys.Certificate, "until", until)
+		if text := l.holder.Trouble(time.Now()); text != "" {
+			a.log.Warn(text, "certificate", cfg.Keys.Certificate)
 		}
 	}
 	link, err := bus.Open(bus.Options{Name: cfg.Name, Servers: cfg.Servers, TLS: secure, Buffer: int(cfg.Buffer), Software: a.opts.Version, Log: a.log,
@@ -80,6 +78,18 @@ func (a *Agent) openLink(cfg *config.Bus) (*linked, error) {
 	}, a.out.Hub(), a.shares)
 	l.link = link
 	return l, err
+}
+
+// holdKeys reads the keys of this host.
+func holdKeys(cfg *config.Bus) (*keys.Holder, error) {
+	h, err := keys.Hold(*cfg.Keys)
+	if err != nil {
+		return nil, fmt.Errorf("bus: %w", err)
+	}
+	if _, name := h.Until(); name != cfg.Name {
+		return nil, fmt.Errorf("bus: %s is %s's certificate, and this host's name is %s: give bus.name", cfg.Keys.Certificate, name, cfg.Name)
+	}
+	return h, nil
 }
 
 // say carries what an algorithm says to its coordinator. The hub and the link have bounds; nothing waits.
@@ -271,6 +281,8 @@ func (h *Health) linked(a *Agent) {
 	b.Health = l.link.Health()
 	h.Bus = b
 	switch {
+	case !b.Connected && b.Trouble != "":
+		h.say(degraded, "no coordinator is connected: %s", b.Trouble)
 	case !b.Connected:
 		h.say(degraded, "no coordinator is connected")
 	case b.Answered < 0 || b.Answered > silence.Seconds():
@@ -284,8 +296,8 @@ func (h *Health) linked(a *Agent) {
 	if l.holder != nil {
 		until, _ := l.holder.Until()
 		b.Expires = until.UTC().Format(time.RFC3339)
-		if time.Until(until) < keys.Soon {
-			h.say(degraded, "the certificate expires on %s", b.Expires)
+		if text := l.holder.Trouble(time.Now()); text != "" {
+			h.say(degraded, "%s", text)
 		}
 	}
 }

@@ -1,13 +1,19 @@
 package bus
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
+	"golang.org/x/sys/unix"
 )
 
 // A batch leaves the queue when it was used or when there is no room, counts as lost if it was not received, and is sent again from where
@@ -100,6 +106,39 @@ func TestSender(t *testing.T) {
 		if CheckName(name) == nil {
 			t.Errorf("%q is a name", name)
 		}
+	}
+}
+
+// A port that is taken is said at once.
+func TestTakenPort(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for _, o := range []ServerOptions{{Listen: taken.Addr().String()}, {Listen: "127.0.0.1:0", Cluster: taken.Addr().String()}} {
+		if s, err := Serve(o); !errors.Is(err, unix.EADDRINUSE) {
+			t.Errorf("%+v: %v, %v", o, s, err)
+		}
+	}
+}
+
+// The same reason is said once, though each attempt has another port.
+func TestUnreached(t *testing.T) {
+	var log bytes.Buffer
+	l := &Link{opts: Options{Log: slog.New(slog.NewTextHandler(&log, nil))}}
+	for port := range 3 {
+		l.unreached(&net.OpError{Op: "dial", Net: "tcp", Source: &net.TCPAddr{Port: 4000 + port}, Err: unix.ECONNREFUSED})
+	}
+	l.unreached(nil)
+	l.unreached(nats.ErrNoServers)
+	if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(l.trouble, "refused") {
+		t.Errorf("%d lines, %q", n, l.trouble)
+	}
+	l.unreached(unix.EHOSTUNREACH)
+	l.reached()
+	if n := strings.Count(log.String(), "\n"); n != 2 || l.trouble != "" {
+		t.Errorf("%d lines, %q", n, l.trouble)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	mathrand "math/rand/v2"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -77,6 +78,7 @@ type Link struct {
 	renewed   uint64             // lost beginnings that were said again
 	numbers   map[speaker]uint64 // of the last message of each
 	complaint string
+	trouble   string // why there is no connection
 }
 
 // speaker is an instance of an algorithm that says something.
@@ -126,8 +128,10 @@ func (l *Link) options() []nats.Option {
 		nats.Name(l.opts.Name), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectBufSize(-1), nats.NoEcho(),
 		nats.CustomReconnectDelay(pause), nats.Timeout(10 * time.Second), nats.PingInterval(5 * time.Second), nats.MaxPingsOutstanding(2),
 		nats.FlusherTimeout(10 * time.Second), nats.IgnoreDiscoveredServers(),
-		nats.ConnectHandler(func(*nats.Conn) { signal(l.greet) }),
-		nats.ReconnectHandler(func(*nats.Conn) { signal(l.greet) }),
+		nats.IgnoreAuthErrorAbort(), // whoever is kept out for a while, or gets another certificate, comes back
+		nats.ConnectHandler(func(*nats.Conn) { l.reached(); signal(l.greet) }),
+		nats.ReconnectHandler(func(*nats.Conn) { l.reached(); signal(l.greet) }),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { l.unreached(err) }),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
 				l.opts.Log.Warn("the coordinator's bus is lost", "error", err)
@@ -143,6 +147,31 @@ func (l *Link) options() []nats.Option {
 		o = append(o, nats.UserInfo(l.opts.Name, ""))
 	}
 	return o
+}
+
+// unreached says why there is no connection, whenever it is another reason: ports of this host differ with every attempt.
+func (l *Link) unreached(err error) {
+	if err == nil || errors.Is(err, nats.ErrNoServers) {
+		return
+	}
+	reason := err.Error()
+	var op *net.OpError
+	if errors.As(err, &op) && op.Err != nil {
+		reason = op.Op + ": " + op.Err.Error()
+	}
+	l.mu.Lock()
+	news := l.trouble != reason
+	l.trouble = reason
+	l.mu.Unlock()
+	if news {
+		l.opts.Log.Warn("no coordinator is reached", "servers", strings.Join(l.opts.Servers, ","), "error", err)
+	}
+}
+
+func (l *Link) reached() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.trouble = ""
 }
 
 // pause before the next attempt. Agents whose coordinator is gone shall not all come back at the same moment.
@@ -336,6 +365,7 @@ func (l *Link) stalled() {
 
 func (l *Link) hello() {
 	if !l.conn.IsConnected() {
+		l.unreached(l.conn.LastError())
 		return
 	}
 	refused := l.opts.Refused()
@@ -431,6 +461,7 @@ type Health struct {
 	Offset    float64 `json:"clock_offset_seconds"` // of this host's wall clock, ahead of the coordinator's; 0 where it is not known
 	Error     float64 `json:"clock_error_seconds"`
 	Complaint string  `json:"complaint,omitempty"`
+	Trouble   string  `json:"connection_error,omitempty"`
 }
 
 // Health asks the link how it fares.
@@ -440,7 +471,7 @@ func (l *Link) Health() Health {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h := Health{Connected: l.conn.IsConnected(), Server: l.conn.ConnectedUrlRedacted(), Answered: -1, Waiting: int(l.queue.last - min(l.queue.last, l.queue.received)),
-		Bytes: l.queue.bytes, Sent: l.queue.sent, Again: l.again, Lost: l.lost().windows, Messages: l.lost().messages, Complaint: l.complaint}
+		Bytes: l.queue.bytes, Sent: l.queue.sent, Again: l.again, Lost: l.lost().windows, Messages: l.lost().messages, Complaint: l.complaint, Trouble: l.trouble}
 	if !l.heard.IsZero() {
 		h.Answered = time.Since(l.heard).Seconds()
 	}

@@ -65,6 +65,9 @@ func Serve(o ServerOptions) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on %q: %w", o.Listen, err)
 	}
+	if err := vacant(o.Listen, o.Cluster); err != nil {
+		return nil, err
+	}
 	var b [16]byte
 	if _, err := rand.Read(b[:]); err != nil {
 		return nil, fmt.Errorf("draw a secret: %w", err)
@@ -95,6 +98,21 @@ func Serve(o ServerOptions) (*Server, error) {
 		return nil, fmt.Errorf("start the bus: it does not listen on %s", o.Listen)
 	}
 	return s, nil
+}
+
+// vacant says at once that an address is taken: the server says so in a log, and waits.
+func vacant(addresses ...string) error {
+	for _, a := range addresses {
+		if a == "" {
+			continue
+		}
+		l, err := net.Listen("tcp", a)
+		if err != nil {
+			return fmt.Errorf("start the bus: %w", err)
+		}
+		l.Close()
+	}
+	return nil
 }
 
 // join makes the server one of a cluster.
@@ -245,6 +263,9 @@ func (l logged) Errorf(format string, v ...any) {
 		l.server.violations.Add(1)
 		l.server.opts.Log.Debug(text) // as many as somebody likes: they are counted
 		return
+	}
+	if strings.Contains(text, "remote error: tls: bad certificate") || strings.Contains(text, "remote error: tls: unknown certificate authority") {
+		text += ": whoever connects does not believe this coordinator's certificate: its bus.keys.ca is another authority's, or the address that it connects to is none of the certificate's"
 	}
 	l.server.opts.Log.Warn("the bus: " + text)
 }

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"golang.org/x/sys/unix"
 
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/bus"
@@ -52,6 +53,7 @@ type Coordinator struct {
 	log     *slog.Logger
 	out     *outlet.Set
 	holder  *keys.Holder
+	lock    *os.File    // of the data
 	server  *bus.Server // nil with an external one
 	conn    *nats.Conn
 	kept    *kept
@@ -136,6 +138,9 @@ func (c *Coordinator) open(ctx context.Context) error {
 		if c.holder, err = keys.Hold(*f); err != nil {
 			return err
 		}
+		if text := c.holder.Trouble(time.Now()); text != "" {
+			c.log.Warn(text, "certificate", f.Certificate)
+		}
 	}
 	if err := c.connect(); err != nil {
 		return err
@@ -191,6 +196,9 @@ func (c *Coordinator) connect() (err error) {
 	}
 	if err := os.MkdirAll(c.cfg.Data, 0o700); err != nil {
 		return fmt.Errorf("make %s: %w", c.cfg.Data, err)
+	}
+	if c.lock, err = lock(c.cfg.Data); err != nil {
+		return err
 	}
 	o := bus.ServerOptions{Listen: b.Listen, Store: filepath.Join(c.cfg.Data, "bus"), Message: int(c.cfg.Limits.Message), Agents: c.cfg.Limits.Agents,
 		Name: "coordinator", Log: c.log, Identify: c.identify}
@@ -489,12 +497,31 @@ func (c *Coordinator) exchange(ctx context.Context, cfg *config.Coordinator) err
 	return nil
 }
 
+// lock keeps a folder for this process, until the file is closed: two coordinators in one would overwrite each other's.
+func lock(path string) (*os.File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open data: %w", err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("another coordinator works in %s: give this one a folder of its own (data)", path)
+		}
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return f, nil
+}
+
 func (c *Coordinator) close() error {
 	if c.conn != nil {
 		c.conn.Close()
 	}
 	if c.server != nil {
 		c.server.Close()
+	}
+	if c.lock != nil {
+		c.lock.Close()
 	}
 	return c.out.Close()
 }
@@ -512,6 +539,9 @@ func Preview(cfg *config.Coordinator) ([]string, error) {
 		}
 		until, name := h.Until()
 		lines = append(lines, fmt.Sprintf("%s: certificate of %s, until %s", f.Certificate, name, until.Format(time.DateOnly)))
+		if text := h.Trouble(time.Now()); text != "" {
+			lines = append(lines, text)
+		}
 	}
 	if _, err := paths(cfg); err != nil {
 		return nil, err

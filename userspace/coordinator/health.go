@@ -10,7 +10,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/xdpmon/xdpmon/userspace/keys"
 	"github.com/xdpmon/xdpmon/userspace/outlet"
 )
 
@@ -96,8 +95,8 @@ func (c *Coordinator) Health() Health {
 	if c.holder != nil {
 		until, _ := c.holder.Until()
 		h.Expires = until.UTC().Format(time.RFC3339)
-		if time.Until(until) < keys.Soon {
-			h.say(degraded, "the certificate expires on %s", h.Expires)
+		if text := c.holder.Trouble(time.Now()); text != "" {
+			h.say(degraded, "%s", text)
 		}
 	}
 	return h

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -337,12 +338,20 @@ func TestHostileAgent(t *testing.T) {
 	other.make(keys.Agent, "good")
 	mixed := other.files("good")
 	mixed.CA, mixed.Revoked = s.files("good").CA, ""
-	for name, f := range map[string]keys.Files{"another authority": mixed, "a coordinator": s.files("central")} {
+	if _, err := keys.Hold(mixed); err == nil {
+		t.Error("a certificate of another authority is held")
+	}
+	config := func(f keys.Files) *tls.Config {
 		h, err := keys.Hold(f)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if conn, err := nats.Connect(server, nats.Secure(h.Client())); err == nil {
+		return h.Client()
+	}
+	outsider := config(other.files("good"))
+	outsider.RootCAs = config(s.files("good")).RootCAs
+	for name, how := range map[string]*tls.Config{"another authority": outsider, "a coordinator": config(s.files("central"))} {
+		if conn, err := nats.Connect(server, nats.Secure(how)); err == nil {
 			conn.Close()
 			t.Errorf("%s is let in", name)
 		}
@@ -358,9 +367,36 @@ func TestHostileAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "cutting off", func() bool { return !lost.Health().Connected })
+	before, _ := c.server.Refused()
+	eventually(t, "being refused again and again", func() bool { n, _ := c.server.Refused(); return n >= before+3 })
+	if why := lost.Health().Trouble; !strings.Contains(why, "uthorization") {
+		t.Errorf("the agent says of what keeps it away: %q", why)
+	}
+	if err := s.folder().Renew("lost", 1); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "coming back with another certificate", func() bool { return lost.Health().Connected })
 	if data, err := json.Marshal(c.Health()); err != nil || len(data) == 0 {
 		t.Error(err)
 	}
+}
+
+// Two coordinators in one folder would overwrite what each other keeps.
+func TestFolderIsTaken(t *testing.T) {
+	dir := t.TempDir()
+	first, err := lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lock(dir); err == nil || !strings.Contains(err.Error(), "another coordinator works in "+dir) {
+		t.Errorf("%v", err)
+	}
+	first.Close()
+	again, err := lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Close()
 }
 
 // A coordinator that ends and begins again, and agents that are cut off meanwhile: nothing is answered that was not counted, and every

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -122,5 +123,24 @@ func TestFiles(t *testing.T) {
 	}
 	if _, err := shake(t, hold(t, f, "old"), hold(t, f, "central")); err == nil {
 		t.Error("an expired certificate counts")
+	}
+	if err := os.Chmod(f.file("host1.key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	host := hold(t, f, "host1")
+	for _, c := range []struct {
+		h    *Holder
+		now  time.Duration
+		says string
+	}{{hold(t, f, "old"), 0, "`xdpmon keys renew old`"}, {host, 0, "expires on"}, {host, -100 * 24 * time.Hour, "clock"}, {host, 40 * 24 * time.Hour, "has expired"}} {
+		if got := c.h.Trouble(time.Now().Add(c.now)); !strings.Contains(got, c.says) {
+			t.Errorf("%q, want %q", got, c.says)
+		}
+	}
+	if got := host.Trouble(host.pair.Leaf.NotBefore); got != "" && !strings.Contains(got, "expires on") {
+		t.Error(got)
+	}
+	if _, err := Hold(Files{folder(t).file("ca.crt"), f.file("host1.crt"), f.file("host1.key"), ""}); err == nil {
+		t.Error("a certificate of another authority is taken")
 	}
 }

@@ -65,13 +65,51 @@ func Hold(f Files) (*Holder, error) {
 	if info, err := os.Stat(f.Key); err == nil && info.Mode().Perm()&0o077 != 0 {
 		return nil, fmt.Errorf("%s can be read by others (%v): chmod 600 %s", f.Key, info.Mode().Perm(), f.Key)
 	}
-	if _, err := h.certificate(); err != nil {
+	c, err := h.certificate()
+	if err != nil {
 		return nil, err
+	}
+	if err := h.issued(c); err != nil {
+		return nil, fmt.Errorf("%s is not of the authority in %s: %w", f.Certificate, f.CA, err)
 	}
 	if err := h.list(); err != nil {
 		return nil, err
 	}
 	return h, nil
+}
+
+// issued refuses a certificate that the other end, with the same authority, would not believe whatever the time.
+func (h *Holder) issued(c *tls.Certificate) error {
+	between := x509.NewCertPool()
+	for _, der := range c.Certificate[1:] {
+		if one, err := x509.ParseCertificate(der); err == nil {
+			between.AddCert(one)
+		}
+	}
+	_, err := c.Leaf.Verify(x509.VerifyOptions{Roots: h.pool, Intermediates: between, CurrentTime: c.Leaf.NotBefore, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+	var invalid x509.CertificateInvalidError
+	if errors.As(err, &invalid) && invalid.Reason == x509.Expired { // the authority was renewed since
+		return nil
+	}
+	return err
+}
+
+// Trouble is what is wrong with the own certificate's time, or soon will be; "" for nothing.
+func (h *Holder) Trouble(now time.Time) string {
+	c, err := h.certificate()
+	if err != nil {
+		return ""
+	}
+	from, until := c.Leaf.NotBefore.UTC().Format(time.RFC3339), c.Leaf.NotAfter.UTC().Format(time.RFC3339)
+	switch {
+	case now.Before(c.Leaf.NotBefore):
+		return fmt.Sprintf("the certificate is good from %s on, and it is %s here: nobody accepts it, or this host's clock is wrong", from, now.UTC().Format(time.RFC3339))
+	case now.After(c.Leaf.NotAfter):
+		return fmt.Sprintf("the certificate has expired on %s, and nobody accepts it: `xdpmon keys renew %s`", until, c.Leaf.Subject.CommonName)
+	case c.Leaf.NotAfter.Sub(now) < Soon:
+		return fmt.Sprintf("the certificate expires on %s: `xdpmon keys renew %s`", until, c.Leaf.Subject.CommonName)
+	}
+	return ""
 }
 
 // certificate is the pair of the moment. One that cannot be read while it is replaced is the one before.
