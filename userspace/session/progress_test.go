@@ -1,7 +1,9 @@
 package session
 
 import (
+	"fmt"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,5 +73,38 @@ func TestReplayTellsWhatItSkipped(t *testing.T) {
 	}
 	if len(lines) != 1 || lines[0].Lost["link_wifi"] != 3 {
 		t.Errorf("lines %+v", lines)
+	}
+}
+
+// short is packets that end within their IP header.
+type short struct{ skipping }
+
+func (s *short) Next(f *packet.Frame) error {
+	err := s.skipping.Next(f)
+	if err == nil {
+		f.Data = append(make([]byte, 12), 8, 0, 0x45, 0, 0, 46)
+	}
+	return err
+}
+
+// Of a capture whose packets are cut too short nothing can be said, and the remedy is told, once.
+func TestReplayTellsOfShortPackets(t *testing.T) {
+	testutil.NeedRoot(t)
+	d, err := algo.Lookup("rtt-array")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := algo.NewValues(d.Name, d.Params, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	cfg := Config{Algorithms: []Selected{{d, v}}, Proven: true, Emit: func(report.Line) error { return nil },
+		Notice: func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }}
+	if err := ReplaySource(t.Context(), cfg, "it", &short{skipping{left: 3}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if len(told) != 1 || !strings.HasPrefix(told[0], "3 of 3 packets end within their headers") {
+		t.Errorf("told %q", told)
 	}
 }

@@ -102,7 +102,11 @@ func (r *replayer) run(ctx context.Context) error {
 		r.lost["link_"+kind] += n
 	}
 	r.report()
-	return errors.Join(err, r.closeWindow(r.last+1, true))
+	err = errors.Join(err, r.closeWindow(r.last+1, true))
+	if r.cut > r.seen/10 && r.cfg.Notice != nil {
+		r.cfg.Notice("%d of %d packets end within their headers: a longer snap length is needed (tcpdump -s 128)", r.cut, r.seen)
+	}
+	return err
 }
 
 func (r *replayer) frames(ctx context.Context) error {

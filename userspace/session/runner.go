@@ -45,6 +45,7 @@ type runner struct {
 	lost       map[string]uint64 // what never reached a program, by cause; added to every line and reset
 	decodeOpts packet.DecodeOptions
 	speakers   sync.Map // of the members that run, by algorithm
+	seen, cut  uint64   // packets of all windows, and those that end within their headers
 }
 
 // Objects configures the selected algorithms for loading; it loads nothing.
@@ -175,6 +176,7 @@ func (r *runner) closeWindow(end int64, last bool) error {
 	if err != nil {
 		return err
 	}
+	r.seen, r.cut = r.seen+counts.Seen, r.cut+counts.Reasons["truncated"]
 	w := r.window
 	w.End, w.Last = end, last
 	w.Cut = r.aligned && !last && float64(end-w.Start)*tolerance < float64(r.cfg.Window) // it began between two ends that hosts share
