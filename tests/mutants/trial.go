@@ -136,29 +136,37 @@ func (b *bench) tryC(ctx context.Context, tr *trial, hints []string) error {
 }
 
 // meet lets a mutant meet a round of tests. A test that fails has to fail again, and to pass without the mutant: a busy machine
-// kills nothing.
+// kills nothing. One that does not is left out, and the round begins again: it has kept the mutant from the tests behind it.
 func (b *bench) meet(ctx context.Context, tr *trial, r round, env string) (over bool, err error) {
 	binary, err := b.binary(ctx, r.pkg)
 	if err != nil {
 		return false, err
 	}
-	limit := 25*time.Second + 5*r.took
-	out, err := b.runTests(ctx, env, binary, r.pkg, limit, r.args(b.skip.String())...)
-	by := failing(out)
-	if err == nil || by == "" || ctx.Err() != nil {
-		return false, ctx.Err()
+	limit, skip := 25*time.Second+5*r.took, b.skip.String()
+	for range patient {
+		out, err := b.runTests(ctx, env, binary, r.pkg, limit, r.args(skip)...)
+		by := failing(out)
+		if err == nil || by == "" || ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		only := []string{"-test.run", "^" + by + "$"}
+		if _, err := b.runTests(ctx, env, binary, r.pkg, limit, only...); err == nil {
+			skip += "|^" + by + "$"
+			continue
+		}
+		if out, err := b.runTests(ctx, "", binary, r.pkg, limit, only...); err != nil {
+			fmt.Printf("%s %s fails without a mutant: %s\n", r.pkg, by, lastLine(out))
+			skip += "|^" + by + "$"
+			continue
+		}
+		tr.Verdict, tr.By = killed, r.pkg+" "+by
+		return true, nil
 	}
-	only := []string{"-test.run", "^" + by + "$"}
-	if _, err := b.runTests(ctx, env, binary, r.pkg, limit, only...); err == nil {
-		return false, ctx.Err()
-	}
-	if out, err := b.runTests(ctx, "", binary, r.pkg, limit, only...); err != nil {
-		fmt.Printf("%s %s fails without a mutant: %s\n", r.pkg, by, lastLine(out))
-		return false, ctx.Err()
-	}
-	tr.Verdict, tr.By = killed, r.pkg+" "+by
-	return true, nil
+	return false, ctx.Err()
 }
+
+// patient is how often a round begins at most.
+const patient = 3
 
 // round is a package's tests of one length: the quick ones come before anybody's slow ones.
 type round struct {
@@ -172,7 +180,7 @@ type round struct {
 func (r round) args(skip string) []string {
 	switch {
 	case r.only != "":
-		return []string{"-test.run", "^" + r.only + "$"}
+		return []string{"-test.run", "^" + r.only + "$", "-test.skip", skip}
 	case len(r.slow) > 0:
 		return []string{"-test.run", "^(" + strings.Join(r.slow, "|") + ")$", "-test.skip", skip}
 	case len(r.skip) > 0:
