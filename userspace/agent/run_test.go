@@ -16,12 +16,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/bus"
 	"github.com/xdpmon/xdpmon/userspace/feed"
 	"github.com/xdpmon/xdpmon/userspace/outlet"
 	"github.com/xdpmon/xdpmon/userspace/report"
+	_ "github.com/xdpmon/xdpmon/userspace/rttarray"
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
@@ -145,6 +147,93 @@ func TestRun(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(r.dir, "agent.sock")); !os.IsNotExist(err) {
 		t.Errorf("the socket is still there: %v", err)
+	}
+}
+
+// rules of a configuration, each on no interface.
+func (r *runs) measure(t *testing.T, rules string) {
+	t.Helper()
+	text := "socket: " + r.dir + "/agent.sock\nbpffs: " + r.dir + "/bpf\nwindow: 100ms\noutputs: [{json: " + r.dir + "/windows.jsonl}]\ninstances:\n" + rules
+	if err := os.WriteFile(r.dir+"/agent.yaml", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.again <- os.Interrupt
+	r.wait(t, "READY=1")
+}
+
+// until health is as it should be.
+func (r *runs) until(t *testing.T, what string, good func(Health) bool) Health {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		h := r.health(t)
+		if good(h) {
+			return h
+		}
+		if time.Now().After(end) {
+			t.Fatalf("never %s: %+v", what, h)
+		}
+	}
+}
+
+// Instances measure before there is an interface for them, change as they go on, and end when nobody wants them any more; all of their windows are told.
+func TestMeasures(t *testing.T) {
+	testutil.NeedRoot(t)
+	r := begin(t)
+	r.wait(t, "READY=1")
+	rule := func(name, more, entries string) string {
+		return "  - {name: " + name + ", interfaces: [xdpmon-none]" + more + ", algorithms: {rtt-array: {entries: " + entries + "}}}\n"
+	}
+	r.measure(t, rule("a", "", "256"))
+	first := r.until(t, "two windows", func(h Health) bool { return len(h.Instances) == 1 && h.Instances[0].Windows >= 2 })
+	if i := first.Instances[0]; first.Status != good || i.Name != "a" || len(i.Algorithms) != 1 || i.Algorithms[0] != "rtt-array" || i.Window != .1 || !i.Fresh || i.Error != "" ||
+		i.Registers == 0 || first.Registers != i.Registers || len(i.Interfaces) != 0 {
+		t.Errorf("%+v", first)
+	}
+	r.measure(t, rule("a", ", window: 150ms", "4096"))
+	second := r.until(t, "it goes on", func(h Health) bool { return h.Instances[0].Windows > first.Instances[0].Windows+1 })
+	if a := second.Instances[0]; a.Registers <= first.Registers || a.Window != .15 || second.Registers != a.Registers {
+		t.Errorf("%+v, before %+v", second, first)
+	}
+	r.measure(t, rule("b", "", "256"))
+	if third := r.until(t, "another one", func(h Health) bool {
+		return len(h.Instances) == 1 && h.Instances[0].Windows >= 1 && h.Registers == first.Registers
+	}); third.Instances[0].Name != "b" {
+		t.Errorf("%+v", third)
+	}
+	r.end()
+	if err := <-r.done; err != nil {
+		t.Error(err)
+	}
+	text, err := os.ReadFile(r.dir + "/windows.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type window struct {
+		Number     int
+		Start, End int64
+		Last       bool
+	}
+	latest, runs := map[string]*window{}, 0
+	for line := range bytes.Lines(text) {
+		var l struct {
+			Interface, Algorithm string
+			Window               window
+		}
+		if err := json.Unmarshal(line, &l); err != nil {
+			t.Fatal(err)
+		}
+		if l.Algorithm == "" {
+			runs++
+			continue
+		}
+		before := latest[l.Interface]
+		if l.Algorithm != "rtt-array" || before == nil && l.Window.Number != 0 || before != nil && (l.Window.Start != before.End || l.Window.Number < before.Number) {
+			t.Errorf("%.300s\nfollows %+v", line, before)
+		}
+		latest[l.Interface] = &l.Window
+	}
+	if len(latest) != 2 || !latest["a"].Last || !latest["b"].Last || runs != 3 {
+		t.Errorf("%v, %d descriptions", latest, runs)
 	}
 }
 
