@@ -224,3 +224,18 @@ func TestAnswers(t *testing.T) {
 		}
 	}
 }
+
+// What an output was too slow for is said, and the rest is written.
+func TestSlowOutput(t *testing.T) {
+	var hub feed.Hub
+	var told, text bytes.Buffer
+	o := &output{cfg: config.Output{JSON: "-"}, file: staysOpen{&text}, log: slog.New(slog.NewTextHandler(&told, nil)), clock: Clock, done: make(chan struct{}), sub: hub.Subscribe(feed.Options{Depth: 2})}
+	for n := range 3 {
+		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "a", Window: report.Window{Number: n}}})
+	}
+	hub.Close()
+	o.run()
+	if !strings.Contains(told.String(), "windows_lost=1") || bytes.Count(text.Bytes(), []byte("\n")) != 2 {
+		t.Errorf("told %q, written %q", &told, &text)
+	}
+}

@@ -168,6 +168,12 @@ func TestListenAndClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer.Body.Close()
+	if answer.StatusCode == http.StatusNotFound {
+		t.Error("nothing answers")
+	}
+	if h := &server.http; h.ReadHeaderTimeout == 0 || h.ReadTimeout == 0 || h.WriteTimeout == 0 || h.IdleTimeout == 0 || h.ErrorLog == nil {
+		t.Errorf("whoever does not go on keeps a connection for ever: %+v", h)
+	}
 	if err := server.Close(); err != nil {
 		t.Error(err)
 	}

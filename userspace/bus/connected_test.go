@@ -1,0 +1,236 @@
+package bus
+
+import (
+	"bytes"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/xdpmon/xdpmon/userspace/feed"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// written is a log that several write.
+type written struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (w *written) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.Write(p)
+}
+
+func (w *written) count(text string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return strings.Count(w.b.String(), text)
+}
+
+// central is a coordinator that a test plays.
+type central struct {
+	t       *testing.T
+	conn    *nats.Conn
+	hellos  chan Hello
+	batches chan Batch
+}
+
+func newCentral(t *testing.T) (*central, *Server) {
+	t.Helper()
+	s, err := Serve(ServerOptions{Listen: "127.0.0.1:0", Store: t.TempDir(), Message: DefaultMessage, Agents: 4, Name: "central", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	c := &central{t: t, hellos: make(chan Hello, 10000), batches: make(chan Batch, 10000)}
+	if c.conn, err = s.Connect(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.conn.Close)
+	if _, err := c.conn.Subscribe(UpAll, func(m *nats.Msg) {
+		if h, err := DecodeHello(m.Data); err == nil && m.Subject == HelloSubject("host.1") {
+			c.hellos <- h
+		} else if b, err := DecodeBatch(m.Data); err == nil && m.Subject == DataSubject("host.1") {
+			c.batches <- b
+		} else {
+			t.Errorf("%s: no message", m.Subject)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return c, s
+}
+
+// hello waits for one that is as it should be.
+func (c *central) hello(what string, good func(Hello) bool) Hello {
+	c.t.Helper()
+	for late := time.After(time.Minute); ; {
+		select {
+		case h := <-c.hellos:
+			if good(h) {
+				return h
+			}
+		case <-late:
+			c.t.Fatalf("no hello %s", what)
+		}
+	}
+}
+
+func (c *central) batch() Batch {
+	c.t.Helper()
+	select {
+	case b := <-c.batches:
+		return b
+	case <-time.After(time.Minute):
+		c.t.Fatal("no batch")
+		return Batch{}
+	}
+}
+
+func (c *central) answer(a Answer) {
+	c.t.Helper()
+	a.Version = Version
+	data, err := Encode(a)
+	if err == nil {
+		err = c.conn.Publish(DownSubject("host.1"), data)
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// What an agent has to say goes in order and once, what the coordinator says reaches whom it is for, and what is lost is known.
+func TestLink(t *testing.T) {
+	c, s := newCentral(t)
+	var mu sync.Mutex
+	var plans []uint64
+	var told []Message
+	renewed := 0
+	var log written
+	const boot = int64(1_700_000_000e9)
+	var hub feed.Hub
+	l, err := Open(Options{Name: "host.1", Servers: []string{"nats://" + s.Address()}, Buffer: 3000, Software: "1.2", Log: slog.New(slog.NewTextHandler(&log, nil)),
+		Plan:    func(p *Plan) { mu.Lock(); plans = append(plans, p.Revision); mu.Unlock() },
+		Refused: func() map[string]string { return map[string]string{"b": "why"} },
+		Message: func(m Message) { mu.Lock(); told = append(told, m); mu.Unlock() },
+		Renew:   func() { mu.Lock(); renewed++; mu.Unlock() },
+		Clock:   func() int64 { return time.Now().UnixNano() - boot }, Wall: func() int64 { return time.Now().UnixNano() + 5e9 },
+		Hello: 10 * time.Millisecond, Linger: time.Millisecond}, &hub, func(instance string) bool { return instance == "m/eth0" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := c.hello("at first", func(Hello) bool { return true })
+	if first.Life&1 == 0 || first.Number != 0 || first.Oldest != 1 || first.Revision != 0 || first.Lost != 0 || first.Software != "1.2" || first.Clock.Known ||
+		first.Refused["b"] != "why" || first.Wall < boot+5e9-1e9 || first.Wall > boot+5e9+60e9 {
+		t.Errorf("%+v", first)
+	}
+	if h := l.Health(); !h.Connected || h.Answered != -1 || h.Waiting != 0 || h.Sent != 0 {
+		t.Errorf("%+v", h)
+	}
+
+	l.Say("m/eth0", "heard", 77, 2, []byte("x"))
+	b := c.batch()
+	if i := b.Items[0]; b.Life != first.Life || b.Number != 1 || b.Oldest != 1 || len(b.Items) != 1 || i.Measurement != "m" || i.Instance != "m/eth0" || i.Algorithm != "heard" ||
+		string(i.Message) != "x" || i.Number != 3 || i.Time != 77 {
+		t.Errorf("%+v", b)
+	}
+	c.answer(Answer{Life: first.Life + 2, Run: 4, Received: 1, Used: 1, Plan: &Plan{Revision: 9}}) // to another life
+	c.answer(Answer{Life: first.Life, Run: 5, Asked: first.Time, Time: time.Now().UnixNano(), Received: 1, Plan: &Plan{Revision: 8}, Told: 2, Complaint: "no good",
+		Messages: []Message{{"m/eth0", "heard", []byte("one")}, {"m/eth0", "heard", []byte("two")}}})
+	h := c.hello("with the plan", func(h Hello) bool { return h.Revision == 8 })
+	if !h.Clock.Known || h.Clock.Offset < boot-30e9 || h.Clock.Offset > boot+30e9 || h.Number != 1 {
+		t.Errorf("%+v", h)
+	}
+	c.answer(Answer{Life: first.Life, Run: 5, Received: 1, Plan: &Plan{Revision: 8}, Told: 3, Complaint: "no good", Messages: []Message{{"m", "heard", []byte("three")}}})
+	heeds(t, "all messages", func() bool { mu.Lock(); defer mu.Unlock(); return len(told) == 3 })
+	mu.Lock()
+	if !slices.Equal(plans, []uint64{8}) || renewed != 1 || string(told[0].Data)+string(told[2].Data) != "onethree" { // with another run everything is new
+		t.Errorf("plans %v, renewed %d times, told %q", plans, renewed, told)
+	}
+	mu.Unlock()
+	if n := log.count("no good"); n != 1 {
+		t.Errorf("the complaint is told %d times", n)
+	}
+	if h := l.Health(); h.Waiting != 0 || h.Bytes == 0 || h.Sent != 1 || h.Again != 0 || h.Revision != 8 || h.Complaint != "no good" || h.Answered < 0 || h.Offset < 4 || h.Offset > 60 {
+		t.Errorf("%+v", h)
+	}
+
+	c.answer(Answer{Life: first.Life, Run: 5, Received: 1, Used: 1, Told: 4}) // a message is lost
+	heeds(t, "instances begin anew", func() bool { mu.Lock(); defer mu.Unlock(); return renewed == 2 })
+	for _, instance := range []string{"other", "m/eth0"} {
+		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "lean", Interface: instance, Snapshot: []byte("s")}})
+	}
+	hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "lean", Interface: "m/eth0"}})
+	if b := c.batch(); b.Number != 2 || b.Oldest != 2 || len(b.Items) != 1 || string(b.Items[0].Snapshot) != "s" || b.Items[0].Instance != "m/eth0" || b.Items[0].Algorithm != "lean" || !b.Clock.Known {
+		t.Errorf("%+v", b)
+	}
+	l.Begin("m", "heard")
+	if b := c.batch(); b.Number != 3 || len(b.Items) != 1 || !b.Items[0].Begins || b.Items[0].Measurement != "m" {
+		t.Errorf("%+v", b)
+	}
+	c.answer(Answer{Life: first.Life, Run: 6, Received: 1, Used: 1}) // another coordinator, who knows of the first one
+	for want := uint64(2); want <= 3; want++ {
+		if b := c.batch(); b.Number != want {
+			t.Errorf("batch %d comes again, want %d", b.Number, want)
+		}
+	}
+	if h := l.Health(); h.Again != 2 || h.Waiting != 2 || h.Sent != 3 {
+		t.Errorf("%+v", h)
+	}
+
+	l.Say("m", "heard", 1, 0, make([]byte, DefaultMessage)) // no message is so large
+	heeds(t, "what is too large is lost", func() bool { return l.Health().Messages == 1 })
+	for range 2 { // there is room for one and no more: batch 2 goes, a window, and batch 3, a beginning
+		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "lean", Interface: "m/eth0", Snapshot: make([]byte, 2000)}})
+		c.batch()
+	}
+	h = c.hello("with losses", func(h Hello) bool { return h.Lost == 2 })
+	if h.Oldest != 5 || h.Number != 5 {
+		t.Errorf("%+v", h)
+	}
+	heeds(t, "a lost beginning is said again", func() bool { mu.Lock(); defer mu.Unlock(); return renewed == 4 })
+	if h := l.Health(); h.Lost != 2 || h.Messages != 1 || h.Waiting == 0 {
+		t.Errorf("%+v", h)
+	}
+
+	l.Say("m/eth0", "heard", 1, 0, []byte("last"))
+	hub.Close()
+	closed := make(chan struct{})
+	go func() { l.Close(); close(closed) }()
+	for b := c.batch(); ; b = c.batch() {
+		if b.Number == 6 {
+			if i := b.Items[0]; string(i.Message) != "last" || i.Number != 4 {
+				t.Errorf("%+v", b)
+			}
+			break
+		}
+	}
+	c.answer(Answer{Life: first.Life, Run: 6, Received: 6, Used: 6})
+	<-closed
+}
+
+// While there is no coordinator windows wait, and none is lost for that.
+func TestWaits(t *testing.T) {
+	var hub feed.Hub
+	l, err := Open(Options{Name: "host.1", Servers: []string{"nats://127.0.0.1:1"}, Buffer: 1 << 20, Log: slog.New(slog.DiscardHandler), Clock: func() int64 { return 1 },
+		Wall: func() int64 { return 1 }, Linger: time.Millisecond}, &hub, func(string) bool { return true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Say("m", "heard", 1, 0, []byte("x"))
+	heeds(t, "a batch waits", func() bool { return l.Health().Waiting == 1 })
+	if h := l.Health(); h.Connected || h.Messages != 0 || h.Sent != 0 || h.Bytes == 0 || h.Answered != -1 {
+		t.Errorf("%+v", h)
+	}
+	hub.Close()
+	l.Close()
+	if _, err := Open(Options{Name: "a b"}, &hub, nil); err == nil {
+		t.Error("a name that is none is taken")
+	}
+}
