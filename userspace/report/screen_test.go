@@ -206,3 +206,13 @@ func TestClockTime(t *testing.T) {
 		}
 	}
 }
+
+// Without a pace a table is drawn four times a second.
+func TestScreenPace(t *testing.T) {
+	if s := NewScreen(ScreenOptions{}); s.opt.Every != 250*time.Millisecond {
+		t.Errorf("every %v", s.opt.Every)
+	}
+	if s := NewScreen(ScreenOptions{Every: time.Second}); s.opt.Every != time.Second {
+		t.Errorf("every %v", s.opt.Every)
+	}
+}

@@ -66,6 +66,9 @@ Parameters (--set it.KEY=VALUE):
 			t.Errorf("width %d: a line has %d letters", width, longest)
 		}
 	}
+	if wide := strings.Join(Lines(described(), report.Style{Width: 200}), "\n"); !strings.Contains(wide, "\n  late: what came too late, of which there may be more than a line of forty says\n") {
+		t.Errorf("not as wide as a terminal:\n%s", wide)
+	}
 	bare := &algo.Descriptor{Name: "it", Summary: "s", Doc: "d"}
 	if got := strings.Join(Lines(bare, report.Style{}), "\n"); got != "it: s\n\nd\n\nIt has no parameters." {
 		t.Errorf("%q", got)

@@ -79,6 +79,18 @@ func TestBroken(t *testing.T) {
 	}
 }
 
+// The end of a run alone clears the progress line once.
+func TestNothingIsDrawn(t *testing.T) {
+	var hub feed.Hub
+	cleared := 0
+	d := New(&seen{}, hub.Subscribe(feed.Options{}), func(error) {})
+	d.Clearing(func() { cleared++ })
+	hub.Close()
+	if err := d.Close(never); err != nil || cleared != 1 {
+		t.Errorf("%v, cleared %d times", err, cleared)
+	}
+}
+
 // The end waits for a reader who does not read as long as it is said to, and no longer.
 func TestNotRead(t *testing.T) {
 	var hub feed.Hub
