@@ -2,6 +2,7 @@ package ahab
 
 import (
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -133,6 +134,30 @@ func TestNorm(t *testing.T) {
 		c.slices = make([]slice, n)
 		if got := c.entries(); got != want {
 			t.Errorf("%d slices: %d entries, want %d", n, got, want)
+		}
+	}
+}
+
+// What a user is made of is told word by word: of a flow everything, of an address the bits in front.
+func TestWordsOfUsers(t *testing.T) {
+	const all = math.MaxUint32
+	for user, want := range map[uint64]struct {
+		name      string
+		four, six []uint64
+	}{
+		membership(0, 0, userFlow, 32, 128):           {"flow", nil, nil},
+		membership(0, 0, userSource, 32, 128):         {"source", []uint64{all}, []uint64{all, all, all, all}},
+		membership(0, 0, userDestination, 8, 56):      {"destination", []uint64{0xff000000}, []uint64{all, 0xffffff00, 0, 0}},
+		membership(9, 1023, userSource, 0, 0):         {"source", []uint64{0}, []uint64{0, 0, 0, 0}},
+		membership(1, 1, userDestination, 31, 97):     {"destination", []uint64{all &^ 1}, []uint64{all, all, all, 1 << 31}},
+		membership(0xffff, 1, userDestination, 1, 32): {"destination", []uint64{1 << 31}, []uint64{all, 0, 0, 0}},
+	} {
+		got, rules := &Rules{}, &Rules{}
+		words(got, 5, user)
+		rules.add("Ingress.ahab.users.words", want.name+"4", []Match{exact(5, 8), exact(1, 1)}, want.four...)
+		rules.add("Ingress.ahab.users.words", want.name+"6", []Match{exact(5, 8), exact(0, 1)}, want.six...)
+		if !reflect.DeepEqual(got, rules) {
+			t.Errorf("%x: %+v, want %+v", user, got, rules)
 		}
 	}
 }

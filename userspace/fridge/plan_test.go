@@ -108,3 +108,32 @@ func TestPlanLeast(t *testing.T) {
 		t.Errorf("16 KiB with the smallest histogram: %v", err)
 	}
 }
+
+// What a plan is made for is read to its edges.
+func TestLoad(t *testing.T) {
+	right := algo.PlanArgs{RatePerSecond: 1e6, MaxDelayNS: 1e9, MemoryBytes: 1 << 20}
+	for _, c := range []struct {
+		key, text string
+		want      func(load) bool // nil: refused
+	}{
+		{"answered", "0.25", func(l load) bool { return l.answered == .25 }}, {"answered", "1", func(l load) bool { return l.answered == 1 }}, {"answered", "0", nil}, {"answered", "1.01", nil}, {"answered", "x", nil},
+		{"window", "3s", func(l load) bool { return l.window == 3e9 && l.shortest == 1e9/4096. }}, {"window", "0s", nil}, {"window", "3", nil},
+		{"min-delay", "1ms", func(l load) bool { return l.shortest == 1e6 && l.window == 10e9 }}, {"min-delay", "999999999ns", func(l load) bool { return true }}, {"min-delay", "1s", nil}, {"min-delay", "-1s", nil},
+		{"cpus", "1", func(l load) bool { return l.cpus == 1 }}, {"cpus", "8192", func(l load) bool { return l.cpus == 8192 }}, {"cpus", "0", nil}, {"cpus", "8193", nil}, {"cpus", "x", nil}, {"other", "1", nil},
+	} {
+		a := right
+		a.Extra = map[string]string{c.key: c.text}
+		l, err := readLoad(a)
+		if (err == nil) != (c.want != nil) || err == nil && (!c.want(l) || l.rate != 1e-3 || l.longest != 1e9 || l.memory != 1<<20) {
+			t.Errorf("%s=%s: %+v, %v", c.key, c.text, l, err)
+		}
+	}
+	for _, a := range []algo.PlanArgs{{MaxDelayNS: 1, MemoryBytes: 1}, {RatePerSecond: 1, MemoryBytes: 1}, {RatePerSecond: 1, MaxDelayNS: 1}, {RatePerSecond: math.NaN(), MaxDelayNS: 1, MemoryBytes: 1}} {
+		if _, err := readLoad(a); err == nil {
+			t.Errorf("%+v is taken", a)
+		}
+	}
+	if l, err := readLoad(right); err != nil || l.answered != .4 || l.window != 10e9 || l.cpus < 1 {
+		t.Errorf("%+v, %v", l, err)
+	}
+}
