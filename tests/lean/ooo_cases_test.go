@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/xdpmon/xdpmon/tests/snapshottest"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
@@ -94,6 +95,9 @@ func TestWhatIsLateAndWhatIsSentAgain(t *testing.T) {
 		for _, b := range []string{"ooo", "retrans"} {
 			if s := set["stat"]; s != "" && s != b {
 				continue
+			}
+			if probes := snapshottest.Value(l.Report, "retrans_probes"); b == "retrans" && probes != 6 {
+				t.Errorf("%s: %g probes of one byte, want 3 over each version of IP", name, probes)
 			}
 			found, truth := listed(t, &l.Report, b), listed(t, l.Truth, b)
 			for n, c := range cases {
