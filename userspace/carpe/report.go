@@ -97,6 +97,7 @@ func (c *config) body(n, state []uint64, flows map[heavy.Key]sums) report.Body {
 		{Name: "asked", Value: count(bpf.CarpeCarpeCounterCARPE_ASKED), Unit: report.PacketUnit, Kind: report.Counter, Help: "packets that asked for their group's parameters"},
 		{Name: "asked_unknown", Value: count(bpf.CarpeCarpeCounterCARPE_DEFAULT), Unit: report.PacketUnit, Kind: report.Counter, Help: "... and got those of unknown groups"},
 		{Name: "groups", Value: state[stateGroups], Unit: report.Count, Help: "groups that are known to this host"},
+		{Name: "groups_told", Value: count(bpf.CarpeCarpeCounterCARPE_TOLD), Unit: report.Count, Kind: report.Counter, Help: "how often the data plane told of a group that it had not heard of before"},
 	}}
 	if state[stateSpoken] > 0 {
 		b.Notes = []string{"elephants are named by the coordinator: this host reports to it."}
