@@ -104,3 +104,18 @@ func TestNotRead(t *testing.T) {
 	hub.Close()
 	<-d.done
 }
+
+// The progress line is cleared before each thing that is drawn and at the end, and for nothing else.
+func TestCleared(t *testing.T) {
+	var hub feed.Hub
+	s, cleared := &seen{}, 0
+	d := New(s, hub.Subscribe(feed.Options{Wait: true}), func(err error) { t.Error(err) })
+	d.Clearing(func() { cleared++ })
+	for range 2 {
+		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "a"}})
+	}
+	hub.Close()
+	if err := d.Close(never); err != nil || cleared != 3 || len(s.told) != 3 {
+		t.Errorf("cleared %d times for %q, %v", cleared, s.told, err)
+	}
+}
