@@ -93,10 +93,10 @@ static __always_inline int replay_begin(struct xdp_md *ctx, struct phv *phv, str
 	phv->queue = meta->queue;
 	pkt->size = meta->len;
 	pkt->frags = NULL;
-	*l3_only = meta->link;
-	if (meta->egress)
+	*l3_only = !!(meta->shape & REPLAY_IP);
+	if (meta->shape & REPLAY_EGRESS)
 		phv->valid |= PHV_EGRESS;
-	return meta->captured >= (meta->link ? 1 : 14);
+	return (meta->shape & REPLAY_CAPTURED) >= (*l3_only ? 1 : 14);
 }
 
 /* The packet stands for segments of that many payload bytes; each carries the headers again. */

@@ -10,12 +10,13 @@ struct replay_meta {
 	__u64 time;     /* ns, never 0 */
 	__u32 len;      /* bytes on the wire */
 	__u32 coin;     /* seed of this packet's coin, never 0 */
-	__u16 captured; /* bytes that the capture holds; the buffer is never shorter than 14 */
-	__u8 link;      /* 0 Ethernet, 1 IP */
-	__u8 egress;
-	__u32 ifindex;
 	__u64 enqueued; /* ns: when the packet was handed to the queue that it now leaves; 0 where nobody knows */
-	__u32 queue;
-	__u32 spare;
+	__u32 ifindex;
+	__u16 queue;
+	__u16 shape; /* bytes that the capture holds, and flags; the buffer is never shorter than 14 */
 };
-_Static_assert(sizeof(struct replay_meta) == 40, "Go writes it: loader/replay.go");
+_Static_assert(sizeof(struct replay_meta) == 32, "all that kernels before 6.6 take; Go writes it: loader/replay/replay.go");
+
+#define REPLAY_CAPTURED 0x3fff
+#define REPLAY_IP 0x4000 /* no Ethernet header */
+#define REPLAY_EGRESS 0x8000

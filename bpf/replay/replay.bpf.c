@@ -119,7 +119,9 @@ static __always_inline struct replay_frame *next_frame(struct replay_cursor_t *c
 	if (!buffer || offset > BUFFER_BYTES - sizeof(*frame))
 		return NULL;
 	frame = (void *)buffer->bytes + offset;
-	length = frame->meta.captured < 14 ? 14 : frame->meta.captured;
+	length = frame->meta.shape & REPLAY_CAPTURED;
+	if (length < 14)
+		length = 14;
 	offset += (sizeof(frame->meta) + length + 7) & ~7U;
 	if (offset > BUFFER_BYTES - sizeof(*frame)) {
 		cursor->buffer++;
@@ -150,7 +152,7 @@ SEC("xdp.frags") int replay_xdp(struct xdp_md *ctx)
 	if (!frame || (void *)(meta + 1) > (void *)(long)ctx->data)
 		return XDP_ABORTED;
 	*meta = frame->meta;
-	length = frame->meta.captured;
+	length = frame->meta.shape & REPLAY_CAPTURED;
 	opaque(length);
 	if (length < 14)
 		length = 14;

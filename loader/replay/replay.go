@@ -26,14 +26,18 @@ type replayMeta struct {
 	Time     uint64
 	Len      uint32
 	Coin     uint32
-	Captured uint16
-	Link     uint8
-	Egress   uint8
-	IfIndex  uint32
 	Enqueued uint64
-	Queue    uint32
-	_        uint32
+	IfIndex  uint32
+	Queue    uint16
+	Shape    uint16
 }
+
+// What is in a shape besides the bytes that the capture holds.
+const (
+	replayCaptured = 0x3fff
+	replayIP       = 0x4000
+	replayEgress   = 0x8000
+)
 
 // replayFrame is struct replay_frame.
 type replayFrame struct {
@@ -169,9 +173,14 @@ func (r *Replayer) put(f *replay.Frame) *replayFrame {
 	}
 	r.coin += 0x9e3779b9
 	slot.replayMeta = replayMeta{
-		Time: uint64(max(f.Time, 1)), Len: uint32(f.Len), Coin: r.coin | 1, Captured: uint16(n),
-		Link: uint8(f.Link), Egress: uint8(f.Direction), IfIndex: f.Interface,
-		Enqueued: uint64(f.Enqueued), Queue: uint32(f.Queue),
+		Time: uint64(max(f.Time, 1)), Len: uint32(f.Len), Coin: r.coin | 1, Enqueued: uint64(f.Enqueued),
+		IfIndex: f.Interface, Queue: f.Queue, Shape: uint16(n),
+	}
+	if f.Link == replay.LinkRaw {
+		slot.Shape |= replayIP
+	}
+	if f.Direction == replay.Egress {
+		slot.Shape |= replayEgress
 	}
 	copy(slot.Data[:], f.Data[:n])
 	if n < 14 {
@@ -233,7 +242,7 @@ func (r *Replayer) runDriver(runs uint32) error {
 
 // runOne is the way for kernels without bpf_xdp_store_bytes: one system call a packet.
 func (r *Replayer) runOne(f *replayFrame) error {
-	data := max(int(f.Captured), 14)
+	data := max(int(f.Shape&replayCaptured), 14)
 	input := unsafe.Slice((*byte)(unsafe.Pointer(f)), metaBytes+data)
 	if _, err := r.entry.Run(&ebpf.RunOptions{Data: input, Context: contextOf(input)}); err != nil {
 		return fmt.Errorf("run replay: %w", err)

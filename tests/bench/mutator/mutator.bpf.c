@@ -320,10 +320,8 @@ SEC("xdp.frags") int hammer(struct xdp_md *ctx)
 		return XDP_ABORTED;
 	meta->time = hammer_start + n * hammer_gap;
 	meta->len = end - data;
-	meta->captured = end - data;
+	meta->shape = end - data;
 	meta->coin = (__u32)n * 0x9e3779b1U | 1;
-	meta->link = 0;
-	meta->egress = 0;
 	meta->ifindex = 1;
 	state->sent[step.kind & 3]++;
 	bpf_tail_call(ctx, &mutator_target, 0);
