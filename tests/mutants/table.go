@@ -53,7 +53,22 @@ func (j *jury) write() error {
 	j.check(&b)
 	j.list(&b, "Survived", func(t trial) bool { return t.Verdict == survived && t.reason == "" })
 	j.list(&b, "Equivalent", func(t trial) bool { return t.reason != "" })
-	return os.WriteFile(j.out, []byte(strings.TrimRight(b.String(), "\n")+"\n"), 0o644)
+	b.WriteString("## What was read of it\n\n")
+	b.WriteString(handMark + byHand(j.out) + handEnd)
+	return os.WriteFile(j.out, []byte(b.String()), 0o644)
+}
+
+// Between these marks of the document stands what people wrote of earlier tables. A run keeps it.
+const handMark, handEnd = "<!-- by hand -->\n", "<!-- end -->\n"
+
+func byHand(path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	_, part, _ := strings.Cut(string(text), handMark)
+	part, _, _ = strings.Cut(part, handEnd)
+	return part
 }
 
 // check is the rate among those whose survivors nobody has looked at before.
