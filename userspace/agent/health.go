@@ -213,6 +213,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	for _, o := range h.Outputs {
 		send(counter, "xdpmon_agent_missed_events_total", "Windows that a reader was too slow for.", float64(o.Missed), "reader", o.Name)
+		send(counter, "xdpmon_agent_failed_events_total", "Windows that could not be written to an output.", float64(o.Failed), "reader", o.Name)
 	}
 	if b := h.Bus; b != nil {
 		send(gauge, "xdpmon_agent_bus_connected", "Whether a coordinator's bus is connected: 1, or 0.", truth(b.Connected))

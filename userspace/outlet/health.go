@@ -9,6 +9,7 @@ type ReaderHealth struct {
 	Name   string `json:"name"`
 	Queued int    `json:"queued"`
 	Missed uint64 `json:"missed"`
+	Failed uint64 `json:"failed"` // windows that could not be written
 	Error  string `json:"error,omitempty"`
 }
 
@@ -33,8 +34,10 @@ func (s *Set) Health() ([]ReaderHealth, *StoreHealth) {
 		h := ReaderHealth{Name: r.Name, Queued: r.Queued, Missed: r.Missed}
 		for _, x := range outputs {
 			x.mu.Lock()
-			if "json "+x.cfg.JSON == r.Name && x.err != nil {
-				h.Error = x.err.Error()
+			if "json "+x.cfg.JSON == r.Name {
+				if h.Failed = x.failed; x.err != nil {
+					h.Error = x.err.Error()
+				}
 			}
 			x.mu.Unlock()
 		}

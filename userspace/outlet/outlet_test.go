@@ -2,6 +2,7 @@ package outlet
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -125,7 +127,7 @@ func TestHealth(t *testing.T) {
 		t.Errorf("%+v", kept)
 	}
 	for _, r := range readers {
-		if (r.Error != "") != (r.Name == "json /dev/full") || r.Missed != 0 {
+		if full := r.Name == "json /dev/full"; (r.Error != "") != full || (r.Failed > 0) != full || r.Missed != 0 {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -237,5 +239,37 @@ func TestSlowOutput(t *testing.T) {
 	o.run()
 	if !strings.Contains(told.String(), "windows_lost=1") || bytes.Count(text.Bytes(), []byte("\n")) != 2 {
 		t.Errorf("told %q, written %q", &told, &text)
+	}
+}
+
+// half is a disk that is full in the middle of a line, once.
+type half struct {
+	bytes.Buffer
+	full bool
+}
+
+func (h *half) Write(p []byte) (int, error) {
+	if h.full {
+		h.full = false
+		n, _ := h.Buffer.Write(p[:len(p)/2])
+		return n, syscall.ENOSPC
+	}
+	return h.Buffer.Write(p)
+}
+
+func (h *half) Close() error { return nil }
+
+// A line that the disk had no room for stays alone: what is written behind it begins a line.
+func TestTornLine(t *testing.T) {
+	disk := &half{}
+	o := &output{file: disk, log: slog.New(slog.DiscardHandler)}
+	o.write([]byte("{1}\n"), nil)
+	disk.full = true
+	o.write([]byte("{22}\n"), nil)
+	o.write(nil, errors.New("not encoded"))
+	o.write([]byte("{3}\n"), nil)
+	o.write([]byte("{4}\n"), nil)
+	if want := "{1}\n{2\n{3}\n{4}\n"; disk.String() != want || o.failed != 2 || o.err != nil {
+		t.Errorf("%q, want %q; %d failed, %v", disk.String(), want, o.failed, o.err)
 	}
 }

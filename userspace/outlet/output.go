@@ -28,6 +28,7 @@ type output struct {
 	mu     sync.Mutex
 	file   io.WriteCloser
 	failed uint64
+	torn   bool // the last line has no end
 	err    error
 }
 
@@ -61,7 +62,7 @@ func newOutput(o config.Output, file io.WriteCloser, set *Set) *output {
 func (o *output) reopen(f io.WriteCloser) {
 	o.mu.Lock()
 	old := o.file
-	o.file = f
+	o.file, o.torn = f, false
 	o.mu.Unlock()
 	_ = old.Close()
 }
@@ -95,13 +96,19 @@ func (o *output) run() {
 
 func (o *output) write(text []byte, err error) {
 	o.mu.Lock()
-	f := o.file
+	f, n := o.file, 0
+	if o.torn {
+		text = append([]byte{'\n'}, text...)
+	}
 	o.mu.Unlock()
 	if err == nil {
-		_, err = f.Write(text)
+		n, err = f.Write(text)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if n > 0 {
+		o.torn = n < len(text)
+	}
 	if err != nil {
 		o.failed++
 		if o.err == nil {
