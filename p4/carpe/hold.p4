@@ -39,19 +39,23 @@ control CarpeD0(in sample_t sample, in carpe_slot_t slot, in bit<32> signature, 
 
     action may_begin() { left = begin_d0.execute(slot); }
     action count() { left = count_d0.execute(slot); }
+    action skip() {}
 
+    /* A miss has no index: count is an entry, and nobody misses. */
     table entries_0 {
         key = {
-            sample : exact;
+            sample : ternary;
         }
         actions = {
             may_begin;
             count;
+            skip;
         }
         const entries = {
             0: may_begin();
+            _: count();
         }
-        const default_action = count();
+        const default_action = skip();
         size = 2;
     }
 

@@ -37,8 +37,8 @@ control ConquestT0(in bit<1> counted, in bit<32> window, in bit<32> back, in bit
 
     table turns {
         key = {
-            counted : exact;
-            window[1:0] : exact;
+            counted : ternary;
+            window[1:0] : ternary;
         }
         actions = {
             write;
@@ -257,8 +257,8 @@ control ConquestT1(in bit<1> counted, in bit<32> window, in bit<32> back, in bit
 
     table turns {
         key = {
-            counted : exact;
-            window[1:0] : exact;
+            counted : ternary;
+            window[1:0] : ternary;
         }
         actions = {
             write;
@@ -477,8 +477,8 @@ control ConquestT2(in bit<1> counted, in bit<32> window, in bit<32> back, in bit
 
     table turns {
         key = {
-            counted : exact;
-            window[1:0] : exact;
+            counted : ternary;
+            window[1:0] : ternary;
         }
         actions = {
             write;
@@ -697,8 +697,8 @@ control ConquestT3(in bit<1> counted, in bit<32> window, in bit<32> back, in bit
 
     table turns {
         key = {
-            counted : exact;
-            window[1:0] : exact;
+            counted : ternary;
+            window[1:0] : ternary;
         }
         actions = {
             write;
@@ -888,9 +888,6 @@ control ConquestS3_1(in bit<1> counted, in bit<32> window, in bit<32> back, in c
 
 control ConquestSnapshots(in bit<1> counted, in bit<32> window, in bit<32> back, in bit<32> row_0, in bit<32> row_1,
                           inout bit<32> limit, inout bit<32> more_0, inout bit<32> more_1) {
-    bit<32> t0 = 0;
-    bit<32> a0 = 0;
-    bit<32> b0 = 0;
     bit<32> t1 = 0;
     bit<32> a1 = 0;
     bit<32> b1 = 0;
@@ -918,33 +915,32 @@ control ConquestSnapshots(in bit<1> counted, in bit<32> window, in bit<32> back,
     ConquestS3_0() row_0_3;
     ConquestS3_1() row_1_3;
 
-    action sum_t_2_0() { t0 = t0 + t2; }
+    action sum_t_2_0() { limit = limit + t2; }
     action sum_t_2_1() { t1 = t1 + t3; }
-    action sum_t_1_0() { t0 = t0 + t1; }
-    action sum_a_2_0() { a0 = a0 + a2; }
+    action sum_t_1_0() { limit = limit + t1; }
+    action sum_a_2_0() { more_0 = more_0 + a2; }
     action sum_a_2_1() { a1 = a1 + a3; }
-    action sum_a_1_0() { a0 = a0 + a1; }
-    action sum_b_2_0() { b0 = b0 + b2; }
+    action sum_a_1_0() { more_0 = more_0 + a1; }
+    action sum_b_2_0() { more_1 = more_1 + b2; }
     action sum_b_2_1() { b1 = b1 + b3; }
-    action sum_b_1_0() { b0 = b0 + b1; }
-    action limited() { limit = t0; }
-    action compare_0() { more_0 = t0 - a0; }
-    action compare_1() { more_1 = t0 - b0; }
+    action sum_b_1_0() { more_1 = more_1 + b1; }
+    action compare_0() { more_0 = limit - more_0; }
+    action compare_1() { more_1 = limit - more_1; }
 
     apply {
-        total_0.apply(counted, window, back, 0, t0);
+        total_0.apply(counted, window, back, 0, limit);
         total_1.apply(counted, window, back, 0, t1);
         total_2.apply(counted, window, back, 0, t2);
         total_3.apply(counted, window, back, 0, t3);
-        limit_0.apply(counted, window, back, t0);
+        limit_0.apply(counted, window, back, limit);
         limit_1.apply(counted, window, back, t1);
         limit_2.apply(counted, window, back, t2);
         limit_3.apply(counted, window, back, t3);
-        row_0_0.apply(counted, window, back, row_0[10:0], a0);
+        row_0_0.apply(counted, window, back, row_0[10:0], more_0);
         row_0_1.apply(counted, window, back, row_0[10:0], a1);
         row_0_2.apply(counted, window, back, row_0[10:0], a2);
         row_0_3.apply(counted, window, back, row_0[10:0], a3);
-        row_1_0.apply(counted, window, back, row_1[10:0], b0);
+        row_1_0.apply(counted, window, back, row_1[10:0], more_1);
         row_1_1.apply(counted, window, back, row_1[10:0], b1);
         row_1_2.apply(counted, window, back, row_1[10:0], b2);
         row_1_3.apply(counted, window, back, row_1[10:0], b3);
@@ -957,7 +953,6 @@ control ConquestSnapshots(in bit<1> counted, in bit<32> window, in bit<32> back,
         sum_b_2_0();
         sum_b_2_1();
         sum_b_1_0();
-        limited();
         compare_0();
         compare_1();
     }

@@ -133,11 +133,20 @@ func (t *p4Text) limit(j int) {
 
 // keyed writes a table over the window's turn and, where only what counts is touched, the packet's reach.
 func (t *p4Text) keyed(name string, actions []string, chosen bool, entries []string, miss string) {
-	keys := []string{"counted : exact", t.turn() + " : exact"}
+	keys := []string{"counted : ternary", t.turn() + " : ternary"} // exact, the ALU would not get the window: its bytes would lie apart on the crossbar
 	if chosen {
 		keys = []string{"counted : ternary", t.turn() + " : ternary", t.reach() + " : ternary"}
 	}
 	t.Table(name, keys, actions, entries, miss)
+}
+
+// part is the variable of snapshot j: t of a total, a and b of rows. The first ones are what comes out, because a group of containers of Tofino 2 holds
+// no more than twelve numbers that are added to each other.
+func part(v string, j int) string {
+	if j > 0 {
+		return fmt.Sprint(v, j)
+	}
+	return map[string]string{"t": "limit", "a": "more_0", "b": "more_1"}[v]
 }
 
 // snapshotsControl wires them: totals, rows, and sums in place by halves.
@@ -145,7 +154,7 @@ func (t *p4Text) snapshotsControl() {
 	n := t.snapshots
 	t.Line("control ConquestSnapshots(in bit<1> counted, in bit<32> window, in bit<32> back, in bit<32> row_0, in bit<32> row_1,")
 	t.Line("                          inout bit<32> limit, inout bit<32> more_0, inout bit<32> more_1) {")
-	for j := range n {
+	for j := 1; j < n; j++ {
 		t.Line("    bit<32> t%d = 0;\n    bit<32> a%d = 0;\n    bit<32> b%d = 0;", j, j, j)
 	}
 	t.Line("")
@@ -156,23 +165,23 @@ func (t *p4Text) snapshotsControl() {
 	for _, v := range []string{"t", "a", "b"} {
 		for step := n / 2; step >= 1; step /= 2 {
 			for j := range step {
-				t.Line("    action sum_%s_%d_%d() { %s%d = %s%d + %s%d; }", v, step, j, v, j, v, j, v, j+step)
+				t.Line("    action sum_%s_%d_%d() { %s = %s + %s; }", v, step, j, part(v, j), part(v, j), part(v, j+step))
 			}
 		}
 	}
-	t.Line("    action limited() { limit = t0; }\n    action compare_0() { more_0 = t0 - a0; }\n    action compare_1() { more_1 = t0 - b0; }\n\n    apply {")
+	t.Line("    action compare_0() { more_0 = limit - more_0; }\n    action compare_1() { more_1 = limit - more_1; }\n\n    apply {")
 	width := fmt.Sprintf("[%d:0]", max(1, bits.Len(uint(t.columns-1)))-1)
 	for j := range n {
-		t.Line("        total_%d.apply(counted, window, back, 0, t%d);", j, j)
+		t.Line("        total_%d.apply(counted, window, back, 0, %s);", j, part("t", j))
 	}
 	for j := range n {
-		t.Line("        limit_%d.apply(counted, window, back, t%d);", j, j)
+		t.Line("        limit_%d.apply(counted, window, back, %s);", j, part("t", j))
 	}
 	for j := range n {
-		t.Line("        row_0_%d.apply(counted, window, back, row_0%s, a%d);", j, width, j)
+		t.Line("        row_0_%d.apply(counted, window, back, row_0%s, %s);", j, width, part("a", j))
 	}
 	for j := range n {
-		t.Line("        row_1_%d.apply(counted, window, back, row_1%s, b%d);", j, width, j)
+		t.Line("        row_1_%d.apply(counted, window, back, row_1%s, %s);", j, width, part("b", j))
 	}
 	for _, v := range []string{"t", "a", "b"} {
 		for step := n / 2; step >= 1; step /= 2 {
@@ -181,5 +190,5 @@ func (t *p4Text) snapshotsControl() {
 			}
 		}
 	}
-	t.Line("        limited();\n        compare_0();\n        compare_1();\n    }\n}")
+	t.Line("        compare_0();\n        compare_1();\n    }\n}")
 }
