@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/feed"
@@ -220,7 +220,7 @@ func TestAnswers(t *testing.T) {
 	s := New(Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	for failing, want := range map[bool]int{false: http.StatusOK, true: http.StatusServiceUnavailable} {
 		w := httptest.NewRecorder()
-		s.Answers(func() (any, bool) { return map[string]string{"it": "a<b"}, failing }, prometheus.NewGoCollector()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/healthz", nil))
+		s.Answers(func() (any, bool) { return map[string]string{"it": "a<b"}, failing }, collectors.NewGoCollector()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/healthz", nil))
 		if w.Code != want || w.Body.String() != "{\"it\":\"a<b\"}\n" || w.Header().Get("Content-Type") != "application/json" {
 			t.Errorf("failing %v: %d, %q", failing, w.Code, w.Body)
 		}
