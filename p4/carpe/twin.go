@@ -31,6 +31,7 @@ func init() {
 		Also: []twin.Count{
 			count(bpf.CarpeCarpeCounterCARPE_UNITS, "report", "kept_quiet", "collided", "other"),
 		},
+		Unreachable: []string{"action carpe.d0.skip"}, // nobody misses
 		Told:        coordinated,
 		Drive:       again,
 		Reports:     &twin.Reports{Ring: "carpe_events", Host: said, Twin: digests, Record: records},

@@ -280,8 +280,9 @@ control Reorder(inout headers_t hdr, inout question_t q, in bit<48> nanoseconds,
             (_, 0, _): no_data();
             (ROLE_FIRST, _, 2 &&& 2): begin_with_data();
             (ROLE_FIRST, _, _): data();
+            (_, _, _): second();
         }
-        const default_action = second();
+        const default_action = no_data();
         counters = reorder_counts;
         size = 8;
     }
