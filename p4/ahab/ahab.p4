@@ -22,10 +22,10 @@
  *   9    ahab_dropped    32 of 64  leaving.p4: bytes that were dropped, ever since
  *  10    ahab_lost       32 of 64  leaving.p4: packets that were dropped
  *
- * By stage of the chip, as counted by hand. Ingress: 0 slice (its tables' memory is that of two stages), headers' lengths, clock · 1 words of the user, epochs, weyl, length · 2 hashes,
- * charge, number · 3 rows, limit · 4 smaller of two rows, lower and upper limit · 5 smallest row · 6 digits of four numbers · 7 three quotients ·
- * 8 number less quotients. Egress: 0 sums, what the slice may · 1 countdown, sum of sums, aim · 2 deed, distance from the aim · 3 tallies ·
- * 4 digits, offered · 5 quotient · 6 step · 7 next limit.
+ * By stage of the chip, as compiled for Tofino 1. Ingress: 0 and 1 slice, length of the IP packet, what may be done to it, lease · 2 words of the user,
+ * epochs, weyl, limit, headers' lengths · 3 hashes, charge, number, lower and upper limit · 4 rows · 5 smaller of two rows · 6 smallest row · 7 digits
+ * of four numbers · 8 three quotients · 9 number less quotients. Egress: 0 sums, what the slice may · 1 countdown, sum of sums, aim · 2 deed,
+ * distance from the aim · 3 tallies, which side · 5 digits, offered · 6 quotient · 7 step · 8 next limit.
  *
  * The first packet of an epoch takes the sums away and calculates the next limit behind everything; a clone of it carries that back to the ingress.
  * Slices, what a user is, capacities and the two tables of quotients are the control plane's: `xdpmon p4 rules ahab`. */
@@ -107,6 +107,7 @@ control AhabLimit(in bit<1> second, in slice_t place, in bit<32> next, inout bit
 
     action read() { limit = read_limit.execute(place); }
     action write() { write_limit.execute(place); }
+    action none() {}
 
     table passes {
         key = {
@@ -115,12 +116,14 @@ control AhabLimit(in bit<1> second, in slice_t place, in bit<32> next, inout bit
         actions = {
             read;
             write;
+            none;
         }
         const entries = {
+            0: read();
             1: write();
         }
-        const default_action = read();
-        size = 1;
+        const default_action = none();
+        size = 2;
     }
 
     apply {
@@ -153,6 +156,7 @@ control AhabShare(in bit<32> n, in bit<32> d, inout bit<16> share) {
 
 control Ahab(inout headers_t hdr, in question_t q, in ingress_intrinsic_metadata_t ig, in MirrorId_t session) {
     bit<16> slice = 0;
+    bit<8> user = 0;      /* what a user is: a row of `words` */
     bit<8> scale = 0;
     bit<8> square = 0;    /* twice the logarithm of the user's weight, 8 at most */
     bit<1> second = 0;
@@ -180,7 +184,8 @@ control Ahab(inout headers_t hdr, in question_t q, in ingress_intrinsic_metadata
     bit<16> share_mid = 0;
     bit<16> share_high = 0;
 
-    Clock(20) clock;
+    AhabMembers() members;
+    AhabKinds() kinds;
     AhabUsers() users;
     AhabLength() lengths;
     AhabScale() scales;
@@ -193,6 +198,7 @@ control Ahab(inout headers_t hdr, in question_t q, in ingress_intrinsic_metadata
     AhabShare() shares_low;
     AhabShare() shares_mid;
     AhabShare() shares_high;
+    Hash<bit<32>>(HashAlgorithm_t.IDENTITY) clock;
     Hash<bit<32>>(HashAlgorithm_t.IDENTITY) widths4;
     Hash<bit<32>>(HashAlgorithm_t.IDENTITY) widths6;
     Hash<bit<16>>(HashAlgorithm_t.IDENTITY) numbers;
@@ -200,7 +206,7 @@ control Ahab(inout headers_t hdr, in question_t q, in ingress_intrinsic_metadata
     action bridge() {
         hdr.bridged.setValid();
         hdr.bridged.front = FRONT_BRIDGED;
-        hdr.bridged.session = (bit<8>)session;
+        hdr.bridged.session = 0;
         hdr.bridged.pad_0 = 0;
         hdr.bridged.counted = 0;
         hdr.bridged.pad_1 = 0;
@@ -238,9 +244,11 @@ control Ahab(inout headers_t hdr, in question_t q, in ingress_intrinsic_metadata
         default_action = hold(0);
     }
 
+    /* Epochs: 28 bits of the clock's 48. */
+    action tick() { epoch = clock.get((bit<32>)ig.ingress_mac_tstamp[47:20]); }
     action wide4() { len = widths4.get((bit<32>)hdr.ipv4.total); }
     action wide6() { len = widths6.get((bit<32>)hdr.ipv6.payload); }
-    action draw() { number = numbers.get((bit<16>)(point >> 17)); }
+    action draw() { number = numbers.get((bit<16>)point[31:17]); }
     action elapse() { before = epoch - before; }
 
     action none() {}
@@ -294,6 +302,7 @@ control Ahab(inout headers_t hdr, in question_t q, in ingress_intrinsic_metadata
 
     action carry() {
         hdr.bridged.counted = 1;
+        hdr.bridged.session = (bit<8>)session;
         hdr.bridged.slice = slice;
         hdr.bridged.flow = row_3;
         hdr.bridged.len = len;
@@ -306,44 +315,49 @@ control Ahab(inout headers_t hdr, in question_t q, in ingress_intrinsic_metadata
 
     action ends() { hdr.bridged.open = 1; }
 
+    /* Many short branches: as one nest of them the compiler made 14 stages of it. */
     apply {
         bridge();
-        clock.apply(ig.ingress_mac_tstamp, epoch);
-        lease.apply();
+        tick();
+        if (hdr.ipv4.isValid()) {
+            wide4();
+        } else if (hdr.ipv6.isValid()) {
+            wide6();
+        }
         if (hdr.second.isValid()) {
             comes_back();
-            clip();
         } else {
-            users.apply(hdr, q, ig, slice, scale, square, row_0, row_1, row_2, row_3);
+            members.apply(hdr, ig, slice, user, scale, square);
+        }
+        lengths.apply(hdr, len);
+        kinds.apply(hdr);
+        lease.apply();
+        if (second == 1) {
+            clip();
+        }
+        if (slice != 0 && second == 0) {
+            epochs.apply(slice[AHAB_TOP:0], epoch, before);
+            weyl.apply(slice[AHAB_TOP:0], point);
         }
         if (slice != 0) {
-            if (second == 0) {
-                if (hdr.ipv4.isValid()) {
-                    wide4();
-                } else {
-                    wide6();
-                }
-                epochs.apply(slice[AHAB_TOP:0], epoch, before);
-                weyl.apply(slice[AHAB_TOP:0], point);
-                lengths.apply(hdr, len);
-                scales.apply(scale, len, charge);
-                debts.apply();
-                draw();
-                elapse();
-                ages.apply();
-                rows.apply(charge, row_0, row_1, row_2, rate);
-            }
             limits.apply(second, slice[AHAB_TOP:0], next, limit);
-            if (second == 0) {
-                steps.apply(limit, low, high);
-                digits.apply(rate, low, limit, high, d, a, b, c);
-                shares_low.apply(a, d, share_low);
-                shares_mid.apply(b, d, share_mid);
-                shares_high.apply(c, d, share_high);
-                carry();
-                if (left[31:31] == 1) {
-                    ends();
-                }
+        }
+        if (slice != 0 && second == 0) {
+            users.apply(hdr, q, user, slice, row_0, row_1, row_2, row_3);
+            scales.apply(scale, len, charge);
+            debts.apply();
+            draw();
+            elapse();
+            ages.apply();
+            rows.apply(charge, row_0, row_1, row_2, rate);
+            steps.apply(limit, low, high);
+            digits.apply(rate, low, limit, high, d, a, b, c);
+            shares_low.apply(a, d, share_low);
+            shares_mid.apply(b, d, share_mid);
+            shares_high.apply(c, d, share_high);
+            carry();
+            if (left[31:31] == 1) {
+                ends();
             }
         }
     }

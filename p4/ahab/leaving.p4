@@ -274,6 +274,21 @@ control AhabLeaving(in bridged_h bridged, inout answer_t md, inout egress_intrin
         m = mid;
     }
 
+    table sides {
+        key = {
+            up[31:31] : exact;
+        }
+        actions = {
+            rises;
+            falls;
+        }
+        const entries = {
+            0: rises();
+        }
+        const default_action = falls();
+        size = 1;
+    }
+
     action back() {
         md.session = (MirrorId_t)bridged.session;
         md.carry.setValid();
@@ -349,11 +364,7 @@ control AhabLeaving(in bridged_h bridged, inout answer_t md, inout egress_intrin
         if (taken == 1) {
             losses.apply(bank ++ bridged.slice[AHAB_TOP:0]);
         }
-        if (up[31:31] == 0) {
-            rises();
-        } else {
-            falls();
-        }
+        sides.apply();
         digits.apply(m, n, j, i);
         quotients.apply(i, j, share);
         moves.apply(bridged.limit, share, by);

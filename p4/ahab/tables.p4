@@ -180,9 +180,9 @@ control AhabScale(in bit<8> scale, in bit<32> len, inout bit<32> charge) {
 }
 
 control AhabStep(in bit<32> limit, inout bit<32> low, inout bit<32> high) {
-    action step(bit<32> size) {
-        low = limit - size;
-        high = limit + size;
+    action step(bit<32> up, bit<32> down) {
+        low = limit + down;
+        high = limit + up;
     }
 
     table steps {
@@ -193,34 +193,34 @@ control AhabStep(in bit<32> limit, inout bit<32> low, inout bit<32> high) {
             step;
         }
         const entries = {
-            0x40000000 &&& 0xc0000000: step(536870912);
-            0x20000000 &&& 0xe0000000: step(268435456);
-            0x10000000 &&& 0xf0000000: step(134217728);
-            0x8000000 &&& 0xf8000000: step(67108864);
-            0x4000000 &&& 0xfc000000: step(33554432);
-            0x2000000 &&& 0xfe000000: step(16777216);
-            0x1000000 &&& 0xff000000: step(8388608);
-            0x800000 &&& 0xff800000: step(4194304);
-            0x400000 &&& 0xffc00000: step(2097152);
-            0x200000 &&& 0xffe00000: step(1048576);
-            0x100000 &&& 0xfff00000: step(524288);
-            0x80000 &&& 0xfff80000: step(262144);
-            0x40000 &&& 0xfffc0000: step(131072);
-            0x20000 &&& 0xfffe0000: step(65536);
-            0x10000 &&& 0xffff0000: step(32768);
-            0x8000 &&& 0xffff8000: step(16384);
-            0x4000 &&& 0xffffc000: step(8192);
-            0x2000 &&& 0xffffe000: step(4096);
-            0x1000 &&& 0xfffff000: step(2048);
-            0x800 &&& 0xfffff800: step(1024);
-            0x400 &&& 0xfffffc00: step(512);
-            0x200 &&& 0xfffffe00: step(256);
-            0x100 &&& 0xffffff00: step(128);
-            0x80 &&& 0xffffff80: step(64);
-            0x40 &&& 0xffffffc0: step(32);
-            0x20 &&& 0xffffffe0: step(16);
+            0x40000000 &&& 0xc0000000: step(536870912, 3758096384);
+            0x20000000 &&& 0xe0000000: step(268435456, 4026531840);
+            0x10000000 &&& 0xf0000000: step(134217728, 4160749568);
+            0x8000000 &&& 0xf8000000: step(67108864, 4227858432);
+            0x4000000 &&& 0xfc000000: step(33554432, 4261412864);
+            0x2000000 &&& 0xfe000000: step(16777216, 4278190080);
+            0x1000000 &&& 0xff000000: step(8388608, 4286578688);
+            0x800000 &&& 0xff800000: step(4194304, 4290772992);
+            0x400000 &&& 0xffc00000: step(2097152, 4292870144);
+            0x200000 &&& 0xffe00000: step(1048576, 4293918720);
+            0x100000 &&& 0xfff00000: step(524288, 4294443008);
+            0x80000 &&& 0xfff80000: step(262144, 4294705152);
+            0x40000 &&& 0xfffc0000: step(131072, 4294836224);
+            0x20000 &&& 0xfffe0000: step(65536, 4294901760);
+            0x10000 &&& 0xffff0000: step(32768, 4294934528);
+            0x8000 &&& 0xffff8000: step(16384, 4294950912);
+            0x4000 &&& 0xffffc000: step(8192, 4294959104);
+            0x2000 &&& 0xffffe000: step(4096, 4294963200);
+            0x1000 &&& 0xfffff000: step(2048, 4294965248);
+            0x800 &&& 0xfffff800: step(1024, 4294966272);
+            0x400 &&& 0xfffffc00: step(512, 4294966784);
+            0x200 &&& 0xfffffe00: step(256, 4294967040);
+            0x100 &&& 0xffffff00: step(128, 4294967168);
+            0x80 &&& 0xffffff80: step(64, 4294967232);
+            0x40 &&& 0xffffffc0: step(32, 4294967264);
+            0x20 &&& 0xffffffe0: step(16, 4294967280);
         }
-        const default_action = step(8);
+        const default_action = step(8, 4294967288);
         size = 26;
     }
 
@@ -772,10 +772,10 @@ control AhabLow(in bit<8> epochs, in bit<16> low, in bit<16> mid, in bit<16> hig
 
     table parts {
         key = {
-            epochs : ternary;
-            low[15:15] : ternary;
-            mid[15:15] : ternary;
-            high[15:15] : ternary;
+            epochs : exact;
+            low[15:15] : exact;
+            mid[15:15] : exact;
+            high[15:15] : exact;
         }
         actions = {
             add;
@@ -784,12 +784,26 @@ control AhabLow(in bit<8> epochs, in bit<16> low, in bit<16> mid, in bit<16> hig
             skip;
         }
         const entries = {
-            (EPOCHS_NONE, 1, _, _): add();
-            (EPOCHS_NONE, _, _, _): skip();
-            (_, 1, _, _): leave();
+            (EPOCHS_NONE, 1, 1, 1): add();
+            (EPOCHS_ONE, 1, 1, 1): leave();
+            (EPOCHS_ONE, 0, 1, 1): take();
+            (EPOCHS_ONE, 0, 0, 1): take();
+            (EPOCHS_ONE, 0, 0, 0): take();
+            (EPOCHS_TWO, 1, 1, 1): leave();
+            (EPOCHS_TWO, 0, 1, 1): take();
+            (EPOCHS_TWO, 0, 0, 1): take();
+            (EPOCHS_TWO, 0, 0, 0): take();
+            (EPOCHS_FOUR, 1, 1, 1): leave();
+            (EPOCHS_FOUR, 0, 1, 1): take();
+            (EPOCHS_FOUR, 0, 0, 1): take();
+            (EPOCHS_FOUR, 0, 0, 0): take();
+            (EPOCHS_IDLE, 1, 1, 1): leave();
+            (EPOCHS_IDLE, 0, 1, 1): take();
+            (EPOCHS_IDLE, 0, 0, 1): take();
+            (EPOCHS_IDLE, 0, 0, 0): take();
         }
-        const default_action = take();
-        size = 3;
+        const default_action = skip();
+        size = 17;
     }
 
     apply {
@@ -827,10 +841,10 @@ control AhabMid(in bit<8> epochs, in bit<16> low, in bit<16> mid, in bit<16> hig
 
     table parts {
         key = {
-            epochs : ternary;
-            low[15:15] : ternary;
-            mid[15:15] : ternary;
-            high[15:15] : ternary;
+            epochs : exact;
+            low[15:15] : exact;
+            mid[15:15] : exact;
+            high[15:15] : exact;
         }
         actions = {
             add;
@@ -839,12 +853,26 @@ control AhabMid(in bit<8> epochs, in bit<16> low, in bit<16> mid, in bit<16> hig
             skip;
         }
         const entries = {
-            (EPOCHS_NONE, 0, 1, _): add();
-            (EPOCHS_NONE, _, _, _): skip();
-            (_, 0, 1, _): leave();
+            (EPOCHS_NONE, 0, 1, 1): add();
+            (EPOCHS_ONE, 1, 1, 1): take();
+            (EPOCHS_ONE, 0, 1, 1): leave();
+            (EPOCHS_ONE, 0, 0, 1): take();
+            (EPOCHS_ONE, 0, 0, 0): take();
+            (EPOCHS_TWO, 1, 1, 1): take();
+            (EPOCHS_TWO, 0, 1, 1): leave();
+            (EPOCHS_TWO, 0, 0, 1): take();
+            (EPOCHS_TWO, 0, 0, 0): take();
+            (EPOCHS_FOUR, 1, 1, 1): take();
+            (EPOCHS_FOUR, 0, 1, 1): leave();
+            (EPOCHS_FOUR, 0, 0, 1): take();
+            (EPOCHS_FOUR, 0, 0, 0): take();
+            (EPOCHS_IDLE, 1, 1, 1): take();
+            (EPOCHS_IDLE, 0, 1, 1): leave();
+            (EPOCHS_IDLE, 0, 0, 1): take();
+            (EPOCHS_IDLE, 0, 0, 0): take();
         }
-        const default_action = take();
-        size = 3;
+        const default_action = skip();
+        size = 17;
     }
 
     apply {
@@ -882,10 +910,10 @@ control AhabHigh(in bit<8> epochs, in bit<16> low, in bit<16> mid, in bit<16> hi
 
     table parts {
         key = {
-            epochs : ternary;
-            low[15:15] : ternary;
-            mid[15:15] : ternary;
-            high[15:15] : ternary;
+            epochs : exact;
+            low[15:15] : exact;
+            mid[15:15] : exact;
+            high[15:15] : exact;
         }
         actions = {
             add;
@@ -895,11 +923,25 @@ control AhabHigh(in bit<8> epochs, in bit<16> low, in bit<16> mid, in bit<16> hi
         }
         const entries = {
             (EPOCHS_NONE, 0, 0, 1): add();
-            (EPOCHS_NONE, _, _, _): skip();
-            (_, 0, 0, 1): leave();
+            (EPOCHS_ONE, 1, 1, 1): take();
+            (EPOCHS_ONE, 0, 1, 1): take();
+            (EPOCHS_ONE, 0, 0, 1): leave();
+            (EPOCHS_ONE, 0, 0, 0): take();
+            (EPOCHS_TWO, 1, 1, 1): take();
+            (EPOCHS_TWO, 0, 1, 1): take();
+            (EPOCHS_TWO, 0, 0, 1): leave();
+            (EPOCHS_TWO, 0, 0, 0): take();
+            (EPOCHS_FOUR, 1, 1, 1): take();
+            (EPOCHS_FOUR, 0, 1, 1): take();
+            (EPOCHS_FOUR, 0, 0, 1): leave();
+            (EPOCHS_FOUR, 0, 0, 0): take();
+            (EPOCHS_IDLE, 1, 1, 1): take();
+            (EPOCHS_IDLE, 0, 1, 1): take();
+            (EPOCHS_IDLE, 0, 0, 1): leave();
+            (EPOCHS_IDLE, 0, 0, 0): take();
         }
-        const default_action = take();
-        size = 3;
+        const default_action = skip();
+        size = 17;
     }
 
     apply {
@@ -937,10 +979,10 @@ control AhabOver(in bit<8> epochs, in bit<16> low, in bit<16> mid, in bit<16> hi
 
     table parts {
         key = {
-            epochs : ternary;
-            low[15:15] : ternary;
-            mid[15:15] : ternary;
-            high[15:15] : ternary;
+            epochs : exact;
+            low[15:15] : exact;
+            mid[15:15] : exact;
+            high[15:15] : exact;
         }
         actions = {
             add;
@@ -950,11 +992,25 @@ control AhabOver(in bit<8> epochs, in bit<16> low, in bit<16> mid, in bit<16> hi
         }
         const entries = {
             (EPOCHS_NONE, 0, 0, 0): add();
-            (EPOCHS_NONE, _, _, _): skip();
-            (_, 0, 0, 0): leave();
+            (EPOCHS_ONE, 1, 1, 1): take();
+            (EPOCHS_ONE, 0, 1, 1): take();
+            (EPOCHS_ONE, 0, 0, 1): take();
+            (EPOCHS_ONE, 0, 0, 0): leave();
+            (EPOCHS_TWO, 1, 1, 1): take();
+            (EPOCHS_TWO, 0, 1, 1): take();
+            (EPOCHS_TWO, 0, 0, 1): take();
+            (EPOCHS_TWO, 0, 0, 0): leave();
+            (EPOCHS_FOUR, 1, 1, 1): take();
+            (EPOCHS_FOUR, 0, 1, 1): take();
+            (EPOCHS_FOUR, 0, 0, 1): take();
+            (EPOCHS_FOUR, 0, 0, 0): leave();
+            (EPOCHS_IDLE, 1, 1, 1): take();
+            (EPOCHS_IDLE, 0, 1, 1): take();
+            (EPOCHS_IDLE, 0, 0, 1): take();
+            (EPOCHS_IDLE, 0, 0, 0): leave();
         }
-        const default_action = take();
-        size = 3;
+        const default_action = skip();
+        size = 17;
     }
 
     apply {

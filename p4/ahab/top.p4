@@ -11,7 +11,6 @@
 #include "../include/reasons.p4"
 #include "../include/forward.p4"
 #include "../include/switch.p4"
-#include "../include/clock.p4"
 #include "../include/hashing.p4"
 #include "params.p4"
 #include "tables.p4"

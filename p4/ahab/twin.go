@@ -38,7 +38,7 @@ func init() {
 		Registers: true,
 		Uncounted: []string{"unlimited", "stray", "rate_error", "rate_error_p99", "users", "users_above", "users_unseen", "samples", "slices.users_above",
 			"slices.fairness", "slices.fairness_error"},
-		Sampled:     []string{"users.members4", "users.members6", "users.words", "shares_low.shares", "shares_mid.shares", "shares_high.shares", "quotients.quotients"},
+		Sampled:     []string{"members.members4", "members.members6", "users.words", "shares_low.shares", "shares_mid.shares", "shares_high.shares", "quotients.quotients"},
 		Unreachable: unreachable,
 		Drive:       drive,
 		Host:        host,
@@ -132,7 +132,7 @@ var unreachable = func() (rows []string) {
 // drive brings limits, rates and sums of every size, and ages of sums, to the tables that look at a number's highest bit: drawn anew before each
 // burst, so that they decide about some of its packets and about the next limit.
 func drive(d twin.Driver, _ twin.Form) error {
-	const columns, flows, rounds = 64, 64, 104
+	const columns, flows, rounds = 64, 64, 208
 	if len(d.Read("ahab_row0")) > columns {
 		return nil
 	}

@@ -10,26 +10,8 @@
 #define BARE_6(words) (true, false, words, _, 4 * words): bare();
 #define BARE(words) BARE_4(words) BARE_6(words)
 
-control AhabUsers(inout headers_t hdr, in question_t q, in ingress_intrinsic_metadata_t ig, inout bit<16> slice, inout bit<8> scale,
-                  inout bit<8> square, inout bit<16> row_0, inout bit<16> row_1, inout bit<16> row_2, inout bit<16> row_3) {
-    bit<12> vlan = 0;
-    bit<1> tagged = 0;
-    bit<8> user = 0; /* what a user is: a row of `words` */
-    bit<32> a0 = 0;
-    bit<32> a1 = 0;
-    bit<32> a2 = 0;
-    bit<32> a3 = 0;
-    bit<32> b0 = 0;
-    bit<32> b1 = 0;
-    bit<32> b2 = 0;
-    bit<32> b3 = 0;
-    bit<32> ports = 0;
-
-    HASH_ROW(hash_0, HASH_ROW_0);
-    HASH_ROW(hash_1, HASH_ROW_1);
-    HASH_ROW(hash_2, HASH_ROW_2);
-    HASH_ROW(hash_3, HASH_ROW_3);
-
+control AhabMembers(in headers_t hdr, in ingress_intrinsic_metadata_t ig, inout bit<16> slice, inout bit<8> user, inout bit<8> scale,
+                    inout bit<8> square) {
     action member(bit<16> number, bit<8> kind, bit<8> factor, bit<8> weight) {
         slice = number;
         user = kind;
@@ -77,6 +59,73 @@ control AhabUsers(inout headers_t hdr, in question_t q, in ingress_intrinsic_met
         default_action = stray();
         size = 512;
     }
+
+    apply {
+        if (hdr.ipv4.isValid()) {
+            members4.apply();
+        } else if (hdr.ipv6.isValid()) {
+            members6.apply();
+        }
+    }
+}
+
+control AhabKinds(inout headers_t hdr) {
+    action data() { hdr.bridged.kind = KIND_DATA; }
+    action bare() { hdr.bridged.kind = KIND_BARE; }
+    action other() { hdr.bridged.kind = KIND_OTHER; }
+
+    table kinds {
+        key = {
+            hdr.tcp.isValid()  : ternary;
+            hdr.ipv4.isValid() : ternary;
+            hdr.tcp.words      : ternary;
+            hdr.ipv4.total     : ternary;
+            hdr.ipv6.payload   : ternary;
+        }
+        actions = {
+            data;
+            bare;
+            other;
+        }
+        const entries = {
+            BARE(5)
+            BARE(6)
+            BARE(7)
+            BARE(8)
+            BARE(9)
+            BARE(10)
+            BARE(11)
+            BARE(12)
+            BARE(13)
+            BARE(14)
+            BARE(15)
+            (true, _, _, _, _): data();
+        }
+        const default_action = other();
+        size = 24;
+    }
+
+    apply {
+        kinds.apply();
+    }
+}
+
+control AhabUsers(in headers_t hdr, in question_t q, in bit<8> user, in bit<16> slice, inout bit<16> row_0, inout bit<16> row_1,
+                  inout bit<16> row_2, inout bit<16> row_3) {
+    bit<32> a0 = 0;
+    bit<32> a1 = 0;
+    bit<32> a2 = 0;
+    bit<32> a3 = 0;
+    bit<32> b0 = 0;
+    bit<32> b1 = 0;
+    bit<32> b2 = 0;
+    bit<32> b3 = 0;
+    bit<32> ports = 0;
+
+    HASH_ROW(hash_0, HASH_ROW_0);
+    HASH_ROW(hash_1, HASH_ROW_1);
+    HASH_ROW(hash_2, HASH_ROW_2);
+    HASH_ROW(hash_3, HASH_ROW_3);
 
     action flow4() {
         a2 = 0xffff;
@@ -145,55 +194,12 @@ control AhabUsers(inout headers_t hdr, in question_t q, in ingress_intrinsic_met
     action place_2() { row_2 = (bit<16>)hash_2.get(USER_FIELDS); }
     action place_3() { row_3 = (bit<16>)hash_3.get(USER_FIELDS); }
 
-    action data() { hdr.bridged.kind = KIND_DATA; }
-    action bare() { hdr.bridged.kind = KIND_BARE; }
-    action other() { hdr.bridged.kind = KIND_OTHER; }
-
-    table kinds {
-        key = {
-            hdr.tcp.isValid()  : ternary;
-            hdr.ipv4.isValid() : ternary;
-            hdr.tcp.words      : ternary;
-            hdr.ipv4.total     : ternary;
-            hdr.ipv6.payload   : ternary;
-        }
-        actions = {
-            data;
-            bare;
-            other;
-        }
-        const entries = {
-            BARE(5)
-            BARE(6)
-            BARE(7)
-            BARE(8)
-            BARE(9)
-            BARE(10)
-            BARE(11)
-            BARE(12)
-            BARE(13)
-            BARE(14)
-            BARE(15)
-            (true, _, _, _, _): data();
-        }
-        const default_action = other();
-        size = 24;
-    }
-
     apply {
-        if (hdr.ipv4.isValid()) {
-            members4.apply();
-        } else if (hdr.ipv6.isValid()) {
-            members6.apply();
-        }
-        kinds.apply();
-        if (slice != 0) {
-            words.apply();
-            place_0();
-            place_1();
-            place_2();
-            place_3();
-        }
+        words.apply();
+        place_0();
+        place_1();
+        place_2();
+        place_3();
     }
 }
 

@@ -37,10 +37,6 @@ func setting(t *testing.T, name string, usual int) int {
 
 // equivalent bugs change nothing that a packet can show, and why.
 var equivalent = map[string]string{
-	"AhabLow: entries 1 and 2 of parts":                      "no packet fits both: whose part it is, and who takes nothing away, fits the entry before them",
-	"AhabMid: entries 1 and 2 of parts":                      "the same",
-	"AhabHigh: entries 1 and 2 of parts":                     "the same",
-	"AhabOver: entries 1 and 2 of parts":                     "the same",
 	"HhhC1: entries 0 and 1 of counters":                     "the first one is for a key that both ways hold: only a key that neither holds is admitted",
 	"PrecisionC1: entries 0 and 1 of counters":               "the same",
 	"PrecisionOutcome: entries 2 and 3 of outcomes":          "nobody is admitted who is in way 1",

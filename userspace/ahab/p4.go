@@ -28,7 +28,8 @@ import (
 //	    numbers by the six bits below the highest one of the rate
 //	control AhabDigit(in bit<32> d, in bit<32> n, inout bit<32> i, inout bit<32> j)   the same of one quotient
 //	control AhabMove(in bit<32> limit, in bit<32> share, inout bit<32> by)  a step, times a share of it in 2^-15
-//	control AhabLow, AhabMid, AhabHigh, AhabOver  a sum: one register, reached from one table
+//	control AhabLow, AhabMid, AhabHigh, AhabOver  a sum: one register, reached from one table, but not where nothing fits:
+//	    indices come from the hash unit, which only an entry has
 
 var errP4 = errors.New("the P4 twin has ahab.form=table and interpolates; slices are told by VLANs and prefixes; no dry run; at most 100Gbit a slice")
 
@@ -173,14 +174,17 @@ func highest(n int) string { return fmt.Sprintf("%#x &&& %#x", uint32(1)<<n, ^ui
 // leastBit is the highest bit of the lowest limit.
 const leastBit = 4
 
+// step up and down, which is added: what is taken away from a field of a packet cannot come from a table.
+func step(n int) string { return fmt.Sprintf("%d, %d", 1<<n, 1<<32-1<<n) }
+
 func (t *p4Text) steps() {
 	t.Line("control AhabStep(in bit<32> limit, inout bit<32> low, inout bit<32> high) {")
-	t.Line("    action step(bit<32> size) {\n        low = limit - size;\n        high = limit + size;\n    }\n")
+	t.Line("    action step(bit<32> up, bit<32> down) {\n        low = limit + down;\n        high = limit + up;\n    }\n")
 	var entries []string
 	for n := 30; n > leastBit; n-- {
-		entries = append(entries, fmt.Sprintf("%s: step(%d)", highest(n), 1<<(n-1)))
+		entries = append(entries, fmt.Sprintf("%s: step(%s)", highest(n), step(n-1)))
 	}
-	t.Table("steps", []string{"limit : ternary"}, []string{"step"}, entries, fmt.Sprintf("step(%d)", 1<<(leastBit-1)))
+	t.Table("steps", []string{"limit : ternary"}, []string{"step"}, entries, fmt.Sprintf("step(%s)", step(leastBit-1)))
 }
 
 // digits of numbers by the position of one's highest bit.
@@ -227,6 +231,7 @@ func (t *p4Text) moves() {
 }
 
 // sum of what passes under a limit and under no lower one: number n of four. The packet that takes the sums away leaves its own part.
+// Exact keys: the ingress's table of slices has all TCAM of the stage.
 func (t *p4Text) sum(n int, name string) {
 	control, register := "Ahab"+strings.ToUpper(name[:1])+name[1:], "ahab_"+name
 	t.Line("control %s(in bit<8> epochs, in bit<16> low, in bit<16> mid, in bit<16> high, in slice_t place, in bit<32> amount, inout bit<32> sum) {", control)
@@ -238,15 +243,19 @@ func (t *p4Text) sum(n int, name string) {
 	action("take_leave", ", out bit<32> before", "            before = v;\n            v = amount;\n")
 	action("take_all", ", out bit<32> before", "            before = v;\n            v = 0;\n")
 	t.Line("    action add() { add_part.execute(place); }\n    action leave() { sum = take_leave.execute(place); }\n    action take() { sum = take_all.execute(place); }\n    action skip() {}\n")
-	mine := []string{"0", "0", "0"} // sign bits: below a limit
-	if n < 3 {
-		mine[n] = "1"
+	var entries []string
+	for _, epochs := range []string{"NONE", "ONE", "TWO", "FOUR", "IDLE"} {
+		for part, signs := range []string{"1, 1, 1", "0, 1, 1", "0, 0, 1", "0, 0, 0"} { // what passes under a limit passes under the higher ones
+			switch {
+			case epochs == "NONE" && part == n:
+				entries = append(entries, fmt.Sprintf("(EPOCHS_%s, %s): add()", epochs, signs))
+			case epochs != "NONE" && part == n:
+				entries = append(entries, fmt.Sprintf("(EPOCHS_%s, %s): leave()", epochs, signs))
+			case epochs != "NONE":
+				entries = append(entries, fmt.Sprintf("(EPOCHS_%s, %s): take()", epochs, signs))
+			}
+		}
 	}
-	for i := n + 1; i < 3; i++ {
-		mine[i] = "_"
-	}
-	entries := []string{fmt.Sprintf("(EPOCHS_NONE, %s): add()", strings.Join(mine, ", ")), "(EPOCHS_NONE, _, _, _): skip()",
-		fmt.Sprintf("(_, %s): leave()", strings.Join(mine, ", "))}
-	t.Table("parts", []string{"epochs : ternary", "low[15:15] : ternary", "mid[15:15] : ternary", "high[15:15] : ternary"},
-		[]string{"add", "leave", "take", "skip"}, entries, "take()")
+	t.Table("parts", []string{"epochs : exact", "low[15:15] : exact", "mid[15:15] : exact", "high[15:15] : exact"},
+		[]string{"add", "leave", "take", "skip"}, entries, "skip()")
 }

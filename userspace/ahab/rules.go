@@ -143,10 +143,10 @@ func (c *config) memberRule(r *Rules, m members.Member, kind uint64) {
 		front = []Match{{1, 1}, {uint64(*m.VLAN), 0xfff}, {}}
 	}
 	if fits(m.Source, false) && fits(m.Destination, false) {
-		r.add("Ingress.ahab.users.members4", "member", slices.Concat(front, addressWords(m.Source, false), addressWords(m.Destination, false)), args...)
+		r.add("Ingress.ahab.members.members4", "member", slices.Concat(front, addressWords(m.Source, false), addressWords(m.Destination, false)), args...)
 	}
 	if fits(m.Source, true) && fits(m.Destination, true) {
-		r.add("Ingress.ahab.users.members6", "member", slices.Concat(front, addressWords(m.Source, true), addressWords(m.Destination, true)), args...)
+		r.add("Ingress.ahab.members.members6", "member", slices.Concat(front, addressWords(m.Source, true), addressWords(m.Destination, true)), args...)
 	}
 }
 
