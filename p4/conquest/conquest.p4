@@ -25,7 +25,8 @@
  *
  * By stage of the chip (b = 4), as compiled for both: 0 times, window · 1 totals · 2 row 1; alpha of the totals that count · 3 row 0; pairs · 4 pairs of row 0;
  * sums · 5 row 1 minus the limit · 6 row 0 minus the limit · 7 told. Sums of three to five numbers take a stage an addition, in place; nothing is waited for
- * but the last row. With b = 8: 11 stages by count.
+ * but the last row. With b = 8: 11 stages by count; the compiler has no
+ * containers for its 24 numbers yet.
  *
  * A flow is a culprit if both rows have more than the limit. A copy of its packet goes to a collector once a window. */
 #ifndef XDPMON_CONQUEST_P4
