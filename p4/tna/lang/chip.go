@@ -2,6 +2,7 @@ package lang
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/xdpmon/xdpmon/p4/tna/syntax"
 )
@@ -135,6 +136,7 @@ func (b bitsOf) meets(o bitsOf) bool { return b.slot == o.slot && b.lo <= o.hi &
 type deeds struct {
 	reads, makes []bitsOf // makes: what it calculates, and does not only copy
 	accesses     int      // to registers, filters and meters
+	hit          bool     // it has what comes with a hit alone
 }
 
 // deedsOf an action's body: refused is what would take a second stage.
@@ -152,6 +154,7 @@ func (s *Scope) deedsOf(b *syntax.Block) (d deeds) {
 			}
 		}
 		d.reads, d.makes, d.accesses = append(d.reads, one.reads...), append(d.makes, one.makes...), d.accesses+one.accesses
+		d.hit = d.hit || one.hit
 		if d.accesses > 1 {
 			syntax.Throw(stmt.At(), "a second register in one action: the chip's actions have one")
 		}
@@ -193,8 +196,9 @@ func (p *Place) bits() bitsOf {
 func (s *Scope) read(e syntax.Expr, d *deeds) {
 	switch e := e.(type) {
 	case *syntax.Call:
-		if m, ok := e.Fn.(*syntax.Field); ok && m.Name == "execute" {
-			d.accesses++
+		if m, ok := e.Fn.(*syntax.Field); ok {
+			d.accesses += int(Number(m.Name == "execute"))
+			d.hit = d.hit || s.onHit(e, m.Name)
 		}
 		for _, a := range e.Args {
 			s.read(a, d)
@@ -215,4 +219,29 @@ func (s *Scope) read(e syntax.Expr, d *deeds) {
 			d.reads = append(d.reads, p.bits())
 		}
 	}
+}
+
+// hit refuses default actions that only a hit has: an index, a hash and a random number come with an entry's address, and a miss has none.
+// Tables without a key whose one action has no parameters always hit, as does one with an entry for each value of its key.
+func (t *Table) hit(s *Scope) {
+	if !s.pipeline() || t.Default == nil {
+		return
+	}
+	width := 0
+	for _, k := range t.Keys {
+		width += k.Width
+	}
+	alone := len(t.names) == 1
+	if a := t.Default.action; a.deeds.hit && !(alone && width == 0 && len(a.params) == 0) && !(alone && width < 24 && t.Size == 1<<width) {
+		syntax.Throw(t.Default.At, "%s is what table %s does on a miss, and takes an index, a hash or a random number: only a hit has them. Make it an entry", t.Default.Action, t.Name)
+	}
+}
+
+// onHit: a call with an index that is no constant and no parameter of the action (the last argument), of a hash, or for a random number.
+func (s *Scope) onHit(e *syntax.Call, method string) bool {
+	if method != "execute" || len(e.Args) == 0 {
+		return method == "get"
+	}
+	x := s.Value(e.Args[len(e.Args)-1])
+	return !x.Const && !slices.ContainsFunc(s.params, func(p *Place) bool { return x.Place != nil && x.Place.Slot == p.Slot })
 }

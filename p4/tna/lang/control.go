@@ -175,6 +175,7 @@ func (s *Scope) action(d *syntax.Action) *action {
 		in.Declare(p.Pos, p.Name, place)
 	}
 	body, spot := in.Block(d.Body), a.spot
+	in.params = a.params
 	a.deeds = in.deedsOf(d.Body)
 	a.body = func(m *Machine) {
 		if m.Taint == 0 {

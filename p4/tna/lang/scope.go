@@ -11,7 +11,8 @@ type Scope struct {
 	Unit   Unit   // that this is compiled for; nil: the pipeline itself
 	Parses bool   // inside of a parser
 
-	Deparses bool // inside of a deparser
+	Deparses bool     // inside of a deparser
+	params   []*Place // of the action that this is
 }
 
 // Constant is a value known before the program runs.

@@ -80,6 +80,7 @@ func (s *Scope) table(d *syntax.Table) *Table {
 	if d.Default != nil {
 		t.Default = s.row(t, d.Default)
 	}
+	t.hit(s)
 	s.counted(t, d)
 	s.Build.Tables = append(s.Build.Tables, t)
 	return t
