@@ -208,9 +208,10 @@ func (d *disturbance) judge() (whole int) {
 			ring += l.Lost["reports"]
 		}
 	}
-	windows, named, inside, short := 0, 0, 0, 0
+	windows, named, inside, short, come := 0, 0, 0, 0, false
 	for _, a := range d.answers() {
 		windows++
+		come = come || a.Hosts.Merged+a.Hosts.Missing == hosts // one that has never come is not missed
 		arrived += a.Report.Reports
 		late, messages, missing, behind = late+a.Lost["reports_late"], messages+a.Lost["messages"], missing+a.Lost["hosts_missing"], behind+a.Lost["windows_late"]
 		for _, e := range a.Report.Top {
@@ -222,7 +223,9 @@ func (d *disturbance) judge() (whole int) {
 			d.t.Errorf("%d elephants: %+v", a.Report.Elephants, a)
 		}
 		if a.Hosts.Merged < hosts {
-			short++
+			if come {
+				short++
+			}
 		} else if d.undisturbed(a) && len(a.Report.Top) == 1 {
 			whole++
 			if e := a.Report.Top[0]; e.High >= float64(a.Report.Total)-2*lightRate*hosts*liveWindow.Seconds() && e.Low <= float64(a.Report.Total) {
