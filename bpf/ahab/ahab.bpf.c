@@ -132,10 +132,10 @@ LPF(ahab_row1, 2, 2048);
 LPF(ahab_row2, 2, 2048);
 REGISTER_MAPPED(ahab_limit, 2, __u32, 2);
 REGISTER(ahab_countdown, 7, struct ahab_debt, 4096);
-REGISTER(ahab_low, 8, __u32, 2);
-REGISTER(ahab_mid, 8, __u32, 2);
-REGISTER(ahab_high, 8, __u32, 2);
-REGISTER(ahab_over, 8, __u32, 2);
+REGISTER(ahab_low, 8, __u64, 2);            /* exact form: and what the middle limit lets pass besides, in the upper half */
+REGISTER(ahab_mid, 8, __u64, 2);            /* table form only */
+REGISTER(ahab_high, 8, __u64, 2);           /* exact form: and what no limit lets pass, in the upper half */
+REGISTER(ahab_over, 8, __u64, 2);           /* table form only */
 REGISTER_MAPPED(ahab_offered, 9, __u64, 2); /* bytes that came until the sums were last taken away, ever since */
 REGISTER_MAPPED(ahab_dropped, 9, __u64, 2); /* bytes that were dropped, ever since */
 TALLY(ahab_passed, 9, __u64, 2);            /* segments of this window by what was done to them */
@@ -189,13 +189,22 @@ static __always_inline void rows_of(struct phv *phv, struct flow *f)
 		  (__u64)(hash_crc32(&in, 2) & 0xffff) << 32 | (__u64)hash_crc32(&in, 3) << 48;
 }
 
+/* Without a branch: which of two cells is smaller nobody foresees. */
+static __always_inline __u32 smaller(__u32 a, __u32 b)
+{
+	__u64 less = (__u64)a - b, mask = (__s64)less >> 63;
+
+	opaque(mask); /* or the compiler makes a branch of it */
+	return b + (less & mask);
+}
+
 #define ROW(name, bits, tick, x, least)                                                               \
 	do {                                                                                          \
 		struct lpf_cell *cell_ = reg_at(name, (bits) & (name##_entries - 1));                 \
 		__u32 value_;                                                                         \
 		if (cell_) {                                                                          \
 			value_ = lpf_add(cell_, tick, x);                                             \
-			least = value_ < least ? value_ : least;                                      \
+			least = smaller(least, value_);                                               \
 		}                                                                                     \
 	} while (0)
 
@@ -229,37 +238,64 @@ static __always_inline __u32 epoch_crossed(struct phv *phv, __u32 slice)
 	return reg_cas(last, then, now) == then ? since : 0;
 }
 
+/* The exact form has two sums in a word: a packet above the limit adds to all four, and an atomic operation is the dearest thing that it does. What
+ * is carried from one to the other, behind 268 MB in an epoch, is 2^-4 bytes. The table form adds to one of them, and has a word each as the twin. */
+static __always_inline __u64 two_sums(__u32 lower, __u32 upper)
+{
+	return lower | (__u64)upper << 32;
+}
+
 #define SUM(name, f, n)                                                                               \
 	do {                                                                                          \
-		__u32 *sum_;                                                                          \
+		__u64 *sum_;                                                                          \
 		if ((n) && (sum_ = reg_at(name, (f)->slice)))                                         \
 			reg_add(sum_, n);                                                             \
 	} while (0)
 
-/* A packet below all three limits, as most are, asks for one of the sums alone. */
+/* A packet below all three limits, as most are, asks for one of the words alone. */
 static __always_inline void sums_add(const struct flow *f, const struct parts *p)
 {
-	SUM(ahab_low, f, p->low);
-	SUM(ahab_mid, f, p->mid);
-	SUM(ahab_high, f, p->high);
-	SUM(ahab_over, f, p->over);
+	__u64 low = two_sums(p->low, p->mid), high = two_sums(p->high, p->over);
+
+	if (ahab_table) {
+		SUM(ahab_low, f, p->low);
+		SUM(ahab_mid, f, p->mid);
+		SUM(ahab_high, f, p->high);
+		SUM(ahab_over, f, p->over);
+		return;
+	}
+	SUM(ahab_low, f, low);
+	SUM(ahab_high, f, high);
 }
 
 #define SUM_TAKEN(name, f, n)                                                                         \
 	({                                                                                            \
-		__u32 *sum_ = reg_at(name, (f)->slice);                                               \
+		__u64 *sum_ = reg_at(name, (f)->slice);                                               \
 		sum_ ? reg_swap(sum_, n) : 0;                                                         \
 	})
+
+static __always_inline void words_take(const struct flow *f, const struct parts *p, struct parts *sum)
+{
+	__u64 low, high;
+
+	if (ahab_table) {
+		sum->low = SUM_TAKEN(ahab_low, f, p->low);
+		sum->mid = SUM_TAKEN(ahab_mid, f, p->mid);
+		sum->high = SUM_TAKEN(ahab_high, f, p->high);
+		sum->over = SUM_TAKEN(ahab_over, f, p->over);
+		return;
+	}
+	low = SUM_TAKEN(ahab_low, f, two_sums(p->low, p->mid));
+	high = SUM_TAKEN(ahab_high, f, two_sums(p->high, p->over));
+	*sum = (struct parts){.low = low, .mid = low >> 32, .high = high, .over = high >> 32};
+}
 
 /* Takes the sums away, and leaves this packet's part. */
 static __always_inline void sums_take(const struct flow *f, const struct parts *p, struct parts *sum)
 {
 	__u64 *offered;
 
-	sum->low = SUM_TAKEN(ahab_low, f, p->low);
-	sum->mid = SUM_TAKEN(ahab_mid, f, p->mid);
-	sum->high = SUM_TAKEN(ahab_high, f, p->high);
-	sum->over = SUM_TAKEN(ahab_over, f, p->over);
+	words_take(f, p, sum);
 	offered = reg_at(ahab_offered, f->slice);
 	if (offered)
 		reg_add(offered, ((__u64)sum->low + sum->mid + sum->high + sum->over) >> 4);

@@ -62,8 +62,12 @@ func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
 	if i.replay {
 		sizes["ahab_samples"] = replayRing
 	}
-	if i.table { // nothing is marked there
-		sizes["ahab_marked"], sizes["ahab_mark_bytes"] = 1, 1
+	unused := []string{"ahab_mid", "ahab_over"} // two sums share a word
+	if i.table {
+		unused = []string{"ahab_marked", "ahab_mark_bytes"} // nothing is marked
+	}
+	for _, name := range unused {
+		sizes[name] = 1
 	}
 	for name, n := range sizes {
 		if err := maps.SetEntries(spec, name, n); err != nil {
@@ -216,7 +220,7 @@ func (i *instance) free(name string) ([]uint64, error) {
 			return nil, err
 		}
 		for n, p := range part {
-			sums[n] += p
+			sums[n] += p&0xffffffff + p>>32 // the exact form has two in a word
 		}
 	}
 	for n := range words {

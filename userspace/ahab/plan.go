@@ -15,8 +15,9 @@ var errPlan = errors.New("plan ahab")
 const (
 	cellBytes  = 3 * 8
 	debtBytes  = 8
-	sliceBytes = 3*4 + 4*4 + 2*8 + 2*2*8
+	sliceBytes = 3*4 + 2*8 + 2*8 + 2*2*8
 	markBytes  = 2 * 2 * 8 // ... of marks: that of one slice in ahab.form=table, where there are none
+	sumBytes   = 2 * 8     // ... of two sums of a word each: that of one slice in ahab.form=exact, where they share the others' words
 )
 
 // columnsFrom and columnsTo are what ahab.columns allows.
@@ -27,11 +28,11 @@ const (
 
 // registerBytes of a sketch with so many columns.
 func (c *config) registerBytes(columns int) int64 {
-	marks := int64(c.entries())
+	marks, sums := int64(c.entries()), int64(1)
 	if c.table {
-		marks = 1
+		marks, sums = sums, marks
 	}
-	return int64(columns)*cellBytes + int64(c.flows)*debtBytes + int64(c.entries())*sliceBytes + marks*markBytes
+	return int64(columns)*cellBytes + int64(c.flows)*debtBytes + int64(c.entries())*sliceBytes + marks*markBytes + sums*sumBytes
 }
 
 // plan implements algo.Descriptor.Plan: the columns that fit, and how many users they tell apart. Of one user in twenty a rate reads too high by more

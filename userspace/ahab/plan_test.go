@@ -25,12 +25,18 @@ func planned(t *testing.T, memory int64, set map[string]string) ([][]any, error)
 
 // What a plan says that it takes is what the arrays take.
 func TestPlanTakesWhatItSays(t *testing.T) {
+	for _, form := range []string{"exact", "table"} {
+		t.Run(form, func(t *testing.T) { planTakes(t, form) })
+	}
+}
+
+func planTakes(t *testing.T, form string) {
 	const slices = `{"room":100,"slices":[{"name":"a"}]}`
-	rows, err := planned(t, 104_000, map[string]string{"config": slices})
+	rows, err := planned(t, 104_000, map[string]string{"config": slices, "form": form})
 	if err != nil || len(rows) == 0 {
 		t.Fatal(rows, err)
 	}
-	v, err := algo.NewValues(Name, params, map[string]string{"config": slices, "columns": "2048"})
+	v, err := algo.NewValues(Name, params, map[string]string{"config": slices, "form": form, "columns": "2048"})
 	if err != nil {
 		t.Fatal(err)
 	}
