@@ -67,9 +67,10 @@ control RttArray(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
 
     apply {
         window.apply();
+        /* The handshake's tables stand between the two hashes: side by side they would be one action, which has room for 32 bits. */
         clock.apply(nanoseconds, now);
-        epochs.apply(nanoseconds, epoch);
         handshake.apply(hdr, q);
+        epochs.apply(nanoseconds, epoch);
         if (q.role != ROLE_NONE) {
             hash_id();
             hash_slot();
