@@ -180,22 +180,6 @@ func TestPerFlow(t *testing.T) {
 	}
 }
 
-func TestTransitsLeaveInOrder(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 5))
-	var h transits
-	for i := range 1000 {
-		h.push(transit{due: r.Int64N(50), order: uint64(i)})
-	}
-	last := h.pop()
-	for len(h) > 0 {
-		next := h.pop()
-		if next.due < last.due || next.due == last.due && next.order < last.order {
-			t.Fatalf("%+v after %+v", next, last)
-		}
-		last = next
-	}
-}
-
 func TestPoolGivesMemoryBack(t *testing.T) {
 	var p pool
 	for _, size := range []int{1, 256, 257, 2048, 2049, frameMax} {

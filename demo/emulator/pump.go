@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpmon/xdpmon/demo/heap"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
@@ -16,7 +17,7 @@ type pump struct {
 	stop    int // eventfd
 	path    *path
 	pool    pool
-	way     transits
+	way     heap.Heap[transit]
 	order   uint64
 	decoder packet.Decoder
 	pkt     packet.Packet
@@ -112,7 +113,7 @@ func (p *pump) arrive(frame []byte, arrived int64) {
 func (p *pump) send(frame []byte, arrived int64, v verdict, duplicate bool) {
 	p.order++
 	p.path.underway++
-	p.way.push(transit{due: v.due, order: p.order, frame: p.pool.copy(frame), event: p.event(arrived, v, duplicate)})
+	p.way.Push(transit{due: v.due, order: p.order, frame: p.pool.copy(frame), event: p.event(arrived, v, duplicate)})
 }
 
 // event is the beginning of a report, nil when nobody wants one.
@@ -136,7 +137,7 @@ func (p *pump) sendDue() {
 	for {
 		n, t := 0, now()
 		for n < batchSize && len(p.way) > 0 && p.way[0].due <= t {
-			p.leaving[n] = p.way.pop()
+			p.leaving[n] = p.way.Pop()
 			n++
 		}
 		if n == 0 {

@@ -92,7 +92,7 @@ func (b *Bursty) begin() {
 	for _, w := range weights {
 		begins := b.burst + lasts/2*b.rng.Float64()
 		gap := burstyFull * 8e9 / (rate * w / sum)
-		b.senders.push(event{time: int64(begins + gap*b.rng.Float64()), id: uint32(b.rng.IntN(o.Flows)), aux: uint32(min(gap, math.MaxUint32)), seen: int64(b.burst + lasts)})
+		b.senders.Push(event{time: int64(begins + gap*b.rng.Float64()), id: uint32(b.rng.IntN(o.Flows)), aux: uint32(min(gap, math.MaxUint32)), seen: int64(b.burst + lasts)})
 	}
 	b.burst += b.exponential(float64(o.Every))
 }
@@ -107,10 +107,10 @@ func (b *Bursty) Next(p *packet.Packet) bool {
 		b.begin()
 	}
 	if len(b.senders) > 0 && float64(b.senders[0].time) <= b.next {
-		e := b.senders.pop()
+		e := b.senders.Pop()
 		b.emit(p, e.id, e.time, burstyFull)
 		if e.time += int64(b.exponential(float64(e.aux))); e.time < e.seen {
-			b.senders.push(e)
+			b.senders.Push(e)
 		}
 		return true
 	}

@@ -49,17 +49,17 @@ func (m *Lean) step(p *packet.Packet) bool {
 			m.scan++
 			return true
 		case fromAcks:
-			m.ack(p, m.acks.pop())
+			m.ack(p, m.acks.Pop())
 			return true
 		case fromIdle:
-			e := m.idle.pop()
+			e := m.idle.Pop()
 			m.begin(e.id, e.time)
 		case fromStarts:
 			id := m.order[m.begun]
 			m.begun++
 			m.begin(id, m.flows[id].start)
 		case fromTrains:
-			if m.advance(p, m.trains.pop()) {
+			if m.advance(p, m.trains.Pop()) {
 				return true
 			}
 		}
@@ -96,7 +96,7 @@ func (m *Lean) begin(id uint32, now int64) {
 	f := &m.flows[id]
 	length := 1 + uint32(math.Log1p(-m.rng.Float64())/math.Log1p(-1/float64(f.mean)))
 	f.train, f.began, f.head = min(length, f.left), now, true
-	m.trains.push(event{time: now, id: id})
+	m.trains.Push(event{time: now, id: id})
 }
 
 // advance sends what is next in a train; false when it was lost on its way, or the train is over.
@@ -132,7 +132,7 @@ func (m *Lean) repeat(p *packet.Packet, e event, back []leanSegment) bool {
 	if m.again[e.id] = back[1:]; len(back) == 1 {
 		delete(m.again, e.id)
 	}
-	m.trains.push(m.later(e))
+	m.trains.Push(m.later(e))
 	return true
 }
 
@@ -154,12 +154,12 @@ func (m *Lean) fresh(p *packet.Packet, e event) bool {
 		if m.opts.Repair {
 			m.again[e.id] = append(m.again[e.id], leanSegment{s.number, leanLost})
 		}
-		m.trains.push(e) // the next one comes at this time instead
+		m.trains.Push(e) // the next one comes at this time instead
 		return false
 	}
 	if u -= f.rates[LeanLoss]; u < f.rates[LeanLate] && f.wait == 0 && f.train > 0 {
 		f.held, f.wait, f.passed = s, 2+uint8(m.rng.IntN(int(min(3, f.train)))), false
-		m.trains.push(e)
+		m.trains.Push(e)
 		return false
 	}
 	m.segment(p, e, s.number, s.id)
@@ -183,7 +183,7 @@ func (m *Lean) later(e event) event {
 // after plans what follows a segment: another one, or the end of the train at once.
 func (m *Lean) after(e event) {
 	if f := &m.flows[e.id]; f.train > 0 || f.wait > 0 {
-		m.trains.push(m.later(e))
+		m.trains.Push(m.later(e))
 		return
 	}
 	m.rest(e)
@@ -201,7 +201,7 @@ func (m *Lean) rest(e event) {
 	if again {
 		next = max(next, e.time+leanPause)
 	}
-	m.idle.push(event{time: max(next, m.later(e).time), id: e.id})
+	m.idle.Push(event{time: max(next, m.later(e).time), id: e.id})
 }
 
 func (m *Lean) nextID(id uint32) uint16 {
@@ -239,7 +239,7 @@ func (m *Lean) expectAck(p *packet.Packet, id uint32) {
 	if f.rates[LeanDelay] > 0 {
 		t.Count[LeanDelay]++
 	}
-	m.acks.push(event{time: p.Time + delay, id: id, aux: p.Seq + p.Payload})
+	m.acks.Push(event{time: p.Time + delay, id: id, aux: p.Seq + p.Payload})
 }
 
 func (m *Lean) ack(p *packet.Packet, e event) {

@@ -47,7 +47,7 @@ func (s *pairs) Next(p *packet.Packet) bool {
 		s.plan()
 	}
 	if len(s.due) > 0 && (s.kind == isNothing || s.due[0].time <= int64(s.now)) {
-		s.respond(p, s.due.pop())
+		s.respond(p, s.due.Pop())
 		return true
 	}
 	if s.kind == isNothing {
@@ -88,7 +88,7 @@ func (s *pairs) request(p *packet.Packet) {
 	aux := s.carrier.request(p, id)
 	if choose(s.rng, s.left.answered, s.left.requests) {
 		s.left.answered--
-		s.due.push(event{time: p.Time + s.delay(s.rng), id: id, aux: aux, seen: p.Time})
+		s.due.Push(event{time: p.Time + s.delay(s.rng), id: id, aux: aux, seen: p.Time})
 	}
 	s.left.requests--
 	s.truth.Requests++

@@ -143,13 +143,13 @@ func (r *Reorder) Next(p *packet.Packet) bool {
 	if len(r.active) == 0 {
 		return false
 	}
-	e := r.active.pop()
+	e := r.active.Pop()
 	f := &r.flows[e.id]
 	r.packet(p, e, f.train[f.arrived])
 	f.arrived++
 	if f.arrived < len(f.train) {
 		e.time += 1 + int64(r.rng.ExpFloat64()*float64(r.opts.Gap))
-		r.active.push(e)
+		r.active.Push(e)
 		return true
 	}
 	r.send(e.id, e.time+r.rtt[f.prefix])
@@ -162,7 +162,7 @@ func (r *Reorder) send(id uint32, when int64) {
 	for f.build(r.rng); len(f.train) == 0 && f.left > 0; f.build(r.rng) { // trains that nobody saw
 	}
 	if len(f.train) > 0 {
-		r.active.push(event{time: when, id: id})
+		r.active.Push(event{time: when, id: id})
 		return
 	}
 	f.train, f.again = nil, nil

@@ -111,12 +111,12 @@ func (z *Zipf) Next(p *packet.Packet) bool {
 	for len(z.active) == 0 || z.active[0].time > int64(z.start) {
 		z.newTrain()
 	}
-	e := z.active.pop()
+	e := z.active.Pop()
 	z.packet(p, e)
 	if e.aux > 1 {
 		e.aux--
 		e.time += int64(z.rng.ExpFloat64() * float64(z.opts.Gap))
-		z.active.push(e)
+		z.active.Push(e)
 	}
 	z.left--
 	return true
@@ -128,7 +128,7 @@ func (z *Zipf) newTrain() {
 	if z.opts.Train > 1 {
 		length += uint32(math.Log1p(-z.rng.Float64()) / math.Log1p(-1/z.opts.Train))
 	}
-	z.active.push(event{time: int64(z.start), id: uint32(z.alias.draw(z.rng)), aux: length})
+	z.active.Push(event{time: int64(z.start), id: uint32(z.alias.draw(z.rng)), aux: length})
 	z.start += z.rng.ExpFloat64() * 1e9 * z.opts.Train / z.opts.Rate
 }
 
