@@ -1058,7 +1058,7 @@ control LeanValue(in bit<32> delay, out bit<32> value) {
     }
 }
 
-/* A cell's sum with an event is negated where it is compared: without the minus the compiler extends a cell below 0 by zeros. */
+/* A cell's sum with an event is made wider where it is compared: without the cast the compiler extends a cell below 0 by zeros. */
 
 /* Stage 5: row 0 of latency. */
 control LeanLat0(in bit<32> value, in bit<1> sign, in lat_cell_t cell, out row_t row) {
@@ -1069,8 +1069,8 @@ control LeanLat0(in bit<32> value, in bit<1> sign, in lat_cell_t cell, out row_t
     RegisterAction<bit<32>, lat_cell_t, row_t>(lean_lat_0) plus_lat_0 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            int<32> most = at_most.read();
-            reached = this.predicate(-(v + (int<32>)value) <= most);
+            int<32> least = at_least.read();
+            reached = this.predicate((int<64>)(v + (int<32>)value) >= (int<64>)least);
             w = w + value;
         }
     };
@@ -1078,8 +1078,8 @@ control LeanLat0(in bit<32> value, in bit<1> sign, in lat_cell_t cell, out row_t
     RegisterAction<bit<32>, lat_cell_t, row_t>(lean_lat_0) minus_lat_0 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            int<32> least = at_least.read();
-            reached = this.predicate(-(v - (int<32>)value) >= least);
+            int<32> most = at_most.read();
+            reached = this.predicate((int<64>)(v - (int<32>)value) <= (int<64>)most);
             w = w - value;
         }
     };
@@ -1121,8 +1121,8 @@ control LeanLat1(in bit<32> value, in bit<1> sign, in lat_cell_t cell, out row_t
     RegisterAction<bit<32>, lat_cell_t, row_t>(lean_lat_1) plus_lat_1 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            int<32> most = at_most.read();
-            reached = this.predicate(-(v + (int<32>)value) <= most);
+            int<32> least = at_least.read();
+            reached = this.predicate((int<64>)(v + (int<32>)value) >= (int<64>)least);
             w = w + value;
         }
     };
@@ -1130,8 +1130,8 @@ control LeanLat1(in bit<32> value, in bit<1> sign, in lat_cell_t cell, out row_t
     RegisterAction<bit<32>, lat_cell_t, row_t>(lean_lat_1) minus_lat_1 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            int<32> least = at_least.read();
-            reached = this.predicate(-(v - (int<32>)value) >= least);
+            int<32> most = at_most.read();
+            reached = this.predicate((int<64>)(v - (int<32>)value) <= (int<64>)most);
             w = w - value;
         }
     };
@@ -1173,8 +1173,8 @@ control LeanLat2(in bit<32> value, in bit<1> sign, in lat_cell_t cell, out row_t
     RegisterAction<bit<32>, lat_cell_t, row_t>(lean_lat_2) plus_lat_2 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            int<32> most = at_most.read();
-            reached = this.predicate(-(v + (int<32>)value) <= most);
+            int<32> least = at_least.read();
+            reached = this.predicate((int<64>)(v + (int<32>)value) >= (int<64>)least);
             w = w + value;
         }
     };
@@ -1182,8 +1182,8 @@ control LeanLat2(in bit<32> value, in bit<1> sign, in lat_cell_t cell, out row_t
     RegisterAction<bit<32>, lat_cell_t, row_t>(lean_lat_2) minus_lat_2 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            int<32> least = at_least.read();
-            reached = this.predicate(-(v - (int<32>)value) >= least);
+            int<32> most = at_most.read();
+            reached = this.predicate((int<64>)(v - (int<32>)value) <= (int<64>)most);
             w = w - value;
         }
     };
@@ -1225,8 +1225,8 @@ control LeanLat3(in bit<32> value, in bit<1> sign, in lat_cell_t cell, out row_t
     RegisterAction<bit<32>, lat_cell_t, row_t>(lean_lat_3) plus_lat_3 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            int<32> most = at_most.read();
-            reached = this.predicate(-(v + (int<32>)value) <= most);
+            int<32> least = at_least.read();
+            reached = this.predicate((int<64>)(v + (int<32>)value) >= (int<64>)least);
             w = w + value;
         }
     };
@@ -1234,8 +1234,8 @@ control LeanLat3(in bit<32> value, in bit<1> sign, in lat_cell_t cell, out row_t
     RegisterAction<bit<32>, lat_cell_t, row_t>(lean_lat_3) minus_lat_3 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            int<32> least = at_least.read();
-            reached = this.predicate(-(v - (int<32>)value) >= least);
+            int<32> most = at_most.read();
+            reached = this.predicate((int<64>)(v - (int<32>)value) <= (int<64>)most);
             w = w - value;
         }
     };
@@ -1403,8 +1403,8 @@ control LeanLoss0(in bit<32> value, in bit<1> sign, in loss_cell_t cell, out row
     RegisterAction<bit<32>, loss_cell_t, row_t>(lean_loss_0) plus_loss_0 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            int<32> most = at_most.read();
-            reached = this.predicate(-(v + (int<32>)value) <= most);
+            int<32> least = at_least.read();
+            reached = this.predicate((int<64>)(v + (int<32>)value) >= (int<64>)least);
             w = w + value;
         }
     };
@@ -1412,8 +1412,8 @@ control LeanLoss0(in bit<32> value, in bit<1> sign, in loss_cell_t cell, out row
     RegisterAction<bit<32>, loss_cell_t, row_t>(lean_loss_0) minus_loss_0 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            int<32> least = at_least.read();
-            reached = this.predicate(-(v - (int<32>)value) >= least);
+            int<32> most = at_most.read();
+            reached = this.predicate((int<64>)(v - (int<32>)value) <= (int<64>)most);
             w = w - value;
         }
     };
@@ -1455,8 +1455,8 @@ control LeanLoss1(in bit<32> value, in bit<1> sign, in loss_cell_t cell, out row
     RegisterAction<bit<32>, loss_cell_t, row_t>(lean_loss_1) plus_loss_1 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            int<32> most = at_most.read();
-            reached = this.predicate(-(v + (int<32>)value) <= most);
+            int<32> least = at_least.read();
+            reached = this.predicate((int<64>)(v + (int<32>)value) >= (int<64>)least);
             w = w + value;
         }
     };
@@ -1464,8 +1464,8 @@ control LeanLoss1(in bit<32> value, in bit<1> sign, in loss_cell_t cell, out row
     RegisterAction<bit<32>, loss_cell_t, row_t>(lean_loss_1) minus_loss_1 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            int<32> least = at_least.read();
-            reached = this.predicate(-(v - (int<32>)value) >= least);
+            int<32> most = at_most.read();
+            reached = this.predicate((int<64>)(v - (int<32>)value) <= (int<64>)most);
             w = w - value;
         }
     };
@@ -1507,8 +1507,8 @@ control LeanLoss2(in bit<32> value, in bit<1> sign, in loss_cell_t cell, out row
     RegisterAction<bit<32>, loss_cell_t, row_t>(lean_loss_2) plus_loss_2 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            int<32> most = at_most.read();
-            reached = this.predicate(-(v + (int<32>)value) <= most);
+            int<32> least = at_least.read();
+            reached = this.predicate((int<64>)(v + (int<32>)value) >= (int<64>)least);
             w = w + value;
         }
     };
@@ -1516,8 +1516,8 @@ control LeanLoss2(in bit<32> value, in bit<1> sign, in loss_cell_t cell, out row
     RegisterAction<bit<32>, loss_cell_t, row_t>(lean_loss_2) minus_loss_2 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            int<32> least = at_least.read();
-            reached = this.predicate(-(v - (int<32>)value) >= least);
+            int<32> most = at_most.read();
+            reached = this.predicate((int<64>)(v - (int<32>)value) <= (int<64>)most);
             w = w - value;
         }
     };
@@ -1559,8 +1559,8 @@ control LeanLoss3(in bit<32> value, in bit<1> sign, in loss_cell_t cell, out row
     RegisterAction<bit<32>, loss_cell_t, row_t>(lean_loss_3) plus_loss_3 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            int<32> most = at_most.read();
-            reached = this.predicate(-(v + (int<32>)value) <= most);
+            int<32> least = at_least.read();
+            reached = this.predicate((int<64>)(v + (int<32>)value) >= (int<64>)least);
             w = w + value;
         }
     };
@@ -1568,8 +1568,8 @@ control LeanLoss3(in bit<32> value, in bit<1> sign, in loss_cell_t cell, out row
     RegisterAction<bit<32>, loss_cell_t, row_t>(lean_loss_3) minus_loss_3 = {
         void apply(inout bit<32> w, out row_t reached) {
             int<32> v = (int<32>)w;
-            int<32> least = at_least.read();
-            reached = this.predicate(-(v - (int<32>)value) >= least);
+            int<32> most = at_most.read();
+            reached = this.predicate((int<64>)(v - (int<32>)value) <= (int<64>)most);
             w = w - value;
         }
     };

@@ -162,13 +162,11 @@ var parts = p4text.ReadParts(tablesText)
 func (s twinStat) row(b *strings.Builder, r int) {
 	value, in, key, above := "1", "in found_t found", "            found : ternary;\n", " - 1"
 	plus, minus := "v >= least", "v <= most"
-	bounds := [2]string{"least", "most"}
 	entries := "            (FOUND, 0): plus();\n            (FOUND, 1): minus();\n"
 	switch {
 	case s.valued:
 		value, in, key, above = "value", "in bit<32> value", "            value : ternary;\n", ""
-		plus, minus = "-(v + (int<32>)value) <= most", "-(v - (int<32>)value) >= least" // twinSigned
-		bounds = [2]string{"most", "least"}
+		plus, minus = "(int<64>)(v + (int<32>)value) >= (int<64>)least", "(int<64>)(v - (int<32>)value) <= (int<64>)most" // "signed"
 		entries = "            (0, _): skip();\n            (_, 0): plus();\n            (_, 1): minus();\n"
 	case s.stat == retrans:
 		in, key = in+", in bit<32> behind", key+"            behind : ternary;\n"
@@ -176,7 +174,7 @@ func (s twinStat) row(b *strings.Builder, r int) {
 			"            (_, 0 &&& 0xfc000000, 0): plus();\n            (_, 0 &&& 0xfc000000, 1): minus();\n"
 	}
 	t := p4text.Values{"Stage": 5 + r, "Row": r, "Title": s.stat, "Control": s.control, "In": in, "Name": s.name, "Upper": strings.ToUpper(s.name),
-		"Register": fmt.Sprintf("%s_%d", s.name, r), "Above": above, "Low": bounds[0], "High": bounds[1], "Plus": plus, "Minus": minus, "Value": value,
+		"Register": fmt.Sprintf("%s_%d", s.name, r), "Above": above, "Plus": plus, "Minus": minus, "Value": value,
 		"At": rowStage[s.stat], "Key": key, "Entries": entries}
 	if r < rows-1 {
 		parts.Write(b, "row", t)

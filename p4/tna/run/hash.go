@@ -96,6 +96,9 @@ func (h *hash) Call(s *lang.Scope, e *syntax.Call, method string) lang.Expr {
 	} else if text != h.list && !s.Build.Loose {
 		syntax.Throw(e.Pos, "a second field list of one Hash: make another one")
 	}
+	if !s.Build.Loose {
+		shifted(s, e.Args[0])
+	}
 	list := []lang.Expr{s.Expr(e.Args[0])}
 	if list[0].Type.Class == lang.ClassList {
 		list = list[0].Elems
@@ -136,6 +139,38 @@ func (h *hash) Call(s *lang.Scope, e *syntax.Call, method string) lang.Expr {
 		}
 		return p.sum(data[:n]) & all, 0
 	}}
+}
+
+// shifted refuses bits of a shifted field that lie above it: the compiler makes a slice of (bit<n>)(x >> k) only when all of it lies in x, and
+// has no other shift in a field list. Zeros in front of x make one.
+func shifted(s *lang.Scope, e syntax.Expr) {
+	var high int
+	var of syntax.Expr
+	switch e := e.(type) {
+	case *syntax.List:
+		for _, x := range e.Elems {
+			shifted(s, x)
+		}
+		return
+	case *syntax.Binary:
+		if e.Op == "++" {
+			shifted(s, e.X)
+			shifted(s, e.Y)
+		}
+		return
+	case *syntax.Cast:
+		high, of = s.Value(e).Type.Width, e.X
+	case *syntax.Slice:
+		high, of = int(s.Value(e.Hi).Val)+1, e.X
+	}
+	b, ok := of.(*syntax.Binary)
+	if !ok || b.Op != ">>" {
+		return
+	}
+	x, k := s.Value(b.X), s.Value(b.Y)
+	if w := x.Type.Width; !x.Const && high < w && high+int(k.Val) > w {
+		syntax.Throw(e.At(), "bits %d to %d of %d in a field list: the compiler takes a shift for a slice of the field alone; put zeros in front of it", high+int(k.Val)-1, k.Val, w)
+	}
 }
 
 // identity puts the fields side by side.

@@ -119,6 +119,14 @@ func TestRefused(t *testing.T) {
 		"two operations":    {register + "void apply(inout bit<32> v) { v = v + hdr.h.a + hdr.h.b; } };", "", "top.p4:41: 2 operations in one statement"},
 		"two packet fields": {register + "void apply(inout bit<32> v) { if (v + hdr.h.a > hdr.h.b) { v = 1; } } };", "", "top.p4:41: 1 words and 2 packet fields"},
 		"signed sum":        {register + "void apply(inout bit<32> v) { int<32> w = (int<32>)v; if (w + (int<32>)hdr.h.a >= 1) { v = 1; } } };", "", "top.p4:41: a signed sum in a comparison"},
+		"cast of a sum":     {register + "void apply(inout bit<32> v) { if ((int<32>)(v + hdr.h.a) >= 1) { v = 1; } } };", "", "top.p4:41: a signed sum in a comparison"},
+		"minus":             {register + "void apply(inout bit<32> v) { int<32> w = (int<32>)v;\nif (-(w + (int<32>)hdr.h.a) <= 1) { v = 1; } } };", "", "top.p4:42: - in a comparison"},
+		"complement":        {register + "void apply(inout bit<32> v) {\nif (~v == hdr.h.a) { v = 1; } } };", "", "top.p4:42: ~ in a comparison"},
+		"minus a parameter": {"RegisterParam<int<32>>(1) p;\n" + register + "void apply(inout bit<32> v) { int<32> w = (int<32>)v; int<32> k = p.read();\nif (w >= -k) { v = 1; } } };", "", "top.p4:43: - in a comparison"},
+		"wider parameter":   {"RegisterParam<int<32>>(1) p;\n" + register + "void apply(inout bit<32> v) { int<32> w = (int<32>)v; int<32> k = p.read();\nif ((int<33>)(w + (int<32>)hdr.h.a) >= (int<33>)k) { v = 1; } } };", "", "top.p4:43: a cast of k to int<33> in a comparison"},
+		"unread parameter":  {"RegisterParam<int<32>>(1) p;\n" + register + "void apply(inout bit<32> v) { int<32> k = p.read(); v = 1; } };", "", "top.p4:42: k has a RegisterParam's value and nobody reads it"},
+		"shift of the time": {"Hash<bit<32>>(HashAlgorithm_t.IDENTITY) h;", "md.x = h.get((bit<32>)(prsr.global_tstamp >> 20));", "top.p4:42: bits 51 to 20 of 48 in a field list"},
+		"shift in a list":   {"Hash<bit<32>>(HashAlgorithm_t.IDENTITY) h;", "md.x = h.get({ hdr.h.c, (hdr.h.a >> 17)[15:0] });", "top.p4:42: bits 32 to 17 of 32 in a field list"},
 		"parameter":         {"RegisterParam<bit<32>>(1) p;\n" + register + "void apply(inout bit<32> v) { if (v >= p.read()) { v = 1; } } };", "", "top.p4:42: a RegisterParam in a comparison"},
 		"three updates":     {register + "void apply(inout bit<32> v) { v = 1; v = 2; v = 3; } };", "", "top.p4:41: 3 different updates"},
 		"table twice":       {"table t { actions = { n; } default_action = n(); }\n", "t.apply(); t.apply();", "top.p4:39: n is not declared"},
@@ -184,6 +192,22 @@ func TestSourceErrors(t *testing.T) {
 		_, err := build(c.text)
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
+}
+
+// TestTaken: what is beside what TestRefused has, and the chip does.
+func TestTaken(t *testing.T) {
+	for name, c := range map[string]struct{ members, apply string }{
+		"signed sum": {"RegisterParam<int<32>>(1) p;\n" + register + "void apply(inout bit<32> v) { int<32> w = (int<32>)v; int<32> k = p.read();\n" +
+			"if ((int<64>)(w + (int<32>)hdr.h.a) >= (int<64>)k) { v = 1; } } };", ""},
+		"minus one":     {register + "void apply(inout bit<32> v) { int<32> w = (int<32>)v; if (w >= -1) { v = 1; } } };", ""},
+		"whole slice":   {"Hash<bit<32>>(HashAlgorithm_t.IDENTITY) h;", "md.x = h.get((bit<32>)(prsr.global_tstamp >> 16));"},
+		"zeros":         {"Hash<bit<32>>(HashAlgorithm_t.IDENTITY) h;", "md.x = h.get((bit<32>)((16w0 ++ prsr.global_tstamp) >> 20));"},
+		"shifted field": {"Hash<bit<32>>(HashAlgorithm_t.IDENTITY) h;", "md.x = h.get(hdr.h.a >> 3);"},
+	} {
+		if _, err := build(small(c.members, c.apply)); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -14,6 +14,7 @@ type salu struct {
 	updates []int           // of each word
 	outputs map[string]bool // that are not 0, printed
 	params  map[string]bool // names that this action gave to parameters
+	read    map[string]bool // those of them that it reads
 	result  int             // the word that is computed now; -1: none
 }
 
@@ -37,7 +38,7 @@ func (d *aluStruct) word(e *syntax.Field) *word {
 func (a *registerAction) compile(s *lang.Scope, d *syntax.Action) {
 	in := s.Inner()
 	alu := &salu{action: a, names: map[string]bool{}, updates: make([]int, a.reg.Words), outputs: map[string]bool{},
-		params: map[string]bool{}, result: -1}
+		params: map[string]bool{}, read: map[string]bool{}, result: -1}
 	in.Unit = alu
 	if len(d.Params) < 1 || len(d.Params) > 2 || d.Params[0].Dir != "inout" || !lang.Same(s.TypeOf(d.Params[0].Type), a.reg.typ) {
 		syntax.Throw(d.Pos, "apply has an inout parameter of the register's type, and possibly one that is out")
@@ -66,6 +67,11 @@ func (a *registerAction) compile(s *lang.Scope, d *syntax.Action) {
 		}
 	}
 	exclusive(d.Body)
+	for name, given := range alu.params {
+		if given && !alu.read[name] {
+			syntax.Throw(d.Pos, "%s has a RegisterParam's value and nobody reads it: the compiler stops there", name)
+		}
+	}
 }
 
 // aluOf is the stateful ALU whose action a scope is in; nil: none.
@@ -199,7 +205,11 @@ func isConstant(s *lang.Scope, e syntax.Expr) bool {
 	case *syntax.Name:
 		_, ok := s.Find(e.ID).(lang.Constant)
 		alu := aluOf(s)
-		return ok || alu != nil && alu.params[e.ID]
+		if alu != nil && alu.params[e.ID] {
+			alu.read[e.ID] = true
+			return true
+		}
+		return ok
 	case *syntax.Unary:
 		return isConstant(s, e.X)
 	case *syntax.Binary:
@@ -264,9 +274,8 @@ func (u *salu) operands(s *lang.Scope, e *syntax.Binary) {
 	walk = func(x syntax.Expr) {
 		switch b := x.(type) {
 		case *syntax.Unary:
-			if b.Op == "-" {
-				walk(b.X)
-				return
+			if !s.Value(b).Const {
+				syntax.Throw(b.Pos, "%s in a comparison of a RegisterAction: the compiler has none, and makes of a minus an instruction that compares nothing", b.Op)
 			}
 		case *syntax.Call:
 			if isConstant(s, b) {
@@ -279,6 +288,7 @@ func (u *salu) operands(s *lang.Scope, e *syntax.Binary) {
 				return
 			}
 		case *syntax.Cast:
+			u.widened(s, b)
 			walk(b.X)
 			return
 		}
@@ -298,15 +308,42 @@ func (u *salu) operands(s *lang.Scope, e *syntax.Binary) {
 }
 
 // signedSum refuses a signed sum that stands on one side of an order: the compiler takes an instruction that extends the operands by
-// zeros. The negative of the sum gets the right one.
+// zeros, and looks through a cast that changes no bit. Under a wider type it takes the right one.
 func (u *salu) signedSum(s *lang.Scope, e *syntax.Binary) {
 	if e.Op == "==" || e.Op == "!=" {
 		return
 	}
 	for _, side := range []syntax.Expr{e.X, e.Y} {
-		if sum, ok := side.(*syntax.Binary); ok && (sum.Op == "+" || sum.Op == "-") && !isConstant(s, sum) && s.Value(sum).Type.Signed {
-			syntax.Throw(e.Pos, "a signed sum in a comparison: the compiler extends its operands by zeros; compare its negative")
+		t := s.Value(side).Type
+		if sum, ok := bare(s, side).(*syntax.Binary); ok && (sum.Op == "+" || sum.Op == "-") && !isConstant(s, sum) && t.Signed && t.Width <= u.action.reg.Width {
+			syntax.Throw(e.Pos, "a signed sum in a comparison: the compiler extends its operands by zeros; cast both sides to int<64>")
 		}
+	}
+}
+
+// bare is what is under casts that change no bit.
+func bare(s *lang.Scope, e syntax.Expr) syntax.Expr {
+	for {
+		c, ok := e.(*syntax.Cast)
+		if !ok || s.Value(c).Type.Width != s.Value(c.X).Type.Width {
+			return e
+		}
+		e = c.X
+	}
+}
+
+// mostBits the hash unit makes of one input.
+const mostBits = 52
+
+// widened refuses a wider type of a word or a variable that the hash unit could make: the compiler asks whether it may, and each time
+// it asks it adds the operand to the comparison.
+func (u *salu) widened(s *lang.Scope, c *syntax.Cast) {
+	x := bare(s, c.X)
+	if w := s.Value(c).Type.Width; w <= s.Value(x).Type.Width || w > mostBits {
+		return
+	}
+	if n, ok := x.(*syntax.Name); u.target(s, x) != nil || u.isLocal(s, x) || ok && u.params[n.ID] {
+		syntax.Throw(c.Pos, "a cast of %s to %s in a comparison: the compiler takes it twice; cast to more than %d bits", syntax.Print(x), s.Value(c).Type, mostBits)
 	}
 }
 
