@@ -23,10 +23,9 @@
  *   -    conquest_burst   begins and ends of bursts are the control plane's to see: reports bear delays
  *   -    conquest_peak    the same
  *
- * By stage of the chip (b = 4), as compiled for both: 0 times, window · 1 totals · 2 row 1; alpha of the totals that count · 3 row 0; pairs · 4 pairs of row 0;
- * sums · 5 row 1 minus the limit · 6 row 0 minus the limit · 7 told. Sums of three to five numbers take a stage an addition, in place; nothing is waited for
- * but the last row. With b = 8: 11 stages by count; the compiler has no
- * containers for its 24 numbers yet.
+ * By stage of the chip, as compiled for both: 0 times, window · 1 totals · 2 two reads of each row; alpha of the totals that count · 3 the other two, added; pairs
+ * of totals · 4 sums · 5 limit minus rows · 6 told. With b = 8 totals take a stage more and reads two: ten. What a read returns is added as it leaves the ALU, two sums a row, so
+ * that the numbers of b = 8 find containers.
  *
  * A flow is a culprit if both rows have more than the limit. A copy of its packet goes to a collector once a window. */
 #ifndef XDPMON_CONQUEST_P4

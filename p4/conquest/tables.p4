@@ -31,8 +31,8 @@ control ConquestT0(in bit<1> counted, in bit<32> window, in bit<32> back, in bit
         }
     };
 
-    action write() { n = write_cell.execute(place); }
-    action read() { n = read_cell.execute(place); }
+    action write() { n = n + write_cell.execute(place); }
+    action read() { n = n + read_cell.execute(place); }
     action skip() {}
 
     table turns {
@@ -123,8 +123,8 @@ control ConquestS0_0(in bit<1> counted, in bit<32> window, in bit<32> back, in c
         }
     };
 
-    action write() { n = write_cell.execute(place); }
-    action read() { n = read_cell.execute(place); }
+    action write() { n = n + write_cell.execute(place); }
+    action read() { n = n + read_cell.execute(place); }
     action skip() {}
 
     table turns {
@@ -187,8 +187,8 @@ control ConquestS0_1(in bit<1> counted, in bit<32> window, in bit<32> back, in c
         }
     };
 
-    action write() { n = write_cell.execute(place); }
-    action read() { n = read_cell.execute(place); }
+    action write() { n = n + write_cell.execute(place); }
+    action read() { n = n + read_cell.execute(place); }
     action skip() {}
 
     table turns {
@@ -251,8 +251,8 @@ control ConquestT1(in bit<1> counted, in bit<32> window, in bit<32> back, in bit
         }
     };
 
-    action write() { n = write_cell.execute(place); }
-    action read() { n = read_cell.execute(place); }
+    action write() { n = n + write_cell.execute(place); }
+    action read() { n = n + read_cell.execute(place); }
     action skip() {}
 
     table turns {
@@ -343,8 +343,8 @@ control ConquestS1_0(in bit<1> counted, in bit<32> window, in bit<32> back, in c
         }
     };
 
-    action write() { n = write_cell.execute(place); }
-    action read() { n = read_cell.execute(place); }
+    action write() { n = n + write_cell.execute(place); }
+    action read() { n = n + read_cell.execute(place); }
     action skip() {}
 
     table turns {
@@ -407,8 +407,8 @@ control ConquestS1_1(in bit<1> counted, in bit<32> window, in bit<32> back, in c
         }
     };
 
-    action write() { n = write_cell.execute(place); }
-    action read() { n = read_cell.execute(place); }
+    action write() { n = n + write_cell.execute(place); }
+    action read() { n = n + read_cell.execute(place); }
     action skip() {}
 
     table turns {
@@ -471,8 +471,8 @@ control ConquestT2(in bit<1> counted, in bit<32> window, in bit<32> back, in bit
         }
     };
 
-    action write() { n = write_cell.execute(place); }
-    action read() { n = read_cell.execute(place); }
+    action write() { n = n + write_cell.execute(place); }
+    action read() { n = n + read_cell.execute(place); }
     action skip() {}
 
     table turns {
@@ -563,8 +563,8 @@ control ConquestS2_0(in bit<1> counted, in bit<32> window, in bit<32> back, in c
         }
     };
 
-    action write() { n = write_cell.execute(place); }
-    action read() { n = read_cell.execute(place); }
+    action write() { n = n + write_cell.execute(place); }
+    action read() { n = n + read_cell.execute(place); }
     action skip() {}
 
     table turns {
@@ -627,8 +627,8 @@ control ConquestS2_1(in bit<1> counted, in bit<32> window, in bit<32> back, in c
         }
     };
 
-    action write() { n = write_cell.execute(place); }
-    action read() { n = read_cell.execute(place); }
+    action write() { n = n + write_cell.execute(place); }
+    action read() { n = n + read_cell.execute(place); }
     action skip() {}
 
     table turns {
@@ -691,8 +691,8 @@ control ConquestT3(in bit<1> counted, in bit<32> window, in bit<32> back, in bit
         }
     };
 
-    action write() { n = write_cell.execute(place); }
-    action read() { n = read_cell.execute(place); }
+    action write() { n = n + write_cell.execute(place); }
+    action read() { n = n + read_cell.execute(place); }
     action skip() {}
 
     table turns {
@@ -783,8 +783,8 @@ control ConquestS3_0(in bit<1> counted, in bit<32> window, in bit<32> back, in c
         }
     };
 
-    action write() { n = write_cell.execute(place); }
-    action read() { n = read_cell.execute(place); }
+    action write() { n = n + write_cell.execute(place); }
+    action read() { n = n + read_cell.execute(place); }
     action skip() {}
 
     table turns {
@@ -847,8 +847,8 @@ control ConquestS3_1(in bit<1> counted, in bit<32> window, in bit<32> back, in c
         }
     };
 
-    action write() { n = write_cell.execute(place); }
-    action read() { n = read_cell.execute(place); }
+    action write() { n = n + write_cell.execute(place); }
+    action read() { n = n + read_cell.execute(place); }
     action skip() {}
 
     table turns {
@@ -889,14 +889,12 @@ control ConquestS3_1(in bit<1> counted, in bit<32> window, in bit<32> back, in c
 control ConquestSnapshots(in bit<1> counted, in bit<32> window, in bit<32> back, in bit<32> row_0, in bit<32> row_1,
                           inout bit<32> limit, inout bit<32> more_0, inout bit<32> more_1) {
     bit<32> t1 = 0;
+    bit<32> t2 = 0;
+    bit<32> t3 = 0;
     bit<32> a1 = 0;
     bit<32> b1 = 0;
-    bit<32> t2 = 0;
-    bit<32> a2 = 0;
-    bit<32> b2 = 0;
-    bit<32> t3 = 0;
-    bit<32> a3 = 0;
-    bit<32> b3 = 0;
+    Hash<bit<32>>(HashAlgorithm_t.IDENTITY) copy_0;
+    Hash<bit<32>>(HashAlgorithm_t.IDENTITY) copy_1;
 
     ConquestT0() total_0;
     ConquestLimit0() limit_0;
@@ -918,14 +916,10 @@ control ConquestSnapshots(in bit<1> counted, in bit<32> window, in bit<32> back,
     action sum_t_2_0() { limit = limit + t2; }
     action sum_t_2_1() { t1 = t1 + t3; }
     action sum_t_1_0() { limit = limit + t1; }
-    action sum_a_2_0() { more_0 = more_0 + a2; }
-    action sum_a_2_1() { a1 = a1 + a3; }
     action sum_a_1_0() { more_0 = more_0 + a1; }
-    action sum_b_2_0() { more_1 = more_1 + b2; }
-    action sum_b_2_1() { b1 = b1 + b3; }
     action sum_b_1_0() { more_1 = more_1 + b1; }
-    action compare_0() { more_0 = limit - more_0; }
-    action compare_1() { more_1 = limit - more_1; }
+    action compare_0() { more_0 = copy_0.get(limit) - more_0; }
+    action compare_1() { more_1 = copy_1.get(limit) - more_1; }
 
     apply {
         total_0.apply(counted, window, back, 0, limit);
@@ -938,20 +932,16 @@ control ConquestSnapshots(in bit<1> counted, in bit<32> window, in bit<32> back,
         limit_3.apply(counted, window, back, t3);
         row_0_0.apply(counted, window, back, row_0[10:0], more_0);
         row_0_1.apply(counted, window, back, row_0[10:0], a1);
-        row_0_2.apply(counted, window, back, row_0[10:0], a2);
-        row_0_3.apply(counted, window, back, row_0[10:0], a3);
+        row_0_2.apply(counted, window, back, row_0[10:0], more_0);
+        row_0_3.apply(counted, window, back, row_0[10:0], a1);
         row_1_0.apply(counted, window, back, row_1[10:0], more_1);
         row_1_1.apply(counted, window, back, row_1[10:0], b1);
-        row_1_2.apply(counted, window, back, row_1[10:0], b2);
-        row_1_3.apply(counted, window, back, row_1[10:0], b3);
+        row_1_2.apply(counted, window, back, row_1[10:0], more_1);
+        row_1_3.apply(counted, window, back, row_1[10:0], b1);
         sum_t_2_0();
         sum_t_2_1();
         sum_t_1_0();
-        sum_a_2_0();
-        sum_a_2_1();
         sum_a_1_0();
-        sum_b_2_0();
-        sum_b_2_1();
         sum_b_1_0();
         compare_0();
         compare_1();

@@ -65,7 +65,6 @@ var equivalent = map[string]string{
 var families = []struct{ what, why string }{
 	{`^Conquest[TS]\d(_\d)?\.read_cell: 3 \+ 1$`, "a snapshot's windows are the number of snapshots apart: of four, a window that is read and not four before is three before at most"},
 	{`^Conquest[TS]\d(_\d)?\.read_cell: < for <= in \(v\.window <= window\)$`, "a window that is read is not the one that is written"},
-	{`^ConquestT\d\.(write|read)_cell: 0 \+ 1 for (before|held)$`, "alpha of one packet is none"},
 	{`^(Hhh|Precision)C0: entry 2 of counters: grow for take$`, "second passes come at once in the model: what is written is what was there, and one"},
 	{`^PrecisionC1: entry 3 of counters: grow for take$`, "the same"},
 	{`^(Hhh|Precision): 0 \+ 1 for value$`, "a second pass overwrites it, and so does who asks for one"},

@@ -86,7 +86,8 @@ func (t *p4Text) turn() string { return fmt.Sprintf("window[%d:0]", bits.Len(uin
 // reach is the part of `back` that says how many windows are read.
 func (t *p4Text) reach() string { return fmt.Sprintf("back[31:%d]", t.shift) }
 
-// array writes the control of one register. Of the totals all are read, and limit() says which count; of the rows only what counts.
+// array writes the control of one register, which adds what it held to n: an action adds what comes out of an ALU without a container for it. Of the
+// totals all are read, and limit() says which count; of the rows only what counts.
 func (t *p4Text) array(control, register, index, entries string, j int, chosen bool) {
 	t.Line("control %s(in bit<1> counted, in bit<32> window, in bit<32> back, in %s place, inout bit<32> n) {", control, index)
 	t.Line("    Register<cell_t, %s>(%s, {0, 0}) %s;\n", index, entries, register)
@@ -95,7 +96,7 @@ func (t *p4Text) array(control, register, index, entries string, j int, chosen b
 		"                v.count = v.count + 1;\n            } else {\n                v.count = 1;\n            }\n            v.window = window;\n        }\n    };\n")
 	t.Line("    RegisterAction<cell_t, %s, bit<32>>(%s) read_cell = {", index, register)
 	t.Line("        void apply(inout cell_t v, out bit<32> held) {\n            held = 0;\n            if (v.window <= window && window - v.window <= %d) {\n                held = v.count;\n            }\n        }\n    };\n", t.snapshots-1)
-	t.Line("    action write() { n = write_cell.execute(place); }\n    action read() { n = read_cell.execute(place); }\n    action skip() {}\n")
+	t.Line("    action write() { n = n + write_cell.execute(place); }\n    action read() { n = n + read_cell.execute(place); }\n    action skip() {}\n")
 	entriesOf := t.rules(j, "write()", "read()", "skip()", chosen)
 	t.keyed("turns", []string{"write", "read", "skip"}, chosen, entriesOf, "skip()")
 }
@@ -124,6 +125,9 @@ func (t *p4Text) rules(j int, write, read, skip string, chosen bool) (list []str
 	return list
 }
 
+// lanes is how many sums of a row are made at the same time: with two rows, as many reads as a stage has ALUs.
+const lanes = 2
+
 // limit takes alpha of a total, if the packet reaches back so far.
 func (t *p4Text) limit(j int) {
 	t.Line("control ConquestLimit%d(in bit<1> counted, in bit<32> window, in bit<32> back, inout bit<32> n) {", j)
@@ -140,36 +144,44 @@ func (t *p4Text) keyed(name string, actions []string, chosen bool, entries []str
 	t.Table(name, keys, actions, entries, miss)
 }
 
-// part is the variable of snapshot j: t of a total, a and b of rows. The first ones are what comes out, because a group of containers of Tofino 2 holds
-// no more than twelve numbers that are added to each other.
+// part is the variable of snapshot j: t of a total, a and b of rows, of which there is one a lane. What is added to each other is in one group of
+// containers, of which Tofino 1 has 16 of 32 bits and Tofino 2 twelve: the first ones are what comes out, and the limit is compared as the hash unit
+// hands it over, which asks for no group.
 func part(v string, j int) string {
+	if v != "t" {
+		j %= lanes
+	}
 	if j > 0 {
 		return fmt.Sprint(v, j)
 	}
 	return map[string]string{"t": "limit", "a": "more_0", "b": "more_1"}[v]
 }
 
-// snapshotsControl wires them: totals, rows, and sums in place by halves.
+// snapshotsControl wires them: totals, rows, and sums in place by halves and lanes.
 func (t *p4Text) snapshotsControl() {
 	n := t.snapshots
+	parts := map[string]int{"t": n, "a": lanes, "b": lanes}
 	t.Line("control ConquestSnapshots(in bit<1> counted, in bit<32> window, in bit<32> back, in bit<32> row_0, in bit<32> row_1,")
 	t.Line("                          inout bit<32> limit, inout bit<32> more_0, inout bit<32> more_1) {")
-	for j := 1; j < n; j++ {
-		t.Line("    bit<32> t%d = 0;\n    bit<32> a%d = 0;\n    bit<32> b%d = 0;", j, j, j)
+	for _, v := range []string{"t", "a", "b"} {
+		for j := 1; j < parts[v]; j++ {
+			t.Line("    bit<32> %s%d = 0;", v, j)
+		}
 	}
+	t.Line("    Hash<bit<32>>(HashAlgorithm_t.IDENTITY) copy_0;\n    Hash<bit<32>>(HashAlgorithm_t.IDENTITY) copy_1;")
 	t.Line("")
 	for j := range n {
 		t.Line("    ConquestT%d() total_%d;\n    ConquestLimit%d() limit_%d;\n    ConquestS%d_0() row_0_%d;\n    ConquestS%d_1() row_1_%d;", j, j, j, j, j, j, j, j)
 	}
 	t.Line("")
 	for _, v := range []string{"t", "a", "b"} {
-		for step := n / 2; step >= 1; step /= 2 {
+		for step := parts[v] / 2; step >= 1; step /= 2 {
 			for j := range step {
 				t.Line("    action sum_%s_%d_%d() { %s = %s + %s; }", v, step, j, part(v, j), part(v, j), part(v, j+step))
 			}
 		}
 	}
-	t.Line("    action compare_0() { more_0 = limit - more_0; }\n    action compare_1() { more_1 = limit - more_1; }\n\n    apply {")
+	t.Line("    action compare_0() { more_0 = copy_0.get(limit) - more_0; }\n    action compare_1() { more_1 = copy_1.get(limit) - more_1; }\n\n    apply {")
 	width := fmt.Sprintf("[%d:0]", max(1, bits.Len(uint(t.columns-1)))-1)
 	for j := range n {
 		t.Line("        total_%d.apply(counted, window, back, 0, %s);", j, part("t", j))
@@ -177,14 +189,13 @@ func (t *p4Text) snapshotsControl() {
 	for j := range n {
 		t.Line("        limit_%d.apply(counted, window, back, %s);", j, part("t", j))
 	}
-	for j := range n {
-		t.Line("        row_0_%d.apply(counted, window, back, row_0%s, %s);", j, width, part("a", j))
-	}
-	for j := range n {
-		t.Line("        row_1_%d.apply(counted, window, back, row_1%s, %s);", j, width, part("b", j))
+	for r, v := range []string{"a", "b"} {
+		for j := range n {
+			t.Line("        row_%d_%d.apply(counted, window, back, row_%d%s, %s);", r, j, r, width, part(v, j))
+		}
 	}
 	for _, v := range []string{"t", "a", "b"} {
-		for step := n / 2; step >= 1; step /= 2 {
+		for step := parts[v] / 2; step >= 1; step /= 2 {
 			for j := range step {
 				t.Line("        sum_%s_%d_%d();", v, step, j)
 			}
