@@ -25,7 +25,7 @@
  * By stage of the chip, as compiled for Tofino 1. Ingress: 0 and 1 slice, length of the IP packet, what may be done to it, lease · 2 words of the user,
  * epochs, weyl, limit, headers' lengths · 3 hashes, charge, number, lower and upper limit · 4 rows · 5 smaller of two rows · 6 smallest row · 7 digits
  * of four numbers · 8 three quotients · 9 number less quotients. Egress: 0 sums, what the slice may · 1 countdown, sum of sums, aim · 2 deed,
- * distance from the aim · 3 tallies, which side · 5 digits, offered · 6 quotient · 7 step · 8 next limit.
+ * distance from the aim · 3 passed, lost, which side · 4 digits · 5 quotient, offered, dropped · 6 step · 7 next limit.
  *
  * The first packet of an epoch takes the sums away and calculates the next limit behind everything; a clone of it carries that back to the ingress.
  * Slices, what a user is, capacities and the two tables of quotients are the control plane's: `xdpmon p4 rules ahab`. */

@@ -274,6 +274,7 @@ control AhabLeaving(in bridged_h bridged, inout answer_t md, inout egress_intrin
         m = mid;
     }
 
+    /* The entry is the side that does not read `up`: the compiler gives an entry's action, for a field, what its exact key has, even if that is one bit of it. */
     table sides {
         key = {
             up[31:31] : exact;
@@ -283,9 +284,9 @@ control AhabLeaving(in bridged_h bridged, inout answer_t md, inout egress_intrin
             falls;
         }
         const entries = {
-            0: rises();
+            1: falls();
         }
-        const default_action = falls();
+        const default_action = rises();
         size = 1;
     }
 
@@ -352,7 +353,8 @@ control AhabLeaving(in bridged_h bridged, inout answer_t md, inout egress_intrin
         fates.apply();
         if (taken == 0) {
             passed.apply(bank ++ bridged.slice[AHAB_TOP:0]);
-        } else {
+        }
+        if (taken == 1) {
             dropped.apply(bridged.slice[AHAB_TOP:0], bridged.len);
         }
         add_up();
