@@ -76,33 +76,82 @@ const enum conquest_chance_kind *unused_chance __attribute__((unused));
 const enum conquest_reading_kind *unused_reading __attribute__((unused));
 const struct conquest_event *unused_event __attribute__((unused));
 
-/* A flow, and where it lies. */
+/* Where a flow lies. Its key is put together again where it is told. */
 struct flow {
-	struct key key;
 	__u32 column[2]; /* of its queue */
-	__u32 told;
-	__u32 tag;
+	__u64 hash;
 };
+
+static __always_inline int flow_key(const struct phv *phv, struct key *key)
+{
+	if (!key_of(phv, key))
+		return 0;
+	if (conquest_classes)
+		key->w[0] |= (__u64)(phv->tos >> 2) << 8;
+	return 1;
+}
+
+/* Two words of an address at once. */
+static __always_inline __u64 flow_half(const __u32 *addr)
+{
+	return bpf_be64_to_cpu(*(const __u64 *)addr);
+}
+
+static __always_inline void flow_add(struct hash_sums *s, int word, __u64 w)
+{
+	hash_add(s, 1 + 2 * word, w >> 32, (__u32)w);
+}
+
+/* key_hash() of the key that there is by default, all five fields of both families, without what asking for each field costs. */
+static __always_inline __u64 flow_plain(const struct phv *phv)
+{
+	__u64 ports = (__u64)phv->sport << 48 | (__u64)phv->dport << 32 | (__u64)phv->proto << 24;
+	struct hash_sums s;
+
+	hash_begin(&s, 0);
+	if (phv->family == 4) {
+		hash_add(&s, 1, bpf_ntohl(phv->src[3]), bpf_ntohl(phv->dst[3]));
+		flow_add(&s, 1, ports | 1);
+	} else {
+		flow_add(&s, 0, flow_half(phv->src + 2));
+		flow_add(&s, 1, ports | 3);
+		flow_add(&s, 2, flow_half(phv->dst + 2));
+		flow_add(&s, 3, flow_half(phv->src));
+		flow_add(&s, 4, flow_half(phv->dst));
+	}
+	return hash_mix(hash_halves(&s));
+}
+
+#define KEY_PLAIN (KEY_ADDRS | KEY_PORTS | KEY_PROTO)
+
+static __always_inline int flow_hash(const struct phv *phv, __u64 *h)
+{
+	struct hash_input in;
+	struct key key;
+
+	if (key_fields == KEY_PLAIN && key_family == FAMILY_BOTH && !conquest_classes && !hash_crc) {
+		*h = flow_plain(phv);
+		return phv_has(phv, PHV_IP);
+	}
+	if (!flow_key(phv, &key))
+		return 0;
+	if (hash_crc) {
+		key_fields_of(&in, &key);
+		*h = (__u64)hash_crc32(&in, 1) << 32 | hash_crc32(&in, 0);
+	} else {
+		*h = key_hash(&key);
+	}
+	return 1;
+}
 
 static __always_inline int flow_of(const struct phv *phv, __u32 queue, struct flow *f)
 {
-	struct hash_input in;
-	__u64 h;
+	__u32 columns = conquest_columns;
 
-	if (!key_of(phv, &f->key))
+	if (!flow_hash(phv, &f->hash))
 		return 0;
-	if (conquest_classes)
-		f->key.w[0] |= (__u64)(phv->tos >> 2) << 8;
-	if (hash_crc) {
-		key_fields_of(&in, &f->key);
-		h = (__u64)hash_crc32(&in, 1) << 32 | hash_crc32(&in, 0);
-	} else {
-		h = key_hash(&f->key);
-	}
-	f->column[0] = queue * conquest_columns + ((__u32)h & (conquest_columns - 1));
-	f->column[1] = queue * conquest_columns + ((__u32)(h >> 32) & (conquest_columns - 1));
-	f->told = (__u32)(h >> 16) & (conquest_told_entries - 1);
-	f->tag = h >> 32;
+	f->column[0] = queue * columns + ((__u32)f->hash & (columns - 1));
+	f->column[1] = queue * columns + ((__u32)(f->hash >> 32) & (columns - 1));
 	return 1;
 }
 
@@ -120,28 +169,32 @@ static __always_inline __u64 widest(__u32 queue, const struct passage *p)
 	return p->delay;
 }
 
+/* The readings of section 5.3.3. */
+static __always_inline int paper(void)
+{
+	return conquest_reading >= READING_INNER;
+}
+
 /* The windows that lie in [departure - delay, departure). */
 static __always_inline void span_of(struct span *s, __u64 departure, __u64 delay, struct conquest_counts_t *count)
 {
-	__u64 arrival = departure - delay, mask = (1ULL << conquest_shift) - 1;
-	__u32 most = conquest_snapshots - 1, paper = conquest_reading == READING_INNER || conquest_reading == READING_OUTER;
-	__u64 reach = (departure >> conquest_shift) - (arrival >> conquest_shift), inside = (mask + 1 - (arrival & mask));
+	__u32 shift = conquest_shift, reading = conquest_reading, most = conquest_snapshots - 1;
+	__u64 arrival = departure - delay, mask = (1ULL << shift) - 1, reach = (departure >> shift) - (arrival >> shift), inside = mask + 1 - (arrival & mask);
 
-	s->own = paper ? 0 : ~0U;
 	s->edge = SPAN_ONE;
-	if (paper)
+	if (reading >= READING_INNER)
 		most--; /* one is cleaned */
-	if (conquest_reading == READING_INNER && (arrival & mask) && reach)
+	if (reading == READING_INNER && (arrival & mask) && reach)
 		reach--;
 	if (reach > most) {
 		reach = most;
 		count->c[CONQUEST_BEYOND]++;
-	} else if (conquest_reading == READING_OVERLAP) {
-		s->edge = (inside << 16) >> conquest_shift;
-	} else if (conquest_reading == READING_NEAREST && inside <= mask / 2 && reach) {
+	} else if (reading == READING_OVERLAP) {
+		s->edge = (inside << 16) >> shift;
+	} else if (reading == READING_NEAREST && inside <= mask / 2 && reach) {
 		reach--;
 	}
-	if (paper && !reach)
+	if (reading >= READING_INNER && !reach)
 		reach = 1;
 	s->reach = reach;
 }
@@ -157,17 +210,18 @@ static __always_inline int above(const struct answer *a, __u64 delay)
 {
 	__u64 limit = a->limit;
 
-	if (conquest_reading == READING_INNER || conquest_reading == READING_OUTER)
+	if (paper())
 		limit = (delay * conquest_line >> 20) * conquest_alpha >> 20;
 	return a->row[0] > limit && a->row[1] > limit;
 }
 
 /* What is known of a packet by the time that something is told. */
 struct finding {
+	const struct phv *phv;
 	const struct passage *p;
 	const struct flow *f;
 	const struct span *s;
-	const struct answer *a;
+	struct answer *a;
 	__u32 queue;
 	__u32 culprit;
 	__u64 size;
@@ -187,14 +241,17 @@ static __always_inline void tell(const struct finding *d, __u32 kind, __u64 size
 		.queue = d->queue,
 		.culprit = d->culprit,
 	};
+	struct key key;
 
+	if (!flow_key(d->phv, &key))
+		return;
 #pragma unroll
 	for (int i = 0; i < KEY_WORDS; i++)
-		e.key[i] = d->f->key.w[i];
+		e.key[i] = key.w[i];
 	if (kind == EVENT_CULPRIT || kind == EVENT_PACKET) {
 		e.reach = d->s->reach;
-		e.oldest = conquest_rows < 2 ? d->a->oldest[0] : smaller(d->a->oldest[0], d->a->oldest[1]);
-		e.edge = d->s->reach ? d->s->edge : d->s->own & SPAN_ONE;
+		e.oldest = !d->s->reach ? size : conquest_rows < 2 ? d->a->oldest[0] : smaller(d->a->oldest[0], d->a->oldest[1]);
+		e.edge = d->s->reach ? d->s->edge : SPAN_ONE;
 	}
 	if (!ring_send(conquest_events, &e))
 		d->count->c[CONQUEST_LOST]++;
@@ -203,7 +260,8 @@ static __always_inline void tell(const struct finding *d, __u32 kind, __u64 size
 /* The flow has not been reported in this window. */
 #define UNTOLD(name, f, epoch)                                                                        \
 	({                                                                                            \
-		__u64 mine_ = (__u64)(f)->tag << 32 | (epoch), *word_ = reg_at(name, (f)->told);      \
+		__u32 at_ = (__u32)((f)->hash >> 16) & (conquest_told_entries - 1);                   \
+		__u64 mine_ = (f)->hash >> 32 << 32 | (epoch), *word_ = reg_at(name, at_);            \
 		word_ && reg_swap(word_, mine_) != mine_;                                             \
 	})
 
@@ -219,10 +277,12 @@ static __always_inline void ramp(const struct finding *d)
 /* What is told of a packet that waited long. */
 static __always_inline void accuse(struct finding *d)
 {
+	answer_weigh(d->s, d->a);
 	d->size = smaller(d->a->row[0], d->a->row[1]);
 	d->culprit = above(d->a, d->p->delay);
 	d->count->c[CONQUEST_CONGESTED]++;
-	d->count->c[CONQUEST_CULPRIT] += d->culprit;
+	if (d->culprit)
+		d->count->c[CONQUEST_CULPRIT]++;
 	if (conquest_every || (d->culprit && UNTOLD(conquest_told, d->f, d->s->epoch)))
 		tell(d, conquest_every ? EVENT_PACKET : EVENT_CULPRIT, d->size, d->a->total, 0);
 }
@@ -233,7 +293,7 @@ static __always_inline void burst(const struct finding *d)
 	struct burst b = {};
 	int edge = burst_pass(d->queue, d->p->departure, d->p->delay, &b);
 
-	if (edge == BURST_NONE || (edge == BURST_GOES_ON && !d->a->fresh))
+	if (edge == BURST_NONE || (edge == BURST_GOES_ON && !(d->a->marks & CELL_FRESH)))
 		return;
 	d->count->c[CONQUEST_BURSTS] += edge == BURST_BEGINS;
 	tell(d, edge == BURST_BEGINS ? EVENT_BEGIN : edge == BURST_ENDS ? EVENT_END : EVENT_WINDOW, b.peak, 0, b.word);
@@ -252,12 +312,12 @@ static __always_inline void conquest_enter(struct phv *phv)
 }
 
 /* A departure whose flow and place are known. */
-static __always_inline void depart(const struct phv *phv, struct passage *p, __u32 queue, const struct flow *f, int timed,
+static __always_inline void depart(const struct phv *phv, struct passage *p, __u32 queue, struct flow *f, int timed,
 				   struct conquest_counts_t *count)
 {
 	__u32 add = conquest_bytes ? phv->len : phv->segs;
 	struct span s = {.epoch = p->departure >> conquest_shift};
-	struct finding d = {.p = p, .f = f, .s = &s, .queue = queue, .count = count};
+	struct finding d = {.phv = phv, .p = p, .f = f, .s = &s, .queue = queue, .count = count};
 	__u32 chance = 0, condemned;
 	struct answer a;
 
@@ -265,11 +325,13 @@ static __always_inline void depart(const struct phv *phv, struct passage *p, __u
 		p->delay = widest(queue, p);
 	if (timed && p->delay >= conquest_tau)
 		span_of(&s, p->departure, smaller(p->delay, conquest_history), count);
-	answer_begin(&a, &s, p->departure);
-	snapshots_pass(&s, queue, f->column, add, &a);
+	s.look = conquest_ramp || s.reach;
+	snapshots_pass(&s, queue, f->column, add, !paper(), p->departure, &a);
 	count->c[CONQUEST_UNITS] += add;
-	count->c[CONQUEST_RACED] += a.raced;
-	count->c[CONQUEST_LATE] += a.late;
+	if (unlikely(a.marks & (CELL_RACED | CELL_LATE))) {
+		count->c[CONQUEST_RACED] += !!(a.marks & CELL_RACED);
+		count->c[CONQUEST_LATE] += !!(a.marks & CELL_LATE);
+	}
 	d.a = &a;
 	ramp(&d);
 	if (!timed)

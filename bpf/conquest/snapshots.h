@@ -48,20 +48,25 @@ const volatile __u32 conquest_ramp = 0;      /* growth from one window to the ne
 struct span {
 	__u32 epoch; /* the window of the departure */
 	__u32 reach; /* the oldest window that is read is so many before it; 0: none */
-	__u32 look;  /* ... that are looked at: by ramps as well */
 	__u32 edge;  /* share of the oldest that counts, in 2^-16 */
-	__u32 own;   /* all ones if the window of the departure counts */
+	__u32 look;  /* others than that of the departure are looked at */
 };
 
-/* What they say: weighted, of all windows together. */
+/* What they say, of all windows together: weighted by answer_weigh(), for who asks. */
 struct answer {
 	__u64 row[2]; /* the flow, by row */
 	__u64 total;  /* all flows */
 	__u64 limit;  /* alpha of that, window by window as on a switch */
 	__u32 last[2], second[2]; /* the flow in the window before that of the departure and in the one before, by row */
-	__u32 oldest[2]; /* ... in the oldest window, whatever its weight */
-	__u32 raced, late;
-	__u8 fresh;   /* the first packet of its window and queue */
+	__u32 oldest[3]; /* ... and all flows, in the oldest window, whatever its weight */
+	__u32 marks; /* enum cell_mark */
+};
+
+/* What befell a packet in its own window's cells. */
+enum cell_mark {
+	CELL_FRESH = 1, /* it is the first one of its window and queue */
+	CELL_RACED = 2,
+	CELL_LATE = 4,
 };
 
 #define SPAN_ONE 65536U
@@ -77,113 +82,182 @@ static __always_inline __u32 cell_age(__u64 word, __u32 epoch)
 	return (epoch - (__u32)(word >> 32)) & ~((__u32)((count - 1) >> 32) << 31);
 }
 
-/* Adds to a cell; returns what its window held before. */
-static __always_inline __u32 cell_add(__u64 *cell, __u32 epoch, __u32 add, struct answer *a, __u8 *fresh)
+/* Adds to a cell; returns what its window held before. Marks are kept in memory: what seldom changes is not to be carried through all cells. */
+static __always_inline __u32 cell_add(__u64 *cell, __u32 epoch, __u32 add, __u32 *marks, __u32 fresh)
 {
 	__u64 old = reg_load(cell);
 
 	if ((__u32)(old >> 32) == epoch)
 		return (__u32)reg_add(cell, add);
-	if (cell_age(old, epoch) > ~0U - LATE_MOST) {
-		a->late = 1;
-		return 0;
-	}
-	if (reg_cas(cell, old, (__u64)epoch << 32 | add) == old)
-		*fresh = 1;
-	else
-		a->raced = 1;
+	if (cell_age(old, epoch) > ~0U - LATE_MOST)
+		fresh = CELL_LATE;
+	else if (reg_cas(cell, old, (__u64)epoch << 32 | add) != old)
+		fresh = CELL_RACED;
+	if (fresh)
+		WRITE_ONCE(*marks, READ_ONCE(*marks) | fresh);
 	return 0;
 }
 
-/* What a cell holds of a window. No branch: of which window it is cannot be predicted. */
-static __always_inline __u32 cell_read(const __u64 *cell, __u32 epoch)
+/* What a cell holds if its window is that of the packet or one of those before that are asked for, `beyond` in all: the snapshot it is in has no
+ * other window of these. No branch: of which window a cell is cannot be predicted. */
+static __always_inline __u64 cell_read(__u64 word, __u32 epoch, __u64 beyond)
 {
-	__u64 word = reg_load(cell), other = (word >> 32) ^ epoch;
+	__u64 age = (__u32)(epoch - (__u32)(word >> 32));
 
-	opaque(other);
-	return (__u32)word & (__u32)((other - 1) >> 32);
+	age -= beyond;
+	opaque(age);
+	return word & age >> 32;
 }
 
-/* Writes or reads one array of snapshot j, of b - 1 = mask: n is what it holds of its window, back how many windows ago that is. b is 2 at least, and a group is
- * looked at as a whole. */
-#define SNAPSHOT_TOUCH(array, j, index, s, add, a, fresh, then)                                       \
+/* What ramps ask for, beside the sums: the flow in the last two windows. */
+#define SNAPSHOT_RAMP(a, r, epoch, word)                                                              \
 	do {                                                                                          \
-		__u32 back = ((s)->epoch - (j)) & (conquest_snapshots - 1), n;                        \
-		__u64 *cell;                                                                          \
-		if ((((j) & ~1) == 2 && (j) >= conquest_snapshots) || back > (s)->look)               \
+		if ((epoch) - (__u32)((word) >> 32) == 1)                                             \
+			(a)->last[r] = (word);                                                        \
+		if ((epoch) - (__u32)((word) >> 32) == 2)                                             \
+			(a)->second[r] = (word);                                                      \
+	} while (0)
+
+/* Reads one array of snapshot j, if it is not the packet's: word is what is there. The oldest window is weighted behind all of them. */
+#define SNAPSHOT_READ(array, j, key, at, then)                                                        \
+	do {                                                                                          \
+		__u64 *cell_, word;                                                                   \
+		if (slot == (j))                                                                      \
 			break;                                                                        \
-		cell = reg_at(array, index);                                                          \
-		if (!cell)                                                                            \
+		cell_ = bpf_map_lookup_elem(&array, key);                                             \
+		if (!cell_)                                                                           \
 			break;                                                                        \
-		n = back ? cell_read(cell, (s)->epoch - back) : cell_add(cell, (s)->epoch, add, a, fresh); \
+		word = reg_load(cell_);                                                               \
+		n = cell_read(word, epoch, beyond);                                                   \
+		if (last == (j))                                                                      \
+			WRITE_ONCE(a->oldest[at], n);                                                 \
 		then;                                                                                 \
 	} while (0)
 
-/* Which part of what a window holds counts. */
-static __always_inline __u64 span_part(const struct span *s, __u32 back, __u32 n)
-{
-	if (back == 0)
-		return n & s->own;
-	if (back == s->reach)
-		return (__u64)n * s->edge >> 16;
-	return back < s->reach ? n : 0;
-}
+/* Writes it, if it is: n is what its window held before. */
+#define SNAPSHOT_WRITE(array, j, key, fresh)                                                          \
+	if (slot == (j)) {                                                                            \
+		__u64 *cell_ = bpf_map_lookup_elem(&array, key);                                      \
+		if (cell_)                                                                            \
+			n = cell_add(cell_, epoch, add, &a->marks, fresh);                            \
+	}
 
 #define SNAPSHOT_TOTAL(j)                                                                             \
-	SNAPSHOT_TOUCH(conquest_t##j, j, queue, s, add, a, &a->fresh, {                               \
-		__u64 part = span_part(s, back, n);                                                   \
-		a->total += part;                                                                     \
-		a->limit += part * conquest_alpha >> 20;                                              \
+	SNAPSHOT_READ(conquest_t##j, j, &queue, 2, {                                                  \
+		total += n;                                                                           \
+		limit += n * alpha >> 20;                                                             \
 	})
 
-#define SNAPSHOT_ROW(j, r)                                                                            \
-	SNAPSHOT_TOUCH(conquest_s##j##_##r, j, column[r], s, add, a, &other, {                        \
-		if (back == (s)->reach)                                                               \
-			a->oldest[r] = n;                                                             \
-		else if (back < (s)->reach)                                                           \
-			a->row[r] += back ? n : n & (s)->own;                                         \
-		if (ramped && back == 1)                                                          \
-			a->last[r] = n;                                                               \
-		if (ramped && back == 2)                                                          \
-			a->second[r] = n;                                                             \
+#define SNAPSHOT_ROW(j, r) SNAPSHOT_READ(conquest_s##j##_##r, j, &column[r], r, row##r += n)
+
+#define SNAPSHOT_RAMPS(j, r)                                                                          \
+	SNAPSHOT_READ(conquest_s##j##_##r, j, &column[r], r, {                                        \
+		row##r += n;                                                                          \
+		SNAPSHOT_RAMP(a, r, epoch, word);                                                     \
 	})
+
+/* b is 2 at least, and more than that a multiple of 4. */
+#define SNAPSHOT_FOUR(each, j0, j1, j2, j3, ...)                                                      \
+	do {                                                                                          \
+		each(j0, ##__VA_ARGS__); each(j1, ##__VA_ARGS__);                                     \
+		if (b == 2)                                                                           \
+			break;                                                                        \
+		each(j2, ##__VA_ARGS__); each(j3, ##__VA_ARGS__);                                     \
+	} while (0)
+
+/* The four arrays of a stage. Reads come first: behind an atomic operation they would wait for it. */
+#define SNAPSHOT_TOTALS(j0, j1, j2, j3)                                                               \
+	do {                                                                                          \
+		__u32 at_ = epoch, slot, last;                                                        \
+		__u64 n = 0;                                                                          \
+		opaque(at_);                                                                          \
+		slot = at_ & mask;                                                                    \
+		last = (at_ - reach) & mask;                                                          \
+		if (look)                                                                             \
+			SNAPSHOT_FOUR(SNAPSHOT_TOTAL, j0, j1, j2, j3);                                \
+		n = 0;                                                                                \
+		SNAPSHOT_WRITE(conquest_t##j0, j0, &queue, CELL_FRESH)                                \
+		else SNAPSHOT_WRITE(conquest_t##j1, j1, &queue, CELL_FRESH)                           \
+		else SNAPSHOT_WRITE(conquest_t##j2, j2, &queue, CELL_FRESH)                           \
+		else SNAPSHOT_WRITE(conquest_t##j3, j3, &queue, CELL_FRESH)                           \
+		if (own) {                                                                            \
+			total += n;                                                                   \
+			limit += n * alpha >> 20;                                                     \
+		}                                                                                     \
+	} while (0)
+
+#define SNAPSHOT_ROWS(j0, j1, j2, j3, r)                                                              \
+	do {                                                                                          \
+		__u32 at_ = epoch, slot, last;                                                        \
+		__u64 n = 0;                                                                          \
+		opaque(at_);                                                                          \
+		slot = at_ & mask;                                                                    \
+		last = (at_ - reach) & mask;                                                          \
+		if (look && conquest_ramp)                                                            \
+			SNAPSHOT_FOUR(SNAPSHOT_RAMPS, j0, j1, j2, j3, r);                             \
+		else if (look)                                                                        \
+			SNAPSHOT_FOUR(SNAPSHOT_ROW, j0, j1, j2, j3, r);                               \
+		n = 0;                                                                                \
+		SNAPSHOT_WRITE(conquest_s##j0##_##r, j0, &column[r], 0)                               \
+		else SNAPSHOT_WRITE(conquest_s##j1##_##r, j1, &column[r], 0)                          \
+		else SNAPSHOT_WRITE(conquest_s##j2##_##r, j2, &column[r], 0)                          \
+		else SNAPSHOT_WRITE(conquest_s##j3##_##r, j3, &column[r], 0)                          \
+		if (own)                                                                              \
+			row##r += n;                                                                  \
+	} while (0)
 
 /* Four snapshots: three stages of four arrays. */
 #define SNAPSHOT_GROUP(j0, j1, j2, j3)                                                                \
 	do {                                                                                          \
-		if (j0 >= conquest_snapshots)                                                         \
+		if (j0 >= b)                                                                          \
 			break;                                                                        \
-		SNAPSHOT_TOTAL(j0); SNAPSHOT_TOTAL(j1); SNAPSHOT_TOTAL(j2); SNAPSHOT_TOTAL(j3);       \
-		SNAPSHOT_ROW(j0, 0); SNAPSHOT_ROW(j1, 0); SNAPSHOT_ROW(j2, 0); SNAPSHOT_ROW(j3, 0);   \
+		SNAPSHOT_TOTALS(j0, j1, j2, j3);                                                      \
+		SNAPSHOT_ROWS(j0, j1, j2, j3, 0);                                                     \
 		if (conquest_rows < 2)                                                                \
 			break;                                                                        \
-		SNAPSHOT_ROW(j0, 1); SNAPSHOT_ROW(j1, 1); SNAPSHOT_ROW(j2, 1); SNAPSHOT_ROW(j3, 1);   \
+		SNAPSHOT_ROWS(j0, j1, j2, j3, 1);                                                     \
 	} while (0)
 
-/* Nothing so far. The verifier is not to know it, or else it walks every way through the snapshots for each sum that is still 0. */
-static __always_inline void answer_begin(struct answer *a, struct span *s, __u64 any)
+/* Counts a packet in its window and asks for its flow. queue and column are the places of total and rows. any: see forget(). The verifier is to know neither
+ * where it is nor that nothing has been found so far, or else it walks every way through the snapshots for each. */
+static __always_inline void snapshots_pass(const struct span *s, __u32 queue, __u32 *column, __u32 add, int own, __u64 any, struct answer *a)
 {
-	__u64 none = 0;
+	__u32 b = conquest_snapshots, mask = b - 1, epoch = s->epoch, reach = s->reach, look = s->look;
+	__u64 beyond = reach + 1, none = 0, alpha = conquest_alpha, row0, row1, total, limit;
 
-	s->look = conquest_ramp && s->reach < 2 ? 2 : s->reach;
-	forget(s->look, any);
-	forget(s->reach, any);
-	forget(s->own, any);
-	forget(s->edge, any);
+	forget(look, any);
 	forget(none, any);
-	*a = (struct answer){.row = {none, none}, .total = none, .limit = none, .last = {none, none}, .second = {none, none},
-			     .oldest = {none, none}, .raced = none, .late = none, .fresh = none};
-}
-
-/* Counts a packet in its window and asks for its flow. queue and column are the places of total and rows. */
-static __always_inline void snapshots_pass(const struct span *s, __u32 queue, const __u32 *column, __u32 add, struct answer *a)
-{
-	__u8 ramped = conquest_ramp != 0, other = 0;
-
+	opaque(beyond);
+	row0 = row1 = total = limit = none;
+	WRITE_ONCE(a->marks, none);
+	WRITE_ONCE(a->oldest[0], none);
+	WRITE_ONCE(a->oldest[1], none);
+	WRITE_ONCE(a->oldest[2], none);
+	if (conquest_ramp)
+		a->last[0] = a->last[1] = a->second[0] = a->second[1] = none;
 	SNAPSHOT_GROUP(0, 1, 2, 3);
 	SNAPSHOT_GROUP(4, 5, 6, 7);
 	SNAPSHOT_GROUP(8, 9, 10, 11);
 	SNAPSHOT_GROUP(12, 13, 14, 15);
-	a->row[0] += span_part(s, s->reach, a->oldest[0]);
-	a->row[1] = conquest_rows < 2 ? a->row[0] : a->row[1] + span_part(s, s->reach, a->oldest[1]);
+	a->row[0] = row0;
+	a->row[1] = row1;
+	a->total = total;
+	a->limit = limit;
+}
+
+/* Takes from a sum the part of the oldest window that does not count. */
+static __always_inline __u64 span_rest(const struct span *s, __u64 oldest)
+{
+	return oldest - (oldest * s->edge >> 16);
+}
+
+/* The answer of who has asked. */
+static __always_inline void answer_weigh(const struct span *s, struct answer *a)
+{
+	__u64 all = a->oldest[2], part = all * s->edge >> 16;
+
+	a->total -= all - part;
+	a->limit += (part * conquest_alpha >> 20) - (all * conquest_alpha >> 20);
+	a->row[0] -= span_rest(s, a->oldest[0]);
+	a->row[1] = conquest_rows < 2 ? a->row[0] : a->row[1] - span_rest(s, a->oldest[1]);
 }

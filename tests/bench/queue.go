@@ -61,7 +61,7 @@ func queued() ([]Subject, error) {
 		return object, instance, err
 	}
 	asked := written
-	asked.Name, asked.What = "conquest_asked", "... one that waited longer than snapshots reach back: all others are read as well, and bursts kept"
+	asked.Name, asked.What = "conquest_asked", "... one that waited in a model's queue of 4 Gb/s: data and datagrams longer than snapshots reach back, SYNs a part of a window; bursts are kept"
 	prepare := asked.prepare
 	asked.prepare = func() (loader.Object, algo.Instance, error) {
 		object, instance, err := prepare()
@@ -80,5 +80,8 @@ func queued() ([]Subject, error) {
 		}
 		return object, instance, nil
 	}
-	return []Subject{entered, written, asked}, nil
+	waited := written
+	waited.Name, waited.front = "conquest_waited", "waited"
+	waited.What = "... one that waited 8 ms, as the start of transmission has it: all other snapshots are read, and bursts kept; behind `waited`"
+	return []Subject{entered, written, asked, waited}, nil
 }

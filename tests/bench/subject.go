@@ -34,6 +34,8 @@ type Subject struct {
 	// egress subjects run where packets are handed to a queue: TC, not XDP.
 	egress bool
 	carry  chain.ChainCarryForm
+	// front is a yardstick in the slot before: it leaves in the vector what another hook would.
+	front string
 	// unproven subjects break the memory rules: that is their point.
 	unproven bool
 }
@@ -59,6 +61,7 @@ func Subjects() ([]Subject, error) {
 		yardstick("flowhash", GroupYardsticks, "flow hash"),
 		yardstick("keyhash", GroupYardsticks, "5-tuple as words, and their hash"),
 		yardstick("clock", GroupYardsticks, "clock"),
+		waiting(),
 		yardstick("coin", GroupYardsticks, "coin"),
 		yardstick("carry", GroupYardsticks, "clock, flow hash, and the words that TC egress hands to a queue: what ConQuest costs there"),
 		yardstick("one_register", GroupYardsticks, "flow hash, one register of 65,536 x 64 bits"),
@@ -105,6 +108,13 @@ func Subjects() ([]Subject, error) {
 // breaking is what one writes first: it keeps flows in a hash map, which the memory rules do not know.
 func breaking(name, what string) Subject {
 	s := yardstick(name, GroupNaive, what)
+	s.unproven = true
+	return s
+}
+
+// waiting writes what only an entry program may.
+func waiting() Subject {
+	s := yardstick("waited", GroupYardsticks, "clock, and what the start of transmission knows of a packet that waited 8 ms")
 	s.unproven = true
 	return s
 }
@@ -157,6 +167,13 @@ func (s Subject) load() (*loaded, error) {
 
 func (l *loaded) build() (err error) {
 	var objects []loader.Object
+	if l.front != "" {
+		spec, err := micro.Spec(l.front)
+		if err != nil {
+			return err
+		}
+		objects = append(objects, loader.Object{Name: l.front, Spec: spec})
+	}
 	if l.prepare != nil {
 		var o loader.Object
 		if o, l.instance, err = l.prepare(); err != nil {
@@ -164,7 +181,7 @@ func (l *loaded) build() (err error) {
 		}
 		objects = append(objects, o)
 	}
-	if l.inst, err = loader.Load(objects, loader.Options{Seed: 1, Unproven: l.unproven}); err != nil {
+	if l.inst, err = loader.Load(objects, loader.Options{Seed: 1, Unproven: l.unproven || l.front != ""}); err != nil {
 		return err
 	}
 	if err := l.bind(); err != nil {

@@ -46,6 +46,12 @@ ALGORITHM(carry)
 	phv->carry[1] = (__u64)words[2] << 32 | words[0];
 }
 
+/* What the start of transmission knows of a packet that waited 8 ms: in front of an algorithm that reads it. */
+ALGORITHM(waited)
+{
+	phv->enqueued = clock_now(phv) - 8000000;
+}
+
 ALGORITHM(flowhash)
 {
 	phv->carry[0] = hash_flow(phv, 0);

@@ -171,6 +171,8 @@ const (
 	MicroProgThreeRegistersXdp = "three_registers_xdp"
 	MicroProgTwoRegistersTc    = "two_registers_tc"
 	MicroProgTwoRegistersXdp   = "two_registers_xdp"
+	MicroProgWaitedTc          = "waited_tc"
+	MicroProgWaitedXdp         = "waited_xdp"
 	MicroVarCoinSeeded         = "coin_seeded"
 	MicroVarHashCrc            = "hash_crc"
 	MicroVarHashKeys           = "hash_keys"
@@ -271,6 +273,8 @@ type MicroProgramSpecs struct {
 	ThreeRegistersXdp *ebpf.ProgramSpec `ebpf:"three_registers_xdp"`
 	TwoRegistersTc    *ebpf.ProgramSpec `ebpf:"two_registers_tc"`
 	TwoRegistersXdp   *ebpf.ProgramSpec `ebpf:"two_registers_xdp"`
+	WaitedTc          *ebpf.ProgramSpec `ebpf:"waited_tc"`
+	WaitedXdp         *ebpf.ProgramSpec `ebpf:"waited_xdp"`
 }
 
 // MicroMapSpecs contains maps before they are loaded into the kernel.
@@ -453,6 +457,8 @@ type MicroPrograms struct {
 	ThreeRegistersXdp *ebpf.Program `ebpf:"three_registers_xdp"`
 	TwoRegistersTc    *ebpf.Program `ebpf:"two_registers_tc"`
 	TwoRegistersXdp   *ebpf.Program `ebpf:"two_registers_xdp"`
+	WaitedTc          *ebpf.Program `ebpf:"waited_tc"`
+	WaitedXdp         *ebpf.Program `ebpf:"waited_xdp"`
 }
 
 func (p *MicroPrograms) Close() error {
@@ -501,6 +507,8 @@ func (p *MicroPrograms) Close() error {
 		p.ThreeRegistersXdp,
 		p.TwoRegistersTc,
 		p.TwoRegistersXdp,
+		p.WaitedTc,
+		p.WaitedXdp,
 	)
 }
 
