@@ -25,7 +25,8 @@
  * By stage of the chip, as compiled for Tofino 1. Ingress: 0 and 1 slice, length of the IP packet, what may be done to it, lease · 2 words of the user,
  * epochs, weyl, limit, headers' lengths · 3 hashes, charge, number, lower and upper limit · 4 rows · 5 smaller of two rows · 6 smallest row · 7 digits
  * of four numbers · 8 three quotients · 9 number less quotients. Egress: 0 sums, what the slice may · 1 countdown, sum of sums, aim · 2 deed,
- * distance from the aim · 3 passed, lost, which side · 4 digits · 5 quotient, offered, dropped · 6 step · 7 next limit.
+ * distance from the aim · 3 passed, lost, which side · 4 digits · 5 quotient, offered, dropped · 6 step · 7 next limit. Tofino 2
+ * the same, but what may be done to it in 2.
  *
  * The first packet of an epoch takes the sums away and calculates the next limit behind everything; a clone of it carries that back to the ingress.
  * Slices, what a user is, capacities and the two tables of quotients are the control plane's: `xdpmon p4 rules ahab`. */
@@ -251,6 +252,21 @@ control Ahab(inout headers_t hdr, in question_t q, in ingress_intrinsic_metadata
     action draw() { number = numbers.get((bit<16>)point[31:17]); }
     action elapse() { before = epoch - before; }
 
+    /* Not in stage 0, where with the clock they would take all that its hashes hand to actions and registers, and the egress's sums need some. */
+    @stage(1) table lengths4 {
+        actions = {
+            wide4;
+        }
+        const default_action = wide4();
+    }
+
+    @stage(1) table lengths6 {
+        actions = {
+            wide6;
+        }
+        const default_action = wide6();
+    }
+
     action none() {}
     action aged(bit<8> epochs_since) { hdr.bridged.epochs = epochs_since; }
 
@@ -320,9 +336,9 @@ control Ahab(inout headers_t hdr, in question_t q, in ingress_intrinsic_metadata
         bridge();
         tick();
         if (hdr.ipv4.isValid()) {
-            wide4();
+            lengths4.apply();
         } else if (hdr.ipv6.isValid()) {
-            wide6();
+            lengths6.apply();
         }
         if (hdr.second.isValid()) {
             comes_back();

@@ -137,7 +137,7 @@ control AhabQuotient(in bit<32> n, in bit<32> d, inout bit<32> share) {
 
 control AhabLeaving(in bridged_h bridged, inout answer_t md, inout egress_intrinsic_metadata_for_deparser_t dprsr) {
     bit<1> bank = 0;
-    bit<1> limited = 0;
+    bit<1> limited;
     bit<32> aim = 0;     /* 2^-4 bytes that the slice may send in an epoch; then: in those that went by */
     bit<32> ceiling = 0;
     bit<32> spacing = 0;
@@ -188,7 +188,10 @@ control AhabLeaving(in bridged_h bridged, inout answer_t md, inout egress_intrin
         spacing = apart;
     }
 
-    action anything() { ceiling = AHAB_FULL; }
+    action anything() {
+        limited = 0;
+        ceiling = AHAB_FULL;
+    }
 
     table slices {
         key = {
@@ -342,7 +345,6 @@ control AhabLeaving(in bridged_h bridged, inout answer_t md, inout egress_intrin
     }
 
     apply {
-        window.apply();
         slices.apply();
         countdown.apply(limited, bridged.open, bridged.mid, bridged.kind, bridged.flow[AHAB_FLOW_TOP:0], bridged.debt, spacing, lost);
         lows.apply(bridged.epochs, bridged.low, bridged.mid, bridged.high, bridged.slice[AHAB_TOP:0], bridged.amount, low);
@@ -351,6 +353,7 @@ control AhabLeaving(in bridged_h bridged, inout answer_t md, inout egress_intrin
         overs.apply(bridged.epochs, bridged.low, bridged.mid, bridged.high, bridged.slice[AHAB_TOP:0], bridged.amount, over);
         aims.apply();
         fates.apply();
+        window.apply();
         if (taken == 0) {
             passed.apply(bank ++ bridged.slice[AHAB_TOP:0]);
         }
