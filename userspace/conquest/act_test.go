@@ -14,6 +14,7 @@ func TestActionsAreProven(t *testing.T) {
 	for _, set := range []map[string]string{
 		{"action": "ecn"}, {"action": "drop", "chance": "quadratic"}, {"action": "drop", "chance": "steps"}, {"action": "mark", "to": "7", "chance": "linear"},
 		{"action": "class", "to": "1:20"}, {"action": "ecn", "whom": "everyone"}, {"action": "ecn", "snapshots": "8"},
+		{"action": "report", "snapshots": "8", "ramp": "1000"}, {"action": "drop", "snapshots": "16", "ramp": "1000"},
 	} {
 		set["source"] = "qdisc"
 		c, err := newConfig(values(t, set), false)

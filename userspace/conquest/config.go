@@ -307,8 +307,11 @@ func (c *config) arrays() map[string]array {
 			}
 		}
 	}
-	list["conquest_told"] = array{told, behind}
 	list["conquest_ramped"] = array{used(told, c.ramp > 0), behind}
+	if c.ramp > 0 {
+		behind++ // a ramp is told, or not, before a culprit is
+	}
+	list["conquest_told"] = array{told, behind}
 	list["conquest_burst"] = array{c.perQueue(), behind}
 	list["conquest_peak"] = array{c.perQueue(), behind + 1}
 	list["conquest_culprits"] = array{used(culprits, c.action != actions["report"]), min(behind+2, lastStage)}
