@@ -268,9 +268,13 @@ static __always_inline void tell(const struct finding *d, __u32 kind, __u64 size
 /* Rapid growth: the difference of the last two snapshots (section 5.3.3). */
 static __always_inline void ramp(const struct finding *d)
 {
-	__u32 last = smaller(d->a->last[0], d->a->last[1]), second = smaller(d->a->second[0], d->a->second[1]);
+	__u32 last, second;
 
-	if (conquest_ramp && last > second && last - second > conquest_ramp && UNTOLD(conquest_ramped, d->f, d->s->epoch))
+	if (!conquest_ramp)
+		return;
+	last = smaller(READ_ONCE(d->a->last[0]), READ_ONCE(d->a->last[1]));
+	second = smaller(READ_ONCE(d->a->second[0]), READ_ONCE(d->a->second[1]));
+	if (last > second && last - second > conquest_ramp && UNTOLD(conquest_ramped, d->f, d->s->epoch))
 		tell(d, EVENT_RAMP, last, second, 0);
 }
 
@@ -338,6 +342,7 @@ static __always_inline void depart(const struct phv *phv, struct passage *p, __u
 		return;
 	if (p->delay >= conquest_tau)
 		accuse(&d);
+	opaque(d.culprit); /* or what follows would be written twice, once for each, and hang on what has been told */
 	condemned = conquest_action && (conquest_everyone ? p->delay >= conquest_tau : d.culprit);
 	if (condemned)
 		chance = conquest_everyone ? (1 << CULPRIT_CHANCE) - 1 : culprit_chance(d.size, a.limit, a.total);

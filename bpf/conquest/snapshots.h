@@ -109,13 +109,21 @@ static __always_inline __u64 cell_read(__u64 word, __u32 epoch, __u64 beyond)
 	return word & age >> 32;
 }
 
-/* What ramps ask for, beside the sums: the flow in the last two windows. */
+/* What a cell holds of one window. */
+static __always_inline __u32 cell_of(__u64 word, __u32 window)
+{
+	__u64 other = (word >> 32) ^ window;
+
+	opaque(other);
+	return (__u32)word & (__u32)((other - 1) >> 32);
+}
+
+/* What ramps ask for, beside the sums: the flow in the last two windows. No branch here either: the compiler would make two ways of all that is behind it, and
+ * what this stage writes would hang on what it has read. */
 #define SNAPSHOT_RAMP(a, r, epoch, word)                                                              \
 	do {                                                                                          \
-		if ((epoch) - (__u32)((word) >> 32) == 1)                                             \
-			(a)->last[r] = (word);                                                        \
-		if ((epoch) - (__u32)((word) >> 32) == 2)                                             \
-			(a)->second[r] = (word);                                                      \
+		WRITE_ONCE((a)->last[r], READ_ONCE((a)->last[r]) | cell_of(word, (epoch) - 1));       \
+		WRITE_ONCE((a)->second[r], READ_ONCE((a)->second[r]) | cell_of(word, (epoch) - 2));   \
 	} while (0)
 
 /* Reads one array of snapshot j, if it is not the packet's: word is what is there. The oldest window is weighted behind all of them. */
@@ -148,11 +156,11 @@ static __always_inline __u64 cell_read(__u64 word, __u32 epoch, __u64 beyond)
 		limit += n * alpha >> 20;                                                             \
 	})
 
-#define SNAPSHOT_ROW(j, r) SNAPSHOT_READ(conquest_s##j##_##r, j, &column[r], r, row##r += n)
+#define SNAPSHOT_ROW(j, r) SNAPSHOT_READ(conquest_s##j##_##r, j, &column[r], r, row += n)
 
 #define SNAPSHOT_RAMPS(j, r)                                                                          \
 	SNAPSHOT_READ(conquest_s##j##_##r, j, &column[r], r, {                                        \
-		row##r += n;                                                                          \
+		row += n;                                                                             \
 		SNAPSHOT_RAMP(a, r, epoch, word);                                                     \
 	})
 
@@ -169,7 +177,7 @@ static __always_inline __u64 cell_read(__u64 word, __u32 epoch, __u64 beyond)
 #define SNAPSHOT_TOTALS(j0, j1, j2, j3)                                                               \
 	do {                                                                                          \
 		__u32 at_ = epoch, slot, last;                                                        \
-		__u64 n = 0;                                                                          \
+		__u64 n = 0, total = READ_ONCE(a->total), limit = READ_ONCE(a->limit);                \
 		opaque(at_);                                                                          \
 		slot = at_ & mask;                                                                    \
 		last = (at_ - reach) & mask;                                                          \
@@ -184,12 +192,14 @@ static __always_inline __u64 cell_read(__u64 word, __u32 epoch, __u64 beyond)
 			total += n;                                                                   \
 			limit += n * alpha >> 20;                                                     \
 		}                                                                                     \
+		WRITE_ONCE(a->total, total);                                                          \
+		WRITE_ONCE(a->limit, limit);                                                          \
 	} while (0)
 
 #define SNAPSHOT_ROWS(j0, j1, j2, j3, r)                                                              \
 	do {                                                                                          \
 		__u32 at_ = epoch, slot, last;                                                        \
-		__u64 n = 0;                                                                          \
+		__u64 n = 0, row = READ_ONCE(a->row[r]);                                              \
 		opaque(at_);                                                                          \
 		slot = at_ & mask;                                                                    \
 		last = (at_ - reach) & mask;                                                          \
@@ -203,7 +213,8 @@ static __always_inline __u64 cell_read(__u64 word, __u32 epoch, __u64 beyond)
 		else SNAPSHOT_WRITE(conquest_s##j2##_##r, j2, &column[r], 0)                          \
 		else SNAPSHOT_WRITE(conquest_s##j3##_##r, j3, &column[r], 0)                          \
 		if (own)                                                                              \
-			row##r += n;                                                                  \
+			row += n;                                                                     \
+		WRITE_ONCE(a->row[r], row);                                                           \
 	} while (0)
 
 /* Four snapshots: three stages of four arrays. */
@@ -223,26 +234,29 @@ static __always_inline __u64 cell_read(__u64 word, __u32 epoch, __u64 beyond)
 static __always_inline void snapshots_pass(const struct span *s, __u32 queue, __u32 *column, __u32 add, int own, __u64 any, struct answer *a)
 {
 	__u32 b = conquest_snapshots, mask = b - 1, epoch = s->epoch, reach = s->reach, look = s->look;
-	__u64 beyond = reach + 1, none = 0, alpha = conquest_alpha, row0, row1, total, limit;
+	__u64 beyond = reach + 1, none = 0, alpha = conquest_alpha;
 
 	forget(look, any);
 	forget(none, any);
 	opaque(beyond);
-	row0 = row1 = total = limit = none;
+	WRITE_ONCE(a->row[0], none);
+	WRITE_ONCE(a->row[1], none);
+	WRITE_ONCE(a->total, none);
+	WRITE_ONCE(a->limit, none);
 	WRITE_ONCE(a->marks, none);
 	WRITE_ONCE(a->oldest[0], none);
 	WRITE_ONCE(a->oldest[1], none);
 	WRITE_ONCE(a->oldest[2], none);
-	if (conquest_ramp)
-		a->last[0] = a->last[1] = a->second[0] = a->second[1] = none;
+	if (conquest_ramp) {
+		WRITE_ONCE(a->last[0], none);
+		WRITE_ONCE(a->last[1], none);
+		WRITE_ONCE(a->second[0], none);
+		WRITE_ONCE(a->second[1], none);
+	}
 	SNAPSHOT_GROUP(0, 1, 2, 3);
 	SNAPSHOT_GROUP(4, 5, 6, 7);
 	SNAPSHOT_GROUP(8, 9, 10, 11);
 	SNAPSHOT_GROUP(12, 13, 14, 15);
-	a->row[0] = row0;
-	a->row[1] = row1;
-	a->total = total;
-	a->limit = limit;
 }
 
 /* Takes from a sum the part of the oldest window that does not count. */
