@@ -96,7 +96,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
     bit<32> ports;
     bit<32> disc;
     bit<32> id;
-    bit<32> slot;
+    bit<16> slot; /* as digest below: one unit of hashes */
     bit<32> lat_now; /* {1, time 20} in 2^13 ns */
     bit<32> delay;
     bit<32> lat_value;
@@ -162,7 +162,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
 #if LEAN_STATS & LEAN_ORDER
     bit<1> data;
     bit<32> end;
-    bit<32> digest;
+    bit<16> digest; /* 32 bits would take two of a stage's six units of hashes */
     copy_t copy;
 
     HASH_ROW(row_digest, HASH_ROW_3);
@@ -238,7 +238,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
     action place_3() { hash_3 = row_3.get(FLOW_FIELDS); }
 #if LEAN_STATS & LEAN_ORDER
     action number() { end = base + total; }
-    action digest_packet() { digest = row_digest.get(COPY_FIELDS); }
+    action digest_packet() { digest = row_digest.get(COPY_FIELDS)[15:0]; }
     action has_data() { data = 1; }
     action no_data() { data = 0; }
 
@@ -267,7 +267,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
 #endif
 #if LEAN_STATS & 1
     action hash_id() { id = row_id.get(SEGMENT_FIELDS); }
-    action hash_slot() { slot = row_slot.get(SEGMENT_FIELDS); }
+    action hash_slot() { slot = row_slot.get(SEGMENT_FIELDS)[15:0]; }
     action place_back_0() { back_0 = row_back_0.get(BACK_FIELDS); }
     action place_back_1() { back_1 = row_back_1.get(BACK_FIELDS); }
     action place_back_2() { back_2 = row_back_2.get(BACK_FIELDS); }
@@ -379,7 +379,7 @@ control Lean(in headers_t hdr, inout question_t q, in bit<48> nanoseconds, inout
         ret_now = nanoseconds[47:16];
 #endif
 #if LEAN_STATS & LEAN_ORDER
-        twin.apply(data, hash_1[22:16], digest[15:0], tick, copy);
+        twin.apply(data, hash_1[22:16], digest, tick, copy);
 #endif
 #if LEAN_STATS & 4
         ooo_way0.apply(data, hash_0[8:0], hash_3[15:0], tick, ooo_fate);
