@@ -191,7 +191,7 @@ control LeanRetMax(in fate_t fate, in ret_index_t index, in bit<32> end, out bit
 
     action skip() { max = 0; }
 
-    LEAN_AT(3) table maxima {
+    table maxima {
         key = {
             fate : exact;
         }
@@ -287,7 +287,7 @@ control LeanRetCuts(in fate_t fate, in turn_t turn, in copy_t copy, in kind_t ki
         behind = 0;
     }
 
-    LEAN_AT(4) table cuts {
+    table cuts {
         key = {
             fate : ternary;
             turn : ternary;
