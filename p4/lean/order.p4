@@ -55,7 +55,7 @@ control LeanOooWay0(in bit<1> data, in ooo_slot_t slot, in bit<16> signature, in
     action claim() { fate = claim_ooo_way0.execute(slot); }
     action skip() { fate = FATE_NONE; }
 
-    LEAN_AT(1) table ways {
+    table ways {
         key = {
             data : exact;
         }
@@ -97,7 +97,7 @@ control LeanOooWay1(in ooo_slot_t slot_0, in ooo_slot_t slot_1, in bit<16> signa
 
     action keep() { index = 1w0 ++ slot_0; }
 
-    LEAN_AT(2) table ways {
+    table ways {
         key = {
             fate : exact;
         }
@@ -159,7 +159,7 @@ control LeanOooMax(in fate_t fate, in copy_t copy, in ooo_index_t index, in bit<
 
     action skip() { found = 0; }
 
-    LEAN_AT(4) table maxima {
+    table maxima {
         key = {
             fate       : ternary;
             copy       : ternary;
