@@ -26,6 +26,7 @@ type Array struct {
 	empty    bool // without banks: it held only zeros when it was read last, behind the last packet
 
 	words []uint64 // what the set reads into
+	among word
 }
 
 func newArray(ms *ebpf.MapSpec, m *ebpf.Map) *Array {
@@ -134,11 +135,17 @@ func (a *Array) writeSome(first int, words []uint64) error {
 	for e := range n {
 		a.keys = append(a.keys, uint32(first+e))
 	}
-	if err := a.writeBatch(a.keys, words[:n*w]); !errors.Is(err, ebpf.ErrNotSupported) {
+	return a.Put(a.keys, words[:n*w])
+}
+
+// Put writes elements of an array that is not per CPU.
+func (a *Array) Put(keys []uint32, words []uint64) error {
+	a.written = true
+	if err := a.writeBatch(keys, words); !errors.Is(err, ebpf.ErrNotSupported) {
 		return err
 	}
-	b := make([]byte, a.ElemSize)
-	for e, key := range a.keys {
+	b, w := make([]byte, a.ElemSize), a.wordsPerElement()
+	for e, key := range keys {
 		for i := range b {
 			b[i] = byte(words[e*w+i/8] >> (8 * (i % 8)))
 		}

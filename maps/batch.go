@@ -22,6 +22,9 @@ type batch struct {
 
 // read adds the elements from key first on to dst, as many as dst holds.
 func (a *Array) read(first int, dst []uint64) error {
+	if a.among.of != nil {
+		return a.among.read(first, dst)
+	}
 	typed := a.ElemSize%8 == 0 && (a.PerCPU || a.ElemSize == 8) || a.ElemSize == 4 && !a.PerCPU
 	if typed && !a.scratch.unsupported {
 		err := a.readBatches(first, dst)
@@ -151,6 +154,9 @@ func (a *Array) zeroBatch(keys []uint32) error {
 
 // writeBatch writes elements of one word in one system call, the same on all CPUs, where the kernel can (per CPU: Linux 5.13).
 func (a *Array) writeBatch(keys []uint32, words []uint64) error {
+	if a.among.of != nil {
+		return a.among.put(keys, words)
+	}
 	if a.scratch.unsupported || a.ElemSize != 8 && (a.ElemSize != 4 || a.PerCPU) {
 		return ebpf.ErrNotSupported
 	}

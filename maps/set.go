@@ -3,6 +3,7 @@ package maps
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"strconv"
@@ -29,15 +30,17 @@ var ErrNoMap = errors.New("no such map")
 
 // Set holds the loaded maps of one algorithm.
 type Set struct {
-	arrays map[string]*Array
+	arrays map[string]*Array // by map
+	beside map[string]*Array // those of a map that has several
 }
 
 // NewSet pairs loaded maps with what their specs say of them.
 func NewSet(spec *ebpf.CollectionSpec, loaded map[string]*ebpf.Map) *Set {
-	s := &Set{arrays: map[string]*Array{}}
+	s := &Set{arrays: map[string]*Array{}, beside: map[string]*Array{}}
 	for name, m := range loaded {
 		if ms, ok := spec.Maps[name]; ok {
 			s.arrays[name] = newArray(ms, m)
+			maps.Copy(s.beside, s.arrays[name].apart(ms))
 		}
 	}
 	return s
@@ -46,6 +49,9 @@ func NewSet(spec *ebpf.CollectionSpec, loaded map[string]*ebpf.Map) *Set {
 // Array finds an array by the name it has in the C source.
 func (s *Set) Array(name string) (*Array, error) {
 	a, ok := s.arrays[name]
+	if !ok {
+		a, ok = s.beside[name]
+	}
 	if !ok {
 		return nil, fmt.Errorf("find array %s: %w", name, ErrNoMap)
 	}

@@ -99,7 +99,10 @@ func registersOf(spec *ebpf.CollectionSpec) map[string]register {
 			continue
 		}
 		stage, _ := maps.Stage(m)
-		found[name] = register{name: name, width: int(m.ValueSize) * 8, entries: uint64(m.MaxEntries), stage: stage}
+		names := maps.Arrays(name, m)
+		for _, name := range names {
+			found[name] = register{name: name, width: int(m.ValueSize) * 8 / len(names), entries: uint64(m.MaxEntries), stage: stage}
+		}
 	}
 	return found
 }

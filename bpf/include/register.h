@@ -8,6 +8,8 @@
  *
  * REGISTER         shared by all cores; what a later packet reads back. Update it with one atomic
  *                  operation, or with one aligned store of the whole word.
+ * REGISTERS        several arrays of one stage, side by side in one map because every packet asks them at one place: one lookup for all.
+ *                  Each of them keeps the rules by itself; which one is touched has to be seen in the instruction.
  * REGISTER_BANKED  the same with two banks, for what accumulates over a window.
  * REGISTER_PERCPU_BANKED  per CPU and read back in the data plane, for records of more than one word: no core ever sees
  *                  half of another core's record. Every core runs the algorithm over its share of the packets, and the
@@ -34,6 +36,20 @@
 		__type(value, t);                                                                     \
 		__uint(max_entries, n);                                                               \
 	} name SEC(".maps") TAG("pisa:register") TAG("pisa:stage=" STR(stage))
+
+/* many: how many arrays; names: of each, with commas between. An element of the map is `struct name_t { t of[many]; }`. */
+#define REGISTERS(name, stage, t, n, many, names)                                                     \
+	_Static_assert(sizeof(t) <= 8, "a register element is at most 64 bits");                      \
+	const volatile __u32 name##_entries = n;                                                      \
+	struct name##_t {                                                                             \
+		t of[many];                                                                           \
+	};                                                                                            \
+	struct {                                                                                      \
+		__uint(type, BPF_MAP_TYPE_ARRAY);                                                     \
+		__type(key, __u32);                                                                   \
+		__type(value, struct name##_t);                                                       \
+		__uint(max_entries, n);                                                               \
+	} name SEC(".maps") TAG("pisa:register") TAG("pisa:stage=" STR(stage)) TAG("pisa:arrays=" names)
 
 #define REGISTER_BANKED(name, stage, t, n)                                                            \
 	_Static_assert(sizeof(t) <= 8, "a register element is at most 64 bits");                      \

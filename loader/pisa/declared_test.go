@@ -2,6 +2,7 @@ package pisa
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,6 +37,11 @@ var declarations = []struct {
 	{"a register in a file of its own", "clean", "one_exchange", "single", pinned, rule.Unlisted},
 	{"a register with a shared name", "clean", "one_exchange", "single", renamed("hash_crc_tables"), rule.Unlisted},
 	{"a register that says it is shared", "clean", "one_exchange", "single", tagged("xdpmon:shared"), rule.Unlisted},
+	{"arrays side by side of each core", "beside", "each_by_itself", "quads", typed(ebpf.PerCPUArray), rule.Unlisted},
+	{"arrays side by side, two of one name", "beside", "each_by_itself", "quads", beside("quad_a,quad_b,quad_b,quad_d"), rule.Unlisted},
+	{"arrays side by side, one with the name of a map", "beside", "each_by_itself", "quads", beside("quad_a,quads,quad_c,quad_d"), rule.Unlisted},
+	{"arrays side by side, one without a name", "beside", "each_by_itself", "quads", beside("quad_a,,quad_c,quad_d"), rule.Unlisted},
+	{"a table of several arrays", "clean", "own_scratch", "targets", tagged("pisa:arrays=one,other"), rule.Unlisted},
 	{"a table that forgets the eldest", "clean", "own_scratch", "targets", typed(ebpf.LRUHash), rule.FlowState},
 	{"a table of sockets", "clean", "own_scratch", "targets", typed(ebpf.SockHash), rule.FlowState},
 	{"a table that is local storage", "clean", "own_scratch", "targets", typed(ebpf.SkStorage), rule.FlowState},
@@ -62,6 +68,12 @@ func typed(t ebpf.MapType) func(*ebpf.CollectionSpec, *ebpf.MapSpec) {
 
 func tagged(tag string) func(*ebpf.CollectionSpec, *ebpf.MapSpec) {
 	return func(_ *ebpf.CollectionSpec, m *ebpf.MapSpec) { m.Tags = append(m.Tags, tag) }
+}
+
+func beside(names string) func(*ebpf.CollectionSpec, *ebpf.MapSpec) {
+	return func(_ *ebpf.CollectionSpec, m *ebpf.MapSpec) {
+		m.Tags = append(slices.DeleteFunc(slices.Clone(m.Tags), func(tag string) bool { return strings.HasPrefix(tag, "pisa:arrays=") }), "pisa:arrays="+names)
+	}
 }
 
 func flagged(flags uint32) func(*ebpf.CollectionSpec, *ebpf.MapSpec) {

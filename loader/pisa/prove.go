@@ -55,7 +55,7 @@ func ProveWithin(spec *ebpf.CollectionSpec, limit int) (*Report, error) {
 
 // locate points what is wrong with a map's declaration at the first instruction that names the map.
 func locate(v *rule.Violation, e *declared.Collection, proofs []*machine.Machine) {
-	at := e.Numbers[v.Map]
+	at := e.Numbers[e.Arrays[e.Numbers[v.Map]].Map]
 	for _, m := range proofs {
 		for i := range m.Prog.Insns {
 			if m.Prog.Insns[i].Array == at {

@@ -77,7 +77,7 @@ func possibleCPUs() int {
 }
 
 func newArray(a *declared.Array, cpus int) Array {
-	value, entries := uint64(a.Spec.ValueSize), uint64(a.Spec.MaxEntries)
+	value, entries := uint64(a.Width), uint64(a.Spec.MaxEntries)
 	row := Array{
 		Name: a.Name, Kind: a.Kind, WidthBits: int(value) * 8, Entries: entries / uint64(a.Banks), Banks: a.Banks,
 		Bits: value * 8 * entries, KernelBytes: (value + 7) / 8 * 8 * entries, Shared: a.Shared, Programs: []string{},

@@ -1,7 +1,6 @@
 package twins
 
 import (
-	"encoding/binary"
 	"errors"
 	"slices"
 
@@ -186,26 +185,18 @@ func (h *host) write(name string, first int, words ...uint64) error {
 
 // put words into elements, many in one system call.
 func (h *host) put(a *maps.Array, keys []uint32, words []uint64) error {
-	var values any = words
-	switch {
-	case a.PerCPU:
-		cpu, err := core()
-		if err != nil {
-			return err
-		}
-		copies := make([]uint64, len(words)*maps.PossibleCPUs())
-		for i, v := range words {
-			copies[i*maps.PossibleCPUs()+cpu] = v
-		}
-		values = copies
-	case a.ElemSize == 4:
-		short := make([]uint32, len(words))
-		for i, v := range words {
-			short[i] = uint32(v)
-		}
-		values = short
+	if !a.PerCPU {
+		return a.Put(keys, words)
 	}
-	_, err := a.Map().BatchUpdate(keys, values, nil)
+	cpu, err := core()
+	if err != nil {
+		return err
+	}
+	copies := make([]uint64, len(words)*maps.PossibleCPUs())
+	for i, v := range words {
+		copies[i*maps.PossibleCPUs()+cpu] = v
+	}
+	_, err = a.Map().BatchUpdate(keys, copies, nil)
 	return err
 }
 
@@ -238,9 +229,7 @@ func (h *host) read(name string, i int) (uint64, error) {
 		err = a.Map().Lookup(uint32(i), &copies)
 		return copies[cpu], err
 	}
-	b := make([]byte, 8)
-	err = a.Map().Lookup(uint32(i), b[:a.ElemSize])
-	return binary.NativeEndian.Uint64(b), err
+	return a.At(uint32(i))
 }
 
 // end of a window: new packets go to the other bank, and the closed one is set to zero.

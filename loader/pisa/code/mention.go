@@ -15,7 +15,7 @@ func NewMentions(p *Program, arrays []*declared.Array) Mentions {
 	own := make(Mentions, len(p.Insns))
 	for i := range p.Insns {
 		if at := p.Insns[i].Array; at >= 0 && arrays[at].Staged() {
-			own[i] = arrays[at].Bit
+			own[i] = arrays[at].Group
 		}
 	}
 	out := slices.Clone(own)

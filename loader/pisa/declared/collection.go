@@ -46,18 +46,27 @@ func Read(spec *ebpf.CollectionSpec) (*Collection, []rule.Violation, error) {
 	next := 0
 	for _, name := range names {
 		a, bad := classify(name, spec.Maps[name])
-		broken = append(broken, bad...)
-		if a.followed() {
-			if next == maxArrays {
-				return nil, nil, fmt.Errorf("more than %d arrays, rings and generators: %w", maxArrays, rule.ErrTooComplex)
-			}
-			a.Bit = 1 << next
-			next++
-		}
 		a.Data = contents(spec, name)
+		list, wrong := sideBySide(a)
+		broken = append(append(broken, bad...), wrong...)
+		var together Set
+		for _, a := range list {
+			if a.followed() {
+				if next == maxArrays {
+					return nil, nil, fmt.Errorf("more than %d arrays, rings and generators: %w", maxArrays, rule.ErrTooComplex)
+				}
+				a.Bit = 1 << next
+				together |= a.Bit
+				next++
+			}
+		}
 		e.Numbers[name] = len(e.Arrays)
-		e.Arrays = append(e.Arrays, a)
-		e.group(a)
+		for _, a := range list {
+			a.Group = together
+			broken = append(broken, e.name(a, spec)...)
+			e.Arrays = append(e.Arrays, a)
+			e.group(a)
+		}
 	}
 	if at, ok := e.Numbers[VectorName]; ok {
 		if wrong := e.Vector.read(int32(at), e.Arrays[at].Spec.Value); wrong != "" {
@@ -77,6 +86,18 @@ func Read(spec *ebpf.CollectionSpec) (*Collection, []rule.Violation, error) {
 func isSet(spec *ebpf.CollectionSpec, name string) bool {
 	v, ok := spec.Variables[name]
 	return ok && slices.ContainsFunc(v.Value, func(b byte) bool { return b != 0 })
+}
+
+// name gives an array its number. Two of one name would be one for whoever reads the proof.
+func (e *Collection) name(a *Array, spec *ebpf.CollectionSpec) []rule.Violation {
+	if a.Beside == 1 && a.Name == a.Map {
+		return nil
+	}
+	if _, known := e.Numbers[a.Name]; known || spec.Maps[a.Name] != nil || a.Name == "" {
+		return []rule.Violation{{Rule: 1, Code: rule.Unlisted, Map: a.Map, Insn: -1, Reason: fmt.Sprintf("the name %q of one of its arrays is not its own", a.Name)}}
+	}
+	e.Numbers[a.Name] = len(e.Arrays)
+	return nil
 }
 
 func (e *Collection) group(a *Array) {

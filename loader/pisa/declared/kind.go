@@ -47,9 +47,14 @@ const (
 	ControlName = "chain_control"
 )
 
-// Array is one map of a collection as the proof sees it. Its number is its place in env.maps.
+// Array is one map of a collection as the proof sees it, or one of several register arrays in a map, whose element then has one word of each. Its number is
+// its place in Collection.Arrays; those of one map follow each other.
 type Array struct {
 	Name    string
+	Map     string
+	Beside  int // arrays of its map
+	Place   int // in bytes of the map's element
+	Width   int // bytes
 	Kind    Kind
 	Stage   int // of staged arrays: the declared one, forced into the range that exists
 	Banks   int
@@ -58,6 +63,7 @@ type Array struct {
 	Spec    *ebpf.MapSpec
 	Data    []byte // contents of a constant
 	Bit     Set    // of register, tally, counters and budget; 0 of the others
+	Group   Set    // the bits of all arrays of its map
 }
 
 // Staged says whether stages and single accesses are proven for it.
@@ -90,7 +96,7 @@ func (a *Array) Indexed() bool {
 }
 
 func classify(name string, spec *ebpf.MapSpec) (*Array, []rule.Violation) {
-	a := &Array{Name: name, Kind: kindOf(name, spec), Stage: -1, Banks: 1, Spec: spec}
+	a := &Array{Name: name, Map: name, Width: int(spec.ValueSize), Beside: 1, Kind: kindOf(name, spec), Stage: -1, Banks: 1, Spec: spec}
 	a.LowPass = slices.Contains(spec.Tags, tagLowPass)
 	a.Shared = slices.Contains(spec.Tags, tagShared)
 	if slices.Contains(spec.Tags, tagBanked) {
@@ -103,7 +109,7 @@ func classify(name string, spec *ebpf.MapSpec) (*Array, []rule.Violation) {
 	switch a.Kind {
 	case Register, Tally:
 		a.Stage = min(max(readStage(spec.Tags, add), 0), MaxStages-1)
-		if bits := int(spec.ValueSize) * 8; bits > elementBits {
+		if bits := int(spec.ValueSize) * 8; bits > elementBits && namesOf(spec) == nil {
 			add(3, rule.ElementWidth, "an element has %d bits", bits)
 		}
 	}

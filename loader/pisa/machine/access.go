@@ -41,6 +41,23 @@ func (m *Machine) openAccess(s *state.State, obj int32) uint8 {
 	return a.Lookups - 1
 }
 
+// single finds the array that an access is to among those of a map. Which one it is has to be in the instruction: they are not one array with places.
+func (m *Machine) single(s *state.State, ptr value.Value, size int) value.Value {
+	if ptr.Form != value.FormElement || m.env.Arrays[ptr.Obj].Beside == 1 {
+		return ptr
+	}
+	arr := m.env.Arrays[ptr.Obj]
+	lo, hi := s.Reach(ptr)
+	at := lo / arr.Width
+	if lo != hi || lo < 0 || at >= arr.Beside || lo+size > (at+1)*arr.Width {
+		m.fail(s.PC, arr, 2, rule.Unfollowed, "it stands beside others in map %s, and which of them is touched cannot be seen", arr.Map)
+		at, lo = 0, 0
+	}
+	ptr.Obj += int32(at)
+	ptr.N = m.nodes.Number(uint64(lo - at*arr.Width))
+	return ptr
+}
+
 // touchElement proves rules 1, 2 and 4 of one touch.
 func (m *Machine) touchElement(s *state.State, ptr value.Value, t touch) {
 	arr := m.env.Arrays[ptr.Obj]

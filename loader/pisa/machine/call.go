@@ -163,6 +163,7 @@ func (m *Machine) lengthOf(s *state.State, r asm.Register) expr.Span {
 
 // readRange reads memory of any length and returns what it depends on.
 func (m *Machine) readRange(s *state.State, ptr value.Value, size int) value.Taint {
+	ptr = m.single(s, ptr, size)
 	lo, hi := s.Reach(ptr)
 	switch {
 	case ptr.Form == value.FormStack:

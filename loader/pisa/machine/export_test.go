@@ -4,6 +4,7 @@ package machine
 var (
 	RandomSeed    = randomSeed
 	RandomArrays  = randomArrays
+	RandomPairs   = randomPairs
 	RandomProgram = randomProgram
 	RandomSpec    = randomSpec
 	ArrayName     = arrayName

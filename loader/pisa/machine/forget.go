@@ -19,7 +19,7 @@ func (m *Machine) forget(s *state.State) {
 	keep := func(v value.Value) {
 		switch v.Form {
 		case value.FormElement, value.FormMap:
-			wanted |= m.env.Arrays[v.Obj].Bit
+			wanted |= m.env.Arrays[v.Obj].Group
 		case value.FormCode: // a callback, and its next round
 			wanted |= m.mentions[v.Obj]
 		}

@@ -52,6 +52,7 @@ func (m *Machine) displace(ptr value.Value, in *code.Insn) value.Value {
 // read is what is found behind a pointer.
 func (m *Machine) read(s *state.State, ptr value.Value, size int) value.Value {
 	fresh := value.Number(m.nodes.Leaf(expr.Below(uint(size)*8)), value.Taint{})
+	ptr = m.single(s, ptr, size)
 	switch ptr.Form {
 	case value.FormNumber:
 		return m.readOutside(s, ptr, size, fresh)

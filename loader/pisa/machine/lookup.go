@@ -81,6 +81,8 @@ func (m *Machine) update(s *state.State) {
 	t = t.With(m.readRange(s, s.Regs[asm.R3], int(a.Spec.ValueSize))).With(s.Regs[asm.R4].T).With(s.Control)
 	m.refuseSecret(s, t.From&m.env.Secrets&^a.Bit, "decides what is stored")
 	switch {
+	case a.Beside > 1:
+		m.fail(s.PC, a, 2, rule.SecondAccess, "all arrays of map %s are written at once", a.Map)
 	case a.Staged():
 		ptr := value.Value{Form: value.FormElement, Obj: obj, Lookup: m.openAccess(s, obj), T: t}
 		m.touchElement(s, ptr, touch{pc: s.PC, write: true, off: -1, size: 8, value: t})

@@ -40,7 +40,7 @@ func TestCopiesPartInALoop(t *testing.T) {
 	insns = append(insns, touchArray0("end")...)
 	insns = append(insns, asm.Mov.Imm(asm.R0, 0).WithSymbol("end"), asm.Return())
 	var broken *rule.Violations
-	if _, err := pisa.Prove(machine.RandomSpec(insns)); !errors.As(err, &broken) || broken.List[0].Code != rule.SecondAccess {
+	if _, err := pisa.Prove(machine.RandomSpec(insns, machine.RandomArrays)); !errors.As(err, &broken) || broken.List[0].Code != rule.SecondAccess {
 		t.Errorf("got %v, want a second access", err)
 	}
 }
@@ -51,7 +51,7 @@ func TestEndlessLoop(t *testing.T) {
 		asm.Mov.Imm(asm.R7, 0),
 		asm.Add.Imm(asm.R7, 1).WithSymbol("head"), asm.Ja.Label("head"),
 	}
-	if _, err := pisa.Prove(machine.RandomSpec(insns)); err != nil {
+	if _, err := pisa.Prove(machine.RandomSpec(insns, machine.RandomArrays)); err != nil {
 		t.Error(err)
 	}
 }
@@ -65,7 +65,7 @@ func TestRejectsMalformedPrograms(t *testing.T) {
 		"unknown map":   {asm.LoadMapPtr(asm.R1, 0).WithReference("nothing"), asm.Return()},
 		"no register":   {asm.Mov.Imm(12, 0), asm.Return()},
 	} {
-		if _, err := pisa.Prove(machine.RandomSpec(insns)); !errors.Is(err, rule.ErrMalformed) {
+		if _, err := pisa.Prove(machine.RandomSpec(insns, machine.RandomArrays)); !errors.Is(err, rule.ErrMalformed) {
 			t.Errorf("%s: got %v, want %v", name, err, rule.ErrMalformed)
 		}
 	}

@@ -18,6 +18,7 @@ type concrete struct {
 
 // monitor runs random programs and watches what they do to registers. It shares no code with the proof.
 type monitor struct {
+	layout
 	insns   asm.Instructions
 	labels  map[string]int
 	memory  [][4][8]byte
@@ -30,8 +31,8 @@ type monitor struct {
 	written map[int]uint8
 }
 
-func newMonitor(insns asm.Instructions) *monitor {
-	m := &monitor{insns: insns, labels: make(map[string]int), memory: make([][4][8]byte, len(randomArrays))}
+func newMonitor(insns asm.Instructions, l layout) *monitor {
+	m := &monitor{layout: l, insns: insns, labels: make(map[string]int), memory: make([][4][8]byte, len(l.stages))}
 	for i, ins := range insns {
 		if name := ins.Symbol(); name != "" {
 			m.labels[name] = i
@@ -99,7 +100,7 @@ func (m *monitor) run(context [contextWords]uint32) string {
 func (m *monitor) foreseen(a *activation, pc, depth int) bool {
 	at := situation{pc: pc, depth: depth, top: m.top}
 	for array := range m.touched {
-		if randomArrays[array] == m.top && m.proof.mentioned(pc, array) {
+		if m.stages[array] == m.top && m.proof.mentioned(pc, array) {
 			at.touched |= 1 << array
 			at.written[array] = m.written[array]
 		}
@@ -205,8 +206,9 @@ func (m *monitor) access(a *activation, ins asm.Instruction) string {
 				a.regs[ins.Dst].n &= 1<<32 - 1
 			}
 		case 'e':
-			broken := m.touch(base, ins.Offset, size, true, false, 0)
-			a.regs[ins.Dst] = m.element(base, ins.Offset, size)
+			base, off := m.word(base, ins.Offset)
+			broken := m.touch(base, off, size, true, false, 0)
+			a.regs[ins.Dst] = m.element(base, off, size)
 			return broken
 		}
 		return ""
@@ -223,22 +225,32 @@ func (m *monitor) access(a *activation, ins asm.Instruction) string {
 		a.stack[ins.Offset] = v
 		return ""
 	}
+	base, off := m.word(base, ins.Offset)
 	if ins.OpCode.Mode() != asm.AtomicMode {
-		m.set(base, ins.Offset, size, v.n)
-		return m.touch(base, ins.Offset, size, false, true, v.from)
+		m.set(base, off, size, v.n)
+		return m.touch(base, off, size, false, true, v.from)
 	}
-	old := m.element(base, ins.Offset, size)
+	old := m.element(base, off, size)
 	switch {
 	case ins.OpCode.AtomicOp() == asm.FetchAdd:
-		m.set(base, ins.Offset, size, old.n+v.n)
+		m.set(base, off, size, old.n+v.n)
 		a.regs[ins.Src] = old
 	default:
 		if a.regs[0].n == old.n {
-			m.set(base, ins.Offset, size, v.n)
+			m.set(base, off, size, v.n)
 		}
 		a.regs[0] = old
 	}
-	return m.touch(base, ins.Offset, size, true, true, v.from)
+	return m.touch(base, off, size, true, true, v.from)
+}
+
+// word is the array of a map that an access is to, and where in its element.
+func (m *monitor) word(base concrete, off int16) (concrete, int16) {
+	if m.beside == 1 {
+		return base, off
+	}
+	base.array += int(off / 8)
+	return base, off % 8
 }
 
 func (m *monitor) element(e concrete, off int16, size int) concrete {
@@ -257,7 +269,7 @@ func (m *monitor) set(e concrete, off int16, size int, n uint64) {
 
 // touch is the memory rules as docs/memory-rules.md says them, for one access that happens.
 func (m *monitor) touch(e concrete, off int16, size int, read, write bool, value uint) string {
-	stage := randomArrays[e.array]
+	stage := m.stages[e.array]
 	first, before := m.touched[e.array]
 	bytes := uint8(1<<size-1) << off
 	switch {
@@ -268,7 +280,7 @@ func (m *monitor) touch(e concrete, off int16, size int, read, write bool, value
 	case m.written[e.array]&bytes != 0:
 		return fmt.Sprintf("a word of array %d behind its write", e.array)
 	}
-	for other, s := range randomArrays {
+	for other, s := range m.stages {
 		if other != e.array && s == stage && (e.from|value)&(1<<other) != 0 {
 			return fmt.Sprintf("array %d feeds array %d", other, e.array)
 		}

@@ -22,15 +22,34 @@ var (
 	randomCount = flag.Int("pisa.programs", 1500, "random programs to prove and to run")
 )
 
-// randomArrays are the registers of random programs: stage by number.
-var randomArrays = []int{0, 0, 1, 2}
+// layout is the registers of random programs: stage by number, and how many of them stand side by side in a map.
+type layout struct {
+	stages []int
+	beside int
+}
+
+var (
+	randomArrays = layout{[]int{0, 0, 1, 2}, 1}
+	randomPairs  = layout{[]int{0, 0, 1, 1, 2, 2}, 2}
+)
+
+const mostArrays = 6
 
 func arrayName(i int) string { return fmt.Sprintf("array%d", i) }
+
+// maps are the numbers of the first arrays of each.
+func (l layout) maps() (list []int) {
+	for i := 0; i < len(l.stages); i += l.beside {
+		list = append(list, i)
+	}
+	return list
+}
 
 // writer writes random programs that the kernel's verifier would accept: pointers and numbers are kept in stack
 // slots, a key in the uppermost one, numbers in r7 to r9 too, the context in r6.
 type writer struct {
 	*rand.Rand
+	layout
 	out    asm.Instructions
 	labels int
 	depth  int
@@ -61,8 +80,8 @@ func slot(i int) int16 { return int16(-16 - 8*i) }
 
 func numberSlot(i int) int16 { return slot(pointerSlots + i) }
 
-func randomProgram(r *rand.Rand) asm.Instructions {
-	w := &writer{Rand: r, ins: 6 + r.IntN(40)}
+func randomProgram(r *rand.Rand, l layout) asm.Instructions {
+	w := &writer{Rand: r, layout: l, ins: 6 + r.IntN(40)}
 	w.emit(asm.Mov.Reg(asm.R6, asm.R1))
 	for i := range pointerSlots {
 		w.emit(asm.StoreImm(asm.R10, slot(i), 0, asm.Word), asm.StoreImm(asm.R10, slot(i)+4, 0, asm.Word))
@@ -146,7 +165,7 @@ func (w *writer) lookup() {
 	w.emit(
 		asm.StoreMem(asm.R10, keySlot, asm.R1, asm.Word),
 		asm.Mov.Reg(asm.R2, asm.R10), asm.Add.Imm(asm.R2, keySlot),
-		asm.LoadMapPtr(asm.R1, 0).WithReference(arrayName(w.IntN(len(randomArrays)))),
+		asm.LoadMapPtr(asm.R1, 0).WithReference(arrayName(w.maps()[w.IntN(len(w.maps()))])),
 		asm.FnMapLookupElem.Call(),
 		asm.StoreMem(asm.R10, slot(w.IntN(pointerSlots)), asm.R0, asm.DWord),
 	)
@@ -167,6 +186,7 @@ func (w *writer) operation() {
 	if w.IntN(3) == 0 {
 		off, size = 0, asm.DWord
 	}
+	off += int16(8 * w.IntN(w.beside))
 	switch w.IntN(5) {
 	case 0, 1:
 		w.emit(asm.LoadMem(w.number(), asm.R1, off, size))
@@ -234,11 +254,14 @@ func addFunction() asm.Instructions {
 	}
 }
 
-func randomSpec(insns asm.Instructions) *ebpf.CollectionSpec {
+func randomSpec(insns asm.Instructions, l layout) *ebpf.CollectionSpec {
 	spec := &ebpf.CollectionSpec{Maps: make(map[string]*ebpf.MapSpec)}
-	for i, stage := range randomArrays {
-		spec.Maps[arrayName(i)] = &ebpf.MapSpec{Name: arrayName(i), Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 4,
-			Tags: []string{"pisa:register", fmt.Sprintf("pisa:stage=%d", stage)}}
+	for _, i := range l.maps() {
+		spec.Maps[arrayName(i)] = &ebpf.MapSpec{Name: arrayName(i), Type: ebpf.Array, KeySize: 4, ValueSize: uint32(8 * l.beside), MaxEntries: 4,
+			Tags: []string{"pisa:register", fmt.Sprintf("pisa:stage=%d", l.stages[i])}}
+		if l.beside == 2 {
+			spec.Maps[arrayName(i)].Tags = append(spec.Maps[arrayName(i)].Tags, fmt.Sprintf("pisa:arrays=word%d,word%d", i, i+1))
+		}
 	}
 	for _, ins := range insns {
 		if ins.Reference() == "add" {
@@ -260,7 +283,8 @@ func TestRandomPrograms(t *testing.T) {
 	var broken, proven, refused, complex int
 	for i := range *randomCount {
 		r := rand.New(rand.NewPCG(*randomSeed, uint64(i)))
-		spec := randomSpec(randomProgram(r))
+		l := []layout{randomArrays, randomPairs}[i%2]
+		spec := randomSpec(randomProgram(r, l), l)
 		insns := spec.Programs["random"].Instructions
 		m, err := watchProof(t, spec)
 		if errors.Is(err, rule.ErrTooComplex) {
@@ -270,7 +294,7 @@ func TestRandomPrograms(t *testing.T) {
 		if err != nil {
 			t.Fatalf("program %d: %v\n%v", i, err, insns)
 		}
-		seen := runRandomly(insns, r, m)
+		seen := runRandomly(insns, l, r, m)
 		switch {
 		case seen != "" && len(m.Found) == 0:
 			t.Fatalf("program %d is proven, but: %s\n%v", i, seen, insns)
@@ -299,7 +323,7 @@ type watched struct {
 type situation struct {
 	pc, depth, top int
 	touched        uint
-	written        [4]uint8
+	written        [mostArrays]uint8
 }
 
 // numbers are the spans of r7 to r9.
@@ -355,8 +379,8 @@ func (w *watched) covers(at situation, regs [3]uint64) bool {
 	})
 }
 
-func runRandomly(insns asm.Instructions, r *rand.Rand, w *watched) string {
-	m := newMonitor(insns)
+func runRandomly(insns asm.Instructions, l layout, r *rand.Rand, w *watched) string {
+	m := newMonitor(insns, l)
 	if len(w.Found) == 0 {
 		m.proof = w
 	}

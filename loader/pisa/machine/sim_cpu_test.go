@@ -20,8 +20,8 @@ type simulator struct {
 	steps   int
 	lookups int
 	top     int
-	touched map[*simMap]int
-	written map[*simMap]uint8
+	touched map[simArray]int
+	written map[simArray]uint8
 	broken  string // the first rule that was broken
 	trace   uint64 // of the instructions that ran
 	ended   outcome
@@ -48,7 +48,7 @@ func (s *simulator) newFrame() simFrame {
 
 // pass runs the program once, from its start to where it ends or calls another one.
 func (s *simulator) pass() outcome {
-	s.top, s.touched, s.written = -1, make(map[*simMap]int), make(map[*simMap]uint8)
+	s.top, s.touched, s.written = -1, make(map[simArray]int), make(map[simArray]uint8)
 	s.ended = outcome{}
 	f := s.newFrame()
 	f.regs[1] = simValue{mem: s.context}
@@ -223,9 +223,22 @@ func (s *simulator) atomic(f *simFrame, ins asm.Instruction) {
 	f.regs[0] = old
 }
 
+// simArray is a register: a map, or a word of its elements.
+type simArray struct {
+	*simMap
+	word int
+}
+
 // touch is rules 1 and 2 for one access that happens.
 func (s *simulator) touch(e simValue, off, size int, write bool) {
-	m := e.mem.owner
+	m := simArray{e.mem.owner, 0}
+	if m.apart {
+		m.word, off = off/8, off%8
+		if rest := off + size - 8; rest > 0 {
+			s.touch(e, 8*(m.word+1), rest, write)
+			size -= rest
+		}
+	}
 	first, before := s.touched[m]
 	var bytes uint8
 	for i := range size {

@@ -113,13 +113,14 @@ type simMap struct {
 	kind     declared.Kind
 	spec     *ebpf.MapSpec
 	stage    int
+	apart    bool // words of an element are of arrays of their own
 	elements []*simMemory
 }
 
 func (m *simMap) staged() bool { return m.kind == declared.Register || m.kind == declared.Tally }
 
 func newSimMap(name string, a *declared.Array) *simMap {
-	m := &simMap{name: name, kind: a.Kind, spec: a.Spec, stage: a.Stage}
+	m := &simMap{name: name, kind: a.Kind, spec: a.Spec, stage: a.Stage, apart: a.Beside > 1}
 	if a.Spec.Type == ebpf.RingBuf || a.Spec.Type == ebpf.PerfEventArray || a.Spec.Type == ebpf.ProgramArray {
 		return m
 	}

@@ -63,8 +63,11 @@ func newWorld(e *declared.Collection, seed, history, shifted uint64, differ left
 	w := world{env: e, maps: make(map[string]*simMap), now: 1 + uint64(r.Uint32N(1000)), emptySlots: r.IntN(4) == 0,
 		garbage: of(differ.stacks, 3), full: of(differ.rings, 4), chance: always(5)}
 	for _, a := range e.Arrays {
-		m := newSimMap(a.Name, a)
-		w.maps[a.Name] = m
+		if w.maps[a.Map] != nil { // one beside others
+			continue
+		}
+		m := newSimMap(a.Map, a)
+		w.maps[a.Map] = m
 		fill := r
 		switch a.Kind {
 		case declared.Scratch:
@@ -141,7 +144,7 @@ func packetThrough(s *simulator) (out result) {
 	out.asked, out.broken, out.trace, out.throws = s.asked, s.broken, s.trace, s.throws
 	for _, a := range s.env.Arrays {
 		if a.Kind == declared.Register {
-			for _, e := range s.maps[a.Name].elements {
+			for _, e := range s.maps[a.Map].elements {
 				out.memory = append(out.memory, e.data...)
 			}
 		}

@@ -21,6 +21,7 @@ func (m *Machine) store(s *state.State, in *code.Insn, v value.Value) {
 // write puts v behind a pointer.
 func (m *Machine) write(s *state.State, ptr value.Value, size int, v value.Value) {
 	v = v.Under(s.Control)
+	ptr = m.single(s, ptr, size)
 	m.refuseSecret(s, ptr.T.From&m.env.Secrets, "decides where something is stored")
 	if ptr.Form != value.FormStack && ptr.Form != value.FormRecord { // a report is what userspace reads
 		m.keepSecret(s, v.T, ptr.Obj, ptr.Form)
@@ -180,7 +181,7 @@ func (m *Machine) atomic(s *state.State, in *code.Insn) {
 
 // exchange is one atomic operation; it returns what was in the word.
 func (m *Machine) exchange(s *state.State, ptr value.Value, size int, operation asm.AtomicOp, v value.Value) value.Value {
-	if ptr.Form == value.FormElement {
+	if ptr = m.single(s, ptr, size); ptr.Form == value.FormElement {
 		m.markAtomic(ptr.Obj)
 		m.keepSecret(s, v.T.With(s.Control), ptr.Obj, ptr.Form)
 		m.touchElement(s, ptr, m.touchOf(s, ptr, size, true, true, v.T.With(s.Control)))
