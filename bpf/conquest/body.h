@@ -130,7 +130,7 @@ static __always_inline int flow_hash(const struct phv *phv, __u64 *h)
 	struct key key;
 
 	if (key_fields == KEY_PLAIN && key_family == FAMILY_BOTH && !conquest_classes && !hash_crc) {
-		*h = flow_plain(phv);
+		*h = phv->flow ? hash_spread(phv->flow) : flow_plain(phv);
 		return phv_has(phv, PHV_IP);
 	}
 	if (!flow_key(phv, &key))
@@ -212,7 +212,7 @@ static __always_inline int above(const struct answer *a, __u64 delay)
 
 	if (paper())
 		limit = (delay * conquest_line >> 20) * conquest_alpha >> 20;
-	return a->row[0] > limit && a->row[1] > limit;
+	return a->sum[0] > limit && a->sum[1] > limit;
 }
 
 /* What is known of a packet by the time that something is told. */
@@ -282,13 +282,13 @@ static __always_inline void ramp(const struct finding *d)
 static __always_inline void accuse(struct finding *d)
 {
 	answer_weigh(d->s, d->a);
-	d->size = smaller(d->a->row[0], d->a->row[1]);
+	d->size = smaller(d->a->sum[0], d->a->sum[1]);
 	d->culprit = above(d->a, d->p->delay);
 	d->count->c[CONQUEST_CONGESTED]++;
 	if (d->culprit)
 		d->count->c[CONQUEST_CULPRIT]++;
 	if (conquest_every || (d->culprit && UNTOLD(conquest_told, d->f, d->s->epoch)))
-		tell(d, conquest_every ? EVENT_PACKET : EVENT_CULPRIT, d->size, d->a->total, 0);
+		tell(d, conquest_every ? EVENT_PACKET : EVENT_CULPRIT, d->size, d->a->sum[SUM_ALL], 0);
 }
 
 /* What is told of the queue: where bursts begin and end, and once a window meanwhile. */
@@ -345,7 +345,7 @@ static __always_inline void depart(const struct phv *phv, struct passage *p, __u
 	opaque(d.culprit); /* or what follows would be written twice, once for each, and hang on what has been told */
 	condemned = conquest_action && (conquest_everyone ? p->delay >= conquest_tau : d.culprit);
 	if (condemned)
-		chance = conquest_everyone ? (1 << CULPRIT_CHANCE) - 1 : culprit_chance(d.size, a.limit, a.total);
+		chance = conquest_everyone ? (1 << CULPRIT_CHANCE) - 1 : culprit_chance(d.size, a.limit, a.sum[SUM_ALL]);
 	burst(&d);
 	if (condemned)
 		culprit_condemn(phv, p->delay, chance);

@@ -82,6 +82,46 @@ const (
 	ConquestConquestEventKindEVENT_PACKET  ConquestConquestEventKind = 5
 )
 
+type ConquestConquestR00T struct {
+	_  structs.HostLayout
+	Of [4]uint64
+}
+
+type ConquestConquestR01T struct {
+	_  structs.HostLayout
+	Of [4]uint64
+}
+
+type ConquestConquestR02T struct {
+	_  structs.HostLayout
+	Of [4]uint64
+}
+
+type ConquestConquestR03T struct {
+	_  structs.HostLayout
+	Of [4]uint64
+}
+
+type ConquestConquestR10T struct {
+	_  structs.HostLayout
+	Of [4]uint64
+}
+
+type ConquestConquestR11T struct {
+	_  structs.HostLayout
+	Of [4]uint64
+}
+
+type ConquestConquestR12T struct {
+	_  structs.HostLayout
+	Of [4]uint64
+}
+
+type ConquestConquestR13T struct {
+	_  structs.HostLayout
+	Of [4]uint64
+}
+
 type ConquestConquestReadingKind uint32
 
 const (
@@ -98,6 +138,26 @@ const (
 	ConquestConquestSourceKindSOURCE_TAP     ConquestConquestSourceKind = 1
 	ConquestConquestSourceKindSOURCE_MODEL   ConquestConquestSourceKind = 2
 )
+
+type ConquestConquestT_0T struct {
+	_  structs.HostLayout
+	Of [4]uint64
+}
+
+type ConquestConquestT_1T struct {
+	_  structs.HostLayout
+	Of [4]uint64
+}
+
+type ConquestConquestT_2T struct {
+	_  structs.HostLayout
+	Of [4]uint64
+}
+
+type ConquestConquestT_3T struct {
+	_  structs.HostLayout
+	Of [4]uint64
+}
 
 type ConquestHashTables struct {
 	_   structs.HostLayout
@@ -166,55 +226,19 @@ const (
 	ConquestMapConquestEvents          = "conquest_events"
 	ConquestMapConquestFree            = "conquest_free"
 	ConquestMapConquestPeak            = "conquest_peak"
+	ConquestMapConquestR00             = "conquest_r0_0"
+	ConquestMapConquestR01             = "conquest_r0_1"
+	ConquestMapConquestR02             = "conquest_r0_2"
+	ConquestMapConquestR03             = "conquest_r0_3"
+	ConquestMapConquestR10             = "conquest_r1_0"
+	ConquestMapConquestR11             = "conquest_r1_1"
+	ConquestMapConquestR12             = "conquest_r1_2"
+	ConquestMapConquestR13             = "conquest_r1_3"
 	ConquestMapConquestRamped          = "conquest_ramped"
-	ConquestMapConquestS00             = "conquest_s0_0"
-	ConquestMapConquestS01             = "conquest_s0_1"
-	ConquestMapConquestS100            = "conquest_s10_0"
-	ConquestMapConquestS101            = "conquest_s10_1"
-	ConquestMapConquestS110            = "conquest_s11_0"
-	ConquestMapConquestS111            = "conquest_s11_1"
-	ConquestMapConquestS120            = "conquest_s12_0"
-	ConquestMapConquestS121            = "conquest_s12_1"
-	ConquestMapConquestS130            = "conquest_s13_0"
-	ConquestMapConquestS131            = "conquest_s13_1"
-	ConquestMapConquestS140            = "conquest_s14_0"
-	ConquestMapConquestS141            = "conquest_s14_1"
-	ConquestMapConquestS150            = "conquest_s15_0"
-	ConquestMapConquestS151            = "conquest_s15_1"
-	ConquestMapConquestS10             = "conquest_s1_0"
-	ConquestMapConquestS11             = "conquest_s1_1"
-	ConquestMapConquestS20             = "conquest_s2_0"
-	ConquestMapConquestS21             = "conquest_s2_1"
-	ConquestMapConquestS30             = "conquest_s3_0"
-	ConquestMapConquestS31             = "conquest_s3_1"
-	ConquestMapConquestS40             = "conquest_s4_0"
-	ConquestMapConquestS41             = "conquest_s4_1"
-	ConquestMapConquestS50             = "conquest_s5_0"
-	ConquestMapConquestS51             = "conquest_s5_1"
-	ConquestMapConquestS60             = "conquest_s6_0"
-	ConquestMapConquestS61             = "conquest_s6_1"
-	ConquestMapConquestS70             = "conquest_s7_0"
-	ConquestMapConquestS71             = "conquest_s7_1"
-	ConquestMapConquestS80             = "conquest_s8_0"
-	ConquestMapConquestS81             = "conquest_s8_1"
-	ConquestMapConquestS90             = "conquest_s9_0"
-	ConquestMapConquestS91             = "conquest_s9_1"
-	ConquestMapConquestT0              = "conquest_t0"
-	ConquestMapConquestT1              = "conquest_t1"
-	ConquestMapConquestT10             = "conquest_t10"
-	ConquestMapConquestT11             = "conquest_t11"
-	ConquestMapConquestT12             = "conquest_t12"
-	ConquestMapConquestT13             = "conquest_t13"
-	ConquestMapConquestT14             = "conquest_t14"
-	ConquestMapConquestT15             = "conquest_t15"
-	ConquestMapConquestT2              = "conquest_t2"
-	ConquestMapConquestT3              = "conquest_t3"
-	ConquestMapConquestT4              = "conquest_t4"
-	ConquestMapConquestT5              = "conquest_t5"
-	ConquestMapConquestT6              = "conquest_t6"
-	ConquestMapConquestT7              = "conquest_t7"
-	ConquestMapConquestT8              = "conquest_t8"
-	ConquestMapConquestT9              = "conquest_t9"
+	ConquestMapConquestT_0             = "conquest_t_0"
+	ConquestMapConquestT_1             = "conquest_t_1"
+	ConquestMapConquestT_2             = "conquest_t_2"
+	ConquestMapConquestT_3             = "conquest_t_3"
 	ConquestMapConquestTap             = "conquest_tap"
 	ConquestMapConquestTold            = "conquest_told"
 	ConquestMapConquestUntil           = "conquest_until"
@@ -248,62 +272,26 @@ const (
 	ConquestVarConquestPause           = "conquest_pause"
 	ConquestVarConquestPeakEntries     = "conquest_peak_entries"
 	ConquestVarConquestQueues          = "conquest_queues"
+	ConquestVarConquestR00Entries      = "conquest_r0_0_entries"
+	ConquestVarConquestR01Entries      = "conquest_r0_1_entries"
+	ConquestVarConquestR02Entries      = "conquest_r0_2_entries"
+	ConquestVarConquestR03Entries      = "conquest_r0_3_entries"
+	ConquestVarConquestR10Entries      = "conquest_r1_0_entries"
+	ConquestVarConquestR11Entries      = "conquest_r1_1_entries"
+	ConquestVarConquestR12Entries      = "conquest_r1_2_entries"
+	ConquestVarConquestR13Entries      = "conquest_r1_3_entries"
 	ConquestVarConquestRamp            = "conquest_ramp"
 	ConquestVarConquestRampedEntries   = "conquest_ramped_entries"
 	ConquestVarConquestReading         = "conquest_reading"
 	ConquestVarConquestRoom            = "conquest_room"
 	ConquestVarConquestRows            = "conquest_rows"
-	ConquestVarConquestS00Entries      = "conquest_s0_0_entries"
-	ConquestVarConquestS01Entries      = "conquest_s0_1_entries"
-	ConquestVarConquestS100Entries     = "conquest_s10_0_entries"
-	ConquestVarConquestS101Entries     = "conquest_s10_1_entries"
-	ConquestVarConquestS110Entries     = "conquest_s11_0_entries"
-	ConquestVarConquestS111Entries     = "conquest_s11_1_entries"
-	ConquestVarConquestS120Entries     = "conquest_s12_0_entries"
-	ConquestVarConquestS121Entries     = "conquest_s12_1_entries"
-	ConquestVarConquestS130Entries     = "conquest_s13_0_entries"
-	ConquestVarConquestS131Entries     = "conquest_s13_1_entries"
-	ConquestVarConquestS140Entries     = "conquest_s14_0_entries"
-	ConquestVarConquestS141Entries     = "conquest_s14_1_entries"
-	ConquestVarConquestS150Entries     = "conquest_s15_0_entries"
-	ConquestVarConquestS151Entries     = "conquest_s15_1_entries"
-	ConquestVarConquestS10Entries      = "conquest_s1_0_entries"
-	ConquestVarConquestS11Entries      = "conquest_s1_1_entries"
-	ConquestVarConquestS20Entries      = "conquest_s2_0_entries"
-	ConquestVarConquestS21Entries      = "conquest_s2_1_entries"
-	ConquestVarConquestS30Entries      = "conquest_s3_0_entries"
-	ConquestVarConquestS31Entries      = "conquest_s3_1_entries"
-	ConquestVarConquestS40Entries      = "conquest_s4_0_entries"
-	ConquestVarConquestS41Entries      = "conquest_s4_1_entries"
-	ConquestVarConquestS50Entries      = "conquest_s5_0_entries"
-	ConquestVarConquestS51Entries      = "conquest_s5_1_entries"
-	ConquestVarConquestS60Entries      = "conquest_s6_0_entries"
-	ConquestVarConquestS61Entries      = "conquest_s6_1_entries"
-	ConquestVarConquestS70Entries      = "conquest_s7_0_entries"
-	ConquestVarConquestS71Entries      = "conquest_s7_1_entries"
-	ConquestVarConquestS80Entries      = "conquest_s8_0_entries"
-	ConquestVarConquestS81Entries      = "conquest_s8_1_entries"
-	ConquestVarConquestS90Entries      = "conquest_s9_0_entries"
-	ConquestVarConquestS91Entries      = "conquest_s9_1_entries"
 	ConquestVarConquestShift           = "conquest_shift"
 	ConquestVarConquestSnapshots       = "conquest_snapshots"
 	ConquestVarConquestSource          = "conquest_source"
-	ConquestVarConquestT0Entries       = "conquest_t0_entries"
-	ConquestVarConquestT10Entries      = "conquest_t10_entries"
-	ConquestVarConquestT11Entries      = "conquest_t11_entries"
-	ConquestVarConquestT12Entries      = "conquest_t12_entries"
-	ConquestVarConquestT13Entries      = "conquest_t13_entries"
-	ConquestVarConquestT14Entries      = "conquest_t14_entries"
-	ConquestVarConquestT15Entries      = "conquest_t15_entries"
-	ConquestVarConquestT1Entries       = "conquest_t1_entries"
-	ConquestVarConquestT2Entries       = "conquest_t2_entries"
-	ConquestVarConquestT3Entries       = "conquest_t3_entries"
-	ConquestVarConquestT4Entries       = "conquest_t4_entries"
-	ConquestVarConquestT5Entries       = "conquest_t5_entries"
-	ConquestVarConquestT6Entries       = "conquest_t6_entries"
-	ConquestVarConquestT7Entries       = "conquest_t7_entries"
-	ConquestVarConquestT8Entries       = "conquest_t8_entries"
-	ConquestVarConquestT9Entries       = "conquest_t9_entries"
+	ConquestVarConquestT_0Entries      = "conquest_t_0_entries"
+	ConquestVarConquestT_1Entries      = "conquest_t_1_entries"
+	ConquestVarConquestT_2Entries      = "conquest_t_2_entries"
+	ConquestVarConquestT_3Entries      = "conquest_t_3_entries"
 	ConquestVarConquestTapEntries      = "conquest_tap_entries"
 	ConquestVarConquestTau             = "conquest_tau"
 	ConquestVarConquestTo              = "conquest_to"
@@ -387,55 +375,19 @@ type ConquestMapSpecs struct {
 	ConquestEvents   *ebpf.MapSpec `ebpf:"conquest_events"`
 	ConquestFree     *ebpf.MapSpec `ebpf:"conquest_free"`
 	ConquestPeak     *ebpf.MapSpec `ebpf:"conquest_peak"`
+	ConquestR00      *ebpf.MapSpec `ebpf:"conquest_r0_0"`
+	ConquestR01      *ebpf.MapSpec `ebpf:"conquest_r0_1"`
+	ConquestR02      *ebpf.MapSpec `ebpf:"conquest_r0_2"`
+	ConquestR03      *ebpf.MapSpec `ebpf:"conquest_r0_3"`
+	ConquestR10      *ebpf.MapSpec `ebpf:"conquest_r1_0"`
+	ConquestR11      *ebpf.MapSpec `ebpf:"conquest_r1_1"`
+	ConquestR12      *ebpf.MapSpec `ebpf:"conquest_r1_2"`
+	ConquestR13      *ebpf.MapSpec `ebpf:"conquest_r1_3"`
 	ConquestRamped   *ebpf.MapSpec `ebpf:"conquest_ramped"`
-	ConquestS00      *ebpf.MapSpec `ebpf:"conquest_s0_0"`
-	ConquestS01      *ebpf.MapSpec `ebpf:"conquest_s0_1"`
-	ConquestS100     *ebpf.MapSpec `ebpf:"conquest_s10_0"`
-	ConquestS101     *ebpf.MapSpec `ebpf:"conquest_s10_1"`
-	ConquestS110     *ebpf.MapSpec `ebpf:"conquest_s11_0"`
-	ConquestS111     *ebpf.MapSpec `ebpf:"conquest_s11_1"`
-	ConquestS120     *ebpf.MapSpec `ebpf:"conquest_s12_0"`
-	ConquestS121     *ebpf.MapSpec `ebpf:"conquest_s12_1"`
-	ConquestS130     *ebpf.MapSpec `ebpf:"conquest_s13_0"`
-	ConquestS131     *ebpf.MapSpec `ebpf:"conquest_s13_1"`
-	ConquestS140     *ebpf.MapSpec `ebpf:"conquest_s14_0"`
-	ConquestS141     *ebpf.MapSpec `ebpf:"conquest_s14_1"`
-	ConquestS150     *ebpf.MapSpec `ebpf:"conquest_s15_0"`
-	ConquestS151     *ebpf.MapSpec `ebpf:"conquest_s15_1"`
-	ConquestS10      *ebpf.MapSpec `ebpf:"conquest_s1_0"`
-	ConquestS11      *ebpf.MapSpec `ebpf:"conquest_s1_1"`
-	ConquestS20      *ebpf.MapSpec `ebpf:"conquest_s2_0"`
-	ConquestS21      *ebpf.MapSpec `ebpf:"conquest_s2_1"`
-	ConquestS30      *ebpf.MapSpec `ebpf:"conquest_s3_0"`
-	ConquestS31      *ebpf.MapSpec `ebpf:"conquest_s3_1"`
-	ConquestS40      *ebpf.MapSpec `ebpf:"conquest_s4_0"`
-	ConquestS41      *ebpf.MapSpec `ebpf:"conquest_s4_1"`
-	ConquestS50      *ebpf.MapSpec `ebpf:"conquest_s5_0"`
-	ConquestS51      *ebpf.MapSpec `ebpf:"conquest_s5_1"`
-	ConquestS60      *ebpf.MapSpec `ebpf:"conquest_s6_0"`
-	ConquestS61      *ebpf.MapSpec `ebpf:"conquest_s6_1"`
-	ConquestS70      *ebpf.MapSpec `ebpf:"conquest_s7_0"`
-	ConquestS71      *ebpf.MapSpec `ebpf:"conquest_s7_1"`
-	ConquestS80      *ebpf.MapSpec `ebpf:"conquest_s8_0"`
-	ConquestS81      *ebpf.MapSpec `ebpf:"conquest_s8_1"`
-	ConquestS90      *ebpf.MapSpec `ebpf:"conquest_s9_0"`
-	ConquestS91      *ebpf.MapSpec `ebpf:"conquest_s9_1"`
-	ConquestT0       *ebpf.MapSpec `ebpf:"conquest_t0"`
-	ConquestT1       *ebpf.MapSpec `ebpf:"conquest_t1"`
-	ConquestT10      *ebpf.MapSpec `ebpf:"conquest_t10"`
-	ConquestT11      *ebpf.MapSpec `ebpf:"conquest_t11"`
-	ConquestT12      *ebpf.MapSpec `ebpf:"conquest_t12"`
-	ConquestT13      *ebpf.MapSpec `ebpf:"conquest_t13"`
-	ConquestT14      *ebpf.MapSpec `ebpf:"conquest_t14"`
-	ConquestT15      *ebpf.MapSpec `ebpf:"conquest_t15"`
-	ConquestT2       *ebpf.MapSpec `ebpf:"conquest_t2"`
-	ConquestT3       *ebpf.MapSpec `ebpf:"conquest_t3"`
-	ConquestT4       *ebpf.MapSpec `ebpf:"conquest_t4"`
-	ConquestT5       *ebpf.MapSpec `ebpf:"conquest_t5"`
-	ConquestT6       *ebpf.MapSpec `ebpf:"conquest_t6"`
-	ConquestT7       *ebpf.MapSpec `ebpf:"conquest_t7"`
-	ConquestT8       *ebpf.MapSpec `ebpf:"conquest_t8"`
-	ConquestT9       *ebpf.MapSpec `ebpf:"conquest_t9"`
+	ConquestT_0      *ebpf.MapSpec `ebpf:"conquest_t_0"`
+	ConquestT_1      *ebpf.MapSpec `ebpf:"conquest_t_1"`
+	ConquestT_2      *ebpf.MapSpec `ebpf:"conquest_t_2"`
+	ConquestT_3      *ebpf.MapSpec `ebpf:"conquest_t_3"`
 	ConquestTap      *ebpf.MapSpec `ebpf:"conquest_tap"`
 	ConquestTold     *ebpf.MapSpec `ebpf:"conquest_told"`
 	ConquestUntil    *ebpf.MapSpec `ebpf:"conquest_until"`
@@ -472,62 +424,26 @@ type ConquestVariableSpecs struct {
 	ConquestPause           *ebpf.VariableSpec `ebpf:"conquest_pause"`
 	ConquestPeakEntries     *ebpf.VariableSpec `ebpf:"conquest_peak_entries"`
 	ConquestQueues          *ebpf.VariableSpec `ebpf:"conquest_queues"`
+	ConquestR00Entries      *ebpf.VariableSpec `ebpf:"conquest_r0_0_entries"`
+	ConquestR01Entries      *ebpf.VariableSpec `ebpf:"conquest_r0_1_entries"`
+	ConquestR02Entries      *ebpf.VariableSpec `ebpf:"conquest_r0_2_entries"`
+	ConquestR03Entries      *ebpf.VariableSpec `ebpf:"conquest_r0_3_entries"`
+	ConquestR10Entries      *ebpf.VariableSpec `ebpf:"conquest_r1_0_entries"`
+	ConquestR11Entries      *ebpf.VariableSpec `ebpf:"conquest_r1_1_entries"`
+	ConquestR12Entries      *ebpf.VariableSpec `ebpf:"conquest_r1_2_entries"`
+	ConquestR13Entries      *ebpf.VariableSpec `ebpf:"conquest_r1_3_entries"`
 	ConquestRamp            *ebpf.VariableSpec `ebpf:"conquest_ramp"`
 	ConquestRampedEntries   *ebpf.VariableSpec `ebpf:"conquest_ramped_entries"`
 	ConquestReading         *ebpf.VariableSpec `ebpf:"conquest_reading"`
 	ConquestRoom            *ebpf.VariableSpec `ebpf:"conquest_room"`
 	ConquestRows            *ebpf.VariableSpec `ebpf:"conquest_rows"`
-	ConquestS00Entries      *ebpf.VariableSpec `ebpf:"conquest_s0_0_entries"`
-	ConquestS01Entries      *ebpf.VariableSpec `ebpf:"conquest_s0_1_entries"`
-	ConquestS100Entries     *ebpf.VariableSpec `ebpf:"conquest_s10_0_entries"`
-	ConquestS101Entries     *ebpf.VariableSpec `ebpf:"conquest_s10_1_entries"`
-	ConquestS110Entries     *ebpf.VariableSpec `ebpf:"conquest_s11_0_entries"`
-	ConquestS111Entries     *ebpf.VariableSpec `ebpf:"conquest_s11_1_entries"`
-	ConquestS120Entries     *ebpf.VariableSpec `ebpf:"conquest_s12_0_entries"`
-	ConquestS121Entries     *ebpf.VariableSpec `ebpf:"conquest_s12_1_entries"`
-	ConquestS130Entries     *ebpf.VariableSpec `ebpf:"conquest_s13_0_entries"`
-	ConquestS131Entries     *ebpf.VariableSpec `ebpf:"conquest_s13_1_entries"`
-	ConquestS140Entries     *ebpf.VariableSpec `ebpf:"conquest_s14_0_entries"`
-	ConquestS141Entries     *ebpf.VariableSpec `ebpf:"conquest_s14_1_entries"`
-	ConquestS150Entries     *ebpf.VariableSpec `ebpf:"conquest_s15_0_entries"`
-	ConquestS151Entries     *ebpf.VariableSpec `ebpf:"conquest_s15_1_entries"`
-	ConquestS10Entries      *ebpf.VariableSpec `ebpf:"conquest_s1_0_entries"`
-	ConquestS11Entries      *ebpf.VariableSpec `ebpf:"conquest_s1_1_entries"`
-	ConquestS20Entries      *ebpf.VariableSpec `ebpf:"conquest_s2_0_entries"`
-	ConquestS21Entries      *ebpf.VariableSpec `ebpf:"conquest_s2_1_entries"`
-	ConquestS30Entries      *ebpf.VariableSpec `ebpf:"conquest_s3_0_entries"`
-	ConquestS31Entries      *ebpf.VariableSpec `ebpf:"conquest_s3_1_entries"`
-	ConquestS40Entries      *ebpf.VariableSpec `ebpf:"conquest_s4_0_entries"`
-	ConquestS41Entries      *ebpf.VariableSpec `ebpf:"conquest_s4_1_entries"`
-	ConquestS50Entries      *ebpf.VariableSpec `ebpf:"conquest_s5_0_entries"`
-	ConquestS51Entries      *ebpf.VariableSpec `ebpf:"conquest_s5_1_entries"`
-	ConquestS60Entries      *ebpf.VariableSpec `ebpf:"conquest_s6_0_entries"`
-	ConquestS61Entries      *ebpf.VariableSpec `ebpf:"conquest_s6_1_entries"`
-	ConquestS70Entries      *ebpf.VariableSpec `ebpf:"conquest_s7_0_entries"`
-	ConquestS71Entries      *ebpf.VariableSpec `ebpf:"conquest_s7_1_entries"`
-	ConquestS80Entries      *ebpf.VariableSpec `ebpf:"conquest_s8_0_entries"`
-	ConquestS81Entries      *ebpf.VariableSpec `ebpf:"conquest_s8_1_entries"`
-	ConquestS90Entries      *ebpf.VariableSpec `ebpf:"conquest_s9_0_entries"`
-	ConquestS91Entries      *ebpf.VariableSpec `ebpf:"conquest_s9_1_entries"`
 	ConquestShift           *ebpf.VariableSpec `ebpf:"conquest_shift"`
 	ConquestSnapshots       *ebpf.VariableSpec `ebpf:"conquest_snapshots"`
 	ConquestSource          *ebpf.VariableSpec `ebpf:"conquest_source"`
-	ConquestT0Entries       *ebpf.VariableSpec `ebpf:"conquest_t0_entries"`
-	ConquestT10Entries      *ebpf.VariableSpec `ebpf:"conquest_t10_entries"`
-	ConquestT11Entries      *ebpf.VariableSpec `ebpf:"conquest_t11_entries"`
-	ConquestT12Entries      *ebpf.VariableSpec `ebpf:"conquest_t12_entries"`
-	ConquestT13Entries      *ebpf.VariableSpec `ebpf:"conquest_t13_entries"`
-	ConquestT14Entries      *ebpf.VariableSpec `ebpf:"conquest_t14_entries"`
-	ConquestT15Entries      *ebpf.VariableSpec `ebpf:"conquest_t15_entries"`
-	ConquestT1Entries       *ebpf.VariableSpec `ebpf:"conquest_t1_entries"`
-	ConquestT2Entries       *ebpf.VariableSpec `ebpf:"conquest_t2_entries"`
-	ConquestT3Entries       *ebpf.VariableSpec `ebpf:"conquest_t3_entries"`
-	ConquestT4Entries       *ebpf.VariableSpec `ebpf:"conquest_t4_entries"`
-	ConquestT5Entries       *ebpf.VariableSpec `ebpf:"conquest_t5_entries"`
-	ConquestT6Entries       *ebpf.VariableSpec `ebpf:"conquest_t6_entries"`
-	ConquestT7Entries       *ebpf.VariableSpec `ebpf:"conquest_t7_entries"`
-	ConquestT8Entries       *ebpf.VariableSpec `ebpf:"conquest_t8_entries"`
-	ConquestT9Entries       *ebpf.VariableSpec `ebpf:"conquest_t9_entries"`
+	ConquestT_0Entries      *ebpf.VariableSpec `ebpf:"conquest_t_0_entries"`
+	ConquestT_1Entries      *ebpf.VariableSpec `ebpf:"conquest_t_1_entries"`
+	ConquestT_2Entries      *ebpf.VariableSpec `ebpf:"conquest_t_2_entries"`
+	ConquestT_3Entries      *ebpf.VariableSpec `ebpf:"conquest_t_3_entries"`
 	ConquestTapEntries      *ebpf.VariableSpec `ebpf:"conquest_tap_entries"`
 	ConquestTau             *ebpf.VariableSpec `ebpf:"conquest_tau"`
 	ConquestTo              *ebpf.VariableSpec `ebpf:"conquest_to"`
@@ -580,55 +496,19 @@ type ConquestMaps struct {
 	ConquestEvents   *ebpf.Map `ebpf:"conquest_events"`
 	ConquestFree     *ebpf.Map `ebpf:"conquest_free"`
 	ConquestPeak     *ebpf.Map `ebpf:"conquest_peak"`
+	ConquestR00      *ebpf.Map `ebpf:"conquest_r0_0"`
+	ConquestR01      *ebpf.Map `ebpf:"conquest_r0_1"`
+	ConquestR02      *ebpf.Map `ebpf:"conquest_r0_2"`
+	ConquestR03      *ebpf.Map `ebpf:"conquest_r0_3"`
+	ConquestR10      *ebpf.Map `ebpf:"conquest_r1_0"`
+	ConquestR11      *ebpf.Map `ebpf:"conquest_r1_1"`
+	ConquestR12      *ebpf.Map `ebpf:"conquest_r1_2"`
+	ConquestR13      *ebpf.Map `ebpf:"conquest_r1_3"`
 	ConquestRamped   *ebpf.Map `ebpf:"conquest_ramped"`
-	ConquestS00      *ebpf.Map `ebpf:"conquest_s0_0"`
-	ConquestS01      *ebpf.Map `ebpf:"conquest_s0_1"`
-	ConquestS100     *ebpf.Map `ebpf:"conquest_s10_0"`
-	ConquestS101     *ebpf.Map `ebpf:"conquest_s10_1"`
-	ConquestS110     *ebpf.Map `ebpf:"conquest_s11_0"`
-	ConquestS111     *ebpf.Map `ebpf:"conquest_s11_1"`
-	ConquestS120     *ebpf.Map `ebpf:"conquest_s12_0"`
-	ConquestS121     *ebpf.Map `ebpf:"conquest_s12_1"`
-	ConquestS130     *ebpf.Map `ebpf:"conquest_s13_0"`
-	ConquestS131     *ebpf.Map `ebpf:"conquest_s13_1"`
-	ConquestS140     *ebpf.Map `ebpf:"conquest_s14_0"`
-	ConquestS141     *ebpf.Map `ebpf:"conquest_s14_1"`
-	ConquestS150     *ebpf.Map `ebpf:"conquest_s15_0"`
-	ConquestS151     *ebpf.Map `ebpf:"conquest_s15_1"`
-	ConquestS10      *ebpf.Map `ebpf:"conquest_s1_0"`
-	ConquestS11      *ebpf.Map `ebpf:"conquest_s1_1"`
-	ConquestS20      *ebpf.Map `ebpf:"conquest_s2_0"`
-	ConquestS21      *ebpf.Map `ebpf:"conquest_s2_1"`
-	ConquestS30      *ebpf.Map `ebpf:"conquest_s3_0"`
-	ConquestS31      *ebpf.Map `ebpf:"conquest_s3_1"`
-	ConquestS40      *ebpf.Map `ebpf:"conquest_s4_0"`
-	ConquestS41      *ebpf.Map `ebpf:"conquest_s4_1"`
-	ConquestS50      *ebpf.Map `ebpf:"conquest_s5_0"`
-	ConquestS51      *ebpf.Map `ebpf:"conquest_s5_1"`
-	ConquestS60      *ebpf.Map `ebpf:"conquest_s6_0"`
-	ConquestS61      *ebpf.Map `ebpf:"conquest_s6_1"`
-	ConquestS70      *ebpf.Map `ebpf:"conquest_s7_0"`
-	ConquestS71      *ebpf.Map `ebpf:"conquest_s7_1"`
-	ConquestS80      *ebpf.Map `ebpf:"conquest_s8_0"`
-	ConquestS81      *ebpf.Map `ebpf:"conquest_s8_1"`
-	ConquestS90      *ebpf.Map `ebpf:"conquest_s9_0"`
-	ConquestS91      *ebpf.Map `ebpf:"conquest_s9_1"`
-	ConquestT0       *ebpf.Map `ebpf:"conquest_t0"`
-	ConquestT1       *ebpf.Map `ebpf:"conquest_t1"`
-	ConquestT10      *ebpf.Map `ebpf:"conquest_t10"`
-	ConquestT11      *ebpf.Map `ebpf:"conquest_t11"`
-	ConquestT12      *ebpf.Map `ebpf:"conquest_t12"`
-	ConquestT13      *ebpf.Map `ebpf:"conquest_t13"`
-	ConquestT14      *ebpf.Map `ebpf:"conquest_t14"`
-	ConquestT15      *ebpf.Map `ebpf:"conquest_t15"`
-	ConquestT2       *ebpf.Map `ebpf:"conquest_t2"`
-	ConquestT3       *ebpf.Map `ebpf:"conquest_t3"`
-	ConquestT4       *ebpf.Map `ebpf:"conquest_t4"`
-	ConquestT5       *ebpf.Map `ebpf:"conquest_t5"`
-	ConquestT6       *ebpf.Map `ebpf:"conquest_t6"`
-	ConquestT7       *ebpf.Map `ebpf:"conquest_t7"`
-	ConquestT8       *ebpf.Map `ebpf:"conquest_t8"`
-	ConquestT9       *ebpf.Map `ebpf:"conquest_t9"`
+	ConquestT_0      *ebpf.Map `ebpf:"conquest_t_0"`
+	ConquestT_1      *ebpf.Map `ebpf:"conquest_t_1"`
+	ConquestT_2      *ebpf.Map `ebpf:"conquest_t_2"`
+	ConquestT_3      *ebpf.Map `ebpf:"conquest_t_3"`
 	ConquestTap      *ebpf.Map `ebpf:"conquest_tap"`
 	ConquestTold     *ebpf.Map `ebpf:"conquest_told"`
 	ConquestUntil    *ebpf.Map `ebpf:"conquest_until"`
@@ -650,55 +530,19 @@ func (m *ConquestMaps) Close() error {
 		m.ConquestEvents,
 		m.ConquestFree,
 		m.ConquestPeak,
+		m.ConquestR00,
+		m.ConquestR01,
+		m.ConquestR02,
+		m.ConquestR03,
+		m.ConquestR10,
+		m.ConquestR11,
+		m.ConquestR12,
+		m.ConquestR13,
 		m.ConquestRamped,
-		m.ConquestS00,
-		m.ConquestS01,
-		m.ConquestS100,
-		m.ConquestS101,
-		m.ConquestS110,
-		m.ConquestS111,
-		m.ConquestS120,
-		m.ConquestS121,
-		m.ConquestS130,
-		m.ConquestS131,
-		m.ConquestS140,
-		m.ConquestS141,
-		m.ConquestS150,
-		m.ConquestS151,
-		m.ConquestS10,
-		m.ConquestS11,
-		m.ConquestS20,
-		m.ConquestS21,
-		m.ConquestS30,
-		m.ConquestS31,
-		m.ConquestS40,
-		m.ConquestS41,
-		m.ConquestS50,
-		m.ConquestS51,
-		m.ConquestS60,
-		m.ConquestS61,
-		m.ConquestS70,
-		m.ConquestS71,
-		m.ConquestS80,
-		m.ConquestS81,
-		m.ConquestS90,
-		m.ConquestS91,
-		m.ConquestT0,
-		m.ConquestT1,
-		m.ConquestT10,
-		m.ConquestT11,
-		m.ConquestT12,
-		m.ConquestT13,
-		m.ConquestT14,
-		m.ConquestT15,
-		m.ConquestT2,
-		m.ConquestT3,
-		m.ConquestT4,
-		m.ConquestT5,
-		m.ConquestT6,
-		m.ConquestT7,
-		m.ConquestT8,
-		m.ConquestT9,
+		m.ConquestT_0,
+		m.ConquestT_1,
+		m.ConquestT_2,
+		m.ConquestT_3,
 		m.ConquestTap,
 		m.ConquestTold,
 		m.ConquestUntil,
@@ -736,62 +580,26 @@ type ConquestVariables struct {
 	ConquestPause           *ebpf.Variable `ebpf:"conquest_pause"`
 	ConquestPeakEntries     *ebpf.Variable `ebpf:"conquest_peak_entries"`
 	ConquestQueues          *ebpf.Variable `ebpf:"conquest_queues"`
+	ConquestR00Entries      *ebpf.Variable `ebpf:"conquest_r0_0_entries"`
+	ConquestR01Entries      *ebpf.Variable `ebpf:"conquest_r0_1_entries"`
+	ConquestR02Entries      *ebpf.Variable `ebpf:"conquest_r0_2_entries"`
+	ConquestR03Entries      *ebpf.Variable `ebpf:"conquest_r0_3_entries"`
+	ConquestR10Entries      *ebpf.Variable `ebpf:"conquest_r1_0_entries"`
+	ConquestR11Entries      *ebpf.Variable `ebpf:"conquest_r1_1_entries"`
+	ConquestR12Entries      *ebpf.Variable `ebpf:"conquest_r1_2_entries"`
+	ConquestR13Entries      *ebpf.Variable `ebpf:"conquest_r1_3_entries"`
 	ConquestRamp            *ebpf.Variable `ebpf:"conquest_ramp"`
 	ConquestRampedEntries   *ebpf.Variable `ebpf:"conquest_ramped_entries"`
 	ConquestReading         *ebpf.Variable `ebpf:"conquest_reading"`
 	ConquestRoom            *ebpf.Variable `ebpf:"conquest_room"`
 	ConquestRows            *ebpf.Variable `ebpf:"conquest_rows"`
-	ConquestS00Entries      *ebpf.Variable `ebpf:"conquest_s0_0_entries"`
-	ConquestS01Entries      *ebpf.Variable `ebpf:"conquest_s0_1_entries"`
-	ConquestS100Entries     *ebpf.Variable `ebpf:"conquest_s10_0_entries"`
-	ConquestS101Entries     *ebpf.Variable `ebpf:"conquest_s10_1_entries"`
-	ConquestS110Entries     *ebpf.Variable `ebpf:"conquest_s11_0_entries"`
-	ConquestS111Entries     *ebpf.Variable `ebpf:"conquest_s11_1_entries"`
-	ConquestS120Entries     *ebpf.Variable `ebpf:"conquest_s12_0_entries"`
-	ConquestS121Entries     *ebpf.Variable `ebpf:"conquest_s12_1_entries"`
-	ConquestS130Entries     *ebpf.Variable `ebpf:"conquest_s13_0_entries"`
-	ConquestS131Entries     *ebpf.Variable `ebpf:"conquest_s13_1_entries"`
-	ConquestS140Entries     *ebpf.Variable `ebpf:"conquest_s14_0_entries"`
-	ConquestS141Entries     *ebpf.Variable `ebpf:"conquest_s14_1_entries"`
-	ConquestS150Entries     *ebpf.Variable `ebpf:"conquest_s15_0_entries"`
-	ConquestS151Entries     *ebpf.Variable `ebpf:"conquest_s15_1_entries"`
-	ConquestS10Entries      *ebpf.Variable `ebpf:"conquest_s1_0_entries"`
-	ConquestS11Entries      *ebpf.Variable `ebpf:"conquest_s1_1_entries"`
-	ConquestS20Entries      *ebpf.Variable `ebpf:"conquest_s2_0_entries"`
-	ConquestS21Entries      *ebpf.Variable `ebpf:"conquest_s2_1_entries"`
-	ConquestS30Entries      *ebpf.Variable `ebpf:"conquest_s3_0_entries"`
-	ConquestS31Entries      *ebpf.Variable `ebpf:"conquest_s3_1_entries"`
-	ConquestS40Entries      *ebpf.Variable `ebpf:"conquest_s4_0_entries"`
-	ConquestS41Entries      *ebpf.Variable `ebpf:"conquest_s4_1_entries"`
-	ConquestS50Entries      *ebpf.Variable `ebpf:"conquest_s5_0_entries"`
-	ConquestS51Entries      *ebpf.Variable `ebpf:"conquest_s5_1_entries"`
-	ConquestS60Entries      *ebpf.Variable `ebpf:"conquest_s6_0_entries"`
-	ConquestS61Entries      *ebpf.Variable `ebpf:"conquest_s6_1_entries"`
-	ConquestS70Entries      *ebpf.Variable `ebpf:"conquest_s7_0_entries"`
-	ConquestS71Entries      *ebpf.Variable `ebpf:"conquest_s7_1_entries"`
-	ConquestS80Entries      *ebpf.Variable `ebpf:"conquest_s8_0_entries"`
-	ConquestS81Entries      *ebpf.Variable `ebpf:"conquest_s8_1_entries"`
-	ConquestS90Entries      *ebpf.Variable `ebpf:"conquest_s9_0_entries"`
-	ConquestS91Entries      *ebpf.Variable `ebpf:"conquest_s9_1_entries"`
 	ConquestShift           *ebpf.Variable `ebpf:"conquest_shift"`
 	ConquestSnapshots       *ebpf.Variable `ebpf:"conquest_snapshots"`
 	ConquestSource          *ebpf.Variable `ebpf:"conquest_source"`
-	ConquestT0Entries       *ebpf.Variable `ebpf:"conquest_t0_entries"`
-	ConquestT10Entries      *ebpf.Variable `ebpf:"conquest_t10_entries"`
-	ConquestT11Entries      *ebpf.Variable `ebpf:"conquest_t11_entries"`
-	ConquestT12Entries      *ebpf.Variable `ebpf:"conquest_t12_entries"`
-	ConquestT13Entries      *ebpf.Variable `ebpf:"conquest_t13_entries"`
-	ConquestT14Entries      *ebpf.Variable `ebpf:"conquest_t14_entries"`
-	ConquestT15Entries      *ebpf.Variable `ebpf:"conquest_t15_entries"`
-	ConquestT1Entries       *ebpf.Variable `ebpf:"conquest_t1_entries"`
-	ConquestT2Entries       *ebpf.Variable `ebpf:"conquest_t2_entries"`
-	ConquestT3Entries       *ebpf.Variable `ebpf:"conquest_t3_entries"`
-	ConquestT4Entries       *ebpf.Variable `ebpf:"conquest_t4_entries"`
-	ConquestT5Entries       *ebpf.Variable `ebpf:"conquest_t5_entries"`
-	ConquestT6Entries       *ebpf.Variable `ebpf:"conquest_t6_entries"`
-	ConquestT7Entries       *ebpf.Variable `ebpf:"conquest_t7_entries"`
-	ConquestT8Entries       *ebpf.Variable `ebpf:"conquest_t8_entries"`
-	ConquestT9Entries       *ebpf.Variable `ebpf:"conquest_t9_entries"`
+	ConquestT_0Entries      *ebpf.Variable `ebpf:"conquest_t_0_entries"`
+	ConquestT_1Entries      *ebpf.Variable `ebpf:"conquest_t_1_entries"`
+	ConquestT_2Entries      *ebpf.Variable `ebpf:"conquest_t_2_entries"`
+	ConquestT_3Entries      *ebpf.Variable `ebpf:"conquest_t_3_entries"`
 	ConquestTapEntries      *ebpf.Variable `ebpf:"conquest_tap_entries"`
 	ConquestTau             *ebpf.Variable `ebpf:"conquest_tau"`
 	ConquestTo              *ebpf.Variable `ebpf:"conquest_to"`

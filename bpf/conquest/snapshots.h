@@ -22,7 +22,7 @@
 #include "phv.h"
 #include "register.h"
 
-#define SNAPSHOTS_MOST 16
+#define SIDE_BY_SIDE 4 /* snapshots of a group */
 
 const volatile __u32 conquest_snapshots = 4; /* b: a power of two */
 const volatile __u32 conquest_rows = 2;      /* R: 1 or 2 */
@@ -30,16 +30,20 @@ const volatile __u32 conquest_columns = 2048; /* C: of one queue's row, a power 
 const volatile __u32 conquest_queues = 1;     /* that are told apart: a power of two */
 const volatile __u32 conquest_shift = 20;    /* T = 2^shift ns */
 
-/* Stages are those of b = 4, R = 2; userspace sets them where there are more (maps.SetStage). A group is four snapshots. */
-#define SNAPSHOT(j)                                                                                   \
-	REGISTER(conquest_t##j, 3, __u64, 1);                                                         \
-	REGISTER(conquest_s##j##_0, 4, __u64, 2048);                                                  \
-	REGISTER(conquest_s##j##_1, 5, __u64, 2048)
+/* Stages are those of b = 4, R = 2; userspace sets them where there are more (maps.SetStage). The arrays of four snapshots stand side by side: all are asked at one
+ * place. With b = 2 two of them stay empty. */
+#define SNAPSHOTS(g, j0, j1, j2, j3)                                                                  \
+	REGISTERS(conquest_t_##g, 3, __u64, 1, SIDE_BY_SIDE,                                          \
+		  "conquest_t" #j0 ",conquest_t" #j1 ",conquest_t" #j2 ",conquest_t" #j3);            \
+	REGISTERS(conquest_r0_##g, 4, __u64, 2048, SIDE_BY_SIDE,                                      \
+		  "conquest_s" #j0 "_0,conquest_s" #j1 "_0,conquest_s" #j2 "_0,conquest_s" #j3 "_0"); \
+	REGISTERS(conquest_r1_##g, 5, __u64, 2048, SIDE_BY_SIDE,                                      \
+		  "conquest_s" #j0 "_1,conquest_s" #j1 "_1,conquest_s" #j2 "_1,conquest_s" #j3 "_1")
 
-#define SNAPSHOTS(each) each(0); each(1); each(2); each(3); each(4); each(5); each(6); each(7); \
-	each(8); each(9); each(10); each(11); each(12); each(13); each(14); each(15)
-
-SNAPSHOTS(SNAPSHOT);
+SNAPSHOTS(0, 0, 1, 2, 3);
+SNAPSHOTS(1, 4, 5, 6, 7);
+SNAPSHOTS(2, 8, 9, 10, 11);
+SNAPSHOTS(3, 12, 13, 14, 15);
 
 const volatile __u32 conquest_alpha = 10486; /* what is a large share of the queue, in 2^-20 */
 const volatile __u32 conquest_ramp = 0;      /* growth from one window to the next that is reported; 0: none */
@@ -52,13 +56,14 @@ struct span {
 	__u32 look;  /* others than that of the departure are looked at */
 };
 
+enum { SUM_ALL = 2, SUMS };
+
 /* What they say, of all windows together: weighted by answer_weigh(), for who asks. */
 struct answer {
-	__u64 row[2]; /* the flow, by row */
-	__u64 total;  /* all flows */
-	__u64 limit;  /* alpha of that, window by window as on a switch */
+	__u64 sum[SUMS]; /* the flow, by row, and all flows */
+	__u64 limit;     /* alpha of these, window by window as on a switch */
 	__u32 last[2], second[2]; /* the flow in the window before that of the departure and in the one before, by row */
-	__u32 oldest[3]; /* ... and all flows, in the oldest window, whatever its weight */
+	__u32 oldest[SUMS]; /* the sums' part in the oldest window, whatever its weight */
 	__u32 marks; /* enum cell_mark */
 };
 
@@ -82,29 +87,28 @@ static __always_inline __u32 cell_age(__u64 word, __u32 epoch)
 	return (epoch - (__u32)(word >> 32)) & ~((__u32)((count - 1) >> 32) << 31);
 }
 
-/* Adds to a cell; returns what its window held before. Marks are kept in memory: what seldom changes is not to be carried through all cells. */
-static __always_inline __u32 cell_add(__u64 *cell, __u32 epoch, __u32 add, __u32 *marks, __u32 fresh)
+/* Adds to a cell. Marks are kept in memory: what seldom changes is not to be carried through all cells. */
+static __always_inline void cell_add(__u64 *cell, __u64 old, __u32 epoch, __u32 add, __u32 *marks, __u32 fresh)
 {
-	__u64 old = reg_load(cell);
-
-	if ((__u32)(old >> 32) == epoch)
-		return (__u32)reg_add(cell, add);
+	if ((__u32)(old >> 32) == epoch) {
+		reg_add(cell, add);
+		return;
+	}
 	if (cell_age(old, epoch) > ~0U - LATE_MOST)
 		fresh = CELL_LATE;
 	else if (reg_cas(cell, old, (__u64)epoch << 32 | add) != old)
 		fresh = CELL_RACED;
 	if (fresh)
 		WRITE_ONCE(*marks, READ_ONCE(*marks) | fresh);
-	return 0;
 }
 
-/* What a cell holds if its window is that of the packet or one of those before that are asked for, `beyond` in all: the snapshot it is in has no
- * other window of these. No branch: of which window a cell is cannot be predicted. */
-static __always_inline __u64 cell_read(__u64 word, __u32 epoch, __u64 beyond)
+/* What a cell holds if its window is one of `many` up to the newest that is asked for: the snapshot it is in has no other of these. No branch: of which
+ * window a cell is cannot be predicted. */
+static __always_inline __u64 cell_read(__u64 word, __u32 newest, __u64 many)
 {
-	__u64 age = (__u32)(epoch - (__u32)(word >> 32));
+	__u64 age = (__u32)(newest - (__u32)(word >> 32));
 
-	age -= beyond;
+	age -= many;
 	opaque(age);
 	return word & age >> 32;
 }
@@ -120,143 +124,126 @@ static __always_inline __u32 cell_of(__u64 word, __u32 window)
 
 /* What ramps ask for, beside the sums: the flow in the last two windows. No branch here either: the compiler would make two ways of all that is behind it, and
  * what this stage writes would hang on what it has read. */
-#define SNAPSHOT_RAMP(a, r, epoch, word)                                                              \
-	do {                                                                                          \
-		WRITE_ONCE((a)->last[r], READ_ONCE((a)->last[r]) | cell_of(word, (epoch) - 1));       \
-		WRITE_ONCE((a)->second[r], READ_ONCE((a)->second[r]) | cell_of(word, (epoch) - 2));   \
-	} while (0)
+static __always_inline void ramp_read(struct answer *a, int r, __u32 epoch, __u64 word)
+{
+	WRITE_ONCE(a->last[r], READ_ONCE(a->last[r]) | cell_of(word, epoch - 1));
+	WRITE_ONCE(a->second[r], READ_ONCE(a->second[r]) | cell_of(word, epoch - 2));
+}
 
-/* Reads one array of snapshot j, if it is not the packet's: word is what is there. The oldest window is weighted behind all of them. */
-#define SNAPSHOT_READ(array, j, key, at, then)                                                        \
-	do {                                                                                          \
-		__u64 *cell_, word;                                                                   \
-		if (slot == (j))                                                                      \
-			break;                                                                        \
-		cell_ = bpf_map_lookup_elem(&array, key);                                             \
-		if (!cell_)                                                                           \
-			break;                                                                        \
-		word = reg_load(cell_);                                                               \
-		n = cell_read(word, epoch, beyond);                                                   \
-		if (last == (j))                                                                      \
-			WRITE_ONCE(a->oldest[at], n);                                                 \
-		then;                                                                                 \
-	} while (0)
+/* What a packet looks for. */
+struct search {
+	__u32 epoch;  /* its own window */
+	__u32 newest; /* that is read, */
+	__u64 many;   /* and so many before and with it */
+	__u32 mask;   /* of windows' numbers: whose snapshot it is */
+	__u32 oldest; /* window */
+	__u32 look, add;
+	__u64 alpha;
+};
 
-/* Writes it, if it is: n is what its window held before. */
-#define SNAPSHOT_WRITE(array, j, key, fresh)                                                          \
-	if (slot == (j)) {                                                                            \
-		__u64 *cell_ = bpf_map_lookup_elem(&array, key);                                      \
-		if (cell_)                                                                            \
-			n = cell_add(cell_, epoch, add, &a->marks, fresh);                            \
+/* One stage: arrays of four snapshots at one place. own: the one that the packet writes, or SIDE_BY_SIDE. It comes last: behind an atomic operation the others would
+ * wait for it, and what lies between its read and its write are conditions of a read-modify-write. The oldest window is weighted behind all stages. */
+static __always_inline void stage_turn(__u64 *cells, const struct search *f, __u32 first, int r, __u32 own, struct answer *a)
+{
+	__u64 sum = READ_ONCE(a->sum[r]), limit = READ_ONCE(a->limit), word, n;
+	__u32 last = f->oldest;
+
+	opaque(last);
+	last &= f->mask;
+	if (f->look) {
+#pragma unroll
+		for (__u32 i = 0; i < SIDE_BY_SIDE; i++) {
+			if (i == own || i > f->mask) /* b = 2 */
+				continue;
+			word = reg_load(&cells[i]);
+			n = cell_read(word, f->newest, f->many);
+			if (last == first + i)
+				WRITE_ONCE(a->oldest[r], n);
+			sum += n;
+			if (r == SUM_ALL)
+				limit += n * f->alpha >> 20;
+			else if (conquest_ramp)
+				ramp_read(a, r, f->epoch, word);
+		}
 	}
+	if (own < SIDE_BY_SIDE) {
+		word = reg_load(&cells[own]);
+		n = cell_read(word, f->newest, f->many);
+		sum += n;
+		limit += n * f->alpha >> 20;
+		cell_add(&cells[own], word, f->epoch, f->add, &a->marks, r == SUM_ALL ? CELL_FRESH : 0);
+	}
+	WRITE_ONCE(a->sum[r], sum);
+	if (r == SUM_ALL)
+		WRITE_ONCE(a->limit, limit);
+}
 
-#define SNAPSHOT_TOTAL(j)                                                                             \
-	SNAPSHOT_READ(conquest_t##j, j, &queue, 2, {                                                  \
-		total += n;                                                                           \
-		limit += n * alpha >> 20;                                                             \
-	})
+/* Whose turn it is decides before anything is read. */
+static __always_inline void stage_pass(__u64 *cells, const struct search *f, __u32 first, int r, struct answer *a)
+{
+	__u32 slot = f->epoch;
 
-#define SNAPSHOT_ROW(j, r) SNAPSHOT_READ(conquest_s##j##_##r, j, &column[r], r, row += n)
+	opaque(slot); /* or the verifier would keep it for all stages, and walk through them for each */
+	slot &= f->mask;
+	if (slot == first)
+		stage_turn(cells, f, first, r, 0, a);
+	else if (slot == first + 1)
+		stage_turn(cells, f, first, r, 1, a);
+	else if (slot == first + 2)
+		stage_turn(cells, f, first, r, 2, a);
+	else if (slot == first + 3)
+		stage_turn(cells, f, first, r, 3, a);
+	else
+		stage_turn(cells, f, first, r, SIDE_BY_SIDE, a);
+}
 
-#define SNAPSHOT_RAMPS(j, r)                                                                          \
-	SNAPSHOT_READ(conquest_s##j##_##r, j, &column[r], r, {                                        \
-		row += n;                                                                             \
-		SNAPSHOT_RAMP(a, r, epoch, word);                                                     \
-	})
-
-/* b is 2 at least, and more than that a multiple of 4. */
-#define SNAPSHOT_FOUR(each, j0, j1, j2, j3, ...)                                                      \
+#define SNAPSHOT_STAGE(map, key, first, r)                                                            \
 	do {                                                                                          \
-		each(j0, ##__VA_ARGS__); each(j1, ##__VA_ARGS__);                                     \
-		if (b == 2)                                                                           \
-			break;                                                                        \
-		each(j2, ##__VA_ARGS__); each(j3, ##__VA_ARGS__);                                     \
-	} while (0)
-
-/* The four arrays of a stage. Reads come first: behind an atomic operation they would wait for it. */
-#define SNAPSHOT_TOTALS(j0, j1, j2, j3)                                                               \
-	do {                                                                                          \
-		__u32 at_ = epoch, slot, last;                                                        \
-		__u64 n = 0, total = READ_ONCE(a->total), limit = READ_ONCE(a->limit);                \
-		opaque(at_);                                                                          \
-		slot = at_ & mask;                                                                    \
-		last = (at_ - reach) & mask;                                                          \
-		if (look)                                                                             \
-			SNAPSHOT_FOUR(SNAPSHOT_TOTAL, j0, j1, j2, j3);                                \
-		n = 0;                                                                                \
-		SNAPSHOT_WRITE(conquest_t##j0, j0, &queue, CELL_FRESH)                                \
-		else SNAPSHOT_WRITE(conquest_t##j1, j1, &queue, CELL_FRESH)                           \
-		else SNAPSHOT_WRITE(conquest_t##j2, j2, &queue, CELL_FRESH)                           \
-		else SNAPSHOT_WRITE(conquest_t##j3, j3, &queue, CELL_FRESH)                           \
-		if (own) {                                                                            \
-			total += n;                                                                   \
-			limit += n * alpha >> 20;                                                     \
-		}                                                                                     \
-		WRITE_ONCE(a->total, total);                                                          \
-		WRITE_ONCE(a->limit, limit);                                                          \
-	} while (0)
-
-#define SNAPSHOT_ROWS(j0, j1, j2, j3, r)                                                              \
-	do {                                                                                          \
-		__u32 at_ = epoch, slot, last;                                                        \
-		__u64 n = 0, row = READ_ONCE(a->row[r]);                                              \
-		opaque(at_);                                                                          \
-		slot = at_ & mask;                                                                    \
-		last = (at_ - reach) & mask;                                                          \
-		if (look && conquest_ramp)                                                            \
-			SNAPSHOT_FOUR(SNAPSHOT_RAMPS, j0, j1, j2, j3, r);                             \
-		else if (look)                                                                        \
-			SNAPSHOT_FOUR(SNAPSHOT_ROW, j0, j1, j2, j3, r);                               \
-		n = 0;                                                                                \
-		SNAPSHOT_WRITE(conquest_s##j0##_##r, j0, &column[r], 0)                               \
-		else SNAPSHOT_WRITE(conquest_s##j1##_##r, j1, &column[r], 0)                          \
-		else SNAPSHOT_WRITE(conquest_s##j2##_##r, j2, &column[r], 0)                          \
-		else SNAPSHOT_WRITE(conquest_s##j3##_##r, j3, &column[r], 0)                          \
-		if (own)                                                                              \
-			row += n;                                                                     \
-		WRITE_ONCE(a->row[r], row);                                                           \
+		struct map##_t *cells_ = bpf_map_lookup_elem(&map, key);                              \
+		if (cells_)                                                                           \
+			stage_pass(cells_->of, &f, first, r, a);                                      \
 	} while (0)
 
 /* Four snapshots: three stages of four arrays. */
-#define SNAPSHOT_GROUP(j0, j1, j2, j3)                                                                \
+#define SNAPSHOT_GROUP(g)                                                                             \
 	do {                                                                                          \
-		if (j0 >= b)                                                                          \
+		if (g * SIDE_BY_SIDE > f.mask)                                                        \
 			break;                                                                        \
-		SNAPSHOT_TOTALS(j0, j1, j2, j3);                                                      \
-		SNAPSHOT_ROWS(j0, j1, j2, j3, 0);                                                     \
+		SNAPSHOT_STAGE(conquest_t_##g, &queue, g * SIDE_BY_SIDE, SUM_ALL);                    \
+		SNAPSHOT_STAGE(conquest_r0_##g, &column[0], g * SIDE_BY_SIDE, 0);                     \
 		if (conquest_rows < 2)                                                                \
 			break;                                                                        \
-		SNAPSHOT_ROWS(j0, j1, j2, j3, 1);                                                     \
+		SNAPSHOT_STAGE(conquest_r1_##g, &column[1], g * SIDE_BY_SIDE, 1);                     \
 	} while (0)
 
-/* Counts a packet in its window and asks for its flow. queue and column are the places of total and rows. any: see forget(). The verifier is to know neither
- * where it is nor that nothing has been found so far, or else it walks every way through the snapshots for each. */
+/* Counts a packet in its window and asks for its flow; own: in the packet's own window, too. queue and column are the places of total and rows. any: see forget().
+ * The verifier is to know neither where it is nor that nothing has been found so far, or else it walks every way through the snapshots for each. */
 static __always_inline void snapshots_pass(const struct span *s, __u32 queue, __u32 *column, __u32 add, int own, __u64 any, struct answer *a)
 {
-	__u32 b = conquest_snapshots, mask = b - 1, epoch = s->epoch, reach = s->reach, look = s->look;
-	__u64 beyond = reach + 1, none = 0, alpha = conquest_alpha;
+	struct search f = {.epoch = s->epoch, .newest = s->epoch - !own, .many = s->reach + !!own, .mask = conquest_snapshots - 1,
+			   .oldest = s->epoch - s->reach, .look = s->look, .add = add, .alpha = conquest_alpha};
+	__u64 none = 0;
 
-	forget(look, any);
+	forget(f.look, any);
 	forget(none, any);
-	opaque(beyond);
-	WRITE_ONCE(a->row[0], none);
-	WRITE_ONCE(a->row[1], none);
-	WRITE_ONCE(a->total, none);
+	opaque(f.many);
+#pragma unroll
+	for (int r = 0; r < SUMS; r++) {
+		WRITE_ONCE(a->sum[r], none);
+		WRITE_ONCE(a->oldest[r], none);
+	}
 	WRITE_ONCE(a->limit, none);
 	WRITE_ONCE(a->marks, none);
-	WRITE_ONCE(a->oldest[0], none);
-	WRITE_ONCE(a->oldest[1], none);
-	WRITE_ONCE(a->oldest[2], none);
 	if (conquest_ramp) {
 		WRITE_ONCE(a->last[0], none);
 		WRITE_ONCE(a->last[1], none);
 		WRITE_ONCE(a->second[0], none);
 		WRITE_ONCE(a->second[1], none);
 	}
-	SNAPSHOT_GROUP(0, 1, 2, 3);
-	SNAPSHOT_GROUP(4, 5, 6, 7);
-	SNAPSHOT_GROUP(8, 9, 10, 11);
-	SNAPSHOT_GROUP(12, 13, 14, 15);
+	SNAPSHOT_GROUP(0);
+	SNAPSHOT_GROUP(1);
+	SNAPSHOT_GROUP(2);
+	SNAPSHOT_GROUP(3);
 }
 
 /* Takes from a sum the part of the oldest window that does not count. */
@@ -268,10 +255,10 @@ static __always_inline __u64 span_rest(const struct span *s, __u64 oldest)
 /* The answer of who has asked. */
 static __always_inline void answer_weigh(const struct span *s, struct answer *a)
 {
-	__u64 all = a->oldest[2], part = all * s->edge >> 16;
+	__u64 all = a->oldest[SUM_ALL], part = all * s->edge >> 16;
 
-	a->total -= all - part;
+	a->sum[SUM_ALL] -= all - part;
 	a->limit += (part * conquest_alpha >> 20) - (all * conquest_alpha >> 20);
-	a->row[0] -= span_rest(s, a->oldest[0]);
-	a->row[1] = conquest_rows < 2 ? a->row[0] : a->row[1] - span_rest(s, a->oldest[1]);
+	a->sum[0] -= span_rest(s, a->oldest[0]);
+	a->sum[1] = conquest_rows < 2 ? a->sum[0] : a->sum[1] - span_rest(s, a->oldest[1]);
 }

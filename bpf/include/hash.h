@@ -160,6 +160,15 @@ static __always_inline __u32 hash_flow_one(const struct phv *phv, __u32 salt)
 	return s.a >> 32;
 }
 
+/* 64 bits of a flow that one lane made 32 of, by multipliers of the other lane: strongly universal of those 32, so two flows agree in n given bits with
+ * probability 2^-n + 2^-32 at most. */
+static __always_inline __u64 hash_spread(__u32 flow)
+{
+	__u64 a = hash_keys[HASH_LANE] + hash_keys[HASH_LANE + 1] * flow, b = hash_keys[HASH_LANE + 2] + hash_keys[HASH_LANE + 3] * flow;
+
+	return hash_mix((a >> 32 << 32) | b >> 32);
+}
+
 /* The directional hash of the opposite direction's packets. */
 static __always_inline __u64 hash_reverse(const struct phv *phv, __u32 salt)
 {

@@ -59,6 +59,7 @@ func Subjects() ([]Subject, error) {
 		{Name: "parser", Group: GroupWay, What: "entry program: parser, counters, hashes of both endpoints"},
 		yardstick("nothing", GroupWay, "... and a slot of the chain with an empty algorithm"),
 		yardstick("flowhash", GroupYardsticks, "flow hash"),
+		yardstick("spread", GroupYardsticks, "flow hash that a packet carries through a queue, and 64 bits of it"),
 		yardstick("keyhash", GroupYardsticks, "5-tuple as words, and their hash"),
 		yardstick("clock", GroupYardsticks, "clock"),
 		waiting(),
@@ -114,7 +115,7 @@ func breaking(name, what string) Subject {
 
 // waiting writes what only an entry program may.
 func waiting() Subject {
-	s := yardstick("waited", GroupYardsticks, "clock, and what the start of transmission knows of a packet that waited 8 ms")
+	s := yardstick("waited", GroupYardsticks, "clock, and what the start of transmission knows of a packet that waited 8 ms: when it was handed over, and its flow hash")
 	s.unproven = true
 	return s
 }

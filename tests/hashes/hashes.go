@@ -86,6 +86,12 @@ func (s *Seeded) Carried(src, dst netip.AddrPort, proto uint8) uint64 {
 	return max(sum>>32, 1)
 }
 
+// Spread is hash_spread: both halves by multipliers of the second lane.
+func (s *Seeded) Spread(flow uint64) uint64 {
+	k := s.keys[loader.HashLane:]
+	return Mix((k[0]+k[1]*flow)>>32<<32 | (k[2]+k[3]*flow)>>32)
+}
+
 // Flow is hash_flow without a salt, of two endpoints.
 func (s *Seeded) Flow(src, dst uint64) uint64 {
 	return Mix(s.multilinear(6, uint32(src>>32), uint32(src), uint32(dst>>32), uint32(dst)))

@@ -35,9 +35,11 @@ func TestProgramsHashAsWritten(t *testing.T) {
 			}
 			return s.Key(k[:]...)
 		})
-		compare(t, seed, "carry", random, func(p *packet.Packet) uint64 {
+		carried := func(p *packet.Packet) uint64 {
 			return s.Carried(netip.AddrPortFrom(p.Src, p.SrcPort), netip.AddrPortFrom(p.Dst, p.DstPort), p.Proto)
-		})
+		}
+		compare(t, seed, "carry", random, carried)
+		compare(t, seed, "spread", random, func(p *packet.Packet) uint64 { return s.Spread(carried(p)) })
 	}
 }
 

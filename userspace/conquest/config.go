@@ -247,8 +247,8 @@ func (c *config) constants() map[string]any {
 // live says that the start of transmission is where departures are seen.
 func (c *config) live() bool { return c.source == sourceCarried && !c.replay }
 
-// mostSnapshots is how many the object declares.
-const mostSnapshots = 16
+// mostSnapshots is how many the object declares, and sideBySide how many of them are in one map.
+const mostSnapshots, sideBySide = 16, 4
 
 // told is how many flows are remembered as reported in a snapshot.
 const told = 1024
@@ -295,13 +295,13 @@ func (c *config) arrays() map[string]array {
 		"conquest_until": {used(c.queues, c.widest), 2},
 	}
 	behind := 0
-	for j := range mostSnapshots {
-		live, stage := j < c.snapshots, 3+j/4*(c.rows+1)
-		list[fmt.Sprintf("conquest_t%d", j)] = array{used(c.perQueue(), live), stage}
+	for group := range mostSnapshots / sideBySide {
+		live, stage := group*sideBySide < c.snapshots, 3+group*(c.rows+1)
+		list[fmt.Sprintf("conquest_t_%d", group)] = array{used(c.perQueue(), live), stage}
 		for r := range 2 {
 			live := live && r < c.rows
 			at := min(stage+1+r, lastStage)
-			list[fmt.Sprintf("conquest_s%d_%d", j, r)] = array{used(c.columns*c.queues, live), at}
+			list[fmt.Sprintf("conquest_r%d_%d", r, group)] = array{used(c.columns*c.queues, live), at}
 			if live {
 				behind = at + 1
 			}
@@ -326,7 +326,7 @@ const lastStage = 19
 
 // registerBytes of the arrays that are used.
 func (c *config) registerBytes() int64 {
-	cells := c.snapshots * (c.rows*c.columns*c.queues + c.perQueue())
+	cells := max(c.snapshots, sideBySide) * (c.rows*c.columns*c.queues + c.perQueue())
 	return 8 * int64(cells+told+2*c.perQueue())
 }
 

@@ -46,10 +46,16 @@ ALGORITHM(carry)
 	phv->carry[1] = (__u64)words[2] << 32 | words[0];
 }
 
-/* What the start of transmission knows of a packet that waited 8 ms: in front of an algorithm that reads it. */
+/* What the start of transmission knows of a packet that waited 8 ms, its flow hash too: in front of an algorithm that reads it. */
 ALGORITHM(waited)
 {
 	phv->enqueued = clock_now(phv) - 8000000;
+	phv->flow = carry_flow(phv);
+}
+
+ALGORITHM(spread)
+{
+	phv->carry[0] = hash_spread(carry_flow(phv));
 }
 
 ALGORITHM(flowhash)

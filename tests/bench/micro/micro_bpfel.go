@@ -167,6 +167,8 @@ const (
 	MicroProgScatterWordsTc    = "scatter_words_tc"
 	MicroProgScatterWordsXdp   = "scatter_words_xdp"
 	MicroProgScatterXdp        = "scatter_xdp"
+	MicroProgSpreadTc          = "spread_tc"
+	MicroProgSpreadXdp         = "spread_xdp"
 	MicroProgThreeRegistersTc  = "three_registers_tc"
 	MicroProgThreeRegistersXdp = "three_registers_xdp"
 	MicroProgTwoRegistersTc    = "two_registers_tc"
@@ -269,6 +271,8 @@ type MicroProgramSpecs struct {
 	ScatterWordsTc    *ebpf.ProgramSpec `ebpf:"scatter_words_tc"`
 	ScatterWordsXdp   *ebpf.ProgramSpec `ebpf:"scatter_words_xdp"`
 	ScatterXdp        *ebpf.ProgramSpec `ebpf:"scatter_xdp"`
+	SpreadTc          *ebpf.ProgramSpec `ebpf:"spread_tc"`
+	SpreadXdp         *ebpf.ProgramSpec `ebpf:"spread_xdp"`
 	ThreeRegistersTc  *ebpf.ProgramSpec `ebpf:"three_registers_tc"`
 	ThreeRegistersXdp *ebpf.ProgramSpec `ebpf:"three_registers_xdp"`
 	TwoRegistersTc    *ebpf.ProgramSpec `ebpf:"two_registers_tc"`
@@ -453,6 +457,8 @@ type MicroPrograms struct {
 	ScatterWordsTc    *ebpf.Program `ebpf:"scatter_words_tc"`
 	ScatterWordsXdp   *ebpf.Program `ebpf:"scatter_words_xdp"`
 	ScatterXdp        *ebpf.Program `ebpf:"scatter_xdp"`
+	SpreadTc          *ebpf.Program `ebpf:"spread_tc"`
+	SpreadXdp         *ebpf.Program `ebpf:"spread_xdp"`
 	ThreeRegistersTc  *ebpf.Program `ebpf:"three_registers_tc"`
 	ThreeRegistersXdp *ebpf.Program `ebpf:"three_registers_xdp"`
 	TwoRegistersTc    *ebpf.Program `ebpf:"two_registers_tc"`
@@ -503,6 +509,8 @@ func (p *MicroPrograms) Close() error {
 		p.ScatterWordsTc,
 		p.ScatterWordsXdp,
 		p.ScatterXdp,
+		p.SpreadTc,
+		p.SpreadXdp,
 		p.ThreeRegistersTc,
 		p.ThreeRegistersXdp,
 		p.TwoRegistersTc,
