@@ -94,10 +94,9 @@ control Fridge(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
         size = 1;
     }
 
-    /* Three actions: each has room for 32 bits of hash. */
-    action hash_id() { id = id_row.get(HASH_FIELDS(q)); }
+    /* Three actions: each has room for 32 bits of hash. The epoch in the same one, or the id would be ready a stage later. */
+    action hash_id() { id[31:8] = id_row.get(HASH_FIELDS(q))[31:8]; id[7:0] = epoch; }
     action hash_slot() { slot = slot_row.get(HASH_FIELDS(q)); }
-    action stamp() { id[7:0] = epoch; }
     action hash_luck() { luck = luck_row.get(HASH_FIELDS(q)); }
 
     apply {
@@ -110,7 +109,6 @@ control Fridge(in headers_t hdr, inout question_t q, in bit<48> nanoseconds) {
             hash_id();
             hash_slot();
             hash_luck();
-            stamp();
             place.apply(slot, luck, at);
             planes.apply(bank, at.part, q.role, first_plane, second_plane);
 #if FRIDGE_ENTRIES > RECORDS
