@@ -99,11 +99,26 @@ func (i *Instance) Watch(q QueueInterface) (*Port, error) {
 	if q.L3Only {
 		value.L3Only = 1
 	}
-	if err := i.sent.coll.Maps["trace_watched"].Update(p.key(), value, ebpf.UpdateNoExist); err != nil {
+	err := i.sent.near(p, 1)
+	if err == nil {
+		err = i.sent.coll.Maps["trace_watched"].Update(p.key(), value, ebpf.UpdateNoExist)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("watch the start of transmission: %w", privilege.Explain(err)), i.endSent())
 	}
 	i.sent.ports = append(i.sent.ports, p)
 	return p, nil
+}
+
+// near says that an interface's place in trace_near has watched interfaces, or none any more.
+func (t *transmission) near(p *Port, any uint8) error {
+	return t.coll.Maps["trace_near"].Put(t.place(p), any)
+}
+
+// place is near_place of trace.bpf.c.
+func (t *transmission) place(p *Port) uint32 {
+	key := p.key()
+	return (uint32(key.Netns)*31 + key.Ifindex) % t.coll.Maps["trace_near"].MaxEntries()
 }
 
 // free is the first number from which on so many transmit queues have none yet.
@@ -299,6 +314,9 @@ func (p *Port) Release() error {
 	err := i.sent.coll.Maps["trace_watched"].Delete(p.key())
 	if errors.Is(err, ebpf.ErrKeyNotExist) {
 		err = nil
+	}
+	if !slices.ContainsFunc(i.sent.ports, func(o *Port) bool { return i.sent.place(o) == i.sent.place(p) }) {
+		err = errors.Join(err, i.sent.near(p, 0))
 	}
 	return errors.Join(err, i.endSent())
 }

@@ -112,6 +112,7 @@ const (
 	TraceMapRecircTc        = "recirc_tc"
 	TraceMapRecircXdp       = "recirc_xdp"
 	TraceMapTraceCounters   = "trace_counters"
+	TraceMapTraceNear       = "trace_near"
 	TraceMapTraceWatched    = "trace_watched"
 	TraceProgChainTpDropped = "chain_tp_dropped"
 	TraceProgChainTpEntry   = "chain_tp_entry"
@@ -183,6 +184,7 @@ type TraceMapSpecs struct {
 	RecircTc      *ebpf.MapSpec `ebpf:"recirc_tc"`
 	RecircXdp     *ebpf.MapSpec `ebpf:"recirc_xdp"`
 	TraceCounters *ebpf.MapSpec `ebpf:"trace_counters"`
+	TraceNear     *ebpf.MapSpec `ebpf:"trace_near"`
 	TraceWatched  *ebpf.MapSpec `ebpf:"trace_watched"`
 }
 
@@ -226,6 +228,7 @@ type TraceMaps struct {
 	RecircTc      *ebpf.Map `ebpf:"recirc_tc"`
 	RecircXdp     *ebpf.Map `ebpf:"recirc_xdp"`
 	TraceCounters *ebpf.Map `ebpf:"trace_counters"`
+	TraceNear     *ebpf.Map `ebpf:"trace_near"`
 	TraceWatched  *ebpf.Map `ebpf:"trace_watched"`
 }
 
@@ -240,6 +243,7 @@ func (m *TraceMaps) Close() error {
 		m.RecircTc,
 		m.RecircXdp,
 		m.TraceCounters,
+		m.TraceNear,
 		m.TraceWatched,
 	)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
 
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/loader/attach"
@@ -206,6 +207,44 @@ func TestOtherNamespace(t *testing.T) {
 	lab.NoError(t, lab.SendUDP("127.0.0.1", 20))
 	if q := counts(t, inst); q.Carried < 20 || q.Sent+q.Missed != q.Carried {
 		t.Errorf("of our own: %+v", q)
+	}
+}
+
+// Two interfaces that are watched may have one place in the table that most packets go no further than: it holds as long as either is watched.
+func TestOnePlace(t *testing.T) {
+	if !lab.Isolated(t) {
+		return
+	}
+	lab.Veth(t)
+	inst := load(t)
+	d, err := attach.Inspect(lab.Near)
+	lab.NoError(t, err)
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
+	lab.NoError(t, err)
+	defer unix.Close(fd)
+	cookie, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+	lab.NoError(t, err)
+	another := func() *loader.Port {
+		p, err := inst.Watch(loader.QueueInterface{Netns: cookie, IfIndex: d.Index + 256, Queues: 1})
+		lab.NoError(t, err)
+		return p
+	}
+	before := another()
+	a, err := attach.Attach(inst, lab.Near, attach.Options{})
+	lab.NoError(t, err)
+	defer a.Close()
+	lab.NoError(t, before.Release())
+	lab.Quiet(t)
+	counts(t, inst)
+	lab.NoError(t, lab.SendUDP(lab.FarIP, 30))
+	if q := counts(t, inst); q.Carried != 30 || q.Sent != 30 {
+		t.Errorf("when the other was released: %+v", q)
+	}
+	behind := another()
+	defer behind.Release()
+	lab.NoError(t, lab.SendUDP(lab.FarIP, 30))
+	if q := counts(t, inst); q.Carried != 30 || q.Sent != 30 {
+		t.Errorf("when there is another: %+v", q)
 	}
 }
 
