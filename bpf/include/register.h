@@ -25,61 +25,46 @@
 
 #include "base.h"
 
+#define ARRAY_MAP(name, kind, t, n)                                                                   \
+	struct {                                                                                      \
+		__uint(type, kind);                                                                   \
+		__type(key, __u32);                                                                   \
+		__type(value, t);                                                                     \
+		__uint(max_entries, n);                                                               \
+	} name SEC(".maps")
+
+/* A map that is sized when it is loaded, with elements for a stage. */
+#define STAGED_MAP(name, kind, role, stage, t, entries, n)                                            \
+	const volatile __u32 name##_entries = entries;                                                \
+	ARRAY_MAP(name, kind, t, n) TAG("pisa:" role) TAG("pisa:stage=" STR(stage))
+
+#define ELEMENT(t) _Static_assert(sizeof(t) <= 8, "a register element is at most 64 bits")
+
 /* name: map name, at most 15 characters. stage: 0..19. t: a scalar or struct of at most 8 bytes.
  * n: default number of entries of one bank. */
 #define REGISTER(name, stage, t, n)                                                                   \
-	_Static_assert(sizeof(t) <= 8, "a register element is at most 64 bits");                      \
-	const volatile __u32 name##_entries = n;                                                      \
-	struct {                                                                                      \
-		__uint(type, BPF_MAP_TYPE_ARRAY);                                                     \
-		__type(key, __u32);                                                                   \
-		__type(value, t);                                                                     \
-		__uint(max_entries, n);                                                               \
-	} name SEC(".maps") TAG("pisa:register") TAG("pisa:stage=" STR(stage))
+	ELEMENT(t);                                                                                   \
+	STAGED_MAP(name, BPF_MAP_TYPE_ARRAY, "register", stage, t, n, n)
 
 /* many: how many arrays; names: of each, with commas between. An element of the map is `struct name_t { t of[many]; }`. */
 #define REGISTERS(name, stage, t, n, many, names)                                                     \
-	_Static_assert(sizeof(t) <= 8, "a register element is at most 64 bits");                      \
-	const volatile __u32 name##_entries = n;                                                      \
+	ELEMENT(t);                                                                                   \
 	struct name##_t {                                                                             \
 		t of[many];                                                                           \
 	};                                                                                            \
-	struct {                                                                                      \
-		__uint(type, BPF_MAP_TYPE_ARRAY);                                                     \
-		__type(key, __u32);                                                                   \
-		__type(value, struct name##_t);                                                       \
-		__uint(max_entries, n);                                                               \
-	} name SEC(".maps") TAG("pisa:register") TAG("pisa:stage=" STR(stage)) TAG("pisa:arrays=" names)
+	STAGED_MAP(name, BPF_MAP_TYPE_ARRAY, "register", stage, struct name##_t, n, n) TAG("pisa:arrays=" names)
 
 #define REGISTER_BANKED(name, stage, t, n)                                                            \
-	_Static_assert(sizeof(t) <= 8, "a register element is at most 64 bits");                      \
-	const volatile __u32 name##_entries = n;                                                      \
-	struct {                                                                                      \
-		__uint(type, BPF_MAP_TYPE_ARRAY);                                                     \
-		__type(key, __u32);                                                                   \
-		__type(value, t);                                                                     \
-		__uint(max_entries, 2 * (n));                                                         \
-	} name SEC(".maps") TAG("pisa:register") TAG("pisa:stage=" STR(stage)) TAG("pisa:banked")
+	ELEMENT(t);                                                                                   \
+	STAGED_MAP(name, BPF_MAP_TYPE_ARRAY, "register", stage, t, n, 2 * (n)) TAG("pisa:banked")
 
 #define REGISTER_PERCPU_BANKED(name, stage, t, n)                                                     \
-	_Static_assert(sizeof(t) <= 8, "a register element is at most 64 bits");                      \
-	const volatile __u32 name##_entries = n;                                                      \
-	struct {                                                                                      \
-		__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);                                              \
-		__type(key, __u32);                                                                   \
-		__type(value, t);                                                                     \
-		__uint(max_entries, 2 * (n));                                                         \
-	} name SEC(".maps") TAG("pisa:register") TAG("pisa:stage=" STR(stage)) TAG("pisa:banked")
+	ELEMENT(t);                                                                                   \
+	STAGED_MAP(name, BPF_MAP_TYPE_PERCPU_ARRAY, "register", stage, t, n, 2 * (n)) TAG("pisa:banked")
 
 #define TALLY(name, stage, t, n)                                                                      \
-	_Static_assert(sizeof(t) <= 8, "a register element is at most 64 bits");                      \
-	const volatile __u32 name##_entries = n;                                                      \
-	struct {                                                                                      \
-		__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);                                              \
-		__type(key, __u32);                                                                   \
-		__type(value, t);                                                                     \
-		__uint(max_entries, 2 * (n));                                                         \
-	} name SEC(".maps") TAG("pisa:tally") TAG("pisa:stage=" STR(stage)) TAG("pisa:banked")
+	ELEMENT(t);                                                                                   \
+	STAGED_MAP(name, BPF_MAP_TYPE_PERCPU_ARRAY, "tally", stage, t, n, 2 * (n)) TAG("pisa:banked")
 
 /* counts: number of 64-bit counts. An element is `struct { __u64 c[counts]; }`; index it by an enum
  * whose names userspace knows too. */
@@ -87,12 +72,7 @@
 	struct name##_t {                                                                             \
 		__u64 c[counts];                                                                      \
 	};                                                                                            \
-	struct {                                                                                      \
-		__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);                                              \
-		__type(key, __u32);                                                                   \
-		__type(value, struct name##_t);                                                       \
-		__uint(max_entries, 2);                                                               \
-	} name SEC(".maps") TAG("pisa:counters") TAG("pisa:banked")
+	ARRAY_MAP(name, BPF_MAP_TYPE_PERCPU_ARRAY, struct name##_t, 2) TAG("pisa:counters") TAG("pisa:banked")
 
 #define TABLE(name, t, n)                                                                             \
 	struct {                                                                                      \
