@@ -137,3 +137,14 @@ func TestLoad(t *testing.T) {
 		t.Errorf("%+v, %v", l, err)
 	}
 }
+
+// What a plan says to type is what it has planned: settings of an algorithm, in numbers that it takes.
+func TestPlanSettings(t *testing.T) {
+	b, err := planFor(t, 1e6, 4*time.Second, 1<<20, map[string]string{"resolution": "8"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := strings.Join(b.Notes, "\n"); !strings.Contains(text, "--set fridge.resolution=8 ") {
+		t.Errorf("no resolution of 8 in\n%s", text)
+	}
+}

@@ -144,3 +144,10 @@ func TestFiles(t *testing.T) {
 		t.Error("a certificate of another authority is taken")
 	}
 }
+
+// A folder without keys is said to be one.
+func TestNoKeys(t *testing.T) {
+	if list, err := (Folder{Path: t.TempDir()}).List(); !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), "list keys in") {
+		t.Errorf("%v, %v", list, err)
+	}
+}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/sys/unix"
 
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/feed"
@@ -271,5 +272,21 @@ func TestTornLine(t *testing.T) {
 	o.write([]byte("{4}\n"), nil)
 	if want := "{1}\n{2\n{3}\n{4}\n"; disk.String() != want || o.failed != 2 || o.err != nil {
 		t.Errorf("%q, want %q; %d failed, %v", disk.String(), want, o.failed, o.err)
+	}
+}
+
+// What is free is told in bytes, and of no disk it is -1.
+func TestFree(t *testing.T) {
+	dir := t.TempDir()
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil {
+		t.Fatal(err)
+	}
+	want := int64(fs.Bavail) * fs.Bsize // others write meanwhile
+	if free := (&keeper{cfg: config.Store{Path: dir}}).free(); free < want/2 || free > 2*want {
+		t.Errorf("%d bytes are free, want about %d", free, want)
+	}
+	if free := (&keeper{cfg: config.Store{Path: filepath.Join(dir, "none")}}).free(); free != -1 {
+		t.Errorf("%d bytes are free on no disk", free)
 	}
 }

@@ -97,3 +97,18 @@ func TestTableKeepsNames(t *testing.T) {
 		}
 	}
 }
+
+// A table says how many rows it leaves away, and nothing when it leaves none away.
+func TestTableThatJustFits(t *testing.T) {
+	table := Table{Name: "full", Columns: []Column{{Name: "alpha"}}}
+	for range tableRows {
+		table.Rows = append(table.Rows, []any{"x"})
+	}
+	if text := strings.Join(against{}.table(table, Style{Width: 50}), "\n"); strings.Contains(text, "more") {
+		t.Errorf("%d rows of %d:\n%s", tableRows, tableRows, text)
+	}
+	table.Rows = append(table.Rows, []any{"x"})
+	if text := strings.Join(against{}.table(table, Style{Width: 50}), "\n"); !strings.Contains(text, "and 1 more") {
+		t.Errorf("a row is left away, and nothing says so:\n%s", text)
+	}
+}

@@ -170,3 +170,15 @@ func largest(list []algo.Loss, n int) []algo.Loss {
 	}
 	return list[:min(n, len(list))]
 }
+
+// Only a link on which more is lost than elsewhere is suspect: one that loses less explains nothing, whatever the others do.
+func TestLessThanElsewhere(t *testing.T) {
+	for _, c := range []struct {
+		in, across float64
+		suspect    bool
+	}{{1, 3, false}, {0, 0, false}, {5, 2, false}, {9, 1, true}, {9, 3, true}, {10, 1, true}} {
+		if score := scan(c.in, c.across, 10, 4); (score > 0) != c.suspect || !c.suspect && score != 0 {
+			t.Errorf("%g of 10 losses on %g of 4 pairs: %g", c.in, c.across, score)
+		}
+	}
+}

@@ -324,3 +324,21 @@ func TestNameNode(t *testing.T) {
 		t.Errorf("no list: %+v", got)
 	}
 }
+
+// An instance becomes another one while it runs only if both count the same packets with the same hashes.
+func TestSameRegisters(t *testing.T) {
+	full := Instance{Name: "a", Each: true, Hook: "tc", Mode: "native", Direction: "ingress", Seed: 7, CRC: true, Decap: true, Pin: "/a"}
+	if other := full; !full.SameRegisters(other) {
+		t.Error("an instance cannot become itself")
+	}
+	for what, change := range map[string]func(*Instance){
+		"name": func(i *Instance) { i.Name = "b" }, "each": func(i *Instance) { i.Each = false }, "hook": func(i *Instance) { i.Hook = "xdp" },
+		"mode": func(i *Instance) { i.Mode = "generic" }, "direction": func(i *Instance) { i.Direction = "egress" }, "seed": func(i *Instance) { i.Seed = 8 },
+		"crc": func(i *Instance) { i.CRC = false }, "decap": func(i *Instance) { i.Decap = false }, "pin": func(i *Instance) { i.Pin = "/b" },
+	} {
+		other := full
+		if change(&other); full.SameRegisters(other) || other.SameRegisters(full) {
+			t.Errorf("another %s, and the registers stay", what)
+		}
+	}
+}

@@ -252,3 +252,14 @@ func BenchmarkTick(b *testing.B) {
 		})
 	}
 }
+
+// A new slice's search begins where a TCP flow with half of its rate is: of 80 Mbit/s a slice of two has 5e6 bytes a second, half of which are 16.5 segments in 10 ms.
+func TestSpacingBegins(t *testing.T) {
+	const window = 2.5e6 * 0.01 / 1514
+	for _, f := range New(planOf(t, two), nil, 0).order {
+		within(t, "spacing", f.spacing, 0.03*window*window*1514, 1e-9)
+	}
+	for _, f := range New(planOf(t, two), nil, 7000).order {
+		within(t, "spacing that was set", f.spacing, 7000, 0)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/netip"
 	"os"
@@ -421,6 +422,16 @@ func TestSchema(t *testing.T) {
 		_, refused := Parse("f", []byte(text))
 		if err := schema.Validate(v); (err == nil) != good || (refused == nil) != good {
 			t.Errorf("%s: schema: %v; reader: %v", text, err, refused)
+		}
+	}
+}
+
+// Shares are multiples of what a leaf would have if all were alike.
+func TestShares(t *testing.T) {
+	p := plan(t, "capacity: 80Mbit\nslices: [{name: a, weight: 3, match: {marks: [1]}}, {name: b, match: {marks: [2]}}]")
+	for _, l := range p.Leaves {
+		if want := map[string]float64{"a": 1.5, "b": 0.5}[l.Name]; math.Abs(l.Share-want) > 1e-9 || math.Abs(l.Full-want*5e6) > 1 {
+			t.Errorf("%s: share %g of %g bytes a second, want %g", l.Name, l.Share, l.Full, want)
 		}
 	}
 }

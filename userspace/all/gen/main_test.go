@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"flag"
 	"os"
 	"path/filepath"
 	"slices"
@@ -54,5 +55,20 @@ func TestFoundByFolder(t *testing.T) {
 	}
 	if names, err := (list{root: root, of: "userspace"}).names(); err == nil {
 		t.Errorf("nothing is asked of a folder, and %v are found", names)
+	}
+}
+
+// The command writes the list and ends without complaint.
+func TestMainWrites(t *testing.T) {
+	args, flags := os.Args, flag.CommandLine
+	defer func() { os.Args, flag.CommandLine = args, flags }()
+	out := filepath.Join(t.TempDir(), "list.go")
+	os.Args = []string{"gen", "-root", "../../..", "-of", "p4", "-with", "p4/NAME/twin.go", "-out", out}
+	flag.CommandLine = flag.NewFlagSet("gen", flag.PanicOnError)
+	main() // whose complaint would end the test's process
+	got, err := os.ReadFile(out)
+	want, _ := os.ReadFile("../../../p4/all/twins_gen.go")
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%v, wrote\n%s", err, got)
 	}
 }
