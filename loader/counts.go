@@ -39,7 +39,7 @@ var reasonNames = map[chain.ChainParseReason]string{
 
 // Counts reads a closed bank of the chain's counters and resets it.
 func (i *Instance) Counts(bank int) (Counts, error) {
-	c, err := i.counts(func(a *xmaps.Array) ([]uint64, error) { return a.ReadReset(bank, nil) })
+	c, err := i.counts(func(a *xmaps.Array) ([]uint64, error) { return a.ReadReset(bank, nil) }, i.handedSince)
 	i.enforced = nil
 	i.closeQueueWindow(c.Queue)
 	return c, err
@@ -47,10 +47,29 @@ func (i *Instance) Counts(bank int) (Counts, error) {
 
 // CountsSoFar reads the bank that is filling, and leaves it.
 func (i *Instance) CountsSoFar() (Counts, error) {
-	return i.counts(func(a *xmaps.Array) ([]uint64, error) { return a.Read(i.control.Bank(), nil) })
+	return i.counts(func(a *xmaps.Array) ([]uint64, error) { return a.Read(i.control.Bank(), nil) }, nil)
 }
 
-func (i *Instance) counts(read func(*xmaps.Array) ([]uint64, error)) (Counts, error) {
+// handedSince is what was handed to watched queues since the open bank was opened.
+func (i *Instance) handedSince() (QueueCounts, error) {
+	array, err := xmaps.NewSet(i.chain.Spec, i.shared).Array("chain_counters")
+	if err != nil {
+		return QueueCounts{}, err
+	}
+	c, err := array.Read(i.control.Bank(), nil)
+	if err != nil {
+		return QueueCounts{}, fmt.Errorf("read counts: %w", err)
+	}
+	return handedOver(c), nil
+}
+
+// handedOver is the queues' part of the chain's counters.
+func handedOver(c []uint64) QueueCounts {
+	return QueueCounts{Carried: c[chain.ChainChainCountCOUNT_CARRIED], CarriedBytes: c[chain.ChainChainCountCOUNT_CARRIED_BYTES]}
+}
+
+// counts of a window; since tells what was handed over behind it: queueCounts.
+func (i *Instance) counts(read func(*xmaps.Array) ([]uint64, error), since func() (QueueCounts, error)) (Counts, error) {
 	set := xmaps.NewSet(i.chain.Spec, i.shared)
 	array, err := set.Array("chain_counters")
 	if err != nil {
@@ -71,7 +90,7 @@ func (i *Instance) counts(read func(*xmaps.Array) ([]uint64, error)) (Counts, er
 	if counts.Verdicts, err = i.verdictsWith(read); err != nil {
 		return Counts{}, err
 	}
-	counts.Queue, err = i.queueCounts(c[chain.ChainChainCountCOUNT_CARRIED], c[chain.ChainChainCountCOUNT_CARRIED_BYTES], read)
+	counts.Queue, err = i.queueCounts(handedOver(c), read, since)
 	if err != nil {
 		return Counts{}, err
 	}

@@ -20,3 +20,33 @@ func TestIdle(t *testing.T) {
 		}
 	}
 }
+
+// What neither left nor was dropped is missed as far as the queue does not hold it, at the moment that it was asked: packets that left between the end of a window
+// and that moment were queued when it ended.
+func TestSettle(t *testing.T) {
+	counts := func(carried, sent, dropped uint64) QueueCounts {
+		return QueueCounts{Carried: carried, CarriedBytes: 100 * carried, Sent: sent, SentBytes: 100 * sent, Dropped: dropped, DroppedBytes: 100 * dropped}
+	}
+	for _, c := range []struct {
+		name           string
+		all, later     QueueCounts
+		backlog        uint64
+		queued, missed uint64
+	}{
+		{"nothing is under way", counts(10, 9, 1), counts(0, 0, 0), 0, 0, 0},
+		{"all are queued", counts(10, 4, 1), counts(0, 0, 0), 500, 5, 0},
+		{"all are missed", counts(10, 4, 1), counts(0, 0, 0), 0, 0, 5},
+		{"some of either", counts(10, 4, 1), counts(0, 0, 0), 300, 3, 2},
+		{"they left since", counts(10, 4, 1), counts(0, 5, 0), 0, 5, 0},
+		{"some left since, others came", counts(10, 4, 1), counts(7, 5, 1), 600, 5, 0},
+		{"two were missed, others came and left", counts(10, 4, 1), counts(7, 4, 0), 600, 3, 2},
+		{"missed since, which is not this window's", counts(10, 8, 1), counts(9, 5, 0), 0, 0, 1},
+		{"more left than came", counts(10, 11, 0), counts(0, 0, 0), 0, 0, 0},
+	} {
+		q := QueueCounts{}
+		q.settle(c.all, c.later, c.backlog)
+		if q.Queued != c.queued || q.Missed != c.missed {
+			t.Errorf("%s: %d queued and %d missed, want %d and %d", c.name, q.Queued, q.Missed, c.queued, c.missed)
+		}
+	}
+}

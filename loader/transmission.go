@@ -26,6 +26,7 @@ type transmission struct {
 	links []link.Link
 	ports []*Port
 	total QueueCounts // of the windows that were read
+	left  uint64      // bytes that queues held when their interfaces were released
 }
 
 // QueueInterface is an interface whose queue is to be watched.
@@ -245,22 +246,29 @@ func (q QueueCounts) plus(w QueueCounts, sign uint64) QueueCounts {
 	return q
 }
 
-// settle splits what was handed over and neither left nor was dropped into what the queue still holds and what was missed. Queues tell bytes
-// (what they count as a packet may be an aggregate), so packets are split as bytes are: exactly where nothing is queued, or nothing missed.
-func (q *QueueCounts) settle(all QueueCounts, backlog uint64) {
-	packets, bytes := int64(all.Carried-all.Sent-all.Dropped), int64(all.CarriedBytes-all.SentBytes-all.DroppedBytes)
-	if packets <= 0 { // what the queue has doubled, or an account that was read while packets went by
+// settle splits what was handed over until now, in all windows, and neither left nor was dropped into what was missed and what the queue still held. later is
+// what has been counted since, when the queue was found to hold so much. Queues tell bytes (what they count as a packet may be an aggregate), so packets are split
+// as bytes are: exactly where nothing is queued, or nothing missed.
+func (q *QueueCounts) settle(all, later QueueCounts, backlog uint64) {
+	under, _ := all.under()
+	if under <= 0 { // what the queue has doubled, or an account that was read while packets went by
 		return
 	}
-	gone := max(0, bytes-int64(backlog))
-	if bytes > 0 {
-		q.Missed = uint64(float64(packets)*float64(gone)/float64(bytes) + 0.5)
+	if packets, bytes := all.plus(later, 1).under(); packets > 0 && bytes > 0 {
+		gone := max(0, bytes-int64(backlog))
+		q.Missed = min(uint64(under), uint64(float64(packets)*float64(gone)/float64(bytes)+0.5))
 	}
-	q.Queued = uint64(packets) - q.Missed
+	q.Queued = uint64(under) - q.Missed
 }
 
-// queueCounts are those of a window; nil where no queue is watched.
-func (i *Instance) queueCounts(carried, bytes uint64, read func(*xmaps.Array) ([]uint64, error)) (*QueueCounts, error) {
+// under way: handed over, and neither sent nor dropped.
+func (q QueueCounts) under() (packets, bytes int64) {
+	return int64(q.Carried - q.Sent - q.Dropped), int64(q.CarriedBytes - q.SentBytes - q.DroppedBytes)
+}
+
+// queueCounts are those of a window; nil where no queue is watched. since tells what was handed over since the window ended; nil: it goes on. What is in the
+// queues is asked between that and what has left since then: packets that go by meanwhile are not missed.
+func (i *Instance) queueCounts(handed QueueCounts, read func(*xmaps.Array) ([]uint64, error), since func() (QueueCounts, error)) (*QueueCounts, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.sent == nil {
@@ -274,21 +282,41 @@ func (i *Instance) queueCounts(carried, bytes uint64, read func(*xmaps.Array) ([
 	if err != nil {
 		return nil, fmt.Errorf("read counts of the start of transmission: %w", err)
 	}
-	q := &QueueCounts{Carried: carried, CarriedBytes: bytes}
-	q.add(c)
-	q.settle(i.sent.total.plus(*q, 1), i.sent.backlog())
-	return q, nil
+	handed.add(c)
+	all, later := i.sent.total.plus(handed, 1), QueueCounts{}
+	if since != nil {
+		if later, err = since(); err != nil {
+			return nil, err
+		}
+	}
+	backlog := i.sent.backlog()
+	if since != nil {
+		if c, err = array.Read(i.control.Bank(), nil); err != nil {
+			return nil, fmt.Errorf("read counts of the start of transmission: %w", err)
+		}
+		later.add(c)
+	}
+	handed.settle(all, later, backlog)
+	return &handed, nil
 }
 
-// backlog is what the watched queues hold. One that cannot be asked any more has gone, with what it held.
-func (t *transmission) backlog() (bytes uint64) {
+// backlog is what the watched queues hold, and held when their watching ended.
+func (t *transmission) backlog() uint64 {
+	bytes := t.left
 	for _, p := range t.ports {
-		if p.Backlog == nil {
-			continue
-		}
-		if b, err := p.Backlog(); err == nil {
-			bytes += b
-		}
+		bytes += p.backlog()
+	}
+	return bytes
+}
+
+// backlog of a queue. One that cannot be asked any more has gone, with what it held.
+func (p *Port) backlog() uint64 {
+	if p.Backlog == nil {
+		return 0
+	}
+	bytes, err := p.Backlog()
+	if err != nil {
+		return 0
 	}
 	return bytes
 }
@@ -311,6 +339,7 @@ func (p *Port) Release() error {
 		return nil
 	}
 	i.sent.ports = slices.DeleteFunc(i.sent.ports, func(o *Port) bool { return o == p })
+	i.sent.left += p.backlog()
 	err := i.sent.coll.Maps["trace_watched"].Delete(p.key())
 	if errors.Is(err, ebpf.ErrKeyNotExist) {
 		err = nil

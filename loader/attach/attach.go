@@ -194,7 +194,7 @@ func (a *Attachment) Alive() bool {
 // Close takes the programs off the interface. It may be called again.
 func (a *Attachment) Close() error {
 	var errs []error
-	for _, p := range a.take() {
+	for _, p := range slices.Backward(a.take()) { // packets are handed to a queue before they leave it: what hands them over goes first
 		if err := p.Hold.Release(); err != nil {
 			errs = append(errs, fmt.Errorf("detach %s from %s: %w", p.Where(), a.Interface, err))
 		}

@@ -248,6 +248,30 @@ func TestOnePlace(t *testing.T) {
 	}
 }
 
+// What is in a queue when its watching ends is said to be there, not to be missed.
+func TestEndsWithFullQueue(t *testing.T) {
+	if !lab.Isolated(t) {
+		return
+	}
+	lab.Veth(t)
+	lab.Sh(t, "tc qdisc add dev %s root handle 1: htb default 10", lab.Near)
+	lab.Sh(t, "tc class add dev %s parent 1: classid 1:10 htb rate 1mbit", lab.Near)
+	inst := load(t)
+	a, err := attach.Attach(inst, lab.Near, attach.Options{})
+	lab.NoError(t, err)
+	counts(t, inst)
+	lab.NoError(t, lab.SendUDP(lab.FarIP, 500)) // a good part of a second
+	lab.NoError(t, a.Close())
+	q := counts(t, inst)
+	t.Logf("%+v", q)
+	if q.Carried != q.Sent+q.Dropped+q.Queued+q.Missed || q.Carried < 500 {
+		t.Errorf("the account is not balanced: %+v", q)
+	}
+	if q.Queued < 100 || q.Missed > 10 { // trace points leave some out: docs/queues.md
+		t.Errorf("%+v: want those that are queued", q)
+	}
+}
+
 // Status shows what is at the start of transmission, and detach ends it.
 func TestStatusAndDetach(t *testing.T) {
 	if !lab.Isolated(t) {
