@@ -211,19 +211,28 @@ func (s *Subscription) Missed() uint64 {
 
 // Leave ends the subscription; what waited for it is gone.
 func (s *Subscription) Leave() {
-	h := s.hub
+	s.hub.without(s)
+	s.mu.Lock()
+	s.queue = nil
+	s.mu.Unlock()
+	s.end()
+}
+
+// Finish ends the subscription behind what waits for it: that is read first, then ErrClosed.
+func (s *Subscription) Finish() {
+	s.hub.without(s)
+	s.end()
+}
+
+func (h *Hub) without(s *Subscription) {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	for i, o := range h.subs {
 		if o == s {
 			h.subs = append(h.subs[:i:i], h.subs[i+1:]...)
 			break
 		}
 	}
-	h.mu.Unlock()
-	s.mu.Lock()
-	s.queue = nil
-	s.mu.Unlock()
-	s.end()
 }
 
 func (s *Subscription) end() {

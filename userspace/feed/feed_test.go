@@ -131,3 +131,27 @@ func TestNothingIsLostUnseen(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Who finishes reads what was published before, and nothing else; who leaves reads nothing more.
+func TestFinish(t *testing.T) {
+	var h Hub
+	finishes, leaves := h.Subscribe(Options{}), h.Subscribe(Options{})
+	h.Publish(t.Context(), line(1))
+	h.Publish(t.Context(), line(2))
+	finishes.Finish()
+	leaves.Leave()
+	h.Publish(t.Context(), line(3))
+	for _, want := range []int{1, 2} {
+		if e, missed, err := finishes.Next(t.Context()); err != nil || missed != 0 || e.Line.Window.Number != want {
+			t.Errorf("want window %d, got %+v, %d missed, %v", want, e, missed, err)
+		}
+	}
+	for name, s := range map[string]*Subscription{"finished": finishes, "left": leaves} {
+		if e, _, err := s.Next(t.Context()); !errors.Is(err, ErrClosed) {
+			t.Errorf("who %s: %+v, %v", name, e, err)
+		}
+	}
+	if got := h.Readers(); len(got) != 0 {
+		t.Errorf("still there: %+v", got)
+	}
+}

@@ -167,7 +167,7 @@ func (s *Set) keep(o *Opened) {
 		s.kept.whole.Store(c.Snapshots)
 		return
 	case s.kept != nil:
-		s.kept.sub.Leave()
+		s.kept.sub.Finish()
 		if err := s.kept.close(); err != nil {
 			s.opts.Log.Error("close the store", "error", err)
 		}

@@ -123,8 +123,10 @@ const endPatience = 3 * time.Second
 
 // leave ends an output that another configuration does not have; what waits for it is written first.
 func (o *output) leave() {
-	o.sub.Leave()
-	_ = o.close()
+	o.sub.Finish()
+	if err := o.close(); err != nil {
+		o.log.Error("end an output", "output", o.cfg.JSON, "error", err)
+	}
 }
 
 func (o *output) close() error {
