@@ -219,32 +219,29 @@ type leader struct {
 // campaign leads whenever it may, and says so: the number of the term, or 0 when it is over.
 func (k *kept) campaign(ctx context.Context, leads chan<- uint64) {
 	var (
-		run      uint64 // of the running term; 0: another one leads
-		revision uint64 // of the entry, as it was seen last
-		since    = time.Now()
-		held     leader
+		run  uint64 // of the running term; 0: another one leads
+		last = sighting{since: time.Now()}
 	)
 	for ctx.Err() == nil {
 		if run != 0 {
 			began := time.Now()
-			next, err := k.claim(ctx, leader{k.name, run}, revision)
+			next, err := k.claim(ctx, leader{k.name, run}, last.revision)
 			switch {
 			case err == nil:
-				revision, since = next, began
+				last.revision, last.since = next, began
 			case ctx.Err() != nil:
-			case errors.Is(err, jetstream.ErrKeyExists) || wrongRevision(err) || time.Since(since) > resign:
-				run, since = 0, time.Now()
+			case errors.Is(err, jetstream.ErrKeyExists) || wrongRevision(err) || time.Since(last.since) > resign:
+				run, last.since = 0, time.Now()
 				send(ctx, leads, 0)
 			}
 		} else if e, err := k.get(ctx); err == nil {
-			if e.revision != revision {
-				revision, since, held = e.revision, time.Now(), e.leader
+			if e.revision != last.revision {
+				last = sighting{e, time.Now()}
 			}
-			if revision == 0 || held.Name == "" || held.Name == k.name || time.Since(since) > takeover {
-				began := time.Now()
+			if began := time.Now(); last.free(k.name, began) {
 				if term, err := draw(); err == nil {
-					if next, err := k.claim(ctx, leader{k.name, term}, revision); err == nil {
-						run, revision, since = term, next, began
+					if next, err := k.claim(ctx, leader{k.name, term}, last.revision); err == nil {
+						run, last.revision, last.since = term, next, began
 						send(ctx, leads, run)
 					}
 				}
@@ -258,8 +255,19 @@ func (k *kept) campaign(ctx context.Context, leads chan<- uint64) {
 	if run != 0 { // the next one need not wait
 		end, cancel := context.WithTimeout(context.Background(), call)
 		defer cancel()
-		_, _ = k.claim(end, leader{}, revision)
+		_, _ = k.claim(end, leader{}, last.revision)
 	}
+}
+
+// sighting is what the entry was when it was seen last, and since when it has been that.
+type sighting struct {
+	entry
+	since time.Time
+}
+
+// free says whether a coordinator may try to lead: nobody has ever led, the last one has ended, it was this one, or it has been silent for too long.
+func (s sighting) free(name string, now time.Time) bool {
+	return s.revision == 0 || s.Name == "" || s.Name == name || now.Sub(s.since) > takeover
 }
 
 func send(ctx context.Context, ch chan<- uint64, v uint64) {

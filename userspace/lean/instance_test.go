@@ -1,8 +1,11 @@
 package lean
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
+	bpf "github.com/xdpmon/xdpmon/bpf/lean"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 )
 
@@ -21,5 +24,42 @@ func TestBeginsInABank(t *testing.T) {
 		if told.Begin(bank); i.(*instance).bank != bank {
 			t.Errorf("begun in bank %d, looks at %d", bank, i.(*instance).bank)
 		}
+	}
+}
+
+func configured(t *testing.T, set map[string]string) *config {
+	t.Helper()
+	v, err := algo.NewValues("lean", Descriptor().Params, set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := newConfig(v, algo.Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// The mean has rows of its own, which are said to take memory.
+func TestMemoryOfTheMean(t *testing.T) {
+	without, with := configured(t, map[string]string{"stat": "latency"}), configured(t, map[string]string{"stat": "latency", "mean": "true"})
+	if more := with.used() - without.used(); more != 4*rows*with.layouts[latency].columns || more <= 0 {
+		t.Errorf("%d bytes without the mean, %d with it, in %d columns", without.used(), with.used(), with.layouts[latency].columns)
+	}
+}
+
+// Notes are of what has happened.
+func TestNotesOfNothing(t *testing.T) {
+	e := &estimator{config: configured(t, nil)}
+	n := make(counts, bpf.LeanLeanCounterLEAN_COUNTS)
+	full := func() int {
+		return len(slices.DeleteFunc(e.notes(loss, ranked{}, n), func(note string) bool { return !strings.Contains(note, "the ring was full") }))
+	}
+	if full() != 0 {
+		t.Error("a full ring, of nothing")
+	}
+	n[int(bpf.LeanLeanCounterLEAN_UNREPORTED)+int(loss)] = 1
+	if full() != 1 {
+		t.Error("no word of a flow that was not reported")
 	}
 }
