@@ -133,6 +133,7 @@ func (r *reported) at(b burst) *said {
 // judged are the bursts of the truth that were found, and named.
 type judged struct {
 	bursts, found, named int
+	silent               int       // not named, and none of the flow's packets waited tau: a flow is asked for by its own
 	chance, seen         int       // those of the background alone, and how many of them were found
 	off                  []float64 // |peak - true peak|, us
 	missing              []burst
@@ -160,6 +161,8 @@ func (r *reported) judge(truth []burst) (j judged) {
 		j.found++
 		if strings.Contains(o.Culprit, fmt.Sprintf(":%d ", b.culprit())) {
 			j.named++
+		} else if b.waited[b.culprit()] == 0 {
+			j.silent++
 		} else {
 			j.missing = append(j.missing, b)
 		}
@@ -170,7 +173,7 @@ func (r *reported) judge(truth []burst) (j judged) {
 }
 
 func (j judged) add(t *figure.Table, name string) {
-	t.Add(name, fmt.Sprint(j.bursts), fmt.Sprint(j.found), fmt.Sprint(j.named), fmt.Sprintf("%d of %d", j.seen, j.chance), quantile(j.off, .5), quantile(j.off, .99), quantile(j.off, 1))
+	t.Add(name, fmt.Sprint(j.bursts), fmt.Sprint(j.found), fmt.Sprint(j.named), fmt.Sprint(j.silent), fmt.Sprintf("%d of %d", j.seen, j.chance), quantile(j.off, .5), quantile(j.off, .99), quantile(j.off, 1))
 	for n, b := range j.missing {
 		if n < 10 {
 			log.Printf("%s: not found or named otherwise: a burst of %d us, peak %d us, of %d", name, (b.last-b.begin)/1000, b.peak/1000, b.culprit())
@@ -185,7 +188,7 @@ func quantile(list []float64, q float64) string {
 	return fmt.Sprintf("%.1f us", list[min(len(list)-1, int(q*float64(len(list))))])
 }
 
-var head = []string{"source", "bursts above tau", "found", "culprit named", "found of the background's own", "peak off, median", "99 %", "largest"}
+var head = []string{"source", "bursts above tau", "found", "culprit named", "not named, none of its packets waited tau", "found of the background's own", "peak off, median", "99 %", "largest"}
 
 // bursts of one bottleneck, watched and tapped at the same time.
 func bursts(p *page) (err error) {

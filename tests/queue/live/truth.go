@@ -48,6 +48,7 @@ func ways(all []witness.Sighting) []packet {
 type burst struct {
 	begin, last, peak int64
 	packets           map[uint16]int // that left from the longest delay before its beginning on
+	waited            map[uint16]int // ... and waited tau themselves
 }
 
 // culprit is the bursty flow that had half of it or more; 0: flows of the background came together by chance.
@@ -76,7 +77,7 @@ func trueBursts(list []packet) (found []burst) {
 		switch {
 		case delay >= int64(tau):
 			if !open {
-				b := burst{begin: p.start, packets: map[uint16]int{}}
+				b := burst{begin: p.start, packets: map[uint16]int{}, waited: map[uint16]int{}}
 				for k := n - 1; k >= 0 && list[k].start >= p.enqueue; k-- {
 					b.packets[list[k].port]++
 				}
@@ -85,6 +86,7 @@ func trueBursts(list []packet) (found []burst) {
 			b := &found[len(found)-1]
 			b.last, b.peak = p.start, max(b.peak, delay)
 			b.packets[p.port]++
+			b.waited[p.port]++
 		case delay < int64(tau)/2 && open && p.start-found[len(found)-1].last >= int64(tau)/2:
 			open = false
 		}
