@@ -63,6 +63,7 @@ func (w word) read(first int, dst []uint64) error {
 
 // put writes elements and leaves the arrays beside as they are.
 func (w word) put(keys []uint32, words []uint64) error {
+	w.of.written = true
 	b := make([]byte, w.of.ElemSize)
 	for i, key := range keys {
 		if err := w.of.m.Lookup(key, b); err != nil {

@@ -7,11 +7,11 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
-	"golang.org/x/sys/unix"
 
 	"github.com/xdpmon/xdpmon/bpf/chain"
 	"github.com/xdpmon/xdpmon/bpf/trace"
 	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/namespace"
 	"github.com/xdpmon/xdpmon/loader/qdisc"
 )
 
@@ -22,7 +22,7 @@ func (at attacher) attachSent() (p Point, form chain.ChainCarryForm, err error) 
 	if err != nil {
 		return p, 0, err
 	}
-	cookie, err := netnsCookie()
+	cookie, err := namespace.Cookie()
 	if err != nil {
 		return p, 0, fmt.Errorf("tell the network namespace of %s: %w", at.dev.Name, err)
 	}
@@ -53,16 +53,6 @@ var formText = map[chain.ChainCarryForm]string{
 		"is too short by that",
 }
 
-// netnsCookie is the number that no other network namespace of this host has had.
-func netnsCookie() (uint64, error) {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return 0, err
-	}
-	defer unix.Close(fd)
-	return unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
-}
-
 // portHold is an interface in the table of those that are watched.
 type portHold struct {
 	*loader.Port
@@ -83,7 +73,7 @@ func (h portHold) Keep(string, string, *ebpf.Program) error { return errNoPin }
 
 // Watched are the trace-point programs that watch an interface's queue, whoever holds them.
 func Watched(d *Device) []Occupant {
-	cookie, err := netnsCookie()
+	cookie, err := namespace.Cookie()
 	if err != nil {
 		return nil
 	}
@@ -151,7 +141,7 @@ func keysOf(table *ebpf.Map) (keys []trace.TraceTraceKey) {
 
 // unwatch ends the watching of an interface of this namespace; its process notices.
 func (o Occupant) unwatch(ifindex int) error {
-	cookie, err := netnsCookie()
+	cookie, err := namespace.Cookie()
 	if err != nil {
 		return err
 	}
@@ -169,6 +159,6 @@ func (o Occupant) unwatch(ifindex int) error {
 
 // Watches says whether a watcher's key is an interface of the calling thread's namespace.
 func Watches(key trace.TraceTraceKey) bool {
-	cookie, err := netnsCookie()
+	cookie, err := namespace.Cookie()
 	return err == nil && key.Netns == cookie
 }

@@ -123,3 +123,13 @@ func onThread(fn func() error) error {
 	}()
 	return <-done
 }
+
+// Cookie is the number that no other network namespace of this host has had.
+func Cookie() (uint64, error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(fd)
+	return unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+}

@@ -13,12 +13,12 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
-	"golang.org/x/sys/unix"
 
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/loader/detach"
 	"github.com/xdpmon/xdpmon/loader/kernel"
+	"github.com/xdpmon/xdpmon/loader/namespace"
 	"github.com/xdpmon/xdpmon/loader/status"
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/tests/lab"
@@ -219,10 +219,7 @@ func TestOnePlace(t *testing.T) {
 	inst := load(t)
 	d, err := attach.Inspect(lab.Near)
 	lab.NoError(t, err)
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
-	lab.NoError(t, err)
-	defer unix.Close(fd)
-	cookie, err := unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+	cookie, err := namespace.Cookie()
 	lab.NoError(t, err)
 	another := func() *loader.Port {
 		p, err := inst.Watch(loader.QueueInterface{Netns: cookie, IfIndex: d.Index + 256, Queues: 1})

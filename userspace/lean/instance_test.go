@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/lean"
+	"github.com/xdpmon/xdpmon/tests/snapshottest"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 )
 
@@ -29,11 +30,8 @@ func TestBeginsInABank(t *testing.T) {
 
 func configured(t *testing.T, set map[string]string) *config {
 	t.Helper()
-	v, err := algo.NewValues("lean", Descriptor().Params, set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := newConfig(v, algo.Env{})
+	s, v := snapshottest.New(t, Name, set)
+	c, err := newConfig(v, algo.EnvOf(s))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,9 +29,9 @@ func sideBySide(a *Array) ([]*Array, []rule.Violation) {
 		return refuse(3, rule.ElementWidth, "an element has %d bits and not %d for each of %d arrays", a.Width*8, elementBits, len(names))
 	}
 	var list []*Array
-	for i, name := range names {
+	for _, name := range names {
 		one := *a
-		one.Name, one.Width, one.Place, one.Beside = name, elementBits/8, i*elementBits/8, len(names)
+		one.Name, one.Width, one.Beside = name, elementBits/8, len(names)
 		list = append(list, &one)
 	}
 	return list, nil

@@ -53,7 +53,6 @@ type Array struct {
 	Name    string
 	Map     string
 	Beside  int // arrays of its map
-	Place   int // in bytes of the map's element
 	Width   int // bytes
 	Kind    Kind
 	Stage   int // of staged arrays: the declared one, forced into the range that exists

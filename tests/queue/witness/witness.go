@@ -7,8 +7,8 @@ import (
 	"unsafe"
 
 	"github.com/cilium/ebpf/link"
-	"golang.org/x/sys/unix"
 
+	"github.com/xdpmon/xdpmon/loader/namespace"
 	"github.com/xdpmon/xdpmon/maps"
 )
 
@@ -37,7 +37,7 @@ type Witness struct {
 
 // New begins to look at an interface of the calling thread's network namespace.
 func New(ifindex int) (*Witness, error) {
-	cookie, err := netnsCookie()
+	cookie, err := namespace.Cookie()
 	if err != nil {
 		return nil, err
 	}
@@ -100,13 +100,4 @@ func (w *Witness) Close() error {
 		errs = append(errs, l.Close())
 	}
 	return errors.Join(append(errs, w.objects.Close())...)
-}
-
-func netnsCookie() (uint64, error) {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return 0, err
-	}
-	defer unix.Close(fd)
-	return unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
 }
