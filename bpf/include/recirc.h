@@ -69,7 +69,8 @@ static __always_inline void recirculate(void *ctx, struct phv *phv, void *slots,
 		return;
 	}
 	phv->pass = 1;
-	bpf_tail_call(ctx, slots, slot);
+	CHAIN_CALL(ctx, slots, phv->next, 1);
+	asm volatile("" ::: "memory"); /* an empty slot: chain_next() reads phv->next again, so that no copy of it is made for what is known here */
 }
 
 /* As ALGORITHM(), for a body that returns true when it wants a second pass (which finds second_pass()). earns: whether every packet

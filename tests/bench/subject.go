@@ -3,6 +3,7 @@
 package bench
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -27,6 +28,8 @@ type Subject struct {
 	object string
 	// prepare makes the algorithm behind the entry program; nil: the chain is empty.
 	prepare func() (loader.Object, algo.Instance, error)
+	// rest are the algorithms that run after it in the same chain.
+	rest []Subject
 	// fill writes what userspace writes where no instance does it.
 	fill func(set *maps.Set) error
 	// bare subjects run without the chain: the program alone.
@@ -99,6 +102,10 @@ func Subjects() ([]Subject, error) {
 	}
 	list = append(list, more...)
 	list = append(list, prefixed()...)
+	if more, err = chained(); err != nil {
+		return nil, err
+	}
+	list = append(list, more...)
 	return append(list,
 		breaking("naive", "hash map of open handshakes, no bound on memory kept"),
 		breaking("flow_map", "hash map of flows, packets and bytes: 262,144 entries, room for all"),
@@ -147,12 +154,18 @@ func Configured(name string, set map[string]string) (Subject, error) {
 	}}, nil
 }
 
+// named is an instance with the name of its object.
+type named struct {
+	algo.Instance
+	object string
+}
+
 // loaded is a subject in the kernel.
 type loaded struct {
 	Subject
-	inst     *loader.Instance
-	instance algo.Instance // nil: nothing reports
-	program  *ebpf.Program // nil: the mutator's own
+	inst      *loader.Instance
+	instances []named       // what reports, in the order of the chain
+	program   *ebpf.Program // nil: the mutator's own
 }
 
 func (s Subject) load() (*loaded, error) {
@@ -175,12 +188,18 @@ func (l *loaded) build() (err error) {
 		}
 		objects = append(objects, loader.Object{Name: l.front, Spec: spec})
 	}
-	if l.prepare != nil {
-		var o loader.Object
-		if o, l.instance, err = l.prepare(); err != nil {
+	for _, s := range append([]Subject{l.Subject}, l.rest...) {
+		if s.prepare == nil {
+			continue
+		}
+		o, instance, err := s.prepare()
+		if err != nil {
 			return err
 		}
 		objects = append(objects, o)
+		if instance != nil {
+			l.instances = append(l.instances, named{instance, o.Name})
+		}
 	}
 	if l.inst, err = loader.Load(objects, loader.Options{Seed: 1, Unproven: l.unproven || l.front != ""}); err != nil {
 		return err
@@ -197,21 +216,23 @@ func (l *loaded) build() (err error) {
 }
 
 func (l *loaded) bind() error {
-	if l.instance == nil && l.fill == nil {
-		return nil
-	}
-	name := l.Name
-	if l.object != "" {
-		name = l.object
-	}
-	set, err := l.inst.Set(name)
-	if err != nil {
-		return err
-	}
 	if l.fill != nil {
+		set, err := l.inst.Set(cmp.Or(l.object, l.Name))
+		if err != nil {
+			return err
+		}
 		return l.fill(set)
 	}
-	return l.instance.Bind(set)
+	for _, i := range l.instances {
+		set, err := l.inst.Set(i.object)
+		if err != nil {
+			return err
+		}
+		if err := i.Bind(set); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (l *loaded) close() error {
@@ -241,11 +262,18 @@ func (l *loaded) finish() (seen uint64, matched float64, err error) {
 		return 0, -1, err
 	}
 	counts, err := l.inst.Counts(bank)
-	if err != nil || l.instance == nil {
+	if err != nil {
 		return counts.Seen, -1, err
 	}
-	result, err := algo.Window(l.instance, report.Window{Start: 1, End: 2}, bank)
-	return counts.Seen, matches(result.Body), err
+	matched = -1
+	for _, i := range l.instances {
+		result, err := algo.Window(i, report.Window{Start: 1, End: 2}, bank)
+		if err != nil {
+			return counts.Seen, -1, err
+		}
+		matched = max(matched, matches(result.Body))
+	}
+	return counts.Seen, matched, nil
 }
 
 // matches is the number of matched responses in a report that knows responses, else -1.

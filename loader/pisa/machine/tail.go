@@ -117,7 +117,7 @@ func (m *Machine) checkRecirculation(s *state.State, slots *declared.Array, inde
 		m.fail(s.PC, slots, 5, rule.Recirculation, "the collection has no packet header vector with words \"pass\" and \"next\"")
 		return
 	}
-	base, k := m.asNumber(index).Shift()
+	base, k, _, _ := m.slots(s, m.asNumber(index), m.now(s, v.Next))
 	switch {
 	case s.Facts.SpanOf(m.vectorWord(v.Pass)).Hi != 0:
 		m.fail(s.PC, slots, 5, rule.Recirculation, "a path recirculates without having found phv->pass to be 0")

@@ -164,6 +164,42 @@ PROGRAM(constant_slot_of_another)
 	bpf_tail_call(ctx, &chain_xdp, 3); /* want: 5 chain chain_xdp */
 }
 
+/* The slot is a constant, and not the one that phv->next was found to follow. */
+PROGRAM(constant_pass_of_another)
+{
+	struct recirc_budget_t *b = budget_of(phv);
+
+	if (phv->pass != 0 || !b || b->left == 0 || phv->next != 3)
+		return;
+	b->left--;
+	phv->pass = 1;
+	bpf_tail_call(ctx, &recirc_xdp, 3); /* want: 5 recirculation recirc_xdp */
+}
+
+/* ... and nothing was found about phv->next. */
+PROGRAM(constant_pass)
+{
+	struct recirc_budget_t *b = budget_of(phv);
+
+	if (phv->pass != 0 || !b || b->left == 0)
+		return;
+	b->left--;
+	phv->pass = 1;
+	bpf_tail_call(ctx, &recirc_xdp, 2); /* want: 5 recirculation recirc_xdp */
+}
+
+/* Accepted: the program's own slot. */
+PROGRAM(constant_pass_of_its_own)
+{
+	struct recirc_budget_t *b = budget_of(phv);
+
+	if (phv->pass != 0 || !b || b->left == 0 || phv->next != 3)
+		return;
+	b->left--;
+	phv->pass = 1;
+	bpf_tail_call(ctx, &recirc_xdp, 2);
+}
+
 PROGRAM(other_programs)
 {
 	bpf_tail_call(ctx, &elsewhere, 3); /* want: 5 chain elsewhere */
