@@ -17,7 +17,7 @@ import (
 const (
 	good     = "ok"
 	degraded = "degraded" // something is missing, the rest goes on
-	failing  = "failing"  // an instance does not measure, or the store does not keep
+	failing  = "failing"  // nothing is attached, an instance measures nothing, or the store does not keep
 )
 
 // Health is how the agent fares.
@@ -77,6 +77,7 @@ func (a *Agent) Health() Health {
 	for _, w := range workers {
 		h.instance(w.health())
 	}
+	h.attached()
 	h.Registers, _ = a.memory.used("")
 	h.outlets(a.out.Health())
 	h.linked(a)
@@ -152,12 +153,24 @@ func (h *Health) instance(i InstanceHealth, stuck bool) {
 	if !i.Fresh {
 		h.say(failing, "%s: no window for %.0f s", i.Name, i.Age)
 	}
+	attached := 0
 	for _, l := range i.Interfaces {
 		if l.Attached {
-			h.interfaces++
+			attached++
 		} else if l.Error != "" {
 			h.say(degraded, "%s: not attached to %s: %s", i.Name, l.Name, l.Error)
 		}
+	}
+	h.interfaces += attached
+	if attached == 0 && len(i.Interfaces) > 0 {
+		h.say(failing, "%s: measures nothing: attached to none of its %d interfaces", i.Name, len(i.Interfaces))
+	}
+}
+
+// attached: an agent that measures nothing at all is not healthy, whatever the reason; a machine whose interfaces appear later is unhealthy until then.
+func (h *Health) attached() {
+	if len(h.Instances) == 0 {
+		h.say(failing, "nothing is attached: no interface matches the configuration (xdpmon agent --check lists what matches)")
 	}
 }
 
@@ -240,5 +253,8 @@ func truth(b bool) float64 {
 
 // handler answers for the agent: what every run serves, and its own health.
 func (a *Agent) handler() http.Handler {
-	return a.out.Answers(func() (any, bool) { h := a.Health(); return h, h.Status == failing }, collector{a})
+	return a.out.Answers(func() outlet.Probe {
+		h := a.Health()
+		return outlet.Probe{Answer: h, Failing: h.Status == failing, Ready: h.Status != failing, Stuck: h.stuck}
+	}, collector{a})
 }

@@ -95,7 +95,7 @@ func (r *runs) get(t *testing.T, path string) (status int, text []byte) {
 func (r *runs) health(t *testing.T) (h Health) {
 	t.Helper()
 	status, text := r.get(t, "/healthz")
-	if err := json.Unmarshal(text, &h); err != nil || status != http.StatusOK {
+	if err := json.Unmarshal(text, &h); err != nil || (status == http.StatusServiceUnavailable) != (h.Status == failing) || h.Status != failing && status != http.StatusOK {
 		t.Fatalf("%d, %v: %s", status, err, text)
 	}
 	return h
@@ -105,34 +105,35 @@ func (r *runs) health(t *testing.T) (h Health) {
 // when it is told to.
 func TestRun(t *testing.T) {
 	r := begin(t)
-	if said := r.wait(t, "READY=1"); !strings.Contains(said, "ok: 0 instances on 0 interfaces") {
+	if said := r.wait(t, "READY=1"); !strings.Contains(said, "failing: 0 instances on 0 interfaces; nothing is attached") {
 		t.Errorf("%q", said)
 	}
 	if n := r.gave.Load(); n != 1 {
 		t.Errorf("privileges were given up %d times", n)
 	}
-	if h := r.health(t); h.Status != good || len(h.Reasons) != 0 || h.Version != "7.8" || h.Store != nil || h.Reloads != (Reloads{}) {
+	if h := r.health(t); h.Status != failing || len(h.Reasons) != 1 || !strings.Contains(h.Reasons[0], "nothing is attached") || h.Version != "7.8" || h.Store != nil || h.Reloads != (Reloads{}) {
 		t.Errorf("%+v", h)
 	}
 	if status, _ := r.get(t, "/history"); status != http.StatusNotFound {
 		t.Errorf("history without a store: %d", status)
 	}
 	for _, c := range []struct {
-		more, status string
-		want         Reloads
+		more    string
+		reasons int // nothing is attached, and the last configuration was refused
+		want    Reloads
 	}{
-		{"windw: 1s\n", degraded, Reloads{0, 1, "did you mean window?"}},
-		{"listen: ':999999'\n", degraded, Reloads{0, 2, "not a TCP port"}},
-		{"store: {path: " + r.dir + "/windows.db}\n", good, Reloads{1, 2, ""}},
-		{"store: {path: /dev/null/windows.db}\n", degraded, Reloads{1, 3, "/dev/null"}},
-		{"store: {path: " + r.dir + "/windows.db}\nlog: {level: debug}\n", good, Reloads{2, 3, ""}},
+		{"windw: 1s\n", 2, Reloads{0, 1, "did you mean window?"}},
+		{"listen: ':999999'\n", 2, Reloads{0, 2, "not a TCP port"}},
+		{"store: {path: " + r.dir + "/windows.db}\n", 1, Reloads{1, 2, ""}},
+		{"store: {path: /dev/null/windows.db}\n", 2, Reloads{1, 3, "/dev/null"}},
+		{"store: {path: " + r.dir + "/windows.db}\nlog: {level: debug}\n", 1, Reloads{2, 3, ""}},
 	} {
 		r.configure(t, c.more)
 		r.again <- os.Interrupt
 		r.wait(t, "RELOADING=1")
 		r.wait(t, "READY=1")
 		h := r.health(t)
-		if h.Status != c.status || h.Reloads.Taken != c.want.Taken || h.Reloads.Refused != c.want.Refused || !strings.Contains(h.Reloads.Error, c.want.Error) ||
+		if h.Status != failing || len(h.Reasons) != c.reasons || h.Reloads.Taken != c.want.Taken || h.Reloads.Refused != c.want.Refused || !strings.Contains(h.Reloads.Error, c.want.Error) ||
 			(c.want.Error == "") != (h.Reloads.Error == "") {
 			t.Errorf("%q: %+v", c.more, h)
 		}
@@ -276,6 +277,11 @@ func TestHealth(t *testing.T) {
 	}
 	if got := h.summary(); got != "failing: 3 instances on 1 interfaces; "+h.Reasons[0] {
 		t.Errorf("%q", got)
+	}
+	h = Health{Status: good}
+	h.instance(InstanceHealth{Name: "blind", Fresh: true, Interfaces: []InterfaceHealth{{Name: "gone"}, {Name: "soon"}}}, false)
+	if h.Status != failing || h.Reasons[0] != "blind: measures nothing: attached to none of its 2 interfaces" {
+		t.Errorf("%+v", h)
 	}
 	h = Health{Status: good}
 	h.outlets(nil, &outlet.StoreHealth{Error: "no disk"})

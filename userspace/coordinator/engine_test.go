@@ -122,6 +122,28 @@ func newBench(t *testing.T, more string) *bench {
 	return b
 }
 
+// A coordinator that nobody is connected to answers nothing, and neither does one whose agents are all silent.
+func TestHealthNamesNobody(t *testing.T) {
+	b := newBench(t, "")
+	health := func() Health {
+		h := Health{Status: good, Leading: true, Refused: map[string]uint64{}}
+		b.e.health(&h, newGate(1, 1, 1), b.now)
+		return h
+	}
+	if h := health(); h.Status != failing || len(h.Reasons) != 1 || !strings.Contains(h.Reasons[0], "no agent has connected") {
+		t.Errorf("%+v", h)
+	}
+	b.host("a").hello()
+	if h := health(); h.Status != good || len(h.Reasons) != 0 {
+		t.Errorf("%+v", h)
+	}
+	b.now = b.now.Add(time.Hour)
+	b.tick()
+	if h := health(); h.Status != failing || !strings.Contains(strings.Join(h.Reasons, "; "), "all 1 agents are silent") {
+		t.Errorf("%+v", h)
+	}
+}
+
 // start is a coordinator that begins with what is known.
 func (b *bench) start(s state) {
 	b.t.Helper()

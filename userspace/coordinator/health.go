@@ -17,7 +17,7 @@ import (
 const (
 	good     = "ok"
 	degraded = "degraded"
-	failing  = "failing" // no windows are put together, or the store does not keep
+	failing  = "failing" // no agent is heard, no windows are put together, or the store does not keep
 )
 
 // Health is how a coordinator fares.
@@ -139,7 +139,12 @@ func (e *engine) health(h *Health, g *gate, now time.Time) {
 			h.say(degraded, "%s of %s: no window for %.0f s", s.Algorithm, s.Measurement, s.Age)
 		}
 	}
-	if silent > 0 {
+	switch {
+	case h.Leading && len(h.Agents) == 0:
+		h.say(failing, "no agent has connected: answers are of nobody")
+	case h.Leading && silent == len(h.Agents):
+		h.say(failing, "all %d agents are silent", silent)
+	case silent > 0:
 		h.say(degraded, "%d of %d agents are silent", silent, len(h.Agents))
 	}
 }
@@ -157,7 +162,11 @@ func (h Health) summary() string {
 }
 
 func (c *Coordinator) handler() http.Handler {
-	return c.out.Answers(func() (any, bool) { h := c.Health(); return h, h.Status == failing }, collector{c})
+	return c.out.Answers(func() outlet.Probe {
+		h := c.Health()
+		// Agents connect through what readiness opens, so that it cannot wait for them.
+		return outlet.Probe{Answer: h, Failing: h.Status == failing, Ready: c.opened.Load()}
+	}, collector{c})
 }
 
 // collector serves health as metrics. Agents are counted by state: their names are in /healthz.

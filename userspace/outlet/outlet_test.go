@@ -216,14 +216,31 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// What is failing answers 503, so that whoever only looks at the status knows.
+// What is failing answers 503, so that whoever only looks at the status knows; each path answers its own question.
 func TestAnswers(t *testing.T) {
 	s := New(Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
-	for failing, want := range map[bool]int{false: http.StatusOK, true: http.StatusServiceUnavailable} {
+	health := "{\"it\":\"a<b\"}\n"
+	for _, c := range []struct {
+		path  string
+		probe Probe
+		code  int
+		body  string
+	}{
+		{"/healthz", Probe{}, 200, health},
+		{"/healthz", Probe{Failing: true, Ready: true}, 503, health},
+		{"/livez", Probe{Failing: true}, 200, "live\n"},
+		{"/livez", Probe{Ready: true, Stuck: true}, 503, "not live: /healthz has the reasons\n"},
+		{"/readyz", Probe{Failing: true, Ready: true}, 200, "ready\n"},
+		{"/readyz", Probe{}, 503, "not ready: /healthz has the reasons\n"},
+	} {
+		c.probe.Answer = map[string]string{"it": "a<b"}
 		w := httptest.NewRecorder()
-		s.Answers(func() (any, bool) { return map[string]string{"it": "a<b"}, failing }, collectors.NewGoCollector()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/healthz", nil))
-		if w.Code != want || w.Body.String() != "{\"it\":\"a<b\"}\n" || w.Header().Get("Content-Type") != "application/json" {
-			t.Errorf("failing %v: %d, %q", failing, w.Code, w.Body)
+		s.Answers(func() Probe { return c.probe }, collectors.NewGoCollector()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, c.path, nil))
+		if w.Code != c.code || w.Body.String() != c.body {
+			t.Errorf("%s of %+v: %d, %q", c.path, c.probe, w.Code, w.Body)
+		}
+		if kind := w.Header().Get("Content-Type"); (c.path == "/healthz") != (kind == "application/json") {
+			t.Errorf("%s: %s", c.path, kind)
 		}
 	}
 }

@@ -77,21 +77,40 @@ func (s *Set) handler() http.Handler {
 	return mux
 }
 
-// Answers serves /healthz, 503 where it says that what runs is failing, and what every run serves, with more metrics.
-func (s *Set) Answers(health func() (answer any, failing bool), more prometheus.Collector) http.Handler {
+// Probe is one look at how a process fares.
+type Probe struct {
+	Answer  any  // served as JSON at /healthz
+	Failing bool // /healthz answers 503
+	Ready   bool // /readyz answers 200, else 503
+	Stuck   bool // a restart would help: /livez answers 503
+}
+
+// Answers serves /livez, /readyz, /healthz, and what every run serves, with more metrics.
+func (s *Set) Answers(probe func() Probe, more prometheus.Collector) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		answer, failing := health()
+		p := probe()
 		w.Header().Set("Content-Type", "application/json")
-		if failing {
+		if p.Failing {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 		e := json.NewEncoder(w)
 		e.SetEscapeHTML(false)
-		_ = e.Encode(answer) // a client that went away is nobody's trouble
+		_ = e.Encode(p.Answer) // the client has disconnected: nobody reads the error
 	})
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { plain(w, !probe().Stuck, "live") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { plain(w, probe().Ready, "ready") })
 	mux.Handle("/", prom.Handler(s.metrics, log.New(LogWriter{Log: s.opts.Log}, "", 0), more))
 	return mux
+}
+
+func plain(w http.ResponseWriter, ok bool, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if !ok {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		text = "not " + text + ": /healthz has the reasons"
+	}
+	fmt.Fprintln(w, text)
 }
 
 // MoreHeader says that a history was cut.
