@@ -5,5 +5,5 @@ if [ -d /run/systemd/system ]; then
 	systemctl daemon-reload || true
 fi
 if [ "$1" = purge ]; then
-	rm -rf /var/lib/xdpmon /var/log/xdpmon /etc/xdpmon
+	rm -rf /var/lib/xdpmon /var/log/xdpmon /var/lib/xdpmon-coordinator /var/log/xdpmon-coordinator /etc/xdpmon
 fi
