@@ -133,9 +133,11 @@ func (c *config) burstTable(h *history, offset int64) report.Table {
 		{Name: "at", Help: "departure of the first packet that waited conquest.tau: time of day, UTC"},
 		{Name: "length_ns", Unit: report.Nanosecond, Help: "to the last one"},
 		{Name: "peak_ns", Unit: report.Nanosecond, Help: "longest delay"},
-		{Name: "culprit", Help: "the flow with the largest share"},
-		{Name: "share", Unit: report.Ratio, Help: "of the queue that it had, at most"},
-		{Name: "culprits", Unit: report.Flows, Help: "flows that had more than conquest.alpha of the queue"},
+		{Name: "culprit", Help: "of the flows that had conquest.alpha of the queue for certain, and more than any flow can have had of what was not seen, the one of which most left; unknown: there is none"},
+		{Name: "share", Unit: report.Ratio, Low: "share_at_least", High: "share_at_most", Promise: report.Bound, Help: "of the queue that it had, once"},
+		{Name: "share_at_least", Unit: report.Ratio, Help: "lower bound of that"},
+		{Name: "share_at_most", Unit: report.Ratio, Help: "upper bound of that"},
+		{Name: "culprits", Unit: report.Flows, Help: "flows that had more than conquest.alpha of the queue, or may have had"},
 		{Name: "queue", Help: "transmit queue"},
 		{Name: "open", Help: "it went on at the end of the window"},
 		{Name: "when", JSON: true, Help: "the same as at, with its date"},
@@ -143,12 +145,14 @@ func (c *config) burstTable(h *history, offset int64) report.Table {
 	}}
 	for i := len(h.bursts) - 1; i >= 0 && len(t.Rows) < t.Limit; i-- {
 		b := &h.bursts[i]
-		name, most := "-", math.NaN()
+		name, had := "-", share{math.NaN(), math.NaN(), math.NaN()}
 		if len(b.flows) > 0 {
-			worst := slices.MaxFunc(b.flows, func(a, b accused) int { return cmp.Compare(a.share.value, b.share.value) })
-			name, most = c.name(worst.key), worst.share.value
+			name = "unknown"
 		}
-		t.Rows = append(t.Rows, []any{clock(b.begin, offset), b.last - b.begin, b.peak, name, most, uint64(len(b.flows)) + min(b.more, 1), uint64(b.queue), b.open,
+		if a, known := b.headline(c.alphaShare()); known {
+			name, had = c.name(a.key), a.share
+		}
+		t.Rows = append(t.Rows, []any{clock(b.begin, offset), b.last - b.begin, b.peak, name, had.value, had.low, had.high, uint64(len(b.flows)) + min(b.more, 1), uint64(b.queue), b.open,
 			when(b.begin, offset), b.begin})
 	}
 	return t
@@ -208,19 +212,20 @@ func (c *config) keyCells(key heavy.Key) []any {
 	return c.spec.Cells(key)
 }
 
-// culpritTable puts the flows of all bursts together, those that were culprits most often first.
+// culpritTable puts the flows of all bursts together: those that are known to have been culprits first, of which most left before the others.
 func (c *config) culpritTable(h *history) report.Table {
-	t := report.Table{Name: "culprits", Title: "Culprits", Limit: int(c.values.Int("top")), Help: "flows that had more than conquest.alpha of the queue"}
+	t := report.Table{Name: "culprits", Title: "Culprits", Limit: int(c.values.Int("top")), Help: "flows that had more than conquest.alpha of the queue, those of which most left first; those whose share is uncertain come last"}
 	t.Columns = append(c.keyColumns(),
-		report.Column{Name: "share", Unit: report.Ratio, Metric: true, Low: "share_at_least", High: "share_at_most", Promise: report.Bound, Help: "largest share of the queue"},
+		report.Column{Name: "share", Unit: report.Ratio, Metric: true, Low: "share_at_least", High: "share_at_most", Promise: report.Bound, Help: "share of the queue, of the report that bears out most"},
 		report.Column{Name: "share_at_least", Unit: report.Ratio, Help: "lower bound of that"},
 		report.Column{Name: "share_at_most", Unit: report.Ratio, Help: "upper bound of that"},
 		report.Column{Name: "in_queue", Unit: c.size(), Help: "what that was"},
 		report.Column{Name: "delay_ns", Unit: report.Nanosecond, Help: "how long the packet had waited that said so"},
+		report.Column{Name: "left", Unit: c.size(), Help: "what left in these snapshots, about"},
 		report.Column{Name: "snapshots", Unit: report.Count, Metric: true, Help: "snapshots in which it was a culprit"},
 		report.Column{Name: "bursts", Unit: report.Events, Help: "bursts that it was a culprit of"})
-	for _, f := range h.worst(t.Limit) {
-		t.Rows = append(t.Rows, append(c.keyCells(f.key), f.share.value, f.share.low, f.share.high, f.size, f.delay, f.times, f.bursts))
+	for _, f := range h.worst(c.alphaShare(), t.Limit) {
+		t.Rows = append(t.Rows, append(c.keyCells(f.key), f.share.value, f.share.low, f.share.high, f.size, f.delay, uint64(math.Round(f.left)), f.times, f.bursts))
 	}
 	return t
 }
@@ -230,33 +235,43 @@ type blamed struct {
 	bursts uint64
 }
 
-// worst are the flows that were culprits in most snapshots.
-func (h *history) worst(limit int) []blamed {
+// worst are the flows of this window: known culprits before those that may have been, and each by what of it left the queue. Nothing that is smaller by
+// slightOf than the first is listed: acknowledgements of a flow whose data fills the queue the other way.
+func (h *history) worst(alpha float64, limit int) []blamed {
 	byKey := map[heavy.Key]*blamed{}
 	for i := range h.bursts {
 		for _, a := range h.bursts[i].flows {
+			now := a.tally.less(a.before)
+			if now.times == 0 {
+				continue
+			}
 			f := byKey[a.key]
 			if f == nil {
 				f = &blamed{accused: a}
-				f.times = 0
+				f.tally = tally{}
 				byKey[a.key] = f
 			}
-			if a.share.value > f.share.value {
-				f.share, f.size, f.delay = a.share, a.size, a.delay
-			}
-			f.times += a.times
+			f.judge(a)
+			f.tally = f.tally.plus(now)
 			f.bursts++
 		}
 	}
+	most := 0.0
 	list := make([]blamed, 0, len(byKey))
 	for _, f := range byKey {
-		list = append(list, *f)
+		list, most = append(list, *f), max(most, f.left)
 	}
+	list = slices.DeleteFunc(list, func(f blamed) bool { return !f.share.known(alpha) && f.left*slightOf < most })
 	slices.SortFunc(list, func(a, b blamed) int {
-		return cmp.Or(-cmp.Compare(a.times, b.times), -cmp.Compare(a.share.value, b.share.value), a.key.Compare(b.key))
+		if known := a.share.known(alpha); known != b.share.known(alpha) {
+			return map[bool]int{true: -1, false: 1}[known]
+		}
+		return cmp.Or(-cmp.Compare(a.left, b.left), -cmp.Compare(a.share.value, b.share.value), a.key.Compare(b.key))
 	})
 	return list[:min(len(list), limit)]
 }
+
+const slightOf = 100
 
 func (c *config) rampTable(h *history, offset int64) report.Table {
 	t := report.Table{Name: "ramps", Title: "Growing flows", Limit: int(c.values.Int("top")), Help: "flows that grew by more than conquest.ramp from one snapshot to the next, the last ones first"}
@@ -277,7 +292,7 @@ func (c *config) notes(n counts) (notes []string) {
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	congested, beyond := n.at(bpf.ConquestConquestCounterCONQUEST_CONGESTED), n.at(bpf.ConquestConquestCounterCONQUEST_BEYOND)
 	if beyond > 0 && 20*beyond > congested {
-		add("%s of the congested packets waited longer than the snapshots reach back (%s): raise conquest.longest", report.Human(float64(beyond)/float64(max(congested, 1)), report.Ratio),
+		add("%s of the congested packets waited longer than the snapshots reach back (%s), so that nobody knows who had the queue in front of them: raise conquest.longest", report.Human(float64(beyond)/float64(max(congested, 1)), report.Ratio),
 			report.Human(c.interval()*int64(c.snapshots-1), report.Nanosecond))
 	}
 	if left, none := n.departures(), n.fate(fateUnmatched); none > 0 && 20*none > left {

@@ -40,7 +40,7 @@ func descriptor() *algo.Descriptor {
 		Params:   params,
 		Spec:     bpf.LoadConquest,
 		New:      newInstance,
-		Layout:   1,
+		Layout:   2,
 		Report:   reported,
 		Merge:    merged,
 		Plan:     plan,

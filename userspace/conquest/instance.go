@@ -91,7 +91,7 @@ func (i *instance) Read(w report.Window, bank int) (_ *snapshot.Snapshot, err er
 	if err := i.Tick(w.End); err != nil {
 		return nil, fmt.Errorf("read window: %w", err)
 	}
-	i.history.idle(w.End - 2*i.longest)
+	i.history.idle(w.End, i.longest)
 	s := snapshot.New(i.head, w)
 	s.Words[counterWords] = i.words
 	i.history.take().into(s)

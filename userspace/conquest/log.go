@@ -1,6 +1,7 @@
 package conquest
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -36,11 +37,24 @@ type share struct{ value, low, high float64 }
 // accused is a flow that was a culprit of a burst.
 type accused struct {
 	key         heavy.Key
-	share       share // the largest that was reported
+	share       share // of the report with the best lower bound
 	size        uint64
-	delay       int64 // of the packet that said so
-	times       uint64
+	delay       int64 // of the packet of that report
 	first, last int64 // ns
+	tally
+	before tally // of which in windows that ended while the burst went on
+}
+
+// tally is what reports of a flow add up to.
+type tally struct {
+	times uint64
+	left  float64 // of the flow that left the queue in the snapshots of these reports, about
+}
+
+func (t tally) plus(o tally) tally { return tally{t.times + o.times, t.left + o.left} }
+
+func (t tally) less(o tally) tally {
+	return tally{t.times - min(o.times, t.times), max(0, t.left-o.left)}
 }
 
 // burst of a queue.
@@ -123,10 +137,11 @@ func (h *history) again(b *burst) bool {
 	return true
 }
 
-// idle ends bursts of which nothing was heard since then: their queues are empty, and the packet that would report it has not come.
-func (h *history) idle(since int64) {
+// idle ends bursts of which nothing was reported for twice their longest delay, and for twice the longest that is expected: their queues are empty, and the
+// packet that would report it has not arrived. In a standing queue departures may lie as far apart as packets wait.
+func (h *history) idle(now, longest int64) {
 	for queue, b := range h.open {
-		if b.last < since {
+		if b.last < now-2*max(longest, b.peak) {
 			h.over[queue] = b.last
 			h.end(queue, b.last, b.peak)
 		}
@@ -142,8 +157,8 @@ func (h *history) keep(b burst) {
 }
 
 // accuse adds a flow to its burst.
-func (b *burst) accuse(key heavy.Key, s share, size uint64, time, delay int64) {
-	b.add(accused{key: key, share: s, size: size, delay: delay, times: 1, first: time, last: time})
+func (b *burst) accuse(key heavy.Key, s share, size uint64, left float64, time, delay int64) {
+	b.add(accused{key: key, share: s, size: size, delay: delay, tally: tally{1, left}, first: time, last: time})
 }
 
 func (b *burst) add(one accused) {
@@ -157,11 +172,31 @@ func (b *burst) add(one accused) {
 		return
 	}
 	a := &b.flows[n]
-	a.times += one.times
+	a.tally, a.before = a.tally.plus(one.tally), a.before.plus(one.before)
 	a.last = max(a.last, one.last)
-	if one.share.value > a.share.value {
+	a.judge(one)
+}
+
+// judge keeps the report that bears out the largest share.
+func (a *accused) judge(one accused) {
+	if cmp.Or(cmp.Compare(one.share.low, a.share.low), cmp.Compare(one.share.value, a.share.value)) > 0 {
 		a.share, a.size, a.delay = one.share, one.size, one.delay
 	}
+}
+
+// known says whether the flow certainly had alpha of the queue, and more than another one can have had of what nobody saw leave.
+func (s share) known(alpha float64) bool { return s.low >= alpha && s.high-s.low <= s.low }
+
+// headline is the flow of which most left, of those whose share is known; false: of no flow it is.
+func (b *burst) headline(alpha float64) (accused, bool) {
+	var most accused
+	found := false
+	for _, a := range b.flows {
+		if a.share.known(alpha) && (!found || cmp.Or(cmp.Compare(a.left, most.left), cmp.Compare(a.share.low, most.share.low)) > 0) {
+			most, found = a, true
+		}
+	}
+	return most, found
 }
 
 // mark writes into the time line, whose slots double when the time outgrows them.
@@ -187,7 +222,7 @@ func (h *history) hear(c *config, e *event) {
 	time, delay := int64(e.Time), int64(e.Delay)
 	switch e.Kind {
 	case eventCulprit:
-		h.wait(e.Queue, time, delay).accuse(c.spec.Clean(e.Key), c.shareOf(e), e.Size, time, delay)
+		h.wait(e.Queue, time, delay).accuse(c.spec.Clean(e.Key), c.shareOf(e), e.Size, c.leftOf(e), time, delay)
 	case eventBegin, eventWindow:
 		h.wait(e.Queue, time, delay)
 	case eventEnd:
@@ -243,6 +278,13 @@ func (c *config) shareOf(e *event) share {
 	return share{min(1, size/total), min(1, max(0, low)), min(1, (size+rest+unseen+packet)/(total+unseen))}
 }
 
+// leftOf is about how much of the flow left in the snapshot of a report: its part of the time that the report covers.
+func (c *config) leftOf(e *event) float64 {
+	inWindow := e.Time & uint64(c.interval()-1)
+	covered := max(1, min(e.Delay, inWindow+uint64(e.Reach)*uint64(c.interval())))
+	return float64(e.Size) * min(1, float64(c.interval())/float64(covered))
+}
+
 // packet is the size of a full one.
 func (c *config) packet() float64 {
 	if c.bytes {
@@ -266,18 +308,25 @@ func Shares(v algo.Values, replay bool) (func(e *bpf.ConquestConquestEvent) (val
 // collisions: a row adds less than e times the mean with probability 1 - 1/e, all rows with 1 - e^-rows (section 5.3.5).
 const collisions = math.E
 
-// take hands over what there is and starts the next report with the bursts that go on.
+// take hands over what there is and starts the next report with the bursts that go on, and all that is known of them.
 func (h *history) take() *history {
 	taken := *h
 	taken.bursts = slices.Clone(h.bursts)
 	for _, b := range h.open {
-		taken.bursts = append(taken.bursts, *b)
+		one := *b
+		one.flows = slices.Clone(b.flows)
+		taken.bursts = append(taken.bursts, one)
 	}
 	slices.SortFunc(taken.bursts, func(a, b burst) int { return int(a.begin-b.begin)*2 + int(a.queue) - int(b.queue) })
 	next := newHistory()
 	next.over = h.over
 	for queue, b := range h.open {
-		next.open[queue] = &burst{queue: queue, begin: b.begin, last: b.last, peak: b.peak, open: true}
+		on := *b
+		on.flows = slices.Clone(b.flows)
+		for i := range on.flows {
+			on.flows[i].before = on.flows[i].tally
+		}
+		next.open[queue] = &on
 	}
 	*h = *next
 	return &taken

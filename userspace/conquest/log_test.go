@@ -110,11 +110,11 @@ func TestIdle(t *testing.T) {
 	c, h := configured(t, nil), newHistory()
 	const at = 100 * ms
 	h.hear(c, &event{Kind: eventBegin, Time: at, Delay: 2 * ms})
-	h.idle(at - ms)
+	h.idle(at+3*ms, ms)
 	if got := h.take(); len(got.bursts) != 1 || !got.bursts[0].open {
 		t.Errorf("it goes on: %+v", got.bursts)
 	}
-	h.idle(at + ms)
+	h.idle(at+5*ms, ms)
 	if got := h.take(); len(got.bursts) != 1 || got.bursts[0].open {
 		t.Errorf("it is over: %+v", got.bursts)
 	}
@@ -126,6 +126,84 @@ func TestIdle(t *testing.T) {
 	h.hear(c, &event{Kind: eventEnd, Time: at + 970*ms, Burst: words(at+950*ms, at+960*ms), Size: 2 * ms})
 	if got := h.take(); len(got.bursts) != 1 || got.bursts[0].begin != at+950*ms {
 		t.Errorf("the next one: %+v", got.bursts)
+	}
+}
+
+// In a standing queue departures lie as far apart as packets wait: what waited 200 ms is not over 20 ms later. Its flows stay with it from window to
+// window, each window counts its own reports, and in the window of its end all of it is there.
+func TestLongBurstIsOne(t *testing.T) {
+	c, h := configured(t, map[string]string{"longest": "8ms"}), newHistory()
+	const at = 1000 * ms
+	h.hear(c, &event{Kind: eventBegin, Time: at, Delay: 200 * ms})
+	for i := range int64(3) {
+		e := culprit(at+i*ms, 1, 700, 1000)
+		h.hear(c, &e)
+	}
+	h.idle(at+20*ms, 8*ms)
+	first := h.take()
+	if len(first.bursts) != 1 || !first.bursts[0].open || first.worst(0, 9)[0].times != 3 {
+		t.Fatalf("%+v", first.bursts)
+	}
+	e := culprit(at+30*ms, 1, 700, 1000)
+	h.hear(c, &e)
+	h.hear(c, &event{Kind: eventEnd, Time: at + 60*ms, Burst: words(at, at+40*ms), Size: 200 * ms})
+	second := h.take()
+	if len(second.bursts) != 1 || second.bursts[0].open || len(second.bursts[0].flows) != 1 || second.bursts[0].flows[0].times != 4 {
+		t.Fatalf("%+v", second.bursts)
+	}
+	if f := second.worst(0, 9); len(f) != 1 || f[0].times != 1 || f[0].bursts != 1 {
+		t.Errorf("this window counts %+v", f)
+	}
+	all := newHistory()
+	all.join(first, 0)
+	all.join(second, 0)
+	if f := all.worst(0, 9); len(all.bursts) != 1 || all.bursts[0].open || f[0].times != 4 {
+		t.Errorf("both windows together: %+v, %+v", all.bursts, f)
+	}
+	turned := newHistory()
+	turned.join(second, 0)
+	turned.join(first, 0)
+	if len(turned.bursts) != 1 || turned.bursts[0].open || turned.bursts[0].flows[0].times != 4 {
+		t.Errorf("the later one first: %+v", turned.bursts)
+	}
+}
+
+// Who is named first is known to have had alpha of the queue, and most of it left; of others it is said that it is not known.
+func TestNamesWhoIsKnown(t *testing.T) {
+	c, h := configured(t, map[string]string{"alpha": "0.25", "longest": "8ms"}), newHistory()
+	reach := uint64(c.snapshots - 1)
+	unsure := func(at int64, from byte, size uint64) event { // it waited 200 ms, of which the snapshots know 6
+		e := culprit(at, from, size, size)
+		e.Delay, e.Reach, e.Edge = 200*ms, uint32(reach), 1<<16
+		return e
+	}
+	const at = 1000 * ms
+	h.hear(c, &event{Kind: eventBegin, Time: at, Delay: 200 * ms})
+	for i := range int64(400) { // a small flow, alone in the last milliseconds again and again
+		e := unsure(at+i*ms, 2, 1500)
+		h.hear(c, &e)
+	}
+	log := c.burstTable(h.take(), 0)
+	if got := log.Rows[0][3]; got != "unknown" {
+		t.Errorf("named: %v", got)
+	}
+	for i := range int64(5) { // one that filled it, seen wholly
+		e := culprit(at+500*ms+i*ms, 1, 900_000, 1_000_000)
+		e.Delay, e.Reach, e.Edge = 5*ms, uint32(reach), 1<<16
+		h.hear(c, &e)
+	}
+	e := unsure(at+600*ms, 2, 1500)
+	h.hear(c, &e)
+	e = unsure(at+600*ms, 3, 40) // a pure ACK
+	h.hear(c, &e)
+	taken := h.take()
+	key := c.spec.Clean(culprit(0, 1, 0, 0).Key)
+	if log := c.burstTable(taken, 0); log.Rows[0][3] != c.name(key) || log.Rows[0][5].(float64) < .25 {
+		t.Errorf("named: %v", log.Rows[0])
+	}
+	list := taken.worst(c.alphaShare(), 9)
+	if list[0].key != key || slices.ContainsFunc(list, func(f blamed) bool { return f.key == c.spec.Clean(culprit(0, 3, 0, 0).Key) }) {
+		t.Errorf("%+v", list)
 	}
 }
 
@@ -201,7 +279,7 @@ func TestSnapshot(t *testing.T) {
 	if err != nil || n[fateLeft] != 20 || len(h.bursts) != 2 || len(h.ramps) != 2 || h.bursts[0].begin > h.bursts[1].begin {
 		t.Errorf("%v: %d departures, bursts %+v", err, n[fateLeft], h.bursts)
 	}
-	if worst := h.worst(10); len(worst) != 1 || worst[0].times != 2 || worst[0].bursts != 2 {
+	if worst := h.worst(0, 10); len(worst) != 1 || worst[0].times != 2 || worst[0].bursts != 2 {
 		t.Errorf("culprits of both: %+v", worst)
 	}
 	for name, damage := range map[string]func(*snapshot.Snapshot){

@@ -268,7 +268,8 @@ func (o *oracle) leave(key heavy.Key, w Passage) {
 	if epoch := w.Departure >> o.shift; o.told[key] != epoch {
 		o.told[key] = epoch
 		exact := float64(size) / float64(total)
-		b.accuse(key, share{exact, exact, exact}, size, w.Departure, delay)
+		left := float64(size) * min(1, float64(o.interval())/float64(max(1, looked)))
+		b.accuse(key, share{exact, exact, exact}, size, left, w.Departure, delay)
 	}
 }
 

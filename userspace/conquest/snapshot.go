@@ -14,13 +14,14 @@ import (
 const (
 	counterWords = "counters"
 	burstWords   = "bursts"  // burstWidth each: queue, begin, last, peak, open, reports of flows that are not kept
-	accusedWords = "accused" // accusedWidth each: burst, times, size, delay, first, last, three ends of the share, key
+	accusedWords = "accused" // accusedWidth each: burst, times, size, delay, first, last, three ends of the share, left, times and left before this window, key
 	rampWords    = "ramps"   // rampWidth each: time, size, before, key
 	lineWords    = "line"    // begin, step, longest delay of each slot
 	restWords    = "rest"    // unlisted
 
 	burstWidth   = 6
-	accusedWidth = 9 + heavy.KeyWords
+	accusedKey   = 12
+	accusedWidth = accusedKey + heavy.KeyWords
 	rampWidth    = 3 + heavy.KeyWords
 )
 
@@ -37,7 +38,8 @@ func (h *history) into(s *snapshot.Snapshot) {
 		bursts = append(bursts, uint64(b.queue), uint64(b.begin), uint64(b.last), uint64(b.peak), open, b.more)
 		for _, a := range b.flows {
 			flows = append(flows, uint64(n), a.times, a.size, uint64(a.delay), uint64(a.first), uint64(a.last),
-				math.Float64bits(a.share.value), math.Float64bits(a.share.low), math.Float64bits(a.share.high))
+				math.Float64bits(a.share.value), math.Float64bits(a.share.low), math.Float64bits(a.share.high),
+				math.Float64bits(a.left), a.before.times, math.Float64bits(a.before.left))
 			flows = append(flows, a.key[:]...)
 		}
 	}
@@ -64,13 +66,17 @@ func opened(s *snapshot.Snapshot) (counts []uint64, h *history, err error) {
 			r.Refuse("a flow of burst %d, there are %d", w[0], len(h.bursts))
 			break
 		}
-		a := accused{times: w[1], size: w[2], delay: int64(w[3]), first: int64(w[4]), last: int64(w[5]),
+		a := accused{tally: tally{w[1], math.Float64frombits(w[9])}, before: tally{w[10], math.Float64frombits(w[11])}, size: w[2], delay: int64(w[3]), first: int64(w[4]), last: int64(w[5]),
 			share: share{math.Float64frombits(w[6]), math.Float64frombits(w[7]), math.Float64frombits(w[8])}}
 		if !(a.share.value >= 0 && a.share.value <= 1 && a.share.low >= 0 && a.share.low <= 1 && a.share.high >= 0 && a.share.high <= 1) {
 			r.Refuse("a flow with %g of the queue", a.share.value)
 			break
 		}
-		copy(a.key[:], w[9:])
+		if !(a.left >= a.before.left && a.before.left >= 0 && a.left <= math.MaxUint64 && a.times >= a.before.times) {
+			r.Refuse("a flow of which %g left, %g of it before", a.left, a.before.left)
+			break
+		}
+		copy(a.key[:], w[accusedKey:])
 		b := &h.bursts[w[0]]
 		b.flows = append(b.flows, a)
 	}
@@ -116,7 +122,9 @@ func (h *history) join(o *history, offset int64) {
 		for i := range b.flows {
 			b.flows[i].first, b.flows[i].last = b.flows[i].first+offset, b.flows[i].last+offset
 		}
-		h.keep(b)
+		if !h.continues(b) {
+			h.keep(b)
+		}
 	}
 	for _, r := range o.ramps {
 		r.time += offset
@@ -130,6 +138,31 @@ func (h *history) join(o *history, offset int64) {
 		}
 	}
 	h.unlisted += o.unlisted
+}
+
+// continues puts a burst that was open in one window together with what a later window has of it, which holds all of the earlier one.
+func (h *history) continues(b burst) bool {
+	n := slices.IndexFunc(h.bursts, func(o burst) bool {
+		return o.queue == b.queue && max(o.begin-b.begin, b.begin-o.begin) <= burstTick && (o.open || b.open)
+	})
+	if n < 0 {
+		return false
+	}
+	early, late := h.bursts[n], b
+	if early.last > late.last || early.last == late.last && !early.open {
+		early, late = late, early
+	}
+	late.flows = slices.Clone(late.flows)
+	for i := range late.flows {
+		f := &late.flows[i]
+		for _, e := range early.flows {
+			if e.key == f.key {
+				f.before = e.before
+			}
+		}
+	}
+	h.bursts[n] = late
+	return true
 }
 
 // reach lets the time line begin earlier.
