@@ -54,7 +54,7 @@ func p4(v algo.Values) (map[string]string, error) {
 
 // twinConfig is a configuration that a switch has.
 func twinConfig(v algo.Values) (*config, error) {
-	c, err := newConfig(v, algo.Env{CRC: true, CPUs: 1, Replay: true})
+	c, err := newConfig(v, algo.Switch())
 	if err != nil {
 		return nil, err
 	}

@@ -66,6 +66,9 @@ type Env struct {
 	Notice func(format string, args ...any) // tells the operator at once; may be nil
 }
 
+// Switch is the environment that twins are configured for: CRC hashes, one pipeline, the packets' own clock.
+func Switch() Env { return Env{CRC: true, CPUs: 1, Replay: true} }
+
 // Tell tells the operator something that cannot wait for the next report.
 func (e Env) Tell(format string, args ...any) {
 	if e.Notice != nil {

@@ -21,7 +21,7 @@ var errP4 = errors.New("the P4 twin counts packets by the 5-tuple of IPv4 in two
 //	CARPE_TAU, CARPE_BEGIN, CARPE_CHANCE  of unknown groups: units of a bundle; what a new entry holds; r, in 2^31
 //	CARPE_SRC, CARPE_DST         masks of groups
 func p4(v algo.Values) (map[string]string, error) {
-	c, err := newConfig(v, algo.Env{CRC: true, Replay: true})
+	c, err := newConfig(v, algo.Switch())
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ type TwinGroup struct {
 
 // TwinGroups are what a coordinator's message makes of that table. Hosts that observe a group count as a power of two there.
 func TwinGroups(v algo.Values, message []byte) (groups []TwinGroup, err error) {
-	c, err := newConfig(v, algo.Env{CRC: true, Replay: true})
+	c, err := newConfig(v, algo.Switch())
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func TwinGroups(v algo.Values, message []byte) (groups []TwinGroup, err error) {
 
 // TwinObservers is how many hosts a bundle of so many units is for, which a switch's report does not say; 0: no number of them.
 func TwinObservers(v algo.Values, units uint32) (uint32, error) {
-	c, err := newConfig(v, algo.Env{CRC: true, Replay: true})
+	c, err := newConfig(v, algo.Switch())
 	if err != nil {
 		return 0, err
 	}

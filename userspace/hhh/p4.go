@@ -13,7 +13,7 @@ var errP4 = errors.New("the P4 twin counts packets by the bytes of the IPv4 sour
 
 // p4 implements algo.Descriptor.P4.
 func p4(v algo.Values) (map[string]string, error) {
-	c, err := newConfig(v, algo.Env{CRC: true, Replay: true})
+	c, err := newConfig(v, algo.Switch())
 	if err != nil {
 		return nil, err
 	}

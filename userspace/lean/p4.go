@@ -22,7 +22,7 @@ const twinLimit = 1
 // p4 generates what the twin shares with the eBPF form: sizes, and the tables and controls that repeat for every row of a sketch
 // and every array of a filter.
 func p4(v algo.Values) (map[string]string, error) {
-	c, err := newConfig(v, algo.Env{CRC: true, CPUs: 1})
+	c, err := newConfig(v, algo.Switch())
 	if err != nil {
 		return nil, err
 	}

@@ -49,7 +49,7 @@ type Limit struct {
 
 // p4Rules implements algo.Descriptor.P4Rules.
 func p4Rules(v algo.Values) ([]byte, error) {
-	c, err := newConfig(v, algo.Env{CRC: true, CPUs: 1})
+	c, err := newConfig(v, algo.Switch())
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ const (
 )
 
 func p4(v algo.Values) (map[string]string, error) {
-	c, err := newConfig(v, algo.Env{CRC: true, CPUs: 1})
+	c, err := newConfig(v, algo.Switch())
 	if err != nil {
 		return nil, err
 	}
