@@ -56,20 +56,36 @@ func (v Values) Text(key string) string {
 	return text
 }
 
-// Int, Float, Duration, Bytes and Bool return a parameter that was declared with that type.
-func (v Values) Int(key string) int64 { n, _ := strconv.ParseInt(v.Text(key), 0, 64); return n }
+// typed returns the text of a parameter that was declared with a type. Asking for another type is a programming error, which must not
+// read as 0.
+func (v Values) typed(key string, t Type) string {
+	text, p := v.Text(key), v.params[key]
+	if p.Type != t && !(t == Int && p.Type == Enum && integer(text)) {
+		panic(fmt.Sprintf("algo: %s declares %s as type %v, not %v", v.algorithm, key, p.Type, t))
+	}
+	return text
+}
+
+func integer(text string) bool { _, err := strconv.ParseInt(text, 0, 64); return err == nil }
+
+// Int returns an Int parameter, or an Enum's choice that is an integer (4 of auto, 4, 8). A parameter that was declared with another type panics, here
+// and below.
+func (v Values) Int(key string) int64 { n, _ := strconv.ParseInt(v.typed(key, Int), 0, 64); return n }
 
 // Float returns a Float parameter; fractions (1/64) are numbers too.
-func (v Values) Float(key string) float64 { f, _ := ParseFloat(v.Text(key)); return f }
+func (v Values) Float(key string) float64 { f, _ := ParseFloat(v.typed(key, Float)); return f }
 
 // Duration returns a Duration parameter.
-func (v Values) Duration(key string) time.Duration { d, _ := time.ParseDuration(v.Text(key)); return d }
+func (v Values) Duration(key string) time.Duration {
+	d, _ := time.ParseDuration(v.typed(key, Duration))
+	return d
+}
 
 // Bytes returns a Size parameter.
-func (v Values) Bytes(key string) int64 { n, _ := ParseSize(v.Text(key)); return n }
+func (v Values) Bytes(key string) int64 { n, _ := ParseSize(v.typed(key, Size)); return n }
 
 // Bool returns a Bool parameter.
-func (v Values) Bool(key string) bool { b, _ := strconv.ParseBool(v.Text(key)); return b }
+func (v Values) Bool(key string) bool { b, _ := strconv.ParseBool(v.typed(key, Bool)); return b }
 
 // Map returns all parameters for the report: numbers as numbers, the rest as text.
 func (v Values) Map() map[string]any {

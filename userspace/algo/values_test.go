@@ -131,3 +131,31 @@ func TestTell(t *testing.T) {
 		t.Errorf("said %q", said)
 	}
 }
+
+// TestWrongType: a parameter of another type is no silent 0.
+func TestWrongType(t *testing.T) {
+	v, err := NewValues("it", []Param{{Key: "n", Type: Int, Default: "7"}, {Key: "size", Type: Size, Default: "4"}, {Key: "choice", Type: Enum, Default: "auto", Choices: []string{"auto", "4"}}},
+		map[string]string{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.Int("n") != 7 || v.Bytes("size") != 4 {
+		t.Errorf("n is %d, size %d", v.Int("n"), v.Bytes("size"))
+	}
+	for name, ask := range map[string]func(){
+		"Float": func() { v.Float("n") }, "Duration": func() { v.Duration("n") }, "Bytes": func() { v.Bytes("n") }, "Bool": func() { v.Bool("n") },
+		"Int of a size": func() { v.Int("size") }, "Int of auto": func() { v.Int("choice") }, "unknown name": func() { v.Int("m") },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			ask()
+		}()
+	}
+	if v, err = NewValues("it", []Param{{Key: "choice", Type: Enum, Default: "4", Choices: []string{"auto", "4"}}}, nil); err != nil || v.Int("choice") != 4 {
+		t.Errorf("an enumeration's 4 is not read as a number: %v", err)
+	}
+}
