@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/conquest"
 	"github.com/xdpmon/xdpmon/userspace/algo"
@@ -64,6 +65,19 @@ func (c *config) readAction(v algo.Values) (err error) {
 		return v.Error("to", err.Error())
 	}
 	return nil
+}
+
+// lingering is how much longer a flow may lose every packet than the queue takes to drain before that starves it.
+const lingering = 4
+
+// starves is a warning where what is done may leave a culprit nothing: it loses every packet for conquest.hold after the last one that waited too long, however
+// soon its queue is empty.
+func (c *config) starves() string {
+	if c.action != actions["drop"] || c.chance != chances["threshold"] || c.hold < lingering*c.dropFrom {
+		return ""
+	}
+	return fmt.Sprintf("conquest.action=drop can starve a flow: with conquest.chance=threshold it loses every packet for conquest.hold=%v, and a queue of conquest.drop_from=%v is empty long before; "+
+		"set conquest.hold below %v, or conquest.chance=linear, which leaves it a share", time.Duration(c.hold), time.Duration(c.dropFrom), time.Duration(lingering*c.dropFrom))
 }
 
 // parseTo reads a mark, or a class as tc writes it.

@@ -61,3 +61,26 @@ func TestActionsAreRead(t *testing.T) {
 		}
 	}
 }
+
+// Whatever may leave a culprit nothing is warned of when it starts, with the parameters that mend it; the defaults are not.
+func TestWarnsOfStarving(t *testing.T) {
+	for _, c := range []struct {
+		set   map[string]string
+		warns bool
+	}{
+		{map[string]string{"source": "qdisc", "action": "drop"}, false},
+		{map[string]string{"source": "qdisc", "action": "drop", "hold": "1s", "drop_from": "600us"}, true},
+		{map[string]string{"source": "qdisc", "action": "drop", "hold": "1s", "drop_from": "600us", "chance": "linear"}, false},
+		{map[string]string{"source": "qdisc", "action": "ecn", "hold": "1s", "drop_from": "600us"}, false},
+		{map[string]string{"source": "qdisc", "action": "drop", "hold": "2399us", "drop_from": "600us"}, false},
+		{map[string]string{"source": "qdisc", "action": "drop", "hold": "2400us", "drop_from": "600us"}, true},
+	} {
+		got, err := newConfig(values(t, c.set), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := got.starves(); (text != "") != c.warns || c.warns && !(strings.Contains(text, "conquest.hold below 2.4ms") && strings.Contains(text, "conquest.chance=linear")) {
+			t.Errorf("%v: %q", c.set, text)
+		}
+	}
+}

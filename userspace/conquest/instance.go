@@ -21,6 +21,7 @@ const (
 
 type instance struct {
 	*config
+	env     algo.Env
 	head    snapshot.Head
 	counts  *maps.Array
 	ring    *maps.Ring
@@ -36,7 +37,7 @@ func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
 	if err := c.findEgress(v); err != nil {
 		return nil, err
 	}
-	return &instance{config: c, head: descriptor().Head(v, env), history: newHistory()}, nil
+	return &instance{config: c, env: env, head: descriptor().Head(v, env), history: newHistory()}, nil
 }
 
 // Configure implements algo.Instance.
@@ -55,6 +56,9 @@ func (i *instance) Needs() maps.Need {
 
 // Bind implements algo.Instance.
 func (i *instance) Bind(set *maps.Set) (err error) {
+	if text := i.starves(); text != "" {
+		i.env.Tell("%s", text)
+	}
 	if i.counts, err = set.Array("conquest_counts"); err != nil {
 		return err
 	}
