@@ -19,6 +19,9 @@
  * what the coin would take, until it stays below the limit for as long. Not the rate of the moment says so: a window that comes at once,
  * behind an interface that gathers packets or a host that was away, reads several times too high. Segments without data pass.
  *
+ * Behind all of that stands a ceiling (gcra.h), which holds whatever senders do: what does not fit is dropped, as long as the lease holds. It is charged for what
+ * AHAB passes, and follows the slice's ceiling, while the limit follows what the slice is allotted. All slices together have one, too. The table form has none.
+ *
  * Many cores: limits, sums and counts are one word each, changed by one atomic operation; a packet that reads the limit while it is written
  * has the old or the new one. A packet that is counted between the three sums being taken away counts partly in the next epoch: the
  * error is below one packet a core and epoch. A countdown is read and stored: two packets of one flow at the same
@@ -35,6 +38,7 @@
 #include "clock.h"
 #include "spin.h"
 #include "lpf.h"
+#include "gcra.h"
 #include "report.h"
 #include "user.h"
 #include "limit.h"
@@ -47,6 +51,8 @@ enum ahab_counter {
 	AHAB_EPOCHS,   /* new limits asked for */
 	AHAB_WRITTEN,  /* ... and written */
 	AHAB_LOST_SAMPLES, /* the ring was full */
+	AHAB_BOUND,    /* segments that a slice's ceiling dropped, */
+	AHAB_ROOT_BOUND, /* and the capacity of all slices together */
 	AHAB_COUNTS = 8
 };
 
@@ -60,6 +66,7 @@ struct ahab_slice {
 	__u32 norm;     /* what a byte counts, in 2^-16 */
 	__u32 budget;   /* table form: capacity in 2^-4 bytes an epoch. Written by the control loop */
 	__u64 user;     /* bits of the membership that are the same for all of the slice */
+	__u64 bound;    /* what a byte costs of the ceiling: gcra.h; 0: no ceiling. Of slice 0: of the capacity of all together */
 };
 
 /* A packet of a user above its limit, one of some. */
@@ -84,6 +91,8 @@ const volatile __u32 ahab_epoch = 977; /* in ticks */
 const volatile __u32 ahab_unit = 4194; /* tau in seconds, times 2^20: a limit in B/s times it, in 2^-16, is one in units */
 const volatile __u32 ahab_grace = 4;
 const volatile _Bool ahab_dry = 0;
+const volatile _Bool ahab_rooted = 0; /* is there a ceiling of all slices together? */
+const volatile __u64 ahab_burst = 20000000; /* ns of unused time that a ceiling keeps */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -136,12 +145,14 @@ REGISTER(ahab_low, 8, __u64, 2);            /* exact form: and what the middle l
 REGISTER(ahab_mid, 8, __u64, 2);            /* table form only */
 REGISTER(ahab_high, 8, __u64, 2);           /* exact form: and what no limit lets pass, in the upper half */
 REGISTER(ahab_over, 8, __u64, 2);           /* table form only */
+REGISTER(ahab_bound, 8, __u64, 2);          /* exact form: until when the slice has paid: gcra.h */
+REGISTER(ahab_root, 9, __u64, 1);           /* the same of all slices together */
 REGISTER_MAPPED(ahab_offered, 9, __u64, 2); /* bytes that came until the sums were last taken away, ever since */
-REGISTER_MAPPED(ahab_dropped, 9, __u64, 2); /* bytes that were dropped, ever since */
-TALLY(ahab_passed, 9, __u64, 2);            /* segments of this window by what was done to them */
-TALLY(ahab_lost, 10, __u64, 2);
+REGISTER_MAPPED(ahab_dropped, 10, __u64, 2); /* bytes that were dropped, ever since */
+TALLY(ahab_passed, 10, __u64, 2);            /* segments of this window by what was done to them */
+TALLY(ahab_lost, 11, __u64, 2);
 TALLY(ahab_marked, 11, __u64, 2);
-TALLY(ahab_mark_bytes, 11, __u64, 2);
+TALLY(ahab_mark_bytes, 10, __u64, 2);
 
 COUNTERS(ahab_counts, AHAB_COUNTS);
 
@@ -274,7 +285,8 @@ static __always_inline void sums_add(const struct flow *f, const struct parts *p
 		sum_ ? reg_swap(sum_, n) : 0;                                                         \
 	})
 
-static __always_inline void words_take(const struct flow *f, const struct parts *p, struct parts *sum)
+/* Takes the sums away, and leaves this packet's part. */
+static __always_inline void sums_take(const struct flow *f, const struct parts *p, struct parts *sum)
 {
 	__u64 low, high;
 
@@ -290,13 +302,11 @@ static __always_inline void words_take(const struct flow *f, const struct parts 
 	*sum = (struct parts){.low = low, .mid = low >> 32, .high = high, .over = high >> 32};
 }
 
-/* Takes the sums away, and leaves this packet's part. */
-static __always_inline void sums_take(const struct flow *f, const struct parts *p, struct parts *sum)
+/* What came until the sums were taken away. */
+static __always_inline void offer(const struct flow *f, const struct parts *sum)
 {
-	__u64 *offered;
+	__u64 *offered = reg_at(ahab_offered, f->slice);
 
-	words_take(f, p, sum);
-	offered = reg_at(ahab_offered, f->slice);
 	if (offered)
 		reg_add(offered, ((__u64)sum->low + sum->mid + sum->high + sum->over) >> 4);
 }
@@ -446,8 +456,8 @@ static __always_inline void tally(struct phv *phv, const struct flow *f, enum ah
 		TALLIED(ahab_lost, phv, f, phv->segs);
 		return;
 	case AHAB_MARKED:
-		TALLIED(ahab_marked, phv, f, phv->segs);
 		TALLIED(ahab_mark_bytes, phv, f, phv->len);
+		TALLIED(ahab_marked, phv, f, phv->segs);
 		return;
 	default:
 		TALLIED(ahab_passed, phv, f, phv->segs);
@@ -483,6 +493,46 @@ static __always_inline enum ahab_deed judge(struct phv *phv, const struct flow *
 	if ((coin & 0xffff) < lease->samples)
 		sample(phv, f, deed);
 	return deed;
+}
+
+/* ---- ceilings ---- */
+
+/* A packet that a ceiling refuses is dropped, unless the lease has run out. */
+static __always_inline enum ahab_deed refuse(struct phv *phv, enum ahab_deed deed, enum ahab_counter by)
+{
+	const struct ahab_lease_t *lease = reg_at(ahab_lease, 0);
+
+	if (!lease || clock_now(phv) > lease->until)
+		return deed;
+	count(phv, by, phv->segs);
+	return AHAB_DROPPED;
+}
+
+/* What AHAB dropped is charged to nobody. */
+static __always_inline enum ahab_deed bound(struct phv *phv, const struct flow *f, const struct ahab_slice *s, enum ahab_deed deed)
+{
+	__u64 *word, byte = s->bound;
+
+	if (ahab_table || !byte || deed == AHAB_DROPPED)
+		return deed;
+	word = reg_at(ahab_bound, f->slice);
+	if (!word || gcra_passes(word, clock_now(phv), gcra_cost(phv->len, byte), byte, ahab_burst))
+		return deed;
+	return refuse(phv, deed, AHAB_BOUND);
+}
+
+/* All slices together: charged for what the slice's own ceiling let pass. What this refuses stays charged to the slice, which has that much less. */
+static __always_inline enum ahab_deed root_bound(struct phv *phv, enum ahab_deed deed)
+{
+	const struct ahab_slice *all = reg_at(ahab_slices, 0);
+	__u64 *word;
+
+	if (ahab_table || !all || !all->bound || deed == AHAB_DROPPED)
+		return deed;
+	word = reg_at(ahab_root, 0);
+	if (!word || gcra_passes(word, clock_now(phv), gcra_cost(phv->len, all->bound), all->bound, ahab_burst))
+		return deed;
+	return refuse(phv, deed, AHAB_ROOT_BOUND);
 }
 
 ALGORITHM_RECIRC_SELDOM(ahab)
@@ -538,6 +588,11 @@ ALGORITHM_RECIRC_SELDOM(ahab)
 		sums_take(&f, &p, &sum);
 	else
 		sums_add(&f, &p);
+	deed = bound(phv, &f, s, deed);
+	if (unlikely(f.since))
+		offer(&f, &sum);
+	if (ahab_rooted)
+		deed = root_bound(phv, deed);
 	tally(phv, &f, deed);
 	if (!ahab_dry && deed != AHAB_PASSED)
 		verdict_raise(phv, deed == AHAB_DROPPED ? VERDICT_DROP : VERDICT_MARK);

@@ -21,6 +21,8 @@ const (
 	AhabAhabCounterAHAB_EPOCHS       AhabAhabCounter = 2
 	AhabAhabCounterAHAB_WRITTEN      AhabAhabCounter = 3
 	AhabAhabCounterAHAB_LOST_SAMPLES AhabAhabCounter = 4
+	AhabAhabCounterAHAB_BOUND        AhabAhabCounter = 5
+	AhabAhabCounterAHAB_ROOT_BOUND   AhabAhabCounter = 6
 	AhabAhabCounterAHAB_COUNTS       AhabAhabCounter = 8
 )
 
@@ -82,6 +84,7 @@ type AhabAhabSlice struct {
 	Norm     uint32
 	Budget   uint32
 	User     uint64
+	Bound    uint64
 }
 
 type AhabAhabUser uint32
@@ -164,6 +167,7 @@ type AhabRecircBudgetT struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	AhabMapAhabBound            = "ahab_bound"
 	AhabMapAhabCountdown        = "ahab_countdown"
 	AhabMapAhabCounts           = "ahab_counts"
 	AhabMapAhabDropped          = "ahab_dropped"
@@ -182,6 +186,7 @@ const (
 	AhabMapAhabOver             = "ahab_over"
 	AhabMapAhabPassed           = "ahab_passed"
 	AhabMapAhabRatio            = "ahab_ratio"
+	AhabMapAhabRoot             = "ahab_root"
 	AhabMapAhabRow0             = "ahab_row0"
 	AhabMapAhabRow1             = "ahab_row1"
 	AhabMapAhabRow2             = "ahab_row2"
@@ -201,6 +206,8 @@ const (
 	AhabMapSpinState            = "spin_state"
 	AhabProgAhabTc              = "ahab_tc"
 	AhabProgAhabXdp             = "ahab_xdp"
+	AhabVarAhabBoundEntries     = "ahab_bound_entries"
+	AhabVarAhabBurst            = "ahab_burst"
 	AhabVarAhabCountdownEntries = "ahab_countdown_entries"
 	AhabVarAhabDroppedEntries   = "ahab_dropped_entries"
 	AhabVarAhabDry              = "ahab_dry"
@@ -218,6 +225,8 @@ const (
 	AhabVarAhabOfferedEntries   = "ahab_offered_entries"
 	AhabVarAhabOverEntries      = "ahab_over_entries"
 	AhabVarAhabPassedEntries    = "ahab_passed_entries"
+	AhabVarAhabRootEntries      = "ahab_root_entries"
+	AhabVarAhabRooted           = "ahab_rooted"
 	AhabVarAhabRow0Entries      = "ahab_row0_entries"
 	AhabVarAhabRow1Entries      = "ahab_row1_entries"
 	AhabVarAhabRow2Entries      = "ahab_row2_entries"
@@ -289,6 +298,7 @@ type AhabProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type AhabMapSpecs struct {
+	AhabBound     *ebpf.MapSpec `ebpf:"ahab_bound"`
 	AhabCountdown *ebpf.MapSpec `ebpf:"ahab_countdown"`
 	AhabCounts    *ebpf.MapSpec `ebpf:"ahab_counts"`
 	AhabDropped   *ebpf.MapSpec `ebpf:"ahab_dropped"`
@@ -307,6 +317,7 @@ type AhabMapSpecs struct {
 	AhabOver      *ebpf.MapSpec `ebpf:"ahab_over"`
 	AhabPassed    *ebpf.MapSpec `ebpf:"ahab_passed"`
 	AhabRatio     *ebpf.MapSpec `ebpf:"ahab_ratio"`
+	AhabRoot      *ebpf.MapSpec `ebpf:"ahab_root"`
 	AhabRow0      *ebpf.MapSpec `ebpf:"ahab_row0"`
 	AhabRow1      *ebpf.MapSpec `ebpf:"ahab_row1"`
 	AhabRow2      *ebpf.MapSpec `ebpf:"ahab_row2"`
@@ -330,6 +341,8 @@ type AhabMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type AhabVariableSpecs struct {
+	AhabBoundEntries     *ebpf.VariableSpec `ebpf:"ahab_bound_entries"`
+	AhabBurst            *ebpf.VariableSpec `ebpf:"ahab_burst"`
 	AhabCountdownEntries *ebpf.VariableSpec `ebpf:"ahab_countdown_entries"`
 	AhabDroppedEntries   *ebpf.VariableSpec `ebpf:"ahab_dropped_entries"`
 	AhabDry              *ebpf.VariableSpec `ebpf:"ahab_dry"`
@@ -347,6 +360,8 @@ type AhabVariableSpecs struct {
 	AhabOfferedEntries   *ebpf.VariableSpec `ebpf:"ahab_offered_entries"`
 	AhabOverEntries      *ebpf.VariableSpec `ebpf:"ahab_over_entries"`
 	AhabPassedEntries    *ebpf.VariableSpec `ebpf:"ahab_passed_entries"`
+	AhabRootEntries      *ebpf.VariableSpec `ebpf:"ahab_root_entries"`
+	AhabRooted           *ebpf.VariableSpec `ebpf:"ahab_rooted"`
 	AhabRow0Entries      *ebpf.VariableSpec `ebpf:"ahab_row0_entries"`
 	AhabRow1Entries      *ebpf.VariableSpec `ebpf:"ahab_row1_entries"`
 	AhabRow2Entries      *ebpf.VariableSpec `ebpf:"ahab_row2_entries"`
@@ -388,6 +403,7 @@ func (o *AhabObjects) Close() error {
 //
 // It can be passed to LoadAhabObjects or ebpf.CollectionSpec.LoadAndAssign.
 type AhabMaps struct {
+	AhabBound     *ebpf.Map `ebpf:"ahab_bound"`
 	AhabCountdown *ebpf.Map `ebpf:"ahab_countdown"`
 	AhabCounts    *ebpf.Map `ebpf:"ahab_counts"`
 	AhabDropped   *ebpf.Map `ebpf:"ahab_dropped"`
@@ -406,6 +422,7 @@ type AhabMaps struct {
 	AhabOver      *ebpf.Map `ebpf:"ahab_over"`
 	AhabPassed    *ebpf.Map `ebpf:"ahab_passed"`
 	AhabRatio     *ebpf.Map `ebpf:"ahab_ratio"`
+	AhabRoot      *ebpf.Map `ebpf:"ahab_root"`
 	AhabRow0      *ebpf.Map `ebpf:"ahab_row0"`
 	AhabRow1      *ebpf.Map `ebpf:"ahab_row1"`
 	AhabRow2      *ebpf.Map `ebpf:"ahab_row2"`
@@ -427,6 +444,7 @@ type AhabMaps struct {
 
 func (m *AhabMaps) Close() error {
 	return _AhabClose(
+		m.AhabBound,
 		m.AhabCountdown,
 		m.AhabCounts,
 		m.AhabDropped,
@@ -445,6 +463,7 @@ func (m *AhabMaps) Close() error {
 		m.AhabOver,
 		m.AhabPassed,
 		m.AhabRatio,
+		m.AhabRoot,
 		m.AhabRow0,
 		m.AhabRow1,
 		m.AhabRow2,
@@ -469,6 +488,8 @@ func (m *AhabMaps) Close() error {
 //
 // It can be passed to LoadAhabObjects or ebpf.CollectionSpec.LoadAndAssign.
 type AhabVariables struct {
+	AhabBoundEntries     *ebpf.Variable `ebpf:"ahab_bound_entries"`
+	AhabBurst            *ebpf.Variable `ebpf:"ahab_burst"`
 	AhabCountdownEntries *ebpf.Variable `ebpf:"ahab_countdown_entries"`
 	AhabDroppedEntries   *ebpf.Variable `ebpf:"ahab_dropped_entries"`
 	AhabDry              *ebpf.Variable `ebpf:"ahab_dry"`
@@ -486,6 +507,8 @@ type AhabVariables struct {
 	AhabOfferedEntries   *ebpf.Variable `ebpf:"ahab_offered_entries"`
 	AhabOverEntries      *ebpf.Variable `ebpf:"ahab_over_entries"`
 	AhabPassedEntries    *ebpf.Variable `ebpf:"ahab_passed_entries"`
+	AhabRootEntries      *ebpf.Variable `ebpf:"ahab_root_entries"`
+	AhabRooted           *ebpf.Variable `ebpf:"ahab_rooted"`
 	AhabRow0Entries      *ebpf.Variable `ebpf:"ahab_row0_entries"`
 	AhabRow1Entries      *ebpf.Variable `ebpf:"ahab_row1_entries"`
 	AhabRow2Entries      *ebpf.Variable `ebpf:"ahab_row2_entries"`

@@ -30,7 +30,8 @@ type slice struct {
 	name     string
 	capacity uint64 // bytes a second; 0: nobody is limited
 	norm     uint32
-	user     uint64 // bits of a membership
+	user     uint64  // bits of a membership
+	ceiling  float64 // bytes a second that it never passes; 0: none
 }
 
 type config struct {
@@ -43,6 +44,7 @@ type config struct {
 	everything uint64 // membership of all packets, where there is one slice
 	tau, epoch time.Duration
 	lease      time.Duration
+	burst      time.Duration // unused time that a ceiling keeps
 	columns    int
 	flows      int
 	spacing    int64
@@ -87,8 +89,9 @@ func (c *config) load() (*slices.File, error) {
 // take gives slices of a plan their places. One that was there keeps what its registers are counted in.
 func (c *config) take(plan *slices.Plan) {
 	next := make([]slice, len(c.slices))
+	next[0].ceiling = plan.Ceiling
 	for _, leaf := range plan.Leaves {
-		s := slice{name: leaf.Name, user: leaf.User, norm: normOf(leaf.Share), capacity: initial(leaf)}
+		s := slice{name: leaf.Name, user: leaf.User, norm: normOf(leaf.Share), capacity: initial(leaf), ceiling: leaf.Ceiling}
 		if old := c.slices[leaf.Number]; old.name == leaf.Name {
 			s.norm, s.capacity = old.norm, old.capacity
 		}
@@ -108,7 +111,7 @@ func initial(leaf slices.Leaf) uint64 {
 
 // newSettings are the parameters without the file of slices, which a report has no use for: its snapshot says what slices there were.
 func newSettings(v algo.Values, env algo.Env) (*config, error) {
-	c := &config{path: v.Text("config"), fail: v.Text("fail"), hold: v.Duration("hold"), tau: v.Duration("tau"), epoch: v.Duration("epoch"), lease: v.Duration("lease"), columns: int(v.Int("columns")), flows: int(v.Int("flows")),
+	c := &config{path: v.Text("config"), fail: v.Text("fail"), hold: v.Duration("hold"), tau: v.Duration("tau"), epoch: v.Duration("epoch"), burst: v.Duration("burst"), lease: v.Duration("lease"), columns: int(v.Int("columns")), flows: int(v.Int("flows")),
 		spacing: v.Bytes("spacing"), grace: int(v.Int("grace")), aimd: v.Text("update") == "aimd", table: v.Text("form") == "table",
 		dry: v.Bool("dry-run"), top: int(v.Int("top"))}
 	capacity, err := parseRate(v.Text("capacity"))
@@ -122,7 +125,7 @@ func newSettings(v algo.Values, env algo.Env) (*config, error) {
 		return nil, v.Error("fail", "say how long limits are held: ahab.hold=10s")
 	}
 	if c.path == "" {
-		c.slices = []slice{{}, {name: "all", capacity: capacity, norm: normOf(1)}}
+		c.slices = []slice{{}, {name: "all", capacity: capacity, norm: normOf(1), ceiling: float64(capacity)}}
 		c.everything = membership(1, 1, users[v.Text("user")], 32, 128)
 	}
 	return c, c.check(v, env)

@@ -43,7 +43,7 @@ func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
 }
 
 // perSlice are the arrays with an element a slice.
-var perSlice = []string{"ahab_slices", "ahab_offered", "ahab_epochs", "ahab_weyl", "ahab_limit", "ahab_low", "ahab_mid", "ahab_high", "ahab_over", "ahab_dropped",
+var perSlice = []string{"ahab_slices", "ahab_offered", "ahab_epochs", "ahab_weyl", "ahab_limit", "ahab_low", "ahab_mid", "ahab_high", "ahab_over", "ahab_bound", "ahab_dropped",
 	"ahab_passed", "ahab_lost", "ahab_marked", "ahab_mark_bytes"}
 
 // The ring of samples is emptied every 10 ms, and in a replay at the end of a window.
@@ -64,7 +64,7 @@ func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
 	}
 	unused := []string{"ahab_mid", "ahab_over"} // two sums share a word
 	if i.table {
-		unused = []string{"ahab_marked", "ahab_mark_bytes"} // nothing is marked
+		unused = []string{"ahab_marked", "ahab_mark_bytes", "ahab_bound"} // nothing is marked, and no ceiling bounds
 	}
 	for _, name := range unused {
 		sizes[name] = 1
@@ -79,7 +79,7 @@ func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
 		moves = uint32(bpf.AhabAhabMovesAHAB_AIMD)
 	}
 	constants := map[string]any{"lpf_shift": tickShift(i.tau), "ahab_epoch": uint32(i.epoch >> 10), "ahab_unit": uint32(i.tau.Seconds() * (1 << 20)),
-		"ahab_grace": uint32(i.grace), "ahab_dry": i.dry, "ahab_table": i.table, "ahab_update": moves, "ahab_everything": i.everything}
+		"ahab_grace": uint32(i.grace), "ahab_dry": i.dry, "ahab_burst": uint64(i.burst), "ahab_rooted": i.path != "", "ahab_table": i.table, "ahab_update": moves, "ahab_everything": i.everything}
 	for name, v := range constants {
 		if err := maps.SetConstant(spec, name, v); err != nil {
 			return err
@@ -151,8 +151,19 @@ func (i *instance) element(n int, capacity uint64, ceiling uint32) *bpf.AhabAhab
 		spacing = uint32(control.Spacing(float64(capacity) / 2))
 	}
 	return &bpf.AhabAhabSlice{Capacity: capacity, Spacing: spacing, Ceiling: i.ceiling(n, capacity, ceiling), Norm: i.norm(n), User: i.slices[n].user,
-		Budget: i.budget(capacity)}
+		Budget: i.budget(capacity), Bound: i.bound(n)}
 }
+
+// bound is what a byte costs of a slice's ceiling, ns in 2^-20, rounded up: bpf/include/gcra.h. 0: no ceiling.
+func (c *config) bound(n int) uint64 {
+	if c.table || c.slices[n].ceiling == 0 {
+		return 0
+	}
+	return uint64(math.Ceil(1e9 * (1 << gcraShift) / c.slices[n].ceiling))
+}
+
+// gcraShift is GCRA_SHIFT.
+const gcraShift = 20
 
 // ceiling is the largest limit: that of a user with twice the capacity in the table form, where no limit is calculated from the capacity, and most elsewhere.
 func (c *config) ceiling(n int, capacity uint64, most uint32) uint32 {
@@ -324,4 +335,4 @@ func (i *instance) readState(s *snapshot.Snapshot, now int64) (err error) {
 }
 
 // sliceWords are 64-bit words of a struct ahab_slice.
-const sliceWords = 4
+const sliceWords = 5

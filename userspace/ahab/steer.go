@@ -261,7 +261,7 @@ func (i *instance) change(p plans) error {
 	was := i.slices
 	i.take(p.plan)
 	for n := range i.slices {
-		if i.slices[n].name != was[n].name || i.slices[n].user != was[n].user {
+		if i.slices[n].name != was[n].name || i.slices[n].user != was[n].user || i.slices[n].ceiling != was[n].ceiling {
 			if err := i.bindChanged(n, was[n]); err != nil {
 				return err
 			}

@@ -31,17 +31,20 @@ type Leaf struct {
 	User   uint64  // what a user is, as bpf/ahab/member.h has it
 	Full   float64 // bytes a second that it gets when all are busy; +Inf: any
 	Share  float64 // the same as a multiple of what it would be if all were alike
+
+	Ceiling float64 // bytes a second that it never passes: the lowest one on its path, without the link's; 0: none
 }
 
 // Plan is a file on the interfaces that there are.
 type Plan struct {
-	Nodes  []share.Node
-	Leaves []Leaf
-	Roots  int
-	Rules  []prefix.Rule
-	Left   []string // interfaces for which there was no room
-	Absent []string // interfaces that are named and not there
-	rules  []rule
+	Ceiling float64 // of all slices together, bytes a second; 0: none
+	Nodes   []share.Node
+	Leaves  []Leaf
+	Roots   int
+	Rules   []prefix.Rule
+	Left    []string // interfaces for which there was no room
+	Absent  []string // interfaces that are named and not there
+	rules   []rule
 }
 
 // Member says what belongs to a slice, or to a user of it with a weight of its own.
@@ -132,6 +135,7 @@ func (f *File) Plan(interfaces []Interface, before *Plan) (*Plan, error) {
 		return nil, err
 	}
 	p.shares()
+	p.ceilings()
 	return p.Plan, p.compile()
 }
 
@@ -213,6 +217,34 @@ func (p *planner) number() error {
 		p.Leaves[i].Number, p.taken[next] = next, true
 	}
 	return nil
+}
+
+// ceilings are what leaves, and all of them together, never pass. A single leaf has the link's as its own.
+func (p *planner) ceilings() {
+	lowest := make([]float64, len(p.Nodes))
+	lowest[0] = math.Inf(1)
+	for i, n := range p.Nodes {
+		for c := n.First; c < n.First+n.Count; c++ {
+			lowest[c] = min(lowest[i], p.Nodes[c].Ceiling)
+		}
+	}
+	all := p.Nodes[0].Ceiling
+	if len(p.Leaves) == 1 {
+		lowest[p.Leaves[0].Node] = min(lowest[p.Leaves[0].Node], all)
+		all = math.Inf(1)
+	}
+	p.Ceiling = bounded(all)
+	for i := range p.Leaves {
+		p.Leaves[i].Ceiling = bounded(lowest[p.Leaves[i].Node])
+	}
+}
+
+// bounded is a ceiling, 0 where there is none.
+func bounded(ceiling float64) float64 {
+	if math.IsInf(ceiling, 1) {
+		return 0
+	}
+	return ceiling
 }
 
 // shares are what leaves get when all are busy, as multiples of what they would get if all were alike.
