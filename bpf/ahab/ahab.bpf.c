@@ -92,7 +92,7 @@ const volatile __u32 ahab_unit = 4194; /* tau in seconds, times 2^20: a limit in
 const volatile __u32 ahab_grace = 4;
 const volatile _Bool ahab_dry = 0;
 const volatile _Bool ahab_rooted = 0; /* is there a ceiling of all slices together? */
-const volatile __u64 ahab_burst = 20000000; /* ns of unused time that a ceiling keeps */
+const volatile __u64 ahab_burst = 200000000; /* ns of unused time that a ceiling keeps */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

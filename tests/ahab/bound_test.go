@@ -15,7 +15,7 @@ func TestCeiling(t *testing.T) {
 	for _, proto := range []packet.Valid{packet.UDP, packet.TCP} { // senders that react to nothing
 		for _, n := range []int{1, 2, 4, 8, 16} {
 			t.Run(fmt.Sprintf("%d of kind %#x", n, uint64(proto)), func(t *testing.T) {
-				l := newLink(t, 1, map[string]string{"capacity": "100Mbit"})
+				l := newLink(t, 1, map[string]string{"capacity": "100Mbit", "burst": "20ms"})
 				users := make([]link.User, n)
 				for i := range users {
 					users[i] = link.User{Until: time.Hour, Rate: 2 * link.Capacity / float64(n), Proto: proto}

@@ -64,7 +64,7 @@ var params = []algo.Param{
 	{Key: "lease", Type: algo.Duration, Default: "100ms", Min: "20ms", Max: "1h", Help: "limits end so long after the process stopped renewing them"},
 	{Key: "tau", Type: algo.Duration, Default: "4ms", Min: "500us", Max: "10s", Help: "time constant of rates"},
 	{Key: "epoch", Type: algo.Duration, Default: "1ms", Min: "100us", Max: "1s", Help: "time between two limits of a slice"},
-	{Key: "burst", Type: algo.Duration, Default: "20ms", Min: "1ms", Max: "1s", Help: "unused time that a ceiling keeps: no second has more than the ceiling, so much of it, and one packet or aggregate"},
+	{Key: "burst", Type: algo.Duration, Default: "200ms", Min: "1ms", Max: "1s", Help: "unused time that a ceiling keeps: no second has more than the ceiling, so much of it, and one packet or aggregate"},
 	{Key: "columns", Type: algo.Int, Default: "2048", Min: "64", Max: "65536", Help: "cells of each of the sketch's three rows, a power of two"},
 	{Key: "flows", Type: algo.Int, Default: "4096", Min: "64", Max: "65536", Help: "countdowns of TCP flows above the limit, a power of two"},
 	{Key: "spacing", Type: algo.Size, Default: "0", Min: "0", Max: "1GB", Help: "bytes of a TCP flow between two losses to begin with; 0: what fits a round trip of 10 ms"},
