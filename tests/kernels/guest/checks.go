@@ -30,6 +30,11 @@ func checks() []check {
 	for _, q := range queues() {
 		list = append(list, check{"queue " + q.name, q.through})
 	}
+	for _, c := range crowds() {
+		for _, s := range shapers() {
+			list = append(list, check{"shape " + s.name + ": " + c.name, func() (string, error) { return s.shape(c) }})
+		}
+	}
 	return append(list, check{"queue choke", refused}, check{"queue without CAP_PERFMON", unprivileged},
 		check{"killed, tc", killed}, check{"pinned, killed, adopted", adopted})
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	encoding "encoding/binary"
 	"errors"
@@ -29,6 +30,7 @@ type queue struct {
 	below bool                          // it is put below an HTB class of shapedRate
 	form  string                        // what xdpmon says of it
 	least time.Duration                 // the longest delay that must be seen at least
+	rate  uint64                        // of the class, bits a second; 0: shapedRate
 }
 
 const (
@@ -83,7 +85,7 @@ func (q queue) install(topology *netns.Topology) error {
 		top := netlink.NewHtb(netlink.QdiscAttrs{LinkIndex: topology.A.Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT})
 		top.Defcls = 10
 		class := netlink.ClassAttrs{LinkIndex: topology.A.Index, Parent: netlink.MakeHandle(1, 0), Handle: netlink.MakeHandle(1, 10)}
-		if err := errors.Join(h.QdiscAdd(top), h.ClassAdd(netlink.NewHtbClass(class, netlink.HtbClassAttrs{Rate: shapedRate}))); err != nil {
+		if err := errors.Join(h.QdiscAdd(top), h.ClassAdd(netlink.NewHtbClass(class, netlink.HtbClassAttrs{Rate: cmp.Or(q.rate, shapedRate)}))); err != nil {
 			return fmt.Errorf("add an htb class: %w", err)
 		}
 		one.Attrs().Parent = netlink.MakeHandle(1, 10)

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"cmp"
+	encoding "encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpmon/xdpmon/demo/netns"
+)
+
+// shaper shares A's way out between users, each a source address.
+type shaper struct {
+	name    string
+	install func(*netns.Topology) error // nil: nothing
+	args    []string                    // of xdpmon attach; nil: it does not run
+	whole   bool                        // one limit for all of it: nothing is shared fairly
+}
+
+const (
+	shareRate  = 10e6 // bits a second: an emulated CPU carries twice that
+	shareBurst = shareRate / 50
+	shareTime  = 20 * time.Second
+	shareWarm  = 3 * time.Second // what is measured begins after that
+)
+
+func shapers() []shaper {
+	ahab := func(act string) []string {
+		return []string{"--hook", "tc", "--direction", "egress", "--algo", "ahab", "--set", "ahab.capacity=10Mbit", "--set", "ahab.user=source",
+			"--set", "ahab.columns=16384", "--set", "ahab.act=" + act, "--window", "1m"}
+	}
+	return []shaper{
+		{name: "ahab drop", args: ahab("drop")},
+		{name: "ahab pace, fq", args: ahab("pace"), install: fq},
+		{name: "cake by source", install: func(t *netns.Topology) error { return cake(t, cakeDualSource) }},
+		{name: "cake by flow", install: func(t *netns.Topology) error { return cake(t, cakeFlows) }},
+		{name: "htb, fq_codel", install: htbFQCodel},
+		{name: "policer", install: police, whole: true},
+	}
+}
+
+// flow modes of cake, and the attributes that say so: linux/pkt_sched.h, sch_cake.c
+const (
+	cakeRate, cakeFlowMode = 2, 5 // TCA_CAKE_BASE_RATE64 (bytes a second), TCA_CAKE_FLOW_MODE
+	cakeFlows              = 4
+	cakeDualSource         = 5
+)
+
+func cake(t *netns.Topology, mode uint32) error {
+	return t.A.Run(func() error {
+		request := nl.NewNetlinkRequest(unix.RTM_NEWQDISC, unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK)
+		request.AddData(&nl.TcMsg{Family: unix.AF_UNSPEC, Ifindex: int32(t.A.Index), Handle: netlink.MakeHandle(2, 0), Parent: netlink.HANDLE_ROOT})
+		request.AddData(nl.NewRtAttr(nl.TCA_KIND, nl.ZeroTerminated("cake")))
+		options := nl.NewRtAttr(nl.TCA_OPTIONS, nil)
+		options.AddRtAttr(cakeRate, encoding.NativeEndian.AppendUint64(nil, shareRate/8))
+		options.AddRtAttr(cakeFlowMode, encoding.NativeEndian.AppendUint32(nil, mode))
+		request.AddData(options)
+		if _, err := request.Execute(unix.NETLINK_ROUTE, 0); err != nil {
+			return fmt.Errorf("add cake: %w", err)
+		}
+		return nil
+	})
+}
+
+func fq(t *netns.Topology) error {
+	h, err := t.A.Netlink()
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	return h.QdiscAdd(plain("fq")(t.A.Index))
+}
+
+func htbFQCodel(t *netns.Topology) error {
+	return queue{name: "htb, fq_codel", make: plain("fq_codel"), below: true, rate: shareRate}.install(t)
+}
+
+// police drops on the way out what is beyond the rate.
+func police(t *netns.Topology) error {
+	h, err := t.A.Netlink()
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	clsact := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: t.A.Index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}}
+	action := netlink.NewPoliceAction()
+	action.Rate, action.Burst, action.Mtu, action.ExceedAction = shareRate/8, shareBurst/8, 1<<16, netlink.TC_POLICE_SHOT
+	filter := &netlink.MatchAll{Actions: []netlink.Action{action},
+		FilterAttrs: netlink.FilterAttrs{LinkIndex: t.A.Index, Parent: netlink.HANDLE_MIN_EGRESS, Priority: 1, Protocol: unix.ETH_P_ALL}}
+	if err := errors.Join(h.QdiscAdd(clsact), h.FilterAdd(filter)); err != nil {
+		return fmt.Errorf("add a policer: %w", err)
+	}
+	return nil
+}
+
+// demand is what a user wants.
+type demand struct {
+	rate float64 // bits a second of datagrams; 0: as much as its connections get
+	tcp  int     // connections
+}
+
+// crowd is who shares.
+type crowd struct {
+	name  string
+	users []demand
+	size  int // bytes of a datagram with its headers
+}
+
+func crowds() []crowd {
+	three := crowd{name: "TCP x 1, TCP x 8, UDP at twice the rate", size: 1000, users: []demand{{tcp: 1}, {tcp: 8}, {rate: 2 * shareRate}}}
+	return []crowd{
+		{name: "1 user, TCP", users: []demand{{tcp: 1}}}, three, drawn(100, 1000), drawn(10_000, 200),
+	}
+}
+
+// drawn users send datagrams at .2 to 3.8 times the fair share, twice the rate together.
+func drawn(n, size int) crowd {
+	c := crowd{name: fmt.Sprintf("%d users, UDP", n), size: size}
+	for i := range n {
+		share := .2 + 3.6*float64((i*7919)%n)/float64(n)
+		c.users = append(c.users, demand{rate: share * shareRate / float64(n)})
+	}
+	return c
+}
+
+// fair is what max-min leaves each: shares of rate, which all connections together would take.
+func (c crowd) fair(rate float64) []float64 {
+	want := make([]float64, len(c.users))
+	order := make([]int, len(c.users))
+	for i, u := range c.users {
+		want[i], order[i] = u.rate, i
+		if u.tcp > 0 {
+			want[i] = rate
+		}
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(want[a], want[b]) })
+	for n, i := range order {
+		want[i] = min(want[i], rate/float64(len(order)-n))
+		rate -= want[i]
+	}
+	return want
+}
+
+// outcome is what came of one load behind one shaper.
+type outcome struct {
+	use, most float64   // of the rate: over the whole time, and in the worst second
+	off       float64   // mean deviation of users from their fair shares of what got through
+	probes    []float64 // round trips of a user who sends next to nothing, sorted, ns
+	lost      int       // of probes
+	datagrams float64   // a second
+}
+
+func (o outcome) String() string {
+	return fmt.Sprintf("use %.3f, worst second %.3f, users %.1f %% off their fair share, a quiet user's round trip %v (p99 %v), %d of %d of its probes lost, %.0f datagrams/s",
+		o.use, o.most, 100*o.off, quantile(o.probes, .5), quantile(o.probes, .99), o.lost, o.lost+len(o.probes), o.datagrams)
+}
+
+func quantile(sorted []float64, q float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return time.Duration(sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]).Round(10 * time.Microsecond)
+}
+
+// shape puts one load through one shaper. Only what xdpmon promises is a bar; the rest is there to be compared.
+func (s shaper) shape(c crowd) (detail string, err error) {
+	t, err := netns.New(netns.Options{})
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	if err := anywhere(t); err != nil {
+		return "", err
+	}
+	if s.install != nil {
+		if err := s.install(t); err != nil {
+			return "", err
+		}
+	}
+	var run *attached
+	if s.args != nil {
+		if run, err = start(t, s.args...); err != nil {
+			return "", err
+		}
+	}
+	o, err := c.send(t)
+	if run != nil {
+		err = errors.Join(err, run.end(unix.SIGINT))
+	}
+	if err != nil {
+		return "", err
+	}
+	return o.String(), s.judge(o)
+}
+
+func (s shaper) judge(o outcome) error {
+	if s.args == nil {
+		return nil
+	}
+	const ceiling = 1.02
+	if o.most > ceiling+shareBurst/shareRate || o.use > 1.01 {
+		return fmt.Errorf("more than the ceiling and one burst got through: %s", o)
+	}
+	if strings.Contains(s.name, "pace") && o.use < .9 {
+		return fmt.Errorf("less than nine tenths of the rate are used: %s", o)
+	}
+	return nil
+}
+
+// anywhere lets A send from all of 10.128.0.0/16, and B answer there.
+func anywhere(t *netns.Topology) error {
+	_, users, err := net.ParseCIDR("10.128.0.0/16")
+	if err != nil {
+		return err
+	}
+	a, err := t.A.Netlink()
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	lo, err := a.LinkByName("lo")
+	if err != nil {
+		return err
+	}
+	local := &netlink.Route{Dst: users, LinkIndex: lo.Attrs().Index, Type: unix.RTN_LOCAL, Scope: netlink.SCOPE_HOST, Table: unix.RT_TABLE_LOCAL}
+	b, err := t.B.Netlink()
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	return errors.Join(a.RouteAdd(local), b.RouteAdd(&netlink.Route{Dst: users, LinkIndex: t.B.Index, Gw: t.A.IPv4.AsSlice()}))
+}
+
+func userAddress(i int) [4]byte { return [4]byte{10, 128, byte(i / 250), byte(1 + i%250)} }

@@ -1,0 +1,277 @@
+package main
+
+import (
+	"context"
+	encoding "encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpmon/xdpmon/demo/netns"
+)
+
+const (
+	headers   = 28 // bytes of a datagram: IPv4 and UDP
+	sinkPort  = 7000
+	echoPort  = 7001
+	tcpPort   = 7002
+	probeGap  = 20 * time.Millisecond
+	streamMSS = 1448.0 / 1500 // of a full segment is data: what is used is counted with headers
+)
+
+// receiver counts what arrives in B by second and user.
+type receiver struct {
+	mu        sync.Mutex
+	begin     time.Time
+	users     []float64 // bits
+	seconds   []float64
+	datagrams float64
+}
+
+func newReceiver(users int) *receiver {
+	return &receiver{begin: time.Now().Add(shareWarm), users: make([]float64, users), seconds: make([]float64, int(shareTime/time.Second))}
+}
+
+// add counts bits of a user; what comes before or after the time is not counted.
+func (r *receiver) add(user int, bits float64, datagram bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := int(time.Since(r.begin).Seconds())
+	if time.Now().Before(r.begin) || n >= len(r.seconds) || user < 0 || user >= len(r.users) {
+		return
+	}
+	r.users[user] += bits
+	r.seconds[n] += bits
+	if datagram {
+		r.datagrams++
+	}
+}
+
+func userOf(a netip.Addr) int {
+	b := a.Unmap().As4()
+	return int(b[2])*250 + int(b[3]) - 1
+}
+
+// send lets all users send for the time, and counts.
+func (c crowd) send(t *netns.Topology) (outcome, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), shareWarm+shareTime+time.Minute)
+	defer cancel()
+	r := newReceiver(len(c.users))
+	stop, err := r.listen(ctx, t)
+	if err != nil {
+		return outcome{}, err
+	}
+	defer stop()
+	until := r.begin.Add(shareTime)
+	var all sync.WaitGroup
+	var problem error
+	var mu sync.Mutex
+	start := func(f func() error) {
+		all.Go(func() {
+			if err := f(); err != nil {
+				mu.Lock()
+				problem = errors.Join(problem, err)
+				mu.Unlock()
+			}
+		})
+	}
+	for i, u := range c.users {
+		for range u.tcp {
+			start(func() error { return stuff(ctx, t, i, until) })
+		}
+	}
+	start(func() error { return c.throw(t, until) })
+	var o outcome
+	start(func() (err error) { o.probes, o.lost, err = probe(t, r.begin, until); return err })
+	all.Wait()
+	return r.judge(c, o), problem
+}
+
+func (r *receiver) judge(c crowd, o outcome) outcome {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	total := 0.0
+	for _, bits := range r.seconds {
+		total += bits
+		o.most = max(o.most, bits/shareRate)
+	}
+	o.use = total / shareRate / shareTime.Seconds()
+	o.datagrams = r.datagrams / shareTime.Seconds()
+	for i, fair := range c.fair(total / shareTime.Seconds()) {
+		got := r.users[i] / shareTime.Seconds()
+		o.off += max(got-fair, fair-got) / fair / float64(len(c.users))
+	}
+	return o
+}
+
+// listen takes datagrams and connections in B, and echoes probes.
+func (r *receiver) listen(ctx context.Context, t *netns.Topology) (stop func(), err error) {
+	sink, err := t.B.ListenPacket(ctx, "udp4", netip.AddrPortFrom(t.B.IPv4, sinkPort).String())
+	if err != nil {
+		return nil, err
+	}
+	echo, err := t.B.ListenPacket(ctx, "udp4", netip.AddrPortFrom(t.B.IPv4, echoPort).String())
+	if err != nil {
+		return nil, errors.Join(err, sink.Close())
+	}
+	streams, err := t.B.Listen(ctx, "tcp", netip.AddrPortFrom(t.B.IPv4, tcpPort).String())
+	if err != nil {
+		return nil, errors.Join(err, sink.Close(), echo.Close())
+	}
+	_ = sink.(*net.UDPConn).SetReadBuffer(4 << 20)
+	go r.datagramsFrom(sink.(*net.UDPConn))
+	go echoes(echo.(*net.UDPConn))
+	go r.streamsFrom(streams)
+	return func() { _, _, _ = sink.Close(), echo.Close(), streams.Close() }, nil
+}
+
+func (r *receiver) datagramsFrom(conn *net.UDPConn) {
+	buffer := make([]byte, 1<<16)
+	for {
+		n, from, err := conn.ReadFromUDPAddrPort(buffer)
+		if err != nil {
+			return
+		}
+		r.add(userOf(from.Addr()), float64(8*(n+headers)), true)
+	}
+}
+
+func echoes(conn *net.UDPConn) {
+	buffer := make([]byte, 1<<16)
+	for {
+		n, from, err := conn.ReadFromUDPAddrPort(buffer)
+		if err != nil {
+			return
+		}
+		_, _ = conn.WriteToUDPAddrPort(buffer[:n], from)
+	}
+}
+
+func (r *receiver) streamsFrom(l net.Listener) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer conn.Close()
+			user := userOf(conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr())
+			for buffer := make([]byte, 1<<16); ; {
+				n, err := conn.Read(buffer)
+				r.add(user, 8*float64(n)/streamMSS, false)
+				if err != nil {
+					return
+				}
+			}
+		}()
+	}
+}
+
+// stuff writes into one connection of a user as long as it takes anything.
+func stuff(ctx context.Context, t *netns.Topology, user int, until time.Time) error {
+	from := userAddress(user)
+	conn, err := t.A.DialFrom(ctx, &net.Dialer{LocalAddr: &net.TCPAddr{IP: from[:]}}, "tcp4", netip.AddrPortFrom(t.B.IPv4, tcpPort).String())
+	if err != nil {
+		return fmt.Errorf("connect user %d: %w", user, err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(until)
+	for buffer := make([]byte, 1<<14); ; {
+		if _, err := conn.Write(buffer); err != nil {
+			return nil // the time is over
+		}
+	}
+}
+
+// datagramSocket of a user; it does not wait: what a full queue refuses is the user's loss.
+func datagramSocket(t *netns.Topology, from [4]byte, port int) (fd int, err error) {
+	err = t.A.Run(func() error {
+		if fd, err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0); err != nil {
+			return err
+		}
+		return errors.Join(unix.Bind(fd, &unix.SockaddrInet4{Addr: from}), unix.Connect(fd, &unix.SockaddrInet4{Addr: t.B.IPv4.As4(), Port: port}))
+	})
+	return fd, err
+}
+
+// throw sends the datagrams of all users, each at its rate.
+func (c crowd) throw(t *netns.Topology, until time.Time) error {
+	type user struct {
+		fd   int
+		next time.Time
+		gap  time.Duration
+	}
+	var users []user
+	defer func() {
+		for _, u := range users {
+			_ = unix.Close(u.fd)
+		}
+	}()
+	many := unix.Rlimit{Cur: 1 << 16, Max: 1 << 16} // a socket a user
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &many); err != nil {
+		return fmt.Errorf("raise the limit of open files: %w", err)
+	}
+	now := time.Now()
+	for i, d := range c.users {
+		if d.rate == 0 {
+			continue
+		}
+		fd, err := datagramSocket(t, userAddress(i), sinkPort)
+		if err != nil {
+			return fmt.Errorf("open a socket for user %d: %w", i, err)
+		}
+		gap := time.Duration(float64(8*c.size) / d.rate * 1e9)
+		users = append(users, user{fd, now.Add(gap * time.Duration(i*7919%1000) / 1000), gap})
+	}
+	payload := make([]byte, max(c.size-headers, 0))
+	for len(users) > 0 && time.Now().Before(until) {
+		now := time.Now()
+		for i := range users {
+			for u := &users[i]; now.After(u.next); u.next = u.next.Add(u.gap) {
+				_ = unix.Send(u.fd, payload, unix.MSG_DONTWAIT)
+			}
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	return nil
+}
+
+// probe is a user who sends next to nothing: how long do its datagrams take there and back?
+func probe(t *netns.Topology, from, until time.Time) (took []float64, lost int, err error) {
+	fd, err := datagramSocket(t, [4]byte{10, 128, 255, 1}, echoPort)
+	if err != nil {
+		return nil, 0, fmt.Errorf("open the probe's socket: %w", err)
+	}
+	defer unix.Close(fd)
+	time.Sleep(time.Until(from))
+	sent := 0
+	for next := time.Now(); time.Now().Before(until); {
+		if !time.Now().Before(next) {
+			_ = unix.Send(fd, encoding.LittleEndian.AppendUint64(nil, uint64(time.Now().UnixNano())), unix.MSG_DONTWAIT)
+			sent++
+			next = next.Add(probeGap)
+		}
+		took = append(took, answers(fd)...)
+		time.Sleep(200 * time.Microsecond)
+	}
+	time.Sleep(time.Second)
+	took = append(took, answers(fd)...)
+	slices.Sort(took)
+	return took, sent - len(took), nil
+}
+
+func answers(fd int) (took []float64) {
+	for buffer := make([]byte, 64); ; {
+		n, _, err := unix.Recvfrom(fd, buffer, unix.MSG_DONTWAIT)
+		if err != nil || n != 8 {
+			return took
+		}
+		took = append(took, float64(time.Now().UnixNano()-int64(encoding.LittleEndian.Uint64(buffer))))
+	}
+}
