@@ -18,9 +18,9 @@
  *   8    ahab_high       32 of 64  tables.p4: what passes under the upper one alone
  *   8    ahab_over       32 of 64  tables.p4: what passes under none
  *   9    ahab_offered    32 of 64  leaving.p4: bytes that came until the sums were last taken away
- *   9    ahab_passed     32 of 64  leaving.p4: packets that passed
- *   9    ahab_dropped    32 of 64  leaving.p4: bytes that were dropped, ever since
- *  10    ahab_lost       32 of 64  leaving.p4: packets that were dropped
+ *  10    ahab_passed     32 of 64  leaving.p4: packets that passed
+ *  10    ahab_dropped    32 of 64  leaving.p4: bytes that were dropped, ever since
+ *  11    ahab_lost       32 of 64  leaving.p4: packets that were dropped
  *
  * By stage of the chip, as compiled for Tofino 1. Ingress: 0 and 1 slice, length of the IP packet, what may be done to it, lease · 2 words of the user,
  * epochs, weyl, limit, headers' lengths · 3 hashes, charge, number, lower and upper limit · 4 rows · 5 smaller of two rows · 6 smallest row · 7 digits
