@@ -147,7 +147,7 @@ REGISTER(ahab_high, 8, __u64, 2);           /* exact form: and what no limit let
 REGISTER(ahab_over, 8, __u64, 2);           /* table form only */
 REGISTER(ahab_bound, 8, __u64, 2);          /* exact form: until when the slice has paid: gcra.h */
 REGISTER(ahab_root, 9, __u64, 1);           /* the same of all slices together */
-REGISTER_MAPPED(ahab_offered, 10, __u64, 2); /* bytes that came until the sums were last taken away, ever since */
+REGISTER_MAPPED(ahab_offered, 11, __u64, 2); /* bytes that came until the sums were last taken away, ever since */
 REGISTER_MAPPED(ahab_dropped, 10, __u64, 2); /* bytes that were dropped, ever since */
 TALLY(ahab_passed, 10, __u64, 2);            /* segments of this window by what was done to them */
 TALLY(ahab_lost, 11, __u64, 2);
@@ -591,9 +591,9 @@ ALGORITHM_RECIRC_SELDOM(ahab)
 	deed = bound(phv, &f, s, deed);
 	if (ahab_rooted)
 		deed = root_bound(phv, deed);
+	tally(phv, &f, deed);
 	if (unlikely(f.since))
 		offer(&f, &sum);
-	tally(phv, &f, deed);
 	if (!ahab_dry && deed != AHAB_PASSED)
 		verdict_raise(phv, deed == AHAB_DROPPED ? VERDICT_DROP : VERDICT_MARK);
 	if (likely(!f.since))

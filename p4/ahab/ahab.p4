@@ -17,7 +17,7 @@
  *   8    ahab_mid        32 of 64  tables.p4: what passes under the limit and not under the lower one
  *   8    ahab_high       32 of 64  tables.p4: what passes under the upper one alone
  *   8    ahab_over       32 of 64  tables.p4: what passes under none
- *  10    ahab_offered    32 of 64  leaving.p4: bytes that came until the sums were last taken away
+ *  11    ahab_offered    32 of 64  leaving.p4: bytes that came until the sums were last taken away
  *  10    ahab_passed     32 of 64  leaving.p4: packets that passed
  *  10    ahab_dropped    32 of 64  leaving.p4: bytes that were dropped, ever since
  *  11    ahab_lost       32 of 64  leaving.p4: packets that were dropped
