@@ -67,17 +67,14 @@ func (c *config) readAction(v algo.Values) (err error) {
 	return nil
 }
 
-// lingering is how much longer a flow may lose every packet than the queue takes to drain before that starves it.
-const lingering = 4
-
-// starves is a warning where what is done may leave a culprit nothing: it loses every packet for conquest.hold after the last one that waited too long, however
-// soon its queue is empty.
+// starves is a warning where what is done may leave a culprit nothing. Flows that do not understand ECN lose packets from conquest.tau on, whatever
+// conquest.drop_from is, until conquest.hold after the last one that waited so long; every chance is all of a flow's packets where it is alone in the queue.
 func (c *config) starves() string {
-	if c.action != actions["drop"] || c.chance != chances["threshold"] || c.hold < lingering*c.dropFrom {
+	if c.action != actions["drop"] {
 		return ""
 	}
-	return fmt.Sprintf("conquest.action=drop can starve a flow: with conquest.chance=threshold it loses every packet for conquest.hold=%v, and a queue of conquest.drop_from=%v is empty long before; "+
-		"set conquest.hold below %v, or conquest.chance=linear, which leaves it a share", time.Duration(c.hold), time.Duration(c.dropFrom), time.Duration(lingering*c.dropFrom))
+	return fmt.Sprintf("conquest.action=drop can starve a flow: one that does not understand ECN loses packets from conquest.tau=%v on and for conquest.hold=%v, "+
+		"with conquest.chance=%s all of them where its share is large; conquest.action=ecn drops nothing", time.Duration(c.tau), time.Duration(c.hold), c.values.Text("chance"))
 }
 
 // parseTo reads a mark, or a class as tc writes it.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/conquest"
 	"github.com/xdpmon/xdpmon/loader/pisa"
@@ -62,25 +63,35 @@ func TestActionsAreRead(t *testing.T) {
 	}
 }
 
-// Whatever may leave a culprit nothing is warned of when it starts, with the parameters that mend it; the defaults are not.
+// Whatever may leave a culprit nothing is warned of when it starts, with what mends it: all ways to drop do, at the defaults and with a short hold as well.
 func TestWarnsOfStarving(t *testing.T) {
 	for _, c := range []struct {
 		set   map[string]string
 		warns bool
 	}{
-		{map[string]string{"source": "qdisc", "action": "drop"}, false},
-		{map[string]string{"source": "qdisc", "action": "drop", "hold": "1s", "drop_from": "600us"}, true},
-		{map[string]string{"source": "qdisc", "action": "drop", "hold": "1s", "drop_from": "600us", "chance": "linear"}, false},
-		{map[string]string{"source": "qdisc", "action": "ecn", "hold": "1s", "drop_from": "600us"}, false},
-		{map[string]string{"source": "qdisc", "action": "drop", "hold": "2399us", "drop_from": "600us"}, false},
-		{map[string]string{"source": "qdisc", "action": "drop", "hold": "2400us", "drop_from": "600us"}, true},
+		{map[string]string{"action": "drop"}, true},
+		{map[string]string{"action": "drop", "hold": "1s", "drop_from": "600us"}, true},
+		{map[string]string{"action": "drop", "hold": "1s", "drop_from": "600us", "chance": "linear"}, true},
+		{map[string]string{"action": "drop", "hold": "1s", "drop_from": "600us", "chance": "quadratic"}, true},
+		{map[string]string{"action": "drop", "hold": "1s", "drop_from": "600us", "chance": "steps"}, true},
+		{map[string]string{"action": "drop", "hold": "100us", "drop_from": "20ms"}, true},
+		{map[string]string{"action": "ecn", "hold": "1s", "drop_from": "600us"}, false},
+		{map[string]string{"action": "mark", "to": "7"}, false},
+		{map[string]string{}, false},
 	} {
+		c.set["source"] = "qdisc"
 		got, err := newConfig(values(t, c.set), false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := got.starves(); (text != "") != c.warns || c.warns && !(strings.Contains(text, "conquest.hold below 2.4ms") && strings.Contains(text, "conquest.chance=linear")) {
+		text := got.starves()
+		if (text != "") != c.warns {
 			t.Errorf("%v: %q", c.set, text)
+		}
+		for _, says := range []string{"conquest.action=ecn", "conquest.chance=" + got.values.Text("chance"), time.Duration(got.hold).String(), time.Duration(got.tau).String()} {
+			if c.warns && !strings.Contains(text, says) {
+				t.Errorf("%v: %q does not say %s", c.set, text, says)
+			}
 		}
 	}
 }
