@@ -138,3 +138,20 @@ func Unreachable() (rows []string) {
 	}
 	return rows
 }
+
+// roleTake is the role of a second pass into way 0, in p4/include/ways.p4.
+const roleTake = 2
+
+// Second is what a clone carries to its second pass. more adds what a twin has beside that; nil: nothing.
+func Second(more func(s *twin.Seen, f twin.Fields)) []twin.Emit {
+	return []twin.Emit{{Header: "second_pass_h", Want: func(s *twin.Seen) twin.Fields {
+		if s.PHV.Pass == 0 {
+			return nil
+		}
+		f := twin.Fields{"value": s.PHV.Carry[1] - s.Constant("ways_initial"), "way": roleTake + s.PHV.Carry[0]&(1<<32-1), "pad": 0, "bank": uint64(s.PHV.Bank)}
+		if more != nil {
+			more(s, f)
+		}
+		return f
+	}}}
+}

@@ -36,6 +36,8 @@ func init() {
 		Also: []twin.Count{{Table: "leaving.steps", Actions: []string{"rise", "fall", "rest"}, Host: "ahab_counts",
 			Index: int(bpf.AhabAhabCounterAHAB_WRITTEN)}},
 		Registers: true,
+		Emits:     headers,
+		Remember:  remembered,
 		Uncounted: []string{"unlimited", "stray", "rate_error", "rate_error_p99", "users", "users_above", "users_unseen", "samples", "slices.users_above",
 			"slices.fairness", "slices.fairness_error"},
 		Sampled:     []string{"members.members4", "members.members6", "users.words", "shares_low.shares", "shares_mid.shares", "shares_high.shares", "quotients.quotients"},

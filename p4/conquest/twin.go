@@ -29,6 +29,7 @@ func init() {
 			count(bpf.ConquestConquestCounterCONQUEST_FATE, "accuse", "waited", "passed"),
 		},
 		Unreachable: []string{"action conquest.ignore"}, // what a control plane chooses
+		Emits:       headers,
 		Reports:     &twin.Reports{Ring: "conquest_events", Host: told, Twin: copied},
 		Unread: "a capture does not say how long packets waited in the switch's queue; and of a culprit the switch keeps neither its share of the queue nor the burst, but " +
 			"sends a copy of its packet with delay and limit in front to a collector. For the queue that a capture would fill: xdpmon replay --algo conquest",

@@ -17,6 +17,9 @@ func init() {
 		Start:       admission.Sizes("hhh"),
 		Drive:       admission.Full("hhh"),
 		Host:        admission.Saturated("hhh"),
+		Emits: admission.Second(func(s *twin.Seen, f twin.Fields) {
+			f["level"] = s.PHV.Carry[0] >> 32
+		}),
 		Counts: []twin.Count{
 			admission.Count("hhh", 4, "matched"),
 			admission.Count("hhh", 5, "admitted"),

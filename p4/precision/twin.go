@@ -25,6 +25,7 @@ func init() {
 		Start:       admission.Sizes("precision"),
 		Drive:       admission.Full("precision"),
 		Host:        admission.Saturated("precision"),
+		Emits:       admission.Second(nil),
 		Differences: []twin.Difference{twin.Echoes},
 	})
 }

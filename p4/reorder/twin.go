@@ -30,6 +30,7 @@ func init() {
 		Host:        untagged,
 		Same:        untagged,
 		Reports:     &twin.Reports{Ring: "reorder_reports", Host: host, Twin: digests, Record: records},
+		Emits:       []twin.Emit{{Header: "second_pass_h", Want: second, View: seizes}},
 		Native:      tagged,
 		Registers:   true,
 		Uncounted: []string{"watched", "watched_share", "out_of_order", "out_of_order_share", "repeated", "aggregates", "not_watched", "torn",
@@ -335,3 +336,29 @@ var unlikely = func() (rows []string) {
 	}
 	return rows
 }()
+
+// Roles of second passes in p4/reorder/types.p4: into way 0 or 1, or into the array's bucket, for which the host has the number that no way has.
+const (
+	roleTake  = 2
+	roleSeize = 4
+	array     = 5
+)
+
+// second is what the clone of this packet carries.
+func second(s *twin.Seen) twin.Fields {
+	if s.PHV.Pass == 0 {
+		return nil
+	}
+	f := twin.Fields{"value": s.PHV.Carry[1], "role": roleTake + s.PHV.Carry[0], "pad": 0, "bank": uint64(s.PHV.Bank)}
+	if s.PHV.Carry[0] == array {
+		f["role"] = roleSeize
+	}
+	return f
+}
+
+// seizes: a record of the array has no size.
+func seizes(want, mine twin.Fields) {
+	if want["role"] == roleSeize {
+		mine["value"] = want["value"]
+	}
+}

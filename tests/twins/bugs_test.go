@@ -68,7 +68,6 @@ var families = []struct{ what, why string }{
 	{`^(Hhh|Precision)C0: entry 2 of counters: grow for take$`, "second passes come at once in the model: what is written is what was there, and one"},
 	{`^PrecisionC1: entry 3 of counters: grow for take$`, "the same"},
 	{`^(Hhh|Precision): 0 \+ 1 for value$`, "a second pass overwrites it, and so does who asks for one"},
-	{`^(Hhh|Precision): 0 \+ 1 for q\.carry\.pad$`, "nobody reads what fills a byte"},
 	{`^(Hhh|Precision)Admission: 0 \+ 1 for left$`, "every entry overwrites it"},
 	{`^(Hhh|Precision)K\d\d: 0 \+ 1 for found$`, "neither 0 nor 1 says that a word is the key's"},
 	{`^(Hhh|Precision)C\d: 0 \+ 1 for count$`, "who looks overwrites it, and nobody else is asked"},
@@ -87,7 +86,6 @@ var families = []struct{ what, why string }{
 	{`^Reorder: 0 \+ 1 in colour$`, "both meters are without a rate"},
 	{`^AhabLeaving: entry 2 of aims: twice for four_times$`, "sums that are as old as can be are compared with nothing: the limit begins anew"},
 	{`^Ahab: left\[31:31\] by -1$`, "leases are less than 2^30 epochs: both bits are the difference's sign"},
-	{`^Ahab: 0 \+ 1 for hdr\.bridged\.(flow|low|mid|high|len|debt|amount|limit|slice|kind)$`, "what belongs to no slice is not counted, and what does overwrites it"},
 	{`^Lean(Lat|Loss|Ooo|Ret)\d: 0 \+ 1 for row$`, "neither 0 nor 1 says that a row has reached its limit"},
 	{`^LeanRetCuts: 0 \+ 1 for found$`, "neither 0 nor 1 says that a packet begins below"},
 	{`^LeanRetCuts: entries 0 and 1 of cuts$`, "a record that is taken begins a turn: the others have none"},
@@ -95,8 +93,6 @@ var families = []struct{ what, why string }{
 	{`^LeanLengths: 0 \+ 1 for base(_1)?$`, "what has no TCP header has no role"},
 	{`^HhhLevel: 0 \+ 1 for (prefix|tag)$`, "every entry overwrites it"},
 	{`^CarpeD[01]: 0 \+ 1 for left$`, "both actions of way 0 overwrite it; who does not get to way 1 has found way 0, and what has found neither is told by both"},
-	{`^(Arrive|Ahab): 0 \+ 1 for hdr\.bridged\.pad_\d$`, "nobody reads what fills a byte"},
-	{`^Arrive: 0 \+ 1 for hdr\.bridged\.row_\d$`, "what has no flow is not counted"},
 	{`^Conquest: 4293918720 \+ 1 in back$`, "the window's begin and the oldest window's are multiples of 2^20 ns: bit 0 of their difference is below what is looked at"},
 }
 
@@ -138,6 +134,7 @@ func TestPlantedBugs(t *testing.T) {
 func plant(t *testing.T, tw *twin.Twin, form twin.Form) (planted, found int) {
 	p := record(t, tw, form)
 	t.Run("coverage", func(t *testing.T) { checkCoverage(t, tw, p) })
+	t.Run("headers", func(t *testing.T) { checkHeaders(t, tw, form, p) })
 	files, err := tw.Text(form)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package twins
 
 import (
+	"encoding/binary"
 	"errors"
 	"slices"
 
@@ -107,14 +108,27 @@ func (h *host) openRing(name string) (*maps.Ring, error) {
 // everyPass lifts the budget of second passes, which the switch counts in another way.
 const everyPass = 1e9
 
-// give feeds a frame and returns the packet's coins, and the verdict where it is asked for, at once.
-func (h *host) give(f *packet.Frame, judged bool) (flip func() uint32, verdict uint8, err error) {
+// give feeds a frame and returns the packet's coins, and the vector as the programs left it where it is asked for, at once.
+func (h *host) give(f *packet.Frame, asked bool) (flip func() uint32, phv maps.PHV, err error) {
 	h.coin += 0x9e3779b9
-	if !judged {
-		return coinsOf(h.coin), 0, h.feed.Feed(f)
+	if !asked {
+		return coinsOf(h.coin), maps.PHV{}, h.feed.Feed(f)
 	}
-	phv, err := h.feed.Step(f)
-	return coinsOf(h.coin), phv.Verdict, err
+	phv, err = h.feed.Step(f)
+	return coinsOf(h.coin), phv, err
+}
+
+// constant of the programs; 0 when there is none of that name.
+func (h *host) constant(name string) uint64 {
+	c := h.spec.Variables[name]
+	if c == nil {
+		return 0
+	}
+	b := make([]byte, 8)
+	if err := c.Get(b[:c.Size()]); err != nil {
+		return 0
+	}
+	return binary.NativeEndian.Uint64(b)
 }
 
 // coinsOf a packet are those of bpf/include/coin.h, which a replay seeds.
@@ -148,16 +162,12 @@ func (h *host) words(name string) ([]uint64, error) {
 	return all, nil
 }
 
-// records that went into the ring since the last call, as the twin's words.
-func (h *host) records(r *twin.Reports) (all [][]uint64, err error) {
-	if r == nil {
+// records that went into the ring since the last call.
+func (h *host) records() (all [][]byte, err error) {
+	if h.ring == nil {
 		return nil, nil
 	}
-	err = h.ring.Drain(func(record []byte) {
-		if words := r.Host(record); words != nil {
-			all = append(all, words)
-		}
-	})
+	err = h.ring.Drain(func(record []byte) { all = append(all, slices.Clone(record)) })
 	return all, err
 }
 
@@ -230,6 +240,15 @@ func (h *host) read(name string, i int) (uint64, error) {
 		return copies[cpu], err
 	}
 	return a.At(uint32(i))
+}
+
+// get an element that is no word.
+func (h *host) get(name string, i int, v any) error {
+	a, err := h.set.Array(name)
+	if err != nil {
+		return err
+	}
+	return a.Map().Lookup(uint32(i), v)
 }
 
 // end of a window: new packets go to the other bank, and the closed one is set to zero.

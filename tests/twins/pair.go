@@ -11,6 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/p4/tna/run"
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
+	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/capture"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
@@ -35,6 +36,9 @@ type pair struct {
 	reports          int                         // of the host, in all
 	queue            func(f *packet.Frame) run.Queue
 	pokes            map[string][]poke // elements that a driver writes, which the host has not got yet
+	records          [][]byte          // of the host's ring, of this window, of a twin with headers
+	values           algo.Values
+	fields           map[string]bool // of digests: whether what they say decides about the comparison; nil: not asked
 }
 
 func openPair(t *twin.Twin, form twin.Form, target run.Target, coins uint64) (*pair, error) {
@@ -46,7 +50,10 @@ func openPair(t *twin.Twin, form twin.Form, target run.Target, coins uint64) (*p
 	if err != nil {
 		return nil, err
 	}
-	p := &pair{twin: t, form: form, host: h, sw: sw, met: map[string]int{}, reasons: map[string]uint64{}}
+	p := &pair{twin: t, form: form, host: h, sw: sw, met: map[string]int{}, reasons: map[string]uint64{}, fields: map[string]bool{}}
+	if p.values, err = t.Values(form); err != nil {
+		return nil, errors.Join(err, h.close())
+	}
 	for _, d := range t.Differences {
 		is := d.Packet
 		if d.Follow != nil {
@@ -181,13 +188,21 @@ func (p *pair) packet(f *packet.Frame) error {
 	}
 	side, name := p.whose(f)
 	var flip func() uint32
+	seen := twin.Seen{Given: side == both}
 	if side == both || side == hostOnly {
 		var err error
-		if flip, in.verdict, err = p.host.give(f, p.twin.Enforces); err != nil {
+		if seen.Before, err = p.remembered(); err != nil {
 			return err
 		}
+		if flip, seen.PHV, err = p.host.give(f, p.twin.Enforces || len(p.twin.Emits) > 0); err != nil {
+			return err
+		}
+		in.verdict = seen.PHV.Verdict
 	}
 	in.data, in.time, in.side, in.coin = f.Data, uint64(max(f.Time-int64(in.queue.Wait), 1)), side, p.host.coin
+	if err := p.wanted(&in, f, &seen); err != nil {
+		return err
+	}
 	if name != "" {
 		p.met[name]++
 	}
@@ -209,6 +224,7 @@ type arrival struct {
 	side    side
 	coin    uint32
 	verdict uint8
+	wanted  []twin.Fields // of headers
 }
 
 // Verdicts of bpf/include/verdict.h.
@@ -241,9 +257,13 @@ func (p *pair) process(a arrival, flip func() uint32) error {
 	}
 	if p.twin.Reports != nil {
 		p.sent = append(p.sent, p.twin.Reports.Twin(&p.result, a.time)...)
+		p.decide(a.time)
 	}
 	if a.side == twinOnly && p.result.Touched > 0 {
 		return fmt.Errorf("the twin touches %d registers for a packet that it does not measure", p.result.Touched)
+	}
+	if err := p.twin.CompareHeaders(a.wanted, &p.result); err != nil {
+		return err
 	}
 	return p.verdict(a, in)
 }
@@ -267,22 +287,26 @@ func forward(sw *run.Switch) error {
 		table.Add([]run.Match{{Value: portOf(oddOfPipe), Mask: 1<<9 - 1}, {Value: 1, Mask: 1}}, "send", odd))
 }
 
+// egress is where a packet of a port goes; ok: there is an entry for it.
+func egress(in uint16, data []byte) (to uint16, ok bool) {
+	switch {
+	case in == uint16(portOf(allOfPipe)):
+		return forwarded, true
+	case in == uint16(portOf(oddOfPipe)) && data[5]&1 == 1:
+		return odd, true
+	}
+	return 0, false
+}
+
 // verdict: the packet leaves as it came, to the port that the table says, but for what the host did to it; its clones come back to its
 // own pipe.
 func (p *pair) verdict(a arrival, in uint16) error {
 	r, data := &p.result, a.data
-	to, dropped := uint16(0), a.verdict == verdictDrop
 	if a.verdict == verdictMark {
 		data = marked(data)
 	}
-	switch {
-	case in == uint16(portOf(allOfPipe)):
-		to = forwarded
-	case in == uint16(portOf(oddOfPipe)) && data[5]&1 == 1:
-		to = odd
-	default:
-		dropped = true
-	}
+	to, ok := egress(in, data)
+	dropped := a.verdict == verdictDrop || !ok
 	if a.verdict != verdictDrop && !bytes.Equal(r.Data, data) {
 		return fmt.Errorf("the packet leaves the switch as %x, want %x", r.Data, data)
 	}
@@ -331,7 +355,7 @@ func (p *pair) check(ends bool) error {
 	if err != nil {
 		return err
 	}
-	records, err := p.host.records(p.twin.Reports)
+	records, err := p.recorded()
 	if err != nil {
 		return err
 	}

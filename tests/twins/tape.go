@@ -45,7 +45,7 @@ func (p *pair) play(sw *run.Switch) error {
 	twinOf, host := *p, *p.host
 	q := &twinOf
 	q.sw, q.host, q.met, q.reasons, q.tape, q.result = sw, &host, map[string]int{}, map[string]uint64{}, nil, run.Result{}
-	q.sent, q.clones = nil, 0
+	q.sent, q.clones, q.records, q.fields = nil, 0, nil, nil
 	if err := errors.Join(forward(sw), p.host.tell(sw), q.twin.SetBank(sw, 0)); err != nil {
 		return err
 	}

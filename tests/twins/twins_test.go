@@ -49,6 +49,7 @@ func each(t *testing.T, target run.Target, do func(t *testing.T, p *pair)) {
 	testutil.NeedRoot(t)
 	for _, tw := range twin.All() {
 		met, packets, reports, ran, wanted := map[string]int{}, 0, 0, 0, 0
+		fields := map[string]bool{}
 		forms := tw.FormsOf()
 		if target == run.Tofino2 {
 			forms = forms[len(forms)-1:]
@@ -68,12 +69,18 @@ func each(t *testing.T, target run.Target, do func(t *testing.T, p *pair)) {
 				for name, n := range p.met {
 					met[name] += n
 				}
+				for name, decides := range p.fields {
+					fields[name] = fields[name] || decides
+				}
 				packets, reports, ran = packets+p.packets, reports+p.reports, ran+1
 			})
 		}
 		whole := ran == wanted // and no form alone, which may have nothing to report
 		if tw.Reports != nil && whole && reports == 0 {
 			t.Errorf("%s: no report in %d packets", tw.Name, packets)
+		}
+		if list := undecided(fields); whole && len(list) > 0 {
+			t.Errorf("%s: nothing compares %q of its digests", tw.Name, list)
 		}
 		if !t.Failed() && packets > 0 {
 			judge(t, tw, met, packets, whole && target == run.Tofino1)

@@ -9,8 +9,10 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/xdpmon/xdpmon/maps/prefix"
 	members "github.com/xdpmon/xdpmon/userspace/ahab/slices"
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
 // Rules are what a control plane writes into a switch that runs the twin. Entries of members, words and shares stay as long as the file of
@@ -75,6 +77,21 @@ func TwinRules(v algo.Values) (*Rules, error) {
 	}
 	r.quotients("Egress.leaving.quotients.quotients", moves)
 	return r, nil
+}
+
+// TwinMembers tells whose packets of a configuration are: slice, weight and what a user is, in the bits of bpf/ahab/member.h; 0: in no slice.
+func TwinMembers(v algo.Values) (func(p *packet.Packet) uint64, error) {
+	c, err := twinConfig(v)
+	if err != nil {
+		return nil, err
+	}
+	o := &oracle{config: c}
+	if c.everything == 0 {
+		if o.members, err = prefix.Build(c.plan.Roots, c.plan.Rules, prefix.MaxWords); err != nil {
+			return nil, err
+		}
+	}
+	return o.member, nil
 }
 
 func (r *Rules) add(table, action string, match []Match, args ...uint64) {

@@ -51,6 +51,21 @@ func Emitted(m *Machine, at syntax.Pos, p *Place) []byte {
 	return w.Data
 }
 
+// Made is a header as it was emitted.
+type Made struct {
+	Type   *Type
+	Values []uint64 // of its fields, in their order
+}
+
+// MadeOf is what a header says now.
+func MadeOf(m *Machine, p *Place) Made {
+	made := Made{Type: p.Type, Values: make([]uint64, len(p.Type.Fields))}
+	for i, f := range p.Type.Fields {
+		made.Values[i] = m.Cells[p.Slot+f.Offset].Val
+	}
+	return made
+}
+
 // PacketIn and packetOut are the packet in a parser and in a deparser.
 type (
 	PacketIn  struct{}
@@ -152,6 +167,7 @@ func (m *Machine) extract(p *Place) {
 		return
 	}
 	m.Set(p.Slot, 1, 0)
+	m.parsed[p.Slot] = m.Pass
 	at := m.at
 	for _, f := range p.Type.Fields {
 		m.Set(p.Slot+f.Offset, bitsAt(m.data, at, f.Type.Width), 0)
@@ -186,6 +202,9 @@ func emission(at syntax.Pos, p *Place) Step {
 				w := BitWriter{Data: m.Out}
 				w.emit(m, at, p)
 				m.Out = w.Data
+				if m.parsed[p.Slot] != m.Pass {
+					m.Made = append(m.Made, MadeOf(m, p))
+				}
 			}
 		}
 	case ClassStruct:

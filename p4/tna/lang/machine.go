@@ -14,6 +14,8 @@ type Machine struct {
 	at      int // bits read
 	Short   uint64
 	Out     []byte
+	Made    []Made                                // headers of Out that the parser has not extracted
+	parsed  []uint64                              // the pass in which a header was extracted, by its slot
 	keys    struct{ val, undef [mostKeys]uint64 } // of the table that is looked up now
 	could   []*Row                                // that tables whose keys are undefined could find
 	forks
@@ -60,14 +62,14 @@ func (m *Machine) Effect(at syntax.Pos, what string) {
 
 // NewMachine is one that runs what a builder has compiled.
 func NewMachine(b *Builder) *Machine {
-	return &Machine{Cells: make([]Cell, len(b.initial)), forks: forks{where: make([]int32, len(b.initial))}}
+	return &Machine{Cells: make([]Cell, len(b.initial)), parsed: make([]uint64, len(b.initial)), forks: forks{where: make([]int32, len(b.initial))}}
 }
 
 // Begin a pass: over data, with cells as they are at first.
 func (m *Machine) Begin(b *Builder, data []byte) {
 	copy(m.Cells, b.initial)
 	m.Pass++
-	m.Taint, m.Fault, m.at, m.Short, m.journal, m.data, m.Out = 0, nil, 0, 0, m.journal[:0], data, m.Out[:0]
+	m.Taint, m.Fault, m.at, m.Short, m.journal, m.data, m.Out, m.Made = 0, nil, 0, 0, m.journal[:0], data, m.Out[:0], m.Made[:0]
 }
 
 // Rest of the data behind what was parsed goes out behind what was emitted.

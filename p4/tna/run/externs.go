@@ -246,6 +246,7 @@ func (*resubmit) Call(s *lang.Scope, e *syntax.Call, method string) lang.Expr {
 			m.Fail(at, "the header that is resubmitted is not valid")
 		}
 		sw.result.again = append(sw.result.again[:0], lang.Emitted(m, at, p)...)
+		sw.result.header(Resubmitted, 0, lang.MadeOf(m, p))
 	})
 }
 
@@ -275,6 +276,7 @@ func (*mirror) Call(s *lang.Scope, e *syntax.Call, method string) lang.Expr {
 			m.Fail(at, "a clone's session is undefined, or its header is not valid")
 		}
 		sw.result.clones = append(sw.result.clones, clone{session: to, front: lang.Emitted(m, at, p)})
+		sw.result.header(Cloned, to, lang.MadeOf(m, p))
 	})
 }
 

@@ -78,6 +78,9 @@ type Result struct {
 	Touched int      // executions of register actions
 	Cloned  []uint64 // sessions of its clones
 	Digests []Digest
+	Headers []Header // that the program made
+	Copies  []Copy   // its clones, after the egress
+	Escaped int      // clones that did not end with their second pass
 	again   []byte
 	clones  []clone
 }
@@ -85,6 +88,43 @@ type Result struct {
 type clone struct {
 	session uint64
 	front   []byte
+}
+
+// Kind is where a header stands that the program made.
+type Kind string
+
+// Kinds of headers.
+const (
+	Bridged     Kind = "bridged"     // in front of the packet, from the ingress to the egress
+	Cloned      Kind = "cloned"      // in front of a clone
+	Resubmitted Kind = "resubmitted" // in front of the packet, for its next pass
+	Added       Kind = "added"       // in the packet that leaves the switch
+)
+
+// Header is one that the program made: no parser has extracted it.
+type Header struct {
+	Kind    Kind
+	Type    string
+	Fields  []string // their names
+	Values  []uint64
+	Session uint64 // of a clone
+}
+
+// Copy is a clone that went to its session's port.
+type Copy struct {
+	Port    uint16
+	Sent    []byte // to the egress: the header and as much of the packet as the session takes
+	Data    []byte // that left the egress
+	Dropped bool
+}
+
+// header notes what the program made.
+func (r *Result) header(kind Kind, session uint64, made lang.Made) {
+	h := Header{Kind: kind, Type: made.Type.Name, Values: made.Values, Session: session, Fields: make([]string, len(made.Type.Fields))}
+	for i, f := range made.Type.Fields {
+		h.Fields[i] = f.Name
+	}
+	r.Headers = append(r.Headers, h)
 }
 
 // mostPasses: the model's bound on packets that go round and round.
@@ -97,7 +137,8 @@ func (sw *Switch) Process(p Packet, r *Result) error {
 		sw.machine = lang.NewMachine(sw.Builder)
 	}
 	m := sw.machine
-	*r = Result{Digests: r.Digests[:0], again: r.again[:0], clones: r.clones[:0], Cloned: r.Cloned[:0], Data: r.Data[:0]}
+	*r = Result{Digests: r.Digests[:0], again: r.again[:0], clones: r.clones[:0], Cloned: r.Cloned[:0], Data: r.Data[:0],
+		Headers: r.Headers[:0], Copies: r.Copies[:0]}
 	sw.result, sw.time = r, p.Time&lang.Mask(48)
 	if err := sw.through(m, p, r); err != nil {
 		return err
@@ -141,17 +182,27 @@ func (sw *Switch) loop(m *lang.Machine, p Packet, r *Result) error {
 		if to.Bytes > 0 {
 			m.Out = m.Out[:min(len(m.Out), to.Bytes)]
 		}
+		sent := append([]byte(nil), m.Out...)
 		aside := Result{Port: to.Port}
 		sw.time = p.Time & lang.Mask(48)
 		if err := sw.out(m, Queue{}, &aside); err != nil {
 			return err
 		}
+		r.Headers = append(r.Headers, aside.Headers...)
+		r.Copies = append(r.Copies, Copy{Port: to.Port, Sent: sent, Data: append([]byte(nil), m.Out...), Dropped: aside.Dropped})
 		if aside.Dropped || !sw.Loops[to.Port] {
 			continue
 		}
 		back := Packet{Data: append([]byte(nil), m.Out...), Port: to.Port, Time: p.Time}
 		if err := sw.through(m, back, r); err != nil {
 			return err
+		}
+		ends := Result{}
+		if err := sw.leave(m, Queue{}, &ends); err != nil {
+			return err
+		}
+		if !ends.Dropped || ends.ToCPU {
+			r.Escaped++
 		}
 	}
 	return nil
@@ -194,7 +245,17 @@ func (sw *Switch) leave(m *lang.Machine, q Queue, r *Result) error {
 	r.ToCPU = m.Cells[sw.cpu].Val != 0 && m.Cells[sw.drop].Val&2 == 0
 	r.Dropped = m.Cells[sw.drop].Val&1 != 0
 	r.Port = uint16(m.Cells[sw.port].Val)
-	if r.Dropped || m.Cells[sw.bypass].Val != 0 {
+	if r.Dropped {
+		return nil
+	}
+	kind := Bridged
+	if m.Cells[sw.bypass].Val != 0 {
+		kind = Added
+	}
+	for _, made := range m.Made {
+		r.header(kind, 0, made)
+	}
+	if kind == Added {
 		return nil
 	}
 	return sw.out(m, q, r)
@@ -234,6 +295,9 @@ func (sw *Switch) out(m *lang.Machine, q Queue, r *Result) error {
 		return fmt.Errorf("whether the packet is dropped is undefined")
 	}
 	r.Dropped = m.Cells[sw.egressDrop].Val&1 != 0
+	for _, made := range m.Made {
+		r.header(Added, 0, made)
+	}
 	return m.Fault
 }
 

@@ -49,6 +49,10 @@ type Twin struct {
 	Fixed       map[string]uint64
 	Differences []Difference
 	Reports     *Reports // nil: the control plane reads registers only
+	// Emits are the headers that the twin makes, all of them. Remember are arrays of the host of which Want asks for elements as they were
+	// before the packet, among the first ones.
+	Emits    []Emit
+	Remember []string
 	// Registers says that registers and counters are the whole answer, in words that a host has, too: a dump of them can be
 	// evaluated.
 	Registers bool
