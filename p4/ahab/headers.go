@@ -134,7 +134,7 @@ func shares(s *twin.Seen, slice int, words []uint32, limit uint32) (low, mid, hi
 	}
 	number := s.At("ahab_weyl", slice) >> 17
 	step := uint32(1) << (bits.Len32(limit|least) - 2)
-	less := func(limit uint32) uint64 { return (number - s.At("ahab_ratio", ratioIndex(limit, rate))) & 0xffff }
+	less := func(limit uint32) uint64 { return (number - s.In("ahab_ratio", ratioIndex(limit, rate))) & 0xffff }
 	return less(limit - step), less(limit), less(limit + step)
 }
 

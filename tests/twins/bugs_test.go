@@ -1,7 +1,6 @@
 package twins
 
 import (
-	"errors"
 	"math/rand/v2"
 	"os"
 	"regexp"
@@ -119,9 +118,8 @@ func TestPlantedBugs(t *testing.T) {
 	testutil.NeedRoot(t)
 	planted, found := 0, 0
 	for _, tw := range twin.All() {
-		forms := tw.FormsOf()
 		t.Run(tw.Name, func(t *testing.T) {
-			n, f := plant(t, tw, forms[len(forms)-1])
+			n, f := plant(t, tw, tw.LastForm())
 			planted, found = planted+n, found+f
 		})
 	}
@@ -172,18 +170,4 @@ func plant(t *testing.T, tw *twin.Twin, form twin.Form) (planted, found int) {
 		found++
 	}
 	return planted, found
-}
-
-// record a run of the model in which no bug is planted.
-func record(t *testing.T, tw *twin.Twin, form twin.Form) *pair {
-	p, err := openPair(tw, form, run.Tofino1, coins)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { p.host.close() })
-	p.tape = &tape{}
-	if err := errors.Join(p.feed(newMix(1, mixPackets, mixFlows), mixPackets/windows), p.drive()); err != nil {
-		t.Fatalf("%s: %v", form.Name, err)
-	}
-	return p
 }

@@ -22,12 +22,8 @@ func (p *pair) remembered() (func(array string, i int) uint64, error) {
 		if err != nil {
 			return nil, err
 		}
-		for i := range min(a.Entries, mostRemembered) {
-			v, err := p.host.read(name, i)
-			if err != nil {
-				return nil, err
-			}
-			before[name] = append(before[name], v)
+		if before[name], err = p.host.first(a, mostRemembered); err != nil {
+			return nil, err
 		}
 	}
 	return func(array string, i int) uint64 { return before[array][i] }, nil
@@ -41,7 +37,7 @@ func (p *pair) wanted(in *arrival, f *packet.Frame, s *twin.Seen) (err error) {
 	at := port(in.time, in.data)
 	_, known := egress(at, in.data)
 	s.Values, s.Arrived, s.Pipe, s.Unclaimed = p.values, in.time%stampTurn, uint64(at)>>7, !known
-	s.Word, s.Read, s.Constant = p.host.read, p.host.get, p.host.constant
+	s.Word, s.Read, s.Entry, s.Constant = p.host.read, p.host.get, p.host.entry, p.host.constant
 	p.decoder.Decode(f, packet.DecodeOptions{}, &s.Packet)
 	if s.Records, err = p.host.records(); err != nil {
 		return err

@@ -28,6 +28,7 @@ type host struct {
 	coin   uint32
 	ring   *maps.Ring                 // nil: what goes to the control plane is all in registers
 	held   map[string][]uint64        // banked arrays as they were read last, until the window ends
+	tables map[string][]uint64        // constant ones
 	told   func(sw *run.Switch) error // writes into a twin's tables what a coordinator has said; nil: there is none
 }
 
@@ -48,7 +49,7 @@ func openHost(t *twin.Twin, form twin.Form, coins uint64) (_ *host, err error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &host{spec: objects[0].Spec, seed: coins, held: map[string][]uint64{}}
+	h := &host{spec: objects[0].Spec, seed: coins, held: map[string][]uint64{}, tables: map[string][]uint64{}}
 	for i := range objects {
 		objects[i].RecircShare = min(1, objects[i].RecircShare*everyPass)
 	}
@@ -240,6 +241,36 @@ func (h *host) read(name string, i int) (uint64, error) {
 		return copies[cpu], err
 	}
 	return a.At(uint32(i))
+}
+
+// first elements of a shared array of 32 bits.
+func (h *host) first(a *maps.Array, n int) ([]uint64, error) {
+	keys, words := make([]uint32, n), make([]uint32, n)
+	got, err := a.Map().BatchLookup(&ebpf.MapBatchCursor{}, keys, words, nil)
+	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return nil, err
+	}
+	all := make([]uint64, got)
+	for i, v := range words[:got] {
+		all[i] = uint64(v)
+	}
+	return all, nil
+}
+
+// entry of a table, which is read once.
+func (h *host) entry(name string, i int) (uint64, error) {
+	if h.tables[name] == nil {
+		a, err := h.set.Array(name)
+		if err != nil {
+			return 0, err
+		}
+		words, err := a.Read(0, nil)
+		if err != nil {
+			return 0, err
+		}
+		h.tables[name] = words
+	}
+	return h.tables[name][i], nil
 }
 
 // get an element that is no word.

@@ -45,7 +45,7 @@ func modelled(t *testing.T) int {
 }
 
 // each opens every twin in every form, by Tofino 2's text in the last one only, and judges what was met of its differences.
-func each(t *testing.T, target run.Target, do func(t *testing.T, p *pair)) {
+func each(t *testing.T, target run.Target, do func(t *testing.T, tw *twin.Twin, form twin.Form) *pair) {
 	testutil.NeedRoot(t)
 	for _, tw := range twin.All() {
 		met, packets, reports, ran, wanted := map[string]int{}, 0, 0, 0, 0
@@ -60,12 +60,7 @@ func each(t *testing.T, target run.Target, do func(t *testing.T, p *pair)) {
 			}
 			wanted++
 			t.Run(fmt.Sprintf("%s/%s", tw.Name, form.Name), func(t *testing.T) {
-				p, err := openPair(tw, form, target, coins)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer p.host.close()
-				do(t, p)
+				p := do(t, tw, form)
 				for name, n := range p.met {
 					met[name] += n
 				}
@@ -114,11 +109,7 @@ func TestModel(t *testing.T) {
 	n := modelled(t)
 	for _, target := range []run.Target{run.Tofino1, run.Tofino2} {
 		t.Run(fmt.Sprintf("tofino%d", target), func(t *testing.T) {
-			each(t, target, func(t *testing.T, p *pair) {
-				if err := p.feed(newMix(1, n, mixFlows), min((n+windows-1)/windows, ofTheStudy)); err != nil {
-					t.Fatal(err)
-				}
-			})
+			each(t, target, func(t *testing.T, tw *twin.Twin, form twin.Form) *pair { return modelRun(t, tw, form, target, n) })
 		})
 	}
 }

@@ -38,7 +38,8 @@ type Seen struct {
 	Unclaimed bool          // forwarding has no entry for it
 	// Word is an element of an array of the host, now; Before is the one that Remember asked for. Constant is a constant of the programs.
 	Word     func(array string, i int) (uint64, error)
-	Read     func(array string, i int, v any) error // an element that is no word
+	Read     func(array string, i int, v any) error    // an element that is no word
+	Entry    func(table string, i int) (uint64, error) // of a table that stays as it is
 	Before   func(array string, i int) uint64
 	Constant func(name string) uint64
 	Err      error // the first error of what Want asked
@@ -48,6 +49,13 @@ type Seen struct {
 func (s *Seen) At(array string, i int) uint64 {
 	v, err := s.Word(array, i)
 	s.keep(array, i, err)
+	return v
+}
+
+// In is Entry; an error is kept.
+func (s *Seen) In(table string, i int) uint64 {
+	v, err := s.Entry(table, i)
+	s.keep(table, i, err)
 	return v
 }
 

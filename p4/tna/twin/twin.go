@@ -186,6 +186,12 @@ func (t *Twin) FormsOf() []Form {
 	return t.Forms
 }
 
+// LastForm is the one in which bugs are planted.
+func (t *Twin) LastForm() Form {
+	forms := t.FormsOf()
+	return forms[len(forms)-1]
+}
+
 // Build makes a switch that runs the twin as it stands.
 func (t *Twin) Build(target run.Target, form Form) (*run.Switch, error) {
 	files, err := t.Text(form)
