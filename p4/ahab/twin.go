@@ -2,6 +2,7 @@
 package ahab
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -51,19 +52,35 @@ func init() {
 	})
 }
 
+// Slices of one VLAN each, whose users are told apart by so many bits of an address: of IPv6 some that end in each of its words.
+const (
+	prefixes    = 32
+	firstPrefix = 1001 // VLAN
+)
+
+// byPrefix are these slices.
+func byPrefix() string {
+	var b strings.Builder
+	for n := range prefixes {
+		fmt.Fprintf(&b, `,{"name":"prefix%d","weight":%d,"user":%q,"prefix4":%d,"prefix6":%d,"match":{"vlans":[%d]}}`, n, min(1000, 1<<(n%11)), []string{"source", "destination"}[n%2], 1+n,
+			1+n*4, firstPrefix+n)
+	}
+	return b.String()
+}
+
 // some slices, by source and by VLAN, with users of all kinds and weights.
 var some = func() string {
 	var vlans []string
 	for n := range 300 {
 		vlans = append(vlans, fmt.Sprint(n))
 	}
-	return `{"capacity":"100Gbit","room":15,"slices":[` +
+	return `{"capacity":"100Gbit","room":63,"slices":[` +
 		`{"name":"one","weight":1,"user":"source","prefix4":24,"match":{"sources":["1.0.0.0/8"]},"users":[{"prefix":"1.0.1.0/24","weight":2},{"prefix":"1.0.2.0/24","weight":5},{"prefix":"1.1.0.0/16","weight":8},{"prefix":"1.2.0.0/16","weight":500}]},` +
-		`{"name":"two","weight":3,"match":{"sources":["51.0.0.0/8"]}},` +
+		`{"name":"two","weight":3,"match":{"sources":["51.0.0.0/8","198.51.100.0/24"]}},` +
 		`{"name":"three","weight":20,"user":"destination","prefix4":16,"prefix6":40,"match":{"sources":["101.0.0.0/8","2001:200::/24"]},"users":[{"prefix":"51.0.0.0/16","weight":64}]},` +
 		`{"name":"six","weight":90,"user":"source","prefix6":120,"match":{"sources":["2001:300::/24"]}},` +
 		`{"name":"tagged","match":{"vlans":[` + strings.Join(vlans, ",") + `]}},` +
-		`{"name":"all","weight":1000,"match":{"sources":["151.0.0.0/8","2001::/16"]}}]}`
+		`{"name":"all","weight":1000,"match":{"sources":["151.0.0.0/8","2001::/16"]}}` + byPrefix() + `]}`
 }()
 
 // prepare writes what `xdpmon p4 rules ahab` says.
@@ -118,7 +135,7 @@ func same(register string, word uint64) uint64 {
 
 // unreachable: no slice here has so large a share, nor its users such weights.
 var unreachable = func() (rows []string) {
-	used := []int{12, 11, 10, 9, 7, 5, 4, 2, 1} // shifts: of a slice's norm, less the logarithm of a user's weight
+	used := []int{11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1} // shifts: of a slice's norm, less the logarithm of a user's weight
 	for shift := -13; shift <= 12; shift++ {
 		action := fmt.Sprintf("action ahab.scales.up_%02d", shift)
 		if shift < 0 {
@@ -169,7 +186,7 @@ func drive(d twin.Driver, _ twin.Form) error {
 		if n%8 == 0 { // in the same epoch: limits are as they were written
 			err = d.Lengths(netip.AddrFrom4([4]byte{151, 0, 0, 9}), netip.AddrFrom16([16]byte{0x20, 1, 3, 15: 9}))
 		} else {
-			err = d.Send(burst(at, n)...)
+			err = errors.Join(d.Send(burst(at, n)...), d.Send(anywhere(r, d.Now(), n)...))
 		}
 		if err = errors.Join(err, d.Compare()); n == rounds/2 {
 			err = errors.Join(err, d.End())
@@ -178,7 +195,89 @@ func drive(d twin.Driver, _ twin.Form) error {
 			return err
 		}
 	}
-	return leases(d)
+	return errors.Join(unsaid(d), leases(d))
+}
+
+// unsaid: nothing is said of what a slice may. Nobody is limited, and its limit is the highest one.
+func unsaid(d twin.Driver) error {
+	const slice = 6
+	var was bpf.AhabAhabSlice
+	match := []run.Match{{Value: slice, Mask: 1<<16 - 1}}
+	var row *run.Row
+	err := d.Control(func(set *maps.Set) error {
+		a, err := set.Array("ahab_slices")
+		if err == nil {
+			err = a.Map().Lookup(uint32(slice), &was)
+		}
+		if err != nil {
+			return err
+		}
+		open := was
+		open.Capacity, open.Budget, open.Spacing, open.Ceiling = 0, 0, 0, full
+		return a.Map().Put(uint32(slice), &open)
+	}, func(sw *run.Switch) error {
+		t := sw.Table("leaving.slices")
+		for _, r := range t.Rows {
+			if r.Match[0].Value == slice {
+				row = r
+			}
+		}
+		return t.Remove(match)
+	})
+	for n := range 12 {
+		at := d.Now() + 600_000
+		err = errors.Join(err, tighten(d), d.Send(burst(at, 2*n)...), d.Compare())
+	}
+	return errors.Join(err, d.Control(func(set *maps.Set) error {
+		a, err := set.Array("ahab_slices")
+		if err != nil {
+			return err
+		}
+		return a.Map().Put(uint32(slice), &was)
+	}, func(sw *run.Switch) error { return sw.Table("leaving.slices").Add(match, row.Action, row.Args...) }))
+}
+
+// full is the highest limit.
+const full = 1 << 30
+
+// tighten all limits, and let everybody send far more.
+func tighten(d twin.Driver) error {
+	for slice := 1; slice <= 6; slice++ {
+		if err := d.Write("ahab_limit", slice, 64); err != nil {
+			return err
+		}
+	}
+	for _, row := range []string{"ahab_row0", "ahab_row1", "ahab_row2"} {
+		for i := range d.Read(row) {
+			if err := d.Write(row, i, 1<<20); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// anywhere are packets of users told apart by prefixes of every length, with addresses drawn bit by bit, and one of no slice.
+func anywhere(r *rand.Rand, at int64, n int) []packet.Packet {
+	address := func(six bool) netip.Addr {
+		var b [16]byte
+		binary.BigEndian.PutUint64(b[:], r.Uint64()&^(7<<61)|1<<61) // 2000::/3
+		binary.BigEndian.PutUint64(b[8:], r.Uint64())
+		if six {
+			return netip.AddrFrom16(b)
+		}
+		return netip.AddrFrom4([4]byte{byte(2 + r.IntN(40)), b[1], b[2], b[3]})
+	}
+	var all []packet.Packet
+	for i := range 5 {
+		p := packet.Packet{Time: at + int64(i+1)*20_000, Valid: packet.IP | packet.Ports | packet.UDP | packet.VLAN, Proto: 17, Segs: 1, Payload: 300, SrcPort: 9, DstPort: 10,
+			VLAN: uint16(firstPrefix + (5*n+i)%prefixes), Src: address(n%4 != 0), Dst: address(n%4 != 0)}
+		if i == 4 {
+			p.VLAN = 4000
+		}
+		all = append(all, p)
+	}
+	return all
 }
 
 // sized is a number of so many bits and one.
@@ -188,17 +287,8 @@ func sized(r *rand.Rand, bits int) uint64 { return min(1<<bits+r.Uint64N(1<<bits
 func leases(d twin.Driver) error {
 	for n := range 24 {
 		at := d.Now() + 1_100_000
-		for slice := 1; slice <= 6; slice++ {
-			if err := d.Write("ahab_limit", slice, 64); err != nil {
-				return err
-			}
-		}
-		for _, row := range []string{"ahab_row0", "ahab_row1", "ahab_row2"} {
-			for i := range d.Read(row) {
-				if err := d.Write(row, i, 1<<20); err != nil {
-					return err
-				}
-			}
+		if err := tighten(d); err != nil {
+			return err
 		}
 		until := uint64(at)>>20 + uint64(n%4) - 1
 		err := errors.Join(d.Control(holds(int64(until+1)<<20-1, until)), d.Send(burst(at, n)...), d.Compare())

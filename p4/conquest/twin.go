@@ -72,6 +72,9 @@ func collect(sw *run.Switch, _ algo.Values) error {
 	return nil
 }
 
+// longest wait, ns: the sign of its difference from the shortest tau of the forms says whether a packet waited long.
+const longest = 1<<31 + 100_000 - 1
+
 // bursts are waits that rise and fall over some hundred packets, up to eight milliseconds. One in four is short; some are tau of a form to the
 // nanosecond, or begin in the middle of a window.
 func bursts() func(f *packet.Frame) run.Queue {
@@ -97,6 +100,8 @@ func bursts() func(f *packet.Frame) run.Queue {
 			wait = taus[n/32%3] - n/96%2
 		case n%32 == 18:
 			wait = f.Time - ((f.Time-wait)/half*half - n/32%2)
+		case n%64 == 39: // of every size to the longest that is told from a short one
+			wait = min(n*2654435761%(1<<(23+n/64%9)), longest-n/64%2)
 		}
 		wait = min(wait, f.Time-1)
 		f.Enqueued = f.Time - wait

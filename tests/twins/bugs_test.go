@@ -132,7 +132,7 @@ func TestPlantedBugs(t *testing.T) {
 func plant(t *testing.T, tw *twin.Twin, form twin.Form) (planted, found int) {
 	p := record(t, tw, form)
 	t.Run("coverage", func(t *testing.T) { checkCoverage(t, tw, p) })
-	t.Run("headers", func(t *testing.T) { checkHeaders(t, tw, form, p) })
+	t.Run("texts", func(t *testing.T) { checkTexts(t, tw, form, p) })
 	files, err := tw.Text(form)
 	if err != nil {
 		t.Fatal(err)

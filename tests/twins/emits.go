@@ -9,7 +9,7 @@ import (
 )
 
 // mostRemembered elements of an array; tests use the first ones of large arrays.
-const mostRemembered = 8
+const mostRemembered = 64
 
 // remembered reads the arrays of the host that headers are compared with as they are before the packet.
 func (p *pair) remembered() (func(array string, i int) uint64, error) {

@@ -245,6 +245,7 @@ func (h *host) read(name string, i int) (uint64, error) {
 
 // first elements of a shared array of 32 bits.
 func (h *host) first(a *maps.Array, n int) ([]uint64, error) {
+	n = min(n, a.Entries)
 	keys, words := make([]uint32, n), make([]uint32, n)
 	got, err := a.Map().BatchLookup(&ebpf.MapBatchCursor{}, keys, words, nil)
 	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {

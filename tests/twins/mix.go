@@ -207,6 +207,10 @@ func (m *mix) packet(f *mixFlow) packet.Packet {
 		return p
 	}
 	f.step++
+	if (f.step == 2 || f.step == 3) && m.r.IntN(6) == 0 {
+		f.step--
+		return m.impostor(f, p)
+	}
 	switch {
 	case f.step == 1:
 		p.TCPFlags, p.Seq = packet.SYN, f.seq
@@ -227,6 +231,21 @@ func (m *mix) packet(f *mixFlow) packet.Packet {
 	return m.segment(f, p)
 }
 
+// impostor is what stands where the next packet of a handshake would, with its numbers, and is none: refused, ended or aborted.
+func (m *mix) impostor(f *mixFlow, p packet.Packet) packet.Packet {
+	p.TCPFlags, p.Seq, p.Ack = m.bare(), f.seq+1, f.ack+1
+	if f.step == 1 {
+		p = back(p)
+		p.Seq, p.Ack = f.ack, f.seq+1
+	}
+	return p
+}
+
+// bare are flags that end a connection, without data; not SYN with FIN, which no host sends (docs/twins.md, lean).
+func (m *mix) bare() uint8 {
+	return []uint8{packet.RST | packet.ACK, packet.FIN | packet.ACK, packet.SYN | packet.RST, packet.SYN | packet.ACK | packet.RST}[m.r.IntN(4)]
+}
+
 // lost is how many packets of a flow do not come by.
 func (m *mix) lost() int {
 	switch m.r.IntN(40) {
@@ -245,10 +264,17 @@ func (m *mix) segment(f *mixFlow, p packet.Packet) packet.Packet {
 	case 0:
 		p.TCPFlags |= packet.FIN
 	case 1:
+		if m.r.IntN(2) == 0 {
+			p.TCPFlags = m.bare()
+			return p
+		}
 		p.TCPFlags = packet.RST
 	case 2, 3, 4, 5:
 		p = back(p)
 		p.Seq, p.Ack = f.ack, f.seq
+		if m.r.IntN(8) == 0 {
+			p.TCPFlags = m.bare()
+		}
 		return p
 	case 6:
 		p.Payload = 1

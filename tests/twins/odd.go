@@ -67,6 +67,10 @@ func aroundTCP() (frames []packet.Frame) {
 	add(func(s *builder.Spec) { s.IP.Options = make([]byte, 20) })
 	add(func(s *builder.Spec) { s.IP.MoreFragments = true })
 	add(func(s *builder.Spec) { s.IP.Offset = 80 })
+	add(func(s *builder.Spec) { s.IP.Offset, s.TCP, s.UDP = 80, nil, &builder.UDP{SrcPort: 53, DstPort: 4000} })
+	add(func(s *builder.Spec) {
+		s.IP.Offset, s.IP.MoreFragments, s.TCP, s.UDP = 1480, true, nil, &builder.UDP{SrcPort: 7, DstPort: 8}
+	})
 	add(func(s *builder.Spec) { s.IP.ZeroLength = true })
 	add(func(s *builder.Spec) { s.TCP, s.UDP = nil, &builder.UDP{SrcPort: 53, DstPort: 4000} })
 	add(func(s *builder.Spec) { s.TCP, s.Echo = nil, &builder.Echo{ID: 7, Seq: 1} })

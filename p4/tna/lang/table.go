@@ -21,6 +21,7 @@ type Table struct {
 	actions      map[string]*action
 	names        []string // as they are listed
 	outcome      *Place   // nil: nobody asks what was found and run
+	index        *index   // of Rows; nil: not made yet
 }
 
 // Key is one part of a table's key.
@@ -239,6 +240,15 @@ func (t *Table) lookup(m *Machine) (row *Row, defined bool) {
 	if any != 0 {
 		return nil, false
 	}
+	if t.index == nil {
+		t.index = newIndex(t.Rows)
+	}
+	if t.index.groups != nil {
+		if r := t.index.find(vals[:]); r != nil {
+			return r, true
+		}
+		return t.Default, true
+	}
 next:
 	for _, r := range t.Rows {
 		for i := range r.Match {
@@ -394,7 +404,17 @@ func (t *Table) Add(match []Match, name string, args ...uint64) error {
 	for at > 0 && t.prefix(r) > t.prefix(t.Rows[at-1]) {
 		at--
 	}
-	t.Rows = append(t.Rows[:at:at], append([]*Row{r}, t.Rows[at:]...)...)
+	t.Rows, t.index = append(t.Rows[:at:at], append([]*Row{r}, t.Rows[at:]...)...), nil
+	return nil
+}
+
+// Remove takes the entry of a match out.
+func (t *Table) Remove(match []Match) error {
+	i := slices.IndexFunc(t.Rows, func(r *Row) bool { return slices.Equal(r.Match, match) })
+	if t.Fixed || i < 0 {
+		return fmt.Errorf("remove %v from table %s: there is none, or its entries are constant", match, t.Name)
+	}
+	t.Rows, t.index = slices.Delete(slices.Clone(t.Rows), i, i+1), nil
 	return nil
 }
 
@@ -403,7 +423,7 @@ func (t *Table) Clear() error {
 	if t.Fixed {
 		return fmt.Errorf("clear table %s: its entries are constant", t.Name)
 	}
-	t.Rows = nil
+	t.Rows, t.index = nil, nil
 	return nil
 }
 
