@@ -75,7 +75,7 @@ func newP4Plan(env *environment) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		plan, err := dump.PlanOf(t, sw)
+		plan, err := dump.PlanOf(t, sw, chip(target.value))
 		if err != nil {
 			return err
 		}
@@ -100,10 +100,6 @@ func p4Twin(name, target string, set []string) (*twin.Twin, *tna.Switch, algo.Va
 	if err != nil {
 		return nil, nil, algo.Values{}, err
 	}
-	chip := tna.Tofino1
-	if target == "tofino2" {
-		chip = tna.Tofino2
-	}
 	v, err := t.Values(form)
 	if err != nil {
 		return nil, nil, algo.Values{}, &usage{err}
@@ -113,8 +109,16 @@ func p4Twin(name, target string, set []string) (*twin.Twin, *tna.Switch, algo.Va
 			return nil, nil, algo.Values{}, &usage{err}
 		}
 	}
-	sw, err := t.Build(chip, form)
+	sw, err := t.Build(chip(target), form)
 	return t, sw, v, err
+}
+
+// chip of a flag.
+func chip(target string) tna.Target {
+	if target == "tofino2" {
+		return tna.Tofino2
+	}
+	return tna.Tofino1
 }
 
 // p4Form of a twin for parameters.

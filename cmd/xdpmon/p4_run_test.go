@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/xdpmon/xdpmon/p4/tna/dump"
+	"github.com/xdpmon/xdpmon/p4/tna/twin"
 	"github.com/xdpmon/xdpmon/tests/builder"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	captures "github.com/xdpmon/xdpmon/userspace/capture"
@@ -311,7 +312,34 @@ func TestP4Plan(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.Schema != dump.PlanSchema || p.Flip == nil || p.Flip.Table != "Ingress.precision.window" || len(p.Registers) != 6 ||
-		!p.Registers[0].Banked || len(p.Fill) != 2 || len(p.Counters) != 2 {
+		!p.Registers[0].Banked || len(p.Fill) != 5 || len(p.Counters) != 2 {
 		t.Errorf("the plan is %+v", p)
+	}
+}
+
+// TestP4PlanNames: a plan names in full what a client cannot guess.
+func TestP4PlanNames(t *testing.T) {
+	for name, objects := range map[string][]string{
+		"conquest": {"mirror session 1", "mirror session 4", "Egress.conquest.ports"},
+		"carpe":    {"Ingress.carpe.groups"},
+		"beaucoup": {"port to the CPU", "xdpmon p4 rules beaucoup"},
+		"ahab":     {"mirror session 4", "xdpmon p4 rules ahab", "Ingress.ahab.lease"},
+		"reorder":  {"mirror session 1", "Ingress.reorder.budget"},
+		"lean":     {"xdpmon p4 rules lean"},
+	} {
+		w := realWorld()
+		if code := w.run("p4", "plan", name); code != exitDone {
+			t.Errorf("%s: exit code %d: %s", name, code, w.err.String())
+			continue
+		}
+		var p dump.Plan
+		if err := json.Unmarshal([]byte(w.out.String()), &p); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, object := range objects {
+			if !slices.ContainsFunc(p.Fill, func(f twin.Fill) bool { return f.Object == object }) {
+				t.Errorf("the plan of %s does not name %s", name, object)
+			}
+		}
 	}
 }

@@ -21,8 +21,10 @@ func init() {
 		Forms: []twin.Form{{}, {Name: "eight", Generated: true, Set: map[string]string{"snapshots": "8", "columns": "256", "interval": "262144ns", "tau": "500us", "alpha": "1/64"}},
 			{Name: "small", Generated: true, Set: map[string]string{"columns": "16", "interval": "1ms", "tau": "100us", "alpha": "1/4"}}},
 		Prepare: collect,
-		Queue:   bursts,
-		Drive:   crowd,
+		Fill: append(sessions(), twin.Fill{Kind: twin.FillTable, Optional: true, Object: "Egress.conquest.ports",
+			What: "whose queue is measured: without an entry that of all ports together; else ignore as the default action, and watch for the port"}),
+		Queue: bursts,
+		Drive: crowd,
 		Counts: []twin.Count{
 			count(bpf.ConquestConquestCounterCONQUEST_CULPRIT, "accuse"),
 			count(bpf.ConquestConquestCounterCONQUEST_CONGESTED, "accuse", "waited"),
@@ -64,10 +66,19 @@ func count(counter bpf.ConquestConquestCounter, actions ...string) twin.Count {
 // collector is the port that reports go to.
 const collector = 64
 
-// collect makes the mirror sessions of reports, one a pipe.
+// sessions are the mirror sessions of reports, one a pipe.
+func sessions() (fill []twin.Fill) {
+	for pipe := range twin.Pipes {
+		fill = append(fill, twin.Fill{Kind: twin.FillSession, Object: fmt.Sprintf("mirror session %d", pipe+1), Session: &twin.Session{Number: uint64(pipe + 1), Bytes: twin.CloneBytes},
+			What: fmt.Sprintf("reports of what came in by pipe %d, to the collector's port", pipe)})
+	}
+	return fill
+}
+
+// collect makes these sessions, to one port.
 func collect(sw *run.Switch, _ algo.Values) error {
-	for number := range uint64(4) {
-		sw.Sessions[number+1] = run.Session{Port: collector, Bytes: 128}
+	for _, f := range sessions() {
+		sw.Sessions[f.Session.Number] = run.Session{Port: collector, Bytes: f.Session.Bytes}
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func init() {
 		Name: "lean", Algorithm: "lean",
 		Forms:       forms(),
 		Unreachable: unreachable,
-		Fill:        []twin.Fill{{Object: "what `xdpmon p4 rules lean` writes", What: "limits of what is reported (without one every flow with an event is), the share of segments that latency follows, and what their delays are worth"}},
+		Fill:        []twin.Fill{{Kind: twin.FillRules, Optional: true, Object: "xdpmon p4 rules lean", What: "limits of what is reported (without one every flow with an event is), the share of segments that latency follows, and what their delays are worth"}},
 		Window:      &twin.Flip{Table: "lean.window", Action: "use_bank", Banks: [2][]uint64{{0}, {1}}},
 		Start:       marked,
 		Drive:       copies,

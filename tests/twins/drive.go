@@ -236,6 +236,7 @@ func (p *pair) settle() error {
 	if len(p.pokes) == 0 {
 		return nil
 	}
+	p.before = nil
 	if err := p.host.feed.Flush(); err != nil {
 		return err
 	}

@@ -16,16 +16,20 @@ func (p *pair) remembered() (func(array string, i int) uint64, error) {
 	if len(p.twin.Remember) == 0 {
 		return nil, nil
 	}
-	before := map[string][]uint64{}
-	for _, name := range p.twin.Remember {
-		a, err := p.host.set.Array(name)
-		if err != nil {
-			return nil, err
+	if p.before == nil {
+		before := map[string][]uint64{}
+		for _, name := range p.twin.Remember {
+			a, err := p.host.set.Array(name)
+			if err != nil {
+				return nil, err
+			}
+			if before[name], err = p.host.first(a, mostRemembered); err != nil {
+				return nil, err
+			}
 		}
-		if before[name], err = p.host.first(a, mostRemembered); err != nil {
-			return nil, err
-		}
+		p.before = before
 	}
+	before := p.before
 	return func(array string, i int) uint64 { return before[array][i] }, nil
 }
 

@@ -38,6 +38,8 @@ type pair struct {
 	pokes            map[string][]poke // elements that a driver writes, which the host has not got yet
 	records          [][]byte          // of the host's ring, of this window, of a twin with headers
 	values           algo.Values
+	plane            plane
+	before           map[string][]uint64 // what the twin remembers of the host; nil: to be read
 	fields           map[string]bool // of digests: whether what they say decides about the comparison; nil: not asked
 }
 
@@ -64,6 +66,7 @@ func openPair(t *twin.Twin, form twin.Form, target run.Target, coins uint64) (*p
 	if t.Queue != nil {
 		p.queue = t.Queue()
 	}
+	p.plane = byHand{p}
 	if err := errors.Join(forward(sw), h.tell(sw), t.SetBank(sw, 0), p.begin(0), p.begin(1), p.start()); err != nil {
 		return nil, errors.Join(err, h.close())
 	}
@@ -162,6 +165,7 @@ func (p *pair) turns(now int64) error {
 
 // forget what the twin holds; what the host alone holds is found at the window's end.
 func (p *pair) forget(d twin.Difference, register string) error {
+	p.before = nil
 	var keys []uint32
 	for i, v := range twin.Elements(p.sw, register) {
 		if v != 0 {
@@ -198,6 +202,9 @@ func (p *pair) packet(f *packet.Frame) error {
 			return err
 		}
 		in.verdict = seen.PHV.Verdict
+		if seen.PHV.Pass != 0 {
+			p.before = nil
+		}
 	}
 	in.data, in.time, in.side, in.coin = f.Data, uint64(max(f.Time-int64(in.queue.Wait), 1)), side, p.host.coin
 	if err := p.wanted(&in, f, &seen); err != nil {
@@ -282,6 +289,10 @@ func forward(sw *run.Switch) error {
 	if table == nil {
 		return errors.New("there is no table forward.forward")
 	}
+	return forwardBy(table)
+}
+
+func forwardBy(table *run.Table) error {
 	return errors.Join(
 		table.Add([]run.Match{{Value: portOf(allOfPipe), Mask: 1<<9 - 1}, {}}, "send", forwarded),
 		table.Add([]run.Match{{Value: portOf(oddOfPipe), Mask: 1<<9 - 1}, {Value: 1, Mask: 1}}, "send", odd))
@@ -441,11 +452,21 @@ func (p *pair) laidOut(register string, host []uint64) []uint64 {
 	return host
 }
 
-// turn sets the closed bank of the twin back, and lets packets count into the other one.
-func (p *pair) turn(closed int) error {
+// plane is what ends windows on the switch.
+type plane interface {
+	Clear(closed int) error // sets back what accumulated
+	SetBank(bank int) error
+}
+
+// byHand is a control plane that knows the twin.
+type byHand struct{ *pair }
+
+// SetBank implements plane.
+func (p byHand) SetBank(bank int) error { return p.twin.SetBank(p.sw, bank) }
+
+// Clear implements plane.
+func (p byHand) Clear(closed int) error {
 	twin.Uncount(p.sw)
-	p.clones = 0
-	clear(p.reasons)
 	for _, r := range p.sw.Arrays() {
 		ms, ok := p.host.spec.Maps[r.Name]
 		if ok && slices.Contains(ms.Tags, maps.TagBanked) {
@@ -453,7 +474,14 @@ func (p *pair) turn(closed int) error {
 			twin.Reset(p.sw, r.Name, closed*n, (closed+1)*n)
 		}
 	}
-	return p.twin.SetBank(p.sw, closed^1)
+	return nil
+}
+
+// turn sets the closed bank of the twin back, and lets packets count into the other one.
+func (p *pair) turn(closed int) error {
+	p.clones = 0
+	clear(p.reasons)
+	return errors.Join(p.plane.Clear(closed), p.plane.SetBank(closed^1))
 }
 
 // begin gives the host's arrays the values that the twin's registers begin with, where those are not zeros.

@@ -41,7 +41,7 @@ func record(t *testing.T, tw *twin.Twin, form twin.Form) *pair {
 	return p
 }
 
-// modelRun is a twin in a form beside its bytecode. Tofino 2's text gets what Tofino 1's got, and has to answer alike. The study runs every
+// modelRun is a twin in a form beside its bytecode. Tofino 2's text is run by its plan, gets what Tofino 1's got, and has to answer alike. The study runs every
 // form by itself, for its packets are too many to be kept.
 func modelRun(t *testing.T, tw *twin.Twin, form twin.Form, target run.Target, packets int) *pair {
 	if study() {
@@ -59,11 +59,7 @@ func modelRun(t *testing.T, tw *twin.Twin, form twin.Form, target run.Target, pa
 	if target == run.Tofino1 {
 		return p
 	}
-	sw, err := tw.Build(target, form)
-	if err == nil {
-		err = p.play(sw)
-	}
-	if err != nil {
+	if err := execute(t, tw, target, nil); err != nil {
 		t.Fatal(err)
 	}
 	return p

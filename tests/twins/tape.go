@@ -41,14 +41,21 @@ func (t *tape) packet(a arrival) {
 var errEnd = errors.New("the tape ends in the middle of a window")
 
 // play runs a switch through what p recorded: an error is what the differential test would have said of it.
-func (p *pair) play(sw *run.Switch) error {
+func (p *pair) play(sw *run.Switch) error { return p.playWith(sw, nil) }
+
+// playWith a control plane that has filled the switch; nil: this fills it, and ends windows.
+func (p *pair) playWith(sw *run.Switch, by plane) error {
 	twinOf, host := *p, *p.host
 	q := &twinOf
+	q.plane = by
+	if by == nil {
+		q.plane = byHand{q}
+		if err := errors.Join(forward(sw), p.host.tell(sw), p.twin.SetBank(sw, 0)); err != nil {
+			return err
+		}
+	}
 	q.sw, q.host, q.met, q.reasons, q.tape, q.result = sw, &host, map[string]int{}, map[string]uint64{}, nil, run.Result{}
 	q.sent, q.clones, q.records, q.fields = nil, 0, nil, nil
-	if err := errors.Join(forward(sw), p.host.tell(sw), q.twin.SetBank(sw, 0)); err != nil {
-		return err
-	}
 	if q.twin.Start != nil {
 		for _, name := range twin.Names(sw) {
 			for i := range twin.Entries(sw, name) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"testing"
 
@@ -15,7 +16,10 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/capture"
 )
 
-func TestMain(m *testing.M) { testutil.Main(m) }
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(300) // recordings are large and stay
+	testutil.Main(m)
+}
 
 // packetsEnv raises the number of packets of the model, which every twin and form gets; the study has a million.
 const packetsEnv = "XDPMON_TWIN_PACKETS"

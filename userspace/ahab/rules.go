@@ -8,6 +8,7 @@ import (
 	"math/bits"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/xdpmon/xdpmon/maps/prefix"
 	members "github.com/xdpmon/xdpmon/userspace/ahab/slices"
@@ -208,8 +209,10 @@ func words(r *Rules, kind, user uint64) {
 }
 
 // FilterStep is what the eBPF form's filters do, word for word.
-func FilterStep(v algo.Values) func(held, value, now, last uint64) uint64 {
-	tau := v.Duration("tau")
+func FilterStep(v algo.Values) func(held, value, now, last uint64) uint64 { return FilterStepOf(v.Duration("tau")) }
+
+// FilterStepOf is FilterStep for a time constant.
+func FilterStepOf(tau time.Duration) func(held, value, now, last uint64) uint64 {
 	shift, decay := tickShift(tau), decayTable(tau)
 	return func(held, value, now, last uint64) uint64 {
 		ticks := now>>shift - last>>shift

@@ -63,7 +63,7 @@ func TestSchemas(t *testing.T) {
 			}
 			d.Digests = []dump.Digest{{Name: "reports", Values: map[string]uint64{"prefix": 1}}}
 			d.Copies = []twin.Copy{{Time: 5, Packet: []byte{1, 2, 3}}}
-			plan, err := dump.PlanOf(tw, sw)
+			plan, err := dump.PlanOf(tw, sw, target)
 			if err := errors.Join(err, holds(t, registers, d), holds(t, plans, plan)); err != nil {
 				t.Errorf("%s, Tofino %d: %v", tw.Name, target, err)
 			}

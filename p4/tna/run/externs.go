@@ -188,6 +188,7 @@ func newDigest(s *lang.Scope, i *syntax.Instance) any {
 		syntax.Throw(i.Pos, "a digest of %s", t)
 	}
 	d := &digest{name: s.Path + i.Name, typ: t}
+	switchOf(s).Learns = append(switchOf(s).Learns, d.name)
 	for _, f := range t.Fields {
 		if !f.Type.Scalar() {
 			syntax.Throw(i.Pos, "a digest with %s in it is outside of the model", f.Type)

@@ -20,6 +20,8 @@ type Switch struct {
 	Coins     func(random string, width int) uint64 // what Random externs draw; 0 until it is set
 	Sessions  map[uint64]Session                    // of mirrors, by number: the control plane makes them
 	Loops     map[uint16]bool                       // ports whose packets come back to the ingress
+	CPUPort   uint16                                // that packets are copied to for the control plane; 0: there is none, and the copy is lost
+	Learns    []string                              // digests that the program makes, by name
 
 	target                                           Target
 	ingress, egress                                  *gress
@@ -74,7 +76,7 @@ type Result struct {
 	Dropped bool
 	ToCPU   bool
 	Passes  int
-	Lost    int      // clones whose session there is not
+	Lost    int      // clones whose session there is not, and copies for the control plane without a port
 	Touched int      // executions of register actions
 	Cloned  []uint64 // sessions of its clones
 	Digests []Digest
@@ -242,7 +244,10 @@ func (sw *Switch) arrive(p Packet, again []byte) {
 
 // leave is what the traffic manager and the egress make of a packet.
 func (sw *Switch) leave(m *lang.Machine, q Queue, r *Result) error {
-	r.ToCPU = m.Cells[sw.cpu].Val != 0 && m.Cells[sw.drop].Val&2 == 0
+	if m.Cells[sw.cpu].Val != 0 && m.Cells[sw.drop].Val&2 == 0 {
+		r.ToCPU = sw.CPUPort != 0
+		r.Lost += int(lang.Number(!r.ToCPU))
+	}
 	r.Dropped = m.Cells[sw.drop].Val&1 != 0
 	r.Port = uint16(m.Cells[sw.port].Val)
 	if r.Dropped {

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/p4/tna/run"
@@ -24,6 +25,8 @@ type Twin struct {
 	Fill      []Fill
 	// Prepare does what Fill says, with what the parameters come to: entries of tables, rates of meters, constants of filters. nil: nothing.
 	Prepare func(sw *run.Switch, v algo.Values) error
+	// Filter is the arithmetic of low-pass filters whose words are to be the host's, for a time constant; nil: the twin has none.
+	Filter func(decay time.Duration) func(held, value, now, last uint64) uint64
 	// Told are messages of a coordinator (algo.Spoken), which the bytecode's userspace hears before the first packet; what they come to is
 	// written into the twin's tables. nil: there is no coordinator.
 	Told func(v algo.Values) (messages [][]byte, write func(sw *run.Switch) error, err error)
@@ -50,7 +53,7 @@ type Twin struct {
 	Differences []Difference
 	Reports     *Reports // nil: the control plane reads registers only
 	// Emits are the headers that the twin makes, all of them. Remember are arrays of the host of which Want asks for elements as they were
-	// before the packet, among the first ones.
+	// before the packet, among the first ones; only packets that pass twice change them.
 	Emits    []Emit
 	Remember []string
 	// Registers says that registers and counters are the whole answer, in words that a host has, too: a dump of them can be
@@ -130,8 +133,46 @@ type Flip struct {
 
 // Fill is what a control plane sets before the first packet, and what for.
 type Fill struct {
-	Object string `json:"object"` // table, meter, parameter or mirror session
-	What   string `json:"what"`
+	Object   string   `json:"object"` // table, meter or mirror session; a command, whose output names the objects
+	What     string   `json:"what"`
+	Kind     FillKind `json:"kind"`
+	Optional bool     `json:"optional,omitempty"` // the switch measures without it
+	Session  *Session `json:"session,omitempty"`
+	Keys     []Key    `json:"keys,omitempty"`    // of a table's entries
+	Actions  []Action `json:"actions,omitempty"` // that entries and its default may have
+}
+
+// FillKind is what kind of object is set.
+type FillKind string
+
+// Kinds of objects.
+const (
+	FillTable   FillKind = "table"   // entries, or the default action, of the operator's choice
+	FillSession FillKind = "session" // of mirrors
+	FillMeter   FillKind = "meter"
+	FillCPU     FillKind = "cpu"   // the port that packets are copied to for the control plane
+	FillRules   FillKind = "rules" // what a command writes: entries, defaults, filters
+)
+
+// Session is a mirror session.
+type Session struct {
+	Number uint64 `json:"number"`
+	Port   uint16 `json:"port,omitempty"` // 0: the operator's choice
+	Bytes  int    `json:"bytes"`          // of a packet, at least
+	Loops  bool   `json:"loops,omitempty"`
+}
+
+// Key of a table.
+type Key struct {
+	Name  string `json:"name"`
+	Match string `json:"match"` // exact, ternary, range, lpm
+	Width int    `json:"width"` // bits
+}
+
+// Action of a table, with the bits of its values.
+type Action struct {
+	Name   string `json:"name"`
+	Widths []int  `json:"widths"`
 }
 
 // Difference is one line of docs/twins.md. Each is met by the test's traffic at least once, and at most Max times.
@@ -217,6 +258,7 @@ func (t *Twin) BuildFrom(files fs.FS, target run.Target, form Form) (*run.Switch
 // Ready does what a control plane does before the first packet.
 func (t *Twin) Ready(sw *run.Switch, target run.Target, form Form) error {
 	SecondPasses(sw, target)
+	sw.CPUPort = CPUPort
 	if t.Prepare == nil {
 		return nil
 	}
@@ -230,16 +272,24 @@ func (t *Twin) Ready(sw *run.Switch, target run.Target, form Form) error {
 	return nil
 }
 
-// SecondPasses makes the mirror sessions of p4/include/second.p4, to the port that loops: of every pipe here, as the model has
-// one for all.
-func SecondPasses(sw *run.Switch, target run.Target) {
-	port := uint16(68)
+// CPUPort of a switch in tests.
+const CPUPort = 64
+
+// SecondPort is the port of a pipe that loops packets back.
+func SecondPort(target run.Target, pipe int) uint16 {
 	if target == run.Tofino2 {
-		port = 6
+		return uint16(128*pipe + 6)
 	}
-	sw.Sessions, sw.Loops = map[uint64]run.Session{}, map[uint16]bool{port: true}
-	for number := range uint64(4) {
-		sw.Sessions[number+1] = run.Session{Port: port, Bytes: cloneBytes}
+	return uint16(128*pipe + 68)
+}
+
+// SecondPasses makes the mirror sessions of p4/include/second.p4, to the port of each pipe that loops.
+func SecondPasses(sw *run.Switch, target run.Target) {
+	sw.Sessions, sw.Loops = map[uint64]run.Session{}, map[uint16]bool{}
+	for pipe := range Pipes {
+		port := SecondPort(target, pipe)
+		sw.Loops[port] = true
+		sw.Sessions[uint64(pipe)+1] = run.Session{Port: port, Bytes: CloneBytes}
 	}
 }
 
@@ -268,8 +318,11 @@ func Uncount(sw *run.Switch) {
 	}
 }
 
-// cloneBytes of a packet are enough for all headers that twins read.
-const cloneBytes = 128
+// CloneBytes of a packet are enough for all headers that twins read.
+const CloneBytes = 128
+
+// Pipes of a switch.
+const Pipes = 4
 
 // Turn of a clock.
 type Turn struct {
