@@ -40,7 +40,7 @@ type pair struct {
 	values           algo.Values
 	plane            plane
 	before           map[string][]uint64 // what the twin remembers of the host; nil: to be read
-	fields           map[string]bool // of digests: whether what they say decides about the comparison; nil: not asked
+	fields           map[string]bool     // of digests: whether what they say decides about the comparison; nil: not asked
 }
 
 func openPair(t *twin.Twin, form twin.Form, target run.Target, coins uint64) (*pair, error) {

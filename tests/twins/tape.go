@@ -97,3 +97,6 @@ func (p *pair) playWith(sw *run.Switch, by plane) error {
 	}
 	return nil
 }
+
+// stampTurn is where a switch's time stamps turn, ns.
+const stampTurn = 1 << 48

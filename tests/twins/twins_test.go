@@ -146,9 +146,6 @@ func TestTimeStampsTurn(t *testing.T) {
 	}
 }
 
-// stampTurn is where a switch's time stamps turn, ns.
-const stampTurn = 1 << 48
-
 // TestCaptures is the same with real packets: the large captures only in the study.
 func TestCaptures(t *testing.T) {
 	names := []string{"laptop_wan_300s.pcap", "web_reordered.pcap"}

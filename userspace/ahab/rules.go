@@ -209,7 +209,9 @@ func words(r *Rules, kind, user uint64) {
 }
 
 // FilterStep is what the eBPF form's filters do, word for word.
-func FilterStep(v algo.Values) func(held, value, now, last uint64) uint64 { return FilterStepOf(v.Duration("tau")) }
+func FilterStep(v algo.Values) func(held, value, now, last uint64) uint64 {
+	return FilterStepOf(v.Duration("tau"))
+}
 
 // FilterStepOf is FilterStep for a time constant.
 func FilterStepOf(tau time.Duration) func(held, value, now, last uint64) uint64 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/xdpmon/xdpmon/p4/tna/match"
 	"github.com/xdpmon/xdpmon/p4/tna/syntax"
 )
 
@@ -19,9 +20,9 @@ type Table struct {
 	FixedDefault bool
 	HasCounters  bool
 	actions      map[string]*action
-	names        []string // as they are listed
-	outcome      *Place   // nil: nobody asks what was found and run
-	index        *index   // of Rows; nil: not made yet
+	names        []string     // as they are listed
+	outcome      *Place       // nil: nobody asks what was found and run
+	index        *match.Index // of Rows; nil: not made yet
 }
 
 // Key is one part of a table's key.
@@ -32,11 +33,8 @@ type Key struct {
 	eval  Eval
 }
 
-// Match is what a row wants of one key: value under mask, or the range from Value to High.
-type Match struct {
-	Value, Mask, High uint64
-	Range             bool
-}
+// Match is what a row wants of one key.
+type Match = match.One
 
 // Row is an entry, or the default action, with what a direct counter counted there.
 type Row struct {
@@ -210,26 +208,6 @@ func (s *Scope) match(e syntax.Expr, k Key) Match {
 	return Match{Value: v, Mask: all, High: v, Range: k.Kind == "range"}
 }
 
-// fits compares a key with what a row wants: 1 yes, 0 no, -1 an undefined bit decides.
-func (w *Match) fits(v, undef uint64) int {
-	if w.Range {
-		if undef != 0 {
-			if w.Value == 0 && w.High >= v|undef {
-				return 1
-			}
-			return -1
-		}
-		return int(Number(v >= w.Value && v <= w.High))
-	}
-	if (v^w.Value)&w.Mask&^undef != 0 {
-		return 0
-	}
-	if undef&w.Mask != 0 {
-		return -1
-	}
-	return 1
-}
-
 // lookup finds the row, unless undefined bits of the key may decide.
 func (t *Table) lookup(m *Machine) (row *Row, defined bool) {
 	vals, any := &m.keys.val, uint64(0)
@@ -241,27 +219,10 @@ func (t *Table) lookup(m *Machine) (row *Row, defined bool) {
 		return nil, false
 	}
 	if t.index == nil {
-		t.index = newIndex(t.Rows)
+		t.index = match.NewIndex(len(t.Rows), func(at int) []Match { return t.Rows[at].Match })
 	}
-	if t.index.groups != nil {
-		if r := t.index.find(vals[:]); r != nil {
-			return r, true
-		}
-		return t.Default, true
-	}
-next:
-	for _, r := range t.Rows {
-		for i := range r.Match {
-			w := &r.Match[i]
-			if w.Range {
-				if vals[i] < w.Value || vals[i] > w.High {
-					continue next
-				}
-			} else if (vals[i]^w.Value)&w.Mask != 0 {
-				continue next
-			}
-		}
-		return r, true
+	if at := t.index.First(vals[:]); at >= 0 {
+		return t.Rows[at], true
 	}
 	return t.Default, true
 }
@@ -269,7 +230,7 @@ next:
 // careful appends all rows that it could be.
 func (t *Table) careful(m *Machine) {
 	for _, r := range t.Rows {
-		switch r.fits(m.keys.val[:], m.keys.undef[:]) {
+		switch match.Fits(r.Match, m.keys.val[:], m.keys.undef[:]) {
 		case -1:
 			m.could = append(m.could, r)
 		case 1:
@@ -278,20 +239,6 @@ func (t *Table) careful(m *Machine) {
 		}
 	}
 	m.could = append(m.could, t.Default)
-}
-
-// fits compares all keys: 1 yes, 0 no, -1 undefined bits decide.
-func (r *Row) fits(vals, undefs []uint64) int {
-	all := 1
-	for i := range r.Match {
-		switch r.Match[i].fits(vals[i], undefs[i]) {
-		case 0:
-			return 0
-		case -1:
-			all = -1
-		}
-	}
-	return all
 }
 
 func (t *Table) apply(m *Machine) {
@@ -395,7 +342,7 @@ func (t *Table) Add(match []Match, name string, args ...uint64) error {
 		return fmt.Errorf("add to table %s: %w", t.Name, err)
 	}
 	for i := range match {
-		if err := match[i].suits(&t.Keys[i]); err != nil {
+		if err := suits(match[i], &t.Keys[i]); err != nil {
 			return fmt.Errorf("add to table %s: key %s: %w", t.Name, t.Keys[i].Name, err)
 		}
 	}
@@ -428,13 +375,13 @@ func (t *Table) Clear() error {
 }
 
 // suits says whether a key can be matched like this.
-func (w *Match) suits(k *Key) error {
+func suits(w Match, k *Key) error {
 	all := Mask(k.Width)
 	switch {
 	case (w.Value|w.Mask|w.High)&^all != 0:
-		return fmt.Errorf("%+v has more than %d bits", *w, k.Width)
+		return fmt.Errorf("%+v has more than %d bits", w, k.Width)
 	case w.Range != (k.Kind == "range"):
-		return fmt.Errorf("%+v where the key is %s", *w, k.Kind)
+		return fmt.Errorf("%+v where the key is %s", w, k.Kind)
 	case w.Range && w.Value > w.High:
 		return fmt.Errorf("%d .. %d is empty", w.Value, w.High)
 	case k.Kind == "exact" && w.Mask != all:

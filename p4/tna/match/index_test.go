@@ -1,4 +1,4 @@
-package lang
+package match
 
 import (
 	"math/rand/v2"
@@ -19,15 +19,15 @@ func TestIndex(t *testing.T) {
 			}
 			masks = append(masks, m)
 		}
-		rows := make([]*Row, 4+r.IntN(60))
+		rows := make([][]One, 4+r.IntN(60))
 		for n := range rows {
 			m := masks[r.IntN(len(masks))]
-			rows[n] = &Row{Match: make([]Match, keys)}
-			for i := range rows[n].Match {
-				rows[n].Match[i] = Match{Value: r.Uint64N(16) & m[i], Mask: m[i]}
+			rows[n] = make([]One, keys)
+			for i := range rows[n] {
+				rows[n][i] = One{Value: r.Uint64N(16) & m[i], Mask: m[i]}
 			}
 		}
-		x := newIndex(rows)
+		x := NewIndex(len(rows), func(at int) []One { return rows[at] })
 		if x.groups == nil {
 			continue
 		}
@@ -37,14 +37,14 @@ func TestIndex(t *testing.T) {
 			for i := range vals {
 				vals[i] = r.Uint64N(16)
 			}
-			var want *Row
-			for _, row := range rows {
-				if row.fits(vals, undef) == 1 {
-					want = row
+			want := -1
+			for at, row := range rows {
+				if Fits(row, vals, undef) == 1 {
+					want = at
 					break
 				}
 			}
-			if got := x.find(vals); got != want {
+			if got := x.First(vals); got != want {
 				t.Fatalf("%v: row %v, want %v", vals, got, want)
 			}
 		}
