@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/cilium/ebpf"
@@ -96,19 +97,11 @@ func (a *Array) addBatch(n, first int, dst []uint64) {
 }
 
 func (a *Array) readOne(key uint32, dst []uint64) error {
-	if !a.PerCPU {
-		b := make([]byte, a.ElemSize)
-		if err := a.m.Lookup(key, b); err != nil {
-			return err
-		}
-		addBytes(dst, b)
-		return nil
-	}
-	var perCPU [][]byte
-	if err := a.m.Lookup(key, &perCPU); err != nil {
+	copies, err := a.element(key)
+	if err != nil {
 		return err
 	}
-	for _, b := range perCPU {
+	for _, b := range copies {
 		addBytes(dst, b)
 	}
 	return nil
@@ -137,6 +130,9 @@ func (a *Array) zero(keys []uint32) error {
 
 func (a *Array) zeroBatch(keys []uint32) error {
 	err := a.writeBatch(keys, make([]uint64, len(keys)))
+	if errors.Is(err, ebpf.ErrNotSupported) {
+		err = a.zeroRows(keys)
+	}
 	if !errors.Is(err, ebpf.ErrNotSupported) {
 		return err
 	}
@@ -150,6 +146,17 @@ func (a *Array) zeroBatch(keys []uint32) error {
 		}
 	}
 	return nil
+}
+
+// zeroRows sets elements of several words a CPU to zero in one system call, where the kernel can.
+func (a *Array) zeroRows(keys []uint32) error {
+	if a.scratch.unsupported || !a.PerCPU || a.ElemSize%8 != 0 {
+		return ebpf.ErrNotSupported
+	}
+	n := len(keys) * PossibleCPUs()
+	rows := reflect.MakeSlice(reflect.SliceOf(reflect.ArrayOf(a.wordsPerElement(), reflect.TypeFor[uint64]())), n, n)
+	_, err := a.m.BatchUpdate(keys, rows.Interface(), nil)
+	return err
 }
 
 // writeBatch writes elements of one word in one system call, the same on all CPUs, where the kernel can (per CPU: Linux 5.13).

@@ -2,11 +2,14 @@ package maps
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 
 	"github.com/xdpmon/xdpmon/tests/testutil"
 )
@@ -98,4 +101,59 @@ func (s *shaped) check(t *testing.T, bank int) {
 			t.Fatalf("bank %d: word %d is %d, want %d", bank, i, v, s.want[bank][i])
 		}
 	}
+}
+
+// TestWordsOfARow: arrays side by side of which each CPU has its own are read and written one by one, and all together as rows; words cut off are gone from map
+// and names.
+func TestWordsOfARow(t *testing.T) {
+	testutil.NeedRoot(t)
+	element := &btf.Struct{Name: "row_t", Size: 32, Members: []btf.Member{{Name: "of", Type: &btf.Array{Index: word32, Type: word64, Nelems: 4}}}}
+	spec := &ebpf.MapSpec{Name: "row", Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: 32, MaxEntries: 6, Key: word32, Value: element,
+		Tags: []string{TagRegister, TagBanked, "pisa:arrays=row_c@6,row_k0@1,row_k1@2,row_k2@3"}}
+	collection := &ebpf.CollectionSpec{Maps: map[string]*ebpf.MapSpec{"row": spec}}
+	if err := SetWords(collection, "row", 3); err != nil || spec.ValueSize != 24 {
+		t.Fatalf("cut to %d bytes: %v", spec.ValueSize, err)
+	}
+	if places := Places("row", spec); len(places) != 3 || places[2] != (Place{"row_k1", 2, 8}) || MapOf(collection, "row_k1") != spec || MapOf(collection, "row_k2") != nil {
+		t.Errorf("arrays %v", places)
+	}
+	if err := SetWords(collection, "row", 4); !errors.Is(err, ErrWords) {
+		t.Errorf("a word that is gone comes back: %v", err)
+	}
+	set := NewSet(collection, map[string]*ebpf.Map{"row": newMap(t, spec)})
+	count, key, rows := arrayOf(t, set, "row_c"), arrayOf(t, set, "row_k1"), arrayOf(t, set, "row")
+	last := PossibleCPUs() - 1
+	if err := errors.Join(count.PutCPU(0, 1, 0, 5), count.PutCPU(last, 1, 0, 6), key.PutCPU(last, 1, 0, 7), key.PutCPU(last, 4, 0, 8)); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := key.AtCPU(last, 1); err != nil || v != 7 {
+		t.Errorf("word %d, %v", v, err)
+	}
+	if copies, err := count.ReadPerCPU(0); err != nil || copies[last][1] != 6 || copies[last][0] != 0 {
+		t.Errorf("column %v, %v", copies, err)
+	}
+	copies, err := rows.ReadResetPerCPU(0)
+	if err != nil || !slices.Equal(copies[last], []uint64{0, 0, 0, 6, 0, 7, 0, 0, 0}) || last > 0 && copies[0][3] != 5 {
+		t.Errorf("rows %v, %v", copies, err)
+	}
+	if words, err := count.Read(0, nil); err != nil || words[1] != 0 {
+		t.Errorf("%v are left, %v", words, err)
+	}
+	if words, err := key.ReadReset(1, nil); err != nil || words[1] != 8 {
+		t.Errorf("the other bank has %v, %v", words, err)
+	}
+	if words, err := key.Read(1, nil); err != nil || words[1] != 0 {
+		t.Errorf("%v are left of one word, %v", words, err)
+	}
+}
+
+var word32, word64 = &btf.Int{Name: "__u32", Size: 4}, &btf.Int{Name: "__u64", Size: 8}
+
+func arrayOf(t *testing.T, set *Set, name string) *Array {
+	t.Helper()
+	a, err := set.Array(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
 }

@@ -2,22 +2,107 @@ package maps
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 )
 
-// tagArrays names register arrays that stand side by side in one map: an element of the map has a word of each.
-const tagArrays = "pisa:arrays="
+const (
+	// tagArrays names register arrays that stand side by side in one map: an element of the map has a word of each.
+	tagArrays = "pisa:arrays="
+	// atStage is between the name of such an array and its stage, where that is not the map's.
+	atStage = "@"
+)
 
-// Arrays are the names of the register arrays in a map: its own name, if it is one.
-func Arrays(name string, ms *ebpf.MapSpec) []string {
+// ErrWords is returned where a map has no words to cut off.
+var ErrWords = errors.New("it has no such number of words")
+
+// Place is a register array of a map.
+type Place struct {
+	Name  string
+	Stage int
+	Width int // bytes
+}
+
+// Places are the register arrays in a map: itself, if it is one.
+func Places(name string, ms *ebpf.MapSpec) (list []Place) {
+	stage, _ := Stage(ms)
+	names := listed(ms)
+	if names == nil {
+		return []Place{{name, stage, int(ms.ValueSize)}}
+	}
+	for _, name := range names {
+		one := Place{name, stage, int(ms.ValueSize) / len(names)}
+		if own, at, apart := strings.Cut(name, atStage); apart {
+			one.Name = own
+			one.Stage, _ = strconv.Atoi(at)
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+// listed is what a map's tag says of its arrays; nil without one.
+func listed(ms *ebpf.MapSpec) []string {
 	for _, tag := range ms.Tags {
 		if names, ok := strings.CutPrefix(tag, tagArrays); ok {
 			return strings.Split(names, ",")
 		}
 	}
-	return []string{name}
+	return nil
+}
+
+// MapOf is the map that a register array is in; nil: there is none of that name.
+func MapOf(spec *ebpf.CollectionSpec, array string) *ebpf.MapSpec {
+	if ms, ok := spec.Maps[array]; ok {
+		return ms
+	}
+	for name, ms := range spec.Maps {
+		if slices.ContainsFunc(Places(name, ms), func(p Place) bool { return p.Name == array }) {
+			return ms
+		}
+	}
+	return nil
+}
+
+// SetWords leaves the first n arrays of a map in which several stand side by side: a program that is configured not to touch the others takes no memory
+// for them.
+func SetWords(spec *ebpf.CollectionSpec, name string, n int) error {
+	ms, ok := spec.Maps[name]
+	if !ok {
+		return fmt.Errorf("cut words of array %s: %w", name, ErrNoMap)
+	}
+	names, value := listed(ms), cutType(ms.Value, n)
+	if n < 1 || n > len(names) || value == nil {
+		return fmt.Errorf("cut words of array %s to %d: %w", name, n, ErrWords)
+	}
+	for i, tag := range ms.Tags {
+		if strings.HasPrefix(tag, tagArrays) {
+			ms.Tags = slices.Clone(ms.Tags)
+			ms.Tags[i] = tagArrays + strings.Join(names[:n], ",")
+		}
+	}
+	ms.Value, ms.ValueSize = value, uint32(8*n)
+	return nil
+}
+
+// cutType is the type of an element with n words: `struct { __u64 of[n]; }`. The kernel compares it with the value's size.
+func cutType(t btf.Type, n int) btf.Type {
+	element, ok := btf.Copy(t).(*btf.Struct)
+	if !ok || len(element.Members) != 1 {
+		return nil
+	}
+	words, ok := element.Members[0].Type.(*btf.Array)
+	if !ok {
+		return nil
+	}
+	words.Nelems, element.Size = uint32(n), uint32(8*n)
+	return element
 }
 
 // word is where an array is that stands beside others.
@@ -29,9 +114,9 @@ type word struct {
 // apart are the arrays of a map that stand side by side.
 func (a *Array) apart(ms *ebpf.MapSpec) map[string]*Array {
 	list := map[string]*Array{}
-	for i, name := range Arrays(a.Name, ms) {
-		if name != a.Name {
-			list[name] = &Array{Name: name, Kind: a.Kind, Entries: a.Entries, Banks: a.Banks, ElemSize: 8, m: a.m, tags: a.tags, among: word{a, i}}
+	for i, p := range Places(a.Name, ms) {
+		if p.Name != a.Name {
+			list[p.Name] = &Array{Name: p.Name, Kind: a.Kind, Entries: a.Entries, Banks: a.Banks, ElemSize: 8, PerCPU: a.PerCPU, m: a.m, tags: a.tags, among: word{a, i}}
 		}
 	}
 	return list
@@ -64,15 +149,30 @@ func (w word) read(first int, dst []uint64) error {
 // put writes elements and leaves the arrays beside as they are.
 func (w word) put(keys []uint32, words []uint64) error {
 	w.of.written = true
-	b := make([]byte, w.of.ElemSize)
 	for i, key := range keys {
-		if err := w.of.m.Lookup(key, b); err != nil {
+		copies, err := w.of.element(key)
+		if err != nil {
 			return err
 		}
-		binary.NativeEndian.PutUint64(b[8*w.place:], words[i])
-		if err := w.of.m.Update(key, b, ebpf.UpdateAny); err != nil {
+		for _, b := range copies {
+			binary.NativeEndian.PutUint64(b[8*w.place:], words[i])
+		}
+		var value any = copies
+		if !w.of.PerCPU {
+			value = copies[0]
+		}
+		if err := w.of.m.Update(key, value, ebpf.UpdateAny); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// element is what a map holds for a key: a copy a CPU, or one.
+func (a *Array) element(key uint32) (copies [][]byte, err error) {
+	if a.PerCPU {
+		return copies, a.m.Lookup(key, &copies)
+	}
+	b := make([]byte, a.ElemSize)
+	return [][]byte{b}, a.m.Lookup(key, b)
 }

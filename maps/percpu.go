@@ -1,6 +1,7 @@
 package maps
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -8,15 +9,19 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// ReadPerCPU returns a bank of a per-CPU array of 64-bit words, each CPU's copy by itself: [cpu][entry]. Records of
-// several words must not be added up.
+// ReadPerCPU returns a bank of a per-CPU array of 64-bit words, each CPU's copy by itself: [cpu][entry], and of elements of several words
+// [cpu][entry * words + word]. Records of several words must not be added up.
 func (a *Array) ReadPerCPU(bank int) ([][]uint64, error) {
-	if !a.PerCPU || a.ElemSize != 8 {
-		return nil, fmt.Errorf("read array %s: it does not hold a word a CPU", a.Name)
+	if !a.PerCPU || a.ElemSize%8 != 0 {
+		return nil, fmt.Errorf("read array %s: it does not hold words a CPU", a.Name)
+	}
+	if a.among.of != nil {
+		rows, err := a.among.of.ReadPerCPU(bank)
+		return a.among.columns(rows), err
 	}
 	copies := make([][]uint64, PossibleCPUs())
 	for c := range copies {
-		copies[c] = make([]uint64, a.Entries)
+		copies[c] = make([]uint64, a.Words())
 	}
 	if a.isQuiet(bank) {
 		return copies, nil
@@ -28,6 +33,19 @@ func (a *Array) ReadPerCPU(bank int) ([][]uint64, error) {
 	return copies, nil
 }
 
+// columns are the words of one array in rows of several, by CPU.
+func (w word) columns(rows [][]uint64) (columns [][]uint64) {
+	n := w.of.wordsPerElement()
+	for _, words := range rows {
+		column := make([]uint64, 0, len(words)/n)
+		for at := w.place; at < len(words); at += n {
+			column = append(column, words[at])
+		}
+		columns = append(columns, column)
+	}
+	return columns
+}
+
 // ReadResetPerCPU reads a closed bank and sets the words of all CPUs that are not zero back to zero: flip first.
 func (a *Array) ReadResetPerCPU(bank int) ([][]uint64, error) {
 	copies, err := a.ReadPerCPU(bank)
@@ -35,12 +53,64 @@ func (a *Array) ReadResetPerCPU(bank int) ([][]uint64, error) {
 		return nil, err
 	}
 	a.keys = a.keys[:0]
+	w := a.wordsPerElement()
 	for e := range a.Entries {
-		if slices.ContainsFunc(copies, func(words []uint64) bool { return words[e] != 0 }) {
+		used := func(words []uint64) bool {
+			return slices.ContainsFunc(words[e*w:(e+1)*w], func(v uint64) bool { return v != 0 })
+		}
+		if slices.ContainsFunc(copies, used) {
 			a.keys = append(a.keys, uint32(bank*a.Entries+e))
 		}
 	}
 	return copies, a.zero(a.keys)
+}
+
+// PutCPU writes a word of an element of one core's copy; of an array that stands beside others, its own. Other words and cores keep what they hold.
+func (a *Array) PutCPU(cpu int, key uint32, word int, v uint64) error {
+	of, place := a.holder(word)
+	of.written = true
+	copies, err := of.element(key)
+	if err != nil {
+		return fmt.Errorf("read array %s: %w", a.Name, err)
+	}
+	for c := range copies {
+		copies[c] = copies[c][:of.ElemSize] // the kernel's are multiples of 8 bytes
+	}
+	setBytes(copies[cpu][8*place:], v)
+	if err := of.m.Update(key, copies, ebpf.UpdateAny); err != nil {
+		return fmt.Errorf("write array %s: %w", a.Name, err)
+	}
+	return nil
+}
+
+// AtCPU is the first word of an element of one core's copy; of an array that stands beside others, its own.
+func (a *Array) AtCPU(cpu int, key uint32) (uint64, error) {
+	of, word := a.holder(0)
+	copies, err := of.element(key)
+	if err != nil {
+		return 0, fmt.Errorf("read array %s: %w", a.Name, err)
+	}
+	var v [1]uint64
+	addBytes(v[:], copies[cpu][8*word:])
+	return v[0], nil
+}
+
+// Alone says whether no other array stands in its map.
+func (a *Array) Alone() bool { return a.among.of == nil }
+
+// holder is the array that has a word's element, and the word's place in it.
+func (a *Array) holder(word int) (*Array, int) {
+	if a.among.of == nil {
+		return a, word
+	}
+	return a.among.of, a.among.place
+}
+
+// setBytes writes a word into an element, which may have fewer bytes than a word.
+func setBytes(element []byte, v uint64) {
+	var word [8]byte
+	binary.NativeEndian.PutUint64(word[:], v)
+	copy(element, word[:])
 }
 
 func (a *Array) readCopies(first int, copies [][]uint64) error {
@@ -59,13 +129,14 @@ func (a *Array) readCopies(first int, copies [][]uint64) error {
 			return nil
 		}
 	}
-	var words []uint64
+	w := a.wordsPerElement()
 	for e := range a.Entries {
-		if err := a.m.Lookup(uint32(first+e), &words); err != nil {
+		elements, err := a.element(uint32(first + e))
+		if err != nil {
 			return err
 		}
 		for c := range copies {
-			copies[c][e] = words[c]
+			addBytes(copies[c][e*w:(e+1)*w], elements[c])
 		}
 	}
 	return nil
@@ -73,10 +144,11 @@ func (a *Array) readCopies(first int, copies [][]uint64) error {
 
 // splitBatch hands the n elements of the scratch buffer to the CPUs that they belong to.
 func (a *Array) splitBatch(n, first int, copies [][]uint64) {
+	w := a.wordsPerElement()
 	for i, key := range a.scratch.keys[:n] {
 		if e := int(key) - first; e >= 0 && e < a.Entries {
 			for c := range copies {
-				copies[c][e] = a.scratch.u64[i*len(copies)+c]
+				copy(copies[c][e*w:(e+1)*w], a.scratch.u64[(i*len(copies)+c)*w:])
 			}
 		}
 	}

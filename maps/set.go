@@ -109,7 +109,7 @@ func (s *Set) Forget() error {
 
 // forget a bank. Most words that each CPU has are zero already, and reading them takes a fifth of the time of writing them.
 func (a *Array) forget(bank int) (err error) {
-	if !a.PerCPU || a.ElemSize != 8 {
+	if !a.PerCPU || a.ElemSize%8 != 0 {
 		return a.Reset(bank)
 	}
 	a.words, err = a.ReadReset(bank, a.words)

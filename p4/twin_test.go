@@ -98,10 +98,8 @@ func registersOf(spec *ebpf.CollectionSpec) map[string]register {
 		if !isRegister || m.MaxEntries == banks {
 			continue
 		}
-		stage, _ := maps.Stage(m)
-		names := maps.Arrays(name, m)
-		for _, name := range names {
-			found[name] = register{name: name, width: int(m.ValueSize) * 8 / len(names), entries: uint64(m.MaxEntries), stage: stage}
+		for _, p := range maps.Places(name, m) {
+			found[p.Name] = register{name: p.Name, width: 8 * p.Width, entries: uint64(m.MaxEntries), stage: p.Stage}
 		}
 	}
 	return found

@@ -36,6 +36,26 @@ type HhhHhhCountsT struct {
 	C [8]uint64
 }
 
+type HhhHhhW0T struct {
+	_  structs.HostLayout
+	Of [6]uint64
+}
+
+type HhhHhhW1T struct {
+	_  structs.HostLayout
+	Of [6]uint64
+}
+
+type HhhHhhW2T struct {
+	_  structs.HostLayout
+	Of [6]uint64
+}
+
+type HhhHhhW3T struct {
+	_  structs.HostLayout
+	Of [6]uint64
+}
+
 type HhhPhv struct {
 	_        structs.HostLayout
 	Now      uint64
@@ -103,31 +123,7 @@ const (
 	HhhMapChainXdp        = "chain_xdp"
 	HhhMapHashCrcTables   = "hash_crc_tables"
 	HhhMapHhhByte         = "hhh_byte"
-	HhhMapHhhC0           = "hhh_c0"
-	HhhMapHhhC1           = "hhh_c1"
-	HhhMapHhhC2           = "hhh_c2"
-	HhhMapHhhC3           = "hhh_c3"
 	HhhMapHhhCounts       = "hhh_counts"
-	HhhMapHhhK00          = "hhh_k00"
-	HhhMapHhhK01          = "hhh_k01"
-	HhhMapHhhK02          = "hhh_k02"
-	HhhMapHhhK03          = "hhh_k03"
-	HhhMapHhhK04          = "hhh_k04"
-	HhhMapHhhK10          = "hhh_k10"
-	HhhMapHhhK11          = "hhh_k11"
-	HhhMapHhhK12          = "hhh_k12"
-	HhhMapHhhK13          = "hhh_k13"
-	HhhMapHhhK14          = "hhh_k14"
-	HhhMapHhhK20          = "hhh_k20"
-	HhhMapHhhK21          = "hhh_k21"
-	HhhMapHhhK22          = "hhh_k22"
-	HhhMapHhhK23          = "hhh_k23"
-	HhhMapHhhK24          = "hhh_k24"
-	HhhMapHhhK30          = "hhh_k30"
-	HhhMapHhhK31          = "hhh_k31"
-	HhhMapHhhK32          = "hhh_k32"
-	HhhMapHhhK33          = "hhh_k33"
-	HhhMapHhhK34          = "hhh_k34"
 	HhhMapHhhS0c0         = "hhh_s0c0"
 	HhhMapHhhS0c1         = "hhh_s0c1"
 	HhhMapHhhS0k0         = "hhh_s0k0"
@@ -157,6 +153,10 @@ const (
 	HhhMapHhhS6k0         = "hhh_s6k0"
 	HhhMapHhhS6k1         = "hhh_s6k1"
 	HhhMapHhhT            = "hhh_t"
+	HhhMapHhhW0           = "hhh_w0"
+	HhhMapHhhW1           = "hhh_w1"
+	HhhMapHhhW2           = "hhh_w2"
+	HhhMapHhhW3           = "hhh_w3"
 	HhhMapPhvScratch      = "phv_scratch"
 	HhhMapRecircBudget    = "recirc_budget"
 	HhhMapRecircTc        = "recirc_tc"
@@ -171,30 +171,6 @@ const (
 	HhhVarHashSeed        = "hash_seed"
 	HhhVarHhhByteEntries  = "hhh_byte_entries"
 	HhhVarHhhBytes        = "hhh_bytes"
-	HhhVarHhhC0Entries    = "hhh_c0_entries"
-	HhhVarHhhC1Entries    = "hhh_c1_entries"
-	HhhVarHhhC2Entries    = "hhh_c2_entries"
-	HhhVarHhhC3Entries    = "hhh_c3_entries"
-	HhhVarHhhK00Entries   = "hhh_k00_entries"
-	HhhVarHhhK01Entries   = "hhh_k01_entries"
-	HhhVarHhhK02Entries   = "hhh_k02_entries"
-	HhhVarHhhK03Entries   = "hhh_k03_entries"
-	HhhVarHhhK04Entries   = "hhh_k04_entries"
-	HhhVarHhhK10Entries   = "hhh_k10_entries"
-	HhhVarHhhK11Entries   = "hhh_k11_entries"
-	HhhVarHhhK12Entries   = "hhh_k12_entries"
-	HhhVarHhhK13Entries   = "hhh_k13_entries"
-	HhhVarHhhK14Entries   = "hhh_k14_entries"
-	HhhVarHhhK20Entries   = "hhh_k20_entries"
-	HhhVarHhhK21Entries   = "hhh_k21_entries"
-	HhhVarHhhK22Entries   = "hhh_k22_entries"
-	HhhVarHhhK23Entries   = "hhh_k23_entries"
-	HhhVarHhhK24Entries   = "hhh_k24_entries"
-	HhhVarHhhK30Entries   = "hhh_k30_entries"
-	HhhVarHhhK31Entries   = "hhh_k31_entries"
-	HhhVarHhhK32Entries   = "hhh_k32_entries"
-	HhhVarHhhK33Entries   = "hhh_k33_entries"
-	HhhVarHhhK34Entries   = "hhh_k34_entries"
 	HhhVarHhhLevels4      = "hhh_levels4"
 	HhhVarHhhLevels6      = "hhh_levels6"
 	HhhVarHhhS0c0Entries  = "hhh_s0c0_entries"
@@ -231,6 +207,10 @@ const (
 	HhhVarHhhStacking     = "hhh_stacking"
 	HhhVarHhhStep         = "hhh_step"
 	HhhVarHhhT_entries    = "hhh_t_entries"
+	HhhVarHhhW0Entries    = "hhh_w0_entries"
+	HhhVarHhhW1Entries    = "hhh_w1_entries"
+	HhhVarHhhW2Entries    = "hhh_w2_entries"
+	HhhVarHhhW3Entries    = "hhh_w3_entries"
 	HhhVarKeyFamily       = "key_family"
 	HhhVarKeyFields       = "key_fields"
 	HhhVarKeyTagged       = "key_tagged"
@@ -303,31 +283,7 @@ type HhhMapSpecs struct {
 	ChainXdp      *ebpf.MapSpec `ebpf:"chain_xdp"`
 	HashCrcTables *ebpf.MapSpec `ebpf:"hash_crc_tables"`
 	HhhByte       *ebpf.MapSpec `ebpf:"hhh_byte"`
-	HhhC0         *ebpf.MapSpec `ebpf:"hhh_c0"`
-	HhhC1         *ebpf.MapSpec `ebpf:"hhh_c1"`
-	HhhC2         *ebpf.MapSpec `ebpf:"hhh_c2"`
-	HhhC3         *ebpf.MapSpec `ebpf:"hhh_c3"`
 	HhhCounts     *ebpf.MapSpec `ebpf:"hhh_counts"`
-	HhhK00        *ebpf.MapSpec `ebpf:"hhh_k00"`
-	HhhK01        *ebpf.MapSpec `ebpf:"hhh_k01"`
-	HhhK02        *ebpf.MapSpec `ebpf:"hhh_k02"`
-	HhhK03        *ebpf.MapSpec `ebpf:"hhh_k03"`
-	HhhK04        *ebpf.MapSpec `ebpf:"hhh_k04"`
-	HhhK10        *ebpf.MapSpec `ebpf:"hhh_k10"`
-	HhhK11        *ebpf.MapSpec `ebpf:"hhh_k11"`
-	HhhK12        *ebpf.MapSpec `ebpf:"hhh_k12"`
-	HhhK13        *ebpf.MapSpec `ebpf:"hhh_k13"`
-	HhhK14        *ebpf.MapSpec `ebpf:"hhh_k14"`
-	HhhK20        *ebpf.MapSpec `ebpf:"hhh_k20"`
-	HhhK21        *ebpf.MapSpec `ebpf:"hhh_k21"`
-	HhhK22        *ebpf.MapSpec `ebpf:"hhh_k22"`
-	HhhK23        *ebpf.MapSpec `ebpf:"hhh_k23"`
-	HhhK24        *ebpf.MapSpec `ebpf:"hhh_k24"`
-	HhhK30        *ebpf.MapSpec `ebpf:"hhh_k30"`
-	HhhK31        *ebpf.MapSpec `ebpf:"hhh_k31"`
-	HhhK32        *ebpf.MapSpec `ebpf:"hhh_k32"`
-	HhhK33        *ebpf.MapSpec `ebpf:"hhh_k33"`
-	HhhK34        *ebpf.MapSpec `ebpf:"hhh_k34"`
 	HhhS0c0       *ebpf.MapSpec `ebpf:"hhh_s0c0"`
 	HhhS0c1       *ebpf.MapSpec `ebpf:"hhh_s0c1"`
 	HhhS0k0       *ebpf.MapSpec `ebpf:"hhh_s0k0"`
@@ -357,6 +313,10 @@ type HhhMapSpecs struct {
 	HhhS6k0       *ebpf.MapSpec `ebpf:"hhh_s6k0"`
 	HhhS6k1       *ebpf.MapSpec `ebpf:"hhh_s6k1"`
 	HhhT          *ebpf.MapSpec `ebpf:"hhh_t"`
+	HhhW0         *ebpf.MapSpec `ebpf:"hhh_w0"`
+	HhhW1         *ebpf.MapSpec `ebpf:"hhh_w1"`
+	HhhW2         *ebpf.MapSpec `ebpf:"hhh_w2"`
+	HhhW3         *ebpf.MapSpec `ebpf:"hhh_w3"`
 	PhvScratch    *ebpf.MapSpec `ebpf:"phv_scratch"`
 	RecircBudget  *ebpf.MapSpec `ebpf:"recirc_budget"`
 	RecircTc      *ebpf.MapSpec `ebpf:"recirc_tc"`
@@ -375,30 +335,6 @@ type HhhVariableSpecs struct {
 	HashSeed        *ebpf.VariableSpec `ebpf:"hash_seed"`
 	HhhByteEntries  *ebpf.VariableSpec `ebpf:"hhh_byte_entries"`
 	HhhBytes        *ebpf.VariableSpec `ebpf:"hhh_bytes"`
-	HhhC0Entries    *ebpf.VariableSpec `ebpf:"hhh_c0_entries"`
-	HhhC1Entries    *ebpf.VariableSpec `ebpf:"hhh_c1_entries"`
-	HhhC2Entries    *ebpf.VariableSpec `ebpf:"hhh_c2_entries"`
-	HhhC3Entries    *ebpf.VariableSpec `ebpf:"hhh_c3_entries"`
-	HhhK00Entries   *ebpf.VariableSpec `ebpf:"hhh_k00_entries"`
-	HhhK01Entries   *ebpf.VariableSpec `ebpf:"hhh_k01_entries"`
-	HhhK02Entries   *ebpf.VariableSpec `ebpf:"hhh_k02_entries"`
-	HhhK03Entries   *ebpf.VariableSpec `ebpf:"hhh_k03_entries"`
-	HhhK04Entries   *ebpf.VariableSpec `ebpf:"hhh_k04_entries"`
-	HhhK10Entries   *ebpf.VariableSpec `ebpf:"hhh_k10_entries"`
-	HhhK11Entries   *ebpf.VariableSpec `ebpf:"hhh_k11_entries"`
-	HhhK12Entries   *ebpf.VariableSpec `ebpf:"hhh_k12_entries"`
-	HhhK13Entries   *ebpf.VariableSpec `ebpf:"hhh_k13_entries"`
-	HhhK14Entries   *ebpf.VariableSpec `ebpf:"hhh_k14_entries"`
-	HhhK20Entries   *ebpf.VariableSpec `ebpf:"hhh_k20_entries"`
-	HhhK21Entries   *ebpf.VariableSpec `ebpf:"hhh_k21_entries"`
-	HhhK22Entries   *ebpf.VariableSpec `ebpf:"hhh_k22_entries"`
-	HhhK23Entries   *ebpf.VariableSpec `ebpf:"hhh_k23_entries"`
-	HhhK24Entries   *ebpf.VariableSpec `ebpf:"hhh_k24_entries"`
-	HhhK30Entries   *ebpf.VariableSpec `ebpf:"hhh_k30_entries"`
-	HhhK31Entries   *ebpf.VariableSpec `ebpf:"hhh_k31_entries"`
-	HhhK32Entries   *ebpf.VariableSpec `ebpf:"hhh_k32_entries"`
-	HhhK33Entries   *ebpf.VariableSpec `ebpf:"hhh_k33_entries"`
-	HhhK34Entries   *ebpf.VariableSpec `ebpf:"hhh_k34_entries"`
 	HhhLevels4      *ebpf.VariableSpec `ebpf:"hhh_levels4"`
 	HhhLevels6      *ebpf.VariableSpec `ebpf:"hhh_levels6"`
 	HhhS0c0Entries  *ebpf.VariableSpec `ebpf:"hhh_s0c0_entries"`
@@ -435,6 +371,10 @@ type HhhVariableSpecs struct {
 	HhhStacking     *ebpf.VariableSpec `ebpf:"hhh_stacking"`
 	HhhStep         *ebpf.VariableSpec `ebpf:"hhh_step"`
 	HhhT_entries    *ebpf.VariableSpec `ebpf:"hhh_t_entries"`
+	HhhW0Entries    *ebpf.VariableSpec `ebpf:"hhh_w0_entries"`
+	HhhW1Entries    *ebpf.VariableSpec `ebpf:"hhh_w1_entries"`
+	HhhW2Entries    *ebpf.VariableSpec `ebpf:"hhh_w2_entries"`
+	HhhW3Entries    *ebpf.VariableSpec `ebpf:"hhh_w3_entries"`
 	KeyFamily       *ebpf.VariableSpec `ebpf:"key_family"`
 	KeyFields       *ebpf.VariableSpec `ebpf:"key_fields"`
 	KeyTagged       *ebpf.VariableSpec `ebpf:"key_tagged"`
@@ -477,31 +417,7 @@ type HhhMaps struct {
 	ChainXdp      *ebpf.Map `ebpf:"chain_xdp"`
 	HashCrcTables *ebpf.Map `ebpf:"hash_crc_tables"`
 	HhhByte       *ebpf.Map `ebpf:"hhh_byte"`
-	HhhC0         *ebpf.Map `ebpf:"hhh_c0"`
-	HhhC1         *ebpf.Map `ebpf:"hhh_c1"`
-	HhhC2         *ebpf.Map `ebpf:"hhh_c2"`
-	HhhC3         *ebpf.Map `ebpf:"hhh_c3"`
 	HhhCounts     *ebpf.Map `ebpf:"hhh_counts"`
-	HhhK00        *ebpf.Map `ebpf:"hhh_k00"`
-	HhhK01        *ebpf.Map `ebpf:"hhh_k01"`
-	HhhK02        *ebpf.Map `ebpf:"hhh_k02"`
-	HhhK03        *ebpf.Map `ebpf:"hhh_k03"`
-	HhhK04        *ebpf.Map `ebpf:"hhh_k04"`
-	HhhK10        *ebpf.Map `ebpf:"hhh_k10"`
-	HhhK11        *ebpf.Map `ebpf:"hhh_k11"`
-	HhhK12        *ebpf.Map `ebpf:"hhh_k12"`
-	HhhK13        *ebpf.Map `ebpf:"hhh_k13"`
-	HhhK14        *ebpf.Map `ebpf:"hhh_k14"`
-	HhhK20        *ebpf.Map `ebpf:"hhh_k20"`
-	HhhK21        *ebpf.Map `ebpf:"hhh_k21"`
-	HhhK22        *ebpf.Map `ebpf:"hhh_k22"`
-	HhhK23        *ebpf.Map `ebpf:"hhh_k23"`
-	HhhK24        *ebpf.Map `ebpf:"hhh_k24"`
-	HhhK30        *ebpf.Map `ebpf:"hhh_k30"`
-	HhhK31        *ebpf.Map `ebpf:"hhh_k31"`
-	HhhK32        *ebpf.Map `ebpf:"hhh_k32"`
-	HhhK33        *ebpf.Map `ebpf:"hhh_k33"`
-	HhhK34        *ebpf.Map `ebpf:"hhh_k34"`
 	HhhS0c0       *ebpf.Map `ebpf:"hhh_s0c0"`
 	HhhS0c1       *ebpf.Map `ebpf:"hhh_s0c1"`
 	HhhS0k0       *ebpf.Map `ebpf:"hhh_s0k0"`
@@ -531,6 +447,10 @@ type HhhMaps struct {
 	HhhS6k0       *ebpf.Map `ebpf:"hhh_s6k0"`
 	HhhS6k1       *ebpf.Map `ebpf:"hhh_s6k1"`
 	HhhT          *ebpf.Map `ebpf:"hhh_t"`
+	HhhW0         *ebpf.Map `ebpf:"hhh_w0"`
+	HhhW1         *ebpf.Map `ebpf:"hhh_w1"`
+	HhhW2         *ebpf.Map `ebpf:"hhh_w2"`
+	HhhW3         *ebpf.Map `ebpf:"hhh_w3"`
 	PhvScratch    *ebpf.Map `ebpf:"phv_scratch"`
 	RecircBudget  *ebpf.Map `ebpf:"recirc_budget"`
 	RecircTc      *ebpf.Map `ebpf:"recirc_tc"`
@@ -547,31 +467,7 @@ func (m *HhhMaps) Close() error {
 		m.ChainXdp,
 		m.HashCrcTables,
 		m.HhhByte,
-		m.HhhC0,
-		m.HhhC1,
-		m.HhhC2,
-		m.HhhC3,
 		m.HhhCounts,
-		m.HhhK00,
-		m.HhhK01,
-		m.HhhK02,
-		m.HhhK03,
-		m.HhhK04,
-		m.HhhK10,
-		m.HhhK11,
-		m.HhhK12,
-		m.HhhK13,
-		m.HhhK14,
-		m.HhhK20,
-		m.HhhK21,
-		m.HhhK22,
-		m.HhhK23,
-		m.HhhK24,
-		m.HhhK30,
-		m.HhhK31,
-		m.HhhK32,
-		m.HhhK33,
-		m.HhhK34,
 		m.HhhS0c0,
 		m.HhhS0c1,
 		m.HhhS0k0,
@@ -601,6 +497,10 @@ func (m *HhhMaps) Close() error {
 		m.HhhS6k0,
 		m.HhhS6k1,
 		m.HhhT,
+		m.HhhW0,
+		m.HhhW1,
+		m.HhhW2,
+		m.HhhW3,
 		m.PhvScratch,
 		m.RecircBudget,
 		m.RecircTc,
@@ -620,30 +520,6 @@ type HhhVariables struct {
 	HashSeed        *ebpf.Variable `ebpf:"hash_seed"`
 	HhhByteEntries  *ebpf.Variable `ebpf:"hhh_byte_entries"`
 	HhhBytes        *ebpf.Variable `ebpf:"hhh_bytes"`
-	HhhC0Entries    *ebpf.Variable `ebpf:"hhh_c0_entries"`
-	HhhC1Entries    *ebpf.Variable `ebpf:"hhh_c1_entries"`
-	HhhC2Entries    *ebpf.Variable `ebpf:"hhh_c2_entries"`
-	HhhC3Entries    *ebpf.Variable `ebpf:"hhh_c3_entries"`
-	HhhK00Entries   *ebpf.Variable `ebpf:"hhh_k00_entries"`
-	HhhK01Entries   *ebpf.Variable `ebpf:"hhh_k01_entries"`
-	HhhK02Entries   *ebpf.Variable `ebpf:"hhh_k02_entries"`
-	HhhK03Entries   *ebpf.Variable `ebpf:"hhh_k03_entries"`
-	HhhK04Entries   *ebpf.Variable `ebpf:"hhh_k04_entries"`
-	HhhK10Entries   *ebpf.Variable `ebpf:"hhh_k10_entries"`
-	HhhK11Entries   *ebpf.Variable `ebpf:"hhh_k11_entries"`
-	HhhK12Entries   *ebpf.Variable `ebpf:"hhh_k12_entries"`
-	HhhK13Entries   *ebpf.Variable `ebpf:"hhh_k13_entries"`
-	HhhK14Entries   *ebpf.Variable `ebpf:"hhh_k14_entries"`
-	HhhK20Entries   *ebpf.Variable `ebpf:"hhh_k20_entries"`
-	HhhK21Entries   *ebpf.Variable `ebpf:"hhh_k21_entries"`
-	HhhK22Entries   *ebpf.Variable `ebpf:"hhh_k22_entries"`
-	HhhK23Entries   *ebpf.Variable `ebpf:"hhh_k23_entries"`
-	HhhK24Entries   *ebpf.Variable `ebpf:"hhh_k24_entries"`
-	HhhK30Entries   *ebpf.Variable `ebpf:"hhh_k30_entries"`
-	HhhK31Entries   *ebpf.Variable `ebpf:"hhh_k31_entries"`
-	HhhK32Entries   *ebpf.Variable `ebpf:"hhh_k32_entries"`
-	HhhK33Entries   *ebpf.Variable `ebpf:"hhh_k33_entries"`
-	HhhK34Entries   *ebpf.Variable `ebpf:"hhh_k34_entries"`
 	HhhLevels4      *ebpf.Variable `ebpf:"hhh_levels4"`
 	HhhLevels6      *ebpf.Variable `ebpf:"hhh_levels6"`
 	HhhS0c0Entries  *ebpf.Variable `ebpf:"hhh_s0c0_entries"`
@@ -680,6 +556,10 @@ type HhhVariables struct {
 	HhhStacking     *ebpf.Variable `ebpf:"hhh_stacking"`
 	HhhStep         *ebpf.Variable `ebpf:"hhh_step"`
 	HhhT_entries    *ebpf.Variable `ebpf:"hhh_t_entries"`
+	HhhW0Entries    *ebpf.Variable `ebpf:"hhh_w0_entries"`
+	HhhW1Entries    *ebpf.Variable `ebpf:"hhh_w1_entries"`
+	HhhW2Entries    *ebpf.Variable `ebpf:"hhh_w2_entries"`
+	HhhW3Entries    *ebpf.Variable `ebpf:"hhh_w3_entries"`
 	KeyFamily       *ebpf.Variable `ebpf:"key_family"`
 	KeyFields       *ebpf.Variable `ebpf:"key_fields"`
 	KeyTagged       *ebpf.Variable `ebpf:"key_tagged"`

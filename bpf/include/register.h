@@ -10,6 +10,7 @@
  *                  operation, or with one aligned store of the whole word.
  * REGISTERS        several arrays of one stage, side by side in one map because every packet asks them at one place: one lookup for all.
  *                  Each of them keeps the rules by itself; which one is touched has to be seen in the instruction.
+ * REGISTERS_PERCPU_BANKED  the same per CPU with two banks, and each array in a stage of its own: the words of a record.
  * REGISTER_BANKED  the same with two banks, for what accumulates over a window.
  * REGISTER_PERCPU_BANKED  per CPU and read back in the data plane, for records of more than one word: no core ever sees
  *                  half of another core's record. Every core runs the algorithm over its share of the packets, and the
@@ -53,6 +54,17 @@
 		t of[many];                                                                           \
 	};                                                                                            \
 	STAGED_MAP(name, BPF_MAP_TYPE_ARRAY, "register", stage, struct name##_t, n, n) TAG("pisa:arrays=" names)
+
+/* names: of each with its stage behind it, as "a@1,b@3": an array of a later stage is touched later, by the same lookup. Userspace may cut off arrays from the
+ * end that a configuration has no use for (maps.SetWords). */
+#define REGISTERS_PERCPU_BANKED(name, t, n, many, names)                                              \
+	ELEMENT(t);                                                                                   \
+	struct name##_t {                                                                             \
+		t of[many];                                                                           \
+	};                                                                                            \
+	const volatile __u32 name##_entries = n;                                                      \
+	ARRAY_MAP(name, BPF_MAP_TYPE_PERCPU_ARRAY, struct name##_t, 2 * (n))                          \
+	TAG("pisa:register") TAG("pisa:banked") TAG("pisa:arrays=" names)
 
 #define REGISTER_BANKED(name, stage, t, n)                                                            \
 	ELEMENT(t);                                                                                   \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The ways of PRECISION (Chen, "Designing Compact Data Structures for Network Measurement and Control", Princeton 2023, section 3.3): d register arrays of keys and counters, and who may enter.
  *
- * An includer defines WAYS_NAME(x), the name of its arrays (x is k00 .. k34 and c0 .. c3, t), before it includes this.
+ * An includer defines WAYS_NAME(x), the name of its arrays (x is w0 .. w3 of k00 .. k34 and c0 .. c3, and t), before it includes this.
  *
  * Ways are stacked (figure 3.1), at most four arrays a stage, and a program walks them in that order: words of way 0 in stages
  * 1 to 5, of way 1 in 3 to 7, of way 2 in 5 to 9 and of way 3 in 6 to 10; counters in 6, 8, 10 and 11. Two ways of two words
@@ -52,30 +52,16 @@ TABLE(ways_starts, __u64, 2);
 #define WAYS_AT_(name, phv, index) reg_bank(name, phv, index)
 #define WAYS_AT(x, phv, index) WAYS_AT_(WAYS_NAME(x), phv, index)
 
-WAYS_ARRAY(k00, 1);
-WAYS_ARRAY(k01, 2);
-WAYS_ARRAY(k02, 3);
-WAYS_ARRAY(k03, 4);
-WAYS_ARRAY(k04, 5);
-WAYS_ARRAY(c0, 6);
-WAYS_ARRAY(k10, 3);
-WAYS_ARRAY(k11, 4);
-WAYS_ARRAY(k12, 5);
-WAYS_ARRAY(k13, 6);
-WAYS_ARRAY(k14, 7);
-WAYS_ARRAY(c1, 8);
-WAYS_ARRAY(k20, 5);
-WAYS_ARRAY(k21, 6);
-WAYS_ARRAY(k22, 7);
-WAYS_ARRAY(k23, 8);
-WAYS_ARRAY(k24, 9);
-WAYS_ARRAY(c2, 10);
-WAYS_ARRAY(k30, 6);
-WAYS_ARRAY(k31, 7);
-WAYS_ARRAY(k32, 8);
-WAYS_ARRAY(k33, 9);
-WAYS_ARRAY(k34, 10);
-WAYS_ARRAY(c3, 11);
+/* A way's arrays stand side by side, the counter first: word j of the key is behind it. Two lookups for two ways. */
+#define WAYS_ROW_WORDS (1 + KEY_WORDS)
+#define WAYS_ROW_(name, names) REGISTERS_PERCPU_BANKED(name, __u64, 1024, WAYS_ROW_WORDS, names)
+#define WAYS_IN(x, stage) STR(WAYS_NAME(x)) "@" #stage
+#define WAYS_ROW(x, c, k0, k1, k2, k3, k4) WAYS_ROW_(WAYS_NAME(x), c "," k0 "," k1 "," k2 "," k3 "," k4)
+
+WAYS_ROW(w0, WAYS_IN(c0, 6), WAYS_IN(k00, 1), WAYS_IN(k01, 2), WAYS_IN(k02, 3), WAYS_IN(k03, 4), WAYS_IN(k04, 5));
+WAYS_ROW(w1, WAYS_IN(c1, 8), WAYS_IN(k10, 3), WAYS_IN(k11, 4), WAYS_IN(k12, 5), WAYS_IN(k13, 6), WAYS_IN(k14, 7));
+WAYS_ROW(w2, WAYS_IN(c2, 10), WAYS_IN(k20, 5), WAYS_IN(k21, 6), WAYS_IN(k22, 7), WAYS_IN(k23, 8), WAYS_IN(k24, 9));
+WAYS_ROW(w3, WAYS_IN(c3, 11), WAYS_IN(k30, 6), WAYS_IN(k31, 7), WAYS_IN(k32, 8), WAYS_IN(k33, 9), WAYS_IN(k34, 10));
 /* deterministic admission: unmatched packets of a row since its last admission */
 WAYS_ARRAY(t, 12);
 
@@ -144,14 +130,15 @@ static __always_inline void ways_rows(const struct phv *phv, struct pass *p)
 	p->index[3] = p->index[0];
 }
 
+/* Way i's record: the counter, behind it the key's words. */
+#define ROW_OF(i) ((__u64 *)WAYS_AT(w##i, phv, p->index[i]))
+#define ROW(i) row[i] = i < ways_count ? ROW_OF(i) : 0
+
 /* Way i, word j: still this key? */
 #define COMPARE(i, j)                                                                                 \
 	do {                                                                                          \
-		__u64 *word_;                                                                         \
-		if (i < ways_count && j < key_words && j < p->key.words && !p->other[i]) {            \
-			word_ = WAYS_AT(k##i##j, phv, p->index[i]);                                   \
-			p->other[i] = word_ ? *word_ ^ p->key.w[j] : 1;                               \
-		}                                                                                     \
+		if (i < ways_count && j < key_words && j < p->key.words && !p->other[i])              \
+			p->other[i] = row[i] ? reg_load(&row[i][1 + j]) ^ p->key.w[j] : 1;            \
 	} while (0)
 
 static __always_inline __u64 ways_counted(__u64 word)
@@ -162,15 +149,15 @@ static __always_inline __u64 ways_counted(__u64 word)
 /* Way i's counter: add if the key is there, else carry the minimum on. */
 #define COUNT(i)                                                                                      \
 	do {                                                                                          \
-		__u64 *counter_, counted_;                                                            \
-		if (i < ways_count && !done) {                                                        \
-			counter_ = WAYS_AT(c##i, phv, p->index[i]);                                   \
-			counted_ = counter_ ? ways_counted(*counter_) : 0;                            \
-			if (counter_ && !p->other[i]) {                                               \
-				*counter_ += p->units;                                                \
+		__u64 counter_, counted_;                                                             \
+		if (i < ways_count && !done && row[i]) {                                              \
+			counter_ = reg_load(row[i]);                                                  \
+			counted_ = ways_counted(counter_);                                            \
+			if (!p->other[i]) {                                                           \
+				reg_store(row[i], counter_ + p->units);                               \
 				phv->carry[1] = counted_ + p->units + p->initial;                     \
 				done = 1;                                                             \
-			} else if (counter_ && counted_ < p->min) {                                   \
+			} else if (counted_ < p->min) {                                               \
 				p->min = counted_;                                                    \
 				p->way = i;                                                           \
 			}                                                                             \
@@ -180,8 +167,13 @@ static __always_inline __u64 ways_counted(__u64 word)
 /* First pass, in stage order. Returns whether the packet was counted. */
 static __always_inline int ways_look(struct phv *phv, struct pass *p)
 {
+	__u64 *row[WAYS];
 	int done = 0;
 
+	ROW(0);
+	ROW(1);
+	ROW(2);
+	ROW(3);
 	p->other[0] = p->other[1] = p->other[2] = p->other[3] = 0;
 	p->min = ~0ULL;
 	p->way = 0;
@@ -307,27 +299,24 @@ static __always_inline __u64 ways_note(__u64 value)
 	return ((__u64)e << 4 | ((e < 4 ? value << (4 - e) : value >> (e - 4)) & 15)) << WAYS_NOTE;
 }
 
-#define WRITE_WORD(i, j)                                                                              \
+#define WRITE_WORD(j)                                                                                 \
 	do {                                                                                          \
-		__u64 *word_;                                                                         \
-		if (j < key_words && j < p->key.words) {                                              \
-			word_ = WAYS_AT(k##i##j, phv, p->index[i]);                                   \
-			if (word_)                                                                    \
-				*word_ = p->key.w[j];                                                 \
-		}                                                                                     \
+		if (j < key_words && j < p->key.words)                                                \
+			reg_store(&row_[1 + j], p->key.w[j]);                                         \
 	} while (0)
 #define WRITE_WAY(i)                                                                                  \
 	do {                                                                                          \
-		__u64 *counter_;                                                                      \
+		__u64 *row_;                                                                          \
 		if (i < ways_count && way == i) {                                                     \
-			WRITE_WORD(i, 0);                                                             \
-			WRITE_WORD(i, 1);                                                             \
-			WRITE_WORD(i, 2);                                                             \
-			WRITE_WORD(i, 3);                                                             \
-			WRITE_WORD(i, 4);                                                             \
-			counter_ = WAYS_AT(c##i, phv, p->index[i]);                                   \
-			if (counter_)                                                                 \
-				*counter_ = (value - p->initial) | ways_note(value);                                     \
+			row_ = ROW_OF(i);                                                             \
+			if (!row_)                                                                    \
+				return;                                                               \
+			WRITE_WORD(0);                                                                \
+			WRITE_WORD(1);                                                                \
+			WRITE_WORD(2);                                                                \
+			WRITE_WORD(3);                                                                \
+			WRITE_WORD(4);                                                                \
+			reg_store(row_, (value - p->initial) | ways_note(value));                     \
 		}                                                                                     \
 	} while (0)
 

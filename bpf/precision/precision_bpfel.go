@@ -93,6 +93,26 @@ type PrecisionPrecisionCountsT struct {
 	C [8]uint64
 }
 
+type PrecisionPrecisionW0T struct {
+	_  structs.HostLayout
+	Of [6]uint64
+}
+
+type PrecisionPrecisionW1T struct {
+	_  structs.HostLayout
+	Of [6]uint64
+}
+
+type PrecisionPrecisionW2T struct {
+	_  structs.HostLayout
+	Of [6]uint64
+}
+
+type PrecisionPrecisionW3T struct {
+	_  structs.HostLayout
+	Of [6]uint64
+}
+
 type PrecisionRecircBudgetT struct {
 	_       structs.HostLayout
 	Left    uint64
@@ -115,89 +135,49 @@ const (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	PrecisionMapChainControl        = "chain_control"
-	PrecisionMapChainTc             = "chain_tc"
-	PrecisionMapChainTp             = "chain_tp"
-	PrecisionMapChainXdp            = "chain_xdp"
-	PrecisionMapHashCrcTables       = "hash_crc_tables"
-	PrecisionMapPhvScratch          = "phv_scratch"
-	PrecisionMapPrecisionC0         = "precision_c0"
-	PrecisionMapPrecisionC1         = "precision_c1"
-	PrecisionMapPrecisionC2         = "precision_c2"
-	PrecisionMapPrecisionC3         = "precision_c3"
-	PrecisionMapPrecisionCounts     = "precision_counts"
-	PrecisionMapPrecisionK00        = "precision_k00"
-	PrecisionMapPrecisionK01        = "precision_k01"
-	PrecisionMapPrecisionK02        = "precision_k02"
-	PrecisionMapPrecisionK03        = "precision_k03"
-	PrecisionMapPrecisionK04        = "precision_k04"
-	PrecisionMapPrecisionK10        = "precision_k10"
-	PrecisionMapPrecisionK11        = "precision_k11"
-	PrecisionMapPrecisionK12        = "precision_k12"
-	PrecisionMapPrecisionK13        = "precision_k13"
-	PrecisionMapPrecisionK14        = "precision_k14"
-	PrecisionMapPrecisionK20        = "precision_k20"
-	PrecisionMapPrecisionK21        = "precision_k21"
-	PrecisionMapPrecisionK22        = "precision_k22"
-	PrecisionMapPrecisionK23        = "precision_k23"
-	PrecisionMapPrecisionK24        = "precision_k24"
-	PrecisionMapPrecisionK30        = "precision_k30"
-	PrecisionMapPrecisionK31        = "precision_k31"
-	PrecisionMapPrecisionK32        = "precision_k32"
-	PrecisionMapPrecisionK33        = "precision_k33"
-	PrecisionMapPrecisionK34        = "precision_k34"
-	PrecisionMapPrecisionT          = "precision_t"
-	PrecisionMapRecircBudget        = "recirc_budget"
-	PrecisionMapRecircTc            = "recirc_tc"
-	PrecisionMapRecircXdp           = "recirc_xdp"
-	PrecisionMapSpinState           = "spin_state"
-	PrecisionMapWaysStarts          = "ways_starts"
-	PrecisionProgPrecisionTc        = "precision_tc"
-	PrecisionProgPrecisionXdp       = "precision_xdp"
-	PrecisionVarCoinSeeded          = "coin_seeded"
-	PrecisionVarHashCrc             = "hash_crc"
-	PrecisionVarHashKeys            = "hash_keys"
-	PrecisionVarHashSeed            = "hash_seed"
-	PrecisionVarKeyFamily           = "key_family"
-	PrecisionVarKeyFields           = "key_fields"
-	PrecisionVarKeyTagged           = "key_tagged"
-	PrecisionVarKeyWords            = "key_words"
-	PrecisionVarPrecisionBytes      = "precision_bytes"
-	PrecisionVarPrecisionC0Entries  = "precision_c0_entries"
-	PrecisionVarPrecisionC1Entries  = "precision_c1_entries"
-	PrecisionVarPrecisionC2Entries  = "precision_c2_entries"
-	PrecisionVarPrecisionC3Entries  = "precision_c3_entries"
-	PrecisionVarPrecisionK00Entries = "precision_k00_entries"
-	PrecisionVarPrecisionK01Entries = "precision_k01_entries"
-	PrecisionVarPrecisionK02Entries = "precision_k02_entries"
-	PrecisionVarPrecisionK03Entries = "precision_k03_entries"
-	PrecisionVarPrecisionK04Entries = "precision_k04_entries"
-	PrecisionVarPrecisionK10Entries = "precision_k10_entries"
-	PrecisionVarPrecisionK11Entries = "precision_k11_entries"
-	PrecisionVarPrecisionK12Entries = "precision_k12_entries"
-	PrecisionVarPrecisionK13Entries = "precision_k13_entries"
-	PrecisionVarPrecisionK14Entries = "precision_k14_entries"
-	PrecisionVarPrecisionK20Entries = "precision_k20_entries"
-	PrecisionVarPrecisionK21Entries = "precision_k21_entries"
-	PrecisionVarPrecisionK22Entries = "precision_k22_entries"
-	PrecisionVarPrecisionK23Entries = "precision_k23_entries"
-	PrecisionVarPrecisionK24Entries = "precision_k24_entries"
-	PrecisionVarPrecisionK30Entries = "precision_k30_entries"
-	PrecisionVarPrecisionK31Entries = "precision_k31_entries"
-	PrecisionVarPrecisionK32Entries = "precision_k32_entries"
-	PrecisionVarPrecisionK33Entries = "precision_k33_entries"
-	PrecisionVarPrecisionK34Entries = "precision_k34_entries"
-	PrecisionVarPrecisionT_entries  = "precision_t_entries"
-	PrecisionVarRecircDeferred      = "recirc_deferred"
-	PrecisionVarUnusedAdmission     = "unused_admission"
-	PrecisionVarUnusedCounter       = "unused_counter"
-	PrecisionVarUnusedField         = "unused_field"
-	PrecisionVarWaysAdapts          = "ways_adapts"
-	PrecisionVarWaysAdmission       = "ways_admission"
-	PrecisionVarWaysCount           = "ways_count"
-	PrecisionVarWaysEntries         = "ways_entries"
-	PrecisionVarWaysInitial         = "ways_initial"
-	PrecisionVarWaysNoted           = "ways_noted"
+	PrecisionMapChainControl       = "chain_control"
+	PrecisionMapChainTc            = "chain_tc"
+	PrecisionMapChainTp            = "chain_tp"
+	PrecisionMapChainXdp           = "chain_xdp"
+	PrecisionMapHashCrcTables      = "hash_crc_tables"
+	PrecisionMapPhvScratch         = "phv_scratch"
+	PrecisionMapPrecisionCounts    = "precision_counts"
+	PrecisionMapPrecisionT         = "precision_t"
+	PrecisionMapPrecisionW0        = "precision_w0"
+	PrecisionMapPrecisionW1        = "precision_w1"
+	PrecisionMapPrecisionW2        = "precision_w2"
+	PrecisionMapPrecisionW3        = "precision_w3"
+	PrecisionMapRecircBudget       = "recirc_budget"
+	PrecisionMapRecircTc           = "recirc_tc"
+	PrecisionMapRecircXdp          = "recirc_xdp"
+	PrecisionMapSpinState          = "spin_state"
+	PrecisionMapWaysStarts         = "ways_starts"
+	PrecisionProgPrecisionTc       = "precision_tc"
+	PrecisionProgPrecisionXdp      = "precision_xdp"
+	PrecisionVarCoinSeeded         = "coin_seeded"
+	PrecisionVarHashCrc            = "hash_crc"
+	PrecisionVarHashKeys           = "hash_keys"
+	PrecisionVarHashSeed           = "hash_seed"
+	PrecisionVarKeyFamily          = "key_family"
+	PrecisionVarKeyFields          = "key_fields"
+	PrecisionVarKeyTagged          = "key_tagged"
+	PrecisionVarKeyWords           = "key_words"
+	PrecisionVarPrecisionBytes     = "precision_bytes"
+	PrecisionVarPrecisionT_entries = "precision_t_entries"
+	PrecisionVarPrecisionW0Entries = "precision_w0_entries"
+	PrecisionVarPrecisionW1Entries = "precision_w1_entries"
+	PrecisionVarPrecisionW2Entries = "precision_w2_entries"
+	PrecisionVarPrecisionW3Entries = "precision_w3_entries"
+	PrecisionVarRecircDeferred     = "recirc_deferred"
+	PrecisionVarUnusedAdmission    = "unused_admission"
+	PrecisionVarUnusedCounter      = "unused_counter"
+	PrecisionVarUnusedField        = "unused_field"
+	PrecisionVarWaysAdapts         = "ways_adapts"
+	PrecisionVarWaysAdmission      = "ways_admission"
+	PrecisionVarWaysCount          = "ways_count"
+	PrecisionVarWaysEntries        = "ways_entries"
+	PrecisionVarWaysInitial        = "ways_initial"
+	PrecisionVarWaysNoted          = "ways_noted"
 )
 
 // LoadPrecision returns the embedded CollectionSpec for Precision.
@@ -256,32 +236,12 @@ type PrecisionMapSpecs struct {
 	ChainXdp        *ebpf.MapSpec `ebpf:"chain_xdp"`
 	HashCrcTables   *ebpf.MapSpec `ebpf:"hash_crc_tables"`
 	PhvScratch      *ebpf.MapSpec `ebpf:"phv_scratch"`
-	PrecisionC0     *ebpf.MapSpec `ebpf:"precision_c0"`
-	PrecisionC1     *ebpf.MapSpec `ebpf:"precision_c1"`
-	PrecisionC2     *ebpf.MapSpec `ebpf:"precision_c2"`
-	PrecisionC3     *ebpf.MapSpec `ebpf:"precision_c3"`
 	PrecisionCounts *ebpf.MapSpec `ebpf:"precision_counts"`
-	PrecisionK00    *ebpf.MapSpec `ebpf:"precision_k00"`
-	PrecisionK01    *ebpf.MapSpec `ebpf:"precision_k01"`
-	PrecisionK02    *ebpf.MapSpec `ebpf:"precision_k02"`
-	PrecisionK03    *ebpf.MapSpec `ebpf:"precision_k03"`
-	PrecisionK04    *ebpf.MapSpec `ebpf:"precision_k04"`
-	PrecisionK10    *ebpf.MapSpec `ebpf:"precision_k10"`
-	PrecisionK11    *ebpf.MapSpec `ebpf:"precision_k11"`
-	PrecisionK12    *ebpf.MapSpec `ebpf:"precision_k12"`
-	PrecisionK13    *ebpf.MapSpec `ebpf:"precision_k13"`
-	PrecisionK14    *ebpf.MapSpec `ebpf:"precision_k14"`
-	PrecisionK20    *ebpf.MapSpec `ebpf:"precision_k20"`
-	PrecisionK21    *ebpf.MapSpec `ebpf:"precision_k21"`
-	PrecisionK22    *ebpf.MapSpec `ebpf:"precision_k22"`
-	PrecisionK23    *ebpf.MapSpec `ebpf:"precision_k23"`
-	PrecisionK24    *ebpf.MapSpec `ebpf:"precision_k24"`
-	PrecisionK30    *ebpf.MapSpec `ebpf:"precision_k30"`
-	PrecisionK31    *ebpf.MapSpec `ebpf:"precision_k31"`
-	PrecisionK32    *ebpf.MapSpec `ebpf:"precision_k32"`
-	PrecisionK33    *ebpf.MapSpec `ebpf:"precision_k33"`
-	PrecisionK34    *ebpf.MapSpec `ebpf:"precision_k34"`
 	PrecisionT      *ebpf.MapSpec `ebpf:"precision_t"`
+	PrecisionW0     *ebpf.MapSpec `ebpf:"precision_w0"`
+	PrecisionW1     *ebpf.MapSpec `ebpf:"precision_w1"`
+	PrecisionW2     *ebpf.MapSpec `ebpf:"precision_w2"`
+	PrecisionW3     *ebpf.MapSpec `ebpf:"precision_w3"`
 	RecircBudget    *ebpf.MapSpec `ebpf:"recirc_budget"`
 	RecircTc        *ebpf.MapSpec `ebpf:"recirc_tc"`
 	RecircXdp       *ebpf.MapSpec `ebpf:"recirc_xdp"`
@@ -293,50 +253,30 @@ type PrecisionMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type PrecisionVariableSpecs struct {
-	CoinSeeded          *ebpf.VariableSpec `ebpf:"coin_seeded"`
-	HashCrc             *ebpf.VariableSpec `ebpf:"hash_crc"`
-	HashKeys            *ebpf.VariableSpec `ebpf:"hash_keys"`
-	HashSeed            *ebpf.VariableSpec `ebpf:"hash_seed"`
-	KeyFamily           *ebpf.VariableSpec `ebpf:"key_family"`
-	KeyFields           *ebpf.VariableSpec `ebpf:"key_fields"`
-	KeyTagged           *ebpf.VariableSpec `ebpf:"key_tagged"`
-	KeyWords            *ebpf.VariableSpec `ebpf:"key_words"`
-	PrecisionBytes      *ebpf.VariableSpec `ebpf:"precision_bytes"`
-	PrecisionC0Entries  *ebpf.VariableSpec `ebpf:"precision_c0_entries"`
-	PrecisionC1Entries  *ebpf.VariableSpec `ebpf:"precision_c1_entries"`
-	PrecisionC2Entries  *ebpf.VariableSpec `ebpf:"precision_c2_entries"`
-	PrecisionC3Entries  *ebpf.VariableSpec `ebpf:"precision_c3_entries"`
-	PrecisionK00Entries *ebpf.VariableSpec `ebpf:"precision_k00_entries"`
-	PrecisionK01Entries *ebpf.VariableSpec `ebpf:"precision_k01_entries"`
-	PrecisionK02Entries *ebpf.VariableSpec `ebpf:"precision_k02_entries"`
-	PrecisionK03Entries *ebpf.VariableSpec `ebpf:"precision_k03_entries"`
-	PrecisionK04Entries *ebpf.VariableSpec `ebpf:"precision_k04_entries"`
-	PrecisionK10Entries *ebpf.VariableSpec `ebpf:"precision_k10_entries"`
-	PrecisionK11Entries *ebpf.VariableSpec `ebpf:"precision_k11_entries"`
-	PrecisionK12Entries *ebpf.VariableSpec `ebpf:"precision_k12_entries"`
-	PrecisionK13Entries *ebpf.VariableSpec `ebpf:"precision_k13_entries"`
-	PrecisionK14Entries *ebpf.VariableSpec `ebpf:"precision_k14_entries"`
-	PrecisionK20Entries *ebpf.VariableSpec `ebpf:"precision_k20_entries"`
-	PrecisionK21Entries *ebpf.VariableSpec `ebpf:"precision_k21_entries"`
-	PrecisionK22Entries *ebpf.VariableSpec `ebpf:"precision_k22_entries"`
-	PrecisionK23Entries *ebpf.VariableSpec `ebpf:"precision_k23_entries"`
-	PrecisionK24Entries *ebpf.VariableSpec `ebpf:"precision_k24_entries"`
-	PrecisionK30Entries *ebpf.VariableSpec `ebpf:"precision_k30_entries"`
-	PrecisionK31Entries *ebpf.VariableSpec `ebpf:"precision_k31_entries"`
-	PrecisionK32Entries *ebpf.VariableSpec `ebpf:"precision_k32_entries"`
-	PrecisionK33Entries *ebpf.VariableSpec `ebpf:"precision_k33_entries"`
-	PrecisionK34Entries *ebpf.VariableSpec `ebpf:"precision_k34_entries"`
-	PrecisionT_entries  *ebpf.VariableSpec `ebpf:"precision_t_entries"`
-	RecircDeferred      *ebpf.VariableSpec `ebpf:"recirc_deferred"`
-	UnusedAdmission     *ebpf.VariableSpec `ebpf:"unused_admission"`
-	UnusedCounter       *ebpf.VariableSpec `ebpf:"unused_counter"`
-	UnusedField         *ebpf.VariableSpec `ebpf:"unused_field"`
-	WaysAdapts          *ebpf.VariableSpec `ebpf:"ways_adapts"`
-	WaysAdmission       *ebpf.VariableSpec `ebpf:"ways_admission"`
-	WaysCount           *ebpf.VariableSpec `ebpf:"ways_count"`
-	WaysEntries         *ebpf.VariableSpec `ebpf:"ways_entries"`
-	WaysInitial         *ebpf.VariableSpec `ebpf:"ways_initial"`
-	WaysNoted           *ebpf.VariableSpec `ebpf:"ways_noted"`
+	CoinSeeded         *ebpf.VariableSpec `ebpf:"coin_seeded"`
+	HashCrc            *ebpf.VariableSpec `ebpf:"hash_crc"`
+	HashKeys           *ebpf.VariableSpec `ebpf:"hash_keys"`
+	HashSeed           *ebpf.VariableSpec `ebpf:"hash_seed"`
+	KeyFamily          *ebpf.VariableSpec `ebpf:"key_family"`
+	KeyFields          *ebpf.VariableSpec `ebpf:"key_fields"`
+	KeyTagged          *ebpf.VariableSpec `ebpf:"key_tagged"`
+	KeyWords           *ebpf.VariableSpec `ebpf:"key_words"`
+	PrecisionBytes     *ebpf.VariableSpec `ebpf:"precision_bytes"`
+	PrecisionT_entries *ebpf.VariableSpec `ebpf:"precision_t_entries"`
+	PrecisionW0Entries *ebpf.VariableSpec `ebpf:"precision_w0_entries"`
+	PrecisionW1Entries *ebpf.VariableSpec `ebpf:"precision_w1_entries"`
+	PrecisionW2Entries *ebpf.VariableSpec `ebpf:"precision_w2_entries"`
+	PrecisionW3Entries *ebpf.VariableSpec `ebpf:"precision_w3_entries"`
+	RecircDeferred     *ebpf.VariableSpec `ebpf:"recirc_deferred"`
+	UnusedAdmission    *ebpf.VariableSpec `ebpf:"unused_admission"`
+	UnusedCounter      *ebpf.VariableSpec `ebpf:"unused_counter"`
+	UnusedField        *ebpf.VariableSpec `ebpf:"unused_field"`
+	WaysAdapts         *ebpf.VariableSpec `ebpf:"ways_adapts"`
+	WaysAdmission      *ebpf.VariableSpec `ebpf:"ways_admission"`
+	WaysCount          *ebpf.VariableSpec `ebpf:"ways_count"`
+	WaysEntries        *ebpf.VariableSpec `ebpf:"ways_entries"`
+	WaysInitial        *ebpf.VariableSpec `ebpf:"ways_initial"`
+	WaysNoted          *ebpf.VariableSpec `ebpf:"ways_noted"`
 }
 
 // PrecisionObjects contains all objects after they have been loaded into the kernel.
@@ -365,32 +305,12 @@ type PrecisionMaps struct {
 	ChainXdp        *ebpf.Map `ebpf:"chain_xdp"`
 	HashCrcTables   *ebpf.Map `ebpf:"hash_crc_tables"`
 	PhvScratch      *ebpf.Map `ebpf:"phv_scratch"`
-	PrecisionC0     *ebpf.Map `ebpf:"precision_c0"`
-	PrecisionC1     *ebpf.Map `ebpf:"precision_c1"`
-	PrecisionC2     *ebpf.Map `ebpf:"precision_c2"`
-	PrecisionC3     *ebpf.Map `ebpf:"precision_c3"`
 	PrecisionCounts *ebpf.Map `ebpf:"precision_counts"`
-	PrecisionK00    *ebpf.Map `ebpf:"precision_k00"`
-	PrecisionK01    *ebpf.Map `ebpf:"precision_k01"`
-	PrecisionK02    *ebpf.Map `ebpf:"precision_k02"`
-	PrecisionK03    *ebpf.Map `ebpf:"precision_k03"`
-	PrecisionK04    *ebpf.Map `ebpf:"precision_k04"`
-	PrecisionK10    *ebpf.Map `ebpf:"precision_k10"`
-	PrecisionK11    *ebpf.Map `ebpf:"precision_k11"`
-	PrecisionK12    *ebpf.Map `ebpf:"precision_k12"`
-	PrecisionK13    *ebpf.Map `ebpf:"precision_k13"`
-	PrecisionK14    *ebpf.Map `ebpf:"precision_k14"`
-	PrecisionK20    *ebpf.Map `ebpf:"precision_k20"`
-	PrecisionK21    *ebpf.Map `ebpf:"precision_k21"`
-	PrecisionK22    *ebpf.Map `ebpf:"precision_k22"`
-	PrecisionK23    *ebpf.Map `ebpf:"precision_k23"`
-	PrecisionK24    *ebpf.Map `ebpf:"precision_k24"`
-	PrecisionK30    *ebpf.Map `ebpf:"precision_k30"`
-	PrecisionK31    *ebpf.Map `ebpf:"precision_k31"`
-	PrecisionK32    *ebpf.Map `ebpf:"precision_k32"`
-	PrecisionK33    *ebpf.Map `ebpf:"precision_k33"`
-	PrecisionK34    *ebpf.Map `ebpf:"precision_k34"`
 	PrecisionT      *ebpf.Map `ebpf:"precision_t"`
+	PrecisionW0     *ebpf.Map `ebpf:"precision_w0"`
+	PrecisionW1     *ebpf.Map `ebpf:"precision_w1"`
+	PrecisionW2     *ebpf.Map `ebpf:"precision_w2"`
+	PrecisionW3     *ebpf.Map `ebpf:"precision_w3"`
 	RecircBudget    *ebpf.Map `ebpf:"recirc_budget"`
 	RecircTc        *ebpf.Map `ebpf:"recirc_tc"`
 	RecircXdp       *ebpf.Map `ebpf:"recirc_xdp"`
@@ -406,32 +326,12 @@ func (m *PrecisionMaps) Close() error {
 		m.ChainXdp,
 		m.HashCrcTables,
 		m.PhvScratch,
-		m.PrecisionC0,
-		m.PrecisionC1,
-		m.PrecisionC2,
-		m.PrecisionC3,
 		m.PrecisionCounts,
-		m.PrecisionK00,
-		m.PrecisionK01,
-		m.PrecisionK02,
-		m.PrecisionK03,
-		m.PrecisionK04,
-		m.PrecisionK10,
-		m.PrecisionK11,
-		m.PrecisionK12,
-		m.PrecisionK13,
-		m.PrecisionK14,
-		m.PrecisionK20,
-		m.PrecisionK21,
-		m.PrecisionK22,
-		m.PrecisionK23,
-		m.PrecisionK24,
-		m.PrecisionK30,
-		m.PrecisionK31,
-		m.PrecisionK32,
-		m.PrecisionK33,
-		m.PrecisionK34,
 		m.PrecisionT,
+		m.PrecisionW0,
+		m.PrecisionW1,
+		m.PrecisionW2,
+		m.PrecisionW3,
 		m.RecircBudget,
 		m.RecircTc,
 		m.RecircXdp,
@@ -444,50 +344,30 @@ func (m *PrecisionMaps) Close() error {
 //
 // It can be passed to LoadPrecisionObjects or ebpf.CollectionSpec.LoadAndAssign.
 type PrecisionVariables struct {
-	CoinSeeded          *ebpf.Variable `ebpf:"coin_seeded"`
-	HashCrc             *ebpf.Variable `ebpf:"hash_crc"`
-	HashKeys            *ebpf.Variable `ebpf:"hash_keys"`
-	HashSeed            *ebpf.Variable `ebpf:"hash_seed"`
-	KeyFamily           *ebpf.Variable `ebpf:"key_family"`
-	KeyFields           *ebpf.Variable `ebpf:"key_fields"`
-	KeyTagged           *ebpf.Variable `ebpf:"key_tagged"`
-	KeyWords            *ebpf.Variable `ebpf:"key_words"`
-	PrecisionBytes      *ebpf.Variable `ebpf:"precision_bytes"`
-	PrecisionC0Entries  *ebpf.Variable `ebpf:"precision_c0_entries"`
-	PrecisionC1Entries  *ebpf.Variable `ebpf:"precision_c1_entries"`
-	PrecisionC2Entries  *ebpf.Variable `ebpf:"precision_c2_entries"`
-	PrecisionC3Entries  *ebpf.Variable `ebpf:"precision_c3_entries"`
-	PrecisionK00Entries *ebpf.Variable `ebpf:"precision_k00_entries"`
-	PrecisionK01Entries *ebpf.Variable `ebpf:"precision_k01_entries"`
-	PrecisionK02Entries *ebpf.Variable `ebpf:"precision_k02_entries"`
-	PrecisionK03Entries *ebpf.Variable `ebpf:"precision_k03_entries"`
-	PrecisionK04Entries *ebpf.Variable `ebpf:"precision_k04_entries"`
-	PrecisionK10Entries *ebpf.Variable `ebpf:"precision_k10_entries"`
-	PrecisionK11Entries *ebpf.Variable `ebpf:"precision_k11_entries"`
-	PrecisionK12Entries *ebpf.Variable `ebpf:"precision_k12_entries"`
-	PrecisionK13Entries *ebpf.Variable `ebpf:"precision_k13_entries"`
-	PrecisionK14Entries *ebpf.Variable `ebpf:"precision_k14_entries"`
-	PrecisionK20Entries *ebpf.Variable `ebpf:"precision_k20_entries"`
-	PrecisionK21Entries *ebpf.Variable `ebpf:"precision_k21_entries"`
-	PrecisionK22Entries *ebpf.Variable `ebpf:"precision_k22_entries"`
-	PrecisionK23Entries *ebpf.Variable `ebpf:"precision_k23_entries"`
-	PrecisionK24Entries *ebpf.Variable `ebpf:"precision_k24_entries"`
-	PrecisionK30Entries *ebpf.Variable `ebpf:"precision_k30_entries"`
-	PrecisionK31Entries *ebpf.Variable `ebpf:"precision_k31_entries"`
-	PrecisionK32Entries *ebpf.Variable `ebpf:"precision_k32_entries"`
-	PrecisionK33Entries *ebpf.Variable `ebpf:"precision_k33_entries"`
-	PrecisionK34Entries *ebpf.Variable `ebpf:"precision_k34_entries"`
-	PrecisionT_entries  *ebpf.Variable `ebpf:"precision_t_entries"`
-	RecircDeferred      *ebpf.Variable `ebpf:"recirc_deferred"`
-	UnusedAdmission     *ebpf.Variable `ebpf:"unused_admission"`
-	UnusedCounter       *ebpf.Variable `ebpf:"unused_counter"`
-	UnusedField         *ebpf.Variable `ebpf:"unused_field"`
-	WaysAdapts          *ebpf.Variable `ebpf:"ways_adapts"`
-	WaysAdmission       *ebpf.Variable `ebpf:"ways_admission"`
-	WaysCount           *ebpf.Variable `ebpf:"ways_count"`
-	WaysEntries         *ebpf.Variable `ebpf:"ways_entries"`
-	WaysInitial         *ebpf.Variable `ebpf:"ways_initial"`
-	WaysNoted           *ebpf.Variable `ebpf:"ways_noted"`
+	CoinSeeded         *ebpf.Variable `ebpf:"coin_seeded"`
+	HashCrc            *ebpf.Variable `ebpf:"hash_crc"`
+	HashKeys           *ebpf.Variable `ebpf:"hash_keys"`
+	HashSeed           *ebpf.Variable `ebpf:"hash_seed"`
+	KeyFamily          *ebpf.Variable `ebpf:"key_family"`
+	KeyFields          *ebpf.Variable `ebpf:"key_fields"`
+	KeyTagged          *ebpf.Variable `ebpf:"key_tagged"`
+	KeyWords           *ebpf.Variable `ebpf:"key_words"`
+	PrecisionBytes     *ebpf.Variable `ebpf:"precision_bytes"`
+	PrecisionT_entries *ebpf.Variable `ebpf:"precision_t_entries"`
+	PrecisionW0Entries *ebpf.Variable `ebpf:"precision_w0_entries"`
+	PrecisionW1Entries *ebpf.Variable `ebpf:"precision_w1_entries"`
+	PrecisionW2Entries *ebpf.Variable `ebpf:"precision_w2_entries"`
+	PrecisionW3Entries *ebpf.Variable `ebpf:"precision_w3_entries"`
+	RecircDeferred     *ebpf.Variable `ebpf:"recirc_deferred"`
+	UnusedAdmission    *ebpf.Variable `ebpf:"unused_admission"`
+	UnusedCounter      *ebpf.Variable `ebpf:"unused_counter"`
+	UnusedField        *ebpf.Variable `ebpf:"unused_field"`
+	WaysAdapts         *ebpf.Variable `ebpf:"ways_adapts"`
+	WaysAdmission      *ebpf.Variable `ebpf:"ways_admission"`
+	WaysCount          *ebpf.Variable `ebpf:"ways_count"`
+	WaysEntries        *ebpf.Variable `ebpf:"ways_entries"`
+	WaysInitial        *ebpf.Variable `ebpf:"ways_initial"`
+	WaysNoted          *ebpf.Variable `ebpf:"ways_noted"`
 }
 
 // PrecisionPrograms contains all programs after they have been loaded into the kernel.

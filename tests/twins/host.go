@@ -203,6 +203,14 @@ func (h *host) put(a *maps.Array, keys []uint32, words []uint64) error {
 	if err != nil {
 		return err
 	}
+	if !a.Alone() {
+		for i, key := range keys {
+			if err := a.PutCPU(cpu, key, 0, words[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	copies := make([]uint64, len(words)*maps.PossibleCPUs())
 	for i, v := range words {
 		copies[i*maps.PossibleCPUs()+cpu] = v
@@ -236,9 +244,7 @@ func (h *host) read(name string, i int) (uint64, error) {
 		if err != nil {
 			return 0, err
 		}
-		var copies []uint64
-		err = a.Map().Lookup(uint32(i), &copies)
-		return copies[cpu], err
+		return a.AtCPU(cpu, uint32(i))
 	}
 	return a.At(uint32(i))
 }

@@ -468,8 +468,8 @@ func (p byHand) SetBank(bank int) error { return p.twin.SetBank(p.sw, bank) }
 func (p byHand) Clear(closed int) error {
 	twin.Uncount(p.sw)
 	for _, r := range p.sw.Arrays() {
-		ms, ok := p.host.spec.Maps[r.Name]
-		if ok && slices.Contains(ms.Tags, maps.TagBanked) {
+		ms := maps.MapOf(p.host.spec, r.Name)
+		if ms != nil && slices.Contains(ms.Tags, maps.TagBanked) {
 			n := twin.Entries(p.sw, r.Name) / 2
 			twin.Reset(p.sw, r.Name, closed*n, (closed+1)*n)
 		}

@@ -14,13 +14,11 @@ import (
 
 // counted is a table of one CPU's words, as Ways.Read makes it.
 func counted(w *Ways, counters ...uint64) *Table {
-	words := map[string][][]uint64{}
+	var records []uint64
 	for n, c := range counters {
-		words["c0"] = append(words["c0"], nil)
-		words["c0"][0] = append(words["c0"][0], c)
-		words["k00"] = append(words["k00"], nil)
-		words["k00"][0] = append(words["k00"][0], uint64(n+1)*min(c, 1)) // where nothing was counted nobody is
+		records = append(records, c, uint64(n+1)*min(c, 1)) // where nothing was counted nobody is
 	}
+	words := map[string][][]uint64{"w0": {records}}
 	t := &Table{Counts: map[Key]float64{}, Guesses: map[Key]Guess{}, Initial: 1}
 	t.compete(w.addCPU(t, 0, words))
 	t.Unseen = 5

@@ -71,20 +71,25 @@ func (w *Ways) Configure(spec *ebpf.CollectionSpec) error {
 }
 
 func (w *Ways) size(spec *ebpf.CollectionSpec) error {
-	sizes := map[string]int{"t": w.entriesIf(w.Admission == Deterministic)}
 	for i := range MaxWays {
-		sizes[fmt.Sprintf("c%d", i)] = w.entriesIf(i < w.Count)
-		for j := range KeyWords {
-			sizes[fmt.Sprintf("k%d%d", i, j)] = w.entriesIf(i < w.Count && j < w.Words)
+		if err := maps.SetWords(spec, w.name(row(i)), w.rowWords()); err != nil {
+			return err
 		}
-	}
-	for part, n := range sizes {
-		if err := maps.SetEntries(spec, w.name(part), uint32(n)); err != nil {
+		if err := maps.SetEntries(spec, w.name(row(i)), uint32(w.entriesIf(i < w.Count))); err != nil {
 			return err
 		}
 	}
-	return nil
+	return maps.SetEntries(spec, w.name(turns), uint32(w.entriesIf(w.Admission == Deterministic)))
 }
+
+// turns is the array of deterministic admission.
+const turns = "t"
+
+// row is the map with the records of a way.
+func row(way int) string { return fmt.Sprintf("w%d", way) }
+
+// rowWords are those of a record: its counter and its key.
+func (w *Ways) rowWords() int { return 1 + w.Words }
 
 func (w *Ways) entriesIf(used bool) int {
 	if used {
@@ -100,23 +105,17 @@ func (w *Ways) Bind(set *maps.Set) error {
 	}
 	w.arrays = map[string]*maps.Array{}
 	for i := range w.Count {
-		parts := []string{fmt.Sprintf("c%d", i)}
-		for j := range w.Words {
-			parts = append(parts, fmt.Sprintf("k%d%d", i, j))
+		a, err := set.Array(w.name(row(i)))
+		if err != nil {
+			return err
 		}
-		for _, part := range parts {
-			a, err := set.Array(w.name(part))
-			if err != nil {
-				return err
-			}
-			w.arrays[part] = a
-		}
+		w.arrays[row(i)] = a
 	}
 	if w.Admission != Deterministic {
 		return nil
 	}
-	a, err := set.Array(w.name("t"))
-	w.arrays["t"] = a
+	a, err := set.Array(w.name(turns))
+	w.arrays[turns] = a
 	return err
 }
 
@@ -144,6 +143,11 @@ func (w *Ways) Read(bank int) (*Table, error) {
 		}
 		words[part] = copies
 	}
+	return w.table(bank, words), nil
+}
+
+// table is what the rows of a bank's ways say, by CPU.
+func (w *Ways) table(bank int, words map[string][][]uint64) *Table {
 	t := &Table{Counts: map[Key]float64{}, Guesses: map[Key]Guess{}, Initial: w.initialOf(bank)}
 	w.contest = contest{start: float64(t.Initial)}
 	for cpu := range maps.PossibleCPUs() {
@@ -154,7 +158,7 @@ func (w *Ways) Read(bank int) (*Table, error) {
 	if w.Subtract {
 		t.Minimum = max(0, t.Minimum-float64(t.Initial))
 	}
-	return t, nil
+	return t
 }
 
 // addCPU adds one CPU's records and returns what newcomers compete with there; nothing when it has no record.
@@ -162,12 +166,13 @@ func (w *Ways) addCPU(t *Table, cpu int, words map[string][][]uint64) []rival {
 	seen := map[Key]bool{}
 	counters := make([][]uint64, w.Count)
 	for i := range w.Count {
-		counters[i] = words[fmt.Sprintf("c%d", i)][cpu]
-		columns := w.columns(i, cpu, words)
-		for e, word := range counters[i] {
-			stored, note := w.split(word)
+		counters[i] = make([]uint64, w.PerWay())
+		rows := words[row(i)][cpu]
+		for e := range counters[i] {
+			record := rows[e*w.rowWords() : (e+1)*w.rowWords()]
+			stored, note := w.split(record[0])
 			counters[i][e] = stored
-			key := w.key(&columns, e)
+			key := w.key(record[1:])
 			if key == (Key{}) {
 				continue
 			}
@@ -204,18 +209,8 @@ func (w *Ways) value(stored, initial uint64) float64 {
 	return float64(stored + initial)
 }
 
-// columns are the words of a way's keys on a CPU.
-func (w *Ways) columns(way, cpu int, words map[string][][]uint64) (columns [KeyWords][]uint64) {
-	for j := range w.Words {
-		columns[j] = words[fmt.Sprintf("k%d%d", way, j)][cpu]
-	}
-	return columns
-}
-
-func (w *Ways) key(columns *[KeyWords][]uint64, entry int) (k Key) {
-	for j := range w.Words {
-		k[j] = columns[j][entry]
-	}
+func (w *Ways) key(words []uint64) (k Key) {
+	copy(k[:], words)
 	if k == (Key{}) {
 		return k
 	}

@@ -10,8 +10,8 @@ func TestRecordsOfACPU(t *testing.T) {
 	for _, subtract := range []bool{false, true} {
 		w := Ways{Spec: Spec{Fields: Src, Family: IPv4}, Words: 1, Count: 2, Entries: 8, Subtract: subtract}
 		words := map[string][][]uint64{
-			"c0": {{5, 0, 7, 0}, {0, 0, 0, 0}}, "k00": {{0x0a000001<<32 | 1, 0, 0x0a000002<<32 | 1, 0}, {0, 0, 0, 0}},
-			"c1": {{0, 3, 0, 0}, {0, 0, 0, 0}}, "k10": {{0, 0x0a000001<<32 | 1, 0, 0}, {0, 0, 0, 0}},
+			"w0": {{5, 0x0a000001<<32 | 1, 0, 0, 7, 0x0a000002<<32 | 1, 0, 0}, make([]uint64, 8)},
+			"w1": {{0, 0, 3, 0x0a000001<<32 | 1, 0, 0, 0, 0}, make([]uint64, 8)},
 		}
 		table := &Table{Counts: map[Key]float64{}, Guesses: map[Key]Guess{}, Initial: 10}
 		if w.addCPU(table, 0, words) == nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/rule"
 )
 
-// tagArrays names register arrays that stand side by side in one map.
+// tagArrays names register arrays that stand side by side in one map. A name may have the array's own stage behind it, as in "a@1,b@3"; else the map's
+// stage is that of all.
 const tagArrays = "pisa:arrays="
 
 // sideBySide takes a map apart into the arrays that its tag names: each has one word of the map's element. Other maps are one array.
@@ -23,18 +24,37 @@ func sideBySide(a *Array) ([]*Array, []rule.Violation) {
 		return []*Array{a}, []rule.Violation{{Rule: which, Code: code, Map: a.Name, Insn: -1, Reason: fmt.Sprintf(format, args...)}}
 	}
 	switch {
-	case a.Kind != Register || a.Spec.Type != ebpf.Array:
+	case a.Kind != Register || a.Spec.Type != ebpf.Array && a.Spec.Type != ebpf.PerCPUArray:
 		return refuse(1, rule.Unlisted, "a %s in a map of type %s is one array, not several side by side", a.Kind, a.Spec.Type)
 	case a.Width != len(names)*elementBits/8:
 		return refuse(3, rule.ElementWidth, "an element has %d bits and not %d for each of %d arrays", a.Width*8, elementBits, len(names))
 	}
 	var list []*Array
+	var broken []rule.Violation
 	for _, name := range names {
 		one := *a
 		one.Name, one.Width, one.Beside = name, elementBits/8, len(names)
+		if own, stage, apart := strings.Cut(name, atStage); apart {
+			one.Name = own
+			one.Stage = stageOf([]string{tagStage + stage}, func(which int, code rule.Code, format string, args ...any) {
+				broken = append(broken, rule.Violation{Rule: which, Code: code, Map: own, Insn: -1, Reason: fmt.Sprintf(format, args...)})
+			})
+		}
+		one.Last = one.Stage
 		list = append(list, &one)
 	}
-	return list, nil
+	for _, one := range list { // a pointer to the map, and what was looked up in it, is known as the first
+		list[0].Last = max(list[0].Last, one.Stage)
+	}
+	return list, broken
+}
+
+// atStage is between an array's name and its stage.
+const atStage = "@"
+
+// staged says whether all arrays of a map have stages of their own.
+func staged(names []string) bool {
+	return names != nil && !slices.ContainsFunc(names, func(name string) bool { return !strings.Contains(name, atStage) })
 }
 
 // namesOf is what a map's tag lists; nil without one.

@@ -56,6 +56,7 @@ type Array struct {
 	Width   int // bytes
 	Kind    Kind
 	Stage   int // of staged arrays: the declared one, forced into the range that exists
+	Last    int // ... and the latest one that a pointer to this array leads to: of the first array of a map that of all of them
 	Banks   int
 	LowPass bool
 	Shared  bool
@@ -107,7 +108,11 @@ func classify(name string, spec *ebpf.MapSpec) (*Array, []rule.Violation) {
 	}
 	switch a.Kind {
 	case Register, Tally:
-		a.Stage = min(max(readStage(spec.Tags, add), 0), MaxStages-1)
+		a.Stage = 0
+		if !staged(namesOf(spec)) {
+			a.Stage = stageOf(spec.Tags, add)
+		}
+		a.Last = a.Stage
 		if bits := int(spec.ValueSize) * 8; bits > elementBits && namesOf(spec) == nil {
 			add(3, rule.ElementWidth, "an element has %d bits", bits)
 		}
@@ -133,6 +138,11 @@ func kindOf(name string, spec *ebpf.MapSpec) Kind {
 		return Ring
 	}
 	return Untagged
+}
+
+// stageOf is the declared stage, forced into the range that exists.
+func stageOf(tags []string, add func(int, rule.Code, string, ...any)) int {
+	return min(max(readStage(tags, add), 0), MaxStages-1)
 }
 
 // readStage is the declared stage, or -1.

@@ -28,7 +28,7 @@ func (t touch) bytes() uint8 {
 
 // openAccess counts a lookup and returns its number on this path.
 func (m *Machine) openAccess(s *state.State, obj int32) uint8 {
-	if m.env.Arrays[obj].Stage < s.Top {
+	if m.env.Arrays[obj].Last < s.Top {
 		return 0
 	}
 	a := s.AccessTo(obj)
@@ -131,13 +131,13 @@ func (m *Machine) checkSingle(s *state.State, arr *declared.Array, ptr value.Val
 	}
 }
 
-// enterStage ends what was open in earlier stages.
+// enterStage ends what was open in earlier stages. The lookups of a map are counted as long as one of its arrays may be touched.
 func (m *Machine) enterStage(s *state.State, stage int) {
 	if stage <= s.Top {
 		return
 	}
 	s.Top = stage
-	s.Access = slices.DeleteFunc(s.Access, func(a state.Access) bool { return m.env.Arrays[a.Array].Stage < stage })
+	s.Access = slices.DeleteFunc(s.Access, func(a state.Access) bool { return m.env.Arrays[a.Array].Last < stage })
 }
 
 // checkUpdate: what a switch's stateful unit can do between reading and writing a word.

@@ -31,6 +31,7 @@ type layout struct {
 var (
 	randomArrays = layout{[]int{0, 0, 1, 2}, 1}
 	randomPairs  = layout{[]int{0, 0, 1, 1, 2, 2}, 2}
+	randomRows   = layout{[]int{2, 0, 1, 3, 1, 2}, 2} // each in a stage of its own
 )
 
 const mostArrays = 6
@@ -260,7 +261,7 @@ func randomSpec(insns asm.Instructions, l layout) *ebpf.CollectionSpec {
 		spec.Maps[arrayName(i)] = &ebpf.MapSpec{Name: arrayName(i), Type: ebpf.Array, KeySize: 4, ValueSize: uint32(8 * l.beside), MaxEntries: 4,
 			Tags: []string{"pisa:register", fmt.Sprintf("pisa:stage=%d", l.stages[i])}}
 		if l.beside == 2 {
-			spec.Maps[arrayName(i)].Tags = append(spec.Maps[arrayName(i)].Tags, fmt.Sprintf("pisa:arrays=word%d,word%d", i, i+1))
+			spec.Maps[arrayName(i)].Tags = append(spec.Maps[arrayName(i)].Tags, fmt.Sprintf("pisa:arrays=word%d@%d,word%d@%d", i, l.stages[i], i+1, l.stages[i+1]))
 		}
 	}
 	for _, ins := range insns {
@@ -283,7 +284,7 @@ func TestRandomPrograms(t *testing.T) {
 	var broken, proven, refused, complex int
 	for i := range *randomCount {
 		r := rand.New(rand.NewPCG(*randomSeed, uint64(i)))
-		l := []layout{randomArrays, randomPairs}[i%2]
+		l := []layout{randomArrays, randomPairs, randomRows}[i%3]
 		spec := randomSpec(randomProgram(r, l), l)
 		insns := spec.Programs["random"].Instructions
 		m, err := watchProof(t, spec)
@@ -347,7 +348,7 @@ func watchProof(t *testing.T, spec *ebpf.CollectionSpec) (*watched, error) {
 func (w *watched) look(s *state.State) {
 	at := situation{pc: s.PC, depth: s.Depth(), top: s.Top}
 	for _, a := range s.Access {
-		if a.Touched && w.mentioned(s.PC, int(a.Array)) {
+		if a.Touched && w.env.Arrays[a.Array].Stage == s.Top && w.mentioned(s.PC, int(a.Array)) {
 			at.touched |= 1 << a.Array
 			at.written[a.Array] = a.Written
 		}

@@ -93,7 +93,7 @@ func (w *shapeWriter) value(v value.Value) {
 		return
 	}
 	w.put(int(v.Obj))
-	if v.Form == value.FormElement && w.m.env.Arrays[v.Obj].Stage >= w.s.Top {
+	if v.Form == value.FormElement && w.m.env.Arrays[v.Obj].Last >= w.s.Top {
 		w.put(int(v.Lookup))
 	}
 	w.put(w.nullNumber(v.Null))

@@ -245,14 +245,14 @@ func (s *simulator) touch(e simValue, off, size int, write bool) {
 		bytes |= 1 << (off + i)
 	}
 	switch {
-	case m.stage < s.top:
-		s.breaks("%s of stage %d is touched behind stage %d", m.name, m.stage, s.top)
+	case m.stages[m.word] < s.top:
+		s.breaks("%s of stage %d is touched behind stage %d", m.name, m.stages[m.word], s.top)
 	case before && first != e.lookup:
 		s.breaks("a second element of %s", m.name)
 	case s.written[m]&bytes != 0:
 		s.breaks("a word of %s behind its write", m.name)
 	}
-	s.touched[m], s.top = e.lookup, max(s.top, m.stage)
+	s.touched[m], s.top = e.lookup, max(s.top, m.stages[m.word])
 	if write {
 		s.written[m] |= bytes
 	}

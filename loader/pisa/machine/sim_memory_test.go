@@ -3,6 +3,8 @@ package machine
 import (
 	"encoding/binary"
 	"math/rand/v2"
+	"slices"
+	"strings"
 
 	"github.com/cilium/ebpf"
 
@@ -112,15 +114,23 @@ type simMap struct {
 	name     string
 	kind     declared.Kind
 	spec     *ebpf.MapSpec
-	stage    int
-	apart    bool // words of an element are of arrays of their own
+	stages   []int // of the arrays in it
+	apart    bool  // words of an element are of arrays of their own
 	elements []*simMemory
 }
 
 func (m *simMap) staged() bool { return m.kind == declared.Register || m.kind == declared.Tally }
 
 func newSimMap(name string, a *declared.Array) *simMap {
-	m := &simMap{name: name, kind: a.Kind, spec: a.Spec, stage: a.Stage, apart: a.Beside > 1}
+	m := &simMap{name: name, kind: a.Kind, spec: a.Spec, stages: slices.Repeat([]int{a.Stage}, a.Beside), apart: a.Beside > 1}
+	for _, tag := range a.Spec.Tags {
+		names, _ := strings.CutPrefix(tag, "pisa:arrays=")
+		for i, name := range strings.Split(names, ",") {
+			if _, stage, apart := strings.Cut(name, "@"); apart {
+				m.stages[i] = int(stage[0] - '0')
+			}
+		}
+	}
 	if a.Spec.Type == ebpf.RingBuf || a.Spec.Type == ebpf.PerfEventArray || a.Spec.Type == ebpf.ProgramArray {
 		return m
 	}

@@ -188,7 +188,7 @@ func (w *wild) key(below int32) {
 	w.frame(asm.R2, -8)
 }
 
-var wildElements = []string{"reg0", "reg0", "reg1", "reg2", "reg2", "reg3", "pairs", "pairs", "tally", "table", "hashes", "prefixes", "trie", "cores", "queue"}
+var wildElements = []string{"reg0", "reg0", "reg1", "reg2", "reg2", "reg3", "pairs", "pairs", "row", "row", "tally", "table", "hashes", "prefixes", "trie", "cores", "queue"}
 
 // lookup keeps a pointer to an element.
 func (w *wild) lookup() {
@@ -222,7 +222,7 @@ func (w *wild) operation(kind string) {
 	if w.IntN(3) == 0 {
 		off, size = 0, asm.DWord
 	}
-	if kind == "pairs" {
+	if kind == "pairs" || kind == "row" {
 		off += int16(8 * w.IntN(2))
 	}
 	read := kind == "table" || kind == "hashes" || kind == "prefixes" || kind == "trie" || kind == "cores" || kind == "inner" || kind == "record" && w.errs()
@@ -494,7 +494,7 @@ func (w *wild) update() {
 	w.memory(asm.R3, func() {
 		w.emit(asm.Mov.Reg(asm.R1, w.number()), asm.And.Imm(asm.R1, 3), asm.StoreMem(asm.R10, -8, asm.R1, asm.Word))
 		w.frame(asm.R2, -8)
-		w.table(asm.R1, w.oneOf("reg0", "reg1", "reg2", "reg3", "pairs"))
+		w.table(asm.R1, w.oneOf("reg0", "reg1", "reg2", "reg3", "pairs", "row"))
 		w.emit(asm.Mov.Imm(asm.R4, int32(w.IntN(3))), asm.FnMapUpdateElem.Call())
 		if w.IntN(3) == 0 {
 			w.emit(asm.Mov.Reg(w.number(), asm.R0))
@@ -660,7 +660,7 @@ func (w *wild) function() {
 		w.place(end)
 	})
 	i := w.IntN(len(w.kinds))
-	if k := w.kinds[i]; k != "reg0" && k != "reg1" && k != "reg2" && k != "reg3" && k != "pairs" {
+	if k := w.kinds[i]; k != "reg0" && k != "reg1" && k != "reg2" && k != "reg3" && k != "pairs" && k != "row" {
 		return
 	}
 	w.emit(asm.LoadMem(asm.R1, asm.R10, wildSlot(i), asm.DWord), asm.Mov.Reg(asm.R2, w.number()),
@@ -820,6 +820,7 @@ var wildMaps = sync.OnceValue(func() map[string]*ebpf.MapSpec {
 		"reg2":      one(ebpf.Array, 4, 8, "pisa:register", "pisa:stage=1"),
 		"reg3":      one(ebpf.PerCPUArray, 4, 8, "pisa:register", "pisa:stage=2"),
 		"pairs":     one(ebpf.Array, 4, 16, "pisa:register", "pisa:stage=1", "pisa:arrays=pair0,pair1"),
+		"row":       one(ebpf.PerCPUArray, 4, 16, "pisa:register", "pisa:arrays=row2@2,row0@0"),
 		"tally":     one(ebpf.PerCPUArray, 4, 8, "pisa:tally", "pisa:stage=3"),
 		"counts":    one(ebpf.PerCPUArray, 2, 32, "pisa:counters", "pisa:banked"),
 		"generator": one(ebpf.PerCPUArray, 1, 4, "pisa:random"),

@@ -268,21 +268,10 @@ func (e *Evaluator) write(all map[string]Register, name string, bank int) error 
 
 // put one word of an element, as the first core's.
 func put(a *maps.Array, element, word int, v uint64) error {
-	one := make([]byte, a.ElemSize)
 	if a.PerCPU {
-		var copies [][]byte
-		if err := a.Map().Lookup(uint32(element), &copies); err != nil {
-			return fmt.Errorf("read array %s: %w", a.Name, err)
-		}
-		set(copies[0][:a.ElemSize], word, v)
-		for cpu := range copies {
-			copies[cpu] = copies[cpu][:a.ElemSize]
-		}
-		if err := a.Map().Update(uint32(element), copies, ebpf.UpdateAny); err != nil {
-			return fmt.Errorf("write array %s: %w", a.Name, err)
-		}
-		return nil
+		return a.PutCPU(0, uint32(element), word, v)
 	}
+	one := make([]byte, a.ElemSize)
 	set(one, word, v)
 	if err := a.Map().Update(uint32(element), one, ebpf.UpdateAny); err != nil {
 		return fmt.Errorf("write array %s: %w", a.Name, err)

@@ -77,9 +77,9 @@ func PlanOf(t *twin.Twin, sw *run.Switch, target run.Target) (*Plan, error) {
 		p.Flip = &flip
 	}
 	for _, r := range sw.Registers {
-		ms, ok := spec.Maps[r.Name]
+		ms := maps.MapOf(spec, r.Name)
 		one := RegisterPlan{Name: r.Name, Path: sw.Full(r.Path), Width: r.Width, Words: r.Words,
-			Entries: r.Entries, Banked: ok && slices.Contains(ms.Tags, maps.TagBanked), Freed: slices.Contains(t.Freed, r.Name), Initial: r.Initial}
+			Entries: r.Entries, Banked: ms != nil && slices.Contains(ms.Tags, maps.TagBanked), Freed: slices.Contains(t.Freed, r.Name), Initial: r.Initial}
 		if one.Banked {
 			one.Bank = bankOf(sw, r)
 		}

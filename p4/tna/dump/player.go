@@ -76,7 +76,7 @@ func (p *Player) prepare() error {
 		return fmt.Errorf("read object: %w", err)
 	}
 	for _, name := range twin.Names(p.Switch) {
-		if ms, ok := spec.Maps[name]; ok && slices.Contains(ms.Tags, maps.TagBanked) {
+		if ms := maps.MapOf(spec, name); ms != nil && slices.Contains(ms.Tags, maps.TagBanked) {
 			p.banked = append(p.banked, name)
 		}
 	}
