@@ -128,6 +128,7 @@ func (i *Instance) configureEntry(spec *ebpf.CollectionSpec, cfg EntryConfig) er
 		"entry_load":    kernel.HaveXDPFrags() == nil, // bpf_xdp_load_bytes came with it
 		"entry_carry":   uint8(cfg.Carry),
 		"entry_mtu":     uint32(cfg.MTU),
+		behind:          uint32(0),
 	}
 	for name, v := range constants {
 		if err := xmaps.SetConstant(spec, name, v); err != nil {

@@ -44,7 +44,7 @@ func (i *Instance) Prepare(objects []Object) (*Exchange, error) {
 		if m == nil {
 			i.tell(o.Name, n+1, len(objects))
 			i.mu.Lock()
-			m, err = i.load(o)
+			m, err = i.load(o, n)
 			i.mu.Unlock()
 			if err != nil {
 				return nil, errors.Join(err, x.Close())

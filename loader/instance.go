@@ -86,6 +86,7 @@ type Instance struct {
 // member is one loaded algorithm.
 type member struct {
 	object Object
+	at     int // the place that it was loaded for
 	coll   *ebpf.Collection
 	set    *xmaps.Set
 }
@@ -199,11 +200,12 @@ func (i *Instance) install(members []*member) error {
 	return i.control.SetChain(slots, needs)
 }
 
-func (i *Instance) load(o Object) (*member, error) {
+// load an object for the at-th place of the chain.
+func (i *Instance) load(o Object, at int) (*member, error) {
 	if err := i.interrupted(o.Name); err != nil {
 		return nil, err
 	}
-	spec, err := i.configured(o)
+	spec, err := i.configured(o, at)
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +223,7 @@ func (i *Instance) load(o Object) (*member, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load %s: %w", o.Name, explain(o.Name, err))
 	}
-	return &member{object: o, coll: coll, set: xmaps.NewSet(spec, coll.Maps)}, nil
+	return &member{object: o, at: at, coll: coll, set: xmaps.NewSet(spec, coll.Maps)}, nil
 }
 
 // interrupted is why what comes next is not loaded any more.
@@ -235,11 +237,17 @@ func (i *Instance) interrupted(what string) error {
 	return nil
 }
 
-// configured is an object with the constants that it will run with.
-func (i *Instance) configured(o Object) (*ebpf.CollectionSpec, error) {
+// behind is the slot of the next program, where a program jumps without comparing all.
+const behind = "chain_behind"
+
+// configured is an object with the constants that it will run with at a place of the chain.
+func (i *Instance) configured(o Object, at int) (*ebpf.CollectionSpec, error) {
 	spec, err := o.Whole()
 	if err == nil {
 		err = i.setCommon(spec)
+	}
+	if err == nil && spec.Variables[behind] != nil {
+		err = xmaps.SetConstant(spec, behind, uint32(at+1))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("load %s: %w", o.Name, err)
@@ -264,7 +272,7 @@ func (i *Instance) loadKind(m *member, kind Kind) error {
 	if err := i.interrupted(m.object.Name); err != nil {
 		return err
 	}
-	spec, err := i.configured(m.object)
+	spec, err := i.configured(m.object, m.at)
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,10 @@ func (o Object) Whole() (*ebpf.CollectionSpec, error) {
 	}
 	for name, m := range outline.Maps {
 		if was := spec.Maps[name]; was != nil {
-			m.Key, m.Value = was.Key, was.Value
+			m.Key = was.Key
+			if m.Value == nil {
+				m.Value = was.Value
+			}
 		}
 	}
 	for name, v := range outline.Variables {

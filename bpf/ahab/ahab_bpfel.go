@@ -234,6 +234,7 @@ const (
 	AhabVarAhabUnit             = "ahab_unit"
 	AhabVarAhabUpdate           = "ahab_update"
 	AhabVarAhabWeylEntries      = "ahab_weyl_entries"
+	AhabVarChainBehind          = "chain_behind"
 	AhabVarCoinSeeded           = "coin_seeded"
 	AhabVarHashCrc              = "hash_crc"
 	AhabVarHashKeys             = "hash_keys"
@@ -369,6 +370,7 @@ type AhabVariableSpecs struct {
 	AhabUnit             *ebpf.VariableSpec `ebpf:"ahab_unit"`
 	AhabUpdate           *ebpf.VariableSpec `ebpf:"ahab_update"`
 	AhabWeylEntries      *ebpf.VariableSpec `ebpf:"ahab_weyl_entries"`
+	ChainBehind          *ebpf.VariableSpec `ebpf:"chain_behind"`
 	CoinSeeded           *ebpf.VariableSpec `ebpf:"coin_seeded"`
 	HashCrc              *ebpf.VariableSpec `ebpf:"hash_crc"`
 	HashKeys             *ebpf.VariableSpec `ebpf:"hash_keys"`
@@ -516,6 +518,7 @@ type AhabVariables struct {
 	AhabUnit             *ebpf.Variable `ebpf:"ahab_unit"`
 	AhabUpdate           *ebpf.Variable `ebpf:"ahab_update"`
 	AhabWeylEntries      *ebpf.Variable `ebpf:"ahab_weyl_entries"`
+	ChainBehind          *ebpf.Variable `ebpf:"chain_behind"`
 	CoinSeeded           *ebpf.Variable `ebpf:"coin_seeded"`
 	HashCrc              *ebpf.Variable `ebpf:"hash_crc"`
 	HashKeys             *ebpf.Variable `ebpf:"hash_keys"`

@@ -175,6 +175,7 @@ const (
 	BeaucoupVarBeaucoupPacketsEntries = "beaucoup_packets_entries"
 	BeaucoupVarBeaucoupTick           = "beaucoup_tick"
 	BeaucoupVarBeaucoupVectorsEntries = "beaucoup_vectors_entries"
+	BeaucoupVarChainBehind            = "chain_behind"
 	BeaucoupVarCoinSeeded             = "coin_seeded"
 	BeaucoupVarHashCrc                = "hash_crc"
 	BeaucoupVarHashKeys               = "hash_keys"
@@ -268,6 +269,7 @@ type BeaucoupVariableSpecs struct {
 	BeaucoupPacketsEntries *ebpf.VariableSpec `ebpf:"beaucoup_packets_entries"`
 	BeaucoupTick           *ebpf.VariableSpec `ebpf:"beaucoup_tick"`
 	BeaucoupVectorsEntries *ebpf.VariableSpec `ebpf:"beaucoup_vectors_entries"`
+	ChainBehind            *ebpf.VariableSpec `ebpf:"chain_behind"`
 	CoinSeeded             *ebpf.VariableSpec `ebpf:"coin_seeded"`
 	HashCrc                *ebpf.VariableSpec `ebpf:"hash_crc"`
 	HashKeys               *ebpf.VariableSpec `ebpf:"hash_keys"`
@@ -354,6 +356,7 @@ type BeaucoupVariables struct {
 	BeaucoupPacketsEntries *ebpf.Variable `ebpf:"beaucoup_packets_entries"`
 	BeaucoupTick           *ebpf.Variable `ebpf:"beaucoup_tick"`
 	BeaucoupVectorsEntries *ebpf.Variable `ebpf:"beaucoup_vectors_entries"`
+	ChainBehind            *ebpf.Variable `ebpf:"chain_behind"`
 	CoinSeeded             *ebpf.Variable `ebpf:"coin_seeded"`
 	HashCrc                *ebpf.Variable `ebpf:"hash_crc"`
 	HashKeys               *ebpf.Variable `ebpf:"hash_keys"`

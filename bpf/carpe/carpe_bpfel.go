@@ -154,6 +154,7 @@ const (
 	CarpeVarCarpeSrc6         = "carpe_src6"
 	CarpeVarCarpeStart        = "carpe_start"
 	CarpeVarCarpeWays         = "carpe_ways"
+	CarpeVarChainBehind       = "chain_behind"
 	CarpeVarCoinSeeded        = "coin_seeded"
 	CarpeVarHashCrc           = "hash_crc"
 	CarpeVarHashKeys          = "hash_keys"
@@ -255,6 +256,7 @@ type CarpeVariableSpecs struct {
 	CarpeSrc6         *ebpf.VariableSpec `ebpf:"carpe_src6"`
 	CarpeStart        *ebpf.VariableSpec `ebpf:"carpe_start"`
 	CarpeWays         *ebpf.VariableSpec `ebpf:"carpe_ways"`
+	ChainBehind       *ebpf.VariableSpec `ebpf:"chain_behind"`
 	CoinSeeded        *ebpf.VariableSpec `ebpf:"coin_seeded"`
 	HashCrc           *ebpf.VariableSpec `ebpf:"hash_crc"`
 	HashKeys          *ebpf.VariableSpec `ebpf:"hash_keys"`
@@ -348,6 +350,7 @@ type CarpeVariables struct {
 	CarpeSrc6         *ebpf.Variable `ebpf:"carpe_src6"`
 	CarpeStart        *ebpf.Variable `ebpf:"carpe_start"`
 	CarpeWays         *ebpf.Variable `ebpf:"carpe_ways"`
+	ChainBehind       *ebpf.Variable `ebpf:"chain_behind"`
 	CoinSeeded        *ebpf.Variable `ebpf:"coin_seeded"`
 	HashCrc           *ebpf.Variable `ebpf:"hash_crc"`
 	HashKeys          *ebpf.Variable `ebpf:"hash_keys"`

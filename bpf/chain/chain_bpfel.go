@@ -131,6 +131,7 @@ const (
 	ChainMapRecircXdp      = "recirc_xdp"
 	ChainProgChainTcEntry  = "chain_tc_entry"
 	ChainProgChainXdpEntry = "chain_xdp_entry"
+	ChainVarChainBehind    = "chain_behind"
 	ChainVarEntryCarry     = "entry_carry"
 	ChainVarEntryEgress    = "entry_egress"
 	ChainVarEntryFrags     = "entry_frags"
@@ -214,6 +215,7 @@ type ChainMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type ChainVariableSpecs struct {
+	ChainBehind    *ebpf.VariableSpec `ebpf:"chain_behind"`
 	EntryCarry     *ebpf.VariableSpec `ebpf:"entry_carry"`
 	EntryEgress    *ebpf.VariableSpec `ebpf:"entry_egress"`
 	EntryFrags     *ebpf.VariableSpec `ebpf:"entry_frags"`
@@ -282,6 +284,7 @@ func (m *ChainMaps) Close() error {
 //
 // It can be passed to LoadChainObjects or ebpf.CollectionSpec.LoadAndAssign.
 type ChainVariables struct {
+	ChainBehind    *ebpf.Variable `ebpf:"chain_behind"`
 	EntryCarry     *ebpf.Variable `ebpf:"entry_carry"`
 	EntryEgress    *ebpf.Variable `ebpf:"entry_egress"`
 	EntryFrags     *ebpf.Variable `ebpf:"entry_frags"`

@@ -249,6 +249,7 @@ const (
 	ConquestProgConquestTc             = "conquest_tc"
 	ConquestProgConquestTp             = "conquest_tp"
 	ConquestProgConquestXdp            = "conquest_xdp"
+	ConquestVarChainBehind             = "chain_behind"
 	ConquestVarCoinSeeded              = "coin_seeded"
 	ConquestVarConquestAction          = "conquest_action"
 	ConquestVarConquestAlpha           = "conquest_alpha"
@@ -401,6 +402,7 @@ type ConquestMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type ConquestVariableSpecs struct {
+	ChainBehind             *ebpf.VariableSpec `ebpf:"chain_behind"`
 	CoinSeeded              *ebpf.VariableSpec `ebpf:"coin_seeded"`
 	ConquestAction          *ebpf.VariableSpec `ebpf:"conquest_action"`
 	ConquestAlpha           *ebpf.VariableSpec `ebpf:"conquest_alpha"`
@@ -557,6 +559,7 @@ func (m *ConquestMaps) Close() error {
 //
 // It can be passed to LoadConquestObjects or ebpf.CollectionSpec.LoadAndAssign.
 type ConquestVariables struct {
+	ChainBehind             *ebpf.Variable `ebpf:"chain_behind"`
 	CoinSeeded              *ebpf.Variable `ebpf:"coin_seeded"`
 	ConquestAction          *ebpf.Variable `ebpf:"conquest_action"`
 	ConquestAlpha           *ebpf.Variable `ebpf:"conquest_alpha"`

@@ -160,6 +160,7 @@ const (
 	FridgeMapRecircXdp             = "recirc_xdp"
 	FridgeProgFridgeTc             = "fridge_tc"
 	FridgeProgFridgeXdp            = "fridge_xdp"
+	FridgeVarChainBehind           = "chain_behind"
 	FridgeVarFridgeCount           = "fridge_count"
 	FridgeVarFridgeEntriesEntries  = "fridge_entries_entries"
 	FridgeVarFridgeGroup           = "fridge_group"
@@ -273,6 +274,7 @@ type FridgeMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type FridgeVariableSpecs struct {
+	ChainBehind           *ebpf.VariableSpec `ebpf:"chain_behind"`
 	FridgeCount           *ebpf.VariableSpec `ebpf:"fridge_count"`
 	FridgeEntriesEntries  *ebpf.VariableSpec `ebpf:"fridge_entries_entries"`
 	FridgeGroup           *ebpf.VariableSpec `ebpf:"fridge_group"`
@@ -383,6 +385,7 @@ func (m *FridgeMaps) Close() error {
 //
 // It can be passed to LoadFridgeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type FridgeVariables struct {
+	ChainBehind           *ebpf.Variable `ebpf:"chain_behind"`
 	FridgeCount           *ebpf.Variable `ebpf:"fridge_count"`
 	FridgeEntriesEntries  *ebpf.Variable `ebpf:"fridge_entries_entries"`
 	FridgeGroup           *ebpf.Variable `ebpf:"fridge_group"`

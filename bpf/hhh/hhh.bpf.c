@@ -137,7 +137,7 @@ static __always_inline void cut(struct phv *phv, struct key *key, __u32 levels)
 static __always_inline int random_prefix(struct phv *phv, struct pass *p, struct hhh_counts_t *count)
 {
 	__u32 levels = second_pass(phv) ? phv->carry[0] >> 32 : levels_of(phv, phv->family == 4);
-	__u64 value;
+	__u64 value, matched;
 
 	cut(phv, &p->key, levels);
 	ways_rows(phv, p);
@@ -145,12 +145,9 @@ static __always_inline int random_prefix(struct phv *phv, struct pass *p, struct
 		ways_take(phv, p, (__u32)phv->carry[0], phv->carry[1]);
 		return 0;
 	}
-	phv->carry[1] = 0;
-	if (ways_look(phv, p)) {
-		count->c[HHH_MATCHED]++;
-		return 0;
-	}
-	if (!ways_admit(phv, p, &value))
+	matched = ways_look(phv, p);
+	count->c[HHH_MATCHED] += matched & 1;
+	if (ways_settled(matched) || !ways_admit(phv, p, &value) || matched)
 		return 0;
 	phv->carry[0] = (__u64)levels << 32 | p->way;
 	phv->carry[1] = value;

@@ -165,6 +165,7 @@ const (
 	HhhMapWaysStarts      = "ways_starts"
 	HhhProgHhhTc          = "hhh_tc"
 	HhhProgHhhXdp         = "hhh_xdp"
+	HhhVarChainBehind     = "chain_behind"
 	HhhVarCoinSeeded      = "coin_seeded"
 	HhhVarHashCrc         = "hash_crc"
 	HhhVarHashKeys        = "hash_keys"
@@ -225,6 +226,7 @@ const (
 	HhhVarWaysEntries     = "ways_entries"
 	HhhVarWaysInitial     = "ways_initial"
 	HhhVarWaysNoted       = "ways_noted"
+	HhhVarWaysOneIn       = "ways_one_in"
 )
 
 // LoadHhh returns the embedded CollectionSpec for Hhh.
@@ -329,6 +331,7 @@ type HhhMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type HhhVariableSpecs struct {
+	ChainBehind     *ebpf.VariableSpec `ebpf:"chain_behind"`
 	CoinSeeded      *ebpf.VariableSpec `ebpf:"coin_seeded"`
 	HashCrc         *ebpf.VariableSpec `ebpf:"hash_crc"`
 	HashKeys        *ebpf.VariableSpec `ebpf:"hash_keys"`
@@ -389,6 +392,7 @@ type HhhVariableSpecs struct {
 	WaysEntries     *ebpf.VariableSpec `ebpf:"ways_entries"`
 	WaysInitial     *ebpf.VariableSpec `ebpf:"ways_initial"`
 	WaysNoted       *ebpf.VariableSpec `ebpf:"ways_noted"`
+	WaysOneIn       *ebpf.VariableSpec `ebpf:"ways_one_in"`
 }
 
 // HhhObjects contains all objects after they have been loaded into the kernel.
@@ -514,6 +518,7 @@ func (m *HhhMaps) Close() error {
 //
 // It can be passed to LoadHhhObjects or ebpf.CollectionSpec.LoadAndAssign.
 type HhhVariables struct {
+	ChainBehind     *ebpf.Variable `ebpf:"chain_behind"`
 	CoinSeeded      *ebpf.Variable `ebpf:"coin_seeded"`
 	HashCrc         *ebpf.Variable `ebpf:"hash_crc"`
 	HashKeys        *ebpf.Variable `ebpf:"hash_keys"`
@@ -574,6 +579,7 @@ type HhhVariables struct {
 	WaysEntries     *ebpf.Variable `ebpf:"ways_entries"`
 	WaysInitial     *ebpf.Variable `ebpf:"ways_initial"`
 	WaysNoted       *ebpf.Variable `ebpf:"ways_noted"`
+	WaysOneIn       *ebpf.Variable `ebpf:"ways_one_in"`
 }
 
 // HhhPrograms contains all programs after they have been loaded into the kernel.

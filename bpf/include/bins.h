@@ -6,20 +6,29 @@
 
 #include "base.h"
 
+/* 1 for x above a bound, else 0, without a branch: the compiler has no other form of a comparison, and nobody foresees these. */
+static __always_inline __u32 bins_above(__u32 x, __u32 bound)
+{
+	__u64 rest = (__u64)bound - x;
+
+	opaque(rest);
+	return rest >> 63;
+}
+
 /* Position of the highest set bit; x is not 0. */
 static __always_inline __u32 bins_log2(__u32 x)
 {
 	__u32 r, s;
 
-	r = (x > 0xffff) << 4;
+	r = bins_above(x, 0xffff) << 4;
 	x >>= r;
-	s = (x > 0xff) << 3;
+	s = bins_above(x, 0xff) << 3;
 	x >>= s;
 	r |= s;
-	s = (x > 0xf) << 2;
+	s = bins_above(x, 0xf) << 2;
 	x >>= s;
 	r |= s;
-	s = (x > 0x3) << 1;
+	s = bins_above(x, 0x3) << 1;
 	x >>= s;
 	r |= s;
 	return r | (x >> 1);

@@ -132,76 +132,124 @@ static __always_inline void ways_rows(const struct phv *phv, struct pass *p)
 
 /* Way i's record: the counter, behind it the key's words. */
 #define ROW_OF(i) ((__u64 *)WAYS_AT(w##i, phv, p->index[i]))
-#define ROW(i) row[i] = i < ways_count ? ROW_OF(i) : 0
-
-/* Way i, word j: still this key? */
-#define COMPARE(i, j)                                                                                 \
+#define ROW(i)                                                                                        \
 	do {                                                                                          \
-		if (i < ways_count && j < key_words && j < p->key.words && !p->other[i])              \
-			p->other[i] = row[i] ? reg_load(&row[i][1 + j]) ^ p->key.w[j] : 1;            \
+		row[i] = 0;                                                                           \
+		if (i < ways_count) {                                                                 \
+			row[i] = ROW_OF(i);                                                           \
+			if (!row[i])                                                                  \
+				return 0;                                                             \
+		}                                                                                     \
 	} while (0)
+
+/* All ones for 0, else 0. What is in a record cannot be foreseen: a branch on it costs this program and, since it fills the processor's memory of branches with
+ * noise, all that run behind it. */
+static __always_inline __u64 ways_if_zero(__u64 x)
+{
+	__u64 any = x | -x;
+
+	opaque(any);
+	return ~(__u64)((__s64)any >> 63);
+}
 
 static __always_inline __u64 ways_counted(__u64 word)
 {
 	return ways_noted ? word & WAYS_COUNT : word;
 }
 
+/* Keys of more words than two are of IPv6. */
+#define WAYS_SHORT 2
+
+/* Way i, word j: still this key? */
+#define COMPARE(i, j)                                                                                 \
+	do {                                                                                          \
+		if (i < ways_count && j < key_words)                                                  \
+			p->other[i] |= reg_load(&row[i][1 + j]) ^ p->key.w[j];                        \
+	} while (0)
+
+/* The same of a long key: few get here, and most of these hold it. */
+#define COMPARE_REST(i, j)                                                                            \
+	do {                                                                                          \
+		if (i < ways_count && j < key_words && !p->other[i])                                  \
+			p->other[i] |= reg_load(&row[i][1 + j]) ^ p->key.w[j];                        \
+	} while (0)
+
 /* Way i's counter: add if the key is there, else carry the minimum on. */
 #define COUNT(i)                                                                                      \
 	do {                                                                                          \
-		__u64 counter_, counted_;                                                             \
-		if (i < ways_count && !done && row[i]) {                                              \
-			counter_ = reg_load(row[i]);                                                  \
-			counted_ = ways_counted(counter_);                                            \
-			if (!p->other[i]) {                                                           \
-				reg_store(row[i], counter_ + p->units);                               \
-				phv->carry[1] = counted_ + p->units + p->initial;                     \
-				done = 1;                                                             \
-			} else if (counted_ < p->min) {                                               \
-				p->min = counted_;                                                    \
-				p->way = i;                                                           \
-			}                                                                             \
-		}                                                                                     \
+		if (i < ways_count)                                                                   \
+			done |= ways_count_in(p, row[i], i, done, &mine);                             \
 	} while (0)
 
-/* First pass, in stage order. Returns whether the packet was counted. */
-static __always_inline int ways_look(struct phv *phv, struct pass *p)
+static __always_inline __u64 ways_count_in(struct pass *p, __u64 *counter, __u32 way, __u64 done, __u64 *mine)
 {
-	__u64 *row[WAYS];
-	int done = 0;
+	__u64 word = reg_load(counter), counted = ways_counted(word), here = ways_if_zero(p->other[way]) & ~done, less, take;
 
+	reg_store(counter, word + (p->units & here));
+	*mine |= counted & here;
+	less = counted - p->min;
+	opaque(less);
+	take = (__u64)((__s64)less >> 63);
+	p->min += less & take;
+	p->way = (p->way & ~(__u32)take) | (way & (__u32)take);
+	return here;
+}
+
+#define WAYS_NO_COUNTER (1ULL << 62) /* above all */
+
+/* First pass, in stage order. Returns all ones if the packet was counted, else 0. */
+static __always_inline __u64 ways_look(struct phv *phv, struct pass *p)
+{
+	__u64 *row[WAYS], done = 0, mine = 0;
+
+	p->other[0] = p->other[1] = p->other[2] = p->other[3] = 0;
+	p->min = WAYS_NO_COUNTER;
+	p->way = 0;
 	ROW(0);
 	ROW(1);
 	ROW(2);
 	ROW(3);
-	p->other[0] = p->other[1] = p->other[2] = p->other[3] = 0;
-	p->min = ~0ULL;
-	p->way = 0;
-	COMPARE(0, 0);
-	COMPARE(0, 1);
-	COMPARE(0, 2);
-	COMPARE(1, 0);
-	COMPARE(0, 3);
-	COMPARE(1, 1);
-	COMPARE(0, 4);
-	COMPARE(1, 2);
-	COMPARE(2, 0);
-	COUNT(0);
-	COMPARE(1, 3);
-	COMPARE(2, 1);
-	COMPARE(3, 0);
-	COMPARE(1, 4);
-	COMPARE(2, 2);
-	COMPARE(3, 1);
+	if (p->key.words <= WAYS_SHORT) {
+		COMPARE(0, 0);
+		COMPARE(0, 1);
+		COMPARE(1, 0);
+		COMPARE(1, 1);
+		COMPARE(2, 0);
+		COUNT(0);
+		COMPARE(2, 1);
+		COMPARE(3, 0);
+		COMPARE(3, 1);
+	} else {
+		COMPARE(0, 0);
+		COMPARE(0, 1);
+		COMPARE_REST(0, 2);
+		COMPARE(1, 0);
+		COMPARE_REST(0, 3);
+		COMPARE(1, 1);
+		COMPARE_REST(0, 4);
+		COMPARE_REST(1, 2);
+		COMPARE(2, 0);
+		COUNT(0);
+		COMPARE_REST(1, 3);
+		COMPARE(2, 1);
+		COMPARE(3, 0);
+		COMPARE_REST(1, 4);
+		COMPARE_REST(2, 2);
+		COMPARE(3, 1);
+	}
 	COUNT(1);
-	COMPARE(2, 3);
-	COMPARE(3, 2);
-	COMPARE(2, 4);
-	COMPARE(3, 3);
+	if (p->key.words > WAYS_SHORT) {
+		COMPARE_REST(2, 3);
+		COMPARE_REST(3, 2);
+		COMPARE_REST(2, 4);
+		COMPARE_REST(3, 3);
+	}
 	COUNT(2);
-	COMPARE(3, 4);
+	if (p->key.words > WAYS_SHORT)
+		COMPARE_REST(3, 4);
 	COUNT(3);
 	p->min += p->initial;
+	phv->carry[1] = (mine + p->units + p->initial) & done;
 	return done;
 }
 
@@ -229,25 +277,23 @@ static __always_inline __u32 ways_log2_up(__u64 x)
 }
 
 /* 2^32 / k for k = 8 .. 15: the lookup table of the 9/8 approximation. */
-static __always_inline __u64 ways_one_in(__u32 k)
-{
-	return k == 8 ? 536870912U : k == 9 ? 477218588U : k == 10 ? 429496730U : k == 11 ? 390451572U :
-	       k == 12 ? 357913941U : k == 13 ? 330382100U : k == 14 ? 306783378U : 286331153U;
-}
+const volatile __u32 ways_one_in[8] = {536870912, 477218588, 429496730, 390451572, 357913941, 330382100, 306783378, 286331153};
 
 /* units / (2^y floor(T)) for next = 2^y T, T in [8, 16). A switch throws two coins, one for 2^-y and one for the table's
  * constant; here one of 50 bits is compared with their product, whose probability is the same. Its low bits are thrown only
- * when the high ones do not decide. */
+ * when the high ones do not decide. Nearly all coins are above twice units / next, which is more than the product can be. */
 static __always_inline int ways_nine_eighths(struct phv *phv, __u64 units, __u64 next)
 {
 	__u64 limit, high;
 	__u32 y;
 
-	if (next < 8 * units || units >> 16)
+	if (unlikely(next < 8 * units || units >> 16))
 		return ways_chance(phv, units, next);
-	y = ways_log2(next) - 3;
-	limit = (ways_one_in(next >> y) * units << 18) >> y;
 	high = coin_spin(phv);
+	if (likely(next >> 32 == 0 && high * next >= units << 33))
+		return 0;
+	y = ways_log2(next) - 3;
+	limit = (ways_one_in[(next >> y) & 7] * units << 18) >> y;
 	if (high != limit >> 18)
 		return high < limit >> 18;
 	return coin_spin(phv) >> 14 < (limit & 0x3ffff);
@@ -267,6 +313,13 @@ static __always_inline int ways_in_turn(struct phv *phv, const struct pass *p)
 	}
 	*turns = n + p->units;
 	return 0;
+}
+
+/* Is it known to be no newcomer before a coin is thrown? Live the coin comes first, and most newcomers lose it: no branch depends on what was found. A replay
+ * throws a coin for newcomers only, as a switch does, and turns are counted of these. */
+static __always_inline int ways_settled(__u64 matched)
+{
+	return (coin_seeded || ways_admission == ADMIT_DETERMINISTIC) && matched;
 }
 
 /* Does this packet take the smallest entry, and with which value? In expectation it adds what it carries. */
@@ -301,7 +354,7 @@ static __always_inline __u64 ways_note(__u64 value)
 
 #define WRITE_WORD(j)                                                                                 \
 	do {                                                                                          \
-		if (j < key_words && j < p->key.words)                                                \
+		if (j < key_words)                                                                    \
 			reg_store(&row_[1 + j], p->key.w[j]);                                         \
 	} while (0)
 #define WRITE_WAY(i)                                                                                  \
@@ -313,9 +366,11 @@ static __always_inline __u64 ways_note(__u64 value)
 				return;                                                               \
 			WRITE_WORD(0);                                                                \
 			WRITE_WORD(1);                                                                \
-			WRITE_WORD(2);                                                                \
-			WRITE_WORD(3);                                                                \
-			WRITE_WORD(4);                                                                \
+			if (p->key.words > WAYS_SHORT) {                                              \
+				WRITE_WORD(2);                                                        \
+				WRITE_WORD(3);                                                        \
+				WRITE_WORD(4);                                                        \
+			}                                                                             \
 			reg_store(row_, (value - p->initial) | ways_note(value));                     \
 		}                                                                                     \
 	} while (0)

@@ -177,7 +177,10 @@ static __always_inline void total(struct lean *l, struct phv *phv, const int kin
 
 static __always_inline int reaches(__u32 stat, __s32 estimate, __s32 limit)
 {
-	return (ABSOLUTE(stat) ? magnitude(estimate) : estimate) >= limit;
+	__s64 short_by = (__s64)limit - (ABSOLUTE(stat) ? magnitude(estimate) : estimate) - 1;
+
+	opaque(short_by); /* which rows reach it nobody foresees: no branch */
+	return (__u64)short_by >> 63;
 }
 
 /* The sketches, row by row. */

@@ -241,6 +241,7 @@ const (
 	LeanMapRecircXdp            = "recirc_xdp"
 	LeanProgLeanTc              = "lean_tc"
 	LeanProgLeanXdp             = "lean_xdp"
+	LeanVarChainBehind          = "chain_behind"
 	LeanVarCoinSeeded           = "coin_seeded"
 	LeanVarHashCrc              = "hash_crc"
 	LeanVarHashKeys             = "hash_keys"
@@ -439,6 +440,7 @@ type LeanMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type LeanVariableSpecs struct {
+	ChainBehind          *ebpf.VariableSpec `ebpf:"chain_behind"`
 	CoinSeeded           *ebpf.VariableSpec `ebpf:"coin_seeded"`
 	HashCrc              *ebpf.VariableSpec `ebpf:"hash_crc"`
 	HashKeys             *ebpf.VariableSpec `ebpf:"hash_keys"`
@@ -675,6 +677,7 @@ func (m *LeanMaps) Close() error {
 //
 // It can be passed to LoadLeanObjects or ebpf.CollectionSpec.LoadAndAssign.
 type LeanVariables struct {
+	ChainBehind          *ebpf.Variable `ebpf:"chain_behind"`
 	CoinSeeded           *ebpf.Variable `ebpf:"coin_seeded"`
 	HashCrc              *ebpf.Variable `ebpf:"hash_crc"`
 	HashKeys             *ebpf.Variable `ebpf:"hash_keys"`

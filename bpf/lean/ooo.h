@@ -59,9 +59,11 @@ struct ooo {
 /* One way's word: renews the flow's own record, takes one that is older than the window, leaves others. */
 static __always_inline int ooo_claim(__u32 *word, __u16 signature, __u16 time)
 {
-	__u32 old = reg_load(word);
+	__u32 early = seg_early(), old;
 
-	if (old >> 16 != signature && seg_within(time, old, SEG_WINDOW))
+	opaque(early); /* known before the word is read, or registers that are lent to it in between count as fed by the word */
+	old = reg_load(word);
+	if (old >> 16 != signature && seg_within(time, old, SEG_WINDOW, early))
 		return FATE_OTHER;
 	reg_store(word, (__u32)signature << 16 | time);
 	return old >> 16 == signature ? FATE_OWN : FATE_TAKEN;

@@ -122,10 +122,10 @@ static __always_inline int ret_turn(__u16 *word, __u16 now)
 {
 	__u16 old = reg_load(word);
 
-	if (seg_within(now, old, SEG_WINDOW))
+	if (seg_within(now, old, SEG_WINDOW, seg_early()))
 		return TURN_NONE;
 	reg_store(word, now);
-	return seg_within(now, old, 2 * SEG_WINDOW + 1) ? TURN_ONE : TURN_ALL;
+	return seg_within(now, old, 2 * SEG_WINDOW + 1, seg_early()) ? TURN_ONE : TURN_ALL;
 }
 
 static __always_inline void retrans_2(struct retrans *s, struct phv *phv, const struct lean_flow *f, struct lean_counts_t *count)

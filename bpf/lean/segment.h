@@ -40,10 +40,13 @@ static __always_inline int seg_below_number(__u32 x, __u32 y)
 
 /* Is a stored time at most so many ticks old? One that is a little younger than now is, which another core wrote; a switch, whose clock
  * is one, knows none, and with its hashes so does a host. */
-static __always_inline int seg_within(__u16 now, __u16 then, __u32 ticks)
+static __always_inline __u32 seg_early(void)
 {
-	__u32 early = hash_crc ? 0 : SEG_EARLY;
+	return hash_crc ? 0 : SEG_EARLY;
+}
 
+static __always_inline int seg_within(__u16 now, __u16 then, __u32 ticks, __u32 early)
+{
 	return (__u16)(now - then + early) <= ticks + early;
 }
 
@@ -112,7 +115,7 @@ static __always_inline void segment_0(struct lean_flow *f, struct phv *phv)
 		return;
 	old = reg_load(word);
 	reg_store(word, digest << 16 | s->time);
-	s->copy = old >> 16 == (digest & 0xffff) && seg_within(s->time, old, SEG_WINDOW);
+	s->copy = old >> 16 == (digest & 0xffff) && seg_within(s->time, old, SEG_WINDOW, seg_early());
 }
 
 /* What an event of this packet counts. */

@@ -48,7 +48,7 @@ ALGORITHM_RECIRC(precision)
 {
 	struct precision_counts_t *count = counters_of(precision_counts, phv);
 	struct pass p;
-	__u64 value;
+	__u64 value, matched;
 
 	if (!count)
 		return 0;
@@ -65,12 +65,9 @@ ALGORITHM_RECIRC(precision)
 	p.units = precision_bytes ? phv->len : phv->segs;
 	count->c[PRECISION_PACKETS] += phv->segs;
 	count->c[PRECISION_UNITS] += p.units;
-	phv->carry[1] = 0;
-	if (ways_look(phv, &p)) {
-		count->c[PRECISION_MATCHED] += phv->segs;
-		return 0;
-	}
-	if (!ways_admit(phv, &p, &value))
+	matched = ways_look(phv, &p);
+	count->c[PRECISION_MATCHED] += phv->segs & matched;
+	if (ways_settled(matched) || !ways_admit(phv, &p, &value) || matched)
 		return 0;
 	count->c[PRECISION_ADMITTED]++;
 	phv->carry[0] = p.way;

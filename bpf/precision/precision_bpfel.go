@@ -154,6 +154,7 @@ const (
 	PrecisionMapWaysStarts         = "ways_starts"
 	PrecisionProgPrecisionTc       = "precision_tc"
 	PrecisionProgPrecisionXdp      = "precision_xdp"
+	PrecisionVarChainBehind        = "chain_behind"
 	PrecisionVarCoinSeeded         = "coin_seeded"
 	PrecisionVarHashCrc            = "hash_crc"
 	PrecisionVarHashKeys           = "hash_keys"
@@ -178,6 +179,7 @@ const (
 	PrecisionVarWaysEntries        = "ways_entries"
 	PrecisionVarWaysInitial        = "ways_initial"
 	PrecisionVarWaysNoted          = "ways_noted"
+	PrecisionVarWaysOneIn          = "ways_one_in"
 )
 
 // LoadPrecision returns the embedded CollectionSpec for Precision.
@@ -253,6 +255,7 @@ type PrecisionMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type PrecisionVariableSpecs struct {
+	ChainBehind        *ebpf.VariableSpec `ebpf:"chain_behind"`
 	CoinSeeded         *ebpf.VariableSpec `ebpf:"coin_seeded"`
 	HashCrc            *ebpf.VariableSpec `ebpf:"hash_crc"`
 	HashKeys           *ebpf.VariableSpec `ebpf:"hash_keys"`
@@ -277,6 +280,7 @@ type PrecisionVariableSpecs struct {
 	WaysEntries        *ebpf.VariableSpec `ebpf:"ways_entries"`
 	WaysInitial        *ebpf.VariableSpec `ebpf:"ways_initial"`
 	WaysNoted          *ebpf.VariableSpec `ebpf:"ways_noted"`
+	WaysOneIn          *ebpf.VariableSpec `ebpf:"ways_one_in"`
 }
 
 // PrecisionObjects contains all objects after they have been loaded into the kernel.
@@ -344,6 +348,7 @@ func (m *PrecisionMaps) Close() error {
 //
 // It can be passed to LoadPrecisionObjects or ebpf.CollectionSpec.LoadAndAssign.
 type PrecisionVariables struct {
+	ChainBehind        *ebpf.Variable `ebpf:"chain_behind"`
 	CoinSeeded         *ebpf.Variable `ebpf:"coin_seeded"`
 	HashCrc            *ebpf.Variable `ebpf:"hash_crc"`
 	HashKeys           *ebpf.Variable `ebpf:"hash_keys"`
@@ -368,6 +373,7 @@ type PrecisionVariables struct {
 	WaysEntries        *ebpf.Variable `ebpf:"ways_entries"`
 	WaysInitial        *ebpf.Variable `ebpf:"ways_initial"`
 	WaysNoted          *ebpf.Variable `ebpf:"ways_noted"`
+	WaysOneIn          *ebpf.Variable `ebpf:"ways_one_in"`
 }
 
 // PrecisionPrograms contains all programs after they have been loaded into the kernel.

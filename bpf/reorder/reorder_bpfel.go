@@ -163,6 +163,7 @@ const (
 	ReorderMapReorderSeqArray           = "reorder_seq_array"
 	ReorderProgReorderTc                = "reorder_tc"
 	ReorderProgReorderXdp               = "reorder_xdp"
+	ReorderVarChainBehind               = "chain_behind"
 	ReorderVarCoinSeeded                = "coin_seeded"
 	ReorderVarHashCrc                   = "hash_crc"
 	ReorderVarHashKeys                  = "hash_keys"
@@ -299,6 +300,7 @@ type ReorderMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type ReorderVariableSpecs struct {
+	ChainBehind               *ebpf.VariableSpec `ebpf:"chain_behind"`
 	CoinSeeded                *ebpf.VariableSpec `ebpf:"coin_seeded"`
 	HashCrc                   *ebpf.VariableSpec `ebpf:"hash_crc"`
 	HashKeys                  *ebpf.VariableSpec `ebpf:"hash_keys"`
@@ -445,6 +447,7 @@ func (m *ReorderMaps) Close() error {
 //
 // It can be passed to LoadReorderObjects or ebpf.CollectionSpec.LoadAndAssign.
 type ReorderVariables struct {
+	ChainBehind               *ebpf.Variable `ebpf:"chain_behind"`
 	CoinSeeded                *ebpf.Variable `ebpf:"coin_seeded"`
 	HashCrc                   *ebpf.Variable `ebpf:"hash_crc"`
 	HashKeys                  *ebpf.Variable `ebpf:"hash_keys"`

@@ -110,6 +110,7 @@ const (
 	ReplayMapReplayFrames   = "replay_frames"
 	ReplayMapReplayHeld     = "replay_held"
 	ReplayProgReplayXdp     = "replay_xdp"
+	ReplayVarChainBehind    = "chain_behind"
 	ReplayVarRecircDeferred = "recirc_deferred"
 )
 
@@ -180,6 +181,7 @@ type ReplayMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type ReplayVariableSpecs struct {
+	ChainBehind    *ebpf.VariableSpec `ebpf:"chain_behind"`
 	RecircDeferred *ebpf.VariableSpec `ebpf:"recirc_deferred"`
 }
 
@@ -238,6 +240,7 @@ func (m *ReplayMaps) Close() error {
 //
 // It can be passed to LoadReplayObjects or ebpf.CollectionSpec.LoadAndAssign.
 type ReplayVariables struct {
+	ChainBehind    *ebpf.Variable `ebpf:"chain_behind"`
 	RecircDeferred *ebpf.Variable `ebpf:"recirc_deferred"`
 }
 

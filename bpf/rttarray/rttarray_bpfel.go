@@ -116,6 +116,7 @@ const (
 	RttArrayMapRttSurvived        = "rtt_survived"
 	RttArrayProgRttarrayTc        = "rttarray_tc"
 	RttArrayProgRttarrayXdp       = "rttarray_xdp"
+	RttArrayVarChainBehind        = "chain_behind"
 	RttArrayVarHashCrc            = "hash_crc"
 	RttArrayVarHashKeys           = "hash_keys"
 	RttArrayVarHashSeed           = "hash_seed"
@@ -211,6 +212,7 @@ type RttArrayMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type RttArrayVariableSpecs struct {
+	ChainBehind        *ebpf.VariableSpec `ebpf:"chain_behind"`
 	HashCrc            *ebpf.VariableSpec `ebpf:"hash_crc"`
 	HashKeys           *ebpf.VariableSpec `ebpf:"hash_keys"`
 	HashSeed           *ebpf.VariableSpec `ebpf:"hash_seed"`
@@ -297,6 +299,7 @@ func (m *RttArrayMaps) Close() error {
 //
 // It can be passed to LoadRttArrayObjects or ebpf.CollectionSpec.LoadAndAssign.
 type RttArrayVariables struct {
+	ChainBehind        *ebpf.Variable `ebpf:"chain_behind"`
 	HashCrc            *ebpf.Variable `ebpf:"hash_crc"`
 	HashKeys           *ebpf.Variable `ebpf:"hash_keys"`
 	HashSeed           *ebpf.Variable `ebpf:"hash_seed"`

@@ -117,6 +117,7 @@ const (
 	TraceProgChainTpDropped = "chain_tp_dropped"
 	TraceProgChainTpEntry   = "chain_tp_entry"
 	TraceProgChainTpOver    = "chain_tp_over"
+	TraceVarChainBehind     = "chain_behind"
 	TraceVarHashCrc         = "hash_crc"
 	TraceVarHashKeys        = "hash_keys"
 	TraceVarHashSeed        = "hash_seed"
@@ -192,6 +193,7 @@ type TraceMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type TraceVariableSpecs struct {
+	ChainBehind *ebpf.VariableSpec `ebpf:"chain_behind"`
 	HashCrc     *ebpf.VariableSpec `ebpf:"hash_crc"`
 	HashKeys    *ebpf.VariableSpec `ebpf:"hash_keys"`
 	HashSeed    *ebpf.VariableSpec `ebpf:"hash_seed"`
@@ -252,6 +254,7 @@ func (m *TraceMaps) Close() error {
 //
 // It can be passed to LoadTraceObjects or ebpf.CollectionSpec.LoadAndAssign.
 type TraceVariables struct {
+	ChainBehind *ebpf.Variable `ebpf:"chain_behind"`
 	HashCrc     *ebpf.Variable `ebpf:"hash_crc"`
 	HashKeys    *ebpf.Variable `ebpf:"hash_keys"`
 	HashSeed    *ebpf.Variable `ebpf:"hash_seed"`

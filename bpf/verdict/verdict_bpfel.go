@@ -98,6 +98,7 @@ const (
 	VerdictMapVerdictCounts = "verdict_counts"
 	VerdictProgVerdictTc    = "verdict_tc"
 	VerdictProgVerdictXdp   = "verdict_xdp"
+	VerdictVarChainBehind   = "chain_behind"
 	VerdictVarHashCrc       = "hash_crc"
 	VerdictVarHashKeys      = "hash_keys"
 	VerdictVarHashSeed      = "hash_seed"
@@ -170,6 +171,7 @@ type VerdictMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type VerdictVariableSpecs struct {
+	ChainBehind *ebpf.VariableSpec `ebpf:"chain_behind"`
 	HashCrc     *ebpf.VariableSpec `ebpf:"hash_crc"`
 	HashKeys    *ebpf.VariableSpec `ebpf:"hash_keys"`
 	HashSeed    *ebpf.VariableSpec `ebpf:"hash_seed"`
@@ -226,6 +228,7 @@ func (m *VerdictMaps) Close() error {
 //
 // It can be passed to LoadVerdictObjects or ebpf.CollectionSpec.LoadAndAssign.
 type VerdictVariables struct {
+	ChainBehind *ebpf.Variable `ebpf:"chain_behind"`
 	HashCrc     *ebpf.Variable `ebpf:"hash_crc"`
 	HashKeys    *ebpf.Variable `ebpf:"hash_keys"`
 	HashSeed    *ebpf.Variable `ebpf:"hash_seed"`

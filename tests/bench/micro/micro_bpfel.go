@@ -175,6 +175,7 @@ const (
 	MicroProgTwoRegistersXdp   = "two_registers_xdp"
 	MicroProgWaitedTc          = "waited_tc"
 	MicroProgWaitedXdp         = "waited_xdp"
+	MicroVarChainBehind        = "chain_behind"
 	MicroVarCoinSeeded         = "coin_seeded"
 	MicroVarHashCrc            = "hash_crc"
 	MicroVarHashKeys           = "hash_keys"
@@ -312,6 +313,7 @@ type MicroMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type MicroVariableSpecs struct {
+	ChainBehind       *ebpf.VariableSpec `ebpf:"chain_behind"`
 	CoinSeeded        *ebpf.VariableSpec `ebpf:"coin_seeded"`
 	HashCrc           *ebpf.VariableSpec `ebpf:"hash_crc"`
 	HashKeys          *ebpf.VariableSpec `ebpf:"hash_keys"`
@@ -399,6 +401,7 @@ func (m *MicroMaps) Close() error {
 //
 // It can be passed to LoadMicroObjects or ebpf.CollectionSpec.LoadAndAssign.
 type MicroVariables struct {
+	ChainBehind       *ebpf.Variable `ebpf:"chain_behind"`
 	CoinSeeded        *ebpf.Variable `ebpf:"coin_seeded"`
 	HashCrc           *ebpf.Variable `ebpf:"hash_crc"`
 	HashKeys          *ebpf.Variable `ebpf:"hash_keys"`

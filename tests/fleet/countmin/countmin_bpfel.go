@@ -83,6 +83,7 @@ const (
 	CountminMapRecircXdp           = "recirc_xdp"
 	CountminProgCountminTc         = "countmin_tc"
 	CountminProgCountminXdp        = "countmin_xdp"
+	CountminVarChainBehind         = "chain_behind"
 	CountminVarCountminRow0Entries = "countmin_row0_entries"
 	CountminVarCountminRow1Entries = "countmin_row1_entries"
 	CountminVarCountminRow2Entries = "countmin_row2_entries"
@@ -158,6 +159,7 @@ type CountminMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type CountminVariableSpecs struct {
+	ChainBehind         *ebpf.VariableSpec `ebpf:"chain_behind"`
 	CountminRow0Entries *ebpf.VariableSpec `ebpf:"countmin_row0_entries"`
 	CountminRow1Entries *ebpf.VariableSpec `ebpf:"countmin_row1_entries"`
 	CountminRow2Entries *ebpf.VariableSpec `ebpf:"countmin_row2_entries"`
@@ -219,6 +221,7 @@ func (m *CountminMaps) Close() error {
 //
 // It can be passed to LoadCountminObjects or ebpf.CollectionSpec.LoadAndAssign.
 type CountminVariables struct {
+	ChainBehind         *ebpf.Variable `ebpf:"chain_behind"`
 	CountminRow0Entries *ebpf.Variable `ebpf:"countmin_row0_entries"`
 	CountminRow1Entries *ebpf.Variable `ebpf:"countmin_row1_entries"`
 	CountminRow2Entries *ebpf.Variable `ebpf:"countmin_row2_entries"`

@@ -92,6 +92,7 @@ const (
 	CocosketchMapRecircXdp           = "recirc_xdp"
 	CocosketchProgCocosketchTc       = "cocosketch_tc"
 	CocosketchProgCocosketchXdp      = "cocosketch_xdp"
+	CocosketchVarChainBehind         = "chain_behind"
 	CocosketchVarCocosketchA0Entries = "cocosketch_a0_entries"
 	CocosketchVarCocosketchA1Entries = "cocosketch_a1_entries"
 	CocosketchVarCocosketchA2Entries = "cocosketch_a2_entries"
@@ -192,6 +193,7 @@ type CocosketchMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type CocosketchVariableSpecs struct {
+	ChainBehind         *ebpf.VariableSpec `ebpf:"chain_behind"`
 	CocosketchA0Entries *ebpf.VariableSpec `ebpf:"cocosketch_a0_entries"`
 	CocosketchA1Entries *ebpf.VariableSpec `ebpf:"cocosketch_a1_entries"`
 	CocosketchA2Entries *ebpf.VariableSpec `ebpf:"cocosketch_a2_entries"`
@@ -287,6 +289,7 @@ func (m *CocosketchMaps) Close() error {
 //
 // It can be passed to LoadCocosketchObjects or ebpf.CollectionSpec.LoadAndAssign.
 type CocosketchVariables struct {
+	ChainBehind         *ebpf.Variable `ebpf:"chain_behind"`
 	CocosketchA0Entries *ebpf.Variable `ebpf:"cocosketch_a0_entries"`
 	CocosketchA1Entries *ebpf.Variable `ebpf:"cocosketch_a1_entries"`
 	CocosketchA2Entries *ebpf.Variable `ebpf:"cocosketch_a2_entries"`

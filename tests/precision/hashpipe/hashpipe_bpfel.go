@@ -98,6 +98,7 @@ const (
 	HashpipeMapRecircXdp         = "recirc_xdp"
 	HashpipeProgHashpipeTc       = "hashpipe_tc"
 	HashpipeProgHashpipeXdp      = "hashpipe_xdp"
+	HashpipeVarChainBehind       = "chain_behind"
 	HashpipeVarHashCrc           = "hash_crc"
 	HashpipeVarHashKeys          = "hash_keys"
 	HashpipeVarHashSeed          = "hash_seed"
@@ -210,6 +211,7 @@ type HashpipeMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type HashpipeVariableSpecs struct {
+	ChainBehind       *ebpf.VariableSpec `ebpf:"chain_behind"`
 	HashCrc           *ebpf.VariableSpec `ebpf:"hash_crc"`
 	HashKeys          *ebpf.VariableSpec `ebpf:"hash_keys"`
 	HashSeed          *ebpf.VariableSpec `ebpf:"hash_seed"`
@@ -323,6 +325,7 @@ func (m *HashpipeMaps) Close() error {
 //
 // It can be passed to LoadHashpipeObjects or ebpf.CollectionSpec.LoadAndAssign.
 type HashpipeVariables struct {
+	ChainBehind       *ebpf.Variable `ebpf:"chain_behind"`
 	HashCrc           *ebpf.Variable `ebpf:"hash_crc"`
 	HashKeys          *ebpf.Variable `ebpf:"hash_keys"`
 	HashSeed          *ebpf.Variable `ebpf:"hash_seed"`

@@ -86,6 +86,7 @@ const (
 	TapMapTapSaid        = "tap_said"
 	TapProgTapTc         = "tap_tc"
 	TapProgTapXdp        = "tap_xdp"
+	TapVarChainBehind    = "chain_behind"
 	TapVarRecircDeferred = "recirc_deferred"
 )
 
@@ -155,6 +156,7 @@ type TapMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type TapVariableSpecs struct {
+	ChainBehind    *ebpf.VariableSpec `ebpf:"chain_behind"`
 	RecircDeferred *ebpf.VariableSpec `ebpf:"recirc_deferred"`
 }
 
@@ -209,6 +211,7 @@ func (m *TapMaps) Close() error {
 //
 // It can be passed to LoadTapObjects or ebpf.CollectionSpec.LoadAndAssign.
 type TapVariables struct {
+	ChainBehind    *ebpf.Variable `ebpf:"chain_behind"`
 	RecircDeferred *ebpf.Variable `ebpf:"recirc_deferred"`
 }
 

@@ -112,6 +112,7 @@ const (
 	DeparturesProgDeparturesTc    = "departures_tc"
 	DeparturesProgDeparturesTp    = "departures_tp"
 	DeparturesProgDeparturesXdp   = "departures_xdp"
+	DeparturesVarChainBehind      = "chain_behind"
 	DeparturesVarDeparturesTold   = "departures_told"
 	DeparturesVarHashCrc          = "hash_crc"
 	DeparturesVarHashKeys         = "hash_keys"
@@ -187,6 +188,7 @@ type DeparturesMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type DeparturesVariableSpecs struct {
+	ChainBehind     *ebpf.VariableSpec `ebpf:"chain_behind"`
 	DeparturesTold  *ebpf.VariableSpec `ebpf:"departures_told"`
 	HashCrc         *ebpf.VariableSpec `ebpf:"hash_crc"`
 	HashKeys        *ebpf.VariableSpec `ebpf:"hash_keys"`
@@ -246,6 +248,7 @@ func (m *DeparturesMaps) Close() error {
 //
 // It can be passed to LoadDeparturesObjects or ebpf.CollectionSpec.LoadAndAssign.
 type DeparturesVariables struct {
+	ChainBehind     *ebpf.Variable `ebpf:"chain_behind"`
 	DeparturesTold  *ebpf.Variable `ebpf:"departures_told"`
 	HashCrc         *ebpf.Variable `ebpf:"hash_crc"`
 	HashKeys        *ebpf.Variable `ebpf:"hash_keys"`

@@ -95,6 +95,7 @@ const (
 	EnforcerMapRecircXdp       = "recirc_xdp"
 	EnforcerProgEnforcerTc     = "enforcer_tc"
 	EnforcerProgEnforcerXdp    = "enforcer_xdp"
+	EnforcerVarChainBehind     = "chain_behind"
 	EnforcerVarEnforcerProto   = "enforcer_proto"
 	EnforcerVarEnforcerVerdict = "enforcer_verdict"
 	EnforcerVarUnusedCount     = "unused_count"
@@ -165,6 +166,7 @@ type EnforcerMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type EnforcerVariableSpecs struct {
+	ChainBehind     *ebpf.VariableSpec `ebpf:"chain_behind"`
 	EnforcerProto   *ebpf.VariableSpec `ebpf:"enforcer_proto"`
 	EnforcerVerdict *ebpf.VariableSpec `ebpf:"enforcer_verdict"`
 	UnusedCount     *ebpf.VariableSpec `ebpf:"unused_count"`
@@ -218,6 +220,7 @@ func (m *EnforcerMaps) Close() error {
 //
 // It can be passed to LoadEnforcerObjects or ebpf.CollectionSpec.LoadAndAssign.
 type EnforcerVariables struct {
+	ChainBehind     *ebpf.Variable `ebpf:"chain_behind"`
 	EnforcerProto   *ebpf.Variable `ebpf:"enforcer_proto"`
 	EnforcerVerdict *ebpf.Variable `ebpf:"enforcer_verdict"`
 	UnusedCount     *ebpf.Variable `ebpf:"unused_count"`

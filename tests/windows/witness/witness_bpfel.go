@@ -97,6 +97,7 @@ const (
 	WitnessMapWitnessTally         = "witness_tally"
 	WitnessProgWitnessTc           = "witness_tc"
 	WitnessProgWitnessXdp          = "witness_xdp"
+	WitnessVarChainBehind          = "chain_behind"
 	WitnessVarHashCrc              = "hash_crc"
 	WitnessVarHashKeys             = "hash_keys"
 	WitnessVarHashSeed             = "hash_seed"
@@ -175,6 +176,7 @@ type WitnessMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type WitnessVariableSpecs struct {
+	ChainBehind          *ebpf.VariableSpec `ebpf:"chain_behind"`
 	HashCrc              *ebpf.VariableSpec `ebpf:"hash_crc"`
 	HashKeys             *ebpf.VariableSpec `ebpf:"hash_keys"`
 	HashSeed             *ebpf.VariableSpec `ebpf:"hash_seed"`
@@ -239,6 +241,7 @@ func (m *WitnessMaps) Close() error {
 //
 // It can be passed to LoadWitnessObjects or ebpf.CollectionSpec.LoadAndAssign.
 type WitnessVariables struct {
+	ChainBehind          *ebpf.Variable `ebpf:"chain_behind"`
 	HashCrc              *ebpf.Variable `ebpf:"hash_crc"`
 	HashKeys             *ebpf.Variable `ebpf:"hash_keys"`
 	HashSeed             *ebpf.Variable `ebpf:"hash_seed"`
