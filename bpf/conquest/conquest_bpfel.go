@@ -223,6 +223,7 @@ const (
 	ConquestMapConquestBurst           = "conquest_burst"
 	ConquestMapConquestCounts          = "conquest_counts"
 	ConquestMapConquestCulprits        = "conquest_culprits"
+	ConquestMapConquestDrops           = "conquest_drops"
 	ConquestMapConquestEvents          = "conquest_events"
 	ConquestMapConquestFree            = "conquest_free"
 	ConquestMapConquestPeak            = "conquest_peak"
@@ -259,10 +260,12 @@ const (
 	ConquestVarConquestColumns         = "conquest_columns"
 	ConquestVarConquestCulpritsEntries = "conquest_culprits_entries"
 	ConquestVarConquestDropFrom        = "conquest_drop_from"
+	ConquestVarConquestDropsEntries    = "conquest_drops_entries"
 	ConquestVarConquestEgress          = "conquest_egress"
 	ConquestVarConquestEvery           = "conquest_every"
 	ConquestVarConquestEveryone        = "conquest_everyone"
 	ConquestVarConquestFreeEntries     = "conquest_free_entries"
+	ConquestVarConquestGap             = "conquest_gap"
 	ConquestVarConquestHistory         = "conquest_history"
 	ConquestVarConquestHold            = "conquest_hold"
 	ConquestVarConquestLine            = "conquest_line"
@@ -372,6 +375,7 @@ type ConquestMapSpecs struct {
 	ConquestBurst    *ebpf.MapSpec `ebpf:"conquest_burst"`
 	ConquestCounts   *ebpf.MapSpec `ebpf:"conquest_counts"`
 	ConquestCulprits *ebpf.MapSpec `ebpf:"conquest_culprits"`
+	ConquestDrops    *ebpf.MapSpec `ebpf:"conquest_drops"`
 	ConquestEvents   *ebpf.MapSpec `ebpf:"conquest_events"`
 	ConquestFree     *ebpf.MapSpec `ebpf:"conquest_free"`
 	ConquestPeak     *ebpf.MapSpec `ebpf:"conquest_peak"`
@@ -411,10 +415,12 @@ type ConquestVariableSpecs struct {
 	ConquestColumns         *ebpf.VariableSpec `ebpf:"conquest_columns"`
 	ConquestCulpritsEntries *ebpf.VariableSpec `ebpf:"conquest_culprits_entries"`
 	ConquestDropFrom        *ebpf.VariableSpec `ebpf:"conquest_drop_from"`
+	ConquestDropsEntries    *ebpf.VariableSpec `ebpf:"conquest_drops_entries"`
 	ConquestEgress          *ebpf.VariableSpec `ebpf:"conquest_egress"`
 	ConquestEvery           *ebpf.VariableSpec `ebpf:"conquest_every"`
 	ConquestEveryone        *ebpf.VariableSpec `ebpf:"conquest_everyone"`
 	ConquestFreeEntries     *ebpf.VariableSpec `ebpf:"conquest_free_entries"`
+	ConquestGap             *ebpf.VariableSpec `ebpf:"conquest_gap"`
 	ConquestHistory         *ebpf.VariableSpec `ebpf:"conquest_history"`
 	ConquestHold            *ebpf.VariableSpec `ebpf:"conquest_hold"`
 	ConquestLine            *ebpf.VariableSpec `ebpf:"conquest_line"`
@@ -493,6 +499,7 @@ type ConquestMaps struct {
 	ConquestBurst    *ebpf.Map `ebpf:"conquest_burst"`
 	ConquestCounts   *ebpf.Map `ebpf:"conquest_counts"`
 	ConquestCulprits *ebpf.Map `ebpf:"conquest_culprits"`
+	ConquestDrops    *ebpf.Map `ebpf:"conquest_drops"`
 	ConquestEvents   *ebpf.Map `ebpf:"conquest_events"`
 	ConquestFree     *ebpf.Map `ebpf:"conquest_free"`
 	ConquestPeak     *ebpf.Map `ebpf:"conquest_peak"`
@@ -527,6 +534,7 @@ func (m *ConquestMaps) Close() error {
 		m.ConquestBurst,
 		m.ConquestCounts,
 		m.ConquestCulprits,
+		m.ConquestDrops,
 		m.ConquestEvents,
 		m.ConquestFree,
 		m.ConquestPeak,
@@ -567,10 +575,12 @@ type ConquestVariables struct {
 	ConquestColumns         *ebpf.Variable `ebpf:"conquest_columns"`
 	ConquestCulpritsEntries *ebpf.Variable `ebpf:"conquest_culprits_entries"`
 	ConquestDropFrom        *ebpf.Variable `ebpf:"conquest_drop_from"`
+	ConquestDropsEntries    *ebpf.Variable `ebpf:"conquest_drops_entries"`
 	ConquestEgress          *ebpf.Variable `ebpf:"conquest_egress"`
 	ConquestEvery           *ebpf.Variable `ebpf:"conquest_every"`
 	ConquestEveryone        *ebpf.Variable `ebpf:"conquest_everyone"`
 	ConquestFreeEntries     *ebpf.Variable `ebpf:"conquest_free_entries"`
+	ConquestGap             *ebpf.Variable `ebpf:"conquest_gap"`
 	ConquestHistory         *ebpf.Variable `ebpf:"conquest_history"`
 	ConquestHold            *ebpf.Variable `ebpf:"conquest_hold"`
 	ConquestLine            *ebpf.Variable `ebpf:"conquest_line"`

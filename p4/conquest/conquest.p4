@@ -27,6 +27,9 @@
  * of totals · 4 sums · 5 limit minus rows · 6 told. With b = 8 totals take a stage more and reads two: ten. What a read returns is added as it leaves the ALU, two sums a row, so
  * that the numbers of b = 8 find containers.
  *
+ * Nothing is done to culprits here (conquest_culprits and conquest_drops of the host): the queue's beginning is the ingress, another pipeline, so that a
+ * condemnation and the gap after a drop would have to be carried there by a mirrored packet.
+ *
  * A flow is a culprit if both rows have more than the limit. A copy of its packet goes to a collector once a window. */
 #ifndef XDPMON_CONQUEST_P4
 #define XDPMON_CONQUEST_P4

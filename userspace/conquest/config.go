@@ -314,7 +314,8 @@ func (c *config) arrays() map[string]array {
 	list["conquest_told"] = array{told, behind}
 	list["conquest_burst"] = array{c.perQueue(), behind}
 	list["conquest_peak"] = array{c.perQueue(), behind + 1}
-	list["conquest_culprits"] = array{used(culprits, c.action != actions["report"]), min(behind+2, lastStage)}
+	list["conquest_culprits"] = array{used(culprits, c.action != actions["report"]), min(behind+2, lastStage-1)}
+	list["conquest_drops"] = array{used(culprits, c.action == actions["drop"]), min(behind+3, lastStage)}
 	return list
 }
 
