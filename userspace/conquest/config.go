@@ -90,17 +90,26 @@ func newConfig(v algo.Values, replay bool) (*config, error) {
 }
 
 func (c *config) readSource(v algo.Values) error {
-	switch text := v.Text("source"); {
-	case text == "qdisc":
-		c.source = sourceCarried
-	case text == "replay" && !c.replay:
-		return v.Error("source", "a model queue needs a capture: xdpmon replay")
-	case text == "replay" || text == auto && c.replay:
-		c.source = sourceModel
-	default:
-		c.source = sourceTap
+	text := v.Text("source")
+	if text == auto {
+		text = chosen(v.Text("egress"), c.replay)
 	}
+	if text == "replay" && !c.replay {
+		return v.Error("source", "a model queue needs a capture: xdpmon replay")
+	}
+	c.source = map[string]bpf.ConquestConquestSourceKind{"qdisc": sourceCarried, "tap": sourceTap, "replay": sourceModel}[text]
 	return nil
+}
+
+// chosen is what source=auto is: a model's queue in a replay; where an interface behind the queue is named, a tap; else this host's own queues.
+func chosen(egress string, replay bool) string {
+	switch {
+	case replay:
+		return "replay"
+	case egress != auto:
+		return "tap"
+	}
+	return "qdisc"
 }
 
 func (c *config) readPowers(v algo.Values) error {
@@ -329,6 +338,25 @@ const lastStage = 19
 func (c *config) registerBytes() int64 {
 	cells := max(c.snapshots, sideBySide) * (c.rows*c.columns*c.queues + c.perQueue())
 	return 8 * int64(cells+told+2*c.perQueue())
+}
+
+// chosenText says what conquest.source=auto has become on an interface.
+func (c *config) chosenText() string {
+	if c.replay || c.values.Text("source") != auto {
+		return ""
+	}
+	if c.source == sourceTap {
+		return "conquest.source=auto: tap, since conquest.egress is set: packets are matched before the device and behind it"
+	}
+	return "conquest.source=auto: qdisc, the queues of the interfaces themselves (conquest.source=tap measures the device between several interfaces)"
+}
+
+// tapsOf refuses a tap on one interface: nobody would be seen on both sides of a device.
+func (c *config) tapsOf(interfaces int) error {
+	if c.source != sourceTap || c.replay || interfaces != 1 {
+		return nil
+	}
+	return c.values.Error("source", "a tap needs an interface before the device and one behind it: name both, and conquest.egress; for the queue of one interface itself use conquest.source=qdisc")
 }
 
 // findEgress resolves the interface behind the queue on this host.

@@ -124,3 +124,37 @@ func TestPlan(t *testing.T) {
 		}
 	}
 }
+
+// What source=auto is depends on the parameters alone; a tap on one interface is refused with the remedy.
+func TestSource(t *testing.T) {
+	for _, c := range []struct {
+		set    map[string]string
+		replay bool
+		want   bpf.ConquestConquestSourceKind
+		says   string
+	}{
+		{nil, true, sourceModel, ""},
+		{nil, false, sourceCarried, "qdisc"},
+		{map[string]string{"egress": "7"}, false, sourceTap, "tap, since"},
+		{map[string]string{"egress": "7"}, true, sourceModel, ""},
+		{map[string]string{"source": "tap"}, false, sourceTap, ""},
+		{map[string]string{"source": "qdisc", "egress": "7"}, false, sourceCarried, ""},
+		{map[string]string{"source": "qdisc"}, true, sourceCarried, ""},
+	} {
+		got, err := newConfig(values(t, c.set), c.replay)
+		if err != nil || got.source != c.want {
+			t.Fatalf("%v, replay %v: %v, %v; want %v", c.set, c.replay, got.source, err, c.want)
+		}
+		if text := got.chosenText(); (text != "") != (c.says != "") || !strings.Contains(text, c.says) {
+			t.Errorf("%v, replay %v: %q, want %q", c.set, c.replay, text, c.says)
+		}
+	}
+	for interfaces, refused := range map[int]bool{0: false, 1: true, 2: false} {
+		for set, tap := range map[string]bool{"tap": true, "qdisc": false, "auto": false} {
+			_, err := newInstance(values(t, map[string]string{"source": set}), algo.Env{Interfaces: interfaces})
+			if (err != nil) != (refused && tap) || err != nil && !strings.Contains(err.Error(), "conquest.source=qdisc") {
+				t.Errorf("source=%s on %d interfaces: %v", set, interfaces, err)
+			}
+		}
+	}
+}
