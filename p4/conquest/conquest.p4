@@ -27,6 +27,9 @@
  * of totals · 4 sums · 5 limit minus rows · 6 told. With b = 8 totals take a stage more and reads two: ten. What a read returns is added as it leaves the ALU, two sums a row, so
  * that the numbers of b = 8 find containers.
  *
+ * There are no coarse snapshots (conquest_ct, conquest_c0 and conquest_c1 of the host, with conquest.reading=overlap): a cell that is overwritten would have to hand over both
+ * its window and its count to a later stage, and a RegisterAction has one output; and what of the oldest coarse window counts is a product.
+ *
  * Nothing is done to culprits here (conquest_culprits and conquest_drops of the host): the queue's beginning is the ingress, another pipeline, so that a
  * condemnation and the gap after a drop would have to be carried there by a mirrored packet.
  *

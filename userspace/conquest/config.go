@@ -60,6 +60,7 @@ type config struct {
 	expire    int64
 	snapshots int
 	shift     int // T = 2^shift ns
+	coarse    int // coarse windows are of 2^coarse of them; 0: there are none
 	rows      int
 	columns   int
 	queues    int
@@ -184,8 +185,44 @@ func (c *config) readTimes(v algo.Values) (err error) {
 		return err
 	}
 	c.shift = min(max(bits.Len64(uint64(max(interval, 1)-1)), leastShift), mostShift)
+	c.coarse = c.coarseShift()
 	c.tau, err = duration(v, "tau", c.longest/8, time.Microsecond, 2*time.Second)
 	return err
+}
+
+// coarseWindows is how many there are, mostCoarse how many snapshots one of them covers at most, as a power of two, and longestCoarse its longest, ns: 100 Gb/s do not fill
+// a 32-bit count in it.
+const coarseWindows, mostCoarse, longestCoarse = 4, 7, 28
+
+// coarseShift is 0 where coarse windows would say no more than snapshots do, with sixteen snapshots, which leave no stage, and with readings that a switch or the paper has.
+func (c *config) coarseShift() int {
+	if c.reading != readings["overlap"] || c.snapshots == mostSnapshots {
+		return 0
+	}
+	shift := max(0, min(mostCoarse, longestCoarse-c.shift))
+	if coarseWindows<<shift <= c.snapshots {
+		return 0
+	}
+	return shift
+}
+
+// coarseColumns of a row of coarse windows: a quarter, since a window of them takes twice the memory.
+func (c *config) coarseColumns() int { return max(2, c.columns/4) }
+
+// coarseInterval is the length of a coarse window, ns; 0 without.
+func (c *config) coarseInterval() int64 {
+	if c.coarse == 0 {
+		return 0
+	}
+	return c.interval() << c.coarse
+}
+
+// reaches is how far back a packet can look for certain, ns.
+func (c *config) reaches() int64 {
+	if c.coarse > 0 {
+		return (coarseWindows - 1) << (c.shift + c.coarse)
+	}
+	return c.interval() * int64(c.snapshots-1)
 }
 
 func (c *config) readKey(v algo.Values) (err error) {
@@ -205,6 +242,11 @@ func (c *config) interval() int64 { return 1 << c.shift }
 
 // alphaShare is alpha as the data plane knows it.
 func (c *config) alphaShare() float64 { return float64(c.alpha) / (1 << alphaBits) }
+
+// collided is the share of all that is counted which others add to a flow, in 2^-alphaBits.
+func collided(columns int) uint32 {
+	return uint32(math.Ceil(collisions / float64(columns) * (1 << alphaBits)))
+}
 
 // line is what a queue of 2^lineBits ns holds: the paper's readings compare with it. Packets are taken for full ones.
 func (c *config) line() uint32 {
@@ -244,10 +286,16 @@ func (c *config) constants() map[string]any {
 		"conquest_reading":     uint32(c.reading),
 		"conquest_history":     history,
 		"conquest_line":        c.line(),
-		"key_fields":           uint32(c.spec.Fields),
-		"key_family":           uint32(c.spec.Family),
-		"key_words":            uint32(c.spec.Words()),
-		"key_tagged":           true,
+
+		"conquest_coarse":         uint32(c.coarse),
+		"conquest_coarse_columns": uint32(c.coarseColumns()),
+		"conquest_packet":         uint32(c.packet()),
+		"conquest_collide":        collided(c.columns),
+		"conquest_collide_wide":   collided(c.coarseColumns()),
+		"key_fields":              uint32(c.spec.Fields),
+		"key_family":              uint32(c.spec.Family),
+		"key_words":               uint32(c.spec.Words()),
+		"key_tagged":              true,
 	}
 	maps.Copy(all, c.acting.constants())
 	return all
@@ -316,6 +364,13 @@ func (c *config) arrays() map[string]array {
 			}
 		}
 	}
+	list["conquest_ct"] = array{used(c.perQueue(), c.coarse > 0), behind}
+	for r := range 2 {
+		list[fmt.Sprintf("conquest_c%d", r)] = array{used(c.coarseColumns()*c.queues, c.coarse > 0 && r < c.rows), min(behind+1+r, lastStage)}
+	}
+	if c.coarse > 0 {
+		behind += 1 + c.rows
+	}
 	list["conquest_ramped"] = array{used(told, c.ramp > 0), behind}
 	if c.ramp > 0 {
 		behind++ // a ramp is told, or not, before a culprit is
@@ -323,8 +378,8 @@ func (c *config) arrays() map[string]array {
 	list["conquest_told"] = array{told, behind}
 	list["conquest_burst"] = array{c.perQueue(), behind}
 	list["conquest_peak"] = array{c.perQueue(), behind + 1}
-	list["conquest_culprits"] = array{used(culprits, c.action != actions["report"]), min(behind+2, lastStage-1)}
-	list["conquest_drops"] = array{used(culprits, c.action == actions["drop"]), min(behind+3, lastStage)}
+	list["conquest_culprits"] = array{used(culprits, c.action != actions["report"]), behind + 1}
+	list["conquest_drops"] = array{used(culprits, c.action == actions["drop"]), behind + 2}
 	return list
 }
 
@@ -337,6 +392,9 @@ const lastStage = 19
 // registerBytes of the arrays that are used.
 func (c *config) registerBytes() int64 {
 	cells := max(c.snapshots, sideBySide) * (c.rows*c.columns*c.queues + c.perQueue())
+	if c.coarse > 0 {
+		cells += coarseWindows * (c.rows*c.coarseColumns()*c.queues + c.perQueue())
+	}
 	return 8 * int64(cells+told+2*c.perQueue())
 }
 

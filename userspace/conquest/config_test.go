@@ -158,3 +158,26 @@ func TestSource(t *testing.T) {
 		}
 	}
 }
+
+// Coarse windows cover a second beside snapshots of the usual length, never more than 32 bits count, and are not there where they would say nothing new.
+func TestCoarse(t *testing.T) {
+	for _, c := range []struct {
+		set              map[string]string
+		interval, covers int64
+	}{
+		{map[string]string{"longest": "8ms"}, 1 << 28, 3 << 28},
+		{map[string]string{"longest": "4ms", "snapshots": "8"}, 1 << 26, 3 << 26},
+		{map[string]string{"longest": "200ms"}, 1 << 28, 3 << 28},
+		{map[string]string{"interval": "134217728ns"}, 1 << 28, 3 << 28},
+		{map[string]string{"longest": "8ms", "snapshots": "16"}, 0, 15 << 19},
+		{map[string]string{"longest": "8ms", "reading": "nearest"}, 0, 3 << 21},
+	} {
+		got := configured(t, c.set)
+		if got.coarseInterval() != c.interval || got.reaches() != c.covers {
+			t.Errorf("%v: coarse windows of %d, %d covered; want %d and %d", c.set, got.coarseInterval(), got.reaches(), c.interval, c.covers)
+		}
+		if got.coarse > 0 && got.arrays()["conquest_told"].stage != 3+got.snapshots/sideBySide*3+3 {
+			t.Errorf("%v: stages %+v", c.set, got.arrays())
+		}
+	}
+}
