@@ -50,6 +50,8 @@ struct conquest_event {
 	__u16 wide;      /* windows are coarse ones */
 	__u32 culprit;   /* its share was above alpha */
 	__u32 reach;     /* windows that were read */
+	__u32 largest;   /* packet of late that was larger than a full one: an aggregate leaves at once; 0: none */
+	__u32 pad;
 };
 
 const volatile _Bool conquest_bytes = 1;    /* sizes in bytes, else in packets */
@@ -66,6 +68,8 @@ const volatile __u32 conquest_line = 0;     /* inner, outer: what a queue of 2^2
 REGISTER(conquest_told, 6, __u64, 1024);
 /* ... and of its last ramp */
 REGISTER(conquest_ramped, 6, __u64, 1024);
+/* {when, largest packet of late}: of those that are larger than a full one. What is older than 8.6 s gives way */
+REGISTER(conquest_large, 6, __u64, 1);
 /* when the longest delay of late is forgotten, ns: it shrinks by 1 ns in 2 */
 REGISTER(conquest_until, 2, __u64, 1);
 
@@ -243,23 +247,47 @@ static __always_inline int above(const struct answer *a, __u64 delay)
 	return a->sum[0] > limit && a->sum[1] > limit;
 }
 
+#define LARGE_TICK 20
+#define LARGE_HELD 8192U /* ticks */
+
+/* The largest packet of late; size: this one's, if it is larger than a full one, else 0. */
+static __always_inline __u32 largest(__u32 queue, __u64 now, __u32 size)
+{
+	__u64 *word = reg_at(conquest_large, queue), old, mine = (now >> LARGE_TICK) << 32 | size;
+	__u32 age, held;
+
+	if (!word)
+		return size;
+	old = reg_load(word);
+	held = old;
+	age = (__u32)(now >> LARGE_TICK) - (__u32)(old >> 32);
+	if (age > LARGE_HELD || size > held) {
+		reg_store(word, mine);
+		held = size;
+	}
+	opaque(held); /* or what follows would be written twice, once for each, and hang on what was read */
+	return held;
+}
+
 /* Has the flow alpha of the queue for certain? What is counted of the oldest window may be others', or others may have had all of theirs there after the packet
  * came; what collides adds to a flow, and a packet is in one window wholly: userspace's bounds (userspace/conquest/log.go) without what it divides.
  * Nothing is certain of a packet that waited longer than there are windows. */
-static __always_inline int certain(const struct answer *a, const struct span *s, const struct passage *p, __u64 size)
+static __always_inline int certain(const struct answer *a, const struct span *s, const struct passage *p, __u64 size, __u32 lump)
 {
 	__u32 shift = conquest_shift + (s->wide ? conquest_coarse : 0);
 	__u64 total = a->sum[SUM_ALL], limit = a->limit, extra = total * (s->wide ? conquest_collide_wide : conquest_collide) >> 20, part, others;
 
 	if (s->beyond)
 		return 0;
+	if (lump < conquest_packet)
+		lump = conquest_packet;
 	others = (total > size ? total - size : 0) + extra;
 	if (!s->reach)
-		return (total - limit) * (p->delay >> 10) >= (others + conquest_packet) * ((p->departure & ((1ULL << shift) - 1)) >> 10);
-	if (total > limit + conquest_packet && (total - limit - conquest_packet) * s->edge >= others << 16)
+		return (total - limit) * (p->delay >> 10) >= (others + lump) * ((p->departure & ((1ULL << shift) - 1)) >> 10);
+	if (total > limit + lump && (total - limit - lump) * s->edge >= others << 16)
 		return 1;
 	part = s->edge == SPAN_ONE ? 0 : smaller(a->oldest[0], conquest_rows < 2 ? a->oldest[0] : a->oldest[1]) * s->edge >> 16;
-	return size > limit + part + extra + conquest_packet;
+	return size > limit + part + extra + lump;
 }
 
 /* What is known of a packet by the time that something is told. */
@@ -271,6 +299,8 @@ struct finding {
 	struct answer *a;
 	__u32 queue;
 	__u32 culprit;
+	__u32 lump;    /* size of the packet, if it is larger than a full one */
+	__u32 largest; /* of late */
 	__u64 size;
 	struct conquest_counts_t *count;
 };
@@ -298,6 +328,7 @@ static __always_inline void tell(const struct finding *d, __u32 kind, __u64 size
 	if (kind == EVENT_CULPRIT || kind == EVENT_PACKET) {
 		e.reach = d->s->reach;
 		e.wide = d->s->wide;
+		e.largest = d->largest;
 		e.oldest = !d->s->reach ? size : conquest_rows < 2 ? d->a->oldest[0] : smaller(d->a->oldest[0], d->a->oldest[1]);
 		e.edge = d->s->reach ? d->s->edge : SPAN_ONE;
 	}
@@ -335,6 +366,8 @@ static __always_inline void accuse(struct finding *d)
 	d->count->c[CONQUEST_CONGESTED]++;
 	if (d->culprit)
 		d->count->c[CONQUEST_CULPRIT]++;
+	if (d->culprit || conquest_every || d->lump)
+		d->largest = largest(d->queue, d->p->departure, d->lump);
 	if (conquest_every || (d->culprit && UNTOLD(conquest_told, d->f, d->s->epoch)))
 		tell(d, conquest_every ? EVENT_PACKET : EVENT_CULPRIT, d->size, d->a->sum[SUM_ALL], 0);
 }
@@ -402,6 +435,8 @@ static __always_inline void depart(const struct phv *phv, struct passage *p, __u
 	ramp(&d);
 	if (!timed)
 		return;
+	if (unlikely(add > conquest_packet))
+		d.lump = add;
 	if (p->delay >= conquest_tau) {
 		if (asks)
 			accuse(&d);
@@ -409,7 +444,7 @@ static __always_inline void depart(const struct phv *phv, struct passage *p, __u
 			follow(&d);
 	}
 	opaque(d.culprit); /* or what follows would be written twice, once for each, and hang on what has been told */
-	condemned = conquest_action && (conquest_everyone ? p->delay >= conquest_tau : asks && d.culprit && (paper() || certain(&a, &s, p, d.size)));
+	condemned = conquest_action && (conquest_everyone ? p->delay >= conquest_tau : asks && d.culprit && (paper() || certain(&a, &s, p, d.size, d.largest)));
 	if (condemned)
 		chance = conquest_everyone ? (1 << CULPRIT_CHANCE) - 1 : culprit_chance(d.size, a.limit, a.sum[SUM_ALL]);
 	burst(&d);

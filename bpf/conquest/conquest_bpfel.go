@@ -85,6 +85,8 @@ type ConquestConquestEvent struct {
 	Wide    uint16
 	Culprit uint32
 	Reach   uint32
+	Largest uint32
+	Pad     uint32
 }
 
 type ConquestConquestEventKind uint32
@@ -245,6 +247,7 @@ const (
 	ConquestMapConquestDrops           = "conquest_drops"
 	ConquestMapConquestEvents          = "conquest_events"
 	ConquestMapConquestFree            = "conquest_free"
+	ConquestMapConquestLarge           = "conquest_large"
 	ConquestMapConquestPeak            = "conquest_peak"
 	ConquestMapConquestR00             = "conquest_r0_0"
 	ConquestMapConquestR01             = "conquest_r0_1"
@@ -294,6 +297,7 @@ const (
 	ConquestVarConquestGap             = "conquest_gap"
 	ConquestVarConquestHistory         = "conquest_history"
 	ConquestVarConquestHold            = "conquest_hold"
+	ConquestVarConquestLargeEntries    = "conquest_large_entries"
 	ConquestVarConquestLine            = "conquest_line"
 	ConquestVarConquestLive            = "conquest_live"
 	ConquestVarConquestLongest         = "conquest_longest"
@@ -408,6 +412,7 @@ type ConquestMapSpecs struct {
 	ConquestDrops    *ebpf.MapSpec `ebpf:"conquest_drops"`
 	ConquestEvents   *ebpf.MapSpec `ebpf:"conquest_events"`
 	ConquestFree     *ebpf.MapSpec `ebpf:"conquest_free"`
+	ConquestLarge    *ebpf.MapSpec `ebpf:"conquest_large"`
 	ConquestPeak     *ebpf.MapSpec `ebpf:"conquest_peak"`
 	ConquestR00      *ebpf.MapSpec `ebpf:"conquest_r0_0"`
 	ConquestR01      *ebpf.MapSpec `ebpf:"conquest_r0_1"`
@@ -460,6 +465,7 @@ type ConquestVariableSpecs struct {
 	ConquestGap             *ebpf.VariableSpec `ebpf:"conquest_gap"`
 	ConquestHistory         *ebpf.VariableSpec `ebpf:"conquest_history"`
 	ConquestHold            *ebpf.VariableSpec `ebpf:"conquest_hold"`
+	ConquestLargeEntries    *ebpf.VariableSpec `ebpf:"conquest_large_entries"`
 	ConquestLine            *ebpf.VariableSpec `ebpf:"conquest_line"`
 	ConquestLive            *ebpf.VariableSpec `ebpf:"conquest_live"`
 	ConquestLongest         *ebpf.VariableSpec `ebpf:"conquest_longest"`
@@ -543,6 +549,7 @@ type ConquestMaps struct {
 	ConquestDrops    *ebpf.Map `ebpf:"conquest_drops"`
 	ConquestEvents   *ebpf.Map `ebpf:"conquest_events"`
 	ConquestFree     *ebpf.Map `ebpf:"conquest_free"`
+	ConquestLarge    *ebpf.Map `ebpf:"conquest_large"`
 	ConquestPeak     *ebpf.Map `ebpf:"conquest_peak"`
 	ConquestR00      *ebpf.Map `ebpf:"conquest_r0_0"`
 	ConquestR01      *ebpf.Map `ebpf:"conquest_r0_1"`
@@ -581,6 +588,7 @@ func (m *ConquestMaps) Close() error {
 		m.ConquestDrops,
 		m.ConquestEvents,
 		m.ConquestFree,
+		m.ConquestLarge,
 		m.ConquestPeak,
 		m.ConquestR00,
 		m.ConquestR01,
@@ -634,6 +642,7 @@ type ConquestVariables struct {
 	ConquestGap             *ebpf.Variable `ebpf:"conquest_gap"`
 	ConquestHistory         *ebpf.Variable `ebpf:"conquest_history"`
 	ConquestHold            *ebpf.Variable `ebpf:"conquest_hold"`
+	ConquestLargeEntries    *ebpf.Variable `ebpf:"conquest_large_entries"`
 	ConquestLine            *ebpf.Variable `ebpf:"conquest_line"`
 	ConquestLive            *ebpf.Variable `ebpf:"conquest_live"`
 	ConquestLongest         *ebpf.Variable `ebpf:"conquest_longest"`

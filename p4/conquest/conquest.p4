@@ -22,6 +22,7 @@
  *   6    conquest_told    32 + 32  below: {flow, window} of the last report
  *   -    conquest_burst   begins and ends of bursts are the control plane's to see: reports bear delays
  *   -    conquest_peak    the same
+ *   -    conquest_large   aggregates of segments are a host's: a switch sees each packet
  *
  * By stage of the chip, as compiled for both: 0 times, window · 1 totals · 2 two reads of each row; alpha of the totals that count · 3 the other two, added; pairs
  * of totals · 4 sums · 5 limit minus rows · 6 told. With b = 8 totals take a stage more and reads two: ten. What a read returns is added as it leaves the ALU, two sums a row, so

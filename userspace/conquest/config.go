@@ -376,6 +376,7 @@ func (c *config) arrays() map[string]array {
 		behind++ // a ramp is told, or not, before a culprit is
 	}
 	list["conquest_told"] = array{told, behind}
+	list["conquest_large"] = array{c.perQueue(), behind}
 	list["conquest_burst"] = array{c.perQueue(), behind}
 	list["conquest_peak"] = array{c.perQueue(), behind + 1}
 	list["conquest_culprits"] = array{used(culprits, c.action != actions["report"]), behind + 1}
@@ -395,7 +396,7 @@ func (c *config) registerBytes() int64 {
 	if c.coarse > 0 {
 		cells += coarseWindows * (c.rows*c.coarseColumns()*c.queues + c.perQueue())
 	}
-	return 8 * int64(cells+told+2*c.perQueue())
+	return 8 * int64(cells+told+3*c.perQueue())
 }
 
 // chosenText says what conquest.source=auto has become on an interface.

@@ -251,7 +251,7 @@ func since(now int64, ticks uint32) int64 {
 }
 
 // shareOf is what a report says of its flow. Of the oldest snapshot that was read a part counts, of which the flow may have had all or
-// nothing; what collides adds to it; a packet is in one snapshot wholly; and of what had left before the oldest snapshot nobody knows. From below there
+// nothing; what collides adds to it; a packet, or an aggregate, is in one snapshot wholly; and of what had left before the oldest snapshot nobody knows. From below there
 // are two bounds, of which the better one holds: the flow had what the other snapshots say, and others had no more than all of theirs in the oldest one.
 func (c *config) shareOf(e *event) share {
 	size, total := float64(e.Size), float64(e.Total)
@@ -268,7 +268,7 @@ func (c *config) shareOf(e *event) share {
 	} else if e.Edge == 1<<16 {
 		unsure = 0
 	}
-	collided, packet := collisions/float64(columns)*total, c.packet()
+	collided, packet := collisions/float64(columns)*total, max(c.packet(), float64(e.Largest))
 	others := max(0, total-size+collided)
 	if e.Reach > 0 {
 		others /= max(edge, 1.0/(1<<16)) // if all of theirs in the oldest snapshot left since
