@@ -20,20 +20,23 @@ const (
 // verdict counts what was right.
 type verdict struct {
 	Median, Longest              time.Duration // wait
+	Rate                         float64       // of the largest flow, Mbit/s
 	Reports, Outside             int
 	Bursts, Named, Other, Silent int
 	Below                        int
+	Marked, Innocent             int // packets
 }
 
 func (v *verdict) add(o verdict) {
 	v.Longest = max(v.Longest, o.Longest)
 	v.Reports, v.Outside = v.Reports+o.Reports, v.Outside+o.Outside
 	v.Bursts, v.Named, v.Other, v.Silent, v.Below = v.Bursts+o.Bursts, v.Named+o.Named, v.Other+o.Other, v.Silent+o.Silent, v.Below+o.Below
+	v.Marked, v.Innocent = v.Marked+o.Marked, v.Innocent+o.Innocent
 }
 
 func (v verdict) cells() []string {
-	list := []string{fmt.Sprintf("%v, %v", v.Median.Round(100*time.Microsecond), v.Longest.Round(100*time.Microsecond))}
-	for _, n := range []int{v.Reports, v.Outside, v.Bursts, v.Named, v.Other, v.Silent, v.Below} {
+	list := []string{fmt.Sprintf("%v, %v", v.Median.Round(100*time.Microsecond), v.Longest.Round(100*time.Microsecond)), fmt.Sprintf("%.1f", v.Rate)}
+	for _, n := range []int{v.Reports, v.Outside, v.Bursts, v.Named, v.Other, v.Silent, v.Below, v.Marked, v.Innocent} {
 		list = append(list, fmt.Sprint(n))
 	}
 	return list
@@ -42,8 +45,8 @@ func (v verdict) cells() []string {
 func percent(n, of int) string { return fmt.Sprintf("%.2f %%", 100*float64(n)/float64(max(1, of))) }
 
 func (v verdict) say() string {
-	return fmt.Sprintf("Of %d bursts longer than %v the largest flow is named first in %s (95 are wanted), another one in %d, nobody in %d; a flow below alpha is first in %d (0). Of %d reports %s are inside of their interval (95).\n",
-		v.Bursts, time.Duration(shortest), percent(v.Named, v.Bursts), v.Other, v.Silent, v.Below, v.Reports, percent(v.Reports-v.Outside, v.Reports))
+	return fmt.Sprintf("Of %d bursts longer than %v the largest flow is named first in %s (95 are wanted), another one in %d, nobody in %d; a flow below alpha is first in %d (0). Of %d reports %s are inside of their interval (95). Of %d packets that were acted upon %d were of a flow that did not have alpha (0, of 102 flows in 2,048 columns).\n",
+		v.Bursts, time.Duration(shortest), percent(v.Named, v.Bursts), v.Other, v.Silent, v.Below, v.Reports, percent(v.Reports-v.Outside, v.Reports), v.Marked, v.Innocent)
 }
 
 // truth is what left, by the flow's source port.
@@ -124,6 +127,8 @@ func judge(events []bpf.ConquestConquestEvent, log *conquest.Log, list []departu
 	slices.Sort(waits)
 	if len(waits) > 0 {
 		v.Median, v.Longest = waits[len(waits)/2], waits[len(waits)-1]
+		begin, end := int64(list[0].Now), int64(list[len(list)-1].Now) // in order since newTruth
+		v.Rate = float64(t.flows[t.largest(begin, end)].between(begin, end)) * 8e3 / float64(max(1, end-begin))
 	}
 	for i := range events {
 		e := &events[i]
@@ -139,7 +144,30 @@ func judge(events []bpf.ConquestConquestEvent, log *conquest.Log, list []departu
 	for _, b := range log.Bursts() {
 		v.burst(t, b)
 	}
+	v.marks(t, list)
 	return v
+}
+
+// marks counts packets that were marked when they were handed over, and those of them that no packet of their flow bears out which left in the time that a mark holds and
+// behind which the flow had alpha.
+func (v *verdict) marks(t *truth, list []departures.Departure) {
+	const hold = uint64(10*time.Millisecond + 100*time.Microsecond) // and what lies between two programs and two ticks
+	guilty := map[uint16][]uint64{}
+	for _, d := range list {
+		if t.share(d.Sport, int64(d.Enqueued), int64(d.Now)) >= alpha {
+			guilty[d.Sport] = append(guilty[d.Sport], d.Now)
+		}
+	}
+	for _, d := range list {
+		if d.Mark != mark {
+			continue
+		}
+		v.Marked++
+		times := guilty[d.Sport]
+		if n, _ := slices.BinarySearch(times, d.Enqueued-hold); n == len(times) || times[n] > d.Enqueued {
+			v.Innocent++
+		}
+	}
 }
 
 func (v *verdict) burst(t *truth, b conquest.Named) {

@@ -77,7 +77,10 @@ func TestJudge(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := judge(c.events, log, left())
-		got.Median, got.Longest = 0, 0
+		if rate := got.Rate; rate < 1.5 || rate > 1.7 { // 200 bytes a millisecond
+			t.Errorf("%s: %g Mbit/s", c.name, rate)
+		}
+		got.Median, got.Longest, got.Rate = 0, 0, 0
 		if got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
@@ -96,5 +99,18 @@ func TestDraw(t *testing.T) {
 	}
 	if len(kinds) != 4 {
 		t.Errorf("%v", kinds)
+	}
+}
+
+// A mark is right if a packet of the flow left shortly before that bears it out.
+func TestMarks(t *testing.T) {
+	list := left()
+	list[40].Mark, list[41].Mark = mark, mark
+	list[0].Mark = mark // handed over before anything left
+	list = append(list, departures.Departure{Enqueued: 1050 * ms, Now: 1110 * ms, Len: 1, Sport: 3, Mark: mark})
+	var v verdict
+	v.marks(newTruth(list), list)
+	if v.Marked != 4 || v.Innocent != 2 {
+		t.Errorf("%+v", v)
 	}
 }

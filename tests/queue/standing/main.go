@@ -24,6 +24,7 @@ var (
 	first   = flag.Int("first", 0, "number of the first one")
 	seconds = flag.Duration("seconds", 4*time.Second, "of traffic in each")
 	seed    = flag.Uint64("seed", 1, "of what is drawn")
+	action  = flag.String("action", "mark", "what is done to culprits: mark (nothing looks at it), drop, ecn")
 	out     = flag.String("out", "", "write the document here")
 )
 
@@ -71,7 +72,7 @@ func all() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	t := &figure.Table{Columns: []string{"queue", "wait, median and longest", "reports", "outside of their interval", "bursts over 20 ms", "the largest flow named", "another", "unknown", "below alpha"}}
+	t := &figure.Table{Columns: []string{"queue", "wait, median and longest", "largest flow, Mbit/s", "reports", "outside of their interval", "bursts over 20 ms", "the largest flow named", "another", "unknown", "below alpha", "packets acted upon", "of flows below alpha"}}
 	var sum verdict
 	for n := *first; n < *first+*cells; n++ {
 		c := draw(*seed, n)
@@ -84,24 +85,25 @@ func all() (err error) {
 		t.Add(row...)
 		sum.add(v)
 	}
-	t.Add(append([]string{"together"}, sum.cells()...)...)
+	t.Add(append([]string{"together", "", ""}, sum.cells()[2:]...)...)
 	return write(t, sum)
 }
 
 const introduction = `# Standing queues: who is named without a parameter
 
 Queues that are drawn (seed %d): HTB of 5 to 500 Mbit/s, a pfifo of 50 to 2,000 packets or aggregates, one TCP flow (cubic, reno, bbr and DCTCP by turns) beside UDP of .3 to 40 %% of the rate, all
-three uniform in the logarithm, and a datagram of 100 bytes every 20 ms. A host forwards it (tests/queue/scene), windows of TCP go up to 3 MB; %v of each, conquest.source=qdisc, all else the default (alpha 1/16, tau 1 ms).
+three uniform in the logarithm, and a datagram of 100 bytes every 20 ms, of 100 flows by turns. A host forwards it (tests/queue/scene), windows of TCP go up to 3 MB; %v of each, conquest.action=%s (mark changes nothing in the queue), all else the default (source qdisc, alpha 1/16, tau 1 ms, hold 10 ms).
 
 The truth is from a program in the same chain that reports every departure with its bytes and the time it was handed over. A report's interval is compared with the share of the bytes that left while
 its packet waited. Of a burst the largest flow is the one of which most bytes left from its begin to its end; *below alpha* counts bursts whose first name had less than alpha of these.
+A packet is acted upon rightly if one of its flow left at most conquest.hold before it was handed over, while the flow had alpha.
 
 `
 
 func write(t *figure.Table, sum verdict) error {
-	text := fmt.Sprintf(introduction, *seed, *seconds) + t.String() + "\n" + sum.say()
+	text := fmt.Sprintf(introduction, *seed, *seconds, *action) + t.String() + "\n" + sum.say()
 	load, _ := os.ReadFile("/proc/loadavg")
-	text += fmt.Sprintf("\n*%s; load %s at the end.*\n", eval.Provenance(context.Background(), fmt.Sprintf("go run ./tests/queue/standing -cells %d -first %d -seconds %v -seed %d", *cells, *first, *seconds, *seed)), strings.Fields(string(load))[0])
+	text += fmt.Sprintf("\n*%s; load %s at the end.*\n", eval.Provenance(context.Background(), fmt.Sprintf("go run ./tests/queue/standing -cells %d -first %d -seconds %v -seed %d -action %s", *cells, *first, *seconds, *seed, *action)), strings.Fields(string(load))[0])
 	fmt.Print(text)
 	if *out == "" {
 		return nil

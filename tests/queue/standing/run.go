@@ -7,6 +7,7 @@ import (
 	"math"
 	"net"
 	"os"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -72,6 +73,9 @@ func (c cell) configure(s *scene.Scene) error {
 	return scene.Command(s.B, "ip route add default via 10.79.4.1")
 }
 
+// mark is what culprits' next packets bear: nothing looks at it but the truth.
+const mark = 77
+
 // watched is ConQuest and the truth in one chain.
 type watched struct {
 	inst   *loader.Instance
@@ -88,7 +92,7 @@ func watch(host *netns.Namespace) (w *watched, err error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := algo.NewValues(d.Name, d.Params, nil)
+	v, err := algo.NewValues(d.Name, d.Params, map[string]string{"action": *action, "to": strconv.Itoa(mark)})
 	if err != nil {
 		return nil, err
 	}
@@ -165,12 +169,12 @@ func (c cell) send(s *scene.Scene, span time.Duration) error {
 		return err
 	}
 	defer sink.Close()
-	const size = 1472
+	const size, mice = 1472, 100
 	var all sync.WaitGroup
 	var errs [3]error
 	all.Go(func() { errs[0] = c.stream(ctx, s) })
-	all.Go(func() { errs[1] = datagrams(ctx, s, sink.LocalAddr().String(), size, c.udp*c.rate/8/(size+42)) })
-	all.Go(func() { errs[2] = datagrams(ctx, s, sink.LocalAddr().String(), 58, 50) })
+	all.Go(func() { errs[1] = datagrams(ctx, s, sink.LocalAddr().String(), 1, size, c.udp*c.rate/8/(size+42)) })
+	all.Go(func() { errs[2] = datagrams(ctx, s, sink.LocalAddr().String(), mice, 58, 50) })
 	all.Wait()
 	return errors.Join(errs[:]...)
 }
@@ -209,17 +213,21 @@ func (c cell) stream(ctx context.Context, s *scene.Scene) error {
 	}
 }
 
-// datagrams of one size, so many a second.
-func datagrams(ctx context.Context, s *scene.Scene, to string, size int, rate float64) error {
-	conn, err := s.A.Dial(ctx, "udp4", to)
-	if err != nil {
-		return err
+// datagrams of one size, so many a second, of some flows by turns.
+func datagrams(ctx context.Context, s *scene.Scene, to string, flows, size int, rate float64) error {
+	conns := make([]net.Conn, flows)
+	for n := range conns {
+		conn, err := s.A.Dial(ctx, "udp4", to)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		conns[n] = conn
 	}
-	defer conn.Close()
 	b, began := make([]byte, size), time.Now()
 	for sent := 0.0; ctx.Err() == nil; time.Sleep(time.Duration(math.Max(5e5, math.Min(1e8, 1e9/rate)))) {
 		for due := time.Since(began).Seconds() * rate; sent < due; sent++ {
-			if _, err := conn.Write(b); err != nil && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.ECONNREFUSED) {
+			if _, err := conns[int(sent)%flows].Write(b); err != nil && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.ECONNREFUSED) {
 				return err
 			}
 		}
