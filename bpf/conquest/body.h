@@ -65,7 +65,7 @@ const volatile __u32 conquest_collide_wide = 5567; /* ... in coarse windows */
 const volatile __u32 conquest_line = 0;     /* inner, outer: what a queue of 2^20 ns holds, in units of the snapshots */
 
 /* {flow's tag, window} of the last report of a flow: one report a flow and window */
-REGISTER(conquest_told, 6, __u64, 1024);
+REGISTER(conquest_told, 7, __u64, 1024);
 /* ... and of its last ramp */
 REGISTER(conquest_ramped, 6, __u64, 1024);
 /* {when, largest packet of late}: of those that are larger than a full one. What is older than 8.6 s gives way */
@@ -420,9 +420,15 @@ static __always_inline void depart(const struct phv *phv, struct passage *p, __u
 		p->delay = widest(queue, p);
 	if (timed && p->delay >= conquest_tau)
 		span_of(&s, p->departure, smaller(p->delay, conquest_history), count);
+	if (conquest_coarse) { /* the verifier is to walk through the snapshots once, not for each of what it knows of these */
+		forget(s.wide, p->departure);
+		forget(s.beyond, p->departure);
+		forget(s.reach, p->departure);
+	}
 	s.look = conquest_ramp || s.reach || s.wide;
 	snapshots_pass(&s, queue, f->column, add, !paper(), p->departure, &a);
 	if (conquest_coarse) {
+		forget(a.marks, p->departure);
 		asks = !s.wide || conquest_every || (a.marks & CELL_FIRST);
 		coarse_pass(&s, queue, f->hash, s.wide && asks, &a);
 	}

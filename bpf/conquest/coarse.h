@@ -37,6 +37,7 @@ struct fold {
 	__u64 many;   /* and so many before and with it: 0 for who does not ask */
 	__u32 last;   /* the place of the oldest */
 	__u32 look;
+	__u32 slots;  /* COARSE - 1, which the verifier is not to know: what it concludes from it would keep paths apart */
 	__u32 window; /* that something is added to */
 	__u32 add;
 	__u64 alpha;
@@ -51,32 +52,30 @@ static __always_inline void coarse_add(__u64 *cell, __u64 old, __u32 window, __u
 		reg_cas(cell, old, (__u64)window << 32 | add);
 }
 
+/* A cell's part of the answer, without a branch: the verifier is to see one way through all of them. Who does not ask has 0 windows. */
+static __always_inline void coarse_count(struct answer *a, const struct fold *f, int r, __u32 i, __u64 word, __u64 *sum, __u64 *limit)
+{
+	__u64 n = cell_read(word, f->newest, f->many), other = f->last ^ i;
+
+	opaque(other);
+	WRITE_ONCE(a->oldest[r], READ_ONCE(a->oldest[r]) | (n & (other - 1) >> 32));
+	*sum += n;
+	if (r == SUM_ALL)
+		*limit += n * f->alpha >> 20;
+}
+
 /* own: the place that is added to, or COARSE. */
 static __always_inline void coarse_turn(__u64 *cells, const struct fold *f, int r, __u32 own, struct answer *a)
 {
-	__u64 sum = READ_ONCE(a->sum[r]), limit = READ_ONCE(a->limit), word, n, oldest;
+	__u64 sum = READ_ONCE(a->sum[r]), limit = READ_ONCE(a->limit), word;
 
-	if (f->look) {
 #pragma unroll
-		for (__u32 i = 0; i < COARSE; i++) {
-			if (i == own)
-				continue;
-			n = cell_read(reg_load(&cells[i]), f->newest, f->many);
-			if (f->last == i)
-				WRITE_ONCE(a->oldest[r], n);
-			sum += n;
-			if (r == SUM_ALL)
-				limit += n * f->alpha >> 20;
-		}
-	}
+	for (__u32 i = 0; i < COARSE; i++)
+		if (i != own)
+			coarse_count(a, f, r, i, reg_load(&cells[i]), &sum, &limit);
 	if (own < COARSE) {
-		oldest = f->last ^ own; /* no branch between the read and the write */
-		opaque(oldest);
 		word = reg_load(&cells[own]);
-		n = cell_read(word, f->newest, f->many);
-		WRITE_ONCE(a->oldest[r], READ_ONCE(a->oldest[r]) | (n & (oldest - 1) >> 32));
-		sum += n;
-		limit += n * f->alpha >> 20;
+		coarse_count(a, f, r, own, word, &sum, &limit);
 		coarse_add(&cells[own], word, f->window, f->add);
 	}
 	WRITE_ONCE(a->sum[r], sum);
@@ -89,11 +88,8 @@ static __always_inline void coarse_turn(__u64 *cells, const struct fold *f, int 
 		coarse_turn(cells, f, r, i, a);                                                       \
 		break
 
-static __always_inline void coarse_stage(__u64 *cells, const struct fold *f, int r, struct answer *a)
+static __always_inline void coarse_stage(__u64 *cells, const struct fold *f, int r, __u32 slot, struct answer *a)
 {
-	__u32 slot = f->add ? f->window & (COARSE - 1) : COARSE;
-
-	opaque(slot);
 	switch (slot) {
 		COARSE_OWN(0);
 		COARSE_OWN(1);
@@ -107,13 +103,19 @@ static __always_inline void coarse_stage(__u64 *cells, const struct fold *f, int
 #define COARSE_STAGE(map, key, f, r, turned)                                                          \
 	do {                                                                                          \
 		__u64 was_ = turned;                                                                  \
+		struct map##_t *cells_;                                                               \
+		__u32 slot_;                                                                          \
 		f.window = (__u32)(was_ >> 32) >> conquest_coarse;                                    \
 		f.add = (__u32)was_;                                                                  \
-		if (f.look || f.add) {                                                                \
-			struct map##_t *cells_ = bpf_map_lookup_elem(&map, key);                      \
-			if (cells_)                                                                   \
-				coarse_stage(cells_->of, &f, r, a);                                   \
-		}                                                                                     \
+		slot_ = COARSE;                                                                       \
+		if (f.add)                                                                            \
+			slot_ = f.window & f.slots;                                                   \
+		else if (!f.look)                                                                     \
+			break;                                                                        \
+		opaque(slot_);                                                                        \
+		cells_ = bpf_map_lookup_elem(&map, key);                                              \
+		if (cells_)                                                                           \
+			coarse_stage(cells_->of, &f, r, slot_, a);                                    \
 	} while (0)
 
 /* The limit when the oldest window is weighted: answer_weigh(). */
@@ -128,10 +130,11 @@ static __always_inline __u64 coarse_limit(const struct span *s, const struct ans
  * alpha: the smaller one counts, and it is small enough. */
 static __always_inline void coarse_pass(const struct span *s, __u32 queue, __u64 hash, int asks, struct answer *a)
 {
-	struct fold f = {.look = asks, .last = COARSE, .alpha = conquest_alpha};
+	struct fold f = {.look = asks, .last = COARSE, .slots = COARSE - 1, .alpha = conquest_alpha};
 	__u32 columns = conquest_coarse_columns, column;
 
-	if (s->wide) {
+	forget(f.slots, hash);
+	if (asks) {
 		f.newest = s->epoch >> conquest_coarse;
 		f.many = s->reach + 1;
 		f.last = (f.newest - s->reach) & (COARSE - 1);

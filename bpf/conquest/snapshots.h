@@ -158,6 +158,7 @@ static __always_inline void stage_turn(__u64 *cells, const struct search *f, __u
 	__u32 last = f->last;
 
 	opaque(last);
+	last &= 2 * NO_SNAPSHOT - 1; /* what is found out of it is not known of f->last */
 	if (f->look) {
 #pragma unroll
 		for (__u32 i = 0; i < SIDE_BY_SIDE; i++) {
@@ -230,7 +231,7 @@ static __always_inline void snapshots_pass(const struct span *s, __u32 queue, __
 {
 	struct search f = {.epoch = s->epoch, .newest = s->epoch - !own, .many = s->reach + !!own, .mask = conquest_snapshots - 1,
 			   .last = (s->epoch - s->reach) & (conquest_snapshots - 1), .look = s->look, .add = add, .alpha = conquest_alpha};
-	__u64 none = 0;
+	__u64 none = 0, nothing = 0; /* two of them: what the verifier knows to be the same would keep paths apart */
 
 	if (conquest_coarse && s->wide) {
 		f.many = s->many;
@@ -238,6 +239,8 @@ static __always_inline void snapshots_pass(const struct span *s, __u32 queue, __
 	}
 	forget(f.look, any);
 	forget(none, any);
+	if (conquest_coarse)
+		forget(nothing, any);
 	forget(f.last, any);
 	opaque(f.many);
 #pragma unroll
@@ -245,7 +248,7 @@ static __always_inline void snapshots_pass(const struct span *s, __u32 queue, __
 		WRITE_ONCE(a->sum[r], none);
 		WRITE_ONCE(a->oldest[r], none);
 		if (conquest_coarse)
-			WRITE_ONCE(a->turned[r], none);
+			WRITE_ONCE(a->turned[r], nothing);
 	}
 	WRITE_ONCE(a->limit, none);
 	WRITE_ONCE(a->marks, none);

@@ -19,7 +19,7 @@
  *   5    conquest_s1_1    32 + 32  tables.p4
  *   5    conquest_s2_1    32 + 32  tables.p4
  *   5    conquest_s3_1    32 + 32  tables.p4
- *   6    conquest_told    32 + 32  below: {flow, window} of the last report
+ *   7    conquest_told    32 + 32  below: {flow, window} of the last report
  *   -    conquest_burst   begins and ends of bursts are the control plane's to see: reports bear delays
  *   -    conquest_peak    the same
  *   -    conquest_large   aggregates of segments are a host's: a switch sees each packet

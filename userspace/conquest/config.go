@@ -194,9 +194,10 @@ func (c *config) readTimes(v algo.Values) (err error) {
 // a 32-bit count in it.
 const coarseWindows, mostCoarse, longestCoarse = 4, 7, 28
 
-// coarseShift is 0 where coarse windows would say no more than snapshots do, with sixteen snapshots, which leave no stage, and with readings that a switch or the paper has.
+// coarseShift is 0 where coarse windows would say no more than snapshots do, with more than four snapshots, whose program older verifiers would not walk through with them (sixteen
+// leave no stage, either), and with readings that a switch or the paper has.
 func (c *config) coarseShift() int {
-	if c.reading != readings["overlap"] || c.snapshots == mostSnapshots {
+	if c.reading != readings["overlap"] || c.snapshots > sideBySide {
 		return 0
 	}
 	shift := max(0, min(mostCoarse, longestCoarse-c.shift))
@@ -375,8 +376,9 @@ func (c *config) arrays() map[string]array {
 	if c.ramp > 0 {
 		behind++ // a ramp is told, or not, before a culprit is
 	}
-	list["conquest_told"] = array{told, behind}
 	list["conquest_large"] = array{c.perQueue(), behind}
+	behind++ // what is told bears it
+	list["conquest_told"] = array{told, behind}
 	list["conquest_burst"] = array{c.perQueue(), behind}
 	list["conquest_peak"] = array{c.perQueue(), behind + 1}
 	list["conquest_culprits"] = array{used(culprits, c.action != actions["report"]), behind + 1}
