@@ -83,8 +83,9 @@ ahab-live: ## real TCP flows sharing a slice, in namespaces, into docs/eval/ahab
 	$(SUDO) $(GO) run ./tests/ahab/live -out docs/eval/ahab-live.md
 	$(SUDO) $(GO) run ./tests/ahab/live -figures docs/eval
 
-conquest-standing: build ## who is named in 40 drawn standing queues, into docs/eval/conquest-standing.md; three minutes, alone
+conquest-standing: build ## who is named in 40 drawn standing queues, into docs/eval/conquest-standing.md, and what drops do in 16 of them; five minutes, alone
 	$(SUDO) $(GO) run ./tests/queue/standing -out docs/eval/conquest-standing.md
+	$(SUDO) $(GO) run ./tests/queue/standing -cells 16 -action drop -out docs/eval/conquest-standing-drop.md
 
 conquest-live: build ## delays, bursts, culprits and figures 5.14 and 5.15 of a real queue, watched and tapped, into docs/eval/conquest-live.md; three minutes, alone
 	$(SUDO) $(GO) run ./tests/queue/live -out docs/eval/conquest-live.md
