@@ -15,7 +15,7 @@ VERSION ?= 0.1.0~dev
 NFPM = github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
 SOAKTIME ?= 30m
 
-.PHONY: help build install packages agent-soak ahab-live conquest-live conquest-loop demo test check race generate generate-check bench eval fuzz soak faults mutants kernels clean
+.PHONY: help build install packages agent-soak ahab-live conquest-live conquest-standing conquest-loop demo test check race generate generate-check bench eval fuzz soak faults mutants kernels clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,6 +82,10 @@ ahab-live: ## real TCP flows sharing a slice, in namespaces, into docs/eval/ahab
 	$(MAKE) build
 	$(SUDO) $(GO) run ./tests/ahab/live -out docs/eval/ahab-live.md
 	$(SUDO) $(GO) run ./tests/ahab/live -figures docs/eval
+
+conquest-standing: build ## who is named in 40 drawn standing queues, into docs/eval/conquest-standing.md, and what drops do in 16 of them; five minutes, alone
+	$(SUDO) $(GO) run ./tests/queue/standing -out docs/eval/conquest-standing.md
+	$(SUDO) $(GO) run ./tests/queue/standing -cells 16 -action drop -out docs/eval/conquest-standing-drop.md
 
 conquest-live: build ## delays, bursts, culprits and figures 5.14 and 5.15 of a real queue, watched and tapped, into docs/eval/conquest-live.md; three minutes, alone
 	$(SUDO) $(GO) run ./tests/queue/live -out docs/eval/conquest-live.md

@@ -4,6 +4,7 @@
 
 #include "source.h"
 #include "snapshots.h"
+#include "coarse.h"
 #include "act.h"
 #include "burst.h"
 #include "key.h"
@@ -45,23 +46,30 @@ struct conquest_event {
 	__u32 oldest;    /* the flow in the oldest window that was read, */
 	__u32 edge;      /* of which so much counts, in 2^-16 */
 	__u32 kind;
-	__u32 queue;
+	__u16 queue;
+	__u16 wide;      /* windows are coarse ones */
 	__u32 culprit;   /* its share was above alpha */
 	__u32 reach;     /* windows that were read */
+	__u32 largest;   /* packet of late that was larger than a full one: an aggregate leaves at once; 0: none */
+	__u32 pad;
 };
 
 const volatile _Bool conquest_bytes = 1;    /* sizes in bytes, else in packets */
 const volatile _Bool conquest_classes = 0;  /* the key is the traffic class */
 const volatile _Bool conquest_widest = 0;   /* the longest delay of late, not the packet's own: several classes (section 5.3.6) */
-const volatile _Bool conquest_every = 0;    /* report every packet that waited tau */
 const volatile __u32 conquest_reading = READING_OVERLAP;
 const volatile __u64 conquest_history = ~0ULL; /* ns: what departed before is no answer */
+const volatile __u32 conquest_packet = 1514;   /* a full one, in units of the snapshots */
+const volatile __u32 conquest_collide = 1392;  /* of all that is counted: what collides with a flow, in 2^-20; e/columns */
+const volatile __u32 conquest_collide_wide = 5567; /* ... in coarse windows */
 const volatile __u32 conquest_line = 0;     /* inner, outer: what a queue of 2^20 ns holds, in units of the snapshots */
 
 /* {flow's tag, window} of the last report of a flow: one report a flow and window */
-REGISTER(conquest_told, 6, __u64, 1024);
+REGISTER(conquest_told, 7, __u64, 1024);
 /* ... and of its last ramp */
 REGISTER(conquest_ramped, 6, __u64, 1024);
+/* {when, largest packet of late}: of those that are larger than a full one. What is older than 8.6 s gives way */
+REGISTER(conquest_large, 6, __u64, 1);
 /* when the longest delay of late is forgotten, ns: it shrinks by 1 ns in 2 */
 REGISTER(conquest_until, 2, __u64, 1);
 
@@ -175,6 +183,25 @@ static __always_inline int paper(void)
 	return conquest_reading >= READING_INNER;
 }
 
+/* The same of coarse windows. Fine cells count from the window on in which the packet came. */
+static __always_inline void span_wide(struct span *s, __u64 departure, __u64 delay, struct conquest_counts_t *count)
+{
+	__u32 fine = conquest_shift, shift = fine + conquest_coarse;
+	__u64 arrival = departure - delay, mask = (1ULL << shift) - 1, reach = (departure >> shift) - (arrival >> shift), inside = mask + 1 - (arrival & mask);
+
+	s->wide = 1;
+	s->many = (departure >> fine) - (arrival >> fine) + 1;
+	if (reach > COARSE - 1) {
+		reach = COARSE - 1;
+		s->many = ((departure & mask) >> fine) + (reach << conquest_coarse) + 1;
+		s->beyond = 1;
+		count->c[CONQUEST_BEYOND]++;
+	} else if (reach) {
+		s->edge = (inside << 16) >> shift;
+	}
+	s->reach = reach;
+}
+
 /* The windows that lie in [departure - delay, departure). */
 static __always_inline void span_of(struct span *s, __u64 departure, __u64 delay, struct conquest_counts_t *count)
 {
@@ -186,8 +213,13 @@ static __always_inline void span_of(struct span *s, __u64 departure, __u64 delay
 		most--; /* one is cleaned */
 	if (reading == READING_INNER && (arrival & mask) && reach)
 		reach--;
+	if (conquest_coarse && reach > most) {
+		span_wide(s, departure, delay, count);
+		return;
+	}
 	if (reach > most) {
 		reach = most;
+		s->beyond = 1;
 		count->c[CONQUEST_BEYOND]++;
 	} else if (reading == READING_OVERLAP) {
 		s->edge = (inside << 16) >> shift;
@@ -215,6 +247,49 @@ static __always_inline int above(const struct answer *a, __u64 delay)
 	return a->sum[0] > limit && a->sum[1] > limit;
 }
 
+#define LARGE_TICK 20
+#define LARGE_HELD 8192U /* ticks */
+
+/* The largest packet of late; size: this one's, if it is larger than a full one, else 0. */
+static __always_inline __u32 largest(__u32 queue, __u64 now, __u32 size)
+{
+	__u64 *word = reg_at(conquest_large, queue), old, mine = (now >> LARGE_TICK) << 32 | size;
+	__u32 age, held;
+
+	if (!word)
+		return size;
+	old = reg_load(word);
+	held = old;
+	age = (__u32)(now >> LARGE_TICK) - (__u32)(old >> 32);
+	if (age > LARGE_HELD || size > held) {
+		reg_store(word, mine);
+		held = size;
+	}
+	opaque(held); /* or what follows would be written twice, once for each, and hang on what was read */
+	return held;
+}
+
+/* Has the flow alpha of the queue for certain? What is counted of the oldest window may be others', or others may have had all of theirs there after the packet
+ * came; what collides adds to a flow, and a packet is in one window wholly: userspace's bounds (userspace/conquest/log.go) without what it divides.
+ * Nothing is certain of a packet that waited longer than there are windows. */
+static __always_inline int certain(const struct answer *a, const struct span *s, const struct passage *p, __u64 size, __u32 lump)
+{
+	__u32 shift = conquest_shift + (s->wide ? conquest_coarse : 0);
+	__u64 total = a->sum[SUM_ALL], limit = a->limit, extra = total * (s->wide ? conquest_collide_wide : conquest_collide) >> 20, part, others;
+
+	if (s->beyond)
+		return 0;
+	if (lump < conquest_packet)
+		lump = conquest_packet;
+	others = (total > size ? total - size : 0) + extra;
+	if (!s->reach)
+		return (total - limit) * (p->delay >> 10) >= (others + lump) * ((p->departure & ((1ULL << shift) - 1)) >> 10);
+	if (total > limit + lump && (total - limit - lump) * s->edge >= others << 16)
+		return 1;
+	part = s->edge == SPAN_ONE ? 0 : smaller(a->oldest[0], conquest_rows < 2 ? a->oldest[0] : a->oldest[1]) * s->edge >> 16;
+	return size > limit + part + extra + lump;
+}
+
 /* What is known of a packet by the time that something is told. */
 struct finding {
 	const struct phv *phv;
@@ -224,6 +299,8 @@ struct finding {
 	struct answer *a;
 	__u32 queue;
 	__u32 culprit;
+	__u32 lump;    /* size of the packet, if it is larger than a full one */
+	__u32 largest; /* of late */
 	__u64 size;
 	struct conquest_counts_t *count;
 };
@@ -250,6 +327,8 @@ static __always_inline void tell(const struct finding *d, __u32 kind, __u64 size
 		e.key[i] = key.w[i];
 	if (kind == EVENT_CULPRIT || kind == EVENT_PACKET) {
 		e.reach = d->s->reach;
+		e.wide = d->s->wide;
+		e.largest = d->largest;
 		e.oldest = !d->s->reach ? size : conquest_rows < 2 ? d->a->oldest[0] : smaller(d->a->oldest[0], d->a->oldest[1]);
 		e.edge = d->s->reach ? d->s->edge : SPAN_ONE;
 	}
@@ -287,8 +366,20 @@ static __always_inline void accuse(struct finding *d)
 	d->count->c[CONQUEST_CONGESTED]++;
 	if (d->culprit)
 		d->count->c[CONQUEST_CULPRIT]++;
+	if (d->culprit || conquest_every || d->lump)
+		d->largest = largest(d->queue, d->p->departure, d->lump);
 	if (conquest_every || (d->culprit && UNTOLD(conquest_told, d->f, d->s->epoch)))
 		tell(d, conquest_every ? EVENT_PACKET : EVENT_CULPRIT, d->size, d->a->sum[SUM_ALL], 0);
+}
+
+/* A packet that does not ask itself is of a culprit if one of its flow was told in this window. */
+static __always_inline void follow(struct finding *d)
+{
+	__u64 *told = reg_at(conquest_told, (__u32)(d->f->hash >> 16) & (conquest_told_entries - 1));
+
+	d->count->c[CONQUEST_CONGESTED]++;
+	if (told && reg_load(told) == (d->f->hash >> 32 << 32 | d->s->epoch))
+		d->count->c[CONQUEST_CULPRIT]++;
 }
 
 /* What is told of the queue: where bursts begin and end, and once a window meanwhile. */
@@ -322,15 +413,25 @@ static __always_inline void depart(const struct phv *phv, struct passage *p, __u
 	__u32 add = conquest_bytes ? phv->len : phv->segs;
 	struct span s = {.epoch = p->departure >> conquest_shift};
 	struct finding d = {.phv = phv, .p = p, .f = f, .s = &s, .queue = queue, .count = count};
-	__u32 chance = 0, condemned;
+	__u32 chance = 0, condemned, asks = 1;
 	struct answer a;
 
 	if (conquest_widest && timed)
 		p->delay = widest(queue, p);
 	if (timed && p->delay >= conquest_tau)
 		span_of(&s, p->departure, smaller(p->delay, conquest_history), count);
-	s.look = conquest_ramp || s.reach;
+	if (conquest_coarse) { /* the verifier is to walk through the snapshots once, not for each of what it knows of these */
+		forget(s.wide, p->departure);
+		forget(s.beyond, p->departure);
+		forget(s.reach, p->departure);
+	}
+	s.look = conquest_ramp || s.reach || s.wide;
 	snapshots_pass(&s, queue, f->column, add, !paper(), p->departure, &a);
+	if (conquest_coarse) {
+		forget(a.marks, p->departure);
+		asks = !s.wide || conquest_every || (a.marks & CELL_FIRST);
+		coarse_pass(&s, queue, f->hash, s.wide && asks, &a);
+	}
 	count->c[CONQUEST_UNITS] += add;
 	if (unlikely(a.marks & (CELL_RACED | CELL_LATE))) {
 		count->c[CONQUEST_RACED] += !!(a.marks & CELL_RACED);
@@ -340,10 +441,16 @@ static __always_inline void depart(const struct phv *phv, struct passage *p, __u
 	ramp(&d);
 	if (!timed)
 		return;
-	if (p->delay >= conquest_tau)
-		accuse(&d);
+	if (unlikely(add > conquest_packet))
+		d.lump = add;
+	if (p->delay >= conquest_tau) {
+		if (asks)
+			accuse(&d);
+		else
+			follow(&d);
+	}
 	opaque(d.culprit); /* or what follows would be written twice, once for each, and hang on what has been told */
-	condemned = conquest_action && (conquest_everyone ? p->delay >= conquest_tau : d.culprit);
+	condemned = conquest_action && (conquest_everyone ? p->delay >= conquest_tau : asks && d.culprit && (paper() || certain(&a, &s, p, d.size, d.largest)));
 	if (condemned)
 		chance = conquest_everyone ? (1 << CULPRIT_CHANCE) - 1 : culprit_chance(d.size, a.limit, a.sum[SUM_ALL]);
 	burst(&d);

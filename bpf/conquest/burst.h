@@ -18,8 +18,8 @@ const volatile __u64 conquest_tau = 1000000; /* ns */
 const volatile __u32 conquest_pause = 488;   /* ticks: half of tau */
 
 /* stages behind b = 4 snapshots of two rows: userspace sets others */
-REGISTER(conquest_burst, 6, __u64, 1); /* {begin, last packet that waited tau}, in ticks; 0: no burst */
-REGISTER(conquest_peak, 7, __u64, 1);  /* longest delay of the burst, ns */
+REGISTER(conquest_burst, 7, __u64, 1); /* {begin, last packet that waited tau}, in ticks; 0: no burst */
+REGISTER(conquest_peak, 8, __u64, 1);  /* longest delay of the burst, ns */
 
 enum burst_edge { BURST_NONE, BURST_GOES_ON, BURST_BEGINS, BURST_ENDS };
 

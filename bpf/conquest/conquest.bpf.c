@@ -15,8 +15,11 @@
  *   with the same weights, not with a queue length that somebody has to know. Rounding then hits both sides alike.
  * - Cells have the number of their window beside them, so nothing is cleaned (snapshots.h).
  *
+ * - What waited longer than the snapshots reach back asks coarse ones beside them, to a second (coarse.h).
+ *
  * Stages: 1 the way through the queue (source.h), 2 the longest delay of late, 3 to 5 totals and rows of four snapshots (again for each
- * further four), 6 what was told, bursts, 7 their peak, 8 culprits (act.h). */
+ * further four), 6 to 8 coarse snapshots, 9 the largest packet of late, 10 what was told, bursts, 11 their peak, culprits (act.h), 12 drops. Without coarse
+ * snapshots three less. */
 #include "base.h"
 #include "phv.h"
 #include "register.h"

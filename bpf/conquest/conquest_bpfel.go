@@ -23,6 +23,16 @@ const (
 	ConquestConquestActionKindACTION_CLASS  ConquestConquestActionKind = 4
 )
 
+type ConquestConquestC0T struct {
+	_  structs.HostLayout
+	Of [4]uint64
+}
+
+type ConquestConquestC1T struct {
+	_  structs.HostLayout
+	Of [4]uint64
+}
+
 type ConquestConquestChanceKind uint32
 
 const (
@@ -55,6 +65,11 @@ type ConquestConquestCountsT struct {
 	C [24]uint64
 }
 
+type ConquestConquestCtT struct {
+	_  structs.HostLayout
+	Of [4]uint64
+}
+
 type ConquestConquestEvent struct {
 	_       structs.HostLayout
 	Time    uint64
@@ -66,9 +81,12 @@ type ConquestConquestEvent struct {
 	Oldest  uint32
 	Edge    uint32
 	Kind    uint32
-	Queue   uint32
+	Queue   uint16
+	Wide    uint16
 	Culprit uint32
 	Reach   uint32
+	Largest uint32
+	Pad     uint32
 }
 
 type ConquestConquestEventKind uint32
@@ -221,10 +239,15 @@ const (
 	ConquestMapChainTp                 = "chain_tp"
 	ConquestMapChainXdp                = "chain_xdp"
 	ConquestMapConquestBurst           = "conquest_burst"
+	ConquestMapConquestC0              = "conquest_c0"
+	ConquestMapConquestC1              = "conquest_c1"
 	ConquestMapConquestCounts          = "conquest_counts"
+	ConquestMapConquestCt              = "conquest_ct"
 	ConquestMapConquestCulprits        = "conquest_culprits"
+	ConquestMapConquestDrops           = "conquest_drops"
 	ConquestMapConquestEvents          = "conquest_events"
 	ConquestMapConquestFree            = "conquest_free"
+	ConquestMapConquestLarge           = "conquest_large"
 	ConquestMapConquestPeak            = "conquest_peak"
 	ConquestMapConquestR00             = "conquest_r0_0"
 	ConquestMapConquestR01             = "conquest_r0_1"
@@ -255,21 +278,32 @@ const (
 	ConquestVarConquestAlpha           = "conquest_alpha"
 	ConquestVarConquestBurstEntries    = "conquest_burst_entries"
 	ConquestVarConquestBytes           = "conquest_bytes"
+	ConquestVarConquestC0Entries       = "conquest_c0_entries"
+	ConquestVarConquestC1Entries       = "conquest_c1_entries"
 	ConquestVarConquestChance          = "conquest_chance"
 	ConquestVarConquestClasses         = "conquest_classes"
+	ConquestVarConquestCoarse          = "conquest_coarse"
+	ConquestVarConquestCoarseColumns   = "conquest_coarse_columns"
+	ConquestVarConquestCollide         = "conquest_collide"
+	ConquestVarConquestCollideWide     = "conquest_collide_wide"
 	ConquestVarConquestColumns         = "conquest_columns"
+	ConquestVarConquestCtEntries       = "conquest_ct_entries"
 	ConquestVarConquestCulpritsEntries = "conquest_culprits_entries"
 	ConquestVarConquestDropFrom        = "conquest_drop_from"
+	ConquestVarConquestDropsEntries    = "conquest_drops_entries"
 	ConquestVarConquestEgress          = "conquest_egress"
 	ConquestVarConquestEvery           = "conquest_every"
 	ConquestVarConquestEveryone        = "conquest_everyone"
 	ConquestVarConquestFreeEntries     = "conquest_free_entries"
+	ConquestVarConquestGap             = "conquest_gap"
 	ConquestVarConquestHistory         = "conquest_history"
 	ConquestVarConquestHold            = "conquest_hold"
+	ConquestVarConquestLargeEntries    = "conquest_large_entries"
 	ConquestVarConquestLine            = "conquest_line"
 	ConquestVarConquestLive            = "conquest_live"
 	ConquestVarConquestLongest         = "conquest_longest"
 	ConquestVarConquestNsPerByte       = "conquest_ns_per_byte"
+	ConquestVarConquestPacket          = "conquest_packet"
 	ConquestVarConquestPause           = "conquest_pause"
 	ConquestVarConquestPeakEntries     = "conquest_peak_entries"
 	ConquestVarConquestQueues          = "conquest_queues"
@@ -371,10 +405,15 @@ type ConquestMapSpecs struct {
 	ChainTp          *ebpf.MapSpec `ebpf:"chain_tp"`
 	ChainXdp         *ebpf.MapSpec `ebpf:"chain_xdp"`
 	ConquestBurst    *ebpf.MapSpec `ebpf:"conquest_burst"`
+	ConquestC0       *ebpf.MapSpec `ebpf:"conquest_c0"`
+	ConquestC1       *ebpf.MapSpec `ebpf:"conquest_c1"`
 	ConquestCounts   *ebpf.MapSpec `ebpf:"conquest_counts"`
+	ConquestCt       *ebpf.MapSpec `ebpf:"conquest_ct"`
 	ConquestCulprits *ebpf.MapSpec `ebpf:"conquest_culprits"`
+	ConquestDrops    *ebpf.MapSpec `ebpf:"conquest_drops"`
 	ConquestEvents   *ebpf.MapSpec `ebpf:"conquest_events"`
 	ConquestFree     *ebpf.MapSpec `ebpf:"conquest_free"`
+	ConquestLarge    *ebpf.MapSpec `ebpf:"conquest_large"`
 	ConquestPeak     *ebpf.MapSpec `ebpf:"conquest_peak"`
 	ConquestR00      *ebpf.MapSpec `ebpf:"conquest_r0_0"`
 	ConquestR01      *ebpf.MapSpec `ebpf:"conquest_r0_1"`
@@ -408,21 +447,32 @@ type ConquestVariableSpecs struct {
 	ConquestAlpha           *ebpf.VariableSpec `ebpf:"conquest_alpha"`
 	ConquestBurstEntries    *ebpf.VariableSpec `ebpf:"conquest_burst_entries"`
 	ConquestBytes           *ebpf.VariableSpec `ebpf:"conquest_bytes"`
+	ConquestC0Entries       *ebpf.VariableSpec `ebpf:"conquest_c0_entries"`
+	ConquestC1Entries       *ebpf.VariableSpec `ebpf:"conquest_c1_entries"`
 	ConquestChance          *ebpf.VariableSpec `ebpf:"conquest_chance"`
 	ConquestClasses         *ebpf.VariableSpec `ebpf:"conquest_classes"`
+	ConquestCoarse          *ebpf.VariableSpec `ebpf:"conquest_coarse"`
+	ConquestCoarseColumns   *ebpf.VariableSpec `ebpf:"conquest_coarse_columns"`
+	ConquestCollide         *ebpf.VariableSpec `ebpf:"conquest_collide"`
+	ConquestCollideWide     *ebpf.VariableSpec `ebpf:"conquest_collide_wide"`
 	ConquestColumns         *ebpf.VariableSpec `ebpf:"conquest_columns"`
+	ConquestCtEntries       *ebpf.VariableSpec `ebpf:"conquest_ct_entries"`
 	ConquestCulpritsEntries *ebpf.VariableSpec `ebpf:"conquest_culprits_entries"`
 	ConquestDropFrom        *ebpf.VariableSpec `ebpf:"conquest_drop_from"`
+	ConquestDropsEntries    *ebpf.VariableSpec `ebpf:"conquest_drops_entries"`
 	ConquestEgress          *ebpf.VariableSpec `ebpf:"conquest_egress"`
 	ConquestEvery           *ebpf.VariableSpec `ebpf:"conquest_every"`
 	ConquestEveryone        *ebpf.VariableSpec `ebpf:"conquest_everyone"`
 	ConquestFreeEntries     *ebpf.VariableSpec `ebpf:"conquest_free_entries"`
+	ConquestGap             *ebpf.VariableSpec `ebpf:"conquest_gap"`
 	ConquestHistory         *ebpf.VariableSpec `ebpf:"conquest_history"`
 	ConquestHold            *ebpf.VariableSpec `ebpf:"conquest_hold"`
+	ConquestLargeEntries    *ebpf.VariableSpec `ebpf:"conquest_large_entries"`
 	ConquestLine            *ebpf.VariableSpec `ebpf:"conquest_line"`
 	ConquestLive            *ebpf.VariableSpec `ebpf:"conquest_live"`
 	ConquestLongest         *ebpf.VariableSpec `ebpf:"conquest_longest"`
 	ConquestNsPerByte       *ebpf.VariableSpec `ebpf:"conquest_ns_per_byte"`
+	ConquestPacket          *ebpf.VariableSpec `ebpf:"conquest_packet"`
 	ConquestPause           *ebpf.VariableSpec `ebpf:"conquest_pause"`
 	ConquestPeakEntries     *ebpf.VariableSpec `ebpf:"conquest_peak_entries"`
 	ConquestQueues          *ebpf.VariableSpec `ebpf:"conquest_queues"`
@@ -493,10 +543,15 @@ type ConquestMaps struct {
 	ChainTp          *ebpf.Map `ebpf:"chain_tp"`
 	ChainXdp         *ebpf.Map `ebpf:"chain_xdp"`
 	ConquestBurst    *ebpf.Map `ebpf:"conquest_burst"`
+	ConquestC0       *ebpf.Map `ebpf:"conquest_c0"`
+	ConquestC1       *ebpf.Map `ebpf:"conquest_c1"`
 	ConquestCounts   *ebpf.Map `ebpf:"conquest_counts"`
+	ConquestCt       *ebpf.Map `ebpf:"conquest_ct"`
 	ConquestCulprits *ebpf.Map `ebpf:"conquest_culprits"`
+	ConquestDrops    *ebpf.Map `ebpf:"conquest_drops"`
 	ConquestEvents   *ebpf.Map `ebpf:"conquest_events"`
 	ConquestFree     *ebpf.Map `ebpf:"conquest_free"`
+	ConquestLarge    *ebpf.Map `ebpf:"conquest_large"`
 	ConquestPeak     *ebpf.Map `ebpf:"conquest_peak"`
 	ConquestR00      *ebpf.Map `ebpf:"conquest_r0_0"`
 	ConquestR01      *ebpf.Map `ebpf:"conquest_r0_1"`
@@ -527,10 +582,15 @@ func (m *ConquestMaps) Close() error {
 		m.ChainTp,
 		m.ChainXdp,
 		m.ConquestBurst,
+		m.ConquestC0,
+		m.ConquestC1,
 		m.ConquestCounts,
+		m.ConquestCt,
 		m.ConquestCulprits,
+		m.ConquestDrops,
 		m.ConquestEvents,
 		m.ConquestFree,
+		m.ConquestLarge,
 		m.ConquestPeak,
 		m.ConquestR00,
 		m.ConquestR01,
@@ -565,21 +625,32 @@ type ConquestVariables struct {
 	ConquestAlpha           *ebpf.Variable `ebpf:"conquest_alpha"`
 	ConquestBurstEntries    *ebpf.Variable `ebpf:"conquest_burst_entries"`
 	ConquestBytes           *ebpf.Variable `ebpf:"conquest_bytes"`
+	ConquestC0Entries       *ebpf.Variable `ebpf:"conquest_c0_entries"`
+	ConquestC1Entries       *ebpf.Variable `ebpf:"conquest_c1_entries"`
 	ConquestChance          *ebpf.Variable `ebpf:"conquest_chance"`
 	ConquestClasses         *ebpf.Variable `ebpf:"conquest_classes"`
+	ConquestCoarse          *ebpf.Variable `ebpf:"conquest_coarse"`
+	ConquestCoarseColumns   *ebpf.Variable `ebpf:"conquest_coarse_columns"`
+	ConquestCollide         *ebpf.Variable `ebpf:"conquest_collide"`
+	ConquestCollideWide     *ebpf.Variable `ebpf:"conquest_collide_wide"`
 	ConquestColumns         *ebpf.Variable `ebpf:"conquest_columns"`
+	ConquestCtEntries       *ebpf.Variable `ebpf:"conquest_ct_entries"`
 	ConquestCulpritsEntries *ebpf.Variable `ebpf:"conquest_culprits_entries"`
 	ConquestDropFrom        *ebpf.Variable `ebpf:"conquest_drop_from"`
+	ConquestDropsEntries    *ebpf.Variable `ebpf:"conquest_drops_entries"`
 	ConquestEgress          *ebpf.Variable `ebpf:"conquest_egress"`
 	ConquestEvery           *ebpf.Variable `ebpf:"conquest_every"`
 	ConquestEveryone        *ebpf.Variable `ebpf:"conquest_everyone"`
 	ConquestFreeEntries     *ebpf.Variable `ebpf:"conquest_free_entries"`
+	ConquestGap             *ebpf.Variable `ebpf:"conquest_gap"`
 	ConquestHistory         *ebpf.Variable `ebpf:"conquest_history"`
 	ConquestHold            *ebpf.Variable `ebpf:"conquest_hold"`
+	ConquestLargeEntries    *ebpf.Variable `ebpf:"conquest_large_entries"`
 	ConquestLine            *ebpf.Variable `ebpf:"conquest_line"`
 	ConquestLive            *ebpf.Variable `ebpf:"conquest_live"`
 	ConquestLongest         *ebpf.Variable `ebpf:"conquest_longest"`
 	ConquestNsPerByte       *ebpf.Variable `ebpf:"conquest_ns_per_byte"`
+	ConquestPacket          *ebpf.Variable `ebpf:"conquest_packet"`
 	ConquestPause           *ebpf.Variable `ebpf:"conquest_pause"`
 	ConquestPeakEntries     *ebpf.Variable `ebpf:"conquest_peak_entries"`
 	ConquestQueues          *ebpf.Variable `ebpf:"conquest_queues"`

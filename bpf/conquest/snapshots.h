@@ -46,6 +46,7 @@ SNAPSHOTS(2, 8, 9, 10, 11);
 SNAPSHOTS(3, 12, 13, 14, 15);
 
 const volatile __u32 conquest_alpha = 10486; /* what is a large share of the queue, in 2^-20 */
+const volatile __u32 conquest_coarse = 0;    /* coarse windows are 2^conquest_coarse of those of snapshots: coarse.h; 0: there are none */
 const volatile __u32 conquest_ramp = 0;      /* growth from one window to the next that is reported; 0: none */
 
 /* What is asked of the snapshots: the flow in the window of the departure and in some before it. */
@@ -54,6 +55,9 @@ struct span {
 	__u32 reach; /* the oldest window that is read is so many before it; 0: none */
 	__u32 edge;  /* share of the oldest that counts, in 2^-16 */
 	__u32 look;  /* others than that of the departure are looked at */
+	__u32 wide;  /* reach and edge are of coarse windows: coarse.h */
+	__u32 beyond; /* the packet waited longer than that */
+	__u64 many;  /* wide: snapshots' windows that the wait overlaps, that of the departure with them */
 };
 
 enum { SUM_ALL = 2, SUMS };
@@ -65,6 +69,7 @@ struct answer {
 	__u32 last[2], second[2]; /* the flow in the window before that of the departure and in the one before, by row */
 	__u32 oldest[SUMS]; /* the sums' part in the oldest window, whatever its weight */
 	__u32 marks; /* enum cell_mark */
+	__u64 turned[SUMS]; /* what a cell held of an older window, which this packet has overwritten; 0: nothing */
 };
 
 /* What befell a packet in its own window's cells. */
@@ -72,8 +77,10 @@ enum cell_mark {
 	CELL_FRESH = 1, /* it is the first one of its window and queue */
 	CELL_RACED = 2,
 	CELL_LATE = 4,
+	CELL_FIRST = 8, /* ... of its window and of the flows that share a cell of the first row */
 };
 
+#define NO_SNAPSHOT 64U
 #define SPAN_ONE 65536U
 #define LATE_MOST 64U /* windows: more than clocks of cores differ by, and little beside the 2^32 that a number comes back after */
 
@@ -87,8 +94,8 @@ static __always_inline __u32 cell_age(__u64 word, __u32 epoch)
 	return (epoch - (__u32)(word >> 32)) & ~((__u32)((count - 1) >> 32) << 31);
 }
 
-/* Adds to a cell. Marks are kept in memory: what seldom changes is not to be carried through all cells. */
-static __always_inline void cell_add(__u64 *cell, __u64 old, __u32 epoch, __u32 add, __u32 *marks, __u32 fresh)
+/* Adds to a cell. Marks and what was overwritten are kept in memory: what seldom changes is not to be carried through all cells. */
+static __always_inline void cell_add(__u64 *cell, __u64 old, __u32 epoch, __u32 add, __u32 *marks, __u64 *turned, __u32 fresh)
 {
 	if ((__u32)(old >> 32) == epoch) {
 		reg_add(cell, add);
@@ -98,6 +105,8 @@ static __always_inline void cell_add(__u64 *cell, __u64 old, __u32 epoch, __u32 
 		fresh = CELL_LATE;
 	else if (reg_cas(cell, old, (__u64)epoch << 32 | add) != old)
 		fresh = CELL_RACED;
+	else if (conquest_coarse)
+		WRITE_ONCE(*turned, old);
 	if (fresh)
 		WRITE_ONCE(*marks, READ_ONCE(*marks) | fresh);
 }
@@ -136,7 +145,7 @@ struct search {
 	__u32 newest; /* that is read, */
 	__u64 many;   /* and so many before and with it */
 	__u32 mask;   /* of windows' numbers: whose snapshot it is */
-	__u32 oldest; /* window */
+	__u32 last;   /* the snapshot of the oldest one; none where that is a coarse one */
 	__u32 look, add;
 	__u64 alpha;
 };
@@ -146,10 +155,10 @@ struct search {
 static __always_inline void stage_turn(__u64 *cells, const struct search *f, __u32 first, int r, __u32 own, struct answer *a)
 {
 	__u64 sum = READ_ONCE(a->sum[r]), limit = READ_ONCE(a->limit), word, n;
-	__u32 last = f->oldest;
+	__u32 last = f->last;
 
 	opaque(last);
-	last &= f->mask;
+	last &= 2 * NO_SNAPSHOT - 1; /* what is found out of it is not known of f->last */
 	if (f->look) {
 #pragma unroll
 		for (__u32 i = 0; i < SIDE_BY_SIDE; i++) {
@@ -171,7 +180,7 @@ static __always_inline void stage_turn(__u64 *cells, const struct search *f, __u
 		n = cell_read(word, f->newest, f->many);
 		sum += n;
 		limit += n * f->alpha >> 20;
-		cell_add(&cells[own], word, f->epoch, f->add, &a->marks, r == SUM_ALL ? CELL_FRESH : 0);
+		cell_add(&cells[own], word, f->epoch, f->add, &a->marks, &a->turned[r], r == SUM_ALL ? CELL_FRESH : r == 0 ? CELL_FIRST : 0);
 	}
 	WRITE_ONCE(a->sum[r], sum);
 	if (r == SUM_ALL)
@@ -221,16 +230,25 @@ static __always_inline void stage_pass(__u64 *cells, const struct search *f, __u
 static __always_inline void snapshots_pass(const struct span *s, __u32 queue, __u32 *column, __u32 add, int own, __u64 any, struct answer *a)
 {
 	struct search f = {.epoch = s->epoch, .newest = s->epoch - !own, .many = s->reach + !!own, .mask = conquest_snapshots - 1,
-			   .oldest = s->epoch - s->reach, .look = s->look, .add = add, .alpha = conquest_alpha};
-	__u64 none = 0;
+			   .last = (s->epoch - s->reach) & (conquest_snapshots - 1), .look = s->look, .add = add, .alpha = conquest_alpha};
+	__u64 none = 0, nothing = 0; /* two of them: what the verifier knows to be the same would keep paths apart */
 
+	if (conquest_coarse && s->wide) {
+		f.many = s->many;
+		f.last = NO_SNAPSHOT;
+	}
 	forget(f.look, any);
 	forget(none, any);
+	if (conquest_coarse)
+		forget(nothing, any);
+	forget(f.last, any);
 	opaque(f.many);
 #pragma unroll
 	for (int r = 0; r < SUMS; r++) {
 		WRITE_ONCE(a->sum[r], none);
 		WRITE_ONCE(a->oldest[r], none);
+		if (conquest_coarse)
+			WRITE_ONCE(a->turned[r], nothing);
 	}
 	WRITE_ONCE(a->limit, none);
 	WRITE_ONCE(a->marks, none);

@@ -71,6 +71,9 @@ func words[T ~string](list []T) []string {
 }
 
 func runAttach(env *environment, o *attachOptions, ifaces []string) error {
+	if o.selection.interfaces = len(ifaces); o.each {
+		o.selection.interfaces = 1
+	}
 	selected, err := o.selection.resolve(false)
 	if err != nil {
 		return err

@@ -25,6 +25,7 @@ type selection struct {
 	decap      bool
 	seed       uint64
 	window     time.Duration
+	interfaces int // of one instance; 0: not known
 }
 
 const (
@@ -106,7 +107,7 @@ func (s *selection) resolveOne(name string, set map[string]string, replay bool) 
 
 // env is what an algorithm may know before anything is loaded.
 func (s *selection) env(replay bool) algo.Env {
-	return algo.Env{Replay: replay, CPUs: possibleCPUs(), Seed: s.seed, CRC: s.hash.value == "crc", WindowNS: int64(s.window)}
+	return algo.Env{Replay: replay, CPUs: possibleCPUs(), Seed: s.seed, CRC: s.hash.value == "crc", WindowNS: int64(s.window), Interfaces: s.interfaces}
 }
 
 func possibleCPUs() int {

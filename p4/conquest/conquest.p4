@@ -19,13 +19,20 @@
  *   5    conquest_s1_1    32 + 32  tables.p4
  *   5    conquest_s2_1    32 + 32  tables.p4
  *   5    conquest_s3_1    32 + 32  tables.p4
- *   6    conquest_told    32 + 32  below: {flow, window} of the last report
+ *   7    conquest_told    32 + 32  below: {flow, window} of the last report
  *   -    conquest_burst   begins and ends of bursts are the control plane's to see: reports bear delays
  *   -    conquest_peak    the same
+ *   -    conquest_large   aggregates of segments are a host's: a switch sees each packet
  *
  * By stage of the chip, as compiled for both: 0 times, window · 1 totals · 2 two reads of each row; alpha of the totals that count · 3 the other two, added; pairs
  * of totals · 4 sums · 5 limit minus rows · 6 told. With b = 8 totals take a stage more and reads two: ten. What a read returns is added as it leaves the ALU, two sums a row, so
  * that the numbers of b = 8 find containers.
+ *
+ * There are no coarse snapshots (conquest_ct, conquest_c0 and conquest_c1 of the host, with conquest.reading=overlap): a cell that is overwritten would have to hand over both
+ * its window and its count to a later stage, and a RegisterAction has one output; and what of the oldest coarse window counts is a product.
+ *
+ * Nothing is done to culprits here (conquest_culprits and conquest_drops of the host): the queue's beginning is the ingress, another pipeline, so that a
+ * condemnation and the gap after a drop would have to be carried there by a mirrored packet.
  *
  * A flow is a culprit if both rows have more than the limit. A copy of its packet goes to a collector once a window. */
 #ifndef XDPMON_CONQUEST_P4

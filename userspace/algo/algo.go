@@ -56,11 +56,13 @@ type Descriptor struct {
 
 // Env is what an instance may know of where it runs.
 type Env struct {
-	Replay   bool
-	CPUs     int // possible CPUs
-	Seed     uint64
-	CRC      bool // hashes are CRCs, as on the switch
-	WindowNS int64
+	Replay bool
+	CPUs   int // possible CPUs
+	// Interfaces is how many the instance measures; 0: not known yet.
+	Interfaces int
+	Seed       uint64
+	CRC        bool // hashes are CRCs, as on the switch
+	WindowNS   int64
 	// Epoch is the number of the window that begins now, the same on all hosts that share it; nil: every host counts its own.
 	Epoch  func() uint64
 	Notice func(format string, args ...any) // tells the operator at once; may be nil

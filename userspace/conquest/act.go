@@ -3,6 +3,7 @@ package conquest
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,16 +38,22 @@ type acting struct {
 	everyone bool
 	hold     int64
 	dropFrom int64
+	gap      uint32 // ticks of 2^gapTick ns, a power of two
 	to       uint32
 }
 
+// gapTick is the data plane's unit of gaps between drops, ns, and gapDoubles how often a gap doubles.
+const gapTick, gapDoubles = 14, 6
+
 var actionParams = []algo.Param{
 	{Key: "action", Type: algo.Enum, Default: "report", Choices: []string{"report", "ecn", "drop", "mark", "class"}, Help: "source=qdisc: what is done to the next packets of culprits: " +
-		"nothing; an ECN mark on those that understand it; a mark, then a drop where the queue grows on (and for those that do not understand marks); another skb->mark, or class of the queue (conquest.to)"},
+		"nothing; an ECN mark on those that understand it; a mark, then a drop where the queue grows to conquest.drop_from (no mark on those that do not understand it), one a conquest.gap; another skb->mark, or class of the queue (conquest.to)"},
 	{Key: "whom", Type: algo.Enum, Default: "culprits", Choices: []string{"culprits", "everyone"}, Help: "whose packets: culprits', or everyone's while the queue is congested (what other queues do, to compare with)"},
 	{Key: "chance", Type: algo.Enum, Default: "threshold", Choices: []string{"threshold", "linear", "quadratic", "steps"}, Help: "how many of a culprit's packets: all, or by how much more than conquest.alpha of the queue it has"},
 	{Key: "hold", Type: algo.Duration, Default: "10ms", Min: "100us", Max: "1s", Help: "how long a culprit stays one after it was last seen to be"},
-	{Key: "drop_from", Type: algo.String, Default: auto, Help: "action=drop: delay from which marks have not helped; auto: three times conquest.tau"},
+	{Key: "drop_from", Type: algo.String, Default: auto, Help: "action=drop: delay from which culprits lose packets, whether they understand ECN or not; auto: three times conquest.tau"},
+	{Key: "gap", Type: algo.Duration, Default: "10ms", Min: "100us", Max: "1s", Help: "action=drop: of a flow one packet at most is dropped in this time (rounded up to a power of two of 16.4 us), and the next one only if a packet that was handed over after it has waited " +
+		"conquest.drop_from; doubles up to 64 times that until the flow reacts"},
 	{Key: "to", Type: algo.String, Default: "", Help: "action=mark: a number; action=class: MAJOR:MINOR in hexadecimal, as tc writes classes"},
 }
 
@@ -55,6 +62,7 @@ func (c *config) readAction(v algo.Values) (err error) {
 	if c.action != actions["report"] && c.source != sourceCarried {
 		return v.Error("action", "only a host's own queue can be acted on: conquest.source=qdisc")
 	}
+	c.gap = 1 << bits.Len64(uint64(v.Duration("gap")-1)>>gapTick)
 	if c.dropFrom, err = duration(v, "drop_from", 3*c.tau, 1000, 10_000_000_000); err != nil {
 		return err
 	}
@@ -67,14 +75,24 @@ func (c *config) readAction(v algo.Values) (err error) {
 	return nil
 }
 
-// starves is a warning where what is done may leave a culprit nothing. Flows that do not understand ECN lose packets from conquest.tau on, whatever
-// conquest.drop_from is, until conquest.hold after the last one that waited so long; every chance is all of a flow's packets where it is alone in the queue.
+// The floor of drops (bpf/conquest/act.h) holds for flows whose round trip is no longer than the longest gap, that of marks while conquest.hold is about a round trip.
+const (
+	longRoundTrip = 100 * time.Millisecond
+	longHold      = 10 * time.Millisecond
+)
+
+// starves is a warning where what is done can leave a culprit less than the floor that the documentation states: where gaps stay shorter than a long round trip, and
+// where a flow is marked for many round trips after it reacted.
 func (c *config) starves() string {
-	if c.action != actions["drop"] {
-		return ""
+	if longest := time.Duration(c.gap) << (gapTick + gapDoubles); c.action == actions["drop"] && longest < longRoundTrip {
+		return fmt.Sprintf("conquest.gap=%v: a flow whose round trip is longer than %v can lose a packet in each round trip and keep less than half of conquest.alpha of the link; "+
+			"conquest.gap=2ms and longer leaves that much to flows of %v", c.values.Duration("gap"), longest, longRoundTrip)
 	}
-	return fmt.Sprintf("conquest.action=drop can starve a flow: one that does not understand ECN loses packets from conquest.tau=%v on and for conquest.hold=%v, "+
-		"with conquest.chance=%s all of them where its share is large; conquest.action=ecn drops nothing", time.Duration(c.tau), time.Duration(c.hold), c.values.Text("chance"))
+	if hold := time.Duration(c.hold); (c.action == actions["ecn"] || c.action == actions["drop"]) && hold > longHold {
+		return fmt.Sprintf("conquest.hold=%v: a flow that understands ECN is marked so long after its last packet that waited conquest.tau, and can fall to two segments a round trip; "+
+			"conquest.hold=%v is enough for marks (drops do not depend on it)", hold, longHold)
+	}
+	return ""
 }
 
 // parseTo reads a mark, or a class as tc writes it.
@@ -103,6 +121,7 @@ func (a acting) constants() map[string]any {
 		"conquest_everyone":  a.everyone,
 		"conquest_hold":      uint64(a.hold),
 		"conquest_drop_from": uint64(a.dropFrom),
+		"conquest_gap":       a.gap,
 		"conquest_to":        a.to,
 	}
 }

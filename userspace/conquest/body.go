@@ -31,6 +31,7 @@ func (c *config) body(n counts, h *history, offset int64) report.Body {
 	}
 	b.Values = append(b.Values,
 		gauge("interval_ns", c.interval(), report.Nanosecond, "length of a snapshot"),
+		gauge("coarse_interval_ns", c.coarseInterval(), report.Nanosecond, "length of a coarse snapshot, for packets that waited longer than snapshots reach back; 0: there are none"),
 		gauge("tau_ns", c.tau, report.Nanosecond, "delay from which the queue is congested"))
 	b.Notes = c.notes(n)
 	return b
@@ -293,7 +294,7 @@ func (c *config) notes(n counts) (notes []string) {
 	congested, beyond := n.at(bpf.ConquestConquestCounterCONQUEST_CONGESTED), n.at(bpf.ConquestConquestCounterCONQUEST_BEYOND)
 	if beyond > 0 && 20*beyond > congested {
 		add("%s of the congested packets waited longer than the snapshots reach back (%s), so that nobody knows who had the queue in front of them: raise conquest.longest", report.Human(float64(beyond)/float64(max(congested, 1)), report.Ratio),
-			report.Human(c.interval()*int64(c.snapshots-1), report.Nanosecond))
+			report.Human(c.reaches(), report.Nanosecond))
 	}
 	if left, none := n.departures(), n.fate(fateUnmatched); none > 0 && 20*none > left {
 		add("of %s of the packets behind the queue nobody knows when they came: they count as departures and ask nothing", report.Human(float64(none)/float64(left), report.Ratio))

@@ -60,6 +60,7 @@ type config struct {
 	expire    int64
 	snapshots int
 	shift     int // T = 2^shift ns
+	coarse    int // coarse windows are of 2^coarse of them; 0: there are none
 	rows      int
 	columns   int
 	queues    int
@@ -90,17 +91,26 @@ func newConfig(v algo.Values, replay bool) (*config, error) {
 }
 
 func (c *config) readSource(v algo.Values) error {
-	switch text := v.Text("source"); {
-	case text == "qdisc":
-		c.source = sourceCarried
-	case text == "replay" && !c.replay:
-		return v.Error("source", "a model queue needs a capture: xdpmon replay")
-	case text == "replay" || text == auto && c.replay:
-		c.source = sourceModel
-	default:
-		c.source = sourceTap
+	text := v.Text("source")
+	if text == auto {
+		text = chosen(v.Text("egress"), c.replay)
 	}
+	if text == "replay" && !c.replay {
+		return v.Error("source", "a model queue needs a capture: xdpmon replay")
+	}
+	c.source = map[string]bpf.ConquestConquestSourceKind{"qdisc": sourceCarried, "tap": sourceTap, "replay": sourceModel}[text]
 	return nil
+}
+
+// chosen is what source=auto is: a model's queue in a replay; where an interface behind the queue is named, a tap; else this host's own queues.
+func chosen(egress string, replay bool) string {
+	switch {
+	case replay:
+		return "replay"
+	case egress != auto:
+		return "tap"
+	}
+	return "qdisc"
 }
 
 func (c *config) readPowers(v algo.Values) error {
@@ -175,8 +185,45 @@ func (c *config) readTimes(v algo.Values) (err error) {
 		return err
 	}
 	c.shift = min(max(bits.Len64(uint64(max(interval, 1)-1)), leastShift), mostShift)
+	c.coarse = c.coarseShift()
 	c.tau, err = duration(v, "tau", c.longest/8, time.Microsecond, 2*time.Second)
 	return err
+}
+
+// coarseWindows is how many there are, mostCoarse how many snapshots one of them covers at most, as a power of two, and longestCoarse its longest, ns: 100 Gb/s do not fill
+// a 32-bit count in it.
+const coarseWindows, mostCoarse, longestCoarse = 4, 7, 28
+
+// coarseShift is 0 where coarse windows would say no more than snapshots do, with more than four snapshots, whose program older verifiers would not walk through with them (sixteen
+// leave no stage, either), and with readings that a switch or the paper has.
+func (c *config) coarseShift() int {
+	if c.reading != readings["overlap"] || c.snapshots > sideBySide {
+		return 0
+	}
+	shift := max(0, min(mostCoarse, longestCoarse-c.shift))
+	if coarseWindows<<shift <= c.snapshots {
+		return 0
+	}
+	return shift
+}
+
+// coarseColumns of a row of coarse windows: a quarter, since a window of them takes twice the memory.
+func (c *config) coarseColumns() int { return max(2, c.columns/4) }
+
+// coarseInterval is the length of a coarse window, ns; 0 without.
+func (c *config) coarseInterval() int64 {
+	if c.coarse == 0 {
+		return 0
+	}
+	return c.interval() << c.coarse
+}
+
+// reaches is how far back a packet can look for certain, ns.
+func (c *config) reaches() int64 {
+	if c.coarse > 0 {
+		return (coarseWindows - 1) << (c.shift + c.coarse)
+	}
+	return c.interval() * int64(c.snapshots-1)
 }
 
 func (c *config) readKey(v algo.Values) (err error) {
@@ -196,6 +243,11 @@ func (c *config) interval() int64 { return 1 << c.shift }
 
 // alphaShare is alpha as the data plane knows it.
 func (c *config) alphaShare() float64 { return float64(c.alpha) / (1 << alphaBits) }
+
+// collided is the share of all that is counted which others add to a flow, in 2^-alphaBits.
+func collided(columns int) uint32 {
+	return uint32(math.Ceil(collisions / float64(columns) * (1 << alphaBits)))
+}
 
 // line is what a queue of 2^lineBits ns holds: the paper's readings compare with it. Packets are taken for full ones.
 func (c *config) line() uint32 {
@@ -235,10 +287,16 @@ func (c *config) constants() map[string]any {
 		"conquest_reading":     uint32(c.reading),
 		"conquest_history":     history,
 		"conquest_line":        c.line(),
-		"key_fields":           uint32(c.spec.Fields),
-		"key_family":           uint32(c.spec.Family),
-		"key_words":            uint32(c.spec.Words()),
-		"key_tagged":           true,
+
+		"conquest_coarse":         uint32(c.coarse),
+		"conquest_coarse_columns": uint32(c.coarseColumns()),
+		"conquest_packet":         uint32(c.packet()),
+		"conquest_collide":        collided(c.columns),
+		"conquest_collide_wide":   collided(c.coarseColumns()),
+		"key_fields":              uint32(c.spec.Fields),
+		"key_family":              uint32(c.spec.Family),
+		"key_words":               uint32(c.spec.Words()),
+		"key_tagged":              true,
 	}
 	maps.Copy(all, c.acting.constants())
 	return all
@@ -307,14 +365,24 @@ func (c *config) arrays() map[string]array {
 			}
 		}
 	}
+	list["conquest_ct"] = array{used(c.perQueue(), c.coarse > 0), behind}
+	for r := range 2 {
+		list[fmt.Sprintf("conquest_c%d", r)] = array{used(c.coarseColumns()*c.queues, c.coarse > 0 && r < c.rows), min(behind+1+r, lastStage)}
+	}
+	if c.coarse > 0 {
+		behind += 1 + c.rows
+	}
 	list["conquest_ramped"] = array{used(told, c.ramp > 0), behind}
 	if c.ramp > 0 {
 		behind++ // a ramp is told, or not, before a culprit is
 	}
+	list["conquest_large"] = array{c.perQueue(), behind}
+	behind++ // what is told bears it
 	list["conquest_told"] = array{told, behind}
 	list["conquest_burst"] = array{c.perQueue(), behind}
 	list["conquest_peak"] = array{c.perQueue(), behind + 1}
-	list["conquest_culprits"] = array{used(culprits, c.action != actions["report"]), min(behind+2, lastStage)}
+	list["conquest_culprits"] = array{used(culprits, c.action != actions["report"]), behind + 1}
+	list["conquest_drops"] = array{used(culprits, c.action == actions["drop"]), behind + 2}
 	return list
 }
 
@@ -327,7 +395,29 @@ const lastStage = 19
 // registerBytes of the arrays that are used.
 func (c *config) registerBytes() int64 {
 	cells := max(c.snapshots, sideBySide) * (c.rows*c.columns*c.queues + c.perQueue())
-	return 8 * int64(cells+told+2*c.perQueue())
+	if c.coarse > 0 {
+		cells += coarseWindows * (c.rows*c.coarseColumns()*c.queues + c.perQueue())
+	}
+	return 8 * int64(cells+told+3*c.perQueue())
+}
+
+// chosenText says what conquest.source=auto has become on an interface.
+func (c *config) chosenText() string {
+	if c.replay || c.values.Text("source") != auto {
+		return ""
+	}
+	if c.source == sourceTap {
+		return "conquest.source=auto: tap, since conquest.egress is set: packets are matched before the device and behind it"
+	}
+	return "conquest.source=auto: qdisc, the queues of the interfaces themselves (conquest.source=tap measures the device between several interfaces)"
+}
+
+// tapsOf refuses a tap on one interface: nobody would be seen on both sides of a device.
+func (c *config) tapsOf(interfaces int) error {
+	if c.source != sourceTap || c.replay || interfaces != 1 {
+		return nil
+	}
+	return c.values.Error("source", "a tap needs an interface before the device and one behind it: name both, and conquest.egress; for the queue of one interface itself use conquest.source=qdisc")
 }
 
 // findEgress resolves the interface behind the queue on this host.

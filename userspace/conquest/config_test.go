@@ -124,3 +124,62 @@ func TestPlan(t *testing.T) {
 		}
 	}
 }
+
+// What source=auto is depends on the parameters alone; a tap on one interface is refused with the remedy.
+func TestSource(t *testing.T) {
+	for _, c := range []struct {
+		set    map[string]string
+		replay bool
+		want   bpf.ConquestConquestSourceKind
+		says   string
+	}{
+		{nil, true, sourceModel, ""},
+		{nil, false, sourceCarried, "qdisc"},
+		{map[string]string{"egress": "7"}, false, sourceTap, "tap, since"},
+		{map[string]string{"egress": "7"}, true, sourceModel, ""},
+		{map[string]string{"source": "tap"}, false, sourceTap, ""},
+		{map[string]string{"source": "qdisc", "egress": "7"}, false, sourceCarried, ""},
+		{map[string]string{"source": "qdisc"}, true, sourceCarried, ""},
+	} {
+		got, err := newConfig(values(t, c.set), c.replay)
+		if err != nil || got.source != c.want {
+			t.Fatalf("%v, replay %v: %v, %v; want %v", c.set, c.replay, got.source, err, c.want)
+		}
+		if text := got.chosenText(); (text != "") != (c.says != "") || !strings.Contains(text, c.says) {
+			t.Errorf("%v, replay %v: %q, want %q", c.set, c.replay, text, c.says)
+		}
+	}
+	for interfaces, refused := range map[int]bool{0: false, 1: true, 2: false} {
+		for set, tap := range map[string]bool{"tap": true, "qdisc": false, "auto": false} {
+			_, err := newInstance(values(t, map[string]string{"source": set}), algo.Env{Interfaces: interfaces})
+			if (err != nil) != (refused && tap) || err != nil && !strings.Contains(err.Error(), "conquest.source=qdisc") {
+				t.Errorf("source=%s on %d interfaces: %v", set, interfaces, err)
+			}
+		}
+	}
+}
+
+// Coarse windows cover a second beside snapshots of the usual length, never more than 32 bits count, and are not there where they would say nothing new.
+func TestCoarse(t *testing.T) {
+	for _, c := range []struct {
+		set              map[string]string
+		interval, covers int64
+	}{
+		{map[string]string{"longest": "8ms"}, 1 << 28, 3 << 28},
+		{map[string]string{"longest": "2ms"}, 1 << 26, 3 << 26},
+		{map[string]string{"longest": "4ms", "snapshots": "2"}, 1 << 28, 3 << 28},
+		{map[string]string{"longest": "8ms", "snapshots": "8"}, 0, 7 << 20},
+		{map[string]string{"longest": "200ms"}, 1 << 28, 3 << 28},
+		{map[string]string{"interval": "134217728ns"}, 1 << 28, 3 << 28},
+		{map[string]string{"longest": "8ms", "snapshots": "16"}, 0, 15 << 19},
+		{map[string]string{"longest": "8ms", "reading": "nearest"}, 0, 3 << 21},
+	} {
+		got := configured(t, c.set)
+		if got.coarseInterval() != c.interval || got.reaches() != c.covers {
+			t.Errorf("%v: coarse windows of %d, %d covered; want %d and %d", c.set, got.coarseInterval(), got.reaches(), c.interval, c.covers)
+		}
+		if got.coarse > 0 && got.arrays()["conquest_told"].stage != 10 {
+			t.Errorf("%v: stages %+v", c.set, got.arrays())
+		}
+	}
+}

@@ -59,7 +59,7 @@ Where the times come from (conquest.source):
   tap     any device: interfaces before it and one behind it (conquest.egress), packets matched by digest; in a replay
           captures of both (--merge)
   replay  a queue that does not exist: one capture through a model of conquest.rate and conquest.buffer, to see what would be
-The default is replay in a replay, else tap.
+The default is replay in a replay; on interfaces tap where conquest.egress is set, else qdisc. A tap needs two interfaces.
 
 The report lists bursts (from the first packet that waited conquest.tau to the last one, behind which for half of conquest.tau nobody waited it
 and then somebody waited less than half of it): start, length, peak, who. "at_least" and "at_most" of a share allow for what the oldest snapshot holds from before the packet came, and for collisions.
@@ -79,7 +79,7 @@ conquest.chance, threshold acts on all of a culprit's packets, linear and quadra
 Planning: --rate is packets a second, --max-delay the longest delay of the queue, --memory what snapshots may take.`
 
 var params = slices.Concat([]algo.Param{
-	{Key: "source", Type: algo.Enum, Default: auto, Choices: []string{auto, "qdisc", "tap", "replay"}, Help: "where arrival and departure are known from; auto: replay in a replay, else tap"},
+	{Key: "source", Type: algo.Enum, Default: auto, Choices: []string{auto, "qdisc", "tap", "replay"}, Help: "where arrival and departure are known from; auto: replay in a replay, tap where conquest.egress is set, else qdisc"},
 	{Key: "rate", Type: algo.String, Default: "1Gbit", Help: "of the link behind the queue: 10Gbit, 100Mbit (source=replay; reading=inner, outer)"},
 	{Key: "buffer", Type: algo.Size, Default: "1MB", Min: "1500B", Max: "4GB", Help: "source=replay: what the queue holds; what comes then is dropped"},
 	{Key: "egress", Type: algo.String, Default: auto, Help: "source=tap: the interface behind the queue (in a replay its number); auto: what leaves this host, in a merged replay the last capture"},

@@ -1,6 +1,7 @@
 package conquest
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -34,7 +35,7 @@ func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.findEgress(v); err != nil {
+	if err := errors.Join(c.tapsOf(env.Interfaces), c.findEgress(v)); err != nil {
 		return nil, err
 	}
 	return &instance{config: c, env: env, head: descriptor().Head(v, env), history: newHistory()}, nil
@@ -56,6 +57,9 @@ func (i *instance) Needs() maps.Need {
 
 // Bind implements algo.Instance.
 func (i *instance) Bind(set *maps.Set) (err error) {
+	if text := i.chosenText(); text != "" {
+		i.env.Tell("%s", text)
+	}
 	if text := i.starves(); text != "" {
 		i.env.Tell("%s", text)
 	}

@@ -219,23 +219,23 @@ func (h *history) mark(time, delay int64) {
 
 // hear takes a report of the data plane.
 func (h *history) hear(c *config, e *event) {
-	time, delay := int64(e.Time), int64(e.Delay)
+	time, delay, queue := int64(e.Time), int64(e.Delay), uint32(e.Queue)
 	switch e.Kind {
 	case eventCulprit:
-		h.wait(e.Queue, time, delay).accuse(c.spec.Clean(e.Key), c.shareOf(e), e.Size, c.leftOf(e), time, delay)
+		h.wait(queue, time, delay).accuse(c.spec.Clean(e.Key), c.shareOf(e), e.Size, c.leftOf(e), time, delay)
 	case eventBegin, eventWindow:
-		h.wait(e.Queue, time, delay)
+		h.wait(queue, time, delay)
 	case eventEnd:
 		begin, last := since(time, uint32(e.Burst>>32)), since(time, uint32(e.Burst))
-		if at, known := h.over[e.Queue]; known && last <= at+burstTick && h.open[e.Queue] == nil {
-			delete(h.over, e.Queue)
+		if at, known := h.over[queue]; known && last <= at+burstTick && h.open[queue] == nil {
+			delete(h.over, queue)
 			return
 		}
-		b := h.at(e.Queue, last)
+		b := h.at(queue, last)
 		if begin < b.begin-burstTick { // the report of its beginning was lost
 			b.begin = begin
 		}
-		h.end(e.Queue, last, int64(e.Size))
+		h.end(queue, last, int64(e.Size))
 	case eventRamp:
 		if len(h.ramps) == mostRamps {
 			h.unlisted++
@@ -251,7 +251,7 @@ func since(now int64, ticks uint32) int64 {
 }
 
 // shareOf is what a report says of its flow. Of the oldest snapshot that was read a part counts, of which the flow may have had all or
-// nothing; what collides adds to it; a packet is in one snapshot wholly; and of what had left before the oldest snapshot nobody knows. From below there
+// nothing; what collides adds to it; a packet, or an aggregate, is in one snapshot wholly; and of what had left before the oldest snapshot nobody knows. From below there
 // are two bounds, of which the better one holds: the flow had what the other snapshots say, and others had no more than all of theirs in the oldest one.
 func (c *config) shareOf(e *event) share {
 	size, total := float64(e.Size), float64(e.Total)
@@ -260,28 +260,45 @@ func (c *config) shareOf(e *event) share {
 	}
 	edge, oldest, queue := float64(e.Edge)/(1<<16), float64(e.Oldest), total
 	unsure, rest := oldest*edge, oldest*(1-edge)
-	inWindow := e.Time & uint64(c.interval()-1)
+	interval, columns := c.windowOf(e)
+	inWindow := e.Time & uint64(interval-1)
 	if e.Reach == 0 { // the packet came while the snapshot was being written, which has no word of what had left before
 		edge = min(1, float64(e.Delay)/float64(max(1, inWindow)))
 		unsure, rest, queue = size, total-size, total*edge // its link was busy since then
 	} else if e.Edge == 1<<16 {
 		unsure = 0
 	}
-	collided, packet := collisions/float64(c.columns)*total, c.packet()
+	collided, packet := collisions/float64(columns)*total, max(c.packet(), float64(e.Largest))
 	others := max(0, total-size+collided)
 	if e.Reach > 0 {
 		others /= max(edge, 1.0/(1<<16)) // if all of theirs in the oldest snapshot left since
 	}
-	unseen := total * max(0, float64(e.Delay)/float64(max(1, inWindow+uint64(e.Reach)*uint64(c.interval())))-1)
+	unseen := total * max(0, float64(e.Delay)/float64(max(1, inWindow+uint64(e.Reach)*uint64(interval)))-1)
 	queue = max(queue+unseen, 1)
 	low := max((size-unsure-collided)/(total+unseen), 1-(others+unseen)/queue) - packet/queue
-	return share{min(1, size/total), min(1, max(0, low)), min(1, (size+rest+unseen+packet)/(total+unseen))}
+	high := (size + rest + unseen + packet) / (total + unseen)
+	if e.Reach == 0 { // no more than all that the window has of it
+		high = min(high, (size+packet)/queue)
+	}
+	return share{min(1, size/total), min(1, max(0, low)), min(1, high)}
+}
+
+// windowOf is the length of the windows that a report is of, ns, and how many columns a row of them has.
+func (c *config) windowOf(e *event) (interval int64, columns int) {
+	if e.Wide != 0 {
+		return c.interval() << c.coarse, c.coarseColumns()
+	}
+	return c.interval(), c.columns
 }
 
 // leftOf is about how much of the flow left in the snapshot of a report: its part of the time that the report covers.
 func (c *config) leftOf(e *event) float64 {
-	inWindow := e.Time & uint64(c.interval()-1)
-	covered := max(1, min(e.Delay, inWindow+uint64(e.Reach)*uint64(c.interval())))
+	interval, _ := c.windowOf(e)
+	covered := e.Time & uint64(interval-1)
+	if e.Reach > 0 {
+		covered = min(e.Delay, covered+uint64(e.Reach)*uint64(interval))
+	}
+	covered = max(1, covered)
 	return float64(e.Size) * min(1, float64(c.interval())/float64(covered))
 }
 

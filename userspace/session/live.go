@@ -106,6 +106,9 @@ func loadLive(ctx context.Context, cfg *LiveConfig, pin *pin.Pin) (*runner, erro
 	if cfg.warms() {
 		opts.Soon = []loader.Kind{loader.TC}
 	}
+	if !cfg.Watched { // else interfaces may follow
+		cfg.interfaces = len(cfg.Interfaces)
+	}
 	return newRunner(cfg.Config, cfg.Name, opts, adopt)
 }
 

@@ -50,7 +50,7 @@ type runner struct {
 
 // Objects configures the selected algorithms for loading; it loads nothing.
 func Objects(cfg Config, replay bool) ([]loader.Object, []algo.Instance, error) {
-	env := algo.Env{Replay: replay, CPUs: maps.PossibleCPUs(), Seed: cfg.Seed, CRC: cfg.CRC, WindowNS: int64(cfg.Window), Notice: cfg.Notice, Epoch: cfg.Epoch}
+	env := algo.Env{Replay: replay, CPUs: maps.PossibleCPUs(), Seed: cfg.Seed, CRC: cfg.CRC, WindowNS: int64(cfg.Window), Notice: cfg.Notice, Epoch: cfg.Epoch, Interfaces: cfg.interfaces}
 	var objects []loader.Object
 	var instances []algo.Instance
 	for _, s := range cfg.Algorithms {
@@ -64,7 +64,7 @@ func Objects(cfg Config, replay bool) ([]loader.Object, []algo.Instance, error) 
 }
 
 func environment(cfg Config, replay bool) algo.Env {
-	return algo.Env{Replay: replay, CPUs: maps.PossibleCPUs(), Seed: cfg.Seed, CRC: cfg.CRC, WindowNS: int64(cfg.Window), Epoch: cfg.Epoch}
+	return algo.Env{Replay: replay, CPUs: maps.PossibleCPUs(), Seed: cfg.Seed, CRC: cfg.CRC, WindowNS: int64(cfg.Window), Epoch: cfg.Epoch, Interfaces: cfg.interfaces}
 }
 
 // env is that of a live run.

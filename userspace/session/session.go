@@ -36,4 +36,6 @@ type Config struct {
 	Say func(Speech)
 	// Notice receives sentences for the operator (fallbacks, offload changes, interfaces that went away).
 	Notice func(format string, args ...any)
+
+	interfaces int // of a live run; 0: nobody knows
 }

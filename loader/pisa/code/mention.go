@@ -24,11 +24,11 @@ func NewMentions(p *Program, arrays []*declared.Array) Mentions {
 		for i := len(p.Insns) - 1; i >= 0; i-- {
 			now := out[i]
 			if in := &p.Insns[i]; in.IsFunctionReference() {
-				now |= out[in.Target] // a function that is called, or whose address is taken
+				now = now.Or(out[in.Target]) // a function that is called, or whose address is taken
 			}
 			next, _ := p.successors(i)
 			for _, to := range next {
-				now |= out[to]
+				now = now.Or(out[to])
 			}
 			changed = changed || now != out[i]
 			out[i] = now

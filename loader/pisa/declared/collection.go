@@ -55,8 +55,8 @@ func Read(spec *ebpf.CollectionSpec) (*Collection, []rule.Violation, error) {
 				if next == maxArrays {
 					return nil, nil, fmt.Errorf("more than %d arrays, rings and generators: %w", maxArrays, rule.ErrTooComplex)
 				}
-				a.Bit = 1 << next
-				together |= a.Bit
+				a.Bit = bit(next)
+				together = together.Or(a.Bit)
 				next++
 			}
 		}
@@ -77,8 +77,8 @@ func Read(spec *ebpf.CollectionSpec) (*Collection, []rule.Violation, error) {
 		e.Budget = readBudget(e.Arrays[at].Spec.Value)
 	}
 	e.CoinSeeded, e.Deferred = isSet(spec, "coin_seeded"), isSet(spec, "recirc_deferred")
-	e.Secrets |= Stale
-	e.Chances |= Chance
+	e.Secrets = e.Secrets.Or(Stale)
+	e.Chances = e.Chances.Or(Chance)
 	return e, broken, nil
 }
 
@@ -102,20 +102,20 @@ func (e *Collection) name(a *Array, spec *ebpf.CollectionSpec) []rule.Violation 
 
 func (e *Collection) group(a *Array) {
 	if a.Staged() {
-		e.Stages[a.Stage] |= a.Bit
-		e.Staged |= a.Bit
+		e.Stages[a.Stage] = e.Stages[a.Stage].Or(a.Bit)
+		e.Staged = e.Staged.Or(a.Bit)
 	}
 	switch a.Kind {
 	case Budget:
-		e.Budgets |= a.Bit
-		e.Answers |= a.Bit
+		e.Budgets = e.Budgets.Or(a.Bit)
+		e.Answers = e.Answers.Or(a.Bit)
 	case Ring:
-		e.Answers |= a.Bit
+		e.Answers = e.Answers.Or(a.Bit)
 	case Random:
-		e.Chances |= a.Bit
+		e.Chances = e.Chances.Or(a.Bit)
 	}
 	if a.secret() {
-		e.Secrets |= a.Bit
+		e.Secrets = e.Secrets.Or(a.Bit)
 	}
 }
 
@@ -141,7 +141,7 @@ func contents(spec *ebpf.CollectionSpec, name string) []byte {
 func (e *Collection) Names(s Set) string {
 	var out []string
 	for _, a := range e.Arrays {
-		if a.Bit&s != 0 {
+		if a.Bit.Meets(s) {
 			out = append(out, a.Name)
 		}
 	}
@@ -153,5 +153,5 @@ func (e *Collection) OfStage(stage int, touched Set) string {
 	if stage < 0 {
 		return "an array"
 	}
-	return e.Names(e.Stages[stage] & touched)
+	return e.Names(e.Stages[stage].And(touched))
 }

@@ -1,12 +1,36 @@
 package declared
 
-// Set is a set of arrays: bit n is the array with Array.Bit == 1<<n.
-type Set = uint64
+// Set is a set of arrays: the array with Array.Bit == bit(n) is number n.
+type Set struct{ low, high uint64 }
 
-// Bits of a set that are no arrays.
-const (
-	Packet    Set = 1 << 63 // what depends on the packet or the clock
-	Chance    Set = 1 << 62 // ... on the kernel's random numbers
-	Stale     Set = 1 << 61 // ... on memory that this packet has not written
-	maxArrays     = 61
+// Members of a set that are no arrays.
+var (
+	Packet = bit(maxArrays + 2) // what depends on the packet or the clock
+	Chance = bit(maxArrays + 1) // ... on the kernel's random numbers
+	Stale  = bit(maxArrays)     // ... on memory that this packet has not written
 )
+
+const maxArrays = 125
+
+// bit is the set of number n alone.
+func bit(n int) Set {
+	if n < 64 {
+		return Set{low: 1 << n}
+	}
+	return Set{high: 1 << (n - 64)}
+}
+
+// Or is what is in either.
+func (s Set) Or(o Set) Set { return Set{s.low | o.low, s.high | o.high} }
+
+// And is what is in both.
+func (s Set) And(o Set) Set { return Set{s.low & o.low, s.high & o.high} }
+
+// Without is what is not in o.
+func (s Set) Without(o Set) Set { return Set{s.low &^ o.low, s.high &^ o.high} }
+
+// Meets says whether anything is in both.
+func (s Set) Meets(o Set) bool { return s.low&o.low|s.high&o.high != 0 }
+
+// Empty says whether nothing is in it.
+func (s Set) Empty() bool { return s.low|s.high == 0 }

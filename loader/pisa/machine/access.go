@@ -62,11 +62,11 @@ func (m *Machine) single(s *state.State, ptr value.Value, size int) value.Value 
 func (m *Machine) touchElement(s *state.State, ptr value.Value, t touch) {
 	arr := m.env.Arrays[ptr.Obj]
 	m.used(ptr.Obj, t.read, t.write)
-	if s.Failed&arr.Bit != 0 {
+	if s.Failed.Meets(arr.Bit) {
 		return
 	}
 	before := m.failures
-	m.refuseAnswer(s, ptr.T.With(t.value).With(s.Control).From, 0, "an access to "+arr.Name)
+	m.refuseAnswer(s, ptr.T.With(t.value).With(s.Control).From, declared.Set{}, "an access to "+arr.Name)
 	if arr.Stage < s.Top {
 		m.outOfOrder(s, arr, t)
 	} else {
@@ -74,14 +74,14 @@ func (m *Machine) touchElement(s *state.State, ptr value.Value, t touch) {
 		m.checkSingle(s, arr, ptr, t)
 	}
 	if m.failures > before {
-		s.Failed |= arr.Bit
+		s.Failed = s.Failed.Or(arr.Bit)
 	}
-	s.Touched |= arr.Bit
+	s.Touched = s.Touched.Or(arr.Bit)
 }
 
 func (m *Machine) outOfOrder(s *state.State, arr *declared.Array, t touch) {
 	later := m.env.OfStage(s.Top, s.Touched)
-	if s.Touched&arr.Bit != 0 {
+	if s.Touched.Meets(arr.Bit) {
 		m.fail(t.pc, arr, 2, rule.LateAccess, "its read-modify-write (stage %d) goes on after %s of stage %d was touched",
 			arr.Stage, later, s.Top)
 		return
@@ -91,8 +91,8 @@ func (m *Machine) outOfOrder(s *state.State, arr *declared.Array, t touch) {
 
 // checkFeed: what is read in a stage is known behind it, not inside.
 func (m *Machine) checkFeed(s *state.State, arr *declared.Array, t value.Taint, pc int) {
-	feeding := t.With(s.Control).From & m.env.Stages[arr.Stage] &^ arr.Bit
-	if feeding != 0 {
+	feeding := t.With(s.Control).From.And(m.env.Stages[arr.Stage]).Without(arr.Bit)
+	if !feeding.Empty() {
 		m.fail(pc, arr, 1, rule.SameStage, "the access depends on what was read from %s of the same stage %d",
 			m.env.Names(feeding), arr.Stage)
 	}
@@ -150,7 +150,7 @@ func (m *Machine) checkUpdate(s *state.State, arr *declared.Array, a *state.Acce
 	case len(own) > state.Conditions:
 		m.fail(t.pc, arr, 4, rule.Conditions, "the writes of one read-modify-write depend on %d or more conditions on the element: %s",
 			len(own), m.places(own))
-	case (t.value.Product|s.Control.Product)&arr.Bit != 0 && !arr.LowPass:
+	case t.value.Product.Or(s.Control.Product).Meets(arr.Bit) && !arr.LowPass:
 		m.fail(t.pc, arr, 4, rule.Arithmetic, "what is written depends on a product or quotient of what was read")
 	}
 }

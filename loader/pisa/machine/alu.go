@@ -101,7 +101,7 @@ func (m *Machine) arithmetic(operation asm.ALUOp, dst, src value.Value, width ui
 	a, b := m.asNumber(dst), m.asNumber(src)
 	t := dst.T.With(src.T)
 	if isProduct(operation) {
-		t.Product |= t.From
+		t.Product = t.Product.Or(t.From)
 	}
 	o, ok := allow.AluOps[operation]
 	if !ok { // signed division
@@ -161,7 +161,7 @@ func (m *Machine) sumOf(o expr.Op, dst, src value.Value) value.Sum {
 		addend = dst
 	}
 	switch {
-	case addend.T.From&m.env.Secrets != 0:
+	case addend.T.From.Meets(m.env.Secrets):
 		return value.Sum{}
 	case o != expr.Add && o != expr.Sub || dst.Sum != value.Sum{} && src.Sum != value.Sum{}:
 		return value.Sum{}

@@ -63,7 +63,7 @@ func (m *Machine) nullCheck(s *state.State, in *code.Insn, ptr value.Value, equa
 	}
 	m.enterRegion(s, s.PC, value.Taint{From: ptr.Why})
 	if ptr.Null != 0 {
-		if ptr.T.From&(m.env.Staged|m.env.Answers|m.env.Secrets) != 0 || ptr.Form == value.FormRound {
+		if ptr.T.From.Meets(m.env.Staged.Or(m.env.Answers).Or(m.env.Secrets)) || ptr.Form == value.FormRound {
 			m.decide(s, ptr.T)
 		}
 		c := s.Clone()
@@ -159,7 +159,7 @@ func (m *Machine) compareBranch(s *state.State, in *code.Insn, a, b value.Value,
 
 // decide notes that a branch depends on t.
 func (m *Machine) decide(s *state.State, t value.Taint) {
-	m.refuseSecret(s, t.From&m.env.Secrets, "decides a branch")
+	m.refuseSecret(s, t.From.And(m.env.Secrets), "decides a branch")
 	s.CountTest(s.PC, t, m.env.Arrays)
 	m.enterRegion(s, s.PC, t)
 }

@@ -110,9 +110,9 @@ func (m *Machine) plainHelper(s *state.State, h allow.Helper, name string) {
 			m.copyKernel(s, s.Regs[r], m.lengthOf(s, out+1))
 		}
 	}
-	m.refuseSecret(s, t.From&m.env.Secrets, "is handed to "+name)
+	m.refuseSecret(s, t.From.And(m.env.Secrets), "is handed to "+name)
 	if h.Packet {
-		m.refuseAnswer(s, t.From, 0, "a byte of the packet")
+		m.refuseAnswer(s, t.From, declared.Set{}, "a byte of the packet")
 		s.Outside = s.Outside.With(t)
 	}
 	t = t.With(value.FromPacket)
@@ -170,14 +170,14 @@ func (m *Machine) readRange(s *state.State, ptr value.Value, size int) value.Tai
 		return m.cellTaint(s.Frames[ptr.Obj].Stack, lo, hi-lo+size).With(ptr.T)
 	case ptr.Form == value.FormElement:
 		m.touchElement(s, ptr, touch{pc: s.PC, read: true, off: -1, size: 8})
-		return value.Taint{From: m.env.Arrays[ptr.Obj].Bit | declared.Packet}.With(ptr.T)
+		return value.Taint{From: m.env.Arrays[ptr.Obj].Bit.Or(declared.Packet)}.With(ptr.T)
 	case ptr.Form == value.FormMemory && m.env.Arrays[ptr.Obj].Kind == declared.Scratch:
 		m.used(ptr.Obj, true, false)
 		mem := s.Scratch[m.scratchNumber(ptr.Obj)]
 		m.checkStale(s, ptr.Obj, mem, lo, hi-lo+size)
 		t := m.cellTaint(mem, lo, hi-lo+size)
 		if !m.entry {
-			t.From &^= declared.Stale // said already, or a header
+			t.From = t.From.Without(declared.Stale) // said already, or a header
 		}
 		return t.With(value.FromPacket)
 	}
@@ -191,7 +191,7 @@ func (m *Machine) cellTaint(mem value.Memory, off, size int) (t value.Taint) {
 		t = t.With(c.V.T)
 	}
 	if !mem.Sure(off, size) {
-		t.From |= declared.Stale
+		t.From = t.From.Or(declared.Stale)
 	}
 	return t
 }

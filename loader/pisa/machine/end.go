@@ -6,6 +6,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/xdpmon/xdpmon/loader/pisa/allow"
+	"github.com/xdpmon/xdpmon/loader/pisa/declared"
 	"github.com/xdpmon/xdpmon/loader/pisa/rule"
 	"github.com/xdpmon/xdpmon/loader/pisa/state"
 )
@@ -31,7 +32,7 @@ func (m *Machine) listed(spec *ebpf.ProgramSpec) bool {
 func (m *Machine) checkVerdict(s *state.State) {
 	t := s.Regs[0].T.With(s.Control)
 	m.refuseSecret(s, t.From, "decides the verdict")
-	m.refuseAnswer(s, t.From, 0, "the verdict")
+	m.refuseAnswer(s, t.From, declared.Set{}, "the verdict")
 	code := s.Facts.SpanOf(m.nodes.Truncate(m.asNumber(s.Regs[0]), 32))
 	if code.Hi-code.Lo >= 8 {
 		m.fail(s.PC, nil, 1, rule.Unlisted, "the verdict is one of many numbers: return constants")

@@ -10,8 +10,8 @@ import (
 )
 
 func (m *Machine) enterRegion(s *state.State, pc int, t value.Taint) {
-	t.From &^= m.env.Secrets | m.env.Chances | declared.Packet // refused as such already, and of no interest
-	if t.From == 0 {
+	t.From = t.From.Without(m.env.Secrets.Or(m.env.Chances).Or(declared.Packet)) // refused as such already, and of no interest
+	if t.From.Empty() {
 		return
 	}
 	g := m.Prog.Funcs[m.Prog.Insns[pc].Fn].Graph

@@ -14,14 +14,14 @@ func (m *Machine) forget(s *state.State) {
 	}
 	wanted := m.mentions[s.PC]
 	for d := len(s.Frames) - 1; d > 0; d-- {
-		wanted |= m.mentions[s.Frames[d].Back]
+		wanted = wanted.Or(m.mentions[s.Frames[d].Back])
 	}
 	keep := func(v value.Value) {
 		switch v.Form {
 		case value.FormElement, value.FormMap:
-			wanted |= m.env.Arrays[v.Obj].Group
+			wanted = wanted.Or(m.env.Arrays[v.Obj].Group)
 		case value.FormCode: // a callback, and its next round
-			wanted |= m.mentions[v.Obj]
+			wanted = wanted.Or(m.mentions[v.Obj])
 		}
 	}
 	for _, v := range s.Regs {
@@ -37,7 +37,7 @@ func (m *Machine) forget(s *state.State) {
 			}
 		}
 	}
-	gone := func(a state.Access) bool { return m.env.Arrays[a.Array].Bit&wanted == 0 }
+	gone := func(a state.Access) bool { return !m.env.Arrays[a.Array].Bit.Meets(wanted) }
 	if slices.ContainsFunc(s.Access, gone) {
 		s.Access = slices.DeleteFunc(slices.Clone(s.Access), gone)
 	}

@@ -14,14 +14,14 @@ import (
 
 // storeRandom refuses to move a generator on by anything else than a step.
 func (m *Machine) storeRandom(s *state.State, a *declared.Array, ptr value.Value, size int, v value.Value) {
-	m.refuseAnswer(s, v.T.From, 0, "a step of "+a.Name)
-	strange := v.T.From &^ (s.Control.From | a.Bit | declared.Chance)
+	m.refuseAnswer(s, v.T.From, declared.Set{}, "a step of "+a.Name)
+	strange := v.T.From.Without(s.Control.From.Or(a.Bit).Or(declared.Chance))
 	switch {
-	case strange != 0:
+	case !strange.Empty():
 		m.fail(s.PC, a, 1, rule.FlowState, "the state of a generator is set to something that does not come from generators alone")
 	case size != int(a.Spec.ValueSize) || !v.IsNumber() || !expr.IsStep(v.N, 8*size):
 		m.fail(s.PC, a, 1, rule.FlowState, "a generator does not move on by an invertible linear step (xorshift) of its whole state")
-	case v.T.From&declared.Chance == 0:
+	case !v.T.From.Meets(declared.Chance):
 		m.fail(s.PC, a, 1, rule.FlowState, "a generator is never renewed from bpf_get_prandom_u32: its state would count its steps")
 	}
 }

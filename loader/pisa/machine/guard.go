@@ -17,11 +17,11 @@ import (
 
 // refuseSecret refuses that something decides how the data plane goes on.
 func (m *Machine) refuseSecret(s *state.State, leak declared.Set, how string) {
-	if leak&declared.Stale != 0 {
+	if leak.Meets(declared.Stale) {
 		m.fail(s.PC, nil, 1, rule.FlowState, "memory that this packet has not written on this path %s: it holds what an earlier packet left there", how)
 	}
 	for _, a := range m.env.Arrays {
-		if a.Bit&leak&m.env.Secrets != 0 {
+		if a.Bit.And(leak).Meets(m.env.Secrets) {
 			m.fail(s.PC, a, 1, rule.FlowState, "what was read from it %s: only userspace reads %s back", how, a.Kind)
 		}
 	}
@@ -29,22 +29,22 @@ func (m *Machine) refuseSecret(s *state.State, leak declared.Set, how string) {
 
 // keepSecret: what userspace alone may read back must not decide anything in the data plane.
 func (m *Machine) keepSecret(s *state.State, t value.Taint, obj int32, form value.Form) {
-	leak := t.From & m.env.Secrets
+	leak := t.From.And(m.env.Secrets)
 	if form == value.FormMemory || form == value.FormElement {
-		leak &^= m.env.Arrays[obj].Bit
+		leak = leak.Without(m.env.Arrays[obj].Bit)
 	}
 	m.refuseSecret(s, leak, "is stored elsewhere")
 }
 
 // refuseAnswer refuses that something depends on what a ring or the budget has answered.
 func (m *Machine) refuseAnswer(s *state.State, from, allowed declared.Set, what string) {
-	leak := from & m.env.Answers &^ allowed
-	if leak == 0 {
+	leak := from.And(m.env.Answers).Without(allowed)
+	if leak.Empty() {
 		return
 	}
 	for _, a := range m.env.Arrays {
 		switch {
-		case a.Bit&leak == 0:
+		case !a.Bit.Meets(leak):
 		case a.Kind == declared.Ring:
 			m.fail(s.PC, a, 1, rule.FlowState, "%s depends on whether it had room for a report: that may only be counted", what)
 		default:

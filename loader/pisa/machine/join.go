@@ -57,8 +57,8 @@ func (m *Machine) join(j *junction, s *state.State) bool {
 }
 
 func (w *joiner) grow(to *declared.Set, with declared.Set) {
-	if *to|with != *to {
-		*to |= with
+	if now := to.Or(with); now != *to {
+		*to = now
 		w.changed = true
 	}
 }

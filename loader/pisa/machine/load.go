@@ -17,7 +17,7 @@ import (
 func (m *Machine) load(s *state.State, in *code.Insn, src, dst asm.Register) {
 	size := in.OpCode.Size().Sizeof()
 	ptr := m.displace(s.Regs[src], in)
-	m.refuseSecret(s, ptr.T.From&m.env.Secrets, "is used as an index")
+	m.refuseSecret(s, ptr.T.From.And(m.env.Secrets), "is used as an index")
 	v := value.Value{}
 	if ptr.Form == value.FormNumber && ptr.Base.Kernel() {
 		v = m.loadKernel(s, ptr, in, size)
@@ -26,10 +26,10 @@ func (m *Machine) load(s *state.State, in *code.Insn, src, dst asm.Register) {
 	}
 	from := ptr.T.From
 	if ptr.Form == value.FormMemory && m.env.Arrays[ptr.Obj].Own() {
-		from &^= declared.Packet // there is one element for all packets of this slot and CPU
+		from = from.Without(declared.Packet) // there is one element for all packets of this slot and CPU
 	}
-	v.T.From |= from
-	v.T.Product |= ptr.T.Product
+	v.T.From = v.T.From.Or(from)
+	v.T.Product = v.T.Product.Or(ptr.T.Product)
 	if in.OpCode.Mode() == asm.MemSXMode && v.IsNumber() {
 		v = value.Number(m.nodes.Extend(v.N, uint(size)*8), v.T)
 	}
@@ -66,7 +66,7 @@ func (m *Machine) read(s *state.State, ptr value.Value, size int) value.Value {
 		return m.readCells(s, ptr, s.Frames[ptr.Obj].Stack, size, fresh)
 	case value.FormElement:
 		m.touchElement(s, ptr, m.touchOf(s, ptr, size, true, false, value.Taint{}))
-		fresh.T.From = m.env.Arrays[ptr.Obj].Bit | declared.Packet
+		fresh.T.From = m.env.Arrays[ptr.Obj].Bit.Or(declared.Packet)
 		return fresh
 	case value.FormMemory:
 		return m.readMemory(s, ptr, size, fresh)
@@ -118,14 +118,14 @@ func (m *Machine) readCells(s *state.State, ptr value.Value, mem value.Memory, s
 			v.Form = value.FormLost // no number that may be followed, whatever was there
 		}
 		if !sure {
-			v.T.From |= declared.Stale
+			v.T.From = v.T.From.Or(declared.Stale)
 		}
 		return v
 	}
 	from, to := mem.Around(lo, hi-lo+size)
 	fresh.T = fresh.T.With(value.FromPacket)
 	if !m.written(mem, ptr, lo, hi+size) {
-		fresh.T.From |= declared.Stale
+		fresh.T.From = fresh.T.From.Or(declared.Stale)
 	}
 	for _, c := range mem[from:to] {
 		fresh.T = fresh.T.With(c.V.T)
@@ -186,14 +186,14 @@ func (m *Machine) readScratch(s *state.State, ptr value.Value, size int, fresh v
 	v := value.Number(nil, value.Taint{})
 	if lo != hi {
 		v = m.readCells(s, ptr, mem, size, fresh)
-		v.T.From &^= declared.Stale // said already
+		v.T.From = v.T.From.Without(declared.Stale) // said already
 	} else if known, ok, _ := mem.Read(lo, size, m.nodes); ok {
 		v = known
 	} else {
 		v = value.Number(m.wordOf(ptr.Obj, lo, size), value.FromPacket)
 	}
 	if m.entry && !mem.Sure(lo, hi-lo+size) {
-		v.T.From |= declared.Stale
+		v.T.From = v.T.From.Or(declared.Stale)
 	}
 	return v
 }

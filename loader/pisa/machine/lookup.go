@@ -24,7 +24,7 @@ func (m *Machine) lookup(s *state.State) {
 		m.fail(s.PC, a, 1, rule.Unlisted, "an element of a %s is looked up", a.Kind)
 	}
 	key, t := m.key(s, s.Regs[asm.R2], int(a.Spec.KeySize))
-	m.refuseSecret(s, t.From&m.env.Secrets, "is used as an index")
+	m.refuseSecret(s, t.From.And(m.env.Secrets), "is used as an index")
 	if a.Kind == declared.Budget {
 		m.ownBudget(s, a, key)
 	}
@@ -79,7 +79,7 @@ func (m *Machine) update(s *state.State) {
 	m.used(obj, false, true)
 	_, t := m.key(s, s.Regs[asm.R2], int(a.Spec.KeySize))
 	t = t.With(m.readRange(s, s.Regs[asm.R3], int(a.Spec.ValueSize))).With(s.Regs[asm.R4].T).With(s.Control)
-	m.refuseSecret(s, t.From&m.env.Secrets&^a.Bit, "decides what is stored")
+	m.refuseSecret(s, t.From.And(m.env.Secrets).Without(a.Bit), "decides what is stored")
 	switch {
 	case a.Beside > 1:
 		m.fail(s.PC, a, 2, rule.SecondAccess, "all arrays of map %s are written at once", a.Map)

@@ -45,7 +45,7 @@ func newMachine(e *declared.Collection, spec *ebpf.ProgramSpec, name string, lim
 // isEntry says whether a program begins chains: it has the name, reads the control word and keeps no registers.
 func isEntry(e *declared.Collection, p *code.Program) bool {
 	reads := false
-	if !slices.Contains(allow.Entries, p.Name) || e.Staged != 0 {
+	if !slices.Contains(allow.Entries, p.Name) || !e.Staged.Empty() {
 		return false
 	}
 	for i := range p.Insns {

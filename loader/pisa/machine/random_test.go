@@ -366,7 +366,7 @@ func (w *watched) look(s *state.State) {
 }
 
 // mentioned says whether the function goes on to refer to an array: else the proof may have forgotten what was done with it.
-func (w *watched) mentioned(pc, array int) bool { return w.mentions[pc]&w.env.Arrays[array].Bit != 0 }
+func (w *watched) mentioned(pc, array int) bool { return w.mentions[pc].Meets(w.env.Arrays[array].Bit) }
 
 // covers says whether the proof has looked at a situation with these numbers.
 func (w *watched) covers(at situation, regs [3]uint64) bool {

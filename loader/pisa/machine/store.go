@@ -22,7 +22,7 @@ func (m *Machine) store(s *state.State, in *code.Insn, v value.Value) {
 func (m *Machine) write(s *state.State, ptr value.Value, size int, v value.Value) {
 	v = v.Under(s.Control)
 	ptr = m.single(s, ptr, size)
-	m.refuseSecret(s, ptr.T.From&m.env.Secrets, "decides where something is stored")
+	m.refuseSecret(s, ptr.T.From.And(m.env.Secrets), "decides where something is stored")
 	if ptr.Form != value.FormStack && ptr.Form != value.FormRecord { // a report is what userspace reads
 		m.keepSecret(s, v.T, ptr.Obj, ptr.Form)
 	}
@@ -110,7 +110,7 @@ func (m *Machine) writePacket(s *state.State, ptr value.Value, size int, t value
 	} else if ptr.Base != value.InPacket {
 		m.fail(s.PC, nil, 1, rule.Unlisted, "a store that goes neither to the packet nor to memory of the program")
 	}
-	m.refuseAnswer(s, t.From, 0, "a byte of the packet")
+	m.refuseAnswer(s, t.From, declared.Set{}, "a byte of the packet")
 	s.Outside = s.Outside.With(t)
 }
 
@@ -141,7 +141,7 @@ func (m *Machine) checkVector(s *state.State, ptr value.Value, size int, t value
 	case v.Carry.Covers(lo, size): // what the second pass alone sees
 		m.refuseAnswer(s, t.From, m.env.Budgets, "what the second pass finds")
 	default:
-		m.refuseAnswer(s, t.From, 0, "a word of the vector")
+		m.refuseAnswer(s, t.From, declared.Set{}, "a word of the vector")
 	}
 	if m.entry || v.MayWrite(lo, size) || v.Coin.Covers(lo, size) && m.env.CoinSeeded {
 		return
@@ -186,7 +186,7 @@ func (m *Machine) exchange(s *state.State, ptr value.Value, size int, operation 
 		m.keepSecret(s, v.T.With(s.Control), ptr.Obj, ptr.Form)
 		m.touchElement(s, ptr, m.touchOf(s, ptr, size, true, true, v.T.With(s.Control)))
 		old := value.Number(m.nodes.Leaf(expr.Below(uint(size)*8)), ptr.T)
-		old.T.From |= m.env.Arrays[ptr.Obj].Bit | declared.Packet
+		old.T.From = old.T.From.Or(m.env.Arrays[ptr.Obj].Bit).Or(declared.Packet)
 		return old
 	}
 	old := m.read(s, ptr, size)
@@ -194,7 +194,7 @@ func (m *Machine) exchange(s *state.State, ptr value.Value, size int, operation 
 		m.markAtomic(ptr.Obj)
 	}
 	result := value.Number(m.nodes.Leaf(expr.Below(uint(size)*8)), old.T.With(v.T))
-	if adds := operation == asm.AddAtomic || operation == asm.FetchAdd; adds && v.T.From&m.env.Secrets == 0 {
+	if adds := operation == asm.AddAtomic || operation == asm.FetchAdd; adds && !v.T.From.Meets(m.env.Secrets) {
 		result.Sum = old.Sum
 	}
 	m.write(s, ptr, size, result)

@@ -18,12 +18,12 @@ func (m *Machine) tailCall(s *state.State) {
 	slots := m.mapArgument(s, asm.R2)
 	index := s.Regs[asm.R3]
 	t := index.T.With(s.Control).From
-	m.refuseSecret(s, t&m.env.Secrets, "decides a tail call")
+	m.refuseSecret(s, t.And(m.env.Secrets), "decides a tail call")
 	switch {
 	case slots == nil:
 		m.fail(s.PC, nil, 5, rule.Chain, "a tail call whose program array cannot be followed")
 	case slots.Kind == declared.Slots && slots.Name == m.hook.Chain:
-		m.refuseAnswer(s, t, 0, "a tail call")
+		m.refuseAnswer(s, t, declared.Set{}, "a tail call")
 		m.checkChain(s, slots, index)
 	case slots.Kind == declared.Recirc && slots.Name == m.hook.Recirc:
 		m.refuseAnswer(s, t, m.env.Budgets, "a second pass")
@@ -135,7 +135,7 @@ func (m *Machine) checkRecirculation(s *state.State, slots *declared.Array, inde
 // budgeted says whether being here depends on a word of the budget, on every path that leads here.
 func (m *Machine) budgeted(s *state.State) bool {
 	for _, r := range s.Regions {
-		if r.Must && r.T.From&m.env.Budgets != 0 {
+		if r.Must && r.T.From.Meets(m.env.Budgets) {
 			return true
 		}
 	}

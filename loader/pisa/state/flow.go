@@ -66,9 +66,9 @@ func (fs Flows) ForgetBefore(s *State, r *Region) {
 func (fs Flows) end(s *State, r Region) {
 	if r.Before != nil {
 		fs.changes(s, r, func(now *value.Value, before value.Value) {
-			now.T.From &= before.T.From
-			now.T.Product &= before.T.Product
-			now.Why &= before.Why
+			now.T.From = now.T.From.And(before.T.From)
+			now.T.Product = now.T.Product.And(before.T.Product)
+			now.Why = now.Why.And(before.Why)
 		})
 	}
 }

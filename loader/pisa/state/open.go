@@ -39,7 +39,7 @@ func (s *State) CountTest(pc int, t value.Taint, arrays []*declared.Array) {
 		if len(a.Tests) <= Conditions {
 			a.Tests = append(slices.Clone(a.Tests), int32(pc))
 		}
-		if t.From&arrays[a.Array].Bit != 0 && !slices.Contains(a.Own, int32(pc)) && len(a.Own) <= Conditions {
+		if t.From.Meets(arrays[a.Array].Bit) && !slices.Contains(a.Own, int32(pc)) && len(a.Own) <= Conditions {
 			a.Own = append(slices.Clone(a.Own), int32(pc))
 		}
 	}

@@ -13,7 +13,7 @@ type Taint struct{ From, Product declared.Set }
 var FromPacket = Taint{From: declared.Packet}
 
 // With is what depends on both.
-func (t Taint) With(o Taint) Taint { return Taint{t.From | o.From, t.Product | o.Product} }
+func (t Taint) With(o Taint) Taint { return Taint{t.From.Or(o.From), t.Product.Or(o.Product)} }
 
 // Form says what a value can be used for.
 type Form uint8
@@ -94,7 +94,7 @@ func (v Value) Equals(o Value) bool {
 func (v Value) Under(control Taint) Value {
 	v.T = v.T.With(control)
 	if v.IsPointer() {
-		v.Why |= control.From
+		v.Why = v.Why.Or(control.From)
 	}
 	return v
 }

@@ -1,0 +1,45 @@
+package conquest
+
+import (
+	bpf "github.com/xdpmon/xdpmon/bpf/conquest"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/heavy"
+)
+
+// Log puts reports of the data plane together as an instance does, for studies that read the ring themselves and compare each report with the truth.
+type Log struct {
+	config  *config
+	history *history
+}
+
+// Named is a burst of a log, and who is named first.
+type Named struct {
+	Begin, Last int64 // ns
+	Known       bool  // else nobody is named
+	Key         heavy.Key
+}
+
+// NewLog is of an instance on an interface.
+func NewLog(v algo.Values) (*Log, error) {
+	c, err := newConfig(v, false)
+	if err != nil {
+		return nil, err
+	}
+	return &Log{c, newHistory()}, nil
+}
+
+// Hear takes a report, and returns what it says of a flow's share.
+func (l *Log) Hear(e *bpf.ConquestConquestEvent) (low, high float64) {
+	l.history.hear(l.config, e)
+	s := l.config.shareOf(e)
+	return s.low, s.high
+}
+
+// Bursts are all so far, those that go on included.
+func (l *Log) Bursts() (list []Named) {
+	for _, b := range l.history.take().bursts {
+		a, known := b.headline(l.config.alphaShare())
+		list = append(list, Named{b.begin, b.last, known, a.key})
+	}
+	return list
+}
