@@ -2,6 +2,7 @@
 # The programs are pure Go: one static file, and no C compiler anywhere but for the race detector.
 export CGO_ENABLED = 0
 GO ?= .ci/go
+IN_LAB = cd lab && ../.ci/go
 BIN ?= bin/xdpmon
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo -E env PATH=$$PATH)
 RACE = cmd/xdpmon userspace/agent userspace/agent/config userspace/bus userspace/capture userspace/coordinator userspace/keys userspace/outlet userspace/prom \
@@ -15,7 +16,7 @@ VERSION ?= 0.1.0~dev
 NFPM = github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
 SOAKTIME ?= 30m
 
-.PHONY: help build install packages agent-soak ahab-live conquest-live conquest-standing conquest-loop demo test check race generate generate-check bench eval fuzz soak faults mutants kernels clean
+.PHONY: help build install packages agent-soak ahab-live conquest-live conquest-standing conquest-loop demo test ci check race generate generate-check bench eval fuzz soak faults mutants kernels clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,11 +46,18 @@ packages: build ## .deb and .rpm of this build, in out/
 demo: build ## real handshakes over an emulated link: truth and estimate side by side (root)
 	$(SUDO) $(BIN) demo
 
-test: ## everything that CI checks, in less than ten minutes
+test: ## what ships, tested: what CI checks first
 	@.ci/deps build test
 	@$(MAKE) --no-print-directory check generate-check race
 	$(GO) test -vet off -shuffle on -run '$(SINGLE)' ./userspace/coordinator
 	$(GO) test -p 2 -vet off -shuffle on -timeout 9m $$($(GO) list ./... | grep -vxF "$$($(GO) list $(addprefix ./,$(RACE)))") # those have run, and `check` has vetted
+
+ci: ## what `make test` leaves out: every study, campaign and benchmark of lab/ once, at its smallest size
+	@.ci/deps build test
+	$(IN_LAB) vet ./...
+	$(IN_LAB) tool staticcheck ./...
+	$(IN_LAB) mod tidy -diff
+	$(IN_LAB) test -p 2 -vet off -shuffle on -timeout 12m ./...
 
 check: ## format, vet, staticcheck, go.mod, and the build for arm64
 	@files=$$($$($(GO) env GOROOT)/bin/gofmt -l .) && test -z "$$files" || { echo "run gofmt -w on these files:"; echo "$$files"; exit 1; }
@@ -65,33 +73,34 @@ race: ## the race detector on what runs concurrently and needs no root
 generate: ## rebuild what is generated: BPF objects, import lists, parameters of the P4 twins
 	@.ci/deps build test
 	$(GO) generate ./...
+	$(IN_LAB) generate ./...
 
 generate-check: ## fail when a committed generated file differs from what `make generate` makes
 	.ci/generated
 
 bench: ## nanoseconds a packet over the mutator, per program
 	@.ci/deps build
-	$(SUDO) $(GO) run ./tests/bench/cmd
+	$(SUDO) lab/run bench/cmd
 
 eval: ## the papers' figures through the real bytecode: tables and plots in docs/eval
 	@.ci/deps build
-	$(SUDO) $(GO) run ./tests/eval/cmd
+	$(SUDO) lab/run eval/cmd
 
 ahab-live: ## real TCP flows sharing a slice, in namespaces, into docs/eval/ahab-live.md; three hours
 	@.ci/deps build
 	$(MAKE) build
-	$(SUDO) $(GO) run ./tests/ahab/live -out docs/eval/ahab-live.md
-	$(SUDO) $(GO) run ./tests/ahab/live -figures docs/eval
+	$(SUDO) lab/run ahab/live -out docs/eval/ahab-live.md
+	$(SUDO) lab/run ahab/live -figures docs/eval
 
 conquest-standing: build ## who is named in 40 drawn standing queues, into docs/eval/conquest-standing.md, and what drops do in 16 of them; five minutes, alone
-	$(SUDO) $(GO) run ./tests/queue/standing -out docs/eval/conquest-standing.md
-	$(SUDO) $(GO) run ./tests/queue/standing -cells 16 -action drop -out docs/eval/conquest-standing-drop.md
+	$(SUDO) lab/run queue/standing -out docs/eval/conquest-standing.md
+	$(SUDO) lab/run queue/standing -cells 16 -action drop -out docs/eval/conquest-standing-drop.md
 
 conquest-live: build ## delays, bursts, culprits and figures 5.14 and 5.15 of a real queue, watched and tapped, into docs/eval/conquest-live.md; three minutes, alone
-	$(SUDO) $(GO) run ./tests/queue/live -out docs/eval/conquest-live.md
+	$(SUDO) lab/run queue/live -out docs/eval/conquest-live.md
 
 conquest-loop: build ## ECN on culprits against ECN on everybody, with real TCP, into docs/eval/conquest-loop.md; an hour and a half
-	$(SUDO) nice -n -15 $(GO) run ./tests/queue/loop -out docs/eval/conquest-loop.md
+	$(SUDO) nice -n -15 lab/run queue/loop -out docs/eval/conquest-loop.md
 
 fuzz: ## the parser through the real program, the prover's programs in two histories, and random P4, for FUZZTIME
 	@.ci/deps build test
@@ -99,7 +108,7 @@ fuzz: ## the parser through the real program, the prover's programs in two histo
 
 soak: ## live traffic, window flips and chain changes for SOAKTIME; fails on a leak
 	@.ci/deps build test
-	$(SUDO) XDPMON_SOAKTIME=$(SOAKTIME) $(GO) test -timeout 0 -count 1 -run Soak -v ./tests/soak
+	$(SUDO) XDPMON_SOAKTIME=$(SOAKTIME) $(GO) -C lab test -timeout 0 -count 1 -run Soak -v ./soak
 
 agent-soak: ## the agent: many interfaces, a storm of configurations, upgrades, kills, at rest; results in docs/agent-runs.md
 	@.ci/deps build test
@@ -113,15 +122,15 @@ fleet: ## hosts together: 100 runs against one exact answer, disturbances, 1,000
 
 mutants: ## small changes to the sources: which does no test notice (an hour); docs/mutants.md
 	@.ci/deps build test
-	$(SUDO) $(GO) run ./tests/mutants
+	$(SUDO) lab/run mutants
 
 faults: ## let system calls of an attach fail, one a run: how it ends, in docs/faults.md
 	@.ci/deps build
-	$(SUDO) $(GO) run ./tests/faults/cmd
+	$(SUDO) lab/run faults/cmd
 
 kernels: ## load every program on other kernels, in virtual machines
 	@.ci/deps build test
-	tests/kernels/run
+	lab/kernels/run
 
 clean: ## remove what was built
 	rm -rf bin out

@@ -9,7 +9,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/loader/privilege"
-	"github.com/xdpmon/xdpmon/tests/lab"
+	"github.com/xdpmon/xdpmon/tests/isolated"
 )
 
 // A start with too few descriptors is refused before anything is loaded, and never blamed on the verifier.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/loader/kernel"
-	"github.com/xdpmon/xdpmon/tests/lab"
+	"github.com/xdpmon/xdpmon/tests/isolated"
 )
 
 func TestAttachCountsEveryPacket(t *testing.T) {

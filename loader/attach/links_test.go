@@ -8,7 +8,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 
-	"github.com/xdpmon/xdpmon/tests/lab"
+	"github.com/xdpmon/xdpmon/tests/isolated"
 )
 
 // While somebody makes links, one of them is always half made: it has a number and cannot be opened yet.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/xdpmon/xdpmon/demo/netns"
-	"github.com/xdpmon/xdpmon/tests/lab"
+	"github.com/xdpmon/xdpmon/tests/isolated"
 	"github.com/xdpmon/xdpmon/tests/netnstest"
 )
 

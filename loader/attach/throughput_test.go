@@ -14,7 +14,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/bpf/fridge"
 	"github.com/xdpmon/xdpmon/loader"
-	"github.com/xdpmon/xdpmon/tests/lab"
+	"github.com/xdpmon/xdpmon/tests/isolated"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 )
 

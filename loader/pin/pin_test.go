@@ -21,7 +21,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pin"
 	"github.com/xdpmon/xdpmon/loader/status"
 	"github.com/xdpmon/xdpmon/loader/watch"
-	"github.com/xdpmon/xdpmon/tests/lab"
+	"github.com/xdpmon/xdpmon/tests/isolated"
 )
 
 // pinned runs the calls of a pinned start: open, match, load, attach, commit. What succeeds is left for the caller to close.

@@ -24,7 +24,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/privilege"
 	"github.com/xdpmon/xdpmon/loader/status"
 	"github.com/xdpmon/xdpmon/loader/watch"
-	"github.com/xdpmon/xdpmon/tests/lab"
+	"github.com/xdpmon/xdpmon/tests/isolated"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 )
 

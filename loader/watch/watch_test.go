@@ -16,7 +16,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/loader/detach"
 	"github.com/xdpmon/xdpmon/loader/status"
-	"github.com/xdpmon/xdpmon/tests/lab"
+	"github.com/xdpmon/xdpmon/tests/isolated"
 )
 
 // expect waits for the next event.

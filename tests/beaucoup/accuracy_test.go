@@ -6,7 +6,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/xdpmon/xdpmon/tests/eval"
+	"github.com/xdpmon/xdpmon/tests/bytecode"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/tests/traffic"
 	"github.com/xdpmon/xdpmon/userspace/beaucoup"
@@ -29,7 +29,7 @@ func (a accuracy) query() string {
 // One collector errs as theory says, within half a point, and takes CC(m, p, n) draws within 2 %. A key's destinations are its
 // own, so every key is a draw of its own; six seeds have a number of keys each. Half a point is 3.5 standard errors of so many
 // keys, or more: their deviation is below three quarters of the mean. Theory for n = 24 of m = 32: 12.4 % at m*p = 1, 15.2 % at
-// 1/2, 16.3 % at 1/4 and 17.3 % as p goes to 0; for n = 51 of m = 64 11.6 % and 12.3 %. tests/eval/beaucoup goes down to
+// 1/2, 16.3 % at 1/4 and 17.3 % as p goes to 0; for n = 51 of m = 64 11.6 % and 12.3 %. lab/eval/beaucoup goes down to
 // m*p = 1/64.
 func TestOneCollector(t *testing.T) {
 	few := []accuracy{{43, "1", "32", .125}, {86, "1/2", "32", .153}, {87, "1", "64", .125}}
@@ -60,12 +60,12 @@ func oneCollector(t *testing.T, list []accuracy, keys, each int) {
 // sideBySide runs a model through several collectors in one chain.
 func sideBySide(t *testing.T, list []accuracy, m *scans, seed uint64) []report.Line {
 	t.Helper()
-	configs := make([]eval.Config, len(list))
+	configs := make([]bytecode.Config, len(list))
 	for i, a := range list {
-		configs[i] = eval.Config{Algorithm: beaucoup.Name, Set: map[string]string{"queries": a.query(), "budget": a.budget, "coupons": a.word,
+		configs[i] = bytecode.Config{Algorithm: beaucoup.Name, Set: map[string]string{"queries": a.query(), "budget": a.budget, "coupons": a.word,
 			"entries": "65536", "top": "100000"}}
 	}
-	lines, err := eval.ReplayWith(context.Background(), traffic.Frames(&scans{keys: m.keys, each: m.each, gap: m.gap}), session.Config{Seed: seed}, configs)
+	lines, err := bytecode.ReplayWith(context.Background(), traffic.Frames(&scans{keys: m.keys, each: m.each, gap: m.gap}), session.Config{Seed: seed}, configs)
 	if err != nil {
 		t.Fatal(err)
 	}

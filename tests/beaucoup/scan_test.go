@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/xdpmon/xdpmon/tests/eval/coverage"
+	"github.com/xdpmon/xdpmon/tests/outcome"
 	"github.com/xdpmon/xdpmon/tests/traffic"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/session"
@@ -54,7 +54,7 @@ func TestRepliesToAScanAreNoScan(t *testing.T) {
 func TestAlertsAreEnclosedAndJudged(t *testing.T) {
 	lines := replayed(t, traffic.Frames(&refused{scans: 40, each: 600}), session.Config{Seed: 5}, nil)
 	held, judged := 0, 0
-	for _, o := range coverage.Outcomes(lines[0].Report, *lines[0].Truth) {
+	for _, o := range outcome.Of(lines[0].Report, *lines[0].Truth) {
 		if o.Quantity != "alerts.count" {
 			continue
 		}

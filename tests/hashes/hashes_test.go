@@ -8,8 +8,8 @@ import (
 
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/loader/replay"
-	"github.com/xdpmon/xdpmon/tests/bench/micro"
 	"github.com/xdpmon/xdpmon/tests/builder"
+	"github.com/xdpmon/xdpmon/tests/micro"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 	"github.com/xdpmon/xdpmon/userspace/packet"

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/xdpmon/xdpmon/tests/eval"
+	"github.com/xdpmon/xdpmon/tests/bytecode"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/tests/traffic"
 	_ "github.com/xdpmon/xdpmon/userspace/hhh" // registers what is tested
@@ -83,7 +83,7 @@ func TestHeavyNetworks(t *testing.T) {
 			set[k] = v
 		}
 		model := &networks{left: c.packets, rng: rand.New(rand.NewPCG(7, 8)), v6: c.v6}
-		line, err := replayWithTruth(eval.Config{Algorithm: "hhh", Set: set}, traffic.Frames(model))
+		line, err := replayWithTruth(bytecode.Config{Algorithm: "hhh", Set: set}, traffic.Frames(model))
 		if err == nil {
 			compare(t, c.name, line)
 		}

@@ -1,5 +1,5 @@
 // Package precision measures the heavy-hitter algorithms through the real bytecode, beside plain Go references: the
-// tests here are small, tests/eval/precision draws the figures with the same pieces.
+// tests here are small, lab/eval/precision draws the figures with the same pieces.
 package precision
 
 import (

@@ -13,7 +13,7 @@ import (
 )
 
 // No row claims more than there was without saying so: what is called counted is never above the truth, and a row of more than
-// twice its truth has a remark, and bounds in the place of an interval. Intervals and bounds hold the truth; tests/eval/precision has the table.
+// twice its truth has a remark, and bounds in the place of an interval. Intervals and bounds hold the truth; lab/eval/precision has the table.
 func TestRowsSayWhatTheyAreSureOf(t *testing.T) {
 	testutil.NeedRoot(t)
 	for name, set := range map[string]map[string]string{

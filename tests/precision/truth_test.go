@@ -3,7 +3,7 @@ package precision
 import (
 	"context"
 
-	"github.com/xdpmon/xdpmon/tests/eval"
+	"github.com/xdpmon/xdpmon/tests/bytecode"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/capture"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -11,7 +11,7 @@ import (
 )
 
 // replayWithTruth runs one configuration over frames, with its oracle.
-func replayWithTruth(c eval.Config, source capture.Source) (line report.Line, err error) {
+func replayWithTruth(c bytecode.Config, source capture.Source) (line report.Line, err error) {
 	d, err := algo.Lookup(c.Algorithm)
 	if err != nil {
 		return line, err

@@ -21,7 +21,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/namespace"
 	"github.com/xdpmon/xdpmon/loader/status"
 	"github.com/xdpmon/xdpmon/maps"
-	"github.com/xdpmon/xdpmon/tests/lab"
+	"github.com/xdpmon/xdpmon/tests/isolated"
 	"github.com/xdpmon/xdpmon/tests/queue/departures"
 )
 

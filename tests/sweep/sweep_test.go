@@ -9,7 +9,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/loader/pisa"
-	"github.com/xdpmon/xdpmon/tests/bench/mutator"
+	"github.com/xdpmon/xdpmon/tests/mutator"
 	"github.com/xdpmon/xdpmon/tests/snapshottest"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/userspace/algo"

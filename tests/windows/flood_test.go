@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/xdpmon/xdpmon/loader"
-	"github.com/xdpmon/xdpmon/tests/bench/mutator"
+	"github.com/xdpmon/xdpmon/tests/mutator"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/xdpmon/xdpmon/loader"
-	"github.com/xdpmon/xdpmon/tests/bench/mutator"
+	"github.com/xdpmon/xdpmon/tests/mutator"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/report"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/maps"
-	"github.com/xdpmon/xdpmon/tests/bench/mutator"
+	"github.com/xdpmon/xdpmon/tests/mutator"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/tests/windows/witness"
 )

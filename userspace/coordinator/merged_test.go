@@ -18,8 +18,8 @@ import (
 	"github.com/cilium/ebpf"
 
 	xmaps "github.com/xdpmon/xdpmon/maps"
-	"github.com/xdpmon/xdpmon/tests/eval/coverage"
-	"github.com/xdpmon/xdpmon/tests/fleet/countmin"
+	"github.com/xdpmon/xdpmon/tests/countmin"
+	"github.com/xdpmon/xdpmon/tests/outcome"
 	"github.com/xdpmon/xdpmon/tests/precision"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/tests/traffic"
@@ -611,7 +611,7 @@ func judge(t *testing.T, k *kind, runs []measuredRun, lines []report.Line) {
 				}
 			}
 		}
-		for _, o := range coverage.Outcomes(l.Report, *r.truth) {
+		for _, o := range outcome.Of(l.Report, *r.truth) {
 			if o.Enclosed && o.Judged && o.Promise == report.Interval {
 				if n++; o.Holds() {
 					inside++

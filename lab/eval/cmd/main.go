@@ -1,0 +1,75 @@
+// Command cmd is `make eval`: it runs the registered studies and writes docs/eval.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/xdpmon/xdpmon/lab/eval"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "eval:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("eval", flag.ExitOnError)
+	only := flags.String("only", "", "studies or sections, separated by commas: "+strings.Join(names(), ", "))
+	quick := flags.Bool("quick", false, "few seeds and packets: shows that it works, and proves nothing")
+	dir := flags.String("dir", "", "folder to write to (default docs/eval, with -quick out/eval)")
+	var look eval.Look
+	flags.IntVar(&look.Seeds, "seeds", 0, "seeds a cell of a section coverage (default 300)")
+	flags.BoolVar(&look.Misses, "misses", false, "log the intervals and bounds that did not hold")
+	flags.StringVar(&look.Pieces, "pieces", "", "folder where an interrupted section coverage leaves what it has; its next run, of the same build, goes on")
+	flags.Func("cells", "cells of a section coverage, by a regular expression", func(text string) (err error) {
+		look.Cells, err = regexp.Compile(text)
+		return err
+	})
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	started := time.Now()
+	o := eval.Options{Dir: *dir, Quick: *quick, Look: look, Command: command(args), Log: func(format string, args ...any) {
+		fmt.Printf("%7s  %s\n", time.Since(started).Round(time.Second), fmt.Sprintf(format, args...))
+	}}
+	if *only != "" {
+		o.Only = strings.Split(*only, ",")
+	}
+	if o.Dir == "" {
+		o.Dir = "docs/eval"
+		if *quick {
+			o.Dir = "out/eval"
+		}
+	}
+	return eval.Run(ctx, o)
+}
+
+func command(args []string) string {
+	if len(args) == 0 {
+		return "make eval"
+	}
+	return "lab/run eval/cmd " + strings.Join(args, " ")
+}
+
+func names() []string {
+	var list []string
+	for _, s := range eval.Studies() {
+		list = append(list, s.Name)
+		for _, section := range s.Sections {
+			list = append(list, s.Name+"."+section.Name)
+		}
+	}
+	return list
+}

@@ -1,0 +1,3 @@
+package main
+
+import _ "github.com/xdpmon/xdpmon/lab/eval/carpe" // a study

@@ -1,0 +1,3 @@
+package main
+
+import _ "github.com/xdpmon/xdpmon/lab/eval/precision" // a study

@@ -1,0 +1,112 @@
+// Command standing draws standing queues and asks ConQuest, without a parameter, who fills them: HTB with a pfifo, one TCP flow beside UDP. `make conquest-standing` writes
+// docs/eval/conquest-standing.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"math"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/xdpmon/xdpmon/lab/eval"
+	"github.com/xdpmon/xdpmon/lab/eval/figure"
+	"github.com/xdpmon/xdpmon/lab/queue/dctcp"
+)
+
+var (
+	cells   = flag.Int("cells", 40, "queues that are drawn")
+	first   = flag.Int("first", 0, "number of the first one")
+	seconds = flag.Duration("seconds", 4*time.Second, "of traffic in each")
+	seed    = flag.Uint64("seed", 1, "of what is drawn")
+	action  = flag.String("action", "mark", "what is done to culprits: mark (nothing looks at it), drop, ecn")
+	out     = flag.String("out", "", "write the document here")
+)
+
+// cell is a queue and its traffic.
+type cell struct {
+	rate       float64 // bits a second
+	limit      int     // packets, or aggregates
+	congestion string
+	udp        float64 // of the rate
+	segments   int     // that TCP puts into one aggregate at most; 0: as the kernel does
+}
+
+func (c cell) String() string {
+	size := "aggregates"
+	if c.segments == 1 {
+		size = "packets"
+	}
+	return fmt.Sprintf("%.1f Mbit/s, pfifo %d %s, %s, UDP %.1f %%", c.rate/1e6, c.limit, size, strings.TrimPrefix(c.congestion, "xdpmon_"), 100*c.udp)
+}
+
+// draw is the same for the same seed and number, whatever else is drawn.
+func draw(seed uint64, n int) cell {
+	r := rand.New(rand.NewPCG(seed, uint64(n)))
+	between := func(low, high float64) float64 { return low * math.Pow(high/low, r.Float64()) }
+	c := cell{rate: between(5e6, 500e6), limit: int(between(50, 2000)), udp: between(.003, .4)}
+	c.congestion = []string{"cubic", "reno", "bbr", dctcp.Name}[n%4]
+	if r.IntN(2) == 0 {
+		c.segments = 1
+	}
+	return c
+}
+
+func main() {
+	log.SetFlags(log.Ltime)
+	log.SetPrefix("standing: ")
+	flag.Parse()
+	if err := all(); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func all() (err error) {
+	end, err := dctcp.Register()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	t := &figure.Table{Columns: []string{"queue", "wait, median and longest", "largest flow, Mbit/s", "reports", "outside of their interval", "bursts over 20 ms", "the largest flow named", "another", "unknown", "below alpha", "packets acted upon", "of flows below alpha"}}
+	var sum verdict
+	for n := *first; n < *first+*cells; n++ {
+		c := draw(*seed, n)
+		v, err := c.run(*seconds)
+		if err != nil {
+			return fmt.Errorf("queue %d (%v): %w", n, c, err)
+		}
+		log.Printf("%d: %v: %+v", n, c, v)
+		row := append([]string{c.String()}, v.cells()...)
+		t.Add(row...)
+		sum.add(v)
+	}
+	t.Add(append([]string{"together", "", ""}, sum.cells()[2:]...)...)
+	return write(t, sum)
+}
+
+const introduction = `# Standing queues: who is named without a parameter
+
+Queues that are drawn (seed %d): HTB of 5 to 500 Mbit/s, a pfifo of 50 to 2,000 packets or aggregates, one TCP flow (cubic, reno, bbr and DCTCP by turns) beside UDP of .3 to 40 %% of the rate, all
+three uniform in the logarithm, and a datagram of 100 bytes every 20 ms, of 100 flows by turns. A host forwards it (lab/queue/scene), windows of TCP go up to 3 MB; %v of each, conquest.action=%s (mark changes nothing in the queue), all else the default (source qdisc, alpha 1/16, tau 1 ms, hold 10 ms).
+
+The truth is from a program in the same chain that reports every departure with its bytes and the time it was handed over. A report's interval is compared with the share of the bytes that left while
+its packet waited. Of a burst the largest flow is the one of which most bytes left from its begin to its end; *below alpha* counts bursts whose first name had less than alpha of these.
+A packet is acted upon rightly if one of its flow left at most conquest.hold before it was handed over, while the flow had alpha.
+
+`
+
+func write(t *figure.Table, sum verdict) error {
+	text := fmt.Sprintf(introduction, *seed, *seconds, *action) + t.String() + "\n" + sum.say()
+	load, _ := os.ReadFile("/proc/loadavg")
+	text += fmt.Sprintf("\n*%s; load %s at the end.*\n", eval.Provenance(context.Background(), fmt.Sprintf("lab/run queue/standing -cells %d -first %d -seconds %v -seed %d -action %s", *cells, *first, *seconds, *seed, *action)), strings.Fields(string(load))[0])
+	fmt.Print(text)
+	if *out == "" {
+		return nil
+	}
+	return os.WriteFile(*out, []byte(text), 0o644)
+}

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	bpf "github.com/xdpmon/xdpmon/bpf/conquest"
+	"github.com/xdpmon/xdpmon/demo/netns"
+	"github.com/xdpmon/xdpmon/lab/queue/scene"
+	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/loader/attach"
+	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/tests/queue/departures"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/conquest"
+	"github.com/xdpmon/xdpmon/userspace/session"
+)
+
+// run sends a cell's traffic through its queue, with ConQuest and the truth on it.
+func (c cell) run(span time.Duration) (v verdict, err error) {
+	s, err := scene.New(scene.Options{Rate: c.rate, Limit: c.limit})
+	if err != nil {
+		return v, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := c.configure(s); err != nil {
+		return v, err
+	}
+	w, err := watch(s.Device)
+	if err != nil {
+		return v, err
+	}
+	stop := make(chan struct{})
+	var heard error
+	var listener sync.WaitGroup
+	listener.Go(func() { heard = w.listen(stop) })
+	err = c.send(s, span)
+	close(stop)
+	listener.Wait()
+	if err := errors.Join(err, heard, w.close()); err != nil {
+		return v, err
+	}
+	return judge(w.events, w.log, w.left), nil
+}
+
+// configure lets windows be large, answers come back, and aggregates be as drawn.
+func (c cell) configure(s *scene.Scene) error {
+	for _, host := range []*netns.Namespace{s.A, s.B} {
+		err := host.Run(func() error {
+			return errors.Join(os.WriteFile("/proc/sys/net/ipv4/tcp_rmem", []byte("4096 3000000 3000000"), 0), os.WriteFile("/proc/sys/net/ipv4/tcp_wmem", []byte("4096 3000000 3000000"), 0),
+				os.WriteFile("/proc/sys/net/ipv4/tcp_no_metrics_save", []byte("1"), 0))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if c.segments > 0 {
+		if err := scene.Command(s.A, "ip link set xdpmon-a0 gso_max_segs %d", c.segments); err != nil {
+			return err
+		}
+	}
+	return scene.Command(s.B, "ip route add default via 10.79.4.1")
+}
+
+// mark is what culprits' next packets bear: nothing looks at it but the truth.
+const mark = 77
+
+// watched is ConQuest and the truth in one chain.
+type watched struct {
+	inst   *loader.Instance
+	at     *attach.Attachment
+	ring   *maps.Ring
+	truth  *maps.Ring
+	log    *conquest.Log
+	events []bpf.ConquestConquestEvent
+	left   []departures.Departure
+}
+
+func watch(host *netns.Namespace) (w *watched, err error) {
+	d, err := algo.Lookup(conquest.Name)
+	if err != nil {
+		return nil, err
+	}
+	v, err := algo.NewValues(d.Name, d.Params, map[string]string{"action": *action, "to": strconv.Itoa(mark)})
+	if err != nil {
+		return nil, err
+	}
+	objects, _, err := session.Objects(session.Config{Algorithms: []session.Selected{{Descriptor: d, Values: v}}, Seed: 7}, false)
+	if err != nil {
+		return nil, err
+	}
+	truth, err := departures.Object(true)
+	if err != nil {
+		return nil, err
+	}
+	w = &watched{}
+	if w.log, err = conquest.NewLog(v); err != nil {
+		return nil, err
+	}
+	if w.inst, err = loader.Load(append([]loader.Object{truth}, objects...), loader.Options{Seed: 7, Lazy: true}); err != nil {
+		return nil, err
+	}
+	if err := w.attach(host); err != nil {
+		return nil, errors.Join(err, w.inst.Close())
+	}
+	return w, nil
+}
+
+func (w *watched) attach(host *netns.Namespace) error {
+	set, err := w.inst.Set(conquest.Name)
+	if err != nil {
+		return err
+	}
+	events, err := set.Array("conquest_events")
+	if err != nil {
+		return err
+	}
+	if w.ring, err = maps.NewRing(events.Map()); err != nil {
+		return err
+	}
+	if w.truth, err = maps.NewRing(departures.Ring(w.inst)); err != nil {
+		return err
+	}
+	return host.Run(func() (err error) {
+		w.at, err = attach.Attach(w.inst, scene.Out, attach.Options{Direction: attach.Egress})
+		return err
+	})
+}
+
+func (w *watched) close() error { return errors.Join(w.at.Close(), w.inst.Close()) }
+
+// hear empties both rings.
+func (w *watched) hear() error {
+	return errors.Join(
+		w.truth.Drain(func(b []byte) { w.left = append(w.left, departures.Read(b)) }),
+		w.ring.Drain(func(b []byte) {
+			w.events = append(w.events, *(*bpf.ConquestConquestEvent)(unsafe.Pointer(unsafe.SliceData(b))))
+		}))
+}
+
+func (w *watched) listen(stop chan struct{}) (err error) {
+	for {
+		select {
+		case <-stop:
+			return errors.Join(err, w.hear())
+		case <-time.After(50 * time.Millisecond):
+			err = errors.Join(err, w.hear())
+		}
+	}
+}
+
+// send TCP and UDP at the same time.
+func (c cell) send(s *scene.Scene, span time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), span)
+	defer cancel()
+	sink, err := s.B.ListenPacket(ctx, "udp4", scene.AddressB+":0") // what it does not take is dropped there
+	if err != nil {
+		return err
+	}
+	defer sink.Close()
+	const size, mice = 1472, 100
+	var all sync.WaitGroup
+	var errs [3]error
+	all.Go(func() { errs[0] = c.stream(ctx, s) })
+	all.Go(func() { errs[1] = datagrams(ctx, s, sink.LocalAddr().String(), 1, size, c.udp*c.rate/8/(size+42)) })
+	all.Go(func() { errs[2] = datagrams(ctx, s, sink.LocalAddr().String(), mice, 58, 50) })
+	all.Wait()
+	return errors.Join(errs[:]...)
+}
+
+// stream is one TCP flow that has always something to send.
+func (c cell) stream(ctx context.Context, s *scene.Scene) error {
+	choose := func(raw syscall.RawConn) (err error) {
+		failed := raw.Control(func(fd uintptr) {
+			err = unix.SetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION, c.congestion)
+		})
+		return errors.Join(failed, err)
+	}
+	listener, err := s.B.Listen(ctx, "tcp4", scene.AddressB+":0")
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	go func() {
+		if conn, err := listener.Accept(); err == nil {
+			_, _ = io.Copy(io.Discard, conn)
+			conn.Close()
+		}
+	}()
+	conn, err := s.A.DialFrom(ctx, &net.Dialer{Control: func(_, _ string, raw syscall.RawConn) error { return choose(raw) }}, "tcp4", listener.Addr().String())
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_ = conn.(*net.TCPConn).SetLinger(0) // what still waits is of no use
+	end, _ := ctx.Deadline()
+	_ = conn.SetDeadline(end)
+	for b := make([]byte, 1<<17); ; {
+		if _, err := conn.Write(b); err != nil {
+			return nil // the time is over
+		}
+	}
+}
+
+// datagrams of one size, so many a second, of some flows by turns.
+func datagrams(ctx context.Context, s *scene.Scene, to string, flows, size int, rate float64) error {
+	conns := make([]net.Conn, flows)
+	for n := range conns {
+		conn, err := s.A.Dial(ctx, "udp4", to)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		conns[n] = conn
+	}
+	b, began := make([]byte, size), time.Now()
+	for sent := 0.0; ctx.Err() == nil; time.Sleep(time.Duration(math.Max(5e5, math.Min(1e8, 1e9/rate)))) {
+		for due := time.Since(began).Seconds() * rate; sent < due; sent++ {
+			if _, err := conns[int(sent)%flows].Write(b); err != nil && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.ECONNREFUSED) {
+				return err
+			}
+		}
+	}
+	return nil
+}
