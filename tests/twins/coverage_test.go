@@ -1,12 +1,10 @@
 package twins
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/xdpmon/xdpmon/p4/tna/lang"
 	"github.com/xdpmon/xdpmon/p4/tna/run"
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
 )
@@ -34,22 +32,9 @@ func (c coverage) add(sw *run.Switch, tw *twin.Twin, form twin.Form) {
 			continue
 		}
 		for _, r := range t.Rows {
-			note(r.At.File, entryOf(t, r), r.Runs)
+			note(r.At.File, EntryOf(t, r), r.Runs)
 		}
 	}
-}
-
-// entryOf a table.
-func entryOf(t *lang.Table, r *lang.Row) string {
-	return fmt.Sprintf("%s %s %v %s%s", t.At.File, t.Name, r.Match, r.Action, said(t.At.File, r.Args))
-}
-
-// said is what an entry of a hand-written table gives its action; of a generated one it depends on parameters.
-func said(file string, args []uint64) string {
-	if strings.HasSuffix(file, "/tables.p4") {
-		return ""
-	}
-	return fmt.Sprintf(" %x", args)
 }
 
 // missed lists what was not reached, but for what cannot be.

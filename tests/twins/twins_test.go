@@ -25,9 +25,6 @@ func TestMain(m *testing.M) {
 const packetsEnv = "XDPMON_TWIN_PACKETS"
 
 const (
-	coins       = 7
-	mixPackets  = 12_000
-	windows     = 3
 	mostOfALine = 25     // of a thousand packets, for what all twins differ in
 	ofCaptures  = 10_000 // packets of a window, fewer than a ring has places for
 	ofTheStudy  = 50_000 // ... in the study, of which not every one is reported
@@ -105,6 +102,60 @@ func judge(t *testing.T, tw *twin.Twin, met map[string]int, packets int, all boo
 	delete(met, beginnings)
 	for name, n := range met {
 		t.Errorf("%s: %q, met %d times, is no line of the list", tw.Name, name, n)
+	}
+}
+
+// recordings are runs of the model's traffic by twin and form, which several tests look at.
+var recordings = map[string]*pair{}
+
+// record is Record, once for all tests.
+func record(t *testing.T, tw *twin.Twin, form twin.Form) *pair {
+	t.Helper()
+	key := tw.Name + "/" + form.Name
+	if p := recordings[key]; p != nil {
+		return p
+	}
+	r, err := Record(tw, form)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recordings[key] = r.pair
+	return r.pair
+}
+
+// modelRun is a twin in a form beside its bytecode. Tofino 2's text is run by its plan, gets what Tofino 1's got, and has to answer alike. The study runs every
+// form by itself, for its packets are too many to be kept.
+func modelRun(t *testing.T, tw *twin.Twin, form twin.Form, target run.Target, packets int) *pair {
+	if study() {
+		p, err := openPair(tw, form, target, coins)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.host.close()
+		if err := p.feed(newMix(1, packets, mixFlows), min((packets+windows-1)/windows, ofTheStudy)); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	p := record(t, tw, form)
+	if target == run.Tofino1 {
+		return p
+	}
+	if err := execute(t, tw, target, nil); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestTextIsReached: the model's packets reach every branch, action, state and entry of a twin's text that packets can reach.
+func TestTextIsReached(t *testing.T) {
+	testutil.NeedRoot(t)
+	for _, tw := range twin.All() {
+		t.Run(tw.Name, func(t *testing.T) {
+			p := record(t, tw, tw.LastForm())
+			t.Run("coverage", func(t *testing.T) { checkCoverage(t, tw, p) })
+			t.Run("texts", func(t *testing.T) { checkTexts(t, tw, tw.LastForm(), p) })
+		})
 	}
 }
 

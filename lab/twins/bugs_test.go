@@ -1,19 +1,29 @@
+// Package twins plants bugs in the P4 twins and asks whether the comparison of make test finds them.
 package twins
 
 import (
 	"math/rand/v2"
 	"os"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/xdpmon/xdpmon/p4/tna/mutate"
+	"github.com/xdpmon/xdpmon/lab/twins/mutate"
+	_ "github.com/xdpmon/xdpmon/p4/all"
 	"github.com/xdpmon/xdpmon/p4/tna/run"
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
 	"github.com/xdpmon/xdpmon/tests/testutil"
+	"github.com/xdpmon/xdpmon/tests/twins"
+	_ "github.com/xdpmon/xdpmon/userspace/all"
 )
+
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(300) // recordings are large and stay
+	testutil.Main(m)
+}
 
 const (
 	bugsOfATwin = 16
@@ -104,7 +114,7 @@ func changesNothing(tw *twin.Twin, b *mutate.Bug) (why string, same bool) {
 			return f.why, true
 		}
 	}
-	if b.Row != nil && slices.ContainsFunc(tw.Unreachable, func(part string) bool { return strings.Contains(entryOf(b.Table, b.Row), part) }) ||
+	if b.Row != nil && slices.ContainsFunc(tw.Unreachable, func(part string) bool { return strings.Contains(twins.EntryOf(b.Table, b.Row), part) }) ||
 		b.Action != "" && slices.ContainsFunc(tw.Unreachable, func(part string) bool {
 			return strings.HasPrefix(part, "action ") && strings.HasSuffix(part, "."+b.Action)
 		}) {
@@ -130,9 +140,10 @@ func TestPlantedBugs(t *testing.T) {
 }
 
 func plant(t *testing.T, tw *twin.Twin, form twin.Form) (planted, found int) {
-	p := record(t, tw, form)
-	t.Run("coverage", func(t *testing.T) { checkCoverage(t, tw, p) })
-	t.Run("texts", func(t *testing.T) { checkTexts(t, tw, form, p) })
+	recording, err := twins.Record(tw, form)
+	if err != nil {
+		t.Fatal(err)
+	}
 	files, err := tw.Text(form)
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +164,7 @@ func plant(t *testing.T, tw *twin.Twin, form twin.Form) (planted, found int) {
 			err = tw.Ready(sw, run.Tofino1, form)
 		}
 		if err == nil {
-			err = p.play(sw)
+			err = recording.Play(sw)
 		}
 		b.Remove()
 		if why, same := changesNothing(tw, b); same {

@@ -1,0 +1,61 @@
+package twins
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/xdpmon/xdpmon/p4/tna/lang"
+	"github.com/xdpmon/xdpmon/p4/tna/run"
+	"github.com/xdpmon/xdpmon/p4/tna/twin"
+)
+
+// The model's traffic of every twin and form.
+const (
+	coins      = 7
+	mixPackets = 12_000
+	windows    = 3
+)
+
+// Recording is a run of the model's traffic through a twin in a form beside its bytecode; that of the last form can be played again.
+type Recording struct{ *pair }
+
+// Record runs a twin in a form beside its bytecode: the model's traffic, and what drives the twin as well for the text as it stands, for
+// the last form, of which there is a tape, and for those that are made for it. The host is closed afterwards.
+func Record(tw *twin.Twin, form twin.Form) (Recording, error) {
+	p, err := openPair(tw, form, run.Tofino1, coins)
+	if err != nil {
+		return Recording{}, err
+	}
+	defer p.host.close()
+	last := form.Name == tw.LastForm().Name
+	driven := last || form.Driven || form.Name == ""
+	if last {
+		p.tape = &tape{}
+	}
+	if err = p.feed(newMix(1, mixPackets, mixFlows), mixPackets/windows); err == nil && driven {
+		met, packets := maps.Clone(p.met), p.packets
+		err = p.drive()
+		p.met, p.packets = met, packets // how often a difference is met is stated for the model's traffic
+	}
+	if err != nil {
+		return Recording{}, fmt.Errorf("%s: %w", form.Name, err)
+	}
+	return Recording{p}, nil
+}
+
+// Play gives a switch what the twin got and compares all that was compared. The first difference is the error.
+func (r Recording) Play(sw *run.Switch) error { return r.play(sw) }
+
+// EntryOf names an entry of a table by its file, key and action.
+func EntryOf(t *lang.Table, r *lang.Row) string {
+	return fmt.Sprintf("%s %s %v %s%s", t.At.File, t.Name, r.Match, r.Action, argumentsOf(t.At.File, r.Args))
+}
+
+// argumentsOf an entry of a hand-written table; those of a generated one depend on parameters.
+func argumentsOf(file string, args []uint64) string {
+	if strings.HasSuffix(file, "/tables.p4") {
+		return ""
+	}
+	return fmt.Sprintf(" %x", args)
+}
