@@ -23,7 +23,7 @@ const module = "github.com/xdpmon/xdpmon"
 // left out are tests of other things than bpf/ and userspace/, and those that need time, load or a network: who waits for
 // them kills a mutant late, and who is disturbed kills it wrongly.
 const (
-	otherPackages = `^(loader(/(attach|detach|features|kernel|pin|pisa(/.*)?|privilege|status|watch))?|p4/tna|tests/(builder|contributing|house|isolated|netnstest|operator|testutil|traffic|windows)(/.*)?|cmd/xdpmon/internal(/.*)?)$`
+	otherPackages = `^(loader(/(attach|detach|features|kernel|pin|pisa(/.*)?|privilege|status|watch))?|p4/tna|tests/(builder|house|isolated|netnstest|operator|testutil|traffic|windows)(/.*)?|cmd/xdpmon/internal(/.*)?)$`
 	otherTests    = `(Live|Soak|Demo)([A-Z]|$)|^TestLong(Fuzz|Random)|UnderLoad$`
 )
 

@@ -144,6 +144,7 @@ func plant(t *testing.T, tw *twin.Twin, form twin.Form) (planted, found int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Run("texts", func(t *testing.T) { checkTexts(t, tw, form, recording) })
 	files, err := tw.Text(form)
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 )
 
 // files finds `<!-- file: PATH -->` followed by a fenced block.
-var files = regexp.MustCompile("(?s)<!-- file: (\\S+) -->\n```[a-z]+\n(.*?)\n```")
+var files = regexp.MustCompile("(?s)<!-- file: (\\S+) -->\n```[a-z0-9]+\n(.*?)\n```")
 
 func TestExampleAlgorithm(t *testing.T) {
 	testutil.NeedRoot(t)
@@ -27,7 +27,7 @@ func TestExampleAlgorithm(t *testing.T) {
 	for _, f := range exampleFiles(t) {
 		write(t, filepath.Join(tree, f.path), f.text)
 	}
-	run(t, tree, "go", "generate", "./bpf/syncount", "./userspace/all")
+	run(t, tree, "go", "generate", "./bpf/syncount", "./userspace/all", "./p4/all")
 	xdpmon := filepath.Join(t.TempDir(), "xdpmon")
 	run(t, tree, "go", "build", "-o", xdpmon, "./cmd/xdpmon")
 
@@ -47,6 +47,30 @@ func TestExampleAlgorithm(t *testing.T) {
 	}
 }
 
+// meeting are the tests that meet every algorithm and every twin, as far as they meet this one.
+var meeting = [][]string{
+	{"./tests/names", "./tests/house", "./p4", "./cmd/xdpmon", "-run", "^Test(Names|Rooms|Nothing|Imports|Twins|Registers|Stages|Papers|Algos|Pisa)"},
+	{"./tests/sweep", "-run", "Test.*/.*syncount|TestAnswers"},
+	{"./tests/twins", "-run", "TestModel/tofino./syncount"},
+	{"./tests/twins", "-run", "Test(TextIsReached|TimeStampsTurn|Captures|PlansAreExecuted)/syncount"},
+}
+
+// TestExamplePasses: what make test asks of every algorithm and twin holds for the example, once `make answers` has run.
+func TestExamplePasses(t *testing.T) {
+	testutil.NeedRoot(t)
+	testutil.NeedTool(t, "clang-19")
+	t.Setenv("XDPMON_TRACES", testutil.Traces(t)) // the copy has none beside it
+	tree := copyTree(t)
+	for _, f := range exampleFiles(t) {
+		write(t, filepath.Join(tree, f.path), f.text)
+	}
+	run(t, tree, "go", "generate", "./bpf/syncount", "./userspace/all", "./p4/all")
+	run(t, tree, "make", "answers")
+	for _, args := range meeting {
+		run(t, tree, "go", append([]string{"test", "-count", "1"}, args...)...)
+	}
+}
+
 type file struct{ path, text string }
 
 func exampleFiles(t *testing.T) []file {
@@ -58,8 +82,8 @@ func exampleFiles(t *testing.T) []file {
 	for _, m := range files.FindAllStringSubmatch(string(page), -1) {
 		found = append(found, file{m[1], m[2] + "\n"})
 	}
-	if len(found) != 3 {
-		t.Fatalf("CONTRIBUTING.md has %d files, want 3", len(found))
+	if len(found) != 7 {
+		t.Fatalf("CONTRIBUTING.md has %d files, want 7", len(found))
 	}
 	return found
 }
