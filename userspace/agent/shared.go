@@ -13,6 +13,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/bus"
+	"github.com/xdpmon/xdpmon/userspace/bus/client"
 	"github.com/xdpmon/xdpmon/userspace/keys"
 	"github.com/xdpmon/xdpmon/userspace/outlet"
 	"github.com/xdpmon/xdpmon/userspace/session"
@@ -21,7 +22,7 @@ import (
 // linked is the agent's side of the bus, and what it has been told there. The agent's lock guards it.
 type linked struct {
 	cfg     *config.Bus
-	link    *bus.Link
+	link    *client.Link
 	holder  *keys.Holder
 	plan    *bus.Plan
 	refused map[string]string // measurements that cannot be carried out here, and why
@@ -70,7 +71,7 @@ func (a *Agent) openLink(cfg *config.Bus) (*linked, error) {
 			a.log.Warn(text, "certificate", cfg.Keys.Certificate)
 		}
 	}
-	link, err := bus.Open(bus.Options{Name: cfg.Name, Servers: cfg.Servers, TLS: secure, Buffer: int(cfg.Buffer), Software: a.opts.Version, Log: a.log,
+	link, err := client.Open(client.Options{Name: cfg.Name, Servers: cfg.Servers, TLS: secure, Buffer: int(cfg.Buffer), Software: a.opts.Version, Log: a.log,
 		Clock: outlet.Monotonic, Wall: func() int64 { return time.Now().UnixNano() },
 		Plan:    func(p *bus.Plan) { a.take(l, p) },
 		Refused: func() map[string]string { a.mu.Lock(); defer a.mu.Unlock(); return maps.Clone(l.refused) },
@@ -263,7 +264,7 @@ func (a *Agent) ahead() int64 {
 
 // BusHealth is how the agent gets on with its coordinator.
 type BusHealth struct {
-	bus.Health
+	client.Health
 	Refused map[string]string `json:"refused_measurements,omitempty"`
 	Expires string            `json:"certificate_expires,omitempty"`
 }

@@ -4,7 +4,7 @@
 // An agent publishes batches on a subject that bears its name, in order, and says hello again and again. The coordinator answers on the
 // agent's other subject with what it has received and used. What was not received is sent again from there on (go back N); what was used
 // is forgotten. The answer goes to the subject of whoever the first one belongs to, never to a reply subject that a message names: nobody
-// makes the coordinator speak elsewhere.
+// makes the coordinator speak elsewhere. Package client is an agent's side of it, package server the NATS server that a coordinator brings.
 package bus
 
 import (

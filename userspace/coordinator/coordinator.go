@@ -25,6 +25,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/bus"
+	"github.com/xdpmon/xdpmon/userspace/bus/server"
 	"github.com/xdpmon/xdpmon/userspace/feed"
 	"github.com/xdpmon/xdpmon/userspace/keys"
 	"github.com/xdpmon/xdpmon/userspace/outlet"
@@ -53,8 +54,8 @@ type Coordinator struct {
 	log     *slog.Logger
 	out     *outlet.Set
 	holder  *keys.Holder
-	lock    *os.File    // of the data
-	server  *bus.Server // nil with an external one
+	lock    *os.File       // of the data
+	server  *server.Server // nil with an external one
 	conn    *nats.Conn
 	kept    *kept
 	engine  *engine
@@ -200,7 +201,7 @@ func (c *Coordinator) connect() (err error) {
 	if c.lock, err = lock(c.cfg.Data); err != nil {
 		return err
 	}
-	o := bus.ServerOptions{Listen: b.Listen, Store: filepath.Join(c.cfg.Data, "bus"), Message: int(c.cfg.Limits.Message), Agents: c.cfg.Limits.Agents,
+	o := server.Options{Listen: b.Listen, Store: filepath.Join(c.cfg.Data, "bus"), Message: int(c.cfg.Limits.Message), Agents: c.cfg.Limits.Agents,
 		Name: "coordinator", Log: c.log, Identify: c.identify}
 	if c.holder != nil {
 		o.TLS = c.holder.Server()
@@ -211,7 +212,7 @@ func (c *Coordinator) connect() (err error) {
 			o.Peers = c.holder.Peers()
 		}
 	}
-	if c.server, err = bus.Serve(o); err != nil {
+	if c.server, err = server.Serve(o); err != nil {
 		return err
 	}
 	c.conn, err = c.server.Connect(options...)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/bus"
+	"github.com/xdpmon/xdpmon/userspace/bus/client"
 	"github.com/xdpmon/xdpmon/userspace/feed"
 	"github.com/xdpmon/xdpmon/userspace/keys"
 	"github.com/xdpmon/xdpmon/userspace/outlet"
@@ -145,7 +146,7 @@ limits: {rate: %d, message: 1MiB}
 
 // agent is one whose windows a test makes.
 type agentUnderTest struct {
-	*bus.Link
+	*client.Link
 	hub  feed.Hub
 	sent uint64
 	last int64
@@ -167,7 +168,7 @@ func (s *site) agentAs(name string, linger time.Duration, servers ...string) *ag
 		s.t.Fatal(err)
 	}
 	a := &agentUnderTest{}
-	a.Link, err = bus.Open(bus.Options{Name: name, Renew: func() { a.mu.Lock(); defer a.mu.Unlock(); a.renewed++ },
+	a.Link, err = client.Open(client.Options{Name: name, Renew: func() { a.mu.Lock(); defer a.mu.Unlock(); a.renewed++ },
 		Message: func(m bus.Message) { a.mu.Lock(); defer a.mu.Unlock(); a.told = append(a.told, string(m.Data)) }, Servers: servers, TLS: h.Client(), Buffer: 4 << 20, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Plan: func(*bus.Plan) {}, Refused: func() map[string]string { return nil }, Clock: func() int64 { return outlet.Monotonic() + int64(s.skew[name]) },
 		Wall: func() int64 { return time.Now().UnixNano() }, Hello: s.hello, Linger: linger}, &a.hub, func(string) bool { return true })

@@ -1,6 +1,10 @@
-package bus
+package client
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/xdpmon/xdpmon/userspace/bus"
+)
 
 // sampled is how many hellos a clock is known from. One of them is enough; the one with the shortest way there and back says most.
 const sampled = 16
@@ -38,13 +42,13 @@ func (c *clocks) forget() {
 }
 
 // now is the best that the samples say. An old one has drifted.
-func (c *clocks) now(at int64) Clock {
+func (c *clocks) now(at int64) bus.Clock {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	best := Clock{}
+	best := bus.Clock{}
 	for _, s := range c.samples {
 		if err := s.err + int64(drift*float64(at-s.at)); !best.Known || err < best.Error {
-			best = Clock{Known: true, Offset: s.offset, Error: err}
+			best = bus.Clock{Known: true, Offset: s.offset, Error: err}
 		}
 	}
 	return best

@@ -1,4 +1,4 @@
-package bus
+package client
 
 import (
 	"bytes"
@@ -11,6 +11,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/xdpmon/xdpmon/tests/testutil"
+	"github.com/xdpmon/xdpmon/userspace/bus"
+	"github.com/xdpmon/xdpmon/userspace/bus/server"
 	"github.com/xdpmon/xdpmon/userspace/feed"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
@@ -37,26 +40,26 @@ func (w *written) count(text string) int {
 type central struct {
 	t       *testing.T
 	conn    *nats.Conn
-	hellos  chan Hello
-	batches chan Batch
+	hellos  chan bus.Hello
+	batches chan bus.Batch
 }
 
-func newCentral(t *testing.T) (*central, *Server) {
+func newCentral(t *testing.T) (*central, *server.Server) {
 	t.Helper()
-	s, err := Serve(ServerOptions{Listen: "127.0.0.1:0", Store: t.TempDir(), Message: DefaultMessage, Agents: 4, Name: "central", Log: slog.New(slog.DiscardHandler)})
+	s, err := server.Serve(server.Options{Listen: "127.0.0.1:0", Store: t.TempDir(), Message: bus.DefaultMessage, Agents: 4, Name: "central", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	c := &central{t: t, hellos: make(chan Hello, 10000), batches: make(chan Batch, 10000)}
+	c := &central{t: t, hellos: make(chan bus.Hello, 10000), batches: make(chan bus.Batch, 10000)}
 	if c.conn, err = s.Connect(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.conn.Close)
-	if _, err := c.conn.Subscribe(UpAll, func(m *nats.Msg) {
-		if h, err := DecodeHello(m.Data); err == nil && m.Subject == HelloSubject("host.1") {
+	if _, err := c.conn.Subscribe(bus.UpAll, func(m *nats.Msg) {
+		if h, err := bus.DecodeHello(m.Data); err == nil && m.Subject == bus.HelloSubject("host.1") {
 			c.hellos <- h
-		} else if b, err := DecodeBatch(m.Data); err == nil && m.Subject == DataSubject("host.1") {
+		} else if b, err := bus.DecodeBatch(m.Data); err == nil && m.Subject == bus.DataSubject("host.1") {
 			c.batches <- b
 		} else {
 			t.Errorf("%s: no message", m.Subject)
@@ -68,7 +71,7 @@ func newCentral(t *testing.T) (*central, *Server) {
 }
 
 // hello waits for one that is as it should be.
-func (c *central) hello(what string, good func(Hello) bool) Hello {
+func (c *central) hello(what string, good func(bus.Hello) bool) bus.Hello {
 	c.t.Helper()
 	for late := time.After(time.Minute); ; {
 		select {
@@ -82,23 +85,23 @@ func (c *central) hello(what string, good func(Hello) bool) Hello {
 	}
 }
 
-func (c *central) batch() Batch {
+func (c *central) batch() bus.Batch {
 	c.t.Helper()
 	select {
 	case b := <-c.batches:
 		return b
 	case <-time.After(time.Minute):
 		c.t.Fatal("no batch")
-		return Batch{}
+		return bus.Batch{}
 	}
 }
 
-func (c *central) answer(a Answer) {
+func (c *central) answer(a bus.Answer) {
 	c.t.Helper()
-	a.Version = Version
-	data, err := Encode(a)
+	a.Version = bus.Version
+	data, err := bus.Encode(a)
 	if err == nil {
-		err = c.conn.Publish(DownSubject("host.1"), data)
+		err = c.conn.Publish(bus.DownSubject("host.1"), data)
 	}
 	if err != nil {
 		c.t.Fatal(err)
@@ -110,22 +113,22 @@ func TestLink(t *testing.T) {
 	c, s := newCentral(t)
 	var mu sync.Mutex
 	var plans []uint64
-	var told []Message
+	var told []bus.Message
 	renewed := 0
 	var log written
 	const boot = int64(1_700_000_000e9)
 	var hub feed.Hub
 	l, err := Open(Options{Name: "host.1", Servers: []string{"nats://" + s.Address()}, Buffer: 3000, Software: "1.2", Log: slog.New(slog.NewTextHandler(&log, nil)),
-		Plan:    func(p *Plan) { mu.Lock(); plans = append(plans, p.Revision); mu.Unlock() },
+		Plan:    func(p *bus.Plan) { mu.Lock(); plans = append(plans, p.Revision); mu.Unlock() },
 		Refused: func() map[string]string { return map[string]string{"b": "why"} },
-		Message: func(m Message) { mu.Lock(); told = append(told, m); mu.Unlock() },
+		Message: func(m bus.Message) { mu.Lock(); told = append(told, m); mu.Unlock() },
 		Renew:   func() { mu.Lock(); renewed++; mu.Unlock() },
 		Clock:   func() int64 { return time.Now().UnixNano() - boot }, Wall: func() int64 { return time.Now().UnixNano() + 5e9 },
 		Hello: 10 * time.Millisecond, Linger: time.Millisecond}, &hub, func(instance string) bool { return instance == "m/eth0" })
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := c.hello("at first", func(Hello) bool { return true })
+	first := c.hello("at first", func(bus.Hello) bool { return true })
 	if first.Life&1 == 0 || first.Number != 0 || first.Oldest != 1 || first.Revision != 0 || first.Lost != 0 || first.Software != "1.2" || first.Clock.Known ||
 		first.Refused["b"] != "why" || first.Wall < boot+5e9-1e9 || first.Wall > boot+5e9+60e9 {
 		t.Errorf("%+v", first)
@@ -140,15 +143,15 @@ func TestLink(t *testing.T) {
 		string(i.Message) != "x" || i.Number != 3 || i.Time != 77 {
 		t.Errorf("%+v", b)
 	}
-	c.answer(Answer{Life: first.Life + 2, Run: 4, Received: 1, Used: 1, Plan: &Plan{Revision: 9}}) // to another life
-	c.answer(Answer{Life: first.Life, Run: 5, Asked: first.Time, Time: time.Now().UnixNano(), Received: 1, Plan: &Plan{Revision: 8}, Told: 2, Complaint: "no good",
-		Messages: []Message{{"m/eth0", "heard", []byte("one")}, {"m/eth0", "heard", []byte("two")}}})
-	h := c.hello("with the plan", func(h Hello) bool { return h.Revision == 8 })
+	c.answer(bus.Answer{Life: first.Life + 2, Run: 4, Received: 1, Used: 1, Plan: &bus.Plan{Revision: 9}}) // to another life
+	c.answer(bus.Answer{Life: first.Life, Run: 5, Asked: first.Time, Time: time.Now().UnixNano(), Received: 1, Plan: &bus.Plan{Revision: 8}, Told: 2, Complaint: "no good",
+		Messages: []bus.Message{{Instance: "m/eth0", Algorithm: "heard", Data: []byte("one")}, {Instance: "m/eth0", Algorithm: "heard", Data: []byte("two")}}})
+	h := c.hello("with the plan", func(h bus.Hello) bool { return h.Revision == 8 })
 	if !h.Clock.Known || h.Clock.Offset < boot-30e9 || h.Clock.Offset > boot+30e9 || h.Number != 1 {
 		t.Errorf("%+v", h)
 	}
-	c.answer(Answer{Life: first.Life, Run: 5, Received: 1, Plan: &Plan{Revision: 8}, Told: 3, Complaint: "no good", Messages: []Message{{"m", "heard", []byte("three")}}})
-	heeds(t, "all messages", func() bool { mu.Lock(); defer mu.Unlock(); return len(told) == 3 })
+	c.answer(bus.Answer{Life: first.Life, Run: 5, Received: 1, Plan: &bus.Plan{Revision: 8}, Told: 3, Complaint: "no good", Messages: []bus.Message{{Instance: "m", Algorithm: "heard", Data: []byte("three")}}})
+	testutil.Wait(t, "all messages", func() bool { mu.Lock(); defer mu.Unlock(); return len(told) == 3 })
 	mu.Lock()
 	if !slices.Equal(plans, []uint64{8}) || renewed != 1 || string(told[0].Data)+string(told[2].Data) != "onethree" { // with another run everything is new
 		t.Errorf("plans %v, renewed %d times, told %q", plans, renewed, told)
@@ -161,8 +164,8 @@ func TestLink(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 
-	c.answer(Answer{Life: first.Life, Run: 5, Received: 1, Used: 1, Told: 4}) // a message is lost
-	heeds(t, "instances begin anew", func() bool { mu.Lock(); defer mu.Unlock(); return renewed == 2 })
+	c.answer(bus.Answer{Life: first.Life, Run: 5, Received: 1, Used: 1, Told: 4}) // a message is lost
+	testutil.Wait(t, "instances begin anew", func() bool { mu.Lock(); defer mu.Unlock(); return renewed == 2 })
 	for _, instance := range []string{"other", "m/eth0"} {
 		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "lean", Interface: instance, Snapshot: []byte("s")}})
 	}
@@ -174,7 +177,7 @@ func TestLink(t *testing.T) {
 	if b := c.batch(); b.Number != 3 || len(b.Items) != 1 || !b.Items[0].Begins || b.Items[0].Measurement != "m" {
 		t.Errorf("%+v", b)
 	}
-	c.answer(Answer{Life: first.Life, Run: 6, Received: 1, Used: 1}) // another coordinator, who knows of the first one
+	c.answer(bus.Answer{Life: first.Life, Run: 6, Received: 1, Used: 1}) // another coordinator, who knows of the first one
 	for want := uint64(2); want <= 3; want++ {
 		if b := c.batch(); b.Number != want {
 			t.Errorf("batch %d comes again, want %d", b.Number, want)
@@ -184,17 +187,17 @@ func TestLink(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 
-	l.Say("m", "heard", 1, 0, make([]byte, DefaultMessage)) // no message is so large
-	heeds(t, "what is too large is lost", func() bool { return l.Health().Messages == 1 })
+	l.Say("m", "heard", 1, 0, make([]byte, bus.DefaultMessage)) // no message is so large
+	testutil.Wait(t, "what is too large is lost", func() bool { return l.Health().Messages == 1 })
 	for range 2 { // there is room for one and no more: batch 2 goes, a window, and batch 3, a beginning
 		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "lean", Interface: "m/eth0", Snapshot: make([]byte, 2000)}})
 		c.batch()
 	}
-	h = c.hello("with losses", func(h Hello) bool { return h.Lost == 2 })
+	h = c.hello("with losses", func(h bus.Hello) bool { return h.Lost == 2 })
 	if h.Oldest != 5 || h.Number != 5 {
 		t.Errorf("%+v", h)
 	}
-	heeds(t, "a lost beginning is said again", func() bool { mu.Lock(); defer mu.Unlock(); return renewed == 4 })
+	testutil.Wait(t, "a lost beginning is said again", func() bool { mu.Lock(); defer mu.Unlock(); return renewed == 4 })
 	if h := l.Health(); h.Lost != 2 || h.Messages != 1 || h.Waiting == 0 {
 		t.Errorf("%+v", h)
 	}
@@ -211,7 +214,7 @@ func TestLink(t *testing.T) {
 			break
 		}
 	}
-	c.answer(Answer{Life: first.Life, Run: 6, Received: 6, Used: 6})
+	c.answer(bus.Answer{Life: first.Life, Run: 6, Received: 6, Used: 6})
 	<-closed
 }
 
@@ -224,7 +227,7 @@ func TestWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Say("m", "heard", 1, 0, []byte("x"))
-	heeds(t, "a batch waits", func() bool { return l.Health().Waiting == 1 })
+	testutil.Wait(t, "a batch waits", func() bool { return l.Health().Waiting == 1 })
 	if h := l.Health(); h.Connected || h.Messages != 0 || h.Sent != 0 || h.Bytes == 0 || h.Answered != -1 {
 		t.Errorf("%+v", h)
 	}

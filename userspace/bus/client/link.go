@@ -1,4 +1,5 @@
-package bus
+// Package client is an agent's side of the bus: windows are queued, sent in batches, and kept until the coordinator has used them.
+package client
 
 import (
 	"context"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/xdpmon/xdpmon/userspace/bus"
 	"github.com/xdpmon/xdpmon/userspace/feed"
 )
 
@@ -28,11 +30,11 @@ type Options struct {
 	Software string
 	Log      *slog.Logger
 	// Plan is told the plan, whenever it is another one.
-	Plan func(*Plan)
+	Plan func(*bus.Plan)
 	// Refused says which measurements of the plan cannot be carried out here, and why.
 	Refused func() map[string]string
 	// Message is told what an algorithm's coordinator has to say to it.
-	Message func(Message)
+	Message func(bus.Message)
 	// Renew is told that something of that is lost, or may be: instances have to say that they begin anew.
 	Renew func()
 	// Clock is the one that windows are told with, ns; Wall is the wall's.
@@ -61,7 +63,7 @@ type Link struct {
 	clocks clocks
 	wake   chan struct{}
 	greet  chan struct{}
-	said   chan Item
+	said   chan bus.Item
 	done   sync.WaitGroup
 	ended  chan struct{} // collect has
 	cancel context.CancelFunc
@@ -69,7 +71,7 @@ type Link struct {
 	mu        sync.Mutex
 	queue     queue
 	run       uint64 // of the coordinator
-	plan      *Plan
+	plan      *bus.Plan
 	progress  time.Time // when the coordinator received something, or was last sent something again
 	heard     time.Time
 	missed    content            // what was lost before it was in a batch
@@ -86,7 +88,7 @@ type speaker struct{ instance, algorithm string }
 
 // Open begins to speak: with whoever answers, as soon as somebody does. Windows are those of the hub whose instance shared says.
 func Open(o Options, hub *feed.Hub, shared func(instance string) bool) (*Link, error) {
-	if err := CheckName(o.Name); err != nil {
+	if err := bus.CheckName(o.Name); err != nil {
 		return nil, err
 	}
 	if o.Hello == 0 {
@@ -99,14 +101,14 @@ func Open(o Options, hub *feed.Hub, shared func(instance string) bool) (*Link, e
 	if _, err := rand.Read(b[:]); err != nil {
 		return nil, fmt.Errorf("draw a number: %w", err)
 	}
-	l := &Link{opts: o, life: binary.LittleEndian.Uint64(b[:]) | 1, wake: make(chan struct{}, 1), greet: make(chan struct{}, 1), said: make(chan Item, 4096),
+	l := &Link{opts: o, life: binary.LittleEndian.Uint64(b[:]) | 1, wake: make(chan struct{}, 1), greet: make(chan struct{}, 1), said: make(chan bus.Item, 4096),
 		ended: make(chan struct{}), numbers: map[speaker]uint64{},
 		queue: queue{limit: o.Buffer}, progress: time.Now()}
 	var err error
 	if l.conn, err = nats.Connect(strings.Join(o.Servers, ","), l.options()...); err != nil {
 		return nil, fmt.Errorf("connect to the coordinator: %w", err)
 	}
-	sub, err := l.conn.Subscribe(DownSubject(o.Name), func(m *nats.Msg) { l.answered(m.Data) })
+	sub, err := l.conn.Subscribe(bus.DownSubject(o.Name), func(m *nats.Msg) { l.answered(m.Data) })
 	if err == nil {
 		err = sub.SetPendingLimits(1024, 16<<20)
 	}
@@ -199,7 +201,7 @@ func (l *Link) collect(shared func(string) bool) {
 		if e.Line == nil || e.Line.Snapshot == nil || !shared(e.Line.Interface) {
 			continue
 		}
-		l.put(Item{Measurement: rule(e.Line.Interface), Instance: e.Line.Interface, Algorithm: e.Line.Algorithm, Snapshot: e.Line.Snapshot})
+		l.put(bus.Item{Measurement: rule(e.Line.Interface), Instance: e.Line.Interface, Algorithm: e.Line.Algorithm, Snapshot: e.Line.Snapshot})
 	}
 }
 
@@ -211,12 +213,12 @@ func (l *Link) Say(instance, algorithm string, at int64, lost uint64, data []byt
 	l.numbers[who] += lost + 1
 	n := l.numbers[who]
 	l.mu.Unlock()
-	l.put(Item{Measurement: rule(instance), Instance: instance, Algorithm: algorithm, Message: data, Number: n, Time: at})
+	l.put(bus.Item{Measurement: rule(instance), Instance: instance, Algorithm: algorithm, Message: data, Number: n, Time: at})
 }
 
 // Begin says that an instance knows nothing of what it was told.
 func (l *Link) Begin(instance, algorithm string) {
-	l.put(Item{Measurement: rule(instance), Instance: instance, Algorithm: algorithm, Begins: true})
+	l.put(bus.Item{Measurement: rule(instance), Instance: instance, Algorithm: algorithm, Begins: true})
 }
 
 // rule of an instance: what is in front of its interface.
@@ -225,7 +227,7 @@ func rule(instance string) string {
 	return name
 }
 
-func (l *Link) put(i Item) {
+func (l *Link) put(i bus.Item) {
 	select {
 	case l.said <- i:
 	default:
@@ -248,7 +250,7 @@ func (l *Link) lost() content {
 
 // room is how much of a message items may take: the rest of a batch has its bounds.
 func (l *Link) room() int {
-	most := DefaultMessage
+	most := bus.DefaultMessage
 	if n := l.conn.MaxPayload(); n > 0 {
 		most = int(n)
 	}
@@ -257,7 +259,7 @@ func (l *Link) room() int {
 
 // gather makes batches of what is said at about the same time.
 func (l *Link) gather(ctx context.Context) {
-	var items []Item
+	var items []bus.Item
 	size := 0
 	seal := func() {
 		if len(items) > 0 {
@@ -282,7 +284,7 @@ func (l *Link) gather(ctx context.Context) {
 				l.lose(contentOf(i))
 				continue
 			}
-			if size+n > l.room() || len(items) == MaxItems {
+			if size+n > l.room() || len(items) == bus.MaxItems {
 				seal()
 			}
 			if len(items) == 0 {
@@ -295,11 +297,11 @@ func (l *Link) gather(ctx context.Context) {
 	}
 }
 
-func (l *Link) seal(items []Item) {
+func (l *Link) seal(items []bus.Item) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := l.queue.last + 1
-	data, err := Encode(Batch{Version: Version, Life: l.life, Number: n, Oldest: l.queue.oldest(), Clock: l.clocks.now(l.opts.Clock()), Items: items})
+	data, err := bus.Encode(bus.Batch{Version: bus.Version, Life: l.life, Number: n, Oldest: l.queue.oldest(), Clock: l.clocks.now(l.opts.Clock()), Items: items})
 	if err != nil {
 		l.opts.Log.Error("a batch cannot be written", "error", err)
 		l.missed.add(contentOf(items...))
@@ -344,7 +346,7 @@ func (l *Link) sendAll() {
 		if !ok {
 			return
 		}
-		if err := l.conn.Publish(DataSubject(l.opts.Name), s.data); err != nil {
+		if err := l.conn.Publish(bus.DataSubject(l.opts.Name), s.data); err != nil {
 			l.mu.Lock()
 			l.queue.sent = min(l.queue.sent, s.number-1)
 			l.mu.Unlock()
@@ -373,7 +375,7 @@ func (l *Link) hello() {
 	unheard := l.lost().begins != l.renewed
 	l.renewed = l.lost().begins
 	now := l.opts.Clock()
-	h := Hello{Version: Version, Life: l.life, Time: now, Number: l.queue.last, Oldest: l.queue.oldest(), Lost: l.lost().windows, Software: l.opts.Software,
+	h := bus.Hello{Version: bus.Version, Life: l.life, Time: now, Number: l.queue.last, Oldest: l.queue.oldest(), Lost: l.lost().windows, Software: l.opts.Software,
 		Wall: l.opts.Wall() - now, Clock: l.clocks.now(now), Refused: refused}
 	if l.plan != nil {
 		h.Revision = l.plan.Revision
@@ -382,9 +384,9 @@ func (l *Link) hello() {
 	if unheard { // that an instance begins has to arrive
 		l.opts.Renew()
 	}
-	data, err := Encode(h)
+	data, err := bus.Encode(h)
 	if err == nil {
-		err = l.conn.Publish(HelloSubject(l.opts.Name), data)
+		err = l.conn.Publish(bus.HelloSubject(l.opts.Name), data)
 	}
 	if err != nil && !errors.Is(err, nats.ErrConnectionReconnecting) && !errors.Is(err, nats.ErrReconnectBufExceeded) {
 		l.opts.Log.Warn("say hello to the coordinator", "error", err)
@@ -394,7 +396,7 @@ func (l *Link) hello() {
 // answered takes what the coordinator says.
 func (l *Link) answered(data []byte) {
 	received := l.opts.Clock()
-	a, err := DecodeAnswer(data)
+	a, err := bus.DecodeAnswer(data)
 	if err != nil {
 		l.opts.Log.Warn("the coordinator says what is no answer", "error", err)
 		return
@@ -444,7 +446,7 @@ func (l *Link) answered(data []byte) {
 }
 
 // Clock is how this host's clock stands to the coordinator's.
-func (l *Link) Clock() Clock { return l.clocks.now(l.opts.Clock()) }
+func (l *Link) Clock() bus.Clock { return l.clocks.now(l.opts.Clock()) }
 
 // Health is how a link fares.
 type Health struct {

@@ -1,4 +1,6 @@
-package bus
+package client
+
+import "github.com/xdpmon/xdpmon/userspace/bus"
 
 // sealed is a batch as it is sent.
 type sealed struct {
@@ -14,7 +16,7 @@ func (c *content) add(o content) {
 	c.windows, c.messages, c.begins = c.windows+o.windows, c.messages+o.messages, c.begins+o.begins
 }
 
-func contentOf(items ...Item) (c content) {
+func contentOf(items ...bus.Item) (c content) {
 	for _, i := range items {
 		switch {
 		case i.Begins:

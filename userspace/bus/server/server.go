@@ -1,4 +1,5 @@
-package bus
+// Package server is the NATS server inside of a coordinator. It alone links one.
+package server
 
 import (
 	"crypto/rand"
@@ -17,12 +18,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
+	natsserver "github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+
+	"github.com/xdpmon/xdpmon/userspace/bus"
 )
 
-// ServerOptions of the NATS server inside of a coordinator.
-type ServerOptions struct {
+// Options of the NATS server inside of a coordinator.
+type Options struct {
 	Listen  string // host:port
 	TLS     *tls.Config
 	Store   string // folder of JetStream's files
@@ -39,8 +42,8 @@ type ServerOptions struct {
 
 // Server is the NATS server of a coordinator. Whoever connects may publish and hear under the name of its certificate, and nothing else.
 type Server struct {
-	opts   ServerOptions
-	nats   *server.Server
+	opts   Options
+	nats   *natsserver.Server
 	secret string // of the coordinator's own connection
 
 	refused    atomic.Uint64 // connections
@@ -60,7 +63,7 @@ type admitted struct {
 const perName = 4
 
 // Serve starts a server.
-func Serve(o ServerOptions) (*Server, error) {
+func Serve(o Options) (*Server, error) {
 	host, port, err := split(o.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %q: %w", o.Listen, err)
@@ -73,7 +76,7 @@ func Serve(o ServerOptions) (*Server, error) {
 		return nil, fmt.Errorf("draw a secret: %w", err)
 	}
 	s := &Server{opts: o, secret: hex.EncodeToString(b[:]), conns: map[string][]admitted{}}
-	opts := &server.Options{
+	opts := &natsserver.Options{
 		ServerName: o.Name, Host: host, Port: port, NoSigs: true, NoLog: true, DisableJetStreamBanner: true, NoHeaderSupport: false,
 		MaxPayload: int32(o.Message), MaxPending: 64 << 20, MaxConn: o.Agents + 16, MaxSubs: 128, MaxControlLine: 1024,
 		WriteDeadline: 5 * time.Second, PingInterval: 10 * time.Second, MaxPingsOut: 2, AuthTimeout: 30,
@@ -88,7 +91,7 @@ func Serve(o ServerOptions) (*Server, error) {
 			return nil, err
 		}
 	}
-	if s.nats, err = server.NewServer(opts); err != nil {
+	if s.nats, err = natsserver.NewServer(opts); err != nil {
 		return nil, fmt.Errorf("start the bus: %w", err)
 	}
 	s.nats.SetLoggerV2(logged{s}, false, false, false)
@@ -116,12 +119,12 @@ func vacant(addresses ...string) error {
 }
 
 // join makes the server one of a cluster.
-func (s *Server) join(opts *server.Options) error {
+func (s *Server) join(opts *natsserver.Options) error {
 	host, port, err := split(s.opts.Cluster)
 	if err != nil {
 		return fmt.Errorf("cluster on %q: %w", s.opts.Cluster, err)
 	}
-	opts.Cluster = server.ClusterOpts{Name: "xdpmon", Host: host, Port: port, TLSConfig: s.opts.Peers, TLSTimeout: 10, PoolSize: 1}
+	opts.Cluster = natsserver.ClusterOpts{Name: "xdpmon", Host: host, Port: port, TLSConfig: s.opts.Peers, TLSTimeout: 10, PoolSize: 1}
 	for _, r := range s.opts.Routes {
 		opts.Routes = append(opts.Routes, &url.URL{Scheme: "nats-route", Host: r})
 	}
@@ -135,13 +138,13 @@ func split(address string) (host string, port int, err error) {
 	}
 	port, err = strconv.Atoi(text)
 	if port == 0 {
-		port = server.RANDOM_PORT
+		port = natsserver.RANDOM_PORT
 	}
 	return host, port, err
 }
 
-// Check implements server.Authentication.
-func (s *Server) Check(c server.ClientAuthentication) bool {
+// Check implements natsserver.Authentication.
+func (s *Server) Check(c natsserver.ClientAuthentication) bool {
 	name, err := s.who(c)
 	if err != nil {
 		s.refused.Add(1)
@@ -149,18 +152,18 @@ func (s *Server) Check(c server.ClientAuthentication) bool {
 		return false
 	}
 	if name == "" {
-		c.RegisterUser(&server.User{Username: "coordinator"})
+		c.RegisterUser(&natsserver.User{Username: "coordinator"})
 		return true
 	}
-	c.RegisterUser(&server.User{Username: name, Permissions: &server.Permissions{
-		Publish:   &server.SubjectPermission{Allow: []string{DataSubject(name), HelloSubject(name)}},
-		Subscribe: &server.SubjectPermission{Allow: []string{DownSubject(name)}},
+	c.RegisterUser(&natsserver.User{Username: name, Permissions: &natsserver.Permissions{
+		Publish:   &natsserver.SubjectPermission{Allow: []string{bus.DataSubject(name), bus.HelloSubject(name)}},
+		Subscribe: &natsserver.SubjectPermission{Allow: []string{bus.DownSubject(name)}},
 	}})
 	return true
 }
 
 // who is at the other end: "" for the coordinator itself.
-func (s *Server) who(c server.ClientAuthentication) (string, error) {
+func (s *Server) who(c natsserver.ClientAuthentication) (string, error) {
 	if token := c.GetOpts().Token; token != "" {
 		if subtle.ConstantTimeCompare([]byte(token), []byte(s.secret)) != 1 {
 			return "", errors.New("it knows no secret of this coordinator's")
@@ -178,7 +181,7 @@ func (s *Server) who(c server.ClientAuthentication) (string, error) {
 			return "", err
 		}
 	}
-	if err := CheckName(name); err != nil {
+	if err := bus.CheckName(name); err != nil {
 		return "", err
 	}
 	return name, s.admit(name, admitted{c.GetID(), serial})
