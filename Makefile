@@ -5,7 +5,7 @@ GO ?= .ci/go
 IN_LAB = cd lab && ../.ci/go
 BIN ?= bin/xdpmon
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo -E env PATH=$$PATH)
-RACE = cmd/xdpmon userspace/agent userspace/agent/config userspace/bus/... userspace/capture userspace/coordinator userspace/keys userspace/outlet userspace/prom \
+RACE = cmd/xdpmon userspace/agent userspace/agent/config userspace/bus/... userspace/capture userspace/coordinator userspace/coordinator/config userspace/keys userspace/outlet userspace/prom \
 	userspace/report userspace/session demo/emulator
 # What of these is long, and has one goroutine: without the race detector.
 SINGLE = FourHosts|SuspectLink|^TestRestarts$$

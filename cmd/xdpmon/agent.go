@@ -15,7 +15,9 @@ import (
 	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/manager"
 	"github.com/xdpmon/xdpmon/userspace/agent"
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
+	file "github.com/xdpmon/xdpmon/userspace/config"
 	"github.com/xdpmon/xdpmon/userspace/outlet"
+	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 )
 
 //go:generate sh -c "go run . agent --schema >../../deploy/agent.schema.json"
@@ -69,14 +71,14 @@ func runAgent(env *environment, o *agentOptions) error {
 		return err
 	}
 	defer stop()
-	return configError(env.engine.agent(ctx, agent.Options{Path: o.config, Log: func(l config.Log) slog.Handler { return newLogger(env, l) },
+	return configError(env.engine.agent(ctx, agent.Options{Path: o.config, Log: func(l settings.Log) slog.Handler { return newLogger(env, l) },
 		Notify: manager.Notify,
 		Settle: env.engine.settleAgent, Reload: reload, Stdout: env.stdout, Version: version(), Kernel: env.kernel, Watchdog: watchdog}))
 }
 
 // configError is one of usage: the message says where and what is allowed.
 func configError(err error) error {
-	if problems := (*config.Error)(nil); errors.As(err, &problems) {
+	if problems := (*file.Error)(nil); errors.As(err, &problems) {
 		return &usage{err}
 	}
 	return err
@@ -91,7 +93,7 @@ func checkConfig[T any](env *environment, path string, load func(string) (*T, er
 	if err != nil {
 		return err
 	}
-	if text := config.Exposed(path); text != "" {
+	if text := file.Exposed(path); text != "" {
 		fmt.Fprintf(env.stderr, "xdpmon: %s\n", text)
 	}
 	return env.printLines(append([]string{path + " is right"}, lines...)...)
@@ -132,7 +134,7 @@ func agentSignals(env *environment, cancel func()) (reload <-chan os.Signal, sto
 }
 
 // newLogger writes to standard error.
-func newLogger(env *environment, l config.Log) slog.Handler {
+func newLogger(env *environment, l settings.Log) slog.Handler {
 	return outlet.NewLogger(env.stderr, l, env.getenv("JOURNAL_STREAM") != "")
 }
 

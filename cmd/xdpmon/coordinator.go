@@ -6,8 +6,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/manager"
-	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/coordinator"
+	"github.com/xdpmon/xdpmon/userspace/coordinator/config"
+	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 )
 
 //go:generate sh -c "go run . coordinator --schema >../../deploy/coordinator.schema.json"
@@ -22,7 +23,7 @@ func newCoordinator(env *environment) *cobra.Command {
 		Example: "  xdpmon coordinator --config /etc/xdpmon/coordinator.yaml --check", Args: needArgs(0, 0, "coordinator takes its orders from --config"),
 	}
 	o := &agentOptions{}
-	cmd.Flags().StringVarP(&o.config, "config", "c", config.DefaultCoordinator, "the configuration, a YAML `FILE`")
+	cmd.Flags().StringVarP(&o.config, "config", "c", config.DefaultPath, "the configuration, a YAML `FILE`")
 	cmd.Flags().BoolVar(&o.check, "check", false, "only say whether the configuration is right")
 	cmd.Flags().BoolVar(&o.schema, "schema", false, "only print the JSON schema of the configuration")
 	cmd.RunE = func(*cobra.Command, []string) error { return runCoordinator(env, o) }
@@ -31,16 +32,16 @@ func newCoordinator(env *environment) *cobra.Command {
 
 func runCoordinator(env *environment, o *agentOptions) error {
 	if o.schema {
-		return env.printSchema(config.CoordinatorSchema())
+		return env.printSchema(config.Schema())
 	}
 	if o.check {
-		return checkConfig(env, o.config, config.LoadCoordinator, coordinator.Preview)
+		return checkConfig(env, o.config, config.Load, coordinator.Preview)
 	}
 	ctx, reload, watchdog, stop, err := service(env)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	return configError(coordinator.Run(ctx, coordinator.Options{Path: o.config, Log: func(l config.Log) slog.Handler { return newLogger(env, l) },
+	return configError(coordinator.Run(ctx, coordinator.Options{Path: o.config, Log: func(l settings.Log) slog.Handler { return newLogger(env, l) },
 		Notify: manager.Notify, Reload: reload, Stdout: env.stdout, Version: version(), Watchdog: watchdog}))
 }

@@ -92,6 +92,26 @@ func TestImportsRunOneWay(t *testing.T) {
 	}
 }
 
+// Files, metrics, store and page serve agents and coordinators alike, and know neither.
+func TestOutputsKnowNoService(t *testing.T) {
+	found := 0
+	for _, p := range list(t) {
+		if !slices.ContainsFunc([]string{"userspace/outlet", "userspace/prom", "userspace/store", "userspace/feed", "userspace/report"},
+			func(dir string) bool { return strings.HasPrefix(p.ImportPath+"/", dir+"/") }) {
+			continue
+		}
+		found++
+		for _, imported := range p.Imports {
+			if path, ours := strings.CutPrefix(imported, module); ours && (strings.HasPrefix(path, "userspace/agent") || strings.HasPrefix(path, "userspace/coordinator")) {
+				t.Errorf("%s imports %s", p.ImportPath, path)
+			}
+		}
+	}
+	if found < 6 {
+		t.Errorf("only %d packages of outputs: this test looks in the wrong folders", found)
+	}
+}
+
 // mostLines is the size of a room, without its tests and what was generated.
 const mostLines = 3000
 

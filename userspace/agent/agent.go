@@ -19,8 +19,10 @@ import (
 	"time"
 
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
+	file "github.com/xdpmon/xdpmon/userspace/config"
 	"github.com/xdpmon/xdpmon/userspace/feed"
 	"github.com/xdpmon/xdpmon/userspace/outlet"
+	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/prom"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
@@ -28,7 +30,7 @@ import (
 // Options of an agent.
 type Options struct {
 	Path    string // of the configuration
-	Log     func(config.Log) slog.Handler
+	Log     func(settings.Log) slog.Handler
 	Notify  func(state string)       // to the service manager; nil: nobody
 	Settle  func() ([]string, error) // gives up privileges once listeners are open; what stays
 	Reload  <-chan os.Signal
@@ -209,7 +211,7 @@ func orNothing(names []string) string {
 }
 
 func (a *Agent) warn() {
-	if text := config.Exposed(a.opts.Path); text != "" {
+	if text := file.Exposed(a.opts.Path); text != "" {
 		a.log.Warn(text)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/bus"
 	"github.com/xdpmon/xdpmon/userspace/feed"
 	"github.com/xdpmon/xdpmon/userspace/outlet"
+	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	_ "github.com/xdpmon/xdpmon/userspace/rttarray"
 	"github.com/xdpmon/xdpmon/userspace/session"
@@ -52,7 +53,7 @@ func begin(t *testing.T) *runs {
 	var ctx context.Context
 	ctx, r.end = context.WithCancel(t.Context())
 	go func() {
-		r.done <- Run(ctx, Options{Path: r.dir + "/agent.yaml", Log: func(config.Log) slog.Handler { return slog.DiscardHandler }, Reload: r.again,
+		r.done <- Run(ctx, Options{Path: r.dir + "/agent.yaml", Log: func(settings.Log) slog.Handler { return slog.DiscardHandler }, Reload: r.again,
 			Notify: func(state string) { r.told <- state }, Settle: func() ([]string, error) { r.gave.Add(1); return nil, errors.New("kept all") }, Version: "7.8"})
 	}()
 	return r

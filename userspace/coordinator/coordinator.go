@@ -23,12 +23,14 @@ import (
 	"github.com/nats-io/nats.go"
 	"golang.org/x/sys/unix"
 
-	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/bus"
 	"github.com/xdpmon/xdpmon/userspace/bus/server"
+	file "github.com/xdpmon/xdpmon/userspace/config"
+	"github.com/xdpmon/xdpmon/userspace/coordinator/config"
 	"github.com/xdpmon/xdpmon/userspace/feed"
 	"github.com/xdpmon/xdpmon/userspace/keys"
 	"github.com/xdpmon/xdpmon/userspace/outlet"
+	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/suspect"
 )
@@ -36,7 +38,7 @@ import (
 // Options of a coordinator.
 type Options struct {
 	Path     string // of the configuration
-	Log      func(config.Log) slog.Handler
+	Log      func(settings.Log) slog.Handler
 	Notify   func(state string) // to the service manager; nil: nobody
 	Reload   <-chan os.Signal
 	Stdout   io.Writer
@@ -68,7 +70,7 @@ type Coordinator struct {
 	opened atomic.Bool
 
 	mu      sync.Mutex
-	cfg     *config.Coordinator
+	cfg     *config.Config
 	leading bool
 	sub     *nats.Subscription
 	refusal string
@@ -79,7 +81,7 @@ type Coordinator struct {
 
 // Run is a coordinator from its configuration to the end of ctx.
 func Run(ctx context.Context, opts Options) error {
-	cfg, err := config.LoadCoordinator(opts.Path)
+	cfg, err := config.Load(opts.Path)
 	if err != nil {
 		return err
 	}
@@ -105,7 +107,7 @@ func Run(ctx context.Context, opts Options) error {
 		}
 		return errors.Join(err, c.close())
 	}
-	if text := config.Exposed(opts.Path); text != "" {
+	if text := file.Exposed(opts.Path); text != "" {
 		c.log.Warn(text)
 	}
 	c.log.Info("coordinator starts", "version", opts.Version, "configuration", opts.Path, "agents_connect_to", c.address(), "mutual_tls", cfg.Bus.Keys != nil)
@@ -125,7 +127,7 @@ func (c *Coordinator) address() string {
 	return c.server.Address()
 }
 
-func where(c *config.Coordinator) outlet.Config {
+func where(c *config.Config) outlet.Config {
 	return outlet.Config{Outputs: c.Outputs, Store: c.Store, Listen: c.Listen, MetricsRows: c.MetricsRows, Socket: c.Socket}
 }
 
@@ -173,7 +175,7 @@ func (c *Coordinator) open(ctx context.Context) error {
 	return nil
 }
 
-func paths(cfg *config.Coordinator) (*suspect.Paths, error) {
+func paths(cfg *config.Config) (*suspect.Paths, error) {
 	if cfg.Paths == "" {
 		return nil, nil
 	}
@@ -229,7 +231,7 @@ func (c *Coordinator) identify(s *tls.ConnectionState) (name, serial string, err
 }
 
 // seeds of the measurements: drawn by whoever comes first, and kept for all.
-func (c *Coordinator) seeds(ctx context.Context, cfg *config.Coordinator) (map[string]uint64, error) {
+func (c *Coordinator) seeds(ctx context.Context, cfg *config.Config) (map[string]uint64, error) {
 	all := map[string]uint64{}
 	for _, m := range cfg.Measurements {
 		if m.Seed != 0 {
@@ -252,7 +254,7 @@ func (c *Coordinator) emit(l report.Line) {
 }
 
 // describe says what is measured, for whoever reads windows. Seeds are secret.
-func (c *Coordinator) describe(cfg *config.Coordinator) {
+func (c *Coordinator) describe(cfg *config.Config) {
 	run := report.Run{Version: c.opts.Version, Command: "coordinator", Hash: "fast", Clock: report.Clock{Name: "unix"}}
 	c.out.Metrics().Start(run)
 	for _, m := range cfg.Measurements {
@@ -451,7 +453,7 @@ func (c *Coordinator) look() {
 
 // reload takes another configuration, or says why not and goes on as it was.
 func (c *Coordinator) reload(ctx context.Context) {
-	cfg, err := config.LoadCoordinator(c.opts.Path)
+	cfg, err := config.Load(c.opts.Path)
 	if err == nil && (!reflect.DeepEqual(cfg.Bus, c.cfg.Bus) || cfg.Data != c.cfg.Data) {
 		err = errors.New("bus and data are read at the start only: start it again")
 	}
@@ -473,7 +475,7 @@ func (c *Coordinator) reload(ctx context.Context) {
 	c.log.Info("configuration taken", "measurements", len(cfg.Measurements))
 }
 
-func (c *Coordinator) exchange(ctx context.Context, cfg *config.Coordinator) error {
+func (c *Coordinator) exchange(ctx context.Context, cfg *config.Config) error {
 	found, err := paths(cfg)
 	if err != nil {
 		return err
@@ -528,7 +530,7 @@ func (c *Coordinator) close() error {
 }
 
 // Preview says what a configuration would do. Nothing is opened but keys.
-func Preview(cfg *config.Coordinator) ([]string, error) {
+func Preview(cfg *config.Config) ([]string, error) {
 	var lines []string
 	for _, m := range cfg.Measurements {
 		lines = append(lines, fmt.Sprintf("%s; windows of %v, and %v for those on their way", m, m.Window, m.Wait))

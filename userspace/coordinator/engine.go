@@ -13,9 +13,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/bus"
+	"github.com/xdpmon/xdpmon/userspace/coordinator/config"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 	"github.com/xdpmon/xdpmon/userspace/suspect"
@@ -24,7 +24,7 @@ import (
 // engine puts windows together. It knows no network and no clock but what it is given; its lock guards everything.
 type engine struct {
 	log    *slog.Logger
-	limits config.CoordinatorLimits
+	limits config.Limits
 	paths  *suspect.Paths // nil: nobody has given any
 	emit   func(report.Line)
 
@@ -68,14 +68,14 @@ const (
 )
 
 // seeds of the measurements' hashes, by name: the configuration's, or drawn.
-func newEngine(cfg *config.Coordinator, seeds map[string]uint64, log *slog.Logger, emit func(report.Line)) (*engine, error) {
+func newEngine(cfg *config.Config, seeds map[string]uint64, log *slog.Logger, emit func(report.Line)) (*engine, error) {
 	e := &engine{log: log, limits: cfg.Limits, emit: emit, agents: map[string]*agent{}, streams: map[stream]*flow{}, parts: map[stream]*part{},
 		refused: map[string]uint64{}}
 	return e, e.follow(cfg, seeds)
 }
 
 // follow takes a configuration.
-func (e *engine) follow(cfg *config.Coordinator, seeds map[string]uint64) error {
+func (e *engine) follow(cfg *config.Config, seeds map[string]uint64) error {
 	plan, all := &bus.Plan{}, map[string]*planned{}
 	parts := map[stream]*part{}
 	for _, m := range cfg.Measurements {

@@ -13,9 +13,9 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/xdpmon/xdpmon/maps"
-	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/bus"
+	"github.com/xdpmon/xdpmon/userspace/coordinator/config"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
@@ -105,7 +105,7 @@ type bench struct {
 	e     *engine
 	now   time.Time
 	lines []report.Line
-	cfg   *config.Coordinator
+	cfg   *config.Config
 }
 
 const second = int64(time.Second)
@@ -113,7 +113,7 @@ const second = int64(time.Second)
 func newBench(t *testing.T, more string) *bench {
 	t.Helper()
 	text := "measurements:\n  - {name: m, window: 1s, seed: 77, wait: 500ms, algorithms: {sums: , heard: }" + more + "}\n"
-	cfg, err := config.ParseCoordinator("test", []byte(text))
+	cfg, err := config.Parse("test", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,10 +22,10 @@ import (
 	"time"
 
 	"github.com/xdpmon/xdpmon/tests/testutil"
-	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/keys"
 	"github.com/xdpmon/xdpmon/userspace/outlet"
+	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 func loaded(path string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	err := Run(ctx, Options{Path: path, Log: func(config.Log) slog.Handler { return slog.NewTextHandler(os.Stderr, nil) }, Stdout: io.Discard,
+	err := Run(ctx, Options{Path: path, Log: func(settings.Log) slog.Handler { return slog.NewTextHandler(os.Stderr, nil) }, Stdout: io.Discard,
 		Started: func(a string) { fmt.Println(a) }})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -19,12 +19,12 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/bus"
 	"github.com/xdpmon/xdpmon/userspace/bus/client"
 	"github.com/xdpmon/xdpmon/userspace/feed"
 	"github.com/xdpmon/xdpmon/userspace/keys"
 	"github.com/xdpmon/xdpmon/userspace/outlet"
+	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
@@ -127,7 +127,7 @@ limits: {rate: %d, message: 1MiB}
 		c.heard = func(l report.Line) { r.mu.Lock(); defer r.mu.Unlock(); r.lines = append(r.lines, l) }
 	}
 	go func() {
-		done <- Run(ctx, Options{Path: path, watch: watch, Log: func(config.Log) slog.Handler { return slog.NewTextHandler(io.Discard, nil) }, Stdout: io.Discard,
+		done <- Run(ctx, Options{Path: path, watch: watch, Log: func(settings.Log) slog.Handler { return slog.NewTextHandler(io.Discard, nil) }, Stdout: io.Discard,
 			Started: func(a string) { r.address = a; close(started) }})
 	}()
 	r.end = sync.OnceFunc(func() {

@@ -14,15 +14,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/feed"
+	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/store"
 )
 
 // keeper puts windows into the store: whatever waits for it goes in with one transaction, at once.
 type keeper struct {
-	cfg   config.Store
+	cfg   settings.Store
 	store *store.Store
 	sub   *feed.Subscription
 	log   *slog.Logger
@@ -37,12 +37,12 @@ type keeper struct {
 	last   time.Time
 }
 
-func openStore(c config.Store, log *slog.Logger) (*store.Store, error) {
+func openStore(c settings.Store, log *slog.Logger) (*store.Store, error) {
 	return store.Open(c.Path, store.Options{MaxAge: c.MaxAge, MaxBytes: c.MaxBytes,
 		Notice: func(format string, args ...any) { log.Warn(fmt.Sprintf(format, args...)) }})
 }
 
-func newKeeper(c config.Store, s *store.Store, set *Set) *keeper {
+func newKeeper(c settings.Store, s *store.Store, set *Set) *keeper {
 	k := &keeper{cfg: c, store: s, log: set.opts.Log, clock: set.opts.Clock, done: make(chan struct{}), sub: set.hub.Subscribe(feed.Options{Name: "store", Depth: 4096})}
 	k.whole.Store(c.Snapshots)
 	go k.run()

@@ -4,11 +4,11 @@ import (
 	"io"
 	"log/slog"
 
-	"github.com/xdpmon/xdpmon/userspace/agent/config"
+	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 )
 
 // NewLogger is what a configuration says of how to speak. The journal has times of its own.
-func NewLogger(out io.Writer, l config.Log, journal bool) slog.Handler {
+func NewLogger(out io.Writer, l settings.Log, journal bool) slog.Handler {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(l.Level)) // checked with the configuration
 	o := &slog.HandlerOptions{Level: level}

@@ -13,8 +13,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/feed"
+	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/prom"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/store"
@@ -30,9 +30,9 @@ type Options struct {
 
 // Config says where windows go.
 type Config struct {
-	Outputs     []config.Output
-	Store       *config.Store // nil: windows are not kept
-	Listen      string        // "" for none
+	Outputs     []settings.Output
+	Store       *settings.Store // nil: windows are not kept
+	Listen      string          // "" for none
 	MetricsRows bool
 	Socket      string
 }

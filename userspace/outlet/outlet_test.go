@@ -20,8 +20,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sys/unix"
 
-	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/feed"
+	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/store"
 )
@@ -30,7 +30,7 @@ import (
 func TestKeeper(t *testing.T) {
 	set := New(Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	hub, log := &set.hub, set.opts.Log
-	c := config.Store{Path: filepath.Join(t.TempDir(), "windows.db"), MaxAge: time.Hour, MaxBytes: 8 << 20}
+	c := settings.Store{Path: filepath.Join(t.TempDir(), "windows.db"), MaxAge: time.Hour, MaxBytes: 8 << 20}
 	s, err := openStore(c, log)
 	if err != nil {
 		t.Fatal(err)
@@ -72,8 +72,8 @@ func TestCommit(t *testing.T) {
 	var told bytes.Buffer
 	s := New(Options{Log: slog.New(slog.NewTextHandler(&told, nil))})
 	for n, name := range []string{"first", "second"} {
-		o, err := s.Prepare(Config{Outputs: []config.Output{{JSON: filepath.Join(dir, name+".json")}, {JSON: filepath.Join(dir, name+"-too.json")}},
-			Store: &config.Store{Path: filepath.Join(dir, name+".db"), MaxAge: time.Hour, MaxBytes: 8 << 20}})
+		o, err := s.Prepare(Config{Outputs: []settings.Output{{JSON: filepath.Join(dir, name+".json")}, {JSON: filepath.Join(dir, name+"-too.json")}},
+			Store: &settings.Store{Path: filepath.Join(dir, name+".db"), MaxAge: time.Hour, MaxBytes: 8 << 20}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +106,7 @@ func TestClock(t *testing.T) {
 func TestHealth(t *testing.T) {
 	s := New(Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Stdout: io.Discard})
 	path := filepath.Join(t.TempDir(), "windows.db")
-	o, err := s.Prepare(Config{Outputs: []config.Output{{JSON: "-"}, {JSON: "/dev/full"}}, Store: &config.Store{Path: path, MaxAge: time.Hour, MaxBytes: 8 << 20}})
+	o, err := s.Prepare(Config{Outputs: []settings.Output{{JSON: "-"}, {JSON: "/dev/full"}}, Store: &settings.Store{Path: path, MaxAge: time.Hour, MaxBytes: 8 << 20}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,8 +144,8 @@ func TestHealth(t *testing.T) {
 func TestCommitAgain(t *testing.T) {
 	dir := t.TempDir()
 	s := New(Options{Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Handler: http.NotFoundHandler})
-	c := Config{Outputs: []config.Output{{JSON: filepath.Join(dir, "a")}, {JSON: filepath.Join(dir, "b")}},
-		Store: &config.Store{Path: filepath.Join(dir, "windows.db"), MaxAge: time.Hour, MaxBytes: 8 << 20}, Socket: filepath.Join(dir, "socket"), Listen: "127.0.0.1:0"}
+	c := Config{Outputs: []settings.Output{{JSON: filepath.Join(dir, "a")}, {JSON: filepath.Join(dir, "b")}},
+		Store: &settings.Store{Path: filepath.Join(dir, "windows.db"), MaxAge: time.Hour, MaxBytes: 8 << 20}, Socket: filepath.Join(dir, "socket"), Listen: "127.0.0.1:0"}
 	for n := range 3 {
 		o, err := s.Prepare(c)
 		if err != nil {
@@ -184,7 +184,7 @@ func TestHistory(t *testing.T) {
 	if code, text, _ := ask(""); code != http.StatusNotFound || text != "no windows are kept here: give a store\n" {
 		t.Errorf("%d, %q", code, text)
 	}
-	o, err := s.Prepare(Config{Store: &config.Store{Path: filepath.Join(t.TempDir(), "windows.db"), MaxAge: time.Hour, MaxBytes: 8 << 20}})
+	o, err := s.Prepare(Config{Store: &settings.Store{Path: filepath.Join(t.TempDir(), "windows.db"), MaxAge: time.Hour, MaxBytes: 8 << 20}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +249,7 @@ func TestAnswers(t *testing.T) {
 func TestSlowOutput(t *testing.T) {
 	var hub feed.Hub
 	var told, text bytes.Buffer
-	o := &output{cfg: config.Output{JSON: "-"}, file: staysOpen{&text}, log: slog.New(slog.NewTextHandler(&told, nil)), clock: Clock, done: make(chan struct{}), sub: hub.Subscribe(feed.Options{Depth: 2})}
+	o := &output{cfg: settings.Output{JSON: "-"}, file: staysOpen{&text}, log: slog.New(slog.NewTextHandler(&told, nil)), clock: Clock, done: make(chan struct{}), sub: hub.Subscribe(feed.Options{Depth: 2})}
 	for n := range 3 {
 		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "a", Window: report.Window{Number: n}}})
 	}
@@ -300,10 +300,10 @@ func TestFree(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := int64(fs.Bavail) * fs.Bsize // others write meanwhile
-	if free := (&keeper{cfg: config.Store{Path: dir}}).free(); free < want/2 || free > 2*want {
+	if free := (&keeper{cfg: settings.Store{Path: dir}}).free(); free < want/2 || free > 2*want {
 		t.Errorf("%d bytes are free, want about %d", free, want)
 	}
-	if free := (&keeper{cfg: config.Store{Path: filepath.Join(dir, "none")}}).free(); free != -1 {
+	if free := (&keeper{cfg: settings.Store{Path: filepath.Join(dir, "none")}}).free(); free != -1 {
 		t.Errorf("%d bytes are free on no disk", free)
 	}
 }

@@ -12,14 +12,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/feed"
+	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
 // output writes windows as JSON lines. It has a goroutine of its own; what it cannot write in time is lost for it alone.
 type output struct {
-	cfg   config.Output
+	cfg   settings.Output
 	sub   *feed.Subscription
 	log   *slog.Logger
 	clock func() report.Clock
@@ -33,7 +33,7 @@ type output struct {
 }
 
 // openOutput opens the file, which is the operator's alone.
-func openOutput(o config.Output, stdout io.Writer) (io.WriteCloser, error) {
+func openOutput(o settings.Output, stdout io.Writer) (io.WriteCloser, error) {
 	if o.JSON == "-" {
 		return staysOpen{stdout}, nil
 	}
@@ -52,7 +52,7 @@ type staysOpen struct{ io.Writer }
 
 func (staysOpen) Close() error { return nil }
 
-func newOutput(o config.Output, file io.WriteCloser, set *Set) *output {
+func newOutput(o settings.Output, file io.WriteCloser, set *Set) *output {
 	out := &output{cfg: o, file: file, log: set.opts.Log, clock: set.opts.Clock, done: make(chan struct{}), sub: set.hub.Subscribe(feed.Options{Name: "json " + o.JSON, Depth: 4096})}
 	go out.run()
 	return out

@@ -3,47 +3,29 @@
 package config
 
 import (
-	"fmt"
-	"os"
 	"slices"
 	"time"
 
+	file "github.com/xdpmon/xdpmon/userspace/config"
+	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
 // Config is a checked configuration.
 type Config struct {
-	Log         Log
+	Log         settings.Log
 	Window      time.Duration // of instances that name none
 	Listen      string        // address of metrics, page and health; "" for none
 	MetricsRows bool
 	Socket      string // for `xdpmon history` on this host; "" for none
-	Outputs     []Output
-	Store       *Store // nil: windows are not kept
+	Outputs     []settings.Output
+	Store       *settings.Store // nil: windows are not kept
 	Names       Names
 	Limits      Limits
 	Pin         bool   // registers outlive the process
 	BPFFS       string // where pins are
 	Bus         *Bus   // nil: nobody is told
 	Instances   []Instance
-}
-
-// Log says how the agent speaks.
-type Log struct{ Format, Level string }
-
-// Output is a stream of windows.
-type Output struct {
-	JSON string // file, or - for standard output
-	CDF  bool
-}
-
-// Store says where windows are kept, and how many.
-type Store struct {
-	Path     string
-	MaxAge   time.Duration
-	MaxBytes int64
-	// Snapshots: what windows were made of is kept beside them, so that they can be merged.
-	Snapshots bool
 }
 
 // Names says how interfaces are named by what they serve.
@@ -97,31 +79,13 @@ func (i Instance) SameRegisters(j Instance) bool {
 		i.CRC == j.CRC && i.Decap == j.Decap && i.Pin == j.Pin
 }
 
-// maxFile bounds what is read: a configuration is no data.
-const maxFile = 1 << 20
-
-// Load reads and checks a file. An error of its content is an *Error.
+// Load reads and checks a file. An error of its content is a *config.Error of userspace/config.
 func Load(path string) (*Config, error) {
-	text, err := readFile(path)
+	text, err := file.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	return Parse(path, text)
-}
-
-// Exposed says what is wrong with who may read or write the file; "" for nothing.
-func Exposed(path string) string {
-	info, err := os.Stat(path)
-	if err != nil {
-		return ""
-	}
-	switch mode := info.Mode().Perm(); {
-	case mode&0o022 != 0:
-		return fmt.Sprintf("%s can be written by others (%v): whoever can decides what is measured; chmod 600 %s", path, mode, path)
-	case mode&0o044 != 0:
-		return fmt.Sprintf("%s can be read by others (%v); chmod 600 %s", path, mode, path)
-	}
-	return ""
 }
 
 // Find returns the rule of a name.

@@ -3,7 +3,6 @@ package config
 import (
 	"bytes"
 	"errors"
-
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	file "github.com/xdpmon/xdpmon/userspace/config"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
@@ -185,7 +185,7 @@ func TestWrong(t *testing.T) {
 	schema := compiled(t)
 	for _, c := range wrong {
 		_, err := Parse("f", []byte(c.text))
-		var problems *Error
+		var problems *file.Error
 		if !errors.As(err, &problems) {
 			t.Errorf("taken, or refused without a place: %q: %v", c.text, err)
 			continue
@@ -206,7 +206,7 @@ func TestWrong(t *testing.T) {
 // All complaints come at once, in the order of the file.
 func TestAllProblems(t *testing.T) {
 	_, err := Parse("f", []byte("windw: 1\ninstances:\n  - name: a\n    kinds: [vet, veht]\n    algorithms: {cels: , cells: {match: x}}\n"))
-	var problems *Error
+	var problems *file.Error
 	if !errors.As(err, &problems) || len(problems.Problems) != 5 {
 		t.Fatalf("%v", err)
 	}
@@ -283,11 +283,11 @@ func TestLoad(t *testing.T) {
 		if _, err := Load(path); err != nil {
 			t.Error(err)
 		}
-		if got := Exposed(path); (got == "") != (says == "") || !strings.Contains(got, says) {
+		if got := file.Exposed(path); (got == "") != (says == "") || !strings.Contains(got, says) {
 			t.Errorf("mode %v: %q", mode, got)
 		}
 	}
-	if err := os.WriteFile(path, bytes.Repeat([]byte("# much\n"), maxFile/7+1), 0o600); err != nil {
+	if err := os.WriteFile(path, bytes.Repeat([]byte("# much\n"), file.MaxFile/7+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "too many") {
@@ -303,26 +303,11 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		_, err := Parse("f", []byte(text))
-		var problems *Error
+		var problems *file.Error
 		if err != nil && (!errors.As(err, &problems) || problems.Problems[0].Line < 1 || problems.Problems[0].Column < 1) {
 			t.Errorf("%q: %v", text, err)
 		}
 	})
-}
-
-// Without a list there is no rule to point at, but the place where the list should be.
-func TestNameNode(t *testing.T) {
-	rule := &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{{Value: "kinds"}, {}, {Value: "name"}, {Value: "a"}}}
-	list := &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{rule}}
-	if got := nameNode(list, 0); got != rule.Content[3] {
-		t.Errorf("%+v", got)
-	}
-	if got := nameNode(list, 1); got != list {
-		t.Errorf("behind the list: %+v", got)
-	}
-	if got := nameNode(rule, 0); got != rule {
-		t.Errorf("no list: %+v", got)
-	}
 }
 
 // An instance becomes another one while it runs only if both count the same packets with the same hashes.
@@ -339,6 +324,33 @@ func TestSameRegisters(t *testing.T) {
 		other := full
 		if change(&other); full.SameRegisters(other) || other.SameRegisters(full) {
 			t.Errorf("another %s, and the registers stay", what)
+		}
+	}
+}
+
+// What an agent's configuration says of its coordinator.
+func TestBus(t *testing.T) {
+	const shared = "instances:\n  - {name: a, interfaces: [eth0], shared: true}\n"
+	const ka = "keys: {ca: /a, certificate: /b, key: /c, revoked: /d}"
+	c, err := Parse("f", []byte(shared+"bus: {servers: ['tls://192.0.2.7:4222', 'tls://central:4222'], name: host1, buffer: 32MiB, plan: /p, "+ka+"}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b := c.Bus; len(b.Servers) != 2 || b.Name != "host1" || b.Buffer != 32<<20 || b.Plan != "/p" || b.Keys.Revoked != "/d" || !c.Instances[0].Shared {
+		t.Errorf("%+v", b)
+	}
+	for text, want := range map[string]string{
+		shared:                      "bus",
+		shared + "bus: {name: x}\n": "f:3:6: ",
+		shared + "bus: {servers: ['nats://192.0.2.7:4222']}\n":                                                                       "leaves this host or has keys: tls://192.0.2.7:4222",
+		shared + "bus: {servers: ['tls://192.0.2.7:4222']}\n":                                                                        "needs keys: make them with `xdpmon keys`",
+		shared + "bus: {servers: ['tls://u:p@192.0.2.7:4222']}\n":                                                                    "tls://HOST:PORT",
+		shared + "bus: {servers: ['nats://127.0.0.1'], name: a b}\n":                                                                 `name "a b"`,
+		shared + "bus: {servers: ['nats://127.0.0.1'], buffer: 1}\n":                                                                 "f:3:46: ",
+		"instances:\n  - {name: a, interfaces: [eth0], shared: true, algorithms: {cells: }}\nbus: {servers: ['nats://127.0.0.1']}\n": "coordinator",
+	} {
+		if _, err := Parse("f", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
 }

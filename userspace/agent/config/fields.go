@@ -1,11 +1,7 @@
 package config
 
 import (
-	"fmt"
 	"math"
-	"path"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -16,16 +12,14 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pin"
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
-	"github.com/xdpmon/xdpmon/userspace/prom"
+	file "github.com/xdpmon/xdpmon/userspace/config"
+	"github.com/xdpmon/xdpmon/userspace/config/parts"
+	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/session"
-	"github.com/xdpmon/xdpmon/userspace/store"
 )
 
 // Bounds and defaults.
 const (
-	minWindow = 100 * time.Millisecond
-	maxWindow = 24 * time.Hour
-
 	DefaultSocket = "/run/xdpmon/agent.sock"
 	DefaultStore  = "/var/lib/xdpmon/windows.db"
 	DefaultPath   = "/etc/xdpmon/agent.yaml"
@@ -45,7 +39,7 @@ func whole() object[Config] {
 	return object[Config]{
 		What: "the configuration",
 		Defaults: func() Config {
-			return Config{Log: defaultLog(), Window: session.DefaultWindow, Socket: DefaultSocket, Limits: defaultLimits(), Names: Names{Libvirt: true},
+			return Config{Log: settings.DefaultLog(), Window: session.DefaultWindow, Socket: DefaultSocket, Limits: defaultLimits(), Names: Names{Libvirt: true},
 				BPFFS: pin.Root}
 		},
 		Fields: []field[Config]{
@@ -55,79 +49,25 @@ func whole() object[Config] {
 						c.Instances = append(c.Instances, r.Instance)
 					}
 				}},
-			{Key: "window", Help: "length of a window for rules that name none, 100ms to 24h (10s)", Kind: windowKind, Required: false,
+			{Key: "window", Help: "length of a window for rules that name none, 100ms to 24h (10s)", Kind: parts.Window, Required: false,
 				Set: to(func(c *Config) *time.Duration { return &c.Window })},
-			{Key: "outputs", Help: "streams of windows", Kind: list[Output]{What: "outputs", Of: output(), Min: 0}, Required: false, Set: to(func(c *Config) *[]Output { return &c.Outputs })},
-			{Key: "listen", Help: "address of metrics, page and health; a port alone (:9400) is this host only", Kind: word{What: "listen", Check: checkListen}, Required: false,
+			{Key: "outputs", Help: "streams of windows", Kind: settings.Outputs(), Required: false, Set: to(func(c *Config) *[]settings.Output { return &c.Outputs })},
+			{Key: "listen", Help: "address of metrics, page and health; a port alone (:9400) is this host only", Kind: settings.Listen, Required: false,
 				Set: to(func(c *Config) *string { return &c.Listen })},
 			{Key: "metrics_rows", Help: "serve metrics of flows, addresses and prefixes, too: every one becomes a series, and names somebody", Kind: flag{What: "metrics_rows"}, Required: false,
 				Set: to(func(c *Config) *bool { return &c.MetricsRows })},
-			{Key: "socket", Help: "for `xdpmon history` on this host (" + DefaultSocket + ")", Kind: pathKind("socket"), Required: false, Set: to(func(c *Config) *string { return &c.Socket })},
-			{Key: "store", Help: "keep windows on disk for a while", Kind: keep(withSnapshots), Required: false, Set: func(c *Config, v any) { s := v.(Store); c.Store = &s }},
+			{Key: "socket", Help: "for `xdpmon history` on this host (" + DefaultSocket + ")", Kind: file.Path("socket"), Required: false, Set: to(func(c *Config) *string { return &c.Socket })},
+			{Key: "store", Help: "keep windows on disk for a while", Kind: settings.Keep(DefaultStore, settings.WithSnapshots), Required: false, Set: func(c *Config, v any) { s := v.(settings.Store); c.Store = &s }},
 			{Key: "names", Help: "name interfaces by what they serve", Kind: names(), Required: false, Set: to(func(c *Config) *Names { return &c.Names })},
 			{Key: "limits", Help: "what the agent may take", Kind: limits(), Required: false, Set: to(func(c *Config) *Limits { return &c.Limits })},
 			{Key: "pin", Help: "keep programs and registers in the BPF file system when the agent ends, so that the next one counts on (false)", Kind: flag{What: "pin"}, Required: false,
 				Set: to(func(c *Config) *bool { return &c.Pin })},
-			{Key: "bpffs", Help: "the BPF file system that pins are in (" + pin.Root + ")", Kind: pathKind("bpffs"), Required: false, Set: to(func(c *Config) *string { return &c.BPFFS })},
-			entry("bus", "speak with a coordinator, which puts windows of many hosts together", speak(), false, func(c *Config, v any) { b := v.(Bus); c.Bus = &b }),
-			{Key: "log", Help: "how the agent speaks", Kind: logging(), Required: false, Set: to(func(c *Config) *Log { return &c.Log })},
+			{Key: "bpffs", Help: "the BPF file system that pins are in (" + pin.Root + ")", Kind: file.Path("bpffs"), Required: false, Set: to(func(c *Config) *string { return &c.BPFFS })},
+			file.Entry("bus", "speak with a coordinator, which puts windows of many hosts together", speak(), false, func(c *Config, v any) { b := v.(Bus); c.Bus = &b }),
+			{Key: "log", Help: "how the agent speaks", Kind: settings.Logging(), Required: false, Set: to(func(c *Config) *settings.Log { return &c.Log })},
 		},
 		Check: checkWhole,
 	}
-}
-
-var windowKind = duration{What: "window", Min: minWindow, Max: maxWindow}
-
-func pathKind(what string) kind {
-	return word{What: what, Pattern: "^/", Check: func(text string) error {
-		if !filepath.IsAbs(text) {
-			return fmt.Errorf("%s %q: give a path from the root (/...)", what, text)
-		}
-		return nil
-	}}
-}
-
-func checkListen(text string) error {
-	_, _, err := prom.Address(text)
-	return err
-}
-
-func defaultLog() Log { return Log{Format: "text", Level: "info"} }
-
-func logging() kind {
-	return object[Log]{What: "log", Defaults: defaultLog, Fields: []field[Log]{
-		{Key: "format", Help: "text or json (text)", Kind: word{What: "format", Choices: []string{"text", "json"}}, Required: false, Set: to(func(l *Log) *string { return &l.Format })},
-		{Key: "level", Help: "debug, info, warn or error (info)", Kind: word{What: "level", Choices: []string{"debug", "info", "warn", "error"}}, Required: false,
-			Set: to(func(l *Log) *string { return &l.Level })},
-	}}
-}
-
-func output() kind {
-	return object[Output]{What: "an output", Defaults: func() Output { return Output{} }, Fields: []field[Output]{
-		{Key: "json", Help: "JSON lines into this file, or to standard output with -", Kind: word{What: "json", Pattern: "^(-$|/)", Check: func(text string) error {
-			if text != "-" && !filepath.IsAbs(text) {
-				return fmt.Errorf("json %q: give a path from the root (/...), or - for standard output", text)
-			}
-			return nil
-		}}, Required: true, Set: to(func(o *Output) *string { return &o.JSON })},
-		{Key: "cdf", Help: "write the steps of every distribution, too (false)", Kind: flag{What: "cdf"}, Required: false, Set: to(func(o *Output) *bool { return &o.CDF })},
-	}}
-}
-
-func defaultStore() Store {
-	return Store{Path: DefaultStore, MaxAge: store.DefaultMaxAge, MaxBytes: store.DefaultBytes}
-}
-
-// withSnapshots is for those whose windows are made of some.
-var withSnapshots = field[Store]{Key: "snapshots", Help: "keep what windows were made of, for `xdpmon history --snapshots` and `xdpmon merge` (false)",
-	Kind: flag{What: "snapshots"}, Required: false, Set: to(func(s *Store) *bool { return &s.Snapshots })}
-
-func keep(more ...field[Store]) kind {
-	return object[Store]{What: "store", Defaults: defaultStore, Fields: append([]field[Store]{
-		{Key: "path", Help: "the file (" + DefaultStore + ")", Kind: pathKind("path"), Required: false, Set: to(func(s *Store) *string { return &s.Path })},
-		{Key: "max_age", Help: "older windows go (168h)", Kind: duration{What: "max_age", Min: time.Minute, Max: 10 * 365 * 24 * time.Hour}, Required: false, Set: to(func(s *Store) *time.Duration { return &s.MaxAge })},
-		{Key: "max_bytes", Help: "of the file; the oldest windows go (256MiB)", Kind: size{What: "max_bytes", Min: store.MinBytes, Max: 1 << 40}, Required: false, Set: to(func(s *Store) *int64 { return &s.MaxBytes })},
-	}, more...)}
 }
 
 func names() kind {
@@ -155,18 +95,9 @@ func limits() kind {
 // rule is an instance, and what of it is only judged when the whole file is known.
 type rule struct {
 	Instance
-	algorithms []chosen
+	algorithms []parts.Chosen
 	at         *yaml.Node
 }
-
-var instanceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,31}$`)
-
-var patterns = list[string]{What: "a list of patterns", Of: word{What: "a pattern", Check: func(text string) error {
-	if _, err := path.Match(text, ""); err != nil || strings.ContainsAny(text, "/ ") {
-		return fmt.Errorf("pattern %q: a name with * ? and [a-z], without / and blanks", text)
-	}
-	return nil
-}}, Min: 1}
 
 func instance() kind {
 	return object[rule]{
@@ -175,27 +106,22 @@ func instance() kind {
 			map[string]any{"required": []string{"shared"}, "properties": map[string]any{"shared": map[string]any{"const": true}}}}},
 		Defaults: func() rule { return rule{Instance: Instance{Hook: "auto", Mode: "native"}} },
 		Fields: []field[rule]{
-			{Key: "name", Help: "of the rule: windows and metrics carry it", Kind: word{What: "name", Pattern: instanceName.String(), Check: func(text string) error {
-				if !instanceName.MatchString(text) {
-					return fmt.Errorf("name %q: 1 to 32 letters, digits, dots, - and _", text)
-				}
-				return nil
-			}}, Required: true, Set: to(func(r *rule) *string { return &r.Name })},
-			{Key: "interfaces", Help: "patterns of names (tap*, vnet*, eth0); with kinds both must fit", Kind: patterns, Required: false, Set: to(func(r *rule) *[]string { return &r.Interfaces })},
+			{Key: "name", Help: "of the rule: windows and metrics carry it", Kind: parts.RuleName, Required: true, Set: to(func(r *rule) *string { return &r.Name })},
+			{Key: "interfaces", Help: "patterns of names (tap*, vnet*, eth0); with kinds both must fit", Kind: parts.Patterns, Required: false, Set: to(func(r *rule) *[]string { return &r.Interfaces })},
 			{Key: "kinds", Help: "kinds of interfaces: " + strings.Join(Kinds, ", "), Kind: list[string]{What: "kinds", Of: word{What: "kind", Choices: Kinds}, Min: 1}, Required: false,
 				Set: to(func(r *rule) *[]string { return &r.Kinds })},
-			{Key: "exclude", Help: "patterns of names that are left alone", Kind: patterns, Required: false, Set: to(func(r *rule) *[]string { return &r.Exclude })},
+			{Key: "exclude", Help: "patterns of names that are left alone", Kind: parts.Patterns, Required: false, Set: to(func(r *rule) *[]string { return &r.Exclude })},
 			{Key: "each", Help: "registers, windows and metrics for every interface, instead of one set that all share (false)", Kind: flag{What: "each"}, Required: false,
 				Set: to(func(r *rule) *bool { return &r.Each })},
-			{Key: "algorithms", Help: "what is measured, in the order in which packets meet them, each with its parameters; not with shared", Kind: algorithms{},
-				Set: to(func(r *rule) *[]chosen { return &r.algorithms })},
-			entry("shared", "the coordinator's measurement of this name says window, hashes and algorithms (false)", flag{What: "shared"}, false,
+			{Key: "algorithms", Help: "what is measured, in the order in which packets meet them, each with its parameters; not with shared", Kind: parts.Algorithms{},
+				Set: to(func(r *rule) *[]parts.Chosen { return &r.algorithms })},
+			file.Entry("shared", "the coordinator's measurement of this name says window, hashes and algorithms (false)", flag{What: "shared"}, false,
 				to(func(r *rule) *bool { return &r.Shared })),
 			{Key: "hook", Help: "auto, xdp or tc (auto)", Kind: enumOf("hook", attach.Hooks), Required: false, Set: to(func(r *rule) *string { return &r.Hook })},
 			{Key: "mode", Help: "how XDP runs: native, generic or auto (native)", Kind: enumOf("mode", attach.Modes), Required: false, Set: to(func(r *rule) *string { return &r.Mode })},
 			{Key: "direction", Help: "ingress, egress or both (both with each, else ingress: a forwarded packet would be seen twice)", Kind: enumOf("direction", attach.Directions), Required: false,
 				Set: to(func(r *rule) *string { return &r.Direction })},
-			{Key: "window", Help: "length of a window, 100ms to 24h", Kind: windowKind, Required: false, Set: to(func(r *rule) *time.Duration { return &r.Window })},
+			{Key: "window", Help: "length of a window, 100ms to 24h", Kind: parts.Window, Required: false, Set: to(func(r *rule) *time.Duration { return &r.Window })},
 			{Key: "seed", Help: "of the hashes; hosts whose windows are merged share it (random)", Kind: number{What: "seed", Min: 1, Max: math.MaxUint64}, Required: false, Set: to(func(r *rule) *uint64 { return &r.Seed })},
 			{Key: "hash", Help: "fast, or crc as the P4 twin on a switch has them (fast)", Kind: word{What: "hash", Choices: []string{"fast", "crc"}}, Required: false,
 				Set: func(r *rule, v any) { r.CRC = v.(string) == "crc" }},
@@ -244,7 +170,7 @@ func checkRule(p *parser, at func(string) *yaml.Node, r *rule) {
 	if window == 0 {
 		window = session.DefaultWindow
 	}
-	r.Algorithms = judge(p, r.algorithms, algo.Env{CPUs: maps.PossibleCPUs(), CRC: r.CRC, WindowNS: int64(window), Seed: r.Seed})
+	r.Algorithms = parts.Judge(p, r.algorithms, algo.Env{CPUs: maps.PossibleCPUs(), CRC: r.CRC, WindowNS: int64(window), Seed: r.Seed})
 }
 
 func checkWhole(p *parser, at func(string) *yaml.Node, c *Config) {
@@ -259,34 +185,14 @@ func checkWhole(p *parser, at func(string) *yaml.Node, c *Config) {
 	}
 	for i, r := range c.Instances {
 		if slices.ContainsFunc(c.Instances[:i], func(o Instance) bool { return o.Name == r.Name }) {
-			p.Say(nameNode(at("instances"), i), "two instances are named %s", r.Name)
+			p.Say(parts.NameNode(at("instances"), i), "two instances are named %s", r.Name)
 		}
 	}
 	for i, r := range c.Instances {
 		if r.Shared && c.Bus == nil {
-			p.Say(nameNode(at("instances"), i), "instance %s is shared: bus is missing, which says with whom", r.Name)
+			p.Say(parts.NameNode(at("instances"), i), "instance %s is shared: bus is missing, which says with whom", r.Name)
 		}
 	}
-	var files []string
-	for _, o := range c.Outputs {
-		if slices.Contains(files, o.JSON) {
-			p.Say(at("outputs"), "two outputs write to %s", o.JSON)
-		}
-		files = append(files, o.JSON)
-	}
+	settings.CheckOutputs(p, at("outputs"), c.Outputs)
 	checkMemory(p, at, c)
-}
-
-// nameNode is the value of `name` of the rule of a number.
-func nameNode(list *yaml.Node, i int) *yaml.Node {
-	if list.Kind != yaml.SequenceNode || i >= len(list.Content) {
-		return list
-	}
-	r := list.Content[i]
-	for k := 0; k+1 < len(r.Content); k += 2 {
-		if r.Content[k].Value == "name" {
-			return r.Content[k+1]
-		}
-	}
-	return r
 }

@@ -4,6 +4,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/userspace/config/parts"
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
@@ -33,7 +34,7 @@ func checkMemory(p *parser, at func(string) *yaml.Node, c *Config) {
 		}
 		n, err := r.Memory()
 		if err != nil {
-			p.Say(nameNode(at("instances"), i), "%s", err)
+			p.Say(parts.NameNode(at("instances"), i), "%s", err)
 			return
 		}
 		sum += n

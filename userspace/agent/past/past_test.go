@@ -13,6 +13,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/outlet"
+	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/store"
 )
 
@@ -68,7 +69,7 @@ func TestStoreIsReadWhereNoAgentAnswers(t *testing.T) {
 	if _, _, err := Recall(cfg, store.Query{}); err == nil || !strings.Contains(err.Error(), "has no store") {
 		t.Errorf("%v", err)
 	}
-	cfg.Store = &config.Store{Path: filepath.Join(dir, "windows.db"), MaxAge: 24 * time.Hour, MaxBytes: 8 << 20}
+	cfg.Store = &settings.Store{Path: filepath.Join(dir, "windows.db"), MaxAge: 24 * time.Hour, MaxBytes: 8 << 20}
 	if _, _, err := Recall(cfg, store.Query{}); !os.IsNotExist(err) {
 		t.Errorf("a store that is not there: %v", err)
 	}

@@ -1,4 +1,4 @@
-package config
+package parts
 
 import (
 	"strings"
@@ -7,23 +7,23 @@ import (
 
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
-	file "github.com/xdpmon/xdpmon/userspace/config"
+	"github.com/xdpmon/xdpmon/userspace/config"
 	"github.com/xdpmon/xdpmon/userspace/nearest"
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
-// chosen is an algorithm of the file, and where it stands there.
-type chosen struct {
+// Chosen is an algorithm of the file, and where it stands there.
+type Chosen struct {
 	session.Selected
-	at *yaml.Node
+	At *yaml.Node
 }
 
-// algorithms is a mapping of names to parameters, in the order in which packets meet them.
-type algorithms struct{}
+// Algorithms is a mapping of names to parameters, in the order in which packets meet them.
+type Algorithms struct{}
 
-func (algorithms) Decode(p *parser, n *yaml.Node) (any, bool) {
+func (Algorithms) Decode(p *config.Parser, n *yaml.Node) (any, bool) {
 	entries, good := p.Pairs(n, "algorithms")
-	var all []chosen
+	var all []Chosen
 	for _, e := range entries {
 		d, err := algo.Lookup(e.Key.Value)
 		if err != nil {
@@ -31,12 +31,12 @@ func (algorithms) Decode(p *parser, n *yaml.Node) (any, bool) {
 			good = false
 			continue
 		}
-		v, ok := file.Decode(p, parameters{d}, e.Value)
+		v, ok := config.Decode(p, parameters{d}, e.Value)
 		if !ok {
 			good = false
 			continue
 		}
-		all = append(all, chosen{session.Selected{Descriptor: d, Values: v.(algo.Values)}, e.Key})
+		all = append(all, Chosen{session.Selected{Descriptor: d, Values: v.(algo.Values)}, e.Key})
 	}
 	if good && len(all) == 0 {
 		p.Say(n, "algorithms are missing: choose of %s", strings.Join(algo.Names(), ", "))
@@ -49,7 +49,7 @@ func (algorithms) Decode(p *parser, n *yaml.Node) (any, bool) {
 	return all, good
 }
 
-func (algorithms) Schema() map[string]any {
+func (Algorithms) Schema() map[string]any {
 	properties := map[string]any{}
 	for _, d := range algo.All() {
 		s := parameters{d}.Schema()
@@ -79,7 +79,7 @@ func (k parameters) find(key string) (algo.Param, bool) {
 	return algo.Param{}, false
 }
 
-func (k parameters) Decode(p *parser, n *yaml.Node) (any, bool) {
+func (k parameters) Decode(p *config.Parser, n *yaml.Node) (any, bool) {
 	entries, good := p.Pairs(n, k.d.Name)
 	set := map[string]string{}
 	for _, e := range entries {
@@ -100,12 +100,12 @@ func (k parameters) Decode(p *parser, n *yaml.Node) (any, bool) {
 	return v, good && err == nil
 }
 
-func (k parameters) value(p *parser, e pair, param algo.Param) (string, bool) {
+func (k parameters) value(p *config.Parser, e config.Pair, param algo.Param) (string, bool) {
 	n := e.Value
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
-	text, ok := file.Scalar(p, n, k.d.Name+"."+param.Key)
+	text, ok := config.Scalar(p, n, k.d.Name+"."+param.Key)
 	if !ok {
 		return "", false
 	}
@@ -142,11 +142,11 @@ var paramTypes = map[algo.Type][]string{
 	algo.Duration: {"string"}, algo.Size: {"integer", "string"}, algo.Bool: {"boolean", "string"},
 }
 
-// judge asks the algorithms themselves, who may refuse what each value alone allows.
-func judge(p *parser, list []chosen, env algo.Env) (selected []session.Selected) {
+// Judge asks the algorithms themselves, who may refuse what each value alone allows.
+func Judge(p *config.Parser, list []Chosen, env algo.Env) (selected []session.Selected) {
 	for _, c := range list {
 		if _, err := c.Descriptor.New(c.Values, env); err != nil {
-			p.Say(c.at, "%s", strings.TrimPrefix(err.Error(), "set "))
+			p.Say(c.At, "%s", strings.TrimPrefix(err.Error(), "set "))
 		}
 		selected = append(selected, c.Selected)
 	}

@@ -1,0 +1,259 @@
+// Package config reads what a coordinator is told: a YAML file, checked against one table of keys.
+package config
+
+import (
+	"net"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/bus"
+	file "github.com/xdpmon/xdpmon/userspace/config"
+	"github.com/xdpmon/xdpmon/userspace/config/parts"
+	"github.com/xdpmon/xdpmon/userspace/keys"
+	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
+	"github.com/xdpmon/xdpmon/userspace/session"
+)
+
+// Config is a checked configuration of a coordinator.
+type Config struct {
+	Log          settings.Log
+	Listen       string
+	MetricsRows  bool
+	Socket       string
+	Outputs      []settings.Output
+	Store        *settings.Store
+	Data         string // what it must know after a restart; 0700
+	Bus          Server
+	Measurements []Measurement
+	Paths        string // of prefix pairs, for suspect links; "" for none
+	Limits       Limits
+}
+
+// Server is the coordinator's side of the bus.
+type Server struct {
+	Listen   string // of its own server
+	Keys     *keys.Files
+	Cluster  *Cluster
+	External []string // servers of others, instead of its own
+}
+
+// Cluster is a coordinator among several.
+type Cluster struct {
+	Name   string
+	Listen string
+	Routes []string
+}
+
+// Limits bound what agents can make a coordinator do.
+type Limits struct {
+	Agents  int
+	Message int64 // bytes of one
+	Rate    int   // messages of an agent a second
+	Heap    int64
+}
+
+// Measurement is what agents measure together.
+type Measurement struct {
+	Name       string
+	Window     time.Duration
+	Wait       time.Duration // for windows on their way; 0: a tenth of the window, 1 s at least
+	Seed       uint64        // 0: drawn once
+	CRC, Decap bool
+	Algorithms []session.Selected
+	Vantage    []Vantage // empty: one, and every packet passes one of the hosts
+}
+
+// Vantage is a set of hosts of which a packet passes one at most. What sets count is not added up.
+type Vantage struct {
+	Name  string
+	Hosts []string // patterns
+}
+
+// Defaults of a configuration.
+const (
+	DefaultData      = "/var/lib/xdpmon/coordinator"
+	DefaultPath      = "/etc/xdpmon/coordinator.yaml"
+	DefaultBusListen = "127.0.0.1:4222"
+	DefaultStore     = "/var/lib/xdpmon/windows.db"
+	DefaultSocket    = "/run/xdpmon/coordinator.sock"
+)
+
+func whole() file.Object[Config] {
+	return file.Object[Config]{
+		What: "the configuration",
+		Defaults: func() Config {
+			return Config{Log: settings.DefaultLog(), Socket: DefaultSocket, Data: DefaultData, Bus: Server{Listen: DefaultBusListen},
+				Limits: Limits{Agents: 4096, Message: bus.DefaultMessage, Rate: 200, Heap: 512 << 20}}
+		},
+		Fields: []file.Field[Config]{
+			file.Entry("measurements", "what agents measure together: a list", file.List[measured]{What: "measurements", Of: measurement(), Min: 1}, true,
+				func(c *Config, v any) {
+					for _, m := range v.([]measured) {
+						c.Measurements = append(c.Measurements, m.Measurement)
+					}
+				}),
+			file.Entry("bus", "where agents connect to", serve(), false, file.To(func(c *Config) *Server { return &c.Bus })),
+			file.Entry("data", "a folder for what must outlive a restart ("+DefaultData+")", file.Path("data"), false, file.To(func(c *Config) *string { return &c.Data })),
+			file.Entry("paths", "a file of the links that traffic of prefix pairs takes, to find suspect ones", file.Path("paths"), false,
+				file.To(func(c *Config) *string { return &c.Paths })),
+			file.Entry("outputs", "streams of windows", settings.Outputs(), false, file.To(func(c *Config) *[]settings.Output { return &c.Outputs })),
+			file.Entry("listen", "address of metrics, page and health; a port alone (:9401) is this host only", settings.Listen, false,
+				file.To(func(c *Config) *string { return &c.Listen })),
+			file.Entry("metrics_rows", "serve metrics of flows, addresses and prefixes, too: every one becomes a series, and names somebody", file.Flag{What: "metrics_rows"}, false,
+				file.To(func(c *Config) *bool { return &c.MetricsRows })),
+			file.Entry("socket", "for `xdpmon history --socket` on this host ("+DefaultSocket+")", file.Path("socket"), false,
+				file.To(func(c *Config) *string { return &c.Socket })),
+			file.Entry("store", "keep windows on disk for a while", settings.Keep(DefaultStore), false, func(c *Config, v any) { s := v.(settings.Store); c.Store = &s }),
+			file.Entry("limits", "what agents may make it do", limits(), false, file.To(func(c *Config) *Limits { return &c.Limits })),
+			file.Entry("log", "how the coordinator speaks", settings.Logging(), false, file.To(func(c *Config) *settings.Log { return &c.Log })),
+		},
+		Check: checkWhole,
+	}
+}
+
+func serve() file.Kind {
+	return file.Object[Server]{What: "bus", Defaults: func() Server { return Server{Listen: DefaultBusListen} }, Fields: []file.Field[Server]{
+		file.Entry("listen", "HOST:PORT ("+DefaultBusListen+")", parts.Address("listen"), false, file.To(func(s *Server) *string { return &s.Listen })),
+		file.Entry("keys", "certificates, as `xdpmon keys` makes them; needed as soon as anything leaves this host", parts.KeyFiles(), false,
+			func(s *Server, v any) { f := v.(keys.Files); s.Keys = &f }),
+		file.Entry("cluster", "this coordinator is one of three", file.Object[Cluster]{What: "cluster", Defaults: func() Cluster { return Cluster{} }, Fields: []file.Field[Cluster]{
+			file.Entry("name", "of this one among them", parts.HostName, true, file.To(func(c *Cluster) *string { return &c.Name })),
+			file.Entry("listen", "HOST:PORT for the others", parts.Address("listen"), true, file.To(func(c *Cluster) *string { return &c.Listen })),
+			file.Entry("routes", "HOST:PORT of the others", file.List[string]{What: "routes", Of: parts.Address("a route"), Min: 1}, true, file.To(func(c *Cluster) *[]string { return &c.Routes })),
+		}}, false, func(s *Server, v any) { c := v.(Cluster); s.Cluster = &c }),
+		file.Entry("external", "servers of a NATS cluster of yours, instead of the one inside: tls://HOST:PORT", parts.Servers("external"),
+			false, file.To(func(s *Server) *[]string { return &s.External })),
+	}, Check: checkServe}
+}
+
+// checkServe: what leaves this host is encrypted, and both ends are known.
+func checkServe(p *file.Parser, at func(string) *yaml.Node, s *Server) {
+	if len(s.External) > 0 {
+		if s.Cluster != nil {
+			p.Say(at("cluster"), "a cluster is of the servers inside of coordinators; external has its own")
+		}
+		parts.CheckServers(p, at("external"), s.External, s.Keys)
+		return
+	}
+	host, _, _ := net.SplitHostPort(s.Listen)
+	if s.Keys == nil && !parts.Loopback(host) {
+		p.Say(at("listen"), "%s leaves this host: give keys (make them with `xdpmon keys`), or listen on 127.0.0.1", s.Listen)
+	}
+	if c := s.Cluster; c != nil && s.Keys == nil {
+		for _, a := range append([]string{c.Listen}, c.Routes...) {
+			if host, _, _ := net.SplitHostPort(a); !parts.Loopback(host) {
+				p.Say(at("cluster"), "%s leaves this host: give keys", a)
+			}
+		}
+	}
+}
+
+func limits() file.Kind {
+	return file.Object[Limits]{What: "limits",
+		Defaults: func() Limits { return whole().Defaults().Limits },
+		Fields: []file.Field[Limits]{
+			file.Entry("agents", "that are known at the same time (4096)", file.Number{What: "agents", Min: 1, Max: 1 << 17}, false, func(l *Limits, v any) { l.Agents = int(v.(uint64)) }),
+			file.Entry("message", "bytes of one (1MiB)", file.Size{What: "message", Min: 1 << 16, Max: bus.MaxMessage}, false, file.To(func(l *Limits) *int64 { return &l.Message })),
+			file.Entry("rate", "messages of an agent a second, over ten seconds (200)", file.Number{What: "rate", Min: 10, Max: 1 << 20}, false, func(l *Limits, v any) { l.Rate = int(v.(uint64)) }),
+			file.Entry("heap", "of the process (GOMEMLIMIT), unless the environment says another (512MiB)", file.Size{What: "heap", Min: 64 << 20, Max: 1 << 42}, false,
+				file.To(func(l *Limits) *int64 { return &l.Heap })),
+		}}
+}
+
+// measured is a measurement and where its algorithms stand in the file.
+type measured struct {
+	Measurement
+	algorithms []parts.Chosen
+}
+
+func measurement() file.Kind {
+	return file.Object[measured]{What: "a measurement",
+		Defaults: func() measured { return measured{Measurement: Measurement{Window: session.DefaultWindow}} },
+		Fields: []file.Field[measured]{
+			file.Entry("name", "the rules of agents that share it bear it", parts.RuleName, true, file.To(func(m *measured) *string { return &m.Name })),
+			file.Entry("algorithms", "what is measured, each with its parameters", parts.Algorithms{}, true, file.To(func(m *measured) *[]parts.Chosen { return &m.algorithms })),
+			file.Entry("window", "its length, 100ms to 24h (10s)", parts.Window, false, file.To(func(m *measured) *time.Duration { return &m.Window })),
+			file.Entry("wait", "for windows that are on their way (a tenth of the window, 1s at least)", file.Duration{What: "wait", Min: 10 * time.Millisecond, Max: time.Hour}, false,
+				file.To(func(m *measured) *time.Duration { return &m.Wait })),
+			file.Entry("seed", "of the hashes (drawn once, and kept)", file.Number{What: "seed", Min: 1, Max: 1<<64 - 1}, false, file.To(func(m *measured) *uint64 { return &m.Seed })),
+			file.Entry("hash", "fast, or crc as the P4 twin on a switch has them (fast)", file.Word{What: "hash", Choices: []string{"fast", "crc"}}, false,
+				func(m *measured, v any) { m.CRC = v.(string) == "crc" }),
+			file.Entry("decap", "look into VXLAN, GENEVE, GRE, IPIP and 6in4, one level (false)", file.Flag{What: "decap"}, false, file.To(func(m *measured) *bool { return &m.Decap })),
+			file.Entry("vantage", "sets of hosts: a packet passes one host of a set at most, and sets are not added up (all hosts are one)",
+				file.List[Vantage]{What: "vantage", Of: file.Object[Vantage]{What: "a set", Defaults: func() Vantage { return Vantage{} }, Fields: []file.Field[Vantage]{
+					file.Entry("name", "of the set", parts.HostName, true, file.To(func(v *Vantage) *string { return &v.Name })),
+					file.Entry("hosts", "patterns of agents' names", parts.Patterns, true, file.To(func(v *Vantage) *[]string { return &v.Hosts })),
+				}}, Min: 1}, false, file.To(func(m *measured) *[]Vantage { return &m.Vantage })),
+		},
+		Check: func(p *file.Parser, at func(string) *yaml.Node, m *measured) {
+			if m.Wait == 0 {
+				m.Wait = max(time.Second, m.Window/10)
+			}
+			m.Algorithms = parts.Judge(p, m.algorithms, algo.Env{CPUs: maps.PossibleCPUs(), CRC: m.CRC, WindowNS: int64(m.Window), Seed: m.Seed})
+			for _, c := range m.algorithms {
+				if c.Descriptor.Enforces {
+					p.Say(c.At, "%s acts on packets: a host does that by its own configuration only", c.Descriptor.Name)
+				} else if c.Descriptor.Merge == nil && c.Descriptor.Coordinate == nil {
+					p.Say(c.At, "%s: nothing is known of how windows of hosts are put together", c.Descriptor.Name)
+				}
+			}
+		},
+	}
+}
+
+func checkWhole(p *file.Parser, at func(string) *yaml.Node, c *Config) {
+	for i, m := range c.Measurements {
+		if slices.ContainsFunc(c.Measurements[:i], func(o Measurement) bool { return o.Name == m.Name }) {
+			p.Say(parts.NameNode(at("measurements"), i), "two measurements are named %s", m.Name)
+		}
+	}
+	settings.CheckOutputs(p, at("outputs"), c.Outputs)
+}
+
+// Of says which sets a host belongs to.
+func (m Measurement) Of(host string) []string {
+	if len(m.Vantage) == 0 {
+		return []string{""}
+	}
+	var sets []string
+	for _, v := range m.Vantage {
+		if slices.ContainsFunc(v.Hosts, func(pattern string) bool { ok, _ := path.Match(pattern, host); return ok }) {
+			sets = append(sets, v.Name)
+		}
+	}
+	return sets
+}
+
+// Load reads and checks a file. An error of its content is a *config.Error of userspace/config.
+func Load(name string) (*Config, error) {
+	text, err := file.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(name, text)
+}
+
+// Parse checks a configuration; name is the file's in complaints.
+func Parse(name string, text []byte) (*Config, error) {
+	return file.Parse(name, "measurements are", text, whole())
+}
+
+// Schema is the JSON schema of the file.
+func Schema() ([]byte, error) {
+	return file.WriteSchema(whole(), "configuration of xdpmon coordinator")
+}
+
+// names of a mapping's algorithms, for people.
+func (m Measurement) String() string {
+	var list []string
+	for _, a := range m.Algorithms {
+		list = append(list, a.Descriptor.Name)
+	}
+	return m.Name + ": " + strings.Join(list, ", ")
+}

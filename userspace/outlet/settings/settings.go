@@ -1,0 +1,91 @@
+// Package settings holds how a process logs and where its windows go, as configurations of agents and coordinators state it.
+package settings
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/xdpmon/xdpmon/userspace/config"
+	"github.com/xdpmon/xdpmon/userspace/prom"
+	"github.com/xdpmon/xdpmon/userspace/store"
+)
+
+// Log says how a process logs.
+type Log struct{ Format, Level string }
+
+// Output is a stream of windows.
+type Output struct {
+	JSON string // file, or - for standard output
+	CDF  bool
+}
+
+// Store says where windows are kept, and how many.
+type Store struct {
+	Path     string
+	MaxAge   time.Duration
+	MaxBytes int64
+	// Snapshots: what windows were made of is kept beside them, so that they can be merged.
+	Snapshots bool
+}
+
+// Listen is the address of metrics, page and health.
+var Listen = config.Word{What: "listen", Check: func(text string) error {
+	_, _, err := prom.Address(text)
+	return err
+}}
+
+// DefaultLog is text, from level info on.
+func DefaultLog() Log { return Log{Format: "text", Level: "info"} }
+
+// Logging is a Log in a file.
+func Logging() config.Kind {
+	return config.Object[Log]{What: "log", Defaults: DefaultLog, Fields: []config.Field[Log]{
+		{Key: "format", Help: "text or json (text)", Kind: config.Word{What: "format", Choices: []string{"text", "json"}}, Required: false, Set: config.To(func(l *Log) *string { return &l.Format })},
+		{Key: "level", Help: "debug, info, warn or error (info)", Kind: config.Word{What: "level", Choices: []string{"debug", "info", "warn", "error"}}, Required: false,
+			Set: config.To(func(l *Log) *string { return &l.Level })},
+	}}
+}
+
+func output() config.Kind {
+	return config.Object[Output]{What: "an output", Defaults: func() Output { return Output{} }, Fields: []config.Field[Output]{
+		{Key: "json", Help: "JSON lines into this file, or to standard output with -", Kind: config.Word{What: "json", Pattern: "^(-$|/)", Check: func(text string) error {
+			if text != "-" && !filepath.IsAbs(text) {
+				return fmt.Errorf("json %q: give a path from the root (/...), or - for standard output", text)
+			}
+			return nil
+		}}, Required: true, Set: config.To(func(o *Output) *string { return &o.JSON })},
+		{Key: "cdf", Help: "write the steps of every distribution, too (false)", Kind: config.Flag{What: "cdf"}, Required: false, Set: config.To(func(o *Output) *bool { return &o.CDF })},
+	}}
+}
+
+// WithSnapshots is for those whose windows are made of some.
+var WithSnapshots = config.Field[Store]{Key: "snapshots", Help: "keep what windows were made of, for `xdpmon history --snapshots` and `xdpmon merge` (false)",
+	Kind: config.Flag{What: "snapshots"}, Required: false, Set: config.To(func(s *Store) *bool { return &s.Snapshots })}
+
+// Keep is a Store in a file; path is the default.
+func Keep(path string, more ...config.Field[Store]) config.Kind {
+	defaults := func() Store { return Store{Path: path, MaxAge: store.DefaultMaxAge, MaxBytes: store.DefaultBytes} }
+	return config.Object[Store]{What: "store", Defaults: defaults, Fields: append([]config.Field[Store]{
+		{Key: "path", Help: "the file (" + path + ")", Kind: config.Path("path"), Required: false, Set: config.To(func(s *Store) *string { return &s.Path })},
+		{Key: "max_age", Help: "older windows go (168h)", Kind: config.Duration{What: "max_age", Min: time.Minute, Max: 10 * 365 * 24 * time.Hour}, Required: false, Set: config.To(func(s *Store) *time.Duration { return &s.MaxAge })},
+		{Key: "max_bytes", Help: "of the file; the oldest windows go (256MiB)", Kind: config.Size{What: "max_bytes", Min: store.MinBytes, Max: 1 << 40}, Required: false, Set: config.To(func(s *Store) *int64 { return &s.MaxBytes })},
+	}, more...)}
+}
+
+// Outputs is a list of outputs in a file.
+func Outputs() config.Kind { return config.List[Output]{What: "outputs", Of: output()} }
+
+// CheckOutputs refuses two outputs into one file; n is where they stand.
+func CheckOutputs(p *config.Parser, n *yaml.Node, outputs []Output) {
+	var files []string
+	for _, o := range outputs {
+		if slices.Contains(files, o.JSON) {
+			p.Say(n, "two outputs write to %s", o.JSON)
+		}
+		files = append(files, o.JSON)
+	}
+}
