@@ -4,8 +4,10 @@ export CGO_ENABLED = 0
 GO ?= .ci/go
 IN_LAB = cd lab && ../.ci/go
 BIN ?= bin/xdpmon
+COORDINATOR_BIN ?= $(dir $(BIN))xdpmon-coordinator
+LDFLAGS = -X main.revision=$${REVISION-$$(.ci/revision)}
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo -E env PATH=$$PATH)
-RACE = cmd/xdpmon userspace/agent userspace/agent/config userspace/bus/... userspace/capture userspace/coordinator userspace/coordinator/config userspace/keys userspace/outlet userspace/prom \
+RACE = cmd/internal/... cmd/xdpmon cmd/xdpmon-coordinator userspace/agent userspace/agent/config userspace/bus/... userspace/capture userspace/coordinator userspace/coordinator/config userspace/keys userspace/outlet userspace/prom \
 	userspace/report userspace/session demo/emulator
 # What of these is long, and has one goroutine: without the race detector.
 SINGLE = FourHosts|SuspectLink|^TestRestarts$$
@@ -21,27 +23,32 @@ SOAKTIME ?= 30m
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## the xdpmon binary, in bin/
+build: ## both programs, in bin/: xdpmon, and xdpmon-coordinator
 	@.ci/deps build
-	$(GO) build -trimpath -ldflags "-X main.revision=$${REVISION-$$(.ci/revision)}" -o $(BIN) ./cmd/xdpmon
+	$(GO) build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN) ./cmd/xdpmon
+	$(GO) build -trimpath -ldflags "$(LDFLAGS)" -o $(COORDINATOR_BIN) ./cmd/xdpmon-coordinator
 
-install: build ## the binary, the systemd unit and a configuration, below DESTDIR and PREFIX (/usr)
-	install -D -m 0755 $(BIN) $(DESTDIR)$(PREFIX)/bin/xdpmon
-	sed 's|/usr/bin/xdpmon|$(PREFIX)/bin/xdpmon|' deploy/xdpmon.service | install -D -m 0644 /dev/stdin $(DESTDIR)$(PREFIX)/lib/systemd/system/xdpmon.service
-	install -D -m 0644 deploy/package/sysusers.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d/xdpmon.conf
-	sed 's|/usr/bin/xdpmon|$(PREFIX)/bin/xdpmon|' deploy/xdpmon-coordinator.service | install -D -m 0644 /dev/stdin $(DESTDIR)$(PREFIX)/lib/systemd/system/xdpmon-coordinator.service
-	install -D -m 0644 deploy/coordinator.schema.json $(DESTDIR)$(PREFIX)/share/doc/xdpmon/coordinator.schema.json
-	install -D -m 0644 docs/coordinator.md $(DESTDIR)$(PREFIX)/share/doc/xdpmon/coordinator.md
-	install -D -m 0644 deploy/agent.schema.json $(DESTDIR)$(PREFIX)/share/doc/xdpmon/agent.schema.json
-	install -D -m 0644 docs/agent.md $(DESTDIR)$(PREFIX)/share/doc/xdpmon/agent.md
-	install -d -m 0700 $(DESTDIR)/etc/xdpmon
-	[ -e $(DESTDIR)/etc/xdpmon/coordinator.yaml ] || install -m 0600 deploy/coordinator.yaml $(DESTDIR)/etc/xdpmon/coordinator.yaml
-	[ -e $(DESTDIR)/etc/xdpmon/agent.yaml ] || install -m 0600 deploy/agent.yaml $(DESTDIR)/etc/xdpmon/agent.yaml
-	@[ -n "$(DESTDIR)" ] || PATH=$$PATH:/usr/sbin deploy/package/postinstall.sh
+# PROGRAM, its unit, its user, its schema and its page of docs; a configuration that is there stays.
+define install_program
+	install -D -m 0755 $(1) $(DESTDIR)$(PREFIX)/bin/$(2)
+	sed 's|/usr/bin/$(2)|$(PREFIX)/bin/$(2)|' deploy/$(2).service | install -D -m 0644 /dev/stdin $(DESTDIR)$(PREFIX)/lib/systemd/system/$(2).service
+	install -D -m 0644 deploy/package/$(2)/sysusers.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d/$(2).conf
+	install -D -m 0644 deploy/$(3).schema.json $(DESTDIR)$(PREFIX)/share/doc/$(2)/$(3).schema.json
+	install -D -m 0644 docs/$(3).md $(DESTDIR)$(PREFIX)/share/doc/$(2)/$(3).md
+	install -d -m 0700 $(DESTDIR)/etc/$(2)
+	[ -e $(DESTDIR)/etc/$(2)/$(3).yaml ] || install -m 0600 deploy/$(3).yaml $(DESTDIR)/etc/$(2)/$(3).yaml
+	@[ -n "$(DESTDIR)" ] || PATH=$$PATH:/usr/sbin deploy/package/$(2)/postinstall.sh
+endef
 
-packages: build ## .deb and .rpm of this build, in out/
+install: build ## both programs with units and configurations, below DESTDIR and PREFIX (/usr)
+	$(call install_program,$(BIN),xdpmon,agent)
+	$(call install_program,$(COORDINATOR_BIN),xdpmon-coordinator,coordinator)
+
+packages: build ## .deb and .rpm of both programs, in out/
 	@mkdir -p out
-	for kind in deb rpm; do VERSION=$(VERSION) ARCH=$$($(GO) env GOARCH) $(GO) run $(NFPM) package -f deploy/package/nfpm.yaml -p $$kind -t out/ || exit 1; done
+	for name in xdpmon xdpmon-coordinator; do for kind in deb rpm; do \
+		VERSION=$(VERSION) ARCH=$$($(GO) env GOARCH) $(GO) run $(NFPM) package -f deploy/package/$$name/nfpm.yaml -p $$kind -t out/ || exit 1; \
+	done; done
 
 demo: build ## real handshakes over an emulated link: truth and estimate side by side (root)
 	$(SUDO) $(BIN) demo
@@ -64,7 +71,7 @@ check: ## format, vet, staticcheck, go.mod, and the build for arm64
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	$(GO) mod tidy -diff
-	GOARCH=arm64 $(GO) build -o /dev/null ./cmd/xdpmon
+	for program in xdpmon xdpmon-coordinator; do GOARCH=arm64 $(GO) build -o /dev/null ./cmd/$$program || exit 1; done
 
 # What has goroutines and needs no root; clang is here for the BPF programs anyway.
 race: ## the race detector on what runs concurrently and needs no root

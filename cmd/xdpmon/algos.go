@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/algo/describe"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -13,7 +14,7 @@ func newAlgos(env *environment) *cobra.Command {
 		Use: "algos [NAME]", Short: "List the algorithms, or explain one and its parameters",
 		Long:              "Without a name: one line for each algorithm. With a name: what it measures and how, and its parameters for --set.",
 		Example:           "  xdpmon algos\n  xdpmon algos fridge\n  xdpmon algos --json",
-		Args:              needArgs(0, 1, "the name of an algorithm"),
+		Args:              cli.NeedArgs(0, 1, "the name of an algorithm"),
 		ValidArgsFunction: completeName,
 	}
 	asJSON := addJSON(cmd)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/session"
@@ -47,7 +48,7 @@ type attachOptions struct {
 func newAttach(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "attach IFACE... --algo NAME,...", Short: "Measure on interfaces", Long: attachLong, Example: attachExample,
-		Args:              needArgs(1, -1, "the interface to attach to"),
+		Args:              cli.NeedArgs(1, -1, "the interface to attach to"),
 		ValidArgsFunction: completeInterfaces,
 	}
 	o := &attachOptions{selection: addSelection(cmd, 10*time.Second), measure: addMeasure(cmd), snapshots: addSnapshots(cmd)}
@@ -134,20 +135,20 @@ func (o *attachOptions) directionOf(ifaces []string) string {
 func (o *attachOptions) check(ifaces []string) error {
 	for i, name := range ifaces {
 		if slices.Contains(ifaces[:i], name) {
-			return usageError("interface %s is given twice", name)
+			return cli.UsageError("interface %s is given twice", name)
 		}
 	}
 	if o.selection.window == 0 {
-		return usageError("--window 0: a window without an end is for captures; allowed are %v to %v", minWindow, maxWindow)
+		return cli.UsageError("--window 0: a window without an end is for captures; allowed are %v to %v", minWindow, maxWindow)
 	}
 	if o.duration < 0 {
-		return usageError("--duration %v: give a positive time like 90s or 1h", o.duration)
+		return cli.UsageError("--duration %v: give a positive time like 90s or 1h", o.duration)
 	}
 	if o.each && o.pin != "" {
-		return usageError("--each with --pin: a pin keeps one instance; give every interface an xdpmon and a pin of its own")
+		return cli.UsageError("--each with --pin: a pin keeps one instance; give every interface an xdpmon and a pin of its own")
 	}
 	if strings.ContainsAny(o.pin, "/ ") || strings.HasPrefix(o.pin, ".") {
-		return usageError("--pin %q: a name of letters, digits, - and _, without / and not beginning with a dot", o.pin)
+		return cli.UsageError("--pin %q: a name of letters, digits, - and _, without / and not beginning with a dot", o.pin)
 	}
 	return nil
 }

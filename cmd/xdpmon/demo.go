@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 	"github.com/xdpmon/xdpmon/demo/scene"
 	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -55,7 +56,7 @@ const (
 func newDemo(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "demo [NAME,...]", Short: "Measure traffic of its own making, beside the truth", Long: demoLong, Example: demoExample,
-		Args: needArgs(0, 1, "the names of algorithms"), ValidArgsFunction: completeName,
+		Args: cli.NeedArgs(0, 1, "the names of algorithms"), ValidArgsFunction: completeName,
 	}
 	o := &demoOptions{selection: addShared(cmd, 2*time.Second), measure: addMeasure(cmd)}
 	f := cmd.Flags()
@@ -108,19 +109,19 @@ func (o *demoOptions) choose(args []string) {
 func (o *demoOptions) check() (float64, error) {
 	rate, err := parseRate(o.rate)
 	if err != nil {
-		return 0, usageError("--rate: %w", err)
+		return 0, cli.UsageError("--rate: %w", err)
 	}
 	if rate > maxDemoRate {
-		return 0, usageError("--rate %s: at most %d/s, since hosts and link run on this machine too", o.rate, maxDemoRate)
+		return 0, cli.UsageError("--rate %s: at most %d/s, since hosts and link run on this machine too", o.rate, maxDemoRate)
 	}
 	if o.median < time.Millisecond || o.median > 200*time.Millisecond {
-		return 0, usageError("--median %v: allowed are 1ms to 200ms", o.median)
+		return 0, cli.UsageError("--median %v: allowed are 1ms to 200ms", o.median)
 	}
 	if o.selection.window == 0 {
-		return 0, usageError("--window 0: allowed are %v to %v", minWindow, maxWindow)
+		return 0, cli.UsageError("--window 0: allowed are %v to %v", minWindow, maxWindow)
 	}
 	if o.duration < 0 {
-		return 0, usageError("--duration %v: give a positive time like 30s, or 0 to end on Ctrl-C", o.duration)
+		return 0, cli.UsageError("--duration %v: give a positive time like 30s, or 0 to end on Ctrl-C", o.duration)
 	}
 	return rate, nil
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 )
 
@@ -45,7 +46,7 @@ func TestDemo(t *testing.T) {
 	}
 	waitFor(t, "the end of 2,000 handshakes", func() bool { return answers() >= 2000 })
 	w.signal <- os.Interrupt
-	if code := <-ended; code != exitDone {
+	if code := <-ended; code != cli.ExitDone {
 		t.Fatalf("exit code %d: %s", code, w.err.String())
 	}
 	all := lines(t, w.out.String())
@@ -76,7 +77,7 @@ func TestDemoEndsOnASignal(t *testing.T) {
 	w.signal <- os.Interrupt
 	select {
 	case code := <-ended:
-		if code != exitDone {
+		if code != cli.ExitDone {
 			t.Errorf("exit code %d: %s", code, w.err.String())
 		}
 	case <-time.After(patience):

@@ -4,6 +4,8 @@ import (
 	"errors"
 
 	"github.com/spf13/cobra"
+
+	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 )
 
 const detachLong = `Takes everything that is xdpmon's off the interfaces: pinned attachments and their pins, the programs of running
@@ -17,7 +19,7 @@ func newDetach(env *environment) *cobra.Command {
 	return &cobra.Command{
 		Use: "detach IFACE|PIN|INSTANCE...", Short: "Take xdpmon's programs off interfaces", Long: detachLong,
 		Example:           "  sudo xdpmon detach eth0\n  sudo xdpmon detach eth0 eth1\n  sudo xdpmon detach edge      (what was attached with --pin edge)",
-		Args:              needArgs(1, -1, "the interface to detach from"),
+		Args:              cli.NeedArgs(1, -1, "the interface to detach from"),
 		ValidArgsFunction: completeInterfaces,
 		RunE:              func(_ *cobra.Command, ifaces []string) error { return runDetach(env, ifaces) },
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
@@ -36,7 +37,7 @@ func TestALateReader(t *testing.T) {
 		close(out.reads) // only now: had anybody waited for the reader, this would not be reached
 		return nil
 	}
-	if code := w.run("attach", "eth0", "--algo", "fridge"); code != exitDone {
+	if code := w.run("attach", "eth0", "--algo", "fridge"); code != cli.ExitDone {
 		t.Errorf("exit code %d: %s", code, w.err.String())
 	}
 	text := out.String()
@@ -58,7 +59,7 @@ func TestAReaderThatNeverReads(t *testing.T) {
 	w.stdout = out
 	w.patient <- testEpoch
 	w.emitting(5, false)
-	if code := w.run("attach", "eth0", "--algo", "fridge"); code != exitFailed {
+	if code := w.run("attach", "eth0", "--algo", "fridge"); code != cli.ExitFailed {
 		t.Errorf("exit code %d", code)
 	}
 	contains(t, w.err.String(), "whoever reads the output does not")
@@ -75,7 +76,7 @@ func TestAReplayWaits(t *testing.T) {
 			out.reads <- struct{}{}
 		}
 	}()
-	if code := w.run("replay", "x.pcap", "--algo", "fridge"); code != exitDone {
+	if code := w.run("replay", "x.pcap", "--algo", "fridge"); code != cli.ExitDone {
 		t.Errorf("exit code %d: %s", code, w.err.String())
 	}
 	if n := strings.Count(out.String(), `"algorithm":"fridge"`); n != 2000 {
@@ -88,7 +89,7 @@ func TestAReplayWaits(t *testing.T) {
 	stuck.patient <- testEpoch
 	stuck.emitting(2000, false)
 	stuck.signal <- nil
-	if code := stuck.run("replay", "x.pcap", "--algo", "fridge"); code != exitFailed {
+	if code := stuck.run("replay", "x.pcap", "--algo", "fridge"); code != cli.ExitFailed {
 		t.Errorf("exit code %d of a replay that was ended: %s", code, stuck.err.String())
 	}
 }
@@ -102,7 +103,7 @@ func TestABrokenPipeEndsTheRun(t *testing.T) {
 	w := newWorld()
 	w.stdout = io.Writer(broken{})
 	w.emitting(1, true)
-	if code := w.run("attach", "eth0", "--algo", "fridge"); code != exitFailed {
+	if code := w.run("attach", "eth0", "--algo", "fridge"); code != cli.ExitFailed {
 		t.Errorf("exit code %d", code)
 	}
 	if n := strings.Count(w.err.String(), "broken pipe"); n != 1 {

@@ -32,7 +32,10 @@ type engine struct {
 	status      func() ([]status.Attachment, error)
 	// detach takes xdpmon's programs off an interface and returns a sentence for each.
 	detach func(iface string) ([]string, error)
-	prove  func(algorithm string, spec *ebpf.CollectionSpec) (proof, error)
+	// program finds another program of xdpmon's, and become replaces this process by it.
+	program func(name string) (path string, err error)
+	become  func(path string, argv []string) error
+	prove   func(algorithm string, spec *ebpf.CollectionSpec) (proof, error)
 }
 
 // proof is what the prover says of one object.
@@ -44,7 +47,7 @@ type proof interface {
 func realEngine() engine {
 	return engine{
 		privilege: privilege.Check, replay: session.Replay, live: session.Live, settle: settle, settleAgent: func() ([]string, error) { return privilege.Drop(privilege.Keep{Reattach: true, Load: true}) }, agent: agent.Run,
-		probe: features.Probe, status: status.List, detach: detach.Detach, prove: prove,
+		probe: features.Probe, status: status.List, detach: detach.Detach, program: findProgram, become: become, prove: prove,
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
+
+	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 )
 
 // environment is everything that a verb touches of the world, so that tests run verbs in-process.
@@ -38,7 +40,7 @@ func osEnvironment() environment {
 	return environment{
 		args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv,
 		isTerminal: isTerminal, size: terminalSize, now: time.Now, monotonic: monotonic, after: time.After,
-		signals: osSignals, exit: os.Exit, kernel: kernelRelease(), engine: realEngine(),
+		signals: cli.OSSignals, exit: os.Exit, kernel: kernelRelease(), engine: realEngine(),
 	}
 }
 
@@ -61,12 +63,6 @@ func monotonic() int64 {
 		return 0
 	}
 	return t.Nano()
-}
-
-func osSignals() (<-chan os.Signal, func()) {
-	ch := make(chan os.Signal, 2)
-	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	return ch, func() { signal.Stop(ch) }
 }
 
 func kernelRelease() string {

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 	"github.com/xdpmon/xdpmon/loader/privilege"
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
@@ -19,7 +20,7 @@ func TestOutOfFilesNamesTheRemedy(t *testing.T) {
 	} {
 		w := newWorld()
 		w.engine.live = func(context.Context, session.LiveConfig) error { return err }
-		if code := w.run("attach", "eth0", "--algo", "test-delay"); code != exitFailed {
+		if code := w.run("attach", "eth0", "--algo", "test-delay"); code != cli.ExitFailed {
 			t.Errorf("exit code %d", code)
 		}
 		if n := strings.Count(w.err.String(), "ulimit -n"); n != 1 {

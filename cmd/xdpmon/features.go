@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 	"github.com/xdpmon/xdpmon/loader/features"
 	"github.com/xdpmon/xdpmon/loader/kernel"
 	"github.com/xdpmon/xdpmon/userspace/report/host"
@@ -19,7 +20,7 @@ func newFeatures(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "features [IFACE]", Short: "What this kernel, this user and an interface can do", Long: featuresLong,
 		Example: "  sudo xdpmon features\n  sudo xdpmon features eth0\n  sudo xdpmon features --json | jq '.host[] | select(.state!=\"supported\")'",
-		Args:    needArgs(0, 1, "an interface"),
+		Args:    cli.NeedArgs(0, 1, "an interface"),
 		ValidArgsFunction: func(cmd *cobra.Command, given []string, typed string) ([]string, cobra.ShellCompDirective) {
 			if len(given) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/agent/past"
 	"github.com/xdpmon/xdpmon/userspace/outlet"
@@ -36,7 +37,7 @@ type historyOptions struct {
 func newHistory(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "history", Short: "Look back at what an agent has measured", Long: historyLong, Example: historyExample,
-		Args: needArgs(0, 0, "history takes none"),
+		Args: cli.NeedArgs(0, 0, "history takes none"),
 	}
 	o := &historyOptions{output: addOutput(cmd)}
 	f := cmd.Flags()
@@ -56,7 +57,7 @@ func newHistory(env *environment) *cobra.Command {
 
 func history(env *environment, o *historyOptions) error {
 	if o.limit < 0 {
-		return usageError("--limit %d: give a positive number", o.limit)
+		return cli.UsageError("--limit %d: give a positive number", o.limit)
 	}
 	if o.algorithm != "" {
 		if _, err := lookup(o.algorithm); err != nil {
@@ -70,13 +71,13 @@ func history(env *environment, o *historyOptions) error {
 	}{{"from", o.from, &q.From}, {"to", o.to, &q.To}} {
 		at, err := outlet.When(t.text, env.now())
 		if err != nil {
-			return usageError("--%s: %w", t.flag, err)
+			return cli.UsageError("--%s: %w", t.flag, err)
 		}
 		*t.at = at
 	}
 	cfg, err := config.Load(o.config)
 	if err != nil {
-		return configError(err)
+		return cli.ConfigError(err)
 	}
 	text, more, err := past.Recall(cfg, q)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 	"github.com/xdpmon/xdpmon/userspace/feed"
 	"github.com/xdpmon/xdpmon/userspace/prom"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -71,7 +72,7 @@ func newMeasurement(env *environment, o *measureOptions, run report.Run, live bo
 	}
 	address, loopback, err := prom.Address(o.listen)
 	if err != nil {
-		return nil, &usage{fmt.Errorf("--%w", err)}
+		return nil, cli.AsUsage(fmt.Errorf("--%w", err))
 	}
 	if m.server, err = prom.Listen(address, m.store, log.New(noticeWriter{m}, "", 0)); err != nil {
 		return nil, err
@@ -258,7 +259,7 @@ func (m *measurement) abandon() {
 		s.Restore()
 	}
 	fmt.Fprintln(m.env.stderr, "xdpmon: ended by a second signal; the last window is lost")
-	m.env.exit(exitFailed)
+	m.env.exit(cli.ExitFailed)
 }
 
 // noticeWriter carries the metrics server's complaints to the operator.

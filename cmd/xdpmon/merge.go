@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
@@ -42,7 +43,7 @@ const mergeExample = `  xdpmon replay a.pcap -a fridge --window 10s --snapshots 
 func newMerge(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "merge FILE...", Short: "Put windows of several hosts together", Long: mergeLong, Example: mergeExample,
-		Args: needArgs(1, -1, "the file of a host (or - for standard input)"),
+		Args: cli.NeedArgs(1, -1, "the file of a host (or - for standard input)"),
 	}
 	asJSON := addJSON(cmd)
 	out := cmd.Flags().String("out", "", "write the merged snapshot to `FILE`, too, to be merged again; of one algorithm")
@@ -188,7 +189,7 @@ func (m *merger) write(out string) error {
 		return nil
 	}
 	if len(m.whole) != 1 {
-		return usageError("--out: snapshots of one algorithm are needed, there are %d (%s)", len(m.whole), strings.Join(slices.Sorted(maps.Keys(m.whole)), ", "))
+		return cli.UsageError("--out: snapshots of one algorithm are needed, there are %d (%s)", len(m.whole), strings.Join(slices.Sorted(maps.Keys(m.whole)), ", "))
 	}
 	for _, s := range m.whole {
 		data, err := s.Encode()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 )
 
@@ -20,8 +21,10 @@ const p4Example = `  xdpmon p4 params fridge > p4/fridge/params.p4
 func newP4(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "p4", Short: "Write parameters and tables of a P4 twin", Long: p4Long, Example: p4Example,
-		Args: unknownCommand,
-		RunE: func(*cobra.Command, []string) error { return usageError("what: params, tables, rules, plan or run?") },
+		Args: cli.UnknownCommand,
+		RunE: func(*cobra.Command, []string) error {
+			return cli.UsageError("what: params, tables, rules, plan or run?")
+		},
 	}
 	cmd.AddCommand(newP4Part(env, "params", "Write the parameters as P4 constants"), newP4Part(env, "tables", "Write the entries of the tables"),
 		newP4Part(env, "rules", "Write the entries that change while the switch runs"), newP4Run(env), newP4Plan(env))
@@ -31,7 +34,7 @@ func newP4(env *environment) *cobra.Command {
 func newP4Part(env *environment, part, short string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: part + " NAME", Short: short, Example: "  xdpmon p4 " + part + " fridge",
-		Args: needArgs(1, 1, "the name of the algorithm"), ValidArgsFunction: completeName,
+		Args: cli.NeedArgs(1, 1, "the name of the algorithm"), ValidArgsFunction: completeName,
 	}
 	set := cmd.Flags().StringArray("set", nil, "parameter of the algorithm, `NAME.KEY=VALUE`; repeatable")
 	complete(cmd, "set", completeSet)
@@ -45,7 +48,7 @@ func p4(env *environment, part, name string, set []string) error {
 		return err
 	}
 	if d.P4 == nil {
-		return usageError("p4 %s %s: it has no P4 twin", part, name)
+		return cli.UsageError("p4 %s %s: it has no P4 twin", part, name)
 	}
 	text, err := p4Text(d, part, set)
 	if err != nil {
@@ -71,22 +74,22 @@ func p4Text(d *algo.Descriptor, part string, set []string) (string, error) {
 	}
 	parts, err := d.P4(values)
 	if err != nil {
-		return "", &usage{err}
+		return "", cli.AsUsage(err)
 	}
 	text, ok := parts[part]
 	if !ok {
-		return "", usageError("p4 %s %s: the twin has only %s", part, d.Name, orNone(sortedKeys(parts)))
+		return "", cli.UsageError("p4 %s %s: the twin has only %s", part, d.Name, orNone(sortedKeys(parts)))
 	}
 	return text, nil
 }
 
 func p4Rules(d *algo.Descriptor, values algo.Values) (string, error) {
 	if d.P4Rules == nil {
-		return "", usageError("p4 rules %s: none of its entries change while a switch runs", d.Name)
+		return "", cli.UsageError("p4 rules %s: none of its entries change while a switch runs", d.Name)
 	}
 	rules, err := d.P4Rules(values)
 	if err != nil {
-		return "", &usage{err}
+		return "", cli.AsUsage(err)
 	}
 	return string(rules), nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 	_ "github.com/xdpmon/xdpmon/p4/all"
 	"github.com/xdpmon/xdpmon/p4/tna/dump"
 	tna "github.com/xdpmon/xdpmon/p4/tna/run"
@@ -46,7 +47,7 @@ type p4RunOptions struct {
 func newP4Run(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "run NAME [FILE...]", Short: "Run captures through a P4 twin, or evaluate a switch's registers", Long: p4RunLong, Example: p4RunExample,
-		Args: needArgs(1, -1, "the name of the algorithm and a capture"), ValidArgsFunction: completeName,
+		Args: cli.NeedArgs(1, -1, "the name of the algorithm and a capture"), ValidArgsFunction: completeName,
 	}
 	o := &p4RunOptions{}
 	f := cmd.Flags()
@@ -65,7 +66,7 @@ func newP4Run(env *environment) *cobra.Command {
 func newP4Plan(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "plan NAME", Short: "Write what a control plane fills, flips and reads, as JSON", Example: "  xdpmon p4 plan fridge",
-		Args: needArgs(1, 1, "the name of the algorithm"), ValidArgsFunction: completeName,
+		Args: cli.NeedArgs(1, 1, "the name of the algorithm"), ValidArgsFunction: completeName,
 	}
 	target := enumFlag(cmd, "target", "tofino1", "chip that the program is read for: tofino1 or tofino2", "tofino1", "tofino2")
 	set := cmd.Flags().StringArray("set", nil, "parameter of the algorithm, `NAME.KEY=VALUE`; repeatable")
@@ -94,7 +95,7 @@ func p4Twin(name, target string, set []string) (*twin.Twin, *tna.Switch, algo.Va
 	}
 	t, ok := twin.Of(d.Name)
 	if !ok {
-		return nil, nil, algo.Values{}, usageError("p4 %s: the model runs no twin of it", d.Name)
+		return nil, nil, algo.Values{}, cli.UsageError("p4 %s: the model runs no twin of it", d.Name)
 	}
 	form, err := p4Form(t, d, set)
 	if err != nil {
@@ -102,11 +103,11 @@ func p4Twin(name, target string, set []string) (*twin.Twin, *tna.Switch, algo.Va
 	}
 	v, err := t.Values(form)
 	if err != nil {
-		return nil, nil, algo.Values{}, &usage{err}
+		return nil, nil, algo.Values{}, cli.AsUsage(err)
 	}
 	if form.Generated {
 		if _, err := d.P4(v); err != nil {
-			return nil, nil, algo.Values{}, &usage{err}
+			return nil, nil, algo.Values{}, cli.AsUsage(err)
 		}
 	}
 	sw, err := t.Build(chip(target), form)
@@ -128,14 +129,14 @@ func p4Form(t *twin.Twin, d *algo.Descriptor, set []string) (twin.Form, error) {
 		return twin.Form{}, err
 	}
 	if slices.ContainsFunc(t.Forms, func(f twin.Form) bool { return len(f.Define) > 0 }) {
-		return twin.Form{}, usageError("p4 %s: --set: what this twin does is chosen where it is compiled (-D, docs/twins.md); it is run as it stands", d.Name)
+		return twin.Form{}, cli.UsageError("p4 %s: --set: what this twin does is chosen where it is compiled (-D, docs/twins.md); it is run as it stands", d.Name)
 	}
 	return twin.Form{Generated: true, Set: given[d.Name]}, nil
 }
 
 func p4Run(env *environment, o *p4RunOptions, name string, files []string) error {
 	if (o.registers == "") == (len(files) == 0) {
-		return usageError("p4 run %s: either captures, or --registers FILE", name)
+		return cli.UsageError("p4 run %s: either captures, or --registers FILE", name)
 	}
 	t, sw, v, err := p4Twin(name, o.target.value, o.set)
 	if err != nil {
@@ -143,7 +144,7 @@ func p4Run(env *environment, o *p4RunOptions, name string, files []string) error
 	}
 	e, err := dump.NewEvaluator(t, v, int64(o.window))
 	if errors.Is(err, dump.ErrUncounted) {
-		return &usage{err}
+		return cli.AsUsage(err)
 	}
 	if err != nil {
 		return err

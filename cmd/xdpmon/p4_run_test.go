@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 	"github.com/xdpmon/xdpmon/p4/tna/dump"
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
 	"github.com/xdpmon/xdpmon/tests/builder"
@@ -38,7 +39,7 @@ func TestP4RunSaysWhatReplaySays(t *testing.T) {
 			{"p4", "run", name, "--registers", registers},
 		})
 	}
-	if code := realWorld().run("p4", "run", "fridge", capture, "--dump", registers); code != exitDone {
+	if code := realWorld().run("p4", "run", "fridge", capture, "--dump", registers); code != cli.ExitDone {
 		t.Fatalf("exit code %d", code)
 	}
 	t.Run("refused", func(t *testing.T) { refuseDumps(t, registers) })
@@ -51,7 +52,7 @@ func TestP4RunWithDigests(t *testing.T) {
 	sayTheSame(t, [][]string{{"p4", "run", "reorder", capture, "--dump", registers}, {"p4", "run", "reorder", "--registers", registers}})
 	prefixes := func(arguments ...string) (names []string) {
 		w := realWorld()
-		if code := w.run(arguments...); code != exitDone {
+		if code := w.run(arguments...); code != cli.ExitDone {
 			t.Fatalf("%v: exit code %d: %s", arguments, code, w.err.String())
 		}
 		for _, row := range reportOf(t, w)["prefixes"].([]any) {
@@ -134,7 +135,7 @@ func saysAsMuch(t *testing.T, name string, set, replayed []string) map[string]an
 	var reports [2]map[string]any
 	for i, arguments := range [][]string{run, slices.Concat([]string{"replay", capture, "--algo", name, "--hash", "crc"}, set, replayed)} {
 		w := realWorld()
-		if code := w.run(arguments...); code != exitDone {
+		if code := w.run(arguments...); code != cli.ExitDone {
 			t.Fatalf("%v: exit code %d: %s", arguments, code, w.err.String())
 		}
 		reports[i] = reportOf(t, w)
@@ -207,7 +208,7 @@ func sameRows(t *testing.T, table string, least int, mine, host []string) {
 	var rows [2][]any
 	for i, arguments := range [][]string{mine, host} {
 		w := realWorld()
-		if code := w.run(arguments...); code != exitDone {
+		if code := w.run(arguments...); code != cli.ExitDone {
 			t.Fatalf("%v: exit code %d: %s", arguments, code, w.err.String())
 		}
 		rows[i], _ = reportOf(t, w)[table].([]any)
@@ -231,7 +232,7 @@ func sayTheSame(t *testing.T, runs [][]string) {
 	var texts []string
 	for _, arguments := range runs {
 		w := realWorld()
-		if code := w.run(arguments...); code != exitDone {
+		if code := w.run(arguments...); code != cli.ExitDone {
 			t.Fatalf("%v: exit code %d: %s", arguments, code, w.err.String())
 		}
 		text, err := json.Marshal(reportOf(t, w))
@@ -278,7 +279,7 @@ func refuseDumps(t *testing.T, registers string) {
 		}
 		f.Close()
 		w := realWorld()
-		if code := w.run("p4", "run", "fridge", "--registers", other); code != exitFailed || !strings.Contains(w.err.String(), "read registers") {
+		if code := w.run("p4", "run", "fridge", "--registers", other); code != cli.ExitFailed || !strings.Contains(w.err.String(), "read registers") {
 			t.Errorf("%s: exit code %d, %q", name, code, w.err.String())
 		}
 	}
@@ -295,7 +296,7 @@ func TestP4RunUsage(t *testing.T) {
 		{"p4", "run", "carpe", "a.pcap", "--set", "carpe.ways=3"},
 	} {
 		w := realWorld()
-		if code := w.run(arguments...); code != exitUsage {
+		if code := w.run(arguments...); code != cli.ExitUsage {
 			t.Errorf("%v: exit code %d: %s", arguments, code, w.err.String())
 		}
 	}
@@ -304,7 +305,7 @@ func TestP4RunUsage(t *testing.T) {
 // TestP4Plan: a plan names all that a control plane has to do.
 func TestP4Plan(t *testing.T) {
 	w := realWorld()
-	if code := w.run("p4", "plan", "precision"); code != exitDone {
+	if code := w.run("p4", "plan", "precision"); code != cli.ExitDone {
 		t.Fatalf("exit code %d: %s", code, w.err.String())
 	}
 	var p dump.Plan
@@ -328,7 +329,7 @@ func TestP4PlanNames(t *testing.T) {
 		"lean":     {"xdpmon p4 rules lean"},
 	} {
 		w := realWorld()
-		if code := w.run("p4", "plan", name); code != exitDone {
+		if code := w.run("p4", "plan", name); code != cli.ExitDone {
 			t.Errorf("%s: exit code %d: %s", name, code, w.err.String())
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/session"
@@ -24,7 +25,7 @@ const pisaExample = `  xdpmon pisa
 func newPisa(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "pisa [NAME]", Short: "Prove the memory rules and print the resource report", Long: pisaLong, Example: pisaExample,
-		Args: needArgs(0, 1, "the name of an algorithm"), ValidArgsFunction: completeName,
+		Args: cli.NeedArgs(0, 1, "the name of an algorithm"), ValidArgsFunction: completeName,
 	}
 	set := cmd.Flags().StringArray("set", nil, "parameter of the algorithm, `NAME.KEY=VALUE`; repeatable")
 	complete(cmd, "set", completeSet)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
@@ -34,7 +35,7 @@ type planOptions struct {
 func newPlan(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "plan NAME", Short: "Choose parameters for a load and a memory budget", Long: planLong, Example: planExample,
-		Args:              needArgs(1, 1, "the name of the algorithm"),
+		Args:              cli.NeedArgs(1, 1, "the name of the algorithm"),
 		ValidArgsFunction: completeName,
 	}
 	o := &planOptions{}
@@ -63,7 +64,7 @@ func plan(env *environment, name string, o *planOptions) error {
 		return err
 	}
 	if d.Plan == nil {
-		return usageError("plan %s: there is nothing to plan for it; those with a plan are %s", name, orNone(planned()))
+		return cli.UsageError("plan %s: there is nothing to plan for it; those with a plan are %s", name, orNone(planned()))
 	}
 	args, err := o.args(d)
 	if err != nil {
@@ -71,7 +72,7 @@ func plan(env *environment, name string, o *planOptions) error {
 	}
 	body, err := d.Plan(args)
 	if err != nil {
-		return &usage{err}
+		return cli.AsUsage(err)
 	}
 	if *o.json {
 		return env.printJSON(struct {
@@ -95,11 +96,11 @@ func planned() []string {
 func (o *planOptions) args(d *algo.Descriptor) (algo.PlanArgs, error) {
 	rate, err := parseRate(o.rate)
 	if err != nil {
-		return algo.PlanArgs{}, usageError("--rate: %w", err)
+		return algo.PlanArgs{}, cli.UsageError("--rate: %w", err)
 	}
 	memory, err := algo.ParseSize(o.memory)
 	if err != nil || memory == 0 {
-		return algo.PlanArgs{}, usageError("--memory: %q is not a size like 64KiB or 1MiB", o.memory)
+		return algo.PlanArgs{}, cli.UsageError("--memory: %q is not a size like 64KiB or 1MiB", o.memory)
 	}
 	from := d.PlanDefaults()
 	if !o.told("memory") {
@@ -109,7 +110,7 @@ func (o *planOptions) args(d *algo.Descriptor) (algo.PlanArgs, error) {
 		o.maxDelay = time.Duration(from.MaxDelayNS)
 	}
 	if o.maxDelay <= 0 {
-		return algo.PlanArgs{}, usageError("--max-delay %v: give a positive time like 500ms or 4s", o.maxDelay)
+		return algo.PlanArgs{}, cli.UsageError("--max-delay %v: give a positive time like 500ms or 4s", o.maxDelay)
 	}
 	if err := o.useQueries(d.Name); err != nil {
 		return algo.PlanArgs{}, err
@@ -139,7 +140,7 @@ func parseExtra(list []string) (map[string]string, error) {
 	for _, text := range list {
 		key, value, ok := strings.Cut(text, "=")
 		if !ok || key == "" {
-			return nil, usageError("--extra %q: write KEY=VALUE", text)
+			return nil, cli.UsageError("--extra %q: write KEY=VALUE", text)
 		}
 		extra[key] = value
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 )
 
 // queryAlgorithm is what runs queries.
@@ -29,7 +31,7 @@ func (s *selection) useQueries() {
 // useQueries makes parameters of --query and --file; only the algorithm that runs queries has them.
 func (o *planOptions) useQueries(name string) error {
 	if name != queryAlgorithm && (o.file != "" || len(o.queries.queries) > 0) {
-		return usageError("plan %s: --query and --file are for %s", name, queryAlgorithm)
+		return cli.UsageError("plan %s: --query and --file are for %s", name, queryAlgorithm)
 	}
 	o.queries.useQueries()
 	o.set = append(o.set, o.queries.set...)

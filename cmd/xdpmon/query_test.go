@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 )
 
 // A file of queries is planned with what each will do; the same by --query; a file that is not there, or a query that is none, is
@@ -16,7 +18,7 @@ func TestPlanQueries(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newWorld()
-	if code := w.run("plan", "beaucoup", "-f", file, "--rate", "500k/s", "--json"); code != exitDone {
+	if code := w.run("plan", "beaucoup", "-f", file, "--rate", "500k/s", "--json"); code != cli.ExitDone {
 		t.Fatalf("exit code %d: %s", code, w.err.String())
 	}
 	plan := lines(t, w.out.String())[0]["plan"].(map[string]any)
@@ -45,7 +47,7 @@ func TestPlanQueries(t *testing.T) {
 		{"-f " + file + ".not", "no such file"}, {"--query x", "write queries as NAME"}, {"--query q:count.distinct", "write queries as NAME"},
 	} {
 		w = newWorld()
-		if code := w.run(append([]string{"plan", "beaucoup"}, strings.Fields(c.args)...)...); code == exitDone || !strings.Contains(w.err.String(), c.want) {
+		if code := w.run(append([]string{"plan", "beaucoup"}, strings.Fields(c.args)...)...); code == cli.ExitDone || !strings.Contains(w.err.String(), c.want) {
 			t.Errorf("plan beaucoup %s: exit code %d, %s; want %q", c.args, code, w.err.String(), c.want)
 		}
 	}
@@ -54,7 +56,7 @@ func TestPlanQueries(t *testing.T) {
 // A device has no end: it is refused before it fills the memory.
 func TestPlanQueriesOfADevice(t *testing.T) {
 	w := newWorld()
-	if code := w.run("plan", "beaucoup", "-f", "/dev/zero"); code != exitUsage || !strings.Contains(w.err.String(), "/dev/zero has more than") {
+	if code := w.run("plan", "beaucoup", "-f", "/dev/zero"); code != cli.ExitUsage || !strings.Contains(w.err.String(), "/dev/zero has more than") {
 		t.Errorf("exit code %d: %s", code, w.err.String())
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -30,7 +31,7 @@ const replayExample = `  xdpmon replay capture.pcap --algo fridge
 func newReplay(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "replay FILE... --algo NAME,...", Short: "Run captures through the algorithms", Long: replayLong, Example: replayExample,
-		Args: needArgs(1, -1, "the capture (a file, or - for standard input)"),
+		Args: cli.NeedArgs(1, -1, "the capture (a file, or - for standard input)"),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"pcap", "pcapng", "cap", "gz"}, cobra.ShellCompDirectiveFilterFileExt
 		},
@@ -54,7 +55,7 @@ func runReplay(env *environment, selection *selection, output *measureOptions, s
 		return err
 	}
 	if merge && len(files) < 2 {
-		return usageError("--merge puts captures of several places side by side: name two or more")
+		return cli.UsageError("--merge puts captures of several places side by side: name two or more")
 	}
 	run := selection.describe(env, "replay", selected)
 	run.Files, run.Clock, run.Seed = files, report.Clock{Name: "capture"}, max(1, selection.seed)
@@ -82,7 +83,7 @@ func stdinOnce(files []string) error {
 		}
 	}
 	if n > 1 {
-		return usageError("standard input (-) is given %d times; it can be read once", n)
+		return cli.UsageError("standard input (-) is given %d times; it can be read once", n)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 	"github.com/xdpmon/xdpmon/tests/builder"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 )
@@ -22,7 +23,7 @@ func TestReplayOfRealPackets(t *testing.T) {
 	}
 	arguments := []string{"--algo", "fridge", "--truth", "--set", "fridge.fridges=256@1"}
 	w := realWorld()
-	if code := w.run(append([]string{"replay", file}, arguments...)...); code != exitDone {
+	if code := w.run(append([]string{"replay", file}, arguments...)...); code != cli.ExitDone {
 		t.Fatalf("exit code %d: %s", code, w.err.String())
 	}
 	all := lines(t, w.out.String())
@@ -36,7 +37,7 @@ func TestReplayOfRealPackets(t *testing.T) {
 
 	again := realWorld()
 	again.stdin = bytes.NewReader(capture)
-	if code := again.run(append([]string{"replay", "-"}, arguments...)...); code != exitDone {
+	if code := again.run(append([]string{"replay", "-"}, arguments...)...); code != cli.ExitDone {
 		t.Fatalf("standard input: exit code %d: %s", code, again.err.String())
 	}
 	first, second := body(w), body(again)
@@ -56,12 +57,12 @@ func TestReplayOfNothing(t *testing.T) {
 	for name, text := range map[string]string{"empty": "", "no capture": strings.Repeat("x", 100)} {
 		w := realWorld()
 		w.stdin = strings.NewReader(text)
-		if code := w.run("replay", "-", "--algo", "fridge"); code != exitFailed || w.err.String() == "" {
+		if code := w.run("replay", "-", "--algo", "fridge"); code != cli.ExitFailed || w.err.String() == "" {
 			t.Errorf("%s: exit code %d, %q", name, code, w.err.String())
 		}
 	}
 	w := realWorld()
-	if code := w.run("replay", "/does/not/exist.pcap", "--algo", "fridge"); code != exitFailed || !strings.Contains(w.err.String(), "/does/not/exist.pcap") {
+	if code := w.run("replay", "/does/not/exist.pcap", "--algo", "fridge"); code != cli.ExitFailed || !strings.Contains(w.err.String(), "/does/not/exist.pcap") {
 		t.Errorf("missing file: exit code %d, %q", code, w.err.String())
 	}
 }

@@ -1,14 +1,9 @@
 package main
 
 import (
-	"fmt"
-	"slices"
-	"strings"
-
 	"github.com/spf13/cobra"
 
-	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/keyring"
-	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 )
 
 const rootLong = `xdpmon measures where the packets are: on a host, a hypervisor or a tap box. It says which delays,
@@ -18,7 +13,7 @@ nanoseconds a packet, and how far off each answer may be.
 Measure:     attach, replay, demo, agent
 Look:        status, history, features, algos, pisa, version
 Prepare:     plan, p4
-Combine:     merge, coordinator, keys
+Combine:     merge (live: the program xdpmon-coordinator)
 Take down:   detach
 
 A terminal gets tables, a pipe gets one JSON object a line. Exit codes: 0 done, 1 failed, 2 wrong usage,
@@ -36,94 +31,23 @@ func run(env environment) int {
 	root.SetIn(env.stdin)
 	root.SetOut(env.stdout)
 	root.SetErr(env.stderr)
-	cmd, err := root.ExecuteC()
-	if err == nil {
-		return exitDone
-	}
-	code := exitCode(err)
-	fmt.Fprintf(env.stderr, "xdpmon: %s%s\n", report.Printable(distinctLines(err.Error())), remedy(err))
-	if code == exitUsage {
-		fmt.Fprintf(env.stderr, "%q tells more.\n", strings.TrimSpace(cmd.CommandPath())+" --help")
-	}
-	return code
-}
-
-// distinctLines drops lines that are there already: one cause often comes back from several places at once.
-func distinctLines(text string) string {
-	var lines []string
-	for line := range strings.SplitSeq(text, "\n") {
-		if !slices.Contains(lines, line) {
-			lines = append(lines, line)
-		}
-	}
-	return strings.Join(lines, "\n")
+	return cli.Execute(root, env.stderr, exitCode, remedy)
 }
 
 func newRoot(env *environment) *cobra.Command {
 	root := &cobra.Command{
 		Use: "xdpmon", Short: "Measures delays, losses and heavy flows where the packets are", Long: rootLong, Example: rootExample,
-		SilenceUsage: true, SilenceErrors: true,
-		Args: unknownCommand,
+		Args: cli.UnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cmd.SetOut(cmd.ErrOrStderr())
 			_ = cmd.Help()
-			return usageError("which command?")
+			return cli.UsageError("which command?")
 		},
 	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		if cmd == root { // it knows no flag of the command that is misspelt in front
-			if unknown := unknownCommand(root, cmd.Flags().Args()); unknown != nil {
-				return unknown
-			}
-		}
-		return &usage{betterFlagError(cmd, err)}
-	})
 	root.AddCommand(
 		newAttach(env), newReplay(env), newDemo(env), newDetach(env), newStatus(env), newFeatures(env),
 		newAlgos(env), newPlan(env), newPisa(env), newP4(env), newMerge(env), newVersion(env),
-		newAgent(env), newHistory(env), newCoordinator(env),
-		keyring.New(keyring.Environment{Now: env.now, Print: env.printLines, Usage: usageError, Args: needArgs}),
+		newAgent(env), newHistory(env), newMoved(env, "coordinator"), newMoved(env, "keys"),
 	)
 	return root
-}
-
-func unknownCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	var names []string
-	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() {
-			names = append(names, c.Name())
-		}
-	}
-	return usageError("unknown command %q: there are %s%s", args[0], strings.Join(names, ", "), didYouMean(args[0], names))
-}
-
-// betterFlagError adds the nearest flag to "unknown flag".
-func betterFlagError(cmd *cobra.Command, err error) error {
-	name, ok := strings.CutPrefix(err.Error(), "unknown flag: --")
-	if !ok {
-		return err
-	}
-	var names []string
-	for word := range strings.FieldsSeq(cmd.Flags().FlagUsages()) {
-		if strings.HasPrefix(word, "--") {
-			names = append(names, word)
-		}
-	}
-	return fmt.Errorf("%w%s", err, didYouMean("--"+name, names))
-}
-
-// needArgs checks the number of arguments; what names them in the message.
-func needArgs(least, most int, what string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		switch {
-		case len(args) < least:
-			return usageError("%s is missing", what)
-		case most >= 0 && len(args) > most:
-			return usageError("%q is one argument too many: at most %d (%s)", args[most], most, what)
-		}
-		return nil
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/spf13/cobra"
 
+	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/session"
@@ -66,11 +67,11 @@ func orWhole(window time.Duration) string {
 // resolve checks everything that can be checked before anything is loaded.
 func (s *selection) resolve(replay bool) ([]session.Selected, error) {
 	if s.window != 0 && (s.window < minWindow || s.window > maxWindow) {
-		return nil, usageError("--window %v: allowed are %v to %v", s.window, minWindow, maxWindow)
+		return nil, cli.UsageError("--window %v: allowed are %v to %v", s.window, minWindow, maxWindow)
 	}
 	s.useQueries()
 	if len(s.algorithms) == 0 {
-		return nil, usageError("--algo is missing: choose one or more of %s", orNone(algo.Names()))
+		return nil, cli.UsageError("--algo is missing: choose one or more of %s", orNone(algo.Names()))
 	}
 	values, err := parseSet(s.set, s.algorithms)
 	if err != nil {
@@ -83,7 +84,7 @@ func (s *selection) resolve(replay bool) ([]session.Selected, error) {
 			return nil, err
 		}
 		if slices.ContainsFunc(all, func(o session.Selected) bool { return o.Descriptor == one.Descriptor }) {
-			return nil, usageError("--algo names %s twice", name)
+			return nil, cli.UsageError("--algo names %s twice", name)
 		}
 		all = append(all, one)
 	}
@@ -100,7 +101,7 @@ func (s *selection) resolveOne(name string, set map[string]string, replay bool) 
 		return session.Selected{}, err
 	}
 	if _, err := d.New(v, s.env(replay)); err != nil {
-		return session.Selected{}, &usage{err}
+		return session.Selected{}, cli.AsUsage(err)
 	}
 	return session.Selected{Descriptor: d, Values: v}, nil
 }
@@ -136,10 +137,10 @@ func valuesOf(d *algo.Descriptor, set map[string]string) (algo.Values, error) {
 	}
 	for key := range set {
 		if !slices.Contains(keys, key) {
-			return v, usageError("set %s.%s: no such parameter: %s has %s%s", d.Name, key, d.Name, orNone(keys), didYouMean(key, keys))
+			return v, cli.UsageError("set %s.%s: no such parameter: %s has %s%s", d.Name, key, d.Name, orNone(keys), didYouMean(key, keys))
 		}
 	}
-	return v, &usage{err}
+	return v, cli.AsUsage(err)
 }
 
 func paramKeys(d *algo.Descriptor) []string {
@@ -164,16 +165,16 @@ func parseSet(set, selected []string) (map[string]map[string]string, error) {
 		path, value, hasValue := strings.Cut(text, "=")
 		name, key, hasKey := strings.Cut(path, ".")
 		if !hasValue || !hasKey || name == "" || key == "" {
-			return nil, usageError("--set %q: write NAME.KEY=VALUE, for example fridge.match=dns", text)
+			return nil, cli.UsageError("--set %q: write NAME.KEY=VALUE, for example fridge.match=dns", text)
 		}
 		if !slices.Contains(selected, name) {
-			return nil, usageError("--set %q: %s is not among the algorithms of this run (%s)%s", text, name, orNone(selected), didYouMean(name, selected))
+			return nil, cli.UsageError("--set %q: %s is not among the algorithms of this run (%s)%s", text, name, orNone(selected), didYouMean(name, selected))
 		}
 		if values[name] == nil {
 			values[name] = map[string]string{}
 		}
 		if _, twice := values[name][key]; twice {
-			return nil, usageError("--set gives %s twice", path)
+			return nil, cli.UsageError("--set gives %s twice", path)
 		}
 		values[name][key] = value
 	}

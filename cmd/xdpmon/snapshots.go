@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/feed"
 	"github.com/xdpmon/xdpmon/userspace/report/draw"
@@ -31,10 +32,10 @@ const leastSnapshots = 1 << 20
 
 func (o *snapshotOptions) check() (err error) {
 	if o.bytes, err = algo.ParseSize(o.limit); err != nil {
-		return usageError("--snapshots-limit: %v", err)
+		return cli.UsageError("--snapshots-limit: %v", err)
 	}
 	if o.bytes < leastSnapshots {
-		return usageError("--snapshots-limit %s: 1MiB or more", o.limit)
+		return cli.UsageError("--snapshots-limit %s: 1MiB or more", o.limit)
 	}
 	return nil
 }

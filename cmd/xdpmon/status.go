@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 	"github.com/xdpmon/xdpmon/userspace/report/host"
 )
 
@@ -13,7 +14,7 @@ share their registers.`
 func newStatus(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "status", Short: "List what is attached", Long: statusLong, Example: "  sudo xdpmon status\n  sudo xdpmon status --json | jq .interface",
-		Args: needArgs(0, 0, "status takes none"),
+		Args: cli.NeedArgs(0, 0, "status takes none"),
 	}
 	asJSON := addJSON(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/loader/detach"
 	"github.com/xdpmon/xdpmon/loader/features"
@@ -85,8 +86,8 @@ func TestWrongUsage(t *testing.T) {
 	} {
 		t.Run(line, func(t *testing.T) {
 			w := newWorld()
-			if code := w.run(strings.Fields(line)...); code != exitUsage {
-				t.Errorf("exit code %d, want %d", code, exitUsage)
+			if code := w.run(strings.Fields(line)...); code != cli.ExitUsage {
+				t.Errorf("exit code %d, want %d", code, cli.ExitUsage)
 			}
 			if !regexp.MustCompile(want).MatchString(w.err.String()) {
 				t.Errorf("message %q does not match %q", w.err.String(), want)
@@ -104,7 +105,7 @@ func TestExitCodes(t *testing.T) {
 		want int
 	}{
 		{nil, 0}, {errors.New("x"), 1}, {context.Canceled, 1},
-		{fmt.Errorf("attach: %w", attach.ErrUsage), 2}, {algo.ErrUnknown, 2}, {usageError("x"), 2}, {fmt.Errorf("a: %w", usageError("x")), 2},
+		{fmt.Errorf("attach: %w", attach.ErrUsage), 2}, {algo.ErrUnknown, 2}, {cli.UsageError("x"), 2}, {fmt.Errorf("a: %w", cli.UsageError("x")), 2},
 		{fmt.Errorf("attach: %w", privilege.ErrMissing), 3}, {errors.Join(errors.New("x"), kernel.ErrUnsupported), 3},
 	} {
 		if got := exitCode(c.err); got != c.want {
@@ -133,7 +134,7 @@ func TestAttachPassesFlagsOn(t *testing.T) {
 	w.engine.live = func(_ context.Context, cfg session.LiveConfig) error { got = cfg; return nil }
 	code := w.run("attach", "eth0", "eth1", "--algo", "test-delay,test-flows", "--hook", "tc", "--mode", "auto", "--direction", "both",
 		"--window", "2s", "--duration", "1h", "--set", "test-delay.match=dns", "--hash", "crc", "--decap", "--seed", "42", "--pin", "edge")
-	if code != exitDone {
+	if code != cli.ExitDone {
 		t.Fatalf("exit code %d: %s", code, w.err.String())
 	}
 	if fmt.Sprint(got.Interfaces) != "[eth0 eth1]" || got.Hook != "tc" || got.Mode != "auto" || got.Direction != "both" || got.Pin != "edge" ||
@@ -160,7 +161,7 @@ func TestAttachDirectionDefault(t *testing.T) {
 func TestAttachToAPipeWritesJSONLines(t *testing.T) {
 	w := newWorld()
 	w.emitting(2, false)
-	if code := w.run("attach", "eth0", "--algo", "test-delay,test-flows", "--seed", "7"); code != exitDone {
+	if code := w.run("attach", "eth0", "--algo", "test-delay,test-flows", "--seed", "7"); code != cli.ExitDone {
 		t.Fatalf("exit code %d: %s", code, w.err.String())
 	}
 	got := lines(t, w.out.String())
@@ -202,7 +203,7 @@ func TestOutputFollowsTheTerminal(t *testing.T) {
 		w.emitting(1, false)
 		w.terminal[&w.out] = c.terminal
 		w.vars["TERM"] = c.term
-		if code := w.run(c.verb, "eth0", "--algo", "test-delay", "--output", c.output); code != exitDone {
+		if code := w.run(c.verb, "eth0", "--algo", "test-delay", "--output", c.output); code != cli.ExitDone {
 			t.Fatalf("exit code %d: %s", code, w.err.String())
 		}
 		if text := w.out.String(); !strings.Contains(text, c.want) || strings.Contains(text, c.not) {
@@ -227,7 +228,7 @@ func TestSlowStartIsNotSilent(t *testing.T) {
 			}
 			return emit(ctx, cfg)
 		}
-		if code := w.run("attach", "eth0", "--algo", "test-delay"); code != exitDone {
+		if code := w.run("attach", "eth0", "--algo", "test-delay"); code != cli.ExitDone {
 			t.Fatalf("exit code %d: %s", code, w.err.String())
 		}
 		text := w.err.String()
@@ -246,7 +247,7 @@ func TestReplayShowsProgressOnATerminal(t *testing.T) {
 	w := newWorld()
 	w.emitting(1, false)
 	w.terminal[&w.err] = true
-	if code := w.run("replay", "a.pcap", "--algo", "test-delay", "--truth"); code != exitDone {
+	if code := w.run("replay", "a.pcap", "--algo", "test-delay", "--truth"); code != cli.ExitDone {
 		t.Fatalf("exit code %d: %s", code, w.err.String())
 	}
 	contains(t, w.err.String(), "\r[##########..........]  50 %, 1,000 packets, 1.00 k/s, 1s left\x1b[K", "\r\x1b[K")
@@ -270,7 +271,7 @@ func TestReplayPassesStandardInputAndTruth(t *testing.T) {
 		text, err = io.ReadAll(stdin)
 		return err
 	}
-	if code := w.run("replay", "-", "--algo", "test-delay", "--truth"); code != exitDone || string(text) != "capture" {
+	if code := w.run("replay", "-", "--algo", "test-delay", "--truth"); code != cli.ExitDone || string(text) != "capture" {
 		t.Errorf("exit code %d, read %q", code, text)
 	}
 }
@@ -282,7 +283,7 @@ func TestFirstSignalEndsTheRunWithItsLastWindow(t *testing.T) {
 		<-ctx.Done()
 		return errors.Join(cfg.Emit(testLine("test-delay", 0)), ctx.Err())
 	}
-	if code := w.run("attach", "eth0", "--algo", "test-delay"); code != exitDone {
+	if code := w.run("attach", "eth0", "--algo", "test-delay"); code != cli.ExitDone {
 		t.Errorf("exit code %d: %s", code, w.err.String())
 	}
 	if n := len(lines(t, w.out.String())); n != 2 {
@@ -298,7 +299,7 @@ func TestSignalDuringTheLoad(t *testing.T) {
 		<-ctx.Done()
 		return fmt.Errorf("load test-delay: %w", ctx.Err())
 	}
-	if code := w.run("attach", "eth0", "--algo", "test-delay"); code != exitFailed {
+	if code := w.run("attach", "eth0", "--algo", "test-delay"); code != cli.ExitFailed {
 		t.Errorf("exit code %d", code)
 	}
 	contains(t, w.err.String(), "ended by a signal before anything was attached")
@@ -314,7 +315,7 @@ func TestTwoSignalsAtOnceAreOne(t *testing.T) {
 		w.graceful <- testEpoch
 		return cfg.Emit(testLine("test-delay", 0))
 	}
-	if code := w.run("attach", "eth0", "--algo", "test-delay"); code != exitDone {
+	if code := w.run("attach", "eth0", "--algo", "test-delay"); code != cli.ExitDone {
 		t.Errorf("exit code %d: %s", code, w.err.String())
 	}
 	if n := len(lines(t, w.out.String())); n != 2 {
@@ -346,7 +347,7 @@ func TestSecondSignalEndsTheProcess(t *testing.T) {
 	}
 	ended := make(chan int)
 	go func() { ended <- w.run("attach", "eth0", "--algo", "test-delay") }()
-	if code := <-w.exited; code != exitFailed {
+	if code := <-w.exited; code != cli.ExitFailed {
 		t.Errorf("exit code %d", code)
 	}
 	contains(t, w.out.String(), "\x1b[?1049l")
@@ -359,7 +360,7 @@ func TestFailureKeepsWhatWasMeasured(t *testing.T) {
 	w.engine.replay = func(_ context.Context, cfg session.Config, _ []string, _ io.Reader, _ func(session.Progress)) error {
 		return errors.Join(cfg.Emit(testLine("test-delay", 0)), errors.New("read a.pcap: cut off after packet 17"))
 	}
-	if code := w.run("replay", "a.pcap", "--algo", "test-delay"); code != exitFailed {
+	if code := w.run("replay", "a.pcap", "--algo", "test-delay"); code != cli.ExitFailed {
 		t.Errorf("exit code %d", code)
 	}
 	contains(t, w.out.String(), `"matched":150`)
@@ -374,7 +375,7 @@ func TestReaderGoesAway(t *testing.T) {
 	w := newWorld()
 	w.emitting(1, true) // would wait for ever
 	w.stdout = goneReader{}
-	if code := w.run("attach", "eth0", "--algo", "test-delay"); code != exitFailed {
+	if code := w.run("attach", "eth0", "--algo", "test-delay"); code != cli.ExitFailed {
 		t.Errorf("exit code %d", code)
 	}
 	contains(t, w.err.String(), "broken pipe")
@@ -404,7 +405,7 @@ func TestListenServesMetricsWhileMeasuring(t *testing.T) {
 		return strings.Contains(string(body), `xdpmon_test_delay_matched_total{algorithm="test-delay",interface="eth0"} 300`)
 	})
 	w.signal <- os.Interrupt
-	if code := <-ended; code != exitDone {
+	if code := <-ended; code != cli.ExitDone {
 		t.Errorf("exit code %d: %s", code, w.err.String())
 	}
 }
@@ -417,7 +418,7 @@ func TestListenOnATakenPortFailsBeforeAttaching(t *testing.T) {
 	defer taken.Close()
 	w := newWorld()
 	w.engine.live = func(context.Context, session.LiveConfig) error { t.Error("it attached"); return nil }
-	if code := w.run("attach", "eth0", "--algo", "test-delay", "--listen", taken.Addr().String()); code != exitFailed {
+	if code := w.run("attach", "eth0", "--algo", "test-delay", "--listen", taken.Addr().String()); code != cli.ExitFailed {
 		t.Errorf("exit code %d", code)
 	}
 	contains(t, w.err.String(), "address already in use", "choose another port")
@@ -427,8 +428,8 @@ func TestMissingPrivilegeIsSaidFirst(t *testing.T) {
 	for _, line := range []string{"attach eth0 --algo test-delay", "replay a.pcap --algo test-delay", "demo test-delay"} {
 		w := newWorld()
 		w.engine.privilege = func() error { return fmt.Errorf("%w: no CAP_BPF; run as root", privilege.ErrMissing) }
-		if code := w.run(strings.Fields(line)...); code != exitMissing {
-			t.Errorf("%s: exit code %d, want %d", line, code, exitMissing)
+		if code := w.run(strings.Fields(line)...); code != cli.ExitMissing {
+			t.Errorf("%s: exit code %d, want %d", line, code, cli.ExitMissing)
 		}
 		contains(t, w.err.String(), "no CAP_BPF; run as root")
 	}
@@ -464,7 +465,7 @@ func TestDetach(t *testing.T) {
 		}
 		return []string{iface + ": removed"}, nil
 	}
-	if code := w.run("detach", "eth1", "eth0"); code != exitFailed {
+	if code := w.run("detach", "eth1", "eth0"); code != cli.ExitFailed {
 		t.Errorf("exit code %d", code)
 	}
 	contains(t, w.out.String(), "eth0: removed")
@@ -476,7 +477,7 @@ func TestStatus(t *testing.T) {
 	info := status.Attachment{Interface: "eth0", Index: 3, Instance: 12, Algorithms: []string{"fridge", "rtt-array"}, Pin: "edge", Packets: 1234567, Problem: "left behind"}
 	info.Via, info.Direction, info.Program, info.PIDs = "tcx", attach.Ingress, 77, []int{4242}
 	w.engine.status = func() ([]status.Attachment, error) { return []status.Attachment{info}, nil }
-	if code := w.run("status"); code != exitDone {
+	if code := w.run("status"); code != cli.ExitDone {
 		t.Fatalf("exit code %d: %s", code, w.err.String())
 	}
 	contains(t, w.out.String(), "eth0       tcx ingress  12        fridge, rtt-array  1,234,567  pin edge, process 4242", "eth0: program 77: left behind")
@@ -490,7 +491,7 @@ func TestStatus(t *testing.T) {
 
 	w = newWorld()
 	w.engine.status = func() ([]status.Attachment, error) { return nil, fmt.Errorf("list: %w", privilege.ErrMissing) }
-	if code := w.run("status"); code != exitMissing {
+	if code := w.run("status"); code != cli.ExitMissing {
 		t.Errorf("without privilege: exit code %d", code)
 	}
 }
@@ -509,8 +510,8 @@ func TestFeatures(t *testing.T) {
 		}
 		return f, nil
 	}
-	if code := w.run("features", "eth0"); code != exitMissing {
-		t.Errorf("exit code %d, want %d", code, exitMissing)
+	if code := w.run("features", "eth0"); code != cli.ExitMissing {
+		t.Errorf("exit code %d, want %d", code, cli.ExitMissing)
 	}
 	contains(t, w.out.String(), "kernel 6.1, amd64, 8 possible CPUs", "  yes      present", "  no       optional", "do without",
 		"  MISSING  needed", "  unknown  unasked   no privilege", "eth0: veth, MTU 1500 bytes; --hook auto takes tc: XDP on veth is slow")
@@ -534,7 +535,7 @@ func TestAlgos(t *testing.T) {
 
 func TestPlan(t *testing.T) {
 	w := newWorld()
-	if code := w.run("plan", "test-delay", "--rate", "1M/s", "--max-delay", "4s", "--memory", "1MiB"); code != exitDone {
+	if code := w.run("plan", "test-delay", "--rate", "1M/s", "--max-delay", "4s", "--memory", "1MiB"); code != cli.ExitDone {
 		t.Fatalf("exit code %d: %s", code, w.err.String())
 	}
 	contains(t, w.out.String(), "entries: 65,536", "rate: 1.00 M/s", "max delay: 4.00 s")
@@ -563,7 +564,7 @@ func TestParseRate(t *testing.T) {
 
 func TestP4(t *testing.T) {
 	w := newWorld()
-	if code := w.run("p4", "params", "test-delay", "--set", "test-delay.entries=64"); code != exitDone || w.out.String() != "#define ENTRIES 64\n" {
+	if code := w.run("p4", "params", "test-delay", "--set", "test-delay.entries=64"); code != cli.ExitDone || w.out.String() != "#define ENTRIES 64\n" {
 		t.Errorf("exit code %d, output %q, %s", code, w.out.String(), w.err.String())
 	}
 }
@@ -584,7 +585,7 @@ func TestPisaReportsAllAndFails(t *testing.T) {
 		}
 		return fakeProof("3 stages"), nil
 	}
-	if code := w.run("pisa", "--json"); code != exitFailed {
+	if code := w.run("pisa", "--json"); code != cli.ExitFailed {
 		t.Errorf("exit code %d", code)
 	}
 	if got := lines(t, w.out.String()); len(got) != len(algo.Names()) || got[0]["report"].(map[string]any)["text"] != "two accesses to table" {
@@ -617,18 +618,21 @@ func TestCompletion(t *testing.T) {
 func TestHelp(t *testing.T) {
 	env := newWorld().environment
 	for _, c := range newRoot(&env).Commands() {
+		if c.Hidden { // it has moved: TestMoved
+			continue
+		}
 		if c.Example == "" || c.Short == "" {
 			t.Errorf("%s has no example or summary", c.Name())
 		}
 		w := newWorld()
-		if code := w.run(c.Name(), "--help"); code != exitDone {
+		if code := w.run(c.Name(), "--help"); code != cli.ExitDone {
 			t.Errorf("%s --help: exit code %d", c.Name(), code)
 		}
 		contains(t, w.out.String(), "Examples:", "xdpmon "+c.Name())
 	}
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		w := newWorld()
-		if code := w.run("completion", shell); code != exitDone || !strings.Contains(w.out.String(), "xdpmon") {
+		if code := w.run("completion", shell); code != cli.ExitDone || !strings.Contains(w.out.String(), "xdpmon") {
 			t.Errorf("completion %s: exit code %d", shell, code)
 		}
 	}
@@ -662,7 +666,7 @@ func TestErrorsAreEscaped(t *testing.T) {
 		{"attach", "eth0", "--algo", "test-delay", "--listen", evil}, {"attach", "eth0", "--algo", "test-delay", "--window", evil},
 	} {
 		w := newWorld()
-		if code := w.run(line...); code == exitDone {
+		if code := w.run(line...); code == cli.ExitDone {
 			t.Errorf("%q was taken", line)
 		}
 		if text := w.err.String() + w.out.String(); strings.ContainsAny(text, "\x1b\x07") || !strings.Contains(text, "evil") {

@@ -3,9 +3,10 @@ package main
 import (
 	"fmt"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 )
 
 // release and revision are set by the linker: the name of a release (-X main.release=v1.2.3), and the commit it was made from, which
@@ -13,41 +14,11 @@ import (
 var release, revision string
 
 // version is the release if it is one, and the commit: a report of a fault must name it.
-func version() string {
-	name := release
-	if name == "" {
-		name = "development"
-	}
-	if commit := commit(); commit != "" {
-		return name + "-" + commit
-	}
-	return name + " of an unknown commit (make build names it)"
-}
-
-// commit is what the linker was told, or what the Go command found out by itself.
-func commit() string {
-	info, ok := debug.ReadBuildInfo()
-	if revision != "" || !ok {
-		return revision
-	}
-	commit, modified := "", ""
-	for _, s := range info.Settings {
-		switch {
-		case s.Key == "vcs.revision":
-			commit = s.Value[:min(12, len(s.Value))]
-		case s.Key == "vcs.modified" && s.Value == "true":
-			modified = "+changes"
-		}
-	}
-	if commit == "" {
-		return ""
-	}
-	return commit + modified
-}
+func version() string { return cli.Version(release, revision) }
 
 func newVersion(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "version", Short: "Print version, compiler and kernel", Args: needArgs(0, 0, "version takes none"),
+		Use: "version", Short: "Print version, compiler and kernel", Args: cli.NeedArgs(0, 0, "version takes none"),
 		Example: "  xdpmon version\n  xdpmon version --json",
 	}
 	asJSON := addJSON(cmd)

@@ -257,10 +257,10 @@ func TestShipped(t *testing.T) {
 	if err != nil || !bytes.Equal(schema, out) {
 		t.Errorf("deploy/agent.schema.json is not what the binary says (make generate): %v", err)
 	}
-	for _, verb := range []string{"agent", "coordinator"} {
-		out, err := exec.Command(binary, verb, "--check", "--config", filepath.Join(root, "deploy", verb+".yaml")).CombinedOutput()
+	for name, command := range serviceCommands(t) {
+		out, err := exec.Command(command[0], append(command[1:], "--check", "--config", filepath.Join(root, "deploy", name+".yaml"))...).CombinedOutput()
 		if err != nil {
-			t.Errorf("%s: %v: %s", verb, err, out)
+			t.Errorf("%s: %v: %s", name, err, out)
 		}
 	}
 	for name, documents := range map[string]int{"daemonset.yaml": 3, "coordinator.yaml": 4} {
@@ -268,6 +268,12 @@ func TestShipped(t *testing.T) {
 			t.Errorf("%s has %d documents, want %d", name, n, documents)
 		}
 	}
+}
+
+// serviceCommands are what reads the configuration of a name.
+func serviceCommands(t *testing.T) map[string][]string {
+	t.Helper()
+	return map[string][]string{"agent": {binary, "agent"}, "coordinator": {coordinatorBinary(t)}}
 }
 
 // manifest checks what can be checked without a cluster: documents with the fields that every object has, volumes that are there for what is
@@ -288,6 +294,7 @@ func manifest(t *testing.T, path string) (documents int) {
 				Template struct {
 					Spec struct {
 						Containers []struct {
+							Image        string
 							Args         []string
 							VolumeMounts []struct {
 								Name      string
@@ -309,8 +316,7 @@ func manifest(t *testing.T, path string) (documents int) {
 			t.Errorf("%s: %+v", path, o)
 		}
 		for name, text := range o.Data {
-			verb := strings.TrimSuffix(name, ".yaml")
-			if err := checkedWithoutKeys(t, verb, text); err != nil {
+			if err := checkedWithoutKeys(t, strings.TrimSuffix(name, ".yaml"), text); err != nil {
 				t.Errorf("%s, %s: %v", path, name, err)
 			}
 		}
@@ -322,8 +328,9 @@ func manifest(t *testing.T, path string) (documents int) {
 			volumes[v.Metadata.Name] = true
 		}
 		for _, c := range o.Spec.Template.Spec.Containers {
-			if len(c.Args) != 3 || c.Args[0] != "agent" && c.Args[0] != "coordinator" || c.Args[1] != "--config" {
-				t.Errorf("%s: arguments %q", path, c.Args)
+			if args := strings.Join(append([]string{c.Image}, c.Args...), " "); args != "xdpmon:latest agent --config /etc/xdpmon/agent.yaml" &&
+				args != "xdpmon-coordinator:latest --config /etc/xdpmon-coordinator/config/coordinator.yaml" {
+				t.Errorf("%s: %s", path, args)
 			}
 			for _, m := range c.VolumeMounts {
 				if !volumes[m.Name] {
@@ -335,22 +342,23 @@ func manifest(t *testing.T, path string) (documents int) {
 }
 
 // checkedWithoutKeys is --check with keys that are there.
-func checkedWithoutKeys(t *testing.T, verb, text string) error {
+func checkedWithoutKeys(t *testing.T, name, text string) error {
 	t.Helper()
 	dir := t.TempDir()
 	keys := filepath.Join(dir, "keys")
 	host, _ := os.Hostname()
 	for _, args := range [][]string{{"keys", "init"}, {"keys", "coordinator", "tls", "--host", "127.0.0.1"}, {"keys", "agent", host}} {
-		if out, err := exec.Command(binary, append(args, "--dir", keys)...).CombinedOutput(); err != nil {
+		if out, err := exec.Command(coordinatorBinary(t), append(args, "--dir", keys)...).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
-	text = strings.NewReplacer("/etc/xdpmon/keys/agent", filepath.Join(keys, host), "/etc/xdpmon/keys", keys).Replace(text)
-	path := filepath.Join(dir, verb+".yaml")
+	text = strings.NewReplacer("/etc/xdpmon/keys/agent", filepath.Join(keys, host), "/etc/xdpmon/keys", keys, "/etc/xdpmon-coordinator/keys", keys).Replace(text)
+	path := filepath.Join(dir, name+".yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.Command(binary, verb, "--check", "--config", path).CombinedOutput()
+	command := serviceCommands(t)[name]
+	out, err := exec.Command(command[0], append(command[1:], "--check", "--config", path)...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}

@@ -94,8 +94,8 @@ func (f *fleet) keys(name string) string {
 
 func (f *fleet) run(args ...string) {
 	f.t.Helper()
-	if out, err := exec.Command(binary, args...).CombinedOutput(); err != nil {
-		f.t.Fatalf("xdpmon %s: %v\n%s", strings.Join(args, " "), err, out)
+	if out, err := exec.Command(coordinatorBinary(f.t), args...).CombinedOutput(); err != nil {
+		f.t.Fatalf("xdpmon-coordinator %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 }
 
@@ -139,7 +139,7 @@ func (f *fleet) cut(n int, away bool) {
 
 func (f *fleet) startCoordinator() {
 	f.t.Helper()
-	f.coordinator = exec.Command(binary, "coordinator", "--config", f.file("coordinator.yaml"))
+	f.coordinator = exec.Command(coordinatorBinary(f.t), "--config", f.file("coordinator.yaml"))
 	f.coordinator.Stderr = &f.log
 	f.coordinator.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := f.hub.Start(f.coordinator); err != nil {

@@ -47,12 +47,29 @@ func withBinary(run func() int) int {
 }
 
 // build makes a binary of a revision's name.
-func build(path, revision string) error {
-	out, err := exec.Command("go", "build", "-trimpath", "-ldflags", "-X main.revision="+revision, "-o", path, "github.com/xdpmon/xdpmon/cmd/xdpmon").CombinedOutput()
+func build(path, revision string) error { return buildProgram("xdpmon", path, revision) }
+
+func buildProgram(program, path, revision string) error {
+	out, err := exec.Command("go", "build", "-trimpath", "-ldflags", "-X main.revision="+revision, "-o", path, "github.com/xdpmon/xdpmon/cmd/"+program).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("build xdpmon: %w\n%s", err, out)
+		return fmt.Errorf("build %s: %w\n%s", program, err, out)
 	}
 	return nil
+}
+
+// central is the second program, beside the first: made when a test first needs it.
+var central = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(filepath.Dir(binary), "xdpmon-coordinator")
+	return path, buildProgram("xdpmon-coordinator", path, "first")
+})
+
+func coordinatorBinary(t *testing.T) string {
+	t.Helper()
+	path, err := central()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // patience is for what happens soon, on however busy a machine: only what never happens takes so long.

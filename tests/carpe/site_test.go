@@ -28,7 +28,7 @@ const hosts = 4
 // site is coordinators and agents in namespaces, as an operator would start them: real processes, mutual TLS.
 type site struct {
 	t            *testing.T
-	dir, bin     string
+	dir          string
 	hub          *netns.Host // where coordinators are
 	networks     [hosts]*netns.Topology
 	coordinators []*process
@@ -39,8 +39,7 @@ type site struct {
 func newSite(t *testing.T, coordinators int) *site {
 	t.Helper()
 	s := &site{t: t, dir: t.TempDir(), hub: netnstest.New(t, netns.Options{}).A}
-	s.bin = s.file("xdpmon")
-	if out, err := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", s.bin, "github.com/xdpmon/xdpmon/cmd/xdpmon").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", s.dir+"/", "github.com/xdpmon/xdpmon/cmd/...").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	s.keys("init")
@@ -68,7 +67,7 @@ func (s *site) coordinator(n, of int) *process {
 		cluster = fmt.Sprintf(", cluster: {name: %s, listen: \"127.0.0.1:%d\", routes: [\"127.0.0.1:%d\", \"127.0.0.1:%d\"]}", name, port+100, 4322+(n+1)%of, 4322+(n+2)%of)
 	}
 	s.keys("coordinator", name, "--host", "127.0.0.1", "--host", "10.88.0.1", "--host", "10.88.1.1", "--host", "10.88.2.1", "--host", "10.88.3.1")
-	return s.start(s.hub, name, "coordinator", "--config", s.write(name+".yaml", fmt.Sprintf(`measurements:
+	return s.start(s.hub, name, "xdpmon-coordinator", "--config", s.write(name+".yaml", fmt.Sprintf(`measurements:
   - name: edge
     window: %v
     algorithms: {carpe: {key: dst, family: "4", group: dst/24, threshold: %d, epsilon: 0.05, s: 1/8}}
@@ -87,7 +86,7 @@ func (s *site) agent(n int) *process {
 	for c := range s.coordinators {
 		servers = append(servers, fmt.Sprintf("%q", fmt.Sprintf("tls://10.88.%d.1:%d", n, 4222+c)))
 	}
-	return s.start(s.networks[n].A, name, "agent", "--config", s.write(name+".yaml", fmt.Sprintf(`bus: {servers: [%s], name: %s, keys: %s, plan: %s}
+	return s.start(s.networks[n].A, name, "xdpmon", "agent", "--config", s.write(name+".yaml", fmt.Sprintf(`bus: {servers: [%s], name: %s, keys: %s, plan: %s}
 socket: %s
 outputs: [{json: %s}]
 instances: [{name: edge, interfaces: [%s], hook: tc, direction: egress, shared: true}]
@@ -111,7 +110,7 @@ func (s *site) write(name, text string) string {
 
 func (s *site) keys(args ...string) {
 	s.t.Helper()
-	cmd := exec.Command(s.bin, append([]string{"keys"}, args...)...)
+	cmd := exec.Command(s.file("xdpmon-coordinator"), append([]string{"keys"}, args...)...)
 	cmd.Dir = s.dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		s.t.Fatalf("%v: %v\n%s", args, err, out)
@@ -154,7 +153,7 @@ func (s *site) start(host *netns.Host, name string, args ...string) *process {
 // again starts it, on the same files as before.
 func (p *process) again() {
 	p.t.Helper()
-	p.cmd = exec.Command(p.bin, p.args...)
+	p.cmd = exec.Command(p.file(p.args[0]), p.args[1:]...)
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr, p.cmd.SysProcAttr = p.dir, p.log, p.log, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.host.Start(p.cmd); err != nil {
 		p.t.Fatal(err)

@@ -112,6 +112,21 @@ func TestOutputsKnowNoService(t *testing.T) {
 	}
 }
 
+// An agent carries no message server, and loads none of it at rest: the coordinator's program alone links one.
+func TestServerIsLinkedOnce(t *testing.T) {
+	for program, want := range map[string]bool{"xdpmon": false, "xdpmon-coordinator": true} {
+		cmd := exec.Command("go", "list", "-deps", "./cmd/"+program)
+		cmd.Dir = testutil.Root(t)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(string(out), "github.com/nats-io/nats-server/"); got != want {
+			t.Errorf("%s links a message server: %v, want %v", program, got, want)
+		}
+	}
+}
+
 // mostLines is the size of a room, without its tests and what was generated.
 const mostLines = 3000
 

@@ -272,7 +272,7 @@ func readCertificate(path string) (*x509.Certificate, error) {
 func readPEM(path, kind string) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("read %s: %w: `xdpmon keys` makes it", path, ErrMissing)
+		return nil, fmt.Errorf("read %s: %w: `xdpmon-coordinator keys` makes it", path, ErrMissing)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read keys: %w", err)

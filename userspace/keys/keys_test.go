@@ -132,7 +132,7 @@ func TestFiles(t *testing.T) {
 		h    *Holder
 		now  time.Duration
 		says string
-	}{{hold(t, f, "old"), 0, "`xdpmon keys renew old`"}, {host, 0, "expires on"}, {host, -100 * 24 * time.Hour, "clock"}, {host, 40 * 24 * time.Hour, "has expired"}} {
+	}{{hold(t, f, "old"), 0, "`xdpmon-coordinator keys renew old`"}, {host, 0, "expires on"}, {host, -100 * 24 * time.Hour, "clock"}, {host, 40 * 24 * time.Hour, "has expired"}} {
 		if got := c.h.Trouble(time.Now().Add(c.now)); !strings.Contains(got, c.says) {
 			t.Errorf("%q, want %q", got, c.says)
 		}

@@ -105,9 +105,9 @@ func (h *Holder) Trouble(now time.Time) string {
 	case now.Before(c.Leaf.NotBefore):
 		return fmt.Sprintf("the certificate is good from %s on, and it is %s here: nobody accepts it, or this host's clock is wrong", from, now.UTC().Format(time.RFC3339))
 	case now.After(c.Leaf.NotAfter):
-		return fmt.Sprintf("the certificate has expired on %s, and nobody accepts it: `xdpmon keys renew %s`", until, c.Leaf.Subject.CommonName)
+		return fmt.Sprintf("the certificate has expired on %s, and nobody accepts it: `xdpmon-coordinator keys renew %s`", until, c.Leaf.Subject.CommonName)
 	case c.Leaf.NotAfter.Sub(now) < Soon:
-		return fmt.Sprintf("the certificate expires on %s: `xdpmon keys renew %s`", until, c.Leaf.Subject.CommonName)
+		return fmt.Sprintf("the certificate expires on %s: `xdpmon-coordinator keys renew %s`", until, c.Leaf.Subject.CommonName)
 	}
 	return ""
 }

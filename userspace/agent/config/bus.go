@@ -40,7 +40,7 @@ func speak() kind {
 		file.Entry("servers", "where coordinators listen: tls://HOST:4222, or nats://127.0.0.1:4222 on this host", parts.Servers("servers"),
 			true, to(func(b *Bus) *[]string { return &b.Servers })),
 		file.Entry("name", "of this host; its certificate bears it, too (the host's name)", parts.HostName, false, to(func(b *Bus) *string { return &b.Name })),
-		file.Entry("keys", "certificates, as `xdpmon keys` makes them", parts.KeyFiles(), false, func(b *Bus, v any) { f := v.(keys.Files); b.Keys = &f }),
+		file.Entry("keys", "certificates, as `xdpmon-coordinator keys` makes them", parts.KeyFiles(), false, func(b *Bus, v any) { f := v.(keys.Files); b.Keys = &f }),
 		file.Entry("buffer", "bytes that wait while no coordinator answers; the oldest windows go (16MiB)", size{What: "buffer", Min: 1 << 20, Max: 1 << 32}, false,
 			to(func(b *Bus) *int64 { return &b.Buffer })),
 		file.Entry("plan", "a file that keeps the coordinator's plan for a start while it is away; 0600 ("+DefaultPlan+")", file.Path("plan"), false,

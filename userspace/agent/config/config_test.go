@@ -343,7 +343,7 @@ func TestBus(t *testing.T) {
 		shared:                      "bus",
 		shared + "bus: {name: x}\n": "f:3:6: ",
 		shared + "bus: {servers: ['nats://192.0.2.7:4222']}\n":                                                                       "leaves this host or has keys: tls://192.0.2.7:4222",
-		shared + "bus: {servers: ['tls://192.0.2.7:4222']}\n":                                                                        "needs keys: make them with `xdpmon keys`",
+		shared + "bus: {servers: ['tls://192.0.2.7:4222']}\n":                                                                        "needs keys: make them with `xdpmon-coordinator keys`",
 		shared + "bus: {servers: ['tls://u:p@192.0.2.7:4222']}\n":                                                                    "tls://HOST:PORT",
 		shared + "bus: {servers: ['nats://127.0.0.1'], name: a b}\n":                                                                 `name "a b"`,
 		shared + "bus: {servers: ['nats://127.0.0.1'], buffer: 1}\n":                                                                 "f:3:46: ",

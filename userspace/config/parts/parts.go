@@ -113,7 +113,7 @@ func CheckServers(p *config.Parser, n *yaml.Node, servers []string, files *keys.
 		}
 		switch encrypted := schemes[u.Scheme]; {
 		case encrypted && files == nil:
-			p.Say(n, "%s needs keys: make them with `xdpmon keys`", s)
+			p.Say(n, "%s needs keys: make them with `xdpmon-coordinator keys`", s)
 		case !encrypted && (files != nil || !Loopback(u.Hostname())):
 			p.Say(n, "%s leaves this host or has keys: tls://%s", s, u.Host)
 		}

@@ -77,11 +77,11 @@ type Vantage struct {
 
 // Defaults of a configuration.
 const (
-	DefaultData      = "/var/lib/xdpmon/coordinator"
-	DefaultPath      = "/etc/xdpmon/coordinator.yaml"
+	DefaultData      = "/var/lib/xdpmon-coordinator/data"
+	DefaultPath      = "/etc/xdpmon-coordinator/coordinator.yaml"
 	DefaultBusListen = "127.0.0.1:4222"
-	DefaultStore     = "/var/lib/xdpmon/windows.db"
-	DefaultSocket    = "/run/xdpmon/coordinator.sock"
+	DefaultStore     = "/var/lib/xdpmon-coordinator/windows.db"
+	DefaultSocket    = "/run/xdpmon-coordinator/coordinator.sock"
 )
 
 func whole() file.Object[Config] {
@@ -120,7 +120,7 @@ func whole() file.Object[Config] {
 func serve() file.Kind {
 	return file.Object[Server]{What: "bus", Defaults: func() Server { return Server{Listen: DefaultBusListen} }, Fields: []file.Field[Server]{
 		file.Entry("listen", "HOST:PORT ("+DefaultBusListen+")", parts.Address("listen"), false, file.To(func(s *Server) *string { return &s.Listen })),
-		file.Entry("keys", "certificates, as `xdpmon keys` makes them; needed as soon as anything leaves this host", parts.KeyFiles(), false,
+		file.Entry("keys", "certificates, as `xdpmon-coordinator keys` makes them; needed as soon as anything leaves this host", parts.KeyFiles(), false,
 			func(s *Server, v any) { f := v.(keys.Files); s.Keys = &f }),
 		file.Entry("cluster", "this coordinator is one of three", file.Object[Cluster]{What: "cluster", Defaults: func() Cluster { return Cluster{} }, Fields: []file.Field[Cluster]{
 			file.Entry("name", "of this one among them", parts.HostName, true, file.To(func(c *Cluster) *string { return &c.Name })),
@@ -143,7 +143,7 @@ func checkServe(p *file.Parser, at func(string) *yaml.Node, s *Server) {
 	}
 	host, _, _ := net.SplitHostPort(s.Listen)
 	if s.Keys == nil && !parts.Loopback(host) {
-		p.Say(at("listen"), "%s leaves this host: give keys (make them with `xdpmon keys`), or listen on 127.0.0.1", s.Listen)
+		p.Say(at("listen"), "%s leaves this host: give keys (make them with `xdpmon-coordinator keys`), or listen on 127.0.0.1", s.Listen)
 	}
 	if c := s.Cluster; c != nil && s.Keys == nil {
 		for _, a := range append([]string{c.Listen}, c.Routes...) {
@@ -246,7 +246,7 @@ func Parse(name string, text []byte) (*Config, error) {
 
 // Schema is the JSON schema of the file.
 func Schema() ([]byte, error) {
-	return file.WriteSchema(whole(), "configuration of xdpmon coordinator")
+	return file.WriteSchema(whole(), "configuration of xdpmon-coordinator")
 }
 
 // names of a mapping's algorithms, for people.

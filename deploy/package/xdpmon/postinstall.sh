@@ -1,5 +1,5 @@
 #!/bin/sh
-# The user that agent and coordinator run as, and configurations that only it and root read. No service is started: its configuration is to be read first.
+# The user that the agent runs as, and a configuration that only it and root read. No service is started: its configuration is to be read first.
 set -e
 if command -v systemd-sysusers >/dev/null 2>&1; then
 	systemd-sysusers /usr/lib/sysusers.d/xdpmon.conf
@@ -8,14 +8,12 @@ elif ! id xdpmon >/dev/null 2>&1; then
 fi
 chown xdpmon:xdpmon /etc/xdpmon
 chmod 0700 /etc/xdpmon
-for file in agent coordinator; do
-	[ ! -e /etc/xdpmon/$file.yaml ] || {
-		chown xdpmon:xdpmon /etc/xdpmon/$file.yaml
-		chmod 0600 /etc/xdpmon/$file.yaml
-	}
-done
+[ ! -e /etc/xdpmon/agent.yaml ] || {
+	chown xdpmon:xdpmon /etc/xdpmon/agent.yaml
+	chmod 0600 /etc/xdpmon/agent.yaml
+}
 if [ -d /run/systemd/system ]; then
 	systemctl daemon-reload
 	# After an upgrade the new program takes over; a service that is not running stays so.
-	systemctl try-restart xdpmon.service xdpmon-coordinator.service || true
+	systemctl try-restart xdpmon.service || true
 fi

@@ -18,12 +18,12 @@ certificate says who somebody is, and nobody can speak in another one's name. Ke
 A renewed certificate is taken without a restart. What is revoked is in revoked.crl: give it to the coordinators, which end connections
 that count no more within seconds.`
 
-const keysExample = `  xdpmon keys init
-  xdpmon keys coordinator central --host coordinator.example.net --host 192.0.2.7
-  xdpmon keys agent host1 host2 host3
-  xdpmon keys list
-  xdpmon keys renew host2
-  xdpmon keys revoke host3`
+const keysExample = `  xdpmon-coordinator keys init
+  xdpmon-coordinator keys coordinator central --host coordinator.example.net --host 192.0.2.7
+  xdpmon-coordinator keys agent host1 host2 host3
+  xdpmon-coordinator keys list
+  xdpmon-coordinator keys renew host2
+  xdpmon-coordinator keys revoke host3`
 
 // Environment is what the verb needs of the command line that it is a part of.
 type Environment struct {

@@ -4,7 +4,7 @@ set -e
 case "$1" in
 remove | 0)
 	if [ -d /run/systemd/system ]; then
-		systemctl disable --now xdpmon.service xdpmon-coordinator.service || true
+		systemctl disable --now xdpmon-coordinator.service || true
 	fi
 	;;
 esac

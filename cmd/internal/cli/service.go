@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"github.com/xdpmon/xdpmon/userspace/config"
+)
+
+// Signals delivers signals until stop is called.
+type Signals = func() (ch <-chan os.Signal, stop func())
+
+// ConfigError is one of usage: the message says where and what is allowed.
+func ConfigError(err error) error {
+	if problems := (*config.Error)(nil); errors.As(err, &problems) {
+		return AsUsage(err)
+	}
+	return err
+}
+
+// CheckConfig prints what a configuration would do now, and who else may read or write it.
+func CheckConfig[T any](stderr io.Writer, name, path string, load func(string) (*T, error), preview func(*T) ([]string, error), print func(...string) error) error {
+	cfg, err := load(path)
+	if err != nil {
+		return ConfigError(err)
+	}
+	lines, err := preview(cfg)
+	if err != nil {
+		return err
+	}
+	if text := config.Exposed(path); text != "" {
+		fmt.Fprintf(stderr, "%s: %s\n", name, text)
+	}
+	return print(append([]string{path + " is right"}, lines...)...)
+}
+
+// Service is what a verb that runs for months has of whoever started it; ctx ends with it.
+func Service(subscribe Signals) (ctx context.Context, reload <-chan os.Signal, watchdog time.Duration, stop func(), err error) {
+	if watchdog, err = daemon.SdWatchdogEnabled(false); err != nil {
+		return nil, nil, 0, nil, fmt.Errorf("read what the service manager says of its watchdog: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	reload, end := hangups(subscribe, cancel)
+	return ctx, reload, watchdog, func() { end(); cancel() }, nil
+}
+
+// hangups tells a hangup, which is a wish for the configuration, from an end.
+func hangups(subscribe Signals, cancel func()) (reload <-chan os.Signal, stop func()) {
+	signals, unsubscribe := subscribe()
+	again, done := make(chan os.Signal, 1), make(chan struct{})
+	go func() {
+		for {
+			select {
+			case s := <-signals:
+				if s != syscall.SIGHUP {
+					cancel()
+					return
+				}
+				select {
+				case again <- s:
+				default: // one is waiting: it will read what is there then
+				}
+			case <-done:
+				return
+			}
+		}
+	}()
+	return again, func() { close(done); unsubscribe() }
+}
+
+// OSSignals delivers SIGINT, SIGTERM and SIGHUP.
+func OSSignals() (<-chan os.Signal, func()) {
+	ch := make(chan os.Signal, 2)
+	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	return ch, func() { signal.Stop(ch) }
+}

@@ -1,0 +1,32 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Exit codes of the README, "Use".
+const (
+	ExitDone    = 0
+	ExitFailed  = 1
+	ExitUsage   = 2
+	ExitMissing = 3 // a privilege or a feature of the kernel
+)
+
+// ErrUsage is wrapped by errors that come from what was typed.
+var ErrUsage = errors.New("wrong usage")
+
+// UsageError is an error that comes from what was typed.
+func UsageError(format string, args ...any) error {
+	return AsUsage(fmt.Errorf(format, args...))
+}
+
+// AsUsage makes an error one of usage, whose message states what is allowed.
+func AsUsage(err error) error { return &usage{err} }
+
+// usage marks an error as one of usage without adding words to it.
+type usage struct{ cause error }
+
+func (u *usage) Error() string        { return u.cause.Error() }
+func (u *usage) Unwrap() error        { return u.cause }
+func (u *usage) Is(target error) bool { return target == ErrUsage }

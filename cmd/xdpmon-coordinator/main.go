@@ -1,0 +1,80 @@
+// Command xdpmon-coordinator puts the windows of many hosts together, and makes the certificates that agents and coordinators show each other.
+// It alone of xdpmon's programs links a message server.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdpmon/xdpmon/cmd/internal/cli"
+	"github.com/xdpmon/xdpmon/cmd/xdpmon-coordinator/internal/keyring"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	_ "github.com/xdpmon/xdpmon/userspace/all"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// release and revision are set by the linker: the name of a release (-X main.release=v1.2.3), and the commit it was made from.
+var release, revision string
+
+// environment is everything that a verb touches of the world, so that tests run verbs in-process.
+type environment struct {
+	args           []string
+	stdout, stderr io.Writer
+	getenv         func(string) string
+	now            func() time.Time
+	signals        cli.Signals
+}
+
+func main() {
+	signal.Ignore(syscall.SIGPIPE) // a reader that disconnects is an error of the write
+	os.Exit(run(environment{args: os.Args[1:], stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, now: time.Now, signals: cli.OSSignals}))
+}
+
+// run executes one command line and returns its exit code.
+func run(env environment) int {
+	root := newCoordinator(&env)
+	root.AddCommand(newVersion(&env), keyring.New(keyring.Environment{Now: env.now, Print: env.printLines, Usage: cli.UsageError, Args: cli.NeedArgs}))
+	root.SetArgs(env.args)
+	root.SetOut(env.stdout)
+	root.SetErr(env.stderr)
+	return cli.Execute(root, env.stderr, exitCode, func(error) string { return "" })
+}
+
+// exitCode says what an error means to a script.
+func exitCode(err error) int {
+	if errors.Is(err, cli.ErrUsage) || errors.Is(err, algo.ErrUnknown) {
+		return cli.ExitUsage
+	}
+	return cli.ExitFailed
+}
+
+func (env *environment) printLines(lines ...string) error {
+	if _, err := fmt.Fprintln(env.stdout, report.Printable(strings.Join(lines, "\n"))); err != nil {
+		return fmt.Errorf("write answer: %w", err)
+	}
+	return nil
+}
+
+func newVersion(env *environment) *cobra.Command {
+	cmd := &cobra.Command{Use: "version", Short: "Print version and compiler", Args: cli.NeedArgs(0, 0, "version takes none"),
+		Example: "  xdpmon-coordinator version --json"}
+	asJSON := cmd.Flags().Bool("json", false, "one JSON object instead of text")
+	cmd.RunE = func(*cobra.Command, []string) error {
+		version := cli.Version(release, revision)
+		if !*asJSON {
+			return env.printLines(fmt.Sprintf("xdpmon-coordinator %s, %s %s", version, runtime.Version(), runtime.GOARCH))
+		}
+		return json.NewEncoder(env.stdout).Encode(map[string]string{"version": version, "go": runtime.Version(), "arch": runtime.GOARCH})
+	}
+	return cmd
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// coordinatorProgram carries the verbs coordinator and keys.
+const coordinatorProgram = "xdpmon-coordinator"
+
+// movedTo is the new command line of a verb that has moved there.
+var movedTo = map[string][]string{"coordinator": {coordinatorProgram}, "keys": {coordinatorProgram, "keys"}}
+
+// newMoved is a verb that another program has since 0.1: for one version its old name starts the new one.
+func newMoved(env *environment, verb string) *cobra.Command {
+	command := strings.Join(movedTo[verb], " ")
+	return &cobra.Command{
+		Use: verb, Short: "Moved: the command is " + command, Hidden: true, DisableFlagParsing: true,
+		RunE: func(_ *cobra.Command, args []string) error {
+			path, err := env.engine.program(coordinatorProgram)
+			if err != nil {
+				return fmt.Errorf("xdpmon %s has moved to %s, which is not installed (%w): install the package %s", verb, command, err, coordinatorProgram)
+			}
+			fmt.Fprintf(env.stderr, "xdpmon: xdpmon %s has moved: running %s; the old name is removed in the next version\n", verb, command)
+			argv := append(append([]string{path}, movedTo[verb][1:]...), args...)
+			return fmt.Errorf("run %s: %w", path, env.engine.become(path, argv))
+		},
+	}
+}
+
+// findProgram looks beside this program, then on the PATH.
+func findProgram(name string) (string, error) {
+	self, err := os.Executable()
+	if err == nil {
+		beside := filepath.Join(filepath.Dir(self), name)
+		if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0 {
+			return beside, nil
+		}
+	}
+	path, err := exec.LookPath(name)
+	if errors.Is(err, exec.ErrNotFound) {
+		return "", exec.ErrNotFound
+	}
+	return path, err
+}
+
+// become replaces this process, which keeps its number: a service manager sees the same service.
+func become(path string, argv []string) error { return syscall.Exec(path, argv, os.Environ()) }
