@@ -14,7 +14,6 @@ import (
 	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/loader/pin"
 	"github.com/xdpmon/xdpmon/loader/watch"
-	"github.com/xdpmon/xdpmon/userspace/feed"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -28,7 +27,6 @@ type Session struct {
 	run     *runner
 	pin     *pin.Pin
 	manager *watch.Manager
-	hub     feed.Hub
 
 	calls  chan func()
 	cancel context.CancelFunc
@@ -51,7 +49,7 @@ func Open(ctx context.Context, cfg LiveConfig) (*Session, error) {
 		return nil, errors.Join(err, closePin(pin))
 	}
 	s := &Session{cfg: cfg, run: run, pin: pin, calls: make(chan func()), done: make(chan struct{}), opened: time.Now()}
-	s.run.cfg.Emit, s.run.aligned = s.emit, cfg.Boundary != nil
+	s.run.aligned = cfg.Boundary != nil
 	s.manager = watch.NewManager(run.inst, watch.Options{
 		Attach: attach.Options{Hook: attach.Hook(cfg.Hook), Mode: attach.Mode(cfg.Mode),
 			Direction: attach.Direction(cfg.Direction), Notice: cfg.Notice},
@@ -160,12 +158,6 @@ func (s *Session) warm() error {
 	return nil
 }
 
-// emit hands a window to whoever opened the session, and to the subscribers.
-func (s *Session) emit(l report.Line) error {
-	s.hub.Publish(context.Background(), feed.Event{Line: &l})
-	return s.cfg.Emit(l)
-}
-
 // measure closes one window after the other and carries out calls, until the session is closed or fails. What was measured up to
 // then is reported either way.
 func (s *Session) measure(ctx context.Context, stop func(), failed <-chan error) {
@@ -175,7 +167,6 @@ func (s *Session) measure(ctx context.Context, stop func(), failed <-chan error)
 	end := monotonic()
 	err = errors.Join(err, s.manager.Close())
 	err = errors.Join(err, s.run.closeWindow(end, true), closePin(s.pin), s.run.close())
-	s.hub.Close()
 	s.err = err
 	close(s.done)
 }
@@ -241,9 +232,6 @@ func (s *Session) Close() error {
 	return s.err
 }
 
-// Subscribe adds a reader of the session's windows.
-func (s *Session) Subscribe(o feed.Options) *feed.Subscription { return s.hub.Subscribe(o) }
-
 // Status of a session.
 type Status struct {
 	Name       string
@@ -251,7 +239,6 @@ type Status struct {
 	Interfaces []Interface // as asked for, by name
 	Algorithms []string    // in the order of the chain
 	Windows    int         // finished
-	Readers    []feed.Reader
 }
 
 // Interface of a session.
@@ -263,7 +250,7 @@ type Interface struct {
 // Status asks the session how it stands.
 func (s *Session) Status() (st Status, err error) {
 	err = s.call(func() error {
-		st = Status{Name: s.cfg.Name, Opened: s.opened, Windows: s.run.window.Number, Readers: s.hub.Readers()}
+		st = Status{Name: s.cfg.Name, Opened: s.opened, Windows: s.run.window.Number}
 		for _, m := range s.run.members {
 			st.Algorithms = append(st.Algorithms, m.selected.Descriptor.Name)
 		}
