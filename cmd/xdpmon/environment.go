@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
+	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
 // environment is everything that a verb touches of the world, so that tests run verbs in-process.
@@ -39,7 +40,7 @@ func osEnvironment() environment {
 	signal.Ignore(syscall.SIGPIPE)
 	return environment{
 		args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv,
-		isTerminal: isTerminal, size: terminalSize, now: time.Now, monotonic: monotonic, after: time.After,
+		isTerminal: isTerminal, size: terminalSize, now: time.Now, monotonic: report.Monotonic, after: time.After,
 		signals: cli.OSSignals, exit: os.Exit, kernel: kernelRelease(), engine: realEngine(),
 	}
 }
@@ -55,14 +56,6 @@ func terminalSize() (width, height int) {
 		return 80, 24
 	}
 	return width, height
-}
-
-func monotonic() int64 {
-	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
-		return 0
-	}
-	return t.Nano()
 }
 
 func kernelRelease() string {

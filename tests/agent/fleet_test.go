@@ -29,7 +29,6 @@ import (
 	coordinated "github.com/xdpmon/xdpmon/userspace/coordinator"
 	_ "github.com/xdpmon/xdpmon/userspace/fridge"
 	_ "github.com/xdpmon/xdpmon/userspace/lean"
-	"github.com/xdpmon/xdpmon/userspace/outlet"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	_ "github.com/xdpmon/xdpmon/userspace/precision"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -200,7 +199,7 @@ func (f *fleet) send(m traffic.Model) (sent []sending) {
 	for p := (packet.Packet{}); m.Next(&p); {
 		parts[spread(&p)] = append(parts[spread(&p)], p)
 	}
-	began := outlet.Monotonic() - traffic.Start
+	began := report.Monotonic() - traffic.Start
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	for n := range parts {
@@ -251,9 +250,9 @@ func (f *fleet) inject(n int, began int64, packets []packet.Packet) error {
 			return err
 		}
 		clear(buffer[copy(buffer, frame.Data):frame.Len])
-		time.Sleep(time.Duration(began + p.Time - outlet.Monotonic()))
+		time.Sleep(time.Duration(began + p.Time - report.Monotonic()))
 		for {
-			p.Time = outlet.Monotonic()
+			p.Time = report.Monotonic()
 			if err := unix.Sendto(socket, buffer[:frame.Len], 0, to); err == nil {
 				break
 			} else if err != unix.ENOBUFS && err != unix.EINTR {
@@ -513,7 +512,7 @@ func (f *fleet) trickle(n int, stop chan struct{}) (sent uint64) {
 		for i := range list {
 			list[i].Time = int64(i) * int64(time.Millisecond)
 		}
-		if err := f.inject(n, outlet.Monotonic(), list); err != nil {
+		if err := f.inject(n, report.Monotonic(), list); err != nil {
 			f.t.Error(err)
 			return sent
 		}

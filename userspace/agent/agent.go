@@ -412,7 +412,7 @@ func (p *plan) add(r config.Instance, l Link) {
 
 // reload takes another configuration, or says why not and goes on as it was.
 func (a *Agent) reload() {
-	a.opts.Notify(fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d\nSTATUS=reading the configuration", outlet.Monotonic()/1e3))
+	a.opts.Notify(fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d\nSTATUS=reading the configuration", report.Monotonic()/1e3))
 	a.starting, a.until = true, time.Now().Add(patience) // READY comes when it is carried out
 	cfg, err := config.Load(a.opts.Path)
 	var next *outlet.Opened
@@ -461,7 +461,7 @@ func (a *Agent) publish(l report.Line) {
 // describe says what an instance measures, for whoever reads windows.
 func (a *Agent) describe(name string, r config.Instance) {
 	run := report.Run{Version: a.opts.Version, Command: "agent", Kernel: a.opts.Kernel, Hook: r.Hook, Mode: r.Mode, Direction: r.Direction, Instance: name,
-		Interfaces: r.Interfaces, WindowNS: int64(r.Window), Seed: r.Seed, Hash: "fast", Clock: outlet.Clock()}
+		Interfaces: r.Interfaces, WindowNS: int64(r.Window), Seed: r.Seed, Hash: "fast", Clock: report.HostClock()}
 	if r.CRC {
 		run.Hash = "crc"
 	}

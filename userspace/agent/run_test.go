@@ -295,15 +295,15 @@ func TestHealth(t *testing.T) {
 func TestBoundary(t *testing.T) {
 	a := &Agent{}
 	for _, window := range []int64{1e8, 1e9, 60e9, 3600e9} {
-		now := outlet.Monotonic()
+		now := report.Monotonic()
 		end := a.boundary(now, window)
 		if end <= now || end > now+window+1e6 {
 			t.Errorf("a window of %d ns that begins at %d ends at %d", window, now, end)
 		}
-		if rest := (end + outlet.Clock().UnixOffsetNS + window/2) % window; rest < window/2-1e7 || rest > window/2+1e7 { // the wall clock may be slewed meanwhile
+		if rest := (end + report.HostClock().UnixOffsetNS + window/2) % window; rest < window/2-1e7 || rest > window/2+1e7 { // the wall clock may be slewed meanwhile
 			t.Errorf("windows of %d ns end %d ns from a whole one", window, rest-window/2)
 		}
-		before := uint64((outlet.Monotonic() + window/stub + outlet.Clock().UnixOffsetNS) / window)
+		before := uint64((report.Monotonic() + window/stub + report.HostClock().UnixOffsetNS) / window)
 		if epoch := a.epoch(window); epoch < before || epoch > before+1 {
 			t.Errorf("the window of %d ns has number %d, not %d", window, epoch, before)
 		}

@@ -127,7 +127,7 @@ func (i *instance) Bind(set *maps.Set) (err error) {
 	if i.replay {
 		return i.renew(math.MaxInt64)
 	}
-	return i.renew(monotonic() + int64(i.held()))
+	return i.renew(report.Monotonic() + int64(i.held()))
 }
 
 // bindSlice gives a slice its capacity, and the highest limit to begin with.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
 
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/maps/prefix"
@@ -48,14 +47,6 @@ func (c *config) held() time.Duration {
 		return c.hold
 	}
 	return c.lease
-}
-
-func monotonic() int64 {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
-		panic("ahab: CLOCK_MONOTONIC cannot be read: " + err.Error()) // every Linux has it
-	}
-	return ts.Nano()
 }
 
 // interfaces of the namespace that this process is in, if a file asks for any.

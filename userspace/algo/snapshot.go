@@ -6,9 +6,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
@@ -46,18 +43,9 @@ func Window(i Instance, w report.Window, bank int) (Result, error) {
 func Read(i Instance, w report.Window, bank int) (*snapshot.Snapshot, error) {
 	s, err := i.Read(w, bank)
 	if err == nil && !s.Replay { // a capture's time is ns since 1970
-		s.Offset = time.Now().UnixNano() - monotonic()
+		s.Offset = report.HostClock().UnixOffsetNS
 	}
 	return s, err
-}
-
-// monotonic is the clock that bpf_ktime_get_ns reads.
-func monotonic() int64 {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
-		panic("algo: CLOCK_MONOTONIC cannot be read: " + err.Error()) // every Linux has it
-	}
-	return ts.Nano()
 }
 
 // Report makes the report of a snapshot, wherever it comes from.

@@ -32,7 +32,7 @@ func TestReadTellsTheClock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := monotonic() + live.Offset
+	now := report.Monotonic() + live.Offset
 	if after := time.Now().UnixNano(); now < before-int64(time.Second) || now > after+int64(time.Second) {
 		t.Errorf("a packet of now came at %d, which is between %d and %d", now, before, after)
 	}

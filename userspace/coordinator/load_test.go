@@ -24,7 +24,6 @@ import (
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/keys"
-	"github.com/xdpmon/xdpmon/userspace/outlet"
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
@@ -217,7 +216,7 @@ socket: %s
 			defer tick.Stop()
 			message := make([]byte, 200)
 			for time.Now().Before(end) {
-				a.Say("m", "many", outlet.Monotonic(), 0, message)
+				a.Say("m", "many", report.Monotonic(), 0, message)
 				said.Add(1)
 				<-tick.C
 			}

@@ -52,7 +52,7 @@ type Set struct {
 // New is a Set with nowhere to go to yet.
 func New(o Options) *Set {
 	if o.Clock == nil {
-		o.Clock = Clock
+		o.Clock = report.HostClock
 	}
 	return &Set{opts: o, metrics: prom.NewStore(time.Now)}
 }

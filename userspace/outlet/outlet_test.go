@@ -44,7 +44,7 @@ func TestKeeper(t *testing.T) {
 		}
 	})
 	for n := range windows {
-		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "a", Interface: "i", Window: report.Window{Number: n, End: Monotonic()}}})
+		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "a", Interface: "i", Window: report.Window{Number: n, End: report.Monotonic()}}})
 	}
 	all.Wait()
 	hub.Close()
@@ -78,7 +78,7 @@ func TestCommit(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Commit(o)
-		s.Publish(t.Context(), report.Line{Algorithm: "a", Interface: "i", Window: report.Window{Number: n, End: Monotonic()}})
+		s.Publish(t.Context(), report.Line{Algorithm: "a", Interface: "i", Window: report.Window{Number: n, End: report.Monotonic()}})
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -90,15 +90,6 @@ func TestCommit(t *testing.T) {
 	}
 	if told.Len() > 0 {
 		t.Errorf("told: %s", &told)
-	}
-}
-
-// A window's time and the clock make the time of day.
-func TestClock(t *testing.T) {
-	earliest := time.Now().UnixNano() - int64(time.Second) // the clock may be set right meanwhile
-	c := Clock()
-	if now := Monotonic() + c.UnixOffsetNS; now < earliest || now > time.Now().UnixNano()+int64(time.Second) || c.Name != "monotonic" {
-		t.Errorf("%+v: it is %d", c, now)
 	}
 }
 
@@ -115,7 +106,7 @@ func TestHealth(t *testing.T) {
 	}
 	s.Commit(o)
 	for n := range 3 {
-		s.Publish(t.Context(), report.Line{Algorithm: "a", Interface: "i", Window: report.Window{Number: n, End: Monotonic()}})
+		s.Publish(t.Context(), report.Line{Algorithm: "a", Interface: "i", Window: report.Window{Number: n, End: report.Monotonic()}})
 	}
 	var readers []ReaderHealth
 	var kept *StoreHealth
@@ -158,7 +149,7 @@ func TestCommitAgain(t *testing.T) {
 		if got := s.hub.Readers(); len(got) != 3 {
 			t.Errorf("%d readers: %+v", len(got), got)
 		}
-		s.Publish(t.Context(), report.Line{Algorithm: "a", Interface: "i", Window: report.Window{Number: n, End: Monotonic()}})
+		s.Publish(t.Context(), report.Line{Algorithm: "a", Interface: "i", Window: report.Window{Number: n, End: report.Monotonic()}})
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -249,7 +240,7 @@ func TestAnswers(t *testing.T) {
 func TestSlowOutput(t *testing.T) {
 	var hub feed.Hub
 	var told, text bytes.Buffer
-	o := &output{cfg: settings.Output{JSON: "-"}, file: staysOpen{&text}, log: slog.New(slog.NewTextHandler(&told, nil)), clock: Clock, done: make(chan struct{}), sub: hub.Subscribe(feed.Options{Depth: 2})}
+	o := &output{cfg: settings.Output{JSON: "-"}, file: staysOpen{&text}, log: slog.New(slog.NewTextHandler(&told, nil)), clock: report.HostClock, done: make(chan struct{}), sub: hub.Subscribe(feed.Options{Depth: 2})}
 	for n := range 3 {
 		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "a", Window: report.Window{Number: n}}})
 	}

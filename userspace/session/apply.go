@@ -100,7 +100,7 @@ func (s *Session) commit(x *loader.Exchange, next []*member, anew bool) error {
 	if err := x.Commit(); err != nil {
 		return errors.Join(err, x.Close())
 	}
-	now := monotonic()
+	now := report.Monotonic()
 	counts, err := r.inst.CountsSoFar()
 	if err != nil {
 		return errors.Join(err, x.Close())

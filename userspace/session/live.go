@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/loader/pin"
@@ -110,13 +108,4 @@ func loadLive(ctx context.Context, cfg *LiveConfig, pin *pin.Pin) (*runner, erro
 		cfg.interfaces = len(cfg.Interfaces)
 	}
 	return newRunner(cfg.Config, cfg.Name, opts, adopt)
-}
-
-// monotonic is the clock that bpf_ktime_get_ns reads.
-func monotonic() int64 {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
-		panic("session: CLOCK_MONOTONIC cannot be read: " + err.Error()) // every Linux has it
-	}
-	return ts.Nano()
 }

@@ -62,7 +62,7 @@ func Open(ctx context.Context, cfg LiveConfig) (*Session, error) {
 	loop, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
 	stop, failed := run.own(loop)
-	s.end = monotonic() + int64(cfg.Duration)
+	s.end = report.Monotonic() + int64(cfg.Duration)
 	go s.measure(loop, stop, failed)
 	return s, nil
 }
@@ -105,7 +105,7 @@ func (s *Session) attach(ctx context.Context) error {
 		}
 	}
 	// Attaching takes longer than the moment in which packets are counted already: rates are from here on.
-	s.run.window = report.Window{Start: monotonic()}
+	s.run.window = report.Window{Start: report.Monotonic()}
 	if err := s.begin(); err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (s *Session) measure(ctx context.Context, stop func(), failed <-chan error)
 	err := s.windows(ctx, failed)
 	stop()
 	// Detach before reading: what arrives while the last window is read would be counted nowhere.
-	end := monotonic()
+	end := report.Monotonic()
 	err = errors.Join(err, s.manager.Close())
 	err = errors.Join(err, s.run.closeWindow(end, true), closePin(s.pin), s.run.close())
 	s.err = err
@@ -187,7 +187,7 @@ func (s *Session) boundary() int64 {
 func (s *Session) windows(ctx context.Context, failed <-chan error) error {
 	for {
 		boundary := s.boundary()
-		next := time.After(time.Duration(boundary - monotonic())) // at once when reading the last window took longer than a window
+		next := time.After(time.Duration(boundary - report.Monotonic())) // at once when reading the last window took longer than a window
 		if s.cfg.Duration > 0 && s.end-boundary < int64(s.cfg.Window)/stubShare {
 			next = nil
 		}
@@ -199,7 +199,7 @@ func (s *Session) windows(ctx context.Context, failed <-chan error) error {
 		case call := <-s.calls:
 			call()
 		case <-next:
-			if err := s.run.closeWindow(monotonic(), false); err != nil {
+			if err := s.run.closeWindow(report.Monotonic(), false); err != nil {
 				return err
 			}
 		}
