@@ -11,9 +11,6 @@ import (
 const (
 	stageALUs     = 4
 	stageSRAM     = 80
-	stageMapRAM   = 48
-	blockBits     = 1024 * 128
-	arrayBlocks   = 35     // of data in one array; one more is the hardware's spare
 	pairEntries2  = 40_960 // 64-bit elements that two exclusive tables may reach on a Tofino 2
 	tableActions  = 4      // RegisterActions of one register
 	tofino1Stages = 12
@@ -54,7 +51,7 @@ func fit(arrays []Array) []Target {
 func (a Array) placed() bool { return a.Stage != nil && a.Touches > 0 }
 
 // blocks is the SRAM of one array, with its spare block.
-func blocks(a Array) int { return int((a.Bits+blockBits-1)/blockBits) + 1 }
+func blocks(a Array) int { return int((a.Bits+declared.BlockBits-1)/declared.BlockBits) + 1 }
 
 // place puts stages where there is room, in their order and with their distances.
 func (t *Target) place(arrays []Array) {
@@ -116,7 +113,7 @@ func (u StageUse) takes(group []Array) bool {
 	for _, a := range group {
 		need += blocks(a)
 	}
-	return u.ALUs+len(group) <= stageALUs && u.SRAM+need <= stageSRAM && u.MapRAM+need <= stageMapRAM
+	return u.ALUs+len(group) <= stageALUs && u.SRAM+need <= stageSRAM && u.MapRAM+need <= declared.StageMapRAM
 }
 
 // whyNot explains to which limit a group of arrays comes.
@@ -129,9 +126,9 @@ func (t *Target) whyNot(group []Array, moved int) string {
 	switch {
 	case len(group) > stageALUs:
 		return fmt.Sprintf("stage %d holds %d arrays and has %d stateful ALUs", stage, len(group), stageALUs)
-	case need > stageMapRAM:
+	case need > declared.StageMapRAM:
 		return fmt.Sprintf("the arrays of stage %d take %d SRAM blocks and as many map RAMs, of which a stage has %d",
-			stage, need, stageMapRAM)
+			stage, need, declared.StageMapRAM)
 	case stage >= t.Stages:
 		return fmt.Sprintf("it is in stage %d, the last one is %d", stage, t.Stages-1)
 	}
@@ -151,10 +148,10 @@ func (t *Target) checkArray(a Array) {
 	default:
 		t.refuse(a.Name, fmt.Sprintf("an element has %d bits; registers have 8, 16, 32 or a pair of 32", a.WidthBits))
 	}
-	if data := blocks(a) - 1; data > arrayBlocks {
+	if data := blocks(a) - 1; data > declared.ArrayBlocks {
 		t.refuse(a.Name, fmt.Sprintf("%d x %d bits take %d SRAM blocks, a register has at most %d: %d entries a bank",
-			a.Entries*uint64(a.Banks), a.WidthBits, data, arrayBlocks,
-			arrayBlocks*blockBits/uint64(max(a.WidthBits, 1))/uint64(a.Banks)))
+			a.Entries*uint64(a.Banks), a.WidthBits, data, declared.ArrayBlocks,
+			declared.ArrayBlocks*declared.BlockBits/uint64(max(a.WidthBits, 1))/uint64(a.Banks)))
 	}
 	if a.Sites > tableActions {
 		t.note("%s is reached from %d places; a register has at most %d actions", a.Name, a.Sites, tableActions)

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/xdpmon/xdpmon/loader/pisa/declared"
 )
 
 // WriteJSON writes the report as one indented JSON object.
@@ -81,7 +83,7 @@ func (t *Target) text(w io.Writer) {
 	if len(t.Use) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "STAGE\tSTATEFUL ALUS OF %d\tSRAM OF %d\tMAP RAM OF %d\tARRAYS\n", stageALUs, stageSRAM, stageMapRAM)
+	fmt.Fprintf(w, "STAGE\tSTATEFUL ALUS OF %d\tSRAM OF %d\tMAP RAM OF %d\tARRAYS\n", stageALUs, stageSRAM, declared.StageMapRAM)
 	for _, u := range t.Use {
 		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%s\n", u.Stage, u.ALUs, u.SRAM, u.MapRAM, strings.Join(u.Arrays, " "))
 	}

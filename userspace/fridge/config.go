@@ -6,6 +6,7 @@ import (
 	"time"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/fridge"
+	"github.com/xdpmon/xdpmon/loader/pisa/declared"
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
@@ -136,13 +137,8 @@ const (
 	finest   = 5
 )
 
-// What a stage of the switch holds, as loader/pisa counts it, which refuses to load more.
-const (
-	blockBits   = 1 << 17 // of an SRAM block
-	arrayBlocks = 35      // of one array
-	stageBlocks = 48      // of all arrays of a stage, each with a spare block
-	mostSlots   = arrayBlocks * blockBits / 64
-)
+// mostSlots is how many 64-bit slots one array of the switch holds: loader/pisa refuses to load more.
+const mostSlots = declared.ArrayBlocks * declared.BlockBits / 64
 
 // histogramStages are the arrays of stages 5 and 6.
 var histogramStages = [][]string{{"fridge_hist", "fridge_hits", "fridge_second", "fridge_repeats"}, {"fridge_sizes", "fridge_lengths"}}
@@ -156,13 +152,13 @@ func (c *config) fitsStage() bool {
 			if sizes[name] == 1 {
 				continue // not used: taken out of the program
 			}
-			blocks := (2*64*sizes[name] + blockBits - 1) / blockBits
-			if blocks > arrayBlocks {
+			blocks := (2*64*sizes[name] + declared.BlockBits - 1) / declared.BlockBits
+			if blocks > declared.ArrayBlocks {
 				return false
 			}
 			total += blocks + 1
 		}
-		if total > stageBlocks {
+		if total > declared.StageMapRAM {
 			return false
 		}
 	}

@@ -47,6 +47,13 @@ const (
 	ControlName = "chain_control"
 )
 
+// What SRAM there is on a Tofino, 1 and 2 alike (loader/pisa has where it was measured).
+const (
+	BlockBits   = 1024 * 128 // of an SRAM block
+	ArrayBlocks = 35         // of data in one array; one more is the hardware's spare
+	StageMapRAM = 48         // of all arrays of a stage, spare blocks included
+)
+
 // Array is one map of a collection as the proof sees it, or one of several register arrays in a map, whose element then has one word of each. Its number is
 // its place in Collection.Arrays; those of one map follow each other.
 type Array struct {
