@@ -28,12 +28,13 @@ build: ## both programs, in bin/: xdpmon, and xdpmon-coordinator
 	$(GO) build -trimpath -ldflags "$(LDFLAGS)" -o $(BIN) ./cmd/xdpmon
 	$(GO) build -trimpath -ldflags "$(LDFLAGS)" -o $(COORDINATOR_BIN) ./cmd/xdpmon-coordinator
 
-# PROGRAM, its unit, its user, its schema and its page of docs; a configuration that is there stays.
+# PROGRAM, its unit, its user, its schemas and its page of docs; a configuration that is there stays.
 define install_program
 	install -D -m 0755 $(1) $(DESTDIR)$(PREFIX)/bin/$(2)
 	sed 's|/usr/bin/$(2)|$(PREFIX)/bin/$(2)|' deploy/$(2).service | install -D -m 0644 /dev/stdin $(DESTDIR)$(PREFIX)/lib/systemd/system/$(2).service
 	install -D -m 0644 deploy/package/$(2)/sysusers.conf $(DESTDIR)$(PREFIX)/lib/sysusers.d/$(2).conf
 	install -D -m 0644 deploy/$(3).schema.json $(DESTDIR)$(PREFIX)/share/doc/$(2)/$(3).schema.json
+	install -D -m 0644 deploy/algorithms.schema.json $(DESTDIR)$(PREFIX)/share/doc/$(2)/algorithms.schema.json
 	install -D -m 0644 docs/$(3).md $(DESTDIR)$(PREFIX)/share/doc/$(2)/$(3).md
 	install -d -m 0700 $(DESTDIR)/etc/$(2)
 	[ -e $(DESTDIR)/etc/$(2)/$(3).yaml ] || install -m 0600 deploy/$(3).yaml $(DESTDIR)/etc/$(2)/$(3).yaml

@@ -13,7 +13,6 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 )
 
-//go:generate sh -c "go run . --schema >../../deploy/coordinator.schema.json"
 const coordinatorLong = `Puts the windows of many hosts together and answers as if one of them had seen everything. Agents bring windows of the rules that they
 share; the coordinator tells them what to measure, with which hash seeds, parameters and windows, and refuses what does not fit. It needs
 no privileges. Everything stays on this host unless the configuration says otherwise; what leaves it is encrypted, and both ends show

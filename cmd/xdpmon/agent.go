@@ -14,8 +14,6 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 )
 
-//go:generate sh -c "go run . agent --schema >../../deploy/agent.schema.json"
-
 const agentLong = `Measures for months, as a service: on every interface that the rules of a configuration want, attached when it appears and
 released when it goes. SIGHUP reads the configuration anew: what is the same goes on, what differs is exchanged while packets
 come, and one that is wrong is refused with line and column while the running one stays. SIGTERM reports the last windows and ends.

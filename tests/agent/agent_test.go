@@ -2,12 +2,14 @@ package agent
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -249,13 +251,23 @@ func TestSnapshotsAreKept(t *testing.T) {
 // The schema that is shipped is the one of this binary, and the configuration that is shipped is right.
 func TestShipped(t *testing.T) {
 	root := testutil.Root(t)
-	schema, err := os.ReadFile(filepath.Join(root, "deploy", "agent.schema.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.Command(binary, "agent", "--schema").Output()
-	if err != nil || !bytes.Equal(schema, out) {
-		t.Errorf("deploy/agent.schema.json is not what the binary says (make generate): %v", err)
+	algorithms := readJSON(t, filepath.Join(root, "deploy", "algorithms.schema.json"))
+	delete(algorithms, "$schema")
+	delete(algorithms, "title")
+	for name, command := range serviceCommands(t) {
+		out, err := exec.Command(command[0], append(command[1:], "--schema")...).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var schema map[string]any
+		if err := json.Unmarshal(out, &schema); err != nil {
+			t.Fatal(err)
+		}
+		defs := schema["$defs"]
+		delete(schema, "$defs")
+		if !reflect.DeepEqual(defs, map[string]any{"algorithms": algorithms}) || !reflect.DeepEqual(schema, readJSON(t, filepath.Join(root, "deploy", name+".schema.json"))) {
+			t.Errorf("deploy/%s.schema.json and algorithms.schema.json are not what the binary prints (make generate)", name)
+		}
 	}
 	for name, command := range serviceCommands(t) {
 		out, err := exec.Command(command[0], append(command[1:], "--check", "--config", filepath.Join(root, "deploy", name+".yaml"))...).CombinedOutput()
@@ -268,6 +280,18 @@ func TestShipped(t *testing.T) {
 			t.Errorf("%s has %d documents, want %d", name, n, documents)
 		}
 	}
+}
+
+func readJSON(t *testing.T, path string) (v map[string]any) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(text, &v)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
 }
 
 // serviceCommands are what reads the configuration of a name.

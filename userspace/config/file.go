@@ -72,11 +72,15 @@ func Path(what string) Kind {
 	}}
 }
 
-// WriteSchema is the JSON schema of a file, for editors and for whoever generates configurations.
-func WriteSchema(k Kind, title string) ([]byte, error) {
+// WriteSchema is the JSON schema of a file, for editors and for whoever generates configurations. defs are parts that it refers to by
+// their $id, which makes it whole by itself; without them they are files beside it.
+func WriteSchema(k Kind, title string, defs map[string]any) ([]byte, error) {
 	s := k.Schema()
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	s["title"] = title
+	if len(defs) > 0 {
+		s["$defs"] = defs
+	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

@@ -49,14 +49,31 @@ func (Algorithms) Decode(p *config.Parser, n *yaml.Node) (any, bool) {
 	return all, good
 }
 
-func (Algorithms) Schema() map[string]any {
+// AlgorithmsFile is the schema of every algorithm's parameters, to which those of configurations refer.
+const AlgorithmsFile = "algorithms.schema.json"
+
+// Schema refers to AlgorithmsFile: both configurations have the same blocks.
+func (Algorithms) Schema() map[string]any { return map[string]any{"$ref": AlgorithmsFile} }
+
+// blocks is what AlgorithmsFile has.
+type blocks struct{ Algorithms }
+
+func (blocks) Schema() map[string]any {
 	properties := map[string]any{}
 	for _, d := range algo.All() {
 		s := parameters{d}.Schema()
 		s["description"] = d.Summary
 		properties[d.Name] = s
 	}
-	return map[string]any{"type": "object", "properties": properties, "additionalProperties": false, "minProperties": 1, "maxProperties": maps.ChainSlots}
+	return map[string]any{"$id": AlgorithmsFile, "type": "object", "properties": properties, "additionalProperties": false, "minProperties": 1, "maxProperties": maps.ChainSlots}
+}
+
+// Bundled is what a schema needs that stands alone.
+func Bundled() map[string]any { return map[string]any{"algorithms": blocks{}.Schema()} }
+
+// AlgorithmsSchema is AlgorithmsFile.
+func AlgorithmsSchema() ([]byte, error) {
+	return config.WriteSchema(blocks{}, "algorithms of xdpmon and their parameters", nil)
 }
 
 // parameters of one algorithm.

@@ -244,9 +244,14 @@ func Parse(name string, text []byte) (*Config, error) {
 	return file.Parse(name, "measurements are", text, whole())
 }
 
-// Schema is the JSON schema of the file.
-func Schema() ([]byte, error) {
-	return file.WriteSchema(whole(), "configuration of xdpmon-coordinator")
+// Schema is the JSON schema of the file, whole by itself.
+func Schema() ([]byte, error) { return schema(parts.Bundled()) }
+
+// ShippedSchema refers to the file of algorithms beside it.
+func ShippedSchema() ([]byte, error) { return schema(nil) }
+
+func schema(defs map[string]any) ([]byte, error) {
+	return file.WriteSchema(whole(), "configuration of xdpmon-coordinator", defs)
 }
 
 // names of a mapping's algorithms, for people.
