@@ -18,7 +18,7 @@ VERSION ?= 0.1.0~dev
 NFPM = github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
 SOAKTIME ?= 30m
 
-.PHONY: help build install packages agent-soak ahab-live conquest-live conquest-standing conquest-loop demo test ci check race generate generate-check bench eval fuzz soak faults mutants kernels clean
+.PHONY: help deadcode build install packages agent-soak ahab-live conquest-live conquest-standing conquest-loop demo test ci check race generate generate-check bench eval fuzz soak faults mutants kernels clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,7 +60,10 @@ test: ## what ships, tested: what CI checks first
 	$(GO) test -vet off -shuffle on -run '$(SINGLE)' ./userspace/coordinator
 	$(GO) test -p 2 -vet off -shuffle on -timeout 9m $$($(GO) list ./... | grep -vxF "$$($(GO) list $(addprefix ./,$(RACE)))") # those have run, and `check` has vetted
 
-ci: ## what `make test` leaves out: every study, campaign and benchmark of lab/ once, at its smallest size
+deadcode: ## functions that no program reaches, against docs/unreachable.md
+	.ci/deadcode
+
+ci: deadcode ## what `make test` leaves out: every study, campaign and benchmark of lab/ once, at its smallest size
 	@.ci/deps build test
 	$(IN_LAB) vet ./...
 	$(IN_LAB) tool staticcheck ./...

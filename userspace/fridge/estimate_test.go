@@ -198,3 +198,8 @@ func TestFaster(t *testing.T) {
 		}
 	}
 }
+
+// add is a window of the past, as instances add it.
+func (r *rates) add(ns int64, inserted []uint64) {
+	r.windows = appended(r.windows, ns, inserted[:len(r.parts)])
+}

@@ -33,10 +33,6 @@ type rateWindow struct {
 	inserted [maxFridges]float64
 }
 
-func (r *rates) add(ns int64, inserted []uint64) {
-	r.windows = appended(r.windows, ns, inserted[:len(r.parts)])
-}
-
 func appended(windows []rateWindow, ns int64, inserted []uint64) []rateWindow {
 	w := rateWindow{ns: float64(max(ns, 1))}
 	for k, n := range inserted {

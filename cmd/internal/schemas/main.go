@@ -1,4 +1,4 @@
-// Command schemas writes the JSON schemas of configurations that packages ship, into a folder.
+// Command schemas writes the JSON schemas of all configurations, into a folder.
 package main
 
 import (
@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	agent "github.com/xdpmon/xdpmon/userspace/agent/config"
+	"github.com/xdpmon/xdpmon/userspace/ahab/slices"
 	_ "github.com/xdpmon/xdpmon/userspace/all"
 	"github.com/xdpmon/xdpmon/userspace/config/parts"
 	coordinator "github.com/xdpmon/xdpmon/userspace/coordinator/config"
@@ -20,7 +21,8 @@ func main() {
 		log.Fatal("usage: schemas FOLDER")
 	}
 	for name, schema := range map[string]func() ([]byte, error){
-		"agent.schema.json": agent.ShippedSchema, "coordinator.schema.json": coordinator.ShippedSchema, parts.AlgorithmsFile: parts.AlgorithmsSchema,
+		"agent.schema.json": agent.ShippedSchema, "coordinator.schema.json": coordinator.ShippedSchema,
+		parts.AlgorithmsFile: parts.AlgorithmsSchema, "slices.schema.json": slices.Schema,
 	} {
 		text, err := schema()
 		if err == nil {

@@ -1,8 +1,6 @@
 package slices
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"net/netip"
 	"path"
@@ -36,17 +34,7 @@ func Parse(name string, text []byte) (*File, error) {
 
 // Schema is the JSON schema of the file.
 func Schema() ([]byte, error) {
-	s := whole().Schema()
-	s["$schema"], s["title"] = "https://json-schema.org/draft/2020-12/schema", "slices of xdpmon's ahab"
-	s["$defs"] = map[string]any{"slice": slice().Schema()}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if err := e.Encode(s); err != nil {
-		return nil, fmt.Errorf("write schema: %w", err)
-	}
-	return b.Bytes(), nil
+	return config.WriteSchema(whole(), "slices of xdpmon's ahab", map[string]any{"slice": slice().Schema()})
 }
 
 // rate is bits a second.
