@@ -19,24 +19,17 @@ type Control struct {
 	mu       sync.Mutex
 	word     uint64
 	control  *ebpf.Map // chain_control
-	barrier  *ebpf.Map // map of maps, one slot
-	inner    *ebpf.Map
+	barrier  *Barrier
 	chains   []*ebpf.Map // program arrays that share the layout: chain_*, recirc_*
 	programs [2]int      // programs in each half
 }
 
-// NewControl takes the maps of a chain. The barrier is a map of its own, made here.
+// NewControl takes the maps of a chain.
 func NewControl(control *ebpf.Map, chains ...*ebpf.Map) (*Control, error) {
-	inner := &ebpf.MapSpec{Name: "xdpmon_inner", Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1}
 	c := &Control{control: control, chains: chains}
 	var err error
-	if c.inner, err = ebpf.NewMap(inner); err != nil {
-		return nil, fmt.Errorf("create barrier: %w", err)
-	}
-	outer := &ebpf.MapSpec{Name: "xdpmon_barrier", Type: ebpf.ArrayOfMaps, KeySize: 4, ValueSize: 4, MaxEntries: 1, InnerMap: inner}
-	if c.barrier, err = ebpf.NewMap(outer); err != nil {
-		c.inner.Close()
-		return nil, fmt.Errorf("create barrier: %w", err)
+	if c.barrier, err = NewBarrier(); err != nil {
+		return nil, err
 	}
 	if err := control.Lookup(uint32(0), &c.word); err != nil {
 		c.Close()
@@ -47,10 +40,7 @@ func NewControl(control *ebpf.Map, chains ...*ebpf.Map) (*Control, error) {
 }
 
 // Close releases the barrier; the chain's maps belong to the instance.
-func (c *Control) Close() error {
-	c.inner.Close()
-	return c.barrier.Close()
-}
+func (c *Control) Close() error { return c.barrier.Close() }
 
 // Bank that packets write to now.
 func (c *Control) Bank() int {
@@ -127,6 +117,4 @@ func (c *Control) publish(word uint64) error {
 	return c.wait()
 }
 
-func (c *Control) wait() error {
-	return c.barrier.Update(uint32(0), c.inner, ebpf.UpdateAny)
-}
+func (c *Control) wait() error { return c.barrier.Wait() }
