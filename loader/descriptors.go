@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -36,3 +37,38 @@ func checkDescriptors(shared int, objects []Object) error {
 }
 
 func descriptorsOf(spec *ebpf.CollectionSpec) int { return len(spec.Maps) + len(spec.Programs) + 1 } // its types (BTF)
+
+// closeUnneeded closes what only a loaded object's programs need, and which the kernel keeps as long as they do: maps of the chain, which the
+// instance has itself, constants, and the types of each program. With six algorithms these are nine descriptors of ten.
+func (i *Instance) closeUnneeded(coll *ebpf.Collection) error {
+	var errs []error
+	for name, m := range coll.Maps {
+		if i.shared[name] != nil || name == constants {
+			errs = append(errs, m.Close())
+			delete(coll.Maps, name)
+		}
+	}
+	for name, p := range coll.Programs {
+		bare, err := withoutTypes(p)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		errs = append(errs, p.Close())
+		coll.Programs[name] = bare
+	}
+	return errors.Join(errs...)
+}
+
+// withoutTypes is another descriptor of a program. The library's programs keep one of their types open besides their own.
+func withoutTypes(p *ebpf.Program) (*ebpf.Program, error) {
+	fd, err := unix.FcntlInt(uintptr(p.FD()), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return nil, fmt.Errorf("share program: %w", privilege.Explain(err))
+	}
+	bare, err := ebpf.NewProgramFromFD(fd)
+	if err != nil {
+		return nil, fmt.Errorf("share program: %w", err)
+	}
+	return bare, nil
+}

@@ -3,6 +3,7 @@ package loader_test
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -43,3 +44,28 @@ func TestDescriptorsAreChecked(t *testing.T) {
 }
 
 func TestMain(m *testing.M) { lab.Main(m) }
+
+// A loaded chain keeps one descriptor for each map that is read, and for each program: none for what only the programs need.
+func TestDescriptorsOfALoadedChain(t *testing.T) {
+	if !lab.Isolated(t) {
+		return
+	}
+	objects := lab.FridgeObject(t, 4096)
+	open := func() int {
+		list, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	before := open()
+	inst, err := loader.Load(objects, loader.Options{Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inst.Close()
+	const barrier, sections = 2, 1 // what waits for programs; .bss of unused names
+	if got, most := open()-before, len(inst.Maps())+len(inst.Programs())+barrier+sections; got > most {
+		t.Errorf("%d descriptors are open for %d maps and %d programs, at most %d", got, len(inst.Maps()), len(inst.Programs()), most)
+	}
+}

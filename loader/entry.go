@@ -100,6 +100,9 @@ func (i *Instance) loadEntry(cfg EntryConfig) (*ebpf.Program, error) {
 	if m := coll.DetachMap(looseMap); m != nil {
 		i.looseEntry, i.looseConfig = m, cfg
 	}
+	if err := i.closeUnneeded(coll); err != nil {
+		return nil, fmt.Errorf("load entry program: %w", err)
+	}
 	return coll.DetachProgram(name), nil
 }
 

@@ -223,6 +223,10 @@ func (i *Instance) load(o Object, at int) (*member, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load %s: %w", o.Name, explain(o.Name, err))
 	}
+	if err := i.closeUnneeded(coll); err != nil {
+		coll.Close()
+		return nil, fmt.Errorf("load %s: %w", o.Name, err)
+	}
 	return &member{object: o, at: at, coll: coll, set: xmaps.NewSet(spec, coll.Maps)}, nil
 }
 
@@ -289,6 +293,9 @@ func (i *Instance) loadKind(m *member, kind Kind) error {
 		return fmt.Errorf("load %s: %w", m.object.Name, explain(m.object.Name, err))
 	}
 	defer coll.Close()
+	if err := i.closeUnneeded(coll); err != nil {
+		return fmt.Errorf("load %s: %w", m.object.Name, err)
+	}
 	for name := range coll.Programs {
 		m.coll.Programs[name] = coll.DetachProgram(name)
 	}

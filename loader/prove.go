@@ -16,30 +16,45 @@ import (
 )
 
 // proven remembers what was proven in this process: an agent loads the same programs with the same constants for one interface after the
-// other. Entries are 32 bytes, one for each kind of interface and for each choice of parameters.
+// other. Entries are 32 bytes and a lock, one for each kind of interface and for each choice of parameters.
 var proven = struct {
 	sync.Mutex
-	of map[[sha256.Size]byte]bool
-}{of: map[[sha256.Size]byte]bool{}}
+	of map[[sha256.Size]byte]*proof
+}{of: map[[sha256.Size]byte]*proof{}}
+
+// proof of one set of programs. Its lock is held while it is made, so that instances that start together wait for one proof instead of
+// making it each.
+type proof struct {
+	sync.Mutex
+	made bool
+}
+
+func proofOf(key [sha256.Size]byte) *proof {
+	proven.Lock()
+	defer proven.Unlock()
+	p := proven.of[key]
+	if p == nil {
+		p = new(proof)
+		proven.of[key] = p
+	}
+	return p
+}
 
 // prove refuses a program that breaks the memory rules of a PISA switch; constants and sizes are those it will run with.
 func prove(name string, spec *ebpf.CollectionSpec, unproven bool) error {
 	if unproven {
 		return nil
 	}
-	key := identity(spec)
-	proven.Lock()
-	known := proven.of[key]
-	proven.Unlock()
-	if known {
+	p := proofOf(identity(spec))
+	p.Lock()
+	defer p.Unlock()
+	if p.made {
 		return nil
 	}
 	if _, err := pisa.Prove(spec); err != nil {
 		return fmt.Errorf("prove memory rules of %s: %w", name, err)
 	}
-	proven.Lock()
-	defer proven.Unlock()
-	proven.of[key] = true
+	p.made = true
 	return nil
 }
 

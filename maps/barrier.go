@@ -3,36 +3,92 @@ package maps
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/cilium/ebpf"
 )
 
 // Barrier waits for programs: after Wait, none runs that began before it. An update of a map of maps returns only after an
 // RCU grace period, and XDP and TC programs are RCU readers from beginning to end.
-type Barrier struct{ outer, inner *ebpf.Map }
+//
+// All barriers of a process are one pair of maps, and those who wait at the same time wait together: the windows of 200 instances that end
+// at once take two grace periods, not 200.
+type Barrier struct{ once sync.Once }
+
+// grace is the pair of maps behind all barriers, and who waits for it.
+var grace struct {
+	users        sync.Mutex // of what follows
+	count        int        // open barriers
+	outer, inner *ebpf.Map
+
+	running sync.Mutex // held during an update
+	state   sync.Mutex // of next
+	next    *round
+}
+
+// round is one update and those who asked before it began.
+type round struct {
+	once sync.Once
+	err  error
+}
 
 // NewBarrier makes one; Close frees it.
 func NewBarrier() (*Barrier, error) {
-	inner := &ebpf.MapSpec{Name: "xdpmon_inner", Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1}
-	m, err := ebpf.NewMap(inner)
-	if err != nil {
-		return nil, fmt.Errorf("create barrier: %w", err)
+	grace.users.Lock()
+	defer grace.users.Unlock()
+	if grace.count == 0 {
+		if err := openGrace(); err != nil {
+			return nil, fmt.Errorf("create barrier: %w", err)
+		}
 	}
-	outer, err := ebpf.NewMap(&ebpf.MapSpec{Name: "xdpmon_barrier", Type: ebpf.ArrayOfMaps, KeySize: 4, ValueSize: 4,
+	grace.count++
+	return &Barrier{}, nil
+}
+
+func openGrace() (err error) {
+	inner := &ebpf.MapSpec{Name: "xdpmon_inner", Type: ebpf.Array, KeySize: 4, ValueSize: 4, MaxEntries: 1}
+	if grace.inner, err = ebpf.NewMap(inner); err != nil {
+		return err
+	}
+	grace.outer, err = ebpf.NewMap(&ebpf.MapSpec{Name: "xdpmon_barrier", Type: ebpf.ArrayOfMaps, KeySize: 4, ValueSize: 4,
 		MaxEntries: 1, InnerMap: inner})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("create barrier: %w", err), m.Close())
+		return errors.Join(err, grace.inner.Close())
 	}
-	return &Barrier{outer: outer, inner: m}, nil
+	return nil
 }
 
 // Wait returns when every program that was running has ended.
 func (b *Barrier) Wait() error {
-	if err := b.outer.Update(uint32(0), b.inner, ebpf.UpdateAny); err != nil {
-		return fmt.Errorf("wait for running programs: %w", err)
+	grace.state.Lock()
+	if grace.next == nil {
+		grace.next = new(round)
+	}
+	r := grace.next
+	grace.state.Unlock()
+
+	grace.running.Lock() // a round that runs already may have begun before us: ours is the one behind it
+	defer grace.running.Unlock()
+	r.once.Do(func() {
+		grace.state.Lock()
+		grace.next = nil // who comes now waits for another one
+		grace.state.Unlock()
+		r.err = grace.outer.Update(uint32(0), grace.inner, ebpf.UpdateAny)
+	})
+	if r.err != nil {
+		return fmt.Errorf("wait for running programs: %w", r.err)
 	}
 	return nil
 }
 
 // Close frees the barrier.
-func (b *Barrier) Close() error { return errors.Join(b.outer.Close(), b.inner.Close()) }
+func (b *Barrier) Close() (err error) {
+	b.once.Do(func() {
+		grace.users.Lock()
+		defer grace.users.Unlock()
+		if grace.count--; grace.count == 0 {
+			err = errors.Join(grace.outer.Close(), grace.inner.Close())
+		}
+	})
+	return err
+}

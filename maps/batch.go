@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"unsafe"
 
 	"github.com/cilium/ebpf"
 )
@@ -18,6 +19,7 @@ type batch struct {
 	keys        []uint32
 	u64         []uint64
 	u32         []uint32
+	cursor      [2]uint32
 	unsupported bool // the kernel has no batch operations for this map
 }
 
@@ -32,7 +34,6 @@ func (a *Array) read(first int, dst []uint64) error {
 		if !errors.Is(err, ebpf.ErrNotSupported) {
 			return err
 		}
-		a.scratch.unsupported = true
 	}
 	w := a.wordsPerElement()
 	for e := range a.Entries {
@@ -43,32 +44,39 @@ func (a *Array) read(first int, dst []uint64) error {
 	return nil
 }
 
-// readBatches walks the map up to the bank's end; a batch cursor always starts at the map's beginning.
+// readBatches adds a bank's elements on to dst.
 func (a *Array) readBatches(first int, dst []uint64) error {
-	var cursor ebpf.MapBatchCursor
-	for {
-		n, err := a.nextBatch(&cursor)
-		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-			return err
-		}
-		a.addBatch(n, first, dst)
-		if err != nil || n > 0 && int(a.scratch.keys[n-1]) >= first+a.Entries-1 {
-			return nil
-		}
-	}
+	return a.batches(first, func(at, n int) { a.addBatch(n, dst[at*a.wordsPerElement():]) })
 }
 
-func (a *Array) nextBatch(cursor *ebpf.MapBatchCursor) (int, error) {
+// batches reads the elements of a bank into the scratch buffer, as many as fit at a time, and says which they are.
+func (a *Array) batches(first int, take func(at, n int)) error {
+	if a.scratch.unsupported {
+		return ebpf.ErrNotSupported
+	}
+	for at := 0; at < a.Entries; {
+		n, err := a.nextBatch(a.first+first+at, min(batchEntries, a.Entries-at))
+		if err != nil {
+			a.scratch.unsupported = errors.Is(err, ebpf.ErrNotSupported)
+			return err
+		}
+		take(at, n)
+		at += n
+	}
+	return nil
+}
+
+// nextBatch reads at most n elements from a key on.
+func (a *Array) nextBatch(key, n int) (int, error) {
 	s := &a.scratch
-	n := min(batchEntries, int(a.m.MaxEntries()))
 	s.keys = slices.Grow(s.keys[:0], n)[:n]
-	if a.ElemSize == 4 {
+	if a.ElemSize == 4 && !a.PerCPU {
 		s.u32 = slices.Grow(s.u32[:0], n)[:n]
-		return a.m.BatchLookup(cursor, s.keys, s.u32, nil)
+		return lookupBatch(a.m, key, &s.cursor, s.keys, unsafe.Pointer(unsafe.SliceData(s.u32)))
 	}
 	words := n * a.copies() * a.wordsPerElement()
 	s.u64 = slices.Grow(s.u64[:0], words)[:words]
-	return a.m.BatchLookup(cursor, s.keys, s.u64, nil)
+	return lookupBatch(a.m, key, &s.cursor, s.keys, unsafe.Pointer(unsafe.SliceData(s.u64)))
 }
 
 func (a *Array) copies() int {
@@ -78,20 +86,18 @@ func (a *Array) copies() int {
 	return 1
 }
 
-// addBatch adds the n elements of the scratch buffer that belong to the bank at first.
-func (a *Array) addBatch(n, first int, dst []uint64) {
+// addBatch adds the n elements of the scratch buffer.
+func (a *Array) addBatch(n int, dst []uint64) {
+	if a.ElemSize == 4 && !a.PerCPU {
+		for i, v := range a.scratch.u32[:n] {
+			dst[i] += uint64(v)
+		}
+		return
+	}
 	w, copies := a.wordsPerElement(), a.copies()
-	for i, key := range a.scratch.keys[:n] {
-		e := int(key) - first
-		if e < 0 || e >= a.Entries {
-			continue
-		}
-		if a.ElemSize == 4 {
-			dst[e] += uint64(a.scratch.u32[i])
-			continue
-		}
+	for i := range n {
 		for j, v := range a.scratch.u64[i*w*copies : (i+1)*w*copies] {
-			dst[e*w+j%w] += v
+			dst[i*w+j%w] += v
 		}
 	}
 }
@@ -141,7 +147,7 @@ func (a *Array) zeroBatch(keys []uint32) error {
 		value = make([][]byte, 0) // missing CPUs are zero
 	}
 	for _, key := range keys {
-		if err := a.m.Update(key, value, ebpf.UpdateAny); err != nil {
+		if err := a.m.Update(a.key(key), value, ebpf.UpdateAny); err != nil {
 			return err
 		}
 	}
@@ -155,7 +161,7 @@ func (a *Array) zeroRows(keys []uint32) error {
 	}
 	n := len(keys) * PossibleCPUs()
 	rows := reflect.MakeSlice(reflect.SliceOf(reflect.ArrayOf(a.wordsPerElement(), reflect.TypeFor[uint64]())), n, n)
-	_, err := a.m.BatchUpdate(keys, rows.Interface(), nil)
+	_, err := a.m.BatchUpdate(a.placed(keys), rows.Interface(), nil)
 	return err
 }
 
@@ -184,6 +190,18 @@ func (a *Array) writeBatch(keys []uint32, words []uint64) error {
 		}
 		values = copies
 	}
-	_, err := a.m.BatchUpdate(keys, values, nil)
+	_, err := a.m.BatchUpdate(a.placed(keys), values, nil)
 	return err
+}
+
+// placed are the places of elements in the map.
+func (a *Array) placed(keys []uint32) []uint32 {
+	if a.first == 0 {
+		return keys
+	}
+	a.scratch.keys = slices.Grow(a.scratch.keys[:0], len(keys))
+	for _, k := range keys {
+		a.scratch.keys = append(a.scratch.keys, a.key(k))
+	}
+	return a.scratch.keys
 }

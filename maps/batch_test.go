@@ -15,12 +15,13 @@ import (
 )
 
 // TestReadEveryShape: words of elements of every size, one copy or one a core, come out as they were written, of each bank alone, where a bank takes
-// several batches; ReadReset leaves zeros in the bank that it reads and nowhere else.
+// several batches, and of one part of a map alone; ReadReset leaves zeros in the bank that it reads and nowhere else.
 func TestReadEveryShape(t *testing.T) {
 	testutil.NeedRoot(t)
 	for _, kind := range []ebpf.MapType{ebpf.Array, ebpf.PerCPUArray} {
 		for _, size := range []uint32{4, 8, 12, 16, 24, 40, 512} {
 			t.Run(fmt.Sprintf("%v of %d bytes", kind, size), func(t *testing.T) { readShape(t, kind, size) })
+			t.Run(fmt.Sprintf("parts of %v of %d bytes", kind, size), func(t *testing.T) { readParts(t, kind, size) })
 		}
 	}
 }
@@ -33,23 +34,80 @@ type shaped struct {
 }
 
 func readShape(t *testing.T, kind ebpf.MapType, size uint32) {
-	const entries = 5000 // in each of two banks: 10,000 are two batches
-	spec := &ebpf.MapSpec{Name: "shaped", Type: kind, KeySize: 4, ValueSize: size, MaxEntries: 2 * entries, Tags: []string{TagRegister, TagBanked}}
+	const entries = batchEntries + 1000 // of each bank: two batches
+	spec := shapeOf(kind, size, entries)
 	m := newMap(t, spec)
 	set := NewSet(&ebpf.CollectionSpec{Maps: map[string]*ebpf.MapSpec{"shaped": spec}}, map[string]*ebpf.Map{"shaped": m})
-	a, err := set.Array("shaped")
-	if err != nil {
+	exercise(t, arrayOf(t, set, "shaped"), m, entries, size)
+}
+
+func shapeOf(kind ebpf.MapType, size, entries uint32) *ebpf.MapSpec {
+	return &ebpf.MapSpec{Name: "shaped", Type: kind, KeySize: 4, ValueSize: size, MaxEntries: 2 * entries, Tags: []string{TagRegister, TagBanked}}
+}
+
+// readParts has three instances in one map, works on the one in the middle, and finds the others as they were; Clear leaves zeros in its own only.
+func readParts(t *testing.T, kind ebpf.MapType, size uint32) {
+	const entries, parts = 300, 3
+	spec := shapeOf(kind, size, entries)
+	wide := spec.Copy()
+	wide.MaxEntries *= parts
+	m := newMap(t, wide)
+	var of [parts]*shaped
+	var sets [parts]*Set
+	r := rand.New(rand.NewPCG(uint64(size), 17))
+	for n := range of {
+		sets[n] = NewPart(&ebpf.CollectionSpec{Maps: map[string]*ebpf.MapSpec{"shaped": spec}}, map[string]*ebpf.Map{"shaped": m}, n,
+			func(*ebpf.MapSpec) bool { return false })
+		if n == 1 {
+			continue
+		}
+		of[n] = newShaped(arrayOf(t, sets[n], "shaped"))
+		for _, e := range []int{0, entries - 1} {
+			of[n].write(t, r, m, 0, e)
+			of[n].write(t, r, m, 1, e)
+		}
+	}
+	middle := exercise(t, arrayOf(t, sets[1], "shaped"), m, entries, size)
+	check := func() {
+		t.Helper()
+		for _, s := range []*shaped{of[0], of[2], middle} {
+			s.check(t, 0)
+			s.check(t, 1)
+		}
+	}
+	check()
+	if !middle.a.PerCPU && size <= 8 {
+		if err := middle.a.Put([]uint32{7}, []uint64{9}); err != nil {
+			t.Fatal(err)
+		}
+		middle.want[0][7] = 9
+		check()
+	}
+	if err := sets[1].Clear(); err != nil {
 		t.Fatal(err)
 	}
+	clear(middle.want[0])
+	clear(middle.want[1])
+	check()
+}
+
+func newShaped(a *Array) *shaped {
 	s := &shaped{a: a, copies: a.copies()}
 	for bank := range s.want {
 		s.want[bank] = make([]uint64, a.Words())
 	}
+	return s
+}
+
+// exercise writes elements at the edges and elsewhere, reads them, and empties one bank.
+func exercise(t *testing.T, a *Array, m *ebpf.Map, entries int, size uint32) *shaped {
+	t.Helper()
+	s := newShaped(a)
 	if a.Entries != entries || a.Words() != entries*int((size+7)/8) {
 		t.Fatalf("%d entries, %d words", a.Entries, a.Words())
 	}
 	r := rand.New(rand.NewPCG(uint64(size), 16))
-	for _, e := range []int{0, 1, batchEntries - entries - 1, batchEntries - entries, entries - 1, r.IntN(entries), r.IntN(entries)} {
+	for _, e := range []int{0, 1, min(batchEntries, entries) - 1, min(batchEntries, entries-1), entries - 1, r.IntN(entries), r.IntN(entries)} {
 		for bank := range s.want {
 			s.write(t, r, m, bank, e)
 		}
@@ -63,6 +121,7 @@ func readShape(t *testing.T, kind ebpf.MapType, size uint32) {
 	clear(s.want[1])
 	s.check(t, 0)
 	s.check(t, 1)
+	return s
 }
 
 // write an element, another one on each core.
@@ -85,7 +144,7 @@ func (s *shaped) write(t *testing.T, r *rand.Rand, m *ebpf.Map, bank, e int) {
 	if !s.a.PerCPU {
 		value = values[0]
 	}
-	if err := m.Update(uint32(bank*s.a.Entries+e), value, ebpf.UpdateAny); err != nil {
+	if err := m.Update(s.a.key(uint32(bank*s.a.Entries+e)), value, ebpf.UpdateAny); err != nil {
 		t.Fatal(err)
 	}
 }

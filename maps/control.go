@@ -23,7 +23,7 @@ type Control struct {
 	programs [2]int      // programs in each half
 }
 
-// NewControl takes the maps of a chain. The barrier is a map of its own, made here.
+// NewControl takes the maps of a chain.
 func NewControl(control *ebpf.Map, chains ...*ebpf.Map) (*Control, error) {
 	b, err := NewBarrier()
 	if err != nil {

@@ -1,8 +1,11 @@
 package maps
 
 import (
+	"errors"
+	"runtime"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -136,4 +139,54 @@ func read(t *testing.T, a *Array) []uint64 {
 		t.Fatal(err)
 	}
 	return words
+}
+
+// Those who wait at the same time wait together, and never for an update that began before they asked.
+func TestBarrierWaitsTogether(t *testing.T) {
+	b, err := NewBarrier()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := NewBarrier()
+	if err != nil {
+		t.Fatal(err)
+	}
+	grace.running.Lock() // an update is under way
+	const many = 20
+	done := make(chan error, many)
+	for range many {
+		go func() { done <- b.Wait() }()
+	}
+	var r *round
+	for r == nil {
+		grace.state.Lock()
+		r = grace.next
+		grace.state.Unlock()
+		runtime.Gosched()
+	}
+	select {
+	case err := <-done:
+		t.Fatalf("did not wait: %v", err)
+	case <-time.After(10 * time.Millisecond):
+	}
+	grace.running.Unlock()
+	for range many {
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	grace.state.Lock()
+	if grace.next == r {
+		t.Error("who asks from now on joins an update that has begun")
+	}
+	grace.state.Unlock()
+	if err := errors.Join(b.Close(), b.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Wait(); err != nil {
+		t.Errorf("closing one barrier ended another: %v", err)
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
 }

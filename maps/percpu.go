@@ -77,7 +77,7 @@ func (a *Array) PutCPU(cpu int, key uint32, word int, v uint64) error {
 		copies[c] = copies[c][:of.ElemSize] // the kernel's are multiples of 8 bytes
 	}
 	setBytes(copies[cpu][8*place:], v)
-	if err := of.m.Update(key, copies, ebpf.UpdateAny); err != nil {
+	if err := of.m.Update(of.key(key), copies, ebpf.UpdateAny); err != nil {
 		return fmt.Errorf("write array %s: %w", a.Name, err)
 	}
 	return nil
@@ -114,20 +114,9 @@ func setBytes(element []byte, v uint64) {
 }
 
 func (a *Array) readCopies(first int, copies [][]uint64) error {
-	var cursor ebpf.MapBatchCursor
-	for !a.scratch.unsupported {
-		n, err := a.nextBatch(&cursor)
-		if errors.Is(err, ebpf.ErrNotSupported) {
-			a.scratch.unsupported = true
-			break
-		}
-		if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
-			return err
-		}
-		a.splitBatch(n, first, copies)
-		if err != nil {
-			return nil
-		}
+	err := a.batches(first, func(at, n int) { a.splitBatch(at, n, copies) })
+	if !errors.Is(err, ebpf.ErrNotSupported) {
+		return err
 	}
 	w := a.wordsPerElement()
 	for e := range a.Entries {
@@ -142,14 +131,12 @@ func (a *Array) readCopies(first int, copies [][]uint64) error {
 	return nil
 }
 
-// splitBatch hands the n elements of the scratch buffer to the CPUs that they belong to.
-func (a *Array) splitBatch(n, first int, copies [][]uint64) {
+// splitBatch hands the n elements of the scratch buffer to the CPUs that they belong to; at is the first one.
+func (a *Array) splitBatch(at, n int, copies [][]uint64) {
 	w := a.wordsPerElement()
-	for i, key := range a.scratch.keys[:n] {
-		if e := int(key) - first; e >= 0 && e < a.Entries {
-			for c := range copies {
-				copy(copies[c][e*w:(e+1)*w], a.scratch.u64[(i*len(copies)+c)*w:])
-			}
+	for i := range n {
+		for c := range copies {
+			copy(copies[c][(at+i)*w:(at+i+1)*w], a.scratch.u64[(i*len(copies)+c)*w:])
 		}
 	}
 }

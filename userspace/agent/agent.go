@@ -63,6 +63,7 @@ type Agent struct {
 	refusal string            // why the last configuration was refused; "" when it was not
 
 	changed  chan struct{} // a worker has done something
+	loading  chan struct{} // what one worker holds while it loads an instance: a proof, and reading an object, take tens of megabytes each
 	retired  []*worker     // they end by themselves
 	swept    bool          // what an earlier agent left was looked at
 	starting bool          // READY was not said yet
@@ -84,7 +85,7 @@ func Run(ctx context.Context, opts Options) error {
 		return fmt.Errorf("draw hash seed: %w", err)
 	}
 	a := &Agent{opts: opts, seed: binary.NativeEndian.Uint64(b[:]) | 1, cfg: cfg, started: time.Now(),
-		workers: map[string]*worker{}, left: map[string]string{}, changed: make(chan struct{}, 1)}
+		workers: map[string]*worker{}, left: map[string]string{}, changed: make(chan struct{}, 1), loading: make(chan struct{}, 1)}
 	a.spoken.set(opts.Log(cfg.Log))
 	a.log = slog.New(&a.spoken)
 	a.out = outlet.New(outlet.Options{Log: a.log, Stdout: opts.Stdout, Handler: a.handler})

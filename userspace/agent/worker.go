@@ -278,7 +278,8 @@ func (w *worker) start(ctx context.Context, d desired) bool {
 		cfg.Epoch = func() uint64 { return w.agent.epoch(int64(w.ruleNow().Window)) }
 	}
 	began := time.Now()
-	if w.session, err = session.Open(ctx, cfg); err != nil {
+	w.session, err = w.load(ctx, cfg)
+	if err != nil {
 		w.session = nil
 		w.agent.memory.release(w.name)
 		w.fail("load an instance", err)
@@ -299,6 +300,17 @@ func (w *worker) start(ctx context.Context, d desired) bool {
 		"took", time.Since(began).Round(time.Millisecond))
 	w.agent.describe(w.name, d.rule)
 	return true
+}
+
+// load opens a session when no other worker opens one.
+func (w *worker) load(ctx context.Context, cfg session.LiveConfig) (*session.Session, error) {
+	select {
+	case w.agent.loading <- struct{}{}:
+		defer func() { <-w.agent.loading }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return session.Open(ctx, cfg)
 }
 
 // ruleNow is the rule as it is wanted: what begins now belongs to it.

@@ -44,10 +44,10 @@ func (h *held) undate() {
 // free ends the collector of a slot, unless another has taken its place meanwhile.
 func (h *held) free(slot int, end uint64) (bool, error) {
 	var now uint32
-	if err := h.ends.Map().Lookup(uint32(slot), &now); err != nil || uint64(now) != end {
+	if err := h.ends.Element(uint32(slot), &now); err != nil || uint64(now) != end {
 		return false, err
 	}
-	return true, h.ends.Map().Put(uint32(slot), uint32(0))
+	return true, h.ends.SetElement(uint32(slot), uint32(0))
 }
 
 // evict ends the collectors that will not raise an alert any more, when more of the table is taken than i.evictAbove

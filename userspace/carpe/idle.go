@@ -106,11 +106,11 @@ func (i *instance) NextTick(start, now int64) int64 {
 
 func (i *instance) free(way, slot int, word uint64) (bool, error) {
 	var now uint64
-	m := i.arrays[way].Map()
-	if err := m.Lookup(uint32(slot), &now); err != nil || now != word {
+	m := i.arrays[way]
+	if err := m.Element(uint32(slot), &now); err != nil || now != word {
 		return false, err
 	}
-	if err := m.Put(uint32(slot), uint64(0)); err != nil {
+	if err := m.SetElement(uint32(slot), uint64(0)); err != nil {
 		return false, fmt.Errorf("free an entry: %w", err)
 	}
 	i.idle[way][slot] = 0

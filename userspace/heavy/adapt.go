@@ -32,9 +32,9 @@ func (w *Ways) bindStarts(set *maps.Set) error {
 	if err != nil {
 		return err
 	}
-	w.starts = array.Map()
+	w.starts = array
 	for bank := range w.initials { // adopted ones may have changed
-		if err := w.starts.Lookup(uint32(bank), &w.initials[bank]); err != nil {
+		if err := w.starts.Element(uint32(bank), &w.initials[bank]); err != nil {
 			return fmt.Errorf("read initial value: %w", err)
 		}
 	}
@@ -42,7 +42,7 @@ func (w *Ways) bindStarts(set *maps.Set) error {
 }
 
 func (w *Ways) start(bank int, initial uint64) error {
-	if err := w.starts.Put(uint32(bank), initial); err != nil {
+	if err := w.starts.SetElement(uint32(bank), initial); err != nil {
 		return fmt.Errorf("write initial value: %w", err)
 	}
 	w.initials[bank] = initial

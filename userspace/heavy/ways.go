@@ -42,7 +42,7 @@ type Ways struct {
 	Noted     bool // entries note the value that they were taken with
 	Adapts    bool // Initial is where it begins: Adapt changes it by window
 	arrays    map[string]*maps.Array
-	starts    *ebpf.Map // initial values of both banks
+	starts    *maps.Array // initial values of both banks
 	contest   contest   // of the bank that was read last
 	initials  [2]uint64
 }

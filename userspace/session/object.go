@@ -58,7 +58,7 @@ func Open(ctx context.Context, cfg LiveConfig) (*Session, error) {
 	if err := s.attach(ctx); err != nil {
 		return nil, errors.Join(err, s.manager.Close(), closePin(pin), run.close())
 	}
-	debug.FreeOSMemory() // the proof takes several times what measuring does: back to the system with it
+	giveBack()
 	loop, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
 	stop, failed := run.own(loop)
@@ -73,6 +73,26 @@ var beFrugal = sync.OnceFunc(func() {
 		debug.SetGCPercent(75)
 	}
 })
+
+// loadsEnd is how long no session is opened before the memory of loading is given back: collecting garbage for each of 200 would take longer
+// than loading them.
+const loadsEnd = 300 * time.Millisecond
+
+var loaded struct {
+	sync.Mutex
+	timer *time.Timer
+}
+
+// giveBack returns to the system what loading took, once the last of several sessions is open: the proof takes several times what measuring does.
+func giveBack() {
+	loaded.Lock()
+	defer loaded.Unlock()
+	if loaded.timer == nil {
+		loaded.timer = time.AfterFunc(loadsEnd, debug.FreeOSMemory)
+		return
+	}
+	loaded.timer.Reset(loadsEnd)
+}
 
 func (cfg *LiveConfig) complete() {
 	if cfg.Window == 0 {

@@ -77,10 +77,7 @@ func await() error {
 }
 
 func put[T any](a *maps.Array, key uint32, value T) error {
-	if err := a.Map().Put(key, &value); err != nil {
-		return fmt.Errorf("write table %s: %w", a.Name, err)
-	}
-	return nil
+	return a.SetElement(key, &value)
 }
 
 func (p *Program) attributeRow(i int, seed, epoch uint64) bpf.BeaucoupBeaucoupAttribute {

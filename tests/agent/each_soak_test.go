@@ -1,0 +1,116 @@
+package agent
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+)
+
+// sixEach are six algorithms with registers of their own for every interface, as a hypervisor measures its guests.
+const sixEach = `limits: {interfaces: 1024, instances: 1024, memory: 8GiB}
+instances:
+  - name: guests
+    interfaces: ["xdpmon-d*"]
+    each: true
+    algorithms:
+      fridge: {}
+      precision: {}
+      hhh: {}
+      reorder: {}
+      beaucoup: {queries: "scan: count distinct dport by src > 100 in 10s"}
+      lean: {}
+`
+
+// each is what an agent with many instances takes.
+type each struct {
+	cpu, wall      time.Duration // from its start until everything is attached
+	peak, resident float64       // MiB
+	share          float64       // of a core, at rest
+	descriptors    int
+}
+
+func (e each) String() string {
+	return fmt.Sprintf("attached after %v with %v of CPU and %.0f MiB at most; at rest %.2f %% of a core, %.0f MiB resident, %d descriptors",
+		e.wall.Round(10*time.Millisecond), e.cpu, e.peak, 100*e.share, e.resident, e.descriptors)
+}
+
+// attachedTo are the interfaces that have programs of an agent's instances, in all of them.
+func (r *running) attachedTo() (n int) {
+	for _, i := range r.health().Instances {
+		for _, l := range i.Interfaces {
+			if l.Attached {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func (r *running) descriptors() int {
+	r.t.Helper()
+	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", r.cmd.Process.Pid))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return len(list)
+}
+
+// measureEach starts an agent for n interfaces. They are there when it starts, or appear within some time.
+func measureEach(t *testing.T, n int, within time.Duration) (e each) {
+	network := quietNetwork(t)
+	handle := netlinkOf(t, network.A)
+	p := newPlace(t, network.A)
+	p.write(sixEach)
+	var links []netlink.Link
+	add := func() {
+		began := time.Now()
+		for i := range n {
+			time.Sleep(time.Until(began.Add(time.Duration(i) * within / time.Duration(n))))
+			links = append(links, addVeth(t, handle, fmt.Sprintf("xdpmon-d%d", i), fmt.Sprintf("xdpmon-e%d", i)))
+		}
+	}
+	if within == 0 {
+		add()
+	}
+	began := time.Now()
+	r := p.start(binary)
+	if within != 0 {
+		began = time.Now()
+		add()
+	}
+	eventually(t, "attaching to all", func() bool {
+		time.Sleep(100 * time.Millisecond) // asking is work, too
+		return r.attachedTo() == n
+	})
+	e.wall = time.Since(began)
+	e.cpu, e.peak = taken(t, r.cmd.Process.Pid)
+	time.Sleep(15 * time.Second)
+	e.share, e.resident = atRest(t, r.cmd.Process.Pid, 60*time.Second)
+	e.descriptors = r.descriptors()
+	if h := r.health(); h.Status != "ok" {
+		t.Errorf("%+v", h)
+	}
+	for _, l := range links {
+		if err := handle.LinkDel(l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "releasing all", func() bool { return r.attachedTo() == 0 })
+	r.stop()
+	return e
+}
+
+// Six algorithms on each of ten interfaces that nothing comes over.
+func TestSoakEach(t *testing.T) {
+	needSoak(t)
+	t.Log(measureEach(t, 10, 0))
+}
+
+// Six algorithms on each of 200 interfaces that appear within ten seconds.
+func TestSoakHypervisor(t *testing.T) {
+	needSoak(t)
+	t.Log(measureEach(t, 200, 10*time.Second))
+}
