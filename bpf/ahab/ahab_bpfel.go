@@ -4,13 +4,14 @@
 package ahab
 
 import (
-	"bytes"
 	_ "embed"
 	"fmt"
 	"io"
 	"structs"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/bpf/object"
 )
 
 type AhabAhabCounter uint32
@@ -251,8 +252,7 @@ const (
 
 // LoadAhab returns the embedded CollectionSpec for Ahab.
 func LoadAhab() (*ebpf.CollectionSpec, error) {
-	reader := bytes.NewReader(_AhabBytes)
-	spec, err := ebpf.LoadCollectionSpecFromReader(reader)
+	spec, err := object.Load(_AhabBytes)
 	if err != nil {
 		return nil, fmt.Errorf("can't load Ahab: %w", err)
 	}
@@ -559,5 +559,5 @@ func _AhabClose(closers ...io.Closer) error {
 
 // Do not access this directly.
 //
-//go:embed ahab_bpfel.o
+//go:embed ahab_bpfel.o.zst
 var _AhabBytes []byte

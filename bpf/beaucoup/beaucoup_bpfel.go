@@ -4,13 +4,14 @@
 package beaucoup
 
 import (
-	"bytes"
 	_ "embed"
 	"fmt"
 	"io"
 	"structs"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/bpf/object"
 )
 
 type BeaucoupBeaucoupAttribute struct {
@@ -187,8 +188,7 @@ const (
 
 // LoadBeaucoup returns the embedded CollectionSpec for Beaucoup.
 func LoadBeaucoup() (*ebpf.CollectionSpec, error) {
-	reader := bytes.NewReader(_BeaucoupBytes)
-	spec, err := ebpf.LoadCollectionSpecFromReader(reader)
+	spec, err := object.Load(_BeaucoupBytes)
 	if err != nil {
 		return nil, fmt.Errorf("can't load Beaucoup: %w", err)
 	}
@@ -392,5 +392,5 @@ func _BeaucoupClose(closers ...io.Closer) error {
 
 // Do not access this directly.
 //
-//go:embed beaucoup_bpfel.o
+//go:embed beaucoup_bpfel.o.zst
 var _BeaucoupBytes []byte

@@ -4,13 +4,14 @@
 package carpe
 
 import (
-	"bytes"
 	_ "embed"
 	"fmt"
 	"io"
 	"structs"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/bpf/object"
 )
 
 type CarpeCarpeCounter uint32
@@ -171,8 +172,7 @@ const (
 
 // LoadCarpe returns the embedded CollectionSpec for Carpe.
 func LoadCarpe() (*ebpf.CollectionSpec, error) {
-	reader := bytes.NewReader(_CarpeBytes)
-	spec, err := ebpf.LoadCollectionSpecFromReader(reader)
+	spec, err := object.Load(_CarpeBytes)
 	if err != nil {
 		return nil, fmt.Errorf("can't load Carpe: %w", err)
 	}
@@ -391,5 +391,5 @@ func _CarpeClose(closers ...io.Closer) error {
 
 // Do not access this directly.
 //
-//go:embed carpe_bpfel.o
+//go:embed carpe_bpfel.o.zst
 var _CarpeBytes []byte

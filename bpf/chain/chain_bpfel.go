@@ -4,13 +4,14 @@
 package chain
 
 import (
-	"bytes"
 	_ "embed"
 	"fmt"
 	"io"
 	"structs"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/bpf/object"
 )
 
 type ChainCarryForm uint32
@@ -151,8 +152,7 @@ const (
 
 // LoadChain returns the embedded CollectionSpec for Chain.
 func LoadChain() (*ebpf.CollectionSpec, error) {
-	reader := bytes.NewReader(_ChainBytes)
-	spec, err := ebpf.LoadCollectionSpecFromReader(reader)
+	spec, err := object.Load(_ChainBytes)
 	if err != nil {
 		return nil, fmt.Errorf("can't load Chain: %w", err)
 	}
@@ -328,5 +328,5 @@ func _ChainClose(closers ...io.Closer) error {
 
 // Do not access this directly.
 //
-//go:embed chain_bpfel.o
+//go:embed chain_bpfel.o.zst
 var _ChainBytes []byte

@@ -4,13 +4,14 @@
 package conquest
 
 import (
-	"bytes"
 	_ "embed"
 	"fmt"
 	"io"
 	"structs"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/bpf/object"
 )
 
 type ConquestConquestActionKind uint32
@@ -351,8 +352,7 @@ const (
 
 // LoadConquest returns the embedded CollectionSpec for Conquest.
 func LoadConquest() (*ebpf.CollectionSpec, error) {
-	reader := bytes.NewReader(_ConquestBytes)
-	spec, err := ebpf.LoadCollectionSpecFromReader(reader)
+	spec, err := object.Load(_ConquestBytes)
 	if err != nil {
 		return nil, fmt.Errorf("can't load Conquest: %w", err)
 	}
@@ -724,5 +724,5 @@ func _ConquestClose(closers ...io.Closer) error {
 
 // Do not access this directly.
 //
-//go:embed conquest_bpfel.o
+//go:embed conquest_bpfel.o.zst
 var _ConquestBytes []byte

@@ -4,13 +4,14 @@
 package fridge
 
 import (
-	"bytes"
 	_ "embed"
 	"fmt"
 	"io"
 	"structs"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/bpf/object"
 )
 
 type FridgeFridgeCounter uint32
@@ -198,8 +199,7 @@ const (
 
 // LoadFridge returns the embedded CollectionSpec for Fridge.
 func LoadFridge() (*ebpf.CollectionSpec, error) {
-	reader := bytes.NewReader(_FridgeBytes)
-	spec, err := ebpf.LoadCollectionSpecFromReader(reader)
+	spec, err := object.Load(_FridgeBytes)
 	if err != nil {
 		return nil, fmt.Errorf("can't load Fridge: %w", err)
 	}
@@ -447,5 +447,5 @@ func _FridgeClose(closers ...io.Closer) error {
 
 // Do not access this directly.
 //
-//go:embed fridge_bpfel.o
+//go:embed fridge_bpfel.o.zst
 var _FridgeBytes []byte

@@ -4,13 +4,14 @@
 package hhh
 
 import (
-	"bytes"
 	_ "embed"
 	"fmt"
 	"io"
 	"structs"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/bpf/object"
 )
 
 type HhhHashTables struct {
@@ -231,8 +232,7 @@ const (
 
 // LoadHhh returns the embedded CollectionSpec for Hhh.
 func LoadHhh() (*ebpf.CollectionSpec, error) {
-	reader := bytes.NewReader(_HhhBytes)
-	spec, err := ebpf.LoadCollectionSpecFromReader(reader)
+	spec, err := object.Load(_HhhBytes)
 	if err != nil {
 		return nil, fmt.Errorf("can't load Hhh: %w", err)
 	}
@@ -608,5 +608,5 @@ func _HhhClose(closers ...io.Closer) error {
 
 // Do not access this directly.
 //
-//go:embed hhh_bpfel.o
+//go:embed hhh_bpfel.o.zst
 var _HhhBytes []byte

@@ -4,13 +4,14 @@
 package lean
 
 import (
-	"bytes"
 	_ "embed"
 	"fmt"
 	"io"
 	"structs"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/bpf/object"
 )
 
 type LeanHashTables struct {
@@ -323,8 +324,7 @@ const (
 
 // LoadLean returns the embedded CollectionSpec for Lean.
 func LoadLean() (*ebpf.CollectionSpec, error) {
-	reader := bytes.NewReader(_LeanBytes)
-	spec, err := ebpf.LoadCollectionSpecFromReader(reader)
+	spec, err := object.Load(_LeanBytes)
 	if err != nil {
 		return nil, fmt.Errorf("can't load Lean: %w", err)
 	}
@@ -783,5 +783,5 @@ func _LeanClose(closers ...io.Closer) error {
 
 // Do not access this directly.
 //
-//go:embed lean_bpfel.o
+//go:embed lean_bpfel.o.zst
 var _LeanBytes []byte

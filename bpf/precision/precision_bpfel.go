@@ -4,13 +4,14 @@
 package precision
 
 import (
-	"bytes"
 	_ "embed"
 	"fmt"
 	"io"
 	"structs"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/bpf/object"
 )
 
 type PrecisionHashTables struct {
@@ -184,8 +185,7 @@ const (
 
 // LoadPrecision returns the embedded CollectionSpec for Precision.
 func LoadPrecision() (*ebpf.CollectionSpec, error) {
-	reader := bytes.NewReader(_PrecisionBytes)
-	spec, err := ebpf.LoadCollectionSpecFromReader(reader)
+	spec, err := object.Load(_PrecisionBytes)
 	if err != nil {
 		return nil, fmt.Errorf("can't load Precision: %w", err)
 	}
@@ -402,5 +402,5 @@ func _PrecisionClose(closers ...io.Closer) error {
 
 // Do not access this directly.
 //
-//go:embed precision_bpfel.o
+//go:embed precision_bpfel.o.zst
 var _PrecisionBytes []byte

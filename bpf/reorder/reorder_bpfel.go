@@ -4,13 +4,14 @@
 package reorder
 
 import (
-	"bytes"
 	_ "embed"
 	"fmt"
 	"io"
 	"structs"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/bpf/object"
 )
 
 type ReorderHashTables struct {
@@ -211,8 +212,7 @@ const (
 
 // LoadReorder returns the embedded CollectionSpec for Reorder.
 func LoadReorder() (*ebpf.CollectionSpec, error) {
-	reader := bytes.NewReader(_ReorderBytes)
-	spec, err := ebpf.LoadCollectionSpecFromReader(reader)
+	spec, err := object.Load(_ReorderBytes)
 	if err != nil {
 		return nil, fmt.Errorf("can't load Reorder: %w", err)
 	}
@@ -519,5 +519,5 @@ func _ReorderClose(closers ...io.Closer) error {
 
 // Do not access this directly.
 //
-//go:embed reorder_bpfel.o
+//go:embed reorder_bpfel.o.zst
 var _ReorderBytes []byte

@@ -4,13 +4,14 @@
 package replay
 
 import (
-	"bytes"
 	_ "embed"
 	"fmt"
 	"io"
 	"structs"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/bpf/object"
 )
 
 type ReplayPhv struct {
@@ -116,8 +117,7 @@ const (
 
 // LoadReplay returns the embedded CollectionSpec for Replay.
 func LoadReplay() (*ebpf.CollectionSpec, error) {
-	reader := bytes.NewReader(_ReplayBytes)
-	spec, err := ebpf.LoadCollectionSpecFromReader(reader)
+	spec, err := object.Load(_ReplayBytes)
 	if err != nil {
 		return nil, fmt.Errorf("can't load Replay: %w", err)
 	}
@@ -268,5 +268,5 @@ func _ReplayClose(closers ...io.Closer) error {
 
 // Do not access this directly.
 //
-//go:embed replay_bpfel.o
+//go:embed replay_bpfel.o.zst
 var _ReplayBytes []byte

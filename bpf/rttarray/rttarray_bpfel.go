@@ -4,13 +4,14 @@
 package rttarray
 
 import (
-	"bytes"
 	_ "embed"
 	"fmt"
 	"io"
 	"structs"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/bpf/object"
 )
 
 type RttArrayHashTables struct {
@@ -142,8 +143,7 @@ const (
 
 // LoadRttArray returns the embedded CollectionSpec for RttArray.
 func LoadRttArray() (*ebpf.CollectionSpec, error) {
-	reader := bytes.NewReader(_RttArrayBytes)
-	spec, err := ebpf.LoadCollectionSpecFromReader(reader)
+	spec, err := object.Load(_RttArrayBytes)
 	if err != nil {
 		return nil, fmt.Errorf("can't load RttArray: %w", err)
 	}
@@ -349,5 +349,5 @@ func _RttArrayClose(closers ...io.Closer) error {
 
 // Do not access this directly.
 //
-//go:embed rttarray_bpfel.o
+//go:embed rttarray_bpfel.o.zst
 var _RttArrayBytes []byte

@@ -4,13 +4,14 @@
 package trace
 
 import (
-	"bytes"
 	_ "embed"
 	"fmt"
 	"io"
 	"structs"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/bpf/object"
 )
 
 type TraceHashTables struct {
@@ -127,8 +128,7 @@ const (
 
 // LoadTrace returns the embedded CollectionSpec for Trace.
 func LoadTrace() (*ebpf.CollectionSpec, error) {
-	reader := bytes.NewReader(_TraceBytes)
-	spec, err := ebpf.LoadCollectionSpecFromReader(reader)
+	spec, err := object.Load(_TraceBytes)
 	if err != nil {
 		return nil, fmt.Errorf("can't load Trace: %w", err)
 	}
@@ -290,5 +290,5 @@ func _TraceClose(closers ...io.Closer) error {
 
 // Do not access this directly.
 //
-//go:embed trace_bpfel.o
+//go:embed trace_bpfel.o.zst
 var _TraceBytes []byte

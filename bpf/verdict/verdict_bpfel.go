@@ -4,13 +4,14 @@
 package verdict
 
 import (
-	"bytes"
 	_ "embed"
 	"fmt"
 	"io"
 	"structs"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/bpf/object"
 )
 
 type VerdictHashTables struct {
@@ -108,8 +109,7 @@ const (
 
 // LoadVerdict returns the embedded CollectionSpec for Verdict.
 func LoadVerdict() (*ebpf.CollectionSpec, error) {
-	reader := bytes.NewReader(_VerdictBytes)
-	spec, err := ebpf.LoadCollectionSpecFromReader(reader)
+	spec, err := object.Load(_VerdictBytes)
 	if err != nil {
 		return nil, fmt.Errorf("can't load Verdict: %w", err)
 	}
@@ -262,5 +262,5 @@ func _VerdictClose(closers ...io.Closer) error {
 
 // Do not access this directly.
 //
-//go:embed verdict_bpfel.o
+//go:embed verdict_bpfel.o.zst
 var _VerdictBytes []byte

@@ -37,7 +37,7 @@ type unit struct {
 }
 
 var (
-	embeds    = regexp.MustCompile(`(?m)^//go:embed (\S+_bpfel\.o)\nvar (\S+) `)
+	embeds    = regexp.MustCompile(`(?m)^//go:embed (\S+_bpfel\.o)(?:\.zst)?\nvar (\S+) `)
 	generates = regexp.MustCompile(`(?m)^//go:generate (\S+/\.ci/bpf2go) .* (\S+\.bpf\.c)$`)
 )
 

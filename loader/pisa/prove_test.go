@@ -14,6 +14,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"github.com/xdpmon/xdpmon/bpf/object"
 	"github.com/xdpmon/xdpmon/loader/pisa/declared"
 	"github.com/xdpmon/xdpmon/loader/pisa/rule"
 )
@@ -66,9 +67,13 @@ func readWants(t *testing.T, path string) (wants []want, programs []string) {
 	return wants, programs
 }
 
-func loadSpec(t testing.TB, object string) *ebpf.CollectionSpec {
+func loadSpec(t testing.TB, path string) *ebpf.CollectionSpec {
 	t.Helper()
-	spec, err := ebpf.LoadCollectionSpec(object)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, err := object.Load(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,17 +233,17 @@ func TestHashPipeIsRefused(t *testing.T) {
 
 // TestShippedPrograms proves what bpf2go has made of every algorithm.
 func TestShippedPrograms(t *testing.T) {
-	objects, err := filepath.Glob("../../bpf/*/*_bpfel.o")
+	objects, err := filepath.Glob("../../bpf/*/*_bpfel.o" + object.Suffix)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, object := range objects {
-		folder := filepath.Base(filepath.Dir(object))
+	for _, path := range objects {
+		folder := filepath.Base(filepath.Dir(path))
 		if slices.Contains(drivers, folder) || folder == hashPipe {
 			continue
 		}
 		t.Run(folder, func(t *testing.T) {
-			if _, err := Prove(loadSpec(t, object)); err != nil {
+			if _, err := Prove(loadSpec(t, path)); err != nil {
 				t.Error(err)
 			}
 		})

@@ -3,16 +3,12 @@ package watch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
-	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netlink/nl"
-	"golang.org/x/sys/unix"
+	"github.com/xdpmon/xdpmon/loader/links"
 )
 
 // EventKind is what happened to an interface.
@@ -52,7 +48,7 @@ func (e Event) String() string {
 // not exist yet, and the watcher takes further ones. Nothing is lost when messages are: after an overrun the interfaces are listed and compared
 // with what was known. It watches the network namespace of the calling thread.
 func watch(ctx context.Context, names []string) (<-chan Event, *watcher, error) {
-	w := &watcher{wanted: names, known: map[int]linkState{}}
+	w := &watcher{wanted: names, known: map[int]links.Change{}}
 	if err := w.open(); err != nil {
 		return nil, nil, fmt.Errorf("watch interfaces: %w", err)
 	}
@@ -61,27 +57,16 @@ func watch(ctx context.Context, names []string) (<-chan Event, *watcher, error) 
 	return events, w, nil
 }
 
-// linkState is what is known of a watched interface.
-type linkState struct {
-	name string
-	up   bool
-}
-
-// watcher keeps sockets that were opened in the caller's namespace: the goroutine may run on any thread.
+// watcher reads what happens in the caller's namespace; its goroutine may run on any thread.
 type watcher struct {
 	mu     sync.Mutex
 	wanted []string
-	known  map[int]linkState // by index
-	socket *nl.NetlinkSocket
-	lister *netlink.Handle
+	known  map[int]links.Change // by index
+	links  *links.Reader
 }
 
 func (w *watcher) open() (err error) {
-	if w.lister, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
-		return err
-	}
-	if w.socket, err = nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK); err != nil {
-		w.lister.Close()
+	if w.links, err = links.Open(); err != nil {
 		return err
 	}
 	if _, err = w.resync(); err != nil {
@@ -90,15 +75,11 @@ func (w *watcher) open() (err error) {
 	return err
 }
 
-func (w *watcher) close() {
-	w.socket.Close()
-	w.lister.Close()
-}
+func (w *watcher) close() { w.links.Close() }
 
 func (w *watcher) run(ctx context.Context, out chan<- Event) {
 	defer close(out)
 	defer w.close()
-	defer context.AfterFunc(ctx, w.socket.Close)() // wakes the receiver
 	for ctx.Err() == nil {
 		for _, e := range w.receive(ctx) {
 			select {
@@ -110,18 +91,24 @@ func (w *watcher) run(ctx context.Context, out chan<- Event) {
 	}
 }
 
-// receive waits for messages and returns what they change.
+// receive waits for changes and returns what they mean.
 func (w *watcher) receive(ctx context.Context) []Event {
-	msgs, _, err := w.socket.Receive()
+	list, missed, err := w.links.Next(ctx)
 	switch {
-	case ctx.Err() != nil, errors.Is(err, unix.EINTR):
+	case err != nil:
 		return nil
-	case err != nil: // ENOBUFS: messages were lost
+	case missed:
 		return w.recover(ctx)
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	var events []Event
-	for _, m := range msgs {
-		events = append(events, w.message(m)...)
+	for _, c := range list {
+		if c.Gone {
+			events = append(events, w.remove(c.Index)...)
+		} else {
+			events = append(events, w.apply(c)...)
+		}
 	}
 	return events
 }
@@ -129,28 +116,27 @@ func (w *watcher) receive(ctx context.Context) []Event {
 // recover lists the interfaces until that succeeds: what is known must not stay wrong until the next message.
 func (w *watcher) recover(ctx context.Context) []Event {
 	for ctx.Err() == nil {
-		time.Sleep(10 * time.Millisecond)
 		if events, err := w.resync(); err == nil {
 			return events
 		}
+		time.Sleep(10 * time.Millisecond)
 	}
 	return nil
 }
 
 // want adds a name. An interface that has it already is known from here on, without an event.
 func (w *watcher) want(name string) error {
-	l, err := w.lister.LinkByName(name)
-	if missing := (netlink.LinkNotFoundError{}); err != nil && !errors.As(err, &missing) {
-		return fmt.Errorf("watch interface %s: %w", name, err)
+	c, found, err := w.links.ByName(name)
+	if err != nil {
+		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !slices.Contains(w.wanted, name) {
 		w.wanted = append(slices.Clone(w.wanted), name)
 	}
-	if err == nil {
-		a := l.Attrs()
-		w.known[a.Index] = linkState{a.Name, a.RawFlags&unix.IFF_UP != 0}
+	if found {
+		w.known[c.Index] = c
 	}
 	return nil
 }
@@ -161,48 +147,30 @@ func (w *watcher) forget(name string) {
 	defer w.mu.Unlock()
 	w.wanted = slices.DeleteFunc(slices.Clone(w.wanted), func(n string) bool { return n == name })
 	for index, l := range w.known {
-		if l.name == name {
+		if l.Name == name {
 			delete(w.known, index)
 		}
 	}
 }
 
-func (w *watcher) message(m syscall.NetlinkMessage) []Event {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if m.Header.Type != unix.RTM_NEWLINK && m.Header.Type != unix.RTM_DELLINK {
-		return nil
-	}
-	header := unix.NlMsghdr(m.Header)
-	l, err := netlink.LinkDeserialize(&header, m.Data)
-	if err != nil || nl.DeserializeIfInfomsg(m.Data).Family == unix.AF_BRIDGE {
-		return nil // a bridge speaks of its ports with the same messages
-	}
-	a := l.Attrs()
-	if m.Header.Type == unix.RTM_DELLINK {
-		return w.remove(a.Index)
-	}
-	return w.apply(a.Index, linkState{a.Name, a.RawFlags&unix.IFF_UP != 0})
-}
-
 // apply takes in the state of an interface and returns what that changes.
-func (w *watcher) apply(index int, now linkState) []Event {
-	before, known := w.known[index]
+func (w *watcher) apply(now links.Change) []Event {
+	before, known := w.known[now.Index]
 	if !known {
-		if !slices.Contains(w.wanted, now.name) {
+		if !slices.Contains(w.wanted, now.Name) {
 			return nil
 		}
-		w.known[index] = now
-		return []Event{{Kind: Appeared, Name: now.name, Index: index}}
+		w.known[now.Index] = now
+		return []Event{{Kind: Appeared, Name: now.Name, Index: now.Index}}
 	}
 	var events []Event
-	if before.name != now.name {
-		events = append(events, Event{Kind: Renamed, Name: before.name, NewName: now.name, Index: index})
+	if before.Name != now.Name {
+		events = append(events, Event{Kind: Renamed, Name: before.Name, NewName: now.Name, Index: now.Index})
 	}
-	if before.up != now.up {
-		events = append(events, Event{Kind: upOrDown(now.up), Name: now.name, Index: index})
+	if before.Up != now.Up {
+		events = append(events, Event{Kind: upOrDown(now.Up), Name: now.Name, Index: now.Index})
 	}
-	w.known[index] = now
+	w.known[now.Index] = now
 	return events
 }
 
@@ -219,12 +187,12 @@ func (w *watcher) remove(index int) []Event {
 		return nil
 	}
 	delete(w.known, index)
-	return []Event{{Kind: Gone, Name: before.name, Index: index}}
+	return []Event{{Kind: Gone, Name: before.Name, Index: index}}
 }
 
 // resync lists the interfaces and returns what differs from what was known.
 func (w *watcher) resync() ([]Event, error) {
-	links, err := w.lister.LinkList()
+	list, err := w.links.List()
 	if err != nil {
 		return nil, err
 	}
@@ -232,7 +200,7 @@ func (w *watcher) resync() ([]Event, error) {
 	defer w.mu.Unlock()
 	var events []Event
 	there := map[int]bool{}
-	for _, l := range links {
+	for _, l := range list {
 		there[l.Attrs().Index] = true
 	}
 	for index := range w.known {
@@ -240,9 +208,8 @@ func (w *watcher) resync() ([]Event, error) {
 			events = append(events, w.remove(index)...)
 		}
 	}
-	for _, l := range links {
-		a := l.Attrs()
-		events = append(events, w.apply(a.Index, linkState{a.Name, a.RawFlags&unix.IFF_UP != 0})...)
+	for _, l := range list {
+		events = append(events, w.apply(links.Of(l))...)
 	}
 	return events, nil
 }

@@ -15,8 +15,9 @@ import (
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/loader/detach"
+	"github.com/xdpmon/xdpmon/loader/links"
 	"github.com/xdpmon/xdpmon/loader/status"
-	"github.com/xdpmon/xdpmon/tests/isolated"
+	lab "github.com/xdpmon/xdpmon/tests/isolated"
 )
 
 // expect waits for the next event.
@@ -62,7 +63,7 @@ func TestWatchFindsWhatItMissed(t *testing.T) {
 		return
 	}
 	lab.Sh(t, "ip link add %s type veth peer name xdpmon-b0", lab.Near)
-	w := &watcher{wanted: []string{lab.Near, "xdpmon-b0"}, known: map[int]linkState{}}
+	w := &watcher{wanted: []string{lab.Near, "xdpmon-b0"}, known: map[int]links.Change{}}
 	lab.NoError(t, w.open())
 	defer w.close()
 	lab.Sh(t, "ip link set %s up", lab.Near)
@@ -273,22 +274,21 @@ func TestManagerWorksInItsNamespace(t *testing.T) {
 }
 
 func TestWatcherStates(t *testing.T) {
-	w := &watcher{wanted: []string{"a", "b"}, known: map[int]linkState{}}
+	w := &watcher{wanted: []string{"a", "b"}, known: map[int]links.Change{}}
 	steps := []struct {
-		index int
-		state linkState
+		state links.Change
 		want  []EventKind
 	}{
-		{1, linkState{"x", true}, nil},
-		{1, linkState{"a", true}, []EventKind{Appeared}}, // renamed into place, as udev does
-		{1, linkState{"a", true}, nil},
-		{1, linkState{"y", false}, []EventKind{Renamed, WentDown}},
-		{1, linkState{"y", true}, []EventKind{CameUp}},
-		{2, linkState{"a", false}, []EventKind{Appeared}},
+		{links.Change{Index: 1, Name: "x", Up: true}, nil},
+		{links.Change{Index: 1, Name: "a", Up: true}, []EventKind{Appeared}}, // renamed into place, as udev does
+		{links.Change{Index: 1, Name: "a", Up: true}, nil},
+		{links.Change{Index: 1, Name: "y", Up: false}, []EventKind{Renamed, WentDown}},
+		{links.Change{Index: 1, Name: "y", Up: true}, []EventKind{CameUp}},
+		{links.Change{Index: 2, Name: "a", Up: false}, []EventKind{Appeared}},
 	}
 	for i, s := range steps {
 		var got []EventKind
-		for _, e := range w.apply(s.index, s.state) {
+		for _, e := range w.apply(s.state) {
 			got = append(got, e.Kind)
 		}
 		if !slices.Equal(got, s.want) {

@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpmon/xdpmon/loader/links"
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
 )
 
@@ -63,8 +62,7 @@ func fits(r config.Instance, l Link) bool {
 
 // watcher tells that interfaces have changed, and lists them. What is missed does not matter: the list says how things stand.
 type watcher struct {
-	socket  *nl.NetlinkSocket
-	lister  *netlink.Handle
+	links   *links.Reader
 	changed chan struct{}
 }
 
@@ -72,53 +70,37 @@ type watcher struct {
 const settle = 50 * time.Millisecond
 
 func watch(ctx context.Context) (*watcher, error) {
-	w := &watcher{changed: make(chan struct{}, 1)}
-	var err error
-	if w.lister, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
-		return nil, fmt.Errorf("list interfaces: %w", err)
+	r, err := links.Open()
+	if err != nil {
+		return nil, err
 	}
-	if w.socket, err = nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK); err != nil {
-		w.lister.Close()
-		return nil, fmt.Errorf("watch interfaces: %w", err)
-	}
+	w := &watcher{links: r, changed: make(chan struct{}, 1)}
 	go w.run(ctx)
 	return w, nil
 }
 
 func (w *watcher) run(ctx context.Context) {
-	defer w.lister.Close()
-	defer context.AfterFunc(ctx, w.socket.Close)() // wakes the receiver
-	for ctx.Err() == nil {
-		msgs, _, err := w.socket.Receive()
-		if ctx.Err() != nil {
+	defer w.links.Close()
+	for {
+		_, missed, err := w.links.Next(ctx)
+		if err != nil {
 			return
 		}
-		if err == nil && !slices.ContainsFunc(msgs, speaksOfLink) {
-			continue
+		if missed {
+			time.Sleep(settle) // a storm: the list will show what it said
 		}
-		if err != nil && !errors.Is(err, unix.EINTR) {
-			time.Sleep(settle) // ENOBUFS: messages were lost, and the list will show what they said
-		}
-		select {
-		case w.changed <- struct{}{}:
-		default:
-		}
+		signal(w.changed)
 	}
-}
-
-// speaksOfLink leaves out what a bridge says of its ports.
-func speaksOfLink(m syscall.NetlinkMessage) bool {
-	return (m.Header.Type == unix.RTM_NEWLINK || m.Header.Type == unix.RTM_DELLINK) && nl.DeserializeIfInfomsg(m.Data).Family != unix.AF_BRIDGE
 }
 
 // list is how interfaces stand, by index.
 func (w *watcher) list() ([]Link, error) {
-	links, err := w.lister.LinkList()
+	found, err := w.links.List()
 	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
 		return nil, fmt.Errorf("list interfaces: %w", err)
 	}
-	all := make([]Link, 0, len(links))
-	for _, l := range links {
+	all := make([]Link, 0, len(found))
+	for _, l := range found {
 		a := l.Attrs()
 		all = append(all, Link{Index: a.Index, Name: a.Name, Kind: kindOf(l), Namespace: a.NetNsID})
 	}

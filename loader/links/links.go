@@ -1,0 +1,214 @@
+// Package links reports what happens to interfaces. A process has one netlink subscription for a network namespace, however many read it.
+package links
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpmon/xdpmon/loader/namespace"
+)
+
+// Change is an interface as one message of the kernel's reports it.
+type Change struct {
+	Index int
+	Name  string
+	Up    bool
+	Gone  bool // deleted, or moved to another network namespace
+}
+
+// most is how many changes wait for a reader that is busy. One that has missed some is told to list.
+const most = 1024
+
+// retry is the pause after messages were lost (ENOBUFS): whoever lists at once would find the same storm.
+const retry = 10 * time.Millisecond
+
+// Reader receives every change in the network namespace of the thread that opened it. One goroutine calls Next.
+type Reader struct {
+	source *source
+	news   chan struct{}
+
+	mu     sync.Mutex
+	queue  []Change
+	missed bool
+}
+
+// source is the subscription of a namespace; it ends with its last reader.
+type source struct {
+	inode  uint64 // of the namespace; 0: not known, and shared with nobody
+	socket *nl.NetlinkSocket
+	lister *netlink.Handle
+	ended  chan struct{}
+
+	mu      sync.Mutex
+	readers []*Reader
+	over    bool
+}
+
+var (
+	mu      sync.Mutex
+	sources = map[uint64]*source{}
+)
+
+// Open begins to read in the network namespace of the calling thread. What happens from then on is not missed.
+func Open() (*Reader, error) {
+	mu.Lock()
+	defer mu.Unlock()
+	inode := namespace.Inode()
+	s := sources[inode]
+	if s == nil || inode == 0 {
+		var err error
+		if s, err = subscribe(inode); err != nil {
+			return nil, fmt.Errorf("watch interfaces: %w", err)
+		}
+		sources[inode] = s
+	}
+	r := &Reader{source: s, news: make(chan struct{}, 1)}
+	s.mu.Lock()
+	s.readers = append(s.readers, r)
+	s.mu.Unlock()
+	return r, nil
+}
+
+func subscribe(inode uint64) (*source, error) {
+	s := &source{inode: inode, ended: make(chan struct{})}
+	var err error
+	if s.lister, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
+		return nil, err
+	}
+	if s.socket, err = nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_LINK); err != nil {
+		s.lister.Close()
+		return nil, err
+	}
+	go s.run()
+	return s, nil
+}
+
+// Close ends the reading, and the subscription with its last reader.
+func (r *Reader) Close() {
+	mu.Lock()
+	defer mu.Unlock()
+	s := r.source
+	s.mu.Lock()
+	s.readers = slices.DeleteFunc(s.readers, func(o *Reader) bool { return o == r })
+	s.over = len(s.readers) == 0
+	over := s.over
+	s.mu.Unlock()
+	if !over {
+		return
+	}
+	if sources[s.inode] == s {
+		delete(sources, s.inode)
+	}
+	s.socket.Close() // wakes run
+	<-s.ended
+	s.lister.Close()
+}
+
+func (s *source) run() {
+	defer close(s.ended)
+	for {
+		msgs, _, err := s.socket.Receive()
+		s.mu.Lock()
+		over := s.over
+		s.mu.Unlock()
+		switch {
+		case over:
+			return
+		case errors.Is(err, unix.EINTR):
+		case err != nil: // ENOBUFS: messages were lost
+			time.Sleep(retry)
+			s.hand(nil, true)
+		default:
+			s.hand(changes(msgs), false)
+		}
+	}
+}
+
+func changes(msgs []syscall.NetlinkMessage) (list []Change) {
+	for _, m := range msgs {
+		if m.Header.Type != unix.RTM_NEWLINK && m.Header.Type != unix.RTM_DELLINK {
+			continue
+		}
+		header := unix.NlMsghdr(m.Header)
+		l, err := netlink.LinkDeserialize(&header, m.Data)
+		if err != nil || nl.DeserializeIfInfomsg(m.Data).Family == unix.AF_BRIDGE {
+			continue // a bridge speaks of its ports with the same messages
+		}
+		c := Of(l)
+		c.Gone = m.Header.Type == unix.RTM_DELLINK
+		list = append(list, c)
+	}
+	return list
+}
+
+// hand gives changes to all readers, and waits for none.
+func (s *source) hand(list []Change, missed bool) {
+	if len(list) == 0 && !missed {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.readers {
+		r.take(list, missed)
+	}
+}
+
+func (r *Reader) take(list []Change, missed bool) {
+	r.mu.Lock()
+	r.queue = append(r.queue, list...)
+	if missed || len(r.queue) > most {
+		r.queue, r.missed = nil, true
+	}
+	r.mu.Unlock()
+	select {
+	case r.news <- struct{}{}:
+	default:
+	}
+}
+
+// Next waits for changes. missed says that some are lost, those that it would have returned included: List shows what they said.
+func (r *Reader) Next(ctx context.Context) (list []Change, missed bool, err error) {
+	for {
+		r.mu.Lock()
+		list, missed = r.queue, r.missed
+		r.queue, r.missed = nil, false
+		r.mu.Unlock()
+		if len(list) > 0 || missed {
+			return list, missed, nil
+		}
+		select {
+		case <-r.news:
+		case <-ctx.Done():
+			return nil, false, ctx.Err()
+		}
+	}
+}
+
+// List is the interfaces there are. With netlink.ErrDumpInterrupted the list may lack some.
+func (r *Reader) List() ([]netlink.Link, error) { return r.source.lister.LinkList() }
+
+// ByName finds an interface; found is false when there is none.
+func (r *Reader) ByName(name string) (c Change, found bool, err error) {
+	l, err := r.source.lister.LinkByName(name)
+	if missing := (netlink.LinkNotFoundError{}); errors.As(err, &missing) {
+		return c, false, nil
+	} else if err != nil {
+		return c, false, fmt.Errorf("watch interface %s: %w", name, err)
+	}
+	return Of(l), true, nil
+}
+
+// Of is how an interface of List stands.
+func Of(l netlink.Link) Change {
+	a := l.Attrs()
+	return Change{Index: a.Index, Name: a.Name, Up: a.RawFlags&unix.IFF_UP != 0}
+}
