@@ -15,24 +15,34 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
+// alone reports the number of a snapshot, and cannot merge two; summed can.
+type (
+	alone  struct{ fakeConfig }
+	summed struct{ alone }
+)
+
+func (alone) Report(s *snapshot.Snapshot) (algo.Result, error) {
+	r := s.Read()
+	n := r.Words("n", 1)
+	body := report.Body{Values: []report.Value{{Name: "things", Value: n[0], Unit: report.Count}}}
+	return algo.Result{Body: body, Used: n[0], Lost: map[string]uint64{}}, r.Err()
+}
+
+func (summed) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+	if err := algo.SameHashes(a, b); err != nil {
+		return nil, err
+	}
+	s := snapshot.Together(a, b)
+	s.Words["n"] = snapshot.Sum(a.Words["n"], b.Words["n"])
+	return s, nil
+}
+
 func init() {
-	sums := func(v algo.Values, _ algo.Env, a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
-		if err := algo.SameHashes(a, b); err != nil {
-			return nil, err
-		}
-		s := snapshot.Together(a, b)
-		s.Words["n"] = snapshot.Sum(a.Words["n"], b.Words["n"])
-		return s, nil
-	}
-	says := func(_ algo.Values, _ algo.Env, s *snapshot.Snapshot) (algo.Result, error) {
-		r := s.Read()
-		n := r.Words("n", 1)
-		body := report.Body{Values: []report.Value{{Name: "things", Value: n[0], Unit: report.Count}}}
-		return algo.Result{Body: body, Used: n[0], Lost: map[string]uint64{}}, r.Err()
-	}
 	empty := func() (*ebpf.CollectionSpec, error) { return &ebpf.CollectionSpec{}, nil }
-	algo.Register(&algo.Descriptor{Name: "test-sums", Summary: "sums of the test", Layout: 1, Spec: empty, Report: says, Merge: sums, New: newFake})
-	algo.Register(&algo.Descriptor{Name: "test-alone", Summary: "cannot be merged", Layout: 1, Spec: empty, Report: says, New: newFake})
+	algo.Register(&algo.Descriptor{Name: "test-sums", Summary: "sums of the test", Layout: 1, Spec: empty,
+		Config: algo.Typed(func(algo.Values, algo.Setup) (summed, error) { return summed{}, nil })})
+	algo.Register(&algo.Descriptor{Name: "test-alone", Summary: "cannot be merged", Layout: 1, Spec: empty,
+		Config: algo.Typed(func(algo.Values, algo.Setup) (alone, error) { return alone{}, nil })})
 }
 
 // writtenSnapshot writes a snapshot with a number of an algorithm of the test.

@@ -47,7 +47,7 @@ func p4(env *environment, part, name string, set []string) error {
 	if err != nil {
 		return err
 	}
-	if d.P4 == nil {
+	if !algo.Implements[algo.Twin](d) {
 		return cli.UsageError("p4 %s %s: it has no P4 twin", part, name)
 	}
 	text, err := p4Text(d, part, set)
@@ -84,7 +84,7 @@ func p4Text(d *algo.Descriptor, part string, set []string) (string, error) {
 }
 
 func p4Rules(d *algo.Descriptor, values algo.Values) (string, error) {
-	if d.P4Rules == nil {
+	if !algo.Implements[algo.TwinRules](d) {
 		return "", cli.UsageError("p4 rules %s: none of its entries change while a switch runs", d.Name)
 	}
 	rules, err := d.P4Rules(values)

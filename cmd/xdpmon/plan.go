@@ -63,14 +63,14 @@ func plan(env *environment, name string, o *planOptions) error {
 	if err != nil {
 		return err
 	}
-	if d.Plan == nil {
+	if !algo.Implements[algo.Planner](d) {
 		return cli.UsageError("plan %s: there is nothing to plan for it; those with a plan are %s", name, orNone(planned()))
 	}
-	args, err := o.args(d)
+	values, args, err := o.args(d)
 	if err != nil {
 		return err
 	}
-	body, err := d.Plan(args)
+	body, err := d.Plan(values, args)
 	if err != nil {
 		return cli.AsUsage(err)
 	}
@@ -86,21 +86,21 @@ func plan(env *environment, name string, o *planOptions) error {
 func planned() []string {
 	var names []string
 	for _, d := range algo.All() {
-		if d.Plan != nil {
+		if algo.Implements[algo.Planner](d) {
 			names = append(names, d.Name)
 		}
 	}
 	return names
 }
 
-func (o *planOptions) args(d *algo.Descriptor) (algo.PlanArgs, error) {
+func (o *planOptions) args(d *algo.Descriptor) (v algo.Values, args algo.PlanArgs, err error) {
 	rate, err := parseRate(o.rate)
 	if err != nil {
-		return algo.PlanArgs{}, cli.UsageError("--rate: %w", err)
+		return v, args, cli.UsageError("--rate: %w", err)
 	}
 	memory, err := algo.ParseSize(o.memory)
 	if err != nil || memory == 0 {
-		return algo.PlanArgs{}, cli.UsageError("--memory: %q is not a size like 64KiB or 1MiB", o.memory)
+		return v, args, cli.UsageError("--memory: %q is not a size like 64KiB or 1MiB", o.memory)
 	}
 	from := d.PlanDefaults()
 	if !o.told("memory") {
@@ -110,29 +110,28 @@ func (o *planOptions) args(d *algo.Descriptor) (algo.PlanArgs, error) {
 		o.maxDelay = time.Duration(from.MaxDelayNS)
 	}
 	if o.maxDelay <= 0 {
-		return algo.PlanArgs{}, cli.UsageError("--max-delay %v: give a positive time like 500ms or 4s", o.maxDelay)
+		return v, args, cli.UsageError("--max-delay %v: give a positive time like 500ms or 4s", o.maxDelay)
 	}
 	if err := o.useQueries(d.Name); err != nil {
-		return algo.PlanArgs{}, err
+		return v, args, err
 	}
 	set, err := parseSet(o.set, []string{d.Name})
 	if err != nil {
-		return algo.PlanArgs{}, err
+		return v, args, err
 	}
-	values, err := valuesOf(d, set[d.Name])
-	if err != nil {
-		return algo.PlanArgs{}, err
+	if v, err = valuesOf(d, set[d.Name]); err != nil {
+		return v, args, err
 	}
 	extra, err := parseExtra(o.extra)
 	if err != nil {
-		return algo.PlanArgs{}, err
+		return v, args, err
 	}
 	for key, text := range map[string]string{"hosts": o.hosts, "threshold": o.threshold} {
 		if text != "" {
 			extra[key] = text
 		}
 	}
-	return algo.PlanArgs{RatePerSecond: rate, MaxDelayNS: int64(o.maxDelay), MemoryBytes: memory, Values: values, Extra: extra}, err
+	return v, algo.PlanArgs{RatePerSecond: rate, MaxDelayNS: int64(o.maxDelay), MemoryBytes: memory, Extra: extra}, err
 }
 
 func parseExtra(list []string) (map[string]string, error) {

@@ -3,12 +3,10 @@ package main
 import (
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/cilium/ebpf"
 	"github.com/spf13/cobra"
 
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
@@ -100,23 +98,14 @@ func (s *selection) resolveOne(name string, set map[string]string, replay bool) 
 	if err != nil {
 		return session.Selected{}, err
 	}
-	if _, err := d.New(v, s.env(replay)); err != nil {
+	one, err := d.Configure(v, algo.Setup{Replay: replay, CRC: s.hash.value == "crc", WindowNS: int64(s.window)})
+	if err == nil {
+		_, err = one.New(algo.Env{Seed: s.seed, Interfaces: s.interfaces}) // what only this host can judge
+	}
+	if err != nil {
 		return session.Selected{}, cli.AsUsage(err)
 	}
-	return session.Selected{Descriptor: d, Values: v}, nil
-}
-
-// env is what an algorithm may know before anything is loaded.
-func (s *selection) env(replay bool) algo.Env {
-	return algo.Env{Replay: replay, CPUs: possibleCPUs(), Seed: s.seed, CRC: s.hash.value == "crc", WindowNS: int64(s.window), Interfaces: s.interfaces}
-}
-
-func possibleCPUs() int {
-	n, err := ebpf.PossibleCPU()
-	if err != nil {
-		return runtime.NumCPU()
-	}
-	return n
+	return one, nil
 }
 
 // lookup is algo.Lookup with a suggestion.

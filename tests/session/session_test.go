@@ -55,7 +55,12 @@ func (c *counting) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	return s, err
 }
 
-func counted(_ algo.Values, _ algo.Env, s *snapshot.Snapshot) (algo.Result, error) {
+// counts makes instances that count; those of a broken one fail.
+type counts struct{ broken bool }
+
+func (c counts) New(algo.Env) (algo.Instance, error) { return &counting{broken: c.broken}, nil }
+
+func (counts) Report(s *snapshot.Snapshot) (algo.Result, error) {
 	n := s.Words["counted"]
 	return algo.Result{Used: n[0], Lost: map[string]uint64{"others": n[1] - n[0]}}, nil
 }
@@ -64,9 +69,9 @@ var descriptors = map[string]*algo.Descriptor{}
 
 func init() {
 	for _, name := range []string{"stays", "left", "right", "broken"} {
-		descriptors[name] = &algo.Descriptor{Name: name, Spec: witness.LoadWitness, Report: counted,
+		descriptors[name] = &algo.Descriptor{Name: name, Spec: witness.LoadWitness,
 			Params: []algo.Param{{Key: "n", Type: algo.Int, Default: "0"}},
-			New:    func(algo.Values, algo.Env) (algo.Instance, error) { return &counting{broken: name == "broken"}, nil }}
+			Config: algo.Typed(func(algo.Values, algo.Setup) (counts, error) { return counts{name == "broken"}, nil })}
 	}
 }
 

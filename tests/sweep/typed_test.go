@@ -7,8 +7,8 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
-// environments are those of a live run, a replay, a replay with the switch's hashes, and the switch.
-var environments = []algo.Env{{CPUs: 1, WindowNS: 1e9}, {CPUs: 2, Replay: true}, {CPUs: 1, Replay: true, CRC: true, WindowNS: 1e9}, algo.Switch()}
+// setups are those of a live run, a replay, a replay with the switch's hashes, and the switch.
+var setups = []algo.Setup{{WindowNS: 1e9}, {Replay: true}, {Replay: true, CRC: true, WindowNS: 1e9}, algo.Switch()}
 
 // choices are sets of parameters: the defaults, and each value of an enumeration, each switch and each bound by itself.
 func choices(d *algo.Descriptor) []map[string]string {
@@ -51,26 +51,37 @@ func access(t *testing.T, d *algo.Descriptor, v algo.Values, set map[string]stri
 			t.Errorf("%s with %v: %v", d.Name, set, p)
 		}
 	}()
-	for n, env := range environments {
-		_, err := d.New(v, env)
+	for n, setup := range setups {
+		of, err := d.Configure(v, setup)
+		if err == nil {
+			use(t, of, setup)
+			_, err = of.New(algo.Env{})
+		}
 		if err != nil && set == nil && n == 0 {
 			t.Errorf("%s refuses its defaults: %v", d.Name, err)
 		}
-		s := &snapshot.Snapshot{Head: d.Head(v, env)}
-		if _, err := d.Report(v, env, s); err == nil {
-			t.Errorf("%s with %v reports a snapshot without words", d.Name, set)
-		}
-		if d.Coordinate != nil {
-			_, _ = d.Coordinate(v, env)
-		}
-		if d.Losses != nil {
-			_, _ = d.Losses(v, env, s)
-		}
 	}
-	if d.P4 != nil {
-		_, _ = d.P4(v)
+	_, _ = d.Plan(v, d.PlanDefaults())
+	_, _ = d.P4(v)
+	_, _ = d.P4Rules(v)
+}
+
+// use asks a configuration for all that needs no kernel.
+func use(t *testing.T, of algo.Selected, setup algo.Setup) {
+	t.Helper()
+	s := &snapshot.Snapshot{Head: of.Head(1)}
+	if _, err := of.Config.Report(s); err == nil {
+		t.Errorf("%s with %v reports a snapshot without words", of.Descriptor.Name, of.Values.Map())
 	}
-	if d.P4Rules != nil {
-		_, _ = d.P4Rules(v)
+	if c, ok := of.Config.(algo.CoordinatorProvider); ok {
+		_, _ = c.Coordinate(algo.Env{Setup: setup})
+	}
+	if c, ok := of.Config.(algo.LossReporter); ok {
+		_, _ = c.Losses(s)
+	}
+	if c, ok := of.Config.(algo.Merger); ok {
+		if _, err := c.Merge(s, s); err == nil {
+			t.Errorf("%s merges snapshots without words", of.Descriptor.Name)
+		}
 	}
 }

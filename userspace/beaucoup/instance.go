@@ -49,6 +49,8 @@ type Alert struct {
 type instance struct {
 	*config
 	head     snapshot.Head
+	seed     uint64
+	names    map[uint64]string // by their hash
 	set      *maps.Set
 	counts   *maps.Array
 	held     *held
@@ -74,24 +76,37 @@ type instance struct {
 	leasts map[compile.Collector]float64
 }
 
-func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) { return configured(v, env) }
+// New implements algo.Config.
+func (c *config) New(env algo.Env) (algo.Instance, error) { return c.instance(env) }
 
-func configured(v algo.Values, env algo.Env) (*instance, error) {
-	c, err := newConfig(v, env)
+func (c *config) instance(env algo.Env) (*instance, error) {
+	if c.rotate && c.export && env.Epoch == nil {
+		return nil, c.values.Error("rotate", "exported coupons of different windows cannot be merged, unless a coordinator says which window it is: choose rotate or export")
+	}
+	names, err := readNames(c.values, env.Seed)
 	if err != nil {
 		return nil, err
 	}
-	p, err := compile.Compile(c.queries, c.options)
+	p, err := c.program()
 	if err != nil {
 		return nil, err
 	}
-	i := &instance{config: c, head: descriptor().Head(v, env), program: p, needs: p.Needs(), tell: env.Tell, shared: env.Epoch}
+	i := &instance{config: c, head: env.Head, seed: env.Seed, names: names, program: p, needs: p.Needs(), tell: env.Tell, shared: env.Epoch}
 	if c.file != "" {
 		if stat, err := os.Stat(c.file); err == nil {
 			i.modified = stat.ModTime()
 		}
 	}
 	return i, nil
+}
+
+// program is that of the queries.
+func (c *config) program() (*compile.Program, error) {
+	queries, err := readQueries(c.values)
+	if err != nil {
+		return nil, err
+	}
+	return compile.Compile(queries, c.options)
 }
 
 // Configure implements algo.Instance.

@@ -42,12 +42,9 @@ type instance struct {
 	writer writer
 }
 
-func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
-	c, err := newConfig(v, env)
-	if err != nil {
-		return nil, err
-	}
-	i := &instance{config: c, head: descriptor().Head(v, env), replay: env.Replay, number: env.Epoch, windowNS: env.WindowNS, ledger: newLedger(c), writer: writer{config: c}}
+// New implements algo.Config.
+func (c *config) New(env algo.Env) (algo.Instance, error) {
+	i := &instance{config: c, head: env.Head, replay: env.Replay, number: env.Epoch, windowNS: env.WindowNS, ledger: newLedger(c), writer: writer{config: c}}
 	i.known, i.handed = newKnown(c), newHanded(c, env)
 	if i.number == nil {
 		next := uint64(c.span)

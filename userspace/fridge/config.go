@@ -27,7 +27,7 @@ type config struct {
 	tick     int64 // ns
 }
 
-func newConfig(v algo.Values) (*config, error) {
+func newConfig(v algo.Values, _ algo.Setup) (*config, error) {
 	c := &config{values: v, combine: v.Text("combine"), recorded: v.Text("counter") == "recorded"}
 	for _, read := range []func(algo.Values) error{c.readParts, c.readRules, c.readGroup, c.readTick, c.readLegs, c.readResolution} {
 		if err := read(v); err != nil {

@@ -24,12 +24,10 @@ type instance struct {
 	found  []heavy.Heavy // in the last window: the oracle judges them
 }
 
-func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
-	c, err := newConfig(v, env)
-	if err != nil {
-		return nil, err
-	}
-	return &instance{config: c, head: descriptor().Head(v, env), stack: stack{config: c}}, nil
+// New implements algo.Config.
+func (c *config) New(env algo.Env) (algo.Instance, error) {
+	own := *c // its ways are bound to this instance's maps
+	return &instance{config: &own, head: env.Head, stack: stack{config: &own}}, nil
 }
 
 // Configure implements algo.Instance.
@@ -54,10 +52,10 @@ func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
 // Needs implements algo.Instance.
 func (i *instance) Needs() maps.Need { return 0 }
 
-// RecirculationShare implements algo.Recirculating.
+// RecirculationShare implements algo.Recirculator.
 func (i *instance) RecirculationShare() float64 { return i.budget }
 
-// RecirculationDelay implements algo.Delayed.
+// RecirculationDelay implements algo.RecirculationDelayer.
 func (i *instance) RecirculationDelay() int { return i.delay }
 
 // Bind implements algo.Instance.

@@ -17,6 +17,7 @@ const (
 
 // config is what the parameters come to.
 type config struct {
+	values     algo.Values
 	method     bpf.ReorderReorderMethodKind
 	definition Definition
 	all        bool // every record is reported
@@ -34,8 +35,9 @@ type config struct {
 	top                 int
 }
 
-func newConfig(v algo.Values, env algo.Env) (*config, error) {
+func newConfig(v algo.Values, setup algo.Setup) (*config, error) {
 	c := &config{
+		values:     v,
 		definition: Definition(v.Int("definition")), all: v.Text("report") == "all",
 		stale: uint32(int64(v.Duration("T")) / tickNS), most: uint32(v.Int("C")), enough: uint32(v.Int("R")),
 		share: v.Float("Rshare"), alpha: uint64(v.Int("alpha")), beta: uint64(v.Int("beta")),
@@ -51,7 +53,7 @@ func newConfig(v algo.Values, env algo.Env) (*config, error) {
 	if c.method == bpf.ReorderReorderMethodKindMETHOD_HYBRID && c.ways > hybridWays {
 		return nil, v.Error("ways", "with method=hybrid, 1 to 4: the fifth ends in a stage behind the array's first")
 	}
-	if env.CRC && c.ways > crcWays {
+	if setup.CRC && c.ways > crcWays {
 		return nil, v.Error("ways", "with --hash crc, 1 or 2: there are no polynomials for more")
 	}
 	return c, nil

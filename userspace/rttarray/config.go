@@ -22,7 +22,7 @@ type config struct {
 	mantissa int
 }
 
-func newConfig(v algo.Values) (*config, error) {
+func newConfig(v algo.Values, _ algo.Setup) (*config, error) {
 	c := &config{stages: int(v.Int("stages")), expiry: int64(v.Duration("expiry")),
 		evict: bpf.RttArrayRttEvictKind(slices.Index(evictions, v.Text("evict")))}
 	entries := int(v.Int("entries"))

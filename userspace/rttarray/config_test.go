@@ -4,17 +4,19 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/xdpmon/xdpmon/userspace/algo"
 )
 
 // What the parameters come to, at their bounds too.
 func TestConfig(t *testing.T) {
 	const longest = 64 * math.MaxUint32 // ns
 	for text, ok := range map[string]bool{"64ns": true, "63ns": false, time.Duration(longest).String(): true, time.Duration(longest + 64).String(): false} {
-		if _, err := newConfig(values(t, map[string]string{"expiry": text})); (err == nil) != ok {
+		if _, err := newConfig(values(t, map[string]string{"expiry": text}), algo.Setup{}); (err == nil) != ok {
 			t.Errorf("expiry %s: %v", text, err)
 		}
 	}
-	c, err := newConfig(values(t, map[string]string{"evict": "expiry", "expiry": "1ms", "entries": "1024", "stages": "2"}))
+	c, err := newConfig(values(t, map[string]string{"evict": "expiry", "expiry": "1ms", "entries": "1024", "stages": "2"}), algo.Setup{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +33,7 @@ func TestConfig(t *testing.T) {
 	if got := c.constants(); got["rtt_expiry"] != uint32(15625) || got["rtt_bits"] != uint32(9) || got["rtt_tick"] != uint32(6) || got["rtt_stages"] != uint32(2) {
 		t.Errorf("constants %v", got)
 	}
-	c, err = newConfig(values(t, map[string]string{"evict": "cascade", "entries": "64", "stages": "1"}))
+	c, err = newConfig(values(t, map[string]string{"evict": "cascade", "entries": "64", "stages": "1"}), algo.Setup{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,11 +10,8 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// Selected is an algorithm with its parameters.
-type Selected struct {
-	Descriptor *algo.Descriptor
-	Values     algo.Values
-}
+// Selected is an algorithm with its parameters. Where Config is not made yet, or for another setup, the session makes it.
+type Selected = algo.Selected
 
 // Config is what a run needs, live or replayed.
 type Config struct {

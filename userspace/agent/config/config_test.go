@@ -43,14 +43,19 @@ func init() {
 			{Key: "on", Type: algo.Bool, Default: "true", Help: "switch"},
 		},
 		Spec: func() (*ebpf.CollectionSpec, error) { return &ebpf.CollectionSpec{}, nil },
-		New: func(v algo.Values, _ algo.Env) (algo.Instance, error) {
+		Config: algo.Typed(func(v algo.Values, _ algo.Setup) (cellConfig, error) {
 			if v.Int("number")%2 == 1 {
-				return nil, v.Error("number", "an even number is needed")
+				return cellConfig{}, v.Error("number", "an even number is needed")
 			}
-			return cells{uint32(v.Int("number"))}, nil
-		},
+			return cellConfig{uint32(v.Int("number"))}, nil
+		}),
 	})
 }
+
+type cellConfig struct{ number uint32 }
+
+func (c cellConfig) New(algo.Env) (algo.Instance, error)          { return cells{c.number}, nil }
+func (cellConfig) Report(*snapshot.Snapshot) (algo.Result, error) { return algo.Result{}, nil }
 
 const full = `# everything that there is
 log: {format: json, level: debug}

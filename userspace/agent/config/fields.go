@@ -10,7 +10,6 @@ import (
 
 	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/loader/pin"
-	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	file "github.com/xdpmon/xdpmon/userspace/config"
 	"github.com/xdpmon/xdpmon/userspace/config/parts"
@@ -170,7 +169,7 @@ func checkRule(p *parser, at func(string) *yaml.Node, r *rule) {
 	if window == 0 {
 		window = session.DefaultWindow
 	}
-	r.Algorithms = parts.Judge(p, r.algorithms, algo.Env{CPUs: maps.PossibleCPUs(), CRC: r.CRC, WindowNS: int64(window), Seed: r.Seed})
+	r.Algorithms = parts.Judge(p, r.algorithms, algo.Setup{CRC: r.CRC, WindowNS: int64(window)}, algo.Env{Seed: r.Seed})
 }
 
 func checkWhole(p *parser, at func(string) *yaml.Node, c *Config) {
