@@ -84,23 +84,23 @@ func (s *Set) ReadReset(name string, bank int) ([]uint64, error) {
 	return a.words, err
 }
 
-// Quiet says that no packet has met the programs since a closed bank was opened: its register arrays hold the zeros that the last reading
-// left there, and those without banks what they held then. Reading what is known to be zero costs nothing until Heard.
-func (s *Set) Quiet(bank int) {
+// MarkIdle records that no packet has met the programs since a closed bank was opened: its register arrays hold the zeros that the last reading
+// left there, and those without banks what they held then. Reading what is known to be zero costs nothing until EndIdle.
+func (s *Set) MarkIdle(bank int) {
 	for _, a := range s.arrays {
 		a.quiet = bank + 1
 	}
 }
 
-// Heard ends Quiet: packets come into the bank again.
-func (s *Set) Heard() {
+// EndIdle ends MarkIdle: packets arrive in the bank again.
+func (s *Set) EndIdle() {
 	for _, a := range s.arrays {
 		a.quiet = 0
 	}
 }
 
-// Stirred says that packets have met the programs: nothing is known of what they left. What is read from now on is known again.
-func (s *Set) Stirred() {
+// MarkDirty records that packets have met the programs: nothing is known of what they left. What is read from now on is known again.
+func (s *Set) MarkDirty() {
 	for _, a := range s.arrays {
 		a.empty = false
 	}

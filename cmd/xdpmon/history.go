@@ -31,7 +31,7 @@ type historyOptions struct {
 	newest                     bool
 	show                       []string
 	config, snapshots          string
-	output                     *enum
+	output                     *enum[string]
 }
 
 func newHistory(env *environment) *cobra.Command {

@@ -39,7 +39,7 @@ type measurement struct {
 
 // measureOptions are the flags of verbs that measure.
 type measureOptions struct {
-	output *enum
+	output *enum[string]
 	listen string
 	rows   bool // metrics of rows that are named by traffic
 	cdf    bool

@@ -44,7 +44,7 @@ func (env *environment) sink(output string, live bool) report.Sink {
 	return report.NewPlain(env.stdout, env.stderr, env.style())
 }
 
-func addOutput(cmd *cobra.Command) *enum {
+func addOutput(cmd *cobra.Command) *enum[string] {
 	return enumFlag(cmd, "output", "auto", "auto is a table on a terminal and JSON lines in a pipe", "auto", "table", "json")
 }
 

@@ -40,7 +40,7 @@ type p4RunOptions struct {
 	window          time.Duration
 	seed            uint64
 	set             []string
-	target          *enum
+	target          *enum[string]
 	output          *measureOptions
 }
 
@@ -151,7 +151,7 @@ func p4Run(env *environment, o *p4RunOptions, name string, files []string) error
 	}
 	defer e.Close()
 	d, _ := algo.Lookup(t.Algorithm)
-	s := &selection{window: o.window, seed: o.seed, hash: &enum{value: "crc"}}
+	s := &selection{window: o.window, seed: o.seed, hash: &enum[algo.Hash]{value: algo.HashCRC}}
 	about := s.describe(env, "p4 run", []session.Selected{{Descriptor: d, Values: v}})
 	about.Files, about.Clock = slices.Concat(files, nonEmpty(o.registers)), report.Clock{Name: "capture"}
 	m, err := newMeasurement(env, o.output, about, false)

@@ -20,7 +20,7 @@ type selection struct {
 	algorithms []string
 	set        []string
 	queries    []string
-	hash       *enum
+	hash       *enum[algo.Hash]
 	decap      bool
 	seed       uint64
 	window     time.Duration
@@ -49,7 +49,7 @@ func addShared(cmd *cobra.Command, window time.Duration) *selection {
 	f.Uint64Var(&s.seed, "seed", 0, "seed of the hashes; hosts whose results are merged share it (default: random live, 1 in a replay)")
 	f.BoolVar(&s.decap, "decap", false, "look into VXLAN, GENEVE, GRE, IPIP and 6in4, one level")
 	addQueries(cmd, s)
-	s.hash = enumFlag(cmd, "hash", "fast", "hash functions: fast, or crc as the P4 twin on a switch has them", "fast", "crc")
+	s.hash = enumFlag(cmd, "hash", algo.HashFast, "hash functions: fast, or crc as the P4 twin on a switch has them", algo.Hashes...)
 	complete(cmd, "set", completeSet)
 	return s
 }
@@ -98,7 +98,7 @@ func (s *selection) resolveOne(name string, set map[string]string, replay bool) 
 	if err != nil {
 		return session.Selected{}, err
 	}
-	one, err := d.Configure(v, algo.Setup{Replay: replay, CRC: s.hash.value == "crc", WindowNS: int64(s.window)})
+	one, err := d.Configure(v, algo.Setup{Replay: replay, Hash: s.hash.value, WindowNS: int64(s.window)})
 	if err == nil {
 		_, err = one.New(algo.Env{Seed: s.seed, Interfaces: s.interfaces}) // what only this host can judge
 	}
@@ -172,12 +172,12 @@ func parseSet(set, selected []string) (map[string]map[string]string, error) {
 
 // config is the part of a session that all runs share.
 func (s *selection) config(selected []session.Selected) session.Config {
-	return session.Config{Algorithms: selected, Window: s.window, Seed: s.seed, CRC: s.hash.value == "crc", Decap: s.decap}
+	return session.Config{Algorithms: selected, Window: s.window, Seed: s.seed, Hash: s.hash.value, Decap: s.decap}
 }
 
 // describe is the part of a run's description that all runs share.
 func (s *selection) describe(env *environment, command string, selected []session.Selected) report.Run {
-	r := report.Run{Version: version(), Command: command, Kernel: env.kernel, WindowNS: int64(s.window), Seed: s.seed, Hash: s.hash.value}
+	r := report.Run{Version: version(), Command: command, Kernel: env.kernel, WindowNS: int64(s.window), Seed: s.seed, Hash: s.hash.String()}
 	for _, a := range selected {
 		r.Algorithms = append(r.Algorithms, report.RunAlgorithm{Name: a.Descriptor.Name, Params: a.Values.Map()})
 	}

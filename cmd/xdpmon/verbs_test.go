@@ -138,7 +138,7 @@ func TestAttachPassesFlagsOn(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, w.err.String())
 	}
 	if fmt.Sprint(got.Interfaces) != "[eth0 eth1]" || got.Hook != "tc" || got.Mode != "auto" || got.Direction != "both" || got.Pin != "edge" ||
-		got.Duration.Hours() != 1 || got.Window.Seconds() != 2 || got.Seed != 42 || !got.CRC || !got.Decap || got.Truth {
+		got.Duration.Hours() != 1 || got.Window.Seconds() != 2 || got.Seed != 42 || got.Hash != algo.HashCRC || !got.Decap || got.Truth {
 		t.Errorf("config %+v", got)
 	}
 	if len(got.Algorithms) != 2 || got.Algorithms[0].Values.Text("match") != "dns" || got.Algorithms[0].Values.Int("entries") != 4096 {
@@ -150,7 +150,7 @@ func TestAttachDirectionDefault(t *testing.T) {
 	for line, want := range map[string]string{"eth0": "both", "eth0 eth1": "ingress", "eth0 eth1 --each": "both", "eth0 --direction ingress": "ingress", "eth0 eth1 --direction both": "both"} {
 		w := newWorld()
 		var got string
-		w.engine.live = func(_ context.Context, cfg session.LiveConfig) error { got = cfg.Direction; return nil }
+		w.engine.live = func(_ context.Context, cfg session.LiveConfig) error { got = string(cfg.Direction); return nil }
 		w.run(append([]string{"attach", "--algo", "test-delay"}, strings.Fields(line)...)...)
 		if got != want {
 			t.Errorf("attach %s: direction %q, want %q", line, got, want)

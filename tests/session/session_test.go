@@ -14,6 +14,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/xdpmon/xdpmon/demo/netns"
+	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/tests/netnstest"
 	"github.com/xdpmon/xdpmon/tests/testutil"
@@ -117,7 +118,7 @@ func open(t *testing.T, host *netns.Host, l *ledger, names ...string) *session.S
 	return openOn(t, host, host.Interface, "egress", l, names...)
 }
 
-func openOn(t *testing.T, host *netns.Host, iface, direction string, l *ledger, names ...string) *session.Session {
+func openOn(t *testing.T, host *netns.Host, iface string, direction attach.Direction, l *ledger, names ...string) *session.Session {
 	t.Helper()
 	cfg := session.LiveConfig{Config: session.Config{Algorithms: selected(t, 0, names...), Window: 100 * time.Millisecond, Emit: l.emit,
 		Notice: func(format string, args ...any) { t.Logf(format, args...) }},
@@ -155,7 +156,7 @@ func TestSoakApply(t *testing.T) {
 
 func applyUnderTraffic(t *testing.T, host *netns.Host, flood netnstest.Flood, changes int) {
 	l := newLedger()
-	s := openOn(t, host, flood.Interface, flood.Direction, l, "stays", "left")
+	s := openOn(t, host, flood.Interface, attach.Direction(flood.Direction), l, "stays", "left")
 	var stop atomic.Bool
 	sender, began := make(chan uint64), time.Now()
 	go func() { sender <- flood.Send(&stop) }()

@@ -8,7 +8,7 @@ import (
 )
 
 // setups are those of a live run, a replay, a replay with the switch's hashes, and the switch.
-var setups = []algo.Setup{{WindowNS: 1e9}, {Replay: true}, {Replay: true, CRC: true, WindowNS: 1e9}, algo.Switch()}
+var setups = []algo.Setup{{WindowNS: 1e9}, {Replay: true}, {Replay: true, Hash: algo.HashCRC, WindowNS: 1e9}, algo.Switch()}
 
 // choices are sets of parameters: the defaults, and each value of an enumeration, each switch and each bound by itself.
 func choices(d *algo.Descriptor) []map[string]string {

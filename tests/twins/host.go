@@ -44,7 +44,7 @@ func openHost(t *twin.Twin, form twin.Form, coins uint64) (_ *host, err error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg := session.Config{Algorithms: []session.Selected{{Descriptor: d, Values: v}}, Seed: hashSeed, CRC: true}
+	cfg := session.Config{Algorithms: []session.Selected{{Descriptor: d, Values: v}}, Seed: hashSeed, Hash: algo.HashCRC}
 	objects, instances, err := session.Objects(cfg, true)
 	if err != nil {
 		return nil, err

@@ -340,7 +340,7 @@ func TestFollow(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || r.Window != time.Duration(m.WindowNS) || r.Seed != 3 || !r.CRC || !r.Decap || len(r.Algorithms) != 1 || r.Algorithms[0].Values.Text("fridges") != "256@1" {
+		if err != nil || r.Window != time.Duration(m.WindowNS) || r.Seed != 3 || r.Hash != algo.HashCRC || !r.Decap || len(r.Algorithms) != 1 || r.Algorithms[0].Values.Text("fridges") != "256@1" {
 			t.Errorf("%s: %+v, %v", what, r, err)
 		}
 	}

@@ -1,6 +1,7 @@
 package algo
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 
@@ -18,19 +19,38 @@ type Config interface {
 	Report(s *snapshot.Snapshot) (Result, error)
 }
 
+// Hash is the family of hash functions of a run: the host's own, or CRCs as the P4 twin on a switch has them.
+type Hash string
+
+const (
+	HashFast Hash = "fast"
+	HashCRC  Hash = "crc"
+)
+
+// Hashes are the accepted values, for flags and shell completion.
+var Hashes = []Hash{HashFast, HashCRC}
+
+// HashOf is that of a snapshot, or of a coordinator's plan.
+func HashOf(crc bool) Hash {
+	if crc {
+		return HashCRC
+	}
+	return HashFast
+}
+
 // Setup is what all algorithms of a run share, and what each snapshot records of it.
 type Setup struct {
 	Replay   bool
-	CRC      bool  // hashes are CRCs, as on the switch
+	Hash     Hash  // "" is HashFast
 	WindowNS int64 // 0: one window until the end
 }
 
 // Switch is the setup that twins are configured for: CRC hashes, the packets' own clock.
-func Switch() Setup { return Setup{CRC: true, Replay: true} }
+func Switch() Setup { return Setup{Hash: HashCRC, Replay: true} }
 
 // SetupOf is that of the run that a snapshot was taken in.
 func SetupOf(s *snapshot.Snapshot) Setup {
-	return Setup{Replay: s.Replay, CRC: s.CRC, WindowNS: s.WindowNS}
+	return Setup{Replay: s.Replay, Hash: HashOf(s.CRC), WindowNS: s.WindowNS}
 }
 
 // Env is what an instance may know of where it runs.
@@ -99,6 +119,7 @@ func (d *Descriptor) Select(set map[string]string, setup Setup) (Selected, error
 
 // Configure makes the configuration of checked values. Errors name the value and the allowed range.
 func (d *Descriptor) Configure(v Values, setup Setup) (Selected, error) {
+	setup.Hash = cmp.Or(setup.Hash, HashFast)
 	if d.Config.make == nil {
 		return Selected{}, fmt.Errorf("configure %s: it has no configuration", d.Name)
 	}
@@ -108,6 +129,7 @@ func (d *Descriptor) Configure(v Values, setup Setup) (Selected, error) {
 
 // For is the selection in a setup: as it is where it was configured for that one.
 func (s Selected) For(setup Setup) (Selected, error) {
+	setup.Hash = cmp.Or(setup.Hash, HashFast)
 	if s.Config != nil && s.Setup == setup {
 		return s, nil
 	}
@@ -123,5 +145,5 @@ func (s Selected) New(env Env) (Instance, error) {
 // Head is that of all snapshots of an instance.
 func (s Selected) Head(seed uint64) snapshot.Head {
 	return snapshot.Head{Algorithm: s.Descriptor.Name, Layout: s.Descriptor.Layout, Params: maps.Clone(s.Values.text), Hashes: snapshot.HashMark(seed),
-		CRC: s.Setup.CRC, Replay: s.Setup.Replay, WindowNS: s.Setup.WindowNS}
+		CRC: s.Setup.Hash == HashCRC, Replay: s.Setup.Replay, WindowNS: s.Setup.WindowNS}
 }

@@ -18,7 +18,7 @@ var reads int // how often parameters were read
 func readSized(v Values, s Setup) (*sized, error) {
 	reads++
 	n := v.Int("n")
-	if s.CRC && n > 4 {
+	if s.Hash == HashCRC && n > 4 {
 		return nil, v.Error("n", "at most 4 on a switch")
 	}
 	return &sized{n}, nil
@@ -43,7 +43,7 @@ func TestSelect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i, err := of.New(Env{Seed: 9, Setup: Setup{CRC: true}}) // the setup is the selection's
+	i, err := of.New(Env{Seed: 9, Setup: Setup{Hash: HashCRC}}) // the setup is the selection's
 	if err != nil {
 		t.Fatal(err)
 	}

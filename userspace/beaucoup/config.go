@@ -52,7 +52,7 @@ type config struct {
 // snapshot brings its own.
 func newConfig(v algo.Values, setup algo.Setup) (*config, error) {
 	c := &config{values: v, file: v.Text("file"), entries: uint32(v.Int("entries")), ring: v.Bytes("ring"), top: int(v.Int("top")),
-		rotate: v.Bool("rotate"), keyed: v.Bool("keyed"), evictAbove: v.Float("evict"), export: v.Bool("export"), replay: setup.Replay, crc: setup.CRC,
+		rotate: v.Bool("rotate"), keyed: v.Bool("keyed"), evictAbove: v.Float("evict"), export: v.Bool("export"), replay: setup.Replay, crc: setup.Hash == algo.HashCRC,
 		options: compile.CompileOptions{Budget: v.Float("budget"), Word: 32, Ties: v.Bool("ties")}}
 	if v.Text("coupons") == "64" {
 		c.options.Word = 64
@@ -66,10 +66,10 @@ func newConfig(v algo.Values, setup algo.Setup) (*config, error) {
 	if setup.Replay {
 		c.ring = max(c.ring, compile.ReplayRing) // nobody polls between two windows of a replay
 	}
-	if setup.CRC && c.keyed {
+	if setup.Hash == algo.HashCRC && c.keyed {
 		return nil, v.Error("keyed", "--hash crc, the switch's hashes, has no secret")
 	}
-	if setup.CRC && c.rotate {
+	if setup.Hash == algo.HashCRC && c.rotate {
 		return nil, v.Error("rotate", "--hash crc, the switch's hashes, has one set of them")
 	}
 	return c, nil

@@ -40,7 +40,7 @@ func TestRefusals(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := descriptor().New(values, algo.Env{Setup: algo.Setup{CRC: true}}); err == nil || !strings.Contains(err.Error(), "--hash crc") {
+		if _, err := descriptor().New(values, algo.Env{Setup: algo.Setup{Hash: algo.HashCRC}}); err == nil || !strings.Contains(err.Error(), "--hash crc") {
 			t.Errorf("%s with --hash crc: %v", key, err)
 		}
 	}

@@ -220,7 +220,7 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%v: a coordinator takes it", c.set)
 		}
 	}
-	if _, err := newConfig(values(t, map[string]string{"s": "1/10"}), algo.Setup{CRC: true}); err == nil {
+	if _, err := newConfig(values(t, map[string]string{"s": "1/10"}), algo.Setup{Hash: algo.HashCRC}); err == nil {
 		t.Error("s = 1/10 with the hashes of a switch")
 	}
 }

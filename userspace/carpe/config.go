@@ -62,7 +62,7 @@ func (c *config) readSampling(v algo.Values, setup algo.Setup) error {
 	if math.Abs(n-float64(c.start)) > 1e-6*n {
 		return v.Error("s", "allowed are 1/n for whole numbers n")
 	}
-	if setup.CRC && bits.OnesCount32(c.start) != 1 {
+	if setup.Hash == algo.HashCRC && bits.OnesCount32(c.start) != 1 {
 		return v.Error("s", "with CRC hashes allowed are powers of two, as on the switch")
 	}
 	if c.epsilon*c.threshold > mostUnits {
@@ -91,7 +91,7 @@ func (c *config) readSize(v algo.Values, setup algo.Setup) error {
 	if entries%c.ways != 0 {
 		return v.Error("entries", fmt.Sprintf("allowed are multiples of the %d ways", c.ways))
 	}
-	if setup.CRC && bits.OnesCount(uint(c.entries)) != 1 {
+	if setup.Hash == algo.HashCRC && bits.OnesCount(uint(c.entries)) != 1 {
 		return v.Error("entries", "with CRC hashes a way has a power of two of them, as on the switch")
 	}
 	return nil

@@ -83,7 +83,7 @@ func (e *engine) follow(cfg *config.Config, seeds map[string]uint64) error {
 		p.Seed = cmp.Or(m.Seed, seeds[m.Name])
 		p.mark = snapshot.HashMark(p.Seed)
 		out := bus.Measurement{Name: m.Name, WindowNS: int64(m.Window), Seed: p.Seed, CRC: m.CRC, Decap: m.Decap}
-		env := algo.Env{Setup: algo.Setup{CRC: m.CRC, WindowNS: int64(m.Window)}, Seed: p.Seed, Epoch: func() uint64 { return 0 },
+		env := algo.Env{Setup: algo.Setup{Hash: algo.HashOf(m.CRC), WindowNS: int64(m.Window)}, Seed: p.Seed, Epoch: func() uint64 { return 0 },
 			Notice: func(format string, args ...any) { e.log.Warn(fmt.Sprintf(format, args...), "measurement", m.Name) }}
 		for _, s := range m.Algorithms {
 			s, err := s.For(env.Setup)

@@ -43,7 +43,7 @@ type Ways struct {
 	Adapts    bool // Initial is where it begins: Adapt changes it by window
 	arrays    map[string]*maps.Array
 	starts    *maps.Array // initial values of both banks
-	contest   contest   // of the bank that was read last
+	contest   contest     // of the bank that was read last
 	initials  [2]uint64
 }
 

@@ -37,7 +37,7 @@ func newConfig(v algo.Values, setup algo.Setup) (*config, error) {
 		spec.Family = heavy.IPv4
 	}
 	c.ways = heavy.Ways{Prefix: Name, Spec: spec, Words: spec.Words(), Count: int(v.Int("ways")), Entries: int(v.Int("entries")),
-		Admission: heavy.ParseAdmission(v.Text("admission")), Initial: uint64(v.Int("initial")), Subtract: true, Noted: !setup.CRC}
+		Admission: heavy.ParseAdmission(v.Text("admission")), Initial: uint64(v.Int("initial")), Subtract: true, Noted: setup.Hash != algo.HashCRC}
 	if c.budget == 0 {
 		c.budget = min(1, 2*float64(c.instances())/float64(c.ways.Initial+1))
 	}
@@ -95,7 +95,7 @@ func (c *config) check(v algo.Values, setup algo.Setup) error {
 	if !c.stacking && c.ways.Entries%c.ways.Count != 0 {
 		return v.Error("entries", fmt.Sprintf("allowed are multiples of the %d ways", c.ways.Count))
 	}
-	if n := c.ways.PerWay(); setup.CRC && n&(n-1) != 0 {
+	if n := c.ways.PerWay(); setup.Hash == algo.HashCRC && n&(n-1) != 0 {
 		return v.Error("entries", "with CRC hashes a way has a power of two of them, as on the switch")
 	}
 	if c.delay > 0 && !setup.Replay {

@@ -44,7 +44,7 @@ func newConfig(v algo.Values, setup algo.Setup) (*config, error) {
 		bytes:  v.Text("count") == "bytes", pair: v.Text("key") == "pair", agree: uint32(v.Int("agree")), budget: int(v.Int("candidates")),
 		top: int(v.Int("top")), ring: v.Bytes("ring"), windowNS: setup.WindowNS,
 	}
-	if v.Text("keys") == "bits" && setup.CRC {
+	if v.Text("keys") == "bits" && setup.Hash == algo.HashCRC {
 		return nil, v.Error("keys", "bloom with --hash crc")
 	}
 	if c.windowNS == 0 {
@@ -82,7 +82,7 @@ func (c *config) choose(v algo.Values, setup algo.Setup) (err error) {
 		if c.statistics[s] != nil {
 			continue
 		}
-		if c.statistics[s], err = newStatistic(s, v, setup.CRC); err != nil {
+		if c.statistics[s], err = newStatistic(s, v, setup.Hash == algo.HashCRC); err != nil {
 			return err
 		}
 		c.on = append(c.on, s)

@@ -29,7 +29,7 @@ func newConfig(v algo.Values, setup algo.Setup) (*config, error) {
 	spec := heavy.Spec{Fields: fields, Family: heavy.ParseFamily(v.Text("family"))}
 	c := &config{bytes: v.Text("count") == "bytes", passes: v.Float("passes"), delay: int(v.Int("delay")), top: int(v.Int("top"))}
 	c.ways = heavy.Ways{Prefix: Name, Spec: spec, Words: spec.Words(), Count: int(v.Int("ways")), Entries: int(v.Int("entries")),
-		Admission: heavy.ParseAdmission(v.Text("admission")), Noted: !setup.CRC}
+		Admission: heavy.ParseAdmission(v.Text("admission")), Noted: setup.Hash != algo.HashCRC}
 	if err := c.readInitial(v, setup); err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ const auto = "auto"
 // compiled in.
 func (c *config) readInitial(v algo.Values, setup algo.Setup) (err error) {
 	switch text := v.Text("initial"); {
-	case text == auto && setup.CRC:
+	case text == auto && setup.Hash == algo.HashCRC:
 		c.ways.Initial = switchInitial
 	case text == auto:
 		c.ways.Initial, c.ways.Adapts = 1, true
@@ -80,7 +80,7 @@ func (c *config) check(v algo.Values, setup algo.Setup) error {
 	if c.ways.Entries%c.ways.Count != 0 {
 		return v.Error("entries", fmt.Sprintf("allowed are multiples of the %d ways", c.ways.Count))
 	}
-	if n := c.ways.PerWay(); setup.CRC && n&(n-1) != 0 {
+	if n := c.ways.PerWay(); setup.Hash == algo.HashCRC && n&(n-1) != 0 {
 		return v.Error("entries", "with CRC hashes a way has a power of two of them, as on the switch")
 	}
 	if c.delay > 0 && !setup.Replay {

@@ -24,7 +24,7 @@ func TestRefusals(t *testing.T) {
 		says string
 	}{
 		{map[string]string{"ways": "3", "entries": "4096"}, algo.Env{}, "multiples of the 3 ways"},
-		{map[string]string{"ways": "3", "entries": "4098"}, algo.Env{Setup: algo.Setup{CRC: true}}, "power of two"},
+		{map[string]string{"ways": "3", "entries": "4098"}, algo.Env{Setup: algo.Setup{Hash: algo.HashCRC}}, "power of two"},
 		{map[string]string{"delay": "10"}, algo.Env{}, "only a replay"},
 	} {
 		_, err := descriptor().New(values(t, c.set), c.env)

@@ -50,7 +50,7 @@ func TestImpossibleParameters(t *testing.T) {
 	}{
 		{map[string]string{"method": "hybrid", "buckets": "8", "x": "0.1"}, algo.Setup{}, "raise reorder.buckets"},
 		{map[string]string{"ring": "5000"}, algo.Setup{}, "powers of two"},
-		{map[string]string{"method": "precision", "ways": "3"}, algo.Setup{CRC: true}, "1 or 2"},
+		{map[string]string{"method": "precision", "ways": "3"}, algo.Setup{Hash: algo.HashCRC}, "1 or 2"},
 		{map[string]string{"method": "hybrid", "ways": "5"}, algo.Setup{}, "1 to 4"},
 	} {
 		v, err := algo.NewValues(Name, params, c.set)

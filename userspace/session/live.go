@@ -17,10 +17,10 @@ import (
 type LiveConfig struct {
 	Config
 	Interfaces []string
-	Each       bool   // an instance for each interface; else one for all, whose registers they share
-	Hook       string // auto, xdp, tc
-	Mode       string // native, generic, auto
-	Direction  string // ingress, egress, both
+	Each       bool // an instance for each interface; else one for all, whose registers they share
+	Hook       attach.Hook
+	Mode       attach.Mode
+	Direction  attach.Direction
 	// PinRoot is the BPF file system of the pin; "" for the usual one.
 	PinRoot string
 	// PinAdapt takes over of a pin what fits, and replaces the rest, whose window is cut; without it everything has to fit.

@@ -59,7 +59,7 @@ func Objects(cfg Config, replay bool) ([]loader.Object, []algo.Instance, error) 
 
 // setup is what the algorithms of a run share.
 func (cfg *Config) setup(replay bool) algo.Setup {
-	return algo.Setup{Replay: replay, CRC: cfg.CRC, WindowNS: int64(cfg.Window)}
+	return algo.Setup{Replay: replay, Hash: cfg.Hash, WindowNS: int64(cfg.Window)}
 }
 
 // members configures algorithms for loading.
@@ -123,7 +123,7 @@ func newRunner(cfg Config, name string, opts loader.Options, adopt func([]loader
 		return nil, err
 	}
 	objects := objectsOf(members)
-	opts.Seed, opts.CRC, opts.Decap, opts.Loading = cfg.Seed, cfg.CRC, cfg.Decap, cfg.Loading
+	opts.Seed, opts.CRC, opts.Decap, opts.Loading = cfg.Seed, cfg.Hash == algo.HashCRC, cfg.Decap, cfg.Loading
 	if opts.RecircDelay, err = recirculationDelay(instancesOf(members)); err != nil {
 		return nil, err
 	}
@@ -255,13 +255,13 @@ func (r *runner) line(m *member, w report.Window, bank int, counts loader.Counts
 		Bytes: counts.Bytes, Reasons: counts.Reasons, Verdicts: (*report.Verdicts)(counts.Verdicts), Queue: (*report.Queue)(counts.Queue)}
 	idle = idle && m.owner != nil && m.set != nil
 	if idle { // a link at rest: tables that are as large as for a busy one need not be read
-		m.set.Quiet(bank)
+		m.set.MarkIdle(bank)
 	} else if m.set != nil {
-		m.set.Stirred()
+		m.set.MarkDirty()
 	}
 	result, encoded, err := r.answer(m, w, bank, packets)
 	if idle {
-		m.set.Heard()
+		m.set.EndIdle()
 	}
 	if err == nil {
 		err = m.speaker.speak(w.End) // what is said of a window arrives before it

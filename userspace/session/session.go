@@ -18,7 +18,7 @@ type Config struct {
 	Algorithms []Selected
 	Window     time.Duration // 0: one window, until the end
 	Seed       uint64        // hash seed (and coin in a replay); 0: random when live, 1 in a replay
-	CRC        bool          // --hash crc: the P4 twin's hashes
+	Hash       algo.Hash     // "" is algo.HashFast
 	Decap      bool
 	Truth      bool          // replay only: run the oracles
 	Epoch      func() uint64 // the number of the window that begins now, where hosts share windows; nil where they do not

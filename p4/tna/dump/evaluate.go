@@ -39,7 +39,7 @@ func NewEvaluator(t *twin.Twin, v algo.Values, windowNS int64) (*Evaluator, erro
 		return nil, err
 	}
 	e := &Evaluator{twin: t, values: v, loaded: map[string]*ebpf.Map{}}
-	if e.instance, err = d.New(v, algo.Env{Setup: algo.Setup{Replay: true, CRC: true, WindowNS: windowNS}, Seed: 1}); err != nil {
+	if e.instance, err = d.New(v, algo.Env{Setup: algo.Setup{Replay: true, Hash: algo.HashCRC, WindowNS: windowNS}, Seed: 1}); err != nil {
 		return nil, err
 	}
 	spec, err := d.Spec()

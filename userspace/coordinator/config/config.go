@@ -194,7 +194,7 @@ func measurement() file.Kind {
 			if m.Wait == 0 {
 				m.Wait = max(time.Second, m.Window/10)
 			}
-			m.Algorithms = parts.Judge(p, m.algorithms, algo.Setup{CRC: m.CRC, WindowNS: int64(m.Window)}, algo.Env{Seed: m.Seed})
+			m.Algorithms = parts.Judge(p, m.algorithms, algo.Setup{Hash: algo.HashOf(m.CRC), WindowNS: int64(m.Window)}, algo.Env{Seed: m.Seed})
 			for _, c := range m.algorithms {
 				if c.Descriptor.Enforces {
 					p.Say(c.At, "%s acts on packets: a host does that by its own configuration only", c.Descriptor.Name)
