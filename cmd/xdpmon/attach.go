@@ -77,6 +77,7 @@ func runAttach(env *environment, o *attachOptions, ifaces []string) error {
 	}
 	run := o.selection.describe(env, "attach", selected)
 	direction := o.directionOf(ifaces)
+	run.Each = o.each
 	run.Interfaces, run.Hook, run.Mode, run.Direction = ifaces, o.hook.String(), o.mode.String(), string(direction)
 	run.Clock = report.Clock{Name: "monotonic", UnixOffsetNS: env.now().UnixNano() - env.monotonic()}
 	m, err := newMeasurement(env, o.measure, run, true)

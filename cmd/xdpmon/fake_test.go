@@ -142,7 +142,7 @@ func (w *world) run(line ...string) int {
 }
 
 func testLine(name string, number int) report.Line {
-	return report.Line{Algorithm: name, Interface: "eth0", Window: report.Window{Start: 1e9, End: 11e9, Number: number},
+	return report.Line{Algorithm: name, Identity: report.Identity{Instance: "eth0"}, Window: report.Window{Start: 1e9, End: 11e9, Number: number},
 		Packets: report.Packets{Seen: 1000, Parsed: 990, Used: 400}, Lost: map[string]uint64{"evicted": 2},
 		Report: report.Body{Values: []report.Value{{Name: "matched", Value: uint64(150), Unit: report.Count, Kind: report.Counter}}}}
 }

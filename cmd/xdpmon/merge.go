@@ -169,7 +169,7 @@ func (m *merger) printSnapshot(s *snapshot.Snapshot, asJSON bool) error {
 		return err
 	}
 	if asJSON {
-		line := report.Line{Algorithm: s.Algorithm, Interface: mergedName, Window: s.Wall().Window, Packets: s.Packets, Lost: result.Lost, Report: result.Body}
+		line := report.Line{Algorithm: s.Algorithm, Identity: report.Identity{Instance: mergedName}, Window: s.Wall().Window, Packets: s.Packets, Lost: result.Lost, Report: result.Body}
 		line.Packets.Used, line.Packets.UsedSegments = result.Used, result.Segments
 		return m.env.printJSON(line)
 	}
@@ -180,7 +180,7 @@ func (m *merger) printSnapshot(s *snapshot.Snapshot, asJSON bool) error {
 	return m.env.printLines(lines...)
 }
 
-// mergedName stands where the interface of a run does.
+// mergedName stands where the instance of a run does.
 const mergedName = "merged"
 
 // write keeps the merged snapshot.

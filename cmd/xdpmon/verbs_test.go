@@ -402,7 +402,7 @@ func TestListenServesMetricsWhileMeasuring(t *testing.T) {
 		}
 		defer answer.Body.Close()
 		body, _ := io.ReadAll(answer.Body)
-		return strings.Contains(string(body), `xdpmon_test_delay_matched_total{algorithm="test-delay",interface="eth0"} 300`)
+		return strings.Contains(string(body), `xdpmon_test_delay_matched_total{algorithm="test-delay",instance_name="eth0"} 300`)
 	})
 	w.signal <- os.Interrupt
 	if code := <-ended; code != cli.ExitDone {

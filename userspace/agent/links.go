@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
+	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
 // Link is an interface as the agent sees it.
@@ -23,7 +24,7 @@ type Link struct {
 	Kind  string // one of config.Kinds
 	// Namespace is the number that this network namespace has for that of a veth's other end; -1 when it has none.
 	Namespace int
-	Serves    string // what it serves, where that is known
+	Guest     report.Guest // whom it serves, where that is known
 }
 
 // kinds are the words of config.Kinds for those of the kernel, where they differ.

@@ -509,7 +509,7 @@ func (e *engine) report(at stream, p *planned, f *flow, one *period, index int64
 	if err != nil {
 		return err
 	}
-	line := report.Line{Algorithm: at.algorithm, Interface: at.name(), Window: report.Window{Start: index * int64(p.Window), End: (index + 1) * int64(p.Window),
+	line := report.Line{Algorithm: at.algorithm, Identity: report.Identity{Instance: at.measurement, Vantage: at.set}, Window: report.Window{Start: index * int64(p.Window), End: (index + 1) * int64(p.Window),
 		Number: f.number}, Packets: whole.Packets, Lost: result.Lost, Report: result.Body, Hosts: e.hosts(p, f, one, index)}
 	line.Packets.Used, line.Packets.UsedSegments = result.Used, result.Segments
 	if part := e.parts[stream{measurement: at.measurement, algorithm: at.algorithm}]; part != nil {

@@ -534,7 +534,7 @@ func TestVantage(t *testing.T) {
 	}
 	b.at(2)
 	b.tick()
-	if len(b.lines) != 2 || b.lines[0].Interface != "m/core" || b.lines[1].Interface != "m/edge" || b.lines[1].Report.Values[0].Value != uint64(30) {
+	if len(b.lines) != 2 || b.lines[0].Key() != "m/core" || b.lines[1].Instance != "m" || b.lines[1].Vantage != "edge" || b.lines[1].Report.Values[0].Value != uint64(30) {
 		t.Fatalf("%+v", b.lines)
 	}
 	if h := b.lines[1].Hosts; h.FlowsShared != 2 || h.FlowsTwice != 1 || strings.Join(h.TwiceNames, " ") != "e1 e2" || h.Vantage != "declared sets" {

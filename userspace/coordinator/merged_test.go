@@ -449,7 +449,7 @@ func (s *site) together(algorithms string, runs, streams int, brought func(run, 
 	bring := func(index int64, run int) {
 		for host, a := range agents {
 			for _, one := range brought(run, host) {
-				a.hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: one.Algorithm, Interface: "m", Snapshot: live(t, one, a, index)}})
+				a.hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: one.Algorithm, Identity: report.Identity{Instance: "m"}, Snapshot: live(t, one, a, index)}})
 			}
 		}
 	}

@@ -22,12 +22,13 @@ func (s *Store) Collect(ch chan<- prometheus.Metric) {
 	defer s.mu.Unlock()
 	g := &gathering{ch: ch, families: map[string]family{}, sent: map[string]bool{}}
 	g.info(s.run)
-	g.attachments(s.attached)
+	g.attachments(s.run, s.attached)
 	for _, one := range s.sorted() {
-		g.labels = []label{{"interface", one.key.iface}}
+		whose := identityLabels(one.line.Identity)
+		g.labels = whose
 		g.traffic(one)
 		g.acted(one)
-		g.labels = []label{{"algorithm", one.key.algorithm}, {"interface", one.key.iface}}
+		g.labels = append([]label{{"algorithm", one.key.algorithm}}, whose...)
 		g.accounts(one)
 		g.stem, g.rows = identifier(one.key.algorithm), s.rows
 		g.body(one)
@@ -60,14 +61,14 @@ func (g *gathering) info(run report.Run) {
 }
 
 // attachments say of each interface whether it is measured on: one that went away is no series that stopped.
-func (g *gathering) attachments(attached map[string]bool) {
+func (g *gathering) attachments(run report.Run, attached map[string]bool) {
 	for iface, now := range attached {
 		value := 0.0
 		if now {
 			value = 1
 		}
-		g.gauge("xdpmon_interface_attached", "Whether the programs are on the interface now: 1, or 0 while it is gone.", value,
-			label{"interface", iface})
+		g.labels = identityLabels(report.Identity{Instance: run.InstanceOf(iface), Interfaces: []string{iface}})
+		g.gauge("xdpmon_interface_attached", "Whether the programs are on the interface now: 1, or 0 while it is gone.", value)
 	}
 }
 

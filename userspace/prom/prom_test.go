@@ -123,16 +123,16 @@ func TestLabelledCounters(t *testing.T) {
 	want := `
 # HELP xdpmon_lost_events_total Times that the algorithm could not see or keep something, by kind; kinds count different things, so do not add them up.
 # TYPE xdpmon_lost_events_total counter
-xdpmon_lost_events_total{algorithm="fridge",interface="eth0",kind="evicted"} 24
-xdpmon_lost_events_total{algorithm="fridge",interface="eth0",kind="refused"} 0
+xdpmon_lost_events_total{algorithm="fridge",instance_name="eth0",interface="eth0",kind="evicted"} 24
+xdpmon_lost_events_total{algorithm="fridge",instance_name="eth0",interface="eth0",kind="refused"} 0
 # HELP xdpmon_unparsed_packets_total Packets that passed the hook and were not parsed to the end, by reason.
 # TYPE xdpmon_unparsed_packets_total counter
-xdpmon_unparsed_packets_total{interface="eth0",reason="arp"} 14
-xdpmon_unparsed_packets_total{interface="eth0",reason="truncated"} 6
+xdpmon_unparsed_packets_total{instance_name="eth0",interface="eth0",reason="arp"} 14
+xdpmon_unparsed_packets_total{instance_name="eth0",interface="eth0",reason="truncated"} 6
 # HELP xdpmon_fridge_groups_p95_seconds fridge: 95th percentile of the delay, in the latest window; one row of: slowest groups.
 # TYPE xdpmon_fridge_groups_p95_seconds gauge
-xdpmon_fridge_groups_p95_seconds{algorithm="fridge",dport="443",interface="eth0",row_interface="192.0.2.0/24"} 0.09
-xdpmon_fridge_groups_p95_seconds{algorithm="fridge",dport="53",interface="eth0",row_interface="bad�"} 0.012
+xdpmon_fridge_groups_p95_seconds{algorithm="fridge",dport="443",instance_name="eth0",interface="eth0",row_interface="192.0.2.0/24"} 0.09
+xdpmon_fridge_groups_p95_seconds{algorithm="fridge",dport="53",instance_name="eth0",interface="eth0",row_interface="bad�"} 0.012
 `
 	err := testutil.CollectAndCompare(s, strings.NewReader(want), "xdpmon_lost_events_total", "xdpmon_unparsed_packets_total", "xdpmon_fridge_groups_p95_seconds")
 	if err != nil {

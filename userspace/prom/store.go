@@ -26,7 +26,7 @@ type Store struct {
 	attached map[string]bool
 }
 
-type seriesKey struct{ algorithm, iface string }
+type seriesKey struct{ algorithm, instance string } // instance: report.Identity.Key
 
 // series is one algorithm on one instance.
 type series struct {
@@ -88,7 +88,7 @@ func (s *Store) Forget(instance string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key := range s.series {
-		if key.iface == instance {
+		if key.instance == instance {
 			delete(s.series, key)
 		}
 	}
@@ -122,7 +122,7 @@ func (s *Store) Add(l report.Line) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.latest = s.now()
-	s.at(seriesKey{l.Algorithm, l.Interface}).add(l, s.latest, s.start)
+	s.at(seriesKey{l.Algorithm, l.Key()}).add(l, s.latest, s.start)
 }
 
 func (s *Store) at(key seriesKey) *series {
@@ -194,7 +194,7 @@ func (s *Store) sorted() []*series {
 		if c := strings.Compare(all[i].key.algorithm, all[j].key.algorithm); c != 0 {
 			return c < 0
 		}
-		return all[i].key.iface < all[j].key.iface
+		return all[i].key.instance < all[j].key.instance
 	})
 	return all
 }

@@ -44,6 +44,7 @@ func (s *Session) Apply(ctx context.Context, t Target) error {
 			s.cfg.Changed(name, false)
 		}
 		s.cfg.Interfaces, s.cfg.Algorithms = slices.Clone(t.Interfaces), slices.Clone(t.Algorithms)
+		s.run.who = s.cfg.identity()
 		return err
 	})
 }

@@ -6,11 +6,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/loader/pin"
+	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
 // LiveConfig is a run on interfaces.
@@ -36,6 +38,8 @@ type LiveConfig struct {
 	Watched bool
 	// Name of the instance, in its windows; "": its interfaces.
 	Name string
+	// Member is the one interface of this session, where an instance of that name has a session for each.
+	Member string
 	// Changed is told of each interface when it is attached, when that ends, and when it comes back.
 	Changed func(iface string, attached bool)
 	// Started is called once with what is attached, before the first window.
@@ -107,5 +111,10 @@ func loadLive(ctx context.Context, cfg *LiveConfig, pin *pin.Pin) (*runner, erro
 	if !cfg.Watched { // else interfaces may follow
 		cfg.interfaces = len(cfg.Interfaces)
 	}
-	return newRunner(cfg.Config, cfg.Name, opts, adopt)
+	return newRunner(cfg.Config, cfg.identity(), opts, adopt)
+}
+
+// identity of the windows.
+func (cfg *LiveConfig) identity() report.Identity {
+	return report.Identity{Instance: cfg.Name, Each: cfg.Member, Interfaces: slices.Sorted(slices.Values(cfg.Interfaces))}
 }

@@ -37,7 +37,7 @@ type runner struct {
 	cfg        Config
 	inst       *loader.Instance
 	members    []*member
-	name       string // interfaces or captures, for the report
+	who        report.Identity // of the windows
 	window     report.Window
 	aligned    bool              // windows end where those of other hosts do
 	owning     context.Context   // of the owners, while there are any
@@ -117,7 +117,7 @@ func outline(d *algo.Descriptor) (*ebpf.CollectionSpec, error) {
 }
 
 // newRunner loads the algorithms; adopt may look at them first and put maps of an earlier run into opts.
-func newRunner(cfg Config, name string, opts loader.Options, adopt func([]loader.Object, *loader.Options) error) (*runner, error) {
+func newRunner(cfg Config, who report.Identity, opts loader.Options, adopt func([]loader.Object, *loader.Options) error) (*runner, error) {
 	members, err := cfg.members(cfg.Algorithms, opts.Replay)
 	if err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func newRunner(cfg Config, name string, opts loader.Options, adopt func([]loader
 	if err := adopt(objects, &opts); err != nil {
 		return nil, err
 	}
-	r := &runner{cfg: cfg, name: name, lost: map[string]uint64{}, decodeOpts: packet.DecodeOptions{Decap: cfg.Decap}}
+	r := &runner{cfg: cfg, who: who, lost: map[string]uint64{}, decodeOpts: packet.DecodeOptions{Decap: cfg.Decap}}
 	if r.inst, err = loader.Load(objects, opts); err != nil {
 		return nil, err
 	}
@@ -272,7 +272,7 @@ func (r *runner) line(m *member, w report.Window, bank int, counts loader.Counts
 	packets.Used, packets.UsedSegments = result.Used, result.Segments
 	line := report.Line{
 		Algorithm: m.selected.Descriptor.Name,
-		Interface: r.name,
+		Identity:  r.who,
 		Window:    w,
 		Packets:   packets,
 		Memory:    m.memory,

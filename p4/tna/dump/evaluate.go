@@ -109,7 +109,7 @@ func (e *Evaluator) Window(d *Dump, w report.Window) (report.Line, error) {
 		return report.Line{}, err
 	}
 	e.leaveOut(&result)
-	line := report.Line{Algorithm: e.twin.Algorithm, Interface: "switch", Window: w, Lost: result.Lost, Report: result.Body}
+	line := report.Line{Algorithm: e.twin.Algorithm, Identity: report.Identity{Instance: "switch"}, Window: w, Lost: result.Lost, Report: result.Body}
 	line.Packets.Used = result.Used
 	line.Packets.Reasons = map[string]uint64{}
 	for reason, n := range d.Counters["reasons.reason"] {
