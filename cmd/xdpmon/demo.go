@@ -60,7 +60,7 @@ func newDemo(env *environment) *cobra.Command {
 	}
 	o := &demoOptions{selection: addShared(cmd, 2*time.Second), measure: addMeasure(cmd)}
 	f := cmd.Flags()
-	f.StringVar(&o.rate, "rate", "500/s", "TCP handshakes a second")
+	f.StringVar(&o.rate, "rate", "500/s", "TCP handshakes a second, a `RATE`")
 	f.DurationVar(&o.median, "median", 20*time.Millisecond, "median delay of a handshake, 1ms to 200ms")
 	f.DurationVar(&o.duration, "duration", 30*time.Second, "end after this time; 0: on Ctrl-C")
 	cmd.RunE = func(_ *cobra.Command, args []string) error { return demo(env, o, args) }

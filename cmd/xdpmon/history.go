@@ -44,14 +44,14 @@ func newHistory(env *environment) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.from, "from", "", "windows that ended at this `TIME` or later: 2h (ago), 2026-01-02T15:04:05Z")
 	f.StringVar(&o.to, "to", "", "windows that ended before this `TIME`")
-	f.StringVarP(&o.algorithm, "algo", "a", "", "of this algorithm only")
+	f.StringVarP(&o.algorithm, "algo", "a", "", "of the algorithm `NAME` only")
 	f.StringVar(&o.instance, "instance", "", "of this instance only, `NAME` as the configuration has it (tenants)")
 	f.StringVarP(&o.iface, "interface", "i", "", "with this interface only, `NAME` (vnet0)")
 	f.IntVar(&o.limit, "limit", 0, "at most so many windows (default: all)")
 	f.BoolVar(&o.newest, "newest", false, "the newest first")
 	f.StringSliceVar(&o.show, "show", nil, "members of a window that a line shows, `PATH,...` (report.delay_ns.p99)")
 	f.StringVar(&o.snapshots, "snapshots", "", "write what the windows were made of into `DIR`, for xdpmon merge, and show nothing; the agent's store keeps that with snapshots: true")
-	f.StringVarP(&o.config, "config", "c", config.DefaultPath, "the agent's configuration, which says where to ask")
+	f.StringVarP(&o.config, "config", "c", config.DefaultPath, "the agent's configuration, a YAML `FILE`, which names its socket")
 	complete(cmd, "algo", completeAlgorithms)
 	cmd.RunE = func(*cobra.Command, []string) error { return history(env, o) }
 	return cmd

@@ -65,12 +65,12 @@ func TestMergeSnapshots(t *testing.T) {
 	dir := t.TempDir()
 	a, b, c := writtenSnapshot(t, dir, "test-sums", 3, 1), writtenSnapshot(t, dir, "test-sums", 4, 1), writtenSnapshot(t, dir, "test-sums", 5, 1)
 	w, out := newWorld(), filepath.Join(dir, "both")
-	if code := w.run("merge", a, b, "--out", out); code != 0 {
+	if code := w.run("merge", a, b, "--write", out); code != 0 {
 		t.Fatalf("code %d: %s", code, &w.err)
 	}
 	contains(t, w.out.String(), "test-sums: 2 windows from 2023-11-14T22:13:21.000Z", "things: 7")
 	w = newWorld()
-	if code := w.run("merge", out, c, "--json"); code != 0 {
+	if code := w.run("merge", out, c, "--output", "json"); code != 0 {
 		t.Fatalf("code %d: %s", code, &w.err)
 	}
 	line := lines(t, w.out.String())[0]
@@ -92,7 +92,7 @@ func TestMergeRefusesSnapshots(t *testing.T) {
 		t.Fatal(err)
 	}
 	for says, files := range map[string][]string{"count twice": {a, a}, "--seed": {a, seeded}, "cut off": {a, cut}, "nothing is known of how": {alone, other},
-		"one algorithm": {a, alone, "--out", filepath.Join(dir, "out")}} {
+		"one algorithm": {a, alone, "--write", filepath.Join(dir, "out")}} {
 		w := newWorld()
 		if code := w.run(append([]string{"merge"}, files...)...); code == 0 || !strings.Contains(w.err.String(), says) {
 			t.Errorf("%v: code %d, %q; want %q", files, code, &w.err, says)

@@ -36,9 +36,9 @@ func newP4Part(env *environment, part, short string) *cobra.Command {
 		Use: part + " NAME", Short: short, Example: "  xdpmon p4 " + part + " fridge",
 		Args: cli.NeedArgs(1, 1, "the name of the algorithm"), ValidArgsFunction: completeName,
 	}
-	set := cmd.Flags().StringArray("set", nil, "parameter of the algorithm, `NAME.KEY=VALUE`; repeatable")
-	complete(cmd, "set", completeSet)
-	cmd.RunE = func(_ *cobra.Command, args []string) error { return p4(env, part, args[0], *set) }
+	var set []string
+	addSet(cmd, &set)
+	cmd.RunE = func(_ *cobra.Command, args []string) error { return p4(env, part, args[0], set) }
 	return cmd
 }
 

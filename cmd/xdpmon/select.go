@@ -44,14 +44,19 @@ func addSelection(cmd *cobra.Command, window time.Duration) *selection {
 func addShared(cmd *cobra.Command, window time.Duration) *selection {
 	s := &selection{}
 	f := cmd.Flags()
-	f.StringArrayVar(&s.set, "set", nil, "parameter of an algorithm, `NAME.KEY=VALUE`; repeatable (xdpmon algos NAME lists them)")
+	addSet(cmd, &s.set)
 	f.DurationVar(&s.window, "window", window, "length of a window, 100ms to 24h"+orWhole(window))
 	f.Uint64Var(&s.seed, "seed", 0, "seed of the hashes; hosts whose results are merged share it (default: random live, 1 in a replay)")
 	f.BoolVar(&s.decap, "decap", false, "look into VXLAN, GENEVE, GRE, IPIP and 6in4, one level")
 	addQueries(cmd, s)
 	s.hash = enumFlag(cmd, "hash", algo.HashFast, "hash functions: fast, or crc as the P4 twin on a switch has them", algo.Hashes...)
-	complete(cmd, "set", completeSet)
 	return s
+}
+
+// addSet adds --set, which means the same in all verbs.
+func addSet(cmd *cobra.Command, into *[]string) {
+	cmd.Flags().StringArrayVar(into, "set", nil, "parameter of an algorithm, `NAME.KEY=VALUE`; repeatable (xdpmon algos NAME lists them)")
+	complete(cmd, "set", completeSet)
 }
 
 // orWhole ends the help of --window where one window until the end is possible: where it is the default.

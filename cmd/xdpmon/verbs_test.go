@@ -484,7 +484,7 @@ func TestStatus(t *testing.T) {
 
 	w = newWorld()
 	w.engine.status = func() ([]status.Attachment, error) { return []status.Attachment{info}, nil }
-	w.run("status", "--json")
+	w.run("status", "--output", "json")
 	if got := lines(t, w.out.String()); got[0]["interface"] != "eth0" || got[0]["window_packets"] != 1234567.0 {
 		t.Errorf("got %v", got)
 	}
@@ -527,7 +527,7 @@ func TestAlgos(t *testing.T) {
 	contains(t, w.out.String(), "test-delay: delays of the test", "First paragraph.\n\nSecond paragraph.", "--set test-delay.KEY=VALUE",
 		"entries=4096", "entries of the table; integer, 16 to 65536", "what is matched; choice: tcp, dns", "share=1/4")
 	w = newWorld()
-	w.run("algos", "test-delay", "--json")
+	w.run("algos", "test-delay", "--output", "json")
 	if got := lines(t, w.out.String())[0]; got["name"] != "test-delay" || got["plan"] != true || len(got["params"].([]any)) != 3 {
 		t.Errorf("got %v", got)
 	}
@@ -540,7 +540,7 @@ func TestPlan(t *testing.T) {
 	}
 	contains(t, w.out.String(), "entries: 65,536", "rate: 1.00 M/s", "max delay: 4.00 s")
 	w = newWorld()
-	w.run("plan", "test-delay", "--memory", "64KiB", "--json")
+	w.run("plan", "test-delay", "--memory", "64KiB", "--output", "json")
 	if got := lines(t, w.out.String())[0]; got["algorithm"] != "test-delay" || got["plan"].(map[string]any)["entries"] != 4096.0 {
 		t.Errorf("got %v", got)
 	}
@@ -585,7 +585,7 @@ func TestPisaReportsAllAndFails(t *testing.T) {
 		}
 		return fakeProof("3 stages"), nil
 	}
-	if code := w.run("pisa", "--json"); code != cli.ExitFailed {
+	if code := w.run("pisa", "--output", "json"); code != cli.ExitFailed {
 		t.Errorf("exit code %d", code)
 	}
 	if got := lines(t, w.out.String()); len(got) != len(algo.Names()) || got[0]["report"].(map[string]any)["text"] != "two accesses to table" {
@@ -640,7 +640,7 @@ func TestHelp(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	w := newWorld()
-	w.run("version", "--json")
+	w.run("version", "--output=json")
 	if got := lines(t, w.out.String())[0]; got["kernel"] != "6.18.0-test" || got["version"] == "" {
 		t.Errorf("got %v", got)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// Algorithm is an algorithm as `algos --json` writes it.
+// Algorithm is an algorithm as `algos --output json` writes it.
 type Algorithm struct {
 	Name    string            `json:"name"`
 	Summary string            `json:"summary"`
