@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/bpf/constant"
 )
 
 // Tags that bpf/include/register.h puts on maps.
@@ -191,6 +193,16 @@ func SetEntries(spec *ebpf.CollectionSpec, name string, n uint32) error {
 	}
 	if err := v.Set(n); err != nil {
 		return fmt.Errorf("size array %s: %w", name, err)
+	}
+	return nil
+}
+
+// SetConstants sets constants by their generated names; each value has the constant's size.
+func SetConstants(spec *ebpf.CollectionSpec, values map[constant.Name]any) error {
+	for name, v := range values {
+		if err := SetConstant(spec, name.String(), v); err != nil {
+			return err
+		}
 	}
 	return nil
 }

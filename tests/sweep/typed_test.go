@@ -1,8 +1,12 @@
 package sweep
 
 import (
+	"reflect"
 	"testing"
 
+	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
@@ -33,18 +37,23 @@ func choices(d *algo.Descriptor) []map[string]string {
 func TestTypedAccess(t *testing.T) {
 	for _, d := range algo.All() {
 		t.Run(d.Name, func(t *testing.T) {
+			spec, err := d.Spec()
+			if err != nil {
+				t.Fatal(err)
+			}
+			outline := loader.Outline(spec)
 			for _, set := range choices(d) {
 				v, err := algo.NewValues(d.Name, d.Params, set)
 				if err != nil {
 					t.Fatal(err)
 				}
-				access(t, d, v, set)
+				access(t, d, outline, v, set)
 			}
 		})
 	}
 }
 
-func access(t *testing.T, d *algo.Descriptor, v algo.Values, set map[string]string) {
+func access(t *testing.T, d *algo.Descriptor, spec *ebpf.CollectionSpec, v algo.Values, set map[string]string) {
 	t.Helper()
 	defer func() {
 		if p := recover(); p != nil {
@@ -53,12 +62,25 @@ func access(t *testing.T, d *algo.Descriptor, v algo.Values, set map[string]stri
 	}()
 	for n, setup := range setups {
 		of, err := d.Configure(v, setup)
-		if err == nil {
-			use(t, of, setup)
-			_, err = of.New(algo.Env{})
+		if err != nil {
+			if set == nil && n == 0 {
+				t.Errorf("%s refuses its defaults: %v", d.Name, err)
+			}
+			continue
 		}
-		if err != nil && set == nil && n == 0 {
-			t.Errorf("%s refuses its defaults: %v", d.Name, err)
+		if again, err := d.Configure(v, setup); err != nil || !reflect.DeepEqual(of.Config, again.Config) {
+			t.Errorf("%s with %v: read again, the configuration is another: an agent would begin anew at every reload (%v)", d.Name, set, err)
+		}
+		use(t, of, setup)
+		i, err := of.New(algo.Env{})
+		if err != nil { // a value that only this host can judge
+			if set == nil && n == 0 {
+				t.Errorf("%s refuses its defaults: %v", d.Name, err)
+			}
+			continue
+		}
+		if err := i.Configure(spec.Copy()); err != nil { // a constant of another object, or of another width
+			t.Errorf("%s with %v: %v", d.Name, set, err)
 		}
 	}
 	_, _ = d.Plan(v, d.PlanDefaults())

@@ -10,6 +10,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/beaucoup"
+	"github.com/xdpmon/xdpmon/bpf/constant"
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
@@ -116,11 +117,10 @@ func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
 		multipliers[n] = compile.Salt(i.seed, uint64(n), "multiplier") | 1
 	}
 	key := [2]uint64{compile.Salt(i.seed, 0, "key"), compile.Salt(i.seed, 1, "key")}
-	for name, v := range map[string]any{"beaucoup_multipliers": multipliers, "beaucoup_export": i.export, "beaucoup_dated": i.dated(), "beaucoup_keyed": i.keyed,
-		"beaucoup_key": key} {
-		if err := maps.SetConstant(spec, name, v); err != nil {
-			return err
-		}
+	constants := map[constant.Name]any{constant.BeaucoupMultipliers: multipliers, constant.BeaucoupExport: i.export, constant.BeaucoupDated: i.dated(), constant.BeaucoupKeyed: i.keyed,
+		constant.BeaucoupKey: key}
+	if err := maps.SetConstants(spec, constants); err != nil {
+		return err
 	}
 	for _, name := range []string{"beaucoup_ends", "beaucoup_keys", "beaucoup_vectors"} {
 		if err := maps.SetEntries(spec, name, i.entries); err != nil {

@@ -28,9 +28,7 @@ func (c *config) New(env algo.Env) (algo.Instance, error) {
 
 // Configure implements algo.Instance.
 func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
-	set := func(name string, v any) error { return maps.SetConstant(spec, name, v) }
-	size := func(name string, n uint32) error { return maps.SetEntries(spec, name, n) }
-	return i.configure(set, size)
+	return i.configure(spec)
 }
 
 // Needs implements algo.Instance.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"github.com/xdpmon/xdpmon/bpf/constant"
 	bpf "github.com/xdpmon/xdpmon/bpf/hhh"
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
@@ -32,12 +33,10 @@ func (c *config) New(env algo.Env) (algo.Instance, error) {
 
 // Configure implements algo.Instance.
 func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
-	constants := map[string]any{"hhh_stacking": i.stacking, "hhh_bytes": i.bytes, "hhh_step": uint32(i.step),
-		"hhh_levels4": uint32(i.levels4), "hhh_levels6": uint32(i.levels6)}
-	for name, v := range constants {
-		if err := maps.SetConstant(spec, name, v); err != nil {
-			return err
-		}
+	constants := map[constant.Name]any{constant.HhhStacking: i.stacking, constant.HhhBytes: i.bytes, constant.HhhStep: uint32(i.step),
+		constant.HhhLevels4: uint32(i.levels4), constant.HhhLevels6: uint32(i.levels6)}
+	if err := maps.SetConstants(spec, constants); err != nil {
+		return err
 	}
 	ways := i.ways
 	if i.stacking {

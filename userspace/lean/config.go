@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xdpmon/xdpmon/bpf/constant"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 )
@@ -139,14 +140,14 @@ func (c *config) mask() (mask uint32) {
 }
 
 // constants of the program.
-func (c *config) constants() map[string]any {
-	all := map[string]any{
-		"lean_stats":    c.mask(),
-		"lean_pair":     c.pair,
-		"lean_bytes":    c.bytes,
-		"lean_agree":    c.agree,
-		"lean_absolute": c.absolute(),
-		"lean_bits_on":  c.buckets > 0,
+func (c *config) constants() map[constant.Name]any {
+	all := map[constant.Name]any{
+		constant.LeanStats:    c.mask(),
+		constant.LeanPair:     c.pair,
+		constant.LeanBytes:    c.bytes,
+		constant.LeanAgree:    c.agree,
+		constant.LeanAbsolute: c.absolute(),
+		constant.LeanBitsOn:   c.buckets > 0,
 	}
 	for _, s := range c.on {
 		maps.Copy(all, c.statistics[s].constants(c.layouts[s]))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"github.com/xdpmon/xdpmon/bpf/constant"
 	bpf "github.com/xdpmon/xdpmon/bpf/precision"
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
@@ -32,7 +33,7 @@ func (c *config) New(env algo.Env) (algo.Instance, error) {
 
 // Configure implements algo.Instance.
 func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
-	if err := maps.SetConstant(spec, "precision_bytes", i.bytes); err != nil {
+	if err := maps.SetConstants(spec, map[constant.Name]any{constant.PrecisionBytes: i.bytes}); err != nil {
 		return err
 	}
 	return i.ways.Configure(spec)

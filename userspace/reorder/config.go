@@ -3,6 +3,7 @@ package reorder
 import (
 	"math"
 
+	"github.com/xdpmon/xdpmon/bpf/constant"
 	bpf "github.com/xdpmon/xdpmon/bpf/reorder"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 )
@@ -84,18 +85,18 @@ func (c *config) divide(v algo.Values) error {
 // buckets that there are: a share that does not divide evenly loses less than one a way.
 func (c *config) buckets() int { return c.ways*c.wayBuckets + c.array }
 
-func (c *config) constants() map[string]any {
-	return map[string]any{
-		"reorder_method":     uint32(c.method),
-		"reorder_definition": uint32(c.definition),
-		"reorder_ways":       uint32(c.ways),
-		"reorder_stale":      c.stale,
-		"reorder_most":       c.most,
-		"reorder_enough":     c.enough,
-		"reorder_share":      uint32(math.Round(c.share * (1 << 16))),
-		"reorder_all":        c.all,
-		"reorder_mask4":      ^uint32(0) << (32 - c.bits4),
-		"reorder_mask6":      ^uint64(0) << (64 - c.bits6),
+func (c *config) constants() map[constant.Name]any {
+	return map[constant.Name]any{
+		constant.ReorderMethod:     uint32(c.method),
+		constant.ReorderDefinition: uint32(c.definition),
+		constant.ReorderWays:       uint32(c.ways),
+		constant.ReorderStale:      c.stale,
+		constant.ReorderMost:       c.most,
+		constant.ReorderEnough:     c.enough,
+		constant.ReorderShare:      uint32(math.Round(c.share * (1 << 16))),
+		constant.ReorderAll:        c.all,
+		constant.ReorderMask4:      ^uint32(0) << (32 - c.bits4),
+		constant.ReorderMask6:      ^uint64(0) << (64 - c.bits6),
 	}
 }
 

@@ -35,10 +35,8 @@ func (c *config) New(env algo.Env) (algo.Instance, error) {
 
 // Configure implements algo.Instance.
 func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
-	for name, v := range i.constants() {
-		if err := maps.SetConstant(spec, name, v); err != nil {
-			return err
-		}
+	if err := maps.SetConstants(spec, i.constants()); err != nil {
+		return err
 	}
 	for part, suffix := range parts {
 		for _, name := range bucketArrays {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xdpmon/xdpmon/bpf/constant"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 )
 
@@ -30,7 +31,7 @@ func TestConfig(t *testing.T) {
 			t.Errorf("%s has %d entries, want %d", name, sizes[name], want)
 		}
 	}
-	if got := c.constants(); got["rtt_expiry"] != uint32(15625) || got["rtt_bits"] != uint32(9) || got["rtt_tick"] != uint32(6) || got["rtt_stages"] != uint32(2) {
+	if got := c.constants(); got[constant.RttExpiry] != uint32(15625) || got[constant.RttBits] != uint32(9) || got[constant.RttTick] != uint32(6) || got[constant.RttStages] != uint32(2) {
 		t.Errorf("constants %v", got)
 	}
 	c, err = newConfig(values(t, map[string]string{"evict": "cascade", "entries": "64", "stages": "1"}), algo.Setup{})

@@ -28,10 +28,8 @@ func (c *config) New(env algo.Env) (algo.Instance, error) {
 
 // Configure implements algo.Instance.
 func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
-	for name, v := range i.constants() {
-		if err := maps.SetConstant(spec, name, v); err != nil {
-			return err
-		}
+	if err := maps.SetConstants(spec, i.constants()); err != nil {
+		return err
 	}
 	for name, n := range i.sizes() {
 		if err := maps.SetEntries(spec, name, uint32(n)); err != nil {
