@@ -107,15 +107,15 @@ func TestQuiet(t *testing.T) {
 		asked      bool
 	}{
 		{"banked", "packets came", func(*Set, *Array) {}, true},
-		{"banked", "no packet came", func(s *Set, _ *Array) { s.Quiet(0) }, false},
-		{"banked", "no packet came to the other bank", func(s *Set, _ *Array) { s.Quiet(1) }, true},
-		{"banked", "a packet came again", func(s *Set, _ *Array) { s.Quiet(0); s.Heard() }, true},
+		{"banked", "no packet came", func(s *Set, _ *Array) { s.MarkIdle(0) }, false},
+		{"banked", "no packet came to the other bank", func(s *Set, _ *Array) { s.MarkIdle(1) }, true},
+		{"banked", "a packet came again", func(s *Set, _ *Array) { s.MarkIdle(0); s.EndIdle() }, true},
 		{"kept", "packets came", func(*Set, *Array) {}, true},
-		{"kept", "nobody knows what it held", func(s *Set, _ *Array) { s.Stirred(); s.Quiet(0) }, true},
-		{"kept", "it was empty, and no packet came", func(s *Set, a *Array) { read(t, a); s.Quiet(0) }, false},
-		{"kept", "it was empty, and packets came", func(s *Set, a *Array) { read(t, a); s.Stirred(); s.Quiet(0) }, true},
-		{"kept", "it was empty, and somebody may write", func(s *Set, a *Array) { read(t, a); a.Map(); s.Quiet(0) }, true},
-		{"table", "it was empty", func(s *Set, a *Array) { read(t, a); s.Quiet(0) }, true},
+		{"kept", "nobody knows what it held", func(s *Set, _ *Array) { s.MarkDirty(); s.MarkIdle(0) }, true},
+		{"kept", "it was empty, and no packet came", func(s *Set, a *Array) { read(t, a); s.MarkIdle(0) }, false},
+		{"kept", "it was empty, and packets came", func(s *Set, a *Array) { read(t, a); s.MarkDirty(); s.MarkIdle(0) }, true},
+		{"kept", "it was empty, and somebody may write", func(s *Set, a *Array) { read(t, a); a.Map(); s.MarkIdle(0) }, true},
+		{"table", "it was empty", func(s *Set, a *Array) { read(t, a); s.MarkIdle(0) }, true},
 	} {
 		s := arrays(t)
 		a, err := s.Array(c.name)

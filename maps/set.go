@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/bpf/constant"
 )
 
 // Tags that bpf/include/register.h puts on maps.
@@ -84,23 +86,23 @@ func (s *Set) ReadReset(name string, bank int) ([]uint64, error) {
 	return a.words, err
 }
 
-// Quiet says that no packet has met the programs since a closed bank was opened: its register arrays hold the zeros that the last reading
-// left there, and those without banks what they held then. Reading what is known to be zero costs nothing until Heard.
-func (s *Set) Quiet(bank int) {
+// MarkIdle records that no packet has met the programs since a closed bank was opened: its register arrays hold the zeros that the last reading
+// left there, and those without banks what they held then. Reading what is known to be zero costs nothing until EndIdle.
+func (s *Set) MarkIdle(bank int) {
 	for _, a := range s.arrays {
 		a.quiet = bank + 1
 	}
 }
 
-// Heard ends Quiet: packets come into the bank again.
-func (s *Set) Heard() {
+// EndIdle ends MarkIdle: packets arrive in the bank again.
+func (s *Set) EndIdle() {
 	for _, a := range s.arrays {
 		a.quiet = 0
 	}
 }
 
-// Stirred says that packets have met the programs: nothing is known of what they left. What is read from now on is known again.
-func (s *Set) Stirred() {
+// MarkDirty records that packets have met the programs: nothing is known of what they left. What is read from now on is known again.
+func (s *Set) MarkDirty() {
 	for _, a := range s.arrays {
 		a.empty = false
 	}
@@ -191,6 +193,16 @@ func SetEntries(spec *ebpf.CollectionSpec, name string, n uint32) error {
 	}
 	if err := v.Set(n); err != nil {
 		return fmt.Errorf("size array %s: %w", name, err)
+	}
+	return nil
+}
+
+// SetConstants sets constants by their generated names; each value has the constant's size.
+func SetConstants(spec *ebpf.CollectionSpec, values map[constant.Name]any) error {
+	for name, v := range values {
+		if err := SetConstant(spec, name.String(), v); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func object(t *testing.T, twin string) *ebpf.CollectionSpec {
 		if err != nil {
 			t.Fatal(err)
 		}
-		instance, err := d.New(valuesOf(t, d), algo.Env{CRC: true, CPUs: 1})
+		instance, err := d.New(valuesOf(t, d), algo.Env{Setup: algo.Setup{Hash: algo.HashCRC}})
 		if err != nil {
 			t.Fatal(err)
 		}

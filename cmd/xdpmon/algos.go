@@ -13,20 +13,20 @@ func newAlgos(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "algos [NAME]", Short: "List the algorithms, or explain one and its parameters",
 		Long:              "Without a name: one line for each algorithm. With a name: what it measures and how, and its parameters for --set.",
-		Example:           "  xdpmon algos\n  xdpmon algos fridge\n  xdpmon algos --json",
+		Example:           "  xdpmon algos\n  xdpmon algos fridge\n  xdpmon algos --output json",
 		Args:              cli.NeedArgs(0, 1, "the name of an algorithm"),
 		ValidArgsFunction: completeName,
 	}
-	asJSON := addJSON(cmd)
+	answer := addAnswer(env, cmd)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return listAlgorithms(env, *asJSON)
+			return listAlgorithms(env, answer.asJSON())
 		}
 		d, err := lookup(args[0])
 		if err != nil {
 			return err
 		}
-		if *asJSON {
+		if answer.asJSON() {
 			return env.printJSON(describe.JSON(d))
 		}
 		return env.printLines(describe.Lines(d, env.style())...)

@@ -36,13 +36,15 @@ const attachExample = `  sudo xdpmon attach eth0 --algo fridge
 
 // attachOptions are the flags of attach.
 type attachOptions struct {
-	selection             *selection
-	measure               *measureOptions
-	snapshots             *snapshotOptions
-	hook, mode, direction *enum
-	duration              time.Duration
-	pin                   string
-	each                  bool
+	selection *selection
+	measure   *measureOptions
+	snapshots *snapshotOptions
+	hook      *enum[attach.Hook]
+	mode      *enum[attach.Mode]
+	direction *enum[attach.Direction]
+	duration  time.Duration
+	pin       string
+	each      bool
 }
 
 func newAttach(env *environment) *cobra.Command {
@@ -52,23 +54,14 @@ func newAttach(env *environment) *cobra.Command {
 		ValidArgsFunction: completeInterfaces,
 	}
 	o := &attachOptions{selection: addSelection(cmd, 10*time.Second), measure: addMeasure(cmd), snapshots: addSnapshots(cmd)}
-	o.hook = enumFlag(cmd, "hook", string(attach.HookAuto), "where to attach", words(attach.Hooks)...)
-	o.mode = enumFlag(cmd, "mode", string(attach.ModeNative), "how XDP runs", words(attach.Modes)...)
-	o.direction = enumFlag(cmd, "direction", "", "which packets to see (default both for one interface and with --each, ingress for several)", words(attach.Directions)...)
+	o.hook = enumFlag(cmd, "hook", attach.HookAuto, "where to attach", attach.Hooks...)
+	o.mode = enumFlag(cmd, "mode", attach.ModeNative, "how XDP runs", attach.Modes...)
+	o.direction = enumFlag(cmd, "direction", "", "which packets to see (default both for one interface and with --each, ingress for several)", attach.Directions...)
 	cmd.Flags().DurationVar(&o.duration, "duration", 0, "end after this time (default: on Ctrl-C)")
 	cmd.Flags().StringVar(&o.pin, "pin", "", "keep programs and counts in bpffs under `NAME` when xdpmon ends; a start with the same name takes them over")
 	cmd.Flags().BoolVar(&o.each, "each", false, "measure every interface by itself: windows, tables and metrics of its own, and as many registers")
 	cmd.RunE = func(_ *cobra.Command, ifaces []string) error { return runAttach(env, o, ifaces) }
 	return cmd
-}
-
-// words makes strings of the loader's words.
-func words[T ~string](list []T) []string {
-	out := make([]string, len(list))
-	for i, w := range list {
-		out[i] = string(w)
-	}
-	return out
 }
 
 func runAttach(env *environment, o *attachOptions, ifaces []string) error {
@@ -83,14 +76,16 @@ func runAttach(env *environment, o *attachOptions, ifaces []string) error {
 		return err
 	}
 	run := o.selection.describe(env, "attach", selected)
-	run.Interfaces, run.Hook, run.Mode, run.Direction = ifaces, o.hook.value, o.mode.value, o.directionOf(ifaces)
+	direction := o.directionOf(ifaces)
+	run.Each = o.each
+	run.Interfaces, run.Hook, run.Mode, run.Direction = ifaces, o.hook.String(), o.mode.String(), string(direction)
 	run.Clock = report.Clock{Name: "monotonic", UnixOffsetNS: env.now().UnixNano() - env.monotonic()}
 	m, err := newMeasurement(env, o.measure, run, true)
 	if err != nil {
 		return err
 	}
-	cfg := session.LiveConfig{Config: o.selection.config(selected), Interfaces: ifaces, Hook: run.Hook, Mode: run.Mode,
-		Direction: run.Direction, Pin: o.pin, Duration: o.duration, Each: o.each}
+	cfg := session.LiveConfig{Config: o.selection.config(selected), Interfaces: ifaces, Hook: o.hook.value, Mode: o.mode.value,
+		Direction: direction, Pin: o.pin, Duration: o.duration, Each: o.each}
 	if err := m.keepSnapshots(o.snapshots, true); err != nil {
 		return errors.Join(err, m.close())
 	}
@@ -121,14 +116,14 @@ func placesOf(attached []*attach.Attachment) []report.Attached {
 	return all
 }
 
-func (o *attachOptions) directionOf(ifaces []string) string {
+func (o *attachOptions) directionOf(ifaces []string) attach.Direction {
 	switch {
 	case o.direction.value != "":
 		return o.direction.value
 	case len(ifaces) == 1 || o.each:
-		return string(attach.Both)
+		return attach.Both
 	}
-	return string(attach.Ingress)
+	return attach.Ingress
 }
 
 // check refuses what no machine could do.

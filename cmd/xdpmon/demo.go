@@ -60,7 +60,7 @@ func newDemo(env *environment) *cobra.Command {
 	}
 	o := &demoOptions{selection: addShared(cmd, 2*time.Second), measure: addMeasure(cmd)}
 	f := cmd.Flags()
-	f.StringVar(&o.rate, "rate", "500/s", "TCP handshakes a second")
+	f.StringVar(&o.rate, "rate", "500/s", "TCP handshakes a second, a `RATE`")
 	f.DurationVar(&o.median, "median", 20*time.Millisecond, "median delay of a handshake, 1ms to 200ms")
 	f.DurationVar(&o.duration, "duration", 30*time.Second, "end after this time; 0: on Ctrl-C")
 	cmd.RunE = func(_ *cobra.Command, args []string) error { return demo(env, o, args) }
@@ -78,13 +78,13 @@ func demo(env *environment, o *demoOptions, args []string) error {
 		return err
 	}
 	run := o.selection.describe(env, "demo", selected)
-	run.Hook, run.Mode, run.Direction = string(attach.HookAuto), string(attach.ModeNative), string(attach.Both)
+	cfg := session.LiveConfig{Config: o.selection.config(selected), Hook: attach.HookAuto, Mode: attach.ModeNative, Direction: attach.Both}
+	run.Hook, run.Mode, run.Direction = string(cfg.Hook), string(cfg.Mode), string(cfg.Direction)
 	run.Clock = report.Clock{Name: "monotonic", UnixOffsetNS: env.now().UnixNano() - env.monotonic()}
 	m, err := newMeasurement(env, o.measure, run, true)
 	if err != nil {
 		return err
 	}
-	cfg := session.LiveConfig{Config: o.selection.config(selected), Hook: run.Hook, Mode: run.Mode, Direction: run.Direction}
 	traffic := scene.Traffic{Rate: rate, Median: o.median, Duration: o.duration, Seed: max(1, o.selection.seed)}
 	return m.measure(func(ctx context.Context) error { return runDemo(ctx, m, cfg, traffic) })
 }

@@ -31,34 +31,51 @@ func init() {
 			{Key: "share", Type: algo.Float, Default: "1/4", Help: "share of requests"},
 		},
 		Spec:     func() (*ebpf.CollectionSpec, error) { return &ebpf.CollectionSpec{}, nil },
-		New:      newFake,
+		Config:   algo.Typed(newFakeDelay),
 		PlanFrom: algo.PlanArgs{MemoryBytes: 32 << 10},
-		Plan: func(a algo.PlanArgs) (*report.Body, error) {
-			if a.MemoryBytes < 1024 {
-				return nil, errors.New("memory of 1 KiB or more is needed")
-			}
-			return &report.Body{Values: []report.Value{{Name: "entries", Value: a.MemoryBytes / 16, Unit: report.Count},
-				{Name: "rate", Value: a.RatePerSecond, Unit: report.PerSecond}, {Name: "max_delay_ns", Value: a.MaxDelayNS, Unit: report.Nanosecond}}}, nil
-		},
-		P4: func(v algo.Values) (map[string]string, error) {
-			return map[string]string{"params": "#define ENTRIES " + v.Text("entries") + "\n"}, nil
-		},
 	})
 	algo.Register(&algo.Descriptor{
 		Name: "test-flows", Summary: "flows of the test",
-		Spec: func() (*ebpf.CollectionSpec, error) { return &ebpf.CollectionSpec{}, nil }, New: newFake,
+		Spec: func() (*ebpf.CollectionSpec, error) { return &ebpf.CollectionSpec{}, nil }, Config: algo.Typed(newFake),
 	})
 }
 
-type fakeInstance struct{}
+// fakeConfig refuses one value that only the algorithm can judge.
+type fakeConfig struct{ values algo.Values }
 
-// newFake refuses one value that only the algorithm can judge.
-func newFake(v algo.Values, _ algo.Env) (algo.Instance, error) {
+func newFake(v algo.Values, _ algo.Setup) (fakeConfig, error) {
 	if v.Map()["entries"] == int64(17) {
-		return nil, v.Error("entries", "a power of two is needed")
+		return fakeConfig{}, v.Error("entries", "a power of two is needed")
 	}
-	return fakeInstance{}, nil
+	return fakeConfig{v}, nil
 }
+
+func (fakeConfig) New(algo.Env) (algo.Instance, error) { return fakeInstance{}, nil }
+func (fakeConfig) Report(*snapshot.Snapshot) (algo.Result, error) {
+	return algo.Result{}, errors.New("a fake reports nothing")
+}
+
+// fakeDelay can be planned and has a twin, too.
+type fakeDelay struct{ fakeConfig }
+
+func newFakeDelay(v algo.Values, s algo.Setup) (fakeDelay, error) {
+	c, err := newFake(v, s)
+	return fakeDelay{c}, err
+}
+
+func (fakeDelay) Plan(a algo.PlanArgs) (*report.Body, error) {
+	if a.MemoryBytes < 1024 {
+		return nil, errors.New("memory of 1 KiB or more is needed")
+	}
+	return &report.Body{Values: []report.Value{{Name: "entries", Value: a.MemoryBytes / 16, Unit: report.Count},
+		{Name: "rate", Value: a.RatePerSecond, Unit: report.PerSecond}, {Name: "max_delay_ns", Value: a.MaxDelayNS, Unit: report.Nanosecond}}}, nil
+}
+
+func (c fakeDelay) P4() (map[string]string, error) {
+	return map[string]string{"params": "#define ENTRIES " + c.values.Text("entries") + "\n"}, nil
+}
+
+type fakeInstance struct{}
 
 func (fakeInstance) Configure(*ebpf.CollectionSpec) error { return nil }
 func (fakeInstance) Needs() maps.Need                     { return 0 }
@@ -125,7 +142,7 @@ func (w *world) run(line ...string) int {
 }
 
 func testLine(name string, number int) report.Line {
-	return report.Line{Algorithm: name, Interface: "eth0", Window: report.Window{Start: 1e9, End: 11e9, Number: number},
+	return report.Line{Algorithm: name, Identity: report.Identity{Instance: "eth0"}, Window: report.Window{Start: 1e9, End: 11e9, Number: number},
 		Packets: report.Packets{Seen: 1000, Parsed: 990, Used: 400}, Lost: map[string]uint64{"evicted": 2},
 		Report: report.Body{Values: []report.Value{{Name: "matched", Value: uint64(150), Unit: report.Count, Kind: report.Counter}}}}
 }

@@ -19,7 +19,7 @@ your interfaces. The exit code is 3 when something is missing that xdpmon cannot
 func newFeatures(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "features [IFACE]", Short: "What this kernel, this user and an interface can do", Long: featuresLong,
-		Example: "  sudo xdpmon features\n  sudo xdpmon features eth0\n  sudo xdpmon features --json | jq '.host[] | select(.state!=\"supported\")'",
+		Example: "  sudo xdpmon features\n  sudo xdpmon features eth0\n  sudo xdpmon features --output json | jq '.host[] | select(.state!=\"supported\")'",
 		Args:    cli.NeedArgs(0, 1, "an interface"),
 		ValidArgsFunction: func(cmd *cobra.Command, given []string, typed string) ([]string, cobra.ShellCompDirective) {
 			if len(given) > 0 {
@@ -28,8 +28,10 @@ func newFeatures(env *environment) *cobra.Command {
 			return completeInterfaces(cmd, given, typed)
 		},
 	}
-	asJSON := addJSON(cmd)
-	cmd.RunE = func(_ *cobra.Command, args []string) error { return runFeatures(env, strings.Join(args, ""), *asJSON) }
+	answer := addAnswer(env, cmd)
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		return runFeatures(env, strings.Join(args, ""), answer.asJSON())
+	}
 	return cmd
 }
 

@@ -21,17 +21,18 @@ A terminal gets a line a window, with the members that --show names; a pipe gets
 
 const historyExample = `  sudo xdpmon history --from 2h --algo fridge --show report.delay_ns.p50,report.delay_ns.p99
   sudo xdpmon history --from 2026-01-02T15:00:00Z --to 2026-01-02T16:00:00Z --output json | jq .report
-  sudo xdpmon history --interface tenants/vnet0 --newest --limit 5
+  sudo xdpmon history --instance tenants --interface vnet0 --newest --limit 5
   sudo xdpmon history --from 24h --algo fridge --snapshots day && xdpmon merge day/*      one answer of a day`
 
 // historyOptions are the flags of history.
 type historyOptions struct {
-	from, to, algorithm, iface string
-	limit                      int
-	newest                     bool
-	show                       []string
-	config, snapshots          string
-	output                     *enum
+	from, to, algorithm string
+	instance, iface     string
+	limit               int
+	newest              bool
+	show                []string
+	config, snapshots   string
+	output              *enum[string]
 }
 
 func newHistory(env *environment) *cobra.Command {
@@ -43,13 +44,14 @@ func newHistory(env *environment) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&o.from, "from", "", "windows that ended at this `TIME` or later: 2h (ago), 2026-01-02T15:04:05Z")
 	f.StringVar(&o.to, "to", "", "windows that ended before this `TIME`")
-	f.StringVarP(&o.algorithm, "algo", "a", "", "of this algorithm only")
-	f.StringVarP(&o.iface, "interface", "i", "", "of this instance only, as windows name it (tenants, tenants/vnet0)")
+	f.StringVarP(&o.algorithm, "algo", "a", "", "of the algorithm `NAME` only")
+	f.StringVar(&o.instance, "instance", "", "of this instance only, `NAME` as the configuration has it (tenants)")
+	f.StringVarP(&o.iface, "interface", "i", "", "with this interface only, `NAME` (vnet0)")
 	f.IntVar(&o.limit, "limit", 0, "at most so many windows (default: all)")
 	f.BoolVar(&o.newest, "newest", false, "the newest first")
 	f.StringSliceVar(&o.show, "show", nil, "members of a window that a line shows, `PATH,...` (report.delay_ns.p99)")
 	f.StringVar(&o.snapshots, "snapshots", "", "write what the windows were made of into `DIR`, for xdpmon merge, and show nothing; the agent's store keeps that with snapshots: true")
-	f.StringVarP(&o.config, "config", "c", config.DefaultPath, "the agent's configuration, which says where to ask")
+	f.StringVarP(&o.config, "config", "c", config.DefaultPath, "the agent's configuration, a YAML `FILE`, which names its socket")
 	complete(cmd, "algo", completeAlgorithms)
 	cmd.RunE = func(*cobra.Command, []string) error { return history(env, o) }
 	return cmd
@@ -64,7 +66,7 @@ func history(env *environment, o *historyOptions) error {
 			return err
 		}
 	}
-	q := store.Query{Algorithm: o.algorithm, Interface: o.iface, Limit: o.limit, Newest: o.newest, Snapshots: o.snapshots != ""}
+	q := store.Query{Algorithm: o.algorithm, Instance: o.instance, Interface: o.iface, Limit: o.limit, Newest: o.newest, Snapshots: o.snapshots != ""}
 	for _, t := range []struct {
 		flag, text string
 		at         *time.Time

@@ -45,9 +45,13 @@ func newMerge(env *environment) *cobra.Command {
 		Use: "merge FILE...", Short: "Put windows of several hosts together", Long: mergeLong, Example: mergeExample,
 		Args: cli.NeedArgs(1, -1, "the file of a host (or - for standard input)"),
 	}
-	asJSON := addJSON(cmd)
-	out := cmd.Flags().String("out", "", "write the merged snapshot to `FILE`, too, to be merged again; of one algorithm")
-	cmd.RunE = func(_ *cobra.Command, files []string) error { return merge(env, files, *asJSON, *out) }
+	answer := addAnswer(env, cmd)
+	out := cmd.Flags().String("write", "", "write the merged snapshot to `FILE`, too, to be merged again; of one algorithm")
+	cmd.Flags().StringVar(out, "out", "", "as --write, before 0.1.0; goes in 0.2.0")
+	if err := cmd.Flags().MarkHidden("out"); err != nil {
+		panic(err) // it is there
+	}
+	cmd.RunE = func(_ *cobra.Command, files []string) error { return merge(env, files, answer.asJSON(), *out) }
 	return cmd
 }
 
@@ -169,7 +173,7 @@ func (m *merger) printSnapshot(s *snapshot.Snapshot, asJSON bool) error {
 		return err
 	}
 	if asJSON {
-		line := report.Line{Algorithm: s.Algorithm, Interface: mergedName, Window: s.Wall().Window, Packets: s.Packets, Lost: result.Lost, Report: result.Body}
+		line := report.Line{Algorithm: s.Algorithm, Identity: report.Identity{Instance: mergedName}, Window: s.Wall().Window, Packets: s.Packets, Lost: result.Lost, Report: result.Body}
 		line.Packets.Used, line.Packets.UsedSegments = result.Used, result.Segments
 		return m.env.printJSON(line)
 	}
@@ -180,7 +184,7 @@ func (m *merger) printSnapshot(s *snapshot.Snapshot, asJSON bool) error {
 	return m.env.printLines(lines...)
 }
 
-// mergedName stands where the interface of a run does.
+// mergedName stands where the instance of a run does.
 const mergedName = "merged"
 
 // write keeps the merged snapshot.
@@ -189,7 +193,7 @@ func (m *merger) write(out string) error {
 		return nil
 	}
 	if len(m.whole) != 1 {
-		return cli.UsageError("--out: snapshots of one algorithm are needed, there are %d (%s)", len(m.whole), strings.Join(slices.Sorted(maps.Keys(m.whole)), ", "))
+		return cli.UsageError("--write: snapshots of one algorithm are needed, there are %d (%s)", len(m.whole), strings.Join(slices.Sorted(maps.Keys(m.whole)), ", "))
 	}
 	for _, s := range m.whole {
 		data, err := s.Encode()

@@ -15,24 +15,34 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
+// alone reports the number of a snapshot, and cannot merge two; summed can.
+type (
+	alone  struct{ fakeConfig }
+	summed struct{ alone }
+)
+
+func (alone) Report(s *snapshot.Snapshot) (algo.Result, error) {
+	r := s.Read()
+	n := r.Words("n", 1)
+	body := report.Body{Values: []report.Value{{Name: "things", Value: n[0], Unit: report.Count}}}
+	return algo.Result{Body: body, Used: n[0], Lost: map[string]uint64{}}, r.Err()
+}
+
+func (summed) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+	if err := algo.SameHashes(a, b); err != nil {
+		return nil, err
+	}
+	s := snapshot.Together(a, b)
+	s.Words["n"] = snapshot.Sum(a.Words["n"], b.Words["n"])
+	return s, nil
+}
+
 func init() {
-	sums := func(v algo.Values, _ algo.Env, a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
-		if err := algo.SameHashes(a, b); err != nil {
-			return nil, err
-		}
-		s := snapshot.Together(a, b)
-		s.Words["n"] = snapshot.Sum(a.Words["n"], b.Words["n"])
-		return s, nil
-	}
-	says := func(_ algo.Values, _ algo.Env, s *snapshot.Snapshot) (algo.Result, error) {
-		r := s.Read()
-		n := r.Words("n", 1)
-		body := report.Body{Values: []report.Value{{Name: "things", Value: n[0], Unit: report.Count}}}
-		return algo.Result{Body: body, Used: n[0], Lost: map[string]uint64{}}, r.Err()
-	}
 	empty := func() (*ebpf.CollectionSpec, error) { return &ebpf.CollectionSpec{}, nil }
-	algo.Register(&algo.Descriptor{Name: "test-sums", Summary: "sums of the test", Layout: 1, Spec: empty, Report: says, Merge: sums, New: newFake})
-	algo.Register(&algo.Descriptor{Name: "test-alone", Summary: "cannot be merged", Layout: 1, Spec: empty, Report: says, New: newFake})
+	algo.Register(&algo.Descriptor{Name: "test-sums", Summary: "sums of the test", Layout: 1, Spec: empty,
+		Config: algo.Typed(func(algo.Values, algo.Setup) (summed, error) { return summed{}, nil })})
+	algo.Register(&algo.Descriptor{Name: "test-alone", Summary: "cannot be merged", Layout: 1, Spec: empty,
+		Config: algo.Typed(func(algo.Values, algo.Setup) (alone, error) { return alone{}, nil })})
 }
 
 // writtenSnapshot writes a snapshot with a number of an algorithm of the test.
@@ -55,12 +65,12 @@ func TestMergeSnapshots(t *testing.T) {
 	dir := t.TempDir()
 	a, b, c := writtenSnapshot(t, dir, "test-sums", 3, 1), writtenSnapshot(t, dir, "test-sums", 4, 1), writtenSnapshot(t, dir, "test-sums", 5, 1)
 	w, out := newWorld(), filepath.Join(dir, "both")
-	if code := w.run("merge", a, b, "--out", out); code != 0 {
+	if code := w.run("merge", a, b, "--write", out); code != 0 {
 		t.Fatalf("code %d: %s", code, &w.err)
 	}
 	contains(t, w.out.String(), "test-sums: 2 windows from 2023-11-14T22:13:21.000Z", "things: 7")
 	w = newWorld()
-	if code := w.run("merge", out, c, "--json"); code != 0 {
+	if code := w.run("merge", out, c, "--output", "json"); code != 0 {
 		t.Fatalf("code %d: %s", code, &w.err)
 	}
 	line := lines(t, w.out.String())[0]
@@ -82,7 +92,7 @@ func TestMergeRefusesSnapshots(t *testing.T) {
 		t.Fatal(err)
 	}
 	for says, files := range map[string][]string{"count twice": {a, a}, "--seed": {a, seeded}, "cut off": {a, cut}, "nothing is known of how": {alone, other},
-		"one algorithm": {a, alone, "--out", filepath.Join(dir, "out")}} {
+		"one algorithm": {a, alone, "--write", filepath.Join(dir, "out")}} {
 		w := newWorld()
 		if code := w.run(append([]string{"merge"}, files...)...); code == 0 || !strings.Contains(w.err.String(), says) {
 			t.Errorf("%v: code %d, %q; want %q", files, code, &w.err, says)

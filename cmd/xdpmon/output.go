@@ -44,13 +44,33 @@ func (env *environment) sink(output string, live bool) report.Sink {
 	return report.NewPlain(env.stdout, env.stderr, env.style())
 }
 
-func addOutput(cmd *cobra.Command) *enum {
+func addOutput(cmd *cobra.Command) *enum[string] {
 	return enumFlag(cmd, "output", "auto", "auto is a table on a terminal and JSON lines in a pipe", "auto", "table", "json")
 }
 
-// addJSON adds the flag of the verbs that answer a question once.
-func addJSON(cmd *cobra.Command) *bool {
-	return cmd.Flags().Bool("json", false, "one JSON object a line instead of text")
+// answer is the form in which a verb that answers once does so.
+type answer struct {
+	env    *environment
+	output *enum[string]
+	json   bool // --json, before 0.1.0; it goes in 0.2.0
+}
+
+// addAnswer adds --output to such a verb. Its default is text in a pipe, too.
+func addAnswer(env *environment, cmd *cobra.Command) *answer {
+	a := &answer{env: env, output: enumFlag(cmd, "output", "table", "text, or one JSON object a line", "table", "json")}
+	cmd.Flags().BoolVar(&a.json, "json", false, "as --output json")
+	if err := cmd.Flags().MarkHidden("json"); err != nil {
+		panic(err) // it is there
+	}
+	return a
+}
+
+// asJSON reports whether JSON was asked for, and what the old way to ask is now.
+func (a *answer) asJSON() bool {
+	if a.json {
+		fmt.Fprintln(a.env.stderr, "xdpmon: --json goes with version 0.2.0: use --output json")
+	}
+	return a.json || a.output.value == "json"
 }
 
 // printJSON writes one value as one line.

@@ -36,9 +36,9 @@ func newP4Part(env *environment, part, short string) *cobra.Command {
 		Use: part + " NAME", Short: short, Example: "  xdpmon p4 " + part + " fridge",
 		Args: cli.NeedArgs(1, 1, "the name of the algorithm"), ValidArgsFunction: completeName,
 	}
-	set := cmd.Flags().StringArray("set", nil, "parameter of the algorithm, `NAME.KEY=VALUE`; repeatable")
-	complete(cmd, "set", completeSet)
-	cmd.RunE = func(_ *cobra.Command, args []string) error { return p4(env, part, args[0], *set) }
+	var set []string
+	addSet(cmd, &set)
+	cmd.RunE = func(_ *cobra.Command, args []string) error { return p4(env, part, args[0], set) }
 	return cmd
 }
 
@@ -47,7 +47,7 @@ func p4(env *environment, part, name string, set []string) error {
 	if err != nil {
 		return err
 	}
-	if d.P4 == nil {
+	if !algo.Implements[algo.Twin](d) {
 		return cli.UsageError("p4 %s %s: it has no P4 twin", part, name)
 	}
 	text, err := p4Text(d, part, set)
@@ -84,7 +84,7 @@ func p4Text(d *algo.Descriptor, part string, set []string) (string, error) {
 }
 
 func p4Rules(d *algo.Descriptor, values algo.Values) (string, error) {
-	if d.P4Rules == nil {
+	if !algo.Implements[algo.TwinRules](d) {
 		return "", cli.UsageError("p4 rules %s: none of its entries change while a switch runs", d.Name)
 	}
 	rules, err := d.P4Rules(values)

@@ -40,7 +40,7 @@ type p4RunOptions struct {
 	window          time.Duration
 	seed            uint64
 	set             []string
-	target          *enum
+	target          *enum[string]
 	output          *measureOptions
 }
 
@@ -55,8 +55,7 @@ func newP4Run(env *environment) *cobra.Command {
 	f.StringVar(&o.dump, "dump", "", "write the last window's registers to `FILE`, as --registers reads them")
 	f.DurationVar(&o.window, "window", 0, "length of a window; 0: one window until the end")
 	f.Uint64Var(&o.seed, "seed", 1, "seed of the coins, those of replay")
-	f.StringArrayVar(&o.set, "set", nil, "parameter of the algorithm, `NAME.KEY=VALUE`; repeatable: the twin with the parameters and tables that p4 params and p4 tables write for it")
-	complete(cmd, "set", completeSet)
+	addSet(cmd, &o.set)
 	o.target = enumFlag(cmd, "target", "tofino1", "chip that the program is read for: tofino1 or tofino2", "tofino1", "tofino2")
 	o.output = addMeasure(cmd)
 	cmd.RunE = func(_ *cobra.Command, args []string) error { return p4Run(env, o, args[0], args[1:]) }
@@ -69,10 +68,10 @@ func newP4Plan(env *environment) *cobra.Command {
 		Args: cli.NeedArgs(1, 1, "the name of the algorithm"), ValidArgsFunction: completeName,
 	}
 	target := enumFlag(cmd, "target", "tofino1", "chip that the program is read for: tofino1 or tofino2", "tofino1", "tofino2")
-	set := cmd.Flags().StringArray("set", nil, "parameter of the algorithm, `NAME.KEY=VALUE`; repeatable")
-	complete(cmd, "set", completeSet)
+	var set []string
+	addSet(cmd, &set)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		t, sw, _, err := p4Twin(args[0], target.value, *set)
+		t, sw, _, err := p4Twin(args[0], target.value, set)
 		if err != nil {
 			return err
 		}
@@ -151,7 +150,7 @@ func p4Run(env *environment, o *p4RunOptions, name string, files []string) error
 	}
 	defer e.Close()
 	d, _ := algo.Lookup(t.Algorithm)
-	s := &selection{window: o.window, seed: o.seed, hash: &enum{value: "crc"}}
+	s := &selection{window: o.window, seed: o.seed, hash: &enum[algo.Hash]{value: algo.HashCRC}}
 	about := s.describe(env, "p4 run", []session.Selected{{Descriptor: d, Values: v}})
 	about.Files, about.Clock = slices.Concat(files, nonEmpty(o.registers)), report.Clock{Name: "capture"}
 	m, err := newMeasurement(env, o.output, about, false)

@@ -20,21 +20,21 @@ What breaks a rule is named with its source line, and the exit code is 1. Nothin
 
 const pisaExample = `  xdpmon pisa
   xdpmon pisa fridge
-  xdpmon pisa fridge --set fridge.fridges=65536@1 --json`
+  xdpmon pisa fridge --set fridge.fridges=65536@1 --output json`
 
 func newPisa(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "pisa [NAME]", Short: "Prove the memory rules and print the resource report", Long: pisaLong, Example: pisaExample,
 		Args: cli.NeedArgs(0, 1, "the name of an algorithm"), ValidArgsFunction: completeName,
 	}
-	set := cmd.Flags().StringArray("set", nil, "parameter of the algorithm, `NAME.KEY=VALUE`; repeatable")
-	complete(cmd, "set", completeSet)
-	asJSON := addJSON(cmd)
+	var set []string
+	addSet(cmd, &set)
+	answer := addAnswer(env, cmd)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			args = algo.Names()
 		}
-		return pisaAll(env, args, *set, *asJSON)
+		return pisaAll(env, args, set, answer.asJSON())
 	}
 	return cmd
 }

@@ -16,7 +16,7 @@ const planLong = `Turns a load and a memory budget into the parameters of an alg
 The answer ends with the command line to use.`
 
 const planExample = `  xdpmon plan fridge --rate 1M/s --max-delay 4s --memory 1MiB
-  xdpmon plan fridge --rate 200k/s --max-delay 500ms --memory 64KiB --set fridge.match=dns --json
+  xdpmon plan fridge --rate 200k/s --max-delay 500ms --memory 64KiB --set fridge.match=dns --output json
   xdpmon plan beaucoup -f queries.yaml --rate 500k/s
   xdpmon plan carpe --hosts 1000 --threshold 1000000 --rate 200k/s`
 
@@ -28,7 +28,7 @@ type planOptions struct {
 	file         string
 	hosts        string
 	threshold    string
-	json         *bool
+	answer       *answer
 	told         func(flag string) bool
 }
 
@@ -40,17 +40,16 @@ func newPlan(env *environment) *cobra.Command {
 	}
 	o := &planOptions{}
 	f := cmd.Flags()
-	f.StringVar(&o.rate, "rate", "100k/s", "what the algorithm has to keep up with (requests, packets; see algos NAME), like 1M/s")
+	f.StringVar(&o.rate, "rate", "100k/s", "what the algorithm has to keep up with (requests, packets; see algos NAME), a `RATE` like 1M/s")
 	f.DurationVar(&o.maxDelay, "max-delay", 4*time.Second, "longest delay that must be measured (conquest: 8ms unless told)")
-	f.StringVar(&o.memory, "memory", "1MiB", "register memory to stay within, like 64KiB (lean: of a statistic, 40000 unless told)")
-	f.StringArrayVar(&o.set, "set", nil, "parameter that is fixed already, `NAME.KEY=VALUE`; repeatable")
+	f.StringVar(&o.memory, "memory", "1MiB", "register memory `SIZE` to stay within, like 64KiB (lean: of a statistic, 40000 unless told)")
+	addSet(cmd, &o.set)
 	f.StringArrayVar(&o.extra, "extra", nil, "further quantity that this algorithm plans with, `KEY=VALUE`; repeatable (see algos NAME)")
 	f.StringVar(&o.hosts, "hosts", "", "hosts that report together (carpe), `N`")
 	f.StringVar(&o.threshold, "threshold", "", "what makes a flow heavy in the whole network (carpe), `N` packets or bytes")
 	addQueries(cmd, &o.queries)
-	f.StringVarP(&o.file, "file", "f", "", "file of queries (beaucoup)")
-	complete(cmd, "set", completeSet)
-	o.json = addJSON(cmd)
+	f.StringVarP(&o.file, "file", "f", "", "`FILE` of queries (beaucoup)")
+	o.answer = addAnswer(env, cmd)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		o.told = f.Changed
 		return plan(env, args[0], o)
@@ -63,18 +62,18 @@ func plan(env *environment, name string, o *planOptions) error {
 	if err != nil {
 		return err
 	}
-	if d.Plan == nil {
+	if !algo.Implements[algo.Planner](d) {
 		return cli.UsageError("plan %s: there is nothing to plan for it; those with a plan are %s", name, orNone(planned()))
 	}
-	args, err := o.args(d)
+	values, args, err := o.args(d)
 	if err != nil {
 		return err
 	}
-	body, err := d.Plan(args)
+	body, err := d.Plan(values, args)
 	if err != nil {
 		return cli.AsUsage(err)
 	}
-	if *o.json {
+	if o.answer.asJSON() {
 		return env.printJSON(struct {
 			Algorithm string       `json:"algorithm"`
 			Plan      *report.Body `json:"plan"`
@@ -86,21 +85,21 @@ func plan(env *environment, name string, o *planOptions) error {
 func planned() []string {
 	var names []string
 	for _, d := range algo.All() {
-		if d.Plan != nil {
+		if algo.Implements[algo.Planner](d) {
 			names = append(names, d.Name)
 		}
 	}
 	return names
 }
 
-func (o *planOptions) args(d *algo.Descriptor) (algo.PlanArgs, error) {
+func (o *planOptions) args(d *algo.Descriptor) (v algo.Values, args algo.PlanArgs, err error) {
 	rate, err := parseRate(o.rate)
 	if err != nil {
-		return algo.PlanArgs{}, cli.UsageError("--rate: %w", err)
+		return v, args, cli.UsageError("--rate: %w", err)
 	}
 	memory, err := algo.ParseSize(o.memory)
 	if err != nil || memory == 0 {
-		return algo.PlanArgs{}, cli.UsageError("--memory: %q is not a size like 64KiB or 1MiB", o.memory)
+		return v, args, cli.UsageError("--memory: %q is not a size like 64KiB or 1MiB", o.memory)
 	}
 	from := d.PlanDefaults()
 	if !o.told("memory") {
@@ -110,29 +109,28 @@ func (o *planOptions) args(d *algo.Descriptor) (algo.PlanArgs, error) {
 		o.maxDelay = time.Duration(from.MaxDelayNS)
 	}
 	if o.maxDelay <= 0 {
-		return algo.PlanArgs{}, cli.UsageError("--max-delay %v: give a positive time like 500ms or 4s", o.maxDelay)
+		return v, args, cli.UsageError("--max-delay %v: give a positive time like 500ms or 4s", o.maxDelay)
 	}
 	if err := o.useQueries(d.Name); err != nil {
-		return algo.PlanArgs{}, err
+		return v, args, err
 	}
 	set, err := parseSet(o.set, []string{d.Name})
 	if err != nil {
-		return algo.PlanArgs{}, err
+		return v, args, err
 	}
-	values, err := valuesOf(d, set[d.Name])
-	if err != nil {
-		return algo.PlanArgs{}, err
+	if v, err = valuesOf(d, set[d.Name]); err != nil {
+		return v, args, err
 	}
 	extra, err := parseExtra(o.extra)
 	if err != nil {
-		return algo.PlanArgs{}, err
+		return v, args, err
 	}
 	for key, text := range map[string]string{"hosts": o.hosts, "threshold": o.threshold} {
 		if text != "" {
 			extra[key] = text
 		}
 	}
-	return algo.PlanArgs{RatePerSecond: rate, MaxDelayNS: int64(o.maxDelay), MemoryBytes: memory, Values: values, Extra: extra}, err
+	return v, algo.PlanArgs{RatePerSecond: rate, MaxDelayNS: int64(o.maxDelay), MemoryBytes: memory, Extra: extra}, err
 }
 
 func parseExtra(list []string) (map[string]string, error) {

@@ -18,7 +18,7 @@ func TestPlanQueries(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newWorld()
-	if code := w.run("plan", "beaucoup", "-f", file, "--rate", "500k/s", "--json"); code != cli.ExitDone {
+	if code := w.run("plan", "beaucoup", "-f", file, "--rate", "500k/s", "--output", "json"); code != cli.ExitDone {
 		t.Fatalf("exit code %d: %s", code, w.err.String())
 	}
 	plan := lines(t, w.out.String())[0]["plan"].(map[string]any)

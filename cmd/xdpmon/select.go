@@ -3,12 +3,10 @@ package main
 import (
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/cilium/ebpf"
 	"github.com/spf13/cobra"
 
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
@@ -22,7 +20,7 @@ type selection struct {
 	algorithms []string
 	set        []string
 	queries    []string
-	hash       *enum
+	hash       *enum[algo.Hash]
 	decap      bool
 	seed       uint64
 	window     time.Duration
@@ -46,14 +44,19 @@ func addSelection(cmd *cobra.Command, window time.Duration) *selection {
 func addShared(cmd *cobra.Command, window time.Duration) *selection {
 	s := &selection{}
 	f := cmd.Flags()
-	f.StringArrayVar(&s.set, "set", nil, "parameter of an algorithm, `NAME.KEY=VALUE`; repeatable (xdpmon algos NAME lists them)")
+	addSet(cmd, &s.set)
 	f.DurationVar(&s.window, "window", window, "length of a window, 100ms to 24h"+orWhole(window))
 	f.Uint64Var(&s.seed, "seed", 0, "seed of the hashes; hosts whose results are merged share it (default: random live, 1 in a replay)")
 	f.BoolVar(&s.decap, "decap", false, "look into VXLAN, GENEVE, GRE, IPIP and 6in4, one level")
 	addQueries(cmd, s)
-	s.hash = enumFlag(cmd, "hash", "fast", "hash functions: fast, or crc as the P4 twin on a switch has them", "fast", "crc")
-	complete(cmd, "set", completeSet)
+	s.hash = enumFlag(cmd, "hash", algo.HashFast, "hash functions: fast, or crc as the P4 twin on a switch has them", algo.Hashes...)
 	return s
+}
+
+// addSet adds --set, which means the same in all verbs.
+func addSet(cmd *cobra.Command, into *[]string) {
+	cmd.Flags().StringArrayVar(into, "set", nil, "parameter of an algorithm, `NAME.KEY=VALUE`; repeatable (xdpmon algos NAME lists them)")
+	complete(cmd, "set", completeSet)
 }
 
 // orWhole ends the help of --window where one window until the end is possible: where it is the default.
@@ -100,23 +103,14 @@ func (s *selection) resolveOne(name string, set map[string]string, replay bool) 
 	if err != nil {
 		return session.Selected{}, err
 	}
-	if _, err := d.New(v, s.env(replay)); err != nil {
+	one, err := d.Configure(v, algo.Setup{Replay: replay, Hash: s.hash.value, WindowNS: int64(s.window)})
+	if err == nil {
+		_, err = one.New(algo.Env{Seed: s.seed, Interfaces: s.interfaces}) // what only this host can judge
+	}
+	if err != nil {
 		return session.Selected{}, cli.AsUsage(err)
 	}
-	return session.Selected{Descriptor: d, Values: v}, nil
-}
-
-// env is what an algorithm may know before anything is loaded.
-func (s *selection) env(replay bool) algo.Env {
-	return algo.Env{Replay: replay, CPUs: possibleCPUs(), Seed: s.seed, CRC: s.hash.value == "crc", WindowNS: int64(s.window), Interfaces: s.interfaces}
-}
-
-func possibleCPUs() int {
-	n, err := ebpf.PossibleCPU()
-	if err != nil {
-		return runtime.NumCPU()
-	}
-	return n
+	return one, nil
 }
 
 // lookup is algo.Lookup with a suggestion.
@@ -183,12 +177,12 @@ func parseSet(set, selected []string) (map[string]map[string]string, error) {
 
 // config is the part of a session that all runs share.
 func (s *selection) config(selected []session.Selected) session.Config {
-	return session.Config{Algorithms: selected, Window: s.window, Seed: s.seed, CRC: s.hash.value == "crc", Decap: s.decap}
+	return session.Config{Algorithms: selected, Window: s.window, Seed: s.seed, Hash: s.hash.value, Decap: s.decap}
 }
 
 // describe is the part of a run's description that all runs share.
 func (s *selection) describe(env *environment, command string, selected []session.Selected) report.Run {
-	r := report.Run{Version: version(), Command: command, Kernel: env.kernel, WindowNS: int64(s.window), Seed: s.seed, Hash: s.hash.value}
+	r := report.Run{Version: version(), Command: command, Kernel: env.kernel, WindowNS: int64(s.window), Seed: s.seed, Hash: s.hash.String()}
 	for _, a := range selected {
 		r.Algorithms = append(r.Algorithms, report.RunAlgorithm{Name: a.Descriptor.Name, Params: a.Values.Map()})
 	}

@@ -24,7 +24,7 @@ type snapshotOptions struct {
 func addSnapshots(cmd *cobra.Command) *snapshotOptions {
 	o := &snapshotOptions{}
 	cmd.Flags().StringVar(&o.dir, "snapshots", "", "write what every window was made of into `DIR`, a file a window and algorithm, for xdpmon merge")
-	cmd.Flags().StringVar(&o.limit, "snapshots-limit", "1GiB", "room for them; the oldest files go first")
+	cmd.Flags().StringVar(&o.limit, "snapshots-limit", "1GiB", "room for them, a `SIZE`; the oldest files go first")
 	return o
 }
 

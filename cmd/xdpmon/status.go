@@ -13,16 +13,16 @@ share their registers.`
 
 func newStatus(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "status", Short: "List what is attached", Long: statusLong, Example: "  sudo xdpmon status\n  sudo xdpmon status --json | jq .interface",
+		Use: "status", Short: "List what is attached", Long: statusLong, Example: "  sudo xdpmon status\n  sudo xdpmon status --output json | jq .interface",
 		Args: cli.NeedArgs(0, 0, "status takes none"),
 	}
-	asJSON := addJSON(cmd)
+	answer := addAnswer(env, cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
 		list, err := env.engine.status()
 		if err != nil {
 			return err
 		}
-		if *asJSON {
+		if answer.asJSON() {
 			return printEach(env, list)
 		}
 		return env.printLines(host.Status(list)...)

@@ -138,7 +138,7 @@ func TestAttachPassesFlagsOn(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, w.err.String())
 	}
 	if fmt.Sprint(got.Interfaces) != "[eth0 eth1]" || got.Hook != "tc" || got.Mode != "auto" || got.Direction != "both" || got.Pin != "edge" ||
-		got.Duration.Hours() != 1 || got.Window.Seconds() != 2 || got.Seed != 42 || !got.CRC || !got.Decap || got.Truth {
+		got.Duration.Hours() != 1 || got.Window.Seconds() != 2 || got.Seed != 42 || got.Hash != algo.HashCRC || !got.Decap || got.Truth {
 		t.Errorf("config %+v", got)
 	}
 	if len(got.Algorithms) != 2 || got.Algorithms[0].Values.Text("match") != "dns" || got.Algorithms[0].Values.Int("entries") != 4096 {
@@ -150,7 +150,7 @@ func TestAttachDirectionDefault(t *testing.T) {
 	for line, want := range map[string]string{"eth0": "both", "eth0 eth1": "ingress", "eth0 eth1 --each": "both", "eth0 --direction ingress": "ingress", "eth0 eth1 --direction both": "both"} {
 		w := newWorld()
 		var got string
-		w.engine.live = func(_ context.Context, cfg session.LiveConfig) error { got = cfg.Direction; return nil }
+		w.engine.live = func(_ context.Context, cfg session.LiveConfig) error { got = string(cfg.Direction); return nil }
 		w.run(append([]string{"attach", "--algo", "test-delay"}, strings.Fields(line)...)...)
 		if got != want {
 			t.Errorf("attach %s: direction %q, want %q", line, got, want)
@@ -402,7 +402,7 @@ func TestListenServesMetricsWhileMeasuring(t *testing.T) {
 		}
 		defer answer.Body.Close()
 		body, _ := io.ReadAll(answer.Body)
-		return strings.Contains(string(body), `xdpmon_test_delay_matched_total{algorithm="test-delay",interface="eth0"} 300`)
+		return strings.Contains(string(body), `xdpmon_test_delay_matched_total{algorithm="test-delay",instance_name="eth0"} 300`)
 	})
 	w.signal <- os.Interrupt
 	if code := <-ended; code != cli.ExitDone {
@@ -484,7 +484,7 @@ func TestStatus(t *testing.T) {
 
 	w = newWorld()
 	w.engine.status = func() ([]status.Attachment, error) { return []status.Attachment{info}, nil }
-	w.run("status", "--json")
+	w.run("status", "--output", "json")
 	if got := lines(t, w.out.String()); got[0]["interface"] != "eth0" || got[0]["window_packets"] != 1234567.0 {
 		t.Errorf("got %v", got)
 	}
@@ -527,7 +527,7 @@ func TestAlgos(t *testing.T) {
 	contains(t, w.out.String(), "test-delay: delays of the test", "First paragraph.\n\nSecond paragraph.", "--set test-delay.KEY=VALUE",
 		"entries=4096", "entries of the table; integer, 16 to 65536", "what is matched; choice: tcp, dns", "share=1/4")
 	w = newWorld()
-	w.run("algos", "test-delay", "--json")
+	w.run("algos", "test-delay", "--output", "json")
 	if got := lines(t, w.out.String())[0]; got["name"] != "test-delay" || got["plan"] != true || len(got["params"].([]any)) != 3 {
 		t.Errorf("got %v", got)
 	}
@@ -540,7 +540,7 @@ func TestPlan(t *testing.T) {
 	}
 	contains(t, w.out.String(), "entries: 65,536", "rate: 1.00 M/s", "max delay: 4.00 s")
 	w = newWorld()
-	w.run("plan", "test-delay", "--memory", "64KiB", "--json")
+	w.run("plan", "test-delay", "--memory", "64KiB", "--output", "json")
 	if got := lines(t, w.out.String())[0]; got["algorithm"] != "test-delay" || got["plan"].(map[string]any)["entries"] != 4096.0 {
 		t.Errorf("got %v", got)
 	}
@@ -585,7 +585,7 @@ func TestPisaReportsAllAndFails(t *testing.T) {
 		}
 		return fakeProof("3 stages"), nil
 	}
-	if code := w.run("pisa", "--json"); code != cli.ExitFailed {
+	if code := w.run("pisa", "--output", "json"); code != cli.ExitFailed {
 		t.Errorf("exit code %d", code)
 	}
 	if got := lines(t, w.out.String()); len(got) != len(algo.Names()) || got[0]["report"].(map[string]any)["text"] != "two accesses to table" {
@@ -640,7 +640,7 @@ func TestHelp(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	w := newWorld()
-	w.run("version", "--json")
+	w.run("version", "--output=json")
 	if got := lines(t, w.out.String())[0]; got["kernel"] != "6.18.0-test" || got["version"] == "" {
 		t.Errorf("got %v", got)
 	}

@@ -19,11 +19,11 @@ func version() string { return cli.Version(release, revision) }
 func newVersion(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "version", Short: "Print version, compiler and kernel", Args: cli.NeedArgs(0, 0, "version takes none"),
-		Example: "  xdpmon version\n  xdpmon version --json",
+		Example: "  xdpmon version\n  xdpmon version --output json",
 	}
-	asJSON := addJSON(cmd)
+	answer := addAnswer(env, cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
-		if *asJSON {
+		if answer.asJSON() {
 			return env.printJSON(struct {
 				Version string `json:"version"`
 				Go      string `json:"go"`

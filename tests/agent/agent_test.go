@@ -237,7 +237,7 @@ func TestSnapshotsAreKept(t *testing.T) {
 	end()
 	r.stop()
 	files := kept() // nobody runs any more: from the store itself
-	out, err := exec.Command(binary, append([]string{"merge", "--json"}, files...)...).Output()
+	out, err := exec.Command(binary, append([]string{"merge", "--output", "json"}, files...)...).Output()
 	if err != nil {
 		t.Fatalf("merge %d snapshots: %v", len(files), err)
 	}

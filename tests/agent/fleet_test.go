@@ -301,11 +301,11 @@ func truth(t *testing.T, name string, set map[string]string, sent []sending) map
 	if err != nil {
 		t.Fatal(err)
 	}
-	i, err := d.New(v, algo.Env{CPUs: 1, Seed: 77})
+	i, err := d.New(v, algo.Env{Seed: 77})
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := i.(algo.Truthful).Oracle()
+	o := i.(algo.OracleProvider).Oracle()
 	for n := range sent {
 		o.Packet(&sent[n].p)
 	}

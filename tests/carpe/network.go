@@ -44,7 +44,7 @@ func New(hosts int, set map[string]string, window time.Duration, seed uint64) (*
 		return nil, err
 	}
 	n := &Network{window: int64(window)}
-	if n.Coordinator, err = d.Coordinate(v, algo.Env{WindowNS: n.window}); err != nil {
+	if n.Coordinator, err = d.Coordinate(v, algo.Env{Setup: algo.Setup{WindowNS: n.window}}); err != nil {
 		return nil, err
 	}
 	for i := range hosts {
@@ -92,7 +92,7 @@ func (n *Network) Talk(now int64) error {
 		if err := h.instance.(algo.Controller).Tick(now); err != nil {
 			return err
 		}
-		said, err := h.instance.(algo.Spoken).Speak(now)
+		said, err := h.instance.(algo.Messenger).Speak(now)
 		if err != nil {
 			return err
 		}
@@ -109,7 +109,7 @@ func (n *Network) Talk(now int64) error {
 			if h.name != told.Host {
 				continue
 			}
-			if err := h.instance.(algo.Spoken).Hear(told.Data); err != nil {
+			if err := h.instance.(algo.Messenger).Hear(told.Data); err != nil {
 				return err
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/xdpmon/xdpmon/tests/snapshottest"
+	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
@@ -88,10 +89,10 @@ func TestWhatIsLateAndWhatIsSentAgain(t *testing.T) {
 				packets = append(packets, flowOf(src, uint16(5000+n), 1<<20+c.initial, shifted(c.segments, int64(137*n+61*k)))...)
 			}
 		}
-		cfg := session.Config{CRC: set["hash"] == "crc", Seed: 7}
+		cfg := session.Config{Hash: algo.Hash(set["hash"]), Seed: 7}
 		delete(set, "hash")
 		l := ordered(t, newScript(packets), cfg, set)
-		name := fmt.Sprint(set, cfg.CRC)
+		name := fmt.Sprint(set, cfg.Hash)
 		for _, b := range []string{"ooo", "retrans"} {
 			if s := set["stat"]; s != "" && s != b {
 				continue

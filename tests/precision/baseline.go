@@ -43,14 +43,14 @@ func configured(name string, set map[string]string) (o loader.Object, instance a
 	if err != nil {
 		return o, nil, err
 	}
-	if instance, err = d.New(values, algo.Env{Replay: true, CPUs: maps.PossibleCPUs()}); err != nil {
+	if instance, err = d.New(values, algo.Env{Setup: algo.Setup{Replay: true}}); err != nil {
 		return o, nil, err
 	}
 	spec, err := d.Spec()
 	if err == nil {
 		err = instance.Configure(spec)
 	}
-	return loader.Object{Name: d.Name, Spec: spec, RecircShare: instance.(algo.Recirculating).RecirculationShare()}, instance, err
+	return loader.Object{Name: d.Name, Spec: spec, RecircShare: instance.(algo.Recirculator).RecirculationShare()}, instance, err
 }
 
 // Precision makes a contender of the algorithm's own configuration.
@@ -64,7 +64,7 @@ func Precision(set map[string]string) (*Contender, error) {
 		return nil, err
 	}
 	ways := instance.(interface{ Ways() *heavy.Ways }).Ways()
-	return &Contender{Name: "precision", Scale: 1, Rules: true, Delay: instance.(algo.Delayed).RecirculationDelay(),
+	return &Contender{Name: "precision", Scale: 1, Rules: true, Delay: instance.(algo.RecirculationDelayer).RecirculationDelay(),
 		Object: object,
 		Read: func(set *maps.Set, bank int) (map[heavy.Key]float64, error) {
 			if err := ways.Bind(set); err != nil {

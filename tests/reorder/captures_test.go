@@ -96,7 +96,7 @@ func TestCapturesPacketForPacket(t *testing.T) {
 func byDefinition(t *testing.T, s *script, set map[string]string) (lines []report.Line) {
 	t.Helper()
 	testutil.NeedRoot(t)
-	cfg := session.Config{CRC: true, Truth: true, Emit: func(l report.Line) error { lines = append(lines, l); return nil }}
+	cfg := session.Config{Hash: algo.HashCRC, Truth: true, Emit: func(l report.Line) error { lines = append(lines, l); return nil }}
 	d, err := algo.Lookup(reorder.Name)
 	if err != nil {
 		t.Fatal(err)

@@ -27,7 +27,12 @@ import (
 )
 
 // hooks are where a program can see a packet.
-var hooks = []struct{ name, hook, mode, direction string }{
+var hooks = []struct {
+	name      string
+	hook      attach.Hook
+	mode      attach.Mode
+	direction attach.Direction
+}{
 	{"XDP, native", "xdp", "native", "ingress"}, {"XDP, generic", "xdp", "generic", "ingress"},
 	{"TC, where packets arrive", "tc", "native", "ingress"}, {"TC, where packets leave", "tc", "native", "egress"},
 }

@@ -110,7 +110,7 @@ func TestEach(t *testing.T) {
 	}
 	used := map[string]uint64{}
 	for _, line := range l.lines {
-		used[line.Interface] += line.Packets.Used
+		used[line.Interface()] += line.Packets.Used
 	}
 	if len(attached) != 2 || used["lo"] != 2 || used[network.A.Interface] != 1 || len(used) != 2 {
 		t.Errorf("%d attached, counted %v", len(attached), used)

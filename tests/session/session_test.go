@@ -14,6 +14,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/xdpmon/xdpmon/demo/netns"
+	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/tests/netnstest"
 	"github.com/xdpmon/xdpmon/tests/testutil"
@@ -55,7 +56,12 @@ func (c *counting) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	return s, err
 }
 
-func counted(_ algo.Values, _ algo.Env, s *snapshot.Snapshot) (algo.Result, error) {
+// counts makes instances that count; those of a broken one fail.
+type counts struct{ broken bool }
+
+func (c counts) New(algo.Env) (algo.Instance, error) { return &counting{broken: c.broken}, nil }
+
+func (counts) Report(s *snapshot.Snapshot) (algo.Result, error) {
 	n := s.Words["counted"]
 	return algo.Result{Used: n[0], Lost: map[string]uint64{"others": n[1] - n[0]}}, nil
 }
@@ -64,9 +70,9 @@ var descriptors = map[string]*algo.Descriptor{}
 
 func init() {
 	for _, name := range []string{"stays", "left", "right", "broken"} {
-		descriptors[name] = &algo.Descriptor{Name: name, Spec: witness.LoadWitness, Report: counted,
+		descriptors[name] = &algo.Descriptor{Name: name, Spec: witness.LoadWitness,
 			Params: []algo.Param{{Key: "n", Type: algo.Int, Default: "0"}},
-			New:    func(algo.Values, algo.Env) (algo.Instance, error) { return &counting{broken: name == "broken"}, nil }}
+			Config: algo.Typed(func(algo.Values, algo.Setup) (counts, error) { return counts{name == "broken"}, nil })}
 	}
 }
 
@@ -112,7 +118,7 @@ func open(t *testing.T, host *netns.Host, l *ledger, names ...string) *session.S
 	return openOn(t, host, host.Interface, "egress", l, names...)
 }
 
-func openOn(t *testing.T, host *netns.Host, iface, direction string, l *ledger, names ...string) *session.Session {
+func openOn(t *testing.T, host *netns.Host, iface string, direction attach.Direction, l *ledger, names ...string) *session.Session {
 	t.Helper()
 	cfg := session.LiveConfig{Config: session.Config{Algorithms: selected(t, 0, names...), Window: 100 * time.Millisecond, Emit: l.emit,
 		Notice: func(format string, args ...any) { t.Logf(format, args...) }},
@@ -150,7 +156,7 @@ func TestSoakApply(t *testing.T) {
 
 func applyUnderTraffic(t *testing.T, host *netns.Host, flood netnstest.Flood, changes int) {
 	l := newLedger()
-	s := openOn(t, host, flood.Interface, flood.Direction, l, "stays", "left")
+	s := openOn(t, host, flood.Interface, attach.Direction(flood.Direction), l, "stays", "left")
 	var stop atomic.Bool
 	sender, began := make(chan uint64), time.Now()
 	go func() { sender <- flood.Send(&stop) }()

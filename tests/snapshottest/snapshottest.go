@@ -19,7 +19,7 @@ import (
 // New makes a snapshot's head of an algorithm with these parameters and seed 1.
 func New(t *testing.T, name string, set map[string]string) (*snapshot.Snapshot, algo.Values) {
 	t.Helper()
-	return Seeded(t, name, set, algo.Env{Seed: 1, WindowNS: 1e9})
+	return Seeded(t, name, set, algo.Env{Setup: algo.Setup{WindowNS: 1e9}, Seed: 1})
 }
 
 // Seeded is New elsewhere.
@@ -29,11 +29,11 @@ func Seeded(t *testing.T, name string, set map[string]string, env algo.Env) (*sn
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := algo.NewValues(d.Name, d.Params, set)
+	of, err := d.Select(set, env.Setup)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return snapshot.New(d.Head(v, env), report.Window{Start: 1e9, End: 2e9}), v
+	return snapshot.New(of.Head(env.Seed), report.Window{Start: 1e9, End: 2e9}), of.Values
 }
 
 // Report of a snapshot that must have one.

@@ -1,14 +1,18 @@
 package sweep
 
 import (
+	"reflect"
 	"testing"
 
+	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
-// environments are those of a live run, a replay, a replay with the switch's hashes, and the switch.
-var environments = []algo.Env{{CPUs: 1, WindowNS: 1e9}, {CPUs: 2, Replay: true}, {CPUs: 1, Replay: true, CRC: true, WindowNS: 1e9}, algo.Switch()}
+// setups are those of a live run, a replay, a replay with the switch's hashes, and the switch.
+var setups = []algo.Setup{{WindowNS: 1e9}, {Replay: true}, {Replay: true, Hash: algo.HashCRC, WindowNS: 1e9}, algo.Switch()}
 
 // choices are sets of parameters: the defaults, and each value of an enumeration, each switch and each bound by itself.
 func choices(d *algo.Descriptor) []map[string]string {
@@ -33,44 +37,73 @@ func choices(d *algo.Descriptor) []map[string]string {
 func TestTypedAccess(t *testing.T) {
 	for _, d := range algo.All() {
 		t.Run(d.Name, func(t *testing.T) {
+			spec, err := d.Spec()
+			if err != nil {
+				t.Fatal(err)
+			}
+			outline := loader.Outline(spec)
 			for _, set := range choices(d) {
 				v, err := algo.NewValues(d.Name, d.Params, set)
 				if err != nil {
 					t.Fatal(err)
 				}
-				access(t, d, v, set)
+				access(t, d, outline, v, set)
 			}
 		})
 	}
 }
 
-func access(t *testing.T, d *algo.Descriptor, v algo.Values, set map[string]string) {
+func access(t *testing.T, d *algo.Descriptor, spec *ebpf.CollectionSpec, v algo.Values, set map[string]string) {
 	t.Helper()
 	defer func() {
 		if p := recover(); p != nil {
 			t.Errorf("%s with %v: %v", d.Name, set, p)
 		}
 	}()
-	for n, env := range environments {
-		_, err := d.New(v, env)
-		if err != nil && set == nil && n == 0 {
-			t.Errorf("%s refuses its defaults: %v", d.Name, err)
+	for n, setup := range setups {
+		of, err := d.Configure(v, setup)
+		if err != nil {
+			if set == nil && n == 0 {
+				t.Errorf("%s refuses its defaults: %v", d.Name, err)
+			}
+			continue
 		}
-		s := &snapshot.Snapshot{Head: d.Head(v, env)}
-		if _, err := d.Report(v, env, s); err == nil {
-			t.Errorf("%s with %v reports a snapshot without words", d.Name, set)
+		if again, err := d.Configure(v, setup); err != nil || !reflect.DeepEqual(of.Config, again.Config) {
+			t.Errorf("%s with %v: read again, the configuration is another: an agent would begin anew at every reload (%v)", d.Name, set, err)
 		}
-		if d.Coordinate != nil {
-			_, _ = d.Coordinate(v, env)
+		use(t, of, setup)
+		i, err := of.New(algo.Env{})
+		if err != nil { // a value that only this host can judge
+			if set == nil && n == 0 {
+				t.Errorf("%s refuses its defaults: %v", d.Name, err)
+			}
+			continue
 		}
-		if d.Losses != nil {
-			_, _ = d.Losses(v, env, s)
+		if err := i.Configure(spec.Copy()); err != nil { // a constant of another object, or of another width
+			t.Errorf("%s with %v: %v", d.Name, set, err)
 		}
 	}
-	if d.P4 != nil {
-		_, _ = d.P4(v)
+	_, _ = d.Plan(v, d.PlanDefaults())
+	_, _ = d.P4(v)
+	_, _ = d.P4Rules(v)
+}
+
+// use asks a configuration for all that needs no kernel.
+func use(t *testing.T, of algo.Selected, setup algo.Setup) {
+	t.Helper()
+	s := &snapshot.Snapshot{Head: of.Head(1)}
+	if _, err := of.Config.Report(s); err == nil {
+		t.Errorf("%s with %v reports a snapshot without words", of.Descriptor.Name, of.Values.Map())
 	}
-	if d.P4Rules != nil {
-		_, _ = d.P4Rules(v)
+	if c, ok := of.Config.(algo.CoordinatorProvider); ok {
+		_, _ = c.Coordinate(algo.Env{Setup: setup})
+	}
+	if c, ok := of.Config.(algo.LossReporter); ok {
+		_, _ = c.Losses(s)
+	}
+	if c, ok := of.Config.(algo.Merger); ok {
+		if _, err := c.Merge(s, s); err == nil {
+			t.Errorf("%s merges snapshots without words", of.Descriptor.Name)
+		}
 	}
 }

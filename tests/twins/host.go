@@ -44,7 +44,7 @@ func openHost(t *twin.Twin, form twin.Form, coins uint64) (_ *host, err error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg := session.Config{Algorithms: []session.Selected{{Descriptor: d, Values: v}}, Seed: hashSeed, CRC: true}
+	cfg := session.Config{Algorithms: []session.Selected{{Descriptor: d, Values: v}}, Seed: hashSeed, Hash: algo.HashCRC}
 	objects, instances, err := session.Objects(cfg, true)
 	if err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func hear(t *twin.Twin, v algo.Values, instance algo.Instance) (write func(sw *r
 		return nil, err
 	}
 	for _, m := range messages {
-		if err := instance.(algo.Spoken).Hear(m); err != nil {
+		if err := instance.(algo.Messenger).Hear(m); err != nil {
 			return nil, err
 		}
 	}

@@ -108,7 +108,7 @@ func (p *pair) operator(sw *run.Switch) dump.Operator {
 	o.Rules = func(command string) ([]byte, error) {
 		name, ok := strings.CutPrefix(command, "xdpmon p4 rules ")
 		d, err := algo.Lookup(name)
-		if !ok || err != nil || d.P4Rules == nil {
+		if !ok || err != nil || !algo.Implements[algo.TwinRules](d) {
 			return nil, fmt.Errorf("%s: there is no such command: %w", command, err)
 		}
 		return d.P4Rules(p.values)

@@ -461,11 +461,8 @@ func (a *Agent) publish(l report.Line) {
 
 // describe says what an instance measures, for whoever reads windows.
 func (a *Agent) describe(name string, r config.Instance) {
-	run := report.Run{Version: a.opts.Version, Command: "agent", Kernel: a.opts.Kernel, Hook: r.Hook, Mode: r.Mode, Direction: r.Direction, Instance: name,
-		Interfaces: r.Interfaces, WindowNS: int64(r.Window), Seed: r.Seed, Hash: "fast", Clock: report.HostClock()}
-	if r.CRC {
-		run.Hash = "crc"
-	}
+	run := report.Run{Version: a.opts.Version, Command: "agent", Kernel: a.opts.Kernel, Hook: string(r.Hook), Mode: string(r.Mode), Direction: string(r.Direction), Instance: name,
+		Interfaces: r.Interfaces, WindowNS: int64(r.Window), Seed: r.Seed, Hash: string(r.Hash), Clock: report.HostClock()}
 	for _, s := range r.Algorithms {
 		run.Algorithms = append(run.Algorithms, report.RunAlgorithm{Name: s.Descriptor.Name, Params: s.Values.Map()})
 	}

@@ -65,7 +65,7 @@ func TestContainer(t *testing.T) {
 		"0::/lxc.payload.web\n": "lxc web",
 		"0::/init.scope\n":      "", "0::/user.slice/user-1000.slice\n": "",
 	} {
-		if got := container(group); got != want {
+		if got := container(group); got.String() != want {
 			t.Errorf("%q: %q, want %q", group, got, want)
 		}
 	}
@@ -90,12 +90,13 @@ func TestDomains(t *testing.T) {
 	}
 	links := []Link{{Name: "vnet0"}, {Name: "vnet1"}, {Name: "vnet2"}}
 	n.name(links)
-	if links[0].Serves != "web" || links[1].Serves != "web" || links[2].Serves != "" {
+	web := report.Guest{Kind: report.GuestDomain, Name: "web"}
+	if links[0].Guest != web || links[1].Guest != web || links[2].Guest.Name != "" {
 		t.Errorf("%+v", links)
 	}
 	n.cfg.Libvirt = false
-	links[0].Serves = ""
-	if n.name(links); links[0].Serves != "" {
+	links[0].Guest = report.Guest{}
+	if n.name(links); links[0].Guest.Name != "" {
 		t.Error("named although it was not asked for")
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/xdpmon/xdpmon/userspace/outlet"
+	"github.com/xdpmon/xdpmon/userspace/prom"
+	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
 // What Health.Status says.
@@ -39,7 +41,9 @@ type Health struct {
 
 // InstanceHealth is one instance.
 type InstanceHealth struct {
-	Name       string                       `json:"name"`
+	Name       string                       `json:"name"` // instance, or instance/interface where it measures each by itself
+	Instance   string                       `json:"instance"`
+	Each       string                       `json:"interface,omitempty"` // where the instance measures each by itself
 	Algorithms []string                     `json:"algorithms"`
 	Window     float64                      `json:"window_seconds"`
 	Windows    int                          `json:"windows"`
@@ -55,9 +59,16 @@ type InstanceHealth struct {
 type InterfaceHealth struct {
 	Name     string `json:"name"`
 	Index    int    `json:"index"`
-	Serves   string `json:"serves,omitempty"`
+	Guest    Guest  `json:"guest,omitzero"`
+	Serves   string `json:"serves,omitempty"` // the guest, as it was named before 0.1.0; goes in 0.2.0
 	Attached bool   `json:"attached"`
 	Error    string `json:"error,omitempty"`
+}
+
+// Guest is whom an interface serves.
+type Guest struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"`
 }
 
 // Reloads are configurations that came while the agent ran.
@@ -104,7 +115,7 @@ const lateness = 15 * time.Second
 func (w *worker) health() (i InstanceHealth, stuck bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	i = InstanceHealth{Name: w.name, Algorithms: names(w.rule), Window: w.rule.Window.Seconds(), Windows: w.windows, Fresh: true,
+	i = InstanceHealth{Name: w.name, Instance: w.want.rule.Name, Each: w.want.member(), Algorithms: names(w.rule), Window: w.rule.Window.Seconds(), Windows: w.windows, Fresh: true,
 		Lost: map[string]map[string]uint64{}, Interfaces: []InterfaceHealth{}}
 	_, i.Registers = w.agent.memory.used(w.name)
 	if w.open {
@@ -131,7 +142,7 @@ func (w *worker) health() (i InstanceHealth, stuck bool) {
 		}
 	}
 	for _, l := range w.want.ifaces {
-		one := InterfaceHealth{Name: l.Name, Index: l.Index, Serves: l.Serves}
+		one := InterfaceHealth{Name: l.Name, Index: l.Index, Guest: Guest(l.Guest), Serves: l.Guest.String()}
 		_, one.Attached = w.attached[l.Name]
 		if w.lost[l.Name] {
 			one.Attached, one.Error = false, "its programs are gone: another command took them off"
@@ -218,10 +229,15 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	send(counter, "xdpmon_agent_reloads_total", "Configurations that came while the agent ran.", float64(h.Reloads.Taken), "result", "taken")
 	send(counter, "xdpmon_agent_reloads_total", "Configurations that came while the agent ran.", float64(h.Reloads.Refused), "result", "refused")
 	for _, i := range h.Instances {
-		send(gauge, "xdpmon_agent_instance_fresh", "Whether windows of the instance come as they should: 1, or 0.", truth(i.Fresh && i.Error == ""), "instance", i.Name)
+		// instance and serves are what these labels were named before 0.1.0; they go in 0.2.0.
+		send(gauge, "xdpmon_agent_instance_fresh", "Whether windows of the instance come as they should: 1, or 0.", truth(i.Fresh && i.Error == ""),
+			"instance_name", i.Instance, "interface", i.Each, "instance", i.Name)
 		for _, l := range i.Interfaces {
-			send(gauge, "xdpmon_interface_attached", "Whether the programs are on the interface now: 1, or 0.", truth(l.Attached),
-				"instance", i.Name, "interface", l.Name, "serves", l.Serves)
+			labels := []string{"instance_name", i.Instance, "interface", l.Name, "instance", i.Name, "serves", l.Serves}
+			for _, g := range prom.GuestLabels(report.Guest(l.Guest)) {
+				labels = append(labels, g[:]...)
+			}
+			send(gauge, "xdpmon_interface_attached", "Whether the programs are on the interface now: 1, or 0.", truth(l.Attached), labels...)
 		}
 	}
 	for _, o := range h.Outputs {

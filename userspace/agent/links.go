@@ -13,6 +13,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/loader/links"
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
+	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
 // Link is an interface as the agent sees it.
@@ -22,7 +23,7 @@ type Link struct {
 	Kind  string // one of config.Kinds
 	// Namespace is the number that this network namespace has for that of a veth's other end; -1 when it has none.
 	Namespace int
-	Serves    string // what it serves, where that is known
+	Guest     report.Guest // whom it serves, where that is known
 }
 
 // kinds are the words of config.Kinds for those of the kernel, where they differ.

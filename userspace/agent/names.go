@@ -13,6 +13,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
+	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
 // namer finds what interfaces serve. What it cannot read it does not name; nothing that measures depends on it.
@@ -21,22 +22,23 @@ type namer struct {
 	log     *slog.Logger
 	root    string // of the file system, for tests
 	said    bool   // that libvirt's files cannot be read
-	seen    map[int]string
+	seen    map[int]report.Guest
 	unknown map[int]int // how often a namespace was looked for in vain
 }
 
 func newNamer(cfg config.Names, log *slog.Logger) *namer {
-	return &namer{cfg: cfg, log: log, root: "/", seen: map[int]string{}, unknown: map[int]int{}}
+	return &namer{cfg: cfg, log: log, root: "/", seen: map[int]report.Guest{}, unknown: map[int]int{}}
 }
 
-// name fills in what links serve.
+// name fills in whom links serve.
 func (n *namer) name(links []Link) {
 	domains := n.domains()
 	spaces := n.namespaces(links)
 	for i := range links {
-		links[i].Serves = domains[links[i].Name]
-		if links[i].Serves == "" && links[i].Kind == "veth" && links[i].Namespace >= 0 {
-			links[i].Serves = spaces[links[i].Namespace]
+		if name := domains[links[i].Name]; name != "" {
+			links[i].Guest = report.Guest{Kind: report.GuestDomain, Name: name}
+		} else if links[i].Kind == "veth" && links[i].Namespace >= 0 {
+			links[i].Guest = spaces[links[i].Namespace]
 		}
 	}
 }
@@ -96,7 +98,7 @@ const tries = 5
 
 // namespaces are names by the number that this namespace has for others. The processes are looked through only when there is one that
 // was not seen before.
-func (n *namer) namespaces(links []Link) map[int]string {
+func (n *namer) namespaces(links []Link) map[int]report.Guest {
 	if !n.cfg.Namespaces {
 		return nil
 	}
@@ -136,7 +138,7 @@ func (n *namer) lookNamed(there map[int]bool) {
 			continue
 		}
 		if id, err := netlink.GetNetNsIdByFd(int(f.Fd())); err == nil && there[id] {
-			n.seen[id] = e.Name()
+			n.seen[id] = report.Guest{Kind: report.GuestNamespace, Name: e.Name()}
 		}
 		f.Close()
 	}
@@ -155,8 +157,8 @@ func (n *namer) lookProcesses(there map[int]bool) {
 		if err != nil {
 			continue
 		}
-		name := container(string(group))
-		if name == "" {
+		guest := container(string(group))
+		if guest.Name == "" {
 			continue
 		}
 		id, err := netlink.GetNetNsIdByPid(pid)
@@ -164,7 +166,7 @@ func (n *namer) lookProcesses(there map[int]bool) {
 			continue
 		}
 		if _, known := n.seen[id]; !known {
-			n.seen[id] = name
+			n.seen[id] = guest
 		}
 	}
 }
@@ -176,21 +178,21 @@ var (
 )
 
 // container names what a control group belongs to: a pod by its UID, a container by the twelve digits that engines show, an LXC container by
-// its name; "" for what is none.
-func container(group string) string {
+// its name; none for what is no guest.
+func container(group string) report.Guest {
 	for line := range strings.Lines(group) {
 		line = strings.TrimSpace(line)
 		if m := podUID.FindStringSubmatch(line); m != nil {
-			return "pod " + strings.ReplaceAll(m[1], "_", "-")
+			return report.Guest{Kind: report.GuestPod, Name: strings.ReplaceAll(m[1], "_", "-")}
 		}
 		if m := containerID.FindStringSubmatch(line); m != nil {
-			return "container " + m[1][:12]
+			return report.Guest{Kind: report.GuestContainer, Name: m[1][:12]}
 		}
 		if m := machine.FindStringSubmatch(line); m != nil {
 			if i := slices.IndexFunc(m[1:], func(s string) bool { return s != "" }); i >= 0 {
-				return "lxc " + m[i+1]
+				return report.Guest{Kind: report.GuestLXC, Name: m[i+1]}
 			}
 		}
 	}
-	return ""
+	return report.Guest{}
 }

@@ -261,13 +261,13 @@ func TestHealth(t *testing.T) {
 	}
 	a := &Agent{}
 	w := newWorker(a, "it")
-	w.want.ifaces = []Link{{Name: "there", Index: 1, Serves: "web"}, {Name: "gone", Index: 2}, {Name: "no", Index: 3}, {Name: "soon", Index: 4}}
+	w.want.ifaces = []Link{{Name: "there", Index: 1, Guest: report.Guest{Kind: report.GuestDomain, Name: "web"}}, {Name: "gone", Index: 2}, {Name: "no", Index: 3}, {Name: "soon", Index: 4}}
 	w.attached, w.lost["gone"], w.failed["no"] = map[string]int{"there": 1, "gone": 2}, true, attempt{err: errors.New("no room")}
 	i, _ := w.health()
 	var h Health
 	h.instance(i, false)
 	if h.interfaces != 1 || h.stuck || h.Status != degraded || len(h.Reasons) != 2 || !strings.Contains(h.Reasons[0], "not attached to gone: its programs are gone") ||
-		h.Reasons[1] != "it: not attached to no: no room" || i.Interfaces[0] != (InterfaceHealth{Name: "there", Index: 1, Serves: "web", Attached: true}) {
+		h.Reasons[1] != "it: not attached to no: no room" || i.Interfaces[0] != (InterfaceHealth{Name: "there", Index: 1, Guest: Guest{report.GuestDomain, "web"}, Serves: "web", Attached: true}) {
 		t.Errorf("%+v", h)
 	}
 	h.instance(InstanceHealth{Name: "old", Age: 50}, true)
@@ -340,7 +340,7 @@ func TestFollow(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || r.Window != time.Duration(m.WindowNS) || r.Seed != 3 || !r.CRC || !r.Decap || len(r.Algorithms) != 1 || r.Algorithms[0].Values.Text("fridges") != "256@1" {
+		if err != nil || r.Window != time.Duration(m.WindowNS) || r.Seed != 3 || r.Hash != algo.HashCRC || !r.Decap || len(r.Algorithms) != 1 || r.Algorithms[0].Values.Text("fridges") != "256@1" {
 			t.Errorf("%s: %+v, %v", what, r, err)
 		}
 	}
@@ -350,18 +350,19 @@ func init() {
 	algo.Register(&algo.Descriptor{Name: "test-acts", Enforces: true})
 }
 
-// A window is told with what its interface serves, where it is of one alone, and with it the instance is as far as the window says.
+// A window has the guest that its interface serves, where it is of one interface alone, and with it the instance is as far as the window says.
 func TestEmit(t *testing.T) {
 	a := &Agent{out: outlet.New(outlet.Options{Log: slog.New(slog.DiscardHandler)}), ctx: t.Context()}
 	sub := a.out.Hub().Subscribe(feed.Options{Depth: 9})
-	for _, each := range []bool{false, true} {
+	web := report.Guest{Kind: report.GuestDomain, Name: "web"}
+	for _, ifaces := range [][]Link{{{Name: "eth0", Guest: web}, {Name: "eth1", Guest: web}}, {{Name: "eth0", Guest: web}}} {
 		w := newWorker(a, "it")
-		w.rule.Each, w.want.ifaces = each, []Link{{Name: "eth0", Serves: "web"}}
+		w.want.ifaces = ifaces
 		if err := w.emit(report.Line{Algorithm: "x", Window: report.Window{Number: 4}, Report: report.Body{Notes: []string{"long"}}}); err != nil {
 			t.Fatal(err)
 		}
 		e, _, err := sub.Next(t.Context())
-		if err != nil || (e.Line.Serves == "web") != each || len(e.Line.Report.Notes) != 1 {
+		if err != nil || (e.Line.Guest == web) != (len(ifaces) == 1) || len(e.Line.Report.Notes) != 1 {
 			t.Errorf("%+v, %v", e.Line, err)
 		}
 		if w.windows != 5 || w.last.IsZero() || len(w.lines["x"].Report.Notes) != 0 {

@@ -210,11 +210,11 @@ func follow(r config.Instance, p *bus.Plan) (config.Instance, error) {
 	if !known {
 		return r, errors.New("the coordinator has no measurement of this name")
 	}
-	r.Window, r.Seed, r.CRC, r.Decap = time.Duration(m.WindowNS), m.Seed, m.CRC, m.Decap
+	r.Window, r.Seed, r.Hash, r.Decap = time.Duration(m.WindowNS), m.Seed, algo.HashOf(m.CRC), m.Decap
 	if r.Window < 100*time.Millisecond || r.Window > 24*time.Hour || r.Seed == 0 || len(m.Algorithms) == 0 {
 		return r, fmt.Errorf("a window of %v with %d algorithms", r.Window, len(m.Algorithms))
 	}
-	env := algo.Env{CPUs: 1, CRC: r.CRC, WindowNS: m.WindowNS, Seed: r.Seed, Epoch: func() uint64 { return 0 }}
+	setup, env := algo.Setup{Hash: r.Hash, WindowNS: m.WindowNS}, algo.Env{Seed: r.Seed, Epoch: func() uint64 { return 0 }}
 	for _, c := range m.Algorithms {
 		d, err := algo.Lookup(c.Name)
 		if err != nil {
@@ -223,14 +223,14 @@ func follow(r config.Instance, p *bus.Plan) (config.Instance, error) {
 		if d.Enforces {
 			return r, fmt.Errorf("%s acts on packets: that is for this host's own configuration to say", d.Name)
 		}
-		v, err := algo.NewValues(d.Name, d.Params, c.Params)
+		s, err := d.Select(c.Params, setup)
 		if err != nil {
 			return r, err
 		}
-		if _, err := d.New(v, env); err != nil {
+		if _, err := s.New(env); err != nil {
 			return r, err
 		}
-		r.Algorithms = append(r.Algorithms, session.Selected{Descriptor: d, Values: v})
+		r.Algorithms = append(r.Algorithms, s)
 	}
 	return r, nil
 }

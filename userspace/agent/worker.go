@@ -31,6 +31,14 @@ func (d desired) names() []string {
 	return names
 }
 
+// member is the one interface of an instance with each; "" for the others.
+func (d desired) member() string {
+	if d.rule.Each && len(d.ifaces) == 1 {
+		return d.ifaces[0].Name
+	}
+	return ""
+}
+
 // attempt is something that failed and is tried again.
 type attempt struct {
 	err   error
@@ -262,7 +270,7 @@ func (w *worker) start(ctx context.Context, d desired) bool {
 		return false
 	}
 	cfg := d.rule.Session()
-	cfg.Name, cfg.Watched = w.name, true
+	cfg.Name, cfg.Member, cfg.Watched = d.rule.Name, d.member(), true
 	if d.rule.Pin != "" {
 		cfg.Pin = pinName(w.name)
 		if w.firstTry() {
@@ -481,8 +489,8 @@ func (w *worker) refused(l Link, err error) {
 // emit hands a window on.
 func (w *worker) emit(l report.Line) error {
 	w.mu.Lock()
-	if w.rule.Each && len(w.want.ifaces) == 1 {
-		l.Serves = w.want.ifaces[0].Serves
+	if len(w.want.ifaces) == 1 {
+		l.Guest = w.want.ifaces[0].Guest
 	}
 	w.last = time.Now()
 	w.windows = l.Window.Number + 1

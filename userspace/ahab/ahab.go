@@ -27,13 +27,8 @@ func descriptor() *algo.Descriptor {
 		Params:   params,
 		Enforces: true,
 		Spec:     bpf.LoadAhab,
-		New:      newInstance,
+		Config:   algo.Typed(newConfig),
 		Layout:   1,
-		Report:   reported,
-		Merge:    merged,
-		Plan:     plan,
-		P4:       p4,
-		P4Rules:  p4Rules,
 	}
 }
 

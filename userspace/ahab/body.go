@@ -43,13 +43,11 @@ func (c *config) contentsOf(s *snapshot.Snapshot) (*contents, error) {
 	return t, r.Err()
 }
 
-// reported is the report of a snapshot.
-func reported(v algo.Values, env algo.Env, s *snapshot.Snapshot) (algo.Result, error) {
-	c, err := newSettings(v, env)
-	if err == nil {
-		err = c.named(s)
-	}
-	if err != nil {
+// Report implements algo.Config. Its slices are the snapshot's.
+func (c *config) Report(s *snapshot.Snapshot) (algo.Result, error) {
+	own := *c
+	c = &own
+	if err := c.named(s); err != nil {
 		return algo.Result{}, err
 	}
 	t, err := c.contentsOf(s)
@@ -286,7 +284,7 @@ func (c *config) usersTable(t *contents) report.Table {
 	return table
 }
 
-// merged is refused: each host has limits of its own, which follow from what came there.
-func merged(algo.Values, algo.Env, *snapshot.Snapshot, *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+// Merge implements algo.Merger. It is refused: each host has limits of its own, which follow from what came there.
+func (c *config) Merge(_, _ *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	return nil, fmt.Errorf("%w: a limit is one host's own, and so is who was above it", algo.ErrMerge)
 }

@@ -35,6 +35,7 @@ type slice struct {
 }
 
 type config struct {
+	values     algo.Values
 	slices     []slice // by number, from 1; the first is nobody's
 	path       string  // of the file of slices, or its text; "": everything is one
 	file       *slices.File
@@ -55,11 +56,12 @@ type config struct {
 	top        int
 }
 
-func newConfig(v algo.Values, env algo.Env) (*config, error) {
-	c, err := newSettings(v, env)
-	if err != nil {
-		return nil, err
-	}
+// full is the configuration with its file of slices, which only this host has. It is a copy: an instance follows changes of the file.
+func (c *config) full() (_ *config, err error) {
+	own := *c
+	own.slices = append([]slice(nil), c.slices...)
+	c = &own
+	v := c.values
 	if c.path == "" {
 		c.file = &slices.File{Capacity: float64(c.slices[1].capacity), Room: 1, Slices: []slices.Slice{{Name: c.slices[1].name, Weight: 1}}}
 		c.plan, err = c.file.Plan(nil, nil)
@@ -109,9 +111,9 @@ func initial(leaf slices.Leaf) uint64 {
 	return uint64(max(1, rate))
 }
 
-// newSettings are the parameters without the file of slices, which a report has no use for: its snapshot says what slices there were.
-func newSettings(v algo.Values, env algo.Env) (*config, error) {
-	c := &config{path: v.Text("config"), fail: v.Text("fail"), hold: v.Duration("hold"), tau: v.Duration("tau"), epoch: v.Duration("epoch"), burst: v.Duration("burst"), lease: v.Duration("lease"), columns: int(v.Int("columns")), flows: int(v.Int("flows")),
+// newConfig reads the parameters, without the file of slices, which a report has no use for: its snapshot says what slices there were.
+func newConfig(v algo.Values, _ algo.Setup) (*config, error) {
+	c := &config{values: v, path: v.Text("config"), fail: v.Text("fail"), hold: v.Duration("hold"), tau: v.Duration("tau"), epoch: v.Duration("epoch"), burst: v.Duration("burst"), lease: v.Duration("lease"), columns: int(v.Int("columns")), flows: int(v.Int("flows")),
 		spacing: v.Bytes("spacing"), grace: int(v.Int("grace")), aimd: v.Text("update") == "aimd", table: v.Text("form") == "table",
 		dry: v.Bool("dry-run"), top: int(v.Int("top"))}
 	capacity, err := parseRate(v.Text("capacity"))
@@ -128,10 +130,10 @@ func newSettings(v algo.Values, env algo.Env) (*config, error) {
 		c.slices = []slice{{}, {name: "all", capacity: capacity, norm: normOf(1), ceiling: float64(capacity)}}
 		c.everything = membership(1, 1, users[v.Text("user")], 32, 128)
 	}
-	return c, c.check(v, env)
+	return c, c.check(v)
 }
 
-func (c *config) check(v algo.Values, env algo.Env) error {
+func (c *config) check(v algo.Values) error {
 	for key, n := range map[string]int{"columns": c.columns, "flows": c.flows} {
 		if n&(n-1) != 0 {
 			return v.Error(key, "allowed are powers of two")

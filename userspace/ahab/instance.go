@@ -33,12 +33,13 @@ type instance struct {
 	share  uint64 // of packets above the limit that are sampled, in 2^-16
 }
 
-func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
-	c, err := newConfig(v, env)
+// New implements algo.Config.
+func (c *config) New(env algo.Env) (algo.Instance, error) {
+	own, err := c.full()
 	if err != nil {
 		return nil, err
 	}
-	return &instance{config: c, head: descriptor().Head(v, env), replay: env.Replay, tell: env.Tell, arrays: map[string]*maps.Array{},
+	return &instance{config: own, head: env.Head, replay: env.Replay, tell: env.Tell, arrays: map[string]*maps.Array{},
 		words: map[string][]uint64{}, before: map[string][]uint64{}, seen: people{}, share: allSamples}, nil
 }
 
@@ -91,7 +92,7 @@ func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
 // Needs implements algo.Instance.
 func (i *instance) Needs() maps.Need { return 0 }
 
-// RecirculationShare implements algo.Recirculating: of a slice that sends a packet in an epoch, every packet writes a limit.
+// RecirculationShare implements algo.Recirculator: of a slice that sends a packet in an epoch, every packet writes a limit.
 func (i *instance) RecirculationShare() float64 { return 1 }
 
 // Bind implements algo.Instance.
@@ -240,7 +241,7 @@ func (i *instance) free(name string) ([]uint64, error) {
 	return words, nil
 }
 
-// Closing implements algo.Closing: what came and was dropped until the bank is closed, which is read some milliseconds later.
+// Closing implements algo.WindowCloser: what came and was dropped until the bank is closed, which is read some milliseconds later.
 func (i *instance) Closing() error {
 	noted := map[string][]uint64{}
 	for _, name := range freeRunning {

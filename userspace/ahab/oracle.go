@@ -12,7 +12,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// Oracle implements algo.Truthful: a filter for every user, and max-min of what they hold at the beginning of every epoch. What a slice may take
+// Oracle implements algo.OracleProvider: a filter for every user, and max-min of what they hold at the beginning of every epoch. What a slice may take
 // is what the control loop says at that time.
 func (i *instance) Oracle() algo.Oracle {
 	o := &oracle{config: i.config, slices: make([]exactSlice, len(i.slices))}

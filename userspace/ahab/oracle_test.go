@@ -17,11 +17,11 @@ func TestTruthOfSlices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i, err := newInstance(v, algo.Env{CPUs: 1, Replay: true})
+	i, err := descriptor().New(v, algo.Env{Setup: algo.Setup{Replay: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := i.(algo.Truthful).Oracle()
+	o := i.(algo.OracleProvider).Oracle()
 	if o == nil {
 		t.Fatal("no truth")
 	}

@@ -6,7 +6,6 @@ import (
 	"math/bits"
 	"strings"
 
-	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/algo/p4text"
 )
 
@@ -42,9 +41,9 @@ const (
 	leastScale = -13
 )
 
-// p4 implements algo.Descriptor.P4.
-func p4(v algo.Values) (map[string]string, error) {
-	c, err := twinConfig(v)
+// P4 implements algo.Twin.
+func (c *config) P4() (map[string]string, error) {
+	c, err := c.twin()
 	if err != nil {
 		return nil, err
 	}
@@ -52,9 +51,9 @@ func p4(v algo.Values) (map[string]string, error) {
 	return map[string]string{"params": t.params(), "tables": t.tables()}, nil
 }
 
-// twinConfig is a configuration that a switch has.
-func twinConfig(v algo.Values) (*config, error) {
-	c, err := newConfig(v, algo.Switch())
+// twin is the full configuration, where a switch can have it.
+func (c *config) twin() (*config, error) {
+	c, err := c.full()
 	if err != nil {
 		return nil, err
 	}

@@ -36,10 +36,10 @@ func (c *config) registerBytes(columns int) int64 {
 	return int64(columns)*cellBytes + int64(c.flows)*debtBytes + int64(c.entries())*sliceBytes + marks*(markBytes+boundBytes) + boundBytes + sums*sumBytes
 }
 
-// plan implements algo.Descriptor.Plan: the columns that fit, and how many users they tell apart. Of one user in twenty a rate reads too high by more
+// Plan implements algo.Planner: the columns that fit, and how many users they tell apart. Of one user in twenty a rate reads too high by more
 // than e / columns of all that comes (section 6.4.2: three rows).
-func plan(a algo.PlanArgs) (*report.Body, error) {
-	c, err := newConfig(a.Values, algo.Env{CPUs: 1, Replay: true})
+func (c *config) Plan(a algo.PlanArgs) (*report.Body, error) {
+	c, err := c.full()
 	if err != nil {
 		return nil, err
 	}

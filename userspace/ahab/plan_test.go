@@ -16,7 +16,7 @@ func planned(t *testing.T, memory int64, set map[string]string) ([][]any, error)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := plan(algo.PlanArgs{RatePerSecond: 1e5, MemoryBytes: memory, Values: v})
+	b, err := descriptor().Plan(v, algo.PlanArgs{RatePerSecond: 1e5, MemoryBytes: memory})
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func planTakes(t *testing.T, form string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i, err := newInstance(v, algo.Env{CPUs: 1, Replay: true})
+	i, err := descriptor().New(v, algo.Env{Setup: algo.Setup{Replay: true}})
 	if err == nil {
 		err = i.Configure(spec)
 	}

@@ -44,9 +44,9 @@ type Filter struct {
 	DecayNS int64  `json:"decay_ns"`
 }
 
-// p4Rules implements algo.Descriptor.P4Rules.
-func p4Rules(v algo.Values) ([]byte, error) {
-	r, err := TwinRules(v)
+// P4Rules implements algo.TwinRules.
+func (c *config) P4Rules() ([]byte, error) {
+	r, err := c.twinRules()
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,15 @@ const forever = 1 << 30
 
 // TwinRules are the rules of a configuration, with a lease without end.
 func TwinRules(v algo.Values) (*Rules, error) {
-	c, err := twinConfig(v)
+	c, err := newConfig(v, algo.Switch())
+	if err != nil {
+		return nil, err
+	}
+	return c.twinRules()
+}
+
+func (c *config) twinRules() (*Rules, error) {
+	c, err := c.twin()
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +90,10 @@ func TwinRules(v algo.Values) (*Rules, error) {
 
 // TwinMembers tells whose packets of a configuration are: slice, weight and what a user is, in the bits of bpf/ahab/member.h; 0: in no slice.
 func TwinMembers(v algo.Values) (func(p *packet.Packet) uint64, error) {
-	c, err := twinConfig(v)
+	c, err := newConfig(v, algo.Switch())
+	if err == nil {
+		c, err = c.twin()
+	}
 	if err != nil {
 		return nil, err
 	}

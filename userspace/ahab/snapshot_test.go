@@ -17,7 +17,7 @@ import (
 func steered(t *testing.T) *snapshot.Snapshot {
 	t.Helper()
 	s, v := snapshottest.New(t, Name, map[string]string{"capacity": "80Mbit"})
-	c, err := newConfig(v, algo.Env{})
+	c, err := newConfig(v, algo.Setup{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -111,7 +111,7 @@ func TestRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := newSettings(v, algo.Env{}); (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+		if _, err := newConfig(v, algo.Setup{}); (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%v: %v, want %q", c.set, err, c.says)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 
 	"github.com/xdpmon/xdpmon/userspace/report"
-	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
 // Coordinator is an algorithm's part where many hosts come together, beyond putting their windows together, which Merge does. One goroutine
@@ -28,14 +27,6 @@ type Coordinator interface {
 // ErrUntimely is of messages of a time that is not now.
 var ErrUntimely = errors.New("untimely message")
 
-// Lasting is a Coordinator that goes on where it was when it is started again, or another one takes over.
-type Lasting interface {
-	// Keep returns what Resume needs: all that was heard until now, and nothing of what is heard later. At most MaxKept bytes.
-	Keep() ([]byte, error)
-	// Resume takes it, before anything else is heard.
-	Resume(data []byte) error
-}
-
 // Said is a message of an instance. Messages come in the order in which they were said, each once.
 type Said struct {
 	Host   string
@@ -51,16 +42,6 @@ type Told struct {
 	Data []byte
 }
 
-// Spoken is an Instance that speaks with its Coordinator. All calls come from the goroutine that owns the instance. Without a coordinator
-// there are none: an instance must not wait for them.
-type Spoken interface {
-	// Speak returns what is to be said since it was asked last; it is asked every SpeakNS, and after each Read. now is the packets' clock.
-	// Messages are lost, and counted for it, beyond MaxSpoken a call and MaxMessage bytes each.
-	Speak(now int64) ([][]byte, error)
-	// Hear takes what the coordinator says. An error is told to the operator; the instance goes on.
-	Hear(data []byte) error
-}
-
 // Bounds of what is said.
 const (
 	SpeakNS    = 100_000_000
@@ -74,6 +55,3 @@ type Loss struct {
 	Source, Destination netip.Addr
 	Lost                float64
 }
-
-// Losses is what a Descriptor tells a coordinator that looks for the links where packets are lost.
-type Losses func(v Values, env Env, s *snapshot.Snapshot) ([]Loss, error)

@@ -24,12 +24,6 @@ type LineMerger interface {
 	Report() report.Body
 }
 
-// Head is that of all snapshots of an instance.
-func (d *Descriptor) Head(v Values, env Env) snapshot.Head {
-	return snapshot.Head{Algorithm: d.Name, Layout: d.Layout, Params: maps.Clone(v.text), Hashes: snapshot.HashMark(env.Seed),
-		CRC: env.CRC, Replay: env.Replay, WindowNS: env.WindowNS}
-}
-
 // Window ends a window of an instance: it reads and reports.
 func Window(i Instance, w report.Window, bank int) (Result, error) {
 	s, err := Read(i, w, bank)
@@ -50,35 +44,27 @@ func Read(i Instance, w report.Window, bank int) (*snapshot.Snapshot, error) {
 
 // Report makes the report of a snapshot, wherever it comes from.
 func Report(s *snapshot.Snapshot) (Result, error) {
-	d, v, err := configuration(s)
+	of, err := SelectedFor(s)
 	if err != nil {
 		return Result{}, err
 	}
-	return d.Report(v, EnvOf(s), s)
+	return of.Config.Report(s)
 }
 
-// EnvOf is what an estimator may know of where a snapshot was taken: no seed.
-func EnvOf(s *snapshot.Snapshot) Env {
-	return Env{Replay: s.Replay, CRC: s.CRC, WindowNS: s.WindowNS}
-}
-
-// configuration finds what a snapshot was taken with.
-func configuration(s *snapshot.Snapshot) (*Descriptor, Values, error) {
+// SelectedFor is what a snapshot was taken with. Parameters are read once for all snapshots that have the same.
+func SelectedFor(s *snapshot.Snapshot) (Selected, error) {
 	d, err := Lookup(s.Algorithm)
 	if err != nil {
-		return nil, Values{}, fmt.Errorf("read snapshot: %w", err)
-	}
-	if d.Report == nil {
-		return nil, Values{}, fmt.Errorf("read snapshot: %w: %s makes none", snapshot.ErrDamaged, d.Name)
+		return Selected{}, fmt.Errorf("read snapshot: %w", err)
 	}
 	if s.Layout != d.Layout {
-		return nil, Values{}, fmt.Errorf("read snapshot of %s: %w: layout %d, this one reads %d", d.Name, ErrLayout, s.Layout, d.Layout)
+		return Selected{}, fmt.Errorf("read snapshot of %s: %w: layout %d, this one reads %d", d.Name, ErrLayout, s.Layout, d.Layout)
 	}
-	v, err := NewValues(d.Name, d.Params, s.Params)
+	of, err := cached.selected(d, s)
 	if err != nil {
-		return nil, Values{}, fmt.Errorf("read snapshot of %s: %w: %w", d.Name, snapshot.ErrDamaged, err)
+		return Selected{}, fmt.Errorf("read snapshot of %s: %w: %w", d.Name, snapshot.ErrDamaged, err)
 	}
-	return d, v, nil
+	return of, nil
 }
 
 // Merge puts two snapshots of one algorithm together, so that their report is that of a host that saw what both saw. It changes
@@ -88,20 +74,21 @@ func Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 		return nil, fmt.Errorf("merge %s with %s: %w: two algorithms", a.Algorithm, b.Algorithm, ErrMerge)
 	}
 	fail := func(err error) (*snapshot.Snapshot, error) { return nil, fmt.Errorf("merge %s: %w", a.Algorithm, err) }
-	d, v, err := configuration(a)
+	of, err := SelectedFor(a)
 	if err != nil {
 		return fail(err)
 	}
-	if _, _, err := configuration(b); err != nil {
+	if _, err := SelectedFor(b); err != nil {
 		return fail(err)
 	}
-	if d.Merge == nil {
+	m, ok := of.Config.(Merger)
+	if !ok {
 		return fail(fmt.Errorf("%w: nothing is known of how", ErrMerge))
 	}
 	if err := alike(a, b); err != nil {
 		return fail(err)
 	}
-	s, err := d.Merge(v, EnvOf(a), a, b)
+	s, err := m.Merge(a, b)
 	if err != nil {
 		return fail(err)
 	}

@@ -31,14 +31,9 @@ func descriptor() *algo.Descriptor {
 		Doc:     doc,
 		Params:  params,
 		Spec:    bpf.LoadBeaucoup,
-		New:     newInstance,
+		Config:  algo.Typed(newConfig),
 		Layout:  1,
-		Report:  reported,
-		Merge:   mergedSnapshots,
 		Lines:   func() algo.LineMerger { return NewMerger() },
-		Plan:    plan,
-		P4:      p4,
-		P4Rules: p4Rules,
 	}
 }
 

@@ -34,41 +34,25 @@ var params = []algo.Param{
 
 // config is what the parameters come to.
 type config struct {
-	queries    []compile.Query
+	values     algo.Values
 	file       string
 	options    compile.CompileOptions
 	entries    uint32
 	ring       int64
 	top        int
-	seed       uint64
 	rotate     bool
 	keyed      bool
-	names      map[uint64]string // by their hash
 	evictAbove float64
 	export     bool
 	replay     bool
 	crc        bool // the switch's hashes
 }
 
-func newConfig(v algo.Values, env algo.Env) (*config, error) {
-	c, err := newSettings(v, env)
-	if err != nil {
-		return nil, err
-	}
-	if c.rotate && c.export && env.Epoch == nil {
-		return nil, v.Error("rotate", "exported coupons of different windows cannot be merged, unless a coordinator says which window it is: choose rotate or export")
-	}
-	if c.names, err = readNames(v, c.seed); err != nil {
-		return nil, err
-	}
-	c.queries, err = readQueries(v)
-	return c, err
-}
-
-// newSettings are the parameters without queries and names, which a file and the seed say more of.
-func newSettings(v algo.Values, env algo.Env) (*config, error) {
-	c := &config{file: v.Text("file"), entries: uint32(v.Int("entries")), ring: v.Bytes("ring"), top: int(v.Int("top")),
-		seed: env.Seed, rotate: v.Bool("rotate"), keyed: v.Bool("keyed"), evictAbove: v.Float("evict"), export: v.Bool("export"), replay: env.Replay, crc: env.CRC,
+// newConfig reads the parameters. Queries and names are the instance's: a file, which only this host has, and the seed decide on them, and a
+// snapshot brings its own.
+func newConfig(v algo.Values, setup algo.Setup) (*config, error) {
+	c := &config{values: v, file: v.Text("file"), entries: uint32(v.Int("entries")), ring: v.Bytes("ring"), top: int(v.Int("top")),
+		rotate: v.Bool("rotate"), keyed: v.Bool("keyed"), evictAbove: v.Float("evict"), export: v.Bool("export"), replay: setup.Replay, crc: setup.Hash == algo.HashCRC,
 		options: compile.CompileOptions{Budget: v.Float("budget"), Word: 32, Ties: v.Bool("ties")}}
 	if v.Text("coupons") == "64" {
 		c.options.Word = 64
@@ -79,13 +63,13 @@ func newSettings(v algo.Values, env algo.Env) (*config, error) {
 	if c.ring&(c.ring-1) != 0 {
 		return nil, v.Error("ring", "allowed are powers of two from 4KiB to 1GiB")
 	}
-	if env.Replay {
+	if setup.Replay {
 		c.ring = max(c.ring, compile.ReplayRing) // nobody polls between two windows of a replay
 	}
-	if env.CRC && c.keyed {
+	if setup.Hash == algo.HashCRC && c.keyed {
 		return nil, v.Error("keyed", "--hash crc, the switch's hashes, has no secret")
 	}
-	if env.CRC && c.rotate {
+	if setup.Hash == algo.HashCRC && c.rotate {
 		return nil, v.Error("rotate", "--hash crc, the switch's hashes, has one set of them")
 	}
 	return c, nil

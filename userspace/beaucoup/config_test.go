@@ -40,7 +40,7 @@ func TestRefusals(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := descriptor().New(values, algo.Env{CRC: true}); err == nil || !strings.Contains(err.Error(), "--hash crc") {
+		if _, err := descriptor().New(values, algo.Env{Setup: algo.Setup{Hash: algo.HashCRC}}); err == nil || !strings.Contains(err.Error(), "--hash crc") {
 			t.Errorf("%s with --hash crc: %v", key, err)
 		}
 	}
@@ -59,4 +59,13 @@ func TestLateFields(t *testing.T) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
+}
+
+// configured is an instance that nothing is loaded for.
+func configured(v algo.Values, env algo.Env) (*instance, error) {
+	c, err := newConfig(v, env.Setup)
+	if err != nil {
+		return nil, err
+	}
+	return c.instance(env)
 }

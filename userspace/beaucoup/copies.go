@@ -14,7 +14,11 @@ import (
 // full collector that no other copy has completed; where the time of a packet is not the switch's own to a nanosecond, queries that
 // count packets are told by their collectors alone. missing are packets whose collector is another key's by now.
 func Copies(v algo.Values, packets []packet.Packet, word func(register string, i int) uint64) (events []bpf.BeaucoupBeaucoupEvent, missing int, err error) {
-	i, err := configured(v, algo.Env{Replay: true, CRC: true})
+	c, err := newConfig(v, algo.Switch())
+	if err != nil {
+		return nil, 0, err
+	}
+	i, err := c.instance(algo.Env{})
 	if err != nil {
 		return nil, 0, err
 	}

@@ -21,7 +21,7 @@ func TestCopies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i, err := configured(v, algo.Env{Replay: true, CRC: true})
+	i, err := configured(v, algo.Env{Setup: algo.Setup{Replay: true, Hash: algo.HashCRC}})
 	if err != nil {
 		t.Fatal(err)
 	}

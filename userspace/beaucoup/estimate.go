@@ -12,6 +12,7 @@ type estimator struct {
 	trouble   []string
 	offset    int64               // makes ns since 1970 of the packets' clock
 	queries   []*compile.Compiled // of the window: those that run, and others that were heard of
+	names     map[uint64]string   // by their hash
 	effective map[*compile.Compiled]compile.Collector
 	marks     map[*compile.Compiled]uint64
 	active    map[*compile.Compiled]bool

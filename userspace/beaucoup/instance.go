@@ -10,6 +10,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/beaucoup"
+	"github.com/xdpmon/xdpmon/bpf/constant"
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
@@ -49,6 +50,8 @@ type Alert struct {
 type instance struct {
 	*config
 	head     snapshot.Head
+	seed     uint64
+	names    map[uint64]string // by their hash
 	set      *maps.Set
 	counts   *maps.Array
 	held     *held
@@ -74,24 +77,37 @@ type instance struct {
 	leasts map[compile.Collector]float64
 }
 
-func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) { return configured(v, env) }
+// New implements algo.Config.
+func (c *config) New(env algo.Env) (algo.Instance, error) { return c.instance(env) }
 
-func configured(v algo.Values, env algo.Env) (*instance, error) {
-	c, err := newConfig(v, env)
+func (c *config) instance(env algo.Env) (*instance, error) {
+	if c.rotate && c.export && env.Epoch == nil {
+		return nil, c.values.Error("rotate", "exported coupons of different windows cannot be merged, unless a coordinator says which window it is: choose rotate or export")
+	}
+	names, err := readNames(c.values, env.Seed)
 	if err != nil {
 		return nil, err
 	}
-	p, err := compile.Compile(c.queries, c.options)
+	p, err := c.program()
 	if err != nil {
 		return nil, err
 	}
-	i := &instance{config: c, head: descriptor().Head(v, env), program: p, needs: p.Needs(), tell: env.Tell, shared: env.Epoch}
+	i := &instance{config: c, head: env.Head, seed: env.Seed, names: names, program: p, needs: p.Needs(), tell: env.Tell, shared: env.Epoch}
 	if c.file != "" {
 		if stat, err := os.Stat(c.file); err == nil {
 			i.modified = stat.ModTime()
 		}
 	}
 	return i, nil
+}
+
+// program is that of the queries.
+func (c *config) program() (*compile.Program, error) {
+	queries, err := readQueries(c.values)
+	if err != nil {
+		return nil, err
+	}
+	return compile.Compile(queries, c.options)
 }
 
 // Configure implements algo.Instance.
@@ -101,11 +117,10 @@ func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
 		multipliers[n] = compile.Salt(i.seed, uint64(n), "multiplier") | 1
 	}
 	key := [2]uint64{compile.Salt(i.seed, 0, "key"), compile.Salt(i.seed, 1, "key")}
-	for name, v := range map[string]any{"beaucoup_multipliers": multipliers, "beaucoup_export": i.export, "beaucoup_dated": i.dated(), "beaucoup_keyed": i.keyed,
-		"beaucoup_key": key} {
-		if err := maps.SetConstant(spec, name, v); err != nil {
-			return err
-		}
+	constants := map[constant.Name]any{constant.BeaucoupMultipliers: multipliers, constant.BeaucoupExport: i.export, constant.BeaucoupDated: i.dated(), constant.BeaucoupKeyed: i.keyed,
+		constant.BeaucoupKey: key}
+	if err := maps.SetConstants(spec, constants); err != nil {
+		return err
 	}
 	for _, name := range []string{"beaucoup_ends", "beaucoup_keys", "beaucoup_vectors"} {
 		if err := maps.SetEntries(spec, name, i.entries); err != nil {

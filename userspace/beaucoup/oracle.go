@@ -10,7 +10,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// Oracle implements algo.Truthful.
+// Oracle implements algo.OracleProvider.
 func (i *instance) Oracle() algo.Oracle {
 	i.judged = true
 	return &oracle{instance: i, keys: map[place]*history{}}

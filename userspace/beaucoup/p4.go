@@ -5,7 +5,6 @@ import (
 	"math/bits"
 	"strings"
 
-	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/algo/p4text"
 	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 )
@@ -26,22 +25,22 @@ import (
 //
 // The entries of the tables of coupons and queries are what the program starts with. A running switch takes others: rules.go.
 
-// p4 implements algo.Descriptor.P4.
-func p4(v algo.Values) (map[string]string, error) {
-	i, err := configured(v, algo.Env{Replay: true})
+// P4 implements algo.Twin.
+func (c *config) P4() (map[string]string, error) {
+	p, err := c.program()
 	if err != nil {
 		return nil, err
 	}
-	if err := i.program.CheckP4(); err != nil {
+	if err := p.CheckP4(); err != nil {
 		return nil, err
 	}
-	return map[string]string{"params": i.p4Params(), "tables": p4text.Head("tables", "beaucoup") + i.program.TablesP4()}, nil
+	return map[string]string{"params": c.p4Params(p), "tables": p4text.Head("tables", "beaucoup") + p.TablesP4()}, nil
 }
 
-func (i *instance) p4Params() string {
+func (c *config) p4Params(p *compile.Program) string {
 	var b strings.Builder
 	b.WriteString(p4text.Head("params", "beaucoup"))
-	fmt.Fprintf(&b, "#define BEAUCOUP_ENTRIES %d\n#define BEAUCOUP_TICK %d\n#define BEAUCOUP_HORIZON 32w%d\n", i.entries, compile.Tick, i.program.Horizon())
-	fmt.Fprintf(&b, "typedef bit<%d> beaucoup_slot_t;\n", bits.Len(uint(i.entries-1)))
+	fmt.Fprintf(&b, "#define BEAUCOUP_ENTRIES %d\n#define BEAUCOUP_TICK %d\n#define BEAUCOUP_HORIZON 32w%d\n", c.entries, compile.Tick, p.Horizon())
+	fmt.Fprintf(&b, "typedef bit<%d> beaucoup_slot_t;\n", bits.Len(uint(c.entries-1)))
 	return b.String()
 }

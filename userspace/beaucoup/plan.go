@@ -15,16 +15,12 @@ const collectorBytes = 4 + 4 + 8
 // keysExponent: L packets hold about L^0.8 keys (section 4.5.2, 0.7 to 0.85 on the paper's trace).
 const keysExponent = 0.8
 
-// plan compiles the queries and tells what to expect of them (section 4.3).
-func plan(a algo.PlanArgs) (*report.Body, error) {
+// Plan implements algo.Planner: it compiles the queries and tells what to expect of them (section 4.3).
+func (c *config) Plan(a algo.PlanArgs) (*report.Body, error) {
 	if !(a.RatePerSecond > 0) {
 		return nil, fmt.Errorf("plan beaucoup: --rate, packets a second, must be positive")
 	}
-	c, err := newConfig(a.Values, algo.Env{})
-	if err != nil {
-		return nil, err
-	}
-	p, err := compile.Compile(c.queries, c.options)
+	p, err := c.program()
 	if err != nil {
 		return nil, err
 	}

@@ -3,29 +3,28 @@ package beaucoup
 import (
 	"encoding/json"
 
-	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/beaucoup/compile"
 )
 
-// p4Rules implements algo.Descriptor.P4Rules: the entries for the queries, on a switch whose program was generated from the
+// P4Rules implements algo.TwinRules: the entries for the queries, on a switch whose program was generated from the
 // set that beaucoup.compiled names.
-func p4Rules(v algo.Values) ([]byte, error) {
-	i, err := configured(v, algo.Env{Replay: true})
+func (c *config) P4Rules() ([]byte, error) {
+	p, err := c.program()
 	if err != nil {
 		return nil, err
 	}
-	if err := i.program.CheckP4(); err != nil {
+	if err := p.CheckP4(); err != nil {
 		return nil, err
 	}
-	queries, err := readCompiled(v)
+	queries, err := readCompiled(c.values)
 	if err != nil {
 		return nil, err
 	}
-	compiled, err := compile.Compile(queries, i.options)
+	compiled, err := compile.Compile(queries, c.options)
 	if err != nil {
 		return nil, err
 	}
-	rules, err := i.program.Rules(compiled)
+	rules, err := p.Rules(compiled)
 	if err != nil {
 		return nil, err
 	}

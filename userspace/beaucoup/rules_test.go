@@ -21,7 +21,7 @@ func rulesOf(t *testing.T, set map[string]string) (r compile.Rules, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := p4Rules(values)
+	text, err := descriptor().P4Rules(values)
 	if err == nil {
 		err = json.Unmarshal(text, &r)
 	}
@@ -112,7 +112,7 @@ func TestRulesGoWhereTheFieldsAre(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i, err := configured(v, algo.Env{Replay: true})
+	i, err := configured(v, algo.Env{Setup: algo.Setup{Replay: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -139,17 +139,15 @@ func (c *config) open(s *snapshot.Snapshot) (*estimator, error) {
 
 // readNames: a snapshot knows the names by their hashes, since it does not know the seed.
 func (e *estimator) readNames(s *snapshot.Snapshot, r *snapshot.Reader) {
-	known := *e.config
-	known.names = map[uint64]string{}
+	e.names = map[uint64]string{}
 	texts := s.Texts[nameTexts]
 	for n, w := range r.Rows(nameWords, 1) {
 		if n >= len(texts) {
 			r.Refuse("%d names are missing", len(s.Words[nameWords])-len(texts))
 			return
 		}
-		known.names[w[0]] = texts[n]
+		e.names[w[0]] = texts[n]
 	}
-	e.config = &known
 }
 
 func (e *estimator) readQueries(s *snapshot.Snapshot, r *snapshot.Reader) {
@@ -191,12 +189,8 @@ func (e *estimator) at(r *snapshot.Reader, query uint64) *compile.Compiled {
 	return e.queries[query]
 }
 
-// reported is the report of a snapshot.
-func reported(v algo.Values, env algo.Env, s *snapshot.Snapshot) (algo.Result, error) {
-	c, err := newSettings(v, env)
-	if err != nil {
-		return algo.Result{}, err
-	}
+// Report implements algo.Config.
+func (c *config) Report(s *snapshot.Snapshot) (algo.Result, error) {
 	e, err := c.open(s)
 	if err != nil {
 		return algo.Result{}, err
@@ -236,14 +230,10 @@ func (e *estimator) merger(parts int) (*Merger, error) {
 	return m, nil
 }
 
-// mergedSnapshots keeps the collectors of both: a coupon is collected where any host has it (section 4.6), and where windows of a query
+// Merge implements algo.Merger: it keeps the collectors of both: a coupon is collected where any host has it (section 4.6), and where windows of a query
 // begin is known when all are there. Hosts need the same queries and seeds, and must export, or else coupons have no names.
-func mergedSnapshots(v algo.Values, env algo.Env, a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+func (c *config) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	if err := algo.SameHashes(a, b); err != nil {
-		return nil, err
-	}
-	c, err := newSettings(v, env)
-	if err != nil {
 		return nil, err
 	}
 	if !c.export {

@@ -36,7 +36,7 @@ func (i *instance) heard(t *testing.T) (alerts []Alert, vectors []vector) {
 func drawn(t *testing.T, set map[string]string, coupons ...uint64) *snapshot.Snapshot {
 	t.Helper()
 	s, v := snapshottest.New(t, Name, set)
-	i, err := configured(v, algo.Env{Seed: 1, WindowNS: 1e9})
+	i, err := configured(v, algo.Env{Setup: algo.Setup{WindowNS: 1e9}, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ func values(t testing.TB, set map[string]string) algo.Values {
 
 func configured(t testing.TB, set map[string]string) *config {
 	t.Helper()
-	c, err := newConfig(values(t, set), algo.Env{})
+	c, err := newConfig(values(t, set), algo.Setup{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,21 +213,21 @@ func TestRefused(t *testing.T) {
 		{map[string]string{"threshold": "1000000000000"}, "smaller carpe.epsilon"},
 	} {
 		v := values(t, c.set)
-		if _, err := newInstance(v, algo.Env{}); err == nil || !strings.Contains(err.Error(), c.says) {
+		if _, err := descriptor().New(v, algo.Env{}); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%v: %v", c.set, err)
 		}
-		if _, err := newCoordinator(v, algo.Env{WindowNS: 1e9}); err == nil {
+		if _, err := descriptor().Coordinate(v, algo.Env{Setup: algo.Setup{WindowNS: 1e9}}); err == nil {
 			t.Errorf("%v: a coordinator takes it", c.set)
 		}
 	}
-	if _, err := newConfig(values(t, map[string]string{"s": "1/10"}), algo.Env{CRC: true}); err == nil {
+	if _, err := newConfig(values(t, map[string]string{"s": "1/10"}), algo.Setup{Hash: algo.HashCRC}); err == nil {
 		t.Error("s = 1/10 with the hashes of a switch")
 	}
 }
 
 // Events of flows that found no place make bundles here, of as many flows as there is room for: whoever comes later is counted, and nothing else.
 func TestHandedHasABound(t *testing.T) {
-	h := newHanded(configured(t, map[string]string{"threshold": "1000", "epsilon": "0.04", "s": "1"}), algo.Env{Replay: true})
+	h := newHanded(configured(t, map[string]string{"threshold": "1000", "epsilon": "0.04", "s": "1"}), algo.Env{Setup: algo.Setup{Replay: true}})
 	for n := range uint64(mostHanded) {
 		if got := h.add(heavy.Key{n}, 1, 1); got != 0 {
 			t.Fatalf("flow %d: a report of %d", n, got)

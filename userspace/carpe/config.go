@@ -11,6 +11,7 @@ import (
 )
 
 type config struct {
+	values    algo.Values
 	spec      heavy.Spec
 	bytes     bool
 	threshold float64
@@ -36,32 +37,32 @@ const (
 	mostUnits = 1<<31 - 1 // of a bundle
 )
 
-func newConfig(v algo.Values, env algo.Env) (*config, error) {
+func newConfig(v algo.Values, setup algo.Setup) (*config, error) {
 	fields, err := heavy.ParseKind(v.Text("key"))
 	if err != nil {
 		return nil, v.Error("key", err.Error())
 	}
-	c := &config{spec: heavy.Spec{Fields: fields, Family: heavy.ParseFamily(v.Text("family"))}, bytes: v.Text("count") == "bytes",
+	c := &config{values: v, spec: heavy.Spec{Fields: fields, Family: heavy.ParseFamily(v.Text("family"))}, bytes: v.Text("count") == "bytes",
 		threshold: float64(v.Int("threshold")), epsilon: v.Float("epsilon"), declare: v.Float("declare"), groups: int(v.Int("groups")),
 		observers: uint32(v.Int("observers")), span: int(v.Int("span")), age: int(v.Int("age")), ways: int(v.Int("ways")), handover: v.Bool("handover"),
 		flows: int(v.Int("flows")), top: int(v.Int("top"))}
 	if c.group, err = parseGrouping(v.Text("group"), c.spec); err != nil {
 		return nil, v.Error("group", err.Error())
 	}
-	if err := c.readSampling(v, env); err != nil {
+	if err := c.readSampling(v, setup); err != nil {
 		return nil, err
 	}
-	return c, c.readSize(v, env)
+	return c, c.readSize(v, setup)
 }
 
 // readSampling checks that a bundle is longer than the wait for its first sample.
-func (c *config) readSampling(v algo.Values, env algo.Env) error {
+func (c *config) readSampling(v algo.Values, setup algo.Setup) error {
 	n := 1 / v.Float("s")
 	c.start = uint32(math.Round(n))
 	if math.Abs(n-float64(c.start)) > 1e-6*n {
 		return v.Error("s", "allowed are 1/n for whole numbers n")
 	}
-	if env.CRC && bits.OnesCount32(c.start) != 1 {
+	if setup.Hash == algo.HashCRC && bits.OnesCount32(c.start) != 1 {
 		return v.Error("s", "with CRC hashes allowed are powers of two, as on the switch")
 	}
 	if c.epsilon*c.threshold > mostUnits {
@@ -84,13 +85,13 @@ func (c *config) readSampling(v algo.Values, env algo.Env) error {
 	return nil
 }
 
-func (c *config) readSize(v algo.Values, env algo.Env) error {
+func (c *config) readSize(v algo.Values, setup algo.Setup) error {
 	entries := int(v.Int("entries"))
 	c.entries = entries / c.ways
 	if entries%c.ways != 0 {
 		return v.Error("entries", fmt.Sprintf("allowed are multiples of the %d ways", c.ways))
 	}
-	if env.CRC && bits.OnesCount(uint(c.entries)) != 1 {
+	if setup.Hash == algo.HashCRC && bits.OnesCount(uint(c.entries)) != 1 {
 		return v.Error("entries", "with CRC hashes a way has a power of two of them, as on the switch")
 	}
 	return nil

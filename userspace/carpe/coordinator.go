@@ -35,11 +35,8 @@ type crowd struct {
 	since int64            // when it was first heard of
 }
 
-func newCoordinator(v algo.Values, env algo.Env) (algo.Coordinator, error) {
-	c, err := newConfig(v, env)
-	if err != nil {
-		return nil, err
-	}
+// Coordinate implements algo.CoordinatorProvider.
+func (c *config) Coordinate(env algo.Env) (algo.Coordinator, error) {
 	return &coordinator{config: c, env: env, ledger: newLedger(c), groups: map[Group]*crowd{}, own: map[string]int{}, tell: map[string]map[Group]bool{},
 		max: mostGroups}, nil
 }

@@ -28,7 +28,7 @@ type network struct {
 
 func newNetwork(t *testing.T, set map[string]string) *network {
 	t.Helper()
-	c, err := newCoordinator(values(t, set), algo.Env{WindowNS: second, Notice: t.Logf})
+	c, err := descriptor().Coordinate(values(t, set), algo.Env{Setup: algo.Setup{WindowNS: second}, Notice: t.Logf})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -89,7 +89,7 @@ func (i *instance) look(now int64) error {
 	return err
 }
 
-// NextTick implements algo.Paced: a replay looks when a live run does.
+// NextTick implements algo.ReplayController: a replay looks when a live run does.
 func (i *instance) NextTick(start, now int64) int64 {
 	step := i.windowNS / looks
 	if step == 0 {

@@ -8,6 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/carpe"
+	"github.com/xdpmon/xdpmon/bpf/constant"
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/maps/prefix"
 	"github.com/xdpmon/xdpmon/userspace/algo"
@@ -42,12 +43,9 @@ type instance struct {
 	writer writer
 }
 
-func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
-	c, err := newConfig(v, env)
-	if err != nil {
-		return nil, err
-	}
-	i := &instance{config: c, head: descriptor().Head(v, env), replay: env.Replay, number: env.Epoch, windowNS: env.WindowNS, ledger: newLedger(c), writer: writer{config: c}}
+// New implements algo.Config.
+func (c *config) New(env algo.Env) (algo.Instance, error) {
+	i := &instance{config: c, head: env.Head, replay: env.Replay, number: env.Epoch, windowNS: env.WindowNS, ledger: newLedger(c), writer: writer{config: c}}
 	i.known, i.handed = newKnown(c), newHanded(c, env)
 	if i.number == nil {
 		next := uint64(c.span)
@@ -82,15 +80,10 @@ func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
 	if err := prefix.Size(spec, "carpe_prefixes", wordsOfGroup*i.groups); err != nil {
 		return err
 	}
-	for name, v := range map[string]any{"key_fields": uint32(i.spec.Fields), "key_family": uint32(i.spec.Family), "key_words": uint32(i.spec.Words()),
-		"key_tagged": i.spec.Family != heavy.IPv4 || i.spec.Words() != 1, "carpe_ways": uint32(i.ways), "carpe_bytes": i.bytes, "carpe_handover": i.handover,
-		"carpe_chance": uint64(1<<32) / uint64(i.start), "carpe_start": i.start, "carpe_least": i.tau(i.most),
-		"carpe_src4": mask32(i.group.src4), "carpe_dst4": mask32(i.group.dst4), "carpe_src6": mask64(i.group.src6), "carpe_dst6": mask64(i.group.dst6)} {
-		if err := maps.SetConstant(spec, name, v); err != nil {
-			return err
-		}
-	}
-	return nil
+	return maps.SetConstants(spec, map[constant.Name]any{constant.KeyFields: uint32(i.spec.Fields), constant.KeyFamily: uint32(i.spec.Family), constant.KeyWords: uint32(i.spec.Words()),
+		constant.KeyTagged: i.spec.Family != heavy.IPv4 || i.spec.Words() != 1, constant.CarpeWays: uint32(i.ways), constant.CarpeBytes: i.bytes, constant.CarpeHandover: i.handover,
+		constant.CarpeChance: uint64(1<<32) / uint64(i.start), constant.CarpeStart: i.start, constant.CarpeLeast: i.tau(i.most),
+		constant.CarpeSrc4: mask32(i.group.src4), constant.CarpeDst4: mask32(i.group.dst4), constant.CarpeSrc6: mask64(i.group.src6), constant.CarpeDst6: mask64(i.group.dst6)})
 }
 
 // Needs implements algo.Instance.

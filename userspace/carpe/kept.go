@@ -15,7 +15,7 @@ import (
 // observes them, and counts.
 const keptVersion = 2
 
-// Keep implements algo.Lasting. What finds no room is the observers of groups, which are learned again, before flows, the smallest first; their
+// Keep implements algo.Checkpointer. What finds no room is the observers of groups, which are learned again, before flows, the smallest first; their
 // reports count as lost.
 func (c *coordinator) Keep() ([]byte, error) {
 	b := []byte{keptVersion}
@@ -94,7 +94,7 @@ func (c *coordinator) keepFlows(b []byte) (_ []byte, dropped uint64) {
 	return b, dropped
 }
 
-// Resume implements algo.Lasting. What a coordinator with other parameters has kept is of no use, and left.
+// Resume implements algo.Checkpointer. What a coordinator with other parameters has kept is of no use, and left.
 func (c *coordinator) Resume(data []byte) error {
 	if len(data) == 0 || data[0] != keptVersion {
 		return fmt.Errorf("%w: %d bytes of another version are kept", errMessage, len(data))

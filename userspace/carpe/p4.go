@@ -12,7 +12,7 @@ import (
 
 var errP4 = errors.New("the P4 twin counts packets by the 5-tuple of IPv4 in two ways, and hands nothing over")
 
-// p4 implements algo.Descriptor.P4: params.p4.
+// P4 implements algo.Twin: params.p4.
 //
 //	CARPE_ENTRIES, carpe_slot_t  of a way
 //	CARPE_HEARD, heard_slot_t    of carpe_heard
@@ -20,11 +20,7 @@ var errP4 = errors.New("the P4 twin counts packets by the 5-tuple of IPv4 in two
 //	sample_t                     a coin that may begin a bundle if it is 0
 //	CARPE_TAU, CARPE_BEGIN, CARPE_CHANCE  of unknown groups: units of a bundle; what a new entry holds; r, in 2^31
 //	CARPE_SRC, CARPE_DST         masks of groups
-func p4(v algo.Values) (map[string]string, error) {
-	c, err := newConfig(v, algo.Switch())
-	if err != nil {
-		return nil, err
-	}
+func (c *config) P4() (map[string]string, error) {
 	if c.spec.Fields != heavy.FiveTuple || c.spec.Family != heavy.IPv4 || c.bytes || c.ways != 2 || c.handover || c.start < 2 || bits.OnesCount32(c.observers) != 1 {
 		return nil, fmt.Errorf("write P4: %w; carpe.s is below 1, carpe.observers a power of two", errP4)
 	}

@@ -30,8 +30,8 @@ type load struct {
 	threshold        string
 }
 
-func readLoad(a algo.PlanArgs) (load, error) {
-	l := load{hosts: 100, window: 10 * time.Second, threshold: a.Values.Text("threshold")}
+func (c *config) readLoad(a algo.PlanArgs) (load, error) {
+	l := load{hosts: 100, window: 10 * time.Second, threshold: c.values.Text("threshold")}
 	for key, text := range a.Extra {
 		var err error
 		switch key {
@@ -62,41 +62,42 @@ func readLoad(a algo.PlanArgs) (load, error) {
 	return l, nil
 }
 
-// plan implements algo.Descriptor.Plan: what hosts hold, what they send, and what a coordinator has to do.
-func plan(a algo.PlanArgs) (*report.Body, error) {
-	l, err := readLoad(a)
+// Plan implements algo.Planner: what hosts hold, what they send, and what a coordinator has to do.
+func (c *config) Plan(a algo.PlanArgs) (*report.Body, error) {
+	l, err := c.readLoad(a)
 	if err != nil {
 		return nil, err
 	}
 	set := map[string]string{}
 	for _, p := range params {
-		set[p.Key] = a.Values.Text(p.Key)
+		set[p.Key] = c.values.Text(p.Key)
 	}
 	set["threshold"] = l.threshold
-	c, v, err := fitting(set, l)
+	fit, err := fitting(set, l)
 	if err != nil {
 		return nil, err
 	}
-	return c.planned(v, a, l), nil
+	return fit.planned(a, l), nil
 }
 
 // fitting takes the smallest s, unless one is given, whose wait is a quarter of a bundle or less when all observers are counted.
-func fitting(set map[string]string, l load) (c *config, v algo.Values, err error) {
-	given := set["s"]
+func fitting(set map[string]string, l load) (c *config, err error) {
+	given, last := set["s"], error(nil)
 	for n := int64(1 << 10); n >= 1; n /= 2 {
 		if given != defaultOf("s") {
 			n = 1
 		} else {
 			set["s"] = fmt.Sprintf("1/%d", n)
 		}
-		if v, err = algo.NewValues(Name, params, set); err != nil {
-			return nil, v, fmt.Errorf("%w: %w", ErrPlan, err)
+		v, err := algo.NewValues(Name, params, set)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrPlan, err)
 		}
-		if c, err = newConfig(v, algo.Env{}); err == nil && (4*c.start <= c.tau(c.told(l.observers)) || n == 1) {
-			return c, v, nil
+		if c, last = newConfig(v, algo.Setup{}); last == nil && (4*c.start <= c.tau(c.told(l.observers)) || n == 1) {
+			return c, nil
 		}
 	}
-	return nil, v, fmt.Errorf("%w: %w", ErrPlan, err)
+	return nil, fmt.Errorf("%w: %w", ErrPlan, last)
 }
 
 func defaultOf(key string) string {
@@ -108,7 +109,7 @@ func defaultOf(key string) string {
 	return ""
 }
 
-func (c *config) planned(v algo.Values, a algo.PlanArgs, l load) *report.Body {
+func (c *config) planned(a algo.PlanArgs, l load) *report.Body {
 	told := c.told(l.observers)
 	seconds := l.window.Seconds()
 	total := a.RatePerSecond * float64(l.hosts) // units a second of all hosts
@@ -120,7 +121,7 @@ func (c *config) planned(v algo.Values, a algo.PlanArgs, l load) *report.Body {
 	cpu := messages * messageCost
 	b := &report.Body{Values: []report.Value{
 		{Name: "threshold", Value: c.threshold, Unit: c.unit(), Help: "of all hosts, within carpe.span windows"},
-		{Name: "s", Value: v.Text("s"), Kind: report.Info, Help: "carpe.s: a quarter of a bundle at most is spent waiting for the first sample, if that can be"},
+		{Name: "s", Value: c.values.Text("s"), Kind: report.Info, Help: "carpe.s: a quarter of a bundle at most is spent waiting for the first sample, if that can be"},
 		{Name: "observers", Value: int64(told), Unit: report.Count, Help: "hosts that a group is counted for: --extra observers=, rounded down to a power of two, as far as carpe.s lets it"},
 		{Name: "tau", Value: int64(c.tau(told)), Unit: c.unit(), Help: "of a bundle at each of them"},
 		{Name: "reports_per_elephant", Value: c.reports(told), Unit: report.Count, Help: "R, whatever the number of hosts"},
@@ -134,7 +135,7 @@ func (c *config) planned(v algo.Values, a algo.PlanArgs, l load) *report.Body {
 		{Name: "coordinator_cpu_cores", Value: math.Round(1000*cpu) / 1000, Help: "at 23 us of CPU a message, as measured"},
 		{Name: "coordinator_memory", Value: int64(l.hosts) * agentMemory, Unit: report.Bytes, Help: "at 155 kB an agent, as measured"},
 	}}
-	b.Notes = []string{fmt.Sprintf("use it: coordinator.yaml: algorithms: {carpe: {threshold: %s, epsilon: %s, s: %s}}, window: %v", v.Text("threshold"), v.Text("epsilon"), v.Text("s"), l.window)}
+	b.Notes = []string{fmt.Sprintf("use it: coordinator.yaml: algorithms: {carpe: {threshold: %s, epsilon: %s, s: %s}}, window: %v", c.values.Text("threshold"), c.values.Text("epsilon"), c.values.Text("s"), l.window)}
 	if int(told) < l.observers/2 {
 		b.Notes = append(b.Notes, fmt.Sprintf("tau would fall to 1/s with more than %d observers: what more hosts see than these is counted as if they were so many, which costs reports and no accuracy. A larger threshold, epsilon or s changes that.", told))
 	}

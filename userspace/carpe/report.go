@@ -25,12 +25,8 @@ const (
 	stateWords
 )
 
-// reported is the report of a snapshot.
-func reported(v algo.Values, env algo.Env, s *snapshot.Snapshot) (algo.Result, error) {
-	c, err := newConfig(v, env)
-	if err != nil {
-		return algo.Result{}, err
-	}
+// Report implements algo.Config.
+func (c *config) Report(s *snapshot.Snapshot) (algo.Result, error) {
 	n, state, flows, err := opened(s)
 	if err != nil {
 		return algo.Result{}, err
@@ -62,8 +58,8 @@ func opened(s *snapshot.Snapshot) (counters, state []uint64, flows map[heavy.Key
 	return counters, state, flows, err
 }
 
-// merged adds up: reports of hosts stand for what each has seen.
-func merged(_ algo.Values, _ algo.Env, a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+// Merge implements algo.Merger: it adds up: reports of hosts stand for what each has seen.
+func (c *config) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	n, state, flows, err := opened(a)
 	if err != nil {
 		return nil, err
@@ -111,7 +107,7 @@ func (c *config) body(n, state []uint64, flows map[heavy.Key]sums) report.Body {
 	return b
 }
 
-// Oracle implements algo.Truthful.
+// Oracle implements algo.OracleProvider.
 func (i *instance) Oracle() algo.Oracle {
 	return &oracle{config: i.config, Tally: heavy.NewTally(i.spec, i.bytes)}
 }

@@ -135,7 +135,7 @@ func (i *instance) element(observers uint32) *bpf.CarpeCarpeGroup {
 	return &bpf.CarpeCarpeGroup{Tau: i.tau(observers), Chance: chance(observers), Observers: observers}
 }
 
-// Speak implements algo.Spoken: reports and hellos since it was asked last.
+// Speak implements algo.Messenger: reports and hellos since it was asked last.
 func (i *instance) Speak(int64) ([][]byte, error) {
 	if !i.spoken {
 		i.spoken, i.writer.epoch = true, i.epoch
@@ -156,7 +156,7 @@ func (i *instance) Speak(int64) ([][]byte, error) {
 	return i.writer.messages(), nil
 }
 
-// Hear implements algo.Spoken. Tables follow at once.
+// Hear implements algo.Messenger. Tables follow at once.
 func (i *instance) Hear(data []byte) error {
 	err := i.updates(data, i.known.update)
 	if err != nil || !i.known.stale {

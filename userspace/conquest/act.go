@@ -126,5 +126,5 @@ func (a acting) constants() map[string]any {
 	}
 }
 
-// Acts implements algo.Acting.
+// Acts implements algo.Enforcer.
 func (i *instance) Acts() bool { return i.action != actions["report"] && !i.replay }

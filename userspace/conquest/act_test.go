@@ -18,7 +18,7 @@ func TestActionsAreProven(t *testing.T) {
 		{"action": "report", "snapshots": "8", "ramp": "1000"}, {"action": "drop", "snapshots": "16", "ramp": "1000"},
 	} {
 		set["source"] = "qdisc"
-		c, err := newConfig(values(t, set), false)
+		c, err := newConfig(values(t, set), algo.Setup{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,16 +47,16 @@ func TestActionsAreRead(t *testing.T) {
 		{"class", "0:1", 0, false}, {"class", "10000:1", 0, false}, {"class", "1:10000", 0, false}, {"class", "1", 0, false}, {"class", "x:1", 0, false}, {"class", "1:x", 0, false},
 		{"ecn", "no matter what", 0, true},
 	} {
-		got, err := newConfig(values(t, map[string]string{"source": "qdisc", "action": c.action, "to": c.to}), false)
+		got, err := newConfig(values(t, map[string]string{"source": "qdisc", "action": c.action, "to": c.to}), algo.Setup{})
 		if (err == nil) != c.ok || err == nil && got.constants()["conquest_to"] != c.want {
 			t.Errorf("%s to %q: %+v, %v", c.action, c.to, got, err)
 		}
-		if _, err := newConfig(values(t, map[string]string{"source": "tap", "action": c.action, "to": c.to}), false); err == nil || !strings.Contains(err.Error(), "conquest.source=qdisc") {
+		if _, err := newConfig(values(t, map[string]string{"source": "tap", "action": c.action, "to": c.to}), algo.Setup{}); err == nil || !strings.Contains(err.Error(), "conquest.source=qdisc") {
 			t.Errorf("%s at a tap: %v", c.action, err)
 		}
 	}
 	for text, want := range map[string]int64{"auto": 15_000_000, "1us": 1000, "10s": 10_000_000_000, "999ns": 0, "10001ms": 0} {
-		got, err := newConfig(values(t, map[string]string{"source": "qdisc", "action": "drop", "tau": "5ms", "drop_from": text, "hold": "2ms", "whom": "everyone", "chance": "steps"}), false)
+		got, err := newConfig(values(t, map[string]string{"source": "qdisc", "action": "drop", "tau": "5ms", "drop_from": text, "hold": "2ms", "whom": "everyone", "chance": "steps"}), algo.Setup{})
 		if (err == nil) != (want != 0) || err == nil && (got.dropFrom != want || got.hold != 2_000_000 || !got.everyone || got.chance != chances["steps"]) {
 			t.Errorf("drop_from=%s: %+v, %v", text, got, err)
 		}
@@ -81,7 +81,7 @@ func TestWarnsOfStarving(t *testing.T) {
 		{map[string]string{}, nil},
 	} {
 		c.set["source"] = "qdisc"
-		got, err := newConfig(values(t, c.set), false)
+		got, err := newConfig(values(t, c.set), algo.Setup{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +107,7 @@ func TestGaps(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		if got, err := newConfig(v, false); err != nil || got.gap != want {
+		if got, err := newConfig(v, algo.Setup{}); err != nil || got.gap != want {
 			t.Errorf("gap=%s: %d ticks, want %d (%v)", text, got.gap, want, err)
 		}
 	}

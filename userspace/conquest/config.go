@@ -77,8 +77,8 @@ type config struct {
 }
 
 // newConfig reads what a report depends on: it asks for no interface, since a snapshot may come from another host.
-func newConfig(v algo.Values, replay bool) (*config, error) {
-	c := &config{values: v, replay: replay, buffer: v.Bytes("buffer"), digests: int(v.Int("digests")), snapshots: int(v.Int("snapshots")), rows: int(v.Int("rows")),
+func newConfig(v algo.Values, setup algo.Setup) (*config, error) {
+	c := &config{values: v, replay: setup.Replay, buffer: v.Bytes("buffer"), digests: int(v.Int("digests")), snapshots: int(v.Int("snapshots")), rows: int(v.Int("rows")),
 		columns: int(v.Int("columns")), queues: int(v.Int("queues")), bytes: v.Text("count") == "bytes", reading: readings[v.Text("reading")],
 		history: int64(v.Duration("history")), widest: v.Text("delay") == "longest", ramp: v.Bytes("ramp")}
 	for _, read := range []func(algo.Values) error{c.readSource, c.readPowers, c.readRate, c.readTimes, c.readKey, c.readAction} {

@@ -21,7 +21,7 @@ func values(t *testing.T, set map[string]string) algo.Values {
 
 func configured(t *testing.T, set map[string]string) *config {
 	t.Helper()
-	c, err := newConfig(values(t, set), true)
+	c, err := newConfig(values(t, set), algo.Setup{Replay: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,17 +56,17 @@ func TestRefused(t *testing.T) {
 		{"rate", "10", "10Gbit or 100Mbit"}, {"rate", "-1Gbit", "1kbit to 1000Gbit"}, {"rate", "NaNbit", "1kbit to 1000Gbit"}, {"rate", "2000Gbit", "1kbit to 1000Gbit"},
 		{"interval", "1s", "auto and durations"}, {"tau", "never", "auto and durations"}, {"longest", "1us", "20µs"},
 	} {
-		if _, err := newConfig(values(t, map[string]string{c.key: c.text}), true); err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), c.text) {
+		if _, err := newConfig(values(t, map[string]string{c.key: c.text}), algo.Setup{Replay: true}); err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s=%s: %v, want something with %q", c.key, c.text, err, c.says)
 		}
 	}
-	if _, err := newConfig(values(t, map[string]string{"columns": "16384", "queues": "2"}), true); err == nil || !strings.Contains(err.Error(), "16384 columns in all") {
+	if _, err := newConfig(values(t, map[string]string{"columns": "16384", "queues": "2"}), algo.Setup{Replay: true}); err == nil || !strings.Contains(err.Error(), "16384 columns in all") {
 		t.Errorf("too many columns: %v", err)
 	}
-	if _, err := newConfig(values(t, map[string]string{"source": "replay"}), false); err == nil || !strings.Contains(err.Error(), "xdpmon replay") {
+	if _, err := newConfig(values(t, map[string]string{"source": "replay"}), algo.Setup{}); err == nil || !strings.Contains(err.Error(), "xdpmon replay") {
 		t.Errorf("a model of a live link: %v", err)
 	}
-	if _, err := newInstance(values(t, map[string]string{"source": "tap", "egress": "nosuchlink"}), algo.Env{}); err == nil || !strings.Contains(err.Error(), "no such interface") {
+	if _, err := descriptor().New(values(t, map[string]string{"source": "tap", "egress": "nosuchlink"}), algo.Env{}); err == nil || !strings.Contains(err.Error(), "no such interface") {
 		t.Errorf("an interface that is not there: %v", err)
 	}
 }
@@ -106,7 +106,7 @@ func TestArrays(t *testing.T) {
 func TestPlan(t *testing.T) {
 	before := 2.0
 	for _, memory := range []int64{64 << 10, 256 << 10, 1 << 20} {
-		b, err := plan(algo.PlanArgs{RatePerSecond: 1e6, MaxDelayNS: 6_000_000, MemoryBytes: memory, Values: values(t, nil)})
+		b, err := descriptor().Plan(values(t, nil), algo.PlanArgs{RatePerSecond: 1e6, MaxDelayNS: 6_000_000, MemoryBytes: memory})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,8 +118,7 @@ func TestPlan(t *testing.T) {
 		}
 	}
 	for _, bad := range []algo.PlanArgs{{MaxDelayNS: 6e6, MemoryBytes: 1000}, {MaxDelayNS: 1000, MemoryBytes: 1 << 20}} {
-		bad.Values = values(t, nil)
-		if _, err := plan(bad); err == nil {
+		if _, err := descriptor().Plan(values(t, nil), bad); err == nil {
 			t.Errorf("%+v is taken", bad)
 		}
 	}
@@ -141,7 +140,7 @@ func TestSource(t *testing.T) {
 		{map[string]string{"source": "qdisc", "egress": "7"}, false, sourceCarried, ""},
 		{map[string]string{"source": "qdisc"}, true, sourceCarried, ""},
 	} {
-		got, err := newConfig(values(t, c.set), c.replay)
+		got, err := newConfig(values(t, c.set), algo.Setup{Replay: c.replay})
 		if err != nil || got.source != c.want {
 			t.Fatalf("%v, replay %v: %v, %v; want %v", c.set, c.replay, got.source, err, c.want)
 		}
@@ -151,7 +150,7 @@ func TestSource(t *testing.T) {
 	}
 	for interfaces, refused := range map[int]bool{0: false, 1: true, 2: false} {
 		for set, tap := range map[string]bool{"tap": true, "qdisc": false, "auto": false} {
-			_, err := newInstance(values(t, map[string]string{"source": set}), algo.Env{Interfaces: interfaces})
+			_, err := descriptor().New(values(t, map[string]string{"source": set}), algo.Env{Interfaces: interfaces})
 			if (err != nil) != (refused && tap) || err != nil && !strings.Contains(err.Error(), "conquest.source=qdisc") {
 				t.Errorf("source=%s on %d interfaces: %v", set, interfaces, err)
 			}

@@ -39,13 +39,9 @@ func descriptor() *algo.Descriptor {
 		Doc:      doc,
 		Params:   params,
 		Spec:     bpf.LoadConquest,
-		New:      newInstance,
+		Config:   algo.Typed(newConfig),
 		Layout:   2,
-		Report:   reported,
-		Merge:    merged,
-		Plan:     plan,
 		PlanFrom: algo.PlanArgs{MaxDelayNS: 8e6}, // four of its snapshots
-		P4:       p4,
 	}
 }
 

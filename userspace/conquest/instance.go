@@ -30,15 +30,13 @@ type instance struct {
 	history *history
 }
 
-func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
-	c, err := newConfig(v, env.Replay)
-	if err != nil {
+// New implements algo.Config. The interface after the queue is this host's.
+func (c *config) New(env algo.Env) (algo.Instance, error) {
+	own := *c
+	if err := errors.Join(own.tapsOf(env.Interfaces), own.findEgress(own.values)); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(c.tapsOf(env.Interfaces), c.findEgress(v)); err != nil {
-		return nil, err
-	}
-	return &instance{config: c, env: env, head: descriptor().Head(v, env), history: newHistory()}, nil
+	return &instance{config: &own, env: env, head: env.Head, history: newHistory()}, nil
 }
 
 // Configure implements algo.Instance.
@@ -77,7 +75,7 @@ func (i *instance) Bind(set *maps.Set) (err error) {
 // IntervalNS implements algo.Controller.
 func (i *instance) IntervalNS() int64 { return pollEvery }
 
-// NextTick implements algo.Paced.
+// NextTick implements algo.ReplayController.
 func (i *instance) NextTick(_, now int64) int64 { return now + replayEvery }
 
 // Tick implements algo.Controller: it empties the ring.
@@ -106,12 +104,8 @@ func (i *instance) Read(w report.Window, bank int) (_ *snapshot.Snapshot, err er
 	return s, nil
 }
 
-// reported is the report of a snapshot.
-func reported(v algo.Values, env algo.Env, s *snapshot.Snapshot) (algo.Result, error) {
-	c, err := newConfig(v, env.Replay)
-	if err != nil {
-		return algo.Result{}, err
-	}
+// Report implements algo.Config.
+func (c *config) Report(s *snapshot.Snapshot) (algo.Result, error) {
 	n, h, err := opened(s)
 	if err != nil {
 		return algo.Result{}, err

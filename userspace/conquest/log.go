@@ -312,7 +312,7 @@ func (c *config) packet() float64 {
 
 // Shares returns what makes of a data plane's report the share of its flow, and the ends between which it is.
 func Shares(v algo.Values, replay bool) (func(e *bpf.ConquestConquestEvent) (value, low, high float64), error) {
-	c, err := newConfig(v, replay)
+	c, err := newConfig(v, algo.Setup{Replay: replay})
 	if err != nil {
 		return nil, err
 	}

@@ -253,14 +253,18 @@ func TestTimeline(t *testing.T) {
 
 // What a snapshot holds is what was there, and two are merged by putting their bursts side by side.
 func TestSnapshot(t *testing.T) {
-	c, v := configured(t, map[string]string{"ramp": "1kB"}), values(t, map[string]string{"ramp": "1kB"})
+	of, err := descriptor().Select(map[string]string{"ramp": "1kB"}, algo.Setup{Replay: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := of.Config.(*config)
 	taken := func(at int64) *snapshot.Snapshot {
 		h := newHistory()
 		for _, e := range []event{culprit(at, 1, 700, 1000), {Kind: eventEnd, Time: uint64(at + 4*ms), Burst: words(at, at+ms), Size: 3 * ms},
 			{Kind: eventRamp, Time: uint64(at), Size: 10, Key: culprit(0, 3, 0, 0).Key}} {
 			h.hear(c, &e)
 		}
-		s := snapshot.New(descriptor().Head(v, algo.Env{Replay: true}), report.Window{Start: at, End: at + 10*ms})
+		s := snapshot.New(of.Head(0), report.Window{Start: at, End: at + 10*ms})
 		s.Words[counterWords] = make(snapshot.Words, counters)
 		s.Words[counterWords][fateLeft] = 10
 		want := h.take()

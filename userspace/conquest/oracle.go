@@ -124,7 +124,7 @@ func (q *Contents) Forget(before int64) {
 	}
 }
 
-// Oracle implements algo.Truthful.
+// Oracle implements algo.OracleProvider.
 func (i *instance) Oracle() algo.Oracle {
 	o := &oracle{config: i.config, contents: NewContents(), history: newHistory(), told: map[heavy.Key]int64{}}
 	switch i.source {

@@ -6,7 +6,6 @@ import (
 	"math/bits"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/conquest"
-	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/algo/p4text"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 )
@@ -33,12 +32,8 @@ import (
 
 var errP4 = errors.New("the P4 twin counts packets by 5-tuple in 4 or 8 snapshots of two rows, one queue, reading=nearest, alpha a power of two from 1/2 to 1/65536")
 
-// p4 implements algo.Descriptor.P4.
-func p4(v algo.Values) (map[string]string, error) {
-	c, err := newConfig(v, true)
-	if err != nil {
-		return nil, err
-	}
+// P4 implements algo.Twin.
+func (c *config) P4() (map[string]string, error) {
 	fiveTuple := heavy.Src | heavy.Dst | heavy.SrcPort | heavy.DstPort | heavy.Proto
 	if c.spec.Fields != fiveTuple || c.bytes || c.rows != 2 || c.queues != 1 || c.snapshots != 4 && c.snapshots != 8 || c.reading != bpf.ConquestConquestReadingKindREADING_NEAREST ||
 		c.widest || c.history > 0 || c.ramp > 0 || bits.OnesCount32(c.alpha) != 1 || c.alpha >= 1<<alphaBits || c.alpha < 1<<(alphaBits-16) {

@@ -15,12 +15,8 @@ var errPlan = errors.New("plan conquest")
 // falsely is how many packets of small flows may be taken for those of a culprit because they collide with others.
 const falsely = 0.01
 
-// plan implements algo.Descriptor.Plan: for every number of snapshots the columns that fit, and from which alpha on they are enough.
-func plan(a algo.PlanArgs) (*report.Body, error) {
-	c, err := newConfig(a.Values, true)
-	if err != nil {
-		return nil, err
-	}
+// Plan implements algo.Planner: for every number of snapshots the columns that fit, and from which alpha on they are enough.
+func (c *config) Plan(a algo.PlanArgs) (*report.Body, error) {
 	if a.MaxDelayNS < 20_000 || a.MaxDelayNS > 2e9 {
 		return nil, fmt.Errorf("%w: --max-delay %s: allowed are 20us to 2s, the longest delay of the queue", errPlan, report.Human(a.MaxDelayNS, report.Nanosecond))
 	}

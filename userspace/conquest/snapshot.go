@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/conquest"
-	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
@@ -94,12 +93,9 @@ func opened(s *snapshot.Snapshot) (counts []uint64, h *history, err error) {
 	return counts, h, r.Err()
 }
 
-// merged puts the logs of two hosts, or of two windows, one beside the other: bursts of different queues have nothing in common, keys are
+// Merge implements algo.Merger: it puts the logs of two hosts, or of two windows, one beside the other: bursts of different queues have nothing in common, keys are
 // whole, and times become ns since 1970.
-func merged(v algo.Values, _ algo.Env, a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
-	if _, err := newConfig(v, a.Replay); err != nil {
-		return nil, err
-	}
+func (c *config) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	s := snapshot.Together(a, b)
 	sum, all := make(snapshot.Words, counters), newHistory()
 	for _, one := range []*snapshot.Snapshot{a, b} {

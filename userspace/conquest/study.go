@@ -21,7 +21,7 @@ type Named struct {
 
 // NewLog is of an instance on an interface.
 func NewLog(v algo.Values) (*Log, error) {
-	c, err := newConfig(v, false)
+	c, err := newConfig(v, algo.Setup{})
 	if err != nil {
 		return nil, err
 	}

@@ -83,19 +83,24 @@ func (e *engine) follow(cfg *config.Config, seeds map[string]uint64) error {
 		p.Seed = cmp.Or(m.Seed, seeds[m.Name])
 		p.mark = snapshot.HashMark(p.Seed)
 		out := bus.Measurement{Name: m.Name, WindowNS: int64(m.Window), Seed: p.Seed, CRC: m.CRC, Decap: m.Decap}
-		env := algo.Env{CPUs: 1, Seed: p.Seed, CRC: m.CRC, WindowNS: int64(m.Window), Epoch: func() uint64 { return 0 },
+		env := algo.Env{Setup: algo.Setup{Hash: algo.HashOf(m.CRC), WindowNS: int64(m.Window)}, Seed: p.Seed, Epoch: func() uint64 { return 0 },
 			Notice: func(format string, args ...any) { e.log.Warn(fmt.Sprintf(format, args...), "measurement", m.Name) }}
 		for _, s := range m.Algorithms {
-			head := s.Descriptor.Head(s.Values, env)
-			p.params[s.Descriptor.Name] = head.Params
-			out.Algorithms = append(out.Algorithms, bus.Chosen{Name: s.Descriptor.Name, Params: head.Params})
-			if s.Descriptor.Coordinate == nil {
-				continue
-			}
-			if _, err := s.Descriptor.Coordinate(s.Values, env); err != nil {
+			s, err := s.For(env.Setup)
+			if err != nil {
 				return fmt.Errorf("measurement %s: %w", m.Name, err)
 			}
-			parts[stream{measurement: m.Name, algorithm: s.Descriptor.Name}] = &part{make: func() (algo.Coordinator, error) { return s.Descriptor.Coordinate(s.Values, env) }}
+			head := s.Head(p.Seed)
+			p.params[s.Descriptor.Name] = head.Params
+			out.Algorithms = append(out.Algorithms, bus.Chosen{Name: s.Descriptor.Name, Params: head.Params})
+			c, ok := s.Config.(algo.CoordinatorProvider)
+			if !ok {
+				continue
+			}
+			if _, err := c.Coordinate(env); err != nil {
+				return fmt.Errorf("measurement %s: %w", m.Name, err)
+			}
+			parts[stream{measurement: m.Name, algorithm: s.Descriptor.Name}] = &part{make: func() (algo.Coordinator, error) { return c.Coordinate(env) }}
 		}
 		mark, err := markOf(out)
 		if err != nil {
@@ -504,7 +509,7 @@ func (e *engine) report(at stream, p *planned, f *flow, one *period, index int64
 	if err != nil {
 		return err
 	}
-	line := report.Line{Algorithm: at.algorithm, Interface: at.name(), Window: report.Window{Start: index * int64(p.Window), End: (index + 1) * int64(p.Window),
+	line := report.Line{Algorithm: at.algorithm, Identity: report.Identity{Instance: at.measurement, Vantage: at.set}, Window: report.Window{Start: index * int64(p.Window), End: (index + 1) * int64(p.Window),
 		Number: f.number}, Packets: whole.Packets, Lost: result.Lost, Report: result.Body, Hosts: e.hosts(p, f, one, index)}
 	line.Packets.Used, line.Packets.UsedSegments = result.Used, result.Segments
 	if part := e.parts[stream{measurement: at.measurement, algorithm: at.algorithm}]; part != nil {
@@ -550,15 +555,18 @@ func addPart(line *report.Line, part algo.Coordinator) error {
 
 // suspects adds the links that lossy flows have in common.
 func (e *engine) suspects(line *report.Line, s *snapshot.Snapshot) error {
-	d, err := algo.Lookup(s.Algorithm)
-	if e.paths == nil || err != nil || d.Losses == nil {
-		return err
+	if e.paths == nil {
+		return nil
 	}
-	v, err := algo.NewValues(d.Name, d.Params, s.Params)
+	of, err := algo.SelectedFor(s)
 	if err != nil {
 		return err
 	}
-	losses, err := d.Losses(v, algo.EnvOf(s), s)
+	reporter, ok := of.Config.(algo.LossReporter)
+	if !ok {
+		return nil
+	}
+	losses, err := reporter.Losses(s)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,12 @@ func (sums) Needs() maps.Need                                    { return 0 }
 func (sums) Bind(*maps.Set) error                                { return nil }
 func (sums) Read(report.Window, int) (*snapshot.Snapshot, error) { return &snapshot.Snapshot{}, nil }
 
-func sumsReport(_ algo.Values, _ algo.Env, s *snapshot.Snapshot) (algo.Result, error) {
+// sumsConfig is its configuration; heardConfig has the coordinator part.
+type sumsConfig struct{}
+
+func (sumsConfig) New(algo.Env) (algo.Instance, error) { return sums{}, nil }
+
+func (sumsConfig) Report(s *snapshot.Snapshot) (algo.Result, error) {
 	r := s.Read()
 	n := r.Words("n", 1)
 	t := report.Table{Name: "flows", Columns: []report.Column{{Name: "flow", Label: true}, {Name: "packets", Unit: report.PacketUnit}}}
@@ -41,7 +46,7 @@ func sumsReport(_ algo.Values, _ algo.Env, s *snapshot.Snapshot) (algo.Result, e
 	return algo.Result{Body: report.Body{Values: []report.Value{{Name: "n", Value: n[0]}}, Tables: []report.Table{t}}, Used: n[0], Lost: map[string]uint64{}}, r.Err()
 }
 
-func sumsMerge(_ algo.Values, _ algo.Env, a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+func (sumsConfig) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	if err := algo.SameHashes(a, b); err != nil {
 		return nil, err
 	}
@@ -49,6 +54,15 @@ func sumsMerge(_ algo.Values, _ algo.Env, a, b *snapshot.Snapshot) (*snapshot.Sn
 	s.Words["n"] = snapshot.Sum(a.Words["n"], b.Words["n"])
 	s.Words["flows"] = slices.Concat(a.Words["flows"], b.Words["flows"])
 	return s, nil
+}
+
+type heardConfig struct{ sumsConfig }
+
+func (heardConfig) Coordinate(algo.Env) (algo.Coordinator, error) { return &listener{}, nil }
+
+// fixed is a Maker of a configuration without parameters.
+func fixed[C algo.Config](c C) algo.Maker {
+	return algo.Typed(func(algo.Values, algo.Setup) (C, error) { return c, nil })
 }
 
 // listener is the coordinator part: it counts what it hears, and answers every host.
@@ -88,12 +102,11 @@ func (l *listener) Report(report.Window) (algo.Result, error) {
 func init() {
 	d := algo.Descriptor{Name: "sums", Summary: "a sum", Layout: 1, Params: []algo.Param{{Key: "size", Type: algo.Int, Default: "16", Min: "1", Max: "1024", Help: "size"}},
 		Spec:   func() (*ebpf.CollectionSpec, error) { return &ebpf.CollectionSpec{}, nil },
-		New:    func(algo.Values, algo.Env) (algo.Instance, error) { return sums{}, nil },
-		Report: sumsReport, Merge: sumsMerge}
+		Config: fixed(sumsConfig{})}
 	algo.Register(&d)
 	heard := d
 	heard.Name = "heard"
-	heard.Coordinate = func(algo.Values, algo.Env) (algo.Coordinator, error) { return &listener{}, nil }
+	heard.Config = fixed(heardConfig{})
 	algo.Register(&heard)
 }
 
@@ -521,7 +534,7 @@ func TestVantage(t *testing.T) {
 	}
 	b.at(2)
 	b.tick()
-	if len(b.lines) != 2 || b.lines[0].Interface != "m/core" || b.lines[1].Interface != "m/edge" || b.lines[1].Report.Values[0].Value != uint64(30) {
+	if len(b.lines) != 2 || b.lines[0].Key() != "m/core" || b.lines[1].Instance != "m" || b.lines[1].Vantage != "edge" || b.lines[1].Report.Values[0].Value != uint64(30) {
 		t.Fatalf("%+v", b.lines)
 	}
 	if h := b.lines[1].Hosts; h.FlowsShared != 2 || h.FlowsTwice != 1 || strings.Join(h.TwiceNames, " ") != "e1 e2" || h.Vantage != "declared sets" {

@@ -76,6 +76,10 @@ func (m *many) Tell(int64) (list []algo.Told) {
 }
 func (*many) Report(report.Window) (algo.Result, error) { return algo.Result{}, nil }
 
+type manyConfig struct{ sumsConfig }
+
+func (manyConfig) Coordinate(algo.Env) (algo.Coordinator, error) { return &counter, nil }
+
 func init() {
 	d, err := algo.Lookup("sums")
 	if err != nil {
@@ -83,7 +87,7 @@ func init() {
 	}
 	c := *d
 	c.Name = "many"
-	c.Coordinate = func(algo.Values, algo.Env) (algo.Coordinator, error) { return &counter, nil }
+	c.Config = fixed(manyConfig{})
 	algo.Register(&c)
 }
 

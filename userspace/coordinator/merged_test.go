@@ -71,30 +71,32 @@ func (c *tallied) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	return s, nil
 }
 
-func countMin() *algo.Descriptor {
-	d := &algo.Descriptor{Name: "countmin", Summary: "packets by flow", Layout: 1, Spec: countmin.LoadCountmin,
-		Report: func(_ algo.Values, _ algo.Env, s *snapshot.Snapshot) (algo.Result, error) {
-			r, sum := s.Read(), uint64(0)
-			for _, n := range r.Words(rowOf(0), 1024) {
-				sum += n
-			}
-			return algo.Result{Body: report.Body{Values: []report.Value{{Name: "packets", Value: sum}}}, Used: sum, Lost: map[string]uint64{}}, r.Err()
-		},
-		Merge: func(_ algo.Values, _ algo.Env, a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
-			if err := algo.SameHashes(a, b); err != nil {
-				return nil, err
-			}
-			s := snapshot.Together(a, b)
-			for n := range countMinRows {
-				s.Words[rowOf(n)] = snapshot.Sum(a.Words[rowOf(n)], b.Words[rowOf(n)])
-			}
-			return s, nil
-		}}
-	d.New = func(v algo.Values, env algo.Env) (algo.Instance, error) { return &tallied{head: d.Head(v, env)}, nil }
-	return d
+type talliedConfig struct{}
+
+func (talliedConfig) New(env algo.Env) (algo.Instance, error) { return &tallied{head: env.Head}, nil }
+
+func (talliedConfig) Report(s *snapshot.Snapshot) (algo.Result, error) {
+	r, sum := s.Read(), uint64(0)
+	for _, n := range r.Words(rowOf(0), 1024) {
+		sum += n
+	}
+	return algo.Result{Body: report.Body{Values: []report.Value{{Name: "packets", Value: sum}}}, Used: sum, Lost: map[string]uint64{}}, r.Err()
 }
 
-func init() { algo.Register(countMin()) }
+func (talliedConfig) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+	if err := algo.SameHashes(a, b); err != nil {
+		return nil, err
+	}
+	s := snapshot.Together(a, b)
+	for n := range countMinRows {
+		s.Words[rowOf(n)] = snapshot.Sum(a.Words[rowOf(n)], b.Words[rowOf(n)])
+	}
+	return s, nil
+}
+
+func init() {
+	algo.Register(&algo.Descriptor{Name: "countmin", Summary: "packets by flow", Layout: 1, Spec: countmin.LoadCountmin, Config: fixed(talliedConfig{})})
+}
 
 // hostsOf is how many hosts traffic is spread over.
 const hostsOf = 4
@@ -447,7 +449,7 @@ func (s *site) together(algorithms string, runs, streams int, brought func(run, 
 	bring := func(index int64, run int) {
 		for host, a := range agents {
 			for _, one := range brought(run, host) {
-				a.hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: one.Algorithm, Interface: "m", Snapshot: live(t, one, a, index)}})
+				a.hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: one.Algorithm, Identity: report.Identity{Instance: "m"}, Snapshot: live(t, one, a, index)}})
 			}
 		}
 	}

@@ -192,7 +192,7 @@ func (a *agentUnderTest) window(t *testing.T, index int64) {
 		t.Fatal(err)
 	}
 	a.sent++
-	a.hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "sums", Interface: "m", Snapshot: data}})
+	a.hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "sums", Identity: report.Identity{Instance: "m"}, Snapshot: data}})
 }
 
 // before is the window before this one, unless it was sent already.

@@ -34,7 +34,7 @@ func (p *part) begin(kept []byte) (err error) {
 	if p.Coordinator, err = p.make(); err != nil || kept == nil {
 		return err
 	}
-	lasting, ok := p.Coordinator.(algo.Lasting)
+	lasting, ok := p.Coordinator.(algo.Checkpointer)
 	if !ok {
 		return nil
 	}
@@ -46,7 +46,7 @@ func (p *part) begin(kept []byte) (err error) {
 	return nil
 }
 
-func resumed(l algo.Lasting, kept []byte) (err error) {
+func resumed(l algo.Checkpointer, kept []byte) (err error) {
 	defer caught(&err)
 	return l.Resume(kept)
 }
@@ -70,7 +70,7 @@ func (e *engine) leadParts(list []partState) {
 func (e *engine) keepParts() (list []partState) {
 	for _, at := range slices.SortedFunc(maps.Keys(e.parts), stream.compare) {
 		p := e.parts[at]
-		lasting, ok := p.Coordinator.(algo.Lasting)
+		lasting, ok := p.Coordinator.(algo.Checkpointer)
 		if !ok {
 			continue
 		}

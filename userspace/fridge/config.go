@@ -5,6 +5,9 @@ import (
 	"math/bits"
 	"time"
 
+	"github.com/cilium/ebpf"
+
+	"github.com/xdpmon/xdpmon/bpf/constant"
 	bpf "github.com/xdpmon/xdpmon/bpf/fridge"
 	"github.com/xdpmon/xdpmon/loader/pisa/declared"
 	"github.com/xdpmon/xdpmon/maps"
@@ -27,7 +30,7 @@ type config struct {
 	tick     int64 // ns
 }
 
-func newConfig(v algo.Values) (*config, error) {
+func newConfig(v algo.Values, _ algo.Setup) (*config, error) {
 	c := &config{values: v, combine: v.Text("combine"), recorded: v.Text("counter") == "recorded"}
 	for _, read := range []func(algo.Values) error{c.readParts, c.readRules, c.readGroup, c.readTick, c.readLegs, c.readResolution} {
 		if err := read(v); err != nil {
@@ -198,23 +201,23 @@ func (c *config) plane() int {
 }
 
 // constants of the program.
-func (c *config) constants() map[string]any {
+func (c *config) constants() map[constant.Name]any {
 	mask4, mask6 := c.group.masks()
-	return map[string]any{
-		"fridge_parts":       layout(c.parts),
-		"fridge_count":       uint32(len(c.parts)),
-		"fridge_tick":        uint32(bits.TrailingZeros64(uint64(c.tick))),
-		"fridge_mantissa":    uint32(c.mantissa),
-		"fridge_recorded":    c.recorded,
-		"fridge_restart":     c.rules.Restart,
-		"fridge_table":       c.table,
-		"fridge_group":       uint32(c.group.kind),
-		"fridge_rows":        uint32(c.rows),
-		"fridge_group_mask4": mask4,
-		"fridge_group_mask6": mask6,
-		"match_rule":         uint32(c.rules.Kind),
-		"match_side":         uint32(c.rules.Side),
-		"match_finals":       c.rules.Finals,
+	return map[constant.Name]any{
+		constant.FridgeParts:      layout(c.parts),
+		constant.FridgeCount:      uint32(len(c.parts)),
+		constant.FridgeTick:       uint32(bits.TrailingZeros64(uint64(c.tick))),
+		constant.FridgeMantissa:   uint32(c.mantissa),
+		constant.FridgeRecorded:   c.recorded,
+		constant.FridgeRestart:    c.rules.Restart,
+		constant.FridgeTable:      c.table,
+		constant.FridgeGroup:      uint32(c.group.kind),
+		constant.FridgeRows:       uint32(c.rows),
+		constant.FridgeGroupMask4: mask4,
+		constant.FridgeGroupMask6: mask6,
+		constant.MatchRule:        uint32(c.rules.Kind),
+		constant.MatchSide:        uint32(c.rules.Side),
+		constant.MatchFinals:      c.rules.Finals,
 	}
 }
 
@@ -270,14 +273,12 @@ func (c *config) registerBytes(cpus int) int64 {
 }
 
 // configure writes constants and sizes into the object.
-func (c *config) configure(set func(name string, v any) error, size func(name string, n uint32) error) error {
-	for name, v := range c.constants() {
-		if err := set(name, v); err != nil {
-			return err
-		}
+func (c *config) configure(spec *ebpf.CollectionSpec) error {
+	if err := maps.SetConstants(spec, c.constants()); err != nil {
+		return err
 	}
 	for name, n := range c.sizes() {
-		if err := size(name, uint32(n)); err != nil {
+		if err := maps.SetEntries(spec, name, uint32(n)); err != nil {
 			return err
 		}
 	}

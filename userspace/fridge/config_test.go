@@ -22,7 +22,7 @@ func values(t *testing.T, set map[string]string) algo.Values {
 
 func configOf(t *testing.T, set map[string]string) *config {
 	t.Helper()
-	c, err := newConfig(values(t, set))
+	c, err := newConfig(values(t, set), algo.Setup{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestRefused(t *testing.T) {
 		{map[string]string{"side": "egress"}, "side=any"},
 		{map[string]string{"group": "dport", "rows": "4096", "resolution": "32", "correction": "exact"}, "fewer rows"},
 	} {
-		_, err := newConfig(values(t, c.set))
+		_, err := newConfig(values(t, c.set), algo.Setup{})
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%v: %v, want something about %q", c.set, err, c.says)
 		}
@@ -77,7 +77,7 @@ func TestConfigure(t *testing.T) {
 		{"match": "tcp-duration", "group": "dport"},
 		{"match": "dns", "counter": "inferred", "resolution": "4"},
 	} {
-		i, err := newInstance(values(t, set), algo.Env{})
+		i, err := descriptor().New(values(t, set), algo.Env{})
 		if err != nil {
 			t.Fatal(err)
 		}

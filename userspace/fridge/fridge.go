@@ -35,12 +35,8 @@ func descriptor() *algo.Descriptor {
 		Doc:     doc,
 		Params:  params,
 		Spec:    bpf.LoadFridge,
-		New:     newInstance,
+		Config:  algo.Typed(newConfig),
 		Layout:  2,
-		Report:  reported,
-		Merge:   merged,
-		Plan:    plan,
-		P4:      p4,
 	}
 }
 

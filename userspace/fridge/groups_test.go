@@ -115,7 +115,7 @@ func TestTruthIsCertain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := newConfig(v)
+	c, err := newConfig(v, algo.Setup{})
 	if err != nil {
 		t.Fatal(err)
 	}

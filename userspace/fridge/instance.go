@@ -21,19 +21,14 @@ type instance struct {
 	words map[string][]uint64 // buffers of the arrays that a window reads
 }
 
-func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
-	c, err := newConfig(v)
-	if err != nil {
-		return nil, err
-	}
-	return &instance{config: c, head: descriptor().Head(v, env), past: newPast(len(c.parts)), words: map[string][]uint64{}}, nil
+// New implements algo.Config.
+func (c *config) New(env algo.Env) (algo.Instance, error) {
+	return &instance{config: c, head: env.Head, past: newPast(len(c.parts)), words: map[string][]uint64{}}, nil
 }
 
 // Configure implements algo.Instance.
 func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
-	set := func(name string, v any) error { return maps.SetConstant(spec, name, v) }
-	size := func(name string, n uint32) error { return maps.SetEntries(spec, name, n) }
-	return i.configure(set, size)
+	return i.configure(spec)
 }
 
 // Needs implements algo.Instance.
@@ -128,7 +123,7 @@ func (c *config) readingOf(r *snapshot.Reader) (n reading) {
 	return n
 }
 
-// Oracle implements algo.Truthful.
+// Oracle implements algo.OracleProvider.
 func (i *instance) Oracle() algo.Oracle { return newOracle(i.config) }
 
 // counts are the data plane's counters of a window, by enum fridge_counter.

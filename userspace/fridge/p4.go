@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/xdpmon/xdpmon/maps"
-	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/algo/p4text"
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
 )
@@ -48,20 +47,18 @@ var errP4 = errors.New("the P4 twin measures tcp-handshake without groups, with 
 // longestTick: the switch's time stamp has 48 bits of ns, of which the twin takes 32.
 const longestTick = 1 << 16
 
-func p4(v algo.Values) (map[string]string, error) {
-	c, err := newConfig(v)
-	if err != nil {
-		return nil, err
-	}
+// P4 implements algo.Twin.
+func (c *config) P4() (map[string]string, error) {
 	if c.rules.Kind != delay.TCPHandshake || c.grouped() || !c.recorded || !c.rules.Restart || c.tick > longestTick {
 		return nil, fmt.Errorf("write P4: %w, retransmit=restart and a tick of at most 65.536us", errP4)
 	}
-	c.table = true
-	if v.Text("resolution") == auto {
-		c.refine()
+	own := *c
+	own.table = true
+	if c.values.Text("resolution") == auto {
+		own.refine()
 	}
-	t := &twin{config: c}
-	t.slots, t.shards = totals(c.parts)
+	t := &twin{config: &own}
+	t.slots, t.shards = totals(own.parts)
 	if err := t.aligned(); err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 
 func p4Parts(t *testing.T, set map[string]string) (params, tables string) {
 	t.Helper()
-	parts, err := p4(values(t, set))
+	parts, err := descriptor().P4(values(t, set))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestP4Sizes(t *testing.T) {
 func TestP4Refused(t *testing.T) {
 	for _, set := range []map[string]string{{"match": "dns"}, {"group": "dport"}, {"counter": "inferred"}, {"retransmit": "keep"},
 		{"fridges": "256@1,4096@1"}, {"tick": "131.072us"}} {
-		if _, err := p4(values(t, set)); err == nil {
+		if _, err := descriptor().P4(values(t, set)); err == nil {
 			t.Errorf("%v is accepted", set)
 		}
 	}

@@ -30,18 +30,18 @@ func (o option) correction() string {
 
 func (o option) worst() float64 { return max(o.errors[0], o.errors[1], o.errors[2]) }
 
-// plan implements algo.Descriptor.Plan.
-func plan(a algo.PlanArgs) (*report.Body, error) {
+// Plan implements algo.Planner.
+func (c *config) Plan(a algo.PlanArgs) (*report.Body, error) {
 	l, err := readLoad(a)
 	if err != nil {
 		return nil, err
 	}
-	one, err := l.best(a.Values, l.single)
+	one, err := l.best(c, l.single)
 	if err != nil {
 		return nil, err
 	}
 	options := []option{one}
-	if two, err := l.best(a.Values, l.double); err == nil {
+	if two, err := l.best(c, l.double); err == nil {
 		options = append(options, two)
 	}
 	return l.body(options), nil
@@ -49,11 +49,7 @@ func plan(a algo.PlanArgs) (*report.Body, error) {
 
 // best fits a layout into the memory: of all resolutions and both corrections the one with the smallest error, with as
 // many entries as fit beside its histogram.
-func (l *load) best(v algo.Values, parts func(slots int) []Part) (option, error) {
-	given, err := newConfig(v)
-	if err != nil {
-		return option{}, err
-	}
+func (l *load) best(given *config, parts func(slots int) []Part) (option, error) {
 	var found option
 	least := int64(math.MaxInt64)
 	for _, c := range variants(given) {

@@ -12,7 +12,7 @@ import (
 
 func planFor(t *testing.T, rate float64, longest time.Duration, memory int64, set, extra map[string]string) (*report.Body, error) {
 	t.Helper()
-	return plan(algo.PlanArgs{RatePerSecond: rate, MaxDelayNS: int64(longest), MemoryBytes: memory, Values: values(t, set), Extra: extra})
+	return descriptor().Plan(values(t, set), algo.PlanArgs{RatePerSecond: rate, MaxDelayNS: int64(longest), MemoryBytes: memory, Extra: extra})
 }
 
 func number(t *testing.T, b *report.Body, name string) float64 {

@@ -69,18 +69,26 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
+// forgets is a configuration of forgetful instances.
+type forgets struct{ *config }
+
+func (c forgets) New(env algo.Env) (algo.Instance, error) {
+	i, err := c.config.New(env)
+	if err != nil {
+		return nil, err
+	}
+	return forgetful{i.(*instance)}, nil
+}
+
 // TestInsistent: a request counts once, however often it is sent, whether its record is overwritten in between or not,
 // and whether the answer comes before or after the repetitions. A fridge that counts every occurrence as a request of its
 // own for those that wait would be off, which shows that the traffic is one that can tell.
 func TestInsistent(t *testing.T) {
 	d := descriptor()
-	d.New = func(v algo.Values, env algo.Env) (algo.Instance, error) {
-		i, err := newInstance(v, env)
-		if err != nil {
-			return nil, err
-		}
-		return forgetful{i.(*instance)}, nil
-	}
+	d.Config = algo.Typed(func(v algo.Values, s algo.Setup) (forgets, error) {
+		c, err := newConfig(v, s)
+		return forgets{c}, err
+	})
 	const requests, gap = 60_000, 10_000
 	for _, c := range []struct {
 		fridges      string

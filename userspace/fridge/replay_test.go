@@ -36,7 +36,7 @@ func (c trial) run(t *testing.T) []report.Line {
 	var lines []report.Line
 	cfg := session.Config{
 		Algorithms: []session.Selected{{Descriptor: c.descriptor, Values: values(t, c.set)}},
-		Window:     c.window, Seed: c.seed, Truth: c.truth, CRC: c.crc,
+		Window:     c.window, Seed: c.seed, Truth: c.truth, Hash: algo.HashOf(c.crc),
 		Emit:   func(l report.Line) error { lines = append(lines, l); return nil },
 		Notice: t.Logf,
 	}

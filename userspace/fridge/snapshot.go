@@ -166,12 +166,8 @@ func spectrumInto(w []float64, s *delay.Spectrum) []float64 {
 	return w
 }
 
-// reported is the report of a snapshot.
-func reported(v algo.Values, _ algo.Env, s *snapshot.Snapshot) (algo.Result, error) {
-	c, err := newConfig(v)
-	if err != nil {
-		return algo.Result{}, err
-	}
+// Report implements algo.Config.
+func (c *config) Report(s *snapshot.Snapshot) (algo.Result, error) {
 	e, n, all, err := c.open(s)
 	if err != nil {
 		return algo.Result{}, err
@@ -179,13 +175,9 @@ func reported(v algo.Values, _ algo.Env, s *snapshot.Snapshot) (algo.Result, err
 	return algo.Result{Body: e.body(n, all), Used: n.used(), Lost: n.lost()}, nil
 }
 
-// merged sums corrected distributions: each host's is unbiased, whatever its seeds and rates are, so their sum is, and the variances add.
+// Merge implements algo.Merger: it sums corrected distributions: each host's is unbiased, whatever its seeds and rates are, so their sum is, and the variances add.
 // Groups are put together by name.
-func merged(v algo.Values, _ algo.Env, a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
-	c, err := newConfig(v)
-	if err != nil {
-		return nil, err
-	}
+func (c *config) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	s := snapshot.Together(a, b)
 	var sum spectra
 	state, total := make([]float64, mergedCount), make(counts, bpf.FridgeFridgeCounterFRIDGE_COUNTS)

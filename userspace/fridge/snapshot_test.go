@@ -17,7 +17,7 @@ import (
 func counted(t *testing.T, set map[string]string, n uint64, requests uint64, delays ...float64) *snapshot.Snapshot {
 	t.Helper()
 	s, v := snapshottest.New(t, Name, set)
-	c, err := newConfig(v)
+	c, err := newConfig(v, algo.Setup{})
 	if err != nil {
 		t.Fatal(err)
 	}

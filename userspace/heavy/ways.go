@@ -6,6 +6,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"github.com/xdpmon/xdpmon/bpf/constant"
 	"github.com/xdpmon/xdpmon/maps"
 )
 
@@ -43,7 +44,7 @@ type Ways struct {
 	Adapts    bool // Initial is where it begins: Adapt changes it by window
 	arrays    map[string]*maps.Array
 	starts    *maps.Array // initial values of both banks
-	contest   contest   // of the bank that was read last
+	contest   contest     // of the bank that was read last
 	initials  [2]uint64
 }
 
@@ -54,15 +55,13 @@ func (w *Ways) PerWay() int { return w.Entries / w.Count }
 
 // Configure writes constants and sizes.
 func (w *Ways) Configure(spec *ebpf.CollectionSpec) error {
-	constants := map[string]any{
-		"key_fields": uint32(w.Spec.Fields), "key_family": uint32(w.Spec.Family), "key_words": uint32(w.Words), "key_tagged": w.Spec.tagged(),
-		"ways_count": uint32(w.Count), "ways_entries": uint32(w.PerWay()), "ways_admission": uint32(w.Admission), "ways_initial": w.Initial,
-		"ways_noted": w.Noted, "ways_adapts": w.Adapts,
+	constants := map[constant.Name]any{
+		constant.KeyFields: uint32(w.Spec.Fields), constant.KeyFamily: uint32(w.Spec.Family), constant.KeyWords: uint32(w.Words), constant.KeyTagged: w.Spec.tagged(),
+		constant.WaysCount: uint32(w.Count), constant.WaysEntries: uint32(w.PerWay()), constant.WaysAdmission: uint32(w.Admission), constant.WaysInitial: w.Initial,
+		constant.WaysNoted: w.Noted, constant.WaysAdapts: w.Adapts,
 	}
-	for name, v := range constants {
-		if err := maps.SetConstant(spec, name, v); err != nil {
-			return err
-		}
+	if err := maps.SetConstants(spec, constants); err != nil {
+		return err
 	}
 	if err := w.configureStarts(spec); err != nil {
 		return err

@@ -25,7 +25,7 @@ type config struct {
 
 var dimensions = map[string]heavy.Fields{"src": heavy.Src, "dst": heavy.Dst, "both": heavy.Src | heavy.Dst}
 
-func newConfig(v algo.Values, env algo.Env) (*config, error) {
+func newConfig(v algo.Values, setup algo.Setup) (*config, error) {
 	c := &config{stacking: v.Text("method") == "stacking", bytes: v.Text("count") == "bytes", step: 8, threshold: v.Float("threshold"),
 		budget: v.Float("recirculation"), delay: int(v.Int("delay")), top: int(v.Int("top"))}
 	if v.Text("level") == "nibble" {
@@ -37,14 +37,14 @@ func newConfig(v algo.Values, env algo.Env) (*config, error) {
 		spec.Family = heavy.IPv4
 	}
 	c.ways = heavy.Ways{Prefix: Name, Spec: spec, Words: spec.Words(), Count: int(v.Int("ways")), Entries: int(v.Int("entries")),
-		Admission: heavy.ParseAdmission(v.Text("admission")), Initial: uint64(v.Int("initial")), Subtract: true, Noted: !env.CRC}
+		Admission: heavy.ParseAdmission(v.Text("admission")), Initial: uint64(v.Int("initial")), Subtract: true, Noted: setup.Hash != algo.HashCRC}
 	if c.budget == 0 {
 		c.budget = min(1, 2*float64(c.instances())/float64(c.ways.Initial+1))
 	}
 	if c.bytes {
 		c.ways.Initial *= fullPacket
 	}
-	return c, c.check(v, env)
+	return c, c.check(v, setup)
 }
 
 // maxStack is STACK_LEVELS of bpf/hhh: levels of stacking that are not exact.
@@ -83,7 +83,7 @@ func (c *config) checkStack(v algo.Values) error {
 	return nil
 }
 
-func (c *config) check(v algo.Values, env algo.Env) error {
+func (c *config) check(v algo.Values, setup algo.Setup) error {
 	if c.stacking {
 		if err := c.checkStack(v); err != nil {
 			return err
@@ -95,10 +95,10 @@ func (c *config) check(v algo.Values, env algo.Env) error {
 	if !c.stacking && c.ways.Entries%c.ways.Count != 0 {
 		return v.Error("entries", fmt.Sprintf("allowed are multiples of the %d ways", c.ways.Count))
 	}
-	if n := c.ways.PerWay(); env.CRC && n&(n-1) != 0 {
+	if n := c.ways.PerWay(); setup.Hash == algo.HashCRC && n&(n-1) != 0 {
 		return v.Error("entries", "with CRC hashes a way has a power of two of them, as on the switch")
 	}
-	if c.delay > 0 && !env.Replay {
+	if c.delay > 0 && !setup.Replay {
 		return v.Error("delay", "only a replay can delay second passes: attach leaves it 0")
 	}
 	return nil

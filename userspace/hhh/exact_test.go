@@ -123,7 +123,7 @@ func snapshotOf(t *testing.T, set map[string]string) (*config, *snapshot.Snapsho
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := newConfig(v, algo.EnvOf(s))
+	c, err := newConfig(v, algo.SetupOf(s))
 	if err != nil {
 		t.Fatal(err)
 	}

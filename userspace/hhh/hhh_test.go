@@ -36,7 +36,7 @@ func TestStackRoom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := newConfig(v, algo.Env{})
+		got, err := newConfig(v, algo.Setup{})
 		switch {
 		case c.levels == 0 && (err == nil || !strings.Contains(err.Error(), c.says)):
 			t.Errorf("%v: %v, want %q", c.set, err, c.says)
@@ -65,7 +65,7 @@ func TestDeviationOfOnePacket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := newConfig(v, algo.Env{})
+	c, err := newConfig(v, algo.Setup{})
 	if err != nil {
 		t.Fatal(err)
 	}

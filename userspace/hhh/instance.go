@@ -6,6 +6,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"github.com/xdpmon/xdpmon/bpf/constant"
 	bpf "github.com/xdpmon/xdpmon/bpf/hhh"
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
@@ -24,22 +25,18 @@ type instance struct {
 	found  []heavy.Heavy // in the last window: the oracle judges them
 }
 
-func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
-	c, err := newConfig(v, env)
-	if err != nil {
-		return nil, err
-	}
-	return &instance{config: c, head: descriptor().Head(v, env), stack: stack{config: c}}, nil
+// New implements algo.Config.
+func (c *config) New(env algo.Env) (algo.Instance, error) {
+	own := *c // its ways are bound to this instance's maps
+	return &instance{config: &own, head: env.Head, stack: stack{config: &own}}, nil
 }
 
 // Configure implements algo.Instance.
 func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
-	constants := map[string]any{"hhh_stacking": i.stacking, "hhh_bytes": i.bytes, "hhh_step": uint32(i.step),
-		"hhh_levels4": uint32(i.levels4), "hhh_levels6": uint32(i.levels6)}
-	for name, v := range constants {
-		if err := maps.SetConstant(spec, name, v); err != nil {
-			return err
-		}
+	constants := map[constant.Name]any{constant.HhhStacking: i.stacking, constant.HhhBytes: i.bytes, constant.HhhStep: uint32(i.step),
+		constant.HhhLevels4: uint32(i.levels4), constant.HhhLevels6: uint32(i.levels6)}
+	if err := maps.SetConstants(spec, constants); err != nil {
+		return err
 	}
 	ways := i.ways
 	if i.stacking {
@@ -54,10 +51,10 @@ func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
 // Needs implements algo.Instance.
 func (i *instance) Needs() maps.Need { return 0 }
 
-// RecirculationShare implements algo.Recirculating.
+// RecirculationShare implements algo.Recirculator.
 func (i *instance) RecirculationShare() float64 { return i.budget }
 
-// RecirculationDelay implements algo.Delayed.
+// RecirculationDelay implements algo.RecirculationDelayer.
 func (i *instance) RecirculationDelay() int { return i.delay }
 
 // Bind implements algo.Instance.

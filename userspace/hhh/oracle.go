@@ -9,7 +9,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// Oracle implements algo.Truthful: it counts address pairs and adds them up to prefixes at the end of a window.
+// Oracle implements algo.OracleProvider: it counts address pairs and adds them up to prefixes at the end of a window.
 func (i *instance) Oracle() algo.Oracle {
 	i.judged = true
 	return &oracle{instance: i, pairs: map[[2]netip.Addr]float64{}}

@@ -8,13 +8,9 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// plan implements algo.Descriptor.Plan for random-prefix: counts of the family with the most levels are the least exact.
-func plan(a algo.PlanArgs) (*report.Body, error) {
+// Plan implements algo.Planner for random-prefix: counts of the family with the most levels are the least exact.
+func (c *config) Plan(a algo.PlanArgs) (*report.Body, error) {
 	load, err := heavy.ReadLoad(a)
-	if err != nil {
-		return nil, err
-	}
-	c, err := newConfig(a.Values, algo.Env{Replay: true})
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ func configOf(t *testing.T, set map[string]string) *config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := newConfig(v, algo.Env{Replay: true})
+	c, err := newConfig(v, algo.Setup{Replay: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestOneTwin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = p4(v)
+		_, err = descriptor().P4(v)
 		return err
 	}
 	if err := twin(nil); err != nil {

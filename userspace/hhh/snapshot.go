@@ -66,12 +66,8 @@ func (c *config) open(s *snapshot.Snapshot) (n counts, out seen, err error) {
 	return n, out, r.Err()
 }
 
-// reported is the report of a snapshot.
-func reported(v algo.Values, env algo.Env, s *snapshot.Snapshot) (algo.Result, error) {
-	c, err := newConfig(v, env)
-	if err != nil {
-		return algo.Result{}, err
-	}
+// Report implements algo.Config.
+func (c *config) Report(s *snapshot.Snapshot) (algo.Result, error) {
 	n, seen, err := c.open(s)
 	if err != nil {
 		return algo.Result{}, err
@@ -88,13 +84,9 @@ func reported(v algo.Values, env algo.Env, s *snapshot.Snapshot) (algo.Result, e
 	}, nil
 }
 
-// merged sums what entries have counted, whatever the seeds: prefixes are whole. The bounds add up; those of a prefix that a host has no
+// Merge implements algo.Merger: it sums what entries have counted, whatever the seeds: prefixes are whole. The bounds add up; those of a prefix that a host has no
 // entry for reach as far as that host may have overlooked.
-func merged(v algo.Values, env algo.Env, a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
-	c, err := newConfig(v, env)
-	if err != nil {
-		return nil, err
-	}
+func (c *config) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	for _, s := range []*snapshot.Snapshot{a, b} {
 		if _, _, err := c.open(s); err != nil {
 			return nil, err

@@ -14,7 +14,7 @@ import (
 func drawnOf(t *testing.T, packets uint64, entries float64) *snapshot.Snapshot {
 	t.Helper()
 	s, v := snapshottest.New(t, Name, map[string]string{"dimension": "src", "family": "4"})
-	c, err := newConfig(v, algo.EnvOf(s))
+	c, err := newConfig(v, algo.SetupOf(s))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"github.com/xdpmon/xdpmon/bpf/constant"
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 )
@@ -47,13 +48,8 @@ func (s *stack) configure(spec *ebpf.CollectionSpec) error {
 			return err
 		}
 	}
-	constants := map[string]any{"hhh_stack_entries": uint32(s.perStack()), "hhh_stack_levels": uint32(used), "hhh_stack_first": uint32(s.stackFirst())}
-	for name, v := range constants {
-		if err := maps.SetConstant(spec, name, v); err != nil {
-			return err
-		}
-	}
-	return nil
+	constants := map[constant.Name]any{constant.HhhStackEntries: uint32(s.perStack()), constant.HhhStackLevels: uint32(used), constant.HhhStackFirst: uint32(s.stackFirst())}
+	return maps.SetConstants(spec, constants)
 }
 
 func (s *stack) bind(set *maps.Set) error {

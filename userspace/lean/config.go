@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xdpmon/xdpmon/bpf/constant"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
 )
@@ -22,6 +23,7 @@ const (
 
 // config is what the parameters come to.
 type config struct {
+	values     algo.Values
 	on         []stat
 	statistics [stats]statistic // nil: off
 	layouts    [stats]layout
@@ -34,16 +36,16 @@ type config struct {
 	top        int
 	ring       int64
 	windowNS   int64
-	seed       uint64
 	buckets    int // keys=bits: else 0
 }
 
-func newConfig(v algo.Values, env algo.Env) (*config, error) {
+func newConfig(v algo.Values, setup algo.Setup) (*config, error) {
 	c := &config{
-		bytes: v.Text("count") == "bytes", pair: v.Text("key") == "pair", agree: uint32(v.Int("agree")), budget: int(v.Int("candidates")),
-		top: int(v.Int("top")), ring: v.Bytes("ring"), windowNS: env.WindowNS, seed: env.Seed,
+		values: v,
+		bytes:  v.Text("count") == "bytes", pair: v.Text("key") == "pair", agree: uint32(v.Int("agree")), budget: int(v.Int("candidates")),
+		top: int(v.Int("top")), ring: v.Bytes("ring"), windowNS: setup.WindowNS,
 	}
-	if v.Text("keys") == "bits" && env.CRC {
+	if v.Text("keys") == "bits" && setup.Hash == algo.HashCRC {
 		return nil, v.Error("keys", "bloom with --hash crc")
 	}
 	if c.windowNS == 0 {
@@ -55,7 +57,7 @@ func newConfig(v algo.Values, env algo.Env) (*config, error) {
 	if c.ring&(c.ring-1) != 0 {
 		return nil, v.Error("ring", "allowed are powers of two from 4KiB to 1GiB")
 	}
-	if env.Replay {
+	if setup.Replay {
 		c.ring = max(c.ring, replayRing)
 	}
 	kind := "5tuple"
@@ -67,11 +69,11 @@ func newConfig(v algo.Values, env algo.Env) (*config, error) {
 		return nil, err
 	}
 	c.spec = heavy.Spec{Fields: fields}
-	return c, c.choose(v, env)
+	return c, c.choose(v, setup)
 }
 
 // choose configures the statistics that lean.stat names.
-func (c *config) choose(v algo.Values, env algo.Env) (err error) {
+func (c *config) choose(v algo.Values, setup algo.Setup) (err error) {
 	scale := scaleOf(v.Bytes("memory"))
 	for name := range strings.SplitSeq(v.Text("stat"), ",") {
 		s := stat(slices.Index(statNames[:], strings.TrimSpace(name)))
@@ -81,7 +83,7 @@ func (c *config) choose(v algo.Values, env algo.Env) (err error) {
 		if c.statistics[s] != nil {
 			continue
 		}
-		if c.statistics[s], err = newStatistic(s, v, env.CRC); err != nil {
+		if c.statistics[s], err = newStatistic(s, v, setup.Hash == algo.HashCRC); err != nil {
 			return err
 		}
 		c.on = append(c.on, s)
@@ -138,14 +140,14 @@ func (c *config) mask() (mask uint32) {
 }
 
 // constants of the program.
-func (c *config) constants() map[string]any {
-	all := map[string]any{
-		"lean_stats":    c.mask(),
-		"lean_pair":     c.pair,
-		"lean_bytes":    c.bytes,
-		"lean_agree":    c.agree,
-		"lean_absolute": c.absolute(),
-		"lean_bits_on":  c.buckets > 0,
+func (c *config) constants() map[constant.Name]any {
+	all := map[constant.Name]any{
+		constant.LeanStats:    c.mask(),
+		constant.LeanPair:     c.pair,
+		constant.LeanBytes:    c.bytes,
+		constant.LeanAgree:    c.agree,
+		constant.LeanAbsolute: c.absolute(),
+		constant.LeanBitsOn:   c.buckets > 0,
 	}
 	for _, s := range c.on {
 		maps.Copy(all, c.statistics[s].constants(c.layouts[s]))

@@ -43,6 +43,7 @@ type named [stats]candidates
 type instance struct {
 	*config
 	head     snapshot.Head
+	seed     uint64
 	set      *maps.Set
 	counts   *maps.Array
 	words    []uint64 // of counts, while a window runs
@@ -57,17 +58,25 @@ type instance struct {
 	found    [stats][]heavy.Key // listed in the last window: the oracle judges them
 }
 
-func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
-	c, err := newConfig(v, env)
-	if err != nil {
-		return nil, err
-	}
-	i := &instance{config: c, head: Descriptor().Head(v, env)}
+// New implements algo.Config.
+func (c *config) New(env algo.Env) (algo.Instance, error) {
+	i := &instance{config: c.own(), head: env.Head, seed: env.Seed}
 	for s := range stats {
 		i.limiters[s] = c.limiter(s)
 	}
 	i.pending = [2]named{newNamed(), newNamed()}
 	return i, nil
+}
+
+// own is a configuration whose p follows the load of one instance.
+func (c *config) own() *config {
+	own := *c
+	if l := c.latency(); l != nil {
+		mine, odds := *l, *l.chance
+		mine.chance = &odds
+		own.statistics[latency] = &mine
+	}
+	return &own
 }
 
 func newNamed() (n named) {
@@ -79,10 +88,8 @@ func newNamed() (n named) {
 
 // Configure implements algo.Instance.
 func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
-	for name, v := range i.constants() {
-		if err := maps.SetConstant(spec, name, v); err != nil {
-			return err
-		}
+	if err := maps.SetConstants(spec, i.constants()); err != nil {
+		return err
 	}
 	for name, n := range i.sizes() {
 		if err := maps.SetEntries(spec, name, uint32(n)); err != nil {
@@ -146,7 +153,7 @@ func (i *instance) publish() error {
 // IntervalNS implements algo.Controller.
 func (i *instance) IntervalNS() int64 { return tickEvery }
 
-// Begin implements algo.Beginning.
+// Begin implements algo.WindowOpener.
 func (i *instance) Begin(bank int) { i.bank = bank }
 
 // Tick implements algo.Controller: it empties the ring, and limits and p follow the load.
@@ -181,7 +188,7 @@ func (i *instance) requests(now int64, n counts, closed bool) error {
 	return l.chance.follow(now, load{n.at(bpf.LeanLeanCounterLEAN_REQUESTS), n.at(bpf.LeanLeanCounterLEAN_INSERTED)}, closed)
 }
 
-// NextTick implements algo.Paced: a replay looks at the load after a thousandth of the first window, and then at double
+// NextTick implements algo.ReplayController: a replay looks at the load after a thousandth of the first window, and then at double
 // distances; then, and in later windows, every 32nd of a window and no more than once a second: what a delay is worth
 // follows the load of the time.
 func (i *instance) NextTick(start, now int64) int64 {

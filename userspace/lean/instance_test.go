@@ -16,11 +16,11 @@ func TestBeginsInABank(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i, err := newInstance(v, algo.Env{})
+	i, err := Descriptor().New(v, algo.Env{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told algo.Beginning = i.(*instance)
+	var told algo.WindowOpener = i.(*instance)
 	for _, bank := range []int{1, 0} {
 		if told.Begin(bank); i.(*instance).bank != bank {
 			t.Errorf("begun in bank %d, looks at %d", bank, i.(*instance).bank)
@@ -31,7 +31,7 @@ func TestBeginsInABank(t *testing.T) {
 func configured(t *testing.T, set map[string]string) *config {
 	t.Helper()
 	s, v := snapshottest.New(t, Name, set)
-	c, err := newConfig(v, algo.EnvOf(s))
+	c, err := newConfig(v, algo.SetupOf(s))
 	if err != nil {
 		t.Fatal(err)
 	}

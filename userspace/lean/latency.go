@@ -1,6 +1,7 @@
 package lean
 
 import (
+	"github.com/xdpmon/xdpmon/bpf/constant"
 	bpf "github.com/xdpmon/xdpmon/bpf/lean"
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
@@ -45,8 +46,8 @@ func (l *latencies) layout(scale float64) layout {
 
 var latencyWidths = map[string]int{"lean_lat_fr": 4}
 
-func (l *latencies) constants(layout) map[string]any {
-	return map[string]any{"lean_lat_signed": l.signed, "lean_mean_on": l.mean}
+func (l *latencies) constants(layout) map[constant.Name]any {
+	return map[constant.Name]any{constant.LeanLatSigned: l.signed, constant.LeanMeanOn: l.mean}
 }
 
 // walks implements walker.

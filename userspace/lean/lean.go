@@ -34,15 +34,9 @@ func Descriptor() *algo.Descriptor {
 		Doc:      strings.TrimSpace(doc),
 		Params:   params,
 		Spec:     bpf.LoadLean,
-		New:      newInstance,
+		Config:   algo.Typed(newConfig),
 		Layout:   1,
-		Report:   reported,
-		Merge:    merged,
-		Losses:   lossy,
-		Plan:     plan,
 		PlanFrom: algo.PlanArgs{MemoryBytes: baseMemory},
-		P4:       p4,
-		P4Rules:  p4Rules,
 	}
 }
 

@@ -3,6 +3,7 @@ package lean
 import (
 	"math"
 
+	"github.com/xdpmon/xdpmon/bpf/constant"
 	bpf "github.com/xdpmon/xdpmon/bpf/lean"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -50,8 +51,8 @@ func (l *losses) layout(scale float64) layout {
 // bytes says whether loss is told by TCP's sequence numbers.
 func (l *losses) bytes() bool { return l.id == int(bpf.LeanLossIdKindLOSS_BYTES) }
 
-func (l *losses) constants(layout) map[string]any {
-	return map[string]any{"lean_loss_walk": l.walk, "lean_loss_id": uint32(l.id)}
+func (l *losses) constants(layout) map[constant.Name]any {
+	return map[constant.Name]any{constant.LeanLossWalk: l.walk, constant.LeanLossId: uint32(l.id)}
 }
 
 // walks implements walker.

@@ -1,6 +1,7 @@
 package lean
 
 import (
+	"github.com/xdpmon/xdpmon/bpf/constant"
 	bpf "github.com/xdpmon/xdpmon/bpf/lean"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/lean/expect"
@@ -38,8 +39,8 @@ func (o *reorderings) layout(scale float64) layout {
 	return l
 }
 
-func (o *reorderings) constants(layout) map[string]any {
-	return map[string]any{"lean_ooo_mg_on": o.misraGries}
+func (o *reorderings) constants(layout) map[constant.Name]any {
+	return map[constant.Name]any{constant.LeanOooMgOn: o.misraGries}
 }
 
 func (o *reorderings) unit() float64 { return 1 }

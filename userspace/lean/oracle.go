@@ -11,7 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// Oracle implements algo.Truthful.
+// Oracle implements algo.OracleProvider.
 func (i *instance) Oracle() algo.Oracle {
 	i.judged = true
 	return &oracle{instance: i, truth: exact.NewTruth(i.truthOptions())}

@@ -7,7 +7,6 @@ import (
 	"math/bits"
 	"strings"
 
-	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/algo/p4text"
 	"github.com/xdpmon/xdpmon/userspace/lean/entries"
 )
@@ -19,13 +18,10 @@ const twinP = 1.0 / 32
 // on a host while few flows are.
 const twinLimit = 1
 
-// p4 generates what the twin shares with the eBPF form: sizes, and the tables and controls that repeat for every row of a sketch
+// P4 implements algo.Twin: it generates what the twin shares with the eBPF form: sizes, and the tables and controls that repeat for every row of a sketch
 // and every array of a filter.
-func p4(v algo.Values) (map[string]string, error) {
-	c, err := newConfig(v, algo.Switch())
-	if err != nil {
-		return nil, err
-	}
+func (c *config) P4() (map[string]string, error) {
+	v := c.values
 	for _, refused := range []struct{ key, form string }{
 		{"latency", "matched"}, {"loss", "gaps"}, {"loss.id", "ipid"}, {"ooo", "sketch"}, {"retrans", "sequence"}, {"key", "5tuple"}, {"count", "packets"},
 	} {
@@ -36,7 +32,7 @@ func p4(v algo.Values) (map[string]string, error) {
 	if len(c.on) != int(stats) {
 		return nil, v.Error("stat", "the twin has all four; choose at compile time with -D LEAN_STATS=MASK")
 	}
-	odds, err := c.twinChance(v)
+	odds, err := c.twinChance()
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +41,8 @@ func p4(v algo.Values) (map[string]string, error) {
 
 // twinChance is lean.p as a switch can draw it, by some bits of a hash, and what delays are worth while the rate of insertions is
 // not known.
-func (c *config) twinChance(v algo.Values) (*chance, error) {
+func (c *config) twinChance() (*chance, error) {
+	v := c.values
 	odds, err := newChance(v)
 	if err != nil {
 		return nil, err

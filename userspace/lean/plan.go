@@ -64,13 +64,9 @@ func readPlan(a algo.PlanArgs) (planLoad, error) {
 	return l, nil
 }
 
-// plan implements algo.Descriptor.Plan: what recall flows, k and memory leave to expect.
-func plan(a algo.PlanArgs) (*report.Body, error) {
+// Plan implements algo.Planner: what recall flows, k and memory leave to expect.
+func (c *config) Plan(a algo.PlanArgs) (*report.Body, error) {
 	l, err := readPlan(a)
-	if err != nil {
-		return nil, err
-	}
-	c, err := newConfig(a.Values, algo.Env{Replay: true})
 	if err != nil {
 		return nil, err
 	}

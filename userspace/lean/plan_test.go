@@ -16,7 +16,7 @@ func planned(t *testing.T, memory int64, extra map[string]string) map[string]flo
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := plan(algo.PlanArgs{RatePerSecond: 117_000, MemoryBytes: memory, Values: v, Extra: extra})
+	b, err := Descriptor().Plan(v, algo.PlanArgs{RatePerSecond: 117_000, MemoryBytes: memory, Extra: extra})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,8 +75,7 @@ func TestPlanRefuses(t *testing.T) {
 		{RatePerSecond: 1e5, MemoryBytes: 40_000, Extra: map[string]string{"colour": "1"}},
 		{RatePerSecond: 1e5, MemoryBytes: 40_000, Extra: map[string]string{"flows": "10"}},
 	} {
-		a.Values = v
-		if _, err := plan(a); !errors.Is(err, errPlan) {
+		if _, err := Descriptor().Plan(v, a); !errors.Is(err, errPlan) {
 			t.Errorf("%+v is planned: %v", a, err)
 		}
 	}

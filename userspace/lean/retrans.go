@@ -1,6 +1,7 @@
 package lean
 
 import (
+	"github.com/xdpmon/xdpmon/bpf/constant"
 	bpf "github.com/xdpmon/xdpmon/bpf/lean"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -37,8 +38,8 @@ func (r *repetitions) layout(scale float64) layout {
 		"lean_twin": twins}}
 }
 
-func (r *repetitions) constants(layout) map[string]any {
-	return map[string]any{"lean_ret_distinct": r.distinct}
+func (r *repetitions) constants(layout) map[constant.Name]any {
+	return map[constant.Name]any{constant.LeanRetDistinct: r.distinct}
 }
 
 func (r *repetitions) unit() float64 { return 1 }

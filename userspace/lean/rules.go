@@ -47,13 +47,10 @@ type Limit struct {
 	Value int32  `json:"value"`
 }
 
-// p4Rules implements algo.Descriptor.P4Rules.
-func p4Rules(v algo.Values) ([]byte, error) {
-	c, err := newConfig(v, algo.Switch())
-	if err != nil {
-		return nil, err
-	}
-	odds, err := c.twinChance(v)
+// P4Rules implements algo.TwinRules.
+func (c *config) P4Rules() ([]byte, error) {
+	v := c.values
+	odds, err := c.twinChance()
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ func rulesOf(t *testing.T, set map[string]string) (r Rules) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := p4Rules(v)
+	text, err := Descriptor().P4Rules(v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestRulesRefuse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p4Rules(v); err == nil || !strings.Contains(err.Error(), "set lean.") {
+		if _, err := Descriptor().P4Rules(v); err == nil || !strings.Contains(err.Error(), "set lean.") {
 			t.Errorf("%v: %v, want an error that names the parameter", set, err)
 		}
 	}

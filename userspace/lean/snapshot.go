@@ -113,12 +113,8 @@ func (c *config) at(chance []float64, r *snapshot.Reader) *config {
 	return &now
 }
 
-// reported is the report of a snapshot: what the sketches say of the flows that were named.
-func reported(v algo.Values, env algo.Env, s *snapshot.Snapshot) (algo.Result, error) {
-	c, err := newConfig(v, env)
-	if err != nil {
-		return algo.Result{}, err
-	}
+// Report implements algo.Config: what the sketches say of the flows that were named.
+func (c *config) Report(s *snapshot.Snapshot) (algo.Result, error) {
 	e, n, err := c.open(s)
 	if err != nil {
 		return algo.Result{}, err
@@ -134,11 +130,10 @@ func reported(v algo.Values, env algo.Env, s *snapshot.Snapshot) (algo.Result, e
 	return result, nil
 }
 
-// lossy names the flows that have lost more than the sketch's noise could make of none.
-func lossy(v algo.Values, env algo.Env, s *snapshot.Snapshot) ([]algo.Loss, error) {
-	c, err := newConfig(v, env)
-	if err != nil || c.statistics[loss] == nil {
-		return nil, err
+// Losses implements algo.LossReporter: flows that have lost more than the sketch's noise could make of none.
+func (c *config) Losses(s *snapshot.Snapshot) ([]algo.Loss, error) {
+	if c.statistics[loss] == nil {
+		return nil, nil
 	}
 	e, n, err := c.open(s)
 	if err != nil {
@@ -154,15 +149,11 @@ func lossy(v algo.Values, env algo.Env, s *snapshot.Snapshot) ([]algo.Loss, erro
 	return list, nil
 }
 
-// merged sums sketches cell by cell, which are linear: with the same hashes the sum is the sketch of one host that finished the events
+// Merge implements algo.Merger: it sums sketches cell by cell, which are linear: with the same hashes the sum is the sketch of one host that finished the events
 // of both. Flows that any host has named are asked of it. A flow may stay below the limit of every host and be above that of their sum,
 // so that limits add up.
-func merged(v algo.Values, env algo.Env, a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+func (c *config) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	if err := algo.SameHashes(a, b); err != nil {
-		return nil, err
-	}
-	c, err := newConfig(v, env)
-	if err != nil {
 		return nil, err
 	}
 	if r, ok := c.statistics[retrans].(*repetitions); ok && r.distinct {

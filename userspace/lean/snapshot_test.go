@@ -24,7 +24,7 @@ type happening struct {
 func sketched(t *testing.T, set map[string]string, events []happening) *snapshot.Snapshot {
 	t.Helper()
 	s, v := snapshottest.New(t, Name, set)
-	c, err := newConfig(v, algo.EnvOf(s))
+	c, err := newConfig(v, algo.SetupOf(s))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package lean
 
 import (
+	"github.com/xdpmon/xdpmon/bpf/constant"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
@@ -43,7 +44,7 @@ type statistic interface {
 	// layout divides scale times 40,000 bytes; scale is a power of two.
 	layout(scale float64) layout
 	// constants of the program, for the layout that was chosen.
-	constants(l layout) map[string]any
+	constants(l layout) map[constant.Name]any
 	// unit of a value in the sketch, as a number of what the report shows.
 	unit() float64
 	// value is the column that ranks: its name, unit and help.

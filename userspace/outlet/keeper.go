@@ -95,7 +95,8 @@ func (k *keeper) add(list []store.Record, e feed.Event) []store.Record {
 		k.log.Error("keep a window", "error", err)
 		return list
 	}
-	r := store.Record{End: time.Unix(0, e.Line.Window.End+c.UnixOffsetNS), Algorithm: e.Line.Algorithm, Interface: e.Line.Interface, Line: text}
+	r := store.Record{End: time.Unix(0, e.Line.Window.End+c.UnixOffsetNS), Algorithm: e.Line.Algorithm, Instance: e.Line.Instance,
+		Interfaces: e.Line.Interfaces, Key: e.Line.Key(), Line: text}
 	if k.whole.Load() {
 		r.Snapshot = e.Line.Snapshot
 	}
@@ -135,12 +136,14 @@ func (k *keeper) free() int64 {
 	return int64(fs.Bavail) * fs.Bsize
 }
 
-// Kept is a snapshot as history tells it.
+// Kept is a snapshot as history returns it.
 type Kept struct {
-	End       int64  `json:"end"` // ns since 1970
-	Algorithm string `json:"algorithm"`
-	Interface string `json:"interface"`
-	Snapshot  []byte `json:"snapshot"` // in base 64
+	End        int64    `json:"end"` // ns since 1970
+	Algorithm  string   `json:"algorithm"`
+	Instance   string   `json:"instance"`
+	Interfaces []string `json:"interfaces"`
+	Key        string   `json:"interface"` // report.Identity.Key: what interface was before 0.1.0
+	Snapshot   []byte   `json:"snapshot"`  // in base 64
 }
 
 // History writes what the store has as JSON lines: windows, or with Snapshots what they were made of (Kept); more is true when there is more than is told at once.
@@ -157,7 +160,7 @@ func History(s *store.Store, q store.Query, out io.Writer) (more bool, err error
 		}
 		n++
 		if q.Snapshots {
-			return json.NewEncoder(&b).Encode(Kept{r.End.UnixNano(), r.Algorithm, r.Interface, r.Snapshot})
+			return json.NewEncoder(&b).Encode(Kept{r.End.UnixNano(), r.Algorithm, r.Instance, r.Interfaces, r.Key, r.Snapshot})
 		}
 		b.Write(json.RawMessage(r.Line))
 		b.WriteByte('\n')

@@ -44,7 +44,7 @@ func TestKeeper(t *testing.T) {
 		}
 	})
 	for n := range windows {
-		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "a", Interface: "i", Window: report.Window{Number: n, End: report.Monotonic()}}})
+		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "a", Identity: report.Identity{Instance: "i"}, Window: report.Window{Number: n, End: report.Monotonic()}}})
 	}
 	all.Wait()
 	hub.Close()
@@ -78,7 +78,7 @@ func TestCommit(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Commit(o)
-		s.Publish(t.Context(), report.Line{Algorithm: "a", Interface: "i", Window: report.Window{Number: n, End: report.Monotonic()}})
+		s.Publish(t.Context(), report.Line{Algorithm: "a", Identity: report.Identity{Instance: "i"}, Window: report.Window{Number: n, End: report.Monotonic()}})
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestHealth(t *testing.T) {
 	}
 	s.Commit(o)
 	for n := range 3 {
-		s.Publish(t.Context(), report.Line{Algorithm: "a", Interface: "i", Window: report.Window{Number: n, End: report.Monotonic()}})
+		s.Publish(t.Context(), report.Line{Algorithm: "a", Identity: report.Identity{Instance: "i"}, Window: report.Window{Number: n, End: report.Monotonic()}})
 	}
 	var readers []ReaderHealth
 	var kept *StoreHealth
@@ -149,7 +149,7 @@ func TestCommitAgain(t *testing.T) {
 		if got := s.hub.Readers(); len(got) != 3 {
 			t.Errorf("%d readers: %+v", len(got), got)
 		}
-		s.Publish(t.Context(), report.Line{Algorithm: "a", Interface: "i", Window: report.Window{Number: n, End: report.Monotonic()}})
+		s.Publish(t.Context(), report.Line{Algorithm: "a", Identity: report.Identity{Instance: "i"}, Window: report.Window{Number: n, End: report.Monotonic()}})
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -183,18 +183,18 @@ func TestHistory(t *testing.T) {
 	now := time.Now()
 	var list []store.Record
 	for n, name := range []string{"a", "b", "a"} {
-		list = append(list, store.Record{End: now.Add(time.Duration(n-20) * time.Minute), Algorithm: name, Interface: "i", Line: []byte(strconv.Itoa(n)), Snapshot: []byte{byte(n)}})
+		list = append(list, store.Record{End: now.Add(time.Duration(n-20) * time.Minute), Algorithm: name, Instance: "i", Interfaces: []string{"vnet0"}, Key: "i/vnet0", Line: []byte(strconv.Itoa(n)), Snapshot: []byte{byte(n)}})
 	}
 	if err := s.kept.store.Append(list...); err != nil {
 		t.Fatal(err)
 	}
-	for query, want := range map[string]string{"": "0\n1\n2\n", "algorithm=a": "0\n2\n", "interface=j": "", "limit=2": "0\n1\n", "newest=true&limit=1": "2\n", "from=19m30s": "1\n2\n",
+	for query, want := range map[string]string{"": "0\n1\n2\n", "algorithm=a": "0\n2\n", "interface=j": "", "instance=j": "", "instance=i&interface=vnet0&limit=1": "0\n", "limit=2": "0\n1\n", "newest=true&limit=1": "2\n", "from=19m30s": "1\n2\n",
 		"to=" + now.Add(-19*time.Minute+time.Second).UTC().Format(time.RFC3339): "0\n1\n"} {
 		if code, text, more := ask(query); code != http.StatusOK || text != want || more != "false" {
 			t.Errorf("%s: %d, %q, more %s; want %q", query, code, text, more, want)
 		}
 	}
-	if _, text, _ := ask("snapshots=true&limit=1"); !strings.Contains(text, `"algorithm":"a","interface":"i","snapshot":"AA=="`) {
+	if _, text, _ := ask("snapshots=true&limit=1"); !strings.Contains(text, `"algorithm":"a","instance":"i","interfaces":["vnet0"],"interface":"i/vnet0","snapshot":"AA=="`) {
 		t.Errorf("%q", text)
 	}
 	for _, query := range []string{"limit=-1", "limit=x", "from=x", "to=x"} {

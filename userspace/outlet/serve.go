@@ -142,7 +142,7 @@ func (s *Set) history(w http.ResponseWriter, r *http.Request) {
 
 // parseQuery reads times as RFC 3339 or as how long ago.
 func parseQuery(get func(string) string) (q store.Query, err error) {
-	q = store.Query{Algorithm: get("algorithm"), Interface: get("interface"), Newest: get("newest") == "true", Snapshots: get("snapshots") == "true"}
+	q = store.Query{Algorithm: get("algorithm"), Instance: get("instance"), Interface: get("interface"), Newest: get("newest") == "true", Snapshots: get("snapshots") == "true"}
 	if q.From, err = When(get("from"), time.Now()); err != nil {
 		return q, err
 	}

@@ -21,7 +21,7 @@ type config struct {
 	top    int
 }
 
-func newConfig(v algo.Values, env algo.Env) (*config, error) {
+func newConfig(v algo.Values, setup algo.Setup) (*config, error) {
 	fields, err := heavy.ParseKind(v.Text("key"))
 	if err != nil {
 		return nil, v.Error("key", err.Error())
@@ -29,8 +29,8 @@ func newConfig(v algo.Values, env algo.Env) (*config, error) {
 	spec := heavy.Spec{Fields: fields, Family: heavy.ParseFamily(v.Text("family"))}
 	c := &config{bytes: v.Text("count") == "bytes", passes: v.Float("passes"), delay: int(v.Int("delay")), top: int(v.Int("top"))}
 	c.ways = heavy.Ways{Prefix: Name, Spec: spec, Words: spec.Words(), Count: int(v.Int("ways")), Entries: int(v.Int("entries")),
-		Admission: heavy.ParseAdmission(v.Text("admission")), Noted: !env.CRC}
-	if err := c.readInitial(v, env); err != nil {
+		Admission: heavy.ParseAdmission(v.Text("admission")), Noted: setup.Hash != algo.HashCRC}
+	if err := c.readInitial(v, setup); err != nil {
 		return nil, err
 	}
 	c.budget = v.Float("recirculation")
@@ -41,7 +41,7 @@ func newConfig(v algo.Values, env algo.Env) (*config, error) {
 		}
 	}
 	c.ways.Initial *= uint64(c.unitOfInitial())
-	return c, c.check(v, env)
+	return c, c.check(v, setup)
 }
 
 // auto is the value of precision.initial that follows the load.
@@ -49,9 +49,9 @@ const auto = "auto"
 
 // readInitial: on a switch, whose hashes are asked for with CRC, second passes share a port of one pipeline, and the initial value is
 // compiled in.
-func (c *config) readInitial(v algo.Values, env algo.Env) (err error) {
+func (c *config) readInitial(v algo.Values, setup algo.Setup) (err error) {
 	switch text := v.Text("initial"); {
-	case text == auto && env.CRC:
+	case text == auto && setup.Hash == algo.HashCRC:
 		c.ways.Initial = switchInitial
 	case text == auto:
 		c.ways.Initial, c.ways.Adapts = 1, true
@@ -76,14 +76,14 @@ func (c *config) unitOfInitial() float64 {
 	return 1
 }
 
-func (c *config) check(v algo.Values, env algo.Env) error {
+func (c *config) check(v algo.Values, setup algo.Setup) error {
 	if c.ways.Entries%c.ways.Count != 0 {
 		return v.Error("entries", fmt.Sprintf("allowed are multiples of the %d ways", c.ways.Count))
 	}
-	if n := c.ways.PerWay(); env.CRC && n&(n-1) != 0 {
+	if n := c.ways.PerWay(); setup.Hash == algo.HashCRC && n&(n-1) != 0 {
 		return v.Error("entries", "with CRC hashes a way has a power of two of them, as on the switch")
 	}
-	if c.delay > 0 && !env.Replay {
+	if c.delay > 0 && !setup.Replay {
 		return v.Error("delay", "only a replay can delay second passes: attach leaves it 0")
 	}
 	return nil

@@ -178,11 +178,11 @@ func TestRefusedPasses(t *testing.T) {
 
 // The twin is one form: whatever differs is refused.
 func TestOneTwin(t *testing.T) {
-	if _, err := p4(values(t, map[string]string{"family": "4"})); err != nil {
+	if _, err := descriptor().P4(values(t, map[string]string{"family": "4"})); err != nil {
 		t.Error(err)
 	}
 	for key, text := range map[string]string{"key": "src", "count": "bytes", "ways": "1", "admission": "exact", "delay": "1"} {
-		if _, err := p4(values(t, map[string]string{"family": "4", key: text})); err == nil {
+		if _, err := descriptor().P4(values(t, map[string]string{"family": "4", key: text})); err == nil {
 			t.Errorf("a twin with %s=%s", key, text)
 		}
 	}

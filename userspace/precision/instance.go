@@ -7,6 +7,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"github.com/xdpmon/xdpmon/bpf/constant"
 	bpf "github.com/xdpmon/xdpmon/bpf/precision"
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
@@ -24,17 +25,15 @@ type instance struct {
 	listed []heavy.Key // in the last window: the oracle judges them
 }
 
-func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
-	c, err := newConfig(v, env)
-	if err != nil {
-		return nil, err
-	}
-	return &instance{config: c, head: descriptor().Head(v, env)}, nil
+// New implements algo.Config.
+func (c *config) New(env algo.Env) (algo.Instance, error) {
+	own := *c // its ways are bound to this instance's maps
+	return &instance{config: &own, head: env.Head}, nil
 }
 
 // Configure implements algo.Instance.
 func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
-	if err := maps.SetConstant(spec, "precision_bytes", i.bytes); err != nil {
+	if err := maps.SetConstants(spec, map[constant.Name]any{constant.PrecisionBytes: i.bytes}); err != nil {
 		return err
 	}
 	return i.ways.Configure(spec)
@@ -43,10 +42,10 @@ func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
 // Needs implements algo.Instance.
 func (i *instance) Needs() maps.Need { return 0 }
 
-// RecirculationShare implements algo.Recirculating.
+// RecirculationShare implements algo.Recirculator.
 func (i *instance) RecirculationShare() float64 { return i.budget }
 
-// RecirculationDelay implements algo.Delayed.
+// RecirculationDelay implements algo.RecirculationDelayer.
 func (i *instance) RecirculationDelay() int { return i.delay }
 
 // Bind implements algo.Instance.
@@ -87,12 +86,8 @@ func (i *instance) Read(w report.Window, bank int) (_ *snapshot.Snapshot, err er
 	return s, nil
 }
 
-// reported is the report of a snapshot.
-func reported(v algo.Values, env algo.Env, s *snapshot.Snapshot) (algo.Result, error) {
-	c, err := newConfig(v, env)
-	if err != nil {
-		return algo.Result{}, err
-	}
+// Report implements algo.Config.
+func (c *config) Report(s *snapshot.Snapshot) (algo.Result, error) {
 	n, table, err := opened(s)
 	if err != nil {
 		return algo.Result{}, err
@@ -114,9 +109,9 @@ func opened(s *snapshot.Snapshot) (counts, *heavy.Table, error) {
 	return n, table, r.Err()
 }
 
-// merged sums what entries have counted, whatever the seeds: keys are whole. The interval of a flow that a host has no entry for reaches as
+// Merge implements algo.Merger: it sums what entries have counted, whatever the seeds: keys are whole. The interval of a flow that a host has no entry for reaches as
 // far as that host may have overlooked.
-func merged(_ algo.Values, _ algo.Env, a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+func (c *config) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	n, t, err := opened(a)
 	if err != nil {
 		return nil, err
@@ -255,7 +250,7 @@ func (c *config) notes(n counts, t *heavy.Table) (notes []string) {
 	return notes
 }
 
-// Oracle implements algo.Truthful.
+// Oracle implements algo.OracleProvider.
 func (i *instance) Oracle() algo.Oracle {
 	i.judged = true
 	return &oracle{i, heavy.NewTally(i.ways.Spec, i.bytes)}

@@ -6,13 +6,9 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// plan implements algo.Descriptor.Plan: the most entries that fit, and from which size on a flow is found.
-func plan(a algo.PlanArgs) (*report.Body, error) {
+// Plan implements algo.Planner: the most entries that fit, and from which size on a flow is found.
+func (c *config) Plan(a algo.PlanArgs) (*report.Body, error) {
 	load, err := heavy.ReadLoad(a)
-	if err != nil {
-		return nil, err
-	}
-	c, err := newConfig(a.Values, algo.Env{Replay: true})
 	if err != nil {
 		return nil, err
 	}

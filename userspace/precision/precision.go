@@ -27,12 +27,8 @@ func descriptor() *algo.Descriptor {
 		Doc:     doc,
 		Params:  params,
 		Spec:    bpf.LoadPrecision,
-		New:     newInstance,
+		Config:  algo.Typed(newConfig),
 		Layout:  1,
-		Report:  reported,
-		Merge:   merged,
-		Plan:    plan,
-		P4:      p4,
 	}
 }
 

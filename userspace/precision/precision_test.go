@@ -24,23 +24,23 @@ func TestRefusals(t *testing.T) {
 		says string
 	}{
 		{map[string]string{"ways": "3", "entries": "4096"}, algo.Env{}, "multiples of the 3 ways"},
-		{map[string]string{"ways": "3", "entries": "4098"}, algo.Env{CRC: true}, "power of two"},
+		{map[string]string{"ways": "3", "entries": "4098"}, algo.Env{Setup: algo.Setup{Hash: algo.HashCRC}}, "power of two"},
 		{map[string]string{"delay": "10"}, algo.Env{}, "only a replay"},
 	} {
-		_, err := newInstance(values(t, c.set), c.env)
+		_, err := descriptor().New(values(t, c.set), c.env)
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%v: %v, want %q", c.set, err, c.says)
 		}
 	}
-	if _, err := p4(values(t, map[string]string{"ways": "4"})); err == nil || !strings.Contains(err.Error(), "two ways") {
+	if _, err := descriptor().P4(values(t, map[string]string{"ways": "4"})); err == nil || !strings.Contains(err.Error(), "two ways") {
 		t.Errorf("a twin of four ways: %v", err)
 	}
 }
 
 // TestPlan: entries fit the memory that was given, and too little memory is refused with what is needed.
 func TestPlan(t *testing.T) {
-	args := algo.PlanArgs{RatePerSecond: 1e6, MemoryBytes: 1 << 20, Values: values(t, nil), Extra: map[string]string{"cpus": "2"}}
-	b, err := plan(args)
+	args := algo.PlanArgs{RatePerSecond: 1e6, MemoryBytes: 1 << 20, Extra: map[string]string{"cpus": "2"}}
+	b, err := descriptor().Plan(values(t, nil), args)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,14 +52,14 @@ func TestPlan(t *testing.T) {
 		t.Errorf("plan %v", found)
 	}
 	args.MemoryBytes = 1000
-	if _, err := plan(args); err == nil || !strings.Contains(err.Error(), "at least") {
+	if _, err := descriptor().Plan(values(t, nil), args); err == nil || !strings.Contains(err.Error(), "at least") {
 		t.Errorf("too little memory: %v", err)
 	}
 }
 
 // TestBudget: the initial value bounds the share of second passes, in bytes for packets of full size.
 func TestBudget(t *testing.T) {
-	c, err := newConfig(values(t, map[string]string{"count": "bytes", "initial": "100"}), algo.Env{})
+	c, err := newConfig(values(t, map[string]string{"count": "bytes", "initial": "100"}), algo.Setup{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func delays(n float64) report.Distribution {
 
 func line(algorithm string, n float64) report.Line {
 	return report.Line{
-		Algorithm: algorithm, Interface: "eth0",
+		Algorithm: algorithm, Identity: report.Identity{Instance: "eth0", Interfaces: []string{"eth0"}},
 		Window:  report.Window{Start: 5e9, End: 15e9, Number: 3},
 		Packets: report.Packets{Seen: 1000, Segments: 1000, Parsed: 990, Used: 500, Bytes: 64000, Reasons: map[string]uint64{"arp": 7, "truncated": 3}},
 		Memory:  report.Memory{RegisterBytes: 1 << 20, KernelBytes: 1 << 21},

@@ -1,6 +1,7 @@
 package prom
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -91,10 +92,39 @@ func base(f float64, unit report.Unit) float64 {
 	return f
 }
 
-// labelName makes a label of a column; the names that every series has are not taken twice.
+// Labels of the identity. Prometheus renames a label instance to exported_instance, since the target has one of that name.
+const (
+	instanceLabel  = "instance_name"
+	interfaceLabel = "interface"
+	vantageLabel   = "vantage"
+	guestLabel     = "guest"
+)
+
+// identityLabels are the same for every series of an instance; a label of nothing is left out, which is the same to Prometheus.
+func identityLabels(i report.Identity) []label {
+	all := []label{{instanceLabel, i.Instance}, {interfaceLabel, i.Interface()}, {vantageLabel, i.Vantage}}
+	for _, l := range GuestLabels(i.Guest) {
+		all = append(all, label{l[0], l[1]})
+	}
+	return slices.DeleteFunc(all, func(l label) bool { return l.value == "" })
+}
+
+// GuestLabels are names and values of the labels of a guest: guest, and beside it domain or pod, where it is one.
+func GuestLabels(g report.Guest) (labels [][2]string) {
+	if g.Name == "" {
+		return nil
+	}
+	labels = [][2]string{{guestLabel, g.Name}}
+	if g.Kind == report.GuestDomain || g.Kind == report.GuestPod {
+		labels = append(labels, [2]string{g.Kind, g.Name})
+	}
+	return labels
+}
+
+// labelName makes a label of a column; the names that every series may have are not taken twice.
 func labelName(column string) string {
 	switch name := identifier(column); name {
-	case "algorithm", "interface", "le", "quantile":
+	case "algorithm", "instance", instanceLabel, interfaceLabel, vantageLabel, guestLabel, report.GuestDomain, report.GuestPod, "le", "quantile":
 		return "row_" + name
 	default:
 		return strings.TrimLeft(name, "_")

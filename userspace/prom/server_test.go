@@ -90,6 +90,7 @@ func TestPageLooksBack(t *testing.T) {
 func TestHealthFollowsTheAttachments(t *testing.T) {
 	s := NewStore(fixedClock)
 	s.Live()
+	s.Start(report.Run{Interfaces: []string{"eth0", "eth1"}})
 	h := Handler(s, log.New(io.Discard, "", 0))
 	for _, step := range []struct {
 		change func()
@@ -98,10 +99,10 @@ func TestHealthFollowsTheAttachments(t *testing.T) {
 		metric string
 	}{
 		{func() {}, 503, "starting: nothing is attached yet\n", ""},
-		{func() { s.Attached("eth0", true); s.Attached("eth1", true) }, 200, "ok\n", `xdpmon_interface_attached{interface="eth1"} 1`},
-		{func() { s.Attached("eth1", false) }, 200, "ok, but not attached to eth1\n", `xdpmon_interface_attached{interface="eth1"} 0`},
-		{func() { s.Attached("eth0", false) }, 503, "nothing is attached any more: waiting for eth0, eth1\n", `xdpmon_interface_attached{interface="eth0"} 0`},
-		{func() { s.Attached("eth0", true) }, 200, "ok, but not attached to eth1\n", `xdpmon_interface_attached{interface="eth0"} 1`},
+		{func() { s.Attached("eth0", true); s.Attached("eth1", true) }, 200, "ok\n", `xdpmon_interface_attached{instance_name="eth0,eth1",interface="eth1"} 1`},
+		{func() { s.Attached("eth1", false) }, 200, "ok, but not attached to eth1\n", `xdpmon_interface_attached{instance_name="eth0,eth1",interface="eth1"} 0`},
+		{func() { s.Attached("eth0", false) }, 503, "nothing is attached any more: waiting for eth0, eth1\n", `xdpmon_interface_attached{instance_name="eth0,eth1",interface="eth0"} 0`},
+		{func() { s.Attached("eth0", true) }, 200, "ok, but not attached to eth1\n", `xdpmon_interface_attached{instance_name="eth0,eth1",interface="eth0"} 1`},
 	} {
 		step.change()
 		s.Add(line("fridge", 400))

@@ -33,7 +33,7 @@ func TestRowsKnowWhatNobodyWatched(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := newConfig(v, algo.Env{})
+	c, err := newConfig(v, algo.Setup{})
 	if err != nil {
 		t.Fatal(err)
 	}

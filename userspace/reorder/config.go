@@ -3,6 +3,7 @@ package reorder
 import (
 	"math"
 
+	"github.com/xdpmon/xdpmon/bpf/constant"
 	bpf "github.com/xdpmon/xdpmon/bpf/reorder"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 )
@@ -17,6 +18,7 @@ const (
 
 // config is what the parameters come to.
 type config struct {
+	values     algo.Values
 	method     bpf.ReorderReorderMethodKind
 	definition Definition
 	all        bool // every record is reported
@@ -34,8 +36,9 @@ type config struct {
 	top                 int
 }
 
-func newConfig(v algo.Values, env algo.Env) (*config, error) {
+func newConfig(v algo.Values, setup algo.Setup) (*config, error) {
 	c := &config{
+		values:     v,
 		definition: Definition(v.Int("definition")), all: v.Text("report") == "all",
 		stale: uint32(int64(v.Duration("T")) / tickNS), most: uint32(v.Int("C")), enough: uint32(v.Int("R")),
 		share: v.Float("Rshare"), alpha: uint64(v.Int("alpha")), beta: uint64(v.Int("beta")),
@@ -51,7 +54,7 @@ func newConfig(v algo.Values, env algo.Env) (*config, error) {
 	if c.method == bpf.ReorderReorderMethodKindMETHOD_HYBRID && c.ways > hybridWays {
 		return nil, v.Error("ways", "with method=hybrid, 1 to 4: the fifth ends in a stage behind the array's first")
 	}
-	if env.CRC && c.ways > crcWays {
+	if setup.Hash == algo.HashCRC && c.ways > crcWays {
 		return nil, v.Error("ways", "with --hash crc, 1 or 2: there are no polynomials for more")
 	}
 	return c, nil
@@ -82,18 +85,18 @@ func (c *config) divide(v algo.Values) error {
 // buckets that there are: a share that does not divide evenly loses less than one a way.
 func (c *config) buckets() int { return c.ways*c.wayBuckets + c.array }
 
-func (c *config) constants() map[string]any {
-	return map[string]any{
-		"reorder_method":     uint32(c.method),
-		"reorder_definition": uint32(c.definition),
-		"reorder_ways":       uint32(c.ways),
-		"reorder_stale":      c.stale,
-		"reorder_most":       c.most,
-		"reorder_enough":     c.enough,
-		"reorder_share":      uint32(math.Round(c.share * (1 << 16))),
-		"reorder_all":        c.all,
-		"reorder_mask4":      ^uint32(0) << (32 - c.bits4),
-		"reorder_mask6":      ^uint64(0) << (64 - c.bits6),
+func (c *config) constants() map[constant.Name]any {
+	return map[constant.Name]any{
+		constant.ReorderMethod:     uint32(c.method),
+		constant.ReorderDefinition: uint32(c.definition),
+		constant.ReorderWays:       uint32(c.ways),
+		constant.ReorderStale:      c.stale,
+		constant.ReorderMost:       c.most,
+		constant.ReorderEnough:     c.enough,
+		constant.ReorderShare:      uint32(math.Round(c.share * (1 << 16))),
+		constant.ReorderAll:        c.all,
+		constant.ReorderMask4:      ^uint32(0) << (32 - c.bits4),
+		constant.ReorderMask6:      ^uint64(0) << (64 - c.bits6),
 	}
 }
 

@@ -28,20 +28,15 @@ type instance struct {
 	last   map[uint64]*sum // what was put out last: the oracle judges it
 }
 
-func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
-	c, err := newConfig(v, env)
-	if err != nil {
-		return nil, err
-	}
-	return &instance{config: c, head: descriptor().Head(v, env), pending: [2]flows{{}, {}}}, nil
+// New implements algo.Config.
+func (c *config) New(env algo.Env) (algo.Instance, error) {
+	return &instance{config: c, head: env.Head, pending: [2]flows{{}, {}}}, nil
 }
 
 // Configure implements algo.Instance.
 func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
-	for name, v := range i.constants() {
-		if err := maps.SetConstant(spec, name, v); err != nil {
-			return err
-		}
+	if err := maps.SetConstants(spec, i.constants()); err != nil {
+		return err
 	}
 	for part, suffix := range parts {
 		for _, name := range bucketArrays {
@@ -56,7 +51,7 @@ func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
 // Needs implements algo.Instance.
 func (i *instance) Needs() maps.Need { return 0 }
 
-// RecirculationShare implements algo.Recirculating.
+// RecirculationShare implements algo.Recirculator.
 func (i *instance) RecirculationShare() float64 { return i.recirculate }
 
 // Bind implements algo.Instance.
@@ -76,7 +71,7 @@ func (i *instance) IntervalNS() int64 { return pollEvery }
 // Tick implements algo.Controller: it empties the ring.
 func (i *instance) Tick(int64) error { return i.poll() }
 
-// NextTick implements algo.Paced: a replay loses reports where a live run would, and nowhere else.
+// NextTick implements algo.ReplayController: a replay loses reports where a live run would, and nowhere else.
 func (i *instance) NextTick(start, now int64) int64 {
 	return start + (max(now-start, 0)/pollEvery+1)*pollEvery
 }

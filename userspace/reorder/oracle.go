@@ -9,7 +9,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// Oracle implements algo.Truthful.
+// Oracle implements algo.OracleProvider.
 func (i *instance) Oracle() algo.Oracle {
 	i.judged = true
 	return &oracle{instance: i, tracker: NewTracker(), byName: map[uint64]*sum{}}

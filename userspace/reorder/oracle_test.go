@@ -21,11 +21,11 @@ func TestOracle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inst, err := newInstance(v, algo.Env{})
+	inst, err := descriptor().New(v, algo.Env{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := inst.(algo.Truthful).Oracle()
+	o := inst.(algo.OracleProvider).Oracle()
 	for _, p := range []*packet.Packet{
 		segment(1, 1, 1000, 100, 1), segment(1, 1, 1200, 100, 1), segment(1, 1, 1100, 100, 1), segment(1, 1, 1100, 100, 1), // a hole, filled late, twice
 		segment(1, 2, 1000, 3000, 3), segment(1, 2, 4000, 100, 0), // in order, one of three segments

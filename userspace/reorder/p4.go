@@ -5,7 +5,6 @@ import (
 	"math/bits"
 	"strings"
 
-	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/algo/p4text"
 )
 
@@ -16,16 +15,13 @@ const (
 	twinBits6 = 32 // of IPv6 prefixes
 )
 
-func p4(v algo.Values) (map[string]string, error) {
-	c, err := newConfig(v, algo.Switch())
-	if err != nil {
-		return nil, err
-	}
+// P4 implements algo.Twin.
+func (c *config) P4() (map[string]string, error) {
 	if c.bits6 != twinBits6 {
-		return nil, v.Error("prefix6", "the twin has 32: a digest names a prefix by one word")
+		return nil, c.values.Error("prefix6", "the twin has 32: a digest names a prefix by one word")
 	}
 	if c.ways > 0 && c.ways != twinWays {
-		return nil, v.Error("ways", "the twin has 2")
+		return nil, c.values.Error("ways", "the twin has 2")
 	}
 	way, array := c.wayBuckets, c.array
 	if way == 0 {
@@ -36,7 +32,7 @@ func p4(v algo.Values) (map[string]string, error) {
 	}
 	for _, n := range []int{way, array} {
 		if n&(n-1) != 0 || n < 2 {
-			return nil, v.Error("buckets", fmt.Sprintf("the twin wants powers of two, not %d in a way and %d in the array", way, array))
+			return nil, c.values.Error("buckets", fmt.Sprintf("the twin wants powers of two, not %d in a way and %d in the array", way, array))
 		}
 	}
 	return map[string]string{"params": twinParams(c, way, array), "tables": twinTables(c)}, nil

@@ -63,21 +63,20 @@ func (l planLoad) advise() (method string, x float64) {
 	return "hybrid", 0.5
 }
 
-// plan turns a memory budget and a rate into a method and what can be expected of it.
+// Plan implements algo.Planner: it turns a memory budget and a rate into a method and what can be expected of it.
 //
 // A flow is watched for C+1 of its packets at most when its bucket is contended. A bucket of the array that gets r packets a
 // second writes at most r/2 records a second, so a prefix with its fair share of the bucket's packets is watched for
 // half of them at least while its packets come in trains. The second passes are bounded by one a C+2 packets.
-func plan(a algo.PlanArgs) (*report.Body, error) {
+func (c *config) Plan(a algo.PlanArgs) (*report.Body, error) {
 	l, err := readPlan(a)
 	if err != nil {
 		return nil, err
 	}
 	method, x := l.advise()
-	c := float64(a.Values.Int("C"))
-	beta, alpha := float64(a.Values.Int("beta")), float64(a.Values.Int("alpha"))
+	beta, alpha := float64(c.beta), float64(c.alpha)
 	average := l.rate * l.window / l.prefixes
-	share := 1 / (c + 2)
+	share := 1 / (float64(c.most) + 2)
 	b := report.Body{Values: []report.Value{
 		{Name: "method", Value: method, Kind: report.Info, Help: "set reorder.method"},
 		gauge("buckets", l.buckets, report.Count, "set reorder.buckets"),
@@ -85,7 +84,7 @@ func plan(a algo.PlanArgs) (*report.Body, error) {
 		gauge("prefixes_a_bucket", l.prefixes/float64(l.buckets), report.Count, "prefixes that take turns in a bucket, on average"),
 		gauge("packets_a_prefix", average, report.PacketUnit, "packets with payload in a window, on average"),
 		gauge("recirculation_most", share, report.Ratio, "second passes of the array for n > C, at most; R adds what is out of order"),
-		gauge("share_error", math.Sqrt(a.Values.Float("epsilon")/max(alpha, 1)), report.Ratio,
+		gauge("share_error", math.Sqrt(c.epsilon/max(alpha, 1)), report.Ratio,
 			"standard error of the share of a prefix that was watched for alpha packets, at a true share of epsilon"),
 	}}
 	if method == "hybrid" {

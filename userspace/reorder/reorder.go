@@ -29,12 +29,8 @@ func descriptor() *algo.Descriptor {
 		Doc:     doc,
 		Params:  params,
 		Spec:    bpf.LoadReorder,
-		New:     newInstance,
+		Config:  algo.Typed(newConfig),
 		Layout:  1,
-		Report:  reported,
-		Merge:   merged,
-		Plan:    plan,
-		P4:      p4,
 	}
 }
 

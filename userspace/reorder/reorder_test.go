@@ -14,7 +14,7 @@ func configured(t *testing.T, set map[string]string) *config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := newConfig(v, algo.Env{})
+	c, err := newConfig(v, algo.Setup{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,13 +45,13 @@ func TestBucketsAreDivided(t *testing.T) {
 func TestImpossibleParameters(t *testing.T) {
 	for _, c := range []struct {
 		set  map[string]string
-		env  algo.Env
+		env  algo.Setup
 		says string
 	}{
-		{map[string]string{"method": "hybrid", "buckets": "8", "x": "0.1"}, algo.Env{}, "raise reorder.buckets"},
-		{map[string]string{"ring": "5000"}, algo.Env{}, "powers of two"},
-		{map[string]string{"method": "precision", "ways": "3"}, algo.Env{CRC: true}, "1 or 2"},
-		{map[string]string{"method": "hybrid", "ways": "5"}, algo.Env{}, "1 to 4"},
+		{map[string]string{"method": "hybrid", "buckets": "8", "x": "0.1"}, algo.Setup{}, "raise reorder.buckets"},
+		{map[string]string{"ring": "5000"}, algo.Setup{}, "powers of two"},
+		{map[string]string{"method": "precision", "ways": "3"}, algo.Setup{Hash: algo.HashCRC}, "1 or 2"},
+		{map[string]string{"method": "hybrid", "ways": "5"}, algo.Setup{}, "1 to 4"},
 	} {
 		v, err := algo.NewValues(Name, params, c.set)
 		if err != nil {
@@ -108,7 +108,7 @@ func TestPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	for memory, want := range map[int64]string{1 << 10: "sampling", 64 << 10: "hybrid", 4 << 20: "hybrid"} {
-		b, err := plan(algo.PlanArgs{RatePerSecond: 275e3, MemoryBytes: memory, Values: v})
+		b, err := descriptor().Plan(v, algo.PlanArgs{RatePerSecond: 275e3, MemoryBytes: memory})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,8 +118,7 @@ func TestPlan(t *testing.T) {
 	}
 	for _, bad := range []algo.PlanArgs{{MemoryBytes: 1 << 20}, {RatePerSecond: 1, MemoryBytes: 10},
 		{RatePerSecond: 1, MemoryBytes: 1 << 20, Extra: map[string]string{"flows": "1"}}} {
-		bad.Values = v
-		if _, err := plan(bad); err == nil {
+		if _, err := descriptor().Plan(v, bad); err == nil {
 			t.Errorf("a plan for %+v is made", bad)
 		}
 	}

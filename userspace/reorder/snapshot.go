@@ -50,12 +50,8 @@ func (c *config) open(s *snapshot.Snapshot) (counts, *tally, error) {
 	return n, t, r.Err()
 }
 
-// reported is the report of a snapshot.
-func reported(v algo.Values, env algo.Env, s *snapshot.Snapshot) (algo.Result, error) {
-	c, err := newConfig(v, env)
-	if err != nil {
-		return algo.Result{}, err
-	}
+// Report implements algo.Config.
+func (c *config) Report(s *snapshot.Snapshot) (algo.Result, error) {
 	n, t, err := c.open(s)
 	if err != nil {
 		return algo.Result{}, err
@@ -63,11 +59,11 @@ func reported(v algo.Values, env algo.Env, s *snapshot.Snapshot) (algo.Result, e
 	return algo.Result{Body: c.body(n, t, t.output()), Used: n.at(bpf.ReorderReorderCounterREORDER_PACKETS), Segments: true, Lost: n.lost(s.Words[tornWords][0])}, nil
 }
 
-// merged sums what hosts have counted. That is right where a flow takes one path: of one that is spread over two hosts each sees gaps
+// Merge implements algo.Merger: it sums what hosts have counted. That is right where a flow takes one path: of one that is spread over two hosts each sees gaps
 // where the other saw packets, and no sum of registers undoes that. Seeds may differ: flows of two hosts are two flows.
-func merged(v algo.Values, env algo.Env, a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+func (c *config) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	for _, s := range []*snapshot.Snapshot{a, b} {
-		if _, err := reported(v, env, s); err != nil {
+		if _, err := c.Report(s); err != nil {
 			return nil, err
 		}
 	}

@@ -82,7 +82,7 @@ func fixtureBody() Body {
 
 func fixtureLine() Line {
 	return Line{
-		Algorithm: "fridge", Interface: "eth0",
+		Algorithm: "fridge", Identity: Identity{Instance: "eth0", Interfaces: []string{"eth0"}},
 		Window: Window{Start: 5_000_000_000, End: 15_000_000_000, Number: 3},
 		Packets: Packets{Seen: 1234567, Segments: 1234567, Parsed: 1234000, Used: 600000, Bytes: 1 << 30,
 			Reasons: map[string]uint64{"arp": 500, "truncated": 67, "not_ip": 0}},

@@ -9,7 +9,7 @@ import (
 )
 
 func slicesOf(rows ...[]any) Line {
-	return Line{Algorithm: "shares", Interface: "eth0", Report: Body{Tables: []Table{{Name: "slices", Title: "slices", Limit: 9, Columns: []Column{
+	return Line{Algorithm: "shares", Identity: Identity{Instance: "eth0", Interfaces: []string{"eth0"}}, Report: Body{Tables: []Table{{Name: "slices", Title: "slices", Limit: 9, Columns: []Column{
 		{Name: "slice", Label: true}, {Name: "limit", Unit: BitRate, History: true}, {Name: "used", Unit: BitRate, History: true}, {Name: "dropped", Unit: PacketUnit},
 	}, Rows: rows}}}}
 }

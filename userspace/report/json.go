@@ -17,10 +17,7 @@ func (l Line) object(with layout) *object {
 	exact.truth = true
 	o := newObject()
 	o.set("algorithm", l.Algorithm)
-	o.set("interface", l.Interface)
-	if l.Serves != "" {
-		o.set("serves", l.Serves)
-	}
+	l.fields(o)
 	o.set("window", l.Window.object(with.clock))
 	if l.Hosts != nil {
 		o.set("hosts", l.Hosts.object())

@@ -210,16 +210,15 @@ func (v *Verdicts) Plus(w *Verdicts) *Verdicts {
 // Line is one window of one algorithm: one JSON line.
 type Line struct {
 	Algorithm string
-	Interface string // of the instance: "eth0", "eth0,eth1", or the capture's name
-	Serves    string // what the interface serves, where that is known: a domain, a container, a pod
-	Window    Window
-	Packets   Packets
-	Memory    Memory
-	Lost      map[string]uint64 // everything that could be lost, by name, also when 0
-	Report    Body
-	Truth     *Body  // with --truth
-	Error     *Body  // relative errors of Report against Truth where names agree: Compare
-	Hosts     *Hosts // whose windows it is made of; nil for one host's own
+	Identity
+	Window  Window
+	Packets Packets
+	Memory  Memory
+	Lost    map[string]uint64 // everything that could be lost, by name, also when 0
+	Report  Body
+	Truth   *Body  // with --truth
+	Error   *Body  // relative errors of Report against Truth where names agree: Compare
+	Hosts   *Hosts // whose windows it is made of; nil for one host's own
 	// Snapshot is what Report was made of, encoded, for those who merge windows; nil where nobody asked for it. JSON leaves it away.
 	Snapshot []byte
 }

@@ -16,12 +16,21 @@ type Run struct {
 	Attached   []Attached // what became of it
 	Instance   string     // of the agent; empty for other verbs
 	Interfaces []string
+	Each       bool // every interface is an instance of its own
 	Files      []string
 	WindowNS   int64  // 0: one window
 	Seed       uint64 // 0: drawn at random and kept secret
 	Hash       string // fast or crc
 	Clock      Clock
 	Algorithms []RunAlgorithm
+}
+
+// InstanceOf names the instance that measures an interface of a command: it has no name but its interfaces.
+func (r Run) InstanceOf(iface string) string {
+	if r.Each {
+		return iface
+	}
+	return strings.Join(r.Interfaces, ",")
 }
 
 // RunAlgorithm is an algorithm of the run with the parameters that it was given or has by default.

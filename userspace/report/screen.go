@@ -89,7 +89,7 @@ func (s *Screen) redraw() {
 func (s *Screen) Line(l Line) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := l.Algorithm + "\x00" + l.Interface
+	key := l.Algorithm + "\x00" + l.Key()
 	if _, ok := s.latest[key]; !ok {
 		s.order = append(s.order, key)
 		s.went[key] = &history{}

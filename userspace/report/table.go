@@ -51,7 +51,7 @@ func bodyText(b Body, truth, errors *Body, style Style) []string {
 }
 
 func heading(l Line, run Run, style Style) []string {
-	title := fmt.Sprintf("%s on %s", printable(l.Algorithm), printable(l.Interface))
+	title := fmt.Sprintf("%s on %s", printable(l.Algorithm), printable(l.Key()))
 	when := l.Window.text(run.Clock)
 	room := style.width() - length(when) - 2
 	if room < 20 {

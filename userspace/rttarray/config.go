@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/xdpmon/xdpmon/bpf/constant"
 	bpf "github.com/xdpmon/xdpmon/bpf/rttarray"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
@@ -22,7 +23,7 @@ type config struct {
 	mantissa int
 }
 
-func newConfig(v algo.Values) (*config, error) {
+func newConfig(v algo.Values, _ algo.Setup) (*config, error) {
 	c := &config{stages: int(v.Int("stages")), expiry: int64(v.Duration("expiry")),
 		evict: bpf.RttArrayRttEvictKind(slices.Index(evictions, v.Text("evict")))}
 	entries := int(v.Int("entries"))
@@ -53,17 +54,17 @@ func (c *config) cascade() bool { return c.evict == bpf.RttArrayRttEvictKindEVIC
 
 func (c *config) scale() delay.Scale { return delay.NewScale(c.mantissa, float64(c.tick), false) }
 
-func (c *config) constants() map[string]any {
-	return map[string]any{
-		"rtt_evict":    uint32(c.evict),
-		"rtt_stages":   uint32(c.stages),
-		"rtt_bits":     uint32(bits.TrailingZeros(uint(c.slots))),
-		"rtt_expiry":   uint32(c.expiry / c.tick),
-		"rtt_tick":     uint32(bits.TrailingZeros64(uint64(c.tick))),
-		"rtt_mantissa": uint32(c.mantissa),
-		"match_rule":   uint32(c.rules.Kind),
-		"match_side":   uint32(c.rules.Side),
-		"match_finals": false,
+func (c *config) constants() map[constant.Name]any {
+	return map[constant.Name]any{
+		constant.RttEvict:    uint32(c.evict),
+		constant.RttStages:   uint32(c.stages),
+		constant.RttBits:     uint32(bits.TrailingZeros(uint(c.slots))),
+		constant.RttExpiry:   uint32(c.expiry / c.tick),
+		constant.RttTick:     uint32(bits.TrailingZeros64(uint64(c.tick))),
+		constant.RttMantissa: uint32(c.mantissa),
+		constant.MatchRule:   uint32(c.rules.Kind),
+		constant.MatchSide:   uint32(c.rules.Side),
+		constant.MatchFinals: false,
 	}
 }
 

@@ -4,17 +4,20 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/xdpmon/xdpmon/bpf/constant"
+	"github.com/xdpmon/xdpmon/userspace/algo"
 )
 
 // What the parameters come to, at their bounds too.
 func TestConfig(t *testing.T) {
 	const longest = 64 * math.MaxUint32 // ns
 	for text, ok := range map[string]bool{"64ns": true, "63ns": false, time.Duration(longest).String(): true, time.Duration(longest + 64).String(): false} {
-		if _, err := newConfig(values(t, map[string]string{"expiry": text})); (err == nil) != ok {
+		if _, err := newConfig(values(t, map[string]string{"expiry": text}), algo.Setup{}); (err == nil) != ok {
 			t.Errorf("expiry %s: %v", text, err)
 		}
 	}
-	c, err := newConfig(values(t, map[string]string{"evict": "expiry", "expiry": "1ms", "entries": "1024", "stages": "2"}))
+	c, err := newConfig(values(t, map[string]string{"evict": "expiry", "expiry": "1ms", "entries": "1024", "stages": "2"}), algo.Setup{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,10 +31,10 @@ func TestConfig(t *testing.T) {
 			t.Errorf("%s has %d entries, want %d", name, sizes[name], want)
 		}
 	}
-	if got := c.constants(); got["rtt_expiry"] != uint32(15625) || got["rtt_bits"] != uint32(9) || got["rtt_tick"] != uint32(6) || got["rtt_stages"] != uint32(2) {
+	if got := c.constants(); got[constant.RttExpiry] != uint32(15625) || got[constant.RttBits] != uint32(9) || got[constant.RttTick] != uint32(6) || got[constant.RttStages] != uint32(2) {
 		t.Errorf("constants %v", got)
 	}
-	c, err = newConfig(values(t, map[string]string{"evict": "cascade", "entries": "64", "stages": "1"}))
+	c, err = newConfig(values(t, map[string]string{"evict": "cascade", "entries": "64", "stages": "1"}), algo.Setup{})
 	if err != nil {
 		t.Fatal(err)
 	}

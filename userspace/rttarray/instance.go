@@ -21,20 +21,15 @@ type instance struct {
 	words          [2][]uint64 // buffers
 }
 
-func newInstance(v algo.Values, env algo.Env) (algo.Instance, error) {
-	c, err := newConfig(v)
-	if err != nil {
-		return nil, err
-	}
-	return &instance{config: c, head: descriptor().Head(v, env)}, nil
+// New implements algo.Config.
+func (c *config) New(env algo.Env) (algo.Instance, error) {
+	return &instance{config: c, head: env.Head}, nil
 }
 
 // Configure implements algo.Instance.
 func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
-	for name, v := range i.constants() {
-		if err := maps.SetConstant(spec, name, v); err != nil {
-			return err
-		}
+	if err := maps.SetConstants(spec, i.constants()); err != nil {
+		return err
 	}
 	for name, n := range i.sizes() {
 		if err := maps.SetEntries(spec, name, uint32(n)); err != nil {
@@ -74,33 +69,29 @@ func (i *instance) Read(w report.Window, bank int) (_ *snapshot.Snapshot, err er
 	return s, nil
 }
 
-// reported is the report of a snapshot.
-func reported(v algo.Values, _ algo.Env, s *snapshot.Snapshot) (algo.Result, error) {
-	config, err := newConfig(v)
-	if err != nil {
-		return algo.Result{}, err
-	}
+// Report implements algo.Config.
+func (c *config) Report(s *snapshot.Snapshot) (algo.Result, error) {
 	r := s.Read()
-	c, hist := counts(r.Words(counterWords, int(bpf.RttArrayRttCounterRTT_COUNTS))), r.Words(histWords, config.sizes()["rtt_hist"])
-	spectrum := config.spectrum(hist)
+	n, hist := counts(r.Words(counterWords, int(bpf.RttArrayRttCounterRTT_COUNTS))), r.Words(histWords, c.sizes()["rtt_hist"])
+	spectrum := c.spectrum(hist)
 	if err := r.Err(); err != nil {
 		return algo.Result{}, err
 	}
 	return algo.Result{
-		Body: config.body(c, spectrum),
-		Used: c[bpf.RttArrayRttCounterRTT_REQUESTS] + c[bpf.RttArrayRttCounterRTT_RESPONSES],
+		Body: c.body(n, spectrum),
+		Used: n[bpf.RttArrayRttCounterRTT_REQUESTS] + n[bpf.RttArrayRttCounterRTT_RESPONSES],
 		Lost: map[string]uint64{
-			"evicted":  c[bpf.RttArrayRttCounterRTT_EVICTED],
-			"rejected": c[bpf.RttArrayRttCounterRTT_REJECTED],
-			"too_long": c[bpf.RttArrayRttCounterRTT_TOO_LONG],
+			"evicted":  n[bpf.RttArrayRttCounterRTT_EVICTED],
+			"rejected": n[bpf.RttArrayRttCounterRTT_REJECTED],
+			"too_long": n[bpf.RttArrayRttCounterRTT_TOO_LONG],
 		},
 	}, nil
 }
 
-// merged sums what was counted. Nothing depends on how requests were hashed.
-func merged(v algo.Values, env algo.Env, a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
+// Merge implements algo.Merger: it sums what was counted. Nothing depends on how requests were hashed.
+func (c *config) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	for _, s := range []*snapshot.Snapshot{a, b} {
-		if _, err := reported(v, env, s); err != nil {
+		if _, err := c.Report(s); err != nil {
 			return nil, err
 		}
 	}
@@ -190,7 +181,7 @@ func (c *config) body(n counts, s *delay.Spectrum) report.Body {
 	return b
 }
 
-// Oracle implements algo.Truthful.
+// Oracle implements algo.OracleProvider.
 func (i *instance) Oracle() algo.Oracle {
 	return &oracle{config: i.config, tracker: delay.NewTracker(i.rules)}
 }

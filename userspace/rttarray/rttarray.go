@@ -28,10 +28,8 @@ func descriptor() *algo.Descriptor {
 		Doc:     doc,
 		Params:  params,
 		Spec:    bpf.LoadRttArray,
-		New:     newInstance,
+		Config:  algo.Typed(newConfig),
 		Layout:  1,
-		Report:  reported,
-		Merge:   merged,
 	}
 }
 

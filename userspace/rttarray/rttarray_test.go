@@ -36,7 +36,7 @@ func TestRefused(t *testing.T) {
 		{map[string]string{"expiry": "10ns"}, "64ns"},
 		{map[string]string{"expiry": "1h"}, "274s"},
 	} {
-		_, err := newConfig(values(t, c.set))
+		_, err := newConfig(values(t, c.set), algo.Setup{})
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%v: %v, want something about %q", c.set, err, c.says)
 		}

@@ -44,6 +44,7 @@ func (s *Session) Apply(ctx context.Context, t Target) error {
 			s.cfg.Changed(name, false)
 		}
 		s.cfg.Interfaces, s.cfg.Algorithms = slices.Clone(t.Interfaces), slices.Clone(t.Algorithms)
+		s.run.who = s.cfg.identity()
 		return err
 	})
 }
@@ -117,11 +118,7 @@ func (s *Session) commit(x *loader.Exchange, next []*member, anew bool) error {
 	w.End, w.Last, w.Cut = now, true, true
 	lines, err := r.lines(retired, w, r.inst.Control().Bank(), counts)
 	if s.pin != nil {
-		objects := make([]loader.Object, len(next))
-		for i, m := range next {
-			objects[i] = m.object
-		}
-		s.pin.Describe(objects)
+		s.pin.Describe(objectsOf(next))
 		err = errors.Join(err, s.manager.Commit())
 	}
 	if anew {
@@ -141,8 +138,7 @@ func (r *runner) plan(selected []Selected, anew bool) (next []*member, objects [
 	for _, s := range selected {
 		m := r.same(s)
 		if m == nil || anew {
-			m = &member{selected: s}
-			if m.object, m.instance, err = configure(s, r.env()); err != nil {
+			if m, err = r.cfg.member(s, false); err != nil {
 				return nil, nil, fmt.Errorf("configure %s: %w", s.Descriptor.Name, err)
 			}
 		}

@@ -13,10 +13,10 @@ var ErrDelay = errors.New("second passes can be delayed for one algorithm only: 
 func recirculationDelay(instances []algo.Instance) (int, error) {
 	delay, recirculating := 0, 0
 	for _, i := range instances {
-		if d, ok := i.(algo.Delayed); ok {
+		if d, ok := i.(algo.RecirculationDelayer); ok {
 			delay = max(delay, d.RecirculationDelay())
 		}
-		if r, ok := i.(algo.Recirculating); ok && r.RecirculationShare() > 0 {
+		if r, ok := i.(algo.Recirculator); ok && r.RecirculationShare() > 0 {
 			recirculating++
 		}
 	}

@@ -6,21 +6,23 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/loader/pin"
+	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
 // LiveConfig is a run on interfaces.
 type LiveConfig struct {
 	Config
 	Interfaces []string
-	Each       bool   // an instance for each interface; else one for all, whose registers they share
-	Hook       string // auto, xdp, tc
-	Mode       string // native, generic, auto
-	Direction  string // ingress, egress, both
+	Each       bool // an instance for each interface; else one for all, whose registers they share
+	Hook       attach.Hook
+	Mode       attach.Mode
+	Direction  attach.Direction
 	// PinRoot is the BPF file system of the pin; "" for the usual one.
 	PinRoot string
 	// PinAdapt takes over of a pin what fits, and replaces the rest, whose window is cut; without it everything has to fit.
@@ -36,6 +38,8 @@ type LiveConfig struct {
 	Watched bool
 	// Name of the instance, in its windows; "": its interfaces.
 	Name string
+	// Member is the one interface of this session, where an instance of that name has a session for each.
+	Member string
 	// Changed is told of each interface when it is attached, when that ends, and when it comes back.
 	Changed func(iface string, attached bool)
 	// Started is called once with what is attached, before the first window.
@@ -107,5 +111,10 @@ func loadLive(ctx context.Context, cfg *LiveConfig, pin *pin.Pin) (*runner, erro
 	if !cfg.Watched { // else interfaces may follow
 		cfg.interfaces = len(cfg.Interfaces)
 	}
-	return newRunner(cfg.Config, cfg.Name, opts, adopt)
+	return newRunner(cfg.Config, cfg.identity(), opts, adopt)
+}
+
+// identity of the windows.
+func (cfg *LiveConfig) identity() report.Identity {
+	return report.Identity{Instance: cfg.Name, Each: cfg.Member, Interfaces: slices.Sorted(slices.Values(cfg.Interfaces))}
 }

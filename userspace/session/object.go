@@ -51,8 +51,7 @@ func Open(ctx context.Context, cfg LiveConfig) (*Session, error) {
 	s := &Session{cfg: cfg, run: run, pin: pin, calls: make(chan func()), done: make(chan struct{}), opened: time.Now()}
 	s.run.aligned = cfg.Boundary != nil
 	s.manager = watch.NewManager(run.inst, watch.Options{
-		Attach: attach.Options{Hook: attach.Hook(cfg.Hook), Mode: attach.Mode(cfg.Mode),
-			Direction: attach.Direction(cfg.Direction), Notice: cfg.Notice},
+		Attach:   attach.Options{Hook: cfg.Hook, Mode: cfg.Mode, Direction: cfg.Direction, Notice: cfg.Notice},
 		Reattach: !cfg.Watched, Pin: pin, Changed: cfg.Changed,
 	})
 	if err := s.attach(ctx); err != nil {
@@ -159,12 +158,12 @@ func (s *Session) begin() error {
 }
 
 // warms reports whether interfaces appear later, and where: packets go through TC where interfaces come and go.
-func (cfg *LiveConfig) warms() bool { return cfg.Watched && cfg.Hook != string(attach.HookXDP) }
+func (cfg *LiveConfig) warms() bool { return cfg.Watched && cfg.Hook != attach.HookXDP }
 
 // warm loads what such an interface will need, so that it need not wait for a proof.
 func (s *Session) warm() error {
 	for _, egress := range []bool{false, true} {
-		if egress && s.cfg.Direction == string(attach.Ingress) || !egress && s.cfg.Direction == string(attach.Egress) {
+		if egress && s.cfg.Direction == attach.Ingress || !egress && s.cfg.Direction == attach.Egress {
 			continue
 		}
 		p, err := s.run.inst.Entry(loader.EntryConfig{Kind: loader.TC, Egress: egress})

@@ -34,7 +34,7 @@ func (r *runner) own(ctx context.Context) (stop func(), failed <-chan error) {
 
 // begin gives a member its goroutine, and ears.
 func (r *runner) begin(m *member) {
-	if b, ok := m.instance.(algo.Beginning); ok {
+	if b, ok := m.instance.(algo.WindowOpener); ok {
 		b.Begin(r.inst.Control().Bank())
 	}
 	m.owner = newOwner(r.owning, m, r.failed)

@@ -46,9 +46,10 @@ func (j *jealous) Read(w report.Window, _ int) (*snapshot.Snapshot, error) {
 	return snapshot.New(snapshot.Head{}, w), nil
 }
 
-func nothing(algo.Values, algo.Env, *snapshot.Snapshot) (algo.Result, error) {
-	return algo.Result{}, nil
-}
+// nothing is what a jealous instance was made of.
+type nothing struct{ algo.Config }
+
+func (nothing) Report(*snapshot.Snapshot) (algo.Result, error) { return algo.Result{}, nil }
 
 func (j *jealous) Tick(int64) error {
 	j.touch()
@@ -57,7 +58,7 @@ func (j *jealous) Tick(int64) error {
 }
 
 func memberOf(name string, i algo.Instance) *member {
-	return &member{selected: Selected{Descriptor: &algo.Descriptor{Name: name, Report: nothing}}, instance: i}
+	return &member{selected: Selected{Descriptor: &algo.Descriptor{Name: name}, Config: nothing{}}, instance: i}
 }
 
 // Ticks and windows of an algorithm never meet, and windows come in the order of the algorithms.

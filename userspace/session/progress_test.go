@@ -65,7 +65,7 @@ func TestReplayTellsWhatItSkipped(t *testing.T) {
 		t.Fatal(err)
 	}
 	var lines []report.Line
-	cfg := Config{Algorithms: []Selected{{d, v}}, Proven: true,
+	cfg := Config{Algorithms: []Selected{{Descriptor: d, Values: v}}, Proven: true,
 		Emit:   func(l report.Line) error { lines = append(lines, l); return nil },
 		Notice: func(format string, args ...any) { t.Errorf("told: "+format, args...) }}
 	if err := ReplaySource(t.Context(), cfg, "it", &skipping{left: 1}, nil); err != nil {
@@ -99,7 +99,7 @@ func TestReplayTellsOfShortPackets(t *testing.T) {
 		t.Fatal(err)
 	}
 	var told []string
-	cfg := Config{Algorithms: []Selected{{d, v}}, Proven: true, Emit: func(report.Line) error { return nil },
+	cfg := Config{Algorithms: []Selected{{Descriptor: d, Values: v}}, Proven: true, Emit: func(report.Line) error { return nil },
 		Notice: func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }}
 	if err := ReplaySource(t.Context(), cfg, "it", &short{skipping{left: 3}}, nil); err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ func NewRepeated(ctx context.Context, cfg Config) (*Repeated, error) {
 		return nil, err
 	}
 	fresh := func([]loader.Object, *loader.Options) error { return nil }
-	run, err := newRunner(cfg, "", loader.Options{Replay: true, Proven: cfg.Proven, Interrupted: ctx.Err, Loose: loose}, fresh)
+	run, err := newRunner(cfg, report.Identity{}, loader.Options{Replay: true, Proven: cfg.Proven, Interrupted: ctx.Err, Loose: loose}, fresh)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func seeded(cfg Config) ([]string, error) {
 
 // Replay is ReplaySource with another seed.
 func (r *Repeated) Replay(ctx context.Context, seed uint64, name string, source capture.Source, emit func(report.Line) error) error {
-	r.run.cfg.Seed, r.run.cfg.Emit, r.run.name = seed, emit, name
+	r.run.cfg.Seed, r.run.cfg.Emit, r.run.who.Instance = seed, emit, name
 	objects, instances, err := Objects(r.run.cfg, true)
 	if err != nil {
 		return err

@@ -55,7 +55,7 @@ func ReplaySource(ctx context.Context, cfg Config, name string, source capture.S
 		cfg.Seed = 1
 	}
 	fresh := func([]loader.Object, *loader.Options) error { return nil }
-	run, err := newRunner(cfg, name, loader.Options{Replay: true, Proven: cfg.Proven, Interrupted: ctx.Err}, fresh)
+	run, err := newRunner(cfg, report.Identity{Instance: name}, loader.Options{Replay: true, Proven: cfg.Proven, Interrupted: ctx.Err}, fresh)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (r *replayer) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return fmt.Errorf("replay %s: %w: nothing in it is an Ethernet or IP packet", r.name, ErrNoPackets)
+		return fmt.Errorf("replay %s: %w: nothing in it is an Ethernet or IP packet", r.who.Instance, ErrNoPackets)
 	}
 	if flushErr := r.feed.Flush(); flushErr != nil {
 		return errors.Join(err, flushErr)

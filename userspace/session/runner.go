@@ -37,7 +37,7 @@ type runner struct {
 	cfg        Config
 	inst       *loader.Instance
 	members    []*member
-	name       string // interfaces or captures, for the report
+	who        report.Identity // of the windows
 	window     report.Window
 	aligned    bool              // windows end where those of other hosts do
 	owning     context.Context   // of the owners, while there are any
@@ -50,46 +50,54 @@ type runner struct {
 
 // Objects configures the selected algorithms for loading; it loads nothing.
 func Objects(cfg Config, replay bool) ([]loader.Object, []algo.Instance, error) {
-	env := algo.Env{Replay: replay, CPUs: maps.PossibleCPUs(), Seed: cfg.Seed, CRC: cfg.CRC, WindowNS: int64(cfg.Window), Notice: cfg.Notice, Epoch: cfg.Epoch, Interfaces: cfg.interfaces}
-	var objects []loader.Object
-	var instances []algo.Instance
-	for _, s := range cfg.Algorithms {
-		object, instance, err := configure(s, env)
-		if err != nil {
-			return nil, nil, fmt.Errorf("configure %s: %w", s.Descriptor.Name, err)
-		}
-		objects, instances = append(objects, object), append(instances, instance)
-	}
-	return objects, instances, nil
-}
-
-func environment(cfg Config, replay bool) algo.Env {
-	return algo.Env{Replay: replay, CPUs: maps.PossibleCPUs(), Seed: cfg.Seed, CRC: cfg.CRC, WindowNS: int64(cfg.Window), Epoch: cfg.Epoch, Interfaces: cfg.interfaces}
-}
-
-// env is that of a live run.
-func (r *runner) env() algo.Env { return environment(r.cfg, false) }
-
-func configure(s Selected, env algo.Env) (loader.Object, algo.Instance, error) {
-	instance, err := s.Descriptor.New(s.Values, env)
+	members, err := cfg.members(cfg.Algorithms, replay)
 	if err != nil {
-		return loader.Object{}, nil, err
+		return nil, nil, err
+	}
+	return objectsOf(members), instancesOf(members), nil
+}
+
+// setup is what the algorithms of a run share.
+func (cfg *Config) setup(replay bool) algo.Setup {
+	return algo.Setup{Replay: replay, Hash: cfg.Hash, WindowNS: int64(cfg.Window)}
+}
+
+// members configures algorithms for loading.
+func (cfg *Config) members(algorithms []Selected, replay bool) (all []*member, err error) {
+	for _, s := range algorithms {
+		m, err := cfg.member(s, replay)
+		if err != nil {
+			return nil, fmt.Errorf("configure %s: %w", s.Descriptor.Name, err)
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+func (cfg *Config) member(s Selected, replay bool) (*member, error) {
+	s, err := s.For(cfg.setup(replay))
+	if err != nil {
+		return nil, err
+	}
+	instance, err := s.New(algo.Env{Seed: cfg.Seed, Notice: cfg.Notice, Epoch: cfg.Epoch, Interfaces: cfg.interfaces})
+	if err != nil {
+		return nil, err
 	}
 	spec, err := outline(s.Descriptor)
 	if err != nil {
-		return loader.Object{}, nil, fmt.Errorf("read object: %w", err)
+		return nil, fmt.Errorf("read object: %w", err)
 	}
 	if err := instance.Configure(spec); err != nil {
-		return loader.Object{}, nil, err
+		return nil, err
 	}
 	object := loader.Object{Name: s.Descriptor.Name, Spec: spec, Read: s.Descriptor.Spec, Needs: instance.Needs(), Enforces: s.Descriptor.Enforces}
-	if a, ok := instance.(algo.Acting); ok {
+	if a, ok := instance.(algo.Enforcer); ok {
 		object.Enforces = object.Enforces && a.Acts()
 	}
-	if r, ok := instance.(algo.Recirculating); ok {
+	if r, ok := instance.(algo.Recirculator); ok {
 		object.RecircShare = r.RecirculationShare()
 	}
-	return object, instance, nil
+	return &member{selected: s, instance: instance, object: object}, nil
 }
 
 // outlines are those of objects that were read before: how large an algorithm will be is asked for several times before it is loaded.
@@ -109,31 +117,45 @@ func outline(d *algo.Descriptor) (*ebpf.CollectionSpec, error) {
 }
 
 // newRunner loads the algorithms; adopt may look at them first and put maps of an earlier run into opts.
-func newRunner(cfg Config, name string, opts loader.Options, adopt func([]loader.Object, *loader.Options) error) (*runner, error) {
-	objects, instances, err := Objects(cfg, opts.Replay)
+func newRunner(cfg Config, who report.Identity, opts loader.Options, adopt func([]loader.Object, *loader.Options) error) (*runner, error) {
+	members, err := cfg.members(cfg.Algorithms, opts.Replay)
 	if err != nil {
 		return nil, err
 	}
-	opts.Seed, opts.CRC, opts.Decap, opts.Loading = cfg.Seed, cfg.CRC, cfg.Decap, cfg.Loading
-	if opts.RecircDelay, err = recirculationDelay(instances); err != nil {
+	objects := objectsOf(members)
+	opts.Seed, opts.CRC, opts.Decap, opts.Loading = cfg.Seed, cfg.Hash == algo.HashCRC, cfg.Decap, cfg.Loading
+	if opts.RecircDelay, err = recirculationDelay(instancesOf(members)); err != nil {
 		return nil, err
 	}
 	if err := adopt(objects, &opts); err != nil {
 		return nil, err
 	}
-	r := &runner{cfg: cfg, name: name, lost: map[string]uint64{}, decodeOpts: packet.DecodeOptions{Decap: cfg.Decap}}
+	r := &runner{cfg: cfg, who: who, lost: map[string]uint64{}, decodeOpts: packet.DecodeOptions{Decap: cfg.Decap}}
 	if r.inst, err = loader.Load(objects, opts); err != nil {
 		return nil, err
 	}
-	for n, s := range cfg.Algorithms {
-		m := &member{selected: s, instance: instances[n], object: objects[n]}
+	for _, m := range members {
 		if err := r.bindFrom(r.inst.Set, m); err != nil {
 			r.inst.Close()
-			return nil, fmt.Errorf("start %s: %w", s.Descriptor.Name, err)
+			return nil, fmt.Errorf("start %s: %w", m.selected.Descriptor.Name, err)
 		}
-		r.members = append(r.members, m)
 	}
+	r.members = members
 	return r, nil
+}
+
+func instancesOf(members []*member) (instances []algo.Instance) {
+	for _, m := range members {
+		instances = append(instances, m.instance)
+	}
+	return instances
+}
+
+func objectsOf(members []*member) (objects []loader.Object) {
+	for _, m := range members {
+		objects = append(objects, m.object)
+	}
+	return objects
 }
 
 func (r *runner) bindFrom(find func(string) (*maps.Set, error), m *member) error {
@@ -143,7 +165,7 @@ func (r *runner) bindFrom(find func(string) (*maps.Set, error), m *member) error
 	}
 	m.set = set
 	m.memory.RegisterBytes, m.memory.KernelBytes = set.Memory()
-	if t, ok := m.instance.(algo.Truthful); ok && r.cfg.Truth {
+	if t, ok := m.instance.(algo.OracleProvider); ok && r.cfg.Truth {
 		m.oracle = t.Oracle()
 	}
 	m.speaker = r.speaker(m)
@@ -197,7 +219,7 @@ func (r *runner) closing() error {
 	errs := make([]error, len(r.members))
 	var all sync.WaitGroup
 	for i, m := range r.members {
-		if c, ok := m.instance.(algo.Closing); ok {
+		if c, ok := m.instance.(algo.WindowCloser); ok {
 			all.Add(1)
 			m.owner.do(func() { errs[i] = c.Closing() }, all.Done)
 		}
@@ -233,13 +255,13 @@ func (r *runner) line(m *member, w report.Window, bank int, counts loader.Counts
 		Bytes: counts.Bytes, Reasons: counts.Reasons, Verdicts: (*report.Verdicts)(counts.Verdicts), Queue: (*report.Queue)(counts.Queue)}
 	idle = idle && m.owner != nil && m.set != nil
 	if idle { // a link at rest: tables that are as large as for a busy one need not be read
-		m.set.Quiet(bank)
+		m.set.MarkIdle(bank)
 	} else if m.set != nil {
-		m.set.Stirred()
+		m.set.MarkDirty()
 	}
 	result, encoded, err := r.answer(m, w, bank, packets)
 	if idle {
-		m.set.Heard()
+		m.set.EndIdle()
 	}
 	if err == nil {
 		err = m.speaker.speak(w.End) // what is said of a window arrives before it
@@ -250,7 +272,7 @@ func (r *runner) line(m *member, w report.Window, bank int, counts loader.Counts
 	packets.Used, packets.UsedSegments = result.Used, result.Segments
 	line := report.Line{
 		Algorithm: m.selected.Descriptor.Name,
-		Interface: r.name,
+		Identity:  r.who,
 		Window:    w,
 		Packets:   packets,
 		Memory:    m.memory,
@@ -277,8 +299,7 @@ func (r *runner) answer(m *member, w report.Window, bank int, packets report.Pac
 	if err != nil {
 		return algo.Result{}, nil, err
 	}
-	d := m.selected.Descriptor
-	if result, err = d.Report(m.selected.Values, algo.EnvOf(s), s); err != nil || !r.cfg.Snapshots {
+	if result, err = m.selected.Config.Report(s); err != nil || !r.cfg.Snapshots {
 		return result, nil, err
 	}
 	s.Packets, s.Packets.Used, s.Packets.UsedSegments = packets, result.Used, result.Segments

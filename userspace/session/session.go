@@ -10,18 +10,15 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// Selected is an algorithm with its parameters.
-type Selected struct {
-	Descriptor *algo.Descriptor
-	Values     algo.Values
-}
+// Selected is an algorithm with its parameters. Where Config is not made yet, or for another setup, the session makes it.
+type Selected = algo.Selected
 
 // Config is what a run needs, live or replayed.
 type Config struct {
 	Algorithms []Selected
 	Window     time.Duration // 0: one window, until the end
 	Seed       uint64        // hash seed (and coin in a replay); 0: random when live, 1 in a replay
-	CRC        bool          // --hash crc: the P4 twin's hashes
+	Hash       algo.Hash     // "" is algo.HashFast
 	Decap      bool
 	Truth      bool          // replay only: run the oracles
 	Epoch      func() uint64 // the number of the window that begins now, where hosts share windows; nil where they do not

@@ -22,7 +22,7 @@ const heardAtOnce = 256
 
 // speaker carries messages between an instance that speaks and whoever carries them on. Its owner's goroutine calls everything but told.
 type speaker struct {
-	algo.Spoken
+	algo.Messenger
 	name   string
 	say    func(Speech)
 	notice func(format string, args ...any)
@@ -33,11 +33,11 @@ type speaker struct {
 
 // speaker is that of a member, nil where it does not speak, or nobody listens.
 func (r *runner) speaker(m *member) *speaker {
-	s, ok := m.instance.(algo.Spoken)
+	s, ok := m.instance.(algo.Messenger)
 	if !ok || r.cfg.Say == nil {
 		return nil
 	}
-	k := &speaker{Spoken: s, name: m.selected.Descriptor.Name, say: r.cfg.Say, notice: r.cfg.Notice, ear: make(chan []byte, heardAtOnce)}
+	k := &speaker{Messenger: s, name: m.selected.Descriptor.Name, say: r.cfg.Say, notice: r.cfg.Notice, ear: make(chan []byte, heardAtOnce)}
 	k.missed.Store(true)
 	return k
 }

@@ -8,7 +8,7 @@ import (
 
 // pacer ticks the controllers of a replay by the packets' time.
 type pacer struct {
-	controllers []algo.Paced
+	controllers []algo.ReplayController
 	names       []string
 	due         []int64 // 0: not known yet
 }
@@ -16,7 +16,7 @@ type pacer struct {
 func newPacer(members []*member) *pacer {
 	p := &pacer{}
 	for _, m := range members {
-		if c, ok := m.instance.(algo.Paced); ok {
+		if c, ok := m.instance.(algo.ReplayController); ok {
 			p.controllers = append(p.controllers, c)
 			p.names = append(p.names, m.selected.Descriptor.Name)
 		}

@@ -33,7 +33,7 @@ func (c *clock) Tick(now int64) error {
 // new window starts counting anew.
 func TestTicksFollowThePackets(t *testing.T) {
 	c := &clock{}
-	p := &pacer{controllers: []algo.Paced{c}, names: []string{"clock"}}
+	p := &pacer{controllers: []algo.ReplayController{c}, names: []string{"clock"}}
 	p.restart()
 	flushed := 0
 	flush := func() error { flushed++; return nil }
@@ -57,7 +57,7 @@ func TestTicksFollowThePackets(t *testing.T) {
 }
 
 func TestTickFails(t *testing.T) {
-	p := &pacer{controllers: []algo.Paced{&clock{fails: true}}, names: []string{"clock"}}
+	p := &pacer{controllers: []algo.ReplayController{&clock{fails: true}}, names: []string{"clock"}}
 	p.restart()
 	err := errors.Join(p.at(0, 0, func() error { return nil }), p.at(0, 10, func() error { return nil }))
 	if !errors.Is(err, errClock) {

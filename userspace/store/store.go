@@ -13,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,9 +47,12 @@ const (
 type Record struct {
 	End       time.Time
 	Algorithm string
-	Interface string
-	Line      json.RawMessage
-	Snapshot  []byte // what the line was made of, encoded; nil where that is not kept
+	// Whose window it is: report.Identity.
+	Instance   string
+	Interfaces []string
+	Key        string
+	Line       json.RawMessage
+	Snapshot   []byte // what the line was made of, encoded; nil where that is not kept
 }
 
 // Store is open until Close; it is safe for concurrent use.
@@ -271,10 +276,13 @@ func (s *Store) used() (n int64) {
 	return n
 }
 
-// Versions of a record's packing. The second has a snapshot, which is compressed already.
+// Versions of a record's packing. Those with a snapshot have it compressed already. Before 0.1.0 a record had one name for instance and
+// interface.
 const (
-	version      = 1
-	withSnapshot = 2
+	oneName             = 1
+	oneNameWithSnapshot = 2
+	version             = 3
+	withSnapshot        = 4
 )
 
 // writers are used again: each takes more than a megabyte, and the windows of all algorithms come together.
@@ -285,15 +293,16 @@ var writers = sync.Pool{New: func() any {
 
 // pack writes a record: version, lengths and names, the snapshot and its length if there is one, then the line, compressed.
 func pack(r Record) ([]byte, error) {
-	if len(r.Algorithm) > 255 || len(r.Interface) > 65535 {
-		return nil, fmt.Errorf("store a window of %.40q on %.40q: the names are too long", r.Algorithm, r.Interface)
+	whose := strings.Join(append([]string{r.Key, r.Instance}, r.Interfaces...), nameEnd)
+	if len(r.Algorithm) > 255 || len(whose) > 65535 {
+		return nil, fmt.Errorf("store a window of %.40q on %.40q: the names are too long", r.Algorithm, r.Key)
 	}
 	var b bytes.Buffer
 	b.WriteByte(map[bool]byte{false: version, true: withSnapshot}[r.Snapshot != nil])
 	b.WriteByte(byte(len(r.Algorithm)))
 	b.WriteString(r.Algorithm)
-	b.Write(binary.BigEndian.AppendUint16(nil, uint16(len(r.Interface))))
-	b.WriteString(r.Interface)
+	b.Write(binary.BigEndian.AppendUint16(nil, uint16(len(whose))))
+	b.WriteString(whose)
 	if r.Snapshot != nil {
 		b.Write(binary.BigEndian.AppendUint32(nil, uint32(len(r.Snapshot))))
 		b.Write(r.Snapshot)
@@ -310,21 +319,41 @@ func pack(r Record) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// nameEnd separates names; the kernel allows it in none.
+const nameEnd = "\x00"
+
+// named reads the names of a record.
+func (r *Record) named(version byte, text string) bool {
+	if version == oneName || version == oneNameWithSnapshot {
+		r.Key = text
+		instance, each, found := strings.Cut(text, "/")
+		if r.Instance = instance; found {
+			r.Interfaces = []string{each}
+		}
+		return true
+	}
+	names := strings.Split(text, nameEnd)
+	if len(names) < 2 {
+		return false
+	}
+	r.Key, r.Instance, r.Interfaces = names[0], names[1], names[2:]
+	return true
+}
+
 var errRecord = errors.New("a record makes no sense")
 
 // names reads the head of a record; rest is its line, compressed. The snapshot is a part of v.
 func names(v []byte) (r Record, rest []byte, err error) {
-	if len(v) < 2 || v[0] != version && v[0] != withSnapshot || len(v) < 4+int(v[1]) {
+	if len(v) < 2 || v[0] < oneName || v[0] > withSnapshot || len(v) < 4+int(v[1]) {
 		return r, nil, errRecord
 	}
 	n := 2 + int(v[1])
 	r.Algorithm = string(v[2:n])
 	m := n + 2 + int(binary.BigEndian.Uint16(v[n:]))
-	if len(v) < m {
+	if len(v) < m || !r.named(v[0], string(v[n+2:m])) {
 		return r, nil, errRecord
 	}
-	r.Interface = string(v[n+2 : m])
-	if rest = v[m:]; v[0] == version {
+	if rest = v[m:]; v[0] == version || v[0] == oneName {
 		return r, rest, nil
 	}
 	if len(rest) < 4 || uint64(len(rest)-4) < uint64(binary.BigEndian.Uint32(rest)) {
@@ -354,11 +383,20 @@ func unpack(k, v []byte) (Record, error) {
 
 // Query chooses records; zero fields choose all.
 type Query struct {
-	From, To             time.Time // of the window's end; To is not included
-	Algorithm, Interface string
-	Limit                int  // 0: no limit
-	Newest               bool // the newest first
-	Snapshots            bool // those that have one only, with it
+	From, To  time.Time // of the window's end; To is not included
+	Algorithm string
+	Instance  string
+	Interface string // one of those that were measured
+	Limit     int    // 0: no limit
+	Newest    bool   // the newest first
+	Snapshots bool   // those that have one only, with it
+}
+
+// chooses reports whether a record is among those that are asked for. Interface may also be a key (tenants/vnet0), which was its name before
+// 0.1.0; that ends with 0.2.0.
+func (q Query) chooses(r Record) bool {
+	return (q.Algorithm == "" || q.Algorithm == r.Algorithm) && (q.Instance == "" || q.Instance == r.Instance) &&
+		(q.Interface == "" || slices.Contains(r.Interfaces, q.Interface) || q.Interface == r.Key) && (!q.Snapshots || r.Snapshot != nil)
 }
 
 // Each calls fn with the records that a query chooses, in order of time, until fn returns an error. A record that cannot be read
@@ -373,8 +411,7 @@ func (s *Store) Each(q Query, fn func(Record) error) error {
 				s.failed.Add(1)
 				continue
 			}
-			if q.Algorithm != "" && q.Algorithm != head.Algorithm || q.Interface != "" && q.Interface != head.Interface ||
-				q.Snapshots && head.Snapshot == nil {
+			if !q.chooses(head) {
 				continue
 			}
 			r, err := unpack(k, v)

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 var start = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 
 func record(n int, algorithm, iface string) Record {
-	return Record{End: start.Add(time.Duration(n) * time.Second), Algorithm: algorithm, Interface: iface,
+	return Record{End: start.Add(time.Duration(n) * time.Second), Algorithm: algorithm, Instance: "tenants", Interfaces: []string{iface}, Key: "tenants/" + iface,
 		Line: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n))}
 }
 
@@ -50,7 +50,7 @@ func query(t *testing.T, s *Store, q Query) string {
 	t.Helper()
 	var list []string
 	if err := s.Each(q, func(r Record) error {
-		list = append(list, fmt.Sprintf("%s/%s%s", r.Algorithm, r.Interface, r.Line))
+		list = append(list, fmt.Sprintf("%s/%s%s", r.Algorithm, strings.Join(r.Interfaces, ","), r.Line))
 		return nil
 	}); err != nil {
 		t.Fatal(err)
@@ -117,6 +117,9 @@ func TestQuery(t *testing.T) {
 		{Query{Interface: "eth0", Newest: true, Limit: 2}, `fridge/eth0{"n":3} fridge/eth0{"n":2}`},
 		{Query{Interface: "eth0", From: start.Add(time.Second), To: start.Add(3 * time.Second)}, `fridge/eth0{"n":1} fridge/eth0{"n":2}`},
 		{Query{Interface: "eth0", From: start.Add(time.Second), To: start.Add(3 * time.Second), Newest: true}, `fridge/eth0{"n":2} fridge/eth0{"n":1}`},
+		{Query{Instance: "tenants", Interface: "eth1", Limit: 1}, `lean/eth1{"n":0}`},
+		{Query{Interface: "tenants/eth1", Limit: 1}, `lean/eth1{"n":0}`}, // its name before 0.1.0
+		{Query{Instance: "eth0"}, ""},
 		{Query{Algorithm: "none"}, ""},
 		{Query{From: start.Add(time.Hour)}, ""},
 		{Query{To: start, Newest: true}, ""},
@@ -311,5 +314,26 @@ func TestKilled(t *testing.T) {
 	}
 	if n < last || n > last+1 {
 		t.Errorf("%d records, the last that was reported is %d", n, last)
+	}
+}
+
+// Windows that were stored before 0.1.0 have one name for instance and interface, and are found by both.
+func TestRecordsWithOneName(t *testing.T) {
+	for name, want := range map[string]Record{
+		"tenants/vnet0": {Instance: "tenants", Interfaces: []string{"vnet0"}, Key: "tenants/vnet0"},
+		"eth0,eth1":     {Instance: "eth0,eth1", Key: "eth0,eth1"},
+	} {
+		v := append([]byte{oneName, 4}, "lean\x00"...)
+		v = append(append(v, byte(len(name))), name...)
+		r, rest, err := names(append(v, "line"...))
+		if err != nil || r.Algorithm != "lean" || r.Instance != want.Instance || r.Key != want.Key || !slices.Equal(r.Interfaces, want.Interfaces) || string(rest) != "line" {
+			t.Errorf("%s: %+v, %q, %v", name, r, rest, err)
+		}
+		if !(Query{Instance: want.Instance}).chooses(r) || !(Query{Interface: name}).chooses(r) || (Query{Interface: "vnet1"}).chooses(r) {
+			t.Errorf("%s is not found, or by another name", name)
+		}
+	}
+	if _, _, err := names([]byte{version, 1, 'a', 0, 1, 'k'}); err == nil {
+		t.Error("a record without an instance makes sense")
 	}
 }

@@ -65,7 +65,7 @@ func verifierLog() string {
 
 // features passes when nothing is missing that xdpmon needs; what is absent but optional is told.
 func features() (string, error) {
-	out, err := xdpmon("features", "--json")
+	out, err := xdpmon("features", "--output", "json")
 	if err != nil {
 		return "", err
 	}
@@ -96,7 +96,7 @@ func orNone(list []string) string {
 
 // algorithms are the names of all that this binary has.
 func algorithms() ([]string, error) {
-	out, err := xdpmon("algos", "--json")
+	out, err := xdpmon("algos", "--output", "json")
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ func NewEvaluator(t *twin.Twin, v algo.Values, windowNS int64) (*Evaluator, erro
 		return nil, err
 	}
 	e := &Evaluator{twin: t, values: v, loaded: map[string]*ebpf.Map{}}
-	if e.instance, err = d.New(v, algo.Env{Replay: true, CPUs: maps.PossibleCPUs(), Seed: 1, CRC: true, WindowNS: windowNS}); err != nil {
+	if e.instance, err = d.New(v, algo.Env{Setup: algo.Setup{Replay: true, Hash: algo.HashCRC, WindowNS: windowNS}, Seed: 1}); err != nil {
 		return nil, err
 	}
 	spec, err := d.Spec()
@@ -109,7 +109,7 @@ func (e *Evaluator) Window(d *Dump, w report.Window) (report.Line, error) {
 		return report.Line{}, err
 	}
 	e.leaveOut(&result)
-	line := report.Line{Algorithm: e.twin.Algorithm, Interface: "switch", Window: w, Lost: result.Lost, Report: result.Body}
+	line := report.Line{Algorithm: e.twin.Algorithm, Identity: report.Identity{Instance: "switch"}, Window: w, Lost: result.Lost, Report: result.Body}
 	line.Packets.Used = result.Used
 	line.Packets.Reasons = map[string]uint64{}
 	for reason, n := range d.Counters["reasons.reason"] {

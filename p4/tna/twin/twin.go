@@ -27,7 +27,7 @@ type Twin struct {
 	Prepare func(sw *run.Switch, v algo.Values) error
 	// Filter is the arithmetic of low-pass filters whose words are to be the host's, for a time constant; nil: the twin has none.
 	Filter func(decay time.Duration) func(held, value, now, last uint64) uint64
-	// Told are messages of a coordinator (algo.Spoken), which the bytecode's userspace hears before the first packet; what they come to is
+	// Told are messages of a coordinator (algo.Messenger), which the bytecode's userspace hears before the first packet; what they come to is
 	// written into the twin's tables. nil: there is no coordinator.
 	Told func(v algo.Values) (messages [][]byte, write func(sw *run.Switch) error, err error)
 	// Queue makes what the traffic manager says of one frame after the other; nil: packets do not wait. A frame's time is then when it

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/xdpmon/xdpmon/loader/attach"
+	"github.com/xdpmon/xdpmon/userspace/algo"
 	file "github.com/xdpmon/xdpmon/userspace/config"
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/session"
@@ -50,12 +52,12 @@ type Instance struct {
 	Kinds      []string
 	Each       bool // registers for every interface
 	Shared     bool // window, seed and algorithms are the coordinator's measurement of this name
-	Hook       string
-	Mode       string
-	Direction  string
+	Hook       attach.Hook
+	Mode       attach.Mode
+	Direction  attach.Direction
 	Window     time.Duration
 	Seed       uint64
-	CRC        bool
+	Hash       algo.Hash
 	Decap      bool
 	Algorithms []session.Selected
 	Snapshots  bool   // somebody wants what windows were made of
@@ -68,7 +70,7 @@ func (i Instance) Session() session.LiveConfig {
 	if i.Shared { // whoever runs it says the number
 		epoch = func() uint64 { return 0 }
 	}
-	return session.LiveConfig{Config: session.Config{Algorithms: i.Algorithms, Window: i.Window, Seed: i.Seed, CRC: i.CRC, Decap: i.Decap,
+	return session.LiveConfig{Config: session.Config{Algorithms: i.Algorithms, Window: i.Window, Seed: i.Seed, Hash: i.Hash, Decap: i.Decap,
 		Epoch: epoch, Snapshots: i.Shared || i.Snapshots},
 		Hook: i.Hook, Mode: i.Mode, Direction: i.Direction, PinRoot: i.Pin, PinAdapt: true}
 }
@@ -76,7 +78,7 @@ func (i Instance) Session() session.LiveConfig {
 // SameRegisters reports whether an instance of i can become one of j while it runs: both count the same packets, with the same hashes.
 func (i Instance) SameRegisters(j Instance) bool {
 	return i.Name == j.Name && i.Each == j.Each && i.Hook == j.Hook && i.Mode == j.Mode && i.Direction == j.Direction && i.Seed == j.Seed &&
-		i.CRC == j.CRC && i.Decap == j.Decap && i.Pin == j.Pin
+		i.Hash == j.Hash && i.Decap == j.Decap && i.Pin == j.Pin
 }
 
 // Load reads and checks a file. An error of its content is a *config.Error of userspace/config.

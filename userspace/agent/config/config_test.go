@@ -43,14 +43,19 @@ func init() {
 			{Key: "on", Type: algo.Bool, Default: "true", Help: "switch"},
 		},
 		Spec: func() (*ebpf.CollectionSpec, error) { return &ebpf.CollectionSpec{}, nil },
-		New: func(v algo.Values, _ algo.Env) (algo.Instance, error) {
+		Config: algo.Typed(func(v algo.Values, _ algo.Setup) (cellConfig, error) {
 			if v.Int("number")%2 == 1 {
-				return nil, v.Error("number", "an even number is needed")
+				return cellConfig{}, v.Error("number", "an even number is needed")
 			}
-			return cells{uint32(v.Int("number"))}, nil
-		},
+			return cellConfig{uint32(v.Int("number"))}, nil
+		}),
 	})
 }
+
+type cellConfig struct{ number uint32 }
+
+func (c cellConfig) New(algo.Env) (algo.Instance, error)          { return cells{c.number}, nil }
+func (cellConfig) Report(*snapshot.Snapshot) (algo.Result, error) { return algo.Result{}, nil }
 
 const full = `# everything that there is
 log: {format: json, level: debug}
@@ -98,7 +103,7 @@ func TestFull(t *testing.T) {
 		c.Names.Libvirt || !c.Names.Namespaces || c.Limits != (Limits{300, 20, 32 << 20, 64 << 20}) || !c.Pin || c.Log.Level != "debug" {
 		t.Errorf("%+v", c)
 	}
-	if tenants.Window != time.Minute || !tenants.Each || tenants.Seed != 7 || !tenants.CRC || !tenants.Decap || tenants.Direction != "egress" ||
+	if tenants.Window != time.Minute || !tenants.Each || tenants.Seed != 7 || tenants.Hash != algo.HashCRC || !tenants.Decap || tenants.Direction != "egress" ||
 		v.Int("number") != 4096 || v.Float("share") != .5 || v.Bool("on") || v.Text("text") != "a b" {
 		t.Errorf("%+v %v", tenants, v.Map())
 	}
@@ -312,14 +317,14 @@ func FuzzParse(f *testing.F) {
 
 // An instance becomes another one while it runs only if both count the same packets with the same hashes.
 func TestSameRegisters(t *testing.T) {
-	full := Instance{Name: "a", Each: true, Hook: "tc", Mode: "native", Direction: "ingress", Seed: 7, CRC: true, Decap: true, Pin: "/a"}
+	full := Instance{Name: "a", Each: true, Hook: "tc", Mode: "native", Direction: "ingress", Seed: 7, Hash: algo.HashCRC, Decap: true, Pin: "/a"}
 	if other := full; !full.SameRegisters(other) {
 		t.Error("an instance cannot become itself")
 	}
 	for what, change := range map[string]func(*Instance){
 		"name": func(i *Instance) { i.Name = "b" }, "each": func(i *Instance) { i.Each = false }, "hook": func(i *Instance) { i.Hook = "xdp" },
 		"mode": func(i *Instance) { i.Mode = "generic" }, "direction": func(i *Instance) { i.Direction = "egress" }, "seed": func(i *Instance) { i.Seed = 8 },
-		"crc": func(i *Instance) { i.CRC = false }, "decap": func(i *Instance) { i.Decap = false }, "pin": func(i *Instance) { i.Pin = "/b" },
+		"hash": func(i *Instance) { i.Hash = algo.HashFast }, "decap": func(i *Instance) { i.Decap = false }, "pin": func(i *Instance) { i.Pin = "/b" },
 	} {
 		other := full
 		if change(&other); full.SameRegisters(other) || other.SameRegisters(full) {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/loader/pin"
-	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	file "github.com/xdpmon/xdpmon/userspace/config"
 	"github.com/xdpmon/xdpmon/userspace/config/parts"
@@ -104,7 +103,9 @@ func instance() kind {
 		What: "an instance",
 		Also: map[string]any{"anyOf": []any{map[string]any{"required": []string{"algorithms"}},
 			map[string]any{"required": []string{"shared"}, "properties": map[string]any{"shared": map[string]any{"const": true}}}}},
-		Defaults: func() rule { return rule{Instance: Instance{Hook: "auto", Mode: "native"}} },
+		Defaults: func() rule {
+			return rule{Instance: Instance{Hook: attach.HookAuto, Mode: attach.ModeNative, Hash: algo.HashFast}}
+		},
 		Fields: []field[rule]{
 			{Key: "name", Help: "of the rule: windows and metrics carry it", Kind: parts.RuleName, Required: true, Set: to(func(r *rule) *string { return &r.Name })},
 			{Key: "interfaces", Help: "patterns of names (tap*, vnet*, eth0); with kinds both must fit", Kind: parts.Patterns, Required: false, Set: to(func(r *rule) *[]string { return &r.Interfaces })},
@@ -117,14 +118,14 @@ func instance() kind {
 				Set: to(func(r *rule) *[]parts.Chosen { return &r.algorithms })},
 			file.Entry("shared", "the coordinator's measurement of this name says window, hashes and algorithms (false)", flag{What: "shared"}, false,
 				to(func(r *rule) *bool { return &r.Shared })),
-			{Key: "hook", Help: "auto, xdp or tc (auto)", Kind: enumOf("hook", attach.Hooks), Required: false, Set: to(func(r *rule) *string { return &r.Hook })},
-			{Key: "mode", Help: "how XDP runs: native, generic or auto (native)", Kind: enumOf("mode", attach.Modes), Required: false, Set: to(func(r *rule) *string { return &r.Mode })},
+			{Key: "hook", Help: "auto, xdp or tc (auto)", Kind: enumOf("hook", attach.Hooks), Required: false, Set: toWord(func(r *rule) *attach.Hook { return &r.Hook })},
+			{Key: "mode", Help: "how XDP runs: native, generic or auto (native)", Kind: enumOf("mode", attach.Modes), Required: false, Set: toWord(func(r *rule) *attach.Mode { return &r.Mode })},
 			{Key: "direction", Help: "ingress, egress or both (both with each, else ingress: a forwarded packet would be seen twice)", Kind: enumOf("direction", attach.Directions), Required: false,
-				Set: to(func(r *rule) *string { return &r.Direction })},
+				Set: toWord(func(r *rule) *attach.Direction { return &r.Direction })},
 			{Key: "window", Help: "length of a window, 100ms to 24h", Kind: parts.Window, Required: false, Set: to(func(r *rule) *time.Duration { return &r.Window })},
 			{Key: "seed", Help: "of the hashes; hosts whose windows are merged share it (random)", Kind: number{What: "seed", Min: 1, Max: math.MaxUint64}, Required: false, Set: to(func(r *rule) *uint64 { return &r.Seed })},
-			{Key: "hash", Help: "fast, or crc as the P4 twin on a switch has them (fast)", Kind: word{What: "hash", Choices: []string{"fast", "crc"}}, Required: false,
-				Set: func(r *rule, v any) { r.CRC = v.(string) == "crc" }},
+			{Key: "hash", Help: "fast, or crc as the P4 twin on a switch has them (fast)", Kind: enumOf("hash", algo.Hashes), Required: false,
+				Set: toWord(func(r *rule) *algo.Hash { return &r.Hash })},
 			{Key: "decap", Help: "look into VXLAN, GENEVE, GRE, IPIP and 6in4, one level (false)", Kind: flag{What: "decap"}, Required: false, Set: to(func(r *rule) *bool { return &r.Decap })},
 		},
 		Check: checkRule,
@@ -139,18 +140,23 @@ func enumOf[T ~string](what string, values []T) kind {
 	return word{What: what, Choices: choices}
 }
 
+// toWord is to for what enumOf decodes.
+func toWord[V ~string](f func(*rule) *V) func(*rule, any) {
+	return func(r *rule, v any) { *f(r) = V(v.(string)) }
+}
+
 func checkRule(p *parser, at func(string) *yaml.Node, r *rule) {
 	r.at = at("name")
 	if len(r.Interfaces) == 0 && len(r.Kinds) == 0 {
 		p.Say(at("name"), "instance %s names no interfaces: give interfaces, kinds or both", r.Name)
 	}
 	if r.Direction == "" {
-		r.Direction = string(attach.Ingress)
+		r.Direction = attach.Ingress
 		if r.Each {
-			r.Direction = string(attach.Both)
+			r.Direction = attach.Both
 		}
 	}
-	options := attach.Options{Hook: attach.Hook(r.Hook), Mode: attach.Mode(r.Mode), Direction: attach.Direction(r.Direction)}
+	options := attach.Options{Hook: r.Hook, Mode: r.Mode, Direction: r.Direction}
 	if err := options.Check(); err != nil {
 		p.Say(at("hook"), "%s", strings.TrimPrefix(err.Error(), attach.ErrUsage.Error()+": "))
 	}
@@ -170,7 +176,7 @@ func checkRule(p *parser, at func(string) *yaml.Node, r *rule) {
 	if window == 0 {
 		window = session.DefaultWindow
 	}
-	r.Algorithms = parts.Judge(p, r.algorithms, algo.Env{CPUs: maps.PossibleCPUs(), CRC: r.CRC, WindowNS: int64(window), Seed: r.Seed})
+	r.Algorithms = parts.Judge(p, r.algorithms, algo.Setup{Hash: r.Hash, WindowNS: int64(window)}, algo.Env{Seed: r.Seed})
 }
 
 func checkWhole(p *parser, at func(string) *yaml.Node, c *Config) {

@@ -53,7 +53,7 @@ func ask(socket string, q store.Query) (text []byte, more bool, err error) {
 	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}}}
-	v := url.Values{"algorithm": {q.Algorithm}, "interface": {q.Interface}, "limit": {strconv.Itoa(q.Limit)}, "newest": {strconv.FormatBool(q.Newest)},
+	v := url.Values{"algorithm": {q.Algorithm}, "instance": {q.Instance}, "interface": {q.Interface}, "limit": {strconv.Itoa(q.Limit)}, "newest": {strconv.FormatBool(q.Newest)},
 		"snapshots": {strconv.FormatBool(q.Snapshots)}}
 	for name, t := range map[string]time.Time{"from": q.From, "to": q.To} {
 		if !t.IsZero() {
@@ -87,7 +87,7 @@ func Write(text []byte, dir string) (n int, err error) {
 		} else if err != nil {
 			return n, fmt.Errorf("a snapshot is no JSON: %w", err)
 		}
-		l := report.Line{Algorithm: k.Algorithm, Interface: k.Interface, Window: report.Window{End: k.End}, Snapshot: k.Snapshot}
+		l := report.Line{Algorithm: k.Algorithm, Identity: report.Identity{Instance: k.Key}, Window: report.Window{End: k.End}, Snapshot: k.Snapshot}
 		if err := f.Write(&l); err != nil {
 			return n, err
 		}
@@ -98,7 +98,7 @@ func Write(text []byte, dir string) (n int, err error) {
 func Table(text []byte, show []string) (string, error) {
 	var b bytes.Buffer
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, strings.Join(append([]string{"END", "INTERFACE", "ALGORITHM", "SECONDS", "SEEN", "USED", "LOST", "MARKS"}, show...), "\t"))
+	fmt.Fprintln(t, strings.Join(append([]string{"END", "INSTANCE", "INTERFACES", "ALGORITHM", "SECONDS", "SEEN", "USED", "LOST", "MARKS"}, show...), "\t"))
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	lines.Buffer(nil, len(text)+1)
 	for lines.Scan() {
@@ -128,13 +128,33 @@ func row(w map[string]any, show []string) []string {
 			marks = append(marks, m)
 		}
 	}
-	out := []string{member(w, "window.end_time"), member(w, "interface"), member(w, "algorithm"),
+	out := []string{member(w, "window.end_time"), whose(w), interfaces(w), member(w, "algorithm"),
 		strconv.FormatFloat((number("window.end")-number("window.start"))/1e9, 'f', 1, 64),
 		member(w, "packets.seen"), member(w, "packets.used"), strconv.FormatFloat(lost, 'f', -1, 64), strings.Join(marks, ",")}
 	for _, path := range show {
 		out = append(out, member(w, path))
 	}
 	return out
+}
+
+// whose instance a window is; before 0.1.0 a window had one name for both.
+func whose(w map[string]any) string {
+	if name := member(w, "instance"); name != "-" {
+		return name
+	}
+	return member(w, "interface")
+}
+
+func interfaces(w map[string]any) string {
+	list, _ := w["interfaces"].([]any)
+	if len(list) == 0 {
+		return "-"
+	}
+	names := make([]string, len(list))
+	for i, name := range list {
+		names[i] = fmt.Sprint(name)
+	}
+	return strings.Join(names, ",")
 }
 
 // member is what stands at a path of a window; "-" when there is nothing.

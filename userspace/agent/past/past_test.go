@@ -46,9 +46,9 @@ func TestAgentIsAsked(t *testing.T) {
 		q    store.Query
 		want string
 	}{
-		{store.Query{}, "/history?algorithm=&interface=&limit=0&newest=false&snapshots=false"},
-		{store.Query{Algorithm: "lean", Interface: "a/eth0", From: from, To: from.Add(time.Hour), Limit: 7, Newest: true, Snapshots: true},
-			"/history?algorithm=lean&from=2026-01-02T02%3A04%3A05.000000006Z&interface=a%2Feth0&limit=7&newest=true&snapshots=true&to=2026-01-02T03%3A04%3A05.000000006Z"},
+		{store.Query{}, "/history?algorithm=&instance=&interface=&limit=0&newest=false&snapshots=false"},
+		{store.Query{Algorithm: "lean", Instance: "a", Interface: "eth0", From: from, To: from.Add(time.Hour), Limit: 7, Newest: true, Snapshots: true},
+			"/history?algorithm=lean&from=2026-01-02T02%3A04%3A05.000000006Z&instance=a&interface=eth0&limit=7&newest=true&snapshots=true&to=2026-01-02T03%3A04%3A05.000000006Z"},
 	} {
 		text, cut, err := Recall(&config.Config{Socket: socket}, c.q)
 		if err != nil || asked != c.want || string(text) != "what there is\n" || cut != (more == "true") {
@@ -77,7 +77,7 @@ func TestStoreIsReadWhereNoAgentAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Append(store.Record{End: time.Now(), Algorithm: "lean", Interface: "eth0", Line: []byte(`{"x":1}`)}); err != nil {
+	if err := s.Append(store.Record{End: time.Now(), Algorithm: "lean", Instance: "eth0", Line: []byte(`{"x":1}`)}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
@@ -105,11 +105,12 @@ func TestWrite(t *testing.T) {
 
 // A window is a row; what it lacks is a dash.
 func TestTable(t *testing.T) {
-	got, err := Table([]byte(`{"window":{"end_time":"2026","start":1e9,"end":3.5e9,"cut":true,"last":true},"interface":"eth0","algorithm":"lean",`+
-		`"packets":{"seen":12345678901234567890,"used":7},"lost":{"a":1,"b":2.25},"values":{"n":3}}`+"\n{}\n"), []string{"values.n", "values.n.x"})
-	want := `END   INTERFACE  ALGORITHM  SECONDS  SEEN                  USED  LOST  MARKS     values.n  values.n.x
-2026  eth0       lean       2.5      12345678901234567890  7     3.25  cut,last  3         -
--     -          -          0.0      -                     -     0               -         -`
+	got, err := Table([]byte(`{"window":{"end_time":"2026","start":1e9,"end":3.5e9,"cut":true,"last":true},"instance":"tenants","interfaces":["eth0","eth1"],"interface":"tenants","algorithm":"lean",`+
+		`"packets":{"seen":12345678901234567890,"used":7},"lost":{"a":1,"b":2.25},"values":{"n":3}}`+"\n"+`{"window":{"end_time":"2025"},"interface":"a/eth0"}`+"\n{}\n"), []string{"values.n", "values.n.x"})
+	want := `END   INSTANCE  INTERFACES  ALGORITHM  SECONDS  SEEN                  USED  LOST  MARKS     values.n  values.n.x
+2026  tenants   eth0,eth1   lean       2.5      12345678901234567890  7     3.25  cut,last  3         -
+2025  a/eth0    -           -          0.0      -                     -     0               -         -
+-     -         -           -          0.0      -                     -     0               -         -`
 	if err != nil || got != want {
 		t.Errorf("%v\n%s\nwant\n%s", err, got, want)
 	}

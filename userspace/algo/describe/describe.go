@@ -11,7 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// Algorithm is an algorithm as `algos --json` writes it.
+// Algorithm is an algorithm as `algos --output json` writes it.
 type Algorithm struct {
 	Name    string            `json:"name"`
 	Summary string            `json:"summary"`
@@ -37,7 +37,7 @@ type Param struct {
 
 // JSON is the form for programs.
 func JSON(d *algo.Descriptor) Algorithm {
-	a := Algorithm{Name: d.Name, Summary: d.Summary, Paper: d.Paper, Doc: d.Doc, Params: []Param{}, Lost: d.Lost, Plan: d.Plan != nil, P4: d.P4 != nil}
+	a := Algorithm{Name: d.Name, Summary: d.Summary, Paper: d.Paper, Doc: d.Doc, Params: []Param{}, Lost: d.Lost, Plan: algo.Implements[algo.Planner](d), P4: algo.Implements[algo.Twin](d)}
 	for _, p := range d.Params {
 		a.Params = append(a.Params, Param{Key: p.Key, Type: typeWord(p.Type), Default: p.Default, Choices: p.Choices,
 			Min: p.Min, Max: p.Max, Unit: p.Unit, Help: p.Help})

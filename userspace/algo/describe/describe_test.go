@@ -75,6 +75,11 @@ Parameters (--set it.KEY=VALUE):
 	}
 }
 
+// planner is a configuration that can be planned.
+type planner struct{ algo.Config }
+
+func (planner) Plan(algo.PlanArgs) (*report.Body, error) { return nil, nil }
+
 // ... and to programs.
 func TestJSON(t *testing.T) {
 	d := described()
@@ -85,7 +90,7 @@ func TestJSON(t *testing.T) {
 	if want := (Param{Key: "n", Type: "integer", Default: "4", Min: "1", Max: "9", Unit: "cells", Help: "how many."}); !reflect.DeepEqual(got.Params[0], want) {
 		t.Errorf("%+v", got.Params[0])
 	}
-	d.Plan = func(algo.PlanArgs) (*report.Body, error) { return nil, nil }
+	d.Config = algo.Typed(func(algo.Values, algo.Setup) (planner, error) { return planner{}, nil })
 	if got := JSON(d); !got.Plan || got.P4 {
 		t.Errorf("%+v", got)
 	}

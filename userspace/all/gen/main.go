@@ -1,5 +1,5 @@
-// Command gen writes lists of imports from the folders: every OF/NAME for which there is a file of each kind that -with names. It is run
-// by go generate, and a test compares.
+// Command gen writes lists of imports from the folders: every OF/NAME for which there is a file of each kind that -with names; with -constants, the
+// names of the constants of the objects in OF/NAME. It is run by go generate, and a test compares.
 package main
 
 import (
@@ -30,8 +30,13 @@ func main() {
 	flag.StringVar(&l.of, "of", "", "folder whose folders are imported")
 	flag.Func("with", "`PATTERN` of a file that NAME has, more than once", func(s string) error { l.with = append(l.with, s); return nil })
 	out := flag.String("out", "all_gen.go", "file to write")
+	named := flag.Bool("constants", false, "name constants instead")
 	flag.Parse()
-	text, err := l.generate()
+	generate := l.generate
+	if *named {
+		generate = constants{l.root, l.of}.generate
+	}
+	text, err := generate()
 	if err == nil {
 		err = os.WriteFile(*out, text, 0o644)
 	}

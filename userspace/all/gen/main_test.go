@@ -30,6 +30,47 @@ func TestListsAreGenerated(t *testing.T) {
 	}
 }
 
+// What is committed names the constants of the objects.
+func TestConstantsAreGenerated(t *testing.T) {
+	const path = "../../../bpf/constant/constant_gen.go"
+	want, err := constants{"../../..", "bpf"}.generate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%s is out of date: run go generate ./userspace/all (%v)", path, err)
+	}
+}
+
+// A constant is named once, whichever objects have it; sizes of arrays, and what only keeps a type, are none.
+func TestConstants(t *testing.T) {
+	root := t.TempDir()
+	write := func(name, maps, variables string) {
+		path := filepath.Join(root, "bpf", name, name+"_bpfel.go")
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		text := "type AMapSpecs struct {\n" + maps + "\n}\n\ntype AVariableSpecs struct {\n" + variables + "\n}\n"
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("a", "\tCells *ebpf.MapSpec `ebpf:\"cells\"`", "\tCellsEntries *ebpf.VariableSpec `ebpf:\"cells_entries\"`\n\tKeyWords *ebpf.VariableSpec `ebpf:\"key_words\"`\n\tUnusedKind *ebpf.VariableSpec `ebpf:\"unused_kind\"`")
+	write("b", "", "\tKeyWords *ebpf.VariableSpec `ebpf:\"key_words\"`\n\tWaysEntries *ebpf.VariableSpec `ebpf:\"ways_entries\"`")
+	text, err := constants{root, "bpf"}.generate()
+	want := "\tKeyWords    = Name{\"key_words\"}\n\tWaysEntries = Name{\"ways_entries\"}\n)\n"
+	if err != nil || !bytes.HasSuffix(text, []byte("var (\n"+want)) {
+		t.Errorf("%v\n%s", err, text)
+	}
+	write("c", "", "\tKeyWords *ebpf.VariableSpec `ebpf:\"keyWords\"`")
+	if _, err := (constants{root, "bpf"}).generate(); err == nil {
+		t.Error("two constants have one name")
+	}
+	if _, err := (constants{t.TempDir(), "bpf"}).generate(); err == nil {
+		t.Error("the constants of nothing are named")
+	}
+}
+
 func TestFoundByFolder(t *testing.T) {
 	root := t.TempDir()
 	for _, path := range []string{"bpf/both/both.bpf.c", "userspace/both/both.go", "bpf/include/x.h", "userspace/only/only.go", "bpf/bare/bare.bpf.c",

@@ -167,9 +167,9 @@ func TestLink(t *testing.T) {
 	c.answer(bus.Answer{Life: first.Life, Run: 5, Received: 1, Used: 1, Told: 4}) // a message is lost
 	testutil.Wait(t, "instances begin anew", func() bool { mu.Lock(); defer mu.Unlock(); return renewed == 2 })
 	for _, instance := range []string{"other", "m/eth0"} {
-		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "lean", Interface: instance, Snapshot: []byte("s")}})
+		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "lean", Identity: report.Identity{Instance: instance}, Snapshot: []byte("s")}})
 	}
-	hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "lean", Interface: "m/eth0"}})
+	hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "lean", Identity: report.Identity{Instance: "m/eth0"}}})
 	if b := c.batch(); b.Number != 2 || b.Oldest != 2 || len(b.Items) != 1 || string(b.Items[0].Snapshot) != "s" || b.Items[0].Instance != "m/eth0" || b.Items[0].Algorithm != "lean" || !b.Clock.Known {
 		t.Errorf("%+v", b)
 	}
@@ -190,7 +190,7 @@ func TestLink(t *testing.T) {
 	l.Say("m", "heard", 1, 0, make([]byte, bus.DefaultMessage)) // no message is so large
 	testutil.Wait(t, "what is too large is lost", func() bool { return l.Health().Messages == 1 })
 	for range 2 { // there is room for one and no more: batch 2 goes, a window, and batch 3, a beginning
-		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "lean", Interface: "m/eth0", Snapshot: make([]byte, 2000)}})
+		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "lean", Identity: report.Identity{Instance: "m/eth0"}, Snapshot: make([]byte, 2000)}})
 		c.batch()
 	}
 	h = c.hello("with losses", func(h bus.Hello) bool { return h.Lost == 2 })

@@ -198,10 +198,10 @@ func (l *Link) collect(shared func(string) bool) {
 		if err != nil {
 			return
 		}
-		if e.Line == nil || e.Line.Snapshot == nil || !shared(e.Line.Interface) {
+		if e.Line == nil || e.Line.Snapshot == nil || !shared(e.Line.Key()) {
 			continue
 		}
-		l.put(bus.Item{Measurement: rule(e.Line.Interface), Instance: e.Line.Interface, Algorithm: e.Line.Algorithm, Snapshot: e.Line.Snapshot})
+		l.put(bus.Item{Measurement: e.Line.Instance, Instance: e.Line.Key(), Algorithm: e.Line.Algorithm, Snapshot: e.Line.Snapshot})
 	}
 }
 

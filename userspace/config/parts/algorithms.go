@@ -36,7 +36,7 @@ func (Algorithms) Decode(p *config.Parser, n *yaml.Node) (any, bool) {
 			good = false
 			continue
 		}
-		all = append(all, Chosen{session.Selected{Descriptor: d, Values: v.(algo.Values)}, e.Key})
+		all = append(all, Chosen{algo.Selected{Descriptor: d, Values: v.(algo.Values)}, e.Key})
 	}
 	if good && len(all) == 0 {
 		p.Say(n, "algorithms are missing: choose of %s", strings.Join(algo.Names(), ", "))
@@ -159,13 +159,18 @@ var paramTypes = map[algo.Type][]string{
 	algo.Duration: {"string"}, algo.Size: {"integer", "string"}, algo.Bool: {"boolean", "string"},
 }
 
-// Judge asks the algorithms themselves, who may refuse what each value alone allows.
-func Judge(p *config.Parser, list []Chosen, env algo.Env) (selected []session.Selected) {
+// Judge configures the algorithms, which may refuse what each value alone allows.
+func Judge(p *config.Parser, list []Chosen, setup algo.Setup, env algo.Env) (selected []session.Selected) {
 	for _, c := range list {
-		if _, err := c.Descriptor.New(c.Values, env); err != nil {
-			p.Say(c.At, "%s", strings.TrimPrefix(err.Error(), "set "))
+		s, err := c.For(setup)
+		if err == nil {
+			_, err = s.New(env)
 		}
-		selected = append(selected, c.Selected)
+		if err != nil {
+			p.Say(c.At, "%s", strings.TrimPrefix(err.Error(), "set "))
+			s = c.Selected
+		}
+		selected = append(selected, s)
 	}
 	return selected
 }

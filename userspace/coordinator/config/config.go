@@ -10,7 +10,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/bus"
 	file "github.com/xdpmon/xdpmon/userspace/config"
@@ -195,11 +194,11 @@ func measurement() file.Kind {
 			if m.Wait == 0 {
 				m.Wait = max(time.Second, m.Window/10)
 			}
-			m.Algorithms = parts.Judge(p, m.algorithms, algo.Env{CPUs: maps.PossibleCPUs(), CRC: m.CRC, WindowNS: int64(m.Window), Seed: m.Seed})
+			m.Algorithms = parts.Judge(p, m.algorithms, algo.Setup{Hash: algo.HashOf(m.CRC), WindowNS: int64(m.Window)}, algo.Env{Seed: m.Seed})
 			for _, c := range m.algorithms {
 				if c.Descriptor.Enforces {
 					p.Say(c.At, "%s acts on packets: a host does that by its own configuration only", c.Descriptor.Name)
-				} else if c.Descriptor.Merge == nil && c.Descriptor.Coordinate == nil {
+				} else if !algo.Implements[algo.Merger](c.Descriptor) && !algo.Implements[algo.CoordinatorProvider](c.Descriptor) {
 					p.Say(c.At, "%s: nothing is known of how windows of hosts are put together", c.Descriptor.Name)
 				}
 			}

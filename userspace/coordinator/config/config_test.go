@@ -27,13 +27,22 @@ func (cell) Needs() maps.Need                                    { return 0 }
 func (cell) Bind(*maps.Set) error                                { return nil }
 func (cell) Read(report.Window, int) (*snapshot.Snapshot, error) { return &snapshot.Snapshot{}, nil }
 
+type (
+	cellConfig  struct{}
+	addedConfig struct{ cellConfig }
+)
+
+func (cellConfig) New(algo.Env) (algo.Instance, error)                        { return cell{}, nil }
+func (cellConfig) Report(*snapshot.Snapshot) (algo.Result, error)             { return algo.Result{}, nil }
+func (addedConfig) Merge(a, _ *snapshot.Snapshot) (*snapshot.Snapshot, error) { return a, nil }
+
 // The windows of cells cannot be put together, those of added can; acting may drop packets.
 func init() {
 	cells := algo.Descriptor{Name: "cells", Summary: "cells of the test", Spec: func() (*ebpf.CollectionSpec, error) { return &ebpf.CollectionSpec{}, nil },
-		New: func(algo.Values, algo.Env) (algo.Instance, error) { return cell{}, nil }}
+		Config: algo.Typed(func(algo.Values, algo.Setup) (cellConfig, error) { return cellConfig{}, nil })}
 	added := cells
 	added.Name = "added"
-	added.Merge = func(_ algo.Values, _ algo.Env, a, _ *snapshot.Snapshot) (*snapshot.Snapshot, error) { return a, nil }
+	added.Config = algo.Typed(func(algo.Values, algo.Setup) (addedConfig, error) { return addedConfig{}, nil })
 	acting := added
 	acting.Name, acting.Enforces = "acting", true
 	for _, d := range []*algo.Descriptor{&cells, &added, &acting} {

@@ -67,7 +67,7 @@ func (f *Folder) name(l *report.Line) string {
 			return r
 		}
 		return '_'
-	}, filepath.Base(l.Interface))
+	}, filepath.Base(l.Key()))
 	return fmt.Sprintf("%s-%s-%.64s%s", end, l.Algorithm, where, Suffix)
 }
 

@@ -18,7 +18,7 @@ func TestSnapshotsAreKeptWithinTheirLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := report.Line{Algorithm: "test-sums", Interface: "../eth0,eth1"}
+	line := report.Line{Algorithm: "test-sums", Identity: report.Identity{Instance: "../eth0,eth1"}}
 	for n := range 5 {
 		line.Window.End, line.Snapshot = int64(n)*1e9, make([]byte, 300)
 		if err := writer.Write(&line); err != nil {
@@ -72,11 +72,11 @@ func TestNames(t *testing.T) {
 	}
 	for where, want := range map[string]string{"a/eth0": "eth0", "azAZ09-.,": "azAZ09-.,", "`{@[/:+": "_+", "a{b@c[d`e:f+g é": "a_b_c_d_e_f_g__", strings.Repeat("n", 65): strings.Repeat("n", 64), "": "."} {
 		want = "19700101T000001.000000002Z-lean-" + strings.ReplaceAll(want, "+", "_") + Suffix
-		if got := f.name(&report.Line{Algorithm: "lean", Interface: where, Window: report.Window{End: 1_000_000_002}}); got != want {
+		if got := f.name(&report.Line{Algorithm: "lean", Identity: report.Identity{Instance: where}, Window: report.Window{End: 1_000_000_002}}); got != want {
 			t.Errorf("%q: %s, want %s", where, got, want)
 		}
 	}
-	line := report.Line{Algorithm: "lean", Interface: "eth0"}
+	line := report.Line{Algorithm: "lean", Identity: report.Identity{Instance: "eth0"}}
 	for _, size := range []int{400, 600, 1000, 300, 200} {
 		line.Snapshot = make([]byte, size)
 		if err := f.Write(&line); err != nil {

@@ -42,7 +42,7 @@ func New(env Environment) *cobra.Command {
 			return env.Usage("keys does one of: init, coordinator, agent, renew, revoke, list")
 		},
 	}
-	dir := cmd.PersistentFlags().String("dir", "keys", "the folder of keys")
+	dir := cmd.PersistentFlags().String("dir", "keys", "the folder of keys, `DIR`")
 	k := &keyring{env: env, dir: dir}
 	cmd.AddCommand(k.init(), k.coordinator(), k.agent(), k.renew(), k.revoke(), k.list())
 	return cmd

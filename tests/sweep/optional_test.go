@@ -1,0 +1,77 @@
+package sweep
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/xdpmon/xdpmon/userspace/algo"
+)
+
+// has reports whether a value has an interface.
+func has[I any](v any) bool { _, ok := v.(I); return ok }
+
+// The optional interfaces, by what has them.
+var (
+	ofConfigs = map[string]func(any) bool{"Merger": has[algo.Merger], "Planner": has[algo.Planner], "Twin": has[algo.Twin], "TwinRules": has[algo.TwinRules],
+		"LossReporter": has[algo.LossReporter], "CoordinatorProvider": has[algo.CoordinatorProvider]}
+	ofInstances = map[string]func(any) bool{"OracleProvider": has[algo.OracleProvider], "Controller": has[algo.Controller], "ReplayController": has[algo.ReplayController],
+		"Messenger": has[algo.Messenger], "Enforcer": has[algo.Enforcer], "WindowOpener": has[algo.WindowOpener], "WindowCloser": has[algo.WindowCloser],
+		"Recirculator": has[algo.Recirculator], "RecirculationDelayer": has[algo.RecirculationDelayer]}
+	ofCoordinators = map[string]func(any) bool{"Checkpointer": has[algo.Checkpointer]}
+)
+
+// TestOptionalInterfaces: the table of userspace/algo/optional.go says who implements what, and every interface of the file is in it.
+func TestOptionalInterfaces(t *testing.T) {
+	text, err := os.ReadFile("../../userspace/algo/optional.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][]string{}
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(strings.ReplaceAll(strings.TrimPrefix(line, "//"), ",", " "))
+		if strings.HasPrefix(line, "//\t") && f[0] != "interface" {
+			got[f[0]] = f[2:]
+		}
+	}
+	want := map[string][]string{}
+	for _, d := range algo.All() {
+		note(want, ofConfigs, d.Name, d.Config.Zero())
+		of, err := d.Select(nil, setups[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		i, err := of.New(algo.Env{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		note(want, ofInstances, d.Name, i)
+		if p, ok := of.Config.(algo.CoordinatorProvider); ok {
+			c, err := p.Coordinate(algo.Env{Setup: setups[0]})
+			if err != nil {
+				t.Fatal(err)
+			}
+			note(want, ofCoordinators, d.Name, c)
+		}
+	}
+	for _, all := range []map[string]func(any) bool{ofConfigs, ofInstances, ofCoordinators} {
+		for name := range all {
+			if !slices.Equal(got[name], want[name]) {
+				t.Errorf("%s is implemented by %v, the table has %v", name, want[name], got[name])
+			}
+			delete(got, name)
+		}
+	}
+	for name := range got {
+		t.Errorf("the table has %s, which this test does not know", name)
+	}
+}
+
+func note(to map[string][]string, interfaces map[string]func(any) bool, algorithm string, v any) {
+	for name, has := range interfaces {
+		if has(v) {
+			to[name] = append(to[name], algorithm)
+		}
+	}
+}

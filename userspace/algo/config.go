@@ -1,0 +1,149 @@
+package algo
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
+)
+
+// Config is an algorithm's parameters as one checked struct. Text becomes a Config once, where it is read (Descriptor.Configure), and everything
+// that depends on parameters is a method of it. It never changes, since several goroutines share it: what changes belongs to the instance.
+// What an algorithm can do beyond these two methods is listed in optional.go.
+type Config interface {
+	// New makes an instance; nothing is loaded. It refuses what only this host can judge: a file, an interface.
+	New(env Env) (Instance, error)
+	// Report makes the report of a snapshot. It is pure: it asks neither kernel nor clock, keeps nothing, and refuses words that do not fit the
+	// parameters, since a snapshot may come from anywhere.
+	Report(s *snapshot.Snapshot) (Result, error)
+}
+
+// Hash is the family of hash functions of a run: the host's own, or CRCs as the P4 twin on a switch has them.
+type Hash string
+
+const (
+	HashFast Hash = "fast"
+	HashCRC  Hash = "crc"
+)
+
+// Hashes are the accepted values, for flags and shell completion.
+var Hashes = []Hash{HashFast, HashCRC}
+
+// HashOf is that of a snapshot, or of a coordinator's plan.
+func HashOf(crc bool) Hash {
+	if crc {
+		return HashCRC
+	}
+	return HashFast
+}
+
+// Setup is what all algorithms of a run share, and what each snapshot records of it.
+type Setup struct {
+	Replay   bool
+	Hash     Hash  // "" is HashFast
+	WindowNS int64 // 0: one window until the end
+}
+
+// Switch is the setup that twins are configured for: CRC hashes, the packets' own clock.
+func Switch() Setup { return Setup{Hash: HashCRC, Replay: true} }
+
+// SetupOf is that of the run that a snapshot was taken in.
+func SetupOf(s *snapshot.Snapshot) Setup {
+	return Setup{Replay: s.Replay, Hash: HashOf(s.CRC), WindowNS: s.WindowNS}
+}
+
+// Env is what an instance may know of where it runs.
+type Env struct {
+	// Setup and Head, of the instance's snapshots, are filled in by Selected.New.
+	Setup
+	Head snapshot.Head
+	Seed uint64
+	// Interfaces is how many the instance measures; 0: not known yet.
+	Interfaces int
+	// Epoch is the number of the window that begins now, the same on all hosts that share it; nil: every host counts its own.
+	Epoch  func() uint64
+	Notice func(format string, args ...any) // tells the operator at once; may be nil
+}
+
+// Tell tells the operator something that cannot wait for the next report.
+func (e Env) Tell(format string, args ...any) {
+	if e.Notice != nil {
+		e.Notice(format, args...)
+	}
+}
+
+// Maker makes an algorithm's Config; Typed returns one.
+type Maker struct {
+	make func(Values, Setup) (Config, error)
+	zero Config
+}
+
+// Typed is a Maker of the function that reads an algorithm's parameters. It is the one place where they are asked for by name.
+func Typed[C Config](read func(Values, Setup) (C, error)) Maker {
+	var zero C
+	return Maker{zero: zero, make: func(v Values, s Setup) (Config, error) {
+		c, err := read(v, s)
+		if err != nil {
+			return nil, err // not a Config that holds a nil pointer
+		}
+		return c, nil
+	}}
+}
+
+// Zero is a configuration of no use, but for what its type implements.
+func (m Maker) Zero() Config { return m.zero }
+
+// Implements reports whether the configurations of an algorithm have an optional interface of optional.go.
+func Implements[I any](d *Descriptor) bool {
+	_, ok := d.Config.zero.(I)
+	return ok
+}
+
+// Selected is an algorithm with its parameters: as they were written, and as what they come to.
+type Selected struct {
+	Descriptor *Descriptor
+	Values     Values
+	Setup      Setup
+	Config     Config // nil where only the values are known yet
+}
+
+// Select reads an algorithm's parameters: set is checked, completed with the defaults and made into its configuration.
+func (d *Descriptor) Select(set map[string]string, setup Setup) (Selected, error) {
+	v, err := NewValues(d.Name, d.Params, set)
+	if err != nil {
+		return Selected{}, err
+	}
+	return d.Configure(v, setup)
+}
+
+// Configure makes the configuration of checked values. Errors name the value and the allowed range.
+func (d *Descriptor) Configure(v Values, setup Setup) (Selected, error) {
+	setup.Hash = cmp.Or(setup.Hash, HashFast)
+	if d.Config.make == nil {
+		return Selected{}, fmt.Errorf("configure %s: it has no configuration", d.Name)
+	}
+	c, err := d.Config.make(v, setup)
+	return Selected{d, v, setup, c}, err
+}
+
+// For is the selection in a setup: as it is where it was configured for that one.
+func (s Selected) For(setup Setup) (Selected, error) {
+	setup.Hash = cmp.Or(setup.Hash, HashFast)
+	if s.Config != nil && s.Setup == setup {
+		return s, nil
+	}
+	return s.Descriptor.Configure(s.Values, setup)
+}
+
+// New makes an instance of it.
+func (s Selected) New(env Env) (Instance, error) {
+	env.Setup, env.Head = s.Setup, s.Head(env.Seed)
+	return s.Config.New(env)
+}
+
+// Head is that of all snapshots of an instance.
+func (s Selected) Head(seed uint64) snapshot.Head {
+	return snapshot.Head{Algorithm: s.Descriptor.Name, Layout: s.Descriptor.Layout, Params: maps.Clone(s.Values.text), Hashes: snapshot.HashMark(seed),
+		CRC: s.Setup.Hash == HashCRC, Replay: s.Setup.Replay, WindowNS: s.Setup.WindowNS}
+}

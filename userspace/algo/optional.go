@@ -1,0 +1,140 @@
+package algo
+
+import (
+	"github.com/xdpmon/xdpmon/userspace/packet"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/snapshot"
+)
+
+// What an algorithm can do beyond Config and Instance: each is an interface that it implements or not. tests/sweep compares this table with
+// the code.
+//
+//	interface            of           implemented by
+//	Merger               Config       ahab, beaucoup, carpe, conquest, fridge, hhh, lean, precision, reorder, rtt-array
+//	Planner              Config       ahab, beaucoup, carpe, conquest, fridge, hhh, lean, precision, reorder
+//	Twin                 Config       ahab, beaucoup, carpe, conquest, fridge, hhh, lean, precision, reorder
+//	TwinRules            Config       ahab, beaucoup, lean
+//	LossReporter         Config       lean
+//	CoordinatorProvider  Config       carpe
+//	OracleProvider       Instance     ahab, beaucoup, carpe, conquest, fridge, hhh, lean, precision, reorder, rtt-array
+//	Controller           Instance     ahab, beaucoup, carpe, conquest, lean, reorder
+//	ReplayController     Instance     carpe, conquest, lean, reorder
+//	Messenger            Instance     carpe
+//	Enforcer             Instance     conquest
+//	WindowOpener         Instance     lean
+//	WindowCloser         Instance     ahab
+//	Recirculator         Instance     ahab, hhh, precision, reorder
+//	RecirculationDelayer Instance     hhh, precision
+//	Checkpointer         Coordinator  carpe
+
+// Merger is a Config that puts two snapshots together, which were taken with it; what it cannot put together it refuses with ErrMerge and the
+// reason; ahab refuses all, since a limit is one host's own.
+type Merger interface {
+	Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error)
+}
+
+// Planner is a Config that turns a load and a memory budget into parameters and an expected error.
+type Planner interface {
+	Plan(args PlanArgs) (*report.Body, error)
+}
+
+// PlanArgs are the common arguments of `xdpmon plan`.
+type PlanArgs struct {
+	RatePerSecond float64
+	MaxDelayNS    int64
+	MemoryBytes   int64
+	Extra         map[string]string // other flags, by name
+}
+
+// Twin is a Config, made for Switch, of which the generated parts of the P4 twin are made ("params", "tables").
+type Twin interface {
+	P4() (map[string]string, error)
+}
+
+// TwinRules is a Twin with entries of tables that change while the switch runs, as JSON.
+type TwinRules interface {
+	P4Rules() ([]byte, error)
+}
+
+// LossReporter is a Config that names flows that have lost packets, for a coordinator that looks for the links where they are lost.
+type LossReporter interface {
+	Losses(s *snapshot.Snapshot) ([]Loss, error)
+}
+
+// CoordinatorProvider is a Config with a part that runs where many hosts come together, beyond Merge.
+type CoordinatorProvider interface {
+	Coordinate(env Env) (Coordinator, error)
+}
+
+// OracleProvider is an Instance with an exact oracle, for --truth.
+type OracleProvider interface {
+	Oracle() Oracle
+}
+
+// Oracle computes the truth from the same packets, with unbounded memory and no sampling.
+type Oracle interface {
+	Packet(p *packet.Packet)
+	// Window returns the truth of the window that ends, with the same names as the estimate, and starts the next.
+	Window(w report.Window) report.Body
+}
+
+// Controller is an Instance that acts between windows (limits, thresholds); Tick is called every IntervalNS.
+type Controller interface {
+	IntervalNS() int64
+	Tick(now int64) error
+}
+
+// ReplayController is a Controller that a replay ticks, too, by the packets' time. A tick of a replay costs some ten milliseconds, so
+// that the instance chooses the times, and not every IntervalNS.
+type ReplayController interface {
+	Controller
+	// NextTick is the time of the first tick after now, in a window that began at start; math.MaxInt64 for none. ns.
+	NextTick(start, now int64) int64
+}
+
+// Messenger is an Instance that exchanges messages with its Coordinator. All calls are made by the goroutine that owns the instance. Without
+// a coordinator there are none: an instance must not wait for them.
+type Messenger interface {
+	// Speak returns the messages since the last call; it is called every SpeakNS, and after each Read. now is the packets' clock.
+	// Messages beyond MaxSpoken a call, or longer than MaxMessage bytes, are dropped and counted.
+	Speak(now int64) ([][]byte, error)
+	// Hear takes a message of the coordinator. An error is reported to the operator; the instance goes on.
+	Hear(data []byte) error
+}
+
+// Enforcer is an Instance of an algorithm that may drop or mark packets, if it is configured to.
+type Enforcer interface {
+	// Acts reports whether it will decide over packets.
+	Acts() bool
+}
+
+// WindowOpener is a Controller that reads the bank that packets write to: Begin names that bank when its first window begins, which may be
+// either bank where other algorithms have been measuring before.
+type WindowOpener interface {
+	Begin(bank int)
+}
+
+// WindowCloser is an Instance with counts that no bank holds: Closing is called right before a window's bank is closed, to note them.
+type WindowCloser interface {
+	Closing() error
+}
+
+// Recirculator is an Instance that may send packets through a second pass.
+type Recirculator interface {
+	// RecirculationShare is the largest share of packets that may take a second pass (0.01).
+	RecirculationShare() float64
+}
+
+// RecirculationDelayer is a Recirculator that asks a replay to delay its second passes, to see what a long pipeline costs.
+type RecirculationDelayer interface {
+	// RecirculationDelay is the number of packets that arrive before a second pass.
+	RecirculationDelay() int
+}
+
+// Checkpointer is a Coordinator that continues where it stopped when it is started again, or when another coordinator takes over.
+type Checkpointer interface {
+	// Keep returns what Resume needs: everything received until now, and nothing that is received later. At most MaxKept bytes.
+	Keep() ([]byte, error)
+	// Resume takes it, before any message is received.
+	Resume(data []byte) error
+}

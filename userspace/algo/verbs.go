@@ -1,0 +1,70 @@
+package algo
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// ErrNotSupported is wrapped when an algorithm is asked for what it does not implement.
+var ErrNotSupported = errors.New("not supported")
+
+// as configures an algorithm for one of the optional interfaces.
+func as[I any](d *Descriptor, what string, v Values, setup Setup) (I, error) {
+	s, err := d.Configure(v, setup)
+	if err != nil {
+		var none I
+		return none, err
+	}
+	c, ok := s.Config.(I)
+	if !ok {
+		return c, fmt.Errorf("%s %s: %w", what, d.Name, ErrNotSupported)
+	}
+	return c, nil
+}
+
+// New makes an instance of checked values, where only the instance is asked for.
+func (d *Descriptor) New(v Values, env Env) (Instance, error) {
+	s, err := d.Configure(v, env.Setup)
+	if err != nil {
+		return nil, err
+	}
+	return s.New(env)
+}
+
+// Plan asks a Planner.
+func (d *Descriptor) Plan(v Values, args PlanArgs) (*report.Body, error) {
+	c, err := as[Planner](d, "plan", v, Setup{Replay: true})
+	if err != nil {
+		return nil, err
+	}
+	return c.Plan(args)
+}
+
+// P4 asks a Twin.
+func (d *Descriptor) P4(v Values) (map[string]string, error) {
+	c, err := as[Twin](d, "write P4 of", v, Switch())
+	if err != nil {
+		return nil, err
+	}
+	return c.P4()
+}
+
+// P4Rules asks for the TwinRules.
+func (d *Descriptor) P4Rules(v Values) ([]byte, error) {
+	c, err := as[TwinRules](d, "write P4 rules of", v, Switch())
+	if err != nil {
+		return nil, err
+	}
+	return c.P4Rules()
+}
+
+// Coordinate asks a CoordinatorProvider.
+func (d *Descriptor) Coordinate(v Values, env Env) (Coordinator, error) {
+	c, err := as[CoordinatorProvider](d, "coordinate", v, env.Setup)
+	if err != nil {
+		return nil, err
+	}
+	return c.Coordinate(env)
+}

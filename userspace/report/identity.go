@@ -1,0 +1,80 @@
+package report
+
+// Identity says whose windows these are. It is the same in JSON, in metrics, in the store and for a coordinator.
+type Identity struct {
+	// Instance is a named set of interfaces that share registers. Where it has no name, it is named by what it measures: the interfaces of a
+	// command, or the captures of a replay.
+	Instance string
+	// Each is the interface whose registers these are, where the instance measures every interface by itself; "" where they share registers.
+	Each string
+	// Vantage is the set of hosts whose windows were merged, where a coordinator has several; "" for all.
+	Vantage string
+	// Interfaces are those that are measured, in order; none in a replay, and none where windows of hosts were merged.
+	Interfaces []string
+	// Guest is whom the interface serves, where that is known.
+	Guest Guest
+}
+
+// Key tells instances of one process apart: an instance with each is one for each interface.
+func (i Identity) Key() string {
+	switch {
+	case i.Each != "":
+		return i.Instance + "/" + i.Each
+	case i.Vantage != "":
+		return i.Instance + "/" + i.Vantage
+	}
+	return i.Instance
+}
+
+// Interface is the only one that is measured; "" where there are several, or none.
+func (i Identity) Interface() string {
+	switch {
+	case i.Each != "":
+		return i.Each
+	case len(i.Interfaces) == 1:
+		return i.Interfaces[0]
+	}
+	return ""
+}
+
+// Kinds of guests.
+const (
+	GuestDomain    = "domain"    // a virtual machine of libvirt, by its name
+	GuestPod       = "pod"       // by its UID
+	GuestContainer = "container" // by the twelve digits that engines show
+	GuestLXC       = "lxc"       // by its name
+	GuestNamespace = "namespace" // a network namespace with a name (ip netns)
+)
+
+// Guest is whom an interface serves.
+type Guest struct{ Kind, Name string }
+
+// String is the guest in one word or two: "web-3", "pod 6a1f...", "" for none.
+func (g Guest) String() string {
+	switch g.Kind {
+	case GuestPod, GuestContainer, GuestLXC:
+		return g.Kind + " " + g.Name
+	}
+	return g.Name
+}
+
+func (g Guest) object() *object {
+	o := newObject()
+	o.set("kind", g.Kind)
+	o.set("name", g.Name)
+	return o
+}
+
+// fields are the identity's in a JSON line. interface and serves are what they were before 0.1.0, and go in 0.2.0.
+func (i Identity) fields(o *object) {
+	o.set("instance", i.Instance)
+	o.set("interfaces", orEmpty(i.Interfaces))
+	if i.Vantage != "" {
+		o.set("vantage", i.Vantage)
+	}
+	o.set("interface", i.Key())
+	if i.Guest.Name != "" {
+		o.set("guest", i.Guest.object())
+		o.set("serves", i.Guest.String())
+	}
+}

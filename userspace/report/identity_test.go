@@ -1,0 +1,28 @@
+package report
+
+import "testing"
+
+// The key tells instances apart, the interface is one or none, and a guest is named with its kind where the name alone would not say.
+func TestIdentity(t *testing.T) {
+	for _, c := range []struct {
+		is         Identity
+		key, iface string
+	}{
+		{Identity{Instance: "eth0", Interfaces: []string{"eth0"}}, "eth0", "eth0"},
+		{Identity{Instance: "uplinks", Interfaces: []string{"eth0", "eth1"}}, "uplinks", ""},
+		{Identity{Instance: "tenants", Each: "vnet0", Interfaces: []string{"vnet0"}}, "tenants/vnet0", "vnet0"},
+		{Identity{Instance: "tenants", Each: "vnet0"}, "tenants/vnet0", "vnet0"}, // its interface is gone for the moment
+		{Identity{Instance: "edge", Vantage: "leaves"}, "edge/leaves", ""},
+		{Identity{Instance: "a.pcap"}, "a.pcap", ""},
+	} {
+		if c.is.Key() != c.key || c.is.Interface() != c.iface {
+			t.Errorf("%+v: key %q, interface %q", c.is, c.is.Key(), c.is.Interface())
+		}
+	}
+	for guest, want := range map[Guest]string{{}: "", {GuestDomain, "web"}: "web", {GuestPod, "1b4e"}: "pod 1b4e", {GuestContainer, "0123"}: "container 0123",
+		{GuestLXC, "web"}: "lxc web", {GuestNamespace, "blue"}: "blue"} {
+		if guest.String() != want {
+			t.Errorf("%+v is %q", guest, guest)
+		}
+	}
+}
