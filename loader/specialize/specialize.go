@@ -50,6 +50,8 @@ type insn struct {
 	patched bool // by CO-RE, when it is loaded
 	gone    bool
 	live    uint16 // registers that are read after it, one bit each
+	read    uint16 // ... that it reads
+	write   uint16
 	before  registers
 	reached bool
 }
@@ -286,14 +288,12 @@ func (p program) unreachable() (changed bool) {
 	for len(work) > 0 {
 		i := work[len(work)-1]
 		work = work[:len(work)-1]
-		if seen[i] {
+		if i < 0 || seen[i] {
 			continue
 		}
 		seen[i] = true
-		work = append(work, p.successors(i)...)
-		if p[i].callee >= 0 {
-			work = append(work, p[i].callee)
-		}
+		on, to := p.successors(i)
+		work = append(work, on, to, p[i].callee)
 	}
 	for i := range p {
 		if !seen[i] && !p[i].gone {
@@ -303,16 +303,17 @@ func (p program) unreachable() (changed bool) {
 	return changed
 }
 
-// successors are where a program goes after an instruction that is left.
-func (p program) successors(i int) (list []int) {
+// successors are where a program goes after an instruction that is left: on, and where it jumps; -1 where it does not.
+func (p program) successors(i int) (on, to int) {
 	in := &p[i]
+	on, to = -1, -1
 	if in.target >= 0 {
-		list = append(list, p.next(in.target))
+		to = p.next(in.target)
 	}
 	if !in.exits() && !(in.jumps() && in.always()) {
-		list = append(list, p.next(i+1))
+		on = p.next(i + 1)
 	}
-	return list
+	return on, to
 }
 
 const everyArgument = 1<<asm.R1 | 1<<asm.R2 | 1<<asm.R3 | 1<<asm.R4 | 1<<asm.R5
@@ -359,6 +360,9 @@ func (in *insn) writes() uint16 {
 	return 0
 }
 
+// needs are the registers that must be right before an instruction.
+func (in *insn) needs() uint16 { return in.live&^in.write | in.read }
+
 // sweep removes what sets a register that nobody reads.
 func (p program) sweep() (changed bool) {
 	p.liveness()
@@ -374,7 +378,7 @@ func (p program) sweep() (changed bool) {
 // liveness finds which registers are read after each instruction.
 func (p program) liveness() {
 	for i := range p {
-		p[i].live = 0
+		p[i].live, p[i].read, p[i].write = 0, p[i].reads(), p[i].writes()
 	}
 	for changed := true; changed; {
 		changed = false
@@ -383,8 +387,12 @@ func (p program) liveness() {
 				continue
 			}
 			var live uint16
-			for _, at := range p.successors(i) {
-				live |= p[at].live&^p[at].writes() | p[at].reads()
+			on, to := p.successors(i)
+			if on >= 0 {
+				live = p[on].needs()
+			}
+			if to >= 0 {
+				live |= p[to].needs()
 			}
 			if live != p[i].live {
 				p[i].live, changed = live, true
