@@ -79,6 +79,9 @@ func (i *Instance) loadEntry(cfg EntryConfig) (*ebpf.Program, error) {
 	if err == nil {
 		err = i.configureEntry(spec, cfg)
 	}
+	if err == nil {
+		err = i.specialize(spec)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("load entry program: %w", err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/bpf/chain"
 	"github.com/xdpmon/xdpmon/loader/privilege"
+	"github.com/xdpmon/xdpmon/loader/specialize"
 	xmaps "github.com/xdpmon/xdpmon/maps"
 )
 
@@ -253,10 +254,21 @@ func (i *Instance) configured(o Object, at int) (*ebpf.CollectionSpec, error) {
 	if err == nil && spec.Variables[behind] != nil {
 		err = xmaps.SetConstant(spec, behind, uint32(at+1))
 	}
+	if err == nil {
+		err = i.specialize(spec)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("load %s: %w", o.Name, err)
 	}
 	return spec, nil
+}
+
+// specialize compiles the constants into the instructions, which are then proven and loaded. Constants that Reseed may change stay where they are.
+func (i *Instance) specialize(spec *ebpf.CollectionSpec) error {
+	if len(i.opts.Loose) > 0 || spec.Maps[constants] == nil {
+		return nil
+	}
+	return specialize.Collection(spec, sectionOf(spec))
 }
 
 // complete gives members the programs of a kind that they lack. All of an object was proven when it was loaded.

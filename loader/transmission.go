@@ -171,7 +171,7 @@ func (i *Instance) loadSent() error {
 	if err := i.interrupted(sentName); err != nil {
 		return err
 	}
-	if err := i.setCommon(spec); err != nil {
+	if err := errors.Join(i.setCommon(spec), i.specialize(spec)); err != nil {
 		return err
 	}
 	if err := prove(sentName, spec, i.opts.Proven); err != nil {

@@ -3,9 +3,11 @@ package bench
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/xdpmon/xdpmon/tests/mutator"
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	_ "github.com/xdpmon/xdpmon/userspace/all"
@@ -38,6 +40,29 @@ func TestEveryBenchmarkRuns(t *testing.T) {
 	}
 	checkMatches(t, result)
 	checkOutput(t, result)
+}
+
+// The live benchmark runs once: packets arrive at XDP and at TC, whatever is attached, and each way to send has its figure.
+func TestLive(t *testing.T) {
+	testutil.NeedRoot(t)
+	testutil.NeedTool(t, "ethtool")
+	subjects, err := Subjects()
+	if err != nil {
+		t.Fatal(err)
+	}
+	subjects = slices.DeleteFunc(subjects, func(s Subject) bool { return s.Name != "empty" && s.Name != "alone_precision" })
+	rows, err := Live(subjects, LiveOptions{Seconds: .01, Rounds: 1, Bytes: 64, Flows: 500, Traffic: mutator.Data}, t.Logf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) != 4 {
+		t.Fatalf("%d rows of two subjects at two hooks", len(rows))
+	}
+	for _, r := range rows {
+		if slices.Min(r.Packets[:]) <= 0 {
+			t.Errorf("%s at %s: %.2f million packets a second", r.Subject, r.Hook, r.Packets)
+		}
+	}
 }
 
 // checkMatches: a benchmark of responses that find nothing would flatter.

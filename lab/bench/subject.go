@@ -36,6 +36,8 @@ type Subject struct {
 	bare bool
 	// egress subjects run where packets are handed to a queue: TC, not XDP.
 	egress bool
+	// liveTC subjects are attached to TC where packets arrive.
+	liveTC bool
 	carry  chain.ChainCarryForm
 	// front is a yardstick in the slot before: it leaves in the vector what another hook would.
 	front string
@@ -210,6 +212,9 @@ func (l *loaded) build() (err error) {
 	cfg := loader.EntryConfig{Kind: loader.XDP, IfIndex: 1, Frags: true}
 	if l.egress {
 		cfg = loader.EntryConfig{Kind: loader.TC, IfIndex: 1, Egress: true, Carry: l.carry}
+	}
+	if l.liveTC {
+		cfg = loader.EntryConfig{Kind: loader.TC, IfIndex: 1}
 	}
 	l.program, err = l.inst.Entry(cfg)
 	return err

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/xdpmon/xdpmon/lab/bench"
+	"github.com/xdpmon/xdpmon/tests/mutator"
 	_ "github.com/xdpmon/xdpmon/userspace/all"
 )
 
@@ -26,16 +28,26 @@ func run() error {
 	flag.IntVar(&opts.Rounds, "rounds", 5, "runs, of which the best counts")
 	flows := flag.Uint("flows", 100_000, "flows that rotate")
 	only := flag.String("only", "", "subjects to measure, separated by commas; the empty program of the hook always is")
+	columns := flag.String("columns", "", "columns to measure, separated by commas; all if empty")
 	set := flag.String("set", "", "one more subject: an algorithm with parameters, as fridge.match=tcp-data,fridge.fridges=4096@1")
 	file := flag.String("json", "", "also write the result to this file")
 	beside := flag.String("beside", "", "another build of this command: both run by turns, and medians are compared")
+	live := flag.Int("live", 0, "instead: frames of so many bytes arrive at an interface, as many as it takes; at XDP and at TC")
+	seconds := flag.Float64("seconds", 1, "with -live: of one run")
 	turns := flag.Int("turns", 9, "with -beside: how often each of the two runs")
 	flag.Parse()
+	if *columns != "" {
+		names := strings.Split(*columns, ",")
+		bench.Cases = slices.DeleteFunc(bench.Cases, func(c bench.Case) bool { return !slices.Contains(names, c.Name) })
+	}
 	if *beside != "" {
 		return compare(os.Stdout, *beside, *turns, []string{"-packets", fmt.Sprint(*packets), "-rounds", fmt.Sprint(opts.Rounds),
-			"-flows", fmt.Sprint(*flows), "-only", *only, "-set", *set})
+			"-flows", fmt.Sprint(*flows), "-only", *only, "-set", *set, "-columns", *columns})
 	}
 	opts.Packets, opts.Flows = uint32(*packets), uint32(*flows)
+	if *live > 0 {
+		return arriving(*only, bench.LiveOptions{Bytes: *live, Seconds: *seconds, Rounds: opts.Rounds, Flows: opts.Flows, Traffic: mutator.Data})
+	}
 	opts.Progress = log.Printf
 	subjects, err := chosen(*only, *set)
 	if err != nil {
@@ -51,6 +63,22 @@ func run() error {
 		}
 	}
 	return result.WriteTable(os.Stdout)
+}
+
+// arriving measures what is attached in practice: parser and chain, one algorithm, six, all.
+func arriving(only string, opts bench.LiveOptions) error {
+	if only == "" {
+		only = "parser,alone_fridge,alone_precision,chain_6,chain_all"
+	}
+	subjects, err := chosen(only, "")
+	if err != nil {
+		return err
+	}
+	rows, err := bench.Live(subjects, opts, log.Printf)
+	if err != nil {
+		return err
+	}
+	return bench.WriteLive(os.Stdout, rows, opts)
 }
 
 func chosen(only, set string) ([]bench.Subject, error) {
