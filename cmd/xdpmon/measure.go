@@ -39,15 +39,19 @@ type measurement struct {
 
 // measureOptions are the flags of verbs that measure.
 type measureOptions struct {
-	output *enum[string]
-	listen string
-	rows   bool // metrics of rows that are named by traffic
-	cdf    bool
+	output     *enum[string]
+	listen     string
+	rows       bool // metrics of rows that are named by traffic
+	histograms *enum[prom.Histograms]
+	series     int // that are served at most
+	cdf        bool
 }
 
 func addMeasure(cmd *cobra.Command) *measureOptions {
 	o := &measureOptions{output: addOutput(cmd)}
 	cmd.Flags().StringVar(&o.listen, "listen", "", "serve Prometheus metrics on `ADDRESS`; a port alone (:9400) is this host only")
+	o.histograms = enumFlag(cmd, "metrics-histograms", prom.BothHistograms, "form of histograms: classic (a series a bucket), native (one series, for Prometheus that scrapes protobuf) or both", prom.HistogramForms...)
+	cmd.Flags().IntVar(&o.series, "metrics-limit", prom.DefaultLimit, "series `N` that are served at most; rows of tables are left out first")
 	cmd.Flags().BoolVar(&o.rows, "metrics-rows", false, "serve metrics of flows, addresses and prefixes, too: every one becomes a series, and names somebody")
 	cmd.Flags().BoolVar(&o.cdf, "cdf", false, "write the steps of every distribution into JSON lines, too: often more than all the rest")
 	return o
@@ -59,10 +63,17 @@ func newMeasurement(env *environment, o *measureOptions, run report.Run, live bo
 	if err := env.engine.privilege(); err != nil {
 		return nil, fmt.Errorf("%s: %w", run.Command, err)
 	}
+	if o.series < 1 {
+		return nil, cli.UsageError("--metrics-limit %d: give a positive number", o.series)
+	}
 	m := &measurement{env: env, run: run, store: prom.NewStore(env.now), ctx: context.Background(), cancel: func() {}}
 	if o.rows {
 		m.store.Rows()
 	}
+	m.store.ServeHistograms(o.histograms.value)
+	m.store.Limit(o.series, func(dropped int) {
+		m.notice("metrics: %d series more than --metrics-limit %d allows are not served", dropped, o.series)
+	})
 	if live {
 		m.store.Live()
 	}

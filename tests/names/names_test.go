@@ -94,18 +94,25 @@ func TestNames(t *testing.T) {
 	store.Rows()
 	capture := string(builder.Handshakes(t, 300))
 	var doc bytes.Buffer
+	usual := map[string]report.Line{} // windows with the most series, by the defaults
 	for _, d := range algo.All() {
 		if strings.HasPrefix(d.Name, "test-") {
 			continue
 		}
-		names := &reported{seen: map[string]bool{}}
+		names, most := &reported{seen: map[string]bool{}}, cardinality{}
 		for _, set := range append([]map[string]string{nil}, variants[d.Name]...) {
-			replayNames(t, d, set, capture, func(l report.Line) { store.Add(l); names.line(l) })
+			replayNames(t, d, set, capture, func(l report.Line) {
+				store.Add(l)
+				names.line(l)
+				if c := cardinalityOf(l); set == nil && c.series >= most.series {
+					most, usual[d.Name] = c, l
+				}
+			})
 		}
 		if len(names.mute) > 0 {
 			t.Errorf("%s does not say what these are: %v", d.Name, names.mute)
 		}
-		fmt.Fprintf(&doc, "\n### `%s`\n\n| name | unit | metric | meaning |\n|---|---|---|---|\n%s\n", d.Name, strings.Join(names.rows, "\n"))
+		fmt.Fprintf(&doc, "\n### `%s`\n\n%s\n\n| name | unit | metric | meaning |\n|---|---|---|---|\n%s\n", d.Name, most, strings.Join(names.rows, "\n"))
 	}
 	problems, err := lint.CollectAndLint(store)
 	if err != nil {
@@ -115,6 +122,26 @@ func TestNames(t *testing.T) {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
 	compareNames(t, doc.String())
+	host(t, usual)
+}
+
+// host counts the series of a hundred interfaces with seven algorithms each.
+func host(t *testing.T, usual map[string]report.Line) {
+	t.Helper()
+	for form, most := range map[prom.Histograms]int{prom.BothHistograms: 28_000, prom.NativeHistograms: 21_000} {
+		s := prom.NewStore(time.Now)
+		s.ServeHistograms(form)
+		for _, name := range []string{"beaucoup", "conquest", "fridge", "hhh", "lean", "precision", "reorder"} {
+			l := usual[name]
+			for n := range 100 {
+				l.Each = fmt.Sprintf("vnet%d", n)
+				s.Add(l)
+			}
+		}
+		if n := s.Series(); n < most/2 || n > most {
+			t.Errorf("100 interfaces with seven algorithms have %d series with %s histograms, at most %d are expected", n, form, most)
+		}
+	}
 }
 
 func replayNames(t *testing.T, d *algo.Descriptor, set map[string]string, capture string, emit func(report.Line)) {

@@ -20,18 +20,59 @@ func (s *Store) Describe(chan<- *prometheus.Desc) {}
 func (s *Store) Collect(ch chan<- prometheus.Metric) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g := &gathering{ch: ch, families: map[string]family{}, sent: map[string]bool{}}
+	g := &gathering{ch: ch, families: map[string]family{}, sent: map[string]bool{}, descs: s.descs, rows: s.rows, histograms: s.histograms, left: s.limit,
+		latest: map[string]*series{}}
 	g.info(s.run)
 	g.attachments(s.run, s.attached)
-	for _, one := range s.sorted() {
-		whose := identityLabels(one.line.Identity)
-		g.labels = whose
-		g.traffic(one)
-		g.acted(one)
-		g.labels = append([]label{{"algorithm", one.key.algorithm}}, whose...)
-		g.accounts(one)
-		g.stem, g.rows = identifier(one.key.algorithm), s.rows
-		g.body(one)
+	// Where there are too many, rows go first, then what algorithms report: what is lost and how old a window is stays.
+	all := s.sorted()
+	for _, one := range all {
+		if last := g.latest[one.key.instance]; last == nil || one.arrived.After(last.arrived) {
+			g.latest[one.key.instance] = one
+		}
+	}
+	for _, part := range []func(*series){g.common, g.reported, g.tables} {
+		for _, one := range all {
+			part(one)
+		}
+	}
+	s.limited(g.dropped)
+	g.left, g.labels = math.MaxInt, nil
+	g.gauge("xdpmon_metrics_dropped_series", "Series that are not served because there are more than the limit allows.", float64(g.dropped))
+}
+
+// common is what every algorithm has.
+func (g *gathering) common(o *series) {
+	g.of(o)
+	g.labels = g.labels[1:] // all algorithms of an instance see the same packets, in the same windows
+	g.traffic(o)
+	g.acted(o)
+	g.window(g.latest[o.key.instance])
+	g.of(o)
+	g.accounts(o)
+}
+
+// of makes the series an algorithm's on an instance.
+func (g *gathering) of(o *series) {
+	g.labels = append([]label{{"algorithm", o.key.algorithm}}, identityLabels(o.line.Identity)...)
+	g.stem = identifier(o.key.algorithm)
+}
+
+// reported are the values and distributions of the latest window.
+func (g *gathering) reported(o *series) {
+	g.of(o)
+	for _, v := range o.line.Report.Values {
+		g.value(o, v)
+	}
+	for _, d := range o.line.Report.Distributions {
+		g.distribution(o, d)
+	}
+}
+
+func (g *gathering) tables(o *series) {
+	g.of(o)
+	for _, t := range o.line.Report.Tables {
+		g.table(t)
 	}
 }
 
@@ -52,6 +93,12 @@ type gathering struct {
 	rows     bool   // rows that are named by traffic, too
 	families map[string]family
 	sent     map[string]bool
+	descs    map[string]*prometheus.Desc // of earlier scrapes, by name, help and labels
+	left     int                         // series that the limit still allows
+	dropped  int
+
+	histograms Histograms
+	latest     map[string]*series // whose window came last, by instance: an algorithm may have left it
 }
 
 func (g *gathering) info(run report.Run) {
@@ -114,6 +161,10 @@ func (g *gathering) accounts(o *series) {
 	}
 	g.gauge("xdpmon_register_memory_bytes", "Size of the algorithm's register arrays and tallies, all banks and CPUs.", float64(o.line.Memory.RegisterBytes))
 	g.gauge("xdpmon_kernel_memory_bytes", "What the kernel allocates for the algorithm's maps.", float64(o.line.Memory.KernelBytes))
+}
+
+// window is told once, as the traffic is.
+func (g *gathering) window(o *series) {
 	w := o.line.Window
 	g.gauge("xdpmon_last_window_duration_seconds", "Length of the latest finished measurement window.", float64(w.End-w.Start)/1e9)
 	g.gauge("xdpmon_last_window_timestamp_seconds", "When the latest measurement window was finished, seconds since 1970.", float64(o.arrived.UnixMilli())/1e3)
@@ -126,19 +177,6 @@ func sortedKeys(m map[string]float64) []string {
 	}
 	sort.Strings(keys)
 	return keys
-}
-
-// body are the metrics of what the algorithm reported.
-func (g *gathering) body(o *series) {
-	for _, v := range o.line.Report.Values {
-		g.value(o, v)
-	}
-	for _, d := range o.line.Report.Distributions {
-		g.distribution(o, d)
-	}
-	for _, t := range o.line.Report.Tables {
-		g.table(t)
-	}
 }
 
 func (g *gathering) value(o *series, v report.Value) {
@@ -259,7 +297,7 @@ func (g *gathering) number(name string, f family, value float64, more []label) {
 	if math.IsNaN(value) || math.IsInf(value, 0) {
 		return
 	}
-	desc, values, ok := g.describe(name, f, more)
+	desc, values, ok := g.describe(name, f, more, 1)
 	if !ok {
 		return
 	}
@@ -272,18 +310,18 @@ func (g *gathering) histogram(name, help string, h *histogram) {
 	if h == nil {
 		return
 	}
-	desc, values, ok := g.describe(name, family{help: help, hist: true}, nil)
+	desc, values, ok := g.describe(name, family{help: help, hist: true}, nil, g.histograms.series(len(h.bounds)))
 	if !ok {
 		return
 	}
 	m := &histogramMetric{desc: desc, metric: &dto.Metric{Label: prometheus.MakeLabelPairs(desc, values)}}
-	h.write(m.metric)
+	h.write(m.metric, g.histograms)
 	g.ch <- m
 }
 
-// describe settles name and help within the scrape; ok is false for a series that was sent already, and for one that is of another type
-// than those of its name.
-func (g *gathering) describe(name string, f family, more []label) (desc *prometheus.Desc, values []string, ok bool) {
+// describe settles name and help within the scrape; ok is false for what was sent already, for what is of another type than those of its
+// name, and where its series are more than the limit allows.
+func (g *gathering) describe(name string, f family, more []label, count int) (desc *prometheus.Desc, values []string, ok bool) {
 	known, taken := g.families[name]
 	if taken && (known.value != f.value || known.hist != f.hist) {
 		return nil, nil, false
@@ -303,7 +341,24 @@ func (g *gathering) describe(name string, f family, more []label) (desc *prometh
 		return nil, nil, false
 	}
 	g.sent[key] = true
-	return prometheus.NewDesc(name, known.help, names, nil), values, true
+	if count > g.left {
+		g.left = 0 // not a smaller one instead
+		g.dropped += count
+		return nil, nil, false
+	}
+	g.left -= count
+	return g.desc(name, known.help, names), values, true
+}
+
+// desc is one of an earlier scrape, or made: checking names and hashing them is most of a scrape.
+func (g *gathering) desc(name, help string, labels []string) *prometheus.Desc {
+	key := strings.Join(append([]string{name, help}, labels...), "\x00")
+	d, known := g.descs[key]
+	if !known {
+		d = prometheus.NewDesc(name, help, labels, nil)
+		g.descs[key] = d
+	}
+	return d
 }
 
 // histogramMetric carries a finished protobuf histogram: the client library's own constructors make either a classic

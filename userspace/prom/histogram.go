@@ -18,6 +18,26 @@ const nativeSchema = 3
 // zeroThreshold is the width of the native zero bucket: a nanosecond, or a billionth of anything else.
 const zeroThreshold = 1e-9
 
+// Histograms are the forms in which distributions are served; "" is both in one, of which Prometheus takes what it understands.
+type Histograms string
+
+const (
+	BothHistograms    Histograms = "both"
+	ClassicHistograms Histograms = "classic" // fixed buckets, a series each
+	NativeHistograms  Histograms = "native"  // one series, 9 % wide buckets; only a scrape in protobuf sees them
+)
+
+// HistogramForms are the accepted values, for flags and configurations.
+var HistogramForms = []Histograms{BothHistograms, ClassicHistograms, NativeHistograms}
+
+// series that a histogram with so many bounds makes at most.
+func (f Histograms) series(bounds int) int {
+	if f == NativeHistograms {
+		return 1
+	}
+	return bounds + 3 // +Inf, the sum and the count
+}
+
 // histogram accumulates corrected counts over windows. The counts are estimates and therefore no integers inside;
 // they are rounded when read, cumulatively, so that all buckets of a series agree with its count.
 type histogram struct {
@@ -130,18 +150,25 @@ func nativeIndex(x float64) int {
 
 func nativeUpper(i int) float64 { return math.Exp2(float64(i) / (1 << nativeSchema)) }
 
-// write fills in the protobuf form, classic and native buckets both; the text format shows the classic ones.
-func (h *histogram) write(out *dto.Metric) {
+// write fills in the protobuf form, classic and native buckets both unless one was chosen; the text format shows the classic ones.
+func (h *histogram) write(out *dto.Metric, form Histograms) {
 	hist := &dto.Histogram{
 		SampleSum: new(h.sum), CreatedTimestamp: timestamppb.New(h.created),
 		Schema: new(int32(nativeSchema)), ZeroThreshold: new(zeroThreshold), ZeroCount: new(whole(h.zero)),
 	}
 	hist.SampleCount = new(h.writeNative(hist))
+	out.Histogram = hist
+	if form == NativeHistograms {
+		return
+	}
+	if form == ClassicHistograms {
+		out.Histogram = &dto.Histogram{SampleSum: hist.SampleSum, SampleCount: hist.SampleCount, CreatedTimestamp: hist.CreatedTimestamp}
+		hist = out.Histogram
+	}
 	for i, bound := range h.bounds {
 		count := min(hist.GetSampleCount(), whole(h.classic[i]))
 		hist.Bucket = append(hist.Bucket, &dto.Bucket{UpperBound: new(bound), CumulativeCount: new(count)})
 	}
-	out.Histogram = hist
 }
 
 func whole(count float64) uint64 { return uint64(math.Round(count)) }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -197,7 +198,7 @@ func TestHistogramEdges(t *testing.T) {
 	h.add(report.Distribution{Unit: report.Nanosecond, Sum: math.NaN(), Buckets: []report.Bucket{
 		{Upper: 0, Cumulative: 3}, {Upper: 1e6, Cumulative: 5}, {Upper: 1e6, Cumulative: 5}, {Upper: 2e6, Cumulative: 4}, {Upper: math.Inf(1), Cumulative: 10}}})
 	var m dto.Metric
-	h.write(&m)
+	h.write(&m, BothHistograms)
 	if got := m.Histogram; got.GetZeroCount() != 3 || math.IsNaN(got.GetSampleSum()) {
 		t.Errorf("zero count %d, sum %v", got.GetZeroCount(), got.GetSampleSum())
 	}
@@ -316,5 +317,58 @@ func TestVerdicts(t *testing.T) {
 		if strings.Contains(name, "dropped_packets") || strings.Contains(name, "marked") {
 			t.Errorf("%s is there and nothing acts", name)
 		}
+	}
+}
+
+// One form of histograms has what the other lacks, and both have one count.
+func TestHistogramForms(t *testing.T) {
+	for form, want := range map[Histograms]struct{ classic, native bool }{BothHistograms: {true, true}, ClassicHistograms: {true, false}, NativeHistograms: {false, true}, "": {true, true}} {
+		s := NewStore(fixedClock)
+		s.ServeHistograms(form)
+		s.Add(line("fridge", 400))
+		h := gather(t, s)["xdpmon_fridge_delay_seconds"].GetMetric()[0].GetHistogram()
+		if h.GetSampleCount() != 400 || len(h.GetBucket()) > 0 != want.classic || len(h.GetPositiveSpan()) > 0 != want.native || h.Schema != nil != want.native {
+			t.Errorf("%q: %d values, %d buckets, %d spans", form, h.GetSampleCount(), len(h.GetBucket()), len(h.GetPositiveSpan()))
+		}
+	}
+}
+
+// Beyond the limit rows go first, then what algorithms report; what is dropped is counted, and told once.
+func TestLimit(t *testing.T) {
+	s := NewStore(fixedClock)
+	s.Rows()
+	s.Add(line("fridge", 400))
+	s.Add(line("lean", 400))
+	all := s.Series()
+	var told []int
+	for _, c := range []struct {
+		limit         int
+		rows, reports bool
+	}{{all, true, true}, {all - 3, false, true}, {all - 3, false, true}, {40, false, false}} {
+		s.Limit(c.limit, func(dropped int) { told = append(told, dropped) })
+		families := gather(t, s)
+		rows, reports := families["xdpmon_lean_groups_p95_seconds"] != nil, families["xdpmon_lean_delay_seconds"] != nil
+		if rows != c.rows || reports != c.reports || families["xdpmon_lost_events_total"] == nil {
+			t.Errorf("limit %d: rows %v, reports %v, %d families", c.limit, rows, reports, len(families))
+		}
+		if n, dropped := s.Series(), families["xdpmon_metrics_dropped_series"].GetMetric()[0].GetGauge().GetValue(); n > c.limit+1 || float64(n)+dropped != float64(all) {
+			t.Errorf("limit %d: %d series, %g dropped, of %d", c.limit, n, dropped, all)
+		}
+	}
+	if len(told) != 1 {
+		t.Errorf("told %v", told)
+	}
+}
+
+// An instance is as fresh as its latest window, although an algorithm that it does not have any more had one before.
+func TestLatestWindow(t *testing.T) {
+	now := epoch
+	s := NewStore(func() time.Time { return now })
+	s.Add(line("fridge", 400))
+	now = epoch.Add(time.Minute)
+	s.Add(line("lean", 400))
+	m := gather(t, s)["xdpmon_last_window_timestamp_seconds"].GetMetric()
+	if len(m) != 1 || m[0].GetGauge().GetValue() != float64(now.Unix()) {
+		t.Errorf("%v, want one at %d", m, now.Unix())
 	}
 }

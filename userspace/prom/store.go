@@ -7,14 +7,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
 // Store holds the latest window of every algorithm and interface, and what has accumulated since the start. It is
 // safe for concurrent use.
 type Store struct {
-	now  func() time.Time
-	rows bool
+	now func() time.Time
 
 	mu     sync.Mutex
 	run    report.Run
@@ -22,6 +23,13 @@ type Store struct {
 	start  time.Time
 	latest time.Time // when the last window came
 	past   bool      // windows are kept, and /history answers
+	rows   bool
+
+	histograms Histograms
+	limit      int              // series of a scrape
+	beyond     func(series int) // told when a scrape begins to be beyond the limit
+	dropping   bool
+	descs      map[string]*prometheus.Desc
 	// attached are the interfaces of a live run, and whether the programs are on them now; nil for a replay.
 	attached map[string]bool
 }
@@ -49,7 +57,7 @@ type series struct {
 
 // NewStore returns an empty store; now is the clock (time.Now).
 func NewStore(now func() time.Time) *Store {
-	return &Store{now: now, start: now(), series: map[seriesKey]*series{}}
+	return &Store{now: now, start: now(), series: map[seriesKey]*series{}, limit: DefaultLimit, descs: map[string]*prometheus.Desc{}}
 }
 
 // Rows makes metrics of tables whose rows are named by traffic, too (flows, addresses): as many series as it has, over time.
@@ -60,6 +68,32 @@ func (s *Store) ShowRows(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rows = on
+}
+
+// DefaultLimit of a scrape's series: twice what a hundred interfaces with seven algorithms have.
+const DefaultLimit = 50_000
+
+// Limit bounds the series of a scrape; what is beyond it is not served, counted in xdpmon_metrics_dropped_series, and told to beyond once
+// (nil: nobody).
+func (s *Store) Limit(series int, beyond func(dropped int)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limit, s.beyond = series, beyond
+}
+
+// limited is called at the end of each scrape; the caller holds the lock.
+func (s *Store) limited(dropped int) {
+	if dropped > 0 && !s.dropping && s.beyond != nil {
+		s.beyond(dropped)
+	}
+	s.dropping = dropped > 0
+}
+
+// ServeHistograms chooses their form.
+func (s *Store) ServeHistograms(form Histograms) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.histograms = form
 }
 
 // Start remembers what is running, for the info metric and the page.
