@@ -120,7 +120,7 @@ func (i *estimator) queryTable() report.Table {
 	t := report.Table{Name: "queries", Title: "Queries", Whole: true, Settings: true, Limit: compile.MaxQueries, Help: "what runs, and how far off it may be",
 		Columns: []report.Column{
 			{Name: "query", Label: true, Help: "the query"},
-			{Name: "alerts", Unit: report.Count, Metric: true, Help: "keys that passed its threshold"},
+			{Name: "alerts", Unit: report.Count, Metric: true, Counter: true, Help: "keys that passed its threshold"},
 			{Name: "threshold", Unit: report.Count, Help: "number of distinct attributes at which it alerts"},
 			{Name: "m", Unit: report.Count, Help: "coupons of a collector"},
 			{Name: "n", Unit: report.Count, Help: "coupons for an alert"},

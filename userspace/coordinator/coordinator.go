@@ -128,7 +128,7 @@ func (c *Coordinator) address() string {
 }
 
 func where(c *config.Config) outlet.Config {
-	return outlet.Config{Outputs: c.Outputs, Store: c.Store, Listen: c.Listen, MetricsRows: c.MetricsRows, Socket: c.Socket}
+	return outlet.Config{Outputs: c.Outputs, Store: c.Store, Listen: c.Listen, Metrics: c.Metrics, Socket: c.Socket}
 }
 
 func (c *Coordinator) open(ctx context.Context) error {

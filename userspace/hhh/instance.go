@@ -276,7 +276,7 @@ func (c *config) table(found []heavy.Heavy, total uint64) report.Table {
 	t := report.Table{Name: "prefixes", Title: "hierarchical heavy hitters", Limit: c.top, Help: "prefixes that are heavy by themselves",
 		Columns: []report.Column{
 			{Name: "prefix", Label: true, Help: "network; with both dimensions source > destination"},
-			{Name: amount, Unit: c.unit(), Metric: true, Help: "all of the prefix, estimated"},
+			{Name: amount, Unit: c.unit(), Metric: true, Rate: true, Help: "all of the prefix, estimated"},
 			{Name: "conditioned", Unit: c.unit(), Metric: true, Help: "without what the heavy prefixes below it explain"},
 			{Name: "share", Unit: report.Ratio, Help: "conditioned count, as a share of all"},
 		}}

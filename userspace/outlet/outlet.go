@@ -3,6 +3,7 @@
 package outlet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -30,11 +31,11 @@ type Options struct {
 
 // Config says where windows go.
 type Config struct {
-	Outputs     []settings.Output
-	Store       *settings.Store // nil: windows are not kept
-	Listen      string          // "" for none
-	MetricsRows bool
-	Socket      string
+	Outputs []settings.Output
+	Store   *settings.Store // nil: windows are not kept
+	Listen  string          // "" for none
+	Metrics settings.Metrics
+	Socket  string
 }
 
 // Set is everywhere that windows go. It is safe for concurrent use.
@@ -133,11 +134,18 @@ func (o *Opened) Close() error {
 	return errors.Join(append(errs, o.socket.close())...)
 }
 
+// beyond is told when there are more series than are served.
+func (s *Set) beyond(dropped int) {
+	s.opts.Log.Warn("metrics are left out of the scrape: more series than metrics_limit", "dropped", dropped)
+}
+
 // Commit takes what was opened; what the configuration does not have any more ends.
 func (s *Set) Commit(o *Opened) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.metrics.ShowRows(o.cfg.MetricsRows)
+	s.metrics.ShowRows(o.cfg.Metrics.Rows)
+	s.metrics.ServeHistograms(o.cfg.Metrics.Histograms)
+	s.metrics.Limit(cmp.Or(o.cfg.Metrics.Limit, prom.DefaultLimit), s.beyond)
 	var outputs []*output
 	for i, c := range o.cfg.Outputs {
 		at := slices.IndexFunc(s.outputs, func(x *output) bool { return x.cfg == c })

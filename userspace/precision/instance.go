@@ -224,7 +224,7 @@ func (c *config) header() report.Table {
 	}
 	return report.Table{Name: "flows", Title: "heaviest flows", Limit: c.top, Help: "heaviest flows of the window",
 		Columns: append(c.ways.Spec.Columns(),
-			report.Column{Name: amount, Unit: c.unit(), Metric: true, Help: "what the flow had in the window, estimated", Low: amount + "_low", High: amount + "_high",
+			report.Column{Name: amount, Unit: c.unit(), Metric: true, Rate: true, Help: "what the flow had in the window, estimated", Low: amount + "_low", High: amount + "_high",
 				Least: "counted", Most: amount + "_at_most"},
 			report.Column{Name: "share", Unit: report.Ratio, Help: "of all"},
 			report.Column{Name: "remark", Help: "\"" + doubtful + "\": most of the estimate was set when the flow got its entry"},

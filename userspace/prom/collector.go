@@ -73,6 +73,28 @@ func (g *gathering) tables(o *series) {
 	g.of(o)
 	for _, t := range o.line.Report.Tables {
 		g.table(t)
+		g.counted(o, t)
+	}
+}
+
+// counted are the columns of settings that count: how often in all, and when last.
+func (g *gathering) counted(o *series, t report.Table) {
+	for _, c := range t.Columns {
+		if !c.Counter {
+			continue
+		}
+		name, help := g.name(t.Name+"_"+c.Name, c.Unit), g.help(c.Help, c.Name)+"; one row of: "+helpOr(t.Help, t.Title)+"."
+		for _, row := range t.Rows {
+			n := o.rows[rowKey(t, c, row)]
+			if n == nil {
+				continue
+			}
+			labels := rowLabels(t, row)
+			g.counter(name+"_total", help, base(n.sum, c.Unit), labels...)
+			if !n.last.IsZero() {
+				g.gauge(name+"_last_timestamp_seconds", "When this last rose, seconds since 1970; "+help, float64(n.last.UnixMilli())/1e3, labels...)
+			}
+		}
 	}
 }
 

@@ -372,3 +372,36 @@ func TestLatestWindow(t *testing.T) {
 		t.Errorf("%v, want one at %d", m, now.Unix())
 	}
 }
+
+// What rows of settings count adds up over windows, with the time when it last rose; a row that is removed is forgotten.
+func TestRowCounters(t *testing.T) {
+	now := epoch
+	s := NewStore(func() time.Time { return now })
+	window := func(at time.Duration, rows ...[]any) {
+		now = epoch.Add(at)
+		s.Add(report.Line{Algorithm: "beaucoup", Identity: report.Identity{Instance: "edge"}, Report: report.Body{Tables: []report.Table{{Name: "queries", Settings: true, Limit: 9,
+			Columns: []report.Column{{Name: "query", Label: true}, {Name: "alerts", Metric: true, Counter: true, Unit: report.Count, Help: "alerts"}}, Rows: rows}}}})
+	}
+	window(0, []any{"scan", uint64(2)}, []any{"flood", uint64(0)})
+	window(time.Minute, []any{"scan", uint64(3)}, []any{"flood", uint64(0)})
+	window(2*time.Minute, []any{"scan", uint64(0)}, []any{"flood", uint64(0)})
+	want := `
+# HELP xdpmon_beaucoup_queries_alerts_last_timestamp_seconds When this last rose, seconds since 1970; beaucoup: alerts; one row of: .
+# TYPE xdpmon_beaucoup_queries_alerts_last_timestamp_seconds gauge
+xdpmon_beaucoup_queries_alerts_last_timestamp_seconds{algorithm="beaucoup",instance_name="edge",query="scan"} 1.70000006e+09
+# HELP xdpmon_beaucoup_queries_alerts_total beaucoup: alerts; one row of: .
+# TYPE xdpmon_beaucoup_queries_alerts_total counter
+xdpmon_beaucoup_queries_alerts_total{algorithm="beaucoup",instance_name="edge",query="flood"} 0
+xdpmon_beaucoup_queries_alerts_total{algorithm="beaucoup",instance_name="edge",query="scan"} 5
+`
+	if err := testutil.CollectAndCompare(s, strings.NewReader(want), "xdpmon_beaucoup_queries_alerts_total", "xdpmon_beaucoup_queries_alerts_last_timestamp_seconds"); err != nil {
+		t.Error(err)
+	}
+	window(3*time.Minute, []any{"flood", uint64(1)})
+	window(4*time.Minute, []any{"scan", uint64(1)}, []any{"flood", uint64(0)})
+	for _, m := range gather(t, s)["xdpmon_beaucoup_queries_alerts_total"].GetMetric() {
+		if m.GetCounter().GetValue() != 1 {
+			t.Errorf("%v, want 1 of each", m)
+		}
+	}
+}

@@ -51,7 +51,8 @@ type series struct {
 	passed     float64
 	reasons    map[string]float64
 	lost       map[string]float64
-	counters   map[string]float64 // by Value.Name
+	counters   map[string]float64   // by Value.Name
+	rows       map[string]*rowCount // of Column.Counter, by table, column and the row's labels
 	histograms map[string]*histogram
 }
 
@@ -188,12 +189,51 @@ func (o *series) add(l report.Line, now, start time.Time) {
 			o.counters[v.Name] += math.Max(0, f) // an estimate may be below 0; a counter may not fall
 		}
 	}
+	o.count(l.Report.Tables, now)
 	for _, d := range l.Report.Distributions {
 		if _, ok := o.histograms[d.Name]; !ok {
 			o.histograms[d.Name] = newHistogram(d.Unit, start)
 		}
 		o.histograms[d.Name].add(d)
 	}
+}
+
+// rowCount is what a row of settings has counted since it is there.
+type rowCount struct {
+	sum  float64
+	last time.Time // when it last rose
+}
+
+// count adds up the rows of a window. A row that is not there any more (a query that was removed) is forgotten.
+func (o *series) count(tables []report.Table, now time.Time) {
+	before := o.rows
+	o.rows = map[string]*rowCount{}
+	for _, t := range tables {
+		for i, c := range t.Columns {
+			if !c.Counter || !t.Settings {
+				continue
+			}
+			for _, row := range t.Rows {
+				key := rowKey(t, c, row)
+				one := before[key]
+				if one == nil {
+					one = &rowCount{}
+				}
+				o.rows[key] = one
+				if f, ok := report.Number(cell(row, i)); ok && f > 0 && finite(f) {
+					one.sum, one.last = one.sum+f, now
+				}
+			}
+		}
+	}
+}
+
+func rowKey(t report.Table, c report.Column, row []any) string {
+	key := t.Name + "\x00" + c.Name
+	for _, l := range rowLabels(t, row) {
+		key += "\x00" + l.value
+	}
+	return key
 }
 
 func accumulate(sums map[string]float64, counts map[string]uint64) {

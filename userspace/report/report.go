@@ -113,6 +113,10 @@ type Column struct {
 	JSON bool
 	// Metric marks the columns whose values become metrics; the others are for people.
 	Metric bool
+	// Rate marks the columns that count packets or bytes of the window: people see them by the second as well, in bits where they are bytes.
+	Rate bool
+	// Counter marks the metric columns of a table of settings that count: over time they are counters, with the time when one last rose.
+	Counter bool
 	// History marks the columns of which a live table draws how they went.
 	History bool
 	// Low and High name the columns that enclose this one with 95 % confidence, as Promise says, and Err the one that holds its

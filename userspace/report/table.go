@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -13,7 +14,7 @@ const tableRows = 20
 func Text(l Line, run Run, style Style) []string {
 	lines := heading(l, run, style)
 	lines = append(lines, accounts(l, style)...)
-	lines = append(lines, bodyText(l.Report, l.Truth, l.Error, style)...)
+	lines = append(lines, bodyText(l.Report, l.Truth, l.Error, float64(l.Window.End-l.Window.Start)/1e9, style)...)
 	for i := range lines {
 		lines[i] = style.clip(lines[i], style.width())
 	}
@@ -22,16 +23,16 @@ func Text(l Line, run Run, style Style) []string {
 
 // BodyText draws a body alone, as `xdpmon plan` shows it; truth and errors may be nil.
 func BodyText(b Body, truth, errors *Body, style Style) []string {
-	lines := bodyText(b, truth, errors, style)
+	lines := bodyText(b, truth, errors, 0, style)
 	if len(lines) > 0 && lines[0] == "" {
 		return lines[1:]
 	}
 	return lines
 }
 
-// bodyText sets every part but the notes apart by a blank line.
-func bodyText(b Body, truth, errors *Body, style Style) []string {
-	t := against{truth: truth, errors: errors}
+// bodyText sets every part but the notes apart by a blank line; seconds is the length of the window, 0 where there is none.
+func bodyText(b Body, truth, errors *Body, seconds float64, style Style) []string {
+	t := against{truth: truth, errors: errors, seconds: seconds}
 	lines := style.spaced(t.values(b.Values, style))
 	for _, d := range b.Distributions {
 		lines = append(lines, style.spaced(t.distribution(d, style))...)
@@ -204,7 +205,10 @@ func orNothing(text string) string {
 }
 
 // against holds what an estimate is compared with; both may be nil.
-type against struct{ truth, errors *Body }
+type against struct {
+	truth, errors *Body
+	seconds       float64 // of the window
+}
 
 func (a against) value(name string) (Value, bool) {
 	if a.truth == nil {
@@ -292,7 +296,7 @@ func columns(cells []string, wide int, style Style) []string {
 
 // table draws a top-k list and, with a truth, how much of the true list is in it.
 func (a against) table(t Table, style Style) []string {
-	t = t.forPeople()
+	t = t.forPeople().bySecond(a.seconds)
 	title := t.Title
 	if title == "" {
 		title = plainWords(t.Name, None)
@@ -327,6 +331,28 @@ func (t Table) forPeople() Table {
 		}
 	}
 	return people
+}
+
+// bySecond adds what a column with a rate is by the second, beside it.
+func (t Table) bySecond(seconds float64) Table {
+	at := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Rate })
+	if at < 0 || !(seconds > 0) {
+		return t
+	}
+	c := Column{Name: t.Columns[at].Name + " per second", Unit: PerSecond}
+	factor := 1 / seconds
+	if t.Columns[at].Unit == Bytes {
+		c.Name, c.Unit, factor = "rate", BitRate, 8/seconds
+	}
+	t.Columns = slices.Insert(slices.Clone(t.Columns), at+1, c)
+	for n, row := range t.Rows {
+		var rate any
+		if f, ok := Number(cell(row, at)); ok {
+			rate = f * factor
+		}
+		t.Rows[n] = slices.Insert(slices.Clone(row), at+1, rate)
+	}
+	return t
 }
 
 // whole draws the grid with its names whole and at least one column beside them, or nothing.

@@ -112,3 +112,27 @@ func TestTableThatJustFits(t *testing.T) {
 		t.Errorf("a row is left away, and nothing says so:\n%s", text)
 	}
 }
+
+// What counts bytes or packets of a window is shown by the second, too; JSON is what it was.
+func TestRates(t *testing.T) {
+	for unit, want := range map[Unit]string{Bytes: "8.00 Mbit/s", PacketUnit: "100 k/s"} {
+		name := map[Unit]string{Bytes: "bytes", PacketUnit: "packets"}[unit]
+		l := Line{Algorithm: "x", Window: Window{Start: 1e9, End: 11e9}, Report: Body{Tables: []Table{{Name: "flows", Title: "flows",
+			Columns: []Column{{Name: "flow", Label: true}, {Name: name, Unit: unit, Rate: true}, {Name: "share", Unit: Ratio}},
+			Rows:    [][]any{{"a", map[Unit]float64{Bytes: 10e6, PacketUnit: 1e6}[unit], 0.5}, {"b", nil, 0.1}}}}}}
+		before, err := l.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Join(Text(l, Run{}, Style{Width: 100}), "\n")
+		if !strings.Contains(text, want) || strings.Count(text, "/s") != 1 {
+			t.Errorf("%s: no %s in\n%s", name, want, text)
+		}
+		if after, err := l.MarshalJSON(); err != nil || string(after) != string(before) {
+			t.Errorf("drawing has changed the line: %s", after)
+		}
+		if body := strings.Join(BodyText(l.Report, nil, nil, Style{Width: 100}), "\n"); strings.Contains(body, "/s") {
+			t.Errorf("a body without a window has a rate:\n%s", body)
+		}
+	}
+}

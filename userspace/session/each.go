@@ -11,6 +11,11 @@ import (
 // liveEach is Live with a session an interface: registers, windows and answers of its own, none of which mixes two interfaces.
 func liveEach(ctx context.Context, cfg LiveConfig) error {
 	list, err := openEach(ctx, cfg)
+	if cfg.Duration > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, cfg.Duration)
+		defer cancel()
+	}
 	if err == nil {
 		waitForAny(ctx, list)
 	}

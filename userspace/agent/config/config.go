@@ -15,19 +15,19 @@ import (
 
 // Config is a checked configuration.
 type Config struct {
-	Log         settings.Log
-	Window      time.Duration // of instances that name none
-	Listen      string        // address of metrics, page and health; "" for none
-	MetricsRows bool
-	Socket      string // for `xdpmon history` on this host; "" for none
-	Outputs     []settings.Output
-	Store       *settings.Store // nil: windows are not kept
-	Names       Names
-	Limits      Limits
-	Pin         bool   // registers outlive the process
-	BPFFS       string // where pins are
-	Bus         *Bus   // nil: nobody is told
-	Instances   []Instance
+	Log       settings.Log
+	Window    time.Duration // of instances that name none
+	Listen    string        // address of metrics, page and health; "" for none
+	Metrics   settings.Metrics
+	Socket    string // for `xdpmon history` on this host; "" for none
+	Outputs   []settings.Output
+	Store     *settings.Store // nil: windows are not kept
+	Names     Names
+	Limits    Limits
+	Pin       bool   // registers outlive the process
+	BPFFS     string // where pins are
+	Bus       *Bus   // nil: nobody is told
+	Instances []Instance
 }
 
 // Names says how interfaces are named by what they serve.

@@ -16,6 +16,8 @@ import (
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	file "github.com/xdpmon/xdpmon/userspace/config"
+	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
+	"github.com/xdpmon/xdpmon/userspace/prom"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
@@ -62,6 +64,8 @@ log: {format: json, level: debug}
 window: 30s
 listen: ":9400"
 metrics_rows: true
+metrics_histograms: native
+metrics_limit: 9000
 socket: /run/xdpmon/agent.sock
 outputs:
   - json: "-"
@@ -99,6 +103,9 @@ func TestFull(t *testing.T) {
 	}
 	tenants, edge := c.Instances[0], c.Instances[1]
 	v := tenants.Algorithms[0].Values
+	if want := (settings.Metrics{Rows: true, Histograms: prom.NativeHistograms, Limit: 9000}); c.Metrics != want {
+		t.Errorf("%+v, want %+v", c.Metrics, want)
+	}
 	if c.Window != 30*time.Second || c.Listen != ":9400" || len(c.Outputs) != 2 || !c.Outputs[1].CDF || c.Store.MaxBytes != 64<<20 ||
 		c.Names.Libvirt || !c.Names.Namespaces || c.Limits != (Limits{300, 20, 32 << 20, 64 << 20}) || !c.Pin || c.Log.Level != "debug" {
 		t.Errorf("%+v", c)

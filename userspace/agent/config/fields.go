@@ -38,10 +38,10 @@ func whole() object[Config] {
 	return object[Config]{
 		What: "the configuration",
 		Defaults: func() Config {
-			return Config{Log: settings.DefaultLog(), Window: session.DefaultWindow, Socket: DefaultSocket, Limits: defaultLimits(), Names: Names{Libvirt: true},
+			return Config{Log: settings.DefaultLog(), Metrics: settings.DefaultMetrics(), Window: session.DefaultWindow, Socket: DefaultSocket, Limits: defaultLimits(), Names: Names{Libvirt: true},
 				BPFFS: pin.Root}
 		},
-		Fields: []field[Config]{
+		Fields: slices.Concat([]field[Config]{
 			{Key: "instances", Help: "what is measured where: a list of rules", Kind: list[rule]{What: "instances", Of: instance(), Min: 1}, Required: true,
 				Set: func(c *Config, v any) {
 					for _, r := range v.([]rule) {
@@ -53,8 +53,6 @@ func whole() object[Config] {
 			{Key: "outputs", Help: "streams of windows", Kind: settings.Outputs(), Required: false, Set: to(func(c *Config) *[]settings.Output { return &c.Outputs })},
 			{Key: "listen", Help: "address of metrics, page and health; a port alone (:9400) is this host only", Kind: settings.Listen, Required: false,
 				Set: to(func(c *Config) *string { return &c.Listen })},
-			{Key: "metrics_rows", Help: "serve metrics of flows, addresses and prefixes, too: every one becomes a series, and names somebody", Kind: flag{What: "metrics_rows"}, Required: false,
-				Set: to(func(c *Config) *bool { return &c.MetricsRows })},
 			{Key: "socket", Help: "for `xdpmon history` on this host (" + DefaultSocket + ")", Kind: file.Path("socket"), Required: false, Set: to(func(c *Config) *string { return &c.Socket })},
 			{Key: "store", Help: "keep windows on disk for a while", Kind: settings.Keep(DefaultStore, settings.WithSnapshots), Required: false, Set: func(c *Config, v any) { s := v.(settings.Store); c.Store = &s }},
 			{Key: "names", Help: "name interfaces by what they serve", Kind: names(), Required: false, Set: to(func(c *Config) *Names { return &c.Names })},
@@ -64,7 +62,7 @@ func whole() object[Config] {
 			{Key: "bpffs", Help: "the BPF file system that pins are in (" + pin.Root + ")", Kind: file.Path("bpffs"), Required: false, Set: to(func(c *Config) *string { return &c.BPFFS })},
 			file.Entry("bus", "speak with a coordinator, which puts windows of many hosts together", speak(), false, func(c *Config, v any) { b := v.(Bus); c.Bus = &b }),
 			{Key: "log", Help: "how the agent speaks", Kind: settings.Logging(), Required: false, Set: to(func(c *Config) *settings.Log { return &c.Log })},
-		},
+		}, settings.MetricFields(func(c *Config) *settings.Metrics { return &c.Metrics })),
 		Check: checkWhole,
 	}
 }

@@ -23,7 +23,7 @@ import (
 type Config struct {
 	Log          settings.Log
 	Listen       string
-	MetricsRows  bool
+	Metrics      settings.Metrics
 	Socket       string
 	Outputs      []settings.Output
 	Store        *settings.Store
@@ -87,10 +87,10 @@ func whole() file.Object[Config] {
 	return file.Object[Config]{
 		What: "the configuration",
 		Defaults: func() Config {
-			return Config{Log: settings.DefaultLog(), Socket: DefaultSocket, Data: DefaultData, Bus: Server{Listen: DefaultBusListen},
+			return Config{Log: settings.DefaultLog(), Metrics: settings.DefaultMetrics(), Socket: DefaultSocket, Data: DefaultData, Bus: Server{Listen: DefaultBusListen},
 				Limits: Limits{Agents: 4096, Message: bus.DefaultMessage, Rate: 200, Heap: 512 << 20}}
 		},
-		Fields: []file.Field[Config]{
+		Fields: slices.Concat([]file.Field[Config]{
 			file.Entry("measurements", "what agents measure together: a list", file.List[measured]{What: "measurements", Of: measurement(), Min: 1}, true,
 				func(c *Config, v any) {
 					for _, m := range v.([]measured) {
@@ -104,14 +104,12 @@ func whole() file.Object[Config] {
 			file.Entry("outputs", "streams of windows", settings.Outputs(), false, file.To(func(c *Config) *[]settings.Output { return &c.Outputs })),
 			file.Entry("listen", "address of metrics, page and health; a port alone (:9401) is this host only", settings.Listen, false,
 				file.To(func(c *Config) *string { return &c.Listen })),
-			file.Entry("metrics_rows", "serve metrics of flows, addresses and prefixes, too: every one becomes a series, and names somebody", file.Flag{What: "metrics_rows"}, false,
-				file.To(func(c *Config) *bool { return &c.MetricsRows })),
 			file.Entry("socket", "for `xdpmon history --socket` on this host ("+DefaultSocket+")", file.Path("socket"), false,
 				file.To(func(c *Config) *string { return &c.Socket })),
 			file.Entry("store", "keep windows on disk for a while", settings.Keep(DefaultStore), false, func(c *Config, v any) { s := v.(settings.Store); c.Store = &s }),
 			file.Entry("limits", "what agents may make it do", limits(), false, file.To(func(c *Config) *Limits { return &c.Limits })),
 			file.Entry("log", "how the coordinator speaks", settings.Logging(), false, file.To(func(c *Config) *settings.Log { return &c.Log })),
-		},
+		}, settings.MetricFields(func(c *Config) *settings.Metrics { return &c.Metrics })),
 		Check: checkWhole,
 	}
 }

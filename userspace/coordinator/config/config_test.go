@@ -15,6 +15,8 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	file "github.com/xdpmon/xdpmon/userspace/config"
 	"github.com/xdpmon/xdpmon/userspace/keys"
+	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
+	"github.com/xdpmon/xdpmon/userspace/prom"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
@@ -72,6 +74,8 @@ limits: {agents: 100, message: 2MiB, rate: 50, heap: 128MiB}
 outputs: [{json: "-"}]
 listen: ":9401"
 metrics_rows: true
+metrics_histograms: native
+metrics_limit: 9000
 socket: /run/xdpmon/coordinator.sock
 store: {path: /var/lib/xdpmon/windows.db, max_age: 24h, max_bytes: 64MiB}
 log: {format: json, level: debug}
@@ -93,6 +97,9 @@ func TestFull(t *testing.T) {
 		t.Errorf("spine3 is in %v, host in %v", got, edge.Of("host"))
 	}
 	want := keys.Files{CA: "/k/ca.crt", Certificate: "/k/c.crt", Key: "/k/c.key", Revoked: "/k/revoked.crl"}
+	if want := (settings.Metrics{Rows: true, Histograms: prom.NativeHistograms, Limit: 9000}); c.Metrics != want {
+		t.Errorf("%+v, want %+v", c.Metrics, want)
+	}
 	if c.Bus.Listen != "192.0.2.7:4222" || *c.Bus.Keys != want || c.Bus.Cluster.Name != "c0" || len(c.Bus.Cluster.Routes) != 2 || c.Paths != "/etc/xdpmon/paths" ||
 		c.Limits != (Limits{100, 2 << 20, 50, 128 << 20}) {
 		t.Errorf("%+v", c)

@@ -32,6 +32,37 @@ type Store struct {
 	Snapshots bool
 }
 
+// Metrics say what becomes a series.
+type Metrics struct {
+	Rows       bool // of tables that are named by traffic, too
+	Histograms prom.Histograms
+	Limit      int // series of a scrape
+}
+
+// DefaultMetrics are without rows, and histograms in both forms.
+func DefaultMetrics() Metrics {
+	return Metrics{Histograms: prom.BothHistograms, Limit: prom.DefaultLimit}
+}
+
+// mostSeries bounds what a limit may be.
+const mostSeries = 10_000_000
+
+// MetricFields are Metrics in a file.
+func MetricFields[T any](of func(*T) *Metrics) []config.Field[T] {
+	forms := make([]string, len(prom.HistogramForms))
+	for i, f := range prom.HistogramForms {
+		forms[i] = string(f)
+	}
+	return []config.Field[T]{
+		{Key: "metrics_rows", Help: "serve metrics of flows, addresses and prefixes, too: every one becomes a series, and names somebody", Kind: config.Flag{What: "metrics_rows"},
+			Set: config.To(func(c *T) *bool { return &of(c).Rows })},
+		{Key: "metrics_histograms", Help: "form of histograms: classic (a series a bucket), native (one series, for Prometheus that scrapes protobuf) or both (both)",
+			Kind: config.Word{What: "metrics_histograms", Choices: forms}, Set: func(c *T, v any) { of(c).Histograms = prom.Histograms(v.(string)) }},
+		{Key: "metrics_limit", Help: "series that a scrape has at most; rows of tables are left out first (50000)", Kind: config.Number{What: "metrics_limit", Min: 1, Max: mostSeries},
+			Set: func(c *T, v any) { of(c).Limit = int(v.(uint64)) }},
+	}
+}
+
 // Listen is the address of metrics, page and health.
 var Listen = config.Word{What: "listen", Check: func(text string) error {
 	_, _, err := prom.Address(text)
