@@ -30,6 +30,7 @@ func descriptor() *algo.Descriptor {
 		New:      newInstance,
 		Layout:   1,
 		Report:   reported,
+		Findings: findings,
 		Merge:    merged,
 		Plan:     plan,
 		P4:       p4,

@@ -8,6 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/userspace/finding"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
@@ -42,6 +43,8 @@ type Descriptor struct {
 	Coordinate func(v Values, env Env) (Coordinator, error)
 	// Losses names flows that have lost packets; nil where an algorithm does not see losses.
 	Losses Losses
+	// Findings makes of a window what diagnosis reads; nil where there is nothing to find.
+	Findings finding.Rule
 	// Lines makes a reader that puts JSON lines of several hosts together, where they hold all that it takes; nil where they do not.
 	Lines func() LineMerger
 	// Plan turns a load and a memory budget into parameters and an expected error; nil when there is nothing to plan.

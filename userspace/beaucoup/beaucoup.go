@@ -24,21 +24,22 @@ var losses = map[string]string{
 
 func descriptor() *algo.Descriptor {
 	return &algo.Descriptor{
-		Name:    Name,
-		Summary: "who has too many distinct peers, ports, packets: many queries at once",
-		Lost:    losses,
-		Paper:   `Chen: "Designing Compact Data Structures for Network Measurement and Control", dissertation, Princeton University, 2023, chapter 4`,
-		Doc:     doc,
-		Params:  params,
-		Spec:    bpf.LoadBeaucoup,
-		New:     newInstance,
-		Layout:  1,
-		Report:  reported,
-		Merge:   mergedSnapshots,
-		Lines:   func() algo.LineMerger { return NewMerger() },
-		Plan:    plan,
-		P4:      p4,
-		P4Rules: p4Rules,
+		Name:     Name,
+		Summary:  "who has too many distinct peers, ports, packets: many queries at once",
+		Lost:     losses,
+		Paper:    `Chen: "Designing Compact Data Structures for Network Measurement and Control", dissertation, Princeton University, 2023, chapter 4`,
+		Doc:      doc,
+		Params:   params,
+		Spec:     bpf.LoadBeaucoup,
+		New:      newInstance,
+		Layout:   1,
+		Report:   reported,
+		Findings: findings,
+		Merge:    mergedSnapshots,
+		Lines:    func() algo.LineMerger { return NewMerger() },
+		Plan:     plan,
+		P4:       p4,
+		P4Rules:  p4Rules,
 	}
 }
 

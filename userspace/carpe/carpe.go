@@ -40,6 +40,7 @@ func descriptor() *algo.Descriptor {
 		New:        newInstance,
 		Layout:     1,
 		Report:     reported,
+		Findings:   findings,
 		Merge:      merged,
 		Coordinate: newCoordinator,
 		Plan:       plan,

@@ -42,6 +42,7 @@ func descriptor() *algo.Descriptor {
 		New:      newInstance,
 		Layout:   2,
 		Report:   reported,
+		Findings: findings,
 		Merge:    merged,
 		Plan:     plan,
 		PlanFrom: algo.PlanArgs{MaxDelayNS: 8e6}, // four of its snapshots

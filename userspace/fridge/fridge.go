@@ -28,19 +28,20 @@ var losses = map[string]string{
 
 func descriptor() *algo.Descriptor {
 	return &algo.Descriptor{
-		Name:    Name,
-		Summary: "delays between requests and responses: unbiased percentiles from a small table",
-		Lost:    losses,
-		Paper:   `Zheng, Braverman, Chen, Rexford: "Unbiased Delay Measurement in the Data Plane", APOCS 2022, sections 3, 4.2, 5.2, 6`,
-		Doc:     doc,
-		Params:  params,
-		Spec:    bpf.LoadFridge,
-		New:     newInstance,
-		Layout:  2,
-		Report:  reported,
-		Merge:   merged,
-		Plan:    plan,
-		P4:      p4,
+		Name:     Name,
+		Summary:  "delays between requests and responses: unbiased percentiles from a small table",
+		Lost:     losses,
+		Paper:    `Zheng, Braverman, Chen, Rexford: "Unbiased Delay Measurement in the Data Plane", APOCS 2022, sections 3, 4.2, 5.2, 6`,
+		Doc:      doc,
+		Params:   params,
+		Spec:     bpf.LoadFridge,
+		New:      newInstance,
+		Layout:   2,
+		Report:   reported,
+		Findings: findings,
+		Merge:    merged,
+		Plan:     plan,
+		P4:       p4,
 	}
 }
 

@@ -20,19 +20,20 @@ var losses = map[string]string{
 
 func descriptor() *algo.Descriptor {
 	return &algo.Descriptor{
-		Name:    Name,
-		Summary: "which networks send or receive too much, at the level where the traffic is",
-		Lost:    losses,
-		Paper:   `Chen: "Designing Compact Data Structures for Network Measurement and Control", dissertation, Princeton University, 2023, section 3.4`,
-		Doc:     doc,
-		Params:  params,
-		Spec:    bpf.LoadHhh,
-		New:     newInstance,
-		Layout:  1,
-		Report:  reported,
-		Merge:   merged,
-		Plan:    plan,
-		P4:      p4,
+		Name:     Name,
+		Summary:  "which networks send or receive too much, at the level where the traffic is",
+		Lost:     losses,
+		Paper:    `Chen: "Designing Compact Data Structures for Network Measurement and Control", dissertation, Princeton University, 2023, section 3.4`,
+		Doc:      doc,
+		Params:   params,
+		Spec:     bpf.LoadHhh,
+		New:      newInstance,
+		Layout:   1,
+		Report:   reported,
+		Findings: findings,
+		Merge:    merged,
+		Plan:     plan,
+		P4:       p4,
 	}
 }
 

@@ -37,6 +37,7 @@ func Descriptor() *algo.Descriptor {
 		New:      newInstance,
 		Layout:   1,
 		Report:   reported,
+		Findings: findings,
 		Merge:    merged,
 		Losses:   lossy,
 		Plan:     plan,
