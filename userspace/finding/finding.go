@@ -174,7 +174,14 @@ type Finding struct {
 	Links     []string // suspect links, where paths are known
 	// Harm orders findings of one severity: how many times the value is what it should be.
 	Harm float64
+	// Lead is the stream of measures that leads to it: as long as that goes on, so does the finding.
+	Lead string
+	// Fresh: the latest window shows it. What is not may go on, and does not begin.
+	Fresh bool
 }
+
+// Key names what is wrong and where: no two findings that go on have the same.
+func (f *Finding) Key() string { return string(f.Kind) + " " + f.Subject.Name }
 
 // Worse orders findings: the gravest first.
 func Worse(a, b *Finding) int {

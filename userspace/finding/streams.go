@@ -106,8 +106,14 @@ func (s *Streams) silent(present, families map[string]bool, begin, end int64) (r
 		if present[key] || !families[familyOf(&st.last)] {
 			continue
 		}
+		if st.last.Certain {
+			if r, on := s.lasting(st, end); on {
+				readings = append(readings, r)
+			}
+			continue
+		}
 		m := st.last
-		m.Blames, m.Certain = nil, false
+		m.Blames = nil
 		if math.IsNaN(m.Absent) {
 			m.Weak = "nothing of it in this window"
 		} else {
@@ -116,6 +122,19 @@ func (s *Streams) silent(present, families map[string]bool, begin, end int64) (r
 		readings = append(readings, s.read(&m, begin, end))
 	}
 	return readings
+}
+
+// hold is how long an event stays without being seen again: queries count in windows of up to 30 s, and raise one alert in each. ns.
+const hold = 45e9
+
+// lasting is an event of an earlier window that may still go on.
+func (s *Streams) lasting(st *stream, end int64) (Reading, bool) {
+	if float64(end-st.latest) > hold {
+		st.test = Score{}
+		return Reading{}, false
+	}
+	return Reading{Measure: st.last, Expected: Expected{Estimate{st.last.Bound, math.NaN(), st.last.Bound, st.last.Value.Unit}, FromBound}, Known: true, Active: st.test.Active,
+		Since: st.since, Latest: st.latest, Windows: st.apart}, st.test.Active
 }
 
 func (s *Streams) read(m *Measure, begin, end int64) Reading {
@@ -153,14 +172,11 @@ func (s *Streams) compare(r *Reading, st *stream, end int64) (deviation float64)
 	case !math.IsNaN(r.Bound):
 		r.Known = true
 		r.Expected = Expected{Estimate{r.Bound, math.NaN(), r.Bound, r.Value.Unit}, FromBound}
-		beyond := r.Value.Low
+		r.Apart = r.Value.Low > r.Bound
 		if r.Lower {
-			r.Expected.Low, r.Expected.High, beyond = r.Bound, math.NaN(), -r.Value.High
+			r.Expected.Low, r.Expected.High = r.Bound, math.NaN()
 			r.Apart = r.Value.High < r.Bound
-		} else {
-			r.Apart = r.Value.Low > r.Bound
 		}
-		_ = beyond
 		if r.Apart {
 			deviation = clip
 		}

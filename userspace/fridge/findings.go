@@ -51,6 +51,7 @@ func findings(l report.Line) (seen finding.Seen) {
 	}
 	requests, evicted := finding.Num(b, "inserted"), float64(l.Lost["evicted"])
 	small := finding.Small(l, evicted, requests, overwrittenMost, "share of requests whose records were overwritten", sizingNext, "fridge.lost.evicted", "fridge.fit")
+	small.Subject.Name = "fridge (" + kind.String() + ") on " + l.Interface
 	if fit, _ := finding.Named(b, "fit"); fit.Value != "over-subscribed" {
 		small.Value = finding.Estimate{Unit: report.Ratio} // records that nobody answers are overwritten in the best of tables
 	}
