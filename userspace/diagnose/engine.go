@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -24,7 +25,7 @@ type Engine struct {
 
 	open   map[string]*finding.Finding // by Key
 	leads  map[string]string           // a finding's leading stream -> its Key
-	unable map[string]map[string]bool  // source -> sentences of its latest window
+	unable map[string]int              // sentences of what could not be told -> windows
 	idle   map[string]bool             // interfaces without a packet in their latest window
 	done   int                         // rounds
 }
@@ -32,7 +33,7 @@ type Engine struct {
 // New is an engine without a past.
 func New(promises ...finding.Promise) *Engine {
 	return &Engine{streams: finding.NewStreams(promises...), sources: map[string]bool{}, expected: map[string]bool{}, open: map[string]*finding.Finding{}, leads: map[string]string{},
-		unable: map[string]map[string]bool{}, idle: map[string]bool{}}
+		unable: map[string]int{}, idle: map[string]bool{}}
 }
 
 // Promise replaces the promises.
@@ -86,9 +87,10 @@ func (e *Engine) Take(w Window) (changed []finding.Finding) {
 	}
 	e.sources[w.Source] = true
 	e.end = max(e.end, w.End+e.offset)
-	e.unable[w.Source] = map[string]bool{}
 	for _, text := range w.Seen.Unable {
-		e.unable[w.Source][text] = true
+		if e.unable[text]++; len(e.unable) > maxUnable {
+			clear(e.unable)
+		}
 	}
 	e.idle[w.Instance] = w.Packets == 0
 	e.round = append(e.round, e.streams.Window(w.Seen.Measures, w.Start+e.offset, w.End+e.offset)...)
@@ -151,7 +153,7 @@ func (e *Engine) close() (changed []finding.Finding) {
 // goesOn updates a finding: the worst value stays.
 func (e *Engine) goesOn(old *finding.Finding, f finding.Finding) {
 	old.State, old.Seen, old.Windows = finding.GoesOn, max(old.Seen, f.Seen), max(old.Windows, f.Windows)
-	if f.Harm >= old.Harm && f.Seen >= old.Seen {
+	if f.Fresh && f.Harm >= old.Harm {
 		old.Value, old.Expected, old.Harm, old.Because = f.Value, f.Expected, f.Harm, f.Because
 	}
 }
@@ -180,15 +182,19 @@ func (e *Engine) Open() []finding.Finding {
 	return list
 }
 
-// Unable are sentences about what the latest windows could not show.
-func (e *Engine) Unable() []string {
+// maxUnable bounds how many sentences are counted.
+const maxUnable = 256
+
+// Unable are sentences about what half of the windows or more could not show.
+func (e *Engine) Unable() (list []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	all := map[string]bool{}
-	for _, texts := range e.unable {
-		maps.Copy(all, texts)
+	for _, text := range slices.Sorted(maps.Keys(e.unable)) {
+		if n := e.unable[text]; 2*n >= e.done {
+			list = append(list, fmt.Sprintf("%s (%d of %d windows)", text, n, e.done))
+		}
 	}
-	return slices.Sorted(maps.Keys(all))
+	return list
 }
 
 // Idle are the interfaces without traffic, and how many have some.
