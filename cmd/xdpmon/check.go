@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -170,7 +171,7 @@ type checker struct {
 	mu    sync.Mutex
 	found []finding.Finding // that began, in the order of their begin
 	err   error             // of the output
-	start time.Time
+	all   atomic.Bool       // all passes are attached
 }
 
 func (c *checker) passes(live bool) []pass {
@@ -201,7 +202,6 @@ func (c *checker) config(p pass, replay bool) (session.Config, error) {
 func (c *checker) live(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c.start = c.env.now()
 	c.engine.SetClock(report.Clock{UnixOffsetNS: c.env.now().UnixNano() - c.env.monotonic()})
 	list := c.passes(true)
 	var attached sync.WaitGroup
@@ -210,6 +210,7 @@ func (c *checker) live(ctx context.Context) error {
 		attached.Wait()
 		if ctx.Err() == nil {
 			_ = c.env.engine.settle()
+			c.all.Store(true)
 			c.begin(cancel)
 		}
 	}()
@@ -219,7 +220,12 @@ func (c *checker) live(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		cfg.Emit = func(l report.Line) error { return c.take(diagnose.Apply(l)) }
+		cfg.Emit = func(l report.Line) error {
+			if !c.all.Load() { // some do not measure yet, and what they would explain is not known
+				return nil
+			}
+			return c.take(diagnose.Apply(l))
+		}
 		live := session.LiveConfig{Config: cfg, Interfaces: c.names, Each: len(c.names) > 1, Hook: string(attach.HookAuto), Mode: string(attach.ModeAuto), Direction: c.o.direction.value}
 		if i > 0 {
 			live.Hook = string(attach.HookTC) // XDP takes one program an interface

@@ -26,7 +26,7 @@ type Engine struct {
 	open   map[string]*finding.Finding // by Key
 	leads  map[string]string           // a finding's leading stream -> its Key
 	unable map[string]int              // sentences of what could not be told -> windows
-	idle   map[string]bool             // interfaces without a packet in their latest window
+	idle   map[string]bool             // instances: whether no window had a packet
 	done   int                         // rounds
 }
 
@@ -92,7 +92,8 @@ func (e *Engine) Take(w Window) (changed []finding.Finding) {
 			clear(e.unable)
 		}
 	}
-	e.idle[w.Instance] = w.Packets == 0
+	idle, known := e.idle[w.Instance]
+	e.idle[w.Instance] = w.Packets == 0 && (idle || !known)
 	e.round = append(e.round, e.streams.Window(w.Seen.Measures, w.Start+e.offset, w.End+e.offset)...)
 	if len(e.expected) > 0 && covers(e.sources, e.expected) {
 		changed = append(changed, e.close()...)
