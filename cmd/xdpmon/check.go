@@ -211,6 +211,7 @@ func (c *checker) live(ctx context.Context) error {
 		if ctx.Err() == nil {
 			_ = c.env.engine.settle()
 			c.all.Store(true)
+			c.notice("measuring %s in windows of %v", strings.Join(c.names, ", "), c.o.window)
 			c.begin(cancel)
 		}
 	}()
