@@ -39,7 +39,7 @@ func step(apart bool, deviation float64) int {
 }
 
 // RunLength is how many windows pass on average until the test begins something although nothing is wrong. chance gives the probability that a
-// window of such a stream lies apart by x deviations or more (0 <= x); windows are independent. The score is a Markov chain on 0..begin-1
+// window of such a stream lies apart by x deviations or more (0 <= x); windows are independent; +Inf is more than 1e13. The score is a Markov chain on 0..begin-1
 // (Brook and Evans, "An approach to the probability distribution of cusum run length", Biometrika 1972): the run lengths L solve L = 1 + P L.
 func RunLength(chance func(x float64) float64) float64 {
 	p := map[int]float64{}
@@ -63,8 +63,14 @@ func RunLength(chance func(x float64) float64) float64 {
 			}
 		}
 	}
-	return solve(&a)
+	if n := solve(&a); n > 0 && n < longestRun {
+		return n
+	}
+	return math.Inf(1)
 }
+
+// longestRun is what the elimination can tell from never: beyond it rounding is all that is left of 1 - P.
+const longestRun = 1e13
 
 // solve is Gauss' elimination with pivots; it returns the unknown of state 0.
 func solve(a *[begin][begin + 1]float64) float64 {
