@@ -215,11 +215,25 @@ var headlines = map[Kind]string{
 	OneDirection:     "Only one direction passes %s",
 }
 
+// wide are the headlines where the place is not narrower than an interface.
+var wide = map[Kind]string{
+	SlowNetwork:   "Slow network on %s",
+	SlowServer:    "Slow servers on %s",
+	Unanswered:    "On %s connections are not answered",
+	DNSUnanswered: "On %s DNS questions are not answered",
+	NTPUnanswered: "On %s NTP questions are not answered",
+	DNSSlow:       "On %s DNS answers are slow",
+	NTPSlow:       "On %s NTP answers are slow",
+	LossBefore:    "Packets that arrive on %s were lost on the way",
+	LossAfter:     "Packets that leave %s are lost after it",
+	Reordering:    "Packets arrive out of order on %s",
+}
+
 // Headline names kind and subject: "Slow network at 10.2.0.0/16".
 func (f *Finding) Headline() string {
 	text := fmt.Sprintf(headlines[f.Kind], f.Subject.Name)
-	if f.Subject.Type == Interface && (f.Kind == Unanswered || f.Kind == DNSUnanswered || f.Kind == NTPUnanswered) {
-		text = fmt.Sprintf("On %s nobody answers", f.Subject.Name)
+	if words, ok := wide[f.Kind]; ok && f.Subject.Type == Interface {
+		text = fmt.Sprintf(words, f.Subject.Name)
 	}
 	if f.Subject.Type == Host && f.Kind == SlowServer {
 		text = "Slow server " + f.Subject.Name

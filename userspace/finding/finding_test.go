@@ -38,15 +38,15 @@ func TestRunLength(t *testing.T) {
 		return 0
 	}
 	want, r, sum := RunLength(often), rand.New(rand.NewPCG(1, 2)), 0
-	const runs = 2000
+	const runs = 500
 	for range runs {
 		var s Score
 		for !s.Active {
-			s.Step(r.Float64() < .1, 4.5)
+			s.Step(r.Float64() < .1, 4.5, 2)
 			sum++
 		}
 	}
-	if got := float64(sum) / runs; math.Abs(got/want-1) > .1 {
+	if got := float64(sum) / runs; math.Abs(got/want-1) > .15 {
 		t.Errorf("simulated %.0f windows, calculated %.0f", got, want)
 	}
 }
@@ -54,22 +54,48 @@ func TestRunLength(t *testing.T) {
 // Two windows far out begin a finding, one does not; it ends when windows are as usual again, whatever their number was.
 func TestScore(t *testing.T) {
 	var s Score
-	if s.Step(true, 100); s.Active {
+	if s.Step(true, 100, 2); s.Active {
 		t.Error("one window is enough")
 	}
-	if s.Step(true, 100); !s.Active {
+	if s.Step(true, 100, 2); !s.Active {
 		t.Error("two windows are not")
 	}
 	for range 50 {
-		s.Step(true, 100)
+		s.Step(true, 100, 2)
 	}
 	n := 0
 	for s.Active {
-		s.Step(false, 0)
+		s.Step(false, 0, 2)
 		n++
 	}
-	if n != top/rest {
+	if n != (alarm+over)/rest {
 		t.Errorf("ends after %d windows", n)
+	}
+}
+
+// Odd windows make a stream need more of them in a row, and are forgotten.
+func TestOdd(t *testing.T) {
+	var o Odd
+	for n := range 4000 {
+		if n == 100 && o.Needed() != 2 {
+			t.Errorf("without odd windows %d are needed", o.Needed())
+		}
+		o.Pass(n >= 100 && n%250 == 0)
+	}
+	if o.Needed() != 3 {
+		t.Errorf("with one odd window in 250 %d are needed", o.Needed())
+	}
+	for range 20 * oddMemory {
+		o.Pass(false)
+	}
+	if o.Needed() != 2 {
+		t.Errorf("%d are needed long after", o.Needed())
+	}
+	var s Score
+	for n := range 4 {
+		if s.Step(true, 100, 4); s.Active != (n == 3) {
+			t.Errorf("window %d of 4 that are needed: active %v", n+1, s.Active)
+		}
 	}
 }
 

@@ -44,6 +44,7 @@ type Streams struct {
 type stream struct {
 	past    Baseline
 	test    Score
+	odd     Odd
 	since   int64
 	latest  int64
 	apart   int
@@ -222,11 +223,16 @@ func (s *Streams) judge(r *Reading, st *stream, deviation float64, begin, end in
 	before := st.test
 	switch {
 	case r.Certain:
-		st.test = Score{top, true}
+		st.test = Score{alarm + over, true}
 	case r.Known:
-		st.test.Step(r.Apart, deviation)
-	case r.Weak != "" && st.test.Sum > 0:
-		st.test.Step(false, 0)
+		needed := 2
+		if r.Expected.Source == FromBaseline {
+			needed = st.odd.Needed()
+		}
+		st.test.Step(r.Apart, deviation, needed)
+		st.odd.Pass(before.Sum > 0 && !before.Active && !r.Apart) // what was far out has begun nothing
+	case r.Weak != "" && st.test.Active:
+		st.test.Step(false, 0, 2)
 	}
 	if r.Apart {
 		if before.Sum == 0 {
