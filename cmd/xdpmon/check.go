@@ -80,7 +80,7 @@ const (
 		"port-scan: count distinct dport by src+dst > 100 in 10s if tcp.syn and not tcp.ack; " +
 		"superspreader: count distinct dst by src > 1000 in 30s; " +
 		"ddos-victim: count distinct src by dst > 1000 in 10s; " +
-		"syn-flood: count distinct src+sport by dst+dport > 2000 in 10s if tcp.syn and not tcp.ack"
+		"syn-flood: count distinct src+sport by dst+dport > 1000 in 10s if tcp.syn and not tcp.ack"
 )
 
 func passes() []pass {
@@ -90,7 +90,7 @@ func passes() []pass {
 	traffic := group("traffic", "tcp-handshake", "dst/24")
 	traffic.algorithms = []string{"fridge", "lean", "reorder", "precision", "hhh", "beaucoup"}
 	traffic.set = append(traffic.set, "beaucoup.queries="+checkQueries)
-	return []pass{traffic, group("data", "tcp-data", "dst/24"), group("connections", "tcp-duration", "dst/24"), group("names", "dns", "dst/32"), group("times", "ntp", "dst/32"),
+	return []pass{traffic, group("data", "tcp-data", "dst/24"), group("servers", "tcp-handshake", "dst/32"), group("connections", "tcp-duration", "dst/32"), group("names", "dns", "dst/32"), group("times", "ntp", "dst/32"),
 		{name: "queue", algorithms: []string{"conquest"}, live: true}}
 }
 

@@ -191,6 +191,9 @@ func (v *view) carries(instance string) bool {
 	return false
 }
 
+// surely is how many windows it takes until more requests without fewer answers are called unanswered.
+const surely = 4
+
 // unanswered names the subjects whose answers vanished; where there are none, the interface.
 func (v *view) unanswered(k finding.Kind, vanished finding.Symptom, r *finding.Reading, because, next string) {
 	var gone, all int
@@ -204,6 +207,9 @@ func (v *view) unanswered(k finding.Kind, vanished finding.Symptom, r *finding.R
 			gone++
 			worst = append(worst, g)
 		}
+	}
+	if gone == 0 && r.Windows < surely {
+		return // somebody asks what nobody serves: a scan or a flood says so soon
 	}
 	if gone == 0 || gone == all && all > 2 {
 		v.add(k, iface(r.Instance), r, fmt.Sprintf("%d of %d servers or networks give fewer answers than usual", gone, all), next)
@@ -359,7 +365,7 @@ func (v *view) delays() {
 	if v.has(finding.Flood, finding.FloodManySources, finding.LinkFull, finding.UnfairUser, finding.QueueDelay) {
 		return // they wait here
 	}
-	late := v.active(finding.HandshakeLate)
+	late := v.hosts(v.active(finding.HandshakeLate))
 	v.slow(late, "SYN-ACKs are late: the network towards the servers, or the servers' kernels", finding.DataLate, "ACKs of data from there are late, too")
 	known := map[string]bool{}
 	for _, r := range v.by[finding.HandshakeLate] {
@@ -377,11 +383,27 @@ func (v *view) delays() {
 		return // connections last longer because of it
 	}
 	for _, r := range v.active(finding.DurationLong) {
-		if v.lateAt(r.Subject.Name, finding.HandshakeLate) {
+		if v.lateAt(r.Subject.Name, finding.HandshakeLate) && r.Subject.Type != finding.Host || v.lateAt(network(r.Subject.Name), finding.HandshakeLate) {
 			continue
 		}
 		v.add(finding.SlowServer, r.Subject, r, "connections last longer, while handshakes and the network are as usual: the servers take longer to answer", "load, locks and disks of the servers there; their own logs since then")
 	}
+}
+
+// hosts makes findings of single servers that are late while their network is not, and returns the networks that are.
+func (v *view) hosts(late []*finding.Reading) (networks []*finding.Reading) {
+	for _, r := range late {
+		if r.Subject.Type != finding.Host {
+			networks = append(networks, r)
+		}
+	}
+	for _, r := range late {
+		if r.Subject.Type != finding.Host || v.lateAt(network(r.Subject.Name), finding.HandshakeLate) || len(networks) >= several {
+			continue
+		}
+		v.add(finding.SlowServer, r.Subject, r, "its SYN-ACKs are late, those of other servers of "+network(r.Subject.Name)+" are not: this server, or its link", "load of "+r.Subject.Name+", length of its accept queue (ss -ltn); "+history(r))
+	}
+	return networks
 }
 
 // slow adds the networks that are late: one finding for several of one larger network.
@@ -505,8 +527,12 @@ func (v *view) networks() {
 
 // measuring itself.
 func (v *view) measuring() {
+	attacked := v.has(finding.Flood, finding.FloodManySources, finding.Scan)
 	for symptom, k := range map[finding.Symptom]finding.Kind{finding.TooSmall: finding.TableTooSmall, finding.Late: finding.WindowsLate, finding.Unread: finding.Unparsed} {
 		for _, r := range v.active(symptom) {
+			if attacked && k == finding.TableTooSmall { // whoever attacks fills tables
+				continue
+			}
 			v.add(k, r.Subject, r, "", r.Measure.Next)
 		}
 	}

@@ -94,7 +94,7 @@ func (e *Engine) Take(w Window) (changed []finding.Finding) {
 	}
 	idle, known := e.idle[w.Instance]
 	e.idle[w.Instance] = w.Packets == 0 && (idle || !known)
-	e.round = append(e.round, e.streams.Window(w.Seen.Measures, w.Start+e.offset, w.End+e.offset)...)
+	e.round = append(e.round, e.streams.Window(w.Source, w.Seen.Measures, w.Start+e.offset, w.End+e.offset)...)
 	if len(e.expected) > 0 && covers(e.sources, e.expected) {
 		changed = append(changed, e.close()...)
 	}

@@ -28,18 +28,20 @@ func Small(l report.Line, lost, all, most float64, what, next string, evidence .
 	return m
 }
 
-// shortest window that tells how traffic is: ns.
-const shortest = 200e6
+// How late a window is that spoils comparisons: times its length, and ns.
+const (
+	laterWindow = 1.25
+	shortest    = 200e6
+)
 
 // Windowed measures what every line says of measuring itself: late windows, and packets that could not be read.
 func Windowed(l report.Line) []Measure {
 	took := float64(l.Window.End - l.Window.Start)
 	late := New(l, Late, Subject{Interface, l.Interface}, Estimate{took, took, took, report.Nanosecond}, "length of a window", "window.stretched")
-	if l.Window.Stretched {
-		late.Bound = took / 1.05
-		late.Next = "lower the load of the machine, give xdpmon a higher priority (Nice=, CPUWeight=), or ask for longer windows"
-	} else {
-		late.Bound = took
+	late.Ratio, late.Factor, late.Delta = true, laterWindow, shortest
+	late.Next = "lower the load of the machine, give xdpmon a higher priority (Nice=, CPUWeight=), or ask for longer windows"
+	if l.Window.Cut || l.Window.Last {
+		late.Weak = "the window is cut"
 	}
 	bad := 0.
 	for _, reason := range []string{"truncated", "bad_ip", "extension_chain", "bad_transport"} {

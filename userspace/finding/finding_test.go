@@ -115,7 +115,7 @@ func TestStreams(t *testing.T) {
 	var got Reading
 	step := func(n int, value float64) {
 		begin, end := window(n)
-		got = s.Window([]Measure{delayed(value * math.Exp(.05*r.NormFloat64()))}, begin, end)[0]
+		got = s.Window("fridge", []Measure{delayed(value * math.Exp(.05*r.NormFloat64()))}, begin, end)[0]
 	}
 	for n := range 40 {
 		if step(n, 40e6); got.Known != (n >= fewest) || got.Active {
@@ -151,7 +151,7 @@ func TestWeak(t *testing.T) {
 			m.Value, m.Weak = Estimate{math.NaN(), math.NaN(), math.NaN(), report.Nanosecond}, "fewer than 8 answers"
 		}
 		begin, end := window(n)
-		if got := s.Window([]Measure{m}, begin, end)[0]; got.Active {
+		if got := s.Window("fridge", []Measure{m}, begin, end)[0]; got.Active {
 			t.Fatalf("window %d: active", n)
 		}
 	}
@@ -223,7 +223,7 @@ func TestPromises(t *testing.T) {
 	s := NewStreams(p)
 	for n := range 3 {
 		begin, end := window(n)
-		got := s.Window([]Measure{delayed(60e6)}, begin, end)[0]
+		got := s.Window("fridge", []Measure{delayed(60e6)}, begin, end)[0]
 		if got.Active != (n > 0) || got.Broken == nil || got.Expected.Source != FromPromise {
 			t.Errorf("window %d: %+v", n, got)
 		}

@@ -51,7 +51,8 @@ type stream struct {
 	seen    int64 // round
 	learned int
 	last    Measure
-	began   int64 // when the test became active
+	source  string // of the windows that it is in
+	began   int64  // when the test became active
 }
 
 // family is all subjects of a symptom in an instance.
@@ -76,8 +77,8 @@ func familyOf(m *Measure) string {
 // KeyOf names a measure's stream; a store keeps baselines under it.
 func KeyOf(m *Measure) string { return familyOf(m) + "\x00" + m.Subject.Name }
 
-// Window takes what a rule has made of one window of one algorithm, with its begin and end (ns since 1970 where known), and reads it.
-func (s *Streams) Window(measures []Measure, begin, end int64) []Reading {
+// Window takes what a rule has made of one window of a source (an algorithm of an instance), with its begin and end (ns since 1970 where known), and reads it.
+func (s *Streams) Window(source string, measures []Measure, begin, end int64) []Reading {
 	s.windows++
 	present, families := map[string]bool{}, map[string]bool{}
 	var readings []Reading
@@ -85,9 +86,9 @@ func (s *Streams) Window(measures []Measure, begin, end int64) []Reading {
 		m := &measures[i]
 		present[KeyOf(m)] = true
 		families[familyOf(m)] = true
-		readings = append(readings, s.read(m, begin, end))
+		readings = append(readings, s.read(source, m, begin, end))
 	}
-	readings = append(readings, s.silent(present, families, begin, end)...)
+	readings = append(readings, s.silent(source, present, families, begin, end)...)
 	for name := range families {
 		f := s.families[name]
 		if f == nil {
@@ -101,12 +102,13 @@ func (s *Streams) Window(measures []Measure, begin, end int64) []Reading {
 }
 
 // silent feeds the subjects that a window does not list with what an absent one has.
-func (s *Streams) silent(present, families map[string]bool, begin, end int64) (readings []Reading) {
+func (s *Streams) silent(source string, present, families map[string]bool, begin, end int64) (readings []Reading) {
 	for _, key := range slices.Sorted(maps.Keys(s.streams)) {
 		st := s.streams[key]
-		if present[key] || !families[familyOf(&st.last)] {
+		if present[key] || st.source != source {
 			continue
 		}
+		families[familyOf(&st.last)] = true
 		if st.last.Certain {
 			if r, on := s.lasting(st, end); on {
 				readings = append(readings, r)
@@ -120,7 +122,7 @@ func (s *Streams) silent(present, families map[string]bool, begin, end int64) (r
 		} else {
 			m.Value = Estimate{m.Absent, m.Absent, m.Absent, m.Value.Unit}
 		}
-		readings = append(readings, s.read(&m, begin, end))
+		readings = append(readings, s.read(source, &m, begin, end))
 	}
 	return readings
 }
@@ -138,7 +140,7 @@ func (s *Streams) lasting(st *stream, end int64) (Reading, bool) {
 		Since: st.since, Latest: st.latest, Windows: st.apart}, st.test.Active
 }
 
-func (s *Streams) read(m *Measure, begin, end int64) Reading {
+func (s *Streams) read(source string, m *Measure, begin, end int64) Reading {
 	key := KeyOf(m)
 	st := s.streams[key]
 	if st == nil {
@@ -150,7 +152,7 @@ func (s *Streams) read(m *Measure, begin, end int64) Reading {
 			}
 		}
 	}
-	st.seen, st.last = s.windows, *m
+	st.seen, st.last, st.source = s.windows, *m, source
 	r := Reading{Measure: *m}
 	deviation := s.compare(&r, st, end)
 	s.judge(&r, st, deviation, begin, end)
