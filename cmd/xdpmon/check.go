@@ -73,6 +73,13 @@ type pass struct {
 	live       bool // needs the kernel's own queue
 }
 
+// apply lets rules read a line. Several passes have the same algorithm on the same interface.
+func (p pass) apply(l report.Line) diagnose.Window {
+	w := diagnose.Apply(l)
+	w.Source += "\x00" + p.name
+	return w
+}
+
 // Sizes that a check takes: groups of networks and servers, and thresholds of scans and floods in ten seconds.
 const (
 	groupRows    = "64"
@@ -225,7 +232,7 @@ func (c *checker) live(ctx context.Context) error {
 			if !c.all.Load() { // some do not measure yet, and what they would explain is not known
 				return nil
 			}
-			return c.take(diagnose.Apply(l))
+			return c.take(p.apply(l))
 		}
 		live := session.LiveConfig{Config: cfg, Interfaces: c.names, Each: len(c.names) > 1, Hook: string(attach.HookAuto), Mode: string(attach.ModeAuto), Direction: c.o.direction.value}
 		if i > 0 {
@@ -269,7 +276,7 @@ func (c *checker) captures(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		cfg.Emit = func(l report.Line) error { windows = append(windows, diagnose.Apply(l)); return nil }
+		cfg.Emit = func(l report.Line) error { windows = append(windows, p.apply(l)); return nil }
 		if err := c.env.engine.replay(ctx, cfg, c.names, c.env.stdin, nil); err != nil && !errors.Is(err, session.ErrNoPackets) {
 			return err
 		}

@@ -199,7 +199,7 @@ func (v *view) unanswered(k finding.Kind, vanished finding.Symptom, r *finding.R
 	var gone, all int
 	var worst []*finding.Reading
 	for _, g := range v.by[vanished] {
-		if g.Instance != r.Instance || !g.Known || g.Expected.Value < 1 {
+		if g.Instance != r.Instance || !g.Known || g.Expected.Value < 1 || g.Subject.Type == finding.Host && v.lateAt(network(g.Subject.Name), vanished) {
 			continue
 		}
 		all++

@@ -57,6 +57,7 @@ type Measure struct {
 	Symptom   Symptom
 	Subject   Subject
 	Algorithm string
+	Source    string // of the window: algorithm, instance, and what tells several of an algorithm apart; set by Streams
 	Instance  string // as windows name it (report.Line.Interface)
 	What      string // of what Value is, for the sentence
 	Value     Estimate

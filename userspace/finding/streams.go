@@ -84,6 +84,7 @@ func (s *Streams) Window(source string, measures []Measure, begin, end int64) []
 	var readings []Reading
 	for i := range measures {
 		m := &measures[i]
+		m.Source = source
 		present[KeyOf(m)] = true
 		families[familyOf(m)] = true
 		readings = append(readings, s.read(source, m, begin, end))
