@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/xdpmon/xdpmon/userspace/diagnose"
 	"github.com/xdpmon/xdpmon/userspace/feed"
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/prom"
@@ -35,6 +36,8 @@ type Config struct {
 	Listen      string          // "" for none
 	MetricsRows bool
 	Socket      string
+	Promises    []string // that findings compare with
+	Alerts      settings.Alerts
 }
 
 // Set is everywhere that windows go. It is safe for concurrent use.
@@ -42,10 +45,12 @@ type Set struct {
 	opts    Options
 	hub     feed.Hub
 	metrics *prom.Store
+	engine  *diagnose.Engine
 
 	mu      sync.Mutex
 	outputs []*output
 	kept    *keeper
+	alerts  *alerter // nil: nobody is told
 	servers servers
 }
 
@@ -54,7 +59,7 @@ func New(o Options) *Set {
 	if o.Clock == nil {
 		o.Clock = report.HostClock
 	}
-	return &Set{opts: o, metrics: prom.NewStore(time.Now)}
+	return &Set{opts: o, metrics: prom.NewStore(time.Now), engine: diagnose.New()}
 }
 
 // Hub has every window, for further subscribers.
@@ -67,6 +72,7 @@ func (s *Set) Metrics() *prom.Store { return s.metrics }
 func (s *Set) Publish(ctx context.Context, l report.Line) {
 	s.metrics.Add(l)
 	s.hub.Publish(ctx, feed.Event{Line: &l})
+	s.diagnose(ctx, l)
 }
 
 // Opened is what a configuration needs of the system, and what the running one does not have: everything that can fail is tried before
@@ -138,6 +144,8 @@ func (s *Set) Commit(o *Opened) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.metrics.ShowRows(o.cfg.MetricsRows)
+	s.engine.Promise(parsed(o.cfg.Promises))
+	s.alert(o.cfg.Alerts)
 	var outputs []*output
 	for i, c := range o.cfg.Outputs {
 		at := slices.IndexFunc(s.outputs, func(x *output) bool { return x.cfg == c })
@@ -203,6 +211,7 @@ func (s *Set) Close() error {
 	for _, o := range s.outputs {
 		errs = append(errs, o.close())
 	}
+	s.alerts.wait()
 	if s.kept != nil {
 		errs = append(errs, s.kept.close())
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/xdpmon/xdpmon/userspace/finding"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -16,12 +17,13 @@ type Store struct {
 	now  func() time.Time
 	rows bool
 
-	mu     sync.Mutex
-	run    report.Run
-	series map[seriesKey]*series
-	start  time.Time
-	latest time.Time // when the last window came
-	past   bool      // windows are kept, and /history answers
+	mu       sync.Mutex
+	run      report.Run
+	series   map[seriesKey]*series
+	findings []finding.Finding // that go on, the gravest first
+	start    time.Time
+	latest   time.Time // when the last window came
+	past     bool      // windows are kept, and /history answers
 	// attached are the interfaces of a live run, and whether the programs are on them now; nil for a replay.
 	attached map[string]bool
 }
@@ -60,6 +62,13 @@ func (s *Store) ShowRows(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rows = on
+}
+
+// Findings replaces the findings that go on.
+func (s *Store) Findings(open []finding.Finding) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.findings = open
 }
 
 // Start remembers what is running, for the info metric and the page.

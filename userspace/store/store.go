@@ -356,9 +356,10 @@ func unpack(k, v []byte) (Record, error) {
 type Query struct {
 	From, To             time.Time // of the window's end; To is not included
 	Algorithm, Interface string
-	Limit                int  // 0: no limit
-	Newest               bool // the newest first
-	Snapshots            bool // those that have one only, with it
+	Except               string // not of this algorithm
+	Limit                int    // 0: no limit
+	Newest               bool   // the newest first
+	Snapshots            bool   // those that have one only, with it
 }
 
 // Each calls fn with the records that a query chooses, in order of time, until fn returns an error. A record that cannot be read
@@ -373,7 +374,7 @@ func (s *Store) Each(q Query, fn func(Record) error) error {
 				s.failed.Add(1)
 				continue
 			}
-			if q.Algorithm != "" && q.Algorithm != head.Algorithm || q.Interface != "" && q.Interface != head.Interface ||
+			if q.Algorithm != "" && q.Algorithm != head.Algorithm || q.Except != "" && q.Except == head.Algorithm || q.Interface != "" && q.Interface != head.Interface ||
 				q.Snapshots && head.Snapshot == nil {
 				continue
 			}
