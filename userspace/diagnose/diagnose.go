@@ -191,6 +191,9 @@ func (v *view) carries(instance string) bool {
 	return false
 }
 
+// together is how many windows before the refusals answers of their subject may have begun to vanish.
+const together = 3
+
 // surely is how many windows it takes until more requests without fewer answers are called unanswered.
 const surely = 4
 
@@ -198,12 +201,13 @@ const surely = 4
 func (v *view) unanswered(k finding.Kind, vanished finding.Symptom, r *finding.Reading, because, next string) {
 	var gone, all int
 	var worst []*finding.Reading
+	length := (r.Latest - r.Since) / int64(max(1, r.Windows))
 	for _, g := range v.by[vanished] {
 		if g.Instance != r.Instance || !g.Known || g.Expected.Value < 1 || g.Subject.Type == finding.Host && v.lateAt(network(g.Subject.Name), vanished) {
 			continue
 		}
 		all++
-		if g.Apart || g.Active {
+		if (g.Apart || g.Active) && g.Since >= r.Since-together*length { // who fell silent long before was not asked any more
 			gone++
 			worst = append(worst, g)
 		}
