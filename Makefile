@@ -18,7 +18,7 @@ VERSION ?= 0.1.0~dev
 NFPM = github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
 SOAKTIME ?= 30m
 
-.PHONY: help deadcode build install packages agent-soak ahab-live conquest-live conquest-standing conquest-loop demo test ci check race generate generate-check bench eval fuzz soak faults mutants kernels clean
+.PHONY: help deadcode build install packages agent-soak ahab-live conquest-live conquest-standing conquest-loop demo test ci check race generate generate-check bench eval fuzz soak faults mutants kernels findings-quiet clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

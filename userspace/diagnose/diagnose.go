@@ -216,7 +216,12 @@ func (v *view) unanswered(k finding.Kind, vanished finding.Symptom, r *finding.R
 		return // somebody asks what nobody serves: a scan or a flood says so soon
 	}
 	if gone == 0 || gone == all && all > 2 {
-		v.add(k, iface(r.Instance), r, fmt.Sprintf("%d of %d servers or networks give fewer answers than usual", gone, all), next)
+		because := fmt.Sprintf("%d of %d servers and networks give fewer answers than usual", gone, all)
+		if gone == 0 {
+			because = "those who answered before still do: what is not answered is asked of others"
+			next = "xdpmon attach " + r.Instance + " --query 'asked: count distinct src+sport by dst+dport > 20 in 10s if tcp.syn and not tcp.ack' names who is asked"
+		}
+		v.add(k, iface(r.Instance), r, because, next)
 		return
 	}
 	slices.SortFunc(worst, func(a, b *finding.Reading) int {
