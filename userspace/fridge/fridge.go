@@ -8,6 +8,7 @@ import (
 	bpf "github.com/xdpmon/xdpmon/bpf/fridge"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/fridge/findings"
 )
 
 // Name of the algorithm.
@@ -38,7 +39,7 @@ func descriptor() *algo.Descriptor {
 		New:      newInstance,
 		Layout:   2,
 		Report:   reported,
-		Findings: findings,
+		Findings: findings.Of,
 		Merge:    merged,
 		Plan:     plan,
 		P4:       p4,

@@ -1,4 +1,5 @@
-package fridge
+// Package findings makes measures of what a fridge reports: delays of networks and servers, and requests that nobody answers.
+package findings
 
 import (
 	"math"
@@ -37,8 +38,8 @@ const (
 	sizingNext      = "xdpmon plan fridge --rate REQUESTS/s; raise fridge.fridges (more entries, or a smaller probability)"
 )
 
-// findings are what delays and answers of a window show.
-func findings(l report.Line) (seen finding.Seen) {
+// Of is what delays and answers of a window show.
+func Of(l report.Line) (seen finding.Seen) {
 	b := l.Report
 	kind := kindOf(b)
 	s, ok := symptomsOf[kind]
@@ -71,7 +72,7 @@ func kindOf(b report.Body) delay.Kind {
 			}
 		}
 	}
-	return math.MaxUint32
+	return delay.Kind(math.MaxUint32)
 }
 
 // groupMeasures are delays by group; without groups those of all.
