@@ -149,10 +149,10 @@ func (v *view) attacks() {
 		}
 	}
 	for _, r := range v.active(finding.Scanning) {
-		host := r.Subject.Name
-		if scanners[host] != syn(r) || !scanners[host] && victims[host] != nil || opened[host] != nil && !scanners[host] {
+		if !syn(r) { // whoever answers many sends to many, too
 			continue
 		}
+		host := r.Subject.Name
 		because := ""
 		if len(r.Blames) > 0 {
 			because = r.Blames[0].Flow
@@ -251,6 +251,9 @@ func (v *view) services() {
 		{finding.NTPSlow, finding.NTPUnanswered, finding.NTPLate, finding.NTPRefused, finding.NTPVanished, "NTP", "the time", "ntpdate -q "},
 	} {
 		for _, r := range v.active(s.refused) {
+			if v.has(finding.OneDirection) {
+				continue
+			}
 			v.unanswered(s.dead, s.vanished, r, "whoever asks it for "+s.whatIsAsked+" waits", "is it up? ask it from here, and another one")
 		}
 		if late := v.active(s.late); len(late) > 0 {

@@ -220,6 +220,10 @@ func TestPromises(t *testing.T) {
 			t.Errorf("%s: %v", name, !want)
 		}
 	}
+	p99, _ := ParsePromise("10.2.0.0/16 p99 < 50ms")
+	if got := NewStreams(p99).Window("fridge", []Measure{delayed(60e6)}, 0, 1)[0]; got.Broken == nil {
+		t.Error("a median above what is promised of the 99th percentile breaks no promise")
+	}
 	s := NewStreams(p)
 	for n := range 3 {
 		begin, end := window(n)

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Reading is a measure beside what was expected of it, and what the sequential test says.
@@ -197,7 +198,8 @@ func (s *Streams) compare(r *Reading, st *stream, end int64) (deviation float64)
 func (s *Streams) promised(m *Measure) (found *Promise) {
 	for i := range s.Promises {
 		p := &s.Promises[i]
-		if metricOf(m) == p.Metric && p.Covers(m.Subject, m.Instance) && (found == nil || len(p.Pattern) > len(found.Pattern)) {
+		median := metricOf(m) == "p50" && strings.HasPrefix(p.Metric, "p") && p.Broken(m.Value) // higher percentiles are no smaller
+		if (metricOf(m) == p.Metric || median) && p.Covers(m.Subject, m.Instance) && (found == nil || len(p.Pattern) > len(found.Pattern)) {
 			found = p
 		}
 	}
