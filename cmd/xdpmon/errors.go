@@ -12,11 +12,16 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/nearest"
 )
 
+// errFound says that a check has found something: nothing failed, and the findings have been printed.
+var errFound = errors.New("something was found")
+
 // exitCode says what an error means to a script.
 func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return cli.ExitDone
+	case errors.Is(err, errFound):
+		return cli.ExitFound
 	case errors.Is(err, privilege.ErrMissing), errors.Is(err, kernel.ErrUnsupported):
 		return cli.ExitMissing
 	case errors.Is(err, cli.ErrUsage), errors.Is(err, attach.ErrUsage), errors.Is(err, algo.ErrUnknown):

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -10,7 +12,9 @@ import (
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/agent/past"
+	"github.com/xdpmon/xdpmon/userspace/finding"
 	"github.com/xdpmon/xdpmon/userspace/outlet"
+	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/store"
 )
 
@@ -29,7 +33,7 @@ type historyOptions struct {
 	from, to, algorithm string
 	instance, iface     string
 	limit               int
-	newest              bool
+	newest, findings    bool
 	show                []string
 	config, snapshots   string
 	output              *enum[string]
@@ -52,6 +56,7 @@ func newHistory(env *environment) *cobra.Command {
 	f.StringSliceVar(&o.show, "show", nil, "members of a window that a line shows, `PATH,...` (report.delay_ns.p99)")
 	f.StringVar(&o.snapshots, "snapshots", "", "write what the windows were made of into `DIR`, for xdpmon merge, and show nothing; the agent's store keeps that with snapshots: true")
 	f.StringVarP(&o.config, "config", "c", config.DefaultPath, "the agent's configuration, a YAML `FILE`, which names its socket")
+	f.BoolVar(&o.findings, "findings", false, "show what was found, instead of windows")
 	complete(cmd, "algo", completeAlgorithms)
 	cmd.RunE = func(*cobra.Command, []string) error { return history(env, o) }
 	return cmd
@@ -65,6 +70,12 @@ func history(env *environment, o *historyOptions) error {
 		if _, err := lookup(o.algorithm); err != nil {
 			return err
 		}
+	}
+	if o.findings {
+		if o.algorithm != "" || o.snapshots != "" {
+			return cli.UsageError("--findings goes with neither --algo nor --snapshots: findings are of all algorithms")
+		}
+		o.algorithm = outlet.Findings
 	}
 	q := store.Query{Algorithm: o.algorithm, Instance: o.instance, Interface: o.iface, Limit: o.limit, Newest: o.newest, Snapshots: o.snapshots != ""}
 	for _, t := range []struct {
@@ -95,11 +106,30 @@ func history(env *environment, o *historyOptions) error {
 		_, err := env.stdout.Write(text)
 		return err
 	}
+	if o.findings {
+		return printFindings(env, text)
+	}
 	table, err := past.Table(text, o.show)
 	if err != nil {
 		return fmt.Errorf("history: %w", err)
 	}
 	return env.printLines(table)
+}
+
+// printFindings writes a sentence a finding that began or ended.
+func printFindings(env *environment, text []byte) error {
+	var lines []string
+	for line := range bytes.Lines(text) {
+		var one struct{ Finding finding.Finding }
+		if err := json.Unmarshal(line, &one); err != nil {
+			return fmt.Errorf("history --findings: %w", err)
+		}
+		lines = append(lines, report.Wrap(fmt.Sprintf("%s, %s: %s", one.Finding.State, one.Finding.Severity, one.Finding.Sentence()), env.style())...)
+	}
+	if len(lines) == 0 {
+		lines = []string{"nothing was found in this time"}
+	}
+	return env.printLines(lines...)
 }
 
 // writeKept puts snapshots into a folder and says how many.

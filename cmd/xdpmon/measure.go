@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
+	"github.com/xdpmon/xdpmon/userspace/diagnose"
 	"github.com/xdpmon/xdpmon/userspace/feed"
 	"github.com/xdpmon/xdpmon/userspace/prom"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -27,7 +28,8 @@ type measurement struct {
 	store  *prom.Store
 	server *prom.Server
 
-	snapshots *snapshotWriter // nil: nobody asked for them
+	findings  *diagnose.Engine // nil in a replay: xdpmon check reads captures
+	snapshots *snapshotWriter  // nil: nobody asked for them
 
 	mu      sync.Mutex
 	run     report.Run
@@ -75,6 +77,8 @@ func newMeasurement(env *environment, o *measureOptions, run report.Run, live bo
 		m.notice("metrics: %d series more than --metrics-limit %d allows are not served", dropped, o.series)
 	})
 	if live {
+		m.findings = diagnose.New()
+		m.findings.SetClock(run.Clock)
 		m.store.Live()
 	}
 	if o.listen == "" {
@@ -134,7 +138,20 @@ func (m *measurement) emit(l report.Line) error {
 	shown := l
 	shown.Snapshot = nil
 	m.store.Add(shown)
-	return m.draw(l)
+	if err := m.draw(l); err != nil || m.findings == nil {
+		return err
+	}
+	return m.diagnose(shown)
+}
+
+// diagnose shows what begins or ends with a window.
+func (m *measurement) diagnose(l report.Line) error {
+	for _, f := range m.findings.Line(l) {
+		said := f.Said()
+		m.hub.Publish(m.ending(), feed.Event{Finding: &said})
+	}
+	m.store.Findings(m.findings.Open())
+	return m.failure()
 }
 
 // draw shows a line that is no window of its own, and adds to no metric. Its error is that of whatever was drawn before.

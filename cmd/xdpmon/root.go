@@ -10,6 +10,7 @@ const rootLong = `xdpmon measures where the packets are: on a host, a hypervisor
 losses, reorderings, heavy flows, bursts and unfair users there are, in kilobytes of memory and
 nanoseconds a packet, and how far off each answer may be.
 
+Ask:         check
 Measure:     attach, replay, demo, agent
 Look:        status, history, features, algos, pisa, version
 Prepare:     plan, p4
@@ -17,9 +18,10 @@ Combine:     merge (live: the program xdpmon-coordinator)
 Take down:   detach
 
 A terminal gets tables, a pipe gets one JSON object a line. Exit codes: 0 done, 1 failed, 2 wrong usage,
-3 a privilege or a kernel feature is missing.`
+3 a privilege or a kernel feature is missing, 4 check has found something.`
 
 const rootExample = `  sudo xdpmon demo                                     see it work on traffic of its own
+  sudo xdpmon check eth0                               what is wrong on eth0
   sudo xdpmon attach eth0 --algo fridge                delays of TCP handshakes on eth0
   xdpmon replay capture.pcap --algo fridge --truth     the same from a file, beside the exact answer
   xdpmon algos                                         what else it can measure`
@@ -45,7 +47,7 @@ func newRoot(env *environment) *cobra.Command {
 		},
 	}
 	root.AddCommand(
-		newAttach(env), newReplay(env), newDemo(env), newDetach(env), newStatus(env), newFeatures(env),
+		newCheck(env), newAttach(env), newReplay(env), newDemo(env), newDetach(env), newStatus(env), newFeatures(env),
 		newAlgos(env), newPlan(env), newPisa(env), newP4(env), newMerge(env), newVersion(env),
 		newAgent(env), newHistory(env), newMoved(env, "coordinator"), newMoved(env, "keys"),
 	)

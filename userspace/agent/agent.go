@@ -142,7 +142,7 @@ func (a *Agent) open(ctx context.Context) (err error) {
 
 // where is the part of a configuration that says where windows go.
 func where(c *config.Config) outlet.Config {
-	return outlet.Config{Outputs: c.Outputs, Store: c.Store, Listen: c.Listen, Metrics: c.Metrics, Socket: c.Socket}
+	return outlet.Config{Outputs: c.Outputs, Store: c.Store, Listen: c.Listen, Metrics: c.Metrics, Socket: c.Socket, Promises: c.Promises, Alerts: c.Alerts}
 }
 
 // limitHeap is GOMEMLIMIT, unless the environment has said it already.

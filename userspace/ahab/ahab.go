@@ -29,6 +29,7 @@ func descriptor() *algo.Descriptor {
 		Spec:     bpf.LoadAhab,
 		Config:   algo.Typed(newConfig),
 		Layout:   1,
+		Findings: findings,
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/userspace/finding"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
@@ -31,6 +32,8 @@ type Descriptor struct {
 	Config Maker
 	// Layout is the version of what its snapshots hold; it goes up with every change of that.
 	Layout uint32
+	// Findings makes of a window what diagnosis reads; nil where there is nothing to find.
+	Findings finding.Rule
 	// Lines makes a reader that puts JSON lines of several hosts together, where they hold all that it takes; nil where they do not.
 	Lines func() LineMerger
 	// PlanFrom changes what Plan is asked for where nothing is said, where that is nothing this algorithm has an answer to.

@@ -24,16 +24,17 @@ var losses = map[string]string{
 
 func descriptor() *algo.Descriptor {
 	return &algo.Descriptor{
-		Name:    Name,
-		Summary: "who has too many distinct peers, ports, packets: many queries at once",
-		Lost:    losses,
-		Paper:   `Chen: "Designing Compact Data Structures for Network Measurement and Control", dissertation, Princeton University, 2023, chapter 4`,
-		Doc:     doc,
-		Params:  params,
-		Spec:    bpf.LoadBeaucoup,
-		Config:  algo.Typed(newConfig),
-		Layout:  1,
-		Lines:   func() algo.LineMerger { return NewMerger() },
+		Name:     Name,
+		Summary:  "who has too many distinct peers, ports, packets: many queries at once",
+		Lost:     losses,
+		Paper:    `Chen: "Designing Compact Data Structures for Network Measurement and Control", dissertation, Princeton University, 2023, chapter 4`,
+		Doc:      doc,
+		Params:   params,
+		Spec:     bpf.LoadBeaucoup,
+		Config:   algo.Typed(newConfig),
+		Layout:   1,
+		Lines:    func() algo.LineMerger { return NewMerger() },
+		Findings: findings,
 	}
 }
 

@@ -30,15 +30,16 @@ var losses = map[string]string{
 
 func descriptor() *algo.Descriptor {
 	return &algo.Descriptor{
-		Name:    Name,
-		Summary: "which flows are heavy in the whole network, though light at every host",
-		Lost:    losses,
-		Paper:   `Harrison, Landau Feibish, Gupta, Teixeira, Muthukrishnan, Rexford: "Carpe Elephants: Seize the Global Heavy Hitters", SPIN 2020, sections 3 and 4`,
-		Doc:     doc,
-		Params:  params,
-		Spec:    bpf.LoadCarpe,
-		Config:  algo.Typed(newConfig),
-		Layout:  1,
+		Name:     Name,
+		Summary:  "which flows are heavy in the whole network, though light at every host",
+		Lost:     losses,
+		Paper:    `Harrison, Landau Feibish, Gupta, Teixeira, Muthukrishnan, Rexford: "Carpe Elephants: Seize the Global Heavy Hitters", SPIN 2020, sections 3 and 4`,
+		Doc:      doc,
+		Params:   params,
+		Spec:     bpf.LoadCarpe,
+		Config:   algo.Typed(newConfig),
+		Layout:   1,
+		Findings: findings,
 	}
 }
 

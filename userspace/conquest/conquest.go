@@ -41,6 +41,7 @@ func descriptor() *algo.Descriptor {
 		Spec:     bpf.LoadConquest,
 		Config:   algo.Typed(newConfig),
 		Layout:   2,
+		Findings: findings,
 		PlanFrom: algo.PlanArgs{MaxDelayNS: 8e6}, // four of its snapshots
 	}
 }

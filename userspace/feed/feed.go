@@ -16,9 +16,10 @@ var ErrClosed = errors.New("feed closed")
 
 // Event is one thing that is said: exactly one field is set.
 type Event struct {
-	Run    *report.Run  // what runs, or what it became
-	Line   *report.Line // a finished window of an algorithm
-	Notice string       // a sentence for the operator
+	Run     *report.Run  // what runs, or what it became
+	Line    *report.Line // a finished window of an algorithm
+	Notice  string       // a sentence for the operator
+	Finding *report.Said // a finding begins, or ends
 }
 
 // Hub hands events on. Its zero value is ready; it is safe for concurrent use.

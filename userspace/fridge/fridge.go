@@ -8,6 +8,7 @@ import (
 	bpf "github.com/xdpmon/xdpmon/bpf/fridge"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/fridge/findings"
 )
 
 // Name of the algorithm.
@@ -28,15 +29,16 @@ var losses = map[string]string{
 
 func descriptor() *algo.Descriptor {
 	return &algo.Descriptor{
-		Name:    Name,
-		Summary: "delays between requests and responses: unbiased percentiles from a small table",
-		Lost:    losses,
-		Paper:   `Zheng, Braverman, Chen, Rexford: "Unbiased Delay Measurement in the Data Plane", APOCS 2022, sections 3, 4.2, 5.2, 6`,
-		Doc:     doc,
-		Params:  params,
-		Spec:    bpf.LoadFridge,
-		Config:  algo.Typed(newConfig),
-		Layout:  2,
+		Name:     Name,
+		Summary:  "delays between requests and responses: unbiased percentiles from a small table",
+		Lost:     losses,
+		Paper:    `Zheng, Braverman, Chen, Rexford: "Unbiased Delay Measurement in the Data Plane", APOCS 2022, sections 3, 4.2, 5.2, 6`,
+		Doc:      doc,
+		Params:   params,
+		Spec:     bpf.LoadFridge,
+		Config:   algo.Typed(newConfig),
+		Layout:   2,
+		Findings: findings.Of,
 	}
 }
 

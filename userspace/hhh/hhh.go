@@ -20,15 +20,16 @@ var losses = map[string]string{
 
 func descriptor() *algo.Descriptor {
 	return &algo.Descriptor{
-		Name:    Name,
-		Summary: "which networks send or receive too much, at the level where the traffic is",
-		Lost:    losses,
-		Paper:   `Chen: "Designing Compact Data Structures for Network Measurement and Control", dissertation, Princeton University, 2023, section 3.4`,
-		Doc:     doc,
-		Params:  params,
-		Spec:    bpf.LoadHhh,
-		Config:  algo.Typed(newConfig),
-		Layout:  1,
+		Name:     Name,
+		Summary:  "which networks send or receive too much, at the level where the traffic is",
+		Lost:     losses,
+		Paper:    `Chen: "Designing Compact Data Structures for Network Measurement and Control", dissertation, Princeton University, 2023, section 3.4`,
+		Doc:      doc,
+		Params:   params,
+		Spec:     bpf.LoadHhh,
+		Config:   algo.Typed(newConfig),
+		Layout:   1,
+		Findings: findings,
 	}
 }
 

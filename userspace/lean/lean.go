@@ -36,6 +36,7 @@ func Descriptor() *algo.Descriptor {
 		Spec:     bpf.LoadLean,
 		Config:   algo.Typed(newConfig),
 		Layout:   1,
+		Findings: findings,
 		PlanFrom: algo.PlanArgs{MemoryBytes: baseMemory},
 	}
 }

@@ -86,6 +86,9 @@ func (k *keeper) lose(n uint64) {
 }
 
 func (k *keeper) add(list []store.Record, e feed.Event) []store.Record {
+	if e.Finding != nil {
+		return k.finding(list, *e.Finding)
+	}
 	if e.Line == nil {
 		return list
 	}
@@ -151,6 +154,9 @@ func History(s *store.Store, q store.Query, out io.Writer) (more bool, err error
 	const records, bytesMost = 10000, 32 << 20
 	if q.Limit == 0 || q.Limit > records {
 		q.Limit = records
+	}
+	if q.Algorithm == "" {
+		q.Except = Findings // they are no windows
 	}
 	var b bytes.Buffer
 	n := 0

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/xdpmon/xdpmon/userspace/diagnose"
 	"github.com/xdpmon/xdpmon/userspace/feed"
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/prom"
@@ -31,11 +32,13 @@ type Options struct {
 
 // Config says where windows go.
 type Config struct {
-	Outputs []settings.Output
-	Store   *settings.Store // nil: windows are not kept
-	Listen  string          // "" for none
-	Metrics settings.Metrics
-	Socket  string
+	Outputs  []settings.Output
+	Store    *settings.Store // nil: windows are not kept
+	Listen   string          // "" for none
+	Metrics  settings.Metrics
+	Socket   string
+	Promises []string // that findings compare with
+	Alerts   settings.Alerts
 }
 
 // Set is everywhere that windows go. It is safe for concurrent use.
@@ -43,10 +46,12 @@ type Set struct {
 	opts    Options
 	hub     feed.Hub
 	metrics *prom.Store
+	engine  *diagnose.Engine
 
 	mu      sync.Mutex
 	outputs []*output
 	kept    *keeper
+	alerts  *alerter // nil: nobody is told
 	servers servers
 }
 
@@ -55,7 +60,7 @@ func New(o Options) *Set {
 	if o.Clock == nil {
 		o.Clock = report.HostClock
 	}
-	return &Set{opts: o, metrics: prom.NewStore(time.Now)}
+	return &Set{opts: o, metrics: prom.NewStore(time.Now), engine: diagnose.New()}
 }
 
 // Hub has every window, for further subscribers.
@@ -68,6 +73,7 @@ func (s *Set) Metrics() *prom.Store { return s.metrics }
 func (s *Set) Publish(ctx context.Context, l report.Line) {
 	s.metrics.Add(l)
 	s.hub.Publish(ctx, feed.Event{Line: &l})
+	s.diagnose(ctx, l)
 }
 
 // Opened is what a configuration needs of the system, and what the running one does not have: everything that can fail is tried before
@@ -146,6 +152,8 @@ func (s *Set) Commit(o *Opened) {
 	s.metrics.ShowRows(o.cfg.Metrics.Rows)
 	s.metrics.ServeHistograms(o.cfg.Metrics.Histograms)
 	s.metrics.Limit(cmp.Or(o.cfg.Metrics.Limit, prom.DefaultLimit), s.beyond)
+	s.engine.Promise(parsed(o.cfg.Promises))
+	s.alert(o.cfg.Alerts)
 	var outputs []*output
 	for i, c := range o.cfg.Outputs {
 		at := slices.IndexFunc(s.outputs, func(x *output) bool { return x.cfg == c })
@@ -211,6 +219,7 @@ func (s *Set) Close() error {
 	for _, o := range s.outputs {
 		errs = append(errs, o.close())
 	}
+	s.alerts.wait()
 	if s.kept != nil {
 		errs = append(errs, s.kept.close())
 	}

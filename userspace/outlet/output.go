@@ -89,6 +89,8 @@ func (o *output) run() {
 			err = sink.Start(*e.Run)
 		case e.Line != nil:
 			err = sink.Line(*e.Line)
+		case e.Finding != nil:
+			err = sink.Finding(*e.Finding)
 		}
 		o.write(b.Bytes(), err)
 	}

@@ -20,15 +20,16 @@ var losses = map[string]string{
 
 func descriptor() *algo.Descriptor {
 	return &algo.Descriptor{
-		Name:    Name,
-		Summary: "which flows are the heaviest, by name, in a fixed memory",
-		Lost:    losses,
-		Paper:   `Chen: "Designing Compact Data Structures for Network Measurement and Control", dissertation, Princeton University, 2023, chapter 3`,
-		Doc:     doc,
-		Params:  params,
-		Spec:    bpf.LoadPrecision,
-		Config:  algo.Typed(newConfig),
-		Layout:  1,
+		Name:     Name,
+		Summary:  "which flows are the heaviest, by name, in a fixed memory",
+		Lost:     losses,
+		Paper:    `Chen: "Designing Compact Data Structures for Network Measurement and Control", dissertation, Princeton University, 2023, chapter 3`,
+		Doc:      doc,
+		Params:   params,
+		Spec:     bpf.LoadPrecision,
+		Config:   algo.Typed(newConfig),
+		Layout:   1,
+		Findings: findings,
 	}
 }
 

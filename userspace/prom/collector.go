@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/xdpmon/xdpmon/userspace/finding"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -24,6 +25,7 @@ func (s *Store) Collect(ch chan<- prometheus.Metric) {
 		latest: map[string]*series{}}
 	g.info(s.run)
 	g.attachments(s.run, s.attached)
+	g.found(s.findings)
 	// Where there are too many, rows go first, then what algorithms report: what is lost and how old a window is stays.
 	all := s.sorted()
 	for _, one := range all {
@@ -138,6 +140,20 @@ func (g *gathering) attachments(run report.Run, attached map[string]bool) {
 		}
 		g.labels = identityLabels(report.Identity{Instance: run.InstanceOf(iface), Interfaces: []string{iface}})
 		g.gauge("xdpmon_interface_attached", "Whether the programs are on the interface now: 1, or 0 while it is gone.", value)
+	}
+}
+
+// mostFindings bounds the series of findings: the gravest are shown, the others counted.
+const mostFindings = 50
+
+// found are the findings that go on. Subjects are named by traffic, but a finding is rare and ends.
+func (g *gathering) found(open []finding.Finding) {
+	for _, f := range open[:min(len(open), mostFindings)] {
+		g.gauge("xdpmon_finding", "A finding that goes on; always 1.", 1, label{"kind", string(f.Kind)}, label{"severity", f.Severity.String()}, label{"subject", f.Subject.Name},
+			label{"subject_type", f.Subject.Type}, label{"interface", f.Interface})
+	}
+	if len(open) > 0 {
+		g.gauge("xdpmon_findings", "Findings that go on, those beyond the bound of xdpmon_finding included.", float64(len(open)))
 	}
 }
 

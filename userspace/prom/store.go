@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/xdpmon/xdpmon/userspace/finding"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -17,13 +18,14 @@ import (
 type Store struct {
 	now func() time.Time
 
-	mu     sync.Mutex
-	run    report.Run
-	series map[seriesKey]*series
-	start  time.Time
-	latest time.Time // when the last window came
-	past   bool      // windows are kept, and /history answers
-	rows   bool
+	mu       sync.Mutex
+	run      report.Run
+	series   map[seriesKey]*series
+	findings []finding.Finding // that go on, the gravest first
+	start    time.Time
+	latest   time.Time // when the last window came
+	past     bool      // windows are kept, and /history answers
+	rows     bool
 
 	histograms Histograms
 	limit      int              // series of a scrape
@@ -95,6 +97,13 @@ func (s *Store) ServeHistograms(form Histograms) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.histograms = form
+}
+
+// Findings replaces the findings that go on.
+func (s *Store) Findings(open []finding.Finding) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.findings = open
 }
 
 // Start remembers what is running, for the info metric and the page.

@@ -22,15 +22,16 @@ var losses = map[string]string{
 
 func descriptor() *algo.Descriptor {
 	return &algo.Descriptor{
-		Name:    Name,
-		Summary: "source prefixes whose TCP packets arrive out of order",
-		Lost:    losses,
-		Paper:   `Zheng, Yu, Rexford: "Detecting TCP Packet Reordering in the Data Plane", arXiv:2301.00058, 2023, sections 2, 3, 4.4`,
-		Doc:     doc,
-		Params:  params,
-		Spec:    bpf.LoadReorder,
-		Config:  algo.Typed(newConfig),
-		Layout:  1,
+		Name:     Name,
+		Summary:  "source prefixes whose TCP packets arrive out of order",
+		Lost:     losses,
+		Paper:    `Zheng, Yu, Rexford: "Detecting TCP Packet Reordering in the Data Plane", arXiv:2301.00058, 2023, sections 2, 3, 4.4`,
+		Doc:      doc,
+		Params:   params,
+		Spec:     bpf.LoadReorder,
+		Config:   algo.Typed(newConfig),
+		Layout:   1,
+		Findings: findings,
 	}
 }
 

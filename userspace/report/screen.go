@@ -32,20 +32,21 @@ type ScreenOptions struct {
 // Screen is a table that redraws in place. It lives on the terminal's alternate screen; Close returns to the
 // normal one and leaves the last window of every algorithm there. It is safe for concurrent use.
 type Screen struct {
-	opt     ScreenOptions
-	mu      sync.Mutex
-	run     Run
-	started time.Time
-	window  time.Time // when the running window began
-	order   []string
-	latest  map[string]Line
-	went    map[string]*history
-	notices []string
-	shown   string // the last frame, so that an unchanged one is not sent again
-	err     error
-	stop    chan struct{}
-	done    sync.WaitGroup
-	open    bool
+	opt      ScreenOptions
+	mu       sync.Mutex
+	run      Run
+	started  time.Time
+	window   time.Time // when the running window began
+	order    []string
+	latest   map[string]Line
+	went     map[string]*history
+	notices  []string
+	findings []Said // that go on
+	shown    string // the last frame, so that an unchanged one is not sent again
+	err      error
+	stop     chan struct{}
+	done     sync.WaitGroup
+	open     bool
 }
 
 // NewScreen returns a live table; Start opens it.
@@ -198,7 +199,7 @@ func (s *Screen) frame(height int) []string {
 }
 
 func (s *Screen) blocks(style Style) []string {
-	lines := s.run.Text(style)
+	lines := append(s.run.Text(style), s.found(style)...)
 	for _, key := range s.order {
 		lines = append(lines, style.spaced(Text(s.latest[key], s.run, style))...)
 		if style.dense == airy {

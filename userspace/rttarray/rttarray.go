@@ -21,15 +21,16 @@ var losses = map[string]string{
 
 func descriptor() *algo.Descriptor {
 	return &algo.Descriptor{
-		Name:    Name,
-		Summary: "delays from a plain table of requests: the biased baselines of the fridge",
-		Lost:    losses,
-		Paper:   `Zheng, Braverman, Chen, Rexford: "Unbiased Delay Measurement in the Data Plane", APOCS 2022, sections 2.1, 4.1, 5.1, 5.3`,
-		Doc:     doc,
-		Params:  params,
-		Spec:    bpf.LoadRttArray,
-		Config:  algo.Typed(newConfig),
-		Layout:  1,
+		Name:     Name,
+		Summary:  "delays from a plain table of requests: the biased baselines of the fridge",
+		Lost:     losses,
+		Paper:    `Zheng, Braverman, Chen, Rexford: "Unbiased Delay Measurement in the Data Plane", APOCS 2022, sections 2.1, 4.1, 5.1, 5.3`,
+		Doc:      doc,
+		Params:   params,
+		Spec:     bpf.LoadRttArray,
+		Config:   algo.Typed(newConfig),
+		Layout:   1,
+		Findings: findings,
 	}
 }
 

@@ -385,6 +385,7 @@ func unpack(k, v []byte) (Record, error) {
 type Query struct {
 	From, To  time.Time // of the window's end; To is not included
 	Algorithm string
+	Except    string // not of this algorithm
 	Instance  string
 	Interface string // one of those that were measured
 	Limit     int    // 0: no limit
@@ -395,7 +396,7 @@ type Query struct {
 // chooses reports whether a record is among those that are asked for. Interface may also be a key (tenants/vnet0), which was its name before
 // 0.1.0; that ends with 0.2.0.
 func (q Query) chooses(r Record) bool {
-	return (q.Algorithm == "" || q.Algorithm == r.Algorithm) && (q.Instance == "" || q.Instance == r.Instance) &&
+	return (q.Algorithm == "" || q.Algorithm == r.Algorithm) && (q.Except == "" || q.Except != r.Algorithm) && (q.Instance == "" || q.Instance == r.Instance) &&
 		(q.Interface == "" || slices.Contains(r.Interfaces, q.Interface) || q.Interface == r.Key) && (!q.Snapshots || r.Snapshot != nil)
 }
 

@@ -28,6 +28,9 @@ func Execute(root *cobra.Command, stderr io.Writer, code func(error) int, remedy
 		return ExitDone
 	}
 	n := code(err)
+	if n == ExitFound { // nothing failed, and what was found has been printed
+		return n
+	}
 	fmt.Fprintf(stderr, "%s: %s%s\n", root.Name(), report.Printable(distinctLines(err.Error())), remedy(err))
 	if n == ExitUsage {
 		fmt.Fprintf(stderr, "%q tells more.\n", strings.TrimSpace(cmd.CommandPath())+" --help")

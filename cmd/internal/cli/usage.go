@@ -11,6 +11,7 @@ const (
 	ExitFailed  = 1
 	ExitUsage   = 2
 	ExitMissing = 3 // a privilege or a feature of the kernel
+	ExitFound   = 4 // xdpmon check has found something
 )
 
 // ErrUsage is wrapped by errors that come from what was typed.

@@ -23,6 +23,8 @@ type Config struct {
 	Outputs   []settings.Output
 	Store     *settings.Store // nil: windows are not kept
 	Names     Names
+	Promises  []string
+	Alerts    settings.Alerts
 	Limits    Limits
 	Pin       bool   // registers outlive the process
 	BPFFS     string // where pins are

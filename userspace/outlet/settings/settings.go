@@ -3,6 +3,7 @@ package settings
 
 import (
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/xdpmon/xdpmon/userspace/config"
+	"github.com/xdpmon/xdpmon/userspace/finding"
 	"github.com/xdpmon/xdpmon/userspace/prom"
 	"github.com/xdpmon/xdpmon/userspace/store"
 )
@@ -61,6 +63,36 @@ func MetricFields[T any](of func(*T) *Metrics) []config.Field[T] {
 		{Key: "metrics_limit", Help: "series that a scrape has at most; rows of tables are left out first (50000)", Kind: config.Number{What: "metrics_limit", Min: 1, Max: mostSeries},
 			Set: func(c *T, v any) { of(c).Limit = int(v.(uint64)) }},
 	}
+}
+
+// Alerts says who is told of findings.
+type Alerts struct {
+	Alertmanager string // base URL, as http://127.0.0.1:9093; "" for none
+	Webhook      string // URL
+}
+
+// Alerting is Alerts in a file.
+func Alerting() config.Kind {
+	address := func(what string) config.Kind {
+		return config.Word{What: what, Pattern: "^https?://", Check: func(text string) error {
+			if u, err := url.Parse(text); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+				return fmt.Errorf("%s %q: give a URL like http://127.0.0.1:9093", what, text)
+			}
+			return nil
+		}}
+	}
+	return config.Object[Alerts]{What: "alerts", Defaults: func() Alerts { return Alerts{} }, Fields: []config.Field[Alerts]{
+		{Key: "alertmanager", Help: "URL of an Alertmanager: findings become alerts of its API, version 2", Kind: address("alertmanager"), Required: false, Set: config.To(func(a *Alerts) *string { return &a.Alertmanager })},
+		{Key: "webhook", Help: "URL that each finding is posted to as JSON when it begins and when it ends", Kind: address("webhook"), Required: false, Set: config.To(func(a *Alerts) *string { return &a.Webhook })},
+	}}
+}
+
+// Promised is a list of promises in a file.
+func Promised() config.Kind {
+	return config.List[string]{What: "promises", Of: config.Word{What: "promise", Check: func(text string) error {
+		_, err := finding.ParsePromise(text)
+		return err
+	}}}
 }
 
 // Listen is the address of metrics, page and health.

@@ -69,6 +69,10 @@ func (d *Drawer) show(e feed.Event, missed uint64) {
 		d.err = d.sink.Start(*e.Run)
 	case e.Line != nil:
 		d.err = d.sink.Line(*e.Line)
+	case e.Finding != nil:
+		if f, ok := d.sink.(report.Finder); ok {
+			d.err = f.Finding(*e.Finding)
+		}
 	case e.Notice != "":
 		d.sink.Notice(e.Notice)
 	}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xdpmon/xdpmon/cmd/internal/cli"
+	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/check"
+	"github.com/xdpmon/xdpmon/loader/attach"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/finding"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/session"
+)
+
+const checkLong = `Measures with everything that only measures, and prints what is wrong: findings, and nothing else. Nothing is dropped,
+marked or left behind.
+
+A finding compares what is measured with what was promised (--promise), else with the windows before it: the first five windows of a run
+teach what is usual, so that only scans, floods and missing answers are found in them. docs/findings.md names all kinds, and what each needs.
+
+Exit codes: 0 nothing was found, 4 something was; 1 to 3 as everywhere.`
+
+const checkExample = `  sudo xdpmon check eth0                                  a minute of eth0
+  sudo xdpmon check eth0 eth1 --for 10m --window 10s
+  sudo xdpmon check eth0 --promise '10.2.0.0/16 p50 < 50ms' --promise 'eth0 loss < 0.1 %'
+  xdpmon check capture.pcap                               the same from a file
+  xdpmon check capture.pcap --output json | jq -r 'select(.finding) | .finding.text'`
+
+// checkOptions are the flags of check.
+type checkOptions struct {
+	output    *enum[string]
+	promises  []string
+	parsed    []finding.Promise
+	took      time.Duration
+	window    time.Duration
+	seed      uint64
+	decap     bool
+	direction *enum[attach.Direction]
+}
+
+func newCheck(env *environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "check IFACE...|CAPTURE...", Short: "Say what is wrong on interfaces or in captures", Long: checkLong, Example: checkExample,
+		Args:              cli.NeedArgs(1, -1, "the interface or capture to check"),
+		ValidArgsFunction: completeInterfaces,
+	}
+	o := &checkOptions{output: addOutput(cmd)}
+	f := cmd.Flags()
+	f.DurationVar(&o.took, "for", time.Minute, "how long to measure on interfaces; 0: until Ctrl-C")
+	f.DurationVar(&o.window, "window", 5*time.Second, "length of a window, 1s to 24h: a finding needs two")
+	f.StringArrayVar(&o.promises, "promise", nil, "what was promised, `'SUBJECT p99 < 50ms'`, 'SUBJECT loss < 0.1 %' or 'SUBJECT share fair'; a subject is a prefix, an address or an interface; repeatable")
+	f.Uint64Var(&o.seed, "seed", 0, "seed of the hashes (default: random live, 1 in a replay)")
+	f.BoolVar(&o.decap, "decap", false, "look into VXLAN, GENEVE, GRE, IPIP and 6in4, one level")
+	o.direction = enumFlag(cmd, "direction", attach.Both, "which packets to see", attach.Directions...)
+	cmd.RunE = func(_ *cobra.Command, args []string) error { return runCheck(env, o, args) }
+	return cmd
+}
+
+func runCheck(env *environment, o *checkOptions, args []string) error {
+	captures, err := o.check(args)
+	if err != nil {
+		return err
+	}
+	if err := env.engine.privilege(); err != nil {
+		return fmt.Errorf("check: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	signals, unsubscribe := env.signals()
+	defer unsubscribe()
+	go func() {
+		select {
+		case <-signals:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	found, err := check.Run(ctx, check.Options{Names: args, Captures: captures, Promises: o.parsed, For: o.took, Window: o.window, Direction: o.direction.value,
+		JSON: o.output.value == "json" || o.output.value == "auto" && !env.isTerminal(env.stdout),
+		Config: func(algorithms, set []string, replay bool) (session.Config, error) {
+			return o.config(algorithms, set, replay)
+		},
+		Replay: func(ctx context.Context, cfg session.Config) error {
+			return env.engine.replay(ctx, cfg, args, env.stdin, nil)
+		},
+		Live: env.engine.live, Settle: env.engine.settle, After: env.after, PrintJSON: env.printJSON, PrintLines: env.printLines, Style: env.style(),
+		Clock: report.Clock{UnixOffsetNS: env.now().UnixNano() - env.monotonic()}, Notice: func(text string) { fmt.Fprintf(env.stderr, "xdpmon: %s\n", report.Printable(text)) }})
+	if err == nil && found {
+		return errFound
+	}
+	return err
+}
+
+// config of a session of a check.
+func (o *checkOptions) config(algorithms, set []string, replay bool) (session.Config, error) {
+	s := &selection{algorithms: algorithms, set: set, seed: o.seed, window: o.window, decap: o.decap, interfaces: 1, hash: &enum[algo.Hash]{value: algo.HashFast}}
+	selected, err := s.resolve(replay)
+	if err != nil {
+		return session.Config{}, err
+	}
+	cfg := s.config(selected)
+	cfg.Notice = func(string, ...any) {}
+	return cfg, nil
+}
+
+// check refuses what makes no sense, and says whether captures were named.
+func (o *checkOptions) check(args []string) (captures bool, err error) {
+	if o.window < time.Second || o.window > maxWindow {
+		return false, cli.UsageError("--window %v: allowed are 1s to %v", o.window, maxWindow)
+	}
+	if o.took < 0 {
+		return false, cli.UsageError("--for %v: give a positive time like 60s or 10m", o.took)
+	}
+	for _, text := range o.promises {
+		p, err := finding.ParsePromise(text)
+		if err != nil {
+			return false, cli.UsageError("--promise %w", err)
+		}
+		o.parsed = append(o.parsed, p)
+	}
+	files := 0
+	for i, name := range args {
+		if slices.Contains(args[:i], name) {
+			return false, cli.UsageError("%s is given twice", name)
+		}
+		if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() || strings.ContainsRune(name, '/') {
+			files++
+		}
+		if name == "-" {
+			return false, cli.UsageError("check reads a capture several times; write it into a file first")
+		}
+	}
+	if files != 0 && files != len(args) {
+		return false, cli.UsageError("interfaces and captures cannot be checked together: %s", strings.Join(args, ", "))
+	}
+	return files > 0, nil
+}

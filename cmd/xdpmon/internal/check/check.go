@@ -1,0 +1,291 @@
+// Package check measures with everything that only measures, on interfaces or in captures, and prints findings.
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/xdpmon/xdpmon/loader/attach"
+	"github.com/xdpmon/xdpmon/userspace/diagnose"
+	"github.com/xdpmon/xdpmon/userspace/finding"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/session"
+)
+
+// Options of a check: what is asked, and what it takes of the program that asks.
+type Options struct {
+	Names       []string // interfaces or captures
+	Captures    bool
+	Promises    []finding.Promise
+	For, Window time.Duration // For 0: until the context ends
+	Direction   attach.Direction
+	JSON        bool
+	Clock       report.Clock // of live windows
+	Style       report.Style
+
+	Config     func(algorithms, set []string, replay bool) (session.Config, error)
+	Replay     func(context.Context, session.Config) error
+	Live       func(context.Context, session.LiveConfig) error
+	Settle     func() error // when all is attached
+	After      func(time.Duration) <-chan time.Time
+	PrintJSON  func(any) error
+	PrintLines func(...string) error
+	Notice     func(string)
+}
+
+// Run is a check; found reports whether anything was.
+func Run(ctx context.Context, o Options) (found bool, err error) {
+	c := &checker{o: o, engine: diagnose.New(o.Promises...)}
+	if o.Captures {
+		err = c.captures(ctx)
+	} else {
+		err = c.live(ctx)
+	}
+	err = errors.Join(err, c.conclude(err))
+	return len(c.found) > 0, err
+}
+
+// A pass is a session: an algorithm is in it once. Several of fridge see handshakes, data, whole connections, names and times at once.
+type pass struct {
+	name       string
+	algorithms []string
+	set        []string
+	live       bool // needs the kernel's own queue
+}
+
+// apply lets rules read a line. Several passes have the same algorithm on the same interface.
+func (p pass) apply(l report.Line) diagnose.Window {
+	w := diagnose.Apply(l)
+	w.Source += "\x00" + p.name
+	return w
+}
+
+// Sizes that a check takes: groups of networks and servers, and thresholds of scans and floods in ten seconds.
+const (
+	groupRows    = "64"
+	checkQueries = "host-scan: count distinct dst by src > 100 in 10s if tcp.syn and not tcp.ack; " +
+		"port-scan: count distinct dport by src+dst > 100 in 10s if tcp.syn and not tcp.ack; " +
+		"superspreader: count distinct dst by src > 1000 in 30s; " +
+		"ddos-victim: count distinct src by dst > 1000 in 10s; " +
+		"syn-flood: count distinct src+sport by dst+dport > 1000 in 10s if tcp.syn and not tcp.ack"
+)
+
+func passes() []pass {
+	group := func(name, match, by string) pass {
+		return pass{name: name, algorithms: []string{"fridge"}, set: []string{"fridge.match=" + match, "fridge.group=" + by, "fridge.group6=56", "fridge.rows=" + groupRows}}
+	}
+	traffic := group("traffic", "tcp-handshake", "dst/24")
+	traffic.algorithms = []string{"fridge", "lean", "reorder", "precision", "hhh", "beaucoup"}
+	traffic.set = append(traffic.set, "beaucoup.queries="+checkQueries)
+	return []pass{traffic, group("data", "tcp-data", "dst/24"), group("servers", "tcp-handshake", "dst/32"), group("connections", "tcp-duration", "dst/32"), group("names", "dns", "dst/32"), group("times", "ntp", "dst/32"),
+		{name: "queue", algorithms: []string{"conquest"}, live: true}}
+}
+
+// handshakes without groups have the percentiles that a promise may name.
+func promisePass() pass {
+	return pass{name: "promise", algorithms: []string{"fridge"}, set: []string{"fridge.match=tcp-handshake"}}
+}
+
+// checker is one check.
+type checker struct {
+	o      Options
+	engine *diagnose.Engine
+
+	mu    sync.Mutex
+	found []finding.Finding // that began, in the order of their begin
+	err   error             // of the output
+	all   atomic.Bool       // all passes are attached
+}
+
+func (c *checker) passes(live bool) []pass {
+	list := passes()
+	if len(c.o.Promises) > 0 {
+		list = append(list, promisePass())
+	}
+	return slices.DeleteFunc(list, func(p pass) bool { return p.live && !live })
+}
+
+func (c *checker) config(p pass, replay bool) (session.Config, error) {
+	cfg, err := c.o.Config(p.algorithms, p.set, replay)
+	if err != nil {
+		return cfg, fmt.Errorf("check %s: %w", p.name, err)
+	}
+	return cfg, nil
+}
+
+// live runs all passes side by side.
+func (c *checker) live(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c.engine.SetClock(c.o.Clock)
+	list := c.passes(true)
+	var attached sync.WaitGroup
+	attached.Add(len(list))
+	go func() {
+		attached.Wait()
+		if ctx.Err() == nil {
+			_ = c.o.Settle()
+			c.all.Store(true)
+			c.notice("measuring %s in windows of %v", strings.Join(c.o.Names, ", "), c.o.Window)
+			c.begin(cancel)
+		}
+	}()
+	results := make(chan error, len(list))
+	for i, p := range list {
+		cfg, err := c.config(p, false)
+		if err != nil {
+			return err
+		}
+		cfg.Emit = func(l report.Line) error {
+			if !c.all.Load() { // some do not measure yet, and what they would explain is not known
+				return nil
+			}
+			return c.take(p.apply(l))
+		}
+		live := session.LiveConfig{Config: cfg, Interfaces: c.o.Names, Each: len(c.o.Names) > 1, Hook: attach.HookAuto, Mode: attach.ModeAuto, Direction: c.o.Direction}
+		if i > 0 {
+			live.Hook = attach.HookTC // XDP takes one program an interface
+		}
+		var once sync.Once
+		ready := func() { once.Do(attached.Done) }
+		live.Started = func([]*attach.Attachment) { ready() }
+		go func() {
+			err := c.o.Live(ctx, live)
+			ready()
+			if err != nil && p.live && ctx.Err() == nil {
+				c.notice("queue: the own queue cannot be watched: %v", err)
+				err = nil
+			}
+			results <- err
+		}()
+	}
+	var errs []error
+	for range list {
+		if err := <-results; err != nil {
+			errs = append(errs, err)
+			cancel()
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// begin ends the run in time.
+func (c *checker) begin(cancel func()) {
+	if c.o.For > 0 {
+		go func() { <-c.o.After(c.o.For); cancel() }()
+	}
+}
+
+// captures are read once for each pass; then their windows are looked at in the order of time.
+func (c *checker) captures(ctx context.Context) error {
+	var windows []diagnose.Window
+	for _, p := range c.passes(false) {
+		cfg, err := c.config(p, true)
+		if err != nil {
+			return err
+		}
+		cfg.Emit = func(l report.Line) error { windows = append(windows, p.apply(l)); return nil }
+		if err := c.o.Replay(ctx, cfg); err != nil && !errors.Is(err, session.ErrNoPackets) {
+			return err
+		}
+	}
+	slices.SortStableFunc(windows, func(a, b diagnose.Window) int { return int(a.Start/1e6 - b.Start/1e6) })
+	for _, w := range windows {
+		if err := c.take(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take diagnoses a window and prints what changed.
+func (c *checker) take(w diagnose.Window) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.show(c.engine.Take(w))
+}
+
+func (c *checker) show(changed []finding.Finding) error {
+	for _, f := range changed {
+		at := slices.IndexFunc(c.found, func(g finding.Finding) bool { return g.ID == f.ID })
+		if at < 0 {
+			c.found = append(c.found, f)
+		} else {
+			c.found[at] = f
+		}
+		if c.o.JSON {
+			c.err = errors.Join(c.err, c.o.PrintJSON(map[string]any{"finding": f}))
+		} else if c.o.For == 0 {
+			c.err = errors.Join(c.err, c.o.PrintLines(c.lines(f)...))
+		}
+	}
+	return c.err
+}
+
+func (c *checker) notice(format string, args ...any) {
+	c.o.Notice(fmt.Sprintf(format, args...))
+}
+
+func (c *checker) lines(f finding.Finding) []string {
+	head := strings.ToUpper(f.Severity.String())
+	if f.State == finding.Ends {
+		head += ", over"
+	}
+	return append(report.Wrap(head+": "+f.Sentence(), c.o.Style), "")
+}
+
+// conclude writes the findings, the gravest first, and what could not be told.
+func (c *checker) conclude(failed error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := c.show(c.engine.Flush())
+	for _, f := range c.engine.Open() { // as they stand now
+		for i := range c.found {
+			if c.found[i].ID == f.ID {
+				c.found[i] = f
+			}
+		}
+	}
+	slices.SortStableFunc(c.found, func(a, b finding.Finding) int { return finding.Worse(&a, &b) })
+	if failed == nil || len(c.found) > 0 {
+		err = errors.Join(err, c.summary())
+	}
+	return err
+}
+
+func (c *checker) summary() error {
+	idle, busy := c.engine.Idle()
+	if c.o.JSON {
+		return c.o.PrintJSON(map[string]any{"summary": map[string]any{"found": orNo(c.found), "unable": orNo(c.engine.Unable()), "idle": orNo(idle), "busy": busy, "windows": c.engine.Rounds()}})
+	}
+	var lines []string
+	for _, f := range c.found {
+		lines = append(lines, c.lines(f)...)
+	}
+	if len(c.found) == 0 {
+		lines = append(lines, fmt.Sprintf("Nothing found on %s in %d windows of %v.", strings.Join(c.o.Names, ", "), c.engine.Rounds(), c.o.Window))
+	}
+	if c.engine.Rounds() <= 6 {
+		lines = append(lines, fmt.Sprintf("Note: %d windows are too few to know what is usual; only absolute bounds and promises were compared (--for, --window).", c.engine.Rounds()))
+	}
+	if len(idle) > 0 {
+		lines = append(lines, report.Wrap("Without traffic: "+strings.Join(idle, ", ")+".", c.o.Style)...)
+	}
+	for _, text := range c.engine.Unable() {
+		lines = append(lines, report.Wrap("Not told: "+text+".", c.o.Style)...)
+	}
+	return c.o.PrintLines(lines...)
+}
+
+func orNo[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}

@@ -1,0 +1,47 @@
+package ahab
+
+import (
+	"math"
+
+	"github.com/xdpmon/xdpmon/userspace/finding"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+const (
+	fullUse = .95 // share of a slice's capacity that is used
+	jain    = .8  // of users above the limit: below it shares are not fair
+)
+
+// findings are which slices are full or shared unfairly.
+func findings(l report.Line) (seen finding.Seen) {
+	users := map[string][]finding.Blame{}
+	finding.Rows(l.Report, "users", func(r finding.Row) {
+		users[r.Text("slice")] = append(users[r.Text("slice")], finding.Blame{Source: r.Text("user"), Flow: r.Text("user"), Part: r.Num("rate")})
+	})
+	limited := false
+	finding.Rows(l.Report, "slices", func(r finding.Row) {
+		capacity := r.Num("capacity")
+		if !(capacity > 0) {
+			return
+		}
+		limited = true
+		name := r.Text("slice")
+		subject := finding.Subject{Type: finding.Slice, Name: name + " on " + l.Interface()}
+		use := r.Num("demand") / capacity
+		m := finding.New(l, finding.SliceFull, subject, finding.Estimate{Value: use, Low: use, High: use, Unit: report.Ratio}, "demand over capacity", "ahab.slices.demand", "ahab.slices.capacity")
+		m.Bound, m.Blames = fullUse, users[name]
+		seen.Measures = append(seen.Measures, m)
+		fair, err := r.Num("fairness"), r.Num("fairness_error")
+		if math.IsNaN(fair) || math.IsNaN(err) {
+			return
+		}
+		f := finding.New(l, finding.SliceUnfair, subject, finding.Estimate{Value: fair, Low: fair - 1.96*err, High: min(1, fair+1.96*err), Unit: report.Ratio}, "Jain's index of the users' shares",
+			"ahab.slices.fairness", "ahab.users")
+		f.Lower, f.Bound, f.Blames = true, jain, users[name]
+		seen.Measures = append(seen.Measures, f)
+	})
+	if !limited {
+		seen.Unable = append(seen.Unable, "ahab on "+l.Interface()+" knows no capacity: it cannot tell whether a slice is full (ahab.capacity)")
+	}
+	return seen
+}

@@ -1,0 +1,83 @@
+package beaucoup
+
+import (
+	"strings"
+
+	"github.com/xdpmon/xdpmon/userspace/finding"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// said by the queries whose names begin so; other queries are the operator's own and no finding.
+var said = []struct {
+	query   string
+	symptom finding.Symptom
+	what    string
+}{
+	{"port-scan", finding.Scanning, "ports of one host that connections are opened to"},
+	{"host-scan", finding.Scanning, "hosts that connections are opened to"},
+	{"scanner", finding.Scanning, "ports that connections are opened to"},
+	{"superspreader", finding.Scanning, "hosts that it sends to"},
+	{"syn-flood", finding.Flooded, "connections that are opened, of different addresses and ports"},
+	{"ddos-victim", finding.FloodedByMany, "sources that send to it"},
+}
+
+const (
+	certain      = .99 // confidence of an alert from which on it is a finding
+	collidedMost = .1
+)
+
+// findings are the alerts that are certain.
+func findings(l report.Line) (seen finding.Seen) {
+	thresholds := map[string]float64{}
+	finding.Rows(l.Report, "queries", func(r finding.Row) { thresholds[r.Text("query")] = r.Num("threshold") })
+	finding.Rows(l.Report, "alerts", func(r finding.Row) {
+		if r.Num("confidence") < certain {
+			return
+		}
+		for _, s := range said {
+			if !strings.HasPrefix(r.Text("query"), s.query) {
+				continue
+			}
+			key := keyOf(r.Text("key"))
+			subject, about := subjectOf(s.symptom, key)
+			m := finding.New(l, s.symptom, subject, finding.Estimate{Value: r.Num("count"), Low: r.Num("count_low"), High: r.Num("count_high"), Unit: report.Attributes}, s.what,
+				"beaucoup.alerts["+r.Text("query")+"]")
+			m.Certain, m.Bound = true, thresholds[r.Text("query")]
+			m.Blames = []finding.Blame{{Source: key["src"], Destination: key["dst"], Flow: about}}
+			seen.Measures = append(seen.Measures, m)
+			return
+		}
+	})
+	seen.Measures = append(seen.Measures, finding.Small(l, float64(l.Lost["collided"]), finding.Num(l.Report, "coupons_drawn"), collidedMost, "share of coupons whose place another key has",
+		"raise beaucoup.entries, or ask fewer queries (xdpmon plan beaucoup)", "beaucoup.lost.collided"))
+	return seen
+}
+
+// keyOf splits "src=10.1.2.3 dst=10.4.5.6 dport=80".
+func keyOf(text string) map[string]string {
+	key := map[string]string{}
+	for word := range strings.FieldsSeq(text) {
+		if name, value, ok := strings.Cut(word, "="); ok {
+			key[name] = value
+		}
+	}
+	return key
+}
+
+// subjectOf is who scans, or who is flooded.
+func subjectOf(s finding.Symptom, key map[string]string) (subject finding.Subject, about string) {
+	if s == finding.Scanning {
+		if key["dst"] != "" {
+			about = "it scans " + key["dst"]
+		}
+		return finding.Subject{Type: finding.Host, Name: key["src"]}, about
+	}
+	if port := key["dport"]; port != "" {
+		name := key["dst"] + ":" + port
+		if strings.Contains(key["dst"], ":") {
+			name = "[" + key["dst"] + "]:" + port
+		}
+		return finding.Subject{Type: finding.Service, Name: name}, ""
+	}
+	return finding.Subject{Type: finding.Host, Name: key["dst"]}, ""
+}

@@ -1,0 +1,58 @@
+package conquest
+
+import (
+	"math"
+
+	"github.com/xdpmon/xdpmon/userspace/finding"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+const (
+	fewestDepartures = 100
+	standing         = .2 // share of a window's packets that wait conquest.tau: a burst now and then is no queue that stands
+	moreStanding     = .15
+	dropped          = .001
+	fewestDropped    = 10
+)
+
+// findings are whether the queue stands or drops, and whose packets are in it.
+func findings(l report.Line) (seen finding.Seen) {
+	b, subject := l.Report, finding.Subject{Type: finding.Queue, Name: l.Interface()}
+	departures, congested := finding.Num(b, "departures"), finding.Num(b, "congested")
+	m := finding.New(l, finding.QueueStands, subject, finding.Share(congested, departures), "share of packets that wait "+report.Human(finding.Num(b, "tau_ns"), report.Nanosecond)+" or longer",
+		"conquest.congested", "conquest.departures", "conquest.culprits")
+	m.Trials, m.Delta = departures, moreStanding
+	if congested < standing*departures {
+		m.Value.Low = 0
+	}
+	if !(departures >= fewestDepartures) {
+		m.Weak = "fewer than 100 packets left the queue"
+	}
+	m.Blames = blames(b)
+	seen.Measures = append(seen.Measures, m)
+	if q := l.Packets.Queue; q != nil && q.Carried > 0 {
+		d := finding.New(l, finding.QueueDrops, subject, finding.Share(float64(q.Dropped), float64(q.Carried)), "share of packets that the queue drops", "packets.queue.dropped", "packets.queue.carried")
+		d.Trials, d.Delta = float64(q.Carried), dropped
+		if q.Dropped < fewestDropped {
+			d.Value.Low = 0
+		}
+		d.Blames = m.Blames
+		seen.Measures = append(seen.Measures, d)
+	}
+	if unknown := float64(l.Lost["unmatched"]); unknown > departures/2 && departures >= fewestDepartures {
+		seen.Unable = append(seen.Unable, "nobody knows when most packets on "+l.Interface()+" came to the queue: its delays cannot be told (conquest.source)")
+	}
+	return seen
+}
+
+// blames are the flows of the queue: what left of each, and its share for certain.
+func blames(b report.Body) (list []finding.Blame) {
+	finding.Rows(b, "culprits", func(r finding.Row) {
+		low, left := r.Num("share_at_least"), r.Num("left")
+		if math.IsNaN(low) {
+			low = 0
+		}
+		list = append(list, finding.Blame{Source: r.Text("src"), Destination: r.Text("dst"), Flow: r.FlowText(), Part: left, Low: low, High: r.Num("share_at_most")})
+	})
+	return list
+}

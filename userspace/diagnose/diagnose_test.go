@@ -1,0 +1,149 @@
+package diagnose
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/xdpmon/xdpmon/userspace/finding"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// reading is one that its test holds to be there, in the latest window.
+func reading(s finding.Symptom, subject finding.Subject, value, usual float64) finding.Reading {
+	r := finding.Reading{Known: true, Apart: true, Active: true, Windows: 2, Since: 10, Latest: 30}
+	r.Symptom, r.Subject, r.Algorithm, r.Instance, r.Source = s, subject, "test", "eth0", "test"
+	r.Value, r.Bound, r.Absent = finding.Estimate{Value: value, Low: value * .9, High: value * 1.1, Unit: report.Ratio}, math.NaN(), math.NaN()
+	r.Expected.Value, r.Expected.Source = usual, finding.FromBaseline
+	return r
+}
+
+func usual(r finding.Reading) finding.Reading {
+	r.Apart, r.Active = false, false
+	return r
+}
+
+func prefix(name string) finding.Subject { return finding.Subject{Type: finding.Prefix, Name: name} }
+func host(name string) finding.Subject   { return finding.Subject{Type: finding.Host, Name: name} }
+
+var (
+	eth0  = finding.Subject{Type: finding.Interface, Name: "eth0"}
+	queue = finding.Subject{Type: finding.Queue, Name: "eth0"}
+)
+
+func blamed(r finding.Reading, blames ...finding.Blame) finding.Reading {
+	r.Blames = blames
+	return r
+}
+
+func said(r finding.Reading, evidence ...string) finding.Reading {
+	r.Evidence = evidence
+	return r
+}
+
+// Each cause is named once and at its place; what follows from it is not a finding of its own.
+func TestDiagnose(t *testing.T) {
+	lossy := []finding.Blame{{Source: "10.1.1.1", Destination: "10.2.2.2", Part: 90}, {Source: "10.3.1.1", Destination: "10.2.2.9", Part: 10}}
+	for name, c := range map[string]struct {
+		readings []finding.Reading
+		want     string
+	}{
+		"nothing":         {nil, ""},
+		"servers' side":   {[]finding.Reading{reading(finding.HandshakeLate, prefix("10.2.3.0/24"), 90, 20), reading(finding.DurationLong, host("10.2.3.4"), 900, 40)}, "slow-network 10.2.3.0/24"},
+		"clients' side":   {[]finding.Reading{usual(reading(finding.HandshakeLate, prefix("10.2.3.0/24"), 20, 20)), reading(finding.DataLate, prefix("10.1.3.0/24"), 90, 20)}, "slow-network 10.1.3.0/24"},
+		"not the clients": {[]finding.Reading{usual(reading(finding.HandshakeLate, prefix("10.2.3.0/24"), 20, 20)), reading(finding.DataLate, prefix("10.2.3.0/24"), 90, 20)}, ""},
+		"one server":      {[]finding.Reading{reading(finding.HandshakeLate, host("10.2.3.4"), 90, 20), usual(reading(finding.HandshakeLate, prefix("10.2.3.0/24"), 20, 20))}, "slow-server 10.2.3.4"},
+		"three networks": {[]finding.Reading{reading(finding.HandshakeLate, prefix("10.2.3.0/24"), 90, 20), reading(finding.HandshakeLate, prefix("10.2.5.0/24"), 90, 20),
+			reading(finding.HandshakeLate, prefix("10.2.7.0/24"), 90, 20)}, "slow-network 10.2.0.0/21"},
+		"thinks":      {[]finding.Reading{reading(finding.DurationLong, host("10.2.3.4"), 900, 40), usual(reading(finding.HandshakeLate, prefix("10.2.3.0/24"), 20, 20))}, "slow-server 10.2.3.4"},
+		"loss before": {[]finding.Reading{blamed(reading(finding.Holes, eth0, .03, 0), lossy...), reading(finding.DurationLong, host("10.2.2.2"), 900, 40)}, "loss-before 10.1.1.0/24"},
+		"loss after":  {[]finding.Reading{blamed(reading(finding.Resent, eth0, .03, 0), lossy...)}, "loss-after 10.2.2.0/24"},
+		"own queue":   {[]finding.Reading{blamed(reading(finding.Resent, eth0, .03, 0), lossy...), reading(finding.QueueDrops, queue, .03, 0)}, "loss-in-queue eth0"},
+		"reordering":  {[]finding.Reading{blamed(reading(finding.OutOfOrder, eth0, .05, 0), lossy...), blamed(reading(finding.Resent, eth0, .03, 0), lossy...)}, "reordering 10.1.1.0/24"},
+		"full": {[]finding.Reading{blamed(reading(finding.QueueStands, queue, .9, 0), finding.Blame{Flow: "a", Low: .2}), reading(finding.QueueDrops, queue, .03, 0),
+			reading(finding.HandshakeLate, prefix("10.2.3.0/24"), 90, 20)}, "link-full eth0"},
+		"waits":  {[]finding.Reading{blamed(reading(finding.QueueStands, queue, .4, 0), finding.Blame{Flow: "a", Low: .2})}, "queue-delay eth0"},
+		"unfair": {[]finding.Reading{blamed(reading(finding.QueueStands, queue, .9, 0), finding.Blame{Flow: "a > b", Low: .7}, finding.Blame{Flow: "c", Low: .1})}, "unfair-user a > b"},
+		"scan": {[]finding.Reading{said(reading(finding.Scanning, host("10.1.1.1"), 200, 100), "beaucoup.alerts[host-scan]"), said(reading(finding.FloodedByMany, host("10.1.1.1"), 2000, 1000)),
+			reading(finding.HandshakeRefused, eth0, .5, 1)}, "scan 10.1.1.1"},
+		"flood": {[]finding.Reading{reading(finding.Flooded, finding.Subject{Type: finding.Service, Name: "10.2.2.2:443"}, 9000, 1000), reading(finding.HandshakeRefused, eth0, .1, 1),
+			reading(finding.TooSmall, finding.Subject{Type: finding.Instance, Name: "lean on eth0"}, .5, .1)}, "flood 10.2.2.2:443"},
+		"flood of many": {[]finding.Reading{reading(finding.Flooded, finding.Subject{Type: finding.Service, Name: "10.2.2.2:443"}, 9000, 1000), reading(finding.FloodedByMany, host("10.2.2.2"), 5000, 1000),
+			said(reading(finding.Scanning, host("10.2.2.2"), 5000, 1000), "beaucoup.alerts[superspreader]")}, "flood-many-sources 10.2.2.2"},
+		"dead": {[]finding.Reading{reading(finding.HandshakeRefused, eth0, .5, 1), reading(finding.HandshakeVanished, prefix("10.2.3.0/24"), .1, 50), reading(finding.HandshakeVanished, host("10.2.3.4"), .1, 20),
+			usual(reading(finding.HandshakeVanished, prefix("10.2.5.0/24"), 50, 50))}, "unanswered 10.2.3.0/24"},
+		"one way":       {[]finding.Reading{reading(finding.NoResponse, eth0, 0, 1), usual(reading(finding.DataSegments, eth0, 900, 900)), reading(finding.HandshakeRefused, eth0, 0, 1)}, "one-direction eth0"},
+		"all dead":      {[]finding.Reading{reading(finding.NoResponse, eth0, 0, 1), reading(finding.DataSegments, eth0, 10, 900)}, "unanswered eth0"},
+		"resolver":      {[]finding.Reading{reading(finding.DNSRefused, eth0, .5, 1), reading(finding.DNSVanished, host("10.9.0.1"), .1, 30), usual(reading(finding.DNSVanished, host("10.9.0.2"), 30, 30))}, "dns-unanswered 10.9.0.1"},
+		"slow resolver": {[]finding.Reading{reading(finding.DNSLate, host("10.9.0.1"), 300, 3)}, "dns-slow 10.9.0.1"},
+		"slow clock":    {[]finding.Reading{reading(finding.NTPLate, host("10.9.0.3"), 300, 3)}, "ntp-slow 10.9.0.3"},
+		"many small":    {[]finding.Reading{reading(finding.PrefixShare, prefix("10.1.0.0/16"), .4, .01), reading(finding.PrefixShare, prefix("10.1.4.0/24"), .5, .01)}, "heavy-network 10.1.4.0/24"},
+		"small table":   {[]finding.Reading{reading(finding.TooSmall, finding.Subject{Type: finding.Instance, Name: "lean on eth0"}, .5, .1)}, "table-too-small lean on eth0"},
+	} {
+		var got []string
+		for _, f := range Diagnose(c.readings) {
+			got = append(got, f.Key())
+			if text := f.Sentence(); strings.Contains(text, "NaN") || strings.Contains(text, "%!") || !strings.Contains(text, f.Subject.Name) {
+				t.Errorf("%s: %s", name, text)
+			}
+		}
+		if text := strings.Join(got, ", "); text != c.want {
+			t.Errorf("%s: %q, want %q", name, text, c.want)
+		}
+	}
+}
+
+// Two incidents at once are two findings, the graver first.
+func TestBoth(t *testing.T) {
+	got := Diagnose([]finding.Reading{reading(finding.HandshakeLate, prefix("10.2.3.0/24"), 90, 20), reading(finding.DNSRefused, eth0, .5, 1), reading(finding.DNSVanished, host("10.9.0.1"), .1, 30),
+		usual(reading(finding.DNSVanished, host("10.9.0.2"), 30, 30))})
+	if len(got) != 2 || got[0].Kind != finding.DNSUnanswered || got[1].Kind != finding.SlowNetwork {
+		t.Errorf("%+v", got)
+	}
+}
+
+// handshakes is a fridge's line with one group.
+func handshakes(n int, p50 float64) report.Line {
+	t := report.Table{Name: "groups"}
+	for _, c := range []string{"group", "matched", "estimated", "estimated_low", "estimated_high", "p50_ns", "p50_low_ns", "p50_high_ns"} {
+		t.Columns = append(t.Columns, report.Column{Name: c})
+	}
+	if p50 > 0 {
+		t.Rows = [][]any{{"10.2.0.0/24", 40., 40., 40., 40., p50, p50 * .95, p50 * 1.05}}
+	}
+	const length = 10e9
+	return report.Line{Algorithm: "fridge", Identity: report.Identity{Interfaces: []string{"eth0"}}, Window: report.Window{Start: int64(n) * length, End: int64(n+1) * length}, Packets: report.Packets{Seen: 100, Parsed: 100},
+		Report: report.Body{Values: []report.Value{{Name: "requests", Value: 40.}, {Name: "responses", Value: 40.}, {Name: "estimated", Value: 40.}, {Name: "matched", Value: 40.}, {Name: "inserted", Value: 40.}},
+			Distributions: []report.Distribution{{Name: "delay_ns", Title: "delay from SYN to SYN-ACK"}}, Tables: []report.Table{t}}}
+}
+
+// A finding begins in the second window of its incident, is told of once, goes on, and ends.
+func TestEngine(t *testing.T) {
+	e := New()
+	var told []string
+	for n := range 60 {
+		p50 := 20e6
+		if n >= 20 && n < 40 {
+			p50 = 90e6
+		}
+		for _, f := range e.Line(handshakes(n, p50)) {
+			told = append(told, string(f.State))
+			switch f.State {
+			case finding.Begins:
+				if n != 21 && n != 22 || f.Kind != finding.SlowNetwork || f.Since != 200e9 {
+					t.Errorf("window %d: %+v", n, f)
+				}
+			case finding.Ends:
+				if n < 40 || n > 48 || f.Until != 400e9 {
+					t.Errorf("window %d: %+v", n, f)
+				}
+			}
+		}
+		if n > 22 && n < 40 && len(e.Open()) != 1 {
+			t.Errorf("window %d: %d are open", n, len(e.Open()))
+		}
+	}
+	if strings.Join(told, " ") != "begins ends" {
+		t.Errorf("told %v", told)
+	}
+}

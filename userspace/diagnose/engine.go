@@ -1,0 +1,235 @@
+package diagnose
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/finding"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// Engine takes the windows of all algorithms and keeps findings from begin to end. It is safe for concurrent use.
+type Engine struct {
+	mu      sync.Mutex
+	streams *finding.Streams
+	offset  int64 // of the windows' clock to 1970
+
+	round    []finding.Reading
+	sources  map[string]bool // of this round
+	expected map[string]bool // of the one before
+	end      int64           // of the latest window
+
+	open   map[string]*finding.Finding // by Key
+	leads  map[string]string           // a finding's leading stream -> its Key
+	unable map[string]int              // sentences of what could not be told -> windows
+	idle   map[string]bool             // instances: whether no window had a packet
+	done   int                         // rounds
+}
+
+// New is an engine without a past.
+func New(promises ...finding.Promise) *Engine {
+	return &Engine{streams: finding.NewStreams(promises...), sources: map[string]bool{}, expected: map[string]bool{}, open: map[string]*finding.Finding{}, leads: map[string]string{},
+		unable: map[string]int{}, idle: map[string]bool{}}
+}
+
+// Promise replaces the promises.
+func (e *Engine) Promise(promises []finding.Promise) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.streams.Promises = promises
+}
+
+// SetClock says how the windows' clock stands to 1970.
+func (e *Engine) SetClock(c report.Clock) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.offset = c.UnixOffsetNS
+}
+
+// Window is what rules made of a line: all of it that the engine needs.
+type Window struct {
+	Source     string // algorithm, instance, and what it matches
+	Instance   string
+	Start, End int64
+	Packets    uint64
+	Seen       finding.Seen
+}
+
+// Apply lets an algorithm's rule read a line. It is pure.
+func Apply(l report.Line) Window {
+	w := Window{Source: l.Algorithm + "\x00" + l.Interface(), Instance: l.Interface(), Start: l.Window.Start, End: l.Window.End, Packets: l.Packets.Seen}
+	for _, d := range l.Report.Distributions {
+		w.Source += "\x00" + d.Title
+	}
+	d, err := algo.Lookup(l.Algorithm)
+	if err != nil || d.Findings == nil {
+		return w
+	}
+	w.Seen = d.Findings(l)
+	w.Seen.Measures = append(w.Seen.Measures, finding.Windowed(l)...)
+	return w
+}
+
+// Line takes a window of an algorithm and returns what began or ended. Findings of a round of windows are made when all algorithms have had
+// theirs, or one has its next.
+func (e *Engine) Line(l report.Line) []finding.Finding { return e.Take(Apply(l)) }
+
+// Take is Line for what Apply has made of it.
+func (e *Engine) Take(w Window) (changed []finding.Finding) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.sources[w.Source] {
+		changed = e.close()
+	}
+	e.sources[w.Source] = true
+	e.end = max(e.end, w.End+e.offset)
+	for _, text := range w.Seen.Unable {
+		if e.unable[text]++; len(e.unable) > maxUnable {
+			clear(e.unable)
+		}
+	}
+	idle, known := e.idle[w.Instance]
+	e.idle[w.Instance] = w.Packets == 0 && (idle || !known)
+	e.round = append(e.round, e.streams.Window(w.Source, w.Seen.Measures, w.Start+e.offset, w.End+e.offset)...)
+	if len(e.expected) > 0 && covers(e.sources, e.expected) {
+		changed = append(changed, e.close()...)
+	}
+	return changed
+}
+
+func covers(have, want map[string]bool) bool {
+	for name := range want {
+		if !have[name] {
+			return false
+		}
+	}
+	return true
+}
+
+// Flush ends a round without waiting for anybody, at the end of a run.
+func (e *Engine) Flush() []finding.Finding {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.sources) == 0 {
+		return nil
+	}
+	return e.close()
+}
+
+// close diagnoses a round.
+func (e *Engine) close() (changed []finding.Finding) {
+	now := Diagnose(e.round)
+	e.done++
+	e.expected, e.sources, e.round = e.sources, map[string]bool{}, nil
+	there := map[string]bool{}
+	for i := range now {
+		f := now[i]
+		key := f.Key()
+		if k, goes := e.leads[f.Lead]; goes && e.open[k] != nil { // the kind of a finding stays as it began
+			key = k
+		}
+		if there[key] {
+			continue
+		}
+		if old := e.open[key]; old != nil {
+			there[key] = true
+			e.goesOn(old, f)
+			continue
+		}
+		if !f.Fresh {
+			continue // its cause has gone: what is left is the memory of the test
+		}
+		there[key] = true
+		f.State = finding.Begins
+		e.open[key], e.leads[f.Lead] = &f, key
+		changed = append(changed, f)
+	}
+	return append(changed, e.ended(there)...)
+}
+
+// goesOn updates a finding: the worst value stays.
+func (e *Engine) goesOn(old *finding.Finding, f finding.Finding) {
+	old.State, old.Seen, old.Windows = finding.GoesOn, max(old.Seen, f.Seen), max(old.Windows, f.Windows)
+	if f.Fresh && f.Harm >= old.Harm {
+		old.Value, old.Expected, old.Harm, old.Because = f.Value, f.Expected, f.Harm, f.Because
+	}
+}
+
+func (e *Engine) ended(there map[string]bool) (changed []finding.Finding) {
+	for _, key := range slices.Sorted(maps.Keys(e.open)) {
+		if f := e.open[key]; !there[key] {
+			f.State, f.Until = finding.Ends, cmp.Or(f.Seen, e.end)
+			changed = append(changed, *f)
+			delete(e.open, key)
+			delete(e.leads, f.Lead)
+		}
+	}
+	return changed
+}
+
+// Open are the findings that go on, the gravest first.
+func (e *Engine) Open() []finding.Finding {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	list := make([]finding.Finding, 0, len(e.open))
+	for _, f := range e.open {
+		list = append(list, *f)
+	}
+	slices.SortFunc(list, func(a, b finding.Finding) int { return finding.Worse(&a, &b) })
+	return list
+}
+
+// maxUnable bounds how many sentences are counted.
+const maxUnable = 256
+
+// Unable are sentences about what half of the windows or more could not show.
+func (e *Engine) Unable() (list []string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, text := range slices.Sorted(maps.Keys(e.unable)) {
+		if n := e.unable[text]; 2*n >= e.done {
+			list = append(list, fmt.Sprintf("%s (%d of %d windows)", text, n, e.done))
+		}
+	}
+	return list
+}
+
+// Idle are the interfaces without traffic, and how many have some.
+func (e *Engine) Idle() (names []string, busy int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for name, idle := range e.idle {
+		if idle {
+			names = append(names, name)
+		} else {
+			busy++
+		}
+	}
+	slices.Sort(names)
+	return names, busy
+}
+
+// Rounds is how many rounds of windows were looked at.
+func (e *Engine) Rounds() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.done
+}
+
+// Pasts calls fn with the past of every stream, for a store; Recall gives one back.
+func (e *Engine) Pasts(fn func(key string, b *finding.Baseline)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.streams.Pasts(fn)
+}
+
+// Recall gives a stream the past that a store has kept.
+func (e *Engine) Recall(key string, b *finding.Baseline) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.streams.Recall(key, b)
+}

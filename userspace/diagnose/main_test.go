@@ -1,0 +1,3 @@
+package diagnose
+
+import _ "github.com/xdpmon/xdpmon/userspace/all"

@@ -1,0 +1,193 @@
+package finding
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"time"
+)
+
+// A baseline is a stream's own past: the values of its latest windows, and of windows at the same hour of the week.
+const (
+	// latestWindows are remembered; fewest must be there before anything is expected of them.
+	latestWindows = 120
+	fewest        = 5
+	// hourly values are kept of each of the 168 hours of a week; enough of them, of hours that lie daysApart or more apart, are expected.
+	hourly    = 12
+	daysApart = 6 * 24 * time.Hour
+	hours     = 7 * 24
+	// Smallest scatter that is believed between windows: of logarithms, and of what adds.
+	leastRatio = .08
+	leastShare = .002
+)
+
+// Baseline is exported for the store: its JSON form is kept there.
+type Baseline struct {
+	Latest []float32     `json:"latest"`          // the newest last
+	Hours  map[int]*Hour `json:"hours,omitempty"` // hour of the week (UTC, Monday 0) -> values
+}
+
+// Hour is the past of one hour of the week.
+type Hour struct {
+	Values []float32 `json:"values"`
+	First  int64     `json:"first"` // ns since 1970, of the oldest value
+	Last   int64     `json:"last"`  // ... of the newest
+}
+
+// every is the least time between two values of an hour, so that they are not all of one minute.
+const every = 4 * time.Minute
+
+// Learn takes a window's value. At is ns since 1970; windows whose time is not known teach nothing of hours.
+func (b *Baseline) Learn(value float64, at int64) {
+	if math.IsNaN(value) || math.IsInf(value, 0) {
+		return
+	}
+	b.Latest = append(b.Latest, float32(value))
+	if extra := len(b.Latest) - latestWindows; extra > 0 {
+		b.Latest = slices.Delete(b.Latest, 0, extra)
+	}
+	if at < unix2000 {
+		return
+	}
+	if b.Hours == nil {
+		b.Hours = map[int]*Hour{}
+	}
+	h := b.Hours[hourOf(at)]
+	if h == nil {
+		h = &Hour{First: at}
+		b.Hours[hourOf(at)] = h
+	}
+	if h.Last != 0 && at-h.Last < int64(every) {
+		return
+	}
+	h.Values = append(h.Values, float32(value))
+	h.Last = at
+	if extra := len(h.Values) - 2*hourly; extra > 0 {
+		h.Values = slices.Delete(h.Values, 0, extra)
+	}
+}
+
+func hourOf(at int64) int {
+	t := time.Unix(0, at).UTC()
+	return (int(t.Weekday())+6)%7*24 + t.Hour()
+}
+
+// Usual is what the past lets expect: the median, and the scatter of windows around it (1.4826 times the median absolute deviation, so
+// that single bad windows move neither). Scatter is of logarithms where deviations multiply. ok is false with too little past.
+type Usual struct {
+	Median, Scatter float64
+	Windows         int
+	Weekly          bool // of the same hour of earlier weeks
+}
+
+// Usual at a time.
+func (b *Baseline) Usual(at int64, ratio bool) (Usual, bool) {
+	if at >= unix2000 {
+		if h := b.Hours[hourOf(at)]; h != nil && len(h.Values) >= hourly && h.Last-h.First >= int64(daysApart) {
+			u := usual(h.Values, ratio)
+			u.Weekly = true
+			if l := usual(b.Latest, ratio); len(b.Latest) >= fewest && l.Median > u.Median { // a change that stays is no news a week later
+				u.Median = l.Median
+				u.Scatter = max(u.Scatter, l.Scatter)
+			}
+			return u, true
+		}
+	}
+	if len(b.Latest) < fewest {
+		return Usual{}, false
+	}
+	return usual(b.Latest, ratio), true
+}
+
+func usual(values []float32, ratio bool) Usual {
+	if len(values) == 0 {
+		return Usual{Median: math.NaN()}
+	}
+	list := make([]float64, len(values))
+	for i, v := range values {
+		list[i] = float64(v)
+		if ratio {
+			list[i] = math.Log(max(list[i], 1e-12))
+		}
+	}
+	u := Usual{Median: middle(list), Windows: len(values)}
+	for i := range list {
+		list[i] = math.Abs(list[i] - u.Median)
+	}
+	least := leastShare
+	if ratio {
+		least = leastRatio
+	}
+	// A median of few windows is itself uncertain: 1.25 scatters over the root of their number.
+	n := float64(len(values))
+	u.Scatter = max(least, 1.4826*middle(list)) * math.Sqrt(1+1.57/n)
+	if ratio {
+		u.Median = math.Exp(u.Median)
+	}
+	return u
+}
+
+func middle(list []float64) float64 {
+	slices.Sort(list)
+	n := len(list)
+	return (list[(n-1)/2] + list[n/2]) / 2
+}
+
+// MarshalBaseline and ReadBaseline are the form in which a store keeps a baseline.
+func (b *Baseline) MarshalBaseline() ([]byte, error) { return json.Marshal(b) }
+
+// ReadBaseline reads what MarshalBaseline wrote.
+func ReadBaseline(text []byte) (*Baseline, error) {
+	var b Baseline
+	if err := json.Unmarshal(text, &b); err != nil {
+		return nil, err
+	}
+	return &b, nil
+}
+
+// Compare says how far a measure lies from what is usual of its stream: whether their intervals are apart and the difference is large enough
+// to matter, and by how many standard deviations.
+func (u Usual) Compare(m *Measure) (e Expected, apart bool, deviation float64) {
+	v := m.Value
+	e = Expected{Source: FromBaseline}
+	e.Value, e.Unit = u.Median, v.Unit
+	width := (v.High - v.Low) / 2 / 1.96
+	var sd, far float64
+	if m.Ratio {
+		e.Low, e.High = u.Median*math.Exp(-1.96*u.Scatter), u.Median*math.Exp(1.96*u.Scatter)
+		width = math.Log(max(v.High, 1e-12)/max(v.Low, 1e-12)) / 2 / 1.96
+		sd, far = math.Hypot(u.Scatter, orZero(width)), math.Log(max(v.Value, 1e-12)/max(u.Median, 1e-12))
+	} else {
+		sd = u.Scatter
+		if m.Trials > 0 {
+			p := min(1-1/m.Trials, max(1/m.Trials, u.Median))
+			width = math.Sqrt(max(p*(1-p), v.Value*(1-v.Value)) / m.Trials)
+		}
+		sd, far = math.Hypot(sd, orZero(width)), v.Value-u.Median
+		e.Low, e.High = u.Median-1.96*u.Scatter, u.Median+1.96*u.Scatter
+		if v.Unit == "ratio" {
+			e.Low, e.High = max(0, e.Low), min(1, e.High)
+		}
+	}
+	low, high := v.Low, v.High
+	if math.IsNaN(low) {
+		low = v.Value
+	}
+	if math.IsNaN(high) {
+		high = v.Value
+	}
+	if m.Lower {
+		far = -far
+		apart = high < e.Low && u.Median-v.Value >= m.Delta && (m.Factor == 0 || v.Value*m.Factor <= u.Median)
+	} else {
+		apart = low > e.High && v.Value-u.Median >= m.Delta && (m.Factor == 0 || v.Value >= m.Factor*u.Median)
+	}
+	return e, apart, far / sd
+}
+
+func orZero(x float64) float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return 0
+	}
+	return x
+}

@@ -1,0 +1,200 @@
+package finding
+
+import (
+	"math"
+
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// Symptom is what an algorithm's rule looks at; diagnosis reads several of them together.
+type Symptom string
+
+// Symptoms, by the algorithm that shows them.
+const (
+	HandshakeLate     Symptom = "handshake-late"     // fridge: SYN to SYN-ACK
+	HandshakeLateP95  Symptom = "handshake-late-p95" // the same by percentiles that a promise may name
+	HandshakeLateP99  Symptom = "handshake-late-p99"
+	ClientLate        Symptom = "client-late"        // fridge: SYN-ACK to ACK
+	DataLate          Symptom = "data-late"          // fridge: data to its ACK
+	DurationLong      Symptom = "duration-long"      // fridge: connections last longer
+	HandshakeRefused  Symptom = "handshake-refused"  // fridge: share of SYNs that are answered
+	HandshakeVanished Symptom = "handshake-vanished" // fridge: answers of a network
+	DNSLate           Symptom = "dns-late"
+	DNSRefused        Symptom = "dns-refused"
+	DNSVanished       Symptom = "dns-vanished"
+	NTPLate           Symptom = "ntp-late"
+	NTPRefused        Symptom = "ntp-refused"
+	NTPVanished       Symptom = "ntp-vanished"
+	NoResponse        Symptom = "no-response" // fridge: not one packet that answers
+	Holes             Symptom = "holes"       // lean: sequence numbers that are missing
+	Resent            Symptom = "resent"      // lean: sent again though it had passed here
+	OutOfOrder        Symptom = "out-of-order"
+	DataSegments      Symptom = "data-segments" // lean: segments with payload
+	QueueStands       Symptom = "queue-stands"  // conquest: packets that waited
+	QueueDrops        Symptom = "queue-drops"   // conquest: packets that the queue dropped
+	SliceFull         Symptom = "slice-full"    // ahab: use of a slice's capacity
+	SliceUnfair       Symptom = "slice-unfair"  // ahab: Jain's index
+	FlowShare         Symptom = "flow-share"    // precision: largest share of a flow
+	PrefixShare       Symptom = "prefix-share"  // hhh: share of a network without what is heavy in it
+	Scanning          Symptom = "scanning"      // beaucoup
+	Flooded           Symptom = "flooded"
+	FloodedByMany     Symptom = "flooded-by-many"
+	TooSmall          Symptom = "too-small"
+	Late              Symptom = "late"
+	Unread            Symptom = "unread"
+)
+
+// Blame is somebody's part of a measure, for symptoms whose place is known only from tables of the worst flows.
+type Blame struct {
+	Source, Destination string // addresses
+	Flow                string
+	Part                float64 // of the measure, in any unit
+	Low, High           float64 // share of a whole, where it is one
+}
+
+// Measure is one number of a window that can show a symptom: what a rule makes of a report.
+type Measure struct {
+	Symptom   Symptom
+	Subject   Subject
+	Algorithm string
+	Source    string // of the window: algorithm, instance, and what tells several of an algorithm apart; set by Streams
+	Instance  string // as windows name it (report.Line.Interface)
+	What      string // of what Value is, for the sentence
+	Value     Estimate
+	// Lower: small values are bad. Ratio: deviations multiply (delays); else they add (shares).
+	Lower, Ratio bool
+	// Trials behind a share; 0 where it is none. Their binomial scatter is added to that of the past.
+	Trials float64
+	// Factor and Delta are the smallest deviation from the usual that counts, times and plus.
+	Factor, Delta float64
+	// Bound, where it is not NaN, is expected of anybody: no past is needed.
+	Bound float64
+	// Certain: the measure is an event of itself that needs no comparison.
+	Certain bool
+	// Absent is what a subject that is not in a window has, in families where that is known; NaN else.
+	Absent   float64
+	Blames   []Blame
+	Evidence []string
+	Next     string // what to change or look at, where the rule knows it
+	Weak     string // why this window cannot show the symptom; "" when it can
+}
+
+// Seen is what the rules of an algorithm make of a window.
+type Seen struct {
+	Measures []Measure
+	// Unable are sentences: what could not be told of this window, and why.
+	Unable []string
+}
+
+// Rule makes measures of a window. It is pure.
+type Rule func(report.Line) Seen
+
+// Named finds a value of a body by its name.
+func Named(b report.Body, name string) (report.Value, bool) {
+	for _, v := range b.Values {
+		if v.Name == name {
+			return v, true
+		}
+	}
+	return report.Value{}, false
+}
+
+// Num is a value of a body as a number; NaN where it is missing or none.
+func Num(b report.Body, name string) float64 {
+	v, ok := Named(b, name)
+	if !ok {
+		return math.NaN()
+	}
+	return toNumber(v.Value)
+}
+
+// NumOf is a value with its interval; ends that are not there are NaN.
+func NumOf(b report.Body, name string) Estimate {
+	v, _ := Named(b, name)
+	return Estimate{toNumber(v.Value), toNumber(v.Low), toNumber(v.High), v.Unit}
+}
+
+func toNumber(value any) float64 {
+	f, ok := report.Number(value)
+	if !ok {
+		return math.NaN()
+	}
+	return f
+}
+
+// Rows calls fn with a reader of each row of a table.
+func Rows(b report.Body, table string, fn func(Row)) {
+	for _, t := range b.Tables {
+		if t.Name != table {
+			continue
+		}
+		at := map[string]int{}
+		for i, c := range t.Columns {
+			at[c.Name] = i
+		}
+		for _, cells := range t.Rows {
+			fn(Row{at, cells})
+		}
+	}
+}
+
+// Row reads cells by the names of their columns.
+type Row struct {
+	at    map[string]int
+	cells []any
+}
+
+// Num is a cell as a number; NaN where it is missing or none.
+func (r Row) Num(column string) float64 {
+	i, ok := r.at[column]
+	if !ok || i >= len(r.cells) {
+		return math.NaN()
+	}
+	return toNumber(r.cells[i])
+}
+
+// Text is a cell as text.
+func (r Row) Text(column string) string {
+	i, ok := r.at[column]
+	if !ok || i >= len(r.cells) {
+		return ""
+	}
+	return report.Human(r.cells[i], report.None)
+}
+
+// FlowText writes a row's flow: "10.1.1.1:1234 > 10.2.2.2:443/tcp".
+func (r Row) FlowText() string {
+	end := func(address, port string) string {
+		a, p := r.Text(address), r.Text(port)
+		if p == "" || p == "0" {
+			return a
+		}
+		return joinPort(a, p)
+	}
+	text := end("src", "sport") + " > " + end("dst", "dport")
+	if proto := r.Text("proto"); proto != "" {
+		text += "/" + proto
+	}
+	return text
+}
+
+func joinPort(address, port string) string {
+	for _, c := range address {
+		if c == ':' {
+			return "[" + address + "]:" + port
+		}
+	}
+	return address + ":" + port
+}
+
+// Share makes a measure's value of events among trials, with Wilson's 95 % interval.
+func Share(events, trials float64) Estimate {
+	if !(trials > 0) {
+		return Estimate{math.NaN(), math.NaN(), math.NaN(), report.Ratio}
+	}
+	const z = report.Normal95
+	p := min(1, max(0, events/trials))
+	mid := (p + z*z/(2*trials)) / (1 + z*z/trials)
+	half := z / (1 + z*z/trials) * math.Sqrt(p*(1-p)/trials+z*z/(4*trials*trials))
+	return Estimate{p, max(0, min(p, mid-half)), min(1, max(p, mid+half)), report.Ratio}
+}

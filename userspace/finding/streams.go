@@ -1,0 +1,291 @@
+package finding
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Reading is a measure beside what was expected of it, and what the sequential test says.
+type Reading struct {
+	Measure
+	Expected Expected
+	Known    bool // something is expected: a bound, a promise, or enough of a past
+	Apart    bool // this window's interval lies beyond what is expected
+	Active   bool // the test says that the symptom is there
+	Since    int64
+	Latest   int64 // end of the latest window that lay apart
+	Windows  int   // that lay apart since then
+	Broken   *Promise
+}
+
+// Times is how many times the expected the value is (or the other way round where small values are bad).
+func (r *Reading) Times() float64 {
+	a, b := r.Value.Value, r.Expected.Value
+	if r.Lower {
+		a, b = b, a
+	}
+	if !(b > 0) {
+		b = 1e-3
+	}
+	return min(1e6, max(0, a/b))
+}
+
+// Streams are the pasts and tests of all subjects of an instance. Not safe for concurrent use.
+type Streams struct {
+	Promises []Promise
+	streams  map[string]*stream
+	families map[string]*family
+	windows  int64 // counts rounds, to find the streams that were silent longest
+}
+
+// stream is one measure of one subject.
+type stream struct {
+	past    Baseline
+	test    Score
+	odd     Odd
+	since   int64
+	latest  int64
+	apart   int
+	seen    int64 // round
+	learned int
+	last    Measure
+	source  string // of the windows that it is in
+	began   int64  // when the test became active
+}
+
+// family is all subjects of a symptom in an instance.
+type family struct{ windows int }
+
+// Bounds of memory and time.
+const (
+	maxStreams = 2048
+	// accept is how long a deviation lasts until it is what is usual: ns.
+	accept = 24 * 3600e9
+)
+
+// NewStreams are empty.
+func NewStreams(promises ...Promise) *Streams {
+	return &Streams{Promises: promises, streams: map[string]*stream{}, families: map[string]*family{}}
+}
+
+func familyOf(m *Measure) string {
+	return m.Instance + "\x00" + m.Algorithm + "\x00" + string(m.Symptom)
+}
+
+// KeyOf names a measure's stream; a store keeps baselines under it.
+func KeyOf(m *Measure) string { return familyOf(m) + "\x00" + m.Subject.Name }
+
+// Window takes what a rule has made of one window of a source (an algorithm of an instance), with its begin and end (ns since 1970 where known), and reads it.
+func (s *Streams) Window(source string, measures []Measure, begin, end int64) []Reading {
+	s.windows++
+	present, families := map[string]bool{}, map[string]bool{}
+	var readings []Reading
+	for i := range measures {
+		m := &measures[i]
+		m.Source = source
+		present[KeyOf(m)] = true
+		families[familyOf(m)] = true
+		readings = append(readings, s.read(source, m, begin, end))
+	}
+	readings = append(readings, s.silent(source, present, families, begin, end)...)
+	for name := range families {
+		f := s.families[name]
+		if f == nil {
+			f = &family{}
+			s.families[name] = f
+		}
+		f.windows++
+	}
+	s.forget()
+	return readings
+}
+
+// silent feeds the subjects that a window does not list with what an absent one has.
+func (s *Streams) silent(source string, present, families map[string]bool, begin, end int64) (readings []Reading) {
+	for _, key := range slices.Sorted(maps.Keys(s.streams)) {
+		st := s.streams[key]
+		if present[key] || st.source != source {
+			continue
+		}
+		families[familyOf(&st.last)] = true
+		if st.last.Certain {
+			if r, on := s.lasting(st, end); on {
+				readings = append(readings, r)
+			}
+			continue
+		}
+		m := st.last
+		m.Blames = nil
+		if math.IsNaN(m.Absent) {
+			m.Weak = "nothing of it in this window"
+		} else {
+			m.Value = Estimate{m.Absent, m.Absent, m.Absent, m.Value.Unit}
+		}
+		readings = append(readings, s.read(source, &m, begin, end))
+	}
+	return readings
+}
+
+// hold is how long an event stays without being seen again: queries count in windows of up to 30 s, and raise one alert in each. ns.
+const hold = 45e9
+
+// lasting is an event of an earlier window that may still go on.
+func (s *Streams) lasting(st *stream, end int64) (Reading, bool) {
+	if float64(end-st.latest) > hold {
+		st.test = Score{}
+		return Reading{}, false
+	}
+	return Reading{Measure: st.last, Expected: Expected{Estimate{st.last.Bound, math.NaN(), st.last.Bound, st.last.Value.Unit}, FromBound}, Known: true, Active: st.test.Active,
+		Since: st.since, Latest: st.latest, Windows: st.apart}, st.test.Active
+}
+
+func (s *Streams) read(source string, m *Measure, begin, end int64) Reading {
+	key := KeyOf(m)
+	st := s.streams[key]
+	if st == nil {
+		st = &stream{}
+		s.streams[key] = st
+		if f := s.families[familyOf(m)]; f != nil && !math.IsNaN(m.Absent) {
+			for range min(f.windows, latestWindows) { // a subject that is new has had nothing before
+				st.past.Learn(m.Absent, 0)
+			}
+		}
+	}
+	st.seen, st.last, st.source = s.windows, *m, source
+	r := Reading{Measure: *m}
+	deviation := s.compare(&r, st, end)
+	s.judge(&r, st, deviation, begin, end)
+	return r
+}
+
+// compare finds what is expected and how far the value lies from it.
+func (s *Streams) compare(r *Reading, st *stream, end int64) (deviation float64) {
+	switch promise := s.promised(&r.Measure); {
+	case r.Certain:
+		r.Known, r.Apart, deviation = true, true, clip
+		r.Expected = Expected{Estimate{r.Bound, math.NaN(), r.Bound, r.Value.Unit}, FromBound}
+	case r.Weak != "":
+		// It shows nothing, neither good nor bad.
+	case promise != nil:
+		r.Known, r.Expected = true, promise.Expected()
+		if promise.Broken(r.Value) {
+			r.Apart, r.Broken, deviation = true, promise, clip
+		}
+	case !math.IsNaN(r.Bound):
+		r.Known = true
+		r.Expected = Expected{Estimate{r.Bound, math.NaN(), r.Bound, r.Value.Unit}, FromBound}
+		r.Apart = r.Value.Low > r.Bound
+		if r.Lower {
+			r.Expected.Low, r.Expected.High = r.Bound, math.NaN()
+			r.Apart = r.Value.High < r.Bound
+		}
+		if r.Apart {
+			deviation = clip
+		}
+	default:
+		var u Usual
+		if u, r.Known = st.past.Usual(end, r.Ratio); r.Known {
+			r.Expected, r.Apart, deviation = u.Compare(&r.Measure)
+		}
+	}
+	return deviation
+}
+
+// promised is the promise about a measure, the narrowest pattern first.
+func (s *Streams) promised(m *Measure) (found *Promise) {
+	for i := range s.Promises {
+		p := &s.Promises[i]
+		median := metricOf(m) == "p50" && strings.HasPrefix(p.Metric, "p") && p.Broken(m.Value) // higher percentiles are no smaller
+		if (metricOf(m) == p.Metric || median) && p.Covers(m.Subject, m.Instance) && (found == nil || len(p.Pattern) > len(found.Pattern)) {
+			found = p
+		}
+	}
+	return found
+}
+
+// metricOf is the word that promises have for a measure.
+func metricOf(m *Measure) string {
+	switch m.Symptom {
+	case HandshakeLate, DataLate, DNSLate, NTPLate:
+		return "p50"
+	case HandshakeLateP95:
+		return "p95"
+	case HandshakeLateP99:
+		return "p99"
+	case Holes, Resent:
+		return "loss"
+	case SliceUnfair:
+		return "share"
+	}
+	return ""
+}
+
+// judge moves the test and lets the past learn.
+func (s *Streams) judge(r *Reading, st *stream, deviation float64, begin, end int64) {
+	before := st.test
+	switch {
+	case r.Certain:
+		st.test = Score{alarm + over, true}
+	case r.Known:
+		needed := 2
+		if r.Expected.Source == FromBaseline {
+			needed = st.odd.Needed()
+		}
+		st.test.Step(r.Apart, deviation, needed)
+		st.odd.Pass(before.Sum > 0 && !before.Active && !r.Apart) // what was far out has begun nothing
+	case r.Weak != "" && st.test.Active:
+		st.test.Step(false, 0, 2)
+	}
+	if r.Apart {
+		if before.Sum == 0 {
+			st.since, st.apart = begin, 0
+		}
+		st.latest = end
+		st.apart++
+	}
+	if st.test.Active && !before.Active {
+		st.began = end
+	}
+	if st.test.Active && end-st.began > accept {
+		st.past, st.test = Baseline{}, Score{}
+	}
+	if st.test.Sum == 0 && r.Weak == "" && !r.Certain {
+		st.past.Learn(r.Value.Value, end)
+		st.learned++
+	}
+	r.Active, r.Since, r.Latest, r.Windows = st.test.Active, st.since, st.latest, st.apart
+}
+
+// forget bounds memory: streams that were silent longest go first.
+func (s *Streams) forget() {
+	extra := len(s.streams) - maxStreams
+	if extra <= 0 {
+		return
+	}
+	keys := slices.SortedFunc(maps.Keys(s.streams), func(a, b string) int {
+		return cmp.Or(cmp.Compare(s.streams[a].seen, s.streams[b].seen), cmp.Compare(a, b))
+	})
+	for _, key := range keys[:extra+maxStreams/8] {
+		delete(s.streams, key)
+	}
+}
+
+// Pasts calls fn with every stream's past, for a store.
+func (s *Streams) Pasts(fn func(key string, b *Baseline)) {
+	for key, st := range s.streams {
+		fn(key, &st.past)
+	}
+}
+
+// Recall gives a stream the past that a store has kept.
+func (s *Streams) Recall(key string, b *Baseline) {
+	if len(s.streams) >= maxStreams {
+		return
+	}
+	if st := s.streams[key]; st == nil {
+		s.streams[key] = &stream{past: *b, last: Measure{Weak: "not seen since the start", Absent: math.NaN()}}
+	}
+}

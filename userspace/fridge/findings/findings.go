@@ -1,0 +1,192 @@
+// Package findings makes measures of what a fridge reports: delays of networks and servers, and requests that nobody answers.
+package findings
+
+import (
+	"math"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/xdpmon/xdpmon/userspace/finding"
+	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// symptoms of a matching rule: delays, the answered share, answers of a group.
+type symptoms struct{ late, refused, vanished finding.Symptom }
+
+var symptomsOf = map[delay.Kind]symptoms{
+	delay.TCPHandshake: {finding.HandshakeLate, finding.HandshakeRefused, finding.HandshakeVanished},
+	delay.TCPData:      {late: finding.DataLate},
+	delay.TCPTimestamp: {late: finding.DataLate},
+	delay.DNS:          {finding.DNSLate, finding.DNSRefused, finding.DNSVanished},
+	delay.NTP:          {finding.NTPLate, finding.NTPRefused, finding.NTPVanished},
+	delay.TCPDuration:  {late: finding.DurationLong},
+}
+
+// What a window must have to show something, and how far from the usual is worth a finding.
+const (
+	fewestAnswers   = 8  // of a group; its median is then within one of the middle four with probability .93
+	fewestRequests  = 20 // for the answered share
+	largerDelay     = 1.5
+	laterDelay      = 2e6  // ns
+	longerFlow      = 2    // times: durations scatter with what is transferred
+	laterFlow       = 20e6 // ns
+	fewerAnswered   = .1   // share of requests
+	overwrittenMost = .5   // share of the requests whose records were overwritten: above, intervals are wide
+	none            = .1   // answers: stands for none, since logarithms are taken
+	sizingNext      = "xdpmon plan fridge --rate REQUESTS/s; raise fridge.fridges (more entries, or a smaller probability)"
+)
+
+// Of is what delays and answers of a window show.
+func Of(l report.Line) (seen finding.Seen) {
+	b := l.Report
+	kind := kindOf(b)
+	s, ok := symptomsOf[kind]
+	if !ok {
+		return seen
+	}
+	seen.Measures = append(groupMeasures(l, kind, s), refusals(l, s)...)
+	if n := finding.Num(b, "matched"); n == 0 && finding.Num(b, "requests") == 0 {
+		seen.Unable = append(seen.Unable, "no "+kind.String()+" requests on "+l.Interface()+": nothing can be told of their delays")
+	}
+	requests, evicted := finding.Num(b, "inserted"), float64(l.Lost["evicted"])
+	small := finding.Small(l, evicted, requests, overwrittenMost, "share of requests whose records were overwritten", sizingNext, "fridge.lost.evicted", "fridge.fit")
+	small.Subject.Name = "fridge (" + kind.String() + ") on " + l.Interface()
+	if fit, _ := finding.Named(b, "fit"); fit.Value != "over-subscribed" {
+		small.Value = finding.Estimate{Unit: report.Ratio} // records that nobody answers are overwritten in the best of tables
+	}
+	seen.Measures = append(seen.Measures, small)
+	return seen
+}
+
+// kindOf reads the matching rule from the title of its delays.
+func kindOf(b report.Body) delay.Kind {
+	for _, d := range b.Distributions {
+		if d.Name != "delay_ns" {
+			continue
+		}
+		for k := range delay.KindNames {
+			if delay.Kind(k).Title() == d.Title {
+				return delay.Kind(k)
+			}
+		}
+	}
+	return delay.Kind(math.MaxUint32)
+}
+
+// groupMeasures are delays by group; without groups those of all.
+func groupMeasures(l report.Line, kind delay.Kind, s symptoms) (list []finding.Measure) {
+	grouped := false
+	finding.Rows(l.Report, "groups", func(r finding.Row) {
+		grouped = true
+		subject, ok := subjectOf(r.Text("group"))
+		if !ok {
+			return
+		}
+		value := finding.Estimate{Value: r.Num("p50_ns"), Low: r.Num("p50_low_ns"), High: r.Num("p50_high_ns"), Unit: report.Nanosecond}
+		list = append(list, late(l, kind, s.late, subject, value, r.Num("matched"), "groups.p50_ns"))
+		if s.vanished != "" {
+			list = append(list, vanished(l, s.vanished, subject, r))
+		}
+	})
+	for _, d := range l.Report.Distributions {
+		switch {
+		case d.Name == "delay_ns" && !grouped && !hasTable(l.Report, "groups"):
+			list = append(list, percentiles(l, kind, s.late, d)...)
+		case d.Name == "ack_delay_ns":
+			list = append(list, late(l, kind, finding.ClientLate, finding.Subject{Type: finding.Interface, Name: l.Interface()}, quantileOf(d, .5), d.Count, "ack_delay_ns.p50"))
+		}
+	}
+	return list
+}
+
+func hasTable(b report.Body, name string) bool {
+	return slices.ContainsFunc(b.Tables, func(t report.Table) bool { return t.Name == name })
+}
+
+// percentiles of all delays: the median is compared with the past, the others with promises.
+func percentiles(l report.Line, kind delay.Kind, s finding.Symptom, d report.Distribution) (list []finding.Measure) {
+	subject := finding.Subject{Type: finding.Interface, Name: l.Interface()}
+	list = append(list, late(l, kind, s, subject, quantileOf(d, .5), d.Count, "delay_ns.p50"))
+	if kind != delay.TCPHandshake {
+		return list
+	}
+	for q, s := range map[float64]finding.Symptom{.95: finding.HandshakeLateP95, .99: finding.HandshakeLateP99} {
+		if m := late(l, kind, s, subject, quantileOf(d, q), d.Count, "delay_ns.p95"); m.Weak == "" {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+func quantileOf(d report.Distribution, at float64) finding.Estimate {
+	nan := math.NaN()
+	for _, q := range d.Quantiles {
+		if q.Q == at && q.Defined {
+			e := finding.Estimate{Value: q.Value, Low: nan, High: nan, Unit: d.Unit}
+			if q.Bounded() {
+				e.Low, e.High = q.Low, q.High
+			}
+			return e
+		}
+	}
+	return finding.Estimate{Value: nan, Low: nan, High: nan, Unit: d.Unit}
+}
+
+// late measures a delay. A window with few answers shows nothing.
+func late(l report.Line, kind delay.Kind, s finding.Symptom, subject finding.Subject, value finding.Estimate, samples float64, field string) finding.Measure {
+	m := finding.New(l, s, subject, value, "median "+kind.Title(), "fridge."+field)
+	m.Ratio, m.Factor, m.Delta = true, largerDelay, laterDelay
+	if kind == delay.TCPDuration {
+		m.Factor, m.Delta = longerFlow, laterFlow
+	}
+	if !(samples >= fewestAnswers) || math.IsNaN(value.Value) {
+		m.Weak = "fewer than 8 answers"
+	}
+	return m
+}
+
+// vanished measures how many answers of a group came; a group that is not in a window had none.
+func vanished(l report.Line, s finding.Symptom, subject finding.Subject, r finding.Row) finding.Measure {
+	e := finding.Estimate{Value: max(r.Num("estimated"), none), Low: r.Num("estimated_low"), High: r.Num("estimated_high"), Unit: report.Requests}
+	m := finding.New(l, s, subject, e, "answered requests", "fridge.groups.estimated")
+	m.Lower, m.Ratio, m.Factor, m.Delta, m.Absent = true, true, 3, fewestAnswers/2, none
+	return m
+}
+
+// refusals measure which share of the requests was answered.
+func refusals(l report.Line, s symptoms) (list []finding.Measure) {
+	if s.refused == "" {
+		return nil
+	}
+	b, subject := l.Report, finding.Subject{Type: finding.Interface, Name: l.Interface()}
+	requests, answered, responses := finding.Num(b, "requests"), finding.Num(b, "estimated"), finding.Num(b, "responses")
+	m := finding.New(l, s.refused, subject, finding.Share(min(answered, requests), requests), "share of requests that are answered", "fridge.match_rate", "fridge.requests", "fridge.estimated")
+	m.Lower, m.Delta, m.Trials = true, fewerAnswered, requests
+	nothing := finding.New(l, finding.NoResponse, subject, finding.Share(responses, requests), "answers of any kind", "fridge.requests", "fridge.responses")
+	nothing.Lower, nothing.Bound = true, .001
+	if responses == 0 {
+		nothing.Value = finding.Estimate{Unit: report.Ratio}
+	}
+	if !(requests >= fewestRequests) {
+		m.Weak, nothing.Weak = "fewer than 20 requests", "fewer than 20 requests"
+	}
+	if s.refused != finding.HandshakeRefused {
+		return []finding.Measure{m}
+	}
+	return []finding.Measure{m, nothing}
+}
+
+// subjectOf a group: "10.2.0.0/16", "192.0.2.1/32"; ports, VLANs and "others" are no place.
+func subjectOf(group string) (finding.Subject, bool) {
+	p, err := netip.ParsePrefix(strings.TrimSpace(group))
+	if err != nil {
+		a, err := netip.ParseAddr(group)
+		return finding.Subject{Type: finding.Host, Name: group}, err == nil && a.IsValid()
+	}
+	if p.IsSingleIP() {
+		return finding.Subject{Type: finding.Host, Name: p.Addr().String()}, true
+	}
+	return finding.Subject{Type: finding.Prefix, Name: p.String()}, true
+}
