@@ -113,6 +113,10 @@ ahab-live: ## real TCP flows sharing a slice, in namespaces, into docs/eval/ahab
 	$(SUDO) lab/run ahab/live -out docs/eval/ahab-live.md
 	$(SUDO) lab/run ahab/live -figures docs/eval
 
+.PHONY: ahab-matrix
+ahab-matrix: build ## what ceilings hold with real TCP in 60 drawn cells, into docs/eval/ahab-matrix.md; twenty minutes, alone
+	$(SUDO) lab/run ahab/matrix -out docs/eval/ahab-matrix.md
+
 conquest-standing: build ## who is named in 40 drawn standing queues, into docs/eval/conquest-standing.md, and what drops do in 16 of them; five minutes, alone
 	$(SUDO) lab/run queue/standing -out docs/eval/conquest-standing.md
 	$(SUDO) lab/run queue/standing -cells 16 -action drop -out docs/eval/conquest-standing-drop.md
