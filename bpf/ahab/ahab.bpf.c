@@ -522,7 +522,7 @@ static __always_inline void ask(struct phv *phv, struct bounded *b, __u64 *word,
 {
 	__u64 ahead;
 
-	switch (gcra_ask(word, clock_now(phv), gcra_cost(phv->len, byte), byte, ahab_burst, room_of(b), ahab_burst, &ahead)) {
+	switch (gcra_ask(word, clock_now(phv), gcra_cost(phv->len, byte), byte, ahab_burst, room_of(b), &ahead)) {
 	case GCRA_REFUSES:
 		refuse(phv, b, by);
 		return;

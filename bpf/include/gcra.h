@@ -3,8 +3,7 @@
  *
  * The word is the time, in ns, at which everything that has passed is paid for. A packet passes whole while that time is not ahead of the clock, and moves it by
  * what its bytes cost; a packet larger than what is left passes as well, and later ones wait until its debt is paid. Unused time is stored for `burst` ns
- * at most. A caller may leave a part of it to others (a smaller room), or let the word be ahead of the clock by a horizon (a larger one): such packets have
- * their turn at the time that the word holds. In any interval of t seconds there pass at most rate * (t + burst) bytes and one packet (an aggregate counts whole, by its bytes on the wire).
+ * at most; a caller may leave a part of it to others (a smaller room). In any interval of t seconds there pass at most rate * (t + burst) bytes and one packet (an aggregate counts whole, by its bytes on the wire).
  * Debt is time, so a rate that changes needs no conversion: what was owed before is owed as long as it was.
  *
  * No word is farther ahead of the clock than `most`, the time of GCRA_MOST bytes, which is more than the largest aggregate: what is was written before the clock
@@ -32,9 +31,9 @@ enum gcra_answer {
 	GCRA_REFUSES,
 };
 
-/* Does the packet pass? Charges it if it does. byte: cost of a byte, not 0. room: how far the word may be ahead of now - burst, at most `most`, which is the
- * largest room of any packet. ahead: how far it was, so that a packet's turn is at now - burst + ahead. */
-static __always_inline enum gcra_answer gcra_ask(__u64 *word, __u64 now, __u64 cost, __u64 byte, __u64 burst, __u64 room, __u64 most, __u64 *ahead)
+/* Does the packet pass? Charges it if it does. byte: cost of a byte, not 0. room: how far the word may be ahead of now - burst, at most burst.
+ * ahead: how far it was. */
+static __always_inline enum gcra_answer gcra_ask(__u64 *word, __u64 now, __u64 cost, __u64 byte, __u64 burst, __u64 room, __u64 *ahead)
 {
 	__u64 from = now - burst, held = reg_load(word);
 
@@ -43,7 +42,7 @@ static __always_inline enum gcra_answer gcra_ask(__u64 *word, __u64 now, __u64 c
 		reg_add(word, cost);
 		return GCRA_PASSES;
 	}
-	if (*ahead <= most + (byte >> (GCRA_SHIFT - GCRA_MOST_SHIFT)))
+	if (*ahead <= burst + (byte >> (GCRA_SHIFT - GCRA_MOST_SHIFT)))
 		return GCRA_REFUSES;
 	*ahead = 0;
 	return reg_cas(word, held, from + cost) == held ? GCRA_PASSES : GCRA_LOST;
