@@ -87,9 +87,9 @@ generate: ## rebuild what is generated: BPF objects, import lists, parameters of
 	$(IN_LAB) generate ./...
 
 .PHONY: answers
-answers: ## register names and answers of all algorithms, which tests compare with (a change that means to give others; a new algorithm)
+answers: ## register names, answers and optional interfaces of all algorithms, which tests compare with (a change that means to give others; a new algorithm)
 	$(GO) test ./tests/names -count 1 -update
-	$(SUDO) $(GO) test ./tests/sweep -count 1 -run Answers -update
+	$(SUDO) $(GO) test ./tests/sweep -count 1 -run 'Answers|OptionalInterfaces' -update
 
 generate-check: ## fail when a committed generated file differs from what `make generate` makes
 	.ci/generated
