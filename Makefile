@@ -87,9 +87,9 @@ generate: ## rebuild what is generated: BPF objects, import lists, parameters of
 	$(IN_LAB) generate ./...
 
 .PHONY: answers
-answers: ## register names and answers of all algorithms, which tests compare with (a change that means to give others; a new algorithm)
+answers: ## register names, answers and optional interfaces of all algorithms, which tests compare with (a change that means to give others; a new algorithm)
 	$(GO) test ./tests/names -count 1 -update
-	$(SUDO) $(GO) test ./tests/sweep -count 1 -run Answers -update
+	$(SUDO) $(GO) test ./tests/sweep -count 1 -run 'Answers|OptionalInterfaces' -update
 
 generate-check: ## fail when a committed generated file differs from what `make generate` makes
 	.ci/generated
@@ -115,6 +115,10 @@ ahab-live: ## real TCP flows sharing a slice, in namespaces, into docs/eval/ahab
 	$(MAKE) build
 	$(SUDO) lab/run ahab/live -out docs/eval/ahab-live.md
 	$(SUDO) lab/run ahab/live -figures docs/eval
+
+.PHONY: ahab-matrix
+ahab-matrix: build ## what ceilings hold with real TCP in 60 drawn cells, into docs/eval/ahab-matrix.md; twenty minutes, alone
+	$(SUDO) lab/run ahab/matrix -out docs/eval/ahab-matrix.md
 
 conquest-standing: build ## who is named in 40 drawn standing queues, into docs/eval/conquest-standing.md, and what drops do in 16 of them; five minutes, alone
 	$(SUDO) lab/run queue/standing -out docs/eval/conquest-standing.md

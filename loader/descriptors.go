@@ -39,7 +39,7 @@ func checkDescriptors(shared int, objects []Object) error {
 func descriptorsOf(spec *ebpf.CollectionSpec) int { return len(spec.Maps) + len(spec.Programs) + 1 } // its types (BTF)
 
 // closeUnneeded closes what only a loaded object's programs need, and which the kernel keeps as long as they do: maps of the chain, which the
-// instance has itself, constants, and the types of each program. With six algorithms these are nine descriptors of ten.
+// instance has itself, constants, and the types of each program.
 func (i *Instance) closeUnneeded(coll *ebpf.Collection) error {
 	var errs []error
 	for name, m := range coll.Maps {

@@ -17,7 +17,6 @@ type Array struct {
 	ElemSize int    // bytes of an element as declared
 	PerCPU   bool
 	m        *ebpf.Map
-	first    int   // element of the map where this instance's part begins
 	ring     *Ring // nil: nobody has asked
 	keys     []uint32
 	scratch  batch
@@ -42,7 +41,7 @@ func newArray(ms *ebpf.MapSpec, m *ebpf.Map) *Array {
 	return a
 }
 
-// Map is the kernel's map, with the parts of all instances that it serves. Whoever has it may write to it.
+// Map is the kernel's map. Whoever has it may write to it.
 func (a *Array) Map() *ebpf.Map {
 	a.written = true
 	return a.m
@@ -150,19 +149,16 @@ func (a *Array) Put(keys []uint32, words []uint64) error {
 		for i := range b {
 			b[i] = byte(words[e*w+i/8] >> (8 * (i % 8)))
 		}
-		if err := a.m.Update(a.key(key), b, ebpf.UpdateAny); err != nil {
+		if err := a.m.Update(key, b, ebpf.UpdateAny); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// key is where an element is in the map.
-func (a *Array) key(element uint32) uint32 { return uint32(a.first) + element }
-
 // Element reads one element of an array that is not per CPU.
 func (a *Array) Element(key uint32, into any) error {
-	if err := a.m.Lookup(a.key(key), into); err != nil {
+	if err := a.m.Lookup(key, into); err != nil {
 		return fmt.Errorf("read array %s: %w", a.Name, err)
 	}
 	return nil
@@ -171,7 +167,7 @@ func (a *Array) Element(key uint32, into any) error {
 // SetElement writes one element of an array that is not per CPU.
 func (a *Array) SetElement(key uint32, value any) error {
 	a.written = true
-	if err := a.m.Update(a.key(key), value, ebpf.UpdateAny); err != nil {
+	if err := a.m.Update(key, value, ebpf.UpdateAny); err != nil {
 		return fmt.Errorf("write array %s: %w", a.Name, err)
 	}
 	return nil

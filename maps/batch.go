@@ -55,7 +55,7 @@ func (a *Array) batches(first int, take func(at, n int)) error {
 		return ebpf.ErrNotSupported
 	}
 	for at := 0; at < a.Entries; {
-		n, err := a.nextBatch(a.first+first+at, min(batchEntries, a.Entries-at))
+		n, err := a.nextBatch(first+at, min(batchEntries, a.Entries-at))
 		if err != nil {
 			a.scratch.unsupported = errors.Is(err, ebpf.ErrNotSupported)
 			return err
@@ -147,7 +147,7 @@ func (a *Array) zeroBatch(keys []uint32) error {
 		value = make([][]byte, 0) // missing CPUs are zero
 	}
 	for _, key := range keys {
-		if err := a.m.Update(a.key(key), value, ebpf.UpdateAny); err != nil {
+		if err := a.m.Update(key, value, ebpf.UpdateAny); err != nil {
 			return err
 		}
 	}
@@ -161,7 +161,7 @@ func (a *Array) zeroRows(keys []uint32) error {
 	}
 	n := len(keys) * PossibleCPUs()
 	rows := reflect.MakeSlice(reflect.SliceOf(reflect.ArrayOf(a.wordsPerElement(), reflect.TypeFor[uint64]())), n, n)
-	_, err := a.m.BatchUpdate(a.placed(keys), rows.Interface(), nil)
+	_, err := a.m.BatchUpdate(keys, rows.Interface(), nil)
 	return err
 }
 
@@ -190,18 +190,6 @@ func (a *Array) writeBatch(keys []uint32, words []uint64) error {
 		}
 		values = copies
 	}
-	_, err := a.m.BatchUpdate(a.placed(keys), values, nil)
+	_, err := a.m.BatchUpdate(keys, values, nil)
 	return err
-}
-
-// placed are the places of elements in the map.
-func (a *Array) placed(keys []uint32) []uint32 {
-	if a.first == 0 {
-		return keys
-	}
-	a.scratch.keys = slices.Grow(a.scratch.keys[:0], len(keys))
-	for _, k := range keys {
-		a.scratch.keys = append(a.scratch.keys, a.key(k))
-	}
-	return a.scratch.keys
 }

@@ -77,7 +77,7 @@ func (a *Array) PutCPU(cpu int, key uint32, word int, v uint64) error {
 		copies[c] = copies[c][:of.ElemSize] // the kernel's are multiples of 8 bytes
 	}
 	setBytes(copies[cpu][8*place:], v)
-	if err := of.m.Update(of.key(key), copies, ebpf.UpdateAny); err != nil {
+	if err := of.m.Update(key, copies, ebpf.UpdateAny); err != nil {
 		return fmt.Errorf("write array %s: %w", a.Name, err)
 	}
 	return nil

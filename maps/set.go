@@ -38,26 +38,10 @@ type Set struct {
 
 // NewSet pairs loaded maps with what their specs say of them.
 func NewSet(spec *ebpf.CollectionSpec, loaded map[string]*ebpf.Map) *Set {
-	return newSet(spec, loaded, func(*ebpf.MapSpec, *Array) {})
-}
-
-// NewPart is the part of maps that one of several instances has; spec says how large it is, and common which maps have no parts.
-func NewPart(spec *ebpf.CollectionSpec, loaded map[string]*ebpf.Map, number int, common func(*ebpf.MapSpec) bool) *Set {
-	return newSet(spec, loaded, func(ms *ebpf.MapSpec, a *Array) {
-		if common(ms) || ms.Type == ebpf.RingBuf {
-			return
-		}
-		a.Entries = int(ms.MaxEntries) / a.Banks
-		a.first = number * int(ms.MaxEntries)
-	})
-}
-
-func newSet(spec *ebpf.CollectionSpec, loaded map[string]*ebpf.Map, place func(*ebpf.MapSpec, *Array)) *Set {
 	s := &Set{arrays: map[string]*Array{}, beside: map[string]*Array{}}
 	for name, m := range loaded {
 		if ms, ok := spec.Maps[name]; ok {
 			s.arrays[name] = newArray(ms, m)
-			place(ms, s.arrays[name])
 			maps.Copy(s.beside, s.arrays[name].apart(ms))
 		}
 	}

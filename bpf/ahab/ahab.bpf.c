@@ -53,7 +53,9 @@ enum ahab_counter {
 	AHAB_LOST_SAMPLES, /* the ring was full */
 	AHAB_BOUND,    /* segments that a slice's ceiling dropped, */
 	AHAB_ROOT_BOUND, /* and the capacity of all slices together */
-	AHAB_COUNTS = 8
+	AHAB_BOUND_MARKED, /* segments that either of them marked */
+	AHAB_BOUND_LOST, /* packets that passed uncharged, since another core began the ceiling's next burst at the same time */
+	AHAB_COUNTS = 16
 };
 
 /* What was done to a packet. */
@@ -67,6 +69,7 @@ struct ahab_slice {
 	__u32 budget;   /* table form: capacity in 2^-4 bytes an epoch. Written by the control loop */
 	__u64 user;     /* bits of the membership that are the same for all of the slice */
 	__u64 bound;    /* what a byte costs of the ceiling: gcra.h; 0: no ceiling. Of slice 0: of the capacity of all together */
+	__u64 spare;    /* exact form: until when nobody is limited, by the packet's clock, since the slice has used less than it may. Written by the control loop */
 };
 
 /* A packet of a user above its limit, one of some. */
@@ -140,15 +143,16 @@ LPF(ahab_row0, 2, 2048);
 LPF(ahab_row1, 2, 2048);
 LPF(ahab_row2, 2, 2048);
 REGISTER_MAPPED(ahab_limit, 2, __u32, 2);
-REGISTER(ahab_countdown, 7, struct ahab_debt, 4096);
-REGISTER(ahab_low, 8, __u64, 2);            /* exact form: and what the middle limit lets pass besides, in the upper half */
-REGISTER(ahab_mid, 8, __u64, 2);            /* table form only */
-REGISTER(ahab_high, 8, __u64, 2);           /* exact form: and what no limit lets pass, in the upper half */
-REGISTER(ahab_over, 8, __u64, 2);           /* table form only */
-REGISTER(ahab_bound, 8, __u64, 2);          /* exact form: until when the slice has paid: gcra.h */
-REGISTER(ahab_root, 9, __u64, 1);           /* the same of all slices together */
+REGISTER(ahab_countdown, 6, struct ahab_debt, 4096);
+REGISTER(ahab_low, 7, __u64, 2);            /* exact form: and what the middle limit lets pass besides, in the upper half */
+REGISTER(ahab_mid, 7, __u64, 2);            /* table form only */
+REGISTER(ahab_high, 7, __u64, 2);           /* exact form: and what no limit lets pass, in the upper half */
+REGISTER(ahab_over, 7, __u64, 2);           /* table form only */
+REGISTER(ahab_bound, 7, __u64, 2);          /* exact form: until when the slice has paid: gcra.h */
+REGISTER(ahab_root, 8, __u64, 1);           /* the same of all slices together */
 REGISTER_MAPPED(ahab_offered, 11, __u64, 2); /* bytes that came until the sums were last taken away, ever since */
 REGISTER_MAPPED(ahab_dropped, 10, __u64, 2); /* bytes that were dropped, ever since */
+REGISTER_MAPPED(ahab_refused, 9, __u64, 2); /* ... by a ceiling */
 TALLY(ahab_passed, 10, __u64, 2);            /* segments of this window by what was done to them */
 TALLY(ahab_lost, 11, __u64, 2);
 TALLY(ahab_marked, 11, __u64, 2);
@@ -444,26 +448,6 @@ static __always_inline void sample(struct phv *phv, const struct flow *f, __u8 d
 			*tally_ += n;                                                                 \
 	} while (0)
 
-static __always_inline void tally(struct phv *phv, const struct flow *f, enum ahab_deed deed)
-{
-	__u64 *bytes;
-
-	switch (deed) {
-	case AHAB_DROPPED:
-		bytes = reg_at(ahab_dropped, f->slice);
-		if (bytes)
-			reg_add(bytes, phv->len);
-		TALLIED(ahab_lost, phv, f, phv->segs);
-		return;
-	case AHAB_MARKED:
-		TALLIED(ahab_mark_bytes, phv, f, phv->len);
-		TALLIED(ahab_marked, phv, f, phv->segs);
-		return;
-	default:
-		TALLIED(ahab_passed, phv, f, phv->segs);
-	}
-}
-
 /* Writes what the first pass has calculated. */
 static __always_inline void second(struct phv *phv)
 {
@@ -486,6 +470,8 @@ static __always_inline enum ahab_deed judge(struct phv *phv, const struct flow *
 		return deed;
 	if (clock_now(phv) > lease->until)
 		count(phv, AHAB_OPEN, phv->segs);
+	else if (!ahab_table && clock_now(phv) < s->spare)
+		deed = AHAB_PASSED;
 	else if (phv_has(phv, PHV_TCP))
 		deed = deed_tcp(phv, f, s, p);
 	else if (coin_drops(f, coin, f->limit))
@@ -497,42 +483,108 @@ static __always_inline enum ahab_deed judge(struct phv *phv, const struct flow *
 
 /* ---- ceilings ---- */
 
+/* A packet and a ceiling. */
+struct bounded {
+	enum ahab_deed deed;
+	_Bool refused;
+	_Bool over; /* its user is above the limit */
+};
+
+/* Users above the limit leave a sixteenth of a burst to the others, whose packets a ceiling would refuse else for what those have sent. */
+static __always_inline __u64 room_of(const struct bounded *b)
+{
+	return b->over ? ahab_burst - (ahab_burst >> 4) : ahab_burst;
+}
+
 /* A packet that a ceiling refuses is dropped, unless the lease has run out. */
-static __always_inline enum ahab_deed refuse(struct phv *phv, enum ahab_deed deed, enum ahab_counter by)
+static __always_inline void refuse(struct phv *phv, struct bounded *b, enum ahab_counter by)
 {
 	const struct ahab_lease_t *lease = reg_at(ahab_lease, 0);
 
 	if (!lease || clock_now(phv) > lease->until)
-		return deed;
+		return;
 	count(phv, by, phv->segs);
-	return AHAB_DROPPED;
+	b->refused = 1;
+	b->deed = AHAB_DROPPED;
+}
+
+/* Whoever understands ECN and is above the limit is marked once half of a burst is used. */
+static __always_inline void warn(struct phv *phv, struct bounded *b, __u64 ahead)
+{
+	if (ahead <= ahab_burst >> 1 || !b->over || b->deed != AHAB_PASSED || !ecn_capable(phv))
+		return;
+	count(phv, AHAB_BOUND_MARKED, phv->segs);
+	b->deed = AHAB_MARKED;
+}
+
+/* byte: what a byte costs of the ceiling. */
+static __always_inline void ask(struct phv *phv, struct bounded *b, __u64 *word, __u64 byte, enum ahab_counter by)
+{
+	__u64 ahead;
+
+	switch (gcra_ask(word, clock_now(phv), gcra_cost(phv->len, byte), byte, ahab_burst, room_of(b), &ahead)) {
+	case GCRA_REFUSES:
+		refuse(phv, b, by);
+		return;
+	case GCRA_LOST:
+		count(phv, AHAB_BOUND_LOST, 1);
+		return;
+	default:
+		warn(phv, b, ahead);
+	}
 }
 
 /* What AHAB dropped is charged to nobody. */
-static __always_inline enum ahab_deed bound(struct phv *phv, const struct flow *f, const struct ahab_slice *s, enum ahab_deed deed)
+static __always_inline void bound(struct phv *phv, const struct flow *f, const struct ahab_slice *s, struct bounded *b)
 {
 	__u64 *word, byte = s->bound;
 
-	if (ahab_table || !byte || deed == AHAB_DROPPED)
-		return deed;
+	if (ahab_table || !byte || b->deed == AHAB_DROPPED)
+		return;
 	word = reg_at(ahab_bound, f->slice);
-	if (!word || gcra_passes(word, clock_now(phv), gcra_cost(phv->len, byte), byte, ahab_burst))
-		return deed;
-	return refuse(phv, deed, AHAB_BOUND);
+	if (word)
+		ask(phv, b, word, byte, AHAB_BOUND);
 }
 
 /* All slices together: charged for what the slice's own ceiling let pass. What this refuses stays charged to the slice, which has that much less. */
-static __always_inline enum ahab_deed root_bound(struct phv *phv, enum ahab_deed deed)
+static __always_inline void root_bound(struct phv *phv, struct bounded *b)
 {
 	const struct ahab_slice *all = reg_at(ahab_slices, 0);
-	__u64 *word;
+	__u64 *word, byte;
 
-	if (ahab_table || !all || !all->bound || deed == AHAB_DROPPED)
-		return deed;
+	if (ahab_table || !all || b->deed == AHAB_DROPPED)
+		return;
+	byte = all->bound;
 	word = reg_at(ahab_root, 0);
-	if (!word || gcra_passes(word, clock_now(phv), gcra_cost(phv->len, all->bound), all->bound, ahab_burst))
-		return deed;
-	return refuse(phv, deed, AHAB_ROOT_BOUND);
+	if (byte && word)
+		ask(phv, b, word, byte, AHAB_ROOT_BOUND);
+}
+
+static __always_inline void dropped(struct phv *phv, const struct flow *f, const struct bounded *b)
+{
+	__u64 *bytes, *refused;
+
+	if (b->refused && (refused = reg_at(ahab_refused, f->slice)))
+		reg_add(refused, phv->len);
+	bytes = reg_at(ahab_dropped, f->slice);
+	if (bytes)
+		reg_add(bytes, phv->len);
+	TALLIED(ahab_lost, phv, f, phv->segs);
+}
+
+static __always_inline void tally(struct phv *phv, const struct flow *f, const struct bounded *b)
+{
+	switch (b->deed) {
+	case AHAB_DROPPED:
+		dropped(phv, f, b);
+		return;
+	case AHAB_MARKED:
+		TALLIED(ahab_mark_bytes, phv, f, phv->len);
+		TALLIED(ahab_marked, phv, f, phv->segs);
+		return;
+	default:
+		TALLIED(ahab_passed, phv, f, phv->segs);
+	}
 }
 
 ALGORITHM_RECIRC_SELDOM(ahab)
@@ -540,9 +592,8 @@ ALGORITHM_RECIRC_SELDOM(ahab)
 	struct flow f = {};
 	struct parts p, sum = {};
 	const struct ahab_slice *s;
-	enum ahab_deed deed = AHAB_PASSED;
+	struct bounded b = {};
 	__u32 *limit, *weyl, amount = phv->len << 4;
-	int over;
 
 	if (second_pass(phv)) {
 		second(phv);
@@ -577,25 +628,25 @@ ALGORITHM_RECIRC_SELDOM(ahab)
 	f.limit = reg_load(limit);
 	if (ahab_table) {
 		f.share = parts_drawn(&p, amount, f.rate, f.limit, f.number);
-		over = f.share < RATIO_ONE;
+		b.over = f.share < RATIO_ONE;
 	} else {
 		parts_expected(&p, amount, f.rate, f.limit);
-		over = f.rate > f.limit;
+		b.over = f.rate > f.limit;
 	}
-	if (over && s->capacity)
-		deed = judge(phv, &f, s, &p);
+	if (b.over && s->capacity)
+		b.deed = judge(phv, &f, s, &p);
 	if (unlikely(f.since))
 		sums_take(&f, &p, &sum);
 	else
 		sums_add(&f, &p);
-	deed = bound(phv, &f, s, deed);
+	bound(phv, &f, s, &b);
 	if (ahab_rooted)
-		deed = root_bound(phv, deed);
-	tally(phv, &f, deed);
+		root_bound(phv, &b);
+	tally(phv, &f, &b);
 	if (unlikely(f.since))
 		offer(&f, &sum);
-	if (!ahab_dry && deed != AHAB_PASSED)
-		verdict_raise(phv, deed == AHAB_DROPPED ? VERDICT_DROP : VERDICT_MARK);
+	if (!ahab_dry && b.deed != AHAB_PASSED)
+		verdict_raise(phv, b.deed == AHAB_DROPPED ? VERDICT_DROP : VERDICT_MARK);
 	if (likely(!f.since))
 		return 0;
 	count(phv, AHAB_EPOCHS, 1);

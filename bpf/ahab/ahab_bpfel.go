@@ -24,12 +24,14 @@ const (
 	AhabAhabCounterAHAB_LOST_SAMPLES AhabAhabCounter = 4
 	AhabAhabCounterAHAB_BOUND        AhabAhabCounter = 5
 	AhabAhabCounterAHAB_ROOT_BOUND   AhabAhabCounter = 6
-	AhabAhabCounterAHAB_COUNTS       AhabAhabCounter = 8
+	AhabAhabCounterAHAB_BOUND_MARKED AhabAhabCounter = 7
+	AhabAhabCounterAHAB_BOUND_LOST   AhabAhabCounter = 8
+	AhabAhabCounterAHAB_COUNTS       AhabAhabCounter = 16
 )
 
 type AhabAhabCountsT struct {
 	_ structs.HostLayout
-	C [8]uint64
+	C [16]uint64
 }
 
 type AhabAhabDebt struct {
@@ -86,6 +88,7 @@ type AhabAhabSlice struct {
 	Budget   uint32
 	User     uint64
 	Bound    uint64
+	Spare    uint64
 }
 
 type AhabAhabUser uint32
@@ -187,6 +190,7 @@ const (
 	AhabMapAhabOver             = "ahab_over"
 	AhabMapAhabPassed           = "ahab_passed"
 	AhabMapAhabRatio            = "ahab_ratio"
+	AhabMapAhabRefused          = "ahab_refused"
 	AhabMapAhabRoot             = "ahab_root"
 	AhabMapAhabRow0             = "ahab_row0"
 	AhabMapAhabRow1             = "ahab_row1"
@@ -226,6 +230,7 @@ const (
 	AhabVarAhabOfferedEntries   = "ahab_offered_entries"
 	AhabVarAhabOverEntries      = "ahab_over_entries"
 	AhabVarAhabPassedEntries    = "ahab_passed_entries"
+	AhabVarAhabRefusedEntries   = "ahab_refused_entries"
 	AhabVarAhabRootEntries      = "ahab_root_entries"
 	AhabVarAhabRooted           = "ahab_rooted"
 	AhabVarAhabRow0Entries      = "ahab_row0_entries"
@@ -318,6 +323,7 @@ type AhabMapSpecs struct {
 	AhabOver      *ebpf.MapSpec `ebpf:"ahab_over"`
 	AhabPassed    *ebpf.MapSpec `ebpf:"ahab_passed"`
 	AhabRatio     *ebpf.MapSpec `ebpf:"ahab_ratio"`
+	AhabRefused   *ebpf.MapSpec `ebpf:"ahab_refused"`
 	AhabRoot      *ebpf.MapSpec `ebpf:"ahab_root"`
 	AhabRow0      *ebpf.MapSpec `ebpf:"ahab_row0"`
 	AhabRow1      *ebpf.MapSpec `ebpf:"ahab_row1"`
@@ -361,6 +367,7 @@ type AhabVariableSpecs struct {
 	AhabOfferedEntries   *ebpf.VariableSpec `ebpf:"ahab_offered_entries"`
 	AhabOverEntries      *ebpf.VariableSpec `ebpf:"ahab_over_entries"`
 	AhabPassedEntries    *ebpf.VariableSpec `ebpf:"ahab_passed_entries"`
+	AhabRefusedEntries   *ebpf.VariableSpec `ebpf:"ahab_refused_entries"`
 	AhabRootEntries      *ebpf.VariableSpec `ebpf:"ahab_root_entries"`
 	AhabRooted           *ebpf.VariableSpec `ebpf:"ahab_rooted"`
 	AhabRow0Entries      *ebpf.VariableSpec `ebpf:"ahab_row0_entries"`
@@ -424,6 +431,7 @@ type AhabMaps struct {
 	AhabOver      *ebpf.Map `ebpf:"ahab_over"`
 	AhabPassed    *ebpf.Map `ebpf:"ahab_passed"`
 	AhabRatio     *ebpf.Map `ebpf:"ahab_ratio"`
+	AhabRefused   *ebpf.Map `ebpf:"ahab_refused"`
 	AhabRoot      *ebpf.Map `ebpf:"ahab_root"`
 	AhabRow0      *ebpf.Map `ebpf:"ahab_row0"`
 	AhabRow1      *ebpf.Map `ebpf:"ahab_row1"`
@@ -465,6 +473,7 @@ func (m *AhabMaps) Close() error {
 		m.AhabOver,
 		m.AhabPassed,
 		m.AhabRatio,
+		m.AhabRefused,
 		m.AhabRoot,
 		m.AhabRow0,
 		m.AhabRow1,
@@ -509,6 +518,7 @@ type AhabVariables struct {
 	AhabOfferedEntries   *ebpf.Variable `ebpf:"ahab_offered_entries"`
 	AhabOverEntries      *ebpf.Variable `ebpf:"ahab_over_entries"`
 	AhabPassedEntries    *ebpf.Variable `ebpf:"ahab_passed_entries"`
+	AhabRefusedEntries   *ebpf.Variable `ebpf:"ahab_refused_entries"`
 	AhabRootEntries      *ebpf.Variable `ebpf:"ahab_root_entries"`
 	AhabRooted           *ebpf.Variable `ebpf:"ahab_rooted"`
 	AhabRow0Entries      *ebpf.Variable `ebpf:"ahab_row0_entries"`

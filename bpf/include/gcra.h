@@ -2,8 +2,8 @@
 /* A bound on a rate: virtual scheduling (GCRA, ITU-T I.371) with one 64-bit word of time.
  *
  * The word is the time, in ns, at which everything that has passed is paid for. A packet passes whole while that time is not ahead of the clock, and moves it by
- * what its bytes cost; a packet larger than what is left passes as well, and later ones wait until its debt is paid. Unused time is kept for `burst` ns
- * at most. In any interval of t seconds there pass at most rate * (t + burst) bytes and one packet (an aggregate counts whole, by its bytes on the wire).
+ * what its bytes cost; a packet larger than what is left passes as well, and later ones wait until its debt is paid. Unused time is stored for `burst` ns
+ * at most; a caller may leave a part of it to others (a smaller room). In any interval of t seconds there pass at most rate * (t + burst) bytes and one packet (an aggregate counts whole, by its bytes on the wire).
  * Debt is time, so a rate that changes needs no conversion: what was owed before is owed as long as it was.
  *
  * No word is farther ahead of the clock than `most`, the time of GCRA_MOST bytes, which is more than the largest aggregate: what is was written before the clock
@@ -25,17 +25,25 @@ static __always_inline __u64 gcra_cost(__u32 len, __u64 byte)
 	return (len * byte + (1 << GCRA_SHIFT) - 1) >> GCRA_SHIFT;
 }
 
-/* Does the packet pass? Charges it if it does. byte: cost of a byte, not 0. */
-static __always_inline int gcra_passes(__u64 *word, __u64 now, __u64 cost, __u64 byte, __u64 burst)
-{
-	__u64 from = now - burst, held = reg_load(word), ahead = held - from;
+enum gcra_answer {
+	GCRA_PASSES,
+	GCRA_LOST,    /* passes uncharged: another core's compare-and-swap was first */
+	GCRA_REFUSES,
+};
 
-	if (ahead <= burst) {
+/* Does the packet pass? Charges it if it does. byte: cost of a byte, not 0. room: how far the word may be ahead of now - burst, at most burst.
+ * ahead: how far it was. */
+static __always_inline enum gcra_answer gcra_ask(__u64 *word, __u64 now, __u64 cost, __u64 byte, __u64 burst, __u64 room, __u64 *ahead)
+{
+	__u64 from = now - burst, held = reg_load(word);
+
+	*ahead = held - from;
+	if (*ahead <= room) {
 		reg_add(word, cost);
-		return 1;
+		return GCRA_PASSES;
 	}
-	if (ahead <= burst + (byte >> (GCRA_SHIFT - GCRA_MOST_SHIFT)))
-		return 0;
-	reg_cas(word, held, from + cost);
-	return 1;
+	if (*ahead <= burst + (byte >> (GCRA_SHIFT - GCRA_MOST_SHIFT)))
+		return GCRA_REFUSES;
+	*ahead = 0;
+	return reg_cas(word, held, from + cost) == held ? GCRA_PASSES : GCRA_LOST;
 }

@@ -8,13 +8,13 @@ import (
 
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 	"github.com/xdpmon/xdpmon/tests/testutil"
-	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/hostclock"
 )
 
 // realWorld is the world with the real engine, clocks included.
 func realWorld() *world {
 	w := newWorld()
-	w.engine, w.now, w.monotonic = realEngine(), time.Now, report.Monotonic
+	w.engine, w.now, w.monotonic = realEngine(), time.Now, hostclock.Now
 	return w
 }
 

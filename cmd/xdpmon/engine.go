@@ -47,7 +47,7 @@ type proof interface {
 func realEngine() engine {
 	return engine{
 		privilege: privilege.Check, replay: session.Replay, live: session.Live, settle: settle, settleAgent: func() ([]string, error) { return privilege.Drop(privilege.Keep{Reattach: true, Load: true}) }, agent: agent.Run,
-		probe: features.Probe, status: status.List, detach: detach.Detach, program: findProgram, become: become, prove: prove,
+		probe: features.Probe, status: status.List, detach: detach.Detach, program: cli.FindProgram, become: cli.Become, prove: prove,
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
-	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/hostclock"
 )
 
 // environment is everything that a verb touches of the world, so that tests run verbs in-process.
@@ -40,7 +40,7 @@ func osEnvironment() environment {
 	signal.Ignore(syscall.SIGPIPE)
 	return environment{
 		args: os.Args[1:], stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv,
-		isTerminal: isTerminal, size: terminalSize, now: time.Now, monotonic: report.Monotonic, after: time.After,
+		isTerminal: isTerminal, size: terminalSize, now: time.Now, monotonic: hostclock.Now, after: time.After,
 		signals: cli.OSSignals, exit: os.Exit, kernel: kernelRelease(), engine: realEngine(),
 	}
 }

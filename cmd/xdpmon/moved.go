@@ -1,13 +1,8 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -34,22 +29,3 @@ func newMoved(env *environment, verb string) *cobra.Command {
 		},
 	}
 }
-
-// findProgram looks beside this program, then on the PATH.
-func findProgram(name string) (string, error) {
-	self, err := os.Executable()
-	if err == nil {
-		beside := filepath.Join(filepath.Dir(self), name)
-		if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0 {
-			return beside, nil
-		}
-	}
-	path, err := exec.LookPath(name)
-	if errors.Is(err, exec.ErrNotFound) {
-		return "", exec.ErrNotFound
-	}
-	return path, err
-}
-
-// become replaces this process, which keeps its number: a service manager sees the same service.
-func become(path string, argv []string) error { return syscall.Exec(path, argv, os.Environ()) }

@@ -42,7 +42,7 @@ func TestMoved(t *testing.T) {
 func TestFindProgram(t *testing.T) {
 	const name = "xdpmon-test-program"
 	t.Setenv("PATH", t.TempDir())
-	if path, err := findProgram(name); !errors.Is(err, exec.ErrNotFound) {
+	if path, err := cli.FindProgram(name); !errors.Is(err, exec.ErrNotFound) {
 		t.Errorf("%q, %v", path, err)
 	}
 	self, err := os.Executable()
@@ -54,7 +54,7 @@ func TestFindProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer os.Remove(at)
-		if path, err := findProgram(name); err != nil || path != at {
+		if path, err := cli.FindProgram(name); err != nil || path != at {
 			t.Errorf("%q, %v, want %q", path, err, at)
 		}
 	}

@@ -50,7 +50,7 @@ func TestExampleAlgorithm(t *testing.T) {
 // meeting are the tests that meet every algorithm and every twin, as far as they meet this one.
 var meeting = [][]string{
 	{"./tests/names", "./tests/house", "./p4", "./cmd/xdpmon", "-run", "^Test(Names|Rooms|Nothing|Imports|Twins|Registers|Stages|Papers|Algos|Pisa)"},
-	{"./tests/sweep", "-run", "Test.*/.*syncount|TestAnswers"},
+	{"./tests/sweep", "-run", "Test.*/.*syncount|TestAnswers|TestOptionalInterfaces"},
 	{"./tests/twins", "-run", "TestModel/tofino./syncount"},
 	{"./tests/twins", "-run", "Test(TextIsReached|TimeStampsTurn|Captures|PlansAreExecuted)/syncount"},
 }

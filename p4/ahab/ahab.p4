@@ -12,11 +12,11 @@
  *   2    ahab_row1       32 of 64  below
  *   2    ahab_row2       32 of 64  below
  *   2    ahab_limit      32        below: the slice's limit
- *   7    ahab_countdown  32 of 64  leaving.p4: bytes that a TCP flow may go beyond the limit until its next loss
- *   8    ahab_low        32 of 64  tables.p4: what passes under the lower limit, 2^-4 bytes
- *   8    ahab_mid        32 of 64  tables.p4: what passes under the limit and not under the lower one
- *   8    ahab_high       32 of 64  tables.p4: what passes under the upper one alone
- *   8    ahab_over       32 of 64  tables.p4: what passes under none
+ *   6    ahab_countdown  32 of 64  leaving.p4: bytes that a TCP flow may go beyond the limit until its next loss
+ *   7    ahab_low        32 of 64  tables.p4: what passes under the lower limit, 2^-4 bytes
+ *   7    ahab_mid        32 of 64  tables.p4: what passes under the limit and not under the lower one
+ *   7    ahab_high       32 of 64  tables.p4: what passes under the upper one alone
+ *   7    ahab_over       32 of 64  tables.p4: what passes under none
  *  11    ahab_offered    32 of 64  leaving.p4: bytes that came until the sums were last taken away
  *  10    ahab_passed     32 of 64  leaving.p4: packets that passed
  *  10    ahab_dropped    32 of 64  leaving.p4: bytes that were dropped, ever since

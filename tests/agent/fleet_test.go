@@ -28,6 +28,7 @@ import (
 	_ "github.com/xdpmon/xdpmon/userspace/beaucoup" // the oracles of what agents measure
 	coordinated "github.com/xdpmon/xdpmon/userspace/coordinator"
 	_ "github.com/xdpmon/xdpmon/userspace/fridge"
+	"github.com/xdpmon/xdpmon/userspace/hostclock"
 	_ "github.com/xdpmon/xdpmon/userspace/lean"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	_ "github.com/xdpmon/xdpmon/userspace/precision"
@@ -199,7 +200,7 @@ func (f *fleet) send(m traffic.Model) (sent []sending) {
 	for p := (packet.Packet{}); m.Next(&p); {
 		parts[spread(&p)] = append(parts[spread(&p)], p)
 	}
-	began := report.Monotonic() - traffic.Start
+	began := hostclock.Now() - traffic.Start
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	for n := range parts {
@@ -250,9 +251,9 @@ func (f *fleet) inject(n int, began int64, packets []packet.Packet) error {
 			return err
 		}
 		clear(buffer[copy(buffer, frame.Data):frame.Len])
-		time.Sleep(time.Duration(began + p.Time - report.Monotonic()))
+		time.Sleep(time.Duration(began + p.Time - hostclock.Now()))
 		for {
-			p.Time = report.Monotonic()
+			p.Time = hostclock.Now()
 			if err := unix.Sendto(socket, buffer[:frame.Len], 0, to); err == nil {
 				break
 			} else if err != unix.ENOBUFS && err != unix.EINTR {
@@ -512,7 +513,7 @@ func (f *fleet) trickle(n int, stop chan struct{}) (sent uint64) {
 		for i := range list {
 			list[i].Time = int64(i) * int64(time.Millisecond)
 		}
-		if err := f.inject(n, report.Monotonic(), list); err != nil {
+		if err := f.inject(n, hostclock.Now(), list); err != nil {
 			f.t.Error(err)
 			return sent
 		}

@@ -89,6 +89,9 @@ func TestBurstsBehindSilence(t *testing.T) {
 	// b bytes within a fraction of tau read as b / tau: all pass until that is the limit T, then T tau / b of them, T tau (1 + ln(b / (T tau))) in all
 	const most = 1.3 * 2 * link.Capacity / 8 * .004 * 3.3
 	for n, u := range r.Users[1:] {
+		if n == 0 { // users who come one at a time have the slice for themselves, and what its ceiling keeps, until a second one has been seen
+			continue
+		}
 		passed := 0.
 		for _, b := range u.Passed {
 			passed += b

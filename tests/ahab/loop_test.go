@@ -98,7 +98,7 @@ func TestRoom(t *testing.T) {
 		}
 		sum, n := 0., c.tenants*c.groups*c.leaves
 		for slice := 1; slice <= n; slice++ {
-			sum += float64(l.slices.Load(5*slice)) * 8
+			sum += float64(l.slices.Load(6*slice)) * 8
 		}
 		if sum < 99e9 || sum > 150e9 { // who is idle may take at once what it would get
 			t.Errorf("%d slices of a link of 100 Gbit/s may take %.1f Gbit/s", n, sum/1e9)
@@ -110,7 +110,7 @@ func TestRoom(t *testing.T) {
 // busy to idle and back, so that what others may take changes at each tick.
 func (l *loaded) sends(tick int) {
 	for n := 1; n < l.offered.Len(); n++ {
-		may := l.slices.Load(5*n) / 100
+		may := l.slices.Load(6*n) / 100
 		if n%16 == tick/8%16 {
 			may /= 4
 		}

@@ -182,7 +182,7 @@ func TestScrape(t *testing.T) {
 	url := regexp.MustCompile(`http://[^ \n]+/metrics`).FindString(run.complaint.String())
 	shakeHands(t, network, 12)
 	client := clientInside(t, network)
-	counted := regexp.MustCompile(`(?m)^xdpmon_fridge_matched_responses_total\{algorithm="fridge",interface="` + network.A.Interface + `"\} (1[2-9]|[2-9]\d)$`)
+	counted := regexp.MustCompile(`(?m)^xdpmon_fridge_matched_responses_total\{algorithm="fridge",instance_name="` + network.A.Interface + `",interface="` + network.A.Interface + `"\} (1[2-9]|[2-9]\d)$`)
 	run.await(t, "12 handshakes in the metrics", func() bool { return counted.MatchString(scrape(t, client, url)) })
 	text := scrape(t, client, url)
 	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {

@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -22,19 +23,48 @@ var (
 	ofCoordinators = map[string]func(any) bool{"Checkpointer": has[algo.Checkpointer]}
 )
 
-// TestOptionalInterfaces: the table of userspace/algo/optional.go says who implements what, and every interface of the file is in it.
+const optionalFile = "../../userspace/algo/optional.go"
+
+// row of the table: interface, what has it, and who implements it.
+var row = regexp.MustCompile(`(?m)^(//\t(\w+) +[A-Z]\w+ +)(\S.*)$`)
+
+// TestOptionalInterfaces: the table of userspace/algo/optional.go says who implements what, and every interface of the file is in it. With -update the
+// table is written anew.
 func TestOptionalInterfaces(t *testing.T) {
-	text, err := os.ReadFile("../../userspace/algo/optional.go")
+	text, err := os.ReadFile(optionalFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := map[string][]string{}
-	for line := range strings.Lines(string(text)) {
-		f := strings.Fields(strings.ReplaceAll(strings.TrimPrefix(line, "//"), ",", " "))
-		if strings.HasPrefix(line, "//\t") && f[0] != "interface" {
-			got[f[0]] = f[2:]
+	want := implementers(t)
+	if *update {
+		text = row.ReplaceAllFunc(text, func(line []byte) []byte {
+			m := row.FindSubmatch(line)
+			return append(slices.Clone(m[1]), strings.Join(want[string(m[2])], ", ")...)
+		})
+		if err := os.WriteFile(optionalFile, text, 0o644); err != nil {
+			t.Fatal(err)
 		}
 	}
+	got := map[string][]string{}
+	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
+		got[m[2]] = strings.Split(m[3], ", ")
+	}
+	for _, all := range []map[string]func(any) bool{ofConfigs, ofInstances, ofCoordinators} {
+		for name := range all {
+			if !slices.Equal(got[name], want[name]) {
+				t.Errorf("%s is implemented by %v, the table has %v (make answers writes it)", name, want[name], got[name])
+			}
+			delete(got, name)
+		}
+	}
+	for name := range got {
+		t.Errorf("the table has %s, which this test does not know", name)
+	}
+}
+
+// implementers asks every algorithm what it has.
+func implementers(t *testing.T) map[string][]string {
+	t.Helper()
 	want := map[string][]string{}
 	for _, d := range algo.All() {
 		note(want, ofConfigs, d.Name, d.Config.Zero())
@@ -55,17 +85,7 @@ func TestOptionalInterfaces(t *testing.T) {
 			note(want, ofCoordinators, d.Name, c)
 		}
 	}
-	for _, all := range []map[string]func(any) bool{ofConfigs, ofInstances, ofCoordinators} {
-		for name := range all {
-			if !slices.Equal(got[name], want[name]) {
-				t.Errorf("%s is implemented by %v, the table has %v", name, want[name], got[name])
-			}
-			delete(got, name)
-		}
-	}
-	for name := range got {
-		t.Errorf("the table has %s, which this test does not know", name)
-	}
+	return want
 }
 
 func note(to map[string][]string, interfaces map[string]func(any) bool, algorithm string, v any) {

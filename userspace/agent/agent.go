@@ -21,6 +21,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	file "github.com/xdpmon/xdpmon/userspace/config"
 	"github.com/xdpmon/xdpmon/userspace/feed"
+	"github.com/xdpmon/xdpmon/userspace/hostclock"
 	"github.com/xdpmon/xdpmon/userspace/outlet"
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/prom"
@@ -413,7 +414,7 @@ func (p *plan) add(r config.Instance, l Link) {
 
 // reload takes another configuration, or says why not and goes on as it was.
 func (a *Agent) reload() {
-	a.opts.Notify(fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d\nSTATUS=reading the configuration", report.Monotonic()/1e3))
+	a.opts.Notify(fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d\nSTATUS=reading the configuration", hostclock.Now()/1e3))
 	a.starting, a.until = true, time.Now().Add(patience) // READY comes when it is carried out
 	cfg, err := config.Load(a.opts.Path)
 	var next *outlet.Opened
@@ -462,7 +463,7 @@ func (a *Agent) publish(l report.Line) {
 // describe says what an instance measures, for whoever reads windows.
 func (a *Agent) describe(name string, r config.Instance) {
 	run := report.Run{Version: a.opts.Version, Command: "agent", Kernel: a.opts.Kernel, Hook: string(r.Hook), Mode: string(r.Mode), Direction: string(r.Direction), Instance: name,
-		Interfaces: r.Interfaces, WindowNS: int64(r.Window), Seed: r.Seed, Hash: string(r.Hash), Clock: report.HostClock()}
+		Interfaces: r.Interfaces, WindowNS: int64(r.Window), Seed: r.Seed, Hash: string(r.Hash), Clock: hostclock.Read()}
 	for _, s := range r.Algorithms {
 		run.Algorithms = append(run.Algorithms, report.RunAlgorithm{Name: s.Descriptor.Name, Params: s.Values.Map()})
 	}

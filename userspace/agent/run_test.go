@@ -21,6 +21,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/bus"
 	"github.com/xdpmon/xdpmon/userspace/feed"
+	"github.com/xdpmon/xdpmon/userspace/hostclock"
 	"github.com/xdpmon/xdpmon/userspace/outlet"
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -295,15 +296,15 @@ func TestHealth(t *testing.T) {
 func TestBoundary(t *testing.T) {
 	a := &Agent{}
 	for _, window := range []int64{1e8, 1e9, 60e9, 3600e9} {
-		now := report.Monotonic()
+		now := hostclock.Now()
 		end := a.boundary(now, window)
 		if end <= now || end > now+window+1e6 {
 			t.Errorf("a window of %d ns that begins at %d ends at %d", window, now, end)
 		}
-		if rest := (end + report.HostClock().UnixOffsetNS + window/2) % window; rest < window/2-1e7 || rest > window/2+1e7 { // the wall clock may be slewed meanwhile
+		if rest := (end + hostclock.Read().UnixOffsetNS + window/2) % window; rest < window/2-1e7 || rest > window/2+1e7 { // the wall clock may be slewed meanwhile
 			t.Errorf("windows of %d ns end %d ns from a whole one", window, rest-window/2)
 		}
-		before := uint64((report.Monotonic() + window/stub + report.HostClock().UnixOffsetNS) / window)
+		before := uint64((hostclock.Now() + window/stub + hostclock.Read().UnixOffsetNS) / window)
 		if epoch := a.epoch(window); epoch < before || epoch > before+1 {
 			t.Errorf("the window of %d ns has number %d, not %d", window, epoch, before)
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/bus"
 	"github.com/xdpmon/xdpmon/userspace/bus/client"
+	"github.com/xdpmon/xdpmon/userspace/hostclock"
 	"github.com/xdpmon/xdpmon/userspace/keys"
-	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
@@ -72,7 +72,7 @@ func (a *Agent) openLink(cfg *config.Bus) (*linked, error) {
 		}
 	}
 	link, err := client.Open(client.Options{Name: cfg.Name, Servers: cfg.Servers, TLS: secure, Buffer: int(cfg.Buffer), Software: a.opts.Version, Log: a.log,
-		Clock: report.Monotonic, Wall: func() int64 { return time.Now().UnixNano() },
+		Clock: hostclock.Now, Wall: func() int64 { return time.Now().UnixNano() },
 		Plan:    func(p *bus.Plan) { a.take(l, p) },
 		Refused: func() map[string]string { a.mu.Lock(); defer a.mu.Unlock(); return maps.Clone(l.refused) },
 		Message: a.hear, Renew: a.renew,
@@ -243,7 +243,7 @@ func (a *Agent) boundary(after, window int64) int64 {
 
 // epoch is the number of the window of an instance that begins now.
 func (a *Agent) epoch(window int64) uint64 {
-	now := report.Monotonic() + window/stub
+	now := hostclock.Now() + window/stub
 	return uint64((now + a.ahead()) / window)
 }
 
@@ -259,7 +259,7 @@ func (a *Agent) ahead() int64 {
 			return c.Offset
 		}
 	}
-	return report.HostClock().UnixOffsetNS
+	return hostclock.Read().UnixOffsetNS
 }
 
 // BusHealth is how the agent gets on with its coordinator.

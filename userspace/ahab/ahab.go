@@ -28,7 +28,7 @@ func descriptor() *algo.Descriptor {
 		Enforces: true,
 		Spec:     bpf.LoadAhab,
 		Config:   algo.Typed(newConfig),
-		Layout:   1,
+		Layout:   2,
 		Findings: findings,
 	}
 }
@@ -57,7 +57,7 @@ var params = []algo.Param{
 	{Key: "fail", Type: algo.Enum, Default: failOpen, Choices: []string{failOpen, failHold}, Help: "when this process stops: open, limits end with ahab.lease; hold, they stay for ahab.hold"},
 	{Key: "hold", Type: algo.Duration, Default: "0s", Min: "0s", Max: "1h", Help: "how long limits stay with ahab.fail=hold; behind a killed process only with --pin"},
 	{Key: "dry-run", Type: algo.Bool, Default: "false", Help: "count what would be dropped or marked, and do neither"},
-	{Key: "lease", Type: algo.Duration, Default: "100ms", Min: "20ms", Max: "1h", Help: "limits end so long after the process stopped renewing them"},
+	{Key: "lease", Type: algo.Duration, Default: "180ms", Min: "20ms", Max: "1h", Help: "limits end so long after the process stopped renewing them"},
 	{Key: "tau", Type: algo.Duration, Default: "4ms", Min: "500us", Max: "10s", Help: "time constant of rates"},
 	{Key: "epoch", Type: algo.Duration, Default: "1ms", Min: "100us", Max: "1s", Help: "time between two limits of a slice"},
 	{Key: "burst", Type: algo.Duration, Default: "200ms", Min: "1ms", Max: "1s", Help: "unused time that a ceiling keeps: no second has more than the ceiling, so much of it, and one packet or aggregate"},

@@ -18,6 +18,7 @@ type contents struct {
 	counters         []uint64
 	deeds, bytes     []uint64
 	offered, dropped []uint64
+	refused          []uint64 // of dropped, by ceilings
 	limit, capacity  []uint64
 	overestimate     []float64
 	share            uint64
@@ -28,7 +29,7 @@ type contents struct {
 func (c *config) contentsOf(s *snapshot.Snapshot) (*contents, error) {
 	r, n := s.Read(), int(c.entries())
 	t := &contents{counters: r.Words("counters", int(bpf.AhabAhabCounterAHAB_COUNTS)), deeds: r.Words("deeds", n*deeds), bytes: r.Words("bytes", n*deeds),
-		offered: r.Words("offered", n), dropped: r.Words("dropped", n), limit: r.Words("limit", n), capacity: r.Words("capacity", n),
+		offered: r.Words("offered", n), dropped: r.Words("dropped", n), refused: r.Words("refused", n), limit: r.Words("limit", n), capacity: r.Words("capacity", n),
 		overestimate: r.Floats("overestimate", 2), share: r.Words("sampled", 1)[0], users: peopleOf(r.Rows("users", personWords)),
 		seconds: time.Duration(s.Window.End - s.Window.Start).Seconds()}
 	if t.share == 0 || t.share > allSamples {
@@ -92,38 +93,102 @@ func (t *contents) rate(bytes uint64) float64 {
 // bitRate is a rate in units, in bits a second.
 func (u Units) bitRate(units float64) float64 { return math.Round(8 * units * u.Rate(1)) }
 
-func (c *config) body(t *contents) report.Body {
-	var passed, dropped, marked, droppedBytes, markedBytes, offered, passedBytes uint64
+// total is what was decided of all slices together.
+type total struct {
+	passed, dropped, marked                                  uint64 // segments
+	offered, passedBytes, droppedBytes, markedBytes, refused uint64
+}
+
+func (c *config) total(t *contents) (sum total) {
 	for n := range c.slices {
 		p, _ := t.deed(n, bpf.AhabAhabDeedAHAB_PASSED)
 		d, db := t.deed(n, bpf.AhabAhabDeedAHAB_DROPPED)
 		m, mb := t.deed(n, bpf.AhabAhabDeedAHAB_MARKED)
-		passed, dropped, marked, droppedBytes, markedBytes = passed+p, dropped+d, marked+m, droppedBytes+db, markedBytes+mb
-		offered, passedBytes = offered+t.offered[n], passedBytes+t.passedBytes(n)
+		sum.passed, sum.dropped, sum.marked, sum.droppedBytes, sum.markedBytes = sum.passed+p, sum.dropped+d, sum.marked+m, sum.droppedBytes+db, sum.markedBytes+mb
+		sum.offered, sum.passedBytes, sum.refused = sum.offered+t.offered[n], sum.passedBytes+t.passedBytes(n), sum.refused+t.refused[n]
 	}
-	u := c.units(1)
+	return sum
+}
+
+// done is what became of packets: in a dry run all of them passed.
+func (c *config) done(s total) total {
+	if c.dry {
+		return total{passed: s.passed + s.dropped + s.marked, offered: s.offered, passedBytes: s.offered}
+	}
+	return s
+}
+
+func (c *config) body(t *contents) report.Body {
+	decided := c.total(t)
+	values := append(c.deedValues(t, c.done(decided)), c.ceilingValues(t, decided)...)
+	if c.dry {
+		values = append(values, wouldValues(decided)...)
+	}
 	return report.Body{
-		Values: []report.Value{
-			{Name: "demand", Value: t.rate(offered), Unit: report.BitRate, Help: "what came, all slices together, in bits a second"},
-			{Name: "used", Value: t.rate(passedBytes), Unit: report.BitRate, Help: "what passed, all slices together, in bits a second"},
-			{Name: "offered_bytes", Value: offered, Unit: report.Bytes, Kind: report.Counter, Help: "bytes that came"},
-			{Name: "passed_bytes", Value: passedBytes, Unit: report.Bytes, Kind: report.Counter, Help: "bytes that passed, marked ones too"},
-			{Name: "segments_passed", Value: passed, Unit: report.Segments, Kind: report.Counter, Help: "segments that were neither dropped nor marked"},
-			{Name: "segments_dropped", Value: dropped, Unit: report.Segments, Kind: report.Counter, Help: c.would("segments that were dropped")},
-			{Name: "dropped_bytes", Value: droppedBytes, Unit: report.Bytes, Kind: report.Counter, Help: c.would("bytes that were dropped")},
-			{Name: "segments_marked", Value: marked, Unit: report.Segments, Kind: report.Counter, Help: c.would("segments that were marked (ECN)")},
-			{Name: "marked_bytes", Value: markedBytes, Unit: report.Bytes, Kind: report.Counter, Help: c.would("bytes that were marked")},
-			{Name: "unlimited", Value: t.count(bpf.AhabAhabCounterAHAB_OPEN), Unit: report.Segments, Kind: report.Counter,
-				Help: "segments above the limit that passed because the control loop had not renewed the lease"},
-			{Name: "stray", Value: t.count(bpf.AhabAhabCounterAHAB_STRAY), Unit: report.Segments, Kind: report.Counter, Help: "segments that belong to no slice: they pass and are charged to nobody"},
-			{Name: "limits_written", Value: t.count(bpf.AhabAhabCounterAHAB_WRITTEN), Unit: report.Count, Kind: report.Counter, Help: "new limits, of all slices"},
-			{Name: "users_above", Value: uint64(len(t.users)), Unit: report.Count, Help: "users that were seen above their slice's limit: that many at least"},
-			{Name: "users_unseen", Value: t.unseen(), Unit: report.Count, Help: "users above the limit that no sample has met, estimated from those that one or two have (Chao 1984): that many at least"},
-			{Name: "rate_error", Value: u.bitRate(t.overestimate[0]), Unit: report.BitRate, Help: "what a user's rate reads too high on average, by what others put into its cells, in bits a second"},
-			{Name: "rate_error_p99", Value: u.bitRate(t.overestimate[1]), Unit: report.BitRate, Help: "... and what one user in a hundred has more of"},
-		},
+		Values: append(values, c.userValues(t)...),
 		Tables: []report.Table{c.slicesTable(t), c.usersTable(t)},
-		Notes:  c.notes(t, droppedBytes+markedBytes),
+		Notes:  c.notes(t, decided.droppedBytes+decided.markedBytes),
+	}
+}
+
+func bytesOf(name string, n uint64, help string) report.Value {
+	return report.Value{Name: name, Value: n, Unit: report.Bytes, Kind: report.Counter, Help: help}
+}
+
+func segmentsOf(name string, n uint64, help string) report.Value {
+	return report.Value{Name: name, Value: n, Unit: report.Segments, Kind: report.Counter, Help: help}
+}
+
+// deedValues are what was done. They add up to what the interface counts, less what is in no slice.
+func (c *config) deedValues(t *contents, s total) []report.Value {
+	return []report.Value{
+		{Name: "demand", Value: t.rate(s.offered), Unit: report.BitRate, Help: "what came, all slices together, in bits a second"},
+		{Name: "used", Value: t.rate(s.passedBytes), Unit: report.BitRate, Help: "what passed, all slices together, in bits a second"},
+		bytesOf("offered_bytes", s.offered, "bytes that came"),
+		bytesOf("passed_bytes", s.passedBytes, "bytes that passed, marked ones too"),
+		segmentsOf("segments_passed", s.passed, "segments that were neither dropped nor marked"),
+		segmentsOf("segments_dropped", s.dropped, "segments that were dropped"),
+		bytesOf("dropped_bytes", s.droppedBytes, "bytes that were dropped"),
+		segmentsOf("segments_marked", s.marked, "segments that were marked (ECN)"),
+		bytesOf("marked_bytes", s.markedBytes, "bytes that were marked"),
+	}
+}
+
+// wouldValues are what would have been done, had it been no dry run.
+func wouldValues(s total) []report.Value {
+	return []report.Value{
+		bytesOf("would_pass_bytes", s.passedBytes, "bytes that would have passed, marked ones too, had this been no dry run"),
+		segmentsOf("would_pass", s.passed, "segments that would have been neither dropped nor marked"),
+		segmentsOf("would_drop", s.dropped, "segments that would have been dropped"),
+		bytesOf("would_drop_bytes", s.droppedBytes, "bytes that would have been dropped"),
+		segmentsOf("would_mark", s.marked, "segments that would have been marked (ECN)"),
+		bytesOf("would_mark_bytes", s.markedBytes, "bytes that would have been marked"),
+	}
+}
+
+// ceilingValues are what ceilings did.
+func (c *config) ceilingValues(t *contents, s total) []report.Value {
+	return []report.Value{
+		segmentsOf("ceiling_dropped", t.count(bpf.AhabAhabCounterAHAB_BOUND), c.would("segments that the ceiling of their slice refused, of those dropped")),
+		segmentsOf("root_dropped", t.count(bpf.AhabAhabCounterAHAB_ROOT_BOUND), c.would("segments that the capacity of all slices together refused, of those dropped")),
+		bytesOf("ceiling_dropped_bytes", s.refused, c.would("bytes that either of them refused, of those dropped")),
+		segmentsOf("ceiling_marked", t.count(bpf.AhabAhabCounterAHAB_BOUND_MARKED), c.would("segments that either of them marked (ECN), of those marked")),
+		{Name: "ceiling_uncharged", Value: t.count(bpf.AhabAhabCounterAHAB_BOUND_LOST), Unit: report.PacketUnit, Kind: report.Counter,
+			Help: "packets that passed uncharged, since another core began the ceiling's next burst at the same time: one a core and silence at most"},
+	}
+}
+
+// userValues are about limits, and who is above them.
+func (c *config) userValues(t *contents) []report.Value {
+	u := c.units(1)
+	return []report.Value{
+		segmentsOf("unlimited", t.count(bpf.AhabAhabCounterAHAB_OPEN), "segments above the limit that passed because the control loop had not renewed the lease"),
+		segmentsOf("stray", t.count(bpf.AhabAhabCounterAHAB_STRAY), "segments that belong to no slice: they pass and are charged to nobody"),
+		{Name: "limits_written", Value: t.count(bpf.AhabAhabCounterAHAB_WRITTEN), Unit: report.Count, Kind: report.Counter, Help: "new limits, of all slices"},
+		{Name: "users_above", Value: uint64(len(t.users)), Unit: report.Count, Help: "users that were seen above their slice's limit: that many at least"},
+		{Name: "users_unseen", Value: t.unseen(), Unit: report.Count, Help: "users above the limit that no sample has met, estimated from those that one or two have (Chao 1984): that many at least"},
+		{Name: "rate_error", Value: u.bitRate(t.overestimate[0]), Unit: report.BitRate, Help: "what a user's rate reads too high on average, by what others put into its cells, in bits a second"},
+		{Name: "rate_error_p99", Value: u.bitRate(t.overestimate[1]), Unit: report.BitRate, Help: "... and what one user in a hundred has more of"},
 	}
 }
 
@@ -154,7 +219,7 @@ func (c *config) would(help string) string {
 
 func (c *config) notes(t *contents, touched uint64) (notes []string) {
 	if c.dry {
-		notes = append(notes, "dry run: nothing was dropped or marked; dropped and marked count what would have been. Senders that react to losses would send less.")
+		notes = append(notes, "dry run: nothing was dropped or marked; would_drop and would_mark count what would have been, and tables show it. Senders that react to losses would send less.")
 	}
 	if n := t.count(bpf.AhabAhabCounterAHAB_OPEN); n > 0 {
 		notes = append(notes, fmt.Sprintf("%d segments above the limit passed because the control loop was late: limits hold for ahab.lease (%v) from one renewal on.", n, c.lease))
@@ -186,7 +251,7 @@ func (c *config) slicesTable(t *contents) report.Table {
 			{Name: "slice", Label: true, Help: "its name"},
 			{Name: "capacity", Unit: report.BitRate, Metric: true, Help: "bits a second that it may use; 0: any"},
 			{Name: "demand", Unit: report.BitRate, Metric: true, History: true, Help: "bits a second that came"},
-			{Name: "used", Unit: report.BitRate, Metric: true, History: true, Help: "bits a second that passed"},
+			{Name: "used", Unit: report.BitRate, Metric: true, History: true, Help: c.would("bits a second that passed")},
 			{Name: "limit", Unit: report.BitRate, Metric: true, History: true, Help: "bits a second that a user of weight 1 may send, at the window's end; - when nobody is limited"},
 			{Name: "users_above", Unit: report.Count, Metric: true, Help: "users seen above the limit: that many at least"},
 			{Name: "fairness", Unit: report.Ratio, Metric: true, Err: "fairness_error",
@@ -196,6 +261,7 @@ func (c *config) slicesTable(t *contents) report.Table {
 			{Name: "segments_marked", Unit: report.Segments, Help: c.would("segments that were marked")},
 			{Name: "marked_bytes", Unit: report.Bytes, Metric: true, Help: c.would("bytes that were marked")},
 			{Name: "segments_passed", Unit: report.Segments, Help: "segments that were neither dropped nor marked"},
+			{Name: "ceiling_dropped_bytes", Unit: report.Bytes, Metric: true, Help: c.would("bytes that the slice's ceiling, or the capacity of all, refused, of those dropped")},
 			{Name: "fairness_error", Unit: report.Ratio, Help: "standard error of fairness, from the samples"},
 		}}
 	for n := 1; n < len(c.slices); n++ {
@@ -207,11 +273,55 @@ func (c *config) slicesTable(t *contents) report.Table {
 		m, mb := t.deed(n, bpf.AhabAhabDeedAHAB_MARKED)
 		above, index, deviation := c.fairness(t, n)
 		table.Rows = append(table.Rows, []any{c.slices[n].name, 8 * t.capacity[n], t.rate(t.offered[n]), t.rate(t.passedBytes(n)), c.limitOf(t, n),
-			above, index, d, db, m, mb, p, deviation})
+			above, index, d, db, m, mb, p, t.refused[n], deviation})
 	}
 	slices.SortStableFunc(table.Rows, func(a, b []any) int { return cmp.Compare(b[2].(float64), a[2].(float64)) })
 	table.Rows = table.Rows[:min(len(table.Rows), c.top)]
-	return table
+	return c.conditional(table)
+}
+
+// conditional are names of columns in a dry run, where what they count would have been.
+var conditional = map[string]string{"used": "would_use", "segments_dropped": "would_drop", "dropped_bytes": "would_drop_bytes", "segments_marked": "would_mark",
+	"marked_bytes": "would_mark_bytes", "segments_passed": "would_pass", "ceiling_dropped_bytes": "ceiling_would_drop_bytes", "dropped_share": "would_drop_share", "dropped_error": "would_drop_error"}
+
+// conditional gives the columns of a dry run names of their own. For one version the old ones are there as well, for programs: nothing was dropped or marked.
+func (c *config) conditional(t report.Table) report.Table {
+	if !c.dry {
+		return t
+	}
+	for n := range t.Columns {
+		column := t.Columns[n]
+		name, ok := conditional[column.Name]
+		if !ok {
+			continue
+		}
+		t.Columns[n].Name = name
+		if would, ok := conditional[column.Err]; ok {
+			t.Columns[n].Err = would
+		}
+		old := report.Column{Name: column.Name, Unit: column.Unit, JSON: true, Help: "in a dry run, for one version: 0, and what came of used and segments_passed; " + name + " is what would have been"}
+		t.Columns = append(t.Columns, old)
+		for r, row := range t.Rows {
+			t.Rows[r] = append(row, done(t.Columns, row, column))
+		}
+	}
+	return t
+}
+
+// done is what a column has of a row where nothing was done.
+func done(columns []report.Column, row []any, column report.Column) any {
+	at := func(name string) any {
+		return row[slices.IndexFunc(columns, func(c report.Column) bool { return c.Name == name || c.Name == conditional[name] })]
+	}
+	switch column.Name {
+	case "used":
+		return at("demand")
+	case "segments_passed":
+		return at("segments_passed").(uint64) + at("segments_dropped").(uint64) + at("segments_marked").(uint64)
+	case "dropped_share", "dropped_error":
+		return 0.
+	}
+	return uint64(0)
 }
 
 // limitOf a slice in bits a second; NaN where nobody is limited.
@@ -281,7 +391,7 @@ func (c *config) usersTable(t *contents) report.Table {
 		return cmp.Or(cmp.Compare(b[8].(uint64), a[8].(uint64)), cmp.Compare(a[1].(string), b[1].(string)), cmp.Compare(a[0].(string), b[0].(string)))
 	})
 	table.Rows = table.Rows[:min(len(table.Rows), c.top)]
-	return table
+	return c.conditional(table)
 }
 
 // Merge implements algo.Merger. It is refused: each host has limits of its own, which follow from what came there.

@@ -11,6 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/ahab/control"
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/hostclock"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
@@ -28,6 +29,8 @@ type instance struct {
 	noted  map[string][]uint64 // ... and at the end of the one that is read next; nil: as they are then
 	ring   *maps.Ring
 	seen   people
+	pairs  map[int]*pair // by slice
+	now    int64         // of the last tick
 	tell   func(format string, args ...any)
 	steer         // with a file of slices
 	share  uint64 // of packets above the limit that are sampled, in 2^-16
@@ -40,11 +43,11 @@ func (c *config) New(env algo.Env) (algo.Instance, error) {
 		return nil, err
 	}
 	return &instance{config: own, head: env.Head, replay: env.Replay, tell: env.Tell, arrays: map[string]*maps.Array{},
-		words: map[string][]uint64{}, before: map[string][]uint64{}, seen: people{}, share: allSamples}, nil
+		words: map[string][]uint64{}, before: map[string][]uint64{}, seen: people{}, pairs: map[int]*pair{}, share: allSamples}, nil
 }
 
 // perSlice are the arrays with an element a slice.
-var perSlice = []string{"ahab_slices", "ahab_offered", "ahab_epochs", "ahab_weyl", "ahab_limit", "ahab_low", "ahab_mid", "ahab_high", "ahab_over", "ahab_bound", "ahab_dropped",
+var perSlice = []string{"ahab_slices", "ahab_offered", "ahab_epochs", "ahab_weyl", "ahab_limit", "ahab_low", "ahab_mid", "ahab_high", "ahab_over", "ahab_bound", "ahab_dropped", "ahab_refused",
 	"ahab_passed", "ahab_lost", "ahab_marked", "ahab_mark_bytes"}
 
 // The ring of samples is emptied every 10 ms, and in a replay at the end of a window.
@@ -65,7 +68,7 @@ func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
 	}
 	unused := []string{"ahab_mid", "ahab_over"} // two sums share a word
 	if i.table {
-		unused = []string{"ahab_marked", "ahab_mark_bytes", "ahab_bound"} // nothing is marked, and no ceiling bounds
+		unused = []string{"ahab_marked", "ahab_mark_bytes", "ahab_bound", "ahab_refused"} // nothing is marked, and no ceiling bounds
 	}
 	for _, name := range unused {
 		sizes[name] = 1
@@ -128,8 +131,12 @@ func (i *instance) Bind(set *maps.Set) (err error) {
 	if i.replay {
 		return i.renew(math.MaxInt64)
 	}
-	return i.renew(report.Monotonic() + int64(i.held()))
+	return i.renew(hostclock.Now() + int64(max(i.held(), starting)))
 }
+
+// starting is how long limits hold from binding to the first tick. Attaching takes longer than a lease on a busy host, and a lease that has run out by
+// then lets a slice of 20 Mbit/s pass 50 Mbit in its first tenth of a second.
+const starting = 5 * time.Second
 
 // bindSlice gives a slice its capacity, and the highest limit to begin with.
 func (i *instance) bindSlice(n uint32) error {
@@ -207,17 +214,18 @@ func (i *instance) IntervalNS() int64 {
 
 // Tick implements algo.Controller: limits hold for a lease more.
 func (i *instance) Tick(now int64) error {
+	i.now = now
+	if err := i.drain(); err != nil {
+		return err
+	}
 	if err := i.steered(now); err != nil {
 		return err
 	}
-	if err := i.renew(now + int64(i.held())); err != nil {
-		return err
-	}
-	return i.drain()
+	return i.renew(now + int64(i.held()))
 }
 
 // freeRunning are counts that never go back.
-var freeRunning = []string{"ahab_offered", "ahab_dropped"}
+var freeRunning = []string{"ahab_offered", "ahab_dropped", "ahab_refused"}
 
 // free reads a count that never goes back. What came since the last limit is still in the sums.
 func (i *instance) free(name string) ([]uint64, error) {
@@ -264,7 +272,7 @@ func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 			return nil, fmt.Errorf("read window: %w", err)
 		}
 	}
-	for name, word := range map[string]string{"ahab_offered": "offered", "ahab_dropped": "dropped"} {
+	for name, word := range map[string]string{"ahab_offered": "offered", "ahab_dropped": "dropped", "ahab_refused": "refused"} {
 		words := i.noted[name]
 		if words == nil {
 			var err error
@@ -272,7 +280,7 @@ func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 				return nil, fmt.Errorf("read window: %w", err)
 			}
 		}
-		since := make([]uint64, len(words))
+		since := make([]uint64, i.entries()) // the table form has one word of what ceilings refused
 		for n := range words {
 			since[n] = words[n] - i.before[name][n]
 		}
@@ -336,4 +344,4 @@ func (i *instance) readState(s *snapshot.Snapshot, now int64) (err error) {
 }
 
 // sliceWords are 64-bit words of a struct ahab_slice.
-const sliceWords = 5
+const sliceWords = 6

@@ -17,7 +17,8 @@ const (
 	debtBytes  = 8
 	sliceBytes = 3*4 + 2*8 + 2*8 + 2*2*8
 	markBytes  = 2 * 2 * 8 // ... of marks: that of one slice in ahab.form=table, where there are none
-	boundBytes = 8         // ... of a ceiling: that of one slice in ahab.form=table, where there is none, and that of all slices together
+	boundBytes = 2 * 8     // ... of a ceiling, and what it refused: that of one slice in ahab.form=table, where there is none
+	rootBytes  = 8         // ... of the ceiling of all slices
 	sumBytes   = 2 * 8     // ... of two sums of a word each: that of one slice in ahab.form=exact, where they share the others' words
 )
 
@@ -33,7 +34,7 @@ func (c *config) registerBytes(columns int) int64 {
 	if c.table {
 		marks, sums = sums, marks
 	}
-	return int64(columns)*cellBytes + int64(c.flows)*debtBytes + int64(c.entries())*sliceBytes + marks*(markBytes+boundBytes) + boundBytes + sums*sumBytes
+	return int64(columns)*cellBytes + int64(c.flows)*debtBytes + int64(c.entries())*sliceBytes + marks*(markBytes+boundBytes) + rootBytes + sums*sumBytes
 }
 
 // Plan implements algo.Planner: the columns that fit, and how many users they tell apart. Of one user in twenty a rate reads too high by more

@@ -22,7 +22,7 @@ func steered(t *testing.T) *snapshot.Snapshot {
 		t.Fatal(err)
 	}
 	n := int(c.entries())
-	for name, size := range map[string]int{"counters": int(bpf.AhabAhabCounterAHAB_COUNTS), "deeds": n * deeds, "bytes": n * deeds, "offered": n, "dropped": n, "limit": n, "capacity": n} {
+	for name, size := range map[string]int{"counters": int(bpf.AhabAhabCounterAHAB_COUNTS), "deeds": n * deeds, "bytes": n * deeds, "offered": n, "dropped": n, "refused": n, "limit": n, "capacity": n} {
 		s.Words[name] = make(snapshot.Words, size)
 	}
 	s.Words["overestimate"], s.Words["sampled"] = snapshot.Floats([]float64{1, 2}), snapshot.Words{allSamples}

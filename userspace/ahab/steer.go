@@ -31,7 +31,7 @@ const lookEvery = 200 * time.Millisecond
 type steer struct {
 	members  *prefix.Table
 	loop     *control.Loop
-	mapped   struct{ slices, offered, dropped *maps.Shared }
+	mapped   struct{ slices, offered, dropped, refused *maps.Shared }
 	modified time.Time // of the file
 	gone     bool      // it is, as was said
 	around   []slices.Interface
@@ -84,7 +84,8 @@ func (i *instance) bindSteer(set *maps.Set) (err error) {
 	if i.members, err = prefix.Open(set, "ahab_members"); err != nil {
 		return err
 	}
-	for name, words := range map[string]**maps.Shared{"ahab_slices": &i.mapped.slices, "ahab_offered": &i.mapped.offered, "ahab_dropped": &i.mapped.dropped} {
+	for name, words := range map[string]**maps.Shared{"ahab_slices": &i.mapped.slices, "ahab_offered": &i.mapped.offered, "ahab_dropped": &i.mapped.dropped,
+		"ahab_refused": &i.mapped.refused} {
 		if *words, err = i.arrays[name].Shared(); err != nil {
 			return err
 		}
@@ -119,8 +120,11 @@ func (i *instance) announce() {
 }
 
 // Bytes implements control.Registers.
-func (i *instance) Bytes(n int) (offered, dropped uint64) {
-	return i.mapped.offered.Load(n), i.mapped.dropped.Load(n)
+func (i *instance) Bytes(n int) (offered, dropped, refused uint64) {
+	if !i.table {
+		refused = i.mapped.refused.Load(n)
+	}
+	return i.mapped.offered.Load(n), i.mapped.dropped.Load(n), refused
 }
 
 // Allow implements control.Registers.
@@ -140,6 +144,11 @@ func (i *instance) Allow(n int, rate float64) {
 // Space implements control.Registers.
 func (i *instance) Space(n int, bytes uint32) {
 	i.mapped.slices.Store(n*sliceWords+1, i.mapped.slices.Load(n*sliceWords+1)&^math.MaxUint32|uint64(bytes))
+}
+
+// Spare implements control.Registers.
+func (i *instance) Spare(n int, until int64) {
+	i.mapped.slices.Store(n*sliceWords+5, uint64(until))
 }
 
 // steered is a tick of the loop. What keeps a change from being carried out is said, and changes nothing.

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/netip"
 	"slices"
+	"time"
 	"unsafe"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/ahab"
@@ -46,18 +47,19 @@ func (i *instance) drain() error {
 	size := int(unsafe.Sizeof(bpf.AhabAhabSample{}))
 	return i.ring.Drain(func(record []byte) {
 		if len(record) >= size {
-			i.seen.add((*bpf.AhabAhabSample)(unsafe.Pointer(unsafe.SliceData(record))))
+			r := (*bpf.AhabAhabSample)(unsafe.Pointer(unsafe.SliceData(record)))
+			i.meet(i.seen.add(r))
 		}
 	})
 }
 
-// add counts a sample.
-func (p people) add(r *bpf.AhabAhabSample) {
-	who := identity(r)
+// add counts a sample, and says whose it is.
+func (p people) add(r *bpf.AhabAhabSample) (who user) {
+	who = identity(r)
 	s := p[who]
 	if s == nil {
 		if len(p) >= mostPeople {
-			return
+			return who
 		}
 		s = &seen{}
 		p[who] = s
@@ -70,6 +72,40 @@ func (p people) add(r *bpf.AhabAhabSample) {
 	s.rate += float64(r.Rate)
 	s.squares += float64(r.Rate) * float64(r.Rate)
 	s.limit += float64(r.Limit)
+	return who
+}
+
+// pair is the user of a slice who was above the limit last, and who was before it.
+type pair struct {
+	who             user
+	last, otherLast int64 // ns; when another than who was above
+}
+
+// meet takes a user who is above the limit.
+func (p *pair) meet(who user, now int64) {
+	if who != p.who {
+		p.who, p.otherLast = who, p.last
+	}
+	p.last = now
+}
+
+// meet takes a user who was above its slice's limit since the last tick.
+func (i *instance) meet(who user) {
+	p := i.pairs[who.slice()]
+	if p == nil {
+		p = &pair{}
+		i.pairs[who.slice()] = p
+	}
+	p.meet(who, i.now)
+}
+
+// lately is how long a user is remembered: some time-outs of TCP.
+const lately = int64(time.Second)
+
+// Crowded implements control.Registers.
+func (i *instance) Crowded(n int, now int64) bool {
+	p := i.pairs[n]
+	return p != nil && p.otherLast > now-lately
 }
 
 // identity leaves of a packet what makes its user.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/xdpmon/xdpmon/userspace/hostclock"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
@@ -37,7 +38,7 @@ func Window(i Instance, w report.Window, bank int) (Result, error) {
 func Read(i Instance, w report.Window, bank int) (*snapshot.Snapshot, error) {
 	s, err := i.Read(w, bank)
 	if err == nil && !s.Replay { // a capture's time is ns since 1970
-		s.Offset = report.HostClock().UnixOffsetNS
+		s.Offset = hostclock.Read().UnixOffsetNS
 	}
 	return s, err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/userspace/hostclock"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
@@ -32,7 +33,7 @@ func TestReadTellsTheClock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := report.Monotonic() + live.Offset
+	now := hostclock.Now() + live.Offset
 	if after := time.Now().UnixNano(); now < before-int64(time.Second) || now > after+int64(time.Second) {
 		t.Errorf("a packet of now came at %d, which is between %d and %d", now, before, after)
 	}

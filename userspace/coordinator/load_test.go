@@ -23,6 +23,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/hostclock"
 	"github.com/xdpmon/xdpmon/userspace/keys"
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -220,7 +221,7 @@ socket: %s
 			defer tick.Stop()
 			message := make([]byte, 200)
 			for time.Now().Before(end) {
-				a.Say("m", "many", report.Monotonic(), 0, message)
+				a.Say("m", "many", hostclock.Now(), 0, message)
 				said.Add(1)
 				<-tick.C
 			}

@@ -22,6 +22,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/bus"
 	"github.com/xdpmon/xdpmon/userspace/bus/client"
 	"github.com/xdpmon/xdpmon/userspace/feed"
+	"github.com/xdpmon/xdpmon/userspace/hostclock"
 	"github.com/xdpmon/xdpmon/userspace/keys"
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -169,7 +170,7 @@ func (s *site) agentAs(name string, linger time.Duration, servers ...string) *ag
 	a := &agentUnderTest{}
 	a.Link, err = client.Open(client.Options{Name: name, Renew: func() { a.mu.Lock(); defer a.mu.Unlock(); a.renewed++ },
 		Message: func(m bus.Message) { a.mu.Lock(); defer a.mu.Unlock(); a.told = append(a.told, string(m.Data)) }, Servers: servers, TLS: h.Client(), Buffer: 4 << 20, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Plan: func(*bus.Plan) {}, Refused: func() map[string]string { return nil }, Clock: func() int64 { return report.Monotonic() + int64(s.skew[name]) },
+		Plan: func(*bus.Plan) {}, Refused: func() map[string]string { return nil }, Clock: func() int64 { return hostclock.Now() + int64(s.skew[name]) },
 		Wall: func() int64 { return time.Now().UnixNano() }, Hello: s.hello, Linger: linger}, &a.hub, func(string) bool { return true })
 	if err != nil {
 		s.t.Fatal(err)
@@ -204,7 +205,7 @@ func (a *agentUnderTest) before(t *testing.T) {
 }
 
 // now is the number of the window that goes on.
-func (a *agentUnderTest) now() int64 { return (report.Monotonic() + a.Clock().Offset) / 200e6 }
+func (a *agentUnderTest) now() int64 { return (hostclock.Now() + a.Clock().Offset) / 200e6 }
 
 const patience = 60 * time.Second // of what must happen, on a machine however busy
 
@@ -417,7 +418,7 @@ func TestCoordinatorRestarts(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		a.window(t, first+i)
-		a.Say("m", "heard", report.Monotonic(), 0, []byte{'0' + byte(i)})
+		a.Say("m", "heard", hostclock.Now(), 0, []byte{'0' + byte(i)})
 		if i == 6 {
 			c.end()
 		}

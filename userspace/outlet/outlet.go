@@ -16,6 +16,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/userspace/diagnose"
 	"github.com/xdpmon/xdpmon/userspace/feed"
+	"github.com/xdpmon/xdpmon/userspace/hostclock"
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/prom"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -58,7 +59,7 @@ type Set struct {
 // New is a Set with nowhere to go to yet.
 func New(o Options) *Set {
 	if o.Clock == nil {
-		o.Clock = report.HostClock
+		o.Clock = hostclock.Read
 	}
 	return &Set{opts: o, metrics: prom.NewStore(time.Now), engine: diagnose.New()}
 }

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpmon/xdpmon/userspace/feed"
+	"github.com/xdpmon/xdpmon/userspace/hostclock"
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/store"
@@ -44,7 +45,7 @@ func TestKeeper(t *testing.T) {
 		}
 	})
 	for n := range windows {
-		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "a", Identity: report.Identity{Instance: "i"}, Window: report.Window{Number: n, End: report.Monotonic()}}})
+		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "a", Identity: report.Identity{Instance: "i"}, Window: report.Window{Number: n, End: hostclock.Now()}}})
 	}
 	all.Wait()
 	hub.Close()
@@ -78,7 +79,7 @@ func TestCommit(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Commit(o)
-		s.Publish(t.Context(), report.Line{Algorithm: "a", Identity: report.Identity{Instance: "i"}, Window: report.Window{Number: n, End: report.Monotonic()}})
+		s.Publish(t.Context(), report.Line{Algorithm: "a", Identity: report.Identity{Instance: "i"}, Window: report.Window{Number: n, End: hostclock.Now()}})
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -106,7 +107,7 @@ func TestHealth(t *testing.T) {
 	}
 	s.Commit(o)
 	for n := range 3 {
-		s.Publish(t.Context(), report.Line{Algorithm: "a", Identity: report.Identity{Instance: "i"}, Window: report.Window{Number: n, End: report.Monotonic()}})
+		s.Publish(t.Context(), report.Line{Algorithm: "a", Identity: report.Identity{Instance: "i"}, Window: report.Window{Number: n, End: hostclock.Now()}})
 	}
 	var readers []ReaderHealth
 	var kept *StoreHealth
@@ -149,7 +150,7 @@ func TestCommitAgain(t *testing.T) {
 		if got := s.hub.Readers(); len(got) != 3 {
 			t.Errorf("%d readers: %+v", len(got), got)
 		}
-		s.Publish(t.Context(), report.Line{Algorithm: "a", Identity: report.Identity{Instance: "i"}, Window: report.Window{Number: n, End: report.Monotonic()}})
+		s.Publish(t.Context(), report.Line{Algorithm: "a", Identity: report.Identity{Instance: "i"}, Window: report.Window{Number: n, End: hostclock.Now()}})
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -240,7 +241,7 @@ func TestAnswers(t *testing.T) {
 func TestSlowOutput(t *testing.T) {
 	var hub feed.Hub
 	var told, text bytes.Buffer
-	o := &output{cfg: settings.Output{JSON: "-"}, file: staysOpen{&text}, log: slog.New(slog.NewTextHandler(&told, nil)), clock: report.HostClock, done: make(chan struct{}), sub: hub.Subscribe(feed.Options{Depth: 2})}
+	o := &output{cfg: settings.Output{JSON: "-"}, file: staysOpen{&text}, log: slog.New(slog.NewTextHandler(&told, nil)), clock: hostclock.Read, done: make(chan struct{}), sub: hub.Subscribe(feed.Options{Depth: 2})}
 	for n := range 3 {
 		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "a", Window: report.Window{Number: n}}})
 	}

@@ -164,9 +164,7 @@ func (t Table) key(row []any) string {
 func (t Table) numberAt(row []any, column string) float64 {
 	for i, c := range t.Columns {
 		if c.Name == column {
-			if f, ok := Number(cell(row, i)); ok {
-				return f
-			}
+			return number(cell(row, i))
 		}
 	}
 	return math.NaN()

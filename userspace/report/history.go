@@ -70,13 +70,8 @@ func (t *Table) rowName(row []any) string {
 
 // number of a cell; NaN: none.
 func number(cell any) float64 {
-	switch v := cell.(type) {
-	case uint64:
-		return float64(v)
-	case int64:
-		return float64(v)
-	case float64:
-		return v
+	if f, ok := Number(cell); ok {
+		return f
 	}
 	return math.NaN()
 }

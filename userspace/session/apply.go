@@ -9,6 +9,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/hostclock"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -101,7 +102,7 @@ func (s *Session) commit(x *loader.Exchange, next []*member, anew bool) error {
 	if err := x.Commit(); err != nil {
 		return errors.Join(err, x.Close())
 	}
-	now := report.Monotonic()
+	now := hostclock.Now()
 	counts, err := r.inst.CountsSoFar()
 	if err != nil {
 		return errors.Join(err, x.Close())

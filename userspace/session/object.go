@@ -14,6 +14,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/loader/pin"
 	"github.com/xdpmon/xdpmon/loader/watch"
+	"github.com/xdpmon/xdpmon/userspace/hostclock"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -61,7 +62,7 @@ func Open(ctx context.Context, cfg LiveConfig) (*Session, error) {
 	loop, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
 	stop, failed := run.own(loop)
-	s.end = report.Monotonic() + int64(cfg.Duration)
+	s.end = hostclock.Now() + int64(cfg.Duration)
 	go s.measure(loop, stop, failed)
 	return s, nil
 }
@@ -124,7 +125,7 @@ func (s *Session) attach(ctx context.Context) error {
 		}
 	}
 	// Attaching takes longer than the moment in which packets are counted already: rates are from here on.
-	s.run.window = report.Window{Start: report.Monotonic()}
+	s.run.window = report.Window{Start: hostclock.Now()}
 	if err := s.begin(); err != nil {
 		return err
 	}
@@ -183,7 +184,7 @@ func (s *Session) measure(ctx context.Context, stop func(), failed <-chan error)
 	err := s.windows(ctx, failed)
 	stop()
 	// Detach before reading: what arrives while the last window is read would be counted nowhere.
-	end := report.Monotonic()
+	end := hostclock.Now()
 	err = errors.Join(err, s.manager.Close())
 	err = errors.Join(err, s.run.closeWindow(end, true), closePin(s.pin), s.run.close())
 	s.err = err
@@ -206,7 +207,7 @@ func (s *Session) boundary() int64 {
 func (s *Session) windows(ctx context.Context, failed <-chan error) error {
 	for {
 		boundary := s.boundary()
-		next := time.After(time.Duration(boundary - report.Monotonic())) // at once when reading the last window took longer than a window
+		next := time.After(time.Duration(boundary - hostclock.Now())) // at once when reading the last window took longer than a window
 		if s.cfg.Duration > 0 && s.end-boundary < int64(s.cfg.Window)/stubShare {
 			next = nil
 		}
@@ -218,7 +219,7 @@ func (s *Session) windows(ctx context.Context, failed <-chan error) error {
 		case call := <-s.calls:
 			call()
 		case <-next:
-			if err := s.run.closeWindow(report.Monotonic(), false); err != nil {
+			if err := s.run.closeWindow(hostclock.Now(), false); err != nil {
 				return err
 			}
 		}

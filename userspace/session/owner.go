@@ -8,7 +8,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
-	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/hostclock"
 )
 
 // owner is the one goroutine that touches an algorithm while a live run goes on: it ticks its control loop and reads its windows,
@@ -65,7 +65,7 @@ func (o *owner) run(ctx context.Context, m *member, failed chan<- error) {
 	var due <-chan time.Time
 	if controls {
 		interval = c.IntervalNS()
-		timer = time.NewTimer(untilTick(interval, report.Monotonic()))
+		timer = time.NewTimer(untilTick(interval, hostclock.Now()))
 		defer timer.Stop()
 		due = timer.C
 	}
@@ -82,7 +82,7 @@ func (o *owner) run(ctx context.Context, m *member, failed chan<- error) {
 		case data := <-m.speaker.ears():
 			m.speaker.hear(data)
 		case <-speaks:
-			if err = m.speaker.speak(report.Monotonic()); err != nil {
+			if err = m.speaker.speak(hostclock.Now()); err != nil {
 				speaks = nil
 			}
 		case <-due:
@@ -90,10 +90,10 @@ func (o *owner) run(ctx context.Context, m *member, failed chan<- error) {
 				due = nil // the run ends: what is left is its last window
 				continue
 			}
-			if err = c.Tick(report.Monotonic()); err != nil {
+			if err = c.Tick(hostclock.Now()); err != nil {
 				err, due = fmt.Errorf("control %s: %w", m.selected.Descriptor.Name, err), nil
 			}
-			timer.Reset(untilTick(interval, report.Monotonic()))
+			timer.Reset(untilTick(interval, hostclock.Now()))
 		}
 		if err != nil {
 			select {

@@ -12,12 +12,16 @@ import (
 
 // Registers are those of the data plane, by a slice's number.
 type Registers interface {
-	// Bytes are what came and what was dropped, ever since.
-	Bytes(slice int) (offered, dropped uint64)
+	// Bytes are what came, what was dropped, and what of that a ceiling refused, ever since.
+	Bytes(slice int) (offered, dropped, refused uint64)
 	// Allow sets what a slice may take, bytes a second; +Inf: anything.
 	Allow(slice int, rate float64)
 	// Space sets how many bytes a TCP flow above the limit sends between two losses.
 	Space(slice int, bytes uint32)
+	// Crowded reports whether two users or more of a slice were above its limit lately.
+	Crowded(slice int, now int64) bool
+	// Spare sets until when nobody is limited, ns of the packets' clock; 0: somebody may be.
+	Spare(slice int, until int64)
 }
 
 // How demand is told from what comes. A slice that is limited sends what its limit lets it: what it wants shows only in that it sends nearly
@@ -34,16 +38,26 @@ const (
 	longest    = 1.   // seconds: who was away longer begins anew
 )
 
+// A slice's account is what it has passed beyond what it may, as in a queue that nobody waits in: as long as it is small, a user that has the slice for itself needs no
+// limit, whatever the rates of a moment read. Windows that arrive at once read many times too high, and below a millisecond of round trip there is nothing
+// else. Where users share, the limit divides from the first packet on.
+const (
+	account = 0.2   // seconds of what it may take, at most
+	small   = 0.025 // seconds
+	holds   = 100e6 // ns that the answer holds, so that limits return when nobody renews it
+)
+
 // flow is what is known of a slice.
 type flow struct {
-	offered, dropped uint64
-	rate             float64
-	came, passed     float64 // averaged over some round trips
-	spacing          float64
-	lost             float64 // seconds since it lost something
-	busy             bool
-	allowed          float64
-	written          bool // allowed stands in the registers
+	offered, dropped, refused uint64
+	rate                      float64
+	account                   float64 // bytes
+	came, passed, stopped     float64 // averaged over some round trips; stopped: by a ceiling
+	spacing                   float64
+	lost                      float64 // seconds since it lost something
+	busy                      bool
+	allowed                   float64
+	written                   bool // allowed stands in the registers
 }
 
 // Loop divides for a plan.
@@ -92,11 +106,11 @@ func (l *Loop) Tick(now int64, r Registers) (away float64) {
 	l.last = now
 	for i := range l.plan.Leaves {
 		leaf, f := &l.plan.Leaves[i], l.order[i]
-		offered, dropped := r.Bytes(leaf.Number)
-		if !fresh && offered >= f.offered && dropped >= f.dropped {
-			f.see(float64(offered-f.offered)/dt, float64(dropped-f.dropped)/dt, dt)
+		offered, dropped, refused := r.Bytes(leaf.Number)
+		if !fresh && offered >= f.offered && dropped >= f.dropped && refused >= f.refused {
+			f.see(float64(offered-f.offered)/dt, float64(dropped-f.dropped)/dt, float64(refused-f.refused)/dt, dt)
 		}
-		f.offered, f.dropped = offered, dropped
+		f.offered, f.dropped, f.refused = offered, dropped, refused
 		l.tree.Demand(leaf.Node, f.demand())
 	}
 	l.tree.Divide()
@@ -112,12 +126,16 @@ func (l *Loop) Tick(now int64, r Registers) (away float64) {
 			r.Space(leaf.Number, apart)
 		}
 		f.spacing, f.written = float64(apart), true
+		r.Spare(leaf.Number, f.spare(now, r.Crowded(leaf.Number, now)))
 	}
 	return away
 }
 
 // see takes what came in the time since the last tick.
-func (f *flow) see(rate, lost, dt float64) {
+func (f *flow) see(rate, lost, refused, dt float64) {
+	if f.charge(rate-min(rate, lost), dt); math.IsNaN(f.account) || math.IsInf(f.allowed, 1) {
+		f.account = 0
+	}
 	f.rate += (min(rate, most*f.allowed) - f.rate) * min(1, dt/smoothing)
 	f.lost += dt
 	if lost > 0 {
@@ -125,8 +143,22 @@ func (f *flow) see(rate, lost, dt float64) {
 	}
 	f.came += (rate - f.came) * min(1, dt/settled)
 	f.passed += (rate - min(rate, lost) - f.passed) * min(1, dt/settled)
+	f.stopped += (refused - f.stopped) * min(1, dt/settled)
 	share := f.rate / f.allowed
 	f.busy = share >= begins || share >= ends && (f.busy || f.lost < remembered)
+}
+
+// charge takes what passed, and what might have.
+func (f *flow) charge(passed, dt float64) {
+	f.account = max(0, min(account*f.allowed, f.account+(passed-f.allowed)*dt))
+}
+
+// spare is until when nobody is limited.
+func (f *flow) spare(now int64, crowded bool) int64 {
+	if crowded || f.account > small*f.allowed {
+		return 0
+	}
+	return now + holds
 }
 
 // space is how far losses are apart under what the slice may take now: what its use says, and the square of what that has changed by.
@@ -136,14 +168,15 @@ func (f *flow) space(allowed float64) uint32 {
 		old *= change * change
 	}
 	old = max(spacing.Least, min(spacing.Most, old))
-	return spacing.Next(uint32(old), f.came, f.passed, f.allowed, f.lost <= settled)
+	return spacing.Next(uint32(old), spacing.Slice{Offered: f.came, Passed: f.passed, Refused: f.stopped, Capacity: f.allowed, Lost: f.lost <= settled})
 }
 
 // Spacing is where the search begins: how many bytes beyond a rate (bytes a second) a TCP flow sends between two losses that keep its mean there, when
-// its round trip takes 10 ms and its window of W segments grows by about half a segment in each: cut to .7, it has to reach 1.18 W, and is beyond W
-// for .34 W round trips.
+// its round trip takes 50 ms and its window of W segments grows by about half a segment in each: cut to .7, it has to reach 1.18 W, and is beyond W
+// for .34 W round trips. On shorter trips that is too far, which the ceiling bounds until the search has found what divides; a search that began too near would
+// end the first window that grows at a fraction of what there is.
 func Spacing(rate float64) float64 {
-	const segment, trip = 1514, 0.01
+	const segment, trip = 1514, 0.05
 	window := max(4, rate*trip/segment)
 	return max(spacing.Least, min(spacing.Most, 0.03*window*window*segment))
 }

@@ -21,17 +21,27 @@ const (
 	up     = 0.06 // a tick, of what is missing; a capacity is one
 	down   = 0.15 // ... of what is too much
 	most   = 0.05 // a tick
-	begin  = 0.3  // of the capacity: whose slice is sent less is not kept by losses
+	enough = 0.01 // of the capacity: a ceiling that refuses less is what bursts do to it
+	nearer = 0.02 // a tick, where a ceiling refuses more
 )
 
-// Next is the distance after a tick of 10 ms. offered and passed are bytes a second, averaged over some round trips; lost says whether the slice has
-// had losses or marks in that time: without them the distance says nothing and stays.
-func Next(old uint32, offered, passed, capacity float64, lost bool) uint32 {
-	if capacity <= 0 || !lost || !(offered >= begin*capacity) || math.IsInf(offered+passed, 0) {
+// Slice is what a slice did lately, in bytes a second, averaged over some round trips.
+type Slice struct {
+	Offered, Passed float64
+	Refused         float64 // by its ceiling, or that of all slices
+	Capacity        float64
+	Lost            bool // has it had losses or marks in that time? Without them the distance says nothing and stays
+}
+
+// Next is the distance after a tick of 10 ms.
+func Next(old uint32, s Slice) uint32 {
+	if s.Capacity <= 0 || !s.Lost || !(s.Offered > 0) || math.IsInf(s.Offered+s.Passed, 0) {
 		return old
 	}
 	change := 0.0
-	switch use := passed / capacity; {
+	switch use := s.Passed / s.Capacity; {
+	case s.Refused > enough*s.Capacity:
+		change = -nearer
 	case use < little:
 		change = min(most, up*(little-use))
 	case use > much:

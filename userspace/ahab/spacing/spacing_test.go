@@ -29,7 +29,7 @@ func TestSettles(t *testing.T) {
 				for range 6000 {
 					passed := min(used(float64(distance), capacity, trip), 1.5*capacity)
 					average += (passed - average) / 20
-					distance = Next(distance, average, average, capacity, true)
+					distance = Next(distance, Slice{Offered: average, Passed: average, Capacity: capacity, Lost: true})
 				}
 				if use := used(float64(distance), capacity, trip) / capacity; use < .9 || use > 1.06 {
 					t.Errorf("%.3g B/s, %.0f ms, from %.1f times the right distance: the capacity is used to %.3f", capacity, 1000*trip, from, use)
@@ -40,33 +40,31 @@ func TestSettles(t *testing.T) {
 }
 
 func TestStays(t *testing.T) {
-	for _, c := range []struct {
-		offered, passed, capacity float64
-		lost                      bool
-	}{{1e6, 1e6, 0, true}, {9e5, 9e5, 1e6, false}, {1e5, 1e5, 1e6, true}, {math.NaN(), 1, 1e6, true}, {math.Inf(1), 1, 1e6, true}} {
-		if got := Next(100000, c.offered, c.passed, c.capacity, c.lost); got != 100000 {
+	for _, c := range []Slice{{1e6, 1e6, 0, 0, true}, {9e5, 9e5, 0, 1e6, false}, {9e5, 9e5, 9e5, 1e6, false}, {0, 0, 0, 1e6, true}, {math.NaN(), 1, 0, 1e6, true}, {math.Inf(1), 1, 0, 1e6, true}} {
+		if got := Next(100000, c); got != 100000 {
 			t.Errorf("%+v: %d", c, got)
 		}
 	}
-	if got := Next(Least, 1e9, 1e9, 1e6, true); got != Least {
+	if got := Next(Least, Slice{1e9, 1e9, 0, 1e6, true}); got != Least {
 		t.Errorf("%d is below %d", got, Least)
 	}
-	if got := Next(Most, 1e6, 4e5, 1e6, true); got != Most {
+	if got := Next(Most, Slice{1e6, 4e5, 0, 1e6, true}); got != Most {
 		t.Errorf("%d is above %d", got, Most)
 	}
 }
 
-// A step is as far as what is missing, or too much, is from what is allowed, and nothing where the capacity is used.
+// A step is as far as what is missing, or too much, is from what is allowed, and nothing where the capacity is used. A slice that losses keep nearly empty is
+// let out as well.
 func TestSteps(t *testing.T) {
 	const old, capacity = 1_000_000, 1e6
 	for use, want := range map[float64]uint32{.98: old, 1: old, 1.03: old, .93: 1_003_000, .5: 1_028_800, .01: 1_050_000, 1.13: 985_000, 1.3: 959_500, 1.4: 950_000, 2: 950_000} {
-		if got := Next(old, capacity, use*capacity, capacity, true); math.Abs(float64(got)-float64(want)) > 1 {
+		if got := Next(old, Slice{use * capacity, use * capacity, .01 * capacity, capacity, true}); math.Abs(float64(got)-float64(want)) > 1 {
 			t.Errorf("%.0f %% are used: %d, want %d", 100*use, got, want)
 		}
 	}
-	for offered, want := range map[float64]uint32{begin * capacity: 1_028_800, begin*capacity - 1: old, 0: old} {
-		if got := Next(old, offered, .5*capacity, capacity, true); math.Abs(float64(got)-float64(want)) > 1 {
-			t.Errorf("offered are %.0f of %.0f: %d, want %d", offered, capacity, got, want)
+	for refused, want := range map[float64]uint32{.01 * capacity: 1_028_800, .011 * capacity: 980_000, capacity: 980_000} {
+		if got := Next(old, Slice{2 * capacity, .5 * capacity, refused, capacity, true}); math.Abs(float64(got)-float64(want)) > 1 {
+			t.Errorf("the ceiling refuses %.0f of %.0f: %d, want %d", refused, capacity, got, want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package report
+package hostclock
 
 import (
 	"testing"
@@ -6,10 +6,10 @@ import (
 )
 
 // A window's time and the clock make the time of day.
-func TestHostClock(t *testing.T) {
+func TestRead(t *testing.T) {
 	earliest := time.Now().UnixNano() - int64(time.Second) // the clock may be set right meanwhile
-	c := HostClock()
-	if now := Monotonic() + c.UnixOffsetNS; now < earliest || now > time.Now().UnixNano()+int64(time.Second) || c.Name != "monotonic" {
+	c := Read()
+	if now := Now() + c.UnixOffsetNS; now < earliest || now > time.Now().UnixNano()+int64(time.Second) || c.Name != "monotonic" {
 		t.Errorf("%+v: it is %d", c, now)
 	}
 }

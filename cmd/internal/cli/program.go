@@ -1,0 +1,28 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+)
+
+// FindProgram looks beside this program, then on the PATH.
+func FindProgram(name string) (string, error) {
+	self, err := os.Executable()
+	if err == nil {
+		beside := filepath.Join(filepath.Dir(self), name)
+		if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0 {
+			return beside, nil
+		}
+	}
+	path, err := exec.LookPath(name)
+	if errors.Is(err, exec.ErrNotFound) {
+		return "", exec.ErrNotFound
+	}
+	return path, err
+}
+
+// Become replaces this process, which keeps its number: a service manager sees the same service.
+func Become(path string, argv []string) error { return syscall.Exec(path, argv, os.Environ()) }
