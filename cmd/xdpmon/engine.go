@@ -8,6 +8,7 @@ import (
 
 	"github.com/cilium/ebpf"
 
+	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 	"github.com/xdpmon/xdpmon/loader/detach"
 	"github.com/xdpmon/xdpmon/loader/features"
 	"github.com/xdpmon/xdpmon/loader/pisa"

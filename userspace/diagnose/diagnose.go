@@ -166,19 +166,24 @@ func (v *view) silence() {
 	if v.has(finding.Flood, finding.FloodManySources, finding.Scan) {
 		return // what they open is not answered
 	}
-	for _, r := range v.active(finding.NoResponse) {
-		if v.carries(r.Instance) {
-			f := v.add(finding.OneDirection, iface(r.Instance), r, "connections carry data, so their handshakes were answered on another path",
-				"attach to the interface on which answers come back, too, or --direction both; delays and losses of this interface mean little until then")
-			f.Evidence = append(f.Evidence, "lean.ooo_examined")
-			return
-		}
-		v.add(finding.Unanswered, iface(r.Instance), r, "not one SYN-ACK arrives, and no connection carries data", "are the servers up, and is there a route back? "+history(r))
+	if list := v.active(finding.NoResponse); len(list) > 0 {
+		v.silent(list[0]) // every interface of an instance says the same
 		return
 	}
 	for _, r := range v.active(finding.HandshakeRefused) {
 		v.unanswered(finding.Unanswered, finding.HandshakeVanished, r, "its other clients and servers answer as usual", "is it up, and does it listen? ping and curl a host of it from here; "+history(r))
 	}
+}
+
+// silent is about an instance on which no handshake is answered.
+func (v *view) silent(r *finding.Reading) {
+	if !v.carries(r.Instance) {
+		v.add(finding.Unanswered, iface(r.Instance), r, "not one SYN-ACK arrives, and no connection carries data", "are the servers up, and is there a route back? "+history(r))
+		return
+	}
+	f := v.add(finding.OneDirection, iface(r.Instance), r, "connections carry data, so their handshakes were answered on another path",
+		"attach to the interface on which answers come back, too, or --direction both; delays and losses of this interface mean little until then")
+	f.Evidence = append(f.Evidence, "lean.ooo_examined")
 }
 
 // carries reports whether an instance sees about as much data as usual.

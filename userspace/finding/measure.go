@@ -108,12 +108,6 @@ func Num(b report.Body, name string) float64 {
 	return toNumber(v.Value)
 }
 
-// NumOf is a value with its interval; ends that are not there are NaN.
-func NumOf(b report.Body, name string) Estimate {
-	v, _ := Named(b, name)
-	return Estimate{toNumber(v.Value), toNumber(v.Low), toNumber(v.High), v.Unit}
-}
-
 func toNumber(value any) float64 {
 	f, ok := report.Number(value)
 	if !ok {

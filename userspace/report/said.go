@@ -1,5 +1,7 @@
 package report
 
+import "slices"
+
 // Said is a finding as sinks show it: package finding makes it, which reads reports itself.
 type Said struct {
 	Key      string // the same from its begin to its end
@@ -34,12 +36,7 @@ func (s *Plain) Finding(f Said) error { return s.write(append([]string{""}, f.li
 func (s *Screen) Finding(f Said) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := -1
-	for i, g := range s.findings {
-		if g.Key == f.Key {
-			at = i
-		}
-	}
+	at := slices.IndexFunc(s.findings, func(g Said) bool { return g.Key == f.Key })
 	switch {
 	case f.Ended && at >= 0:
 		s.findings = append(s.findings[:at:at], s.findings[at+1:]...)
