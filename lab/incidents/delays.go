@@ -54,7 +54,7 @@ func slowToAccept(w *world) *staged {
 	begin := set(fault{w.down.far, stage.Fault{Match: synAck(hosts(one(a), source)), Delay: d}})
 	return &staged{
 		what:   fmt.Sprintf("server %v sends SYN-ACKs and answers %v later; it acknowledges data at once", a, d.Round(time.Millisecond)),
-		start:  func(ctx context.Context) { begin(ctx); w.think.Store(&slowServer{a, d}) },
+		start:  func(ctx context.Context) { begin(ctx); w.servers.Slow(a, d) },
 		expect: []want{{serverSlow, hostOf(a)}},
 		proof: func(f *facts) error {
 			return errors.Join(atLeast("median delay of its SYN-ACKs, s", rise(f, all(from(one(a)), answered, row.isSYNACK)), .9*d.Seconds()),
@@ -68,7 +68,7 @@ func slowToAnswer(w *world) *staged {
 	a, d := w.server4(), w.between(150*time.Millisecond, 500*time.Millisecond)
 	return &staged{
 		what:   fmt.Sprintf("server %v answers %v later; it shakes hands and acknowledges data at once", a, d.Round(time.Millisecond)),
-		start:  func(context.Context) { w.think.Store(&slowServer{a, d}) },
+		start:  func(context.Context) { w.servers.Slow(a, d) },
 		expect: []want{{serverSlow, hostOf(a)}},
 		proof: func(f *facts) error {
 			return errors.Join(atLeast("rise of the median time from a request to the first byte of its answer, s", (f.answerDelay(a, true)-f.answerDelay(a, false)).Seconds(), .9*d.Seconds()),

@@ -147,7 +147,6 @@ func to(p netip.Prefix) func(row) bool   { return func(r row) bool { return p.Co
 func one(a netip.Addr) netip.Prefix      { return netip.PrefixFrom(a, a.BitLen()) }
 func answered(r row) bool                { return r.ackRTT > 0 }
 func retransmitted(r row) bool           { return r.retransmission }
-func outOfOrder(r row) bool              { return r.outOfOrder }
 func zeroWindow(r row) bool              { return r.zeroWindow }
 func lostBefore(r row) bool              { return r.lostBefore }
 func data(r row) bool                    { return r.payload > 0 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
 
@@ -90,17 +89,6 @@ func sender(a netip.Addr) subject {
 // service is a port of a host, or the host.
 func service(a netip.AddrPort) subject {
 	return subject{a.String(), func(name string) bool { return name == a.String() || name == a.Addr().String() }}
-}
-
-// anyOne of several.
-func anyOne(list ...subject) subject {
-	var what []string
-	for _, s := range list {
-		what = append(what, s.what)
-	}
-	return subject{strings.Join(what, " or "), func(name string) bool {
-		return slices.ContainsFunc(list, func(s subject) bool { return s.right(name) })
-	}}
 }
 
 // anything is right.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"strings"
 	"time"
 )
 
@@ -23,6 +24,9 @@ var (
 	window  = flag.Duration("window", 2*time.Second, "length of a window")
 	calm    = flag.Duration("calm", 15*time.Second, "usual traffic before the incident")
 	lasting = flag.Duration("lasting", 9*time.Second, "of the incident")
+	program = flag.String("xdpmon", "bin/xdpmon", "the program to judge")
+	out     = flag.String("out", "", "write the document here")
+	misses  = flag.String("misses", "", "append what was staged and found to this file where the findings were not right")
 )
 
 func main() {
@@ -36,30 +40,96 @@ func main() {
 	}
 }
 
-func run(ctx context.Context) error {
+// remove is what becomes of a capture that was judged: kept, where -dir is given.
+var remove = func(string) error { return nil }
+
+// chosen are the incidents of -only, and a folder for captures with what removes it.
+func chosen() (list []incident, done func(), err error) {
 	choose, err := regexp.Compile(*only)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, in := range incidents {
+		if choose.MatchString(in.name) {
+			list = append(list, in)
+		}
+	}
+	if *dir != "" {
+		return list, func() {}, os.MkdirAll(*dir, 0o755)
+	}
+	*dir, err = os.MkdirTemp("", "xdpmon-incidents-")
+	remove = os.Remove
+	return list, func() { os.RemoveAll(*dir) }, err
+}
+
+func run(ctx context.Context) error {
+	list, done, err := chosen()
 	if err != nil {
 		return err
 	}
-	if *dir == "" {
-		if *dir, err = os.MkdirTemp("", "xdpmon-incidents-"); err != nil {
-			return err
-		}
-		defer os.RemoveAll(*dir)
-	}
-	if err := os.MkdirAll(*dir, 0o755); err != nil {
-		return err
-	}
+	defer done()
+	t := timing{*window, *calm, *lasting}
+	rows, names := make([]tally, len(list)), []string{}
 	var failed error
-	for _, in := range incidents {
-		for n := 0; n < *seeds && choose.MatchString(in.name); n++ {
+	for k, in := range list {
+		names = append(names, in.name)
+		for n := range uint64(*seeds) {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			failed = errors.Join(failed, rehearse(ctx, in, *first+uint64(n)))
+			if *dry {
+				failed = errors.Join(failed, rehearse(ctx, in, *first+n))
+			} else if err := rows[k].judge(ctx, in, *first+n, t); err != nil {
+				return err
+			}
 		}
 	}
-	return failed
+	if *dry {
+		return failed
+	}
+	command := fmt.Sprintf("lab/run incidents -seeds %d -first %d -only '%s'", *seeds, *first, *only)
+	return write(*out, command, rows, names, t, *seeds)
+}
+
+// judge plays an incident with xdpmon beside it, and lets xdpmon read the capture of it.
+func (r *tally) judge(ctx context.Context, in incident, seed uint64, t timing) error {
+	var live answer
+	p, err := play(ctx, in, seed, t, *dir, checkLive(*program, t, &live))
+	if err != nil {
+		return err
+	}
+	r.runs++
+	r.said = p.staged.expects()
+	if err := p.prove(ctx); err != nil {
+		r.absent++
+		log.Printf("not judged: %v", err)
+		return nil
+	}
+	j := judgeLive(p.staged, &live, p.facts.onset, t.window)
+	r.live(j)
+	log.Printf("%s, seed %d: %d of %d within two windows, %d wrong", in.name, seed, j.inTime, j.expected, len(j.wrong))
+	if err := p.report(*misses, "live", j, &live); err != nil {
+		return err
+	}
+	read, err := checkCapture(ctx, *program, p.capture, t, p.staged)
+	if err != nil {
+		return fmt.Errorf("%s, seed %d: %w", in.name, seed, err)
+	}
+	j = judgeCapture(p.staged, &read)
+	r.capture(j)
+	return errors.Join(p.report(*misses, "capture", j, &read), remove(p.capture))
+}
+
+// expects names the kinds.
+func (s *staged) expects() string {
+	var kinds []string
+	for _, w := range s.expect {
+		kinds = append(kinds, w.kind)
+	}
+	if kinds == nil {
+		return "nothing"
+	}
+	return strings.Join(kinds, ", ")
 }
 
 // rehearse plays an incident without xdpmon and proves that it is in the traffic.
@@ -68,7 +138,7 @@ func rehearse(ctx context.Context, in incident, seed uint64) error {
 	if err != nil {
 		return err
 	}
-	err = p.prove(ctx)
+	err = errors.Join(p.prove(ctx), remove(p.capture))
 	log.Printf("%s, seed %d: %s: %d packets, emulators late by %v, lost %d: %v", in.name, seed, p.staged.what, len(p.facts.rows), p.late, p.missed, verdict(err))
 	return err
 }

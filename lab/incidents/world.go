@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/xdpmon/xdpmon/lab/incidents/stage"
@@ -31,16 +30,9 @@ type world struct {
 	delays                 map[netip.Prefix]time.Duration // usual, one way
 
 	up, down struct{ near, far *stage.Way } // to the servers, to the clients
-	think    atomic.Pointer[slowServer]
-	early    []func(context.Context) // what goes on from the start, beside the usual
+	early    []func(context.Context)        // what goes on from the start, beside the usual
 	errs     chan error
 	pause    func(ctx context.Context, d time.Duration) // stops xdpmon; nil where there is none
-}
-
-// slowServer takes longer to answer.
-type slowServer struct {
-	at    netip.Addr
-	think time.Duration
 }
 
 // Networks of a world: enough that an incident of one is not an incident of all.
@@ -216,9 +208,6 @@ func (w *world) pair(r *rand.Rand, network int, port uint16) traffic.Pair {
 func (w *world) exchange(r *rand.Rand) (traffic.Pair, traffic.Ask) {
 	p := w.pair(r, r.IntN(clientNets), traffic.HTTPS)
 	a := traffic.Ask{Upload: 150 + r.IntN(600), Answer: int(2500 * math.Exp(.8*r.NormFloat64())), Think: time.Duration((.3 + r.ExpFloat64()) * 1e6)}
-	if s := w.think.Load(); s != nil && p.To.Addr() == s.at {
-		a.Think += s.think
-	}
 	return p, a
 }
 

@@ -55,11 +55,26 @@ type Servers struct {
 	running sync.WaitGroup
 	mu      sync.Mutex
 	open    map[io.Closer]struct{}
+	slow    map[netip.Addr]time.Duration
+}
+
+// Slow lets the server at an address think longer before each answer.
+func (s *Servers) Slow(at netip.Addr, by time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.slow[at] = by
+}
+
+func (s *Servers) thinks(conn net.Conn) time.Duration {
+	at, _ := netip.ParseAddrPort(conn.LocalAddr().String())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.slow[at.Addr().Unmap()]
 }
 
 // Serve listens on the TCP ports until ctx ends.
 func Serve(ctx context.Context, at *netns.Namespace) (*Servers, error) {
-	s := &Servers{ctx: ctx, at: at, open: map[io.Closer]struct{}{}}
+	s := &Servers{ctx: ctx, at: at, open: map[io.Closer]struct{}{}, slow: map[netip.Addr]time.Duration{}}
 	for _, port := range []int{HTTPS, Database} {
 		l, err := at.Listen(ctx, "tcp", fmt.Sprintf("[::]:%d", port))
 		if err != nil {
@@ -99,7 +114,7 @@ func (s *Servers) accept(l net.Listener) {
 func (s *Servers) answer(conn net.Conn) {
 	for b := make([]byte, 1<<14); ; {
 		r, err := readRequest(conn)
-		if err != nil || s.take(conn, r, b) != nil || !sleep(s.ctx, r.Think) {
+		if err != nil || s.take(conn, r, b) != nil || !sleep(s.ctx, r.Think+s.thinks(conn)) {
 			return
 		}
 		for left := int(r.Answer); left > 0; {
