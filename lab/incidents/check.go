@@ -101,24 +101,24 @@ func (a *answer) read(from io.Reader) error {
 	lines.Buffer(nil, 1<<22)
 	for lines.Scan() {
 		var l struct {
-			Finding *found          `json:"finding"`
-			Unable  json.RawMessage `json:"unable"`
+			Finding *found `json:"finding"`
+			Summary *struct {
+				Found  []found           `json:"found"`
+				Unable []json.RawMessage `json:"unable"`
+			} `json:"summary"`
 		}
 		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
 			return fmt.Errorf("read what xdpmon prints: %w: %q", err, lines.Text())
 		}
-		if l.Unable != nil {
-			a.unable = append(a.unable, string(l.Unable))
+		if l.Summary != nil {
+			a.summary = l.Summary.Found
+			for _, u := range l.Summary.Unable {
+				a.unable = append(a.unable, string(u))
+			}
 		}
-		if l.Finding == nil {
-			continue
-		}
-		l.Finding.at, l.Finding.line = time.Now(), lines.Text()
-		switch l.Finding.State {
-		case "begins":
+		if l.Finding != nil && l.Finding.State == "begins" {
+			l.Finding.at, l.Finding.line = time.Now(), lines.Text()
 			a.began = append(a.began, *l.Finding)
-		case "summary":
-			a.summary = append(a.summary, *l.Finding)
 		}
 	}
 	return lines.Err()

@@ -90,7 +90,7 @@ func spreader(w *world) *staged {
 
 // synFlood: SYNs with made-up addresses to one port of one server; nobody answers its SYN-ACKs.
 func synFlood(w *world) *staged {
-	b, rate := w.server4(), w.share(500, 900)
+	b, rate := w.server4(), w.share(1500, 2200)
 	sources := [3]netip.Addr{stranger(w.r), stranger(w.r), stranger(w.r)}
 	return &staged{
 		what: fmt.Sprintf("%.0f SYNs a second from three made-up addresses to %v, port 443", rate, b),
@@ -110,7 +110,7 @@ func synFlood(w *world) *staged {
 
 // manySources: datagrams of very many hosts to one.
 func manySources(w *world) *staged {
-	b, rate := w.server4(), w.share(600, 1000)
+	b, rate := w.server4(), w.share(800, 1200)
 	return &staged{
 		what: fmt.Sprintf("%.0f datagrams a second, each from another host, to %v", rate, b),
 		start: func(ctx context.Context) {

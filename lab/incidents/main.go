@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -26,6 +27,7 @@ var (
 	lasting = flag.Duration("lasting", 9*time.Second, "of the incident")
 	program = flag.String("xdpmon", "bin/xdpmon", "the program to judge")
 	out     = flag.String("out", "", "write the document here")
+	workers = flag.Int("workers", 2, "incidents that are played at the same time, each in a network of its own")
 	misses  = flag.String("misses", "", "append what was staged and found to this file where the findings were not right")
 )
 
@@ -68,27 +70,60 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer done()
-	t := timing{*window, *calm, *lasting}
-	rows, names := make([]tally, len(list)), []string{}
-	var failed error
-	for k, in := range list {
-		names = append(names, in.name)
-		for n := range uint64(*seeds) {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			if *dry {
-				failed = errors.Join(failed, rehearse(ctx, in, *first+n))
-			} else if err := rows[k].judge(ctx, in, *first+n, t); err != nil {
-				return err
-			}
-		}
-	}
-	if *dry {
-		return failed
+	c := &campaign{list: list, rows: make([]tally, len(list)), timing: timing{*window, *calm, *lasting}}
+	if err := c.play(ctx); err != nil || *dry {
+		return err
 	}
 	command := fmt.Sprintf("lab/run incidents -seeds %d -first %d -only '%s'", *seeds, *first, *only)
-	return write(*out, command, rows, names, t, *seeds)
+	return write(*out, command, c)
+}
+
+// campaign is all runs, a few at the same time.
+type campaign struct {
+	list   []incident
+	timing timing
+
+	mu   sync.Mutex
+	rows []tally // of the list
+}
+
+// play plays all seeds of the first incident, then those of the next; it goes on after an incident that is not in the traffic, and ends at an error.
+func (c *campaign) play(ctx context.Context) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	next := make(chan int)
+	var all sync.WaitGroup
+	for range max(1, *workers) {
+		all.Go(func() {
+			for n := range next {
+				if err := c.one(ctx, n / *seeds, *first+uint64(n%*seeds)); err != nil {
+					stop(err)
+				}
+			}
+		})
+	}
+	for n := 0; n < len(c.list)**seeds && ctx.Err() == nil; n++ {
+		select {
+		case next <- n:
+		case <-ctx.Done():
+		}
+	}
+	close(next)
+	all.Wait()
+	return context.Cause(ctx)
+}
+
+// one plays an incident with one seed.
+func (c *campaign) one(ctx context.Context, k int, seed uint64) error {
+	if *dry {
+		return rehearse(ctx, c.list[k], seed)
+	}
+	var t tally
+	err := t.judge(ctx, c.list[k], seed, c.timing)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rows[k].add(t)
+	return err
 }
 
 // judge plays an incident with xdpmon beside it, and lets xdpmon read the capture of it.
@@ -140,7 +175,7 @@ func rehearse(ctx context.Context, in incident, seed uint64) error {
 	}
 	err = errors.Join(p.prove(ctx), remove(p.capture))
 	log.Printf("%s, seed %d: %s: %d packets, emulators late by %v, lost %d: %v", in.name, seed, p.staged.what, len(p.facts.rows), p.late, p.missed, verdict(err))
-	return err
+	return nil
 }
 
 func verdict(err error) string {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/xdpmon/xdpmon/lab/eval"
@@ -48,13 +49,21 @@ func (t *tally) capture(j judged) {
 
 func (t *tally) name(j judged) {
 	for _, f := range j.wrong {
-		if text := f.Kind + " " + f.Subject.Name; !strings.Contains(strings.Join(t.what, ", "), text) {
-			t.what = append(t.what, text)
+		if !slices.Contains(t.what, f.Kind) {
+			t.what = append(t.what, f.Kind)
 		}
 	}
 }
 
 func (t *tally) add(u tally) {
+	if u.said != "" {
+		t.said = u.said
+	}
+	for _, text := range u.what {
+		if !slices.Contains(t.what, text) {
+			t.what = append(t.what, text)
+		}
+	}
 	t.runs, t.absent = t.runs+u.runs, t.absent+u.absent
 	t.expected, t.found, t.inTime, t.wrong, t.quiet = t.expected+u.expected, t.found+u.found, t.inTime+u.inTime, t.wrong+u.wrong, t.quiet+u.quiet
 	t.disordered, t.codes = t.disordered+u.disordered, t.codes+u.codes
@@ -84,16 +93,16 @@ the traffic.
 `
 
 // write makes the page.
-func write(path, command string, rows []tally, names []string, t timing, seeds int) error {
+func write(path, command string, c *campaign) error {
 	table := &figure.Table{Columns: columns}
 	var all tally
-	for n, r := range rows {
-		table.Add(r.row(names[n])...)
+	for n, r := range c.rows {
+		table.Add(r.row(c.list[n].name)...)
 		all.add(r)
 	}
-	all.said = ""
+	all.said, all.what = "", nil
 	table.Add(all.row("together")...)
-	text := fmt.Sprintf(introduction, seeds, t.calm, t.lasting, t.window) + table.String()
+	text := fmt.Sprintf(introduction, *seeds, c.timing.calm, c.timing.lasting, c.timing.window) + table.String()
 	text += fmt.Sprintf("\nTwo incidents at once that are listed in another order than that of harm: %d. Exit codes that do not say whether something was found: %d. Runs in which the incident was not in the traffic, and that are not judged: %d.\n",
 		all.disordered, all.codes, all.absent)
 	load, _ := os.ReadFile("/proc/loadavg")
@@ -105,7 +114,7 @@ func write(path, command string, rows []tally, names []string, t timing, seeds i
 	return os.WriteFile(path, []byte(text), 0o644)
 }
 
-// record of a run that was not right, for whoever mends rules: what was staged, expected and found.
+// miss is a record of a run that was not right, for whoever mends rules: what was staged, expected and found.
 type miss struct {
 	Incident string   `json:"incident"`
 	Seed     uint64   `json:"seed"`
