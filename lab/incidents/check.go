@@ -7,12 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpmon/xdpmon/lab/incidents/stage"
@@ -49,16 +52,56 @@ const (
 )
 
 // checkLive runs xdpmon beside an incident.
-func checkLive(binary string, t timing, a *answer) func(context.Context, *world, *staged) error {
-	return func(ctx context.Context, w *world, s *staged) error {
+func checkLive(binary string, t timing, a *answer) watcher {
+	return func(ctx context.Context, w *world, s *staged, started func()) error {
 		args := append([]string{"check", stage.Out, "--output", "json", "--window", t.window.String(), "--for", (t.calm + t.lasting).String()}, s.args...)
 		cmd := exec.CommandContext(ctx, binary, args...)
 		w.pause = func(ctx context.Context, d time.Duration) {
 			_ = cmd.Process.Signal(unix.SIGSTOP)
 			time.AfterFunc(d, func() { _ = cmd.Process.Signal(unix.SIGCONT) })
 		}
+		ended := make(chan struct{})
+		defer close(ended)
+		go func() {
+			w.failed(w.attached(ended))
+			started()
+		}()
 		return a.run(cmd, w.stage.Device.Start)
 	}
+}
+
+// sessions is how many programs check attaches to the way out: one for each of the sessions that it is made of.
+const sessions = 6
+
+// attached waits until all programs are on the interface: loading takes seconds on a busy machine.
+func (w *world) attached(ended chan struct{}) error {
+	index := 0
+	err := w.stage.Device.Run(func() error {
+		dev, err := net.InterfaceByName(stage.Out)
+		if err == nil {
+			index = dev.Index
+		}
+		return err
+	})
+	for err == nil {
+		var there int
+		err = w.stage.Device.Run(func() error {
+			list, err := link.QueryPrograms(link.QueryOptions{Target: index, Attach: ebpf.AttachTCXEgress})
+			if list != nil {
+				there = len(list.Programs)
+			}
+			return err
+		})
+		if there >= sessions {
+			return nil
+		}
+		select {
+		case <-ended:
+			return nil
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	return fmt.Errorf("wait for xdpmon's programs: %w", err)
 }
 
 // checkCapture runs xdpmon on a capture.

@@ -28,6 +28,7 @@ var (
 	program = flag.String("xdpmon", "bin/xdpmon", "the program to judge")
 	out     = flag.String("out", "", "write the document here")
 	workers = flag.Int("workers", 2, "incidents that are played at the same time, each in a network of its own")
+	reads   = flag.Int("captures", 5, "seeds of each incident whose capture xdpmon reads, too")
 	misses  = flag.String("misses", "", "append what was staged and found to this file where the findings were not right")
 )
 
@@ -143,8 +144,8 @@ func (r *tally) judge(ctx context.Context, in incident, seed uint64, t timing) e
 	j := judgeLive(p.staged, &live, p.facts.onset, t.window)
 	r.live(j)
 	log.Printf("%s, seed %d: %d of %d within two windows, %d wrong", in.name, seed, j.inTime, j.expected, len(j.wrong))
-	if err := p.report(*misses, "live", j, &live); err != nil {
-		return err
+	if err := p.report(*misses, "live", j, &live); err != nil || seed-*first >= uint64(*reads) {
+		return errors.Join(err, remove(p.capture))
 	}
 	read, err := checkCapture(ctx, *program, p.capture, t, p.staged)
 	if err != nil {

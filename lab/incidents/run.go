@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -36,8 +37,11 @@ type played struct {
 // warm is how long the usual traffic runs before anybody looks: connections that stay open are opened, neighbours are known.
 const warm = 1500 * time.Millisecond
 
+// watcher watches an incident to its end and calls started when it has begun to.
+type watcher func(ctx context.Context, w *world, s *staged, started func()) error
+
 // play stages an incident, with a capture of it in dir and, unless it is nil, watch beside it.
-func play(ctx context.Context, in incident, seed uint64, t timing, dir string, watch func(ctx context.Context, w *world, s *staged) error) (p *played, err error) {
+func play(ctx context.Context, in incident, seed uint64, t timing, dir string, watch watcher) (p *played, err error) {
 	w := newWorld(seed, in.name)
 	p = &played{incident: in, seed: seed, world: w, staged: in.draw(w), facts: &facts{}, capture: filepath.Join(dir, fmt.Sprintf("%s-%d.pcap", in.name, seed))}
 	traffic, end := context.WithCancel(ctx)
@@ -60,22 +64,27 @@ func play(ctx context.Context, in incident, seed uint64, t timing, dir string, w
 	}
 }
 
-func (p *played) perform(ctx, traffic context.Context, t timing, watch func(context.Context, *world, *staged) error) (err error) {
+func (p *played) perform(ctx, traffic context.Context, t timing, watch watcher) (err error) {
 	time.Sleep(warm)
+	if watch == nil {
+		watch = func(_ context.Context, _ *world, _ *staged, started func()) error {
+			started()
+			time.Sleep(t.calm + t.lasting)
+			return nil
+		}
+	}
+	begun, watched := make(chan struct{}), make(chan error, 1)
+	go func() { watched <- watch(ctx, p.world, p.staged, sync.OnceFunc(func() { close(begun) })) }()
+	select {
+	case <-begun:
+	case err := <-watched:
+		return fmt.Errorf("xdpmon ended before the incident: %w", err)
+	}
 	end, err := record(p.world.stage.Device, p.capture)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	watched := make(chan error, 1)
-	go func() {
-		if watch != nil {
-			watched <- watch(ctx, p.world, p.staged)
-			return
-		}
-		time.Sleep(t.calm + t.lasting)
-		watched <- nil
-	}()
 	time.Sleep(t.calm)
 	if p.facts.calm, _, err = readQueue(ctx, p.world.stage.Device); err != nil {
 		return err

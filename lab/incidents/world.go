@@ -166,7 +166,7 @@ const (
 	exchanges = 50.
 	questions = 12.
 	times     = 4.
-	sessions  = 8
+	stays     = 8 // connections that stay open
 	uploads   = 2 // hosts of each network that upload
 )
 
@@ -176,7 +176,7 @@ func (w *world) usual(ctx context.Context) {
 		return traffic.Pair{From: w.client4(r), To: anyOf(r, w.resolvers)}
 	})
 	w.clients.Questions(ctx, w.fork(), times, func(r *rand.Rand) traffic.Pair { return traffic.Pair{From: w.client4(r), To: anyOf(r, w.clocks)} })
-	for n := range sessions {
+	for n := range stays {
 		w.clients.Session(ctx, w.fork(), w.pair(w.r, n%clientNets, traffic.Database), 150*time.Millisecond, func(r *rand.Rand) traffic.Ask {
 			return traffic.Ask{Upload: 60 + r.IntN(200), Answer: 500 + r.IntN(6000), Think: time.Duration(r.ExpFloat64() * 5e5)}
 		})
