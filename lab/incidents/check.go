@@ -7,15 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
-	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpmon/xdpmon/lab/incidents/stage"
@@ -43,6 +40,7 @@ type answer struct {
 	unable         []string
 	code           int
 	complaints     string
+	started        func() // called when measuring begins
 }
 
 // Exit codes of check.
@@ -60,48 +58,9 @@ func checkLive(binary string, t timing, a *answer) watcher {
 			_ = cmd.Process.Signal(unix.SIGSTOP)
 			time.AfterFunc(d, func() { _ = cmd.Process.Signal(unix.SIGCONT) })
 		}
-		ended := make(chan struct{})
-		defer close(ended)
-		go func() {
-			w.failed(w.attached(ended))
-			started()
-		}()
+		a.started = started
 		return a.run(cmd, w.stage.Device.Start)
 	}
-}
-
-// sessions is how many programs check attaches to the way out: one for each of the sessions that it is made of.
-const sessions = 6
-
-// attached waits until all programs are on the interface: loading takes seconds on a busy machine.
-func (w *world) attached(ended chan struct{}) error {
-	index := 0
-	err := w.stage.Device.Run(func() error {
-		dev, err := net.InterfaceByName(stage.Out)
-		if err == nil {
-			index = dev.Index
-		}
-		return err
-	})
-	for err == nil {
-		var there int
-		err = w.stage.Device.Run(func() error {
-			list, err := link.QueryPrograms(link.QueryOptions{Target: index, Attach: ebpf.AttachTCXEgress})
-			if list != nil {
-				there = len(list.Programs)
-			}
-			return err
-		})
-		if there >= sessions {
-			return nil
-		}
-		select {
-		case <-ended:
-			return nil
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-	return fmt.Errorf("wait for xdpmon's programs: %w", err)
 }
 
 // checkCapture runs xdpmon on a capture.
@@ -116,8 +75,10 @@ func (a *answer) run(cmd *exec.Cmd, start func(*exec.Cmd) error) error {
 	if err != nil {
 		return err
 	}
-	var complaints strings.Builder
-	cmd.Stderr = &complaints
+	said, err := cmd.StderrPipe()
+	if err != nil {
+		return err
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := start(cmd); err != nil {
 		return fmt.Errorf("start xdpmon: %w", err)
@@ -125,9 +86,9 @@ func (a *answer) run(cmd *exec.Cmd, start func(*exec.Cmd) error) error {
 	var reading sync.WaitGroup
 	var failed error
 	reading.Go(func() { failed = a.read(out) })
+	reading.Go(func() { a.listen(said) })
 	reading.Wait()
 	err = cmd.Wait()
-	a.complaints = complaints.String()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		a.code, err = exit.ExitCode(), nil
@@ -136,6 +97,19 @@ func (a *answer) run(cmd *exec.Cmd, start func(*exec.Cmd) error) error {
 		err = fmt.Errorf("xdpmon check ends with %d: %s", a.code, a.complaints)
 	}
 	return errors.Join(err, failed)
+}
+
+// begins is what xdpmon says when all of its programs are attached, which takes seconds on a busy machine.
+const begins = "measuring "
+
+// listen reads what xdpmon says to people.
+func (a *answer) listen(from io.Reader) {
+	for lines := bufio.NewScanner(from); lines.Scan(); {
+		a.complaints += lines.Text() + "\n"
+		if a.started != nil && strings.Contains(lines.Text(), begins) {
+			a.started()
+		}
+	}
 }
 
 // read takes findings as they are printed; other objects (the run, what is idle) are not judged.
