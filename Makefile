@@ -127,7 +127,7 @@ conquest-live: build ## delays, bursts, culprits and figures 5.14 and 5.15 of a 
 conquest-loop: build ## ECN on culprits against ECN on everybody, with real TCP, into docs/eval/conquest-loop.md; an hour and a half
 	$(SUDO) nice -n -15 lab/run queue/loop -out docs/eval/conquest-loop.md
 
-incidents: build ## stage 34 incidents in namespaces, five seeds each, and judge what `xdpmon check` finds, into docs/eval/findings.md; 50 minutes
+incidents: build ## stage 36 incidents in namespaces, five seeds each, and judge what `xdpmon check` finds, into docs/eval/findings.md; 50 minutes
 	@.ci/deps build test
 	$(SUDO) lab/run incidents -xdpmon $(BIN) -out docs/eval/findings.md
 

@@ -92,14 +92,18 @@ func louder(w *world) *staged {
 }
 
 // promise: a network has been too slow for what is promised of it for as long as anybody remembers; nothing changes.
-func promise(w *world) *staged {
+func promise(percentile string) func(*world) *staged {
+	return func(w *world) *staged { return w.promise(percentile) }
+}
+
+func (w *world) promise(percentile string) *staged {
 	n := w.r.IntN(four(w.serverNets))
 	p, d := w.serverNets[n], w.between(40*time.Millisecond, 80*time.Millisecond)
 	w.delays[p] = d
 	return &staged{
-		what:  fmt.Sprintf("%v is %v away, as always, and p99 < 50ms is promised", p, 2*d.Round(time.Millisecond)),
+		what:  fmt.Sprintf("%v is %v away, as always, and %s < 50ms is promised", p, 2*d.Round(time.Millisecond), percentile),
 		start: func(context.Context) {}, always: true,
-		args:   []string{"--promise", p.String() + " p99 < 50ms"},
+		args:   []string{"--promise", p.String() + " " + percentile + " < 50ms"},
 		expect: []want{{promiseBroken, network(p)}},
 		proof: func(f *facts) error {
 			is := all(from(p), answered, row.isSYNACK)
