@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -79,7 +78,6 @@ func (a *answer) run(cmd *exec.Cmd, start func(*exec.Cmd) error) error {
 	if err != nil {
 		return err
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := start(cmd); err != nil {
 		return fmt.Errorf("start xdpmon: %w", err)
 	}

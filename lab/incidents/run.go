@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/xdpmon/xdpmon/demo/netns"
@@ -121,12 +120,11 @@ const snap = "200"
 
 // record captures what passes the interface, in a process of its own, until end is called.
 func record(at *netns.Namespace, path string) (end func() error, err error) {
-	cmd := exec.Command("dumpcap", "-q", "-P", "-i", stage.Out, "-s", snap, "-B", "32", "-w", path)
+	cmd := exec.Command("dumpcap", "-q", "-P", "-i", stage.Out, "-s", snap, "-B", "32", "-a", "duration:600", "-w", path) // 600 s: it does not outlive a harness that is killed
 	said, err := cmd.StderrPipe()
 	if err != nil {
 		return nil, err
 	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := at.Start(cmd); err != nil {
 		return nil, fmt.Errorf("start dumpcap: %w", err)
 	}
