@@ -94,8 +94,8 @@ func service(a netip.AddrPort) subject {
 // anything is right.
 var anything = subject{"anything", func(string) bool { return true }}
 
-// here is the interface.
-var here = exactly(stage.Out)
+// here is the interface, or the capture of it.
+var here = subject{stage.Out, func(name string) bool { return name == stage.Out || strings.HasSuffix(name, ".pcap") }}
 
 // Faults of a direction hit packets by address; of TCP, of a kind.
 func hosts(p netip.Prefix, end func(*packet.Packet) netip.AddrPort) func(*packet.Packet) bool {
