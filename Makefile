@@ -18,7 +18,7 @@ VERSION ?= 0.1.0~dev
 NFPM = github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
 SOAKTIME ?= 30m
 
-.PHONY: help deadcode build install packages agent-soak ahab-live conquest-live conquest-standing conquest-loop demo test ci check race generate generate-check bench bench-live eval fuzz soak faults mutants kernels findings-quiet clean
+.PHONY: help deadcode build install packages agent-soak ahab-live conquest-live conquest-standing conquest-loop incidents demo test ci check race generate generate-check bench bench-live eval fuzz soak faults mutants kernels findings-quiet clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -129,6 +129,10 @@ conquest-live: build ## delays, bursts, culprits and figures 5.14 and 5.15 of a 
 
 conquest-loop: build ## ECN on culprits against ECN on everybody, with real TCP, into docs/eval/conquest-loop.md; an hour and a half
 	$(SUDO) nice -n -15 lab/run queue/loop -out docs/eval/conquest-loop.md
+
+incidents: build ## stage 36 incidents in namespaces, five seeds each, and judge what `xdpmon check` finds, into docs/eval/findings.md; 50 minutes
+	@.ci/deps build test
+	$(SUDO) lab/run incidents -xdpmon $(BIN) -out docs/eval/findings.md
 
 fuzz: ## the parser through the real program, the prover's programs in two histories, and random P4, for FUZZTIME
 	@.ci/deps build test

@@ -11,7 +11,7 @@ type Counts struct {
 	Control    uint64 // of them: not IP, or neighbour discovery; passed at once
 	Sent       uint64 // packets that left, duplicates included
 	Bytes      uint64 // that left
-	Lost       uint64 // by Loss
+	Lost       uint64 // by Loss or Drop
 	Overflowed uint64 // by the queue or Limit
 	Failed     uint64 // refused by the interface
 	Missed     uint64 // dropped by the kernel in front of this link, which was too slow

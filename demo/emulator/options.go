@@ -24,6 +24,7 @@ var ErrOptions = errors.New("no link can do that")
 type Direction struct {
 	Delay     Delay   // nil: none
 	Loss      float64 // share of packets
+	Drop      Drop    // further packets that are lost, counted as Loss counts; nil: none
 	Duplicate float64 // share of packets that are sent twice
 	// Reorder is the share of packets that are held back by ReorderBy (1 ms unless given), so that later ones overtake.
 	Reorder   float64
@@ -45,6 +46,9 @@ type Direction struct {
 // discovery, are never impaired: p is always an IP packet.
 type Delay func(p *packet.Packet, r *rand.Rand) time.Duration
 
+// Drop chooses packets to lose, as Delay chooses how long one takes; it is asked about every packet, in order.
+type Drop func(p *packet.Packet, r *rand.Rand) bool
+
 // Options describe a link between the interfaces A and B.
 type Options struct {
 	AtoB, BtoA Direction
@@ -56,7 +60,7 @@ type Fate uint8
 
 const (
 	Passed     Fate = iota
-	Lost            // by Loss
+	Lost            // by Loss or Drop
 	Overflowed      // the queue of the bottleneck, or Limit
 	Failed          // the interface did not take it
 )

@@ -38,6 +38,9 @@ func isControl(p *packet.Packet, reason packet.Reason) bool {
 // decide takes the random numbers of a packet in a fixed order, whatever is done with them.
 func (l *path) decide(now int64, p *packet.Packet, size int) verdict {
 	lost, twice, reordered := l.chance(l.Loss), l.chance(l.Duplicate), l.chance(l.Reorder)
+	if l.Drop != nil && l.Drop(p, l.rng) {
+		lost = true
+	}
 	if lost {
 		return verdict{fate: Lost, due: now}
 	}

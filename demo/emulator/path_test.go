@@ -70,6 +70,24 @@ func TestSharesAndDeterminism(t *testing.T) {
 	}
 }
 
+// Drop sees every packet in order and loses those that it names, beside Loss.
+func TestDrop(t *testing.T) {
+	asked := 0
+	d := Direction{Loss: 0.5, Drop: func(p *packet.Packet, _ *rand.Rand) bool { asked++; return p.SrcPort%2 == 0 }}
+	var odd int
+	for i, v := range decideAll(newPath(d, 7, 1), 10000, 100, 1000) {
+		if v.fate == Passed && i%2 == 0 {
+			t.Fatalf("packet %d passed", i)
+		}
+		if v.fate == Passed {
+			odd++
+		}
+	}
+	if asked != 10000 || odd < 2300 || odd > 2700 {
+		t.Errorf("asked about %d of 10000; %d of 5000 passed that only Loss may lose", asked, odd)
+	}
+}
+
 // At 8 Mb/s a packet of 1000 bytes takes 1 ms; the queue of 5000 bytes takes five packets, the rest is dropped.
 func TestBottleneck(t *testing.T) {
 	l := newPath(Direction{Rate: 8e6, Queue: 5000}, 1, 1)

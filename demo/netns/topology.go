@@ -117,7 +117,7 @@ func (t *Topology) newHost(part, iface string, number byte) (*Host, error) {
 // join makes the interfaces and what is between them.
 func (t *Topology) join(opts *Options) (err error) {
 	if opts.Middle == Direct {
-		return makeVeth(t.A.Namespace, interfaceA, t.B.Namespace, interfaceB, opts.MTU)
+		return Veth(t.A.Namespace, interfaceA, t.B.Namespace, interfaceB, opts.MTU)
 	}
 	t.MiddleA, t.MiddleB = middleA, middleB
 	if t.Middle, err = NewNamespace(prefix + "m"); err != nil {
@@ -126,10 +126,10 @@ func (t *Topology) join(opts *Options) (err error) {
 	if err := silence(t.Middle); err != nil {
 		return err
 	}
-	if err := makeVeth(t.A.Namespace, interfaceA, t.Middle, middleA, opts.MTU); err != nil {
+	if err := Veth(t.A.Namespace, interfaceA, t.Middle, middleA, opts.MTU); err != nil {
 		return err
 	}
-	if err := makeVeth(t.B.Namespace, interfaceB, t.Middle, middleB, opts.MTU); err != nil {
+	if err := Veth(t.B.Namespace, interfaceB, t.Middle, middleB, opts.MTU); err != nil {
 		return err
 	}
 	if opts.Middle == Bridge {
@@ -142,14 +142,14 @@ func (t *Topology) join(opts *Options) (err error) {
 // is dropped without a word, and TCP tries again after a second.
 func (t *Topology) awaitUp() error {
 	for _, host := range []*Host{t.A, t.B} {
-		if err := awaitUp(host.Namespace, host.Interface); err != nil {
+		if err := AwaitUp(host.Namespace, host.Interface); err != nil {
 			return err
 		}
 	}
 	if t.Middle == nil {
 		return nil
 	}
-	return awaitUp(t.Middle, t.MiddleA, t.MiddleB)
+	return AwaitUp(t.Middle, t.MiddleA, t.MiddleB)
 }
 
 // Close stops the link and lets go of the namespaces. It can be called twice.

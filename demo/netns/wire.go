@@ -14,8 +14,8 @@ import (
 	"github.com/xdpmon/xdpmon/demo/emulator"
 )
 
-// makeVeth makes a veth pair with its ends where they belong, so that nothing passes through another namespace.
-func makeVeth(a *Namespace, nameA string, b *Namespace, nameB string, mtu int) error {
+// Veth makes a veth pair with its ends where they belong, so that nothing passes through another namespace.
+func Veth(a *Namespace, nameA string, b *Namespace, nameB string, mtu int) error {
 	handle, err := a.Netlink()
 	if err != nil {
 		return err
@@ -48,8 +48,8 @@ func up(n *Namespace, names ...string) error {
 	return nil
 }
 
-// awaitUp waits until interfaces are operational, which is known a moment after they are up.
-func awaitUp(n *Namespace, names ...string) error {
+// AwaitUp waits until interfaces are operational, which is known a moment after they are up.
+func AwaitUp(n *Namespace, names ...string) error {
 	handle, err := n.Netlink()
 	if err != nil {
 		return err
@@ -104,14 +104,14 @@ func makeBridge(n *Namespace, mtu int, ports ...string) error {
 
 // silence keeps a namespace from sending anything of its own: no IPv6, so no router or listener messages.
 func silence(n *Namespace) error {
-	return n.sysctl(map[string]string{
+	return n.Sysctl(map[string]string{
 		"ipv6/conf/all/disable_ipv6":     "1",
 		"ipv6/conf/default/disable_ipv6": "1",
 	})
 }
 
-// sysctl writes settings below /proc/sys/net, which shows every thread its own namespace.
-func (n *Namespace) sysctl(values map[string]string) error {
+// Sysctl writes settings below /proc/sys/net, which shows every thread its own namespace.
+func (n *Namespace) Sysctl(values map[string]string) error {
 	return n.Run(func() error {
 		for name, value := range values {
 			err := os.WriteFile(filepath.Join("/proc/sys/net", name), []byte(value), 0)
@@ -131,7 +131,7 @@ func (h *Host) configure(other *Host, opts *Options) error {
 		return err
 	}
 	defer handle.Close()
-	if err := h.sysctl(map[string]string{"ipv6/conf/" + h.Interface + "/router_solicitations": "0"}); err != nil {
+	if err := h.Sysctl(map[string]string{"ipv6/conf/" + h.Interface + "/router_solicitations": "0"}); err != nil {
 		return err
 	}
 	link, err := handle.LinkByName(h.Interface)
