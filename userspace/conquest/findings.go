@@ -17,7 +17,7 @@ const (
 
 // findings are whether the queue stands or drops, and whose packets are in it.
 func findings(l report.Line) (seen finding.Seen) {
-	b, subject := l.Report, finding.Subject{Type: finding.Queue, Name: l.Interface()}
+	b, subject := l.Report, finding.Subject{Type: finding.Queue, Name: l.Place()}
 	departures, congested := finding.Num(b, "departures"), finding.Num(b, "congested")
 	m := finding.New(l, finding.QueueStands, subject, finding.Share(congested, departures), "share of packets that wait "+report.Human(finding.Num(b, "tau_ns"), report.Nanosecond)+" or longer",
 		"conquest.congested", "conquest.departures", "conquest.culprits")
@@ -40,7 +40,7 @@ func findings(l report.Line) (seen finding.Seen) {
 		seen.Measures = append(seen.Measures, d)
 	}
 	if unknown := float64(l.Lost["unmatched"]); unknown > departures/2 && departures >= fewestDepartures {
-		seen.Unable = append(seen.Unable, "nobody knows when most packets on "+l.Interface()+" came to the queue: its delays cannot be told (conquest.source)")
+		seen.Unable = append(seen.Unable, "nobody knows when most packets on "+l.Place()+" came to the queue: its delays cannot be told (conquest.source)")
 	}
 	return seen
 }

@@ -61,7 +61,7 @@ type Window struct {
 
 // Apply lets an algorithm's rule read a line. It is pure.
 func Apply(l report.Line) Window {
-	w := Window{Source: l.Algorithm + "\x00" + l.Interface(), Instance: l.Interface(), Start: l.Window.Start, End: l.Window.End, Packets: l.Packets.Seen}
+	w := Window{Source: l.Algorithm + "\x00" + l.Key(), Instance: l.Place(), Start: l.Window.Start, End: l.Window.End, Packets: l.Packets.Seen}
 	for _, d := range l.Report.Distributions {
 		w.Source += "\x00" + d.Title
 	}

@@ -11,7 +11,7 @@ func nowhere() float64 { return math.NaN() }
 
 // New is a measure of a line with nothing expected of it yet.
 func New(l report.Line, s Symptom, subject Subject, value Estimate, what string, evidence ...string) Measure {
-	return Measure{Symptom: s, Subject: subject, Algorithm: l.Algorithm, Instance: l.Interface(), What: what, Value: value, Bound: nowhere(), Absent: nowhere(),
+	return Measure{Symptom: s, Subject: subject, Algorithm: l.Algorithm, Instance: l.Place(), What: what, Value: value, Bound: nowhere(), Absent: nowhere(),
 		Evidence: evidence}
 }
 
@@ -20,7 +20,7 @@ const fewestLost = 100
 
 // Small measures what a table was too small for: lost of all, and most of them is still good.
 func Small(l report.Line, lost, all, most float64, what, next string, evidence ...string) Measure {
-	m := New(l, TooSmall, Subject{Instance, l.Algorithm + " on " + l.Interface()}, Share(lost, all), what, evidence...)
+	m := New(l, TooSmall, Subject{Instance, l.Algorithm + " on " + l.Place()}, Share(lost, all), what, evidence...)
 	m.Bound, m.Next = most, next
 	if !(lost >= fewestLost) {
 		m.Value = Estimate{0, 0, 0, report.Ratio}
@@ -37,7 +37,7 @@ const (
 // Windowed measures what every line says of measuring itself: late windows, and packets that could not be read.
 func Windowed(l report.Line) []Measure {
 	took := float64(l.Window.End - l.Window.Start)
-	late := New(l, Late, Subject{Interface, l.Interface()}, Estimate{took, took, took, report.Nanosecond}, "length of a window", "window.stretched")
+	late := New(l, Late, Subject{Interface, l.Place()}, Estimate{took, took, took, report.Nanosecond}, "length of a window", "window.stretched")
 	late.Ratio, late.Factor, late.Delta = true, laterWindow, shortest
 	late.Next = "lower the load of the machine, give xdpmon a higher priority (Nice=, CPUWeight=), or ask for longer windows"
 	if l.Window.Cut || l.Window.Last {
@@ -47,7 +47,7 @@ func Windowed(l report.Line) []Measure {
 	for _, reason := range []string{"truncated", "bad_ip", "extension_chain", "bad_transport"} {
 		bad += float64(l.Packets.Reasons[reason])
 	}
-	unread := New(l, Unread, Subject{Interface, l.Interface()}, Share(bad, float64(l.Packets.Seen)), "share of packets whose headers cannot be read", "packets.unparsed")
+	unread := New(l, Unread, Subject{Interface, l.Place()}, Share(bad, float64(l.Packets.Seen)), "share of packets whose headers cannot be read", "packets.unparsed")
 	unread.Bound = mostUnread
 	unread.Next = "packets.unparsed names the reason: truncated wants a longer snap length (tcpdump -s 128), bad_ip and bad_transport are damaged or of a format that is not parsed"
 	if l.Packets.Seen < fewestSeen {

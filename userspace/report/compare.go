@@ -21,12 +21,12 @@ func Compare(est, truth Body) Body {
 	var out Body
 	out.compareValues(est.Values, truth.Values)
 	for _, t := range truth.Distributions {
-		if e, ok := findDistribution(est.Distributions, t.Name); ok {
+		if e, ok := find(est.Distributions, t.Name); ok {
 			out.compareDistribution(e, t)
 		}
 	}
 	for _, t := range truth.Tables {
-		if e, ok := findTable(est.Tables, t.Name); ok {
+		if e, ok := find(est.Tables, t.Name); ok {
 			out.compareTable(e, t)
 		}
 	}
@@ -170,22 +170,21 @@ func (t Table) numberAt(row []any, column string) float64 {
 	return math.NaN()
 }
 
-func findDistribution(list []Distribution, name string) (Distribution, bool) {
-	for _, d := range list {
-		if d.Name == name {
-			return d, true
-		}
-	}
-	return Distribution{}, false
-}
+// named is one of values, distributions or tables.
+type named interface{ called() string }
 
-func findTable(list []Table, name string) (Table, bool) {
-	for _, t := range list {
-		if t.Name == name {
-			return t, true
+func (v Value) called() string        { return v.Name }
+func (d Distribution) called() string { return d.Name }
+func (t Table) called() string        { return t.Name }
+
+// find returns the first of a name.
+func find[T named](list []T, name string) (found T, ok bool) {
+	for _, x := range list {
+		if x.called() == name {
+			return x, true
 		}
 	}
-	return Table{}, false
+	return found, false
 }
 
 // Number returns a cell or value as a float64; ok is false for text and truth values.

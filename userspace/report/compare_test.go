@@ -7,7 +7,7 @@ import (
 
 func errorOf(t *testing.T, b Body, name string) float64 {
 	t.Helper()
-	v, ok := findValue(b.Values, name)
+	v, ok := find(b.Values, name)
 	if !ok {
 		t.Fatalf("no error named %s", name)
 	}

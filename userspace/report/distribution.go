@@ -33,7 +33,7 @@ func (a against) distributionTruth(name string) (Distribution, bool) {
 	if a.truth == nil {
 		return Distribution{}, false
 	}
-	return findDistribution(a.truth.Distributions, name)
+	return find(a.truth.Distributions, name)
 }
 
 func (d Distribution) heading() string {
@@ -145,8 +145,8 @@ func (a against) gap(name string, style Style) []string {
 	if a.errors == nil {
 		return nil
 	}
-	ratio, ok := findValue(a.errors.Values, name+".p5_p95_max")
-	log2, okLog := findValue(a.errors.Values, name+".p5_p95_max_log2")
+	ratio, ok := find(a.errors.Values, name+".p5_p95_max")
+	log2, okLog := find(a.errors.Values, name+".p5_p95_max_log2")
 	if !ok || !okLog {
 		return nil
 	}

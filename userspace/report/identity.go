@@ -1,5 +1,7 @@
 package report
 
+import "cmp"
+
 // Identity says whose windows these are. It is the same in JSON, in metrics, in the store and for a coordinator.
 type Identity struct {
 	// Instance is a named set of interfaces that share registers. Where it has no name, it is named by what it measures: the interfaces of a
@@ -36,6 +38,9 @@ func (i Identity) Interface() string {
 	}
 	return ""
 }
+
+// Place is where a sentence says that something was seen: the interface, or what the instance is called.
+func (i Identity) Place() string { return cmp.Or(i.Interface(), i.Key()) }
 
 // Kinds of guests.
 const (

@@ -214,7 +214,7 @@ func (a against) value(name string) (Value, bool) {
 	if a.truth == nil {
 		return Value{}, false
 	}
-	return findValue(a.truth.Values, name)
+	return find(a.truth.Values, name)
 }
 
 // err returns a relative error by name, written with its sign; "" when there is none.
@@ -222,21 +222,12 @@ func (a against) err(name string) string {
 	if a.errors == nil {
 		return ""
 	}
-	v, ok := findValue(a.errors.Values, name)
+	v, ok := find(a.errors.Values, name)
 	if !ok {
 		return ""
 	}
 	f, _ := Number(v.Value)
 	return signed(f)
-}
-
-func findValue(list []Value, name string) (Value, bool) {
-	for _, v := range list {
-		if v.Name == name {
-			return v, true
-		}
-	}
-	return Value{}, false
 }
 
 // values lists numbers: those with a truth in a grid beside it, the others flowing in as many columns as fit.

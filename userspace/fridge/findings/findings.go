@@ -48,11 +48,11 @@ func Of(l report.Line) (seen finding.Seen) {
 	}
 	seen.Measures = append(groupMeasures(l, kind, s), refusals(l, s)...)
 	if n := finding.Num(b, "matched"); n == 0 && finding.Num(b, "requests") == 0 {
-		seen.Unable = append(seen.Unable, "no "+kind.String()+" requests on "+l.Interface()+": nothing can be told of their delays")
+		seen.Unable = append(seen.Unable, "no "+kind.String()+" requests on "+l.Place()+": nothing can be told of their delays")
 	}
 	requests, evicted := finding.Num(b, "inserted"), float64(l.Lost["evicted"])
 	small := finding.Small(l, evicted, requests, overwrittenMost, "share of requests whose records were overwritten", sizingNext, "fridge.lost.evicted", "fridge.fit")
-	small.Subject.Name = "fridge (" + kind.String() + ") on " + l.Interface()
+	small.Subject.Name = "fridge (" + kind.String() + ") on " + l.Place()
 	if fit, _ := finding.Named(b, "fit"); fit.Value != "over-subscribed" {
 		small.Value = finding.Estimate{Unit: report.Ratio} // records that nobody answers are overwritten in the best of tables
 	}
@@ -95,7 +95,7 @@ func groupMeasures(l report.Line, kind delay.Kind, s symptoms) (list []finding.M
 		case d.Name == "delay_ns" && !grouped && !hasTable(l.Report, "groups"):
 			list = append(list, percentiles(l, kind, s.late, d)...)
 		case d.Name == "ack_delay_ns":
-			list = append(list, late(l, kind, finding.ClientLate, finding.Subject{Type: finding.Interface, Name: l.Interface()}, quantileOf(d, .5), d.Count, "ack_delay_ns.p50"))
+			list = append(list, late(l, kind, finding.ClientLate, finding.Subject{Type: finding.Interface, Name: l.Place()}, quantileOf(d, .5), d.Count, "ack_delay_ns.p50"))
 		}
 	}
 	return list
@@ -107,7 +107,7 @@ func hasTable(b report.Body, name string) bool {
 
 // percentiles of all delays: the median is compared with the past, the others with promises.
 func percentiles(l report.Line, kind delay.Kind, s finding.Symptom, d report.Distribution) (list []finding.Measure) {
-	subject := finding.Subject{Type: finding.Interface, Name: l.Interface()}
+	subject := finding.Subject{Type: finding.Interface, Name: l.Place()}
 	list = append(list, late(l, kind, s, subject, quantileOf(d, .5), d.Count, "delay_ns.p50"))
 	if kind != delay.TCPHandshake {
 		return list
@@ -160,7 +160,7 @@ func refusals(l report.Line, s symptoms) (list []finding.Measure) {
 	if s.refused == "" {
 		return nil
 	}
-	b, subject := l.Report, finding.Subject{Type: finding.Interface, Name: l.Interface()}
+	b, subject := l.Report, finding.Subject{Type: finding.Interface, Name: l.Place()}
 	requests, answered, responses := finding.Num(b, "requests"), finding.Num(b, "estimated"), finding.Num(b, "responses")
 	m := finding.New(l, s.refused, subject, finding.Share(min(answered, requests), requests), "share of requests that are answered", "fridge.match_rate", "fridge.requests", "fridge.estimated")
 	m.Lower, m.Delta, m.Trials = true, fewerAnswered, requests
