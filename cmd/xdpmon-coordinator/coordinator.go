@@ -34,7 +34,7 @@ func newCoordinator(env *environment) *cobra.Command {
 	}
 	o := &options{}
 	cmd.Flags().StringVarP(&o.config, "config", "c", config.DefaultPath, "the configuration, a YAML `FILE`")
-	cmd.Flags().BoolVar(&o.check, "check", false, "only say whether the configuration is right")
+	cmd.Flags().BoolVar(&o.check, "check", false, "only check the configuration")
 	cmd.Flags().BoolVar(&o.schema, "schema", false, "only print the JSON schema of the configuration")
 	cmd.RunE = func(*cobra.Command, []string) error { return runCoordinator(env, o) }
 	return cmd

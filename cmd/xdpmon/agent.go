@@ -34,12 +34,12 @@ type agentOptions struct {
 
 func newAgent(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "agent --config FILE", Short: "Measure for months, as a configuration says", Long: agentLong, Example: agentExample,
+		Use: "agent --config FILE", Short: "Measure for months, as a configuration file states", Long: agentLong, Example: agentExample,
 		Args: cli.NeedArgs(0, 0, "agent takes its orders from --config"),
 	}
 	o := &agentOptions{}
 	cmd.Flags().StringVarP(&o.config, "config", "c", config.DefaultPath, "the configuration, a YAML `FILE`")
-	cmd.Flags().BoolVar(&o.check, "check", false, "only say whether the configuration is right, what it would do now, and what it takes")
+	cmd.Flags().BoolVar(&o.check, "check", false, "only check the configuration, and print what it would do now and what it takes")
 	cmd.Flags().BoolVar(&o.schema, "schema", false, "only print the JSON schema of the configuration")
 	cmd.RunE = func(*cobra.Command, []string) error { return runAgent(env, o) }
 	return cmd

@@ -41,8 +41,8 @@ func newPlan(env *environment) *cobra.Command {
 	o := &planOptions{}
 	f := cmd.Flags()
 	f.StringVar(&o.rate, "rate", "100k/s", "what the algorithm has to keep up with (requests, packets; see algos NAME), a `RATE` like 1M/s")
-	f.DurationVar(&o.maxDelay, "max-delay", 4*time.Second, "longest delay that must be measured (conquest: 8ms unless told)")
-	f.StringVar(&o.memory, "memory", "1MiB", "register memory `SIZE` to stay within, like 64KiB (lean: of a statistic, 40000 unless told)")
+	f.DurationVar(&o.maxDelay, "max-delay", 4*time.Second, "longest delay that must be measured (conquest's default: 8ms)")
+	f.StringVar(&o.memory, "memory", "1MiB", "register memory `SIZE` to stay within, like 64KiB (lean: of a statistic, default 40000)")
 	addSet(cmd, &o.set)
 	f.StringArrayVar(&o.extra, "extra", nil, "further quantity that this algorithm plans with, `KEY=VALUE`; repeatable (see algos NAME)")
 	f.StringVar(&o.hosts, "hosts", "", "hosts that report together (carpe), `N`")

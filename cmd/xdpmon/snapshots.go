@@ -73,7 +73,7 @@ func (w *snapshotWriter) run() {
 	for {
 		e, missed, err := w.sub.Next(context.Background())
 		if missed > 0 {
-			w.m.notice("%d reports came too fast to be written to %s: their snapshots are missing there", missed, w.folder.Dir)
+			w.m.notice("snapshots of %d reports are missing in %s: they arrived faster than they could be written", missed, w.folder.Dir)
 		}
 		if err == nil && e.Line != nil && e.Line.Snapshot != nil {
 			w.failed(w.folder.Write(e.Line))

@@ -124,7 +124,7 @@ func freePriority(ifindex int, dir Direction) (uint16, error) {
 		next = max(next, uint32(f.Attrs().Priority)+1)
 	}
 	if next > 0xffff {
-		return 0, fmt.Errorf("find a priority behind the other filters: %w: priority 65535 is taken", ErrBusy)
+		return 0, fmt.Errorf("find a priority after the other filters: %w: priority 65535 is taken", ErrBusy)
 	}
 	return uint16(next), nil
 }

@@ -29,7 +29,7 @@ func nativeXDP(ifindex int) kernel.Answer {
 	bits, err := xdpFeatures(ifindex)
 	switch {
 	case errors.Is(err, unix.ENOENT):
-		return kernel.Answer{State: kernel.Unknown, Detail: "kernels below 6.3 tell only when asked to attach"}
+		return kernel.Answer{State: kernel.Unknown, Detail: "kernels below 6.3 answer only when asked to attach"}
 	case err != nil:
 		return kernel.Answer{State: kernel.Unknown, Detail: err.Error()}
 	case bits&netdevXDPBasic == 0:

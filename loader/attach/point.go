@@ -44,7 +44,7 @@ func (at attacher) attach(p Point, mode Mode) (Point, error) {
 	if err == nil || !errors.Is(err, kernel.ErrUnsupported) {
 		return native, err
 	}
-	at.say("WARNING: falling back to generic XDP, which runs behind the allocation of the skb and costs more a packet: %v", err)
+	at.say("WARNING: falling back to generic XDP, which runs after the allocation of the skb and costs more a packet: %v", err)
 	p.Mode = ModeGeneric
 	return at.attachXDP(p)
 }
@@ -151,7 +151,7 @@ func explainXDP(d *Device, p Point, said string, err error) error {
 	}
 	reason := guessReason(d, err)
 	if said != "" {
-		reason = fmt.Sprintf("the kernel says %q", said)
+		reason = fmt.Sprintf("the kernel answered %q", said)
 	}
 	return fmt.Errorf("%s: %w: %s (%w); %s", what, kernel.ErrUnsupported, reason, err, remedyXDP(p))
 }

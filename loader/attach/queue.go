@@ -24,7 +24,7 @@ func (at attacher) attachSent() (p Point, form chain.ChainCarryForm, err error) 
 	}
 	cookie, err := namespace.Cookie()
 	if err != nil {
-		return p, 0, fmt.Errorf("tell the network namespace of %s: %w", at.dev.Name, err)
+		return p, 0, fmt.Errorf("find the network namespace of %s: %w", at.dev.Name, err)
 	}
 	if err := at.opts.step("attach sent"); err != nil {
 		return p, 0, err

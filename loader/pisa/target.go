@@ -132,7 +132,7 @@ func (t *Target) whyNot(group []Array, moved int) string {
 	case stage >= t.Stages:
 		return fmt.Sprintf("it is in stage %d, the last one is %d", stage, t.Stages-1)
 	}
-	return fmt.Sprintf("there is no room left behind stage %d", stage+moved-1)
+	return fmt.Sprintf("there is no room left after stage %d", stage+moved-1)
 }
 
 func (t *Target) refuse(array, reason string) {

@@ -130,7 +130,7 @@ func Remedy(needs []capability) string {
 	effective, _, err := readCaps()
 	if err == nil && !slices.ContainsFunc(needs, func(c capability) bool { return !effective.allows(c) }) {
 		return fmt.Sprintf("this process has %s: a security policy forbids it (lockdown, SELinux, AppArmor, the seccomp filter of a "+
-			"container); the kernel's log tells which (dmesg)", listOf(needs))
+			"container); the kernel's log names it (dmesg)", listOf(needs))
 	}
 	return "run as root (sudo), or grant " + listOf(needs)
 }

@@ -306,7 +306,7 @@ func (m *Manager) end(name string, a *attach.Attachment, why string) {
 
 func (m *Manager) sayWaiting(name string) {
 	if m.opts.Reattach {
-		m.say("waiting for an interface %s to come back", name)
+		m.say("waiting for interface %s to return", name)
 	}
 }
 

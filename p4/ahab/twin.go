@@ -27,7 +27,7 @@ func init() {
 		Filter: ahab.FilterStepOf,
 		Fill: []twin.Fill{
 			{Kind: twin.FillRules, Object: "xdpmon p4 rules ahab", What: "who belongs to which slice and what a user is, quotients, time constants of the filters; what a slice may (Egress.leaving.slices): again every 10 ms, " +
-				"divided by max-min of what ahab_offered and ahab_dropped say came and was dropped"},
+				"divided by max-min of what ahab_offered and ahab_dropped count as arrived and dropped"},
 			{Kind: twin.FillTable, Optional: true, Object: "Ingress.ahab.lease", What: "the default action, again every 10 ms: the epoch (bits 20 to 51 of the switch's clock in ns) until which limits hold; when it has passed nothing is dropped"},
 		},
 		Window:   &twin.Flip{Table: "leaving.window", Action: "use_bank", Banks: [2][]uint64{{0}, {1}}},

@@ -21,7 +21,7 @@ func init() {
 			{}, {Name: "small", Generated: true, Set: map[string]string{"entries": "128", "threshold": "640", "observers": "4", "s": "1/4"}},
 		},
 		Coins: twin.HighBits,
-		Fill:  []twin.Fill{{Kind: twin.FillTable, Object: "Ingress.carpe.groups", What: "parameters of groups, as the coordinator says; those of unknown ones stand in the default action"}},
+		Fill:  []twin.Fill{{Kind: twin.FillTable, Object: "Ingress.carpe.groups", What: "parameters of groups, as the coordinator sets them; those of unknown ones stand in the default action"}},
 		Counts: []twin.Count{
 			count(bpf.CarpeCarpeCounterCARPE_FULL, "report", "kept_quiet"),
 			count(bpf.CarpeCarpeCounterCARPE_REPORTED, "report"),

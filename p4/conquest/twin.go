@@ -33,7 +33,7 @@ func init() {
 		Unreachable: []string{"action conquest.ignore"}, // what a control plane chooses
 		Emits:       headers,
 		Reports:     &twin.Reports{Ring: "conquest_events", Host: told, Twin: copied},
-		Unread: "a capture does not say how long packets waited in the switch's queue; and of a culprit the switch keeps neither its share of the queue nor the burst, but " +
+		Unread: "a capture does not contain how long packets waited in the switch's queue; and of a culprit the switch keeps neither its share of the queue nor the burst, but " +
 			"sends a copy of its packet with delay and limit in front to a collector. For the queue that a capture would fill: xdpmon replay --algo conquest",
 		Host: turned,
 		Differences: []twin.Difference{twin.Echoes,
@@ -70,7 +70,7 @@ const collector = 64
 func sessions() (fill []twin.Fill) {
 	for pipe := range twin.Pipes {
 		fill = append(fill, twin.Fill{Kind: twin.FillSession, Object: fmt.Sprintf("mirror session %d", pipe+1), Session: &twin.Session{Number: uint64(pipe + 1), Bytes: twin.CloneBytes},
-			What: fmt.Sprintf("reports of what came in by pipe %d, to the collector's port", pipe)})
+			What: fmt.Sprintf("reports of what arrived by pipe %d, to the collector's port", pipe)})
 	}
 	return fill
 }

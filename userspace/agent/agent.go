@@ -188,7 +188,7 @@ func Preview(cfg *config.Config) ([]string, error) {
 			}
 		}
 		if r.Shared {
-			lines = append(lines, fmt.Sprintf("%s: what the coordinator says; now on %s", r.Name, orNothing(on)))
+			lines = append(lines, fmt.Sprintf("%s: as the coordinator sets; now on %s", r.Name, orNothing(on)))
 			continue
 		}
 		n, err := r.Memory()

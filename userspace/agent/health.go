@@ -226,11 +226,11 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	send(gauge, "xdpmon_agent_healthy", "Whether every instance measures and the store keeps: 1, or 0.", truth(h.Status != failing))
 	send(gauge, "xdpmon_agent_left_alone_interfaces", "Interfaces that a limit keeps out.", float64(len(h.LeftAlone)))
 	send(gauge, "xdpmon_agent_register_memory_bytes", "Registers of all instances.", float64(h.Registers))
-	send(counter, "xdpmon_agent_reloads_total", "Configurations that came while the agent ran.", float64(h.Reloads.Taken), "result", "taken")
-	send(counter, "xdpmon_agent_reloads_total", "Configurations that came while the agent ran.", float64(h.Reloads.Refused), "result", "refused")
+	send(counter, "xdpmon_agent_reloads_total", "Configurations that were read while the agent ran.", float64(h.Reloads.Taken), "result", "taken")
+	send(counter, "xdpmon_agent_reloads_total", "Configurations that were read while the agent ran.", float64(h.Reloads.Refused), "result", "refused")
 	for _, i := range h.Instances {
 		// instance and serves are what these labels were named before 0.1.0; they go in 0.2.0.
-		send(gauge, "xdpmon_agent_instance_fresh", "Whether windows of the instance come as they should: 1, or 0.", truth(i.Fresh && i.Error == ""),
+		send(gauge, "xdpmon_agent_instance_fresh", "Whether windows of the instance close on time: 1, or 0.", truth(i.Fresh && i.Error == ""),
 			"instance_name", i.Instance, "interface", i.Each, "instance", i.Name)
 		for _, l := range i.Interfaces {
 			labels := []string{"instance_name", i.Instance, "interface", l.Name, "instance", i.Name, "serves", l.Serves}

@@ -221,7 +221,7 @@ func follow(r config.Instance, p *bus.Plan) (config.Instance, error) {
 			return r, err
 		}
 		if d.Enforces {
-			return r, fmt.Errorf("%s acts on packets: that is for this host's own configuration to say", d.Name)
+			return r, fmt.Errorf("%s acts on packets: only this host's own configuration may set that", d.Name)
 		}
 		s, err := d.Select(c.Params, setup)
 		if err != nil {
@@ -289,7 +289,7 @@ func (h *Health) linked(a *Agent) {
 	case b.Answered < 0 || b.Answered > silence.Seconds():
 		h.say(degraded, "no coordinator answers")
 	case !planned:
-		h.say(degraded, "the coordinator has not said what is to be measured")
+		h.say(degraded, "the coordinator has not sent what is to be measured")
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.Refused)) {
 		h.say(degraded, "%s: %s", name, b.Refused[name])

@@ -55,7 +55,7 @@ var params = []algo.Param{
 	{Key: "user", Type: algo.Enum, Default: "5tuple", Choices: []string{"5tuple", "source", "destination"}, Help: "what a user is, where everything is one slice"},
 	{Key: "config", Type: algo.String, Default: "", Help: "YAML file of slices, in the place of capacity and user; a live run follows its changes. Or its text, beginning with {"},
 	{Key: "fail", Type: algo.Enum, Default: failOpen, Choices: []string{failOpen, failHold}, Help: "when this process stops: open, limits end with ahab.lease; hold, they stay for ahab.hold"},
-	{Key: "hold", Type: algo.Duration, Default: "0s", Min: "0s", Max: "1h", Help: "how long limits stay with ahab.fail=hold; behind a killed process only with --pin"},
+	{Key: "hold", Type: algo.Duration, Default: "0s", Min: "0s", Max: "1h", Help: "how long limits stay with ahab.fail=hold; after a killed process only with --pin"},
 	{Key: "dry-run", Type: algo.Bool, Default: "false", Help: "count what would be dropped or marked, and do neither"},
 	{Key: "lease", Type: algo.Duration, Default: "180ms", Min: "20ms", Max: "1h", Help: "limits end so long after the process stopped renewing them"},
 	{Key: "tau", Type: algo.Duration, Default: "4ms", Min: "500us", Max: "10s", Help: "time constant of rates"},

@@ -142,9 +142,9 @@ func segmentsOf(name string, n uint64, help string) report.Value {
 // deedValues are what was done. They add up to what the interface counts, less what is in no slice.
 func (c *config) deedValues(t *contents, s total) []report.Value {
 	return []report.Value{
-		{Name: "demand", Value: t.rate(s.offered), Unit: report.BitRate, Help: "what came, all slices together, in bits a second"},
+		{Name: "demand", Value: t.rate(s.offered), Unit: report.BitRate, Help: "what arrived, all slices together, in bits a second"},
 		{Name: "used", Value: t.rate(s.passedBytes), Unit: report.BitRate, Help: "what passed, all slices together, in bits a second"},
-		bytesOf("offered_bytes", s.offered, "bytes that came"),
+		bytesOf("offered_bytes", s.offered, "bytes that arrived"),
 		bytesOf("passed_bytes", s.passedBytes, "bytes that passed, marked ones too"),
 		segmentsOf("segments_passed", s.passed, "segments that were neither dropped nor marked"),
 		segmentsOf("segments_dropped", s.dropped, "segments that were dropped"),
@@ -225,10 +225,10 @@ func (c *config) notes(t *contents, touched uint64) (notes []string) {
 		notes = append(notes, fmt.Sprintf("%d segments above the limit passed because the control loop was late: limits hold for ahab.lease (%v) from one renewal on.", n, c.lease))
 	}
 	if mean := c.units(1).Rate(uint64(t.overestimate[0])); touched > 0 && mean > c.lowestLimit(t)/10 {
-		notes = append(notes, "users' rates read too high by more than a tenth of a limit: a larger ahab.columns tells users apart.")
+		notes = append(notes, "users' rates read too high by more than a tenth of a limit: a larger ahab.columns distinguishes users.")
 	}
 	if least := fullPacket / c.tau.Seconds(); touched > 0 && c.lowestLimit(t) < least {
-		notes = append(notes, fmt.Sprintf("a limit is below %s, what one packet of %d bytes reads as: users who send little lose packets, too. A larger ahab.tau tells them apart.", report.Human(8*least, report.BitRate), fullPacket))
+		notes = append(notes, fmt.Sprintf("a limit is below %s, what one packet of %d bytes reads as: users who send little lose packets, too. A larger ahab.tau distinguishes them.", report.Human(8*least, report.BitRate), fullPacket))
 	}
 	return notes
 }
@@ -250,7 +250,7 @@ func (c *config) slicesTable(t *contents) report.Table {
 		Columns: []report.Column{
 			{Name: "slice", Label: true, Help: "its name"},
 			{Name: "capacity", Unit: report.BitRate, Metric: true, Help: "bits a second that it may use; 0: any"},
-			{Name: "demand", Unit: report.BitRate, Metric: true, History: true, Help: "bits a second that came"},
+			{Name: "demand", Unit: report.BitRate, Metric: true, History: true, Help: "bits a second that arrived"},
 			{Name: "used", Unit: report.BitRate, Metric: true, History: true, Help: c.would("bits a second that passed")},
 			{Name: "limit", Unit: report.BitRate, Metric: true, History: true, Help: "bits a second that a user of weight 1 may send, at the window's end; - when nobody is limited"},
 			{Name: "users_above", Unit: report.Count, Metric: true, Help: "users seen above the limit: that many at least"},
@@ -299,7 +299,7 @@ func (c *config) conditional(t report.Table) report.Table {
 		if would, ok := conditional[column.Err]; ok {
 			t.Columns[n].Err = would
 		}
-		old := report.Column{Name: column.Name, Unit: column.Unit, JSON: true, Help: "in a dry run, for one version: 0, and what came of used and segments_passed; " + name + " is what would have been"}
+		old := report.Column{Name: column.Name, Unit: column.Unit, JSON: true, Help: "in a dry run, for one version: 0, and used and segments_passed; " + name + " is what would have been"}
 		t.Columns = append(t.Columns, old)
 		for r, row := range t.Rows {
 			t.Rows[r] = append(row, done(t.Columns, row, column))

@@ -121,10 +121,10 @@ func newConfig(v algo.Values, _ algo.Setup) (*config, error) {
 		return nil, v.Error("capacity", err.Error())
 	}
 	if c.path != "" && capacity > 0 {
-		return nil, v.Error("capacity", "ahab.config says what there is: give one of the two")
+		return nil, v.Error("capacity", "ahab.config sets the capacities: give one of the two")
 	}
 	if c.fail == failHold && c.hold == 0 {
-		return nil, v.Error("fail", "say how long limits are held: ahab.hold=10s")
+		return nil, v.Error("fail", "set how long limits are held: ahab.hold=10s")
 	}
 	if c.path == "" {
 		c.slices = []slice{{}, {name: "all", capacity: capacity, norm: normOf(1), ceiling: float64(capacity)}}

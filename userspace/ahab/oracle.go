@@ -180,8 +180,8 @@ func (o *oracle) Window(w report.Window) report.Body {
 		clear(s.above)
 	}
 	return report.Body{Values: []report.Value{
-		{Name: "demand", Value: t.rate(uint64(offered)), Unit: report.BitRate, Help: "what came, in bits a second"},
-		{Name: "offered_bytes", Value: uint64(offered), Unit: report.Bytes, Kind: report.Counter, Help: "bytes that came"},
+		{Name: "demand", Value: t.rate(uint64(offered)), Unit: report.BitRate, Help: "what arrived, in bits a second"},
+		{Name: "offered_bytes", Value: uint64(offered), Unit: report.Bytes, Kind: report.Counter, Help: "bytes that arrived"},
 		{Name: "dropped_bytes", Value: uint64(due), Unit: report.Bytes, Kind: report.Counter, Help: "bytes that 1 - limit / rate drops of every packet, TCP too, by exact rates and an exact limit"},
 		{Name: "users_above", Value: uint64(above), Unit: report.Count, Help: "users whose exact rate was above the exact limit"},
 	}, Tables: []report.Table{table}}

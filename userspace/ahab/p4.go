@@ -30,7 +30,7 @@ import (
 //	control AhabLow, AhabMid, AhabHigh, AhabOver  a sum: one register, reached from one table, but not where nothing fits:
 //	    indices come from the hash unit, which only an entry has
 
-var errP4 = errors.New("the P4 twin has ahab.form=table and interpolates; slices are told by VLANs and prefixes; no dry run; at most 100Gbit a slice")
+var errP4 = errors.New("the P4 twin has ahab.form=table and interpolates; slices are found by VLANs and prefixes; no dry run; at most 100Gbit a slice")
 
 // scaleZero is the scale of a charge that is the length; smaller ones shift to the right.
 const scaleZero = 16

@@ -47,7 +47,7 @@ func (c *config) Plan(a algo.PlanArgs) (*report.Body, error) {
 	t := report.Table{Name: "options", Title: "columns", Settings: true, Limit: 4, Help: "what the memory gives, the largest first", Columns: []report.Column{
 		{Name: "set", Label: true, Help: "parameters to give"},
 		{Name: "memory", Unit: report.Bytes, Help: "what the registers take"},
-		{Name: "rate_error", Unit: report.Ratio, Help: "of all that comes: one user in twenty has more that is not its own"},
+		{Name: "rate_error", Unit: report.Ratio, Help: "of all that arrives: one user in twenty has more that is not its own"},
 		{Name: "users", Unit: report.Count, Help: "that may be above the limit at once, so that this is a tenth of a share"},
 	}}
 	for columns := columnsTo; columns >= columnsFrom; columns /= 2 {
@@ -63,7 +63,7 @@ func (c *config) Plan(a algo.PlanArgs) (*report.Body, error) {
 	return &report.Body{Values: []report.Value{
 		{Name: "memory", Value: a.MemoryBytes, Unit: report.Bytes, Help: "what the registers may take"},
 		{Name: "least_limit", Value: math.Round(least), Unit: report.BitRate, Help: "what one packet of 1514 bytes reads as: limits should be larger, or ahab.tau"},
-		{Name: "most_packets", Value: a.RatePerSecond, Unit: report.PacketUnit, Help: "that come in a second"},
+		{Name: "most_packets", Value: a.RatePerSecond, Unit: report.PacketUnit, Help: "that arrive in a second"},
 	}, Tables: []report.Table{t}, Notes: []string{"a second pass writes a limit once in ahab.epoch and slice that sends: of " + report.Human(a.RatePerSecond, report.PacketUnit) + " a second at most " +
 		report.Human(min(a.RatePerSecond, float64(len(c.slices)-1)/c.epoch.Seconds()), report.PacketUnit)}}, nil
 }

@@ -104,7 +104,7 @@ func TestRefused(t *testing.T) {
 		{map[string]string{"columns": "1000"}, "powers of two"}, {map[string]string{"flows": "1000"}, "powers of two"}, {map[string]string{"columns": "1024", "flows": "1024"}, ""},
 		{map[string]string{"form": "table", "update": "aimd"}, "interpolates"}, {map[string]string{"form": "table"}, ""}, {map[string]string{"form": "table", "epoch": "2ms"}, "2^20 ns"},
 		{map[string]string{"epoch": "4ms", "tau": "4ms"}, ""}, {map[string]string{"epoch": "4001us", "tau": "4ms"}, "at most ahab.tau, 4ms"},
-		{map[string]string{"fail": "hold"}, "say how long"}, {map[string]string{"fail": "hold", "hold": "10s"}, ""},
+		{map[string]string{"fail": "hold"}, "set how long"}, {map[string]string{"fail": "hold", "hold": "10s"}, ""},
 		{map[string]string{"config": "{", "capacity": "1Mbit"}, "one of the two"},
 	} {
 		v, err := algo.NewValues(Name, params, c.set)

@@ -16,7 +16,7 @@ var losses = map[string]string{
 	"crowds":   "packets with more than two coupons, which lost all of them",
 	"collided": "coupons whose place in the table another key has",
 	"evicted":  "collectors that were ended because they could not raise an alert any more",
-	"raced":    "coupons that came while another core was beginning the same collector",
+	"raced":    "coupons that arrived while another core was beginning the same collector",
 	"no_key":   "coupons of packets without the key's fields",
 	"alerts":   "alerts for which the ring to userspace had no room",
 	"exports":  "keys' vectors for which the ring to userspace had no room",

@@ -111,7 +111,7 @@ func alertColumns() []report.Column {
 		{Name: "count_high", Unit: report.Count, Help: "upper end of its 95 % interval"},
 		{Name: "time", Unit: report.Nanosecond, JSON: true, Help: "when, in the clock of the packets"},
 		{Name: "age", Unit: report.Nanosecond, Help: "since the collector's first coupon"},
-		{Name: "confidence", Unit: report.Ratio, Help: "probability that there were more than half of the threshold, given how many keys of the query came near it"},
+		{Name: "confidence", Unit: report.Ratio, Help: "probability that there were more than half of the threshold, given how many keys of the query were near it"},
 		{Name: "times", Unit: report.Count, Help: "alerts of this key in the report's window: one each time that a window of the query begins anew"},
 	}
 }
@@ -155,7 +155,7 @@ func (i *estimator) vectorTable() report.Table {
 			{Name: "definition", Help: "hosts with other queries, seeds or collectors differ in this"},
 			{Name: "n", Unit: report.Count, Help: "coupons for an alert"},
 			{Name: "m", Unit: report.Count, Help: "coupons there are"},
-			{Name: "effective_p", Help: "probability of each, behind ties"},
+			{Name: "effective_p", Help: "probability of each, after ties"},
 			{Name: "start", Unit: report.Nanosecond, Help: "first coupon, in the clock of the packets"},
 			{Name: "window", Unit: report.Nanosecond, Help: "how long a collector lives"},
 		}}
@@ -184,7 +184,7 @@ func (i *estimator) notes(n []uint64, alive int) (notes []string) {
 	}
 	notes = append(notes, i.doubts()...)
 	if c, all := n[countCollided], n[countCollected]+n[countCollided]; all > 0 && 20*c > all {
-		add("%.0f %% of the coupons found their place taken by another key, so counts come out too small: raise beaucoup.entries "+
+		add("%.0f %% of the coupons found their place taken by another key, so counts are too small: raise beaucoup.entries "+
 			"(%d of %d are in use), lower beaucoup.budget, or ask for shorter windows", 100*ratio(float64(c), float64(all)), alive, i.entries)
 	}
 	if g := n[countAggregates]; g > 0 {
@@ -211,7 +211,7 @@ func (i *estimator) doubts() (notes []string) {
 		}
 		if doubtful > 0 {
 			notes = append(notes, fmt.Sprintf("%d alerts of %s are doubtful: with so many keys that have some of its %d coupons, one with half of the threshold or less "+
-				"raises an alert now and then (confidence %.0f %%). Fewer queries at once, or a larger beaucoup.budget, tell more.", doubtful, c.Name, c.Collector.N, 100*worst))
+				"raises an alert now and then (confidence %.0f %%). Fewer queries at once, or a larger beaucoup.budget, give a better answer.", doubtful, c.Name, c.Collector.N, 100*worst))
 		}
 	}
 	return notes

@@ -40,7 +40,7 @@ type Alert struct {
 	Times int // alerts of this key in the window
 	Draws float64
 	// Low and High enclose the count in 95 % of all alerts, and Confidence is the probability that it is more than half of the
-	// threshold, given how many keys of the query came near it.
+	// threshold, given how many keys of the query were near it.
 	Low, High, Confidence float64
 	// Least is what 9,999 of 10,000 take at least, if no coupon was lost to ties: with fewer, the alert is false.
 	Least float64
@@ -82,7 +82,7 @@ func (c *config) New(env algo.Env) (algo.Instance, error) { return c.instance(en
 
 func (c *config) instance(env algo.Env) (*instance, error) {
 	if c.rotate && c.export && env.Epoch == nil {
-		return nil, c.values.Error("rotate", "exported coupons of different windows cannot be merged, unless a coordinator says which window it is: choose rotate or export")
+		return nil, c.values.Error("rotate", "exported coupons of different windows cannot be merged, unless a coordinator sets which window it is: choose rotate or export")
 	}
 	names, err := readNames(c.values, env.Seed)
 	if err != nil {

@@ -122,7 +122,7 @@ func (p *pcapng) body(in *input, kind uint32, size int64) ([]byte, error) {
 	}
 	trailer := (int64(p.order.u32(block[size-4:])) + 3) &^ 3
 	if trailer != size {
-		return nil, damaged("block of type %#x has length %d in front and %d behind", kind, size, trailer)
+		return nil, damaged("block of type %#x has length %d in front and %d at its end", kind, size, trailer)
 	}
 	in.advance(int(size))
 	return block[8 : size-4], nil

@@ -17,15 +17,15 @@ func init() { algo.Register(descriptor()) }
 // losses are what a window can lack, by the names of algo.Result.Lost.
 var losses = map[string]string{
 	"no_key":         "packets without the key's fields",
-	"reports":        "reports of bundles that found the ring full: counts come out too small",
-	"reports_late":   "reports that came behind the answer of their window, or whose window got none: in earlier answers counts come out too small",
-	"collisions":     "sampled packets that found no place, and that nobody counts: counts come out too small; more carpe.entries, or carpe.handover",
+	"reports":        "reports of bundles that found the ring full: counts are too small",
+	"reports_late":   "reports that arrived after the answer of their window, or whose window got none: in earlier answers counts are too small",
+	"collisions":     "sampled packets that found no place, and that nobody counts: counts are too small; more carpe.entries, or carpe.handover",
 	"handed_over":    "sampled packets that found no place, nor room where the control plane counts them",
 	"raced":          "sampled packets that lost their place to another core: their flow is sampled again",
-	"messages":       "messages of hosts that were lost on their way, with the reports in them: counts come out too small",
-	"groups_unheard": "groups that the control plane was not told of, because the ring was full: told again later",
+	"messages":       "messages of hosts that were lost in transit, with the reports in them: counts are too small",
+	"groups_unheard": "groups that were not reported to the control plane, because the ring was full: reported again later",
 	"groups_full":    "groups that found no room: they keep the parameters of unknown ones; more carpe.groups",
-	"flows_full":     "reports of flows that found no room where many hosts come together: more carpe.flows",
+	"flows_full":     "reports of flows that found no room in the coordinator: more carpe.flows",
 }
 
 func descriptor() *algo.Descriptor {
@@ -73,10 +73,10 @@ var params = []algo.Param{
 	{Key: "observers", Type: algo.Int, Default: "0", Min: "0", Max: "65536",
 		Help: "hosts that are taken to observe a group that nobody has counted; 0: with a coordinator as many as carpe.s lets there be, else one"},
 	{Key: "span", Type: algo.Int, Default: "1", Min: "1", Max: "64", Unit: "windows", Help: "length of the sliding window that the threshold is for; it slides by one window"},
-	{Key: "age", Type: algo.Int, Default: "60", Min: "4", Max: "100000", Unit: "windows", Help: "after which an observer that says nothing of a group is none"},
-	{Key: "ways", Type: algo.Int, Default: "2", Min: "1", Max: "3", Help: "arrays that the entries are split into, one behind the other"},
+	{Key: "age", Type: algo.Int, Default: "60", Min: "4", Max: "100000", Unit: "windows", Help: "after which an observer that sends nothing of a group is removed"},
+	{Key: "ways", Type: algo.Int, Default: "2", Min: "1", Max: "3", Help: "arrays that the entries are split into, one after the other"},
 	{Key: "entries", Type: algo.Int, Default: "16384", Min: "4", Max: "196608", Help: "flows that can be held, all ways together"},
 	{Key: "handover", Type: algo.Bool, Default: "false", Help: "sampled packets that find no place are counted by the control plane: more accurate, at an event each"},
-	{Key: "flows", Type: algo.Int, Default: "65536", Min: "16", Max: "4194304", Help: "reported flows that are kept, at most: on a host, and where many hosts come together"},
+	{Key: "flows", Type: algo.Int, Default: "65536", Min: "16", Max: "4194304", Help: "reported flows that are kept, at most: on a host, and in the coordinator"},
 	{Key: "top", Type: algo.Int, Default: "20", Min: "1", Max: "1000", Help: "elephants that are listed"},
 }

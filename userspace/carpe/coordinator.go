@@ -234,8 +234,8 @@ func (c *coordinator) Report(w report.Window) (algo.Result, error) {
 	values, table := c.elephants(c.ledger.window(epoch))
 	values = append(values,
 		report.Value{Name: "groups_observed", Value: len(c.groups), Unit: report.Count, Help: "groups that a host observes"},
-		report.Value{Name: "hellos", Value: c.counts.hellos, Unit: report.Count, Kind: report.Counter, Help: "hosts said that they observe a group"},
-		report.Value{Name: "updates", Value: c.counts.updates, Unit: report.Count, Kind: report.Counter, Help: "hosts were told of how many observe a group"})
+		report.Value{Name: "hellos", Value: c.counts.hellos, Unit: report.Count, Kind: report.Counter, Help: "messages of hosts that they observe a group"},
+		report.Value{Name: "updates", Value: c.counts.updates, Unit: report.Count, Kind: report.Counter, Help: "messages to hosts of how many observe a group"})
 	lost := map[string]uint64{"reports": c.counts.lost, "reports_late": c.ledger.late, "groups_full": c.counts.full, "flows_full": c.ledger.full,
 		"messages": c.counts.messages}
 	c.counts, c.ledger.full, c.ledger.late = counted{}, 0, 0

@@ -206,7 +206,7 @@ func (c *config) elephants(flows map[heavy.Key]sums) ([]report.Value, report.Tab
 		}
 	}
 	return []report.Value{
-		{Name: "elephants", Value: n, Unit: report.Flows, Help: "flows that have reached carpe.threshold, as far as reports say"},
+		{Name: "elephants", Value: n, Unit: report.Flows, Help: "flows that have reached carpe.threshold, as far as reports show"},
 		{Name: "flows_reported", Value: len(flows), Unit: report.Flows, Help: "flows of which there are reports"},
 		{Name: "reports", Value: reports, Unit: report.Count, Help: "reports of the span"},
 	}, t

@@ -85,7 +85,7 @@ func (c *config) body(n, state []uint64, flows map[heavy.Key]sums) report.Body {
 		{Name: "total", Value: count(bpf.CarpeCarpeCounterCARPE_UNITS), Unit: c.unit(), Kind: report.Counter, Help: "packets or bytes (carpe.count) of all flows"},
 		{Name: "held", Value: state[stateHeld], Unit: report.Flows, Help: "entries that hold a flow at the window's end"},
 		{Name: "held_most", Value: state[stateMost], Unit: report.Flows, Help: "... and the most of the window: what this takes of memory"},
-		{Name: "expired", Value: state[stateExpired], Unit: report.Flows, Kind: report.Counter, Help: "entries that were freed because nothing came for a quarter of a span"},
+		{Name: "expired", Value: state[stateExpired], Unit: report.Flows, Kind: report.Counter, Help: "entries that were freed because nothing arrived for a quarter of a span"},
 		{Name: "bundles_begun", Value: count(bpf.CarpeCarpeCounterCARPE_BEGUN), Unit: report.Count, Kind: report.Counter, Help: "flows that were sampled and got an entry"},
 		{Name: "bundles", Value: count(bpf.CarpeCarpeCounterCARPE_FULL), Unit: report.Count, Kind: report.Counter, Help: "bundles that became full"},
 		{Name: "bundles_reported", Value: count(bpf.CarpeCarpeCounterCARPE_REPORTED) + state[stateHandedReports], Unit: report.Count, Kind: report.Counter, Help: "... and were reported"},
@@ -93,7 +93,7 @@ func (c *config) body(n, state []uint64, flows map[heavy.Key]sums) report.Body {
 		{Name: "asked", Value: count(bpf.CarpeCarpeCounterCARPE_ASKED), Unit: report.PacketUnit, Kind: report.Counter, Help: "packets that asked for their group's parameters"},
 		{Name: "asked_unknown", Value: count(bpf.CarpeCarpeCounterCARPE_DEFAULT), Unit: report.PacketUnit, Kind: report.Counter, Help: "... and got those of unknown groups"},
 		{Name: "groups", Value: state[stateGroups], Unit: report.Count, Help: "groups that are known to this host"},
-		{Name: "groups_told", Value: count(bpf.CarpeCarpeCounterCARPE_TOLD), Unit: report.Count, Kind: report.Counter, Help: "how often the data plane told of a group that it had not heard of before"},
+		{Name: "groups_told", Value: count(bpf.CarpeCarpeCounterCARPE_TOLD), Unit: report.Count, Kind: report.Counter, Help: "how often the data plane reported a group that was new to it"},
 	}}
 	if state[stateSpoken] > 0 {
 		b.Notes = []string{"elephants are named by the coordinator: this host reports to it."}
@@ -102,7 +102,7 @@ func (c *config) body(n, state []uint64, flows map[heavy.Key]sums) report.Body {
 	values, table := c.elephants(flows)
 	b.Values, b.Tables = append(b.Values, values...), []report.Table{table}
 	if n := count(bpf.CarpeCarpeCounterCARPE_COLLIDED); !c.handover && 100*n > count(bpf.CarpeCarpeCounterCARPE_BEGUN) {
-		b.Notes = append(b.Notes, fmt.Sprintf("%d sampled packets found no place: counts come out too small. Set carpe.entries higher, or carpe.handover.", n))
+		b.Notes = append(b.Notes, fmt.Sprintf("%d sampled packets found no place: counts are too small. Set carpe.entries higher, or carpe.handover.", n))
 	}
 	return b
 }

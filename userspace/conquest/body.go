@@ -215,13 +215,13 @@ func (c *config) keyCells(key heavy.Key) []any {
 
 // culpritTable puts the flows of all bursts together: those that are known to have been culprits first, of which most left before the others.
 func (c *config) culpritTable(h *history) report.Table {
-	t := report.Table{Name: "culprits", Title: "Culprits", Limit: int(c.values.Int("top")), Help: "flows that had more than conquest.alpha of the queue, those of which most left first; those whose share is uncertain come last"}
+	t := report.Table{Name: "culprits", Title: "Culprits", Limit: int(c.values.Int("top")), Help: "flows that had more than conquest.alpha of the queue, those of which most left first; those whose share is uncertain last"}
 	t.Columns = append(c.keyColumns(),
 		report.Column{Name: "share", Unit: report.Ratio, Metric: true, Low: "share_at_least", High: "share_at_most", Promise: report.Bound, Help: "share of the queue, of the report that bears out most"},
 		report.Column{Name: "share_at_least", Unit: report.Ratio, Help: "lower bound of that"},
 		report.Column{Name: "share_at_most", Unit: report.Ratio, Help: "upper bound of that"},
 		report.Column{Name: "in_queue", Unit: c.size(), Help: "what that was"},
-		report.Column{Name: "delay_ns", Unit: report.Nanosecond, Help: "how long the packet had waited that said so"},
+		report.Column{Name: "delay_ns", Unit: report.Nanosecond, Help: "how long the packet that showed it had waited"},
 		report.Column{Name: "left", Unit: c.size(), Help: "what left in these snapshots, about"},
 		report.Column{Name: "snapshots", Unit: report.Count, Metric: true, Help: "snapshots in which it was a culprit"},
 		report.Column{Name: "bursts", Unit: report.Events, Help: "bursts that it was a culprit of"})
@@ -297,7 +297,7 @@ func (c *config) notes(n counts) (notes []string) {
 			report.Human(c.reaches(), report.Nanosecond))
 	}
 	if left, none := n.departures(), n.fate(fateUnmatched); none > 0 && 20*none > left {
-		add("of %s of the packets behind the queue nobody knows when they came: they count as departures and ask nothing", report.Human(float64(none)/float64(left), report.Ratio))
+		add("the arrival of %s of the packets after the queue is unknown: they count as departures only", report.Human(float64(none)/float64(left), report.Ratio))
 	}
 	if lost := n.at(bpf.ConquestConquestCounterCONQUEST_LOST); lost > 0 {
 		add("%d reports were lost: flows and bursts are missing", lost)

@@ -407,7 +407,7 @@ func (c *config) chosenText() string {
 		return ""
 	}
 	if c.source == sourceTap {
-		return "conquest.source=auto: tap, since conquest.egress is set: packets are matched before the device and behind it"
+		return "conquest.source=auto: tap, since conquest.egress is set: packets are matched before the device and after it"
 	}
 	return "conquest.source=auto: qdisc, the queues of the interfaces themselves (conquest.source=tap measures the device between several interfaces)"
 }
@@ -417,7 +417,7 @@ func (c *config) tapsOf(interfaces int) error {
 	if c.source != sourceTap || c.replay || interfaces != 1 {
 		return nil
 	}
-	return c.values.Error("source", "a tap needs an interface before the device and one behind it: name both, and conquest.egress; for the queue of one interface itself use conquest.source=qdisc")
+	return c.values.Error("source", "a tap needs an interface before the device and one after it: name both, and conquest.egress; for the queue of one interface itself use conquest.source=qdisc")
 }
 
 // findEgress resolves the interface behind the queue on this host.

@@ -20,8 +20,8 @@ func init() { algo.Register(descriptor()) }
 
 // losses are what a window can lack, by the names of algo.Result.Lost.
 var losses = map[string]string{
-	"unmatched": "packets that left and of which nobody knows when they came: counted as departures, asked nothing",
-	"blocked":   "packets before the queue whose place another one has (tap): unmatched behind it",
+	"unmatched": "packets that left and whose arrival is unknown: counted as departures only",
+	"blocked":   "packets before the queue whose entry another packet holds (tap): unmatched after it",
 	"repeated":  "packets before the queue that look like one that still waits (tap)",
 	"raced":     "departures that a counter lacks, since another core began the snapshot in the same instant",
 	"late":      "departures that another core's clock had overtaken by a snapshot: not counted",
@@ -32,7 +32,7 @@ var losses = map[string]string{
 func descriptor() *algo.Descriptor {
 	return &algo.Descriptor{
 		Name:     Name,
-		Summary:  "who fills the queue, now: bursts of a millisecond and the flows behind them",
+		Summary:  "who fills the queue, now: bursts of a millisecond and the flows that cause them",
 		Lost:     losses,
 		Enforces: true,
 		Paper:    `Chen: "Designing Compact Data Structures for Network Measurement and Control", dissertation, Princeton University, 2023, chapter 5`,
@@ -77,11 +77,11 @@ Planning: --rate is packets a second, --max-delay the longest delay of the queue
 
 var params = slices.Concat([]algo.Param{
 	{Key: "source", Type: algo.Enum, Default: auto, Choices: []string{auto, "qdisc", "tap", "replay"}, Help: "where arrival and departure are known from; auto: replay in a replay, tap where conquest.egress is set, else qdisc"},
-	{Key: "rate", Type: algo.String, Default: "1Gbit", Help: "of the link behind the queue: 10Gbit, 100Mbit (source=replay; reading=inner, outer)"},
-	{Key: "buffer", Type: algo.Size, Default: "1MB", Min: "1500B", Max: "4GB", Help: "source=replay: what the queue holds; what comes then is dropped"},
-	{Key: "egress", Type: algo.String, Default: auto, Help: "source=tap: the interface behind the queue (in a replay its number); auto: what leaves this host, in a merged replay the last capture"},
+	{Key: "rate", Type: algo.String, Default: "1Gbit", Help: "of the link after the queue: 10Gbit, 100Mbit (source=replay; reading=inner, outer)"},
+	{Key: "buffer", Type: algo.Size, Default: "1MB", Min: "1500B", Max: "4GB", Help: "source=replay: what the queue holds; what arrives when it is full is dropped"},
+	{Key: "egress", Type: algo.String, Default: auto, Help: "source=tap: the interface after the queue (in a replay its number); auto: what leaves this host, in a merged replay the last capture"},
 	{Key: "digests", Type: algo.Int, Default: "65536", Min: "16", Max: "65536", Help: "source=tap: packets that can be in the device at a time, a power of two"},
-	{Key: "expire", Type: algo.String, Default: auto, Help: "source=tap: who takes longer through the device does not come any more; auto: four times conquest.longest"},
+	{Key: "expire", Type: algo.String, Default: auto, Help: "source=tap: a packet that takes longer through the device is given up; auto: four times conquest.longest"},
 	{Key: "longest", Type: algo.String, Default: auto, Help: "longest delay of the queue; auto: of a full one (source=replay), else 8ms"},
 	{Key: "snapshots", Type: algo.Int, Default: "4", Min: "2", Max: "16", Help: "a power of two; more are finer"},
 	{Key: "interval", Type: algo.String, Default: auto, Help: "length of a snapshot, rounded up to a power of two ns; auto: so that all of them reach back conquest.longest"},

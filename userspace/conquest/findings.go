@@ -40,7 +40,7 @@ func findings(l report.Line) (seen finding.Seen) {
 		seen.Measures = append(seen.Measures, d)
 	}
 	if unknown := float64(l.Lost["unmatched"]); unknown > departures/2 && departures >= fewestDepartures {
-		seen.Unable = append(seen.Unable, "nobody knows when most packets on "+l.Place()+" came to the queue: its delays cannot be told (conquest.source)")
+		seen.Unable = append(seen.Unable, "the arrival of most packets on "+l.Place()+" at the queue is unknown: its delays cannot be measured (conquest.source)")
 	}
 	return seen
 }

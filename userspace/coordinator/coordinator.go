@@ -225,7 +225,7 @@ func (c *Coordinator) connect() (err error) {
 func (c *Coordinator) identify(s *tls.ConnectionState) (name, serial string, err error) {
 	name, serial, err = c.holder.Peer(s, keys.Agent)
 	if until := c.gate.held(name); err == nil && time.Now().Before(until) {
-		err = fmt.Errorf("%s has said far too much: it is kept out until %s", name, until.Format(time.TimeOnly))
+		err = fmt.Errorf("%s exceeded its rate limit: refused until %s", name, until.Format(time.TimeOnly))
 	}
 	return name, serial, err
 }
@@ -352,7 +352,7 @@ func (c *Coordinator) receive(m *nats.Msg) {
 		end = c.gate.overflow(name, now)
 	}
 	if end && c.server != nil {
-		c.log.Warn("an agent says far too much: its connection ends", "agent", name, "for", hold)
+		c.log.Warn("rate limit exceeded, disconnecting", "agent", name, "for", hold)
 		go c.server.Drop(name)
 	}
 }

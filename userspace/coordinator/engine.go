@@ -214,7 +214,7 @@ func (e *engine) hello(name string, data []byte, now time.Time) *bus.Answer {
 		}
 		a = newAgent(name, now)
 		e.agents[name] = a
-		e.log.Info("an agent comes", "agent", name, "version", h.Software)
+		e.log.Info("agent connected", "agent", name, "version", h.Software)
 	}
 	if a.gone(h.Life) {
 		e.blame(a, replayed, errors.New("a hello of an earlier life"))
@@ -276,7 +276,7 @@ func (e *engine) data(a *agent, data []byte, now time.Time) {
 		if a.gone(b.Life) {
 			e.blame(a, replayed, errors.New("a batch of an earlier life"))
 		} else {
-			e.blame(a, stranger, errors.New("a batch of a life that has not said hello"))
+			e.blame(a, stranger, errors.New("a batch of an incarnation that has not sent its hello"))
 		}
 		return
 	}

@@ -203,9 +203,9 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	send(gauge, "xdpmon_coordinator_clock_offset_seconds", "The largest difference between an agent's wall clock and this one's.", worst)
 	send(counter, "xdpmon_coordinator_windows_total", "Windows of agents.", float64(sums.Windows))
-	send(counter, "xdpmon_coordinator_lost_batches_total", "Batches of windows that will not come.", float64(sums.Lost))
+	send(counter, "xdpmon_coordinator_lost_batches_total", "Batches of windows that were given up as lost.", float64(sums.Lost))
 	send(counter, "xdpmon_coordinator_agents_lost_windows_total", "Windows that agents have lost themselves.", float64(sums.Own))
-	send(counter, "xdpmon_coordinator_late_windows_total", "Windows that came behind the answer.", float64(sums.Late))
+	send(counter, "xdpmon_coordinator_late_windows_total", "Windows that arrived after the answer.", float64(sums.Late))
 	send(counter, "xdpmon_coordinator_skewed_windows_total", "Windows that were off by more than a hundredth.", float64(sums.Skewed))
 	send(counter, "xdpmon_coordinator_dropped_messages_total", "Messages that the coordinator was too slow for.", float64(h.Dropped))
 	send(counter, "xdpmon_coordinator_refused_connections_total", "Connections that were refused.", float64(h.Kept))

@@ -182,7 +182,7 @@ func (v *view) silent(r *finding.Reading) {
 		return
 	}
 	f := v.add(finding.OneDirection, iface(r.Instance), r, "connections carry data, so their handshakes were answered on another path",
-		"attach to the interface on which answers come back, too, or --direction both; delays and losses of this interface mean little until then")
+		"attach to the interface on which answers come back, too, or --direction both; delays and losses of this interface are not meaningful until then")
 	f.Evidence = append(f.Evidence, "lean.ooo_examined")
 }
 

@@ -99,7 +99,7 @@ func (f fit) advice() string {
 			"left no sample: percentiles are lower bounds. Take a smaller entry probability than %s, or more than %d entries.",
 			fraction(f.part.P), f.part.Slots)
 	case f.state == fitOver:
-		return fmt.Sprintf("over-subscribed: %s insertions come by for each of the %d entries within the 99th percentile (%s), so slow "+
+		return fmt.Sprintf("over-subscribed: %s insertions arrive for each of the %d entries within the 99th percentile (%s), so slow "+
 			"responses rest on few samples. Entry probability %s, or about %d entries, would fit.",
 			report.Human(f.lives, report.None), f.part.Slots, within, fraction(f.p), f.entries)
 	case f.state == fitUnder && f.part.P < 1:

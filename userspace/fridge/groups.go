@@ -88,7 +88,7 @@ func (c *config) groupColumns() []report.Column {
 			report.Column{Name: "over", Unit: report.Ratio, Metric: true, Help: "share of responses beyond the agreed delay", Low: "over_low", High: "over_high"},
 			report.Column{Name: "over_low", Unit: report.Ratio, Help: "95 % confidence: at least"},
 			report.Column{Name: "over_high", Unit: report.Ratio, Help: "95 % confidence: at most"},
-			report.Column{Name: "sla", Help: "broken or kept with 95 % confidence, or too few to say"},
+			report.Column{Name: "sla", Help: "broken or kept with 95 % confidence, or too few to decide"},
 			report.Column{Name: "confidence", Unit: report.Ratio, Help: "that the agreement is broken"},
 		)
 	}

@@ -42,6 +42,6 @@ func (e *estimator) notes(c counts, total *delay.Spectrum, f fit) []string {
 	add(e.table, "factors come from a table with steps of %s: a sample's weight is off by up to half of that, the total by far less.",
 		report.Human(tableStep-1, report.Ratio))
 	add(!e.recorded && matched > 0, "survived insertions are inferred from delay and rate: right while the rate is steady, "+
-		"biased when delays and bursts come together (section 3.3).")
+		"biased when delays and bursts coincide (section 3.3).")
 	return notes
 }

@@ -42,7 +42,7 @@ func parseSLA(text string) (*sla, error) {
 const (
 	slaBroken  = "broken"
 	slaKept    = "kept"
-	slaUnknown = "too few to say"
+	slaUnknown = "too few to decide"
 )
 
 // judgement of a distribution.

@@ -15,7 +15,7 @@ func init() { algo.Register(descriptor()) }
 // losses are what a window can lack, by the names of algo.Result.Lost.
 var losses = map[string]string{
 	"other_family":          "segments of the address family that is not measured",
-	"recirculation_refused": "second passes that the budget refused: counts come out too small",
+	"recirculation_refused": "second passes that the budget refused: counts are too small",
 }
 
 func descriptor() *algo.Descriptor {

@@ -232,7 +232,7 @@ func (c *config) body(n counts, seen seen) report.Body {
 // enclose adds the columns of errors and intervals.
 func (c *config) enclose(t *report.Table) {
 	t.Columns = append(t.Columns, report.Column{Name: "standard_error", Unit: c.unit(),
-		Help: "standard error of the estimate: from drawing levels, and from what came before the prefix had an entry"})
+		Help: "standard error of the estimate: from drawing levels, and from what arrived before the prefix had an entry"})
 	for n := range t.Columns {
 		column := &t.Columns[n]
 		if !column.Metric {

@@ -141,7 +141,7 @@ func (c *config) columns(s stat) []report.Column {
 	value, se := c.statistics[s].value(), report.Column{Name: "standard_error", Help: "standard error of the estimate: of the sketch, and of latency of sampling too"}
 	se.Unit = value.Unit
 	columns := append(c.spec.Columns(), value, se,
-		report.Column{Name: "sketch_median", Unit: value.Unit, Help: "what the sketch alone says: the median of its five cells (section 4)"})
+		report.Column{Name: "sketch_median", Unit: value.Unit, Help: "the sketch's estimate alone: the median of its five cells (section 4)"})
 	if at := c.spec.Columns(); s != latency {
 		least, most := value.Name+"_at_least", value.Name+"_at_most"
 		columns[len(at)].Low, columns[len(at)].High, columns[len(at)].Promise = least, most, report.Bound

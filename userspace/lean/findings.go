@@ -55,7 +55,7 @@ func findings(l report.Line) (seen finding.Seen) {
 		seen.Measures = append(seen.Measures, finding.Small(l, float64(l.Lost["loss_not_followed"]), examined, notFollowed, "share of segments whose flow found no place", sizing,
 			"lean.lost.loss_not_followed"))
 	} else if !math.IsNaN(examined) {
-		seen.Unable = append(seen.Unable, "fewer than 200 TCP segments with data on "+l.Place()+": nothing can be told of losses")
+		seen.Unable = append(seen.Unable, "fewer than 200 TCP segments with data on "+l.Place()+": losses are unknown")
 	}
 	return seen
 }

@@ -96,7 +96,7 @@ func (l *latencies) values(n counts) []report.Value {
 		gauge("latency_sampling_probability", l.chance.p, report.Ratio, "share of the segments that are followed, at the end of the window"),
 		counter("latency_sampled", requests-min(unlucky, requests), report.Segments, "segments that ask for an ACK and were drawn to be followed"),
 		counter("latency_repeated", n.at(bpf.LeanLeanCounterLEAN_REPEATED), report.Segments, "segments sent again: their first time stays"),
-		counter("latency_evicted", n.at(bpf.LeanLeanCounterLEAN_EVICTED), report.Segments, "segments whose record was overwritten before their ACK came; the estimate is corrected for them"),
+		counter("latency_evicted", n.at(bpf.LeanLeanCounterLEAN_EVICTED), report.Segments, "segments whose record was overwritten before their ACK arrived; the estimate is corrected for them"),
 		counter("latency_acks", n.at(bpf.LeanLeanCounterLEAN_RESPONSES), report.Count, "packets that may acknowledge one"),
 	}
 }
@@ -106,7 +106,7 @@ func (l *latencies) notes(n counts) []string {
 		return []string{"lean.latency=signed leaves the time of every segment without an ACK in the sketch: on real traffic its list means nothing"}
 	}
 	if stale := n.at(bpf.LeanLeanCounterLEAN_STALE); stale > 0 {
-		return []string{"some ACKs came more than 4.29 s after their segments, which is the longest delay that can be told: they are not in the totals"}
+		return []string{"some ACKs arrived more than 4.29 s after their segments, which is the longest delay that can be measured: they are not in the totals"}
 	}
 	return nil
 }

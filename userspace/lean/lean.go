@@ -21,7 +21,7 @@ func Descriptor() *algo.Descriptor {
 		Name:    Name,
 		Summary: "which flows suffer most: latency, loss, reordering, retransmission, in 40 KB each",
 		Lost: map[string]string{
-			"latency_stale":       "ACKs that came too late to tell their delay",
+			"latency_stale":       "ACKs that arrived too late to measure their delay",
 			"loss_not_followed":   "packets of flows that another one keeps out of the table",
 			"ooo_not_watched":     "segments of flows that another one keeps out of the table",
 			"retrans_not_watched": "segments of flows that another one keeps out of the table",

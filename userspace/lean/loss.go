@@ -62,7 +62,7 @@ func (l *losses) unit() float64 { return 1 }
 
 func (l *losses) value() report.Column {
 	if l.bytes() {
-		return report.Column{Name: "lost", Unit: report.Bytes, Metric: true, Help: "bytes of the sequence that were left out and did not come late"}
+		return report.Column{Name: "lost", Unit: report.Bytes, Metric: true, Help: "bytes of the sequence that were left out and did not arrive late"}
 	}
 	return report.Column{Name: "lost", Unit: report.PacketUnit, Metric: true, Help: "identifiers that were left out"}
 }
@@ -81,15 +81,15 @@ func (l *losses) values(n counts) []report.Value {
 		counter("loss_followed", n.at(bpf.LeanLeanCounterLEAN_OWNED), report.PacketUnit, "packets of a flow whose last identifier is in memory"),
 		counter("loss_jumps", n.at(bpf.LeanLeanCounterLEAN_JUMPS), report.Count, "packets whose identifier jumped: random or shared between flows"),
 		counter("loss_gaps", n.at(bpf.LeanLeanCounterLEAN_GAPS), report.Count, "gaps in a flow's identifiers"),
-		counter("loss_missing", n.at(bpf.LeanLeanCounterLEAN_GAP_SUM), l.value().Unit, "what was left out in the gaps: lost, or still to come"),
-		counter("loss_given_back", n.at(bpf.LeanLeanCounterLEAN_GIVEN_BACK), report.PacketUnit, "packets that came late and filled a gap"),
+		counter("loss_missing", n.at(bpf.LeanLeanCounterLEAN_GAP_SUM), l.value().Unit, "what was left out in the gaps: lost, or still to arrive"),
+		counter("loss_given_back", n.at(bpf.LeanLeanCounterLEAN_GIVEN_BACK), report.PacketUnit, "packets that arrived late and filled a gap"),
 	}
 }
 
 var lossSees = []string{
 	"loss is counted from the IPv4 identification: of flows that advance it by one a packet; not of IPv6, nor where it is constant or random; what is lost before this point. A host that numbers all its packets with one counter looks lossy, for what it sends to others: where there is TCP, lean.loss.id=tcp-bytes",
 	"loss is counted from RTP sequence numbers: of UDP flows that look like RTP; what is lost before this point",
-	"loss is counted from TCP's sequence numbers: bytes that were left out, and that no packet brought late; what is lost before this point. Nothing is said of UDP: lean.loss.id=rtp counts RTP, ipid what else has IPv4 identifications of its own",
+	"loss is counted from TCP's sequence numbers: bytes that were left out, and that no packet brought late; what is lost before this point. UDP is not covered: lean.loss.id=rtp counts RTP, ipid what else has IPv4 identifications of its own",
 }
 
 // missed implements countable: a packet that is refused may have had a gap in front, and the one that is let in by that has a number

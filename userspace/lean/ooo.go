@@ -61,7 +61,7 @@ func (o *reorderings) values(n counts) []report.Value {
 		counter("ooo_examined", o.of(n, bpf.LeanOooCounterOOO_SEGMENTS), report.PacketUnit, "TCP packets with payload, copies of a mirror port not counted"),
 		counter("ooo_compared", o.of(n, bpf.LeanOooCounterOOO_COMPARED), report.PacketUnit, "TCP packets with payload of a flow that was in memory"),
 		counter("out_of_order", o.of(n, bpf.LeanOooCounterOOO_EVENTS), report.PacketUnit, "packets out of order, of all flows"),
-		counter("ooo_behind", o.of(n, bpf.LeanOooCounterOOO_BEHIND), report.PacketUnit, "packets below their flow's maximum that came later than 3 ms: retransmissions"),
+		counter("ooo_behind", o.of(n, bpf.LeanOooCounterOOO_BEHIND), report.PacketUnit, "packets below their flow's maximum that arrived later than 3 ms: retransmissions"),
 		counter("ooo_copies", o.of(n, bpf.LeanOooCounterOOO_COPIES), report.Count, "packets that a mirror port showed twice"),
 	}
 }
@@ -73,7 +73,7 @@ func (o *reorderings) missed(n counts) (share, size float64) {
 }
 
 func (o *reorderings) notes(counts) []string {
-	return []string{"out of order is what the paper calls so, below the maximum and within 3 ms of it: a fast retransmission inside of a running train is, too; lean.stat=retrans tells"}
+	return []string{"out of order is what the paper calls so, below the maximum and within 3 ms of it: a fast retransmission inside of a running train is, too; lean.stat=retrans counts retransmissions"}
 }
 
 func (o *reorderings) lost(n counts) map[string]uint64 {

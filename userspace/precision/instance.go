@@ -229,8 +229,8 @@ func (c *config) header() report.Table {
 			report.Column{Name: "share", Unit: report.Ratio, Help: "of all"},
 			report.Column{Name: "remark", Help: "\"" + doubtful + "\": most of the estimate was set when the flow got its entry"},
 			report.Column{Name: "standard_error", Unit: c.unit(), Help: "standard error of the estimate: what was sent before it had an entry"},
-			report.Column{Name: amount + "_low", Unit: c.unit(), Help: "lower end of its 95 % interval; - where only bounds can be told"},
-			report.Column{Name: amount + "_high", Unit: c.unit(), Help: "upper end of its 95 % interval; - where only bounds can be told"},
+			report.Column{Name: amount + "_low", Unit: c.unit(), Help: "lower end of its 95 % interval; - where only bounds are known"},
+			report.Column{Name: amount + "_high", Unit: c.unit(), Help: "upper end of its 95 % interval; - where only bounds are known"},
 			report.Column{Name: "counted", Unit: c.unit(), Help: "what was counted one by one: the flow has at least as much"},
 			report.Column{Name: amount + "_at_most", Unit: c.unit(), Help: "without an interval: it has no more, with 95 % probability"})}
 }
@@ -241,7 +241,7 @@ func (c *config) notes(n counts, t *heavy.Table) (notes []string) {
 		notes = append(notes, fmt.Sprintf("%d second passes were refused: counts of flows come out too small. Set precision.recirculation higher, or precision.initial.", refused))
 	}
 	if t.Initial > c.ways.Initial {
-		notes = append(notes, fmt.Sprintf("precision.initial was %d in this window, because second passes came near precision.passes before: small flows that are listed stand too high by as much.", t.Initial))
+		notes = append(notes, fmt.Sprintf("precision.initial was %d in this window, because second passes were near precision.passes before: small flows that are listed stand too high by as much.", t.Initial))
 	}
 	matched := n[bpf.PrecisionPrecisionCounterPRECISION_MATCHED]
 	if t.Initial > 10 && 10*matched < 9*packets && 2*t.Records < t.Entries {

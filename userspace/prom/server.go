@@ -63,7 +63,7 @@ func Serve(address string, handler http.Handler, errorLog *log.Logger) (*Server,
 		return nil, fmt.Errorf("%w on %s: %w; %s", ErrListen, address, err, remedy(err))
 	}
 	if l.Addr() == nil { // getsockname failed, of which net says nothing
-		return nil, errors.Join(fmt.Errorf("%w on %s: the kernel does not tell the address that it gave", ErrListen, address), l.Close())
+		return nil, errors.Join(fmt.Errorf("%w on %s: the kernel does not return the address that it gave", ErrListen, address), l.Close())
 	}
 	s := &Server{listener: l, failed: make(chan error, 1)}
 	s.http = http.Server{Handler: handler, ErrorLog: errorLog,

@@ -117,7 +117,7 @@ func (c *config) notes(n counts, t *tally, out int) (notes []string) {
 		add("%d reports were lost because the ring was full: raise reorder.ring", lost)
 	}
 	if n.at(bpf.ReorderReorderCounterREORDER_PACKETS) == 0 {
-		add("no TCP packet with payload came by: nothing can be said")
+		add("no TCP packet with payload was seen: nothing can be estimated")
 		return notes
 	}
 	if wanted, second := n.at(bpf.ReorderReorderCounterREORDER_WANTED), n.at(bpf.ReorderReorderCounterREORDER_SECOND); wanted > second {
@@ -130,7 +130,7 @@ func (c *config) notes(n counts, t *tally, out int) (notes []string) {
 		add("what the %d packets that nobody watched were is not known: shares have bounds, and no interval; more reorder.buckets watch more", packets-watched)
 	}
 	if !c.all && t.reports > 0 {
-		add("shares are of flows that had trouble, and too large for their prefixes: reorder.report=all tells the prefixes' share")
+		add("shares are of flows that had trouble, and too large for their prefixes: reorder.report=all measures the prefixes' share")
 	}
 	return notes
 }

@@ -52,7 +52,7 @@ func newConfig(v algo.Values, setup algo.Setup) (*config, error) {
 		return nil, err
 	}
 	if c.method == bpf.ReorderReorderMethodKindMETHOD_HYBRID && c.ways > hybridWays {
-		return nil, v.Error("ways", "with method=hybrid, 1 to 4: the fifth ends in a stage behind the array's first")
+		return nil, v.Error("ways", "with method=hybrid, 1 to 4: the fifth ends in a stage after the array's first")
 	}
 	if setup.Hash == algo.HashCRC && c.ways > crcWays {
 		return nil, v.Error("ways", "with --hash crc, 1 or 2: there are no polynomials for more")

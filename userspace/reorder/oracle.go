@@ -95,7 +95,7 @@ func (o *oracle) Window(report.Window) report.Body {
 			gauge("out_of_order_share", ratio(out, o.packets), report.Ratio, "share of all packets that were out of order"),
 			counter("all_repeated", o.repeated, report.PacketUnit, "packets with their predecessor's numbers"),
 			counter("definition_1", o.byDef[Below], report.PacketUnit, "packets below their predecessor"),
-			counter("definition_2", o.byDef[Gap], report.PacketUnit, "packets behind what was expected"),
+			counter("definition_2", o.byDef[Gap], report.PacketUnit, "packets after the expected one"),
 			counter("definition_3", o.byDef[BelowMax], report.PacketUnit, "packets below the largest number so far"),
 		},
 		Tables: []report.Table{o.instance.table(o.asked(truth), 0)},

@@ -59,8 +59,8 @@ var reports = []string{"reorder", "all"}
 var params = []algo.Param{
 	{Key: "method", Type: algo.Enum, Default: "sampling", Choices: methods, Help: "what is watched: samples of all flows, the largest flows, or both"},
 	{Key: "definition", Type: algo.Enum, Default: "1", Choices: []string{"1", "2", "3"},
-		Help: "out of order: 1 below the predecessor, 2 behind what was expected, 3 below the largest number so far"},
-	{Key: "report", Type: algo.Enum, Default: "reorder", Choices: reports, Help: "records that go up: those with reordering, or all, which tells the share"},
+		Help: "out of order: 1 below the predecessor, 2 after what was expected, 3 below the largest number so far"},
+	{Key: "report", Type: algo.Enum, Default: "reorder", Choices: reports, Help: "records that go up: those with reordering, or all, from which the share follows"},
 	{Key: "buckets", Type: algo.Int, Default: "1024", Min: "2", Max: "32768", Unit: "records", Help: "records of all arrays together; a switch register holds no more in two banks"},
 	{Key: "x", Type: algo.Float, Default: "0.2", Min: "0.01", Max: "0.99", Help: "method=hybrid: share of the buckets that keeps large flows"},
 	{Key: "ways", Type: algo.Int, Default: "2", Min: "1", Max: "5", Help: "d: places that a large flow has (precision, hybrid)"},

@@ -175,7 +175,7 @@ func (c *config) body(n counts, s *delay.Spectrum) report.Body {
 		Distributions: []report.Distribution{c.distribution(s, n.lost(), most)},
 	}
 	if !c.cascade() {
-		b.Notes = []string{"this is a baseline: slow responses are missing in it. Its bounds hold whatever was lost, and say little where much " +
+		b.Notes = []string{"this is a baseline: slow responses are missing in it. Its bounds hold whatever was lost, and are wide where much " +
 			"was. Use the fridge for answers."}
 	}
 	return b

@@ -173,7 +173,7 @@ func TestSpeech(t *testing.T) {
 			begun++
 		}
 	}
-	if begun != 2 || !said[0].Begins || k.touched || len(notices) != 30 || notices[0] != "talker refuses what its coordinator says: nonsense" {
+	if begun != 2 || !said[0].Begins || k.touched || len(notices) != 30 || notices[0] != "talker refuses its coordinator's settings: nonsense" {
 		t.Errorf("%d beginnings, touched %v, %q", begun, k.touched, notices)
 	}
 	// Who is gone hears nothing; what is too much is counted.

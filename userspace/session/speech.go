@@ -71,7 +71,7 @@ func (s *speaker) due() (ticks <-chan time.Time, stop func()) {
 
 func (s *speaker) hear(data []byte) {
 	if err := s.Hear(data); err != nil && s.notice != nil {
-		s.notice("%s refuses what its coordinator says: %v", s.name, err)
+		s.notice("%s refuses its coordinator's settings: %v", s.name, err)
 	}
 }
 

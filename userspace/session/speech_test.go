@@ -61,7 +61,7 @@ func TestSpeak(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	s.hear([]byte("x"))
-	if s.hear(nil); len(k.heard) != 2 || len(told) != 1 || told[0] != "k refuses what its coordinator says: nothing" {
+	if s.hear(nil); len(k.heard) != 2 || len(told) != 1 || told[0] != "k refuses its coordinator's settings: nothing" {
 		t.Errorf("heard %q, told %q", k.heard, told)
 	}
 	for n := range heardAtOnce + 1 {

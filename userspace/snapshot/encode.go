@@ -156,7 +156,7 @@ func unpack(data []byte) ([]byte, error) {
 	if have := uint64(len(frame)); have < uint64(packed) {
 		return nil, fmt.Errorf("read snapshot: %w: it is cut off: %d bytes of %d", ErrDamaged, have, packed)
 	} else if have > uint64(packed) {
-		return nil, fmt.Errorf("read snapshot: %w: %d bytes behind its end", ErrDamaged, have-uint64(packed))
+		return nil, fmt.Errorf("read snapshot: %w: %d bytes after its end", ErrDamaged, have-uint64(packed))
 	}
 	var h zstd.Header
 	if err := h.Decode(frame); err != nil || h.HasFCS && h.FrameContentSize != uint64(length) {

@@ -33,7 +33,7 @@ func Execute(root *cobra.Command, stderr io.Writer, code func(error) int, remedy
 	}
 	fmt.Fprintf(stderr, "%s: %s%s\n", root.Name(), report.Printable(distinctLines(err.Error())), remedy(err))
 	if n == ExitUsage {
-		fmt.Fprintf(stderr, "%q tells more.\n", strings.TrimSpace(cmd.CommandPath())+" --help")
+		fmt.Fprintf(stderr, "See %q.\n", strings.TrimSpace(cmd.CommandPath())+" --help")
 	}
 	return n
 }

@@ -45,7 +45,7 @@ func CheckConfig[T any](stderr io.Writer, name, path string, load func(string) (
 // Service is what a verb that runs for months has of whoever started it; ctx ends with it.
 func Service(subscribe Signals) (ctx context.Context, reload <-chan os.Signal, watchdog time.Duration, stop func(), err error) {
 	if watchdog, err = daemon.SdWatchdogEnabled(false); err != nil {
-		return nil, nil, 0, nil, fmt.Errorf("read what the service manager says of its watchdog: %w", err)
+		return nil, nil, 0, nil, fmt.Errorf("read the service manager's watchdog settings: %w", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	reload, end := hangups(subscribe, cancel)

@@ -56,7 +56,7 @@ var (
 
 // Helpers is the list. Failures are those of the kernel's sources (net/core/filter.c, kernel/bpf).
 var Helpers = map[asm.BuiltinFunc]Helper{
-	asm.FnMapLookupElem: {Args: []role{aMap, aKey}, Why: "the way to an element; the map's kind says what may be done with it"},
+	asm.FnMapLookupElem: {Args: []role{aMap, aKey}, Why: "the way to an element; the map's kind decides what may be done with it"},
 	asm.FnMapUpdateElem: {Args: []role{aMap, aKey, aValue, aNumber}, Why: "of a register: a write of the whole element, one touch"},
 	asm.FnMapPeekElem: {Args: []role{aMap, fills}, Fails: LeavesOld,
 		Why: "the head of a queue that userspace has filled: a table of one row"},
@@ -110,10 +110,10 @@ type Refusal struct {
 }
 
 var (
-	GoesRound   = Refusal{5, rule.Recirculation, "the packet may come back any number of times"}
+	GoesRound   = Refusal{5, rule.Recirculation, "the packet may return any number of times"}
 	keepsState  = Refusal{1, rule.FlowState, "the kernel keeps state between packets there"}
 	changesRoom = Refusal{1, rule.FlowState, "it shows bytes around the packet that are an earlier one's"}
-	hidesMemory = Refusal{2, rule.Unfollowed, "the memory behind a dynptr cannot be followed"}
+	hidesMemory = Refusal{2, rule.Unfollowed, "the memory of a dynptr cannot be followed"}
 	readsKernel = Refusal{1, rule.FlowState, "memory of the kernel is neither the packet's nor the program's"}
 )
 
@@ -122,7 +122,7 @@ var RefusedHelpers = map[asm.BuiltinFunc]Refusal{
 	asm.FnRedirect: GoesRound, asm.FnRedirectMap: GoesRound, asm.FnCloneRedirect: GoesRound, asm.FnRedirectNeigh: GoesRound,
 	asm.FnRedirectPeer: GoesRound, asm.FnSkRedirectMap: GoesRound, asm.FnSkAssign: GoesRound,
 
-	asm.FnMapDeleteElem:       {1, rule.FlowState, "no map of a program has elements that come and go"},
+	asm.FnMapDeleteElem:       {1, rule.FlowState, "no map of a program has elements that are added and removed"},
 	asm.FnMapPushElem:         {1, rule.FlowState, "a queue or a filter that packets fill is no register"},
 	asm.FnMapPopElem:          {1, rule.FlowState, "a queue that packets empty is no register"},
 	asm.FnMapLookupPercpuElem: {2, rule.SecondAccess, "it is another core's element of an array that every core has its own of"},

@@ -36,7 +36,7 @@ type Verdict struct {
 
 const (
 	ofBuffer  = "bytes of this packet"
-	ofReceipt = "how this packet came"
+	ofReceipt = "how this packet arrived"
 	ofPacket  = "the kernel knows it of this packet"
 
 	number = value.Nothing
@@ -69,7 +69,7 @@ var Hooks = map[ebpf.ProgramType]Hook{
 			{"gso_segs", 164, 4, number, ofPacket}, {"gso_size", 176, 4, number, ofPacket},
 		},
 		Written: []field{
-			{"mark", 8, 4, number, "another way out, for whoever looks at it behind"}, {"priority", 32, 4, number, "the class of the queue"},
+			{"mark", 8, 4, number, "another way out, for whoever reads it later"}, {"priority", 32, 4, number, "the class of the queue"},
 			{"cb", 48, 20, number, "what the packet carries to the start of transmission: a bridged header"},
 		},
 		Verdicts: []Verdict{

@@ -119,7 +119,7 @@ func (p *Program) resolve(i int, offsets map[int]int, symbols map[string]int, ar
 		}
 		in.Array = at
 	case in.OpCode.JumpOp() == asm.Ja && in.OpCode.Class().IsJump() && in.OpCode.Source() == asm.RegSource:
-		return fmt.Errorf("%w: instruction %d jumps to where a register says, which cannot be followed", rule.ErrMalformed, in.Raw)
+		return fmt.Errorf("%w: instruction %d jumps to an address in a register, which cannot be followed", rule.ErrMalformed, in.Raw)
 	case in.OpCode.Class().IsJump() && !leaves(in):
 		at, ok := jumpTarget(in, offsets, symbols)
 		if !ok || p.Insns[at].Fn != in.Fn {

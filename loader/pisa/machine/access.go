@@ -145,7 +145,7 @@ func (m *Machine) checkUpdate(s *state.State, arr *declared.Array, a *state.Acce
 	own := m.conditionsOf(arr, a)
 	switch {
 	case len(a.Tests) > state.Conditions:
-		m.fail(t.pc, arr, 4, rule.Conditions, "the write is behind %d or more conditions since the element was first touched: %s",
+		m.fail(t.pc, arr, 4, rule.Conditions, "the write depends on %d or more conditions since the element was first touched: %s",
 			len(a.Tests), m.places(a.Tests))
 	case len(own) > state.Conditions:
 		m.fail(t.pc, arr, 4, rule.Conditions, "the writes of one read-modify-write depend on %d or more conditions on the element: %s",

@@ -24,7 +24,7 @@ func (m *Machine) storeBudget(s *state.State, a *declared.Array, ptr value.Value
 	case lo != hi || !b.Known || !b.Left.Covers(lo, size):
 		m.fail(s.PC, a, 1, rule.FlowState, "a word of the budget is written that only userspace sets")
 	case v.T.From.Meets(declared.Packet) || !v.T.From.Without(s.Control.From).Without(a.Bit).Empty():
-		m.fail(s.PC, a, 1, rule.FlowState, "a word of the budget is set to something that does not come from the budget")
+		m.fail(s.PC, a, 1, rule.FlowState, "a word of the budget is set to something that is not made from the budget")
 	}
 }
 

@@ -18,7 +18,7 @@ func (m *Machine) storeRandom(s *state.State, a *declared.Array, ptr value.Value
 	strange := v.T.From.Without(s.Control.From.Or(a.Bit).Or(declared.Chance))
 	switch {
 	case !strange.Empty():
-		m.fail(s.PC, a, 1, rule.FlowState, "the state of a generator is set to something that does not come from generators alone")
+		m.fail(s.PC, a, 1, rule.FlowState, "the state of a generator is set to something that is not made from generators alone")
 	case size != int(a.Spec.ValueSize) || !v.IsNumber() || !expr.IsStep(v.N, 8*size):
 		m.fail(s.PC, a, 1, rule.FlowState, "a generator does not move on by an invertible linear step (xorshift) of its whole state")
 	case !v.T.From.Meets(declared.Chance):

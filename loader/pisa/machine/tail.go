@@ -59,13 +59,13 @@ func (m *Machine) checkChain(s *state.State, slots *declared.Array, index value.
 	base, k, nextBase, nextK := m.slots(s, m.asNumber(index), m.now(s, v.Next))
 	switch {
 	case base != nextBase || (nextK-k)&0xff != 1:
-		m.fail(s.PC, slots, 5, rule.Chain, "phv->next was not moved to the slot behind the one that is called")
+		m.fail(s.PC, slots, 5, rule.Chain, "phv->next was not moved to the slot after the one that is called")
 	case !m.entry && (base != m.vectorWord(v.Next) || k&0xff != 0):
 		m.fail(s.PC, slots, 5, rule.Chain, "the slot is not the one that phv->next named when the program began")
 	case m.entry && !m.begins(s):
 		m.fail(s.PC, slots, 1, rule.FlowState, "the chain begins with a word of the vector that this path has not set: it holds an earlier packet's")
 	case !m.entry && !m.passOver(s):
-		m.fail(s.PC, slots, 5, rule.Recirculation, "the chain goes on with a phv->pass that is not 2 behind a second pass and 0 without one")
+		m.fail(s.PC, slots, 5, rule.Recirculation, "the chain goes on with a phv->pass that is not 2 after a second pass and 0 without one")
 	}
 }
 

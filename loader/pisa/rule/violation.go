@@ -60,7 +60,7 @@ var Remedies = map[Code]string{
 	Unfollowed:    "reach elements through reg_at() and keep the pointer in a variable",
 	ElementWidth:  "split the element over two arrays of the same stage",
 	Conditions:    "move conditions on the packet in front of the access, or the decision into a later stage",
-	Arithmetic:    "shift, look the product up in a TABLE, or calculate it behind the access",
+	Arithmetic:    "shift, look the product up in a TABLE, or calculate it after the access",
 	Recirculation: "use recirculate() of recirc.h",
 	Chain:         "use chain_next() of chain.h",
 	Fit:           "take fewer entries, or other stages: xdpmon pisa prints what each takes",

@@ -106,7 +106,7 @@ func Read(r io.Reader, t *twin.Twin, sw *run.Switch) (*Dump, error) {
 		return nil, fmt.Errorf("read registers: %w: they are of %q, not of %q", ErrGeometry, d.Twin, t.Name)
 	}
 	if d.Bank != 0 && d.Bank != 1 || d.End <= d.Start {
-		return nil, fmt.Errorf("read registers: bank %d from %d to %d ns: a bank is 0 or 1, and a window ends behind its start", d.Bank, d.Start, d.End)
+		return nil, fmt.Errorf("read registers: bank %d from %d to %d ns: a bank is 0 or 1, and a window ends after its start", d.Bank, d.Start, d.End)
 	}
 	want := Of(t, sw, d.Bank, d.Start, d.End)
 	for name, w := range want.Registers {

@@ -17,7 +17,7 @@ import (
 )
 
 // ErrUncounted says that a switch does not hold what the estimator needs.
-var ErrUncounted = errors.New("its registers do not say what a host reports")
+var ErrUncounted = errors.New("its registers do not hold what a host reports")
 
 // Evaluator is an algorithm that reads a switch's registers as it reads a host's: the words go into arrays of the same names,
 // with no program beside them.

@@ -177,7 +177,7 @@ func (p *preprocessor) holds(word string, rest []token, at Pos) bool {
 	g := &grammar{tokens: p.expand(line), end: at}
 	e := g.expression()
 	if t := g.peek(); t.kind != kindEnd {
-		Throw(at, "%s behind the condition of #if", t)
+		Throw(at, "%s after the condition of #if", t)
 	}
 	return evaluate(e) != 0
 }

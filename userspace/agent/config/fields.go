@@ -57,7 +57,7 @@ func whole() object[Config] {
 			{Key: "store", Help: "keep windows on disk for a while", Kind: settings.Keep(DefaultStore, settings.WithSnapshots), Required: false, Set: func(c *Config, v any) { s := v.(settings.Store); c.Store = &s }},
 			{Key: "promises", Help: "what is promised, `SUBJECT p99 < 50ms`, `SUBJECT loss < 0.1 %` or `SUBJECT share fair`; what breaks one is a finding", Kind: settings.Promised(), Required: false,
 				Set: to(func(c *Config) *[]string { return &c.Promises })},
-			{Key: "alerts", Help: "who is told of findings", Kind: settings.Alerting(), Required: false, Set: to(func(c *Config) *settings.Alerts { return &c.Alerts })},
+			{Key: "alerts", Help: "who is notified of findings", Kind: settings.Alerting(), Required: false, Set: to(func(c *Config) *settings.Alerts { return &c.Alerts })},
 			{Key: "names", Help: "name interfaces by what they serve", Kind: names(), Required: false, Set: to(func(c *Config) *Names { return &c.Names })},
 			{Key: "limits", Help: "what the agent may take", Kind: limits(), Required: false, Set: to(func(c *Config) *Limits { return &c.Limits })},
 			{Key: "pin", Help: "keep programs and registers in the BPF file system when the agent ends, so that the next one counts on (false)", Kind: flag{What: "pin"}, Required: false,
@@ -87,7 +87,7 @@ func limits() kind {
 		{Key: "interfaces", Help: "attached at the same time (1024)", Kind: number{What: "interfaces", Min: 1, Max: 65536}, Required: false, Set: func(l *Limits, v any) { l.Interfaces = int(v.(uint64)) }},
 		{Key: "instances", Help: "sets of registers at the same time (64)", Kind: number{What: "instances", Min: 1, Max: 4096}, Required: false, Set: func(l *Limits, v any) { l.Instances = int(v.(uint64)) }},
 		{Key: "memory", Help: "of all registers, in the kernel (256MiB)", Kind: size{What: "memory", Min: 1 << 16, Max: 1 << 42}, Required: false, Set: to(func(l *Limits) *int64 { return &l.Memory })},
-		{Key: "heap", Help: "of the process (GOMEMLIMIT), unless the environment says another (256MiB)", Kind: size{What: "heap", Min: 32 << 20, Max: 1 << 42}, Required: false,
+		{Key: "heap", Help: "of the process (GOMEMLIMIT), unless the environment sets another (256MiB)", Kind: size{What: "heap", Min: 32 << 20, Max: 1 << 42}, Required: false,
 			Set: to(func(l *Limits) *int64 { return &l.Heap })},
 	}}
 }
@@ -117,7 +117,7 @@ func instance() kind {
 				Set: to(func(r *rule) *bool { return &r.Each })},
 			{Key: "algorithms", Help: "what is measured, in the order in which packets meet them, each with its parameters; not with shared", Kind: parts.Algorithms{},
 				Set: to(func(r *rule) *[]parts.Chosen { return &r.algorithms })},
-			file.Entry("shared", "the coordinator's measurement of this name says window, hashes and algorithms (false)", flag{What: "shared"}, false,
+			file.Entry("shared", "the coordinator's measurement of this name sets window, hashes and algorithms (false)", flag{What: "shared"}, false,
 				to(func(r *rule) *bool { return &r.Shared })),
 			{Key: "hook", Help: "auto, xdp or tc (auto)", Kind: enumOf("hook", attach.Hooks), Required: false, Set: toWord(func(r *rule) *attach.Hook { return &r.Hook })},
 			{Key: "mode", Help: "how XDP runs: native, generic or auto (native)", Kind: enumOf("mode", attach.Modes), Required: false, Set: toWord(func(r *rule) *attach.Mode { return &r.Mode })},
@@ -197,7 +197,7 @@ func checkWhole(p *parser, at func(string) *yaml.Node, c *Config) {
 	}
 	for i, r := range c.Instances {
 		if r.Shared && c.Bus == nil {
-			p.Say(parts.NameNode(at("instances"), i), "instance %s is shared: bus is missing, which says with whom", r.Name)
+			p.Say(parts.NameNode(at("instances"), i), "instance %s is shared: bus is missing, which names the coordinator", r.Name)
 		}
 	}
 	settings.CheckOutputs(p, at("outputs"), c.Outputs)

@@ -69,7 +69,7 @@ func ask(socket string, q store.Query) (text []byte, more bool, err error) {
 		return nil, false, fmt.Errorf("read the agent's answer: %w", err)
 	}
 	if r.StatusCode != http.StatusOK {
-		return nil, false, fmt.Errorf("the agent says: %s", strings.TrimSpace(string(text)))
+		return nil, false, fmt.Errorf("the agent answered: %s", strings.TrimSpace(string(text)))
 	}
 	return text, r.Header.Get(outlet.MoreHeader) == "true", nil
 }

@@ -57,7 +57,7 @@ func TestAgentIsAsked(t *testing.T) {
 		more = "false"
 	}
 	status = http.StatusNotFound
-	if text, _, err := Recall(&config.Config{Socket: socket}, store.Query{}); text != nil || err == nil || err.Error() != "the agent says: what there is" {
+	if text, _, err := Recall(&config.Config{Socket: socket}, store.Query{}); text != nil || err == nil || err.Error() != "the agent answered: what there is" {
 		t.Errorf("%q, %v", text, err)
 	}
 }

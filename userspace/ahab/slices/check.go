@@ -70,7 +70,7 @@ func (c *checker) children(parent *Slice, list []Slice, depth int) (floors float
 			s.Floor = max(s.Floor, c.children(s, s.Children, depth+1))
 		} else {
 			if apart && s.User == Flow {
-				c.say(s, "prefix4 and prefix6 tell users apart by their address: say user: source or user: destination")
+				c.say(s, "prefix4 and prefix6 distinguish users by their address: set user: source or user: destination")
 			}
 			c.users(s)
 			c.claim(s)
@@ -153,7 +153,7 @@ func covers(outer, inner netip.Prefix) bool {
 // users have addresses of the kind that tells users apart here, and such that belong to the slice.
 func (c *checker) users(s *Slice) {
 	if len(s.Users) > 0 && s.User == Flow {
-		c.say(s, "users have weights by their address: say user: source or user: destination")
+		c.say(s, "users have weights by their address: set user: source or user: destination")
 		return
 	}
 	own := s.Match.Sources
@@ -169,7 +169,7 @@ func (c *checker) users(s *Slice) {
 		case stdslices.ContainsFunc(s.Users[:i], func(o User) bool { return o.Prefix == u.Prefix }):
 			c.say(s, "user %s has two weights", u.Prefix)
 		case u.Prefix.Bits() > bits:
-			c.say(s, "user %s: users are told apart by %d bits", u.Prefix, bits)
+			c.say(s, "user %s: users are distinguished by %d bits", u.Prefix, bits)
 		case len(own) > 0 && !stdslices.ContainsFunc(own, func(o netip.Prefix) bool { return covers(o, u.Prefix) }):
 			c.say(s, "user %s does not belong to it", u.Prefix)
 		}

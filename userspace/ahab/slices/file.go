@@ -73,7 +73,7 @@ func (network) Decode(p *config.Parser, n *yaml.Node) (any, bool) {
 		p.Say(n, "%q is no prefix like 10.0.0.0/8 or 2001:db8::/32", text)
 		return nil, false
 	case v != v.Masked():
-		p.Say(n, "%s has bits behind its length: is %s meant?", text, v.Masked())
+		p.Say(n, "%s has bits after its length: is %s meant?", text, v.Masked())
 		return nil, false
 	}
 	return v, true
@@ -116,7 +116,7 @@ func whole() config.Object[File] {
 		{Key: "slices", Help: "who shares the capacity", Kind: again{}, Required: true, Set: config.To(func(f *File) *[]Slice { return &f.Slices })},
 		{Key: "capacity", Help: "what all slices together may take, in bits a second (1Gbit); without it slices are limited by their ceilings only",
 			Kind: rate{"capacity"}, Set: config.To(func(f *File) *float64 { return &f.Capacity })},
-		{Key: "room", Help: "slices that there may be while it runs, in a changed file or for interfaces that come (64 more than at the start)",
+		{Key: "room", Help: "slices that there may be while it runs, in a changed file or for interfaces that are added (64 more than at the start)",
 			Kind: config.Number{What: "room", Min: 1, Max: MaxSlices}, Set: func(f *File, v any) { f.Room = int(v.(uint64)) }},
 	}}
 }
@@ -135,8 +135,8 @@ func slice() config.Object[Slice] {
 		{Key: "ceiling", Help: "bits a second that it never passes", Kind: rate{"ceiling"}, Set: config.To(func(s *Slice) *float64 { return &s.Ceiling })},
 		{Key: "user", Help: "what a user is: 5tuple, source or destination (its parent's; 5tuple)", Kind: config.Word{What: "user", Choices: []string{Flow, Source, Destination}},
 			Set: config.To(func(s *Slice) *string { return &s.User })},
-		{Key: "prefix4", Help: "bits of an IPv4 address that tell users apart (its parent's; 32)", Kind: number("prefix4", 32), Set: func(s *Slice, v any) { s.Prefix4 = int(v.(uint64)) }},
-		{Key: "prefix6", Help: "bits of an IPv6 address that tell users apart (its parent's; 128)", Kind: number("prefix6", 128), Set: func(s *Slice, v any) { s.Prefix6 = int(v.(uint64)) }},
+		{Key: "prefix4", Help: "bits of an IPv4 address that distinguish users (its parent's; 32)", Kind: number("prefix4", 32), Set: func(s *Slice, v any) { s.Prefix4 = int(v.(uint64)) }},
+		{Key: "prefix6", Help: "bits of an IPv6 address that distinguish users (its parent's; 128)", Kind: number("prefix6", 128), Set: func(s *Slice, v any) { s.Prefix6 = int(v.(uint64)) }},
 		{Key: "users", Help: "weights of users that are not 1", Kind: config.List[User]{What: "users", Of: user()}, Set: config.To(func(s *Slice) *[]User { return &s.Users })},
 		{Key: "slices", Help: "who shares it", Kind: again{}, Set: config.To(func(s *Slice) *[]Slice { return &s.Children })},
 	}}

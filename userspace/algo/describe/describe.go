@@ -73,7 +73,7 @@ func Lines(d *algo.Descriptor, style report.Style) []string {
 		lines = append(lines, "Paper: "+d.Paper, "")
 	}
 	if len(d.Lost) > 0 {
-		lines = append(lines, "What it can lose, as every report says (lost):")
+		lines = append(lines, "What it can lose (lost, in every report):")
 		for _, kind := range slices.Sorted(maps.Keys(d.Lost)) {
 			lines = append(lines, indented(kind+": "+d.Lost[kind], 2, 6, style)...)
 		}

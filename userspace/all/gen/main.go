@@ -48,7 +48,7 @@ func main() {
 // names of the folders, sorted.
 func (l list) names() (names []string, err error) {
 	if len(l.with) == 0 {
-		return nil, errors.New("nothing says what is to be in a folder")
+		return nil, errors.New("no list of what is to be in a folder")
 	}
 	entries, err := os.ReadDir(filepath.Join(l.root, l.of))
 	if err != nil {

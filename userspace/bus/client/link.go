@@ -389,7 +389,7 @@ func (l *Link) hello() {
 		err = l.conn.Publish(bus.HelloSubject(l.opts.Name), data)
 	}
 	if err != nil && !errors.Is(err, nats.ErrConnectionReconnecting) && !errors.Is(err, nats.ErrReconnectBufExceeded) {
-		l.opts.Log.Warn("say hello to the coordinator", "error", err)
+		l.opts.Log.Warn("hello to the coordinator failed", "error", err)
 	}
 }
 
@@ -398,7 +398,7 @@ func (l *Link) answered(data []byte) {
 	received := l.opts.Clock()
 	a, err := bus.DecodeAnswer(data)
 	if err != nil {
-		l.opts.Log.Warn("the coordinator says what is no answer", "error", err)
+		l.opts.Log.Warn("malformed reply from the coordinator", "error", err)
 		return
 	}
 	if a.Life != l.life {

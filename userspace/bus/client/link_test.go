@@ -69,7 +69,7 @@ func TestAnswered(t *testing.T) {
 	if !slices.Equal(a.plans, []uint64{1, 2}) || strings.Join(a.heard, "") != "abd" {
 		t.Errorf("plans %v, messages %v", a.plans, a.heard)
 	}
-	if a.answered([]byte("no")); !strings.Contains(a.log.String(), "no answer") {
+	if a.answered([]byte("no")); !strings.Contains(a.log.String(), "malformed reply") {
 		t.Errorf("told: %s", &a.log)
 	}
 }

@@ -158,7 +158,7 @@ func limits() file.Kind {
 			file.Entry("agents", "that are known at the same time (4096)", file.Number{What: "agents", Min: 1, Max: 1 << 17}, false, func(l *Limits, v any) { l.Agents = int(v.(uint64)) }),
 			file.Entry("message", "bytes of one (1MiB)", file.Size{What: "message", Min: 1 << 16, Max: bus.MaxMessage}, false, file.To(func(l *Limits) *int64 { return &l.Message })),
 			file.Entry("rate", "messages of an agent a second, over ten seconds (200)", file.Number{What: "rate", Min: 10, Max: 1 << 20}, false, func(l *Limits, v any) { l.Rate = int(v.(uint64)) }),
-			file.Entry("heap", "of the process (GOMEMLIMIT), unless the environment says another (512MiB)", file.Size{What: "heap", Min: 64 << 20, Max: 1 << 42}, false,
+			file.Entry("heap", "of the process (GOMEMLIMIT), unless the environment sets another (512MiB)", file.Size{What: "heap", Min: 64 << 20, Max: 1 << 42}, false,
 				file.To(func(l *Limits) *int64 { return &l.Heap })),
 		}}
 }

@@ -48,7 +48,7 @@ func Of(l report.Line) (seen finding.Seen) {
 	}
 	seen.Measures = append(groupMeasures(l, kind, s), refusals(l, s)...)
 	if n := finding.Num(b, "matched"); n == 0 && finding.Num(b, "requests") == 0 {
-		seen.Unable = append(seen.Unable, "no "+kind.String()+" requests on "+l.Place()+": nothing can be told of their delays")
+		seen.Unable = append(seen.Unable, "no "+kind.String()+" requests on "+l.Place()+": their delays are unknown")
 	}
 	requests, evicted := finding.Num(b, "inserted"), float64(l.Lost["evicted"])
 	small := finding.Small(l, evicted, requests, overwrittenMost, "share of requests whose records were overwritten", sizingNext, "fridge.lost.evicted", "fridge.fit")

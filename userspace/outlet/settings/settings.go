@@ -65,7 +65,7 @@ func MetricFields[T any](of func(*T) *Metrics) []config.Field[T] {
 	}
 }
 
-// Alerts says who is told of findings.
+// Alerts says who is notified of findings.
 type Alerts struct {
 	Alertmanager string // base URL, as http://127.0.0.1:9093; "" for none
 	Webhook      string // URL

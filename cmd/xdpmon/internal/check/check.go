@@ -278,7 +278,7 @@ func (c *checker) summary() error {
 		lines = append(lines, report.Wrap("Without traffic: "+strings.Join(idle, ", ")+".", c.o.Style)...)
 	}
 	for _, text := range c.engine.Unable() {
-		lines = append(lines, report.Wrap("Not told: "+text+".", c.o.Style)...)
+		lines = append(lines, report.Wrap("Unknown: "+text+".", c.o.Style)...)
 	}
 	return c.o.PrintLines(lines...)
 }
