@@ -134,9 +134,9 @@ func (a *Agent) open(ctx context.Context) (err error) {
 	}
 	rest, err := a.opts.Settle()
 	if err != nil {
-		a.log.Warn("this process keeps more privileges than it needs", "error", err)
+		a.log.Warn("privileges not dropped: more than needed stay", "error", err)
 	} else {
-		a.log.Info("privileges given up", "kept", rest)
+		a.log.Info("privileges dropped", "kept", rest)
 	}
 	return nil
 }
@@ -222,7 +222,7 @@ func (a *Agent) warn() {
 func (a *Agent) sayMemory() {
 	for _, r := range a.cfg.Instances {
 		if n, err := r.Memory(); err == nil && !r.Shared {
-			a.log.Info("registers", "instance", r.Name, "bytes", n, "each", r.Each, "limit", a.cfg.Limits.Memory)
+			a.log.Info("register memory", "instance", r.Name, "bytes", n, "each", r.Each, "limit", a.cfg.Limits.Memory)
 		}
 	}
 }
@@ -301,7 +301,7 @@ func (a *Agent) tell() { signal(a.changed) }
 func (a *Agent) reconcile() {
 	links, err := a.links.list()
 	if err != nil {
-		a.log.Warn("interfaces could not be listed to the end; trying again", "error", err)
+		a.log.Warn("list of interfaces incomplete, retrying", "error", err)
 		signal(a.links.changed)
 		return
 	}
@@ -441,7 +441,7 @@ func (a *Agent) reload() {
 	a.names = newNamer(cfg.Names, a.log)
 	a.spoken.set(a.opts.Log(cfg.Log))
 	a.out.Commit(next)
-	a.log.Info("configuration taken", "instances", len(cfg.Instances))
+	a.log.Info("configuration applied", "instances", len(cfg.Instances))
 	a.reconcile()
 }
 
@@ -451,7 +451,7 @@ func (a *Agent) refuse(err error) {
 	a.refusal = err.Error()
 	a.mu.Unlock()
 	for line := range strings.Lines(err.Error()) {
-		a.log.Error("configuration refused, the running one stays", "error", strings.TrimSpace(line))
+		a.log.Error("configuration refused, keeping the running one", "error", strings.TrimSpace(line))
 	}
 }
 

@@ -88,7 +88,7 @@ func (n *namer) domains() map[string]string {
 
 func (n *namer) complain(err error) {
 	if !n.said {
-		n.log.Warn("interfaces are not named by libvirt's domains", "error", err)
+		n.log.Warn("libvirt's domains unavailable, interfaces without their names", "error", err)
 	}
 	n.said = true
 }

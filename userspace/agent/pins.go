@@ -37,9 +37,9 @@ func (a *Agent) dropPins(wanted map[string]desired) {
 		}
 		removed, err := pin.Abandon(a.cfg.BPFFS, name)
 		if err != nil {
-			a.log.Warn("remove what an earlier agent left", "pin", name, "error", err)
+			a.log.Warn("remove pins of an earlier agent failed", "pin", name, "error", err)
 		} else if removed {
-			a.log.Info("removed what an earlier agent left", "pin", name)
+			a.log.Info("removed pins of an earlier agent", "pin", name)
 		}
 	}
 }

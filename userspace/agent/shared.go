@@ -146,7 +146,7 @@ func (a *Agent) take(l *linked, p *bus.Plan) {
 	clear(l.refused)
 	a.mu.Unlock()
 	if err := a.remember(l.cfg.Plan, p); err != nil {
-		a.log.Warn("the coordinator's plan is not kept for a start without it", "error", err)
+		a.log.Warn("the coordinator's plan not stored for a start without it", "error", err)
 	}
 	a.log.Info("the coordinator's plan", "revision", p.Revision, "measurements", len(p.Measurements))
 	signal(a.links.changed)
@@ -172,7 +172,7 @@ func (a *Agent) recall(path string) *bus.Plan {
 	}
 	p, err := bus.DecodePlan(data)
 	if err != nil {
-		a.log.Warn("what was kept of the coordinator's plan cannot be read", "error", err)
+		a.log.Warn("saved plan of the coordinator unreadable", "error", err)
 		return nil
 	}
 	return p
@@ -193,7 +193,7 @@ func (a *Agent) rules() []config.Instance {
 		full, err := follow(r, a.bus.plan)
 		if err != nil {
 			if a.bus.refused[r.Name] != err.Error() {
-				a.log.Error("the coordinator's measurement is refused", "instance", r.Name, "error", err)
+				a.log.Error("the coordinator's measurement refused", "instance", r.Name, "error", err)
 			}
 			a.bus.refused[r.Name] = err.Error()
 			continue

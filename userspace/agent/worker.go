@@ -213,7 +213,7 @@ func (w *worker) forget() {
 func (w *worker) remove() {
 	if w.session != nil && w.rule.Pin != "" {
 		if err := w.apply(context.Background(), nil); err != nil {
-			w.agent.log.Warn("take an instance off its interfaces", "instance", w.name, "error", err)
+			w.agent.log.Warn("detach instance failed", "instance", w.name, "error", err)
 		}
 	}
 	w.close()
@@ -225,7 +225,7 @@ func (w *worker) close() {
 		return
 	}
 	if err := w.session.Close(); err != nil {
-		w.agent.log.Error("end an instance", "instance", w.name, "error", err)
+		w.agent.log.Error("end instance failed", "instance", w.name, "error", err)
 	}
 	w.session = nil
 	w.forget()
@@ -235,7 +235,7 @@ func (w *worker) close() {
 // converge brings the instance to what it should be, step by step: each is one that a running session can take.
 func (w *worker) converge(ctx context.Context, d desired) {
 	if w.session != nil && !w.rule.SameRegisters(d.rule) {
-		w.agent.log.Info("instance begins anew: what it counts has changed", "instance", w.name)
+		w.agent.log.Info("instance restarts: what it counts has changed", "instance", w.name)
 		w.remove()
 	}
 	if w.session == nil {
@@ -418,7 +418,7 @@ func (w *worker) release(ctx context.Context, d desired) {
 	slices.Sort(gone)
 	rest := slices.DeleteFunc(w.interfaces(), func(n string) bool { return slices.Contains(gone, n) })
 	if err := w.apply(ctx, rest); err != nil {
-		w.agent.log.Warn("release interfaces", "instance", w.name, "interfaces", gone, "error", err)
+		w.agent.log.Warn("release of interfaces failed", "instance", w.name, "interfaces", gone, "error", err)
 	}
 	w.mu.Lock()
 	for _, name := range gone {
@@ -482,7 +482,7 @@ func (w *worker) refused(l Link, err error) {
 	w.failed[l.Name] = before.again(err, time.Now())
 	w.mu.Unlock()
 	if before.err == nil {
-		w.agent.log.Warn("attach to an interface", "instance", w.name, "interface", l.Name, "error", err, "again_in", firstPause)
+		w.agent.log.Warn("attach failed", "instance", w.name, "interface", l.Name, "error", err, "again_in", firstPause)
 	}
 }
 

@@ -112,7 +112,7 @@ func alertColumns() []report.Column {
 		{Name: "time", Unit: report.Nanosecond, JSON: true, Help: "when, in the clock of the packets"},
 		{Name: "age", Unit: report.Nanosecond, Help: "since the collector's first coupon"},
 		{Name: "confidence", Unit: report.Ratio, Help: "probability that there were more than half of the threshold, given how many keys of the query were near it"},
-		{Name: "times", Unit: report.Count, Help: "alerts of this key in the report's window: one each time that a window of the query begins anew"},
+		{Name: "times", Unit: report.Count, Help: "alerts of this key in the report's window: one each time that a window of the query begins"},
 	}
 }
 

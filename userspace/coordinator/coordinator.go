@@ -185,7 +185,7 @@ func paths(cfg *config.Config) (*suspect.Paths, error) {
 // connect starts the server inside, or connects to the one outside.
 func (c *Coordinator) connect() (err error) {
 	options := []nats.Option{nats.Name("coordinator"), nats.MaxReconnects(-1), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-		c.log.Warn("the bus complains", "error", err)
+		c.log.Warn("NATS error", "error", err)
 	})}
 	b := c.cfg.Bus
 	if len(b.External) > 0 {
@@ -317,12 +317,12 @@ func (c *Coordinator) turn(ctx context.Context, run uint64) error {
 		_ = before.Unsubscribe() // the connection may be gone
 	}
 	if run == 0 {
-		c.log.Warn("another coordinator leads now, or none can")
+		c.log.Warn("lost leadership")
 		return nil
 	}
 	s, err := c.kept.load(ctx)
 	if err != nil {
-		c.log.Error("what is known of an earlier time cannot be read: it begins anew", "error", err)
+		c.log.Error("saved state unreadable, starting fresh", "error", err)
 		s = state{}
 	}
 	c.engine.lead(run, time.Now(), s)
@@ -336,7 +336,7 @@ func (c *Coordinator) turn(ctx context.Context, run uint64) error {
 	c.mu.Lock()
 	c.sub = sub
 	c.mu.Unlock()
-	c.log.Info("this coordinator leads", "agents_known", len(s.Agents))
+	c.log.Info("gained leadership", "agents_known", len(s.Agents))
 	return nil
 }
 
@@ -377,7 +377,7 @@ func (c *Coordinator) tell(name string, a *bus.Answer) {
 		err = c.conn.Publish(bus.DownSubject(name), data)
 	}
 	if err != nil {
-		c.log.Debug("answer an agent", "agent", name, "error", err) // it asks again
+		c.log.Debug("answer to agent failed", "agent", name, "error", err) // it asks again
 	}
 }
 
@@ -418,7 +418,7 @@ func (c *Coordinator) save(wait bool) {
 		c.saving = false
 		if err != nil {
 			if c.trouble == "" {
-				c.log.Error("what must outlive a restart cannot be kept", "error", err)
+				c.log.Error("state not saved", "error", err)
 			}
 			c.trouble = err.Error()
 		} else {
@@ -438,7 +438,7 @@ func (c *Coordinator) save(wait bool) {
 func (c *Coordinator) look() {
 	if c.holder != nil {
 		if err := c.holder.Refresh(); err != nil {
-			c.log.Error("the list of what was revoked cannot be read: the one before counts", "error", err)
+			c.log.Error("CRL unreadable, keeping the previous CRL", "error", err)
 		}
 		if c.server != nil {
 			c.server.DropRevoked(c.holder.Revoked)
@@ -468,11 +468,11 @@ func (c *Coordinator) reload(ctx context.Context) {
 	c.mu.Unlock()
 	if err != nil {
 		for line := range strings.Lines(err.Error()) {
-			c.log.Error("configuration refused, the running one stays", "error", strings.TrimSpace(line))
+			c.log.Error("configuration refused, keeping the running one", "error", strings.TrimSpace(line))
 		}
 		return
 	}
-	c.log.Info("configuration taken", "measurements", len(cfg.Measurements))
+	c.log.Info("configuration applied", "measurements", len(cfg.Measurements))
 }
 
 func (c *Coordinator) exchange(ctx context.Context, cfg *config.Config) error {

@@ -227,7 +227,7 @@ func (e *engine) hello(name string, data []byte, now time.Time) *bus.Answer {
 		e.dirty = true
 	}
 	if a.silent {
-		e.log.Info("an agent is back", "agent", name)
+		e.log.Info("agent reconnected", "agent", name)
 	}
 	a.heard, a.silent, a.software, a.plan, a.clock, a.own, a.declined = now, false, h.Software, h.Revision, h.Clock, h.Lost, h.Refused
 	a.latest = max(a.latest, h.Number)
@@ -417,7 +417,7 @@ func (e *engine) tick(now time.Time) map[string]*bus.Answer {
 	for _, a := range e.agents {
 		if !a.silent && now.Sub(a.heard) > quiet {
 			a.silent = true
-			e.log.Warn("an agent is silent", "agent", a.name)
+			e.log.Warn("agent silent", "agent", a.name)
 		}
 		if now.Sub(a.heard) > forgotten {
 			e.forget(a)
@@ -453,7 +453,7 @@ func (e *engine) forget(a *agent) {
 		delete(f.members, a.name)
 	}
 	e.gone(a)
-	e.log.Info("an agent is forgotten", "agent", a.name)
+	e.log.Info("agent forgotten", "agent", a.name)
 	e.dirty = true
 }
 
@@ -492,7 +492,7 @@ func (e *engine) close(at stream, p *planned, f *flow, index int64, now time.Tim
 		}
 	}
 	if err := e.report(at, p, f, one, index); err != nil {
-		e.log.Error("a window cannot be answered", "measurement", at.name(), "algorithm", at.algorithm, "error", err)
+		e.log.Error("window not answered", "measurement", at.name(), "algorithm", at.algorithm, "error", err)
 	}
 	f.number++
 }
@@ -518,7 +518,7 @@ func (e *engine) report(at stream, p *planned, f *flow, one *period, index int64
 		}
 	}
 	if err := e.suspects(&line, whole); err != nil {
-		e.log.Error("look for suspect links", "error", err)
+		e.log.Error("search for suspect links failed", "error", err)
 	}
 	if line.Lost == nil {
 		line.Lost = map[string]uint64{}
@@ -528,7 +528,7 @@ func (e *engine) report(at stream, p *planned, f *flow, one *period, index int64
 	line.Lost["windows_unfit"] = uint64(one.unfit)
 	f.told = f.late
 	if line.Snapshot, err = whole.Encode(); err != nil {
-		e.log.Warn("the merged snapshot is too large to be kept", "error", err)
+		e.log.Warn("merged snapshot too large to store", "error", err)
 	}
 	e.emit(line)
 	return nil

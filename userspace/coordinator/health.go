@@ -80,7 +80,7 @@ func (c *Coordinator) Health() Health {
 	}
 	switch {
 	case trouble != "":
-		h.say(failing, "what must outlive a restart cannot be kept: %s", trouble)
+		h.say(failing, "state not saved: %s", trouble)
 	case h.Store != nil && h.Store.Error != "":
 		h.say(failing, "the store keeps nothing: %s", h.Store.Error)
 	}

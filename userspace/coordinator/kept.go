@@ -85,7 +85,7 @@ func (k *kept) seed(ctx context.Context, measurement string) (uint64, error) {
 		if err == nil {
 			return seed, nil
 		}
-		k.log.Warn("read a seed", "measurement", measurement, "error", err)
+		k.log.Warn("read seed failed", "measurement", measurement, "error", err)
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}

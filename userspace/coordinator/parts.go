@@ -41,7 +41,7 @@ func (p *part) begin(kept []byte) (err error) {
 	if err := resumed(lasting, kept); err != nil {
 		fresh, again := p.make()
 		p.Coordinator = fresh
-		return errors.Join(fmt.Errorf("it begins anew: %w", err), again)
+		return errors.Join(fmt.Errorf("restarting: %w", err), again)
 	}
 	return nil
 }
@@ -61,7 +61,7 @@ func (e *engine) leadParts(list []partState) {
 			}
 		}
 		if err := p.begin(kept); err != nil {
-			e.log.Error("what an algorithm's coordinator has kept cannot be used", "measurement", at.measurement, "algorithm", at.algorithm, "error", err)
+			e.log.Error("saved state of an algorithm unusable, starting fresh", "measurement", at.measurement, "algorithm", at.algorithm, "error", err)
 		}
 	}
 }
@@ -79,7 +79,7 @@ func (e *engine) keepParts() (list []partState) {
 			err = fmt.Errorf("%d bytes are more than %d", len(data), algo.MaxKept)
 		}
 		if err != nil {
-			e.log.Error("what an algorithm's coordinator knows is not kept", "measurement", at.measurement, "algorithm", at.algorithm, "error", err)
+			e.log.Error("state of an algorithm not saved", "measurement", at.measurement, "algorithm", at.algorithm, "error", err)
 			continue
 		}
 		list = append(list, partState{Measurement: at.measurement, Algorithm: at.algorithm, Mark: p.mark, data: data})

@@ -137,9 +137,9 @@ func (a *alerter) post(url string, value any) {
 		return nil
 	}()
 	if err != nil && !a.failed {
-		a.log.Error("alert is not delivered", "error", err)
+		a.log.Error("alert not delivered", "error", err)
 	} else if err == nil && a.failed {
-		a.log.Info("alerts are delivered again", "url", url)
+		a.log.Info("alerts delivered again", "url", url)
 	}
 	a.failed = err != nil
 }

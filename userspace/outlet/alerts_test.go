@@ -73,7 +73,7 @@ func TestAlerts(t *testing.T) {
 	if labels[0] != labels[1] {
 		t.Errorf("labels differ: %v", labels)
 	}
-	if n := strings.Count(log.String(), "alert is not delivered"); n != 1 {
+	if n := strings.Count(log.String(), "alert not delivered"); n != 1 {
 		t.Errorf("%d complaints: %s", n, log.String())
 	}
 }

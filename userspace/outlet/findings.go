@@ -55,7 +55,7 @@ const Findings = "findings"
 func (k *keeper) finding(list []store.Record, said report.Said) []store.Record {
 	var b bytes.Buffer
 	if err := report.NewJSON(&b, io.Discard).Finding(said); err != nil {
-		k.log.Error("keep a finding", "error", err)
+		k.log.Error("store finding failed", "error", err)
 		return list
 	}
 	r := store.Record{End: time.Now(), Algorithm: Findings, Line: bytes.TrimSpace(b.Bytes())}

@@ -82,7 +82,7 @@ func (k *keeper) lose(n uint64) {
 	k.mu.Lock()
 	k.failed += n
 	k.mu.Unlock()
-	k.log.Warn("the disk was too slow for the store", "windows_lost", n)
+	k.log.Warn("disk too slow for the store, windows dropped", "windows_lost", n)
 }
 
 func (k *keeper) add(list []store.Record, e feed.Event) []store.Record {
@@ -95,7 +95,7 @@ func (k *keeper) add(list []store.Record, e feed.Event) []store.Record {
 	c := k.clock()
 	text, err := e.Line.Record(c)
 	if err != nil {
-		k.log.Error("keep a window", "error", err)
+		k.log.Error("store window failed", "error", err)
 		return list
 	}
 	r := store.Record{End: time.Unix(0, e.Line.Window.End+c.UnixOffsetNS), Algorithm: e.Line.Algorithm, Instance: e.Line.Instance,
@@ -116,7 +116,7 @@ func (k *keeper) append(records []store.Record) {
 	if err != nil {
 		k.failed += uint64(len(records))
 		if k.err == nil {
-			k.log.Error("keep windows", "error", err)
+			k.log.Error("store windows failed", "error", err)
 		}
 	} else {
 		k.kept += uint64(len(records))

@@ -120,7 +120,7 @@ func (o *Opened) open(s *Set) (err error) {
 	}
 	if path := o.cfg.Socket; path != "" && (s.servers.socket == nil || s.servers.socket.path != path) {
 		if o.socket, err = listenSocket(path, s.handler()); err != nil {
-			s.opts.Log.Warn("xdpmon history cannot ask here", "error", err)
+			s.opts.Log.Warn("query socket unavailable", "error", err)
 		}
 	}
 	return nil
@@ -143,7 +143,7 @@ func (o *Opened) Close() error {
 
 // beyond is told when there are more series than are served.
 func (s *Set) beyond(dropped int) {
-	s.opts.Log.Warn("metrics are left out of the scrape: more series than metrics_limit", "dropped", dropped)
+	s.opts.Log.Warn("metrics left out of the scrape: more series than metrics_limit", "dropped", dropped)
 }
 
 // Commit takes what was opened; what the configuration does not have any more ends.
@@ -186,7 +186,7 @@ func (s *Set) keep(o *Opened) {
 	case s.kept != nil:
 		s.kept.sub.Finish()
 		if err := s.kept.close(); err != nil {
-			s.opts.Log.Error("close the store", "error", err)
+			s.opts.Log.Error("close store failed", "error", err)
 		}
 		s.kept = nil
 	}
@@ -202,7 +202,7 @@ func (s *Set) serve(o *Opened) {
 		}
 		s.servers.http, s.servers.listen = o.server, o.cfg.Listen
 		if o.server != nil {
-			s.opts.Log.Info("metrics, page and health", "address", o.server.Address())
+			s.opts.Log.Info("listening for metrics, page and health", "address", o.server.Address())
 		}
 	}
 	if o.socket != nil {

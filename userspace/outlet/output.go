@@ -77,7 +77,7 @@ func (o *output) run() {
 	for {
 		e, missed, err := o.sub.Next(context.Background())
 		if missed > 0 {
-			o.log.Warn("an output was too slow", "output", o.cfg.JSON, "windows_lost", missed)
+			o.log.Warn("output blocked, windows dropped", "output", o.cfg.JSON, "windows_lost", missed)
 		}
 		if errors.Is(err, feed.ErrClosed) {
 			return
@@ -114,7 +114,7 @@ func (o *output) write(text []byte, err error) {
 	if err != nil {
 		o.failed++
 		if o.err == nil {
-			o.log.Error("write to an output", "output", o.cfg.JSON, "error", err)
+			o.log.Error("write to output failed", "output", o.cfg.JSON, "error", err)
 		}
 	}
 	o.err = err
@@ -127,7 +127,7 @@ const endPatience = 3 * time.Second
 func (o *output) leave() {
 	o.sub.Finish()
 	if err := o.close(); err != nil {
-		o.log.Error("end an output", "output", o.cfg.JSON, "error", err)
+		o.log.Error("close output failed", "output", o.cfg.JSON, "error", err)
 	}
 }
 

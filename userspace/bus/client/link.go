@@ -136,11 +136,11 @@ func (l *Link) options() []nats.Option {
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { l.unreached(err) }),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
-				l.opts.Log.Warn("the coordinator's bus is lost", "error", err)
+				l.opts.Log.Warn("connection to the coordinator lost", "error", err)
 			}
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			l.opts.Log.Warn("the bus complains", "error", err)
+			l.opts.Log.Warn("NATS error", "error", err)
 		}),
 	}
 	if l.opts.TLS != nil {
@@ -166,7 +166,7 @@ func (l *Link) unreached(err error) {
 	l.trouble = reason
 	l.mu.Unlock()
 	if news {
-		l.opts.Log.Warn("no coordinator is reached", "servers", strings.Join(l.opts.Servers, ","), "error", err)
+		l.opts.Log.Warn("no coordinator reachable", "servers", strings.Join(l.opts.Servers, ","), "error", err)
 	}
 }
 
@@ -279,7 +279,7 @@ func (l *Link) gather(ctx context.Context) {
 		case i := <-l.said:
 			n := len(i.Snapshot) + len(i.Message) + len(i.Measurement) + len(i.Instance) + len(i.Algorithm) + 96
 			if n > l.room() {
-				l.opts.Log.Warn("a window or message is larger than the coordinator's messages may be: it is lost for it", "instance", i.Instance,
+				l.opts.Log.Warn("window or message exceeds the coordinator's size limit, dropped", "instance", i.Instance,
 					"algorithm", i.Algorithm, "bytes", n, "limit", l.room())
 				l.lose(contentOf(i))
 				continue
@@ -303,7 +303,7 @@ func (l *Link) seal(items []bus.Item) {
 	n := l.queue.last + 1
 	data, err := bus.Encode(bus.Batch{Version: bus.Version, Life: l.life, Number: n, Oldest: l.queue.oldest(), Clock: l.clocks.now(l.opts.Clock()), Items: items})
 	if err != nil {
-		l.opts.Log.Error("a batch cannot be written", "error", err)
+		l.opts.Log.Error("write batch failed", "error", err)
 		l.missed.add(contentOf(items...))
 		return
 	}
@@ -431,7 +431,7 @@ func (l *Link) answered(data []byte) {
 	l.complaint = a.Complaint
 	l.mu.Unlock()
 	if complaint {
-		l.opts.Log.Warn("the coordinator has refused something", "reason", a.Complaint)
+		l.opts.Log.Warn("the coordinator refused a message", "reason", a.Complaint)
 	}
 	if news {
 		l.opts.Plan(a.Plan)

@@ -62,7 +62,7 @@ func TestAnswered(t *testing.T) {
 		if a.again != c.again || a.queue.sent != c.sent || a.queue.received != c.received {
 			t.Errorf("answer %d: %d are sent again, %d are sent and %d received, want %d, %d and %d", n, a.again, a.queue.sent, a.queue.received, c.again, c.sent, c.received)
 		}
-		if complaints := strings.Count(a.log.String(), "refused something"); len(a.plans) != c.plans || len(a.heard) != c.heard || complaints != c.complaints || a.renewed != c.begins {
+		if complaints := strings.Count(a.log.String(), "refused a message"); len(a.plans) != c.plans || len(a.heard) != c.heard || complaints != c.complaints || a.renewed != c.begins {
 			t.Errorf("answer %d: %d plans, %d messages, %d complaints, %d beginnings, want %d, %d, %d and %d", n, len(a.plans), len(a.heard), complaints, a.renewed, c.plans, c.heard, c.complaints, c.begins)
 		}
 	}

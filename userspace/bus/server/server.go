@@ -148,7 +148,7 @@ func (s *Server) Check(c natsserver.ClientAuthentication) bool {
 	name, err := s.who(c)
 	if err != nil {
 		s.refused.Add(1)
-		s.opts.Log.Warn("a connection is refused", "from", c.RemoteAddress(), "reason", err)
+		s.opts.Log.Warn("connection refused", "from", c.RemoteAddress(), "reason", err)
 		return false
 	}
 	if name == "" {
