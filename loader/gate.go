@@ -17,8 +17,8 @@ const mostGates = 64
 // GateName begins the name of an instance's own program in front of an entry program that it shares; the instance's number follows.
 const GateName = "chain_gate_"
 
-// gateEntry is loadEntry for an instance of a pool: the pool's entry program for this kind of interface behind a few instructions that write the
-// instance's number into the packet's vector.
+// gateEntry is loadEntry for an instance of a pool: the pool's entry program for this kind of interface after a few instructions that write the
+// instance's number (share.Number).
 func (i *Instance) gateEntry(cfg EntryConfig) (*ebpf.Program, error) {
 	kind := cfg
 	kind.IfIndex = 0
@@ -67,8 +67,6 @@ func (i *Instance) gate(cfg EntryConfig, gates *ebpf.Map, at int) *ebpf.ProgramS
 	if cfg.Kind == TC {
 		pass = -1 // TC_ACT_UNSPEC
 	}
-	vector := i.shared[share.Vector]
-	number := int16(i.chain.Spec.Maps[share.Vector].ValueSize)
 	spec := &ebpf.ProgramSpec{Name: fmt.Sprintf("%s%d", GateName, i.number), Type: cfg.Kind.program(), License: "GPL", Instructions: asm.Instructions{
 		asm.Mov.Reg(asm.R6, asm.R1),
 		asm.LoadMapPtr(asm.R1, i.shared["chain_control"].FD()),
@@ -76,11 +74,10 @@ func (i *Instance) gate(cfg EntryConfig, gates *ebpf.Map, at int) *ebpf.ProgramS
 		asm.StoreImm(asm.R10, -4, 0, asm.Word),
 		asm.Mov.Reg(asm.R2, asm.R10),
 		asm.Add.Imm(asm.R2, -4),
-		asm.LoadMapPtr(asm.R1, vector.FD()),
+		asm.LoadMapPtr(asm.R1, i.shared[share.Number].FD()),
 		asm.FnMapLookupElem.Call(),
 		asm.JEq.Imm(asm.R0, 0, "out"),
-		asm.Mov.Imm(asm.R1, int32(i.number)),
-		asm.StoreMem(asm.R0, number, asm.R1, asm.Word),
+		asm.StoreImm(asm.R0, 0, int64(i.number), asm.Word),
 		asm.Mov.Reg(asm.R1, asm.R6),
 		asm.LoadMapPtr(asm.R2, gates.FD()),
 		asm.Mov.Imm(asm.R3, int32(at)),

@@ -316,7 +316,7 @@ func (i *Instance) adapt(spec *ebpf.CollectionSpec) error {
 	if i.pool == nil {
 		return nil
 	}
-	return share.Collection(spec, i.pool.places)
+	return share.Collection(spec, i.pool.places, numberSpec)
 }
 
 // interrupted is why what comes next is not loaded any more.

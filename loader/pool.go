@@ -22,7 +22,7 @@ const MostAlike = 32
 const mostShared = 12
 
 // pool is one set of programs and maps that serves several instances: proven and verified once. Each has a number, a part of every array
-// (package share), a control word, rings, and for each hook a program of a few instructions that writes the number into the packet's vector.
+// (package share), a control word, rings, and for each hook a program of a few instructions that notes the number.
 type pool struct {
 	key    [sha256.Size]byte
 	places int
@@ -56,8 +56,8 @@ var pools struct {
 // shareable says why instances with these algorithms have programs of their own; nil: they need not.
 func shareable(objects []Object, opts Options) error {
 	switch {
-	case opts.Replay, len(opts.Maps) > 0, len(opts.Loose) > 0, opts.Unproven:
-		return fmt.Errorf("%w: it is pinned, replayed or studied", share.ErrNotShared)
+	case opts.RecircDelay > 0, len(opts.Maps) > 0, len(opts.Loose) > 0, opts.Unproven:
+		return fmt.Errorf("%w: it is pinned, replayed with delayed second passes, or studied", share.ErrNotShared)
 	case len(objects) > mostShared:
 		return fmt.Errorf("%w: %d algorithms, %d at most", share.ErrNotShared, len(objects), mostShared)
 	}
@@ -92,7 +92,7 @@ func (i *Instance) idOf(o Object, at int) ([sha256.Size]byte, error) {
 
 func (i *Instance) keyOf(objects []Object) (key [sha256.Size]byte, err error) {
 	h := sha256.New()
-	fmt.Fprintf(h, "%v %v", i.opts.Decap, i.opts.RecircDelay)
+	fmt.Fprintf(h, "%v %v", i.opts.Decap, i.opts.Replay)
 	for at, o := range objects {
 		id, err := i.idOf(o, at)
 		if err != nil {
@@ -103,7 +103,7 @@ func (i *Instance) keyOf(objects []Object) (key [sha256.Size]byte, err error) {
 	return [sha256.Size]byte(h.Sum(nil)), nil
 }
 
-// join finds a place in a pool of alike instances, or makes a pool. What is returned besides an error is whether sharing was refused before.
+// join finds a place in a pool of alike instances, or makes a pool. 
 func (i *Instance) join(chain *ebpf.CollectionSpec, objects []Object) error {
 	if err := shareable(objects, i.opts); err != nil {
 		return err
@@ -141,6 +141,9 @@ func refuse(key [sha256.Size]byte, err error) {
 	pools.refused[key] = err
 }
 
+// numberSpec is the map of the number of the instance that a packet belongs to, which the programs of a pool have in common.
+var numberSpec = share.NumberSpec(xmaps.TagShared)
+
 func newPool(chain *ebpf.CollectionSpec, object Object, key [sha256.Size]byte, places int) (*pool, error) {
 	p := &pool{key: key, places: places, chain: object, shared: map[string]*ebpf.Map{}, entries: map[EntryConfig]int{}, gates: map[Kind]*ebpf.Map{},
 		taken: make([]bool, places), used: make([]bool, places)}
@@ -150,7 +153,7 @@ func newPool(chain *ebpf.CollectionSpec, object Object, key [sha256.Size]byte, p
 			wide.Maps[name] = ms.Copy()
 		}
 	}
-	if err := share.Collection(wide, places); err != nil {
+	if err := share.Collection(wide, places, numberSpec); err != nil {
 		return nil, err
 	}
 	for name, ms := range wide.Maps {

@@ -43,8 +43,12 @@ func newArray(ms *ebpf.MapSpec, m *ebpf.Map) *Array {
 	return a
 }
 
-// Map is the kernel's map, with the parts of all instances that it serves. Whoever has it may write to it.
+// Map is the kernel's map. Whoever has it may write to it. It is not to be asked for where instances share the map: SetElement and Element know
+// which part is whose.
 func (a *Array) Map() *ebpf.Map {
+	if a.part {
+		panic("maps: the words of several instances are in map " + a.Name)
+	}
 	a.written = true
 	return a.m
 }
