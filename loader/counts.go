@@ -52,7 +52,7 @@ func (i *Instance) CountsSoFar() (Counts, error) {
 
 // handedSince is what was handed to watched queues since the open bank was opened.
 func (i *Instance) handedSince() (QueueCounts, error) {
-	array, err := xmaps.NewSet(i.chain.Spec, i.shared).Array("chain_counters")
+	array, err := i.chainSet().Array("chain_counters")
 	if err != nil {
 		return QueueCounts{}, err
 	}
@@ -70,8 +70,7 @@ func handedOver(c []uint64) QueueCounts {
 
 // counts of a window; since tells what was handed over behind it: queueCounts.
 func (i *Instance) counts(read func(*xmaps.Array) ([]uint64, error), since func() (QueueCounts, error)) (Counts, error) {
-	set := xmaps.NewSet(i.chain.Spec, i.shared)
-	array, err := set.Array("chain_counters")
+	array, err := i.chainSet().Array("chain_counters")
 	if err != nil {
 		return Counts{}, err
 	}

@@ -43,7 +43,11 @@ func (i *Instance) Entry(cfg EntryConfig) (*ebpf.Program, error) {
 			return nil, err
 		}
 		var err error
-		if p, err = i.loadEntry(cfg); err != nil {
+		load := i.loadEntry
+		if i.pool != nil {
+			load = i.gateEntry
+		}
+		if p, err = load(cfg); err != nil {
 			return nil, err
 		}
 		i.entries[kind] = p
@@ -88,13 +92,12 @@ func (i *Instance) loadEntry(cfg EntryConfig) (*ebpf.Program, error) {
 	if err := prove(chainName, spec, i.opts.Proven); err != nil {
 		return nil, err
 	}
-	name := "chain_xdp_entry"
-	if cfg.Kind == TC {
-		name = "chain_tc_entry"
-	}
+	name := entryName(cfg.Kind)
 	removePrograms(spec, func(p *ebpf.ProgramSpec) bool { return p.Type != cfg.Kind.program() })
 	loosen(spec, i.opts.Loose)
-	adaptToKernel(spec)
+	if err := i.adapt(spec); err != nil {
+		return nil, fmt.Errorf("load entry program: %w", err)
+	}
 	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: i.replacements(chainName, spec)})
 	if err != nil {
 		return nil, fmt.Errorf("load entry program: %w", explain(chainName, err))
@@ -107,6 +110,13 @@ func (i *Instance) loadEntry(cfg EntryConfig) (*ebpf.Program, error) {
 		return nil, fmt.Errorf("load entry program: %w", err)
 	}
 	return coll.DetachProgram(name), nil
+}
+
+func entryName(kind Kind) string {
+	if kind == TC {
+		return "chain_tc_entry"
+	}
+	return "chain_xdp_entry"
 }
 
 // reach refuses what an algorithm asks for and an entry program of this kind cannot fetch on this kernel.

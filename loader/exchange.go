@@ -107,7 +107,7 @@ func (x *Exchange) Close() error {
 	}
 	for _, m := range gone {
 		if !slices.Contains(x.inst.loaded, m) {
-			m.coll.Close()
+			x.inst.free(m)
 		}
 	}
 	x.next, x.old = nil, nil

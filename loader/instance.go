@@ -14,6 +14,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/bpf/chain"
 	"github.com/xdpmon/xdpmon/loader/privilege"
+	"github.com/xdpmon/xdpmon/loader/share"
 	"github.com/xdpmon/xdpmon/loader/specialize"
 	xmaps "github.com/xdpmon/xdpmon/maps"
 )
@@ -39,6 +40,10 @@ type Options struct {
 	Lazy bool
 	// Soon are kinds that will be asked for anyway: with Lazy their programs are loaded at once, from the same reading of each object.
 	Soon []Kind
+	// Alike is how many instances with the same algorithms and values there will be, this one among them: they share programs, and their registers
+	// stand side by side in the same maps, of which at most MostAlike parts are made at once. Below 2, and where that is not possible (Alone): maps and
+	// programs of its own.
+	Alike int
 	// Loading is told what is proven and loaded next, the how manieth of how many. nil: nobody asks.
 	Loading func(what string, n, of int)
 	// Interrupted is asked before each program is proven and loaded, and before an entry program is handed out; an error ends the load,
@@ -79,6 +84,10 @@ type Instance struct {
 	looseEntry  *ebpf.Map // with Options.Loose: the constants of the entry program that Reseed changes
 	looseConfig EntryConfig
 
+	pool   *pool // whose programs and maps it shares with others; nil: they are its own
+	number int   // in the pool
+	alone  error
+
 	mu      sync.Mutex                    // entry programs are asked for while the chain is exchanged
 	entries map[EntryConfig]*ebpf.Program // by what they were loaded for, without the interface
 	kinds   map[Kind]bool                 // whose programs the members have
@@ -90,6 +99,8 @@ type member struct {
 	at     int // the place that it was loaded for
 	coll   *ebpf.Collection
 	set    *xmaps.Set
+	pooled *pooled              // whose programs these are, in a pool
+	rings  map[string]*ebpf.Map // in a pool; else they are the collection's
 }
 
 // program finds the algorithm's program for a hook; an object has one of each type.
@@ -108,30 +119,52 @@ func Load(objects []Object, opts Options) (*Instance, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read chain object: %w", err)
 	}
-	i := &Instance{opts: opts, chain: Object{Name: chainName, Spec: Outline(spec), Read: chain.LoadChain}, shared: map[string]*ebpf.Map{}, entries: map[EntryConfig]*ebpf.Program{}}
-	i.kinds = map[Kind]bool{XDP: !opts.Lazy, TC: !opts.Lazy && !opts.Replay, Sent: false}
-	for _, kind := range opts.Soon {
-		i.kinds[kind] = true
+	i := newInstance(spec, opts)
+	if opts.Alike > 1 {
+		err := i.build(spec, objects, true)
+		if err == nil {
+			return i, nil
+		}
+		i.Close()
+		if !errors.Is(err, share.ErrNotShared) {
+			return nil, err
+		}
+		i = newInstance(spec, opts)
+		i.alone = err
 	}
-	if err := i.build(spec, objects); err != nil {
+	if err := i.build(spec, objects, false); err != nil {
 		i.Close()
 		return nil, err
 	}
 	return i, nil
 }
 
-func (i *Instance) build(chain *ebpf.CollectionSpec, objects []Object) error {
+func newInstance(spec *ebpf.CollectionSpec, opts Options) *Instance {
+	i := &Instance{opts: opts, chain: Object{Name: chainName, Spec: Outline(spec), Read: chain.LoadChain}, shared: map[string]*ebpf.Map{}, entries: map[EntryConfig]*ebpf.Program{}}
+	i.kinds = map[Kind]bool{XDP: !opts.Lazy, TC: !opts.Lazy && !opts.Replay, Sent: false}
+	for _, kind := range opts.Soon {
+		i.kinds[kind] = true
+	}
+	return i
+}
+
+// Alone is why an instance that was to share its programs has programs of its own; nil where it was not, or does.
+func (i *Instance) Alone() error { return i.alone }
+
+func (i *Instance) build(chain *ebpf.CollectionSpec, objects []Object, among bool) error {
 	if err := privilege.RaiseMemlock(); err != nil {
 		return err
 	}
 	if err := checkDescriptors(len(chain.Maps), objects); err != nil {
 		return err
 	}
+	if among {
+		return i.buildAmong(chain, objects)
+	}
 	if err := i.createShared(chain); err != nil {
 		return fmt.Errorf("create maps of the chain: %w", err)
 	}
-	control, err := xmaps.NewControl(i.shared["chain_control"], i.shared["chain_xdp"], i.shared["chain_tc"],
-		i.shared["recirc_xdp"], i.shared["recirc_tc"], i.shared["chain_tp"])
+	control, err := xmaps.NewControl(i.shared["chain_control"], i.chains()...)
 	if err != nil {
 		return err
 	}
@@ -140,6 +173,37 @@ func (i *Instance) build(chain *ebpf.CollectionSpec, objects []Object) error {
 		return err
 	}
 	return i.Replace(objects)
+}
+
+// buildAmong is build in a pool. Programs that the kernel's verifier does not take in their shared form are not tried again.
+func (i *Instance) buildAmong(chain *ebpf.CollectionSpec, objects []Object) error {
+	if err := i.join(chain, objects); err != nil {
+		return err
+	}
+	if err := i.clean(); err != nil {
+		return err
+	}
+	control, err := xmaps.NewSharedControl(i.number, &i.pool.halves, i.shared["chain_control"], i.chains()...)
+	if err != nil {
+		return err
+	}
+	i.control = control
+	err = i.Replace(objects)
+	if errors.Is(err, ErrVerifier) {
+		err = fmt.Errorf("%w: %w", share.ErrNotShared, err)
+	}
+	if errors.Is(err, share.ErrNotShared) {
+		refuse(i.pool.key, err)
+	}
+	return err
+}
+
+// chains are the program arrays, in the order of a Slot.
+func (i *Instance) chains() (list []*ebpf.Map) {
+	for _, name := range []string{"chain_xdp", "chain_tc", "recirc_xdp", "recirc_tc", "chain_tp"} {
+		list = append(list, i.shared[name])
+	}
+	return list
 }
 
 // createShared makes the maps that every object of the instance uses, once.
@@ -188,6 +252,7 @@ func (i *Instance) kept(o Object) *member {
 }
 
 func (i *Instance) install(members []*member) error {
+	defer i.lockPool()()
 	needs := xmaps.Need(0)
 	slots := make([]xmaps.Slot, len(members))
 	for n, m := range members {
@@ -203,18 +268,32 @@ func (i *Instance) install(members []*member) error {
 
 // load an object for the at-th place of the chain.
 func (i *Instance) load(o Object, at int) (*member, error) {
-	if err := i.interrupted(o.Name); err != nil {
-		return nil, err
+	if i.pool != nil {
+		return i.loadPooled(o, at)
 	}
-	spec, err := i.configured(o, at)
+	spec, coll, err := i.loadObject(o, at)
 	if err != nil {
 		return nil, err
 	}
+	return &member{object: o, at: at, coll: coll, set: xmaps.NewSet(spec, coll.Maps)}, nil
+}
+
+// loadObject proves and loads the programs of an object, and makes its maps.
+func (i *Instance) loadObject(o Object, at int) (*ebpf.CollectionSpec, *ebpf.Collection, error) {
+	if err := i.interrupted(o.Name); err != nil {
+		return nil, nil, err
+	}
+	spec, err := i.configured(o, at)
+	if err != nil {
+		return nil, nil, err
+	}
 	if err := prove(o.Name, spec, i.opts.Unproven || i.opts.Proven); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	loosen(spec, i.opts.Loose)
-	adaptToKernel(spec)
+	if err := i.adapt(spec); err != nil {
+		return nil, nil, fmt.Errorf("load %s: %w", o.Name, err)
+	}
 	for kind, wanted := range i.kinds {
 		if !wanted {
 			removePrograms(spec, func(p *ebpf.ProgramSpec) bool { return p.Type == kind.program() })
@@ -222,13 +301,22 @@ func (i *Instance) load(o Object, at int) (*member, error) {
 	}
 	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: i.replacements(o.Name, spec)})
 	if err != nil {
-		return nil, fmt.Errorf("load %s: %w", o.Name, explain(o.Name, err))
+		return nil, nil, fmt.Errorf("load %s: %w", o.Name, explain(o.Name, err))
 	}
 	if err := i.closeUnneeded(coll); err != nil {
 		coll.Close()
-		return nil, fmt.Errorf("load %s: %w", o.Name, err)
+		return nil, nil, fmt.Errorf("load %s: %w", o.Name, err)
 	}
-	return &member{object: o, at: at, coll: coll, set: xmaps.NewSet(spec, coll.Maps)}, nil
+	return spec, coll, nil
+}
+
+// adapt changes proven programs for this kernel, and for the instances that share them.
+func (i *Instance) adapt(spec *ebpf.CollectionSpec) error {
+	adaptToKernel(spec)
+	if i.pool == nil {
+		return nil
+	}
+	return share.Collection(spec, i.pool.places, numberSpec)
 }
 
 // interrupted is why what comes next is not loaded any more.
@@ -273,6 +361,7 @@ func (i *Instance) specialize(spec *ebpf.CollectionSpec) error {
 
 // complete gives members the programs of a kind that they lack. All of an object was proven when it was loaded.
 func (i *Instance) complete(members []*member, kind Kind) error {
+	defer i.lockPool()()
 	for _, m := range members {
 		if m.program(kind.program()) != nil || !m.object.has(kind) {
 			continue
@@ -289,10 +378,12 @@ func (i *Instance) loadKind(m *member, kind Kind) error {
 		return err
 	}
 	spec, err := i.configured(m.object, m.at)
+	if err == nil {
+		err = i.adapt(spec)
+	}
 	if err != nil {
 		return err
 	}
-	adaptToKernel(spec)
 	removePrograms(spec, func(p *ebpf.ProgramSpec) bool { return p.Type != kind.program() })
 	use := i.replacements(m.object.Name, spec)
 	for name, em := range m.coll.Maps {
@@ -397,13 +488,21 @@ func (i *Instance) Close() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	var errs []error
+	if i.control != nil && i.pool != nil {
+		errs = append(errs, i.control.Close()) // no packet of this instance is under way behind it
+	}
 	for _, m := range i.loaded {
-		m.coll.Close()
+		i.free(m)
 	}
 	i.loaded = nil
 	for kind, p := range i.entries {
 		errs = append(errs, p.Close())
 		delete(i.entries, kind)
+	}
+	if i.pool != nil {
+		errs = append(errs, i.leave())
+		i.pool, i.control, i.shared = nil, nil, nil
+		return errors.Join(errs...)
 	}
 	errs = append(errs, i.sent.close())
 	if i.control != nil {

@@ -45,9 +45,12 @@ func (i *Instance) Recirculations(name string) (Recirculations, error) {
 	return Recirculations{}, fmt.Errorf("read recirculations of %s: not loaded", name)
 }
 
+// budgetKey is where the instance has the budget of a slot.
+func (i *Instance) budgetKey(slot int) uint32 { return uint32(i.number*xmaps.ChainSlots + slot) }
+
 func (i *Instance) budgets(slot int) ([]recircBudget, error) {
 	var budgets []recircBudget
-	if err := i.shared["recirc_budget"].Lookup(uint32(slot), &budgets); err != nil {
+	if err := i.shared["recirc_budget"].Lookup(i.budgetKey(slot), &budgets); err != nil {
 		return nil, fmt.Errorf("read recirculation budget: %w", err)
 	}
 	return budgets, nil
@@ -73,7 +76,7 @@ func (i *Instance) setBudgets(members []*member) error {
 			budgets[c].Earn = uint64(math.Ceil(m.object.RecircShare * recircPass))
 			budgets[c].Burst = recircBurst * recircPass
 		}
-		if err := i.shared["recirc_budget"].Update(uint32(n), budgets, ebpf.UpdateAny); err != nil {
+		if err := i.shared["recirc_budget"].Update(i.budgetKey(n), budgets, ebpf.UpdateAny); err != nil {
 			return fmt.Errorf("write recirculation budget: %w", err)
 		}
 	}

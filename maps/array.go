@@ -10,20 +10,22 @@ import (
 
 // Array is a loaded array map: a register array, a tally, counters or a table.
 type Array struct {
-	Name     string
-	Kind     string // TagRegister, TagTally, TagCounters, TagTable, or ""
-	Entries  int    // of one bank
-	Banks    int    // 1 or 2
-	ElemSize int    // bytes of an element as declared
-	PerCPU   bool
-	m        *ebpf.Map
-	ring     *Ring // nil: nobody has asked
-	keys     []uint32
-	scratch  batch
-	tags     []string
-	quiet    int  // the bank that no packet came to, plus one; 0: it is not known of any
-	written  bool // userspace puts values into it, or others may
-	empty    bool // without banks: it held only zeros when it was read last, behind the last packet
+	Name        string
+	Kind        string // TagRegister, TagTally, TagCounters, TagTable, or ""
+	Entries     int    // of one bank
+	Banks       int    // 1 or 2
+	ElemSize    int    // bytes of an element as declared
+	PerCPU      bool
+	m           *ebpf.Map
+	first       int   // element of the map where this instance's part begins
+	part        bool  // it is one of several instances' in its map
+	ring        *Ring // nil: nobody has asked
+	keys        []uint32
+	unsupported bool // the kernel has no batch operations for this map
+	tags        []string
+	quiet       int  // the bank that no packet came to, plus one; 0: it is not known of any
+	written     bool // userspace puts values into it, or others may
+	empty       bool // without banks: it held only zeros when it was read last, behind the last packet
 
 	words []uint64 // what the set reads into
 	among word
@@ -41,8 +43,12 @@ func newArray(ms *ebpf.MapSpec, m *ebpf.Map) *Array {
 	return a
 }
 
-// Map is the kernel's map. Whoever has it may write to it.
+// Map is the kernel's map. Whoever has it may write to it. It is not to be asked for where instances share the map: SetElement and Element know
+// which part is whose.
 func (a *Array) Map() *ebpf.Map {
+	if a.part {
+		panic("maps: the words of several instances are in map " + a.Name)
+	}
 	a.written = true
 	return a.m
 }
@@ -149,16 +155,19 @@ func (a *Array) Put(keys []uint32, words []uint64) error {
 		for i := range b {
 			b[i] = byte(words[e*w+i/8] >> (8 * (i % 8)))
 		}
-		if err := a.m.Update(key, b, ebpf.UpdateAny); err != nil {
+		if err := a.m.Update(a.key(key), b, ebpf.UpdateAny); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// key is where an element is in the map.
+func (a *Array) key(element uint32) uint32 { return uint32(a.first) + element }
+
 // Element reads one element of an array that is not per CPU.
 func (a *Array) Element(key uint32, into any) error {
-	if err := a.m.Lookup(key, into); err != nil {
+	if err := a.m.Lookup(a.key(key), into); err != nil {
 		return fmt.Errorf("read array %s: %w", a.Name, err)
 	}
 	return nil
@@ -167,7 +176,7 @@ func (a *Array) Element(key uint32, into any) error {
 // SetElement writes one element of an array that is not per CPU.
 func (a *Array) SetElement(key uint32, value any) error {
 	a.written = true
-	if err := a.m.Update(key, value, ebpf.UpdateAny); err != nil {
+	if err := a.m.Update(a.key(key), value, ebpf.UpdateAny); err != nil {
 		return fmt.Errorf("write array %s: %w", a.Name, err)
 	}
 	return nil

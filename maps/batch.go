@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
@@ -14,14 +15,16 @@ import (
 // batchEntries bounds one system call: neither the kernel nor we keep a larger buffer.
 const batchEntries = 8192
 
-// batch is the memory of one array's batch operations, kept between windows.
+// batch is the memory of a batch operation. Arrays lend it to each other: 200 instances with a hundred arrays each would keep two megabytes an
+// instance.
 type batch struct {
-	keys        []uint32
-	u64         []uint64
-	u32         []uint32
-	cursor      [2]uint32
-	unsupported bool // the kernel has no batch operations for this map
+	keys   []uint32
+	u64    []uint64
+	u32    []uint32
+	cursor [2]uint32
 }
+
+var batchMemory = sync.Pool{New: func() any { return new(batch) }}
 
 // read adds the elements from key first on to dst, as many as dst holds.
 func (a *Array) read(first int, dst []uint64) error {
@@ -29,7 +32,7 @@ func (a *Array) read(first int, dst []uint64) error {
 		return a.among.read(first, dst)
 	}
 	typed := a.ElemSize%8 == 0 && (a.PerCPU || a.ElemSize == 8) || a.ElemSize == 4 && !a.PerCPU
-	if typed && !a.scratch.unsupported {
+	if typed && !a.unsupported {
 		err := a.readBatches(first, dst)
 		if !errors.Is(err, ebpf.ErrNotSupported) {
 			return err
@@ -46,29 +49,30 @@ func (a *Array) read(first int, dst []uint64) error {
 
 // readBatches adds a bank's elements on to dst.
 func (a *Array) readBatches(first int, dst []uint64) error {
-	return a.batches(first, func(at, n int) { a.addBatch(n, dst[at*a.wordsPerElement():]) })
+	return a.batches(first, func(s *batch, at, n int) { a.addBatch(s, n, dst[at*a.wordsPerElement():]) })
 }
 
-// batches reads the elements of a bank into the scratch buffer, as many as fit at a time, and says which they are.
-func (a *Array) batches(first int, take func(at, n int)) error {
-	if a.scratch.unsupported {
+// batches reads the elements of a bank, as many as fit at a time, and says which they are.
+func (a *Array) batches(first int, take func(s *batch, at, n int)) error {
+	if a.unsupported {
 		return ebpf.ErrNotSupported
 	}
+	s := batchMemory.Get().(*batch)
+	defer batchMemory.Put(s)
 	for at := 0; at < a.Entries; {
-		n, err := a.nextBatch(first+at, min(batchEntries, a.Entries-at))
+		n, err := a.nextBatch(s, a.first+first+at, min(batchEntries, a.Entries-at))
 		if err != nil {
-			a.scratch.unsupported = errors.Is(err, ebpf.ErrNotSupported)
+			a.unsupported = errors.Is(err, ebpf.ErrNotSupported)
 			return err
 		}
-		take(at, n)
+		take(s, at, n)
 		at += n
 	}
 	return nil
 }
 
 // nextBatch reads at most n elements from a key on.
-func (a *Array) nextBatch(key, n int) (int, error) {
-	s := &a.scratch
+func (a *Array) nextBatch(s *batch, key, n int) (int, error) {
 	s.keys = slices.Grow(s.keys[:0], n)[:n]
 	if a.ElemSize == 4 && !a.PerCPU {
 		s.u32 = slices.Grow(s.u32[:0], n)[:n]
@@ -86,17 +90,17 @@ func (a *Array) copies() int {
 	return 1
 }
 
-// addBatch adds the n elements of the scratch buffer.
-func (a *Array) addBatch(n int, dst []uint64) {
+// addBatch adds the n elements of a batch.
+func (a *Array) addBatch(s *batch, n int, dst []uint64) {
 	if a.ElemSize == 4 && !a.PerCPU {
-		for i, v := range a.scratch.u32[:n] {
+		for i, v := range s.u32[:n] {
 			dst[i] += uint64(v)
 		}
 		return
 	}
 	w, copies := a.wordsPerElement(), a.copies()
 	for i := range n {
-		for j, v := range a.scratch.u64[i*w*copies : (i+1)*w*copies] {
+		for j, v := range s.u64[i*w*copies : (i+1)*w*copies] {
 			dst[i*w+j%w] += v
 		}
 	}
@@ -147,7 +151,7 @@ func (a *Array) zeroBatch(keys []uint32) error {
 		value = make([][]byte, 0) // missing CPUs are zero
 	}
 	for _, key := range keys {
-		if err := a.m.Update(key, value, ebpf.UpdateAny); err != nil {
+		if err := a.m.Update(a.key(key), value, ebpf.UpdateAny); err != nil {
 			return err
 		}
 	}
@@ -156,12 +160,12 @@ func (a *Array) zeroBatch(keys []uint32) error {
 
 // zeroRows sets elements of several words a CPU to zero in one system call, where the kernel can.
 func (a *Array) zeroRows(keys []uint32) error {
-	if a.scratch.unsupported || !a.PerCPU || a.ElemSize%8 != 0 {
+	if a.unsupported || !a.PerCPU || a.ElemSize%8 != 0 {
 		return ebpf.ErrNotSupported
 	}
 	n := len(keys) * PossibleCPUs()
 	rows := reflect.MakeSlice(reflect.SliceOf(reflect.ArrayOf(a.wordsPerElement(), reflect.TypeFor[uint64]())), n, n)
-	_, err := a.m.BatchUpdate(keys, rows.Interface(), nil)
+	_, err := a.m.BatchUpdate(a.placed(keys), rows.Interface(), nil)
 	return err
 }
 
@@ -170,7 +174,7 @@ func (a *Array) writeBatch(keys []uint32, words []uint64) error {
 	if a.among.of != nil {
 		return a.among.put(keys, words)
 	}
-	if a.scratch.unsupported || a.ElemSize != 8 && (a.ElemSize != 4 || a.PerCPU) {
+	if a.unsupported || a.ElemSize != 8 && (a.ElemSize != 4 || a.PerCPU) {
 		return ebpf.ErrNotSupported
 	}
 	var values any = words
@@ -190,6 +194,18 @@ func (a *Array) writeBatch(keys []uint32, words []uint64) error {
 		}
 		values = copies
 	}
-	_, err := a.m.BatchUpdate(keys, values, nil)
+	_, err := a.m.BatchUpdate(a.placed(keys), values, nil)
 	return err
+}
+
+// placed are the places of elements in the map.
+func (a *Array) placed(keys []uint32) []uint32 {
+	if a.first == 0 {
+		return keys
+	}
+	list := make([]uint32, len(keys))
+	for i, k := range keys {
+		list[i] = a.key(k)
+	}
+	return list
 }

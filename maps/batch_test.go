@@ -15,12 +15,13 @@ import (
 )
 
 // TestReadEveryShape: words of elements of every size, one copy or one a core, come out as they were written, of each bank alone, where a bank takes
-// several batches; ReadReset leaves zeros in the bank that it reads and nowhere else, and Clear in both.
+// several batches, and of one part of a map alone; ReadReset leaves zeros in the bank that it reads and nowhere else.
 func TestReadEveryShape(t *testing.T) {
 	testutil.NeedRoot(t)
 	for _, kind := range []ebpf.MapType{ebpf.Array, ebpf.PerCPUArray} {
 		for _, size := range []uint32{4, 8, 12, 16, 24, 40, 512} {
 			t.Run(fmt.Sprintf("%v of %d bytes", kind, size), func(t *testing.T) { readShape(t, kind, size) })
+			t.Run(fmt.Sprintf("parts of %v of %d bytes", kind, size), func(t *testing.T) { readParts(t, kind, size) })
 		}
 	}
 }
@@ -37,29 +38,57 @@ func readShape(t *testing.T, kind ebpf.MapType, size uint32) {
 	spec := shapeOf(kind, size, entries)
 	m := newMap(t, spec)
 	set := NewSet(&ebpf.CollectionSpec{Maps: map[string]*ebpf.MapSpec{"shaped": spec}}, map[string]*ebpf.Map{"shaped": m})
-	one := exercise(t, arrayOf(t, set, "shaped"), m, entries, size)
-	check := func() {
-		t.Helper()
-		one.check(t, 0)
-		one.check(t, 1)
-	}
-	if !one.a.PerCPU && size <= 8 {
-		if err := one.a.Put([]uint32{7}, []uint64{9}); err != nil {
-			t.Fatal(err)
-		}
-		one.want[0][7] = 9
-		check()
-	}
-	if err := set.Clear(); err != nil {
-		t.Fatal(err)
-	}
-	clear(one.want[0])
-	clear(one.want[1])
-	check()
+	exercise(t, arrayOf(t, set, "shaped"), m, entries, size)
 }
 
 func shapeOf(kind ebpf.MapType, size, entries uint32) *ebpf.MapSpec {
 	return &ebpf.MapSpec{Name: "shaped", Type: kind, KeySize: 4, ValueSize: size, MaxEntries: 2 * entries, Tags: []string{TagRegister, TagBanked}}
+}
+
+// readParts has three instances in one map, works on the one in the middle, and finds the others as they were; Clear leaves zeros in its own only.
+func readParts(t *testing.T, kind ebpf.MapType, size uint32) {
+	const entries, parts = 300, 3
+	spec := shapeOf(kind, size, entries)
+	wide := spec.Copy()
+	wide.MaxEntries *= parts
+	m := newMap(t, wide)
+	var of [parts]*shaped
+	var sets [parts]*Set
+	r := rand.New(rand.NewPCG(uint64(size), 17))
+	for n := range of {
+		sets[n] = NewPart(&ebpf.CollectionSpec{Maps: map[string]*ebpf.MapSpec{"shaped": spec}}, map[string]*ebpf.Map{"shaped": m}, n,
+			func(*ebpf.MapSpec) bool { return false })
+		if n == 1 {
+			continue
+		}
+		of[n] = newShaped(arrayOf(t, sets[n], "shaped"))
+		for _, e := range []int{0, entries - 1} {
+			of[n].write(t, r, m, 0, e)
+			of[n].write(t, r, m, 1, e)
+		}
+	}
+	middle := exercise(t, arrayOf(t, sets[1], "shaped"), m, entries, size)
+	check := func() {
+		t.Helper()
+		for _, s := range []*shaped{of[0], of[2], middle} {
+			s.check(t, 0)
+			s.check(t, 1)
+		}
+	}
+	check()
+	if !middle.a.PerCPU && size <= 8 {
+		if err := middle.a.Put([]uint32{7}, []uint64{9}); err != nil {
+			t.Fatal(err)
+		}
+		middle.want[0][7] = 9
+		check()
+	}
+	if err := sets[1].Clear(); err != nil {
+		t.Fatal(err)
+	}
+	clear(middle.want[0])
+	clear(middle.want[1])
+	check()
 }
 
 func newShaped(a *Array) *shaped {
@@ -85,7 +114,7 @@ func exercise(t *testing.T, a *Array, m *ebpf.Map, entries int, size uint32) *sh
 	}
 	s.check(t, 0)
 	s.check(t, 1)
-	t.Logf("in batches: %t", !a.scratch.unsupported && a.scratch.keys != nil)
+	t.Logf("in batches: %t", !a.unsupported)
 	if _, err := a.ReadReset(1, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +144,7 @@ func (s *shaped) write(t *testing.T, r *rand.Rand, m *ebpf.Map, bank, e int) {
 	if !s.a.PerCPU {
 		value = values[0]
 	}
-	if err := m.Update(uint32(bank*s.a.Entries+e), value, ebpf.UpdateAny); err != nil {
+	if err := m.Update(s.a.key(uint32(bank*s.a.Entries+e)), value, ebpf.UpdateAny); err != nil {
 		t.Fatal(err)
 	}
 }

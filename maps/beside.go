@@ -116,7 +116,7 @@ func (a *Array) apart(ms *ebpf.MapSpec) map[string]*Array {
 	list := map[string]*Array{}
 	for i, p := range Places(a.Name, ms) {
 		if p.Name != a.Name {
-			list[p.Name] = &Array{Name: p.Name, Kind: a.Kind, Entries: a.Entries, Banks: a.Banks, ElemSize: 8, PerCPU: a.PerCPU, m: a.m, tags: a.tags, among: word{a, i}}
+			list[p.Name] = &Array{Name: p.Name, Kind: a.Kind, Entries: a.Entries, Banks: a.Banks, ElemSize: 8, PerCPU: a.PerCPU, m: a.m, first: a.first, tags: a.tags, among: word{a, i}}
 		}
 	}
 	return list
@@ -161,7 +161,7 @@ func (w word) put(keys []uint32, words []uint64) error {
 		if !w.of.PerCPU {
 			value = copies[0]
 		}
-		if err := w.of.m.Update(key, value, ebpf.UpdateAny); err != nil {
+		if err := w.of.m.Update(w.of.key(key), value, ebpf.UpdateAny); err != nil {
 			return err
 		}
 	}
@@ -171,8 +171,8 @@ func (w word) put(keys []uint32, words []uint64) error {
 // element is what a map holds for a key: a copy a CPU, or one.
 func (a *Array) element(key uint32) (copies [][]byte, err error) {
 	if a.PerCPU {
-		return copies, a.m.Lookup(key, &copies)
+		return copies, a.m.Lookup(a.key(key), &copies)
 	}
 	b := make([]byte, a.ElemSize)
-	return [][]byte{b}, a.m.Lookup(key, b)
+	return [][]byte{b}, a.m.Lookup(a.key(key), b)
 }

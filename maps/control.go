@@ -1,6 +1,7 @@
 package maps
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 
@@ -19,18 +20,28 @@ type Control struct {
 	word     uint64
 	control  *ebpf.Map // chain_control
 	barrier  *Barrier
+	number   uint32      // of the instance's word
 	chains   []*ebpf.Map // program arrays that share the layout: chain_*, recirc_*
 	programs [2]int      // programs in each half
+	halves   *Halves     // of program arrays that several instances share; nil: they are this one's
 }
 
 // NewControl takes the maps of a chain.
 func NewControl(control *ebpf.Map, chains ...*ebpf.Map) (*Control, error) {
-	b, err := NewBarrier()
-	if err != nil {
+	return newControl(&Control{control: control, chains: chains})
+}
+
+// NewSharedControl is that of one of several instances, which have a control word each, and one set of program arrays.
+func NewSharedControl(number int, halves *Halves, control *ebpf.Map, chains ...*ebpf.Map) (*Control, error) {
+	return newControl(&Control{control: control, chains: chains, number: uint32(number), halves: halves})
+}
+
+func newControl(c *Control) (_ *Control, err error) {
+	control := c.control
+	if c.barrier, err = NewBarrier(); err != nil {
 		return nil, err
 	}
-	c := &Control{control: control, chains: chains, barrier: b}
-	if err := control.Lookup(uint32(0), &c.word); err != nil {
+	if err := control.Lookup(c.number, &c.word); err != nil {
 		c.Close()
 		return nil, fmt.Errorf("read control word: %w", err)
 	}
@@ -39,7 +50,15 @@ func NewControl(control *ebpf.Map, chains ...*ebpf.Map) (*Control, error) {
 }
 
 // Close releases the barrier; the chain's maps belong to the instance.
-func (c *Control) Close() error { return c.barrier.Close() }
+func (c *Control) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var err error
+	if c.halves != nil {
+		err = c.endShared()
+	}
+	return errors.Join(err, c.barrier.Close())
+}
 
 // Bank that packets write to now.
 func (c *Control) Bank() int {
@@ -70,15 +89,21 @@ func (c *Control) SetChain(slots []Slot, needs Need) error {
 	if len(slots) > ChainSlots {
 		return fmt.Errorf("set chain: %d algorithms, %d fit", len(slots), ChainSlots)
 	}
+	if c.halves != nil {
+		return c.setShared(slots, needs)
+	}
 	half := int(c.word>>1&1) ^ 1
 	if err := c.fill(half, slots); err != nil {
 		return fmt.Errorf("set chain: %w", err)
 	}
-	word := c.word&1 | uint64(half)<<1 | uint64(len(slots))<<8 | uint64(needs)<<32
-	if err := c.publish(word); err != nil {
+	if err := c.publish(c.wordOf(half, slots, needs)); err != nil {
 		return fmt.Errorf("set chain: %w", err)
 	}
 	return c.empty(half ^ 1)
+}
+
+func (c *Control) wordOf(half int, slots []Slot, needs Need) uint64 {
+	return c.word&1 | uint64(half)<<1 | uint64(len(slots))<<8 | uint64(needs)<<32
 }
 
 func (c *Control) fill(half int, slots []Slot) error {
@@ -98,18 +123,23 @@ func (c *Control) fill(half int, slots []Slot) error {
 
 // empty drops the references that the half that is no longer in use holds.
 func (c *Control) empty(half int) error {
-	for i := range c.programs[half] {
-		for _, chain := range c.chains {
-			_ = chain.Delete(uint32(half*ChainSlots + i)) // a slot without a program has nothing to drop
-		}
-	}
+	c.drop(half, c.programs[half])
 	c.programs[half] = 0
 	return nil
 }
 
+// drop empties the first slots of a half.
+func (c *Control) drop(half, slots int) {
+	for i := range slots {
+		for _, chain := range c.chains {
+			_ = chain.Delete(uint32(half*ChainSlots + i)) // a slot without a program has nothing to drop
+		}
+	}
+}
+
 // publish writes the word and waits for the programs that still run with the old one.
 func (c *Control) publish(word uint64) error {
-	if err := c.control.Update(uint32(0), word, ebpf.UpdateAny); err != nil {
+	if err := c.control.Update(c.number, word, ebpf.UpdateAny); err != nil {
 		return err
 	}
 	c.word = word

@@ -77,7 +77,7 @@ func (a *Array) PutCPU(cpu int, key uint32, word int, v uint64) error {
 		copies[c] = copies[c][:of.ElemSize] // the kernel's are multiples of 8 bytes
 	}
 	setBytes(copies[cpu][8*place:], v)
-	if err := of.m.Update(key, copies, ebpf.UpdateAny); err != nil {
+	if err := of.m.Update(of.key(key), copies, ebpf.UpdateAny); err != nil {
 		return fmt.Errorf("write array %s: %w", a.Name, err)
 	}
 	return nil
@@ -114,7 +114,7 @@ func setBytes(element []byte, v uint64) {
 }
 
 func (a *Array) readCopies(first int, copies [][]uint64) error {
-	err := a.batches(first, func(at, n int) { a.splitBatch(at, n, copies) })
+	err := a.batches(first, func(s *batch, at, n int) { a.splitBatch(s, at, n, copies) })
 	if !errors.Is(err, ebpf.ErrNotSupported) {
 		return err
 	}
@@ -131,12 +131,12 @@ func (a *Array) readCopies(first int, copies [][]uint64) error {
 	return nil
 }
 
-// splitBatch hands the n elements of the scratch buffer to the CPUs that they belong to; at is the first one.
-func (a *Array) splitBatch(at, n int, copies [][]uint64) {
+// splitBatch hands the n elements of a batch to the CPUs that they belong to; at is the first one.
+func (a *Array) splitBatch(s *batch, at, n int, copies [][]uint64) {
 	w := a.wordsPerElement()
 	for i := range n {
 		for c := range copies {
-			copy(copies[c][(at+i)*w:(at+i+1)*w], a.scratch.u64[(i*len(copies)+c)*w:])
+			copy(copies[c][(at+i)*w:(at+i+1)*w], s.u64[(i*len(copies)+c)*w:])
 		}
 	}
 }

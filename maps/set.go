@@ -38,10 +38,26 @@ type Set struct {
 
 // NewSet pairs loaded maps with what their specs say of them.
 func NewSet(spec *ebpf.CollectionSpec, loaded map[string]*ebpf.Map) *Set {
+	return newSet(spec, loaded, func(*ebpf.MapSpec, *Array) {})
+}
+
+// NewPart is the part of maps that one of several instances has; spec says how large it is, and common which maps have no parts.
+func NewPart(spec *ebpf.CollectionSpec, loaded map[string]*ebpf.Map, number int, common func(*ebpf.MapSpec) bool) *Set {
+	return newSet(spec, loaded, func(ms *ebpf.MapSpec, a *Array) {
+		if common(ms) || ms.Type == ebpf.RingBuf {
+			return
+		}
+		a.Entries = int(ms.MaxEntries) / a.Banks
+		a.first, a.part = number*int(ms.MaxEntries), true
+	})
+}
+
+func newSet(spec *ebpf.CollectionSpec, loaded map[string]*ebpf.Map, place func(*ebpf.MapSpec, *Array)) *Set {
 	s := &Set{arrays: map[string]*Array{}, beside: map[string]*Array{}}
 	for name, m := range loaded {
 		if ms, ok := spec.Maps[name]; ok {
 			s.arrays[name] = newArray(ms, m)
+			place(ms, s.arrays[name])
 			maps.Copy(s.beside, s.arrays[name].apart(ms))
 		}
 	}
@@ -81,7 +97,7 @@ func (s *Set) MarkIdle(bank int) {
 // EndIdle ends MarkIdle: packets arrive in the bank again.
 func (s *Set) EndIdle() {
 	for _, a := range s.arrays {
-		a.quiet = 0
+		a.quiet, a.words = 0, nil // most instances are at rest most of the time: what they read into is not kept
 	}
 }
 
@@ -112,7 +128,7 @@ func (s *Set) Forget() error {
 // Clear sets a part of maps to zero, tables among it: another instance had it before.
 func (s *Set) Clear() error {
 	for _, a := range s.arrays {
-		if a.m.Type() != ebpf.Array && a.m.Type() != ebpf.PerCPUArray {
+		if !a.part {
 			continue
 		}
 		for bank := range a.Banks {

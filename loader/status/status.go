@@ -4,6 +4,7 @@ package status
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/cilium/ebpf"
@@ -13,6 +14,7 @@ import (
 	"github.com/xdpmon/xdpmon/bpf/chain"
 	"github.com/xdpmon/xdpmon/bpf/trace"
 	"github.com/xdpmon/xdpmon/bpf/verdict"
+	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/loader/pin"
 	"github.com/xdpmon/xdpmon/loader/privilege"
@@ -23,9 +25,11 @@ type Attachment struct {
 	Interface string `json:"interface"` // empty: in another network namespace
 	Index     int    `json:"index"`
 	attach.Occupant
-	Instance   ebpf.MapID `json:"instance"` // attachments with the same number share their registers
-	Algorithms []string   `json:"algorithms"`
-	Pin        string     `json:"pin,omitempty"`
+	Instance ebpf.MapID `json:"instance"` // attachments with the same number share their registers
+	// Part tells instances apart that share programs and maps: their number in these, from 1 on; 0 where an instance has its own.
+	Part       int      `json:"part,omitempty"`
+	Algorithms []string `json:"algorithms"`
+	Pin        string   `json:"pin,omitempty"`
 	// Packets seen by the instance since its window began, all interfaces together; the run that adopts a pin
 	// reports them.
 	Packets uint64 `json:"window_packets"`
@@ -200,6 +204,12 @@ func hookOf(via string) attach.Hook {
 
 // fromProgram fills in what the program's maps tell: which instance it belongs to, and how much that has seen.
 func (a *Attachment) fromProgram(chains map[ebpf.MapID]*chainOf) {
+	number := 0
+	if text, shared := strings.CutPrefix(a.Name, loader.GateName); shared {
+		if n, err := strconv.Atoi(text); err == nil {
+			number, a.Part = n, n+1
+		}
+	}
 	for name, id := range mapsOf(a.Program) {
 		switch name {
 		case "chain_control":
@@ -208,7 +218,7 @@ func (a *Attachment) fromProgram(chains map[ebpf.MapID]*chainOf) {
 				a.Algorithms, a.Verdicts = c.algorithms, windowVerdicts(c.verdicts)
 			}
 		case "chain_counters":
-			a.Packets = windowPackets(id)
+			a.Packets = windowPackets(id, number)
 		}
 	}
 }
@@ -232,8 +242,8 @@ func mapsOf(id ebpf.ProgramID) map[string]ebpf.MapID {
 	return found
 }
 
-// windowPackets adds up the packet counts of both banks and all CPUs.
-func windowPackets(id ebpf.MapID) uint64 {
+// windowPackets adds up the packet counts of both banks and all CPUs, of the instance with a number.
+func windowPackets(id ebpf.MapID, number int) uint64 {
 	m, err := ebpf.NewMapFromID(id)
 	if err != nil {
 		return 0
@@ -242,7 +252,7 @@ func windowPackets(id ebpf.MapID) uint64 {
 	var sum uint64
 	for bank := range uint32(2) {
 		var perCPU []chain.ChainChainCountersT
-		if m.Lookup(bank, &perCPU) != nil {
+		if m.Lookup(2*uint32(number)+bank, &perCPU) != nil {
 			return sum
 		}
 		for _, c := range perCPU {

@@ -46,6 +46,17 @@ func (m *accounts) back(name string, r config.Instance) {
 	m.put(name, bytes)
 }
 
+// room is for how many more instances there is memory.
+func (m *accounts) room(r config.Instance) int {
+	bytes, err := r.Memory()
+	if err != nil || bytes == 0 {
+		return 0
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return int(max(m.most-m.sum(), 0) / bytes)
+}
+
 func (m *accounts) put(name string, bytes int64) {
 	if m.of == nil {
 		m.of = map[string]int64{}

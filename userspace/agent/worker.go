@@ -80,6 +80,7 @@ type worker struct {
 	windows  int
 	lines    map[string]report.Line // the latest of each algorithm, without its answer
 
+	alone    bool                            // its programs are not shared: it has changed to what cannot be; of the worker's goroutine, too
 	session  *session.Session                // of the worker's goroutine alone
 	speaking atomic.Pointer[session.Session] // where what a coordinator says goes; nil for nobody
 }
@@ -244,6 +245,9 @@ func (w *worker) converge(ctx context.Context, d desired) {
 		}
 	}
 	w.retune(ctx, d)
+	if w.session == nil {
+		return // it could not begin anew
+	}
 	w.keepSnapshots(d)
 	w.release(ctx, d)
 	w.attach(ctx, d)
@@ -318,7 +322,34 @@ func (w *worker) load(ctx context.Context, cfg session.LiveConfig) (*session.Ses
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	if !w.alone {
+		cfg.Alike = w.agent.alike(w.ruleNow())
+	}
 	return session.Open(ctx, cfg)
+}
+
+// alike is for how many instances of a rule with one for each interface programs are made at once: for those that are waiting, or for as many as
+// there are, so that 200 that appear one by one take eight times.
+func (a *Agent) alike(r config.Instance) int {
+	if !r.Each {
+		return 0
+	}
+	room := 1 + a.memory.room(r)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	waiting, open := 0, 0
+	for _, w := range a.workers {
+		w.mu.Lock()
+		switch {
+		case w.want.rule.Name != r.Name:
+		case w.open:
+			open++
+		default:
+			waiting++
+		}
+		w.mu.Unlock()
+	}
+	return min(max(waiting, open), room)
 }
 
 // ruleNow is the rule as it is wanted: what begins now belongs to it.
@@ -343,6 +374,13 @@ func (w *worker) retune(ctx context.Context, d desired) {
 	_, err := w.agent.memory.reserve(w.name, d.rule)
 	if err == nil {
 		err = w.session.Apply(ctx, session.Target{Algorithms: d.rule.Algorithms, Interfaces: w.interfaces(), Window: d.rule.Window})
+	}
+	if errors.Is(err, session.ErrAnew) {
+		w.agent.log.Info("instance begins anew, with programs of its own", "instance", w.name, "reason", err)
+		w.remove()
+		w.alone = true
+		w.start(ctx, d)
+		return
 	}
 	if err != nil {
 		w.agent.memory.back(w.name, w.rule)

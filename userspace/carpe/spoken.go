@@ -115,7 +115,7 @@ func (i *instance) write() error {
 	if i.spoken {
 		unknown = i.unknown
 	}
-	if err := i.table.Map().Put(uint32(0), i.element(unknown)); err != nil {
+	if err := i.table.SetElement(0, i.element(unknown)); err != nil {
 		return fmt.Errorf("write groups: %w", err)
 	}
 	for g, p := range i.known.groups {
@@ -123,7 +123,7 @@ func (i *instance) write() error {
 			continue
 		}
 		numbers[g] = p.number
-		if err := i.table.Map().Put(p.number, i.element(p.observers)); err != nil {
+		if err := i.table.SetElement(p.number, i.element(p.observers)); err != nil {
 			return fmt.Errorf("write groups: %w", err)
 		}
 	}

@@ -29,6 +29,9 @@ type LiveConfig struct {
 	PinAdapt bool
 	// Pin names a pinned instance to continue or to leave behind; "" for none.
 	Pin string
+	// Alike is how many sessions with the same algorithms and values this process will have, this one among them: they share programs where that is
+	// possible, and Notice is told where it is not. 0 and 1: it shares none.
+	Alike int
 	// Boundary is the next end of a window of a length behind a time, all of the packets' clock, where hosts share windows; nil: a window after
 	// its start.
 	Boundary func(after, window int64) int64
@@ -105,13 +108,20 @@ func loadLive(ctx context.Context, cfg *LiveConfig, pin *pin.Pin) (*runner, erro
 		adopt = pin.Match
 	}
 	opts := loader.Options{Interrupted: ctx.Err, Lazy: pin == nil}
+	if pin == nil {
+		opts.Alike = cfg.Alike
+	}
 	if cfg.warms() {
 		opts.Soon = []loader.Kind{loader.TC}
 	}
 	if !cfg.Watched { // else interfaces may follow
 		cfg.interfaces = len(cfg.Interfaces)
 	}
-	return newRunner(cfg.Config, cfg.identity(), opts, adopt)
+	r, err := newRunner(cfg.Config, cfg.identity(), opts, adopt)
+	if err == nil && r.inst.Alone() != nil {
+		cfg.Notice("programs of its own: %v", r.inst.Alone())
+	}
+	return r, err
 }
 
 // identity of the windows.

@@ -13,6 +13,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/loader/pin"
+	"github.com/xdpmon/xdpmon/loader/share"
 	"github.com/xdpmon/xdpmon/loader/watch"
 	"github.com/xdpmon/xdpmon/userspace/hostclock"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -20,6 +21,9 @@ import (
 
 // ErrEnded is returned by calls of a session that has ended.
 var ErrEnded = errors.New("the session has ended")
+
+// ErrAnew is returned by Apply where a session that shares its programs cannot change to these while it runs: it has to be opened anew, by itself.
+var ErrAnew = share.ErrNotShared
 
 // Session owns programs, registers and windows of one set of interfaces, from Open to Close. Several live in one process. Its calls may
 // come from any goroutine; one goroutine of its own carries them out, between windows.

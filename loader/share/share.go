@@ -1,0 +1,102 @@
+// Package share lets one loaded set of programs serve many instances: the registers of all stand next to each other in one map, and a program finds
+// its packet's part of them by the instance's number.
+//
+// It changes compiled instructions after they were proven as they are: a lookup of element k in an array of n elements becomes a lookup of element
+// number * n + k, and finds nothing where k is n or more, as before. So a program touches of its own part what it was proven to touch, and nothing of
+// another's. docs/process.md has the argument and its limits. Where the package does not understand a program it returns ErrNotShared, and the
+// instance is loaded with programs of its own.
+package share
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"golang.org/x/sys/unix"
+)
+
+// ErrNotShared is wrapped where programs cannot serve several instances.
+var ErrNotShared = errors.New("the programs cannot be shared by instances")
+
+// Number is the map that holds the number of the instance whose packet a CPU works on. No program that is proven can name it: it is added afterwards.
+const Number = "instance_number"
+
+// tables that are the same for all instances.
+var same = []string{"hash_crc_tables"}
+
+// Tags of maps of which there is one for all: they hold nothing from packet to packet, or what is random.
+const (
+	tagScratch = "pisa:scratch"
+	tagRandom  = "pisa:random"
+)
+
+// NumberSpec declares Number; tags are those of maps that the objects of an instance have in common.
+func NumberSpec(tags ...string) *ebpf.MapSpec {
+	return &ebpf.MapSpec{Name: Number, Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: 4, MaxEntries: 1, Tags: tags}
+}
+
+// Common says whether a map is the same for all instances. Others have a part for each.
+func Common(ms *ebpf.MapSpec) bool {
+	return ms.Type == ebpf.ProgramArray || strings.HasPrefix(ms.Name, ".") || ms.Name == Number || slices.Contains(same, ms.Name) ||
+		slices.Contains(ms.Tags, tagScratch) || slices.Contains(ms.Tags, tagRandom)
+}
+
+// Collection changes a configured object for n instances: its maps have a part for each, and its programs find them. number declares the map Number.
+// A ring becomes a map of rings, by number. Initial values of tables are left to the caller, who writes them into each part. The object must have been
+// proven before.
+func Collection(spec *ebpf.CollectionSpec, n int, number *ebpf.MapSpec) error {
+	if spec.Maps[Number] != nil {
+		return fmt.Errorf("%w: the object declares %s itself", ErrNotShared, Number)
+	}
+	parts, err := widen(spec, n)
+	if err != nil {
+		return err
+	}
+	spec.Maps[Number] = number
+	for _, p := range spec.Programs {
+		if p.Instructions, err = rewrite(p.Instructions, parts); err != nil {
+			return fmt.Errorf("share %s: %w", p.Name, err)
+		}
+	}
+	return nil
+}
+
+// parts is what rewriting needs to know of the maps that instances have a part of.
+type parts struct {
+	entries map[string]uint32 // of one instance, in arrays
+	rings   map[string]bool
+}
+
+// has says whether instances have a part of a map.
+func (p parts) has(name string) bool { return p.entries[name] > 0 || p.rings[name] }
+
+// widen gives maps a part for each of n instances.
+func widen(spec *ebpf.CollectionSpec, n int) (parts, error) {
+	p := parts{entries: map[string]uint32{}, rings: map[string]bool{}}
+	for name, ms := range spec.Maps {
+		switch {
+		case Common(ms):
+		case ms.Type == ebpf.RingBuf:
+			p.rings[name] = true
+			spec.Maps[name] = ringsOf(ms, n)
+		case ms.Type != ebpf.Array && ms.Type != ebpf.PerCPUArray, ms.Flags&unix.BPF_F_MMAPABLE != 0, ms.KeySize != 4, ms.MaxEntries == 0:
+			return parts{}, fmt.Errorf("%w: map %s", ErrNotShared, name)
+		case uint64(ms.MaxEntries)*uint64(n) > 1<<31:
+			return parts{}, fmt.Errorf("%w: map %s is too large", ErrNotShared, name)
+		default:
+			p.entries[name] = ms.MaxEntries
+			ms.MaxEntries *= uint32(n)
+			ms.Contents = nil
+		}
+	}
+	return p, nil
+}
+
+// ringsOf is a map of n rings.
+func ringsOf(ring *ebpf.MapSpec, n int) *ebpf.MapSpec {
+	inner := ring.Copy()
+	inner.Name = "xdpmon_ring"
+	return &ebpf.MapSpec{Name: ring.Name, Type: ebpf.ArrayOfMaps, KeySize: 4, ValueSize: 4, MaxEntries: uint32(n), InnerMap: inner}
+}

@@ -1,0 +1,87 @@
+package maps
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// ErrHalves is returned where instances that share their program arrays would need a third chain: each half of the slots holds one that is in use.
+var ErrHalves = errors.New("two chains are in use already, and there is room for two")
+
+// Halves are the two halves of program arrays that several instances share. Each holds a chain, and is filled anew when no instance uses it: those
+// that change to the same chain find it in the other half.
+type Halves struct {
+	mu sync.Mutex
+	of [2]struct {
+		slots []Slot
+		users int
+	}
+}
+
+// take finds the half with these programs, or fills one that nobody uses.
+func (h *Halves) take(slots []Slot, fill func(half int) error, empty func(half, slots int)) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for n := range h.of {
+		if h.of[n].users > 0 && slices.EqualFunc(h.of[n].slots, slots, slices.Equal[Slot]) {
+			h.of[n].users++
+			return n, nil
+		}
+	}
+	for n := range h.of {
+		if h.of[n].users > 0 {
+			continue
+		}
+		if err := fill(n); err != nil {
+			empty(n, len(slots))
+			return 0, err
+		}
+		h.of[n].slots, h.of[n].users = slices.Clone(slots), 1
+		return n, nil
+	}
+	return 0, ErrHalves
+}
+
+// leave a half; who is the last one empties it. No packet of the instance may use it any more.
+func (h *Halves) leave(half int, empty func(half, slots int)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.of[half].users--; h.of[half].users > 0 {
+		return
+	}
+	empty(half, len(h.of[half].slots))
+	h.of[half].slots = nil
+}
+
+// running says whether the control word names a chain: the first half without programs is what every instance begins with.
+func (c *Control) running() bool { return c.word>>8&0xff > 0 }
+
+// setShared is SetChain among instances that share program arrays. A chain without programs uses no half.
+func (c *Control) setShared(slots []Slot, needs Need) (err error) {
+	before, ran := int(c.word>>1&1), c.running()
+	half := 0
+	if len(slots) > 0 {
+		if half, err = c.halves.take(slots, func(half int) error { return c.fill(half, slots) }, c.drop); err != nil {
+			return fmt.Errorf("set chain: %w", err)
+		}
+	}
+	if err := c.publish(c.wordOf(half, slots, needs)); err != nil {
+		return fmt.Errorf("set chain: %w", err)
+	}
+	if ran {
+		c.halves.leave(before, c.drop)
+	}
+	return nil
+}
+
+// endShared takes the instance's chain away: its number may be another's next.
+func (c *Control) endShared() error {
+	before, ran := int(c.word>>1&1), c.running()
+	if err := c.publish(0); err != nil || !ran {
+		return err
+	}
+	c.halves.leave(before, c.drop)
+	return nil
+}
