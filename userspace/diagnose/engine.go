@@ -220,16 +220,16 @@ func (e *Engine) Rounds() int {
 	return e.done
 }
 
-// Pasts calls fn with the past of every stream, for a store; Recall gives one back.
-func (e *Engine) Pasts(fn func(key string, b *finding.Baseline)) {
+// Pasts are the streams' pasts in the form of a store, in no more than room bytes; left is how many have no room. Recall gives one back.
+func (e *Engine) Pasts(room int) (kept map[string][]byte, left int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.streams.Pasts(fn)
+	return e.streams.Pasts(room)
 }
 
-// Recall gives a stream the past that a store has kept.
-func (e *Engine) Recall(key string, b *finding.Baseline) {
+// Recall gives a stream the past that a store has kept, unless it has one; now is ns since 1970.
+func (e *Engine) Recall(key string, p *finding.Past, now int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.streams.Recall(key, b)
+	e.streams.Recall(key, p, now)
 }
