@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 
@@ -28,6 +29,8 @@ type Engine struct {
 	unable map[string]int              // sentences of what could not be told -> windows
 	idle   map[string]bool             // instances: whether no window had a packet
 	done   int                         // rounds
+
+	subjects []string // of the latest round: networks and hosts that it could tell something of
 }
 
 // New is an engine without a past.
@@ -123,6 +126,7 @@ func (e *Engine) Flush() []finding.Finding {
 // close diagnoses a round.
 func (e *Engine) close() (changed []finding.Finding) {
 	now := Diagnose(e.round)
+	e.subjects = subjects(e.round)
 	e.done++
 	e.expected, e.sources, e.round = e.sources, map[string]bool{}, nil
 	there := map[string]bool{}
@@ -211,6 +215,37 @@ func (e *Engine) Idle() (names []string, busy int) {
 	}
 	slices.Sort(names)
 	return names, busy
+}
+
+// mostSubjects bounds what Subjects lists.
+const mostSubjects = 256
+
+// subjects are networks and hosts of whose measures something was expected, each once, the largest networks first.
+func subjects(round []finding.Reading) (list []string) {
+	seen := map[string]bool{}
+	for i := range round {
+		r := &round[i]
+		if t := r.Subject.Type; (t == finding.Prefix || t == finding.Host) && r.Known && r.Weak == "" && !seen[r.Subject.Name] {
+			seen[r.Subject.Name] = true
+			list = append(list, r.Subject.Name)
+		}
+	}
+	bits := func(name string) int {
+		p, err := netip.ParsePrefix(name)
+		if err != nil {
+			return 128
+		}
+		return p.Bits()
+	}
+	slices.SortFunc(list, func(a, b string) int { return cmp.Or(cmp.Compare(bits(a), bits(b)), cmp.Compare(a, b)) })
+	return list[:min(len(list), mostSubjects)]
+}
+
+// Subjects are the networks and hosts of which the latest round of windows could show that something is wrong.
+func (e *Engine) Subjects() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.subjects
 }
 
 // Rounds is how many rounds of windows were looked at.
