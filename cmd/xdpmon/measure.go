@@ -47,6 +47,7 @@ type measureOptions struct {
 	histograms *enum[prom.Histograms]
 	series     int // that are served at most
 	cdf        bool
+	details    bool
 }
 
 func addMeasure(cmd *cobra.Command) *measureOptions {
@@ -55,6 +56,7 @@ func addMeasure(cmd *cobra.Command) *measureOptions {
 	o.histograms = enumFlag(cmd, "metrics-histograms", prom.BothHistograms, "form of histograms: classic (a series a bucket), native (one series, for Prometheus that scrapes protobuf) or both", prom.HistogramForms...)
 	cmd.Flags().IntVar(&o.series, "metrics-limit", prom.DefaultLimit, "series `N` that are served at most; rows of tables are left out first")
 	cmd.Flags().BoolVar(&o.rows, "metrics-rows", false, "serve metrics of flows, addresses and prefixes, too: every one becomes a series, and names somebody")
+	cmd.Flags().BoolVar(&o.details, "details", false, "tables have every counter of every algorithm, not findings and answers alone")
 	cmd.Flags().BoolVar(&o.cdf, "cdf", false, "write the steps of every distribution into JSON lines, too: often more than all the rest")
 	return o
 }
@@ -102,7 +104,9 @@ func newMeasurement(env *environment, o *measureOptions, run report.Run, live bo
 
 // open begins to draw. Live, a reader that is too slow loses windows and is told so; a replay waits for it.
 func (m *measurement) open(o *measureOptions, live bool) {
-	m.sink = m.env.sink(o.output.value, live)
+	style := m.env.style()
+	style.Brief, style.Findings = !o.details, live
+	m.sink = m.env.sink(o.output.value, live, style)
 	if j, ok := m.sink.(*report.JSON); ok && o.cdf {
 		j.CDF()
 	}
@@ -138,20 +142,20 @@ func (m *measurement) emit(l report.Line) error {
 	shown := l
 	shown.Snapshot = nil
 	m.store.Add(shown)
-	if err := m.draw(l); err != nil || m.findings == nil {
-		return err
+	m.start(nil)
+	if m.findings != nil {
+		m.diagnose(shown) // first: a table has findings before the windows that show them
 	}
-	return m.diagnose(shown)
+	return m.draw(l)
 }
 
 // diagnose shows what begins or ends with a window.
-func (m *measurement) diagnose(l report.Line) error {
+func (m *measurement) diagnose(l report.Line) {
 	for _, f := range m.findings.Line(l) {
 		said := f.Said()
 		m.hub.Publish(m.ending(), feed.Event{Finding: &said})
 	}
 	m.store.Findings(m.findings.Open())
-	return m.failure()
 }
 
 // draw shows a line that is no window of its own, and adds to no metric. Its error is that of whatever was drawn before.

@@ -31,17 +31,17 @@ func (env *environment) utf8() bool {
 
 // sink makes what --output asks for. auto is a table on a terminal and JSON in a pipe; a table redraws in place when the
 // run is live and the terminal can.
-func (env *environment) sink(output string, live bool) report.Sink {
+func (env *environment) sink(output string, live bool, style report.Style) report.Sink {
 	terminal := env.isTerminal(env.stdout)
 	switch {
 	case output == "json" || output == "auto" && !terminal:
 		return report.NewJSON(env.stdout, env.stderr)
 	case live && terminal && env.getenv("TERM") != "dumb":
 		return report.NewScreen(report.ScreenOptions{
-			Out: env.stdout, Notices: env.stderr, Style: env.style(), Size: env.size, Now: env.now, Footer: "Ctrl-C ends",
+			Out: env.stdout, Notices: env.stderr, Style: style, Size: env.size, Now: env.now, Footer: "Ctrl-C ends",
 		})
 	}
-	return report.NewPlain(env.stdout, env.stderr, env.style())
+	return report.NewPlain(env.stdout, env.stderr, style)
 }
 
 func addOutput(cmd *cobra.Command) *enum[string] {

@@ -193,17 +193,19 @@ func TestOutputFollowsTheTerminal(t *testing.T) {
 		want, not          string
 	}{
 		{"attach", "auto", "xterm", true, "\x1b[?1049h", `{"run"`},
-		{"attach", "auto", "dumb", true, "test-delay on eth0", "\x1b["},
+		{"attach", "auto", "dumb", true, "test-delay (40.0 % of the packets)", "\x1b["},
 		{"attach", "json", "xterm", true, `{"run"`, "\x1b["},
-		{"attach", "table", "xterm", false, "test-delay on eth0", "\x1b["},
-		{"replay", "auto", "xterm", true, "test-delay on eth0", "\x1b["},
+		{"attach", "table", "xterm", false, "Nothing found.", "lost"},
+		{"attach --details", "table", "xterm", false, "test-delay on eth0", "\x1b["},
+		{"replay", "auto", "xterm", true, "test-delay (40.0 % of the packets)", "Nothing found"},
+		{"replay --details", "auto", "xterm", true, "lost      2 evicted", "\x1b["},
 		{"replay", "auto", "xterm", false, `{"run"`, "on eth0"},
 	} {
 		w := newWorld()
 		w.emitting(1, false)
 		w.terminal[&w.out] = c.terminal
 		w.vars["TERM"] = c.term
-		if code := w.run(c.verb, "eth0", "--algo", "test-delay", "--output", c.output); code != cli.ExitDone {
+		if code := w.run(append(strings.Fields(c.verb), "eth0", "--algo", "test-delay", "--output", c.output)...); code != cli.ExitDone {
 			t.Fatalf("exit code %d: %s", code, w.err.String())
 		}
 		if text := w.out.String(); !strings.Contains(text, c.want) || strings.Contains(text, c.not) {

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -75,10 +76,28 @@ func (a *Agent) openLink(cfg *config.Bus) (*linked, error) {
 		Clock: hostclock.Now, Wall: func() int64 { return time.Now().UnixNano() },
 		Plan:    func(p *bus.Plan) { a.take(l, p) },
 		Refused: func() map[string]string { a.mu.Lock(); defer a.mu.Unlock(); return maps.Clone(l.refused) },
-		Message: a.hear, Renew: a.renew,
+		Message: a.hear, Renew: a.renew, Found: a.found,
 	}, a.out.Hub(), a.shares)
 	l.link = link
 	return l, err
+}
+
+// found is what goes on here, for the coordinator.
+func (a *Agent) found() (items [][]byte, more uint64, subjects []string) {
+	for _, f := range a.out.Open() {
+		text, err := json.Marshal(f)
+		if err != nil || len(text) > bus.MaxFindingSize || len(items) == bus.MaxFindings {
+			more++
+			continue
+		}
+		items = append(items, text)
+	}
+	for _, name := range a.out.Subjects() {
+		if len(name) <= bus.MaxSubjectSize && len(subjects) < bus.MaxSubjects {
+			subjects = append(subjects, name)
+		}
+	}
+	return items, more, subjects
 }
 
 // holdKeys reads the keys of this host.

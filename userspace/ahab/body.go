@@ -128,7 +128,7 @@ func (c *config) body(t *contents) report.Body {
 		Values: append(values, c.userValues(t)...),
 		Tables: []report.Table{c.slicesTable(t), c.usersTable(t)},
 		Notes:  c.notes(t, decided.droppedBytes+decided.markedBytes),
-	}
+	}.Answering("demand", "used", "users_above")
 }
 
 func bytesOf(name string, n uint64, help string) report.Value {

@@ -75,7 +75,7 @@ func (i *estimator) body() report.Body {
 		b.Tables = append(b.Tables, i.vectorTable())
 	}
 	b.Notes = i.notes(n, alive)
-	return b
+	return b.Answering("alerts_raised")
 }
 
 func (i *estimator) alertTable() report.Table {
@@ -117,7 +117,7 @@ func alertColumns() []report.Column {
 }
 
 func (i *estimator) queryTable() report.Table {
-	t := report.Table{Name: "queries", Title: "Queries", Whole: true, Settings: true, Limit: compile.MaxQueries, Help: "what runs, and how far off it may be",
+	t := report.Table{Name: "queries", Title: "Queries", Whole: true, Settings: true, Details: true, Limit: compile.MaxQueries, Help: "what runs, and how far off it may be",
 		Columns: []report.Column{
 			{Name: "query", Label: true, Help: "the query"},
 			{Name: "alerts", Unit: report.Count, Metric: true, Counter: true, Help: "keys that passed its threshold"},

@@ -11,11 +11,10 @@ import (
 
 func TestSender(t *testing.T) {
 	for _, name := range []string{"a", "host-1.example.net", "A_b"} {
-		if got, hello, ok := Sender(HelloSubject(name)); got != name || !hello || !ok {
-			t.Errorf("%s: %s %v %v", name, got, hello, ok)
-		}
-		if got, hello, ok := Sender(DataSubject(name)); got != name || hello || !ok {
-			t.Errorf("%s: %s %v %v", name, got, hello, ok)
+		for subject, want := range map[string]Kind{HelloSubject(name): HelloKind, DataSubject(name): DataKind, FindingsSubject(name): FindingsKind} {
+			if got, kind, ok := Sender(subject); got != name || kind != want || !ok {
+				t.Errorf("%s: %s %v %v", subject, got, kind, ok)
+			}
 		}
 	}
 	for _, subject := range []string{"xdpmon.up.", "xdpmon.up.a.other", "xdpmon.down.a", "xdpmon.up.a", "xdpmon.up.-.data", "xdpmon.up.a==b.data"} {
@@ -53,6 +52,40 @@ func TestDamage(t *testing.T) {
 		_, _ = DecodeBatch(b)
 		_, _ = DecodeHello(b)
 		_, _ = DecodeAnswer(b)
+		_, _ = DecodeFindings(b)
+	}
+}
+
+// Findings are read back, and refused beyond every bound.
+func TestFindings(t *testing.T) {
+	whole := Findings{Version: Version, Life: 3, Number: 2, Items: [][]byte{[]byte("{}")}, More: 1, Subjects: []string{"10.2.0.0/16"}}
+	for name, c := range map[string]struct {
+		change func(*Findings)
+		good   bool
+	}{
+		"as it is": {func(*Findings) {}, true}, "nothing": {func(f *Findings) { f.Items, f.Subjects = nil, nil }, true},
+		"the largest": {func(f *Findings) {
+			f.Items, f.Subjects = slices.Repeat([][]byte{make([]byte, MaxFindingSize)}, MaxFindings), slices.Repeat([]string{strings.Repeat("s", MaxSubjectSize)}, MaxSubjects)
+		}, true},
+		"too many": {func(f *Findings) { f.Items = make([][]byte, MaxFindings+1) }, false}, "too large": {func(f *Findings) { f.Items[0] = make([]byte, MaxFindingSize+1) }, false},
+		"too many subjects": {func(f *Findings) { f.Subjects = make([]string, MaxSubjects+1) }, false},
+		"a long subject":    {func(f *Findings) { f.Subjects = []string{strings.Repeat("s", MaxSubjectSize+1)} }, false},
+		"no life":           {func(f *Findings) { f.Life = 0 }, false}, "no number": {func(f *Findings) { f.Number = 0 }, false},
+		"another version": {func(f *Findings) { f.Version++ }, false},
+	} {
+		m := whole
+		m.Items = slices.Clone(whole.Items)
+		c.change(&m)
+		b, err := Encode(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := DecodeFindings(b); (err == nil) != c.good || c.good && (len(got.Items) != len(m.Items) || got.More != m.More) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if len(b) > DefaultMessage {
+			t.Errorf("%s: %d bytes are no message", name, len(b))
+		}
 	}
 }
 

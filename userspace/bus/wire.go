@@ -59,15 +59,28 @@ func HelloSubject(name string) string { return upPrefix + token(name) + hiSuffix
 // DownSubject is where an agent is answered.
 func DownSubject(name string) string { return downPrefix + token(name) }
 
-// Sender is whose subject this is, and whether it is a hello; ok is false for subjects of nobody.
-func Sender(subject string) (name string, hello, ok bool) {
+// Kind of a message to a coordinator.
+type Kind int
+
+// Kinds of messages.
+const (
+	DataKind Kind = iota
+	HelloKind
+	FindingsKind
+)
+
+var kinds = map[string]Kind{dataSuffix: DataKind, hiSuffix: HelloKind, findingsSuffix: FindingsKind}
+
+// Sender is whose subject this is, and what it carries; ok is false for subjects of nobody.
+func Sender(subject string) (name string, kind Kind, ok bool) {
 	rest, up := strings.CutPrefix(subject, upPrefix)
 	if !up {
-		return "", false, false
+		return "", 0, false
 	}
-	name, kind, _ := strings.Cut(rest, ".")
+	name, suffix, _ := strings.Cut(rest, ".")
 	name = strings.ReplaceAll(name, "=", ".")
-	return name, "."+kind == hiSuffix, CheckName(name) == nil && ("."+kind == hiSuffix || "."+kind == dataSuffix)
+	kind, ok = kinds["."+suffix]
+	return name, kind, ok && CheckName(name) == nil
 }
 
 // Batch is what an agent has to say at once.
@@ -206,7 +219,7 @@ func mode[T any](m T, err error) T {
 }
 
 // Encode writes a message.
-func Encode[T Batch | Hello | Answer](m T) ([]byte, error) {
+func Encode[T Batch | Hello | Answer | Findings](m T) ([]byte, error) {
 	b, err := encoding.Marshal(m)
 	if err != nil {
 		return nil, fmt.Errorf("encode message: %w", err)

@@ -97,14 +97,14 @@ func (c *config) body(n, state []uint64, flows map[heavy.Key]sums) report.Body {
 	}}
 	if state[stateSpoken] > 0 {
 		b.Notes = []string{"elephants are named by the coordinator: this host reports to it."}
-		return b
+		return b.Answering("flows_reported")
 	}
 	values, table := c.elephants(flows)
 	b.Values, b.Tables = append(b.Values, values...), []report.Table{table}
 	if n := count(bpf.CarpeCarpeCounterCARPE_COLLIDED); !c.handover && 100*n > count(bpf.CarpeCarpeCounterCARPE_BEGUN) {
 		b.Notes = append(b.Notes, fmt.Sprintf("%d sampled packets found no place: counts are too small. Set carpe.entries higher, or carpe.handover.", n))
 	}
-	return b
+	return b.Answering("elephants")
 }
 
 // Oracle implements algo.OracleProvider.

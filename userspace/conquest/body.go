@@ -34,7 +34,7 @@ func (c *config) body(n counts, h *history, offset int64) report.Body {
 		gauge("coarse_interval_ns", c.coarseInterval(), report.Nanosecond, "length of a coarse snapshot, for packets that waited longer than snapshots reach back; 0: there are none"),
 		gauge("tau_ns", c.tau, report.Nanosecond, "delay from which the queue is congested"))
 	b.Notes = c.notes(n)
-	return b
+	return b.Answering("mean_delay_ns", "congested", "dropped", "longest_burst_ns", "peak_delay_ns", "timeline")
 }
 
 // answer is what the truth has, too.

@@ -38,6 +38,7 @@ type agent struct {
 	clock    bus.Clock
 	ahead    int64 // its wall clock less the coordinator's, ns
 	own      uint64
+	findings uint64            // number of the last message of what it has found
 	declined map[string]string // measurements that it cannot carry out
 
 	first, heard time.Time
@@ -90,6 +91,7 @@ func (a *agent) begin(life uint64) {
 		a.spoken[who] = 0
 	}
 	a.waiting, a.told = nil, 0
+	a.findings = 0
 	a.life, a.received, a.answered, a.used, a.saved, a.oldest, a.latest, a.open = life, 0, 0, 0, 0, 1, 0, nil
 }
 

@@ -28,6 +28,7 @@ import (
 	file "github.com/xdpmon/xdpmon/userspace/config"
 	"github.com/xdpmon/xdpmon/userspace/coordinator/config"
 	"github.com/xdpmon/xdpmon/userspace/feed"
+	"github.com/xdpmon/xdpmon/userspace/finding"
 	"github.com/xdpmon/xdpmon/userspace/keys"
 	"github.com/xdpmon/xdpmon/userspace/outlet"
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
@@ -69,14 +70,15 @@ type Coordinator struct {
 	heard  func(report.Line) // sees every answer before it goes out; tests' own
 	opened atomic.Bool
 
-	mu      sync.Mutex
-	cfg     *config.Config
-	leading bool
-	sub     *nats.Subscription
-	refusal string
-	saving  bool
-	saved   time.Time
-	trouble string // of what must outlive a restart
+	mu       sync.Mutex
+	cfg      *config.Config
+	leading  bool
+	sub      *nats.Subscription
+	refusal  string
+	saving   bool
+	saved    time.Time
+	gathered time.Time // of loop alone
+	trouble  string    // of what must outlive a restart
 }
 
 // Run is a coordinator from its configuration to the end of ctx.
@@ -97,7 +99,8 @@ func Run(ctx context.Context, opts Options) error {
 	defer cancel()
 	c.ctx = inner
 	c.out = outlet.New(outlet.Options{Log: c.log, Stdout: opts.Stdout, Handler: c.handler,
-		Clock: func() report.Clock { return report.Clock{Name: "unix"} }})
+		Clock:     func() report.Clock { return report.Clock{Name: "unix"} },
+		Diagnosed: func(open []finding.Finding) { c.engine.found.Own(open) }})
 	if opts.watch != nil {
 		opts.watch(c)
 	}
@@ -128,7 +131,7 @@ func (c *Coordinator) address() string {
 }
 
 func where(c *config.Config) outlet.Config {
-	return outlet.Config{Outputs: c.Outputs, Store: c.Store, Listen: c.Listen, Metrics: c.Metrics, Socket: c.Socket}
+	return outlet.Config{Outputs: c.Outputs, Store: c.Store, Listen: c.Listen, Metrics: c.Metrics, Socket: c.Socket, Promises: c.Promises, Alerts: c.Alerts}
 }
 
 func (c *Coordinator) open(ctx context.Context) error {
@@ -318,6 +321,7 @@ func (c *Coordinator) turn(ctx context.Context, run uint64) error {
 	}
 	if run == 0 {
 		c.log.Warn("lost leadership")
+		c.out.Forget() // the other one puts findings out
 		return nil
 	}
 	s, err := c.kept.load(ctx)
@@ -342,13 +346,13 @@ func (c *Coordinator) turn(ctx context.Context, run uint64) error {
 
 // receive sorts what comes. It is quick: whoever floods must not keep others waiting.
 func (c *Coordinator) receive(m *nats.Msg) {
-	name, hello, ok := bus.Sender(m.Subject)
+	name, kind, ok := bus.Sender(m.Subject)
 	if !ok {
 		return
 	}
 	now := time.Now()
 	reason, end := c.gate.admit(name, len(m.Data), now)
-	if reason == "" && !c.inbox.put(name, letter{hello, m.Data}) {
+	if reason == "" && !c.inbox.put(name, letter{kind, m.Data}) {
 		end = c.gate.overflow(name, now)
 	}
 	if end && c.server != nil {
@@ -391,6 +395,7 @@ func (c *Coordinator) tick(now time.Time) {
 	for name, a := range c.engine.tick(now) {
 		c.tell(name, a)
 	}
+	c.gather(now)
 	c.save(false)
 }
 

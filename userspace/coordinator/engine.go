@@ -16,6 +16,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/bus"
 	"github.com/xdpmon/xdpmon/userspace/coordinator/config"
+	"github.com/xdpmon/xdpmon/userspace/gathered"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 	"github.com/xdpmon/xdpmon/userspace/suspect"
@@ -27,6 +28,7 @@ type engine struct {
 	limits config.Limits
 	paths  *suspect.Paths // nil: nobody has given any
 	emit   func(report.Line)
+	found  *gathered.Gatherer
 
 	mu      sync.Mutex
 	run     uint64
@@ -36,10 +38,11 @@ type engine struct {
 	agents  map[string]*agent
 	streams map[stream]*flow
 	parts   map[stream]*part
-	refused map[string]uint64 // of those who are no agents
-	dirty   bool              // something has changed that must outlive a restart
-	stirred bool              // ... that may wait for a second, and for other changes
-	term    uint64            // of the state that was kept last
+	refused map[string]uint64      // of those who are no agents
+	dirty   bool                   // something has changed that must outlive a restart
+	stirred bool                   // ... that may wait for a second, and for other changes
+	term    uint64                 // of the state that was kept last
+	losses  map[stream][]algo.Loss // of the latest windows, where paths are known
 }
 
 // planned is a measurement and what its windows must be.
@@ -70,7 +73,8 @@ const (
 // seeds of the measurements' hashes, by name: the configuration's, or drawn.
 func newEngine(cfg *config.Config, seeds map[string]uint64, log *slog.Logger, emit func(report.Line)) (*engine, error) {
 	e := &engine{log: log, limits: cfg.Limits, emit: emit, agents: map[string]*agent{}, streams: map[stream]*flow{}, parts: map[stream]*part{},
-		refused: map[string]uint64{}}
+		refused: map[string]uint64{}, found: gathered.New(), losses: map[stream][]algo.Loss{}}
+	e.found.Links = e.suspectLinks
 	return e, e.follow(cfg, seeds)
 }
 
@@ -138,6 +142,7 @@ func (e *engine) lead(run uint64, now time.Time, s state) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.run, e.began = run, now
+	e.found.Forget()
 	e.agents, e.streams, e.term = map[string]*agent{}, map[stream]*flow{}, s.Term
 	e.leadParts(s.Parts)
 	for name, k := range s.Agents {
@@ -177,13 +182,17 @@ func (e *engine) state() state {
 func (e *engine) letter(name string, l letter, now time.Time) *bus.Answer {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if l.hello {
+	if l.kind == bus.HelloKind {
 		return e.hello(name, l.data, now)
 	}
 	a := e.agents[name]
 	if a == nil {
 		e.refused[stranger]++
 		return nil // it says hello, if it is one
+	}
+	if l.kind == bus.FindingsKind {
+		e.findings(a, l.data, now)
+		return nil
 	}
 	e.data(a, l.data, now)
 	if a.behind || a.received-a.answered >= acks {
@@ -427,6 +436,7 @@ func (e *engine) tick(now time.Time) map[string]*bus.Answer {
 		p := e.planned[at.measurement]
 		if p == nil || p.params[at.algorithm] == nil {
 			delete(e.streams, at) // the plan has changed
+			delete(e.losses, at)
 			continue
 		}
 		f := e.streams[at]
@@ -517,7 +527,7 @@ func (e *engine) report(at stream, p *planned, f *flow, one *period, index int64
 			return err
 		}
 	}
-	if err := e.suspects(&line, whole); err != nil {
+	if err := e.suspects(at, &line, whole); err != nil {
 		e.log.Error("search for suspect links failed", "error", err)
 	}
 	if line.Lost == nil {
@@ -554,7 +564,7 @@ func addPart(line *report.Line, part algo.Coordinator) error {
 }
 
 // suspects adds the links that lossy flows have in common.
-func (e *engine) suspects(line *report.Line, s *snapshot.Snapshot) error {
+func (e *engine) suspects(at stream, line *report.Line, s *snapshot.Snapshot) error {
 	if e.paths == nil {
 		return nil
 	}
@@ -570,6 +580,7 @@ func (e *engine) suspects(line *report.Line, s *snapshot.Snapshot) error {
 	if err != nil {
 		return err
 	}
+	e.losses[at] = losses
 	body := e.paths.Rank(losses).Body()
 	line.Report.Values = append(line.Report.Values, body.Values...)
 	line.Report.Tables = append(line.Report.Tables, body.Tables...)

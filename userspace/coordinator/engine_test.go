@@ -188,7 +188,7 @@ func (h *host) hello() *bus.Answer {
 	if err != nil {
 		h.b.t.Fatal(err)
 	}
-	return h.b.e.letter(h.name, letter{true, data}, h.b.now)
+	return h.b.e.letter(h.name, letter{bus.HelloKind, data}, h.b.now)
 }
 
 func (h *host) clock() bus.Clock { return bus.Clock{Known: true, Offset: -h.skew} }
@@ -222,7 +222,7 @@ func (h *host) batch(items ...bus.Item) []byte {
 }
 
 func (h *host) send(data []byte) *bus.Answer {
-	return h.b.e.letter(h.name, letter{false, data}, h.b.now)
+	return h.b.e.letter(h.name, letter{bus.DataKind, data}, h.b.now)
 }
 
 // window sends what a host has counted in a window.
@@ -409,7 +409,7 @@ func TestLives(t *testing.T) {
 	h.hello()
 	h.window(1, 3)
 	h.send(old)
-	b.e.letter("one", letter{true, oldHello}, b.now)
+	b.e.letter("one", letter{bus.HelloKind, oldHello}, b.now)
 	b.at(3)
 	b.tick()
 	k := b.agent("one")

@@ -1,6 +1,10 @@
 package coordinator
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/xdpmon/xdpmon/userspace/bus"
+)
 
 // Bounds of what may wait for the coordinator: an agent that keeps to the protocol has less on its way.
 const (
@@ -10,8 +14,8 @@ const (
 
 // letter is a message of an agent.
 type letter struct {
-	hello bool
-	data  []byte
+	kind bus.Kind
+	data []byte
 }
 
 // inbox holds what agents have said until it is looked at, each in a box of its own: one that says too much fills its own, and everybody's

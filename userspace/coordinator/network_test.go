@@ -38,6 +38,8 @@ type site struct {
 	hello    time.Duration
 	paths    string   // a file; "" for none
 	external []string // servers of somebody else's; nil: inside
+	more     string   // lines of coordinators' files
+	found    func(agent string) ([][]byte, uint64, []string)
 }
 
 func newSite(t *testing.T) *site {
@@ -113,6 +115,7 @@ limits: {rate: %d, message: 1MiB}
 	if s.paths != "" {
 		text += "paths: " + s.paths + "\n"
 	}
+	text += s.more
 	if s.external != nil {
 		text = strings.Replace(text, "  listen: \n", fmt.Sprintf("  external: [%s]\n", strings.Join(s.external, ", ")), 1)
 	}
@@ -168,7 +171,11 @@ func (s *site) agentAs(name string, linger time.Duration, servers ...string) *ag
 		s.t.Fatal(err)
 	}
 	a := &agentUnderTest{}
-	a.Link, err = client.Open(client.Options{Name: name, Renew: func() { a.mu.Lock(); defer a.mu.Unlock(); a.renewed++ },
+	var found func() ([][]byte, uint64, []string)
+	if s.found != nil {
+		found = func() ([][]byte, uint64, []string) { return s.found(name) }
+	}
+	a.Link, err = client.Open(client.Options{Name: name, Found: found, Renew: func() { a.mu.Lock(); defer a.mu.Unlock(); a.renewed++ },
 		Message: func(m bus.Message) { a.mu.Lock(); defer a.mu.Unlock(); a.told = append(a.told, string(m.Data)) }, Servers: servers, TLS: h.Client(), Buffer: 4 << 20, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Plan: func(*bus.Plan) {}, Refused: func() map[string]string { return nil }, Clock: func() int64 { return hostclock.Now() + int64(s.skew[name]) },
 		Wall: func() int64 { return time.Now().UnixNano() }, Hello: s.hello, Linger: linger}, &a.hub, func(string) bool { return true })
@@ -280,10 +287,10 @@ func TestHostileAgent(t *testing.T) {
 	publish(bus.HelloSubject("bad"), hello)
 	eventually(t, "the other agent", func() bool { return len(c.Health().Agents) == 2 })
 	// Another's name, reply subjects of others, the bus' own store.
-	for _, subject := range []string{bus.HelloSubject("good"), bus.DataSubject("good"), bus.DownSubject("good"), "$JS.API.STREAM.DELETE.KV_xdpmon", "$KV.xdpmon.state"} {
+	for _, subject := range []string{bus.HelloSubject("good"), bus.DataSubject("good"), bus.FindingsSubject("good"), bus.DownSubject("good"), "$JS.API.STREAM.DELETE.KV_xdpmon", "$KV.xdpmon.state"} {
 		publish(subject, hello)
 	}
-	eventually(t, "subjects of others", func() bool { return c.Health().Violations == 5 })
+	eventually(t, "subjects of others", func() bool { return c.Health().Violations == 6 })
 	if _, err := conn.SubscribeSync("xdpmon.>"); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 
@@ -28,6 +29,8 @@ type Engine struct {
 	unable map[string]int              // sentences of what could not be told -> windows
 	idle   map[string]bool             // instances: whether no window had a packet
 	done   int                         // rounds
+
+	subjects []string // of the latest round: networks and hosts that it could tell something of
 }
 
 // New is an engine without a past.
@@ -123,6 +126,7 @@ func (e *Engine) Flush() []finding.Finding {
 // close diagnoses a round.
 func (e *Engine) close() (changed []finding.Finding) {
 	now := Diagnose(e.round)
+	e.subjects = subjects(e.round)
 	e.done++
 	e.expected, e.sources, e.round = e.sources, map[string]bool{}, nil
 	there := map[string]bool{}
@@ -213,6 +217,37 @@ func (e *Engine) Idle() (names []string, busy int) {
 	return names, busy
 }
 
+// mostSubjects bounds what Subjects lists.
+const mostSubjects = 256
+
+// subjects are networks and hosts of whose measures something was expected, each once, the largest networks first.
+func subjects(round []finding.Reading) (list []string) {
+	seen := map[string]bool{}
+	for i := range round {
+		r := &round[i]
+		if t := r.Subject.Type; (t == finding.Prefix || t == finding.Host) && r.Known && r.Weak == "" && !seen[r.Subject.Name] {
+			seen[r.Subject.Name] = true
+			list = append(list, r.Subject.Name)
+		}
+	}
+	bits := func(name string) int {
+		p, err := netip.ParsePrefix(name)
+		if err != nil {
+			return 128
+		}
+		return p.Bits()
+	}
+	slices.SortFunc(list, func(a, b string) int { return cmp.Or(cmp.Compare(bits(a), bits(b)), cmp.Compare(a, b)) })
+	return list[:min(len(list), mostSubjects)]
+}
+
+// Subjects are the networks and hosts of which the latest round of windows could show that something is wrong.
+func (e *Engine) Subjects() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.subjects
+}
+
 // Rounds is how many rounds of windows were looked at.
 func (e *Engine) Rounds() int {
 	e.mu.Lock()
@@ -220,16 +255,16 @@ func (e *Engine) Rounds() int {
 	return e.done
 }
 
-// Pasts calls fn with the past of every stream, for a store; Recall gives one back.
-func (e *Engine) Pasts(fn func(key string, b *finding.Baseline)) {
+// Pasts are the streams' pasts in the form of a store, in no more than room bytes; left is how many have no room. Recall gives one back.
+func (e *Engine) Pasts(room int) (kept map[string][]byte, left int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.streams.Pasts(fn)
+	return e.streams.Pasts(room)
 }
 
-// Recall gives a stream the past that a store has kept.
-func (e *Engine) Recall(key string, b *finding.Baseline) {
+// Recall gives a stream the past that a store has kept, unless it has one; now is ns since 1970.
+func (e *Engine) Recall(key string, p *finding.Past, now int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.streams.Recall(key, b)
+	e.streams.Recall(key, p, now)
 }

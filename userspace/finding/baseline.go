@@ -1,7 +1,6 @@
 package finding
 
 import (
-	"encoding/json"
 	"math"
 	"slices"
 	"time"
@@ -21,17 +20,17 @@ const (
 	leastShare = .002
 )
 
-// Baseline is exported for the store: its JSON form is kept there.
+// Baseline is exported for the store, which keeps MarshalBaseline's form.
 type Baseline struct {
-	Latest []float32     `json:"latest"`          // the newest last
-	Hours  map[int]*Hour `json:"hours,omitempty"` // hour of the week (UTC, Monday 0) -> values
+	Latest []float32     // the newest last
+	Hours  map[int]*Hour // hour of the week (UTC, Monday 0) -> values
 }
 
 // Hour is the past of one hour of the week.
 type Hour struct {
-	Values []float32 `json:"values"`
-	First  int64     `json:"first"` // ns since 1970, of the oldest value
-	Last   int64     `json:"last"`  // ... of the newest
+	Values []float32
+	First  int64 // ns since 1970, of the oldest value
+	Last   int64 // ... of the newest
 }
 
 // every is the least time between two values of an hour, so that they are not all of one minute.
@@ -131,18 +130,6 @@ func middle(list []float64) float64 {
 	slices.Sort(list)
 	n := len(list)
 	return (list[(n-1)/2] + list[n/2]) / 2
-}
-
-// MarshalBaseline and ReadBaseline are the form in which a store keeps a baseline.
-func (b *Baseline) MarshalBaseline() ([]byte, error) { return json.Marshal(b) }
-
-// ReadBaseline reads what MarshalBaseline wrote.
-func ReadBaseline(text []byte) (*Baseline, error) {
-	var b Baseline
-	if err := json.Unmarshal(text, &b); err != nil {
-		return nil, err
-	}
-	return &b, nil
 }
 
 // Compare says how far a measure lies from what is usual of its stream: whether their intervals are apart and the difference is large enough

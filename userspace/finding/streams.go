@@ -54,6 +54,9 @@ type stream struct {
 	last    Measure
 	source  string // of the windows that it is in
 	began   int64  // when the test became active
+	at      int64  // end of the latest window that the past learned
+	length  int64  // of that window, ns
+	kept    int64  // length of the windows of a recalled past, until the first window of this run; 0 else
 }
 
 // family is all subjects of a symptom in an instance.
@@ -155,6 +158,7 @@ func (s *Streams) read(source string, m *Measure, begin, end int64) Reading {
 		}
 	}
 	st.seen, st.last, st.source = s.windows, *m, source
+	st.recalled(end - begin)
 	r := Reading{Measure: *m}
 	deviation := s.compare(&r, st, end)
 	s.judge(&r, st, deviation, begin, end)
@@ -255,6 +259,7 @@ func (s *Streams) judge(r *Reading, st *stream, deviation float64, begin, end in
 	if st.test.Sum == 0 && r.Weak == "" && !r.Certain {
 		st.past.Learn(r.Value.Value, end)
 		st.learned++
+		st.at, st.length = end, end-begin
 	}
 	r.Active, r.Since, r.Latest, r.Windows = st.test.Active, st.since, st.latest, st.apart
 }
@@ -270,22 +275,5 @@ func (s *Streams) forget() {
 	})
 	for _, key := range keys[:extra+maxStreams/8] {
 		delete(s.streams, key)
-	}
-}
-
-// Pasts calls fn with every stream's past, for a store.
-func (s *Streams) Pasts(fn func(key string, b *Baseline)) {
-	for key, st := range s.streams {
-		fn(key, &st.past)
-	}
-}
-
-// Recall gives a stream the past that a store has kept.
-func (s *Streams) Recall(key string, b *Baseline) {
-	if len(s.streams) >= maxStreams {
-		return
-	}
-	if st := s.streams[key]; st == nil {
-		s.streams[key] = &stream{past: *b, last: Measure{Weak: "not seen since the start", Absent: math.NaN()}}
 	}
 }

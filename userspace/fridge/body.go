@@ -61,7 +61,7 @@ func (e *estimator) body(n counts, s spectra) report.Body {
 		b.Tables = append(b.Tables, e.partTable(n))
 	}
 	b.Notes = e.notes(n, total, f)
-	return b
+	return b.Answering("match_rate", "repeated", "sla.over", "sla.verdict")
 }
 
 // spectraOf corrects what a window has counted.
@@ -190,7 +190,7 @@ func (e *estimator) slaValues(total *delay.Spectrum) []report.Value {
 
 // partTable shows what each fridge did.
 func (e *estimator) partTable(c counts) report.Table {
-	t := report.Table{Name: "fridges", Title: "fridges", Settings: true, Limit: maxFridges, Help: "fridges of this instance",
+	t := report.Table{Name: "fridges", Title: "fridges", Settings: true, Details: true, Limit: maxFridges, Help: "fridges of this instance",
 		Columns: []report.Column{
 			{Name: "fridge", Label: true, Help: "entries@probability"},
 			{Name: "share", Unit: report.Ratio, Help: "share of the requests that are routed here"},

@@ -226,7 +226,7 @@ func (c *config) body(n counts, seen seen) report.Body {
 			{Name: "entries_used", Value: seen.records, Unit: report.Count, Help: "entries that hold a prefix, on all CPUs"},
 		},
 		Tables: []report.Table{t},
-	}
+	}.Answering("heavy")
 }
 
 // enclose adds the columns of errors and intervals.

@@ -127,6 +127,7 @@ func (c *config) Report(s *snapshot.Snapshot) (algo.Result, error) {
 	for _, s := range c.on {
 		e.describe(&result, s, e.decode(s, e.named[s], n), n)
 	}
+	result.Body = result.Body.Answering("loss_missing", "out_of_order", "retransmitted")
 	return result, nil
 }
 

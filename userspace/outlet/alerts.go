@@ -47,7 +47,7 @@ func (s *Set) alert(cfg settings.Alerts) {
 	if cfg == (settings.Alerts{}) {
 		return
 	}
-	a := &alerter{cfg: cfg, log: s.opts.Log, open: s.engine.Open, client: http.Client{Timeout: alertTimeout}, done: make(chan struct{}),
+	a := &alerter{cfg: cfg, log: s.opts.Log, open: s.Open, client: http.Client{Timeout: alertTimeout}, done: make(chan struct{}),
 		sub: s.hub.Subscribe(feed.Options{Name: "alerts", Depth: 4096})}
 	s.alerts = a
 	go a.run()

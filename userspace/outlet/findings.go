@@ -2,9 +2,12 @@ package outlet
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/xdpmon/xdpmon/userspace/feed"
@@ -20,12 +23,65 @@ func (s *Set) diagnose(ctx context.Context, l report.Line) {
 	if len(changed) == 0 {
 		return
 	}
+	if s.opts.Diagnosed != nil {
+		s.opts.Diagnosed(s.engine.Open())
+		return
+	}
+	s.put(ctx, changed, s.engine.Open())
+}
+
+// put publishes findings that begin or end; open are those that go on.
+func (s *Set) put(ctx context.Context, changed, open []finding.Finding) {
+	s.mu.Lock()
+	s.found = open
+	s.mu.Unlock()
 	for _, f := range changed {
 		s.logFinding(f)
 		said := f.Said()
 		s.hub.Publish(ctx, feed.Event{Finding: &said})
 	}
-	s.metrics.Findings(s.engine.Open())
+	s.metrics.Findings(open)
+}
+
+// Open are the findings that go on, the gravest first.
+func (s *Set) Open() []finding.Finding {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.found
+}
+
+// Subjects are the networks and hosts of which the latest windows could show that something is wrong.
+func (s *Set) Subjects() []string { return s.engine.Subjects() }
+
+// Found replaces the findings that go on: one with a key that was not there begins, one that is missing ends now. One caller at a time.
+func (s *Set) Found(ctx context.Context, open []finding.Finding, now time.Time) {
+	before := map[string]finding.Finding{}
+	for _, f := range s.Open() {
+		before[f.Key()] = f
+	}
+	var changed []finding.Finding
+	for i := range open {
+		if _, goes := before[open[i].Key()]; !goes {
+			begins := open[i]
+			begins.State = finding.Begins
+			changed = append(changed, begins)
+		}
+		delete(before, open[i].Key())
+	}
+	for _, key := range slices.Sorted(maps.Keys(before)) {
+		f := before[key]
+		f.State, f.Until = finding.Ends, cmp.Or(f.Seen, now.UnixNano())
+		changed = append(changed, f)
+	}
+	s.put(ctx, changed, open)
+}
+
+// Forget the findings that Found was told without a word: another process puts them out now.
+func (s *Set) Forget() {
+	s.mu.Lock()
+	s.found = nil
+	s.mu.Unlock()
+	s.metrics.Findings(nil)
 }
 
 // parsed are promises that a configuration has checked.

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xdpmon/xdpmon/userspace/diagnose"
 	"github.com/xdpmon/xdpmon/userspace/feed"
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -30,6 +31,9 @@ type keeper struct {
 	done  chan struct{}
 	whole atomic.Bool // snapshots are kept, too
 
+	engine          *diagnose.Engine // whose baselines are kept, too
+	forgetful, full bool             // the last save failed; had no room for all: of run alone
+
 	mu     sync.Mutex
 	err    error
 	failed uint64 // windows that were not kept
@@ -43,7 +47,9 @@ func openStore(c settings.Store, log *slog.Logger) (*store.Store, error) {
 }
 
 func newKeeper(c settings.Store, s *store.Store, set *Set) *keeper {
-	k := &keeper{cfg: c, store: s, log: set.opts.Log, clock: set.opts.Clock, done: make(chan struct{}), sub: set.hub.Subscribe(feed.Options{Name: "store", Depth: 4096})}
+	k := &keeper{cfg: c, store: s, log: set.opts.Log, clock: set.opts.Clock, done: make(chan struct{}), sub: set.hub.Subscribe(feed.Options{Name: "store", Depth: 4096}),
+		engine: set.engine}
+	recall(s, set.engine, k.log, c.Path, time.Now())
 	k.whole.Store(c.Snapshots)
 	go k.run()
 	return k
@@ -54,11 +60,21 @@ const most = 256
 
 func (k *keeper) run() {
 	defer close(k.done)
-	for {
-		e, missed, err := k.sub.Next(context.Background())
+	defer k.remember()
+	for next := time.Now().Add(firstPasts); ; {
+		until, cancel := context.WithDeadline(context.Background(), next)
+		e, missed, err := k.sub.Next(until)
+		cancel()
 		k.lose(missed)
 		if errors.Is(err, feed.ErrClosed) {
 			return
+		}
+		if !time.Now().Before(next) {
+			k.remember()
+			next = time.Now().Add(everyPasts)
+		}
+		if err != nil {
+			continue
 		}
 		records := k.add(nil, e)
 		for len(records) < most {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/userspace/diagnose"
 	"github.com/xdpmon/xdpmon/userspace/feed"
+	"github.com/xdpmon/xdpmon/userspace/finding"
 	"github.com/xdpmon/xdpmon/userspace/hostclock"
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/prom"
@@ -29,6 +30,8 @@ type Options struct {
 	Stdout  io.Writer           // for outputs that are named -
 	Clock   func() report.Clock // of the windows; nil: this host's, since it booted
 	Handler func() http.Handler // answers on the listener and the socket, beside what Set itself answers
+	// Diagnosed is handed the findings of the windows, which go on, whenever one begins or ends. Where it is there, they are not put out, but what Found is told.
+	Diagnosed func(open []finding.Finding)
 }
 
 // Config says where windows go.
@@ -52,7 +55,8 @@ type Set struct {
 	mu      sync.Mutex
 	outputs []*output
 	kept    *keeper
-	alerts  *alerter // nil: nobody is told
+	alerts  *alerter          // nil: nobody is told
+	found   []finding.Finding // as Found was told, or the engine's
 	servers servers
 }
 

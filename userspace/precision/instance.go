@@ -173,7 +173,7 @@ func (c *config) body(n counts, t *heavy.Table) report.Body {
 		Tables: []report.Table{c.table(t, units)},
 		Notes:  c.notes(n, t),
 	}
-	return b
+	return b.Answering("unseen_below")
 }
 
 func share(part float64, whole uint64) float64 {

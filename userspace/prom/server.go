@@ -160,6 +160,9 @@ func (s *Store) text() string {
 	style := report.Style{Width: 100, Unicode: true}
 	var b strings.Builder
 	fmt.Fprintf(&b, pageHead, html.EscapeString(strings.Join(s.run.Text(style), " ")), map[bool]string{true: pagePast}[s.past])
+	for _, f := range s.findings {
+		fmt.Fprintf(&b, "<p><strong>%s</strong>: %s</p>\n", f.Severity, html.EscapeString(report.Printable(f.Sentence())))
+	}
 	for _, one := range s.sorted() {
 		text := strings.Join(report.Text(one.line, s.run, style), "\n")
 		fmt.Fprintf(&b, "<pre>%s</pre>\n", html.EscapeString(text))

@@ -53,7 +53,7 @@ func (c *config) body(n counts, t *tally, out map[uint64]*sum) report.Body {
 		Tables: []report.Table{c.table(out, packets-min(t.n, packets))},
 	}
 	b.Notes = c.notes(n, t, len(out))
-	return b
+	return b.Answering("out_of_order_share", "prefixes_reordered")
 }
 
 // shareOf is the share of out-of-order packets among those that were watched, with bounds of the share of all.

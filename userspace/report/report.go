@@ -2,7 +2,10 @@
 // drawn from it and from nothing else, so that they cannot disagree.
 package report
 
-import "cmp"
+import (
+	"cmp"
+	"slices"
+)
 
 // Unit of a value. JSON carries integers for ns, bytes and counts; tables scale them for people.
 type Unit string
@@ -67,6 +70,8 @@ type Value struct {
 	Low, High any
 	Promise   Promise
 	Help      string // one line, for help texts and metrics
+	// Answer marks the values that people asked for; the others are details: how the measuring went. Programs get all of them.
+	Answer bool
 }
 
 // Quantile of a distribution.
@@ -137,6 +142,8 @@ type Table struct {
 	Help    string
 	// Settings: the rows are named by how the run was set up (its queries, its fridges), not by traffic.
 	Settings bool
+	// Details: people see the table only when they ask for details.
+	Details bool
 	// Whole: names are of no use when they are cut, so that columns at the right go first when there is no room.
 	Whole bool
 }
@@ -148,6 +155,14 @@ type Body struct {
 	Tables        []Table
 	// Notes are sentences for the operator: what the numbers cannot show, what to change. JSON: "notes".
 	Notes []string
+}
+
+// Answering marks the values of these names as answers. Where a body marks none, all of its values are.
+func (b Body) Answering(names ...string) Body {
+	for i := range b.Values {
+		b.Values[i].Answer = b.Values[i].Answer || slices.Contains(names, b.Values[i].Name)
+	}
+	return b
 }
 
 // Window is a measured interval, in the clock of the packets (ns).

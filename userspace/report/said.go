@@ -29,30 +29,44 @@ func (f Said) lines(style Style) []string {
 	return wrap(head+": "+printable(f.Text), style.width(), 2)
 }
 
-// Finding writes the sentence.
-func (s *Plain) Finding(f Said) error { return s.write(append([]string{""}, f.lines(s.style)...)) }
+// Finding writes the sentence; a brief table, at its begin, before the windows that it was found in, and as long as it goes on.
+func (s *Plain) Finding(f Said) error {
+	s.findings = goesOn(s.findings, f)
+	if s.style.Brief && !f.Ended {
+		return nil
+	}
+	return s.write(append([]string{""}, f.lines(s.style)...))
+}
+
+// goesOn are the findings that go on after one has begun, changed or ended.
+func goesOn(findings []Said, f Said) []Said {
+	at := slices.IndexFunc(findings, func(g Said) bool { return g.Key == f.Key })
+	switch {
+	case f.Ended && at >= 0:
+		return append(findings[:at:at], findings[at+1:]...)
+	case !f.Ended && at >= 0:
+		findings[at] = f
+	case !f.Ended:
+		return append(findings, f)
+	}
+	return findings
+}
 
 // Finding shows the sentence above all counters until it is over.
 func (s *Screen) Finding(f Said) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := slices.IndexFunc(s.findings, func(g Said) bool { return g.Key == f.Key })
-	switch {
-	case f.Ended && at >= 0:
-		s.findings = append(s.findings[:at:at], s.findings[at+1:]...)
-	case !f.Ended && at >= 0:
-		s.findings[at] = f
-	case !f.Ended:
-		s.findings = append(s.findings, f)
-	}
+	s.findings = goesOn(s.findings, f)
 	s.draw()
 	return s.err
 }
 
 // found are the lines of findings that go on, the gravest first.
-func (s *Screen) found(style Style) (lines []string) {
+func (s *Screen) found(style Style) []string { return foundLines(s.findings, style) }
+
+func foundLines(findings []Said, style Style) (lines []string) {
 	for _, severity := range []string{"critical", "warning", "info"} {
-		for _, f := range s.findings {
+		for _, f := range findings {
 			if f.Severity == severity {
 				lines = append(lines, f.lines(style)...)
 			}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -138,12 +139,13 @@ func (s *Screen) epilogue() error {
 	if err := plain.Start(s.run); err != nil {
 		return err
 	}
+	plain.findings = s.findings
 	for _, key := range s.order {
 		if err := plain.Line(s.latest[key]); err != nil {
 			return err
 		}
 	}
-	return s.err
+	return errors.Join(plain.Close(), s.err)
 }
 
 func (s *Screen) style() Style {
@@ -187,8 +189,11 @@ func (s *Screen) frame(height int) []string {
 	foot := append(s.noticeLines(style), s.status(style))
 	room := max(0, height-len(foot))
 	body := s.blocks(style)
-	for style.dense = dense; len(body) > room && style.dense <= bare; style.dense++ {
-		body = s.blocks(style)
+	for _, less := range style.denser() {
+		if len(body) <= room {
+			break
+		}
+		body = s.blocks(less)
 	}
 	if hidden := len(body) - room; hidden > 0 {
 		body = body[:max(0, room-1)]
@@ -199,6 +204,9 @@ func (s *Screen) frame(height int) []string {
 }
 
 func (s *Screen) blocks(style Style) []string {
+	if style.Brief && len(s.order) > 0 {
+		return append(s.run.Text(style)[:1], s.brief(style)...)
+	}
 	lines := append(s.run.Text(style), s.found(style)...)
 	for _, key := range s.order {
 		lines = append(lines, style.spaced(Text(s.latest[key], s.run, style))...)
@@ -210,6 +218,15 @@ func (s *Screen) blocks(style Style) []string {
 		lines = append(lines, "", "the first window is being measured")
 	}
 	return lines
+}
+
+// brief are findings before everything else, and answers.
+func (s *Screen) brief(style Style) []string {
+	lines := make([]Line, 0, len(s.order))
+	for _, key := range s.order {
+		lines = append(lines, s.latest[key])
+	}
+	return briefBlocks(lines, s.found(style), s.run, style)
 }
 
 func (s *Screen) noticeLines(style Style) []string {

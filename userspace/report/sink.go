@@ -1,8 +1,10 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -65,6 +67,10 @@ type Plain struct {
 	out, notices io.Writer
 	style        Style
 	run          Run
+
+	// A brief table puts the findings of a round of windows before them: it waits until all of its blocks have come.
+	round    []Line
+	findings []Said // that go on
 }
 
 // NewPlain returns a sink that never moves the cursor.
@@ -78,8 +84,11 @@ func (s *Plain) Start(r Run) error {
 	return s.write(r.Text(s.style))
 }
 
-// Line writes a block.
+// Line writes a block, or a brief table the round that it ends.
 func (s *Plain) Line(l Line) error {
+	if s.style.Brief {
+		return s.collect(l)
+	}
 	return s.write(append([]string{""}, Text(l, s.run, s.style)...))
 }
 
@@ -93,8 +102,36 @@ func (s *Plain) write(lines []string) error {
 // Notice writes a sentence to the notices' writer.
 func (s *Plain) Notice(text string) { notice(s.notices, text) }
 
-// Close does nothing: every block was written when it came.
-func (s *Plain) Close() error { return nil }
+// Close writes what is left of a round.
+func (s *Plain) Close() error { return s.flush() }
+
+// collect writes a round when it is whole, or when another begins.
+func (s *Plain) collect(l Line) (err error) {
+	if slices.ContainsFunc(s.round, func(o Line) bool { return o.Algorithm == l.Algorithm && o.Key() == l.Key() }) {
+		err = s.flush()
+	}
+	s.round = append(s.round, l)
+	of := len(s.run.Algorithms)
+	if s.run.Each {
+		of *= len(s.run.Interfaces)
+	}
+	if len(s.round) < of {
+		return err
+	}
+	return errors.Join(err, s.flush())
+}
+
+func (s *Plain) flush() error {
+	if len(s.round) == 0 {
+		return nil
+	}
+	lines := briefBlocks(s.round, foundLines(s.findings, s.style), s.run, s.style)
+	if lines[0] != "" {
+		lines = append([]string{""}, lines...)
+	}
+	s.round = nil
+	return s.write(lines)
+}
 
 func notice(out io.Writer, text string) {
 	fmt.Fprintf(out, "xdpmon: %s\n", Printable(strings.TrimRight(text, "\n")))

@@ -288,17 +288,17 @@ func columns(cells []string, wide int, style Style) []string {
 // table draws a top-k list and, with a truth, how much of the true list is in it.
 func (a against) table(t Table, style Style) []string {
 	t = t.forPeople().bySecond(a.seconds)
-	title := t.Title
-	if title == "" {
-		title = plainWords(t.Name, None)
-	}
-	lines := wrap(printable(title), style.width(), 2)
+	lines := wrap(t.heading(), style.width(), 2)
 	if len(t.Rows) == 0 {
 		return append(lines, "  none")
 	}
 	lines = append(lines, t.fit(style)...)
-	if hidden := len(t.Rows) - tableRows; hidden > 0 {
-		lines = append(lines, fmt.Sprintf("  and %s more (--output json has them all)", thousands(float64(hidden))))
+	if hidden := len(t.Rows) - style.rows(); hidden > 0 {
+		where := "--output json has them all"
+		if style.Brief {
+			where = "--details"
+		}
+		lines = append(lines, fmt.Sprintf("  and %s more (%s)", thousands(float64(hidden)), where))
 	}
 	if recall, precision := a.err(t.Name+".recall"), a.err(t.Name+".precision"); recall != "" {
 		text := fmt.Sprintf("of the true list %s were found; of this list %s belong there",
@@ -306,6 +306,13 @@ func (a against) table(t Table, style Style) []string {
 		lines = append(lines, wrap(text, style.width(), 2)...)
 	}
 	return lines
+}
+
+func (t Table) heading() string {
+	if t.Title != "" {
+		return printable(t.Title)
+	}
+	return plainWords(t.Name, None)
 }
 
 // forPeople leaves the columns away that are for programs.
@@ -356,7 +363,7 @@ func (t Table) whole(style Style) []string {
 	}
 	for shown := len(t.Columns); shown > names; shown-- {
 		if lines := t.grid(style, shown, style.width()); widest(lines) <= style.width() {
-			return append(lines, t.left(shown)...)
+			return append(lines, t.left(shown, style)...)
 		}
 	}
 	return nil
@@ -365,7 +372,7 @@ func (t Table) whole(style Style) []string {
 // fit draws the grid, narrowed until it fits: long names are cut first, then columns at the right are left away; the other
 // way round where names are needed whole.
 func (t Table) fit(style Style) []string {
-	if t.Whole {
+	if t.Whole || style.Brief {
 		if lines := t.whole(style); lines != nil {
 			return lines
 		}
@@ -376,14 +383,14 @@ func (t Table) fit(style Style) []string {
 			if widest(lines) > style.width() && !(shown == 1 && limit == 12) {
 				continue
 			}
-			return append(lines, t.left(shown)...)
+			return append(lines, t.left(shown, style)...)
 		}
 	}
 	return nil
 }
 
-func (t Table) left(shown int) []string {
-	if shown == len(t.Columns) {
+func (t Table) left(shown int, style Style) []string {
+	if shown == len(t.Columns) || style.Brief {
 		return nil
 	}
 	var names []string
@@ -409,7 +416,7 @@ func (t Table) grid(style Style, shown, limit int) []string {
 		g.right = append(g.right, t.numeric(i))
 	}
 	g.add(head...)
-	for _, row := range t.Rows[:min(tableRows, len(t.Rows))] {
+	for _, row := range t.Rows[:min(style.rows(), len(t.Rows))] {
 		cells := make([]string, shown)
 		for i, c := range t.Columns[:shown] {
 			cells[i] = style.clip(Human(cell(row, i), c.Unit), limit)

@@ -9,6 +9,11 @@ import (
 type Style struct {
 	Width   int  // columns, at least 40; 0 means 80
 	Unicode bool // box and block characters, else ASCII
+	// Brief leaves the counters away that say how the measuring went: findings, rates, distributions and tables stay.
+	Brief bool
+	// Findings are looked for: where there are none, that is stated.
+	Findings bool
+	few      int // rows of a table at most; 0: as many as Brief lets
 	// dense says how much of what a small screen can do without is left away.
 	dense density
 }
@@ -22,6 +27,24 @@ const (
 	dense
 	bare
 )
+
+// denser are styles that need fewer and fewer lines.
+func (s Style) denser() (list []Style) {
+	if s.Brief {
+		for _, few := range []int{5, 3} {
+			s.few = few
+			list = append(list, s)
+		}
+	}
+	for s.dense = dense; s.dense <= bare; s.dense++ {
+		list = append(list, s)
+	}
+	if s.Brief {
+		s.few = 1
+		list = append(list, s)
+	}
+	return list
+}
 
 const (
 	defaultWidth = 80

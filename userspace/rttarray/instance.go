@@ -178,7 +178,7 @@ func (c *config) body(n counts, s *delay.Spectrum) report.Body {
 		b.Notes = []string{"this is a baseline: slow responses are missing in it. Its bounds hold whatever was lost, and are wide where much " +
 			"was. Use the fridge for answers."}
 	}
-	return b
+	return b.Answering("matched", "repeated")
 }
 
 // Oracle implements algo.OracleProvider.

@@ -136,12 +136,13 @@ func open(path string) (db *bolt.DB, err error) {
 		if err != nil {
 			return err
 		}
-		return b.ForEach(func(k, v []byte) error {
+		err = b.ForEach(func(k, v []byte) error {
 			if len(k) != keyBytes || len(v) == 0 {
 				return errors.New("a record has no key")
 			}
 			return nil
 		})
+		return errors.Join(err, walk(tx))
 	})
 	if err != nil {
 		_ = db.Close()

@@ -33,6 +33,8 @@ type Options struct {
 	Plan func(*bus.Plan)
 	// Refused says which measurements of the plan cannot be carried out here, and why.
 	Refused func() map[string]string
+	// Found is what goes on here, as Findings carry it; nil: nothing is looked for.
+	Found func() (items [][]byte, more uint64, subjects []string)
 	// Message is told what an algorithm's coordinator has to say to it.
 	Message func(bus.Message)
 	// Renew is told that something of that is lost, or may be: instances have to say that they begin anew.
@@ -81,6 +83,7 @@ type Link struct {
 	numbers   map[speaker]uint64 // of the last message of each
 	complaint string
 	trouble   string // why there is no connection
+	found     found
 }
 
 // speaker is an instance of an algorithm that says something.
@@ -323,8 +326,10 @@ func (l *Link) send(ctx context.Context) {
 		case <-l.wake:
 		case <-l.greet:
 			l.hello()
+			l.tellFindings(true)
 		case <-next.C:
 			l.hello()
+			l.tellFindings(false)
 			next.Reset(l.opts.Hello*4/5 + mathrand.N(l.opts.Hello*2/5))
 		}
 		l.stalled()

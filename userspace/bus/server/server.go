@@ -156,7 +156,7 @@ func (s *Server) Check(c natsserver.ClientAuthentication) bool {
 		return true
 	}
 	c.RegisterUser(&natsserver.User{Username: name, Permissions: &natsserver.Permissions{
-		Publish:   &natsserver.SubjectPermission{Allow: []string{bus.DataSubject(name), bus.HelloSubject(name)}},
+		Publish:   &natsserver.SubjectPermission{Allow: []string{bus.DataSubject(name), bus.HelloSubject(name), bus.FindingsSubject(name)}},
 		Subscribe: &natsserver.SubjectPermission{Allow: []string{bus.DownSubject(name)}},
 	}})
 	return true

@@ -31,6 +31,8 @@ type Config struct {
 	Bus          Server
 	Measurements []Measurement
 	Paths        string // of prefix pairs, for suspect links; "" for none
+	Promises     []string
+	Alerts       settings.Alerts
 	Limits       Limits
 }
 
@@ -101,6 +103,8 @@ func whole() file.Object[Config] {
 			file.Entry("data", "a folder for what must outlive a restart ("+DefaultData+")", file.Path("data"), false, file.To(func(c *Config) *string { return &c.Data })),
 			file.Entry("paths", "a file of the links that traffic of prefix pairs takes, to find suspect ones", file.Path("paths"), false,
 				file.To(func(c *Config) *string { return &c.Paths })),
+			file.Entry("promises", "what is promised of all hosts together, as in an agent's file; agents have their own", settings.Promised(), false, file.To(func(c *Config) *[]string { return &c.Promises })),
+			file.Entry("alerts", "who is told of findings: alertmanager, webhook", settings.Alerting(), false, file.To(func(c *Config) *settings.Alerts { return &c.Alerts })),
 			file.Entry("outputs", "streams of windows", settings.Outputs(), false, file.To(func(c *Config) *[]settings.Output { return &c.Outputs })),
 			file.Entry("listen", "address of metrics, page and health; a port alone (:9401) is this host only", settings.Listen, false,
 				file.To(func(c *Config) *string { return &c.Listen })),

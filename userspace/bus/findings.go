@@ -1,0 +1,53 @@
+package bus
+
+import (
+	"fmt"
+)
+
+// Limits of Findings: what an agent has found is the gravest of it, and fits a message with room to spare.
+const (
+	MaxFindings    = 64
+	MaxFindingSize = 4 << 10 // bytes of one
+	MaxSubjects    = 256     // networks and hosts that an agent could say something of
+	MaxSubjectSize = 64
+)
+
+const findingsSuffix = ".findings"
+
+// FindingsSubject is where an agent says what it has found.
+func FindingsSubject(name string) string { return upPrefix + token(name) + findingsSuffix }
+
+// Findings are all findings that go on at an agent, whenever they change and again and again: a message that is lost is made good by the next one, and there is
+// nothing to be sent again.
+type Findings struct {
+	Version  uint8    `cbor:"v"`
+	Life     uint64   `cbor:"life"`               // of the agent, as in Hello
+	Number   uint64   `cbor:"number"`             // rises from message to message
+	Items    [][]byte `cbor:"items,omitempty"`    // package finding's JSON, the gravest first
+	More     uint64   `cbor:"more,omitempty"`     // findings that found no room
+	Subjects []string `cbor:"subjects,omitempty"` // of its latest windows, so that it is known who could have found the same
+}
+
+// DecodeFindings reads findings; what an agent of this version cannot have said is refused. Items are not looked into.
+func DecodeFindings(b []byte) (Findings, error) {
+	m, err := decode[Findings](b)
+	switch {
+	case err != nil:
+		return m, err
+	case m.Version != Version:
+		return m, fmt.Errorf("%w: %d, this one reads %d", ErrVersion, m.Version, Version)
+	case m.Life == 0 || m.Number == 0 || len(m.Items) > MaxFindings || len(m.Subjects) > MaxSubjects:
+		return m, fmt.Errorf("%w: %d findings and %d subjects of life %d, number %d", ErrMalformed, len(m.Items), len(m.Subjects), m.Life, m.Number)
+	}
+	for _, i := range m.Items {
+		if len(i) > MaxFindingSize {
+			return m, fmt.Errorf("%w: a finding of %d bytes", ErrMalformed, len(i))
+		}
+	}
+	for _, s := range m.Subjects {
+		if len(s) > MaxSubjectSize {
+			return m, fmt.Errorf("%w: a subject of %d bytes", ErrMalformed, len(s))
+		}
+	}
+	return m, nil
+}

@@ -1,0 +1,119 @@
+package gathered
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xdpmon/xdpmon/userspace/finding"
+)
+
+var start = time.Date(2026, 1, 5, 12, 0, 0, 0, time.UTC)
+
+func found(k finding.Kind, typ, name string, harm float64) finding.Finding {
+	return finding.Finding{Kind: k, Severity: finding.Of(k), Subject: finding.Subject{Type: typ, Name: name}, Interface: "eth0", Since: start.Add(time.Duration(harm-60) * time.Second).UnixNano(), Harm: harm,
+		Because: "SYN-ACKs are late"}
+}
+
+// settled are the findings once nobody is waited for.
+func settled(g *Gatherer) []finding.Finding {
+	g.Open(start)
+	return g.Open(start.Add(settle))
+}
+
+// Eleven of twelve hosts with traffic to a network find it slow, one of them a part of it: that is one finding, with the worst value and the earliest begin. Who has
+// no traffic there could not see it.
+func TestOne(t *testing.T) {
+	g := New()
+	for n := range 12 {
+		var list []finding.Finding
+		switch {
+		case n == 3:
+			list = []finding.Finding{found(finding.SlowNetwork, finding.Prefix, "10.2.7.0/24", 30)}
+		case n < 11:
+			list = []finding.Finding{found(finding.SlowNetwork, finding.Prefix, "10.2.0.0/16", float64(5+n))}
+		}
+		g.Put(fmt.Sprintf("h%02d", n), list, []string{"10.2.3.0/24", "nonsense"}, start)
+	}
+	g.Put("elsewhere", nil, []string{"10.9.0.0/16"}, start)
+	g.Open(start)
+	if early := g.Open(start.Add(settle - time.Second)); len(early) != 0 {
+		t.Errorf("it did not wait for other hosts: %v", early)
+	}
+	list := settled(g)
+	if len(list) != 1 {
+		t.Fatalf("%d findings: %+v", len(list), list)
+	}
+	f := list[0]
+	if f.Subject.Name != "10.2.0.0/16" || len(f.Hosts) != 11 || f.Known != 12 || f.Harm != 30 || f.Since != start.Add(-55*time.Second).UnixNano() {
+		t.Errorf("%+v", f)
+	}
+	for _, want := range []string{"Slow network at 10.2.0.0/16 (11 of 12 hosts see it)", "seen by h00, h01, h02, h03, h04 and 6 more", "not by h11"} {
+		if !strings.Contains(f.Sentence(), want) {
+			t.Errorf("%q is missing in %s", want, f.Sentence())
+		}
+	}
+}
+
+// Interfaces and queues of two hosts are two things, whatever their names; flows and servers are one. The coordinator's own finding of the same adds no host.
+func TestApart(t *testing.T) {
+	g := New()
+	for _, host := range []string{"a", "b"} {
+		g.Put(host, []finding.Finding{found(finding.LossInQueue, finding.Interface, "eth0", 2), found(finding.UnfairUser, finding.Flow, "x > y", 3), found(finding.DNSSlow, finding.Host, "10.9.0.1", 4)}, nil, start)
+	}
+	g.Own([]finding.Finding{found(finding.DNSSlow, finding.Host, "10.9.0.1", 1), found(finding.Unanswered, finding.Interface, "edge", 9)})
+	var got []string
+	for _, f := range settled(g) {
+		got = append(got, fmt.Sprintf("%s %s %v %d", f.Kind, f.Subject.Name, f.Hosts, f.Known))
+	}
+	slices.Sort(got)
+	want := []string{"dns-slow 10.9.0.1 [a b] 2", "loss-in-queue a:eth0 [] 0", "loss-in-queue b:eth0 [] 0", "unanswered edge [] 0", "unfair-user x > y [a b] 2"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A finding keeps its ID while hosts come and go, and is over when the last host says so, or when it has said nothing for long.
+func TestGoesOn(t *testing.T) {
+	g, one := New(), []finding.Finding{found(finding.DNSSlow, finding.Host, "10.9.0.1", 9)}
+	g.Put("a", one, nil, start)
+	id := settled(g)[0].ID
+	earlier := found(finding.DNSSlow, finding.Host, "10.9.0.1", 1)
+	g.Put("b", []finding.Finding{earlier}, nil, start.Add(settle))
+	if list := g.Open(start.Add(settle)); len(list) != 1 || list[0].ID != id || len(list[0].Hosts) != 2 || list[0].Since != earlier.Since {
+		t.Errorf("%+v, want ID %q", list, id)
+	}
+	g.Put("a", nil, []string{"10.9.0.0/24"}, start.Add(settle))
+	if list := g.Open(start.Add(settle)); len(list) != 1 || list[0].ID != id || !slices.Equal(list[0].Hosts, []string{"b"}) || list[0].Known != 2 {
+		t.Errorf("%+v", list)
+	}
+	if list := g.Open(start.Add(settle + stale + time.Second)); len(list) != 0 {
+		t.Errorf("a host that is silent still finds %+v", list)
+	}
+}
+
+// What a host says is cut to what an agent could have said: it cannot raise a severity, close a finding, set a begin in the future, or name hosts and links.
+func TestHostile(t *testing.T) {
+	g := New()
+	f := found(finding.Reordering, finding.Prefix, strings.Repeat("9", 10_000), 1)
+	f.Severity, f.State, f.Until, f.Since = finding.Critical, finding.Ends, 5, start.Add(time.Hour).UnixNano()
+	f.Because, f.Next, f.What, f.Hosts, f.Known, f.Links = strings.Repeat("é", 5000), strings.Repeat("n", 5000), strings.Repeat("w", 5000), []string{"root"}, 99, []string{"core"}
+	g.Put("bad", []finding.Finding{f}, nil, start)
+	got := settled(g)[0]
+	if got.Severity != finding.Info || got.State != finding.GoesOn || got.Until != 0 || got.Since > start.UnixNano() || len(got.Links) != 0 || !slices.Equal(got.Hosts, []string{"bad"}) || got.Known != 1 ||
+		len(got.Subject.Name) > mostName || len(got.Because) > mostText+100 || len(got.Next) > mostText || len(got.What) > mostText {
+		t.Errorf("%+v", got)
+	}
+	for n := range 40 {
+		var list []finding.Finding
+		for k := range 64 {
+			list = append(list, found(finding.Scan, finding.Host, fmt.Sprintf("10.%d.%d.1", n, k), 1))
+		}
+		g.Put(fmt.Sprint(n), list, nil, start)
+	}
+	if n := len(settled(g)); n != mostJoined {
+		t.Errorf("%d findings, bound %d", n, mostJoined)
+	}
+}

@@ -1,0 +1,92 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// State is what a process wants to know again after a restart, beside the windows: values under names, by kind. The store does not read it.
+var states = []byte("states-1") // the number is the version of the layout
+
+// stateShare is the part of the file that a kind of state may fill: 1/8.
+const stateShare = 8
+
+// StateRoom is how many bytes of names and values SetState takes.
+func (s *Store) StateRoom() int {
+	_, most := s.bounds()
+	return int(most / stateShare)
+}
+
+// SetState makes values all that there is of a kind, in one transaction. Only what changed is written.
+func (s *Store) SetState(kind string, values map[string][]byte) error {
+	size := 0
+	for name, v := range values {
+		size += len(name) + len(v)
+	}
+	if room := s.StateRoom(); size > room {
+		return fmt.Errorf("store %s: %d bytes are more than the %d that a store of this size has for it", kind, size, room)
+	}
+	err := s.db.Update(func(tx *bolt.Tx) error {
+		all, err := tx.CreateBucketIfNotExists(states)
+		if err != nil {
+			return err
+		}
+		b, err := all.CreateBucketIfNotExists([]byte(kind))
+		if err != nil {
+			return err
+		}
+		return replace(b, values)
+	})
+	if err != nil {
+		return fmt.Errorf("store %s: %w", kind, err)
+	}
+	return s.trim()
+}
+
+func replace(b *bolt.Bucket, values map[string][]byte) error {
+	var gone [][]byte
+	err := b.ForEach(func(k, _ []byte) error {
+		if _, there := values[string(k)]; !there {
+			gone = append(gone, bytes.Clone(k))
+		}
+		return nil
+	})
+	for _, k := range gone {
+		err = errors.Join(err, b.Delete(k))
+	}
+	for name, v := range values {
+		if k := []byte(name); !bytes.Equal(b.Get(k), v) {
+			err = errors.Join(err, b.Put(k, v))
+		}
+	}
+	return err
+}
+
+// State calls fn with all values of a kind; they are fn's own.
+func (s *Store) State(kind string, fn func(name string, value []byte)) error {
+	return s.db.View(func(tx *bolt.Tx) error {
+		if all := tx.Bucket(states); all != nil {
+			if b := all.Bucket([]byte(kind)); b != nil {
+				return b.ForEach(func(k, v []byte) error {
+					fn(string(k), bytes.Clone(v))
+					return nil
+				})
+			}
+		}
+		return nil
+	})
+}
+
+// walk looks at every page of the state: a damaged one is found at the start.
+func walk(tx *bolt.Tx) error {
+	all := tx.Bucket(states)
+	if all == nil {
+		return nil
+	}
+	return all.ForEachBucket(func(kind []byte) error {
+		return all.Bucket(kind).ForEach(func([]byte, []byte) error { return nil })
+	})
+}
