@@ -42,7 +42,7 @@ struct conquest_event {
 	__u64 key[KEY_WORDS];
 	__u64 size;      /* the flow while the packet waited; a ramp: in the last window */
 	__u64 total;     /* all flows; a ramp: the flow in the window before */
-	__u64 burst;     /* an end: {begin, last} in ticks */
+	__u64 burst;     /* an end: {begin, last} in ticks; a flow: the packet itself, which is in neither of both sums */
 	__u32 oldest;    /* the flow in the oldest window that was read, */
 	__u32 edge;      /* of which so much counts, in 2^-16 */
 	__u32 kind;
@@ -51,20 +51,21 @@ struct conquest_event {
 	__u32 culprit;   /* its share was above alpha */
 	__u32 reach;     /* windows that were read */
 	__u32 largest;   /* packet of late that was larger than a full one: an aggregate leaves at once; 0: none */
-	__u32 pad;
+	__u32 oldest_total; /* all flows in the oldest window that was read */
 };
 
 const volatile _Bool conquest_bytes = 1;    /* sizes in bytes, else in packets */
 const volatile _Bool conquest_classes = 0;  /* the key is the traffic class */
 const volatile _Bool conquest_widest = 0;   /* the longest delay of late, not the packet's own: several classes (section 5.3.6) */
 const volatile __u32 conquest_reading = READING_OVERLAP;
+const volatile __u64 conquest_ask = 250000;    /* ns: who waited so long asks; userspace makes it a quarter of tau */
 const volatile __u64 conquest_history = ~0ULL; /* ns: what departed before is no answer */
 const volatile __u32 conquest_packet = 1514;   /* a full one, in units of the snapshots */
 const volatile __u32 conquest_collide = 1392;  /* of all that is counted: what collides with a flow, in 2^-20; e/columns */
 const volatile __u32 conquest_collide_wide = 5567; /* ... in coarse windows */
 const volatile __u32 conquest_line = 0;     /* inner, outer: what a queue of 2^20 ns holds, in units of the snapshots */
 
-/* {flow's tag, window} of the last report of a flow: one report a flow and window */
+/* {window; size; tag; count} of the last report of a flow: told_again(); with readings that a switch or the paper has {tag, window} */
 REGISTER(conquest_told, 7, __u64, 1024);
 /* ... and of its last ramp */
 REGISTER(conquest_ramped, 6, __u64, 1024);
@@ -183,22 +184,25 @@ static __always_inline int paper(void)
 	return conquest_reading >= READING_INNER;
 }
 
-/* The same of coarse windows. Fine cells count from the window on in which the packet came. */
+/* The same of coarse windows. Of a flow's fine cells those count that lie in the wait wholly, of totals all since the oldest coarse window began: a lower bound and an upper one, and
+ * what a coarse window and the fine cells of it have together does not hang on who has overwritten which of them. */
 static __always_inline void span_wide(struct span *s, __u64 departure, __u64 delay, struct conquest_counts_t *count)
 {
 	__u32 fine = conquest_shift, shift = fine + conquest_coarse;
 	__u64 arrival = departure - delay, mask = (1ULL << shift) - 1, reach = (departure >> shift) - (arrival >> shift), inside = mask + 1 - (arrival & mask);
 
 	s->wide = 1;
-	s->many = (departure >> fine) - (arrival >> fine) + 1;
+	s->many = (departure >> fine) - (arrival >> fine);
 	if (reach > COARSE - 1) {
 		reach = COARSE - 1;
-		s->many = ((departure & mask) >> fine) + (reach << conquest_coarse) + 1;
 		s->beyond = 1;
 		count->c[CONQUEST_BEYOND]++;
 	} else if (reach) {
 		s->edge = (inside << 16) >> shift;
 	}
+	s->every = ((departure & mask) >> fine) + (reach << conquest_coarse) + 1;
+	if (s->beyond)
+		s->many = s->every;
 	s->reach = reach;
 }
 
@@ -269,25 +273,30 @@ static __always_inline __u32 largest(__u32 queue, __u64 now, __u32 size)
 	return held;
 }
 
-/* Has the flow alpha of the queue for certain? What is counted of the oldest window may be others', or others may have had all of theirs there after the packet
- * came; what collides adds to a flow, and a packet is in one window wholly: userspace's bounds (userspace/conquest/log.go) without what it divides.
- * Nothing is certain of a packet that waited longer than there are windows. */
-static __always_inline int certain(const struct answer *a, const struct span *s, const struct passage *p, __u64 size, __u32 lump)
+/* Has the flow alpha of the queue for certain? What lies in the wait wholly is all that it is taken to have had, and of others all that there is: those of the oldest window may have left
+ * behind the packet's arrival. That a link is as fast at all times is not supposed: one that stands still, since its host was held up, lets nobody leave, and a share of what
+ * left before says nothing of the wait. So a wait inside of one fine window is no evidence, and one inside of a coarse window by its fine cells alone. Of a packet that waited longer than
+ * there are windows nothing is certain. What collides may add to a flow. */
+static __always_inline int certain(const struct answer *a, const struct span *s, __u64 size, __u64 fine)
 {
-	__u32 shift = conquest_shift + (s->wide ? conquest_coarse : 0);
-	__u64 total = a->sum[SUM_ALL], limit = a->limit, extra = total * (s->wide ? conquest_collide_wide : conquest_collide) >> 20, part, others;
+	__u64 total = a->sum[SUM_ALL], near = total * conquest_collide >> 20, extra = s->wide ? total * conquest_collide_wide >> 20 : near, mine = s->wide ? fine : 0, others, old, part;
 
 	if (s->beyond)
 		return 0;
-	if (lump < conquest_packet)
-		lump = conquest_packet;
-	others = (total > size ? total - size : 0) + extra;
-	if (!s->reach)
-		return (total - limit) * (p->delay >> 10) >= (others + lump) * ((p->departure & ((1ULL << shift) - 1)) >> 10);
-	if (total > limit + lump && (total - limit - lump) * s->edge >= others << 16)
-		return 1;
-	part = s->edge == SPAN_ONE ? 0 : smaller(a->oldest[0], conquest_rows < 2 ? a->oldest[0] : a->oldest[1]) * s->edge >> 16;
-	return size > limit + part + extra + lump;
+	others = total > size ? total - size : 0;
+	if (s->reach) {
+		old = conquest_rows < 2 ? a->oldest[0] : smaller(a->oldest[0], a->oldest[1]);
+		part = old * s->edge >> 16;
+		mine = size > part ? size - part : 0;
+		total = span_rest(s, a->oldest[SUM_ALL]);
+		old -= part;
+		others += total > old ? total - old : 0;
+		near = extra;
+	}
+	if (mine <= near)
+		return 0;
+	mine -= near;
+	return mine > (mine + others + extra) * conquest_alpha >> 20;
 }
 
 /* What is known of a packet by the time that something is told. */
@@ -299,7 +308,8 @@ struct finding {
 	struct answer *a;
 	__u32 queue;
 	__u32 culprit;
-	__u32 lump;    /* size of the packet, if it is larger than a full one */
+	__u32 add;     /* size of the packet, */
+	__u32 lump;    /* ... again, if it is larger than a full one */
 	__u32 largest; /* of late */
 	__u64 size;
 	struct conquest_counts_t *count;
@@ -331,18 +341,52 @@ static __always_inline void tell(const struct finding *d, __u32 kind, __u64 size
 		e.largest = d->largest;
 		e.oldest = !d->s->reach ? size : conquest_rows < 2 ? d->a->oldest[0] : smaller(d->a->oldest[0], d->a->oldest[1]);
 		e.edge = d->s->reach ? d->s->edge : SPAN_ONE;
+		e.oldest_total = d->s->reach ? d->a->oldest[SUM_ALL] : 0;
 	}
 	if (!ring_send(conquest_events, &e))
 		d->count->c[CONQUEST_LOST]++;
 }
 
-/* The flow has not been reported in this window. */
+/* The flow has not been reported in this window: {flow's tag, window} of the last report. */
 #define UNTOLD(name, f, epoch)                                                                        \
 	({                                                                                            \
 		__u32 at_ = (__u32)((f)->hash >> 16) & (conquest_told_entries - 1);                   \
 		__u64 mine_ = (f)->hash >> 32 << 32 | (epoch), *word_ = reg_at(name, at_);            \
 		word_ && reg_swap(word_, mine_) != mine_;                                             \
 	})
+
+#define TOLD_SIZE 16  /* bits: of 64 bytes, or of packets */
+#define TOLD_TAG 12   /* bits: with the place 22 of the flow's hash */
+#define TOLD_COUNT 4  /* bits */
+
+/* Is the flow to be told? Once a window; with the reading by overlap, and where a packet's wait reaches no further than the window before, again whenever the flow has grown by an eighth, four times, by a
+ * quarter, four times, by half, four times, and whenever it has doubled. What left between two reports is known exactly, while of what left before the first one a part lies in a window
+ * with others: a burst is short of both. Of two cores at one place both may tell, or one in the place of the other. */
+static __always_inline int told_again(const struct finding *d)
+{
+	__u64 *word = reg_at(conquest_told, (__u32)(d->f->hash >> 16) & (conquest_told_entries - 1)), old, mine;
+	__u32 most = (1U << TOLD_SIZE) - 1, tag = d->f->hash >> (64 - TOLD_TAG), size, was, count;
+	__u64 grown = conquest_bytes ? d->size >> 6 : d->size;
+
+	size = grown > most ? most : grown;
+	if (d->s->wide || d->s->reach > 1)
+		size = 0; /* never again */
+	opaque(size);
+	mine = (__u64)d->s->epoch << 32 | (__u64)size << 16 | tag << TOLD_COUNT;
+	if (!word)
+		return 0;
+	old = reg_load(word);
+	count = old & ((1U << TOLD_COUNT) - 1);
+	was = (__u32)old >> 16;
+	if ((old ^ mine) & ~((__u64)most << 16 | ((1U << TOLD_COUNT) - 1))) { /* another flow or window */
+		reg_store(word, mine);
+		return 1;
+	}
+	if (size <= was + (was >> (3 - (count >> 2))))
+		return 0;
+	reg_store(word, mine | (count + (((count + 1) >> TOLD_COUNT) ^ 1)));
+	return 1;
+}
 
 /* Rapid growth: the difference of the last two snapshots (section 5.3.3). */
 static __always_inline void ramp(const struct finding *d)
@@ -357,28 +401,40 @@ static __always_inline void ramp(const struct finding *d)
 		tell(d, EVENT_RAMP, last, second, 0);
 }
 
-/* What is told of a packet that waited long. */
+/* What is told of a packet that waited long: of a culprit, and, where waits are short, of a flow that has half of that, since packets before it may say more than this one. */
 static __always_inline void accuse(struct finding *d)
 {
+	int tau = d->p->delay >= conquest_tau, suspect;
+	__u64 half;
+
 	answer_weigh(d->s, d->a);
 	d->size = smaller(d->a->sum[0], d->a->sum[1]);
 	d->culprit = above(d->a, d->p->delay);
-	d->count->c[CONQUEST_CONGESTED]++;
-	if (d->culprit)
-		d->count->c[CONQUEST_CULPRIT]++;
-	if (d->culprit || conquest_every || d->lump)
+	half = d->a->limit >> 1;
+	suspect = d->culprit || (conquest_reading == READING_OVERLAP && !d->s->wide && d->s->reach <= 1 && d->size > half);
+	if (tau) {
+		d->count->c[CONQUEST_CONGESTED]++;
+		if (d->culprit)
+			d->count->c[CONQUEST_CULPRIT]++;
+	}
+	if (suspect || conquest_every || d->lump)
 		d->largest = largest(d->queue, d->p->departure, d->lump);
-	if (conquest_every || (d->culprit && UNTOLD(conquest_told, d->f, d->s->epoch)))
-		tell(d, conquest_every ? EVENT_PACKET : EVENT_CULPRIT, d->size, d->a->sum[SUM_ALL], 0);
+	if ((conquest_every && tau) || (!conquest_every && suspect && (conquest_reading == READING_OVERLAP ? told_again(d) : UNTOLD(conquest_told, d->f, d->s->epoch))))
+		tell(d, conquest_every ? EVENT_PACKET : EVENT_CULPRIT, d->size, d->a->sum[SUM_ALL], d->add);
+	d->culprit &= tau;
 }
 
 /* A packet that does not ask itself is of a culprit if one of its flow was told in this window. */
 static __always_inline void follow(struct finding *d)
 {
-	__u64 *told = reg_at(conquest_told, (__u32)(d->f->hash >> 16) & (conquest_told_entries - 1));
+	__u64 *told = reg_at(conquest_told, (__u32)(d->f->hash >> 16) & (conquest_told_entries - 1)), word;
+	__u32 tag = d->f->hash >> (64 - TOLD_TAG);
 
 	d->count->c[CONQUEST_CONGESTED]++;
-	if (told && reg_load(told) == (d->f->hash >> 32 << 32 | d->s->epoch))
+	if (!told)
+		return;
+	word = reg_load(told);
+	if ((__u32)(word >> 32) == d->s->epoch && ((__u32)word & 0xffff) >> TOLD_COUNT == tag)
 		d->count->c[CONQUEST_CULPRIT]++;
 }
 
@@ -412,13 +468,14 @@ static __always_inline void depart(const struct phv *phv, struct passage *p, __u
 {
 	__u32 add = conquest_bytes ? phv->len : phv->segs;
 	struct span s = {.epoch = p->departure >> conquest_shift};
-	struct finding d = {.phv = phv, .p = p, .f = f, .s = &s, .queue = queue, .count = count};
+	struct finding d = {.phv = phv, .p = p, .f = f, .s = &s, .queue = queue, .add = add, .count = count};
 	__u32 chance = 0, condemned, asks = 1;
+	__u64 fine = 0;
 	struct answer a;
 
 	if (conquest_widest && timed)
 		p->delay = widest(queue, p);
-	if (timed && p->delay >= conquest_tau)
+	if (timed && p->delay >= conquest_ask)
 		span_of(&s, p->departure, smaller(p->delay, conquest_history), count);
 	if (conquest_coarse) { /* the verifier is to walk through the snapshots once, not for each of what it knows of these */
 		forget(s.wide, p->departure);
@@ -429,6 +486,7 @@ static __always_inline void depart(const struct phv *phv, struct passage *p, __u
 	snapshots_pass(&s, queue, f->column, add, !paper(), p->departure, &a);
 	if (conquest_coarse) {
 		forget(a.marks, p->departure);
+		fine = conquest_rows < 2 ? a.sum[0] : smaller(a.sum[0], a.sum[1]);
 		asks = !s.wide || conquest_every || (a.marks & CELL_FIRST);
 		coarse_pass(&s, queue, f->hash, s.wide && asks, &a);
 	}
@@ -443,14 +501,14 @@ static __always_inline void depart(const struct phv *phv, struct passage *p, __u
 		return;
 	if (unlikely(add > conquest_packet))
 		d.lump = add;
-	if (p->delay >= conquest_tau) {
+	if (p->delay >= conquest_ask) {
 		if (asks)
 			accuse(&d);
 		else
 			follow(&d);
 	}
 	opaque(d.culprit); /* or what follows would be written twice, once for each, and hang on what has been told */
-	condemned = conquest_action && (conquest_everyone ? p->delay >= conquest_tau : asks && d.culprit && (paper() || certain(&a, &s, p, d.size, d.largest)));
+	condemned = conquest_action && (conquest_everyone ? p->delay >= conquest_tau : asks && d.culprit && (paper() || certain(&a, &s, d.size, fine)));
 	if (condemned)
 		chance = conquest_everyone ? (1 << CULPRIT_CHANCE) - 1 : culprit_chance(d.size, a.limit, a.sum[SUM_ALL]);
 	burst(&d);

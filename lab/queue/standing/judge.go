@@ -20,10 +20,12 @@ const (
 // verdict counts what was right.
 type verdict struct {
 	Median, Longest              time.Duration // wait
+	Others                       time.Duration // median of all flows but the largest
 	Rate                         float64       // of the largest flow, Mbit/s
 	Reports, Outside             int
 	Bursts, Named, Other, Silent int
 	Below                        int
+	Wrong                        int // bursts whose share is outside of its interval
 	Marked, Innocent             int // packets
 }
 
@@ -31,12 +33,13 @@ func (v *verdict) add(o verdict) {
 	v.Longest = max(v.Longest, o.Longest)
 	v.Reports, v.Outside = v.Reports+o.Reports, v.Outside+o.Outside
 	v.Bursts, v.Named, v.Other, v.Silent, v.Below = v.Bursts+o.Bursts, v.Named+o.Named, v.Other+o.Other, v.Silent+o.Silent, v.Below+o.Below
+	v.Wrong += o.Wrong
 	v.Marked, v.Innocent = v.Marked+o.Marked, v.Innocent+o.Innocent
 }
 
 func (v verdict) cells() []string {
-	list := []string{fmt.Sprintf("%v, %v", v.Median.Round(100*time.Microsecond), v.Longest.Round(100*time.Microsecond)), fmt.Sprintf("%.1f", v.Rate)}
-	for _, n := range []int{v.Reports, v.Outside, v.Bursts, v.Named, v.Other, v.Silent, v.Below, v.Marked, v.Innocent} {
+	list := []string{fmt.Sprintf("%v, %v", v.Median.Round(100*time.Microsecond), v.Longest.Round(100*time.Microsecond)), fmt.Sprint(v.Others.Round(100 * time.Microsecond)), fmt.Sprintf("%.1f", v.Rate)}
+	for _, n := range []int{v.Reports, v.Outside, v.Bursts, v.Named, v.Other, v.Silent, v.Below, v.Wrong, v.Marked, v.Innocent} {
 		list = append(list, fmt.Sprint(n))
 	}
 	return list
@@ -45,8 +48,8 @@ func (v verdict) cells() []string {
 func percent(n, of int) string { return fmt.Sprintf("%.2f %%", 100*float64(n)/float64(max(1, of))) }
 
 func (v verdict) say() string {
-	return fmt.Sprintf("Of %d bursts longer than %v the largest flow is named first in %s (95 are wanted), another one in %d, nobody in %d; a flow below alpha is first in %d (0). Of %d reports %s are inside of their interval (95). Of %d packets that were acted upon %d were of a flow that did not have alpha (0, of 102 flows in 2,048 columns).\n",
-		v.Bursts, time.Duration(shortest), percent(v.Named, v.Bursts), v.Other, v.Silent, v.Below, v.Reports, percent(v.Reports-v.Outside, v.Reports), v.Marked, v.Innocent)
+	return fmt.Sprintf("Of %d bursts longer than %v the largest flow is named first in %s (95 are wanted), another one in %d, nobody in %d; a flow below alpha is first in %d (0), and of %d its share of the burst is outside of its interval. Of %d reports %s are inside of their interval (95). Of %d packets that were acted upon %d were of a flow that did not have alpha (0, of 102 flows in 2,048 columns).\n",
+		v.Bursts, time.Duration(shortest), percent(v.Named, v.Bursts), v.Other, v.Silent, v.Below, v.Wrong, v.Reports, percent(v.Reports-v.Outside, v.Reports), v.Marked, v.Innocent)
 }
 
 // truth is what left, by the flow's source port.
@@ -120,15 +123,8 @@ func portOf(key heavy.Key) uint16 { return uint16(key[1] >> 48) }
 // judge compares all that was reported.
 func judge(events []bpf.ConquestConquestEvent, log *conquest.Log, list []departures.Departure) (v verdict) {
 	t := newTruth(list)
-	var waits []time.Duration
-	for _, d := range list {
-		waits = append(waits, time.Duration(d.Now-d.Enqueued))
-	}
-	slices.Sort(waits)
-	if len(waits) > 0 {
-		v.Median, v.Longest = waits[len(waits)/2], waits[len(waits)-1]
-		begin, end := int64(list[0].Now), int64(list[len(list)-1].Now) // in order since newTruth
-		v.Rate = float64(t.flows[t.largest(begin, end)].between(begin, end)) * 8e3 / float64(max(1, end-begin))
+	if len(list) > 0 {
+		v.waits(t, list)
 	}
 	for i := range events {
 		e := &events[i]
@@ -146,6 +142,26 @@ func judge(events []bpf.ConquestConquestEvent, log *conquest.Log, list []departu
 	}
 	v.marks(t, list)
 	return v
+}
+
+// waits of all, of all but the largest flow, and that one's rate. The list is in order.
+func (v *verdict) waits(t *truth, list []departures.Departure) {
+	begin, end := int64(list[0].Now), int64(list[len(list)-1].Now)
+	largest := t.largest(begin, end+1)
+	v.Rate = float64(t.flows[largest].between(begin, end)) * 8e3 / float64(max(1, end-begin))
+	var all, others []time.Duration
+	for _, d := range list {
+		wait := time.Duration(d.Now - d.Enqueued)
+		if all = append(all, wait); d.Sport != largest {
+			others = append(others, wait)
+		}
+	}
+	slices.Sort(all)
+	slices.Sort(others)
+	v.Median, v.Longest = all[len(all)/2], all[len(all)-1]
+	if len(others) > 0 {
+		v.Others = others[len(others)/2]
+	}
 }
 
 // marks counts packets that were marked when they were handed over, and those of them that no packet of their flow bears out which left in the time that a mark holds and
@@ -180,12 +196,16 @@ func (v *verdict) burst(t *truth, b conquest.Named) {
 	case !b.Known:
 		v.Silent++
 		return
-	case port == t.largest(b.Begin, b.Last+1):
+	case port == t.largest(b.From, b.Last+1):
 		v.Named++
 	default:
 		v.Other++
 	}
-	if t.share(port, b.Begin, b.Last+1) < alpha {
+	share := t.share(port, b.From, b.Last+1)
+	if share < alpha {
 		v.Below++
+	}
+	if share < b.Low-1e-9 || share > b.High+1e-9 {
+		v.Wrong++
 	}
 }

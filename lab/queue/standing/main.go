@@ -17,6 +17,7 @@ import (
 	"github.com/xdpmon/xdpmon/lab/eval"
 	"github.com/xdpmon/xdpmon/lab/eval/figure"
 	"github.com/xdpmon/xdpmon/lab/queue/dctcp"
+	"github.com/xdpmon/xdpmon/userspace/conquest"
 )
 
 var (
@@ -25,6 +26,8 @@ var (
 	seconds = flag.Duration("seconds", 4*time.Second, "of traffic in each")
 	seed    = flag.Uint64("seed", 1, "of what is drawn")
 	action  = flag.String("action", "mark", "what is done to culprits: mark (nothing looks at it), drop, ecn")
+	folder  = flag.String("keep", "", "folder to record in what was seen")
+	again   = flag.String("again", "", "judge what was recorded in that folder, instead of sending anything")
 	out     = flag.String("out", "", "write the document here")
 )
 
@@ -72,11 +75,11 @@ func all() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	t := &figure.Table{Columns: []string{"queue", "wait, median and longest", "largest flow, Mbit/s", "reports", "outside of their interval", "bursts over 20 ms", "the largest flow named", "another", "unknown", "below alpha", "packets acted upon", "of flows below alpha"}}
+	t := &figure.Table{Columns: []string{"queue", "wait, median and longest", "others' wait, median", "largest flow, Mbit/s", "reports", "outside of their interval", "bursts over 20 ms", "the largest flow named", "another", "unknown", "below alpha", "share outside of its interval", "packets acted upon", "of flows below alpha"}}
 	var sum verdict
 	for n := *first; n < *first+*cells; n++ {
 		c := draw(*seed, n)
-		v, err := c.run(*seconds)
+		v, err := c.judged(n)
 		if err != nil {
 			return fmt.Errorf("queue %d (%v): %w", n, c, err)
 		}
@@ -85,17 +88,42 @@ func all() (err error) {
 		t.Add(row...)
 		sum.add(v)
 	}
-	t.Add(append([]string{"together", "", ""}, sum.cells()[2:]...)...)
+	t.Add(append([]string{"together", "", "", ""}, sum.cells()[3:]...)...)
 	return write(t, sum)
+}
+
+// judged is what becomes of a queue, now or as it was recorded.
+func (c cell) judged(n int) (v verdict, err error) {
+	var s seen
+	if *again != "" {
+		s, err = kept(*again, n)
+	} else {
+		s, err = c.run(*seconds)
+	}
+	if err == nil && *folder != "" {
+		err = s.keep(*folder, n)
+	}
+	if err != nil {
+		return v, err
+	}
+	_, values, err := values()
+	if err != nil {
+		return v, err
+	}
+	log, err := conquest.NewLog(values)
+	if err != nil {
+		return v, err
+	}
+	return judge(s.Events, log, s.Left), nil
 }
 
 const introduction = `# Standing queues: who is named without a parameter
 
 Queues that are drawn (seed %d): HTB of 5 to 500 Mbit/s, a pfifo of 50 to 2,000 packets or aggregates, one TCP flow (cubic, reno, bbr and DCTCP by turns) beside UDP of .3 to 40 %% of the rate, all
-three uniform in the logarithm, and a datagram of 100 bytes every 20 ms, of 100 flows by turns. A host forwards it (lab/queue/scene), windows of TCP go up to 3 MB; %v of each, conquest.action=%s (mark changes nothing in the queue), all else the default (source qdisc, alpha 1/16, tau 1 ms, hold 10 ms).
+three uniform in the logarithm, and a datagram of 100 bytes every 20 ms, of 100 flows by turns. A host forwards it (lab/queue/scene), windows of TCP go up to 3 MB; DCTCP is spoken at both ends, and with conquest.action=ecn all of TCP but bbr understands marks; %v of each, conquest.action=%s (mark changes nothing in the queue), all else the default (source qdisc, alpha 1/16, tau 1 ms, hold 10 ms).
 
 The truth is from a program in the same chain that reports every departure with its bytes and the time it was handed over. A report's interval is compared with the share of the bytes that left while
-its packet waited. Of a burst the largest flow is the one of which most bytes left from its begin to its end; *below alpha* counts bursts whose first name had less than alpha of these.
+its packet waited. Of a burst the largest flow is the one of which most bytes left from the arrival of the first packet that waited tau to the departure of the last one; *below alpha* counts bursts whose first name had less than alpha of these.
 A packet is acted upon rightly if one of its flow left at most conquest.hold before it was handed over, while the flow had alpha.
 
 `
