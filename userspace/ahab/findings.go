@@ -26,7 +26,7 @@ func findings(l report.Line) (seen finding.Seen) {
 		}
 		limited = true
 		name := r.Text("slice")
-		subject := finding.Subject{Type: finding.Slice, Name: name + " on " + l.Interface()}
+		subject := finding.Subject{Type: finding.Slice, Name: name + " on " + finding.At(l)}
 		use := r.Num("demand") / capacity
 		m := finding.New(l, finding.SliceFull, subject, finding.Estimate{Value: use, Low: use, High: use, Unit: report.Ratio}, "demand over capacity", "ahab.slices.demand", "ahab.slices.capacity")
 		m.Bound, m.Blames = fullUse, users[name]
@@ -41,7 +41,7 @@ func findings(l report.Line) (seen finding.Seen) {
 		seen.Measures = append(seen.Measures, f)
 	})
 	if !limited {
-		seen.Unable = append(seen.Unable, "ahab on "+l.Interface()+" knows no capacity: it cannot tell whether a slice is full (ahab.capacity)")
+		seen.Unable = append(seen.Unable, "ahab on "+finding.At(l)+" knows no capacity: it cannot tell whether a slice is full (ahab.capacity)")
 	}
 	return seen
 }

@@ -13,7 +13,7 @@ func findings(l report.Line) (seen finding.Seen) {
 	if !(total > 0) {
 		return seen
 	}
-	m := finding.New(l, finding.FlowShare, finding.Subject{Type: finding.Interface, Name: l.Interface()}, finding.Estimate{Unit: report.Ratio}, "largest share of a flow", "carpe.elephants_top")
+	m := finding.New(l, finding.FlowShare, finding.Subject{Type: finding.Interface, Name: finding.At(l)}, finding.Estimate{Unit: report.Ratio}, "largest share of a flow", "carpe.elephants_top")
 	finding.Rows(l.Report, "elephants_top", func(r finding.Row) {
 		low, high := r.Num("packets_low")/total, r.Num("packets_high")/total
 		m.Blames = append(m.Blames, finding.Blame{Source: r.Text("src"), Destination: r.Text("dst"), Flow: r.FlowText(), Part: r.Num("packets"), Low: low, High: high})

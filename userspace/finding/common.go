@@ -1,6 +1,7 @@
 package finding
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -9,9 +10,12 @@ import (
 // nowhere is a bound that is none.
 func nowhere() float64 { return math.NaN() }
 
+// At names what a line measures: the interface; several interfaces that share registers, or a capture, by the instance's name.
+func At(l report.Line) string { return cmp.Or(l.Interface(), l.Key()) }
+
 // New is a measure of a line with nothing expected of it yet.
 func New(l report.Line, s Symptom, subject Subject, value Estimate, what string, evidence ...string) Measure {
-	return Measure{Symptom: s, Subject: subject, Algorithm: l.Algorithm, Instance: l.Interface(), What: what, Value: value, Bound: nowhere(), Absent: nowhere(),
+	return Measure{Symptom: s, Subject: subject, Algorithm: l.Algorithm, Instance: At(l), What: what, Value: value, Bound: nowhere(), Absent: nowhere(),
 		Evidence: evidence}
 }
 
@@ -20,7 +24,7 @@ const fewestLost = 100
 
 // Small measures what a table was too small for: lost of all, and most of them is still good.
 func Small(l report.Line, lost, all, most float64, what, next string, evidence ...string) Measure {
-	m := New(l, TooSmall, Subject{Instance, l.Algorithm + " on " + l.Interface()}, Share(lost, all), what, evidence...)
+	m := New(l, TooSmall, Subject{Instance, l.Algorithm + " on " + At(l)}, Share(lost, all), what, evidence...)
 	m.Bound, m.Next = most, next
 	if !(lost >= fewestLost) {
 		m.Value = Estimate{0, 0, 0, report.Ratio}
@@ -37,7 +41,7 @@ const (
 // Windowed measures what every line says of measuring itself: late windows, and packets that could not be read.
 func Windowed(l report.Line) []Measure {
 	took := float64(l.Window.End - l.Window.Start)
-	late := New(l, Late, Subject{Interface, l.Interface()}, Estimate{took, took, took, report.Nanosecond}, "length of a window", "window.stretched")
+	late := New(l, Late, Subject{Interface, At(l)}, Estimate{took, took, took, report.Nanosecond}, "length of a window", "window.stretched")
 	late.Ratio, late.Factor, late.Delta = true, laterWindow, shortest
 	late.Next = "lower the load of the machine, give xdpmon a higher priority (Nice=, CPUWeight=), or ask for longer windows"
 	if l.Window.Cut || l.Window.Last {
@@ -47,17 +51,33 @@ func Windowed(l report.Line) []Measure {
 	for _, reason := range []string{"truncated", "bad_ip", "extension_chain", "bad_transport"} {
 		bad += float64(l.Packets.Reasons[reason])
 	}
-	unread := New(l, Unread, Subject{Interface, l.Interface()}, Share(bad, float64(l.Packets.Seen)), "share of packets whose headers cannot be read", "packets.unparsed")
+	unread := New(l, Unread, Subject{Interface, At(l)}, Share(bad, float64(l.Packets.Seen)), "share of packets whose headers cannot be read", "packets.unparsed")
 	unread.Bound = mostUnread
 	unread.Next = "packets.unparsed names the reason: truncated wants a longer snap length (tcpdump -s 128), bad_ip and bad_transport are damaged or of a format that is not parsed"
 	if l.Packets.Seen < fewestSeen {
 		unread.Weak = "too few packets"
 	}
-	return []Measure{late, unread}
+	shut := New(l, NotInside, Subject{Interface, At(l)}, Share(float64(l.Packets.Reasons["no_transport"]), float64(l.Packets.Seen)),
+		"share of packets of which only the addresses are read", "packets.unparsed.no_transport")
+	shut.Trials, shut.Delta, shut.Factor, shut.Weak = float64(l.Packets.Seen), moreNotInside, timesNotInside, unread.Weak
+	shut.Next = "xdpmon attach " + At(l) + " --algo precision --set precision.key=src+dst names their ends; --decap looks into VXLAN, GENEVE, GRE, IPIP and 6in4"
+	return []Measure{late, unread, shut}
+}
+
+// NotLookedInto says that a window's algorithms saw no ports, flags and answers of a part of the packets; "" where that is small.
+func NotLookedInto(l report.Line) string {
+	share := float64(l.Packets.Reasons["no_transport"]) / max(1, float64(l.Packets.Seen))
+	if l.Packets.Seen < fewestSeen || share < moreNotInside {
+		return ""
+	}
+	return "more than 5 % of the packets on " + At(l) + " are neither TCP, UDP nor ICMP echo (tunnels, IPsec): only their addresses are read, and nothing can be told of what is in them"
 }
 
 // Bounds for everybody.
 const (
 	mostUnread = .05
 	fewestSeen = 100
+	// What is neither TCP, UDP nor ICMP echo may be usual somewhere: more than usual, plus and times.
+	moreNotInside  = .05
+	timesNotInside = 3
 )

@@ -13,7 +13,8 @@ const (
 	fewestEvents   = 5
 	moreEvents     = .003 // of the segments
 	timesEvents    = 2.5
-	notFollowed    = .3 // share of segments whose flow found no place: above, losses of many flows are not seen
+	eventScatter   = .001 // of their share between windows: single losses are usual
+	notFollowed    = .3   // share of segments whose flow found no place: above, losses of many flows are not seen
 	sizing         = "raise lean.memory (xdpmon plan lean --rate SEGMENTS/s)"
 	// A tail that is lost before arrives once, and a lost ACK has data sent again: so many segments that are sent again belong to a hole.
 	perHole = 1.5
@@ -29,8 +30,8 @@ func findings(l report.Line) (seen finding.Seen) {
 		if math.IsNaN(events) || math.IsNaN(of) {
 			return
 		}
-		m := finding.New(l, s, finding.Subject{Type: finding.Interface, Name: l.Interface()}, finding.Share(max(0, events), of), what, evidence...)
-		m.Trials, m.Delta, m.Factor = of, moreEvents, timesEvents
+		m := finding.New(l, s, finding.Subject{Type: finding.Interface, Name: finding.At(l)}, finding.Share(max(0, events), of), what, evidence...)
+		m.Trials, m.Delta, m.Factor, m.Scatter = of, moreEvents, timesEvents, eventScatter
 		m.Blames = blames(b, table, column)
 		switch {
 		case of < fewestSegments:
@@ -46,7 +47,7 @@ func findings(l report.Line) (seen finding.Seen) {
 	add(finding.OutOfOrder, num("out_of_order")+num("loss_given_back"), num("ooo_examined"), "share of segments that arrive out of order", "ooo", "out_of_order",
 		"lean.out_of_order", "lean.loss_given_back", "lean.ooo")
 	if n := num("ooo_examined"); !math.IsNaN(n) {
-		m := finding.New(l, finding.DataSegments, finding.Subject{Type: finding.Interface, Name: l.Interface()}, finding.Estimate{Value: n, Low: n, High: n, Unit: report.Segments},
+		m := finding.New(l, finding.DataSegments, finding.Subject{Type: finding.Interface, Name: finding.At(l)}, finding.Estimate{Value: n, Low: n, High: n, Unit: report.Segments},
 			"segments with data", "lean.ooo_examined")
 		m.Lower, m.Ratio, m.Factor = true, true, 3
 		seen.Measures = append(seen.Measures, m)
@@ -55,7 +56,7 @@ func findings(l report.Line) (seen finding.Seen) {
 		seen.Measures = append(seen.Measures, finding.Small(l, float64(l.Lost["loss_not_followed"]), examined, notFollowed, "share of segments whose flow found no place", sizing,
 			"lean.lost.loss_not_followed"))
 	} else if !math.IsNaN(examined) {
-		seen.Unable = append(seen.Unable, "fewer than 200 TCP segments with data on "+l.Interface()+": nothing can be told of losses")
+		seen.Unable = append(seen.Unable, "fewer than 200 TCP segments with data on "+finding.At(l)+": nothing can be told of losses")
 	}
 	return seen
 }

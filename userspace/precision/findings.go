@@ -18,7 +18,7 @@ func findings(l report.Line) (seen finding.Seen) {
 	if !(total >= fewestTotal) {
 		return seen
 	}
-	m := finding.New(l, finding.FlowShare, finding.Subject{Type: finding.Interface, Name: l.Interface()}, finding.Estimate{Unit: report.Ratio}, "largest share of a flow", "precision.flows.share")
+	m := finding.New(l, finding.FlowShare, finding.Subject{Type: finding.Interface, Name: finding.At(l)}, finding.Estimate{Unit: report.Ratio}, "largest share of a flow", "precision.flows.share")
 	finding.Rows(l.Report, "flows", func(r finding.Row) {
 		unit := "packets"
 		if math.IsNaN(r.Num(unit)) {

@@ -16,7 +16,7 @@ const (
 // findings are which networks' packets are out of order.
 func findings(l report.Line) (seen finding.Seen) {
 	watched, behind := finding.Num(l.Report, "watched"), finding.Num(l.Report, "out_of_order")
-	m := finding.New(l, finding.OutOfOrder, finding.Subject{Type: finding.Interface, Name: l.Interface()}, finding.Share(behind, watched),
+	m := finding.New(l, finding.OutOfOrder, finding.Subject{Type: finding.Interface, Name: finding.At(l)}, finding.Share(behind, watched),
 		"share of watched packets that arrive out of order", "reorder.out_of_order", "reorder.watched", "reorder.prefixes")
 	m.Trials, m.Delta, m.Factor = watched, moreReordered, timesUsual
 	if !(watched >= fewestPackets) {
