@@ -41,7 +41,7 @@ func findings(l report.Line) (seen finding.Seen) {
 		seen.Measures = append(seen.Measures, f)
 	})
 	if !limited {
-		seen.Unable = append(seen.Unable, "ahab on "+l.Place()+" knows no capacity: whether a slice is full is unknown (ahab.capacity)")
+		seen.Unable = append(seen.Unable, "ahab on "+l.Place()+" knows no capacity: it cannot tell whether a slice is full (ahab.capacity)")
 	}
 	return seen
 }

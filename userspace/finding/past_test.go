@@ -62,6 +62,7 @@ func TestHoursAreRecalled(t *testing.T) {
 		}
 	}
 	m, at := delayed(400e6), unix2000+2*7*24*hour
+	m.Source = "fridge"
 	s := NewStreams()
 	s.Recall(KeyOf(&m), &Past{Baseline: b, At: at, Length: 10e9}, at+7*24*hour)
 	for n := range int64(2) {
@@ -127,6 +128,7 @@ func TestPastsAreBounded(t *testing.T) {
 		t.Errorf("%d bytes of %d pasts, %d left", size, len(kept), left)
 	}
 	m := delayed(1)
+	m.Source = "fridge"
 	m.Subject.Name = string(rune('A'+299%26)) + string(rune('a'+299/26))
 	if kept[KeyOf(&m)] == nil {
 		t.Error("the latest one is left out")
