@@ -52,6 +52,10 @@ func newKeeper(c settings.Store, s *store.Store, set *Set) *keeper {
 // most is how many windows one transaction takes.
 const most = 256
 
+// gather is how long a window waits for others before it is written: one transaction, which the disk has to confirm twice, takes those of all
+// algorithms, and of instances that end together.
+const gather = 100 * time.Millisecond
+
 func (k *keeper) run() {
 	defer close(k.done)
 	for {
@@ -61,6 +65,7 @@ func (k *keeper) run() {
 			return
 		}
 		records := k.add(nil, e)
+		time.Sleep(gather)
 		for len(records) < most {
 			now, cancel := context.WithCancel(context.Background())
 			cancel() // take what is there, wait for nothing
