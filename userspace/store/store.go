@@ -387,6 +387,7 @@ type Query struct {
 	Algorithm string
 	Except    string // not of this algorithm
 	Instance  string
+	Key       string // report.Identity.Key
 	Interface string // one of those that were measured
 	Limit     int    // 0: no limit
 	Newest    bool   // the newest first
@@ -396,7 +397,7 @@ type Query struct {
 // chooses reports whether a record is among those that are asked for. Interface may also be a key (tenants/vnet0), which was its name before
 // 0.1.0; that ends with 0.2.0.
 func (q Query) chooses(r Record) bool {
-	return (q.Algorithm == "" || q.Algorithm == r.Algorithm) && (q.Except == "" || q.Except != r.Algorithm) && (q.Instance == "" || q.Instance == r.Instance) &&
+	return (q.Algorithm == "" || q.Algorithm == r.Algorithm) && (q.Except == "" || q.Except != r.Algorithm) && (q.Instance == "" || q.Instance == r.Instance) && (q.Key == "" || q.Key == r.Key) &&
 		(q.Interface == "" || slices.Contains(r.Interfaces, q.Interface) || q.Interface == r.Key) && (!q.Snapshots || r.Snapshot != nil)
 }
 
@@ -404,37 +405,73 @@ func (q Query) chooses(r Record) bool {
 // is passed over and counted.
 func (s *Store) Each(q Query, fn func(Record) error) error {
 	return s.db.View(func(tx *bolt.Tx) error {
-		c := tx.Bucket(windows).Cursor()
-		k, v, next := q.start(c)
-		for found := 0; k != nil && q.inside(k) && (q.Limit == 0 || found < q.Limit); k, v = next() {
-			head, _, err := names(v)
-			if err != nil {
-				s.failed.Add(1)
-				continue
-			}
-			if !q.chooses(head) {
-				continue
-			}
-			r, err := unpack(k, v)
-			if err != nil {
-				s.failed.Add(1)
-				continue
-			}
-			if found++; q.Snapshots {
-				r.Snapshot = bytes.Clone(r.Snapshot)
-			} else {
-				r.Snapshot = nil
-			}
-			if err := fn(r); err != nil {
-				return err
-			}
-		}
-		return nil
+		return q.walk(tx.Bucket(windows).Cursor(), 0, fn, func() { s.failed.Add(1) })
 	})
 }
 
+// Sample is Each with the first record alone of every step since 1970, the oldest first: a week is read without looking at every window of it.
+// It is of use where the query chooses the windows of one algorithm and instance.
+func (s *Store) Sample(q Query, step time.Duration, fn func(Record) error) error {
+	q.Newest = false
+	return s.db.View(func(tx *bolt.Tx) error {
+		return q.walk(tx.Bucket(windows).Cursor(), step, fn, func() { s.failed.Add(1) })
+	})
+}
+
+// cursor walks records by key; bbolt's is one.
+type cursor interface {
+	First() (k, v []byte)
+	Last() (k, v []byte)
+	Next() (k, v []byte)
+	Prev() (k, v []byte)
+	Seek(key []byte) (k, v []byte)
+}
+
+// walk calls fn with what is chosen; step 0 is every record. bad is told of records that cannot be read (nil: nobody).
+func (q Query) walk(c cursor, step time.Duration, fn func(Record) error, bad func()) error {
+	k, v, next := q.start(c)
+	for found := 0; k != nil && q.inside(k) && (q.Limit == 0 || found < q.Limit); {
+		r, chosen, err := q.take(k, v)
+		if err != nil && bad != nil {
+			bad()
+		}
+		if !chosen || err != nil {
+			k, v = next()
+			continue
+		}
+		found++
+		if err := fn(r); err != nil {
+			return err
+		}
+		if step <= 0 {
+			k, v = next()
+			continue
+		}
+		at := r.End.UnixNano()
+		k, v = c.Seek(key(time.Unix(0, at-at%int64(step)+int64(step)), 0))
+	}
+	return nil
+}
+
+// take reads a record, where it is chosen.
+func (q Query) take(k, v []byte) (r Record, chosen bool, err error) {
+	head, _, err := names(v)
+	if err != nil || !q.chooses(head) {
+		return head, false, err
+	}
+	if r, err = unpack(k, v); err != nil {
+		return r, true, err
+	}
+	if q.Snapshots {
+		r.Snapshot = bytes.Clone(r.Snapshot)
+	} else {
+		r.Snapshot = nil
+	}
+	return r, true, nil
+}
+
 // start is the first record in the query's direction, and the way on.
-func (q Query) start(c *bolt.Cursor) (k, v []byte, next func() (k, v []byte)) {
+func (q Query) start(c cursor) (k, v []byte, next func() (k, v []byte)) {
 	switch {
 	case !q.Newest && q.From.IsZero():
 		k, v = c.First()

@@ -1,0 +1,152 @@
+package api
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// live is the latest window of every algorithm and instance, and what reports look like.
+type live struct {
+	mu     sync.Mutex
+	runs   map[string]*report.Run // by instance; "" is of all
+	latest map[place]*window
+	shapes map[string]*shape // by algorithm
+}
+
+type place struct{ key, algorithm string }
+
+// window is a finished one; its answer is made once, when somebody asks first.
+type window struct {
+	line report.Line
+
+	once sync.Once
+	text []byte // as a store keeps it
+	err  error
+}
+
+func newLive() *live {
+	return &live{runs: map[string]*report.Run{}, latest: map[place]*window{}, shapes: map[string]*shape{}}
+}
+
+func (l *live) start(r report.Run) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.runs[r.Instance] = &r
+}
+
+func (l *live) add(line report.Line) {
+	line.Snapshot = nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.latest[place{line.Key(), line.Algorithm}] = &window{line: line}
+	s := l.shapes[line.Algorithm]
+	if s == nil {
+		s = newShape()
+		l.shapes[line.Algorithm] = s
+	}
+	s.learn(&line.Report)
+}
+
+func (l *live) forget(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.runs, key)
+	for p := range l.latest {
+		if p.key == key {
+			delete(l.latest, p)
+		}
+	}
+}
+
+func (l *live) window(p place) *window {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.latest[p]
+}
+
+// windows are all of them, by instance and algorithm.
+func (l *live) windows() []*window {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.SortedFunc(maps.Values(l.latest), func(a, b *window) int {
+		return cmp.Or(strings.Compare(a.line.Key(), b.line.Key()), strings.Compare(a.line.Algorithm, b.line.Algorithm))
+	})
+}
+
+// run is what an instance was started with.
+func (l *live) run(key string) *report.Run {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r := l.runs[key]; r != nil {
+		return r
+	}
+	instance, _, _ := strings.Cut(key, "/")
+	return cmp.Or(l.runs[instance], l.runs[""])
+}
+
+func (l *live) shape(algorithm string) *shape {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := l.shapes[algorithm]; s != nil {
+		return s.clone()
+	}
+	return newShape()
+}
+
+// record is the window as a store keeps it.
+func (w *window) record(c report.Clock) ([]byte, error) {
+	w.once.Do(func() { w.text, w.err = w.line.Record(c) })
+	return w.text, w.err
+}
+
+// mostShapes bounds what is remembered of one algorithm's report: names are few, but for tables of prefixes and slices that settings name.
+const mostShapes = 512
+
+// shape is what an algorithm's reports look like: names, units and intervals of all that one of its windows had.
+type shape struct {
+	values        []report.Value
+	distributions []report.Distribution
+	tables        []report.Table
+	known         map[string]bool
+}
+
+func newShape() *shape { return &shape{known: map[string]bool{}} }
+
+func (s *shape) clone() *shape {
+	return &shape{values: slices.Clone(s.values), distributions: slices.Clone(s.distributions), tables: slices.Clone(s.tables)}
+}
+
+// new reports whether a name is one that was not known, and is now.
+func (s *shape) fresh(kind, name string) bool {
+	if s.known[kind+name] || len(s.known) >= mostShapes {
+		return false
+	}
+	s.known[kind+name] = true
+	return true
+}
+
+func (s *shape) learn(b *report.Body) {
+	for _, v := range b.Values {
+		if s.fresh("v", v.Name) {
+			v.Value = nil
+			s.values = append(s.values, v)
+		}
+	}
+	for _, d := range b.Distributions {
+		if s.fresh("d", d.Name) {
+			d.Buckets = nil
+			s.distributions = append(s.distributions, d)
+		}
+	}
+	for _, t := range b.Tables {
+		if s.fresh("t", t.Name) {
+			t.Rows = nil
+			s.tables = append(s.tables, t)
+		}
+	}
+}
