@@ -27,7 +27,6 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/bus/server"
 	file "github.com/xdpmon/xdpmon/userspace/config"
 	"github.com/xdpmon/xdpmon/userspace/coordinator/config"
-	"github.com/xdpmon/xdpmon/userspace/feed"
 	"github.com/xdpmon/xdpmon/userspace/keys"
 	"github.com/xdpmon/xdpmon/userspace/outlet"
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
@@ -128,7 +127,7 @@ func (c *Coordinator) address() string {
 }
 
 func where(c *config.Config) outlet.Config {
-	return outlet.Config{Outputs: c.Outputs, Store: c.Store, Listen: c.Listen, Metrics: c.Metrics, Socket: c.Socket}
+	return outlet.Config{Outputs: c.Outputs, Store: c.Store, Listen: c.Listen, Metrics: c.Metrics, Socket: c.Socket, Web: c.Web, Keys: c.Bus.Keys}
 }
 
 func (c *Coordinator) open(ctx context.Context) error {
@@ -266,7 +265,7 @@ func (c *Coordinator) describe(cfg *config.Config) {
 		for _, s := range m.Algorithms {
 			one.Algorithms = append(one.Algorithms, report.RunAlgorithm{Name: s.Descriptor.Name, Params: s.Values.Map()})
 		}
-		c.out.Hub().Publish(c.ctx, feed.Event{Run: &one})
+		c.out.Describe(c.ctx, one)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/xdpmon/xdpmon/userspace/api"
 	"github.com/xdpmon/xdpmon/userspace/feed"
 	"github.com/xdpmon/xdpmon/userspace/finding"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -23,6 +24,7 @@ func (s *Set) diagnose(ctx context.Context, l report.Line) {
 	for _, f := range changed {
 		s.logFinding(f)
 		said := f.Said()
+		s.api.Found(f)
 		s.hub.Publish(ctx, feed.Event{Finding: &said})
 	}
 	s.metrics.Findings(s.engine.Open())
@@ -48,9 +50,6 @@ func (s *Set) logFinding(f finding.Finding) {
 	s.opts.Log.Log(context.Background(), level, what, "kind", string(f.Kind), "subject", f.Subject.Name, "interface", f.Interface, "severity", f.Severity.String(), "text", f.Sentence())
 }
 
-// Findings names the store's records that are findings, where windows have their algorithm.
-const Findings = "findings"
-
 // finding is a record of one that began or ended.
 func (k *keeper) finding(list []store.Record, said report.Said) []store.Record {
 	var b bytes.Buffer
@@ -58,7 +57,7 @@ func (k *keeper) finding(list []store.Record, said report.Said) []store.Record {
 		k.log.Error("store finding failed", "error", err)
 		return list
 	}
-	r := store.Record{End: time.Now(), Algorithm: Findings, Line: bytes.TrimSpace(b.Bytes())}
+	r := store.Record{End: time.Now(), Algorithm: api.FindingRecords, Line: bytes.TrimSpace(b.Bytes())}
 	if f, ok := said.Object.(finding.Finding); ok {
 		r.Key = f.Interface
 		if f.Interface != "" {
