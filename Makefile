@@ -7,7 +7,7 @@ BIN ?= bin/xdpmon
 COORDINATOR_BIN ?= $(dir $(BIN))xdpmon-coordinator
 LDFLAGS = -X main.revision=$${REVISION-$$(.ci/revision)}
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo -E env PATH=$$PATH)
-RACE = cmd/internal/... cmd/xdpmon cmd/xdpmon-coordinator userspace/agent userspace/agent/config userspace/bus/... userspace/capture userspace/coordinator userspace/coordinator/config userspace/keys userspace/outlet userspace/prom \
+RACE = cmd/internal/... cmd/xdpmon cmd/xdpmon-coordinator userspace/agent userspace/agent/config userspace/api userspace/bus/... userspace/capture userspace/coordinator userspace/coordinator/config userspace/keys userspace/outlet userspace/prom \
 	userspace/report userspace/session demo/emulator
 # What of these is long, and has one goroutine: without the race detector.
 SINGLE = FourHosts|SuspectLink|^TestRestarts$$

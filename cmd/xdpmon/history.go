@@ -12,8 +12,8 @@ import (
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/agent/past"
+	"github.com/xdpmon/xdpmon/userspace/api"
 	"github.com/xdpmon/xdpmon/userspace/finding"
-	"github.com/xdpmon/xdpmon/userspace/outlet"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/store"
 )
@@ -75,14 +75,14 @@ func history(env *environment, o *historyOptions) error {
 		if o.algorithm != "" || o.snapshots != "" {
 			return cli.UsageError("--findings goes with neither --algo nor --snapshots: findings are of all algorithms")
 		}
-		o.algorithm = outlet.Findings
+		o.algorithm = api.FindingRecords
 	}
 	q := store.Query{Algorithm: o.algorithm, Instance: o.instance, Interface: o.iface, Limit: o.limit, Newest: o.newest, Snapshots: o.snapshots != ""}
 	for _, t := range []struct {
 		flag, text string
 		at         *time.Time
 	}{{"from", o.from, &q.From}, {"to", o.to, &q.To}} {
-		at, err := outlet.When(t.text, env.now())
+		at, err := api.When(t.text, env.now())
 		if err != nil {
 			return cli.UsageError("--%s: %w", t.flag, err)
 		}

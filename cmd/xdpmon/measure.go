@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
+	"github.com/xdpmon/xdpmon/userspace/api"
 	"github.com/xdpmon/xdpmon/userspace/diagnose"
 	"github.com/xdpmon/xdpmon/userspace/feed"
 	"github.com/xdpmon/xdpmon/userspace/prom"
@@ -26,6 +27,7 @@ type measurement struct {
 	sink   report.Sink
 	drawer *draw.Drawer
 	store  *prom.Store
+	api    *api.API // nil: nobody can ask
 	server *prom.Server
 
 	findings  *diagnose.Engine // nil in a replay: xdpmon check reads captures
@@ -92,7 +94,10 @@ func newMeasurement(env *environment, o *measureOptions, run report.Run, live bo
 	if err != nil {
 		return nil, cli.AsUsage(fmt.Errorf("--%w", err))
 	}
-	if m.server, err = prom.Listen(address, m.store, log.New(noticeWriter{m}, "", 0)); err != nil {
+	errorLog := log.New(noticeWriter{m}, "", 0)
+	m.api = api.New(api.Options{Hub: &m.hub, Now: env.now, Health: m.store.Health, Findings: m.findings.Open})
+	front := m.api.Front(api.GuardOf(address), prom.Handler(m.store, errorLog))
+	if m.server, err = prom.Serve(address, front, errorLog); err != nil {
 		return nil, err
 	}
 	m.open(o, live)
@@ -128,6 +133,7 @@ func (m *measurement) start(change func(*report.Run)) {
 	run := m.run
 	m.mu.Unlock()
 	m.store.Start(run)
+	m.api.Start(run)
 	m.hub.Publish(m.ending(), feed.Event{Run: &run})
 }
 
@@ -143,6 +149,7 @@ func (m *measurement) emit(l report.Line) error {
 	shown := l
 	shown.Snapshot = nil
 	m.store.Add(shown)
+	m.api.Add(shown)
 	m.start(nil)
 	if m.findings != nil {
 		m.diagnose(shown) // first: a table has findings before the windows that show them
@@ -154,6 +161,7 @@ func (m *measurement) emit(l report.Line) error {
 func (m *measurement) diagnose(l report.Line) {
 	for _, f := range m.findings.Line(l) {
 		said := f.Said()
+		m.api.Found(f)
 		m.hub.Publish(m.ending(), feed.Event{Finding: &said})
 	}
 	m.store.Findings(m.findings.Open())

@@ -20,7 +20,6 @@ import (
 
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	file "github.com/xdpmon/xdpmon/userspace/config"
-	"github.com/xdpmon/xdpmon/userspace/feed"
 	"github.com/xdpmon/xdpmon/userspace/hostclock"
 	"github.com/xdpmon/xdpmon/userspace/outlet"
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
@@ -143,7 +142,11 @@ func (a *Agent) open(ctx context.Context) (err error) {
 
 // where is the part of a configuration that says where windows go.
 func where(c *config.Config) outlet.Config {
-	return outlet.Config{Outputs: c.Outputs, Store: c.Store, Listen: c.Listen, Metrics: c.Metrics, Socket: c.Socket, Promises: c.Promises, Alerts: c.Alerts}
+	w := outlet.Config{Outputs: c.Outputs, Store: c.Store, Listen: c.Listen, Metrics: c.Metrics, Socket: c.Socket, Promises: c.Promises, Alerts: c.Alerts, Web: c.Web}
+	if c.Bus != nil {
+		w.Keys = c.Bus.Keys
+	}
+	return w
 }
 
 // limitHeap is GOMEMLIMIT, unless the environment has said it already.
@@ -318,7 +321,7 @@ func (a *Agent) reconcile() {
 			w.set(desired{gone: true})
 			delete(a.workers, name)
 			a.retired = append(a.retired, w)
-			a.metrics.Forget(name)
+			a.out.Forget(name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
@@ -333,7 +336,7 @@ func (a *Agent) reconcile() {
 	a.retired = slices.DeleteFunc(a.retired, func(w *worker) bool {
 		select {
 		case <-w.done:
-			a.metrics.Forget(w.name) // its last windows came behind the first time
+			a.out.Forget(w.name) // its last windows came behind the first time
 			return true
 		default:
 			return false
@@ -468,7 +471,7 @@ func (a *Agent) describe(name string, r config.Instance) {
 		run.Algorithms = append(run.Algorithms, report.RunAlgorithm{Name: s.Descriptor.Name, Params: s.Values.Map()})
 	}
 	a.metrics.Start(report.Run{Version: run.Version, Command: run.Command, Kernel: run.Kernel, Clock: run.Clock})
-	a.out.Hub().Publish(a.ctx, feed.Event{Run: &run})
+	a.out.Describe(a.ctx, run)
 }
 
 // endWorkers lets every instance report what it has.

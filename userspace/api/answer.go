@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 
@@ -233,13 +232,10 @@ func cell(table json.RawMessage, row, column string) json.RawMessage {
 	if json.Unmarshal(table, &all) != nil {
 		return nil
 	}
-	name, err := json.Marshal(row)
-	if err != nil {
-		return nil
-	}
 	for _, one := range all {
 		for _, v := range one {
-			if bytes.Equal(v, name) {
+			var name string
+			if len(v) > 0 && v[0] == '"' && json.Unmarshal(v, &name) == nil && name == row {
 				return one.at(column)
 			}
 		}

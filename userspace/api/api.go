@@ -19,7 +19,7 @@ const Prefix = "/api/v1"
 // Options of an API.
 type Options struct {
 	Hub      *feed.Hub
-	Clock    func() report.Clock      // of the windows
+	Clock    func() report.Clock      // of the windows; nil: as the run says that was described last
 	Findings func() []finding.Finding // that go on, the gravest first
 	Store    func() store.Past        // nil where no windows are kept on disk: the latest are kept in memory then
 	Health   func() (any, bool)       // how the process fares, and whether it fails
@@ -50,6 +50,10 @@ func New(o Options) *API {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	live := newLive()
+	if o.Clock == nil {
+		o.Clock = live.clock
+	}
 	if o.Store == nil {
 		o.Store = func() store.Past { return nil }
 	}
@@ -59,7 +63,7 @@ func New(o Options) *API {
 	if o.Health == nil {
 		o.Health = func() (any, bool) { return map[string]string{"status": "ok"}, false }
 	}
-	a := &API{opts: o, live: newLive(), memory: store.NewMemory(memoryBytes), asking: make(chan struct{}, mostAsking), streams: make(chan struct{}, mostStreams)}
+	a := &API{opts: o, live: live, memory: store.NewMemory(memoryBytes), asking: make(chan struct{}, mostAsking), streams: make(chan struct{}, mostStreams)}
 	a.routes = a.table()
 	return a
 }
@@ -72,11 +76,18 @@ func (a *API) past() store.Past {
 	return a.memory
 }
 
-// Start takes the description of a run, or of one instance of an agent.
-func (a *API) Start(r report.Run) { a.live.start(r) }
+// Start takes the description of a run, or of one instance of an agent. Like Add and Found it does nothing where there is no API.
+func (a *API) Start(r report.Run) {
+	if a != nil {
+		a.live.start(r)
+	}
+}
 
 // Add takes a finished window. It costs some pointers; what is asked for is written when somebody asks.
 func (a *API) Add(l report.Line) {
+	if a == nil {
+		return
+	}
 	a.live.add(l)
 	if a.opts.Store() == nil {
 		a.remember(l)
@@ -98,7 +109,7 @@ const FindingRecords = "findings"
 
 // Found takes a finding that began or ended.
 func (a *API) Found(f finding.Finding) {
-	if a.opts.Store() != nil {
+	if a == nil || a.opts.Store() != nil {
 		return
 	}
 	text, err := f.MarshalJSON()
@@ -125,5 +136,15 @@ func (a *API) Handler() http.Handler {
 		}
 		write(w, problem(http.StatusNotFound, "there is no %.200q: %s/openapi.json lists what there is", r.URL.Path, Prefix))
 	})
+	return mux
+}
+
+// Front answers what is the API's, to those who may ask, and hands on the rest.
+func (a *API) Front(g Guard, rest http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	asked := g.Wrap(a.Handler())
+	mux.Handle(Prefix+"/", asked)
+	mux.Handle("POST /login", asked)
+	mux.Handle("/", rest)
 	return mux
 }

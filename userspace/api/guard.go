@@ -18,6 +18,13 @@ type Guard struct {
 	Certified bool          // TLS has asked for a client's certificate already
 }
 
+// GuardOf is the guard of a listener on an address, where nothing else was asked for.
+func GuardOf(address string) Guard {
+	host, _, _ := net.SplitHostPort(address) // whoever listens has taken it
+	a, err := netip.ParseAddr(host)
+	return Guard{Loopback: host == "localhost" || err == nil && a.IsLoopback()}
+}
+
 // TokenFile reads a token at every question, so that another one counts at once. A file that others may read is refused at the start.
 func TokenFile(path string) (func() string, error) {
 	info, err := os.Stat(path)

@@ -16,6 +16,7 @@ type live struct {
 	runs   map[string]*report.Run // by instance; "" is of all
 	latest map[place]*window
 	shapes map[string]*shape // by algorithm
+	last   report.Clock
 }
 
 type place struct{ key, algorithm string }
@@ -36,7 +37,13 @@ func newLive() *live {
 func (l *live) start(r report.Run) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.runs[r.Instance] = &r
+	l.runs[r.Instance], l.last = &r, r.Clock
+}
+
+func (l *live) clock() report.Clock {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.last
 }
 
 func (l *live) add(line report.Line) {

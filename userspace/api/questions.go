@@ -368,7 +368,7 @@ func (a *API) parameters(_ context.Context, q query) (any, error) {
 			out.Algorithms = append(out.Algorithms, one)
 		}
 	}
-	if len(out.Algorithms) == 0 {
+	if len(out.Algorithms) == 0 && q.text("algorithm") != "" {
 		return nil, wrong("algorithm", "there is no algorithm %.100q: it is one of %s", q.text("algorithm"), strings.Join(algo.Names(), ", "))
 	}
 	return out, nil

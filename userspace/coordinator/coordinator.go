@@ -27,7 +27,6 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/bus/server"
 	file "github.com/xdpmon/xdpmon/userspace/config"
 	"github.com/xdpmon/xdpmon/userspace/coordinator/config"
-	"github.com/xdpmon/xdpmon/userspace/feed"
 	"github.com/xdpmon/xdpmon/userspace/finding"
 	"github.com/xdpmon/xdpmon/userspace/keys"
 	"github.com/xdpmon/xdpmon/userspace/outlet"
@@ -131,7 +130,7 @@ func (c *Coordinator) address() string {
 }
 
 func where(c *config.Config) outlet.Config {
-	return outlet.Config{Outputs: c.Outputs, Store: c.Store, Listen: c.Listen, Metrics: c.Metrics, Socket: c.Socket, Promises: c.Promises, Alerts: c.Alerts}
+	return outlet.Config{Outputs: c.Outputs, Store: c.Store, Listen: c.Listen, Metrics: c.Metrics, Socket: c.Socket, Web: c.Web, Keys: c.Bus.Keys, Promises: c.Promises, Alerts: c.Alerts}
 }
 
 func (c *Coordinator) open(ctx context.Context) error {
@@ -269,7 +268,7 @@ func (c *Coordinator) describe(cfg *config.Config) {
 		for _, s := range m.Algorithms {
 			one.Algorithms = append(one.Algorithms, report.RunAlgorithm{Name: s.Descriptor.Name, Params: s.Values.Map()})
 		}
-		c.out.Hub().Publish(c.ctx, feed.Event{Run: &one})
+		c.out.Describe(c.ctx, one)
 	}
 }
 
@@ -321,7 +320,7 @@ func (c *Coordinator) turn(ctx context.Context, run uint64) error {
 	}
 	if run == 0 {
 		c.log.Warn("lost leadership")
-		c.out.Forget() // the other one puts findings out
+		c.out.ForgetFindings() // the other one puts findings out
 		return nil
 	}
 	s, err := c.kept.load(ctx)

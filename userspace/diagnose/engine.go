@@ -199,6 +199,9 @@ func (e *Engine) ended(there map[string]bool) (changed []finding.Finding) {
 
 // Open are the findings that go on, the gravest first.
 func (e *Engine) Open() []finding.Finding {
+	if e == nil {
+		return nil
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	list := make([]finding.Finding, 0, len(e.open))

@@ -47,7 +47,7 @@ type Subscription struct {
 
 // Options of a subscription.
 type Options struct {
-	Name  string // for whoever lists the subscribers
+	Name  string // for whoever lists the subscribers; "" is not listed
 	Depth int    // events that may wait; 0: DefaultDepth
 	// Wait makes Publish wait for room instead of dropping. For readers that may hold everything up, as in a replay.
 	Wait bool
@@ -109,6 +109,9 @@ type Reader struct {
 func (h *Hub) Readers() []Reader {
 	var list []Reader
 	for _, s := range h.subscribers() {
+		if s.name == "" {
+			continue
+		}
 		s.mu.Lock()
 		list = append(list, Reader{s.name, len(s.queue), s.total})
 		s.mu.Unlock()

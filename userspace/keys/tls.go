@@ -202,6 +202,21 @@ func (h *Holder) Server() *tls.Config {
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return h.certificate() }}
 }
 
+// Web is for a listener of pages and metrics: whoever has a certificate of the authority that was not revoked may ask, whatever its role.
+func (h *Holder) Web() *tls.Config {
+	c := h.Server()
+	c.VerifyConnection = func(s tls.ConnectionState) error {
+		if err := h.list(); err != nil {
+			return err
+		}
+		if p := s.PeerCertificates; len(p) == 0 || h.Revoked(p[0].SerialNumber.Text(16)) {
+			return ErrRevoked
+		}
+		return nil
+	}
+	return c
+}
+
 // Peers is for coordinators among each other, each of which connects and is connected to.
 func (h *Holder) Peers() *tls.Config {
 	c := h.Server()

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xdpmon/xdpmon/userspace/api"
 	"github.com/xdpmon/xdpmon/userspace/feed"
 	"github.com/xdpmon/xdpmon/userspace/finding"
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
@@ -233,9 +234,9 @@ func TestFindingsAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer kept.Close()
-	for algorithm, want := range map[string]string{"": `{"algorithm":"fridge"`, Findings: `{"finding":{"id":"x"`} {
+	for algorithm, want := range map[string]string{"": `{"algorithm":"fridge"`, api.FindingRecords: `{"finding":{"id":"x"`} {
 		var b strings.Builder
-		if _, err := History(kept, store.Query{Algorithm: algorithm}, &b); err != nil || strings.Count(b.String(), "\n") != 1 || !strings.HasPrefix(b.String(), want) {
+		if _, err := api.Records(kept, store.Query{Algorithm: algorithm}, &b); err != nil || strings.Count(b.String(), "\n") != 1 || !strings.HasPrefix(b.String(), want) {
 			t.Errorf("%q: %s, %v", algorithm, b.String(), err)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/xdpmon/xdpmon/userspace/api"
 	"github.com/xdpmon/xdpmon/userspace/feed"
 	"github.com/xdpmon/xdpmon/userspace/finding"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -38,6 +39,7 @@ func (s *Set) put(ctx context.Context, changed, open []finding.Finding) {
 	for _, f := range changed {
 		s.logFinding(f)
 		said := f.Said()
+		s.api.Found(f)
 		s.hub.Publish(ctx, feed.Event{Finding: &said})
 	}
 	s.metrics.Findings(open)
@@ -48,6 +50,14 @@ func (s *Set) Open() []finding.Finding {
 	s.finds.Lock()
 	defer s.finds.Unlock()
 	return s.found
+}
+
+// current are the findings that go on with their latest values.
+func (s *Set) current() []finding.Finding {
+	if s.opts.Diagnosed == nil {
+		return s.engine.Open()
+	}
+	return s.Open()
 }
 
 // Subjects are the networks and hosts of which the latest windows could show that something is wrong.
@@ -76,8 +86,8 @@ func (s *Set) Found(ctx context.Context, open []finding.Finding, now time.Time) 
 	s.put(ctx, changed, open)
 }
 
-// Forget the findings that Found was told without a word: another process puts them out now.
-func (s *Set) Forget() {
+// ForgetFindings forgets those that Found was given, silently: another process puts them out now.
+func (s *Set) ForgetFindings() {
 	s.finds.Lock()
 	s.found = nil
 	s.finds.Unlock()
@@ -104,9 +114,6 @@ func (s *Set) logFinding(f finding.Finding) {
 	s.opts.Log.Log(context.Background(), level, what, "kind", string(f.Kind), "subject", f.Subject.Name, "interface", f.Interface, "severity", f.Severity.String(), "text", f.Sentence())
 }
 
-// Findings names the store's records that are findings, where windows have their algorithm.
-const Findings = "findings"
-
 // finding is a record of one that began or ended.
 func (k *keeper) finding(list []store.Record, said report.Said) []store.Record {
 	var b bytes.Buffer
@@ -114,7 +121,7 @@ func (k *keeper) finding(list []store.Record, said report.Said) []store.Record {
 		k.log.Error("store finding failed", "error", err)
 		return list
 	}
-	r := store.Record{End: time.Now(), Algorithm: Findings, Line: bytes.TrimSpace(b.Bytes())}
+	r := store.Record{End: time.Now(), Algorithm: api.FindingRecords, Line: bytes.TrimSpace(b.Bytes())}
 	if f, ok := said.Object.(finding.Finding); ok {
 		r.Key = f.Interface
 		if f.Interface != "" {

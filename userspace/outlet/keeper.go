@@ -1,12 +1,9 @@
 package outlet
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -159,46 +156,3 @@ func (k *keeper) free() int64 {
 	}
 	return int64(fs.Bavail) * fs.Bsize
 }
-
-// Kept is a snapshot as history returns it.
-type Kept struct {
-	End        int64    `json:"end"` // ns since 1970
-	Algorithm  string   `json:"algorithm"`
-	Instance   string   `json:"instance"`
-	Interfaces []string `json:"interfaces"`
-	Key        string   `json:"interface"` // report.Identity.Key: what interface was before 0.1.0
-	Snapshot   []byte   `json:"snapshot"`  // in base 64
-}
-
-// History writes what the store has as JSON lines: windows, or with Snapshots what they were made of (Kept); more is true when there is more than is told at once.
-func History(s *store.Store, q store.Query, out io.Writer) (more bool, err error) {
-	const records, bytesMost = 10000, 32 << 20
-	if q.Limit == 0 || q.Limit > records {
-		q.Limit = records
-	}
-	if q.Algorithm == "" {
-		q.Except = Findings // they are no windows
-	}
-	var b bytes.Buffer
-	n := 0
-	err = s.Each(q, func(r store.Record) error { // gathered first: a reader that is slow must not keep the store's pages
-		if b.Len() > bytesMost {
-			return errMore
-		}
-		n++
-		if q.Snapshots {
-			return json.NewEncoder(&b).Encode(Kept{r.End.UnixNano(), r.Algorithm, r.Instance, r.Interfaces, r.Key, r.Snapshot})
-		}
-		b.Write(json.RawMessage(r.Line))
-		b.WriteByte('\n')
-		return nil
-	})
-	more = errors.Is(err, errMore) || n == records
-	if err != nil && !errors.Is(err, errMore) {
-		return false, err
-	}
-	_, err = out.Write(b.Bytes())
-	return more, err
-}
-
-var errMore = errors.New("there is more")

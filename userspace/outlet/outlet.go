@@ -7,17 +7,19 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log"
 	"log/slog"
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/xdpmon/xdpmon/userspace/api"
 	"github.com/xdpmon/xdpmon/userspace/diagnose"
 	"github.com/xdpmon/xdpmon/userspace/feed"
 	"github.com/xdpmon/xdpmon/userspace/finding"
 	"github.com/xdpmon/xdpmon/userspace/hostclock"
+	"github.com/xdpmon/xdpmon/userspace/keys"
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/prom"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -40,6 +42,8 @@ type Config struct {
 	Store    *settings.Store // nil: windows are not kept
 	Listen   string          // "" for none
 	Metrics  settings.Metrics
+	Web      settings.Web
+	Keys     *keys.Files // of the bus, for Web; nil where there are none
 	Socket   string
 	Promises []string // that findings compare with
 	Alerts   settings.Alerts
@@ -51,6 +55,8 @@ type Set struct {
 	hub     feed.Hub
 	metrics *prom.Store
 	engine  *diagnose.Engine
+	api     *api.API
+	probe   atomic.Pointer[func() Probe] // nil: nobody has said how the process fares
 
 	finds sync.Mutex        // of found alone: windows do not wait for a configuration that is exchanged
 	found []finding.Finding // that go on: as Found was told, or the engine's
@@ -69,7 +75,18 @@ func New(o Options) *Set {
 	}
 	s := &Set{opts: o, metrics: prom.NewStore(time.Now), engine: diagnose.New()}
 	s.metrics.Findings(nil)
+	s.api = api.New(api.Options{Hub: &s.hub, Clock: o.Clock, Findings: s.current, Store: s.past, Health: s.fares})
 	return s
+}
+
+// past is the store; nil where there is none.
+func (s *Set) past() store.Past {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kept == nil {
+		return nil
+	}
+	return s.kept.store
 }
 
 // Hub has every window, for further subscribers.
@@ -81,8 +98,21 @@ func (s *Set) Metrics() *prom.Store { return s.metrics }
 // Publish hands a window to whoever reads.
 func (s *Set) Publish(ctx context.Context, l report.Line) {
 	s.metrics.Add(l)
+	s.api.Add(l)
 	s.hub.Publish(ctx, feed.Event{Line: &l})
 	s.diagnose(ctx, l)
+}
+
+// Describe tells whoever reads windows what is measured.
+func (s *Set) Describe(ctx context.Context, run report.Run) {
+	s.api.Start(run)
+	s.hub.Publish(ctx, feed.Event{Run: &run})
+}
+
+// Forget an instance that is no more.
+func (s *Set) Forget(key string) {
+	s.metrics.Forget(key)
+	s.api.Forget(key)
 }
 
 // Opened is what a configuration needs of the system, and what the running one does not have: everything that can fail is tried before
@@ -117,17 +147,13 @@ func (o *Opened) open(s *Set) (err error) {
 			return err
 		}
 	}
-	if l := o.cfg.Listen; l != "" && (s.servers.http == nil || s.servers.listen != l) {
-		address, _, err := prom.Address(l)
-		if err != nil {
-			return err
-		}
-		if o.server, err = prom.Serve(address, s.handler(), log.New(LogWriter{s.opts.Log}, "", 0)); err != nil {
+	if l := o.cfg.Listen; l != "" && (s.servers.http == nil || s.servers.listen != l || s.servers.web != o.cfg.Web) {
+		if err := o.listen(s, l); err != nil {
 			return err
 		}
 	}
 	if path := o.cfg.Socket; path != "" && (s.servers.socket == nil || s.servers.socket.path != path) {
-		if o.socket, err = listenSocket(path, s.handler()); err != nil {
+		if o.socket, err = listenSocket(path, s.handler(api.Guard{Certified: true})); err != nil {
 			s.opts.Log.Warn("query socket unavailable", "error", err)
 		}
 	}
@@ -208,7 +234,7 @@ func (s *Set) serve(o *Opened) {
 		if s.servers.http != nil {
 			_ = s.servers.http.Close()
 		}
-		s.servers.http, s.servers.listen = o.server, o.cfg.Listen
+		s.servers.http, s.servers.listen, s.servers.web = o.server, o.cfg.Listen, o.cfg.Web
 		if o.server != nil {
 			s.opts.Log.Info("listening for metrics, page and health", "address", o.server.Address())
 		}

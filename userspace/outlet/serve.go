@@ -2,6 +2,7 @@ package outlet
 
 import (
 	"bytes"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/xdpmon/xdpmon/userspace/api"
+	"github.com/xdpmon/xdpmon/userspace/keys"
+	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/prom"
 	"github.com/xdpmon/xdpmon/userspace/store"
 )
@@ -23,6 +27,7 @@ import (
 type servers struct {
 	http   *prom.Server
 	listen string // as it was asked for
+	web    settings.Web
 	socket *socket
 }
 
@@ -69,12 +74,48 @@ func (s *socket) close() error {
 	return s.server.Close()
 }
 
-// handler answers history, and for the rest whoever has the set.
-func (s *Set) handler() http.Handler {
+// handler answers page, API and history, and for the rest whoever has the set.
+func (s *Set) handler(g api.Guard) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /history", s.history)
+	mux.Handle("GET /history", g.Wrap(http.HandlerFunc(s.history)))
 	mux.Handle("/", s.opts.Handler())
-	return mux
+	return s.api.Front(g, mux)
+}
+
+// listen opens the listener that a configuration asks for.
+func (o *Opened) listen(s *Set, text string) error {
+	address, _, err := prom.Address(text)
+	if err != nil {
+		return err
+	}
+	g := api.GuardOf(address)
+	if f := o.cfg.Web.TokenFile; f != "" {
+		if g.Token, err = api.TokenFile(f); err != nil {
+			return fmt.Errorf("web.auth: %w", err)
+		}
+	}
+	var secured *tls.Config
+	if o.cfg.Web.Certificates {
+		if o.cfg.Keys == nil {
+			return errors.New("web.auth.certificates: the bus has no keys (bus.keys)")
+		}
+		h, err := keys.Hold(*o.cfg.Keys)
+		if err != nil {
+			return fmt.Errorf("web.auth: %w", err)
+		}
+		secured, g.Certified = h.Web(), true
+	}
+	o.server, err = prom.ServeTLS(address, s.handler(g), log.New(LogWriter{s.opts.Log}, "", 0), secured)
+	return err
+}
+
+// fares is how the process says that it does.
+func (s *Set) fares() (any, bool) {
+	if probe := s.probe.Load(); probe != nil {
+		p := (*probe)()
+		return p.Answer, p.Failing
+	}
+	return map[string]string{}, false
 }
 
 // Probe is one look at how a process fares.
@@ -87,6 +128,7 @@ type Probe struct {
 
 // Answers serves /livez, /readyz, /healthz, and what every run serves, with more metrics.
 func (s *Set) Answers(probe func() Probe, more prometheus.Collector) http.Handler {
+	s.probe.Store(&probe)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		p := probe()
@@ -113,9 +155,7 @@ func plain(w http.ResponseWriter, ok bool, text string) {
 	fmt.Fprintln(w, text)
 }
 
-// MoreHeader says that a history was cut.
-const MoreHeader = "Xdpmon-More"
-
+// history is /api/v1/records under the name that it had before 0.1.0; it goes in 0.2.0.
 func (s *Set) history(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	kept := s.kept
@@ -130,23 +170,23 @@ func (s *Set) history(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var b bytes.Buffer
-	more, err := History(kept.store, q, &b)
+	more, err := api.Records(kept.store, q, &b)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
-	w.Header().Set(MoreHeader, strconv.FormatBool(more))
+	w.Header().Set(api.MoreHeader, strconv.FormatBool(more))
 	_, _ = w.Write(b.Bytes())
 }
 
 // parseQuery reads times as RFC 3339 or as how long ago.
 func parseQuery(get func(string) string) (q store.Query, err error) {
 	q = store.Query{Algorithm: get("algorithm"), Instance: get("instance"), Interface: get("interface"), Newest: get("newest") == "true", Snapshots: get("snapshots") == "true"}
-	if q.From, err = When(get("from"), time.Now()); err != nil {
+	if q.From, err = api.When(get("from"), time.Now()); err != nil {
 		return q, err
 	}
-	if q.To, err = When(get("to"), time.Now()); err != nil {
+	if q.To, err = api.When(get("to"), time.Now()); err != nil {
 		return q, err
 	}
 	if text := get("limit"); text != "" {
@@ -155,20 +195,4 @@ func parseQuery(get func(string) string) (q store.Query, err error) {
 		}
 	}
 	return q, nil
-}
-
-// When reads a time: 90m (ago), 2026-01-02T15:04:05Z, 2026-01-02; "" is none.
-func When(text string, now time.Time) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	if d, err := time.ParseDuration(text); err == nil {
-		return now.Add(-d), nil
-	}
-	for _, layout := range []string{time.RFC3339Nano, time.DateTime, time.DateOnly} {
-		if t, err := time.Parse(layout, text); err == nil {
-			return t, nil
-		}
-	}
-	return time.Time{}, fmt.Errorf("%q is no time: 90m (ago), 2026-01-02T15:04:05Z or 2026-01-02", text)
 }

@@ -12,7 +12,7 @@ import (
 
 // A client that asks for nothing is let go when the server closes, and not kept behind it.
 func TestCloseLetsClientsGo(t *testing.T) {
-	s, err := Listen("127.0.0.1:0", NewStore(time.Now), log.New(io.Discard, "", 0))
+	s, err := Serve("127.0.0.1:0", Handler(NewStore(time.Now), log.New(io.Discard, "", 0)), log.New(io.Discard, "", 0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package prom
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"html"
@@ -50,14 +51,13 @@ type Server struct {
 	failed   chan error
 }
 
-// Listen opens the address and serves in the background: /metrics, /healthz, and a page that points to both.
-// Errors of single scrapes go to errorLog.
-func Listen(address string, store *Store, errorLog *log.Logger) (*Server, error) {
-	return Serve(address, Handler(store, errorLog), errorLog)
+// Serve opens the address and serves in the background. Errors of single requests go to errorLog.
+func Serve(address string, handler http.Handler, errorLog *log.Logger) (*Server, error) {
+	return ServeTLS(address, handler, errorLog, nil)
 }
 
-// Serve is Listen with a handler of the caller's.
-func Serve(address string, handler http.Handler, errorLog *log.Logger) (*Server, error) {
+// ServeTLS is Serve with TLS; nil: without.
+func ServeTLS(address string, handler http.Handler, errorLog *log.Logger, secured *tls.Config) (*Server, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("%w on %s: %w; %s", ErrListen, address, err, remedy(err))
@@ -68,6 +68,9 @@ func Serve(address string, handler http.Handler, errorLog *log.Logger) (*Server,
 	s := &Server{listener: l, failed: make(chan error, 1)}
 	s.http = http.Server{Handler: handler, ErrorLog: errorLog,
 		ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute}
+	if secured != nil {
+		l = tls.NewListener(l, secured)
+	}
 	go func() { s.failed <- s.http.Serve(l) }()
 	return s, nil
 }
@@ -98,7 +101,7 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// Handler serves the paths of Listen; further collectors add to the metrics.
+// Handler serves /metrics, /healthz and a page of text; further collectors add to the metrics.
 func Handler(store *Store, errorLog *log.Logger, further ...prometheus.Collector) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(append([]prometheus.Collector{store}, further...)...)
@@ -108,6 +111,7 @@ func Handler(store *Store, errorLog *log.Logger, further ...prometheus.Collector
 	}))
 	mux.HandleFunc("GET /healthz", store.healthz)
 	mux.HandleFunc("GET /{$}", store.page)
+	mux.HandleFunc("GET /text", store.page)
 	return mux
 }
 
@@ -131,6 +135,14 @@ func (s *Store) healthz(w http.ResponseWriter, _ *http.Request) {
 	default:
 		fmt.Fprintln(w, "ok")
 	}
+}
+
+// Health is the same for programs.
+func (s *Store) Health() (answer any, failing bool) {
+	missing, some := s.missing()
+	age, fresh := s.Fresh()
+	failing = !some || !fresh
+	return map[string]any{"status": map[bool]string{false: "ok", true: "failing"}[failing], "last_window_age_seconds": age.Seconds(), "not_attached": append([]string{}, missing...)}, failing
 }
 
 const pageHead = `<!doctype html><html lang="en"><meta charset="utf-8"><title>xdpmon</title>

@@ -157,11 +157,11 @@ func TestHealthzTurnsStale(t *testing.T) {
 
 func TestListenAndClose(t *testing.T) {
 	s := NewStore(fixedClock)
-	server, err := Listen("127.0.0.1:0", s, log.New(io.Discard, "", 0))
+	server, err := Serve("127.0.0.1:0", Handler(s, log.New(io.Discard, "", 0)), log.New(io.Discard, "", 0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Listen(server.Address(), s, log.New(io.Discard, "", 0)); !errors.Is(err, ErrListen) {
+	if _, err := Serve(server.Address(), Handler(s, log.New(io.Discard, "", 0)), log.New(io.Discard, "", 0)); !errors.Is(err, ErrListen) {
 		t.Errorf("a taken port gives %v", err)
 	}
 	answer, err := http.Get("http://" + server.Address() + "/healthz")
@@ -191,9 +191,9 @@ func TestListenSaysTheRemedy(t *testing.T) {
 	}
 	defer taken.Close()
 	for address, want := range map[string]string{"192.0.2.1:0": "no interface of this host has that address", taken.Addr().String(): "choose another port"} {
-		_, err := Listen(address, NewStore(time.Now), log.New(io.Discard, "", 0))
+		_, err := Serve(address, Handler(NewStore(time.Now), log.New(io.Discard, "", 0)), log.New(io.Discard, "", 0))
 		if !errors.Is(err, ErrListen) || !strings.Contains(err.Error(), want) {
-			t.Errorf("Listen(%q): %v, want %q in it", address, err, want)
+			t.Errorf("Serve(%q): %v, want %q in it", address, err, want)
 		}
 	}
 }

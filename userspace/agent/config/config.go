@@ -19,6 +19,7 @@ type Config struct {
 	Window    time.Duration // of instances that name none
 	Listen    string        // address of metrics, page and health; "" for none
 	Metrics   settings.Metrics
+	Web       settings.Web
 	Socket    string // for `xdpmon history` on this host; "" for none
 	Outputs   []settings.Output
 	Store     *settings.Store // nil: windows are not kept

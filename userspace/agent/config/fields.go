@@ -53,6 +53,7 @@ func whole() object[Config] {
 			{Key: "outputs", Help: "streams of windows", Kind: settings.Outputs(), Required: false, Set: to(func(c *Config) *[]settings.Output { return &c.Outputs })},
 			{Key: "listen", Help: "address of metrics, page and health; a port alone (:9400) is this host only", Kind: settings.Listen, Required: false,
 				Set: to(func(c *Config) *string { return &c.Listen })},
+			{Key: "web", Help: "page and API on the listener", Kind: settings.Webbing(), Required: false, Set: to(func(c *Config) *settings.Web { return &c.Web })},
 			{Key: "socket", Help: "for `xdpmon history` on this host (" + DefaultSocket + ")", Kind: file.Path("socket"), Required: false, Set: to(func(c *Config) *string { return &c.Socket })},
 			{Key: "store", Help: "keep windows on disk for a while", Kind: settings.Keep(DefaultStore, settings.WithSnapshots), Required: false, Set: func(c *Config, v any) { s := v.(settings.Store); c.Store = &s }},
 			{Key: "promises", Help: "what is promised, `SUBJECT p99 < 50ms`, `SUBJECT loss < 0.1 %` or `SUBJECT share fair`; what breaks one is a finding", Kind: settings.Promised(), Required: false,

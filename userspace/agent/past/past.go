@@ -12,7 +12,6 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -20,7 +19,7 @@ import (
 	"time"
 
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
-	"github.com/xdpmon/xdpmon/userspace/outlet"
+	"github.com/xdpmon/xdpmon/userspace/api"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/snapshot/folder"
 	"github.com/xdpmon/xdpmon/userspace/store"
@@ -45,7 +44,7 @@ func Recall(cfg *config.Config, q store.Query) (text []byte, more bool, err erro
 	}
 	defer s.Close()
 	var b bytes.Buffer
-	more, err = outlet.History(s, q, &b)
+	more, err = api.Records(s, q, &b)
 	return b.Bytes(), more, err
 }
 
@@ -53,14 +52,7 @@ func ask(socket string, q store.Query) (text []byte, more bool, err error) {
 	client := http.Client{Timeout: time.Minute, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}}}
-	v := url.Values{"algorithm": {q.Algorithm}, "instance": {q.Instance}, "interface": {q.Interface}, "limit": {strconv.Itoa(q.Limit)}, "newest": {strconv.FormatBool(q.Newest)},
-		"snapshots": {strconv.FormatBool(q.Snapshots)}}
-	for name, t := range map[string]time.Time{"from": q.From, "to": q.To} {
-		if !t.IsZero() {
-			v.Set(name, t.UTC().Format(time.RFC3339Nano))
-		}
-	}
-	r, err := client.Get("http://agent/history?" + v.Encode())
+	r, err := client.Get("http://agent" + api.RecordsURL(q))
 	if err != nil {
 		return nil, false, err
 	}
@@ -69,9 +61,18 @@ func ask(socket string, q store.Query) (text []byte, more bool, err error) {
 		return nil, false, fmt.Errorf("read the agent's answer: %w", err)
 	}
 	if r.StatusCode != http.StatusOK {
-		return nil, false, fmt.Errorf("the agent answered: %s", strings.TrimSpace(string(text)))
+		return nil, false, fmt.Errorf("the agent answered: %s", detail(text))
 	}
-	return text, r.Header.Get(outlet.MoreHeader) == "true", nil
+	return text, r.Header.Get(api.MoreHeader) == "true", nil
+}
+
+// detail is what an error says.
+func detail(text []byte) string {
+	var p api.Problem
+	if json.Unmarshal(text, &p) == nil && p.Detail != "" {
+		return p.Detail
+	}
+	return strings.TrimSpace(string(text))
 }
 
 // Write puts the snapshots of an answer into a folder, as `xdpmon attach --snapshots` does, and returns how many they are.
@@ -81,7 +82,7 @@ func Write(text []byte, dir string) (n int, err error) {
 		return 0, err
 	}
 	for d := json.NewDecoder(bytes.NewReader(text)); ; n++ {
-		var k outlet.Kept
+		var k api.Kept
 		if err := d.Decode(&k); errors.Is(err, io.EOF) {
 			return n, nil
 		} else if err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
-	"github.com/xdpmon/xdpmon/userspace/outlet"
+	"github.com/xdpmon/xdpmon/userspace/api"
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/store"
 )
@@ -37,7 +37,7 @@ func TestAgentIsAsked(t *testing.T) {
 	status, more := http.StatusOK, "true"
 	socket := answers(t, func(w http.ResponseWriter, r *http.Request) {
 		asked = r.URL.Path + "?" + r.URL.Query().Encode()
-		w.Header().Set(outlet.MoreHeader, more)
+		w.Header().Set(api.MoreHeader, more)
 		w.WriteHeader(status)
 		fmt.Fprintln(w, "what there is")
 	})
@@ -46,9 +46,9 @@ func TestAgentIsAsked(t *testing.T) {
 		q    store.Query
 		want string
 	}{
-		{store.Query{}, "/history?algorithm=&instance=&interface=&limit=0&newest=false&snapshots=false"},
+		{store.Query{}, "/api/v1/records?"},
 		{store.Query{Algorithm: "lean", Instance: "a", Interface: "eth0", From: from, To: from.Add(time.Hour), Limit: 7, Newest: true, Snapshots: true},
-			"/history?algorithm=lean&from=2026-01-02T02%3A04%3A05.000000006Z&instance=a&interface=eth0&limit=7&newest=true&snapshots=true&to=2026-01-02T03%3A04%3A05.000000006Z"},
+			"/api/v1/records?algorithm=lean&from=2026-01-02T02%3A04%3A05.000000006Z&instance=a&interface=eth0&limit=7&newest=true&snapshots=true&to=2026-01-02T03%3A04%3A05.000000006Z"},
 	} {
 		text, cut, err := Recall(&config.Config{Socket: socket}, c.q)
 		if err != nil || asked != c.want || string(text) != "what there is\n" || cut != (more == "true") {

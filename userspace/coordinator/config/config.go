@@ -24,6 +24,7 @@ type Config struct {
 	Log          settings.Log
 	Listen       string
 	Metrics      settings.Metrics
+	Web          settings.Web
 	Socket       string
 	Outputs      []settings.Output
 	Store        *settings.Store
@@ -108,6 +109,7 @@ func whole() file.Object[Config] {
 			file.Entry("outputs", "streams of windows", settings.Outputs(), false, file.To(func(c *Config) *[]settings.Output { return &c.Outputs })),
 			file.Entry("listen", "address of metrics, page and health; a port alone (:9401) is this host only", settings.Listen, false,
 				file.To(func(c *Config) *string { return &c.Listen })),
+			file.Entry("web", "page and API on the listener", settings.Webbing(), false, file.To(func(c *Config) *settings.Web { return &c.Web })),
 			file.Entry("socket", "for `xdpmon history --socket` on this host ("+DefaultSocket+")", file.Path("socket"), false,
 				file.To(func(c *Config) *string { return &c.Socket })),
 			file.Entry("store", "keep windows on disk for a while", settings.Keep(DefaultStore), false, func(c *Config, v any) { s := v.(settings.Store); c.Store = &s }),

@@ -87,6 +87,24 @@ func Alerting() config.Kind {
 	}}
 }
 
+// Web says who may ask page and API on a listener that is not on this host only.
+type Web struct {
+	TokenFile    string // "" for none
+	Certificates bool   // whoever has one of the bus' authority
+}
+
+// Webbing is Web in a file.
+func Webbing() config.Kind {
+	auth := config.Object[Web]{What: "auth", Defaults: func() Web { return Web{} }, Fields: []config.Field[Web]{
+		{Key: "token_file", Help: "a file (0600) with a token of 16 characters or more that everybody gives who asks", Kind: config.Path("token_file"), Set: config.To(func(w *Web) *string { return &w.TokenFile })},
+		{Key: "certificates", Help: "serve HTTPS with the bus' keys, to those who have a certificate of the same authority; metrics and health as well (false)", Kind: config.Flag{What: "certificates"},
+			Set: config.To(func(w *Web) *bool { return &w.Certificates })},
+	}}
+	return config.Object[Web]{What: "web", Defaults: func() Web { return Web{} }, Fields: []config.Field[Web]{
+		{Key: "auth", Help: "who may ask: without it page and API are for this host only, whatever listen says", Kind: auth, Set: func(w *Web, v any) { *w = v.(Web) }},
+	}}
+}
+
 // Promised is a list of promises in a file.
 func Promised() config.Kind {
 	return config.List[string]{What: "promises", Of: config.Word{What: "promise", Check: func(text string) error {
