@@ -81,6 +81,7 @@ func newMeasurement(env *environment, o *measureOptions, run report.Run, live bo
 	if live {
 		m.findings = diagnose.New()
 		m.findings.SetClock(run.Clock)
+		m.store.Findings(nil)
 		m.store.Live()
 	}
 	if o.listen == "" {

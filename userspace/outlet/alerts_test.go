@@ -1,11 +1,16 @@
 package outlet
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,63 +23,193 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/store"
 )
 
-// A finding reaches an Alertmanager and a webhook with the same labels at its begin and its end; a receiver that refuses is complained of once.
-func TestAlerts(t *testing.T) {
-	var mu sync.Mutex
-	got := map[string][]string{}
-	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// post is what a receiver was sent.
+type post struct {
+	path, text string
+	at         time.Time
+}
+
+// hearer is an HTTP server that keeps what it was sent, and answers as a test wants.
+type hearer struct {
+	*httptest.Server
+	mu     sync.Mutex
+	posts  []post
+	answer func(n int, path string) int // the n-th post of a path, from 0
+}
+
+func newHearer(t *testing.T) *hearer {
+	h := &hearer{answer: func(int, string) int { return http.StatusOK }}
+	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)
-		mu.Lock()
-		defer mu.Unlock()
-		got[r.URL.Path] = append(got[r.URL.Path], string(text))
-		if r.URL.Path == "/hook" && len(got["/hook"]) == 1 {
-			w.WriteHeader(http.StatusTeapot)
-		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		status := h.answer(len(h.at(r.URL.Path)), r.URL.Path)
+		h.posts = append(h.posts, post{r.URL.Path, string(text), time.Now()})
+		w.WriteHeader(status)
 	}))
-	defer receiver.Close()
-	var log strings.Builder
-	s := New(Options{Log: slog.New(slog.NewTextHandler(&log, nil)), Stdout: io.Discard})
-	next, err := s.Prepare(Config{Alerts: settings.Alerts{Alertmanager: receiver.URL + "/", Webhook: receiver.URL + "/hook"}})
+	t.Cleanup(h.Server.Close)
+	return h
+}
+
+// at are the posts of a path; the lock is held.
+func (h *hearer) at(path string) (list []post) {
+	for _, p := range h.posts {
+		if p.path == path {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+func (h *hearer) get(path string) []post {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.at(path)
+}
+
+func alerting(t *testing.T, log io.Writer, a settings.Alerts) *Set {
+	t.Helper()
+	s := New(Options{Log: slog.New(slog.NewTextHandler(log, nil)), Stdout: io.Discard})
+	next, err := s.Prepare(Config{Alerts: a})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Commit(next)
-	const hour = 3600e9
-	f := finding.Finding{ID: "x", State: finding.Begins, Kind: finding.SlowNetwork, Severity: finding.Warning, Subject: finding.Subject{Type: finding.Prefix, Name: "10.2.0.0/16"}, Interface: "eth0",
-		Since: 500000 * hour, Next: "look"}
-	for _, state := range []finding.State{finding.Begins, finding.Ends} {
-		if f.State = state; state == finding.Ends {
-			f.Until = 500001 * hour
+	return s
+}
+
+var since = time.Now().Add(-time.Hour).UnixNano()
+
+func slow(name string) finding.Finding {
+	return finding.Finding{ID: name, State: finding.GoesOn, Kind: finding.SlowNetwork, Severity: finding.Warning, Subject: finding.Subject{Type: finding.Prefix, Name: name}, Interface: "eth0",
+		Since: since, Seen: since + 1e9, Next: "look"}
+}
+
+func within(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !f(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within 30 s", what)
 		}
-		said := f.Said()
-		s.Hub().Publish(t.Context(), feed.Event{Finding: &said})
 	}
-	if err := s.Close(); err != nil {
+}
+
+// alerts are all that an Alertmanager was sent.
+func (h *hearer) alerts(t *testing.T) (list []alertForm) {
+	t.Helper()
+	for _, p := range h.get("/api/v2/alerts") {
+		var one []alertForm
+		if err := json.Unmarshal([]byte(p.text), &one); err != nil {
+			t.Fatalf("%s: %v", p.text, err)
+		}
+		list = append(list, one...)
+	}
+	return list
+}
+
+// A finding reaches an Alertmanager and a webhook at its begin and at its end, with the same labels; the end resolves the alert. What a receiver refuses for now is
+// sent again, in order and once; what it refuses for good is not. It is complained of once, and without the URL, which may hold a secret.
+func TestAlerts(t *testing.T) {
+	h := newHearer(t)
+	h.answer = func(n int, path string) int {
+		if path != "/wrong" && n == 0 {
+			return http.StatusServiceUnavailable
+		}
+		return map[string]int{"/wrong": http.StatusTeapot}[path] + map[string]int{"/hook": 200, "/api/v2/alerts": 200}[path]
+	}
+	var log, wrongLog bytes.Buffer
+	s := alerting(t, &log, settings.Alerts{Alertmanager: h.URL + "/", Webhook: h.URL + "/hook?token=secret"})
+	wrong := alerting(t, &wrongLog, settings.Alerts{Webhook: h.URL + "/wrong"})
+	for _, open := range [][]finding.Finding{{slow("10.2.0.0/16")}, {}} {
+		s.Found(t.Context(), open, time.Now())
+		wrong.Found(t.Context(), open, time.Now())
+		within(t, "posts", func() bool { return len(h.get("/hook")) > 1 && len(h.get("/api/v2/alerts")) > 1 })
+	}
+	within(t, "the end", func() bool {
+		return len(h.get("/hook")) == 3 && len(h.get("/api/v2/alerts")) == 3 && len(h.get("/wrong")) == 2
+	})
+	for _, s := range []*Set{s, wrong} {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	var states []string
+	for _, p := range h.get("/hook") {
+		var one struct{ Finding finding.Finding }
+		if err := json.Unmarshal([]byte(p.text), &one); err != nil {
+			t.Fatal(err)
+		}
+		states = append(states, string(one.Finding.State))
+	}
+	if !slices.Equal(states, []string{"begins", "begins", "ends"}) {
+		t.Errorf("the webhook was sent %v", states)
+	}
+	list := h.alerts(t)
+	for i, a := range list {
+		if a.StartsAt.UnixNano() != since || a.EndsAt.After(time.Now()) != (i < 2) || !maps.Equal(a.Labels, list[0].Labels) || a.Labels["kind"] != "slow-network" || a.Labels["subject"] != "10.2.0.0/16" ||
+			a.Labels["alertname"] != "xdpmon_slow-network" || !strings.Contains(a.Annotations["description"], "look") {
+			t.Errorf("alert %d: %+v", i, a)
+		}
+	}
+	if len(list) != 3 {
+		t.Errorf("%d alerts", len(list))
+	}
+	for name, text := range map[string]string{"alertmanager ": log.String(), "webhook ": log.String(), "webhook": wrongLog.String()} {
+		if n := strings.Count(text, "findings are not delivered\" receiver=\""+name); n != 1 || strings.Contains(text, "secret") {
+			t.Errorf("%s: %d complaints: %s", name, n, text)
+		}
+	}
+}
+
+// A receiver that takes connections and never answers delays neither windows nor the other receiver, and the end by no more than its patience.
+func TestAlertsNobodyReads(t *testing.T) {
+	deaf, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
 		t.Fatal(err)
 	}
-	mu.Lock()
-	defer mu.Unlock()
-	if len(got["/hook"]) != 2 || len(got["/api/v2/alerts"]) != 2 {
-		t.Fatalf("received %v", got)
+	defer deaf.Close()
+	h := newHearer(t)
+	var log bytes.Buffer
+	s := alerting(t, &log, settings.Alerts{Alertmanager: "http://" + deaf.Addr().String(), Webhook: h.URL + "/hook"})
+	reader := s.Hub().Subscribe(feed.Options{Name: "test", Depth: 1 << 14})
+	const many = 2000
+	for n := range many {
+		s.Found(t.Context(), []finding.Finding{slow(fmt.Sprintf("10.%d.%d.0/24", n/256, n%256))}, time.Now())
+		s.Publish(t.Context(), report.Line{Algorithm: "fridge", Identity: report.Identity{Instance: "eth0"}})
 	}
-	var labels []string
-	for i, text := range got["/api/v2/alerts"] {
-		var list []alertForm
-		if err := json.Unmarshal([]byte(text), &list); err != nil || len(list) != 1 {
-			t.Fatalf("%s: %v", text, err)
+	read := 0
+	for read < 3*many-1 {
+		if _, missed, err := reader.Next(t.Context()); err != nil || missed > 0 {
+			t.Fatalf("%d events, %d missed: %v", read, missed, err)
 		}
-		a := list[0]
-		if a.StartsAt.UnixNano() != f.Since || (a.EndsAt != nil) != (i == 1) || a.Labels["kind"] != "slow-network" || a.Labels["subject"] != "10.2.0.0/16" || !strings.Contains(a.Annotations["description"], "look") {
-			t.Errorf("%+v", a)
+		read++
+	}
+	within(t, "the other receiver", func() bool { return len(h.get("/hook")) > 100 })
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(log.String(), "the last findings are not delivered") {
+		t.Errorf("nothing says what is lost: %s", log.String())
+	}
+}
+
+// What goes on when alerts are configured is reported at once, and again without a change; a finding that goes on is over in a while if nobody repeats it.
+func TestAlertsRepeat(t *testing.T) {
+	h := newHearer(t)
+	s := New(Options{Log: slog.New(slog.DiscardHandler), Stdout: io.Discard})
+	s.Found(t.Context(), []finding.Finding{slow("10.2.0.0/16")}, time.Now())
+	r := s.alertmanager(h.URL)
+	r.every = 50 * time.Millisecond
+	go r.run()
+	within(t, "repetitions", func() bool { return len(h.get("/api/v2/alerts")) > 3 })
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	<-r.done
+	for _, a := range h.alerts(t) {
+		if left := time.Until(a.EndsAt); left < alertLasts-time.Minute || left > alertLasts {
+			t.Errorf("it ends in %v", left)
 		}
-		l, _ := json.Marshal(a.Labels)
-		labels = append(labels, string(l))
-	}
-	if labels[0] != labels[1] {
-		t.Errorf("labels differ: %v", labels)
-	}
-	if n := strings.Count(log.String(), "alert not delivered"); n != 1 {
-		t.Errorf("%d complaints: %s", n, log.String())
 	}
 }
 

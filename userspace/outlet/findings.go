@@ -32,9 +32,9 @@ func (s *Set) diagnose(ctx context.Context, l report.Line) {
 
 // put publishes findings that begin or end; open are those that go on.
 func (s *Set) put(ctx context.Context, changed, open []finding.Finding) {
-	s.mu.Lock()
+	s.finds.Lock()
 	s.found = open
-	s.mu.Unlock()
+	s.finds.Unlock()
 	for _, f := range changed {
 		s.logFinding(f)
 		said := f.Said()
@@ -45,8 +45,8 @@ func (s *Set) put(ctx context.Context, changed, open []finding.Finding) {
 
 // Open are the findings that go on, the gravest first.
 func (s *Set) Open() []finding.Finding {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.finds.Lock()
+	defer s.finds.Unlock()
 	return s.found
 }
 
@@ -78,9 +78,9 @@ func (s *Set) Found(ctx context.Context, open []finding.Finding, now time.Time) 
 
 // Forget the findings that Found was told without a word: another process puts them out now.
 func (s *Set) Forget() {
-	s.mu.Lock()
+	s.finds.Lock()
 	s.found = nil
-	s.mu.Unlock()
+	s.finds.Unlock()
 	s.metrics.Findings(nil)
 }
 

@@ -52,11 +52,13 @@ type Set struct {
 	metrics *prom.Store
 	engine  *diagnose.Engine
 
+	finds sync.Mutex        // of found alone: windows do not wait for a configuration that is exchanged
+	found []finding.Finding // that go on: as Found was told, or the engine's
+
 	mu      sync.Mutex
 	outputs []*output
 	kept    *keeper
-	alerts  *alerter          // nil: nobody is told
-	found   []finding.Finding // as Found was told, or the engine's
+	alerts  *alerter // nil: nobody is told
 	servers servers
 }
 
@@ -65,7 +67,9 @@ func New(o Options) *Set {
 	if o.Clock == nil {
 		o.Clock = hostclock.Read
 	}
-	return &Set{opts: o, metrics: prom.NewStore(time.Now), engine: diagnose.New()}
+	s := &Set{opts: o, metrics: prom.NewStore(time.Now), engine: diagnose.New()}
+	s.metrics.Findings(nil)
+	return s
 }
 
 // Hub has every window, for further subscribers.

@@ -25,7 +25,9 @@ func (s *Store) Collect(ch chan<- prometheus.Metric) {
 		latest: map[string]*series{}}
 	g.info(s.run)
 	g.attachments(s.run, s.attached)
-	g.found(s.findings)
+	if s.diagnosed {
+		g.found(s.findings)
+	}
 	// Where there are too many, rows go first, then what algorithms report: what is lost and how old a window is stays.
 	all := s.sorted()
 	for _, one := range all {
@@ -152,9 +154,7 @@ func (g *gathering) found(open []finding.Finding) {
 		g.gauge("xdpmon_finding", "A finding that goes on; always 1.", 1, label{"kind", string(f.Kind)}, label{"severity", f.Severity.String()}, label{"subject", f.Subject.Name},
 			label{"subject_type", f.Subject.Type}, label{"interface", f.Interface})
 	}
-	if len(open) > 0 {
-		g.gauge("xdpmon_findings", "Findings that go on, those beyond the bound of xdpmon_finding included.", float64(len(open)))
-	}
+	g.gauge("xdpmon_findings", "Findings that go on, those beyond the bound of xdpmon_finding included.", float64(len(open)))
 }
 
 // traffic is what passed the hook. All algorithms of a chain see the same packets, so it is told once, without naming an

@@ -3,6 +3,7 @@ package prom
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 
+	"github.com/xdpmon/xdpmon/userspace/finding"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -357,6 +359,30 @@ func TestLimit(t *testing.T) {
 	}
 	if len(told) != 1 {
 		t.Errorf("told %v", told)
+	}
+}
+
+// Findings are series while they go on, the 50 gravest, whatever their subjects are named; how many there are is known beyond that, and none is 0 where they are looked for.
+func TestFindings(t *testing.T) {
+	s := NewStore(fixedClock)
+	if gather(t, s)["xdpmon_findings"] != nil {
+		t.Error("nobody looks for findings, and there is a number of them")
+	}
+	var open []finding.Finding
+	for n := range 60 {
+		open = append(open, finding.Finding{Kind: finding.Scan, Severity: finding.Warning, Subject: finding.Subject{Type: finding.Host, Name: fmt.Sprintf("evil\"}\n%d\x1b", n)}, Interface: "eth0"})
+	}
+	for _, c := range []struct{ open, shown int }{{0, 0}, {1, 1}, {60, mostFindings}, {0, 0}} {
+		s.Findings(open[:c.open])
+		families := gather(t, s)
+		if n := families["xdpmon_findings"].GetMetric()[0].GetGauge().GetValue(); n != float64(c.open) || len(families["xdpmon_finding"].GetMetric()) != c.shown {
+			t.Errorf("%d findings: %g, %d series", c.open, n, len(families["xdpmon_finding"].GetMetric()))
+		}
+		for _, l := range bytes.Split(text(t, s), []byte("\n")) {
+			if len(l) > 0 && !bytes.HasPrefix(l, []byte("xdpmon_")) && !bytes.HasPrefix(l, []byte("# ")) {
+				t.Errorf("a name has broken the text: %q", l)
+			}
+		}
 	}
 }
 

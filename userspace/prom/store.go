@@ -18,14 +18,15 @@ import (
 type Store struct {
 	now func() time.Time
 
-	mu       sync.Mutex
-	run      report.Run
-	series   map[seriesKey]*series
-	findings []finding.Finding // that go on, the gravest first
-	start    time.Time
-	latest   time.Time // when the last window came
-	past     bool      // windows are kept, and /history answers
-	rows     bool
+	mu        sync.Mutex
+	run       report.Run
+	series    map[seriesKey]*series
+	findings  []finding.Finding // that go on, the gravest first
+	diagnosed bool              // findings are looked for: none is 0, not nothing
+	start     time.Time
+	latest    time.Time // when the last window came
+	past      bool      // windows are kept, and /history answers
+	rows      bool
 
 	histograms Histograms
 	limit      int              // series of a scrape
@@ -103,7 +104,7 @@ func (s *Store) ServeHistograms(form Histograms) {
 func (s *Store) Findings(open []finding.Finding) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.findings = open
+	s.findings, s.diagnosed = open, true
 }
 
 // Start remembers what is running, for the info metric and the page.
