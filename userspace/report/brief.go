@@ -163,15 +163,19 @@ func headOf(l Line) string {
 	if q := l.Packets.Queue; q != nil && q.Dropped > 0 {
 		parts = append(parts, fmt.Sprintf("%s of %s dropped in the queue", Human(q.Dropped, PacketUnit), Human(q.Carried, PacketUnit)))
 	}
+	var none []string
 	for _, d := range l.Report.Distributions {
 		if d.Count == 0 {
-			parts = append(parts, "none: "+d.heading())
+			none = append(none, d.heading())
 		}
 	}
 	for _, t := range l.Report.Tables {
 		if len(t.Rows) == 0 && !t.Details {
-			parts = append(parts, "none: "+t.heading())
+			none = append(none, t.heading())
 		}
+	}
+	if len(none) > 0 {
+		parts = append(parts, "none: "+strings.Join(none, ", "))
 	}
 	text := printable(l.Algorithm) + taken(l.Packets)
 	if len(parts) > 0 {

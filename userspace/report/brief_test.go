@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // threeInterfaces are windows of two algorithms on an interface with traffic, and of one on two without.
@@ -119,6 +120,13 @@ func TestBriefScreen(t *testing.T) {
 		frame := s.frame(size[1])
 		if len(frame) > size[1] || !strings.HasPrefix(frame[1], "critical: 10.2.3.4") || !strings.HasPrefix(frame[2], "warning: Slow network") || !strings.HasPrefix(frame[3], "No traffic on 2 of 3: eth1,") {
 			t.Errorf("%v:\n%s", size, strings.Join(frame, "\n"))
+		}
+		s.Notice("attached at TC ingress")
+		young := s.frame(size[1])
+		term.now = term.now.Add(briefNotices + time.Second)
+		old := s.frame(size[1])
+		if !slices.Contains(young, "* attached at TC ingress") || slices.Contains(old, "* attached at TC ingress") {
+			t.Errorf("a notice is in sight for too short or too long:\n%s\n%s", strings.Join(young, "\n"), strings.Join(old, "\n"))
 		}
 		if strings.Contains(strings.Join(frame, "\n"), "latency evicted") {
 			t.Error("bookkeeping is shown")

@@ -41,7 +41,7 @@ type Screen struct {
 	order    []string
 	latest   map[string]Line
 	went     map[string]*history
-	notices  []string
+	notices  []said
 	findings []Said // that go on
 	shown    string // the last frame, so that an unchanged one is not sent again
 	err      error
@@ -111,7 +111,7 @@ func (s *Screen) Notice(text string) {
 		notice(s.opt.Notices, text)
 		return
 	}
-	s.notices = append(s.notices, text)
+	s.notices = append(s.notices, said{text, s.opt.Now()})
 	s.draw()
 }
 
@@ -132,8 +132,8 @@ func (s *Screen) Close() error {
 
 // epilogue repeats on the normal screen what the operator will want to scroll back to.
 func (s *Screen) epilogue() error {
-	for _, text := range s.notices {
-		notice(s.opt.Notices, text)
+	for _, n := range s.notices {
+		notice(s.opt.Notices, n.text)
 	}
 	plain := NewPlain(s.opt.Out, s.opt.Notices, s.style())
 	if err := plain.Start(s.run); err != nil {
@@ -180,8 +180,17 @@ func (s *Screen) send(b []byte) {
 	}
 }
 
-// screenNotices is how many of the latest sentences stay in sight.
-const screenNotices = 4
+// said is a notice and when it was given.
+type said struct {
+	text string
+	at   time.Time
+}
+
+// screenNotices is how many of the latest sentences stay in sight, and briefNotices how long on a brief table; all of them are printed at the end.
+const (
+	screenNotices = 4
+	briefNotices  = 30 * time.Second
+)
 
 // frame lays out at most height lines: the blocks, the latest notices, and the status line at the bottom.
 func (s *Screen) frame(height int) []string {
@@ -231,8 +240,11 @@ func (s *Screen) brief(style Style) []string {
 
 func (s *Screen) noticeLines(style Style) []string {
 	var lines []string
-	for _, text := range s.notices[max(0, len(s.notices)-screenNotices):] {
-		lines = append(lines, wrap("* "+printable(text), style.width(), 2)...)
+	for _, n := range s.notices[max(0, len(s.notices)-screenNotices):] {
+		if style.Brief && s.opt.Now().Sub(n.at) > briefNotices {
+			continue
+		}
+		lines = append(lines, wrap("* "+printable(n.text), style.width(), 2)...)
 	}
 	return lines
 }
