@@ -163,7 +163,7 @@ func (t *Truth) sum(l report.Line, estimate, exact report.Distribution) *soFar {
 		t.sums[l.Algorithm] = s
 	}
 	s.addAccounts(l)
-	s.estimate, s.truth = report.Merge(s.estimate, estimate), report.Merge(s.truth, exact)
+	s.estimate, s.truth = merge(s.estimate, estimate), merge(s.truth, exact)
 	s.rows = append(s.rows, s.row())
 	s.rows = s.rows[max(0, len(s.rows)-demoRows):]
 	return s

@@ -37,6 +37,7 @@ func (r *Reading) Times() float64 {
 type Streams struct {
 	Promises []Promise
 	streams  map[string]*stream
+	sources  map[string]map[string]*stream // the same by the windows that they are in: each looks at its own alone
 	families map[string]*family
 	windows  int64 // counts rounds, to find the streams that were silent longest
 }
@@ -72,7 +73,7 @@ const (
 
 // NewStreams are empty.
 func NewStreams(promises ...Promise) *Streams {
-	return &Streams{Promises: promises, streams: map[string]*stream{}, families: map[string]*family{}}
+	return &Streams{Promises: promises, streams: map[string]*stream{}, sources: map[string]map[string]*stream{}, families: map[string]*family{}}
 }
 
 // familyOf is the symptom in the windows of one source: several of an algorithm may watch an instance.
@@ -108,9 +109,9 @@ func (s *Streams) Window(source string, measures []Measure, begin, end int64) []
 
 // silent feeds the subjects that a window does not list with what an absent one has.
 func (s *Streams) silent(source string, present, families map[string]bool, begin, end int64) (readings []Reading) {
-	for _, key := range slices.Sorted(maps.Keys(s.streams)) {
-		st := s.streams[key]
-		if present[key] || st.source != source {
+	for _, key := range slices.Sorted(maps.Keys(s.sources[source])) {
+		st := s.sources[source][key]
+		if present[key] {
 			continue
 		}
 		families[familyOf(&st.last)] = true
@@ -158,12 +159,26 @@ func (s *Streams) read(source string, m *Measure, begin, end int64) Reading {
 			}
 		}
 	}
-	st.seen, st.last, st.source = s.windows, *m, source
+	s.belongs(key, st, source)
+	st.seen, st.last = s.windows, *m
 	st.recalled(end - begin)
 	r := Reading{Measure: *m}
 	deviation := s.compare(&r, st, end)
 	s.judge(&r, st, deviation, begin, end)
 	return r
+}
+
+// belongs moves a stream to the windows that it is in.
+func (s *Streams) belongs(key string, st *stream, source string) {
+	if st.source == source && s.sources[source][key] == st {
+		return
+	}
+	delete(s.sources[st.source], key)
+	if s.sources[source] == nil {
+		s.sources[source] = map[string]*stream{}
+	}
+	s.sources[source][key] = st
+	st.source = source
 }
 
 // compare finds what is expected and how far the value lies from it.
@@ -290,6 +305,7 @@ func (s *Streams) forget() {
 		return cmp.Or(cmp.Compare(s.streams[a].rank(), s.streams[b].rank()), cmp.Compare(s.streams[a].seen, s.streams[b].seen), cmp.Compare(a, b))
 	})
 	for _, key := range keys[:extra+maxStreams/8] {
+		delete(s.sources[s.streams[key].source], key)
 		delete(s.streams, key)
 	}
 }

@@ -46,13 +46,14 @@ bytes down to 64 bits. hhh.entries is divided among them.
 
 The initial value is subtracted before counts are multiplied, or every prefix that had luck once would stand there with
 initial x levels. A heavy prefix loses as much: its count is low by up to hhh.initial times the number of levels, which is
-part of the error. With few packets in a window set hhh.initial lower.
+part of the error. hhh.initial=auto begins with 1, and follows the load by windows (hhh.passes).
 
 Two dimensions (hhh.dimension=both) have levels of both addresses: (4+1)^2 for the bytes of IPv4, (16+1)^2 of IPv6. The
 more levels, the larger the error: prefer bytes to nibbles, and hhh.bits6 to what nobody looks at.`
 
 var params = []algo.Param{
-	{Key: "method", Type: algo.Enum, Default: "random-prefix", Choices: []string{"random-prefix", "stacking"}, Help: "one instance for a random level, or one for each"},
+	{Key: "method", Type: algo.Enum, Default: auto, Choices: []string{auto, "random-prefix", "stacking"},
+		Help: "one instance for a random level, or one for each; auto: stacking where hhh.family is 4 or 6 and it has room"},
 	{Key: "dimension", Type: algo.Enum, Default: "src", Choices: []string{"src", "dst", "both"}, Help: "address whose prefixes are counted"},
 	{Key: "family", Type: algo.Enum, Default: "both", Choices: heavy.FamilyNames, Help: "IP versions that are counted; stacking counts IPv4 unless this is 6"},
 	{Key: "level", Type: algo.Enum, Default: "byte", Choices: []string{"byte", "nibble"}, Help: "bits from one level to the next: 8 or 4"},
@@ -62,9 +63,12 @@ var params = []algo.Param{
 	{Key: "ways", Type: algo.Int, Default: "4", Min: "1", Max: "4", Help: "random-prefix: arrays that the entries are split into; stacking has 2 a level"},
 	{Key: "entries", Type: algo.Int, Default: "4096", Min: "24", Max: "262144", Help: "prefixes that can be remembered, all levels together, on every CPU"},
 	{Key: "admission", Type: algo.Enum, Default: "9/8", Choices: heavy.AdmissionNames[:3], Help: "who takes an entry over"},
-	{Key: "initial", Type: algo.Int, Default: "100", Min: "0", Max: "1000000", Help: "value that counters begin with: bounds second passes; bytes: times 1500"},
+	{Key: "initial", Type: algo.String, Default: auto,
+		Help: "value that counters begin with: second passes are at most one in this many packets; bytes: times 1500; auto: 1, and as much more as hhh.passes asks for (stacking: 1 up to 4096 entries, else entries / 4096; CRC: 100)"},
+	{Key: "passes", Type: algo.Float, Default: "200000", Min: "1", Max: "1000000000", Unit: "a second",
+		Help: "second passes, of all CPUs together, that hhh.initial=auto stays below from the third window on"},
 	{Key: "recirculation", Type: algo.Float, Default: "0", Min: "0", Max: "1",
-		Help: "largest share of packets that may pass twice; 0: twice what initial lets expect. What is refused is counted"},
+		Help: "largest share of packets that may pass twice; 0: twice what initial lets expect, with auto all. What is refused is counted"},
 	{Key: "delay", Type: algo.Int, Default: "0", Min: "0", Max: "1000", Unit: "packets",
 		Help: "replay only: packets that go by between a decision and its second pass"},
 	{Key: "top", Type: algo.Int, Default: "50", Min: "1", Max: "1000", Help: "prefixes that are listed"},

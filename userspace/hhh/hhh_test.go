@@ -78,3 +78,45 @@ func TestDeviationOfOnePacket(t *testing.T) {
 		t.Errorf("%g, want %g", got, want)
 	}
 }
+
+// The method and the initial value that are taken where nobody has chosen: stacking where the family is one and there is room, and never on a switch.
+func TestAuto(t *testing.T) {
+	for _, c := range []struct {
+		set             map[string]string
+		hash            algo.Hash
+		stacks, adapts  bool
+		initial, budget float64
+	}{
+		{nil, algo.HashFast, false, true, 1, 1},
+		{map[string]string{"family": "4"}, algo.HashFast, true, false, 1, 1},
+		{map[string]string{"family": "6"}, algo.HashFast, true, false, 1, 1},
+		{map[string]string{"family": "6", "bits6": "128"}, algo.HashFast, false, true, 1, 1},
+		{map[string]string{"family": "4", "dimension": "both"}, algo.HashFast, false, true, 1, 1},
+		{map[string]string{"family": "4", "entries": "65536"}, algo.HashFast, true, false, 16, 1},
+		{map[string]string{"family": "4", "count": "bytes"}, algo.HashFast, true, false, 1500, 1},
+		{map[string]string{"family": "4"}, algo.HashCRC, false, false, 100, 2. / 101},
+		{map[string]string{"family": "4", "initial": "99", "method": "random-prefix"}, algo.HashFast, false, false, 99, .02},
+		{map[string]string{"method": "stacking", "initial": "99"}, algo.HashFast, true, false, 99, .06},
+	} {
+		v, err := algo.NewValues(Name, params, c.set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := newConfig(v, algo.Setup{Hash: c.hash})
+		if err != nil {
+			t.Fatalf("%v: %v", c.set, err)
+		}
+		if got.stacking != c.stacks || got.ways.Adapts != c.adapts || float64(got.ways.Initial) != c.initial || math.Abs(got.budget-c.budget) > 1e-9 {
+			t.Errorf("%v %v: stacking %v, adapts %v, initial %d, budget %g, want %+v", c.set, c.hash, got.stacking, got.ways.Adapts, got.ways.Initial, got.budget, c)
+		}
+	}
+	for _, bad := range []string{"", "-1", "1000001", "many"} {
+		v, err := algo.NewValues(Name, params, map[string]string{"initial": bad})
+		if err == nil {
+			_, err = newConfig(v, algo.Setup{})
+		}
+		if err == nil {
+			t.Errorf("initial %q is taken", bad)
+		}
+	}
+}

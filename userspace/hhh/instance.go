@@ -3,6 +3,7 @@ package hhh
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/cilium/ebpf"
 
@@ -96,6 +97,9 @@ func (i *instance) Read(w report.Window, bank int) (_ *snapshot.Snapshot, err er
 	if err := i.entries(s, bank); err != nil {
 		return nil, fmt.Errorf("read window: %w", err)
 	}
+	if err := i.adapt(s, bank); err != nil {
+		return nil, fmt.Errorf("read window: %w", err)
+	}
 	if i.judged {
 		n, seen, err := i.open(s)
 		if err != nil {
@@ -104,6 +108,19 @@ func (i *instance) Read(w report.Window, bank int) (_ *snapshot.Snapshot, err er
 		i.found = i.heavy(n, seen)
 	}
 	return s, nil
+}
+
+// adapt chooses the initial value of the bank's next window.
+func (i *instance) adapt(s *snapshot.Snapshot, bank int) error {
+	if !i.ways.Adapts {
+		return nil
+	}
+	r := s.Read()
+	t, passes := heavy.TableOf(r), float64(counts(i.words).at(bpf.HhhHhhCounterHHH_WRITTEN))
+	if err := r.Err(); err != nil {
+		return err
+	}
+	return i.ways.Adapt(bank, t, passes, i.passes*time.Duration(s.Window.End-s.Window.Start).Seconds(), i.unitOfInitial())
 }
 
 // entries reads those of a bank into a snapshot, and resets them.
@@ -134,15 +151,15 @@ type seen struct {
 
 // drawn reads entries of prefixes that were drawn.
 func (c *config) drawn(t *heavy.Table, total counts) seen {
-	s := seen{estimates: map[heavy.Prefix]float64{}, margins: map[heavy.Prefix]margin{}, records: t.Records, smallest: t.Minimum + float64(c.ways.Initial)}
+	s := seen{estimates: map[heavy.Prefix]float64{}, margins: map[heavy.Prefix]margin{}, records: t.Records, smallest: t.Minimum + float64(t.Initial)}
 	for key, n := range t.Counts {
 		draws := c.draws(c.ways.Spec.IsV4(key))
 		p, estimate := c.prefixOf(key), n*draws
 		g, noted := t.Guesses[key]
 		if !noted {
-			g = heavy.Unnoted(n+float64(c.ways.Initial), s.smallest)
+			g = heavy.Unnoted(n+float64(t.Initial), s.smallest)
 		}
-		m := drawn(estimate, n+g.Admissions()*float64(c.ways.Initial), g, draws, c.size(total))
+		m := drawn(estimate, n+g.Admissions()*float64(t.Initial), g, draws, c.size(total))
 		m.above += draws * t.Absent[key]
 		s.estimates[p], s.margins[p] = estimate, m
 	}

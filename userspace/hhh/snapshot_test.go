@@ -13,7 +13,7 @@ import (
 // drawnOf is a snapshot of random prefixes: so many packets of 10.0.0.0/8, of which those in entries of level 1 are given.
 func drawnOf(t *testing.T, packets uint64, entries float64) *snapshot.Snapshot {
 	t.Helper()
-	s, v := snapshottest.New(t, Name, map[string]string{"dimension": "src", "family": "4"})
+	s, v := snapshottest.New(t, Name, map[string]string{"dimension": "src", "family": "4", "method": "random-prefix"})
 	c, err := newConfig(v, algo.SetupOf(s))
 	if err != nil {
 		t.Fatal(err)

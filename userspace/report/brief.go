@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/xdpmon/xdpmon/userspace/report/typeset"
 )
 
 // briefRows is how many rows of a table a brief block has at most; details have tableRows.
@@ -65,12 +67,12 @@ func noTraffic(names []string, of int, style Style) []string {
 	}
 	list := make([]string, len(names))
 	for i, name := range names {
-		list[i] = printable(name)
+		list[i] = typeset.Printable(name)
 	}
 	if of == 1 {
-		return wrap("No traffic on "+list[0]+".", style.width(), 2)
+		return typeset.Wrap("No traffic on "+list[0]+".", style.width(), 2)
 	}
-	return wrap(fmt.Sprintf("No traffic on %d of %d: %s.", len(names), of, strings.Join(list, ", ")), style.width(), 2)
+	return typeset.Wrap(fmt.Sprintf("No traffic on %d of %d: %s.", len(names), of, strings.Join(list, ", ")), style.width(), 2)
 }
 
 // together are the lines of one place and one window, in the order in which they came.
@@ -100,7 +102,7 @@ func groupHead(group []Line, run Run, style Style) []string {
 		}
 	}
 	p, seconds := most.Packets, float64(most.Window.End-most.Window.Start)/1e9
-	lines := []string{style.headline(printable(most.Key()), most.Window.brief(run.Clock))}
+	lines := []string{style.headline(typeset.Printable(most.Key()), most.Window.brief(run.Clock))}
 	text := fmt.Sprintf("%s packets, %s", Human(p.Seen, PacketUnit), Human(p.Bytes, Bytes))
 	if seconds > 0 {
 		text += fmt.Sprintf(": %s, %s packets/s", Human(float64(p.Bytes)*8/seconds, BitRate), strings.TrimSuffix(Human(float64(p.Seen)/seconds, PerSecond), "/s"))
@@ -108,13 +110,13 @@ func groupHead(group []Line, run Run, style Style) []string {
 	if acted.Packets.Verdicts != nil {
 		text += "; " + verdicts(acted.Packets)
 	}
-	return append(lines, wrap(text, style.width(), 2)...)
+	return append(lines, typeset.Wrap(text, style.width(), 2)...)
 }
 
 // headline is a title, a rule and what stands at the right.
 func (s Style) headline(title, right string) string {
-	title = s.clip(title, max(12, s.width()-length(right)-4))
-	fill := max(1, s.width()-length(title)-length(right)-2)
+	title = s.clip(title, max(12, s.width()-typeset.Length(right)-4))
+	fill := max(1, s.width()-typeset.Length(title)-typeset.Length(right)-2)
 	return title + " " + strings.Repeat(s.glyph("─", "-"), fill) + " " + right
 }
 
@@ -140,15 +142,15 @@ func briefText(l Line, run Run, style Style) []string {
 	switch {
 	case l.Truth != nil:
 		body := bodyText(l.Report, l.Truth, l.Error, float64(l.Window.End-l.Window.Start)/1e9, style)
-		return append(append(lines, printable(l.Algorithm)+taken(l.Packets)), body...)
+		return append(append(lines, typeset.Printable(l.Algorithm)+taken(l.Packets)), body...)
 	case l.Packets.Used == 0 && l.Hosts == nil:
-		return append(lines, wrap(printable(l.Algorithm)+": nothing that it measures", style.width(), 2)...)
+		return append(lines, typeset.Wrap(typeset.Printable(l.Algorithm)+": nothing that it measures", style.width(), 2)...)
 	}
-	lines = append(lines, wrap(headOf(l), style.width(), 2)...)
+	lines = append(lines, typeset.Wrap(headOf(l), style.width(), 2)...)
 	lines = append(lines, briefBody(l, style)...)
 	if len(run.Algorithms) < 2 && style.dense == airy {
 		for _, note := range l.Report.Notes {
-			lines = append(lines, wrap("note: "+printable(note), style.width(), 6)...)
+			lines = append(lines, typeset.Wrap("note: "+typeset.Printable(note), style.width(), 6)...)
 		}
 	}
 	return lines
@@ -177,7 +179,7 @@ func headOf(l Line) string {
 	if len(none) > 0 {
 		parts = append(parts, "none: "+strings.Join(none, ", "))
 	}
-	text := printable(l.Algorithm) + taken(l.Packets)
+	text := typeset.Printable(l.Algorithm) + taken(l.Packets)
 	if len(parts) > 0 {
 		text += ": " + strings.Join(parts, "; ")
 	}
@@ -232,5 +234,5 @@ func (d Distribution) line(style Style) []string {
 			text += fmt.Sprintf(" %s %s,", q.label(), Enclosed(q.Value, q.low(), q.high(), d.Unit, q.Promise))
 		}
 	}
-	return wrap(strings.TrimRight(text, ",:"), style.width(), 2)
+	return typeset.Wrap(strings.TrimRight(text, ",:"), style.width(), 2)
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/xdpmon/xdpmon/userspace/report/typeset"
 )
 
 // threeInterfaces are windows of two algorithms on an interface with traffic, and of one on two without.
@@ -35,8 +37,8 @@ func TestBriefGolden(t *testing.T) {
 		text := briefBlocks(threeInterfaces(), foundLines([]Said{slow, dead}, style), run, style)
 		golden(t, name, []byte(strings.Join(text, "\n")+"\n"))
 		for _, l := range text {
-			if length(l) > style.Width {
-				t.Errorf("%d characters: %q", length(l), l)
+			if typeset.Length(l) > style.Width {
+				t.Errorf("%d characters: %q", typeset.Length(l), l)
 			}
 		}
 	}

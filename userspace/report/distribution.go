@@ -3,6 +3,10 @@ package report
 import (
 	"fmt"
 	"strconv"
+	"strings"
+
+	"github.com/xdpmon/xdpmon/userspace/report/plot"
+	"github.com/xdpmon/xdpmon/userspace/report/typeset"
 )
 
 // The plot beside the percentiles is at least this wide; where that does not fit it stands below them.
@@ -20,7 +24,7 @@ func (a against) distribution(d Distribution, style Style) []string {
 	if widest(left) > style.width() {
 		left = a.percentiles(d, truth, hasTruth, false)
 	}
-	lines := wrap(d.heading(), style.width(), 2)
+	lines := typeset.Wrap(d.heading(), style.width(), 2)
 	var t *Distribution
 	if hasTruth {
 		t = &truth
@@ -38,14 +42,14 @@ func (a against) distributionTruth(name string) (Distribution, bool) {
 
 func (d Distribution) heading() string {
 	if d.Title != "" {
-		return printable(d.Title)
+		return typeset.Printable(d.Title)
 	}
 	return plainWords(d.Name, d.Unit)
 }
 
 // percentiles is the grid: name, estimate, its interval (when there is room), and with a truth that and the error.
 func (a against) percentiles(d, truth Distribution, hasTruth, intervals bool) []string {
-	g := grid{right: []bool{false, true, !intervals, true, true}}
+	g := typeset.Grid{Right: []bool{false, true, !intervals, true, true}}
 	add := func(name string, unit Unit, value, low, high any, promise Promise, truthValue any, err string) {
 		cells := []string{"  " + name, Human(value, unit)}
 		if intervals {
@@ -54,12 +58,12 @@ func (a against) percentiles(d, truth Distribution, hasTruth, intervals bool) []
 		if hasTruth {
 			cells = append(cells, Human(truthValue, unit), err)
 		}
-		g.add(cells...)
+		g.Add(cells...)
 	}
 	if hasTruth && intervals {
-		g.add("", "estimate", "", "truth", "error")
+		g.Add("", "estimate", "", "truth", "error")
 	} else if hasTruth {
-		g.add("", "estimate", "truth", "error")
+		g.Add("", "estimate", "truth", "error")
 	}
 	low, high := d.countBounds()
 	add("count", Count, d.Count, low, high, Interval, truth.Count, a.err(d.Name+".count"))
@@ -67,7 +71,7 @@ func (a against) percentiles(d, truth Distribution, hasTruth, intervals bool) []
 	for _, q := range d.Quantiles {
 		add(q.label(), d.Unit, q.value(), q.low(), q.high(), q.Promise, truth.quantile(q.Name), a.err(d.Name+"."+q.Name))
 	}
-	return g.lines()
+	return g.Lines()
 }
 
 func (d Distribution) countBounds() (low, high any) {
@@ -126,18 +130,20 @@ func (d Distribution) quantile(name string) any {
 func withPlot(left []string, d Distribution, truth *Distribution, style Style) []string {
 	const gap = 3
 	room := min(maxPlotWidth, style.width()-widest(left)-gap)
-	if room >= minPlotWidth {
-		p, ok := newPlot(style, d, truth, room, max(minPlotRows, (len(left)-1)/2*2))
-		if !ok {
-			return left
+	draw := func(width, rows int) []string {
+		var curve plot.Curve
+		if truth != nil {
+			curve = *truth
 		}
-		return sideBySide(left, p.lines(), gap)
+		return plot.Lines(plot.Options{Unicode: style.Unicode, Width: width, Rows: rows, Tick: func(x float64) string { return tickText(x, d.Unit) }}, d, curve)
 	}
-	p, ok := newPlot(style, d, truth, min(maxPlotWidth, style.width()), belowRows)
-	if !ok {
-		return left
+	if room < minPlotWidth {
+		return append(left, draw(min(maxPlotWidth, style.width()), belowRows)...)
 	}
-	return append(left, p.lines()...)
+	if lines := draw(room, max(minPlotRows, (len(left)-1)/2*2)); lines != nil {
+		return typeset.SideBySide(left, lines, gap)
+	}
+	return left
 }
 
 // gap says how far the two curves are apart at worst.
@@ -153,5 +159,14 @@ func (a against) gap(name string, style Style) []string {
 	f, _ := Number(ratio.Value)
 	text := fmt.Sprintf("largest gap, p5 to p95: %s (|log2| %s); %s is the truth",
 		signed(f), Human(log2.Value, None), style.glyph("●", "o"))
-	return wrap(text, style.width(), 2)
+	return typeset.Wrap(text, style.width(), 2)
+}
+
+// tickText writes a round value as shortly as possible: 20ms, 1.5KiB.
+func tickText(x float64, unit Unit) string {
+	if scales := unit.scales(); scales != nil {
+		s := pick(scales, x)
+		return strconv.FormatFloat(round3(x/s.factor), 'f', -1, 64) + s.name
+	}
+	return strings.ReplaceAll(Human(x, unit), " ", "")
 }

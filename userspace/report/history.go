@@ -3,6 +3,9 @@ package report
 import (
 	"math"
 	"strings"
+
+	"github.com/xdpmon/xdpmon/userspace/report/plot"
+	"github.com/xdpmon/xdpmon/userspace/report/typeset"
 )
 
 // historyWindows is how many windows a screen remembers, and historyRows of how many rows it draws them.
@@ -79,11 +82,11 @@ func number(cell any) float64 {
 // lines draw the first rows, each column of one on the same scale; a character is a window. Nothing before the second one.
 func (h *history) lines(style Style) []string {
 	const fewest, gap, scale = 16, 2, 15
-	var g grid
+	var g typeset.Grid
 	wide := 0
 	for _, r := range h.list[:min(len(h.list), historyRows)] {
 		for _, c := range r.columns {
-			wide = max(wide, length(printable(r.name))+length(plainWords(c.Name, c.Unit))+4*gap+scale)
+			wide = max(wide, typeset.Length(typeset.Printable(r.name))+typeset.Length(plainWords(c.Name, c.Unit))+4*gap+scale)
 		}
 	}
 	for _, r := range h.list[:min(len(h.list), historyRows)] {
@@ -98,13 +101,13 @@ func (h *history) lines(style Style) []string {
 				}
 			}
 		}
-		name := printable(r.name)
+		name := typeset.Printable(r.name)
 		for i, c := range r.columns {
-			g.add(name, plainWords(c.Name, c.Unit), sparks(style, r.went[i], most, max(fewest, style.width()-wide)), "of "+Human(most, c.Unit))
+			g.Add(name, plainWords(c.Name, c.Unit), plot.Sparks(style.Unicode, r.went[i], most, max(fewest, style.width()-wide)), "of "+Human(most, c.Unit))
 			name = ""
 		}
 	}
-	lines := g.lines()
+	lines := g.Lines()
 	for i := range lines {
 		lines[i] = style.clip("  "+lines[i], style.width())
 	}
@@ -112,21 +115,4 @@ func (h *history) lines(style Style) []string {
 		lines = append([]string{"how it went, a character a window"}, lines...)
 	}
 	return lines
-}
-
-// sparks is a character for each of the latest windows: how much of the most it was. One without a number is blank.
-func sparks(style Style, went []float64, most float64, width int) string {
-	levels := []rune(style.glyph("▁▂▃▄▅▆▇█", "_.-=+*%#"))
-	var b strings.Builder
-	for _, x := range went[max(0, len(went)-width):] {
-		switch {
-		case math.IsNaN(x):
-			b.WriteByte(' ')
-		case most <= 0:
-			b.WriteRune(levels[0])
-		default:
-			b.WriteRune(levels[min(len(levels)-1, int(clamp01(x/most)*float64(len(levels))))])
-		}
-	}
-	return b.String()
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/xdpmon/xdpmon/userspace/report/typeset"
 )
 
 func slicesOf(rows ...[]any) Line {
@@ -47,7 +49,7 @@ func TestHistory(t *testing.T) {
 		t.Errorf("%d rows are remembered, %d windows", len(h.rows), len(h.list[0].went[0]))
 	}
 	for line := range strings.SplitSeq(frame, "\r\n") {
-		if n := length(strings.NewReplacer(beginFrame, "", endFrame, "", endLine, "").Replace(line)); n > 80 {
+		if n := typeset.Length(strings.NewReplacer(beginFrame, "", endFrame, "", endLine, "").Replace(line)); n > 80 {
 			t.Errorf("%d columns: %q", n, line)
 		}
 	}

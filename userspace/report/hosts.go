@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"strings"
+
+	"github.com/xdpmon/xdpmon/userspace/report/typeset"
 )
 
 // Hosts says whose windows a line is made of, where it is of many.
@@ -41,7 +43,7 @@ func (h *Hosts) object() *object {
 func (h *Hosts) text() string {
 	text := fmt.Sprintf("%d of %d", h.Merged, h.Known)
 	if h.Missing > 0 {
-		text += "; missing " + printable(strings.Join(h.MissingNames, ", "))
+		text += "; missing " + typeset.Printable(strings.Join(h.MissingNames, ", "))
 	}
 	for _, part := range []struct {
 		n    int
@@ -52,7 +54,7 @@ func (h *Hosts) text() string {
 		}
 	}
 	if h.FlowsTwice > 0 {
-		text += fmt.Sprintf("; %d flows count twice, perhaps: seen alike by %s", h.FlowsTwice, printable(strings.Join(h.TwiceNames, ", ")))
+		text += fmt.Sprintf("; %d flows count twice, perhaps: seen alike by %s", h.FlowsTwice, typeset.Printable(strings.Join(h.TwiceNames, ", ")))
 	}
 	return text
 }

@@ -5,7 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode"
+
+	"github.com/xdpmon/xdpmon/userspace/report/typeset"
 )
 
 // scale is one step of a unit: 12300000 ns are 12.3 ms.
@@ -41,13 +42,13 @@ func Human(value any, unit Unit) string {
 	case nil:
 		return "-"
 	case string:
-		return printable(v)
+		return typeset.Printable(v)
 	case bool:
 		return yesNo(v)
 	}
 	f, ok := Number(value)
 	if !ok {
-		return printable(fmt.Sprint(value))
+		return typeset.Printable(fmt.Sprint(value))
 	}
 	return humanNumber(f, unit)
 }
@@ -190,32 +191,11 @@ func bound(x, value float64, unit Unit) string {
 	return humanNumber(x, unit)
 }
 
-// printable escapes what could move a terminal's cursor or turn its text round: names come from packets and from other people's files.
-func printable(text string) string {
-	if strings.IndexFunc(text, unprintable) < 0 {
-		return text
-	}
-	var b strings.Builder
-	for _, r := range text {
-		switch {
-		case !unprintable(r):
-			b.WriteRune(r)
-		case r < 0x100:
-			fmt.Fprintf(&b, `\x%02x`, r)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-	}
-	return b.String()
-}
-
-func unprintable(r rune) bool { return !unicode.IsPrint(r) && r != '\u00a0' }
-
 // Printable is text for a terminal: everything but the ends of lines is escaped that could move the cursor.
 func Printable(text string) string {
 	lines := strings.Split(text, "\n")
 	for i := range lines {
-		lines[i] = printable(lines[i])
+		lines[i] = typeset.Printable(lines[i])
 	}
 	return strings.Join(lines, "\n")
 }

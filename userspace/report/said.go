@@ -1,6 +1,10 @@
 package report
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/xdpmon/xdpmon/userspace/report/typeset"
+)
 
 // Said is a finding as sinks show it: package finding makes it, which reads reports itself.
 type Said struct {
@@ -26,7 +30,7 @@ func (f Said) lines(style Style) []string {
 	if f.Ended {
 		head += ", over"
 	}
-	return wrap(head+": "+printable(f.Text), style.width(), 2)
+	return typeset.Wrap(head+": "+typeset.Printable(f.Text), style.width(), 2)
 }
 
 // Finding writes the sentence; a brief table, at its begin, before the windows that it was found in, and as long as it goes on.

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/xdpmon/xdpmon/userspace/report/plot"
+	"github.com/xdpmon/xdpmon/userspace/report/typeset"
 )
 
 // Control sequences every terminal since the VT220 understands; the synchronised update (2026) is ignored by those
@@ -244,7 +247,7 @@ func (s *Screen) noticeLines(style Style) []string {
 		if style.Brief && s.opt.Now().Sub(n.at) > briefNotices {
 			continue
 		}
-		lines = append(lines, wrap("* "+printable(n.text), style.width(), 2)...)
+		lines = append(lines, typeset.Wrap("* "+typeset.Printable(n.text), style.width(), 2)...)
 	}
 	return lines
 }
@@ -252,38 +255,16 @@ func (s *Screen) noticeLines(style Style) []string {
 // status says how long the run and its window have lasted.
 func (s *Screen) status(style Style) string {
 	now := s.opt.Now()
-	text := "running for " + clockTime(now.Sub(s.started))
+	text := "running for " + typeset.Clock(now.Sub(s.started))
 	if s.run.WindowNS > 0 {
 		window := time.Duration(s.run.WindowNS)
-		text += "  window " + bar(style, now.Sub(s.window), window, style.width()/4) +
-			fmt.Sprintf(" %s of %s", clockTime(min(window, now.Sub(s.window))), clockTime(window))
+		text += "  window " + plot.Bar(style.Unicode, float64(now.Sub(s.window))/float64(window), style.width()/4) +
+			fmt.Sprintf(" %s of %s", typeset.Clock(min(window, now.Sub(s.window))), typeset.Clock(window))
 	}
 	if s.opt.Footer != "" {
 		text += "  " + s.opt.Footer
 	}
 	return style.clip(text, style.width())
-}
-
-// bar draws how much of a span is over.
-func bar(style Style, past, whole time.Duration, width int) string {
-	full := int(float64(width) * clamp01(float64(past)/float64(whole)))
-	return "[" + strings.Repeat(style.glyph("█", "#"), full) + strings.Repeat(style.glyph("░", "."), width-full) + "]"
-}
-
-// clockTime writes whole seconds as people read clocks: 7 s, 1:05 min, 2:03:04 h. Spans below 10 s that are not
-// whole keep a tenth.
-func clockTime(d time.Duration) string {
-	if d < 10*time.Second && d%time.Second != 0 {
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	}
-	sec := int(d.Seconds())
-	switch {
-	case sec < 60:
-		return fmt.Sprintf("%d s", sec)
-	case sec < 3600:
-		return fmt.Sprintf("%d:%02d min", sec/60, sec%60)
-	}
-	return fmt.Sprintf("%d:%02d:%02d h", sec/3600, sec/60%60, sec%60)
 }
 
 // Restore gives the terminal back without waiting for anything, for a process that is about to end.

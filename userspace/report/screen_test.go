@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/xdpmon/xdpmon/userspace/report/typeset"
 )
 
 // fakeTerminal keeps what was sent and lets the test resize it and move the clock.
@@ -99,8 +101,8 @@ func checkFrame(t *testing.T, frame string, width, height int) {
 		t.Errorf("%d lines on a terminal of %d", len(lines), height)
 	}
 	for _, l := range lines {
-		if text := strings.TrimSuffix(l, endLine); length(text) > width {
-			t.Errorf("%d characters on a terminal of %d: %q", length(text), width, text)
+		if text := strings.TrimSuffix(l, endLine); typeset.Length(text) > width {
+			t.Errorf("%d characters on a terminal of %d: %q", typeset.Length(text), width, text)
 		}
 		if !strings.HasSuffix(l, endLine) {
 			t.Errorf("the rest of the old line stays: %q", l)
@@ -201,7 +203,7 @@ func TestClockTime(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		1500 * time.Millisecond: "1.5 s", 7 * time.Second: "7 s", 65 * time.Second: "1:05 min", 7384 * time.Second: "2:03:04 h",
 	} {
-		if got := clockTime(d); got != want {
+		if got := typeset.Clock(d); got != want {
 			t.Errorf("clockTime(%v) = %q, want %q", d, got, want)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/xdpmon/xdpmon/userspace/report/typeset"
 )
 
 // Sink draws a run: what it is, its windows as they finish, and sentences for the operator in between.
@@ -141,13 +143,13 @@ func notice(out io.Writer, text string) {
 func (r Run) Text(style Style) []string {
 	var where, names []string
 	for _, name := range append(append([]string{}, r.Interfaces...), r.Files...) {
-		where = append(where, printable(name)+r.placesOf(name))
+		where = append(where, typeset.Printable(name)+r.placesOf(name))
 	}
 	for _, a := range r.Algorithms {
 		names = append(names, a.Name)
 	}
 	text := fmt.Sprintf("xdpmon %s %s %s: %s", r.Version, r.Command, strings.Join(where, ", "), strings.Join(names, ", "))
-	return wrap(text, style.width(), 2)
+	return typeset.Wrap(text, style.width(), 2)
 }
 
 // placesOf lists in brackets where an interface's programs are.

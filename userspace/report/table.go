@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"github.com/xdpmon/xdpmon/userspace/report/typeset"
 )
 
 // tableRows is how many rows of a top-k table people get to see; JSON has them all.
@@ -41,24 +43,24 @@ func bodyText(b Body, truth, errors *Body, seconds float64, style Style) []strin
 		lines = append(lines, style.spaced(t.table(tab, style))...)
 	}
 	for _, note := range b.Notes {
-		lines = append(lines, wrap("note: "+printable(note), style.width(), 6)...)
+		lines = append(lines, typeset.Wrap("note: "+typeset.Printable(note), style.width(), 6)...)
 	}
 	if truth != nil {
 		for _, note := range truth.Notes {
-			lines = append(lines, wrap("truth: "+printable(note), style.width(), 7)...)
+			lines = append(lines, typeset.Wrap("truth: "+typeset.Printable(note), style.width(), 7)...)
 		}
 	}
 	return lines
 }
 
 func heading(l Line, run Run, style Style) []string {
-	title := fmt.Sprintf("%s on %s", printable(l.Algorithm), printable(l.Key()))
+	title := fmt.Sprintf("%s on %s", typeset.Printable(l.Algorithm), typeset.Printable(l.Key()))
 	when := l.Window.text(run.Clock)
-	room := style.width() - length(when) - 2
+	room := style.width() - typeset.Length(when) - 2
 	if room < 20 {
 		return append([]string{style.clip(title, style.width()), when}, style.rule()...)
 	}
-	return append([]string{padRight(style.clip(title, room), room+2) + when}, style.rule()...)
+	return append([]string{typeset.PadRight(style.clip(title, room), room+2) + when}, style.rule()...)
 }
 
 func (s Style) rule() []string {
@@ -155,12 +157,12 @@ func (q *Queue) text() string {
 // item writes a named line, wrapped under its text.
 func item(name, text string, style Style) []string {
 	const indent = 10
-	lines := wrap(text, style.width()-indent, 0)
+	lines := typeset.Wrap(text, style.width()-indent, 0)
 	for i := range lines {
 		if i == 0 {
-			lines[i] = padRight(name, indent) + lines[i]
+			lines[i] = typeset.PadRight(name, indent) + lines[i]
 		} else {
-			lines[i] = blanks(indent) + lines[i]
+			lines[i] = typeset.Blanks(indent) + lines[i]
 		}
 	}
 	return lines
@@ -232,7 +234,7 @@ func (a against) err(name string) string {
 
 // values lists numbers: those with a truth in a grid beside it, the others flowing in as many columns as fit.
 func (a against) values(values []Value, style Style) []string {
-	compared := grid{right: []bool{false, true, true, true}}
+	compared := typeset.Grid{Right: []bool{false, true, true, true}}
 	var free []Value
 	for _, v := range values {
 		t, ok := a.value(v.Name)
@@ -240,16 +242,16 @@ func (a against) values(values []Value, style Style) []string {
 			free = append(free, v)
 			continue
 		}
-		compared.add(plainWords(v.Name, v.Unit), v.text(), Human(t.Value, v.Unit), a.err(v.Name))
+		compared.Add(plainWords(v.Name, v.Unit), v.text(), Human(t.Value, v.Unit), a.err(v.Name))
 	}
 	var lines []string
 	if style.dense < bare {
 		lines = flow(free, style)
 	}
-	if len(compared.rows) > 0 {
-		head := grid{right: compared.right, rows: [][]string{{"", "estimate", "truth", "error"}}}
-		compared.rows = append(head.rows, compared.rows...)
-		lines = append(lines, compared.lines()...)
+	if len(compared.Rows) > 0 {
+		head := typeset.Grid{Right: compared.Right, Rows: [][]string{{"", "estimate", "truth", "error"}}}
+		compared.Rows = append(head.Rows, compared.Rows...)
+		lines = append(lines, compared.Lines()...)
 	}
 	return lines
 }
@@ -262,33 +264,20 @@ func flow(values []Value, style Style) []string {
 	wide := 0
 	for _, v := range values {
 		pair := plainWords(v.Name, v.Unit) + ": " + v.text()
-		if 2*length(pair)+3 > style.width() {
-			lines = append(lines, wrap(pair, style.width(), 2)...)
+		if 2*typeset.Length(pair)+3 > style.width() {
+			lines = append(lines, typeset.Wrap(pair, style.width(), 2)...)
 			continue
 		}
 		short = append(short, pair)
-		wide = max(wide, length(pair))
+		wide = max(wide, typeset.Length(pair))
 	}
-	return append(columns(short, wide+3, style), lines...)
-}
-
-func columns(cells []string, wide int, style Style) []string {
-	perLine := max(1, style.width()/max(1, wide))
-	var lines []string
-	for i := 0; i < len(cells); i += perLine {
-		line := ""
-		for _, c := range cells[i:min(i+perLine, len(cells))] {
-			line += padRight(c, wide)
-		}
-		lines = append(lines, strings.TrimRight(line, " "))
-	}
-	return lines
+	return append(typeset.Columns(short, wide+3, style.width()), lines...)
 }
 
 // table draws a top-k list and, with a truth, how much of the true list is in it.
 func (a against) table(t Table, style Style) []string {
 	t = t.forPeople().bySecond(a.seconds)
-	lines := wrap(t.heading(), style.width(), 2)
+	lines := typeset.Wrap(t.heading(), style.width(), 2)
 	if len(t.Rows) == 0 {
 		return append(lines, "  none")
 	}
@@ -303,14 +292,14 @@ func (a against) table(t Table, style Style) []string {
 	if recall, precision := a.err(t.Name+".recall"), a.err(t.Name+".precision"); recall != "" {
 		text := fmt.Sprintf("of the true list %s were found; of this list %s belong there",
 			strings.TrimPrefix(recall, "+"), strings.TrimPrefix(precision, "+"))
-		lines = append(lines, wrap(text, style.width(), 2)...)
+		lines = append(lines, typeset.Wrap(text, style.width(), 2)...)
 	}
 	return lines
 }
 
 func (t Table) heading() string {
 	if t.Title != "" {
-		return printable(t.Title)
+		return typeset.Printable(t.Title)
 	}
 	return plainWords(t.Name, None)
 }
@@ -403,27 +392,27 @@ func (t Table) left(shown int, style Style) []string {
 func widest(lines []string) int {
 	n := 0
 	for _, l := range lines {
-		n = max(n, length(l))
+		n = max(n, typeset.Length(l))
 	}
 	return n
 }
 
 func (t Table) grid(style Style, shown, limit int) []string {
-	g := grid{}
+	g := typeset.Grid{}
 	head := make([]string, shown)
 	for i, c := range t.Columns[:shown] {
 		head[i] = plainWords(c.Name, c.Unit)
-		g.right = append(g.right, t.numeric(i))
+		g.Right = append(g.Right, t.numeric(i))
 	}
-	g.add(head...)
+	g.Add(head...)
 	for _, row := range t.Rows[:min(style.rows(), len(t.Rows))] {
 		cells := make([]string, shown)
 		for i, c := range t.Columns[:shown] {
 			cells[i] = style.clip(Human(cell(row, i), c.Unit), limit)
 		}
-		g.add(cells...)
+		g.Add(cells...)
 	}
-	lines := g.lines()
+	lines := g.Lines()
 	for i := range lines {
 		lines[i] = "  " + lines[i]
 	}

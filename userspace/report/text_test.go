@@ -4,6 +4,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/xdpmon/xdpmon/userspace/report/typeset"
 )
 
 func TestTextGolden(t *testing.T) {
@@ -30,10 +32,10 @@ func TestTextFits(t *testing.T) {
 		for _, unicode := range []bool{false, true} {
 			for _, l := range []Line{fixtureLine(), fixtureTruth(), {Algorithm: "empty"}} {
 				for _, text := range Text(l, fixtureRun(), Style{Width: width, Unicode: unicode}) {
-					if length(text) > width {
-						t.Fatalf("width %d: %d characters: %q", width, length(text), text)
+					if typeset.Length(text) > width {
+						t.Fatalf("width %d: %d characters: %q", width, typeset.Length(text), text)
 					}
-					if !unicode && len(text) != length(text) {
+					if !unicode && len(text) != typeset.Length(text) {
 						t.Fatalf("without UTF-8: %q", text)
 					}
 				}
@@ -50,11 +52,9 @@ func TestPlotDegenerate(t *testing.T) {
 		"infinite":  {Buckets: []Bucket{{1, 5}, {math.Inf(1), 10}}},
 		"negative":  {Buckets: []Bucket{{-5, 5}, {5, 10}}},
 	} {
-		if p, ok := newPlot(Style{Unicode: true}, d, nil, 60, 6); ok {
-			for _, line := range p.lines() {
-				if length(line) > 60 {
-					t.Errorf("%s: %q is too wide", name, line)
-				}
+		for _, line := range withPlot(nil, d, nil, Style{Unicode: true, Width: 63}) {
+			if typeset.Length(line) > 63 {
+				t.Errorf("%s: %q is too wide", name, line)
 			}
 		}
 	}
@@ -79,7 +79,7 @@ func TestTableSaysWhatItLeavesAway(t *testing.T) {
 }
 
 func TestWrap(t *testing.T) {
-	got := wrap("one two three fourteenletters", 9, 2)
+	got := typeset.Wrap("one two three fourteenletters", 9, 2)
 	want := []string{"one two", "  three", "  fourtee", "  nletter", "  s"}
 	if strings.Join(got, "|") != strings.Join(want, "|") {
 		t.Errorf("wrap = %q, want %q", got, want)

@@ -1,32 +1,58 @@
-package report
+// Package plot draws a cumulative distribution in characters.
+package plot
 
 import (
 	"math"
-	"strconv"
 	"strings"
+
+	"github.com/xdpmon/xdpmon/userspace/report/typeset"
 )
 
 // plot draws a CDF in characters: the estimate as an area, the truth (when there is one) as dots on it. The x axis
 // is logarithmic.
 type plot struct {
-	style         Style
+	options       Options
 	columns, rows int
 	low, high     float64 // ends of the x axis
-	est           Distribution
-	truth         *Distribution
+	est           Curve
+	truth         Curve
 }
 
 // axisWidth is what "100 % |" takes on the left.
 const axisWidth = 7
 
-// newPlot makes a plot that fits into width x (rows + 2) characters; ok is false when there is nothing to draw.
-func newPlot(style Style, est Distribution, truth *Distribution, width, rows int) (p plot, ok bool) {
-	p = plot{style: style, columns: width - axisWidth, rows: rows, est: est, truth: truth}
+// Curve is a cumulative distribution.
+type Curve interface {
+	Total() float64
+	Share(x float64) float64 // of the values that are at most x
+	At(share float64) float64
+}
+
+// Options of a plot.
+type Options struct {
+	Unicode     bool
+	Width, Rows int                    // it takes Width x (Rows + 2) characters
+	Tick        func(x float64) string // writes a value under the axis
+}
+
+// Lines draws a curve, and a truth (nil: none) on it; nil when there is nothing to draw.
+func Lines(o Options, est, truth Curve) []string {
+	p := plot{options: o, columns: o.Width - axisWidth, rows: o.Rows, est: est, truth: truth}
 	if p.columns < 12 || !(est.Total() > 0) {
-		return p, false
+		return nil
 	}
 	p.low, p.high = p.span()
-	return p, p.low > 0 && !math.IsInf(p.high, 0) && !math.IsNaN(p.high)
+	if !(p.low > 0) || math.IsInf(p.high, 0) || math.IsNaN(p.high) {
+		return nil
+	}
+	return p.lines()
+}
+
+func (p plot) glyph(unicode, ascii string) string {
+	if p.options.Unicode {
+		return unicode
+	}
+	return ascii
 }
 
 // span chooses the ends of the x axis: the half per cent of the values beyond each end is not worth the room.
@@ -59,9 +85,9 @@ func (p plot) lines() []string {
 	for row := range p.rows {
 		lines = append(lines, p.label(row)+p.row(row))
 	}
-	corner := p.style.glyph("└", "+")
-	lines = append(lines, padLeft("0 % ", axisWidth-1)+corner+strings.Repeat(p.style.glyph("─", "-"), p.columns))
-	return append(lines, strings.TrimRight(blanks(axisWidth)+p.ticks(), " "))
+	corner := p.glyph("└", "+")
+	lines = append(lines, typeset.PadLeft("0 % ", axisWidth-1)+corner+strings.Repeat(p.glyph("─", "-"), p.columns))
+	return append(lines, strings.TrimRight(typeset.Blanks(axisWidth)+p.ticks(), " "))
 }
 
 func (p plot) label(row int) string {
@@ -74,7 +100,7 @@ func (p plot) label(row int) string {
 			text = "50 % "
 		}
 	}
-	return padLeft(text, axisWidth-1) + p.style.glyph("│", "|")
+	return typeset.PadLeft(text, axisWidth-1) + p.glyph("│", "|")
 }
 
 var (
@@ -94,12 +120,12 @@ func (p plot) row(row int) string {
 func (p plot) cell(row, column int) rune {
 	x := p.at(column)
 	if p.truth != nil && p.truth.Total() > 0 && p.rowOf(p.truth.Share(x)) == row {
-		return []rune(p.style.glyph("●", "o"))[0]
+		return []rune(p.glyph("●", "o"))[0]
 	}
 	below := float64(p.rows - 1 - row)
 	eighths := int(math.Round(8 * (p.est.Share(x)*float64(p.rows) - below)))
 	eighths = min(8, max(0, eighths))
-	if p.style.Unicode {
+	if p.options.Unicode {
 		return unicodeFill[eighths]
 	}
 	return asciiFill[eighths]
@@ -112,16 +138,16 @@ func (p plot) rowOf(share float64) int {
 
 // ticks writes the values under the axis where they do not touch.
 func (p plot) ticks() string {
-	line := []rune(blanks(p.columns))
+	line := []rune(typeset.Blanks(p.columns))
 	end := 0
 	for _, x := range tickValues(p.low, p.high, max(3, p.columns/12)) {
-		text := tickText(x, p.est.Unit)
-		start := p.column(x) - length(text)/2
-		if start < end || start+length(text) > len(line) {
+		text := p.options.Tick(x)
+		start := p.column(x) - typeset.Length(text)/2
+		if start < end || start+typeset.Length(text) > len(line) {
 			continue
 		}
 		copy(line[start:], []rune(text))
-		end = start + length(text) + 1
+		end = start + typeset.Length(text) + 1
 	}
 	return string(line)
 }
@@ -150,11 +176,32 @@ func multiples(steps []float64, low, high float64) (values []float64) {
 	return values
 }
 
-// tickText writes a round value as shortly as possible: 20ms, 1.5KiB.
-func tickText(x float64, unit Unit) string {
-	if scales := unit.scales(); scales != nil {
-		s := pick(scales, x)
-		return strconv.FormatFloat(round3(x/s.factor), 'f', -1, 64) + s.name
+// Sparks is a character for each of the latest windows: how much of the most it was. One without a number is blank.
+func Sparks(unicode bool, went []float64, most float64, width int) string {
+	levels := []rune("_.-=+*%#")
+	if unicode {
+		levels = []rune("▁▂▃▄▅▆▇█")
 	}
-	return strings.ReplaceAll(Human(x, unit), " ", "")
+	var b strings.Builder
+	for _, x := range went[max(0, len(went)-width):] {
+		switch {
+		case math.IsNaN(x):
+			b.WriteByte(' ')
+		case most <= 0:
+			b.WriteRune(levels[0])
+		default:
+			b.WriteRune(levels[min(len(levels)-1, int(min(1, max(0, x/most))*float64(len(levels))))])
+		}
+	}
+	return b.String()
+}
+
+// Bar draws how much of a span is over.
+func Bar(unicode bool, over float64, width int) string {
+	full := int(float64(width) * min(1, max(0, over)))
+	done, left := "#", "."
+	if unicode {
+		done, left = "█", "░"
+	}
+	return "[" + strings.Repeat(done, full) + strings.Repeat(left, width-full) + "]"
 }
