@@ -8,6 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/ahab"
+	"github.com/xdpmon/xdpmon/bpf/constant"
 	"github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/ahab/control"
 	"github.com/xdpmon/xdpmon/userspace/algo"
@@ -78,18 +79,30 @@ func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
 			return err
 		}
 	}
-	moves := uint32(bpf.AhabAhabMovesAHAB_INTERPOLATE)
-	if i.aimd {
-		moves = uint32(bpf.AhabAhabMovesAHAB_AIMD)
-	}
-	constants := map[string]any{"lpf_shift": tickShift(i.tau), "ahab_epoch": uint32(i.epoch >> 10), "ahab_unit": uint32(i.tau.Seconds() * (1 << 20)),
-		"ahab_grace": uint32(i.grace), "ahab_dry": i.dry, "ahab_burst": uint64(i.burst), "ahab_rooted": i.path != "", "ahab_table": i.table, "ahab_update": moves, "ahab_everything": i.everything}
-	for name, v := range constants {
-		if err := maps.SetConstant(spec, name, v); err != nil {
-			return err
-		}
+	if err := maps.SetConstants(spec, i.constants()); err != nil {
+		return err
 	}
 	return i.sizeMembers(spec)
+}
+
+// constants of the data plane.
+func (c *config) constants() map[constant.Name]any {
+	moves := uint32(bpf.AhabAhabMovesAHAB_INTERPOLATE)
+	if c.aimd {
+		moves = uint32(bpf.AhabAhabMovesAHAB_AIMD)
+	}
+	return map[constant.Name]any{
+		constant.LpfShift:       tickShift(c.tau),
+		constant.AhabEpoch:      uint32(c.epoch >> 10),
+		constant.AhabUnit:       uint32(c.tau.Seconds() * (1 << 20)),
+		constant.AhabGrace:      uint32(c.grace),
+		constant.AhabDry:        c.dry,
+		constant.AhabBurst:      uint64(c.burst),
+		constant.AhabRooted:     c.path != "",
+		constant.AhabTable:      c.table,
+		constant.AhabUpdate:     moves,
+		constant.AhabEverything: c.everything,
+	}
 }
 
 // Needs implements algo.Instance.
