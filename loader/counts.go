@@ -2,6 +2,7 @@ package loader
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/xdpmon/xdpmon/bpf/chain"
 	xmaps "github.com/xdpmon/xdpmon/maps"
@@ -48,6 +49,54 @@ func (i *Instance) Counts(bank int) (Counts, error) {
 // CountsSoFar reads the bank that is filling, and leaves it.
 func (i *Instance) CountsSoFar() (Counts, error) {
 	return i.counts(func(a *xmaps.Array) ([]uint64, error) { return a.Read(i.control.Bank(), nil) }, nil)
+}
+
+// SeenSoFar is how many packets each of several instances has seen since the ends of its windows, in both banks: a number that changes where packets
+// arrive. Instances that share maps are read together.
+func SeenSoFar(instances []*Instance) ([]uint64, error) {
+	seen, read := make([]uint64, len(instances)), map[*pool][]uint64{}
+	for n, i := range instances {
+		var words []uint64
+		var err error
+		switch {
+		case i.pool == nil:
+			words, err = seenIn(i.chainSet())
+		case read[i.pool] == nil:
+			words, err = seenIn(xmaps.NewSet(i.pool.counters, i.shared))
+			read[i.pool] = words
+		default:
+			words = read[i.pool]
+		}
+		if err != nil {
+			return nil, err
+		}
+		for bank := range 2 {
+			seen[n] += words[2*i.number+bank]
+		}
+	}
+	return seen, nil
+}
+
+// seenIn are the packets that the elements of a set's chain_counters have counted.
+func seenIn(set *xmaps.Set) (seen []uint64, err error) {
+	array, err := set.Array("chain_counters")
+	if err != nil {
+		return nil, err
+	}
+	for bank := range array.Banks {
+		words, err := array.Read(bank, nil)
+		if err != nil {
+			return nil, fmt.Errorf("read counts: %w", err)
+		}
+		for one := range slices.Chunk(words, len(words)/array.Entries) {
+			sum := one[chain.ChainParseReasonPARSED]
+			for reason := range reasonNames {
+				sum += one[reason]
+			}
+			seen = append(seen, sum)
+		}
+	}
+	return seen, nil
 }
 
 // handedSince is what was handed to watched queues since the open bank was opened.

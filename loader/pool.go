@@ -24,11 +24,12 @@ const mostShared = 12
 // pool is one set of programs and maps that serves several instances: proven and verified once. Each has a number, a part of every array
 // (package share), a control word, rings, and for each hook a program of a few instructions that notes the number.
 type pool struct {
-	key    [sha256.Size]byte
-	places int
-	chain  Object
-	shared map[string]*ebpf.Map
-	halves xmaps.Halves
+	key      [sha256.Size]byte
+	places   int
+	chain    Object
+	shared   map[string]*ebpf.Map
+	counters *ebpf.CollectionSpec // chain_counters of all places
+	halves   xmaps.Halves
 
 	mu      sync.Mutex // of what follows, and of the collections' programs
 	taken   []bool     // by number
@@ -103,7 +104,7 @@ func (i *Instance) keyOf(objects []Object) (key [sha256.Size]byte, err error) {
 	return [sha256.Size]byte(h.Sum(nil)), nil
 }
 
-// join finds a place in a pool of alike instances, or makes a pool. 
+// join finds a place in a pool of alike instances, or makes a pool.
 func (i *Instance) join(chain *ebpf.CollectionSpec, objects []Object) error {
 	if err := shareable(objects, i.opts); err != nil {
 		return err
@@ -156,6 +157,7 @@ func newPool(chain *ebpf.CollectionSpec, object Object, key [sha256.Size]byte, p
 	if err := share.Collection(wide, places, numberSpec); err != nil {
 		return nil, err
 	}
+	p.counters = &ebpf.CollectionSpec{Maps: map[string]*ebpf.MapSpec{"chain_counters": wide.Maps["chain_counters"]}}
 	for name, ms := range wide.Maps {
 		m, err := ebpf.NewMap(ms)
 		if err != nil {

@@ -72,9 +72,12 @@ func (a *Array) Read(bank int, dst []uint64) ([]uint64, error) {
 	return dst, nil
 }
 
+// AtRest reports whether a bank is known to hold zeros, so that reading it says nothing: packets have not met the programs since it was opened.
+func (a *Array) AtRest(bank int) bool { return a.isQuiet(bank) }
+
 // isQuiet reports whether a bank, or an array without banks, is known to hold zeros.
 func (a *Array) isQuiet(bank int) bool {
-	if a.quiet == 0 || a.written || a.Kind != TagRegister && a.Kind != TagTally && a.Kind != TagCounters {
+	if a.quiet == 0 || a.written || a.among.of != nil && a.among.of.written || a.Kind != TagRegister && a.Kind != TagTally && a.Kind != TagCounters {
 		return false
 	}
 	if a.Banks == 2 {
@@ -94,8 +97,8 @@ func (a *Array) seen(copies ...[]uint64) {
 // ReadReset reads a closed bank and sets what is not zero back to zero. Nobody may be writing to it: flip first.
 func (a *Array) ReadReset(bank int, dst []uint64) ([]uint64, error) {
 	dst, err := a.Read(bank, dst)
-	if err != nil {
-		return nil, err
+	if err != nil || a.isQuiet(bank) {
+		return dst, err
 	}
 	a.keys = a.keys[:0]
 	w := a.wordsPerElement()

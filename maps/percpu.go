@@ -49,8 +49,8 @@ func (w word) columns(rows [][]uint64) (columns [][]uint64) {
 // ReadResetPerCPU reads a closed bank and sets the words of all CPUs that are not zero back to zero: flip first.
 func (a *Array) ReadResetPerCPU(bank int) ([][]uint64, error) {
 	copies, err := a.ReadPerCPU(bank)
-	if err != nil {
-		return nil, err
+	if err != nil || a.isQuiet(bank) {
+		return copies, err
 	}
 	a.keys = a.keys[:0]
 	w := a.wordsPerElement()

@@ -3,6 +3,7 @@ package maps
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"runtime"
 	"slices"
@@ -86,24 +87,37 @@ func (s *Set) ReadReset(name string, bank int) ([]uint64, error) {
 	return a.words, err
 }
 
+// all arrays: those of maps, and those of which a map has several.
+func (s *Set) all() iter.Seq[*Array] {
+	return func(yield func(*Array) bool) {
+		for _, of := range []map[string]*Array{s.arrays, s.beside} {
+			for _, a := range of {
+				if !yield(a) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // MarkIdle records that no packet has met the programs since a closed bank was opened: its register arrays hold the zeros that the last reading
 // left there, and those without banks what they held then. Reading what is known to be zero costs nothing until EndIdle.
 func (s *Set) MarkIdle(bank int) {
-	for _, a := range s.arrays {
+	for a := range s.all() {
 		a.quiet = bank + 1
 	}
 }
 
 // EndIdle ends MarkIdle: packets arrive in the bank again.
 func (s *Set) EndIdle() {
-	for _, a := range s.arrays {
+	for a := range s.all() {
 		a.quiet, a.words = 0, nil // most instances are at rest most of the time: what they read into is not kept
 	}
 }
 
 // MarkDirty records that packets have met the programs: nothing is known of what they left. What is read from now on is known again.
 func (s *Set) MarkDirty() {
-	for _, a := range s.arrays {
+	for a := range s.all() {
 		a.empty = false
 	}
 }

@@ -84,6 +84,13 @@ type Controller interface {
 	Tick(now int64) error
 }
 
+// Rester is a Controller whose ticks may be left out while no packet arrives: what they do is empty a ring, and follow the load. Rests is asked once,
+// before the first tick. After the last packet it is ticked two times, and once more when the next one has arrived.
+type Rester interface {
+	Controller
+	Rests() bool
+}
+
 // ReplayController is a Controller that a replay ticks, too, by the packets' time. A tick of a replay costs some ten milliseconds, so
 // that the instance chooses the times, and not every IntervalNS.
 type ReplayController interface {

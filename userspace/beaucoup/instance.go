@@ -184,6 +184,9 @@ func (i *instance) Update(queries []compile.Query) error {
 // IntervalNS implements algo.Controller.
 func (i *instance) IntervalNS() int64 { return pollEvery }
 
+// Rests implements algo.Rester. The file of queries is looked at whether packets arrive or not.
+func (i *instance) Rests() bool { return i.file == "" }
+
 // Tick implements algo.Controller: it empties the ring and follows the file of queries. A file that cannot be used
 // changes nothing; the operator is told at once, and the next report says so.
 func (i *instance) Tick(now int64) error {

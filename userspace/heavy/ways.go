@@ -134,6 +134,9 @@ type Table struct {
 
 // Read reads a closed bank and resets it.
 func (w *Ways) Read(bank int) (*Table, error) {
+	if w.atRest(bank) {
+		return w.table(bank, nil), nil
+	}
 	words := map[string][][]uint64{}
 	for part, a := range w.arrays {
 		copies, err := a.ReadResetPerCPU(bank)
@@ -143,6 +146,15 @@ func (w *Ways) Read(bank int) (*Table, error) {
 		words[part] = copies
 	}
 	return w.table(bank, words), nil
+}
+
+func (w *Ways) atRest(bank int) bool {
+	for _, a := range w.arrays {
+		if !a.AtRest(bank) {
+			return false
+		}
+	}
+	return true
 }
 
 // table is what the rows of a bank's ways say, by CPU.
@@ -162,6 +174,9 @@ func (w *Ways) table(bank int, words map[string][][]uint64) *Table {
 
 // addCPU adds one CPU's records and returns what newcomers compete with there; nothing when it has no record.
 func (w *Ways) addCPU(t *Table, cpu int, words map[string][][]uint64) []rival {
+	if words == nil {
+		return nil
+	}
 	seen := map[Key]bool{}
 	counters := make([][]uint64, w.Count)
 	for i := range w.Count {

@@ -156,6 +156,9 @@ func (i *instance) IntervalNS() int64 { return tickEvery }
 // Begin implements algo.WindowOpener.
 func (i *instance) Begin(bank int) { i.bank = bank }
 
+// Rests implements algo.Rester.
+func (i *instance) Rests() bool { return true }
+
 // Tick implements algo.Controller: it empties the ring, and limits and p follow the load.
 func (i *instance) Tick(now int64) error {
 	if err := i.poll(); err != nil {

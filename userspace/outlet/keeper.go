@@ -58,6 +58,10 @@ func newKeeper(c settings.Store, s *store.Store, set *Set) *keeper {
 // most is how many windows one transaction takes.
 const most = 256
 
+// gather is how long a window waits for others before it is written: one transaction, which the disk has to confirm twice, takes those of all
+// algorithms, and of instances that end together.
+const gather = 100 * time.Millisecond
+
 func (k *keeper) run() {
 	defer close(k.done)
 	defer k.remember()
@@ -77,6 +81,7 @@ func (k *keeper) run() {
 			continue
 		}
 		records := k.add(nil, e)
+		time.Sleep(gather)
 		for len(records) < most {
 			now, cancel := context.WithCancel(context.Background())
 			cancel() // take what is there, wait for nothing

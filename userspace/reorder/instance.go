@@ -68,6 +68,9 @@ func (i *instance) Bind(set *maps.Set) error {
 // IntervalNS implements algo.Controller.
 func (i *instance) IntervalNS() int64 { return pollEvery }
 
+// Rests implements algo.Rester.
+func (i *instance) Rests() bool { return true }
+
 // Tick implements algo.Controller: it empties the ring.
 func (i *instance) Tick(int64) error { return i.poll() }
 

@@ -16,6 +16,7 @@ import (
 type owner struct {
 	tasks chan func()
 	done  sync.WaitGroup
+	beats *beats // nil: it has a timer of its own, if it ticks
 }
 
 // own gives every algorithm its goroutine until stop is called; an error of a control loop is sent to failed, and its algorithm goes
@@ -37,7 +38,7 @@ func (r *runner) begin(m *member) {
 	if b, ok := m.instance.(algo.WindowOpener); ok {
 		b.Begin(r.inst.Control().Bank())
 	}
-	m.owner = newOwner(r.owning, m, r.failed)
+	m.owner = newOwner(r.owning, m, r.failed, r.beats(m))
 	if m.speaker != nil {
 		r.speakers.Store(m.speaker.name, m.speaker)
 	}
@@ -52,23 +53,17 @@ func (r *runner) end(m *member) {
 	m.owner = nil
 }
 
-func newOwner(ctx context.Context, m *member, failed chan<- error) *owner {
-	o := &owner{tasks: make(chan func())}
+func newOwner(ctx context.Context, m *member, failed chan<- error, b *beats) *owner {
+	o := &owner{tasks: make(chan func()), beats: b}
 	o.done.Go(func() { o.run(ctx, m, failed) })
 	return o
 }
 
 func (o *owner) run(ctx context.Context, m *member, failed chan<- error) {
-	c, controls := m.instance.(algo.Controller)
-	var interval int64
-	var timer *time.Timer
-	var due <-chan time.Time
-	if controls {
-		interval = c.IntervalNS()
-		timer = time.NewTimer(untilTick(interval, hostclock.Now()))
-		defer timer.Stop()
-		due = timer.C
-	}
+	c, _ := m.instance.(algo.Controller)
+	ticks := o.ticks(c)
+	defer ticks.end()
+	due := ticks.due
 	speaks, quiet := m.speaker.due()
 	defer quiet()
 	for {
@@ -93,7 +88,7 @@ func (o *owner) run(ctx context.Context, m *member, failed chan<- error) {
 			if err = c.Tick(hostclock.Now()); err != nil {
 				err, due = fmt.Errorf("control %s: %w", m.selected.Descriptor.Name, err), nil
 			}
-			timer.Reset(untilTick(interval, hostclock.Now()))
+			ticks.next()
 		}
 		if err != nil {
 			select {
@@ -101,6 +96,36 @@ func (o *owner) run(ctx context.Context, m *member, failed chan<- error) {
 			default: // others have failed before, and one is enough to end the run
 			}
 		}
+	}
+}
+
+// ticks are the times at which a controller is ticked: by a timer of its own, or by the beats of all. nil: it is none.
+type ticks struct {
+	due   <-chan time.Time
+	timer *time.Timer // nil: beats
+	every int64
+}
+
+func (o *owner) ticks(c algo.Controller) *ticks {
+	switch {
+	case c == nil:
+		return &ticks{}
+	case o.beats != nil:
+		return &ticks{due: o.beats.due}
+	}
+	t := time.NewTimer(untilTick(c.IntervalNS(), hostclock.Now()))
+	return &ticks{due: t.C, timer: t, every: c.IntervalNS()}
+}
+
+func (t *ticks) next() {
+	if t.timer != nil {
+		t.timer.Reset(untilTick(t.every, hostclock.Now()))
+	}
+}
+
+func (t *ticks) end() {
+	if t.timer != nil {
+		t.timer.Stop()
 	}
 }
 
@@ -120,6 +145,7 @@ func (o *owner) do(task, done func()) {
 }
 
 func (o *owner) stop() {
+	o.beats.end()
 	close(o.tasks)
 	o.done.Wait()
 }

@@ -1,0 +1,113 @@
+package session
+
+import (
+	"sync"
+	"time"
+
+	"github.com/xdpmon/xdpmon/loader"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/hostclock"
+)
+
+// beatEvery is the interval of controllers that share one timer: those of algorithms that rest while no packet arrives.
+const beatEvery = 100 * time.Millisecond
+
+// restAfter is after how many beats without a packet an instance rests. A packet is counted before the algorithms meet it, so that one beat may come
+// before what they report.
+const restAfter = 2
+
+// beats reach one controller, from the metronome of the process.
+type beats struct {
+	due  chan time.Time
+	inst *loader.Instance
+	seen uint64
+	same int // beats since it changed
+}
+
+// metronome ticks the controllers of all instances that packets arrive at: 200 instances at rest cost one reading of their counters.
+var metronome struct {
+	sync.Mutex
+	of   map[*beats]struct{}
+	stop chan struct{}
+}
+
+// beats registers a member's controller, if it rests and the interval is that of the metronome.
+func (r *runner) beats(m *member) *beats {
+	c, ok := m.instance.(algo.Rester)
+	if !ok || r.inst == nil || c.IntervalNS() != int64(beatEvery) || !c.Rests() {
+		return nil
+	}
+	b := &beats{due: make(chan time.Time, 1), inst: r.inst}
+	metronome.Lock()
+	defer metronome.Unlock()
+	if metronome.of == nil {
+		metronome.of = map[*beats]struct{}{}
+	}
+	metronome.of[b] = struct{}{}
+	if len(metronome.of) == 1 {
+		metronome.stop = make(chan struct{})
+		go swing(metronome.stop)
+	}
+	return b
+}
+
+// end unregisters a controller. Its instance is not read any more.
+func (b *beats) end() {
+	if b == nil {
+		return
+	}
+	metronome.Lock()
+	defer metronome.Unlock()
+	delete(metronome.of, b)
+	if len(metronome.of) == 0 {
+		close(metronome.stop)
+	}
+}
+
+func swing(stop chan struct{}) {
+	timer := time.NewTimer(untilTick(int64(beatEvery), hostclock.Now()))
+	defer timer.Stop()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-timer.C:
+			beat()
+			timer.Reset(untilTick(int64(beatEvery), hostclock.Now()))
+		}
+	}
+}
+
+// beat ticks who is to be. Where the counters cannot be read, everybody is.
+func beat() {
+	metronome.Lock()
+	defer metronome.Unlock()
+	of := map[*loader.Instance]int{}
+	var all []*loader.Instance
+	for b := range metronome.of {
+		if _, known := of[b.inst]; !known {
+			of[b.inst] = len(all)
+			all = append(all, b.inst)
+		}
+	}
+	seen, err := loader.SeenSoFar(all)
+	for b := range metronome.of {
+		if err == nil && b.rests(seen[of[b.inst]]) {
+			continue
+		}
+		select {
+		case b.due <- time.Time{}:
+		default: // it has not come to the last one yet
+		}
+	}
+}
+
+// rests notes what the instance has seen.
+func (b *beats) rests(seen uint64) bool {
+	if seen != b.seen {
+		b.seen, b.same = seen, 0
+		return false
+	}
+	b.same++
+	return b.same > restAfter
+}
