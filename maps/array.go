@@ -58,13 +58,13 @@ func (a *Array) Words() int { return a.Entries * a.wordsPerElement() }
 
 func (a *Array) wordsPerElement() int { return (a.ElemSize + 7) / 8 }
 
-// Read returns a bank as words, CPUs added up. dst is reused when it is large enough.
+// Read returns a bank as words, CPUs added up. dst is reused when it is large enough. Nobody may write to what is returned.
 func (a *Array) Read(bank int, dst []uint64) ([]uint64, error) {
-	dst = slices.Grow(dst[:0], a.Words())[:a.Words()]
-	clear(dst)
 	if a.isQuiet(bank) {
-		return dst, nil
+		return zeroWords(a.Words()), nil
 	}
+	dst = sized(dst, a.Words())
+	clear(dst)
 	if err := a.read(bank*a.Entries, dst); err != nil {
 		return nil, fmt.Errorf("read array %s: %w", a.Name, err)
 	}

@@ -19,11 +19,15 @@ func (a *Array) ReadPerCPU(bank int) ([][]uint64, error) {
 		rows, err := a.among.of.ReadPerCPU(bank)
 		return a.among.columns(rows), err
 	}
-	copies := make([][]uint64, PossibleCPUs())
+	copies, quiet := make([][]uint64, PossibleCPUs()), a.isQuiet(bank)
 	for c := range copies {
-		copies[c] = make([]uint64, a.Words())
+		if quiet {
+			copies[c] = zeroWords(a.Words())
+		} else {
+			copies[c] = make([]uint64, a.Words())
+		}
 	}
-	if a.isQuiet(bank) {
+	if quiet {
 		return copies, nil
 	}
 	if err := a.readCopies(bank*a.Entries, copies); err != nil {
