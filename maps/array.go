@@ -58,13 +58,13 @@ func (a *Array) Words() int { return a.Entries * a.wordsPerElement() }
 
 func (a *Array) wordsPerElement() int { return (a.ElemSize + 7) / 8 }
 
-// Read returns a bank as words, CPUs added up. dst is reused when it is large enough. Nobody may write to what is returned.
+// Read returns a bank as words, CPUs added up. dst is reused when it is large enough.
 func (a *Array) Read(bank int, dst []uint64) ([]uint64, error) {
-	if a.isQuiet(bank) {
-		return zeroWords(a.Words()), nil
-	}
-	dst = sized(dst, a.Words())
+	dst = slices.Grow(dst[:0], a.Words())[:a.Words()]
 	clear(dst)
+	if a.isQuiet(bank) {
+		return dst, nil
+	}
 	if err := a.read(bank*a.Entries, dst); err != nil {
 		return nil, fmt.Errorf("read array %s: %w", a.Name, err)
 	}
@@ -72,7 +72,8 @@ func (a *Array) Read(bank int, dst []uint64) ([]uint64, error) {
 	return dst, nil
 }
 
-// AtRest reports whether a bank is known to hold zeros, so that reading it says nothing: packets have not met the programs since it was opened.
+// AtRest reports whether a bank is known to hold zeros, so that reading it says nothing: packets have not met the programs since it was opened. What it is
+// read into is not worth keeping then: 200 instances at rest would keep a hundred megabytes of zeros.
 func (a *Array) AtRest(bank int) bool { return a.isQuiet(bank) }
 
 // isQuiet reports whether a bank, or an array without banks, is known to hold zeros.

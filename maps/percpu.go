@@ -19,15 +19,11 @@ func (a *Array) ReadPerCPU(bank int) ([][]uint64, error) {
 		rows, err := a.among.of.ReadPerCPU(bank)
 		return a.among.columns(rows), err
 	}
-	copies, quiet := make([][]uint64, PossibleCPUs()), a.isQuiet(bank)
+	copies := make([][]uint64, PossibleCPUs())
 	for c := range copies {
-		if quiet {
-			copies[c] = zeroWords(a.Words())
-		} else {
-			copies[c] = make([]uint64, a.Words())
-		}
+		copies[c] = make([]uint64, a.Words())
 	}
-	if quiet {
+	if a.isQuiet(bank) {
 		return copies, nil
 	}
 	if err := a.readCopies(bank*a.Entries, copies); err != nil {
