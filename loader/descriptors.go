@@ -33,7 +33,7 @@ func checkDescriptors(shared int, objects []Object) error {
 		return nil
 	}
 	return fmt.Errorf("load %d algorithms: %w: %d are needed, %d are open and the limit is %d; %s", len(objects), privilege.ErrDescriptors, need,
-		len(open), limit.Cur, privilege.DescriptorRemedy)
+		len(open), limit.Cur, privilege.DescriptorRemedy(uint64(len(open)+need)))
 }
 
 func descriptorsOf(spec *ebpf.CollectionSpec) int { return len(spec.Maps) + len(spec.Programs) + 1 } // its types (BTF)

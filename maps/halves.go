@@ -20,15 +20,47 @@ type Halves struct {
 	}
 }
 
-// take finds the half with these programs, or fills one that nobody uses.
+// united are the programs of two chains that differ at most in that one lacks programs of a kind of hook: they can be one, for no packet of an instance
+// arrives through a hook before its chain has programs for that.
+func united(a, b []Slot) ([]Slot, bool) {
+	if len(a) != len(b) {
+		return nil, false
+	}
+	both := make([]Slot, len(a))
+	for i := range a {
+		both[i] = slices.Clone(a[i])
+		for j, p := range b[i] {
+			switch {
+			case both[i][j] == nil:
+				both[i][j] = p
+			case p != nil && p != both[i][j]:
+				return nil, false
+			}
+		}
+	}
+	return both, true
+}
+
+// take finds the half with these programs, adds those of a kind of hook that it lacks, or fills one that nobody uses.
 func (h *Halves) take(slots []Slot, fill func(half int) error, empty func(half, slots int)) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for n := range h.of {
-		if h.of[n].users > 0 && slices.EqualFunc(h.of[n].slots, slots, slices.Equal[Slot]) {
-			h.of[n].users++
-			return n, nil
+		if h.of[n].users == 0 {
+			continue
 		}
+		both, ok := united(h.of[n].slots, slots)
+		if !ok {
+			continue
+		}
+		if !slices.EqualFunc(h.of[n].slots, both, slices.Equal[Slot]) {
+			if err := fill(n); err != nil {
+				return 0, err
+			}
+		}
+		h.of[n].slots = both
+		h.of[n].users++
+		return n, nil
 	}
 	for n := range h.of {
 		if h.of[n].users > 0 {

@@ -34,7 +34,7 @@ func exitCode(err error) int {
 func remedy(err error) string {
 	outOfFiles := errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 	if outOfFiles && !errors.Is(err, privilege.ErrDescriptors) {
-		return "; " + privilege.DescriptorRemedy
+		return "; " + privilege.DescriptorRemedy(0)
 	}
 	return ""
 }

@@ -16,7 +16,7 @@ import (
 func TestOutOfFilesNamesTheRemedy(t *testing.T) {
 	for _, err := range []error{
 		fmt.Errorf("look up interface eth0: %w", syscall.EMFILE),
-		fmt.Errorf("%w: %w; %s", privilege.ErrDescriptors, syscall.EMFILE, privilege.DescriptorRemedy),
+		fmt.Errorf("%w: %w; %s", privilege.ErrDescriptors, syscall.EMFILE, privilege.DescriptorRemedy(0)),
 	} {
 		w := newWorld()
 		w.engine.live = func(context.Context, session.LiveConfig) error { return err }

@@ -116,7 +116,7 @@ func explainErrno(err error, needs []capability) error {
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		return fmt.Errorf("%w: %w; %s", ErrMissing, withoutHint{err}, Remedy(needs))
 	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
-		return fmt.Errorf("%w: %w; %s", ErrDescriptors, err, DescriptorRemedy)
+		return fmt.Errorf("%w: %w; %s", ErrDescriptors, err, DescriptorRemedy(0))
 	}
 	return err
 }

@@ -51,8 +51,9 @@ type change struct {
 	attached bool
 }
 
-// alivePoll is how soon a detachment by another command is noticed: the kernel announces none.
-const alivePoll = time.Second
+// alivePoll is how soon a detachment by another command is noticed: the kernel announces none. A hypervisor
+// has 200 interfaces to ask for.
+const alivePoll = 3 * time.Second
 
 // NewManager makes a manager without attachments.
 func NewManager(src attach.Source, opts Options) *Manager {

@@ -52,6 +52,7 @@ type InstanceHealth struct {
 	Registers  int64                        `json:"register_bytes"`
 	Lost       map[string]map[string]uint64 `json:"lost"` // of the latest window, by algorithm; what is 0 is left out
 	Error      string                       `json:"error,omitempty"`
+	Own        string                       `json:"own_programs,omitempty"` // why its programs are not shared with instances of the same rule
 	Interfaces []InterfaceHealth            `json:"interfaces"`
 }
 
@@ -118,6 +119,9 @@ func (w *worker) health() (i InstanceHealth, stuck bool) {
 	i = InstanceHealth{Name: w.name, Instance: w.want.rule.Name, Each: w.want.member(), Algorithms: names(w.rule), Window: w.rule.Window.Seconds(), Windows: w.windows, Fresh: true,
 		Lost: map[string]map[string]uint64{}, Interfaces: []InterfaceHealth{}}
 	_, i.Registers = w.agent.memory.used(w.name)
+	if w.own != nil {
+		i.Own = w.own.Error()
+	}
 	if w.open {
 		since := w.opened
 		if w.last.After(since) {
@@ -225,6 +229,13 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	gauge, counter := prometheus.GaugeValue, prometheus.CounterValue
 	send(gauge, "xdpmon_agent_healthy", "Whether every instance measures and the store keeps: 1, or 0.", truth(h.Status != failing))
 	send(gauge, "xdpmon_agent_left_alone_interfaces", "Interfaces that a limit keeps out.", float64(len(h.LeftAlone)))
+	own := 0
+	for _, i := range h.Instances {
+		if i.Own != "" {
+			own++
+		}
+	}
+	send(gauge, "xdpmon_agent_own_programs_instances", "Instances that could not share the programs of others of their rule.", float64(own))
 	send(gauge, "xdpmon_agent_register_memory_bytes", "Registers of all instances.", float64(h.Registers))
 	send(counter, "xdpmon_agent_reloads_total", "Configurations that were read while the agent ran.", float64(h.Reloads.Taken), "result", "taken")
 	send(counter, "xdpmon_agent_reloads_total", "Configurations that were read while the agent ran.", float64(h.Reloads.Refused), "result", "refused")

@@ -79,6 +79,7 @@ type worker struct {
 	last     time.Time // when a window came
 	windows  int
 	lines    map[string]report.Line // the latest of each algorithm, without its answer
+	own      error                  // why its programs are not shared; nil: they are, or were not to be
 
 	alone    bool                            // its programs are not shared: it has changed to what cannot be; of the worker's goroutine, too
 	session  *session.Session                // of the worker's goroutine alone
@@ -307,6 +308,9 @@ func (w *worker) start(ctx context.Context, d desired) bool {
 		}
 	}
 	w.open, w.opened, w.rule, w.trouble = true, time.Now(), d.rule, attempt{}
+	if !w.alone {
+		w.own = w.session.Alone()
+	}
 	w.mu.Unlock()
 	w.agent.log.Info("instance loaded", "instance", w.name, "algorithms", names(d.rule), "window", d.rule.Window, "register_bytes", bytes,
 		"took", time.Since(began).Round(time.Millisecond))
@@ -378,7 +382,9 @@ func (w *worker) retune(ctx context.Context, d desired) {
 	if errors.Is(err, session.ErrAnew) {
 		w.agent.log.Info("instance begins anew, with programs of its own", "instance", w.name, "reason", err)
 		w.remove()
-		w.alone = true
+		w.mu.Lock()
+		w.alone, w.own = true, err
+		w.mu.Unlock()
 		w.start(ctx, d)
 		return
 	}

@@ -316,6 +316,10 @@ func (i *instance) alive(now int64) (count int, err error) {
 	if i.held.end, err = i.held.ends.Read(0, i.held.end); err != nil {
 		return 0, err
 	}
+	if i.held.ends.AtRest(0) {
+		i.held.end, i.held.key, i.held.coupons = nil, nil, nil
+		return 0, nil
+	}
 	horizon := i.program.Horizon()
 	for _, end := range i.held.end {
 		if end != 0 && uint32(end)-ticks32(now) <= horizon {

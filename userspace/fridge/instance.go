@@ -54,7 +54,9 @@ func (i *instance) read(name string, bank int) ([]uint64, error) {
 		return nil, err
 	}
 	words, err := array.ReadReset(bank, i.words[name])
-	i.words[name] = words
+	if i.words[name] = words; array.AtRest(bank) {
+		delete(i.words, name)
+	}
 	return words, err
 }
 

@@ -246,6 +246,9 @@ func (s *Session) KeepSnapshots(on bool) error {
 	return s.call(func() error { s.run.cfg.Snapshots = on; return nil })
 }
 
+// Alone is why a session that was to share its programs has programs of its own; nil where it was not, or does.
+func (s *Session) Alone() error { return s.run.inst.Alone() }
+
 // Done is closed when the session has ended, by Close or because it failed.
 func (s *Session) Done() <-chan struct{} { return s.done }
 
