@@ -51,20 +51,21 @@ struct conquest_event {
 	__u32 culprit;   /* its share was above alpha */
 	__u32 reach;     /* windows that were read */
 	__u32 largest;   /* packet of late that was larger than a full one: an aggregate leaves at once; 0: none */
-	__u32 pad;
+	__u32 oldest_total; /* all flows in the oldest window that was read */
 };
 
 const volatile _Bool conquest_bytes = 1;    /* sizes in bytes, else in packets */
 const volatile _Bool conquest_classes = 0;  /* the key is the traffic class */
 const volatile _Bool conquest_widest = 0;   /* the longest delay of late, not the packet's own: several classes (section 5.3.6) */
 const volatile __u32 conquest_reading = READING_OVERLAP;
+const volatile __u64 conquest_ask = 250000;    /* ns: who waited so long asks; userspace makes it a quarter of tau */
 const volatile __u64 conquest_history = ~0ULL; /* ns: what departed before is no answer */
 const volatile __u32 conquest_packet = 1514;   /* a full one, in units of the snapshots */
 const volatile __u32 conquest_collide = 1392;  /* of all that is counted: what collides with a flow, in 2^-20; e/columns */
 const volatile __u32 conquest_collide_wide = 5567; /* ... in coarse windows */
 const volatile __u32 conquest_line = 0;     /* inner, outer: what a queue of 2^20 ns holds, in units of the snapshots */
 
-/* {flow's tag, window} of the last report of a flow: one report a flow and window */
+/* {window; size; tag; count} of the last report of a flow: told_again(); with readings that a switch or the paper has {tag, window} */
 REGISTER(conquest_told, 7, __u64, 1024);
 /* ... and of its last ramp */
 REGISTER(conquest_ramped, 6, __u64, 1024);
@@ -331,18 +332,52 @@ static __always_inline void tell(const struct finding *d, __u32 kind, __u64 size
 		e.largest = d->largest;
 		e.oldest = !d->s->reach ? size : conquest_rows < 2 ? d->a->oldest[0] : smaller(d->a->oldest[0], d->a->oldest[1]);
 		e.edge = d->s->reach ? d->s->edge : SPAN_ONE;
+		e.oldest_total = d->s->reach ? d->a->oldest[SUM_ALL] : 0;
 	}
 	if (!ring_send(conquest_events, &e))
 		d->count->c[CONQUEST_LOST]++;
 }
 
-/* The flow has not been reported in this window. */
+/* The flow has not been reported in this window: {flow's tag, window} of the last report. */
 #define UNTOLD(name, f, epoch)                                                                        \
 	({                                                                                            \
 		__u32 at_ = (__u32)((f)->hash >> 16) & (conquest_told_entries - 1);                   \
 		__u64 mine_ = (f)->hash >> 32 << 32 | (epoch), *word_ = reg_at(name, at_);            \
 		word_ && reg_swap(word_, mine_) != mine_;                                             \
 	})
+
+#define TOLD_SIZE 16  /* bits: of 64 bytes, or of packets */
+#define TOLD_TAG 12   /* bits: with the place 22 of the flow's hash */
+#define TOLD_COUNT 4  /* bits */
+
+/* Is the flow to be told? Once a window; with the reading by overlap, and where a packet's wait reaches no further than the window before, again whenever the flow has grown by an eighth, four times, by a
+ * quarter, four times, by half, four times, and whenever it has doubled. What left between two reports is known exactly, while of what left before the first one a part lies in a window
+ * with others: a burst is short of both. Of two cores at one place both may tell, or one in the place of the other. */
+static __always_inline int told_again(const struct finding *d)
+{
+	__u64 *word = reg_at(conquest_told, (__u32)(d->f->hash >> 16) & (conquest_told_entries - 1)), old, mine;
+	__u32 most = (1U << TOLD_SIZE) - 1, tag = d->f->hash >> (64 - TOLD_TAG), size, was, count;
+	__u64 grown = conquest_bytes ? d->size >> 6 : d->size;
+
+	size = grown > most ? most : grown;
+	if (d->s->wide || d->s->reach > 1)
+		size = 0; /* never again */
+	opaque(size);
+	mine = (__u64)d->s->epoch << 32 | (__u64)size << 16 | tag << TOLD_COUNT;
+	if (!word)
+		return 0;
+	old = reg_load(word);
+	count = old & ((1U << TOLD_COUNT) - 1);
+	was = (__u32)old >> 16;
+	if ((old ^ mine) & ~((__u64)most << 16 | ((1U << TOLD_COUNT) - 1))) { /* another flow or window */
+		reg_store(word, mine);
+		return 1;
+	}
+	if (size <= was + (was >> (3 - (count >> 2))))
+		return 0;
+	reg_store(word, mine | (count + (((count + 1) >> TOLD_COUNT) ^ 1)));
+	return 1;
+}
 
 /* Rapid growth: the difference of the last two snapshots (section 5.3.3). */
 static __always_inline void ramp(const struct finding *d)
@@ -357,28 +392,40 @@ static __always_inline void ramp(const struct finding *d)
 		tell(d, EVENT_RAMP, last, second, 0);
 }
 
-/* What is told of a packet that waited long. */
+/* What is told of a packet that waited long: of a culprit, and, where waits are short, of a flow that has half of that, since packets before it may say more than this one. */
 static __always_inline void accuse(struct finding *d)
 {
+	int tau = d->p->delay >= conquest_tau, suspect;
+	__u64 half;
+
 	answer_weigh(d->s, d->a);
 	d->size = smaller(d->a->sum[0], d->a->sum[1]);
 	d->culprit = above(d->a, d->p->delay);
-	d->count->c[CONQUEST_CONGESTED]++;
-	if (d->culprit)
-		d->count->c[CONQUEST_CULPRIT]++;
-	if (d->culprit || conquest_every || d->lump)
+	half = d->a->limit >> 1;
+	suspect = d->culprit || (conquest_reading == READING_OVERLAP && !d->s->wide && d->s->reach <= 1 && d->size > half);
+	if (tau) {
+		d->count->c[CONQUEST_CONGESTED]++;
+		if (d->culprit)
+			d->count->c[CONQUEST_CULPRIT]++;
+	}
+	if (suspect || conquest_every || d->lump)
 		d->largest = largest(d->queue, d->p->departure, d->lump);
-	if (conquest_every || (d->culprit && UNTOLD(conquest_told, d->f, d->s->epoch)))
+	if ((conquest_every && tau) || (!conquest_every && suspect && (conquest_reading == READING_OVERLAP ? told_again(d) : UNTOLD(conquest_told, d->f, d->s->epoch))))
 		tell(d, conquest_every ? EVENT_PACKET : EVENT_CULPRIT, d->size, d->a->sum[SUM_ALL], 0);
+	d->culprit &= tau;
 }
 
 /* A packet that does not ask itself is of a culprit if one of its flow was told in this window. */
 static __always_inline void follow(struct finding *d)
 {
-	__u64 *told = reg_at(conquest_told, (__u32)(d->f->hash >> 16) & (conquest_told_entries - 1));
+	__u64 *told = reg_at(conquest_told, (__u32)(d->f->hash >> 16) & (conquest_told_entries - 1)), word;
+	__u32 tag = d->f->hash >> (64 - TOLD_TAG);
 
 	d->count->c[CONQUEST_CONGESTED]++;
-	if (told && reg_load(told) == (d->f->hash >> 32 << 32 | d->s->epoch))
+	if (!told)
+		return;
+	word = reg_load(told);
+	if ((__u32)(word >> 32) == d->s->epoch && ((__u32)word & 0xffff) >> TOLD_COUNT == tag)
 		d->count->c[CONQUEST_CULPRIT]++;
 }
 
@@ -418,7 +465,7 @@ static __always_inline void depart(const struct phv *phv, struct passage *p, __u
 
 	if (conquest_widest && timed)
 		p->delay = widest(queue, p);
-	if (timed && p->delay >= conquest_tau)
+	if (timed && p->delay >= conquest_ask)
 		span_of(&s, p->departure, smaller(p->delay, conquest_history), count);
 	if (conquest_coarse) { /* the verifier is to walk through the snapshots once, not for each of what it knows of these */
 		forget(s.wide, p->departure);
@@ -443,7 +490,7 @@ static __always_inline void depart(const struct phv *phv, struct passage *p, __u
 		return;
 	if (unlikely(add > conquest_packet))
 		d.lump = add;
-	if (p->delay >= conquest_tau) {
+	if (p->delay >= conquest_ask) {
 		if (asks)
 			accuse(&d);
 		else

@@ -72,22 +72,22 @@ type ConquestConquestCtT struct {
 }
 
 type ConquestConquestEvent struct {
-	_       structs.HostLayout
-	Time    uint64
-	Delay   uint64
-	Key     [5]uint64
-	Size    uint64
-	Total   uint64
-	Burst   uint64
-	Oldest  uint32
-	Edge    uint32
-	Kind    uint32
-	Queue   uint16
-	Wide    uint16
-	Culprit uint32
-	Reach   uint32
-	Largest uint32
-	Pad     uint32
+	_           structs.HostLayout
+	Time        uint64
+	Delay       uint64
+	Key         [5]uint64
+	Size        uint64
+	Total       uint64
+	Burst       uint64
+	Oldest      uint32
+	Edge        uint32
+	Kind        uint32
+	Queue       uint16
+	Wide        uint16
+	Culprit     uint32
+	Reach       uint32
+	Largest     uint32
+	OldestTotal uint32
 }
 
 type ConquestConquestEventKind uint32
@@ -277,6 +277,7 @@ const (
 	ConquestVarCoinSeeded              = "coin_seeded"
 	ConquestVarConquestAction          = "conquest_action"
 	ConquestVarConquestAlpha           = "conquest_alpha"
+	ConquestVarConquestAsk             = "conquest_ask"
 	ConquestVarConquestBurstEntries    = "conquest_burst_entries"
 	ConquestVarConquestBytes           = "conquest_bytes"
 	ConquestVarConquestC0Entries       = "conquest_c0_entries"
@@ -445,6 +446,7 @@ type ConquestVariableSpecs struct {
 	CoinSeeded              *ebpf.VariableSpec `ebpf:"coin_seeded"`
 	ConquestAction          *ebpf.VariableSpec `ebpf:"conquest_action"`
 	ConquestAlpha           *ebpf.VariableSpec `ebpf:"conquest_alpha"`
+	ConquestAsk             *ebpf.VariableSpec `ebpf:"conquest_ask"`
 	ConquestBurstEntries    *ebpf.VariableSpec `ebpf:"conquest_burst_entries"`
 	ConquestBytes           *ebpf.VariableSpec `ebpf:"conquest_bytes"`
 	ConquestC0Entries       *ebpf.VariableSpec `ebpf:"conquest_c0_entries"`
@@ -623,6 +625,7 @@ type ConquestVariables struct {
 	CoinSeeded              *ebpf.Variable `ebpf:"coin_seeded"`
 	ConquestAction          *ebpf.Variable `ebpf:"conquest_action"`
 	ConquestAlpha           *ebpf.Variable `ebpf:"conquest_alpha"`
+	ConquestAsk             *ebpf.Variable `ebpf:"conquest_ask"`
 	ConquestBurstEntries    *ebpf.Variable `ebpf:"conquest_burst_entries"`
 	ConquestBytes           *ebpf.Variable `ebpf:"conquest_bytes"`
 	ConquestC0Entries       *ebpf.Variable `ebpf:"conquest_c0_entries"`

@@ -33,6 +33,7 @@ var (
 	CoinSeeded            = Name{"coin_seeded"}
 	ConquestAction        = Name{"conquest_action"}
 	ConquestAlpha         = Name{"conquest_alpha"}
+	ConquestAsk           = Name{"conquest_ask"}
 	ConquestBytes         = Name{"conquest_bytes"}
 	ConquestChance        = Name{"conquest_chance"}
 	ConquestClasses       = Name{"conquest_classes"}

@@ -134,8 +134,8 @@ func (c *config) burstTable(h *history, offset int64) report.Table {
 		{Name: "at", Help: "departure of the first packet that waited conquest.tau: time of day, UTC"},
 		{Name: "length_ns", Unit: report.Nanosecond, Help: "to the last one"},
 		{Name: "peak_ns", Unit: report.Nanosecond, Help: "longest delay"},
-		{Name: "culprit", Help: "of the flows that had conquest.alpha of the queue for certain, and more than any flow can have had of what was not seen, the one of which most left; unknown: there is none"},
-		{Name: "share", Unit: report.Ratio, Low: "share_at_least", High: "share_at_most", Promise: report.Bound, Help: "of the queue that it had, once"},
+		{Name: "culprit", Help: "of the flows that had conquest.alpha of what left in the burst for certain, the one with the largest lower bound; unknown: there is none"},
+		{Name: "share", Unit: report.Ratio, Low: "share_at_least", High: "share_at_most", Promise: report.Bound, Help: "of what left from the arrival of the first packet that waited conquest.tau to the departure of the last one"},
 		{Name: "share_at_least", Unit: report.Ratio, Help: "lower bound of that"},
 		{Name: "share_at_most", Unit: report.Ratio, Help: "upper bound of that"},
 		{Name: "culprits", Unit: report.Flows, Help: "flows that had more than conquest.alpha of the queue, or may have had"},
@@ -215,18 +215,22 @@ func (c *config) keyCells(key heavy.Key) []any {
 
 // culpritTable puts the flows of all bursts together: those that are known to have been culprits first, of which most left before the others.
 func (c *config) culpritTable(h *history) report.Table {
-	t := report.Table{Name: "culprits", Title: "Culprits", Limit: int(c.values.Int("top")), Help: "flows that had more than conquest.alpha of the queue, those of which most left first; those whose share is uncertain last"}
+	t := report.Table{Name: "culprits", Title: "Culprits", Limit: int(c.values.Int("top")), Help: "flows that had more than conquest.alpha of the queue, those of which most left first; those whose share is not known to reach it last, without a share"}
 	t.Columns = append(c.keyColumns(),
-		report.Column{Name: "share", Unit: report.Ratio, Metric: true, Low: "share_at_least", High: "share_at_most", Promise: report.Bound, Help: "share of the queue, of the report that bears out most"},
+		report.Column{Name: "share", Unit: report.Ratio, Metric: true, Low: "share_at_least", High: "share_at_most", Promise: report.Bound, Help: "share of what left in the burst whose bounds bear out most; none where the lower one is below conquest.alpha"},
 		report.Column{Name: "share_at_least", Unit: report.Ratio, Help: "lower bound of that"},
 		report.Column{Name: "share_at_most", Unit: report.Ratio, Help: "upper bound of that"},
-		report.Column{Name: "in_queue", Unit: c.size(), Help: "what that was"},
-		report.Column{Name: "delay_ns", Unit: report.Nanosecond, Help: "how long the packet that showed it had waited"},
+		report.Column{Name: "in_queue", Unit: c.size(), Help: "of the flow, while the packet waited that shows most of it"},
+		report.Column{Name: "delay_ns", Unit: report.Nanosecond, Help: "how long that packet had waited"},
 		report.Column{Name: "left", Unit: c.size(), Help: "what left in these snapshots, about"},
 		report.Column{Name: "snapshots", Unit: report.Count, Metric: true, Help: "snapshots in which it was a culprit"},
 		report.Column{Name: "bursts", Unit: report.Events, Help: "bursts that it was a culprit of"})
 	for _, f := range h.worst(c.alphaShare(), t.Limit) {
-		t.Rows = append(t.Rows, append(c.keyCells(f.key), f.share.value, f.share.low, f.share.high, f.size, f.delay, uint64(math.Round(f.left)), f.times, f.bursts))
+		had := f.share.value
+		if !f.share.known(c.alphaShare()) {
+			had = math.NaN() // its bounds say what is known
+		}
+		t.Rows = append(t.Rows, append(c.keyCells(f.key), had, f.share.low, f.share.high, f.size, f.delay, uint64(math.Round(f.left)), f.times, f.bursts))
 	}
 	return t
 }
@@ -237,10 +241,14 @@ type blamed struct {
 }
 
 // worst are the flows of this window: known culprits before those that may have been, and each by what of it left the queue. Nothing that is smaller by
-// slightOf than the first is listed: acknowledgements of a flow whose data fills the queue the other way.
+// slightOf than the largest is listed, unless a burst bears its name: acknowledgements beside data.
 func (h *history) worst(alpha float64, limit int) []blamed {
 	byKey := map[heavy.Key]*blamed{}
+	names := map[heavy.Key]bool{}
 	for i := range h.bursts {
+		if a, known := h.bursts[i].headline(alpha); known {
+			names[a.key] = true
+		}
 		for _, a := range h.bursts[i].flows {
 			now := a.tally.less(a.before)
 			if now.times == 0 {
@@ -262,7 +270,7 @@ func (h *history) worst(alpha float64, limit int) []blamed {
 	for _, f := range byKey {
 		list, most = append(list, *f), max(most, f.left)
 	}
-	list = slices.DeleteFunc(list, func(f blamed) bool { return !f.share.known(alpha) && f.left*slightOf < most })
+	list = slices.DeleteFunc(list, func(f blamed) bool { return !names[f.key] && f.left*slightOf < most })
 	slices.SortFunc(list, func(a, b blamed) int {
 		if known := a.share.known(alpha); known != b.share.known(alpha) {
 			return map[bool]int{true: -1, false: 1}[known]

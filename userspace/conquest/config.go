@@ -241,6 +241,14 @@ func (c *config) pause() int64 { return min(c.tau/2/burstTick, math.MaxInt32) }
 
 func (c *config) interval() int64 { return 1 << c.shift }
 
+// asks is the wait from which a packet asks: the owner of a burst may have left before anybody has waited tau. The paper's readings ask from tau on.
+func (c *config) asks() int64 {
+	if c.reading == readings["overlap"] {
+		return max(1, c.tau/4)
+	}
+	return c.tau
+}
+
 // alphaShare is alpha as the data plane knows it.
 func (c *config) alphaShare() float64 { return float64(c.alpha) / (1 << alphaBits) }
 
@@ -278,6 +286,7 @@ func (c *config) constants() map[string]any {
 		"conquest_queues":      uint32(c.queues),
 		"conquest_shift":       uint32(c.shift),
 		"conquest_tau":         uint64(c.tau),
+		"conquest_ask":         uint64(c.asks()),
 		"conquest_pause":       uint32(c.pause()),
 		"conquest_alpha":       c.alpha,
 		"conquest_ramp":        uint32(min(c.ramp, math.MaxUint32)),

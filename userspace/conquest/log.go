@@ -34,15 +34,19 @@ const (
 // share is what a flow had of the queue: size of total, and the ends of where it can have been.
 type share struct{ value, low, high float64 }
 
-// accused is a flow that was a culprit of a burst.
+// accused is a flow that was, or may have been, a culprit of a burst.
 type accused struct {
 	key         heavy.Key
-	share       share // of the report with the best lower bound
+	share       share // of all that left while the burst lasted, as far as reports go
 	size        uint64
-	delay       int64 // of the packet of that report
+	delay       int64 // of the packet whose report bears out most
 	first, last int64 // ns
 	tally
 	before tally // of which in windows that ended while the burst went on
+
+	one    share // of the report that bears out most
+	part   portion
+	window int64 // snapshot of the last report that was counted
 }
 
 // tally is what reports of a flow add up to.
@@ -65,6 +69,10 @@ type burst struct {
 	open        bool  // it goes on
 	flows       []accused
 	more        uint64 // reports of flows beyond mostAccused
+
+	from   int64 // arrival of the first packet that waited tau
+	all    portion
+	packet float64 // the largest of late
 }
 
 // ramp is a flow that grew quickly.
@@ -79,6 +87,8 @@ type history struct {
 	bursts   []burst
 	open     map[uint32]*burst // by queue
 	over     map[uint32]int64  // last packets of bursts whose end nobody has reported yet
+	links    map[uint32]*link
+	early    map[uint32][]event // of packets that waited less than tau: they are of a burst if somebody waits tau behind them
 	ramps    []ramp
 	line     [lineSlots]int64 // longest delay by time
 	lineAt   int64            // begin of the first slot
@@ -87,14 +97,14 @@ type history struct {
 }
 
 func newHistory() *history {
-	return &history{open: map[uint32]*burst{}, over: map[uint32]int64{}, lineStep: 1 << 10}
+	return &history{open: map[uint32]*burst{}, over: map[uint32]int64{}, links: map[uint32]*link{}, early: map[uint32][]event{}, lineStep: 1 << 10}
 }
 
-// at is the burst of a queue that a time belongs to: its first report need not be its beginning.
-func (h *history) at(queue uint32, time int64) *burst {
+// at is the burst of a queue that a packet belongs to: its first report need not be its beginning.
+func (h *history) at(queue uint32, time, delay int64) *burst {
 	b := h.open[queue]
 	if b == nil {
-		b = &burst{queue: queue, begin: time, open: true}
+		b = &burst{queue: queue, begin: time, from: time - delay, open: true}
 		h.open[queue] = b
 	}
 	b.last = max(b.last, time)
@@ -103,7 +113,7 @@ func (h *history) at(queue uint32, time int64) *burst {
 
 // wait notes how long a packet waited.
 func (h *history) wait(queue uint32, time, delay int64) *burst {
-	b := h.at(queue, time)
+	b := h.at(queue, time, delay)
 	b.peak = max(b.peak, delay)
 	h.mark(time, delay)
 	return b
@@ -111,8 +121,9 @@ func (h *history) wait(queue uint32, time, delay int64) *burst {
 
 // end closes the burst of a queue.
 func (h *history) end(queue uint32, last, peak int64) {
-	b := h.at(queue, last)
+	b := h.at(queue, last, 0)
 	b.peak, b.open = max(b.peak, peak), false
+	b.settle(h.link(queue))
 	h.mark(last, peak)
 	delete(h.open, queue)
 	if !h.again(b) {
@@ -156,43 +167,124 @@ func (h *history) keep(b burst) {
 	h.bursts = append(h.bursts, b)
 }
 
-// accuse adds a flow to its burst.
-func (b *burst) accuse(key heavy.Key, s share, size uint64, left float64, time, delay int64) {
-	b.add(accused{key: key, share: s, size: size, delay: delay, tally: tally{1, left}, first: time, last: time})
+// link of a queue.
+func (h *history) link(queue uint32) *link {
+	l := h.links[queue]
+	if l == nil {
+		l = &link{}
+		h.links[queue] = l
+	}
+	return l
 }
 
-func (b *burst) add(one accused) {
+// mostEarly is how many reports of a queue wait for somebody to wait tau.
+const mostEarly = 256
+
+// wait keeps a report of a packet that waited less than tau: its flow may fill the queue that others wait in.
+func (h *history) postpone(queue uint32, e *event) {
+	early := h.early[queue]
+	if len(early) == mostEarly {
+		early = slices.Delete(early, 0, mostEarly/2)
+	}
+	h.early[queue] = append(early, *e)
+}
+
+// catch gives the burst of a queue what was reported since it began, until a time.
+func (h *history) catch(c *config, b *burst, until int64) {
+	early := h.early[b.queue]
+	n := 0
+	for ; n < len(early) && int64(early[n].Time) <= until; n++ {
+		if int64(early[n].Time) > b.from {
+			b.hear(c, h.link(b.queue), &early[n])
+		}
+	}
+	h.early[b.queue] = slices.Delete(early, 0, n)
+}
+
+// hear takes a report of a flow.
+func (b *burst) hear(c *config, l *link, e *event) {
+	time := int64(e.Time)
+	one := accused{key: c.spec.Clean(e.Key), one: c.evidenceOf(l, e).share(), size: e.Size, delay: int64(e.Delay), first: time, last: time, window: -1}
+	b.packet = max(b.packet, c.packetOf(e))
+	b.all.ofAll(c, l, e, b.from)
+	a := b.add(one)
+	if a == nil {
+		return
+	}
+	a.part.ofFlow(c, l, e, b.from)
+	if window := time / c.interval(); e.Culprit != 0 && window != a.window {
+		a.tally, a.window = a.tally.plus(tally{1, c.leftOf(e)}), window
+	}
+}
+
+// accuse adds a flow of which all is known.
+func (b *burst) accuse(key heavy.Key, s share, size uint64, left float64, time, delay int64) {
+	if a := b.add(accused{key: key, one: s, size: size, delay: delay, first: time, last: time}); a != nil {
+		a.share, a.tally = s, a.tally.plus(tally{1, left})
+	}
+}
+
+// add puts a flow's reports together with what is there of it; nil: there are too many flows.
+func (b *burst) add(one accused) *accused {
 	n := slices.IndexFunc(b.flows, func(a accused) bool { return a.key == one.key })
 	if n < 0 {
 		if len(b.flows) == mostAccused {
-			b.more += one.times
-			return
+			b.more += max(1, one.times)
+			return nil
 		}
 		b.flows = append(b.flows, one)
-		return
+		return &b.flows[len(b.flows)-1]
 	}
 	a := &b.flows[n]
 	a.tally, a.before = a.tally.plus(one.tally), a.before.plus(one.before)
 	a.last = max(a.last, one.last)
 	a.judge(one)
+	return a
 }
 
-// judge keeps the report that bears out the largest share.
+// judge keeps the report that bears out the largest share, and the burst's share.
 func (a *accused) judge(one accused) {
-	if cmp.Or(cmp.Compare(one.share.low, a.share.low), cmp.Compare(one.share.value, a.share.value)) > 0 {
-		a.share, a.size, a.delay = one.share, one.size, one.delay
+	if one.one.above(a.one) || one.one == (share{}) && one.share.above(a.share) {
+		a.one, a.size, a.delay = one.one, one.size, one.delay
+	}
+	if one.share.above(a.share) {
+		a.share = one.share
 	}
 }
 
-// known says whether the flow certainly had alpha of the queue, and more than another one can have had of what nobody saw leave.
-func (s share) known(alpha float64) bool { return s.low >= alpha && s.high-s.low <= s.low }
+func (s share) above(o share) bool {
+	return cmp.Or(cmp.Compare(s.low, o.low), cmp.Compare(s.value, o.value)) > 0
+}
 
-// headline is the flow of which most left, of those whose share is known; false: of no flow it is.
+// settle calculates the shares of a burst as they are now.
+func (b *burst) settle(l *link) {
+	for i := range b.flows {
+		if a := &b.flows[i]; a.part.told {
+			a.share = b.shareOf(l, &a.part, a.one.value, b.packet)
+		}
+	}
+}
+
+// settled is a burst without what only its continuation needs.
+func (b burst) settled() burst {
+	b.flows = slices.Clone(b.flows)
+	for i := range b.flows {
+		a := &b.flows[i]
+		a.one, a.part, a.window = share{}, portion{}, 0
+	}
+	b.from, b.all, b.packet = 0, portion{}, 0
+	return b
+}
+
+// known says whether the flow certainly had alpha of what left.
+func (s share) known(alpha float64) bool { return s.low >= alpha }
+
+// headline is the flow of which most left for certain, of those that had alpha of what left; false: of no flow that is known.
 func (b *burst) headline(alpha float64) (accused, bool) {
 	var most accused
 	found := false
 	for _, a := range b.flows {
-		if a.share.known(alpha) && (!found || cmp.Or(cmp.Compare(a.left, most.left), cmp.Compare(a.share.low, most.share.low)) > 0) {
+		if a.share.known(alpha) && (!found || a.share.above(most.share)) {
 			most, found = a, true
 		}
 	}
@@ -222,19 +314,31 @@ func (h *history) hear(c *config, e *event) {
 	time, delay, queue := int64(e.Time), int64(e.Delay), uint32(e.Queue)
 	switch e.Kind {
 	case eventCulprit:
-		h.wait(queue, time, delay).accuse(c.spec.Clean(e.Key), c.shareOf(e), e.Size, c.leftOf(e), time, delay)
+		l := h.link(queue)
+		l.learn(c, e)
+		if c.source == sourceModel && c.bytes {
+			l.now = c.rate / 8e9 // nothing is to be learned
+		}
+		if delay < c.tau {
+			h.postpone(queue, e)
+			return
+		}
+		b := h.wait(queue, time, delay)
+		h.catch(c, b, time)
+		b.hear(c, l, e)
 	case eventBegin, eventWindow:
-		h.wait(queue, time, delay)
+		h.catch(c, h.wait(queue, time, delay), time)
 	case eventEnd:
 		begin, last := since(time, uint32(e.Burst>>32)), since(time, uint32(e.Burst))
 		if at, known := h.over[queue]; known && last <= at+burstTick && h.open[queue] == nil {
 			delete(h.over, queue)
 			return
 		}
-		b := h.at(queue, last)
+		b := h.at(queue, last, 0)
 		if begin < b.begin-burstTick { // the report of its beginning was lost
-			b.begin = begin
+			b.begin, b.from = begin, min(begin, b.from)
 		}
+		h.catch(c, b, b.last)
 		h.end(queue, last, int64(e.Size))
 	case eventRamp:
 		if len(h.ramps) == mostRamps {
@@ -248,39 +352,6 @@ func (h *history) hear(c *config, e *event) {
 // since is the time of a 32-bit number of ticks before now.
 func since(now int64, ticks uint32) int64 {
 	return now - int64(uint32(now/burstTick)-ticks)*burstTick - now%burstTick
-}
-
-// shareOf is what a report says of its flow. Of the oldest snapshot that was read a part counts, of which the flow may have had all or
-// nothing; what collides adds to it; a packet, or an aggregate, is in one snapshot wholly; and of what had left before the oldest snapshot nobody knows. From below there
-// are two bounds, of which the better one holds: the flow had what the other snapshots say, and others had no more than all of theirs in the oldest one.
-func (c *config) shareOf(e *event) share {
-	size, total := float64(e.Size), float64(e.Total)
-	if total == 0 {
-		return share{}
-	}
-	edge, oldest, queue := float64(e.Edge)/(1<<16), float64(e.Oldest), total
-	unsure, rest := oldest*edge, oldest*(1-edge)
-	interval, columns := c.windowOf(e)
-	inWindow := e.Time & uint64(interval-1)
-	if e.Reach == 0 { // the packet came while the snapshot was being written, which has no word of what had left before
-		edge = min(1, float64(e.Delay)/float64(max(1, inWindow)))
-		unsure, rest, queue = size, total-size, total*edge // its link was busy since then
-	} else if e.Edge == 1<<16 {
-		unsure = 0
-	}
-	collided, packet := collisions/float64(columns)*total, max(c.packet(), float64(e.Largest))
-	others := max(0, total-size+collided)
-	if e.Reach > 0 {
-		others /= max(edge, 1.0/(1<<16)) // if all of theirs in the oldest snapshot left since
-	}
-	unseen := total * max(0, float64(e.Delay)/float64(max(1, inWindow+uint64(e.Reach)*uint64(interval)))-1)
-	queue = max(queue+unseen, 1)
-	low := max((size-unsure-collided)/(total+unseen), 1-(others+unseen)/queue) - packet/queue
-	high := (size + rest + unseen + packet) / (total + unseen)
-	if e.Reach == 0 { // no more than all that the window has of it
-		high = min(high, (size+packet)/queue)
-	}
-	return share{min(1, size/total), min(1, max(0, low)), min(1, high)}
 }
 
 // windowOf is the length of the windows that a report is of, ns, and how many columns a row of them has.
@@ -310,14 +381,16 @@ func (c *config) packet() float64 {
 	return 1
 }
 
-// Shares returns what makes of a data plane's report the share of its flow, and the ends between which it is.
+// Shares returns what makes of a data plane's report the share of its flow, and the ends between which it is. It learns the link's rate from all that it is asked about.
 func Shares(v algo.Values, replay bool) (func(e *bpf.ConquestConquestEvent) (value, low, high float64), error) {
 	c, err := newConfig(v, algo.Setup{Replay: replay})
 	if err != nil {
 		return nil, err
 	}
+	l := &link{}
 	return func(e *bpf.ConquestConquestEvent) (value, low, high float64) {
-		s := c.shareOf(e)
+		l.learn(c, e)
+		s := c.evidenceOf(l, e).share()
 		return s.value, s.low, s.high
 	}, nil
 }
@@ -330,13 +403,15 @@ func (h *history) take() *history {
 	taken := *h
 	taken.bursts = slices.Clone(h.bursts)
 	for _, b := range h.open {
-		one := *b
-		one.flows = slices.Clone(b.flows)
-		taken.bursts = append(taken.bursts, one)
+		b.settle(h.link(b.queue))
+		taken.bursts = append(taken.bursts, *b)
+	}
+	for i := range taken.bursts {
+		taken.bursts[i] = taken.bursts[i].settled()
 	}
 	slices.SortFunc(taken.bursts, func(a, b burst) int { return int(a.begin-b.begin)*2 + int(a.queue) - int(b.queue) })
 	next := newHistory()
-	next.over = h.over
+	next.over, next.links, next.early = h.over, h.links, h.early
 	for queue, b := range h.open {
 		on := *b
 		on.flows = slices.Clone(b.flows)

@@ -267,7 +267,8 @@ func (o *oracle) leave(key heavy.Key, w Passage) {
 	o.guilty++
 	if epoch := w.Departure >> o.shift; o.told[key] != epoch {
 		o.told[key] = epoch
-		exact := float64(size) / float64(total)
+		ofBurst, all := o.contents.Share(key, b.from, w.Departure)
+		exact := float64(ofBurst) / float64(max(1, all))
 		left := float64(size) * min(1, float64(o.interval())/float64(max(1, looked)))
 		b.accuse(key, share{exact, exact, exact}, size, left, w.Departure, delay)
 	}

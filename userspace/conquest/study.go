@@ -14,9 +14,10 @@ type Log struct {
 
 // Named is a burst of a log, and who is named first.
 type Named struct {
-	Begin, Last int64 // ns
-	Known       bool  // else nobody is named
-	Key         heavy.Key
+	From, Begin, Last int64 // ns: From is the arrival of the first packet that waited tau
+	Known             bool  // else nobody is named
+	Key               heavy.Key
+	Low, High         float64 // of what left from From to Last, the named flow's share
 }
 
 // NewLog is of an instance on an interface.
@@ -31,7 +32,7 @@ func NewLog(v algo.Values) (*Log, error) {
 // Hear takes a report, and returns what it says of a flow's share.
 func (l *Log) Hear(e *bpf.ConquestConquestEvent) (low, high float64) {
 	l.history.hear(l.config, e)
-	s := l.config.shareOf(e)
+	s := l.config.evidenceOf(l.history.link(uint32(e.Queue)), e).share()
 	return s.low, s.high
 }
 
@@ -39,7 +40,7 @@ func (l *Log) Hear(e *bpf.ConquestConquestEvent) (low, high float64) {
 func (l *Log) Bursts() (list []Named) {
 	for _, b := range l.history.take().bursts {
 		a, known := b.headline(l.config.alphaShare())
-		list = append(list, Named{b.begin, b.last, known, a.key})
+		list = append(list, Named{b.from, b.begin, b.last, known, a.key, a.share.low, a.share.high})
 	}
 	return list
 }

@@ -4,6 +4,7 @@ package dctcp
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -21,6 +22,9 @@ func Register() (close func() error, err error) {
 		return nil, fmt.Errorf("load the congestion control: %w", err)
 	}
 	l, err := link.AttachStructOps(link.StructOpsOptions{Map: objects.Dctcp})
+	if errors.Is(err, os.ErrExist) { // another study of this machine has registered it
+		return objects.Close, nil
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("register the congestion control: %w", err), objects.Close())
 	}

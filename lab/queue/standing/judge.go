@@ -24,6 +24,7 @@ type verdict struct {
 	Reports, Outside             int
 	Bursts, Named, Other, Silent int
 	Below                        int
+	Wrong                        int // bursts whose share is outside of its interval
 	Marked, Innocent             int // packets
 }
 
@@ -31,12 +32,13 @@ func (v *verdict) add(o verdict) {
 	v.Longest = max(v.Longest, o.Longest)
 	v.Reports, v.Outside = v.Reports+o.Reports, v.Outside+o.Outside
 	v.Bursts, v.Named, v.Other, v.Silent, v.Below = v.Bursts+o.Bursts, v.Named+o.Named, v.Other+o.Other, v.Silent+o.Silent, v.Below+o.Below
+	v.Wrong += o.Wrong
 	v.Marked, v.Innocent = v.Marked+o.Marked, v.Innocent+o.Innocent
 }
 
 func (v verdict) cells() []string {
 	list := []string{fmt.Sprintf("%v, %v", v.Median.Round(100*time.Microsecond), v.Longest.Round(100*time.Microsecond)), fmt.Sprintf("%.1f", v.Rate)}
-	for _, n := range []int{v.Reports, v.Outside, v.Bursts, v.Named, v.Other, v.Silent, v.Below, v.Marked, v.Innocent} {
+	for _, n := range []int{v.Reports, v.Outside, v.Bursts, v.Named, v.Other, v.Silent, v.Below, v.Wrong, v.Marked, v.Innocent} {
 		list = append(list, fmt.Sprint(n))
 	}
 	return list
@@ -45,8 +47,8 @@ func (v verdict) cells() []string {
 func percent(n, of int) string { return fmt.Sprintf("%.2f %%", 100*float64(n)/float64(max(1, of))) }
 
 func (v verdict) say() string {
-	return fmt.Sprintf("Of %d bursts longer than %v the largest flow is named first in %s (95 are wanted), another one in %d, nobody in %d; a flow below alpha is first in %d (0). Of %d reports %s are inside of their interval (95). Of %d packets that were acted upon %d were of a flow that did not have alpha (0, of 102 flows in 2,048 columns).\n",
-		v.Bursts, time.Duration(shortest), percent(v.Named, v.Bursts), v.Other, v.Silent, v.Below, v.Reports, percent(v.Reports-v.Outside, v.Reports), v.Marked, v.Innocent)
+	return fmt.Sprintf("Of %d bursts longer than %v the largest flow is named first in %s (95 are wanted), another one in %d, nobody in %d; a flow below alpha is first in %d (0), and of %d its share of the burst is outside of its interval. Of %d reports %s are inside of their interval (95). Of %d packets that were acted upon %d were of a flow that did not have alpha (0, of 102 flows in 2,048 columns).\n",
+		v.Bursts, time.Duration(shortest), percent(v.Named, v.Bursts), v.Other, v.Silent, v.Below, v.Wrong, v.Reports, percent(v.Reports-v.Outside, v.Reports), v.Marked, v.Innocent)
 }
 
 // truth is what left, by the flow's source port.
@@ -180,12 +182,16 @@ func (v *verdict) burst(t *truth, b conquest.Named) {
 	case !b.Known:
 		v.Silent++
 		return
-	case port == t.largest(b.Begin, b.Last+1):
+	case port == t.largest(b.From, b.Last+1):
 		v.Named++
 	default:
 		v.Other++
 	}
-	if t.share(port, b.Begin, b.Last+1) < alpha {
+	share := t.share(port, b.From, b.Last+1)
+	if share < alpha {
 		v.Below++
+	}
+	if share < b.Low-1e-9 || share > b.High+1e-9 {
+		v.Wrong++
 	}
 }

@@ -52,11 +52,18 @@ func TestJudge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const interval = uint64(1 << 21) // of a snapshot, ns
 	accuse := func(port uint64, size, total uint64) (events []bpf.ConquestConquestEvent) {
+		part, rate := float64(size)/float64(total), float64(total)/float64(6*ms)
 		for n := range uint64(30) {
 			at := 1020*ms + n*ms
-			e := bpf.ConquestConquestEvent{Time: at, Delay: 6 * ms, Size: size, Total: total, Reach: 3, Edge: 1 << 16, Kind: uint32(bpf.ConquestConquestEventKindEVENT_CULPRIT)}
+			e := bpf.ConquestConquestEvent{Time: at, Delay: 6 * ms, Kind: uint32(bpf.ConquestConquestEventKindEVENT_CULPRIT), Culprit: 1}
 			e.Key[1] = port << 48
+			e.Reach = uint32(at/interval - (at-e.Delay)/interval)
+			e.Edge = uint32((interval - (at-e.Delay)%interval) << 16 / interval)
+			e.Oldest, e.OldestTotal = uint32(part*rate*float64(interval)), uint32(rate*float64(interval))
+			left := rate * (float64(at%interval) + float64(interval)*(float64(e.Reach-1)+float64(e.Edge)/(1<<16)))
+			e.Size, e.Total = uint64(part*left), uint64(left)
 			events = append(events, e)
 		}
 		return events
@@ -67,9 +74,9 @@ func TestJudge(t *testing.T) {
 		want   verdict
 	}{
 		{"right", accuse(1, 800_000, 1_000_000), verdict{Reports: 30, Bursts: 1, Named: 1}},
-		{"wrong share", accuse(1, 990_000, 1_000_000), verdict{Reports: 30, Outside: 30, Bursts: 1, Named: 1}},
+		{"wrong share", accuse(1, 990_000, 1_000_000), verdict{Reports: 30, Outside: 30, Bursts: 1, Named: 1, Wrong: 1}},
 		{"wrong name", accuse(2, 200_000, 1_000_000), verdict{Reports: 30, Bursts: 1, Other: 1}},
-		{"below alpha", accuse(3, 200_000, 1_000_000), verdict{Reports: 30, Outside: 30, Bursts: 1, Other: 1, Below: 1}},
+		{"below alpha", accuse(3, 200_000, 1_000_000), verdict{Reports: 30, Outside: 30, Bursts: 1, Other: 1, Below: 1, Wrong: 1}},
 		{"nobody", accuse(1, 20_000, 1_000_000), verdict{Reports: 30, Outside: 30, Bursts: 1, Silent: 1}},
 	} {
 		log, err := conquest.NewLog(v)
