@@ -19,6 +19,7 @@ struct net_device {
 
 struct sk_buff {
 	struct net_device *dev;
+	__u64 tstamp; /* on its way out: when it may leave (earliest departure time), by fq */
 	char cb[48];
 	unsigned int len, data_len;
 	__u16 queue_mapping;

@@ -141,6 +141,15 @@ static __always_inline int parse_sent(struct phv *phv, const struct sk_buff *skb
 	return reason;
 }
 
+/* When a packet began to wait for others: where it was given a time before which it must not leave, by pacing, then. Receive time stamps are of another clock, which is ahead; a
+ * queue that does not keep to the time lets packets leave before. */
+static __always_inline __u64 waits_since(const struct sk_buff *skb, __u64 enqueued, __u64 now)
+{
+	__u64 due = skb->tstamp;
+
+	return due > enqueued && due <= now ? due : enqueued;
+}
+
 SEC("tp_btf/net_dev_start_xmit") int chain_tp_entry(__u64 *ctx)
 {
 	const struct sk_buff *skb = (const void *)ctx[0];
@@ -174,7 +183,7 @@ SEC("tp_btf/net_dev_start_xmit") int chain_tp_entry(__u64 *ctx)
 		return 0;
 	}
 	phv->valid |= PHV_EGRESS;
-	phv->enqueued = enqueued;
+	phv->enqueued = waits_since(skb, enqueued, now);
 	phv->queue = interface->queue + skb->queue_mapping;
 	phv->flow = interface->form == CARRY_WORDS ? words[1] : carry_flow(phv);
 	chain_next(ctx, phv, &chain_tp);

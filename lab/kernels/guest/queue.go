@@ -31,11 +31,17 @@ type queue struct {
 	form  string                        // what xdpmon says of it
 	least time.Duration                 // the longest delay that must be seen at least
 	rate  uint64                        // of the class, bits a second; 0: shapedRate
+	paced int                           // bytes a second that TCP is paced to; 0: it is not
+	most  time.Duration                 // the mean delay that may be seen at most; 0: any
 }
 
 const (
 	shapedRate = 20e6 // bits a second
 	netemDelay = 50 * time.Millisecond
+
+	// A full packet is due pacedPacket after the one before: TCP hands over several, and fq keeps them until then. That is no wait for others.
+	pacedTo     = 100e3
+	pacedPacket = 15 * time.Millisecond
 
 	words = "room for a time and a flow hash"
 	ticks = "room for a time in ticks"
@@ -65,6 +71,7 @@ func queues() []queue {
 		{name: "htb, codel", make: plain("codel"), below: true, form: words, least: shaped},
 		{name: "htb, fq_codel", make: plain("fq_codel"), below: true, form: words, least: shaped},
 		{name: "htb, fq", make: plain("fq"), below: true, form: ticks, least: shaped},
+		{name: "fq, paced", make: plain("fq"), form: ticks, paced: pacedTo, most: pacedPacket / 4},
 		{name: "htb, cake", make: plain("cake"), below: true, form: ticks, least: shaped},
 		{name: "htb, pie", make: plain("pie"), below: true, form: ticks, least: shaped},
 	}
@@ -115,7 +122,7 @@ func (q queue) through() (detail string, err error) {
 	if err := sameWays(run.via, slices.Sorted(slices.Values([]string{tc(), "tp_btf"}))); err != nil {
 		return "", errors.Join(err, run.end(unix.SIGINT))
 	}
-	err = fill(topology)
+	err = fill(topology, q.paced)
 	if err := errors.Join(err, run.end(unix.SIGINT)); err != nil {
 		return "", err
 	}
@@ -132,7 +139,7 @@ func (q queue) through() (detail string, err error) {
 const datagrams = 150 // of each of two flows
 
 // fill sends two flows of datagrams at once, and a stream of which the kernel makes aggregates.
-func fill(topology *netns.Topology) error {
+func fill(topology *netns.Topology, paced int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	sink, err := topology.B.ListenPacket(ctx, "udp4", netip.AddrPortFrom(topology.B.IPv4, 7).String())
@@ -154,11 +161,14 @@ func fill(topology *netns.Topology) error {
 			}
 		}
 	}
-	return stream(ctx, topology, 256<<10)
+	if paced > 0 {
+		return stream(ctx, topology, int64(paced)*3, paced)
+	}
+	return stream(ctx, topology, 256<<10, 0)
 }
 
 // stream sends bytes by TCP and waits until they have all come.
-func stream(ctx context.Context, topology *netns.Topology, n int64) error {
+func stream(ctx context.Context, topology *netns.Topology, n int64, paced int) error {
 	listener, err := topology.B.Listen(ctx, "tcp", netip.AddrPortFrom(topology.B.IPv4, 0).String())
 	if err != nil {
 		return err
@@ -171,7 +181,12 @@ func stream(ctx context.Context, topology *netns.Topology, n int64) error {
 			sent <- errors.Join(err, listener.Close())
 			return
 		}
-		_, err = conn.Write(make([]byte, n))
+		if paced > 0 {
+			err = pace(conn, paced)
+		}
+		if err == nil {
+			_, err = conn.Write(make([]byte, n))
+		}
 		sent <- errors.Join(err, conn.Close())
 	}()
 	conn, err := listener.Accept()
@@ -185,6 +200,16 @@ func stream(ctx context.Context, topology *netns.Topology, n int64) error {
 		err = errors.Join(err, fmt.Errorf("%d of %d bytes came", got, n))
 	}
 	return errors.Join(err, <-sent)
+}
+
+// pace sets how many bytes a second a socket sends.
+func pace(conn net.Conn, rate int) error {
+	raw, err := conn.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		return err
+	}
+	failed := raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE, rate) })
+	return errors.Join(failed, err)
 }
 
 // account puts the windows together.
@@ -215,6 +240,8 @@ func (q queue) account(run *attached) (string, error) {
 		return "", errors.New("more than 1 % is missed: " + detail)
 	case peak < float64(q.least) || peak > float64(time.Minute):
 		return "", fmt.Errorf("the longest delay is not %v or more: %s", q.least, detail)
+	case q.most > 0 && mean > float64(q.most):
+		return "", fmt.Errorf("what waited for its own time of departure counts as delay, above %v: %s", q.most, detail)
 	case q.name == "netem" && mean < float64(q.least):
 		return "", fmt.Errorf("a packet cannot have waited less than %v: %s", q.least, detail)
 	}

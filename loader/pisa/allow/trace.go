@@ -25,6 +25,7 @@ var KernelFields = map[string]KernelField{
 	"sk_buff.dev":           {value.InBuffer, value.InDevice, "the interface that the packet is at"},
 	"sk_buff.len":           {value.InBuffer, number, ofPacket},
 	"sk_buff.data_len":      {value.InBuffer, number, ofPacket},
+	"sk_buff.tstamp":        {value.InBuffer, number, "when it may leave at the earliest (pacing)"},
 	"sk_buff.mark":          {value.InBuffer, number, ofPacket},
 	"sk_buff.queue_mapping": {value.InBuffer, number, "its transmit queue"},
 	"sk_buff.vlan_proto":    {value.InBuffer, number, "the tag that the device is to put in front of it"},

@@ -25,6 +25,7 @@ struct net_device {
 
 struct sk_buff {
 	struct net_device *dev;
+	__s64 tstamp;
 	char cb[48];
 	unsigned int len, data_len;
 	__u16 queue_mapping, vlan_proto, vlan_tci;
@@ -64,7 +65,7 @@ static __always_inline void touch(__u32 with)
 
 PROGRAM_TP(fields_of_the_packet)
 {
-	touch(skb->len + skb->data_len + skb->mark + skb->queue_mapping + skb->vlan_proto + skb->vlan_tci);
+	touch(skb->len + skb->data_len + skb->mark + skb->queue_mapping + skb->vlan_proto + skb->vlan_tci + skb->tstamp);
 }
 
 PROGRAM_TP(where_it_leaves)
