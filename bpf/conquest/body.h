@@ -184,22 +184,25 @@ static __always_inline int paper(void)
 	return conquest_reading >= READING_INNER;
 }
 
-/* The same of coarse windows. Fine cells count from the window on in which the packet came. */
+/* The same of coarse windows. Of a flow's fine cells those count that lie in the wait wholly, of totals all since the oldest coarse window began: a lower bound and an upper one, and
+ * what a coarse window and the fine cells of it have together does not hang on who has overwritten which of them. */
 static __always_inline void span_wide(struct span *s, __u64 departure, __u64 delay, struct conquest_counts_t *count)
 {
 	__u32 fine = conquest_shift, shift = fine + conquest_coarse;
 	__u64 arrival = departure - delay, mask = (1ULL << shift) - 1, reach = (departure >> shift) - (arrival >> shift), inside = mask + 1 - (arrival & mask);
 
 	s->wide = 1;
-	s->many = (departure >> fine) - (arrival >> fine) + 1;
+	s->many = (departure >> fine) - (arrival >> fine);
 	if (reach > COARSE - 1) {
 		reach = COARSE - 1;
-		s->many = ((departure & mask) >> fine) + (reach << conquest_coarse) + 1;
 		s->beyond = 1;
 		count->c[CONQUEST_BEYOND]++;
 	} else if (reach) {
 		s->edge = (inside << 16) >> shift;
 	}
+	s->every = ((departure & mask) >> fine) + (reach << conquest_coarse) + 1;
+	if (s->beyond)
+		s->many = s->every;
 	s->reach = reach;
 }
 
@@ -270,25 +273,30 @@ static __always_inline __u32 largest(__u32 queue, __u64 now, __u32 size)
 	return held;
 }
 
-/* Has the flow alpha of the queue for certain? What is counted of the oldest window may be others', or others may have had all of theirs there after the packet
- * came; what collides adds to a flow, and a packet is in one window wholly: userspace's bounds (userspace/conquest/log.go) without what it divides.
- * Nothing is certain of a packet that waited longer than there are windows. */
-static __always_inline int certain(const struct answer *a, const struct span *s, const struct passage *p, __u64 size, __u32 lump)
+/* Has the flow alpha of the queue for certain? What lies in the wait wholly is all that it is taken to have had, and of others all that there is: those of the oldest window may have left
+ * behind the packet's arrival. That a link is as fast at all times is not supposed: one that stands still, since its host was held up, lets nobody leave, and a share of what
+ * left before says nothing of the wait. So a wait inside of one fine window is no evidence, and one inside of a coarse window by its fine cells alone. Of a packet that waited longer than
+ * there are windows nothing is certain. What collides may add to a flow. */
+static __always_inline int certain(const struct answer *a, const struct span *s, __u64 size, __u64 fine)
 {
-	__u32 shift = conquest_shift + (s->wide ? conquest_coarse : 0);
-	__u64 total = a->sum[SUM_ALL], limit = a->limit, extra = total * (s->wide ? conquest_collide_wide : conquest_collide) >> 20, part, others;
+	__u64 total = a->sum[SUM_ALL], near = total * conquest_collide >> 20, extra = s->wide ? total * conquest_collide_wide >> 20 : near, mine = s->wide ? fine : 0, others, old, part;
 
 	if (s->beyond)
 		return 0;
-	if (lump < conquest_packet)
-		lump = conquest_packet;
-	others = (total > size ? total - size : 0) + extra;
-	if (!s->reach)
-		return (total - limit) * (p->delay >> 10) >= (others + lump) * ((p->departure & ((1ULL << shift) - 1)) >> 10);
-	if (total > limit + lump && (total - limit - lump) * s->edge >= others << 16)
-		return 1;
-	part = s->edge == SPAN_ONE ? 0 : smaller(a->oldest[0], conquest_rows < 2 ? a->oldest[0] : a->oldest[1]) * s->edge >> 16;
-	return size > limit + part + extra + lump;
+	others = total > size ? total - size : 0;
+	if (s->reach) {
+		old = conquest_rows < 2 ? a->oldest[0] : smaller(a->oldest[0], a->oldest[1]);
+		part = old * s->edge >> 16;
+		mine = size > part ? size - part : 0;
+		total = span_rest(s, a->oldest[SUM_ALL]);
+		old -= part;
+		others += total > old ? total - old : 0;
+		near = extra;
+	}
+	if (mine <= near)
+		return 0;
+	mine -= near;
+	return mine > (mine + others + extra) * conquest_alpha >> 20;
 }
 
 /* What is known of a packet by the time that something is told. */
@@ -461,6 +469,7 @@ static __always_inline void depart(const struct phv *phv, struct passage *p, __u
 	struct span s = {.epoch = p->departure >> conquest_shift};
 	struct finding d = {.phv = phv, .p = p, .f = f, .s = &s, .queue = queue, .count = count};
 	__u32 chance = 0, condemned, asks = 1;
+	__u64 fine = 0;
 	struct answer a;
 
 	if (conquest_widest && timed)
@@ -476,6 +485,7 @@ static __always_inline void depart(const struct phv *phv, struct passage *p, __u
 	snapshots_pass(&s, queue, f->column, add, !paper(), p->departure, &a);
 	if (conquest_coarse) {
 		forget(a.marks, p->departure);
+		fine = conquest_rows < 2 ? a.sum[0] : smaller(a.sum[0], a.sum[1]);
 		asks = !s.wide || conquest_every || (a.marks & CELL_FIRST);
 		coarse_pass(&s, queue, f->hash, s.wide && asks, &a);
 	}
@@ -497,7 +507,7 @@ static __always_inline void depart(const struct phv *phv, struct passage *p, __u
 			follow(&d);
 	}
 	opaque(d.culprit); /* or what follows would be written twice, once for each, and hang on what has been told */
-	condemned = conquest_action && (conquest_everyone ? p->delay >= conquest_tau : asks && d.culprit && (paper() || certain(&a, &s, p, d.size, d.largest)));
+	condemned = conquest_action && (conquest_everyone ? p->delay >= conquest_tau : asks && d.culprit && (paper() || certain(&a, &s, d.size, fine)));
 	if (condemned)
 		chance = conquest_everyone ? (1 << CULPRIT_CHANCE) - 1 : culprit_chance(d.size, a.limit, a.sum[SUM_ALL]);
 	burst(&d);

@@ -57,7 +57,8 @@ struct span {
 	__u32 look;  /* others than that of the departure are looked at */
 	__u32 wide;  /* reach and edge are of coarse windows: coarse.h */
 	__u32 beyond; /* the packet waited longer than that */
-	__u64 many;  /* wide: snapshots' windows that the wait overlaps, that of the departure with them */
+	__u64 many;  /* wide: snapshots' windows that lie in the wait wholly, that of the departure with them, */
+	__u64 every; /* ... and those since the oldest window that is read began, for totals */
 };
 
 enum { SUM_ALL = 2, SUMS };
@@ -143,7 +144,8 @@ static __always_inline void ramp_read(struct answer *a, int r, __u32 epoch, __u6
 struct search {
 	__u32 epoch;  /* its own window */
 	__u32 newest; /* that is read, */
-	__u64 many;   /* and so many before and with it */
+	__u64 many;   /* and so many before and with it, of rows */
+	__u64 every;  /* ... of totals */
 	__u32 mask;   /* of windows' numbers: whose snapshot it is */
 	__u32 last;   /* the snapshot of the oldest one; none where that is a coarse one */
 	__u32 look, add;
@@ -154,7 +156,7 @@ struct search {
  * wait for it, and what lies between its read and its write are conditions of a read-modify-write. The oldest window is weighted behind all stages. */
 static __always_inline void stage_turn(__u64 *cells, const struct search *f, __u32 first, int r, __u32 own, struct answer *a)
 {
-	__u64 sum = READ_ONCE(a->sum[r]), limit = READ_ONCE(a->limit), word, n;
+	__u64 sum = READ_ONCE(a->sum[r]), limit = READ_ONCE(a->limit), many = r == SUM_ALL ? f->every : f->many, word, n;
 	__u32 last = f->last;
 
 	opaque(last);
@@ -165,7 +167,7 @@ static __always_inline void stage_turn(__u64 *cells, const struct search *f, __u
 			if (i == own || i > f->mask) /* b = 2 */
 				continue;
 			word = reg_load(&cells[i]);
-			n = cell_read(word, f->newest, f->many);
+			n = cell_read(word, f->newest, many);
 			if (last == first + i)
 				WRITE_ONCE(a->oldest[r], n);
 			sum += n;
@@ -177,7 +179,7 @@ static __always_inline void stage_turn(__u64 *cells, const struct search *f, __u
 	}
 	if (own < SIDE_BY_SIDE) {
 		word = reg_load(&cells[own]);
-		n = cell_read(word, f->newest, f->many);
+		n = cell_read(word, f->newest, many);
 		sum += n;
 		limit += n * f->alpha >> 20;
 		cell_add(&cells[own], word, f->epoch, f->add, &a->marks, &a->turned[r], r == SUM_ALL ? CELL_FRESH : r == 0 ? CELL_FIRST : 0);
@@ -233,8 +235,10 @@ static __always_inline void snapshots_pass(const struct span *s, __u32 queue, __
 			   .last = (s->epoch - s->reach) & (conquest_snapshots - 1), .look = s->look, .add = add, .alpha = conquest_alpha};
 	__u64 none = 0, nothing = 0; /* two of them: what the verifier knows to be the same would keep paths apart */
 
+	f.every = f.many;
 	if (conquest_coarse && s->wide) {
 		f.many = s->many;
+		f.every = s->every;
 		f.last = NO_SNAPSHOT;
 	}
 	forget(f.look, any);
@@ -243,6 +247,7 @@ static __always_inline void snapshots_pass(const struct span *s, __u32 queue, __
 		forget(nothing, any);
 	forget(f.last, any);
 	opaque(f.many);
+	opaque(f.every);
 #pragma unroll
 	for (int r = 0; r < SUMS; r++) {
 		WRITE_ONCE(a->sum[r], none);

@@ -15,6 +15,8 @@ type link struct {
 	now, before float64 // units a ns, of this span of rateSpan and of the one before that knew one
 	span        int64
 	sum, time   float64 // what left lately while it was busy
+
+	written [sideBySide]int64 // by the place of a snapshot, the last one that a report is known to be behind
 }
 
 // rateSpan is how long the largest rate is kept, at least: a link that has become slower makes bounds wider until then.
@@ -88,14 +90,16 @@ func (c *config) evidenceOf(l *link, e *event) evidence {
 	size, total, delay := float64(e.Size), float64(e.Total), float64(e.Delay)
 	collided := collisions / float64(columns) * total
 	inside, window := float64(e.Time&uint64(interval-1)), float64(interval)
+	lacks := c.lacks(l, e)
 	v := evidence{size: size, total: total}
 	if e.Reach == 0 { // it came while the snapshot was being written
 		before, during := l.sent(inside-delay, packet), l.sent(delay, packet)
-		v.least, v.most = max(0, size-collided-before), min(size, during)
-		v.othersMin, v.othersMax = max(0, total-size-before), min(max(0, total-size)+collided, during)
+		v.least, v.most = max(0, size-collided-before), min(size+lacks, during)
+		v.othersMin, v.othersMax = max(0, total-size-lacks-before), min(max(0, total-size)+collided, during)
 		return v
 	}
 	unseen := c.unseen(l, e)
+	early := c.early(l, s, e)
 	edge := float64(e.Edge) / (1 << 16)
 	before, during := l.sent(window*(1-edge), packet), l.sent(window*edge, packet)
 	if edge == 1 {
@@ -104,10 +108,39 @@ func (c *config) evidenceOf(l *link, e *event) evidence {
 	others := max(0, s.oldAll-s.old)
 	leastOld, leastOthers := max(0, s.old-collided-before), max(0, others-before)
 	v.least = max(0, s.full-collided) + leastOld
-	v.most = s.full + max(0, min(s.old, during-leastOthers)) + unseen + rounding
-	v.othersMin = max(0, s.fullAll-s.full-rounding) + leastOthers
+	v.most = s.full + max(0, min(s.old, during-leastOthers)) + lacks + unseen + rounding
+	v.othersMin = max(0, s.fullAll-s.full-lacks-early-rounding) + leastOthers
 	v.othersMax = max(0, s.fullAll-s.full) + max(0, min(others+collided, during-leastOld)) + collided + unseen + rounding
 	return v
+}
+
+// lacks is the most that a report by coarse snapshots lacks of its flow: of the fine window in which its packet came nothing counts that is not in a coarse one yet.
+func (c *config) lacks(l *link, e *event) float64 {
+	if e.Wide == 0 {
+		return 0
+	}
+	return l.sent(float64(c.interval()), c.packetOf(e))
+}
+
+// wrote notes that a packet has left in the window of a report: it has overwritten what the place held of an older one, which is in a coarse snapshot since.
+func (l *link) wrote(c *config, e *event) {
+	window := int64(e.Time) / c.interval()
+	l.written[window%sideBySide] = window
+}
+
+// early is the most of all flows that counts as of coarse snapshots behind the oldest one and is of that, since nobody has overwritten it yet: of places where nobody is known to have left
+// since the oldest one ended. A link that is busy leaves none in four windows; one that sends little, or stands still, may.
+func (c *config) early(l *link, s sums, e *event) (n float64) {
+	if !s.wide || s.unread {
+		return 0
+	}
+	begun, now := (s.oldest+1)<<c.coarse, int64(e.Time)/c.interval()
+	for place, window := range l.written {
+		if place < c.snapshots && (window < begun || window > now) { // later: the report is heard late
+			n += l.sent(float64(c.interval()), c.packetOf(e))
+		}
+	}
+	return min(s.fullAll, n)
 }
 
 // unseen is the most that left while the packet waited and before the oldest snapshot.
@@ -167,25 +200,76 @@ func (c *config) sumsOf(e *event) sums {
 	return s
 }
 
-// since is what left between two reports, of one flow or (all) of everybody: exact where both know the same snapshots.
-func (s sums) since(o sums, all bool) (n float64, known bool) {
-	if s.wide != o.wide {
-		return 0, false
+// begun is when the oldest snapshot began of which all is known.
+func (s sums) begun(c *config, e *event) int64 {
+	window, _ := c.windowOf(e)
+	if s.unread {
+		return (s.oldest + 1) * window
+	}
+	return s.oldest * window
+}
+
+// step is what left between two reports; where that is not known, all in the snapshots of the later one is no less than what left since these began.
+type step struct {
+	least, most float64
+	known       bool
+
+	seen  float64
+	begun int64
+}
+
+func (s step) atMost(begin int64) float64 {
+	if s.seen > 0 && begin >= s.begun {
+		return s.seen
+	}
+	return math.Inf(1)
+}
+
+// exactly is a step without doubt; what is below 0 by more than rounding is none.
+func exactly(n float64) step { return step{least: max(0, n), most: max(0, n), known: n >= -rounding} }
+
+// since is what left between two reports by fine snapshots, of one flow or (all) of everybody: exact where both know the same ones.
+func (s sums) since(o sums, all bool) step {
+	if s.wide || o.wide {
+		return step{}
 	}
 	mine, old, theirs, before := s.full, s.old, o.full, o.old
 	if all {
 		mine, old, theirs, before = s.fullAll, s.oldAll, o.fullAll, o.oldAll
 	}
-	n = mine - theirs
 	switch s.oldest - o.oldest {
 	case 0:
-		known = true
+		return exactly(mine - theirs)
 	case 1:
-		n, known = n+old, !s.unread
+		if !s.unread {
+			return exactly(mine + old - theirs)
+		}
 	case -1:
-		n, known = n-before, !o.unread
+		if !o.unread {
+			return exactly(mine - before - theirs)
+		}
 	}
-	return max(0, n), known && n >= -rounding
+	return step{}
+}
+
+// sinceWide is the same of everybody by coarse snapshots. A coarse snapshot and what of it is in fine cells yet are whole together; what of the oldest one counts as of later ones (early, of
+// the report before) is missing once it is where it belongs. In a queue that is first in, first out, the oldest one only ever becomes a later one.
+func (s sums) sinceWide(o sums, early float64) step {
+	if !s.wide || !o.wide {
+		return step{}
+	}
+	var n float64
+	switch later := s.oldest - o.oldest; {
+	case later == 0 && !s.unread && !o.unread:
+		return exactly(s.fullAll + s.oldAll - o.fullAll - o.oldAll)
+	case later == 0 && s.unread:
+		n = s.fullAll - o.fullAll
+	case later == 1 && !s.unread:
+		n = s.fullAll + s.oldAll - o.fullAll
+	default:
+		return step{}
+	}
+	return step{least: max(0, n), most: max(0, n) + early, known: n+early >= -rounding}
 }
 
 // point is what certainly left of a burst up to a time.
@@ -205,6 +289,12 @@ type portion struct {
 	until  int64 // departure of the report that most is up to
 	last   sums  // of that report
 	told   bool
+
+	early float64 // of all: evidence.go's early() of that report
+	top   float64 // of a flow: the most that it had in the coarse snapshots of that report
+	debt  float64 // what reports may count later on though it left before
+
+	collided float64 // of all that left, what others may have added to a flow
 }
 
 // least of what left in all.
@@ -242,7 +332,7 @@ func (p *portion) proven(time int64, least float64) {
 }
 
 // grow adds a report. since is what left since the last one, if that is known; least and most are what it shows by itself.
-func (p *portion) grow(c *config, l *link, e *event, from int64, since float64, known bool, least, most float64) {
+func (p *portion) grow(c *config, l *link, e *event, from int64, since step, least, most float64) {
 	time, arrival, packet := int64(e.Time), int64(e.Time-e.Delay), c.packetOf(e)
 	if arrival >= from {
 		p.proven(time, p.leastAt(arrival)+least)
@@ -251,35 +341,76 @@ func (p *portion) grow(c *config, l *link, e *event, from int64, since float64, 
 	if p.told {
 		begin = p.until
 	}
-	switch {
-	case p.told && known:
-		p.proven(time, p.leastAt(p.until)+since)
-		p.most += since + rounding
-	case p.told && time <= begin:
+	if p.told && since.known {
+		p.proven(time, p.leastAt(p.until)+since.least)
+	} else if p.told && time <= begin {
 		return
-	default:
-		p.most += min(l.sent(float64(time-begin), packet), most+l.sent(float64(arrival-begin), packet))
+	}
+	more := min(l.sent(float64(time-begin), packet), most+l.sent(float64(arrival-begin), packet), since.atMost(begin))
+	if p.told && since.known && (since.most == since.least || since.most < more) {
+		more = since.most + rounding
+	}
+	if p.most += more; math.IsInf(p.most, 1) { // the rate was not known so far
+		p.most = l.sent(float64(time-from), packet)
 	}
 	p.until, p.last, p.told = time, c.sumsOf(e), true
 }
 
 func (p *portion) ofFlow(c *config, l *link, e *event, from int64) {
-	v := c.evidenceOf(l, e)
-	since, known := c.sumsOf(e).since(p.last, false)
-	least := p.leastAt(p.until)
-	p.grow(c, l, e, from, since, known && e.Wide == 0, v.least, v.most)
-	if known && e.Wide != 0 { // of coarse snapshots a flow may lack what was not folded
-		p.proven(int64(e.Time), least+since)
+	s, v := c.sumsOf(e), c.evidenceOf(l, e)
+	since := s.since(p.last, false)
+	if s.wide {
+		since = step{least: p.wide(c, l, e, s), most: math.Inf(1), known: p.told}
 	}
+	_, columns := c.windowOf(e)
+	p.collided = max(p.collided, collisions/float64(columns))
+	p.grow(c, l, e, from, since, v.least, v.most)
+}
+
+// wide is the least that left of a flow since the report before, by coarse snapshots. What was in a fine cell and left before the packet of a report came does not count there, and counts later,
+// when it was added to a coarse one: nothing is proven by less than the most that was there already, nor by as much as may have been left out at first.
+func (p *portion) wide(c *config, l *link, e *event, s sums) (n float64) {
+	later := s.oldest - p.last.oldest
+	switch {
+	case p.told && p.last.wide && !math.IsInf(p.debt, 1) && later == 0 && (s.unread || !p.last.unread):
+		n = s.full - p.top
+		p.top = max(p.top, s.full)
+	case p.told && p.last.wide && !math.IsInf(p.debt, 1) && later == 1 && !s.unread:
+		n = s.full + s.old - p.top
+		p.top = s.full
+	default:
+		p.top, p.debt = s.full, c.omitted(l, e, s)
+		return 0
+	}
+	n = max(0, n)
+	paid := min(n, p.debt)
+	p.debt -= paid
+	return n - paid
+}
+
+// omitted is the most of a flow that left in the coarse snapshot of a report, before its packet came, and does not count yet.
+func (c *config) omitted(l *link, e *event, s sums) float64 {
+	window, _ := c.windowOf(e)
+	before := e.Time&uint64(window-1) - min(e.Delay, e.Time&uint64(window-1))
+	if !s.unread || before == 0 {
+		return 0
+	}
+	packet := c.packetOf(e)
+	return min(l.sent(float64(before), packet), float64(c.snapshots)*l.sent(float64(c.interval()), packet))
 }
 
 func (p *portion) ofAll(c *config, l *link, e *event, from int64) {
 	s, v := c.sumsOf(e), c.evidenceOf(l, e)
-	since, known := s.since(p.last, true)
-	if p.told && known && int64(e.Time-e.Delay) <= p.until {
-		l.busy(since, float64(int64(e.Time)-p.until), c.packetOf(e))
+	since := s.since(p.last, true)
+	if s.wide {
+		since = s.sinceWide(p.last, p.early)
 	}
-	p.grow(c, l, e, from, since, known, v.least+v.othersMin, s.fullAll+s.oldAll+c.unseen(l, e)) // the oldest snapshot began before the packet came
+	since.seen, since.begun = s.fullAll+s.oldAll+rounding, s.begun(c, e)
+	if p.told && since.known && int64(e.Time-e.Delay) <= p.until {
+		l.busy(since.least, float64(int64(e.Time)-p.until), c.packetOf(e))
+	}
+	p.grow(c, l, e, from, since, v.least+v.othersMin, s.fullAll+s.oldAll+c.unseen(l, e)) // the oldest snapshot began before the packet came
+	p.early = c.early(l, s, e)
 }
 
 // mostUntil is what can have left by a later time.
@@ -290,12 +421,12 @@ func (p *portion) mostUntil(l *link, time int64, packet float64) float64 {
 	return p.most + packet
 }
 
-// shareOf a flow of all that left in a burst.
+// shareOf a flow of all that left in a burst. Others collide with it in every report.
 func (b *burst) shareOf(l *link, p *portion, value, packet float64) share {
 	all, most := b.all.mostUntil(l, b.last, packet), p.mostUntil(l, b.last, packet)
 	s := share{high: 1}
 	if all > 0 && !math.IsInf(all, 1) {
-		s.low = min(1, p.least()/all)
+		s.low = max(0, min(1, p.least()/all-p.collided))
 	}
 	if least := b.all.least(); most < least {
 		s.high = max(s.low, most/least)

@@ -319,6 +319,7 @@ func (h *history) hear(c *config, e *event) {
 		if c.source == sourceModel && c.bytes {
 			l.now = c.rate / 8e9 // nothing is to be learned
 		}
+		defer l.wrote(c, e)
 		if delay < c.tau {
 			h.postpone(queue, e)
 			return

@@ -1,6 +1,8 @@
 package conquest
 
 import (
+	"slices"
+
 	bpf "github.com/xdpmon/xdpmon/bpf/conquest"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
@@ -31,14 +33,24 @@ func NewLog(v algo.Values) (*Log, error) {
 
 // Hear takes a report, and returns what it says of a flow's share.
 func (l *Log) Hear(e *bpf.ConquestConquestEvent) (low, high float64) {
+	var s share
+	if e.Kind == eventCulprit {
+		link := l.history.link(uint32(e.Queue))
+		link.learn(l.config, e)
+		s = l.config.evidenceOf(link, e).share()
+	}
 	l.history.hear(l.config, e)
-	s := l.config.evidenceOf(l.history.link(uint32(e.Queue)), e).share()
 	return s.low, s.high
 }
 
 // Bursts are all so far, those that go on included.
 func (l *Log) Bursts() (list []Named) {
-	for _, b := range l.history.take().bursts {
+	bursts := slices.Clone(l.history.bursts)
+	for _, b := range l.history.open {
+		b.settle(l.history.link(b.queue))
+		bursts = append(bursts, *b)
+	}
+	for _, b := range bursts {
 		a, known := b.headline(l.config.alphaShare())
 		list = append(list, Named{b.from, b.begin, b.last, known, a.key, a.share.low, a.share.high})
 	}

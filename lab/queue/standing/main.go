@@ -17,6 +17,7 @@ import (
 	"github.com/xdpmon/xdpmon/lab/eval"
 	"github.com/xdpmon/xdpmon/lab/eval/figure"
 	"github.com/xdpmon/xdpmon/lab/queue/dctcp"
+	"github.com/xdpmon/xdpmon/userspace/conquest"
 )
 
 var (
@@ -25,6 +26,8 @@ var (
 	seconds = flag.Duration("seconds", 4*time.Second, "of traffic in each")
 	seed    = flag.Uint64("seed", 1, "of what is drawn")
 	action  = flag.String("action", "mark", "what is done to culprits: mark (nothing looks at it), drop, ecn")
+	folder  = flag.String("keep", "", "folder to record in what was seen")
+	again   = flag.String("again", "", "judge what was recorded in that folder, instead of sending anything")
 	out     = flag.String("out", "", "write the document here")
 )
 
@@ -76,7 +79,7 @@ func all() (err error) {
 	var sum verdict
 	for n := *first; n < *first+*cells; n++ {
 		c := draw(*seed, n)
-		v, err := c.run(*seconds)
+		v, err := c.judged(n)
 		if err != nil {
 			return fmt.Errorf("queue %d (%v): %w", n, c, err)
 		}
@@ -87,6 +90,31 @@ func all() (err error) {
 	}
 	t.Add(append([]string{"together", "", ""}, sum.cells()[2:]...)...)
 	return write(t, sum)
+}
+
+// judged is what becomes of a queue, now or as it was recorded.
+func (c cell) judged(n int) (v verdict, err error) {
+	var s seen
+	if *again != "" {
+		s, err = kept(*again, n)
+	} else {
+		s, err = c.run(*seconds)
+	}
+	if err == nil && *folder != "" {
+		err = s.keep(*folder, n)
+	}
+	if err != nil {
+		return v, err
+	}
+	_, values, err := values()
+	if err != nil {
+		return v, err
+	}
+	log, err := conquest.NewLog(values)
+	if err != nil {
+		return v, err
+	}
+	return judge(s.Events, log, s.Left), nil
 }
 
 const introduction = `# Standing queues: who is named without a parameter

@@ -28,18 +28,18 @@ import (
 )
 
 // run sends a cell's traffic through its queue, with ConQuest and the truth on it.
-func (c cell) run(span time.Duration) (v verdict, err error) {
+func (c cell) run(span time.Duration) (all seen, err error) {
 	s, err := scene.New(scene.Options{Rate: c.rate, Limit: c.limit})
 	if err != nil {
-		return v, err
+		return all, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	if err := c.configure(s); err != nil {
-		return v, err
+		return all, err
 	}
 	w, err := watch(s.Device)
 	if err != nil {
-		return v, err
+		return all, err
 	}
 	stop := make(chan struct{})
 	var heard error
@@ -49,9 +49,9 @@ func (c cell) run(span time.Duration) (v verdict, err error) {
 	close(stop)
 	listener.Wait()
 	if err := errors.Join(err, heard, w.close()); err != nil {
-		return v, err
+		return all, err
 	}
-	return judge(w.events, w.log, w.left), nil
+	return w.seen, nil
 }
 
 // configure lets windows be large, answers come back, and aggregates be as drawn.
@@ -78,21 +78,24 @@ const mark = 77
 
 // watched is ConQuest and the truth in one chain.
 type watched struct {
-	inst   *loader.Instance
-	at     *attach.Attachment
-	ring   *maps.Ring
-	truth  *maps.Ring
-	log    *conquest.Log
-	events []bpf.ConquestConquestEvent
-	left   []departures.Departure
+	inst  *loader.Instance
+	at    *attach.Attachment
+	ring  *maps.Ring
+	truth *maps.Ring
+	seen
+}
+
+// values are what ConQuest is asked with.
+func values() (d *algo.Descriptor, v algo.Values, err error) {
+	if d, err = algo.Lookup(conquest.Name); err != nil {
+		return nil, v, err
+	}
+	v, err = algo.NewValues(d.Name, d.Params, map[string]string{"action": *action, "to": strconv.Itoa(mark)})
+	return d, v, err
 }
 
 func watch(host *netns.Namespace) (w *watched, err error) {
-	d, err := algo.Lookup(conquest.Name)
-	if err != nil {
-		return nil, err
-	}
-	v, err := algo.NewValues(d.Name, d.Params, map[string]string{"action": *action, "to": strconv.Itoa(mark)})
+	d, v, err := values()
 	if err != nil {
 		return nil, err
 	}
@@ -105,9 +108,6 @@ func watch(host *netns.Namespace) (w *watched, err error) {
 		return nil, err
 	}
 	w = &watched{}
-	if w.log, err = conquest.NewLog(v); err != nil {
-		return nil, err
-	}
 	if w.inst, err = loader.Load(append([]loader.Object{truth}, objects...), loader.Options{Seed: 7, Lazy: true}); err != nil {
 		return nil, err
 	}
@@ -143,9 +143,9 @@ func (w *watched) close() error { return errors.Join(w.at.Close(), w.inst.Close(
 // hear empties both rings.
 func (w *watched) hear() error {
 	return errors.Join(
-		w.truth.Drain(func(b []byte) { w.left = append(w.left, departures.Read(b)) }),
+		w.truth.Drain(func(b []byte) { w.Left = append(w.Left, departures.Read(b)) }),
 		w.ring.Drain(func(b []byte) {
-			w.events = append(w.events, *(*bpf.ConquestConquestEvent)(unsafe.Pointer(unsafe.SliceData(b))))
+			w.Events = append(w.Events, *(*bpf.ConquestConquestEvent)(unsafe.Pointer(unsafe.SliceData(b))))
 		}))
 }
 
