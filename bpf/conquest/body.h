@@ -42,7 +42,7 @@ struct conquest_event {
 	__u64 key[KEY_WORDS];
 	__u64 size;      /* the flow while the packet waited; a ramp: in the last window */
 	__u64 total;     /* all flows; a ramp: the flow in the window before */
-	__u64 burst;     /* an end: {begin, last} in ticks */
+	__u64 burst;     /* an end: {begin, last} in ticks; a flow: the packet itself, which is in neither of both sums */
 	__u32 oldest;    /* the flow in the oldest window that was read, */
 	__u32 edge;      /* of which so much counts, in 2^-16 */
 	__u32 kind;
@@ -308,7 +308,8 @@ struct finding {
 	struct answer *a;
 	__u32 queue;
 	__u32 culprit;
-	__u32 lump;    /* size of the packet, if it is larger than a full one */
+	__u32 add;     /* size of the packet, */
+	__u32 lump;    /* ... again, if it is larger than a full one */
 	__u32 largest; /* of late */
 	__u64 size;
 	struct conquest_counts_t *count;
@@ -419,7 +420,7 @@ static __always_inline void accuse(struct finding *d)
 	if (suspect || conquest_every || d->lump)
 		d->largest = largest(d->queue, d->p->departure, d->lump);
 	if ((conquest_every && tau) || (!conquest_every && suspect && (conquest_reading == READING_OVERLAP ? told_again(d) : UNTOLD(conquest_told, d->f, d->s->epoch))))
-		tell(d, conquest_every ? EVENT_PACKET : EVENT_CULPRIT, d->size, d->a->sum[SUM_ALL], 0);
+		tell(d, conquest_every ? EVENT_PACKET : EVENT_CULPRIT, d->size, d->a->sum[SUM_ALL], d->add);
 	d->culprit &= tau;
 }
 
@@ -467,7 +468,7 @@ static __always_inline void depart(const struct phv *phv, struct passage *p, __u
 {
 	__u32 add = conquest_bytes ? phv->len : phv->segs;
 	struct span s = {.epoch = p->departure >> conquest_shift};
-	struct finding d = {.phv = phv, .p = p, .f = f, .s = &s, .queue = queue, .count = count};
+	struct finding d = {.phv = phv, .p = p, .f = f, .s = &s, .queue = queue, .add = add, .count = count};
 	__u32 chance = 0, condemned, asks = 1;
 	__u64 fine = 0;
 	struct answer a;

@@ -286,8 +286,9 @@ const mostPoints = 256
 type portion struct {
 	points []point
 	most   float64
-	until  int64 // departure of the report that most is up to
-	last   sums  // of that report
+	until  int64   // departure of the report that most is up to; what leaves at that time is in neither
+	own    float64 // ... of its packet
+	last   sums    // of that report
 	told   bool
 
 	early float64 // of all: evidence.go's early() of that report
@@ -353,7 +354,7 @@ func (p *portion) grow(c *config, l *link, e *event, from int64, since step, lea
 	if p.most += more; math.IsInf(p.most, 1) { // the rate was not known so far
 		p.most = l.sent(float64(time-from), packet)
 	}
-	p.until, p.last, p.told = time, c.sumsOf(e), true
+	p.until, p.own, p.last, p.told = time, float64(e.Burst), c.sumsOf(e), true
 }
 
 func (p *portion) ofFlow(c *config, l *link, e *event, from int64) {
@@ -413,12 +414,20 @@ func (p *portion) ofAll(c *config, l *link, e *event, from int64) {
 	p.early = c.early(l, s, e)
 }
 
-// mostUntil is what can have left by a later time.
+// mostUntil is what can have left by a later time, what leaves then included.
 func (p *portion) mostUntil(l *link, time int64, packet float64) float64 {
-	if rate := l.most(); time > p.until && !math.IsInf(rate, 1) {
+	if time > p.until {
 		return p.most + l.sent(float64(time-p.until), packet)
 	}
-	return p.most + packet
+	return p.most + p.own
+}
+
+// leastUntil is what has certainly left, what leaves then included.
+func (p *portion) leastUntil(time int64) float64 {
+	if time < p.until {
+		return p.least()
+	}
+	return p.least() + p.own
 }
 
 // shareOf a flow of all that left in a burst. Others collide with it in every report.
@@ -426,9 +435,9 @@ func (b *burst) shareOf(l *link, p *portion, value, packet float64) share {
 	all, most := b.all.mostUntil(l, b.last, packet), p.mostUntil(l, b.last, packet)
 	s := share{high: 1}
 	if all > 0 && !math.IsInf(all, 1) {
-		s.low = max(0, min(1, p.least()/all-p.collided))
+		s.low = max(0, min(1, p.leastUntil(b.last)/all-p.collided))
 	}
-	if least := b.all.least(); most < least {
+	if least := b.all.leastUntil(b.last); most < least {
 		s.high = max(s.low, most/least)
 	}
 	s.value = max(s.low, min(s.high, value))

@@ -136,7 +136,13 @@ type judged struct {
 	silent               int       // not named, and none of the flow's packets waited tau: a flow is asked for by its own
 	chance, seen         int       // those of the background alone, and how many of them were found
 	off                  []float64 // |peak - true peak|, us
-	missing              []burst
+	missing              []missed
+}
+
+// missed is a burst of the truth whose flow was not named, and what was.
+type missed struct {
+	burst
+	instead string
 }
 
 // judge: bursts that only just reach tau may fall below it by what lies between the places where times are taken.
@@ -155,7 +161,7 @@ func (r *reported) judge(truth []burst) (j judged) {
 		}
 		j.bursts++
 		if o == nil {
-			j.missing = append(j.missing, b)
+			j.missing = append(j.missing, missed{b, "nothing"})
 			continue
 		}
 		j.found++
@@ -164,7 +170,7 @@ func (r *reported) judge(truth []burst) (j judged) {
 		} else if b.waited[b.culprit()] == 0 {
 			j.silent++
 		} else {
-			j.missing = append(j.missing, b)
+			j.missing = append(j.missing, missed{b, o.Culprit})
 		}
 		j.off = append(j.off, float64(max(o.Peak-b.peak, b.peak-o.Peak))/1e3)
 	}
@@ -176,7 +182,7 @@ func (j judged) add(t *figure.Table, name string) {
 	t.Add(name, fmt.Sprint(j.bursts), fmt.Sprint(j.found), fmt.Sprint(j.named), fmt.Sprint(j.silent), fmt.Sprintf("%d of %d", j.seen, j.chance), quantile(j.off, .5), quantile(j.off, .99), quantile(j.off, 1))
 	for n, b := range j.missing {
 		if n < 10 {
-			log.Printf("%s: not found or named otherwise: a burst of %d us, peak %d us, of %d", name, (b.last-b.begin)/1000, b.peak/1000, b.culprit())
+			log.Printf("%s: %q instead of %d: a burst of %d us, peak %d us, %d packets, %d of its own, of which %d waited tau", name, b.instead, b.culprit(), (b.last-b.begin)/1000, b.peak/1000, b.all(), b.packets[b.culprit()], b.waited[b.culprit()])
 		}
 	}
 }

@@ -53,17 +53,23 @@ type burst struct {
 
 // culprit is the bursty flow that had half of it or more; 0: flows of the background came together by chance.
 func (b burst) culprit() (port uint16) {
-	all := 0
 	for p, n := range b.packets {
-		all += n
 		if p >= scene.BurstPort && n > b.packets[port] {
 			port = p
 		}
 	}
-	if 2*b.packets[port] < all {
+	if 2*b.packets[port] < b.all() {
 		return 0
 	}
 	return port
+}
+
+// all packets of it.
+func (b burst) all() (n int) {
+	for _, of := range b.packets {
+		n += of
+	}
+	return n
 }
 
 // trueBursts of one transmit queue.
