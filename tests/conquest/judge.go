@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/conquest"
+	"github.com/xdpmon/xdpmon/bpf/constant"
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/loader/replay"
 	"github.com/xdpmon/xdpmon/maps"
@@ -143,7 +144,7 @@ func open(set map[string]string, seed uint64) (_ *bench, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := maps.SetConstant(objects[0].Spec, "conquest_every", true); err != nil {
+	if err := maps.SetConstants(objects[0].Spec, map[constant.Name]any{constant.ConquestEvery: true}); err != nil {
 		return nil, err
 	}
 	b := &bench{}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/conquest"
+	"github.com/xdpmon/xdpmon/bpf/constant"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 )
 
@@ -114,15 +115,15 @@ func parseTo(action, text string) (uint32, error) {
 }
 
 // constants of what is done.
-func (a acting) constants() map[string]any {
-	return map[string]any{
-		"conquest_action":    uint32(a.action),
-		"conquest_chance":    uint32(a.chance),
-		"conquest_everyone":  a.everyone,
-		"conquest_hold":      uint64(a.hold),
-		"conquest_drop_from": uint64(a.dropFrom),
-		"conquest_gap":       a.gap,
-		"conquest_to":        a.to,
+func (a acting) constants() map[constant.Name]any {
+	return map[constant.Name]any{
+		constant.ConquestAction:   uint32(a.action),
+		constant.ConquestChance:   uint32(a.chance),
+		constant.ConquestEveryone: a.everyone,
+		constant.ConquestHold:     uint64(a.hold),
+		constant.ConquestDropFrom: uint64(a.dropFrom),
+		constant.ConquestGap:      a.gap,
+		constant.ConquestTo:       a.to,
 	}
 }
 

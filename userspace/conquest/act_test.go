@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/conquest"
+	"github.com/xdpmon/xdpmon/bpf/constant"
 	"github.com/xdpmon/xdpmon/loader/pisa"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 )
@@ -48,7 +49,7 @@ func TestActionsAreRead(t *testing.T) {
 		{"ecn", "no matter what", 0, true},
 	} {
 		got, err := newConfig(values(t, map[string]string{"source": "qdisc", "action": c.action, "to": c.to}), algo.Setup{})
-		if (err == nil) != c.ok || err == nil && got.constants()["conquest_to"] != c.want {
+		if (err == nil) != c.ok || err == nil && got.constants()[constant.ConquestTo] != c.want {
 			t.Errorf("%s to %q: %+v, %v", c.action, c.to, got, err)
 		}
 		if _, err := newConfig(values(t, map[string]string{"source": "tap", "action": c.action, "to": c.to}), algo.Setup{}); err == nil || !strings.Contains(err.Error(), "conquest.source=qdisc") {

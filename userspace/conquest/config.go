@@ -13,6 +13,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/conquest"
+	"github.com/xdpmon/xdpmon/bpf/constant"
 	xmaps "github.com/xdpmon/xdpmon/maps"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
@@ -268,44 +269,44 @@ func (c *config) line() uint32 {
 
 const fullPacket = 1514
 
-func (c *config) constants() map[string]any {
+func (c *config) constants() map[constant.Name]any {
 	history := ^uint64(0)
 	if c.history > 0 {
 		history = uint64(c.history)
 	}
-	all := map[string]any{
-		"conquest_live":        c.live(),
-		"conquest_source":      uint32(c.source),
-		"conquest_egress":      c.egress,
-		"conquest_longest":     uint64(c.expire),
-		"conquest_ns_per_byte": nsPerByte(c.rate),
-		"conquest_room":        uint64(room(c.rate, c.buffer)),
-		"conquest_snapshots":   uint32(c.snapshots),
-		"conquest_rows":        uint32(c.rows),
-		"conquest_columns":     uint32(c.columns),
-		"conquest_queues":      uint32(c.queues),
-		"conquest_shift":       uint32(c.shift),
-		"conquest_tau":         uint64(c.tau),
-		"conquest_ask":         uint64(c.asks()),
-		"conquest_pause":       uint32(c.pause()),
-		"conquest_alpha":       c.alpha,
-		"conquest_ramp":        uint32(min(c.ramp, math.MaxUint32)),
-		"conquest_bytes":       c.bytes,
-		"conquest_classes":     c.classes,
-		"conquest_widest":      c.widest,
-		"conquest_reading":     uint32(c.reading),
-		"conquest_history":     history,
-		"conquest_line":        c.line(),
+	all := map[constant.Name]any{
+		constant.ConquestLive:      c.live(),
+		constant.ConquestSource:    uint32(c.source),
+		constant.ConquestEgress:    c.egress,
+		constant.ConquestLongest:   uint64(c.expire),
+		constant.ConquestNsPerByte: nsPerByte(c.rate),
+		constant.ConquestRoom:      uint64(room(c.rate, c.buffer)),
+		constant.ConquestSnapshots: uint32(c.snapshots),
+		constant.ConquestRows:      uint32(c.rows),
+		constant.ConquestColumns:   uint32(c.columns),
+		constant.ConquestQueues:    uint32(c.queues),
+		constant.ConquestShift:     uint32(c.shift),
+		constant.ConquestTau:       uint64(c.tau),
+		constant.ConquestAsk:       uint64(c.asks()),
+		constant.ConquestPause:     uint32(c.pause()),
+		constant.ConquestAlpha:     c.alpha,
+		constant.ConquestRamp:      uint32(min(c.ramp, math.MaxUint32)),
+		constant.ConquestBytes:     c.bytes,
+		constant.ConquestClasses:   c.classes,
+		constant.ConquestWidest:    c.widest,
+		constant.ConquestReading:   uint32(c.reading),
+		constant.ConquestHistory:   history,
+		constant.ConquestLine:      c.line(),
 
-		"conquest_coarse":         uint32(c.coarse),
-		"conquest_coarse_columns": uint32(c.coarseColumns()),
-		"conquest_packet":         uint32(c.packet()),
-		"conquest_collide":        collided(c.columns),
-		"conquest_collide_wide":   collided(c.coarseColumns()),
-		"key_fields":              uint32(c.spec.Fields),
-		"key_family":              uint32(c.spec.Family),
-		"key_words":               uint32(c.spec.Words()),
-		"key_tagged":              true,
+		constant.ConquestCoarse:        uint32(c.coarse),
+		constant.ConquestCoarseColumns: uint32(c.coarseColumns()),
+		constant.ConquestPacket:        uint32(c.packet()),
+		constant.ConquestCollide:       collided(c.columns),
+		constant.ConquestCollideWide:   collided(c.coarseColumns()),
+		constant.KeyFields:             uint32(c.spec.Fields),
+		constant.KeyFamily:             uint32(c.spec.Family),
+		constant.KeyWords:              uint32(c.spec.Words()),
+		constant.KeyTagged:             true,
 	}
 	maps.Copy(all, c.acting.constants())
 	return all
@@ -322,10 +323,8 @@ const told = 1024
 
 // configure writes constants, sizes and stages.
 func (c *config) configure(spec *ebpf.CollectionSpec) error {
-	for name, value := range c.constants() {
-		if err := xmaps.SetConstant(spec, name, value); err != nil {
-			return err
-		}
+	if err := xmaps.SetConstants(spec, c.constants()); err != nil {
+		return err
 	}
 	for name, a := range c.arrays() {
 		if err := xmaps.SetEntries(spec, name, uint32(a.entries)); err != nil {

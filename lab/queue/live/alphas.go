@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/plot/vg"
 
 	bpf "github.com/xdpmon/xdpmon/bpf/conquest"
+	"github.com/xdpmon/xdpmon/bpf/constant"
 	"github.com/xdpmon/xdpmon/lab/eval/figure"
 	"github.com/xdpmon/xdpmon/lab/queue/scene"
 	"github.com/xdpmon/xdpmon/loader"
@@ -48,7 +49,7 @@ func ask(s *scene.Scene, set map[string]string) (a *asked, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := maps.SetConstant(objects[0].Spec, "conquest_every", true); err != nil {
+	if err := maps.SetConstants(objects[0].Spec, map[constant.Name]any{constant.ConquestEvery: true}); err != nil {
 		return nil, err
 	}
 	a = &asked{answers: map[uint16][]judge.Answer{}}
