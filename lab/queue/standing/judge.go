@@ -20,6 +20,7 @@ const (
 // verdict counts what was right.
 type verdict struct {
 	Median, Longest              time.Duration // wait
+	Others                       time.Duration // median of all flows but the largest
 	Rate                         float64       // of the largest flow, Mbit/s
 	Reports, Outside             int
 	Bursts, Named, Other, Silent int
@@ -37,7 +38,7 @@ func (v *verdict) add(o verdict) {
 }
 
 func (v verdict) cells() []string {
-	list := []string{fmt.Sprintf("%v, %v", v.Median.Round(100*time.Microsecond), v.Longest.Round(100*time.Microsecond)), fmt.Sprintf("%.1f", v.Rate)}
+	list := []string{fmt.Sprintf("%v, %v", v.Median.Round(100*time.Microsecond), v.Longest.Round(100*time.Microsecond)), fmt.Sprint(v.Others.Round(100 * time.Microsecond)), fmt.Sprintf("%.1f", v.Rate)}
 	for _, n := range []int{v.Reports, v.Outside, v.Bursts, v.Named, v.Other, v.Silent, v.Below, v.Wrong, v.Marked, v.Innocent} {
 		list = append(list, fmt.Sprint(n))
 	}
@@ -122,15 +123,8 @@ func portOf(key heavy.Key) uint16 { return uint16(key[1] >> 48) }
 // judge compares all that was reported.
 func judge(events []bpf.ConquestConquestEvent, log *conquest.Log, list []departures.Departure) (v verdict) {
 	t := newTruth(list)
-	var waits []time.Duration
-	for _, d := range list {
-		waits = append(waits, time.Duration(d.Now-d.Enqueued))
-	}
-	slices.Sort(waits)
-	if len(waits) > 0 {
-		v.Median, v.Longest = waits[len(waits)/2], waits[len(waits)-1]
-		begin, end := int64(list[0].Now), int64(list[len(list)-1].Now) // in order since newTruth
-		v.Rate = float64(t.flows[t.largest(begin, end)].between(begin, end)) * 8e3 / float64(max(1, end-begin))
+	if len(list) > 0 {
+		v.waits(t, list)
 	}
 	for i := range events {
 		e := &events[i]
@@ -148,6 +142,26 @@ func judge(events []bpf.ConquestConquestEvent, log *conquest.Log, list []departu
 	}
 	v.marks(t, list)
 	return v
+}
+
+// waits of all, of all but the largest flow, and that one's rate. The list is in order.
+func (v *verdict) waits(t *truth, list []departures.Departure) {
+	begin, end := int64(list[0].Now), int64(list[len(list)-1].Now)
+	largest := t.largest(begin, end+1)
+	v.Rate = float64(t.flows[largest].between(begin, end)) * 8e3 / float64(max(1, end-begin))
+	var all, others []time.Duration
+	for _, d := range list {
+		wait := time.Duration(d.Now - d.Enqueued)
+		if all = append(all, wait); d.Sport != largest {
+			others = append(others, wait)
+		}
+	}
+	slices.Sort(all)
+	slices.Sort(others)
+	v.Median, v.Longest = all[len(all)/2], all[len(all)-1]
+	if len(others) > 0 {
+		v.Others = others[len(others)/2]
+	}
 }
 
 // marks counts packets that were marked when they were handed over, and those of them that no packet of their flow bears out which left in the time that a mark holds and

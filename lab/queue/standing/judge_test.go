@@ -87,7 +87,10 @@ func TestJudge(t *testing.T) {
 		if rate := got.Rate; rate < 1.5 || rate > 1.7 { // 200 bytes a millisecond
 			t.Errorf("%s: %g Mbit/s", c.name, rate)
 		}
-		got.Median, got.Longest, got.Rate = 0, 0, 0
+		if want := 10 * time.Millisecond; got.Median != want || got.Others != want || got.Longest != want {
+			t.Errorf("%s: waits of %v, others' of %v", c.name, got.Median, got.Others)
+		}
+		got.Median, got.Longest, got.Others, got.Rate = 0, 0, 0, 0
 		if got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}

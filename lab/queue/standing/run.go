@@ -17,6 +17,7 @@ import (
 
 	bpf "github.com/xdpmon/xdpmon/bpf/conquest"
 	"github.com/xdpmon/xdpmon/demo/netns"
+	"github.com/xdpmon/xdpmon/lab/queue/dctcp"
 	"github.com/xdpmon/xdpmon/lab/queue/scene"
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/loader/attach"
@@ -59,7 +60,7 @@ func (c cell) configure(s *scene.Scene) error {
 	for _, host := range []*netns.Namespace{s.A, s.B} {
 		err := host.Run(func() error {
 			return errors.Join(os.WriteFile("/proc/sys/net/ipv4/tcp_rmem", []byte("4096 3000000 3000000"), 0), os.WriteFile("/proc/sys/net/ipv4/tcp_wmem", []byte("4096 3000000 3000000"), 0),
-				os.WriteFile("/proc/sys/net/ipv4/tcp_no_metrics_save", []byte("1"), 0))
+				os.WriteFile("/proc/sys/net/ipv4/tcp_no_metrics_save", []byte("1"), 0), c.ecn())
 		})
 		if err != nil {
 			return err
@@ -71,6 +72,17 @@ func (c cell) configure(s *scene.Scene) error {
 		}
 	}
 	return scene.Command(s.B, "ip route add default via 10.79.4.1")
+}
+
+// ecn lets TCP understand marks where there are some: DCTCP wherever it is spoken at both ends, others where they are asked.
+func (c cell) ecn() error {
+	if c.congestion == dctcp.Name {
+		return os.WriteFile("/proc/sys/net/ipv4/tcp_congestion_control", []byte(c.congestion), 0)
+	}
+	if *action == "ecn" {
+		return os.WriteFile("/proc/sys/net/ipv4/tcp_ecn", []byte("1"), 0)
+	}
+	return nil
 }
 
 // mark is what culprits' next packets bear: nothing looks at it but the truth.
