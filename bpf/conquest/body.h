@@ -462,6 +462,8 @@ static __always_inline void conquest_enter(struct phv *phv)
 		count->c[CONQUEST_ACTED]++;
 }
 
+#define LIVELY 3 /* a power of two */
+
 /* A departure whose flow and place are known. */
 static __always_inline void depart(const struct phv *phv, struct passage *p, __u32 queue, struct flow *f, int timed,
 				   struct conquest_counts_t *count)
@@ -487,7 +489,7 @@ static __always_inline void depart(const struct phv *phv, struct passage *p, __u
 	if (conquest_coarse) {
 		forget(a.marks, p->departure);
 		fine = conquest_rows < 2 ? a.sum[0] : smaller(a.sum[0], a.sum[1]);
-		asks = !s.wide || conquest_every || (a.marks & CELL_FIRST);
+		asks = !s.wide || conquest_every || ((a.marks & CELL_FIRST) && fine << LIVELY >= a.limit);
 		coarse_pass(&s, queue, f->hash, s.wide && asks, &a);
 	}
 	count->c[CONQUEST_UNITS] += add;

@@ -11,8 +11,8 @@
  * need not wait, would lose them. (Where classes share columns, a flow may lack what such a packet has overwritten: its share is too small then, not too large.)
  *
  * Who asks. The first packet of a fine window and cell of the first row: what a wait of many windows holds differs little from one packet to the next, and a flow
- * is told once a window. The others take its answer from what was told. At low rates every packet asks. Of two flows that share a cell, the one that
- * is first asks.
+ * is told once a window. The others take its answer from what was told. A flow that has less than an eighth of alpha in the fine windows does not ask: where it had alpha of all of the
+ * wait, packets of it that left before have asked. Of two flows that share a cell, the one that is first asks.
  *
  * Accuracy. The oldest coarse window counts by its overlap; fine cells count if their window ends after the packet came. Columns are a quarter of the fine
  * rows'. A count has 32 bits: 268 ms of 100 Gb/s do not fill it. Many cores: as in snapshots.h; between a fine cell's exchange and the addition to the coarse one a count is in neither, for the packets that

@@ -13,6 +13,7 @@ import (
 // link is the most that a queue's link has been seen to send: a queue that may stand still, or a link that others use, gives no lower bound.
 type link struct {
 	now, before float64 // units a ns, of this span of rateSpan and of the one before that knew one
+	rough       float64 // of fewer packets than leastSent, as long as nothing better is known: too high by one of them as well, which is much
 	span        int64
 	sum, time   float64 // what left lately while it was busy
 
@@ -30,6 +31,9 @@ func (l *link) most() float64 {
 	if most := max(l.now, l.before); most > 0 {
 		return most
 	}
+	if l.rough > 0 {
+		return l.rough
+	}
 	return math.Inf(1)
 }
 
@@ -41,7 +45,11 @@ func (l *link) learn(c *config, e *event) {
 	interval, _ := c.windowOf(e)
 	s, packet := c.sumsOf(e), c.packetOf(e)
 	t := float64(e.Time&uint64(interval-1)) + float64(e.Reach-1)*float64(interval)
-	if t < float64(interval)/2 || s.fullAll < leastSent*packet {
+	if t < float64(interval)/2 || s.fullAll < packet {
+		return
+	}
+	if s.fullAll < leastSent*packet {
+		l.rough = max(l.rough, (s.fullAll+packet)/t)
 		return
 	}
 	if span := int64(e.Time) / rateSpan; span != l.span {
@@ -389,15 +397,16 @@ func (p *portion) wide(c *config, l *link, e *event, s sums) (n float64) {
 	return n - paid
 }
 
-// omitted is the most of a flow that left in the coarse snapshot of a report, before its packet came, and does not count yet.
+// omitted is the most of a flow that left in the coarse snapshot of a report, before its packet came, and does not count yet: in the total it does.
 func (c *config) omitted(l *link, e *event, s sums) float64 {
-	window, _ := c.windowOf(e)
+	window, columns := c.windowOf(e)
 	before := e.Time&uint64(window-1) - min(e.Delay, e.Time&uint64(window-1))
 	if !s.unread || before == 0 {
 		return 0
 	}
 	packet := c.packetOf(e)
-	return min(l.sent(float64(before), packet), float64(c.snapshots)*l.sent(float64(c.interval()), packet))
+	rest := max(0, s.fullAll-s.full) + collisions/float64(columns)*s.fullAll + rounding
+	return min(l.sent(float64(before), packet), float64(c.snapshots)*l.sent(float64(c.interval()), packet), rest)
 }
 
 func (p *portion) ofAll(c *config, l *link, e *event, from int64) {

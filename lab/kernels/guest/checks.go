@@ -30,6 +30,11 @@ func checks() []check {
 	for _, q := range queues() {
 		list = append(list, check{"queue " + q.name, q.through})
 	}
+	for _, q := range queues() {
+		if q.below {
+			list = append(list, check{"culprits " + q.name, q.culprits})
+		}
+	}
 	for _, c := range crowds() {
 		for _, s := range shapers() {
 			list = append(list, check{"shape " + s.name + ": " + c.name, func() (string, error) { return s.shape(c) }})

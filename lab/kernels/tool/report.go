@@ -73,6 +73,7 @@ What xdpmon does on kernels that are not this developer's: Debian's, each booted
   6.6 on, clsact before). Real handshakes between two namespaces are counted, SIGINT ends the run, and no program, filter or qdisc is left.
 - **queue**: packets go through a queueing discipline between TC egress and the start of transmission. All that were handed over are found again there, in what
   that discipline leaves of their control block, behind delays that it makes (an HTB class of 20 Mb/s, where there is one).
+- **culprits**: one TCP flow fills such a queue (4 Mb/s), beside datagrams of 3 % of that. conquest without a parameter names the flow, never the datagrams, and its share is between its ends.
 - **shape**: what ahab, cake, HTB with fq_codel and a policer make of one load on the same link. Only ahab can fail, above its ceiling and burst; the rest is there to be compared.
 - **killed**, **pinned**: what SIGKILL leaves, and that a pinned run is taken over with its counts.
 
