@@ -16,18 +16,19 @@ import (
 func main() {
 	days := flag.Int("days", 30, "virtual days of each seed")
 	seeds := flag.Int("seeds", 10, "seeds")
+	first := flag.Uint64("first", 1, "first seed")
 	show := flag.Bool("show", false, "print every finding")
 	flag.Parse()
 	results := make([]result, *seeds)
 	var running sync.WaitGroup
 	for i := range results {
 		running.Add(1)
-		go func() { defer running.Done(); results[i] = quiet(uint64(i+1), *days, *show) }()
+		go func() { defer running.Done(); results[i] = quiet(*first+uint64(i), *days, *show) }()
 	}
 	running.Wait()
 	sum, most, kinds := 0, 0, map[finding.Kind]int{}
 	for i, r := range results {
-		fmt.Printf("seed %d: %d findings in %d days, at most %d in one day\n", i+1, r.found, *days, r.most)
+		fmt.Printf("seed %d: %d findings in %d days, at most %d in one day\n", *first+uint64(i), r.found, *days, r.most)
 		sum, most = sum+r.found, max(most, r.most)
 		for k, n := range r.kinds {
 			kinds[k] += n

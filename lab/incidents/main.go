@@ -46,6 +46,9 @@ func main() {
 // remove is what becomes of a capture that was judged: kept, where -dir is given.
 var remove = func(string) error { return nil }
 
+// temporary: captures are not kept.
+var temporary bool
+
 // chosen are the incidents of -only, and a folder for captures with what removes it.
 func chosen() (list []incident, done func(), err error) {
 	choose, err := regexp.Compile(*only)
@@ -61,7 +64,7 @@ func chosen() (list []incident, done func(), err error) {
 		return list, func() {}, os.MkdirAll(*dir, 0o755)
 	}
 	*dir, err = os.MkdirTemp("", "xdpmon-incidents-")
-	remove = os.Remove
+	remove, temporary = os.Remove, true
 	return list, func() { os.RemoveAll(*dir) }, err
 }
 
@@ -136,7 +139,11 @@ func (r *tally) judge(ctx context.Context, in incident, seed uint64, t timing) e
 	}
 	r.runs++
 	r.said = p.staged.expects()
-	if err := p.prove(ctx); err != nil {
+	err = p.prove(ctx)
+	if err := p.keep(err); err != nil {
+		return err
+	}
+	if err != nil {
 		r.absent++
 		log.Printf("not judged: %v", err)
 		return nil
@@ -174,7 +181,10 @@ func rehearse(ctx context.Context, in incident, seed uint64) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(p.prove(ctx), remove(p.capture))
+	err = p.prove(ctx)
+	if err := errors.Join(p.keep(err), remove(p.capture)); err != nil {
+		return err
+	}
 	log.Printf("%s, seed %d: %s: %d packets, emulators late by %v, lost %d: %v", in.name, seed, p.staged.what, len(p.facts.rows), p.late, p.missed, verdict(err))
 	return nil
 }

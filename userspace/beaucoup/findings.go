@@ -22,7 +22,7 @@ var said = []struct {
 }
 
 const (
-	certain      = .99 // confidence of an alert from which on it is a finding
+	certain      = .95 // confidence of an alert from which on it is a finding
 	collidedMost = .1
 )
 

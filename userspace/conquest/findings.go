@@ -11,6 +11,8 @@ const (
 	fewestDepartures = 100
 	standing         = .2 // share of a window's packets that wait conquest.tau: a burst now and then is no queue that stands
 	moreStanding     = .15
+	timesWait        = 3 // of the usual mean delay
+	longerWait       = 5e6
 	dropped          = .001
 	fewestDropped    = 10
 )
@@ -29,7 +31,11 @@ func findings(l report.Line) (seen finding.Seen) {
 		m.Weak = "fewer than 100 packets left the queue"
 	}
 	m.Blames = blames(b)
-	seen.Measures = append(seen.Measures, m)
+	wait := finding.New(l, finding.QueueWait, subject, waited(finding.Num(b, "mean_delay_ns")), "time that packets wait", "conquest.mean_delay_ns", "conquest.culprits")
+	wait.Ratio, wait.Factor, wait.Delta, wait.Weak, wait.Blames = true, timesWait, longerWait, m.Weak, m.Blames
+	peak := finding.New(l, finding.QueuePeak, subject, waited(finding.Num(b, "peak_delay_ns")), "longest time that a packet waits", "conquest.peak_delay_ns")
+	peak.Weak = "it explains what is late, and is no symptom of its own"
+	seen.Measures = append(seen.Measures, m, wait, peak)
 	if q := l.Packets.Queue; q != nil && q.Carried > 0 {
 		d := finding.New(l, finding.QueueDrops, subject, finding.Share(float64(q.Dropped), float64(q.Carried)), "share of packets that the queue drops", "packets.queue.dropped", "packets.queue.carried")
 		d.Trials, d.Delta = float64(q.Carried), dropped
@@ -43,6 +49,10 @@ func findings(l report.Line) (seen finding.Seen) {
 		seen.Unable = append(seen.Unable, "the arrival of most packets on "+l.Place()+" at the queue is unknown: its delays cannot be measured (conquest.source)")
 	}
 	return seen
+}
+
+func waited(ns float64) finding.Estimate {
+	return finding.Estimate{Value: ns, Low: ns, High: ns, Unit: report.Nanosecond}
 }
 
 // blames are the flows of the queue: what left of each, and its share for certain.

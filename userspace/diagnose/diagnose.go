@@ -6,6 +6,7 @@ package diagnose
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"net/netip"
 	"slices"
@@ -30,10 +31,10 @@ func Diagnose(readings []finding.Reading) []finding.Finding {
 	}
 	v.promises()
 	v.attacks()
-	v.silence()
-	v.services()
 	v.queues()
 	v.losses()
+	v.silence()
+	v.services()
 	v.delays()
 	v.networks()
 	v.measuring()
@@ -99,14 +100,42 @@ func history(r *finding.Reading) string {
 }
 
 func (v *view) promises() {
+	worst := map[string]*finding.Reading{} // of each promise
 	for _, s := range []finding.Symptom{finding.HandshakeLateP99, finding.HandshakeLateP95, finding.HandshakeLate, finding.DataLate, finding.DNSLate, finding.NTPLate, finding.Holes, finding.Resent,
 		finding.SliceUnfair} {
 		for _, r := range v.by[s] {
-			if r.Active && r.Broken != nil {
-				v.add(finding.PromiseBroken, r.Subject, r, "promised: "+r.Broken.String(), "the findings beside this one name the cause; "+history(r))
+			if !r.Active || r.Broken == nil {
+				continue
+			}
+			if old := worst[r.Broken.String()]; old == nil || wider(r, old) {
+				worst[r.Broken.String()] = r
 			}
 		}
 	}
+	for _, text := range slices.Sorted(maps.Keys(worst)) {
+		v.broken(worst[text], text)
+	}
+}
+
+// wider reports whether a reading tells more of a broken promise: it is of more hosts, or farther out.
+func wider(r, old *finding.Reading) bool {
+	one, other := r.Subject.Type == finding.Host, old.Subject.Type == finding.Host
+	if one != other {
+		return other
+	}
+	return r.Times() > old.Times()
+}
+
+// broken adds the finding of a promise: of what was promised, where that is a network or an address, else of the worst that it covers.
+func (v *view) broken(r *finding.Reading, text string) {
+	subject, because := r.Subject, "promised: "+text
+	if name, ok := r.Broken.Place(); ok {
+		subject = name
+	}
+	if subject != r.Subject {
+		because += "; worst: " + r.Subject.Name
+	}
+	v.add(finding.PromiseBroken, subject, r, because, "the findings beside this one name the cause; "+history(r))
 }
 
 // hostOf is the address of a host or service.
@@ -170,6 +199,9 @@ func (v *view) silence() {
 		v.silent(list[0]) // every interface of an instance says the same
 		return
 	}
+	if v.apart(finding.NoResponse) {
+		return // not one answer: the next window says whether it is the path that is missing
+	}
 	for _, r := range v.active(finding.HandshakeRefused) {
 		v.unanswered(finding.Unanswered, finding.HandshakeVanished, r, "its other clients and servers answer as usual", "is it up, and does it listen? ping and curl a host of it from here; "+history(r))
 	}
@@ -206,19 +238,20 @@ const surely = 4
 func (v *view) unanswered(k finding.Kind, vanished finding.Symptom, r *finding.Reading, because, next string) {
 	var gone, all int
 	var worst []*finding.Reading
+	lossy := v.has(finding.LossAfter, finding.LossBefore) // then a window with few answers is no news
 	length := (r.Latest - r.Since) / int64(max(1, r.Windows))
 	for _, g := range v.by[vanished] {
-		if g.Instance != r.Instance || !g.Known || g.Expected.Value < 1 || g.Subject.Type == finding.Host && v.lateAt(network(g.Subject.Name), vanished) {
+		if g.Instance != r.Instance || !g.Known || v.loses(network(g.Subject.Name)) || g.Expected.Value < 1 || g.Subject.Type == finding.Host && v.lateAt(network(g.Subject.Name), vanished) {
 			continue
 		}
 		all++
-		if (g.Apart || g.Active) && g.Since >= r.Since-together*length { // who fell silent long before was not asked any more
+		if (g.Active || g.Apart && !lossy) && g.Since >= r.Since-together*length { // who fell silent long before was not asked any more
 			gone++
 			worst = append(worst, g)
 		}
 	}
-	if gone == 0 && r.Windows < surely {
-		return // somebody asks what nobody serves: a scan or a flood says so soon
+	if gone == 0 && (r.Windows < surely || v.has(finding.LossAfter, finding.LossBefore, finding.LossInQueue)) {
+		return // somebody asks what nobody serves: a scan or a flood says so soon; or requests and answers are lost like all else
 	}
 	if gone == 0 || gone == all && all > 2 {
 		because := fmt.Sprintf("%d of %d servers and networks give fewer answers than usual", gone, all)
@@ -236,6 +269,11 @@ func (v *view) unanswered(k finding.Kind, vanished finding.Symptom, r *finding.R
 		f := v.add(k, g.Subject, r, fmt.Sprintf("%s of it, usually %s a window; %s", count(g.Value.Value, "answer"), report.Human(math.Round(g.Expected.Value), report.Count), because), next)
 		f.Since, f.Harm, f.Evidence = min(r.Since, g.Since), g.Times(), append(slices.Clone(r.Evidence), g.Evidence...)
 	}
+}
+
+// loses reports whether packets to a network are lost: its handshakes, too.
+func (v *view) loses(network string) bool {
+	return slices.ContainsFunc(v.found, func(f finding.Finding) bool { return f.Kind == finding.LossAfter && f.Subject.Name == network })
 }
 
 func count(n float64, what string) string {
@@ -256,27 +294,26 @@ func (v *view) services() {
 		{finding.NTPSlow, finding.NTPUnanswered, finding.NTPLate, finding.NTPRefused, finding.NTPVanished, "NTP", "the time", "ntpdate -q "},
 	} {
 		for _, r := range v.active(s.refused) {
-			if v.has(finding.OneDirection) {
-				continue
+			if v.apart(finding.NoResponse) {
+				continue // no answer of any kind passes here
 			}
 			v.unanswered(s.dead, s.vanished, r, "whoever asks it for "+s.whatIsAsked+" waits", "is it up? ask it from here, and another one")
 		}
-		if late := v.active(s.late); len(late) > 0 {
-			for _, r := range late {
-				because := "the server or its upstream is slow"
-				if v.apart(finding.HandshakeLate) {
-					because = "handshakes are late, too: the network, perhaps"
-				}
-				v.add(s.slow, r.Subject, r, because, s.looked+r.Subject.Name+"; "+history(r))
+		for _, r := range v.late(s.late) {
+			because := "the server or its upstream is slow"
+			if v.lateAt(network(r.Subject.Name), finding.HandshakeLate) {
+				because = "handshakes with its network are late, too: the network, perhaps"
 			}
+			v.add(s.slow, r.Subject, r, because, s.looked+r.Subject.Name+"; "+history(r))
 		}
 	}
 }
 
 // Where a queue stands, and who is in it.
 const (
-	most = .5 // share of a queue that makes one flow the cause, for certain
-	full = .6 // share of the packets that wait from which on the link is full
+	most     = .55  // share of what leaves a standing queue that makes one flow or host the cause
+	full     = .6   // share of the packets that wait from which on the link is full
+	dropsToo = .005 // share of the packets that a full link drops from which on that is a finding of its own
 )
 
 func (v *view) queues() {
@@ -293,34 +330,83 @@ func (v *view) queues() {
 	if v.has(finding.Flood, finding.FloodManySources) {
 		return
 	}
-	for _, r := range v.active(finding.QueueStands) {
-		drops := v.dropped(r.Instance)
-		if top, ok := first(r.Blames); ok && top.Low >= most {
-			v.add(finding.UnfairUser, finding.Subject{Type: finding.Flow, Name: top.Flow}, r,
-				fmt.Sprintf("%s of what waits in the queue of %s is its own, at least%s", report.Human(top.Low, report.Ratio), r.Instance, drops),
-				"limit or mark it (conquest.action=ecn, ahab); others wait because of it")
+	standing := map[string]bool{}
+	for _, r := range append(v.active(finding.QueueStands), v.active(finding.QueueWait)...) {
+		if standing[r.Instance] {
 			continue
 		}
-		k, because, subject := finding.QueueDelay, "no single flow has half of the queue", r.Subject
-		if r.Value.Value >= full {
-			k, subject = finding.LinkFull, finding.Subject{Type: finding.Link, Name: r.Instance}
-			because = "most packets wait, and no single flow has half of the queue"
-		}
-		v.add(k, subject, r, because+drops, "xdpmon attach "+r.Instance+" --algo conquest,precision names the flows; a faster link, or fair shares (ahab, fq_codel, cake)")
-	}
-	if v.has(finding.LinkFull, finding.UnfairUser, finding.QueueDelay) {
-		return
+		standing[r.Instance] = true
+		v.stands(r)
 	}
 	for _, r := range v.active(finding.QueueDrops) {
-		v.add(finding.LossInQueue, iface(r.Instance), r, "the queue is short: packets are dropped before they wait long", "tc -s qdisc show dev "+r.Instance+"; a longer queue or a faster link")
+		switch {
+		case v.has(finding.UnfairUser): // who fills the queue makes it drop
+		case standing[r.Instance] && r.Value.Value < dropsToo: // its sentence has them
+		case standing[r.Instance]:
+			v.add(finding.LossInQueue, iface(r.Instance), r, "the queue is full: what waits in it is more than the link carries", "tc -s qdisc show dev "+r.Instance+"; a faster link, or fair shares (ahab, fq_codel, cake)")
+		case !v.queueApart(r.Instance): // else the next window says whose queue it is
+			v.add(finding.LossInQueue, iface(r.Instance), r, "the queue is short: packets are dropped before they wait long", "tc -s qdisc show dev "+r.Instance+"; a longer queue or a faster link")
+		}
 	}
 }
 
-func first(blames []finding.Blame) (finding.Blame, bool) {
-	if len(blames) == 0 {
-		return finding.Blame{}, false
+// stands adds the finding of a queue that stands: whose it is, or that there is more traffic than the link carries.
+func (v *view) stands(r *finding.Reading) {
+	drops := v.dropped(r.Instance)
+	if s, share := dominating(r.Blames); share >= most {
+		v.add(finding.UnfairUser, s, r, fmt.Sprintf("%s of what left the queue of %s while packets waited is its own%s", report.Human(share, report.Ratio), r.Instance, drops),
+			"limit or mark it (conquest.action=ecn, ahab); others wait because of it")
+		return
 	}
-	return slices.MaxFunc(blames, func(a, b finding.Blame) int { return cmp.Compare(a.Low, b.Low) }), true
+	k, because, subject := finding.QueueDelay, "nobody has half of the queue", r.Subject
+	if v.waiting(r.Instance) >= full {
+		k, subject = finding.LinkFull, finding.Subject{Type: finding.Link, Name: r.Instance}
+		because = "most packets wait, and nobody has half of the queue"
+	}
+	v.add(k, subject, r, because+drops, "xdpmon attach "+r.Instance+" --algo conquest,precision names the flows; a faster link, or fair shares (ahab, fq_codel, cake)")
+}
+
+// waiting is the share of an instance's packets that wait.
+func (v *view) waiting(instance string) float64 {
+	for _, r := range v.by[finding.QueueStands] {
+		if r.Instance == instance {
+			return r.Value.Value
+		}
+	}
+	return 0
+}
+
+// queueApart reports whether packets of an instance wait longer than usual in this window.
+func (v *view) queueApart(instance string) bool {
+	for _, s := range []finding.Symptom{finding.QueueStands, finding.QueueWait} {
+		for _, r := range v.by[s] {
+			if r.Instance == instance && r.Apart {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// dominating is the source of most of the blames' parts, and its share: a flow, where one has most, else the host that sends them.
+func dominating(blames []finding.Blame) (s finding.Subject, share float64) {
+	sources, all, flow := map[string]float64{}, 0., finding.Blame{}
+	for _, b := range blames {
+		sources[b.Source] += b.Part
+		all += b.Part
+		if b.Part > flow.Part {
+			flow = b
+		}
+	}
+	if flow.Part >= most*all {
+		return finding.Subject{Type: finding.Flow, Name: flow.Flow}, flow.Part / all
+	}
+	for source, part := range sources {
+		if part > share*all {
+			s, share = finding.Subject{Type: finding.Host, Name: source}, part/all
+		}
+	}
+	return s, share
 }
 
 func (v *view) dropped(instance string) string {
@@ -348,6 +434,10 @@ func (v *view) losses() {
 	queue := v.has(finding.LossInQueue, finding.LinkFull, finding.UnfairUser, finding.QueueDelay, finding.Flood, finding.FloodManySources)
 	reordered := v.worst(finding.OutOfOrder)
 	holes, resent := v.worst(finding.Holes), v.worst(finding.Resent)
+	again := v.value(finding.Resent)
+	if reordered != nil && (queue || again > reordered.Value.Value) {
+		reordered = nil // what is sent again stands out of order
+	}
 	if reordered != nil && (holes == nil || holes.Value.Value < reordered.Value.Value/2) {
 		s := common(reordered, false)
 		because := "nothing is missing"
@@ -361,9 +451,22 @@ func (v *view) losses() {
 	if holes != nil {
 		v.add(finding.LossBefore, common(holes, false), holes, "sequence numbers are missing when packets arrive: they were lost on the way to this host", "errors and drops of the links from there to here (ethtool -S, the switches' counters)"+suspects)
 	}
-	if resent != nil && !queue && !v.apart(finding.QueueDrops) {
+	if holes != nil && resent != nil && resent.Value.Value < holes.Value.Value {
+		resent = nil // senders that lose much repeat more than what is missing
+	}
+	if resent != nil && !queue && !v.queueAt(resent.Instance) {
 		v.add(finding.LossAfter, common(resent, true), resent, "segments that had left here are sent again, and the own queue drops nothing", "errors and drops of the links from here to there"+suspects)
 	}
+}
+
+// value is the largest of a symptom in this window.
+func (v *view) value(s finding.Symptom) (most float64) {
+	for _, r := range v.by[s] {
+		if r.Apart {
+			most = max(most, r.Value.Value)
+		}
+	}
+	return most
 }
 
 const suspects = "; with many hosts: paths: in the coordinator's file names suspect links"
@@ -375,110 +478,6 @@ func (v *view) worst(s finding.Symptom) (worst *finding.Reading) {
 		}
 	}
 	return worst
-}
-
-// Delays: which networks are late at once, and what else would explain it.
-func (v *view) delays() {
-	if v.has(finding.Flood, finding.FloodManySources, finding.LinkFull, finding.UnfairUser, finding.QueueDelay) {
-		return // they wait here
-	}
-	late := v.hosts(v.active(finding.HandshakeLate))
-	v.slow(late, "SYN-ACKs are late: the network towards the servers, or the servers' kernels", finding.DataLate, "ACKs of data from there are late, too")
-	known := map[string]bool{}
-	for _, r := range v.by[finding.HandshakeLate] {
-		known[r.Subject.Name] = true
-	}
-	var clients []*finding.Reading
-	for _, r := range v.active(finding.DataLate) {
-		if !known[r.Subject.Name] {
-			clients = append(clients, r)
-		}
-	}
-	clients = append(clients, v.active(finding.ClientLate)...)
-	v.slow(clients, "ACKs of what is sent there are late, SYN-ACKs of servers are not: the clients' side", "", "")
-	if v.has(finding.SlowNetwork, finding.LossBefore, finding.LossAfter, finding.LossInQueue, finding.Unanswered, finding.Reordering) {
-		return // connections last longer because of it
-	}
-	for _, r := range v.active(finding.DurationLong) {
-		if v.lateAt(r.Subject.Name, finding.HandshakeLate) && r.Subject.Type != finding.Host || v.lateAt(network(r.Subject.Name), finding.HandshakeLate) {
-			continue
-		}
-		v.add(finding.SlowServer, r.Subject, r, "connections last longer, while handshakes and the network are as usual: the servers take longer to answer", "load, locks and disks of the servers there; their own logs since then")
-	}
-}
-
-// hosts makes findings of single servers that are late while their network is not, and returns the networks that are.
-func (v *view) hosts(late []*finding.Reading) (networks []*finding.Reading) {
-	for _, r := range late {
-		if r.Subject.Type != finding.Host {
-			networks = append(networks, r)
-		}
-	}
-	for _, r := range late {
-		if r.Subject.Type != finding.Host || v.lateAt(network(r.Subject.Name), finding.HandshakeLate) || len(networks) >= several {
-			continue
-		}
-		v.add(finding.SlowServer, r.Subject, r, "its SYN-ACKs are late, those of other servers of "+network(r.Subject.Name)+" are not: this server, or its link", "load of "+r.Subject.Name+", length of its accept queue (ss -ltn); "+history(r))
-	}
-	return networks
-}
-
-// slow adds the networks that are late: one finding for several of one larger network.
-func (v *view) slow(late []*finding.Reading, because string, also finding.Symptom, too string) {
-	if len(late) == 0 {
-		return
-	}
-	explain := func(name string) string {
-		if also != "" && v.lateAt(name, also) {
-			return because + "; " + too
-		}
-		return because
-	}
-	if s, ok := parent(late); ok {
-		worst := slices.MaxFunc(late, func(a, b *finding.Reading) int { return cmp.Compare(a.Times(), b.Times()) })
-		f := v.add(finding.SlowNetwork, s, worst, fmt.Sprintf("%d networks of it are late at once; %s", len(late), explain(worst.Subject.Name)), "mtr to a host of it; "+history(worst))
-		for _, r := range late {
-			f.Since = min(f.Since, r.Since)
-		}
-		return
-	}
-	for _, r := range late {
-		v.add(finding.SlowNetwork, r.Subject, r, explain(r.Subject.Name), "mtr to a host of it; "+history(r))
-	}
-}
-
-func (v *view) lateAt(subject string, s finding.Symptom) bool {
-	for _, r := range v.by[s] {
-		if r.Subject.Name == subject && (r.Apart || r.Active) {
-			return true
-		}
-	}
-	return false
-}
-
-// several networks that are late at once are one finding.
-const several = 3
-
-// parent is the smallest network that holds all of several, at most /8 long; an interface where there is none.
-func parent(late []*finding.Reading) (finding.Subject, bool) {
-	if len(late) < several {
-		return finding.Subject{}, false
-	}
-	first, err := netip.ParsePrefix(late[0].Subject.Name)
-	if err != nil {
-		return finding.Subject{}, false
-	}
-	const shortest = 8
-	for bits := first.Bits(); bits >= shortest; bits-- {
-		p := netip.PrefixFrom(first.Addr(), bits).Masked()
-		if !slices.ContainsFunc(late, func(r *finding.Reading) bool {
-			q, err := netip.ParsePrefix(r.Subject.Name)
-			return err != nil || !p.Contains(q.Addr())
-		}) {
-			return finding.Subject{Type: finding.Prefix, Name: p.String()}, true
-		}
-	}
-	return iface(late[0].Instance), true
 }
 
 // dominant is the share of all that makes one network the place.
@@ -524,7 +523,7 @@ func network(text string) string {
 
 // networks of many small hosts.
 func (v *view) networks() {
-	if v.has(finding.Flood, finding.FloodManySources, finding.Scan, finding.UnfairUser, finding.OneDirection) {
+	if v.has(finding.Flood, finding.Scan, finding.UnfairUser, finding.LinkFull, finding.OneDirection) {
 		return
 	}
 	heavy := v.active(finding.PrefixShare)
@@ -545,9 +544,9 @@ func (v *view) networks() {
 // measuring itself.
 func (v *view) measuring() {
 	attacked := v.has(finding.Flood, finding.FloodManySources, finding.Scan)
-	for symptom, k := range map[finding.Symptom]finding.Kind{finding.TooSmall: finding.TableTooSmall, finding.Late: finding.WindowsLate, finding.Unread: finding.Unparsed} {
+	for symptom, k := range map[finding.Symptom]finding.Kind{finding.TooSmall: finding.TableTooSmall, finding.Late: finding.WindowsLate, finding.Unread: finding.Unparsed, finding.NotInside: finding.Unparsed} {
 		for _, r := range v.active(symptom) {
-			if attacked && k == finding.TableTooSmall { // whoever attacks fills tables
+			if attacked && (k == finding.TableTooSmall || symptom == finding.NotInside) { // whoever attacks fills tables, and is answered by ICMP
 				continue
 			}
 			v.add(k, r.Subject, r, "", r.Measure.Next)

@@ -26,7 +26,8 @@ type Engine struct {
 
 	open   map[string]*finding.Finding // by Key
 	leads  map[string]string           // a finding's leading stream -> its Key
-	unable map[string]int              // sentences of what could not be told -> windows
+	unable map[string]int              // sentences of what could not be told -> rounds
+	told   map[string]bool             // ... of this round
 	idle   map[string]bool             // instances: whether no window had a packet
 	done   int                         // rounds
 
@@ -36,7 +37,7 @@ type Engine struct {
 // New is an engine without a past.
 func New(promises ...finding.Promise) *Engine {
 	return &Engine{streams: finding.NewStreams(promises...), sources: map[string]bool{}, expected: map[string]bool{}, open: map[string]*finding.Finding{}, leads: map[string]string{},
-		unable: map[string]int{}, idle: map[string]bool{}}
+		unable: map[string]int{}, told: map[string]bool{}, idle: map[string]bool{}}
 }
 
 // Promise replaces the promises.
@@ -74,6 +75,9 @@ func Apply(l report.Line) Window {
 	}
 	w.Seen = d.Findings(l)
 	w.Seen.Measures = append(w.Seen.Measures, finding.Windowed(l)...)
+	if text := finding.NotLookedInto(l); text != "" {
+		w.Seen.Unable = append(w.Seen.Unable, text)
+	}
 	return w
 }
 
@@ -91,9 +95,7 @@ func (e *Engine) Take(w Window) (changed []finding.Finding) {
 	e.sources[w.Source] = true
 	e.end = max(e.end, w.End+e.offset)
 	for _, text := range w.Seen.Unable {
-		if e.unable[text]++; len(e.unable) > maxUnable {
-			clear(e.unable)
-		}
+		e.told[text] = true
 	}
 	idle, known := e.idle[w.Instance]
 	e.idle[w.Instance] = w.Packets == 0 && (idle || !known)
@@ -123,12 +125,32 @@ func (e *Engine) Flush() []finding.Finding {
 	return e.close()
 }
 
-// close diagnoses a round.
+// close diagnoses a round. One that lacks a window of the round before (an algorithm ended, or the run does) shows half of what others would
+// explain: it begins and ends nothing.
 func (e *Engine) close() (changed []finding.Finding) {
-	now := Diagnose(e.round)
-	e.subjects = subjects(e.round)
+	round, complete := e.round, covers(e.sources, e.expected)
 	e.done++
 	e.expected, e.sources, e.round = e.sources, map[string]bool{}, nil
+	e.count()
+	if !complete {
+		return nil
+	}
+	e.subjects = subjects(round)
+	return e.settle(Diagnose(round))
+}
+
+// count remembers what this round could not show.
+func (e *Engine) count() {
+	for text := range e.told {
+		if e.unable[text]++; len(e.unable) > maxUnable {
+			clear(e.unable)
+		}
+	}
+	clear(e.told)
+}
+
+// settle compares what is there with what goes on.
+func (e *Engine) settle(now []finding.Finding) (changed []finding.Finding) {
 	there := map[string]bool{}
 	for i := range now {
 		f := now[i]

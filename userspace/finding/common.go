@@ -53,11 +53,27 @@ func Windowed(l report.Line) []Measure {
 	if l.Packets.Seen < fewestSeen {
 		unread.Weak = "too few packets"
 	}
-	return []Measure{late, unread}
+	shut := New(l, NotInside, Subject{Interface, l.Place()}, Share(float64(l.Packets.Reasons["no_transport"]), float64(l.Packets.Seen)),
+		"share of packets of which only the addresses are read", "packets.unparsed.no_transport")
+	shut.Trials, shut.Delta, shut.Factor, shut.Weak = float64(l.Packets.Seen), moreNotInside, timesNotInside, unread.Weak
+	shut.Next = "xdpmon attach " + l.Place() + " --algo precision --set precision.key=src+dst names their ends; --decap looks into VXLAN, GENEVE, GRE, IPIP and 6in4"
+	return []Measure{late, unread, shut}
+}
+
+// NotLookedInto says that a window's algorithms saw no ports, flags and answers of a part of the packets; "" where that is small.
+func NotLookedInto(l report.Line) string {
+	share := float64(l.Packets.Reasons["no_transport"]) / max(1, float64(l.Packets.Seen))
+	if l.Packets.Seen < fewestSeen || share < moreNotInside {
+		return ""
+	}
+	return "more than 5 % of the packets on " + l.Place() + " are neither TCP, UDP nor ICMP echo (tunnels, IPsec): only their addresses are read, and nothing can be told of what is in them"
 }
 
 // Bounds for everybody.
 const (
 	mostUnread = .05
 	fewestSeen = 100
+	// What is neither TCP, UDP nor ICMP echo may be usual somewhere: more than usual, plus and times.
+	moreNotInside  = .05
+	timesNotInside = 3
 )

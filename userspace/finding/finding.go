@@ -21,6 +21,7 @@ type Kind string
 const (
 	SlowNetwork      Kind = "slow-network"
 	SlowServer       Kind = "slow-server"
+	SlowReceiver     Kind = "slow-receiver"
 	Unanswered       Kind = "unanswered"
 	LossBefore       Kind = "loss-before"
 	LossInQueue      Kind = "loss-in-queue"
@@ -90,7 +91,7 @@ func Of(k Kind) Severity {
 // Kinds lists all kinds, the gravest first: metrics and documents are made from it.
 func Kinds() []Kind {
 	return []Kind{Unanswered, DNSUnanswered, Flood, FloodManySources, PromiseBroken, LossInQueue, LinkFull, UnfairUser, LossBefore, LossAfter,
-		SlowNetwork, SlowServer, QueueDelay, DNSSlow, NTPUnanswered, NTPSlow, Scan, Reordering, HeavyNetwork, OneDirection, TableTooSmall, WindowsLate, Unparsed}
+		SlowNetwork, SlowServer, SlowReceiver, QueueDelay, DNSSlow, NTPUnanswered, NTPSlow, Scan, Reordering, HeavyNetwork, OneDirection, TableTooSmall, WindowsLate, Unparsed}
 }
 
 // Subject is who or what a finding is about.
@@ -183,15 +184,25 @@ type Finding struct {
 // Key names what is wrong and where: no two findings that go on have the same.
 func (f *Finding) Key() string { return string(f.Kind) + " " + f.Subject.Name }
 
-// Worse orders findings: the gravest first.
+// Worse orders findings: the gravest first. Times the usual compare within a kind only: kinds have an order of their own.
 func Worse(a, b *Finding) int {
-	return cmp.Or(cmp.Compare(b.Severity, a.Severity), cmp.Compare(b.Harm, a.Harm), cmp.Compare(a.ID, b.ID))
+	return cmp.Or(cmp.Compare(b.Severity, a.Severity), cmp.Compare(rank[a.Kind], rank[b.Kind]), cmp.Compare(b.Harm, a.Harm), cmp.Compare(a.ID, b.ID))
 }
+
+// rank is the place of a kind among all.
+var rank = func() map[Kind]int {
+	m := map[Kind]int{}
+	for n, k := range Kinds() {
+		m[k] = n
+	}
+	return m
+}()
 
 // headlines begin a sentence, by kind. %s is the subject.
 var headlines = map[Kind]string{
 	SlowNetwork:      "Slow network at %s",
 	SlowServer:       "Slow servers at %s",
+	SlowReceiver:     "%s takes data slowly",
 	Unanswered:       "%s does not answer",
 	LossBefore:       "Packets from %s are lost before they arrive here",
 	LossInQueue:      "The queue of %s drops packets",
@@ -237,6 +248,9 @@ func (f *Finding) Headline() string {
 	}
 	if f.Subject.Type == Host && f.Kind == SlowServer {
 		text = "Slow server " + f.Subject.Name
+	}
+	if f.Subject.Type == Host && f.Kind == UnfairUser {
+		text = "One host fills the queue: " + f.Subject.Name
 	}
 	if len(f.Hosts) > 0 {
 		text += fmt.Sprintf(" (%d of %d hosts see it)", len(f.Hosts), f.Known)

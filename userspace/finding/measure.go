@@ -17,6 +17,8 @@ const (
 	ClientLate        Symptom = "client-late"        // fridge: SYN-ACK to ACK
 	DataLate          Symptom = "data-late"          // fridge: data to its ACK
 	DurationLong      Symptom = "duration-long"      // fridge: connections last longer
+	QueueWait         Symptom = "queue-wait"         // conquest: how long packets wait
+	QueuePeak         Symptom = "queue-peak"         // ... at most
 	HandshakeRefused  Symptom = "handshake-refused"  // fridge: share of SYNs that are answered
 	HandshakeVanished Symptom = "handshake-vanished" // fridge: answers of a network
 	DNSLate           Symptom = "dns-late"
@@ -42,6 +44,7 @@ const (
 	TooSmall          Symptom = "too-small"
 	Late              Symptom = "late"
 	Unread            Symptom = "unread"
+	NotInside         Symptom = "not-inside" // only addresses are read
 )
 
 // Blame is somebody's part of a measure, for symptoms whose place is known only from tables of the worst flows.
@@ -65,6 +68,8 @@ type Measure struct {
 	Lower, Ratio bool
 	// Trials behind a share; 0 where it is none. Their binomial scatter is added to that of the past.
 	Trials float64
+	// Scatter is the smallest that is believed between windows, where it differs from that of most measures: of logarithms with Ratio.
+	Scatter float64
 	// Factor and Delta are the smallest deviation from the usual that counts, times and plus.
 	Factor, Delta float64
 	// Bound, where it is not NaN, is expected of anybody: no past is needed.

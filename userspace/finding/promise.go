@@ -93,6 +93,17 @@ func (p Promise) String() string {
 	return p.Pattern + " " + p.Metric + " < " + report.Human(p.Limit, report.Nanosecond)
 }
 
+// Place is the network or address that the promise is about; ok is false where its pattern is of names.
+func (p Promise) Place() (s Subject, ok bool) {
+	switch {
+	case !p.prefix.IsValid():
+		return Subject{}, false
+	case p.prefix.IsSingleIP():
+		return Subject{Host, p.prefix.Addr().String()}, true
+	}
+	return Subject{Prefix, p.prefix.String()}, true
+}
+
 // Covers reports whether a subject of an instance is one that the promise is about.
 func (p Promise) Covers(s Subject, instance string) bool {
 	if p.prefix.IsValid() {

@@ -51,6 +51,7 @@ type stream struct {
 	apart   int
 	seen    int64 // round
 	learned int
+	refused int // windows apart that were not learned
 	last    Measure
 	source  string // of the windows that it is in
 	began   int64  // when the test became active
@@ -74,11 +75,20 @@ func NewStreams(promises ...Promise) *Streams {
 	return &Streams{Promises: promises, streams: map[string]*stream{}, families: map[string]*family{}}
 }
 
+// familyOf is the symptom in the windows of one source: several of an algorithm may watch an instance, and what all of them measure is not one stream.
 func familyOf(m *Measure) string {
-	return m.Instance + "\x00" + m.Algorithm + "\x00" + string(m.Symptom)
+	return m.Instance + "\x00" + m.Algorithm + "\x00" + string(m.Symptom) + passOf(m.Source)
 }
 
-// KeyOf names a measure's stream; a store keeps baselines under it.
+// passOf is what tells sources of an algorithm and an instance apart: "/" and what follows these two.
+func passOf(source string) string {
+	if parts := strings.SplitN(source, "\x00", 3); len(parts) == 3 {
+		return "/" + strings.ReplaceAll(parts[2], "\x00", "/")
+	}
+	return ""
+}
+
+// KeyOf names a measure's stream once Streams have set its source; a store keeps baselines under it.
 func KeyOf(m *Measure) string { return familyOf(m) + "\x00" + m.Subject.Name }
 
 // Window takes what a rule has made of one window of a source (an algorithm of an instance), with its begin and end (ns since 1970 where known), and reads it.
@@ -137,6 +147,7 @@ const hold = 45e9
 
 // lasting is an event of an earlier window that may still go on.
 func (s *Streams) lasting(st *stream, end int64) (Reading, bool) {
+	st.seen = s.windows
 	if float64(end-st.latest) > hold {
 		st.test = Score{}
 		return Reading{}, false
@@ -256,24 +267,47 @@ func (s *Streams) judge(r *Reading, st *stream, deviation float64, begin, end in
 	if st.test.Active && end-st.began > accept {
 		st.past, st.test = Baseline{}, Score{}
 	}
-	if st.test.Sum == 0 && r.Weak == "" && !r.Certain {
-		st.past.Learn(r.Value.Value, end)
-		st.learned++
-		st.at, st.length = end, end-begin
-	}
+	st.learn(r, begin, end)
 	r.Active, r.Since, r.Latest, r.Windows = st.test.Active, st.since, st.latest, st.apart
 }
 
-// forget bounds memory: streams that were silent longest go first.
+// reluctance is of how many windows that lie apart and begin nothing one is learned: the first ones of a symptom must not become what is usual, and
+// what stays must.
+const reluctance = 4
+
+func (st *stream) learn(r *Reading, begin, end int64) {
+	if st.test.Sum > 0 || r.Weak != "" || r.Certain {
+		return
+	}
+	if r.Apart {
+		if st.refused++; st.refused < reluctance {
+			return
+		}
+	}
+	st.refused = 0
+	st.past.Learn(r.Value.Value, end)
+	st.learned++
+	st.at, st.length = end, end-begin
+}
+
+// forget bounds memory: streams that were silent longest go first, those of symptoms that go on last.
 func (s *Streams) forget() {
 	extra := len(s.streams) - maxStreams
 	if extra <= 0 {
 		return
 	}
 	keys := slices.SortedFunc(maps.Keys(s.streams), func(a, b string) int {
-		return cmp.Or(cmp.Compare(s.streams[a].seen, s.streams[b].seen), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(s.streams[a].rank(), s.streams[b].rank()), cmp.Compare(s.streams[a].seen, s.streams[b].seen), cmp.Compare(a, b))
 	})
 	for _, key := range keys[:extra+maxStreams/8] {
 		delete(s.streams, key)
 	}
+}
+
+// rank is 1 for a stream whose symptom goes on.
+func (st *stream) rank() int {
+	if st.test.Active {
+		return 1
+	}
+	return 0
 }

@@ -28,7 +28,8 @@ func findings(l report.Line) (seen finding.Seen) {
 		if err != nil || p.Bits() < shortest || p.IsSingleIP() || p.Addr().Is6() && p.Bits() > 64 {
 			return
 		}
-		low, high := r.Num("conditioned_low")/total, r.Num("conditioned_high")/total
+		share, scatter := r.Num("conditioned")/total, report.Normal95*r.Num("standard_error")/total // of the estimate: the bounds are those of the worst case
+		low, high := max(0, share-scatter), min(1, share+scatter)
 		if math.IsNaN(low) {
 			return
 		}

@@ -13,7 +13,8 @@ const (
 	fewestEvents   = 5
 	moreEvents     = .003 // of the segments
 	timesEvents    = 2.5
-	notFollowed    = .3 // share of segments whose flow found no place: above, losses of many flows are not seen
+	eventScatter   = .001 // of their share between windows: single losses are usual
+	notFollowed    = .3   // share of segments whose flow found no place: above, losses of many flows are not seen
 	sizing         = "raise lean.memory (xdpmon plan lean --rate SEGMENTS/s)"
 	// A tail that is lost before arrives once, and a lost ACK has data sent again: so many segments that are sent again belong to a hole.
 	perHole = 1.5
@@ -30,7 +31,7 @@ func findings(l report.Line) (seen finding.Seen) {
 			return
 		}
 		m := finding.New(l, s, finding.Subject{Type: finding.Interface, Name: l.Place()}, finding.Share(max(0, events), of), what, evidence...)
-		m.Trials, m.Delta, m.Factor = of, moreEvents, timesEvents
+		m.Trials, m.Delta, m.Factor, m.Scatter = of, moreEvents, timesEvents, eventScatter
 		m.Blames = blames(b, table, column)
 		switch {
 		case of < fewestSegments:

@@ -68,10 +68,10 @@ func (p pass) apply(l report.Line) diagnose.Window {
 
 // Sizes that a check takes: groups of networks and servers, and thresholds of scans and floods in ten seconds.
 const (
-	groupRows    = "64"
-	checkQueries = "host-scan: count distinct dst by src > 100 in 10s if tcp.syn and not tcp.ack; " +
-		"port-scan: count distinct dport by src+dst > 100 in 10s if tcp.syn and not tcp.ack; " +
-		"superspreader: count distinct dst by src > 1000 in 30s; " +
+	groupRows    = "128"
+	hhhInitial   = "10" // windows of a few thousand packets: with 100 a share errs by a tenth
+	checkQueries = "host-scan: count distinct dst by src > 200 in 10s if tcp.syn and not tcp.ack; " +
+		"port-scan: count distinct dport by src+dst > 200 in 10s if tcp.syn and not tcp.ack; " +
 		"ddos-victim: count distinct src by dst > 1000 in 10s; " +
 		"syn-flood: count distinct src+sport by dst+dport > 1000 in 10s if tcp.syn and not tcp.ack"
 )
@@ -82,8 +82,8 @@ func passes() []pass {
 	}
 	traffic := group("traffic", "tcp-handshake", "dst/24")
 	traffic.algorithms = []string{"fridge", "lean", "reorder", "precision", "hhh", "beaucoup"}
-	traffic.set = append(traffic.set, "beaucoup.queries="+checkQueries)
-	return []pass{traffic, group("data", "tcp-data", "dst/24"), group("servers", "tcp-handshake", "dst/32"), group("connections", "tcp-duration", "dst/32"), group("names", "dns", "dst/32"), group("times", "ntp", "dst/32"),
+	traffic.set = append(traffic.set, "beaucoup.queries="+checkQueries, "hhh.initial="+hhhInitial)
+	return []pass{traffic, group("data", "tcp-data", "dst/24"), group("receivers", "tcp-data", "dst/32"), group("servers", "tcp-handshake", "dst/32"), group("connections", "tcp-duration", "dst/32"), group("names", "dns", "dst/32"), group("times", "ntp", "dst/32"),
 		{name: "queue", algorithms: []string{"conquest"}, live: true}}
 }
 
