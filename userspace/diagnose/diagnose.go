@@ -454,10 +454,29 @@ func (v *view) losses() {
 	if holes != nil && resent != nil && resent.Value.Value < holes.Value.Value {
 		resent = nil // senders that lose much repeat more than what is missing
 	}
+	if resent != nil && v.overtaken(common(resent, true)) {
+		resent = nil
+	}
 	if resent != nil && !queue && !v.queueAt(resent.Instance) {
 		v.add(finding.LossAfter, common(resent, true), resent, "segments that had left here are sent again, and the own queue drops nothing", "errors and drops of the links from here to there"+suspects)
 	}
 }
+
+// overtaken reports whether what is sent again to a place is sent again too soon: its delay has just risen above what senders wait for.
+func (v *view) overtaken(place finding.Subject) bool {
+	for _, s := range []finding.Symptom{finding.HandshakeLate, finding.DataLate} {
+		for _, r := range v.by[s] {
+			if r.Apart && r.Value.Value-r.Expected.Value > leastTimeout && (place.Type == finding.Interface || r.Subject == place) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// leastTimeout is about what senders wait at least until they send again, ns: Linux' smallest retransmission timeout is 200 ms, tail loss probes come after
+// two round trips and a few ms.
+const leastTimeout = 20e6
 
 // value is the largest of a symptom in this window.
 func (v *view) value(s finding.Symptom) (most float64) {
