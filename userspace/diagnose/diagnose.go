@@ -231,12 +231,16 @@ func (v *view) carries(instance string) bool {
 // together is how many windows before the refusals answers of their subject may have begun to vanish.
 const together = 3
 
+// explains is the least share of what is not answered that the answers that somebody gives no more must be.
+const explains = .1
+
 // surely is how many windows it takes until more requests without fewer answers are called unanswered.
 const surely = 4
 
 // unanswered names the subjects whose answers vanished; where there are none, the interface.
 func (v *view) unanswered(k finding.Kind, vanished finding.Symptom, r *finding.Reading, because, next string) {
 	var gone, all int
+	missing := r.Trials * (r.Expected.Value - r.Value.Value)
 	var worst []*finding.Reading
 	lossy := v.has(finding.LossAfter, finding.LossBefore) // then a window with few answers is no news
 	length := (r.Latest - r.Since) / int64(max(1, r.Windows))
@@ -245,6 +249,9 @@ func (v *view) unanswered(k finding.Kind, vanished finding.Symptom, r *finding.R
 			continue
 		}
 		all++
+		if g.Expected.Value-g.Value.Value < explains*missing { // too few to be what is not answered
+			continue
+		}
 		if (g.Active || g.Apart && !lossy) && g.Since >= r.Since-together*length { // who fell silent long before was not asked any more
 			gone++
 			worst = append(worst, g)
