@@ -161,6 +161,9 @@ func vanished(l report.Line, s finding.Symptom, subject finding.Subject, r findi
 	e := finding.Estimate{Value: max(r.Num("estimated"), none), Low: r.Num("estimated_low"), High: r.Num("estimated_high"), Unit: report.Requests}
 	m := finding.New(l, s, subject, e, "answered requests", "fridge.groups.estimated")
 	m.Lower, m.Ratio, m.Factor, m.Delta, m.Absent = true, true, 3, fewestVanished, none
+	if s == finding.HandshakeVanished {
+		m.Delta = fewestAnswers / 2 // clients of a server come and go; those who ask for names and time go on
+	}
 	return m
 }
 
