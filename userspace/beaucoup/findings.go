@@ -42,7 +42,7 @@ func findings(l report.Line) (seen finding.Seen) {
 			subject, about := subjectOf(s.symptom, key)
 			m := finding.New(l, s.symptom, subject, finding.Estimate{Value: r.Num("count"), Low: r.Num("count_low"), High: r.Num("count_high"), Unit: report.Attributes}, s.what,
 				"beaucoup.alerts["+r.Text("query")+"]")
-			m.Certain, m.Bound = true, thresholds[r.Text("query")]
+			m.Certain, m.Bound = true, thresholds[r.Text("query")]/2 // of which the confidence speaks
 			m.Blames = []finding.Blame{{Source: key["src"], Destination: key["dst"], Flow: about}}
 			seen.Measures = append(seen.Measures, m)
 			return

@@ -231,12 +231,16 @@ func (v *view) carries(instance string) bool {
 // together is how many windows before the refusals answers of their subject may have begun to vanish.
 const together = 3
 
+// explains is the least share of what is not answered that the answers that somebody gives no more must be.
+const explains = .1
+
 // surely is how many windows it takes until more requests without fewer answers are called unanswered.
 const surely = 4
 
 // unanswered names the subjects whose answers vanished; where there are none, the interface.
 func (v *view) unanswered(k finding.Kind, vanished finding.Symptom, r *finding.Reading, because, next string) {
 	var gone, all int
+	missing := r.Trials * (r.Expected.Value - r.Value.Value)
 	var worst []*finding.Reading
 	lossy := v.has(finding.LossAfter, finding.LossBefore) // then a window with few answers is no news
 	length := (r.Latest - r.Since) / int64(max(1, r.Windows))
@@ -245,6 +249,9 @@ func (v *view) unanswered(k finding.Kind, vanished finding.Symptom, r *finding.R
 			continue
 		}
 		all++
+		if g.Expected.Value-g.Value.Value < explains*missing { // too few to be what is not answered
+			continue
+		}
 		if (g.Active || g.Apart && !lossy) && g.Since >= r.Since-together*length { // who fell silent long before was not asked any more
 			gone++
 			worst = append(worst, g)
@@ -454,10 +461,29 @@ func (v *view) losses() {
 	if holes != nil && resent != nil && resent.Value.Value < holes.Value.Value {
 		resent = nil // senders that lose much repeat more than what is missing
 	}
+	if resent != nil && v.overtaken(common(resent, true)) {
+		resent = nil
+	}
 	if resent != nil && !queue && !v.queueAt(resent.Instance) {
 		v.add(finding.LossAfter, common(resent, true), resent, "segments that had left here are sent again, and the own queue drops nothing", "errors and drops of the links from here to there"+suspects)
 	}
 }
+
+// overtaken reports whether what is sent again to a place is sent again too soon: its delay has just risen above what senders wait for.
+func (v *view) overtaken(place finding.Subject) bool {
+	for _, s := range []finding.Symptom{finding.HandshakeLate, finding.DataLate} {
+		for _, r := range v.by[s] {
+			if r.Apart && r.Value.Value-r.Expected.Value > leastTimeout && (place.Type == finding.Interface || r.Subject == place) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// leastTimeout is about what senders wait at least until they send again, ns: Linux' smallest retransmission timeout is 200 ms, tail loss probes come after
+// two round trips and a few ms.
+const leastTimeout = 20e6
 
 // value is the largest of a symptom in this window.
 func (v *view) value(s finding.Symptom) (most float64) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"net/netip"
 	"slices"
 	"sync"
@@ -19,10 +20,10 @@ type Engine struct {
 	streams *finding.Streams
 	offset  int64 // of the windows' clock to 1970
 
-	round    []finding.Reading
-	sources  map[string]bool // of this round
-	expected map[string]bool // of the one before
-	end      int64           // of the latest window
+	round   []finding.Reading
+	sources map[string]bool    // of this round
+	known   map[string]*source // of all rounds
+	end     int64              // of the latest window
 
 	open   map[string]*finding.Finding // by Key
 	leads  map[string]string           // a finding's leading stream -> its Key
@@ -34,9 +35,15 @@ type Engine struct {
 	subjects []string // of the latest round: networks and hosts that it could tell something of
 }
 
+// source is whose windows come: an algorithm of an instance.
+type source struct {
+	end, length int64 // of its latest window, ns; the longest one's length
+	missed      int   // rounds in a row that waited for it and went without
+}
+
 // New is an engine without a past.
 func New(promises ...finding.Promise) *Engine {
-	return &Engine{streams: finding.NewStreams(promises...), sources: map[string]bool{}, expected: map[string]bool{}, open: map[string]*finding.Finding{}, leads: map[string]string{},
+	return &Engine{streams: finding.NewStreams(promises...), sources: map[string]bool{}, known: map[string]*source{}, open: map[string]*finding.Finding{}, leads: map[string]string{},
 		unable: map[string]int{}, told: map[string]bool{}, idle: map[string]bool{}}
 }
 
@@ -94,25 +101,45 @@ func (e *Engine) Take(w Window) (changed []finding.Finding) {
 	}
 	e.sources[w.Source] = true
 	e.end = max(e.end, w.End+e.offset)
+	e.meet(w)
 	for _, text := range w.Seen.Unable {
 		e.told[text] = true
 	}
 	idle, known := e.idle[w.Instance]
 	e.idle[w.Instance] = w.Packets == 0 && (idle || !known)
 	e.round = append(e.round, e.streams.Window(w.Source, w.Seen.Measures, w.Start+e.offset, w.End+e.offset)...)
-	if len(e.expected) > 0 && covers(e.sources, e.expected) {
+	if e.done > 0 && len(e.lacking()) == 0 {
 		changed = append(changed, e.close()...)
 	}
 	return changed
 }
 
-func covers(have, want map[string]bool) bool {
-	for name := range want {
-		if !have[name] {
-			return false
+// meet remembers when a source's next window is due.
+func (e *Engine) meet(w Window) {
+	s := e.known[w.Source]
+	if s == nil {
+		s = &source{}
+		e.known[w.Source] = s
+	}
+	s.end, s.length, s.missed = w.End+e.offset, max(s.length, w.End-w.Start), 0
+}
+
+// patience is how many of the shortest windows a round waits for a source whose next window is due: windows of sessions that began at different times end up
+// to one apart.
+const patience = 1.5
+
+// lacking are the sources that this round has to wait for: their next window ends with it. Longer windows are not in each round.
+func (e *Engine) lacking() (names []string) {
+	shortest := int64(math.MaxInt64)
+	for _, s := range e.known {
+		shortest = min(shortest, s.length)
+	}
+	for name, s := range e.known {
+		if !e.sources[name] && float64(s.end+s.length-e.end) < patience*float64(shortest) {
+			names = append(names, name)
 		}
 	}
-	return true
+	return names
 }
 
 // Flush ends a round without waiting for anybody, at the end of a run.
@@ -125,17 +152,25 @@ func (e *Engine) Flush() []finding.Finding {
 	return e.close()
 }
 
-// close diagnoses a round. One that lacks a window of the round before (an algorithm ended, or the run does) shows half of what others would
-// explain: it begins and ends nothing.
+// given is how many rounds in a row lack a source that has ended.
+const given = 2
+
+// close diagnoses a round. One that lacks a window (an algorithm ended, or the run does) shows half of what others would explain: it begins and ends
+// nothing.
 func (e *Engine) close() (changed []finding.Finding) {
-	e.subjects = subjects(e.round)
-	round, complete := e.round, covers(e.sources, e.expected)
+	round, lacking := e.round, e.lacking()
 	e.done++
-	e.expected, e.sources, e.round = e.sources, map[string]bool{}, nil
+	e.sources, e.round = map[string]bool{}, nil
 	e.count()
-	if !complete {
+	for _, name := range lacking {
+		if e.known[name].missed++; e.known[name].missed >= given {
+			delete(e.known, name)
+		}
+	}
+	if len(lacking) > 0 {
 		return nil
 	}
+	e.subjects = subjects(round)
 	return e.settle(Diagnose(round))
 }
 

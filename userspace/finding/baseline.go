@@ -171,14 +171,17 @@ func (u Usual) Compare(m *Measure) (e Expected, apart bool, deviation float64) {
 		apart = low > e.High && v.Value-u.Median >= m.Delta && (m.Factor == 0 || v.Value >= m.Factor*u.Median)
 	}
 	deviation = far / sd
-	if m.Ratio && !m.Lower && apart && low > beyond*u.Most {
+	if m.Ratio && !m.Lower && !m.Thin && apart && u.Windows >= fewestBeyond && low > beyond*u.Most {
 		deviation = max(deviation, clip) // nothing of the past came near it, whatever its scatter is
 	}
 	return e, apart, deviation
 }
 
-// beyond is how many times the largest value of the past a window has whose deviation is as large as counts.
-const beyond = 2
+// beyond is how many times the largest value of fewestBeyond windows or more a window has whose deviation is as large as counts.
+const (
+	beyond       = 2
+	fewestBeyond = 7
+)
 
 // leastScatter is the smallest that is believed of a measure.
 func (m *Measure) leastScatter() float64 {

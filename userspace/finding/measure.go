@@ -70,6 +70,8 @@ type Measure struct {
 	Trials float64
 	// Scatter is the smallest that is believed between windows, where it differs from that of most measures: of logarithms with Ratio.
 	Scatter float64
+	// Thin: so few values that chance makes large ones.
+	Thin bool
 	// Factor and Delta are the smallest deviation from the usual that counts, times and plus.
 	Factor, Delta float64
 	// Bound, where it is not NaN, is expected of anybody: no past is needed.

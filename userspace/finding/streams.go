@@ -76,8 +76,18 @@ func NewStreams(promises ...Promise) *Streams {
 	return &Streams{Promises: promises, streams: map[string]*stream{}, sources: map[string]map[string]*stream{}, families: map[string]*family{}}
 }
 
-// familyOf is the symptom in the windows of one source: several of an algorithm may watch an instance.
-func familyOf(m *Measure) string { return m.Source + "\x00" + string(m.Symptom) }
+// familyOf is the symptom in the windows of one source: several of an algorithm may watch an instance, and what all of them measure is not one stream.
+func familyOf(m *Measure) string {
+	return m.Instance + "\x00" + m.Algorithm + "\x00" + string(m.Symptom) + passOf(m.Source)
+}
+
+// passOf is what tells sources of an algorithm and an instance apart: "/" and what follows these two.
+func passOf(source string) string {
+	if parts := strings.SplitN(source, "\x00", 3); len(parts) == 3 {
+		return "/" + strings.ReplaceAll(parts[2], "\x00", "/")
+	}
+	return ""
+}
 
 // KeyOf names a measure's stream once Streams have set its source; a store keeps baselines under it.
 func KeyOf(m *Measure) string { return familyOf(m) + "\x00" + m.Subject.Name }

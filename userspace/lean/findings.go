@@ -13,7 +13,7 @@ const (
 	fewestEvents   = 5
 	moreEvents     = .003 // of the segments
 	timesEvents    = 2.5
-	eventScatter   = .001 // of their share between windows: single losses are usual
+	eventScatter   = .002 // of their share between windows: single losses are usual
 	notFollowed    = .3   // share of segments whose flow found no place: above, losses of many flows are not seen
 	sizing         = "raise lean.memory (xdpmon plan lean --rate SEGMENTS/s)"
 	// A tail that is lost before arrives once, and a lost ACK has data sent again: so many segments that are sent again belong to a hole.

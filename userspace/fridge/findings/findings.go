@@ -26,22 +26,22 @@ var symptomsOf = map[delay.Kind]symptoms{
 
 // What a window must have to show something, and how far from the usual is worth a finding.
 const (
-	fewestAnswers   = 8 // of a group; its median is then within one of the middle four with probability .93
-	thinAnswers     = 2 // of a group: fewer show nothing, and up to fewestAnswers only what is far out
-	thinTimes       = 3 // the usual
-	thinLater       = 20e6
-	fewestRequests  = 6  // for the answered share: two windows in which half is answered are then 4 standard deviations each
-	silentRequests  = 20 // for the answer that nobody answers
-	durationScatter = .2 // of a median of durations between windows, log: what is transferred differs
-	largerDelay     = 1.5
-	laterDelay      = 2e6  // ns
-	longerFlow      = 2.5  // times: durations scatter with what is transferred
-	laterFlow       = 50e6 // ns
-	fewerAnswered   = .1   // share of requests
-	overwrittenMost = .5   // share of the requests whose records were overwritten: above, intervals are wide
-	fewestVanished  = 2    // answers fewer than usual
-	none            = .1   // answers: stands for none, since logarithms are taken
-	sizingNext      = "xdpmon plan fridge --rate REQUESTS/s; raise fridge.fridges (more entries, or a smaller probability)"
+	fewestAnswers    = 8 // of a group; its median is then within one of the middle four with probability .93
+	thinAnswers      = 2 // of a group: fewer show nothing, and up to fewestAnswers only what is far out
+	thinTimes        = 3 // the usual
+	thinLater        = 20e6
+	fewestHandshakes = 20 // for the answered share
+	fewestQuestions  = 6  // ... of questions that are one packet: two windows in which half is answered are then 4 standard deviations each
+	durationScatter  = .2 // of a median of durations between windows, log: what is transferred differs
+	largerDelay      = 1.5
+	laterDelay       = 2e6  // ns
+	longerFlow       = 2.5  // times: durations scatter with what is transferred
+	laterFlow        = 50e6 // ns
+	fewerAnswered    = .1   // share of requests
+	overwrittenMost  = .5   // share of the requests whose records were overwritten: above, intervals are wide
+	fewestVanished   = 2    // answers fewer than usual
+	none             = .1   // answers: stands for none, since logarithms are taken
+	sizingNext       = "xdpmon plan fridge --rate REQUESTS/s; raise fridge.fridges (more entries, or a smaller probability)"
 )
 
 // Of is what delays and answers of a window show.
@@ -151,7 +151,7 @@ func late(l report.Line, kind delay.Kind, s finding.Symptom, subject finding.Sub
 	case !(samples >= thinAnswers) || math.IsNaN(value.Value):
 		m.Weak = "fewer than 2 answers"
 	case samples < fewestAnswers:
-		m.Factor, m.Delta = max(m.Factor, thinTimes), max(m.Delta, thinLater)
+		m.Thin, m.Factor, m.Delta = true, max(m.Factor, thinTimes), max(m.Delta, thinLater)
 	}
 	return m
 }
@@ -161,6 +161,9 @@ func vanished(l report.Line, s finding.Symptom, subject finding.Subject, r findi
 	e := finding.Estimate{Value: max(r.Num("estimated"), none), Low: r.Num("estimated_low"), High: r.Num("estimated_high"), Unit: report.Requests}
 	m := finding.New(l, s, subject, e, "answered requests", "fridge.groups.estimated")
 	m.Lower, m.Ratio, m.Factor, m.Delta, m.Absent = true, true, 3, fewestVanished, none
+	if s == finding.HandshakeVanished {
+		m.Delta = fewestAnswers / 2 // clients of a server come and go; those who ask for names and time go on
+	}
 	return m
 }
 
@@ -178,11 +181,11 @@ func refusals(l report.Line, s symptoms) (list []finding.Measure) {
 	if responses == 0 {
 		nothing.Value = finding.Estimate{Unit: report.Ratio}
 	}
-	if !(requests >= fewestRequests) {
+	switch handshakes := s.refused == finding.HandshakeRefused; {
+	case handshakes && !(requests >= fewestHandshakes):
+		m.Weak, nothing.Weak = "fewer than 20 requests", "fewer than 20 requests"
+	case !(requests >= fewestQuestions):
 		m.Weak = "fewer than 6 requests"
-	}
-	if !(requests >= silentRequests) {
-		nothing.Weak = "fewer than 20 requests"
 	}
 	if s.refused != finding.HandshakeRefused {
 		return []finding.Measure{m}
