@@ -18,6 +18,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/prom"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/report/draw"
+	"github.com/xdpmon/xdpmon/userspace/web"
 )
 
 // measurement is one run from its start to its last window: it draws, serves metrics, and ends on a signal.
@@ -96,12 +97,13 @@ func newMeasurement(env *environment, o *measureOptions, run report.Run, live bo
 	}
 	errorLog := log.New(noticeWriter{m}, "", 0)
 	m.api = api.New(api.Options{Hub: &m.hub, Now: env.now, Health: m.store.Health, Findings: m.findings.Open})
-	front := m.api.Front(api.GuardOf(address), prom.Handler(m.store, errorLog))
+	front := m.api.Front(api.GuardOf(address), web.Front(prom.Handler(m.store, errorLog)))
 	if m.server, err = prom.Serve(address, front, errorLog); err != nil {
 		return nil, err
 	}
 	m.open(o, live)
 	m.notice("metrics are at http://%s/metrics", m.server.Address())
+	m.notice("the page is at http://%s/", m.server.Address())
 	if loopback {
 		m.notice("only this host can read them; --listen 0.0.0.0:PORT lets everybody")
 	}

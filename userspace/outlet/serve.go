@@ -21,6 +21,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/prom"
 	"github.com/xdpmon/xdpmon/userspace/store"
+	"github.com/xdpmon/xdpmon/userspace/web"
 )
 
 // servers are where questions are answered.
@@ -79,7 +80,7 @@ func (s *Set) handler(g api.Guard) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /history", g.Wrap(http.HandlerFunc(s.history)))
 	mux.Handle("/", s.opts.Handler())
-	return s.api.Front(g, mux)
+	return s.api.Front(g, web.Front(mux))
 }
 
 // listen opens the listener that a configuration asks for.

@@ -1,0 +1,223 @@
+// Package page drives the page in a headless Chromium: with what a real run measures, and with names that somebody chose to do harm.
+package page
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// browser is a tab that remembers what it complained about.
+type browser struct {
+	t   *testing.T
+	ctx context.Context
+
+	mu     sync.Mutex
+	errors []string
+}
+
+// patience is how long a view may take on a machine that others use.
+const patience = 30 * time.Second
+
+func open(t *testing.T) *browser {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Fatalf("chromium is missing (.ci/deps test): %v", err)
+	}
+	profile, err := os.MkdirTemp("", "xdpmon-page")
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.Flag("disable-quic", true), chromedp.Flag("disable-gpu", true),
+		chromedp.Flag("disable-component-update", true), chromedp.UserDataDir(profile))
+	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, cancel := chromedp.NewContext(allocator)
+	t.Cleanup(func() {
+		_ = chromedp.Cancel(ctx) // it waits for the browser; what it leaves behind shows below
+		cancel()
+		end()
+		for range 100 { // its helpers may still write for a moment
+			if err = os.RemoveAll(profile); err == nil {
+				return
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		t.Errorf("the browser's profile stays: %v", err)
+	})
+	b := &browser{t: t, ctx: ctx}
+	chromedp.ListenTarget(ctx, b.listen)
+	b.do("start", cdplog.Enable(), network.Enable(), chromedp.EmulateViewport(1280, 900))
+	return b
+}
+
+func (b *browser) listen(e any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := e.(type) {
+	case *runtime.EventExceptionThrown:
+		b.errors = append(b.errors, "exception: "+e.ExceptionDetails.Error())
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == runtime.APITypeError || e.Type == runtime.APITypeWarning {
+			b.errors = append(b.errors, fmt.Sprintf("console %s: %s", e.Type, e.Args[0].Value))
+		}
+	case *cdplog.EventEntryAdded:
+		if e.Entry.Level == cdplog.LevelError || e.Entry.Level == cdplog.LevelWarning {
+			b.errors = append(b.errors, fmt.Sprintf("%s: %s %s", e.Entry.Source, e.Entry.Text, e.Entry.URL))
+		}
+	case *network.EventResponseReceived:
+		if e.Response.Status >= 400 {
+			b.errors = append(b.errors, fmt.Sprintf("%d for %s", e.Response.Status, e.Response.URL))
+		}
+	}
+}
+
+// quiet fails with what the page complained about.
+func (b *browser) quiet(where string) {
+	b.t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, text := range b.errors {
+		b.t.Errorf("%s: %s", where, text)
+	}
+	b.errors = nil
+}
+
+func (b *browser) do(what string, actions ...chromedp.Action) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	if what == "start" {
+		ctx = b.ctx // the first context ends the browser with it
+	}
+	if err := chromedp.Run(ctx, actions...); err != nil {
+		b.t.Fatalf("%s: %v\n%s", what, err, b.text())
+	}
+}
+
+// text is what stands on the page, for an error.
+func (b *browser) text() (text string) {
+	ctx, cancel := context.WithTimeout(b.ctx, time.Second)
+	defer cancel()
+	_ = chromedp.Run(ctx, chromedp.Evaluate(`document.body.innerText.slice(0, 1500)`, &text))
+	return text
+}
+
+// until waits for an expression to be true.
+func (b *browser) until(what, expression string) {
+	b.t.Helper()
+	var now bool
+	b.do(what, chromedp.Poll("Boolean("+expression+")", &now, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(patience)))
+}
+
+func (b *browser) number(expression string) (n float64) {
+	b.t.Helper()
+	b.do(expression, chromedp.Evaluate(expression, &n))
+	return n
+}
+
+// view is the address of one.
+func view(base, name string, parameters ...string) string {
+	q := url.Values{}
+	for i := 0; i+1 < len(parameters); i += 2 {
+		q.Set(parameters[i], parameters[i+1])
+	}
+	if len(q) == 0 {
+		return base + "/#/" + name
+	}
+	return base + "/#/" + name + "?" + q.Encode()
+}
+
+// settled: every section of the view is drawn, and none says that something failed.
+const settled = `document.querySelectorAll("main .section").length > 0 && [...document.querySelectorAll("main .section")].every(s => s.children.length > 0)`
+
+func (b *browser) visit(address string) {
+	b.t.Helper()
+	b.do(address, chromedp.Navigate("about:blank"), chromedp.Navigate(address))
+	b.until(address+" is drawn", settled)
+	if n := b.number(`document.querySelectorAll("main [role=alert]").length`); n > 0 {
+		b.t.Errorf("%s: %s", address, b.text())
+	}
+	b.accessible(address)
+}
+
+// accessible runs axe-core, where XDPMON_AXE names its axe.min.js (npm pack axe-core; it is no part of this repository).
+func (b *browser) accessible(where string) {
+	b.t.Helper()
+	path := os.Getenv("XDPMON_AXE")
+	if path == "" {
+		return
+	}
+	script, err := os.ReadFile(path)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var found []string
+	b.do("axe-core", chromedp.Evaluate(string(script)+"; 0", nil), chromedp.Evaluate(`axe.run().then(r => r.violations.map(v => v.impact + " " + v.id + ": " + v.nodes.slice(0, 3).map(n => n.html.slice(0, 120)).join(" | ")))`, &found,
+		func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+	for _, text := range found {
+		b.t.Errorf("%s: %s", where, text)
+	}
+}
+
+// narrow looks for anything that is wider than a small telephone.
+func (b *browser) narrow(where string) {
+	b.t.Helper()
+	b.do("360 px", emulation.SetDeviceMetricsOverride(360, 800, 1, true))
+	b.until(where+" at 360 px", `document.documentElement.clientWidth <= 360`)
+	n := b.number(`document.documentElement.scrollWidth`)
+	for range 40 { // charts follow when they are told of their size
+		if n <= 360 {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+		n = b.number(`document.documentElement.scrollWidth`)
+	}
+	if n > 360 {
+		var wide []string
+		b.do("who", chromedp.Evaluate(`[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > 361 && !e.closest(".scroll")).slice(0, 5).map(e => e.tagName + "." + e.className)`, &wide))
+		b.t.Errorf("%s: %v px wide at 360: %v", where, n, wide)
+	}
+	b.shot(where + "-360")
+	b.do("1280 px", chromedp.EmulateViewport(1280, 900))
+}
+
+// shot keeps a picture where XDPMON_SCREENSHOTS names a folder.
+func (b *browser) shot(name string) {
+	b.t.Helper()
+	dir := os.Getenv("XDPMON_SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	var png []byte
+	b.do("picture", chromedp.CaptureScreenshot(&png))
+	if err := os.WriteFile(filepath.Join(dir, strings.ReplaceAll(name, "/", "-")+".png"), png, 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// drag moves the mouse over a chart, which zooms.
+func (b *browser) drag(selector string) {
+	b.t.Helper()
+	var box [4]float64
+	b.do("where the chart is", chromedp.ScrollIntoView(selector), chromedp.Evaluate(fmt.Sprintf(`(() => { const r = document.querySelector(%q).getBoundingClientRect(); return [r.left, r.top, r.width, r.height] })()`, selector), &box))
+	y, from, to := box[1]+box[3]/2, box[0]+box[2]*.58, box[0]+box[2]*.98
+	mouse := func(kind input.MouseType, x float64) chromedp.Action {
+		return input.DispatchMouseEvent(kind, x, y).WithButton(input.Left).WithButtons(1).WithClickCount(1)
+	}
+	b.do("drag", mouse(input.MouseMoved, from), mouse(input.MousePressed, from), mouse(input.MouseMoved, (from+to)/2), mouse(input.MouseMoved, to), mouse(input.MouseReleased, to))
+}

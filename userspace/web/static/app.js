@@ -1,0 +1,190 @@
+// The page: where one is (the hash), the range of time, and what arrives. Views draw sections, each of which is drawn again when something closed.
+import { h } from "./dom.js";
+import { ask, follow, Problem } from "./ask.js";
+import { clock } from "./units.js";
+import { views } from "./views.js";
+
+const ranges = { "5m": "5 minutes", "15m": "15 minutes", "1h": "1 hour", "6h": "6 hours", "24h": "1 day", "168h": "1 week" };
+const lengths = { "5m": 300e3, "15m": 900e3, "1h": 3600e3, "6h": 21600e3, "24h": 86400e3, "168h": 604800e3 };
+const main = document.getElementById("main"), status = document.getElementById("status");
+let holding = false; // a button of the mouse is down: what is dragged must stay
+let current = { abort: new AbortController() }, last = 0, lost = "";
+
+// where is the view and its parameters.
+function where() {
+	const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+	return { name: path || "findings", parameters: new URLSearchParams(query) };
+}
+
+export function link(name, parameters) {
+	const q = new URLSearchParams();
+	for (const [k, v] of Object.entries(parameters || {})) if (v !== undefined && v !== null && v !== "") q.set(k, v);
+	const text = q.toString();
+	return `#/${name === "findings" ? "" : name}${text ? "?" + text : ""}`;
+}
+
+// change goes to the same view with other parameters.
+function change(parameters) {
+	const { name, parameters: now } = where();
+	location.hash = link(name, { ...Object.fromEntries(now), ...parameters });
+}
+
+function range(parameters) {
+	const from = Number(parameters.get("from")), to = Number(parameters.get("to"));
+	if (from > 0 && to > from) return { from, to, live: false, name: "" };
+	const name = lengths[parameters.get("range")] ? parameters.get("range") : "15m";
+	const now = Date.now();
+	return { from: now - lengths[name], to: now, live: true, name };
+}
+
+// kept are the parameters that all views share, for links between them.
+const kept = (p) => ({ range: p.get("range"), from: p.get("from"), to: p.get("to") });
+
+function login() {
+	main.replaceChildren(h("form", { class: "login panel", method: "post", action: "/login" }, h("h2", {}, "Token"), h("p", {}, "This monitor asks for the token of web.auth."),
+		h("p", {}, h("label", {}, "Token ", h("input", { type: "password", name: "token", autocomplete: "current-password", required: true }))), h("button", { type: "submit" }, "Go on")));
+}
+
+function failed(section, error) {
+	if (error.name === "AbortError") return;
+	if (error instanceof Problem && error.status === 401) { login(); return; }
+	section.replaceChildren(h("p", { class: "error", role: "alert" }, error.message));
+}
+
+// A Page is one view with its sections.
+class Page {
+	constructor(name, parameters) {
+		this.name = name;
+		this.parameters = parameters;
+		this.abort = new AbortController();
+		this.sections = [];
+		this.states = new Map();
+	}
+	get range() { return range(this.parameters); }
+	get at() { return this.parameters.get("at") || (this.range.live ? undefined : new Date(this.range.to).toISOString()); }
+	ask(path, parameters) { return ask(path, parameters, this.abort.signal); }
+	link(name, parameters) { return link(name, { ...kept(this.parameters), ...parameters }); }
+	change(parameters) { change(parameters); }
+	zoom(from, to) { change({ from: Math.round(from), to: Math.round(to), range: null }); }
+	// state keeps how a table is sorted while it is drawn again.
+	state(name) {
+		if (!this.states.has(name)) this.states.set(name, {});
+		return this.states.get(name);
+	}
+	// section is drawn by draw(), which returns nodes; wants(event) says what draws it again.
+	section(draw, wants) {
+		const element = h("div", { class: "section" });
+		const one = { element, draw, wants, busy: false, again: false, drawn: 0 };
+		this.sections.push(one);
+		main.append(element);
+		this.redraw(one);
+	}
+	async redraw(one) {
+		if (one.busy) { one.again = true; return; }
+		one.busy = true;
+		try {
+			const nodes = (await one.draw()).flat().filter(Boolean);
+			const inside = one.element.contains(document.activeElement) && document.activeElement.matches("input");
+			if (holding && one.drawn) one.again = true;
+			else if (!this.abort.signal.aborted && !(inside && one.drawn)) {
+				const open = [...one.element.querySelectorAll("details")].map((d) => d.open);
+				one.element.replaceChildren(...nodes);
+				one.element.querySelectorAll("details").forEach((d, i) => { d.open = d.open || open[i] || false; });
+				one.drawn = performance.now();
+			}
+		} catch (error) { failed(one.element, error); }
+		one.busy = false;
+		if (one.again && !this.abort.signal.aborted) { one.again = false; setTimeout(() => this.redraw(one), 1000); }
+	}
+	// event draws again what it concerns, at most once a second.
+	event(kind, e) {
+		if (!this.range.live || this.parameters.get("at") || document.hidden) return;
+		for (const one of this.sections) {
+			if (!one.wants?.(kind, e)) continue;
+			if (performance.now() - one.drawn > 1000) this.redraw(one);
+			else if (!one.timer) one.timer = setTimeout(() => { one.timer = 0; if (!this.abort.signal.aborted) this.redraw(one); }, 1000);
+		}
+	}
+}
+
+function show() {
+	const { name, parameters } = where();
+	current.abort.abort();
+	main.replaceChildren();
+	current = new Page(name, parameters);
+	const view = views[name];
+	document.getElementById("nav").replaceChildren(...Object.entries(views).filter(([, v]) => v.title).map(([n, v]) =>
+		h("a", { href: link(n, kept(parameters)), "aria-current": n === name ? "page" : undefined }, v.title)));
+	const r = current.range;
+	document.getElementById("range").value = r.name;
+	document.getElementById("live").setAttribute("aria-pressed", String(r.live && !parameters.get("at")));
+	tell();
+	if (!view) { main.append(h("p", { class: "error" }, "There is no such view.")); return; }
+	document.title = "xdpmon: " + (parameters.get("key") || view.title);
+	view.open(current);
+}
+
+function tell() {
+	const r = current.range;
+	const text = r.live ? (lost || (last ? `live, last window ${clock(last)}` : "live, waiting for a window")) : `${clock(r.from)} to ${clock(r.to)}`;
+	if (status.textContent !== text) status.textContent = text;
+}
+
+function controls() {
+	const select = document.getElementById("range");
+	select.append(h("option", { value: "", hidden: true }, "chosen"), ...Object.entries(ranges).map(([value, text]) => h("option", { value }, text)));
+	select.addEventListener("change", () => change({ range: select.value, from: null, to: null, at: null }));
+	const move = (by) => { const r = current.range, d = (r.to - r.from) * by; current.zoom(r.from + d, r.to + d); };
+	const out = () => { const r = current.range, d = (r.to - r.from) / 2; current.zoom(r.from - d, Math.min(r.to + d, Date.now())); };
+	const live = () => change({ from: null, to: null, at: null });
+	for (const [id, act] of [["earlier", () => move(-.5)], ["later", () => move(.5)], ["out", out], ["live", live]]) document.getElementById(id).addEventListener("click", act);
+	document.getElementById("theme").addEventListener("click", () => {
+		const root = document.documentElement;
+		root.dataset.theme = root.dataset.theme === "dark" ? "light" : "dark";
+		localStorage.setItem("theme", root.dataset.theme);
+		show();
+	});
+	addEventListener("keydown", (e) => {
+		if (e.ctrlKey || e.metaKey || e.altKey || e.target.matches("input, select")) return;
+		({ ",": () => move(-.5), ".": () => move(.5), "-": out, l: live })[e.key]?.();
+	});
+}
+
+// A browser opens six connections to one host: a page that nobody looks at gives its stream back.
+let source = null;
+
+function stream() {
+	if (source) return;
+	source = follow({
+		hello: () => { lost = ""; tell(); },
+		lost: () => { lost = "connection lost, connecting again"; tell(); },
+		missed: (m) => { lost = `${m.events} windows were missed: this page was too slow`; tell(); setTimeout(() => { lost = ""; }, 5000); },
+		window: (w) => { last = Math.max(last, w.window.end_ms); tell(); current.event("window", w); },
+		finding: (f) => current.event("finding", f),
+	});
+}
+
+function rest() {
+	source?.close();
+	source = null;
+}
+
+function look() {
+	if (document.hidden) { rest(); return; }
+	if (source) return;
+	stream();
+	if (current.range?.live) current.sections.forEach((one) => current.redraw(one));
+}
+
+controls();
+addEventListener("pointerdown", () => { holding = true; });
+for (const name of ["pointerup", "pointercancel", "blur"]) addEventListener(name, () => { holding = false; });
+addEventListener("hashchange", show);
+document.addEventListener("visibilitychange", look);
+addEventListener("pagehide", rest);
+addEventListener("pageshow", (e) => { if (e.persisted) look(); });
+addEventListener("load", () => {
+	show();
+	if (!document.hidden) stream();
+	ask("instances").then((i) => { document.getElementById("version").textContent = `${i.command} ${i.version}`; }).catch(() => {});
+});

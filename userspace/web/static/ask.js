@@ -1,0 +1,23 @@
+// Questions to the API, and its stream.
+
+export class Problem extends Error {
+	constructor(status, detail) { super(detail); this.status = status; }
+}
+
+export async function ask(path, parameters, signal) {
+	const q = new URLSearchParams();
+	for (const [name, value] of Object.entries(parameters || {})) if (value !== undefined && value !== null && value !== "") q.set(name, value);
+	const text = q.toString();
+	const answer = await fetch(`/api/v1/${path}${text ? "?" + text : ""}`, { signal, headers: { Accept: "application/json" } });
+	const body = await answer.json().catch(() => ({}));
+	if (!answer.ok) throw new Problem(answer.status, body.detail || answer.statusText);
+	return body;
+}
+
+// follow calls on[event] for what closes. EventSource connects again by itself.
+export function follow(on) {
+	const source = new EventSource("/api/v1/stream");
+	for (const name of ["hello", "window", "finding", "missed"]) source.addEventListener(name, (e) => on[name]?.(JSON.parse(e.data)));
+	source.onerror = () => on.lost?.(source.readyState);
+	return source;
+}

@@ -1,0 +1,77 @@
+// Charts: lines with bands over time, and steps of a distribution. uPlot draws them.
+import { h } from "./dom.js";
+import { human } from "./units.js";
+
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+export const color = (i) => css(`--c${i % 6}`);
+
+const fade = (c) => c + "33"; // colours are #rrggbb
+
+const observed = new Map();
+const resizer = new ResizeObserver((list) => {
+	for (const { target, contentRect } of list) {
+		const plot = observed.get(target);
+		if (!target.isConnected) { // not yet, or not any more
+			if (!target.shown) continue;
+			resizer.unobserve(target);
+			observed.delete(target);
+			plot?.destroy();
+			continue;
+		}
+		target.shown = true;
+		if (plot && contentRect.width > 20) plot.setSize({ width: Math.floor(contentRect.width), height: plot.height });
+	}
+});
+
+function make(options, data, label) {
+	const holder = h("div", { class: "chart", role: "img", "aria-label": label });
+	const plot = new window.uPlot({ width: 320, height: 220, legend: { live: true }, ...options }, data, holder);
+	observed.set(holder, plot);
+	resizer.observe(holder);
+	holder.plot = plot;
+	return holder;
+}
+
+const axis = (unit, size = 78) => ({ stroke: css("--soft"), grid: { stroke: css("--grid"), width: 1 }, ticks: { stroke: css("--grid"), width: 1 }, size,
+	values: unit === undefined ? undefined : (_, list) => list.map((v) => (v === null ? "" : human(v, unit))) });
+
+// hours writes the times of an axis: all clocks here are UTC.
+const hours = () => ({ ...axis(undefined, 40), space: 70, values: (u, list) => {
+	const wide = u.scales.x.max - u.scales.x.min;
+	return list.map((s) => { const text = new Date(s * 1e3).toISOString(); return wide > 2 * 86400 ? text.slice(5, 10) : wide > 600 ? text.slice(11, 16) : text.slice(11, 19); });
+} });
+
+const utc = (ts) => window.uPlot.tzDate(new Date(ts * 1e3), "Etc/UTC");
+
+// overTime draws lines [{label, color, unit, rows, value, low, high}]; columns are places in a row of /windows. zoomed(from, to) and picked(at) get milliseconds.
+export function overTime(rows, lines, { unit, zoomed, picked, label, range, live }) {
+	if (live && rows.length > 1) range = [Math.min(Math.max(range[0], rows[0][0] / 1e3), range[1] - 30), range[1]]; // a run that began later than the range does
+	const data = [rows.map((r) => r[1] / 1e3)], series = [{ label: "UTC", value: (_, v) => (v === null ? "-" : new Date(v * 1e3).toISOString().slice(0, 19).replace("T", " ")) }], bands = [];
+	lines.forEach((l, i) => {
+		const c = color(l.color ?? i);
+		if (l.low !== undefined && rows.some((r) => r[l.low] !== null)) {
+			data.push(rows.map((r) => r[l.high]), rows.map((r) => r[l.low]));
+			const edge = (name) => ({ label: `${l.label} ${name}`, class: "edge", stroke: "transparent", width: 0, points: { show: false }, value: (_, v) => human(v, unit) });
+			series.push(edge("high"), edge("low"));
+			bands.push({ series: [series.length - 2, series.length - 1], fill: fade(c) });
+		}
+		data.push(rows.map((r) => r[l.value]));
+		series.push({ label: l.label, stroke: c, width: 2, spanGaps: false, dash: [[], [6, 3], [2, 3]][Math.floor(i / 2) % 3], points: { show: rows.length < 60, size: 4 }, value: (_, v) => human(v, unit) });
+	});
+	const options = { series, bands, tzDate: utc, axes: [hours(), axis(unit)], scales: { x: range ? { range: () => range } : {}, y: { range: (_, low, high) => [Math.min(0, low ?? 0), (high || 1) * 1.05] } },
+		cursor: { drag: { x: true, y: false, setScale: false } },
+		hooks: { setSelect: [(u) => { if (u.select.width > 8) zoomed?.(u.posToVal(u.select.left, "x") * 1e3, u.posToVal(u.select.left + u.select.width, "x") * 1e3); u.setSelect({ width: 0, height: 0, left: 0, top: 0 }, false); }] } };
+	const holder = make(options, data, label);
+	if (picked) holder.plot.over.addEventListener("dblclick", () => { const i = holder.plot.cursor.idx; if (i !== null && rows[i]) picked(rows[i][1]); });
+	return holder;
+}
+
+// cumulative draws the steps of a distribution on a logarithmic axis.
+export function cumulative(d) {
+	const steps = d.steps.filter((s) => s.le > 0);
+	if (steps.length < 2) return h("p", { class: "soft" }, "Too few values for a distribution.");
+	const stepped = d.steps_from === "registers" ? window.uPlot.paths.stepped({ align: 1 }) : undefined;
+	return make({ scales: { x: { time: false, distr: 3 }, y: { range: [0, 1] } }, axes: [axis(d.unit, 40), axis("ratio")],
+		series: [{ label: "at most", value: (_, v) => human(v, d.unit) }, { label: "share", stroke: color(0), width: 2, fill: fade(color(0)), paths: stepped, value: (_, v) => human(v, "ratio") }] },
+	[steps.map((s) => s.le), steps.map((s) => s.share)], `cumulative distribution of ${d.title || d.name}`);
+}

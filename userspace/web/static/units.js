@@ -1,0 +1,58 @@
+// Numbers for people, by the units of a report.
+
+const sig = (x, digits = 3) => {
+	if (x === 0) return "0";
+	const a = Math.abs(x);
+	if (a >= 100) return Math.round(x).toLocaleString("en");
+	return String(Number(x.toPrecision(digits)));
+};
+
+const scaled = (x, steps) => {
+	const a = Math.abs(x);
+	for (const [factor, name] of steps) if (a >= factor) return sig(x / factor) + name;
+	const [factor, name] = steps[steps.length - 1];
+	return sig(x / factor) + name;
+};
+
+const times = [[1e9, " s"], [1e6, " ms"], [1e3, " µs"], [1, " ns"]];
+const bytes = [[2 ** 30, " GiB"], [2 ** 20, " MiB"], [2 ** 10, " KiB"], [1, " B"]];
+const bits = [[1e9, " Gbit/s"], [1e6, " Mbit/s"], [1e3, " kbit/s"], [1, " bit/s"]];
+const counts = [[1e9, " G"], [1e6, " M"], [1e4, " k", 1e3], [1, ""]];
+
+export function human(v, unit) {
+	if (v === null || v === undefined) return "-";
+	if (typeof v === "boolean") return v ? "yes" : "no";
+	if (typeof v !== "number") return typeof v === "object" ? JSON.stringify(v) : String(v);
+	switch (unit) {
+	case "ns": return v === 0 ? "0" : scaled(v, times);
+	case "bytes": return v === 0 ? "0" : scaled(v, bytes);
+	case "bit/s": return v === 0 ? "0" : scaled(v, bits);
+	case "ratio": return sig(100 * v) + " %";
+	case "1/s": return sig(v) + "/s";
+	}
+	const a = Math.abs(v);
+	if (a >= 1e9) return sig(v / 1e9) + counts[0][1];
+	if (a >= 1e6) return sig(v / 1e6) + counts[1][1];
+	if (a >= 1e4) return sig(v / 1e3) + " k";
+	return sig(v);
+}
+
+// interval is " (low .. high)" or nothing.
+export function interval(low, high, unit, promise) {
+	if (low === undefined || low === null) {
+		if (high === undefined || high === null) return "";
+		return `(at most ${human(high, unit)})`;
+	}
+	if (high === undefined || high === null) return `(at least ${human(low, unit)})`;
+	return promise === "bound" ? `(at least ${human(low, unit)}, at most ${human(high, unit)})` : `(${human(low, unit)} .. ${human(high, unit)})`;
+}
+
+// words makes a name readable: delay_ns is delay.
+export const words = (name, unit) => {
+	let text = name;
+	if (unit === "ns" && text.endsWith("_ns")) text = text.slice(0, -3);
+	if (unit === "bit/s" && text.endsWith("_bps")) text = text.slice(0, -4);
+	return text.replaceAll("_", " ").replaceAll(".", " ");
+};
+
+export const clock = (ms) => new Date(ms).toISOString().slice(0, 19).replace("T", " ") + " UTC";
