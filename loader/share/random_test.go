@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"testing"
 
@@ -355,7 +354,7 @@ func (m *memory) othersOf(t *testing.T, number int) (all [][]byte) {
 // answers and leave the same words in the part of their instance as they do alone, and none in another's.
 func TestRandomPrograms(t *testing.T) {
 	testutil.NeedRoot(t)
-	onOneCore(t)
+	testutil.OnOneCore(t)
 	seed := testutil.Seed(t)
 	r := rand.New(rand.NewPCG(seed, 0))
 	alone, shared := newMemory(t, false), newMemory(t, true)
@@ -422,24 +421,4 @@ func TestNobody(t *testing.T) {
 	if !slices.EqualFunc(shared.othersOf(t, -1), before, slices.Equal[[]byte]) {
 		t.Error("words of an instance were written")
 	}
-}
-
-// onOneCore keeps a test on one core: words that each core has are compared.
-func onOneCore(t *testing.T) {
-	t.Helper()
-	var before, one unix.CPUSet
-	runtime.LockOSThread()
-	err := unix.SchedGetaffinity(0, &before)
-	for cpu := 0; one.Count() == 0; cpu++ {
-		if before.IsSet(cpu) {
-			one.Set(cpu)
-		}
-	}
-	if err := errors.Join(err, unix.SchedSetaffinity(0, &one)); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = unix.SchedSetaffinity(0, &before)
-		runtime.UnlockOSThread()
-	})
 }

@@ -3,12 +3,10 @@ package sweep
 import (
 	"encoding/binary"
 	"errors"
-	"runtime"
 	"slices"
 	"testing"
 
 	"github.com/cilium/ebpf"
-	"golang.org/x/sys/unix"
 
 	"github.com/xdpmon/xdpmon/loader"
 	"github.com/xdpmon/xdpmon/loader/share"
@@ -118,7 +116,7 @@ func feed(t *testing.T, inst *loader.Instance, seed uint64, odd frames) {
 		t.Fatal(err)
 	}
 	defer entry.Close()
-	defer onOneCore(t)()
+	testutil.OnOneCore(t)
 	f := &feeder{entry: entry, coin: uint32(seed) | 1}
 	for n := range odd {
 		f.one(t, &odd[n])
@@ -139,26 +137,6 @@ func feed(t *testing.T, inst *loader.Instance, seed uint64, odd frames) {
 			frame.Time += first
 			f.one(t, &frame)
 		}
-	}
-}
-
-// onOneCore keeps the test on the first core that it may use: arrays that each core has are of one then.
-func onOneCore(t *testing.T) (undo func()) {
-	t.Helper()
-	var before, one unix.CPUSet
-	runtime.LockOSThread()
-	err := unix.SchedGetaffinity(0, &before)
-	for cpu := 0; one.Count() == 0; cpu++ {
-		if before.IsSet(cpu) {
-			one.Set(cpu)
-		}
-	}
-	if err := errors.Join(err, unix.SchedSetaffinity(0, &one)); err != nil {
-		t.Fatal(err)
-	}
-	return func() {
-		_ = unix.SchedSetaffinity(0, &before)
-		runtime.UnlockOSThread()
 	}
 }
 

@@ -22,10 +22,11 @@ const (
 	standingFor  = 8 * time.Second
 	smallPart    = .03
 	smallSize    = 500
+	leastNamed   = .95 // of the bursts
 )
 
-// culprits are named in a queue that stands: of bursts longer than 20 ms the TCP flow, the other one never, and shares are between their ends. A burst of a few aggregates may have no name: in
-// how many is printed (95 % named are wanted), and half must have one.
+// culprits are named in a queue that stands: of bursts longer than 20 ms the TCP flow, the other one never, and shares are between their ends. A burst of a few
+// aggregates may have no name: at most one in twenty.
 func (q queue) culprits() (detail string, err error) {
 	before := programs()
 	topology, err := netns.New(netns.Options{})
@@ -141,8 +142,8 @@ func namedIn(windows []map[string]any, small float64) (detail string, err error)
 		return "", errors.New("no queue stands: " + detail)
 	case other > 0:
 		return "", errors.New("a flow below alpha is named: " + detail)
-	case 2*named < bursts:
-		return "", errors.New("nobody is named: " + detail)
+	case float64(named) < leastNamed*float64(bursts):
+		return "", errors.New("too few are named: " + detail)
 	case wrong > 0:
 		return "", errors.New("a share is outside of its ends: " + detail)
 	}
