@@ -7,17 +7,17 @@
  *
  * A user's rate is the smallest of three cells of a Count-Min Sketch whose cells are low-pass filters (lpf.h); all slices share it, with
  * lengths divided by the user's weight and scaled by the slice's. A slice has a limit T: of a user with a rate R above it, T / R
- * passes. What T would let pass if it were lower or higher is summed up beside it (limit.h), and the first packet behind the end of an
+ * passes. What T would let pass if it were lower or higher is summed up beside it (limit.h), and the first packet after the end of an
  * epoch (1 ms) takes the sums away, calculates the next limit from them, and goes through the program a second time to write it,
- * since by then T is behind it. Who is first is settled by one compare-and-exchange.
+ * since by then T has passed it. Who is first is settled by one compare-and-exchange.
  *
  * Packets above the limit: a coin decides, but for TCP, which two losses in a row bring to a halt: a flow loses one segment (section
  * 6.4.1) whenever the coin would have taken `spacing` bytes from it, or has it marked if it understands ECN and is below twice the
  * limit. So a flow that is far above the limit meets its next loss soon, one that is just above it late, and flows draw together. `spacing` is
  * the control loop's: how far a flow may go beyond the limit for its mean to be there depends on its round trip time and its
  * congestion control. A flow that goes on beyond ahab_grace times the limit from one loss to the next does not react: from then on it loses
- * what the coin would take, until it stays below the limit for as long. Not the rate of the moment says so: a window that comes at once,
- * behind an interface that gathers packets or a host that was away, reads several times too high. Segments without data pass.
+ * what the coin would take, until it stays below the limit for as long. Not the rate of the moment decides: a window that comes at once,
+ * after an interface that gathers packets or a host that was away, reads several times too high. Segments without data pass.
  *
  * Behind all of that stands a ceiling (gcra.h), which holds whatever senders do: what does not fit is dropped, as long as the lease holds. It is charged for what
  * AHAB passes, and follows the slice's ceiling, while the limit follows what the slice is allotted. All slices together have one, too. The table form has none.
@@ -144,7 +144,7 @@ LPF(ahab_row1, 2, 2048);
 LPF(ahab_row2, 2, 2048);
 REGISTER_MAPPED(ahab_limit, 2, __u32, 2);
 REGISTER(ahab_countdown, 6, struct ahab_debt, 4096);
-REGISTER(ahab_low, 7, __u64, 2);            /* exact form: and what the middle limit lets pass besides, in the upper half */
+REGISTER(ahab_low, 7, __u64, 2);            /* exact form: and what the middle limit lets pass beyond the lower one, in the upper half */
 REGISTER(ahab_mid, 7, __u64, 2);            /* table form only */
 REGISTER(ahab_high, 7, __u64, 2);           /* exact form: and what no limit lets pass, in the upper half */
 REGISTER(ahab_over, 7, __u64, 2);           /* table form only */
@@ -254,7 +254,7 @@ static __always_inline __u32 epoch_crossed(struct phv *phv, __u32 slice)
 }
 
 /* The exact form has two sums in a word: a packet above the limit adds to all four, and an atomic operation is the dearest thing that it does. What
- * is carried from one to the other, behind 268 MB in an epoch, is 2^-4 bytes. The table form adds to one of them, and has a word each as the twin. */
+ * is carried from one to the other, after 268 MB in an epoch, is 2^-4 bytes. The table form adds to one of them, and has a word each as the twin. */
 static __always_inline __u64 two_sums(__u32 lower, __u32 upper)
 {
 	return lower | (__u64)upper << 32;

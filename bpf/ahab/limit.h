@@ -2,7 +2,7 @@
 /* The limit of a slice, and how it moves (dissertation, sections 6.5.1 to 6.5.3).
  *
  * What a limit T would let pass is estimated for three limits at once: T itself, T - step and T + step. Sums are kept of what passes
- * under the lower one (low), what the middle one lets pass besides (mid), what the upper one does (high), and what none of them does (over),
+ * under the lower one (low), what the middle one lets pass beyond it (mid), what the upper one does (high), and what none of them does (over),
  * in 2^-4 bytes: a packet below all of them adds to the first alone.
  *
  * exact  counts what is expected to pass, len * min(1, T / R), and step is half of T.

@@ -4,7 +4,7 @@
  *	bits  0..15  slice, from 1; 0: in none, and of no interest
  *	bits 16..25  the user's weight, 1 to 1000
  *	bits 26..27  what a user is: enum ahab_user
- *	bits 28..33  bits of its IPv4 address that tell users apart
+ *	bits 28..33  bits of its IPv4 address that distinguish users
  *	bits 34..41  ... of its IPv6 address */
 #pragma once
 
@@ -23,8 +23,8 @@ enum ahab_user { AHAB_USER_FLOW = 0, AHAB_USER_SOURCE = 1, AHAB_USER_DESTINATION
 const volatile __u64 ahab_everything = 1 | 1 << 16;
 
 /* What decides whose packet it is, in this order: userspace/ahab/slices. The value found in one trie is the slice and the user's weight, bits
- * 0 to 25 of the membership, or says which field comes next (bits 27 to 29), and in which trie (bits 0 to 26). Trie 0 says where to begin.
- * Addresses of IPv6 are looked up in the trie behind. */
+ * 0 to 25 of the membership, or names the next field (bits 27 to 29), and in which trie (bits 0 to 26). Trie 0 holds the start.
+ * Addresses of IPv6 are looked up in the next trie. */
 enum ahab_field { AHAB_INTERFACE, AHAB_VLAN, AHAB_MARK, AHAB_SOURCE, AHAB_DESTINATION, AHAB_FIELDS };
 
 #define AHAB_ONWARD (1U << 30)
@@ -55,7 +55,7 @@ static __always_inline __u32 member_next(__u64 head, __u32 value, const struct p
 	return prefix_find(&ahab_members, head, AHAB_ROOT(value), (__u64)key << 32, 0);
 }
 
-/* Slice and weight; ahab_slices says what a user is in it. */
+/* Slice and weight; ahab_slices defines what a user is in it. */
 static __always_inline __u64 ahab_member(const struct phv *phv)
 {
 	__u64 head;

@@ -11,7 +11,7 @@ static __always_inline __u32 user_mask(__u32 bits)
 	return bits >= 32 ? ~0U : ~(~0U >> bits);
 }
 
-/* The i-th word of an address, host order, without what lies behind its prefix. */
+/* The i-th word of an address, host order, without what lies after its prefix. */
 static __always_inline __u32 user_word(const __u32 *addr, int i, __u32 bits)
 {
 	__u32 front = 32 * i;
@@ -65,7 +65,7 @@ static __always_inline __u64 user_hash(const struct phv *phv, __u64 m)
 	return hash_mix(hash_halves(&s));
 }
 
-/* The twin's field list: addresses as far as they tell users apart, ports where these do, and the slice. */
+/* The twin's field list: addresses as far as they distinguish users, ports where these do, and the slice. */
 static __always_inline void user_fields(struct hash_input *in, const struct phv *phv, __u64 m)
 {
 	__u32 bits = phv->family == 4 ? 96 + AHAB_PREFIX4(m) : AHAB_PREFIX6(m), kind = AHAB_USER(m), front;

@@ -26,7 +26,7 @@
  *
  * Cores may meet in a slot at the moment that it changes hands: one has begun a collector in stage 1, and another looks at stage 3
  * before the first one is there. So a vector of 32 coupons bears the end of its window in its upper half: coupons of
- * the window before are nobody's, no alert is made of them, and a coupon that comes too early is lost and counted (lost.raced). What
+ * the window before are nobody's, no alert is made of them, and a coupon that arrives too early is lost and counted (lost.raced). What
  * remains: a core that has found its window's vector and is overtaken by the next window's beginning puts its coupon into that: one
  * coupon in n, between two instructions. Vectors of 64 coupons have no room for the end: there a core that comes between the
  * stages adds to the coupons of the window before, and if they were n - 1 or more, it alerts. */
@@ -123,7 +123,7 @@ TABLE(beaucoup_attributes, struct beaucoup_attribute, 2 * ATTRIBUTES);
 TABLE(beaucoup_coupons, __u32, 2 * COUPONS); /* 0: none; else 1 << 16 | query << 8 | coupon */
 TABLE(beaucoup_queries, struct beaucoup_query, 2 * QUERIES);
 
-/* Packets of a core, for the attribute `timestamp`: clocks and captures repeat a microsecond, a number does not come again
+/* Packets of a core, for the attribute `timestamp`: clocks and captures repeat a microsecond, a number does not repeat
  * before 2^32 packets. */
 REGISTER_PERCPU_BANKED(beaucoup_packets, 0, __u32, 1);
 REGISTER(beaucoup_ends, 1, __u32, 65536);
@@ -269,7 +269,7 @@ static __noinline __u64 crc_attribute(const struct words *v, const __u64 *mask, 
 	return (__u64)(crc << 16 | crc >> 16) << 32; /* the twin matches the lower half */
 }
 
-#define CRC_KEY 10 /* both addresses, 128 bits each, IPv4 behind zeros; ports; protocol, query, 0 */
+#define CRC_KEY 10 /* both addresses, 128 bits each, IPv4 after zeros; ports; protocol, query, 0 */
 
 static __always_inline __u32 crc_key(const struct words *v, const struct beaucoup_query *q, int row)
 {
@@ -353,7 +353,7 @@ static __always_inline __u32 choose(struct phv *phv, struct words *v, __u32 acti
 	return coin_flip(phv) >> 31 ? first : second;
 }
 
-/* When a collector ends that begins now; 0 is nobody's. A switch's ends do not lie behind the turn of the clock. */
+/* When a collector ends that begins now; 0 is nobody's. A switch's ends do not lie after the turn of the clock. */
 static __always_inline __u32 end_of(__u32 now, const struct beaucoup_query *q)
 {
 	__u32 end = now + q->window;
@@ -361,7 +361,7 @@ static __always_inline __u32 end_of(__u32 now, const struct beaucoup_query *q)
 	return hash_crc ? end | -(__u32)(end < now) : end | 1;
 }
 
-/* What a collector has left at most. A switch compares numbers, and finds none of ends that would lie behind the turn. */
+/* What a collector has left at most. A switch compares numbers, and finds none of ends that would lie after the turn. */
 static __always_inline __u32 left_at_most(__u32 now, const struct beaucoup_query *q)
 {
 	return hash_crc && ~now < q->horizon ? ~now : q->horizon;

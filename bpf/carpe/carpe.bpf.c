@@ -13,7 +13,7 @@
  * carpe_heard.
  *
  * An entry is one word: the flow's signature, and what the bundle still lacks, above CARPE_FLOOR; at the floor and below it is
- * free. Counting down needs no tau, so that a packet asks for its group's parameters only when its coin says that it may begin a
+ * free. Counting down needs no tau, so that a packet asks for its group's parameters only when its coin allows it to begin a
  * bundle, and when one is full. Those who may begin ask before they touch an array: between reading and writing an element there is
  * no room for it.
  *
@@ -29,7 +29,7 @@
  * and the first is left behind with what it has counted: less than a bundle, once. A flow that is sampled and finds no place
  * is counted, or handed over to the control plane, for which it stands for 1/s units (carpe_handover).
  *
- * Many cores: units are taken off by one atomic addition, whose result says which core filled the bundle: none is lost, and none is
+ * Many cores: units are taken off by one atomic addition, whose result shows which core filled the bundle: none is lost, and none is
  * reported twice. Between a core's look at the word and its addition the entry may change hands; then one packet is counted for
  * another flow. The floor is so high that packets of all cores fit below it. Two cores that take one free place: one has lost, and counts
  * it (raced). */
@@ -62,8 +62,8 @@ enum carpe_counter {
 	CARPE_LOST_HANDED,  /* ... and could not be handed over: the ring was full */
 	CARPE_RACED,        /* sampled packets that lost a free place to another core */
 	CARPE_ASKED,        /* packets that asked for parameters */
-	CARPE_DEFAULT,      /* ... of a group that nobody has said anything about */
-	CARPE_TOLD,         /* groups that the control plane was told of */
+	CARPE_DEFAULT,      /* ... of a group without parameters */
+	CARPE_TOLD,         /* groups reported to the control plane */
 	CARPE_LOST_GROUPS,  /* ... and was not: the ring was full */
 	CARPE_COUNTS
 };
@@ -281,8 +281,8 @@ static __always_inline __u32 group_of(const struct phv *phv, __u32 *slot)
 	return h >> 32;
 }
 
-/* Tells the control plane that packets of a group are here, unless it has heard so. */
-static __always_inline void tell(struct phv *phv, const struct pass *p, struct carpe_counts_t *count)
+/* Reports a group to the control plane with its first packet: carpe_heard has the digests of groups reported. */
+static __always_inline void hello(struct phv *phv, const struct pass *p, struct carpe_counts_t *count)
 {
 	__u32 slot, digest = group_of(phv, &slot), *heard = reg_at(carpe_heard, slot);
 
@@ -347,5 +347,5 @@ ALGORITHM(carpe)
 	}
 	if (p.full)
 		report(phv, &p, count);
-	tell(phv, &p, count);
+	hello(phv, &p, count);
 }

@@ -109,7 +109,7 @@ static __always_inline void split(struct phv *phv, const struct packet *pkt, __u
 	phv->valid |= PHV_AGGREGATE;
 }
 
-/* Generic XDP shows what GRO has merged as one buffer; it does not say how many segments it was. */
+/* Generic XDP shows what GRO has merged as one buffer; it does not record how many segments it was. */
 static __always_inline void guess_segments(struct phv *phv, const struct packet *pkt)
 {
 	__u32 ip = phv->len - pkt->l3, headers = pkt->off - pkt->l3;
@@ -240,7 +240,7 @@ static __always_inline void qname_skb(struct __sk_buff *skb, struct phv *phv)
 		qname_set(phv, &name, bytes);
 }
 
-/* Headers behind the linear part of the buffer are fetched, once, and the packet is parsed again. */
+/* Headers after the linear part of the buffer are fetched, once, and the packet is parsed again. */
 static __always_inline int pull(struct __sk_buff *skb, struct phv *phv)
 {
 	struct chain_counters_t *counters = counters_of(chain_counters, phv);

@@ -31,7 +31,7 @@ const volatile __u32 conquest_action = ACTION_REPORT;
 const volatile __u32 conquest_chance = CHANCE_THRESHOLD;
 const volatile _Bool conquest_everyone = 0;      /* whoever passes while the queue is long, culprit or not: to compare with */
 const volatile __u64 conquest_hold = 10000000;   /* ns that a culprit stays one */
-const volatile __u64 conquest_drop_from = 2000000; /* action drop: delay, ns, behind which marks have not helped */
+const volatile __u64 conquest_drop_from = 2000000; /* action drop: delay, ns, after which marks have not helped */
 const volatile __u32 conquest_to = 0;            /* mark, class: where to */
 
 const volatile __u32 conquest_gap = 512; /* ticks, a power of two */
@@ -45,7 +45,7 @@ const volatile __u32 conquest_gap = 512; /* ticks, a power of two */
 #define GAP_DOUBLES 6
 
 REGISTER(conquest_culprits, 8, __u64, 1024);
-/* {gap, tick from which evidence counts}, of the last drop; behind culprits: userspace sets the stage */
+/* {gap, tick from which evidence counts}, of the last drop; after culprits: userspace sets the stage */
 REGISTER(conquest_drops, 9, __u64, 1024);
 
 /* Of 2^CULPRIT_CHANCE. size, limit, total: of the flow, of whom it becomes a culprit, of the queue. */

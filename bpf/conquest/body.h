@@ -23,7 +23,7 @@ enum conquest_counter {
 	CONQUEST_FATE = 0,        /* .. + FATES: packets by what is known of their way through the queue */
 	CONQUEST_NO_KEY = 8,      /* packets that no flow was made of: counted in the total alone */
 	CONQUEST_UNITS,           /* what was counted in snapshots: bytes or packets */
-	CONQUEST_CONGESTED,       /* departures behind a delay of tau or more */
+	CONQUEST_CONGESTED,       /* departures after a delay of tau or more */
 	CONQUEST_CULPRIT,         /* ... of flows that had more than alpha of the queue */
 	CONQUEST_BEYOND,          /* ... that waited longer than the snapshots reach back */
 	CONQUEST_BURSTS,          /* bursts that began */
@@ -35,7 +35,7 @@ enum conquest_counter {
 	CONQUEST_COUNTS = 24
 };
 
-/* What userspace is told. */
+/* What is reported to userspace. */
 struct conquest_event {
 	__u64 time;      /* departure, ns */
 	__u64 delay;     /* ns */
@@ -85,7 +85,7 @@ const enum conquest_chance_kind *unused_chance __attribute__((unused));
 const enum conquest_reading_kind *unused_reading __attribute__((unused));
 const struct conquest_event *unused_event __attribute__((unused));
 
-/* Where a flow lies. Its key is put together again where it is told. */
+/* Where a flow lies. Its key is put together again where it is reported. */
 struct flow {
 	__u32 column[2]; /* of its queue */
 	__u64 hash;
@@ -274,8 +274,8 @@ static __always_inline __u32 largest(__u32 queue, __u64 now, __u32 size)
 }
 
 /* Has the flow alpha of the queue for certain? What lies in the wait wholly is all that it is taken to have had, and of others all that there is: those of the oldest window may have left
- * behind the packet's arrival. That a link is as fast at all times is not supposed: one that stands still, since its host was held up, lets nobody leave, and a share of what
- * left before says nothing of the wait. So a wait inside of one fine window is no evidence, and one inside of a coarse window by its fine cells alone. Of a packet that waited longer than
+ * after the packet's arrival. That a link is as fast at all times is not supposed: one that stands still, since its host was held up, lets nobody leave, and a share of what
+ * left before is no evidence of the wait. So a wait inside of one fine window is no evidence, and one inside of a coarse window by its fine cells alone. Of a packet that waited longer than
  * there are windows nothing is certain. What collides may add to a flow. */
 static __always_inline int certain(const struct answer *a, const struct span *s, __u64 size, __u64 fine)
 {
@@ -299,7 +299,7 @@ static __always_inline int certain(const struct answer *a, const struct span *s,
 	return mine > (mine + others + extra) * conquest_alpha >> 20;
 }
 
-/* What is known of a packet by the time that something is told. */
+/* What is known of a packet by the time that something is reported. */
 struct finding {
 	const struct phv *phv;
 	const struct passage *p;
@@ -315,8 +315,8 @@ struct finding {
 	struct conquest_counts_t *count;
 };
 
-/* Most packets have nothing to tell: what is told is put together where it is. */
-static __always_inline void tell(const struct finding *d, __u32 kind, __u64 size, __u64 total, __u64 burst)
+/* Most packets report nothing: a report is put together where it is made. */
+static __always_inline void report(const struct finding *d, __u32 kind, __u64 size, __u64 total, __u64 burst)
 {
 	struct conquest_event e = {
 		.time = d->p->departure,
@@ -359,9 +359,9 @@ static __always_inline void tell(const struct finding *d, __u32 kind, __u64 size
 #define TOLD_TAG 12   /* bits: with the place 22 of the flow's hash */
 #define TOLD_COUNT 4  /* bits */
 
-/* Is the flow to be told? Once a window; with the reading by overlap, and where a packet's wait reaches no further than the window before, again whenever the flow has grown by an eighth, four times, by a
+/* Is the flow to be reported? Once a window; with the reading by overlap, and where a packet's wait reaches no further than the window before, again whenever the flow has grown by an eighth, four times, by a
  * quarter, four times, by half, four times, and whenever it has doubled. What left between two reports is known exactly, while of what left before the first one a part lies in a window
- * with others: a burst is short of both. Of two cores at one place both may tell, or one in the place of the other. */
+ * with others: a burst is short of both. Of two cores at one place both may report, or one in the place of the other. */
 static __always_inline int told_again(const struct finding *d)
 {
 	__u64 *word = reg_at(conquest_told, (__u32)(d->f->hash >> 16) & (conquest_told_entries - 1)), old, mine;
@@ -398,10 +398,10 @@ static __always_inline void ramp(const struct finding *d)
 	last = smaller(READ_ONCE(d->a->last[0]), READ_ONCE(d->a->last[1]));
 	second = smaller(READ_ONCE(d->a->second[0]), READ_ONCE(d->a->second[1]));
 	if (last > second && last - second > conquest_ramp && UNTOLD(conquest_ramped, d->f, d->s->epoch))
-		tell(d, EVENT_RAMP, last, second, 0);
+		report(d, EVENT_RAMP, last, second, 0);
 }
 
-/* What is told of a packet that waited long: of a culprit, and, where waits are short, of a flow that has half of that, since packets before it may say more than this one. */
+/* What is reported of a packet that waited long: of a culprit, and, where waits are short, of a flow that has half of that, since packets before it may show more than this one. */
 static __always_inline void accuse(struct finding *d)
 {
 	int tau = d->p->delay >= conquest_tau, suspect;
@@ -420,11 +420,11 @@ static __always_inline void accuse(struct finding *d)
 	if (suspect || conquest_every || d->lump)
 		d->largest = largest(d->queue, d->p->departure, d->lump);
 	if ((conquest_every && tau) || (!conquest_every && suspect && (conquest_reading == READING_OVERLAP ? told_again(d) : UNTOLD(conquest_told, d->f, d->s->epoch))))
-		tell(d, conquest_every ? EVENT_PACKET : EVENT_CULPRIT, d->size, d->a->sum[SUM_ALL], d->add);
+		report(d, conquest_every ? EVENT_PACKET : EVENT_CULPRIT, d->size, d->a->sum[SUM_ALL], d->add);
 	d->culprit &= tau;
 }
 
-/* A packet that does not ask itself is of a culprit if one of its flow was told in this window. */
+/* A packet that does not ask itself is of a culprit if one of its flow was reported in this window. */
 static __always_inline void follow(struct finding *d)
 {
 	__u64 *told = reg_at(conquest_told, (__u32)(d->f->hash >> 16) & (conquest_told_entries - 1)), word;
@@ -438,7 +438,7 @@ static __always_inline void follow(struct finding *d)
 		d->count->c[CONQUEST_CULPRIT]++;
 }
 
-/* What is told of the queue: where bursts begin and end, and once a window meanwhile. */
+/* What is reported of the queue: where bursts begin and end, and once a window meanwhile. */
 static __always_inline void burst(const struct finding *d)
 {
 	struct burst b = {};
@@ -447,7 +447,7 @@ static __always_inline void burst(const struct finding *d)
 	if (edge == BURST_NONE || (edge == BURST_GOES_ON && !(d->a->marks & CELL_FRESH)))
 		return;
 	d->count->c[CONQUEST_BURSTS] += edge == BURST_BEGINS;
-	tell(d, edge == BURST_BEGINS ? EVENT_BEGIN : edge == BURST_ENDS ? EVENT_END : EVENT_WINDOW, b.peak, 0, b.word);
+	report(d, edge == BURST_BEGINS ? EVENT_BEGIN : edge == BURST_ENDS ? EVENT_END : EVENT_WINDOW, b.peak, 0, b.word);
 }
 
 /* A packet that is handed to a queue whose departures are seen. */
@@ -509,7 +509,7 @@ static __always_inline void depart(const struct phv *phv, struct passage *p, __u
 		else
 			follow(&d);
 	}
-	opaque(d.culprit); /* or what follows would be written twice, once for each, and hang on what has been told */
+	opaque(d.culprit); /* or what follows would be written twice, once for each, and hang on what has been reported */
 	condemned = conquest_action && (conquest_everyone ? p->delay >= conquest_tau : asks && d.culprit && (paper() || certain(&a, &s, d.size, fine)));
 	if (condemned)
 		chance = conquest_everyone ? (1 << CULPRIT_CHANCE) - 1 : culprit_chance(d.size, a.limit, a.sum[SUM_ALL]);

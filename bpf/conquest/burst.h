@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A queue's bursts: from the first packet that waited tau to the last one, behind which for half of tau nobody waited tau and then somebody
+/* A queue's bursts: from the first packet that waited tau to the last one, after which for half of tau nobody waited tau and then somebody
  * waited less than half of it. Without that pause, packets that need not wait would cut the bursts of others into pieces: of another class or flow of
  * the same queue, or of a queue that shares these words. In a queue that is first in, first out, two bursts have it between them: who waits tau came
- * behind the one that waited less than half of it. Two words a transmit queue, which the packet that ends a burst reads and clears.
+ * after the one that waited less than half of it. Two words a transmit queue, which the packet that ends a burst reads and clears.
  *
  * Many cores on one queue: a burst begins and ends by an exchange, and one that goes on is stored, since an exchange costs as much as a row. A
  * packet that stores while another core ends the burst brings it back: it ends twice, with the same beginning, and userspace puts both together.
@@ -17,7 +17,7 @@
 const volatile __u64 conquest_tau = 1000000; /* ns */
 const volatile __u32 conquest_pause = 488;   /* ticks: half of tau */
 
-/* stages behind b = 4 snapshots of two rows: userspace sets others */
+/* stages after b = 4 snapshots of two rows: userspace sets others */
 REGISTER(conquest_burst, 7, __u64, 1); /* {begin, last packet that waited tau}, in ticks; 0: no burst */
 REGISTER(conquest_peak, 8, __u64, 1);  /* longest delay of the burst, ns */
 

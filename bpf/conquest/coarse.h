@@ -6,12 +6,12 @@
  * So a packet pays for coarse snapshots only where it overwrites a cell, and what a flow had is what coarse cells hold and what fine cells of the same column
  * hold that nobody has overwritten yet, each word with the number of its window beside it.
  *
- * Who folds. Rows: packets that waited longer than the fine snapshots reach back. In a queue that is first in, first out, whoever comes after a packet that did not
+ * Who folds. Rows: packets that waited longer than the fine snapshots reach back. In a queue that is first in, first out, whoever arrives after a packet that did not
  * arrived after it did, and asks for nothing that left before, as what it overwrites had. Totals are always folded, since packets of another class, which
  * need not wait, would lose them. (Where classes share columns, a flow may lack what such a packet has overwritten: its share is too small then, not too large.)
  *
  * Who asks. The first packet of a fine window and cell of the first row: what a wait of many windows holds differs little from one packet to the next, and a flow
- * is told once a window. The others take its answer from what was told. A flow that has less than an eighth of alpha in the fine windows does not ask: where it had alpha of all of the
+ * is reported once a window. The others take its answer from what was reported. A flow that has less than an eighth of alpha in the fine windows does not ask: where it had alpha of all of the
  * wait, packets of it that left before have asked. Of two flows that share a cell, the one that is first asks.
  *
  * Accuracy. The oldest coarse window counts by its overlap; fine cells count if their window ends after the packet came. Columns are a quarter of the fine
@@ -23,7 +23,7 @@
 
 #define COARSE 4 /* windows */
 
-/* behind b = 4, R = 2, a stage each, since a stage has four arrays: userspace sets others */
+/* after b = 4, R = 2, a stage each, since a stage has four arrays: userspace sets others */
 REGISTERS(conquest_ct, 6, __u64, 1, COARSE, "conquest_ct0,conquest_ct1,conquest_ct2,conquest_ct3");
 REGISTERS(conquest_c0, 7, __u64, 512, COARSE, "conquest_c0_0,conquest_c1_0,conquest_c2_0,conquest_c3_0");
 REGISTERS(conquest_c1, 8, __u64, 512, COARSE, "conquest_c0_1,conquest_c1_1,conquest_c2_1,conquest_c3_1");

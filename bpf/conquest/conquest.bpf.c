@@ -18,7 +18,7 @@
  * - What waited longer than the snapshots reach back asks coarse ones beside them, to a second (coarse.h).
  *
  * Stages: 1 the way through the queue (source.h), 2 the longest delay of late, 3 to 5 totals and rows of four snapshots (again for each
- * further four), 6 to 8 coarse snapshots, 9 the largest packet of late, 10 what was told, bursts, 11 their peak, culprits (act.h), 12 drops. Without coarse
+ * further four), 6 to 8 coarse snapshots, 9 the largest packet of late, 10 what was reported, bursts, 11 their peak, culprits (act.h), 12 drops. Without coarse
  * snapshots three less. */
 #include "base.h"
 #include "phv.h"

@@ -27,7 +27,7 @@
 const volatile __u32 conquest_snapshots = 4; /* b: a power of two */
 const volatile __u32 conquest_rows = 2;      /* R: 1 or 2 */
 const volatile __u32 conquest_columns = 2048; /* C: of one queue's row, a power of two */
-const volatile __u32 conquest_queues = 1;     /* that are told apart: a power of two */
+const volatile __u32 conquest_queues = 1;     /* that are distinguished: a power of two */
 const volatile __u32 conquest_shift = 20;    /* T = 2^shift ns */
 
 /* Stages are those of b = 4, R = 2; userspace sets them where there are more (maps.SetStage). The arrays of four snapshots stand side by side: all are asked at one
@@ -63,7 +63,7 @@ struct span {
 
 enum { SUM_ALL = 2, SUMS };
 
-/* What they say, of all windows together: weighted by answer_weigh(), for who asks. */
+/* Their sums over all windows together: weighted by answer_weigh(), for who asks. */
 struct answer {
 	__u64 sum[SUMS]; /* the flow, by row, and all flows */
 	__u64 limit;     /* alpha of these, window by window as on a switch */
@@ -83,7 +83,7 @@ enum cell_mark {
 
 #define NO_SNAPSHOT 64U
 #define SPAN_ONE 65536U
-#define LATE_MOST 64U /* windows: more than clocks of cores differ by, and little beside the 2^32 that a number comes back after */
+#define LATE_MOST 64U /* windows: more than clocks of cores differ by, and little beside the 2^32 that a number repeats after */
 
 /* Windows from a cell's own to that of a packet, all that there are: a cell of a later window is nearly 2^32 behind. A count of 0 is of nobody, whatever
  * the window beside it: such a cell is not later than anybody, by its highest bit. No branch, since a read-modify-write has two at most. */
@@ -132,7 +132,7 @@ static __always_inline __u32 cell_of(__u64 word, __u32 window)
 	return (__u32)word & (__u32)((other - 1) >> 32);
 }
 
-/* What ramps ask for, beside the sums: the flow in the last two windows. No branch here either: the compiler would make two ways of all that is behind it, and
+/* What ramps ask for, beside the sums: the flow in the last two windows. No branch here either: the compiler would make two ways of all that follows it, and
  * what this stage writes would hang on what it has read. */
 static __always_inline void ramp_read(struct answer *a, int r, __u32 epoch, __u64 word)
 {
@@ -152,8 +152,8 @@ struct search {
 	__u64 alpha;
 };
 
-/* One stage: arrays of four snapshots at one place. own: the one that the packet writes, or SIDE_BY_SIDE. It comes last: behind an atomic operation the others would
- * wait for it, and what lies between its read and its write are conditions of a read-modify-write. The oldest window is weighted behind all stages. */
+/* One stage: arrays of four snapshots at one place. own: the one that the packet writes, or SIDE_BY_SIDE. It comes last: after an atomic operation the others would
+ * wait for it, and what lies between its read and its write are conditions of a read-modify-write. The oldest window is weighted after all stages. */
 static __always_inline void stage_turn(__u64 *cells, const struct search *f, __u32 first, int r, __u32 own, struct answer *a)
 {
 	__u64 sum = READ_ONCE(a->sum[r]), limit = READ_ONCE(a->limit), many = r == SUM_ALL ? f->every : f->many, word, n;

@@ -2,9 +2,9 @@
 /* Where a packet's way through a queue is known from: arrival a and departure d (section 5.3.1).
  *
  * carried  The vector has both: the start of transmission of a host's own queue, or a switch's metadata in a replay.
- * tap      A packet is seen before the queue and behind it (section 5.6). Its digest and arrival wait in an array, in one word of 32 + 32
+ * tap      A packet is seen before the queue and after it (section 5.6). Its digest and arrival wait in an array, in one word of 32 + 32
  *          bits, until the second sighting takes them. A word is never overwritten unless it is older than the longest delay: its
- *          packet was dropped, or went another way. What is seen behind the queue only (an untapped link, a taken slot) asks
+ *          packet was dropped, or went another way. What is seen after the queue only (an untapped link, a taken slot) asks
  *          nothing, but counts as a departure. Two cores that write one slot at once: the later one stays, the other is unmatched.
  * model    The queue does not exist: packets of a capture go through one of a given rate and size, in one register that holds
  *          when its link is free. A packet's departure is known on arrival, and a FIFO queue's departures are in the order of
@@ -20,8 +20,8 @@
 enum conquest_source_kind { SOURCE_CARRIED, SOURCE_TAP, SOURCE_MODEL };
 
 const volatile __u32 conquest_source = SOURCE_MODEL;
-const volatile __u32 conquest_egress = 0;         /* tap: interface behind the queue; 0: packets that leave this host */
-const volatile __u64 conquest_longest = 1ULL << 26; /* tap: ns after which nobody comes any more */
+const volatile __u32 conquest_egress = 0;         /* tap: interface after the queue; 0: packets that leave this host */
+const volatile __u64 conquest_longest = 1ULL << 26; /* tap: ns after which nobody arrives any more */
 const volatile __u32 conquest_ns_per_byte = 52429; /* model: in 2^-16 */
 const volatile __u64 conquest_room = 8000000;     /* model: ns that a full queue takes to drain */
 
@@ -35,7 +35,7 @@ REGISTER(conquest_free, 1, __u64, 1);
 enum conquest_fate {
 	FATE_LEFT,      /* delay and departure are known */
 	FATE_UNMATCHED, /* it left, nobody knows when it came */
-	FATE_WAITS,     /* it has come */
+	FATE_WAITS,     /* it has arrived */
 	FATE_BLOCKED,   /* ... and its slot is taken */
 	FATE_AGAIN,     /* ... for the second time */
 	FATE_EXPIRED,   /* ... in the place of one that has waited too long */

@@ -14,7 +14,7 @@
  * - The record is {id, time} in one 64-bit word (record.h), so that no core ever sees the id of one request with the time
  *   of another, and {x, tag} in a 32-bit word of the next stages. x is kept modulo 2^24: a request survives 2^24
  *   insertions with probability exp(-2^24 / M), 1e-7 for M = 2^20. If two cores insert into one slot at the same
- *   time, x may be the other's: the tag tells (torn), and such a sample counts with x = 0.
+ *   time, x may be the other's: the tag shows it (torn), and such a sample counts with x = 0.
  * - The insertion counter is split into shards by the high bits of the slot's index: shard and slots are a fridge of
  *   M / shards entries with its own counter, so the factor is exact and no cache line is hit by every core.
  * - A request may be sent again. The paper's request has one occurrence; here every occurrence enters the table, as the
@@ -25,7 +25,7 @@
  * - What may have hit a record are the *different* requests since then, and one that came twice in between has only one
  *   slot. The data plane counts occurrences and tallies how many lie between two of the same request (fridge_repeats): from
  *   these gaps userspace knows how many different requests x occurrences are (userspace/fridge/delay, Repeats). A record
- *   that was answered leaves its id in the slot, so that a repetition behind the answer is known for one as well.
+ *   that was answered leaves its id in the slot, so that a repetition after the answer is known for one as well.
  * - The coin is a hash of the id: a retransmission has the same luck as the first try. With a fresh coin for each, a
  *   request sent k times would enter with probability 1 - (1 - p)^k and slow delays would count too much.
  *
@@ -93,7 +93,7 @@ const volatile __u64 fridge_group_mask6 = 0; /* prefix of the first 64 bits of a
 #define REPEAT_MANTISSA 3
 #define REPEAT_BINS BINS(32, REPEAT_MANTISSA)
 
-/* A flow's volume, in one word: bit 63 says whether its SYN went from the larger endpoint hash to the smaller one. */
+/* A flow's volume, in one word: bit 63: whether its SYN went from the larger endpoint hash to the smaller one. */
 #define VOLUME_BYTES 38   /* low bits: bytes on the wire, up to 256 GiB */
 #define VOLUME_PACKETS 25 /* above them: segments, up to 33 M */
 #define VOLUME_REVERSE 63
@@ -205,7 +205,7 @@ static __always_inline int insert(struct phv *phv, const struct place *at, struc
 }
 
 /* Stages 2 and 3: how many insertions there were when the record was written, this one included. gap: the insertions since
- * the occurrence that this one found, this one included; returns 0 when there is none to tell. */
+ * the occurrence that this one found, this one included; returns 0 when there is none to report. */
 static __always_inline int remember(const struct place *at, int fate, __u32 *gap)
 {
 	__u32 *inserts = reg_at(fridge_inserts, at->shard), *survived, word, old, known = 0;
@@ -300,7 +300,7 @@ static __always_inline __u32 survived(const struct place *at, struct fridge_coun
 	return word >> 31 ? 0 : word >> 8; /* another core's request with the same tag: from the future */
 }
 
-/* Stage 4: the row of this sample's group. A row belongs to whoever comes first in a window. */
+/* Stage 4: the row of this sample's group. A row belongs to whoever is first in a window. */
 static __always_inline __u64 group_key(const struct phv *phv, int reverse)
 {
 	const __u32 *addr;
@@ -358,11 +358,11 @@ static __always_inline __u32 plane(void)
 	return (fridge_table || !fridge_recorded ? 1 : SURVIVAL_BINS) * BINS(DELAY_BITS, fridge_mantissa);
 }
 
-/* One element of fridge_hist; in table mode also how many samples stand behind the weights, and the sum of their exponents. */
+/* One element of fridge_hist; in table mode also how many samples the weights are made of, and the sum of their exponents. */
 static __always_inline void tally(const struct phv *phv, const struct place *at, const struct sample *s, __u32 row)
 {
 	__u32 cell, base = row * fridge_count + at->fridge;
-	__u64 add, behind = cell_of(at, s, &cell, &add), *sum, *hits;
+	__u64 add, samples = cell_of(at, s, &cell, &add), *sum, *hits;
 
 	sum = reg_bank(fridge_hist, phv, base * plane() + cell);
 	if (sum)
@@ -371,7 +371,7 @@ static __always_inline void tally(const struct phv *phv, const struct place *at,
 		return;
 	hits = reg_bank(fridge_hits, phv, base * plane() + cell);
 	if (hits)
-		*hits += behind;
+		*hits += samples;
 }
 
 static __always_inline void tally_second(const struct phv *phv, const struct place *at, const struct sample *s)

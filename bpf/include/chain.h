@@ -65,7 +65,7 @@ static __always_inline void chain_begin(struct phv *phv, __u64 word)
 	phv->verdict = VERDICT_PASS;
 }
 
-/* Where the loader has put this program: the slot behind it, in the first half. Programs that stay when the chain is exchanged may stand elsewhere. */
+/* Where the loader has put this program: the slot after it, in the first half. Programs that stay when the chain is exchanged may stand elsewhere. */
 const volatile __u32 chain_behind = 1;
 
 /* A tail call by itself: the compiler makes one of two with a slot in a register, and then neither is a direct jump. */

@@ -4,8 +4,8 @@
  * fast  Multilinear hashing of 32-bit words by halves (Lemire and Kaser, "Strongly universal string hashing is fast", The
  *       Computer Journal 57, 2014, the family MULTILINEAR (HM)): the sum of (k + a)(k' + b) over pairs of words, modulo 2^64, with
  *       secret 64-bit multipliers, of which the upper 32 bits are kept. Two lanes with multipliers of their own make 64 bits. Each
- *       endpoint (address, port, protocol) is made 64 bits once a packet, on first use, in phv->ep_src and phv->ep_dst; the directional,
- *       the reverse and the canonical flow hash are hashes of the two, so a response finds its request's hash without hashing
+ *       endpoint (address, port, protocol) is made 64 bits once a packet, on first use, in phv->ep_src and phv->ep_dst; the directional
+ *       and the reverse flow hash are hashes of the two, so a response finds its request's hash without hashing
  *       addresses again.
  * crc   CRC-32 over the byte string that the P4 twin feeds its Hash externs, with a polynomial a row (rows that
  *       differ only in seed collide together: a CRC is linear). For indices that agree with a switch.
@@ -13,8 +13,8 @@
  * Bound of the fast family, for any two inputs whatever bits they differ in, as long as they were chosen without knowing the
  * multipliers: the 64 bits are strongly universal (all 2^128 pairs of results are equally likely), so any n of them agree with
  * probability 2^-n. An IPv4 endpoint is its own 64 bits, an IPv6 endpoint is hashed to them: two flows over IPv6 agree with at most
- * 2^-n + 2^-63, since an endpoint may have collided before. What is applied behind it (hash_mix) is a bijection of 64 bits, which
- * leaves pairs that are equally likely equally likely: it is there because strong universality says nothing of three inputs,
+ * 2^-n + 2^-63, since an endpoint may have collided before. What is applied after it (hash_mix) is a bijection of 64 bits, which
+ * leaves pairs that are equally likely equally likely: it is there because strong universality promises nothing of three inputs,
  * and addresses that count upwards are to look random. loader/keys.go expands the seed to multipliers. */
 #pragma once
 
@@ -56,14 +56,14 @@ static __always_inline void hash_begin(struct hash_sums *s, int key)
 	s->b = hash_keys[HASH_LANE + key];
 }
 
-/* Two words behind multipliers key and key + 1. */
+/* Two words after multipliers key and key + 1. */
 static __always_inline void hash_add(struct hash_sums *s, int key, __u32 x, __u32 y)
 {
 	s->a += (hash_keys[key] + x) * (hash_keys[key + 1] + y);
 	s->b += (hash_keys[HASH_LANE + key] + x) * (hash_keys[HASH_LANE + key + 1] + y);
 }
 
-/* One word behind multiplier key. */
+/* One word after multiplier key. */
 static __always_inline void hash_add_one(struct hash_sums *s, int key, __u32 x)
 {
 	s->a += hash_keys[key] * x;
@@ -181,15 +181,6 @@ static __always_inline __u64 hash_destination(const struct phv *phv, __u32 salt)
 {
 	hash_endpoints(phv);
 	return hash_one(phv->ep_dst, salt);
-}
-
-/* Canonical: equal for both directions. */
-static __always_inline __u64 hash_canonical(const struct phv *phv, __u32 salt)
-{
-	hash_endpoints(phv);
-	if (phv->ep_src < phv->ep_dst)
-		return hash_pair(phv->ep_src, phv->ep_dst, salt);
-	return hash_pair(phv->ep_dst, phv->ep_src, salt);
 }
 
 /* ---- CRC mode ---- */

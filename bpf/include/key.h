@@ -8,7 +8,7 @@
  *	word 2   IPv6: low half of the second address, or high half of the only one
  *	word 3,4 IPv6: high halves of two addresses
  *
- * Without addresses the tag is word 0. The family in the tag tells which of the words behind it mean anything. No key is all
+ * Without addresses the tag is word 0. The family in the tag decides which of the words after it mean anything. No key is all
  * zeros: that is an empty entry. Go's inverse: userspace/heavy/key.go. */
 #pragma once
 

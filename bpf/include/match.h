@@ -11,7 +11,7 @@
 #include "hash.h"
 
 enum match_kind {
-	MATCH_TCP_HANDSHAKE, /* SYN, SYN-ACK, and the ACK behind it */
+	MATCH_TCP_HANDSHAKE, /* SYN, SYN-ACK, and the ACK after it */
 	MATCH_TCP_DATA,      /* a segment and the ACK of its last byte */
 	MATCH_TCP_TIMESTAMP, /* TSval and TSecr */
 	MATCH_DNS,
@@ -121,7 +121,7 @@ static __always_inline void ask_echo(struct question *q, const struct phv *phv)
 		ask(q, ROLE_RESPONSE, 1, phv->seq);
 }
 
-/* One question for a whole connection: whoever has the smaller endpoint hash comes first. */
+/* One question for a whole connection: whoever has the smaller endpoint hash is first. */
 static __always_inline void ask_duration(struct question *q, const struct phv *phv)
 {
 	__u8 reverse;

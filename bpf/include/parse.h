@@ -6,7 +6,7 @@
  * With parse_decaps one level of VXLAN, GENEVE, GRE, IPIP or 6in4 is followed and the inner headers become the
  * vector (len stays what was on the wire). Lengths come from the IP header, never from what was captured; a total
  * length of 0 (segmentation offload) falls back to the packet's own length, a jumbo payload option is read. A payload ends
- * with its packet, whatever the IP header says: payload_bytes().
+ * with its packet, whatever the IP header claims: payload_bytes().
  *
  * Whatever stops the walk is returned as a reason and counted. The addresses of a packet whose transport could
  * not be read stay valid (PHV_IP without PHV_PORTS). */
@@ -17,7 +17,7 @@
 
 enum parse_reason {
 	PARSED = 0,
-	PARSE_TRUNCATED,       /* a header ends behind what was captured */
+	PARSE_TRUNCATED,       /* a header ends after what was captured */
 	PARSE_NOT_IP,          /* ARP, LLDP, ... */
 	PARSE_BAD_IP,          /* version, header length or total length cannot be */
 	PARSE_EXTENSION_CHAIN, /* more than EXT_HEADERS extension headers */
@@ -46,7 +46,7 @@ struct packet {
 	__u64 off;
 	__u64 any;      /* a number the verifier knows nothing of: settle() */
 	void *frags;    /* context of a buffer that may have fragments; NULL: size is right */
-	__u32 size;     /* bytes of the whole packet as the driver or the capture tells: packet_size() */
+	__u32 size;     /* bytes of the whole packet as the driver or the capture reports it: packet_size() */
 	__u32 l3;       /* offset of the outermost IP header */
 	__u32 l4len;    /* transport bytes by the IP header */
 	__u16 ethertype; /* host order */
@@ -72,7 +72,7 @@ struct packet {
 
 /* The verifier would walk what follows once for every offset that can lead there; after this it is one state. The mask
  * changes nothing that passes the check: before Linux 6.8 a copy of the offset that the compiler spilled before the check
- * stays unbounded, and is bounded here wherever it comes from. */
+ * stays unbounded, and is bounded here whatever its source. */
 #define settle(pkt)                                                                                   \
 	do {                                                                                          \
 		forget((pkt)->off, (pkt)->any);                                                       \
@@ -82,7 +82,7 @@ struct packet {
 	} while (0)
 
 /* Bytes of the whole packet, >= end - data. Asking for those of fragments costs as much as the rest of the parser, so
- * only packets ask whose headers do not tell their length. */
+ * only packets ask whose headers do not hold their length. */
 static __always_inline __u32 packet_size(const struct packet *pkt)
 {
 	return pkt->frags ? bpf_xdp_get_buff_len(pkt->frags) : pkt->size;
@@ -243,7 +243,7 @@ static __always_inline int parse_ethernet(struct phv *phv, struct packet *pkt)
 	return PARSED;
 }
 
-/* Neighbouring fields as one word: who reads the word soon behind this finds it in the store buffer. */
+/* Neighbouring fields as one word: who reads the word soon after this finds it in the store buffer. */
 typedef __u32 __attribute__((may_alias)) word32;
 typedef __u64 __attribute__((may_alias)) word64;
 
@@ -255,7 +255,7 @@ static __always_inline void set_ports(struct phv *phv, const void *ports)
 
 static __always_inline void set_family(struct phv *phv, __u8 family)
 {
-	/* what an outer header said ends with it */
+	/* what an outer header set ends with it */
 	phv->family = family;
 	phv->valid = (phv->valid & (PHV_VLAN | PHV_TUNNEL | PHV_EGRESS | PHV_AGGREGATE)) | PHV_IP;
 	phv->sport = 0;
@@ -456,8 +456,8 @@ static __always_inline void parse_tsopt(struct phv *phv, struct packet *pkt, __u
 	}
 }
 
-/* Payload behind a transport header at the cursor: what the IP header promises, but no byte that was not on the wire. A
- * packet that is shorter than its IP header says is dropped by its receiver, so that nothing beyond it was sent. */
+/* Payload after a transport header at the cursor: what the IP header promises, but no byte that was not on the wire. A
+ * packet that is shorter than its IP header claims is dropped by its receiver, so that nothing beyond it was sent. */
 static __always_inline __u32 payload_bytes(const struct packet *pkt, __u32 header)
 {
 	__u32 promised = pkt->l4len - header, front = pkt->off + header, whole = pkt->size;
@@ -774,7 +774,7 @@ static __always_inline int parse_decap(struct phv *phv, struct packet *pkt, int 
 	return inner;
 }
 
-/* The whole walk. pkt: data, end and size are set, off is 0; l3_only: an IP header comes first. */
+/* The whole walk. pkt: data, end and size are set, off is 0; l3_only: an IP header is first. */
 static __always_inline int parse(struct phv *phv, struct packet *pkt, int l3_only)
 {
 	__u32 total = 0;
@@ -797,7 +797,7 @@ static __always_inline int parse(struct phv *phv, struct packet *pkt, int l3_onl
 		reason = parse_ip(phv, pkt, &total);
 	}
 	phv->len = total ? pkt->l3 + total : packet_size(pkt);
-	if (phv->segs > 1) { /* every segment carries the headers again; off stands behind them */
+	if (phv->segs > 1) { /* every segment carries the headers again; off stands after them */
 		phv->len += (phv->segs - 1) * pkt->off;
 		phv->valid |= PHV_AGGREGATE;
 	}

@@ -48,7 +48,7 @@ struct phv {
 	__u16 valid;     /* enum phv_valid */
 	__u16 vlan;      /* outermost VLAN identifier */
 	__u8 family;     /* 4 or 6 */
-	__u8 proto;      /* transport protocol, behind extension headers */
+	__u8 proto;      /* transport protocol, after extension headers */
 	__u8 tcp_flags;
 	__u8 icmp_type;
 	__u32 seq;       /* host order */
@@ -67,8 +67,8 @@ struct phv {
 	/* the chain's own words: chain.h */
 	__u8 bank;       /* bank of accumulating arrays, fixed for the whole packet */
 	__u8 next;       /* slot of the next algorithm */
-	__u8 end;        /* first slot behind the last algorithm */
-	__u8 pass;       /* 0; 1 in the second pass of a recirculated packet, 2 behind it: recirc.h */
+	__u8 end;        /* first slot after the last algorithm */
+	__u8 pass;       /* 0; 1 in the second pass of a recirculated packet, 2 after it: recirc.h */
 	__u8 verdict;    /* enum verdict */
 	/* what enforcers need: verdict.h */
 	__u8 tos;        /* DS field and ECN of the outermost IP header; written with PHV_IP */

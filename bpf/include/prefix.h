@@ -2,12 +2,12 @@
 /* Longest prefix match over a plain array: what an lpm table is on a switch.
  *
  * BPF's LPM map costs 85 to 98 ns a lookup here, more than everything else that a packet meets together. This is a multi-bit trie that
- * userspace builds (maps/prefix) and replaces as a whole while packets come. The stride of each node is chosen when it is built, as in
+ * userspace builds (maps/prefix) and replaces as a whole while packets arrive. The stride of each node is chosen when it is built, as in
  * a level-compressed trie (Nilsson and Karlsson, "IP-Address Lookup Using LC-Tries", IEEE JSAC 17, 1999), and prefixes are pushed down
  * to the leaves (Srinivasan and Varghese, "Fast Address Lookups Using Controlled Prefix Expansion", ACM TOCS 17, 1999), so that a step
  * is one read and nothing is looked at twice. A way that many prefixes share, and that none leaves, is compared as a whole.
  *
- * One table holds many tries, each with a root: the value found in one may say which root comes next (interface, then source; a pair of
+ * One table holds many tries, each with a root: the value found in one may name the next root (interface, then source; a pair of
  * prefixes). A packet reads the head once and hands it to each of its lookups, so that all of them are in the same version. Two halves
  * of the array hold the version in use and the next one; userspace fills the other half, writes the head with one store, and
  * waits until no program runs that has read the old one. Beside the place of the version the head holds the word at root 0: what a packet
@@ -18,10 +18,10 @@
  * base, counted from the version's beginning, in bits 0 to 23:
  *   branch   4 << 29  the word at base + those bits is next
  *   compare  5 << 29  the word at base + 2 is next if those bits are the word at base, else the word at base + 1
- *   lanes    6 << 29  a branch to cells of four words at base + 4 * those bits, for a large trie of which most ends within the eight bits behind:
+ *   lanes    6 << 29  a branch to cells of four words at base + 4 * those bits, for a large trie of which most ends within the eight bits that follow:
  *                     four prefixes of these eight, the longest first, a byte each in word 0 and their masks in word 1, word 2 for an address that is in none,
  *                     and word 3 for one that is in the only one, or the list (7 << 29 | base) of the words for the first to the last of them; both
- *                     stand behind the eight bits. No mask: there are none. So an address takes one line of memory where a branch and what follows take two or three.
+ *                     stand after the eight bits. No mask: there are none. So an address takes one line of memory where a branch and what follows take two or three.
  *
  * Bound: PREFIX_STEPS steps at any set of prefixes; userspace refuses none for its shape, as eight bits a step are always enough. */
 #pragma once

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* The name that a DNS message asks for, as 64 bits of hash (NEED_QNAME).
  *
- * Only the first question counts, as everybody sends one. Its name is labels of 1 to 63 bytes, each behind its length, 255
+ * Only the first question counts, as everybody sends one. Its name is labels of 1 to 63 bytes, each after its length, 255
  * bytes with the empty label that ends it (RFC 1035, section 3.1); upper and lower case are the same name (RFC 4343). A name
  * that does not end within the message, or is compressed, leaves the vector without one: there is nothing in front of the
  * first question that it could refer to. Bytes are fetched by a helper, so that it does not matter where the buffer has them.
@@ -17,7 +17,7 @@
 #define QNAME_BYTES 255
 #define QNAME_WORDS 32
 #define QNAME_LABELS 128
-#define QNAME_COUNTS 8 /* bytes of the message's header in front of the name that tell how many questions there are */
+#define QNAME_COUNTS 8 /* bytes of the message's header in front of the name that hold how many questions there are */
 
 /* A DNS message from its fifth byte on, so that the name begins at a word. */
 struct qname {
@@ -102,7 +102,7 @@ static __always_inline __u64 qname_hash(const struct qname *name, __u32 length)
 	return h;
 }
 
-/* The name in a message of which the buffer holds bytes, zeros behind them. */
+/* The name in a message of which the buffer holds bytes, zeros after them. */
 static __always_inline void qname_set(struct phv *phv, const struct qname *name, __u32 bytes)
 {
 	__u64 any = phv->needs;

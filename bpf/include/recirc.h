@@ -35,7 +35,7 @@ struct {
 } recirc_budget SEC(".maps") TAG("pisa:budget") TAG("xdpmon:shared");
 
 /* Is this the second pass of the program that runs? phv->pass: 0 while nobody has recirculated the packet, 1 in the
- * second pass, 2 in the algorithms behind it. */
+ * second pass, 2 in the algorithms after it. */
 static __always_inline int second_pass(const struct phv *phv)
 {
 	return phv->pass == 1;

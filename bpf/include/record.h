@@ -2,7 +2,7 @@
 /* {id, time} of a request in one 64-bit word, so that no core ever sees the id of one request with the time of another.
  *
  * id has 24 bits, time the low 40 bits of the clock in ticks: 19 hours of 64 ns. Delays are binned by 32 bits; the eight
- * bits above them tell a delay that is longer (275 s) from a short one, so that it can be counted instead of measured
+ * bits above them distinguish a delay that is longer (275 s) from a short one, so that it can be counted instead of measured
  * wrongly. Two requests are taken for one when they agree in slot and id: with 256 slots one pair in 2^32.
  *
  * A switch holds the same word as two halves of 32 bits: id and the time's high byte, the time's low four bytes. Low bytes
@@ -47,7 +47,7 @@ static __always_inline __u64 record_age(__u64 now, __u64 word)
 	return ticks > RECORD_TIME_MASK - CLOCK_BEHIND ? 0 : ticks;
 }
 
-/* Is a delay more than 32 bits can say? */
+/* Is a delay more than 32 bits can hold? */
 static __always_inline int record_too_long(__u64 ticks)
 {
 	return ticks >> 32 != 0;

@@ -14,7 +14,7 @@
  * REGISTER_BANKED  the same with two banks, for what accumulates over a window.
  * REGISTER_PERCPU_BANKED  per CPU and read back in the data plane, for records of more than one word: no core ever sees
  *                  half of another core's record. Every core runs the algorithm over its share of the packets, and the
- *                  program's header says how userspace merges what they found.
+ *                  program's header states how userspace merges what they found.
  * TALLY            per CPU and banked: only userspace reads it (histograms, sums), which adds the CPUs.
  * COUNTERS         per CPU and banked: one element a bank holding all counts of a program. Not a
  *                  register: counters are statistics of the program, read by userspace only.
@@ -55,7 +55,7 @@
 	};                                                                                            \
 	STAGED_MAP(name, BPF_MAP_TYPE_ARRAY, "register", stage, struct name##_t, n, n) TAG("pisa:arrays=" names)
 
-/* names: of each with its stage behind it, as "a@1,b@3": an array of a later stage is touched later, by the same lookup. Userspace may cut off arrays from the
+/* names: of each with its stage after it, as "a@1,b@3": an array of a later stage is touched later, by the same lookup. Userspace may cut off arrays from the
  * end that a configuration has no use for (maps.SetWords). */
 #define REGISTERS_PERCPU_BANKED(name, t, n, many, names)                                              \
 	ELEMENT(t);                                                                                   \

@@ -4,7 +4,7 @@
 
 #include "base.h"
 
-#define REPLAY_SNAP 2024 /* bytes of a frame that are replayed; no header the parser follows lies behind them */
+#define REPLAY_SNAP 2024 /* bytes of a frame that are replayed; no header the parser follows lies after them */
 
 struct replay_meta {
 	__u64 time;     /* ns, never 0 */

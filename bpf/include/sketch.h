@@ -45,7 +45,7 @@ static __always_inline __s32 sketch_signed(__u32 bits, __s32 value)
 	return (value ^ flip) - flip;
 }
 
-/* Adds a value to one row and returns what the row says of the flow now. */
+/* Adds a value to one row and returns the row's estimate of the flow now. */
 #define SKETCH_ADD(name, row, phv, at, value)                                                         \
 	({                                                                                            \
 		__u32 bits_ = sketch_bits(at, row);                                                   \

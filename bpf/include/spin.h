@@ -7,7 +7,7 @@
  * when the state is 0, which it is at first and must not stay. In a replay it is the packet's seeded coin (coin.h).
  *
  * The state is no memory of the algorithm: it stands for the random number generator of a switch. loader/pisa proves that
- * nothing goes into it but what comes out of it and of bpf_get_prandom_u32. */
+ * nothing goes into it but its own output and of bpf_get_prandom_u32. */
 #pragma once
 
 #include "coin.h"

@@ -4,7 +4,7 @@
  * The correction factor (1 - 1/M)^-x of a sample (Zheng et al., section 3.2) is an exponential, which a data plane has
  * not. So a sample is counted under its delay and under a coarse bin of x, and the cell also adds up where inside
  * of the bin the x lay: userspace then knows each cell's mean x, and with it the factor to a fraction of a per cent
- * (userspace/fridge/delay says how good).
+ * (userspace/fridge/delay states how good).
  *
  * A cell: count << RESIDUAL_BITS | sum of the residuals of x, in M / 1024. With M up to 1024 that is x itself, above it
  * x rounded down. A residual is below 2^13, so a window may put 2^23 samples of more than 7 M insertions into one cell

@@ -7,17 +7,17 @@
  * (ConQuest: Chen, "Designing Compact Data Structures for Network Measurement and Control", Princeton 2023, chapter 5).
  *
  * The control block has 20 bytes that belong to whatever queueing discipline holds the packet. Their kinds write the first 8 or
- * 16 of them (loader/qdisc has the list), and what is behind stays:
+ * 16 of them (loader/qdisc has the list), and what follows stays:
  *
  *	CARRY_WORDS  12 bytes: 48 bits of the time, the flow hash, 16 bits of tag
  *	CARRY_TICK    4 bytes: 22 bits of 1,024 ns and 10 bits of tag; the flow hash is calculated again at transmission
  *
  * The tag depends on the time, the hash, the interface and a secret. Words of somebody else, of another interface or of an
  * earlier way of the same buffer have the right one by a chance of 2^-16 (2^-10), are counted, and show no algorithm a packet.
- * The longest delay is 2^47 ns, or 4.29 s in the short form, behind which a delay is too short by a multiple of that.
+ * The longest delay is 2^47 ns, or 4.29 s in the short form, after which a delay is too short by a multiple of that.
  *
  * A packet that did not pass TC egress (a socket that bypasses it, a console that sends from an interrupt) has no words and
- * never touches the vector: so it may come while a chain runs on this CPU. */
+ * never touches the vector: so it may run while a chain runs on this CPU. */
 #pragma once
 
 #include "chain.h"

@@ -52,7 +52,7 @@ TABLE(ways_starts, __u64, 2);
 #define WAYS_AT_(name, phv, index) reg_bank(name, phv, index)
 #define WAYS_AT(x, phv, index) WAYS_AT_(WAYS_NAME(x), phv, index)
 
-/* A way's arrays stand side by side, the counter first: word j of the key is behind it. Two lookups for two ways. */
+/* A way's arrays stand side by side, the counter first: word j of the key is after it. Two lookups for two ways. */
 #define WAYS_ROW_WORDS (1 + KEY_WORDS)
 #define WAYS_ROW_(name, names) REGISTERS_PERCPU_BANKED(name, __u64, 1024, WAYS_ROW_WORDS, names)
 #define WAYS_IN(x, stage) STR(WAYS_NAME(x)) "@" #stage
@@ -130,7 +130,7 @@ static __always_inline void ways_rows(const struct phv *phv, struct pass *p)
 	p->index[3] = p->index[0];
 }
 
-/* Way i's record: the counter, behind it the key's words. */
+/* Way i's record: the counter, after it the key's words. */
 #define ROW_OF(i) ((__u64 *)WAYS_AT(w##i, phv, p->index[i]))
 #define ROW(i)                                                                                        \
 	do {                                                                                          \
@@ -143,7 +143,7 @@ static __always_inline void ways_rows(const struct phv *phv, struct pass *p)
 	} while (0)
 
 /* All ones for 0, else 0. What is in a record cannot be foreseen: a branch on it costs this program and, since it fills the processor's memory of branches with
- * noise, all that run behind it. */
+ * noise, all that run after it. */
 static __always_inline __u64 ways_if_zero(__u64 x)
 {
 	__u64 any = x | -x;
@@ -299,7 +299,7 @@ static __always_inline int ways_nine_eighths(struct phv *phv, __u64 units, __u64
 	return coin_spin(phv) >> 14 < (limit & 0x3ffff);
 }
 
-/* Stage 12: the row's turn has come when as many units as its smallest counter says have gone by without. */
+/* Stage 12: the row's turn is when as many units as its smallest counter holds have passed without. */
 static __always_inline int ways_in_turn(struct phv *phv, const struct pass *p)
 {
 	__u64 *turns = WAYS_AT(t, phv, p->index[0]), n, due = p->min;
@@ -315,7 +315,7 @@ static __always_inline int ways_in_turn(struct phv *phv, const struct pass *p)
 	return 0;
 }
 
-/* Is it known to be no newcomer before a coin is thrown? Live the coin comes first, and most newcomers lose it: no branch depends on what was found. A replay
+/* Is it known to be no newcomer before a coin is thrown? Live the coin is thrown first, and most newcomers lose it: no branch depends on what was found. A replay
  * throws a coin for newcomers only, as a switch does, and turns are counted of these. */
 static __always_inline int ways_settled(__u64 matched)
 {

@@ -44,7 +44,7 @@ enum lean_counter {
 	LEAN_INSERTED,   /* ... written */
 	LEAN_EVICTED,    /* records overwritten before their ACK came */
 	LEAN_RESPONSES,  /* ACKs that were looked up */
-	LEAN_STALE,      /* ... that found a record too old to tell its age */
+	LEAN_STALE,      /* ... that found a record too old for its age to be known */
 	LEAN_NUMBERED,   /* loss: packets with an identifier */
 	LEAN_OWNED,      /* ... of the flow in memory */
 	LEAN_TAKEN,      /* ... that took an entry */
@@ -94,7 +94,7 @@ struct segment {
 	__u16 time;  /* ticks of 2^SEG_TICK ns */
 	__u32 signature; /* of the flow; neither half is 0 */
 	__u32 start; /* number of the first byte */
-	__u32 end;   /* ... behind the last one */
+	__u32 end;   /* ... after the last one */
 	__u32 way[2]; /* 32 bits of hash for a place in each way */
 };
 

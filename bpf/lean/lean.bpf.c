@@ -13,7 +13,7 @@
  * Only events enter the sketch, and only events are tested: most packets touch a table and nothing else.
  *
  * Many cores: sketches and filters are shared words with atomic operations; no event is lost. Tables are shared too, for a
- * flow may change its core, and each header says what a race does to it. */
+ * flow may change its core, and each header states what a race does to it. */
 #include "frame.h"
 #include "bits.h"
 #include "latency.h"
@@ -41,7 +41,7 @@ struct tables {
 	struct retrans retrans;
 };
 
-/* Everything between a packet and its reports. What stands behind the tables is cleared for an event, which few packets bring. */
+/* Everything between a packet and its reports. What stands after the tables is cleared for an event, which few packets bring. */
 struct lean {
 	struct tables t;
 	struct sketch_place at;      /* the packet's flow: loss, ooo, retrans */
@@ -286,7 +286,7 @@ static __always_inline void run(struct phv *phv, struct lean_counts_t *count, co
 	if (kind != DATA)
 		clear_data(&l.t);
 	CLEAR_FROM(&l, at);
-	total(&l, phv, kind); /* first: behind stage 4 the prover forgets which tables were touched, and has fewer cases to follow */
+	total(&l, phv, kind); /* first: after stage 4 the prover forgets which tables were touched, and has fewer cases to follow */
 	place(&l, phv);
 	add(&l, phv, count, kind);
 	report(&l, phv, count);

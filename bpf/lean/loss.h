@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* Loss: what a flow leaves out (section 4.2).
  *
- * gaps  A table of flows' last numbers. What is left out in front of a packet is lost; a packet that comes late gives it
+ * gaps  A table of flows' last numbers. What is left out in front of a packet is lost; a packet that arrives late gives it
  *       back. A flow that loses nothing leaves nothing in the sketch.
  * walk  Algorithm 2: of each pair of identifiers the odd one adds a random sign and the even one takes it back. Every
  *       flow whose packet has no partner leaves a residue of one in each row (docs/lean.md has the variance).
@@ -11,8 +11,8 @@
  * what it sends to others. Or RTP's sequence number.
  *
  * A packet that fills a hole of TCP is the one that was missing, and late, or a repetition of it, which shows that it was lost.
- * The IPv4 identification tells: what was sent before the packet that made the hole has a smaller one, with a counter for
- * each connection, or each destination, or the whole host. Where there is none (IPv6; 0), time does: what comes within 3 ms of the
+ * The IPv4 identification decides: what was sent before the packet that made the hole has a smaller one, with a counter for
+ * each connection, or each destination, or the whole host. Where there is none (IPv6; 0), time does: what arrives within 3 ms of the
  * youngest hole is late (section 4.3's window). Random identifiers make a repetition of 15 in 16, late or not.
  *
  * An entry is {signature, credit} and {good, identifier}, or TCP's {next number} and {identification of the packet that came
@@ -51,8 +51,8 @@ const enum loss_id_kind *unused_loss_id __attribute__((unused));
 /* What a segment is to its flow's next number. */
 enum loss_move {
 	LOSS_STAYS,   /* it ends there: a copy, a keep-alive */
-	LOSS_GOES_ON, /* it ends behind it */
-	LOSS_HOLE,    /* ... and begins behind it, too */
+	LOSS_GOES_ON, /* it ends after it */
+	LOSS_HOLE,    /* ... and begins after it, too */
 	LOSS_BELOW    /* it ends in front of it: late, or sent again */
 };
 
@@ -120,7 +120,7 @@ static __always_inline void loss_own(struct loss *s, __u16 *entry, __u32 mine, s
 
 /* With --hash crc an entry's words are the switch's, whose ALU compares whole words: {signature 16, credit 16}, {good 16,
  * identifier 16}, where credit counts in steps of 2^13 and good in steps of 2^14, and both stay at their end. A new owner begins
- * without credit, an identifier that comes late is a jump, and 0 says that nothing is known. */
+ * without credit, an identifier that arrives late is a jump, and 0: nothing is known. */
 #define LOSS_WIDE (hash_crc && lean_loss_id == LOSS_IPID && !lean_loss_walk)
 #define LOSS_WIDE_CREDIT 0x2000
 #define LOSS_WIDE_GOOD 0x4000
@@ -246,7 +246,7 @@ static __always_inline void loss_number(struct loss *s, __u32 *last, struct lean
 	s->event.value = loss_step(step, old >> LOSS_GOOD, count);
 }
 
-/* TCP's bytes: what is missing between the next number that was expected and this one. A SYN begins anew, and so does a number
+/* TCP's bytes: what is missing between the next number that was expected and this one. A SYN starts over, and so does a number
  * that is far below. */
 static __always_inline void loss_bytes(struct loss *s, const struct phv *phv, __u32 *next, struct lean_counts_t *count)
 {
@@ -293,7 +293,7 @@ static __always_inline void loss_2(struct loss *s, struct phv *phv, const struct
 		loss_number(s, last, count);
 }
 
-/* Has the packet an identification that tells its place among those of its host? */
+/* Has the packet an identification that gives its place among those of its host? */
 static __always_inline int loss_ordered(const struct phv *phv)
 {
 	return phv_has(phv, PHV_IPID) && phv->ipid;

@@ -11,7 +11,7 @@
  * neither. Numbers wrap; one that is 64 MiB or more below is another connection's (segment.h), and starts over.
  *
  * What is late by the paper's definition is not always reordered: a fast retransmission in the middle of a running train is
- * below the maximum and within 3 ms of it, too. retrans.h tells them.
+ * below the maximum and within 3 ms of it, too. retrans.h separates them.
  *
  * The counts go into the Count Sketch, or (lean.ooo=misra-gries) into counters of {signature, count} under a hash: an event of
  * the owner adds, one of another flow takes away, and who arrives at 0 owns it. That is Misra-Gries of one counter for

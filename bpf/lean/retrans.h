@@ -7,7 +7,7 @@
  *           the last rotation; M, the maximum; C, which is older than 3 ms, and P, which will become C. A packet that
  *           comes more than 3 ms after T sets C = P, P = M; after more than 6 ms all that is known is old, and C = P = M.
  *           C never holds what is younger than 3 ms, and holds everything older than 9 ms. Segments of one byte are
- *           keep-alives and window probes, and never an event. A mirror's copies are told by segment.h.
+ *           keep-alives and window probes, and never an event. A mirror's copies are recognized by segment.h.
  * distinct  Algorithm 4 (distinct.h).
  *
  * The table has to keep those flows that send much from one train to the next. {signature, time of the last packet} in one

@@ -24,14 +24,14 @@
 /* stage 0: {digest 16, time 16} of a flow's last data packet */
 REGISTER(lean_twin, 0, __u32, 128);
 
-/* Is x below y, in the same connection? A number that is 64 MiB or more behind is from another connection of the same
- * ports, or from another flow whose words got into this record: one in 64 of those is not told. */
+/* Is x below y, in the same connection? A number that is 64 MiB or more below is from another connection of the same
+ * ports, or from another flow whose words got into this record: one in 64 of those is not noticed. */
 static __always_inline int seg_below(__u32 x, __u32 y)
 {
 	return y - x - 1 < SEG_FAR - 1;
 }
 
-/* The same, as a switch's stateful ALU tells it, which compares numbers and not differences around 2^32: what is late across the turn is
+/* The same, as a switch's stateful ALU decides it, which compares numbers and not differences around 2^32: what is late across the turn is
  * not seen. With the switch's hashes so does a host. */
 static __always_inline int seg_below_number(__u32 x, __u32 y)
 {

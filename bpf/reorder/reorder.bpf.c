@@ -10,7 +10,7 @@
  * number so far (definition 3), and counts packets n and out-of-order packets o. What a record knows goes to userspace when
  * it is evicted, or when the window ends and userspace reads what is left.
  *
- * sampling   (3.2) an array; a flow is watched until another one comes and it is stale (older than T), or has had more than C
+ * sampling   (3.2) an array; a flow is watched until another one arrives and it is stale (older than T), or has had more than C
  *            packets, or R out-of-order ones.
  * precision  (3.1) d ways that keep the largest flows of each prefix: PRECISION with one more pair of words.
  * hybrid     (3.3) first the ways, then an array that admits only flows whose prefix is in no way.
@@ -18,7 +18,7 @@
  * Under the memory rules:
  * - A record is four words in four consecutive stages: {signature, time or size}, {tag, prefix}, {tag, o, number}, {tag,
  *   done, n}. Signature and time in one word admit the stale case in one read-modify-write. n lies in a later stage: a packet
- *   that is refused and finds n > C there goes through the pipeline once more and takes the bucket. The same word says when o
+ *   that is refused and finds n > C there goes through the pipeline once more and takes the bucket. The same word holds when o
  *   has reached R (done), so that a refused packet looks at two words and no more. Ways admit by a second pass, too, as
  *   PRECISION does: with probability 2^-y, the smallest power of two that is not above 1/(size + 1), and the record's size
  *   becomes 2^y (Chen, "Designing Compact Data Structures for Network Measurement and Control", Princeton 2023, section 3.3.4).
@@ -111,7 +111,7 @@ BUCKET(_array, 7, 8, 9, 10);
 #define COUNT_TAG 0xfe000000U
 #define FULL (15U << (COUNT_BITS - 4)) /* bits of an n that is near its end: 2^20 packets are left, to be granted a second pass */
 #define FRESH (1U << 30) /* ahead of a SYN's number: nothing that comes is behind this */
-#define DONE (1U << COUNT_BITS) /* of a count: R out-of-order packets were seen, which says more than any n */
+#define DONE (1U << COUNT_BITS) /* of a count: R out-of-order packets were seen, which is stronger than any n */
 #define PREFIX_BITS 48
 
 /* One record that left the memory. */
@@ -136,7 +136,7 @@ struct flow {
 	__u64 prefix;
 	__u32 signature; /* never 0: an empty record's */
 	__u32 start;     /* sequence number of the payload's first byte; number() */
-	__u32 end;       /* ... behind its last */
+	__u32 end;       /* ... after its last */
 	__u16 segs;      /* with payload: 0 of a SYN without data */
 	__u32 follows;   /* 0: it begins a connection, else 1 */
 	__u32 index[WAYS]; /* locate_ways() */
@@ -359,7 +359,7 @@ static __always_inline int observe(__u32 *word, const struct flow *f, __u32 add,
 
 /* ---- the ways ---- */
 
-/* What the ways say of a packet. */
+/* What the ways know of a packet. */
 struct ways {
 	__u32 held;      /* the way that holds the flow; WAYS: none */
 	__u32 way;       /* where the smallest record is */

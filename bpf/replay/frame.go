@@ -5,7 +5,7 @@ type Link uint8
 
 const (
 	LinkEthernet Link = iota
-	LinkRaw           // an IP header comes first (tun, raw captures)
+	LinkRaw           // an IP header is first (tun, raw captures)
 )
 
 // Direction is the hook that saw a packet, from the host's point of view. A tap sees everything as ingress.
@@ -23,7 +23,7 @@ type Frame struct {
 	Len       int    // bytes on the wire, Len >= len(Data)
 	Link      Link
 	Direction Direction
-	Interface uint32 // 0 unless the capture tells
+	Interface uint32 // 0 unless the capture names it
 	Enqueued  int64  // ns: when the packet was handed to the queue that it leaves at Time; 0 unless somebody knows
 	Queue     uint16 // the queue's number
 }

@@ -15,7 +15,7 @@ struct replay_frame {
 	__u8 data[REPLAY_SNAP];
 };
 
-/* Frames lie one behind the other, 8-byte aligned and none across two buffers: a batch should be large, because the
+/* Frames lie one after the other, 8-byte aligned and none across two buffers: a batch should be large, because the
  * kernel exchanges its XDP dispatcher before and after each (some milliseconds). */
 #define BUFFERS 16
 #define BUFFER_BYTES (1 << 20)
@@ -88,7 +88,7 @@ static __always_inline void hold(struct replay_cursor_t *cursor, struct phv *phv
 	cursor->tail++;
 }
 
-/* Starts the second pass that is due; returns when there is none. One of an earlier window comes too late: its bank is
+/* Starts the second pass that is due; returns when there is none. One of an earlier window is too late: its bank is
  * being read. */
 static __always_inline void release(void *ctx, struct replay_cursor_t *cursor, struct phv *phv)
 {
@@ -109,7 +109,7 @@ static __always_inline void release(void *ctx, struct replay_cursor_t *cursor, s
 	bpf_tail_call(ctx, &recirc_xdp, slot);
 }
 
-/* The next frame, and the cursor behind it. */
+/* The next frame, and the cursor after it. */
 static __always_inline struct replay_frame *next_frame(struct replay_cursor_t *cursor)
 {
 	__u32 slot = cursor->buffer & (BUFFERS - 1), offset = cursor->offset, length;

@@ -78,7 +78,7 @@ static __always_inline __u32 id_of(__u64 word)
 	return word >> RECORD_TIME_BITS;
 }
 
-/* Slot of a record in a stage behind the first. */
+/* Slot of a record in a stage after the first. */
 static __always_inline __u32 slot_of(__u32 id, int stage)
 {
 	return hash_mix(id + stage * 0x9e3779b97f4a7c15ULL) & ((1U << rtt_bits) - 1);
@@ -130,7 +130,7 @@ static __always_inline void insert(__u64 word, __u32 slot, struct rtt_counters_t
 	OFFER(rtt_stage4, 4, slot_of(id, 4));
 }
 
-/* Cascade: a record has come to the last stage, where insertions are counted. */
+/* Cascade: a record has reached the last stage, where insertions are counted. */
 static __always_inline void arrive(__u64 word, __u32 slot)
 {
 	__u32 *inserts = reg_at(rtt_inserts, 0), *survived, x;
@@ -143,7 +143,7 @@ static __always_inline void arrive(__u64 word, __u32 slot)
 		reg_store(survived, x << 8 | (id_of(word) & 0xff));
 }
 
-/* Puts `word` into a stage behind the first and takes out what was there. */
+/* Puts `word` into a stage after the first and takes out what was there. */
 #define PUSH(array, stage)                                                                            \
 	do {                                                                                          \
 		__u64 *entry;                                                                         \

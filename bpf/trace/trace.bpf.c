@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The entry program at the start of transmission, and the account of what does not get there.
  *
- * Trace points are the host's: every packet of every interface and namespace comes by. Packets of interfaces that are not
+ * Trace points are the host's: every packet of every interface and namespace passes. Packets of interfaces that are not
  * watched leave after one look into a small table. The vector is the same that the other entry programs fill, from the same parser,
  * which copies each header here instead of pointing into the packet: a trace point has no right to. What it does not do is look
- * behind the linear part (headers that were not there TC egress has pulled) or into messages and options. */
+ * after the linear part (headers that were not there TC egress has pulled) or into messages and options. */
 #define PARSE_COPIES
 
 #include "base.h"
@@ -132,7 +132,7 @@ static __always_inline int parse_sent(struct phv *phv, const struct sk_buff *skb
 	phv->mark = skb->mark;
 	if (gso.size && gso.segs > 1)
 		phv->segs = gso.segs;
-	/* Linux 6.1 and older say in a bit of its own that a tag was taken off again: such a packet counts four bytes more */
+	/* Linux 6.1 and older mark in a bit of its own that a tag was removed: such a packet counts four bytes more */
 	if (skb->vlan_proto)
 		set_vlan(phv, skb->vlan_tci);
 	reason = parse(phv, &pkt, l3_only);

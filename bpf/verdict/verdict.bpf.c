@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The last slot of a chain that enforces: carries out what its algorithms decided (verdict.h), and counts what was done.
  *
- * A mark sets both ECN bits of the outermost IP header (RFC 3168) of a packet whose sender said that it understands. Only the
+ * A mark sets both ECN bits of the outermost IP header (RFC 3168) of a packet whose sender declared support. Only the
  * IPv4 header checksum covers them: it is brought up to date from the change alone (RFC 1624), and what a device still has to do
  * to the transport checksum is left alone, since no pseudo header holds the bits. An aggregate is marked once, and all its
  * segments carry the mark. A packet that cannot be marked (its sender does not understand, its header is out of reach) passes
@@ -58,7 +58,7 @@ static __always_inline enum marking markable(const struct phv *phv)
 	return (phv->tos & ECN_CE) == ECN_CE ? MARKED_BEFORE : MARKED;
 }
 
-/* The header checksum behind a change of the 16-bit word that holds the bits (RFC 1624, equation 3). */
+/* The header checksum after a change of the 16-bit word that holds the bits (RFC 1624, equation 3). */
 static __always_inline __u16 check_after(__u16 check, __u16 old, __u16 now)
 {
 	__u32 sum = (__u16)~check + (__u16)~old + (__u32)now;
@@ -103,7 +103,7 @@ SEC("xdp.frags") int verdict_xdp(struct xdp_md *ctx)
 	return xdp_verdict(phv);
 }
 
-/* The helpers reach headers behind the linear part, unshare a clone, and keep a checksum that the device computed over the
+/* The helpers reach headers after the linear part, unshare a clone, and keep a checksum that the device computed over the
  * whole packet. */
 static __always_inline enum marking mark_tc(struct __sk_buff *skb, const struct phv *phv)
 {
