@@ -92,24 +92,24 @@ func (n *Network) Talk(now int64) error {
 		if err := h.instance.(algo.Controller).Tick(now); err != nil {
 			return err
 		}
-		said, err := h.instance.(algo.Messenger).Speak(now)
+		said, err := h.instance.(algo.Messenger).Send(now)
 		if err != nil {
 			return err
 		}
 		for _, m := range said {
 			n.Up += len(m)
-			if err := n.Coordinator.Heard(algo.Said{Host: h.name, Time: now, Now: now, Data: m}); err != nil {
+			if err := n.Coordinator.Receive(algo.Incoming{Host: h.name, Time: now, Now: now, Data: m}); err != nil {
 				return err
 			}
 		}
 	}
-	for _, told := range n.Coordinator.Tell(now) {
+	for _, told := range n.Coordinator.Send(now) {
 		n.Down += len(told.Data)
 		for _, h := range n.hosts {
 			if h.name != told.Host {
 				continue
 			}
-			if err := h.instance.(algo.Messenger).Hear(told.Data); err != nil {
+			if err := h.instance.(algo.Messenger).Receive(told.Data); err != nil {
 				return err
 			}
 		}

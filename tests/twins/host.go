@@ -83,7 +83,7 @@ func hear(t *twin.Twin, v algo.Values, instance algo.Instance) (write func(sw *r
 		return nil, err
 	}
 	for _, m := range messages {
-		if err := instance.(algo.Messenger).Hear(m); err != nil {
+		if err := instance.(algo.Messenger).Receive(m); err != nil {
 			return nil, err
 		}
 	}

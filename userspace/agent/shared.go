@@ -76,7 +76,7 @@ func (a *Agent) openLink(cfg *config.Bus) (*linked, error) {
 		Clock: hostclock.Now, Wall: func() int64 { return time.Now().UnixNano() },
 		Plan:    func(p *bus.Plan) { a.take(l, p) },
 		Refused: func() map[string]string { a.mu.Lock(); defer a.mu.Unlock(); return maps.Clone(l.refused) },
-		Message: a.hear, Renew: a.renew, Found: a.found,
+		Message: a.deliver, Renew: a.renew, Found: a.found,
 	}, a.out.Hub(), a.shares)
 	l.link = link
 	return l, err
@@ -112,8 +112,8 @@ func holdKeys(cfg *config.Bus) (*keys.Holder, error) {
 	return h, nil
 }
 
-// say carries what an algorithm says to its coordinator. The hub and the link have bounds; nothing waits.
-func (a *Agent) say(instance string, s session.Speech) {
+// sendMessage sends a message of an algorithm to its coordinator. The hub and the link have bounds; nothing waits.
+func (a *Agent) sendMessage(instance string, s session.Message) {
 	a.mu.Lock()
 	l := a.bus
 	a.mu.Unlock()
@@ -122,18 +122,18 @@ func (a *Agent) say(instance string, s session.Speech) {
 	case s.Begins:
 		l.link.Begin(instance, s.Algorithm)
 	default:
-		l.link.Say(instance, s.Algorithm, s.Time, s.Lost, s.Data)
+		l.link.Publish(instance, s.Algorithm, s.Time, s.Lost, s.Data)
 	}
 }
 
-// hear carries what a coordinator says to its algorithm; an instance that is not there will begin.
-func (a *Agent) hear(m bus.Message) {
+// deliver passes a coordinator's message to its algorithm; one for an instance that does not run is dropped: the instance asks for the state when it starts.
+func (a *Agent) deliver(m bus.Message) {
 	a.mu.Lock()
 	w := a.workers[m.Instance]
 	a.mu.Unlock()
 	if w != nil && a.shares(m.Instance) {
 		if s := w.speaking.Load(); s != nil {
-			s.Hear(m.Algorithm, m.Data)
+			s.Receive(m.Algorithm, m.Data)
 		}
 	}
 }

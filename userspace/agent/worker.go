@@ -287,7 +287,7 @@ func (w *worker) start(ctx context.Context, d desired) bool {
 	cfg.Emit, cfg.Notice, cfg.Changed = w.emit, w.notice, w.changed
 	if d.rule.Shared {
 		cfg.Boundary = w.agent.boundary
-		cfg.Say = func(s session.Speech) { w.agent.say(w.name, s) }
+		cfg.Publish = func(s session.Message) { w.agent.sendMessage(w.name, s) }
 		cfg.Epoch = func() uint64 { return w.agent.epoch(int64(w.ruleNow().Window)) }
 	}
 	began := time.Now()

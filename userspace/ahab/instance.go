@@ -43,7 +43,7 @@ func (c *config) New(env algo.Env) (algo.Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &instance{config: own, head: env.Head, replay: env.Replay, tell: env.Tell, arrays: map[string]*maps.Array{},
+	return &instance{config: own, head: env.Head, replay: env.Replay, tell: env.Notify, arrays: map[string]*maps.Array{},
 		words: map[string][]uint64{}, before: map[string][]uint64{}, seen: people{}, pairs: map[int]*pair{}, share: allSamples}, nil
 }
 

@@ -66,8 +66,8 @@ type Env struct {
 	Notice func(format string, args ...any) // tells the operator at once; may be nil
 }
 
-// Tell tells the operator something that cannot wait for the next report.
-func (e Env) Tell(format string, args ...any) {
+// Notify logs something that cannot wait for the next report.
+func (e Env) Notify(format string, args ...any) {
 	if e.Notice != nil {
 		e.Notice(format, args...)
 	}

@@ -102,11 +102,11 @@ type ReplayController interface {
 // Messenger is an Instance that exchanges messages with its Coordinator. All calls are made by the goroutine that owns the instance. Without
 // a coordinator there are none: an instance must not wait for them.
 type Messenger interface {
-	// Speak returns the messages since the last call; it is called every SpeakNS, and after each Read. now is the packets' clock.
-	// Messages beyond MaxSpoken a call, or longer than MaxMessage bytes, are dropped and counted.
-	Speak(now int64) ([][]byte, error)
-	// Hear takes a message of the coordinator. An error is reported to the operator; the instance goes on.
-	Hear(data []byte) error
+	// Send returns the messages since the last call; it is called every MessageNS, and after each Read. now is the packets' clock.
+	// Messages beyond MaxMessages a call, or longer than MaxMessage bytes, are dropped and counted.
+	Send(now int64) ([][]byte, error)
+	// Receive takes a message of the coordinator. An error is reported to the operator; the instance goes on.
+	Receive(data []byte) error
 }
 
 // Enforcer is an Instance of an algorithm that may drop or mark packets, if it is configured to.
@@ -140,8 +140,8 @@ type RecirculationDelayer interface {
 
 // Checkpointer is a Coordinator that continues where it stopped when it is started again, or when another coordinator takes over.
 type Checkpointer interface {
-	// Keep returns what Resume needs: everything received until now, and nothing that is received later. At most MaxKept bytes.
-	Keep() ([]byte, error)
-	// Resume takes it, before any message is received.
-	Resume(data []byte) error
+	// Checkpoint returns what Restore needs: everything received until now, and nothing that is received later. At most MaxCheckpoint bytes.
+	Checkpoint() ([]byte, error)
+	// Restore takes it, before any message is received.
+	Restore(data []byte) error
 }

@@ -123,10 +123,10 @@ func TestRegistry(t *testing.T) {
 	Register(&Descriptor{Name: "a"})
 }
 
-func TestTell(t *testing.T) {
-	Env{}.Tell("to nobody")
+func TestNotify(t *testing.T) {
+	Env{}.Notify("to nobody")
 	var said string
-	Env{Notice: func(format string, args ...any) { said = format }}.Tell("%d")
+	Env{Notice: func(format string, args ...any) { said = format }}.Notify("%d")
 	if said != "%d" {
 		t.Errorf("said %q", said)
 	}

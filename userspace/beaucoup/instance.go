@@ -92,7 +92,7 @@ func (c *config) instance(env algo.Env) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &instance{config: c, head: env.Head, seed: env.Seed, names: names, program: p, needs: p.Needs(), tell: env.Tell, shared: env.Epoch}
+	i := &instance{config: c, head: env.Head, seed: env.Seed, names: names, program: p, needs: p.Needs(), tell: env.Notify, shared: env.Epoch}
 	if c.file != "" {
 		if stat, err := os.Stat(c.file); err == nil {
 			i.modified = stat.ModTime()

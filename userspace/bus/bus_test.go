@@ -31,7 +31,7 @@ func TestSender(t *testing.T) {
 
 // Whatever comes is a message, or refused.
 func TestDamage(t *testing.T) {
-	whole, err := Encode(Batch{Version: Version, Life: 3, Number: 2, Oldest: 1, Items: []Item{{Measurement: "m", Instance: "m", Algorithm: "a", Snapshot: []byte("x")}}})
+	whole, err := Encode(Batch{Version: Version, Incarnation: 3, Number: 2, Oldest: 1, Items: []Item{{Measurement: "m", Instance: "m", Algorithm: "a", Snapshot: []byte("x")}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestDamage(t *testing.T) {
 
 // Findings are read back, and refused beyond every bound.
 func TestFindings(t *testing.T) {
-	whole := Findings{Version: Version, Life: 3, Number: 2, Items: [][]byte{[]byte("{}")}, More: 1, Subjects: []string{"10.2.0.0/16"}}
+	whole := Findings{Version: Version, Incarnation: 3, Number: 2, Items: [][]byte{[]byte("{}")}, More: 1, Subjects: []string{"10.2.0.0/16"}}
 	for name, c := range map[string]struct {
 		change func(*Findings)
 		good   bool
@@ -70,7 +70,7 @@ func TestFindings(t *testing.T) {
 		"too many": {func(f *Findings) { f.Items = make([][]byte, MaxFindings+1) }, false}, "too large": {func(f *Findings) { f.Items[0] = make([]byte, MaxFindingSize+1) }, false},
 		"too many subjects": {func(f *Findings) { f.Subjects = make([]string, MaxSubjects+1) }, false},
 		"a long subject":    {func(f *Findings) { f.Subjects = []string{strings.Repeat("s", MaxSubjectSize+1)} }, false},
-		"no life":           {func(f *Findings) { f.Life = 0 }, false}, "no number": {func(f *Findings) { f.Number = 0 }, false},
+		"no incarnation":    {func(f *Findings) { f.Incarnation = 0 }, false}, "no number": {func(f *Findings) { f.Number = 0 }, false},
 		"another version": {func(f *Findings) { f.Version++ }, false},
 	} {
 		m := whole
@@ -94,7 +94,7 @@ func TestBounds(t *testing.T) {
 	item := Item{Measurement: "m", Instance: "m", Algorithm: "a", Snapshot: []byte("x")}
 	long := func(n int) string { return strings.Repeat("n", n) }
 	batch := func(f func(*Batch)) error {
-		m := Batch{Version: Version, Life: 3, Number: 2, Oldest: 2, Items: []Item{item}}
+		m := Batch{Version: Version, Incarnation: 3, Number: 2, Oldest: 2, Items: []Item{item}}
 		f(&m)
 		b, err := Encode(m)
 		if err != nil {
@@ -107,7 +107,7 @@ func TestBounds(t *testing.T) {
 		return batch(func(b *Batch) { f(&b.Items[0]) })
 	}
 	hello := func(f func(*Hello)) error {
-		m := Hello{Version: Version, Life: 3, Number: 4, Oldest: 5}
+		m := Hello{Version: Version, Incarnation: 3, Number: 4, Oldest: 5}
 		f(&m)
 		b, err := Encode(m)
 		if err != nil {
@@ -117,7 +117,7 @@ func TestBounds(t *testing.T) {
 		return err
 	}
 	answer := func(f func(*Answer)) error {
-		m := Answer{Version: Version, Received: 4, Used: 4, Messages: []Message{{}}, Told: 1}
+		m := Answer{Version: Version, Received: 4, Used: 4, Messages: []Message{{}}, Sent: 1}
 		f(&m)
 		b, err := Encode(m)
 		if err != nil {
@@ -134,37 +134,37 @@ func TestBounds(t *testing.T) {
 		return m
 	}
 	for what, c := range map[string]struct{ got, want error }{
-		"batch":                {batch(func(*Batch) {}), nil},
-		"its version":          {batch(func(b *Batch) { b.Version++ }), ErrVersion},
-		"number 0":             {batch(func(b *Batch) { b.Number, b.Oldest = 0, 0 }), ErrMalformed},
-		"oldest 0":             {batch(func(b *Batch) { b.Oldest = 0 }), ErrMalformed},
-		"oldest behind it":     {batch(func(b *Batch) { b.Oldest = 3 }), ErrMalformed},
-		"as many as may be":    {batch(func(b *Batch) { b.Items = slices.Repeat(b.Items, MaxItems) }), nil},
-		"one more":             {batch(func(b *Batch) { b.Items = slices.Repeat(b.Items, MaxItems+1) }), ErrMalformed},
-		"nothing":              {of(func(i *Item) { i.Snapshot = nil }), ErrMalformed},
-		"two":                  {of(func(i *Item) { i.Begins = true }), ErrMalformed},
-		"begins":               {of(func(i *Item) { i.Snapshot, i.Begins = nil, true }), nil},
-		"message":              {of(func(i *Item) { i.Snapshot, i.Message, i.Number = nil, []byte("x"), 1 }), nil},
-		"message without one":  {of(func(i *Item) { i.Snapshot, i.Message = nil, []byte("x") }), ErrMalformed},
-		"number without one":   {of(func(i *Item) { i.Number = 1 }), ErrMalformed},
-		"long names":           {of(func(i *Item) { i.Measurement, i.Instance, i.Algorithm = long(MaxName), long(2*MaxName), long(MaxName) }), nil},
-		"measurement":          {of(func(i *Item) { i.Measurement = long(MaxName + 1) }), ErrMalformed},
-		"instance":             {of(func(i *Item) { i.Instance = long(2*MaxName + 1) }), ErrMalformed},
-		"algorithm":            {of(func(i *Item) { i.Algorithm = long(MaxName + 1) }), ErrMalformed},
-		"hello":                {hello(func(*Hello) {}), nil},
-		"a hello's version":    {hello(func(h *Hello) { h.Version-- }), ErrVersion},
-		"without a life":       {hello(func(h *Hello) { h.Life = 0 }), ErrMalformed},
-		"oldest of the future": {hello(func(h *Hello) { h.Oldest = 6 }), ErrMalformed},
-		"long software":        {hello(func(h *Hello) { h.Software = long(128) }), nil},
-		"too long software":    {hello(func(h *Hello) { h.Software = long(129) }), ErrMalformed},
-		"many refused":         {hello(func(h *Hello) { h.Refused = refused(MaxMeasurements) }), nil},
-		"too many refused":     {hello(func(h *Hello) { h.Refused = refused(MaxMeasurements + 1) }), ErrMalformed},
-		"answer":               {answer(func(*Answer) {}), nil},
-		"an answer's version":  {answer(func(a *Answer) { a.Version = 0 }), ErrVersion},
-		"used unseen":          {answer(func(a *Answer) { a.Used = 5 }), ErrMalformed},
-		"told untold":          {answer(func(a *Answer) { a.Told = 0 }), ErrMalformed},
-		"a large plan":         {answer(func(a *Answer) { a.Plan = &Plan{Measurements: make([]Measurement, MaxMeasurements)} }), nil},
-		"too large a plan":     {answer(func(a *Answer) { a.Plan = &Plan{Measurements: make([]Measurement, MaxMeasurements+1)} }), ErrMalformed},
+		"batch":                  {batch(func(*Batch) {}), nil},
+		"its version":            {batch(func(b *Batch) { b.Version++ }), ErrVersion},
+		"number 0":               {batch(func(b *Batch) { b.Number, b.Oldest = 0, 0 }), ErrMalformed},
+		"oldest 0":               {batch(func(b *Batch) { b.Oldest = 0 }), ErrMalformed},
+		"oldest behind it":       {batch(func(b *Batch) { b.Oldest = 3 }), ErrMalformed},
+		"as many as may be":      {batch(func(b *Batch) { b.Items = slices.Repeat(b.Items, MaxItems) }), nil},
+		"one more":               {batch(func(b *Batch) { b.Items = slices.Repeat(b.Items, MaxItems+1) }), ErrMalformed},
+		"nothing":                {of(func(i *Item) { i.Snapshot = nil }), ErrMalformed},
+		"two":                    {of(func(i *Item) { i.Begins = true }), ErrMalformed},
+		"begins":                 {of(func(i *Item) { i.Snapshot, i.Begins = nil, true }), nil},
+		"message":                {of(func(i *Item) { i.Snapshot, i.Message, i.Number = nil, []byte("x"), 1 }), nil},
+		"message without one":    {of(func(i *Item) { i.Snapshot, i.Message = nil, []byte("x") }), ErrMalformed},
+		"number without one":     {of(func(i *Item) { i.Number = 1 }), ErrMalformed},
+		"long names":             {of(func(i *Item) { i.Measurement, i.Instance, i.Algorithm = long(MaxName), long(2*MaxName), long(MaxName) }), nil},
+		"measurement":            {of(func(i *Item) { i.Measurement = long(MaxName + 1) }), ErrMalformed},
+		"instance":               {of(func(i *Item) { i.Instance = long(2*MaxName + 1) }), ErrMalformed},
+		"algorithm":              {of(func(i *Item) { i.Algorithm = long(MaxName + 1) }), ErrMalformed},
+		"hello":                  {hello(func(*Hello) {}), nil},
+		"a hello's version":      {hello(func(h *Hello) { h.Version-- }), ErrVersion},
+		"without an incarnation": {hello(func(h *Hello) { h.Incarnation = 0 }), ErrMalformed},
+		"oldest of the future":   {hello(func(h *Hello) { h.Oldest = 6 }), ErrMalformed},
+		"long software":          {hello(func(h *Hello) { h.Software = long(128) }), nil},
+		"too long software":      {hello(func(h *Hello) { h.Software = long(129) }), ErrMalformed},
+		"many refused":           {hello(func(h *Hello) { h.Refused = refused(MaxMeasurements) }), nil},
+		"too many refused":       {hello(func(h *Hello) { h.Refused = refused(MaxMeasurements + 1) }), ErrMalformed},
+		"answer":                 {answer(func(*Answer) {}), nil},
+		"an answer's version":    {answer(func(a *Answer) { a.Version = 0 }), ErrVersion},
+		"used unseen":            {answer(func(a *Answer) { a.Used = 5 }), ErrMalformed},
+		"told untold":            {answer(func(a *Answer) { a.Sent = 0 }), ErrMalformed},
+		"a large plan":           {answer(func(a *Answer) { a.Plan = &Plan{Measurements: make([]Measurement, MaxMeasurements)} }), nil},
+		"too large a plan":       {answer(func(a *Answer) { a.Plan = &Plan{Measurements: make([]Measurement, MaxMeasurements+1)} }), ErrMalformed},
 	} {
 		if !errors.Is(c.got, c.want) {
 			t.Errorf("%s: %v, want %v", what, c.got, c.want)

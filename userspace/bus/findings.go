@@ -8,7 +8,7 @@ import (
 const (
 	MaxFindings    = 64
 	MaxFindingSize = 4 << 10 // bytes of one
-	MaxSubjects    = 256     // networks and hosts that an agent could say something of
+	MaxSubjects    = 256     // networks and hosts that an agent could judge
 	MaxSubjectSize = 64
 )
 
@@ -20,15 +20,15 @@ func FindingsSubject(name string) string { return upPrefix + token(name) + findi
 // Findings are all findings that go on at an agent, whenever they change and again and again: a message that is lost is made good by the next one, and there is
 // nothing to be sent again.
 type Findings struct {
-	Version  uint8    `cbor:"v"`
-	Life     uint64   `cbor:"life"`               // of the agent, as in Hello
-	Number   uint64   `cbor:"number"`             // rises from message to message
-	Items    [][]byte `cbor:"items,omitempty"`    // package finding's JSON, the gravest first
-	More     uint64   `cbor:"more,omitempty"`     // findings that found no room
-	Subjects []string `cbor:"subjects,omitempty"` // of its latest windows, so that it is known who could have found the same
+	Version     uint8    `cbor:"v"`
+	Incarnation uint64   `cbor:"life"`               // of the agent, as in Hello
+	Number      uint64   `cbor:"number"`             // rises from message to message
+	Items       [][]byte `cbor:"items,omitempty"`    // package finding's JSON, the gravest first
+	More        uint64   `cbor:"more,omitempty"`     // findings that found no room
+	Subjects    []string `cbor:"subjects,omitempty"` // of its latest windows, so that it is known who could have found the same
 }
 
-// DecodeFindings reads findings; what an agent of this version cannot have said is refused. Items are not looked into.
+// DecodeFindings reads findings; what an agent of this version cannot have sent is refused. Items are not looked into.
 func DecodeFindings(b []byte) (Findings, error) {
 	m, err := decode[Findings](b)
 	switch {
@@ -36,8 +36,8 @@ func DecodeFindings(b []byte) (Findings, error) {
 		return m, err
 	case m.Version != Version:
 		return m, fmt.Errorf("%w: %d, this one reads %d", ErrVersion, m.Version, Version)
-	case m.Life == 0 || m.Number == 0 || len(m.Items) > MaxFindings || len(m.Subjects) > MaxSubjects:
-		return m, fmt.Errorf("%w: %d findings and %d subjects of life %d, number %d", ErrMalformed, len(m.Items), len(m.Subjects), m.Life, m.Number)
+	case m.Incarnation == 0 || m.Number == 0 || len(m.Items) > MaxFindings || len(m.Subjects) > MaxSubjects:
+		return m, fmt.Errorf("%w: %d findings and %d subjects of incarnation %d, number %d", ErrMalformed, len(m.Items), len(m.Subjects), m.Incarnation, m.Number)
 	}
 	for _, i := range m.Items {
 		if len(i) > MaxFindingSize {

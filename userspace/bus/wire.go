@@ -4,7 +4,7 @@
 // An agent publishes batches on a subject that bears its name, in order, and says hello again and again. The coordinator answers on the
 // agent's other subject with what it has received and used. What was not received is sent again from there on (go back N); what was used
 // is forgotten. The answer goes to the subject of whoever the first one belongs to, never to a reply subject that a message names: nobody
-// makes the coordinator speak elsewhere. Package client is an agent's side of it, package server the NATS server that a coordinator brings.
+// makes the coordinator connect elsewhere. Package client is an agent's side of it, package server the NATS server that a coordinator brings.
 package bus
 
 import (
@@ -19,7 +19,7 @@ import (
 // Version of the messages. Others are refused.
 const Version = 2
 
-// Limits of what is said, whoever says it.
+// Limits of messages, in both directions.
 const (
 	MaxName         = 64
 	MaxItems        = 256      // of a batch
@@ -83,63 +83,63 @@ func Sender(subject string) (name string, kind Kind, ok bool) {
 	return name, kind, ok && CheckName(name) == nil
 }
 
-// Batch is what an agent has to say at once.
+// Batch is what an agent sends at once.
 type Batch struct {
-	Version uint8  `cbor:"v"`
-	Life    uint64 `cbor:"life"`   // drawn when the agent starts
-	Number  uint64 `cbor:"number"` // from 1, without gaps but for what was lost
-	Oldest  uint64 `cbor:"oldest"` // what is older and has not arrived will not
-	Clock   Clock  `cbor:"clock"`
-	Items   []Item `cbor:"items"`
+	Version     uint8  `cbor:"v"`
+	Incarnation uint64 `cbor:"life"`   // drawn when the agent starts
+	Number      uint64 `cbor:"number"` // from 1, without gaps but for what was lost
+	Oldest      uint64 `cbor:"oldest"` // what is older and has not arrived will not
+	Clock       Clock  `cbor:"clock"`
+	Items       []Item `cbor:"items"`
 }
 
 // Clock is how an agent's clock stands to its coordinator's, as it was measured.
 type Clock struct {
 	Known  bool  `cbor:"known"`
-	Offset int64 `cbor:"offset"` // the coordinator's clock (ns since 1970) less the one that windows are told with
+	Offset int64 `cbor:"offset"` // the coordinator's clock (ns since 1970) less the clock of windows
 	Error  int64 `cbor:"error"`  // it is off by no more, ns
 }
 
-// Item is one thing that an algorithm has to say: one of Snapshot, Message and Begins is there.
+// Item is a window or a message of an algorithm: one of Snapshot, Message and Begins is there.
 type Item struct {
 	Measurement string `cbor:"measurement"` // the rule
 	Instance    string `cbor:"instance"`    // the rule, or the rule and one of its interfaces
 	Algorithm   string `cbor:"algorithm"`
 	Snapshot    []byte `cbor:"snapshot,omitempty"` // of a window
 	Message     []byte `cbor:"message,omitempty"`  // to the algorithm's own coordinator
-	Begins      bool   `cbor:"begins,omitempty"`   // the instance knows nothing of what its coordinator has told it
-	Number      uint64 `cbor:"number,omitempty"`   // of a message of the instance: from 1 in every life of the agent, without gaps but for what was lost
-	Time        int64  `cbor:"time,omitempty"`     // when the message was said, on the clock of windows
+	Begins      bool   `cbor:"begins,omitempty"`   // the instance has no state of its coordinator's
+	Number      uint64 `cbor:"number,omitempty"`   // of a message of the instance: from 1 in every incarnation of the agent, without gaps but for what was lost
+	Time        int64  `cbor:"time,omitempty"`     // when the message was sent, on the clock of windows
 }
 
 // Hello says that an agent is there, and measures its clock.
 type Hello struct {
-	Version  uint8             `cbor:"v"`
-	Life     uint64            `cbor:"life"`
-	Time     int64             `cbor:"time"`     // when it was sent, on the agent's clock
-	Number   uint64            `cbor:"number"`   // the last batch so far
-	Oldest   uint64            `cbor:"oldest"`   // as in Batch
-	Revision uint64            `cbor:"revision"` // of the plan that the agent has
-	Lost     uint64            `cbor:"lost"`     // windows that never became part of a batch, or left the buffer unsent
-	Software string            `cbor:"software"`
-	Wall     int64             `cbor:"wall"` // the agent's own wall clock less Time
-	Clock    Clock             `cbor:"clock"`
-	Refused  map[string]string `cbor:"refused,omitempty"` // measurements of the plan that the agent cannot carry out, and why
+	Version     uint8             `cbor:"v"`
+	Incarnation uint64            `cbor:"life"`
+	Time        int64             `cbor:"time"`     // when it was sent, on the agent's clock
+	Number      uint64            `cbor:"number"`   // the last batch so far
+	Oldest      uint64            `cbor:"oldest"`   // as in Batch
+	Revision    uint64            `cbor:"revision"` // of the plan that the agent has
+	Lost        uint64            `cbor:"lost"`     // windows that never became part of a batch, or left the buffer unsent
+	Software    string            `cbor:"software"`
+	Wall        int64             `cbor:"wall"` // the agent's own wall clock less Time
+	Clock       Clock             `cbor:"clock"`
+	Refused     map[string]string `cbor:"refused,omitempty"` // measurements of the plan that the agent cannot carry out, and why
 }
 
 // Answer is what a coordinator tells an agent.
 type Answer struct {
-	Version   uint8     `cbor:"v"`
-	Run       uint64    `cbor:"run"`            // drawn when the coordinator starts to lead
-	Life      uint64    `cbor:"life"`           // of the agent that it is for
-	Asked     int64     `cbor:"asked"`          // Hello.Time; 0: this answers no hello
-	Time      int64     `cbor:"time"`           // the coordinator's clock
-	Received  uint64    `cbor:"received"`       // all batches up to this one
-	Used      uint64    `cbor:"used"`           // ... are in answers that were given
-	Plan      *Plan     `cbor:"plan,omitempty"` // where the agent has another one
-	Messages  []Message `cbor:"messages,omitempty"`
-	Told      uint64    `cbor:"told"`                // messages to this life of the agent in this run, with these
-	Complaint string    `cbor:"complaint,omitempty"` // why something was refused
+	Version     uint8     `cbor:"v"`
+	Run         uint64    `cbor:"run"`            // drawn when the coordinator starts to lead
+	Incarnation uint64    `cbor:"life"`           // of the agent that it is for
+	Asked       int64     `cbor:"asked"`          // Hello.Time; 0: this answers no hello
+	Time        int64     `cbor:"time"`           // the coordinator's clock
+	Received    uint64    `cbor:"received"`       // all batches up to this one
+	Used        uint64    `cbor:"used"`           // ... are in answers that were given
+	Plan        *Plan     `cbor:"plan,omitempty"` // where the agent has another one
+	Messages    []Message `cbor:"messages,omitempty"`
+	Sent        uint64    `cbor:"told"`                // messages to this incarnation of the agent in this run, these included
+	Complaint   string    `cbor:"complaint,omitempty"` // why something was refused
 }
 
 // Message is what the coordinator of an algorithm tells the algorithm.
@@ -260,8 +260,8 @@ func DecodeHello(b []byte) (Hello, error) {
 		return m, err
 	case m.Version != Version:
 		return m, fmt.Errorf("%w: %d, this one reads %d", ErrVersion, m.Version, Version)
-	case m.Life == 0 || m.Oldest > m.Number+1 || len(m.Refused) > MaxMeasurements || len(m.Software) > 128:
-		return m, fmt.Errorf("%w: a hello of life %d, batches %d to %d", ErrMalformed, m.Life, m.Oldest, m.Number)
+	case m.Incarnation == 0 || m.Oldest > m.Number+1 || len(m.Refused) > MaxMeasurements || len(m.Software) > 128:
+		return m, fmt.Errorf("%w: a hello of incarnation %d, batches %d to %d", ErrMalformed, m.Incarnation, m.Oldest, m.Number)
 	}
 	return m, nil
 }
@@ -274,7 +274,7 @@ func DecodeAnswer(b []byte) (Answer, error) {
 		return m, err
 	case m.Version != Version:
 		return m, fmt.Errorf("%w: %d, this one reads %d", ErrVersion, m.Version, Version)
-	case m.Used > m.Received || uint64(len(m.Messages)) > m.Told || m.Plan != nil && len(m.Plan.Measurements) > MaxMeasurements:
+	case m.Used > m.Received || uint64(len(m.Messages)) > m.Sent || m.Plan != nil && len(m.Plan.Measurements) > MaxMeasurements:
 		return m, fmt.Errorf("%w: %d of %d batches used", ErrMalformed, m.Used, m.Received)
 	}
 	return m, nil

@@ -47,8 +47,8 @@ const mostGroups = 1 << 20
 // ahead is how many windows a message may be of that is yet to come: clocks differ.
 const ahead = 1
 
-// Began implements algo.Coordinator.
-func (c *coordinator) Began(host string) {
+// Joined implements algo.Coordinator.
+func (c *coordinator) Joined(host string) {
 	for g, w := range c.groups {
 		if _, there := w.hosts[host]; there {
 			c.owe(host, g)
@@ -56,8 +56,8 @@ func (c *coordinator) Began(host string) {
 	}
 }
 
-// Heard implements algo.Coordinator.
-func (c *coordinator) Heard(s algo.Said) error {
+// Receive implements algo.Coordinator.
+func (c *coordinator) Receive(s algo.Incoming) error {
 	c.counts.messages += s.Missed
 	r, err := c.read(s.Data)
 	if err != nil {
@@ -122,7 +122,7 @@ func (c *coordinator) report(host string, now int64, epoch uint64, k heavy.Key, 
 	}
 	if s := c.ledger.within(a, epoch); !a.told && c.elephant(s) {
 		a.told = true
-		c.env.Tell("an elephant: %v, about %.0f %s in the network", c.spec.Cells(k), s.weight, c.amount())
+		c.env.Notify("an elephant: %v, about %.0f %s in the network", c.spec.Cells(k), s.weight, c.amount())
 	}
 }
 
@@ -177,8 +177,8 @@ func (c *coordinator) owe(host string, g Group) {
 	c.tell[host][g] = true
 }
 
-// Gone implements algo.Coordinator.
-func (c *coordinator) Gone(host string) {
+// Left implements algo.Coordinator.
+func (c *coordinator) Left(host string) {
 	for g, w := range c.groups {
 		if heard, there := w.hosts[host]; there {
 			c.leave(g, w, host, max(heard, c.now))
@@ -203,8 +203,8 @@ func (c *coordinator) leave(g Group, w *crowd, host string, now int64) {
 // mostUpdates is what is told at once; the rest waits for the next time.
 const mostUpdates = 4096
 
-// Tell implements algo.Coordinator.
-func (c *coordinator) Tell(int64) (all []algo.Told) {
+// Send implements algo.Coordinator.
+func (c *coordinator) Send(int64) (all []algo.Outgoing) {
 	for host, groups := range c.tell {
 		w, n := writer{config: c.config}, 0
 		for _, g := range sortedGroups(groups) {
@@ -221,7 +221,7 @@ func (c *coordinator) Tell(int64) (all []algo.Told) {
 			delete(c.tell, host)
 		}
 		for _, m := range w.messages() {
-			all = append(all, algo.Told{Host: host, Data: m})
+			all = append(all, algo.Outgoing{Host: host, Data: m})
 		}
 	}
 	return all

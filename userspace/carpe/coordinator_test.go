@@ -47,7 +47,7 @@ func (n *network) flowOf(number int, six bool) heavy.Key {
 }
 
 func (n *network) heard(host string, now int64, data []byte) error {
-	return n.Heard(algo.Said{Host: host, Time: now, Now: now, Data: data})
+	return n.Receive(algo.Incoming{Host: host, Time: now, Now: now, Data: data})
 }
 
 // say what a host writes at a time, and take in what hosts are told.
@@ -65,7 +65,7 @@ func (n *network) say(host string, now int64, write func(w *writer)) {
 
 func (n *network) listen(now int64) {
 	n.t.Helper()
-	for _, told := range n.Tell(now) {
+	for _, told := range n.Send(now) {
 		r, err := n.read(told.Data)
 		if err != nil {
 			n.t.Fatal(err)
@@ -127,7 +127,7 @@ func TestDoubling(t *testing.T) {
 		if got := n.hosts["host1"][g]; got != 1 || len(n.groups[g].hosts) != 1 {
 			t.Errorf("one of eight observers is left, which was told of %d", got)
 		}
-		n.Gone("host1")
+		n.Left("host1")
 		if len(n.groups) != 0 || len(n.own) != 0 {
 			t.Errorf("%d groups are left, of %v", len(n.groups), n.own)
 		}
@@ -234,7 +234,7 @@ func TestHostile(t *testing.T) {
 func wellCut(n *network, b []byte) bool {
 	fresh := &coordinator{config: n.config, env: n.env, ledger: newLedger(n.config), groups: map[Group]*crowd{}, own: map[string]int{},
 		tell: map[string]map[Group]bool{}, max: 10}
-	err := fresh.Heard(algo.Said{Host: "x", Now: 1000 * second, Data: append(slices.Clone(b), recordLost, 0)})
+	err := fresh.Receive(algo.Incoming{Host: "x", Now: 1000 * second, Data: append(slices.Clone(b), recordLost, 0)})
 	return err == nil
 }
 
@@ -299,12 +299,12 @@ func TestLateReports(t *testing.T) {
 			t.Errorf("%+v: %v", step, err)
 		}
 		if step.restarts {
-			kept, err := n.Keep()
+			kept, err := n.Checkpoint()
 			if err != nil {
 				t.Fatal(err)
 			}
 			n = newNetwork(t, small)
-			if err := n.Resume(kept); err != nil {
+			if err := n.Restore(kept); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -332,18 +332,18 @@ func TestResume(t *testing.T) {
 		}
 	}
 	n.say("host1", now, func(w *writer) { w.lost(3) })
-	if err := n.Heard(algo.Said{Host: "host1", Time: now, Now: now, Missed: 2, Data: []byte{messageVersion}}); err != nil {
+	if err := n.Receive(algo.Incoming{Host: "host1", Time: now, Now: now, Missed: 2, Data: []byte{messageVersion}}); err != nil {
 		t.Fatal(err)
 	}
-	kept, err := n.Keep()
+	kept, err := n.Checkpoint()
 	if err != nil {
 		t.Fatal(err)
 	}
 	other := newNetwork(t, small)
-	if err := other.Resume(kept); err != nil {
+	if err := other.Restore(kept); err != nil {
 		t.Fatal(err)
 	}
-	again, err := other.Keep()
+	again, err := other.Checkpoint()
 	if err != nil || len(again) != len(kept) {
 		t.Errorf("%d bytes are kept of %d, %v", len(again), len(kept), err)
 	}
@@ -354,7 +354,7 @@ func TestResume(t *testing.T) {
 	if a.Lost["reports"] != 3 || a.Lost["messages"] != 2 || !reflect.DeepEqual(a.Lost, b.Lost) {
 		t.Errorf("lost %v, resumed %v", a.Lost, b.Lost)
 	}
-	other.Began("host3")
+	other.Joined("host3")
 	other.listen(now)
 	if len(other.hosts["host3"]) != 7 || !reflect.DeepEqual(other.hosts["host3"], n.hosts["host3"]) {
 		t.Errorf("told %v, before %v", other.hosts["host3"], n.hosts["host3"])
@@ -363,6 +363,6 @@ func TestResume(t *testing.T) {
 	for range 5000 {
 		m := slices.Clone(kept[:1+rng.IntN(len(kept))])
 		m[rng.IntN(len(m))] = byte(rng.Uint32())
-		_ = newNetwork(t, small).Resume(m)
+		_ = newNetwork(t, small).Restore(m)
 	}
 }

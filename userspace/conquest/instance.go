@@ -56,10 +56,10 @@ func (i *instance) Needs() maps.Need {
 // Bind implements algo.Instance.
 func (i *instance) Bind(set *maps.Set) (err error) {
 	if text := i.chosenText(); text != "" {
-		i.env.Tell("%s", text)
+		i.env.Notify("%s", text)
 	}
 	if text := i.starves(); text != "" {
-		i.env.Tell("%s", text)
+		i.env.Notify("%s", text)
 	}
 	if i.counts, err = set.Array("conquest_counts"); err != nil {
 		return err

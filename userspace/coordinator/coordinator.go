@@ -44,7 +44,7 @@ type Options struct {
 	Stdout   io.Writer
 	Version  string
 	Watchdog time.Duration
-	// Started is told where agents connect to, once; nil: nobody asks.
+	// Started is called with the address that agents connect to, once; nil: nobody asks.
 	Started func(address string)
 
 	watch func(*Coordinator) // is shown it before it opens anything; tests' own
@@ -59,15 +59,15 @@ type Coordinator struct {
 	lock    *os.File       // of the data
 	server  *server.Server // nil with an external one
 	conn    *nats.Conn
-	kept    *kept
+	state   *keyValue
 	engine  *engine
 	gate    *gate
 	inbox   *inbox
 	started time.Time
 	ctx     context.Context
 
-	heard  func(report.Line) // sees every answer before it goes out; tests' own
-	opened atomic.Bool
+	observe func(report.Line) // sees every answer before it goes out; tests' own
+	opened  atomic.Bool
 
 	mu       sync.Mutex
 	cfg      *config.Config
@@ -159,7 +159,7 @@ func (c *Coordinator) open(ctx context.Context) error {
 		name = c.cfg.Bus.Cluster.Name
 	}
 	c.opts.Notify("STATUS=waiting for the bus' store")
-	if c.kept, err = openKept(ctx, c.conn, name, replicas, c.log); err != nil {
+	if c.state, err = openKeyValue(ctx, c.conn, name, replicas, c.log); err != nil {
 		return err
 	}
 	seeds, err := c.seeds(ctx, c.cfg)
@@ -223,7 +223,7 @@ func (c *Coordinator) connect() (err error) {
 	return err
 }
 
-// identify says whose certificate it is, and keeps out who has said far too much.
+// identify returns whose certificate it is, and refuses agents that were disconnected for their rate.
 func (c *Coordinator) identify(s *tls.ConnectionState) (name, serial string, err error) {
 	name, serial, err = c.holder.Peer(s, keys.Agent)
 	if until := c.gate.held(name); err == nil && time.Now().Before(until) {
@@ -239,7 +239,7 @@ func (c *Coordinator) seeds(ctx context.Context, cfg *config.Config) (map[string
 		if m.Seed != 0 {
 			continue
 		}
-		seed, err := c.kept.seed(ctx, m.Name)
+		seed, err := c.state.seed(ctx, m.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -249,8 +249,8 @@ func (c *Coordinator) seeds(ctx context.Context, cfg *config.Config) (map[string
 }
 
 func (c *Coordinator) emit(l report.Line) {
-	if c.heard != nil {
-		c.heard(l)
+	if c.observe != nil {
+		c.observe(l)
 	}
 	c.out.Publish(c.ctx, l)
 }
@@ -276,7 +276,7 @@ const (
 	beat    = 50 * time.Millisecond
 	look    = 5 * time.Second // at keys and lists of what was revoked
 	saves   = 200 * time.Millisecond
-	portion = 256 // letters between two looks at everything else
+	portion = 256 // messages between two looks at everything else
 )
 
 func (c *Coordinator) loop(ctx context.Context) error {
@@ -286,7 +286,7 @@ func (c *Coordinator) loop(ctx context.Context) error {
 	leads := make(chan uint64, 1) // 0: it leads no more
 	leading := make(chan struct{})
 	campaign, cancel := context.WithCancel(ctx)
-	go func() { defer close(leading); c.kept.campaign(campaign, leads) }()
+	go func() { defer close(leading); c.state.campaign(campaign, leads) }()
 	defer func() { cancel(); <-leading }()
 	for {
 		select {
@@ -298,7 +298,7 @@ func (c *Coordinator) loop(ctx context.Context) error {
 				return err
 			}
 		case <-c.inbox.some:
-			c.letters()
+			c.drain()
 		case now := <-tick.C:
 			c.tick(now)
 		case <-watch.C:
@@ -323,7 +323,7 @@ func (c *Coordinator) turn(ctx context.Context, run uint64) error {
 		c.out.ForgetFindings() // the other one puts findings out
 		return nil
 	}
-	s, err := c.kept.load(ctx)
+	s, err := c.state.load(ctx)
 	if err != nil {
 		c.log.Error("saved state unreadable, starting fresh", "error", err)
 		s = state{}
@@ -351,7 +351,7 @@ func (c *Coordinator) receive(m *nats.Msg) {
 	}
 	now := time.Now()
 	reason, end := c.gate.admit(name, len(m.Data), now)
-	if reason == "" && !c.inbox.put(name, letter{kind, m.Data}) {
+	if reason == "" && !c.inbox.put(name, message{kind, m.Data}) {
 		end = c.gate.overflow(name, now)
 	}
 	if end && c.server != nil {
@@ -360,21 +360,21 @@ func (c *Coordinator) receive(m *nats.Msg) {
 	}
 }
 
-// letters looks at some of what has come.
-func (c *Coordinator) letters() {
+// drain handles some of the messages received.
+func (c *Coordinator) drain() {
 	for range portion {
-		name, l, ok := c.inbox.take()
+		name, m, ok := c.inbox.take()
 		if !ok {
 			return
 		}
-		if a := c.engine.letter(name, l, time.Now()); a != nil {
-			c.tell(name, a)
+		if a := c.engine.receive(name, m, time.Now()); a != nil {
+			c.answer(name, a)
 		}
 	}
 	c.inbox.more()
 }
 
-func (c *Coordinator) tell(name string, a *bus.Answer) {
+func (c *Coordinator) answer(name string, a *bus.Answer) {
 	data, err := bus.Encode(*a)
 	if err == nil {
 		err = c.conn.Publish(bus.DownSubject(name), data)
@@ -392,7 +392,7 @@ func (c *Coordinator) tick(now time.Time) {
 		return
 	}
 	for name, a := range c.engine.tick(now) {
-		c.tell(name, a)
+		c.answer(name, a)
 	}
 	c.gather(now)
 	c.save(false)
@@ -417,7 +417,7 @@ func (c *Coordinator) save(wait bool) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		err := c.kept.save(s)
+		err := c.state.save(s)
 		c.mu.Lock()
 		c.saving = false
 		if err != nil {
@@ -438,7 +438,7 @@ func (c *Coordinator) save(wait bool) {
 	}
 }
 
-// look at what changes without being told.
+// look at what changes without a message.
 func (c *Coordinator) look() {
 	if c.holder != nil {
 		if err := c.holder.Refresh(); err != nil {

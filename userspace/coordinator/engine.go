@@ -30,19 +30,19 @@ type engine struct {
 	emit   func(report.Line)
 	found  *gathered.Gatherer
 
-	mu      sync.Mutex
-	run     uint64
-	began   time.Time
-	plan    *bus.Plan
-	planned map[string]*planned
-	agents  map[string]*agent
-	streams map[stream]*flow
-	parts   map[stream]*part
-	refused map[string]uint64      // of those who are no agents
-	dirty   bool                   // something has changed that must outlive a restart
-	stirred bool                   // ... that may wait for a second, and for other changes
-	term    uint64                 // of the state that was kept last
-	losses  map[stream][]algo.Loss // of the latest windows, where paths are known
+	mu         sync.Mutex
+	run        uint64
+	began      time.Time
+	plan       *bus.Plan
+	planned    map[string]*planned
+	agents     map[string]*agent
+	streams    map[stream]*flow
+	parts      map[stream]*part
+	refused    map[string]uint64      // of those who are no agents
+	dirty      bool                   // something has changed that must outlive a restart
+	partsDirty bool                   // ... that may wait for a second, and for other changes
+	term       uint64                 // of the state that was kept last
+	losses     map[stream][]algo.Loss // of the latest windows, where paths are known
 }
 
 // planned is a measurement and what its windows must be.
@@ -54,20 +54,20 @@ type planned struct {
 
 // flow is a stream as it goes on.
 type flow struct {
-	closed  int64 // the last window that was answered
-	number  int
-	open    map[int64]*period
-	members map[string]int64 // hosts, and the last window that each has brought something of
-	late    uint64
-	told    uint64
-	last    time.Time
+	closed   int64 // the last window that was answered
+	number   int
+	open     map[int64]*period
+	members  map[string]int64 // hosts, and the last window that each has brought something of
+	late     uint64
+	reported uint64
+	last     time.Time
 }
 
 const (
-	quiet     = 15 * time.Second       // an agent that has not said hello for so long is silent
-	forgotten = time.Hour              // ... and is not missed any more
-	acks      = 32                     // batches that are answered at once
-	unhurried = 250 * time.Millisecond // fewer of them are answered after that long: an answer costs as much as a batch
+	silentAfter = 15 * time.Second       // an agent that has sent no hello for so long is silent
+	forgotten   = time.Hour              // ... and is not missed any more
+	acks        = 32                     // batches that are answered at once
+	unhurried   = 250 * time.Millisecond // fewer of them are answered after that long: an answer costs as much as a batch
 )
 
 // seeds of the measurements' hashes, by name: the configuration's, or drawn.
@@ -147,13 +147,13 @@ func (e *engine) lead(run uint64, now time.Time, s state) {
 	e.leadParts(s.Parts)
 	for name, k := range s.Agents {
 		a := newAgent(name, now)
-		a.life, a.lives, a.received, a.used, a.saved, a.lost = k.Life, k.Lives, k.Used, k.Used, k.Used, k.Lost
+		a.incarnation, a.incarnations, a.received, a.used, a.saved, a.lost = k.Incarnation, k.Incarnations, k.Used, k.Used, k.Used, k.Lost
 		a.oldest = k.Used + 1
-		a.unheard, a.midway = k.Unheard, k.Midway
+		a.missed, a.midway = k.Missed, k.Midway
 		for _, w := range k.Spoken {
-			a.spoken[speaker{w.Instance, w.Algorithm}] = w.Number
+			a.numbers[source{w.Instance, w.Algorithm}] = w.Number
 		}
-		a.heard = time.Unix(0, k.Heard)
+		a.hello = time.Unix(0, k.Hello)
 		e.agents[name] = a
 	}
 	for _, k := range s.Streams {
@@ -165,9 +165,9 @@ func (e *engine) lead(run uint64, now time.Time, s state) {
 func (e *engine) state() state {
 	s := state{Agents: map[string]agentState{}, Parts: e.keepParts(), Term: e.term + 1}
 	for name, a := range e.agents {
-		k := agentState{Life: a.life, Lives: slices.Clone(a.lives), Used: a.used, Lost: a.lost, Heard: a.heard.UnixNano(), Unheard: a.unheard, Midway: a.midway}
-		for who, n := range a.spoken {
-			k.Spoken = append(k.Spoken, spokenState{who.instance, who.algorithm, n})
+		k := agentState{Incarnation: a.incarnation, Incarnations: slices.Clone(a.incarnations), Used: a.used, Lost: a.lost, Hello: a.hello.UnixNano(), Missed: a.missed, Midway: a.midway}
+		for who, n := range a.numbers {
+			k.Spoken = append(k.Spoken, numberState{who.instance, who.algorithm, n})
 		}
 		s.Agents[name] = k
 	}
@@ -178,35 +178,35 @@ func (e *engine) state() state {
 	return s
 }
 
-// letter takes what an agent has said, and returns what it is to be told, if anything.
-func (e *engine) letter(name string, l letter, now time.Time) *bus.Answer {
+// receive handles an agent's message and returns the answer, if one is due.
+func (e *engine) receive(name string, m message, now time.Time) *bus.Answer {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if l.kind == bus.HelloKind {
-		return e.hello(name, l.data, now)
+	if m.kind == bus.HelloKind {
+		return e.hello(name, m.data, now)
 	}
 	a := e.agents[name]
 	if a == nil {
 		e.refused[stranger]++
-		return nil // it says hello, if it is one
+		return nil // an agent sends its hello again
 	}
-	if l.kind == bus.FindingsKind {
-		e.findings(a, l.data, now)
+	if m.kind == bus.FindingsKind {
+		e.findings(a, m.data, now)
 		return nil
 	}
-	e.data(a, l.data, now)
-	if a.behind || a.received-a.answered >= acks {
+	e.data(a, m.data, now)
+	if a.due || a.received-a.answered >= acks {
 		return e.answer(a, now)
 	}
 	return nil
 }
 
 func (e *engine) answer(a *agent, now time.Time) *bus.Answer {
-	a.answered, a.behind, a.replied = a.received, false, now
+	a.answered, a.due, a.replied = a.received, false, now
 	reason, messages := a.reason, a.next(int(e.limits.Message)/2)
 	a.reason = ""
-	return &bus.Answer{Version: bus.Version, Run: e.run, Life: a.life, Time: now.UnixNano(), Received: a.received, Used: a.saved, Complaint: reason,
-		Messages: messages, Told: a.told}
+	return &bus.Answer{Version: bus.Version, Run: e.run, Incarnation: a.incarnation, Time: now.UnixNano(), Received: a.received, Used: a.saved, Complaint: reason,
+		Messages: messages, Sent: a.sent}
 }
 
 func (e *engine) hello(name string, data []byte, now time.Time) *bus.Answer {
@@ -225,12 +225,12 @@ func (e *engine) hello(name string, data []byte, now time.Time) *bus.Answer {
 		e.agents[name] = a
 		e.log.Info("agent connected", "agent", name, "version", h.Software)
 	}
-	if a.gone(h.Life) {
-		e.blame(a, replayed, errors.New("a hello of an earlier life"))
+	if a.ended(h.Incarnation) {
+		e.blame(a, replayed, errors.New("a hello of an earlier incarnation"))
 		return nil
 	}
-	if a.life != h.Life {
-		a.begin(h.Life)
+	if a.incarnation != h.Incarnation {
+		a.begin(h.Incarnation)
 		a.midway = h.Oldest > 1
 		a.received, a.used, a.saved = h.Oldest-1, h.Oldest-1, h.Oldest-1 // what is gone was used, or the agent says that it was lost
 		e.dirty = true
@@ -238,7 +238,7 @@ func (e *engine) hello(name string, data []byte, now time.Time) *bus.Answer {
 	if a.silent {
 		e.log.Info("agent reconnected", "agent", name)
 	}
-	a.heard, a.silent, a.software, a.plan, a.clock, a.own, a.declined = now, false, h.Software, h.Revision, h.Clock, h.Lost, h.Refused
+	a.hello, a.silent, a.software, a.plan, a.clock, a.own, a.declined = now, false, h.Software, h.Revision, h.Clock, h.Lost, h.Refused
 	a.latest = max(a.latest, h.Number)
 	if h.Clock.Known {
 		a.ahead = h.Wall - h.Clock.Offset
@@ -263,14 +263,14 @@ func (a *agent) skip(oldest uint64) {
 	}
 }
 
-// blame counts what is refused, and remembers why for whoever said it.
+// blame counts what is refused, and remembers why for its sender.
 func (e *engine) blame(a *agent, reason string, err error) {
 	if a == nil {
 		e.refused[reason]++
 		return
 	}
 	a.refused[reason]++
-	a.reason, a.behind = fmt.Sprintf("%s: %.300s", reason, err), true
+	a.reason, a.due = fmt.Sprintf("%s: %.300s", reason, err), true
 	e.log.Debug("refused", "agent", a.name, "reason", reason, "error", err)
 }
 
@@ -281,9 +281,9 @@ func (e *engine) data(a *agent, data []byte, now time.Time) {
 		e.blame(a, malformed, err)
 		return
 	}
-	if b.Life != a.life {
-		if a.gone(b.Life) {
-			e.blame(a, replayed, errors.New("a batch of an earlier life"))
+	if b.Incarnation != a.incarnation {
+		if a.ended(b.Incarnation) {
+			e.blame(a, replayed, errors.New("a batch of an earlier incarnation"))
 		} else {
 			e.blame(a, stranger, errors.New("a batch of an incarnation that has not sent its hello"))
 		}
@@ -291,13 +291,13 @@ func (e *engine) data(a *agent, data []byte, now time.Time) {
 	}
 	if b.Number <= a.received {
 		a.again++
-		a.behind = true
+		a.due = true
 		return
 	}
 	a.latest = max(a.latest, b.Number)
 	a.skip(b.Oldest)
 	if b.Number != a.received+1 {
-		a.behind = true // something on the way is missing: it is sent again from there
+		a.due = true // something on the way is missing: it is sent again from there
 		return
 	}
 	a.received = b.Number
@@ -316,7 +316,7 @@ func (e *engine) item(a *agent, b *batch, clock bus.Clock, i bus.Item, now time.
 		return
 	}
 	if i.Message != nil || i.Begins {
-		e.said(a, clock, i, now)
+		e.deliver(a, clock, i, now)
 		return
 	}
 	s, err := snapshot.Decode(i.Snapshot)
@@ -395,7 +395,7 @@ func (e *engine) window(a *agent, b *batch, known bool, p *planned, i bus.Item, 
 		}
 		one.count(a.name, i.Instance, start, end)
 		one.flows.see(a.name, result.Body)
-		one.open = append(one.open, opened{a, b, a.life})
+		one.open = append(one.open, opened{a, b, a.incarnation})
 		b.parts++
 		switch {
 		case s.Window.Cut || s.Window.Last:
@@ -419,16 +419,16 @@ func (e *engine) flow(at stream) *flow {
 	return f
 }
 
-// tick answers what is due, and looks after agents. It returns whom something is to be told.
+// tick answers what is due, and looks after agents. It returns the agents that an answer is due to.
 func (e *engine) tick(now time.Time) map[string]*bus.Answer {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, a := range e.agents {
-		if !a.silent && now.Sub(a.heard) > quiet {
+		if !a.silent && now.Sub(a.hello) > silentAfter {
 			a.silent = true
 			e.log.Warn("agent silent", "agent", a.name)
 		}
-		if now.Sub(a.heard) > forgotten {
+		if now.Sub(a.hello) > forgotten {
 			e.forget(a)
 		}
 	}
@@ -447,10 +447,10 @@ func (e *engine) tick(now time.Time) map[string]*bus.Answer {
 			e.close(at, p, f, index, now)
 		}
 	}
-	e.tell(now)
+	e.collect(now)
 	answers := map[string]*bus.Answer{}
 	for name, a := range e.agents {
-		if a.behind || len(a.waiting) > 0 || a.received != a.answered && now.Sub(a.replied) >= unhurried {
+		if a.due || len(a.waiting) > 0 || a.received != a.answered && now.Sub(a.replied) >= unhurried {
 			answers[name] = e.answer(a, now)
 		}
 	}
@@ -462,7 +462,7 @@ func (e *engine) forget(a *agent) {
 	for _, f := range e.streams {
 		delete(f.members, a.name)
 	}
-	e.gone(a)
+	e.leave(a)
 	e.log.Info("agent forgotten", "agent", a.name)
 	e.dirty = true
 }
@@ -496,7 +496,7 @@ func (e *engine) close(at stream, p *planned, f *flow, index int64, now time.Tim
 	f.closed, f.last = index, now
 	e.dirty = true
 	for _, o := range one.open {
-		if o.agent.life == o.life {
+		if o.agent.incarnation == o.incarnation {
 			o.batch.parts--
 			o.agent.settle()
 		}
@@ -534,9 +534,9 @@ func (e *engine) report(at stream, p *planned, f *flow, one *period, index int64
 		line.Lost = map[string]uint64{}
 	}
 	line.Lost["hosts_missing"] = uint64(line.Hosts.Missing)
-	line.Lost["windows_late"] = f.late - f.told
+	line.Lost["windows_late"] = f.late - f.reported
 	line.Lost["windows_unfit"] = uint64(one.unfit)
-	f.told = f.late
+	f.reported = f.late
 	if line.Snapshot, err = whole.Encode(); err != nil {
 		e.log.Warn("merged snapshot too large to store", "error", err)
 	}
@@ -544,7 +544,7 @@ func (e *engine) report(at stream, p *planned, f *flow, one *period, index int64
 	return nil
 }
 
-// addPart appends what the algorithm's own part has to say.
+// addPart appends the report of the algorithm's own part.
 func addPart(line *report.Line, part algo.Coordinator) error {
 	more, err := part.Report(line.Window)
 	if err != nil {
@@ -617,10 +617,10 @@ func (e *engine) hosts(p *planned, f *flow, one *period, index int64) *report.Ho
 func (e *engine) changed(age time.Duration) (state, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.dirty && (!e.stirred || age < time.Second) {
+	if !e.dirty && (!e.partsDirty || age < time.Second) {
 		return state{}, false
 	}
-	e.dirty, e.stirred = false, false
+	e.dirty, e.partsDirty = false, false
 	return e.state(), true
 }
 
@@ -634,8 +634,8 @@ func (e *engine) kept(s state, ok bool) {
 	}
 	e.term = s.Term
 	for name, k := range s.Agents {
-		if a := e.agents[name]; a != nil && a.life == k.Life && a.saved < k.Used {
-			a.saved, a.behind = k.Used, true
+		if a := e.agents[name]; a != nil && a.incarnation == k.Incarnation && a.saved < k.Used {
+			a.saved, a.due = k.Used, true
 		}
 	}
 }

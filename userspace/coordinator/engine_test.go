@@ -68,30 +68,30 @@ func fixed[C algo.Config](c C) algo.Maker {
 // listener is the coordinator part: it counts what it hears, and answers every host.
 type listener struct {
 	heard, missed uint64
-	tell          []algo.Told
+	tell          []algo.Outgoing
 	gone          []string
 }
 
-func (l *listener) Heard(s algo.Said) error {
+func (l *listener) Receive(s algo.Incoming) error {
 	if string(s.Data) == "bad" {
 		return fmt.Errorf("a bad message")
 	}
 	l.heard++
 	l.missed += s.Missed
-	l.tell = append(l.tell, algo.Told{Host: s.Host, Data: append([]byte("re: "), s.Data...)})
+	l.tell = append(l.tell, algo.Outgoing{Host: s.Host, Data: append([]byte("re: "), s.Data...)})
 	return nil
 }
-func (l *listener) Began(host string) {
-	l.tell = append(l.tell, algo.Told{Host: host, Data: []byte("welcome")})
+func (l *listener) Joined(host string) {
+	l.tell = append(l.tell, algo.Outgoing{Host: host, Data: []byte("welcome")})
 }
-func (l *listener) Gone(host string) { l.gone = append(l.gone, host) }
-func (l *listener) Tell(int64) []algo.Told {
+func (l *listener) Left(host string) { l.gone = append(l.gone, host) }
+func (l *listener) Send(int64) []algo.Outgoing {
 	t := l.tell
 	l.tell = nil
 	return t
 }
-func (l *listener) Keep() ([]byte, error) { return fmt.Append(nil, l.heard), nil }
-func (l *listener) Resume(data []byte) error {
+func (l *listener) Checkpoint() ([]byte, error) { return fmt.Append(nil, l.heard), nil }
+func (l *listener) Restore(data []byte) error {
 	_, err := fmt.Sscan(string(data), &l.heard)
 	return err
 }
@@ -171,24 +171,24 @@ func (b *bench) tick() map[string]*bus.Answer { return b.e.tick(b.now) }
 
 // host is an agent as it should be.
 type host struct {
-	b      *bench
-	name   string
-	life   uint64
-	number uint64
-	oldest uint64
-	skew   int64 // its clock less the coordinator's
+	b           *bench
+	name        string
+	incarnation uint64
+	number      uint64
+	oldest      uint64
+	skew        int64 // its clock less the coordinator's
 }
 
-func (b *bench) host(name string) *host { return &host{b: b, name: name, life: 1, oldest: 1} }
+func (b *bench) host(name string) *host { return &host{b: b, name: name, incarnation: 1, oldest: 1} }
 
 func (h *host) hello() *bus.Answer {
 	h.b.t.Helper()
 	now := h.b.now.UnixNano() + h.skew
-	data, err := bus.Encode(bus.Hello{Version: bus.Version, Life: h.life, Time: now, Number: h.number, Oldest: h.oldest, Clock: h.clock()})
+	data, err := bus.Encode(bus.Hello{Version: bus.Version, Incarnation: h.incarnation, Time: now, Number: h.number, Oldest: h.oldest, Clock: h.clock()})
 	if err != nil {
 		h.b.t.Fatal(err)
 	}
-	return h.b.e.letter(h.name, letter{bus.HelloKind, data}, h.b.now)
+	return h.b.e.receive(h.name, message{bus.HelloKind, data}, h.b.now)
 }
 
 func (h *host) clock() bus.Clock { return bus.Clock{Known: true, Offset: -h.skew} }
@@ -214,7 +214,7 @@ func (h *host) item(s *snapshot.Snapshot) bus.Item {
 func (h *host) batch(items ...bus.Item) []byte {
 	h.b.t.Helper()
 	h.number++
-	data, err := bus.Encode(bus.Batch{Version: bus.Version, Life: h.life, Number: h.number, Oldest: h.oldest, Clock: h.clock(), Items: items})
+	data, err := bus.Encode(bus.Batch{Version: bus.Version, Incarnation: h.incarnation, Number: h.number, Oldest: h.oldest, Clock: h.clock(), Items: items})
 	if err != nil {
 		h.b.t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func (h *host) batch(items ...bus.Item) []byte {
 }
 
 func (h *host) send(data []byte) *bus.Answer {
-	return h.b.e.letter(h.name, letter{bus.DataKind, data}, h.b.now)
+	return h.b.e.receive(h.name, message{bus.DataKind, data}, h.b.now)
 }
 
 // window sends what a host has counted in a window.
@@ -345,30 +345,30 @@ func TestRefusals(t *testing.T) {
 		reason string
 		data   func() []byte
 	}{
-		"another seed":         {foreign, change(func(s *snapshot.Snapshot) { s.Hashes++ })},
-		"another parameter":    {foreign, change(func(s *snapshot.Snapshot) { s.Params = map[string]string{"size": "17"} })},
-		"another window":       {foreign, change(func(s *snapshot.Snapshot) { s.WindowNS *= 2 })},
-		"another hash":         {foreign, change(func(s *snapshot.Snapshot) { s.CRC = true })},
-		"merged":               {foreign, change(func(s *snapshot.Snapshot) { s.Parts = 2 })},
-		"a replay":             {foreign, change(func(s *snapshot.Snapshot) { s.Replay = true })},
-		"another layout":       {malformed, change(func(s *snapshot.Snapshot) { s.Layout = 9 })},
-		"missing words":        {malformed, change(func(s *snapshot.Snapshot) { delete(s.Words, "n") })},
-		"a panic":              {malformed, change(func(s *snapshot.Snapshot) { s.Words["n"][0] = 1 << 40 })},
-		"there already":        {replayed, change(func(s *snapshot.Snapshot) { s.Window.Start += 1000 })},
-		"of tomorrow":          {untimely, change(func(s *snapshot.Snapshot) { s.Window.Start += 86400 * second; s.Window.End += 86400 * second })},
-		"of last week":         {untimely, change(func(s *snapshot.Snapshot) { s.Window.Start -= 7200 * second; s.Window.End -= 7200 * second })},
-		"of two seconds":       {untimely, change(func(s *snapshot.Snapshot) { s.Window.Start -= second })},
-		"another algorithm":    {foreign, item(func(i *bus.Item) { i.Algorithm = "lean" })},
-		"another measurement":  {foreign, item(func(i *bus.Item) { i.Measurement = "x" })},
-		"another's instance":   {foreign, item(func(i *bus.Item) { i.Instance = "mm" })},
-		"no snapshot":          {malformed, item(func(i *bus.Item) { i.Snapshot = []byte("no") })},
-		"nobody listens":       {foreign, item(func(i *bus.Item) { i.Snapshot, i.Message, i.Number = nil, []byte("x"), 1 })},
-		"a bad message":        {malformed, item(func(i *bus.Item) { i.Algorithm, i.Snapshot, i.Message, i.Number = "heard", nil, []byte("bad"), 1 })},
-		"no message":           {malformed, func() []byte { return []byte{1, 2, 3} }},
-		"behind the end":       {malformed, func() []byte { h.number++; return append(h.batch(), 0) }},
-		"of an unknown life":   {stranger, func() []byte { h.life++; d := h.batch(); h.life--; h.number--; return d }},
-		"empty":                {malformed, func() []byte { return nil }},
-		"a hello of ourselves": {malformed, func() []byte { d, _ := bus.Encode(bus.Hello{Version: bus.Version, Life: 1}); return d }},
+		"another seed":              {foreign, change(func(s *snapshot.Snapshot) { s.Hashes++ })},
+		"another parameter":         {foreign, change(func(s *snapshot.Snapshot) { s.Params = map[string]string{"size": "17"} })},
+		"another window":            {foreign, change(func(s *snapshot.Snapshot) { s.WindowNS *= 2 })},
+		"another hash":              {foreign, change(func(s *snapshot.Snapshot) { s.CRC = true })},
+		"merged":                    {foreign, change(func(s *snapshot.Snapshot) { s.Parts = 2 })},
+		"a replay":                  {foreign, change(func(s *snapshot.Snapshot) { s.Replay = true })},
+		"another layout":            {malformed, change(func(s *snapshot.Snapshot) { s.Layout = 9 })},
+		"missing words":             {malformed, change(func(s *snapshot.Snapshot) { delete(s.Words, "n") })},
+		"a panic":                   {malformed, change(func(s *snapshot.Snapshot) { s.Words["n"][0] = 1 << 40 })},
+		"there already":             {replayed, change(func(s *snapshot.Snapshot) { s.Window.Start += 1000 })},
+		"of tomorrow":               {untimely, change(func(s *snapshot.Snapshot) { s.Window.Start += 86400 * second; s.Window.End += 86400 * second })},
+		"of last week":              {untimely, change(func(s *snapshot.Snapshot) { s.Window.Start -= 7200 * second; s.Window.End -= 7200 * second })},
+		"of two seconds":            {untimely, change(func(s *snapshot.Snapshot) { s.Window.Start -= second })},
+		"another algorithm":         {foreign, item(func(i *bus.Item) { i.Algorithm = "lean" })},
+		"another measurement":       {foreign, item(func(i *bus.Item) { i.Measurement = "x" })},
+		"another's instance":        {foreign, item(func(i *bus.Item) { i.Instance = "mm" })},
+		"no snapshot":               {malformed, item(func(i *bus.Item) { i.Snapshot = []byte("no") })},
+		"nobody listens":            {foreign, item(func(i *bus.Item) { i.Snapshot, i.Message, i.Number = nil, []byte("x"), 1 })},
+		"a bad message":             {malformed, item(func(i *bus.Item) { i.Algorithm, i.Snapshot, i.Message, i.Number = "heard", nil, []byte("bad"), 1 })},
+		"no message":                {malformed, func() []byte { return []byte{1, 2, 3} }},
+		"behind the end":            {malformed, func() []byte { h.number++; return append(h.batch(), 0) }},
+		"of an unknown incarnation": {stranger, func() []byte { h.incarnation++; d := h.batch(); h.incarnation--; h.number--; return d }},
+		"empty":                     {malformed, func() []byte { return nil }},
+		"a hello of ourselves":      {malformed, func() []byte { d, _ := bus.Encode(bus.Hello{Version: bus.Version, Incarnation: 1}); return d }},
 	} {
 		before := b.agent("one").Refused[c.reason]
 		number := h.number
@@ -396,20 +396,20 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// An agent that starts again begins anew; what its earlier life says counts no more.
+// An agent that starts again begins anew; what its earlier incarnation sent counts no more.
 func TestLives(t *testing.T) {
 	b := newBench(t, "")
 	h := b.host("one")
 	h.hello()
 	h.window(0, 1)
 	old := h.batch(h.item(h.snapshot(1, 50)))
-	oldHello, _ := bus.Encode(bus.Hello{Version: bus.Version, Life: 1, Oldest: 1})
+	oldHello, _ := bus.Encode(bus.Hello{Version: bus.Version, Incarnation: 1, Oldest: 1})
 	h.hello() // says that there is a second batch, which never comes
-	h.life, h.number, h.oldest = 2, 0, 1
+	h.incarnation, h.number, h.oldest = 2, 0, 1
 	h.hello()
 	h.window(1, 3)
 	h.send(old)
-	b.e.letter("one", letter{bus.HelloKind, oldHello}, b.now)
+	b.e.receive("one", message{bus.HelloKind, oldHello}, b.now)
 	b.at(3)
 	b.tick()
 	k := b.agent("one")
@@ -564,7 +564,7 @@ func TestPart(t *testing.T) {
 }
 
 // say is what an instance says in a batch of its own.
-func (h *host) say(instance string, number uint64, text string) {
+func (h *host) message(instance string, number uint64, text string) {
 	i := bus.Item{Measurement: "m", Instance: instance, Algorithm: "heard", Message: []byte(text), Number: number, Time: h.b.now.UnixNano() + h.skew}
 	if text == "" {
 		i = bus.Item{Measurement: "m", Instance: instance, Algorithm: "heard", Begins: true}
@@ -578,17 +578,17 @@ func (b *bench) part() *listener {
 
 // What is missing of what an instance says is counted, what comes twice is refused, and who begins is told everything. A coordinator that
 // begins again knows what it had heard.
-func TestSpeech(t *testing.T) {
+func TestMessages(t *testing.T) {
 	b := newBench(t, "")
 	h := b.host("one")
 	h.skew = 3 * second
 	h.hello()
-	h.say("m", 1, "a")
-	h.say("m", 5, "b")
-	h.say("m", 5, "b")
-	h.say("m/eth0", 2, "c")
-	h.say("m/eth0", 0, "")
-	if k := b.agent("one"); k.Unheard != 4 || k.Refused[replayed] != 1 || b.part().heard != 3 || b.part().missed != 4 {
+	h.message("m", 1, "a")
+	h.message("m", 5, "b")
+	h.message("m", 5, "b")
+	h.message("m/eth0", 2, "c")
+	h.message("m/eth0", 0, "")
+	if k := b.agent("one"); k.Missed != 4 || k.Refused[replayed] != 1 || b.part().heard != 3 || b.part().missed != 4 {
 		t.Errorf("%+v, %+v", k, b.part())
 	}
 	var told []string
@@ -596,13 +596,13 @@ func TestSpeech(t *testing.T) {
 	for _, m := range out.Messages {
 		told = append(told, m.Instance+" "+string(m.Data))
 	}
-	if strings.Join(told, ", ") != "m re: a, m re: b, m/eth0 re: c, m/eth0 welcome" || out.Told != 4 {
-		t.Errorf("%q, %d", told, out.Told)
+	if strings.Join(told, ", ") != "m re: a, m re: b, m/eth0 re: c, m/eth0 welcome" || out.Sent != 4 {
+		t.Errorf("%q, %d", told, out.Sent)
 	}
 	for _, late := range []int64{0, 2 * second, -2 * 3600 * second} {
 		before := h.skew
 		h.skew += late
-		data, _ := bus.Encode(bus.Batch{Version: bus.Version, Life: h.life, Number: h.number + 1, Oldest: 1, Clock: bus.Clock{Known: true, Offset: -before},
+		data, _ := bus.Encode(bus.Batch{Version: bus.Version, Incarnation: h.incarnation, Number: h.number + 1, Oldest: 1, Clock: bus.Clock{Known: true, Offset: -before},
 			Items: []bus.Item{{Measurement: "m", Instance: "m", Algorithm: "heard", Message: []byte("d"), Number: h.number + 1, Time: b.now.UnixNano() + h.skew}}})
 		h.number++
 		h.send(data)
@@ -617,8 +617,8 @@ func TestSpeech(t *testing.T) {
 	}
 	b.start(s)
 	h.hello()
-	h.say("m", 9, "e")
-	if k := b.agent("one"); k.Unheard != 6 || b.part().heard != 5 || b.part().missed != 2 { // those that were refused are missing
+	h.message("m", 9, "e")
+	if k := b.agent("one"); k.Missed != 6 || b.part().heard != 5 || b.part().missed != 2 { // those that were refused are missing
 		t.Errorf("%+v, %+v", k, b.part())
 	}
 	b.at(4000)
@@ -635,7 +635,7 @@ func TestManyMessages(t *testing.T) {
 	h := b.host("one")
 	h.hello()
 	for n := range mostWaiting + 10 {
-		b.part().tell = append(b.part().tell, algo.Told{Host: "one", Data: make([]byte, 400)}, algo.Told{Host: "nobody", Data: []byte("x")})
+		b.part().tell = append(b.part().tell, algo.Outgoing{Host: "one", Data: make([]byte, 400)}, algo.Outgoing{Host: "nobody", Data: []byte("x")})
 		b.part().tell[len(b.part().tell)-2].Data[0] = byte(n)
 	}
 	told, next := uint64(0), byte(10)
@@ -644,8 +644,8 @@ func TestManyMessages(t *testing.T) {
 		if a == nil {
 			break
 		}
-		if told += uint64(len(a.Messages)); len(a.Messages) == 0 || len(a.Messages) > bus.MaxItems || a.Told != told+10 {
-			t.Fatalf("%d messages, %d told", len(a.Messages), a.Told)
+		if told += uint64(len(a.Messages)); len(a.Messages) == 0 || len(a.Messages) > bus.MaxItems || a.Sent != told+10 {
+			t.Fatalf("%d messages, %d told", len(a.Messages), a.Sent)
 		}
 		for _, m := range a.Messages {
 			if m.Data[0] != next {
@@ -711,10 +711,10 @@ func TestGateAndInbox(t *testing.T) {
 		t.Errorf("%q, %v", reason, g.counts(""))
 	}
 	n := 0
-	for in.put("bad", letter{data: []byte("x")}) {
+	for in.put("bad", message{data: []byte("x")}) {
 		n++
 	}
-	in.put("good", letter{data: []byte("y")})
+	in.put("good", message{data: []byte("y")})
 	if n != mailboxMessages {
 		t.Errorf("%d letters fit", n)
 	}

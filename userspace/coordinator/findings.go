@@ -11,21 +11,21 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/finding"
 )
 
-// findings takes what an agent has found, all of it: what it said before is replaced.
+// findings takes all of an agent's findings: they replace the earlier ones.
 func (e *engine) findings(a *agent, data []byte, now time.Time) {
 	m, err := bus.DecodeFindings(data)
 	switch {
 	case err != nil:
 		e.blame(a, malformed, err)
 		return
-	case m.Life != a.life && a.gone(m.Life):
-		e.blame(a, replayed, errors.New("findings of an earlier life"))
+	case m.Incarnation != a.incarnation && a.ended(m.Incarnation):
+		e.blame(a, replayed, errors.New("findings of an earlier incarnation"))
 		return
-	case m.Life != a.life:
-		e.blame(a, stranger, errors.New("findings of a life that has not said hello"))
+	case m.Incarnation != a.incarnation:
+		e.blame(a, stranger, errors.New("findings of an incarnation that has sent no hello"))
 		return
 	case m.Number <= a.findings:
-		e.blame(a, replayed, errors.New("findings that were said before"))
+		e.blame(a, replayed, errors.New("findings that were received before"))
 		return
 	}
 	a.findings = m.Number

@@ -34,14 +34,14 @@ func slowNetwork(t *testing.T, since time.Time) []byte {
 // found sends findings of a host, with the number of a message.
 func (h *host) found(number uint64, items ...[]byte) {
 	h.b.t.Helper()
-	data, err := bus.Encode(bus.Findings{Version: bus.Version, Life: h.life, Number: number, Items: items, Subjects: []string{"10.2.3.0/24"}})
+	data, err := bus.Encode(bus.Findings{Version: bus.Version, Incarnation: h.incarnation, Number: number, Items: items, Subjects: []string{"10.2.3.0/24"}})
 	if err != nil {
 		h.b.t.Fatal(err)
 	}
-	h.b.e.letter(h.name, letter{bus.FindingsKind, data}, h.b.now)
+	h.b.e.receive(h.name, message{bus.FindingsKind, data}, h.b.now)
 }
 
-// Findings of two hosts are one. What is damaged, said twice, of another life or of a stranger is refused and changes nothing.
+// Findings of two hosts are one. What is damaged, said twice, of another incarnation or of a stranger is refused and changes nothing.
 func TestFindingsOfHosts(t *testing.T) {
 	b := newBench(t, "")
 	one, two := b.host("one"), b.host("two")
@@ -59,10 +59,10 @@ func TestFindingsOfHosts(t *testing.T) {
 	}
 	one.found(1) // said before: it is not over
 	old := *two
-	old.life = 7
+	old.incarnation = 7
 	old.found(9) // has not said hello
 	b.host("three").found(1, slowNetwork(t, b.now))
-	b.e.letter("one", letter{bus.FindingsKind, []byte("no message")}, b.now)
+	b.e.receive("one", message{bus.FindingsKind, []byte("no message")}, b.now)
 	if list := open(); len(list) != 1 || len(list[0].Hosts) != 2 {
 		t.Errorf("%+v", list)
 	}
@@ -75,7 +75,7 @@ func TestFindingsOfHosts(t *testing.T) {
 	if list := open(); len(list) != 1 || !slices.Equal(list[0].Hosts, []string{"two"}) || list[0].Known != 2 {
 		t.Errorf("%+v", list)
 	}
-	two.life++ // it starts again, and its numbers with it
+	two.incarnation++ // it starts again, and its numbers with it
 	two.hello()
 	two.found(1)
 	if list := open(); len(list) != 0 {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// gate lets no agent say more than its share. It is asked before anything of a message is looked at.
+// gate lets no agent send more than its share. It is asked before anything of a message is looked at.
 type gate struct {
 	rate, agents, bytes int
 
@@ -26,7 +26,7 @@ type bucket struct {
 
 // Bounds of what is borne.
 const (
-	span    = 10 * time.Second // a rate is kept over this long: what a buffer brings behind an interruption may come at once
+	span    = 10 * time.Second // a rate is kept over this long: what a buffer brings after an interruption may arrive at once
 	patient = 10               // times the rate, in one second: then the connection ends
 	hold    = 30 * time.Second // ... and for this long there is no other
 )
@@ -99,7 +99,7 @@ func (g *gate) held(name string) time.Time {
 	return time.Time{}
 }
 
-// sweep forgets who has said nothing for long.
+// sweep forgets agents that have sent nothing for long.
 func (g *gate) sweep(now time.Time) {
 	for name, b := range g.buckets {
 		if now.Sub(b.last) > time.Minute && now.After(b.held) {

@@ -50,7 +50,7 @@ type StreamHealth struct {
 	fresh       bool
 }
 
-func (h *Health) say(status, format string, args ...any) {
+func (h *Health) problem(status, format string, args ...any) {
 	if h.Status != failing {
 		h.Status = status
 	}
@@ -66,7 +66,7 @@ func (c *Coordinator) Health() Health {
 	h.Outputs, h.Store = c.out.Health()
 	if !c.opened.Load() {
 		h.Agents, h.Streams = []Known{}, []StreamHealth{}
-		h.say(degraded, "the bus is not open yet; of a cluster two of three are needed")
+		h.problem(degraded, "the bus is not open yet; of a cluster two of three are needed")
 		return h
 	}
 	c.engine.health(&h, c.gate, time.Now())
@@ -80,23 +80,23 @@ func (c *Coordinator) Health() Health {
 	}
 	switch {
 	case trouble != "":
-		h.say(failing, "state not saved: %s", trouble)
+		h.problem(failing, "state not saved: %s", trouble)
 	case h.Store != nil && h.Store.Error != "":
-		h.say(failing, "the store keeps nothing: %s", h.Store.Error)
+		h.problem(failing, "the store keeps nothing: %s", h.Store.Error)
 	}
 	if refusal != "" {
-		h.say(degraded, "the last configuration was refused")
+		h.problem(degraded, "the last configuration was refused")
 	}
 	for _, o := range h.Outputs {
 		if o.Error != "" {
-			h.say(degraded, "output %s: %s", strings.TrimPrefix(o.Name, "json "), o.Error)
+			h.problem(degraded, "output %s: %s", strings.TrimPrefix(o.Name, "json "), o.Error)
 		}
 	}
 	if c.holder != nil {
 		until, _ := c.holder.Until()
 		h.Expires = until.UTC().Format(time.RFC3339)
 		if text := c.holder.Trouble(time.Now()); text != "" {
-			h.say(degraded, "%s", text)
+			h.problem(degraded, "%s", text)
 		}
 	}
 	return h
@@ -133,19 +133,19 @@ func (e *engine) health(h *Health, g *gate, now time.Time) {
 			continue
 		}
 		s := StreamHealth{Measurement: at.name(), Algorithm: at.algorithm, Windows: f.number, Age: now.Sub(f.last).Seconds(), Hosts: len(f.members), Late: f.late,
-			fresh: now.Sub(f.last) < 3*p.Window+p.Wait+quiet}
+			fresh: now.Sub(f.last) < 3*p.Window+p.Wait+silentAfter}
 		h.Streams = append(h.Streams, s)
 		if h.Leading && !s.fresh {
-			h.say(degraded, "%s of %s: no window for %.0f s", s.Algorithm, s.Measurement, s.Age)
+			h.problem(degraded, "%s of %s: no window for %.0f s", s.Algorithm, s.Measurement, s.Age)
 		}
 	}
 	switch {
 	case h.Leading && len(h.Agents) == 0:
-		h.say(failing, "no agent has connected: answers are of nobody")
+		h.problem(failing, "no agent has connected: answers are of nobody")
 	case h.Leading && silent == len(h.Agents):
-		h.say(failing, "all %d agents are silent", silent)
+		h.problem(failing, "all %d agents are silent", silent)
 	case silent > 0:
-		h.say(degraded, "%d of %d agents are silent", silent, len(h.Agents))
+		h.problem(degraded, "%d of %d agents are silent", silent, len(h.Agents))
 	}
 }
 

@@ -12,13 +12,13 @@ const (
 	mailboxBytes    = 8 << 20
 )
 
-// letter is a message of an agent.
-type letter struct {
+// message is a message of an agent, not decoded.
+type message struct {
 	kind bus.Kind
 	data []byte
 }
 
-// inbox holds what agents have said until it is looked at, each in a box of its own: one that says too much fills its own, and everybody's
+// inbox holds agents' messages until they are handled, each agent's in a box of its own: one that sends too much fills its own, and everybody's
 // turn comes as often.
 type inbox struct {
 	mu    sync.Mutex
@@ -28,28 +28,28 @@ type inbox struct {
 }
 
 type mailbox struct {
-	letters []letter
-	bytes   int
+	messages []message
+	bytes    int
 }
 
 func newInbox() *inbox { return &inbox{boxes: map[string]*mailbox{}, some: make(chan struct{}, 1)} }
 
 // put refuses what has no room.
-func (b *inbox) put(name string, l letter) bool {
+func (b *inbox) put(name string, m message) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	m := b.boxes[name]
-	if m == nil {
-		m = &mailbox{}
-		b.boxes[name] = m
+	box := b.boxes[name]
+	if box == nil {
+		box = &mailbox{}
+		b.boxes[name] = box
 	}
-	if len(m.letters) >= mailboxMessages || m.bytes+len(l.data) > mailboxBytes {
+	if len(box.messages) >= mailboxMessages || box.bytes+len(m.data) > mailboxBytes {
 		return false
 	}
-	if len(m.letters) == 0 {
+	if len(box.messages) == 0 {
 		b.turns = append(b.turns, name)
 	}
-	m.letters, m.bytes = append(m.letters, l), m.bytes+len(l.data)
+	box.messages, box.bytes = append(box.messages, m), box.bytes+len(m.data)
 	select {
 	case b.some <- struct{}{}:
 	default:
@@ -57,24 +57,24 @@ func (b *inbox) put(name string, l letter) bool {
 	return true
 }
 
-// take is the next letter of whose turn it is.
-func (b *inbox) take() (name string, l letter, ok bool) {
+// take is the next message, agents by turns.
+func (b *inbox) take() (name string, m message, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.turns) == 0 {
-		return "", letter{}, false
+		return "", message{}, false
 	}
 	name = b.turns[0]
-	m := b.boxes[name]
-	l = m.letters[0]
-	m.letters, m.bytes = m.letters[1:], m.bytes-len(l.data)
+	box := b.boxes[name]
+	m = box.messages[0]
+	box.messages, box.bytes = box.messages[1:], box.bytes-len(m.data)
 	b.turns = b.turns[1:]
-	if len(m.letters) > 0 {
+	if len(box.messages) > 0 {
 		b.turns = append(b.turns, name)
 	} else {
 		delete(b.boxes, name)
 	}
-	return name, l, true
+	return name, m, true
 }
 
 // more wakes the reader again, if something is left.

@@ -56,22 +56,22 @@ func loaded(path string) int {
 // many hears messages and answers every twentieth.
 type many struct {
 	heard, missed uint64
-	tell          []algo.Told
+	tell          []algo.Outgoing
 }
 
 var counter many
 
-func (m *many) Began(string) {}
-func (m *many) Gone(string)  {}
-func (m *many) Heard(s algo.Said) error {
+func (m *many) Joined(string) {}
+func (m *many) Left(string)   {}
+func (m *many) Receive(s algo.Incoming) error {
 	m.missed += s.Missed
 	if m.heard++; m.heard%20 == 0 {
-		m.tell = append(m.tell, algo.Told{Host: s.Host, Data: s.Data[:16]})
+		m.tell = append(m.tell, algo.Outgoing{Host: s.Host, Data: s.Data[:16]})
 	}
 	return nil
 }
 
-func (m *many) Tell(int64) (list []algo.Told) {
+func (m *many) Send(int64) (list []algo.Outgoing) {
 	list, m.tell = m.tell, nil
 	return list
 }
@@ -221,7 +221,7 @@ socket: %s
 			defer tick.Stop()
 			message := make([]byte, 200)
 			for time.Now().Before(end) {
-				a.Say("m", "many", hostclock.Now(), 0, message)
+				a.Publish("m", "many", hostclock.Now(), 0, message)
 				said.Add(1)
 				<-tick.C
 			}
@@ -248,7 +248,7 @@ socket: %s
 		lost, again, batches = lost+h.Lost+h.Messages, again+h.Again, batches+h.Sent
 	}
 	for _, k := range health.Agents {
-		lost += k.Lost + k.Unheard + k.Own
+		lost += k.Lost + k.Missed + k.Own
 	}
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

@@ -127,7 +127,7 @@ limits: {rate: %d, message: 1MiB}
 	watch := func(c *Coordinator) {
 		r.Coordinator = c
 		defer close(shown)
-		c.heard = func(l report.Line) { r.mu.Lock(); defer r.mu.Unlock(); r.lines = append(r.lines, l) }
+		c.observe = func(l report.Line) { r.mu.Lock(); defer r.mu.Unlock(); r.lines = append(r.lines, l) }
 	}
 	go func() {
 		done <- Run(ctx, Options{Path: path, watch: watch, Log: func(settings.Log) slog.Handler { return slog.NewTextHandler(io.Discard, nil) }, Stdout: io.Discard,
@@ -154,9 +154,9 @@ type agentUnderTest struct {
 	sent uint64
 	last int64
 
-	mu      sync.Mutex
-	told    []string
-	renewed int
+	mu       sync.Mutex
+	received []string
+	renewed  int
 }
 
 func (s *site) agent(name string, servers ...string) *agentUnderTest {
@@ -176,7 +176,7 @@ func (s *site) agentAs(name string, linger time.Duration, servers ...string) *ag
 		found = func() ([][]byte, uint64, []string) { return s.found(name) }
 	}
 	a.Link, err = client.Open(client.Options{Name: name, Found: found, Renew: func() { a.mu.Lock(); defer a.mu.Unlock(); a.renewed++ },
-		Message: func(m bus.Message) { a.mu.Lock(); defer a.mu.Unlock(); a.told = append(a.told, string(m.Data)) }, Servers: servers, TLS: h.Client(), Buffer: 4 << 20, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Message: func(m bus.Message) { a.mu.Lock(); defer a.mu.Unlock(); a.received = append(a.received, string(m.Data)) }, Servers: servers, TLS: h.Client(), Buffer: 4 << 20, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Plan: func(*bus.Plan) {}, Refused: func() map[string]string { return nil }, Clock: func() int64 { return hostclock.Now() + int64(s.skew[name]) },
 		Wall: func() int64 { return time.Now().UnixNano() }, Hello: s.hello, Linger: linger}, &a.hub, func(string) bool { return true })
 	if err != nil {
@@ -283,7 +283,7 @@ func TestHostileAgent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	hello, _ := bus.Encode(bus.Hello{Version: bus.Version, Life: 5, Oldest: 1})
+	hello, _ := bus.Encode(bus.Hello{Version: bus.Version, Incarnation: 5, Oldest: 1})
 	publish(bus.HelloSubject("bad"), hello)
 	eventually(t, "the other agent", func() bool { return len(c.Health().Agents) == 2 })
 	// Another's name, reply subjects of others, the bus' own store.
@@ -294,9 +294,9 @@ func TestHostileAgent(t *testing.T) {
 	if _, err := conn.SubscribeSync("xdpmon.>"); err != nil {
 		t.Fatal(err)
 	}
-	replay, _ := bus.Encode(bus.Batch{Version: bus.Version, Life: 6, Number: 1, Oldest: 1})
-	foreigner, _ := bus.Encode(bus.Batch{Version: bus.Version, Life: 5, Number: 1, Oldest: 1, Items: []bus.Item{{Measurement: "other", Instance: "other", Algorithm: "sums", Snapshot: []byte("x")}}})
-	broken, _ := bus.Encode(bus.Batch{Version: bus.Version, Life: 5, Number: 2, Oldest: 1, Items: []bus.Item{{Measurement: "m", Instance: "m", Algorithm: "sums", Snapshot: []byte("xdpmsnap")}}})
+	replay, _ := bus.Encode(bus.Batch{Version: bus.Version, Incarnation: 6, Number: 1, Oldest: 1})
+	foreigner, _ := bus.Encode(bus.Batch{Version: bus.Version, Incarnation: 5, Number: 1, Oldest: 1, Items: []bus.Item{{Measurement: "other", Instance: "other", Algorithm: "sums", Snapshot: []byte("x")}}})
+	broken, _ := bus.Encode(bus.Batch{Version: bus.Version, Incarnation: 5, Number: 2, Oldest: 1, Items: []bus.Item{{Measurement: "m", Instance: "m", Algorithm: "sums", Snapshot: []byte("xdpmsnap")}}})
 	const each = 2500
 	for n := range each {
 		publish(bus.DataSubject("bad"), []byte{byte(n), byte(n >> 8), 0xff})
@@ -425,7 +425,7 @@ func TestCoordinatorRestarts(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		a.window(t, first+i)
-		a.Say("m", "heard", hostclock.Now(), 0, []byte{'0' + byte(i)})
+		a.Publish("m", "heard", hostclock.Now(), 0, []byte{'0' + byte(i)})
 		if i == 6 {
 			c.end()
 		}
@@ -444,7 +444,7 @@ func TestCoordinatorRestarts(t *testing.T) {
 	eventually(t, "forgetting what was used", func() bool { return a.Health().Bytes == 0 })
 	// What the algorithm says was heard once, by coordinators of which the second knows what the first did; both are told as new.
 	a.Begin("m", "heard")
-	eventually(t, "being told", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return slices.Contains(a.told, "welcome") })
+	eventually(t, "being told", func() bool { a.mu.Lock(); defer a.mu.Unlock(); return slices.Contains(a.received, "welcome") })
 	c.end()
 	if p := c.engine.parts[stream{measurement: "m", algorithm: "heard"}].Coordinator.(*listener); p.heard != 20 || p.missed != 0 {
 		t.Errorf("%d messages were heard and %d missed, of 20", p.heard, p.missed)

@@ -48,7 +48,7 @@ func (p *part) begin(kept []byte) (err error) {
 
 func resumed(l algo.Checkpointer, kept []byte) (err error) {
 	defer caught(&err)
-	return l.Resume(kept)
+	return l.Restore(kept)
 }
 
 // leadParts begins all parts of a term of leading.
@@ -74,9 +74,9 @@ func (e *engine) keepParts() (list []partState) {
 		if !ok {
 			continue
 		}
-		data, err := lasting.Keep()
-		if err == nil && len(data) > algo.MaxKept {
-			err = fmt.Errorf("%d bytes are more than %d", len(data), algo.MaxKept)
+		data, err := lasting.Checkpoint()
+		if err == nil && len(data) > algo.MaxCheckpoint {
+			err = fmt.Errorf("%d bytes are more than %d", len(data), algo.MaxCheckpoint)
 		}
 		if err != nil {
 			e.log.Error("state of an algorithm not saved", "measurement", at.measurement, "algorithm", at.algorithm, "error", err)
@@ -95,30 +95,30 @@ func hostOf(agent, instance string) string {
 	return agent
 }
 
-// said hands what an instance says to its algorithm's own part.
-func (e *engine) said(a *agent, clock bus.Clock, i bus.Item, now time.Time) {
+// deliver passes an instance's message to its algorithm's part.
+func (e *engine) deliver(a *agent, clock bus.Clock, i bus.Item, now time.Time) {
 	p := e.parts[stream{measurement: i.Measurement, algorithm: i.Algorithm}]
 	if p == nil {
 		e.blame(a, foreign, fmt.Errorf("nobody listens to %s of %s", i.Algorithm, i.Measurement))
 		return
 	}
-	who, host := speaker{i.Instance, i.Algorithm}, hostOf(a.name, i.Instance)
-	last, known := a.spoken[who]
-	if !known && len(a.spoken) >= mostSpeakers {
-		e.blame(a, flood, fmt.Errorf("more than %d instances speak", mostSpeakers))
+	who, host := source{i.Instance, i.Algorithm}, hostOf(a.name, i.Instance)
+	last, known := a.numbers[who]
+	if !known && len(a.numbers) >= maxSources {
+		e.blame(a, flood, fmt.Errorf("more than %d instances send messages", maxSources))
 		return
 	}
-	e.stirred = true
+	e.partsDirty = true
 	if i.Begins {
-		a.spoken[who] = last
-		p.Began(host)
+		a.numbers[who] = last
+		p.Joined(host)
 		return
 	}
 	if i.Number <= last {
 		e.blame(a, replayed, fmt.Errorf("message %d of %s, after %d", i.Number, i.Instance, last))
 		return
 	}
-	m := algo.Said{Host: host, Time: now.UnixNano(), Now: now.UnixNano(), Missed: i.Number - last - 1, Data: i.Message}
+	m := algo.Incoming{Host: host, Time: now.UnixNano(), Now: now.UnixNano(), Missed: i.Number - last - 1, Data: i.Message}
 	if last == 0 && a.midway {
 		m.Missed = 0
 	}
@@ -126,13 +126,13 @@ func (e *engine) said(a *agent, clock bus.Clock, i bus.Item, now time.Time) {
 		m.Time = i.Time + clock.Offset
 	}
 	if m.Time > now.Add(ahead).UnixNano() || m.Time < now.Add(-forgotten).UnixNano() {
-		a.spoken[who] = last // the part is told with the next one that it is missing
+		a.numbers[who] = last // the part learns from the next one that it is missing
 		e.blame(a, untimely, fmt.Errorf("a message of %s", time.Unix(0, m.Time).UTC().Format(time.RFC3339)))
 		return
 	}
-	a.spoken[who] = i.Number
-	a.unheard += m.Missed
-	if err := heard(p, m); errors.Is(err, algo.ErrUntimely) {
+	a.numbers[who] = i.Number
+	a.missed += m.Missed
+	if err := receive(p, m); errors.Is(err, algo.ErrUntimely) {
 		e.blame(a, untimely, err)
 	} else if err != nil {
 		e.blame(a, malformed, err)
@@ -140,21 +140,21 @@ func (e *engine) said(a *agent, clock bus.Clock, i bus.Item, now time.Time) {
 }
 
 const (
-	mostSpeakers = 4096        // instances of an agent that speak
-	ahead        = time.Second // of the coordinator's clock: more is no error of a measured clock
-	mostWaiting  = 8192        // messages to an agent; what is more is lost, and the agent knows
+	maxSources  = 4096        // instances of an agent that send messages
+	ahead       = time.Second // of the coordinator's clock: more is no error of a measured clock
+	mostWaiting = 8192        // messages to an agent; what is more is lost, and the agent knows
 )
 
-// heard guards against what no test has thought of: it comes from other machines.
-func heard(c algo.Coordinator, m algo.Said) (err error) {
+// receive turns a panic into an error: messages come from other machines.
+func receive(c algo.Coordinator, m algo.Incoming) (err error) {
 	defer caught(&err)
-	return c.Heard(m)
+	return c.Receive(m)
 }
 
-// tell collects what parts have to say.
-func (e *engine) tell(now time.Time) {
+// collect queues the messages of algorithms' parts to agents.
+func (e *engine) collect(now time.Time) {
 	for _, at := range slices.SortedFunc(maps.Keys(e.parts), stream.compare) {
-		for _, t := range e.parts[at].Tell(now.UnixNano()) {
+		for _, t := range e.parts[at].Send(now.UnixNano()) {
 			name, iface, each := strings.Cut(t.Host, "/")
 			a, instance := e.agents[name], at.measurement
 			if each {
@@ -164,7 +164,7 @@ func (e *engine) tell(now time.Time) {
 				continue
 			}
 			if len(a.waiting) >= mostWaiting {
-				a.waiting, a.told = a.waiting[1:], a.told+1
+				a.waiting, a.sent = a.waiting[1:], a.sent+1
 			}
 			a.waiting = append(a.waiting, bus.Message{Instance: instance, Algorithm: at.algorithm, Data: t.Data})
 		}
@@ -181,18 +181,18 @@ func (a *agent) next(bytes int) (list []bus.Message) {
 		}
 	}
 	list, a.waiting = a.waiting[:n:n], a.waiting[n:]
-	a.told += uint64(n)
+	a.sent += uint64(n)
 	return list
 }
 
-// gone tells parts that an agent is not expected any more.
-func (e *engine) gone(a *agent) {
-	for _, who := range slices.SortedFunc(maps.Keys(a.spoken), func(x, y speaker) int {
+// leave reports an agent that is not expected any more to algorithms' parts.
+func (e *engine) leave(a *agent) {
+	for _, who := range slices.SortedFunc(maps.Keys(a.numbers), func(x, y source) int {
 		return cmp.Or(strings.Compare(x.instance, y.instance), strings.Compare(x.algorithm, y.algorithm))
 	}) {
 		measurement, _, _ := strings.Cut(who.instance, "/")
 		if p := e.parts[stream{measurement: measurement, algorithm: who.algorithm}]; p != nil {
-			p.Gone(hostOf(a.name, who.instance))
+			p.Left(hostOf(a.name, who.instance))
 		}
 	}
 }

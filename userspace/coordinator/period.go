@@ -43,9 +43,9 @@ type period struct {
 
 // opened is a batch that a window of this period came with.
 type opened struct {
-	agent *agent
-	batch *batch
-	life  uint64
+	agent       *agent
+	batch       *batch
+	incarnation uint64
 }
 
 // share is what a host has brought.

@@ -19,27 +19,27 @@ type state struct {
 type partState struct {
 	Measurement string `cbor:"measurement"`
 	Algorithm   string `cbor:"algorithm"`
-	Mark        uint64 `cbor:"mark"` // of what is measured: a part of another plan begins anew
+	Mark        uint64 `cbor:"mark"` // of what is measured: a part of another plan starts over
 	Pieces      int    `cbor:"pieces"`
 	data        []byte
 }
 
-// spokenState is how far an instance was heard.
-type spokenState struct {
+// numberState is the last message received of an instance.
+type numberState struct {
 	Instance  string `cbor:"instance"`
 	Algorithm string `cbor:"algorithm"`
 	Number    uint64 `cbor:"number"`
 }
 
 type agentState struct {
-	Life    uint64        `cbor:"life"`
-	Lives   []uint64      `cbor:"lives"`
-	Used    uint64        `cbor:"used"`
-	Lost    uint64        `cbor:"lost"`
-	Heard   int64         `cbor:"heard"`
-	Spoken  []spokenState `cbor:"spoken,omitempty"`
-	Unheard uint64        `cbor:"unheard,omitempty"`
-	Midway  bool          `cbor:"midway,omitempty"`
+	Incarnation  uint64        `cbor:"life"`
+	Incarnations []uint64      `cbor:"lives"`
+	Used         uint64        `cbor:"used"`
+	Lost         uint64        `cbor:"lost"`
+	Hello        int64         `cbor:"heard"`
+	Spoken       []numberState `cbor:"spoken,omitempty"`
+	Missed       uint64        `cbor:"unheard,omitempty"`
+	Midway       bool          `cbor:"midway,omitempty"`
 }
 
 type streamState struct {

@@ -33,21 +33,21 @@ func (r *runner) own(ctx context.Context) (stop func(), failed <-chan error) {
 	}, r.failed
 }
 
-// begin gives a member its goroutine, and ears.
+// begin gives a member its goroutine and its messages.
 func (r *runner) begin(m *member) {
 	if b, ok := m.instance.(algo.WindowOpener); ok {
 		b.Begin(r.inst.Control().Bank())
 	}
 	m.owner = newOwner(r.owning, m, r.failed, r.beats(m))
-	if m.speaker != nil {
-		r.speakers.Store(m.speaker.name, m.speaker)
+	if m.messenger != nil {
+		r.messengers.Store(m.messenger.name, m.messenger)
 	}
 }
 
 // end takes both; another member of the same name may have them already.
 func (r *runner) end(m *member) {
-	if m.speaker != nil {
-		r.speakers.CompareAndDelete(m.speaker.name, m.speaker)
+	if m.messenger != nil {
+		r.messengers.CompareAndDelete(m.messenger.name, m.messenger)
 	}
 	m.owner.stop()
 	m.owner = nil
@@ -64,8 +64,8 @@ func (o *owner) run(ctx context.Context, m *member, failed chan<- error) {
 	ticks := o.ticks(c)
 	defer ticks.end()
 	due := ticks.due
-	speaks, quiet := m.speaker.due()
-	defer quiet()
+	sends, stop := m.messenger.due()
+	defer stop()
 	for {
 		var err error
 		select {
@@ -74,11 +74,11 @@ func (o *owner) run(ctx context.Context, m *member, failed chan<- error) {
 				return
 			}
 			task()
-		case data := <-m.speaker.ears():
-			m.speaker.hear(data)
-		case <-speaks:
-			if err = m.speaker.speak(hostclock.Now()); err != nil {
-				speaks = nil
+		case data := <-m.messenger.received():
+			m.messenger.deliver(data)
+		case <-sends:
+			if err = m.messenger.send(hostclock.Now()); err != nil {
+				sends = nil
 			}
 		case <-due:
 			if ctx.Err() != nil {

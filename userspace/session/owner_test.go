@@ -111,15 +111,15 @@ type talker struct {
 	many  bool
 }
 
-func (k *talker) Speak(int64) ([][]byte, error) {
+func (k *talker) Send(int64) ([][]byte, error) {
 	k.touch()
 	if k.many {
-		return append(slices.Repeat([][]byte{{1}}, algo.MaxSpoken+3), make([]byte, algo.MaxMessage+1)), nil
+		return append(slices.Repeat([][]byte{{1}}, algo.MaxMessages+3), make([]byte, algo.MaxMessage+1)), nil
 	}
 	return [][]byte{fmt.Append(nil, k.said.Add(1))}, nil
 }
 
-func (k *talker) Hear(data []byte) error {
+func (k *talker) Receive(data []byte) error {
 	k.touch()
 	if string(data) == "bad" {
 		return errors.New("nonsense")
@@ -133,16 +133,16 @@ func (k *talker) Hear(data []byte) error {
 func TestSpeech(t *testing.T) {
 	k := &talker{heard: make(chan string, 1)}
 	var mu sync.Mutex
-	var said []Speech
+	var said []Message
 	var notices []string
-	r := &runner{cfg: Config{Say: func(s Speech) { mu.Lock(); defer mu.Unlock(); said = append(said, s) },
+	r := &runner{cfg: Config{Publish: func(s Message) { mu.Lock(); defer mu.Unlock(); said = append(said, s) },
 		Notice: func(format string, args ...any) {
 			mu.Lock()
 			defer mu.Unlock()
 			notices = append(notices, fmt.Sprintf(format, args...))
 		}}}
 	m := memberOf("talker", k)
-	m.speaker = r.speaker(m)
+	m.messenger = r.messenger(m)
 	r.members = []*member{m, memberOf("mute", &jealous{})}
 	stop, _ := r.own(t.Context())
 	s := &Session{run: r}
@@ -151,13 +151,13 @@ func TestSpeech(t *testing.T) {
 			t.Fatal(err)
 		}
 		mu.Lock()
-		if !slices.ContainsFunc(said, func(s Speech) bool { return s.Time == int64(n) && len(s.Data) > 0 }) {
+		if !slices.ContainsFunc(said, func(s Message) bool { return s.Time == int64(n) && len(s.Data) > 0 }) {
 			t.Errorf("what was said at the end of window %d comes behind it", n)
 		}
 		mu.Unlock()
-		s.Hear("mute", []byte("nobody"))
-		s.Hear("talker", []byte("bad"))
-		s.Hear("talker", []byte("hello"))
+		s.Receive("mute", []byte("nobody"))
+		s.Receive("talker", []byte("bad"))
+		s.Receive("talker", []byte("hello"))
 		if text := <-k.heard; text != "hello" {
 			t.Errorf("heard %q", text)
 		}
@@ -177,18 +177,18 @@ func TestSpeech(t *testing.T) {
 		t.Errorf("%d beginnings, touched %v, %q", begun, k.touched, notices)
 	}
 	// Who is gone hears nothing; what is too much is counted.
-	s.Hear("talker", []byte("hello"))
+	s.Receive("talker", []byte("hello"))
 	k.many, said = true, nil
-	if err := errors.Join(m.speaker.speak(1), m.speaker.speak(2)); err != nil {
+	if err := errors.Join(m.messenger.send(1), m.messenger.send(2)); err != nil {
 		t.Fatal(err)
 	}
-	if len(said) != 2*algo.MaxSpoken || said[algo.MaxSpoken].Lost != 4 || said[0].Lost != 0 || len(k.heard) != 0 {
-		t.Errorf("%d messages, lost before %d", len(said), said[algo.MaxSpoken].Lost)
+	if len(said) != 2*algo.MaxMessages || said[algo.MaxMessages].Lost != 4 || said[0].Lost != 0 || len(k.heard) != 0 {
+		t.Errorf("%d messages, lost before %d", len(said), said[algo.MaxMessages].Lost)
 	}
-	for range 2 * heardAtOnce { // an owner that is busy is not waited for
-		m.speaker.told([]byte("x"))
+	for range 2 * maxReceived { // an owner that is busy is not waited for
+		m.messenger.receive([]byte("x"))
 	}
-	if !m.speaker.missed.Load() {
+	if !m.messenger.missed.Load() {
 		t.Error("what it has not heard is not missed")
 	}
 }

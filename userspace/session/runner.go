@@ -20,16 +20,16 @@ import (
 
 // member is one algorithm of a run.
 type member struct {
-	selected Selected
-	instance algo.Instance
-	oracle   algo.Oracle // nil without --truth, and for algorithms that have none
-	memory   report.Memory
-	set      *maps.Set
-	owner    *owner   // nil while nothing runs beside the caller
-	speaker  *speaker // nil where it has nobody to speak with
-	object   loader.Object
-	since    int64         // it came in the middle of a window, at this time; 0: with the run
-	before   loader.Counts // what its first window's packets were then
+	selected  Selected
+	instance  algo.Instance
+	oracle    algo.Oracle // nil without --truth, and for algorithms that have none
+	memory    report.Memory
+	set       *maps.Set
+	owner     *owner     // nil while nothing runs beside the caller
+	messenger *messenger // nil where it exchanges no messages
+	object    loader.Object
+	since     int64         // it came in the middle of a window, at this time; 0: with the run
+	before    loader.Counts // what its first window's packets were then
 }
 
 // runner is what live and replayed runs have in common: the loaded chain and its windows.
@@ -44,7 +44,7 @@ type runner struct {
 	failed     chan error        // where their control loops report
 	lost       map[string]uint64 // what never reached a program, by cause; added to every line and reset
 	decodeOpts packet.DecodeOptions
-	speakers   sync.Map // of the members that run, by algorithm
+	messengers sync.Map // of the members that run, by algorithm
 	seen, cut  uint64   // packets of all windows, and those that end within their headers
 }
 
@@ -168,7 +168,7 @@ func (r *runner) bindFrom(find func(string) (*maps.Set, error), m *member) error
 	if t, ok := m.instance.(algo.OracleProvider); ok && r.cfg.Truth {
 		m.oracle = t.Oracle()
 	}
-	m.speaker = r.speaker(m)
+	m.messenger = r.messenger(m)
 	return m.instance.Bind(set)
 }
 
@@ -264,7 +264,7 @@ func (r *runner) line(m *member, w report.Window, bank int, counts loader.Counts
 		m.set.EndIdle()
 	}
 	if err == nil {
-		err = m.speaker.speak(w.End) // what is said of a window arrives before it
+		err = m.messenger.send(w.End) // messages of a window arrive before it
 	}
 	if err != nil {
 		return report.Line{}, err

@@ -30,7 +30,7 @@ type Config struct {
 	// Emit receives every finished window, one Line an algorithm, in the order of Algorithms.
 	Emit func(report.Line) error
 	// Say takes what an algorithm says to its coordinator, and must not wait; nil: there is none. What is heard of it goes to Session.Hear.
-	Say func(Speech)
+	Publish func(Message)
 	// Notice receives sentences for the operator (fallbacks, offload changes, interfaces that went away).
 	Notice func(format string, args ...any)
 

@@ -20,28 +20,28 @@ type clocks struct {
 	samples []sample
 }
 
-// add takes a hello and its answer: sent and received on the agent's clock, told on the coordinator's. The answer was written between the
+// add takes a hello and its answer: sent and received on the agent's clock, answered on the coordinator's. The answer was written between the
 // two, so that the middle is wrong by half of the way at most.
-func (c *clocks) add(sent, told, received int64) {
+func (c *clocks) add(sent, answered, received int64) {
 	if received < sent {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.samples = append(c.samples, sample{received, told - sent - (received-sent)/2, (received-sent)/2 + 1})
+	c.samples = append(c.samples, sample{received, answered - sent - (received-sent)/2, (received-sent)/2 + 1})
 	if len(c.samples) > sampled {
 		c.samples = c.samples[1:]
 	}
 }
 
-// forget begins anew: another coordinator answers, whose clock is another one.
+// forget drops all samples: another coordinator answers, whose clock is another one.
 func (c *clocks) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.samples = nil
 }
 
-// now is the best that the samples say. An old one has drifted.
+// now is the best estimate of the samples. An old one has drifted.
 func (c *clocks) now(at int64) bus.Clock {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -129,7 +129,7 @@ func TestLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := c.hello("at first", func(bus.Hello) bool { return true })
-	if first.Life&1 == 0 || first.Number != 0 || first.Oldest != 1 || first.Revision != 0 || first.Lost != 0 || first.Software != "1.2" || first.Clock.Known ||
+	if first.Incarnation&1 == 0 || first.Number != 0 || first.Oldest != 1 || first.Revision != 0 || first.Lost != 0 || first.Software != "1.2" || first.Clock.Known ||
 		first.Refused["b"] != "why" || first.Wall < boot+5e9-1e9 || first.Wall > boot+5e9+60e9 {
 		t.Errorf("%+v", first)
 	}
@@ -137,20 +137,20 @@ func TestLink(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 
-	l.Say("m/eth0", "heard", 77, 2, []byte("x"))
+	l.Publish("m/eth0", "heard", 77, 2, []byte("x"))
 	b := c.batch()
-	if i := b.Items[0]; b.Life != first.Life || b.Number != 1 || b.Oldest != 1 || len(b.Items) != 1 || i.Measurement != "m" || i.Instance != "m/eth0" || i.Algorithm != "heard" ||
+	if i := b.Items[0]; b.Incarnation != first.Incarnation || b.Number != 1 || b.Oldest != 1 || len(b.Items) != 1 || i.Measurement != "m" || i.Instance != "m/eth0" || i.Algorithm != "heard" ||
 		string(i.Message) != "x" || i.Number != 3 || i.Time != 77 {
 		t.Errorf("%+v", b)
 	}
-	c.answer(bus.Answer{Life: first.Life + 2, Run: 4, Received: 1, Used: 1, Plan: &bus.Plan{Revision: 9}}) // to another life
-	c.answer(bus.Answer{Life: first.Life, Run: 5, Asked: first.Time, Time: time.Now().UnixNano(), Received: 1, Plan: &bus.Plan{Revision: 8}, Told: 2, Complaint: "no good",
+	c.answer(bus.Answer{Incarnation: first.Incarnation + 2, Run: 4, Received: 1, Used: 1, Plan: &bus.Plan{Revision: 9}}) // to another incarnation
+	c.answer(bus.Answer{Incarnation: first.Incarnation, Run: 5, Asked: first.Time, Time: time.Now().UnixNano(), Received: 1, Plan: &bus.Plan{Revision: 8}, Sent: 2, Complaint: "no good",
 		Messages: []bus.Message{{Instance: "m/eth0", Algorithm: "heard", Data: []byte("one")}, {Instance: "m/eth0", Algorithm: "heard", Data: []byte("two")}}})
 	h := c.hello("with the plan", func(h bus.Hello) bool { return h.Revision == 8 })
 	if !h.Clock.Known || h.Clock.Offset < boot-30e9 || h.Clock.Offset > boot+30e9 || h.Number != 1 {
 		t.Errorf("%+v", h)
 	}
-	c.answer(bus.Answer{Life: first.Life, Run: 5, Received: 1, Plan: &bus.Plan{Revision: 8}, Told: 3, Complaint: "no good", Messages: []bus.Message{{Instance: "m", Algorithm: "heard", Data: []byte("three")}}})
+	c.answer(bus.Answer{Incarnation: first.Incarnation, Run: 5, Received: 1, Plan: &bus.Plan{Revision: 8}, Sent: 3, Complaint: "no good", Messages: []bus.Message{{Instance: "m", Algorithm: "heard", Data: []byte("three")}}})
 	testutil.Wait(t, "all messages", func() bool { mu.Lock(); defer mu.Unlock(); return len(told) == 3 })
 	mu.Lock()
 	if !slices.Equal(plans, []uint64{8}) || renewed != 1 || string(told[0].Data)+string(told[2].Data) != "onethree" { // with another run everything is new
@@ -164,7 +164,7 @@ func TestLink(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 
-	c.answer(bus.Answer{Life: first.Life, Run: 5, Received: 1, Used: 1, Told: 4}) // a message is lost
+	c.answer(bus.Answer{Incarnation: first.Incarnation, Run: 5, Received: 1, Used: 1, Sent: 4}) // a message is lost
 	testutil.Wait(t, "instances begin anew", func() bool { mu.Lock(); defer mu.Unlock(); return renewed == 2 })
 	for _, instance := range []string{"other", "m/eth0"} {
 		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "lean", Identity: report.Identity{Instance: instance}, Snapshot: []byte("s")}})
@@ -177,7 +177,7 @@ func TestLink(t *testing.T) {
 	if b := c.batch(); b.Number != 3 || len(b.Items) != 1 || !b.Items[0].Begins || b.Items[0].Measurement != "m" {
 		t.Errorf("%+v", b)
 	}
-	c.answer(bus.Answer{Life: first.Life, Run: 6, Received: 1, Used: 1}) // another coordinator, who knows of the first one
+	c.answer(bus.Answer{Incarnation: first.Incarnation, Run: 6, Received: 1, Used: 1}) // another coordinator, who knows of the first one
 	for want := uint64(2); want <= 3; want++ {
 		if b := c.batch(); b.Number != want {
 			t.Errorf("batch %d comes again, want %d", b.Number, want)
@@ -187,7 +187,7 @@ func TestLink(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 
-	l.Say("m", "heard", 1, 0, make([]byte, bus.DefaultMessage)) // no message is so large
+	l.Publish("m", "heard", 1, 0, make([]byte, bus.DefaultMessage)) // no message is so large
 	testutil.Wait(t, "what is too large is lost", func() bool { return l.Health().Messages == 1 })
 	for range 2 { // there is room for one and no more: batch 2 goes, a window, and batch 3, a beginning
 		hub.Publish(t.Context(), feed.Event{Line: &report.Line{Algorithm: "lean", Identity: report.Identity{Instance: "m/eth0"}, Snapshot: make([]byte, 2000)}})
@@ -202,7 +202,7 @@ func TestLink(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 
-	l.Say("m/eth0", "heard", 1, 0, []byte("last"))
+	l.Publish("m/eth0", "heard", 1, 0, []byte("last"))
 	hub.Close()
 	closed := make(chan struct{})
 	go func() { l.Close(); close(closed) }()
@@ -214,7 +214,7 @@ func TestLink(t *testing.T) {
 			break
 		}
 	}
-	c.answer(bus.Answer{Life: first.Life, Run: 6, Received: 6, Used: 6})
+	c.answer(bus.Answer{Incarnation: first.Incarnation, Run: 6, Received: 6, Used: 6})
 	<-closed
 }
 
@@ -226,7 +226,7 @@ func TestWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Say("m", "heard", 1, 0, []byte("x"))
+	l.Publish("m", "heard", 1, 0, []byte("x"))
 	testutil.Wait(t, "a batch waits", func() bool { return l.Health().Waiting == 1 })
 	if h := l.Health(); h.Connected || h.Messages != 0 || h.Sent != 0 || h.Bytes == 0 || h.Answered != -1 {
 		t.Errorf("%+v", h)

@@ -7,23 +7,23 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/bus"
 )
 
-// again is how often findings are told without a change: whoever misses a message has them with the next one, and a coordinator that starts soon knows all.
-const again = 20 * time.Second
+// repeat is how often findings are sent without a change: a lost message is replaced by the next one, and a coordinator that starts has all of them soon.
+const repeat = 20 * time.Second
 
-// found is what was told last; of send's goroutine alone.
+// found is what was sent last; of send's goroutine alone.
 type found struct {
-	told bus.Findings
+	last bus.Findings
 	at   time.Time
 }
 
-// tellFindings publishes what goes on, when it is other than what was told, or has to be told again. Nothing of it is kept: it is a state, not an event.
-func (l *Link) tellFindings(anew bool) {
+// publishFindings publishes open findings when they have changed, or are to be repeated. Nothing of it is queued: it is a state, not an event.
+func (l *Link) publishFindings(again bool) {
 	if l.opts.Found == nil || !l.conn.IsConnected() {
 		return
 	}
-	m := bus.Findings{Version: bus.Version, Life: l.life, Number: l.found.told.Number}
+	m := bus.Findings{Version: bus.Version, Incarnation: l.incarnation, Number: l.found.last.Number}
 	m.Items, m.More, m.Subjects = l.opts.Found()
-	if !anew && time.Since(l.found.at) < again && reflect.DeepEqual(m.Items, l.found.told.Items) && m.More == l.found.told.More {
+	if !again && time.Since(l.found.at) < repeat && reflect.DeepEqual(m.Items, l.found.last.Items) && m.More == l.found.last.More {
 		return
 	}
 	m.Number++

@@ -29,21 +29,21 @@ type Options struct {
 	Buffer   int         // bytes that may wait for a coordinator
 	Software string
 	Log      *slog.Logger
-	// Plan is told the plan, whenever it is another one.
+	// Plan is called with the plan whenever it changes.
 	Plan func(*bus.Plan)
 	// Refused says which measurements of the plan cannot be carried out here, and why.
 	Refused func() map[string]string
 	// Found is what goes on here, as Findings carry it; nil: nothing is looked for.
 	Found func() (items [][]byte, more uint64, subjects []string)
-	// Message is told what an algorithm's coordinator has to say to it.
+	// Message is called with a message of an algorithm's coordinator.
 	Message func(bus.Message)
-	// Renew is told that something of that is lost, or may be: instances have to say that they begin anew.
+	// Renew is called when a message is lost, or may be: instances have to ask for the whole state.
 	Renew func()
-	// Clock is the one that windows are told with, ns; Wall is the wall's.
+	// Clock is the clock of windows, ns; Wall is the wall's.
 	Clock, Wall func() int64
-	// Hello is how often it is said; 0: every 2 s.
+	// Hello is how often it is sent; 0: every 2 s.
 	Hello time.Duration
-	// Linger is how long what is said waits for more; 0: 50 ms.
+	// Linger is how long an item waits for more; 0: 50 ms.
 	Linger time.Duration
 }
 
@@ -58,38 +58,38 @@ const (
 
 // Link is an agent's side of the bus. Nothing that it is given ever waits for the network.
 type Link struct {
-	opts   Options
-	life   uint64
-	conn   *nats.Conn
-	sub    *feed.Subscription
-	clocks clocks
-	wake   chan struct{}
-	greet  chan struct{}
-	said   chan bus.Item
-	done   sync.WaitGroup
-	ended  chan struct{} // collect has
-	cancel context.CancelFunc
+	opts        Options
+	incarnation uint64
+	conn        *nats.Conn
+	sub         *feed.Subscription
+	clocks      clocks
+	wake        chan struct{}
+	greet       chan struct{}
+	items       chan bus.Item
+	done        sync.WaitGroup
+	ended       chan struct{} // collect has
+	cancel      context.CancelFunc
 
-	mu        sync.Mutex
-	queue     queue
-	run       uint64 // of the coordinator
-	plan      *bus.Plan
-	progress  time.Time // when the coordinator received something, or was last sent something again
-	heard     time.Time
-	missed    content            // what was lost before it was in a batch
-	again     uint64             // batches that were sent again
-	told      uint64             // messages of the coordinator to algorithms
-	renewed   uint64             // lost beginnings that were said again
-	numbers   map[speaker]uint64 // of the last message of each
-	complaint string
-	trouble   string // why there is no connection
-	found     found
+	mu         sync.Mutex
+	queue      queue
+	run        uint64 // of the coordinator
+	plan       *bus.Plan
+	progress   time.Time // when the coordinator received something, or was last sent something again
+	answeredAt time.Time
+	missed     content           // what was lost before it was in a batch
+	again      uint64            // batches that were sent again
+	received   uint64            // messages of the coordinator to algorithms
+	renewed    uint64            // lost beginnings that were sent again
+	numbers    map[source]uint64 // of the last message of each
+	complaint  string
+	trouble    string // why there is no connection
+	found      found
 }
 
-// speaker is an instance of an algorithm that says something.
-type speaker struct{ instance, algorithm string }
+// source is an instance of an algorithm that sends messages.
+type source struct{ instance, algorithm string }
 
-// Open begins to speak: with whoever answers, as soon as somebody does. Windows are those of the hub whose instance shared says.
+// Open connects, to whichever coordinator answers, as soon as one does. Windows are those of the hub whose instance shared says.
 func Open(o Options, hub *feed.Hub, shared func(instance string) bool) (*Link, error) {
 	if err := bus.CheckName(o.Name); err != nil {
 		return nil, err
@@ -104,8 +104,8 @@ func Open(o Options, hub *feed.Hub, shared func(instance string) bool) (*Link, e
 	if _, err := rand.Read(b[:]); err != nil {
 		return nil, fmt.Errorf("draw a number: %w", err)
 	}
-	l := &Link{opts: o, life: binary.LittleEndian.Uint64(b[:]) | 1, wake: make(chan struct{}, 1), greet: make(chan struct{}, 1), said: make(chan bus.Item, 4096),
-		ended: make(chan struct{}), numbers: map[speaker]uint64{},
+	l := &Link{opts: o, incarnation: binary.LittleEndian.Uint64(b[:]) | 1, wake: make(chan struct{}, 1), greet: make(chan struct{}, 1), items: make(chan bus.Item, 4096),
+		ended: make(chan struct{}), numbers: map[source]uint64{},
 		queue: queue{limit: o.Buffer}, progress: time.Now()}
 	var err error
 	if l.conn, err = nats.Connect(strings.Join(o.Servers, ","), l.options()...); err != nil {
@@ -208,18 +208,18 @@ func (l *Link) collect(shared func(string) bool) {
 	}
 }
 
-// Say carries a message of an instance to its algorithm's coordinator. lost are those before it that are lost already; at is when it was said,
+// Publish sends a message of an instance to its algorithm's coordinator. lost are those before it that are lost already; at is when it was sent,
 // on the clock of windows.
-func (l *Link) Say(instance, algorithm string, at int64, lost uint64, data []byte) {
+func (l *Link) Publish(instance, algorithm string, at int64, lost uint64, data []byte) {
 	l.mu.Lock()
-	who := speaker{instance, algorithm}
+	who := source{instance, algorithm}
 	l.numbers[who] += lost + 1
 	n := l.numbers[who]
 	l.mu.Unlock()
 	l.put(bus.Item{Measurement: rule(instance), Instance: instance, Algorithm: algorithm, Message: data, Number: n, Time: at})
 }
 
-// Begin says that an instance knows nothing of what it was told.
+// Begin reports that an instance has no state of its coordinator's.
 func (l *Link) Begin(instance, algorithm string) {
 	l.put(bus.Item{Measurement: rule(instance), Instance: instance, Algorithm: algorithm, Begins: true})
 }
@@ -232,7 +232,7 @@ func rule(instance string) string {
 
 func (l *Link) put(i bus.Item) {
 	select {
-	case l.said <- i:
+	case l.items <- i:
 	default:
 		l.lose(contentOf(i))
 	}
@@ -260,7 +260,7 @@ func (l *Link) room() int {
 	return most - 1024
 }
 
-// gather makes batches of what is said at about the same time.
+// gather makes batches of items of about the same time.
 func (l *Link) gather(ctx context.Context) {
 	var items []bus.Item
 	size := 0
@@ -274,12 +274,12 @@ func (l *Link) gather(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			for len(l.said) > 0 {
-				items = append(items, <-l.said)
+			for len(l.items) > 0 {
+				items = append(items, <-l.items)
 			}
 			seal()
 			return
-		case i := <-l.said:
+		case i := <-l.items:
 			n := len(i.Snapshot) + len(i.Message) + len(i.Measurement) + len(i.Instance) + len(i.Algorithm) + 96
 			if n > l.room() {
 				l.opts.Log.Warn("window or message exceeds the coordinator's size limit, dropped", "instance", i.Instance,
@@ -304,7 +304,7 @@ func (l *Link) seal(items []bus.Item) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := l.queue.last + 1
-	data, err := bus.Encode(bus.Batch{Version: bus.Version, Life: l.life, Number: n, Oldest: l.queue.oldest(), Clock: l.clocks.now(l.opts.Clock()), Items: items})
+	data, err := bus.Encode(bus.Batch{Version: bus.Version, Incarnation: l.incarnation, Number: n, Oldest: l.queue.oldest(), Clock: l.clocks.now(l.opts.Clock()), Items: items})
 	if err != nil {
 		l.opts.Log.Error("write batch failed", "error", err)
 		l.missed.add(contentOf(items...))
@@ -326,10 +326,10 @@ func (l *Link) send(ctx context.Context) {
 		case <-l.wake:
 		case <-l.greet:
 			l.hello()
-			l.tellFindings(true)
+			l.publishFindings(true)
 		case <-next.C:
 			l.hello()
-			l.tellFindings(false)
+			l.publishFindings(false)
 			next.Reset(l.opts.Hello*4/5 + mathrand.N(l.opts.Hello*2/5))
 		}
 		l.stalled()
@@ -377,16 +377,16 @@ func (l *Link) hello() {
 	}
 	refused := l.opts.Refused()
 	l.mu.Lock()
-	unheard := l.lost().begins != l.renewed
+	unconfirmed := l.lost().begins != l.renewed
 	l.renewed = l.lost().begins
 	now := l.opts.Clock()
-	h := bus.Hello{Version: bus.Version, Life: l.life, Time: now, Number: l.queue.last, Oldest: l.queue.oldest(), Lost: l.lost().windows, Software: l.opts.Software,
+	h := bus.Hello{Version: bus.Version, Incarnation: l.incarnation, Time: now, Number: l.queue.last, Oldest: l.queue.oldest(), Lost: l.lost().windows, Software: l.opts.Software,
 		Wall: l.opts.Wall() - now, Clock: l.clocks.now(now), Refused: refused}
 	if l.plan != nil {
 		h.Revision = l.plan.Revision
 	}
 	l.mu.Unlock()
-	if unheard { // that an instance begins has to arrive
+	if unconfirmed { // that an instance begins has to arrive
 		l.opts.Renew()
 	}
 	data, err := bus.Encode(h)
@@ -406,11 +406,11 @@ func (l *Link) answered(data []byte) {
 		l.opts.Log.Warn("malformed reply from the coordinator", "error", err)
 		return
 	}
-	if a.Life != l.life {
+	if a.Incarnation != l.incarnation {
 		return // to whoever had this name before
 	}
 	l.mu.Lock()
-	l.heard = time.Now()
+	l.answeredAt = time.Now()
 	back := a.Run != l.run
 	if back {
 		l.run = a.Run
@@ -430,8 +430,8 @@ func (l *Link) answered(data []byte) {
 	if news {
 		l.plan = a.Plan
 	}
-	lost := back || a.Told != l.told+uint64(len(a.Messages))
-	l.told = a.Told
+	lost := back || a.Sent != l.received+uint64(len(a.Messages))
+	l.received = a.Sent
 	complaint := a.Complaint != "" && a.Complaint != l.complaint
 	l.complaint = a.Complaint
 	l.mu.Unlock()
@@ -479,8 +479,8 @@ func (l *Link) Health() Health {
 	defer l.mu.Unlock()
 	h := Health{Connected: l.conn.IsConnected(), Server: l.conn.ConnectedUrlRedacted(), Answered: -1, Waiting: int(l.queue.last - min(l.queue.last, l.queue.received)),
 		Bytes: l.queue.bytes, Sent: l.queue.sent, Again: l.again, Lost: l.lost().windows, Messages: l.lost().messages, Complaint: l.complaint, Trouble: l.trouble}
-	if !l.heard.IsZero() {
-		h.Answered = time.Since(l.heard).Seconds()
+	if !l.answeredAt.IsZero() {
+		h.Answered = time.Since(l.answeredAt).Seconds()
 	}
 	if l.plan != nil {
 		h.Revision = l.plan.Revision
@@ -509,7 +509,7 @@ func (l *Link) part() {
 	for end := time.Now().Add(parting); time.Now().Before(end) && l.conn.IsConnected(); time.Sleep(10 * time.Millisecond) {
 		l.sendAll()
 		l.mu.Lock()
-		all := l.queue.received >= l.queue.last && len(l.said) == 0
+		all := l.queue.received >= l.queue.last && len(l.items) == 0
 		l.mu.Unlock()
 		if all {
 			return

@@ -22,7 +22,7 @@ type answering struct {
 
 func newAnswering() *answering {
 	a := &answering{clock: 1000}
-	a.Link = &Link{life: 7, queue: queue{limit: 1 << 20}, wake: make(chan struct{}, 1), numbers: map[speaker]uint64{}, said: make(chan bus.Item, 4), opts: Options{
+	a.Link = &Link{incarnation: 7, queue: queue{limit: 1 << 20}, wake: make(chan struct{}, 1), numbers: map[source]uint64{}, items: make(chan bus.Item, 4), opts: Options{
 		Log: slog.New(slog.NewTextHandler(&a.log, nil)), Clock: func() int64 { return a.clock },
 		Plan: func(p *bus.Plan) { a.plans = append(a.plans, p.Revision) }, Message: func(m bus.Message) { a.heard = append(a.heard, string(m.Data)) },
 		Renew: func() { a.renewed++ }}}
@@ -41,14 +41,14 @@ func TestAnswered(t *testing.T) {
 		again, sent, received            uint64
 		plans, heard, complaints, begins int
 	}{
-		{bus.Answer{Life: 6, Run: 1, Received: 2}, 0, 5, 0, 0, 0, 0, 0},                                                         // another's
-		{bus.Answer{Life: 7, Run: 1, Received: 2, Used: 1, Plan: &bus.Plan{Revision: 1}}, 3, 2, 2, 1, 0, 0, 1},                  // the first one that answers: back to where it stands
-		{bus.Answer{Life: 7, Run: 1, Received: 3, Used: 3, Plan: &bus.Plan{Revision: 1}, Complaint: "no"}, 3, 3, 3, 1, 0, 1, 1}, // the same plan
-		{bus.Answer{Life: 7, Run: 1, Received: 3, Used: 3, Told: 2, Messages: []bus.Message{{Data: []byte("a")}, {Data: []byte("b")}}, Complaint: "no"}, 3, 3, 3, 1, 2, 1, 1},
-		{bus.Answer{Life: 7, Run: 1, Received: 3, Used: 3, Told: 4, Messages: []bus.Message{{Data: []byte("d")}}}, 3, 3, 3, 1, 3, 1, 2},  // c was lost
-		{bus.Answer{Life: 7, Run: 1, Received: 3, Used: 3, Told: 4, Plan: &bus.Plan{Revision: 2}, Complaint: "no"}, 3, 3, 3, 2, 3, 2, 2}, // another plan, and the old complaint anew
-		{bus.Answer{Life: 7, Run: 2, Received: 1, Used: 1}, 5, 1, 1, 2, 3, 2, 3},                                                         // another coordinator, who knows less
-		{bus.Answer{Life: 7, Run: 3, Received: 9, Used: 9}, 5, 6, 6, 2, 3, 2, 4},                                                         // ... and one who knows more than there is
+		{bus.Answer{Incarnation: 6, Run: 1, Received: 2}, 0, 5, 0, 0, 0, 0, 0},                                                         // another's
+		{bus.Answer{Incarnation: 7, Run: 1, Received: 2, Used: 1, Plan: &bus.Plan{Revision: 1}}, 3, 2, 2, 1, 0, 0, 1},                  // the first one that answers: back to where it stands
+		{bus.Answer{Incarnation: 7, Run: 1, Received: 3, Used: 3, Plan: &bus.Plan{Revision: 1}, Complaint: "no"}, 3, 3, 3, 1, 0, 1, 1}, // the same plan
+		{bus.Answer{Incarnation: 7, Run: 1, Received: 3, Used: 3, Sent: 2, Messages: []bus.Message{{Data: []byte("a")}, {Data: []byte("b")}}, Complaint: "no"}, 3, 3, 3, 1, 2, 1, 1},
+		{bus.Answer{Incarnation: 7, Run: 1, Received: 3, Used: 3, Sent: 4, Messages: []bus.Message{{Data: []byte("d")}}}, 3, 3, 3, 1, 3, 1, 2},  // c was lost
+		{bus.Answer{Incarnation: 7, Run: 1, Received: 3, Used: 3, Sent: 4, Plan: &bus.Plan{Revision: 2}, Complaint: "no"}, 3, 3, 3, 2, 3, 2, 2}, // another plan, and the old complaint anew
+		{bus.Answer{Incarnation: 7, Run: 2, Received: 1, Used: 1}, 5, 1, 1, 2, 3, 2, 3},                                                         // another coordinator, who knows less
+		{bus.Answer{Incarnation: 7, Run: 3, Received: 9, Used: 9}, 5, 6, 6, 2, 3, 2, 4},                                                         // ... and one who knows more than there is
 	} {
 		c.answer.Version = bus.Version
 		data, err := bus.Encode(c.answer)
@@ -86,7 +86,7 @@ func TestClockIsOfOneCoordinator(t *testing.T) {
 		{bus.Answer{Run: 2}, bus.Clock{}},
 		{bus.Answer{Run: 2, Asked: 800, Time: 7900}, bus.Clock{Known: true, Offset: 7000, Error: 101}},
 	} {
-		c.answer.Version, c.answer.Life = bus.Version, 7
+		c.answer.Version, c.answer.Incarnation = bus.Version, 7
 		data, err := bus.Encode(c.answer)
 		if err != nil {
 			t.Fatal(err)
@@ -98,11 +98,11 @@ func TestClockIsOfOneCoordinator(t *testing.T) {
 }
 
 // Messages have numbers of their own by instance and algorithm, with a gap for each that was lost; what finds no room is counted as what it is.
-func TestSaid(t *testing.T) {
+func TestPublished(t *testing.T) {
 	a := newAnswering()
-	a.Say("m/eth0", "carpe", 5, 0, []byte("1"))
-	a.Say("m/eth0", "carpe", 6, 2, []byte("4"))
-	a.Say("m/eth1", "carpe", 7, 0, []byte("1"))
+	a.Publish("m/eth0", "carpe", 5, 0, []byte("1"))
+	a.Publish("m/eth0", "carpe", 6, 2, []byte("4"))
+	a.Publish("m/eth1", "carpe", 7, 0, []byte("1"))
 	a.Begin("m/eth1", "carpe")
 	for _, want := range []bus.Item{
 		{Measurement: "m", Instance: "m/eth0", Algorithm: "carpe", Message: []byte("1"), Number: 1, Time: 5},
@@ -110,15 +110,15 @@ func TestSaid(t *testing.T) {
 		{Measurement: "m", Instance: "m/eth1", Algorithm: "carpe", Message: []byte("1"), Number: 1, Time: 7},
 		{Measurement: "m", Instance: "m/eth1", Algorithm: "carpe", Begins: true},
 	} {
-		got := <-a.said
+		got := <-a.items
 		if got.Measurement != want.Measurement || got.Instance != want.Instance || got.Number != want.Number || got.Time != want.Time || got.Begins != want.Begins || !bytes.Equal(got.Message, want.Message) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 	}
-	for range cap(a.said) {
+	for range cap(a.items) {
 		a.Begin("m", "carpe")
 	}
-	a.Say("m", "carpe", 1, 0, []byte("x"))
+	a.Publish("m", "carpe", 1, 0, []byte("x"))
 	a.Begin("m", "carpe")
 	if a.missed != (content{messages: 1, begins: 1}) {
 		t.Errorf("lost are %+v", a.missed)

@@ -170,7 +170,7 @@ func (s *Server) who(c natsserver.ClientAuthentication) (string, error) {
 		}
 		return "", nil
 	}
-	name, serial := c.GetOpts().Username, "" // on this host only: what is told is believed
+	name, serial := c.GetOpts().Username, "" // on this host only: the name given is believed
 	if s.opts.TLS != nil {
 		state := c.GetTLSConnectionState()
 		if state == nil {

@@ -135,8 +135,8 @@ func (i *instance) element(observers uint32) *bpf.CarpeCarpeGroup {
 	return &bpf.CarpeCarpeGroup{Tau: i.tau(observers), Chance: chance(observers), Observers: observers}
 }
 
-// Speak implements algo.Messenger: reports and hellos since it was asked last.
-func (i *instance) Speak(int64) ([][]byte, error) {
+// Send implements algo.Messenger: reports and hellos since the last call.
+func (i *instance) Send(int64) ([][]byte, error) {
 	if !i.spoken {
 		i.spoken, i.writer.epoch = true, i.epoch
 		if n := i.ledger.clear(); n > 0 { // it answered by itself until now: the coordinator knows nothing of these
@@ -156,8 +156,8 @@ func (i *instance) Speak(int64) ([][]byte, error) {
 	return i.writer.messages(), nil
 }
 
-// Hear implements algo.Messenger. Tables follow at once.
-func (i *instance) Hear(data []byte) error {
+// Receive implements algo.Messenger. Tables follow at once.
+func (i *instance) Receive(data []byte) error {
 	err := i.updates(data, i.known.update)
 	if err != nil || !i.known.stale {
 		return err

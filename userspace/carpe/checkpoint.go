@@ -15,9 +15,9 @@ import (
 // observes them, and counts.
 const keptVersion = 2
 
-// Keep implements algo.Checkpointer. What finds no room is the observers of groups, which are learned again, before flows, the smallest first; their
+// Checkpoint implements algo.Checkpointer. What finds no room is the observers of groups, which are learned again, before flows, the smallest first; their
 // reports count as lost.
-func (c *coordinator) Keep() ([]byte, error) {
+func (c *coordinator) Checkpoint() ([]byte, error) {
 	b := []byte{keptVersion}
 	hosts, numbers := make([]string, 0, len(c.own)), map[string]uint64{}
 	for h := range c.own {
@@ -31,7 +31,7 @@ func (c *coordinator) Keep() ([]byte, error) {
 	}
 	b, dropped := c.keepFlows(b)
 	for _, g := range sortedGroups(c.groups) {
-		if len(b) > algo.MaxKept-1024-16*len(c.groups[g].hosts) {
+		if len(b) > algo.MaxCheckpoint-1024-16*len(c.groups[g].hosts) {
 			break
 		}
 		w := c.groups[g]
@@ -73,7 +73,7 @@ func (c *coordinator) keepFlows(b []byte) (_ []byte, dropped uint64) {
 	}
 	slices.SortFunc(all, func(x, y one) int { return cmp.Or(cmp.Compare(y.weight, x.weight), x.key.Compare(y.key)) })
 	for _, f := range all {
-		if len(b) > algo.MaxKept*2/3 {
+		if len(b) > algo.MaxCheckpoint*2/3 {
 			for _, s := range f.account.steps {
 				if s.epoch >= c.ledger.next {
 					dropped += s.reports
@@ -94,8 +94,8 @@ func (c *coordinator) keepFlows(b []byte) (_ []byte, dropped uint64) {
 	return b, dropped
 }
 
-// Resume implements algo.Checkpointer. What a coordinator with other parameters has kept is of no use, and left.
-func (c *coordinator) Resume(data []byte) error {
+// Restore implements algo.Checkpointer. What a coordinator with other parameters has kept is of no use, and left.
+func (c *coordinator) Restore(data []byte) error {
 	if len(data) == 0 || data[0] != keptVersion {
 		return fmt.Errorf("%w: %d bytes of another version are kept", errMessage, len(data))
 	}

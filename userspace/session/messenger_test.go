@@ -17,9 +17,9 @@ type talkative struct {
 	fail  error
 }
 
-func (k *talkative) Speak(int64) ([][]byte, error) { return k.list, k.fail }
+func (k *talkative) Send(int64) ([][]byte, error) { return k.list, k.fail }
 
-func (k *talkative) Hear(data []byte) error {
+func (k *talkative) Receive(data []byte) error {
 	k.heard = append(k.heard, string(data))
 	if len(data) == 0 {
 		return errors.New("nothing")
@@ -28,13 +28,13 @@ func (k *talkative) Hear(data []byte) error {
 }
 
 // Whatever an algorithm says goes on, within bounds; what is beyond them is counted with the next message that is not, and a beginning comes first.
-func TestSpeak(t *testing.T) {
+func TestSend(t *testing.T) {
 	var said, told []string
 	k := &talkative{}
-	r := &runner{cfg: Config{Notice: func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }, Say: func(s Speech) {
+	r := &runner{cfg: Config{Notice: func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }, Publish: func(s Message) {
 		said = append(said, fmt.Sprintf("%s at %d: begins %v, %d lost, %d bytes", s.Algorithm, s.Time, s.Begins, s.Lost, len(s.Data)))
 	}}}
-	s := r.speaker(memberOf("k", k))
+	s := r.messenger(memberOf("k", k))
 	for n, c := range []struct {
 		list [][]byte
 		want []string
@@ -45,31 +45,31 @@ func TestSpeak(t *testing.T) {
 		{[][]byte{{1}}, []string{"k at 3: begins false, 1 lost, 1 bytes"}},
 	} {
 		said, k.list = nil, c.list
-		if err := s.speak(int64(n)); err != nil || strings.Join(said, "; ") != strings.Join(c.want, "; ") {
+		if err := s.send(int64(n)); err != nil || strings.Join(said, "; ") != strings.Join(c.want, "; ") {
 			t.Errorf("time %d: %q, %v; want %q", n, said, err, c.want)
 		}
 	}
 	said, k.list = nil, nil
-	for range algo.MaxSpoken + 3 {
+	for range algo.MaxMessages + 3 {
 		k.list = append(k.list, []byte{1})
 	}
-	if err := s.speak(9); err != nil || len(said) != algo.MaxSpoken || s.lost != 3 {
+	if err := s.send(9); err != nil || len(said) != algo.MaxMessages || s.lost != 3 {
 		t.Errorf("%d messages, %d lost, %v", len(said), s.lost, err)
 	}
 	k.fail = errors.New("broken")
-	if err := s.speak(9); !errors.Is(err, k.fail) {
+	if err := s.send(9); !errors.Is(err, k.fail) {
 		t.Errorf("%v", err)
 	}
-	s.hear([]byte("x"))
-	if s.hear(nil); len(k.heard) != 2 || len(told) != 1 || told[0] != "k refuses its coordinator's settings: nothing" {
+	s.deliver([]byte("x"))
+	if s.deliver(nil); len(k.heard) != 2 || len(told) != 1 || told[0] != "k refuses its coordinator's settings: nothing" {
 		t.Errorf("heard %q, told %q", k.heard, told)
 	}
-	for n := range heardAtOnce + 1 {
-		if s.told([]byte("y")); s.missed.Load() != (n == heardAtOnce) {
+	for n := range maxReceived + 1 {
+		if s.receive([]byte("y")); s.missed.Load() != (n == maxReceived) {
 			t.Errorf("%d messages wait, one is missed: %v", n+1, s.missed.Load())
 		}
 	}
-	if k := r.speaker(memberOf("mute", &jealous{})); k != nil || k.speak(1) != nil || k.ears() != nil {
+	if k := r.messenger(memberOf("mute", &jealous{})); k != nil || k.send(1) != nil || k.received() != nil {
 		t.Error("one that does not speak")
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// kept is what outlives a restart, in JetStream's key-value store: seeds, how far windows were used, and which of several coordinators
+// keyValue is what outlives a restart, in JetStream's key-value store: seeds, how far windows were used, and which of several coordinators
 // leads. Each of three has a copy, and two are enough.
-type kept struct {
+type keyValue struct {
 	kv   jetstream.KeyValue
 	name string // of this coordinator
 	log  *slog.Logger
@@ -29,8 +29,8 @@ const (
 	seedKey    = "seed."
 )
 
-// Times of leading. A leader that could not say so for resign stops; one that has said nothing for takeover is followed by another, who has
-// seen it say so later than it did, so that two never lead.
+// Times of leading. A leader that could not renew for resign stops; one that has not renewed for takeover is followed by another, which has
+// seen the renewal later than it was made, so that two never lead.
 const (
 	renew    = time.Second
 	resign   = 3 * time.Second
@@ -39,17 +39,17 @@ const (
 	opening  = 2 * time.Minute // a cluster comes together within that
 )
 
-// openKept waits until the store is there: one of a cluster is when two of three are.
-func openKept(ctx context.Context, conn *nats.Conn, name string, replicas int, log *slog.Logger) (*kept, error) {
+// openKeyValue waits until the store is there: one of a cluster is when two of three are.
+func openKeyValue(ctx context.Context, conn *nats.Conn, name string, replicas int, log *slog.Logger) (*keyValue, error) {
 	js, err := jetstream.New(conn)
 	if err != nil {
 		return nil, fmt.Errorf("open the bus' store: %w", err)
 	}
 	deadline := time.Now().Add(opening)
-	for told := false; ; {
+	for logged := false; ; {
 		kv, err := attempt(ctx, js, replicas)
 		if err == nil {
-			return &kept{kv, name, log}, nil
+			return &keyValue{kv, name, log}, nil
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -57,9 +57,9 @@ func openKept(ctx context.Context, conn *nats.Conn, name string, replicas int, l
 		if time.Now().After(deadline) {
 			return nil, fmt.Errorf("open the bus' store: %w; of a cluster two of three are needed", err)
 		}
-		if !told {
+		if !logged {
 			log.Info("waiting for the bus' store", "error", err)
-			told = true
+			logged = true
 		}
 		select {
 		case <-ctx.Done():
@@ -79,7 +79,7 @@ func attempt(ctx context.Context, js jetstream.JetStream, replicas int) (jetstre
 }
 
 // seed of a measurement: the first coordinator's.
-func (k *kept) seed(ctx context.Context, measurement string) (uint64, error) {
+func (k *keyValue) seed(ctx context.Context, measurement string) (uint64, error) {
 	for range 5 {
 		seed, err := k.trySeed(ctx, measurement)
 		if err == nil {
@@ -93,7 +93,7 @@ func (k *kept) seed(ctx context.Context, measurement string) (uint64, error) {
 	return 0, fmt.Errorf("the seed of measurement %s cannot be kept", measurement)
 }
 
-func (k *kept) trySeed(ctx context.Context, measurement string) (uint64, error) {
+func (k *keyValue) trySeed(ctx context.Context, measurement string) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, call)
 	defer cancel()
 	drawn, err := draw()
@@ -118,7 +118,7 @@ func (k *kept) trySeed(ctx context.Context, measurement string) (uint64, error) 
 	return binary.LittleEndian.Uint64(e.Value()), nil
 }
 
-func (k *kept) load(ctx context.Context) (state, error) {
+func (k *keyValue) load(ctx context.Context) (state, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*call)
 	defer cancel()
 	e, err := k.kv.Get(ctx, stateKey)
@@ -161,7 +161,7 @@ func (p partState) key() string { return fmt.Sprintf("part.%s.%s", p.Measurement
 // header names those of the next.
 func piece(key string, term uint64, n int) string { return fmt.Sprintf("%s.%d.%d", key, term%2, n) }
 
-func (k *kept) pieces(ctx context.Context, key string, term uint64, n int) (data []byte, err error) {
+func (k *keyValue) pieces(ctx context.Context, key string, term uint64, n int) (data []byte, err error) {
 	for i := range n {
 		e, err := k.kv.Get(ctx, piece(key, term, i))
 		if err != nil {
@@ -172,7 +172,7 @@ func (k *kept) pieces(ctx context.Context, key string, term uint64, n int) (data
 	return data, nil
 }
 
-func (k *kept) put(ctx context.Context, key string, term uint64, data []byte) (n int, err error) {
+func (k *keyValue) put(ctx context.Context, key string, term uint64, data []byte) (n int, err error) {
 	for some := range slices.Chunk(data, pieceBytes) {
 		if _, err := k.kv.Put(ctx, piece(key, term, n), some); err != nil {
 			return n, err
@@ -182,7 +182,7 @@ func (k *kept) put(ctx context.Context, key string, term uint64, data []byte) (n
 	return n, nil
 }
 
-func (k *kept) save(s state) (err error) {
+func (k *keyValue) save(s state) (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*call)
 	defer cancel()
 	for i := range s.Parts {
@@ -217,7 +217,7 @@ type leader struct {
 }
 
 // campaign leads whenever it may, and says so: the number of the term, or 0 when it is over.
-func (k *kept) campaign(ctx context.Context, leads chan<- uint64) {
+func (k *keyValue) campaign(ctx context.Context, leads chan<- uint64) {
 	var (
 		run  uint64 // of the running term; 0: another one leads
 		last = sighting{since: time.Now()}
@@ -282,7 +282,7 @@ type entry struct {
 	revision uint64
 }
 
-func (k *kept) get(ctx context.Context) (entry, error) {
+func (k *keyValue) get(ctx context.Context) (entry, error) {
 	ctx, cancel := context.WithTimeout(ctx, call)
 	defer cancel()
 	e, err := k.kv.Get(ctx, leaderKey)
@@ -300,7 +300,7 @@ func (k *kept) get(ctx context.Context) (entry, error) {
 }
 
 // claim writes who leads, if nobody has written since.
-func (k *kept) claim(ctx context.Context, l leader, revision uint64) (uint64, error) {
+func (k *keyValue) claim(ctx context.Context, l leader, revision uint64) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, call)
 	defer cancel()
 	data, err := cbor.Marshal(l)
