@@ -36,7 +36,7 @@ type historyOptions struct {
 	newest, findings    bool
 	show                []string
 	config, snapshots   string
-	output              *enum[string]
+	output              *cli.Enum[string]
 }
 
 func newHistory(env *environment) *cobra.Command {
@@ -57,7 +57,7 @@ func newHistory(env *environment) *cobra.Command {
 	f.StringVar(&o.snapshots, "snapshots", "", "write what the windows were made of into `DIR`, for xdpmon merge, and show nothing; the agent's store keeps that with snapshots: true")
 	f.StringVarP(&o.config, "config", "c", config.DefaultPath, "the agent's configuration, a YAML `FILE`, which names its socket")
 	f.BoolVar(&o.findings, "findings", false, "show what was found, instead of windows")
-	complete(cmd, "algo", completeAlgorithms)
+	cli.Complete(cmd, "algo", completeAlgorithms)
 	cmd.RunE = func(*cobra.Command, []string) error { return history(env, o) }
 	return cmd
 }
@@ -102,7 +102,7 @@ func history(env *environment, o *historyOptions) error {
 	if q.Snapshots {
 		return writeKept(env, o.snapshots, text)
 	}
-	if o.output.value == "json" || o.output.value == "auto" && !env.isTerminal(env.stdout) {
+	if o.output.Value == "json" || o.output.Value == "auto" && !env.isTerminal(env.stdout) {
 		_, err := env.stdout.Write(text)
 		return err
 	}
