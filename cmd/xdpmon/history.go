@@ -21,7 +21,8 @@ import (
 const historyLong = `Shows windows that an agent has kept. It asks the agent that runs on this host, and reads the store itself when none does;
 both are for root and the agent's user. Times are RFC 3339, or how long ago.
 
-A terminal gets a line a window, with the members that --show names; a pipe gets the windows as they were written.`
+A terminal gets a line a window, with the members that --show names; a pipe gets the windows as they were written, or with --show these members of
+each, as JSON. --output table writes lines into a pipe, too.`
 
 const historyExample = `  sudo xdpmon history --from 2h --algo fridge --show report.delay_ns.p50,report.delay_ns.p99
   sudo xdpmon history --from 2026-01-02T15:00:00Z --to 2026-01-02T16:00:00Z --output json | jq .report
@@ -103,6 +104,11 @@ func history(env *environment, o *historyOptions) error {
 		return writeKept(env, o.snapshots, text)
 	}
 	if o.output.Value == "json" || o.output.Value == "auto" && !env.isTerminal(env.stdout) {
+		if len(o.show) > 0 && !o.findings {
+			if text, err = past.Select(text, o.show); err != nil {
+				return fmt.Errorf("history: %w", err)
+			}
+		}
 		_, err := env.stdout.Write(text)
 		return err
 	}
