@@ -39,9 +39,9 @@ type attachOptions struct {
 	selection *selection
 	measure   *measureOptions
 	snapshots *snapshotOptions
-	hook      *enum[attach.Hook]
-	mode      *enum[attach.Mode]
-	direction *enum[attach.Direction]
+	hook      *cli.Enum[attach.Hook]
+	mode      *cli.Enum[attach.Mode]
+	direction *cli.Enum[attach.Direction]
 	duration  time.Duration
 	pin       string
 	each      bool
@@ -54,9 +54,9 @@ func newAttach(env *environment) *cobra.Command {
 		ValidArgsFunction: completeInterfaces,
 	}
 	o := &attachOptions{selection: addSelection(cmd, 10*time.Second), measure: addMeasure(cmd), snapshots: addSnapshots(cmd)}
-	o.hook = enumFlag(cmd, "hook", attach.HookAuto, "where to attach", attach.Hooks...)
-	o.mode = enumFlag(cmd, "mode", attach.ModeNative, "how XDP runs", attach.Modes...)
-	o.direction = enumFlag(cmd, "direction", "", "which packets to see (default both for one interface and with --each, ingress for several)", attach.Directions...)
+	o.hook = cli.AddEnum(cmd, "hook", attach.HookAuto, "where to attach", attach.Hooks...)
+	o.mode = cli.AddEnum(cmd, "mode", attach.ModeNative, "how XDP runs", attach.Modes...)
+	o.direction = cli.AddEnum(cmd, "direction", "", "which packets to see (default both for one interface and with --each, ingress for several)", attach.Directions...)
 	cmd.Flags().DurationVar(&o.duration, "duration", 0, "end after this time (default: on Ctrl-C)")
 	cmd.Flags().StringVar(&o.pin, "pin", "", "keep programs and counts in bpffs under `NAME` when xdpmon ends; a start with the same name takes them over")
 	cmd.Flags().BoolVar(&o.each, "each", false, "measure every interface by itself: windows, tables and metrics of its own, and as many registers")
@@ -84,7 +84,7 @@ func runAttach(env *environment, o *attachOptions, ifaces []string) error {
 	if err != nil {
 		return err
 	}
-	cfg := session.LiveConfig{Config: o.selection.config(selected), Interfaces: ifaces, Hook: o.hook.value, Mode: o.mode.value,
+	cfg := session.LiveConfig{Config: o.selection.config(selected), Interfaces: ifaces, Hook: o.hook.Value, Mode: o.mode.Value,
 		Direction: direction, Pin: o.pin, Duration: o.duration, Each: o.each}
 	if err := m.keepSnapshots(o.snapshots, true); err != nil {
 		return errors.Join(err, m.close())
@@ -92,7 +92,7 @@ func runAttach(env *environment, o *attachOptions, ifaces []string) error {
 	cfg.Snapshots = o.snapshots.dir != ""
 	cfg.Loading = m.loading()
 	cfg.Emit, cfg.Notice, cfg.Changed = m.emit, m.notice, m.store.Attached
-	if o.direction.value == "" && len(ifaces) > 1 && !o.each {
+	if o.direction.Value == "" && len(ifaces) > 1 && !o.each {
 		m.notice("several interfaces: packets are seen on arrival only, so that a forwarded one counts once; --direction both sees those that leave, too")
 	}
 	cfg.Started = func(attached []*attach.Attachment) {
@@ -118,8 +118,8 @@ func placesOf(attached []*attach.Attachment) []report.Attached {
 
 func (o *attachOptions) directionOf(ifaces []string) attach.Direction {
 	switch {
-	case o.direction.value != "":
-		return o.direction.value
+	case o.direction.Value != "":
+		return o.direction.Value
 	case len(ifaces) == 1 || o.each:
 		return attach.Both
 	}

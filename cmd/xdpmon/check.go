@@ -35,14 +35,14 @@ const checkExample = `  sudo xdpmon check eth0                                  
 
 // checkOptions are the flags of check.
 type checkOptions struct {
-	output    *enum[string]
+	output    *cli.Enum[string]
 	promises  []string
 	parsed    []finding.Promise
 	took      time.Duration
 	window    time.Duration
 	seed      uint64
 	decap     bool
-	direction *enum[attach.Direction]
+	direction *cli.Enum[attach.Direction]
 }
 
 func newCheck(env *environment) *cobra.Command {
@@ -58,7 +58,7 @@ func newCheck(env *environment) *cobra.Command {
 	f.StringArrayVar(&o.promises, "promise", nil, "what was promised, `'SUBJECT p99 < 50ms'`, 'SUBJECT loss < 0.1 %' or 'SUBJECT share fair'; a subject is a prefix, an address or an interface; repeatable")
 	f.Uint64Var(&o.seed, "seed", 0, "seed of the hashes (default: random live, 1 in a replay)")
 	f.BoolVar(&o.decap, "decap", false, "look into VXLAN, GENEVE, GRE, IPIP and 6in4, one level")
-	o.direction = enumFlag(cmd, "direction", attach.Both, "which packets to see", attach.Directions...)
+	o.direction = cli.AddEnum(cmd, "direction", attach.Both, "which packets to see", attach.Directions...)
 	cmd.RunE = func(_ *cobra.Command, args []string) error { return runCheck(env, o, args) }
 	return cmd
 }
@@ -82,8 +82,8 @@ func runCheck(env *environment, o *checkOptions, args []string) error {
 		case <-ctx.Done():
 		}
 	}()
-	found, err := check.Run(ctx, check.Options{Names: args, Captures: captures, Promises: o.parsed, For: o.took, Window: o.window, Direction: o.direction.value,
-		JSON: o.output.value == "json" || o.output.value == "auto" && !env.isTerminal(env.stdout),
+	found, err := check.Run(ctx, check.Options{Names: args, Captures: captures, Promises: o.parsed, For: o.took, Window: o.window, Direction: o.direction.Value,
+		JSON: o.output.Value == "json" || o.output.Value == "auto" && !env.isTerminal(env.stdout),
 		Config: func(algorithms, set []string, replay bool) (session.Config, error) {
 			return o.config(algorithms, set, replay)
 		},
@@ -100,7 +100,7 @@ func runCheck(env *environment, o *checkOptions, args []string) error {
 
 // config of a session of a check.
 func (o *checkOptions) config(algorithms, set []string, replay bool) (session.Config, error) {
-	s := &selection{algorithms: algorithms, set: set, seed: o.seed, window: o.window, decap: o.decap, interfaces: 1, hash: &enum[algo.Hash]{value: algo.HashFast}}
+	s := &selection{algorithms: algorithms, set: set, seed: o.seed, window: o.window, decap: o.decap, interfaces: 1, hash: &cli.Enum[algo.Hash]{Value: algo.HashFast}}
 	selected, err := s.resolve(replay)
 	if err != nil {
 		return session.Config{}, err

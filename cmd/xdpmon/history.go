@@ -21,7 +21,8 @@ import (
 const historyLong = `Shows windows that an agent has kept. It asks the agent that runs on this host, and reads the store itself when none does;
 both are for root and the agent's user. Times are RFC 3339, or how long ago.
 
-A terminal gets a line a window, with the members that --show names; a pipe gets the windows as they were written.`
+A terminal gets a line a window, with the members that --show names; a pipe gets the windows as they were written, or with --show these members of
+each, as JSON. --output table writes lines into a pipe, too.`
 
 const historyExample = `  sudo xdpmon history --from 2h --algo fridge --show report.delay_ns.p50,report.delay_ns.p99
   sudo xdpmon history --from 2026-01-02T15:00:00Z --to 2026-01-02T16:00:00Z --output json | jq .report
@@ -36,7 +37,7 @@ type historyOptions struct {
 	newest, findings    bool
 	show                []string
 	config, snapshots   string
-	output              *enum[string]
+	output              *cli.Enum[string]
 }
 
 func newHistory(env *environment) *cobra.Command {
@@ -57,7 +58,7 @@ func newHistory(env *environment) *cobra.Command {
 	f.StringVar(&o.snapshots, "snapshots", "", "write what the windows were made of into `DIR`, for xdpmon merge, and show nothing; the agent's store keeps that with snapshots: true")
 	f.StringVarP(&o.config, "config", "c", config.DefaultPath, "the agent's configuration, a YAML `FILE`, which names its socket")
 	f.BoolVar(&o.findings, "findings", false, "show what was found, instead of windows")
-	complete(cmd, "algo", completeAlgorithms)
+	cli.Complete(cmd, "algo", completeAlgorithms)
 	cmd.RunE = func(*cobra.Command, []string) error { return history(env, o) }
 	return cmd
 }
@@ -102,7 +103,12 @@ func history(env *environment, o *historyOptions) error {
 	if q.Snapshots {
 		return writeKept(env, o.snapshots, text)
 	}
-	if o.output.value == "json" || o.output.value == "auto" && !env.isTerminal(env.stdout) {
+	if o.output.Value == "json" || o.output.Value == "auto" && !env.isTerminal(env.stdout) {
+		if len(o.show) > 0 && !o.findings {
+			if text, err = past.Select(text, o.show); err != nil {
+				return fmt.Errorf("history: %w", err)
+			}
+		}
 		_, err := env.stdout.Write(text)
 		return err
 	}

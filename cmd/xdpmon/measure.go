@@ -44,10 +44,10 @@ type measurement struct {
 
 // measureOptions are the flags of verbs that measure.
 type measureOptions struct {
-	output     *enum[string]
+	output     *cli.Enum[string]
 	listen     string
 	rows       bool // metrics of rows that are named by traffic
-	histograms *enum[prom.Histograms]
+	histograms *cli.Enum[prom.Histograms]
 	series     int // that are served at most
 	cdf        bool
 	details    bool
@@ -56,7 +56,7 @@ type measureOptions struct {
 func addMeasure(cmd *cobra.Command) *measureOptions {
 	o := &measureOptions{output: addOutput(cmd)}
 	cmd.Flags().StringVar(&o.listen, "listen", "", "serve Prometheus metrics on `ADDRESS`; a port alone (:9400) is this host only")
-	o.histograms = enumFlag(cmd, "metrics-histograms", prom.BothHistograms, "form of histograms: classic (a series a bucket), native (one series, for Prometheus that scrapes protobuf) or both", prom.HistogramForms...)
+	o.histograms = cli.AddEnum(cmd, "metrics-histograms", prom.BothHistograms, "form of histograms: classic (a series a bucket), native (one series, for Prometheus that scrapes protobuf) or both", prom.HistogramForms...)
 	cmd.Flags().IntVar(&o.series, "metrics-limit", prom.DefaultLimit, "series `N` that are served at most; rows of tables are left out first")
 	cmd.Flags().BoolVar(&o.rows, "metrics-rows", false, "serve metrics of flows, addresses and prefixes, too: every one becomes a series, and names somebody")
 	cmd.Flags().BoolVar(&o.details, "details", false, "tables have every counter of every algorithm, not findings and answers alone")
@@ -77,7 +77,7 @@ func newMeasurement(env *environment, o *measureOptions, run report.Run, live bo
 	if o.rows {
 		m.store.Rows()
 	}
-	m.store.ServeHistograms(o.histograms.value)
+	m.store.ServeHistograms(o.histograms.Value)
 	m.store.Limit(o.series, func(dropped int) {
 		m.notice("metrics: %d series more than --metrics-limit %d allows are not served", dropped, o.series)
 	})
@@ -114,7 +114,7 @@ func newMeasurement(env *environment, o *measureOptions, run report.Run, live bo
 func (m *measurement) open(o *measureOptions, live bool) {
 	style := m.env.style()
 	style.Brief, style.Findings = !o.details, live
-	m.sink = m.env.sink(o.output.value, live, style)
+	m.sink = m.env.sink(o.output.Value, live, style)
 	if j, ok := m.sink.(*report.JSON); ok && o.cdf {
 		j.CDF()
 	}

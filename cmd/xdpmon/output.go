@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -44,20 +45,20 @@ func (env *environment) sink(output string, live bool, style report.Style) repor
 	return report.NewPlain(env.stdout, env.stderr, style)
 }
 
-func addOutput(cmd *cobra.Command) *enum[string] {
-	return enumFlag(cmd, "output", "auto", "auto is a table on a terminal and JSON lines in a pipe", "auto", "table", "json")
+func addOutput(cmd *cobra.Command) *cli.Enum[string] {
+	return cli.AddEnum(cmd, "output", "auto", "auto is a table on a terminal and JSON lines in a pipe", "auto", "table", "json")
 }
 
 // answer is the form in which a verb that answers once does so.
 type answer struct {
 	env    *environment
-	output *enum[string]
+	output *cli.Enum[string]
 	json   bool // --json, before 0.1.0; it goes in 0.2.0
 }
 
 // addAnswer adds --output to such a verb. Its default is text in a pipe, too.
 func addAnswer(env *environment, cmd *cobra.Command) *answer {
-	a := &answer{env: env, output: enumFlag(cmd, "output", "table", "text, or one JSON object a line", "table", "json")}
+	a := &answer{env: env, output: cli.AddEnum(cmd, "output", "table", "text, or one JSON object a line", "table", "json")}
 	cmd.Flags().BoolVar(&a.json, "json", false, "as --output json")
 	if err := cmd.Flags().MarkHidden("json"); err != nil {
 		panic(err) // it is there
@@ -70,7 +71,7 @@ func (a *answer) asJSON() bool {
 	if a.json {
 		fmt.Fprintln(a.env.stderr, "xdpmon: --json goes with version 0.2.0: use --output json")
 	}
-	return a.json || a.output.value == "json"
+	return a.json || a.output.Value == "json"
 }
 
 // printJSON writes one value as one line.

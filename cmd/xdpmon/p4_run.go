@@ -40,7 +40,7 @@ type p4RunOptions struct {
 	window          time.Duration
 	seed            uint64
 	set             []string
-	target          *enum[string]
+	target          *cli.Enum[string]
 	output          *measureOptions
 }
 
@@ -56,7 +56,7 @@ func newP4Run(env *environment) *cobra.Command {
 	f.DurationVar(&o.window, "window", 0, "length of a window; 0: one window until the end")
 	f.Uint64Var(&o.seed, "seed", 1, "seed of the coins, those of replay")
 	addSet(cmd, &o.set)
-	o.target = enumFlag(cmd, "target", "tofino1", "chip that the program is read for: tofino1 or tofino2", "tofino1", "tofino2")
+	o.target = cli.AddEnum(cmd, "target", "tofino1", "chip that the program is read for: tofino1 or tofino2", "tofino1", "tofino2")
 	o.output = addMeasure(cmd)
 	cmd.RunE = func(_ *cobra.Command, args []string) error { return p4Run(env, o, args[0], args[1:]) }
 	return cmd
@@ -67,15 +67,15 @@ func newP4Plan(env *environment) *cobra.Command {
 		Use: "plan NAME", Short: "Write what a control plane fills, flips and reads, as JSON", Example: "  xdpmon p4 plan fridge",
 		Args: cli.NeedArgs(1, 1, "the name of the algorithm"), ValidArgsFunction: completeName,
 	}
-	target := enumFlag(cmd, "target", "tofino1", "chip that the program is read for: tofino1 or tofino2", "tofino1", "tofino2")
+	target := cli.AddEnum(cmd, "target", "tofino1", "chip that the program is read for: tofino1 or tofino2", "tofino1", "tofino2")
 	var set []string
 	addSet(cmd, &set)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		t, sw, _, err := p4Twin(args[0], target.value, set)
+		t, sw, _, err := p4Twin(args[0], target.Value, set)
 		if err != nil {
 			return err
 		}
-		plan, err := dump.PlanOf(t, sw, chip(target.value))
+		plan, err := dump.PlanOf(t, sw, chip(target.Value))
 		if err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func p4Run(env *environment, o *p4RunOptions, name string, files []string) error
 	if (o.registers == "") == (len(files) == 0) {
 		return cli.UsageError("p4 run %s: either captures, or --registers FILE", name)
 	}
-	t, sw, v, err := p4Twin(name, o.target.value, o.set)
+	t, sw, v, err := p4Twin(name, o.target.Value, o.set)
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func p4Run(env *environment, o *p4RunOptions, name string, files []string) error
 	}
 	defer e.Close()
 	d, _ := algo.Lookup(t.Algorithm)
-	s := &selection{window: o.window, seed: o.seed, hash: &enum[algo.Hash]{value: algo.HashCRC}}
+	s := &selection{window: o.window, seed: o.seed, hash: &cli.Enum[algo.Hash]{Value: algo.HashCRC}}
 	about := s.describe(env, "p4 run", []session.Selected{{Descriptor: d, Values: v}})
 	about.Files, about.Clock = slices.Concat(files, nonEmpty(o.registers)), report.Clock{Name: "capture"}
 	m, err := newMeasurement(env, o.output, about, false)

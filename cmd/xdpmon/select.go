@@ -20,7 +20,7 @@ type selection struct {
 	algorithms []string
 	set        []string
 	queries    []string
-	hash       *enum[algo.Hash]
+	hash       *cli.Enum[algo.Hash]
 	decap      bool
 	seed       uint64
 	window     time.Duration
@@ -36,7 +36,7 @@ const (
 func addSelection(cmd *cobra.Command, window time.Duration) *selection {
 	s := addShared(cmd, window)
 	cmd.Flags().StringSliceVarP(&s.algorithms, "algo", "a", nil, "algorithms `NAME,...` in the order in which packets meet them (xdpmon algos lists them)")
-	complete(cmd, "algo", completeAlgorithms)
+	cli.Complete(cmd, "algo", completeAlgorithms)
 	return s
 }
 
@@ -49,14 +49,14 @@ func addShared(cmd *cobra.Command, window time.Duration) *selection {
 	f.Uint64Var(&s.seed, "seed", 0, "seed of the hashes; hosts whose results are merged share it (default: random live, 1 in a replay)")
 	f.BoolVar(&s.decap, "decap", false, "look into VXLAN, GENEVE, GRE, IPIP and 6in4, one level")
 	addQueries(cmd, s)
-	s.hash = enumFlag(cmd, "hash", algo.HashFast, "hash functions: fast, or crc as the P4 twin on a switch has them", algo.Hashes...)
+	s.hash = cli.AddEnum(cmd, "hash", algo.HashFast, "hash functions: fast, or crc as the P4 twin on a switch has them", algo.Hashes...)
 	return s
 }
 
 // addSet adds --set, which means the same in all verbs.
 func addSet(cmd *cobra.Command, into *[]string) {
 	cmd.Flags().StringArrayVar(into, "set", nil, "parameter of an algorithm, `NAME.KEY=VALUE`; repeatable (xdpmon algos NAME lists them)")
-	complete(cmd, "set", completeSet)
+	cli.Complete(cmd, "set", completeSet)
 }
 
 // orWhole ends the help of --window where one window until the end is possible: where it is the default.
@@ -103,7 +103,7 @@ func (s *selection) resolveOne(name string, set map[string]string, replay bool) 
 	if err != nil {
 		return session.Selected{}, err
 	}
-	one, err := d.Configure(v, algo.Setup{Replay: replay, Hash: s.hash.value, WindowNS: int64(s.window)})
+	one, err := d.Configure(v, algo.Setup{Replay: replay, Hash: s.hash.Value, WindowNS: int64(s.window)})
 	if err == nil {
 		_, err = one.New(algo.Env{Seed: s.seed, Interfaces: s.interfaces}) // what only this host can judge
 	}
@@ -177,7 +177,7 @@ func parseSet(set, selected []string) (map[string]map[string]string, error) {
 
 // config is the part of a session that all runs share.
 func (s *selection) config(selected []session.Selected) session.Config {
-	return session.Config{Algorithms: selected, Window: s.window, Seed: s.seed, Hash: s.hash.value, Decap: s.decap}
+	return session.Config{Algorithms: selected, Window: s.window, Seed: s.seed, Hash: s.hash.Value, Decap: s.decap}
 }
 
 // describe is the part of a run's description that all runs share.

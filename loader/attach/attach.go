@@ -64,15 +64,16 @@ func At(src Source, d *Device, p Placement, opts Options, adopt Adopter) (*Attac
 	a.L3Only, _ = L3Only(d.HWType)
 	clearStale(d.Index, a.say)
 
-	before, occupied := readOffloads(d), others(d)
+	before, occupied := offloadsAt(d, p), others(d)
 	if err := a.attachAll(src, d, p, opts, adopt); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
-	a.say("%s", a.describe(p, opts.Hook))
+	after := offloadsAt(d, p)
+	a.say("%s%s", a.describe(p, opts.Hook), after.problem)
 	a.sayDown(d)
 	a.sayClsact()
 	a.sayOthers(occupied)
-	a.compareOffloads(d, before)
+	a.compareOffloads(d, before, after)
 	return a, nil
 }
 
@@ -168,11 +169,7 @@ func (o Occupant) runsBefore(p Point) bool {
 	return order[o.Via] <= order[p.Via]
 }
 
-func (a *Attachment) compareOffloads(d *Device, before offloadState) {
-	after := readOffloads(d)
-	if after.problem != "" {
-		a.say("%s", after.problem)
-	}
+func (a *Attachment) compareOffloads(d *Device, before, after offloadState) {
 	a.Changed = before.changes(after, d.Name)
 	for _, line := range summariseChanges(a.Changed) {
 		a.say("attaching changed offloads of %s", line)

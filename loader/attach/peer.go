@@ -20,6 +20,14 @@ type offloadState struct {
 	problem   string // why the peer could not be read
 }
 
+// offloadsAt reads what a placement may change: XDP changes offloads, TC leaves them alone.
+func offloadsAt(d *Device, p Placement) offloadState {
+	if p.Ingress != HookXDP {
+		return offloadState{}
+	}
+	return readOffloads(d)
+}
+
 func readOffloads(d *Device) offloadState {
 	var s offloadState
 	s.own, _ = OffloadsOf(d.Name)
@@ -28,7 +36,7 @@ func readOffloads(d *Device) offloadState {
 	}
 	err := inNamespace(d.PeerNetNSID, func() error { return s.readPeer(d.PeerIndex) })
 	if err != nil {
-		s.problem = fmt.Sprintf("%s: the offloads of its other end were not compared: %v", d.Name, err)
+		s.problem = fmt.Sprintf("; the offloads of its peer were not compared: %v", err)
 	}
 	return s
 }

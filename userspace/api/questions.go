@@ -125,7 +125,7 @@ func (a *API) instances(context.Context, query) (any, error) {
 		l := &w.line
 		run := a.live.run(l.Key())
 		if n := len(out.Instances); n == 0 || out.Instances[n-1].Key != l.Key() {
-			i := Instance{Key: l.Key(), Instance: l.Instance, Interfaces: slices.Concat([]string{}, l.Interfaces), Vantage: l.Vantage, Guest: l.Guest.String()}
+			i := Instance{Key: l.Key(), Instance: l.Instance, Interfaces: append([]string{}, l.Interfaces...), Vantage: l.Vantage, Guest: l.Guest.String()}
 			if run != nil {
 				i.WindowNS = run.WindowNS
 				out.Version, out.Command = run.Version, run.Command
@@ -147,7 +147,7 @@ func (a *API) measuring(l *report.Line, run *report.Run) Measuring {
 		m.Lost += n
 	}
 	if h := l.Hosts; h != nil {
-		m.Hosts = &Hosts{Known: h.Known, Merged: h.Merged, Missing: slices.Concat([]string{}, h.MissingNames)}
+		m.Hosts = &Hosts{Known: h.Known, Merged: h.Merged, Missing: append([]string{}, h.MissingNames...)}
 	}
 	for _, d := range l.Report.Distributions {
 		if d.Unit == report.Nanosecond {

@@ -79,7 +79,7 @@ func (i *estimator) body() report.Body {
 }
 
 func (i *estimator) alertTable() report.Table {
-	t := report.Table{Name: "alerts", Title: "Alerts", Whole: true, Limit: i.top, Columns: alertColumns(), Help: "keys that passed a query's threshold"}
+	t := report.Table{Name: "alerts", Title: "Alerts", Whole: true, Events: true, Limit: i.top, Columns: alertColumns(), Help: "keys that passed a query's threshold"}
 	for _, a := range i.last[:min(len(i.last), i.top)] {
 		t.Rows = append(t.Rows, []any{a.Query.Name, a.Text, a.Draws, i.when(a.Time, i.offset), a.Low, a.High, a.Time, a.Age,
 			a.Confidence, uint64(a.Times)})

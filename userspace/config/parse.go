@@ -27,7 +27,7 @@ type Parser struct {
 
 // Say complains of a node.
 func (p *Parser) Say(n *yaml.Node, format string, args ...any) {
-	p.Problems = append(p.Problems, Problem{p.File, max(1, n.Line), max(1, n.Column), fmt.Sprintf(format, args...)})
+	p.Problems = append(p.Problems, Problem{p.File, max(1, n.Line), max(1, n.Column), bounded(fmt.Sprintf(format, args...))})
 }
 
 // Err is all that was said, in the order of the file: an *Error, or nil.

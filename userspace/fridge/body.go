@@ -146,8 +146,8 @@ func (e *estimator) values(c counts, total *delay.Spectrum) []report.Value {
 			Kind: report.Counter, Help: "requests that were answered, corrected for those that were overwritten"},
 		count("requests", bpf.FridgeFridgeCounterFRIDGE_REQUESTS, report.Requests, "packets that ask, repeated ones included"),
 		count("responses", bpf.FridgeFridgeCounterFRIDGE_RESPONSES, report.Responses, "packets that answer, also what nobody asked"),
-		{Name: "match_rate", Value: ratio(estimated, requests), Low: ratio(bounds.Low, requests), High: ratio(bounds.High, requests),
-			Promise: bounds.Promise, Unit: report.Ratio, Help: "answered share of the requests"},
+		{Name: "match_rate", Value: answered(estimated, requests), Low: answered(bounds.Low, requests), High: answered(bounds.High, requests),
+			Promise: bounds.Promise, Unit: report.Ratio, Help: "answered share of the requests; at the start of a window those of the window before are answered"},
 		count("repeated", bpf.FridgeFridgeCounterFRIDGE_REPEATED, report.Requests, "requests that found their own record: sent again"),
 		count("inserted", bpf.FridgeFridgeCounterFRIDGE_INSERTED, report.Requests, "requests that were put into a fridge"),
 		count("evicted", bpf.FridgeFridgeCounterFRIDGE_EVICTED, report.Records, "records that were overwritten, answered or not"),
@@ -168,6 +168,10 @@ func (c *config) histogram() string {
 	}
 	return fmt.Sprintf("%s, %d bins an octave", correction, 1<<c.mantissa)
 }
+
+// answered is the share of requests that were answered. More answers than requests are possible in a window: what was asked at the end of the window
+// before is answered in this one. So many more requests could have been answered in it.
+func answered(n, requests float64) float64 { return ratio(n, max(n, requests)) }
 
 func ratio(a, b float64) float64 {
 	if b == 0 {

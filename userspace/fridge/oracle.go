@@ -61,7 +61,7 @@ func (o *oracle) Window(report.Window) report.Body {
 		{Name: "matched", Value: n, Unit: report.Responses, Kind: report.Counter, Help: "requests that were answered"},
 		{Name: "estimated", Value: n, Unit: report.Requests, Kind: report.Counter, Help: "requests that were answered"},
 		{Name: "requests", Value: o.requests, Unit: report.Requests, Kind: report.Counter, Help: "packets that ask, repeated ones included"},
-		{Name: "match_rate", Value: ratio(float64(n), float64(o.requests)), Unit: report.Ratio, Help: "answered share of the requests"},
+		{Name: "match_rate", Value: answered(float64(n), float64(o.requests)), Unit: report.Ratio, Help: "answered share of the requests"},
 	}}
 	b.Distributions = append(b.Distributions, delay.Exact(c.delayLabel(), o.first))
 	if c.rules.Finals {

@@ -233,3 +233,24 @@ func TestCoinAtItsEnd(t *testing.T) {
 		t.Errorf("%g of %d requests were let go", lost, requests)
 	}
 }
+
+// What is asked at the end of a window is answered in the next: it may have more answers than requests, but no more than all requests are answered.
+func TestMatchRateAcrossWindows(t *testing.T) {
+	m := logUniform(t, traffic.LogUniformOptions{Requests: 2000, Rate: 1e4, Answered: 1, Max: 200 * time.Millisecond, Seed: 3})
+	c := trial{set: map[string]string{"fridges": "65536@1"}, model: m, seed: 3, window: 25 * time.Millisecond, truth: true}
+	more := 0
+	for n, l := range c.run(t) {
+		matched, requests := number(t, &l.Report, "matched"), number(t, &l.Report, "requests")
+		if matched > requests {
+			more++
+		}
+		for name, b := range map[string]*report.Body{"report": &l.Report, "truth": l.Truth} {
+			if rate := number(t, b, "match_rate"); rate > 1 || matched > requests && !(rate > .999) {
+				t.Errorf("window %d: %v answers of %v requests, match rate of the %s %v", n, matched, requests, name, rate)
+			}
+		}
+	}
+	if more < 2 {
+		t.Errorf("%d windows have more answers than requests: the test shows nothing", more)
+	}
+}

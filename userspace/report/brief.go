@@ -56,7 +56,7 @@ func still(lines []Line) (idle []string, of int) {
 		if _, known := busy[l.Key()]; !known {
 			order = append(order, l.Key())
 		}
-		busy[l.Key()] = busy[l.Key()] || l.Packets.Seen > 0
+		busy[l.Key()] = busy[l.Key()] || l.Packets.Seen > 0 || l.recent
 	}
 	return slices.DeleteFunc(slices.Clone(order), func(key string) bool { return busy[key] }), len(order)
 }
@@ -143,7 +143,7 @@ func briefText(l Line, run Run, style Style) []string {
 	case l.Truth != nil:
 		body := bodyText(l.Report, l.Truth, l.Error, float64(l.Window.End-l.Window.Start)/1e9, style)
 		return append(append(lines, typeset.Printable(l.Algorithm)+taken(l.Packets)), body...)
-	case l.Packets.Used == 0 && l.Hosts == nil:
+	case l.Packets.Used == 0 && l.Hosts == nil && !l.recent:
 		return append(lines, typeset.Wrap(typeset.Printable(l.Algorithm)+": nothing that it measures", style.width(), 2)...)
 	}
 	lines = append(lines, typeset.Wrap(headOf(l), style.width(), 2)...)

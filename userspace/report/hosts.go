@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/xdpmon/xdpmon/userspace/report/ordered"
 	"github.com/xdpmon/xdpmon/userspace/report/typeset"
 )
 
@@ -22,20 +23,20 @@ type Hosts struct {
 	TwiceNames              []string // hosts of these
 }
 
-func (h *Hosts) object() *object {
-	o := newObject()
-	o.set("known", h.Known)
-	o.set("merged", h.Merged)
-	o.set("missing", h.Missing)
-	o.set("missing_names", orEmpty(h.MissingNames))
-	o.set("windows", h.Windows)
-	o.set("windows_skewed", h.Skewed)
-	o.set("windows_cut", h.Cut)
-	o.set("windows_unmeasured", h.Unmeasured)
-	o.set("vantage", h.Vantage)
-	o.set("flows_shared", h.FlowsShared)
-	o.set("flows_twice", h.FlowsTwice)
-	o.set("twice_names", orEmpty(h.TwiceNames))
+func (h *Hosts) object() *ordered.Object {
+	o := ordered.New()
+	o.Set("known", h.Known)
+	o.Set("merged", h.Merged)
+	o.Set("missing", h.Missing)
+	o.Set("missing_names", orEmpty(h.MissingNames))
+	o.Set("windows", h.Windows)
+	o.Set("windows_skewed", h.Skewed)
+	o.Set("windows_cut", h.Cut)
+	o.Set("windows_unmeasured", h.Unmeasured)
+	o.Set("vantage", h.Vantage)
+	o.Set("flows_shared", h.FlowsShared)
+	o.Set("flows_twice", h.FlowsTwice)
+	o.Set("twice_names", orEmpty(h.TwiceNames))
 	return o
 }
 

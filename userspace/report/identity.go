@@ -1,6 +1,10 @@
 package report
 
-import "cmp"
+import (
+	"cmp"
+
+	"github.com/xdpmon/xdpmon/userspace/report/ordered"
+)
 
 // Identity says whose windows these are. It is the same in JSON, in metrics, in the store and for a coordinator.
 type Identity struct {
@@ -63,23 +67,23 @@ func (g Guest) String() string {
 	return g.Name
 }
 
-func (g Guest) object() *object {
-	o := newObject()
-	o.set("kind", g.Kind)
-	o.set("name", g.Name)
+func (g Guest) object() *ordered.Object {
+	o := ordered.New()
+	o.Set("kind", g.Kind)
+	o.Set("name", g.Name)
 	return o
 }
 
 // fields are the identity's in a JSON line. interface and serves are what they were before 0.1.0, and go in 0.2.0.
-func (i Identity) fields(o *object) {
-	o.set("instance", i.Instance)
-	o.set("interfaces", orEmpty(i.Interfaces))
+func (i Identity) fields(o *ordered.Object) {
+	o.Set("instance", i.Instance)
+	o.Set("interfaces", orEmpty(i.Interfaces))
 	if i.Vantage != "" {
-		o.set("vantage", i.Vantage)
+		o.Set("vantage", i.Vantage)
 	}
-	o.set("interface", i.Key())
+	o.Set("interface", i.Key())
 	if i.Guest.Name != "" {
-		o.set("guest", i.Guest.object())
-		o.set("serves", i.Guest.String())
+		o.Set("guest", i.Guest.object())
+		o.Set("serves", i.Guest.String())
 	}
 }

@@ -1,6 +1,10 @@
 package report
 
-import "math"
+import (
+	"math"
+
+	"github.com/xdpmon/xdpmon/userspace/report/ordered"
+)
 
 // MarshalJSON writes the line as docs/output.md describes it. The names are an interface: they stay.
 func (l Line) MarshalJSON() ([]byte, error) { return l.object(layout{}).MarshalJSON() }
@@ -12,25 +16,25 @@ type layout struct {
 	truth bool   // a truth is exact: it has no intervals
 }
 
-func (l Line) object(with layout) *object {
+func (l Line) object(with layout) *ordered.Object {
 	exact := with
 	exact.truth = true
-	o := newObject()
-	o.set("algorithm", l.Algorithm)
+	o := ordered.New()
+	o.Set("algorithm", l.Algorithm)
 	l.fields(o)
-	o.set("window", l.Window.object(with.clock))
+	o.Set("window", l.Window.object(with.clock))
 	if l.Hosts != nil {
-		o.set("hosts", l.Hosts.object())
+		o.Set("hosts", l.Hosts.object())
 	}
-	o.set("packets", l.Packets.object())
-	o.set("memory", l.Memory.object())
-	o.set("lost", sortedObject(l.Lost))
-	o.set("report", l.Report.object(with))
+	o.Set("packets", l.Packets.object())
+	o.Set("memory", l.Memory.object())
+	o.Set("lost", sortedObject(l.Lost))
+	o.Set("report", l.Report.object(with))
 	if l.Truth != nil {
-		o.set("truth", l.Truth.object(exact))
+		o.Set("truth", l.Truth.object(exact))
 	}
 	if l.Error != nil {
-		o.set("error", l.Error.object(exact))
+		o.Set("error", l.Error.object(exact))
 	}
 	return o
 }
@@ -38,80 +42,80 @@ func (l Line) object(with layout) *object {
 // MarshalJSON writes the body alone, as it stands under "report".
 func (b Body) MarshalJSON() ([]byte, error) { return b.object(layout{}).MarshalJSON() }
 
-func (w Window) object(clock *Clock) *object {
-	o := newObject()
-	o.set("start", w.Start)
-	o.set("end", w.End)
+func (w Window) object(clock *Clock) *ordered.Object {
+	o := ordered.New()
+	o.Set("start", w.Start)
+	o.Set("end", w.End)
 	if clock != nil {
-		o.set("start_time", clock.utc(w.Start))
-		o.set("end_time", clock.utc(w.End))
+		o.Set("start_time", clock.utc(w.Start))
+		o.Set("end_time", clock.utc(w.End))
 	}
-	o.set("number", w.Number)
-	o.set("last", w.Last)
-	o.set("stretched", w.Stretched)
-	o.set("cut", w.Cut)
+	o.Set("number", w.Number)
+	o.Set("last", w.Last)
+	o.Set("stretched", w.Stretched)
+	o.Set("cut", w.Cut)
 	return o
 }
 
-func (p Packets) object() *object {
-	o := newObject()
-	o.set("seen", p.Seen)
-	o.set("segments", p.Segments)
-	o.set("parsed", p.Parsed)
+func (p Packets) object() *ordered.Object {
+	o := ordered.New()
+	o.Set("seen", p.Seen)
+	o.Set("segments", p.Segments)
+	o.Set("parsed", p.Parsed)
 	if p.UsedSegments {
-		o.set("used_segments", p.Used)
+		o.Set("used_segments", p.Used)
 	} else {
-		o.set("used", p.Used)
+		o.Set("used", p.Used)
 	}
-	o.set("bytes", p.Bytes)
-	o.set("unparsed", sortedObject(p.Reasons))
+	o.Set("bytes", p.Bytes)
+	o.Set("unparsed", sortedObject(p.Reasons))
 	if p.Verdicts != nil {
-		o.set("verdicts", p.verdicts())
+		o.Set("verdicts", p.verdicts())
 	}
 	if p.Queue != nil {
-		o.set("queue", p.Queue.object())
+		o.Set("queue", p.Queue.object())
 	}
 	return o
 }
 
-func (p Packets) verdicts() *object {
-	o := newObject()
-	o.set("passed", p.Passed())
-	o.set("dropped", p.Verdicts.Dropped)
-	o.set("dropped_bytes", p.Verdicts.DroppedBytes)
-	o.set("marked", p.Verdicts.Marked)
-	o.set("marked_before", p.Verdicts.MarkedBefore)
-	o.set("unmarkable", p.Verdicts.Unmarkable)
-	o.set("steered", p.Verdicts.Steered)
+func (p Packets) verdicts() *ordered.Object {
+	o := ordered.New()
+	o.Set("passed", p.Passed())
+	o.Set("dropped", p.Verdicts.Dropped)
+	o.Set("dropped_bytes", p.Verdicts.DroppedBytes)
+	o.Set("marked", p.Verdicts.Marked)
+	o.Set("marked_before", p.Verdicts.MarkedBefore)
+	o.Set("unmarkable", p.Verdicts.Unmarkable)
+	o.Set("steered", p.Verdicts.Steered)
 	return o
 }
 
-func (q *Queue) object() *object {
-	o := newObject()
-	o.set("carried", q.Carried)
-	o.set("carried_bytes", q.CarriedBytes)
-	o.set("sent", q.Sent)
-	o.set("sent_bytes", q.SentBytes)
-	o.set("dropped", q.Dropped)
-	o.set("dropped_bytes", q.DroppedBytes)
-	o.set("queued", q.Queued)
-	o.set("missed", q.Missed)
-	o.set("bare", q.Bare)
-	o.set("foreign", q.Foreign)
-	o.set("stale", q.Stale)
-	o.set("unparsed", q.Unparsed)
+func (q *Queue) object() *ordered.Object {
+	o := ordered.New()
+	o.Set("carried", q.Carried)
+	o.Set("carried_bytes", q.CarriedBytes)
+	o.Set("sent", q.Sent)
+	o.Set("sent_bytes", q.SentBytes)
+	o.Set("dropped", q.Dropped)
+	o.Set("dropped_bytes", q.DroppedBytes)
+	o.Set("queued", q.Queued)
+	o.Set("missed", q.Missed)
+	o.Set("bare", q.Bare)
+	o.Set("foreign", q.Foreign)
+	o.Set("stale", q.Stale)
+	o.Set("unparsed", q.Unparsed)
 	return o
 }
 
-func (m Memory) object() *object {
-	o := newObject()
-	o.set("register_bytes", m.RegisterBytes)
-	o.set("kernel_bytes", m.KernelBytes)
+func (m Memory) object() *ordered.Object {
+	o := ordered.New()
+	o.Set("register_bytes", m.RegisterBytes)
+	o.Set("kernel_bytes", m.KernelBytes)
 	return o
 }
 
-func (b Body) object(with layout) *object {
-	o := newObject()
+func (b Body) object(with layout) *ordered.Object {
+	o := ordered.New()
 	for _, v := range b.Values {
 		v.into(o)
 	}
@@ -119,20 +123,20 @@ func (b Body) object(with layout) *object {
 		d.into(o, with)
 	}
 	for _, t := range b.Tables {
-		o.setPath(t.Name, t.rows())
+		o.SetPath(t.Name, t.rows())
 	}
 	if len(b.Notes) > 0 {
-		o.setPath("notes", b.Notes)
+		o.SetPath("notes", b.Notes)
 	}
 	return o
 }
 
-func (v Value) into(o *object) {
-	o.setPath(v.Name, plain(v.Value, v.Unit))
+func (v Value) into(o *ordered.Object) {
+	o.SetPath(v.Name, plain(v.Value, v.Unit))
 	if v.Low != nil || v.High != nil {
 		low, high := v.Promise.Suffixes()
-		o.setPath(v.Name+low, plain(v.Low, v.Unit))
-		o.setPath(v.Name+high, plain(v.High, v.Unit))
+		o.SetPath(v.Name+low, plain(v.Low, v.Unit))
+		o.SetPath(v.Name+high, plain(v.High, v.Unit))
 	}
 }
 
@@ -158,8 +162,8 @@ func (d Distribution) CountInterval() (low, high float64, ok bool) {
 	return max(0, d.Count-Normal95*d.CountErr), d.Count + Normal95*d.CountErr, true
 }
 
-func (d Distribution) into(o *object, with layout) {
-	set := func(name string, value any, unit Unit) { o.setPath(d.Name+"."+name, plain(value, unit)) }
+func (d Distribution) into(o *ordered.Object, with layout) {
+	set := func(name string, value any, unit Unit) { o.SetPath(d.Name+"."+name, plain(value, unit)) }
 	set("count", d.Count, Count)
 	if low, high, ok := d.CountInterval(); ok && !with.truth {
 		below, above := d.CountPromise.Suffixes()
@@ -195,17 +199,17 @@ func (q Quantile) Bounded() bool {
 
 // cdf lists the steps of the cumulative distribution: the buckets where it rises and those right before a rise,
 // which together say everything that all buckets would.
-func (d Distribution) cdf() []*object {
-	steps := []*object{}
+func (d Distribution) cdf() []*ordered.Object {
+	steps := []*ordered.Object{}
 	for i, b := range d.Buckets {
 		rises := b.Cumulative > d.cumulativeBefore(i)
 		nextRises := i+1 < len(d.Buckets) && d.Buckets[i+1].Cumulative > b.Cumulative
 		if !rises && !nextRises {
 			continue
 		}
-		o := newObject()
-		o.set("le", plain(b.Upper, d.Unit))
-		o.set("count", plain(b.Cumulative, Count))
+		o := ordered.New()
+		o.Set("le", plain(b.Upper, d.Unit))
+		o.Set("count", plain(b.Cumulative, Count))
 		steps = append(steps, o)
 	}
 	return steps
@@ -218,12 +222,12 @@ func (d Distribution) cumulativeBefore(i int) float64 {
 	return d.Buckets[i-1].Cumulative
 }
 
-func (t Table) rows() []*object {
-	rows := make([]*object, 0, len(t.Rows))
+func (t Table) rows() []*ordered.Object {
+	rows := make([]*ordered.Object, 0, len(t.Rows))
 	for _, row := range t.Rows {
-		o := newObject()
+		o := ordered.New()
 		for i, c := range t.Columns {
-			o.setPath(c.Name, plain(cell(row, i), c.Unit))
+			o.SetPath(c.Name, plain(cell(row, i), c.Unit))
 		}
 		rows = append(rows, o)
 	}

@@ -7,12 +7,14 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/xdpmon/xdpmon/userspace/report/ordered"
 )
 
 // indented makes a golden file that a person can compare; the order of members is kept.
 func indented(t *testing.T, v json.Marshaler) []byte {
 	t.Helper()
-	text, err := marshalPlain(v)
+	text, err := ordered.Marshal(v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +142,12 @@ func TestCDFStepsLoseNothing(t *testing.T) {
 	}
 	rebuilt := Distribution{}
 	for _, o := range d.cdf() {
-		rebuilt.Buckets = append(rebuilt.Buckets, Bucket{o.members["le"].(float64), float64(o.members["count"].(int64))})
+		text, err := o.MarshalJSON()
+		var step struct{ LE, Count float64 }
+		if err := errors.Join(err, json.Unmarshal(text, &step)); err != nil {
+			t.Fatal(err)
+		}
+		rebuilt.Buckets = append(rebuilt.Buckets, Bucket{step.LE, step.Count})
 	}
 	if len(rebuilt.Buckets) >= len(d.Buckets) {
 		t.Errorf("%d steps of %d: nothing was left away", len(rebuilt.Buckets), len(d.Buckets))

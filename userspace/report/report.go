@@ -144,6 +144,8 @@ type Table struct {
 	Settings bool
 	// Details: people see the table only when they ask for details.
 	Details bool
+	// Events: a row is an event of its window, which a live table shows for some minutes more.
+	Events bool
 	// Whole: names are of no use when they are cut, so that columns at the right go first when there is no room.
 	Whole bool
 }
@@ -240,6 +242,8 @@ type Line struct {
 	Hosts   *Hosts // whose windows it is made of; nil for one host's own
 	// Snapshot is what Report was made of, encoded, for those who merge windows; nil where nobody asked for it. JSON leaves it away.
 	Snapshot []byte
+
+	recent bool // tables have rows of earlier windows
 }
 
 // Memory that an algorithm occupies.

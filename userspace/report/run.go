@@ -3,6 +3,8 @@ package report
 import (
 	"strings"
 	"time"
+
+	"github.com/xdpmon/xdpmon/userspace/report/ordered"
 )
 
 // Run describes what was started: the first JSON line, and the head of a table.
@@ -48,13 +50,13 @@ type Attached struct {
 	Via       string // the kernel's mechanism: xdp, tcx, clsact
 }
 
-func (a Attached) object() *object {
-	o := newObject()
-	o.set("interface", a.Interface)
-	o.set("hook", a.Hook)
-	o.set("mode", a.Mode)
-	o.set("direction", a.Direction)
-	o.set("via", a.Via)
+func (a Attached) object() *ordered.Object {
+	o := ordered.New()
+	o.Set("interface", a.Interface)
+	o.Set("hook", a.Hook)
+	o.Set("mode", a.Mode)
+	o.Set("direction", a.Direction)
+	o.Set("via", a.Via)
 	return o
 }
 
@@ -78,26 +80,26 @@ type Clock struct {
 
 // MarshalJSON writes {"run":{...}}.
 func (r Run) MarshalJSON() ([]byte, error) {
-	o := newObject()
-	o.set("version", r.Version)
-	o.set("command", r.Command)
-	o.set("kernel", r.Kernel)
-	o.set("hook", r.Hook)
-	o.set("mode", r.Mode)
-	o.set("direction", r.Direction)
-	o.set("attached", r.attached())
+	o := ordered.New()
+	o.Set("version", r.Version)
+	o.Set("command", r.Command)
+	o.Set("kernel", r.Kernel)
+	o.Set("hook", r.Hook)
+	o.Set("mode", r.Mode)
+	o.Set("direction", r.Direction)
+	o.Set("attached", r.attached())
 	if r.Instance != "" {
-		o.set("instance", r.Instance)
+		o.Set("instance", r.Instance)
 	}
-	o.set("interfaces", orEmpty(r.Interfaces))
-	o.set("files", orEmpty(r.Files))
-	o.set("window_ns", r.WindowNS)
-	o.set("seed", r.Seed)
-	o.set("hash", r.Hash)
-	o.set("clock", r.Clock.object())
-	o.set("algorithms", r.algorithms())
-	outer := newObject()
-	outer.set("run", o)
+	o.Set("interfaces", orEmpty(r.Interfaces))
+	o.Set("files", orEmpty(r.Files))
+	o.Set("window_ns", r.WindowNS)
+	o.Set("seed", r.Seed)
+	o.Set("hash", r.Hash)
+	o.Set("clock", r.Clock.object())
+	o.Set("algorithms", r.algorithms())
+	outer := ordered.New()
+	outer.Set("run", o)
 	return outer.MarshalJSON()
 }
 
@@ -115,27 +117,27 @@ func (c Clock) utc(ns int64) any {
 // UTC writes ns since 1970 as RFC 3339 does, to the millisecond.
 func UTC(ns int64) string { return time.Unix(0, ns).UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
-func (c Clock) object() *object {
-	o := newObject()
-	o.set("name", c.Name)
-	o.set("unix_offset_ns", c.UnixOffsetNS)
+func (c Clock) object() *ordered.Object {
+	o := ordered.New()
+	o.Set("name", c.Name)
+	o.Set("unix_offset_ns", c.UnixOffsetNS)
 	return o
 }
 
-func (r Run) attached() []*object {
-	all := []*object{}
+func (r Run) attached() []*ordered.Object {
+	all := []*ordered.Object{}
 	for _, a := range r.Attached {
 		all = append(all, a.object())
 	}
 	return all
 }
 
-func (r Run) algorithms() []*object {
-	all := []*object{}
+func (r Run) algorithms() []*ordered.Object {
+	all := []*ordered.Object{}
 	for _, a := range r.Algorithms {
-		o := newObject()
-		o.set("name", a.Name)
-		o.set("params", sortedObject(a.Params))
+		o := ordered.New()
+		o.Set("name", a.Name)
+		o.Set("params", sortedObject(a.Params))
 		all = append(all, o)
 	}
 	return all

@@ -3,6 +3,7 @@ package report
 import (
 	"slices"
 
+	"github.com/xdpmon/xdpmon/userspace/report/ordered"
 	"github.com/xdpmon/xdpmon/userspace/report/typeset"
 )
 
@@ -20,8 +21,8 @@ type Finder interface{ Finding(Said) error }
 
 // Finding writes a line of its own: {"finding":{...}}.
 func (s *JSON) Finding(f Said) error {
-	o := newObject()
-	o.set("finding", f.Object)
+	o := ordered.New()
+	o.Set("finding", f.Object)
 	return s.write(o)
 }
 

@@ -44,6 +44,7 @@ type Screen struct {
 	order    []string
 	latest   map[string]Line
 	went     map[string]*history
+	recent   map[string]recent
 	notices  []said
 	findings []Said // that go on
 	shown    string // the last frame, so that an unchanged one is not sent again
@@ -58,7 +59,7 @@ func NewScreen(opt ScreenOptions) *Screen {
 	if opt.Every == 0 {
 		opt.Every = 250 * time.Millisecond
 	}
-	return &Screen{opt: opt, latest: map[string]Line{}, went: map[string]*history{}, stop: make(chan struct{})}
+	return &Screen{opt: opt, latest: map[string]Line{}, went: map[string]*history{}, recent: map[string]recent{}, stop: make(chan struct{})}
 }
 
 // Start opens the alternate screen and begins to redraw.
@@ -97,11 +98,12 @@ func (s *Screen) Line(l Line) error {
 	key := l.Algorithm + "\x00" + l.Key()
 	if _, ok := s.latest[key]; !ok {
 		s.order = append(s.order, key)
-		s.went[key] = &history{}
+		s.went[key], s.recent[key] = &history{}, recent{}
 	}
 	s.latest[key] = l
-	s.went[key].add(&l.Report)
 	s.window = s.opt.Now()
+	s.went[key].add(&l.Report)
+	s.recent[key].add(&l.Report, s.window)
 	s.draw()
 	return s.err
 }
@@ -144,7 +146,7 @@ func (s *Screen) epilogue() error {
 	}
 	plain.findings = s.findings
 	for _, key := range s.order {
-		if err := plain.Line(s.latest[key]); err != nil {
+		if err := plain.Line(s.line(key)); err != nil {
 			return err
 		}
 	}
@@ -221,7 +223,7 @@ func (s *Screen) blocks(style Style) []string {
 	}
 	lines := append(s.run.Text(style), s.found(style)...)
 	for _, key := range s.order {
-		lines = append(lines, style.spaced(Text(s.latest[key], s.run, style))...)
+		lines = append(lines, style.spaced(Text(s.line(key), s.run, style))...)
 		if style.dense == airy {
 			lines = append(lines, s.went[key].lines(style)...)
 		}
@@ -232,11 +234,14 @@ func (s *Screen) blocks(style Style) []string {
 	return lines
 }
 
+// line is the latest window of an algorithm, with events of the windows before it.
+func (s *Screen) line(key string) Line { return s.recent[key].in(s.latest[key], s.opt.Now()) }
+
 // brief are findings before everything else, and answers.
 func (s *Screen) brief(style Style) []string {
 	lines := make([]Line, 0, len(s.order))
 	for _, key := range s.order {
-		lines = append(lines, s.latest[key])
+		lines = append(lines, s.line(key))
 	}
 	return briefBlocks(lines, s.found(style), s.run, style)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xdpmon/xdpmon/userspace/report/ordered"
 	"github.com/xdpmon/xdpmon/userspace/report/typeset"
 )
 
@@ -36,7 +37,7 @@ func (s *JSON) CDF() { s.cdf = true }
 func (s *JSON) SetClock(c Clock) { s.clock = c }
 
 // Record is the line as JSON writes it, without the newline, with the times that a clock gives it.
-func (l Line) Record(c Clock) ([]byte, error) { return marshalPlain(l.object(layout{clock: &c})) }
+func (l Line) Record(c Clock) ([]byte, error) { return ordered.Marshal(l.object(layout{clock: &c})) }
 
 // Start writes the line that describes the run, its parameters included.
 func (s *JSON) Start(r Run) error {
@@ -48,7 +49,7 @@ func (s *JSON) Start(r Run) error {
 func (s *JSON) Line(l Line) error { return s.write(l.object(layout{clock: &s.clock, cdf: s.cdf})) }
 
 func (s *JSON) write(v any) error {
-	text, err := marshalPlain(v)
+	text, err := ordered.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}

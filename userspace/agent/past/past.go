@@ -2,7 +2,6 @@
 package past
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -13,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -21,6 +21,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/api"
 	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/report/ordered"
 	"github.com/xdpmon/xdpmon/userspace/snapshot/folder"
 	"github.com/xdpmon/xdpmon/userspace/store"
 )
@@ -100,19 +101,43 @@ func Table(text []byte, show []string) (string, error) {
 	var b bytes.Buffer
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, strings.Join(append([]string{"END", "INSTANCE", "INTERFACES", "ALGORITHM", "SECONDS", "SEEN", "USED", "LOST", "MARKS"}, show...), "\t"))
-	lines := bufio.NewScanner(bytes.NewReader(text))
-	lines.Buffer(nil, len(text)+1)
-	for lines.Scan() {
-		var w map[string]any
-		d := json.NewDecoder(bytes.NewReader(lines.Bytes()))
-		d.UseNumber()
-		if err := d.Decode(&w); err != nil {
-			return "", fmt.Errorf("a window is no JSON: %w", err)
-		}
-		fmt.Fprintln(t, strings.Join(row(w, show), "\t"))
+	err := eachWindow(text, func(w map[string]any) error {
+		_, err := fmt.Fprintln(t, strings.Join(row(w, show), "\t"))
+		return err
+	})
+	if err != nil {
+		return "", err
 	}
 	t.Flush()
 	return strings.TrimRight(b.String(), "\n"), nil
+}
+
+// distinct are the paths, each once and none within another.
+func distinct(paths []string) (list []string) {
+	for _, path := range paths {
+		if !slices.ContainsFunc(list, func(have string) bool {
+			return strings.HasPrefix(path+".", have+".") || strings.HasPrefix(have+".", path+".")
+		}) {
+			list = append(list, path)
+		}
+	}
+	return list
+}
+
+// eachWindow calls fn with each window, whose numbers are as they were written.
+func eachWindow(text []byte, fn func(map[string]any) error) error {
+	for line := range bytes.Lines(text) {
+		var w map[string]any
+		d := json.NewDecoder(bytes.NewReader(line))
+		d.UseNumber()
+		if err := d.Decode(&w); err != nil {
+			return fmt.Errorf("a window is no JSON: %w", err)
+		}
+		if err := fn(w); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func row(w map[string]any, show []string) []string {
@@ -133,9 +158,60 @@ func row(w map[string]any, show []string) []string {
 		strconv.FormatFloat((number("window.end")-number("window.start"))/1e9, 'f', 1, 64),
 		member(w, "packets.seen"), member(w, "packets.used"), strconv.FormatFloat(lost, 'f', -1, 64), strings.Join(marks, ",")}
 	for _, path := range show {
-		out = append(out, member(w, path))
+		out = append(out, human(w, path))
 	}
 	return out
+}
+
+// human is the member of a path for people: in the unit that its name has.
+func human(w map[string]any, path string) string {
+	text := member(w, path)
+	f, err := strconv.ParseFloat(text, 64)
+	if unit := unitOf(path); err == nil && unit != report.None {
+		return report.Human(f, unit)
+	}
+	return text
+}
+
+// unitOf a member, by the names of docs/output.md: report.delay_ns.p99 is in ns, and so is what belongs to it but its count.
+func unitOf(path string) report.Unit {
+	names := strings.Split(path, ".")
+	leaf := names[len(names)-1]
+	for _, end := range []string{"_low", "_high", "_at_least", "_at_most"} {
+		leaf = strings.TrimSuffix(leaf, end)
+	}
+	if leaf == "count" {
+		return report.Count
+	}
+	names[len(names)-1] = leaf
+	for _, name := range slices.Backward(names) {
+		switch {
+		case strings.HasSuffix(name, "_ns"):
+			return report.Nanosecond
+		case name == "bytes" || strings.HasSuffix(name, "_bytes"):
+			return report.Bytes
+		case strings.HasSuffix(name, "_bps"):
+			return report.BitRate
+		case name == "share" || strings.HasSuffix(name, "_share") || strings.HasSuffix(name, "_rate"):
+			return report.Ratio
+		}
+	}
+	return report.None
+}
+
+// Select is an object a line, with whose window it is and the members at the paths of show as they were written.
+func Select(text []byte, show []string) ([]byte, error) {
+	var out bytes.Buffer
+	err := eachWindow(text, func(w map[string]any) error {
+		o := ordered.New()
+		for _, path := range distinct(append([]string{"window.end_time", "instance", "interfaces", "algorithm"}, show...)) {
+			o.SetPath(path, valueAt(w, path))
+		}
+		line, err := o.MarshalJSON()
+		out.Write(append(line, '\n'))
+		return err
+	})
+	return out.Bytes(), err
 }
 
 // whose instance a window is; before 0.1.0 a window had one name for both.
@@ -160,16 +236,22 @@ func interfaces(w map[string]any) string {
 
 // member is what stands at a path of a window; "-" when there is nothing.
 func member(w map[string]any, path string) string {
-	var at any = w
-	for key := range strings.SplitSeq(path, ".") {
-		m, ok := at.(map[string]any)
-		if !ok {
-			return "-"
-		}
-		at = m[key]
-	}
+	at := valueAt(w, path)
 	if at == nil {
 		return "-"
 	}
 	return fmt.Sprint(at)
+}
+
+// valueAt is what stands at a path; nil for nothing.
+func valueAt(w map[string]any, path string) any {
+	var at any = w
+	for key := range strings.SplitSeq(path, ".") {
+		m, ok := at.(map[string]any)
+		if !ok {
+			return nil
+		}
+		at = m[key]
+	}
+	return at
 }

@@ -118,3 +118,20 @@ func TestTable(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// What --show names has the unit of its name for people, and is as it was written for programs.
+func TestShow(t *testing.T) {
+	window := []byte(`{"window":{"end_time":"2026"},"instance":"a","interfaces":["eth0"],"algorithm":"fridge","packets":{"bytes":2048},"report":{"delay_ns":{"p99":12345678,"p99_low":9876543,"count":1234.5},"match_rate":0.985,"requests":70}}` + "\n")
+	show := []string{"report.delay_ns.p99", "report.delay_ns.p99_low", "report.delay_ns.count", "packets.bytes", "report.match_rate", "report.requests", "report.none", "algorithm"}
+	table, err := Table(window, show)
+	if want := "12.3 ms              9.88 ms                  1,235                  2.00 KiB       98.5 %             70"; err != nil || !strings.Contains(table, want) {
+		t.Errorf("%v: %s", err, table)
+	}
+	got, err := Select(window, append(show, "report.delay_ns", "report.requests"))
+	if want := `{"window":{"end_time":"2026"},"instance":"a","interfaces":["eth0"],"algorithm":"fridge","report":{"delay_ns":{"p99":12345678,"p99_low":9876543,"count":1234.5},"match_rate":0.985,"requests":70,"none":null},"packets":{"bytes":2048}}` + "\n"; err != nil || string(got) != want {
+		t.Errorf("%v: %s", err, got)
+	}
+	if _, err := Select([]byte("no\n"), show); err == nil {
+		t.Error("what is no JSON was taken")
+	}
+}

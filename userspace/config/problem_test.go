@@ -1,0 +1,32 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// What a complaint quotes of a file is bounded, and so are the complaints; what is allowed still stands at the end.
+func TestComplaintsAreBounded(t *testing.T) {
+	kind := Object[struct{}]{What: "the file", Defaults: func() struct{} { return struct{}{} }, Fields: []Field[struct{}]{
+		Entry("name", "a name", Word{What: "name", Check: func(text string) error { return fmt.Errorf("name %q: 1 to 64 letters", text) }}, false, func(*struct{}, any) {})}}
+	for _, value := range []string{strings.Repeat("x", 70_000), strings.Repeat("x y ", 20_000), strings.Repeat("\u00e9", 70_000)} {
+		_, err := Parse("f", "keys are", []byte("name: \""+value+"\"\n? \""+value+"\"\n: 1\n"), kind)
+		if err == nil {
+			t.Fatal("no error")
+		}
+		text := err.Error()
+		if len(text) > 6000 || !utf8.ValidString(text) || !strings.Contains(text, "name \"") || !strings.Contains(text, "1 to 64 letters") || !strings.Contains(text, " characters)...") {
+			t.Errorf("%d bytes: %.3000s", len(text), text)
+		}
+	}
+	var many strings.Builder
+	for n := range 5000 {
+		fmt.Fprintf(&many, "key%d: 1\n", n)
+	}
+	_, err := Parse("f", "keys are", []byte(many.String()), kind)
+	if lines := strings.Split(err.Error(), "\n"); len(lines) != 51 || lines[50] != "f: and 4950 complaints more" {
+		t.Errorf("%d lines, the last %q", len(lines), lines[len(lines)-1])
+	}
+}
