@@ -20,6 +20,7 @@ type Truth struct {
 	mu      sync.Mutex
 	pending map[handshake]int64 // arrival of the SYN, ns
 	answers []answer            // not reported yet
+	end     int64               // of the latest window that was reported
 	count   int
 	sums    map[string]*soFar // by algorithm
 }
@@ -68,7 +69,8 @@ func (t *Truth) response(e emulator.Event) {
 	key := handshake{emulator.FlowOf(p), p.Ack}
 	if asked, ok := t.pending[key]; ok {
 		delete(t.pending, key)
-		t.answers = append(t.answers, answer{at: e.Sent - t.offset, delay: e.Sent - asked})
+		at := max(e.Sent-t.offset, t.end) // the link's thread may be late: an answer whose window was reported belongs to the next
+		t.answers = append(t.answers, answer{at: at, delay: e.Sent - asked})
 		t.count++
 	}
 }
@@ -119,6 +121,7 @@ func compared(l report.Line, exact report.Distribution) report.Line {
 func (t *Truth) until(l report.Line) []int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.end = max(t.end, l.Window.End)
 	t.answers = slices.DeleteFunc(t.answers, func(a answer) bool { return a.at < l.Window.Start })
 	var delays []int64
 	for _, a := range t.answers {

@@ -64,3 +64,25 @@ func TestTruthLeavesOtherReportsAlone(t *testing.T) {
 		t.Errorf("got %+v, %+v", got, summary)
 	}
 }
+
+// TestTruthOfALateThread: an answer that the link reports after its window counts in the next one, for every algorithm.
+func TestTruthOfALateThread(t *testing.T) {
+	tr := NewTruth(0)
+	tr.request(event(packet.SYN, 1, 10, 0, 2000, 2100))
+	line := func(algorithm string, start, end int64) report.Line {
+		return report.Line{Algorithm: algorithm, Window: report.Window{Start: start, End: end}, Report: report.Body{Distributions: []report.Distribution{{Name: "delay_ns"}}}}
+	}
+	count := func(l report.Line) float64 { window, _ := tr.Beside(l); return window.Truth.Distributions[0].Count }
+	if n := count(line("a", 0, 10000)); n != 0 {
+		t.Errorf("%v answers before any", n)
+	}
+	tr.response(event(packet.SYN|packet.ACK, 1, 99, 11, 0, 9000))
+	if n := count(line("b", 0, 10000)); n != 0 {
+		t.Errorf("the second algorithm of a window has %v answers, the first had none", n)
+	}
+	for _, algorithm := range []string{"a", "b"} {
+		if n := count(line(algorithm, 10000, 20000)); n != 1 {
+			t.Errorf("%s has %v answers in the next window, want 1", algorithm, n)
+		}
+	}
+}
