@@ -7,7 +7,10 @@ import (
 	"time"
 
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
+	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/staged"
+	"github.com/xdpmon/xdpmon/demo/incidents"
 	"github.com/xdpmon/xdpmon/tests/testutil"
+	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/hostclock"
 )
 
@@ -52,9 +55,9 @@ func TestDemo(t *testing.T) {
 	}
 	all := lines(t, w.out.String())
 	windows, summary := all[1:len(all)-1], all[len(all)-1]
-	seen, answered := sum(t, windows, "report", "responses"), sum(t, windows, "truth", "delay_ns", "count")
-	if all[0]["run"] == nil || answered < 2000 || seen < 0.998*answered || seen > 1.002*answered {
-		t.Errorf("the hook saw %v SYN-ACKs, the link sent %v", seen, answered)
+	seen, sent, answered := sum(t, windows, "report", "responses"), sum(t, windows, "truth", "responses"), sum(t, windows, "truth", "delay_ns", "count")
+	if all[0]["run"] == nil || answered < 2000 || sent < answered || seen < 0.998*sent || seen > 1.002*sent {
+		t.Errorf("the hook saw %v SYN-ACKs, the link sent %v for %v handshakes", seen, sent, answered)
 	}
 	// 256 entries evict an eighth of these handshakes, so the deviation of what is estimated from them is below 1 %.
 	errors := summary["error"].(map[string]any)["delay_ns"].(map[string]any)
@@ -99,5 +102,26 @@ func TestDemoChoosesItsDefaults(t *testing.T) {
 	}
 	if got := strings.Join(o.selection.algorithms, " "); got != "fridge other" {
 		t.Errorf("algorithms %q", got)
+	}
+}
+
+// TestDemoOfIncidents: with a page it stages incidents unless names say otherwise, and then nothing of handshakes can be set.
+func TestDemoOfIncidents(t *testing.T) {
+	for _, args := range [][]string{
+		{"--incidents", "--rate", "10/s"}, {"--listen", "127.0.0.1:0", "--median", "2ms"}, {"--incidents", "--set", "fridge.match=dns"}, {"fridge", "--incidents"},
+	} {
+		w := newWorld()
+		if code := w.run(append([]string{"demo"}, args...)...); code != cli.ExitUsage || !strings.Contains(w.err.String(), "incidents") {
+			t.Errorf("%v: exit code %d: %s", args, code, w.err.String())
+		}
+	}
+	for _, p := range staged.Passes() {
+		s := selection{algorithms: p.Algorithms, set: p.Set, hash: &enum[algo.Hash]{value: algo.HashFast}, window: time.Second, interfaces: 1}
+		if _, err := s.resolve(false); err != nil {
+			t.Errorf("instance %s: %v", p.Name, err)
+		}
+	}
+	if lines := staged.Timetable(); len(lines) != len(incidents.All)+2 || !strings.Contains(lines[1], "00:30  "+string(incidents.All[0].Kind)) {
+		t.Errorf("timetable %q", lines)
 	}
 }

@@ -93,7 +93,7 @@ func planned() []string {
 }
 
 func (o *planOptions) args(d *algo.Descriptor) (v algo.Values, args algo.PlanArgs, err error) {
-	rate, err := parseRate(o.rate)
+	rate, err := cli.ParseRate(o.rate)
 	if err != nil {
 		return v, args, cli.UsageError("--rate: %w", err)
 	}

@@ -14,6 +14,8 @@ import (
 	"net"
 	"net/netip"
 	"os/exec"
+	"strings"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -57,6 +59,21 @@ func (n *Namespace) Output(ctx context.Context, name string, args ...string) ([]
 		err = fmt.Errorf("run %s in %s: %w: %s", name, n.Name, err, exit.Stderr)
 	}
 	return out, err
+}
+
+// commandTime is how long a command may take.
+const commandTime = time.Minute
+
+// Command runs a line without quoting inside of the namespace: ip or tc, of iproute2.
+func (n *Namespace) Command(format string, args ...any) error {
+	words := strings.Fields(fmt.Sprintf(format, args...))
+	ctx, cancel := context.WithTimeout(context.Background(), commandTime)
+	defer cancel()
+	_, err := n.Output(ctx, words[0], words[1:]...)
+	if errors.Is(err, exec.ErrNotFound) {
+		return fmt.Errorf("%w: install iproute2", err)
+	}
+	return err
 }
 
 // Dial connects from inside of the namespace. The address is literal: a name would be looked up on another thread,

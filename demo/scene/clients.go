@@ -28,6 +28,10 @@ func newClients(traffic Traffic, targets ...netip.AddrPort) *clients {
 // maxOpen bounds the connections that are being opened; a link that is that slow gets no further ones.
 const maxOpen = 8192
 
+// overdue is how late a connection may be opened. On a machine that has no time for the clients the rate falls: all that is due at once would be other traffic
+// than was asked for, which fills tables at a stroke.
+const overdue = 10 * time.Millisecond
+
 // run opens connections until ctx ends.
 func (c *clients) run(ctx context.Context) (err error) {
 	if c.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
@@ -35,6 +39,9 @@ func (c *clients) run(ctx context.Context) (err error) {
 	}
 	defer c.close()
 	for next := time.Now(); ctx.Err() == nil; {
+		if now := time.Now(); now.Sub(next) > overdue {
+			next = now
+		}
 		for ; !next.After(time.Now()); next = next.Add(c.pause()) {
 			if err := c.connect(); err != nil {
 				return err

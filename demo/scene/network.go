@@ -61,7 +61,7 @@ func NewNetwork(traffic Traffic, truth *Truth) (*Network, error) {
 	delay := traffic.delay()
 	topology, err := netns.New(netns.Options{Middle: netns.Emulator, Link: emulator.Options{
 		Seed: traffic.Seed,
-		AtoB: emulator.Direction{Delay: delay, OnPacket: truth.request},
+		AtoB: emulator.Direction{Delay: delay, Drop: truth.request},
 		BtoA: emulator.Direction{Delay: delay, OnPacket: truth.response},
 	}})
 	if err != nil {

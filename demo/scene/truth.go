@@ -1,6 +1,7 @@
 package scene
 
 import (
+	"math/rand/v2"
 	"slices"
 	"sync"
 
@@ -20,6 +21,7 @@ type Truth struct {
 	mu      sync.Mutex
 	pending map[handshake]int64 // arrival of the SYN, ns
 	answers []answer            // not reported yet
+	end     int64               // of the latest window that was reported
 	count   int
 	sums    map[string]*soFar // by algorithm
 }
@@ -29,7 +31,9 @@ type handshake struct {
 	ack  uint32 // what the SYN-ACK acknowledges
 }
 
-type answer struct{ at, delay int64 } // at: monotonic, ns
+type answer struct{ at, delay int64 } // at: monotonic, ns; delay repeated: sent again, since nobody acknowledged in time
+
+const repeated = -1
 
 // soFar adds up estimate and truth of one algorithm from the first window on.
 type soFar struct {
@@ -43,18 +47,19 @@ func NewTruth(offset int64) *Truth {
 	return &Truth{offset: offset, pending: map[handshake]int64{}, sums: map[string]*soFar{}}
 }
 
-// request sees what went from the clients to the server. A repeated SYN does not restart the clock.
-func (t *Truth) request(e emulator.Event) {
-	p := &e.Packet
+// request sees what arrives from the clients before its delay, so that nobody believes that nothing is on its way; it drops nothing. A repeated SYN
+// does not restart the clock.
+func (t *Truth) request(p *packet.Packet, _ *rand.Rand) (drop bool) {
 	if !p.Has(packet.TCP) || p.TCPFlags&(packet.SYN|packet.ACK) != packet.SYN {
-		return
+		return false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key := handshake{emulator.FlowOf(p), p.Seq + 1}
-	if _, repeated := t.pending[key]; !repeated {
-		t.pending[key] = e.Arrived
+	if _, again := t.pending[key]; !again {
+		t.pending[key] = p.Time
 	}
+	return false
 }
 
 // response sees what went back.
@@ -66,11 +71,13 @@ func (t *Truth) response(e emulator.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key := handshake{emulator.FlowOf(p), p.Ack}
+	a := answer{at: max(e.Sent-t.offset, t.end), delay: repeated} // the link's thread may be late: an answer whose window was reported belongs to the next
 	if asked, ok := t.pending[key]; ok {
 		delete(t.pending, key)
-		t.answers = append(t.answers, answer{at: e.Sent - t.offset, delay: e.Sent - asked})
+		a.delay = e.Sent - asked
 		t.count++
 	}
+	t.answers = append(t.answers, a)
 }
 
 // Total is how many handshakes have been answered.
@@ -95,7 +102,8 @@ func (t *Truth) Beside(l report.Line) (window report.Line, summary *report.Line)
 		return l, nil
 	}
 	estimate := l.Report.Distributions[i]
-	exact := exactDistribution(estimate, t.until(l))
+	delays, again := t.until(l)
+	exact := exactDistribution(estimate, delays)
 	s := t.sum(l, estimate, exact)
 	table := s.convergence()
 	l.Report.Tables = append(l.Report.Tables, table)
@@ -103,31 +111,46 @@ func (t *Truth) Beside(l report.Line) (window report.Line, summary *report.Line)
 		all := s.summary(table)
 		summary = &all
 	}
-	return compared(l, exact), summary
+	return compared(l, exact, responses(l, len(delays)+again)...), summary
+}
+
+// responses is how many answers the link sent, where the algorithm counts them: repeated ones, too.
+func responses(l report.Line, sent int) []report.Value {
+	i := slices.IndexFunc(l.Report.Values, func(v report.Value) bool { return v.Name == "responses" })
+	if i < 0 {
+		return nil
+	}
+	v := l.Report.Values[i]
+	v.Value = uint64(sent)
+	return []report.Value{v}
 }
 
 // compared sets truth and error of a line.
-func compared(l report.Line, exact report.Distribution) report.Line {
-	body := report.Body{Distributions: []report.Distribution{exact}}
+func compared(l report.Line, exact report.Distribution, values ...report.Value) report.Line {
+	body := report.Body{Values: values, Distributions: []report.Distribution{exact}}
 	errors := report.Compare(l.Report, body)
 	l.Truth, l.Error = &body, &errors
 	return l
 }
 
-// until returns the delays of the line's window. They are kept for the other algorithms of the same window: the
+// until returns the delays of the line's window, and how many answers were repetitions. They are kept for the other algorithms of the same window: the
 // first window of a number that begins later drops them.
-func (t *Truth) until(l report.Line) []int64 {
+func (t *Truth) until(l report.Line) (delays []int64, again int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.end = max(t.end, l.Window.End)
 	t.answers = slices.DeleteFunc(t.answers, func(a answer) bool { return a.at < l.Window.Start })
-	var delays []int64
 	for _, a := range t.answers {
-		if a.at < l.Window.End {
+		switch {
+		case a.at >= l.Window.End:
+		case a.delay == repeated:
+			again++
+		default:
 			delays = append(delays, a.delay)
 		}
 	}
 	slices.Sort(delays)
-	return delays
+	return delays, again
 }
 
 // exactDistribution has the percentiles of the estimate, of sorted delays.

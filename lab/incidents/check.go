@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/xdpmon/xdpmon/lab/incidents/stage"
+	"github.com/xdpmon/xdpmon/demo/stage"
 )
 
 // found is a finding as `xdpmon check` prints it, as far as it is judged.

@@ -7,8 +7,8 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/xdpmon/xdpmon/lab/incidents/stage"
-	"github.com/xdpmon/xdpmon/lab/incidents/traffic"
+	"github.com/xdpmon/xdpmon/demo/stage"
+	"github.com/xdpmon/xdpmon/demo/traffic"
 )
 
 // slowNear: the clients' network takes longer, both ways: the ACK of a handshake is late, the SYN-ACK is not.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/xdpmon/xdpmon/demo/netns"
-	"github.com/xdpmon/xdpmon/lab/incidents/stage"
+	"github.com/xdpmon/xdpmon/demo/stage"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 

@@ -7,8 +7,8 @@ import (
 	"math/rand/v2"
 	"net/netip"
 
-	"github.com/xdpmon/xdpmon/lab/incidents/stage"
-	"github.com/xdpmon/xdpmon/lab/incidents/traffic"
+	"github.com/xdpmon/xdpmon/demo/stage"
+	"github.com/xdpmon/xdpmon/demo/traffic"
 	"github.com/xdpmon/xdpmon/tests/builder"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
@@ -33,7 +33,12 @@ func (w *world) stream(ctx context.Context, fromServers bool, rate float64, next
 		return err
 	}
 	defer wire.Close()
-	return wire.Stream(ctx, rate, next)
+	return wire.Stream(ctx, rate, func() ([]byte, error) {
+		s := next()
+		s.SrcMAC, s.DstMAC, s.Checksums, s.Whole = wire.Source, wire.Hop, true, true
+		f, err := builder.Build(s)
+		return f.Data, err
+	})
 }
 
 // syn is the first packet of a connection, as a scanner writes it.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/xdpmon/xdpmon/lab/incidents/stage"
+	"github.com/xdpmon/xdpmon/demo/stage"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 

@@ -8,8 +8,8 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/xdpmon/xdpmon/lab/incidents/stage"
-	"github.com/xdpmon/xdpmon/lab/incidents/traffic"
+	"github.com/xdpmon/xdpmon/demo/stage"
+	"github.com/xdpmon/xdpmon/demo/traffic"
 )
 
 func download(r *rand.Rand) traffic.Ask {

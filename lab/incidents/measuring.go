@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/xdpmon/xdpmon/lab/incidents/traffic"
+	"github.com/xdpmon/xdpmon/demo/traffic"
 	"github.com/xdpmon/xdpmon/tests/builder"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )

@@ -7,7 +7,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/xdpmon/xdpmon/lab/incidents/traffic"
+	"github.com/xdpmon/xdpmon/demo/traffic"
 )
 
 // unfair: one user has most of a link that others want.

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/xdpmon/xdpmon/lab/incidents/stage"
-	"github.com/xdpmon/xdpmon/lab/incidents/traffic"
+	"github.com/xdpmon/xdpmon/demo/stage"
+	"github.com/xdpmon/xdpmon/demo/traffic"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 

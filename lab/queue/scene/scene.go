@@ -7,12 +7,9 @@
 package scene
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"strings"
-	"time"
 
 	"github.com/vishvananda/netlink"
 
@@ -122,16 +119,16 @@ func (w wire) make() error {
 	if err := h.LinkAdd(veth); err != nil {
 		return fmt.Errorf("make %s: %w", w.fromName, err)
 	}
-	return errors.Join(Command(w.from, "ip addr add %s/24 dev %s", w.fromIP, w.fromName), Command(w.to, "ip addr add %s/24 dev %s", w.toIP, w.toName),
-		Command(w.from, "ip link set %s up", w.fromName), Command(w.to, "ip link set %s up", w.toName))
+	return errors.Join(w.from.Command("ip addr add %s/24 dev %s", w.fromIP, w.fromName), w.to.Command("ip addr add %s/24 dev %s", w.toIP, w.toName),
+		w.from.Command("ip link set %s up", w.fromName), w.to.Command("ip link set %s up", w.toName))
 }
 
 func (s *Scene) routes() error {
 	return errors.Join(
-		Command(s.A, "ip route add default via 10.79.1.2"),
-		Command(s.Device, "ip route add default via 10.79.2.2 dev %s table 100", Out),
-		Command(s.Device, "ip rule add iif %s lookup 100", In),
-		Command(s.Wire, "ip route add default via 10.79.3.2"))
+		s.A.Command("ip route add default via 10.79.1.2"),
+		s.Device.Command("ip route add default via 10.79.2.2 dev %s table 100", Out),
+		s.Device.Command("ip rule add iif %s lookup 100", In),
+		s.Wire.Command("ip route add default via 10.79.3.2"))
 }
 
 // queues are an HTB class with a FIFO for each transmit queue.
@@ -139,7 +136,7 @@ func (s *Scene) queues() error {
 	if s.Queues == 1 {
 		return s.shape("root", 1)
 	}
-	if err := Command(s.Device, "tc qdisc replace dev %s root handle ffff: mq", Out); err != nil {
+	if err := s.Device.Command("tc qdisc replace dev %s root handle ffff: mq", Out); err != nil {
 		return err
 	}
 	for n := 1; n <= s.Queues; n++ {
@@ -152,9 +149,9 @@ func (s *Scene) queues() error {
 
 func (s *Scene) shape(where string, handle int) error {
 	return errors.Join(
-		Command(s.Device, "tc qdisc add dev %s %s handle %x: htb default 10", Out, where, handle),
-		Command(s.Device, "tc class add dev %s parent %x: classid %x:10 htb rate %.0fbit burst 1600 cburst 1600 quantum 1514", Out, handle, handle, s.Rate),
-		Command(s.Device, "tc qdisc add dev %s parent %x:10 pfifo limit %d", Out, handle, s.Limit))
+		s.Device.Command("tc qdisc add dev %s %s handle %x: htb default 10", Out, where, handle),
+		s.Device.Command("tc class add dev %s parent %x: classid %x:10 htb rate %.0fbit burst 1600 cburst 1600 quantum 1514", Out, handle, handle, s.Rate),
+		s.Device.Command("tc qdisc add dev %s parent %x:10 pfifo limit %d", Out, handle, s.Limit))
 }
 
 func index(n *netns.Namespace, name string) (int, error) {
@@ -168,15 +165,6 @@ func index(n *netns.Namespace, name string) (int, error) {
 		return 0, err
 	}
 	return l.Attrs().Index, nil
-}
-
-// Command runs a line without quoting in a namespace.
-func Command(n *netns.Namespace, format string, args ...any) error {
-	words := strings.Fields(fmt.Sprintf(format, args...))
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	_, err := n.Output(ctx, words[0], words[1:]...)
-	return err
 }
 
 // Close lets go of all.

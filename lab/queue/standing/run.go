@@ -67,11 +67,11 @@ func (c cell) configure(s *scene.Scene) error {
 		}
 	}
 	if c.segments > 0 {
-		if err := scene.Command(s.A, "ip link set xdpmon-a0 gso_max_segs %d", c.segments); err != nil {
+		if err := s.A.Command("ip link set xdpmon-a0 gso_max_segs %d", c.segments); err != nil {
 			return err
 		}
 	}
-	return scene.Command(s.B, "ip route add default via 10.79.4.1")
+	return s.B.Command("ip route add default via 10.79.4.1")
 }
 
 // ecn lets TCP understand marks where there are some: DCTCP wherever it is spoken at both ends, others where they are asked.

@@ -51,18 +51,18 @@ func Run(ctx context.Context, o Options) (found bool, err error) {
 	return len(c.found) > 0, err
 }
 
-// A pass is a session: an algorithm is in it once. Several of fridge see handshakes, data, whole connections, names and times at once.
-type pass struct {
-	name       string
-	algorithms []string
-	set        []string
-	live       bool // needs the kernel's own queue
+// Pass is a session: an algorithm is in it once. Several of fridge see handshakes, data, whole connections, names and times at once.
+type Pass struct {
+	Name       string
+	Algorithms []string
+	Set        []string // NAME.KEY=VALUE
+	Live       bool     // needs the kernel's own queue
 }
 
 // apply lets rules read a line. Several passes have the same algorithm on the same interface.
-func (p pass) apply(l report.Line) diagnose.Window {
+func (p Pass) apply(l report.Line) diagnose.Window {
 	w := diagnose.Apply(l)
-	w.Source += "\x00" + p.name
+	w.Source += "\x00" + p.Name
 	return w
 }
 
@@ -76,20 +76,21 @@ const (
 		"syn-flood: count distinct src+sport by dst+dport > 1000 in 10s if tcp.syn and not tcp.ack"
 )
 
-func passes() []pass {
-	group := func(name, match, by string) pass {
-		return pass{name: name, algorithms: []string{"fridge"}, set: []string{"fridge.match=" + match, "fridge.group=" + by, "fridge.group6=56", "fridge.rows=" + groupRows}}
+// Passes are all that findings need.
+func Passes() []Pass {
+	group := func(name, match, by string) Pass {
+		return Pass{Name: name, Algorithms: []string{"fridge"}, Set: []string{"fridge.match=" + match, "fridge.group=" + by, "fridge.group6=56", "fridge.rows=" + groupRows}}
 	}
 	traffic := group("traffic", "tcp-handshake", "dst/24")
-	traffic.algorithms = []string{"fridge", "lean", "reorder", "precision", "hhh", "beaucoup"}
-	traffic.set = append(traffic.set, "beaucoup.queries="+checkQueries, "hhh.initial="+hhhInitial)
-	return []pass{traffic, group("data", "tcp-data", "dst/24"), group("receivers", "tcp-data", "dst/32"), group("servers", "tcp-handshake", "dst/32"), group("connections", "tcp-duration", "dst/32"), group("names", "dns", "dst/32"), group("times", "ntp", "dst/32"),
-		{name: "queue", algorithms: []string{"conquest"}, live: true}}
+	traffic.Algorithms = []string{"fridge", "lean", "reorder", "precision", "hhh", "beaucoup"}
+	traffic.Set = append(traffic.Set, "beaucoup.queries="+checkQueries, "hhh.initial="+hhhInitial)
+	return []Pass{traffic, group("data", "tcp-data", "dst/24"), group("receivers", "tcp-data", "dst/32"), group("servers", "tcp-handshake", "dst/32"), group("connections", "tcp-duration", "dst/32"), group("names", "dns", "dst/32"), group("times", "ntp", "dst/32"),
+		{Name: "queue", Algorithms: []string{"conquest"}, Live: true}}
 }
 
 // handshakes without groups have the percentiles that a promise may name.
-func promisePass() pass {
-	return pass{name: "promise", algorithms: []string{"fridge"}, set: []string{"fridge.match=tcp-handshake"}}
+func promisePass() Pass {
+	return Pass{Name: "promise", Algorithms: []string{"fridge"}, Set: []string{"fridge.match=tcp-handshake"}}
 }
 
 // checker is one check.
@@ -103,18 +104,18 @@ type checker struct {
 	all   atomic.Bool       // all passes are attached
 }
 
-func (c *checker) passes(live bool) []pass {
-	list := passes()
+func (c *checker) passes(live bool) []Pass {
+	list := Passes()
 	if len(c.o.Promises) > 0 {
 		list = append(list, promisePass())
 	}
-	return slices.DeleteFunc(list, func(p pass) bool { return p.live && !live })
+	return slices.DeleteFunc(list, func(p Pass) bool { return p.Live && !live })
 }
 
-func (c *checker) config(p pass, replay bool) (session.Config, error) {
-	cfg, err := c.o.Config(p.algorithms, p.set, replay)
+func (c *checker) config(p Pass, replay bool) (session.Config, error) {
+	cfg, err := c.o.Config(p.Algorithms, p.Set, replay)
 	if err != nil {
-		return cfg, fmt.Errorf("check %s: %w", p.name, err)
+		return cfg, fmt.Errorf("check %s: %w", p.Name, err)
 	}
 	return cfg, nil
 }
@@ -158,7 +159,7 @@ func (c *checker) live(ctx context.Context) error {
 		go func() {
 			err := c.o.Live(ctx, live)
 			ready()
-			if err != nil && p.live && ctx.Err() == nil {
+			if err != nil && p.Live && ctx.Err() == nil {
 				c.notice("queue: the own queue cannot be watched: %v", err)
 				err = nil
 			}

@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpmon/xdpmon/demo/netns"
-	"github.com/xdpmon/xdpmon/tests/builder"
 )
 
 // Clients open connections and ask, from addresses of their namespace.
@@ -244,9 +243,9 @@ func (c *Clients) Upload(ctx context.Context, p Pair, rate float64, take int, op
 
 // Question is one DNS or NTP question, by the port, repeated once after a second and a half without an answer.
 func (c *Clients) Question(ctx context.Context, r *rand.Rand, p Pair) {
-	payload := builder.NTP(r.Uint64(), false)
+	payload := ntp(r.Uint64(), false)
 	if p.To.Port() == DNS {
-		payload = builder.DNS(uint16(r.Uint32()), false)
+		payload = dns(uint16(r.Uint32()), false)
 	}
 	c.running.Go(func() {
 		conn, err := c.at.ListenPacket(ctx, "udp", netip.AddrPortFrom(p.From, 0).String())

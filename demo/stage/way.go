@@ -38,6 +38,9 @@ func NewWay(host func(*packet.Packet) netip.AddrPort, base func(netip.Addr) time
 // Set replaces all faults, from the next packet on.
 func (w *Way) Set(faults ...Fault) { w.faults.Store(&faults) }
 
+// Faults that go on.
+func (w *Way) Faults() []Fault { return *w.faults.Load() }
+
 func (w *Way) direction() emulator.Direction {
 	return emulator.Direction{Delay: w.delay, Drop: w.drop}
 }

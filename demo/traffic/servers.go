@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/xdpmon/xdpmon/demo/netns"
-	"github.com/xdpmon/xdpmon/tests/builder"
 )
 
 // Ports that servers listen on.
@@ -144,8 +143,8 @@ func (s *Servers) take(conn net.Conn, r request, b []byte) error {
 	return nil
 }
 
-// usual is how long an answer takes that nobody delays: longer than a busy machine is late by.
-const usual = 12 * time.Millisecond
+// Usual is how long an answer takes that nobody delays: longer than a busy machine is late by.
+const Usual = 12 * time.Millisecond
 
 // Answers answer datagrams on one address; a change of how holds from the next question on.
 type Answers struct {
@@ -174,7 +173,7 @@ func (s *Servers) Resolve(to netip.AddrPort) (*Answers, error) {
 		return nil, err
 	}
 	s.keep(conn)
-	a := &Answers{delay: usual}
+	a := &Answers{delay: Usual}
 	s.running.Go(func() { a.serve(s.ctx, conn, to.Port()) })
 	return a, nil
 }
@@ -201,9 +200,9 @@ func (a *Answers) serve(ctx context.Context, conn net.PacketConn, port uint16) {
 
 func answerTo(question []byte, port uint16) []byte {
 	if port == DNS {
-		return builder.DNS(binary.BigEndian.Uint16(question), true)
+		return dns(binary.BigEndian.Uint16(question), true)
 	}
-	return builder.NTP(binary.BigEndian.Uint64(question[40:]), true)
+	return ntp(binary.BigEndian.Uint64(question[40:]), true)
 }
 
 // Close ends all servers.

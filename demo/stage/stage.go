@@ -1,4 +1,4 @@
-// Package stage is the network on which incidents are played: clients, a host that forwards and that the operator watches, and servers, with a link
+// Package stage is the network on which incidents are staged, by `xdpmon demo` and by lab/incidents: clients, a host that forwards and that the operator watches, and servers, with a link
 // emulator on both sides of it:
 //
 //	clients ──▶ near link ──▶ [in  device  out] ──▶ far link ──▶ servers
@@ -16,7 +16,6 @@ import (
 
 	"github.com/xdpmon/xdpmon/demo/emulator"
 	"github.com/xdpmon/xdpmon/demo/netns"
-	"github.com/xdpmon/xdpmon/lab/queue/scene"
 )
 
 // Interfaces of the namespaces.
@@ -109,7 +108,7 @@ func (s *Stage) settings() error {
 func (s *Stage) routes() error {
 	var errs []error
 	run := func(n *netns.Namespace, format string, args ...any) {
-		errs = append(errs, scene.Command(n, format, args...))
+		errs = append(errs, n.Command(format, args...))
 	}
 	run(s.Clients, "ip route add default via 172.31.1.2")
 	run(s.Clients, "ip -6 route add default via fd31:1::2")
@@ -128,16 +127,16 @@ func (s *Stage) routes() error {
 
 // Past sends what the servers answer past the device.
 func (s *Stage) Past() error {
-	return errors.Join(scene.Command(s.Servers, "ip route add %v via 172.31.3.1 dev %s", s.Options.Clients, serversPast),
-		scene.Command(s.Servers, "ip -6 route add %v via fd31:3::1 dev %s", s.Clients6, serversPast))
+	return errors.Join(s.Servers.Command("ip route add %v via 172.31.3.1 dev %s", s.Options.Clients, serversPast),
+		s.Servers.Command("ip -6 route add %v via fd31:3::1 dev %s", s.Clients6, serversPast))
 }
 
 // Queue gives Out another rate and another length of its queue.
 func (s *Stage) Queue(rate float64, limit int) error {
 	return errors.Join(
-		scene.Command(s.Device, "tc qdisc replace dev %s root handle 1: htb default 10", Out),
-		scene.Command(s.Device, "tc class replace dev %s parent 1: classid 1:10 htb rate %.0fbit burst 3200 cburst 3200 quantum 1514", Out, rate),
-		scene.Command(s.Device, "tc qdisc replace dev %s parent 1:10 handle 10: pfifo limit %d", Out, limit))
+		s.Device.Command("tc qdisc replace dev %s root handle 1: htb default 10", Out),
+		s.Device.Command("tc class replace dev %s parent 1: classid 1:10 htb rate %.0fbit burst 3200 cburst 3200 quantum 1514", Out, rate),
+		s.Device.Command("tc qdisc replace dev %s parent 1:10 handle 10: pfifo limit %d", Out, limit))
 }
 
 func (s *Stage) link() error {
@@ -215,10 +214,10 @@ func (e end) up() error {
 	}
 	var errs []error
 	if e.ipv4 != "" {
-		errs = append(errs, scene.Command(e.at, "ip addr add %s dev %s", e.ipv4, e.name), scene.Command(e.at, "ip -6 addr add %s dev %s nodad", e.ipv6, e.name),
-			scene.Command(e.at, "ip link set lo up"))
+		errs = append(errs, e.at.Command("ip addr add %s dev %s", e.ipv4, e.name), e.at.Command("ip -6 addr add %s dev %s nodad", e.ipv6, e.name),
+			e.at.Command("ip link set lo up"))
 	}
-	return errors.Join(append(errs, scene.Command(e.at, "ip link set %s up", e.name))...)
+	return errors.Join(append(errs, e.at.Command("ip link set %s up", e.name))...)
 }
 
 // MAC is the hardware address of an interface.

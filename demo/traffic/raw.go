@@ -9,24 +9,23 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xdpmon/xdpmon/demo/netns"
-	"github.com/xdpmon/xdpmon/tests/builder"
 )
 
 // Wire sends whole frames through an interface: what no socket would send. Close it.
 type Wire struct {
-	fd       int
-	src, dst [6]byte
+	Source, Hop [6]byte // hardware addresses of the interface, and of the router that takes the frames
+	fd          int
 }
 
-// NewWire sends to the hardware address dst.
-func NewWire(at *netns.Namespace, name string, dst [6]byte) (*Wire, error) {
-	w := &Wire{fd: -1, dst: dst}
+// NewWire sends to the hardware address hop.
+func NewWire(at *netns.Namespace, name string, hop [6]byte) (*Wire, error) {
+	w := &Wire{fd: -1, Hop: hop}
 	err := at.Run(func() error {
 		dev, err := net.InterfaceByName(name)
 		if err != nil {
 			return err
 		}
-		copy(w.src[:], dev.HardwareAddr)
+		copy(w.Source[:], dev.HardwareAddr)
 		if w.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0); err != nil {
 			return err
 		}
@@ -38,25 +37,24 @@ func NewWire(at *netns.Namespace, name string, dst [6]byte) (*Wire, error) {
 	return w, nil
 }
 
-// Send builds a frame with all checksums and sends it.
-func (w *Wire) Send(s *builder.Spec) error {
-	s.SrcMAC, s.DstMAC, s.Checksums, s.Whole = w.src, w.dst, true, true
-	f, err := builder.Build(s)
-	if err != nil {
-		return err
-	}
-	if _, err := unix.Write(w.fd, f.Data); err != nil && err != unix.ENOBUFS {
+// Send sends a frame; one that the interface has no room for is lost.
+func (w *Wire) Send(frame []byte) error {
+	if _, err := unix.Write(w.fd, frame); err != nil && err != unix.ENOBUFS {
 		return fmt.Errorf("send a frame: %w", err)
 	}
 	return nil
 }
 
 // Stream sends what next returns, so many frames a second, until ctx ends.
-func (w *Wire) Stream(ctx context.Context, rate float64, next func() *builder.Spec) error {
+func (w *Wire) Stream(ctx context.Context, rate float64, next func() ([]byte, error)) error {
 	began, sent := time.Now(), 0.0
 	for sleep(ctx, max(2*time.Millisecond, time.Duration(1e9/rate))) {
 		for due := time.Since(began).Seconds() * rate; sent < due && ctx.Err() == nil; sent++ {
-			if err := w.Send(next()); err != nil {
+			frame, err := next()
+			if err == nil {
+				err = w.Send(frame)
+			}
+			if err != nil {
 				return err
 			}
 		}
