@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"sync"
 	"testing"
 	"time"
 
@@ -80,17 +81,30 @@ func queues(instance, iface string, n int) report.Line {
 // rig is an API with what it has measured.
 type rig struct {
 	*api.API
-	hub      feed.Hub
+	hub    feed.Hub
+	target client.Target
+
+	mu       sync.Mutex
 	findings []finding.Finding
 	n        int
-	target   client.Target
+}
+
+func (r *rig) open() []finding.Finding { r.mu.Lock(); defer r.mu.Unlock(); return r.findings }
+
+// found makes these the findings that go on.
+func (r *rig) found(list []finding.Finding) { r.mu.Lock(); defer r.mu.Unlock(); r.findings = list }
+
+func (r *rig) now() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return epoch.Add(time.Duration(r.n) * 10 * time.Second)
 }
 
 func begin(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{}
-	r.API = api.New(api.Options{Hub: &r.hub, Clock: func() report.Clock { return report.Clock{UnixOffsetNS: epoch.UnixNano()} }, Findings: func() []finding.Finding { return r.findings },
-		Now: func() time.Time { return epoch.Add(time.Duration(r.n) * 10 * time.Second) }, Health: func() (any, bool) { return map[string]any{"status": "ok", "attachments": 3}, false }})
+	r.API = api.New(api.Options{Hub: &r.hub, Clock: func() report.Clock { return report.Clock{UnixOffsetNS: epoch.UnixNano()} }, Findings: r.open,
+		Now: r.now, Health: func() (any, bool) { return map[string]any{"status": "ok", "attachments": 3}, false }})
 	for _, name := range []string{"uplink", "tenant-3", "backbone"} {
 		r.Start(report.Run{Version: "0.1.0", Command: "agent", Instance: name, WindowNS: 10 * second, Algorithms: []report.RunAlgorithm{{Name: "delays", Params: map[string]any{"fridges": "256@1"}}}})
 	}
@@ -114,6 +128,8 @@ func (r *rig) close() {
 		r.Add(l)
 		r.hub.Publish(context.Background(), feed.Event{Line: &l})
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.n++
 }
 

@@ -33,8 +33,9 @@ func golden(t *testing.T, name, screen string) {
 
 // Each view, as it stands on a small and on a large terminal.
 func TestScreens(t *testing.T) {
+	t.Parallel()
 	r := begin(t)
-	r.findings = wrong()
+	r.found(wrong())
 	for _, size := range []struct {
 		name          string
 		width, height int
@@ -42,7 +43,7 @@ func TestScreens(t *testing.T) {
 		t.Run(size.name, func(t *testing.T) {
 			show := func(view, screen string) { golden(t, view+"-"+size.name, screen) }
 			tm := open(t, r.target, size.width, size.height, nil)
-			show("overview", tm.until("critical", "uplink", "tenant-3", "█"))
+			show("overview", tm.until("critical", "uplink", "tenant-3", "▄"))
 			tm.press(enter)
 			show("finding", tm.until("Next: is the service up?"))
 			tm.press(enter)
@@ -53,8 +54,10 @@ func TestScreens(t *testing.T) {
 			show("details", tm.until("100 %"))
 			tm.press(escape)
 			tm.until("[prefixes 6]")
-			tm.press(right, tab)
-			tm.until("[queues]", "[slices 2]")
+			tm.press(right)
+			tm.until("[queues]", "[bursts 1]")
+			tm.press(tab)
+			tm.until("[slices 2]")
 			tm.press(enter)
 			show("row", tm.until("bits a second that passed", "of 4"))
 			tm.press("?")
@@ -70,10 +73,11 @@ func TestScreens(t *testing.T) {
 
 // A terminal without colours and without UTF-8, and one that is far too small.
 func TestPoorTerminals(t *testing.T) {
+	t.Parallel()
 	r := begin(t)
-	r.findings = wrong()
+	r.found(wrong())
 	tm := open(t, r.target, 80, 24, func(o *top.Options) { o.Color, o.Unicode = false, false })
-	screen := tm.until("critical", "uplink", "#")
+	screen := tm.until("critical", "uplink", "+")
 	golden(t, "overview-plain", screen)
 	if n := strings.IndexFunc(screen, func(c rune) bool { return c > '~' }); n >= 0 {
 		t.Errorf("%q is no ASCII", screen[n:])
@@ -95,19 +99,20 @@ func TestPoorTerminals(t *testing.T) {
 
 // Names stay where they are put, whatever they are made of.
 func TestHostileNames(t *testing.T) {
+	t.Parallel()
 	r := begin(t)
 	f := wrong()
 	f[1].Subject.Name, f[1].Interface = hostile, hostile
-	r.findings = f
+	r.found(f)
 	tm := open(t, r.target, 120, 30, nil)
 	tm.until(`\x1b[2J\x1b[31mred\u202eevil\u0301`, "uplink")
 	tm.press(enter)
-	tm.until(`\u05d0\u05d1 界界`)
+	tm.until(`\u05d0\u05d1 界界`, "windows that show it")
 	tm.press(escape)
-	tm.until("instance")
-	tm.press(tab, tab, tab, enter)
+	tm.until("over time")
+	tm.press(tab, down, down, enter)
 	tm.until("[flows", `\x1b[2J`)
 	tm.press("/", "e", "v", "i", "l", enter)
-	screen := tm.until("1 of 30 rows")
+	screen := tm.until(`1 of 30 rows: filter "evil"`, "? help")
 	golden(t, "hostile", screen)
 }

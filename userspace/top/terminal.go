@@ -118,7 +118,7 @@ func (l *loop) run(ctx context.Context) error {
 		case a := <-l.fetcher.answers:
 			l.fetcher.done()
 			if more := l.m.Take(a); more && a.Err == nil {
-				l.fetcher.soon()
+				l.fetcher.now()
 			}
 		case <-l.fetcher.timer.C:
 			l.fetcher.due()

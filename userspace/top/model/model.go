@@ -391,8 +391,8 @@ func (m *Model) Note(text string) {
 	m.Notices = append(m.Notices[max(0, len(m.Notices)-mostNotices+1):], Notice{text, m.Now()})
 }
 
-// shownEnd is the end of the window that is shown, in ms since 1970; 0: none is.
-func (m *Model) shownEnd() (end int64) {
+// ShownEnd is the end of the window that is shown, in ms since 1970; 0: none is.
+func (m *Model) ShownEnd() (end int64) {
 	if p := m.Place(); p.Key != "" {
 		if r := m.Report(); r != nil {
 			return r.Window.EndMS
@@ -422,7 +422,7 @@ func (m *Model) window() time.Duration {
 
 // move shows windows that are n earlier or later; after the latest it is live.
 func (m *Model) move(n int) {
-	end := m.shownEnd()
+	end := m.ShownEnd()
 	if end == 0 || !m.Live() && m.At.UnixMilli() > end+2*m.window().Milliseconds() {
 		end = m.At.UnixMilli() // a gap: move within it
 	}
@@ -460,7 +460,7 @@ func (m *Model) pause() {
 		m.live()
 		return
 	}
-	if end := m.shownEnd(); end > 0 {
+	if end := m.ShownEnd(); end > 0 {
 		m.At, m.Paused = MS(end+1), true
 		clear(m.past)
 		for key, r := range m.rows {

@@ -24,6 +24,7 @@ type Cells struct {
 // CellRow is a row: texts by column, and how deep it stands in a tree of prefixes.
 type CellRow struct {
 	Texts []string
+	Short []string // without intervals
 	Depth int
 	Row   int // of the API's table
 }
@@ -53,9 +54,9 @@ func cellsOf(t *api.Table, seconds float64, o Order, filter string) Cells {
 		r := CellRow{Row: n}
 		found := want == ""
 		for _, c := range out.Columns {
-			text := cellText(t, n, c, place, seconds)
+			text, short := cellText(t, n, c, place, seconds)
 			found = found || contains(text, want)
-			r.Texts = append(r.Texts, text)
+			r.Texts, r.Short = append(r.Texts, text), append(r.Short, short)
 		}
 		if found {
 			out.Rows = append(out.Rows, r)
@@ -101,7 +102,7 @@ func Words(name, unit string) string {
 	return strings.NewReplacer("_", " ", ".", " ").Replace(name)
 }
 
-func cellText(t *api.Table, row, column int, place map[string]int, seconds float64) string {
+func cellText(t *api.Table, row, column int, place map[string]int, seconds float64) (text, short string) {
 	c, cells := t.Columns[column], t.Rows[row]
 	unit, factor := perSecond(c, seconds)
 	if unit == "" {
@@ -109,7 +110,8 @@ func cellText(t *api.Table, row, column int, place map[string]int, seconds float
 	}
 	value := Number(cells[column])
 	if math.IsNaN(value) {
-		return Text(cells[column], c.Unit)
+		text = Text(cells[column], c.Unit)
+		return text, text
 	}
 	at := func(name string) float64 {
 		if n, ok := place[name]; ok && name != "" {
@@ -122,11 +124,11 @@ func cellText(t *api.Table, row, column int, place map[string]int, seconds float
 	if math.IsNaN(low) || math.IsNaN(high) {
 		low, high, promise = at(c.Least), at(c.Most), report.Bound
 	}
-	text := report.Enclosed(value, low, high, unit, promise)
+	text, short = report.Enclosed(value, low, high, unit, promise), report.Human(value, unit)
 	if err := at(c.Err); !math.IsNaN(err) && (math.IsNaN(low) || math.IsNaN(high)) {
 		text += " ± " + report.Human(err, unit)
 	}
-	return text
+	return text, short
 }
 
 func (c *Cells) order(t *api.Table, o Order) {

@@ -3,6 +3,7 @@ package view
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -105,15 +106,18 @@ func (s *screen) when() (text string, style Style) {
 	case m.Paused:
 		return "PAUSED at " + clock(m.At.UnixMilli()-1) + " UTC", Warning
 	case !m.Live():
-		return "PAST " + date(m.At) + clock(m.At.UnixMilli()) + " UTC, " + ago(m.Latest, m.At.UnixMilli()) + " before the latest", Warning
+		return "PAST " + s.date(m.At) + clock(m.At.UnixMilli()) + " UTC, " + ago(m.Latest, m.At.UnixMilli()) + " before the latest", Warning
 	case m.Ended:
-		return "ended, last window " + clock(m.Latest) + " UTC", Title
+		return "ended, last window " + clock(m.ShownEnd()) + " UTC", Title
 	case !m.Up:
 		return "NOT CONNECTED", Critical
-	case m.Latest == 0:
+	case m.ShownEnd() == 0 && m.Known:
 		return "live, the first window is being measured", Title
 	}
-	return "live, last window " + clock(m.Latest) + " UTC", Title
+	if m.ShownEnd() == 0 {
+		return "live", Title
+	}
+	return "live, last window " + clock(m.ShownEnd()) + " UTC", Title
 }
 
 func ago(later, earlier int64) string {
@@ -121,8 +125,8 @@ func ago(later, earlier int64) string {
 }
 
 // date is the day where it is not today's.
-func date(t time.Time) string {
-	if t.UTC().Format(time.DateOnly) == time.Now().UTC().Format(time.DateOnly) {
+func (s *screen) date(t time.Time) string {
+	if t.UTC().Format(time.DateOnly) == s.m.Now().UTC().Format(time.DateOnly) {
 		return ""
 	}
 	return t.UTC().Format("2006-01-02 ")
@@ -177,6 +181,9 @@ func (s *screen) keys() string {
 	default:
 		list = []string{"Up Down scroll", "[ ] time", s.live(), back, "? help", quit}
 	}
+	for len(list) > 2 && 1+Width(strings.Join(list, "  ")) > s.Width {
+		list = slices.Delete(list, len(list)-3, len(list)-2) // help and the way out stay
+	}
 	text := " " + strings.Join(list, "  ")
 	if !s.o.Unicode {
 		text = strings.Replace(text, "\u2190 \u2192", "< >", 1)
@@ -186,7 +193,7 @@ func (s *screen) keys() string {
 
 func (s *screen) live() string {
 	if s.m.Live() {
-		return "Space pause"
+		return "Space stop"
 	}
 	return "l live"
 }
@@ -194,13 +201,15 @@ func (s *screen) live() string {
 // scrolled shows lines from the selected one on.
 func (s *screen) scrolled(lines []Line) {
 	p, room := s.m.Place(), s.room()
+	if len(lines) > room {
+		room = max(1, room-1) // the last line tells where one is
+	}
 	p.Selected = max(0, min(p.Selected, len(lines)-room))
 	for n, l := range lines[p.Selected:min(len(lines), p.Selected+room)] {
 		s.Put(0, s.y+n, l...)
 	}
-	if below := len(lines) - p.Selected - room; below > 0 && room > 0 {
-		text := fmt.Sprintf(" %d more lines below ", below)
-		s.Put(max(0, s.Width-Width(text)), s.foot-1, Span{text, Soft})
+	if len(lines) > room {
+		s.Put(0, s.foot-1, Span{fmt.Sprintf("  lines %d to %d of %d", p.Selected+1, min(len(lines), p.Selected+room), len(lines)), Soft})
 	}
 	s.y += min(room, len(lines))
 }
@@ -247,9 +256,7 @@ func (s *screen) findings(list []*finding.Finding, rows int) {
 	if hidden := len(list) - fit; hidden > 0 {
 		s.add(Span{fmt.Sprintf("  %d of %d findings, the gravest first", fit, len(list)), Soft})
 	}
-	if len(list) > 0 {
-		s.y = min(s.y+1, s.foot)
-	}
+	s.y = min(s.y+1, s.foot)
 }
 
 // top is the first of n that is shown, so that the selected one is in sight.
@@ -276,10 +283,10 @@ func (s *screen) oneFinding(f *finding.Finding, per int) {
 	}
 	since := " since " + strings.TrimSuffix(finding.Clock(f.Since), " UTC")
 	if f.Since > 1e18 {
-		since = " since " + date(time.Unix(0, f.Since)) + clock(f.Since/1e6)
+		since = " since " + s.date(time.Unix(0, f.Since)) + clock(f.Since/1e6)
 	}
 	s.add(Span{word, severityStyle(f)}, Span{clip(head, s.Width-10-Width(since), s.mark()), Strong}, Span{since, Soft})
-	s.add(Span{strings.Repeat(" ", 9), Normal}, Span{clip(amount(f), s.Width-10, s.mark()), Normal})
+	s.add(Span{strings.Repeat(" ", 9), Normal}, Span{clip(strings.Replace(amount(f), "; since "+finding.Clock(f.Since), "", 1), s.Width-10, s.mark()), Normal})
 }
 
 // col is a column of the overview.
@@ -295,9 +302,10 @@ func (s *screen) columns(rows []*model.Row) []col {
 	number := func(unit report.Unit, of func(*model.Row) float64) func(*model.Row) Span {
 		return func(r *model.Row) Span {
 			v := of(r)
-			text := strings.Replace(report.Human(v, unit), " /s", "/s", 1)
-			text = strings.Replace(text, " k/s", "k/s", 1)
-			text = strings.Replace(text, " M/s", "M/s", 1)
+			text := report.Human(v, unit)
+			if unit == report.PerSecond {
+				text = strings.ReplaceAll(text, " ", "")
+			}
 			if math.IsNaN(v) || v == 0 {
 				return Span{text, Soft}
 			}

@@ -50,7 +50,7 @@ func (s *screen) instanceHead(i *api.Instance, r *api.Report) {
 	}
 	right := ""
 	if r != nil {
-		right = windowText(r.Window)
+		right = s.window(r.Window)
 	}
 	s.add(Span{padRight(clip(left, max(8, s.Width-Width(right)-2), s.mark()), s.Width-Width(right)), Strong}, Span{right, Soft})
 	if i == nil {
@@ -80,9 +80,9 @@ func (s *screen) around(spans Line, chosen func(Span) bool) Line {
 	return spans
 }
 
-func windowText(w api.Window) string {
+func (s *screen) window(w api.Window) string {
 	took := report.Human((w.EndMS-w.StartMS)*1e6, report.Nanosecond)
-	text := fmt.Sprintf("window %d, %s%s + %s", w.Number, date(model.MS(w.StartMS)), clock(w.StartMS), took)
+	text := fmt.Sprintf("window %d, %s%s + %s", w.Number, s.date(model.MS(w.StartMS)), clock(w.StartMS), took)
 	if w.Stretched {
 		text += " (stretched)"
 	}
@@ -120,26 +120,19 @@ func (s *screen) brief(r *api.Report) (out []Line) {
 	return out
 }
 
-// overTime draws median and p99 of the first distribution on one scale.
+// overTime draws median and p99 of the first distribution, each on its own scale.
 func (s *screen) overTime() (out []Line) {
-	var p50, p99 []float64
-	most := 0.
-	for _, d := range s.m.Answer.Delays {
-		p50, p99 = append(p50, d[1]), append(p99, d[2])
-		for _, x := range d[1:] {
-			if x > most {
-				most = x
+	for n, name := range []string{"  p50 ", "  p99 "} {
+		var values []float64
+		most := 0.
+		for _, d := range s.m.Answer.Delays {
+			values = append(values, d[1+n])
+			if d[1+n] > most {
+				most = d[1+n]
 			}
 		}
-	}
-	scale := " of " + report.Human(most, report.Nanosecond)
-	room := max(8, s.Width-8-Width(scale))
-	for _, l := range []struct {
-		name   string
-		values []float64
-	}{{"  p50 ", p50}, {"  p99 ", p99}} {
-		out = append(out, Line{{l.name, Soft}, {plot.Sparks(s.o.Unicode, l.values, most, room), Spark}, {scale, Soft}})
-		scale = ""
+		const scale = 12
+		out = append(out, Line{{name, Soft}, {plot.Sparks(s.o.Unicode, values, most, max(8, s.Width-len(name)-scale)), Spark}, {" of " + report.Human(most, report.Nanosecond), Soft}})
 	}
 	return out
 }
@@ -157,7 +150,7 @@ func traffic(r *api.Report) string {
 	seconds := float64(r.Window.EndMS-r.Window.StartMS) / 1e3
 	text := fmt.Sprintf("%s packets, %s", report.Human(p.Seen, report.PacketUnit), report.Human(p.Bytes, report.Bytes))
 	if seconds > 0 {
-		text += fmt.Sprintf(": %s, %s packets/s", report.Human(8*float64(p.Bytes)/seconds, report.BitRate), strings.TrimSuffix(report.Human(float64(p.Seen)/seconds, report.PerSecond), "/s"))
+		text += fmt.Sprintf(": %s, %s", report.Human(8*float64(p.Bytes)/seconds, report.BitRate), perSecond(float64(p.Seen)/seconds))
 	}
 	used, of := p.Used, p.Seen
 	if p.UsedSegments != nil {
@@ -176,6 +169,11 @@ func traffic(r *api.Report) string {
 		text += "; not measured: " + lost
 	}
 	return text
+}
+
+// perSecond writes packets a second: 10.1k packets/s.
+func perSecond(x float64) string {
+	return strings.ReplaceAll(strings.TrimSuffix(report.Human(x, report.PerSecond), "/s"), " ", "") + " packets/s"
 }
 
 // lostText lists what the measuring has lost, the most first.
@@ -316,6 +314,12 @@ func (s *screen) grid(c model.Cells) {
 	first := top(p.Selected, len(c.Rows), fit)
 	shown := c.Rows[first:min(len(c.Rows), first+fit)]
 	widths := s.widths(c, shown)
+	if len(widths) < len(c.Heads) {
+		for n := range shown { // without their intervals, more columns fit; the row itself has them
+			shown[n].Texts = shown[n].Short
+		}
+		widths = s.widths(c, shown)
+	}
 	x := 0
 	for n, w := range widths {
 		text := c.Heads[n]
@@ -577,7 +581,7 @@ func (s *screen) row() (out []Line) {
 			}
 		}
 	}
-	return append(out, Line{}, line(windowText(r.Window), Soft))
+	return append(out, Line{}, line(s.window(r.Window), Soft))
 }
 
 // finding is one with everything that is known of it.
@@ -644,9 +648,9 @@ func (s *screen) help() (out []Line) {
 	keys := func(title string, pairs ...string) {
 		out = append(out, line(title, Head))
 		for n := 0; n < len(pairs); n += 2 {
-			lines := typeset.Wrap(pairs[n+1], max(20, s.Width-18), 0)
+			lines := typeset.Wrap(pairs[n+1], max(20, s.Width-20), 0)
 			for k, l := range lines {
-				out = append(out, Line{{"  " + padRight(map[bool]string{true: pairs[n]}[k == 0], 15), Strong}, {l, Normal}})
+				out = append(out, Line{{"  " + padRight(map[bool]string{true: pairs[n]}[k == 0], 17), Strong}, {l, Normal}})
 			}
 		}
 		out = append(out, Line{})

@@ -11,7 +11,7 @@ import (
 
 // RowText is an instance in a sentence.
 func RowText(r *model.Row) string {
-	parts := []string{fmt.Sprintf("%s packets a second, %s", strings.TrimSuffix(report.Human(r.Packets, report.PerSecond), " /s"), report.Human(r.Bits, report.BitRate))}
+	parts := []string{perSecond(r.Packets) + ", " + report.Human(r.Bits, report.BitRate)}
 	for _, q := range []struct {
 		name string
 		e    model.Estimate
