@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
+	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/rate"
 	"github.com/xdpmon/xdpmon/demo/scene"
 	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -107,11 +108,11 @@ func (o *demoOptions) choose(args []string) {
 
 // check returns the rate in handshakes a second.
 func (o *demoOptions) check() (float64, error) {
-	rate, err := parseRate(o.rate)
+	perSecond, err := rate.Parse(o.rate)
 	if err != nil {
 		return 0, cli.UsageError("--rate: %w", err)
 	}
-	if rate > maxDemoRate {
+	if perSecond > maxDemoRate {
 		return 0, cli.UsageError("--rate %s: at most %d/s, since hosts and link run on this machine too", o.rate, maxDemoRate)
 	}
 	if o.median < time.Millisecond || o.median > 200*time.Millisecond {
@@ -123,7 +124,7 @@ func (o *demoOptions) check() (float64, error) {
 	if o.duration < 0 {
 		return 0, cli.UsageError("--duration %v: give a positive time like 30s, or 0 to end on Ctrl-C", o.duration)
 	}
-	return rate, nil
+	return perSecond, nil
 }
 
 // runDemo builds the network, measures in its middle, and takes it down again whatever happened.

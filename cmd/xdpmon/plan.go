@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
+	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/rate"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
@@ -93,7 +94,7 @@ func planned() []string {
 }
 
 func (o *planOptions) args(d *algo.Descriptor) (v algo.Values, args algo.PlanArgs, err error) {
-	rate, err := parseRate(o.rate)
+	perSecond, err := rate.Parse(o.rate)
 	if err != nil {
 		return v, args, cli.UsageError("--rate: %w", err)
 	}
@@ -130,7 +131,7 @@ func (o *planOptions) args(d *algo.Descriptor) (v algo.Values, args algo.PlanArg
 			extra[key] = text
 		}
 	}
-	return v, algo.PlanArgs{RatePerSecond: rate, MaxDelayNS: int64(o.maxDelay), MemoryBytes: memory, Extra: extra}, err
+	return v, algo.PlanArgs{RatePerSecond: perSecond, MaxDelayNS: int64(o.maxDelay), MemoryBytes: memory, Extra: extra}, err
 }
 
 func parseExtra(list []string) (map[string]string, error) {

@@ -18,6 +18,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
+	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/rate"
 	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/loader/detach"
 	"github.com/xdpmon/xdpmon/loader/features"
@@ -553,13 +554,13 @@ func TestPlan(t *testing.T) {
 
 func TestParseRate(t *testing.T) {
 	for text, want := range map[string]float64{"1M/s": 1e6, "500k/s": 5e5, "200000": 2e5, "1.5G": 1.5e9, "1/2": 0.5} {
-		if got, err := parseRate(text); err != nil || got != want {
-			t.Errorf("parseRate(%q) = %v, %v", text, got, err)
+		if got, err := rate.Parse(text); err != nil || got != want {
+			t.Errorf("rate.Parse(%q) = %v, %v", text, got, err)
 		}
 	}
 	for _, text := range []string{"", "0", "-1k", "x", "1m/s", "inf", "nan"} {
-		if got, err := parseRate(text); err == nil {
-			t.Errorf("parseRate(%q) = %v, want an error", text, got)
+		if got, err := rate.Parse(text); err == nil {
+			t.Errorf("rate.Parse(%q) = %v, want an error", text, got)
 		}
 	}
 }

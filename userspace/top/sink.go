@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -49,7 +50,7 @@ func (s *Sink) Start(r report.Run) error {
 		return nil
 	}
 	o := s.o.Screen
-	o.Target, s.within = client.Within("this run", s.o.Handler)
+	o.Target, s.within = client.Within(strings.Join(r.Interfaces, ","), s.o.Handler)
 	o.Notices = s.waiting
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel

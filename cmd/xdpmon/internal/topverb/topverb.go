@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -112,6 +113,14 @@ func run(env Env, o *options, args []string) error {
 // Screen is how a screen is drawn in this environment.
 func Screen(env Env) top.Options {
 	return top.Options{Quit: "quit", Unicode: env.UTF8(), Color: env.Getenv("NO_COLOR") == "", Now: env.Now}
+}
+
+// Sink is the screen of a run: the terminal shows its API, and end is called when somebody ends it there.
+func Sink(env Env, style report.Style, size func() (width, height int), handler http.Handler, end func(error)) report.Sink {
+	o := Screen(env)
+	o.Quit = "ends the run"
+	sized := func() report.Style { s := style; s.Width, _ = size(); return s }
+	return top.NewSink(top.SinkOptions{Out: env.Stdout.(io.Writer), Notices: env.Stderr.(io.Writer), Style: sized, Handler: handler, Screen: o, End: end})
 }
 
 // Full reports whether there is a terminal for a full screen: somebody looks at it, types into it, and it can move its cursor.
