@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
+	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/completion"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/algo/describe"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -39,7 +40,7 @@ func completeName(_ *cobra.Command, given []string, _ string) ([]string, cobra.S
 	if len(given) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return completeAlgorithms(""), cobra.ShellCompDirectiveNoFileComp
+	return completion.Algorithms(""), cobra.ShellCompDirectiveNoFileComp
 }
 
 func listAlgorithms(env *environment, asJSON bool) error {

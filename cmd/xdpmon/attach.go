@@ -26,7 +26,9 @@ interface has its own, and its own windows and metrics.
 --hook auto takes XDP on hardware and TC on veth, tap and bridge ports, where native XDP would cost bulk TCP
 most of its throughput. --mode native is the default and never falls back in silence; --mode auto does, aloud.
 --direction: a host sees its requests leave and the responses arrive, so one interface is watched both ways; with
-several interfaces a forwarded packet would be seen twice, so they are watched on arrival only.`
+several interfaces a forwarded packet would be seen twice, so they are watched on arrival only.
+
+A terminal gets the screen of xdpmon top (q ends the run, ? lists keys); --output table is a table that redraws instead.`
 
 const attachExample = `  sudo xdpmon attach eth0 --algo fridge
   sudo xdpmon attach eth0 --algo fridge --set fridge.match=dns --window 60s
@@ -54,6 +56,7 @@ func newAttach(env *environment) *cobra.Command {
 		ValidArgsFunction: completeInterfaces,
 	}
 	o := &attachOptions{selection: addSelection(cmd, 10*time.Second), measure: addMeasure(cmd), snapshots: addSnapshots(cmd)}
+	o.measure.full = true
 	o.hook = cli.AddEnum(cmd, "hook", attach.HookAuto, "where to attach", attach.Hooks...)
 	o.mode = cli.AddEnum(cmd, "mode", attach.ModeNative, "how XDP runs", attach.Modes...)
 	o.direction = cli.AddEnum(cmd, "direction", "", "which packets to see (default both for one interface and with --each, ingress for several)", attach.Directions...)

@@ -104,11 +104,11 @@ func (o *demoOptions) choose(args []string) {
 
 // check returns the rate in handshakes a second.
 func (o *demoOptions) check() (float64, error) {
-	rate, err := cli.ParseRate(o.rate)
+	perSecond, err := cli.ParseRate(o.rate)
 	if err != nil {
 		return 0, cli.UsageError("--rate: %w", err)
 	}
-	if rate > maxDemoRate {
+	if perSecond > maxDemoRate {
 		return 0, cli.UsageError("--rate %s: at most %d/s, since hosts and link run on this machine too", o.rate, maxDemoRate)
 	}
 	if o.median < time.Millisecond || o.median > 200*time.Millisecond {
@@ -120,7 +120,7 @@ func (o *demoOptions) check() (float64, error) {
 	if o.duration < 0 {
 		return 0, cli.UsageError("--duration %v: give a positive time like 30s, or 0 to end on Ctrl-C", o.duration)
 	}
-	return rate, nil
+	return perSecond, nil
 }
 
 // output is what a demonstration shows itself with.

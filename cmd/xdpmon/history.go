@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -10,11 +8,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
+	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/completion"
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/agent/past"
 	"github.com/xdpmon/xdpmon/userspace/api"
-	"github.com/xdpmon/xdpmon/userspace/finding"
-	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/store"
 )
 
@@ -58,7 +55,7 @@ func newHistory(env *environment) *cobra.Command {
 	f.StringVar(&o.snapshots, "snapshots", "", "write what the windows were made of into `DIR`, for xdpmon merge, and show nothing; the agent's store keeps that with snapshots: true")
 	f.StringVarP(&o.config, "config", "c", config.DefaultPath, "the agent's configuration, a YAML `FILE`, which names its socket")
 	f.BoolVar(&o.findings, "findings", false, "show what was found, instead of windows")
-	cli.Complete(cmd, "algo", completeAlgorithms)
+	cli.Complete(cmd, "algo", completion.Algorithms)
 	cmd.RunE = func(*cobra.Command, []string) error { return history(env, o) }
 	return cmd
 }
@@ -113,29 +110,17 @@ func history(env *environment, o *historyOptions) error {
 		return err
 	}
 	if o.findings {
-		return printFindings(env, text)
+		lines, err := past.Sentences(text, env.style())
+		if err != nil {
+			return fmt.Errorf("history --findings: %w", err)
+		}
+		return env.printLines(lines...)
 	}
 	table, err := past.Table(text, o.show)
 	if err != nil {
 		return fmt.Errorf("history: %w", err)
 	}
 	return env.printLines(table)
-}
-
-// printFindings writes a sentence a finding that began or ended.
-func printFindings(env *environment, text []byte) error {
-	var lines []string
-	for line := range bytes.Lines(text) {
-		var one struct{ Finding finding.Finding }
-		if err := json.Unmarshal(line, &one); err != nil {
-			return fmt.Errorf("history --findings: %w", err)
-		}
-		lines = append(lines, report.Wrap(fmt.Sprintf("%s, %s: %s", one.Finding.State, one.Finding.Severity, one.Finding.Sentence()), env.style())...)
-	}
-	if len(lines) == 0 {
-		lines = []string{"nothing was found in this time"}
-	}
-	return env.printLines(lines...)
 }
 
 // writeKept puts snapshots into a folder and says how many.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
+	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/topverb"
 	"github.com/xdpmon/xdpmon/userspace/api"
 	"github.com/xdpmon/xdpmon/userspace/diagnose"
 	"github.com/xdpmon/xdpmon/userspace/feed"
@@ -51,6 +52,7 @@ type measureOptions struct {
 	series     int // that are served at most
 	cdf        bool
 	details    bool
+	full       bool // a full screen may be used
 }
 
 func addMeasure(cmd *cobra.Command) *measureOptions {
@@ -87,6 +89,9 @@ func newMeasurement(env *environment, o *measureOptions, run report.Run, live bo
 		m.store.Findings(nil)
 		m.store.Live()
 	}
+	if o.full = o.full && o.output.Value == "auto" && topverb.Full(env.forTop()); o.full || o.listen != "" {
+		m.api = api.New(api.Options{Hub: &m.hub, Now: env.now, Health: m.store.Health, Findings: m.findings.Open})
+	}
 	if o.listen == "" {
 		m.open(o, live)
 		return m, nil
@@ -96,7 +101,6 @@ func newMeasurement(env *environment, o *measureOptions, run report.Run, live bo
 		return nil, cli.AsUsage(fmt.Errorf("--%w", err))
 	}
 	errorLog := log.New(noticeWriter{m}, "", 0)
-	m.api = api.New(api.Options{Hub: &m.hub, Now: env.now, Health: m.store.Health, Findings: m.findings.Open})
 	front := m.api.Front(api.GuardOf(address), web.Front(prom.Handler(m.store, errorLog)))
 	if m.server, err = prom.Serve(address, front, errorLog); err != nil {
 		return nil, err
@@ -114,7 +118,9 @@ func newMeasurement(env *environment, o *measureOptions, run report.Run, live bo
 func (m *measurement) open(o *measureOptions, live bool) {
 	style := m.env.style()
 	style.Brief, style.Findings = !o.details, live
-	m.sink = m.env.sink(o.output.Value, live, style)
+	if m.sink = m.env.sink(o.output.Value, live, style); o.full {
+		m.sink = topverb.Sink(m.env.forTop(), style, m.env.size, m.api.Handler(), m.end)
+	}
 	if j, ok := m.sink.(*report.JSON); ok && o.cdf {
 		j.CDF()
 	}
@@ -243,6 +249,14 @@ func (m *measurement) fail(err error) {
 	}
 }
 
+// end ends the run as a signal does, or because of an error.
+func (m *measurement) end(err error) {
+	m.fail(err)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cancel()
+}
+
 func (m *measurement) close() error {
 	m.hub.Close()
 	err := m.drawer.Close(m.env.after)
@@ -298,7 +312,7 @@ func drain(signals <-chan os.Signal) {
 
 // abandon leaves at once, with the terminal as it was found.
 func (m *measurement) abandon() {
-	if s, ok := m.sink.(*report.Screen); ok {
+	if s, ok := m.sink.(interface{ Restore() }); ok {
 		s.Restore()
 	}
 	fmt.Fprintln(m.env.stderr, "xdpmon: ended by a second signal; the last window is lost")

@@ -93,7 +93,7 @@ func planned() []string {
 }
 
 func (o *planOptions) args(d *algo.Descriptor) (v algo.Values, args algo.PlanArgs, err error) {
-	rate, err := cli.ParseRate(o.rate)
+	perSecond, err := cli.ParseRate(o.rate)
 	if err != nil {
 		return v, args, cli.UsageError("--rate: %w", err)
 	}
@@ -130,7 +130,7 @@ func (o *planOptions) args(d *algo.Descriptor) (v algo.Values, args algo.PlanArg
 			extra[key] = text
 		}
 	}
-	return v, algo.PlanArgs{RatePerSecond: rate, MaxDelayNS: int64(o.maxDelay), MemoryBytes: memory, Extra: extra}, err
+	return v, algo.PlanArgs{RatePerSecond: perSecond, MaxDelayNS: int64(o.maxDelay), MemoryBytes: memory, Extra: extra}, err
 }
 
 func parseExtra(list []string) (map[string]string, error) {

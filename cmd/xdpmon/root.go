@@ -12,7 +12,7 @@ nanoseconds a packet, and how far off each answer may be.
 
 Ask:         check
 Measure:     attach, replay, demo, agent
-Look:        status, history, features, algos, pisa, version
+Look:        top, status, history, features, algos, pisa, version
 Prepare:     plan, p4
 Combine:     merge (live: the program xdpmon-coordinator)
 Take down:   detach
@@ -24,6 +24,7 @@ const rootExample = `  sudo xdpmon demo                                     see 
   sudo xdpmon check eth0                               what is wrong on eth0
   sudo xdpmon attach eth0 --algo fridge                delays of TCP handshakes on eth0
   xdpmon replay capture.pcap --algo fridge --truth     the same from a file, beside the exact answer
+  sudo xdpmon top                                      watch what an agent on this host measures
   xdpmon algos                                         what else it can measure`
 
 // run executes one command line and returns its exit code.
@@ -49,7 +50,7 @@ func newRoot(env *environment) *cobra.Command {
 	root.AddCommand(
 		newCheck(env), newAttach(env), newReplay(env), newDemo(env), newDetach(env), newStatus(env), newFeatures(env),
 		newAlgos(env), newPlan(env), newPisa(env), newP4(env), newMerge(env), newVersion(env),
-		newAgent(env), newHistory(env), newMoved(env, "coordinator"), newMoved(env, "keys"),
+		newAgent(env), newTop(env), newHistory(env), newMoved(env, "coordinator"), newMoved(env, "keys"),
 	)
 	return root
 }

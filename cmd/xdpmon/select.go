@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
+	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/completion"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/session"
@@ -35,7 +36,7 @@ const (
 func addSelection(cmd *cobra.Command, window time.Duration) *selection {
 	s := addShared(cmd, window)
 	cmd.Flags().StringSliceVarP(&s.algorithms, "algo", "a", nil, "algorithms `NAME,...` in the order in which packets meet them (xdpmon algos lists them)")
-	cli.Complete(cmd, "algo", completeAlgorithms)
+	cli.Complete(cmd, "algo", completion.Algorithms)
 	return s
 }
 
@@ -55,7 +56,7 @@ func addShared(cmd *cobra.Command, window time.Duration) *selection {
 // addSet adds --set, which means the same in all verbs.
 func addSet(cmd *cobra.Command, into *[]string) {
 	cmd.Flags().StringArrayVar(into, "set", nil, "parameter of an algorithm, `NAME.KEY=VALUE`; repeatable (xdpmon algos NAME lists them)")
-	cli.Complete(cmd, "set", completeSet)
+	cli.Complete(cmd, "set", completion.Set)
 }
 
 // orWhole ends the help of --window where one window until the end is possible: where it is the default.
@@ -186,49 +187,4 @@ func (s *selection) describe(env *environment, command string, selected []sessio
 		r.Algorithms = append(r.Algorithms, report.RunAlgorithm{Name: a.Descriptor.Name, Params: a.Values.Map()})
 	}
 	return r
-}
-
-// completeAlgorithms completes the last of a comma-separated list.
-func completeAlgorithms(typed string) []string {
-	head := typed[:strings.LastIndexByte(typed, ',')+1]
-	var words []string
-	for _, d := range algo.All() {
-		if !slices.Contains(strings.Split(head, ","), d.Name) {
-			words = append(words, cobra.CompletionWithDesc(head+d.Name, d.Summary))
-		}
-	}
-	return words
-}
-
-// completeSet completes NAME.KEY= and, for parameters with a fixed set of values, NAME.KEY=VALUE.
-func completeSet(typed string) []string {
-	path, _, hasValue := strings.Cut(typed, "=")
-	var words []string
-	for _, d := range algo.All() {
-		for _, p := range d.Params {
-			key := d.Name + "." + p.Key
-			switch {
-			case !hasValue:
-				words = append(words, cobra.CompletionWithDesc(key+"=", p.Help))
-			case key == path:
-				words = append(words, valueWords(key, p)...)
-			}
-		}
-	}
-	return words
-}
-
-func valueWords(key string, p algo.Param) []string {
-	choices := p.Choices
-	if p.Type == algo.Bool {
-		choices = []string{"true", "false"}
-	}
-	if len(choices) == 0 {
-		choices = []string{p.Default}
-	}
-	words := make([]string, 0, len(choices))
-	for _, c := range choices {
-		words = append(words, key+"="+c)
-	}
-	return words
 }

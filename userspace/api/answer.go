@@ -40,6 +40,7 @@ type Value struct {
 	Promise string          `json:"promise,omitempty" doc:"interval (from samples) or bound (from theory)"`
 	Unit    string          `json:"unit" doc:"ns, bytes, packets, ratio, 1/s, bit/s, count, or a word for what is counted"`
 	Kind    string          `json:"kind" doc:"gauge, counter or info"`
+	Answer  bool            `json:"answer,omitempty" doc:"what people ask for; the others are details of the measuring"`
 	Help    string          `json:"help,omitempty"`
 }
 
@@ -177,7 +178,7 @@ func read(text []byte, endMS int64, s *shape) (*Report, error) {
 	for _, v := range s.values {
 		if at := b.at(v.Name); at != nil {
 			low, high, promise := b.ends(v.Name)
-			r.Values = append(r.Values, Value{Name: v.Name, Value: at, Low: low, High: high, Promise: promise, Unit: string(v.Unit), Kind: kinds[v.Kind], Help: v.Help})
+			r.Values = append(r.Values, Value{Name: v.Name, Value: at, Low: low, High: high, Promise: promise, Unit: string(v.Unit), Kind: kinds[v.Kind], Answer: v.Answer, Help: v.Help})
 		}
 	}
 	for _, d := range s.distributions {

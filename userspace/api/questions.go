@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -99,7 +100,23 @@ type Measuring struct {
 	KernelBytes   int64          `json:"kernel_bytes"`
 	Hosts         *Hosts         `json:"hosts,omitempty"`
 	Delay         *Delay         `json:"delay,omitempty" doc:"the first distribution of times"`
+	Loss          *Loss          `json:"loss,omitempty" doc:"packets lost on the way, as far as it measures that"`
+	Queue         *QueueDelay    `json:"queue,omitempty" doc:"the longest delay in a queue, as far as it measures that"`
 	Params        map[string]any `json:"params,omitempty"`
+}
+
+// Loss is a share of packets with what it is calculated from.
+type Loss struct {
+	Lost  string  `json:"lost" doc:"field for /windows"`
+	Back  string  `json:"back,omitempty" doc:"field of those that arrived late, to be subtracted"`
+	Among string  `json:"among" doc:"field of all"`
+	Share float64 `json:"share" doc:"0 to 1"`
+}
+
+// QueueDelay is a delay in short.
+type QueueDelay struct {
+	Field string  `json:"field" doc:"for /windows"`
+	Value float64 `json:"value" doc:"ns"`
 }
 
 // Hosts says whose windows it is made of.
@@ -155,6 +172,7 @@ func (a *API) measuring(l *report.Line, run *report.Run) Measuring {
 			break
 		}
 	}
+	m.Loss, m.Queue = lossOf(l), queueOf(l)
 	if run != nil {
 		for _, r := range run.Algorithms {
 			if r.Name == l.Algorithm {
@@ -163,6 +181,46 @@ func (a *API) measuring(l *report.Line, run *report.Run) Measuring {
 		}
 	}
 	return m
+}
+
+// lossOf is what an algorithm measures of losses, or what an own queue has dropped; nil where neither is known.
+func lossOf(l *report.Line) *Loss {
+	names := l.Report.Overview
+	if all := valueOf(&l.Report, names.Among); all > 0 {
+		out := &Loss{Lost: "report." + names.Lost, Among: "report." + names.Among}
+		lost := valueOf(&l.Report, names.Lost)
+		if names.Back != "" {
+			out.Back = "report." + names.Back
+			lost -= valueOf(&l.Report, names.Back)
+		}
+		if lost >= 0 || lost < 0 {
+			out.Share = max(0, lost) / all
+			return out
+		}
+	}
+	if q := l.Packets.Queue; q != nil && q.Carried > 0 {
+		return &Loss{Lost: "packets.queue.dropped", Among: "packets.queue.carried", Share: float64(q.Dropped) / float64(q.Carried)}
+	}
+	return nil
+}
+
+func queueOf(l *report.Line) *QueueDelay {
+	if v := valueOf(&l.Report, l.Report.Overview.Queue); v >= 0 {
+		return &QueueDelay{Field: "report." + l.Report.Overview.Queue, Value: v}
+	}
+	return nil
+}
+
+// valueOf is a number of a report; NaN where there is none.
+func valueOf(b *report.Body, name string) float64 {
+	for _, v := range b.Values {
+		if v.Name == name {
+			if f, ok := report.Number(v.Value); ok {
+				return f
+			}
+		}
+	}
+	return math.NaN()
 }
 
 // short is p50 and p99 of a distribution.

@@ -33,7 +33,7 @@ func (c *config) body(n counts, h *history, offset int64) report.Body {
 		gauge("interval_ns", c.interval(), report.Nanosecond, "length of a snapshot"),
 		gauge("coarse_interval_ns", c.coarseInterval(), report.Nanosecond, "length of a coarse snapshot, for packets that waited longer than snapshots reach back; 0: there are none"),
 		gauge("tau_ns", c.tau, report.Nanosecond, "delay from which the queue is congested"))
-	b.Notes = c.notes(n)
+	b.Notes, b.Overview = c.notes(n), report.Overview{Queue: "peak_delay_ns"}
 	return b.Answering("mean_delay_ns", "congested", "dropped", "longest_burst_ns", "peak_delay_ns", "timeline")
 }
 

@@ -9,6 +9,7 @@ import (
 	bpf "github.com/xdpmon/xdpmon/bpf/lean"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/heavy"
+	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
@@ -128,6 +129,7 @@ func (c *config) Report(s *snapshot.Snapshot) (algo.Result, error) {
 		e.describe(&result, s, e.decode(s, e.named[s], n), n)
 	}
 	result.Body = result.Body.Answering("loss_missing", "out_of_order", "retransmitted")
+	result.Body.Overview = report.Overview{Lost: "loss_gaps", Back: "loss_given_back", Among: "loss_examined"}
 	return result, nil
 }
 

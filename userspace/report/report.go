@@ -157,6 +157,14 @@ type Body struct {
 	Tables        []Table
 	// Notes are sentences for the operator: what the numbers cannot show, what to change. JSON: "notes".
 	Notes []string
+	// Overview names the values that an overview of many instances shows. JSON lines do without it.
+	Overview Overview
+}
+
+// Overview names values of a body. What is "" is not measured.
+type Overview struct {
+	Lost, Back, Among string // the share of packets lost on the way is Lost less Back (those that arrived late), of Among
+	Queue             string // the longest delay in a queue
 }
 
 // Answering marks the values of these names as answers. Where a body marks none, all of its values are.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/api"
+	"github.com/xdpmon/xdpmon/userspace/finding"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/report/ordered"
 	"github.com/xdpmon/xdpmon/userspace/snapshot/folder"
@@ -74,6 +75,21 @@ func detail(text []byte) string {
 		return p.Detail
 	}
 	return strings.TrimSpace(string(text))
+}
+
+// Sentences are those of findings that began or ended.
+func Sentences(text []byte, style report.Style) (lines []string, err error) {
+	for line := range bytes.Lines(text) {
+		var one struct{ Finding finding.Finding }
+		if err := json.Unmarshal(line, &one); err != nil {
+			return nil, err
+		}
+		lines = append(lines, report.Wrap(fmt.Sprintf("%s, %s: %s", one.Finding.State, one.Finding.Severity, one.Finding.Sentence()), style)...)
+	}
+	if len(lines) == 0 {
+		lines = []string{"nothing was found in this time"}
+	}
+	return lines, nil
 }
 
 // Write puts the snapshots of an answer into a folder, as `xdpmon attach --snapshots` does, and returns how many they are.

@@ -1,0 +1,228 @@
+// Package client asks /api/v1 of an agent, a coordinator or a run of its own, over a socket, a network or a pipe within the process.
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/xdpmon/xdpmon/userspace/api"
+)
+
+// Client asks one API. It is safe for concurrent use.
+type Client struct {
+	base  string // without the API's prefix
+	token func() string
+	http  http.Client
+
+	mu    sync.Mutex
+	known map[string]answer // by path and query: what the tag stands for
+}
+
+// answer is one that the server has tagged.
+type answer struct {
+	tag  string
+	body []byte
+}
+
+const (
+	// mostBody bounds what is read of an answer: the API's bound and some.
+	mostBody = 9 << 20
+	// mostKnown and mostKnownBody bound what is kept for tags.
+	mostKnown     = 32
+	mostKnownBody = 1 << 20
+	// askPatience is how long an answer may take.
+	askPatience = 15 * time.Second
+)
+
+// Problem is an error that the API has answered with.
+type Problem struct {
+	Status int
+	Detail string
+}
+
+func (p *Problem) Error() string { return p.Detail }
+
+// Temporary reports whether the same question may be answered later.
+func (p *Problem) Temporary() bool {
+	return p.Status == http.StatusServiceUnavailable || p.Status >= 500
+}
+
+// New asks at a target.
+func New(t Target) *Client {
+	transport := &http.Transport{TLSClientConfig: t.TLS, MaxIdleConns: 4, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute, DisableCompression: true, ResponseHeaderTimeout: askPatience}
+	if t.Dial != nil {
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return t.Dial(ctx) }
+	}
+	return &Client{base: t.Base, token: t.Token, http: http.Client{Transport: transport}, known: map[string]answer{}}
+}
+
+// Close ends connections that wait for further questions.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+func (c *Client) request(ctx context.Context, path string, q url.Values) (*http.Request, error) {
+	address := c.base + api.Prefix + path
+	if len(q) > 0 {
+		address += "?" + q.Encode()
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s: %w", path, err)
+	}
+	if c.token != nil {
+		if token := c.token(); token != "" {
+			r.Header.Set("Authorization", "Bearer "+token)
+		}
+	}
+	return r, nil
+}
+
+// get asks for a path and reads the answer into a value.
+func (c *Client) get(ctx context.Context, path string, q url.Values, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	r, err := c.request(ctx, path, q)
+	if err != nil {
+		return err
+	}
+	name := r.URL.RequestURI()
+	had := c.kept(name)
+	if had.tag != "" {
+		r.Header.Set("If-None-Match", had.tag)
+	}
+	response, err := c.http.Do(r)
+	if err != nil {
+		return plain(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, mostBody))
+	switch {
+	case err != nil:
+		return plain(err)
+	case response.StatusCode == http.StatusNotModified:
+		body = had.body
+	case response.StatusCode != http.StatusOK:
+		return problemOf(response, body)
+	default:
+		c.keep(name, answer{response.Header.Get("ETag"), body})
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("read the answer of %s: %w", path, err)
+	}
+	return nil
+}
+
+func problemOf(r *http.Response, body []byte) error {
+	var p api.Problem
+	detail := strings.TrimSpace(string(body[:min(len(body), 300)]))
+	if json.Unmarshal(body, &p) == nil && p.Detail != "" {
+		detail = p.Detail
+	}
+	switch {
+	case r.StatusCode == http.StatusNotFound && p.Detail == "":
+		detail = "no API answers there (404): is it xdpmon, and of this version?"
+	case r.StatusCode == http.StatusUnauthorized:
+		detail = "the token of web.auth is needed: --token-file FILE"
+	case detail == "":
+		detail = r.Status
+	}
+	return &Problem{r.StatusCode, detail}
+}
+
+// plain is an error without the URL, which the title shows.
+func plain(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("no answer within %v", askPatience)
+	}
+	return err
+}
+
+func (c *Client) kept(name string) answer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.known[name]
+}
+
+func (c *Client) keep(name string, a answer) {
+	if a.tag == "" || len(a.body) > mostKnownBody {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.known) >= mostKnown {
+		clear(c.known) // questions about the past differ each time: those that repeat are here again soon
+	}
+	c.known[name] = answer{a.tag, bytes.Clone(a.body)}
+}
+
+// Instances are what is measured.
+func (c *Client) Instances(ctx context.Context) (out api.Instances, err error) {
+	return out, c.get(ctx, "/instances", nil, &out)
+}
+
+// Findings that go on; with to those that are known from before that time, and since from.
+func (c *Client) Findings(ctx context.Context, from, to time.Time) (out api.Findings, err error) {
+	q := url.Values{}
+	if to.IsZero() && from.IsZero() {
+		q.Set("open", "true")
+	}
+	setTime(q, "from", from)
+	setTime(q, "to", to)
+	return out, c.get(ctx, "/findings", q, &out)
+}
+
+// Report is a window: the latest, or the last that ended before a time.
+func (c *Client) Report(ctx context.Context, key, algorithm string, at time.Time) (out api.Report, err error) {
+	q := url.Values{"key": {key}, "algorithm": {algorithm}}
+	setTime(q, "at", at)
+	return out, c.get(ctx, "/reports", q, &out)
+}
+
+// Distribution is one of a window with its steps.
+func (c *Client) Distribution(ctx context.Context, key, algorithm, name string, at time.Time) (out api.Distribution, err error) {
+	q := url.Values{"key": {key}, "algorithm": {algorithm}, "distribution": {name}}
+	setTime(q, "at", at)
+	return out, c.get(ctx, "/distributions", q, &out)
+}
+
+// MostRows is how many rows of a table are asked for at most.
+const MostRows = 1000
+
+// Table is the first rows of one.
+func (c *Client) Table(ctx context.Context, key, algorithm, name string, at time.Time) (out api.Table, err error) {
+	q := url.Values{"key": {key}, "algorithm": {algorithm}, "table": {name}, "limit": {fmt.Sprint(MostRows)}}
+	setTime(q, "at", at)
+	return out, c.get(ctx, "/tables", q, &out)
+}
+
+// Windows are fields over time, at most points rows.
+func (c *Client) Windows(ctx context.Context, key, algorithm string, from, to time.Time, points int, fields []string) (out api.Series, err error) {
+	q := url.Values{"key": {key}, "algorithm": {algorithm}, "points": {fmt.Sprint(points)}, "fields": {strings.Join(fields, ",")}}
+	setTime(q, "from", from)
+	setTime(q, "to", to)
+	return out, c.get(ctx, "/windows", q, &out)
+}
+
+// Health is how the process fares.
+func (c *Client) Health(ctx context.Context) (out api.Health, err error) {
+	return out, c.get(ctx, "/health", nil, &out)
+}
+
+func setTime(q url.Values, name string, t time.Time) {
+	if !t.IsZero() {
+		q.Set(name, t.UTC().Format(time.RFC3339Nano))
+	}
+}
