@@ -1,6 +1,10 @@
 package report
 
-import "cmp"
+import (
+	"cmp"
+
+	"github.com/xdpmon/xdpmon/userspace/report/known"
+)
 
 // Identity says whose windows these are. It is the same in JSON, in metrics, in the store and for a coordinator.
 type Identity struct {
@@ -42,33 +46,8 @@ func (i Identity) Interface() string {
 // Place is where a sentence says that something was seen: the interface, or what the instance is called.
 func (i Identity) Place() string { return cmp.Or(i.Interface(), i.Key()) }
 
-// Kinds of guests.
-const (
-	GuestDomain    = "domain"    // a virtual machine of libvirt, by its name
-	GuestPod       = "pod"       // by its UID
-	GuestContainer = "container" // by the twelve digits that engines show
-	GuestLXC       = "lxc"       // by its name
-	GuestNamespace = "namespace" // a network namespace with a name (ip netns)
-)
-
 // Guest is whom an interface serves.
-type Guest struct{ Kind, Name string }
-
-// String is the guest in one word or two: "web-3", "pod 6a1f...", "" for none.
-func (g Guest) String() string {
-	switch g.Kind {
-	case GuestPod, GuestContainer, GuestLXC:
-		return g.Kind + " " + g.Name
-	}
-	return g.Name
-}
-
-func (g Guest) object() *object {
-	o := newObject()
-	o.set("kind", g.Kind)
-	o.set("name", g.Name)
-	return o
-}
+type Guest = known.Guest
 
 // fields are the identity's in a JSON line. interface and serves are what they were before 0.1.0, and go in 0.2.0.
 func (i Identity) fields(o *object) {
@@ -79,7 +58,7 @@ func (i Identity) fields(o *object) {
 	}
 	o.set("interface", i.Key())
 	if i.Guest.Name != "" {
-		o.set("guest", i.Guest.object())
+		o.set("guest", i.Guest)
 		o.set("serves", i.Guest.String())
 	}
 }

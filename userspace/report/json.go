@@ -220,10 +220,13 @@ func (d Distribution) cumulativeBefore(i int) float64 {
 
 func (t Table) rows() []*object {
 	rows := make([]*object, 0, len(t.Rows))
-	for _, row := range t.Rows {
+	for n, row := range t.Rows {
 		o := newObject()
 		for i, c := range t.Columns {
 			o.setPath(c.Name, plain(cell(row, i), c.Unit))
+		}
+		if len(t.Names) > 0 && len(t.Names[n]) > 0 {
+			o.set("names", t.Names[n])
 		}
 		rows = append(rows, o)
 	}
