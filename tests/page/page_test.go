@@ -22,6 +22,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/feed"
 	"github.com/xdpmon/xdpmon/userspace/finding"
 	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/report/known"
 	"github.com/xdpmon/xdpmon/userspace/web"
 )
 
@@ -161,7 +162,7 @@ func staged(n int) report.Line {
 	ms := int64(time.Millisecond)
 	end := time.Now().Add(-time.Minute).UnixNano() + int64(n)*1e9
 	share := report.Column{Name: "share", Unit: report.Ratio}
-	return report.Line{Algorithm: "hhh", Identity: report.Identity{Instance: harm, Interfaces: []string{harm}, Guest: report.Guest{Kind: report.GuestDomain, Name: harm}},
+	return report.Line{Algorithm: "hhh", Identity: report.Identity{Instance: harm, Interfaces: []string{harm}, Guest: report.Guest{Kind: known.GuestDomain, Name: harm}},
 		Window: report.Window{Start: end - 1e9, End: end, Number: n}, Packets: report.Packets{Seen: 1000}, Lost: map[string]uint64{harm: 1},
 		Hosts: &report.Hosts{Known: 3, Merged: 2, Missing: 1, MissingNames: []string{harm}},
 		Report: report.Body{Notes: []string{harm}, Values: []report.Value{{Name: "use", Value: .5, Low: .4, High: .6, Unit: report.Ratio, Help: harm}, {Name: "mode", Value: harm, Kind: report.Info}},

@@ -13,6 +13,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	_ "github.com/xdpmon/xdpmon/userspace/fridge" // an instance that takes memory
 	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/report/known"
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
 
@@ -90,7 +91,7 @@ func TestDomains(t *testing.T) {
 	}
 	links := []Link{{Name: "vnet0"}, {Name: "vnet1"}, {Name: "vnet2"}}
 	n.name(links)
-	web := report.Guest{Kind: report.GuestDomain, Name: "web"}
+	web := report.Guest{Kind: known.GuestDomain, Name: "web"}
 	if links[0].Guest != web || links[1].Guest != web || links[2].Guest.Name != "" {
 		t.Errorf("%+v", links)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/report/known"
 )
 
 // namer finds what interfaces serve. What it cannot read it does not name; nothing that measures depends on it.
@@ -36,7 +37,7 @@ func (n *namer) name(links []Link) {
 	spaces := n.namespaces(links)
 	for i := range links {
 		if name := domains[links[i].Name]; name != "" {
-			links[i].Guest = report.Guest{Kind: report.GuestDomain, Name: name}
+			links[i].Guest = report.Guest{Kind: known.GuestDomain, Name: name}
 		} else if links[i].Kind == "veth" && links[i].Namespace >= 0 {
 			links[i].Guest = spaces[links[i].Namespace]
 		}
@@ -138,7 +139,7 @@ func (n *namer) lookNamed(there map[int]bool) {
 			continue
 		}
 		if id, err := netlink.GetNetNsIdByFd(int(f.Fd())); err == nil && there[id] {
-			n.seen[id] = report.Guest{Kind: report.GuestNamespace, Name: e.Name()}
+			n.seen[id] = report.Guest{Kind: known.GuestNamespace, Name: e.Name()}
 		}
 		f.Close()
 	}
@@ -183,14 +184,14 @@ func container(group string) report.Guest {
 	for line := range strings.Lines(group) {
 		line = strings.TrimSpace(line)
 		if m := podUID.FindStringSubmatch(line); m != nil {
-			return report.Guest{Kind: report.GuestPod, Name: strings.ReplaceAll(m[1], "_", "-")}
+			return report.Guest{Kind: known.GuestPod, Name: strings.ReplaceAll(m[1], "_", "-")}
 		}
 		if m := containerID.FindStringSubmatch(line); m != nil {
-			return report.Guest{Kind: report.GuestContainer, Name: m[1][:12]}
+			return report.Guest{Kind: known.GuestContainer, Name: m[1][:12]}
 		}
 		if m := machine.FindStringSubmatch(line); m != nil {
 			if i := slices.IndexFunc(m[1:], func(s string) bool { return s != "" }); i >= 0 {
-				return report.Guest{Kind: report.GuestLXC, Name: m[i+1]}
+				return report.Guest{Kind: known.GuestLXC, Name: m[i+1]}
 			}
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/outlet"
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/report/known"
 	_ "github.com/xdpmon/xdpmon/userspace/rttarray"
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
@@ -262,13 +263,13 @@ func TestHealth(t *testing.T) {
 	}
 	a := &Agent{}
 	w := newWorker(a, "it")
-	w.want.ifaces = []Link{{Name: "there", Index: 1, Guest: report.Guest{Kind: report.GuestDomain, Name: "web"}}, {Name: "gone", Index: 2}, {Name: "no", Index: 3}, {Name: "soon", Index: 4}}
+	w.want.ifaces = []Link{{Name: "there", Index: 1, Guest: report.Guest{Kind: known.GuestDomain, Name: "web"}}, {Name: "gone", Index: 2}, {Name: "no", Index: 3}, {Name: "soon", Index: 4}}
 	w.attached, w.lost["gone"], w.failed["no"] = map[string]int{"there": 1, "gone": 2}, true, attempt{err: errors.New("no room")}
 	i, _ := w.health()
 	var h Health
 	h.instance(i, false)
 	if h.interfaces != 1 || h.stuck || h.Status != degraded || len(h.Reasons) != 2 || !strings.Contains(h.Reasons[0], "not attached to gone: its programs are gone") ||
-		h.Reasons[1] != "it: not attached to no: no room" || i.Interfaces[0] != (InterfaceHealth{Name: "there", Index: 1, Guest: Guest{report.GuestDomain, "web"}, Serves: "web", Attached: true}) {
+		h.Reasons[1] != "it: not attached to no: no room" || i.Interfaces[0] != (InterfaceHealth{Name: "there", Index: 1, Guest: Guest{known.GuestDomain, "web"}, Serves: "web", Attached: true}) {
 		t.Errorf("%+v", h)
 	}
 	h.instance(InstanceHealth{Name: "old", Age: 50}, true)
@@ -355,7 +356,7 @@ func init() {
 func TestEmit(t *testing.T) {
 	a := &Agent{out: outlet.New(outlet.Options{Log: slog.New(slog.DiscardHandler)}), ctx: t.Context()}
 	sub := a.out.Hub().Subscribe(feed.Options{Depth: 9})
-	web := report.Guest{Kind: report.GuestDomain, Name: "web"}
+	web := report.Guest{Kind: known.GuestDomain, Name: "web"}
 	for _, ifaces := range [][]Link{{{Name: "eth0", Guest: web}, {Name: "eth1", Guest: web}}, {{Name: "eth0", Guest: web}}} {
 		w := newWorker(a, "it")
 		w.want.ifaces = ifaces

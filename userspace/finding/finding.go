@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/report/known"
 )
 
 // Kind of a finding. The words are an interface: they stand in JSON, metrics and alerts.
@@ -166,13 +167,14 @@ type Finding struct {
 	Windows   int    // that show it
 	Value     Estimate
 	Expected  Expected
-	What      string   // of what Value is: "median delay from SYN to SYN-ACK"
-	Because   string   // why this kind and no other; what accompanies it
-	Next      string   // what to look at
-	Evidence  []string // names of report fields
-	Hosts     []string // that see it, at a coordinator
-	Known     int      // hosts that could see it, at a coordinator
-	Links     []string // suspect links, where paths are known
+	What      string       // of what Value is: "median delay from SYN to SYN-ACK"
+	Because   string       // why this kind and no other; what accompanies it
+	Next      string       // what to look at
+	Evidence  []string     // names of report fields
+	Hosts     []string     // that see it, at a coordinator
+	Known     int          // hosts that could see it, at a coordinator
+	Links     []string     // suspect links, where paths are known
+	Names     []known.Name // of the addresses that subject and reason have; nothing is decided by them
 	// Harm orders findings of one severity: how many times the value is what it should be.
 	Harm float64
 	// Lead is the stream of measures that leads to it: as long as that goes on, so does the finding.
@@ -242,20 +244,45 @@ var wide = map[Kind]string{
 
 // Headline names kind and subject: "Slow network at 10.2.0.0/16".
 func (f *Finding) Headline() string {
-	text := fmt.Sprintf(headlines[f.Kind], f.Subject.Name)
+	subject := f.Subject.Name
+	if n := f.nameOf(subject); n != "" {
+		subject += " (" + n + ")"
+	}
+	text := fmt.Sprintf(headlines[f.Kind], subject)
 	if words, ok := wide[f.Kind]; ok && f.Subject.Type == Interface {
-		text = fmt.Sprintf(words, f.Subject.Name)
+		text = fmt.Sprintf(words, subject)
 	}
 	if f.Subject.Type == Host && f.Kind == SlowServer {
-		text = "Slow server " + f.Subject.Name
+		text = "Slow server " + subject
 	}
 	if f.Subject.Type == Host && f.Kind == UnfairUser {
-		text = "One host fills the queue: " + f.Subject.Name
+		text = "One host fills the queue: " + subject
 	}
 	if len(f.Hosts) > 0 {
 		text += fmt.Sprintf(" (%d of %d hosts see it)", len(f.Hosts), f.Known)
 	}
 	return text
+}
+
+// nameOf is what is known of a word of the finding: "www.example.com, AS64500 Example, DE".
+func (f *Finding) nameOf(of string) string {
+	for _, n := range f.Names {
+		if n.Of == of {
+			return n.String()
+		}
+	}
+	return ""
+}
+
+// others are names of what is not the subject: "10.0.0.9 is web-3".
+func (f *Finding) others() string {
+	var parts []string
+	for _, n := range f.Names {
+		if n.Of != f.Subject.Name && n.Known() {
+			parts = append(parts, n.Of+" is "+n.String())
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // Sentence is the finding for people: what, where, how much against what, since when, why, and what next.
@@ -266,6 +293,9 @@ func (f *Finding) Sentence() string {
 	}
 	if len(f.Links) > 0 {
 		parts = append(parts, "suspect links: "+strings.Join(f.Links, ", "))
+	}
+	if names := f.others(); names != "" {
+		parts = append(parts, names)
 	}
 	text := f.Headline() + ": " + strings.Join(parts, "; ") + "."
 	if f.Next != "" {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/report/known"
 )
 
 const prefix = "xdpmon_"
@@ -115,7 +116,7 @@ func GuestLabels(g report.Guest) (labels [][2]string) {
 		return nil
 	}
 	labels = [][2]string{{guestLabel, g.Name}}
-	if g.Kind == report.GuestDomain || g.Kind == report.GuestPod {
+	if g.Kind == known.GuestDomain || g.Kind == known.GuestPod {
 		labels = append(labels, [2]string{g.Kind, g.Name})
 	}
 	return labels
@@ -124,7 +125,7 @@ func GuestLabels(g report.Guest) (labels [][2]string) {
 // labelName makes a label of a column; the names that every series may have are not taken twice.
 func labelName(column string) string {
 	switch name := identifier(column); name {
-	case "algorithm", "instance", instanceLabel, interfaceLabel, vantageLabel, guestLabel, report.GuestDomain, report.GuestPod, "le", "quantile":
+	case "algorithm", "instance", instanceLabel, interfaceLabel, vantageLabel, guestLabel, known.GuestDomain, known.GuestPod, "le", "quantile":
 		return "row_" + name
 	default:
 		return strings.TrimLeft(name, "_")

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 
+	"github.com/xdpmon/xdpmon/userspace/report/known"
 	"github.com/xdpmon/xdpmon/userspace/report/ordered"
 )
 
@@ -46,33 +47,8 @@ func (i Identity) Interface() string {
 // Place is where a sentence says that something was seen: the interface, or what the instance is called.
 func (i Identity) Place() string { return cmp.Or(i.Interface(), i.Key()) }
 
-// Kinds of guests.
-const (
-	GuestDomain    = "domain"    // a virtual machine of libvirt, by its name
-	GuestPod       = "pod"       // by its UID
-	GuestContainer = "container" // by the twelve digits that engines show
-	GuestLXC       = "lxc"       // by its name
-	GuestNamespace = "namespace" // a network namespace with a name (ip netns)
-)
-
 // Guest is whom an interface serves.
-type Guest struct{ Kind, Name string }
-
-// String is the guest in one word or two: "web-3", "pod 6a1f...", "" for none.
-func (g Guest) String() string {
-	switch g.Kind {
-	case GuestPod, GuestContainer, GuestLXC:
-		return g.Kind + " " + g.Name
-	}
-	return g.Name
-}
-
-func (g Guest) object() *ordered.Object {
-	o := ordered.New()
-	o.Set("kind", g.Kind)
-	o.Set("name", g.Name)
-	return o
-}
+type Guest = known.Guest
 
 // fields are the identity's in a JSON line. interface and serves are what they were before 0.1.0, and go in 0.2.0.
 func (i Identity) fields(o *ordered.Object) {
@@ -83,7 +59,7 @@ func (i Identity) fields(o *ordered.Object) {
 	}
 	o.Set("interface", i.Key())
 	if i.Guest.Name != "" {
-		o.Set("guest", i.Guest.object())
+		o.Set("guest", i.Guest)
 		o.Set("serves", i.Guest.String())
 	}
 }

@@ -1,6 +1,10 @@
 package report
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/xdpmon/xdpmon/userspace/report/known"
+)
 
 // The key tells instances apart, the interface is one or none, and a guest is named with its kind where the name alone would not say.
 func TestIdentity(t *testing.T) {
@@ -19,8 +23,8 @@ func TestIdentity(t *testing.T) {
 			t.Errorf("%+v: key %q, interface %q", c.is, c.is.Key(), c.is.Interface())
 		}
 	}
-	for guest, want := range map[Guest]string{{}: "", {GuestDomain, "web"}: "web", {GuestPod, "1b4e"}: "pod 1b4e", {GuestContainer, "0123"}: "container 0123",
-		{GuestLXC, "web"}: "lxc web", {GuestNamespace, "blue"}: "blue"} {
+	for guest, want := range map[Guest]string{{}: "", {known.GuestDomain, "web"}: "web", {known.GuestPod, "1b4e"}: "pod 1b4e", {known.GuestContainer, "0123"}: "container 0123",
+		{known.GuestLXC, "web"}: "lxc web", {known.GuestNamespace, "blue"}: "blue"} {
 		if guest.String() != want {
 			t.Errorf("%+v is %q", guest, guest)
 		}

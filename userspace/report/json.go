@@ -224,10 +224,13 @@ func (d Distribution) cumulativeBefore(i int) float64 {
 
 func (t Table) rows() []*ordered.Object {
 	rows := make([]*ordered.Object, 0, len(t.Rows))
-	for _, row := range t.Rows {
+	for n, row := range t.Rows {
 		o := ordered.New()
 		for i, c := range t.Columns {
 			o.SetPath(c.Name, plain(cell(row, i), c.Unit))
+		}
+		if len(t.Names) > 0 && len(t.Names[n]) > 0 {
+			o.Set("names", t.Names[n])
 		}
 		rows = append(rows, o)
 	}

@@ -5,6 +5,8 @@ package report
 import (
 	"cmp"
 	"slices"
+
+	"github.com/xdpmon/xdpmon/userspace/report/known"
 )
 
 // Unit of a value. JSON carries integers for ns, bytes and counts; tables scale them for people.
@@ -138,8 +140,10 @@ type Table struct {
 	Title   string
 	Columns []Column
 	Rows    [][]any // int64, uint64, float64, string, bool; NaN is shown as "-"
-	Limit   int     // the bound that keeps label sets small
-	Help    string
+	// Names are what is known of what the rows' labels hold, as many as Rows; nil where nothing is.
+	Names [][]known.Name
+	Limit int // the bound that keeps label sets small
+	Help  string
 	// Settings: the rows are named by how the run was set up (its queries, its fridges), not by traffic.
 	Settings bool
 	// Details: people see the table only when they ask for details.

@@ -6,6 +6,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/xdpmon/xdpmon/userspace/report/known"
 	"github.com/xdpmon/xdpmon/userspace/report/typeset"
 )
 
@@ -276,7 +277,7 @@ func flow(values []Value, style Style) []string {
 
 // table draws a top-k list and, with a truth, how much of the true list is in it.
 func (a against) table(t Table, style Style) []string {
-	t = t.forPeople().bySecond(a.seconds)
+	t = t.forPeople(style).bySecond(a.seconds)
 	lines := typeset.Wrap(t.heading(), style.width(), 2)
 	if len(t.Rows) == 0 {
 		return append(lines, "  none")
@@ -304,17 +305,27 @@ func (t Table) heading() string {
 	return plainWords(t.Name, None)
 }
 
-// forPeople leaves the columns away that are for programs.
-func (t Table) forPeople() Table {
-	people := t
+// nameWidth is how many characters of a row's names people see; JSON has them whole.
+const nameWidth = 36
+
+// forPeople leaves the columns away that are for programs, and has the rows' names behind the first column that does not name them itself.
+func (t Table) forPeople(style Style) Table {
+	people, names := t, len(t.Names) > 0
 	people.Columns, people.Rows = nil, make([][]any, len(t.Rows))
+	add := func(c Column, cell func(n int) any) {
+		people.Columns = append(people.Columns, c)
+		for n := range t.Rows {
+			people.Rows[n] = append(people.Rows[n], cell(n))
+		}
+	}
 	for i, c := range t.Columns {
 		if c.JSON {
 			continue
 		}
-		people.Columns = append(people.Columns, c)
-		for n, row := range t.Rows {
-			people.Rows[n] = append(people.Rows[n], cell(row, i))
+		add(c, func(n int) any { return cell(t.Rows[n], i) })
+		if names && !c.Label {
+			names = false
+			add(Column{Name: "name"}, func(n int) any { return style.clip(known.Row(t.Names[n]), nameWidth) })
 		}
 	}
 	return people
