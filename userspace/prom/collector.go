@@ -3,6 +3,7 @@ package prom
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -25,11 +26,11 @@ func (s *Store) Collect(ch chan<- prometheus.Metric) {
 		latest: map[string]*series{}}
 	g.info(s.run)
 	g.attachments(s.run, s.attached)
-	if s.diagnosed {
-		g.found(s.findings)
-	}
 	// Where there are too many, rows go first, then what algorithms report: what is lost and how old a window is stays.
 	all := s.sorted()
+	if s.diagnosed {
+		g.found(s.findings, identities(all))
+	}
 	for _, one := range all {
 		if last := g.latest[one.key.instance]; last == nil || one.arrived.After(last.arrived) {
 			g.latest[one.key.instance] = one
@@ -148,12 +149,29 @@ func (g *gathering) attachments(run report.Run, attached map[string]bool) {
 // mostFindings bounds the series of findings: the gravest are shown, the others counted.
 const mostFindings = 50
 
-// found are the findings that go on. Subjects are named by traffic, but a finding is rare and ends.
-func (g *gathering) found(open []finding.Finding) {
+// identities are those of instances by the place that a finding names: a place that several instances measure has none.
+func identities(all []*series) map[string]report.Identity {
+	known := map[string]report.Identity{}
+	for _, one := range all {
+		i := one.line.Identity
+		if other, twice := known[i.Place()]; twice && other.Key() != i.Key() {
+			known[i.Place()] = report.Identity{}
+			continue
+		}
+		known[i.Place()] = i
+	}
+	return known
+}
+
+// found are the findings that go on. Subjects are named by traffic, but a finding is rare and ends. What else is known of its interface is the same as in
+// every other series of it.
+func (g *gathering) found(open []finding.Finding, known map[string]report.Identity) {
 	for _, f := range open[:min(len(open), mostFindings)] {
+		g.labels = slices.DeleteFunc(identityLabels(known[f.Interface]), func(l label) bool { return l.name == interfaceLabel })
 		g.gauge("xdpmon_finding", "A finding that goes on; always 1.", 1, label{"kind", string(f.Kind)}, label{"severity", f.Severity.String()}, label{"subject", f.Subject.Name},
 			label{"subject_type", f.Subject.Type}, label{"interface", f.Interface})
 	}
+	g.labels = nil
 	g.gauge("xdpmon_findings", "Findings that go on, those beyond the bound of xdpmon_finding included.", float64(len(open)))
 }
 

@@ -386,6 +386,33 @@ func TestFindings(t *testing.T) {
 	}
 }
 
+// A finding has the identity of the interface that it names, so that it joins with what is measured there; where two instances measure it, it has neither's.
+func TestFindingsJoin(t *testing.T) {
+	s := NewStore(fixedClock)
+	add := func(instance, iface, domain string) {
+		l := line("fridge", 400)
+		l.Identity = report.Identity{Instance: instance, Each: iface, Interfaces: []string{iface}, Guest: report.Guest{Kind: report.GuestDomain, Name: domain}}
+		s.Add(l)
+	}
+	add("tenants", "vnet0", "web-1")
+	add("tenants", "vnet1", "db-1")
+	add("again", "vnet1", "db-1")
+	found := func(iface string) finding.Finding {
+		return finding.Finding{Kind: finding.Scan, Severity: finding.Warning, Subject: finding.Subject{Type: finding.Host, Name: "10.0.0.7"}, Interface: iface}
+	}
+	s.Findings([]finding.Finding{found("vnet0"), found("vnet1"), found("vnet0,vnet1")})
+	want := `
+# HELP xdpmon_finding A finding that goes on; always 1.
+# TYPE xdpmon_finding gauge
+xdpmon_finding{domain="web-1",guest="web-1",instance_name="tenants",interface="vnet0",kind="scan",severity="warning",subject="10.0.0.7",subject_type="host"} 1
+xdpmon_finding{interface="vnet0,vnet1",kind="scan",severity="warning",subject="10.0.0.7",subject_type="host"} 1
+xdpmon_finding{interface="vnet1",kind="scan",severity="warning",subject="10.0.0.7",subject_type="host"} 1
+`
+	if err := testutil.CollectAndCompare(s, strings.NewReader(want), "xdpmon_finding"); err != nil {
+		t.Error(err)
+	}
+}
+
 // An instance is as fresh as its latest window, although an algorithm that it does not have any more had one before.
 func TestLatestWindow(t *testing.T) {
 	now := epoch
