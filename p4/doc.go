@@ -5,7 +5,7 @@ package p4
 
 import "embed"
 
-// Sources are the twins as they stand: NAME/top.p4 and what it includes.
+// Sources are the twins as they stand: NAME/top.p4 and what it includes, and NAME/structure.txt, what is known to differ in structure.
 //
-//go:embed */*.p4
+//go:embed */*.p4 */structure.txt
 var Sources embed.FS

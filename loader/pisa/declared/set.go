@@ -20,6 +20,12 @@ func bit(n int) Set {
 	return Set{high: 1 << (n - 64)}
 }
 
+// MostNames is how many members a set has room for.
+const MostNames = 128
+
+// Number is the set of number n alone, of a trace's names.
+func Number(n int) Set { return bit(n) }
+
 // Or is what is in either.
 func (s Set) Or(o Set) Set { return Set{s.low | o.low, s.high | o.high} }
 

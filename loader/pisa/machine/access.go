@@ -65,6 +65,7 @@ func (m *Machine) touchElement(s *state.State, ptr value.Value, t touch) {
 	if s.Failed.Meets(arr.Bit) {
 		return
 	}
+	m.trace.touch(s, ptr, t)
 	before := m.failures
 	m.refuseAnswer(s, ptr.T.With(t.value).With(s.Control).From, declared.Set{}, "an access to "+arr.Name)
 	if arr.Stage < s.Top {

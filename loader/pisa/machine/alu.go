@@ -110,7 +110,8 @@ func (m *Machine) arithmetic(operation asm.ALUOp, dst, src value.Value, width ui
 	if width == 32 {
 		a, b = m.narrowOperands(o, a, b)
 	}
-	out := value.Number(m.nodes.Truncate(m.nodes.Binary(o, a, b), width), t)
+	n := m.nodes.Truncate(m.nodes.Binary(o, a, b), width)
+	out := value.Number(n, m.maskedTaint(n, t))
 	if width == 64 {
 		out.Base = baseOf(o, dst, src)
 	}

@@ -4,6 +4,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 
 	"github.com/xdpmon/xdpmon/loader/pisa/code"
+	"github.com/xdpmon/xdpmon/loader/pisa/declared"
 	"github.com/xdpmon/xdpmon/loader/pisa/expr"
 	"github.com/xdpmon/xdpmon/loader/pisa/state"
 	"github.com/xdpmon/xdpmon/loader/pisa/value"
@@ -64,7 +65,11 @@ func (m *Machine) nullCheck(s *state.State, in *code.Insn, ptr value.Value, equa
 	m.enterRegion(s, s.PC, value.Taint{From: ptr.Why})
 	if ptr.Null != 0 {
 		if ptr.T.From.Meets(m.env.Staged.Or(m.env.Answers).Or(m.env.Secrets)) || ptr.Form == value.FormRound {
-			m.decide(s, ptr.T)
+			t := ptr.T
+			if ptr.Form == value.FormElement {
+				t.Named = declared.Set{}
+			}
+			m.decide(s, t)
 		}
 		c := s.Clone()
 		c.ReplacePointer(ptr.Null, func(v value.Value) value.Value { return value.Number(m.nodes.Number(0), v.T) })
@@ -140,7 +145,11 @@ func (m *Machine) compareBranch(s *state.State, in *code.Insn, a, b value.Value,
 		}
 		return true
 	}
-	m.decide(s, a.T.With(b.T))
+	t := a.T.With(b.T)
+	if operation == asm.JSet {
+		t = m.maskedTaint(m.nodes.Binary(expr.And, x, y), t)
+	}
+	m.decide(s, t)
 	c := s.Clone()
 	var taken, passed bool
 	c.Facts, taken = c.Facts.Assume(cond, !negated)

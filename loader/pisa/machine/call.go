@@ -82,11 +82,11 @@ func (m *Machine) helper(s *state.State, in *code.Insn) bool {
 	case asm.FnKtimeGetNs:
 		now := m.nodes.Leaf(expr.Anything)
 		now.Clock = true
-		m.result(s, value.Number(now, value.FromPacket))
+		m.result(s, value.Number(now, value.FromPacket.With(m.named(nowName))))
 	case asm.FnGetPrandomU32: // of no packet and no memory
 		n := m.nodes.Leaf(expr.Below(32))
 		n.Random = true
-		m.result(s, value.Number(n, value.Taint{From: declared.Chance}))
+		m.result(s, value.Number(n, value.Taint{From: declared.Chance}.With(m.named(randomName))))
 	case asm.FnLoop, asm.FnForEachMapElem:
 		return m.loopHelper(s, in, fn)
 	default:

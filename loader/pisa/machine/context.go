@@ -11,7 +11,7 @@ import (
 
 // loadContext reads a word of the context.
 func (m *Machine) loadContext(s *state.State, ptr value.Value, size int) value.Value {
-	out := value.Number(m.nodes.Leaf(expr.Below(uint(size)*8)), s.Outside.With(value.FromPacket))
+	out := value.Number(m.nodes.Leaf(expr.Below(uint(size)*8)), s.Outside.With(value.FromPacket).With(m.named(contextName)))
 	off, ok := m.contextOffset(ptr)
 	f, listed := m.hook.FieldAt(off, size)
 	if m.arguments > 0 && off >= 8*m.arguments {
@@ -39,7 +39,7 @@ func (m *Machine) writeContext(s *state.State, ptr value.Value, size int) {
 
 // loadKernel reads what a trace point shows: fields of the list, by the names that the loader finds them by.
 func (m *Machine) loadKernel(s *state.State, ptr value.Value, in *code.Insn, size int) value.Value {
-	out := value.Number(m.nodes.Leaf(expr.Below(uint(size)*8)), s.Outside.With(value.FromPacket))
+	out := value.Number(m.nodes.Leaf(expr.Below(uint(size)*8)), s.Outside.With(value.FromPacket).With(m.named(kernelName)))
 	f, listed := allow.KernelFieldOf(ptr.Base, in.Field)
 	if !listed {
 		m.fail(s.PC, nil, 1, rule.Unlisted, "memory of the kernel is read (%q): it is no field of the list", in.Field)

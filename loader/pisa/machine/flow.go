@@ -11,7 +11,7 @@ import (
 
 func (m *Machine) enterRegion(s *state.State, pc int, t value.Taint) {
 	t.From = t.From.Without(m.env.Secrets.Or(m.env.Chances).Or(declared.Packet)) // refused as such already, and of no interest
-	if t.From.Empty() {
+	if t.From.Empty() && t.Named.Empty() {
 		return
 	}
 	g := m.Prog.Funcs[m.Prog.Insns[pc].Fn].Graph
@@ -77,7 +77,8 @@ func (m *Machine) taintCells(mem value.Memory, p state.Place, t value.Taint) val
 		return out
 	}
 	for _, gap := range mem.Gaps(p.Off, p.Size) {
-		gap.V = value.Number(m.wordOf(m.scratch[p.Obj], gap.Off, gap.Size), t.With(value.FromPacket))
+		gap.V = m.firstWord(m.scratch[p.Obj], gap.Off, gap.Size)
+		gap.V.T = gap.V.T.With(t)
 		out = out.Replace(gap, m.nodes)
 	}
 	return out

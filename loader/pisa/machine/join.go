@@ -215,7 +215,7 @@ func (w *joiner) undefined(c value.Cell) value.Value {
 func (w *joiner) cellOf(m value.Memory, at value.Cell, obj int32) (value.Cell, bool) {
 	v, known, sure := m.Read(at.Off, at.Size, w.m.nodes)
 	if !known && obj >= 0 {
-		return value.Cell{Off: at.Off, Size: at.Size, V: value.Number(w.m.wordOf(obj, at.Off, at.Size), value.FromPacket)}, true
+		return value.Cell{Off: at.Off, Size: at.Size, V: w.m.firstWord(obj, at.Off, at.Size)}, true
 	}
 	return value.Cell{Off: at.Off, Size: at.Size, V: v, Sure: sure}, known
 }

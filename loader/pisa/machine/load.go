@@ -30,6 +30,9 @@ func (m *Machine) load(s *state.State, in *code.Insn, src, dst asm.Register) {
 	}
 	v.T.From = v.T.From.Or(from)
 	v.T.Product = v.T.Product.Or(ptr.T.Product)
+	if ptr.Form != value.FormElement { // what was read stands for its element, whose index has a row of its own
+		v.T.Named = v.T.Named.Or(ptr.T.Named)
+	}
 	if in.OpCode.Mode() == asm.MemSXMode && v.IsNumber() {
 		v = value.Number(m.nodes.Extend(v.N, uint(size)*8), v.T)
 	}
@@ -66,6 +69,7 @@ func (m *Machine) read(s *state.State, ptr value.Value, size int) value.Value {
 		return m.readCells(s, ptr, s.Frames[ptr.Obj].Stack, size, fresh)
 	case value.FormElement:
 		m.touchElement(s, ptr, m.touchOf(s, ptr, size, true, false, value.Taint{}))
+		fresh.T = m.namedArray(ptr.Obj)
 		fresh.T.From = m.env.Arrays[ptr.Obj].Bit.Or(declared.Packet)
 		return fresh
 	case value.FormMemory:
@@ -81,7 +85,7 @@ func (m *Machine) readOutside(s *state.State, ptr value.Value, size int, fresh v
 	case value.InContext:
 		return m.loadContext(s, ptr, size)
 	case value.InPacket:
-		fresh.T = s.Outside.With(value.FromPacket)
+		fresh.T = s.Outside.With(value.FromPacket).With(m.named(packetName))
 	case value.InConfig:
 	default:
 		m.fail(s.PC, nil, 1, rule.Unlisted, "a load from memory that is neither the packet's nor the program's")
@@ -124,6 +128,9 @@ func (m *Machine) readCells(s *state.State, ptr value.Value, mem value.Memory, s
 	}
 	from, to := mem.Around(lo, hi-lo+size)
 	fresh.T = fresh.T.With(value.FromPacket)
+	if ptr.Form == value.FormMemory {
+		fresh.T = fresh.T.With(m.namedWord(ptr.Obj, lo, hi-lo+size))
+	}
 	if !m.written(mem, ptr, lo, hi+size) {
 		fresh.T.From = fresh.T.From.Or(declared.Stale)
 	}
@@ -140,6 +147,7 @@ func (m *Machine) readCells(s *state.State, ptr value.Value, mem value.Memory, s
 func (m *Machine) readMemory(s *state.State, ptr value.Value, size int, fresh value.Value) value.Value {
 	a := m.env.Arrays[ptr.Obj]
 	m.used(ptr.Obj, true, false)
+	fresh.T = m.namedMap(s, ptr)
 	fresh.T.From = a.Bit
 	switch a.Kind {
 	case declared.Constant:
@@ -190,7 +198,7 @@ func (m *Machine) readScratch(s *state.State, ptr value.Value, size int, fresh v
 	} else if known, ok, _ := mem.Read(lo, size, m.nodes); ok {
 		v = known
 	} else {
-		v = value.Number(m.wordOf(ptr.Obj, lo, size), value.FromPacket)
+		v = m.firstWord(ptr.Obj, lo, size)
 	}
 	if m.entry && !mem.Sure(lo, hi-lo+size) {
 		v.T.From = v.T.From.Or(declared.Stale)

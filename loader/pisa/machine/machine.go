@@ -39,6 +39,7 @@ type Machine struct {
 	limit     int
 	watch     func(*state.State) // of tests: sees every state before its instruction; nil
 	nulls     uint32
+	trace     *trace // nil: a proof alone
 
 	updates  map[updateKey][]int32
 	flows    state.Flows
@@ -90,6 +91,7 @@ func (m *Machine) run() error {
 	m.Uses = make([]Use, len(m.env.Arrays))
 	m.sites = make(map[int32][]int32)
 	m.wants, m.leaves, m.passes = nil, 0, false
+	m.trace.begin(m)
 	m.Found = nil
 	m.queue = nil
 	m.walk(m.start())

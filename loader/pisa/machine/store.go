@@ -71,7 +71,7 @@ func (m *Machine) writeCells(s *state.State, mem value.Memory, ptr value.Value, 
 func (m *Machine) fillGaps(mem value.Memory, obj int32, at state.Place) value.Memory {
 	out := mem
 	for _, gap := range mem.Gaps(at.Off, at.Size) {
-		gap.V = value.Number(m.wordOf(obj, gap.Off, gap.Size), value.FromPacket)
+		gap.V = m.firstWord(obj, gap.Off, gap.Size)
 		out = out.Replace(gap, m.nodes)
 	}
 	return out
@@ -184,9 +184,14 @@ func (m *Machine) exchange(s *state.State, ptr value.Value, size int, operation 
 	if ptr = m.single(s, ptr, size); ptr.Form == value.FormElement {
 		m.markAtomic(ptr.Obj)
 		m.keepSecret(s, v.T.With(s.Control), ptr.Obj, ptr.Form)
-		m.touchElement(s, ptr, m.touchOf(s, ptr, size, true, true, v.T.With(s.Control)))
+		written := v.T.With(s.Control)
+		if operation != asm.Xchg {
+			written = written.With(m.namedArray(ptr.Obj))
+		}
+		m.touchElement(s, ptr, m.touchOf(s, ptr, size, true, true, written))
 		old := value.Number(m.nodes.Leaf(expr.Below(uint(size)*8)), ptr.T)
 		old.T.From = old.T.From.Or(m.env.Arrays[ptr.Obj].Bit).Or(declared.Packet)
+		old.T.Named = m.namedArray(ptr.Obj).Named
 		return old
 	}
 	old := m.read(s, ptr, size)

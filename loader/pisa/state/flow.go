@@ -68,6 +68,7 @@ func (fs Flows) end(s *State, r Region) {
 		fs.changes(s, r, func(now *value.Value, before value.Value) {
 			now.T.From = now.T.From.And(before.T.From)
 			now.T.Product = now.T.Product.And(before.T.Product)
+			now.T.Named = now.T.Named.And(before.T.Named)
 			now.Why = now.Why.And(before.Why)
 		})
 	}

@@ -6,14 +6,17 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/expr"
 )
 
-// Taint says which arrays' elements a number depends on, and of which of them it is (also) a product.
-type Taint struct{ From, Product declared.Set }
+// Taint says which arrays' elements a number depends on, and of which of them it is (also) a product. Named are the sources of a trace,
+// by its numbers; empty in a proof.
+type Taint struct{ From, Product, Named declared.Set }
 
 // FromPacket is the taint of what depends on the packet alone.
 var FromPacket = Taint{From: declared.Packet}
 
 // With is what depends on both.
-func (t Taint) With(o Taint) Taint { return Taint{t.From.Or(o.From), t.Product.Or(o.Product)} }
+func (t Taint) With(o Taint) Taint {
+	return Taint{t.From.Or(o.From), t.Product.Or(o.Product), t.Named.Or(o.Named)}
+}
 
 // Form says what a value can be used for.
 type Form uint8

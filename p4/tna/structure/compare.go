@@ -1,0 +1,121 @@
+package structure
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/xdpmon/xdpmon/loader/pisa"
+)
+
+// Sides of a comparison.
+const (
+	Host   = "host"
+	Switch = "switch"
+)
+
+// Facets in which a register may differ.
+const (
+	Missing   = "missing"   // on Side
+	Width     = "width"     // Source: bits of the host and of the switch
+	Entries   = "entries"   // likewise
+	Initial   = "initial"   // Source: what the switch begins with; the host begins with 0
+	Order     = "order"     // Source: a register that the switch reaches before, and the host has in a later stage
+	Condition = "condition" // only Side's condition depends on Source
+	Index     = "index"
+	Written   = "written"
+)
+
+// Difference is one that a comparison has found.
+type Difference struct {
+	Register, Facet, Side, Source string
+}
+
+// String is the difference as a list has it.
+func (d Difference) String() string {
+	return fmt.Sprintf("%s %s %s %s", d.Register, d.Facet, d.Side, d.Source)
+}
+
+// Compare a twin with the bytecode.
+func Compare(host []pisa.Touch, twin []Touch) []Difference {
+	c := comparison{stages: map[string]int{}}
+	for _, h := range host {
+		c.stages[h.Array] = h.Stage
+	}
+	for _, h := range host {
+		i := slices.IndexFunc(twin, func(t Touch) bool { return t.Register == h.Array })
+		if i < 0 {
+			c.add(h.Array, Missing, Switch, "all")
+			continue
+		}
+		c.one(h, twin[i])
+	}
+	for _, t := range twin {
+		if _, ok := c.stages[t.Register]; !ok {
+			c.add(t.Register, Missing, Host, "all")
+		}
+	}
+	return c.found
+}
+
+type comparison struct {
+	stages map[string]int // of the host's arrays
+	found  []Difference
+}
+
+func (c *comparison) add(register, facet, side, source string) {
+	d := Difference{register, facet, side, source}
+	if !slices.Contains(c.found, d) {
+		c.found = append(c.found, d)
+	}
+}
+
+func (c *comparison) one(h pisa.Touch, t Touch) {
+	if h.WidthBits != t.WidthBits {
+		c.add(h.Array, Width, Switch, fmt.Sprintf("%d:%d", h.WidthBits, t.WidthBits))
+	}
+	if h.Entries != t.Entries {
+		c.add(h.Array, Entries, Switch, fmt.Sprintf("%d:%d", h.Entries, t.Entries))
+	}
+	for _, n := range t.Initial {
+		if n != 0 {
+			c.add(h.Array, Initial, Switch, fmt.Sprint(n))
+		}
+	}
+	for _, earlier := range t.Before {
+		if stage, ok := c.stages[earlier]; ok && stage > h.Stage {
+			c.add(h.Array, Order, Switch, earlier)
+		}
+	}
+	// What decides whether there is an access decides index and value, too: it is said once.
+	c.sources(h.Array, Condition, hostSources(h.Condition), t.Condition, nil)
+	said := slices.Clone(c.found)
+	c.sources(h.Array, Index, hostSources(h.Index), t.Index, said)
+	if h.Write || len(t.Written) > 0 {
+		c.sources(h.Array, Written, hostSources(h.Written), t.Written, said)
+	}
+}
+
+func (c *comparison) sources(register, facet string, host, twin []string, said []Difference) {
+	for _, side := range []struct {
+		name      string
+		has, less []string
+	}{{Host, host, twin}, {Switch, twin, host}} {
+		for _, s := range side.has {
+			if !slices.Contains(side.less, s) && !slices.Contains(said, Difference{register, Condition, side.name, s}) {
+				c.add(register, facet, side.name, s)
+			}
+		}
+	}
+}
+
+// hostSources are the bytecode's sources by the names of both.
+func hostSources(of []string) []string {
+	var out []string
+	for _, name := range of {
+		if to := hostSource(name); to != "" && !slices.Contains(out, to) {
+			out = append(out, to)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

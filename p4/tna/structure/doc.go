@@ -1,0 +1,14 @@
+// Package structure extracts from a twin's P4 text what it does with every register: in which order they are reached, which conditions lead
+// there, and what index and written value are calculated from. It compares that with what loader/pisa has found in the bytecode, where every
+// array has the same name.
+//
+// Both sides are read by the same rules, all packets at once:
+//
+//   - A value depends on all that it is calculated from, and on what decided whether it was assigned.
+//   - What was read from a register is a source of its own: what its index depends on is compared at that register.
+//   - A hash depends on its fields and on its row; a table's result on the parts of its key that its entries look at.
+//   - Sources have the names of the packet header vector (bpf/include/phv.h); the switch's headers and intrinsic metadata are renamed to them
+//     (sources.go).
+//
+// What it does not see is how a value is calculated: constants, operators, order of entries. Those are for the packets of tests/twins.
+package structure

@@ -1,0 +1,114 @@
+package structure
+
+import (
+	"strings"
+
+	"github.com/xdpmon/xdpmon/p4/tna/syntax"
+)
+
+// apply runs one of a table's actions: those of its entries and its default one, or all if the control plane may choose.
+func (t *table) apply() set {
+	w, d := t.in.w, t.decl
+	decides := t.decides()
+	fixed := d.ConstEntries && (d.ConstDefault || d.Default == nil)
+	chosen := map[string]bool{}
+	if fixed {
+		for _, e := range d.Entries {
+			chosen[actionOf(e.Action)] = true
+		}
+		if d.Default != nil {
+			chosen[actionOf(d.Default)] = true
+		}
+	} else {
+		for _, a := range d.Actions {
+			chosen[a.ID] = true
+		}
+	}
+	data := t.data(fixed)
+	if len(chosen) == 1 && len(d.Keys) == 0 {
+		decides = set{}
+	}
+	var alternatives []func()
+	for _, name := range d.Actions {
+		a, ok := t.in.find(name.ID).(*action)
+		if !ok || !chosen[name.ID] {
+			continue
+		}
+		alternatives = append(alternatives, func() {
+			params := make([]set, len(a.decl.Params))
+			for i := range params {
+				params[i] = data.or(decides).or(w.guard)
+			}
+			a.run(params)
+		})
+	}
+	if d.Default == nil { // nothing on a miss
+		alternatives = append(alternatives, func() {})
+	}
+	if len(alternatives) == 1 {
+		alternatives[0]()
+		return decides
+	}
+	w.fork(decides, alternatives...)
+	return decides
+}
+
+func actionOf(c *syntax.Call) string {
+	if name, ok := c.Fn.(*syntax.Name); ok {
+		return name.ID
+	}
+	return ""
+}
+
+// data is what an action's parameters are a source of: what the control plane writes.
+func (t *table) data(fixed bool) set {
+	name := t.in.path + t.decl.Name
+	switch {
+	case t.in.w.window != "" && strings.HasSuffix("."+name, "."+t.in.w.window):
+		return t.in.w.names.of(bankSource)
+	case fixed:
+		return set{}
+	}
+	return t.in.w.names.of(tablePrefix + t.decl.Name)
+}
+
+// decides is what the parts of the key depend on that entries look at; all of it where the control plane writes them.
+func (t *table) decides() (of set) {
+	for i, k := range t.decl.Keys {
+		if !t.decl.ConstEntries {
+			of = of.or(t.in.expr(k.X))
+			continue
+		}
+		var mask uint64
+		looks := false
+		for _, e := range t.decl.Entries {
+			m, any := t.maskOf(e.Keys[i])
+			mask |= m
+			looks = looks || any
+		}
+		if !looks {
+			continue
+		}
+		if p, sliced, ok := t.in.place(k.X); ok && !sliced && p == flags {
+			of = of.or(t.in.w.flagBits(mask))
+		} else {
+			of = of.or(t.in.expr(k.X))
+		}
+	}
+	return of
+}
+
+// maskOf an entry's part: the bits that have to be alike, and whether there are any.
+func (t *table) maskOf(e syntax.Expr) (uint64, bool) {
+	switch e := e.(type) {
+	case *syntax.Any:
+		return 0, false
+	case *syntax.Binary:
+		if e.Op == "&&&" {
+			if m, ok := t.in.constant(e.Y); ok {
+				return m, m != 0
+			}
+		}
+	}
+	return ^uint64(0), true
+}
