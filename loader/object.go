@@ -20,6 +20,15 @@ type Object struct {
 	RecircShare float64
 	// Enforces says that it decides over packets. It runs behind those that only measure, and what it decides is carried out.
 	Enforces bool
+	// Steering is how it changes the way that packets leave.
+	Steering Steering
+}
+
+// Steering is a change of how packets leave: mark, class, or time of departure. A packet has one of them, so that a chain has one algorithm that steers.
+type Steering struct {
+	By        string // the setting that makes the algorithm do it; "": it does not
+	Delays    bool   // packets have times of departure, which the interface's queue has to keep
+	Aggregate uint64 // bytes: of larger aggregates of segments some are dropped; 0: of none
 }
 
 // has says whether the object has a program for a kind of hook.

@@ -1,8 +1,10 @@
 package loader
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/xdpmon/xdpmon/bpf/verdict"
 	xmaps "github.com/xdpmon/xdpmon/maps"
@@ -14,6 +16,9 @@ const verdictName = "verdict"
 // arranged puts a chain in order: those that only measure see every packet first, then those that act, and behind them the one
 // that carries out what they decided. A chain that only measures has none of that, and no packet pays for it.
 func (i *Instance) arranged(objects []Object) ([]Object, error) {
+	if err := oneSteers(objects); err != nil {
+		return nil, err
+	}
 	list := slices.Clone(objects)
 	slices.SortStableFunc(list, func(a, b Object) int { return order(a) - order(b) })
 	if len(list) == 0 || !list[len(list)-1].Enforces {
@@ -29,6 +34,32 @@ func (i *Instance) arranged(objects []Object) ([]Object, error) {
 	return append(list, *i.verdict), nil
 }
 
+// ErrSteering is wrapped where two algorithms of a chain change how packets leave.
+var ErrSteering = errors.New("a packet can be steered in one way only")
+
+func oneSteers(objects []Object) error {
+	var by []string
+	for _, o := range objects {
+		if o.Steering.By != "" {
+			by = append(by, o.Steering.By)
+		}
+	}
+	if len(by) < 2 {
+		return nil
+	}
+	return fmt.Errorf("load chain: %w: %s cannot run in one chain; change one of them, or attach it to another interface", ErrSteering, strings.Join(by, " and "))
+}
+
+// Steering is how a chain that was loaded changes the way that packets leave.
+func (i *Instance) Steering() Steering {
+	for _, m := range i.loaded {
+		if m.object.Steering.By != "" {
+			return m.object.Steering
+		}
+	}
+	return Steering{}
+}
+
 func order(o Object) int {
 	if o.Enforces {
 		return 1
@@ -41,7 +72,7 @@ type Verdicts struct {
 	Dropped, DroppedBytes uint64 // bytes on the wire
 	Marked                uint64 // ECN bits set here
 	MarkedBefore          uint64 // a mark was wanted and had been made elsewhere
-	Steered               uint64 // another skb->mark or skb->priority
+	Steered               uint64 // another skb->mark, skb->priority or skb->tstamp
 	Unmarkable            uint64 // a mark was wanted of a packet whose sender does not understand it; it passed
 }
 

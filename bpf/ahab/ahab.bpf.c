@@ -22,6 +22,11 @@
  * Behind all of that stands a ceiling (gcra.h), which holds whatever senders do: what does not fit is dropped, as long as the lease holds. It is charged for what
  * AHAB passes, and follows the slice's ceiling, while the limit follows what the slice is allotted. All slices together have one, too. The table form has none.
  *
+ * Pacing (ahab_pace, packets that leave, exact form; host only) delays what would be dropped: the words of ceilings may be ahead of the clock by ahab_burst, as they may be late
+ * else, and a packet leaves when its word arrives there; what would wait longer is dropped. Each user has such a word as well, at the slice's limit, so that who sends more
+ * waits in a queue of its own. The limit is then no interpolation: users that were waiting at the first packet of an epoch (a power of two of ns, 67 ms) and used up theirs
+ * in it share what the others left of 98 % of the capacity. Where none was, the limit halves if that was exceeded, and grows by half else.
+ *
  * Many cores: limits, sums and counts are one word each, changed by one atomic operation; a packet that reads the limit while it is written
  * has the old or the new one. A packet that is counted between the three sums being taken away counts partly in the next epoch: the
  * error is below one packet a core and epoch. A countdown is read and stored: two packets of one flow at the same
@@ -55,6 +60,11 @@ enum ahab_counter {
 	AHAB_ROOT_BOUND, /* and the capacity of all slices together */
 	AHAB_BOUND_MARKED, /* segments that either of them marked */
 	AHAB_BOUND_LOST, /* packets that passed uncharged, since another core began the ceiling's next burst at the same time */
+	AHAB_PACED,    /* segments that leave later than they came */
+	AHAB_PACED_NS, /* by so much, summed over packets */
+	AHAB_PACED_PACKETS,
+	AHAB_BEYOND,   /* segments that would have waited for their user's time longer than the horizon: dropped */
+	AHAB_PACE_MARKED, /* segments that were marked since they wait for more than half of it */
 	AHAB_COUNTS = 16
 };
 
@@ -95,7 +105,10 @@ const volatile __u32 ahab_unit = 4194; /* tau in seconds, times 2^20: a limit in
 const volatile __u32 ahab_grace = 4;
 const volatile _Bool ahab_dry = 0;
 const volatile _Bool ahab_rooted = 0; /* is there a ceiling of all slices together? */
-const volatile __u64 ahab_burst = 200000000; /* ns of unused time that a ceiling keeps */
+const volatile __u64 ahab_burst = 200000000; /* ns of unused time that a ceiling keeps; pacing: that packets wait at most */
+const volatile _Bool ahab_pace = 0;
+const volatile __u64 ahab_tau = 4000000; /* ns: pacing turns limits into times */
+const volatile __u32 ahab_grid = 26;     /* pacing: an epoch is 2^grid ns of the clock */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -143,6 +156,8 @@ LPF(ahab_row0, 2, 2048);
 LPF(ahab_row1, 2, 2048);
 LPF(ahab_row2, 2, 2048);
 REGISTER_MAPPED(ahab_limit, 2, __u32, 2);
+REGISTER(ahab_depart, 3, __u64, 1);         /* pacing: when the next packet of a user may leave: gcra.h */
+REGISTER(ahab_waiting, 4, __u32, 1);        /* ... {epoch in which it was last seen, whether it was waiting at the begin} */
 REGISTER(ahab_countdown, 6, struct ahab_debt, 4096);
 REGISTER(ahab_low, 7, __u64, 2);            /* exact form: and what the middle limit lets pass beyond the lower one, in the upper half */
 REGISTER(ahab_mid, 7, __u64, 2);            /* table form only */
@@ -235,20 +250,25 @@ static __always_inline __u32 rate_of(const struct flow *f, __u32 tick, __u32 x)
 
 /* ---- epochs ---- */
 
-/* Ticks (table form: epochs) since the sums were taken away, for the one packet that takes them away now; 0 for all others. */
+static __always_inline __u32 epoch_ticks(void)
+{
+	return ahab_table || ahab_pace ? 1 : ahab_epoch;
+}
+
+/* Ticks (table form and pacing: epochs) since the sums were taken away, for the one packet that takes them away now; 0 for all others. */
 static __always_inline __u32 epoch_crossed(struct phv *phv, __u32 slice)
 {
 	__u64 clock = clock_now(phv);
-	__u32 now = ahab_table ? clock >> AHAB_GRID_SHIFT : clock >> AHAB_TICK_SHIFT;
+	__u32 now = ahab_pace ? clock >> ahab_grid : ahab_table ? clock >> AHAB_GRID_SHIFT : clock >> AHAB_TICK_SHIFT;
 	__u32 *last = reg_at(ahab_epochs, slice), then, since;
 
 	if (!last)
 		return 0;
 	then = reg_load(last);
 	since = now - then;
-	if (since > ~0U - AHAB_IDLE * (ahab_table ? 1 : ahab_epoch)) /* another core's clock, or a capture out of order */
+	if (since > ~0U - AHAB_IDLE * epoch_ticks()) /* another core's clock, or a capture out of order */
 		return 0;
-	if (since < (ahab_table ? 1 : ahab_epoch))
+	if (since < epoch_ticks())
 		return 0;
 	return reg_cas(last, then, now) == then ? since : 0;
 }
@@ -312,7 +332,7 @@ static __always_inline void offer(const struct flow *f, const struct parts *sum)
 	__u64 *offered = reg_at(ahab_offered, f->slice);
 
 	if (offered)
-		reg_add(offered, ((__u64)sum->low + sum->mid + sum->high + sum->over) >> 4);
+		reg_add(offered, ((__u64)sum->low + sum->mid + (ahab_pace ? 0 : sum->high) + sum->over) >> 4);
 }
 
 /* The limit of a user who has all of the capacity, in units. */
@@ -334,19 +354,45 @@ static __always_inline __u32 aim_of(const struct ahab_slice *s, __u32 since)
 	return aim > ~0U ? ~0U : aim;
 }
 
-static __always_inline __u32 limit_after(const struct flow *f, const struct ahab_slice *s, const struct parts *sum)
+/* Pacing: what others left of 98 % of the capacity, by the weights of those that were waiting; sum: low of the others, mid of those, high their weights. An eighth of what waits
+ * for the slice itself goes off as well: that is who found no queue of its own yet. It asks for the
+ * number of those users and not for what they sent: that arrives a delay later than the limit that caused it, and a loop around that delay swings. */
+static __always_inline __u32 limit_paced(const struct flow *f, const struct ahab_slice *s, const struct parts *sum, __u64 queue)
+{
+	__u64 ticks = (__u64)f->since << (ahab_grid - AHAB_TICK_SHIFT), limit = f->limit, spared = ticks / 50 + (queue >> (AHAB_TICK_SHIFT + 3)), aim, next;
+
+	aim = aim_of(s, ticks - (spared < ticks >> 1 ? spared : ticks >> 1));
+	if (!sum->high)
+		next = sum->low > aim ? limit >> 1 : limit + (limit >> 1);
+	else
+		next = (aim > sum->low ? aim - sum->low : 0) * (ahab_tau >> AHAB_TICK_SHIFT) / (sum->high * ticks) * s->norm >> 16;
+	if (next < limit >> 2)
+		next = limit >> 2;
+	return (next > 2 * limit ? 2 * limit : next) | LIMIT_LEAST;
+}
+
+static __always_inline __u32 limit_after(const struct flow *f, const struct ahab_slice *s, const struct parts *sum, __u64 queue)
 {
 	__u32 ceiling = s->ceiling, most = limit_of_all(s), next;
 
 	if (!ahab_table && most < ceiling >> 1) /* twice the capacity: room for a burst, and two steps from where users begin to share */
 		ceiling = 2 * most;
-	if (f->since >= AHAB_IDLE * (ahab_table ? 1 : ahab_epoch))
+	if (f->since >= AHAB_IDLE * epoch_ticks())
 		return ceiling;
-	next = limit_next(f->limit, sum, aim_of(s, f->since), most);
+	next = ahab_pace ? limit_paced(f, s, sum, queue) : limit_next(f->limit, sum, aim_of(s, f->since), most);
 	return next < ceiling ? next : ceiling;
 }
 
 /* ---- what becomes of a packet ---- */
+
+/* A packet and a ceiling. */
+struct bounded {
+	enum ahab_deed deed;
+	_Bool refused;
+	_Bool over;  /* its user is above the limit */
+	__u64 wait;  /* pacing: ns until it leaves */
+	__u64 queue; /* ... that it would wait for its slice alone */
+};
 
 static __always_inline __u32 flow_place(const struct phv *phv, const struct flow *f)
 {
@@ -459,36 +505,111 @@ static __always_inline void second(struct phv *phv)
 	count(phv, AHAB_WRITTEN, 1);
 }
 
-/* Judges a packet of a user above the limit. */
-static __always_inline enum ahab_deed judge(struct phv *phv, const struct flow *f, const struct ahab_slice *s, const struct parts *p)
+/* Judges a packet of a user above the limit, which is no more than a sample where it waits. */
+static __always_inline void judge(struct phv *phv, const struct flow *f, const struct ahab_slice *s, const struct parts *p, struct bounded *b)
 {
 	const struct ahab_lease_t *lease = reg_at(ahab_lease, 0);
-	enum ahab_deed deed = AHAB_PASSED;
 	__u32 coin = coin_spin(phv);
 
 	if (!lease)
-		return deed;
+		return;
 	if (clock_now(phv) > lease->until)
 		count(phv, AHAB_OPEN, phv->segs);
-	else if (!ahab_table && clock_now(phv) < s->spare)
-		deed = AHAB_PASSED;
+	else if (ahab_pace || (!ahab_table && clock_now(phv) < s->spare))
+		;
 	else if (phv_has(phv, PHV_TCP))
-		deed = deed_tcp(phv, f, s, p);
+		b->deed = deed_tcp(phv, f, s, p);
 	else if (coin_drops(f, coin, f->limit))
-		deed = AHAB_DROPPED;
+		b->deed = AHAB_DROPPED;
 	if ((coin & 0xffff) < lease->samples)
-		sample(phv, f, deed);
-	return deed;
+		sample(phv, f, b->deed);
+}
+
+/* ---- pacing ---- */
+
+#define PACE_BYTE (1ULL << 33) /* gcra.h: a word that is ahead by the horizon and 2^32 ns was written before the clock was set back */
+#define PACE_MOST (1ULL << 32) /* ns that a packet takes of its user's time at most */
+#define PACE_PACKETS 64        /* fq keeps 100 of a flow: what is sent without regard to losses is dropped before */
+#define PACE_FULL 1514
+
+/* Nobody is paced when the lease has run out. */
+static __always_inline int paces(struct phv *phv)
+{
+	const struct ahab_lease_t *lease = reg_at(ahab_lease, 0);
+
+	return lease && clock_now(phv) <= lease->until;
+}
+
+/* ns that a byte takes of its user's time, in 2^-10. */
+static __always_inline __u64 pace_byte(const struct flow *f, const struct ahab_slice *s)
+{
+	__u64 limit = (__u64)f->limit * AHAB_WEIGHT(f->member) | 1;
+
+	return (ahab_tau * s->norm >> 2) / limit;
+}
+
+/* Was the user waiting when this epoch began for it? Sets its weight if this is the packet that tells so. */
+static __always_inline int waiting(struct phv *phv, const struct flow *f, __u32 place, int waits, struct parts *p)
+{
+	__u32 *word = reg_at(ahab_waiting, place), epoch = clock_now(phv) >> ahab_grid << 1, held;
+
+	if (!word)
+		return 0;
+	held = reg_load(word);
+	if ((held ^ epoch) < 2)
+		return held & 1;
+	reg_store(word, epoch | waits);
+	p->high = waits ? AHAB_WEIGHT(f->member) : 0;
+	return waits;
+}
+
+/* A user's own queue. Sorts the packet into sums as well: low of users that were not waiting, mid of those that were, over of what is dropped. */
+static __always_inline void pace(struct phv *phv, const struct flow *f, const struct ahab_slice *s, struct parts *p, struct bounded *b)
+{
+	__u64 byte = pace_byte(f, s), cost = byte * phv->len >> 10, room = ahab_burst, few = byte * (PACE_PACKETS * PACE_FULL) >> 10, ahead = 0, *word;
+	__u32 place = f->hash >> 48 & (ahab_depart_entries - 1), amount = phv->len << 4;
+	enum gcra_answer answer;
+
+	*p = (struct parts){.low = amount};
+	if (!phv_has(phv, PHV_TCP) && few < room)
+		room = few;
+	word = reg_at(ahab_depart, place);
+	if (!word)
+		return;
+	answer = gcra_ask(word, clock_now(phv) + ahab_burst, cost < PACE_MOST ? cost : PACE_MOST, PACE_BYTE, ahab_burst, room, &ahead);
+	if (waiting(phv, f, place, ahead != 0, p)) {
+		p->low = 0;
+		p->mid = amount;
+	}
+	if (answer == GCRA_REFUSES) {
+		p->low = p->mid = 0;
+		p->over = amount;
+		b->deed = AHAB_DROPPED;
+		count(phv, AHAB_BEYOND, phv->segs);
+		return;
+	}
+	b->wait = ahead;
+	if (ahead > ahab_burst >> 1 && ecn_capable(phv)) {
+		b->deed = AHAB_MARKED;
+		count(phv, AHAB_PACE_MARKED, phv->segs);
+	}
+}
+
+/* A packet whose word is ahead of its time leaves then. */
+static __always_inline void depart(struct phv *phv, struct bounded *b)
+{
+	if (b->queue > b->wait)
+		b->wait = b->queue;
+	if (!b->wait || b->deed == AHAB_DROPPED || !paces(phv))
+		return;
+	count(phv, AHAB_PACED, phv->segs);
+	count(phv, AHAB_PACED_PACKETS, 1);
+	count(phv, AHAB_PACED_NS, b->wait);
+	if (!ahab_dry)
+		verdict_steer(phv, STEER_DEPART, b->wait);
 }
 
 /* ---- ceilings ---- */
-
-/* A packet and a ceiling. */
-struct bounded {
-	enum ahab_deed deed;
-	_Bool refused;
-	_Bool over; /* its user is above the limit */
-};
 
 /* Users above the limit leave a sixteenth of a burst to the others, whose packets a ceiling would refuse else for what those have sent. */
 static __always_inline __u64 room_of(const struct bounded *b)
@@ -522,7 +643,7 @@ static __always_inline void ask(struct phv *phv, struct bounded *b, __u64 *word,
 {
 	__u64 ahead;
 
-	switch (gcra_ask(word, clock_now(phv), gcra_cost(phv->len, byte), byte, ahab_burst, room_of(b), &ahead)) {
+	switch (gcra_ask(word, clock_now(phv) + (ahab_pace ? ahab_burst : 0), gcra_cost(phv->len, byte), byte, ahab_burst, room_of(b), &ahead)) {
 	case GCRA_REFUSES:
 		refuse(phv, b, by);
 		return;
@@ -530,6 +651,8 @@ static __always_inline void ask(struct phv *phv, struct bounded *b, __u64 *word,
 		count(phv, AHAB_BOUND_LOST, 1);
 		return;
 	default:
+		if (ahab_pace && ahead > b->queue)
+			b->queue = ahead;
 		warn(phv, b, ahead);
 	}
 }
@@ -633,8 +756,14 @@ ALGORITHM_RECIRC_SELDOM(ahab)
 		parts_expected(&p, amount, f.rate, f.limit);
 		b.over = f.rate > f.limit;
 	}
+	if (ahab_pace) {
+		if (s->capacity && paces(phv))
+			pace(phv, &f, s, &p, &b);
+		else
+			p = (struct parts){.low = amount};
+	}
 	if (b.over && s->capacity)
-		b.deed = judge(phv, &f, s, &p);
+		judge(phv, &f, s, &p, &b);
 	if (unlikely(f.since))
 		sums_take(&f, &p, &sum);
 	else
@@ -642,6 +771,8 @@ ALGORITHM_RECIRC_SELDOM(ahab)
 	bound(phv, &f, s, &b);
 	if (ahab_rooted)
 		root_bound(phv, &b);
+	if (ahab_pace)
+		depart(phv, &b);
 	tally(phv, &f, &b);
 	if (unlikely(f.since))
 		offer(&f, &sum);
@@ -651,6 +782,6 @@ ALGORITHM_RECIRC_SELDOM(ahab)
 		return 0;
 	count(phv, AHAB_EPOCHS, 1);
 	phv->carry[0] = f.slice;
-	phv->carry[1] = limit_after(&f, s, &sum);
+	phv->carry[1] = limit_after(&f, s, &sum, b.queue);
 	return 1;
 }

@@ -17,16 +17,21 @@ import (
 type AhabAhabCounter uint32
 
 const (
-	AhabAhabCounterAHAB_STRAY        AhabAhabCounter = 0
-	AhabAhabCounterAHAB_OPEN         AhabAhabCounter = 1
-	AhabAhabCounterAHAB_EPOCHS       AhabAhabCounter = 2
-	AhabAhabCounterAHAB_WRITTEN      AhabAhabCounter = 3
-	AhabAhabCounterAHAB_LOST_SAMPLES AhabAhabCounter = 4
-	AhabAhabCounterAHAB_BOUND        AhabAhabCounter = 5
-	AhabAhabCounterAHAB_ROOT_BOUND   AhabAhabCounter = 6
-	AhabAhabCounterAHAB_BOUND_MARKED AhabAhabCounter = 7
-	AhabAhabCounterAHAB_BOUND_LOST   AhabAhabCounter = 8
-	AhabAhabCounterAHAB_COUNTS       AhabAhabCounter = 16
+	AhabAhabCounterAHAB_STRAY         AhabAhabCounter = 0
+	AhabAhabCounterAHAB_OPEN          AhabAhabCounter = 1
+	AhabAhabCounterAHAB_EPOCHS        AhabAhabCounter = 2
+	AhabAhabCounterAHAB_WRITTEN       AhabAhabCounter = 3
+	AhabAhabCounterAHAB_LOST_SAMPLES  AhabAhabCounter = 4
+	AhabAhabCounterAHAB_BOUND         AhabAhabCounter = 5
+	AhabAhabCounterAHAB_ROOT_BOUND    AhabAhabCounter = 6
+	AhabAhabCounterAHAB_BOUND_MARKED  AhabAhabCounter = 7
+	AhabAhabCounterAHAB_BOUND_LOST    AhabAhabCounter = 8
+	AhabAhabCounterAHAB_PACED         AhabAhabCounter = 9
+	AhabAhabCounterAHAB_PACED_NS      AhabAhabCounter = 10
+	AhabAhabCounterAHAB_PACED_PACKETS AhabAhabCounter = 11
+	AhabAhabCounterAHAB_BEYOND        AhabAhabCounter = 12
+	AhabAhabCounterAHAB_PACE_MARKED   AhabAhabCounter = 13
+	AhabAhabCounterAHAB_COUNTS        AhabAhabCounter = 16
 )
 
 type AhabAhabCountsT struct {
@@ -174,6 +179,7 @@ const (
 	AhabMapAhabBound            = "ahab_bound"
 	AhabMapAhabCountdown        = "ahab_countdown"
 	AhabMapAhabCounts           = "ahab_counts"
+	AhabMapAhabDepart           = "ahab_depart"
 	AhabMapAhabDropped          = "ahab_dropped"
 	AhabMapAhabEpochs           = "ahab_epochs"
 	AhabMapAhabHigh             = "ahab_high"
@@ -197,6 +203,7 @@ const (
 	AhabMapAhabRow2             = "ahab_row2"
 	AhabMapAhabSamples          = "ahab_samples"
 	AhabMapAhabSlices           = "ahab_slices"
+	AhabMapAhabWaiting          = "ahab_waiting"
 	AhabMapAhabWeyl             = "ahab_weyl"
 	AhabMapChainControl         = "chain_control"
 	AhabMapChainTc              = "chain_tc"
@@ -214,12 +221,14 @@ const (
 	AhabVarAhabBoundEntries     = "ahab_bound_entries"
 	AhabVarAhabBurst            = "ahab_burst"
 	AhabVarAhabCountdownEntries = "ahab_countdown_entries"
+	AhabVarAhabDepartEntries    = "ahab_depart_entries"
 	AhabVarAhabDroppedEntries   = "ahab_dropped_entries"
 	AhabVarAhabDry              = "ahab_dry"
 	AhabVarAhabEpoch            = "ahab_epoch"
 	AhabVarAhabEpochsEntries    = "ahab_epochs_entries"
 	AhabVarAhabEverything       = "ahab_everything"
 	AhabVarAhabGrace            = "ahab_grace"
+	AhabVarAhabGrid             = "ahab_grid"
 	AhabVarAhabHighEntries      = "ahab_high_entries"
 	AhabVarAhabLimitEntries     = "ahab_limit_entries"
 	AhabVarAhabLostEntries      = "ahab_lost_entries"
@@ -229,6 +238,7 @@ const (
 	AhabVarAhabMidEntries       = "ahab_mid_entries"
 	AhabVarAhabOfferedEntries   = "ahab_offered_entries"
 	AhabVarAhabOverEntries      = "ahab_over_entries"
+	AhabVarAhabPace             = "ahab_pace"
 	AhabVarAhabPassedEntries    = "ahab_passed_entries"
 	AhabVarAhabRefusedEntries   = "ahab_refused_entries"
 	AhabVarAhabRootEntries      = "ahab_root_entries"
@@ -237,8 +247,10 @@ const (
 	AhabVarAhabRow1Entries      = "ahab_row1_entries"
 	AhabVarAhabRow2Entries      = "ahab_row2_entries"
 	AhabVarAhabTable            = "ahab_table"
+	AhabVarAhabTau              = "ahab_tau"
 	AhabVarAhabUnit             = "ahab_unit"
 	AhabVarAhabUpdate           = "ahab_update"
+	AhabVarAhabWaitingEntries   = "ahab_waiting_entries"
 	AhabVarAhabWeylEntries      = "ahab_weyl_entries"
 	AhabVarChainBehind          = "chain_behind"
 	AhabVarCoinSeeded           = "coin_seeded"
@@ -307,6 +319,7 @@ type AhabMapSpecs struct {
 	AhabBound     *ebpf.MapSpec `ebpf:"ahab_bound"`
 	AhabCountdown *ebpf.MapSpec `ebpf:"ahab_countdown"`
 	AhabCounts    *ebpf.MapSpec `ebpf:"ahab_counts"`
+	AhabDepart    *ebpf.MapSpec `ebpf:"ahab_depart"`
 	AhabDropped   *ebpf.MapSpec `ebpf:"ahab_dropped"`
 	AhabEpochs    *ebpf.MapSpec `ebpf:"ahab_epochs"`
 	AhabHigh      *ebpf.MapSpec `ebpf:"ahab_high"`
@@ -330,6 +343,7 @@ type AhabMapSpecs struct {
 	AhabRow2      *ebpf.MapSpec `ebpf:"ahab_row2"`
 	AhabSamples   *ebpf.MapSpec `ebpf:"ahab_samples"`
 	AhabSlices    *ebpf.MapSpec `ebpf:"ahab_slices"`
+	AhabWaiting   *ebpf.MapSpec `ebpf:"ahab_waiting"`
 	AhabWeyl      *ebpf.MapSpec `ebpf:"ahab_weyl"`
 	ChainControl  *ebpf.MapSpec `ebpf:"chain_control"`
 	ChainTc       *ebpf.MapSpec `ebpf:"chain_tc"`
@@ -351,12 +365,14 @@ type AhabVariableSpecs struct {
 	AhabBoundEntries     *ebpf.VariableSpec `ebpf:"ahab_bound_entries"`
 	AhabBurst            *ebpf.VariableSpec `ebpf:"ahab_burst"`
 	AhabCountdownEntries *ebpf.VariableSpec `ebpf:"ahab_countdown_entries"`
+	AhabDepartEntries    *ebpf.VariableSpec `ebpf:"ahab_depart_entries"`
 	AhabDroppedEntries   *ebpf.VariableSpec `ebpf:"ahab_dropped_entries"`
 	AhabDry              *ebpf.VariableSpec `ebpf:"ahab_dry"`
 	AhabEpoch            *ebpf.VariableSpec `ebpf:"ahab_epoch"`
 	AhabEpochsEntries    *ebpf.VariableSpec `ebpf:"ahab_epochs_entries"`
 	AhabEverything       *ebpf.VariableSpec `ebpf:"ahab_everything"`
 	AhabGrace            *ebpf.VariableSpec `ebpf:"ahab_grace"`
+	AhabGrid             *ebpf.VariableSpec `ebpf:"ahab_grid"`
 	AhabHighEntries      *ebpf.VariableSpec `ebpf:"ahab_high_entries"`
 	AhabLimitEntries     *ebpf.VariableSpec `ebpf:"ahab_limit_entries"`
 	AhabLostEntries      *ebpf.VariableSpec `ebpf:"ahab_lost_entries"`
@@ -366,6 +382,7 @@ type AhabVariableSpecs struct {
 	AhabMidEntries       *ebpf.VariableSpec `ebpf:"ahab_mid_entries"`
 	AhabOfferedEntries   *ebpf.VariableSpec `ebpf:"ahab_offered_entries"`
 	AhabOverEntries      *ebpf.VariableSpec `ebpf:"ahab_over_entries"`
+	AhabPace             *ebpf.VariableSpec `ebpf:"ahab_pace"`
 	AhabPassedEntries    *ebpf.VariableSpec `ebpf:"ahab_passed_entries"`
 	AhabRefusedEntries   *ebpf.VariableSpec `ebpf:"ahab_refused_entries"`
 	AhabRootEntries      *ebpf.VariableSpec `ebpf:"ahab_root_entries"`
@@ -374,8 +391,10 @@ type AhabVariableSpecs struct {
 	AhabRow1Entries      *ebpf.VariableSpec `ebpf:"ahab_row1_entries"`
 	AhabRow2Entries      *ebpf.VariableSpec `ebpf:"ahab_row2_entries"`
 	AhabTable            *ebpf.VariableSpec `ebpf:"ahab_table"`
+	AhabTau              *ebpf.VariableSpec `ebpf:"ahab_tau"`
 	AhabUnit             *ebpf.VariableSpec `ebpf:"ahab_unit"`
 	AhabUpdate           *ebpf.VariableSpec `ebpf:"ahab_update"`
+	AhabWaitingEntries   *ebpf.VariableSpec `ebpf:"ahab_waiting_entries"`
 	AhabWeylEntries      *ebpf.VariableSpec `ebpf:"ahab_weyl_entries"`
 	ChainBehind          *ebpf.VariableSpec `ebpf:"chain_behind"`
 	CoinSeeded           *ebpf.VariableSpec `ebpf:"coin_seeded"`
@@ -415,6 +434,7 @@ type AhabMaps struct {
 	AhabBound     *ebpf.Map `ebpf:"ahab_bound"`
 	AhabCountdown *ebpf.Map `ebpf:"ahab_countdown"`
 	AhabCounts    *ebpf.Map `ebpf:"ahab_counts"`
+	AhabDepart    *ebpf.Map `ebpf:"ahab_depart"`
 	AhabDropped   *ebpf.Map `ebpf:"ahab_dropped"`
 	AhabEpochs    *ebpf.Map `ebpf:"ahab_epochs"`
 	AhabHigh      *ebpf.Map `ebpf:"ahab_high"`
@@ -438,6 +458,7 @@ type AhabMaps struct {
 	AhabRow2      *ebpf.Map `ebpf:"ahab_row2"`
 	AhabSamples   *ebpf.Map `ebpf:"ahab_samples"`
 	AhabSlices    *ebpf.Map `ebpf:"ahab_slices"`
+	AhabWaiting   *ebpf.Map `ebpf:"ahab_waiting"`
 	AhabWeyl      *ebpf.Map `ebpf:"ahab_weyl"`
 	ChainControl  *ebpf.Map `ebpf:"chain_control"`
 	ChainTc       *ebpf.Map `ebpf:"chain_tc"`
@@ -457,6 +478,7 @@ func (m *AhabMaps) Close() error {
 		m.AhabBound,
 		m.AhabCountdown,
 		m.AhabCounts,
+		m.AhabDepart,
 		m.AhabDropped,
 		m.AhabEpochs,
 		m.AhabHigh,
@@ -480,6 +502,7 @@ func (m *AhabMaps) Close() error {
 		m.AhabRow2,
 		m.AhabSamples,
 		m.AhabSlices,
+		m.AhabWaiting,
 		m.AhabWeyl,
 		m.ChainControl,
 		m.ChainTc,
@@ -502,12 +525,14 @@ type AhabVariables struct {
 	AhabBoundEntries     *ebpf.Variable `ebpf:"ahab_bound_entries"`
 	AhabBurst            *ebpf.Variable `ebpf:"ahab_burst"`
 	AhabCountdownEntries *ebpf.Variable `ebpf:"ahab_countdown_entries"`
+	AhabDepartEntries    *ebpf.Variable `ebpf:"ahab_depart_entries"`
 	AhabDroppedEntries   *ebpf.Variable `ebpf:"ahab_dropped_entries"`
 	AhabDry              *ebpf.Variable `ebpf:"ahab_dry"`
 	AhabEpoch            *ebpf.Variable `ebpf:"ahab_epoch"`
 	AhabEpochsEntries    *ebpf.Variable `ebpf:"ahab_epochs_entries"`
 	AhabEverything       *ebpf.Variable `ebpf:"ahab_everything"`
 	AhabGrace            *ebpf.Variable `ebpf:"ahab_grace"`
+	AhabGrid             *ebpf.Variable `ebpf:"ahab_grid"`
 	AhabHighEntries      *ebpf.Variable `ebpf:"ahab_high_entries"`
 	AhabLimitEntries     *ebpf.Variable `ebpf:"ahab_limit_entries"`
 	AhabLostEntries      *ebpf.Variable `ebpf:"ahab_lost_entries"`
@@ -517,6 +542,7 @@ type AhabVariables struct {
 	AhabMidEntries       *ebpf.Variable `ebpf:"ahab_mid_entries"`
 	AhabOfferedEntries   *ebpf.Variable `ebpf:"ahab_offered_entries"`
 	AhabOverEntries      *ebpf.Variable `ebpf:"ahab_over_entries"`
+	AhabPace             *ebpf.Variable `ebpf:"ahab_pace"`
 	AhabPassedEntries    *ebpf.Variable `ebpf:"ahab_passed_entries"`
 	AhabRefusedEntries   *ebpf.Variable `ebpf:"ahab_refused_entries"`
 	AhabRootEntries      *ebpf.Variable `ebpf:"ahab_root_entries"`
@@ -525,8 +551,10 @@ type AhabVariables struct {
 	AhabRow1Entries      *ebpf.Variable `ebpf:"ahab_row1_entries"`
 	AhabRow2Entries      *ebpf.Variable `ebpf:"ahab_row2_entries"`
 	AhabTable            *ebpf.Variable `ebpf:"ahab_table"`
+	AhabTau              *ebpf.Variable `ebpf:"ahab_tau"`
 	AhabUnit             *ebpf.Variable `ebpf:"ahab_unit"`
 	AhabUpdate           *ebpf.Variable `ebpf:"ahab_update"`
+	AhabWaitingEntries   *ebpf.Variable `ebpf:"ahab_waiting_entries"`
 	AhabWeylEntries      *ebpf.Variable `ebpf:"ahab_weyl_entries"`
 	ChainBehind          *ebpf.Variable `ebpf:"chain_behind"`
 	CoinSeeded           *ebpf.Variable `ebpf:"coin_seeded"`

@@ -9,8 +9,11 @@ var (
 	AhabEpoch             = Name{"ahab_epoch"}
 	AhabEverything        = Name{"ahab_everything"}
 	AhabGrace             = Name{"ahab_grace"}
+	AhabGrid              = Name{"ahab_grid"}
+	AhabPace              = Name{"ahab_pace"}
 	AhabRooted            = Name{"ahab_rooted"}
 	AhabTable             = Name{"ahab_table"}
+	AhabTau               = Name{"ahab_tau"}
 	AhabUnit              = Name{"ahab_unit"}
 	AhabUpdate            = Name{"ahab_update"}
 	BeaucoupDated         = Name{"beaucoup_dated"}

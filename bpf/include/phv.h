@@ -80,7 +80,7 @@ struct phv {
 	/* the way through a host's queue: trace.h */
 	__u64 enqueued;  /* at the start of transmission: ns, when the packet was handed to its queue; 0 where nobody knows. now is its departure */
 	__u32 flow;      /* directional flow hash, the same at TC egress and at the start of transmission; 0 elsewhere, and where nobody asked */
-	__u32 steer;     /* what is to become of skb->mark or skb->priority: verdict.h */
+	__u32 steer;     /* what is to become of skb->mark, skb->priority or skb->tstamp: verdict.h */
 	__u8 steering;   /* enum steering */
 	__u64 begin;     /* UDP: what the payload begins with (only when asked for: NEED_BEGIN), 0 where there are fewer than eight bytes */
 };

@@ -13,8 +13,9 @@ static __always_inline void verdict_raise(struct phv *phv, __u8 v)
 		phv->verdict = v;
 }
 
-/* Another way out of the host: a class of its queue, or a mark that routing and filters look at. */
-enum steering { STEER_NONE = 0, STEER_MARK = 1, STEER_PRIORITY = 2 };
+/* Another way out of the host: a class of its queue, a mark that routing and filters look at, or a time before which it must not leave, in ns after the
+ * packet's time. A packet has one of them: the loader refuses a chain with two algorithms that steer. */
+enum steering { STEER_NONE = 0, STEER_MARK = 1, STEER_PRIORITY = 2, STEER_DEPART = 3 };
 
 static __always_inline void verdict_steer(struct phv *phv, __u8 how, __u32 to)
 {

@@ -22,7 +22,7 @@ enum verdict_count {
 	VERDICT_COUNT_MARKED,       /* ECN bits were set */
 	VERDICT_COUNT_MARKED_BEFORE, /* ... were set when the packet came */
 	VERDICT_COUNT_UNMARKABLE,   /* a mark was wanted and could not be made */
-	VERDICT_COUNT_STEERED,      /* got another mark or priority of the host's own: TC */
+	VERDICT_COUNT_STEERED,      /* got another mark, priority or time of departure of the host's own: TC */
 	VERDICT_COUNTS
 };
 
@@ -126,12 +126,27 @@ static __always_inline enum marking mark_tc(struct __sk_buff *skb, const struct 
 	return bpf_skb_store_bytes(skb, at, &now, sizeof(now), 0) ? UNMARKABLE : MARKED;
 }
 
+/* The later of two times of departure: the packet's own, which TCP or another pacer gave it, and that of the chain. Only a packet that leaves has one; on arrival
+ * the word is the time of its receipt. 0: not to be changed. */
+static __always_inline __u64 departure(const struct __sk_buff *skb, const struct phv *phv)
+{
+	__u64 due = phv->now + phv->steer;
+
+	return phv_has(phv, PHV_EGRESS) && due > skb->tstamp ? due : 0;
+}
+
 /* The mark is for filters and routing, the priority for the queue: class MAJOR:MINOR of one that has classes. */
 static __always_inline void steer(struct __sk_buff *skb, struct phv *phv)
 {
 	struct verdict_counts_t *counts = counters_of(verdict_counts, phv);
+	__u64 due;
 
-	if (phv->steering == STEER_MARK) {
+	if (phv->steering == STEER_DEPART) {
+		due = departure(skb, phv);
+		if (!due)
+			return;
+		skb->tstamp = due;
+	} else if (phv->steering == STEER_MARK) {
 		skb->mark = phv->steer;
 		asm volatile("" ::: "memory"); /* two stores of a context are not made one through a pointer that depends */
 	} else {

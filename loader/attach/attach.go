@@ -21,6 +21,8 @@ type Source interface {
 	Programs() map[string]*ebpf.Program
 	// WatchesQueues says that an algorithm asks for what the start of transmission knows.
 	WatchesQueues() bool
+	// Steering is how the chain changes the way that packets leave.
+	Steering() loader.Steering
 	Watch(loader.QueueInterface) (*loader.Port, error)
 }
 
@@ -72,6 +74,9 @@ func At(src Source, d *Device, p Placement, opts Options, adopt Adopter) (*Attac
 	a.say("%s%s", a.describe(p, opts.Hook), after.problem)
 	a.sayDown(d)
 	a.sayClsact()
+	if s := src.Steering(); s.Delays && p.Egress != "" {
+		a.sayDelays(d, s)
+	}
 	a.sayOthers(occupied)
 	a.compareOffloads(d, before, after)
 	return a, nil

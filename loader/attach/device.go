@@ -26,6 +26,7 @@ type Device struct {
 	Flags  uint32 // IFF_*
 
 	TxQueues int
+	GSOMax   uint32 // bytes of an aggregate of segments; 0: not known
 
 	PeerIndex   int // of a veth: index of the other end, in namespace PeerNetNSID
 	PeerNetNSID int // -1: this namespace
@@ -64,7 +65,7 @@ func DeviceOf(l netlink.Link) *Device {
 }
 
 func (d *Device) fromAttrs(a *netlink.LinkAttrs) {
-	d.Index, d.MTU, d.Bus, d.Flags, d.TxQueues = a.Index, a.MTU, a.ParentDevBus, a.RawFlags, a.NumTxQueues
+	d.Index, d.MTU, d.Bus, d.Flags, d.TxQueues, d.GSOMax = a.Index, a.MTU, a.ParentDevBus, a.RawFlags, a.NumTxQueues, a.GSOMaxSize
 	if a.ParentDev != "" && d.Bus == "" {
 		d.Bus = "unnamed"
 	}

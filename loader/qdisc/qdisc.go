@@ -83,6 +83,43 @@ func form(kinds []string) (chain.ChainCarryForm, error) {
 	return chain.ChainCarryFormCARRY_TICK, nil
 }
 
+// timed are the kinds that send no packet before its time of departure (skb->tstamp, CLOCK_MONOTONIC), by the kernel's sources.
+var timed = []string{"fq"}
+
+// Untimed are the kinds of an interface's queueing disciplines that hold packets and send them before their time of departure.
+func Untimed(name string, ifindex int) ([]string, error) {
+	list, err := netlink.QdiscList(&netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: ifindex}})
+	if err != nil {
+		return nil, fmt.Errorf("read the queueing disciplines of %s: %w", name, err)
+	}
+	return untimed(list), nil
+}
+
+func untimed(list []netlink.Qdisc) (kinds []string) {
+	for _, q := range list {
+		kind := q.Type()
+		if kind == "clsact" || kind == "ingress" || slices.Contains(timed, kind) || slices.Contains(kinds, kind) || hands(q, list) {
+			continue
+		}
+		kinds = append(kinds, kind)
+	}
+	slices.Sort(kinds)
+	return kinds
+}
+
+// hands says whether a queueing discipline hands its packets to others of the list. mq has no number of its own where nobody gave it one.
+func hands(q netlink.Qdisc, list []netlink.Qdisc) bool {
+	major := func(handle uint32) uint32 { return handle >> 16 }
+	own := major(q.Attrs().Handle)
+	if own == 0 && q.Type() != "mq" {
+		return false
+	}
+	return slices.ContainsFunc(list, func(o netlink.Qdisc) bool {
+		parent := o.Attrs().Parent
+		return o.Attrs().Handle != q.Attrs().Handle && parent != netlink.HANDLE_ROOT && major(parent) == own || own == 0 && parent != netlink.HANDLE_ROOT && major(parent) == 0
+	})
+}
+
 // Reader asks for queues of the network namespace that it was opened in, from any thread.
 type Reader struct{ handle *netlink.Handle }
 

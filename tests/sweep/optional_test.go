@@ -18,7 +18,7 @@ var (
 	ofConfigs = map[string]func(any) bool{"Merger": has[algo.Merger], "Planner": has[algo.Planner], "Twin": has[algo.Twin], "TwinRules": has[algo.TwinRules],
 		"LossReporter": has[algo.LossReporter], "CoordinatorProvider": has[algo.CoordinatorProvider]}
 	ofInstances = map[string]func(any) bool{"OracleProvider": has[algo.OracleProvider], "Controller": has[algo.Controller], "ReplayController": has[algo.ReplayController],
-		"Messenger": has[algo.Messenger], "Enforcer": has[algo.Enforcer], "WindowOpener": has[algo.WindowOpener], "WindowCloser": has[algo.WindowCloser],
+		"Messenger": has[algo.Messenger], "Enforcer": has[algo.Enforcer], "Steerer": has[algo.Steerer], "WindowOpener": has[algo.WindowOpener], "WindowCloser": has[algo.WindowCloser],
 		"Recirculator": has[algo.Recirculator], "RecirculationDelayer": has[algo.RecirculationDelayer]}
 	ofCoordinators = map[string]func(any) bool{"Checkpointer": has[algo.Checkpointer]}
 )

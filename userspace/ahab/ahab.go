@@ -47,6 +47,9 @@ A rate is what came in about the last ahab.tau. One full packet of 1500 bytes in
 treat all users who send at all alike: give a larger ahab.tau where fair shares are small. A user's rate reads too high by what others
 put into the same cells, which the report estimates ("rate_error"); the limit rises by as much, since it is found by what passes.
 
+ahab.act=pace delays what leaves instead of dropping it, as bandwidth managers of hosts do: each user's packets get times of departure at the
+limit, all of a slice's at its ceiling, and the interface's queue, which has to be fq, keeps them. 98 % of the capacity is shared then.
+
 ahab.update=aimd moves the limit by steps as HCSFQ does, for comparison: it follows ten times more slowly. ahab.form=table calculates as
 the P4 twin does: by a table of quotients, powers of two, and whole packets by a Weyl sequence.`
 
@@ -61,8 +64,10 @@ var params = []algo.Param{
 	{Key: "tau", Type: algo.Duration, Default: "4ms", Min: "500us", Max: "10s", Help: "time constant of rates"},
 	{Key: "epoch", Type: algo.Duration, Default: "1ms", Min: "100us", Max: "1s", Help: "time between two limits of a slice"},
 	{Key: "burst", Type: algo.Duration, Default: "200ms", Min: "1ms", Max: "1s", Help: "unused time that a ceiling keeps: no second has more than the ceiling, so much of it, and one packet or aggregate"},
+	{Key: "act", Type: algo.Enum, Default: actDrop, Choices: []string{actDrop, actPace}, Help: "what happens above limits and ceilings: drop, or mark; pace, packets that leave wait for their time in the interface's queue (fq; --direction egress)"},
+	{Key: "horizon", Type: algo.Duration, Default: "200ms", Min: "1ms", Max: "2s", Help: "act=pace: a packet that would wait longer is dropped; from half of it on those that understand ECN are marked"},
 	{Key: "columns", Type: algo.Int, Default: "2048", Min: "64", Max: "65536", Help: "cells of each of the sketch's three rows, a power of two"},
-	{Key: "flows", Type: algo.Int, Default: "4096", Min: "64", Max: "65536", Help: "countdowns of TCP flows above the limit, a power of two"},
+	{Key: "flows", Type: algo.Int, Default: "4096", Min: "64", Max: "65536", Help: "countdowns of TCP flows above the limit, a power of two; act=pace: users' times of departure"},
 	{Key: "spacing", Type: algo.Size, Default: "0", Min: "0", Max: "1GB", Help: "bytes of a TCP flow between two losses to begin with; 0: what fits a round trip of 10 ms"},
 	{Key: "grace", Type: algo.Int, Default: "4", Min: "2", Max: "1000", Help: "a TCP flow that goes on so many times above the limit from one loss to the next loses what is beyond it"},
 	{Key: "update", Type: algo.Enum, Default: "interpolate", Choices: []string{"interpolate", "aimd"}, Help: "how the limit moves; aimd: as HCSFQ does, for comparison"},

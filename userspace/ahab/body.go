@@ -173,9 +173,18 @@ func (c *config) ceilingValues(t *contents, s total) []report.Value {
 		segmentsOf("root_dropped", t.count(bpf.AhabAhabCounterAHAB_ROOT_BOUND), c.would("segments that the capacity of all slices together refused, of those dropped")),
 		bytesOf("ceiling_dropped_bytes", s.refused, c.would("bytes that either of them refused, of those dropped")),
 		segmentsOf("ceiling_marked", t.count(bpf.AhabAhabCounterAHAB_BOUND_MARKED), c.would("segments that either of them marked (ECN), of those marked")),
+		segmentsOf("paced", t.count(bpf.AhabAhabCounterAHAB_PACED), c.would("act=pace: segments that had to wait for their time of departure")),
+		{Name: "pace_delay", Value: t.delay(), Unit: report.Nanosecond, Help: c.would("act=pace: how long those packets waited, in the mean")},
+		segmentsOf("pace_dropped", t.count(bpf.AhabAhabCounterAHAB_BEYOND), c.would("act=pace: segments that would have waited for their user's time longer than ahab.horizon, of those dropped")),
+		segmentsOf("pace_marked", t.count(bpf.AhabAhabCounterAHAB_PACE_MARKED), c.would("act=pace: segments that wait for more than half of it, of those marked (ECN)")),
 		{Name: "ceiling_uncharged", Value: t.count(bpf.AhabAhabCounterAHAB_BOUND_LOST), Unit: report.PacketUnit, Kind: report.Counter,
 			Help: "packets that passed uncharged, since another core began the ceiling's next burst at the same time: one a core and silence at most"},
 	}
+}
+
+// delay is how long packets waited that had to, in the mean, ns.
+func (t *contents) delay() uint64 {
+	return t.count(bpf.AhabAhabCounterAHAB_PACED_NS) / max(1, t.count(bpf.AhabAhabCounterAHAB_PACED_PACKETS))
 }
 
 // userValues are about limits, and who is above them.

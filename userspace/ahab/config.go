@@ -46,6 +46,8 @@ type config struct {
 	tau, epoch time.Duration
 	lease      time.Duration
 	burst      time.Duration // unused time that a ceiling keeps
+	pace       bool          // packets wait
+	horizon    time.Duration // ... so long at most
 	columns    int
 	flows      int
 	spacing    int64
@@ -113,7 +115,7 @@ func initial(leaf slices.Leaf) uint64 {
 
 // newConfig reads the parameters, without the file of slices, which a report has no use for: its snapshot says what slices there were.
 func newConfig(v algo.Values, _ algo.Setup) (*config, error) {
-	c := &config{values: v, path: v.Text("config"), fail: v.Text("fail"), hold: v.Duration("hold"), tau: v.Duration("tau"), epoch: v.Duration("epoch"), burst: v.Duration("burst"), lease: v.Duration("lease"), columns: int(v.Int("columns")), flows: int(v.Int("flows")),
+	c := &config{values: v, path: v.Text("config"), fail: v.Text("fail"), hold: v.Duration("hold"), tau: v.Duration("tau"), epoch: v.Duration("epoch"), burst: v.Duration("burst"), pace: v.Text("act") == actPace, horizon: v.Duration("horizon"), lease: v.Duration("lease"), columns: int(v.Int("columns")), flows: int(v.Int("flows")),
 		spacing: v.Bytes("spacing"), grace: int(v.Int("grace")), aimd: v.Text("update") == "aimd", table: v.Text("form") == "table",
 		dry: v.Bool("dry-run"), top: int(v.Int("top"))}
 	capacity, err := parseRate(v.Text("capacity"))
@@ -144,6 +146,9 @@ func (c *config) check(v algo.Values) error {
 	}
 	if c.table && c.epoch != time.Millisecond {
 		return v.Error("epoch", "ahab.form=table has epochs of 2^20 ns")
+	}
+	if c.pace && (c.table || c.aimd || c.epoch != time.Millisecond) {
+		return v.Error("act", "pace has a limit of its own: leave ahab.form, ahab.update and ahab.epoch at their defaults")
 	}
 	if c.epoch > c.tau {
 		return v.Error("epoch", fmt.Sprintf("allowed is at most ahab.tau, %v", c.tau))

@@ -39,6 +39,9 @@ type instance struct {
 
 // New implements algo.Config.
 func (c *config) New(env algo.Env) (algo.Instance, error) {
+	if c.pace && env.Arrives {
+		return nil, c.values.Error("act", "packets that arrive cannot wait: --direction egress (an agent's instance: direction: egress), or ahab.act=drop")
+	}
 	own, err := c.full()
 	if err != nil {
 		return nil, err
@@ -68,6 +71,10 @@ func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
 		sizes["ahab_samples"] = replayRing
 	}
 	unused := []string{"ahab_mid", "ahab_over"} // two sums share a word
+	if i.pace {
+		sizes["ahab_depart"], sizes["ahab_waiting"] = uint32(i.flows), uint32(i.flows)
+		unused = append(unused, "ahab_countdown")
+	}
 	if i.table {
 		unused = []string{"ahab_marked", "ahab_mark_bytes", "ahab_bound", "ahab_refused"} // nothing is marked, and no ceiling bounds
 	}
@@ -97,7 +104,10 @@ func (c *config) constants() map[constant.Name]any {
 		constant.AhabUnit:       uint32(c.tau.Seconds() * (1 << 20)),
 		constant.AhabGrace:      uint32(c.grace),
 		constant.AhabDry:        c.dry,
-		constant.AhabBurst:      uint64(c.burst),
+		constant.AhabBurst:      uint64(c.tolerance()),
+		constant.AhabPace:       c.pace,
+		constant.AhabTau:        uint64(c.tau),
+		constant.AhabGrid:       c.grid(),
 		constant.AhabRooted:     c.path != "",
 		constant.AhabTable:      c.table,
 		constant.AhabUpdate:     moves,
@@ -119,7 +129,7 @@ func (i *instance) Bind(set *maps.Set) (err error) {
 			return err
 		}
 	}
-	if i.ring, err = maps.NewRing(i.arrays["ahab_samples"].Map()); err != nil {
+	if i.ring, err = i.arrays["ahab_samples"].Ring(); err != nil {
 		return err
 	}
 	shares, moves := ratioTables()
@@ -155,14 +165,14 @@ const starting = 5 * time.Second
 func (i *instance) bindSlice(n uint32) error {
 	s := i.slices[n]
 	ceiling := uint32(full)
-	if err := i.arrays["ahab_slices"].Map().Put(n, i.element(int(n), s.capacity, ceiling)); err != nil {
+	if err := i.arrays["ahab_slices"].SetElement(n, i.element(int(n), s.capacity, ceiling)); err != nil {
 		return err
 	}
 	limit := ceiling
 	if most := i.units(int(n)).Limit(2 * float64(s.capacity)); s.capacity > 0 {
 		limit = uint32(min(float64(ceiling), most))
 	}
-	return i.arrays["ahab_limit"].Map().Put(n, limit)
+	return i.arrays["ahab_limit"].SetElement(n, limit)
 }
 
 // element is struct ahab_slice.
@@ -205,7 +215,7 @@ const gridEpoch = 1 << 20 * time.Nanosecond
 // renew lets limits hold until then.
 func (i *instance) renew(until int64) error {
 	lease := bpf.AhabAhabLeaseT{Until: uint64(until), Samples: i.share}
-	if err := i.arrays["ahab_lease"].Map().Put(uint32(0), &lease); err != nil {
+	if err := i.arrays["ahab_lease"].SetElement(0, &lease); err != nil {
 		return fmt.Errorf("renew lease: %w", err)
 	}
 	return nil
@@ -253,7 +263,9 @@ func (i *instance) free(name string) ([]uint64, error) {
 			return nil, err
 		}
 		for n, p := range part {
-			sums[n] += p&0xffffffff + p>>32 // the exact form has two in a word
+			if sums[n] += p&0xffffffff + p>>32; i.pace && name == "ahab_high" { // the exact form has two in a word; the lower one counts users
+				sums[n] -= p & 0xffffffff
+			}
 		}
 	}
 	for n := range words {

@@ -19,6 +19,7 @@ const (
 	markBytes  = 2 * 2 * 8 // ... of marks: that of one slice in ahab.form=table, where there are none
 	boundBytes = 2 * 8     // ... of a ceiling, and what it refused: that of one slice in ahab.form=table, where there is none
 	rootBytes  = 8         // ... of the ceiling of all slices
+	waitBytes  = 12        // ... of a user of ahab.act=pace, in the place of a countdown's; of one where it is off
 	sumBytes   = 2 * 8     // ... of two sums of a word each: that of one slice in ahab.form=exact, where they share the others' words
 )
 
@@ -34,7 +35,11 @@ func (c *config) registerBytes(columns int) int64 {
 	if c.table {
 		marks, sums = sums, marks
 	}
-	return int64(columns)*cellBytes + int64(c.flows)*debtBytes + int64(c.entries())*sliceBytes + marks*(markBytes+boundBytes) + rootBytes + sums*sumBytes
+	debts, waits := int64(c.flows), int64(1)
+	if c.pace {
+		debts, waits = waits, debts
+	}
+	return int64(columns)*cellBytes + debts*debtBytes + waits*waitBytes + int64(c.entries())*sliceBytes + marks*(markBytes+boundBytes) + rootBytes + sums*sumBytes
 }
 
 // Plan implements algo.Planner: the columns that fit, and how many users they tell apart. Of one user in twenty a rate reads too high by more

@@ -280,7 +280,7 @@ func (i *instance) bindChanged(n int, was slice) error {
 	if i.slices[n].name != was.name {
 		return i.bindSlice(uint32(n))
 	}
-	return i.arrays["ahab_slices"].Map().Put(uint32(n), i.element(n, i.slices[n].capacity, full))
+	return i.arrays["ahab_slices"].SetElement(uint32(n), i.element(n, i.slices[n].capacity, full))
 }
 
 // name writes into a snapshot what slices it is of.

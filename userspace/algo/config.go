@@ -61,6 +61,8 @@ type Env struct {
 	Seed uint64
 	// Interfaces is how many the instance measures; 0: not known yet.
 	Interfaces int
+	// Arrives: packets are seen on arrival too, where they cannot be delayed.
+	Arrives bool
 	// Epoch is the number of the window that begins now, the same on all hosts that share it; nil: every host counts its own.
 	Epoch  func() uint64
 	Notice func(format string, args ...any) // tells the operator at once; may be nil

@@ -21,6 +21,7 @@ import (
 //	ReplayController     Instance     carpe, conquest, lean, reorder
 //	Messenger            Instance     carpe
 //	Enforcer             Instance     conquest
+//	Steerer              Instance     ahab, conquest
 //	WindowOpener         Instance     lean
 //	WindowCloser         Instance     ahab
 //	Recirculator         Instance     ahab, hhh, precision, reorder
@@ -113,6 +114,18 @@ type Messenger interface {
 type Enforcer interface {
 	// Acts reports whether it will decide over packets.
 	Acts() bool
+}
+
+// Steerer is an Instance that may change how packets leave the host.
+type Steerer interface {
+	Steers() Steering
+}
+
+// Steering is loader.Steering: a mark, a class, or a time of departure, of which a packet has one.
+type Steering struct {
+	By        string // the setting that makes it steer, as in ahab.act=pace; "": it does not
+	Delays    bool   // packets have times of departure
+	Aggregate uint64 // bytes: of larger aggregates of segments some are dropped; 0: of none
 }
 
 // WindowOpener is a Controller that reads the bank that packets write to: Begin names that bank when its first window begins, which may be

@@ -127,5 +127,13 @@ func (a acting) constants() map[constant.Name]any {
 	}
 }
 
+// Steers implements algo.Steerer.
+func (i *instance) Steers() algo.Steering {
+	if kind := i.values.Text("action"); i.Acts() && (kind == "mark" || kind == "class") {
+		return algo.Steering{By: Name + ".action=" + kind}
+	}
+	return algo.Steering{}
+}
+
 // Acts implements algo.Enforcer.
 func (i *instance) Acts() bool { return i.action != actions["report"] && !i.replay }

@@ -199,7 +199,7 @@ func (g *gathering) acted(o *series) {
 	g.counter("xdpmon_dropped_bytes_total", "Bytes on the wire of the packets that were dropped at the hook, because an algorithm of xdpmon decided so.", float64(v.DroppedBytes))
 	g.counter("xdpmon_marked_packets_total", "Packets whose ECN field was set to congestion experienced at the hook, because an algorithm of xdpmon decided so.", float64(v.Marked))
 	g.counter("xdpmon_marked_before_packets_total", "Packets that an algorithm of xdpmon decided to mark and whose ECN field was congestion experienced already when they arrived.", float64(v.MarkedBefore))
-	g.counter("xdpmon_steered_packets_total", "Packets that got another mark or priority of the host's own at the hook, because an algorithm of xdpmon decided so.", float64(v.Steered))
+	g.counter("xdpmon_steered_packets_total", "Packets that got another mark, priority or time of departure of the host's own at the hook, because an algorithm of xdpmon decided so.", float64(v.Steered))
 	g.counter("xdpmon_unmarkable_packets_total", "Packets that an algorithm of xdpmon decided to mark and that passed without a mark: their sender does not understand ECN, or their header was out of reach.", float64(v.Unmarkable))
 }
 

@@ -206,7 +206,7 @@ type Verdicts struct {
 	Dropped, DroppedBytes uint64 // bytes on the wire
 	Marked                uint64 // ECN bits were set
 	MarkedBefore          uint64 // ... were to be set, and came so
-	Steered               uint64 // got another mark or priority of the host's own
+	Steered               uint64 // got another mark, priority or time of departure of the host's own
 	Unmarkable            uint64 // ... were to be set, and the sender does not understand them
 }
 

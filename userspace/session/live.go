@@ -114,6 +114,7 @@ func loadLive(ctx context.Context, cfg *LiveConfig, pin *pin.Pin) (*runner, erro
 	if cfg.warms() {
 		opts.Soon = []loader.Kind{loader.TC}
 	}
+	cfg.arrives = cfg.Direction != attach.Egress
 	if !cfg.Watched { // else interfaces may follow
 		cfg.interfaces = len(cfg.Interfaces)
 	}

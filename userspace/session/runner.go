@@ -79,7 +79,7 @@ func (cfg *Config) member(s Selected, replay bool) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
-	instance, err := s.New(algo.Env{Seed: cfg.Seed, Notice: cfg.Notice, Epoch: cfg.Epoch, Interfaces: cfg.interfaces})
+	instance, err := s.New(algo.Env{Seed: cfg.Seed, Notice: cfg.Notice, Epoch: cfg.Epoch, Interfaces: cfg.interfaces, Arrives: cfg.arrives})
 	if err != nil {
 		return nil, err
 	}
@@ -93,6 +93,9 @@ func (cfg *Config) member(s Selected, replay bool) (*member, error) {
 	object := loader.Object{Name: s.Descriptor.Name, Spec: spec, Read: s.Descriptor.Spec, Needs: instance.Needs(), Enforces: s.Descriptor.Enforces}
 	if a, ok := instance.(algo.Enforcer); ok {
 		object.Enforces = object.Enforces && a.Acts()
+	}
+	if s, ok := instance.(algo.Steerer); ok {
+		object.Steering = loader.Steering(s.Steers())
 	}
 	if r, ok := instance.(algo.Recirculator); ok {
 		object.RecircShare = r.RecirculationShare()

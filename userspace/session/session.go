@@ -34,5 +34,6 @@ type Config struct {
 	// Notice receives sentences for the operator (fallbacks, offload changes, interfaces that went away).
 	Notice func(format string, args ...any)
 
-	interfaces int // of a live run; 0: nobody knows
+	interfaces int  // of a live run; 0: nobody knows
+	arrives    bool // of a live run: packets are seen on arrival, too
 }

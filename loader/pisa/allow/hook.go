@@ -71,6 +71,7 @@ var Hooks = map[ebpf.ProgramType]Hook{
 		Written: []field{
 			{"mark", 8, 4, number, "another way out, for whoever reads it later"}, {"priority", 32, 4, number, "the class of the queue"},
 			{"cb", 48, 20, number, "what the packet carries to the start of transmission: a bridged header"},
+			{"tstamp", 152, 8, number, "when it may leave at the earliest: what a traffic manager does"},
 		},
 		Verdicts: []Verdict{
 			{"TC_ACT_UNSPEC", 0xffffffff, "goes on to the next program"}, {"TC_ACT_OK", 0, "goes on"}, {"TC_ACT_SHOT", 2, "dropped"},

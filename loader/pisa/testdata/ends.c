@@ -86,12 +86,6 @@ PROGRAM_TC(class_written)
 	return TC_NEXT;
 }
 
-PROGRAM_TC(time_written)
-{
-	ctx->tstamp = phv->now + 1000; /* want: 1 unlisted - */
-	return TC_NEXT;
-}
-
 PROGRAM(egress_device)
 {
 	if (ctx->egress_ifindex == phv->ifindex) /* want: 1 unlisted - */

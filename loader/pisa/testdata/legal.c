@@ -459,6 +459,12 @@ PROGRAM(metadata_of_the_driver)
 		touch(phv, *meta);
 }
 
+PROGRAM_TC(time_written)
+{
+	ctx->tstamp = phv->now + 1000;
+	return TC_NEXT;
+}
+
 PROGRAM_TC(all_that_a_buffer_tells)
 {
 	__u64 sum = ctx->len + ctx->pkt_type + ctx->mark + ctx->queue_mapping + ctx->protocol + ctx->vlan_present +

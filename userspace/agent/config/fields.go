@@ -178,7 +178,7 @@ func checkRule(p *parser, at func(string) *yaml.Node, r *rule) {
 	if window == 0 {
 		window = session.DefaultWindow
 	}
-	r.Algorithms = parts.Judge(p, r.algorithms, algo.Setup{Hash: r.Hash, WindowNS: int64(window)}, algo.Env{Seed: r.Seed})
+	r.Algorithms = parts.Judge(p, r.algorithms, algo.Setup{Hash: r.Hash, WindowNS: int64(window)}, algo.Env{Seed: r.Seed, Arrives: r.Direction != attach.Egress})
 }
 
 func checkWhole(p *parser, at func(string) *yaml.Node, c *Config) {
