@@ -18,6 +18,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/userspace/finding"
 	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/report/known"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -391,7 +392,7 @@ func TestFindingsJoin(t *testing.T) {
 	s := NewStore(fixedClock)
 	add := func(instance, iface, domain string) {
 		l := line("fridge", 400)
-		l.Identity = report.Identity{Instance: instance, Each: iface, Interfaces: []string{iface}, Guest: report.Guest{Kind: report.GuestDomain, Name: domain}}
+		l.Identity = report.Identity{Instance: instance, Each: iface, Interfaces: []string{iface}, Guest: report.Guest{Kind: known.GuestDomain, Name: domain}}
 		s.Add(l)
 	}
 	add("tenants", "vnet0", "web-1")
