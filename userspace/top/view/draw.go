@@ -358,7 +358,11 @@ func (s *screen) columns(rows []*model.Row) []col {
 	}
 	if spark > 0 {
 		spark = min(40, spark+max(0, left))
-		list = append(list, col{"over time", "", spark, false, func(r *model.Row) Span { return Span{s.spark(r.Rates, spark), Spark} }})
+		head := "over time"
+		if spark < len(head) {
+			head = "trend"
+		}
+		list = append(list, col{head, "", spark, false, func(r *model.Row) Span { return Span{s.spark(r.Rates, spark), Spark} }})
 	}
 	list = append(list, col{"packets", "rate", 8, true, number(report.PerSecond, func(r *model.Row) float64 { return r.Packets })})
 	if bits {
