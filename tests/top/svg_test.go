@@ -12,6 +12,7 @@ import (
 
 	uv "github.com/charmbracelet/ultraviolet"
 
+	top "github.com/xdpmon/xdpmon/userspace/top"
 	"github.com/xdpmon/xdpmon/userspace/top/client"
 )
 
@@ -120,9 +121,9 @@ func TestPictures(t *testing.T) {
 			}
 		}
 	}
-	for _, size := range [][2]int{{80, 24}, {120, 30}, {200, 50}} {
+	for _, size := range [][2]int{{80, 24}, {110, 16}, {200, 50}} {
 		name := fmt.Sprintf("-%dx%d", size[0], size[1])
-		tm := open(t, target, size[0], size[1], nil)
+		tm := open(t, target, size[0], size[1], func(o *top.Options) { o.Now = time.Now })
 		tm.until("instance", "last window")
 		settle(tm)
 		write(tm, "top"+name)
@@ -130,7 +131,7 @@ func TestPictures(t *testing.T) {
 		tm.until("[", "packets")
 		settle(tm)
 		write(tm, "top-instance"+name)
-		for n := range 9 {
+		for n := range 3 {
 			tm.press(right)
 			settle(tm)
 			write(tm, fmt.Sprintf("top-instance%d%s", n+2, name))

@@ -44,7 +44,7 @@ func cellsOf(t *api.Table, seconds float64, o Order, filter string) Cells {
 	}
 	out := Cells{All: len(t.Rows)}
 	for n, c := range t.Columns {
-		if !c.Hidden && !ends[c.Name] {
+		if !c.Hidden && !ends[c.Name] && !empty(t, n) {
 			out.Columns, out.Right = append(out.Columns, n), append(out.Right, numeric(t, n))
 			out.Heads = append(out.Heads, head(c, seconds))
 		}
@@ -64,6 +64,11 @@ func cellsOf(t *api.Table, seconds float64, o Order, filter string) Cells {
 	}
 	out.order(t, o)
 	return out
+}
+
+// empty reports whether no row has a text there: remarks are rare.
+func empty(t *api.Table, column int) bool {
+	return len(t.Rows) > 0 && !slices.ContainsFunc(t.Rows, func(row []json.RawMessage) bool { return string(row[column]) != `""` })
 }
 
 func numeric(t *api.Table, column int) bool {

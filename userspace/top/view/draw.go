@@ -316,7 +316,7 @@ func (s *screen) columns(rows []*model.Row) []col {
 	for _, r := range rows {
 		name = max(name, min(24, Width(r.Key)))
 	}
-	left := s.Width - (8 + 17 + 17 + 7 + 8 + 5)
+	left := s.Width - (8 + 18 + 18 + 6 + 7 + 5)
 	name = min(name, max(8, left-9))
 	spark := max(0, min(12, left-name-1))
 	tight := true
@@ -325,10 +325,10 @@ func (s *screen) columns(rows []*model.Row) []col {
 	if bits {
 		left -= 12
 	}
-	if left >= 18 {
-		tight, left = false, left-18
+	if left >= 16 {
+		tight, left = false, left-16
 	}
-	estimates := 17
+	estimates := 18
 	if !tight {
 		estimates = 26
 	}
@@ -358,7 +358,11 @@ func (s *screen) columns(rows []*model.Row) []col {
 	}
 	if spark > 0 {
 		spark = min(40, spark+max(0, left))
-		list = append(list, col{"over time", "", spark, false, func(r *model.Row) Span { return Span{s.spark(r.Rates, spark), Spark} }})
+		head := "over time"
+		if spark < len(head) {
+			head = "trend"
+		}
+		list = append(list, col{head, "", spark, false, func(r *model.Row) Span { return Span{s.spark(r.Rates, spark), Spark} }})
 	}
 	list = append(list, col{"packets", "rate", 8, true, number(report.PerSecond, func(r *model.Row) float64 { return r.Packets })})
 	if bits {
@@ -366,8 +370,8 @@ func (s *screen) columns(rows []*model.Row) []col {
 	}
 	list = append(list, col{"p50 of delay", "p50", estimates, true, estimate(func(r *model.Row) model.Estimate { return r.P50 })},
 		col{"p99", "p99", estimates, true, estimate(func(r *model.Row) model.Estimate { return r.P99 })},
-		col{"loss", "loss", 7, true, number(report.Ratio, func(r *model.Row) float64 { return r.Loss })},
-		col{"queue", "queue", 8, true, number(report.Nanosecond, func(r *model.Row) float64 { return r.Queue })})
+		col{"loss", "loss", 6, true, number(report.Ratio, func(r *model.Row) float64 { return r.Loss })},
+		col{"queue", "queue", 7, true, number(report.Nanosecond, func(r *model.Row) float64 { return r.Queue })})
 	if algorithms > 0 {
 		list = append(list, col{"algorithms", "", algorithms, false, func(r *model.Row) Span { return Span{strings.Join(r.Algorithms, " "), Soft} }})
 	}

@@ -150,7 +150,10 @@ func target(ctx context.Context, o *options, args []string) (t client.Target, er
 		if t, err = client.Remote(args[0], o.access); err != nil {
 			return t, cli.UsageError("top %w", err)
 		}
-		return t, try(ctx, t)
+		if err := try(ctx, t); err != nil {
+			return t, fmt.Errorf("top: %w", err)
+		}
+		return t, nil
 	}
 	sockets, err := sockets(o.config)
 	if err != nil {
@@ -164,11 +167,11 @@ func target(ctx context.Context, o *options, args []string) (t client.Target, er
 			return t, nil
 		}
 		if errors.Is(err, fs.ErrPermission) {
-			return t, fmt.Errorf("%w (the socket is for root and the agent's user)", err)
+			return t, fmt.Errorf("top: %w (the socket is for root and the agent's user)", err)
 		}
 		errs = append(errs, err.Error())
 	}
-	return t, fmt.Errorf("%s: start an agent (xdpmon agent), or name a listener: xdpmon top :9400", strings.Join(errs, "; "))
+	return t, fmt.Errorf("top: %s: start an agent (xdpmon agent), or name a listener: xdpmon top :9400", strings.Join(errs, "; "))
 }
 
 func sockets(path string) ([]string, error) {
@@ -189,7 +192,7 @@ func try(ctx context.Context, t client.Target) error {
 	defer c.Close()
 	_, err := c.Instances(ctx)
 	if err != nil {
-		return fmt.Errorf("top: nobody answers at %s: %w", t.Name, err)
+		return fmt.Errorf("no API at %s: %w", t.Name, err)
 	}
 	return nil
 }
