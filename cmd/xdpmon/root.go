@@ -21,6 +21,7 @@ A terminal gets tables, a pipe gets one JSON object a line. Exit codes: 0 done, 
 3 a privilege or a kernel feature is missing, 4 check has found something.`
 
 const rootExample = `  sudo xdpmon demo                                     see it work on traffic of its own
+  sudo xdpmon demo --listen :9400                      incidents on a timetable, and the page that finds them
   sudo xdpmon check eth0                               what is wrong on eth0
   sudo xdpmon attach eth0 --algo fridge                delays of TCP handshakes on eth0
   xdpmon replay capture.pcap --algo fridge --truth     the same from a file, beside the exact answer

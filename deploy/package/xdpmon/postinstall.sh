@@ -17,3 +17,7 @@ if [ -d /run/systemd/system ]; then
 	# After an upgrade the new program takes over; a service that is not running stays so.
 	systemctl try-restart xdpmon.service || true
 fi
+if [ "$1" = configure ] && [ -z "$2" ] || [ "$1" = 1 ]; then # the first time
+	echo 'xdpmon: nothing was started. First: sudo xdpmon demo --listen :9400 (a network of its own, and a page), sudo xdpmon check IFACE, or edit'
+	echo 'xdpmon: /etc/xdpmon/agent.yaml and run systemctl enable --now xdpmon'
+fi
