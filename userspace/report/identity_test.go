@@ -23,8 +23,8 @@ func TestIdentity(t *testing.T) {
 			t.Errorf("%+v: key %q, interface %q", c.is, c.is.Key(), c.is.Interface())
 		}
 	}
-	for guest, want := range map[Guest]string{{}: "", {known.GuestDomain, "web"}: "web", {known.GuestPod, "1b4e"}: "pod 1b4e", {known.GuestContainer, "0123"}: "container 0123",
-		{known.GuestLXC, "web"}: "lxc web", {known.GuestNamespace, "blue"}: "blue"} {
+	for guest, want := range map[Guest]string{{}: "", {Kind: known.GuestDomain, Name: "web"}: "web", {Kind: known.GuestPod, Name: "1b4e"}: "pod 1b4e", {Kind: known.GuestContainer, Name: "0123"}: "container 0123",
+		{Kind: known.GuestLXC, Name: "web"}: "lxc web", {Kind: known.GuestNamespace, Name: "blue"}: "blue"} {
 		if guest.String() != want {
 			t.Errorf("%+v is %q", guest, guest)
 		}

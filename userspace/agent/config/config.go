@@ -33,10 +33,13 @@ type Config struct {
 	Instances []Instance
 }
 
-// Names says how interfaces are named by what they serve.
+// Names says how interfaces are named by what they serve, and what stands beside addresses and ports.
 type Names struct {
 	Libvirt    bool // domains, from libvirt's run-time files
 	Namespaces bool // containers and pods, by the network namespace of a veth's other end
+	Services   bool // of ports
+	DNS        bool // learned from answers that arrive
+	Databases  []string
 }
 
 // Limits bound what the agent takes.
