@@ -204,6 +204,9 @@ func Preview(cfg *config.Config) ([]string, error) {
 			lines = append(lines, fmt.Sprintf("%s: as the coordinator sets; now on %s", r.Name, orNothing(on)))
 			continue
 		}
+		if list := r.Unpaired(); len(list) > 0 {
+			lines = append(lines, fmt.Sprintf("%s: %s: packets are seen on arrival only, answers that leave are not matched: %s", r.Name, strings.Join(list, ", "), config.PairRemedy))
+		}
 		n, err := r.Memory()
 		if err != nil {
 			return nil, err

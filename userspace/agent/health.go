@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/outlet"
 	"github.com/xdpmon/xdpmon/userspace/prom"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -53,6 +54,8 @@ type InstanceHealth struct {
 	Lost       map[string]map[string]uint64 `json:"lost"` // of the latest window, by algorithm; what is 0 is left out
 	Error      string                       `json:"error,omitempty"`
 	Own        string                       `json:"own_programs,omitempty"` // why its programs are not shared with instances of the same rule
+	Direction  string                       `json:"direction,omitempty"`
+	Unpaired   string                       `json:"unpaired,omitempty"` // which algorithms match no answers that leave, and the remedy
 	Interfaces []InterfaceHealth            `json:"interfaces"`
 }
 
@@ -119,6 +122,10 @@ func (w *worker) health() (i InstanceHealth, stuck bool) {
 	i = InstanceHealth{Name: w.name, Instance: w.want.rule.Name, Each: w.want.member(), Algorithms: names(w.rule), Window: w.rule.Window.Seconds(), Windows: w.windows, Fresh: true,
 		Lost: map[string]map[string]uint64{}, Interfaces: []InterfaceHealth{}}
 	_, i.Registers = w.agent.memory.used(w.name)
+	i.Direction = string(w.rule.Direction)
+	if list := w.rule.Unpaired(); len(list) > 0 {
+		i.Unpaired = strings.Join(list, ", ") + ": packets are seen on arrival only, answers that leave are not matched: " + config.PairRemedy
+	}
 	if w.own != nil {
 		i.Own = w.own.Error()
 	}

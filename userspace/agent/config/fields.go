@@ -159,7 +159,7 @@ func checkRule(p *parser, at func(string) *yaml.Node, r *rule) {
 	if len(r.Interfaces) == 0 && len(r.Kinds) == 0 {
 		p.Say(at("name"), "instance %s names no interfaces: give interfaces, kinds or both", r.Name)
 	}
-	if r.Direction == "" {
+	if r.Chosen = r.Direction != ""; !r.Chosen {
 		r.Direction = attach.Ingress
 		if r.Each {
 			r.Direction = attach.Both
