@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
+	naming "github.com/xdpmon/xdpmon/userspace/names"
 	"github.com/xdpmon/xdpmon/userspace/outlet"
 	"github.com/xdpmon/xdpmon/userspace/prom"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -34,6 +35,7 @@ type Health struct {
 	Store      *outlet.StoreHealth   `json:"store,omitempty"`
 	Outputs    []outlet.ReaderHealth `json:"outputs"`
 	Bus        *BusHealth            `json:"bus,omitempty"`
+	Names      *NamesHealth          `json:"names,omitempty"`
 	Reloads    Reloads               `json:"reloads"`
 	Registers  int64                 `json:"register_bytes"`
 	interfaces int
@@ -75,6 +77,12 @@ type Guest struct {
 	Name string `json:"name"`
 }
 
+// NamesHealth is what became of DNS answers that names are learned from.
+type NamesHealth struct {
+	naming.Stats
+	Dropped uint64 `json:"dropped"` // answers that arrived faster than they are read
+}
+
 // Reloads are configurations that came while the agent ran.
 type Reloads struct {
 	Taken   int    `json:"taken"`
@@ -87,6 +95,7 @@ func (a *Agent) Health() Health {
 	a.mu.Lock()
 	h := Health{Status: good, Reasons: []string{}, Version: a.opts.Version, Uptime: time.Since(a.started).Seconds(), LeftAlone: maps.Clone(a.left),
 		Reloads: Reloads{a.reloads[0], a.reloads[1], a.refusal}, Instances: []InstanceHealth{}}
+	learned := a.known
 	workers := slices.SortedFunc(maps.Values(a.workers), func(x, y *worker) int { return strings.Compare(x.name, y.name) })
 	a.mu.Unlock()
 	for _, w := range workers {
@@ -96,6 +105,9 @@ func (a *Agent) Health() Health {
 	h.Registers, _ = a.memory.used("")
 	h.outlets(a.out.Health())
 	h.linked(a)
+	if s, ok := learned.names.Stats(); ok {
+		h.Names = &NamesHealth{s, learned.listen.Dropped()}
+	}
 	if n := len(h.LeftAlone); n > 0 {
 		h.say(degraded, "%d interfaces are left alone because of limits", n)
 	}
@@ -269,6 +281,12 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		send(counter, "xdpmon_agent_bus_sent_batches_total", "Batches of windows, sent.", float64(b.Sent))
 		send(counter, "xdpmon_agent_bus_resent_batches_total", "Batches of windows, sent again.", float64(b.Again))
 		send(counter, "xdpmon_agent_bus_lost_windows_total", "Windows that the coordinator will never have.", float64(b.Lost))
+	}
+	if n := h.Names; n != nil {
+		send(counter, "xdpmon_agent_names_answers_total", "DNS answers that names were learned from.", float64(n.Answers))
+		send(counter, "xdpmon_agent_names_malformed_answers_total", "DNS answers that could not be read.", float64(n.Malformed))
+		send(counter, "xdpmon_agent_names_dropped_answers_total", "DNS answers that arrived faster than they are read.", float64(n.Dropped))
+		send(counter, "xdpmon_agent_names_evicted_addresses_total", "Addresses whose names were forgotten for lack of room.", float64(n.Evicted))
 	}
 	if s := h.Store; s != nil {
 		send(counter, "xdpmon_agent_store_kept_windows_total", "Windows that were put into the store.", float64(s.Kept))

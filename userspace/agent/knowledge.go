@@ -37,12 +37,15 @@ func (a *Agent) knowing(c config.Names, running knowledge) (next knowledge, err 
 
 // know takes over what knowing has opened.
 func (a *Agent) know(next knowledge) {
-	if a.known.listen != next.listen {
-		a.known.listen.Close()
-	}
-	a.known.names.Close()
 	next.listen.Feed(next.names)
+	a.mu.Lock()
+	before := a.known
 	a.known = next
+	a.mu.Unlock()
+	if before.listen != next.listen {
+		before.listen.Close()
+	}
+	before.names.Close()
 }
 
 // mostGuests is how many addresses of guests are known at most.
