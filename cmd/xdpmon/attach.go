@@ -94,7 +94,11 @@ func runAttach(env *environment, o *attachOptions, ifaces []string) error {
 	}
 	cfg.Snapshots = o.snapshots.dir != ""
 	cfg.Loading = m.loading()
-	cfg.Emit, cfg.Notice, cfg.Changed = m.emit, m.notice, m.store.Attached
+	cfg.Emit, cfg.Notice = m.emit, m.notice
+	cfg.Changed = func(iface string, on bool) {
+		listenOn(m.listener, ifaces)
+		m.store.Attached(iface, on)
+	}
 	if o.direction.Value == "" && len(ifaces) > 1 && !o.each {
 		m.notice("several interfaces: packets are seen on arrival only, so that a forwarded one counts once; --direction both sees those that leave, too")
 	}
@@ -102,6 +106,7 @@ func runAttach(env *environment, o *attachOptions, ifaces []string) error {
 		if err := env.engine.settle(); err != nil {
 			m.notice("WARNING: this process keeps more privileges than it needs: %v", err)
 		}
+		listenOn(m.listener, ifaces)
 		m.start(func(r *report.Run) { r.Attached = placesOf(attached) })
 	}
 	return m.measure(func(ctx context.Context) error { return env.engine.live(ctx, cfg) })

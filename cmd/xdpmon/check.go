@@ -43,6 +43,7 @@ type checkOptions struct {
 	seed      uint64
 	decap     bool
 	direction *cli.Enum[attach.Direction]
+	names     *nameOptions
 }
 
 func newCheck(env *environment) *cobra.Command {
@@ -51,7 +52,7 @@ func newCheck(env *environment) *cobra.Command {
 		Args:              cli.NeedArgs(1, -1, "the interface or capture to check"),
 		ValidArgsFunction: completeInterfaces,
 	}
-	o := &checkOptions{output: addOutput(cmd)}
+	o := &checkOptions{output: addOutput(cmd), names: addNames(cmd)}
 	f := cmd.Flags()
 	f.DurationVar(&o.took, "for", time.Minute, "how long to measure on interfaces; 0: until Ctrl-C")
 	f.DurationVar(&o.window, "window", 5*time.Second, "length of a window, 1s to 24h: a finding needs two")
@@ -71,6 +72,13 @@ func runCheck(env *environment, o *checkOptions, args []string) error {
 	if err := env.engine.privilege(); err != nil {
 		return fmt.Errorf("check: %w", err)
 	}
+	notice := func(text string) { fmt.Fprintf(env.stderr, "xdpmon: %s\n", report.Printable(text)) }
+	known, listener, err := o.names.open(!captures, func(format string, a ...any) { notice(fmt.Sprintf(format, a...)) })
+	if err != nil {
+		return err
+	}
+	defer known.Close()
+	defer listener.Close()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	signals, unsubscribe := env.signals()
@@ -90,8 +98,8 @@ func runCheck(env *environment, o *checkOptions, args []string) error {
 		Replay: func(ctx context.Context, cfg session.Config) error {
 			return env.engine.replay(ctx, cfg, args, env.stdin, nil)
 		},
-		Live: env.engine.live, Settle: env.engine.settle, After: env.after, PrintJSON: env.printJSON, PrintLines: env.printLines, Style: env.style(),
-		Clock: report.Clock{UnixOffsetNS: env.now().UnixNano() - env.monotonic()}, Notice: func(text string) { fmt.Fprintf(env.stderr, "xdpmon: %s\n", report.Printable(text)) }})
+		Live: env.engine.live, Settle: func() error { listenOn(listener, args); return env.engine.settle() }, Known: known, After: env.after, PrintJSON: env.printJSON, PrintLines: env.printLines, Style: env.style(),
+		Clock: report.Clock{UnixOffsetNS: env.now().UnixNano() - env.monotonic()}, Notice: notice})
 	if err == nil && found {
 		return errFound
 	}

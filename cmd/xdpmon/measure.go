@@ -16,6 +16,8 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/api"
 	"github.com/xdpmon/xdpmon/userspace/diagnose"
 	"github.com/xdpmon/xdpmon/userspace/feed"
+	"github.com/xdpmon/xdpmon/userspace/finding"
+	"github.com/xdpmon/xdpmon/userspace/names"
 	"github.com/xdpmon/xdpmon/userspace/prom"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/report/draw"
@@ -34,6 +36,8 @@ type measurement struct {
 
 	findings  *diagnose.Engine // nil in a replay: xdpmon check reads captures
 	snapshots *snapshotWriter  // nil: nobody asked for them
+	names     *names.Names
+	listener  *names.Listener // nil: nothing is learned from live traffic
 
 	mu      sync.Mutex
 	run     report.Run
@@ -53,10 +57,11 @@ type measureOptions struct {
 	cdf        bool
 	details    bool
 	full       bool // a full screen may be used
+	names      *nameOptions
 }
 
 func addMeasure(cmd *cobra.Command) *measureOptions {
-	o := &measureOptions{output: addOutput(cmd)}
+	o := &measureOptions{output: addOutput(cmd), names: addNames(cmd)}
 	cmd.Flags().StringVar(&o.listen, "listen", "", "serve Prometheus metrics on `ADDRESS`; a port alone (:9400) is this host only")
 	o.histograms = cli.AddEnum(cmd, "metrics-histograms", prom.BothHistograms, "form of histograms: classic (a series a bucket), native (one series, for Prometheus that scrapes protobuf) or both", prom.HistogramForms...)
 	cmd.Flags().IntVar(&o.series, "metrics-limit", prom.DefaultLimit, "series `N` that are served at most; rows of tables are left out first")
@@ -83,6 +88,10 @@ func newMeasurement(env *environment, o *measureOptions, run report.Run, live bo
 	m.store.Limit(o.series, func(dropped int) {
 		m.notice("metrics: %d series more than --metrics-limit %d allows are not served", dropped, o.series)
 	})
+	var err error
+	if m.names, m.listener, err = o.names.open(live, m.notice); err != nil {
+		return nil, err
+	}
 	if live {
 		m.findings = diagnose.New()
 		m.findings.SetClock(run.Clock)
@@ -90,7 +99,7 @@ func newMeasurement(env *environment, o *measureOptions, run report.Run, live bo
 		m.store.Live()
 	}
 	if o.full = o.full && o.output.Value == "auto" && topverb.Full(env.forTop()); o.full || o.listen != "" {
-		m.api = api.New(api.Options{Hub: &m.hub, Now: env.now, Health: m.store.Health, Findings: m.findings.Open})
+		m.api = api.New(api.Options{Hub: &m.hub, Now: env.now, Health: m.store.Health, Findings: m.goOn})
 	}
 	if o.listen == "" {
 		m.open(o, live)
@@ -156,6 +165,8 @@ func (m *measurement) measuring() bool {
 func (m *measurement) emit(l report.Line) error {
 	shown := l
 	shown.Snapshot = nil
+	shown = m.names.Line(shown)
+	l.Report = shown.Report
 	m.store.Add(shown)
 	m.api.Add(shown)
 	m.start(nil)
@@ -167,13 +178,16 @@ func (m *measurement) emit(l report.Line) error {
 
 // diagnose shows what begins or ends with a window.
 func (m *measurement) diagnose(l report.Line) {
-	for _, f := range m.findings.Line(l) {
+	for _, f := range m.names.Findings(m.findings.Line(l)) {
 		said := f.Said()
 		m.api.Found(f)
 		m.hub.Publish(m.ending(), feed.Event{Finding: &said})
 	}
 	m.store.Findings(m.findings.Open())
 }
+
+// goOn are the findings that go on.
+func (m *measurement) goOn() []finding.Finding { return m.names.Findings(m.findings.Open()) }
 
 // draw shows a line that is no window of its own, and adds to no metric. Its error is that of whatever was drawn before.
 func (m *measurement) draw(l report.Line) error {
@@ -266,6 +280,8 @@ func (m *measurement) close() error {
 	if m.server != nil {
 		err = errors.Join(err, m.server.Close())
 	}
+	m.listener.Close()
+	m.names.Close()
 	return err
 }
 

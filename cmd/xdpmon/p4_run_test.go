@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -219,7 +220,7 @@ func sameRows(t *testing.T, table string, least int, mine, host []string) {
 	for n, row := range rows[0] {
 		other := rows[1][n].(map[string]any)
 		for column, v := range row.(map[string]any) {
-			if other[column] != v {
+			if !reflect.DeepEqual(other[column], v) {
 				t.Errorf("%s: row %d: %s is %v on the switch, %v on the host", table, n, column, v, other[column])
 			}
 		}

@@ -68,7 +68,7 @@ func runReplay(env *environment, selection *selection, output *measureOptions, s
 	}
 	cfg := selection.config(selected)
 	cfg.Snapshots = snapshots.dir != ""
-	cfg.Truth, cfg.Merge, cfg.Emit, cfg.Notice = truth, merge, m.emit, m.notice
+	cfg.Truth, cfg.Merge, cfg.Emit, cfg.Notice, cfg.Frames = truth, merge, m.emit, m.notice, m.names.Frames()
 	return m.measure(func(ctx context.Context) error {
 		return env.engine.replay(ctx, cfg, files, env.stdin, m.progress())
 	})

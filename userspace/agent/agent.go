@@ -52,6 +52,7 @@ type Agent struct {
 	seed    uint64 // of the hashes of rules that name none; secret
 	started time.Time
 	names   *namer
+	known   knowledge
 	links   *watcher
 
 	mu      sync.Mutex
@@ -111,6 +112,7 @@ func (a *Agent) run(ctx context.Context) error {
 	a.out.Hub().Close()
 	_ = a.connect(nil) // nothing is opened
 	err := a.out.Close()
+	a.know(knowledge{})
 	a.log.Info("agent ends")
 	return err
 }
@@ -120,7 +122,12 @@ func (a *Agent) open(ctx context.Context) (err error) {
 	limitHeap(a.cfg.Limits.Heap)
 	a.memory.limit(a.cfg.Limits.Memory)
 	a.names = newNamer(a.cfg.Names, a.log)
-	next, err := a.out.Prepare(where(a.cfg))
+	more, err := a.knowing(a.cfg.Names, a.known)
+	if err != nil {
+		return err
+	}
+	a.know(more)
+	next, err := a.out.Prepare(a.where(a.cfg, more))
 	if err != nil {
 		return err
 	}
@@ -141,8 +148,8 @@ func (a *Agent) open(ctx context.Context) (err error) {
 }
 
 // where is the part of a configuration that says where windows go.
-func where(c *config.Config) outlet.Config {
-	w := outlet.Config{Outputs: c.Outputs, Store: c.Store, Listen: c.Listen, Metrics: c.Metrics, Socket: c.Socket, Promises: c.Promises, Alerts: c.Alerts, Web: c.Web}
+func (a *Agent) where(c *config.Config, k knowledge) outlet.Config {
+	w := outlet.Config{Names: k.names, Outputs: c.Outputs, Store: c.Store, Listen: c.Listen, Metrics: c.Metrics, Socket: c.Socket, Promises: c.Promises, Alerts: c.Alerts, Web: c.Web}
 	if c.Bus != nil {
 		w.Keys = c.Bus.Keys
 	}
@@ -171,6 +178,9 @@ func Preview(cfg *config.Config) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := readable(cfg.Names); err != nil {
+		return nil, err
+	}
 	lines, sum := []string{}, int64(0)
 	if cfg.Bus != nil && cfg.Bus.Keys != nil {
 		k, err := holdKeys(cfg.Bus)
@@ -193,6 +203,9 @@ func Preview(cfg *config.Config) ([]string, error) {
 		if r.Shared {
 			lines = append(lines, fmt.Sprintf("%s: as the coordinator sets; now on %s", r.Name, orNothing(on)))
 			continue
+		}
+		if list := r.Unpaired(); len(list) > 0 {
+			lines = append(lines, fmt.Sprintf("%s: %s: packets are seen on arrival only, answers that leave are not matched: %s", r.Name, strings.Join(list, ", "), config.PairRemedy))
 		}
 		n, err := r.Memory()
 		if err != nil {
@@ -309,9 +322,11 @@ func (a *Agent) reconcile() {
 		return
 	}
 	a.names.name(links)
+	a.meet(links)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	wanted := a.wanted(links)
+	a.learnOn(wanted)
 	if !a.swept {
 		a.swept = true
 		a.dropPins(wanted)
@@ -421,8 +436,12 @@ func (a *Agent) reload() {
 	a.starting, a.until = true, time.Now().Add(patience) // READY comes when it is carried out
 	cfg, err := config.Load(a.opts.Path)
 	var next *outlet.Opened
+	var more knowledge
 	if err == nil {
-		next, err = a.out.Prepare(where(cfg))
+		more, err = a.knowing(cfg.Names, a.known)
+	}
+	if err == nil {
+		next, err = a.out.Prepare(a.where(cfg, more))
 	}
 	if err == nil {
 		if err = a.connect(cfg.Bus); err != nil {
@@ -430,6 +449,7 @@ func (a *Agent) reload() {
 		}
 	}
 	if err != nil {
+		a.forget(more)
 		a.refuse(err)
 		return
 	}
@@ -442,6 +462,7 @@ func (a *Agent) reload() {
 	a.refusal = ""
 	a.mu.Unlock()
 	a.names = newNamer(cfg.Names, a.log)
+	a.know(more)
 	a.spoken.set(a.opts.Log(cfg.Log))
 	a.out.Commit(next)
 	a.log.Info("configuration applied", "instances", len(cfg.Instances))

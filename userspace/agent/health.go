@@ -10,6 +10,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/xdpmon/xdpmon/userspace/agent/config"
+	naming "github.com/xdpmon/xdpmon/userspace/names"
 	"github.com/xdpmon/xdpmon/userspace/outlet"
 	"github.com/xdpmon/xdpmon/userspace/prom"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -33,6 +35,7 @@ type Health struct {
 	Store      *outlet.StoreHealth   `json:"store,omitempty"`
 	Outputs    []outlet.ReaderHealth `json:"outputs"`
 	Bus        *BusHealth            `json:"bus,omitempty"`
+	Names      *NamesHealth          `json:"names,omitempty"`
 	Reloads    Reloads               `json:"reloads"`
 	Registers  int64                 `json:"register_bytes"`
 	interfaces int
@@ -53,6 +56,8 @@ type InstanceHealth struct {
 	Lost       map[string]map[string]uint64 `json:"lost"` // of the latest window, by algorithm; what is 0 is left out
 	Error      string                       `json:"error,omitempty"`
 	Own        string                       `json:"own_programs,omitempty"` // why its programs are not shared with instances of the same rule
+	Direction  string                       `json:"direction,omitempty"`
+	Unpaired   string                       `json:"unpaired,omitempty"` // which algorithms match no answers that leave, and the remedy
 	Interfaces []InterfaceHealth            `json:"interfaces"`
 }
 
@@ -72,6 +77,12 @@ type Guest struct {
 	Name string `json:"name"`
 }
 
+// NamesHealth is what became of DNS answers that names are learned from.
+type NamesHealth struct {
+	naming.Stats
+	Dropped uint64 `json:"dropped"` // answers that arrived faster than they are read
+}
+
 // Reloads are configurations that came while the agent ran.
 type Reloads struct {
 	Taken   int    `json:"taken"`
@@ -84,6 +95,7 @@ func (a *Agent) Health() Health {
 	a.mu.Lock()
 	h := Health{Status: good, Reasons: []string{}, Version: a.opts.Version, Uptime: time.Since(a.started).Seconds(), LeftAlone: maps.Clone(a.left),
 		Reloads: Reloads{a.reloads[0], a.reloads[1], a.refusal}, Instances: []InstanceHealth{}}
+	learned := a.known
 	workers := slices.SortedFunc(maps.Values(a.workers), func(x, y *worker) int { return strings.Compare(x.name, y.name) })
 	a.mu.Unlock()
 	for _, w := range workers {
@@ -93,6 +105,9 @@ func (a *Agent) Health() Health {
 	h.Registers, _ = a.memory.used("")
 	h.outlets(a.out.Health())
 	h.linked(a)
+	if s, ok := learned.names.Stats(); ok {
+		h.Names = &NamesHealth{s, learned.listen.Dropped()}
+	}
 	if n := len(h.LeftAlone); n > 0 {
 		h.say(degraded, "%d interfaces are left alone because of limits", n)
 	}
@@ -119,6 +134,10 @@ func (w *worker) health() (i InstanceHealth, stuck bool) {
 	i = InstanceHealth{Name: w.name, Instance: w.want.rule.Name, Each: w.want.member(), Algorithms: names(w.rule), Window: w.rule.Window.Seconds(), Windows: w.windows, Fresh: true,
 		Lost: map[string]map[string]uint64{}, Interfaces: []InterfaceHealth{}}
 	_, i.Registers = w.agent.memory.used(w.name)
+	i.Direction = string(w.rule.Direction)
+	if list := w.rule.Unpaired(); len(list) > 0 {
+		i.Unpaired = strings.Join(list, ", ") + ": packets are seen on arrival only, answers that leave are not matched: " + config.PairRemedy
+	}
 	if w.own != nil {
 		i.Own = w.own.Error()
 	}
@@ -262,6 +281,12 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		send(counter, "xdpmon_agent_bus_sent_batches_total", "Batches of windows, sent.", float64(b.Sent))
 		send(counter, "xdpmon_agent_bus_resent_batches_total", "Batches of windows, sent again.", float64(b.Again))
 		send(counter, "xdpmon_agent_bus_lost_windows_total", "Windows that the coordinator will never have.", float64(b.Lost))
+	}
+	if n := h.Names; n != nil {
+		send(counter, "xdpmon_agent_names_answers_total", "DNS answers that names were learned from.", float64(n.Answers))
+		send(counter, "xdpmon_agent_names_malformed_answers_total", "DNS answers that could not be read.", float64(n.Malformed))
+		send(counter, "xdpmon_agent_names_dropped_answers_total", "DNS answers that arrived faster than they are read.", float64(n.Dropped))
+		send(counter, "xdpmon_agent_names_evicted_addresses_total", "Addresses whose names were forgotten for lack of room.", float64(n.Evicted))
 	}
 	if s := h.Store; s != nil {
 		send(counter, "xdpmon_agent_store_kept_windows_total", "Windows that were put into the store.", float64(s.Kept))

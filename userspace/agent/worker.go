@@ -314,6 +314,9 @@ func (w *worker) start(ctx context.Context, d desired) bool {
 	w.mu.Unlock()
 	w.agent.log.Info("instance loaded", "instance", w.name, "algorithms", names(d.rule), "window", d.rule.Window, "register_bytes", bytes,
 		"took", time.Since(began).Round(time.Millisecond))
+	if list := d.rule.Unpaired(); len(list) > 0 {
+		w.agent.log.Warn("packets are seen on arrival only: answers that leave are not matched", "instance", w.name, "algorithms", list, "remedy", config.PairRemedy)
+	}
 	w.agent.describe(w.name, d.rule)
 	return true
 }

@@ -25,6 +25,8 @@ type Descriptor struct {
 	// Enforces: it may drop or mark packets, once it is configured to. It runs after all that only measure. Its instance is an Enforcer,
 	// which says whether it was configured to.
 	Enforces bool
+	// Pairs: it matches packets with their answers, which pass an interface in the other direction.
+	Pairs bool
 
 	// Spec returns the compiled object as bpf2go embedded it.
 	Spec func() (*ebpf.CollectionSpec, error)

@@ -99,6 +99,7 @@ type Table struct {
 	Settings bool                `json:"settings,omitempty" doc:"rows are named by settings, not by traffic"`
 	Columns  []Column            `json:"columns"`
 	Rows     [][]json.RawMessage `json:"rows" doc:"cells in the order of columns"`
+	Names    []json.RawMessage   `json:"names,omitempty" doc:"what is known of the addresses, networks and ports of each row: a list of objects, or null (docs/output.md)"`
 	Total    int                 `json:"total" doc:"rows that the window has"`
 	Offset   int                 `json:"offset"`
 }
@@ -215,6 +216,7 @@ func rows(text json.RawMessage, t report.Table, offset, limit int) Table {
 	var all []json.RawMessage
 	_ = json.Unmarshal(text, &all) // a list, or null
 	out.Total = len(all)
+	known := false
 	for i := min(offset, len(all)); i < min(offset+limit, len(all)); i++ {
 		var one body
 		_ = json.Unmarshal(all[i], &one) // an object, or null
@@ -222,7 +224,11 @@ func rows(text json.RawMessage, t report.Table, offset, limit int) Table {
 		for n, c := range t.Columns {
 			cells[n] = one.or(c.Name)
 		}
-		out.Rows = append(out.Rows, cells)
+		out.Rows, out.Names = append(out.Rows, cells), append(out.Names, one.or("names"))
+		known = known || one["names"] != nil
+	}
+	if !known {
+		out.Names = nil
 	}
 	return out
 }

@@ -30,6 +30,7 @@ var losses = map[string]string{
 func descriptor() *algo.Descriptor {
 	return &algo.Descriptor{
 		Name:     Name,
+		Pairs:    true,
 		Summary:  "delays between requests and responses: unbiased percentiles from a small table",
 		Lost:     losses,
 		Paper:    `Zheng, Braverman, Chen, Rexford: "Unbiased Delay Measurement in the Data Plane", APOCS 2022, sections 3, 4.2, 5.2, 6`,

@@ -24,6 +24,7 @@ type Options struct {
 	Files    []string // databases in MaxMind's format
 	Entries  int      // addresses whose names from DNS are kept; 0: DefaultEntries
 	Warn     func(format string, args ...any)
+	Learned  *Names // whose names from DNS are taken over
 }
 
 // Names answers what is known. It is safe for concurrent use; a nil *Names knows nothing.
@@ -48,7 +49,10 @@ func New(o Options) (*Names, error) {
 		}
 		n.databases = append(n.databases, d)
 	}
-	if o.DNS {
+	switch {
+	case o.DNS && o.Learned != nil && o.Learned.dns != nil:
+		n.dns = o.Learned.dns
+	case o.DNS:
 		n.dns = newCache(o.Entries)
 	}
 	if len(n.databases) > 0 {
@@ -251,6 +255,14 @@ func (n *Names) Findings(list []finding.Finding) []finding.Finding {
 		named[i] = n.Finding(f)
 	}
 	return named
+}
+
+// Frames is Frame where something is learned, and nil where nothing is.
+func (n *Names) Frames() func(*packet.Frame) {
+	if n == nil || n.dns == nil {
+		return nil
+	}
+	return n.Frame
 }
 
 // Frame learns from a packet of a capture, at the packet's time.

@@ -24,11 +24,13 @@ func (s *Set) diagnose(ctx context.Context, l report.Line) {
 	if len(changed) == 0 {
 		return
 	}
+	known := s.names.Load()
+	open := known.Findings(s.engine.Open())
 	if s.opts.Diagnosed != nil {
-		s.opts.Diagnosed(s.engine.Open())
+		s.opts.Diagnosed(open)
 		return
 	}
-	s.put(ctx, changed, s.engine.Open())
+	s.put(ctx, known.Findings(changed), open)
 }
 
 // put publishes findings that begin or end; open are those that go on.
@@ -55,7 +57,7 @@ func (s *Set) Open() []finding.Finding {
 // current are the findings that go on with their latest values.
 func (s *Set) current() []finding.Finding {
 	if s.opts.Diagnosed == nil {
-		return s.engine.Open()
+		return s.names.Load().Findings(s.engine.Open())
 	}
 	return s.Open()
 }

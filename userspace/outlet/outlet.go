@@ -20,6 +20,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/finding"
 	"github.com/xdpmon/xdpmon/userspace/hostclock"
 	"github.com/xdpmon/xdpmon/userspace/keys"
+	"github.com/xdpmon/xdpmon/userspace/names"
 	"github.com/xdpmon/xdpmon/userspace/outlet/settings"
 	"github.com/xdpmon/xdpmon/userspace/prom"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -47,6 +48,7 @@ type Config struct {
 	Socket   string
 	Promises []string // that findings compare with
 	Alerts   settings.Alerts
+	Names    *names.Names // beside rows and findings; nil: none
 }
 
 // Set is everywhere that windows go. It is safe for concurrent use.
@@ -56,6 +58,7 @@ type Set struct {
 	metrics *prom.Store
 	engine  *diagnose.Engine
 	api     *api.API
+	names   atomic.Pointer[names.Names]
 	probe   atomic.Pointer[func() Probe] // nil: nobody has said how the process fares
 
 	finds sync.Mutex        // of found alone: windows do not wait for a configuration that is exchanged
@@ -97,6 +100,7 @@ func (s *Set) Metrics() *prom.Store { return s.metrics }
 
 // Publish hands a window to whoever reads.
 func (s *Set) Publish(ctx context.Context, l report.Line) {
+	l = s.names.Load().Line(l)
 	s.metrics.Add(l)
 	s.api.Add(l)
 	s.hub.Publish(ctx, feed.Event{Line: &l})
@@ -184,6 +188,7 @@ func (s *Set) beyond(dropped int) {
 func (s *Set) Commit(o *Opened) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.names.Store(o.cfg.Names)
 	s.metrics.ShowRows(o.cfg.Metrics.Rows)
 	s.metrics.ServeHistograms(o.cfg.Metrics.Histograms)
 	s.metrics.Limit(cmp.Or(o.cfg.Metrics.Limit, prom.DefaultLimit), s.beyond)

@@ -306,7 +306,7 @@ func (t Table) heading() string {
 }
 
 // nameWidth is how many characters of a row's names people see; JSON has them whole.
-const nameWidth = 36
+const nameWidth = 28
 
 // forPeople leaves the columns away that are for programs, and has the rows' names behind the first column that does not name them itself.
 func (t Table) forPeople(style Style) Table {

@@ -22,6 +22,7 @@ var losses = map[string]string{
 func descriptor() *algo.Descriptor {
 	return &algo.Descriptor{
 		Name:     Name,
+		Pairs:    true,
 		Summary:  "delays from a plain table of requests: the biased baselines of the fridge",
 		Lost:     losses,
 		Paper:    `Zheng, Braverman, Chen, Rexford: "Unbiased Delay Measurement in the Data Plane", APOCS 2022, sections 2.1, 4.1, 5.1, 5.3`,

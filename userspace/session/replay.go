@@ -146,6 +146,9 @@ func (r *replayer) frame(f *packet.Frame) error {
 	if r.decode {
 		r.show(f)
 	}
+	if r.cfg.Frames != nil {
+		r.cfg.Frames(f)
+	}
 	return r.feed.Feed(f)
 }
 

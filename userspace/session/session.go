@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/xdpmon/xdpmon/userspace/algo"
+	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -33,6 +34,9 @@ type Config struct {
 	Publish func(Message)
 	// Notice receives sentences for the operator (fallbacks, offload changes, interfaces that went away).
 	Notice func(format string, args ...any)
+
+	// Frames is shown every frame of a replay; it must not keep it. nil: nobody looks.
+	Frames func(*packet.Frame)
 
 	interfaces int  // of a live run; 0: nobody knows
 	arrives    bool // of a live run: packets are seen on arrival, too

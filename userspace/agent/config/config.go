@@ -33,10 +33,13 @@ type Config struct {
 	Instances []Instance
 }
 
-// Names says how interfaces are named by what they serve.
+// Names says how interfaces are named by what they serve, and what stands beside addresses and ports.
 type Names struct {
 	Libvirt    bool // domains, from libvirt's run-time files
 	Namespaces bool // containers and pods, by the network namespace of a veth's other end
+	Services   bool // of ports
+	DNS        bool // learned from answers that arrive
+	Databases  []string
 }
 
 // Limits bound what the agent takes.
@@ -58,6 +61,7 @@ type Instance struct {
 	Hook       attach.Hook
 	Mode       attach.Mode
 	Direction  attach.Direction
+	Chosen     bool // the file names the direction
 	Window     time.Duration
 	Seed       uint64
 	Hash       algo.Hash
@@ -77,6 +81,23 @@ func (i Instance) Session() session.LiveConfig {
 		Epoch: epoch, Snapshots: i.Shared || i.Snapshots},
 		Hook: i.Hook, Mode: i.Mode, Direction: i.Direction, PinRoot: i.Pin, PinAdapt: true}
 }
+
+// Unpaired are the algorithms that find no answers of this host's own connections, since nobody has chosen a direction and the rule's interfaces share registers:
+// packets are seen on arrival only.
+func (i Instance) Unpaired() (names []string) {
+	if i.Chosen || i.Direction == attach.Both {
+		return nil
+	}
+	for _, a := range i.Algorithms {
+		if a.Descriptor.Pairs {
+			names = append(names, a.Descriptor.Name)
+		}
+	}
+	return names
+}
+
+// PairRemedy is what mends Unpaired.
+const PairRemedy = "set direction: both (a host) or each: true (every interface by itself); direction: ingress where both directions arrive (a router, a mirror port)"
 
 // SameRegisters reports whether an instance of i can become one of j while it runs: both count the same packets, with the same hashes.
 func (i Instance) SameRegisters(j Instance) bool {

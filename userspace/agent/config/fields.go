@@ -38,7 +38,7 @@ func whole() object[Config] {
 	return object[Config]{
 		What: "the configuration",
 		Defaults: func() Config {
-			return Config{Log: settings.DefaultLog(), Metrics: settings.DefaultMetrics(), Window: session.DefaultWindow, Socket: DefaultSocket, Limits: defaultLimits(), Names: Names{Libvirt: true},
+			return Config{Log: settings.DefaultLog(), Metrics: settings.DefaultMetrics(), Window: session.DefaultWindow, Socket: DefaultSocket, Limits: defaultLimits(), Names: defaultNames(),
 				BPFFS: pin.Root}
 		},
 		Fields: slices.Concat([]field[Config]{
@@ -59,7 +59,7 @@ func whole() object[Config] {
 			{Key: "promises", Help: "what is promised, `SUBJECT p99 < 50ms`, `SUBJECT loss < 0.1 %` or `SUBJECT share fair`; what breaks one is a finding", Kind: settings.Promised(), Required: false,
 				Set: to(func(c *Config) *[]string { return &c.Promises })},
 			{Key: "alerts", Help: "who is notified of findings", Kind: settings.Alerting(), Required: false, Set: to(func(c *Config) *settings.Alerts { return &c.Alerts })},
-			{Key: "names", Help: "name interfaces by what they serve", Kind: names(), Required: false, Set: to(func(c *Config) *Names { return &c.Names })},
+			{Key: "names", Help: "name interfaces by what they serve, addresses and ports by what is known of them", Kind: names(), Required: false, Set: to(func(c *Config) *Names { return &c.Names })},
 			{Key: "limits", Help: "what the agent may take", Kind: limits(), Required: false, Set: to(func(c *Config) *Limits { return &c.Limits })},
 			{Key: "pin", Help: "keep programs and registers in the BPF file system when the agent ends, so that the next one counts on (false)", Kind: flag{What: "pin"}, Required: false,
 				Set: to(func(c *Config) *bool { return &c.Pin })},
@@ -71,11 +71,18 @@ func whole() object[Config] {
 	}
 }
 
+func defaultNames() Names { return Names{Libvirt: true, Services: true} }
+
 func names() kind {
-	return object[Names]{What: "names", Defaults: func() Names { return Names{Libvirt: true} }, Fields: []field[Names]{
+	return object[Names]{What: "names", Defaults: defaultNames, Fields: []field[Names]{
 		{Key: "libvirt", Help: "by domain, where libvirt's run-time files can be read (true)", Kind: flag{What: "libvirt"}, Required: false, Set: to(func(n *Names) *bool { return &n.Libvirt })},
 		{Key: "namespaces", Help: "veths by the container or pod whose network namespace their other end is in (false)", Kind: flag{What: "namespaces"}, Required: false,
 			Set: to(func(n *Names) *bool { return &n.Namespaces })},
+		{Key: "services", Help: "ports by the service that is known by them (true)", Kind: flag{What: "services"}, Required: false, Set: to(func(n *Names) *bool { return &n.Services })},
+		{Key: "dns", Help: "addresses by what DNS answers that arrive on measured interfaces resolve to them; takes CAP_NET_RAW at the start (false)", Kind: flag{What: "dns"}, Required: false,
+			Set: to(func(n *Names) *bool { return &n.DNS })},
+		{Key: "databases", Help: "files in MaxMind's format (.mmdb) of autonomous systems or countries", Kind: list[string]{What: "databases", Of: file.Path("database"), Min: 1}, Required: false,
+			Set: to(func(n *Names) *[]string { return &n.Databases })},
 	}}
 }
 
@@ -152,7 +159,7 @@ func checkRule(p *parser, at func(string) *yaml.Node, r *rule) {
 	if len(r.Interfaces) == 0 && len(r.Kinds) == 0 {
 		p.Say(at("name"), "instance %s names no interfaces: give interfaces, kinds or both", r.Name)
 	}
-	if r.Direction == "" {
+	if r.Chosen = r.Direction != ""; !r.Chosen {
 		r.Direction = attach.Ingress
 		if r.Each {
 			r.Direction = attach.Both

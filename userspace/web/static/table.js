@@ -27,6 +27,12 @@ export function tree(rows, at) {
 	});
 }
 
+// nameOf is what is known of one address, network or port, in words.
+export function nameOf(n) {
+	const system = n.as ? `AS${n.as} ${n.as_name || ""}`.trim() : n.as_name;
+	return [n.service, n.guest && n.guest.name, n.dns, system, n.country].filter(Boolean).join(", ");
+}
+
 export function table(t, state, { title } = {}) {
 	const place = new Map(t.columns.map((c, i) => [c.name, i]));
 	const ends = new Set(t.columns.flatMap((c) => [c.low, c.high, c.least, c.most, c.err]).filter(Boolean));
@@ -39,11 +45,16 @@ export function table(t, state, { title } = {}) {
 		const at = (n) => (n ? row[place.get(n)] : undefined);
 		let text = interval(at(c.low) ?? at(c.least), at(c.high) ?? at(c.most), c.unit, c.low && at(c.low) !== null ? "interval" : "bound");
 		if (!text && typeof at(c.err) === "number") text = `± ${human(at(c.err), c.unit)}`;
-		return [human(row[c.i], c.unit), text && h("span", { class: "iv" }, " " + text), c.name === "share" && typeof row[c.i] === "number" && meter(row[c.i])];
+		return [human(row[c.i], c.unit), known(row, c), text && h("span", { class: "iv" }, " " + text), c.name === "share" && typeof row[c.i] === "number" && meter(row[c.i])];
+	};
+	// known is what is known of a cell's addresses, networks and ports.
+	const known = (row, c) => {
+		const list = ((t.names || [])[t.rows.indexOf(row)] || []).filter((n) => n.column === c.name);
+		return list.length > 0 && h("span", { class: "iv" }, " " + list.map(nameOf).join(" > "));
 	};
 	const draw = () => {
 		const want = (state.filter || "").toLowerCase();
-		let rows = t.rows.filter((r) => !want || shown.some((c) => String(r[c.i]).toLowerCase().includes(want)));
+		let rows = t.rows.filter((r, i) => !want || shown.some((c) => String(r[c.i]).toLowerCase().includes(want)) || ((t.names || [])[i] || []).some((n) => nameOf(n).toLowerCase().includes(want)));
 		const sort = shown.find((c) => c.name === state.sort);
 		let list;
 		if (sort) {

@@ -14,6 +14,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/userspace/diagnose"
 	"github.com/xdpmon/xdpmon/userspace/finding"
+	"github.com/xdpmon/xdpmon/userspace/names"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
@@ -25,6 +26,7 @@ type Options struct {
 	Promises    []finding.Promise
 	For, Window time.Duration // For 0: until the context ends
 	Direction   attach.Direction
+	Known       *names.Names // what findings are named by
 	JSON        bool
 	Clock       report.Clock // of live windows
 	Style       report.Style
@@ -186,10 +188,13 @@ func (c *checker) begin(cancel func()) {
 // captures are read once for each pass; then their windows are looked at in the order of time.
 func (c *checker) captures(ctx context.Context) error {
 	var windows []diagnose.Window
-	for _, p := range c.passes(false) {
+	for i, p := range c.passes(false) {
 		cfg, err := c.config(p, true)
 		if err != nil {
 			return err
+		}
+		if i == 0 {
+			cfg.Frames = c.o.Known.Frames()
 		}
 		cfg.Emit = func(l report.Line) error { windows = append(windows, p.apply(l)); return nil }
 		if err := c.o.Replay(ctx, cfg); err != nil && !errors.Is(err, session.ErrNoPackets) {
@@ -213,7 +218,7 @@ func (c *checker) take(w diagnose.Window) error {
 }
 
 func (c *checker) show(changed []finding.Finding) error {
-	for _, f := range changed {
+	for _, f := range c.o.Known.Findings(changed) {
 		at := slices.IndexFunc(c.found, func(g finding.Finding) bool { return g.ID == f.ID })
 		if at < 0 {
 			c.found = append(c.found, f)
@@ -246,7 +251,7 @@ func (c *checker) conclude(failed error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	err := c.show(c.engine.Flush())
-	for _, f := range c.engine.Open() { // as they stand now
+	for _, f := range c.o.Known.Findings(c.engine.Open()) { // as they stand now
 		for i := range c.found {
 			if c.found[i].ID == f.ID {
 				c.found[i] = f

@@ -1,0 +1,132 @@
+package agent
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/xdpmon/xdpmon/userspace/agent/config"
+	naming "github.com/xdpmon/xdpmon/userspace/names"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// knowledge is what stands beside addresses and ports, and where it is learned.
+type knowledge struct {
+	names  *naming.Names
+	listen *naming.Listener // nil: nothing is learned from live traffic
+}
+
+// knowing is what a configuration asks for. What the running one learns goes on being learned; a socket that is not open yet takes a privilege
+// that only the start has.
+func (a *Agent) knowing(c config.Names, running knowledge) (next knowledge, err error) {
+	warn := func(format string, args ...any) { a.log.Warn(fmt.Sprintf(format, args...)) }
+	next.names, err = naming.New(naming.Options{Services: c.Services, DNS: c.DNS, Files: c.Databases, Warn: warn, Learned: running.names})
+	if err != nil || !c.DNS {
+		return next, err
+	}
+	if next.listen = running.listen; next.listen == nil {
+		if next.listen, err = naming.Listen(next.names); err != nil {
+			next.names.Close()
+			return knowledge{}, fmt.Errorf("names.dns: %w", err)
+		}
+	}
+	return next, nil
+}
+
+// know takes over what knowing has opened.
+func (a *Agent) know(next knowledge) {
+	next.listen.Feed(next.names)
+	a.mu.Lock()
+	before := a.known
+	a.known = next
+	a.mu.Unlock()
+	if before.listen != next.listen {
+		before.listen.Close()
+	}
+	before.names.Close()
+}
+
+// mostGuests is how many addresses of guests are known at most.
+const mostGuests = 4096
+
+// readable tries the databases of a configuration.
+func readable(c config.Names) error {
+	n, err := naming.New(naming.Options{Files: c.Databases})
+	n.Close()
+	return err
+}
+
+// forget gives up what knowing has opened and know does not take.
+func (a *Agent) forget(next knowledge) {
+	if next.listen != a.known.listen {
+		next.listen.Close()
+	}
+	next.names.Close()
+}
+
+// meet lets names know whose addresses are whose now.
+func (a *Agent) meet(links []Link) {
+	guests := map[int]report.Guest{}
+	for _, l := range links {
+		if l.Guest.Name != "" {
+			guests[l.Index] = l.Guest
+		}
+	}
+	a.known.names.SetGuests(addresses(guests))
+}
+
+// learnOn learns from what arrives on the interfaces that are measured.
+func (a *Agent) learnOn(wanted map[string]desired) {
+	var indexes []int
+	for _, d := range wanted {
+		for _, l := range d.ifaces {
+			indexes = append(indexes, l.Index)
+		}
+	}
+	a.known.listen.On(indexes...)
+}
+
+// addresses are those that the kernel finds at the interfaces of guests: neighbours on them, neighbours on a bridge whose hardware address the bridge has
+// learned on them, and routes of a single address to them. Listing takes no privilege.
+func addresses(guests map[int]report.Guest) map[netip.Addr]report.Guest {
+	found := map[netip.Addr]report.Guest{}
+	if len(guests) == 0 {
+		return found
+	}
+	ports := map[string]report.Guest{} // by hardware address
+	if list, err := netlink.NeighList(0, unix.AF_BRIDGE); err == nil {
+		for _, n := range list {
+			if g, ok := guests[n.LinkIndex]; ok && n.State&netlink.NUD_PERMANENT == 0 {
+				ports[n.HardwareAddr.String()] = g
+			}
+		}
+	}
+	add := func(ip []byte, g report.Guest) {
+		if a, ok := netip.AddrFromSlice(ip); ok && g.Name != "" && len(found) < mostGuests && !a.IsLinkLocalUnicast() {
+			found[a.Unmap()] = g
+		}
+	}
+	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {
+		if list, err := netlink.NeighList(0, family); err == nil {
+			for _, n := range list {
+				g, ok := guests[n.LinkIndex]
+				if !ok {
+					g = ports[n.HardwareAddr.String()]
+				}
+				add(n.IP, g)
+			}
+		}
+		if list, err := netlink.RouteList(nil, family); err == nil {
+			for _, r := range list {
+				if g, ok := guests[r.LinkIndex]; ok && r.Dst != nil && r.Gw == nil {
+					if ones, bits := r.Dst.Mask.Size(); ones == bits {
+						add(r.Dst.IP, g)
+					}
+				}
+			}
+		}
+	}
+	return found
+}
