@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
+	"github.com/xdpmon/xdpmon/cmd/internal/compare"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 )
 
@@ -23,11 +24,11 @@ func newP4(env *environment) *cobra.Command {
 		Use: "p4", Short: "Write parameters and tables of a P4 twin", Long: p4Long, Example: p4Example,
 		Args: cli.UnknownCommand,
 		RunE: func(*cobra.Command, []string) error {
-			return cli.UsageError("what: params, tables, rules, plan or run?")
+			return cli.UsageError("what: params, tables, rules, plan, run or compare?")
 		},
 	}
 	cmd.AddCommand(newP4Part(env, "params", "Write the parameters as P4 constants"), newP4Part(env, "tables", "Write the entries of the tables"),
-		newP4Part(env, "rules", "Write the entries that change while the switch runs"), newP4Run(env), newP4Plan(env))
+		newP4Part(env, "rules", "Write the entries that change while the switch runs"), newP4Run(env), newP4Plan(env), compare.Command(env.stdout, completeName))
 	return cmd
 }
 

@@ -11,10 +11,11 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/declared"
 	"github.com/xdpmon/xdpmon/loader/pisa/machine"
 	"github.com/xdpmon/xdpmon/loader/pisa/rule"
+	"github.com/xdpmon/xdpmon/loader/pisa/trace"
 )
 
 // Touch is what a collection's programs do with one register array, all paths of all programs together. Sources are named as
-// machine.Sources says; Index and Written contain Condition.
+// trace.Sources says; Index and Written contain Condition.
 type Touch struct {
 	Array     string   `json:"array"`
 	Stage     int      `json:"stage"`
@@ -37,7 +38,7 @@ func Structure(spec *ebpf.CollectionSpec) ([]Touch, error) {
 	if len(broken) > 0 {
 		return nil, fmt.Errorf("trace register accesses: %w", &rule.Violations{List: broken})
 	}
-	found := map[string]machine.Access{}
+	found := map[int32]trace.Access{}
 	for _, name := range slices.Sorted(maps.Keys(spec.Programs)) {
 		if spec.Programs[strings.TrimSuffix(name, "_tc")+"_xdp"] != nil {
 			continue
@@ -46,7 +47,7 @@ func Structure(spec *ebpf.CollectionSpec) ([]Touch, error) {
 		if err == nil && len(m.Found) > 0 {
 			err = &rule.Violations{List: m.Found}
 		}
-		var of map[string]machine.Access
+		var of map[int32]trace.Access
 		if err == nil {
 			of, err = m.Trace()
 		}
@@ -58,8 +59,8 @@ func Structure(spec *ebpf.CollectionSpec) ([]Touch, error) {
 		}
 	}
 	var out []Touch
-	for _, a := range e.Arrays {
-		if access, ok := found[a.Name]; ok && a.Staged() {
+	for i, a := range e.Arrays {
+		if access, ok := found[int32(i)]; ok && a.Staged() {
 			out = append(out, newTouch(a, access))
 		}
 	}
@@ -67,7 +68,7 @@ func Structure(spec *ebpf.CollectionSpec) ([]Touch, error) {
 	return out, nil
 }
 
-func newTouch(a *declared.Array, access machine.Access) Touch {
+func newTouch(a *declared.Array, access trace.Access) Touch {
 	return Touch{
 		Array: a.Name, Stage: a.Stage, WidthBits: 8 * a.Width, Entries: uint64(a.Spec.MaxEntries), Read: access.Read, Write: access.Write,
 		Condition: access.Condition.Names(), Index: access.Index.Names(), Written: access.Written.Names(),

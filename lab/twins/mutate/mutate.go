@@ -55,14 +55,17 @@ func Find(p *syntax.Program, sw *run.Switch) map[string][]*Bug {
 }
 
 // Draw takes n bugs, of every kind as many as there are and can be.
-func Draw(bugs map[string][]*Bug, r *rand.Rand, n int) (drawn []*Bug) {
+func Draw(bugs map[string][]*Bug, r *rand.Rand, n int) []*Bug { return DrawOf(Kinds, bugs, r, n) }
+
+// DrawOf is Draw of these kinds, in this order.
+func DrawOf(kinds []string, bugs map[string][]*Bug, r *rand.Rand, n int) (drawn []*Bug) {
 	left := map[string][]*Bug{}
-	for _, kind := range Kinds {
+	for _, kind := range kinds {
 		left[kind] = append([]*Bug(nil), bugs[kind]...)
 	}
 	for len(drawn) < n {
 		before := len(drawn)
-		for _, kind := range Kinds {
+		for _, kind := range kinds {
 			all := left[kind]
 			if len(all) == 0 || len(drawn) == n {
 				continue

@@ -65,7 +65,8 @@ func (m *Machine) touchElement(s *state.State, ptr value.Value, t touch) {
 	if s.Failed.Meets(arr.Bit) {
 		return
 	}
-	m.trace.touch(s, ptr, t)
+	a := s.AccessTo(ptr.Obj)
+	m.trace.Touch(ptr, t.read, t.write, a == nil || !a.Touched, t.value, s.Control)
 	before := m.failures
 	m.refuseAnswer(s, ptr.T.With(t.value).With(s.Control).From, declared.Set{}, "an access to "+arr.Name)
 	if arr.Stage < s.Top {

@@ -111,7 +111,7 @@ func (m *Machine) arithmetic(operation asm.ALUOp, dst, src value.Value, width ui
 		a, b = m.narrowOperands(o, a, b)
 	}
 	n := m.nodes.Truncate(m.nodes.Binary(o, a, b), width)
-	out := value.Number(n, m.maskedTaint(n, t))
+	out := value.Number(n, m.trace.Masked(n, t))
 	if width == 64 {
 		out.Base = baseOf(o, dst, src)
 	}

@@ -147,7 +147,7 @@ func (m *Machine) compareBranch(s *state.State, in *code.Insn, a, b value.Value,
 	}
 	t := a.T.With(b.T)
 	if operation == asm.JSet {
-		t = m.maskedTaint(m.nodes.Binary(expr.And, x, y), t)
+		t = m.trace.Masked(m.nodes.Binary(expr.And, x, y), t)
 	}
 	m.decide(s, t)
 	c := s.Clone()

@@ -12,6 +12,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/expr"
 	"github.com/xdpmon/xdpmon/loader/pisa/rule"
 	"github.com/xdpmon/xdpmon/loader/pisa/state"
+	"github.com/xdpmon/xdpmon/loader/pisa/trace"
 	"github.com/xdpmon/xdpmon/loader/pisa/value"
 )
 
@@ -82,11 +83,11 @@ func (m *Machine) helper(s *state.State, in *code.Insn) bool {
 	case asm.FnKtimeGetNs:
 		now := m.nodes.Leaf(expr.Anything)
 		now.Clock = true
-		m.result(s, value.Number(now, value.FromPacket.With(m.named(nowName))))
+		m.result(s, value.Number(now, value.FromPacket.With(m.trace.Of(trace.Now))))
 	case asm.FnGetPrandomU32: // of no packet and no memory
 		n := m.nodes.Leaf(expr.Below(32))
 		n.Random = true
-		m.result(s, value.Number(n, value.Taint{From: declared.Chance}.With(m.named(randomName))))
+		m.result(s, value.Number(n, value.Taint{From: declared.Chance}.With(m.trace.Of(trace.Random))))
 	case asm.FnLoop, asm.FnForEachMapElem:
 		return m.loopHelper(s, in, fn)
 	default:

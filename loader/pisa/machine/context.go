@@ -6,12 +6,13 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/expr"
 	"github.com/xdpmon/xdpmon/loader/pisa/rule"
 	"github.com/xdpmon/xdpmon/loader/pisa/state"
+	"github.com/xdpmon/xdpmon/loader/pisa/trace"
 	"github.com/xdpmon/xdpmon/loader/pisa/value"
 )
 
 // loadContext reads a word of the context.
 func (m *Machine) loadContext(s *state.State, ptr value.Value, size int) value.Value {
-	out := value.Number(m.nodes.Leaf(expr.Below(uint(size)*8)), s.Outside.With(value.FromPacket).With(m.named(contextName)))
+	out := value.Number(m.nodes.Leaf(expr.Below(uint(size)*8)), s.Outside.With(value.FromPacket).With(m.trace.Of(trace.Context)))
 	off, ok := m.contextOffset(ptr)
 	f, listed := m.hook.FieldAt(off, size)
 	if m.arguments > 0 && off >= 8*m.arguments {
@@ -39,7 +40,7 @@ func (m *Machine) writeContext(s *state.State, ptr value.Value, size int) {
 
 // loadKernel reads what a trace point shows: fields of the list, by the names that the loader finds them by.
 func (m *Machine) loadKernel(s *state.State, ptr value.Value, in *code.Insn, size int) value.Value {
-	out := value.Number(m.nodes.Leaf(expr.Below(uint(size)*8)), s.Outside.With(value.FromPacket).With(m.named(kernelName)))
+	out := value.Number(m.nodes.Leaf(expr.Below(uint(size)*8)), s.Outside.With(value.FromPacket).With(m.trace.Of(trace.Kernel)))
 	f, listed := allow.KernelFieldOf(ptr.Base, in.Field)
 	if !listed {
 		m.fail(s.PC, nil, 1, rule.Unlisted, "memory of the kernel is read (%q): it is no field of the list", in.Field)

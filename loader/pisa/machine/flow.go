@@ -84,6 +84,13 @@ func (m *Machine) taintCells(mem value.Memory, p state.Place, t value.Taint) val
 	return out
 }
 
+// firstWord is a word of scratch memory as the program finds it.
+func (m *Machine) firstWord(obj int32, off, size int) value.Value {
+	n := m.wordOf(obj, off, size)
+	m.trace.First(n, obj, off, size)
+	return value.Number(n, value.FromPacket.With(m.trace.Word(obj, off, size)))
+}
+
 // wordOf is what a word of scratch memory holds when the program begins.
 func (m *Machine) wordOf(obj int32, off, size int) *expr.Node {
 	key := initialKey{obj, off, size}

@@ -10,6 +10,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/expr"
 	"github.com/xdpmon/xdpmon/loader/pisa/rule"
 	"github.com/xdpmon/xdpmon/loader/pisa/state"
+	"github.com/xdpmon/xdpmon/loader/pisa/trace"
 	"github.com/xdpmon/xdpmon/loader/pisa/value"
 )
 
@@ -69,7 +70,7 @@ func (m *Machine) read(s *state.State, ptr value.Value, size int) value.Value {
 		return m.readCells(s, ptr, s.Frames[ptr.Obj].Stack, size, fresh)
 	case value.FormElement:
 		m.touchElement(s, ptr, m.touchOf(s, ptr, size, true, false, value.Taint{}))
-		fresh.T = m.namedArray(ptr.Obj)
+		fresh.T = m.trace.Of(m.env.Arrays[ptr.Obj].Name)
 		fresh.T.From = m.env.Arrays[ptr.Obj].Bit.Or(declared.Packet)
 		return fresh
 	case value.FormMemory:
@@ -85,7 +86,7 @@ func (m *Machine) readOutside(s *state.State, ptr value.Value, size int, fresh v
 	case value.InContext:
 		return m.loadContext(s, ptr, size)
 	case value.InPacket:
-		fresh.T = s.Outside.With(value.FromPacket).With(m.named(packetName))
+		fresh.T = s.Outside.With(value.FromPacket).With(m.trace.Of(trace.Packet))
 	case value.InConfig:
 	default:
 		m.fail(s.PC, nil, 1, rule.Unlisted, "a load from memory that is neither the packet's nor the program's")
@@ -129,7 +130,7 @@ func (m *Machine) readCells(s *state.State, ptr value.Value, mem value.Memory, s
 	from, to := mem.Around(lo, hi-lo+size)
 	fresh.T = fresh.T.With(value.FromPacket)
 	if ptr.Form == value.FormMemory {
-		fresh.T = fresh.T.With(m.namedWord(ptr.Obj, lo, hi-lo+size))
+		fresh.T = fresh.T.With(m.trace.Word(ptr.Obj, lo, hi-lo+size))
 	}
 	if !m.written(mem, ptr, lo, hi+size) {
 		fresh.T.From = fresh.T.From.Or(declared.Stale)
@@ -147,7 +148,8 @@ func (m *Machine) readCells(s *state.State, ptr value.Value, mem value.Memory, s
 func (m *Machine) readMemory(s *state.State, ptr value.Value, size int, fresh value.Value) value.Value {
 	a := m.env.Arrays[ptr.Obj]
 	m.used(ptr.Obj, true, false)
-	fresh.T = m.namedMap(s, ptr)
+	lo, hi := s.Reach(ptr)
+	fresh.T = m.trace.Map(a, lo, hi)
 	fresh.T.From = a.Bit
 	switch a.Kind {
 	case declared.Constant:

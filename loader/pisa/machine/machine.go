@@ -12,6 +12,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/expr"
 	"github.com/xdpmon/xdpmon/loader/pisa/rule"
 	"github.com/xdpmon/xdpmon/loader/pisa/state"
+	"github.com/xdpmon/xdpmon/loader/pisa/trace"
 	"github.com/xdpmon/xdpmon/loader/pisa/value"
 )
 
@@ -39,7 +40,7 @@ type Machine struct {
 	limit     int
 	watch     func(*state.State) // of tests: sees every state before its instruction; nil
 	nulls     uint32
-	trace     *trace // nil: a proof alone
+	trace     *trace.Trace // nil: a proof alone
 
 	updates  map[updateKey][]int32
 	flows    state.Flows
@@ -91,7 +92,7 @@ func (m *Machine) run() error {
 	m.Uses = make([]Use, len(m.env.Arrays))
 	m.sites = make(map[int32][]int32)
 	m.wants, m.leaves, m.passes = nil, 0, false
-	m.trace.begin(m)
+	m.trace.Begin()
 	m.Found = nil
 	m.queue = nil
 	m.walk(m.start())

@@ -10,6 +10,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/code"
 	"github.com/xdpmon/xdpmon/loader/pisa/declared"
 	"github.com/xdpmon/xdpmon/loader/pisa/rule"
+	"github.com/xdpmon/xdpmon/loader/pisa/trace"
 )
 
 // Prove interprets one program of a collection; what it breaks is in Found.
@@ -26,6 +27,15 @@ func Prove(e *declared.Collection, spec *ebpf.ProgramSpec, name string, limit in
 		return m, nil
 	}
 	return m, m.prove()
+}
+
+// Trace interprets a program again and returns what it does with every array that it touches, by number.
+func (m *Machine) Trace() (map[int32]trace.Access, error) {
+	m.trace, m.steps = trace.New(m.env), 0
+	if err := m.prove(); err != nil {
+		return nil, err
+	}
+	return m.trace.Found()
 }
 
 func newMachine(e *declared.Collection, spec *ebpf.ProgramSpec, name string, limit int) (*Machine, error) {

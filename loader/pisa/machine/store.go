@@ -186,12 +186,12 @@ func (m *Machine) exchange(s *state.State, ptr value.Value, size int, operation 
 		m.keepSecret(s, v.T.With(s.Control), ptr.Obj, ptr.Form)
 		written := v.T.With(s.Control)
 		if operation != asm.Xchg {
-			written = written.With(m.namedArray(ptr.Obj))
+			written = written.With(m.trace.Of(m.env.Arrays[ptr.Obj].Name))
 		}
 		m.touchElement(s, ptr, m.touchOf(s, ptr, size, true, true, written))
 		old := value.Number(m.nodes.Leaf(expr.Below(uint(size)*8)), ptr.T)
 		old.T.From = old.T.From.Or(m.env.Arrays[ptr.Obj].Bit).Or(declared.Packet)
-		old.T.Named = m.namedArray(ptr.Obj).Named
+		old.T.Named = m.trace.Of(m.env.Arrays[ptr.Obj].Name).Named
 		return old
 	}
 	old := m.read(s, ptr, size)

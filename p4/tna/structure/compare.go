@@ -23,11 +23,16 @@ const (
 	Condition = "condition" // only Side's condition depends on Source
 	Index     = "index"
 	Written   = "written"
+	Unused    = "unused" // Source: a RegisterAction that no packet reaches
+	Uneven    = "uneven" // Source: an action, and what the index of the register's other actions depends on
 )
 
 // Difference is one that a comparison has found.
 type Difference struct {
-	Register, Facet, Side, Source string
+	Register string `json:"register"`
+	Facet    string `json:"facet"`
+	Side     string `json:"side"`
+	Source   string `json:"source"`
 }
 
 // String is the difference as a list has it.
@@ -85,6 +90,12 @@ func (c *comparison) one(h pisa.Touch, t Touch) {
 		if stage, ok := c.stages[earlier]; ok && stage > h.Stage {
 			c.add(h.Array, Order, Switch, earlier)
 		}
+	}
+	for _, name := range t.Unused {
+		c.add(h.Array, Unused, Switch, name)
+	}
+	for _, which := range t.Uneven {
+		c.add(h.Array, Uneven, Switch, which)
 	}
 	// What decides whether there is an access decides index and value, too: it is said once.
 	c.sources(h.Array, Condition, hostSources(h.Condition), t.Condition, nil)

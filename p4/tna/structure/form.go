@@ -5,11 +5,15 @@ import (
 
 	"github.com/xdpmon/xdpmon/loader/pisa"
 	"github.com/xdpmon/xdpmon/maps"
+	"github.com/xdpmon/xdpmon/p4"
 	"github.com/xdpmon/xdpmon/p4/tna/run"
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/session"
 )
+
+// ListOf a twin is what it and its bytecode differ in by design.
+func ListOf(t *twin.Twin) (*List, error) { return ReadList(p4.Sources, t.Name) }
 
 // OfTwin is the structure of a twin's program in a form.
 func OfTwin(t *twin.Twin, target run.Target, form twin.Form) ([]Touch, error) {

@@ -82,7 +82,7 @@ func newEntries(text, reason string, line int) (list []*entry, err error) {
 		return nil, fmt.Errorf("%q stands without a reason", text)
 	case len(fields) != 4:
 		return nil, fmt.Errorf("%q is not REGISTER FACET SIDE SOURCE", text)
-	case !slices.Contains([]string{Missing, Width, Entries, Initial, Order, Condition, Index, Written}, fields[1]):
+	case !slices.Contains([]string{Missing, Width, Entries, Initial, Order, Condition, Index, Written, Unused, Uneven}, fields[1]):
 		return nil, fmt.Errorf("%q is no facet", fields[1])
 	case fields[2] != Host && fields[2] != Switch:
 		return nil, fmt.Errorf("%q is no side", fields[2])
@@ -129,23 +129,30 @@ func (l *List) Unused() (out []string) {
 	return out
 }
 
-// Compare a twin with the bytecode by the list's names, and return what is not on the list.
-func (l *List) Compare(host []pisa.Touch, twin []Touch) (unlisted []Difference) {
+// Differences of a twin and its bytecode by the list's names, those on the list among them.
+func (l *List) Differences(host []pisa.Touch, twin []Touch) []Difference {
 	host, twin = slices.Clone(host), slices.Clone(twin)
 	for i := range host {
-		l.seen[host[i].Array] = true
-		host[i].Condition, host[i].Index, host[i].Written = l.names(Host, host[i].Condition), l.names(Host, host[i].Index), l.names(Host, host[i].Written)
+		h := &host[i]
+		l.seen[h.Array] = true
+		h.Condition, h.Index, h.Written = l.names(Host, h.Condition), l.names(Host, h.Index), l.names(Host, h.Written)
 	}
 	for i := range twin {
-		l.seen[twin[i].Register] = true
-		twin[i].Condition, twin[i].Index, twin[i].Written = l.names(Switch, twin[i].Condition), l.names(Switch, twin[i].Index), l.names(Switch, twin[i].Written)
+		t := &twin[i]
+		l.seen[t.Register] = true
+		t.Condition, t.Index, t.Written = l.names(Switch, t.Condition), l.names(Switch, t.Index), l.names(Switch, t.Written)
 	}
-	for _, d := range Compare(host, twin) {
+	return Compare(host, twin)
+}
+
+// Unlisted are the differences that are not on the list.
+func (l *List) Unlisted(host []pisa.Touch, twin []Touch) (out []Difference) {
+	for _, d := range l.Differences(host, twin) {
 		if _, ok := l.Reason(d); !ok {
-			unlisted = append(unlisted, d)
+			out = append(out, d)
 		}
 	}
-	return unlisted
+	return out
 }
 
 func (l *List) names(side string, of []string) (out []string) {

@@ -19,6 +19,8 @@ type Touch struct {
 	Index     []string `json:"index"`     // what decides which element
 	Written   []string `json:"written"`   // what is written depends on
 	Before    []string `json:"before"`    // registers that some packet reaches before it
+	Unused    []string `json:"unused"`    // RegisterActions that no packet reaches
+	Uneven    []string `json:"uneven"`    // "ACTION SOURCE": what the index of other actions depends on and that of this one does not
 }
 
 // Of a program are its registers in the order in which packets reach them; window is the table that says which bank they count into.
@@ -40,6 +42,7 @@ type found struct {
 	register  *register
 	instances map[string]uint64 // entries by path
 	actions   []string
+	indices   map[string]set // by action
 	before    map[string]bool
 
 	condition set
@@ -59,6 +62,21 @@ func (f *found) touch(w *walker) Touch {
 	for _, n := range f.instances {
 		t.Entries += n
 	}
+	t.Unused, t.Uneven = []string{}, []string{}
+	for _, name := range f.register.actions {
+		if !slices.Contains(f.actions, name) {
+			t.Unused = append(t.Unused, name)
+		}
+	}
+	all := set{}
+	for _, s := range f.indices {
+		all = all.or(s)
+	}
+	for _, name := range f.actions {
+		for _, source := range w.names.sorted(all.without(f.indices[name])) {
+			t.Uneven = append(t.Uneven, name+" "+source)
+		}
+	}
 	for _, name := range w.order {
 		if f.before[name] {
 			t.Before = append(t.Before, name)
@@ -73,6 +91,10 @@ func (f *found) with(o *found) *found {
 		condition: f.condition.or(o.condition), index: f.index.or(o.index), written: f.written.or(o.written), writing: f.writing.or(o.writing),
 		writes: f.writes || o.writes}
 	maps.Copy(out.instances, o.instances)
+	out.indices = maps.Clone(f.indices)
+	for name, s := range o.indices {
+		out.indices[name] = out.indices[name].or(s)
+	}
 	maps.Copy(out.before, o.before)
 	for _, a := range o.actions {
 		if !slices.Contains(out.actions, a) {
@@ -233,7 +255,7 @@ func (w *walker) bridge() {
 
 // reach notes an access.
 func (w *walker) reach(r *register, action string, index set) *found {
-	f := &found{register: r, instances: map[string]uint64{r.path: r.entries}, actions: []string{action}, before: map[string]bool{}, index: index}
+	f := &found{register: r, instances: map[string]uint64{r.path: r.entries}, actions: []string{action}, indices: map[string]set{action: index}, before: map[string]bool{}, index: index}
 	if !slices.Contains(w.order, r.name) {
 		w.order = append(w.order, r.name)
 	}

@@ -1,6 +1,8 @@
 package structure
 
 import (
+	"slices"
+
 	"github.com/xdpmon/xdpmon/p4/tna/syntax"
 )
 
@@ -38,6 +40,7 @@ type (
 		entries    uint64
 		initial    []uint64
 		filter     bool
+		actions    []string // that are declared for it
 	}
 	method struct {
 		name string
@@ -108,6 +111,9 @@ func (s *scope) instance(i *syntax.Instance) any {
 		r, ok := s.find(i.Args[0].(*syntax.Name).ID).(*register)
 		if !ok {
 			syntax.Throw(i.Pos, "%s is of no register", i.Name)
+		}
+		if !slices.Contains(r.actions, i.Name) {
+			r.actions = append(r.actions, i.Name)
 		}
 		return &method{i.Name, r, i, s}
 	case "CRCPolynomial":

@@ -42,6 +42,13 @@ func (s set) or(o set) set {
 	return s
 }
 
+func (s set) without(o set) set {
+	for i := range s {
+		s[i] &^= o[i]
+	}
+	return s
+}
+
 func (s set) size() (n int) {
 	for _, w := range s {
 		n += bits.OnesCount64(w)

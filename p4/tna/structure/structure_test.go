@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/xdpmon/xdpmon/loader/pisa"
-	"github.com/xdpmon/xdpmon/p4"
 	_ "github.com/xdpmon/xdpmon/p4/all"
 	"github.com/xdpmon/xdpmon/p4/tna/run"
 	"github.com/xdpmon/xdpmon/p4/tna/twin"
@@ -18,7 +17,7 @@ func TestTwins(t *testing.T) {
 	for _, tw := range twin.All() {
 		t.Run(tw.Name, func(t *testing.T) {
 			t.Parallel()
-			list, err := ReadList(p4.Sources, tw.Name)
+			list, err := ListOf(tw)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -47,7 +46,7 @@ func compareForm(t *testing.T, list *List, host []pisa.Touch, tw *twin.Twin, tar
 	if len(touches) == 0 {
 		t.Errorf("%s %s: no register is reached", tw.Name, form.Name)
 	}
-	for _, d := range list.Compare(host, touches) {
+	for _, d := range list.Unlisted(host, touches) {
 		t.Errorf("not on the list: %s (%s)", d, fmt.Sprintf("%s, Tofino %d", form.Name, target))
 	}
 }

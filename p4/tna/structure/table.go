@@ -9,14 +9,15 @@ import (
 // apply runs one of a table's actions: those of its entries and its default one, or all if the control plane may choose.
 func (t *table) apply() set {
 	w, d := t.in.w, t.decl
-	decides := t.decides()
+	entries, always := t.reached()
+	decides := t.decides(entries)
 	fixed := d.ConstEntries && (d.ConstDefault || d.Default == nil)
 	chosen := map[string]bool{}
 	if fixed {
-		for _, e := range d.Entries {
+		for _, e := range entries {
 			chosen[actionOf(e.Action)] = true
 		}
-		if d.Default != nil {
+		if d.Default != nil && !always {
 			chosen[actionOf(d.Default)] = true
 		}
 	} else {
@@ -42,7 +43,7 @@ func (t *table) apply() set {
 			a.run(params)
 		})
 	}
-	if d.Default == nil { // nothing on a miss
+	if d.Default == nil && !always { // nothing on a miss
 		alternatives = append(alternatives, func() {})
 	}
 	if len(alternatives) == 1 {
@@ -72,8 +73,23 @@ func (t *table) data(fixed bool) set {
 	return t.in.w.names.of(tablePrefix + t.decl.Name)
 }
 
+// reached are the entries up to the first one that fits every key, and whether there is such a one.
+func (t *table) reached() (entries []*syntax.Entry, always bool) {
+	for i, e := range t.decl.Entries {
+		looks := false
+		for _, k := range e.Keys {
+			_, one := t.maskOf(k)
+			looks = looks || one
+		}
+		if !looks {
+			return t.decl.Entries[:i+1], true
+		}
+	}
+	return t.decl.Entries, false
+}
+
 // decides is what the parts of the key depend on that entries look at; all of it where the control plane writes them.
-func (t *table) decides() (of set) {
+func (t *table) decides(entries []*syntax.Entry) (of set) {
 	for i, k := range t.decl.Keys {
 		if !t.decl.ConstEntries {
 			of = of.or(t.in.expr(k.X))
@@ -81,7 +97,7 @@ func (t *table) decides() (of set) {
 		}
 		var mask uint64
 		looks := false
-		for _, e := range t.decl.Entries {
+		for _, e := range entries {
 			m, any := t.maskOf(e.Keys[i])
 			mask |= m
 			looks = looks || any
