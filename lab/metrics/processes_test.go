@@ -73,8 +73,9 @@ instances:
   - {name: tenants, interfaces: [%[5]s], each: true, hook: tc, window: 1s, algorithms: {fridge: {}, beaucoup: {}}}
   - {name: edge, interfaces: [%[5]s], direction: ingress, hook: tc, shared: true}
 `, file("agent.sock"), file("windows.db"), file("windows.jsonl"), file("plan"), network.A.Interface))
+	bin := built(t)
 	for _, program := range [][]string{{"xdpmon-coordinator", "--config", file("coordinator.yaml")}, {"xdpmon", "agent", "--config", file("agent.yaml")}} {
-		start(t, network.A, dir, program)
+		start(t, network.A, bin, dir, program)
 	}
 	dial := func(ctx context.Context, kind, address string) (net.Conn, error) {
 		return network.A.Dial(ctx, kind, address)
@@ -104,16 +105,27 @@ func measured[V interface{ ~[]E }, E any](answers ...V) bool {
 	return true
 }
 
-// start builds a program and starts it in the host's namespace.
-func start(t *testing.T, host *netns.Host, dir string, program []string) {
+// built is the folder of both programs: XDPMON_BIN, or one into which they are built.
+func built(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(dir, program[0])
-	build := exec.Command("go", "build", "-trimpath", "-o", path, "./cmd/"+program[0])
+	if dir := os.Getenv("XDPMON_BIN"); dir != "" {
+		return dir
+	}
+	dir := t.TempDir()
+	build := exec.Command("go", "build", "-o", dir+"/", "./cmd/xdpmon", "./cmd/xdpmon-coordinator")
 	build.Dir = testutil.Root(t) // the product's own module
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build %s: %v\n%s", program[0], err, out)
+		t.Fatalf("build: %v\n%s", err, out)
 	}
-	log, err := os.Create(path + ".log")
+	return dir
+}
+
+// start starts a program of bin in the host's namespace.
+func start(t *testing.T, host *netns.Host, bin, dir string, program []string) {
+	t.Helper()
+	path := filepath.Join(bin, program[0])
+	logged := filepath.Join(dir, program[0]+".log")
+	log, err := os.Create(logged)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +141,7 @@ func start(t *testing.T, host *netns.Host, dir string, program []string) {
 			t.Errorf("%s ended with %v", program[0], err)
 		}
 		log.Close()
-		if text, err := os.ReadFile(path + ".log"); err == nil && t.Failed() {
+		if text, err := os.ReadFile(logged); err == nil && t.Failed() {
 			t.Logf("log of %s:\n%s", program[0], text)
 		}
 	})

@@ -109,7 +109,9 @@ func (s *Server) Query(ctx context.Context, expr string, at time.Time) (promql.V
 func copied(v promql.Vector) promql.Vector {
 	v = append(promql.Vector{}, v...)
 	for i := range v {
-		v[i].H = v[i].H.Copy()
+		if v[i].H != nil {
+			v[i].H = v[i].H.Copy()
+		}
 	}
 	return v
 }
