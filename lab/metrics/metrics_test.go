@@ -13,6 +13,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/testutil"
 	"github.com/xdpmon/xdpmon/tests/traffic"
 	"github.com/xdpmon/xdpmon/userspace/capture"
+	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -88,13 +89,27 @@ func guest(iface, domain string) report.Identity {
 }
 
 // quiet is traffic of a model in which nothing is wrong.
-func quiet(t *testing.T, seed uint64) capture.Source {
+func quiet(t *testing.T, seed uint64, carrier traffic.Carrier) capture.Source {
 	t.Helper()
-	m, err := traffic.NewISP(traffic.ISPOptions{Packets: 6_000, Duration: time.Minute, Answered: .9, Requests: .5, Seed: seed})
+	m, err := traffic.NewISP(traffic.ISPOptions{Packets: 6_000, Duration: time.Minute, Answered: .9, Requests: .5, Seed: seed, Carrier: carrier})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return traffic.Frames(m)
+}
+
+// scan is a host that tries 300 ports of another one, five seconds after traffic of its own.
+func scan() capture.Source {
+	var packets []packet.Packet
+	for n := range 600 {
+		p := traffic.SYN(traffic.Start+int64(n)*int64(20*time.Millisecond), 1, false)
+		if n >= 300 {
+			p = traffic.SYN(traffic.Start+int64(6*time.Second)+int64(n)*int64(time.Millisecond), 2, false)
+			p.DstPort = uint16(n)
+		}
+		packets = append(packets, p)
+	}
+	return traffic.Frames(traffic.InTime(packets))
 }
 
 func captured(t *testing.T, name string) capture.Source {
@@ -120,14 +135,16 @@ func (w *world) ask(t *testing.T, expr string, at time.Time) promql.Vector {
 func (w *world) host(t *testing.T) {
 	t.Helper()
 	parts := []replayed{
-		{identity: shaped, algorithms: acting, set: settings, window: 20 * time.Second, source: quiet(t, 1)},
-		{identity: guest("vnet0", "web-1"), algorithms: measuring, set: settings, window: 20 * time.Second, source: quiet(t, 2)},
+		{identity: shaped, algorithms: acting, set: settings, window: 20 * time.Second, source: quiet(t, 1, traffic.Data)},
+		{identity: guest("vnet0", "web-1"), algorithms: measuring, set: settings, window: 20 * time.Second, source: quiet(t, 2, traffic.Data)},
 	}
-	parts = append(parts, replayed{identity: pod, algorithms: []string{"fridge"}, set: settings, window: 20 * time.Second, source: quiet(t, 5)})
+	parts = append(parts, replayed{identity: pod, algorithms: []string{"fridge"}, set: settings, window: 20 * time.Second, source: quiet(t, 5, traffic.Handshake)})
 	if hasTraces(t) {
 		parts = append(parts,
 			replayed{identity: guest("vnet1", "db-1"), algorithms: measuring, set: settings, window: 20 * time.Second, source: captured(t, "web_reordered.pcap")},
 			replayed{identity: uplink, algorithms: []string{"fridge", "beaucoup"}, set: settings, window: 5 * time.Second, source: captured(t, "composite_120s.pcap")})
+	} else {
+		parts = append(parts, replayed{identity: uplink, algorithms: []string{"fridge", "beaucoup"}, set: settings, window: 5 * time.Second, source: scan()})
 	}
 	w.replay(t, "host1:9400", parts...)
 	// What kube-state-metrics has of the pod.

@@ -159,7 +159,7 @@ func (w *world) truth(t *testing.T) {
 		{`histogram_quantile(0.5, sum by (le) (xdpmon_fridge_delay_seconds_bucket{instance_name="uplink"}))`, .01, .025}, // .01999
 		{`histogram_quantile(0.95, sum by (le) (xdpmon_fridge_delay_seconds_bucket{instance_name="uplink"}))`, .25, .5},  // .3132
 		{`histogram_quantile(0.5, sum(xdpmon_fridge_delay_seconds{instance_name="uplink"}))`, .0182, .0220},              // 9 % wide
-		{`histogram_quantile(0.95, sum(xdpmon_fridge_delay_seconds{instance_name="uplink"}))`, .285, .345},               // 9 % wide
+		{`histogram_quantile(0.95, sum(xdpmon_fridge_delay_seconds{instance_name="uplink"}))`, .27, .345},                // an eighth: few samples lie between .27 and .32
 		{`histogram_quantile(0.5, sum(xdpmon_fridge_delay_seconds{guest="db-1"}))`, .0160, .0200},                        // .01807
 	} {
 		v := w.ask(t, q.expr, w.end)

@@ -18,6 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/xdpmon/xdpmon/tests/testutil"
+	"github.com/xdpmon/xdpmon/tests/traffic"
 	"github.com/xdpmon/xdpmon/userspace/finding"
 )
 
@@ -98,8 +99,8 @@ func metricsOf(t *testing.T, w *world, groups map[string]*rules.Group) (names []
 func TestQuiet(t *testing.T) {
 	w := newWorld(t)
 	w.replay(t, "host2:9400",
-		replayed{identity: uplink, algorithms: measuring, set: settings, window: 5 * time.Second, source: quiet(t, 3)},
-		replayed{identity: shaped, algorithms: acting, set: settings, window: 5 * time.Second, source: quiet(t, 4)})
+		replayed{identity: uplink, algorithms: measuring, set: settings, window: 5 * time.Second, source: quiet(t, 3, traffic.Handshake)},
+		replayed{identity: shaped, algorithms: acting, set: settings, window: 5 * time.Second, source: quiet(t, 4, traffic.Data)})
 	if _, fired := w.evaluate(t, w.from, w.end); len(fired) > 0 {
 		t.Errorf("these fired: %v", fired)
 	}
