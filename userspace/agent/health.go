@@ -1,15 +1,18 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/xdpmon/xdpmon/userspace/agent/config"
 	"github.com/xdpmon/xdpmon/userspace/outlet"
 	"github.com/xdpmon/xdpmon/userspace/prom"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -19,7 +22,7 @@ import (
 const (
 	good     = "ok"
 	degraded = "degraded" // something is missing, the rest goes on
-	failing  = "failing"  // nothing is attached, an instance measures nothing, or the store does not keep
+	failing  = "failing"  // nothing or no required interface is attached, an instance measures nothing, or the store does not keep
 )
 
 // Health is how the agent fares.
@@ -85,11 +88,13 @@ func (a *Agent) Health() Health {
 	h := Health{Status: good, Reasons: []string{}, Version: a.opts.Version, Uptime: time.Since(a.started).Seconds(), LeftAlone: maps.Clone(a.left),
 		Reloads: Reloads{a.reloads[0], a.reloads[1], a.refusal}, Instances: []InstanceHealth{}}
 	workers := slices.SortedFunc(maps.Values(a.workers), func(x, y *worker) int { return strings.Compare(x.name, y.name) })
+	rules := a.cfg.Instances
 	a.mu.Unlock()
 	for _, w := range workers {
 		h.instance(w.health())
 	}
 	h.attached()
+	h.required(rules)
 	h.Registers, _ = a.memory.used("")
 	h.outlets(a.out.Health())
 	h.linked(a)
@@ -187,6 +192,37 @@ func (h *Health) attached() {
 	if len(h.Instances) == 0 {
 		h.say(failing, "nothing is attached: no interface matches the configuration (xdpmon agent --check lists what matches)")
 	}
+}
+
+// required names the patterns of rules of which no interface is attached.
+func (h *Health) required(rules []config.Instance) {
+	for _, r := range rules {
+		for _, pattern := range r.Required {
+			if attached, why := h.isAttached(r.Name, pattern); !attached {
+				h.say(failing, "%s: required interface %s is not attached: %s", r.Name, pattern, why)
+			}
+		}
+	}
+}
+
+// isAttached looks for an attached interface of a rule and a pattern.
+func (h *Health) isAttached(rule, pattern string) (attached bool, why string) {
+	why = "no interface that the rule matches has this name"
+	for _, i := range h.Instances {
+		if i.Instance != rule {
+			continue
+		}
+		for _, l := range i.Interfaces {
+			if ok, err := path.Match(pattern, l.Name); !ok || err != nil {
+				continue
+			}
+			if l.Attached {
+				return true, ""
+			}
+			why = cmp.Or(l.Error, "it is being attached")
+		}
+	}
+	return false, why
 }
 
 func (h *Health) outlets(readers []outlet.ReaderHealth, kept *outlet.StoreHealth) {
