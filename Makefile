@@ -18,7 +18,7 @@ VERSION ?= 0.1.0~dev
 NFPM = github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
 SOAKTIME ?= 30m
 
-.PHONY: help deadcode build install packages agent-soak ahab-live conquest-live conquest-standing conquest-loop incidents demo test ci check race generate generate-check bench bench-live eval fuzz soak faults mutants kernels findings-quiet clean
+.PHONY: help deadcode build install packages dist agent-soak ahab-live conquest-live conquest-standing conquest-loop incidents demo test ci check race generate generate-check bench bench-live eval fuzz soak faults mutants kernels findings-quiet clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,11 +45,13 @@ install: build ## both programs with units and configurations, below DESTDIR and
 	$(call install_program,$(BIN),xdpmon,agent)
 	$(call install_program,$(COORDINATOR_BIN),xdpmon-coordinator,coordinator)
 
-packages: build ## .deb and .rpm of both programs, in out/
-	@mkdir -p out
-	for name in xdpmon xdpmon-coordinator; do for kind in deb rpm; do \
-		VERSION=$(VERSION) ARCH=$$($(GO) env GOARCH) $(GO) run $(NFPM) package -f deploy/package/$$name/nfpm.yaml -p $$kind -t out/ || exit 1; \
-	done; done
+packages: ## .deb and .rpm of both programs for this machine, in out/
+	@.ci/deps build
+	VERSION='$(VERSION)' NFPM=$(NFPM) GO=$(GO) deploy/package/build deb rpm -- $$($(GO) env GOARCH)
+
+dist: ## deb, rpm, tar.gz and OCI images of both programs for amd64 and arm64 with SHA256SUMS, in out/; two builds of a commit are equal
+	@.ci/deps build
+	VERSION='$(VERSION)' NFPM=$(NFPM) GO=$(GO) deploy/package/build -- amd64 arm64
 
 demo: build ## real handshakes over an emulated link: truth and estimate side by side (root)
 	$(SUDO) $(BIN) demo

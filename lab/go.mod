@@ -5,7 +5,10 @@ go 1.26.7
 require (
 	github.com/charmbracelet/x/vt v0.1.0
 	github.com/cilium/ebpf v0.22.0
+	github.com/google/go-containerregistry v0.22.0
 	github.com/grafana/grafana-foundation-sdk/go v0.0.22
+	github.com/opencontainers/go-digest v1.0.0
+	github.com/opencontainers/image-spec v1.1.1
 	github.com/prometheus/client_golang v1.25.0
 	github.com/prometheus/common v0.72.1
 	github.com/prometheus/prometheus v0.316.0

@@ -17,9 +17,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
+	"github.com/xdpmon/xdpmon/cmd/internal/manual"
 	"github.com/xdpmon/xdpmon/cmd/xdpmon-coordinator/internal/keyring"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	_ "github.com/xdpmon/xdpmon/userspace/all"
+	"github.com/xdpmon/xdpmon/userspace/coordinator/config"
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
@@ -43,11 +45,18 @@ func main() {
 // run executes one command line and returns its exit code.
 func run(env environment) int {
 	root := newCoordinator(&env)
-	root.AddCommand(newVersion(&env), keyring.New(keyring.Environment{Now: env.now, Print: env.printLines, Usage: cli.UsageError, Args: cli.NeedArgs}))
+	root.AddCommand(newManual(), newVersion(&env), keyring.New(keyring.Environment{Now: env.now, Print: env.printLines, Usage: cli.UsageError, Args: cli.NeedArgs}))
 	root.SetArgs(env.args)
 	root.SetOut(env.stdout)
 	root.SetErr(env.stderr)
 	return cli.Execute(root, env.stderr, exitCode, func(error) string { return "" })
+}
+
+// newManual writes what packages have beside the program.
+func newManual() *cobra.Command {
+	return manual.Command(manual.About{Version: release, See: []string{"xdpmon(1)"},
+		Files: [][2]string{{config.DefaultPath, "configuration"}, {config.DefaultSocket, "where a running coordinator answers"}, {config.DefaultStore, "windows that were put together"}, {config.DefaultData, "what outlives a restart"}},
+		Exit:  [][2]string{{"0", "done"}, {"1", "failed"}, {"2", "wrong usage"}}})
 }
 
 // exitCode says what an error means to a script.

@@ -4,6 +4,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
+	"github.com/xdpmon/xdpmon/cmd/internal/manual"
+	"github.com/xdpmon/xdpmon/userspace/agent/config"
 )
 
 const rootLong = `xdpmon measures where the packets are: on a host, a hypervisor or a tap box. It says which delays,
@@ -27,6 +29,12 @@ const rootExample = `  sudo xdpmon demo                                     see 
   xdpmon replay capture.pcap --algo fridge --truth     the same from a file, beside the exact answer
   sudo xdpmon top                                      watch what an agent on this host measures
   xdpmon algos                                         what else it can measure`
+
+// What manual pages state of files and exit codes.
+var (
+	manualFiles = [][2]string{{config.DefaultPath, "configuration of the agent"}, {config.DefaultSocket, "where a running agent answers"}, {config.DefaultStore, "windows that the agent has stored"}}
+	manualExit  = [][2]string{{"0", "done"}, {"1", "failed"}, {"2", "wrong usage"}, {"3", "a privilege or a kernel feature is missing"}, {"4", "xdpmon check has found something"}}
+)
 
 // run executes one command line and returns its exit code.
 func run(env environment) int {
@@ -52,6 +60,7 @@ func newRoot(env *environment) *cobra.Command {
 		newCheck(env), newAttach(env), newReplay(env), newDemo(env), newDetach(env), newStatus(env), newFeatures(env),
 		newAlgos(env), newPlan(env), newPisa(env), newP4(env), newMerge(env), newVersion(env),
 		newAgent(env), newTop(env), newHistory(env), newMoved(env, "coordinator"), newMoved(env, "keys"),
+		manual.Command(manual.About{Version: release, Files: manualFiles, Exit: manualExit, See: []string{"xdpmon-coordinator(1)"}}),
 	)
 	return root
 }

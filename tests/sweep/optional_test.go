@@ -15,7 +15,7 @@ func has[I any](v any) bool { _, ok := v.(I); return ok }
 
 // The optional interfaces, by what has them.
 var (
-	ofConfigs = map[string]func(any) bool{"Merger": has[algo.Merger], "Planner": has[algo.Planner], "Twin": has[algo.Twin], "TwinRules": has[algo.TwinRules],
+	ofConfigs = map[string]func(any) bool{"Merger": has[algo.Merger], "MergeChecker": has[algo.MergeChecker], "Planner": has[algo.Planner], "Twin": has[algo.Twin], "TwinRules": has[algo.TwinRules],
 		"LossReporter": has[algo.LossReporter], "CoordinatorProvider": has[algo.CoordinatorProvider]}
 	ofInstances = map[string]func(any) bool{"OracleProvider": has[algo.OracleProvider], "Controller": has[algo.Controller], "ReplayController": has[algo.ReplayController],
 		"Messenger": has[algo.Messenger], "Enforcer": has[algo.Enforcer], "Steerer": has[algo.Steerer], "WindowOpener": has[algo.WindowOpener], "WindowCloser": has[algo.WindowCloser],

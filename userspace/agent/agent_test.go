@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -155,6 +156,26 @@ func TestHealthTellsLosses(t *testing.T) {
 }
 
 // A namespace that none of the processes has is not looked for again and again.
+// A required interface that is not attached fails the agent, with the reason; that others are is no excuse.
+func TestRequired(t *testing.T) {
+	rules := []config.Instance{{Name: "uplink", Required: []string{"eth*", "bond0"}}}
+	for _, c := range []struct {
+		interfaces []InterfaceHealth
+		status     string
+		says       []string
+	}{
+		{[]InterfaceHealth{{Name: "eth1", Attached: true}, {Name: "bond0", Attached: true}}, good, nil},
+		{[]InterfaceHealth{{Name: "eth1", Attached: true}, {Name: "eth0"}}, failing, []string{"uplink: required interface bond0 is not attached: no interface that the rule matches has this name"}},
+		{[]InterfaceHealth{{Name: "eth1", Error: "refused"}, {Name: "bond0"}}, failing,
+			[]string{"uplink: required interface eth* is not attached: refused", "uplink: required interface bond0 is not attached: it is being attached"}},
+	} {
+		h := Health{Status: good, Instances: []InstanceHealth{{Name: "other", Instance: "other", Interfaces: []InterfaceHealth{{Name: "bond0", Attached: true}}}, {Name: "uplink", Instance: "uplink", Interfaces: c.interfaces}}}
+		if h.required(rules); h.Status != c.status || !slices.Equal(h.Reasons, c.says) {
+			t.Errorf("%v: %s, %q", c.interfaces, h.Status, h.Reasons)
+		}
+	}
+}
+
 func TestLooksForANamespaceSomeTimes(t *testing.T) {
 	n := newNamer(config.Names{Namespaces: true}, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	n.root = t.TempDir()

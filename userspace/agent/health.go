@@ -1,9 +1,11 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +23,7 @@ import (
 const (
 	good     = "ok"
 	degraded = "degraded" // something is missing, the rest goes on
-	failing  = "failing"  // nothing is attached, an instance measures nothing, or the store does not keep
+	failing  = "failing"  // nothing or no required interface is attached, an instance measures nothing, or the store does not keep
 )
 
 // Health is how the agent fares.
@@ -97,11 +99,13 @@ func (a *Agent) Health() Health {
 		Reloads: Reloads{a.reloads[0], a.reloads[1], a.refusal}, Instances: []InstanceHealth{}}
 	learned := a.known
 	workers := slices.SortedFunc(maps.Values(a.workers), func(x, y *worker) int { return strings.Compare(x.name, y.name) })
+	rules := a.cfg.Instances
 	a.mu.Unlock()
 	for _, w := range workers {
 		h.instance(w.health())
 	}
 	h.attached()
+	h.required(rules)
 	h.Registers, _ = a.memory.used("")
 	h.outlets(a.out.Health())
 	h.linked(a)
@@ -206,6 +210,37 @@ func (h *Health) attached() {
 	if len(h.Instances) == 0 {
 		h.say(failing, "nothing is attached: no interface matches the configuration (xdpmon agent --check lists what matches)")
 	}
+}
+
+// required names the patterns of rules of which no interface is attached.
+func (h *Health) required(rules []config.Instance) {
+	for _, r := range rules {
+		for _, pattern := range r.Required {
+			if attached, why := h.isAttached(r.Name, pattern); !attached {
+				h.say(failing, "%s: required interface %s is not attached: %s", r.Name, pattern, why)
+			}
+		}
+	}
+}
+
+// isAttached looks for an attached interface of a rule and a pattern.
+func (h *Health) isAttached(rule, pattern string) (attached bool, why string) {
+	why = "no interface that the rule matches has this name"
+	for _, i := range h.Instances {
+		if i.Instance != rule {
+			continue
+		}
+		for _, l := range i.Interfaces {
+			if ok, err := path.Match(pattern, l.Name); !ok || err != nil {
+				continue
+			}
+			if l.Attached {
+				return true, ""
+			}
+			why = cmp.Or(l.Error, "it is being attached")
+		}
+	}
+	return false, why
 }
 
 func (h *Health) outlets(readers []outlet.ReaderHealth, kept *outlet.StoreHealth) {

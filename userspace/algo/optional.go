@@ -11,6 +11,7 @@ import (
 //
 //	interface            of           implemented by
 //	Merger               Config       ahab, beaucoup, carpe, conquest, fridge, hhh, lean, precision, reorder, rtt-array
+//	MergeChecker         Config       beaucoup
 //	Planner              Config       ahab, beaucoup, carpe, conquest, fridge, hhh, lean, precision, reorder
 //	Twin                 Config       ahab, beaucoup, carpe, conquest, fridge, hhh, lean, precision, reorder
 //	TwinRules            Config       ahab, beaucoup, lean
@@ -32,6 +33,12 @@ import (
 // reason; ahab refuses all, since a limit is one host's own.
 type Merger interface {
 	Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error)
+}
+
+// MergeChecker is a Merger that knows before any window that it will refuse all of them: its parameters lack what merging needs.
+type MergeChecker interface {
+	Merger
+	CheckMerge() error
 }
 
 // Planner is a Config that turns a load and a memory budget into parameters and an expected error.

@@ -230,14 +230,22 @@ func (e *estimator) merger(parts int) (*Merger, error) {
 	return m, nil
 }
 
+// CheckMerge implements algo.MergeChecker.
+func (c *config) CheckMerge() error {
+	if c.export {
+		return nil
+	}
+	return fmt.Errorf("%w: without beaucoup.export=true the coupons of keys that raised no alert are not known by name", algo.ErrMerge)
+}
+
 // Merge implements algo.Merger: it keeps the collectors of both: a coupon is collected where any host has it (section 4.6), and where windows of a query
 // begin is known when all are there. Hosts need the same queries and seeds, and must export, or else coupons have no names.
 func (c *config) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	if err := algo.SameHashes(a, b); err != nil {
 		return nil, err
 	}
-	if !c.export {
-		return nil, fmt.Errorf("%w: without beaucoup.export=true the coupons of keys that raised no alert are not known by name", algo.ErrMerge)
+	if err := c.CheckMerge(); err != nil {
+		return nil, err
 	}
 	s := snapshot.Together(a, b)
 	s.Texts = map[string][]string{}

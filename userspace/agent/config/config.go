@@ -55,6 +55,7 @@ type Instance struct {
 	Name       string
 	Interfaces []string // patterns; empty: all of the kinds
 	Exclude    []string
+	Required   []string // patterns: an interface of each is to be attached
 	Kinds      []string
 	Each       bool // registers for every interface
 	Shared     bool // window, seed and algorithms are the coordinator's measurement of this name

@@ -121,6 +121,7 @@ func instance() kind {
 			{Key: "kinds", Help: "kinds of interfaces: " + strings.Join(Kinds, ", "), Kind: list[string]{What: "kinds", Of: word{What: "kind", Choices: Kinds}, Min: 1}, Required: false,
 				Set: to(func(r *rule) *[]string { return &r.Kinds })},
 			{Key: "exclude", Help: "patterns of names that are left alone", Kind: parts.Patterns, Required: false, Set: to(func(r *rule) *[]string { return &r.Exclude })},
+			file.Entry("required", "patterns of names: where no interface of one is attached, /healthz and /readyz answer 503", parts.Patterns, false, to(func(r *rule) *[]string { return &r.Required })),
 			{Key: "each", Help: "registers, windows and metrics for every interface, instead of one set that all share (false)", Kind: flag{What: "each"}, Required: false,
 				Set: to(func(r *rule) *bool { return &r.Each })},
 			{Key: "algorithms", Help: "what is measured, in the order in which packets meet them, each with its parameters; not with shared", Kind: parts.Algorithms{},

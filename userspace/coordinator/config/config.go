@@ -199,7 +199,12 @@ func measurement() file.Kind {
 				m.Wait = max(time.Second, m.Window/10)
 			}
 			m.Algorithms = parts.Judge(p, m.algorithms, algo.Setup{Hash: algo.HashOf(m.CRC), WindowNS: int64(m.Window)}, algo.Env{Seed: m.Seed})
-			for _, c := range m.algorithms {
+			for i, c := range m.algorithms {
+				if check, ok := m.Algorithms[i].Config.(algo.MergeChecker); ok {
+					if err := check.CheckMerge(); err != nil {
+						p.Say(c.At, "no window of two hosts could be merged: %s", err)
+					}
+				}
 				if c.Descriptor.Enforces {
 					p.Say(c.At, "%s acts on packets: a host does that by its own configuration only", c.Descriptor.Name)
 				} else if !algo.Implements[algo.Merger](c.Descriptor) && !algo.Implements[algo.CoordinatorProvider](c.Descriptor) {

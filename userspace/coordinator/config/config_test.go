@@ -32,11 +32,14 @@ func (cell) Read(report.Window, int) (*snapshot.Snapshot, error) { return &snaps
 type (
 	cellConfig  struct{}
 	addedConfig struct{ cellConfig }
+	never       struct{ addedConfig }
 )
 
 func (cellConfig) New(algo.Env) (algo.Instance, error)                        { return cell{}, nil }
 func (cellConfig) Report(*snapshot.Snapshot) (algo.Result, error)             { return algo.Result{}, nil }
 func (addedConfig) Merge(a, _ *snapshot.Snapshot) (*snapshot.Snapshot, error) { return a, nil }
+
+func (never) CheckMerge() error { return errors.New("set never.export=true") }
 
 // The windows of cells cannot be put together, those of added can; acting may drop packets.
 func init() {
@@ -47,7 +50,9 @@ func init() {
 	added.Config = algo.Typed(func(algo.Values, algo.Setup) (addedConfig, error) { return addedConfig{}, nil })
 	acting := added
 	acting.Name, acting.Enforces = "acting", true
-	for _, d := range []*algo.Descriptor{&cells, &added, &acting} {
+	unmerged := added
+	unmerged.Name, unmerged.Config = "unmerged", algo.Typed(func(algo.Values, algo.Setup) (never, error) { return never{}, nil })
+	for _, d := range []*algo.Descriptor{&cells, &added, &acting, &unmerged} {
 		algo.Register(d)
 	}
 }
@@ -123,6 +128,7 @@ func TestWrong(t *testing.T) {
 		{"measurements:\n  - name: a/b\n    algorithms: {added: }\n", "2:11", "letters, digits", true},
 		{"measurements:\n  - name: a\n    algorithms: {acting: }\n", "3:18", "by its own configuration only", false},
 		{"measurements:\n  - name: a\n    algorithms: {cells: }\n", "3:18", "how windows of hosts are put together", false},
+		{"measurements:\n  - name: a\n    algorithms: {unmerged: }\n", "3:18", "no window of two hosts could be merged: set never.export=true", false},
 		{"measurements:\n  - name: a\n    algorithms: {ade: }\n", "3:18", "added", true},
 		{"measurements:\n  - name: a\n    wait: 1ms\n    algorithms: {added: }\n", "3:11", "allowed are 10ms", false},
 		{"measurements:\n  - name: a\n    seed: 0\n    algorithms: {added: }\n", "3:11", "whole number from 1", true},
