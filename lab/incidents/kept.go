@@ -7,7 +7,6 @@ import (
 	"log"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 )
 
@@ -73,7 +72,12 @@ func (r *tally) again(ctx context.Context, in incident, seed uint64, t timing) e
 	for i := range a.began {
 		a.began[i].at = a.began[i].ended(t.window)
 	}
-	j := judgeKept(p.staged, &a, p.facts.onset, t.window)
+	if p.staged.argued != nil {
+		if p.facts.rows, err = dissect(ctx, capture); err != nil {
+			return err
+		}
+	}
+	j := judgeKept(p.staged, p.facts, &a, t.window)
 	r.capture(j)
 	r.inTime, r.expected, r.found = r.inTime+j.inTime, r.expected+j.expected, r.found+j.found
 	if len(j.wrong) == 0 {
@@ -89,11 +93,7 @@ func (f *found) ended(window time.Duration) time.Time {
 }
 
 // judgeKept judges a capture by the packets' clock.
-func judgeKept(s *staged, a *answer, onset time.Time, window time.Duration) judged {
-	deadline := onset.Add(3 * window)
-	also := slices.Concat(s.also, s.capturedAlso)
-	if s.hidden {
-		also = append(also, s.expect...)
-	}
-	return judge(s.inCapture(), also, a, func(f found) bool { return s.always || !f.at.After(deadline) })
+func judgeKept(s *staged, f *facts, a *answer, window time.Duration) judged {
+	deadline := f.onset.Add(3 * window)
+	return judge(s.inCapture(), s.mayBeCaptured(f), a, func(n found) bool { return s.always || !n.at.After(deadline) })
 }

@@ -30,7 +30,7 @@ var (
 	workers  = flag.Int("workers", 2, "incidents that are played at the same time, each in a network of its own")
 	reads    = flag.Int("captures", 5, "seeds of each incident whose capture xdpmon reads, too")
 	kept     = flag.Bool("again", false, "play nothing: let xdpmon read the captures in -dir again")
-	punctual = flag.Duration("punctual", 300*time.Millisecond, "a run whose emulators sent a packet so much too late was not what was staged: it is not judged")
+	punctual = flag.Duration("punctual", 250*time.Millisecond, "a run whose emulators sent a packet so much too late was not what was staged: it is not judged")
 	misses   = flag.String("misses", "", "append what was staged and found to this file where the findings were not right")
 )
 
@@ -164,7 +164,7 @@ func (r *tally) judge(ctx context.Context, in incident, seed uint64, t timing) e
 	if err != nil {
 		return fmt.Errorf("%s, seed %d: %w", in.name, seed, err)
 	}
-	j = judgeCapture(p.staged, &read)
+	j = judgeCapture(p.staged, p.facts, &read)
 	r.capture(j)
 	return errors.Join(p.report(*misses, "capture", j, &read), remove(p.capture))
 }
@@ -252,6 +252,6 @@ var incidents = []incident{
 	{"quiet", quiet},
 	{"louder", louder},
 	{"flood-hides-dns", together(synFlood, dnsSlow)},
-	{"full-link-hides-loss", together(full, lossBefore)},
+	{"full-link-hides-loss", fullAndLossy},
 	{"loss-hides-slow", together(lossAfter, slowNear)},
 }
