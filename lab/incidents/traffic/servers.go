@@ -155,11 +155,11 @@ type Answers struct {
 	deaf  bool
 }
 
-// Set makes answers late, or keeps them back.
-func (a *Answers) Set(delay time.Duration, deaf bool) {
+// Set makes answers so much later than usual, or keeps them back.
+func (a *Answers) Set(later time.Duration, deaf bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.delay, a.deaf = delay, deaf
+	a.delay, a.deaf = usual+later, deaf
 }
 
 func (a *Answers) how() (time.Duration, bool) {
