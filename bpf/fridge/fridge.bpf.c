@@ -62,6 +62,7 @@ enum fridge_counter {
 	FRIDGE_UPDATES,        /* tcp-duration: packets added to a record */
 	FRIDGE_INSERTED_BY = 12, /* .. + FRIDGES: admitted requests, repetitions included, by fridge */
 	FRIDGE_TOO_LONG = 16,  /* responses to a request that is older than can be measured */
+	FRIDGE_ZERO_WINDOWS,   /* tcp-data: packets of a receiver that takes nothing more */
 	FRIDGE_COUNTS
 };
 
@@ -117,6 +118,8 @@ TALLY(fridge_hits, 5, __u64, 1);
 TALLY(fridge_repeats, 5, __u64, REPEAT_BINS);
 TALLY(fridge_sizes, 6, __u64, 1);
 TALLY(fridge_lengths, 6, __u64, 1);
+/* stage 6, tcp-data with groups: zero windows, by row */
+TALLY(fridge_shut, 6, __u64, 1);
 
 /* By log-linear bin of x, [fridge][bin], the prefix table of section 6.2: 1/q in 2^-8, and above its 32 bits the exponent of the
  * survival, the logarithm of what 1/q is beyond the chance to enter, in 2^-8. */
@@ -404,42 +407,72 @@ static __always_inline void tally_volume(const struct phv *phv, const struct pla
 		*sum += add;
 }
 
-/* Rows of fridge_hist: with legs, row 0 is the first leg and row 1 the sum of both. */
-static __always_inline void response(struct phv *phv, const struct question *q, const struct place *at,
-				     struct fridge_counters_t *count)
+/* A response that finds its request, and the first one to it: its sample, and the volume of the flow that it ends. */
+static __always_inline int answer(struct phv *phv, const struct place *at, struct fridge_counters_t *count, struct sample *s, __u64 *total)
 {
-	int keep = match_rule == MATCH_TCP_HANDSHAKE && match_finals, reverse = q->reverse;
-	__u64 *volume, total = 0, record, age;
-	struct sample s;
+	int keep = match_rule == MATCH_TCP_HANDSHAKE && match_finals;
+	__u64 *volume, record, age;
 	__u32 *middle;
 
-	count->c[FRIDGE_RESPONSES]++;
 	if (!at->admitted || !take(at, !keep, &record))
-		return;
+		return 0;
 	age = record_age(ticks(phv), record);
 	if (record_too_long(age)) {
 		count->c[FRIDGE_TOO_LONG]++;
-		return;
+		return 0;
 	}
 	if (match_rule == MATCH_TCP_DURATION) {
 		volume = reg_at(fridge_volume, at->index);
 		if (volume)
-			total = reg_load(volume) + volume_of(phv);
-		reverse ^= total >> VOLUME_REVERSE; /* did the SYN go the other way than this packet? */
+			*total = reg_load(volume) + volume_of(phv);
 	}
-	s.delay = age;
-	s.x = survived(at, count);
+	s->delay = age;
+	s->x = survived(at, count);
 	if (keep) {
 		middle = reg_at(fridge_middle, at->index);
-		if (!middle || reg_cas(middle, 0, ((__u32)record + s.delay) | 1) != 0) {
+		if (!middle || reg_cas(middle, 0, ((__u32)record + s->delay) | 1) != 0) {
 			count->c[FRIDGE_REPEATED_REPLY]++;
-			return;
+			return 0;
 		}
 	}
 	count->c[FRIDGE_MATCHED]++;
-	tally(phv, at, &s, group_row(phv, reverse, count));
+	return 1;
+}
+
+/* A receiver whose buffer is full advertises a window of 0 until its application reads. What its host answers to probes of the closed
+ * window counts as well: as long as the window is closed, it is seen. SYN, FIN and RST advertise nothing that anybody waits for. */
+static __always_inline int shuts(const struct phv *phv)
+{
+	return match_rule == MATCH_TCP_DATA && !phv->window && (phv->tcp_flags & (TCP_ACK | TCP_SYN | TCP_FIN | TCP_RST)) == TCP_ACK;
+}
+
+/* Rows of fridge_hist: with legs, row 0 is the first leg and row 1 the sum of both. A zero window belongs to the row of the network
+ * that sends it, as if it answered. The row is looked up once for both. */
+static __always_inline void response(struct phv *phv, const struct question *q, const struct place *at,
+				     struct fridge_counters_t *count)
+{
+	int found, closed = shuts(phv), reverse = q->reverse;
+	__u64 total = 0, *sum;
+	struct sample s = {};
+	__u32 row;
+
+	count->c[FRIDGE_RESPONSES]++;
+	found = answer(phv, at, count, &s, &total);
+	if (!found && likely(!closed))
+		return;
 	if (match_rule == MATCH_TCP_DURATION)
+		reverse ^= total >> VOLUME_REVERSE; /* did the SYN go the other way than this packet? */
+	row = group_row(phv, reverse, count);
+	if (found)
+		tally(phv, at, &s, row);
+	if (found && match_rule == MATCH_TCP_DURATION)
 		tally_volume(phv, at, total, s.x);
+	if (unlikely(closed)) {
+		count->c[FRIDGE_ZERO_WINDOWS]++;
+		sum = reg_bank(fridge_shut, phv, row);
+		if (sum)
+			*sum += 1;
+	}
 }
 
 /* The ACK that ends a handshake: second leg and sum. */

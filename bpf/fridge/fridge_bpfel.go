@@ -31,12 +31,13 @@ const (
 	FridgeFridgeCounterFRIDGE_UPDATES        FridgeFridgeCounter = 11
 	FridgeFridgeCounterFRIDGE_INSERTED_BY    FridgeFridgeCounter = 12
 	FridgeFridgeCounterFRIDGE_TOO_LONG       FridgeFridgeCounter = 16
-	FridgeFridgeCounterFRIDGE_COUNTS         FridgeFridgeCounter = 17
+	FridgeFridgeCounterFRIDGE_ZERO_WINDOWS   FridgeFridgeCounter = 17
+	FridgeFridgeCounterFRIDGE_COUNTS         FridgeFridgeCounter = 18
 )
 
 type FridgeFridgeCountersT struct {
 	_ structs.HostLayout
-	C [17]uint64
+	C [18]uint64
 }
 
 type FridgeFridgeGroupKind uint32
@@ -129,7 +130,9 @@ type FridgePhv struct {
 	Flow     uint32
 	Steer    uint32
 	Steering uint8
-	_        [7]byte
+	_        [1]byte
+	Window   uint16
+	_        [4]byte
 	Begin    uint64
 }
 
@@ -151,6 +154,7 @@ const (
 	FridgeMapFridgeMiddle          = "fridge_middle"
 	FridgeMapFridgeRepeats         = "fridge_repeats"
 	FridgeMapFridgeSecond          = "fridge_second"
+	FridgeMapFridgeShut            = "fridge_shut"
 	FridgeMapFridgeSizes           = "fridge_sizes"
 	FridgeMapFridgeSurvived        = "fridge_survived"
 	FridgeMapFridgeVolume          = "fridge_volume"
@@ -180,6 +184,7 @@ const (
 	FridgeVarFridgeRestart         = "fridge_restart"
 	FridgeVarFridgeRows            = "fridge_rows"
 	FridgeVarFridgeSecondEntries   = "fridge_second_entries"
+	FridgeVarFridgeShutEntries     = "fridge_shut_entries"
 	FridgeVarFridgeSizesEntries    = "fridge_sizes_entries"
 	FridgeVarFridgeSurvivedEntries = "fridge_survived_entries"
 	FridgeVarFridgeTable           = "fridge_table"
@@ -260,6 +265,7 @@ type FridgeMapSpecs struct {
 	FridgeMiddle   *ebpf.MapSpec `ebpf:"fridge_middle"`
 	FridgeRepeats  *ebpf.MapSpec `ebpf:"fridge_repeats"`
 	FridgeSecond   *ebpf.MapSpec `ebpf:"fridge_second"`
+	FridgeShut     *ebpf.MapSpec `ebpf:"fridge_shut"`
 	FridgeSizes    *ebpf.MapSpec `ebpf:"fridge_sizes"`
 	FridgeSurvived *ebpf.MapSpec `ebpf:"fridge_survived"`
 	FridgeVolume   *ebpf.MapSpec `ebpf:"fridge_volume"`
@@ -293,6 +299,7 @@ type FridgeVariableSpecs struct {
 	FridgeRestart         *ebpf.VariableSpec `ebpf:"fridge_restart"`
 	FridgeRows            *ebpf.VariableSpec `ebpf:"fridge_rows"`
 	FridgeSecondEntries   *ebpf.VariableSpec `ebpf:"fridge_second_entries"`
+	FridgeShutEntries     *ebpf.VariableSpec `ebpf:"fridge_shut_entries"`
 	FridgeSizesEntries    *ebpf.VariableSpec `ebpf:"fridge_sizes_entries"`
 	FridgeSurvivedEntries *ebpf.VariableSpec `ebpf:"fridge_survived_entries"`
 	FridgeTable           *ebpf.VariableSpec `ebpf:"fridge_table"`
@@ -344,6 +351,7 @@ type FridgeMaps struct {
 	FridgeMiddle   *ebpf.Map `ebpf:"fridge_middle"`
 	FridgeRepeats  *ebpf.Map `ebpf:"fridge_repeats"`
 	FridgeSecond   *ebpf.Map `ebpf:"fridge_second"`
+	FridgeShut     *ebpf.Map `ebpf:"fridge_shut"`
 	FridgeSizes    *ebpf.Map `ebpf:"fridge_sizes"`
 	FridgeSurvived *ebpf.Map `ebpf:"fridge_survived"`
 	FridgeVolume   *ebpf.Map `ebpf:"fridge_volume"`
@@ -370,6 +378,7 @@ func (m *FridgeMaps) Close() error {
 		m.FridgeMiddle,
 		m.FridgeRepeats,
 		m.FridgeSecond,
+		m.FridgeShut,
 		m.FridgeSizes,
 		m.FridgeSurvived,
 		m.FridgeVolume,
@@ -404,6 +413,7 @@ type FridgeVariables struct {
 	FridgeRestart         *ebpf.Variable `ebpf:"fridge_restart"`
 	FridgeRows            *ebpf.Variable `ebpf:"fridge_rows"`
 	FridgeSecondEntries   *ebpf.Variable `ebpf:"fridge_second_entries"`
+	FridgeShutEntries     *ebpf.Variable `ebpf:"fridge_shut_entries"`
 	FridgeSizesEntries    *ebpf.Variable `ebpf:"fridge_sizes_entries"`
 	FridgeSurvivedEntries *ebpf.Variable `ebpf:"fridge_survived_entries"`
 	FridgeTable           *ebpf.Variable `ebpf:"fridge_table"`

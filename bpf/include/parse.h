@@ -482,6 +482,7 @@ static __always_inline int parse_tcp(struct phv *phv, struct packet *pkt)
 	phv->seq = bpf_ntohl(tcp->seq);
 	phv->ack = bpf_ntohl(tcp->ack);
 	phv->tcp_flags = tcp->flags;
+	phv->window = bpf_ntohs(tcp->window);
 	phv->payload = payload_bytes(pkt, header);
 	phv->valid |= PHV_PORTS | PHV_TCP;
 	if (PARSE_POINTS && (phv->needs & NEED_TSOPT) && header > sizeof(*tcp))

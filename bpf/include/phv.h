@@ -11,7 +11,7 @@
 enum phv_valid {
 	PHV_IP = 1 << 0,         /* src, dst, family, proto, len */
 	PHV_PORTS = 1 << 1,      /* sport, dport (TCP, UDP) */
-	PHV_TCP = 1 << 2,        /* seq, ack, tcp_flags, payload */
+	PHV_TCP = 1 << 2,        /* seq, ack, tcp_flags, payload, window */
 	PHV_UDP = 1 << 3,        /* payload */
 	PHV_ICMP = 1 << 4,       /* ICMP or ICMPv6 echo: icmp_type, sport = dport = identifier, seq = sequence */
 	PHV_TSOPT = 1 << 5,      /* tsval, tsecr (only when asked for: NEED_TSOPT) */
@@ -82,6 +82,7 @@ struct phv {
 	__u32 flow;      /* directional flow hash, the same at TC egress and at the start of transmission; 0 elsewhere, and where nobody asked */
 	__u32 steer;     /* what is to become of skb->mark, skb->priority or skb->tstamp: verdict.h */
 	__u8 steering;   /* enum steering */
+	__u16 window;    /* TCP: as it stands in the header, not scaled; host order */
 	__u64 begin;     /* UDP: what the payload begins with (only when asked for: NEED_BEGIN), 0 where there are fewer than eight bytes */
 };
 

@@ -52,6 +52,9 @@ func quiet(seed uint64, days int, show bool) result {
 	for n := range days * int(day/windowNS) {
 		if n%int(day/windowNS) == 0 {
 			today = 0
+			if show {
+				fmt.Printf("seed %d: %d days, %d findings\n", seed, n/int(day/windowNS), r.found)
+			}
 		}
 		for _, l := range h.window() {
 			for _, f := range e.Line(l) {

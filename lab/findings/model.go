@@ -14,6 +14,7 @@ type host struct {
 	r        *rand.Rand
 	networks []network
 	servers  []network // DNS
+	clocks   []network // NTP: few questions a window
 	walk     walk      // of load
 	loss     walk
 	prefixes []walk
@@ -61,6 +62,9 @@ func newHost(seed uint64) *host {
 	}
 	for n := range 2 {
 		h.servers = append(h.servers, network{fmt.Sprintf("10.9.0.%d/32", 10+n), 2e6, 4, steady(.1, 10*minutes)})
+	}
+	for n := range 3 {
+		h.clocks = append(h.clocks, network{fmt.Sprintf("10.9.1.%d/32", 10+n), 8e6, .2 * float64(n+1), steady(.1, 10*minutes)})
 	}
 	for range 6 {
 		h.prefixes = append(h.prefixes, steady(.25, 20*minutes))
@@ -111,9 +115,10 @@ func (h *host) window() []report.Line {
 	late := 1 + .8*load*load // queues of the network at busy hours
 	lines := []report.Line{
 		line("fridge", h.delays("delay from SYN to SYN-ACK", h.networks, load, late, spread, .995), nil),
-		line("fridge", h.delays("delay from data to its ACK", h.networks, 3*load, late, spread*1.5, .7), nil),
+		line("fridge", h.closed(h.delays("delay from data to its ACK", h.networks, 3*load, late, spread*1.5, .7)), nil),
 		line("fridge", h.delays("duration of TCP flows, SYN to FIN or RST", h.networks, load, 20*late, spreadLong, .95), nil),
 		line("fridge", h.delays("delay of DNS answers", h.servers, load, late, 1, .99), nil),
+		line("fridge", h.delays("delay of NTP answers", h.clocks, load, late, 1, .99), nil),
 		line("lean", h.segments(load), map[string]uint64{"loss_not_followed": uint64(100 * load)}),
 		line("hhh", h.shares(load), map[string]uint64{}),
 		line("conquest", h.queue(load), map[string]uint64{}),
@@ -153,6 +158,21 @@ func (h *host) delays(title string, networks []network, load, late, spread, answ
 		Distributions: []report.Distribution{{Name: "delay_ns", Title: title}}, Tables: []report.Table{t}}
 }
 
+// closed adds zero windows: now and then a reader is away for a moment, and its host closes its window once, or some times in a row.
+func (h *host) closed(b report.Body) report.Body {
+	t, all := &b.Tables[0], 0.
+	t.Columns = append(t.Columns, report.Column{Name: "zero_windows"})
+	for i := range t.Rows {
+		n := 0.
+		if h.r.Float64() < 5*odd {
+			n = h.poisson(1.5) * math.Round(h.burst(.2))
+		}
+		t.Rows[i], all = append(t.Rows[i], n), all+n
+	}
+	b.Values = append(b.Values, value("zero_windows", all))
+	return b
+}
+
 // segments are lost, reordered and sent again: rarely, in bursts, and more at busy hours.
 func (h *host) segments(load float64) report.Body {
 	n := h.poisson(8000 * load)
@@ -167,13 +187,13 @@ func (h *host) segments(load float64) report.Body {
 func (h *host) shares(load float64) report.Body {
 	total := 20000 * load
 	t := report.Table{Name: "prefixes"}
-	for _, c := range []string{"prefix", "conditioned", "conditioned_low", "conditioned_high"} {
+	for _, c := range []string{"prefix", "conditioned", "conditioned_low", "conditioned_high", "standard_error"} {
 		t.Columns = append(t.Columns, report.Column{Name: c})
 	}
 	for i := range h.prefixes {
 		share := .04 * float64(i+1) * math.Exp(h.prefixes[i].next(h.r)) * h.burst(odd)
 		if share > .01 {
-			t.Rows = append(t.Rows, []any{fmt.Sprintf("10.%d.0.0/16", i), share * total, share * total * .9, share * total * 1.1})
+			t.Rows = append(t.Rows, []any{fmt.Sprintf("10.%d.0.0/16", i), share * total, share * total * .9, share * total * 1.1, share * total * .03})
 		}
 	}
 	return report.Body{Values: []report.Value{value("total", total)}, Tables: []report.Table{t}}

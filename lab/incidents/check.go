@@ -26,8 +26,9 @@ type found struct {
 	Subject  struct {
 		Name string `json:"name"`
 	} `json:"subject"`
-	Since int64  `json:"since"`
-	Text  string `json:"text"`
+	Since   int64  `json:"since"`
+	Windows int    `json:"windows"`
+	Text    string `json:"text"`
 
 	at   time.Time // when it was read
 	line string

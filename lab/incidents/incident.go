@@ -30,7 +30,9 @@ type staged struct {
 	hidden                 bool
 	// proof says what tools that nobody here wrote miss of it in the traffic; nil: it is there.
 	proof func(f *facts) error
-	args  []string // more arguments of xdpmon check
+	// argued is what else tshark shows in the traffic of a capture, beside what was staged: it may be found there.
+	argued func(f *facts) []want
+	args   []string // more arguments of xdpmon check
 	// always: it is there from the start, and not in two windows after anything.
 	always bool
 }

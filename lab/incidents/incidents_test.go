@@ -49,7 +49,7 @@ func once(t *testing.T, in incident, program string) {
 		where  string
 		judged judged
 		answer *answer
-	}{{"live", judgeLive(p.staged, &live, time.Now(), times.window), &live}, {"in the capture", judgeCapture(p.staged, &read), &read}} {
+	}{{"live", judgeLive(p.staged, &live, time.Now(), times.window), &live}, {"in the capture", judgeCapture(p.staged, p.facts, &read), &read}} {
 		if c.judged.clean() {
 			continue
 		}

@@ -33,12 +33,20 @@ func judgeLive(s *staged, a *answer, onset time.Time, window time.Duration) judg
 }
 
 // judgeCapture: a capture has no moment at which a finding is printed; what is found in it must be the same.
-func judgeCapture(s *staged, a *answer) judged {
+func judgeCapture(s *staged, f *facts, a *answer) judged {
+	return judge(s.inCapture(), s.mayBeCaptured(f), a, func(found) bool { return true })
+}
+
+// mayBeCaptured is what may be found in a capture beside what must be.
+func (s *staged) mayBeCaptured(f *facts) []want {
 	also := slices.Concat(s.also, s.capturedAlso)
 	if s.hidden {
 		also = append(also, s.expect...)
 	}
-	return judge(s.inCapture(), also, a, func(found) bool { return true })
+	if s.argued != nil {
+		also = append(also, s.argued(f)...)
+	}
+	return also
 }
 
 func judge(expect, also []want, a *answer, inTime func(found) bool) (j judged) {

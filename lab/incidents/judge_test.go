@@ -73,7 +73,7 @@ func TestJudge(t *testing.T) {
 func TestJudgeCapture(t *testing.T) {
 	s := &staged{expect: []want{{lossIsHere, here}}, hidden: true, capturedAlso: []want{{lossIsBefore, anything}}}
 	a := &answer{began: []found{finding(lossIsBefore, "10.1.2.0/24", 1)}, code: 4}
-	if j := judgeCapture(s, a); !j.clean() || j.expected != 0 {
+	if j := judgeCapture(s, &facts{}, a); !j.clean() || j.expected != 0 {
 		t.Errorf("%+v", j)
 	}
 	if j := judgeLive(s, a, time.Unix(0, 0), time.Second); len(j.missed) != 1 || len(j.wrong) != 1 {

@@ -80,6 +80,7 @@ func lossHere(w *world) *staged {
 		expect: []want{{lossIsHere, here}},
 		also:   []want{{linkIsFull, here}},
 		hidden: true, capturedAlso: []want{{lossIsBefore, anything}}, // it is before the place of the capture
+		argued: func(f *facts) []want { return []want{{networkSlow, lateIn(f, w.clientNets)}} }, // and what waits in it is late there
 		proof: func(f *facts) error {
 			return errors.Join(atLeast("packets that tc counts as dropped", float64(f.after.dropped-f.calm.dropped), 20), atMost("... before", float64(f.calm.dropped), 0))
 		},
@@ -137,4 +138,26 @@ func storm(w *world) *staged {
 			return atLeast("share of the segments that pass again", float64(len(f.during(all(to(p), data, retransmitted))))/float64(max(sent, 1)), .15)
 		},
 	}
+}
+
+// lateIn is a network whose ACKs tshark finds late: each of these networks that it holds, by as much as is worth a finding.
+func lateIn(f *facts, networks []netip.Prefix) subject {
+	late := map[netip.Prefix]bool{}
+	for _, p := range networks {
+		acks := all(from(p), answered, func(r row) bool { return r.payload == 0 && !r.isSYN() && !r.isSYNACK() })
+		before, during := median(f.before(acks), ackRTT), median(f.during(acks), ackRTT)
+		late[p] = before > 0 && during >= before+before/2 && during >= before+2*time.Millisecond
+	}
+	return subject{"networks whose ACKs tshark finds late", func(name string) bool {
+		q, err := netip.ParsePrefix(name)
+		some := false
+		for p, is := range late {
+			if err == nil && q.Overlaps(p) {
+				if some = true; !is {
+					return false
+				}
+			}
+		}
+		return some
+	}}
 }

@@ -17,19 +17,21 @@ import (
 )
 
 var (
-	seeds   = flag.Int("seeds", 5, "runs of each incident, each with what its seed draws")
-	first   = flag.Uint64("first", 1, "the first seed")
-	only    = flag.String("only", "", "regular expression: play only incidents with such names")
-	dry     = flag.Bool("dry", false, "play without xdpmon, and let tshark, tc and ss say whether the incident is in the traffic")
-	dir     = flag.String("dir", "", "keep captures here; they are removed otherwise")
-	window  = flag.Duration("window", 2*time.Second, "length of a window")
-	calm    = flag.Duration("calm", 15*time.Second, "usual traffic before the incident")
-	lasting = flag.Duration("lasting", 9*time.Second, "of the incident")
-	program = flag.String("xdpmon", "bin/xdpmon", "the program to judge")
-	out     = flag.String("out", "", "write the document here")
-	workers = flag.Int("workers", 2, "incidents that are played at the same time, each in a network of its own")
-	reads   = flag.Int("captures", 5, "seeds of each incident whose capture xdpmon reads, too")
-	misses  = flag.String("misses", "", "append what was staged and found to this file where the findings were not right")
+	seeds    = flag.Int("seeds", 5, "runs of each incident, each with what its seed draws")
+	first    = flag.Uint64("first", 1, "the first seed")
+	only     = flag.String("only", "", "regular expression: play only incidents with such names")
+	dry      = flag.Bool("dry", false, "play without xdpmon, and let tshark, tc and ss say whether the incident is in the traffic")
+	dir      = flag.String("dir", "", "keep captures here; they are removed otherwise")
+	window   = flag.Duration("window", 2*time.Second, "length of a window")
+	calm     = flag.Duration("calm", 15*time.Second, "usual traffic before the incident")
+	lasting  = flag.Duration("lasting", 9*time.Second, "of the incident")
+	program  = flag.String("xdpmon", "bin/xdpmon", "the program to judge")
+	out      = flag.String("out", "", "write the document here")
+	workers  = flag.Int("workers", 2, "incidents that are played at the same time, each in a network of its own")
+	reads    = flag.Int("captures", 5, "seeds of each incident whose capture xdpmon reads, too")
+	kept     = flag.Bool("again", false, "play nothing: let xdpmon read the captures in -dir again")
+	punctual = flag.Duration("punctual", 250*time.Millisecond, "a run whose emulators sent a packet so much too late was not what was staged: it is not judged")
+	misses   = flag.String("misses", "", "append what was staged and found to this file where the findings were not right")
 )
 
 func main() {
@@ -123,7 +125,11 @@ func (c *campaign) one(ctx context.Context, k int, seed uint64) error {
 		return rehearse(ctx, c.list[k], seed)
 	}
 	var t tally
-	err := t.judge(ctx, c.list[k], seed, c.timing)
+	judge := t.judge
+	if *kept {
+		judge = t.again
+	}
+	err := judge(ctx, c.list[k], seed, c.timing)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.rows[k].add(t)
@@ -158,7 +164,7 @@ func (r *tally) judge(ctx context.Context, in incident, seed uint64, t timing) e
 	if err != nil {
 		return fmt.Errorf("%s, seed %d: %w", in.name, seed, err)
 	}
-	j = judgeCapture(p.staged, &read)
+	j = judgeCapture(p.staged, p.facts, &read)
 	r.capture(j)
 	return errors.Join(p.report(*misses, "capture", j, &read), remove(p.capture))
 }
@@ -246,6 +252,6 @@ var incidents = []incident{
 	{"quiet", quiet},
 	{"louder", louder},
 	{"flood-hides-dns", together(synFlood, dnsSlow)},
-	{"full-link-hides-loss", together(full, lossBefore)},
+	{"full-link-hides-loss", fullAndLossy},
 	{"loss-hides-slow", together(lossAfter, slowNear)},
 }

@@ -126,6 +126,15 @@ func late(w *world) *staged {
 	}
 }
 
+// fullAndLossy: a full link, and losses before the device that it hides. In a capture behind the queue both are segments that are missing: their place is the
+// network that loses them where most are its own, and the capture where they are not.
+func fullAndLossy(w *world) *staged {
+	s := together(full, lossBefore)(w)
+	lost := s.captured[0].subject
+	s.captured[0].subject = subject{lost.what + ", or the capture", func(name string) bool { return lost.right(name) || here.right(name) }}
+	return s
+}
+
 // together: two incidents at once.
 func together(first, second func(*world) *staged) func(*world) *staged {
 	return func(w *world) *staged {

@@ -33,6 +33,10 @@ type played struct {
 	late     time.Duration
 }
 
+func captureName(incident string, seed uint64) string {
+	return fmt.Sprintf("%s-%d.pcap", incident, seed)
+}
+
 // warm is how long the usual traffic runs before anybody looks: connections that stay open are opened, neighbours are known.
 const warm = 1500 * time.Millisecond
 
@@ -42,7 +46,7 @@ type watcher func(ctx context.Context, w *world, s *staged, started func()) erro
 // play stages an incident, with a capture of it in dir and, unless it is nil, watch beside it.
 func play(ctx context.Context, in incident, seed uint64, t timing, dir string, watch watcher) (p *played, err error) {
 	w := newWorld(seed, in.name)
-	p = &played{incident: in, seed: seed, world: w, staged: in.draw(w), facts: &facts{}, capture: filepath.Join(dir, fmt.Sprintf("%s-%d.pcap", in.name, seed))}
+	p = &played{incident: in, seed: seed, world: w, staged: in.draw(w), facts: &facts{}, capture: filepath.Join(dir, captureName(in.name, seed))}
 	traffic, end := context.WithCancel(ctx)
 	defer func() {
 		end()

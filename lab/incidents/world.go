@@ -165,9 +165,9 @@ func (w *world) open(ctx context.Context) (err error) {
 const (
 	exchanges = 50.
 	questions = 12.
-	times     = 4.
-	stays     = 8 // connections that stay open
-	uploads   = 2 // hosts of each network that upload
+	times     = 8. // with 4 a clock answered two questions a window: that it answers none took three windows to know
+	stays     = 8  // connections that stay open
+	uploads   = 2  // hosts of each network that upload
 )
 
 func (w *world) usual(ctx context.Context) {

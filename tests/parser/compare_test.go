@@ -102,6 +102,9 @@ func differences(got *sight, want *packet.Packet, reason packet.Reason) string {
 	if want.Has(packet.VLAN) {
 		d.field("vlan", got.Vlan, want.VLAN)
 	}
+	if want.Has(packet.TCP) {
+		d.field("window", got.Window, want.Window)
+	}
 	if want.Has(packet.IP) {
 		d.network(got, want)
 		d.transport(got, want)

@@ -13,6 +13,7 @@ import (
 func (v *view) delays() {
 	late := v.hosts(v.late(finding.HandshakeLate))
 	v.slow(late, "SYN-ACKs are late: the network towards the servers, or the servers' kernels", finding.DataLate, "ACKs of data from there are late, too")
+	v.shut()
 	v.clients()
 	if v.has(finding.SlowNetwork, finding.SlowReceiver, finding.LossBefore, finding.LossAfter, finding.LossInQueue, finding.Unanswered, finding.Reordering) {
 		return // connections last longer because of it
@@ -22,6 +23,24 @@ func (v *view) delays() {
 			continue
 		}
 		v.add(finding.SlowServer, r.Subject, r, "connections last longer, while handshakes and the network are as usual: the servers take longer to answer", "load, locks and disks of the servers there; their own logs since then")
+	}
+}
+
+// shut are the receivers that close their windows, as narrowly as they are known: each host, else each network, else the interface.
+func (v *view) shut() {
+	list := v.active(finding.ZeroWindows)
+	for _, narrowest := range []string{finding.Host, finding.Prefix, finding.Interface} {
+		found := false
+		for _, r := range list {
+			if r.Subject.Type != narrowest {
+				continue
+			}
+			found = true
+			v.add(finding.SlowReceiver, r.Subject, r, "it closes its window: what it runs reads more slowly than data arrive", "load of "+r.Subject.Name+"; ss -tin on it: what waits to be read (Recv-Q); "+history(r))
+		}
+		if found {
+			return
+		}
 	}
 }
 

@@ -252,7 +252,8 @@ func (v *view) unanswered(k finding.Kind, vanished finding.Symptom, r *finding.R
 		if g.Expected.Value-g.Value.Value < explains*missing { // too few to be what is not answered
 			continue
 		}
-		if (g.Active || g.Apart && !lossy) && g.Since >= r.Since-together*length { // who fell silent long before was not asked any more
+		since := g.Since >= r.Since-together*length // who fell silent long before was not asked any more
+		if (g.Active || g.Apart && !lossy) && since || k != finding.Unanswered && !lossy && gave(g, r) {
 			gone++
 			worst = append(worst, g)
 		}
@@ -276,6 +277,15 @@ func (v *view) unanswered(k finding.Kind, vanished finding.Symptom, r *finding.R
 		f := v.add(k, g.Subject, r, fmt.Sprintf("%s of it, usually %s a window; %s", count(g.Value.Value, "answer"), report.Human(math.Round(g.Expected.Value), report.Count), because), next)
 		f.Since, f.Harm, f.Evidence = min(r.Since, g.Since), g.Times(), append(slices.Clone(r.Evidence), g.Evidence...)
 	}
+}
+
+// silentAnswers is how many answers a server must owe in a row: with as many expected on average, none come by chance in one case of twenty.
+const silentAnswers = 3
+
+// gave reports whether a server that is asked for names or the time has given no answer since refusals began, and few enough a window before that one window without
+// them is no news: what it owes by now is.
+func gave(g, r *finding.Reading) bool {
+	return r.Windows > 1 && g.Gone >= r.Windows-1 && g.Gone <= r.Windows+together && float64(g.Gone)*g.Expected.Value >= silentAnswers
 }
 
 // loses reports whether packets to a network are lost: its handshakes, too.

@@ -23,6 +23,12 @@ func usual(r finding.Reading) finding.Reading {
 	return r
 }
 
+// gone is a reading of something that is not there for n windows.
+func gone(r finding.Reading, n int) finding.Reading {
+	r.Gone = n
+	return r
+}
+
 func prefix(name string) finding.Subject { return finding.Subject{Type: finding.Prefix, Name: name} }
 func host(name string) finding.Subject   { return finding.Subject{Type: finding.Host, Name: name} }
 
@@ -88,6 +94,13 @@ func TestDiagnose(t *testing.T) {
 			usual(reading(finding.DataLate, host("10.1.3.6"), 20, 20))}, "slow-network 10.1.3.0/24"},
 		"waits here": {[]finding.Reading{blamed(reading(finding.QueueStands, queue, .9, 0), finding.Blame{Flow: "a > b", Part: .7}), usual(reading(finding.QueuePeak, queue, 60, 60)),
 			reading(finding.DNSLate, host("10.9.0.1"), 80, 3), reading(finding.DNSLate, host("10.9.0.2"), 400, 3)}, "unfair-user a > b, dns-slow 10.9.0.2"},
+		"zero windows": {[]finding.Reading{reading(finding.ZeroWindows, eth0, 40, 0), reading(finding.ZeroWindows, prefix("10.1.3.0/24"), 40, 0), reading(finding.ZeroWindows, host("10.1.3.4"), 40, 0),
+			reading(finding.DataLate, host("10.1.3.4"), 90, 20), reading(finding.DurationLong, host("10.2.3.4"), 900, 40)}, "slow-receiver 10.1.3.4"},
+		"zero windows of all": {[]finding.Reading{reading(finding.ZeroWindows, eth0, 40, 0)}, "slow-receiver eth0"},
+		"quiet clock": {[]finding.Reading{reading(finding.NTPRefused, eth0, .4, 1), gone(usual(reading(finding.NTPVanished, host("10.9.0.3"), .1, 2)), 2),
+			gone(usual(reading(finding.NTPVanished, host("10.9.0.4"), .1, 1)), 1), usual(reading(finding.NTPVanished, host("10.9.0.5"), 5, 5))}, "ntp-unanswered 10.9.0.3"},
+		"a server that is seldom asked": {[]finding.Reading{reading(finding.NTPRefused, eth0, .4, 1), gone(usual(reading(finding.NTPVanished, host("10.9.0.3"), .1, 1)), 2),
+			usual(reading(finding.NTPVanished, host("10.9.0.5"), 5, 5))}, ""},
 		"closed":      {[]finding.Reading{reading(finding.NotInside, eth0, .2, 0)}, "unparsed eth0"},
 		"many small":  {[]finding.Reading{reading(finding.PrefixShare, prefix("10.1.0.0/16"), .4, .01), reading(finding.PrefixShare, prefix("10.1.4.0/24"), .5, .01)}, "heavy-network 10.1.4.0/24"},
 		"small table": {[]finding.Reading{reading(finding.TooSmall, finding.Subject{Type: finding.Instance, Name: "lean on eth0"}, .5, .1)}, "table-too-small lean on eth0"},

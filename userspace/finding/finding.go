@@ -232,6 +232,7 @@ var headlines = map[Kind]string{
 var wide = map[Kind]string{
 	SlowNetwork:   "Slow network on %s",
 	SlowServer:    "Slow servers on %s",
+	SlowReceiver:  "On %s a receiver takes data slowly",
 	Unanswered:    "On %s connections are not answered",
 	DNSUnanswered: "On %s DNS questions are not answered",
 	NTPUnanswered: "On %s NTP questions are not answered",

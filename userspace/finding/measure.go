@@ -16,6 +16,7 @@ const (
 	HandshakeLateP99  Symptom = "handshake-late-p99"
 	ClientLate        Symptom = "client-late"        // fridge: SYN-ACK to ACK
 	DataLate          Symptom = "data-late"          // fridge: data to its ACK
+	ZeroWindows       Symptom = "zero-windows"       // fridge: a receiver takes nothing more
 	DurationLong      Symptom = "duration-long"      // fridge: connections last longer
 	QueueWait         Symptom = "queue-wait"         // conquest: how long packets wait
 	QueuePeak         Symptom = "queue-peak"         // ... at most

@@ -19,6 +19,7 @@ type Reading struct {
 	Latest   int64 // end of the latest window that lay apart
 	Windows  int   // that lay apart since then
 	Broken   *Promise
+	Gone     int // windows in a row, this one included, in which there was nothing of it
 }
 
 // Times is how many times the expected the value is (or the other way round where small values are bad).
@@ -53,6 +54,7 @@ type stream struct {
 	seen    int64 // round
 	learned int
 	refused int // windows apart that were not learned
+	gone    int // windows in a row without it
 	last    Measure
 	source  string // of the windows that it is in
 	began   int64  // when the test became active
@@ -172,7 +174,10 @@ func (s *Streams) read(source string, m *Measure, begin, end int64) Reading {
 	s.belongs(key, st, source)
 	st.seen, st.last = s.windows, *m
 	st.recalled(end - begin)
-	r := Reading{Measure: *m}
+	if st.gone++; !(m.Value.Value <= m.Absent) {
+		st.gone = 0
+	}
+	r := Reading{Measure: *m, Gone: st.gone}
 	deviation := s.compare(&r, st, end)
 	s.judge(&r, st, deviation, begin, end)
 	return r

@@ -30,9 +30,13 @@ func (c *config) grouped() bool { return c.group.kind != groupNone }
 
 func (c *config) volumes() bool { return c.rules.Kind == delay.TCPDuration }
 
+// shuts reports whether zero windows are counted: where packets that answer are ACKs of data.
+func (c *config) shuts() bool { return c.rules.Kind == delay.TCPData }
+
 // spectra are all distributions of a window, corrected.
 type spectra struct {
 	owners []uint64          // of the rows: keys of groups
+	shut   []uint64          // of the rows: zero windows
 	rows   []*delay.Spectrum // of the groups; without groups there is one for all
 	total  *delay.Spectrum   // of all rows
 	more   []*delay.Spectrum // the second leg and the sum, or a flow's volume
@@ -55,7 +59,7 @@ func (e *estimator) body(n counts, s spectra) report.Body {
 	b.Values = append(b.Values, f.values()...)
 	b.Values = append(b.Values, e.slaValues(total)...)
 	if e.grouped() {
-		b.Tables = append(b.Tables, e.groupTable(e.estimatedGroups(s.rows, s.owners)))
+		b.Tables = append(b.Tables, e.groupTable(e.estimatedGroups(s)))
 	}
 	if len(e.parts) > 1 {
 		b.Tables = append(b.Tables, e.partTable(n))
@@ -66,7 +70,7 @@ func (e *estimator) body(n counts, s spectra) report.Body {
 
 // spectraOf corrects what a window has counted.
 func (e *estimator) spectraOf(r reading) spectra {
-	s := spectra{owners: r.owners, rows: make([]*delay.Spectrum, 1)}
+	s := spectra{owners: r.owners, shut: r.shut, rows: make([]*delay.Spectrum, 1)}
 	if e.grouped() {
 		s.rows = make([]*delay.Spectrum, e.rows)
 	}
@@ -133,6 +137,8 @@ func (e *estimator) complete(s, counted *delay.Spectrum) {
 	}
 }
 
+const zeroWindowsHelp = "ACKs without data whose window is 0: their host takes nothing more until what it runs reads"
+
 func (e *estimator) values(c counts, total *delay.Spectrum) []report.Value {
 	count := func(name string, n bpf.FridgeFridgeCounter, unit report.Unit, help string) report.Value {
 		return report.Value{Name: name, Value: c.at(n), Unit: unit, Kind: report.Counter, Help: help}
@@ -151,6 +157,9 @@ func (e *estimator) values(c counts, total *delay.Spectrum) []report.Value {
 		count("repeated", bpf.FridgeFridgeCounterFRIDGE_REPEATED, report.Requests, "requests that found their own record: sent again"),
 		count("inserted", bpf.FridgeFridgeCounterFRIDGE_INSERTED, report.Requests, "requests that were put into a fridge"),
 		count("evicted", bpf.FridgeFridgeCounterFRIDGE_EVICTED, report.Records, "records that were overwritten, answered or not"),
+	}
+	if e.shuts() {
+		values = append(values, count("zero_windows", bpf.FridgeFridgeCounterFRIDGE_ZERO_WINDOWS, report.Count, zeroWindowsHelp))
 	}
 	if e.rules.Finals {
 		values = append(values, count("repeated_replies", bpf.FridgeFridgeCounterFRIDGE_REPEATED_REPLY, report.Count, "SYN-ACKs sent again"))

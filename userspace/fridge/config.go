@@ -144,7 +144,7 @@ const (
 const mostSlots = declared.ArrayBlocks * declared.BlockBits / 64
 
 // histogramStages are the arrays of stages 5 and 6.
-var histogramStages = [][]string{{"fridge_hist", "fridge_hits", "fridge_second", "fridge_repeats"}, {"fridge_sizes", "fridge_lengths"}}
+var histogramStages = [][]string{{"fridge_hist", "fridge_hits", "fridge_second", "fridge_repeats"}, {"fridge_sizes", "fridge_lengths", "fridge_shut"}}
 
 // fitsStage reports whether the histograms fit their stages.
 func (c *config) fitsStage() bool {
@@ -245,6 +245,7 @@ func (c *config) sizes() map[string]int {
 		"fridge_repeats":  len(c.parts) * delay.RepeatBins.Len(),
 		"fridge_sizes":    used(plane, duration),
 		"fridge_lengths":  used(plane, duration),
+		"fridge_shut":     used(c.rows, c.shuts() && c.grouped()),
 	}
 }
 

@@ -38,7 +38,7 @@ func descriptor() *algo.Descriptor {
 		Params:   params,
 		Spec:     bpf.LoadFridge,
 		Config:   algo.Typed(newConfig),
-		Layout:   2,
+		Layout:   3,
 		Findings: findings.Of,
 	}
 }

@@ -18,17 +18,18 @@ type groupRow struct {
 	p50in     delay.Enclosure
 	p95in     delay.Enclosure
 	judged    judgement
+	shut      uint64 // zero windows
 }
 
-func (e *estimator) estimatedGroups(rows []*delay.Spectrum, owners []uint64) []groupRow {
+func (e *estimator) estimatedGroups(all spectra) []groupRow {
 	var out []groupRow
-	for row, s := range rows {
-		if s.Samples() == 0 {
+	for row, s := range all.rows {
+		g := groupRow{name: others, samples: s.Samples(), estimated: s.Count(), shut: all.shutOf(row)}
+		if g.samples == 0 && g.shut == 0 {
 			continue
 		}
-		g := groupRow{name: others, samples: s.Samples(), estimated: s.Count()}
 		if row > 0 {
-			g.name = e.group.name(owners[row])
+			g.name = e.group.name(all.owners[row])
 		}
 		g.count = s.CountBounds()
 		g.p50, g.p50in = s.Percentile(0.5)
@@ -83,6 +84,9 @@ func (c *config) groupColumns() []report.Column {
 		{Name: "p95_ns", Unit: report.Nanosecond, Metric: true, Help: "95th percentile of the delay; - with fewer than 10 effective samples",
 			Low: "p95_low_ns", High: "p95_high_ns"},
 	}
+	if c.shuts() {
+		columns = append(columns, report.Column{Name: "zero_windows", Unit: report.Count, Metric: true, Help: zeroWindowsHelp})
+	}
 	if c.sla != nil {
 		columns = append(columns,
 			report.Column{Name: "over", Unit: report.Ratio, Metric: true, Help: "share of responses beyond the agreed delay", Low: "over_low", High: "over_high"},
@@ -105,6 +109,9 @@ func (c *config) groupColumns() []report.Column {
 
 func (c *config) groupCells(g groupRow) []any {
 	cells := []any{g.name, uint64(math.Round(g.samples)), g.estimated, g.p50, g.p95}
+	if c.shuts() {
+		cells = append(cells, g.shut)
+	}
 	if c.sla != nil {
 		j := g.judged
 		cells = append(cells, j.over, j.low, j.high, j.verdict, j.confidence)

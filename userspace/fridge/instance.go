@@ -65,6 +65,7 @@ type reading struct {
 	counts                        counts
 	first, second, sizes, lengths layer
 	owners                        []uint64 // of the rows: keys of groups
+	shut                          []uint64 // [row]: zero windows
 	repeats                       []uint64 // [fridge][bin]: requests that found an earlier occurrence of themselves
 }
 
@@ -82,6 +83,9 @@ func (c *config) arrays() []string {
 	}
 	if c.grouped() {
 		names = append(names, "fridge_groups")
+	}
+	if c.shuts() && c.grouped() {
+		names = append(names, shutWords)
 	}
 	return names
 }
@@ -121,6 +125,9 @@ func (c *config) readingOf(r *snapshot.Reader) (n reading) {
 	}
 	if c.grouped() {
 		n.owners = get("fridge_groups")
+	}
+	if c.shuts() && c.grouped() {
+		n.shut = get(shutWords)
 	}
 	return n
 }

@@ -1,6 +1,7 @@
 package fridge
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -22,14 +23,18 @@ type oracle struct {
 	bytes    []int64
 	packets  []int64
 	groups   map[uint64][]int64
+	shut     map[uint64]uint64 // zero windows by group; of all without groups
 }
 
 func newOracle(c *config) algo.Oracle {
-	return &oracle{config: c, tracker: delay.NewTracker(c.rules), groups: map[uint64][]int64{}}
+	return &oracle{config: c, tracker: delay.NewTracker(c.rules), groups: map[uint64][]int64{}, shut: map[uint64]uint64{}}
 }
 
 // Packet implements algo.Oracle.
 func (o *oracle) Packet(p *packet.Packet) {
+	if o.config.shuts() && o.config.rules.Shuts(p) {
+		o.shut[o.key(p, true)]++
+	}
 	switch e := o.tracker.Packet(p); e.Outcome {
 	case delay.Request, delay.Repeated:
 		o.requests++
@@ -48,9 +53,17 @@ func (o *oracle) answered(p *packet.Packet, e delay.Event) {
 		o.packets = append(o.packets, int64(e.Volume.Packets))
 	}
 	if o.config.grouped() {
-		key := o.config.group.key(p, e.Reverse)
+		key := o.key(p, e.Reverse)
 		o.groups[key] = append(o.groups[key], e.Delay)
 	}
+}
+
+// key of a packet's group; 0 without groups.
+func (o *oracle) key(p *packet.Packet, reverse bool) uint64 {
+	if !o.config.grouped() {
+		return 0
+	}
+	return o.config.group.key(p, reverse)
 }
 
 // Window implements algo.Oracle.
@@ -63,6 +76,13 @@ func (o *oracle) Window(report.Window) report.Body {
 		{Name: "requests", Value: o.requests, Unit: report.Requests, Kind: report.Counter, Help: "packets that ask, repeated ones included"},
 		{Name: "match_rate", Value: answered(float64(n), float64(o.requests)), Unit: report.Ratio, Help: "answered share of the requests"},
 	}}
+	if c.shuts() {
+		var all uint64
+		for _, n := range o.shut {
+			all += n
+		}
+		b.Values = append(b.Values, report.Value{Name: "zero_windows", Value: all, Unit: report.Count, Kind: report.Counter, Help: zeroWindowsHelp})
+	}
 	b.Distributions = append(b.Distributions, delay.Exact(c.delayLabel(), o.first))
 	if c.rules.Finals {
 		b.Distributions = append(b.Distributions, delay.Exact(ackLabel, o.second), delay.Exact(handshakeLabel, o.sum))
@@ -87,17 +107,15 @@ func (o *oracle) next() {
 	o.requests = 0
 	o.first, o.second, o.sum, o.bytes, o.packets = o.first[:0], o.second[:0], o.sum[:0], o.bytes[:0], o.packets[:0]
 	clear(o.groups)
+	clear(o.shut)
 }
 
 // groupRows in the order of their keys, so that equal ones do not change places between runs.
 func (o *oracle) groupRows() []groupRow {
-	keys := make([]uint64, 0, len(o.groups))
-	for key := range o.groups {
-		keys = append(keys, key)
-	}
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(o.groups)), maps.Keys(o.shut))
 	slices.Sort(keys)
 	var rows []groupRow
-	for _, key := range keys {
+	for _, key := range slices.Compact(keys) {
 		rows = append(rows, o.groupRow(key))
 	}
 	return rows
@@ -107,8 +125,10 @@ func (o *oracle) groupRow(key uint64) groupRow {
 	c, values := o.config, o.groups[key]
 	slices.Sort(values)
 	n := float64(len(values))
-	g := groupRow{name: c.group.name(key), samples: n, estimated: n,
-		p50: float64(delay.Percentile(values, 0.5)), p95: math.NaN()}
+	g := groupRow{name: c.group.name(key), samples: n, estimated: n, p50: math.NaN(), p95: math.NaN(), shut: o.shut[key]}
+	if n > 0 {
+		g.p50 = float64(delay.Percentile(values, 0.5))
+	}
 	if n*0.05 >= 0.5 {
 		g.p95 = float64(delay.Percentile(values, 0.95))
 	}

@@ -19,9 +19,10 @@ const (
 	occurrenceWords = "occurrences" // ... and insertions
 
 	counterWords = "counters"
-	ownerWords   = "owners"  // merged: keys of groups
-	spectrumWord = "spectra" // merged: rows, then the others
-	mergedWords  = "merged"  // mergedCount numbers
+	ownerWords   = "owners"      // merged: keys of groups
+	shutWords    = "fridge_shut" // zero windows of the groups
+	spectrumWord = "spectra"     // merged: rows, then the others
+	mergedWords  = "merged"      // mergedCount numbers
 
 	windowWidth = 1 + maxFridges
 	mergedCount = 3 // most answers, lost repetitions, ns of all windows
@@ -100,6 +101,9 @@ func (e *estimator) corrected(s *snapshot.Snapshot, r *snapshot.Reader) (counts,
 	if e.grouped() {
 		all.owners = s.Words[ownerWords]
 		groups = len(all.owners)
+		if e.shuts() {
+			all.shut = r.Words(shutWords, groups)
+		}
 	}
 	bins, more := e.scale().Bins.Len(), e.moreLabels()
 	words := r.Floats(spectrumWord, (groups+len(more))*spectrumWidth(bins))
@@ -197,6 +201,9 @@ func (c *config) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 		sum.plus(all)
 	}
 	s.Words[counterWords], s.Words[mergedWords], s.Words[ownerWords] = snapshot.Words(total), snapshot.Floats(state), sum.owners
+	if c.shuts() && c.grouped() {
+		s.Words[shutWords] = sum.shut
+	}
 	var words []float64
 	for _, one := range slices.Concat(sum.rows, sum.more) {
 		words = spectrumInto(words, one)
@@ -222,7 +229,7 @@ func (s *spectra) plus(o spectra) {
 	for row := 1; row < len(s.owners); row++ {
 		at[s.owners[row]] = row
 	}
-	s.owners = slices.Clone(s.owners)
+	s.owners, s.shut = slices.Clone(s.owners), slices.Clone(s.shut)
 	for row, other := range o.rows {
 		to, known := row, true
 		if row > 0 {
@@ -231,12 +238,27 @@ func (s *spectra) plus(o spectra) {
 		switch {
 		case known:
 			s.rows[to].Plus(other)
-		case other.Samples() > 0:
-			at[o.owners[row]] = len(s.rows)
+		case other.Samples() > 0 || o.shutOf(row) > 0:
+			to = len(s.rows)
+			at[o.owners[row]] = to
 			s.owners, s.rows = append(s.owners, o.owners[row]), append(s.rows, other)
+			if s.shut != nil {
+				s.shut = append(s.shut, 0)
+			}
+		}
+		if n := o.shutOf(row); n > 0 {
+			s.shut[to] += n
 		}
 	}
 	for k := range s.more {
 		s.more[k].Plus(o.more[k])
 	}
+}
+
+// shutOf is how many zero windows a row has; 0 where they are not counted.
+func (s *spectra) shutOf(row int) uint64 {
+	if s.shut == nil {
+		return 0
+	}
+	return s.shut[row]
 }

@@ -1,8 +1,10 @@
 package hhh
 
 import (
+	"maps"
 	"math"
 	"net/netip"
+	"slices"
 
 	"github.com/xdpmon/xdpmon/userspace/finding"
 	"github.com/xdpmon/xdpmon/userspace/report"
@@ -13,7 +15,9 @@ const (
 	moreShare   = .1
 	timesShare  = 3
 	unlisted    = .01 // hhh.threshold: what is not listed had less
-	shortest    = 16  // bits; shorter prefixes are no network that anybody runs
+	smallShare  = .05 // of a network in a larger one: below, it is one of many
+	shortest6   = 48
+	shortest    = 16 // bits; shorter prefixes are no network that anybody runs
 	refusedMost = .1
 )
 
@@ -23,22 +27,53 @@ func findings(l report.Line) (seen finding.Seen) {
 	if !(total >= fewestTotal) {
 		return seen
 	}
-	finding.Rows(l.Report, "prefixes", func(r finding.Row) {
+	shares := sharesOf(l.Report, total)
+	for _, p := range slices.SortedFunc(maps.Keys(shares), netip.Prefix.Compare) {
+		s := shares[p]
+		scatter := report.Normal95 * math.Sqrt(s.variance) // of the estimate: the bounds are those of the worst case
+		m := finding.New(l, finding.PrefixShare, finding.Subject{Type: finding.Prefix, Name: p.String()}, finding.Estimate{Value: s.value, Low: max(0, s.value-scatter), High: min(1, s.value+scatter), Unit: report.Ratio},
+			"share of the traffic, without hosts and networks in it that are heavy by themselves", "hhh.prefixes.conditioned")
+		m.Delta, m.Factor, m.Absent = moreShare, timesShare, unlisted
+		seen.Measures = append(seen.Measures, m)
+	}
+	seen.Measures = append(seen.Measures, finding.Small(l, float64(l.Lost["recirculation_refused"]), total, refusedMost, "share of packets whose second pass was refused",
+		"raise hhh.recirculation or hhh.entries (xdpmon plan hhh)", "hhh.lost.recirculation_refused"))
+	return seen
+}
+
+// part is the share of a network, with the variance of its estimate.
+type part struct{ value, variance float64 }
+
+// sharesOf reads the networks of a window. A network whose traffic is spread over many smaller ones has little of its own where each of these is just above
+// hhh.threshold and listed by itself: what is listed and small belongs to the larger network, too.
+func sharesOf(b report.Body, total float64) map[netip.Prefix]part {
+	shares := map[netip.Prefix]part{}
+	add := func(p netip.Prefix, s part) {
+		old := shares[p]
+		shares[p] = part{min(1, old.value+s.value), old.variance + s.variance}
+	}
+	finding.Rows(b, "prefixes", func(r finding.Row) {
 		p, err := netip.ParsePrefix(r.Text("prefix"))
 		if err != nil || p.Bits() < shortest || p.IsSingleIP() || p.Addr().Is6() && p.Bits() > 64 {
 			return
 		}
-		share, scatter := r.Num("conditioned")/total, report.Normal95*r.Num("standard_error")/total // of the estimate: the bounds are those of the worst case
-		low, high := max(0, share-scatter), min(1, share+scatter)
-		if math.IsNaN(low) {
+		s, err1 := r.Num("conditioned")/total, r.Num("standard_error")/total
+		if math.IsNaN(s - err1) {
 			return
 		}
-		m := finding.New(l, finding.PrefixShare, finding.Subject{Type: finding.Prefix, Name: p.String()}, finding.Estimate{Value: r.Num("conditioned") / total, Low: low, High: high, Unit: report.Ratio},
-			"share of the traffic, without hosts and networks in it that are heavy by themselves", "hhh.prefixes.conditioned")
-		m.Delta, m.Factor, m.Absent = moreShare, timesShare, unlisted
-		seen.Measures = append(seen.Measures, m)
+		add(p, part{s, err1 * err1})
+		if wider := larger(p); s < smallShare && wider.Bits() < p.Bits() {
+			add(wider, part{s, err1 * err1})
+		}
 	})
-	seen.Measures = append(seen.Measures, finding.Small(l, float64(l.Lost["recirculation_refused"]), total, refusedMost, "share of packets whose second pass was refused",
-		"raise hhh.recirculation or hhh.entries (xdpmon plan hhh)", "hhh.lost.recirculation_refused"))
-	return seen
+	return shares
+}
+
+// larger is the network that smaller ones may be parts of: /16, or /48.
+func larger(p netip.Prefix) netip.Prefix {
+	bits := shortest
+	if p.Addr().Is6() {
+		bits = shortest6
+	}
+	return netip.PrefixFrom(p.Addr(), min(bits, p.Bits())).Masked()
 }

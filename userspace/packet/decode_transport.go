@@ -69,7 +69,7 @@ func (d *Decoder) readTCP(p *Packet) Reason {
 	p.Valid |= Ports | TCP
 	p.ports(tcp)
 	p.Seq, p.Ack = binary.BigEndian.Uint32(tcp[4:]), binary.BigEndian.Uint32(tcp[8:])
-	p.TCPFlags = tcp[13]
+	p.TCPFlags, p.Window = tcp[13], binary.BigEndian.Uint16(tcp[14:])
 	p.Payload = d.payload(header)
 	p.timestamps(tcp[tcpHeader:max(min(header, len(tcp)), tcpHeader)])
 	d.advance(header)

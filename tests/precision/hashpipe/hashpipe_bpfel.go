@@ -62,7 +62,9 @@ type HashpipePhv struct {
 	Flow     uint32
 	Steer    uint32
 	Steering uint8
-	_        [7]byte
+	_        [1]byte
+	Window   uint16
+	_        [4]byte
 	Begin    uint64
 }
 

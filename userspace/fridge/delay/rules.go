@@ -170,6 +170,11 @@ func (r Rules) askData(p *packet.Packet) question {
 	return question{}
 }
 
+// Shuts reports whether a packet that answers data advertises a window of 0: shuts of bpf/fridge/fridge.bpf.c.
+func (r Rules) Shuts(p *packet.Packet) bool {
+	return p.Window == 0 && r.ask(p).role == roleResponse && p.TCPFlags&(packet.ACK|packet.SYN|packet.FIN|packet.RST) == packet.ACK
+}
+
 func (r Rules) askTimestamp(p *packet.Packet) question {
 	if !p.Has(packet.TSOpt) {
 		return question{}

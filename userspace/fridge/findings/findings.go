@@ -40,6 +40,7 @@ const (
 	fewerAnswered    = .1   // share of requests
 	overwrittenMost  = .5   // share of the requests whose records were overwritten: above, intervals are wide
 	fewestVanished   = 2    // answers fewer than usual
+	moreZeroWindows  = 3    // a window, and times the usual: one that closes and opens again is no news
 	none             = .1   // answers: stands for none, since logarithms are taken
 	sizingNext       = "xdpmon plan fridge --rate REQUESTS/s; raise fridge.fridges (more entries, or a smaller probability)"
 )
@@ -53,6 +54,9 @@ func Of(l report.Line) (seen finding.Seen) {
 		return seen
 	}
 	seen.Measures = append(groupMeasures(l, kind, s), refusals(l, s)...)
+	if kind == delay.TCPData {
+		seen.Measures = append(seen.Measures, zeroWindows(l)...)
+	}
 	if n := finding.Num(b, "matched"); n == 0 && finding.Num(b, "requests") == 0 {
 		seen.Unable = append(seen.Unable, "no "+kind.String()+" requests on "+l.Place()+": nothing can be told of their delays")
 	}
@@ -165,6 +169,28 @@ func vanished(l report.Line, s finding.Symptom, subject finding.Subject, r findi
 		m.Delta = fewestAnswers / 2 // clients of a server come and go; those who ask for names and time go on
 	}
 	return m
+}
+
+// zeroWindows measures how often receivers close their windows: all together, and each that does.
+func zeroWindows(l report.Line) (list []finding.Measure) {
+	all := finding.Num(l.Report, "zero_windows")
+	if math.IsNaN(all) {
+		return nil
+	}
+	add := func(subject finding.Subject, n float64, evidence string) {
+		m := finding.New(l, finding.ZeroWindows, subject, finding.Estimate{Value: n, Low: n, High: n, Unit: report.Count}, "zero windows", evidence) // counted, not estimated
+		m.Delta, m.Factor, m.Absent = moreZeroWindows, moreZeroWindows, 0
+		list = append(list, m)
+	}
+	add(finding.Subject{Type: finding.Interface, Name: l.Place()}, all, "fridge.zero_windows")
+	finding.Rows(l.Report, "groups", func(r finding.Row) {
+		if n := r.Num("zero_windows"); n > 0 {
+			if subject, ok := subjectOf(r.Text("group")); ok {
+				add(subject, n, "fridge.groups.zero_windows")
+			}
+		}
+	})
+	return list
 }
 
 // refusals measure which share of the requests was answered.

@@ -1,0 +1,46 @@
+package hhh
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/xdpmon/xdpmon/userspace/finding"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// prefixes is a window's table: names, and shares of the total.
+func prefixes(total float64, shares map[string]float64) report.Line {
+	t := report.Table{Name: "prefixes"}
+	for _, c := range []string{"prefix", "conditioned", "standard_error"} {
+		t.Columns = append(t.Columns, report.Column{Name: c})
+	}
+	for name, s := range shares {
+		t.Rows = append(t.Rows, []any{name, s * total, .003 * total})
+	}
+	return report.Line{Algorithm: Name, Report: report.Body{Values: []report.Value{{Name: "total", Value: total}}, Tables: []report.Table{t}}}
+}
+
+// A network whose sixteen parts are each just heavy enough to be listed has their traffic; one part that is heavy by itself, and hosts, are their own.
+func TestSpreadOverSmallNetworks(t *testing.T) {
+	shares := map[string]float64{"10.1.0.0/16": .02, "10.1.200.0/24": .2, "10.1.200.7/32": .1, "fd00:0:1:7::/64": .03}
+	for n := range 16 {
+		shares[fmt.Sprintf("10.1.%d.0/24", 160+n)] = .025
+	}
+	got := map[string]finding.Estimate{}
+	for _, m := range findings(prefixes(6000, shares)).Measures {
+		got[m.Subject.Name] = m.Value
+	}
+	for name, want := range map[string]float64{"10.1.0.0/16": .42, "10.1.200.0/24": .2, "10.1.161.0/24": .025, "fd00:0:1::/48": .03} {
+		e := got[name]
+		if math.Abs(e.Value-want) > 1e-9 || !(e.Low < want && want < e.High) {
+			t.Errorf("%s: %v, want %g", name, e, want)
+		}
+	}
+	if e := got["10.1.0.0/16"]; math.Abs(e.High-e.Low-2*report.Normal95*.003*math.Sqrt(17)) > 1e-9 {
+		t.Errorf("the interval of a sum: %v", e)
+	}
+	if _, is := got["10.1.200.7/32"]; is {
+		t.Error("a host is a network")
+	}
+}
