@@ -158,7 +158,7 @@ type Answers struct {
 func (a *Answers) Set(later time.Duration, deaf bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.delay, a.deaf = usual+later, deaf
+	a.delay, a.deaf = Usual+later, deaf
 }
 
 func (a *Answers) how() (time.Duration, bool) {
