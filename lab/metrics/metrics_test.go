@@ -15,6 +15,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/capture"
 	"github.com/xdpmon/xdpmon/userspace/packet"
 	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/report/known"
 )
 
 func TestMain(m *testing.M) { testutil.Main(m) }
@@ -81,7 +82,7 @@ func (w *world) replay(t *testing.T, host string, parts ...replayed) {
 var (
 	uplink = report.Identity{Instance: "uplink", Interfaces: []string{"eth0"}}
 	shaped = report.Identity{Instance: "shaped", Interfaces: []string{"eth1"}}
-	pod    = report.Identity{Instance: "pods", Each: "cali1", Interfaces: []string{"cali1"}, Guest: report.Guest{Kind: report.GuestPod, Name: "6a1f0c9e-8d3b-4a52-9c1e-2f7d5b3a9e10"}}
+	pod    = report.Identity{Instance: "pods", Each: "cali1", Interfaces: []string{"cali1"}, Guest: report.Guest{Kind: known.GuestPod, Name: "6a1f0c9e-8d3b-4a52-9c1e-2f7d5b3a9e10"}}
 )
 
 func guest(iface, domain string) report.Identity {
