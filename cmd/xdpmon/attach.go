@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
+	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/naming"
 	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/userspace/report"
 	"github.com/xdpmon/xdpmon/userspace/session"
@@ -96,7 +97,7 @@ func runAttach(env *environment, o *attachOptions, ifaces []string) error {
 	cfg.Loading = m.loading()
 	cfg.Emit, cfg.Notice = m.emit, m.notice
 	cfg.Changed = func(iface string, on bool) {
-		listenOn(m.listener, ifaces)
+		naming.ListenOn(m.listener, ifaces)
 		m.store.Attached(iface, on)
 	}
 	if o.direction.Value == "" && len(ifaces) > 1 && !o.each {
@@ -106,7 +107,7 @@ func runAttach(env *environment, o *attachOptions, ifaces []string) error {
 		if err := env.engine.settle(); err != nil {
 			m.notice("WARNING: this process keeps more privileges than it needs: %v", err)
 		}
-		listenOn(m.listener, ifaces)
+		naming.ListenOn(m.listener, ifaces)
 		m.start(func(r *report.Run) { r.Attached = placesOf(attached) })
 	}
 	return m.measure(func(ctx context.Context) error { return env.engine.live(ctx, cfg) })

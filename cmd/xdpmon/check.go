@@ -12,6 +12,7 @@ import (
 
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
 	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/check"
+	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/naming"
 	"github.com/xdpmon/xdpmon/loader/attach"
 	"github.com/xdpmon/xdpmon/userspace/algo"
 	"github.com/xdpmon/xdpmon/userspace/finding"
@@ -43,7 +44,7 @@ type checkOptions struct {
 	seed      uint64
 	decap     bool
 	direction *cli.Enum[attach.Direction]
-	names     *nameOptions
+	names     *naming.Options
 }
 
 func newCheck(env *environment) *cobra.Command {
@@ -52,7 +53,7 @@ func newCheck(env *environment) *cobra.Command {
 		Args:              cli.NeedArgs(1, -1, "the interface or capture to check"),
 		ValidArgsFunction: completeInterfaces,
 	}
-	o := &checkOptions{output: addOutput(cmd), names: addNames(cmd)}
+	o := &checkOptions{output: addOutput(cmd), names: naming.Add(cmd)}
 	f := cmd.Flags()
 	f.DurationVar(&o.took, "for", time.Minute, "how long to measure on interfaces; 0: until Ctrl-C")
 	f.DurationVar(&o.window, "window", 5*time.Second, "length of a window, 1s to 24h: a finding needs two")
@@ -73,7 +74,7 @@ func runCheck(env *environment, o *checkOptions, args []string) error {
 		return fmt.Errorf("check: %w", err)
 	}
 	notice := func(text string) { fmt.Fprintf(env.stderr, "xdpmon: %s\n", report.Printable(text)) }
-	known, listener, err := o.names.open(!captures, func(format string, a ...any) { notice(fmt.Sprintf(format, a...)) })
+	known, listener, err := o.names.Open(!captures, func(format string, a ...any) { notice(fmt.Sprintf(format, a...)) })
 	if err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func runCheck(env *environment, o *checkOptions, args []string) error {
 		Replay: func(ctx context.Context, cfg session.Config) error {
 			return env.engine.replay(ctx, cfg, args, env.stdin, nil)
 		},
-		Live: env.engine.live, Settle: func() error { listenOn(listener, args); return env.engine.settle() }, Known: known, After: env.after, PrintJSON: env.printJSON, PrintLines: env.printLines, Style: env.style(),
+		Live: env.engine.live, Settle: func() error { naming.ListenOn(listener, args); return env.engine.settle() }, Known: known, After: env.after, PrintJSON: env.printJSON, PrintLines: env.printLines, Style: env.style(),
 		Clock: report.Clock{UnixOffsetNS: env.now().UnixNano() - env.monotonic()}, Notice: notice})
 	if err == nil && found {
 		return errFound

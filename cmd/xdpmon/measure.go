@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xdpmon/xdpmon/cmd/internal/cli"
+	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/naming"
 	"github.com/xdpmon/xdpmon/cmd/xdpmon/internal/topverb"
 	"github.com/xdpmon/xdpmon/userspace/api"
 	"github.com/xdpmon/xdpmon/userspace/diagnose"
@@ -57,11 +58,11 @@ type measureOptions struct {
 	cdf        bool
 	details    bool
 	full       bool // a full screen may be used
-	names      *nameOptions
+	names      *naming.Options
 }
 
 func addMeasure(cmd *cobra.Command) *measureOptions {
-	o := &measureOptions{output: addOutput(cmd), names: addNames(cmd)}
+	o := &measureOptions{output: addOutput(cmd), names: naming.Add(cmd)}
 	cmd.Flags().StringVar(&o.listen, "listen", "", "serve Prometheus metrics on `ADDRESS`; a port alone (:9400) is this host only")
 	o.histograms = cli.AddEnum(cmd, "metrics-histograms", prom.BothHistograms, "form of histograms: classic (a series a bucket), native (one series, for Prometheus that scrapes protobuf) or both", prom.HistogramForms...)
 	cmd.Flags().IntVar(&o.series, "metrics-limit", prom.DefaultLimit, "series `N` that are served at most; rows of tables are left out first")
@@ -89,7 +90,7 @@ func newMeasurement(env *environment, o *measureOptions, run report.Run, live bo
 		m.notice("metrics: %d series more than --metrics-limit %d allows are not served", dropped, o.series)
 	})
 	var err error
-	if m.names, m.listener, err = o.names.open(live, m.notice); err != nil {
+	if m.names, m.listener, err = o.names.Open(live, m.notice); err != nil {
 		return nil, err
 	}
 	if live {

@@ -86,7 +86,7 @@ var (
 )
 
 func guest(iface, domain string) report.Identity {
-	return report.Identity{Instance: "tenants", Each: iface, Interfaces: []string{iface}, Guest: report.Guest{Kind: report.GuestDomain, Name: domain}}
+	return report.Identity{Instance: "tenants", Each: iface, Interfaces: []string{iface}, Guest: report.Guest{Kind: known.GuestDomain, Name: domain}}
 }
 
 // quiet is traffic of a model in which nothing is wrong.

@@ -288,7 +288,7 @@ func TestRowsHaveNames(t *testing.T) {
 		}
 	}
 	shown := strings.Join(report.Text(named, report.Run{}, report.Style{Width: 140}), "\n")
-	if !strings.Contains(shown, "web-3 > www.example.org (https)") {
+	if !strings.Contains(shown, "web-3 > www.example.org (ht~") {
 		t.Errorf("no names in\n%s", shown)
 	}
 	var none *Names

@@ -46,18 +46,11 @@ func Command(out io.Writer, complete cobra.CompletionFunc) *cobra.Command {
 		Use: "compare NAME", Short: "Compare a P4 twin's registers and what they depend on with the bytecode", Long: long, Example: example,
 		Args: cli.NeedArgs(1, 1, "the name of the algorithm"), ValidArgsFunction: complete,
 	}
-	target := cmd.Flags().String("target", "tofino1", "chip that the program is read for: tofino1 or tofino2")
-	output := cmd.Flags().String("output", "table", "text, or one JSON object a form: table or json")
+	target := cli.AddEnum(cmd, "target", "tofino1", "chip that the program is read for: tofino1 or tofino2", "tofino1", "tofino2")
+	output := cli.AddEnum(cmd, "output", "table", "text, or one JSON object a form", "table", "json")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		chips := map[string]run.Target{"tofino1": run.Tofino1, "tofino2": run.Tofino2}
-		chip, ok := chips[*target]
-		if !ok {
-			return cli.UsageError("p4 compare --target %s: tofino1 or tofino2", *target)
-		}
-		print, ok := map[string]func(*form, io.Writer) error{"table": (*form).text, "json": (*form).json}[*output]
-		if !ok {
-			return cli.UsageError("p4 compare --output %s: table or json", *output)
-		}
+		chip := map[string]run.Target{"tofino1": run.Tofino1, "tofino2": run.Tofino2}[target.Value]
+		print := map[string]func(*form, io.Writer) error{"table": (*form).text, "json": (*form).json}[output.Value]
 		return compare(args[0], chip, func(f *form) error {
 			if err := print(f, out); err != nil {
 				return fmt.Errorf("write comparison: %w", err)

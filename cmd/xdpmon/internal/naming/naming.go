@@ -1,4 +1,5 @@
-package main
+// Package naming has the flags of names beside addresses and ports.
+package naming
 
 import (
 	"net"
@@ -11,27 +12,28 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/names"
 )
 
-// nameOptions are the flags of what stands beside addresses and ports.
-type nameOptions struct {
+// Options are the values of the flags.
+type Options struct {
 	sources []string
 	files   []string
 }
 
-// nameSources are what --names takes.
-var nameSources = []string{"services", "dns", "none"}
+// all is what --names takes.
+var all = []string{"services", "dns", "none"}
 
-func addNames(cmd *cobra.Command) *nameOptions {
-	o := &nameOptions{}
+// Add adds the flags to a verb.
+func Add(cmd *cobra.Command) *Options {
+	o := &Options{}
 	cmd.Flags().StringSliceVar(&o.sources, "names", []string{"services"}, "`SOURCE,...` of names beside addresses and ports: services (of ports), dns (learned from DNS answers that arrive), none")
 	cmd.Flags().StringSliceVar(&o.files, "names-file", nil, "database of autonomous systems or countries in MaxMind's format, `FILE.mmdb`; repeatable")
 	return o
 }
 
-// open reads what was asked for; live, the socket that DNS answers are learned from is opened, which takes a privilege that is given up later.
-func (o *nameOptions) open(live bool, notice func(string, ...any)) (*names.Names, *names.Listener, error) {
+// Open reads what was asked for; live, the socket that DNS answers are learned from is opened, which takes a privilege that is given up later.
+func (o *Options) Open(live bool, notice func(string, ...any)) (*names.Names, *names.Listener, error) {
 	for _, s := range o.sources {
-		if !slices.Contains(nameSources, s) {
-			return nil, nil, cli.UsageError("--names %q: allowed are %s", s, strings.Join(nameSources, ", "))
+		if !slices.Contains(all, s) {
+			return nil, nil, cli.UsageError("--names %q: allowed are %s", s, strings.Join(all, ", "))
 		}
 	}
 	if slices.Contains(o.sources, "none") && len(o.sources) > 1 {
@@ -46,8 +48,8 @@ func (o *nameOptions) open(live bool, notice func(string, ...any)) (*names.Names
 	return n, l, err
 }
 
-// listenOn learns from answers that arrive on interfaces, by their present numbers.
-func listenOn(l *names.Listener, ifaces []string) {
+// ListenOn learns from answers that arrive on interfaces, by their present numbers.
+func ListenOn(l *names.Listener, ifaces []string) {
 	var indexes []int
 	for _, name := range ifaces {
 		if i, err := net.InterfaceByName(name); err == nil {
