@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vishvananda/netlink"
+
 	"github.com/xdpmon/xdpmon/bpf/chain"
 	"github.com/xdpmon/xdpmon/loader/kernel"
 )
@@ -32,6 +34,32 @@ func TestForm(t *testing.T) {
 			t.Errorf("%v: form %d, %v", c.kinds, form, err)
 		case c.named != "" && (!errors.Is(err, ErrNothingFree) || !errors.Is(err, kernel.ErrUnsupported) || !strings.Contains(err.Error(), c.named)):
 			t.Errorf("%v: %v", c.kinds, err)
+		}
+	}
+}
+
+// Times of departure are kept by fq at the end of every path; a kind that hands packets on says nothing about that.
+func TestUntimed(t *testing.T) {
+	disc := func(kind string, handle, parent uint32) netlink.Qdisc {
+		return &netlink.GenericQdisc{QdiscAttrs: netlink.QdiscAttrs{Handle: handle, Parent: parent}, QdiscType: kind}
+	}
+	const root = netlink.HANDLE_ROOT
+	for _, c := range []struct {
+		list []netlink.Qdisc
+		want string
+	}{
+		{[]netlink.Qdisc{disc("noqueue", 0, root)}, "noqueue"},
+		{[]netlink.Qdisc{disc("fq", 0x8001<<16, root), disc("clsact", 0xffff<<16, netlink.HANDLE_CLSACT)}, ""},
+		{[]netlink.Qdisc{disc("fq_codel", 0, root)}, "fq_codel"},
+		{[]netlink.Qdisc{disc("mq", 0, root), disc("fq", 0, 1), disc("fq", 0, 2)}, ""},
+		{[]netlink.Qdisc{disc("mq", 0, root), disc("fq", 0, 1), disc("pfifo_fast", 0, 2)}, "pfifo_fast"},
+		{[]netlink.Qdisc{disc("mq", 1<<16, root), disc("fq", 0x8002<<16, 1<<16|1)}, ""},
+		{[]netlink.Qdisc{disc("htb", 1<<16, root), disc("fq", 2<<16, 1<<16|10), disc("pfifo", 3<<16, 1<<16|20)}, "pfifo"},
+		{[]netlink.Qdisc{disc("htb", 1<<16, root)}, "htb"},
+		{[]netlink.Qdisc{disc("pfifo_fast", 0, root)}, "pfifo_fast"},
+	} {
+		if got := strings.Join(untimed(c.list), ","); got != c.want {
+			t.Errorf("%v: %q, want %q", c.list, got, c.want)
 		}
 	}
 }

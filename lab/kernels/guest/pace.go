@@ -37,7 +37,7 @@ const (
 
 func pacings() []pacing {
 	one, four, uneven := []int{1}, []int{1, 1, 1, 1}, []int{1, 8}
-	fifo := []string{"--set", `ahab.config={"slices":[{"name":"all","ceiling":"20Mbit","user":"source","prefix4":0}]}`, "--set", "ahab.act=pace"}
+	fifo := []string{"--set", `ahab.config={"slices":[{"name":"all","ceiling":"20Mbit","user":"source","prefix4":1}]}`, "--set", "ahab.act=pace"}
 	drop := []string{"--set", "ahab.capacity=20Mbit", "--set", "ahab.user=source"}
 	return []pacing{
 		{rate: 20, users: four}, {rate: 20, users: uneven}, {rate: 20, users: uneven, args: fifo, name: "one word a slice"}, {rate: 20, users: four, args: drop, name: "act=drop"},

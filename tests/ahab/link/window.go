@@ -22,8 +22,8 @@ type Window struct {
 // Left is what left of users' bytes, by the milliseconds in which it did, and the packets that were dropped.
 type Left struct {
 	Users   []Flow
-	Dropped []int // ever
-	Late    []int // since settled
+	Dropped []int         // ever
+	Late    []int         // since settled
 	Longest time.Duration // that a packet waited
 }
 
