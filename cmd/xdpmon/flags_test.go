@@ -39,7 +39,7 @@ func TestFlagsAreSpelledAlike(t *testing.T) {
 	flagsOf(newRoot(&w.environment), all)
 	output := all["output"]
 	delete(all, "output")
-	if len(all["algo"]) != 2 || len(all["algo"][spelled{"a", "NAME,..."}]) != 2 || len(all["algo"][spelled{"a", "NAME"}]) != 1 {
+	if len(all["algo"]) != 2 || len(all["algo"][spelled{"a", "NAME,..."}]) != 3 || len(all["algo"][spelled{"a", "NAME"}]) != 1 {
 		t.Errorf("--algo is %v: history asks for one", all["algo"])
 	}
 	delete(all, "algo")
