@@ -121,7 +121,7 @@ func TestPictures(t *testing.T) {
 			}
 		}
 	}
-	for _, size := range [][2]int{{80, 24}, {110, 16}, {200, 50}} {
+	for _, size := range [][2]int{{80, 24}, {120, 30}, {200, 50}} {
 		name := fmt.Sprintf("-%dx%d", size[0], size[1])
 		tm := open(t, target, size[0], size[1], func(o *top.Options) { o.Now = time.Now })
 		tm.until("instance", "last window")

@@ -160,12 +160,11 @@ type Body struct {
 	Distributions []Distribution
 	Tables        []Table
 	// Notes are sentences for the operator: what the numbers cannot show, what to change. JSON: "notes".
-	Notes []string
-	// Overview names the values that an overview of many instances shows. JSON lines do without it.
+	Notes    []string
 	Overview Overview
 }
 
-// Overview names values of a body. What is "" is not measured.
+// Overview names the values that an overview of many instances shows; "" is not measured. JSON lines do without it.
 type Overview struct {
 	Lost, Back, Among string // the share of packets lost on the way is Lost less Back (those that arrived late), of Among
 	Queue             string // the longest delay in a queue

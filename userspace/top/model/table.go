@@ -66,9 +66,11 @@ func cellsOf(t *api.Table, seconds float64, o Order, filter string) Cells {
 	return out
 }
 
-// empty reports whether no row has a text there: remarks are rare.
+// empty reports whether no row has a text there: remarks are rare. Columns of numbers stay: that there is none says something.
 func empty(t *api.Table, column int) bool {
-	return len(t.Rows) > 0 && !slices.ContainsFunc(t.Rows, func(row []json.RawMessage) bool { return string(row[column]) != `""` })
+	return len(t.Rows) > 0 && t.Columns[column].Unit == "" && !slices.ContainsFunc(t.Rows, func(row []json.RawMessage) bool {
+		return string(row[column]) != `""` && string(row[column]) != "null"
+	})
 }
 
 func numeric(t *api.Table, column int) bool {

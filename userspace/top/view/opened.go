@@ -131,6 +131,9 @@ func (s *screen) overTime() (out []Line) {
 				most = d[1+n]
 			}
 		}
+		if most == 0 {
+			continue // too few values for this one in each of the windows
+		}
 		const scale = 12
 		out = append(out, Line{{name, Soft}, {plot.Sparks(s.o.Unicode, values, most, max(8, s.Width-len(name)-scale)), Spark}, {" of " + report.Human(most, report.Nanosecond), Soft}})
 	}
