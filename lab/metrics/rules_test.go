@@ -27,20 +27,20 @@ func ruleFile(t *testing.T) string {
 }
 
 // evaluate lets all rules run over a range, as Prometheus would, and returns the alerts that fired.
-func (w *world) evaluate(t *testing.T, from, to time.Time) (groups map[string]*rules.Group, fired map[string]bool) {
+func (w *world) evaluate(t *testing.T, from, to time.Time) (groups map[string]*rules.Group, fired map[string]string) {
 	t.Helper()
 	ctx := context.Background()
 	groups, err := w.Rules(ctx, ruleFile(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	fired = map[string]bool{}
+	fired = map[string]string{}
 	for at := from; !at.After(to); at = at.Add(15 * time.Second) {
 		for _, name := range slices.Sorted(maps.Keys(groups)) {
 			groups[name].Eval(ctx, at)
 			for _, r := range groups[name].AlertingRules() {
 				if r.State() == rules.StateFiring {
-					fired[r.Name()] = true
+					fired[r.Name()] = r.ActiveAlerts()[0].Labels.String()
 				}
 			}
 		}
@@ -65,14 +65,14 @@ func (w *world) rules(t *testing.T, live time.Time) {
 	}
 	if hasTraces(t) {
 		for _, name := range []string{"XdpmonScan", "XdpmonUnanswered"} {
-			if !fired[name] {
+			if fired[name] == "" {
 				t.Errorf("%s is silent on a capture that has it; fired: %v", name, fired)
 			}
 		}
 	}
-	for name := range fired {
-		if !strings.HasPrefix(name, "XdpmonScan") && name != "XdpmonUnanswered" && name != "XdpmonTableTooSmall" {
-			t.Errorf("%s fired while the captures were replayed", name)
+	for name, labels := range fired {
+		if !strings.HasPrefix(name, "XdpmonScan") && name != "XdpmonUnanswered" {
+			t.Errorf("%s fired while the captures were replayed: %s", name, labels)
 		}
 	}
 	for _, name := range metricsOf(t, w, groups) {
@@ -102,7 +102,9 @@ func TestQuiet(t *testing.T) {
 		replayed{identity: uplink, algorithms: measuring, set: settings, window: 5 * time.Second, source: quiet(t, 3, traffic.Handshake)},
 		replayed{identity: shaped, algorithms: acting, set: settings, window: 5 * time.Second, source: quiet(t, 4, traffic.Data)})
 	_, fired := w.evaluate(t, w.from, w.end)
-	delete(fired, "XdpmonTableTooSmall") // of the model: each of its clients is seen once, which no table of groups is made for
+	if strings.Contains(fired["XdpmonTableTooSmall"], `subject="lean on eth0"`) {
+		delete(fired, "XdpmonTableTooSmall") // 50 connections a second that have no data: segments of more than a tenth of them find no place in lean's default table
+	}
 	if len(fired) > 0 {
 		t.Errorf("these fired: %v", fired)
 	}
