@@ -25,6 +25,7 @@ import (
 type browser struct {
 	t   *testing.T
 	ctx context.Context
+	axe bool // views are held against axe-core's rules
 
 	mu     sync.Mutex
 	errors []string
@@ -44,7 +45,7 @@ func open(t *testing.T) *browser {
 		t.Fatal(err)
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.Flag("disable-quic", true), chromedp.Flag("disable-gpu", true),
-		chromedp.Flag("disable-component-update", true), chromedp.UserDataDir(profile))
+		chromedp.Flag("disable-component-update", true), chromedp.UserDataDir(profile), chromedp.WSURLReadTimeout(2*patience))
 	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, cancel := chromedp.NewContext(allocator)
 	t.Cleanup(func() {
@@ -152,31 +153,12 @@ func (b *browser) visit(address string) {
 	if n := b.number(`document.querySelectorAll("main [role=alert]").length`); n > 0 {
 		b.t.Errorf("%s: %s", address, b.text())
 	}
-	b.accessible(address)
 }
 
-// accessible runs axe-core, where XDPMON_AXE names its axe.min.js (npm pack axe-core; it is no part of this repository).
-func (b *browser) accessible(where string) {
+// inspect looks at a view as it is and on a small telephone: for what axe-core finds, and for anything that is wider.
+func (b *browser) inspect(where string) {
 	b.t.Helper()
-	path := os.Getenv("XDPMON_AXE")
-	if path == "" {
-		return
-	}
-	script, err := os.ReadFile(path)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	var found []string
-	b.do("axe-core", chromedp.Evaluate(string(script)+"; 0", nil), chromedp.Evaluate(`axe.run().then(r => r.violations.map(v => v.impact + " " + v.id + ": " + v.nodes.slice(0, 3).map(n => n.html.slice(0, 120)).join(" | ")))`, &found,
-		func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
-	for _, text := range found {
-		b.t.Errorf("%s: %s", where, text)
-	}
-}
-
-// narrow looks for anything that is wider than a small telephone.
-func (b *browser) narrow(where string) {
-	b.t.Helper()
+	b.accessible(where)
 	b.do("360 px", emulation.SetDeviceMetricsOverride(360, 800, 1, true))
 	b.until(where+" at 360 px", `document.documentElement.clientWidth <= 360`)
 	n := b.number(`document.documentElement.scrollWidth`)
@@ -192,6 +174,7 @@ func (b *browser) narrow(where string) {
 		b.do("who", chromedp.Evaluate(`[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > 361 && !e.closest(".scroll")).slice(0, 5).map(e => e.tagName + "." + e.className)`, &wide))
 		b.t.Errorf("%s: %v px wide at 360: %v", where, n, wide)
 	}
+	b.accessible(where + " at 360 px")
 	b.shot(where + "-360")
 	b.do("1280 px", chromedp.EmulateViewport(1280, 900))
 }

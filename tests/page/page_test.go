@@ -86,6 +86,9 @@ func measuring(t *testing.T, base string) (key string) {
 func TestViewsOfARun(t *testing.T) {
 	base := demo(t)
 	b := open(t)
+	if os.Getenv("XDPMON_AXE") != "" {
+		b.withAxe()
+	}
 	key := measuring(t, base)
 
 	b.visit(view(base, ""))
@@ -100,12 +103,12 @@ func TestViewsOfARun(t *testing.T) {
 		b.until(name+" has its window", `document.querySelector("main p.window")`)
 		b.until(name+" has its fold", `document.querySelector("main details.fold")`)
 		b.quiet(name)
-		b.narrow(name)
+		b.inspect(name)
 	}
 	for _, name := range []string{"", "hosts", "parameters"} {
 		b.visit(view(base, name))
 		b.quiet("view " + name)
-		b.narrow("view-" + name)
+		b.inspect("view-" + name)
 	}
 	live(b, base, key)
 	zoom(b, base, key)
@@ -201,13 +204,14 @@ func stage(t *testing.T) string {
 func TestNamesAreText(t *testing.T) {
 	base := stage(t)
 	b := open(t)
+	b.withAxe()
 	sound := func(where string) {
 		t.Helper()
 		if n := b.number(`document.querySelectorAll("img, main script").length + Number(document.title === "harmed")`); n != 0 {
 			t.Errorf("%s: a name became an element", where)
 		}
 		b.quiet(where)
-		b.narrow("hostile-" + where)
+		b.inspect("hostile-" + where)
 	}
 	b.visit(view(base, ""))
 	b.until("the finding, its time line and the instance", `document.querySelector("article.finding.warning") && document.querySelectorAll("svg.timeline rect").length === 2 && document.querySelector("table.instances tbody a")`)
@@ -234,8 +238,10 @@ func TestToken(t *testing.T) {
 	defer server.Close()
 	defer hub.Close()
 	b := open(t)
+	b.withAxe()
 	b.do("open", chromedp.Navigate(server.URL))
 	b.until("the form", `document.querySelector("form.login input")`)
+	b.inspect("login")
 	b.do("give the token", chromedp.SendKeys("form.login input", token), chromedp.Submit("form.login input"), chromedp.WaitVisible("main .section h2"))
 	b.until("the page", `document.querySelector("main h2")?.textContent.startsWith("Nothing is wrong")`)
 }

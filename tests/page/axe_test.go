@@ -1,0 +1,77 @@
+package page
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	_ "embed"
+	"fmt"
+	"io"
+	"sync"
+
+	cdppage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// axePacked is axe-core (testdata/axe-core), which finds what a screen reader or a weak eye cannot use.
+//
+//go:embed testdata/axe-core/axe.min.js.gz
+var axePacked []byte
+
+var axeScript = sync.OnceValues(func() (string, error) {
+	r, err := gzip.NewReader(bytes.NewReader(axePacked))
+	if err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(r)
+	return string(text), err
+})
+
+// withAxe loads axe-core into every page of a tab.
+func (b *browser) withAxe() {
+	b.t.Helper()
+	b.axe = true
+	script, err := axeScript()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.do("load axe-core", chromedp.ActionFunc(func(ctx context.Context) error {
+		_, err := cdppage.AddScriptToEvaluateOnNewDocument(script).Do(ctx)
+		return err
+	}))
+}
+
+// check runs rules (all: "") on what is shown and fails with what they find.
+func (b *browser) check(where, rules string) {
+	b.t.Helper()
+	var found []string
+	options := `{resultTypes: ["violations"]}`
+	if rules != "" {
+		options = fmt.Sprintf(`{resultTypes: ["violations"], runOnly: {type: "rule", values: [%q]}}`, rules)
+	}
+	b.do("axe-core", chromedp.Evaluate(`axe.run(document, `+options+`).then(r => r.violations.map(v => v.impact + " " + v.id + ": " + v.nodes.slice(0, 3).map(n => n.html.slice(0, 160)).join(" | ")))`, &found,
+		func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+	for _, text := range found {
+		b.t.Errorf("%s: %s", where, text)
+	}
+}
+
+// theme chooses one without a click, which would draw the view again.
+func (b *browser) theme(name string) {
+	b.t.Helper()
+	b.do(name, chromedp.Evaluate(`document.documentElement.dataset.theme = "`+name+`"`, nil))
+}
+
+// accessible holds a view against the rules: all of them in light, in the dark those of colours.
+func (b *browser) accessible(where string) {
+	b.t.Helper()
+	if !b.axe {
+		return
+	}
+	b.theme("light")
+	b.check(where+", light", "")
+	b.theme("dark")
+	b.check(where+", dark", "color-contrast")
+	b.theme("light")
+}
