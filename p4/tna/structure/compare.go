@@ -11,6 +11,7 @@ import (
 const (
 	Host   = "host"
 	Switch = "switch"
+	Both   = "both" // index or written value depend on Source on both sides, though only one side's condition does
 )
 
 // Facets in which a register may differ.
@@ -97,7 +98,8 @@ func (c *comparison) one(h pisa.Touch, t Touch) {
 	for _, which := range t.Uneven {
 		c.add(h.Array, Uneven, Switch, which)
 	}
-	// What decides whether there is an access decides index and value, too: it is said once.
+	// What decides whether there is an access decides index and value, too: of a source that is in one side's condition alone it is said
+	// when the other side's index or value has it.
 	c.sources(h.Array, Condition, hostSources(h.Condition), t.Condition, nil)
 	said := slices.Clone(c.found)
 	c.sources(h.Array, Index, hostSources(h.Index), t.Index, said)
@@ -114,6 +116,9 @@ func (c *comparison) sources(register, facet string, host, twin []string, said [
 		for _, s := range side.has {
 			if !slices.Contains(side.less, s) && !slices.Contains(said, Difference{register, Condition, side.name, s}) {
 				c.add(register, facet, side.name, s)
+			}
+			if slices.Contains(side.less, s) && slices.Contains(said, Difference{register, Condition, side.name, s}) {
+				c.add(register, facet, Both, s)
 			}
 		}
 	}

@@ -84,7 +84,7 @@ func newEntries(text, reason string, line int) (list []*entry, err error) {
 		return nil, fmt.Errorf("%q is not REGISTER FACET SIDE SOURCE", text)
 	case !slices.Contains([]string{Missing, Width, Entries, Initial, Order, Condition, Index, Written, Unused, Uneven}, fields[1]):
 		return nil, fmt.Errorf("%q is no facet", fields[1])
-	case fields[2] != Host && fields[2] != Switch:
+	case !slices.Contains([]string{Host, Switch, Both}, fields[2]):
 		return nil, fmt.Errorf("%q is no side", fields[2])
 	}
 	for _, register := range strings.Split(fields[0], ",") {
