@@ -18,14 +18,13 @@ entries that change while the switch runs (beaucoup's queries), as JSON for what
 const p4Example = `  xdpmon p4 params fridge > p4/fridge/params.p4
   xdpmon p4 tables fridge --set fridge.fridges=65536@1/2
   xdpmon p4 rules beaucoup --set beaucoup.file=queries.yaml > rules.json`
+const p4What = "what: params, tables, rules, plan, run or compare?"
 
 func newP4(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "p4", Short: "Write parameters and tables of a P4 twin", Long: p4Long, Example: p4Example,
 		Args: cli.UnknownCommand,
-		RunE: func(*cobra.Command, []string) error {
-			return cli.UsageError("what: params, tables, rules, plan, run or compare?")
-		},
+		RunE: func(*cobra.Command, []string) error { return cli.UsageError(p4What) },
 	}
 	cmd.AddCommand(newP4Part(env, "params", "Write the parameters as P4 constants"), newP4Part(env, "tables", "Write the entries of the tables"),
 		newP4Part(env, "rules", "Write the entries that change while the switch runs"), newP4Run(env), newP4Plan(env), compare.Command(env.stdout, completeName))
