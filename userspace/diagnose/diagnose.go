@@ -41,6 +41,9 @@ func Diagnose(readings []finding.Reading) []finding.Finding {
 	return v.distinct()
 }
 
+// look is the command that looks again at what a reading is of, with other algorithms.
+func look(r *finding.Reading) string { return cmp.Or(r.Command, "xdpmon attach "+r.Instance) }
+
 func (v *view) active(s finding.Symptom) (list []*finding.Reading) {
 	for _, r := range v.by[s] {
 		if r.Active && r.Broken == nil {
@@ -265,7 +268,7 @@ func (v *view) unanswered(k finding.Kind, vanished finding.Symptom, r *finding.R
 		because := fmt.Sprintf("%d of %d servers and networks give fewer answers than usual", gone, all)
 		if gone == 0 {
 			because = "those who answered before still do: what is not answered is asked of others"
-			next = "xdpmon attach " + r.Instance + " --query 'asked: count distinct src+sport by dst+dport > 20 in 10s if tcp.syn and not tcp.ack' names who is asked"
+			next = look(r) + " --query 'asked: count distinct src+sport by dst+dport > 20 in 10s if tcp.syn and not tcp.ack' names who is asked"
 		}
 		v.add(k, iface(r.Instance), r, because, next)
 		return
@@ -380,7 +383,7 @@ func (v *view) stands(r *finding.Reading) {
 		k, subject = finding.LinkFull, finding.Subject{Type: finding.Link, Name: r.Instance}
 		because = "most packets wait, and nobody has half of the queue"
 	}
-	v.add(k, subject, r, because+drops, "xdpmon attach "+r.Instance+" --algo conquest,precision names the flows; a faster link, or fair shares (ahab, fq_codel, cake)")
+	v.add(k, subject, r, because+drops, look(r)+" --algo conquest,precision names the flows; a faster link, or fair shares (ahab, fq_codel, cake)")
 }
 
 // waiting is the share of an instance's packets that wait.
@@ -573,7 +576,7 @@ func (v *view) networks() {
 			continue
 		}
 		named = append(named, p)
-		v.add(finding.HeavyNetwork, r.Subject, r, "no single host or flow of it is heavy", "xdpmon attach "+r.Instance+" --algo precision --set precision.key=dst shows what they send to")
+		v.add(finding.HeavyNetwork, r.Subject, r, "no single host or flow of it is heavy", look(r)+" --algo precision --set precision.key=dst shows what they send to")
 	}
 }
 

@@ -63,6 +63,7 @@ type Measure struct {
 	Algorithm string
 	Source    string // of the window: algorithm, instance, and what tells several of an algorithm apart; set by Streams
 	Instance  string // as windows name it (report.Line.Interface)
+	Command   string // that looks at it again; "": xdpmon attach and the instance
 	What      string // of what Value is, for the sentence
 	Value     Estimate
 	// Lower: small values are bad. Ratio: deviations multiply (delays); else they add (shares).

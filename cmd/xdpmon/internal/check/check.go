@@ -196,7 +196,7 @@ func (c *checker) captures(ctx context.Context) error {
 		if i == 0 {
 			cfg.Frames = c.o.Known.Frames()
 		}
-		cfg.Emit = func(l report.Line) error { windows = append(windows, p.apply(l)); return nil }
+		cfg.Emit = func(l report.Line) error { windows = append(windows, c.replayed(p.apply(l))); return nil }
 		if err := c.o.Replay(ctx, cfg); err != nil && !errors.Is(err, session.ErrNoPackets) {
 			return err
 		}
@@ -208,6 +208,16 @@ func (c *checker) captures(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// replayed lets a window's findings name the captures, and not an interface.
+func (c *checker) replayed(w diagnose.Window) diagnose.Window {
+	command := "xdpmon replay " + strings.Join(c.o.Names, " ")
+	for i := range w.Seen.Measures {
+		m := &w.Seen.Measures[i]
+		m.Command, m.Next = command, strings.Replace(m.Next, "xdpmon attach "+m.Instance+" ", command+" ", 1)
+	}
+	return w
 }
 
 // take diagnoses a window and prints what changed.
@@ -278,7 +288,7 @@ func (c *checker) summary() error {
 		lines = append(lines, fmt.Sprintf("Nothing found on %s in %d windows of %v.", strings.Join(c.o.Names, ", "), c.engine.Rounds(), c.o.Window))
 	}
 	if c.engine.Rounds() <= 6 {
-		lines = append(lines, fmt.Sprintf("Note: %d windows are too few to know what is usual; only absolute bounds and promises were compared (--for, --window).", c.engine.Rounds()))
+		lines = append(lines, report.Wrap(c.tooFew(), c.o.Style)...)
 	}
 	if len(idle) > 0 {
 		lines = append(lines, report.Wrap("Without traffic: "+strings.Join(idle, ", ")+".", c.o.Style)...)
@@ -287,6 +297,17 @@ func (c *checker) summary() error {
 		lines = append(lines, report.Wrap("Unknown: "+text+".", c.o.Style)...)
 	}
 	return c.o.PrintLines(lines...)
+}
+
+// tooFew names the flag that gives enough windows.
+func (c *checker) tooFew() string {
+	remedy := fmt.Sprintf("--for %v", 20*c.o.Window)
+	if shorter := max(time.Second, (time.Duration(c.engine.Rounds()) * c.o.Window / 20).Truncate(time.Second)); c.o.Captures && shorter < c.o.Window {
+		remedy = fmt.Sprintf("--window %v", shorter)
+	} else if c.o.Captures {
+		remedy = "a longer capture"
+	}
+	return fmt.Sprintf("Note: %d windows are too few to know what is usual; only absolute bounds and promises were compared. Remedy: %s.", c.engine.Rounds(), remedy)
 }
 
 func orNo[T any](list []T) []T {
