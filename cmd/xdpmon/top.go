@@ -28,6 +28,9 @@ func (env *environment) forTop() topverb.Env {
 
 // replayForTop prepares a replay that the screen shows.
 func replayForTop(env *environment, s *selection, files []string) (run report.Run, play func(context.Context, func(report.Line) error, func(string, ...any)) error, err error) {
+	if len(s.algorithms) == 0 {
+		s.algorithms = []string{"fridge", "lean", "reorder", "precision", "hhh"}
+	}
 	selected, err := s.resolve(true)
 	if err == nil {
 		err = stdinOnce(files)
