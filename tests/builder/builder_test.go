@@ -82,7 +82,7 @@ func randomTransport(r *rand.Rand, p *packet.Packet) {
 		p.Payload += 48
 	default:
 		p.Valid |= packet.Ports | packet.TCP
-		p.Proto, p.Seq, p.Ack, p.TCPFlags = ProtoTCP, r.Uint32(), r.Uint32(), byte(r.Uint32())
+		p.Proto, p.Seq, p.Ack, p.TCPFlags, p.Window = ProtoTCP, r.Uint32(), r.Uint32(), byte(r.Uint32()), 65535
 		if r.IntN(2) == 0 {
 			p.Valid |= packet.TSOpt
 			p.TSVal, p.TSEcr = r.Uint32(), r.Uint32()
@@ -291,7 +291,7 @@ func TestImpossibleSpecs(t *testing.T) {
 
 func TestPackerAboveSixtyFourKilobytes(t *testing.T) {
 	var k Packer
-	p := packet.Packet{Valid: packet.IP | packet.Ports | packet.TCP | packet.IPID, Proto: ProtoTCP, Segs: 1, Payload: 100000,
+	p := packet.Packet{Valid: packet.IP | packet.Ports | packet.TCP | packet.IPID, Proto: ProtoTCP, Window: 65535, Segs: 1, Payload: 100000,
 		Src: netip.MustParseAddr("192.0.2.1"), Dst: netip.MustParseAddr("192.0.2.2"), Len: 100054}
 	var f packet.Frame
 	if err := k.Frame(&p, &f); err != nil {

@@ -125,6 +125,21 @@ func (b *browser) until(what, expression string) {
 	b.do(what, chromedp.Poll("Boolean("+expression+")", &now, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(patience)))
 }
 
+// dragUntil drags until the condition holds, five times at most: what closes above moves the chart between finding it and pressing the button.
+func (b *browser) dragUntil(what, selector, expression string) {
+	b.t.Helper()
+	for range 5 {
+		b.drag(selector)
+		for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+			var now bool
+			if b.do(what, chromedp.Evaluate("Boolean("+expression+")", &now)); now {
+				return
+			}
+		}
+	}
+	b.t.Fatalf("%s: not after five drags", what)
+}
+
 func (b *browser) number(expression string) (n float64) {
 	b.t.Helper()
 	b.do(expression, chromedp.Evaluate(expression, &n))

@@ -135,8 +135,7 @@ func zoom(b *browser, base, key string) {
 	b.visit(view(base, "instance", "key", key, "algorithm", "fridge", "range", "5m"))
 	b.until("a chart", `document.querySelector("[data-distribution] .u-over")`)
 	b.do("light", chromedp.Evaluate(`document.querySelector("[data-distribution]").scrollIntoView()`, nil))
-	b.drag("[data-distribution] .u-over")
-	b.until("the range in the address", `/from=\d+&to=\d+/.test(location.hash)`)
+	b.dragUntil("the range in the address", "[data-distribution] .u-over", `/from=\d+&to=\d+/.test(location.hash)`)
 	b.until("the chosen range is drawn", `document.querySelector("[data-distribution] .u-over") && document.getElementById("live").getAttribute("aria-pressed") === "false"`)
 	if n := b.number(`(() => { const q = new URLSearchParams(location.hash.split("?")[1]); return (q.get("to") - q.get("from")) / 1000 })()`); n <= 0 || n > 120 {
 		b.t.Errorf("four tenths of five minutes or less are %v s", n)
