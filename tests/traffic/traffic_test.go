@@ -249,6 +249,9 @@ func TestPacketsAreWhatFramesHold(t *testing.T) {
 				if err := src.Next(&f); err != nil {
 					t.Fatal(err)
 				}
+				if want.Has(packet.TCP) {
+					want.Window = 65535 // models have no windows, what is built has the largest
+				}
 				if reason := packet.Decode(&f, packet.DecodeOptions{}, &got); reason != packet.Parsed || got != want {
 					t.Fatalf("packet %d: %v\n%+v, want\n%+v", n, reason, got, want)
 				}

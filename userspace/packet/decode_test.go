@@ -30,7 +30,7 @@ var (
 func tcp4(change func(*Packet)) Packet {
 	p := Packet{
 		Valid: IP | Ports | TCP | IPID, Src: a4, Dst: b4, Proto: 6, SrcPort: 40000, DstPort: 443,
-		Seq: 0xfffffff0, Ack: 7, TCPFlags: SYN | 0xc0, IPID: 77, Segs: 1, Len: 54,
+		Seq: 0xfffffff0, Ack: 7, TCPFlags: SYN | 0xc0, Window: 1000, IPID: 77, Segs: 1, Len: 54,
 	}
 	change(&p)
 	return p

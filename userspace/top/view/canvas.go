@@ -92,21 +92,6 @@ func (c *Canvas) Fill(y int, s Style) {
 	}
 }
 
-// Lines is the text of the canvas.
-func (c *Canvas) Lines() []string {
-	lines := make([]string, c.Height)
-	for y := range lines {
-		var b strings.Builder
-		for x := range c.Width {
-			if r := c.At(x, y).Rune; r != 0 {
-				b.WriteRune(r)
-			}
-		}
-		lines[y] = strings.TrimRight(b.String(), " ")
-	}
-	return lines
-}
-
 // Span is text of one style.
 type Span struct {
 	Text  string
