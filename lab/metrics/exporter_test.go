@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/textparse"
 	"github.com/prometheus/prometheus/storage"
@@ -103,7 +104,7 @@ func (e *exporter) scrape(at time.Time) error {
 	if err := e.append(app, p, at.UnixMilli()); err != nil {
 		return errors.Join(err, app.Rollback())
 	}
-	if _, err := app.Append(0, labels.FromStrings(labels.MetricName, "up", "job", "xdpmon", "instance", e.name), at.UnixMilli(), 1); err != nil {
+	if _, err := app.Append(0, labels.FromStrings(model.MetricNameLabel, "up", "job", "xdpmon", "instance", e.name), at.UnixMilli(), 1); err != nil {
 		return errors.Join(err, app.Rollback())
 	}
 	return app.Commit()

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
 
@@ -150,7 +151,7 @@ func (w *world) host(t *testing.T) {
 	w.replay(t, "host1:9400", parts...)
 	// What kube-state-metrics has of the pod.
 	app := w.Storage().Appender(context.Background())
-	_, err := app.Append(0, labels.FromStrings(labels.MetricName, "kube_pod_info", "namespace", "shop", "pod", "cart-0", "uid", pod.Guest.Name), w.end.UnixMilli(), 1)
+	_, err := app.Append(0, labels.FromStrings(model.MetricNameLabel, "kube_pod_info", "namespace", "shop", "pod", "cart-0", "uid", pod.Guest.Name), w.end.UnixMilli(), 1)
 	if err := errors.Join(err, app.Commit()); err != nil {
 		t.Fatal(err)
 	}

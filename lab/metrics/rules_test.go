@@ -87,9 +87,7 @@ func metricsOf(t *testing.T, w *world, groups map[string]*rules.Group) (names []
 	t.Helper()
 	for _, r := range groups["xdpmon-alerts"].AlertingRules() {
 		expr := r.Query()
-		for _, selector := range selectorsOf(expr) {
-			names = append(names, selector)
-		}
+		names = append(names, selectorsOf(expr)...)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

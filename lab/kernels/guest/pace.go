@@ -65,13 +65,6 @@ func (p pacing) String() string {
 	return text
 }
 
-func (p pacing) connections() (n int) {
-	for _, u := range p.users {
-		n += u
-	}
-	return n
-}
-
 // through measures; what is not paced is there to be compared.
 func (p pacing) through() (detail string, err error) {
 	t, err := netns.New(netns.Options{SingleSegments: !p.gso})
