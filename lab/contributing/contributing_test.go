@@ -3,6 +3,7 @@
 package contributing
 
 import (
+	"errors"
 	"encoding/json"
 	"net/netip"
 	"os"
@@ -93,6 +94,12 @@ func copyTree(t *testing.T) string {
 	root, tree := testutil.Root(t), t.TempDir()
 	list := run(t, root, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	for _, path := range strings.Split(strings.TrimRight(list, "\x00"), "\x00") {
+		if to, err := os.Readlink(filepath.Join(root, path)); err == nil {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(tree, path)), 0o755), os.Symlink(to, filepath.Join(tree, path))); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
 		b, err := os.ReadFile(filepath.Join(root, path))
 		if os.IsNotExist(err) {
 			continue // deleted, not committed
