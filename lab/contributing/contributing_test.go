@@ -3,8 +3,8 @@
 package contributing
 
 import (
-	"errors"
 	"encoding/json"
+	"errors"
 	"net/netip"
 	"os"
 	"os/exec"
