@@ -171,7 +171,8 @@ func (u Usual) Compare(m *Measure) (e Expected, apart bool, deviation float64) {
 		apart = low > e.High && v.Value-u.Median >= m.Delta && (m.Factor == 0 || v.Value >= m.Factor*u.Median)
 	}
 	deviation = far / sd
-	if m.Ratio && !m.Lower && !m.Thin && apart && u.Windows >= fewestBeyond && low > beyond*u.Most {
+	multiplies := m.Ratio || m.Factor > 1 && m.Trials == 0 // counts and shares of a total, which must multiply to matter; of few trials chance makes large shares
+	if multiplies && !m.Lower && !m.Thin && apart && u.Windows >= fewestBeyond && low > beyond*u.Most {
 		deviation = max(deviation, clip) // nothing of the past came near it, whatever its scatter is
 	}
 	return e, apart, deviation

@@ -260,3 +260,30 @@ func TestForm(t *testing.T) {
 		t.Errorf("%d kinds are listed, %d have headlines", len(Kinds()), len(headlines))
 	}
 }
+
+// A share of the traffic that must triple to matter begins with its second window where both are far above all that was, however widely that scattered: thirteen
+// hundredths and one lie in the past of a network whose small parts are sometimes listed by themselves.
+func TestShareBeyondAll(t *testing.T) {
+	for name, c := range map[string]struct {
+		value float64
+		want  int // windows; 0: never
+	}{"far above": {.4, 2}, "above twice the largest only": {.28, 2}, "within reach": {.2, 0}} {
+		s := NewStreams()
+		begun := 0
+		for n := range int64(16) {
+			m := delayed(0)
+			m.Symptom, m.Ratio, m.Trials, m.Factor, m.Delta = PrefixShare, false, 0, 3, .1
+			v := []float64{.01, .13, .05, .01, .1, .02, .08, .03}[n%8]
+			if n >= 8 {
+				v = c.value
+			}
+			m.Value = Estimate{Value: v, Low: v * .95, High: v * 1.05, Unit: m.Value.Unit}
+			if r := s.Window("hhh", []Measure{m}, n*10e9, (n+1)*10e9)[0]; r.Active && begun == 0 {
+				begun = int(n) - 7
+			}
+		}
+		if begun != c.want {
+			t.Errorf("%s: begins after %d windows, want %d", name, begun, c.want)
+		}
+	}
+}

@@ -151,7 +151,8 @@ func (c *checker) live(ctx context.Context) error {
 			}
 			return c.take(p.apply(l))
 		}
-		live := session.LiveConfig{Config: cfg, Interfaces: c.o.Names, Each: len(c.o.Names) > 1, Hook: attach.HookAuto, Mode: attach.ModeAuto, Direction: c.o.Direction}
+		live := session.LiveConfig{Config: cfg, Interfaces: c.o.Names, Each: len(c.o.Names) > 1, Hook: attach.HookAuto, Mode: attach.ModeAuto, Direction: c.o.Direction,
+			Boundary: boundary}
 		if i > 0 {
 			live.Hook = attach.HookTC // XDP takes one program an interface
 		}
@@ -177,6 +178,9 @@ func (c *checker) live(ctx context.Context) error {
 	}
 	return errors.Join(errs...)
 }
+
+// boundary ends the windows of all passes at the same time, whenever each was attached: a round waits for the latest of them.
+func boundary(after, window int64) int64 { return (after/window + 1) * window }
 
 // begin ends the run in time.
 func (c *checker) begin(cancel func()) {
