@@ -287,3 +287,26 @@ func TestShareBeyondAll(t *testing.T) {
 		}
 	}
 }
+
+// A process that stood still for half a window says so with that one window; one that is a little late needs several.
+func TestStalled(t *testing.T) {
+	for name, c := range map[string]struct {
+		length int64 // of the eleventh window, ns
+		want   bool
+	}{"stalled": {16e9, true}, "late": {14e9, false}, "in time": {10e9, false}} {
+		s, at := NewStreams(), int64(0)
+		for n := range 11 {
+			length := int64(10e9)
+			if n == 10 {
+				length = c.length
+			}
+			l := report.Line{Algorithm: "lean", Window: report.Window{Start: at, End: at + length}, Packets: report.Packets{Seen: 1000}}
+			at += length
+			for _, r := range s.Window("lean", Windowed(l), l.Window.Start, l.Window.End) {
+				if r.Symptom == Late && r.Active != (c.want && n == 10) {
+					t.Errorf("%s, window %d: active %v", name, n, r.Active)
+				}
+			}
+		}
+	}
+}

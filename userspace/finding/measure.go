@@ -76,6 +76,8 @@ type Measure struct {
 	Thin bool
 	// Factor and Delta are the smallest deviation from the usual that counts, times and plus.
 	Factor, Delta float64
+	// Enough: from so many times the usual on one window is evidence, where it cannot be chance; 0: none is.
+	Enough float64
 	// Bound, where it is not NaN, is expected of anybody: no past is needed.
 	Bound float64
 	// Certain: the measure is an event of itself that needs no comparison.

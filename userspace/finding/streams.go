@@ -262,7 +262,7 @@ func metricOf(m *Measure) string {
 func (s *Streams) judge(r *Reading, st *stream, deviation float64, begin, end int64) {
 	before := st.test
 	switch {
-	case r.Certain:
+	case r.Certain || r.Apart && r.Enough > 0 && r.Value.Value >= r.Enough*r.Expected.Value:
 		st.test = Score{alarm + over, true}
 	case r.Known:
 		needed := 2

@@ -54,13 +54,30 @@ func findings(l report.Line) (seen finding.Seen) {
 		m.Lower, m.Ratio, m.Factor = true, true, 3
 		seen.Measures = append(seen.Measures, m)
 	}
-	if examined >= fewestSegments {
-		seen.Measures = append(seen.Measures, finding.Small(l, float64(l.Lost["loss_not_followed"]), examined, notFollowed, "share of segments whose flow found no place", sizing,
+	withData := firstOf(num("ooo_examined"), num("retrans_examined"), examined)
+	if withData >= fewestSegments {
+		seen.Measures = append(seen.Measures, finding.Small(l, unfollowed(l, examined, withData), withData, notFollowed, "share of segments with data whose flow found no place", sizing,
 			"lean.lost.loss_not_followed"))
 	} else if !math.IsNaN(examined) {
 		seen.Unable = append(seen.Unable, "fewer than 200 TCP segments with data on "+l.Place()+": nothing can be told of losses")
 	}
 	return seen
+}
+
+// unfollowed is how many segments with data found no place at least: SYN and FIN of a connection without data find none as often, but nothing can be missing between
+// them, and so no answer is worse for it.
+func unfollowed(l report.Line, examined, withData float64) float64 {
+	return max(0, float64(l.Lost["loss_not_followed"])-max(0, examined-withData))
+}
+
+// firstOf is the first number that is there.
+func firstOf(list ...float64) float64 {
+	for _, v := range list {
+		if !math.IsNaN(v) {
+			return v
+		}
+	}
+	return math.NaN()
 }
 
 // missing is how many segments the gaps of a window are at least: a queue that overflows drops several in a row.

@@ -35,3 +35,33 @@ func TestResentBesideGaps(t *testing.T) {
 		}
 	}
 }
+
+// A table is too small where segments with data find no place for certain: connections without data leave nothing to see, however many of them find none.
+func TestTooSmallForData(t *testing.T) {
+	for name, c := range map[string]struct {
+		examined, withData float64
+		refused            uint64
+		want               float64 // share of segments with data; negative: nothing is measured
+	}{
+		"no data":             {1500, 0, 600, -1},
+		"few data":            {1500, 150, 1400, -1},
+		"short connections":   {3000, 1000, 1800, 0},
+		"data of many flows":  {3000, 3000, 1500, .5},
+		"most of all kinds":   {3000, 1000, 2700, .7},
+		"a few find no place": {3000, 2000, 90, 0},
+	} {
+		l := report.Line{Algorithm: Name, Lost: map[string]uint64{"loss_not_followed": c.refused}}
+		for field, v := range map[string]float64{"loss_examined": c.examined, "ooo_examined": c.withData, "retrans_examined": c.withData} {
+			l.Report.Values = append(l.Report.Values, report.Value{Name: field, Value: v})
+		}
+		got := -1.
+		for _, m := range findings(l).Measures {
+			if m.Symptom == finding.TooSmall {
+				got = m.Value.Value
+			}
+		}
+		if math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s: %v of the segments with data found no place, want %v", name, got, c.want)
+		}
+	}
+}
