@@ -56,7 +56,8 @@ type Blame struct {
 	Low, High           float64 // share of a whole, where it is one
 }
 
-// Measure is one number of a window that can show a symptom: what a rule makes of a report.
+// Measure is one number of a window that can show a symptom: what a rule makes of a report. One whose Subject has no name states that the window can show the
+// symptom of nobody, and in Weak why.
 type Measure struct {
 	Symptom   Symptom
 	Subject   Subject
