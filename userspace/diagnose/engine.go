@@ -104,7 +104,7 @@ func (e *Engine) Take(w Window) (changed []finding.Finding) {
 	e.end = max(e.end, w.End+e.offset)
 	e.meet(w)
 	for _, text := range w.Seen.Unable {
-		e.told[text] = true
+		e.told[text] = e.told[text] || w.Packets > 0 // an interface without traffic is listed as such
 	}
 	idle, known := e.idle[w.Instance]
 	e.idle[w.Instance] = w.Packets == 0 && (idle || !known)
@@ -185,7 +185,10 @@ func (e *Engine) close() (changed []finding.Finding) {
 
 // count remembers what this round could not show.
 func (e *Engine) count() {
-	for text := range e.told {
+	for text, traffic := range e.told {
+		if !traffic {
+			continue
+		}
 		if e.unable[text]++; len(e.unable) > maxUnable {
 			clear(e.unable)
 		}

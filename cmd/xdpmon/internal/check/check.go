@@ -52,6 +52,9 @@ func Run(ctx context.Context, o Options) (found bool, err error) {
 		err = c.live(ctx)
 	}
 	err = errors.Join(err, c.conclude(err))
+	if err == nil && len(c.found) == 0 && len(c.gone) > 0 {
+		err = fmt.Errorf("check: %s was removed and did not return: nothing was found until then", strings.Join(slices.Sorted(maps.Keys(c.gone)), ", "))
+	}
 	return len(c.found) > 0, err
 }
 
@@ -325,7 +328,7 @@ func (c *checker) summary() error {
 		lines = append(lines, c.lines(f)...)
 	}
 	if len(c.found) == 0 {
-		lines = append(lines, fmt.Sprintf("Nothing found on %s in %d windows of %v.", strings.Join(c.o.Names, ", "), c.engine.Rounds(), c.o.Window))
+		lines = append(lines, fmt.Sprintf("Nothing found on %s in %s of %v.", strings.Join(c.o.Names, ", "), windows(c.engine.Rounds()), c.o.Window))
 	}
 	if c.engine.Rounds() <= 6 {
 		lines = append(lines, report.Wrap(c.tooFew(), c.o.Style)...)
@@ -347,7 +350,14 @@ func (c *checker) tooFew() string {
 	} else if c.o.Captures {
 		remedy = "a longer capture"
 	}
-	return fmt.Sprintf("Note: %d windows are too few to know what is usual; only absolute bounds and promises were compared. Remedy: %s.", c.engine.Rounds(), remedy)
+	return fmt.Sprintf("Note: too few to know what is usual (%s): only absolute bounds and promises were compared. Remedy: %s.", windows(c.engine.Rounds()), remedy)
+}
+
+func windows(n int) string {
+	if n == 1 {
+		return "1 window"
+	}
+	return fmt.Sprintf("%d windows", n)
 }
 
 func orNo[T any](list []T) []T {
