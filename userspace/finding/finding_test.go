@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -307,6 +308,37 @@ func TestStalled(t *testing.T) {
 					t.Errorf("%s, window %d: active %v", name, n, r.Active)
 				}
 			}
+		}
+	}
+}
+
+// Median and scatter are those that sorting gives.
+func TestUsual(t *testing.T) {
+	middle := func(list []float64) float64 {
+		slices.Sort(list)
+		return (list[(len(list)-1)/2] + list[len(list)/2]) / 2
+	}
+	r := rand.New(rand.NewPCG(5, 6))
+	for trial := range 2000 {
+		n, ratio := 1+r.IntN(40), trial%2 == 0
+		values, list := make([]float32, n), make([]float64, n)
+		for i := range values {
+			values[i] = float32(1 + r.IntN(30))
+			if list[i] = float64(values[i]); ratio {
+				list[i] = math.Log(list[i])
+			}
+		}
+		median := middle(list)
+		for i := range list {
+			list[i] = math.Abs(list[i] - median)
+		}
+		few, u := float64(n), usual(values, ratio)
+		want := Usual{Median: median, Scatter: 1.4826 * middle(list) * (1 + 2/few) * math.Sqrt(1+1.57/few), Most: float64(slices.Max(values)), Windows: n}
+		if ratio {
+			want.Median = math.Exp(median)
+		}
+		if math.Abs(u.Median-want.Median) > 1e-9*want.Median || math.Abs(u.Scatter-want.Scatter) > 1e-9 || u.Most != want.Most || u.Windows != n {
+			t.Fatalf("%v, ratio %v: %+v, want %+v", values, ratio, u, want)
 		}
 	}
 }
