@@ -97,8 +97,11 @@ func iface(name string) finding.Subject {
 	return finding.Subject{Type: finding.Interface, Name: name}
 }
 
-// history is the command that shows the windows of a reading.
+// history is the command that shows the windows of a reading; a capture has no store.
 func history(r *finding.Reading) string {
+	if r.Command != "" {
+		return r.Command + " --algo " + r.Algorithm
+	}
 	return fmt.Sprintf("xdpmon history --algo %s --interface %s", r.Algorithm, r.Instance)
 }
 
@@ -374,8 +377,9 @@ func (v *view) queues() {
 func (v *view) stands(r *finding.Reading) {
 	drops := v.dropped(r.Instance)
 	if s, share := dominating(r.Blames); share >= most {
-		v.add(finding.UnfairUser, s, r, fmt.Sprintf("%s of what left the queue of %s while packets waited is its own%s", report.Human(share, report.Ratio), r.Instance, drops),
+		f := v.add(finding.UnfairUser, s, r, fmt.Sprintf("%s of what left the queue of %s while packets waited is its own%s", report.Human(share, report.Ratio), r.Instance, drops),
 			"limit or mark it (conquest.action=ecn, ahab); others wait because of it")
+		f.Lead = queueLead(r)
 		return
 	}
 	k, because, subject := finding.QueueDelay, "nobody has half of the queue", r.Subject
@@ -383,7 +387,15 @@ func (v *view) stands(r *finding.Reading) {
 		k, subject = finding.LinkFull, finding.Subject{Type: finding.Link, Name: r.Instance}
 		because = "most packets wait, and nobody has half of the queue"
 	}
-	v.add(k, subject, r, because+drops, look(r)+" --algo conquest,precision names the flows; a faster link, or fair shares (ahab, fq_codel, cake)")
+	f := v.add(k, subject, r, because+drops, look(r)+" --algo conquest,precision names the flows; a faster link, or fair shares (ahab, fq_codel, cake)")
+	f.Lead = queueLead(r)
+}
+
+// queueLead is one for all that shows a standing queue: what began as the share of packets that wait goes on as their delay.
+func queueLead(r *finding.Reading) string {
+	m := r.Measure
+	m.Symptom = finding.QueueStands
+	return finding.KeyOf(&m)
 }
 
 // waiting is the share of an instance's packets that wait.

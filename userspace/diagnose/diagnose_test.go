@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -170,5 +171,73 @@ func TestEngine(t *testing.T) {
 	}
 	if strings.Join(told, " ") != "begins ends" {
 		t.Errorf("told %v", told)
+	}
+}
+
+// opened is a beaucoup's line, with an alert or without.
+func opened(n int, alert bool) report.Line {
+	l := handshakes(n, 20e6)
+	l.Algorithm = "beaucoup"
+	queries := report.Table{Name: "queries", Columns: []report.Column{{Name: "query"}, {Name: "threshold"}}, Rows: [][]any{{"port-scan", 200.}}}
+	alerts := report.Table{Name: "alerts"}
+	for _, c := range []string{"query", "key", "confidence", "count", "count_low", "count_high"} {
+		alerts.Columns = append(alerts.Columns, report.Column{Name: c})
+	}
+	if alert {
+		alerts.Rows = [][]any{{"port-scan", "src=10.1.1.7 dst=10.2.0.9", .99, 200., 120., 300.}}
+	}
+	l.Report = report.Body{Tables: []report.Table{queries, alerts}}
+	return l
+}
+
+// An alert is raised once: one in a round whose other window was late is found with the next round.
+func TestAlertOfAnIncompleteRound(t *testing.T) {
+	e := New()
+	var begun []string
+	take := func(l report.Line) {
+		for _, f := range e.Line(l) {
+			if f.State == finding.Begins {
+				begun = append(begun, f.Key())
+			}
+		}
+	}
+	for n := range 12 {
+		take(opened(n, n == 8))
+		if n != 8 { // its window is not read in time
+			take(handshakes(n, 20e6))
+		}
+		if n < 9 && len(begun) > 0 {
+			t.Fatalf("window %d: %v without a whole round", n, begun)
+		}
+	}
+	if strings.Join(begun, ", ") != "scan 10.1.1.7" {
+		t.Errorf("%v", begun)
+	}
+}
+
+// who makes a queue's packets wait, with a share of them, and what the queue drops.
+func queued(n int, s finding.Symptom, share float64) finding.Reading {
+	r := blamed(reading(s, queue, .9, .1), finding.Blame{Source: "10.1.1.1", Flow: "10.1.1.1:1 > 10.2.2.2:80/tcp", Part: share / 2}, finding.Blame{Source: "10.1.1.1", Flow: "10.1.1.1:2 > 10.2.2.2:80/tcp", Part: share / 2},
+		finding.Blame{Source: "10.1.1.2", Flow: "10.1.1.2:1 > 10.2.2.2:80/tcp", Part: (1 - share) / 2}, finding.Blame{Source: "10.1.1.3", Flow: "10.1.1.3:1 > 10.2.2.2:80/tcp", Part: (1 - share) / 2})
+	r.Latest = int64(n)
+	return r
+}
+
+// A standing queue is one finding, by whichever measure it is seen, and while its user has a little less of it; what it drops meanwhile belongs to it.
+func TestQueueIsOneFinding(t *testing.T) {
+	e := New()
+	var told []string
+	for n, round := range [][]finding.Reading{
+		{queued(0, finding.QueueWait, .7), reading(finding.QueueDrops, eth0, .09, 0)},
+		{queued(1, finding.QueueStands, .5), queued(1, finding.QueueWait, .5), reading(finding.QueueDrops, eth0, .09, 0)},
+		{queued(2, finding.QueueStands, .8), reading(finding.QueueDrops, eth0, .09, 0)},
+		{usual(queued(3, finding.QueueStands, .5)), reading(finding.QueueDrops, eth0, .09, 0)},
+	} {
+		for _, f := range e.settle(Diagnose(round)) {
+			told = append(told, fmt.Sprintf("%d: %s %s", n, f.State, f.Key()))
+		}
+	}
+	if got := strings.Join(told, ", "); got != "0: begins unfair-user 10.1.1.1, 3: begins loss-in-queue eth0, 3: ends unfair-user 10.1.1.1" {
+		t.Errorf("%s", got)
 	}
 }

@@ -21,6 +21,7 @@ type Engine struct {
 	offset  int64 // of the windows' clock to 1970
 
 	round   []finding.Reading
+	events  map[string]bool    // streams of certain measures whose round was not diagnosed
 	sources map[string]bool    // of this round
 	known   map[string]*source // of all rounds
 	end     int64              // of the latest window
@@ -43,7 +44,7 @@ type source struct {
 
 // New is an engine without a past.
 func New(promises ...finding.Promise) *Engine {
-	return &Engine{streams: finding.NewStreams(promises...), sources: map[string]bool{}, known: map[string]*source{}, open: map[string]*finding.Finding{}, leads: map[string]string{},
+	return &Engine{streams: finding.NewStreams(promises...), sources: map[string]bool{}, known: map[string]*source{}, events: map[string]bool{}, open: map[string]*finding.Finding{}, leads: map[string]string{},
 		unable: map[string]int{}, told: map[string]bool{}, idle: map[string]bool{}}
 }
 
@@ -103,7 +104,7 @@ func (e *Engine) Take(w Window) (changed []finding.Finding) {
 	e.end = max(e.end, w.End+e.offset)
 	e.meet(w)
 	for _, text := range w.Seen.Unable {
-		e.told[text] = true
+		e.told[text] = e.told[text] || w.Packets > 0 // an interface without traffic is listed as such
 	}
 	idle, known := e.idle[w.Instance]
 	e.idle[w.Instance] = w.Packets == 0 && (idle || !known)
@@ -156,7 +157,7 @@ func (e *Engine) Flush() []finding.Finding {
 const given = 2
 
 // close diagnoses a round. One that lacks a window (an algorithm ended, or the run does) shows half of what others would explain: it begins and ends
-// nothing.
+// nothing. A certain measure is reported once, so the next whole round has it as well.
 func (e *Engine) close() (changed []finding.Finding) {
 	round, lacking := e.round, e.lacking()
 	e.done++
@@ -167,16 +168,27 @@ func (e *Engine) close() (changed []finding.Finding) {
 			delete(e.known, name)
 		}
 	}
+	for i := range round {
+		if r := &round[i]; r.Certain && len(lacking) > 0 && r.Apart {
+			e.events[finding.KeyOf(&r.Measure)] = true
+		} else if r.Certain && r.Active && e.events[finding.KeyOf(&r.Measure)] {
+			r.Apart = true
+		}
+	}
 	if len(lacking) > 0 {
 		return nil
 	}
+	clear(e.events)
 	e.subjects = subjects(round)
 	return e.settle(Diagnose(round))
 }
 
 // count remembers what this round could not show.
 func (e *Engine) count() {
-	for text := range e.told {
+	for text, traffic := range e.told {
+		if !traffic {
+			continue
+		}
 		if e.unable[text]++; len(e.unable) > maxUnable {
 			clear(e.unable)
 		}
@@ -201,8 +213,8 @@ func (e *Engine) settle(now []finding.Finding) (changed []finding.Finding) {
 			e.goesOn(old, f)
 			continue
 		}
-		if !f.Fresh {
-			continue // its cause has gone: what is left is the memory of the test
+		if !f.Fresh || f.Kind == finding.LossInQueue && e.filled(f.Interface, now) {
+			continue // its cause has gone, and what is left is the memory of the test; or it has its finding
 		}
 		there[key] = true
 		f.State = finding.Begins
@@ -210,6 +222,15 @@ func (e *Engine) settle(now []finding.Finding) (changed []finding.Finding) {
 		changed = append(changed, f)
 	}
 	return append(changed, e.ended(there)...)
+}
+
+// filled reports whether the queue of an interface still stands because of the user that was found to fill it: what it drops belongs to that, also while the
+// user's share of it is lower for a window.
+func (e *Engine) filled(iface string, now []finding.Finding) bool {
+	return slices.ContainsFunc(now, func(f finding.Finding) bool {
+		old := e.open[e.leads[f.Lead]]
+		return old != nil && old.Kind == finding.UnfairUser && old.Interface == iface
+	})
 }
 
 // goesOn updates a finding: the worst value stays.

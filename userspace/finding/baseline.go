@@ -106,31 +106,52 @@ func usual(values []float32, ratio bool) Usual {
 	if len(values) == 0 {
 		return Usual{Median: math.NaN()}
 	}
-	most := float64(slices.Max(values))
-	list := make([]float64, len(values))
-	for i, v := range values {
-		list[i] = float64(v)
-		if ratio {
-			list[i] = math.Log(max(list[i], 1e-12))
+	n := len(values)
+	sorted := slices.Clone(values)
+	slices.Sort(sorted)
+	at := func(i int) float64 {
+		if !ratio {
+			return float64(sorted[i])
 		}
+		return math.Log(max(float64(sorted[i]), 1e-12))
 	}
-	u := Usual{Median: middle(list), Most: most, Windows: len(values)}
-	for i := range list {
-		list[i] = math.Abs(list[i] - u.Median)
-	}
+	u := Usual{Median: (at((n-1)/2) + at(n/2)) / 2, Most: float64(sorted[n-1]), Windows: n}
+	deviation := deviations(at, n, u.Median)
 	// A median of few windows is itself uncertain: 1.25 scatters over the root of their number.
-	n := float64(len(values))
-	u.Scatter = 1.4826 * middle(list) * (1 + few/n) * math.Sqrt(1+1.57/n)
+	u.Scatter = 1.4826 * deviation * (1 + few/float64(n)) * math.Sqrt(1+1.57/float64(n))
 	if ratio {
 		u.Median = math.Exp(u.Median)
 	}
 	return u
 }
 
-func middle(list []float64) float64 {
-	slices.Sort(list)
-	n := len(list)
-	return (list[(n-1)/2] + list[n/2]) / 2
+// deviations is the median absolute deviation of sorted values: those next to the median are merged from both sides up to the middle.
+func deviations(at func(int) float64, n int, median float64) float64 {
+	below, above := (n-1)/2, (n-1)/2+1
+	next := func(i int) float64 {
+		if i < 0 || i >= n {
+			return math.Inf(1)
+		}
+		return math.Abs(at(i) - median)
+	}
+	low, high, last := next(below), next(above), 0.
+	for taken := 0; ; taken++ {
+		var d float64
+		if low <= high {
+			d, below = low, below-1
+			low = next(below)
+		} else {
+			d, above = high, above+1
+			high = next(above)
+		}
+		if taken == n/2 {
+			if n%2 == 0 {
+				return (last + d) / 2
+			}
+			return d
+		}
+		last = d
+	}
 }
 
 // Compare says how far a measure lies from what is usual of its stream: whether their intervals are apart and the difference is large enough
@@ -171,7 +192,8 @@ func (u Usual) Compare(m *Measure) (e Expected, apart bool, deviation float64) {
 		apart = low > e.High && v.Value-u.Median >= m.Delta && (m.Factor == 0 || v.Value >= m.Factor*u.Median)
 	}
 	deviation = far / sd
-	if m.Ratio && !m.Lower && !m.Thin && apart && u.Windows >= fewestBeyond && low > beyond*u.Most {
+	multiplies := m.Ratio || m.Factor > 1 && m.Trials == 0 // counts and shares of a total, which must multiply to matter; of few trials chance makes large shares
+	if multiplies && !m.Lower && !m.Thin && apart && u.Windows >= fewestBeyond && low > beyond*u.Most {
 		deviation = max(deviation, clip) // nothing of the past came near it, whatever its scatter is
 	}
 	return e, apart, deviation

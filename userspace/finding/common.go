@@ -32,13 +32,14 @@ func Small(l report.Line, lost, all, most float64, what, next string, evidence .
 const (
 	laterWindow = 1.25
 	shortest    = 200e6
+	stalled     = 1.5 // one window is enough: the process stood still for half of one, and the next windows end in time again
 )
 
 // Windowed measures what every line says of measuring itself: late windows, and packets that could not be read.
 func Windowed(l report.Line) []Measure {
 	took := float64(l.Window.End - l.Window.Start)
 	late := New(l, Late, Subject{Interface, l.Place()}, Estimate{took, took, took, report.Nanosecond}, "length of a window", "window.stretched")
-	late.Ratio, late.Factor, late.Delta = true, laterWindow, shortest
+	late.Ratio, late.Factor, late.Delta, late.Enough = true, laterWindow, shortest, stalled
 	late.Next = "lower the load of the machine, give xdpmon a higher priority (Nice=, CPUWeight=), or ask for longer windows"
 	if l.Window.Cut || l.Window.Last {
 		late.Weak = "the window is cut"

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -258,5 +259,86 @@ func TestForm(t *testing.T) {
 	}
 	if len(Kinds()) != len(headlines) {
 		t.Errorf("%d kinds are listed, %d have headlines", len(Kinds()), len(headlines))
+	}
+}
+
+// A share of the traffic that must triple to matter begins with its second window where both are far above all that was, however widely that scattered: thirteen
+// hundredths and one lie in the past of a network whose small parts are sometimes listed by themselves.
+func TestShareBeyondAll(t *testing.T) {
+	for name, c := range map[string]struct {
+		value float64
+		want  int // windows; 0: never
+	}{"far above": {.4, 2}, "above twice the largest only": {.28, 2}, "within reach": {.2, 0}} {
+		s := NewStreams()
+		begun := 0
+		for n := range int64(16) {
+			m := delayed(0)
+			m.Symptom, m.Ratio, m.Trials, m.Factor, m.Delta = PrefixShare, false, 0, 3, .1
+			v := []float64{.01, .13, .05, .01, .1, .02, .08, .03}[n%8]
+			if n >= 8 {
+				v = c.value
+			}
+			m.Value = Estimate{Value: v, Low: v * .95, High: v * 1.05, Unit: m.Value.Unit}
+			if r := s.Window("hhh", []Measure{m}, n*10e9, (n+1)*10e9)[0]; r.Active && begun == 0 {
+				begun = int(n) - 7
+			}
+		}
+		if begun != c.want {
+			t.Errorf("%s: begins after %d windows, want %d", name, begun, c.want)
+		}
+	}
+}
+
+// A process that stood still for half a window says so with that one window; one that is a little late needs several.
+func TestStalled(t *testing.T) {
+	for name, c := range map[string]struct {
+		length int64 // of the eleventh window, ns
+		want   bool
+	}{"stalled": {16e9, true}, "late": {14e9, false}, "in time": {10e9, false}} {
+		s, at := NewStreams(), int64(0)
+		for n := range 11 {
+			length := int64(10e9)
+			if n == 10 {
+				length = c.length
+			}
+			l := report.Line{Algorithm: "lean", Window: report.Window{Start: at, End: at + length}, Packets: report.Packets{Seen: 1000}}
+			at += length
+			for _, r := range s.Window("lean", Windowed(l), l.Window.Start, l.Window.End) {
+				if r.Symptom == Late && r.Active != (c.want && n == 10) {
+					t.Errorf("%s, window %d: active %v", name, n, r.Active)
+				}
+			}
+		}
+	}
+}
+
+// Median and scatter are those that sorting gives.
+func TestUsual(t *testing.T) {
+	middle := func(list []float64) float64 {
+		slices.Sort(list)
+		return (list[(len(list)-1)/2] + list[len(list)/2]) / 2
+	}
+	r := rand.New(rand.NewPCG(5, 6))
+	for trial := range 2000 {
+		n, ratio := 1+r.IntN(40), trial%2 == 0
+		values, list := make([]float32, n), make([]float64, n)
+		for i := range values {
+			values[i] = float32(1 + r.IntN(30))
+			if list[i] = float64(values[i]); ratio {
+				list[i] = math.Log(list[i])
+			}
+		}
+		median := middle(list)
+		for i := range list {
+			list[i] = math.Abs(list[i] - median)
+		}
+		few, u := float64(n), usual(values, ratio)
+		want := Usual{Median: median, Scatter: 1.4826 * middle(list) * (1 + 2/few) * math.Sqrt(1+1.57/few), Most: float64(slices.Max(values)), Windows: n}
+		if ratio {
+			want.Median = math.Exp(median)
+		}
+		if math.Abs(u.Median-want.Median) > 1e-9*want.Median || math.Abs(u.Scatter-want.Scatter) > 1e-9 || u.Most != want.Most || u.Windows != n {
+			t.Fatalf("%v, ratio %v: %+v, want %+v", values, ratio, u, want)
+		}
 	}
 }

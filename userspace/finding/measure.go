@@ -56,7 +56,8 @@ type Blame struct {
 	Low, High           float64 // share of a whole, where it is one
 }
 
-// Measure is one number of a window that can show a symptom: what a rule makes of a report.
+// Measure is one number of a window that can show a symptom: what a rule makes of a report. One whose Subject has no name states that the window can show the
+// symptom of nobody, and in Weak why.
 type Measure struct {
 	Symptom   Symptom
 	Subject   Subject
@@ -76,6 +77,8 @@ type Measure struct {
 	Thin bool
 	// Factor and Delta are the smallest deviation from the usual that counts, times and plus.
 	Factor, Delta float64
+	// Enough: from so many times the usual on one window is evidence, where it cannot be chance; 0: none is.
+	Enough float64
 	// Bound, where it is not NaN, is expected of anybody: no past is needed.
 	Bound float64
 	// Certain: the measure is an event of itself that needs no comparison.

@@ -97,17 +97,24 @@ func KeyOf(m *Measure) string { return familyOf(m) + "\x00" + m.Subject.Name }
 // Window takes what a rule has made of one window of a source (an algorithm of an instance), with its begin and end (ns since 1970 where known), and reads it.
 func (s *Streams) Window(source string, measures []Measure, begin, end int64) []Reading {
 	s.windows++
-	present, families := map[string]bool{}, map[string]bool{}
+	present, families, blind := map[string]bool{}, map[string]bool{}, map[string]string{}
 	var readings []Reading
 	for i := range measures {
 		m := &measures[i]
 		m.Source = source
+		if m.Subject.Name == "" {
+			blind[familyOf(m)] = m.Weak
+			continue
+		}
 		present[KeyOf(m)] = true
 		families[familyOf(m)] = true
 		readings = append(readings, s.read(source, m, begin, end))
 	}
-	readings = append(readings, s.silent(source, present, families, begin, end)...)
-	for name := range families {
+	readings = append(readings, s.silent(source, present, families, blind, begin, end)...)
+	for name, shown := range families {
+		if !shown {
+			continue
+		}
 		f := s.families[name]
 		if f == nil {
 			f = &family{}
@@ -119,14 +126,15 @@ func (s *Streams) Window(source string, measures []Measure, begin, end int64) []
 	return readings
 }
 
-// silent feeds the subjects that a window does not list with what an absent one has.
-func (s *Streams) silent(source string, present, families map[string]bool, begin, end int64) (readings []Reading) {
+// silent feeds the subjects that a window does not list with what an absent one has, unless it can list none.
+func (s *Streams) silent(source string, present, families map[string]bool, blind map[string]string, begin, end int64) (readings []Reading) {
 	for _, key := range slices.Sorted(maps.Keys(s.sources[source])) {
 		st := s.sources[source][key]
 		if present[key] {
 			continue
 		}
-		families[familyOf(&st.last)] = true
+		why := blind[familyOf(&st.last)]
+		families[familyOf(&st.last)] = families[familyOf(&st.last)] || why == ""
 		if st.last.Certain {
 			if r, on := s.lasting(st, end); on {
 				readings = append(readings, r)
@@ -135,9 +143,12 @@ func (s *Streams) silent(source string, present, families map[string]bool, begin
 		}
 		m := st.last
 		m.Blames = nil
-		if math.IsNaN(m.Absent) {
+		switch {
+		case why != "":
+			m.Weak = why
+		case math.IsNaN(m.Absent):
 			m.Weak = "nothing of it in this window"
-		} else {
+		default:
 			m.Value = Estimate{m.Absent, m.Absent, m.Absent, m.Value.Unit}
 		}
 		readings = append(readings, s.read(source, &m, begin, end))
@@ -262,7 +273,7 @@ func metricOf(m *Measure) string {
 func (s *Streams) judge(r *Reading, st *stream, deviation float64, begin, end int64) {
 	before := st.test
 	switch {
-	case r.Certain:
+	case r.Certain || r.Apart && r.Enough > 0 && r.Value.Value >= r.Enough*r.Expected.Value:
 		st.test = Score{alarm + over, true}
 	case r.Known:
 		needed := 2

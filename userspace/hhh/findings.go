@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	fewestTotal = 2000
+	fewestTotal = 1000 // with hhh.initial=10 a share of .3 has a standard error of .03 then, which its interval has
 	moreShare   = .1
 	timesShare  = 3
 	unlisted    = .01 // hhh.threshold: what is not listed had less
@@ -24,8 +24,10 @@ const (
 // findings are shares of networks of which no host or smaller network makes up most.
 func findings(l report.Line) (seen finding.Seen) {
 	total := finding.Num(l.Report, "total")
-	if !(total >= fewestTotal) {
-		return seen
+	if !(total >= fewestTotal) { // that no network is listed is not that none has traffic
+		m := finding.New(l, finding.PrefixShare, finding.Subject{Type: finding.Prefix}, finding.Estimate{Unit: report.Ratio}, "")
+		m.Weak = "fewer than 1,000 packets"
+		return finding.Seen{Measures: []finding.Measure{m}}
 	}
 	shares := sharesOf(l.Report, total)
 	for _, p := range slices.SortedFunc(maps.Keys(shares), netip.Prefix.Compare) {

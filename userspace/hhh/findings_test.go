@@ -44,3 +44,23 @@ func TestSpreadOverSmallNetworks(t *testing.T) {
 		t.Error("a host is a network")
 	}
 }
+
+// Windows with too few packets to list any network teach nothing of those that have always had their share.
+func TestQuietNight(t *testing.T) {
+	s := finding.NewStreams()
+	for n := range int64(40) {
+		total := 6000.
+		if n >= 10 && n < 30 {
+			total = 300
+		}
+		l := prefixes(total, map[string]float64{"10.1.200.0/24": .2, "10.1.7.0/24": .3})
+		if total < fewestTotal {
+			l.Report.Tables = nil
+		}
+		for _, r := range s.Window("hhh", findings(l).Measures, n*10e9, (n+1)*10e9) {
+			if r.Active || r.Known && r.Symptom == finding.PrefixShare && r.Apart {
+				t.Fatalf("window %d: %s is heavy: %v, usually %v", n, r.Subject.Name, r.Value, r.Expected)
+			}
+		}
+	}
+}

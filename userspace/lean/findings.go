@@ -16,8 +16,10 @@ const (
 	eventScatter   = .002 // of their share between windows: single losses are usual
 	notFollowed    = .3   // share of segments whose flow found no place: above, losses of many flows are not seen
 	sizing         = "raise lean.memory (xdpmon plan lean --rate SEGMENTS/s)"
-	// A tail that is lost before arrives once, and a lost ACK has data sent again: so many segments that are sent again belong to a hole.
-	perHole = 1.5
+	// A tail that is lost before arrives once, and a lost ACK has data sent again: so many segments that are sent again belong to one that is missing.
+	perMissing = 1.5
+	// Bytes of a segment of an Ethernet frame of 1,500 bytes: a gap of more was made by several segments.
+	segmentBytes = 1460
 )
 
 // findings are what losses, reordering and repetitions of a window show.
@@ -42,7 +44,7 @@ func findings(l report.Line) (seen finding.Seen) {
 		seen.Measures = append(seen.Measures, m)
 	}
 	add(finding.Holes, holes, examined, "share of segments that are missing", "loss", "lost", "lean.loss_gaps", "lean.loss_given_back", "lean.loss")
-	add(finding.Resent, num("retransmitted")-perHole*max(0, holes), compared, "share of segments that are sent again though they had passed here", "retrans", "retransmitted",
+	add(finding.Resent, num("retransmitted")-perMissing*missing(b), compared, "share of segments that are sent again though they had passed here", "retrans", "retransmitted",
 		"lean.retransmitted", "lean.retrans")
 	add(finding.OutOfOrder, num("out_of_order")+num("loss_given_back"), num("ooo_examined"), "share of segments that arrive out of order", "ooo", "out_of_order",
 		"lean.out_of_order", "lean.loss_given_back", "lean.ooo")
@@ -52,13 +54,42 @@ func findings(l report.Line) (seen finding.Seen) {
 		m.Lower, m.Ratio, m.Factor = true, true, 3
 		seen.Measures = append(seen.Measures, m)
 	}
-	if examined >= fewestSegments {
-		seen.Measures = append(seen.Measures, finding.Small(l, float64(l.Lost["loss_not_followed"]), examined, notFollowed, "share of segments whose flow found no place", sizing,
+	withData := firstOf(num("ooo_examined"), num("retrans_examined"), examined)
+	if withData >= fewestSegments {
+		seen.Measures = append(seen.Measures, finding.Small(l, unfollowed(l, examined, withData), withData, notFollowed, "share of segments with data whose flow found no place", sizing,
 			"lean.lost.loss_not_followed"))
 	} else if !math.IsNaN(examined) {
 		seen.Unable = append(seen.Unable, "fewer than 200 TCP segments with data on "+l.Place()+": nothing can be told of losses")
 	}
 	return seen
+}
+
+// unfollowed is how many segments with data found no place at least: SYN and FIN of a connection without data find none as often, but nothing can be missing between
+// them, and so no answer is worse for it.
+func unfollowed(l report.Line, examined, withData float64) float64 {
+	return max(0, float64(l.Lost["loss_not_followed"])-max(0, examined-withData))
+}
+
+// firstOf is the first number that is there.
+func firstOf(list ...float64) float64 {
+	for _, v := range list {
+		if !math.IsNaN(v) {
+			return v
+		}
+	}
+	return math.NaN()
+}
+
+// missing is how many segments the gaps of a window are at least: a queue that overflows drops several in a row.
+func missing(b report.Body) float64 {
+	gaps, filled, bytes := finding.Num(b, "loss_gaps"), finding.Num(b, "loss_given_back"), finding.Num(b, "loss_missing")
+	if !(gaps > filled) {
+		return 0
+	}
+	if math.IsNaN(bytes) { // lean.loss=walk has none
+		return gaps - filled
+	}
+	return max(gaps, bytes/segmentBytes) * (1 - filled/gaps)
 }
 
 // blames are the worst flows of a table.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/xdpmon/xdpmon/loader/attach"
+	"github.com/xdpmon/xdpmon/userspace/capture"
 	"github.com/xdpmon/xdpmon/userspace/diagnose"
 	"github.com/xdpmon/xdpmon/userspace/finding"
 	"github.com/xdpmon/xdpmon/userspace/names"
@@ -43,13 +45,16 @@ type Options struct {
 
 // Run is a check; found reports whether anything was.
 func Run(ctx context.Context, o Options) (found bool, err error) {
-	c := &checker{o: o, engine: diagnose.New(o.Promises...)}
+	c := &checker{o: o, engine: diagnose.New(o.Promises...), gone: map[string]string{}, running: ctx}
 	if o.Captures {
 		err = c.captures(ctx)
 	} else {
 		err = c.live(ctx)
 	}
 	err = errors.Join(err, c.conclude(err))
+	if err == nil && len(c.found) == 0 && len(c.gone) > 0 {
+		err = fmt.Errorf("check: %s was removed and did not return: nothing was found until then", strings.Join(slices.Sorted(maps.Keys(c.gone)), ", "))
+	}
 	return len(c.found) > 0, err
 }
 
@@ -100,10 +105,12 @@ type checker struct {
 	o      Options
 	engine *diagnose.Engine
 
-	mu    sync.Mutex
-	found []finding.Finding // that began, in the order of their begin
-	err   error             // of the output
-	all   atomic.Bool       // all passes are attached
+	mu      sync.Mutex
+	found   []finding.Finding // that began, in the order of their begin
+	err     error             // of the output
+	all     atomic.Bool       // all passes are attached
+	running context.Context   // ends with the measuring
+	gone    map[string]string // interfaces that are removed, and since when
 }
 
 func (c *checker) passes(live bool) []Pass {
@@ -127,6 +134,7 @@ func (c *checker) live(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	c.engine.SetClock(c.o.Clock)
+	c.running = ctx
 	list := c.passes(true)
 	var attached sync.WaitGroup
 	attached.Add(len(list))
@@ -151,9 +159,13 @@ func (c *checker) live(ctx context.Context) error {
 			}
 			return c.take(p.apply(l))
 		}
-		live := session.LiveConfig{Config: cfg, Interfaces: c.o.Names, Each: len(c.o.Names) > 1, Hook: attach.HookAuto, Mode: attach.ModeAuto, Direction: c.o.Direction}
+		live := session.LiveConfig{Config: cfg, Interfaces: c.o.Names, Each: len(c.o.Names) > 1, Hook: attach.HookAuto, Mode: attach.ModeAuto, Direction: c.o.Direction,
+			Boundary: boundary}
 		if i > 0 {
 			live.Hook = attach.HookTC // XDP takes one program an interface
+		}
+		if i == 0 {
+			live.Changed = c.changed
 		}
 		var once sync.Once
 		ready := func() { once.Do(attached.Done) }
@@ -170,13 +182,40 @@ func (c *checker) live(ctx context.Context) error {
 	}
 	var errs []error
 	for range list {
-		if err := <-results; err != nil {
+		if err := <-results; err != nil && (len(errs) == 0 || !errors.Is(err, context.Canceled)) { // the first one cancels the others
 			errs = append(errs, err)
 			cancel()
 		}
 	}
 	return errors.Join(errs...)
 }
+
+// changed notes that an interface is removed, or that it is there again: what is not measured is not "nothing found".
+func (c *checker) changed(iface string, attached bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch _, was := c.gone[iface]; {
+	case attached && was:
+		delete(c.gone, iface)
+		c.notice("%s is attached again", iface)
+	case !attached && c.all.Load() && c.running.Err() == nil:
+		now := time.Now().UTC().Format(time.TimeOnly)
+		c.gone[iface] = now
+		c.notice("%s is removed at %s UTC; it is measured again when it returns", iface, now)
+	}
+}
+
+// unable is what could not be told, and of which interfaces nothing could.
+func (c *checker) unable() []string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(c.gone)) {
+		list = append(list, fmt.Sprintf("%s is removed at %s UTC: nothing can be told of it since then", name, c.gone[name]))
+	}
+	return append(list, c.engine.Unable()...)
+}
+
+// boundary ends the windows of all passes at the same time, whenever each was attached: a round waits for the latest of them.
+func boundary(after, window int64) int64 { return (after/window + 1) * window }
 
 // begin ends the run in time.
 func (c *checker) begin(cancel func()) {
@@ -188,6 +227,7 @@ func (c *checker) begin(cancel func()) {
 // captures are read once for each pass; then their windows are looked at in the order of time.
 func (c *checker) captures(ctx context.Context) error {
 	var windows []diagnose.Window
+	var broken error
 	for i, p := range c.passes(false) {
 		cfg, err := c.config(p, true)
 		if err != nil {
@@ -197,7 +237,10 @@ func (c *checker) captures(ctx context.Context) error {
 			cfg.Frames = c.o.Known.Frames()
 		}
 		cfg.Emit = func(l report.Line) error { windows = append(windows, c.replayed(p.apply(l))); return nil }
-		if err := c.o.Replay(ctx, cfg); err != nil && !errors.Is(err, session.ErrNoPackets) {
+		switch err := c.o.Replay(ctx, cfg); {
+		case errors.Is(err, capture.ErrTruncated) && len(windows) > 0:
+			broken = err // what was read before is as good as ever
+		case err != nil && !errors.Is(err, session.ErrNoPackets):
 			return err
 		}
 	}
@@ -207,7 +250,7 @@ func (c *checker) captures(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return broken
 }
 
 // replayed lets a window's findings name the captures, and not an interface.
@@ -269,7 +312,7 @@ func (c *checker) conclude(failed error) error {
 		}
 	}
 	slices.SortStableFunc(c.found, func(a, b finding.Finding) int { return finding.Worse(&a, &b) })
-	if failed == nil || len(c.found) > 0 {
+	if failed == nil || len(c.found) > 0 || errors.Is(failed, capture.ErrTruncated) {
 		err = errors.Join(err, c.summary())
 	}
 	return err
@@ -278,14 +321,14 @@ func (c *checker) conclude(failed error) error {
 func (c *checker) summary() error {
 	idle, busy := c.engine.Idle()
 	if c.o.JSON {
-		return c.o.PrintJSON(map[string]any{"summary": map[string]any{"found": orNo(c.found), "unable": orNo(c.engine.Unable()), "idle": orNo(idle), "busy": busy, "windows": c.engine.Rounds()}})
+		return c.o.PrintJSON(map[string]any{"summary": map[string]any{"found": orNo(c.found), "unable": orNo(c.unable()), "idle": orNo(idle), "busy": busy, "windows": c.engine.Rounds()}})
 	}
 	var lines []string
 	for _, f := range c.found {
 		lines = append(lines, c.lines(f)...)
 	}
 	if len(c.found) == 0 {
-		lines = append(lines, fmt.Sprintf("Nothing found on %s in %d windows of %v.", strings.Join(c.o.Names, ", "), c.engine.Rounds(), c.o.Window))
+		lines = append(lines, fmt.Sprintf("Nothing found on %s in %s of %v.", strings.Join(c.o.Names, ", "), windows(c.engine.Rounds()), c.o.Window))
 	}
 	if c.engine.Rounds() <= 6 {
 		lines = append(lines, report.Wrap(c.tooFew(), c.o.Style)...)
@@ -293,7 +336,7 @@ func (c *checker) summary() error {
 	if len(idle) > 0 {
 		lines = append(lines, report.Wrap("Without traffic: "+strings.Join(idle, ", ")+".", c.o.Style)...)
 	}
-	for _, text := range c.engine.Unable() {
+	for _, text := range c.unable() {
 		lines = append(lines, report.Wrap("Unknown: "+text+".", c.o.Style)...)
 	}
 	return c.o.PrintLines(lines...)
@@ -307,7 +350,14 @@ func (c *checker) tooFew() string {
 	} else if c.o.Captures {
 		remedy = "a longer capture"
 	}
-	return fmt.Sprintf("Note: %d windows are too few to know what is usual; only absolute bounds and promises were compared. Remedy: %s.", c.engine.Rounds(), remedy)
+	return fmt.Sprintf("Note: too few to know what is usual (%s): only absolute bounds and promises were compared. Remedy: %s.", windows(c.engine.Rounds()), remedy)
+}
+
+func windows(n int) string {
+	if n == 1 {
+		return "1 window"
+	}
+	return fmt.Sprintf("%d windows", n)
 }
 
 func orNo[T any](list []T) []T {

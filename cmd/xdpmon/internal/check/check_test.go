@@ -1,0 +1,119 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/xdpmon/xdpmon/loader/attach"
+	"github.com/xdpmon/xdpmon/userspace/algo"
+	_ "github.com/xdpmon/xdpmon/userspace/all"
+	"github.com/xdpmon/xdpmon/userspace/capture"
+	"github.com/xdpmon/xdpmon/userspace/names"
+	"github.com/xdpmon/xdpmon/userspace/report"
+	"github.com/xdpmon/xdpmon/userspace/session"
+)
+
+// window is a line of an algorithm that measured nothing special.
+func window(n, packets int, iface string) report.Line {
+	return report.Line{Algorithm: "lean", Identity: report.Identity{Interfaces: []string{iface}}, Window: report.Window{Start: int64(n) * 1e9, End: int64(n+1) * 1e9}, Packets: report.Packets{Seen: uint64(packets)},
+		Report: report.Body{Values: []report.Value{{Name: "loss_examined", Value: 20.}}}}
+}
+
+// printed is what a check prints, and where to; measuring is closed with its first notice.
+type printed struct {
+	mu             sync.Mutex
+	lines, notices []string
+	measuring      chan struct{}
+}
+
+func (p *printed) options(t *testing.T, o Options) Options {
+	t.Helper()
+	known, err := names.New(names.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.measuring = make(chan struct{})
+	o.Window, o.Style, o.Known = time.Second, report.Style{Width: 500}, known
+	o.Config = func([]string, []string, bool) (session.Config, error) {
+		return session.Config{Algorithms: []algo.Selected{}}, nil
+	}
+	o.PrintLines = func(l ...string) error { p.lines = append(p.lines, l...); return nil }
+	o.PrintJSON = func(v any) error { return fmt.Errorf("JSON was not asked for: %v", v) }
+	o.Notice = func(text string) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.notices = append(p.notices, text); len(p.notices) == 1 {
+			close(p.measuring)
+		}
+	}
+	return o
+}
+
+func (p *printed) has(t *testing.T, texts ...string) {
+	t.Helper()
+	all := strings.Join(append(p.notices, p.lines...), "\n")
+	for _, text := range texts {
+		if !strings.Contains(all, text) {
+			t.Errorf("%q is not printed:\n%s", text, all)
+		}
+	}
+}
+
+// An interface that is removed is named, at once and at the end, and a check of it is no success.
+func TestRemoved(t *testing.T) {
+	var p printed
+	passes := 0
+	o := p.options(t, Options{Names: []string{"veth1", "veth2"}, For: time.Hour})
+	o.Settle = func() error { return nil }
+	ended := make(chan time.Time)
+	o.After = func(time.Duration) <-chan time.Time { return ended }
+	o.Live = func(ctx context.Context, cfg session.LiveConfig) error {
+		cfg.Started([]*attach.Attachment{})
+		if cfg.Changed == nil {
+			<-ctx.Done()
+			return nil
+		}
+		passes++
+		<-p.measuring
+		cfg.Changed("veth1", false)
+		if err := cfg.Emit(window(0, 0, "veth1")); err != nil {
+			return err
+		}
+		close(ended)
+		<-ctx.Done()
+		cfg.Changed("veth2", false) // detached at the end
+		return nil
+	}
+	found, err := Run(t.Context(), o)
+	if found || err == nil || !strings.Contains(err.Error(), "veth1 was removed") || passes != 1 {
+		t.Errorf("found %v, error %v, %d passes", found, err, passes)
+	}
+	p.has(t, "veth1 is removed at", "Unknown: veth1 is removed at")
+	if text := strings.Join(p.lines, "\n"); strings.Contains(text, "veth2 is removed") || strings.Contains(text, "200 TCP segments") {
+		t.Errorf("%s", text)
+	}
+}
+
+// What a capture has before it is cut off is read by every pass and reported; then the check fails with the reason.
+func TestCutCapture(t *testing.T) {
+	var p printed
+	passes := 0
+	o := p.options(t, Options{Names: []string{"cut.pcap"}, Captures: true})
+	o.Replay = func(_ context.Context, cfg session.Config) error {
+		passes++
+		for n := range 8 {
+			if err := cfg.Emit(window(n, 20, "cut.pcap")); err != nil {
+				return err
+			}
+		}
+		return fmt.Errorf("read cut.pcap: %w", capture.ErrTruncated)
+	}
+	if found, err := Run(t.Context(), o); found || err == nil || !strings.Contains(err.Error(), "cut off") || passes != len(Passes())-1 {
+		t.Errorf("found %v, error %v, %d passes", found, err, passes)
+	}
+	p.has(t, "Nothing found on cut.pcap in 8 windows", "fewer than 200 TCP segments")
+}

@@ -1,0 +1,67 @@
+package lean
+
+import (
+	"math"
+	"testing"
+
+	"github.com/xdpmon/xdpmon/userspace/finding"
+	"github.com/xdpmon/xdpmon/userspace/report"
+)
+
+// Segments that are sent again because several in a row are missing here were lost before, whatever the number of gaps; the others were lost after.
+func TestResentBesideGaps(t *testing.T) {
+	for name, c := range map[string]struct {
+		values map[string]float64
+		want   float64 // share sent again though they had passed here
+	}{
+		"a queue before that overflows": {map[string]float64{"loss_gaps": 27, "loss_missing": 105704, "retransmitted": 75}, 0},
+		"lost after":                    {map[string]float64{"loss_gaps": 0, "loss_missing": 0, "retransmitted": 75}, 75. / 4000},
+		"both":                          {map[string]float64{"loss_gaps": 10, "loss_missing": 14600, "retransmitted": 75}, 60. / 4000},
+		"short segments":                {map[string]float64{"loss_gaps": 10, "loss_missing": 1000, "retransmitted": 75}, 60. / 4000},
+		"late, not lost":                {map[string]float64{"loss_gaps": 27, "loss_missing": 105704, "loss_given_back": 27, "retransmitted": 75}, 75. / 4000},
+		"bytes are not counted":         {map[string]float64{"loss_gaps": 10, "loss_missing": math.NaN(), "retransmitted": 75}, 60. / 4000},
+	} {
+		l := report.Line{Algorithm: Name, Report: report.Body{Values: []report.Value{{Name: "loss_examined", Value: 4000.}, {Name: "retrans_examined", Value: 4000.}}}}
+		if _, is := c.values["loss_given_back"]; !is {
+			c.values["loss_given_back"] = 0
+		}
+		for field, v := range c.values {
+			l.Report.Values = append(l.Report.Values, report.Value{Name: field, Value: v})
+		}
+		for _, m := range findings(l).Measures {
+			if m.Symptom == finding.Resent && math.Abs(m.Value.Value-c.want) > 1e-9 {
+				t.Errorf("%s: %v are sent again, want %v", name, m.Value.Value, c.want)
+			}
+		}
+	}
+}
+
+// A table is too small where segments with data find no place for certain: connections without data leave nothing to see, however many of them find none.
+func TestTooSmallForData(t *testing.T) {
+	for name, c := range map[string]struct {
+		examined, withData float64
+		refused            uint64
+		want               float64 // share of segments with data; negative: nothing is measured
+	}{
+		"no data":             {1500, 0, 600, -1},
+		"few data":            {1500, 150, 1400, -1},
+		"short connections":   {3000, 1000, 1800, 0},
+		"data of many flows":  {3000, 3000, 1500, .5},
+		"most of all kinds":   {3000, 1000, 2700, .7},
+		"a few find no place": {3000, 2000, 90, 0},
+	} {
+		l := report.Line{Algorithm: Name, Lost: map[string]uint64{"loss_not_followed": c.refused}}
+		for field, v := range map[string]float64{"loss_examined": c.examined, "ooo_examined": c.withData, "retrans_examined": c.withData} {
+			l.Report.Values = append(l.Report.Values, report.Value{Name: field, Value: v})
+		}
+		got := -1.
+		for _, m := range findings(l).Measures {
+			if m.Symptom == finding.TooSmall {
+				got = m.Value.Value
+			}
+		}
+		if math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s: %v of the segments with data found no place, want %v", name, got, c.want)
+		}
+	}
+}
