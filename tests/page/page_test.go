@@ -63,18 +63,47 @@ func demo(t *testing.T) (base string) {
 	return ""
 }
 
+// TestPictures keeps pictures of every view of a run that is there: XDPMON_SCREENSHOTS=DIR XDPMON_PAGE=http://127.0.0.1:9400 go test ./tests/page -run Pictures.
+// Without one it is the test of a run of its own.
+func TestPictures(t *testing.T) {
+	base := os.Getenv("XDPMON_PAGE")
+	if base == "" {
+		return // TestViewsOfARun looks at the same views
+	}
+	b := open(t)
+	for _, name := range []string{"", "hosts", "parameters"} {
+		b.visit(view(base, name))
+		b.quiet("view " + name)
+		b.inspect("view-" + name)
+	}
+	for _, i := range ask(base).Instances {
+		for _, a := range i.Algorithms {
+			b.visit(view(base, "instance", "key", i.Key, "algorithm", a.Name))
+			b.until(a.Name+" has its window", `document.querySelector("main p.window")`)
+			b.quiet(i.Key + " " + a.Name)
+			b.inspect(i.Key + "-" + a.Name)
+		}
+	}
+}
+
+// ask asks for the instances; none while nobody answers.
+func ask(base string) (all api.Instances) {
+	answer, err := http.Get(base + api.Prefix + "/instances")
+	if err != nil {
+		return all
+	}
+	defer answer.Body.Close()
+	if json.NewDecoder(answer.Body).Decode(&all) != nil {
+		return api.Instances{}
+	}
+	return all
+}
+
 // measuring waits until every algorithm has a window.
 func measuring(t *testing.T, base string) (key string) {
 	t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		answer, err := http.Get(base + api.Prefix + "/instances")
-		if err != nil {
-			continue
-		}
-		var all api.Instances
-		err = json.NewDecoder(answer.Body).Decode(&all)
-		answer.Body.Close()
-		if err == nil && len(all.Instances) == 1 && len(all.Instances[0].Algorithms) == len(algorithms) {
+		if all := ask(base); len(all.Instances) == 1 && len(all.Instances[0].Algorithms) == len(algorithms) {
 			return all.Instances[0].Key
 		}
 	}
@@ -84,11 +113,9 @@ func measuring(t *testing.T, base string) (key string) {
 
 // Every view shows what a real run measures: without an error, live, zoomed, filtered, and on a small telephone.
 func TestViewsOfARun(t *testing.T) {
+	t.Parallel()
 	base := demo(t)
 	b := open(t)
-	if os.Getenv("XDPMON_AXE") != "" {
-		b.withAxe()
-	}
 	key := measuring(t, base)
 
 	b.visit(view(base, ""))
@@ -201,9 +228,9 @@ func stage(t *testing.T) string {
 
 // Names that somebody chose are text, wherever they stand; what only pictures show is there: tree, slices, bursts, time line, hosts that are missing.
 func TestNamesAreText(t *testing.T) {
+	t.Parallel()
 	base := stage(t)
 	b := open(t)
-	b.withAxe()
 	sound := func(where string) {
 		t.Helper()
 		if n := b.number(`document.querySelectorAll("img, main script").length + Number(document.title === "harmed")`); n != 0 {
@@ -230,6 +257,7 @@ func TestNamesAreText(t *testing.T) {
 
 // Without web.auth a listener elsewhere shows no page of data; with a token it asks for it.
 func TestToken(t *testing.T) {
+	t.Parallel()
 	var hub feed.Hub
 	a := api.New(api.Options{Hub: &hub, Clock: func() report.Clock { return report.Clock{} }})
 	const token = "0123456789abcdef"
@@ -237,7 +265,6 @@ func TestToken(t *testing.T) {
 	defer server.Close()
 	defer hub.Close()
 	b := open(t)
-	b.withAxe()
 	b.do("open", chromedp.Navigate(server.URL))
 	b.until("the form", `document.querySelector("form.login input")`)
 	b.inspect("login")
