@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 
 	cdppage "github.com/chromedp/cdproto/page"
@@ -41,16 +42,16 @@ func (b *browser) withAxe() {
 	}))
 }
 
-// check runs rules (all: "") on what is shown and fails with what they find. Of a table three rows are looked at: the others are made by the same lines, and a
+// check runs rules (all when none is named) on what is shown and fails with what they find. Of a table three rows are looked at: the others are made by the same lines, and a
 // thousand of them take minutes.
-func (b *browser) check(where, rules string) {
+func (b *browser) check(where string, rules ...string) {
 	b.t.Helper()
 	var found []string
 	b.hold(true) // a window that closes would replace what is being looked at
 	defer b.hold(false)
 	options := `{resultTypes: ["violations"]}`
-	if rules != "" {
-		options = fmt.Sprintf(`{resultTypes: ["violations"], runOnly: {type: "rule", values: [%q]}}`, rules)
+	if len(rules) > 0 {
+		options = fmt.Sprintf(`{resultTypes: ["violations"], runOnly: {type: "rule", values: ["%s"]}}`, strings.Join(rules, `", "`))
 	}
 	b.do("axe-core", chromedp.Evaluate(`axe.run({exclude: [["tbody tr:nth-child(n+4)"]]}, `+options+`).then(r => r.violations.map(v => v.impact + " " + v.id + ": " + v.nodes.slice(0, 3).map(n => n.html.slice(0, 160)).join(" | ")))`, &found,
 		func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
@@ -75,7 +76,7 @@ func (b *browser) theme(name string) {
 func (b *browser) accessible(where string) {
 	b.t.Helper()
 	b.theme("light")
-	b.check(where+", light", "")
+	b.check(where + ", light")
 	b.theme("dark")
 	b.check(where+", dark", "color-contrast")
 	b.theme("light")

@@ -209,7 +209,7 @@ func stage(t *testing.T) string {
 	t.Helper()
 	var hub feed.Hub
 	f := finding.Finding{ID: harm, State: finding.GoesOn, Kind: finding.SlowNetwork, Severity: finding.Warning, Subject: finding.Subject{Type: finding.Prefix, Name: harm}, Interface: harm,
-		Since: time.Now().Add(-time.Minute).UnixNano(), Value: finding.Estimate{Value: 1e6, Low: 9e5, High: 2e6, Unit: report.Nanosecond}, Because: harm, Next: harm, What: "median delay"}
+		Since: time.Now().Add(-time.Minute).UnixNano(), Value: finding.Estimate{Value: 1e6, Low: 9e5, High: 2e6, Unit: report.Nanosecond}, Because: harm, Next: harm, What: "median delay", Evidence: []string{"hhh.slices"}}
 	over := f
 	over.ID, over.State, over.Until = "over", finding.Ends, time.Now().UnixNano()
 	a := api.New(api.Options{Hub: &hub, Clock: func() report.Clock { return report.Clock{Name: "unix"} }, Findings: func() []finding.Finding { return []finding.Finding{f} },
@@ -243,6 +243,8 @@ func TestNamesAreText(t *testing.T) {
 	b.until("the finding, its time line and the instance", `document.querySelector("article.finding.warning") && document.querySelectorAll("svg.timeline rect").length === 2 && document.querySelector("table.instances tbody a")`)
 	sound("findings")
 	b.shot("findings")
+	b.do("follow the finding", chromedp.Click("article.finding.warning .links a"))
+	b.until("the row of its subject", `location.hash.includes("algorithm=hhh") && document.querySelector("[data-table=slices] tr.found td")?.textContent.includes("<img")`)
 	b.visit(view(base, "instance", "key", harm))
 	b.until("the tree of prefixes", `[...document.querySelectorAll("[data-table=prefixes] tbody tr")].map(r => r.querySelector(".depth")?.getAttribute("aria-label") ?? "top").join() === "top,level 1,level 2,level 3,top,top"`)
 	b.until("slices over time", `document.querySelector("[data-history=slices] canvas")`)

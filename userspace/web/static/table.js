@@ -62,7 +62,7 @@ export function table(t, state, { title } = {}) {
 			rows = [...rows].sort((a, b) => order * (typeof a[sort.i] === "number" ? (a[sort.i] ?? -Infinity) - (b[sort.i] ?? -Infinity) : String(a[sort.i]).localeCompare(String(b[sort.i]))));
 			list = rows.map((row) => ({ row, depth: 0 }));
 		} else list = prefix ? tree(rows, prefix.i) : rows.map((row) => ({ row, depth: 0 }));
-		body.replaceChildren(...list.map(({ row, depth }) => h("tr", {}, ...shown.map((c) =>
+		body.replaceChildren(...list.map(({ row, depth }) => h("tr", { class: state.find && shown.some((c) => c.label && row[c.i] === state.find) ? "found" : "" }, ...shown.map((c) =>
 			h("td", { class: numeric(c) ? "n" : "" }, c === prefix && depth > 0 && h("span", { class: "depth", "aria-label": `level ${depth}` }, "  ".repeat(depth - 1) + "└ "), cell(row, c))))));
 		count.replaceChildren(`${list.length} of ${t.total} rows`);
 	};

@@ -12,20 +12,39 @@ const axis = (page) => { const r = page.range; return { range: [r.from / 1e3, r.
 
 // --- findings and instances
 
-function one(page, f) {
+// instanceOf is where the numbers of a finding are: of the instances on its interface the first that has an algorithm of its evidence.
+function instanceOf(f, all) {
+	const names = f.interface.split(","), near = all.filter((i) => names.includes(i.key) || i.interfaces.some((n) => names.includes(n)));
+	for (const i of near) for (const e of f.evidence) {
+		const a = i.algorithms.find((x) => x.name === e.split(".")[0]);
+		if (a) return { key: i.key, algorithm: a.name };
+	}
+	return near.length ? { key: near[0].key } : null;
+}
+
+// shown leads to the row of a finding's subject, in the last window of one that is over.
+function shown(page, f, all) {
+	const place = instanceOf(f, all);
+	if (!place) return null;
+	const at = f.until !== null ? new Date(f.until / 1e6).toISOString() : page.parameters.get("at");
+	return h("a", { href: page.link("instance", { ...place, find: f.subject.name, at }) }, `Show ${place.algorithm || ""} on ${place.key}`);
+}
+
+function one(page, f, all) {
 	const ended = f.until !== null;
 	return h("article", { class: `finding ${f.severity}` }, h("h3", {}, h("span", { class: `badge ${f.severity}` }, ended ? f.severity + ", over" : f.severity), f.text.split(": ")[0]),
 		h("p", {}, f.text.slice(f.text.indexOf(": ") + 2).replace(/ Next: .*$/s, "")), f.next && h("p", {}, h("strong", {}, "Next: "), f.next),
-		h("p", { class: "soft" }, `${f.interface ? "on " + f.interface + ", " : ""}${clock(f.since / 1e6)}${ended ? " to " + clock(f.until / 1e6) : ""}; from ${f.evidence.join(", ") || "no field"}`));
+		h("p", { class: "links" }, shown(page, f, all)), h("p", { class: "soft" }, `${f.interface ? "on " + f.interface + ", " : ""}${clock(f.since / 1e6)}${ended ? " to " + clock(f.until / 1e6) : ""}; from ${f.evidence.join(", ") || "no field"}`));
 }
 
 async function findings(page) {
 	const r = page.range;
-	const list = (await page.ask("findings", span(page))).findings.filter((f) => f.until === null || f.until / 1e6 >= r.from);
+	const [found, { instances: all }] = await Promise.all([page.ask("findings", span(page)), page.ask("instances")]);
+	const list = found.findings.filter((f) => f.until === null || f.until / 1e6 >= r.from);
 	const open = list.filter((f) => f.until === null && f.state !== "ends"), over = list.filter((f) => !open.includes(f));
-	return [h("h2", {}, open.length ? (open.length === 1 ? "One finding goes on" : `${open.length} findings go on`) : "Nothing is wrong, as far as is measured"), ...open.map((f) => one(page, f)),
+	return [h("h2", {}, open.length ? (open.length === 1 ? "One finding goes on" : `${open.length} findings go on`) : "Nothing is wrong, as far as is measured"), ...open.map((f) => one(page, f, all)),
 		list.length > 0 && h("h2", {}, "When"), list.length > 0 && timeline(list.slice(0, 40), r.from, r.to),
-		over.length > 0 && h("details", {}, h("summary", {}, over.length === 1 ? "One finding is over" : `${over.length} findings are over`), ...over.slice(0, 100).map((f) => one(page, f)))];
+		over.length > 0 && h("details", {}, h("summary", {}, over.length === 1 ? "One finding is over" : `${over.length} findings are over`), ...over.slice(0, 100).map((f) => one(page, f, all)))];
 }
 
 const rate = (a) => a.seen / Math.max(.001, (a.window.end_ms - a.window.start_ms) / 1e3);
@@ -106,10 +125,14 @@ async function drawn(page, key, algorithm, t) {
 
 async function tables(page, key, algorithm, report) {
 	const out = [];
+	const find = page.parameters.get("find");
 	for (const t of report.tables) {
+		const state = page.state(algorithm + t.name);
+		state.find = find;
+		if (find && state.filter === undefined && t.rows.length > 5 && t.columns.some((c, i) => c.label && t.rows.some((r) => r[i] === find))) state.filter = find;
 		const lines = await drawn(page, key, algorithm, t);
 		if (lines.length) out.push(h("div", { class: "grid" }, ...lines));
-		out.push(bursts(t, report.window.start_ms, report.window.end_ms), table(t, page.state(algorithm + t.name)));
+		out.push(bursts(t, report.window.start_ms, report.window.end_ms), table(t, state));
 	}
 	return out;
 }
