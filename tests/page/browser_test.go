@@ -258,17 +258,17 @@ func (b *browser) shots(name string) {
 	if os.Getenv("XDPMON_SCREENSHOTS") == "" {
 		return
 	}
-	b.shot(name)
-	b.repaint("dark")
-	b.shot(name + "-dark")
-	b.repaint("light")
+	for _, theme := range []string{"dark", "light"} {
+		b.repaint(theme)
+		b.shot(name + "-" + theme)
+	}
 }
 
 // repaint draws the view in other colours, as the button does.
 func (b *browser) repaint(theme string) {
 	b.t.Helper()
-	b.do(theme, chromedp.Evaluate(fmt.Sprintf(`document.documentElement.dataset.theme !== %q && document.getElementById("theme").click()`, theme), nil))
-	b.until(theme, settled)
+	b.do(theme, chromedp.Evaluate(fmt.Sprintf(`document.documentElement.dataset.theme = %q === "dark" ? "light" : "dark"; document.getElementById("theme").click()`, theme), nil))
+	b.until(theme, `document.querySelector("form.login") || `+settled+` && (!location.hash.includes("instance") || document.querySelector("main details.fold"))`)
 }
 
 // shot keeps a picture where XDPMON_SCREENSHOTS names a folder.
