@@ -10,14 +10,17 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	cdplog "github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 )
 
@@ -25,7 +28,6 @@ import (
 type browser struct {
 	t   *testing.T
 	ctx context.Context
-	axe bool // views are held against axe-core's rules
 
 	mu     sync.Mutex
 	errors []string
@@ -34,35 +36,85 @@ type browser struct {
 // patience is how long a view may take on a machine that others use.
 const patience = 30 * time.Second
 
-func open(t *testing.T) *browser {
-	t.Helper()
+// chromium is one browser for all tests of this package, each of which has tabs of its own.
+type chromium struct {
+	ctx     context.Context
+	profile string
+	end     func()
+	err     error
+}
+
+var (
+	running = sync.OnceValue(start)
+	started atomic.Bool
+)
+
+func start() (c *chromium) {
+	started.Store(true)
+	c = &chromium{end: func() {}}
 	path, err := exec.LookPath("chromium")
 	if err != nil {
-		t.Fatalf("chromium is missing (.ci/deps test): %v", err)
+		c.err = fmt.Errorf("chromium is missing (.ci/deps test): %w", err)
+		return c
 	}
-	profile, err := os.MkdirTemp("", "xdpmon-page")
+	if c.profile, c.err = os.MkdirTemp("", "xdpmon-page"); c.err != nil {
+		return c
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.Flag("disable-quic", true), chromedp.Flag("disable-gpu", true),
+		chromedp.Flag("disable-component-update", true), chromedp.UserDataDir(c.profile), chromedp.WSURLReadTimeout(2*patience))
+	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, cancel := chromedp.NewContext(allocator)
+	c.ctx, c.end = ctx, func() {
+		_ = chromedp.Cancel(ctx) // it waits for the browser; what it leaves behind shows in stop
+		cancel()
+		end()
+	}
+	c.err = chromedp.Run(ctx) // the first context ends the browser with it
+	return c
+}
+
+// stop ends the browser and removes what it wrote.
+func (c *chromium) stop() (err error) {
+	c.end()
+	for range 100 { // its helpers may still write for a moment
+		if err = os.RemoveAll(c.profile); err == nil {
+			return nil
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	return fmt.Errorf("the browser's profile stays: %w", err)
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if started.Load() {
+		if err := running().stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// open opens a tab.
+func open(t *testing.T) *browser {
+	t.Helper()
+	c := running()
+	if c.err != nil {
+		t.Fatal(c.err)
+	}
+	id, err := target.CreateTarget("about:blank").WithNewWindow(true).Do(cdp.WithExecutor(c.ctx, chromedp.FromContext(c.ctx).Browser)) // the tabs of a window that are not in front are hidden
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.Flag("disable-quic", true), chromedp.Flag("disable-gpu", true),
-		chromedp.Flag("disable-component-update", true), chromedp.UserDataDir(profile), chromedp.WSURLReadTimeout(2*patience))
-	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
-	ctx, cancel := chromedp.NewContext(allocator)
-	t.Cleanup(func() {
-		_ = chromedp.Cancel(ctx) // it waits for the browser; what it leaves behind shows below
-		cancel()
-		end()
-		for range 100 { // its helpers may still write for a moment
-			if err = os.RemoveAll(profile); err == nil {
-				return
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
-		t.Errorf("the browser's profile stays: %v", err)
-	})
+	ctx, cancel := chromedp.NewContext(c.ctx, chromedp.WithTargetID(id))
+	t.Cleanup(cancel)
 	b := &browser{t: t, ctx: ctx}
 	chromedp.ListenTarget(ctx, b.listen)
-	b.do("start", cdplog.Enable(), network.Enable(), chromedp.EmulateViewport(1280, 900))
+	if err := chromedp.Run(ctx, cdplog.Enable(), network.Enable(), chromedp.EmulateViewport(1280, 900)); err != nil { // a tab ends with the context of its first action
+		t.Fatal(err)
+	}
+	b.withAxe()
 	return b
 }
 
@@ -102,9 +154,6 @@ func (b *browser) do(what string, actions ...chromedp.Action) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	if what == "start" {
-		ctx = b.ctx // the first context ends the browser with it
-	}
 	if err := chromedp.Run(ctx, actions...); err != nil {
 		b.t.Fatalf("%s: %v\n%s", what, err, b.text())
 	}
@@ -163,7 +212,15 @@ const settled = `document.querySelectorAll("main .section").length > 0 && [...do
 
 func (b *browser) visit(address string) {
 	b.t.Helper()
-	b.do(address, chromedp.Navigate("about:blank"), chromedp.Navigate(address))
+	var there string
+	b.do(address, chromedp.Location(&there))
+	base, hash, _ := strings.Cut(address, "#")
+	if strings.HasPrefix(there, base) { // as a link does it
+		b.do(address, chromedp.Evaluate(fmt.Sprintf(`location.hash === %q || new Promise((done) => { addEventListener("hashchange", () => done(true), { once: true }); location.hash = %q; })`, "#"+hash, hash), nil,
+			func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+	} else {
+		b.do(address, chromedp.Navigate(address))
+	}
 	b.until(address+" is drawn", settled)
 	if n := b.number(`document.querySelectorAll("main [role=alert]").length`); n > 0 {
 		b.t.Errorf("%s: %s", address, b.text())
@@ -174,6 +231,7 @@ func (b *browser) visit(address string) {
 func (b *browser) inspect(where string) {
 	b.t.Helper()
 	b.accessible(where)
+	b.shots(where)
 	b.do("360 px", emulation.SetDeviceMetricsOverride(360, 800, 1, true))
 	b.until(where+" at 360 px", `document.documentElement.clientWidth <= 360`)
 	n := b.number(`document.documentElement.scrollWidth`)
@@ -190,8 +248,27 @@ func (b *browser) inspect(where string) {
 		b.t.Errorf("%s: %v px wide at 360: %v", where, n, wide)
 	}
 	b.accessible(where + " at 360 px")
-	b.shot(where + "-360")
+	b.shots(where + "-360")
 	b.do("1280 px", chromedp.EmulateViewport(1280, 900))
+}
+
+// shots keeps what is shown in both colours.
+func (b *browser) shots(name string) {
+	b.t.Helper()
+	if os.Getenv("XDPMON_SCREENSHOTS") == "" {
+		return
+	}
+	for _, theme := range []string{"dark", "light"} {
+		b.repaint(theme)
+		b.shot(name + "-" + theme)
+	}
+}
+
+// repaint draws the view in other colours, as the button does.
+func (b *browser) repaint(theme string) {
+	b.t.Helper()
+	b.do(theme, chromedp.Evaluate(fmt.Sprintf(`document.documentElement.dataset.theme = %q === "dark" ? "light" : "dark"; document.getElementById("theme").click()`, theme), nil))
+	b.until(theme, `document.querySelector("form.login") || `+settled+` && (!location.hash.includes("instance") || document.querySelector("main details.fold"))`)
 }
 
 // shot keeps a picture where XDPMON_SCREENSHOTS names a folder.
@@ -202,7 +279,7 @@ func (b *browser) shot(name string) {
 		return
 	}
 	var png []byte
-	b.do("picture", chromedp.CaptureScreenshot(&png))
+	b.do("picture", chromedp.FullScreenshot(&png, 100))
 	if err := os.WriteFile(filepath.Join(dir, strings.ReplaceAll(name, "/", "-")+".png"), png, 0o644); err != nil {
 		b.t.Fatal(err)
 	}

@@ -63,18 +63,47 @@ func demo(t *testing.T) (base string) {
 	return ""
 }
 
+// TestPictures keeps pictures of every view of a run that is there: XDPMON_SCREENSHOTS=DIR XDPMON_PAGE=http://127.0.0.1:9400 go test ./tests/page -run Pictures.
+// Without one it is the test of a run of its own.
+func TestPictures(t *testing.T) {
+	base := os.Getenv("XDPMON_PAGE")
+	if base == "" {
+		return // TestViewsOfARun looks at the same views
+	}
+	b := open(t)
+	for _, name := range []string{"", "hosts", "parameters"} {
+		b.visit(view(base, name))
+		b.quiet("view " + name)
+		b.inspect("view-" + name)
+	}
+	for _, i := range ask(base).Instances {
+		for _, a := range i.Algorithms {
+			b.visit(view(base, "instance", "key", i.Key, "algorithm", a.Name))
+			b.until(a.Name+" has its window", `document.querySelector("main p.window")`)
+			b.quiet(i.Key + " " + a.Name)
+			b.inspect(i.Key + "-" + a.Name)
+		}
+	}
+}
+
+// ask asks for the instances; none while nobody answers.
+func ask(base string) (all api.Instances) {
+	answer, err := http.Get(base + api.Prefix + "/instances")
+	if err != nil {
+		return all
+	}
+	defer answer.Body.Close()
+	if json.NewDecoder(answer.Body).Decode(&all) != nil {
+		return api.Instances{}
+	}
+	return all
+}
+
 // measuring waits until every algorithm has a window.
 func measuring(t *testing.T, base string) (key string) {
 	t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		answer, err := http.Get(base + api.Prefix + "/instances")
-		if err != nil {
-			continue
-		}
-		var all api.Instances
-		err = json.NewDecoder(answer.Body).Decode(&all)
-		answer.Body.Close()
-		if err == nil && len(all.Instances) == 1 && len(all.Instances[0].Algorithms) == len(algorithms) {
+		if all := ask(base); len(all.Instances) == 1 && len(all.Instances[0].Algorithms) == len(algorithms) {
 			return all.Instances[0].Key
 		}
 	}
@@ -84,11 +113,9 @@ func measuring(t *testing.T, base string) (key string) {
 
 // Every view shows what a real run measures: without an error, live, zoomed, filtered, and on a small telephone.
 func TestViewsOfARun(t *testing.T) {
+	t.Parallel()
 	base := demo(t)
 	b := open(t)
-	if os.Getenv("XDPMON_AXE") != "" {
-		b.withAxe()
-	}
 	key := measuring(t, base)
 
 	b.visit(view(base, ""))
@@ -182,7 +209,7 @@ func stage(t *testing.T) string {
 	t.Helper()
 	var hub feed.Hub
 	f := finding.Finding{ID: harm, State: finding.GoesOn, Kind: finding.SlowNetwork, Severity: finding.Warning, Subject: finding.Subject{Type: finding.Prefix, Name: harm}, Interface: harm,
-		Since: time.Now().Add(-time.Minute).UnixNano(), Value: finding.Estimate{Value: 1e6, Low: 9e5, High: 2e6, Unit: report.Nanosecond}, Because: harm, Next: harm, What: "median delay"}
+		Since: time.Now().Add(-time.Minute).UnixNano(), Value: finding.Estimate{Value: 1e6, Low: 9e5, High: 2e6, Unit: report.Nanosecond}, Because: harm, Next: harm, What: "median delay", Evidence: []string{"hhh.slices"}}
 	over := f
 	over.ID, over.State, over.Until = "over", finding.Ends, time.Now().UnixNano()
 	a := api.New(api.Options{Hub: &hub, Clock: func() report.Clock { return report.Clock{Name: "unix"} }, Findings: func() []finding.Finding { return []finding.Finding{f} },
@@ -201,9 +228,9 @@ func stage(t *testing.T) string {
 
 // Names that somebody chose are text, wherever they stand; what only pictures show is there: tree, slices, bursts, time line, hosts that are missing.
 func TestNamesAreText(t *testing.T) {
+	t.Parallel()
 	base := stage(t)
 	b := open(t)
-	b.withAxe()
 	sound := func(where string) {
 		t.Helper()
 		if n := b.number(`document.querySelectorAll("img, main script").length + Number(document.title === "harmed")`); n != 0 {
@@ -216,6 +243,8 @@ func TestNamesAreText(t *testing.T) {
 	b.until("the finding, its time line and the instance", `document.querySelector("article.finding.warning") && document.querySelectorAll("svg.timeline rect").length === 2 && document.querySelector("table.instances tbody a")`)
 	sound("findings")
 	b.shot("findings")
+	b.do("follow the finding", chromedp.Click("article.finding.warning .links a"))
+	b.until("the row of its subject", `location.hash.includes("algorithm=hhh") && document.querySelector("[data-table=slices] tr.found td")?.textContent.includes("<img")`)
 	b.visit(view(base, "instance", "key", harm))
 	b.until("the tree of prefixes", `[...document.querySelectorAll("[data-table=prefixes] tbody tr")].map(r => r.querySelector(".depth")?.getAttribute("aria-label") ?? "top").join() === "top,level 1,level 2,level 3,top,top"`)
 	b.until("slices over time", `document.querySelector("[data-history=slices] canvas")`)
@@ -230,6 +259,7 @@ func TestNamesAreText(t *testing.T) {
 
 // Without web.auth a listener elsewhere shows no page of data; with a token it asks for it.
 func TestToken(t *testing.T) {
+	t.Parallel()
 	var hub feed.Hub
 	a := api.New(api.Options{Hub: &hub, Clock: func() report.Clock { return report.Clock{} }})
 	const token = "0123456789abcdef"
@@ -237,7 +267,6 @@ func TestToken(t *testing.T) {
 	defer server.Close()
 	defer hub.Close()
 	b := open(t)
-	b.withAxe()
 	b.do("open", chromedp.Navigate(server.URL))
 	b.until("the form", `document.querySelector("form.login input")`)
 	b.inspect("login")

@@ -41,7 +41,7 @@ func (m *Model) Press(k Key) Effect {
 		return m.pressOpened(k)
 	case FindingDetails:
 		if k.Name == "Enter" {
-			return m.openSubject()
+			return m.openSubject(m.Finding())
 		}
 	case Interfaces:
 		if k.Name == "Enter" {
@@ -160,6 +160,8 @@ func (m *Model) pressOverview(k Key) Effect {
 			p.Selected = 0
 		}
 		m.clamp()
+	case k.Name == "Right" && p.Selected < len(findings):
+		return m.openSubject(findings[p.Selected])
 	case k.Name == "Enter" || k.Rune == 'd' || k.Name == "Right":
 		if p.Selected < len(findings) {
 			m.enter(Place{View: FindingDetails, Finding: findings[p.Selected].ID})
@@ -268,33 +270,57 @@ func (m *Model) nextTable(up bool) {
 	p.Table, p.Selected, p.Filter, p.Order = r.Tables[next(at, len(r.Tables), up)].Name, 0, "", Order{Column: -1}
 }
 
-// openSubject goes from a finding to the instance that it was found on, and the algorithm that bears it out.
-func (m *Model) openSubject() Effect {
-	f := m.Finding()
+// openSubject goes from a finding to the instance that it was found on, the algorithm that bears it out, and the row of its subject.
+func (m *Model) openSubject(f *finding.Finding) Effect {
 	if f == nil {
 		return Draw
 	}
-	row := m.rowOfFinding(f)
-	if row == nil || row.main == nil {
+	key, algorithm := m.placeOf(f)
+	if key == "" {
 		return Draw
 	}
-	algorithm := row.main.Name
-	for _, e := range f.Evidence {
-		if name, _, _ := strings.Cut(e, "."); slices.Contains(row.Algorithms, name) {
-			algorithm = name
-			break
-		}
-	}
-	m.open(row.Key, algorithm)
+	m.open(key, algorithm)
+	m.Place().Subject = f.Subject.Name
 	return Ask
 }
 
-func (m *Model) rowOfFinding(f *finding.Finding) *Row {
+// placeOf is where the numbers of a finding are: of the instances on its interface the first that has an algorithm of its evidence.
+func (m *Model) placeOf(f *finding.Finding) (key, algorithm string) {
 	places := strings.Split(f.Interface, ",")
-	for _, i := range m.Instances.Instances {
-		if slices.Contains(places, i.Key) || slices.ContainsFunc(i.Interfaces, func(name string) bool { return slices.Contains(places, name) }) {
-			return m.row(i.Key)
+	for n := range m.Instances.Instances {
+		i := &m.Instances.Instances[n]
+		row := m.row(i.Key)
+		if row == nil || row.main == nil || !slices.Contains(places, i.Key) && !slices.ContainsFunc(i.Interfaces, func(name string) bool { return slices.Contains(places, name) }) {
+			continue
+		}
+		for _, e := range f.Evidence {
+			if name, _, _ := strings.Cut(e, "."); slices.Contains(row.Algorithms, name) {
+				return i.Key, name
+			}
+		}
+		if key == "" {
+			key, algorithm = i.Key, row.main.Name
 		}
 	}
-	return nil
+	return key, algorithm
+}
+
+// seek selects the row of a subject, in the first table that has one.
+func (m *Model) seek() {
+	p, r := m.Place(), m.Report()
+	if p.Subject == "" || r == nil {
+		return
+	}
+	want := p.Subject
+	p.Subject = "" // whoever moves on is not brought back
+	for n := range r.Tables {
+		p.Table = r.Tables[n].Name
+		for at, row := range m.Cells().Rows {
+			if slices.Contains(row.Texts, want) {
+				p.Selected = at
+				return
+			}
+		}
+	}
+	p.Table = ""
 }

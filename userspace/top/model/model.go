@@ -35,6 +35,7 @@ type Place struct {
 	Table          string
 	Finding        string // its ID
 	Row            string // of the table: its first label
+	Subject        string // whose row is to be selected when the window is known
 	Selected       int
 	Filter         string
 	Order          Order
@@ -300,6 +301,7 @@ func (m *Model) Take(a Answer) (more bool) {
 	}
 	if a.Request.same(now) || a.Request.Key == now.Key && a.Request.Algorithm == now.Algorithm {
 		m.Answer = a
+		m.seek()
 	}
 	m.clamp()
 	after := m.Request()

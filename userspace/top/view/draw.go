@@ -175,7 +175,7 @@ func (s *screen) keys() string {
 	case model.Opened:
 		list = []string{"\u2190 \u2192 algorithm", "Tab table", "Enter row", "d details", "s sort", "/ filter", "[ ] time", s.live(), "? help", back}
 	case model.FindingDetails:
-		list = []string{"Enter opens the instance", back, "? help", quit}
+		list = []string{"Enter opens its instance", back, "? help", quit}
 	case model.Interfaces:
 		list = []string{"Enter chooses", back}
 	default:

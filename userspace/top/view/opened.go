@@ -658,9 +658,9 @@ func (s *screen) help() (out []Line) {
 		}
 		out = append(out, Line{})
 	}
-	keys("Everywhere", "Up Down j k", "choose or scroll; PageUp, PageDown, Home (g), G", "Enter", "go down: finding, instance, row", "Esc Backspace", "go back; takes a filter away first",
+	keys("Everywhere", "Up Down j k", "choose or scroll; PageUp, PageDown, Home (g), G", "Enter", "go down: finding, its instance, row", "Esc Backspace", "go back; takes a filter away first",
 		"[  ]", "the window before, the window after (as far as windows are kept)", "{  }", "thirty windows earlier or later", "l End", "live again", "Space p", "stop where it is; once more: live", "q Ctrl-C", s.o.Quit)
-	keys("Findings and instances", "Tab", "from findings to instances and back", "/", "show only what has this text", "s S  < >  1-9", "sort by the next column, turn round; the column before and after; column by number",
+	keys("Findings and instances", "Tab", "from findings to instances and back", "Right", "from a finding to the instance and the row that it is about", "/", "show only what has this text", "s S  < >  1-9", "sort by the next column, turn round; the column before and after; column by number",
 		"i", "one interface only", "h", "how the process fares, notices, findings that are over", "d", "everything of an instance")
 	keys("An instance", "Left Right", "another algorithm", "Tab", "another table: flows, prefixes, slices, bursts, alerts", "Enter", "a row with all columns and what they mean", "d", "everything: distributions, numbers, losses, parameters")
 	keys("What stands there", "(a .. b), a-b", "95 % interval from the samples", "[a .. b], [a-b]", "bounds from theory: wide, and they hold", "loss", "packets that were lost on the way, where an algorithm measures that", "queue",

@@ -41,6 +41,7 @@ function range(parameters) {
 const kept = (p) => ({ range: p.get("range"), from: p.get("from"), to: p.get("to") });
 
 function login() {
+	if (main.querySelector("form.login")) return; // somebody may be typing
 	main.replaceChildren(h("form", { class: "login panel", method: "post", action: "/login" }, h("h2", {}, "Token"), h("p", {}, "This monitor asks for the token of web.auth."),
 		h("p", {}, h("label", {}, "Token ", h("input", { type: "password", name: "token", autocomplete: "current-password", required: true }))), h("button", { type: "submit" }, "Go on")));
 }
@@ -60,6 +61,8 @@ class Page {
 		this.sections = [];
 		this.states = new Map();
 	}
+	// width is what a picture has, in pixels.
+	get width() { return Math.max(280, main.clientWidth - 40); }
 	get range() { return range(this.parameters); }
 	get at() { return this.parameters.get("at") || (this.range.live ? undefined : new Date(this.range.to).toISOString()); }
 	ask(path, parameters) { return ask(path, parameters, this.abort.signal); }

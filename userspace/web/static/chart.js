@@ -25,14 +25,23 @@ const resizer = new ResizeObserver((list) => {
 
 function make(options, data, label) {
 	const holder = h("div", { class: "chart", role: "img", "aria-label": label });
-	const plot = new window.uPlot({ width: 320, height: 220, legend: { live: true }, ...options }, data, holder);
+	const plot = new window.uPlot({ width: 320, height: 220, padding: [12, 34, 0, 0], legend: { live: true }, ...options }, data, holder);
 	observed.set(holder, plot);
 	resizer.observe(holder);
 	holder.plot = plot;
 	return holder;
 }
 
-const axis = (unit, size = 78) => ({ stroke: css("--soft"), grid: { stroke: css("--grid"), width: 1 }, ticks: { stroke: css("--grid"), width: 1 }, size,
+// binary are steps of an axis of bytes.
+const binary = Array.from({ length: 48 }, (_, n) => 2 ** n);
+
+// decades labels 1, 2 and 5 of each power of ten while there is room for them, else the powers alone.
+const decades = (u, list) => {
+	const wide = Math.log10(u.scales.x.max / u.scales.x.min) > 2.5;
+	return list.map((v) => { const lead = Math.round(v / 10 ** Math.floor(Math.log10(v) + 1e-9)); return lead === 1 || (!wide && (lead === 2 || lead === 5)) ? v : null; });
+};
+
+const axis = (unit, size = 78) => ({ incrs: unit === "bytes" ? binary : undefined, stroke: css("--soft"), grid: { stroke: css("--grid"), width: 1 }, ticks: { stroke: css("--grid"), width: 1 }, size,
 	values: unit === undefined ? undefined : (_, list) => list.map((v) => (v === null ? "" : human(v, unit))) });
 
 // hours writes the times of an axis: all clocks here are UTC.
@@ -41,12 +50,15 @@ const hours = () => ({ ...axis(undefined, 40), space: 70, values: (u, list) => {
 	return list.map((s) => { const text = new Date(s * 1e3).toISOString(); return wide > 2 * 86400 ? text.slice(5, 10) : wide > 600 ? text.slice(11, 16) : text.slice(11, 19); });
 } });
 
+// last is the latest value while no cursor is over a chart.
+const last = (u, v, series, i) => (i === null || i === undefined ? u.data[series]?.findLast((x) => x !== null) : v);
+
 const utc = (ts) => window.uPlot.tzDate(new Date(ts * 1e3), "Etc/UTC");
 
 // overTime draws lines [{label, color, unit, rows, value, low, high}]; columns are places in a row of /windows. zoomed(from, to) and picked(at) get milliseconds.
 export function overTime(rows, lines, { unit, zoomed, picked, label, range, live }) {
 	if (live && rows.length > 1) range = [Math.min(Math.max(range[0], rows[0][0] / 1e3), range[1] - 30), range[1]]; // a run that began later than the range does
-	const data = [rows.map((r) => r[1] / 1e3)], series = [{ label: "UTC", value: (_, v) => (v === null ? "-" : new Date(v * 1e3).toISOString().slice(0, 19).replace("T", " ")) }], bands = [];
+	const data = [rows.map((r) => r[1] / 1e3)], series = [{ label: "UTC", value: (u, v, s, i) => { const at = last(u, v, s, i); return at === null || at === undefined ? "-" : new Date(at * 1e3).toISOString().slice(0, 19).replace("T", " "); } }], bands = [];
 	lines.forEach((l, i) => {
 		const c = color(l.color ?? i);
 		if (l.low !== undefined && rows.some((r) => r[l.low] !== null)) {
@@ -56,7 +68,7 @@ export function overTime(rows, lines, { unit, zoomed, picked, label, range, live
 			bands.push({ series: [series.length - 2, series.length - 1], fill: fade(c) });
 		}
 		data.push(rows.map((r) => r[l.value]));
-		series.push({ label: l.label, stroke: c, width: 2, spanGaps: false, dash: [[], [6, 3], [2, 3]][Math.floor(i / 2) % 3], points: { show: rows.length < 60, size: 4 }, value: (_, v) => human(v, unit) });
+		series.push({ label: l.label, stroke: c, width: 2, spanGaps: false, dash: [[], [6, 3], [2, 3]][Math.floor(i / 2) % 3], points: { show: rows.length < 60, size: 4 }, value: (u, v, s, i) => human(last(u, v, s, i), unit) });
 	});
 	const options = { series, bands, tzDate: utc, axes: [hours(), axis(unit)], scales: { x: range ? { range: () => range } : {}, y: { range: (_, low, high) => [Math.min(0, low ?? 0), (high || 1) * 1.05] } },
 		cursor: { drag: { x: true, y: false, setScale: false } },
@@ -71,7 +83,7 @@ export function cumulative(d) {
 	const steps = d.steps.filter((s) => s.le > 0);
 	if (steps.length < 2) return h("p", { class: "soft" }, "Too few values for a distribution.");
 	const stepped = d.steps_from === "registers" ? window.uPlot.paths.stepped({ align: 1 }) : undefined;
-	return make({ scales: { x: { time: false, distr: 3 }, y: { range: [0, 1] } }, axes: [axis(d.unit, 40), axis("ratio")],
-		series: [{ label: "at most", value: (_, v) => human(v, d.unit) }, { label: "share", stroke: color(0), width: 2, fill: fade(color(0)), paths: stepped, value: (_, v) => human(v, "ratio") }] },
+	return make({ scales: { x: { time: false, distr: 3 }, y: { range: [0, 1] } }, axes: [{ ...axis(d.unit, 40), incrs: undefined, filter: decades }, axis("ratio")],
+		series: [{ label: "at most", value: (_, v) => (v === null || v === undefined ? "-" : human(v, d.unit)) }, { label: "share", stroke: color(0), width: 2, fill: fade(color(0)), paths: stepped, value: (_, v) => human(v, "ratio") }] },
 	[steps.map((s) => s.le), steps.map((s) => s.share)], `cumulative distribution of ${d.title || d.name}`);
 }

@@ -22,5 +22,8 @@ function set(e, attributes) {
 	}
 }
 
+// tall is one that scrolls both ways, so that a hundred rows do not push the rest away.
+export const tall = (label, ...children) => h("div", { class: "scroll tall", role: "region", "aria-label": label, tabindex: 0 }, ...children);
+
 // scroll is a region that a keyboard can move, for what may be wider than the screen.
 export const scroll = (label, ...children) => h("div", { class: "scroll", role: "region", "aria-label": label, tabindex: 0 }, ...children);

@@ -1,5 +1,5 @@
 // Tables of a report, drawn from their columns: intervals stand beside their value, rows are sorted and filtered, prefixes become a tree.
-import { h, scroll } from "./dom.js";
+import { h, tall } from "./dom.js";
 import { human, interval, words } from "./units.js";
 import { meter } from "./pictures.js";
 
@@ -33,19 +33,23 @@ export function nameOf(n) {
 	return [n.service, n.guest && n.guest.name, n.dns, system, n.country].filter(Boolean).join(", ");
 }
 
-export function table(t, state, { title } = {}) {
+// title is a table's name in words.
+export const title = (t) => t.title || words(t.name);
+
+export function table(t, state) {
 	const place = new Map(t.columns.map((c, i) => [c.name, i]));
 	const ends = new Set(t.columns.flatMap((c) => [c.low, c.high, c.least, c.most, c.err]).filter(Boolean));
 	const shown = t.columns.map((c, i) => ({ ...c, i })).filter((c) => !c.hidden && !ends.has(c.name));
 	const prefix = shown.find((c) => c.label && c.name === "prefix");
 	const numeric = (c) => t.rows.some((r) => typeof r[c.i] === "number");
-	const name = t.title || words(t.name);
+	const name = title(t);
 	const body = h("tbody", {}), count = h("span", { class: "soft", role: "status" });
 	const cell = (row, c) => {
 		const at = (n) => (n ? row[place.get(n)] : undefined);
-		let text = interval(at(c.low) ?? at(c.least), at(c.high) ?? at(c.most), c.unit, c.low && at(c.low) !== null ? "interval" : "bound");
+		let text = interval(at(c.low) ?? at(c.least), at(c.high) ?? at(c.most), c.unit, c.low && at(c.low) !== null ? "interval" : "bound", row[c.i]);
 		if (!text && typeof at(c.err) === "number") text = `± ${human(at(c.err), c.unit)}`;
-		return [human(row[c.i], c.unit), known(row, c), text && h("span", { class: "iv" }, " " + text), c.name === "share" && typeof row[c.i] === "number" && meter(row[c.i])];
+		const number = c.label && typeof row[c.i] === "number" && !c.unit; // a port, a protocol: no amount
+		return [number ? String(row[c.i]) : human(row[c.i], c.unit), known(row, c), text && h("span", { class: "iv" }, " " + text), c.name === "share" && typeof row[c.i] === "number" && meter(row[c.i])];
 	};
 	// known is what is known of a cell's addresses, networks and ports.
 	const known = (row, c) => {
@@ -62,7 +66,7 @@ export function table(t, state, { title } = {}) {
 			rows = [...rows].sort((a, b) => order * (typeof a[sort.i] === "number" ? (a[sort.i] ?? -Infinity) - (b[sort.i] ?? -Infinity) : String(a[sort.i]).localeCompare(String(b[sort.i]))));
 			list = rows.map((row) => ({ row, depth: 0 }));
 		} else list = prefix ? tree(rows, prefix.i) : rows.map((row) => ({ row, depth: 0 }));
-		body.replaceChildren(...list.map(({ row, depth }) => h("tr", {}, ...shown.map((c) =>
+		body.replaceChildren(...list.map(({ row, depth }) => h("tr", { class: state.find && shown.some((c) => c.label && row[c.i] === state.find) ? "found" : "" }, ...shown.map((c) =>
 			h("td", { class: numeric(c) ? "n" : "" }, c === prefix && depth > 0 && h("span", { class: "depth", "aria-label": `level ${depth}` }, "  ".repeat(depth - 1) + "└ "), cell(row, c))))));
 		count.replaceChildren(`${list.length} of ${t.total} rows`);
 	};
@@ -75,7 +79,6 @@ export function table(t, state, { title } = {}) {
 	} }, words(c.name, c.unit))));
 	draw();
 	const filter = h("input", { type: "search", "aria-label": `filter ${name}`, placeholder: "filter", value: state.filter || "", oninput: (e) => { state.filter = e.currentTarget.value; draw(); } });
-	if (t.rows.length === 0) return h("section", { class: "panel" }, h("h3", {}, title || name), h("p", { class: "soft" }, "none in this window"));
-	return h("section", { class: "panel", "data-table": t.name }, h("h3", {}, title || name), t.help && h("p", { class: "soft" }, t.help), t.rows.length > 5 && h("div", { class: "tools" }, filter, count),
-		scroll(name, h("table", {}, h("thead", {}, h("tr", {}, ...heads)), body)));
+	return h("section", { class: "panel", "data-table": t.name }, h("h3", {}, name), t.help && h("p", { class: "soft" }, t.help), t.rows.length > 5 && h("div", { class: "tools" }, filter, count),
+		tall(name, h("table", {}, h("thead", {}, h("tr", {}, ...heads)), body)));
 }

@@ -37,14 +37,19 @@ export function human(v, unit) {
 	return sig(v);
 }
 
-// interval is " (low .. high)" or nothing.
-export function interval(low, high, unit, promise) {
-	if (low === undefined || low === null) {
-		if (high === undefined || high === null) return "";
-		return `(at most ${human(high, unit)})`;
-	}
-	if (high === undefined || high === null) return `(at least ${human(low, unit)})`;
-	return promise === "bound" ? `(at least ${human(low, unit)}, at most ${human(high, unit)})` : `(${human(low, unit)} .. ${human(high, unit)})`;
+// unitOf is what stands after the number: " ms".
+const unitOf = (text) => (text.includes(" ") ? text.slice(text.lastIndexOf(" ")) : "");
+
+// interval is "(low .. high)", "[low .. high]" for bounds from theory, or nothing. A unit that all numbers share stands at the value alone.
+export function interval(low, high, unit, promise, value) {
+	const known = (x) => x !== undefined && x !== null;
+	if (!known(low)) return known(high) ? `(at most ${human(high, unit)})` : "";
+	if (!known(high)) return `(at least ${human(low, unit)})`;
+	let a = human(low, unit), b = human(high, unit);
+	const u = unitOf(b), shared = u !== "" && unitOf(a) === u;
+	if (shared) a = a.slice(0, -u.length);
+	if ((shared || a === "0") && known(value) && unitOf(human(value, unit)) === u) b = b.slice(0, b.length - u.length);
+	return promise === "bound" ? `[${a} .. ${b}]` : `(${a} .. ${b})`;
 }
 
 // words makes a name readable: delay_ns is delay.

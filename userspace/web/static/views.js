@@ -3,7 +3,7 @@ import { h, scroll } from "./dom.js";
 import { human, interval, words, clock } from "./units.js";
 import { overTime, cumulative } from "./chart.js";
 import { timeline, bursts, spark } from "./pictures.js";
-import { table } from "./table.js";
+import { table, title } from "./table.js";
 
 const zoomed = (page) => (from, to) => page.zoom(from, to);
 const picked = (page) => (ms) => page.change({ at: new Date(ms + 1).toISOString() });
@@ -12,20 +12,45 @@ const axis = (page) => { const r = page.range; return { range: [r.from / 1e3, r.
 
 // --- findings and instances
 
-function one(page, f) {
+// instanceOf is where the numbers of a finding are: of the instances on its interface the first that has an algorithm of its evidence.
+function instanceOf(f, all) {
+	const names = f.interface.split(","), near = all.filter((i) => names.includes(i.key) || i.interfaces.some((n) => names.includes(n)));
+	for (const i of near) for (const e of f.evidence) {
+		const a = i.algorithms.find((x) => x.name === e.split(".")[0]);
+		if (a) return { key: i.key, algorithm: a.name };
+	}
+	return near.length ? { key: near[0].key } : null;
+}
+
+// shown leads to the row of a finding's subject, in the last window of one that is over.
+function shown(page, f, all) {
+	const place = instanceOf(f, all);
+	if (!place) return null;
+	const at = f.until !== null ? new Date(f.until / 1e6).toISOString() : page.parameters.get("at");
+	return h("a", { href: page.link("instance", { ...place, find: f.subject.name, at }) }, `Show ${place.algorithm || ""} on ${place.key}`);
+}
+
+function one(page, f, all) {
 	const ended = f.until !== null;
 	return h("article", { class: `finding ${f.severity}` }, h("h3", {}, h("span", { class: `badge ${f.severity}` }, ended ? f.severity + ", over" : f.severity), f.text.split(": ")[0]),
 		h("p", {}, f.text.slice(f.text.indexOf(": ") + 2).replace(/ Next: .*$/s, "")), f.next && h("p", {}, h("strong", {}, "Next: "), f.next),
-		h("p", { class: "soft" }, `${f.interface ? "on " + f.interface + ", " : ""}${clock(f.since / 1e6)}${ended ? " to " + clock(f.until / 1e6) : ""}; from ${f.evidence.join(", ") || "no field"}`));
+		h("p", { class: "links" }, shown(page, f, all)), h("p", { class: "soft" }, `${f.interface ? "on " + f.interface + ", " : ""}${clock(f.since / 1e6)}${ended ? " to " + clock(f.until / 1e6) : ""}; from ${f.evidence.join(", ") || "no field"}`));
+}
+
+// begun is where a time line begins: one that is live at a third of its length before the first finding, not at an hour in which nothing was.
+function begun(list, r) {
+	const first = Math.min(...list.map((f) => f.since / 1e6));
+	return r.live ? Math.max(r.from, Math.min(first, r.to - 60e3) - (r.to - first) / 3) : r.from;
 }
 
 async function findings(page) {
 	const r = page.range;
-	const list = (await page.ask("findings", span(page))).findings.filter((f) => f.until === null || f.until / 1e6 >= r.from);
+	const [found, { instances: all }] = await Promise.all([page.ask("findings", span(page)), page.ask("instances")]);
+	const list = found.findings.filter((f) => f.until === null || f.until / 1e6 >= r.from);
 	const open = list.filter((f) => f.until === null && f.state !== "ends"), over = list.filter((f) => !open.includes(f));
-	return [h("h2", {}, open.length ? (open.length === 1 ? "One finding goes on" : `${open.length} findings go on`) : "Nothing is wrong, as far as is measured"), ...open.map((f) => one(page, f)),
-		list.length > 0 && h("h2", {}, "When"), list.length > 0 && timeline(list.slice(0, 40), r.from, r.to),
-		over.length > 0 && h("details", {}, h("summary", {}, over.length === 1 ? "One finding is over" : `${over.length} findings are over`), ...over.slice(0, 100).map((f) => one(page, f)))];
+	return [h("h2", {}, open.length ? (open.length === 1 ? "One finding goes on" : `${open.length} findings go on`) : "Nothing is wrong, as far as is measured"), ...open.map((f) => one(page, f, all)),
+		list.length > 0 && h("h2", {}, "When"), list.length > 0 && timeline(list.slice(0, 40), begun(list, r), r.to, page.width),
+		over.length > 0 && h("details", {}, h("summary", {}, over.length === 1 ? "One finding is over" : `${over.length} findings are over`), ...over.slice(0, 100).map((f) => one(page, f, all)))];
 }
 
 const rate = (a) => a.seen / Math.max(.001, (a.window.end_ms - a.window.start_ms) / 1e3);
@@ -34,9 +59,13 @@ function delay(a) {
 	const d = a.delay;
 	return (name) => {
 		const q = d?.quantiles.find((x) => x.name === name);
-		return q ? [human(q.value, "ns"), h("span", { class: "iv" }, " " + interval(q.low, q.high, "ns", q.promise))] : "-";
+		return q ? [human(q.value, "ns"), h("span", { class: "iv" }, " " + interval(q.low, q.high, "ns", q.promise, q.value))] : "-";
 	};
 }
+
+// share and queue are of the first algorithm that measures them.
+const share = (i) => { const a = i.algorithms.find((x) => x.loss); return a ? human(a.loss.share, "ratio") : "-"; };
+const queue = (i) => { const a = i.algorithms.find((x) => x.queue); return a ? human(a.queue.value, "ns") : "-"; };
 
 async function instances(page) {
 	const all = await page.ask("instances");
@@ -47,14 +76,15 @@ async function instances(page) {
 		if (list.length <= 40) page.ask("windows", { key: i.key, algorithm: with_.name, fields: "packets.seen", points: 60, ...span(page) }).then((s) =>
 			line.replaceChildren(spark(s.rows.map((r) => r[2] === null ? null : r[2] / Math.max(.001, (r[1] - r[0]) / 1e3))))).catch(() => {});
 		return h("tr", {}, h("th", { scope: "row" }, h("a", { href: page.link("instance", { key: i.key }) }, i.key)), h("td", {}, i.interfaces.join(", ") + (i.guest ? ` (${i.guest})` : "")),
-			h("td", { class: "n" }, human(rate(with_), "1/s")), line, h("td", { class: "n" }, q("p50")), h("td", { class: "n" }, q("p99")), h("td", { class: "n" }, human(i.algorithms.reduce((n, a) => n + a.lost, 0))),
-			h("td", {}, ...i.algorithms.flatMap((a, n) => [n ? " " : "", h("a", { href: page.link("instance", { key: i.key, algorithm: a.name }) }, a.name)])));
+			h("td", { class: "n" }, human(rate(with_), "1/s")), line, h("td", { class: "n" }, q("p50")), h("td", { class: "n" }, q("p99")), h("td", { class: "n" }, share(i)), h("td", { class: "n" }, queue(i)),
+			h("td", { class: "n" }, human(i.algorithms.reduce((n, a) => n + a.lost, 0))), h("td", { class: "wide" }, ...i.algorithms.flatMap((a, n) => [n ? " " : "", h("a", { href: page.link("instance", { key: i.key, algorithm: a.name }) }, a.name)])));
 	});
 	const filter = h("input", { type: "search", "aria-label": "filter instances", placeholder: "filter", value: want, oninput: (e) => { page.state("instances").filter = e.currentTarget.value; },
 		onchange: () => { document.activeElement.blur(); page.sections.forEach((s) => page.redraw(s)); } });
 	return [h("h2", {}, "Instances"), all.instances.length > 8 && h("div", { class: "tools" }, filter, h("span", { class: "soft" }, `${list.length} of ${all.instances.length}`)),
 		rows.length === 0 ? h("p", { class: "soft" }, "No window has closed yet.") : scroll("instances", h("table", { class: "instances" }, h("thead", {}, h("tr", {}, ...[["instance"], ["interfaces"], ["packets", 1], ["over time"],
-			["median delay", 1], ["p99", 1], ["lost", 1], ["algorithms"]].map(([t, n]) => h("th", { scope: "col", class: n ? "n" : "" }, t)))), h("tbody", {}, ...rows)))];
+			["median delay", 1], ["p99", 1], ["loss", 1, "packets that were lost on the way, where an algorithm measures that"], ["queue", 1, "longest delay in a queue"],
+			["not measured", 1, "events that the measuring itself has lost"], ["algorithms"]].map(([t, n, help]) => h("th", { scope: "col", class: n ? "n" : "", title: help }, t)))), h("tbody", {}, ...rows)))];
 }
 
 // --- one instance
@@ -71,24 +101,30 @@ async function distribution(page, key, algorithm, d) {
 	return h("div", { class: "grid", "data-distribution": d.name }, h("section", { class: "panel" }, h("h3", {}, `${title}: percentiles over time`),
 		overTime(series.rows, lines, { unit: d.unit, zoomed: zoomed(page), picked: picked(page), ...axis(page), label: `${title}: ${some.join(", ")} with 95 % bands over time` }),
 		series.step_ms > 0 && series.rows.length > 1 && h("p", { class: "soft" }, `at most one window of each ${human(series.step_ms * 1e6, "ns")}; drag to zoom, double-click to show a window`)),
-	h("section", { class: "panel" }, h("h3", {}, `${title}: this window`), cumulative(whole), scroll("percentiles", h("table", {}, h("tbody", {}, ...d.quantiles.map((q) => h("tr", {}, h("th", { scope: "row" }, q.name),
-		h("td", { class: "n" }, human(q.value, d.unit)), h("td", { class: "iv" }, interval(q.low, q.high, d.unit, q.promise)))), h("tr", {}, h("th", { scope: "row" }, "values"), h("td", { class: "n" }, human(d.count)),
-		h("td", { class: "iv" }, interval(d.count_low, d.count_high))))))));
+	h("section", { class: "panel" }, h("h3", {}, `${title}: this window`), h("div", { class: "beside" }, cumulative(whole), scroll(`${title}: percentiles`, h("table", {}, h("tbody", {}, ...d.quantiles.map((q) => h("tr", {}, h("th", { scope: "row" }, q.name),
+		h("td", { class: "n" }, human(q.value, d.unit)), h("td", { class: "iv" }, interval(q.low, q.high, d.unit, q.promise, q.value)))), h("tr", {}, h("th", { scope: "row" }, "values"), h("td", { class: "n" }, human(d.count)),
+		h("td", { class: "iv" }, interval(d.count_low, d.count_high, undefined, undefined, d.count)))))))));
 }
 
 const drawable = (v) => v.kind !== "info" && typeof v.value === "number";
 
+// worth are the two numbers that are drawn without being asked for: answers first, and of those what is a share, a rate or a delay.
+function worth(list) {
+	const rank = (v) => (v.answer ? 0 : 2) + (["ratio", "bit/s", "ns"].includes(v.unit) ? 0 : 1), some = list.filter((v) => drawable(v) && (v.answer || ["ratio", "bit/s"].includes(v.unit)));
+	return some.sort((a, b) => rank(a) - rank(b)).slice(0, 2);
+}
+
 // values are numbers of the report; those that are chosen are drawn over time.
 async function values(page, key, algorithm, list) {
 	const chosen = new Set((page.parameters.get("draw") ?? "").split(",").filter(Boolean));
-	if (!page.parameters.has("draw")) for (const v of list.filter((x) => drawable(x) && ["ratio", "bit/s"].includes(x.unit)).slice(0, 2)) chosen.add(v.name);
+	if (!page.parameters.has("draw")) for (const v of worth(list)) chosen.add(v.name);
 	const shown = list.filter((v) => chosen.has(v.name) && drawable(v));
 	const fields = shown.flatMap((v) => { const [l, u] = v.promise === "bound" ? ["_at_least", "_at_most"] : ["_low", "_high"]; return [v.name, v.name + l, v.name + u]; }).map((n) => "report." + n);
 	const series = shown.length ? await page.ask("windows", { key, algorithm, fields: fields.join(","), ...span(page) }) : null;
 	const charts = shown.map((v, i) => h("section", { class: "panel", "data-value": v.name }, h("h3", {}, words(v.name, v.unit)), overTime(series.rows, [{ label: words(v.name, v.unit), value: 2 + 3 * i, low: 3 + 3 * i, high: 4 + 3 * i, color: i }],
 		{ unit: v.unit, zoomed: zoomed(page), picked: picked(page), ...axis(page), label: `${words(v.name, v.unit)} over time` })));
 	const toggle = (v) => () => { const next = new Set(chosen); if (!next.delete(v.name)) next.add(v.name); page.change({ draw: [...next].join(",") || "," }); };
-	const rows = list.map((v) => h("tr", {}, h("th", { scope: "row", title: v.help }, words(v.name, v.unit)), h("td", { class: "n" }, human(v.value, v.unit)), h("td", { class: "iv" }, interval(v.low, v.high, v.unit, v.promise)),
+	const rows = list.map((v) => h("tr", {}, h("th", { scope: "row", title: v.help }, words(v.name, v.unit)), h("td", { class: "n" }, human(v.value, v.unit)), h("td", { class: "iv" }, interval(v.low, v.high, v.unit, v.promise, v.value)),
 		h("td", {}, drawable(v) && h("button", { type: "button", "aria-pressed": String(chosen.has(v.name)), "aria-label": `draw ${words(v.name, v.unit)}`, onclick: toggle(v) }, "draw")), h("td", { class: "wide soft" }, v.help || "")));
 	return [charts.length > 0 && h("div", { class: "grid" }, ...charts), h("details", { open: list.length <= 12 }, h("summary", {}, `${list.length} numbers`), scroll("numbers", h("table", { class: "values" }, h("tbody", {}, ...rows))))];
 }
@@ -106,11 +142,17 @@ async function drawn(page, key, algorithm, t) {
 
 async function tables(page, key, algorithm, report) {
 	const out = [];
+	const find = page.parameters.get("find");
 	for (const t of report.tables) {
+		const state = page.state(algorithm + t.name);
+		state.find = find;
+		if (find && state.filter === undefined && t.rows.length > 5 && t.columns.some((c, i) => c.label && t.rows.some((r) => r[i] === find))) state.filter = find;
 		const lines = await drawn(page, key, algorithm, t);
 		if (lines.length) out.push(h("div", { class: "grid" }, ...lines));
-		out.push(bursts(t, report.window.start_ms, report.window.end_ms), table(t, page.state(algorithm + t.name)));
+		if (t.rows.length > 0) out.push(bursts(t, report.window.start_ms, report.window.end_ms), table(t, state));
 	}
+	const none = report.tables.filter((t) => t.rows.length === 0).map(title);
+	if (none.length) out.push(h("p", { class: "soft" }, `Nothing in this window: ${none.join(", ")}`));
 	return out;
 }
 
@@ -142,7 +184,7 @@ function opened(page) {
 		const report = await page.ask("reports", { key, algorithm, at: page.at });
 		const w = report.window, out = [h("p", { class: "window" }, `window ${w.number}, ${clock(w.start_ms)} to ${clock(w.end_ms)}${w.stretched ? ", stretched" : ""}${w.cut ? ", cut" : ""} `,
 			page.parameters.get("at") && h("a", { href: page.link("instance", { key, algorithm }) }, "back to the latest"))];
-		for (const n of report.notes) out.push(h("p", {}, "Note: " + n));
+		for (const n of report.notes) out.push(h("p", { class: "note" }, n));
 		if (report.hosts) out.push(hosts(report.hosts));
 		for (const d of report.distributions) out.push(await distribution(page, key, algorithm, d));
 		out.push(...await values(page, key, algorithm, report.values), ...await tables(page, key, algorithm, report), details(report, measuring));
@@ -168,8 +210,10 @@ function records(title, list) {
 async function network(page) {
 	const [all, state] = await Promise.all([page.ask("instances"), page.ask("health")]);
 	const merged = all.instances.flatMap((i) => i.algorithms.filter((a) => a.hosts).map((a) => ({ instance: i.key, algorithm: a.name, hosts: a.hosts.merged, of: a.hosts.known, missing: a.hosts.missing.join(", ") || "none" })));
+	const measuring = all.instances.flatMap((i) => i.algorithms.map((a) => ({ instance: i.key, interfaces: i.interfaces.join(", "), algorithm: a.name, window: a.window.number, ended: clock(a.window.end_ms), packets: a.seen,
+		"not measured": a.lost })));
 	const x = state.health, reasons = x.reasons || [];
-	return [h("h2", {}, `${state.failing ? "Failing" : x.status || "ok"}`), ...reasons.map((t) => h("p", { class: "error" }, t)), records("Hosts in the latest windows", merged), ...Object.entries(x).map(([name, v]) => records(words(name), v)),
+	return [h("h2", {}, `${state.failing ? "Failing" : x.status || "ok"}`), ...reasons.map((t) => h("p", { class: "error" }, t)), records("Hosts in the latest windows", merged), records("What measures", measuring), ...Object.entries(x).map(([name, v]) => records(words(name), v)),
 		h("section", { class: "panel" }, h("h3", {}, "The process"), scroll("process", h("table", {}, h("tbody", {}, ...flat(x).filter(([, v]) => !Array.isArray(v)).map(([k, v]) => h("tr", {}, h("th", { scope: "row" }, k), h("td", { class: "wide" }, human(v))))))))];
 }
 
