@@ -40,8 +40,8 @@ func checks() []check {
 			list = append(list, check{"shape " + s.name + ": " + c.name, func() (string, error) { return s.shape(c) }})
 		}
 	}
-	for _, p := range pacings() {
-		list = append(list, check{"pace " + p.String(), p.through})
+	for n, p := range pacings() {
+		list = append(list, check{fmt.Sprintf("pace %02d: %v", n, p), p.through})
 	}
 	return append(list, check{"queue choke", refused}, check{"queue without CAP_PERFMON", unprivileged},
 		check{"killed, tc", killed}, check{"pinned, killed, adopted", adopted})
