@@ -31,7 +31,7 @@ type Steering struct {
 	Aggregate uint64 // bytes: of larger aggregates of segments some are dropped; 0: of none
 }
 
-// has says whether the object has a program for a kind of hook.
+// has reports whether the object has a program for a kind of hook.
 func (o Object) has(kind Kind) bool {
 	for _, p := range o.Spec.Programs {
 		if p.Type == kind.program() {

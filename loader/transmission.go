@@ -47,7 +47,7 @@ type Port struct {
 	inst  *Instance
 }
 
-// WatchesQueues says whether an algorithm asks for what the start of transmission knows.
+// WatchesQueues reports whether an algorithm asks for what the start of transmission knows.
 func (i *Instance) WatchesQueues() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -350,7 +350,7 @@ func (p *Port) Release() error {
 	return errors.Join(err, i.endSent())
 }
 
-// Alive says whether the interface is watched: another command may have ended it.
+// Alive reports whether the interface is watched: another command may have ended it.
 func (p *Port) Alive() bool {
 	p.inst.mu.Lock()
 	defer p.inst.mu.Unlock()

@@ -157,7 +157,7 @@ func (o Occupant) unwatch(ifindex int) error {
 	return err
 }
 
-// Watches says whether a watcher's key is an interface of the calling thread's namespace.
+// Watches reports whether a watcher's key is an interface of the calling thread's namespace.
 func Watches(key trace.TraceTraceKey) bool {
 	cookie, err := namespace.Cookie()
 	return err == nil && key.Netns == cookie

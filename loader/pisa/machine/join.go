@@ -26,7 +26,7 @@ type joiner struct {
 	changed bool
 }
 
-// join adds s to what the junction stands for and says whether that has changed.
+// join adds s to what the junction stands for and reports whether that has changed.
 func (m *Machine) join(j *junction, s *state.State) bool {
 	w := &joiner{m: m, j: j, old: j.state, new: s, merged: make(map[[2]*expr.Node]*expr.Node), given: make(map[*expr.Node]bool)}
 	out := j.state.Clone()

@@ -94,7 +94,7 @@ func (m *Machine) readOutside(s *state.State, ptr value.Value, size int, fresh v
 	return fresh
 }
 
-// written says whether all bytes of [lo, end) that the memory behind a pointer has are written.
+// written reports whether all bytes of [lo, end) that the memory behind a pointer has are written.
 func (m *Machine) written(mem value.Memory, ptr value.Value, lo, end int) bool {
 	first, last := -code.StackSize, 0
 	if ptr.Form == value.FormMemory {
@@ -228,7 +228,7 @@ func (m *Machine) checkStale(s *state.State, obj int32, mem value.Memory, off, s
 	m.fail(s.PC, arr, 1, rule.FlowState, "carry is read in a first pass that has not written it: it holds an earlier packet's")
 }
 
-// secondPass says whether the path has found phv->pass to be 1: this program's first pass has recirculated the packet.
+// secondPass reports whether the path has found phv->pass to be 1: this program's first pass has recirculated the packet.
 func (m *Machine) secondPass(s *state.State) bool {
 	return m.env.Vector.Pass >= 0 && s.Facts.SpanOf(m.vectorWord(m.env.Vector.Pass)) == expr.Span{Lo: 1, Hi: 1}
 }

@@ -96,7 +96,7 @@ func (m *monitor) run(context [contextWords]uint32) string {
 	}
 }
 
-// foreseen says whether the proof has looked at what happens now.
+// foreseen reports whether the proof has looked at what happens now.
 func (m *monitor) foreseen(a *activation, pc, depth int) bool {
 	at := situation{pc: pc, depth: depth, top: m.top}
 	for array := range m.touched {

@@ -365,10 +365,10 @@ func (w *watched) look(s *state.State) {
 	}
 }
 
-// mentioned says whether the function goes on to refer to an array: else the proof may have forgotten what was done with it.
+// mentioned reports whether the function goes on to refer to an array: else the proof may have forgotten what was done with it.
 func (w *watched) mentioned(pc, array int) bool { return w.mentions[pc].Meets(w.env.Arrays[array].Bit) }
 
-// covers says whether the proof has looked at a situation with these numbers.
+// covers reports whether the proof has looked at a situation with these numbers.
 func (w *watched) covers(at situation, regs [3]uint64) bool {
 	return slices.ContainsFunc(w.seen[at], func(in numbers) bool {
 		for i, n := range regs {

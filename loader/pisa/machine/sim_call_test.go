@@ -11,7 +11,7 @@ import (
 
 const failed = ^uint64(21) // -EINVAL
 
-// call runs a helper, a function or a kernel function, and says whether the program goes on.
+// call runs a helper, a function or a kernel function, and reports whether the program goes on.
 func (s *simulator) call(f *simFrame, ins asm.Instruction) bool {
 	r := &f.regs
 	switch {
@@ -270,7 +270,7 @@ func (s *simulator) checksum(r *[11]simValue) simValue {
 	return simValue{n: sum & (1<<32 - 1)}
 }
 
-// answer says whether there is room in a ring.
+// answer reports whether there is room in a ring.
 func (s *simulator) answer() simValue {
 	if s.full.Uint32N(2) == 0 {
 		return simValue{n: ^uint64(10)} // -EAGAIN

@@ -58,7 +58,7 @@ func (s *simulator) pass() outcome {
 	return s.ended
 }
 
-// function runs until it returns, and says whether the program goes on.
+// function runs until it returns, and reports whether the program goes on.
 func (s *simulator) function(f *simFrame, pc int) bool {
 	for {
 		if s.steps++; s.steps > simSteps {

@@ -11,7 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/value"
 )
 
-// step interprets one instruction and says whether the state goes on. Other successors are put into forks.
+// step interprets one instruction and reports whether the state goes on. Other successors are put into forks.
 func (m *Machine) step(s *state.State) bool {
 	in := &m.Prog.Insns[s.PC]
 	if what := allow.UnlistedInsn(in.Instruction); what != "" {

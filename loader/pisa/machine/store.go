@@ -150,7 +150,7 @@ func (m *Machine) checkVector(s *state.State, ptr value.Value, size int, t value
 		"a word of the vector is written that the entry program does not set again for the next packet")
 }
 
-// isClock says whether a pointer is to phv->now.
+// isClock reports whether a pointer is to phv->now.
 func (m *Machine) isClock(s *state.State, ptr value.Value, size int) bool {
 	v := &m.env.Vector
 	lo, hi := s.Reach(ptr)

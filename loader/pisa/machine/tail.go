@@ -69,7 +69,7 @@ func (m *Machine) checkChain(s *state.State, slots *declared.Array, index value.
 	}
 }
 
-// begins says whether an entry program has set all words that algorithms may write, but for carry.
+// begins reports whether an entry program has set all words that algorithms may write, but for carry.
 func (m *Machine) begins(s *state.State) bool {
 	v := &m.env.Vector
 	mem := s.Scratch[m.scratchNumber(v.Array)]
@@ -132,7 +132,7 @@ func (m *Machine) checkRecirculation(s *state.State, slots *declared.Array, inde
 	}
 }
 
-// budgeted says whether being here depends on a word of the budget, on every path that leads here.
+// budgeted reports whether being here depends on a word of the budget, on every path that leads here.
 func (m *Machine) budgeted(s *state.State) bool {
 	for _, r := range s.Regions {
 		if r.Must && r.T.From.Meets(m.env.Budgets) {
