@@ -14,14 +14,14 @@ type Counts struct {
 	Parsed     uint64
 	Bytes      uint64            // on the wire
 	Reasons    map[string]uint64 // packets that were not fully parsed, by reason; all reasons are present
-	Aggregates uint64            // packets that stand for several segments (GSO, GRO)
-	Segments   uint64            // ... and the segments they stand for
+	Aggregates uint64            // packets that carry several segments (GSO, GRO)
+	Segments   uint64            // ... and the number of those segments
 	Pulled     uint64            // packets whose headers had to be fetched into the linear part
 	Verdicts   *Verdicts         // nil: the chain only measures
 	Queue      *QueueCounts      // nil: no queue is watched
 }
 
-// Idle reports whether no packet has met a program: neither a new one, nor one of an earlier window that waited in a queue since.
+// Idle reports whether no program ran in the window: no packet arrived, and none of an earlier window left a queue.
 func (c Counts) Idle() bool {
 	q := c.Queue
 	return c.Seen == 0 && (q == nil || q.Sent+q.Dropped+q.Bare+q.Foreign+q.Stale+q.Unparsed == 0)
@@ -46,13 +46,13 @@ func (i *Instance) Counts(bank int) (Counts, error) {
 	return c, err
 }
 
-// CountsSoFar reads the bank that is filling, and leaves it.
+// CountsSoFar reads the open bank and does not reset it.
 func (i *Instance) CountsSoFar() (Counts, error) {
 	return i.counts(func(a *xmaps.Array) ([]uint64, error) { return a.Read(i.control.Bank(), nil) }, nil)
 }
 
-// SeenSoFar is how many packets each of several instances has seen since the ends of its windows, in both banks: a number that changes where packets
-// arrive. Instances that share maps are read together.
+// SeenSoFar is the number of packets of each instance in both banks. A change between two calls shows that packets arrived. Instances that
+// share maps are read in one call.
 func SeenSoFar(instances []*Instance) ([]uint64, error) {
 	seen, read := make([]uint64, len(instances)), map[*pool][]uint64{}
 	for n, i := range instances {
@@ -77,7 +77,7 @@ func SeenSoFar(instances []*Instance) ([]uint64, error) {
 	return seen, nil
 }
 
-// seenIn are the packets that the elements of a set's chain_counters have counted.
+// seenIn adds up the packet counters of each element of a set's chain_counters.
 func seenIn(set *xmaps.Set) (seen []uint64, err error) {
 	array, err := set.Array("chain_counters")
 	if err != nil {
@@ -99,7 +99,7 @@ func seenIn(set *xmaps.Set) (seen []uint64, err error) {
 	return seen, nil
 }
 
-// handedSince is what was handed to watched queues since the open bank was opened.
+// handedSince counts the packets handed to watched queues since the open bank was opened.
 func (i *Instance) handedSince() (QueueCounts, error) {
 	array, err := i.chainSet().Array("chain_counters")
 	if err != nil {
@@ -117,7 +117,7 @@ func handedOver(c []uint64) QueueCounts {
 	return QueueCounts{Carried: c[chain.ChainChainCountCOUNT_CARRIED], CarriedBytes: c[chain.ChainChainCountCOUNT_CARRIED_BYTES]}
 }
 
-// counts of a window; since tells what was handed over behind it: queueCounts.
+// counts of a window; since counts the packets handed over after its end, for queueCounts.
 func (i *Instance) counts(read func(*xmaps.Array) ([]uint64, error), since func() (QueueCounts, error)) (Counts, error) {
 	array, err := i.chainSet().Array("chain_counters")
 	if err != nil {
@@ -150,7 +150,7 @@ func (i *Instance) counts(read func(*xmaps.Array) ([]uint64, error), since func(
 	return counts, nil
 }
 
-// Minus is what was counted since before.
+// Minus returns the counts since an earlier reading.
 func (c Counts) Minus(before Counts) Counts {
 	c.Seen -= before.Seen
 	c.Parsed -= before.Parsed

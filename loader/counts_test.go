@@ -2,7 +2,7 @@ package loader
 
 import "testing"
 
-// A packet that waited in a queue meets a program in a window to which none came.
+// A packet that leaves a queue in a window without arrivals makes the window not idle.
 func TestIdle(t *testing.T) {
 	for _, c := range []struct {
 		counts Counts
@@ -21,8 +21,8 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// What neither left nor was dropped is missed as far as the queue does not hold it, at the moment that it was asked: packets that left between the end of a window
-// and that moment were queued when it ended.
+// Packets that were neither sent nor dropped are missed, except for the queue's backlog when it is read: packets that left between the end of
+// a window and that moment were queued at the end.
 func TestSettle(t *testing.T) {
 	counts := func(carried, sent, dropped uint64) QueueCounts {
 		return QueueCounts{Carried: carried, CarriedBytes: 100 * carried, Sent: sent, SentBytes: 100 * sent, Dropped: dropped, DroppedBytes: 100 * dropped}
@@ -38,10 +38,10 @@ func TestSettle(t *testing.T) {
 		{"all are missed", counts(10, 4, 1), counts(0, 0, 0), 0, 0, 5},
 		{"some of either", counts(10, 4, 1), counts(0, 0, 0), 300, 3, 2},
 		{"they left since", counts(10, 4, 1), counts(0, 5, 0), 0, 5, 0},
-		{"some left since, others came", counts(10, 4, 1), counts(7, 5, 1), 600, 5, 0},
-		{"two were missed, others came and left", counts(10, 4, 1), counts(7, 4, 0), 600, 3, 2},
+		{"some left since, others arrived", counts(10, 4, 1), counts(7, 5, 1), 600, 5, 0},
+		{"two were missed, others arrived and left", counts(10, 4, 1), counts(7, 4, 0), 600, 3, 2},
 		{"missed since, which is not this window's", counts(10, 8, 1), counts(9, 5, 0), 0, 0, 1},
-		{"more left than came", counts(10, 11, 0), counts(0, 0, 0), 0, 0, 0},
+		{"more left than arrived", counts(10, 11, 0), counts(0, 0, 0), 0, 0, 0},
 	} {
 		q := QueueCounts{}
 		q.settle(c.all, c.later, c.backlog)

@@ -11,7 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/privilege"
 )
 
-// reserve is for what is open beside maps and programs: netlink, links and entry programs, files below /proc, standard
+// reserve is the number of descriptors for everything except maps and programs: netlink, links and entry programs, files below /proc, standard
 // streams, metrics and their readers.
 const reserve = 32
 
@@ -38,8 +38,8 @@ func checkDescriptors(shared int, objects []Object) error {
 
 func descriptorsOf(spec *ebpf.CollectionSpec) int { return len(spec.Maps) + len(spec.Programs) + 1 } // its types (BTF)
 
-// closeUnneeded closes what only a loaded object's programs need, and which the kernel keeps as long as they do: maps of the chain, which the
-// instance has itself, constants, and the types of each program.
+// closeUnneeded closes descriptors that userspace does not read; the programs' own references keep the objects alive: maps of the chain,
+// which the instance holds itself, constants, and the types of each program.
 func (i *Instance) closeUnneeded(coll *ebpf.Collection) error {
 	var errs []error
 	for name, m := range coll.Maps {

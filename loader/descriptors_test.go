@@ -45,7 +45,7 @@ func TestDescriptorsAreChecked(t *testing.T) {
 
 func TestMain(m *testing.M) { lab.Main(m) }
 
-// A loaded chain keeps one descriptor for each map that is read, and for each program: none for what only the programs need.
+// A loaded chain has one descriptor for each map that userspace reads, and for each program: none for maps that only programs use.
 func TestDescriptorsOfALoadedChain(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
@@ -64,7 +64,7 @@ func TestDescriptorsOfALoadedChain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer inst.Close()
-	const barrier, sections = 2, 1 // what waits for programs; .bss of unused names
+	const barrier, sections = 2, 1 // the barrier map; .bss of unused names
 	if got, most := open()-before, len(inst.Maps())+len(inst.Programs())+barrier+sections; got > most {
 		t.Errorf("%d descriptors are open for %d maps and %d programs, at most %d", got, len(inst.Maps()), len(inst.Programs()), most)
 	}

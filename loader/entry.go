@@ -20,7 +20,7 @@ type EntryConfig struct {
 	Egress  bool
 	Frags   bool                 // buffers may have fragments (xdp.frags) and their length can be asked for: Linux 5.18
 	MTU     int                  // XDP in generic mode: IP bytes above which a buffer is an aggregate; 0: never
-	Carry   chain.ChainCarryForm // TC egress: what is written for the start of transmission
+	Carry   chain.ChainCarryForm // TC egress: the form of the words that are written for the trace point at the start of transmission
 	Replay  bool                 // frames come from a capture, with a clock of their own
 }
 
@@ -36,7 +36,7 @@ func (i *Instance) Entry(cfg EntryConfig) (*ebpf.Program, error) {
 		return nil, err
 	}
 	kind := cfg
-	kind.IfIndex = 0 // the kernel tells each packet's
+	kind.IfIndex = 0 // the kernel provides each packet's
 	p := i.entries[kind]
 	if p == nil {
 		if err := i.interrupted("entry program"); err != nil {
@@ -62,7 +62,7 @@ func (i *Instance) Entry(cfg EntryConfig) (*ebpf.Program, error) {
 	return own, nil
 }
 
-// serve makes the chain complete for a kind of hook, which no packet has come through yet.
+// serve loads the programs of a kind of hook before its first packet.
 func (i *Instance) serve(kind Kind) error {
 	if i.kinds[kind] {
 		return nil
@@ -78,7 +78,7 @@ func (i *Instance) serve(kind Kind) error {
 }
 
 func (i *Instance) loadEntry(cfg EntryConfig) (*ebpf.Program, error) {
-	i.tell("the parser for "+cfg.Kind.String(), len(i.loaded), len(i.loaded))
+	i.progress("the parser for "+cfg.Kind.String(), len(i.loaded), len(i.loaded))
 	spec, err := i.chain.Whole()
 	if err == nil {
 		err = i.configureEntry(spec, cfg)
@@ -119,13 +119,13 @@ func entryName(kind Kind) string {
 	return "chain_xdp_entry"
 }
 
-// reach refuses what an algorithm asks for and an entry program of this kind cannot fetch on this kernel.
+// reach refuses algorithms that need packet data which an entry program of this kind cannot read on this kernel.
 func (i *Instance) reach(kind Kind) error {
 	for _, m := range i.loaded {
 		if kind != XDP || m.object.Needs&xmaps.NeedQName == 0 {
 			continue
 		}
-		if err := kernel.HaveXDPFrags(); err != nil { // bpf_xdp_load_bytes came with it
+		if err := kernel.HaveXDPFrags(); err != nil { // the same release added bpf_xdp_load_bytes
 			return fmt.Errorf("%w: DNS names are out of reach of XDP before Linux 5.18 (%w); take --hook tc", kernel.ErrUnsupported, err)
 		}
 	}
@@ -141,10 +141,10 @@ func (i *Instance) configureEntry(spec *ebpf.CollectionSpec, cfg EntryConfig) er
 		"entry_l3_only": cfg.L3Only,
 		"entry_egress":  cfg.Egress,
 		"entry_frags":   cfg.Frags && kernel.HaveXDPFrags() == nil,
-		"entry_load":    kernel.HaveXDPFrags() == nil, // bpf_xdp_load_bytes came with it
+		"entry_load":    kernel.HaveXDPFrags() == nil, // the same release added bpf_xdp_load_bytes
 		"entry_carry":   uint8(cfg.Carry),
 		"entry_mtu":     uint32(cfg.MTU),
-		behind:          uint32(0),
+		nextSlot:        uint32(0),
 	}
 	for name, v := range constants {
 		if err := xmaps.SetConstant(spec, name, v); err != nil {

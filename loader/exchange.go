@@ -8,15 +8,15 @@ import (
 	xmaps "github.com/xdpmon/xdpmon/maps"
 )
 
-// Exchange is a chain that is ready to take another's place: proven and loaded, and seen by no packet before Commit.
+// Exchange is a chain that is proven and loaded and processes no packet before Commit puts it in place of the current one.
 type Exchange struct {
 	inst *Instance
 	next []*member
-	old  []*member // behind Commit: those that no packet reaches any more
+	old  []*member // after Commit: those that no packet reaches any more
 	done bool
 }
 
-// Replace exchanges the algorithms while traffic flows, and frees those that are gone at once.
+// Replace exchanges the algorithms while traffic flows, and frees the removed ones at once.
 func (i *Instance) Replace(objects []Object) error {
 	x, err := i.Prepare(objects)
 	if err != nil {
@@ -25,8 +25,8 @@ func (i *Instance) Replace(objects []Object) error {
 	return errors.Join(x.Commit(), x.Close())
 }
 
-// Prepare proves and loads what of objects is new, in the order of their roles. Algorithms that are kept by name and object keep
-// their registers.
+// Prepare proves and loads the new ones of objects, in the order of their roles. A loaded algorithm of the same name and object is
+// reused with its registers.
 func (i *Instance) Prepare(objects []Object) (*Exchange, error) {
 	objects, err := i.arranged(objects)
 	if err != nil {
@@ -35,14 +35,14 @@ func (i *Instance) Prepare(objects []Object) (*Exchange, error) {
 	if len(objects) > xmaps.ChainSlots {
 		return nil, fmt.Errorf("load chain: %d programs, %d fit", len(objects), xmaps.ChainSlots)
 	}
-	if err := i.comesTooLate(objects); err != nil {
+	if err := i.checkQueueWatch(objects); err != nil {
 		return nil, err
 	}
 	x := &Exchange{inst: i}
 	for n, o := range objects {
-		m := i.kept(o)
+		m := i.loadedMember(o)
 		if m == nil {
-			i.tell(o.Name, n+1, len(objects))
+			i.progress(o.Name, n+1, len(objects))
 			i.mu.Lock()
 			m, err = i.load(o, n)
 			i.mu.Unlock()
@@ -65,12 +65,12 @@ func (x *Exchange) Set(name string) (*xmaps.Set, error) {
 	return nil, fmt.Errorf("find maps of %s: not loaded", name)
 }
 
-// Commit puts the new chain in the place of the old: every packet sees one or the other. When it returns no packet is under way in
+// Commit puts the new chain in the place of the old: every packet sees one or the other. When it returns no packet is being processed by
 // the old one, whose registers stay as they are until Close.
 func (x *Exchange) Commit() error {
 	x.inst.mu.Lock()
 	defer x.inst.mu.Unlock()
-	for kind, wanted := range x.inst.kinds { // one may have come since it was prepared
+	for kind, wanted := range x.inst.kinds { // a kind may have been added since Prepare
 		if !wanted {
 			continue
 		}
@@ -85,7 +85,7 @@ func (x *Exchange) Commit() error {
 	return x.keepVerdicts()
 }
 
-// keepVerdicts remembers what was done to packets in this window, when the chain acts no more.
+// keepVerdicts saves the window's verdicts so far when the new chain does not enforce.
 func (x *Exchange) keepVerdicts() error {
 	m := verdictOf(x.old)
 	if m == nil || verdictOf(x.next) != nil {
@@ -99,7 +99,7 @@ func (x *Exchange) keepVerdicts() error {
 	return err
 }
 
-// Close frees what is not part of the chain: the old algorithms behind a Commit, the new ones without one.
+// Close frees what is not part of the chain: the old algorithms after Commit, the new ones without it.
 func (x *Exchange) Close() error {
 	gone := x.old
 	if !x.done {

@@ -1,4 +1,4 @@
 package loader
 
-// Explain is looked at from outside: what the tests need besides imports this package.
+// Explain is exported for external tests: packages that they import import this package.
 var Explain = explain

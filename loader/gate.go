@@ -14,7 +14,7 @@ import (
 // mostGates is how many forms of an entry program a pool has at most: by kind of interface, direction, and what packets carry.
 const mostGates = 64
 
-// GateName begins the name of an instance's own program in front of an entry program that it shares; the instance's number follows.
+// GateName and the instance's number are the name of an instance's own program, which runs before a shared entry program.
 const GateName = "chain_gate_"
 
 // gateEntry is loadEntry for an instance of a pool: the pool's entry program for this kind of interface after a few instructions that write the
@@ -61,7 +61,7 @@ func (i *Instance) gatesOf(kind Kind) (*ebpf.Map, error) {
 	return m, nil
 }
 
-// gate is the instance's own program. It names the chain's control word and counters, by which xdpmon's programs are told from others'.
+// gate is the instance's own program. It names the chain's control word and counters, by which xdpmon recognises its own programs.
 func (i *Instance) gate(cfg EntryConfig, gates *ebpf.Map, at int) *ebpf.ProgramSpec {
 	pass := int32(2) // XDP_PASS
 	if cfg.Kind == TC {
@@ -85,7 +85,7 @@ func (i *Instance) gate(cfg EntryConfig, gates *ebpf.Map, at int) *ebpf.ProgramS
 		asm.Mov.Imm(asm.R0, pass).WithSymbol("out"),
 		asm.Return(),
 	}}
-	entry := i.chain.Spec.Programs[entryName(cfg.Kind)] // the kernel has only programs of one form jump to each other
+	entry := i.chain.Spec.Programs[entryName(cfg.Kind)] // the kernel allows tail calls only between programs of one type and with equal properties
 	spec.Flags, spec.AttachType = entry.Flags, entry.AttachType
 	adaptToKernel(&ebpf.CollectionSpec{Programs: map[string]*ebpf.ProgramSpec{spec.Name: spec}})
 	return spec

@@ -1,5 +1,5 @@
-// Package loader proves and loads the chain and its algorithms, and exchanges them under traffic. What puts them on interfaces, feeds
-// them captures or keeps them beyond a process are packages of their own, below it. It names no algorithm: it is given objects.
+// Package loader proves and loads the chain and its algorithms, and exchanges them under traffic. Attaching
+// to interfaces, replaying captures and pinning are packages of their own, below it. It names no algorithm: callers pass objects.
 package loader
 
 import (
@@ -27,27 +27,27 @@ type Options struct {
 	Replay bool
 	// Maps are adopted from pins instead of being created, by the keys of Instance.Maps.
 	Maps map[string]*ebpf.Map
-	// RecircDelay is how many packets a replay lets go by before a second pass; 0: none.
+	// RecircDelay is the number of later packets that a replay processes before a packet's second pass; 0: none.
 	RecircDelay int
-	// Unproven loads programs that break the memory rules: for the baselines that exist to show why, only.
+	// Unproven loads programs that break the memory rules: only for the baselines that exist to show why the rules matter.
 	Unproven bool
-	// Proven: the caller had these very programs proven before, with another seed. For studies that load them thousands of times.
+	// Proven: the caller has proven the same programs before, with another seed. For studies that load them thousands of times.
 	Proven bool
-	// Loose are constants that Reseed may change. For studies that ask the same programs for hundreds of seeds: not with Lazy.
+	// Loose are constants that Reseed may change. For studies that run the same programs with hundreds of seeds; not together with Lazy.
 	Loose []string
-	// Lazy loads the programs of a kind of hook when the first entry program of that kind is asked for: verifying them is most of a
-	// start, and an instance seldom has interfaces of both kinds. Not with Maps: packets pass through an adopted chain already.
+	// Lazy loads the programs of a kind of hook when the first entry program of that kind is requested: verifying them is most of the
+	// time of a start, and an instance seldom has interfaces of both kinds. Not together with Maps: an adopted chain has traffic already.
 	Lazy bool
-	// Soon are kinds that will be asked for anyway: with Lazy their programs are loaded at once, from the same reading of each object.
+	// Soon are kinds that will certainly be requested: with Lazy their programs are loaded at once, so that each object is read once.
 	Soon []Kind
-	// Alike is how many instances with the same algorithms and values there will be, this one among them: they share programs, and their registers
-	// stand side by side in the same maps, of which at most MostAlike parts are made at once. Below 2, and where that is not possible (Alone): maps and
-	// programs of its own.
+	// Alike is the number of instances with the same algorithms and values, including this one: they share programs, and the registers of each
+	// are one part of the same maps, which have at most MostAlike parts. Below 2, or where sharing is not possible (Alone), the instance has
+	// maps and programs of its own.
 	Alike int
-	// Loading is told what is proven and loaded next, the how manieth of how many. nil: nobody asks.
+	// Loading is called before each program is proven and loaded, with its name, its index and the total; nil: not called.
 	Loading func(what string, n, of int)
-	// Interrupted is asked before each program is proven and loaded, and before an entry program is handed out; an error ends the load,
-	// so that nothing is put on an interface by a process that is to end. nil: nobody can.
+	// Interrupted is called before each program is proven and loaded, and before an entry program is returned; an error ends the load, so
+	// that a process that is terminating attaches nothing. nil: not called.
 	Interrupted func() error
 }
 
@@ -70,7 +70,7 @@ func (k Kind) program() ebpf.ProgramType {
 // chainName is the name of the chain's own object among the algorithms.
 const chainName = "chain"
 
-// Instance is a chain with its algorithms: one set of registers, whatever number of interfaces feed it.
+// Instance is a chain with its algorithms: one set of registers for any number of interfaces.
 type Instance struct {
 	opts     Options
 	shared   map[string]*ebpf.Map // phv, control, chains, budget, hash tables, chain counters
@@ -78,7 +78,7 @@ type Instance struct {
 	chain    Object
 	verdict  *Object // once a chain enforces
 	loaded   []*member
-	enforced *Verdicts // of this window, by a verdict program that is gone
+	enforced *Verdicts // of this window, by a verdict program that was removed
 	sent     *transmission
 
 	looseEntry  *ebpf.Map // with Options.Loose: the constants of the entry program that Reseed changes
@@ -88,15 +88,15 @@ type Instance struct {
 	number int   // in the pool
 	alone  error
 
-	mu      sync.Mutex                    // entry programs are asked for while the chain is exchanged
-	entries map[EntryConfig]*ebpf.Program // by what they were loaded for, without the interface
+	mu      sync.Mutex                    // entry programs are requested while the chain is exchanged
+	entries map[EntryConfig]*ebpf.Program // by configuration, without the interface
 	kinds   map[Kind]bool                 // whose programs the members have
 }
 
 // member is one loaded algorithm.
 type member struct {
 	object Object
-	at     int // the place that it was loaded for
+	at     int // its index in the chain when it was loaded
 	coll   *ebpf.Collection
 	set    *xmaps.Set
 	pooled *pooled              // whose programs these are, in a pool
@@ -113,7 +113,7 @@ func (m *member) program(t ebpf.ProgramType) *ebpf.Program {
 	return nil
 }
 
-// Load proves and loads algorithms; the chain begins to run them as soon as an entry program feeds it.
+// Load proves and loads algorithms; they run as soon as an entry program is attached.
 func Load(objects []Object, opts Options) (*Instance, error) {
 	spec, err := chain.LoadChain()
 	if err != nil {
@@ -148,7 +148,7 @@ func newInstance(spec *ebpf.CollectionSpec, opts Options) *Instance {
 	return i
 }
 
-// Alone is why an instance that was to share its programs has programs of its own; nil where it was not, or does.
+// Alone is the reason why an instance with Options.Alike has programs of its own; nil where it shares them or was not to.
 func (i *Instance) Alone() error { return i.alone }
 
 func (i *Instance) build(chain *ebpf.CollectionSpec, objects []Object, among bool) error {
@@ -175,7 +175,7 @@ func (i *Instance) build(chain *ebpf.CollectionSpec, objects []Object, among boo
 	return i.Replace(objects)
 }
 
-// buildAmong is build in a pool. Programs that the kernel's verifier does not take in their shared form are not tried again.
+// buildAmong is build in a pool. Programs whose shared form the kernel's verifier refuses are not tried again.
 func (i *Instance) buildAmong(chain *ebpf.CollectionSpec, objects []Object) error {
 	if err := i.join(chain, objects); err != nil {
 		return err
@@ -234,15 +234,15 @@ func (i *Instance) adoptOr(owner string, ms *ebpf.MapSpec) (*ebpf.Map, error) {
 	return m, nil
 }
 
-// tell says what comes next.
-func (i *Instance) tell(what string, n, of int) {
+// progress reports the program that is loaded next, its index and the total.
+func (i *Instance) progress(what string, n, of int) {
 	if i.opts.Loading != nil {
 		i.opts.Loading(what, n, of)
 	}
 }
 
-// kept finds a loaded member that is this very object.
-func (i *Instance) kept(o Object) *member {
+// loadedMember returns the member that was loaded from the same object; nil if there is none.
+func (i *Instance) loadedMember(o Object) *member {
 	for _, m := range i.loaded {
 		if m.object.Name == o.Name && m.object.Spec == o.Spec {
 			return m
@@ -266,7 +266,7 @@ func (i *Instance) install(members []*member) error {
 	return i.control.SetChain(slots, needs)
 }
 
-// load an object for the at-th place of the chain.
+// load proves and loads an object for index at of the chain.
 func (i *Instance) load(o Object, at int) (*member, error) {
 	if i.pool != nil {
 		return i.loadPooled(o, at)
@@ -319,7 +319,7 @@ func (i *Instance) adapt(spec *ebpf.CollectionSpec) error {
 	return share.Collection(spec, i.pool.places, numberSpec)
 }
 
-// interrupted is why what comes next is not loaded any more.
+// interrupted returns the error of Options.Interrupted, with the program that is not loaded.
 func (i *Instance) interrupted(what string) error {
 	if i.opts.Interrupted == nil {
 		return nil
@@ -330,17 +330,17 @@ func (i *Instance) interrupted(what string) error {
 	return nil
 }
 
-// behind is the slot of the next program, where a program jumps without comparing all.
-const behind = "chain_behind"
+// nextSlot is the constant with the slot of the next program, which a program jumps to without comparing all slots.
+const nextSlot = "chain_behind"
 
-// configured is an object with the constants that it will run with at a place of the chain.
+// configured returns an object with the constants that it will run with at index at of the chain.
 func (i *Instance) configured(o Object, at int) (*ebpf.CollectionSpec, error) {
 	spec, err := o.Whole()
 	if err == nil {
 		err = i.setCommon(spec)
 	}
-	if err == nil && spec.Variables[behind] != nil {
-		err = xmaps.SetConstant(spec, behind, uint32(at+1))
+	if err == nil && spec.Variables[nextSlot] != nil {
+		err = xmaps.SetConstant(spec, nextSlot, uint32(at+1))
 	}
 	if err == nil {
 		err = i.specialize(spec)
@@ -351,7 +351,7 @@ func (i *Instance) configured(o Object, at int) (*ebpf.CollectionSpec, error) {
 	return spec, nil
 }
 
-// specialize compiles the constants into the instructions, which are then proven and loaded. Constants that Reseed may change stay where they are.
+// specialize compiles the constants into the instructions, which are then proven and loaded. Constants that Reseed may change stay in their map.
 func (i *Instance) specialize(spec *ebpf.CollectionSpec) error {
 	if len(i.opts.Loose) > 0 || spec.Maps[constants] == nil {
 		return nil
@@ -359,7 +359,7 @@ func (i *Instance) specialize(spec *ebpf.CollectionSpec) error {
 	return specialize.Collection(spec, sectionOf(spec))
 }
 
-// complete gives members the programs of a kind that they lack. All of an object was proven when it was loaded.
+// complete loads the programs of a kind that members lack. All programs of an object were proven when it was first loaded.
 func (i *Instance) complete(members []*member, kind Kind) error {
 	defer i.lockPool()()
 	for _, m := range members {
@@ -433,7 +433,7 @@ func (i *Instance) replacements(owner string, spec *ebpf.CollectionSpec) map[str
 	return use
 }
 
-// LoadBeside loads an object that is no part of the chain and uses the maps that the chain shares. It is not proven.
+// LoadBeside loads an object that is not part of the chain but uses the chain's shared maps. It is not proven.
 func (i *Instance) LoadBeside(name string, spec *ebpf.CollectionSpec) (*ebpf.Collection, error) {
 	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: i.replacements(name, spec)})
 	if err != nil {
@@ -442,7 +442,7 @@ func (i *Instance) LoadBeside(name string, spec *ebpf.CollectionSpec) (*ebpf.Col
 	return coll, nil
 }
 
-// RecircDelay is how many packets a replay lets go by before a second pass.
+// RecircDelay is the number of later packets that a replay processes before a packet's second pass.
 func (i *Instance) RecircDelay() int { return i.opts.RecircDelay }
 
 // Set returns the maps of an algorithm.
@@ -483,13 +483,13 @@ func (i *Instance) Programs() map[string]*ebpf.Program {
 	return all
 }
 
-// Close frees everything. Entry programs that are still attached keep what they use until they go.
+// Close frees everything. Entry programs that are still attached hold references to what they use until they are detached.
 func (i *Instance) Close() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	var errs []error
 	if i.control != nil && i.pool != nil {
-		errs = append(errs, i.control.Close()) // no packet of this instance is under way behind it
+		errs = append(errs, i.control.Close()) // afterwards no packet of this instance is being processed
 	}
 	for _, m := range i.loaded {
 		i.free(m)

@@ -12,26 +12,26 @@ import (
 type Object struct {
 	Name string
 	Spec *ebpf.CollectionSpec
-	// Read reads the object anew, as it was compiled: Spec is an outline then, and instructions are in memory only while they are proven
-	// and loaded. nil: Spec is whole.
+	// Read reads the compiled object again. Spec is then an outline, and the instructions are in memory only while they are proven and
+	// loaded. nil: Spec is complete.
 	Read  func() (*ebpf.CollectionSpec, error)
 	Needs xmaps.Need
 	// RecircShare is the largest share of packets that may take a second pass; 0 for none.
 	RecircShare float64
-	// Enforces says that it decides over packets. It runs behind those that only measure, and what it decides is carried out.
+	// Enforces: it decides on packets. It runs after the algorithms that only measure, and a verdict program applies its decisions.
 	Enforces bool
-	// Steering is how it changes the way that packets leave.
+	// Steering is how it changes mark, class or departure time of packets.
 	Steering Steering
 }
 
-// Steering is a change of how packets leave: mark, class, or time of departure. A packet has one of them, so that a chain has one algorithm that steers.
+// Steering is a change of how packets leave: mark, class, or time of departure. A packet has only one value of each, so a chain has at most one algorithm that steers.
 type Steering struct {
 	By        string // the setting that makes the algorithm do it; "": it does not
-	Delays    bool   // packets have times of departure, which the interface's queue has to keep
-	Aggregate uint64 // bytes: of larger aggregates of segments some are dropped; 0: of none
+	Delays    bool   // packets have times of departure, which the interface's queueing discipline must obey
+	Aggregate uint64 // limit in bytes of an aggregate of segments; some of the larger ones are dropped. 0: no limit
 }
 
-// has says whether the object has a program for a kind of hook.
+// has reports whether the object has a program for a kind of hook.
 func (o Object) has(kind Kind) bool {
 	for _, p := range o.Spec.Programs {
 		if p.Type == kind.program() {
@@ -41,8 +41,8 @@ func (o Object) has(kind Kind) bool {
 	return false
 }
 
-// Outline is an object without instructions and most types, which are nine tenths of it: what is configured, and what is known of it while
-// it runs.
+// Outline is an object without instructions and most types, which take nine tenths of its memory: it holds what is configured and what is
+// read while it runs.
 func Outline(spec *ebpf.CollectionSpec) *ebpf.CollectionSpec {
 	o := &ebpf.CollectionSpec{Maps: map[string]*ebpf.MapSpec{}, Programs: map[string]*ebpf.ProgramSpec{},
 		Variables: map[string]*ebpf.VariableSpec{}, ByteOrder: spec.ByteOrder}
@@ -57,7 +57,7 @@ func Outline(spec *ebpf.CollectionSpec) *ebpf.CollectionSpec {
 		o.Programs[name] = &short
 	}
 	for name, v := range spec.Variables {
-		if v.Value != nil { // its type says how long it is, otherwise
+		if v.Value != nil { // otherwise its type gives the size
 			short := *v
 			short.Type = nil
 			v = &short

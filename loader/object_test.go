@@ -9,7 +9,7 @@ import (
 	xmaps "github.com/xdpmon/xdpmon/maps"
 )
 
-// An element that was cut for a configuration stays cut when the object is read anew, in its type as well.
+// An element that was shortened for a configuration stays short when the object is read again, also in its type.
 func TestWholeKeepsWhatWasCut(t *testing.T) {
 	spec, err := precision.LoadPrecision()
 	if err != nil {

@@ -15,10 +15,11 @@ import (
 	xmaps "github.com/xdpmon/xdpmon/maps"
 )
 
-// MostAlike is how many instances one set of programs serves at most: that many parts of each register array are allocated at once.
+// MostAlike is the largest number of instances with one set of programs: that many parts of each register array are allocated at once.
 const MostAlike = 32
 
-// mostShared is how long a shared chain may be. An instance's entry is one tail call more, and the kernel allows 33 to a packet.
+// mostShared is the largest number of algorithms in a shared chain. Each instance's entry program adds a tail call, of which the kernel
+// allows 33 to a packet.
 const mostShared = 12
 
 // pool is one set of programs and maps that serves several instances: proven and verified once. Each has a number, a part of every array
@@ -28,15 +29,15 @@ type pool struct {
 	places   int
 	chain    Object
 	shared   map[string]*ebpf.Map
-	counters *ebpf.CollectionSpec // chain_counters of all places
+	counters *ebpf.CollectionSpec // chain_counters of all parts
 	halves   xmaps.Halves
 
 	mu      sync.Mutex // of what follows, and of the collections' programs
 	taken   []bool     // by number
 	used    []bool     // another instance had the number before
 	members []*pooled
-	entries map[EntryConfig]int // place in the gate of its kind
-	gates   map[Kind]*ebpf.Map  // entry programs, which the instances' own jump to
+	entries map[EntryConfig]int // index in the gates of its kind
+	gates   map[Kind]*ebpf.Map  // shared entry programs, which the instances' own programs tail-call
 }
 
 // pooled is an algorithm that several instances run.
@@ -44,7 +45,7 @@ type pooled struct {
 	id    [sha256.Size]byte
 	coll  *ebpf.Collection
 	users int
-	used  []bool // by number: its part holds what an instance has left
+	used  []bool // by number: its part holds data of an earlier instance
 }
 
 // pools are those of this process.
@@ -54,7 +55,7 @@ var pools struct {
 	refused map[[sha256.Size]byte]error // programs that cannot be shared here, and why
 }
 
-// shareable says why instances with these algorithms have programs of their own; nil: they need not.
+// shareable returns the reason why instances with these algorithms cannot share programs; nil: they can.
 func shareable(objects []Object, opts Options) error {
 	switch {
 	case opts.RecircDelay > 0, len(opts.Maps) > 0, len(opts.Loose) > 0, opts.Unproven:
@@ -70,7 +71,7 @@ func shareable(objects []Object, opts Options) error {
 	return nil
 }
 
-// idOf is a digest of a configured algorithm at its place in a chain: what is equal can be shared. Instructions follow from the name.
+// idOf is a digest of a configured algorithm at its place in a chain: algorithms of equal digest can be shared. The name determines the instructions.
 func (i *Instance) idOf(o Object, at int) ([sha256.Size]byte, error) {
 	spec := o.Spec.Copy()
 	if err := i.setCommon(spec); err != nil {
@@ -104,7 +105,7 @@ func (i *Instance) keyOf(objects []Object) (key [sha256.Size]byte, err error) {
 	return [sha256.Size]byte(h.Sum(nil)), nil
 }
 
-// join finds a place in a pool of alike instances, or makes a pool.
+// join finds a free number in a pool of alike instances, or makes a pool.
 func (i *Instance) join(chain *ebpf.CollectionSpec, objects []Object) error {
 	if err := shareable(objects, i.opts); err != nil {
 		return err
@@ -132,7 +133,7 @@ func (i *Instance) join(chain *ebpf.CollectionSpec, objects []Object) error {
 	return i.fillHashTables()
 }
 
-// refuse remembers that programs cannot be shared.
+// refuse records that programs cannot be shared, and why.
 func refuse(key [sha256.Size]byte, err error) {
 	pools.Lock()
 	defer pools.Unlock()
@@ -142,7 +143,7 @@ func refuse(key [sha256.Size]byte, err error) {
 	pools.refused[key] = err
 }
 
-// numberSpec is the map of the number of the instance that a packet belongs to, which the programs of a pool have in common.
+// numberSpec is the map, common to a pool's programs, that holds the number of the current packet's instance.
 var numberSpec = share.NumberSpec(xmaps.TagShared)
 
 func newPool(chain *ebpf.CollectionSpec, object Object, key [sha256.Size]byte, places int) (*pool, error) {
@@ -181,7 +182,7 @@ func (i *Instance) take(p *pool) bool {
 	return true
 }
 
-// leave gives the number back. No packet of the instance is under way any more.
+// leave returns the number to the pool. No packet of the instance is being processed any more.
 func (i *Instance) leave() error {
 	pools.Lock()
 	defer pools.Unlock()
@@ -210,7 +211,7 @@ func (p *pool) close() error {
 	return errors.Join(errs...)
 }
 
-// clean empties the instance's part of the chain's own maps, if another had it before.
+// clean clears the instance's part of the chain's own maps if an earlier instance used it.
 func (i *Instance) clean() error {
 	if !i.pool.used[i.number] {
 		return nil
@@ -226,7 +227,7 @@ func (i *Instance) chainSet() *xmaps.Set {
 	return xmaps.NewPart(i.chain.Spec, i.shared, i.number, share.Common)
 }
 
-// lockPool keeps other instances from the programs that they share with this one.
+// lockPool excludes other instances from changing the programs that they share with this one.
 func (i *Instance) lockPool() (unlock func()) {
 	if i.pool == nil {
 		return func() {}
@@ -235,7 +236,7 @@ func (i *Instance) lockPool() (unlock func()) {
 	return i.pool.mu.Unlock
 }
 
-// loadPooled is load for an instance of a pool: what another has loaded before is taken as it is.
+// loadPooled is load for an instance of a pool: programs that another instance has loaded are reused.
 func (i *Instance) loadPooled(o Object, at int) (*member, error) {
 	if err := shareable([]Object{o}, i.opts); err != nil {
 		return nil, fmt.Errorf("load %s: %w", o.Name, err)
@@ -264,7 +265,7 @@ func (i *Instance) loadPooled(o Object, at int) (*member, error) {
 	return m, nil
 }
 
-// furnish gives a member its part of the maps, as a map is when it is created, and rings of its own.
+// furnish gives a member its part of the maps, with the contents of new maps, and rings of its own.
 func (i *Instance) furnish(m *member) error {
 	loaded := maps.Clone(m.coll.Maps)
 	for name, ms := range m.object.Spec.Maps {
@@ -290,7 +291,7 @@ func (i *Instance) furnish(m *member) error {
 	return fillPart(m)
 }
 
-// fillPart writes what tables begin with.
+// fillPart writes the initial contents of tables.
 func fillPart(m *member) error {
 	for name, ms := range m.object.Spec.Maps {
 		if share.Common(ms) || len(ms.Contents) == 0 {
@@ -313,10 +314,10 @@ func fillPart(m *member) error {
 	return nil
 }
 
-// release frees what a member has by itself, and its programs when no other instance runs them. The pool is locked.
+// release frees a member's own maps, and its programs when no other instance runs them. The pool is locked.
 func (i *Instance) release(m *member) {
 	for name, ring := range m.rings {
-		_ = m.coll.Maps[name].Delete(uint32(i.number)) // the pool may be gone with it
+		_ = m.coll.Maps[name].Delete(uint32(i.number)) // fails where the pool is already closed
 		ring.Close()
 	}
 	if m.pooled.users--; m.pooled.users > 0 {

@@ -15,15 +15,15 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa"
 )
 
-// proven remembers what was proven in this process: an agent loads the same programs with the same constants for one interface after the
-// other. Entries are 32 bytes and a lock, one for each kind of interface and for each choice of parameters.
+// proven caches the proofs of this process: an agent loads the same programs with the same constants for many interfaces. An entry is
+// 32 bytes and a lock; there is one for each kind of interface and each choice of parameters.
 var proven = struct {
 	sync.Mutex
 	of map[[sha256.Size]byte]*proof
 }{of: map[[sha256.Size]byte]*proof{}}
 
-// proof of one set of programs. Its lock is held while it is made, so that instances that start together wait for one proof instead of
-// making it each.
+// proof of one set of programs. Its lock is held while the proof runs, so that instances that start together wait for one proof instead
+// of repeating it.
 type proof struct {
 	sync.Mutex
 	made bool
@@ -58,7 +58,7 @@ func prove(name string, spec *ebpf.CollectionSpec, unproven bool) error {
 	return nil
 }
 
-// identity is a digest of all that a proof depends on: the instructions, the maps they name, and the constants.
+// identity is a digest of everything that a proof depends on: the instructions, the maps they name, and the constants.
 func identity(spec *ebpf.CollectionSpec) [sha256.Size]byte {
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(spec.Programs)) {
@@ -76,7 +76,7 @@ func identity(spec *ebpf.CollectionSpec) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// write takes instructions in with the names that they have and refer to, field by field: as text they take ten times as long.
+// write hashes instructions with their symbols and references, field by field: hashing their text takes ten times as long.
 func write(h hash.Hash, all asm.Instructions) {
 	b := make([]byte, 0, 4096)
 	for i := range all {

@@ -56,8 +56,8 @@ func (i *Instance) budgets(slot int) ([]recircBudget, error) {
 	return budgets, nil
 }
 
-// setBudgets gives the members that will run in slots 0, 1, ... their budgets; counts move along with a member
-// that changes its slot. It is called before the chain changes, so a kept member may lose a pass, never a count.
+// setBudgets gives the members that will run in slots 0, 1, ... their budgets; a member that changes its slot takes
+// its counts along. It is called before the chain changes, so a member that stays may lose a pass, never a count.
 func (i *Instance) setBudgets(members []*member) error {
 	before := map[*member][]recircBudget{}
 	for n, m := range i.loaded {
@@ -83,7 +83,7 @@ func (i *Instance) setBudgets(members []*member) error {
 	return nil
 }
 
-// startingBudgets are what a member had in its old slot; in a chain's first start, what an adopted map holds.
+// startingBudgets are a member's budgets in its old slot; when the chain is first loaded, those in an adopted map.
 func (i *Instance) startingBudgets(slot int, before []recircBudget) ([]recircBudget, error) {
 	if before != nil {
 		return before, nil

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrNotReseedable is returned by Reseed when more than the constants that Options.Loose names would change.
-var ErrNotReseedable = errors.New("other constants would change than those that were left loose")
+var ErrNotReseedable = errors.New("a constant would change that Options.Loose does not name")
 
 const (
 	constants = ".rodata"
@@ -21,8 +21,8 @@ const (
 	looseMap = "loose"
 )
 
-// loosen has the programs read some constants from a map that stays writable for userspace. The verifier then knows nothing of their
-// values, which those that come from a seed do not mind; the instructions are the same but for the map. It comes behind the proof.
+// loosen makes the programs read some constants from a map that userspace can still write. The verifier then does not know their values,
+// which no seed-derived constant needs; the instructions differ in the map only. It runs after the proof.
 func loosen(spec *ebpf.CollectionSpec, names []string) {
 	frozen := spec.Maps[constants]
 	if len(names) == 0 || frozen == nil {
@@ -53,7 +53,7 @@ func isOneOf(spec *ebpf.CollectionSpec, names []string, offset uint32) bool {
 	})
 }
 
-// sectionOf are the constants as the programs find them.
+// sectionOf returns the constants as laid out in memory.
 func sectionOf(spec *ebpf.CollectionSpec) []byte {
 	data := make([]byte, spec.Maps[constants].ValueSize)
 	if contents := spec.Maps[constants].Contents; len(contents) == 1 {
@@ -67,9 +67,9 @@ func sectionOf(spec *ebpf.CollectionSpec) []byte {
 	return data
 }
 
-// Reseed gives the loaded programs another seed and the constants that come with it, and their registers the contents of the start:
-// what objects say then is what they would say freshly loaded. They are configured for that seed and otherwise those that were loaded
-// (ErrNotReseedable), in an instance with Options.Loose. Nobody may be sending it packets.
+// Reseed gives the loaded programs another seed and the constants derived from it, and resets their registers: results are those of freshly
+// loaded programs. objects are configured for that seed and must otherwise equal the loaded ones (ErrNotReseedable). It needs
+// Options.Loose, and no packet may arrive meanwhile.
 func (i *Instance) Reseed(seed uint64, objects []Object) error {
 	i.opts.Seed = seed
 	for _, o := range objects {
@@ -119,7 +119,7 @@ func (i *Instance) reseed(m *member, o Object) error {
 	return m.set.Forget()
 }
 
-// refill writes into tables what they begin with: userspace changes some from window to window.
+// refill restores the initial contents of tables: userspace changes some from window to window.
 func refill(coll *ebpf.Collection, spec *ebpf.CollectionSpec) error {
 	for name, ms := range spec.Maps {
 		if strings.HasPrefix(name, ".") { // sections of the object, which are frozen
@@ -134,9 +134,9 @@ func refill(coll *ebpf.Collection, spec *ebpf.CollectionSpec) error {
 	return nil
 }
 
-// forget sets what the chain keeps from packet to packet back to the start.
+// forget resets the chain's state to that of a new chain.
 func (i *Instance) forget() error {
-	if i.control.Bank() != 0 { // both are empty; a new algorithm begins in the first
+	if i.control.Bank() != 0 { // both banks are empty; a new algorithm starts in the first one
 		if _, err := i.control.Flip(); err != nil {
 			return err
 		}

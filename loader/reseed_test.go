@@ -10,7 +10,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/testutil"
 )
 
-// What Reseed could only pretend to change, it refuses.
+// Reseed refuses sizes and constants that it cannot change.
 func TestReseedRefuses(t *testing.T) {
 	testutil.NeedRoot(t)
 	object := func(entries uint32, constant any) loader.Object {

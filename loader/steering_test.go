@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A packet is steered in one way: two algorithms that do it are refused by the settings that make them.
+// Two algorithms that steer are refused in one chain; the error names the settings that make them do so.
 func TestOneSteers(t *testing.T) {
 	pace, class, none := Object{Steering: Steering{By: "a.act=pace", Delays: true}}, Object{Steering: Steering{By: "b.action=class"}}, Object{}
 	for _, fine := range [][]Object{nil, {none}, {pace}, {none, class}} {

@@ -18,8 +18,8 @@ import (
 // sentName is the name of the programs at the start of transmission among the algorithms.
 const sentName = "trace"
 
-// transmission is the chain at the start of transmission: one entry program for all interfaces of an instance, since trace points are the
-// whole host's, and a table of those that are watched. Its programs are on trace points while any is; its counts stay.
+// transmission is the chain at the start of transmission: one entry program for all interfaces of an instance, since trace points are
+// those of the whole host, and a table of the watched interfaces. Its programs are attached while any interface is watched; its counts stay.
 type transmission struct {
 	coll  *ebpf.Collection
 	set   *xmaps.Set
@@ -36,7 +36,7 @@ type QueueInterface struct {
 	Queues  int // transmit queues
 	L3Only  bool
 	Form    chain.ChainCarryForm
-	// Backlog tells how many bytes are in the queue; nil: nobody knows.
+	// Backlog returns the number of bytes in the queue; nil: unknown.
 	Backlog func() (uint64, error)
 }
 
@@ -47,7 +47,7 @@ type Port struct {
 	inst  *Instance
 }
 
-// WatchesQueues says whether an algorithm asks for what the start of transmission knows.
+// WatchesQueues reports whether an algorithm needs data from the start of transmission.
 func (i *Instance) WatchesQueues() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -61,8 +61,8 @@ func needsOf(members []*member) (needs xmaps.Need) {
 	return needs
 }
 
-// comesTooLate refuses an algorithm that watches queues where programs are on interfaces already and carry nothing.
-func (i *Instance) comesTooLate(objects []Object) error {
+// checkQueueWatch refuses an algorithm that watches queues where attached entry programs do not write the words that it needs.
+func (i *Instance) checkQueueWatch(objects []Object) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if len(i.entries) == 0 || i.sent != nil {
@@ -70,14 +70,14 @@ func (i *Instance) comesTooLate(objects []Object) error {
 	}
 	for _, o := range objects {
 		if o.Needs&xmaps.NeedQueue != 0 {
-			return fmt.Errorf("load %s: %w: packets carry nothing for the start of transmission yet: start again with this algorithm", o.Name, kernel.ErrUnsupported)
+			return fmt.Errorf("load %s: %w: the attached programs do not write the words for the start of transmission: restart with this algorithm", o.Name, kernel.ErrUnsupported)
 		}
 	}
 	return nil
 }
 
-// slotSent is what runs in a member's place at the start of transmission: the order is that of the chain, and a member without a program
-// there is passed over.
+// slotSent is a member's program at the start of transmission. The order is that of the chain; a member without such a program is
+// skipped.
 func (i *Instance) slotSent(m *member) *ebpf.Program {
 	if i.sent == nil {
 		return nil
@@ -88,7 +88,7 @@ func (i *Instance) slotSent(m *member) *ebpf.Program {
 	return i.sent.coll.Programs["chain_tp_over"]
 }
 
-// Watch begins to hand packets that start on their way from an interface to the chain. The caller lets TC egress carry afterwards.
+// Watch passes packets that start transmission on an interface to the chain. Afterwards the caller enables carrying in TC egress.
 func (i *Instance) Watch(q QueueInterface) (*Port, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -111,18 +111,18 @@ func (i *Instance) Watch(q QueueInterface) (*Port, error) {
 	return p, nil
 }
 
-// near says that an interface's place in trace_near has watched interfaces, or none any more.
+// near records whether an interface's element of trace_near has watched interfaces.
 func (t *transmission) near(p *Port, any uint8) error {
 	return t.coll.Maps["trace_near"].Put(t.place(p), any)
 }
 
-// place is near_place of trace.bpf.c.
+// place is the index that near_place of trace.bpf.c calculates.
 func (t *transmission) place(p *Port) uint32 {
 	key := p.key()
 	return (uint32(key.Netns)*31 + key.Ifindex) % t.coll.Maps["trace_near"].MaxEntries()
 }
 
-// free is the first number from which on so many transmit queues have none yet.
+// free is the lowest number from which the given count of numbers is unused.
 func (t *transmission) free(queues int) int {
 	first := 0
 	for again := true; again; {
@@ -177,7 +177,7 @@ func (i *Instance) loadSent() error {
 	if err := prove(sentName, spec, i.opts.Proven); err != nil {
 		return err
 	}
-	i.tell("the start of transmission", len(i.loaded), len(i.loaded))
+	i.progress("the start of transmission", len(i.loaded), len(i.loaded))
 	coll, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: i.replacements(sentName, spec)})
 	if err != nil {
 		return explain(sentName, err)
@@ -186,7 +186,7 @@ func (i *Instance) loadSent() error {
 	return nil
 }
 
-// endSent takes the programs off the trace points when no interface is watched any more.
+// endSent detaches the programs from the trace points when no interface is watched any more.
 func (i *Instance) endSent() error {
 	if i.sent == nil || len(i.sent.ports) > 0 {
 		return nil
@@ -212,18 +212,17 @@ func (t *transmission) close() error {
 	return err
 }
 
-// QueueCounts are what became of the packets that were handed to watched queues. Packets are segments on the wire, unless something else is
-// said.
+// QueueCounts count the packets handed to watched queues by their fate. Packets are segments on the wire, unless stated otherwise.
 type QueueCounts struct {
-	Carried, CarriedBytes uint64 // handed to the queue, with the words that TC egress wrote
+	Carried, CarriedBytes uint64 // handed to the queue with the words that TC egress wrote
 	Sent, SentBytes       uint64 // began to be transmitted with their words
 	Dropped, DroppedBytes uint64 // freed instead
 	Queued                uint64 // still in the queue at the end
-	Missed                uint64 // of all so far: in none of these places
+	Missed                uint64 // of all so far: neither sent, dropped nor queued
 	Bare                  uint64 // transmitted skbs that did not pass TC egress
-	Foreign               uint64 // ... whose words somebody else has written over
+	Foreign               uint64 // ... whose words another program has overwritten
 	Stale                 uint64 // ... whose words are too old
-	Unparsed              uint64 // ... with their words, whose headers could not be read
+	Unparsed              uint64 // ... with their words but with unreadable headers
 }
 
 // add puts the counters of the start of transmission into the counts of a window.
@@ -234,7 +233,7 @@ func (q *QueueCounts) add(c []uint64) {
 	q.Unparsed = c[trace.TraceTraceCountTRACE_UNPARSED]
 }
 
-// plus is q with sign times what is in w; Queued and Missed, which are no sums, stay those of q.
+// plus returns q + sign * w; Queued and Missed, which are not sums, stay those of q.
 func (q QueueCounts) plus(w QueueCounts, sign uint64) QueueCounts {
 	for _, f := range []struct{ to, from *uint64 }{
 		{&q.Carried, &w.Carried}, {&q.CarriedBytes, &w.CarriedBytes}, {&q.Sent, &w.Sent}, {&q.SentBytes, &w.SentBytes},
@@ -246,28 +245,28 @@ func (q QueueCounts) plus(w QueueCounts, sign uint64) QueueCounts {
 	return q
 }
 
-// settle splits what was handed over until now, in all windows, and neither left nor was dropped into what was missed and what the queue still held. later is
-// what has been counted since, when the queue was found to hold so much. Queues tell bytes (what they count as a packet may be an aggregate), so packets are split
-// as bytes are: exactly where nothing is queued, or nothing missed.
+// settle splits the packets that were handed over in all windows, and neither sent nor dropped, into missed and queued ones. backlog is the
+// queue's length in bytes when it was read, and later the counts between the window's end and that moment. Queues report bytes (a packet of
+// theirs may be an aggregate), so packets are split in proportion to bytes: exact where nothing is queued or nothing was missed.
 func (q *QueueCounts) settle(all, later QueueCounts, backlog uint64) {
 	under, _ := all.under()
-	if under <= 0 { // what the queue has doubled, or an account that was read while packets went by
+	if under <= 0 { // the queue duplicated packets, or packets arrived while the counters were read
 		return
 	}
 	if packets, bytes := all.plus(later, 1).under(); packets > 0 && bytes > 0 {
-		gone := max(0, bytes-int64(backlog))
-		q.Missed = min(uint64(under), uint64(float64(packets)*float64(gone)/float64(bytes)+0.5))
+		lost := max(0, bytes-int64(backlog))
+		q.Missed = min(uint64(under), uint64(float64(packets)*float64(lost)/float64(bytes)+0.5))
 	}
 	q.Queued = uint64(under) - q.Missed
 }
 
-// under way: handed over, and neither sent nor dropped.
+// under is what was handed over and neither sent nor dropped.
 func (q QueueCounts) under() (packets, bytes int64) {
 	return int64(q.Carried - q.Sent - q.Dropped), int64(q.CarriedBytes - q.SentBytes - q.DroppedBytes)
 }
 
-// queueCounts are those of a window; nil where no queue is watched. since tells what was handed over since the window ended; nil: it goes on. What is in the
-// queues is asked between that and what has left since then: packets that go by meanwhile are not missed.
+// queueCounts are the counts of a window; nil where no queue is watched. since counts the packets handed over after the window's end; nil:
+// the window is still open. Readings are in this order: handed over, backlog, sent; so a packet that leaves between them does not count as missed.
 func (i *Instance) queueCounts(handed QueueCounts, read func(*xmaps.Array) ([]uint64, error), since func() (QueueCounts, error)) (*QueueCounts, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -300,7 +299,7 @@ func (i *Instance) queueCounts(handed QueueCounts, read func(*xmaps.Array) ([]ui
 	return &handed, nil
 }
 
-// backlog is what the watched queues hold, and held when their watching ended.
+// backlog is the number of bytes in the watched queues, and in released ones at their release.
 func (t *transmission) backlog() uint64 {
 	bytes := t.left
 	for _, p := range t.ports {
@@ -309,7 +308,7 @@ func (t *transmission) backlog() uint64 {
 	return bytes
 }
 
-// backlog of a queue. One that cannot be asked any more has gone, with what it held.
+// backlog is the number of bytes in the queue; 0 where it cannot be read any more, since an interface is removed with its queue.
 func (p *Port) backlog() uint64 {
 	if p.Backlog == nil {
 		return 0
@@ -321,7 +320,7 @@ func (p *Port) backlog() uint64 {
 	return bytes
 }
 
-// closeQueueWindow remembers what was read of a window.
+// closeQueueWindow adds a window's counts to the totals.
 func (i *Instance) closeQueueWindow(q *QueueCounts) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -330,7 +329,7 @@ func (i *Instance) closeQueueWindow(q *QueueCounts) {
 	}
 }
 
-// Release ends the watching: packets that are still queued are not seen when they leave. Releasing what is gone already is no error.
+// Release ends the watching: packets that are still queued are not seen when they leave. Releasing a removed interface is no error.
 func (p *Port) Release() error {
 	i := p.inst
 	i.mu.Lock()
@@ -350,7 +349,7 @@ func (p *Port) Release() error {
 	return errors.Join(err, i.endSent())
 }
 
-// Alive says whether the interface is watched: another command may have ended it.
+// Alive reports whether the interface is still watched: another command may have ended it.
 func (p *Port) Alive() bool {
 	p.inst.mu.Lock()
 	defer p.inst.mu.Unlock()

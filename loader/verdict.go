@@ -10,11 +10,11 @@ import (
 	xmaps "github.com/xdpmon/xdpmon/maps"
 )
 
-// verdictName is the name of the program that carries out what enforcers decided, among the algorithms.
+// verdictName is the name, among the algorithms, of the program that applies the enforcers' decisions.
 const verdictName = "verdict"
 
-// arranged puts a chain in order: those that only measure see every packet first, then those that act, and behind them the one
-// that carries out what they decided. A chain that only measures has none of that, and no packet pays for it.
+// arranged puts a chain in order: first the algorithms that only measure, then those that act, and last the program that
+// applies their decisions. A chain that only measures has no such program and no cost of it.
 func (i *Instance) arranged(objects []Object) ([]Object, error) {
 	if err := oneSteers(objects); err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func (i *Instance) arranged(objects []Object) ([]Object, error) {
 }
 
 // ErrSteering is wrapped where two algorithms of a chain change how packets leave.
-var ErrSteering = errors.New("a packet can be steered in one way only")
+var ErrSteering = errors.New("only one algorithm of a chain can steer packets")
 
 func oneSteers(objects []Object) error {
 	var by []string
@@ -50,7 +50,7 @@ func oneSteers(objects []Object) error {
 	return fmt.Errorf("load chain: %w: %s cannot run in one chain; change one of them, or attach it to another interface", ErrSteering, strings.Join(by, " and "))
 }
 
-// Steering is how a chain that was loaded changes the way that packets leave.
+// Steering is how the loaded chain changes mark, class or departure time of packets.
 func (i *Instance) Steering() Steering {
 	for _, m := range i.loaded {
 		if m.object.Steering.By != "" {
@@ -67,13 +67,13 @@ func order(o Object) int {
 	return 0
 }
 
-// Verdicts are what was done to packets in one window.
+// Verdicts count the actions on packets in one window.
 type Verdicts struct {
 	Dropped, DroppedBytes uint64 // bytes on the wire
 	Marked                uint64 // ECN bits set here
-	MarkedBefore          uint64 // a mark was wanted and had been made elsewhere
-	Steered               uint64 // another skb->mark, skb->priority or skb->tstamp
-	Unmarkable            uint64 // a mark was wanted of a packet whose sender does not understand it; it passed
+	MarkedBefore          uint64 // a mark was requested and was already set
+	Steered               uint64 // skb->mark, skb->priority or skb->tstamp changed
+	Unmarkable            uint64 // a mark was requested for a packet that is not ECN-capable; it passed
 }
 
 // Verdicts reads a closed bank and resets it. A chain that does not enforce did nothing.
@@ -85,7 +85,7 @@ func (i *Instance) Verdicts(bank int) (Verdicts, error) {
 	return m.verdicts(func(a *xmaps.Array) ([]uint64, error) { return a.ReadReset(bank, nil) })
 }
 
-// verdictOf finds the member that carries out verdicts; nil in a chain that only measures.
+// verdictOf finds the member that applies verdicts; nil in a chain that only measures.
 func verdictOf(members []*member) *member {
 	i := slices.IndexFunc(members, func(m *member) bool { return m.object.Name == verdictName })
 	if i < 0 {
@@ -113,7 +113,7 @@ func (m *member) verdicts(read func(*xmaps.Array) ([]uint64, error)) (Verdicts, 
 	}, nil
 }
 
-// plus is v with sign times what is in w.
+// plus returns v + sign * w.
 func (v Verdicts) plus(w Verdicts, sign uint64) Verdicts {
 	v.Dropped += sign * w.Dropped
 	v.DroppedBytes += sign * w.DroppedBytes
@@ -124,8 +124,8 @@ func (v Verdicts) plus(w Verdicts, sign uint64) Verdicts {
 	return v
 }
 
-// verdictsWith are those of a window, with those of a chain that enforced in its first part and was exchanged for one that does not; nil
-// when nothing of that is so.
+// verdictsWith are the verdicts of a window, including those of an enforcing chain that was replaced in the window by one that does not
+// enforce; nil when neither enforced.
 func (i *Instance) verdictsWith(read func(*xmaps.Array) ([]uint64, error)) (*Verdicts, error) {
 	m := verdictOf(i.loaded)
 	if m == nil {

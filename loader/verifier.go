@@ -26,7 +26,7 @@ func explain(object string, err error) error {
 	var verifier *ebpf.VerifierError
 	switch {
 	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
-		return privilege.Explain(err) // loading a program wraps everything as the verifier's words
+		return privilege.Explain(err) // the library wraps every error of loading a program in a VerifierError
 	case errors.As(err, &verifier) && len(verifier.Log) > 0 && refusedForPrivilege(verifier):
 		return explained{fmt.Sprintf("%v: without CAP_PERFMON the kernel's verifier refuses what packet parsing needs (%s); %s",
 			privilege.ErrMissing, summarise(verifier), privilege.Remedy(privilege.AttachNeeds)), privilege.ErrMissing, err}
@@ -42,7 +42,7 @@ func explain(object string, err error) error {
 	return err
 }
 
-// explained says an error in other words and keeps it whole.
+// explained is an error with a readable text that still wraps its cause.
 type explained struct {
 	text        string
 	kind, cause error
@@ -56,7 +56,7 @@ func refusedForPrivilege(v *ebpf.VerifierError) bool {
 	return privilege.Current().Lacks(privilege.CapPerfmon) && errors.Is(v.Cause, unix.EACCES)
 }
 
-// summarise returns the sentence of the log that says what is wrong, with the source line before it.
+// summarise returns the line of the log that states the error, with the source line before it.
 func summarise(v *ebpf.VerifierError) string {
 	lines := withoutStatistics(v.Log)
 	if len(lines) == 0 {
@@ -86,7 +86,7 @@ func isStatistics(line string) bool {
 	return strings.TrimSpace(line) == ""
 }
 
-// lastSourceLine finds the C line that the verifier was at: the log quotes it behind a semicolon, newer kernels with
+// lastSourceLine finds the C line that the verifier was at: the log quotes it after a semicolon, newer kernels with
 // "@ file:line".
 func lastSourceLine(log []string) string {
 	for i := len(log) - 1; i >= 0; i-- {
@@ -97,7 +97,7 @@ func lastSourceLine(log []string) string {
 	return ""
 }
 
-// saveLog writes the whole log to a file and says where, or why it could not.
+// saveLog writes the whole log to a file and returns its path as text, or the reason why it failed.
 func saveLog(object string, v *ebpf.VerifierError) string {
 	f, err := os.CreateTemp("", "xdpmon-verifier-"+safeName(object)+"-*.log")
 	if err != nil {
@@ -110,7 +110,7 @@ func saveLog(object string, v *ebpf.VerifierError) string {
 	return fmt.Sprintf("full log of %d lines in %s", len(v.Log), f.Name())
 }
 
-// safeName keeps what may stand in a file name.
+// safeName removes characters that are not safe in a file name.
 func safeName(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' {

@@ -16,7 +16,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/isolated"
 )
 
-// The verifier's words reach the operator, and the whole log a file.
+// The verifier's reason is in the error, and its whole log in a file.
 func TestVerifierErrorIsExplained(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
@@ -35,7 +35,7 @@ func TestVerifierErrorIsExplained(t *testing.T) {
 	}
 	var verifier *ebpf.VerifierError
 	if !errors.As(err, &verifier) {
-		t.Error("the verifier's error is not kept")
+		t.Error("the verifier's error is not wrapped")
 	}
 	path := rest
 	log, err := os.ReadFile(path)
@@ -47,7 +47,7 @@ func TestVerifierErrorIsExplained(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	if loader.Explain("toy", nil) != nil {
-		t.Error("no error must stay none")
+		t.Error("nil must stay nil")
 	}
 	for err, want := range map[error]error{unix.EPERM: privilege.ErrMissing, ebpf.ErrNotSupported: kernel.ErrUnsupported, unix.ENOMEM: unix.ENOMEM,
 		unix.EMFILE: privilege.ErrDescriptors, &ebpf.VerifierError{Cause: unix.EMFILE, Log: []string{"processed 0 insns"}}: privilege.ErrDescriptors} {

@@ -87,7 +87,7 @@ func (h *Halves) leave(half int, empty func(half, slots int)) {
 	h.of[half].slots = nil
 }
 
-// running says whether the control word names a chain: the first half without programs is what every instance begins with.
+// running reports whether the control word names a chain: the first half without programs is what every instance begins with.
 func (c *Control) running() bool { return c.word>>8&0xff > 0 }
 
 // setShared is SetChain among instances that share program arrays. A chain without programs uses no half.

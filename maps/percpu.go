@@ -95,7 +95,7 @@ func (a *Array) AtCPU(cpu int, key uint32) (uint64, error) {
 	return v[0], nil
 }
 
-// Alone says whether no other array stands in its map.
+// Alone reports whether no other array stands in its map.
 func (a *Array) Alone() bool { return a.among.of == nil }
 
 // holder is the array that has a word's element, and the word's place in it.

@@ -119,7 +119,7 @@ func (o *checkOptions) config(algorithms, set []string, replay bool) (session.Co
 	return cfg, nil
 }
 
-// check refuses what makes no sense, and says whether captures were named.
+// check refuses what makes no sense, and reports whether captures were named.
 func (o *checkOptions) check(args []string) (captures bool, err error) {
 	if o.window < time.Second || o.window > maxWindow {
 		return false, cli.UsageError("--window %v: allowed are 1s to %v", o.window, maxWindow)

@@ -21,7 +21,7 @@ type environment struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	getenv         func(string) string
-	// isTerminal says whether a stream is one that a person looks at.
+	// isTerminal reports whether a stream is one that a person looks at.
 	isTerminal func(stream any) bool
 	size       func() (width, height int) // of the terminal at stdout
 	now        func() time.Time

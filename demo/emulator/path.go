@@ -29,7 +29,7 @@ func newPath(d Direction, seed, stream uint64) *path {
 	return &path{Direction: d, rng: rand.New(rand.NewPCG(seed, stream))}
 }
 
-// isControl says whether a packet is one that keeps a link usable: anything but IP, and neighbour discovery.
+// isControl reports whether a packet is one that keeps a link usable: anything but IP, and neighbour discovery.
 func isControl(p *packet.Packet, reason packet.Reason) bool {
 	const icmpv6 = 58
 	return !p.Has(packet.IP) || p.Proto == icmpv6 && reason == packet.NoTransport

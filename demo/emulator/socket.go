@@ -166,5 +166,5 @@ func moveChecksum(frame []byte, n uint16) {
 	}
 }
 
-// isAggregate says whether a frame is more than one segment: the header in front names a segmentation.
+// isAggregate reports whether a frame is more than one segment: the header in front names a segmentation.
 func isAggregate(frame []byte) bool { return frame[1] != 0 }

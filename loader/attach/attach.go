@@ -1,4 +1,5 @@
-// Package attach puts a chain's entry programs on an interface, by XDP or TC, and takes them off again. It knows who else is there.
+// Package attach attaches a chain's entry programs to an interface, by XDP or TC, and detaches them. It also lists the programs of other
+// owners on the interface.
 package attach
 
 import (
@@ -14,24 +15,24 @@ import (
 	"github.com/xdpmon/xdpmon/loader"
 )
 
-// Source gives out the entry programs of a loaded chain. *Instance is one.
+// Source provides the entry programs of a loaded chain. *Instance is one.
 type Source interface {
 	Entry(cfg loader.EntryConfig) (*ebpf.Program, error)
 	Maps() map[string]*ebpf.Map
 	Programs() map[string]*ebpf.Program
-	// WatchesQueues says that an algorithm asks for what the start of transmission knows.
+	// WatchesQueues reports whether an algorithm needs data from the start of transmission.
 	WatchesQueues() bool
-	// Steering is how the chain changes the way that packets leave.
+	// Steering is how the chain changes mark, class or departure time of packets.
 	Steering() loader.Steering
 	Watch(loader.QueueInterface) (*loader.Port, error)
 }
 
 // Attachment is an interface with the programs of a chain on it.
 type Attachment struct {
-	Interface string // the name it was attached by
+	Interface string // its name when it was attached
 	IfIndex   int
 	L3Only    bool
-	Notices   []string        // what the operator was told
+	Notices   []string        // messages for the operator
 	Changed   []OffloadChange // offloads that attaching switched
 
 	mu     sync.Mutex
@@ -39,8 +40,8 @@ type Attachment struct {
 	notice func(string, ...any)
 }
 
-// Attach puts a chain on an interface: XDP or TC at ingress, TC at egress, as the options and the interface ask
-// for. Either all programs are attached or none is.
+// Attach attaches a chain to an interface: XDP or TC at ingress, TC at egress, as the options and the interface
+// require. Either all programs are attached or none is.
 //
 // Errors wrap ErrUsage, ErrNoInterface, ErrBusy, ErrMissing or ErrUnsupported and name the remedy. It runs in
 // the network namespace of the calling thread.
@@ -60,30 +61,30 @@ func Attach(src Source, iface string, opts Options) (*Attachment, error) {
 	return At(src, d, p, opts, nil)
 }
 
-// At carries out a placement. adopt offers holds of an earlier run, see package pin.
+// At attaches a chain by a placement. adopt offers the pinned attachments of an earlier run, see package pin.
 func At(src Source, d *Device, p Placement, opts Options, adopt Adopter) (*Attachment, error) {
 	a := &Attachment{Interface: d.Name, IfIndex: d.Index, notice: opts.Notice}
 	a.L3Only, _ = L3Only(d.HWType)
-	clearStale(d.Index, a.say)
+	clearStale(d.Index, a.notify)
 
 	before, occupied := offloadsAt(d, p), others(d)
 	if err := a.attachAll(src, d, p, opts, adopt); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
 	after := offloadsAt(d, p)
-	a.say("%s%s", a.describe(p, opts.Hook), after.problem)
-	a.sayDown(d)
-	a.sayClsact()
+	a.notify("%s%s", a.describe(p, opts.Hook), after.problem)
+	a.warnDown(d)
+	a.warnClsact()
 	if s := src.Steering(); s.Delays && p.Egress != "" {
-		a.sayDelays(d, s)
+		a.warnDelays(d, s)
 	}
-	a.sayOthers(occupied)
+	a.notifyOthers(occupied)
 	a.compareOffloads(d, before, after)
 	return a, nil
 }
 
 func (a *Attachment) attachAll(src Source, d *Device, p Placement, opts Options, adopt Adopter) error {
-	at := attacher{src: src, dev: d, opts: opts, adopt: adopt, say: a.say}
+	at := attacher{src: src, dev: d, opts: opts, adopt: adopt, notify: a.notify}
 	if p.Ingress != "" {
 		if err := a.add(at.attach(Point{Hook: p.Ingress, Direction: Ingress}, p.Mode)); err != nil {
 			return err
@@ -113,15 +114,15 @@ func (a *Attachment) add(p Point, err error) error {
 	return nil
 }
 
-// say tells the operator and keeps the sentence.
-func (a *Attachment) say(format string, args ...any) {
+// notify sends a message to the operator and records it in Notices.
+func (a *Attachment) notify(format string, args ...any) {
 	a.Notices = append(a.Notices, fmt.Sprintf(format, args...))
 	if a.notice != nil {
 		a.notice(format, args...)
 	}
 }
 
-// describe says where the programs are, and why when that was not asked for.
+// describe names the hooks, and the reason for them unless the operator chose them.
 func (a *Attachment) describe(p Placement, asked Hook) string {
 	where := make([]string, len(a.points))
 	for i, pt := range a.points {
@@ -134,38 +135,38 @@ func (a *Attachment) describe(p Placement, asked Hook) string {
 	return s
 }
 
-func (a *Attachment) sayDown(d *Device) {
+func (a *Attachment) warnDown(d *Device) {
 	if d.Flags&unix.IFF_UP == 0 {
-		a.say("%s is down: no packet is seen until it is up (ip link set %s up)", a.Interface, a.Interface)
+		a.notify("%s is down: no packet is seen until it is up (ip link set %s up)", a.Interface, a.Interface)
 	}
 }
 
-// sayClsact warns of what a filter does that a link does not.
-func (a *Attachment) sayClsact() {
+// warnClsact warns that a filter, unlike a link, outlives a killed process.
+func (a *Attachment) warnClsact() {
 	if slices.ContainsFunc(a.points, func(p Point) bool { return p.Via == "clsact" }) {
-		a.say("%s: this kernel has no TCX (Linux 6.6): a filter on the clsact qdisc does the work. Unlike a BPF link it stays when "+
+		a.notify("%s: this kernel has no TCX (Linux 6.6): attached as a filter on the clsact qdisc. Unlike a BPF link it stays when "+
 			"this process is killed; `xdpmon detach %s` or the next attach removes it", a.Interface, a.Interface)
 	}
 }
 
-// sayOthers names other owners' programs: they stay where they are and run on.
-func (a *Attachment) sayOthers(occupied []Occupant) {
+// notifyOthers names other owners' programs, which stay attached.
+func (a *Attachment) notifyOthers(occupied []Occupant) {
 	for _, o := range occupied {
-		a.say("%s: %s stays and runs on%s", a.Interface, o, a.consequence(o))
+		a.notify("%s: %s stays attached and runs%s", a.Interface, o, a.consequence(o))
 	}
 }
 
-// consequence says what another program does to the measurement: one that runs before ours hides packets.
+// consequence describes the effect of another program on the measurement: one that runs before ours hides packets.
 func (a *Attachment) consequence(o Occupant) string {
 	for _, p := range a.points {
 		if o.runsBefore(p) {
-			return fmt.Sprintf(" before xdpmon's at %s: what it drops, redirects or accepts for good is not measured", p.Where())
+			return fmt.Sprintf(" before xdpmon's at %s: packets that it drops, redirects or finally accepts are not measured", p.Where())
 		}
 	}
 	return ""
 }
 
-// runsBefore knows the kernel's order: XDP, TCX, clsact; within TCX and clsact we are last.
+// runsBefore follows the kernel's order: XDP, TCX, clsact. Within TCX and clsact our programs are last.
 func (o Occupant) runsBefore(p Point) bool {
 	if o.Direction != p.Direction {
 		return false
@@ -177,7 +178,7 @@ func (o Occupant) runsBefore(p Point) bool {
 func (a *Attachment) compareOffloads(d *Device, before, after offloadState) {
 	a.Changed = before.changes(after, d.Name)
 	for _, line := range summariseChanges(a.Changed) {
-		a.say("attaching changed offloads of %s", line)
+		a.notify("attaching changed offloads of %s", line)
 	}
 }
 
@@ -193,10 +194,10 @@ func (a *Attachment) Alive() bool {
 	return len(a.points) > 0
 }
 
-// Close takes the programs off the interface. It may be called again.
+// Close detaches the programs from the interface. It may be called again.
 func (a *Attachment) Close() error {
 	var errs []error
-	for _, p := range slices.Backward(a.take()) { // packets are handed to a queue before they leave it: what hands them over goes first
+	for _, p := range slices.Backward(a.take()) { // packets are handed to a queue before they leave it, so the program at the hand-over is detached first
 		if err := p.Hold.Release(); err != nil {
 			errs = append(errs, fmt.Errorf("detach %s from %s: %w", p.Where(), a.Interface, err))
 		}
@@ -205,7 +206,7 @@ func (a *Attachment) Close() error {
 	return errors.Join(errs...)
 }
 
-// Leave forgets the attachment without taking anything off: what is pinned goes on running.
+// Leave releases the attachment without detaching anything: pinned programs stay attached.
 func (a *Attachment) Leave() error {
 	var errs []error
 	for _, p := range a.take() {

@@ -41,7 +41,7 @@ func TestAttachCountsEveryPacket(t *testing.T) {
 	}
 }
 
-// onThisKernel is how TC is reached: below 6.6 without TCX.
+// onThisKernel is the mechanism of TC: below 6.6 there is no TCX.
 func onThisKernel(via string) string {
 	if via == "tcx" && errors.Is(kernel.HaveTCX(), ebpf.ErrNotSupported) {
 		return "clsact"
@@ -159,7 +159,7 @@ func TestOtherTCProgramsStay(t *testing.T) {
 	}
 }
 
-// A second xdpmon on the same clsact qdisc: the one that goes last removes it.
+// Two xdpmon on the same clsact qdisc: the last one to detach removes it.
 func TestClsactIsSharedAndRemovedLast(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
@@ -212,12 +212,12 @@ func TestNativeRefusalTellsReasonAndRemedy(t *testing.T) {
 		t.Fatalf("want the remedy, got %v", err)
 	}
 	t.Log(err)
-	var said []string
-	a, err := Attach(inst, "lo", Options{Hook: HookXDP, Mode: ModeAuto, Notice: func(f string, args ...any) { said = append(said, f) }})
+	var notices []string
+	a, err := Attach(inst, "lo", Options{Hook: HookXDP, Mode: ModeAuto, Notice: func(f string, args ...any) { notices = append(notices, f) }})
 	lab.NoError(t, err)
 	defer a.Close()
-	if a.points[0].Mode != ModeGeneric || !strings.Contains(strings.Join(said, "\n"), "WARNING: falling back to generic") {
-		t.Errorf("mode %s, said %q", a.points[0].Mode, said)
+	if a.points[0].Mode != ModeGeneric || !strings.Contains(strings.Join(notices, "\n"), "WARNING: falling back to generic") {
+		t.Errorf("mode %s, notices %q", a.points[0].Mode, notices)
 	}
 }
 
@@ -300,7 +300,7 @@ func TestSIGKILLLeavesNothing(t *testing.T) {
 	}
 }
 
-// A filter on clsact survives SIGKILL: the next attach removes it and says so.
+// A filter on clsact survives SIGKILL: the next attach removes it and reports that.
 func TestKilledClsactIsCleared(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
@@ -316,7 +316,7 @@ func TestKilledClsactIsCleared(t *testing.T) {
 	a, err := Attach(inst, lab.Near, Options{})
 	lab.NoError(t, err)
 	if !strings.Contains(strings.Join(a.Notices, "\n"), "killed xdpmon") {
-		t.Errorf("said nothing of the leftover: %q", a.Notices)
+		t.Errorf("no notice of the leftover: %q", a.Notices)
 	}
 	lab.NoError(t, a.Close())
 	lab.NothingLeft(t, lab.Near)
@@ -340,7 +340,7 @@ func init() {
 	}
 }
 
-// A process that is to end while programs are verified, which may take long, puts none on the interface.
+// A process that is interrupted while programs are verified, which may take long, attaches none.
 func TestInterruptedLoadAttachesNothing(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
@@ -363,12 +363,12 @@ func TestInterruptedLoadAttachesNothing(t *testing.T) {
 				break
 			}
 			if !errors.Is(err, context.Canceled) {
-				t.Fatalf("interrupted at question %d: %v", last, err)
+				t.Fatalf("interrupted at call %d: %v", last, err)
 			}
 			lab.NothingLeft(t, lab.Near)
 		}
 		if last < 4 {
-			t.Errorf("it was asked %d times while two programs were attached", last-1)
+			t.Errorf("Interrupted was called %d times while two programs were attached", last-1)
 		}
 		lab.NoError(t, inst.Close())
 	}
@@ -390,7 +390,7 @@ func programsIn(chain *ebpf.Map) (n int) {
 	return n
 }
 
-// A lazy instance has the programs of the hooks that it is attached to, and its chain leads to them.
+// A lazy instance has the programs of the hooks that it is attached to, in its chain's program arrays.
 func TestProgramsOfAHookAreLoadedWhenItIsUsed(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
@@ -421,6 +421,6 @@ func TestProgramsOfAHookAreLoadedWhenItIsUsed(t *testing.T) {
 	}
 	lab.NoError(t, inst.Replace(lab.FridgeObject(t, 8192)))
 	if got := slices.Sorted(maps.Keys(inst.Programs())); !slices.Equal(got, want) {
-		t.Errorf("what takes its place has %v", got)
+		t.Errorf("the replacement has %v", got)
 	}
 }

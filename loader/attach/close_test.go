@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// released notes in which order holds are.
+// released records the order in which holds are released.
 type released struct {
 	Hold
 	name  string
@@ -17,7 +17,7 @@ func (r released) Release() error {
 	return nil
 }
 
-// Whoever watches packets leave is there before they are handed over, and until they are handed over no more.
+// The start of transmission is watched before TC egress is attached, and until it is detached.
 func TestClosesBackward(t *testing.T) {
 	var order []string
 	a := &Attachment{}

@@ -15,18 +15,18 @@ import (
 	"github.com/xdpmon/xdpmon/loader/privilege"
 )
 
-// Below Linux 6.6 TC has no links. A filter on the clsact qdisc does the same work, but the kernel keeps it until
-// somebody removes it: it outlives a killed process. It therefore carries its owner in its name, so that the next run
-// can tell a leftover from somebody's filter.
+// Below Linux 6.6 TC has no links. A filter on the clsact qdisc does the same work, but it exists until it is removed
+// explicitly: it outlives a killed process. Its name therefore holds its owner, so that the next run can distinguish a
+// leftover from a filter in use.
 
 const (
-	// filterPriority is where the search for a free priority starts: behind what people choose by hand, and
-	// before what the kernel chooses by itself (0xc000 downwards from the first filter).
+	// filterPriority is where the search for a free priority starts: after priorities that are usually chosen by hand, and
+	// before those that the kernel chooses (0xc000 downwards from the first filter).
 	filterPriority = 0xb000
 	filterMark     = "xdpmon"
 )
 
-// FilterHold is a filter of ours, and the qdisc below it where we added that.
+// FilterHold is a filter of xdpmon, with its qdisc where xdpmon added that.
 type FilterHold struct {
 	ifindex   int
 	Direction Direction
@@ -55,7 +55,7 @@ func newFilter(ifindex int, dir Direction, prog *ebpf.Program, priority uint16) 
 	}
 }
 
-// addFilter adds our filter behind all others, and the qdisc if the interface has none.
+// addFilter adds our filter after all others, and the qdisc if the interface has none.
 func addFilter(ifindex int, dir Direction, prog *ebpf.Program) (Hold, error) {
 	added, err := ensureClsact(ifindex)
 	if err != nil {
@@ -88,7 +88,7 @@ func ensureClsact(ifindex int) (added bool, err error) {
 	return false, fmt.Errorf("add the clsact qdisc: %w", privilege.Explain(err))
 }
 
-// dropClsact removes a qdisc that we added, unless somebody else uses it by now.
+// dropClsact removes a qdisc that we added, unless other filters use it by now.
 func dropClsact(ifindex int, added bool) error {
 	if !added {
 		return nil
@@ -101,7 +101,7 @@ func dropClsact(ifindex int, added bool) error {
 	return gone(netlink.QdiscDel(clsactOf(ifindex)))
 }
 
-// gone forgives that there is nothing left to remove.
+// gone ignores the error that the object to remove does not exist.
 func gone(err error) error {
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENODEV) {
 		return nil
@@ -113,7 +113,7 @@ func filtersOf(ifindex int, dir Direction) ([]netlink.Filter, error) {
 	return netlink.FilterList(&netlink.Dummy{LinkAttrs: netlink.LinkAttrs{Index: ifindex}}, parentOf(dir))
 }
 
-// freePriority returns one behind all others: filters run in the order of their priorities.
+// freePriority returns a priority after all others: filters run in the order of their priorities.
 func freePriority(ifindex int, dir Direction) (uint16, error) {
 	filters, err := filtersOf(ifindex, dir)
 	if err != nil {
@@ -146,7 +146,7 @@ func (h *FilterHold) Release() error {
 
 func (h *FilterHold) Leave() error { return nil }
 
-// Keep renames the filter: without that the next run would take it for a leftover.
+// Keep renames the filter: otherwise the next run would treat it as a leftover.
 func (h *FilterHold) Keep(_, name string, prog *ebpf.Program) error {
 	owner, _ := ParseOwner(h.Filter.Name)
 	owner.Pin = name
@@ -167,14 +167,14 @@ func (h *FilterHold) Alive() bool {
 	return false
 }
 
-// Owner is what the name of a filter says about the process that added it. Process ids repeat and mean
-// something inside one pid namespace only, so the start time and the namespace go with them.
+// Owner is the process that added a filter, as the filter's name records it. Process ids are reused and are valid
+// in one pid namespace only, so start time and namespace are recorded with them.
 type Owner struct {
 	pid   int
 	start string // clock ticks since boot
 	pidns string
-	qdisc bool   // the clsact qdisc is ours too
-	Pin   string // kept on purpose under this name
+	qdisc bool   // we added the clsact qdisc
+	Pin   string // stays attached on purpose under this name
 }
 
 func (o Owner) String() string {
@@ -185,7 +185,7 @@ func newOwner(qdisc bool) Owner {
 	return Owner{pid: os.Getpid(), start: startTime("self"), pidns: pidNamespace(), qdisc: qdisc}
 }
 
-// ownsClsact reports whether one of our filters says that the qdisc is ours; the last one to go removes it.
+// ownsClsact reports whether one of our filters records that we added the qdisc; the last of them to be removed removes it.
 func ownsClsact(ifindex int) bool {
 	for _, h := range append(OurFilters(ifindex, Ingress), OurFilters(ifindex, Egress)...) {
 		if owner, _ := ParseOwner(h.Filter.Name); owner.qdisc {
@@ -259,16 +259,16 @@ func pidNamespace() string {
 }
 
 // clearStale removes filters that a killed run left on an interface.
-func clearStale(ifindex int, say func(string, ...any)) {
+func clearStale(ifindex int, notify func(string, ...any)) {
 	for _, dir := range []Direction{Ingress, Egress} {
 		for _, h := range OurFilters(ifindex, dir) {
 			owner, _ := ParseOwner(h.Filter.Name)
 			if !owner.Dead() {
 				continue
 			}
-			say("removing a filter that a killed xdpmon (pid %d) left at TC %s", owner.pid, dir)
+			notify("removing a filter that a killed xdpmon (pid %d) left at TC %s", owner.pid, dir)
 			if err := h.Release(); err != nil {
-				say("could not remove it: %v", err)
+				notify("remove the leftover filter: %v", err)
 			}
 		}
 	}
@@ -288,7 +288,7 @@ func OurFilters(ifindex int, dir Direction) []*FilterHold {
 	return found
 }
 
-// TryClsact puts a filter on an interface of nobody's and leaves it there.
+// TryClsact adds a filter to an unused interface of the caller and leaves it there.
 func TryClsact(ifindex int) error {
 	prog, err := ebpf.NewProgram(kernel.Returning(ebpf.SchedCLS, -1))
 	if err != nil {
@@ -301,7 +301,7 @@ func TryClsact(ifindex int) error {
 	return notThere(netlink.FilterAdd(newFilter(ifindex, Ingress, prog, filterPriority)))
 }
 
-// notThere translates how the kernel says that a qdisc or classifier is not built in and has no module.
+// notThere translates the kernel's error for a qdisc or classifier that is not built in and has no module.
 func notThere(err error) error {
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EOPNOTSUPP) {
 		return ebpf.ErrNotSupported

@@ -14,7 +14,7 @@ import (
 // ErrNoInterface is wrapped when an interface does not exist in this network namespace.
 var ErrNoInterface = errors.New("no such interface")
 
-// Device is what decides how an interface is attached to, read once before anything is changed.
+// Device holds the properties of an interface that decide how to attach to it, read once before anything is changed.
 type Device struct {
 	Name   string
 	Index  int
@@ -34,7 +34,7 @@ type Device struct {
 	XDPMode   Mode   // mode of the XDP program that is attached; empty without one
 	XDPProg   uint32 // its id; 0 where several modes are in use at a time
 	NativeXDP kernel.Answer
-	Merges    bool // hands up merged packets (LRO, hardware GRO), which native XDP makes it stop
+	Merges    bool // the device merges packets (LRO, hardware GRO), which native XDP disables
 }
 
 // Inspect reads an interface; nothing is changed.
@@ -57,7 +57,7 @@ func Inspect(name string) (*Device, error) {
 	return d, nil
 }
 
-// DeviceOf is what a listing tells of an interface: enough to look for programs on it.
+// DeviceOf returns an interface as far as a listing describes it: enough to look for programs on it.
 func DeviceOf(l netlink.Link) *Device {
 	d := &Device{Name: l.Attrs().Name}
 	d.fromAttrs(l.Attrs())

@@ -9,18 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Hold is one program at one hook, however the kernel keeps it there.
+// Hold is one program attached to one hook, by whichever mechanism.
 type Hold interface {
 	// Replace exchanges the program without a packet passing in between.
 	Replace(prog *ebpf.Program) error
-	// Release takes the program off; releasing what is gone already is no error.
+	// Release detaches the program; releasing a detached one is no error.
 	Release() error
-	// Leave forgets the hold without taking the program off: somebody else (a pin) keeps it.
+	// Leave closes the hold without detaching the program, which a pin keeps attached.
 	Leave() error
 	// Alive reports whether the program is still on the interface.
 	Alive() bool
-	// Keep keeps the program there beyond this process, under the name of a pin: a link at a path, a filter, which
-	// stays by itself, by saying so in its name.
+	// Keep leaves the program attached after this process ends, under the name of a pin: a link is pinned at a path; a
+	// filter stays anyway and records the pin in its name.
 	Keep(path, name string, prog *ebpf.Program) error
 }
 
@@ -39,7 +39,7 @@ func (h LinkHold) Keep(path, _ string, _ *ebpf.Program) error {
 	if err != nil {
 		return fmt.Errorf("pin link: %w", err)
 	}
-	own, err := link.NewFromFD(fd) // another of the same link: pinning one again would move its earlier pin, which stays until the new one is complete
+	own, err := link.NewFromFD(fd) // a second handle of the same link: pinning the first one again would move its earlier pin, which must stay until the new one is complete
 	if err != nil {
 		return fmt.Errorf("pin link: %w", err)
 	}
@@ -60,7 +60,7 @@ func (h LinkHold) Alive() bool {
 	return err == nil && ifindex != 0
 }
 
-// LinkIfindex returns the interface of an XDP or TCX link; 0 when that has vanished or the link was detached.
+// LinkIfindex returns the interface of an XDP or TCX link; 0 when that was removed or the link was detached.
 func LinkIfindex(l link.Link) (int, error) {
 	info, err := l.Info()
 	if err != nil {

@@ -21,8 +21,8 @@ type Holders struct {
 	links    map[link.ID][]int
 }
 
-// ScanHolders reads the file descriptors of all processes that this one may look at. Processes that end
-// meanwhile, or belong to somebody else, are passed over: the answer is for reading, not for deciding.
+// ScanHolders reads the file descriptors of all processes that this one may inspect. Processes that end
+// meanwhile, or belong to another user, are skipped: the result informs the operator and decides nothing.
 func ScanHolders() Holders {
 	h := Holders{map[ebpf.ProgramID][]int{}, map[link.ID][]int{}}
 	procs, _ := os.ReadDir("/proc")
@@ -107,8 +107,8 @@ func bootTime() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// ourMaps are the maps that every program of the chain uses; together they tell xdpmon's programs from others'
-// that happen to have the same name.
+// ourMaps are the maps that every program of the chain uses; together they distinguish xdpmon's programs from others
+// of the same name.
 var ourMaps = []string{"chain_control", "phv_scratch"}
 
 // IsOurs reports whether a program is an entry program or an algorithm of xdpmon.

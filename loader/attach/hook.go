@@ -15,17 +15,17 @@ type Placement struct {
 	Why     string
 }
 
-// ChooseHooks decides from what was asked for and from what the interface is. It changes nothing.
+// ChooseHooks decides by the options and the kind of interface. It changes nothing.
 func ChooseHooks(d *Device, o Options) (Placement, error) {
 	p := Placement{Mode: o.Mode}
 	if o.Direction != Ingress {
 		p.Egress = HookTC
 	}
 	if o.Direction == Egress {
-		p.Why = "egress is seen at TC only"
+		p.Why = "only TC sees egress"
 		return p, nil
 	}
-	p.Ingress, p.Why = o.Hook, "asked for"
+	p.Ingress, p.Why = o.Hook, "chosen by --hook"
 	if o.Hook == HookAuto {
 		p.Ingress, p.Why = AutoHook(d, o)
 	}
@@ -33,11 +33,11 @@ func ChooseHooks(d *Device, o Options) (Placement, error) {
 }
 
 // AutoHook is the rule behind --hook auto. On a NIC native XDP is the cheapest hook there is. On virtual
-// interfaces it makes the kernel segment what it would have handed over as one packet, and a bulk TCP connection over
-// veth loses two thirds of its throughput; TC costs it nothing that can be measured.
+// interfaces it makes the kernel segment aggregates that would otherwise stay one packet, and a bulk TCP connection over
+// veth loses two thirds of its throughput; TC costs it nothing measurable.
 func AutoHook(d *Device, o Options) (Hook, string) {
 	if o.Mode == ModeGeneric {
-		return HookXDP, "mode generic was asked for, and modes belong to XDP"
+		return HookXDP, "mode generic is set, and only XDP has modes"
 	}
 	if why := whyNotXDP(d, o.Mode); why != "" {
 		return HookTC, why
@@ -55,7 +55,7 @@ func whyNotXDP(d *Device, m Mode) string {
 	case isSwitch(d.Master):
 		return fmt.Sprintf("a port of a %s, whose packets are merged and forwarded", d.Master)
 	case isParavirtual(d.Bus) && d.Merges:
-		return "the hypervisor hands over merged packets, which native XDP would switch off"
+		return "the hypervisor delivers merged packets, which native XDP would disable"
 	case d.XDPMode != "":
 		return "another XDP program is attached already"
 	case d.NativeXDP.State == kernel.Unsupported && m == ModeNative:
@@ -74,13 +74,13 @@ func isParavirtual(bus string) bool {
 	return slices.Contains([]string{"virtio", "xen", "vmbus"}, bus)
 }
 
-// checkPlacement refuses what cannot work before anything is touched.
+// checkPlacement refuses placements that cannot work, before anything is changed.
 func checkPlacement(d *Device, p Placement) error {
 	if _, err := L3Only(d.HWType); err != nil {
 		return fmt.Errorf("attach to %s: %w", d.Name, err)
 	}
 	if p.Ingress == HookXDP && d.XDPMode != "" {
-		return fmt.Errorf("attach XDP to %s: %w: %s; use --hook tc, which runs beside it, or remove that program first",
+		return fmt.Errorf("attach XDP to %s: %w: %s; use --hook tc, which runs as well, or remove that program first",
 			d.Name, ErrBusy, DescribeXDP(d))
 	}
 	return nil

@@ -27,7 +27,7 @@ func TestAutoHook(t *testing.T) {
 		why  string
 	}{
 		{"network card", nic(), Options{}, HookXDP, "network card"},
-		{"generic was asked for", change(func(d *Device) { d.Bus, d.Kind = "", "veth" }), Options{Mode: ModeGeneric}, HookXDP, "mode generic"},
+		{"generic is set", change(func(d *Device) { d.Bus, d.Kind = "", "veth" }), Options{Mode: ModeGeneric}, HookXDP, "mode generic"},
 		{"veth", change(func(d *Device) { d.Bus, d.Kind = "", "veth" }), Options{}, HookTC, "veth"},
 		{"tap", change(func(d *Device) { d.Bus, d.Kind = "", "tun" }), Options{}, HookTC, "tun"},
 		{"tun", change(func(d *Device) { d.Bus, d.Kind, d.HWType = "", "tun", unix.ARPHRD_NONE }), Options{}, HookTC, "not an Ethernet"},
@@ -35,7 +35,7 @@ func TestAutoHook(t *testing.T) {
 		{"virtio with merged packets", change(func(d *Device) { d.Bus, d.Merges = "virtio", true }), Options{}, HookTC, "hypervisor"},
 		{"virtio without", change(func(d *Device) { d.Bus = "virtio" }), Options{}, HookXDP, "network card"},
 		{"no native XDP", change(func(d *Device) { d.NativeXDP.State = kernel.Unsupported }), Options{}, HookTC, "no native XDP"},
-		{"no native XDP, fallback asked for", change(func(d *Device) { d.NativeXDP.State = kernel.Unsupported }), Options{Mode: ModeAuto}, HookXDP, ""},
+		{"no native XDP, fallback allowed", change(func(d *Device) { d.NativeXDP.State = kernel.Unsupported }), Options{Mode: ModeAuto}, HookXDP, ""},
 		{"not known", change(func(d *Device) { d.NativeXDP.State = kernel.Unknown }), Options{}, HookXDP, ""},
 		{"taken", change(func(d *Device) { d.XDPMode = ModeNative }), Options{}, HookTC, "another XDP"},
 	} {
@@ -60,7 +60,7 @@ func TestLinkTypes(t *testing.T) {
 	}
 }
 
-// The kernel's own devices: what inspect makes of them.
+// Inspect of the kernel's own devices.
 func TestInspect(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
@@ -83,7 +83,7 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// A tun device hands over packets without a link header; the parser must be told.
+// Packets of a tun device have no link header; the parser must be configured for that.
 func TestL3OnlyInterface(t *testing.T) {
 	if !lab.Isolated(t) {
 		return

@@ -56,7 +56,7 @@ func (o Occupant) link() (link.Link, error) {
 	return found, err
 }
 
-// mostTries is how often a link that is being made is looked at again: some seconds.
+// mostTries is the number of retries for a link that is still being created: some seconds.
 const mostTries = 2000
 
 // EachLink calls fn with every BPF link of this host until it returns false.
@@ -67,7 +67,7 @@ func EachLink(fn func(link.Link, *link.Info) bool) error {
 		for it.Next() {
 			info, err := it.Link.Info()
 			if err != nil {
-				continue // gone since
+				continue // removed since
 			}
 			if !fn(it.Link, info) {
 				return nil
@@ -76,7 +76,7 @@ func EachLink(fn func(link.Link, *link.Info) bool) error {
 		if !errors.Is(it.Err(), unix.EAGAIN) || tries == mostTries {
 			return it.Err()
 		}
-		// A link is being made: it has a number already, and can be opened when it is attached.
+		// The link is being created: it has an id already, but can be opened only when it is attached.
 		time.Sleep(time.Millisecond)
 		it = &link.Iterator{ID: it.ID}
 	}

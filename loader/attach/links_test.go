@@ -11,7 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/isolated"
 )
 
-// While somebody makes links, one of them is always half made: it has a number and cannot be opened yet.
+// While links are created, one of them always has an id and cannot be opened yet.
 func TestStatusWhileLinksAreMade(t *testing.T) {
 	if !lab.Isolated(t) {
 		return

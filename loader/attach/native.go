@@ -24,12 +24,12 @@ const (
 	netdevXDPRxSG  = 1 << 5
 )
 
-// nativeXDP asks what the driver declares, without touching the interface. Kernels below 6.3 do not tell.
+// nativeXDP reads the features that the driver declares, without changing the interface. Kernels below 6.3 do not report them.
 func nativeXDP(ifindex int) kernel.Answer {
 	bits, err := xdpFeatures(ifindex)
 	switch {
 	case errors.Is(err, unix.ENOENT):
-		return kernel.Answer{State: kernel.Unknown, Detail: "kernels below 6.3 answer only when asked to attach"}
+		return kernel.Answer{State: kernel.Unknown, Detail: "kernels below 6.3 do not report it; only attaching shows it"}
 	case err != nil:
 		return kernel.Answer{State: kernel.Unknown, Detail: err.Error()}
 	case bits&netdevXDPBasic == 0:
@@ -51,14 +51,14 @@ func xdpFeatures(ifindex int) (uint64, error) {
 	req.AddData(nl.NewRtAttr(netdevIfindex, nl.Uint32Attr(uint32(ifindex))))
 	msgs, err := req.Execute(unix.NETLINK_GENERIC, 0)
 	if err != nil {
-		return 0, fmt.Errorf("ask for XDP features: %w", err)
+		return 0, fmt.Errorf("read XDP features: %w", err)
 	}
 	for _, m := range msgs {
 		if bits, ok := attr64(m, netdevXDPFeatures); ok {
 			return bits, nil
 		}
 	}
-	return 0, errors.New("ask for XDP features: the answer holds none")
+	return 0, errors.New("read XDP features: the reply has no such attribute")
 }
 
 // genlHeader is command, version and 16 reserved bits. Kernels refuse a request whose reserved bits are not zero, and

@@ -12,7 +12,7 @@ import (
 // Offloads are the features of a device that are switched on, by the kernel's name ("rx-gro", "tx-tcp-segmentation").
 type Offloads map[string]bool
 
-// OffloadChange is a feature that attaching switched.
+// OffloadChange is a feature that attaching switched on or off.
 type OffloadChange struct {
 	Interface string `json:"interface"`
 	Feature   string `json:"feature"`
@@ -74,8 +74,8 @@ func (o Offloads) diff(iface string, after Offloads) []OffloadChange {
 	return changes
 }
 
-// mergesInHardware reports whether the device hands up packets that it merged itself. A device that cannot be
-// asked counts as one that does not.
+// mergesInHardware reports whether the device itself merges packets. A device that cannot be queried counts as one that does
+// not.
 func mergesInHardware(name string) bool {
 	o, err := OffloadsOf(name)
 	return err == nil && (o["rx-gro-hw"] || o["rx-lro"])
@@ -106,12 +106,12 @@ func ethtoolCall(fd int, name string, buf []byte) error {
 	return nil
 }
 
-// words is a buffer of ethtool seen as the native 32-bit words that it consists of.
+// words views a buffer of ethtool as native 32-bit words.
 func words(buf []byte) []uint32 {
 	return unsafe.Slice((*uint32)(unsafe.Pointer(&buf[0])), len(buf)/4)
 }
 
-// featureCount asks how many features the kernel has names for.
+// featureCount reads the number of features that the kernel names.
 func featureCount(fd int, name string) (int, error) {
 	buf := make([]byte, 24) // cmd, reserved, sset_mask (64 bits), data[1], padding
 	w := words(buf)

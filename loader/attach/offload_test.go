@@ -57,7 +57,7 @@ func TestPeerInAnInvisibleNamespace(t *testing.T) {
 	}
 }
 
-// The other end lies in a namespace that has neither a name nor a process in it, only a descriptor somewhere.
+// The other end is in a namespace without a name and without a process, to which only a descriptor refers.
 func TestPeerInANamespaceThatIsHeldOpen(t *testing.T) {
 	network := netnstest.New(t, netns.Options{})
 	lab.NoError(t, network.A.Run(func() error {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Hook is where a program sits on an interface.
+// Hook is where a program is attached.
 type Hook string
 
 // HookAuto takes XDP on hardware and TC where native XDP costs more than it saves; see ChooseHooks.
@@ -15,14 +15,14 @@ const (
 	HookAuto Hook = "auto"
 	HookXDP  Hook = "xdp"
 	HookTC   Hook = "tc"
-	// HookSent is the start of transmission. It cannot be asked for: an algorithm that wants to see queues brings it.
+	// HookSent is the start of transmission. It cannot be chosen: it is used where an algorithm watches queues.
 	HookSent Hook = "trace"
 )
 
-// Mode is how an XDP program runs: in the driver (native) or behind the allocation of the skb (generic).
+// Mode is how an XDP program runs: in the driver (native) or after the allocation of the skb (generic).
 type Mode string
 
-// ModeAuto tries native and falls back to generic, saying so. ModeNative is the default and never falls back.
+// ModeAuto tries native and falls back to generic with a warning. ModeNative is the default and never falls back.
 const (
 	ModeNative  Mode = "native"
 	ModeGeneric Mode = "generic"
@@ -46,25 +46,25 @@ var (
 	Directions = []Direction{Ingress, Egress, Both}
 )
 
-// ErrUsage is wrapped by errors that come from what was asked for, not from this machine.
+// ErrUsage is wrapped by errors in the options, as opposed to failures of this machine.
 var ErrUsage = errors.New("wrong usage")
 
-// Options say how an interface is attached to. The zero value is hook auto, mode native, direction ingress.
+// Options define how to attach to an interface. The zero value is hook auto, mode native, direction ingress.
 type Options struct {
 	Hook      Hook
 	Mode      Mode
 	Direction Direction
-	// Notice receives sentences for the operator: the hook that was chosen and why, fallbacks, other
-	// owners' programs, offloads that changed. They are also kept in Attachment.Notices.
+	// Notice receives messages for the operator: the hook that was chosen and why, fallbacks, other
+	// owners' programs, offloads that changed. They are also stored in Attachment.Notices.
 	Notice func(format string, args ...any)
 
 	// withoutTCX makes TC use the clsact qdisc as on kernels below 6.6, for tests.
 	WithoutTCX bool
-	// fail is asked before each step and may refuse it, for tests of the way back.
+	// fail is called before each step and may return an error, for tests of the rollback.
 	Fail func(step string) error
 }
 
-// Seeing are the options for a chain: one that watches queues wants to see what leaves.
+// Seeing returns the options for a chain: one that watches queues is attached at egress, too.
 func (o Options) Seeing(src Source) Options {
 	if o.Direction == Ingress && src.WatchesQueues() {
 		o.Direction = Egress

@@ -11,10 +11,10 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// ErrBusy is wrapped when another owner's program occupies a place that cannot be shared.
+// ErrBusy is wrapped when another owner's program occupies a hook that cannot be shared.
 var ErrBusy = errors.New("occupied by another program")
 
-// Occupant is a program that sits on an interface, whoever owns it.
+// Occupant is a program on an interface, of any owner.
 type Occupant struct {
 	Hook      Hook           `json:"hook"`
 	Direction Direction      `json:"direction"`
@@ -22,7 +22,7 @@ type Occupant struct {
 	Mode      Mode           `json:"mode,omitempty"`
 	Program   ebpf.ProgramID `json:"program_id,omitempty"`
 	Link      link.ID        `json:"link_id,omitempty"` // 0: not attached through a BPF link
-	Name      string         `json:"name,omitempty"`    // of the program; of the filter's kind when it is no program
+	Name      string         `json:"name,omitempty"`    // of the program; where a filter is not a program, the filter's kind
 	Tag       string         `json:"tag,omitempty"`
 	LoadedAgo time.Duration  `json:"loaded_ago_ns,omitempty"`
 	Ours      bool           `json:"ours"`
@@ -31,7 +31,7 @@ type Occupant struct {
 	filter *netlink.BpfFilter // when Via is "clsact"
 }
 
-// String names the occupant for the operator, as precisely as the kernel tells.
+// String describes the occupant with everything that the kernel reports.
 func (o Occupant) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s program", o.Via, o.Direction)
@@ -76,7 +76,7 @@ func xdpOccupants(d *Device) []Occupant {
 func tcxOccupants(ifindex int, dir Direction) []Occupant {
 	result, err := link.QueryPrograms(link.QueryOptions{Target: ifindex, Attach: tcxType(dir)})
 	if err != nil {
-		return nil // below 6.6, or without the privilege to ask
+		return nil // below 6.6, or without the privilege to query
 	}
 	var found []Occupant
 	for _, p := range result.Programs {
@@ -102,7 +102,7 @@ func filterOccupants(ifindex int, dir Direction) []Occupant {
 	return found
 }
 
-// Identify fills in what the kernel tells about the program; without CAP_SYS_ADMIN that is nothing.
+// Identify adds the kernel's information about the program; it needs CAP_SYS_ADMIN.
 func (o *Occupant) Identify() {
 	o.Ours = o.filter != nil && isOurFilter(o.filter)
 	if o.Program == 0 {

@@ -12,15 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// offloadState is what attaching may change: the offloads of a device and, of a veth, those of its other end,
-// which usually lies in another network namespace (a container's).
+// offloadState holds the offloads that attaching may change: those of a device and, for a veth, those of its other end,
+// which usually is in another network namespace (a container's).
 type offloadState struct {
 	own, peer Offloads
 	peerName  string
 	problem   string // why the peer could not be read
 }
 
-// offloadsAt reads what a placement may change: XDP changes offloads, TC leaves them alone.
+// offloadsAt reads the offloads that a placement may change: XDP changes offloads, TC does not.
 func offloadsAt(d *Device, p Placement) offloadState {
 	if p.Ingress != HookXDP {
 		return offloadState{}
@@ -42,7 +42,7 @@ func readOffloads(d *Device) offloadState {
 }
 
 func (s *offloadState) readPeer(index int) error {
-	peer, err := netlink.LinkByIndex(index) // package net would list all there are
+	peer, err := netlink.LinkByIndex(index) // package net would list all interfaces
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (s offloadState) changes(after offloadState, name string) []OffloadChange {
 	return append(found, s.peer.diff("peer "+s.peerName, after.peer)...)
 }
 
-// errNoNamespace says that the namespace of a veth's other end could not be found from here.
+// errNoNamespace: the namespace of a veth's other end could not be found from this process.
 var errNoNamespace = errors.New("its network namespace is not visible from this process")
 
 // inNamespace runs fn in the network namespace that has the given id in this one (-1: here).
@@ -73,8 +73,8 @@ func inNamespace(nsid int, fn func() error) error {
 	return ns.Run(fn)
 }
 
-// findNamespace looks for a namespace among the named ones, those of running processes, and those that processes hold
-// open without being in them.
+// findNamespace looks for a namespace among the named ones, those of running processes, and those to which processes hold
+// open descriptors.
 func findNamespace(nsid int) (namespace.Handle, error) {
 	handle, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
@@ -96,7 +96,7 @@ func findNamespace(nsid int) (namespace.Handle, error) {
 	return namespace.Handle{}, errNoNamespace
 }
 
-// isNewNamespace looks at the name that a link below /proc has, net:[…]; other files are mounts of a namespace.
+// isNewNamespace compares the target of a link below /proc, net:[…]; other files are mounts of a namespace.
 func isNewNamespace(path string, seen map[string]bool) bool {
 	name, err := os.Readlink(path)
 	if err != nil {

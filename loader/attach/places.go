@@ -1,6 +1,6 @@
 package attach
 
-// Place is where one program of an attachment sits.
+// Place is where one program of an attachment is attached.
 type Place struct {
 	Hook      Hook
 	Mode      Mode // XDP only

@@ -14,23 +14,23 @@ import (
 	"github.com/xdpmon/xdpmon/loader/privilege"
 )
 
-// Adopter offers what an earlier run left pinned; nil when there is nothing to adopt.
+// Adopter offers attachments that an earlier run pinned; nil when there are none.
 type Adopter interface {
 	// Adopt exchanges the program of a pinned attachment for p.prog, and returns nil when there is none that fits.
 	Adopt(d *Device, p Point) (Hold, error)
 }
 
-// attacher puts one program after the other on one interface.
+// attacher attaches the programs of one interface, one at a time.
 type attacher struct {
-	src   Source
-	dev   *Device
-	opts  Options
-	adopt Adopter
-	say   func(string, ...any)
-	carry chain.ChainCarryForm // what TC egress writes for the start of transmission
+	src    Source
+	dev    *Device
+	opts   Options
+	adopt  Adopter
+	notify func(string, ...any)
+	carry  chain.ChainCarryForm // the form of the words that TC egress writes for the start of transmission
 }
 
-// attach loads the entry program of a point and puts it on the interface.
+// attach loads the entry program of a point and attaches it to the interface.
 func (at attacher) attach(p Point, mode Mode) (Point, error) {
 	if p.Hook == HookTC {
 		return at.attachTC(p)
@@ -44,7 +44,7 @@ func (at attacher) attach(p Point, mode Mode) (Point, error) {
 	if err == nil || !errors.Is(err, kernel.ErrUnsupported) {
 		return native, err
 	}
-	at.say("WARNING: falling back to generic XDP, which runs after the allocation of the skb and costs more a packet: %v", err)
+	at.notify("WARNING: falling back to generic XDP, which runs after the allocation of the skb and costs more a packet: %v", err)
 	p.Mode = ModeGeneric
 	return at.attachXDP(p)
 }
@@ -67,7 +67,7 @@ func (at attacher) attachClsact(p Point) (Point, error) {
 	return at.place(p, func(prog *ebpf.Program) (Hold, error) { return addFilter(at.dev.Index, p.Direction, prog) })
 }
 
-// place loads the entry program and hands it to an earlier run's attachment or to a new one.
+// place loads the entry program and puts it into an earlier run's attachment or into a new one.
 func (at attacher) place(p Point, attach func(*ebpf.Program) (Hold, error)) (Point, error) {
 	if err := at.opts.step("entry " + string(p.Direction)); err != nil {
 		return p, err
@@ -105,7 +105,7 @@ func (at attacher) entryConfig(p Point) loader.EntryConfig {
 		cfg.Carry = at.carry
 	}
 	if p.Mode == ModeGeneric {
-		cfg.MTU = at.dev.MTU // GRO comes before generic XDP: what is longer was merged
+		cfg.MTU = at.dev.MTU // GRO runs before generic XDP: a longer packet was merged
 	}
 	return cfg
 }
@@ -117,17 +117,17 @@ func (at attacher) newXDPLink(p Point, prog *ebpf.Program) (Hold, error) {
 		flags = link.XDPGenericMode
 	}
 	var l link.Link
-	said, err := withKernelReason(func() (err error) {
+	reason, err := withKernelReason(func() (err error) {
 		l, err = link.AttachXDP(link.XDPOptions{Program: prog, Interface: at.dev.Index, Flags: flags})
 		return err
 	})
 	if err != nil {
-		return nil, explainXDP(at.dev, p, said, err)
+		return nil, explainXDP(at.dev, p, reason, err)
 	}
 	return LinkHold{l}, nil
 }
 
-// newTCXLink attaches behind the programs that are there already.
+// newTCXLink attaches after the programs that are attached already.
 func (at attacher) newTCXLink(p Point, prog *ebpf.Program) (Hold, error) {
 	l, err := link.AttachTCX(link.TCXOptions{
 		Program: prog, Interface: at.dev.Index, Attach: tcxType(p.Direction), Anchor: link.Tail(),
@@ -138,25 +138,26 @@ func (at attacher) newTCXLink(p Point, prog *ebpf.Program) (Hold, error) {
 	return LinkHold{l}, nil
 }
 
-// explainXDP says in the kernel's words why XDP was refused, and what to do.
-func explainXDP(d *Device, p Point, said string, err error) error {
+// explainXDP returns an error with the kernel's reason for the refusal and the remedy.
+func explainXDP(d *Device, p Point, reason string, err error) error {
 	what := fmt.Sprintf("attach %s to %s", p.Where(), d.Name)
 	switch {
 	case errors.Is(err, unix.EBUSY), errors.Is(err, unix.EEXIST):
-		return fmt.Errorf("%s: %w: %s (%w); use --hook tc, which runs beside it", what, ErrBusy, currentXDP(d), err)
+		return fmt.Errorf("%s: %w: %s (%w); use --hook tc, which runs as well", what, ErrBusy, currentXDP(d), err)
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
 		return fmt.Errorf("%s: %w", what, privilege.Explain(err))
 	case errors.Is(err, unix.ENODEV):
 		return fmt.Errorf("%s: %w: %w", what, ErrNoInterface, err)
 	}
-	reason := guessReason(d, err)
-	if said != "" {
-		reason = fmt.Sprintf("the kernel answered %q", said)
+	if reason == "" {
+		reason = guessReason(d, err)
+	} else {
+		reason = fmt.Sprintf("the kernel reports %q", reason)
 	}
 	return fmt.Errorf("%s: %w: %s (%w); %s", what, kernel.ErrUnsupported, reason, err, remedyXDP(p))
 }
 
-// guessReason stands in for the kernel's own words where it gives a number only.
+// guessReason returns a likely reason where the kernel gives an error number only.
 func guessReason(d *Device, err error) string {
 	switch {
 	case errors.Is(err, unix.EOPNOTSUPP) && d.NativeXDP.State == kernel.Unsupported:
@@ -174,7 +175,7 @@ func remedyXDP(p Point) string {
 	return "use --mode generic or --mode auto, or --hook tc"
 }
 
-// currentXDP looks again: the program may have come after the interface was inspected.
+// currentXDP inspects the interface again: the program may have been attached after the first inspection.
 func currentXDP(d *Device) string {
 	now, err := Inspect(d.Name)
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/xdpmon/xdpmon/loader/qdisc"
 )
 
-// attachSent makes the chain see the packets that the interface begins to transmit. It comes before TC egress, which then carries.
+// attachSent attaches the chain to the start of transmission of an interface. It runs before TC egress is attached, which writes the words
+// that it reads.
 func (at attacher) attachSent() (p Point, form chain.ChainCarryForm, err error) {
 	p = Point{Hook: HookSent, Direction: Egress, Via: "tp_btf"}
 	tree, err := qdisc.Of(at.dev.Name, at.dev.Index)
@@ -43,7 +44,7 @@ func (at attacher) attachSent() (p Point, form chain.ChainCarryForm, err error) 
 		return p, 0, fmt.Errorf("%s: %w", at.dev.Name, err)
 	}
 	p.Hold = portHold{port, reader}
-	at.say("%s: the queue (%s) leaves %s", at.dev.Name, tree, formText[tree.Form])
+	at.notify("%s: the queueing discipline (%s) leaves %s", at.dev.Name, tree, formText[tree.Form])
 	return p, tree.Form, nil
 }
 
@@ -53,13 +54,13 @@ var formText = map[chain.ChainCarryForm]string{
 		"is too short by that",
 }
 
-// portHold is an interface in the table of those that are watched.
+// portHold is an entry in the table of watched interfaces.
 type portHold struct {
 	*loader.Port
 	reader *qdisc.Reader
 }
 
-var errNoPin = errors.New("what is at the start of transmission ends with its process")
+var errNoPin = errors.New("programs at the start of transmission end with their process")
 
 func (h portHold) Release() error {
 	err := h.Port.Release()
@@ -71,7 +72,7 @@ func (h portHold) Replace(*ebpf.Program) error              { return errNoPin }
 func (h portHold) Leave() error                             { return h.Release() }
 func (h portHold) Keep(string, string, *ebpf.Program) error { return errNoPin }
 
-// Watched are the trace-point programs that watch an interface's queue, whoever holds them.
+// Watched are the trace-point programs that watch an interface's queue, of any process.
 func Watched(d *Device) []Occupant {
 	cookie, err := namespace.Cookie()
 	if err != nil {
@@ -97,7 +98,7 @@ func EachWatcher(fn func(o Occupant, keys []trace.TraceTraceKey)) error {
 		}
 		table, err := watchedBy(info.Program)
 		if err != nil {
-			return true // somebody else's, or gone since
+			return true // another owner's, or removed since
 		}
 		defer table.Close()
 		o := Occupant{Hook: HookSent, Direction: Egress, Via: "tp_btf", Program: info.Program, Link: info.ID, Ours: true}
@@ -139,7 +140,7 @@ func keysOf(table *ebpf.Map) (keys []trace.TraceTraceKey) {
 	return keys
 }
 
-// unwatch ends the watching of an interface of this namespace; its process notices.
+// unwatch ends the watching of an interface of this namespace; the watching process detects that.
 func (o Occupant) unwatch(ifindex int) error {
 	cookie, err := namespace.Cookie()
 	if err != nil {
@@ -157,7 +158,7 @@ func (o Occupant) unwatch(ifindex int) error {
 	return err
 }
 
-// Watches says whether a watcher's key is an interface of the calling thread's namespace.
+// Watches reports whether a watcher's key is an interface of the calling thread's namespace.
 func Watches(key trace.TraceTraceKey) bool {
 	cookie, err := namespace.Cookie()
 	return err == nil && key.Netns == cookie

@@ -7,12 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reasonBytes is room for the longest message that drivers give.
+// reasonBytes is the length of the longest message that drivers give.
 const reasonBytes = 128
 
-// withKernelReason runs an attachment and, when it fails, runs it once more while listening for the driver's own
-// words: a BPF link returns an error number only, but from Linux 6.6 on the message passes a tracepoint. Where it
-// cannot be had, the reason is empty and the error number has to do.
+// withKernelReason runs an attachment and, when it fails, runs it once more while listening for the driver's
+// message: a BPF link returns an error number only, but from Linux 6.6 on a tracepoint has the message. Where it is not
+// available, the reason is empty and only the error number remains.
 func withKernelReason(attach func() error) (reason string, err error) {
 	if err := attach(); err == nil {
 		return "", nil
@@ -23,7 +23,7 @@ func withKernelReason(attach func() error) (reason string, err error) {
 	}
 	defer listener.close()
 	if err = attach(); err != nil {
-		reason = listener.heard()
+		reason = listener.message()
 	}
 	return reason, err
 }
@@ -77,7 +77,7 @@ func reasonProgram(text *ebpf.Map) *ebpf.ProgramSpec {
 	}
 }
 
-func (l *reasonListener) heard() string {
+func (l *reasonListener) message() string {
 	text := make([]byte, reasonBytes)
 	if err := l.text.Lookup(uint32(0), text); err != nil {
 		return ""

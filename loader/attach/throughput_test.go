@@ -19,12 +19,12 @@ import (
 )
 
 // One TCP connection over veth, data arriving at the end that is attached to, with the fridge as it is compiled. The
-// kinds of attachment take turns, so that what else the machine does meets all of them; the best round of each is
-// the one that it met least. On an idle machine best and median agree.
+// kinds of attachment alternate, so that other load of the machine affects all of them; the best round of each is
+// the one least affected. On an idle machine best and median agree.
 //
 //	go test ./loader/attach -run '^$' -bench Throughput -benchtime 5x     (5 rounds)
 //
-// On a machine that has other work, `go test -c` first and run the result under `chrt -r 10` from this folder.
+// On a machine with other load, `go test -c` first and run the result under `chrt -r 10` from this folder.
 func BenchmarkThroughput(b *testing.B) {
 	testutil.NeedRoot(b)
 	testutil.NeedTool(b, "iperf3")
@@ -48,7 +48,7 @@ func BenchmarkThroughput(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// throughputWays are the ways to attach; nil is nothing attached.
+// throughputWays are the kinds of attachment; nil is nothing attached.
 var throughputWays = []struct {
 	name string
 	opts *Options
@@ -61,7 +61,7 @@ var throughputWays = []struct {
 	{"native", &Options{Hook: HookXDP, Mode: ModeNative}},
 }
 
-// TestThroughputRounds is the inside of BenchmarkThroughput, in namespaces of its own.
+// TestThroughputRounds runs the rounds of BenchmarkThroughput, in namespaces of its own.
 func TestThroughputRounds(t *testing.T) {
 	rounds := 0
 	if _, err := fmt.Sscan(os.Getenv("XDPMON_ROUNDS"), &rounds); err != nil || !lab.Isolated(t) {
@@ -115,7 +115,7 @@ func iperf(t *testing.T) float64 {
 		if gbit := iperfClient(t); gbit > 0 {
 			return gbit
 		}
-		time.Sleep(20 * time.Millisecond) // the server does not listen yet, which iperf3 calls a success
+		time.Sleep(20 * time.Millisecond) // the server does not listen yet, for which iperf3 exits with status 0
 	}
 	t.Fatal("iperf3 measured nothing")
 	return 0

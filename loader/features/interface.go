@@ -9,7 +9,7 @@ import (
 func interfaceProbes(d *attach.Device) []probe {
 	return []probe{
 		{"xdp_native", "native XDP on this interface", "", false, "use --hook tc, or --mode generic", func() kernel.Answer { return d.NativeXDP }},
-		{"xdp_free", "no other XDP program on this interface", "", false, "use --hook tc, which runs beside it", func() kernel.Answer { return askXDPFree(d) }},
+		{"xdp_free", "no other XDP program on this interface", "", false, "use --hook tc, which runs as well", func() kernel.Answer { return askXDPFree(d) }},
 		{"link_type", "link type that the parser reads", "", true, "attach to the interface below it", func() kernel.Answer { return askLinkType(d) }},
 	}
 }

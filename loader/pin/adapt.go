@@ -15,11 +15,11 @@ import (
 	"github.com/xdpmon/xdpmon/loader/namespace"
 )
 
-// adapt takes over what fits: the registers of algorithms that are as they were, and nothing where seeds, hashes or the layout of what
-// all programs share have changed. What does not fit is replaced, and Fresh names it.
+// adapt adopts the registers of algorithms that are unchanged, and nothing where seeds, hashes or the layout of shared maps have changed.
+// Everything else is replaced; Fresh names it.
 func (p *Pin) adapt(opts *loader.Options) error {
 	if diffs := p.meta.sharedDifferences(p.want); len(diffs) > 0 {
-		p.opts.Notice("the pinned instance %s cannot be continued, and begins anew: %s", p.opts.Name, strings.Join(diffs, "; "))
+		p.opts.Notice("the pinned instance %s cannot be continued, starting fresh: %s", p.opts.Name, strings.Join(diffs, "; "))
 		return p.discard()
 	}
 	found, err := p.loadMaps()
@@ -41,7 +41,7 @@ func (p *Pin) adapt(opts *loader.Options) error {
 		}
 	}
 	opts.Maps = p.maps
-	p.opts.Notice("continuing the pinned instance %s: registers and counts are kept%s", p.opts.Name, but(p.fresh))
+	p.opts.Notice("continuing the pinned instance %s: registers and counts are preserved%s", p.opts.Name, but(p.fresh))
 	return nil
 }
 
@@ -49,10 +49,10 @@ func but(fresh []string) string {
 	if len(fresh) == 0 {
 		return ""
 	}
-	return ", but for those of " + strings.Join(fresh, ", ") + ", whose layout or values are others"
+	return ", except those of " + strings.Join(fresh, ", ") + ", whose layout or constants have changed"
 }
 
-// keeps reports whether an algorithm is pinned as it is wanted.
+// keeps reports whether an algorithm is pinned with the same maps and constants.
 func (p *Pin) keeps(name string) bool {
 	find := func(m pinMeta) (pinAlgorithm, bool) {
 		i := slices.IndexFunc(m.Algorithms, func(a pinAlgorithm) bool { return a.Name == name })
@@ -66,10 +66,10 @@ func (p *Pin) keeps(name string) bool {
 	return was && is && len(compareText("", pinned.Maps, wanted.Maps)) == 0 && len(compareText("", pinned.Constants, wanted.Constants)) == 0
 }
 
-// Fresh are the algorithms of a pin that is continued whose registers are new: their first window is cut.
+// Fresh are the algorithms of a continued pin whose registers are new: their first window is incomplete.
 func (p *Pin) Fresh() []string { return p.fresh }
 
-// discard ends what is pinned.
+// discard detaches and removes everything that is pinned.
 func (p *Pin) discard() error {
 	var errs []error
 	for _, path := range linkPins(p.path()) {
@@ -84,7 +84,7 @@ func (p *Pin) discard() error {
 	return errors.Join(append(errs, os.RemoveAll(p.path()))...)
 }
 
-// Abandon ends what a process of this network namespace left pinned and nobody runs; ok is false for what is left alone.
+// Abandon removes a pin of this network namespace that no process runs; ok is false for pins that are left in place.
 func Abandon(root, name string) (ok bool, err error) {
 	p, err := Open(Options{Name: name, Root: root})
 	if errors.Is(err, ErrInUse) {
@@ -99,20 +99,20 @@ func Abandon(root, name string) (ok bool, err error) {
 	return true, errors.Join(p.discard(), p.Close())
 }
 
-// Describe says that other algorithms run now; the next Commit pins them.
+// Describe records that the chain now runs other algorithms; the next Commit pins them.
 func (p *Pin) Describe(objects []loader.Object) {
 	p.want.Algorithms = describeObjects(objects, loader.Options{}).Algorithms
 }
 
-// sharedDifferences are those that leave nothing to adopt.
+// sharedDifferences are the differences with which nothing can be adopted.
 func (m pinMeta) sharedDifferences(want pinMeta) []string {
 	m.Algorithms, want.Algorithms = nil, nil
 	diffs := m.differences(want)
 	return append(diffs, compareText("chain", m.Chain, want.Chain)...)
 }
 
-// chainLayout is the shape of what all programs of a chain share, the packet header vector by its fields: programs of two builds meet in
-// it while one takes over from the other.
+// chainLayout is the layout of the maps that all programs of a chain share, with the fields of the packet header vector: programs of two
+// builds use them at the same time during an adoption.
 func chainLayout() map[string]string {
 	spec, err := chain.LoadChain()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // pointPin names the pin of a point: links/eth0-ingress.
 func pointPin(iface string, dir attach.Direction) string { return pinName(iface) + "-" + string(dir) }
 
-// adoptedHold is a hold of an earlier run that runs our program now. Until the pin is committed it can go back.
+// adoptedHold is a hold of an earlier run that now runs our program. Until the pin is committed it can be restored.
 type adoptedHold struct {
 	attach.Hold
 	old       *ebpf.Program
@@ -24,7 +24,7 @@ type adoptedHold struct {
 	done      bool
 }
 
-// Release ends the attachment once it is ours, and gives it back before that.
+// Release ends the attachment after the commit, and restores the earlier program before it.
 func (h *adoptedHold) Release() error {
 	if !h.committed {
 		return h.restore()
@@ -32,7 +32,7 @@ func (h *adoptedHold) Release() error {
 	return h.Hold.Release()
 }
 
-// restore puts the earlier program back and lets go.
+// restore puts the earlier program back and closes the hold.
 func (h *adoptedHold) restore() error {
 	if h.committed || h.done {
 		return nil
@@ -63,8 +63,8 @@ func (p *Pin) pinnedLink(iface string, dir attach.Direction) link.Link {
 }
 
 // Adopt exchanges the program of a pinned attachment. nil means that a new one is needed: there was none, its
-// interface has gone (ENOLINK), or it is of another kind (EINVAL). What sat at another hook is taken off first, so
-// that no packet is counted twice; that is the one step that a later failure does not undo.
+// interface was removed (ENOLINK), or it is of another kind (EINVAL). An attachment at another hook is detached first, so
+// that no packet is counted twice; this is the only step that a later failure does not undo.
 func (p *Pin) Adopt(d *attach.Device, pt attach.Point) (attach.Hold, error) {
 	if err := p.step("adopt " + string(pt.Direction)); err != nil {
 		return nil, err
@@ -85,14 +85,14 @@ func (p *Pin) Adopt(d *attach.Device, pt attach.Point) (attach.Hold, error) {
 		p.adopted = append(p.adopted, a)
 		return a, nil
 	case errors.Is(err, unix.ENOLINK), errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOENT):
-		p.opts.Notice("%s: the pinned attachment at %s cannot be continued (%v); attaching anew, the counts are kept", d.Name, pt.Where(), err)
+		p.opts.Notice("%s: the pinned attachment at %s cannot be continued (%v); attaching again, counts are preserved", d.Name, pt.Where(), err)
 		return nil, h.Release()
 	}
 	return nil, errors.Join(fmt.Errorf("adopt %s of %s: %w", pt.Where(), d.Name, err), h.Leave())
 }
 
-// earlier finds what is pinned for a point and still sits on this interface in the same way. What sits
-// there in another way is taken off.
+// earlier finds the pinned attachment of a point that is still on this interface by the same mechanism. One by
+// another mechanism is detached.
 func (p *Pin) earlier(d *attach.Device, pt attach.Point) attach.Hold {
 	if pt.Via == "clsact" {
 		return p.earlierFilter(d, pt)
@@ -106,7 +106,7 @@ func (p *Pin) earlier(d *attach.Device, pt attach.Point) attach.Hold {
 		return h
 	}
 	if err := h.Release(); err != nil {
-		p.opts.Notice("%s: could not take off the pinned attachment at %s: %v", d.Name, pt.Where(), err)
+		p.opts.Notice("%s: detach the pinned attachment at %s: %v", d.Name, pt.Where(), err)
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func (p *Pin) earlierFilter(d *attach.Device, pt attach.Point) attach.Hold {
 	return nil
 }
 
-// filters are those that are kept under the name of this pin.
+// filters are the filters that carry the name of this pin.
 func (p *Pin) filters(ifindex int, dir attach.Direction) []*attach.FilterHold {
 	return slices.DeleteFunc(attach.OurFilters(ifindex, dir), func(h *attach.FilterHold) bool {
 		owner, _ := attach.ParseOwner(h.Filter.Name)
@@ -149,7 +149,7 @@ func (p *Pin) releaseFilters(ifindex int, dir attach.Direction) error {
 	return errors.Join(errs...)
 }
 
-// earlierProgram is the entry program that an adopted hold would go back to.
+// earlierProgram is the entry program that restoring an adopted hold puts back.
 func (p *Pin) earlierProgram(iface string, dir attach.Direction) *ebpf.Program {
 	prog, err := ebpf.LoadPinnedProgram(p.path("entries", pointPin(iface, dir)), nil)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/xdpmon/xdpmon/loader/attach"
 )
 
-// Commit pins maps, programs and attachments beside what is pinned already, and renames them into place. It may be
-// called again, after an interface came back. When it fails, what was pinned before is what stays.
+// Commit pins maps, programs and attachments in a second folder next to the current one, and renames that into place. It may be
+// called again, after an interface reappeared. When it fails, the earlier pin stays.
 func (p *Pin) Commit(src attach.Source, attached []*attach.Attachment) error {
 	if err := p.build(src, attached); err != nil {
 		return errors.Join(fmt.Errorf("pin %s: %w", p.opts.Name, err), os.RemoveAll(p.next()))
@@ -34,7 +34,7 @@ func (p *Pin) Commit(src attach.Source, attached []*attach.Attachment) error {
 	return nil
 }
 
-// dropFilters removes the filters of an earlier run that nobody took over.
+// dropFilters removes the filters of an earlier run that were not adopted.
 func (p *Pin) dropFilters(earlier pinMeta) error {
 	var errs []error
 	for _, i := range earlier.Interfaces {
@@ -47,7 +47,7 @@ func (p *Pin) dropFilters(earlier pinMeta) error {
 	return errors.Join(errs...)
 }
 
-// covers reports whether a filter belongs to what is described.
+// covers reports whether a filter belongs to the described pin.
 func (m pinMeta) covers(ifindex int, dir attach.Direction) bool {
 	for _, i := range m.Interfaces {
 		for _, pt := range i.Points {
@@ -59,8 +59,8 @@ func (m pinMeta) covers(ifindex int, dir attach.Direction) bool {
 	return false
 }
 
-// dropEarlier ends what was pinned before, which lies at next after the swap. Links that nobody took over are
-// detached one by one: removing the last pin of a link ends it some time later only.
+// dropEarlier removes the earlier pin, which is at next after the swap. Links that were not adopted are
+// detached one by one: removing the last pin of a link detaches it only some time later.
 func (p *Pin) dropEarlier() error {
 	kept := map[link.ID]bool{}
 	for _, path := range linkPins(p.path()) {
@@ -108,7 +108,7 @@ func (p *Pin) build(src attach.Source, attached []*attach.Attachment) error {
 		return err
 	}
 	p.want.Interfaces = nil
-	for _, name := range p.Waiting { // so that `xdpmon detach` finds the pin by their names
+	for _, name := range p.Waiting { // so that `xdpmon detach` finds the pin by the interfaces' names
 		p.want.Interfaces = append(p.want.Interfaces, pinnedInterface{Name: name})
 	}
 	for _, a := range attached {
@@ -122,7 +122,7 @@ func (p *Pin) build(src attach.Source, attached []*attach.Attachment) error {
 	return p.want.store(p.next(metaPin))
 }
 
-// object is a map or a program. Pinning one again moves its earlier pin, which has to stay until the new one is complete: a clone has none.
+// object is a map or a program. Pinning a handle again moves its earlier pin, which has to stay until the new one is complete; a clone has no earlier pin.
 type object[T any] interface {
 	Clone() (T, error)
 	Pin(path string) error

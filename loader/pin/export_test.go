@@ -1,6 +1,6 @@
 package pin
 
-// What the tests of this package look at from outside: they start sessions, which import it.
+// Internals for external tests: they start sessions, which import this package.
 const (
 	AsideSuffix = asideSuffix
 	CurrentPins = currentPins

@@ -18,11 +18,11 @@ const (
 	bpffsMagic = 0xcafe4a11
 )
 
-// OnBPFFS reports why a path does not lie on a BPF file system.
+// OnBPFFS returns an error if a path is not on a BPF file system.
 func OnBPFFS(path string) error {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(path, &fs); err != nil {
-		return fmt.Errorf("look at %s: %w", path, err)
+		return fmt.Errorf("stat %s: %w", path, err)
 	}
 	if uint32(fs.Type) != bpffsMagic {
 		return fmt.Errorf("no BPF file system at %s", path)
@@ -30,8 +30,8 @@ func OnBPFFS(path string) error {
 	return nil
 }
 
-// mountBPFFS mounts a BPF file system where there is none, readable by root only, and says so.
-func mountBPFFS(path string, say func(string, ...any)) error {
+// mountBPFFS mounts a BPF file system where there is none, readable by root only, with a notice.
+func mountBPFFS(path string, notify func(string, ...any)) error {
 	if OnBPFFS(path) == nil {
 		return nil
 	}
@@ -41,12 +41,12 @@ func mountBPFFS(path string, say func(string, ...any)) error {
 		}
 		return fmt.Errorf("mount a BPF file system at %s: %w", path, err)
 	}
-	say("mounted a BPF file system at %s, for pins; it stays mounted", path)
+	notify("mounted a BPF file system at %s, for pins; it stays mounted", path)
 	return nil
 }
 
-// isPrivateMount reports whether the first process has no mount of the file system at a path: what is pinned there goes
-// with the mount.
+// isPrivateMount reports whether the first process has no mount of the file system at a path: pins there end with
+// the mount.
 func isPrivateMount(path string) bool {
 	mounts, err := os.ReadFile("/proc/1/mountinfo")
 	var st unix.Stat_t
@@ -62,7 +62,7 @@ func isPrivateMount(path string) bool {
 	return true
 }
 
-// A BPF file system takes no dot in a name, and interfaces may have one (eth0.100).
+// A BPF file system refuses dots in names, and interfaces may have one (eth0.100).
 var (
 	pinEscape   = strings.NewReplacer("~", "~0", ".", "~1")
 	pinUnescape = strings.NewReplacer("~0", "~", "~1", ".")
@@ -73,9 +73,9 @@ func pinName(name string) string { return pinEscape.Replace(name) }
 // nameOfPin is the inverse of pinName.
 func nameOfPin(pin string) string { return pinUnescape.Replace(pin) }
 
-// swapInto puts a finished folder in the place of an older one; nobody ever sees a half-built one. Afterwards the old
-// content lies at next. Kernels below 5.16 cannot exchange folders of a BPF file system: there the old one steps aside
-// first, and recoverPins puts it back if the process dies in between.
+// swapInto exchanges a finished folder with the current one; no reader sees a half-built one. Afterwards the old
+// content is at next. Kernels below 5.16 cannot exchange folders of a BPF file system: there the old one is renamed
+// first, and recoverPins restores it if the process dies in between.
 func swapInto(next, current string) error {
 	if _, err := os.Lstat(current); errors.Is(err, os.ErrNotExist) {
 		return os.Rename(next, current)
@@ -100,8 +100,8 @@ func swapByStepping(next, current string) error {
 
 const asideSuffix = "_old"
 
-// recoverPins repairs what a killed run left: an old folder that stepped aside comes back if the new one did not
-// take its place, and half-built ones go.
+// recoverPins repairs the state that a killed run left: a renamed old folder is restored if the new one was not moved into
+// place, and half-built folders are removed.
 func recoverPins(dir string) error {
 	current, next := filepath.Join(dir, currentPins), filepath.Join(dir, nextPins)
 	aside := current + asideSuffix
@@ -114,8 +114,8 @@ func recoverPins(dir string) error {
 }
 
 // lockFolder takes an exclusive lock on a folder, making it if need be. The lock ends with the process that holds
-// it, however that ends. An owner removes its folder before it lets go, so what was locked may not be what is there; and
-// who only looks whether a folder is in use holds it for a moment.
+// it, even when that is killed. An owner removes its folder before it unlocks, so the locked folder may not be the one at
+// the path any more; and a process that only tests whether a folder is in use holds the lock for a moment.
 func lockFolder(path string) (*os.File, error) {
 	for tries := 0; ; tries++ {
 		if err := os.MkdirAll(path, 0o700); err != nil {

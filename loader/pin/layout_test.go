@@ -9,8 +9,8 @@ import (
 	"github.com/xdpmon/xdpmon/loader"
 )
 
-// A build that means something else by as many bytes is told apart, and one that means the same is not, whether the object is whole or
-// an outline.
+// An element of the same size with other fields differs, and one with the same fields does not, whether the object is complete or an
+// outline.
 func TestLayoutIsCompared(t *testing.T) {
 	word := &btf.Int{Name: "unsigned int", Size: 4}
 	record := func(names ...string) *ebpf.CollectionSpec {

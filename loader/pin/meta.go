@@ -18,13 +18,13 @@ import (
 	"github.com/xdpmon/xdpmon/loader/namespace"
 )
 
-// ErrDiffers is wrapped when what is pinned does not fit what was asked for.
-var ErrDiffers = errors.New("what is pinned differs")
+// ErrDiffers is wrapped when the pinned instance does not have the requested configuration.
+var ErrDiffers = errors.New("the pinned instance differs")
 
 // pinFormat is the version of pinMeta; another one is refused.
 const pinFormat = 1
 
-// pinMeta describes a pin. It is stored beside the objects, in a map, because a BPF file system holds no files.
+// pinMeta describes a pin. It is stored in a map next to the objects, because a BPF file system has no regular files.
 type pinMeta struct {
 	Format     int               `json:"format"`
 	PID        int               `json:"pid"`   // the process that wrote it
@@ -32,12 +32,12 @@ type pinMeta struct {
 	Seed       uint64            `json:"seed"`
 	CRC        bool              `json:"crc"`
 	Decap      bool              `json:"decap"`
-	Chain      map[string]string `json:"chain,omitempty"` // layout of what all programs share
+	Chain      map[string]string `json:"chain,omitempty"` // layout of the maps that all programs share
 	Algorithms []pinAlgorithm    `json:"algorithms"`
 	Interfaces []pinnedInterface `json:"interfaces"`
 }
 
-// pinAlgorithm is what a register's content depends on.
+// pinAlgorithm holds everything that the meaning of an algorithm's registers depends on.
 type pinAlgorithm struct {
 	Name      string            `json:"name"`
 	Maps      map[string]string `json:"maps"`      // shape by name
@@ -57,7 +57,7 @@ type pinnedPoint struct {
 	Mode      attach.Mode      `json:"mode,omitempty"`
 }
 
-// describeObjects reads from configured objects what must be equal for an adoption.
+// describeObjects reads the properties of configured objects that must be equal for an adoption.
 func describeObjects(objects []loader.Object, opts loader.Options) pinMeta {
 	meta := pinMeta{Format: pinFormat, PID: os.Getpid(), NetNS: namespace.Inode(), Seed: opts.Seed, CRC: opts.CRC, Decap: opts.Decap, Chain: chainLayout()}
 	for _, o := range objects {
@@ -71,7 +71,7 @@ func shapesOf(spec *ebpf.CollectionSpec) map[string]string {
 	for name, m := range spec.Maps {
 		if !strings.HasPrefix(name, ".") { // sections: constants are compared one by one
 			shapes[name] = fmt.Sprintf("%s of %d entries of %d bytes, key %d bytes", m.Type, m.MaxEntries, m.ValueSize, m.KeySize)
-			if fields := layoutOf(m.Value); fields != "" { // two builds may mean other things by as many bytes
+			if fields := layoutOf(m.Value); fields != "" { // two builds may have elements of equal size with other fields
 				shapes[name] += ": " + fields
 			}
 		}
@@ -79,7 +79,7 @@ func shapesOf(spec *ebpf.CollectionSpec) map[string]string {
 	return shapes
 }
 
-// seedConstants are set by Load from the options, which are compared by themselves.
+// seedConstants are set by Load from the options, which are compared separately.
 var seedConstants = []string{"hash_seed", "hash_keys", "hash_crc", "coin_seeded"}
 
 func constantsOf(spec *ebpf.CollectionSpec) map[string]string {
@@ -92,12 +92,12 @@ func constantsOf(spec *ebpf.CollectionSpec) map[string]string {
 	return constants
 }
 
-// differences lists, in words, what keeps a pin from being adopted.
+// differences lists, as text, the reasons against adopting a pin.
 func (m pinMeta) differences(want pinMeta) []string {
 	var diffs []string
 	add := func(what string, pinned, asked any) {
 		if pinned != asked {
-			diffs = append(diffs, fmt.Sprintf("%s: %v pinned, %v asked for", what, pinned, asked))
+			diffs = append(diffs, fmt.Sprintf("%s: %v pinned, %v requested", what, pinned, asked))
 		}
 	}
 	add("format", m.Format, want.Format)
@@ -131,7 +131,7 @@ func compareText(what string, pinned, asked map[string]string) []string {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		p, a := pinned[name], asked[name]
 		if p != a {
-			diffs = append(diffs, fmt.Sprintf("%s %s: %s pinned, %s asked for", what, name, orNone(p), orNone(a)))
+			diffs = append(diffs, fmt.Sprintf("%s %s: %s pinned, %s requested", what, name, orNone(p), orNone(a)))
 		}
 	}
 	return diffs
@@ -150,7 +150,7 @@ func (m pinMeta) store(path string) error {
 	if err != nil {
 		return err
 	}
-	size := (len(text) + 8) / 8 * 8 // at least one zero behind it
+	size := (len(text) + 8) / 8 * 8 // at least one zero after the text
 	holder, err := ebpf.NewMap(&ebpf.MapSpec{Name: "xdpmon_meta", Type: ebpf.Array, KeySize: 4, ValueSize: uint32(size), MaxEntries: 1})
 	if err != nil {
 		return fmt.Errorf("create the description of the pin: %w", err)

@@ -1,5 +1,5 @@
-// Package pin keeps an instance and its attachments beyond the process that made them, in a BPF file system, and lets a later process
-// continue them.
+// Package pin keeps an instance and its attachments running after their process ends, pinned in a BPF file system, and lets a later
+// process adopt them.
 package pin
 
 import (
@@ -24,7 +24,7 @@ import (
 //	/sys/fs/bpf/xdpmon/NAME/current/{meta, links/…, maps/…, programs/…, entries/…}
 //
 // The folder is built under another name, next, and renamed into place. The lock on NAME belongs to the process that
-// runs the instance and ends with it; whoever gets it may adopt.
+// runs the instance and ends with it; the process that acquires it may adopt.
 const (
 	pinFolder   = "xdpmon"
 	currentPins = "current"
@@ -40,10 +40,10 @@ var pinNames = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`)
 // Options name a pin.
 type Options struct {
 	Name string // letters, digits, - and _
-	// Interfaces will be attached. Those that are pinned have to be among them: the registers hold their packets.
+	// Interfaces will be attached. The pinned ones have to be among them: the registers hold their packets.
 	Interfaces []string
 	Notice     func(format string, args ...any)
-	// Adapt takes over what fits, and replaces what does not; without it everything has to fit.
+	// Adapt adopts what is unchanged and replaces the rest; without it any difference is an error.
 	Adapt bool
 
 	Root string // a BPF file system; default Root
@@ -63,10 +63,10 @@ type Pin struct {
 	maps    map[string]*ebpf.Map
 	adopted []*adoptedHold
 	fresh   []string
-	Waiting []string // interfaces that have gone and may come back
+	Waiting []string // interfaces that were removed and may reappear
 }
 
-// Open locks a pin and looks at what an earlier run left there. It mounts the BPF file system if it must.
+// Open locks a pin and reads what an earlier run left there. It mounts the BPF file system if none is mounted.
 func Open(opts Options) (*Pin, error) {
 	if opts.Root == "" {
 		opts.Root = Root
@@ -81,8 +81,8 @@ func Open(opts Options) (*Pin, error) {
 		return nil, fmt.Errorf("open pin %s: %w", opts.Name, err)
 	}
 	if isPrivateMount(opts.Root) {
-		opts.Notice("WARNING: the pin %s will be gone with this process: %s is a mount of its own here, as `ip netns exec` makes it. "+
-			"Pin from where the host's mounts are: nsenter --net=/run/netns/NAME xdpmon attach ...", opts.Name, opts.Root)
+		opts.Notice("WARNING: the pin %s will be removed with this process: %s is a private mount here, as `ip netns exec` makes it. "+
+			"Pin in the host's mount namespace: nsenter --net=/run/netns/NAME xdpmon attach ...", opts.Name, opts.Root)
 	}
 	RemoveEmpty(opts.Root)
 	p := &Pin{opts: opts, dir: filepath.Join(opts.Root, pinFolder, opts.Name)}
@@ -95,7 +95,7 @@ func Open(opts Options) (*Pin, error) {
 func (p *Pin) open() (err error) {
 	p.lock, err = lockFolder(p.dir)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		return fmt.Errorf("%w (%s); choose another name or end that one", ErrInUse, attach.DescribePIDs(p.lastOwner()))
+		return fmt.Errorf("%w (%s); choose another name or end that process", ErrInUse, attach.DescribePIDs(p.lastOwner()))
 	}
 	if err != nil {
 		return fmt.Errorf("lock it: %w", err)
@@ -126,7 +126,7 @@ func (p *Pin) path(parts ...string) string {
 // Adopts reports whether an earlier run left something to continue.
 func (p *Pin) Adopts() bool { return p.meta.Format != 0 }
 
-// Seed returns the hash seed to run with: that of the pinned instance, when none was asked for. Registers are
+// Seed returns the hash seed to run with: that of the pinned instance, unless another one is requested. Registers are
 // addressed by seeded hashes, so another seed would make their content meaningless.
 func (p *Pin) Seed(asked uint64) uint64 {
 	if p.Adopts() && asked == 0 {
@@ -135,8 +135,8 @@ func (p *Pin) Seed(asked uint64) uint64 {
 	return asked
 }
 
-// Match compares configured algorithms with what is pinned and puts the pinned maps into opts. It refuses with
-// ErrDiffers, naming the differences, when registers would be read as something that they are not.
+// Match compares configured algorithms with the pinned ones and puts the pinned maps into opts. It fails with
+// ErrDiffers, naming the differences, when the content of registers would be misinterpreted.
 func (p *Pin) Match(objects []loader.Object, opts *loader.Options) error {
 	opts.Seed = p.Seed(opts.Seed)
 	p.want = describeObjects(objects, *opts)
@@ -155,12 +155,12 @@ func (p *Pin) Match(objects []loader.Object, opts *loader.Options) error {
 		return fmt.Errorf("adopt pin %s: %w", p.opts.Name, err)
 	}
 	opts.Maps = p.maps
-	p.opts.Notice("continuing the pinned instance %s: its registers and counts are kept", p.opts.Name)
+	p.opts.Notice("continuing the pinned instance %s: its registers and counts are preserved", p.opts.Name)
 	return nil
 }
 
-// missing says which pinned interfaces were not asked for: what passed them is in the registers, and would be reported as
-// the others'.
+// missing lists the pinned interfaces that are not requested: their packets are in the registers, and would be reported as
+// those of the others.
 func (p *Pin) missing() []string {
 	var diffs []string
 	for _, i := range p.meta.Interfaces {
@@ -189,7 +189,7 @@ func (p *Pin) loadMaps() (map[string]*ebpf.Map, error) {
 	return found, err
 }
 
-// Attach attaches an interface, taking over what the earlier run left on it.
+// Attach attaches to an interface, adopting the attachments that the earlier run left on it.
 func (p *Pin) Attach(src attach.Source, iface string, opts attach.Options) (*attach.Attachment, error) {
 	opts = opts.WithDefaults()
 	if err := opts.Check(); err != nil {
@@ -209,7 +209,7 @@ func (p *Pin) Attach(src attach.Source, iface string, opts attach.Options) (*att
 	return attach.At(src, d, place, opts, p)
 }
 
-// withoutOwn hides our own pinned XDP program from the choice of a hook: it is to be continued, not avoided.
+// withoutOwn hides our own pinned XDP program from the choice of a hook, since it is adopted.
 func (p *Pin) withoutOwn(d *attach.Device) *attach.Device {
 	l := p.pinnedLink(d.Name, attach.Ingress)
 	if l == nil {
@@ -227,8 +227,8 @@ func (p *Pin) withoutOwn(d *attach.Device) *attach.Device {
 	return &own
 }
 
-// Close ends the work on a pin: what was adopted and not committed gets its earlier program back. What is
-// committed stays and goes on running, unless everything was detached meanwhile.
+// Close ends the work on a pin: adopted attachments that were not committed get their earlier program back. Committed
+// ones stay attached, unless everything was detached meanwhile.
 func (p *Pin) Close() error {
 	if p.lock == nil {
 		return nil
@@ -250,7 +250,7 @@ func (p *Pin) Close() error {
 	return errors.Join(errs...)
 }
 
-// removeEmpty removes folders that hold nothing any more; those that do stay.
+// removeEmpty removes empty folders; others stay.
 func removeEmpty(dirs ...string) {
 	for _, dir := range dirs {
 		if os.Remove(dir) != nil {

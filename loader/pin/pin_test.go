@@ -24,7 +24,7 @@ import (
 	"github.com/xdpmon/xdpmon/tests/isolated"
 )
 
-// pinned runs the calls of a pinned start: open, match, load, attach, commit. What succeeds is left for the caller to close.
+// pinned runs the calls of a pinned start: open, match, load, attach, commit. The caller closes the parts that succeeded.
 type pinned struct {
 	pin  *pin.Pin
 	seed uint64
@@ -61,7 +61,7 @@ func startPinnedWith(objects []loader.Object, o pin.Options, opts attach.Options
 	return r, nil
 }
 
-// end is what a process does when it stops: the pin goes on.
+// end does what a process does when it stops: the pin stays.
 func (r *pinned) end() error {
 	var errs []error
 	if r.mgr != nil {
@@ -131,7 +131,7 @@ func adoptAfterKill(t *testing.T, hook string) {
 	n := <-sent
 	lab.NoError(t, err)
 	if n == 0 {
-		t.Error("no packet was sent while the programs were exchanged: the test says nothing about that")
+		t.Error("no packet was sent while the programs were exchanged: the test does not cover that")
 	}
 	lab.SendFromPeer(t, 50)
 	if got, want := lab.SeenBy(t, r.inst), uint64(30+40+5+n+50); got != want {
@@ -163,7 +163,7 @@ func keepSending(t *testing.T, stop <-chan struct{}, sent chan<- int) {
 	}
 }
 
-// pinState is everything below a pin and what runs on the interface, to compare before with after.
+// pinState is everything below a pin and the programs on the interface, to compare before with after.
 func pinState(t *testing.T) []string {
 	t.Helper()
 	var state []string
@@ -181,8 +181,8 @@ func pinState(t *testing.T) []string {
 	return state
 }
 
-// Every step of pinning fails once, at the first start and at an adoption. What was there before is what must be
-// there afterwards, and it must still count.
+// Every step of pinning fails once, at the first start and at an adoption. The state afterwards must equal the state
+// before, and packets must still be counted.
 func TestFailedPinIsRolledBack(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
@@ -215,7 +215,7 @@ func TestFailedPinIsRolledBack(t *testing.T) {
 	lab.NothingPinned(t, pin.Root)
 }
 
-// ownStatus is Status without what other tests on this machine have attached in their namespaces.
+// ownStatus is Status without the attachments of other tests on this machine in their namespaces.
 func ownStatus(t *testing.T) []status.Attachment {
 	t.Helper()
 	info, err := status.List()
@@ -286,10 +286,10 @@ func TestAdoptionIsRefused(t *testing.T) {
 		objects []loader.Object
 		opts    loader.Options
 	}{
-		"seed: 42 pinned, 43 asked for":         {nil, loader.Options{Seed: 43}},
-		"algorithms:  pinned, toy asked for":    {[]loader.Object{toy(8)}, loader.Options{}},
-		"CRC hashes: false pinned, true asked":  {nil, loader.Options{CRC: true}},
-		"decapsulation: false pinned, true ask": {nil, loader.Options{Decap: true}},
+		"seed: 42 pinned, 43 requested":               {nil, loader.Options{Seed: 43}},
+		"algorithms:  pinned, toy requested":          {[]loader.Object{toy(8)}, loader.Options{}},
+		"CRC hashes: false pinned, true requested":    {nil, loader.Options{CRC: true}},
+		"decapsulation: false pinned, true requested": {nil, loader.Options{Decap: true}},
 	} {
 		err := p.Match(tc.objects, &tc.opts)
 		if !errors.Is(err, pin.ErrDiffers) || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "xdpmon detach test") {
@@ -363,7 +363,7 @@ func TestDifferencesNameTheSize(t *testing.T) {
 	}
 }
 
-// A pinned interface goes while the process runs: the pin can still be removed by its name.
+// A pinned interface is removed while the process runs: the pin can still be removed by its name.
 func TestDetachOfWaitingInterface(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
@@ -384,7 +384,7 @@ func TestDetachOfWaitingInterface(t *testing.T) {
 	lab.NothingPinned(t, pin.Root)
 }
 
-// Another network namespace may have an interface of the same name: its pin is none of ours.
+// Another network namespace may have an interface of the same name: its pin is not ours.
 func TestPinsBelongToANamespace(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
@@ -438,7 +438,7 @@ func TestAdoptionAfterInterfaceCameBack(t *testing.T) {
 	}
 }
 
-// Another hook than the pinned one: the old attachment is taken off, so that nothing is counted twice.
+// Another hook than the pinned one: the old attachment is detached, so that nothing is counted twice.
 func TestAdoptionAtAnotherHook(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
@@ -483,7 +483,7 @@ func changeHooks(t *testing.T, withoutTCX bool) {
 	lab.NothingPinned(t, pin.Root)
 }
 
-// Kernels below 5.16 cannot exchange two folders: the old one steps aside, and comes back if the process dies then.
+// Kernels below 5.16 cannot exchange two folders: the old one is renamed, and restored if the process dies then.
 func TestSwapByStepping(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
@@ -520,11 +520,11 @@ func TestPinNames(t *testing.T) {
 		}
 	}
 	if pin.PinName("eth0.100") == pin.PinName("eth0~100") || strings.Contains(pin.PinName("eth0.100"), ".") {
-		t.Error("names of interfaces with dots must be told apart and hold no dot")
+		t.Error("names of interfaces with dots must differ and have no dot")
 	}
 }
 
-// An interface that vanished takes its pinned link along: detach still removes the pin.
+// A removed interface ends its pinned link: detach still removes the pin.
 func TestDetachOfVanishedInterface(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
@@ -547,7 +547,7 @@ func TestDetachOfVanishedInterface(t *testing.T) {
 	}
 }
 
-// What passed one interface is never reported as another's; a further one may join.
+// Packets of one interface are never reported as those of another; a further interface may be added.
 func TestPinStaysWithItsInterface(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
@@ -611,7 +611,7 @@ func TestDetachByPinAndByInstance(t *testing.T) {
 	}
 }
 
-// What was detached while its process ran is not left behind when that ends.
+// An attachment that was detached while its process ran leaves no pin when the process ends.
 func TestDetachedPinGoesWithItsProcess(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
@@ -626,7 +626,7 @@ func TestDetachedPinGoesWithItsProcess(t *testing.T) {
 	lab.NothingPinned(t, pin.Root)
 }
 
-// A start that was killed before it pinned anything leaves a folder. One that a process works on stays.
+// A start that was killed before it pinned anything leaves a folder, which is removed. A folder that a process uses stays.
 func TestEmptyPinFoldersGo(t *testing.T) {
 	if !lab.Isolated(t) {
 		return
@@ -649,7 +649,7 @@ func TestEmptyPinFoldersGo(t *testing.T) {
 	lab.NothingPinned(t, pin.Root)
 }
 
-// A pin below a mount that nobody else sees is gone with the process: `ip netns exec` makes such.
+// A pin below a private mount is removed with the process: `ip netns exec` makes such a mount.
 func TestPinBelowPrivateMountsIsWarnedOf(t *testing.T) {
 	if !lab.Isolated(t) { // mounts its own /sys
 		return
@@ -658,11 +658,11 @@ func TestPinBelowPrivateMountsIsWarnedOf(t *testing.T) {
 	p, err := pin.Open(pin.Options{Name: "test", Notice: j.Notice})
 	lab.NoError(t, err)
 	lab.NoError(t, p.Close())
-	if !strings.Contains(j.Text(), "WARNING: the pin test will be gone with this process") {
-		t.Errorf("it said %q", j.Text())
+	if !strings.Contains(j.Text(), "WARNING: the pin test will be removed with this process") {
+		t.Errorf("notices: %q", j.Text())
 	}
 	if pin.IsPrivateMount("/usr") {
-		t.Error("a mount that everybody has is called private")
+		t.Error("a mount of all processes is called private")
 	}
 }
 

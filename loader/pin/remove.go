@@ -15,7 +15,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/privilege"
 )
 
-// Detach takes a pinned instance off all its interfaces. A link can be taken off from any network namespace.
+// Detach detaches a pinned instance from all its interfaces. Links can be detached from any network namespace.
 func Detach(root, name string) (removed []string, err error) {
 	if !slices.Contains(Names(root), name) {
 		return nil, nil
@@ -42,7 +42,7 @@ func Detach(root, name string) (removed []string, err error) {
 	return removed, errors.Join(errs...)
 }
 
-// removeFilters removes the filters that are kept on an interface under the name of a pin.
+// removeFilters removes the filters of an interface that carry the name of a pin.
 func removeFilters(pin string, i pinnedInterface) (removed []string, err error) {
 	var errs []error
 	for _, h := range append(attach.OurFilters(i.Index, attach.Ingress), attach.OurFilters(i.Index, attach.Egress)...) {
@@ -67,8 +67,8 @@ func Names(root string) []string {
 	return names
 }
 
-// RemoveEmpty removes what a start that was killed before it had pinned anything left: a folder without an instance. A
-// folder that a process is working on is locked. What cannot be removed hurts nobody.
+// RemoveEmpty removes folders without an instance: a start that is killed before it has pinned anything leaves one. The
+// folder of a running process is locked. Failures are ignored: such a folder does no harm.
 func RemoveEmpty(root string) {
 	for _, name := range Names(root) {
 		dir := filepath.Join(root, pinFolder, name)
@@ -86,7 +86,7 @@ func RemoveEmpty(root string) {
 	}
 }
 
-// holdsInstance reports whether something is pinned in a folder, were it one that stepped aside.
+// holdsInstance reports whether a folder, current or renamed, has pins.
 func holdsInstance(dir string) bool {
 	current := filepath.Join(dir, currentPins)
 	for _, path := range []string{current, current + asideSuffix} {
@@ -106,7 +106,7 @@ func Here(root string) []string {
 	})
 }
 
-// RemoveLinks takes the pinned links of an interface off it and removes their pins.
+// RemoveLinks detaches the pinned links of an interface and removes their pins.
 func RemoveLinks(root, name, iface string) ([]string, error) {
 	dir := filepath.Join(root, pinFolder, name)
 	var removed []string
@@ -121,7 +121,7 @@ func RemoveLinks(root, name, iface string) ([]string, error) {
 	return removed, errors.Join(errs...)
 }
 
-// RemoveUnused removes an instance that was pinned for an interface and has no attachment left, there or elsewhere.
+// RemoveUnused removes an instance that was pinned for an interface and has no attachment left on any interface.
 func RemoveUnused(root, name, iface string) ([]string, error) {
 	dir := filepath.Join(root, pinFolder, name)
 	meta, err := loadMeta(filepath.Join(dir, currentPins, metaPin))
@@ -159,12 +159,12 @@ func (m pinMeta) stillUsed(dir, name string) bool {
 	return false
 }
 
-// removeInstance removes the maps and programs of an instance without attachments. A process that still runs it
-// keeps its folder: it holds the lock.
+// removeInstance removes the maps and programs of an instance without attachments. A running process
+// holds the lock, and its folder stays.
 func removeInstance(dir, name string) ([]string, error) {
 	lock, err := lockFolder(dir)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		return []string{fmt.Sprintf("instance %s goes when the process that runs it ends", name)}, nil
+		return []string{fmt.Sprintf("instance %s is removed when the process that runs it ends", name)}, nil
 	}
 	if err != nil {
 		return nil, err

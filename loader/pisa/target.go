@@ -47,7 +47,7 @@ func fit(arrays []Array) []Target {
 	return out
 }
 
-// placed says whether a switch needs the array: not if it is dead under the program's constants.
+// placed reports whether a switch needs the array: not if it is dead under the program's constants.
 func (a Array) placed() bool { return a.Stage != nil && a.Touches > 0 }
 
 // blocks is the SRAM of one array, with its spare block.

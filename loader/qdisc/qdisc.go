@@ -107,7 +107,7 @@ func untimed(list []netlink.Qdisc) (kinds []string) {
 	return kinds
 }
 
-// hands says whether a queueing discipline hands its packets to others of the list. mq has no number of its own where nobody gave it one.
+// hands reports whether a queueing discipline hands its packets to others of the list. mq has no number of its own where nobody gave it one.
 func hands(q netlink.Qdisc, list []netlink.Qdisc) bool {
 	major := func(handle uint32) uint32 { return handle >> 16 }
 	own := major(q.Attrs().Handle)

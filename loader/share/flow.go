@@ -32,7 +32,7 @@ type value struct {
 	natural bool
 }
 
-// stack says whether a value may point to a stack.
+// stack reports whether a value may point to a stack.
 func (v value) stack() bool { return v.kind >= own }
 
 // merge is what is known of a register that two paths have left different values in.
@@ -61,7 +61,7 @@ type registers struct {
 	numbered bool
 }
 
-// merge adds what another path to the same place knows; it says whether anything changed.
+// merge adds what another path to the same place knows; it reports whether anything changed.
 func (r *registers) merge(o *registers) (changed bool) {
 	for i := range r.of {
 		m := merge(r.of[i], o.of[i])

@@ -37,7 +37,7 @@ func NumberSpec(tags ...string) *ebpf.MapSpec {
 	return &ebpf.MapSpec{Name: Number, Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: 4, MaxEntries: 1, Tags: tags}
 }
 
-// Common says whether a map is the same for all instances. Others have a part for each.
+// Common reports whether a map is the same for all instances. Others have a part for each.
 func Common(ms *ebpf.MapSpec) bool {
 	return ms.Type == ebpf.ProgramArray || strings.HasPrefix(ms.Name, ".") || ms.Name == Number || slices.Contains(same, ms.Name) ||
 		slices.Contains(ms.Tags, tagScratch) || slices.Contains(ms.Tags, tagRandom)
@@ -69,7 +69,7 @@ type parts struct {
 	rings   map[string]bool
 }
 
-// has says whether instances have a part of a map.
+// has reports whether instances have a part of a map.
 func (p parts) has(name string) bool { return p.entries[name] > 0 || p.rings[name] }
 
 // widen gives maps a part for each of n instances.

@@ -25,7 +25,7 @@ type value struct {
 // registers are those of one place in the program.
 type registers [asm.R10 + 1]value
 
-// merge adds what another path to the same place knows; it says whether anything changed.
+// merge adds what another path to the same place knows; it reports whether anything changed.
 func (r *registers) merge(other *registers) (changed bool) {
 	for i := range r {
 		switch {

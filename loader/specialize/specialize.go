@@ -117,7 +117,7 @@ func decode(instructions asm.Instructions) (program, error) {
 	return p, nil
 }
 
-// jumps says whether an instruction has a target.
+// jumps reports whether an instruction has a target.
 func (in *insn) jumps() bool {
 	op := in.OpCode.JumpOp()
 	return in.OpCode.Class().IsJump() && op != asm.Call && op != asm.Exit

@@ -121,7 +121,7 @@ func (w *writer) ipv6(ip *IP, proto uint8) {
 	})
 }
 
-// jumbo says whether the length field is too small; the payload alone decides, headers are below a kilobyte.
+// jumbo reports whether the length field is too small; the payload alone decides, headers are below a kilobyte.
 func (w *writer) jumbo(exts []Extension) bool {
 	size := max(w.spec.PayloadLen, len(w.spec.Payload)) + 60
 	for _, ext := range exts {

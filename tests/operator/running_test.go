@@ -211,7 +211,7 @@ func shakeHands(t *testing.T, net *netns.Topology, n int) {
 	}
 }
 
-// matched sums the fridge's samples over all windows, and says whether the last one was marked.
+// matched sums the fridge's samples over all windows, and reports whether the last one was marked.
 func matched(t *testing.T, o outcome) (sum float64, last bool) {
 	t.Helper()
 	for _, window := range windows(t, o.out) {

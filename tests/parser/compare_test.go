@@ -37,7 +37,7 @@ func onTheWay(w way, f *packet.Frame) packet.Frame {
 	return seen
 }
 
-// passable says whether a test run takes the frame on that way at all.
+// passable reports whether a test run takes the frame on that way at all.
 func passable(w way, f *packet.Frame) bool {
 	raw := w == tunXDP || w == tunTC
 	if w == replayed {

@@ -24,7 +24,7 @@ func TestProverRejectsHashPipe(t *testing.T) {
 			inst.Close()
 			t.Fatalf("the prover accepts HashPipe with %d ways", ways)
 		}
-		for _, reason := range []string{"hashpipe_a1", "goes on after hashpipe_c1", "rule 2"} {
+		for _, reason := range []string{"hashpipe_a1", "continues after hashpipe_c1", "rule 2"} {
 			if !strings.Contains(err.Error(), reason) {
 				t.Errorf("%d ways: the reason does not name %q: %v", ways, reason, err)
 			}

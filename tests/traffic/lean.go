@@ -140,7 +140,7 @@ func (m *Lean) Victims(kind LeanKind) []int { return m.victims[kind] }
 // Tally of a flow, by rank from 0; complete when Next has returned false.
 func (m *Lean) Tally(rank int) LeanTally { return m.tallies[rank] }
 
-// Counted says whether a flow's IPv4 IDs count its packets.
+// Counted reports whether a flow's IPv4 IDs count its packets.
 func (m *Lean) Counted(rank int) bool { return !m.flows[rank].v6 && m.flows[rank].ids == idCounts }
 
 // Flow returns the key of a flow the way its data goes: addresses, ports and protocol.

@@ -262,7 +262,7 @@ func port(now uint64, data []byte) uint16 {
 	return uint16(portOf(now >> 4 & 3))
 }
 
-// ports says whether this twin's parser looks at UDP: it has a state for it.
+// ports reports whether this twin's parser looks at UDP: it has a state for it.
 func (p *pair) ports() bool {
 	if p.udp == nil {
 		is := slices.ContainsFunc(p.sw.Spots, func(s *run.Spot) bool { return s.Name == "state udp" })

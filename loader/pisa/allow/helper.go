@@ -178,7 +178,7 @@ var CallbackOf = map[asm.BuiltinFunc]asm.Register{
 	asm.FnLoop: asm.R2, asm.FnForEachMapElem: asm.R2,
 }
 
-// LoopsOver says whether an instruction calls a helper that calls back, any number of times.
+// LoopsOver reports whether an instruction calls a helper that calls back, any number of times.
 func LoopsOver(in asm.Instruction) bool {
 	if !in.IsBuiltinCall() {
 		return false

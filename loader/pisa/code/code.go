@@ -130,7 +130,7 @@ func (p *Program) resolve(i int, offsets map[int]int, symbols map[string]int, ar
 	return nil
 }
 
-// leaves says whether a jump instruction is a call or an exit.
+// leaves reports whether a jump instruction is a call or an exit.
 func leaves(in *Insn) bool {
 	op := in.OpCode.JumpOp()
 	return op == asm.Call || op == asm.Exit
@@ -179,7 +179,7 @@ func (p *Program) link() error {
 	return nil
 }
 
-// Ends says whether nothing but calculations on registers follows until the end of the function.
+// Ends reports whether nothing but calculations on registers follows until the end of the function.
 func (p *Program) Ends(i int) bool {
 	for ; p.Insns[i].OpCode.Class().IsALU(); i++ {
 	}
@@ -231,7 +231,7 @@ func (p *Program) Where(i int) string {
 	return fmt.Sprintf("instruction %d", p.Insns[i].Raw)
 }
 
-// SameCondition says whether two branches were compiled from one source line: the compiler duplicates conditions.
+// SameCondition reports whether two branches were compiled from one source line: the compiler duplicates conditions.
 func (p *Program) SameCondition(a, b int) bool {
 	if a == b {
 		return true

@@ -41,7 +41,7 @@ func randomGraph(r *rand.Rand, n int) (next, prev [][]int, ends []int) {
 	return next, prev, ends
 }
 
-// reaches says whether an end can be reached from i without passing a node.
+// reaches reports whether an end can be reached from i without passing a node.
 func reaches(next [][]int, i, without int, seen map[int]bool) bool {
 	if i == without || seen[i] {
 		return false

@@ -160,7 +160,7 @@ func escapes(p *Program, f function) uint64 {
 	return SlotsOf(max(lowest, -StackSize), -max(lowest, -StackSize))
 }
 
-// takesFrame says whether r10 is used as a value and not just as the base of an access.
+// takesFrame reports whether r10 is used as a value and not just as the base of an access.
 func takesFrame(in *Insn) bool {
 	class := in.OpCode.Class()
 	switch {

@@ -52,7 +52,7 @@ func sideBySide(a *Array) ([]*Array, []rule.Violation) {
 // atStage is between an array's name and its stage.
 const atStage = "@"
 
-// staged says whether all arrays of a map have stages of their own.
+// staged reports whether all arrays of a map have stages of their own.
 func staged(names []string) bool {
 	return names != nil && !slices.ContainsFunc(names, func(name string) bool { return !strings.Contains(name, atStage) })
 }

@@ -82,7 +82,7 @@ func Read(spec *ebpf.CollectionSpec) (*Collection, []rule.Violation, error) {
 	return e, broken, nil
 }
 
-// isSet says whether a constant is there and not 0.
+// isSet reports whether a constant is there and not 0.
 func isSet(spec *ebpf.CollectionSpec, name string) bool {
 	v, ok := spec.Variables[name]
 	return ok && slices.ContainsFunc(v.Value, func(b byte) bool { return b != 0 })

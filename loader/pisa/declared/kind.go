@@ -73,10 +73,10 @@ type Array struct {
 	Group   Set    // the bits of all arrays of its map
 }
 
-// Staged says whether stages and single accesses are proven for it.
+// Staged reports whether stages and single accesses are proven for it.
 func (a *Array) Staged() bool { return a.Kind == Register || a.Kind == Tally }
 
-// followed says whether the proof follows what was read from it.
+// followed reports whether the proof follows what was read from it.
 func (a *Array) followed() bool {
 	switch a.Kind {
 	case Register, Tally, Counters, Budget, Random, Ring:
@@ -85,19 +85,19 @@ func (a *Array) followed() bool {
 	return false
 }
 
-// Own says whether the packet does not choose the element.
+// Own reports whether the packet does not choose the element.
 func (a *Array) Own() bool { return a.Kind == Budget || a.Kind == Random || a.Kind == Scratch }
 
-// secret says whether userspace alone may read it back.
+// secret reports whether userspace alone may read it back.
 func (a *Array) secret() bool { return a.Kind == Tally || a.Kind == Counters }
 
-// PerCPU says whether every CPU has values of its own.
+// PerCPU reports whether every CPU has values of its own.
 func (a *Array) PerCPU() bool {
 	t := a.Spec.Type
 	return t == ebpf.PerCPUArray || t == ebpf.PerCPUHash || t == ebpf.LRUCPUHash
 }
 
-// Indexed says whether every index below MaxEntries has an element.
+// Indexed reports whether every index below MaxEntries has an element.
 func (a *Array) Indexed() bool {
 	return a.Spec.Type == ebpf.Array || a.Spec.Type == ebpf.PerCPUArray
 }

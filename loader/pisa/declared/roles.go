@@ -124,5 +124,5 @@ func TypeNames(types []ebpf.MapType) string {
 	return strings.Join(names, ", ")
 }
 
-// IsMapOfMaps says whether a lookup gives another map.
+// IsMapOfMaps reports whether a lookup gives another map.
 func IsMapOfMaps(t ebpf.MapType) bool { return t == ebpf.ArrayOfMaps || t == ebpf.HashOfMaps }

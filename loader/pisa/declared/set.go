@@ -35,8 +35,8 @@ func (s Set) And(o Set) Set { return Set{s.low & o.low, s.high & o.high} }
 // Without is what is not in o.
 func (s Set) Without(o Set) Set { return Set{s.low &^ o.low, s.high &^ o.high} }
 
-// Meets says whether anything is in both.
+// Meets reports whether anything is in both.
 func (s Set) Meets(o Set) bool { return s.low&o.low|s.high&o.high != 0 }
 
-// Empty says whether nothing is in it.
+// Empty reports whether nothing is in it.
 func (s Set) Empty() bool { return s.low|s.high == 0 }

@@ -20,12 +20,12 @@ type vector struct {
 // Word is a range of bytes.
 type Word struct{ Off, Size int }
 
-// Covers says whether [off, off+size) lies in the word.
+// Covers reports whether [off, off+size) lies in the word.
 func (w Word) Covers(off, size int) bool {
 	return w.Size > 0 && off >= w.Off && off+size <= w.Off+w.Size
 }
 
-// Overlaps says whether they have a byte in common.
+// Overlaps reports whether they have a byte in common.
 func (w Word) Overlaps(off, size int) bool { return off < w.Off+w.Size && w.Off < off+size }
 
 // vectorSizes are the words of the vector that the rules know, and their bytes: in another layout they would not be those that
@@ -86,7 +86,7 @@ func (v *vector) CarryMask(off, size int) (mask uint32) {
 	return mask
 }
 
-// MayWrite says whether the entry program sets all of [off, off+size) again for the next packet.
+// MayWrite reports whether the entry program sets all of [off, off+size) again for the next packet.
 func (v *vector) MayWrite(off, size int) bool {
 	for _, w := range v.Writable {
 		if w.Covers(off, size) {

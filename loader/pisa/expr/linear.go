@@ -5,13 +5,13 @@ import (
 	"math/bits"
 )
 
-// IsRandom says whether n is a generator's state or a random number of the kernel's, and nothing else, on every path.
+// IsRandom reports whether n is a generator's state or a random number of the kernel's, and nothing else, on every path.
 func (n *Node) IsRandom() bool {
 	whole := n.Op == And && n.B.Op == Const && n.B.K&(n.B.K+1) == 0 && n.B.K >= math.MaxUint32
 	return n.Random || whole && n.A.Random
 }
 
-// IsStep says whether n is such a step of one random number of that many bits.
+// IsStep reports whether n is such a step of one random number of that many bits.
 func IsStep(n *Node, width int) bool {
 	leaf := soleLeaf(n, nil)
 	if leaf == nil || !leaf.Random || !isLinear(n) {
@@ -45,7 +45,7 @@ func soleLeaf(n, known *Node) *Node {
 	return b
 }
 
-// isLinear says whether n is made of operations that treat each bit of their operands apart.
+// isLinear reports whether n is made of operations that treat each bit of their operands apart.
 func isLinear(n *Node) bool {
 	switch n.Op {
 	case opLeaf:

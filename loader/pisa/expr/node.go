@@ -83,7 +83,7 @@ func (ns *Nodes) Number(k uint64) *Node {
 // Leaf is a new number within sp, different from all others.
 func (ns *Nodes) Leaf(sp Span) *Node { return ns.add(nodeKey{op: opLeaf}, sp) }
 
-// Is says whether n is the constant k.
+// Is reports whether n is the constant k.
 func (n *Node) Is(k uint64) bool { return n.Op == Const && n.K == k }
 
 // Binary is a o b on 64 bits.

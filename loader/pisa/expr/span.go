@@ -11,7 +11,7 @@ type Span struct{ Lo, Hi uint64 }
 // Anything is all 64-bit numbers.
 var Anything = Span{0, math.MaxUint64}
 
-// Single says whether it is one number.
+// Single reports whether it is one number.
 func (s Span) Single() bool { return s.Lo == s.Hi }
 
 func (s Span) empty() bool { return s.Lo > s.Hi }

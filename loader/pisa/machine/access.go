@@ -41,7 +41,8 @@ func (m *Machine) openAccess(s *state.State, obj int32) uint8 {
 	return a.Lookups - 1
 }
 
-// single finds the array that an access is to among those of a map. Which one it is has to be in the instruction: they are not one array with places.
+// single finds which of a map's arrays an access is to. The offset in the instruction must decide it: the proof treats them as separate
+// arrays, not as elements of one.
 func (m *Machine) single(s *state.State, ptr value.Value, size int) value.Value {
 	if ptr.Form != value.FormElement || m.env.Arrays[ptr.Obj].Beside == 1 {
 		return ptr
@@ -50,7 +51,7 @@ func (m *Machine) single(s *state.State, ptr value.Value, size int) value.Value 
 	lo, hi := s.Reach(ptr)
 	at := lo / arr.Width
 	if lo != hi || lo < 0 || at >= arr.Beside || lo+size > (at+1)*arr.Width {
-		m.fail(s.PC, arr, 2, rule.Unfollowed, "it stands beside others in map %s, and which of them is touched cannot be seen", arr.Map)
+		m.fail(s.PC, arr, 2, rule.Unfollowed, "map %s holds several arrays, and which of them is touched cannot be determined", arr.Map)
 		at, lo = 0, 0
 	}
 	ptr.Obj += int32(at)
@@ -84,14 +85,14 @@ func (m *Machine) touchElement(s *state.State, ptr value.Value, t touch) {
 func (m *Machine) outOfOrder(s *state.State, arr *declared.Array, t touch) {
 	later := m.env.OfStage(s.Top, s.Touched)
 	if s.Touched.Meets(arr.Bit) {
-		m.fail(t.pc, arr, 2, rule.LateAccess, "its read-modify-write (stage %d) goes on after %s of stage %d was touched",
+		m.fail(t.pc, arr, 2, rule.LateAccess, "its read-modify-write (stage %d) continues after %s of stage %d was touched",
 			arr.Stage, later, s.Top)
 		return
 	}
 	m.fail(t.pc, arr, 1, rule.StageOrder, "it is in stage %d and is touched after %s of stage %d", arr.Stage, later, s.Top)
 }
 
-// checkFeed: what is read in a stage is known behind it, not inside.
+// checkFeed: a value that is read in a stage can be used in later stages only, not in the same one.
 func (m *Machine) checkFeed(s *state.State, arr *declared.Array, t value.Taint, pc int) {
 	feeding := t.With(s.Control).From.And(m.env.Stages[arr.Stage]).Without(arr.Bit)
 	if !feeding.Empty() {
@@ -187,7 +188,7 @@ func (m *Machine) places(pcs []int32) string {
 	return strings.Join(out, ", ")
 }
 
-// fail records a violation; the first of its kind in a program is kept.
+// fail records a violation; of each kind, a program's first one only.
 func (m *Machine) fail(pc int, arr *declared.Array, which int, code rule.Code, format string, args ...any) {
 	m.failures++
 	name := ""

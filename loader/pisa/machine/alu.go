@@ -77,7 +77,7 @@ func (m *Machine) swap(in *code.Insn, dst value.Value) value.Value {
 	return value.Number(n, dst.T)
 }
 
-// pointerMath: what the verifier lets a program do with a pointer is add and subtract.
+// pointerMath interprets addition and subtraction, the only arithmetic on pointers that the verifier allows.
 func (m *Machine) pointerMath(operation asm.ALUOp, dst, src value.Value) value.Value {
 	t := dst.T.With(src.T)
 	if operation == asm.Add && src.IsPointer() && !dst.IsPointer() {

@@ -29,7 +29,7 @@ func (m *Machine) jump(s *state.State, in *code.Insn) bool {
 	}
 }
 
-// fork lets a copy of the state go on elsewhere.
+// fork adds a copy of the state that continues at pc.
 func (m *Machine) fork(s *state.State, pc int) *state.State {
 	c := s.Clone()
 	m.advance(c, pc)
@@ -46,7 +46,7 @@ func (m *Machine) branch(s *state.State, in *code.Insn, operation asm.JumpOp) bo
 	if a.IsPointer() && a.Form != value.FormLost && b.IsNumber() && b.N.Is(0) && (operation == asm.JEq || operation == asm.JNE) {
 		return m.nullCheck(s, in, a, operation == asm.JEq)
 	}
-	if a.IsPointer() || b.IsPointer() { // or what cannot be told from one: it depends on something all the same
+	if a.IsPointer() || b.IsPointer() { // or a value that may be one: the branch depends on it either way
 		m.decide(s, a.T.With(b.T))
 		m.fork(s, in.Target)
 		m.advance(s, s.PC+1)
@@ -56,7 +56,7 @@ func (m *Machine) branch(s *state.State, in *code.Insn, operation asm.JumpOp) bo
 }
 
 // nullCheck decides whether a lookup has found its element. That is no condition of rule 4, since a switch's
-// register has every element, unless the index came from a register: then it is one on what was read.
+// register has every element; unless the index was read from a register: then it is a condition on that value.
 func (m *Machine) nullCheck(s *state.State, in *code.Insn, ptr value.Value, equal bool) bool {
 	found, missing := s.PC+1, in.Target
 	if !equal {
@@ -81,7 +81,7 @@ func (m *Machine) nullCheck(s *state.State, in *code.Insn, ptr value.Value, equa
 	return true
 }
 
-// condition makes the comparison of a branch; negated says that the branch is taken when it does not hold.
+// condition makes the comparison of a branch; negated: the branch is taken when the comparison is false.
 func (m *Machine) condition(operation asm.JumpOp, a, b *expr.Node) (cond *expr.Node, negated bool) {
 	ns := m.nodes
 	switch operation {
@@ -136,7 +136,7 @@ func (m *Machine) compareBranch(s *state.State, in *code.Insn, a, b value.Value,
 	x, y := m.operands(in, a, b, isSigned(operation))
 	cond, negated := m.condition(operation, x, y)
 	outcome := s.Facts.SpanOf(cond)
-	if outcome.Single() { // here; what it depends on may have decided differently elsewhere
+	if outcome.Single() { // on this path; on another one the same inputs may have decided differently
 		m.enterRegion(s, s.PC, a.T.With(b.T))
 		if (outcome.Lo == 1) != negated {
 			m.advance(s, in.Target)
@@ -181,7 +181,7 @@ func (m *Machine) exit(s *state.State) bool {
 	}
 	m.flows.Leave(s, 0, true)
 	f := s.Frames[s.Depth()]
-	if f.Loop { // what its result depends on is looked at here
+	if f.Loop { // the callback's result decides on another round
 		m.applyEnded(s)
 	}
 	s.Frames = s.Frames[:s.Depth()]

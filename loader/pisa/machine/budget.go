@@ -8,7 +8,8 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/value"
 )
 
-// storeBudget: passes are taken from what the budget itself says, and what was granted and refused is counted.
+// storeBudget: the remaining passes are calculated from the budget's own words alone; the counts of granted and refused passes are only
+// added to.
 func (m *Machine) storeBudget(s *state.State, a *declared.Array, ptr value.Value, size int, v value.Value) {
 	lo, hi := s.Reach(ptr)
 	m.refuseAnswer(s, v.T.From, m.env.Budgets, "a word of the budget")

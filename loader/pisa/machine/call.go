@@ -30,7 +30,7 @@ func (m *Machine) call(s *state.State, in *code.Insn) bool {
 	return true
 }
 
-// enter begins a function. back is where its caller goes on.
+// enter begins a function. back is the caller's next instruction.
 func (m *Machine) enter(s *state.State, target, back int, loop bool) bool {
 	if len(s.Frames) >= maxFrames {
 		m.fail(s.PC, nil, 2, rule.Unfollowed, "calls are nested deeper than %d", maxFrames)
@@ -84,7 +84,7 @@ func (m *Machine) helper(s *state.State, in *code.Insn) bool {
 		now := m.nodes.Leaf(expr.Anything)
 		now.Clock = true
 		m.result(s, value.Number(now, value.FromPacket.With(m.trace.Of(trace.Now))))
-	case asm.FnGetPrandomU32: // of no packet and no memory
+	case asm.FnGetPrandomU32: // depends on no packet and no memory
 		n := m.nodes.Leaf(expr.Below(32))
 		n.Random = true
 		m.result(s, value.Number(n, value.Taint{From: declared.Chance}.With(m.trace.Of(trace.Random))))
@@ -143,7 +143,7 @@ func (m *Machine) filled(s *state.State, out asm.Register, length expr.Span, fai
 	m.result(s, value.Number(m.nodes.Leaf(expr.Anything), t))
 }
 
-// handed is what memory that is handed over to be read depends on, with its length in the next argument.
+// handed is the taint of memory that a helper reads through a pointer argument; its length is in the next argument.
 func (m *Machine) handed(s *state.State, r asm.Register) value.Taint {
 	length := m.lengthOf(s, r+1)
 	if s.Regs[r].IsNumber() && s.Regs[r].N.Is(0) || length.Hi == 0 {
@@ -152,9 +152,9 @@ func (m *Machine) handed(s *state.State, r asm.Register) value.Taint {
 	return m.readRange(s, s.Regs[r], int(length.Hi))
 }
 
-const farthest = 1 << 20 // bytes that are followed of a memory whose length is not known
+const farthest = 1 << 20 // limit, in bytes, of a range whose length is not known
 
-// lengthOf is the number of bytes that an argument says.
+// lengthOf is the range of the length in bytes that an argument holds.
 func (m *Machine) lengthOf(s *state.State, r asm.Register) expr.Span {
 	length := s.Facts.SpanOf(m.asNumber(s.Regs[r]))
 	length.Hi = min(length.Hi, farthest)
@@ -178,7 +178,7 @@ func (m *Machine) readRange(s *state.State, ptr value.Value, size int) value.Tai
 		m.checkStale(s, ptr.Obj, mem, lo, hi-lo+size)
 		t := m.cellTaint(mem, lo, hi-lo+size)
 		if !m.entry {
-			t.From = t.From.Without(declared.Stale) // said already, or a header
+			t.From = t.From.Without(declared.Stale) // reported already, or a header
 		}
 		return t.With(value.FromPacket)
 	}
@@ -242,7 +242,7 @@ func (m *Machine) overwrite(s *state.State, mem value.Memory, ptr value.Value, l
 	return mem.Replace(value.Cell{Off: lo, Size: int(length.Lo), V: v, Sure: true}, m.nodes)
 }
 
-// mapArgument is the map in a register, nil when it is none that is known.
+// mapArgument is the map in a register, nil when the register holds none or an unknown one.
 func (m *Machine) mapArgument(s *state.State, r asm.Register) *declared.Array {
 	if v := s.Regs[r]; v.Form == value.FormMap {
 		return m.env.Arrays[v.Obj]
@@ -250,7 +250,8 @@ func (m *Machine) mapArgument(s *state.State, r asm.Register) *declared.Array {
 	return nil
 }
 
-// report: helpers that hand a record to userspace. What is in it decides nothing here; whether there was room may be counted.
+// report interprets helpers that pass a record to userspace. Its content may be anything, since no packet reads it; the result (was the
+// ring full?) may only be counted.
 func (m *Machine) report(s *state.State, fn asm.BuiltinFunc) {
 	r, data := asm.R1, asm.R2
 	if fn == asm.FnPerfEventOutput {

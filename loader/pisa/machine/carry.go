@@ -5,16 +5,16 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/state"
 )
 
-// The vector's carry is what a first pass leaves to the second one. What the second pass reads of it, every way that leads there
-// must have written: bit n of a mask stands for byte n of carry.
+// The vector's carry holds what a first pass hands to the second one. Every path to the second pass must have written the bytes that the
+// second pass reads. Bit n of a mask stands for byte n of carry.
 
-// carryRead is what an instruction of the second pass reads of carry.
+// carryRead is the part of carry that an instruction of the second pass reads.
 type carryRead struct {
 	pc    int
 	bytes uint32
 }
 
-// carried is what of carry this path has written.
+// carried returns which bytes of carry this path has written.
 func (m *Machine) carried(s *state.State) (mask uint32) {
 	v := &m.env.Vector
 	if v.Array < 0 {
@@ -30,7 +30,7 @@ func (m *Machine) carried(s *state.State) (mask uint32) {
 	return mask
 }
 
-// asksPass notes what the second pass will find when it is asked for here.
+// asksPass notes which bytes of carry are written when this instruction requests the second pass.
 func (m *Machine) asksPass(s *state.State) {
 	if !m.passes {
 		m.leaves = ^uint32(0)
@@ -39,14 +39,14 @@ func (m *Machine) asksPass(s *state.State) {
 	m.leaves &= m.carried(s)
 }
 
-// deferPass: in a replay that holds second passes back (recirc.h) the driver calls the program, not a tail call.
+// deferPass: in a replay that delays second passes (recirc.h) the driver calls the program again; there is no tail call.
 func (m *Machine) deferPass(s *state.State) {
 	if m.env.Deferred && m.Prog.Recirculates {
 		m.asksPass(s)
 	}
 }
 
-// checkCarry compares what second passes read with what first passes have left.
+// checkCarry compares the bytes that second passes read with those that all first passes have written.
 func (m *Machine) checkCarry() {
 	for _, w := range m.wants {
 		if w.bytes&^m.leaves == 0 {

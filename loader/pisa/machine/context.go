@@ -28,7 +28,7 @@ func (m *Machine) loadContext(s *state.State, ptr value.Value, size int) value.V
 	return out
 }
 
-// writeContext: what a packet carries to those behind is bytes of it.
+// writeContext allows the fields by which a program passes data of this packet to later programs: they belong to the packet.
 func (m *Machine) writeContext(s *state.State, ptr value.Value, size int) {
 	off, ok := m.contextOffset(ptr)
 	if f, listed := m.hook.WrittenAt(off, size); !ok || !listed {
@@ -38,7 +38,7 @@ func (m *Machine) writeContext(s *state.State, ptr value.Value, size int) {
 	}
 }
 
-// loadKernel reads what a trace point shows: fields of the list, by the names that the loader finds them by.
+// loadKernel reads an argument of a trace point: fields of the list, named as in the loader's relocations.
 func (m *Machine) loadKernel(s *state.State, ptr value.Value, in *code.Insn, size int) value.Value {
 	out := value.Number(m.nodes.Leaf(expr.Below(uint(size)*8)), s.Outside.With(value.FromPacket).With(m.trace.Of(trace.Kernel)))
 	f, listed := allow.KernelFieldOf(ptr.Base, in.Field)
@@ -59,7 +59,7 @@ func (m *Machine) copyKernel(s *state.State, from value.Value, length expr.Span)
 	}
 }
 
-// contextOffset is how far behind the start of the context a pointer is.
+// contextOffset is the distance in bytes of a pointer from the start of the context.
 func (m *Machine) contextOffset(ptr value.Value) (int, bool) {
 	switch n := ptr.N; {
 	case n == m.context:

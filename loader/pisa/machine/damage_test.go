@@ -18,7 +18,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/rule"
 )
 
-// TestDamagedPrograms: whatever the instructions are, there is an answer and no panic.
+// TestDamagedPrograms: any sequence of instructions gives a report or an error, never a panic.
 func TestDamagedPrograms(t *testing.T) {
 	t.Logf("seed %d", *machine.RandomSeed)
 	objects, err := filepath.Glob("../testdata/*.o")
@@ -87,7 +87,7 @@ func damage(r *rand.Rand, whole asm.Instructions) asm.Instructions {
 	return out
 }
 
-// FuzzInstructions proves whatever bytes decode to.
+// FuzzInstructions proves the program that random bytes decode to.
 func FuzzInstructions(f *testing.F) {
 	for i := range uint64(20) {
 		var raw bytes.Buffer

@@ -1,6 +1,6 @@
 package machine
 
-// What the tests of whole proofs take of the random programs.
+// Random programs for the tests of whole proofs.
 var (
 	RandomSeed    = randomSeed
 	RandomArrays  = randomArrays

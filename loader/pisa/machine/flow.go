@@ -10,7 +10,7 @@ import (
 )
 
 func (m *Machine) enterRegion(s *state.State, pc int, t value.Taint) {
-	t.From = t.From.Without(m.env.Secrets.Or(m.env.Chances).Or(declared.Packet)) // refused as such already, and of no interest
+	t.From = t.From.Without(m.env.Secrets.Or(m.env.Chances).Or(declared.Packet)) // these are refused where they decide the branch
 	if t.From.Empty() && t.Named.Empty() {
 		return
 	}
@@ -22,7 +22,7 @@ func (m *Machine) enterRegion(s *state.State, pc int, t value.Taint) {
 		r.Before = s.Clone()
 		s.Regions = append(s.Regions, r)
 		slices.SortFunc(s.Regions, state.CompareRegions)
-	} else { // once more in a loop
+	} else { // a further round of a loop
 		m.flows.ForgetBefore(s, &s.Regions[i])
 		s.Regions[i].T = s.Regions[i].T.With(t)
 		s.Regions[i].Must = true
@@ -30,7 +30,7 @@ func (m *Machine) enterRegion(s *state.State, pc int, t value.Taint) {
 	s.Control = s.Control.With(t)
 }
 
-// applyEnded: what any side of a branch has changed depends on the branch.
+// applyEnded: where the sides of a branch meet, everything that either side has changed depends on the branch.
 func (m *Machine) applyEnded(s *state.State) {
 	for _, r := range s.Ended {
 		m.applyFlow(s, r)

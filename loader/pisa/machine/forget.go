@@ -7,7 +7,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/value"
 )
 
-// forget drops accesses to arrays that nothing behind refers to any more: no pointer, and no instruction.
+// forget drops accesses to arrays to which no pointer and no later instruction refers.
 func (m *Machine) forget(s *state.State) {
 	if len(s.Access) == 0 {
 		return

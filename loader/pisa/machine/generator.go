@@ -8,11 +8,11 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/value"
 )
 
-// A generator's state moves on by an invertible linear map of its bits, as xorshift and shift registers do: from any state but
-// 0 it goes through all of its cycle, so how far it has come says nothing that a sum or a set of flows could be kept in. The
-// expression that is stored consists of exclusive-ors and constant shifts of one number: its images of single bits determine it.
+// A generator's state advances by an invertible linear map of its bits, as in xorshift and shift registers. Its only information is the
+// position in a cycle that does not depend on packets, so no sum and no set of flows can be stored in it. The stored expression consists
+// of exclusive-ors and constant shifts of one number: the images of single bits determine it.
 
-// storeRandom refuses to move a generator on by anything else than a step.
+// storeRandom refuses any change of a generator's state that is not a step.
 func (m *Machine) storeRandom(s *state.State, a *declared.Array, ptr value.Value, size int, v value.Value) {
 	m.refuseAnswer(s, v.T.From, declared.Set{}, "a step of "+a.Name)
 	strange := v.T.From.Without(s.Control.From.Or(a.Bit).Or(declared.Chance))

@@ -9,13 +9,13 @@ import (
 
 // What a value was calculated from decides where it may go. Three kinds of sources are not state that the rules know:
 //
-//	secrets  tallies and counters, which userspace alone reads back; and what nobody has written in this packet (stale)
+//	secrets  tallies and counters, which only userspace reads back; and memory that this packet has not written (stale)
 //	answers  of a ring (was there room?) and of the budget (is there a pass left?), which packets share
 //
-// A secret goes nowhere but back into its own element and into reports; an answer decides what is counted and, of the budget,
-// whether there is a second pass.
+// A secret may be stored only in its own element and in reports. An answer may decide what is counted and, for the budget, whether there
+// is a second pass.
 
-// refuseSecret refuses that something decides how the data plane goes on.
+// refuseSecret refuses that a secret influences the data plane; how names the influence.
 func (m *Machine) refuseSecret(s *state.State, leak declared.Set, how string) {
 	if leak.Meets(declared.Stale) {
 		m.fail(s.PC, nil, 1, rule.FlowState, "memory that this packet has not written on this path %s: it holds what an earlier packet left there", how)
@@ -27,7 +27,7 @@ func (m *Machine) refuseSecret(s *state.State, leak declared.Set, how string) {
 	}
 }
 
-// keepSecret: what userspace alone may read back must not decide anything in the data plane.
+// keepSecret: a value that only userspace may read back must not be stored where the data plane reads it.
 func (m *Machine) keepSecret(s *state.State, t value.Taint, obj int32, form value.Form) {
 	leak := t.From.And(m.env.Secrets)
 	if form == value.FormMemory || form == value.FormElement {
@@ -36,7 +36,7 @@ func (m *Machine) keepSecret(s *state.State, t value.Taint, obj int32, form valu
 	m.refuseSecret(s, leak, "is stored elsewhere")
 }
 
-// refuseAnswer refuses that something depends on what a ring or the budget has answered.
+// refuseAnswer refuses that something depends on the result of a ring or of the budget.
 func (m *Machine) refuseAnswer(s *state.State, from, allowed declared.Set, what string) {
 	leak := from.And(m.env.Answers).Without(allowed)
 	if leak.Empty() {

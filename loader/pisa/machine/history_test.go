@@ -23,9 +23,9 @@ var (
 	wildPackets = 8 // of a program, each in two histories
 )
 
-// TestHistories runs random programs on the same packets, configuration and registers, but with something else left by earlier
-// packets on stacks, in records, scratch memory, carry, counters, tallies, rings and the budget. A program that is proven must
-// do the same in both histories, and keep rules 1, 2 and 5 as a simulated switch sees them.
+// TestHistories runs random programs twice on the same packets, configuration and registers, with different data left by earlier packets
+// on stacks, in records, scratch memory, carry, counters, tallies, rings and the budget. A program that is proven must behave the same
+// in both histories, and obey rules 1, 2 and 5 as a simulated switch checks them.
 func TestHistories(t *testing.T) {
 	t.Logf("seed %d", *randomSeed)
 	n := runHistories(t, *randomSeed, *wildCount)
@@ -40,11 +40,11 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// TestLongHistories goes on for XDPMON_FUZZTIME (`make fuzz`), with another seed on every core.
+// TestLongHistories runs for XDPMON_FUZZTIME (`make fuzz`), with a different seed on every core.
 func TestLongHistories(t *testing.T) {
 	text := os.Getenv("XDPMON_FUZZTIME")
 	if text == "" {
-		t.Skip("takes as long as XDPMON_FUZZTIME says; make fuzz sets it")
+		t.Skip("runs for the duration in XDPMON_FUZZTIME; make fuzz sets it")
 	}
 	limit, err := time.ParseDuration(text)
 	if err != nil {
@@ -64,14 +64,14 @@ func TestLongHistories(t *testing.T) {
 	}
 }
 
-// histories counts what has become of random programs.
+// histories counts the results of random programs.
 type histories struct {
 	programs, proven, refused, seen, invalid, complex, packets int
 	called                                                     map[asm.BuiltinFunc]bool
 }
 
 func (n histories) String() string {
-	return fmt.Sprintf("%d programs: %d proven, %d refused (of %d the reason was seen to happen), %d too complex, %d no verifier would let in; %d packets in two histories",
+	return fmt.Sprintf("%d programs: %d proven, %d refused (%d of them broke the rule in a run), %d too complex, %d that the verifier would refuse; %d packets in two histories",
 		n.programs, n.proven, n.refused, n.seen, n.complex, n.invalid, n.packets)
 }
 
@@ -117,10 +117,10 @@ func (n *histories) one(t *testing.T, seed, number uint64) {
 	}
 }
 
-// run says what two histories have made different, or which rule was seen to be broken; false when no verifier would let the
-// program in.
+// run returns what differs between two histories, or the rule that a packet broke; false when the kernel's verifier would refuse the
+// program.
 func (n *histories) run(r *rand.Rand, p *ebpf.ProgramSpec) (broken string, ok bool) {
-	moved := make(map[uint64]string) // on one way through the program
+	moved := make(map[uint64]string) // by path through the program
 	for range wildPackets {
 		seed, l := r.Uint64(), randomLeft(r)
 		history := r.Uint64()
@@ -142,7 +142,7 @@ func (n *histories) run(r *rand.Rand, p *ebpf.ProgramSpec) (broken string, ok bo
 		}
 		to := string(a.state) + string(a.budget)
 		if other, ok := moved[a.trace]; ok && other != to && !l.budget {
-			return "the generator or the budget moves on by what is in the packet", true
+			return "the step of the generator or of the budget depends on the packet", true
 		}
 		if !l.budget {
 			moved[a.trace] = to

@@ -47,7 +47,7 @@ func (m *Machine) newIterator(s *state.State, it value.Value) {
 	m.result(s, value.Number(m.nodes.Leaf(expr.Anything), t))
 }
 
-// nextRound gives a pointer to the number of the round, NULL behind the last one.
+// nextRound returns a pointer to the number of the round, NULL after the last one.
 func (m *Machine) nextRound(s *state.State, it value.Value) {
 	lo, _ := s.Reach(it)
 	t := m.cellTaint(s.Frames[it.Obj].Stack, lo, iteratorBytes).With(s.Control)

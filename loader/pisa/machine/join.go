@@ -26,7 +26,7 @@ type joiner struct {
 	changed bool
 }
 
-// join adds s to what the junction stands for and says whether that has changed.
+// join adds s to the states that the junction represents and reports whether that has changed.
 func (m *Machine) join(j *junction, s *state.State) bool {
 	w := &joiner{m: m, j: j, old: j.state, new: s, merged: make(map[[2]*expr.Node]*expr.Node), given: make(map[*expr.Node]bool)}
 	out := j.state.Clone()
@@ -133,12 +133,12 @@ func (w *joiner) node(a, b *expr.Node) *expr.Node {
 	return out
 }
 
-// facts keeps what both states know, and gives the new numbers the span of what they stand for.
+// facts holds what is known in both states, and gives each new number the union of the spans that it replaces.
 func (w *joiner) facts(out *state.State) {
-	kept := make(expr.Facts, 0, len(w.old.Facts))
+	common := make(expr.Facts, 0, len(w.old.Facts))
 	keep := func(n *expr.Node, in expr.Span) {
 		if in = in.Meet(n.Span); in != n.Span {
-			kept = append(kept, expr.Fact{N: n, In: in})
+			common = append(common, expr.Fact{N: n, In: in})
 		}
 	}
 	for _, f := range w.old.Facts {
@@ -152,8 +152,8 @@ func (w *joiner) facts(out *state.State) {
 	for pair, n := range w.merged {
 		keep(n, w.span(pair, n))
 	}
-	slices.SortFunc(kept, func(a, b expr.Fact) int { return cmp.Compare(a.N.Id, b.N.Id) })
-	out.Facts = kept
+	slices.SortFunc(common, func(a, b expr.Fact) int { return cmp.Compare(a.N.Id, b.N.Id) })
+	out.Facts = common
 }
 
 func (w *joiner) span(pair [2]*expr.Node, n *expr.Node) expr.Span {
@@ -198,7 +198,7 @@ func (w *joiner) memory(a, b value.Memory, obj int32) value.Memory {
 	return out
 }
 
-// unowned says that no cell can be affected by the junction's own numbers having changed.
+// unowned reports whether no cell depends on the junction's own numbers, so that a change of them affects none.
 func (w *joiner) unowned(m value.Memory) bool {
 	return !slices.ContainsFunc(m, func(c value.Cell) bool { return c.V.N != nil && c.V.N.Owner == w.j })
 }
@@ -211,7 +211,7 @@ func (w *joiner) undefined(c value.Cell) value.Value {
 	return value.Number(w.m.nodes.Leaf(expr.Below(uint(c.Size)*8)), value.Taint{})
 }
 
-// cellOf is what a list says of a range.
+// cellOf returns what a list of cells holds for a range.
 func (w *joiner) cellOf(m value.Memory, at value.Cell, obj int32) (value.Cell, bool) {
 	v, known, sure := m.Read(at.Off, at.Size, w.m.nodes)
 	if !known && obj >= 0 {
@@ -240,8 +240,8 @@ func (w *joiner) accesses(out *state.State) {
 	}
 }
 
-// regions keeps every branch that one of the states is behind. Only where both agree on how it began can it be
-// said later what it has changed.
+// regions holds every branch that either state has taken and not yet left. Only where both agree on the branch's start can its changes
+// be determined at its end.
 func (w *joiner) regions(out *state.State) {
 	var all []state.Region
 	for _, r := range w.old.Regions {
@@ -274,7 +274,7 @@ func (w *joiner) regions(out *state.State) {
 	out.SumControl()
 }
 
-// ended keeps every flow that one of the states is still to carry.
+// ended holds every flow of taint that either state has still to apply.
 func (w *joiner) ended(out *state.State) {
 	for _, e := range w.new.Ended {
 		i := slices.IndexFunc(out.Ended, e.Same)

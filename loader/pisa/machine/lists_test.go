@@ -14,7 +14,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/value"
 )
 
-// exercised is what proven programs have used of the lists.
+// exercised is the part of the lists that proven programs have used.
 type exercised struct {
 	helpers  map[asm.BuiltinFunc]bool
 	kernel   map[string]bool
@@ -26,7 +26,7 @@ type exercised struct {
 	proven   int
 }
 
-// exercise proves each program of an object alone and notes what those that keep the rules have used.
+// exercise proves each program of an object alone and notes the list entries that proven ones use.
 func (x *exercised) exercise(t *testing.T, object string) {
 	spec, err := ebpf.LoadCollectionSpec(object)
 	if err != nil {
@@ -85,7 +85,7 @@ func (x *exercised) note(m *Machine, s *state.State) {
 	}
 }
 
-// TestListsAreTested: every entry has its reason, and a program that is proven uses it. An entry without either is easily wrong.
+// TestListsAreTested: every entry has a reason, and a proven program uses it. Otherwise a wrong entry would go unnoticed.
 func TestListsAreTested(t *testing.T) {
 	x := exercised{make(map[asm.BuiltinFunc]bool), make(map[string]bool), make(map[string]bool), make(map[string]bool), make(map[string]bool), make(map[string]bool),
 		make(map[declared.Kind]map[ebpf.MapType]bool), 0}
@@ -149,7 +149,7 @@ func (x *exercised) checkHooks(t *testing.T) {
 	}
 }
 
-// checkRoles: a type of map that a kind may have is used by a proven program, in this kind or in one that may do more.
+// checkRoles: each map type of a kind is used by a proven program, in this kind or in one with more rights.
 func (x *exercised) checkRoles(t *testing.T) {
 	for kind, role := range declared.MapRoles {
 		if role.Why == "" {

@@ -31,7 +31,7 @@ func (m *Machine) load(s *state.State, in *code.Insn, src, dst asm.Register) {
 	}
 	v.T.From = v.T.From.Or(from)
 	v.T.Product = v.T.Product.Or(ptr.T.Product)
-	if ptr.Form != value.FormElement { // what was read stands for its element, whose index has a row of its own
+	if ptr.Form != value.FormElement { // a value read from an element names the element as its source; its index is recorded separately
 		v.T.Named = v.T.Named.Or(ptr.T.Named)
 	}
 	if in.OpCode.Mode() == asm.MemSXMode && v.IsNumber() {
@@ -53,7 +53,7 @@ func (m *Machine) displace(ptr value.Value, in *code.Insn) value.Value {
 	return ptr
 }
 
-// read is what is found behind a pointer.
+// read returns the value that a pointer refers to.
 func (m *Machine) read(s *state.State, ptr value.Value, size int) value.Value {
 	fresh := value.Number(m.nodes.Leaf(expr.Below(uint(size)*8)), value.Taint{})
 	ptr = m.single(s, ptr, size)
@@ -94,7 +94,7 @@ func (m *Machine) readOutside(s *state.State, ptr value.Value, size int, fresh v
 	return fresh
 }
 
-// written says whether all bytes of [lo, end) that the memory behind a pointer has are written.
+// written reports whether all bytes of [lo, end) of the memory that a pointer refers to are written.
 func (m *Machine) written(mem value.Memory, ptr value.Value, lo, end int) bool {
 	first, last := -code.StackSize, 0
 	if ptr.Form == value.FormMemory {
@@ -120,7 +120,7 @@ func (m *Machine) readCells(s *state.State, ptr value.Value, mem value.Memory, s
 			v = fresh
 		}
 		if !known && size == 8 {
-			v.Form = value.FormLost // no number that may be followed, whatever was there
+			v.Form = value.FormLost // not a number that can be tracked
 		}
 		if !sure {
 			v.T.From = v.T.From.Or(declared.Stale)
@@ -196,7 +196,7 @@ func (m *Machine) readScratch(s *state.State, ptr value.Value, size int, fresh v
 	v := value.Number(nil, value.Taint{})
 	if lo != hi {
 		v = m.readCells(s, ptr, mem, size, fresh)
-		v.T.From = v.T.From.Without(declared.Stale) // said already
+		v.T.From = v.T.From.Without(declared.Stale) // reported already
 	} else if known, ok, _ := mem.Read(lo, size, m.nodes); ok {
 		v = known
 	} else {
@@ -208,7 +208,7 @@ func (m *Machine) readScratch(s *state.State, ptr value.Value, size int, fresh v
 	return v
 }
 
-// checkStale: a word of scratch memory is read that nobody has written for this packet.
+// checkStale refuses to read a word of scratch memory that has not been written for this packet.
 func (m *Machine) checkStale(s *state.State, obj int32, mem value.Memory, off, size int) {
 	arr := m.env.Arrays[obj]
 	v := &m.env.Vector
@@ -228,7 +228,7 @@ func (m *Machine) checkStale(s *state.State, obj int32, mem value.Memory, off, s
 	m.fail(s.PC, arr, 1, rule.FlowState, "carry is read in a first pass that has not written it: it holds an earlier packet's")
 }
 
-// secondPass says whether the path has found phv->pass to be 1: this program's first pass has recirculated the packet.
+// secondPass reports whether the path has found phv->pass to be 1: this program's first pass has recirculated the packet.
 func (m *Machine) secondPass(s *state.State) bool {
 	return m.env.Vector.Pass >= 0 && s.Facts.SpanOf(m.vectorWord(m.env.Vector.Pass)) == expr.Span{Lo: 1, Hi: 1}
 }

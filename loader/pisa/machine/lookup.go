@@ -43,7 +43,7 @@ func (m *Machine) lookup(s *state.State) {
 	m.result(s, out)
 }
 
-// innerLookup: what lies in a map inside a map is as read-only as the outer one.
+// innerLookup: the inner map of a read-only map is read-only, too.
 func (m *Machine) innerLookup(s *state.State, table value.Value) value.Value {
 	if table.Form != value.FormInner {
 		m.fail(s.PC, nil, 2, rule.Unfollowed, "a lookup in a map that cannot be followed")
@@ -52,7 +52,7 @@ func (m *Machine) innerLookup(s *state.State, table value.Value) value.Value {
 	return m.maybe(value.Value{Form: value.FormMemory, Obj: table.Obj, N: m.nodes.Number(0), T: table.T})
 }
 
-// key reads a 32-bit index behind a pointer, and what it depends on. nil when it is no number that is known.
+// key reads the 32-bit index that a pointer refers to, and its taint; nil when it is not a number that is known.
 func (m *Machine) key(s *state.State, ptr value.Value, size int) (*expr.Node, value.Taint) {
 	t := ptr.T.With(s.Control)
 	switch ptr.Form {
@@ -67,7 +67,7 @@ func (m *Machine) key(s *state.State, ptr value.Value, size int) (*expr.Node, va
 	return nil, t
 }
 
-// update is bpf_map_update_elem(r1, r2, r3, r4): the whole element is written, unless the flags say otherwise.
+// update is bpf_map_update_elem(r1, r2, r3, r4): it writes the whole element or, as the flags decide, nothing.
 func (m *Machine) update(s *state.State) {
 	a := m.mapArgument(s, asm.R1)
 	if a == nil {

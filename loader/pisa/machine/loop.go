@@ -12,7 +12,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/value"
 )
 
-// loopHelper is the head of a loop: the helper has ended, or calls back once more and is then met again.
+// loopHelper is the head of a loop: the helper either ends, or calls the callback once more and is interpreted again after it.
 func (m *Machine) loopHelper(s *state.State, in *code.Insn, fn asm.BuiltinFunc) bool {
 	code := s.Regs[allow.CallbackOf[fn]]
 	if code.Form != value.FormCode {

@@ -22,19 +22,19 @@ func touchArray0(skip string) asm.Instructions {
 	}
 }
 
-// TestCopiesPartInALoop: two registers that are equal in the first rounds of a loop and differ in a later one. The
-// second access happens only then.
+// TestCopiesPartInALoop: two registers that are equal in the first rounds of a loop differ in a later one; only there is a second element
+// touched.
 func TestCopiesPartInALoop(t *testing.T) {
 	word := func(r asm.Register) asm.Instruction { return asm.LoadMem(r, asm.R6, 0, asm.Word) }
 	insns := asm.Instructions{
 		asm.Mov.Reg(asm.R6, asm.R1), word(asm.R7), asm.Mov.Reg(asm.R8, asm.R7),
 		word(asm.R1).WithSymbol("head"),
-		asm.JEq.Imm(asm.R1, 0, "behind"),
+		asm.JEq.Imm(asm.R1, 0, "after"),
 		asm.JEq.Imm(asm.R1, 1, "both"),
 		word(asm.R7), asm.Ja.Label("head"),
 		word(asm.R7).WithSymbol("both"), asm.Mov.Reg(asm.R8, asm.R7), asm.Ja.Label("head"),
 	}
-	insns = append(insns, asm.JNE.Imm(asm.R7, 1, "end").WithSymbol("behind"))
+	insns = append(insns, asm.JNE.Imm(asm.R7, 1, "end").WithSymbol("after"))
 	insns = append(insns, asm.JEq.Imm(asm.R8, 1, "end"))
 	insns = append(insns, touchArray0("end")...)
 	insns = append(insns, touchArray0("end")...)
@@ -45,7 +45,7 @@ func TestCopiesPartInALoop(t *testing.T) {
 	}
 }
 
-// TestEndlessLoop: a proof ends where the program does not.
+// TestEndlessLoop: the proof of a program that never ends still ends.
 func TestEndlessLoop(t *testing.T) {
 	insns := asm.Instructions{
 		asm.Mov.Imm(asm.R7, 0),

@@ -61,7 +61,7 @@ type initialKey struct {
 // Use is what a program does with a map.
 type Use struct{ Read, Write, Atomic bool }
 
-// junction holds the one state that stands for all that have met at an instruction with the same shape.
+// junction holds the one state that represents all states of the same shape at an instruction.
 type junction struct {
 	state  *state.State
 	rank   []int32
@@ -69,8 +69,8 @@ type junction struct {
 	serial int
 }
 
-// prove interprets the program until no state is new. What a branch's sides write is needed where they
-// meet; the run is repeated when that was learned too late.
+// prove interprets the program until no state is new. Where the sides of a branch meet, the run needs to know what both write; it is
+// repeated when that is found only later.
 func (m *Machine) prove() error {
 	m.flows = make(state.Flows)
 	m.scratchMaps()
@@ -157,7 +157,7 @@ func (m *Machine) walk(s *state.State) {
 	}
 }
 
-// arrive joins a state with those that are equal but for its numbers.
+// arrive joins a state with those that differ from it in numbers only.
 func (m *Machine) arrive(s *state.State) {
 	s.Prune(m.Prog)
 	m.forget(s)
@@ -175,7 +175,7 @@ func (m *Machine) arrive(s *state.State) {
 	}
 }
 
-// rank orders states so that what leads to an instruction is interpreted before it.
+// rank orders states so that an instruction is interpreted after all that precede it.
 func (m *Machine) rank(s *state.State) []int32 {
 	out := make([]int32, 0, len(s.Frames))
 	for _, f := range s.Frames[1:] {

@@ -16,14 +16,14 @@ type concrete struct {
 	from   uint // arrays that it was calculated from
 }
 
-// monitor runs random programs and watches what they do to registers. It shares no code with the proof.
+// monitor runs random programs and checks their accesses to registers. It shares no code with the proof.
 type monitor struct {
 	layout
 	insns   asm.Instructions
 	labels  map[string]int
 	memory  [][4][8]byte
 	context [contextWords]uint32
-	proof   *watched // must have looked at everything that happens; nil
+	proof   *watched // must cover every situation of the run; nil: not checked
 
 	lookups int
 	top     int
@@ -57,7 +57,7 @@ func (m *monitor) run(context [contextWords]uint32) string {
 	now.regs[10] = concrete{what: 's'}
 	for pc := 0; ; {
 		if m.proof != nil && !m.foreseen(&now, pc, len(callers)) {
-			return fmt.Sprintf("the proof does not foresee instruction %d with r7 to r9 = %v", pc, now.regs[7:10])
+			return fmt.Sprintf("the proof does not cover instruction %d with r7 to r9 = %v", pc, now.regs[7:10])
 		}
 		ins := m.insns[pc]
 		pc++
@@ -96,7 +96,7 @@ func (m *monitor) run(context [contextWords]uint32) string {
 	}
 }
 
-// foreseen says whether the proof has looked at what happens now.
+// foreseen reports whether the proof has covered the current situation.
 func (m *monitor) foreseen(a *activation, pc, depth int) bool {
 	at := situation{pc: pc, depth: depth, top: m.top}
 	for array := range m.touched {
@@ -267,18 +267,18 @@ func (m *monitor) set(e concrete, off int16, size int, n uint64) {
 	}
 }
 
-// touch is the memory rules as docs/memory-rules.md says them, for one access that happens.
+// touch checks one access of a run by the memory rules in docs/memory-rules.md.
 func (m *monitor) touch(e concrete, off int16, size int, read, write bool, value uint) string {
 	stage := m.stages[e.array]
 	first, before := m.touched[e.array]
 	bytes := uint8(1<<size-1) << off
 	switch {
 	case stage < m.top:
-		return fmt.Sprintf("array %d of stage %d behind stage %d", e.array, stage, m.top)
+		return fmt.Sprintf("array %d of stage %d after stage %d", e.array, stage, m.top)
 	case before && first != e.lookup:
 		return fmt.Sprintf("a second element of array %d", e.array)
 	case m.written[e.array]&bytes != 0:
-		return fmt.Sprintf("a word of array %d behind its write", e.array)
+		return fmt.Sprintf("a word of array %d after its write", e.array)
 	}
 	for other, s := range m.stages {
 		if other != e.array && s == stage && (e.from|value)&(1<<other) != 0 {

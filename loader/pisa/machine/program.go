@@ -52,7 +52,7 @@ func newMachine(e *declared.Collection, spec *ebpf.ProgramSpec, name string, lim
 		arguments: allow.TracePoints[spec.AttachTo]}, nil
 }
 
-// isEntry says whether a program begins chains: it has the name, reads the control word and keeps no registers.
+// isEntry reports whether a program begins chains: it has the name, reads the control word and keeps no registers.
 func isEntry(e *declared.Collection, p *code.Program) bool {
 	reads := false
 	if !slices.Contains(allow.Entries, p.Name) || !e.Staged.Empty() {

@@ -22,7 +22,7 @@ var (
 	randomCount = flag.Int("pisa.programs", 1500, "random programs to prove and to run")
 )
 
-// layout is the registers of random programs: stage by number, and how many of them stand side by side in a map.
+// layout is the register arrays of random programs: stage by number, and the number of arrays in one map.
 type layout struct {
 	stages []int
 	beside int
@@ -46,8 +46,8 @@ func (l layout) maps() (list []int) {
 	return list
 }
 
-// writer writes random programs that the kernel's verifier would accept: pointers and numbers are kept in stack
-// slots, a key in the uppermost one, numbers in r7 to r9 too, the context in r6.
+// writer writes random programs that the kernel's verifier would accept: pointers and numbers are in stack
+// slots, a key in the uppermost one, numbers also in r7 to r9, the context in r6.
 type writer struct {
 	*rand.Rand
 	layout
@@ -219,7 +219,7 @@ func (w *writer) branch() {
 	w.place(end)
 }
 
-// loop runs a block as often as a word of the context says, at most three times.
+// loop runs a block as often as a word of the context gives, at most three times.
 func (w *writer) loop() {
 	head, end := w.label(), w.label()
 	at := int16(loopSlot - 8*w.depth)
@@ -275,10 +275,10 @@ func randomSpec(insns asm.Instructions, l layout) *ebpf.CollectionSpec {
 	return spec
 }
 
-// TestRandomPrograms runs random programs on random packets under a monitor that watches rules 1 and 2 as they
-// happen. What breaks a rule on any packet must not be proven; and where a program is proven, every situation of
-// every packet must be one that the proof has looked at. (The opposite is not asserted: a proof may be refused for a
-// path that no packet takes; how often that happens is logged.)
+// TestRandomPrograms runs random programs on random packets under a monitor that checks rules 1 and 2 at every access.
+// A program that breaks a rule on any packet must not be proven; and where a program is proven, the proof must cover
+// every situation of every packet. (The opposite is not asserted: a proof may be refused for a path that no packet
+// takes; the number of those is logged.)
 func TestRandomPrograms(t *testing.T) {
 	t.Logf("seed %d", *randomSeed)
 	var broken, proven, refused, complex int
@@ -314,13 +314,13 @@ func TestRandomPrograms(t *testing.T) {
 	}
 }
 
-// watched is a proof and what it has looked at.
+// watched is a proof and the situations that it has covered.
 type watched struct {
 	*Machine
 	seen map[situation][]numbers
 }
 
-// situation is what the proof keeps apart and the monitor can see, too.
+// situation is a state as far as both the proof and the monitor distinguish it.
 type situation struct {
 	pc, depth, top int
 	touched        uint
@@ -365,10 +365,10 @@ func (w *watched) look(s *state.State) {
 	}
 }
 
-// mentioned says whether the function goes on to refer to an array: else the proof may have forgotten what was done with it.
+// mentioned reports whether a later instruction of the function refers to an array: otherwise the proof may have dropped its accesses.
 func (w *watched) mentioned(pc, array int) bool { return w.mentions[pc].Meets(w.env.Arrays[array].Bit) }
 
-// covers says whether the proof has looked at a situation with these numbers.
+// covers reports whether the proof has covered a situation with these numbers.
 func (w *watched) covers(at situation, regs [3]uint64) bool {
 	return slices.ContainsFunc(w.seen[at], func(in numbers) bool {
 		for i, n := range regs {

@@ -10,15 +10,15 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/value"
 )
 
-// refuse says that something is not on a list; known is what is known of it.
+// refuse records that something is not on a list; known is the reason, where one is listed.
 func (m *Machine) refuse(s *state.State, known allow.Refusal, format string, args ...any) {
 	if known.Rule == 0 {
-		known = allow.Refusal{Rule: 1, Code: rule.Unlisted, Why: "what is not known to be without state may keep some"}
+		known = allow.Refusal{Rule: 1, Code: rule.Unlisted, Why: "it is not known to be without state"}
 	}
 	m.fail(s.PC, nil, known.Rule, known.Code, format+": "+strings.ReplaceAll(known.Why, "%", "%%"), args...)
 }
 
-// refused is the result of a call that was refused: whatever it points to, no more is said of it.
+// refused is the result of a refused call: a value of which later accesses report nothing more.
 func (m *Machine) refused() value.Value {
 	out := value.Number(m.nodes.Leaf(expr.Anything), value.FromPacket)
 	out.Base = value.InPacket

@@ -8,8 +8,8 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/value"
 )
 
-// shape is everything about a state that keeps it apart from others: where it is, which pointers it holds
-// and which accesses to register arrays lie behind it. States of one shape differ in numbers only.
+// shape is everything by which states are not joined: the instruction, the pointers in registers and memory, and the accesses to
+// register arrays on the path so far. States of one shape differ in numbers only.
 func (m *Machine) shape(s *state.State) string {
 	w := shapeWriter{m: m, s: s, buf: make([]byte, 0, 256)}
 	w.put(s.PC)
@@ -32,7 +32,7 @@ func (m *Machine) shape(s *state.State) string {
 	return string(w.buf)
 }
 
-// outcome tells verdicts apart, which are constants, and what a program that recirculates has found out and written by then.
+// outcome separates states by their verdict (a constant) and, where a program recirculates, by what it has compared and written so far.
 func (w *shapeWriter) outcome() {
 	if len(w.s.Frames) == 1 && w.m.Prog.Ends(w.s.PC) {
 		for r, v := range w.s.Regs[:10] {
@@ -52,8 +52,7 @@ func (w *shapeWriter) outcome() {
 	w.buf = append(w.buf, 0xff)
 }
 
-// flags are what a program remembers in registers, so that what goes with a wish for a second pass is not mixed up with what goes
-// without.
+// flags are the constants 0 and 1 in a program's registers, so that states with a request for a second pass are not joined with states without.
 func (w *shapeWriter) flags() {
 	for r, v := range w.s.Regs[:10] {
 		if v.IsNumber() && (v.N.Is(0) || v.N.Is(1)) {

@@ -11,7 +11,7 @@ import (
 
 const failed = ^uint64(21) // -EINVAL
 
-// call runs a helper, a function or a kernel function, and says whether the program goes on.
+// call runs a helper, a function or a kernel function, and reports whether the program continues.
 func (s *simulator) call(f *simFrame, ins asm.Instruction) bool {
 	r := &f.regs
 	switch {
@@ -104,7 +104,7 @@ func (s *simulator) kernel(r *[11]simValue, name string) simValue {
 	return simValue{}
 }
 
-// tailCall ends a pass where there is a program in the slot: in all of the chain, and in the program's own of the second pass.
+// tailCall ends a pass where the slot has a program: all slots of the chain have one, and the program's own slot of second passes.
 func (s *simulator) tailCall(r *[11]simValue) bool {
 	slots, index := r[2].table, uint32(r[3].n)
 	if slots.kind == declared.Recirc {
@@ -122,20 +122,20 @@ func (s *simulator) tailCall(r *[11]simValue) bool {
 			s.breaks("a packet is recirculated twice")
 		}
 		if now.pass != 1 || index != uint32(s.found.next)-1 || now.next != s.found.next {
-			s.breaks("the second pass does not begin as the first one")
+			s.breaks("the second pass does not start with the first one's vector")
 		}
 		return false
 	}
 	if index != uint32(s.found.next) || now.next != s.found.next+1 {
-		s.breaks("the chain does not go on with the next slot")
+		s.breaks("the chain does not continue with the next slot")
 	}
 	if now.pass == 1 || s.found.pass != 0 && now.pass == 0 {
-		s.breaks("the chain goes on with pass %d, found as %d", now.pass, s.found.pass)
+		s.breaks("the chain continues with pass %d, which was %d at the start", now.pass, s.found.pass)
 	}
 	return false
 }
 
-// memoryOf is what a helper is handed to read; elements are touched.
+// memoryOf is the memory that a helper reads; reading an element counts as an access.
 func (s *simulator) memoryOf(v simValue, size int) []byte {
 	if size == 0 {
 		return nil
@@ -198,7 +198,7 @@ func (s *simulator) kernelField(ptr simValue, name string) simValue {
 	return s.buffer.load(0, 4)
 }
 
-// copyKernel copies bytes of the packet. What lies around it in the kernel is not simulated: the proof leaves that to the program.
+// copyKernel copies bytes of the packet. The kernel memory around it is not simulated: the proof does not check that copies stay inside the packet.
 func (s *simulator) copyKernel(r *[11]simValue) simValue {
 	size, from := int(int64(r[2].n)), r[3]
 	to := int(int64(r[1].n))
@@ -270,7 +270,7 @@ func (s *simulator) checksum(r *[11]simValue) simValue {
 	return simValue{n: sum & (1<<32 - 1)}
 }
 
-// answer says whether there is room in a ring.
+// answer reports whether there is room in a ring.
 func (s *simulator) answer() simValue {
 	if s.full.Uint32N(2) == 0 {
 		return simValue{n: ^uint64(10)} // -EAGAIN
@@ -332,7 +332,7 @@ func (s *simulator) peek(r *[11]simValue) simValue {
 	return simValue{}
 }
 
-// field is a word of the context: numbers of the packet where the lists have one, what is left over elsewhere.
+// field is a word of the context: numbers of the packet where the lists have a field, otherwise data of earlier packets.
 func (s *simulator) field(off, size int) simValue {
 	pointers := map[int]int{0: s.packet.from, 4: s.packet.to, 8: s.packet.from}
 	if s.hook == ebpf.Tracing {

@@ -10,7 +10,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/declared"
 )
 
-// simulator runs one program on one packet. It knows what the kernel's helpers do and shares no code with the proof.
+// simulator runs one program on one packet. It implements the kernel's helpers and shares no code with the proof.
 type simulator struct {
 	world
 	insns  asm.Instructions
@@ -32,7 +32,7 @@ type simFrame struct {
 	stack *simMemory
 }
 
-// outcome is what a pass ends with.
+// outcome is how a pass ends.
 type outcome struct {
 	how     string // "exit", "chain" or "pass"
 	verdict uint32
@@ -58,7 +58,7 @@ func (s *simulator) pass() outcome {
 	return s.ended
 }
 
-// function runs until it returns, and says whether the program goes on.
+// function runs until it returns, and reports whether the program continues.
 func (s *simulator) function(f *simFrame, pc int) bool {
 	for {
 		if s.steps++; s.steps > simSteps {
@@ -229,7 +229,7 @@ type simArray struct {
 	word int
 }
 
-// touch is rules 1 and 2 for one access that happens.
+// touch checks rules 1 and 2 for one access.
 func (s *simulator) touch(e simValue, off, size int, write bool) {
 	m := simArray{e.mem.owner, 0}
 	if m.apart {
@@ -246,11 +246,11 @@ func (s *simulator) touch(e simValue, off, size int, write bool) {
 	}
 	switch {
 	case m.stages[m.word] < s.top:
-		s.breaks("%s of stage %d is touched behind stage %d", m.name, m.stages[m.word], s.top)
+		s.breaks("%s of stage %d is touched after stage %d", m.name, m.stages[m.word], s.top)
 	case before && first != e.lookup:
 		s.breaks("a second element of %s", m.name)
 	case s.written[m]&bytes != 0:
-		s.breaks("a word of %s behind its write", m.name)
+		s.breaks("a word of %s after its write", m.name)
 	}
 	s.touched[m], s.top = e.lookup, max(s.top, m.stages[m.word])
 	if write {

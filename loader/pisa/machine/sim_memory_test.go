@@ -38,7 +38,7 @@ func newMemory(what string, size int, fill *rand.Rand) *simMemory {
 	return m
 }
 
-// spoil is what earlier packets have left.
+// spoil fills memory with data of earlier packets.
 func (m *simMemory) spoil(r *rand.Rand) {
 	if r == nil {
 		return
@@ -48,7 +48,7 @@ func (m *simMemory) spoil(r *rand.Rand) {
 	}
 }
 
-// invalid ends a program that the kernel's verifier would not have let in.
+// invalid ends a program that the kernel's verifier would refuse.
 type invalid string
 
 func (m *simMemory) check(off, size int) {

@@ -10,7 +10,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/declared"
 )
 
-// world is what a program finds: the packet, configuration and registers, and what earlier packets have left elsewhere.
+// world is a program's input: the packet, configuration and registers, and data that earlier packets have left in other memory.
 type world struct {
 	env     *declared.Collection
 	maps    map[string]*simMap
@@ -34,7 +34,7 @@ type world struct {
 // chainWords are the vector's words of the chain.
 type chainWords struct{ pass, next uint8 }
 
-// left are the kinds of memory that earlier packets leave and that must make no difference.
+// left are the kinds of memory whose data of earlier packets must not change the result.
 type left struct{ stacks, scratch, carry, counts, rings, budget bool }
 
 func randomLeft(r *rand.Rand) left {
@@ -47,11 +47,11 @@ const (
 	headroom    = 32
 )
 
-// always are numbers that all packets of a program find: what moves on from them must not depend on the packet.
+// always are numbers that are the same for all packets of a program: steps from them must not depend on the packet.
 func always(n uint64) *rand.Rand { return rand.New(rand.NewPCG(1, n)) }
 
-// newWorld is one packet in one history. Seed says what both histories have in common; generators begin elsewhere when they are
-// shifted.
+// newWorld is one packet in one history. Both histories have the same seed; shifted makes the generators start from
+// another state.
 func newWorld(e *declared.Collection, seed, history, shifted uint64, differ left) world {
 	r, h := rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(history, 2))
 	of := func(differs bool, n uint64) *rand.Rand {
@@ -63,7 +63,7 @@ func newWorld(e *declared.Collection, seed, history, shifted uint64, differ left
 	w := world{env: e, maps: make(map[string]*simMap), now: 1 + uint64(r.Uint32N(1000)), emptySlots: r.IntN(4) == 0,
 		garbage: of(differ.stacks, 3), full: of(differ.rings, 4), chance: always(5)}
 	for _, a := range e.Arrays {
-		if w.maps[a.Map] != nil { // one beside others
+		if w.maps[a.Map] != nil { // one of several arrays in the map
 			continue
 		}
 		m := newSimMap(a.Map, a)
@@ -98,7 +98,7 @@ func newWorld(e *declared.Collection, seed, history, shifted uint64, differ left
 	return w
 }
 
-// beginVector is what the entry program does, and what is left in carry.
+// beginVector sets the words that the entry program sets, and leaves earlier packets' data in carry.
 func (w *world) beginVector(r, carry *rand.Rand) {
 	v := &w.env.Vector
 	mem := w.maps[declared.VectorName].elements[0]
@@ -115,7 +115,7 @@ func (w *world) vector() chainWords {
 	return chainWords{mem.data[v.Pass], mem.data[v.Next]}
 }
 
-// result is what a packet leaves.
+// result is the state after a packet.
 type result struct {
 	outcome
 	asked  int
@@ -167,7 +167,7 @@ func packetThrough(s *simulator) (out result) {
 	return out
 }
 
-// header is what of the vector the entry program does not set again.
+// header is the part of the vector that the entry program does not set for each packet.
 func (w *world) header() []byte {
 	out := append([]byte(nil), w.maps[declared.VectorName].elements[0].data...)
 	for _, word := range w.env.Vector.Writable {
@@ -193,10 +193,10 @@ func difference(before, after []byte) []byte {
 	return out
 }
 
-// differs says in what two histories of one packet have led to something else.
+// differs names the first difference between the results of one packet in two histories.
 func (a result) differs(b result, l left) string {
 	switch {
-	case a.asked != b.asked && l.budget: // that is what the budget is for
+	case a.asked != b.asked && l.budget: // the budget may differ between histories, and decides the second pass
 		return ""
 	case a.asked != b.asked:
 		return fmt.Sprintf("%d passes and %d", a.asked, b.asked)
@@ -209,12 +209,12 @@ func (a result) differs(b result, l left) string {
 	case !bytes.Equal(a.budget, b.budget) && !l.budget:
 		return "the budget differs"
 	case !bytes.Equal(a.counts, b.counts) && !l.rings && !l.budget:
-		return "something else is counted"
+		return "counters differ"
 	}
 	return ""
 }
 
-// simulate runs the program of a collection on one packet in one history; false when the verifier would not have let it in.
+// simulate runs the program of a collection on one packet in one history; false when the verifier would refuse it.
 func simulate(e *declared.Collection, p *ebpf.ProgramSpec, seed, history, shifted uint64, l left) (out result, ok bool) {
 	s := &simulator{world: newWorld(e, seed, history, shifted, l), insns: p.Instructions, labels: make(map[string]int), hook: p.Type}
 	s.emptyQueue = len(s.insns)%2 == 0 // configuration: for all packets of a program

@@ -11,7 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/value"
 )
 
-// step interprets one instruction and says whether the state goes on. Other successors are put into forks.
+// step interprets one instruction and reports whether the state continues. Other successors are put into forks.
 func (m *Machine) step(s *state.State) bool {
 	in := &m.Prog.Insns[s.PC]
 	if what := allow.UnlistedInsn(in.Instruction); what != "" {
@@ -38,7 +38,7 @@ func (m *Machine) step(s *state.State) bool {
 	return true
 }
 
-// advance moves on inside a function.
+// advance continues at pc in the same function.
 func (m *Machine) advance(s *state.State, pc int) {
 	s.PC = pc
 	if len(s.Regions) > 0 {

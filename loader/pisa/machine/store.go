@@ -18,7 +18,7 @@ func (m *Machine) store(s *state.State, in *code.Insn, v value.Value) {
 	m.write(s, m.displace(s.Regs[in.Dst], in), size, v)
 }
 
-// write puts v behind a pointer.
+// write stores v where a pointer refers to.
 func (m *Machine) write(s *state.State, ptr value.Value, size int, v value.Value) {
 	v = v.Under(s.Control)
 	ptr = m.single(s, ptr, size)
@@ -85,7 +85,7 @@ func (m *Machine) writeMemory(s *state.State, ptr value.Value, size int, v value
 	case declared.Scratch:
 		i := m.scratchNumber(ptr.Obj)
 		t := v.T
-		if v.IsNumber() && v.N.Clock && m.isClock(s, ptr, size) { // whoever asks first reads it, for all behind
+		if v.IsNumber() && v.N.Clock && m.isClock(s, ptr, size) { // the first program that needs the time reads the clock, for all later ones
 			t = value.Taint{}
 		}
 		m.checkVector(s, ptr, size, t)
@@ -125,7 +125,7 @@ func (m *Machine) refuseWrite(s *state.State, a *declared.Array) {
 	}
 }
 
-// checkVector: what the entry program does not set for each packet would survive in the vector.
+// checkVector: a word that the entry program does not set for each packet would still hold an earlier packet's value.
 func (m *Machine) checkVector(s *state.State, ptr value.Value, size int, t value.Taint) {
 	v := &m.env.Vector
 	if ptr.Obj != v.Array {
@@ -138,7 +138,7 @@ func (m *Machine) checkVector(s *state.State, ptr value.Value, size int, t value
 	case pass:
 		m.deferPass(s)
 		fallthrough
-	case v.Carry.Covers(lo, size): // what the second pass alone sees
+	case v.Carry.Covers(lo, size): // only the second pass reads it
 		m.refuseAnswer(s, t.From, m.env.Budgets, "what the second pass finds")
 	default:
 		m.refuseAnswer(s, t.From, declared.Set{}, "a word of the vector")
@@ -150,14 +150,14 @@ func (m *Machine) checkVector(s *state.State, ptr value.Value, size int, t value
 		"a word of the vector is written that the entry program does not set again for the next packet")
 }
 
-// isClock says whether a pointer is to phv->now.
+// isClock reports whether a pointer is to phv->now.
 func (m *Machine) isClock(s *state.State, ptr value.Value, size int) bool {
 	v := &m.env.Vector
 	lo, hi := s.Reach(ptr)
 	return ptr.Obj == v.Array && lo == hi && v.Now == declared.Word{Off: lo, Size: size}
 }
 
-// atomic interprets the operations that the kernel does in one piece.
+// atomic interprets the atomic operations.
 func (m *Machine) atomic(s *state.State, in *code.Insn) {
 	operation := in.OpCode.AtomicOp()
 	switch operation {

@@ -12,8 +12,8 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/value"
 )
 
-// tailCall proves rule 5 of bpf_tail_call(ctx, r2, r3). The path ends where the call succeeds; what comes behind
-// it is the path on which the slot was empty.
+// tailCall proves rule 5 of bpf_tail_call(ctx, r2, r3). The path ends where the call succeeds; the
+// instructions after it are the path on which the slot was empty.
 func (m *Machine) tailCall(s *state.State) {
 	slots := m.mapArgument(s, asm.R2)
 	index := s.Regs[asm.R3]
@@ -48,8 +48,8 @@ func (m *Machine) now(s *state.State, off int) *expr.Node {
 	return m.asNumber(known)
 }
 
-// checkChain: the slot is the one that phv->next named when the program began, and next has moved on. Only the
-// program that begins the chain chooses where.
+// checkChain: the slot is the one that phv->next named when the program began, and next has been incremented. Only the
+// program that begins the chain chooses the slot.
 func (m *Machine) checkChain(s *state.State, slots *declared.Array, index value.Value) {
 	v := &m.env.Vector
 	if v.Array < 0 || v.Next < 0 {
@@ -65,18 +65,18 @@ func (m *Machine) checkChain(s *state.State, slots *declared.Array, index value.
 	case m.entry && !m.begins(s):
 		m.fail(s.PC, slots, 1, rule.FlowState, "the chain begins with a word of the vector that this path has not set: it holds an earlier packet's")
 	case !m.entry && !m.passOver(s):
-		m.fail(s.PC, slots, 5, rule.Recirculation, "the chain goes on with a phv->pass that is not 2 after a second pass and 0 without one")
+		m.fail(s.PC, slots, 5, rule.Recirculation, "the chain continues with a phv->pass that is not 2 after a second pass and 0 without one")
 	}
 }
 
-// begins says whether an entry program has set all words that algorithms may write, but for carry.
+// begins reports whether an entry program has set all words that algorithms may write, but for carry.
 func (m *Machine) begins(s *state.State) bool {
 	v := &m.env.Vector
 	mem := s.Scratch[m.scratchNumber(v.Array)]
 	return !slices.ContainsFunc(v.Writable, func(w declared.Word) bool { return w != v.Carry && !mem.Sure(w.Off, w.Size) })
 }
 
-// passOver: an algorithm that phv->pass tells to be in its second pass is in it, and a packet has one at most.
+// passOver reports whether phv->pass is correct for the next program: 0 without a second pass, 2 after it. A packet has one at most.
 func (m *Machine) passOver(s *state.State) bool {
 	v := &m.env.Vector
 	if v.Pass < 0 {
@@ -91,8 +91,8 @@ func (m *Machine) passOver(s *state.State) bool {
 	return in.Hi == 0 && s.Facts.SpanOf(found).Hi == 0 || in.Lo >= 2
 }
 
-// slots are the index of a tail call and what phv->next holds by then, as distances from what phv->next held. A constant
-// stands for the word that the path has found to be equal to it: constant slots are direct jumps.
+// slots are the index of a tail call and the value of phv->next at the call, both as distances from phv->next at the program's start. A
+// constant is replaced by the word that the path has compared with it and found equal: constant slots are direct jumps.
 func (m *Machine) slots(s *state.State, index, next *expr.Node) (base *expr.Node, k uint64, nextBase *expr.Node, nextK uint64) {
 	base, k = index.Shift()
 	nextBase, nextK = next.Shift()
@@ -132,7 +132,7 @@ func (m *Machine) checkRecirculation(s *state.State, slots *declared.Array, inde
 	}
 }
 
-// budgeted says whether being here depends on a word of the budget, on every path that leads here.
+// budgeted reports whether a word of the budget decides, on every path, that this instruction is reached.
 func (m *Machine) budgeted(s *state.State) bool {
 	for _, r := range s.Regions {
 		if r.Must && r.T.From.Meets(m.env.Budgets) {

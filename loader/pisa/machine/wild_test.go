@@ -14,7 +14,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/pisa/declared"
 )
 
-// wild writes random programs that use every helper and every kind of map of the lists, mostly as they are meant to be used.
+// wild writes random programs that use every helper and every kind of map of the lists, mostly as intended.
 //
 // The context is in r6, numbers are in r7 to r9, pointers to elements and records in slots of the stack, the vector's in the
 // last of them.
@@ -28,7 +28,7 @@ type wild struct {
 	tc        bool
 	tp        bool
 	kinds     [3]string // the map that a slot's pointer was got from last
-	errant    int       // one of so many decisions is not as it is meant
+	errant    int       // one in errant decisions is a deliberate misuse
 }
 
 const (
@@ -169,7 +169,7 @@ func (w *wild) calculate() {
 func (w *wild) spill() {
 	off := int16(wildNumbers + 8*w.IntN(2))
 	if w.errs() {
-		off = int16(-256 + 8*w.IntN(8)) // nobody has written there
+		off = int16(-256 + 8*w.IntN(8)) // never written
 	}
 	if w.IntN(2) == 0 && off >= wildNumbers {
 		w.emit(asm.StoreMem(asm.R10, off, w.number(), asm.DWord))
@@ -290,16 +290,16 @@ func (w *wild) count() {
 	w.place(skip)
 }
 
-// generate throws a coin of the program's own generator.
+// generate draws a bit from the program's own generator.
 func (w *wild) generate() {
-	skip, kept, again, n := w.label(), w.label(), w.label(), w.number()
+	skip, same, again, n := w.label(), w.label(), w.label(), w.number()
 	w.emit(asm.StoreImm(asm.R10, -8, 0, asm.Word))
 	w.frame(asm.R2, -8)
 	w.table(asm.R1, "generator")
 	w.emit(asm.FnMapLookupElem.Call(), asm.JEq.Imm(asm.R0, 0, skip), asm.StoreMem(asm.R10, -72, asm.R0, asm.DWord),
 		asm.LoadMem(n, asm.R0, 0, asm.Word), asm.Mov.Reg(asm.R1, n), asm.And.Imm(asm.R1, 3))
-	w.emit(asm.JNE.Imm(asm.R1, 0, kept), asm.FnGetPrandomU32.Call(), asm.Mov.Reg(n, asm.R0))
-	w.place(kept)
+	w.emit(asm.JNE.Imm(asm.R1, 0, same), asm.FnGetPrandomU32.Call(), asm.Mov.Reg(n, asm.R0))
+	w.place(same)
 	w.emit(asm.Mov.Reg(asm.R1, n), asm.LSh.Imm32(asm.R1, int32(1+w.IntN(20))), asm.Xor.Reg32(n, asm.R1),
 		asm.Mov.Reg32(asm.R1, n), asm.RSh.Imm32(asm.R1, int32(1+w.IntN(20))), asm.Xor.Reg32(n, asm.R1))
 	switch {
@@ -438,7 +438,7 @@ func (w *wild) storeBytes() {
 	})
 }
 
-// answered is what a program does with a ring's answer: it counts.
+// answered counts the result of a ring.
 func (w *wild) answered() {
 	skip := w.label()
 	w.emit(asm.JEq.Imm(asm.R0, 0, skip))
@@ -608,7 +608,7 @@ func (w *wild) rounds() {
 	kernel("bpf_iter_num_destroy")
 }
 
-// aside writes a function of its own: body runs with another output.
+// aside writes a separate function: body emits into its instructions.
 func (w *wild) aside(name string, body func()) {
 	out := w.out
 	w.out = nil
@@ -684,7 +684,7 @@ func (w *wild) scratch() {
 	w.keep(n)
 }
 
-// keep puts a number where it is seen later: into the packet.
+// keep writes a number into the packet, where later packets of the comparison can find a difference.
 func (w *wild) keep(n asm.Register) {
 	skip, data, end := w.label(), int16(0), int16(4)
 	if w.tc {
@@ -710,13 +710,13 @@ func (w *wild) buffer() {
 	w.emit(asm.LoadMem(w.number(), asm.R1, wildBuffer, asm.Byte))
 }
 
-// ending asks for a second pass, or goes on with the chain, or neither.
+// ending requests a second pass, or continues the chain, or neither.
 func (w *wild) ending() {
 	switch w.IntN(4) {
 	case 0:
 		w.chain()
 	case 1:
-		if w.tp { // nothing comes back from there
+		if w.tp { // a trace point's program has no verdict to choose
 			return
 		}
 		w.again()
@@ -763,7 +763,7 @@ func (w *wild) passOver() {
 	w.place(skip)
 }
 
-// again asks the budget for a second pass and takes it. Its first pass leaves a word in carry, its second one reads it.
+// again requests a second pass from the budget and takes it. The first pass writes a word to carry, the second one reads it.
 func (w *wild) again() {
 	v, skip, second := &wildEnv().Vector, w.label(), w.label()
 	_, name := w.arrays()

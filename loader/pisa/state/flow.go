@@ -94,7 +94,7 @@ func (fs Flows) changes(s *State, r Region, kept func(now *value.Value, before v
 	}
 }
 
-// Late says whether the run has to be repeated with what it has learned about flows.
+// Late reports whether the run has to be repeated with what it has learned about flows.
 func (fs Flows) Late() bool {
 	again := false
 	for _, f := range fs {

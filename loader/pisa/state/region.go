@@ -39,7 +39,7 @@ type Place struct {
 	Off, Size int
 }
 
-// Same says whether both are of one branch at one depth.
+// Same reports whether both are of one branch at one depth.
 func (r Region) Same(o Region) bool { return o.Branch == r.Branch && o.Depth == r.Depth }
 
 // CompareRegions orders regions by depth and branch.
@@ -59,7 +59,7 @@ type Ended struct {
 	T        value.Taint
 }
 
-// Same says whether both are of one branch and left in the same way.
+// Same reports whether both are of one branch and left in the same way.
 func (e Ended) Same(o Ended) bool {
 	return e.Site == o.Site && e.Depth == o.Depth && e.Returned == o.Returned
 }

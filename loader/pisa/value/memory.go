@@ -89,7 +89,7 @@ func (m Memory) Read(off, size int, ns *expr.Nodes) (v Value, known, sure bool) 
 	return v, true, sure && covered == size
 }
 
-// Sure says whether all of [off, off+size) was written on every path that leads here.
+// Sure reports whether all of [off, off+size) was written on every path that leads here.
 func (m Memory) Sure(off, size int) bool {
 	from, to := m.Around(off, size)
 	at := off

@@ -62,7 +62,7 @@ const (
 	OffsetSegmentCount
 )
 
-// Kernel says whether it is memory of the kernel that a trace point shows, or an offset in it.
+// Kernel reports whether it is memory of the kernel that a trace point shows, or an offset in it.
 func (s Source) Kernel() bool { return s >= InBuffer }
 
 // Value is what a register or a word of memory holds.
@@ -88,7 +88,7 @@ type Sum struct {
 func (v Value) IsNumber() bool  { return v.Form == FormNumber && v.N != nil }
 func (v Value) IsPointer() bool { return v.Form > FormNumber }
 
-// Equals says whether two values of one path are the same, whatever they were calculated from.
+// Equals reports whether two values of one path are the same, whatever they were calculated from.
 func (v Value) Equals(o Value) bool {
 	return v.Form == o.Form && v.Obj == o.Obj && v.Base == o.Base && v.Lookup == o.Lookup && v.Null == o.Null && v.N == o.N && v.Sum == o.Sum
 }
