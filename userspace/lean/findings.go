@@ -7,22 +7,23 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// What a window must have to show losses, and how much more than usual matters.
+// Minimum evidence for a finding of losses, and the increases over the usual that count as a change.
 const (
 	fewestSegments = 200
 	fewestEvents   = 5
-	moreEvents     = .003 // of the segments
+	moreEvents     = .003 // share of the segments
 	timesEvents    = 2.5
-	eventScatter   = .002 // of their share between windows: single losses are usual
-	notFollowed    = .3   // share of segments whose flow found no place: above, losses of many flows are not seen
+	eventScatter   = .002 // scatter of that share between windows: single losses are usual
+	notFollowed    = .3   // share of segments whose flow has no table entry: above it, losses of many flows are missed
 	sizing         = "raise lean.memory (xdpmon plan lean --rate SEGMENTS/s)"
-	// A tail that is lost before arrives once, and a lost ACK has data sent again: so many segments that are sent again belong to one that is missing.
+	// perMissing is how many repeated segments one missing segment explains: a loss before this point is repeated once, and a lost ACK
+	// downstream repeats data that passed here.
 	perMissing = 1.5
-	// Bytes of a segment of an Ethernet frame of 1,500 bytes: a gap of more was made by several segments.
+	// segmentBytes is the payload of an Ethernet frame of 1,500 bytes: a larger gap was made by several segments.
 	segmentBytes = 1460
 )
 
-// findings are what losses, reordering and repetitions of a window show.
+// findings measures losses, reordering and retransmissions of a window.
 func findings(l report.Line) (seen finding.Seen) {
 	b := l.Report
 	num := func(name string) float64 { v := finding.Num(b, name); return v }
@@ -59,7 +60,7 @@ func findings(l report.Line) (seen finding.Seen) {
 		seen.Measures = append(seen.Measures, finding.Small(l, unfollowed(l, examined, withData), withData, notFollowed, "share of segments with data whose flow found no place", sizing,
 			"lean.lost.loss_not_followed"))
 	} else if !math.IsNaN(examined) {
-		seen.Unable = append(seen.Unable, "fewer than 200 TCP segments with data on "+l.Place()+": nothing can be told of losses")
+		seen.Unable = append(seen.Unable, "fewer than 200 TCP segments with data on "+l.Place()+": losses cannot be judged")
 	}
 	return seen
 }
