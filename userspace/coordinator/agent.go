@@ -8,20 +8,6 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/bus"
 )
 
-// Why a message of an agent is refused.
-const (
-	malformed = "malformed" // it cannot be decoded, or its snapshot cannot
-	foreign   = "foreign"   // it does not match the plan: another measurement, algorithm, geometry or seed
-	replayed  = "replayed"  // it is of an earlier incarnation of the agent, or of a window that was received before
-	oversized = "oversized"
-	flood     = "flood"    // more than limits.rate, or than fits its mailbox
-	stranger  = "stranger" // its sender has sent no hello, or limits.agents is reached
-	untimely  = "untimely" // its window is too old, or in the future
-)
-
-// Refusals lists the reasons.
-var Refusals = []string{malformed, foreign, replayed, oversized, flood, stranger, untimely}
-
 // agent is the state of one agent.
 type agent struct {
 	name         string

@@ -354,7 +354,10 @@ func (c *Coordinator) receive(m *nats.Msg) {
 	now := time.Now()
 	reason, end := c.gate.admit(name, len(m.Data), now)
 	if reason == "" && !c.inbox.put(name, message{kind, m.Data}) {
-		end = c.gate.overflow(name, now)
+		reason, end = flood, c.gate.overflow(name, now)
+	}
+	if reason != "" {
+		c.engine.refusals.log(name, reason, byGate[reason])
 	}
 	if end && c.server != nil {
 		c.log.Warn("rate limit exceeded, disconnecting", "agent", name, "for", hold)

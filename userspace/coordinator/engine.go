@@ -24,11 +24,12 @@ import (
 
 // engine merges windows. Messages and times are passed to it: it uses neither network nor clock. Its lock guards all fields.
 type engine struct {
-	log    *slog.Logger
-	limits config.Limits
-	paths  *suspect.Paths // nil: none are configured
-	emit   func(report.Line)
-	found  *gathered.Gatherer
+	log      *slog.Logger
+	refusals *refusals
+	limits   config.Limits
+	paths    *suspect.Paths // nil: none are configured
+	emit     func(report.Line)
+	found    *gathered.Gatherer
 
 	mu         sync.Mutex
 	run        uint64
@@ -72,7 +73,7 @@ const (
 
 // seeds of the measurements' hashes, by name: the configuration's, or drawn.
 func newEngine(cfg *config.Config, seeds map[string]uint64, log *slog.Logger, emit func(report.Line)) (*engine, error) {
-	e := &engine{log: log, limits: cfg.Limits, emit: emit, agents: map[string]*agent{}, streams: map[stream]*flow{}, parts: map[stream]*part{},
+	e := &engine{log: log, refusals: newRefusals(log), limits: cfg.Limits, emit: emit, agents: map[string]*agent{}, streams: map[stream]*flow{}, parts: map[stream]*part{},
 		refused: map[string]uint64{}, found: gathered.New(), losses: map[stream][]algo.Loss{}}
 	e.found.Links = e.suspectLinks
 	return e, e.follow(cfg, seeds)
@@ -187,7 +188,7 @@ func (e *engine) receive(name string, m message, now time.Time) *bus.Answer {
 	}
 	a := e.agents[name]
 	if a == nil {
-		e.refused[stranger]++
+		e.refuseUnknown(name, stranger, errNoHello)
 		return nil // the agent repeats its hello
 	}
 	if m.kind == bus.FindingsKind {
@@ -213,12 +214,16 @@ func (e *engine) hello(name string, data []byte, now time.Time) *bus.Answer {
 	h, err := bus.DecodeHello(data)
 	a := e.agents[name]
 	if err != nil {
-		e.blame(a, malformed, err)
+		if a == nil {
+			e.refuseUnknown(name, malformed, err)
+		} else {
+			e.refuse(a, malformed, err)
+		}
 		return nil
 	}
 	if a == nil {
 		if len(e.agents) >= e.limits.Agents {
-			e.refused[stranger]++
+			e.refuseUnknown(name, stranger, errAgents)
 			return nil
 		}
 		a = newAgent(name, now)
@@ -226,7 +231,7 @@ func (e *engine) hello(name string, data []byte, now time.Time) *bus.Answer {
 		e.log.Info("agent connected", "agent", name, "version", h.Software)
 	}
 	if a.ended(h.Incarnation) {
-		e.blame(a, replayed, errors.New("hello of an earlier incarnation"))
+		e.refuse(a, replayed, errors.New("hello of an earlier incarnation"))
 		return nil
 	}
 	if a.incarnation != h.Incarnation {
@@ -263,29 +268,18 @@ func (a *agent) skip(oldest uint64) {
 	}
 }
 
-// blame counts a refused message, and stores the reason for the answer to its sender.
-func (e *engine) blame(a *agent, reason string, err error) {
-	if a == nil {
-		e.refused[reason]++
-		return
-	}
-	a.refused[reason]++
-	a.reason, a.due = fmt.Sprintf("%s: %.300s", reason, err), true
-	e.log.Debug("refused", "agent", a.name, "reason", reason, "error", err)
-}
-
 // data accepts a batch, if it is the next one.
 func (e *engine) data(a *agent, data []byte, now time.Time) {
 	b, err := bus.DecodeBatch(data)
 	if err != nil {
-		e.blame(a, malformed, err)
+		e.refuse(a, malformed, err)
 		return
 	}
 	if b.Incarnation != a.incarnation {
 		if a.ended(b.Incarnation) {
-			e.blame(a, replayed, errors.New("batch of an earlier incarnation"))
+			e.refuse(a, replayed, errors.New("batch of an earlier incarnation"))
 		} else {
-			e.blame(a, stranger, errors.New("batch of an incarnation that has not sent its hello"))
+			e.refuse(a, stranger, errors.New("batch of an incarnation that has not sent its hello"))
 		}
 		return
 	}
@@ -312,7 +306,7 @@ func (e *engine) data(a *agent, data []byte, now time.Time) {
 func (e *engine) item(a *agent, b *batch, clock bus.Clock, i bus.Item, now time.Time) {
 	p := e.planned[i.Measurement]
 	if p == nil || p.params[i.Algorithm] == nil || i.Instance != i.Measurement && !strings.HasPrefix(i.Instance, i.Measurement+"/") {
-		e.blame(a, foreign, fmt.Errorf("%.80s of %.80s is in no measurement of the plan", i.Algorithm, i.Instance))
+		e.refuse(a, foreign, fmt.Errorf("%.80s of %.80s is in no measurement of the plan", i.Algorithm, i.Instance))
 		return
 	}
 	if i.Message != nil || i.Begins {
@@ -321,11 +315,11 @@ func (e *engine) item(a *agent, b *batch, clock bus.Clock, i bus.Item, now time.
 	}
 	s, err := snapshot.Decode(i.Snapshot)
 	if err != nil {
-		e.blame(a, malformed, err)
+		e.refuse(a, malformed, err)
 		return
 	}
 	if err := p.fits(s, i.Algorithm); err != nil {
-		e.blame(a, foreign, err)
+		e.refuse(a, foreign, err)
 		return
 	}
 	if clock.Known {
@@ -353,17 +347,17 @@ func (p *planned) fits(s *snapshot.Snapshot, algorithm string) error {
 func (e *engine) window(a *agent, b *batch, known bool, p *planned, i bus.Item, s *snapshot.Snapshot, now time.Time) {
 	length, start, end := int64(p.Window), s.Window.Start, s.Window.End
 	if end-start > 3*length/2 || start > now.UnixNano()+length || end < now.Add(-forgotten).UnixNano() {
-		e.blame(a, untimely, fmt.Errorf("a window from %s to %s", report.UTC(start), report.UTC(end)))
+		e.refuse(a, untimely, fmt.Errorf("a window from %s to %s", report.UTC(start), report.UTC(end)))
 		return
 	}
 	result, err := reported(s)
 	if err != nil {
-		e.blame(a, malformed, err)
+		e.refuse(a, malformed, err)
 		return
 	}
 	sets := p.Of(a.name)
 	if len(sets) == 0 {
-		e.blame(a, foreign, fmt.Errorf("host is in no set of measurement %s", p.Name))
+		e.refuse(a, foreign, fmt.Errorf("host is in no set of measurement %s", p.Name))
 		return
 	}
 	index := (start + (end-start)/2) / length
@@ -385,12 +379,12 @@ func (e *engine) window(a *agent, b *batch, known bool, p *planned, i bus.Item, 
 			f.open[index] = one
 		}
 		if one.overlaps(a.name, i.Instance, start, end) {
-			e.blame(a, replayed, fmt.Errorf("window of %s was received before", i.Instance))
+			e.refuse(a, replayed, fmt.Errorf("window of %s was received before", i.Instance))
 			continue
 		}
 		if err := one.add(s); err != nil {
 			one.unfit++
-			e.blame(a, malformed, err)
+			e.refuse(a, malformed, err)
 			continue
 		}
 		one.count(a.name, i.Instance, start, end)
@@ -460,6 +454,9 @@ func (e *engine) tick(now time.Time) map[string]*bus.Answer {
 
 func (e *engine) forget(a *agent) {
 	delete(e.agents, a.name)
+	for reason, n := range a.refused { // counters never fall
+		e.refused[reason] += n
+	}
 	for _, f := range e.streams {
 		delete(f.members, a.name)
 	}

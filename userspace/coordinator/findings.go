@@ -16,16 +16,16 @@ func (e *engine) findings(a *agent, data []byte, now time.Time) {
 	m, err := bus.DecodeFindings(data)
 	switch {
 	case err != nil:
-		e.blame(a, malformed, err)
+		e.refuse(a, malformed, err)
 		return
 	case m.Incarnation != a.incarnation && a.ended(m.Incarnation):
-		e.blame(a, replayed, errors.New("findings of an earlier incarnation"))
+		e.refuse(a, replayed, errors.New("findings of an earlier incarnation"))
 		return
 	case m.Incarnation != a.incarnation:
-		e.blame(a, stranger, errors.New("findings of an incarnation that has not sent its hello"))
+		e.refuse(a, stranger, errors.New("findings of an incarnation that has not sent its hello"))
 		return
 	case m.Number <= a.findings:
-		e.blame(a, replayed, errors.New("findings that were received before"))
+		e.refuse(a, replayed, errors.New("findings that were received before"))
 		return
 	}
 	a.findings = m.Number
@@ -33,7 +33,7 @@ func (e *engine) findings(a *agent, data []byte, now time.Time) {
 	for _, text := range m.Items {
 		var f finding.Finding
 		if err := json.Unmarshal(text, &f); err != nil {
-			e.blame(a, malformed, err)
+			e.refuse(a, malformed, err)
 			continue
 		}
 		f.Since, f.Seen = f.Since-a.ahead, now.UnixNano() // on this host's clock

@@ -99,13 +99,13 @@ func hostOf(agent, instance string) string {
 func (e *engine) deliver(a *agent, clock bus.Clock, i bus.Item, now time.Time) {
 	p := e.parts[stream{measurement: i.Measurement, algorithm: i.Algorithm}]
 	if p == nil {
-		e.blame(a, foreign, fmt.Errorf("%s of %s has no part at the coordinator", i.Algorithm, i.Measurement))
+		e.refuse(a, foreign, fmt.Errorf("%s of %s has no part at the coordinator", i.Algorithm, i.Measurement))
 		return
 	}
 	who, host := source{i.Instance, i.Algorithm}, hostOf(a.name, i.Instance)
 	last, known := a.numbers[who]
 	if !known && len(a.numbers) >= maxSources {
-		e.blame(a, flood, fmt.Errorf("more than %d instances send messages", maxSources))
+		e.refuse(a, flood, fmt.Errorf("more than %d instances send messages", maxSources))
 		return
 	}
 	e.partsDirty = true
@@ -115,7 +115,7 @@ func (e *engine) deliver(a *agent, clock bus.Clock, i bus.Item, now time.Time) {
 		return
 	}
 	if i.Number <= last {
-		e.blame(a, replayed, fmt.Errorf("message %d of %s, after %d", i.Number, i.Instance, last))
+		e.refuse(a, replayed, fmt.Errorf("message %d of %s, after %d", i.Number, i.Instance, last))
 		return
 	}
 	m := algo.Incoming{Host: host, Time: now.UnixNano(), Now: now.UnixNano(), Missed: i.Number - last - 1, Data: i.Message}
@@ -127,15 +127,15 @@ func (e *engine) deliver(a *agent, clock bus.Clock, i bus.Item, now time.Time) {
 	}
 	if m.Time > now.Add(ahead).UnixNano() || m.Time < now.Add(-forgotten).UnixNano() {
 		a.numbers[who] = last // the part learns of the loss with the next message
-		e.blame(a, untimely, fmt.Errorf("a message of %s", time.Unix(0, m.Time).UTC().Format(time.RFC3339)))
+		e.refuse(a, untimely, fmt.Errorf("a message of %s", time.Unix(0, m.Time).UTC().Format(time.RFC3339)))
 		return
 	}
 	a.numbers[who] = i.Number
 	a.missed += m.Missed
 	if err := receive(p, m); errors.Is(err, algo.ErrUntimely) {
-		e.blame(a, untimely, err)
+		e.refuse(a, untimely, err)
 	} else if err != nil {
-		e.blame(a, malformed, err)
+		e.refuse(a, malformed, err)
 	}
 }
 

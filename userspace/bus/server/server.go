@@ -48,6 +48,7 @@ type Server struct {
 
 	refused    atomic.Uint64 // connections
 	violations atomic.Uint64 // messages to subjects of others
+	warned     atomic.Int64  // when the last of them was logged, Unix ns
 
 	mu    sync.Mutex
 	conns map[string][]admitted // by name
@@ -260,11 +261,21 @@ func (l logged) Warnf(format string, v ...any) {
 	l.server.opts.Log.Debug(fmt.Sprintf(format, v...))
 }
 
+// violation logs a message to another agent's subject, at most one a minute: a hostile agent cannot fill the log, and all are counted.
+func (l logged) violation(text string) {
+	now, last := time.Now().UnixNano(), l.server.warned.Load()
+	if now-last < int64(time.Minute) && last != 0 || !l.server.warned.CompareAndSwap(last, now) {
+		l.server.opts.Log.Debug(text)
+		return
+	}
+	l.server.opts.Log.Warn("message to the subject of another agent refused; further ones are counted, and logged once a minute", "error", text)
+}
+
 func (l logged) Errorf(format string, v ...any) {
 	text := fmt.Sprintf(format, v...)
 	if strings.Contains(format, "Publish Violation") {
 		l.server.violations.Add(1)
-		l.server.opts.Log.Debug(text) // as many as somebody likes: they are counted
+		l.violation(text)
 		return
 	}
 	if strings.Contains(text, "remote error: tls: bad certificate") || strings.Contains(text, "remote error: tls: unknown certificate authority") {
