@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* What becomes of a packet when the chain has run. Drop beats mark beats pass; measuring algorithms leave it. What enforcers
- * decided is carried out once, by bpf/verdict, which userspace puts after the last enforcer of a chain. */
+ * decided is carried out once, by bpf/verdict, which loader/verdict.go puts after the last enforcer of a chain. */
 #pragma once
 
 #include "phv.h"
