@@ -21,7 +21,8 @@ const introduction = `# Ceilings with real TCP: cells that are drawn
 *Use* is what the receiving host's IP layer counted of the rate, *most* the highest of it in any second, sampled ten times a second from the first packet on, *off* the mean deviation of users' means
 from an equal share. *Open* counts segments that passed above the limit because the control loop had been late, on a busy machine: no ceiling holds then.
 
-Bars: in every second at most %.2f of the rate and one burst (ahab.burst: %.1f s of it); in the mean at most %.2f and what a burst adds to a run as short; use at least %.2f (%.2f below a millisecond); off at most %.0f %%.
+Bars: in every second at most %.2f of the rate and one burst (ahab.burst: %.1f s of it); in the mean at most %.2f and what a burst adds to a run as short; use at least %.2f (%.2f below a millisecond); off at most %.0f %%. Of users who send datagrams alone %.2f of what they send or of the rate, of
+guests none more than %.0f %% off.
 
 | row | use | most | off | open | misses |
 |:---|---:|---:|---:|---:|:---|
@@ -40,7 +41,7 @@ func (d *document) add(c cell, r result) {
 }
 
 func (d *document) write(path string) error {
-	text := fmt.Sprintf(introduction, d.counted-d.missed, d.counted, mostSecond, burst, mostMean, leastUse, leastNear, 100*mostOff) + strings.Join(d.rows, "")
+	text := fmt.Sprintf(introduction, d.counted-d.missed, d.counted, mostSecond, burst, mostMean, leastUse, leastNear, 100*mostOff, leastUDP, 100*mostGuest) + strings.Join(d.rows, "")
 	load, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
 		return err
