@@ -145,6 +145,8 @@ type result struct {
 	farthest  float64 // the largest of them
 	shares    []float64
 	open      float64 // segments that passed since the lease had run out
+
+	marked, dropped float64 // segments
 }
 
 const second = int(time.Second / step)
@@ -168,6 +170,7 @@ func (c cell) judge(t *trace) (r result) {
 	}
 	for _, w := range t.report {
 		r.open += w.number("unlimited")
+		r.marked, r.dropped = r.marked+w.number("segments_marked"), r.dropped+w.number("segments_dropped")
 	}
 	return r
 }
