@@ -109,11 +109,23 @@ func (c cell) network() (*netns.Topology, error) {
 	return netns.New(netns.Options{Middle: netns.Emulator, Link: emulator.Options{AtoB: way, BtoA: way}})
 }
 
+// withECN is appended to the name of a congestion control whose flows ask for ECN; DCTCP's always do.
+const withECN = "+ecn"
+
 func (c cell) name() string {
 	if c.Congestion == "dctcp" {
 		return dctcp.Name
 	}
-	return c.Congestion
+	return strings.TrimSuffix(c.Congestion, withECN)
+}
+
+// askForECN lets both hosts' connections do so.
+func (c cell) askForECN(network *netns.Topology) error {
+	if !strings.HasSuffix(c.Congestion, withECN) {
+		return nil
+	}
+	set := func() error { return os.WriteFile("/proc/sys/net/ipv4/tcp_ecn", []byte("1"), 0) }
+	return errors.Join(network.A.Run(set), network.B.Run(set))
 }
 
 // run measures for a while.
@@ -198,7 +210,7 @@ func (a *attached) stop() ([]window, error) {
 func (c cell) traffic(network *netns.Topology, span time.Duration) (*trace, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if err := c.addresses(ctx, network); err != nil {
+	if err := errors.Join(c.addresses(ctx, network), c.askForECN(network)); err != nil {
 		return nil, err
 	}
 	counts := make([]atomic.Int64, c.users())
