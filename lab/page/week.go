@@ -106,10 +106,9 @@ func (r *rig) fill(ctx context.Context, path string) error {
 
 var ends = regexp.MustCompile(`"window":\{"start":\d+,"end":\d+`)
 
-// repeat stores a window of each every 10 s, from a week ago until now.
+// repeat stores a window of each every 10 s, from a week ago until now. It goes on where an earlier run was ended.
 func repeat(ctx context.Context, path string, latest map[string]store.Record) error {
 	part := path + ".part"
-	os.Remove(part)
 	s, err := store.Open(part, store.Options{MaxBytes: storeMax, MaxAge: *past + 24*time.Hour})
 	if err != nil {
 		return err
@@ -117,7 +116,12 @@ func repeat(ctx context.Context, path string, latest map[string]store.Record) er
 	defer s.Close()
 	now, begun := time.Now().Truncate(every), time.Now()
 	var batch []store.Record
-	for at := now.Add(-*past); !at.After(now) && ctx.Err() == nil; at = at.Add(every) {
+	from := now.Add(-*past)
+	err = s.Each(store.Query{Newest: true, Limit: 1}, func(one store.Record) error { from = one.End.Add(every); return nil })
+	if err != nil {
+		return err
+	}
+	for at := from; !at.After(now) && ctx.Err() == nil; at = at.Add(every) {
 		for _, one := range latest {
 			one.End = at
 			one.Line = ends.ReplaceAll(one.Line, fmt.Appendf(nil, `"window":{"start":%d,"end":%d`, at.Add(-every).UnixNano(), at.UnixNano()))

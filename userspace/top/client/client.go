@@ -4,6 +4,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -101,17 +102,17 @@ func (c *Client) get(ctx context.Context, path string, q url.Values, into any) e
 	}
 	response, err := c.http.Do(r)
 	if err != nil {
-		return plain(err)
+		return c.plain(err)
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, mostBody))
 	switch {
 	case err != nil:
-		return plain(err)
+		return c.plain(err)
 	case response.StatusCode == http.StatusNotModified:
 		body = had.body
 	case response.StatusCode != http.StatusOK:
-		return problemOf(response, body)
+		return c.problemOf(response, body)
 	default:
 		c.keep(name, answer{response.Header.Get("ETag"), body})
 	}
@@ -121,7 +122,7 @@ func (c *Client) get(ctx context.Context, path string, q url.Values, into any) e
 	return nil
 }
 
-func problemOf(r *http.Response, body []byte) error {
+func (c *Client) problemOf(r *http.Response, body []byte) error {
 	var p api.Problem
 	detail := strings.TrimSpace(string(body[:min(len(body), 300)]))
 	if json.Unmarshal(body, &p) == nil && p.Detail != "" {
@@ -130,6 +131,10 @@ func problemOf(r *http.Response, body []byte) error {
 	switch {
 	case r.StatusCode == http.StatusNotFound && p.Detail == "":
 		detail = "no API answers there (404): is it xdpmon, and of this version?"
+	case r.StatusCode == http.StatusBadRequest && strings.Contains(detail, "HTTPS server"):
+		detail = "it serves HTTPS: give https:// with --ca, --cert and --key"
+	case r.StatusCode == http.StatusUnauthorized && c.token != nil:
+		detail = "it refuses the token of --token-file: it has another one in web.auth.token_file"
 	case r.StatusCode == http.StatusUnauthorized:
 		detail = "the token of web.auth is needed: --token-file FILE"
 	case detail == "":
@@ -138,14 +143,23 @@ func problemOf(r *http.Response, body []byte) error {
 	return &Problem{r.StatusCode, detail}
 }
 
-// plain is an error without the URL, which the title shows.
-func plain(err error) error {
+// plain is an error without the URL, which the title shows, and with the remedy where one is known.
+func (c *Client) plain(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
 		err = u.Err
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("no answer within %v", askPatience)
+	}
+	var unknown x509.UnknownAuthorityError
+	switch {
+	case errors.As(err, &unknown):
+		return fmt.Errorf("%w: --ca FILE names the authority", err)
+	case strings.Contains(err.Error(), "certificate required"): // an alert of TLS, which has no type
+		return fmt.Errorf("%w: --cert and --key", err)
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return fmt.Errorf("%w: it serves HTTP, give http://", err)
 	}
 	return err
 }

@@ -46,12 +46,12 @@ func (c *Client) Follow(ctx context.Context, on func(Event)) error {
 	}
 	response, err := c.http.Do(r)
 	if err != nil {
-		return plain(err)
+		return c.plain(err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
 		body, _ := io.ReadAll(io.LimitReader(response.Body, 4096)) // what is missing of it, is missing in the message
-		return problemOf(response, body)
+		return c.problemOf(response, body)
 	}
 	watch := time.AfterFunc(silence, func() { cancel(fmt.Errorf("nothing has arrived for %v", silence)) })
 	defer watch.Stop()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -70,8 +69,11 @@ func (a Access) token() (func() string, error) {
 		text, err := os.ReadFile(a.TokenFile)
 		return strings.TrimSpace(string(text)), err
 	}
-	if text, err := read(); err != nil || text == "" {
-		return nil, errors.Join(fmt.Errorf("read token: %s has none", a.TokenFile), err)
+	switch text, err := read(); {
+	case err != nil:
+		return nil, fmt.Errorf("read token: %w", err)
+	case text == "":
+		return nil, fmt.Errorf("read token: %s is empty", a.TokenFile)
 	}
 	return func() string { text, _ := read(); return text }, nil
 }
