@@ -18,6 +18,9 @@ const (
 	sizing         = "raise lean.memory (xdpmon plan lean --rate SEGMENTS/s)"
 	// A tail that is lost before arrives once, and a lost ACK has data sent again: so many segments that are sent again belong to one that is missing.
 	perMissing = 1.5
+	// Places of the table of losses are so many bytes of window_memory, with all four statistics; with fewer on there are more.
+	placeBytes  = 37
+	wantedTwice = .5
 	// Bytes of a segment of an Ethernet frame of 1,500 bytes: a gap of more was made by several segments.
 	segmentBytes = 1460
 )
@@ -65,9 +68,14 @@ func findings(l report.Line) (seen finding.Seen) {
 }
 
 // unfollowed is how many segments with data found no place at least: SYN and FIN of a connection without data find none as often, but nothing can be missing between
-// them, and so no answer is worse for it.
+// them, and so no answer is worse for it. Nor is one where few of the places are wanted twice in a window: short connections meet flows that have ended, in a table of
+// any size, and those that last keep their places.
 func unfollowed(l report.Line, examined, withData float64) float64 {
-	return max(0, float64(l.Lost["loss_not_followed"])-max(0, examined-withData))
+	refused := float64(l.Lost["loss_not_followed"])
+	if places := finding.Num(l.Report, "window_memory") / placeBytes; refused < wantedTwice*places {
+		return 0
+	}
+	return max(0, refused-max(0, examined-withData))
 }
 
 // firstOf is the first number that is there.
