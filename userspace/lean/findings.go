@@ -19,6 +19,9 @@ const (
 	// perMissing is how many repeated segments one missing segment explains: a loss before this point is repeated once, and a lost ACK
 	// downstream repeats data that passed here.
 	perMissing = 1.5
+	// placeBytes of window_memory are one place of the table of losses with all four statistics; with fewer on there are more places.
+	placeBytes  = 37
+	wantedTwice = .5
 	// segmentBytes is the payload of an Ethernet frame of 1,500 bytes: a larger gap was made by several segments.
 	segmentBytes = 1460
 )
@@ -66,9 +69,14 @@ func findings(l report.Line) (seen finding.Seen) {
 }
 
 // unfollowed is how many segments with data found no place at least: SYN and FIN of a connection without data find none as often, but nothing can be missing between
-// them, and so no answer is worse for it.
+// them, and so no answer is worse for it. Nor is one where few of the places are wanted twice in a window: short connections meet flows that have ended, in a table of
+// any size, and those that last keep their places.
 func unfollowed(l report.Line, examined, withData float64) float64 {
-	return max(0, float64(l.Lost["loss_not_followed"])-max(0, examined-withData))
+	refused := float64(l.Lost["loss_not_followed"])
+	if places := finding.Num(l.Report, "window_memory") / placeBytes; refused < wantedTwice*places {
+		return 0
+	}
+	return max(0, refused-max(0, examined-withData))
 }
 
 // firstOf is the first number that is there.

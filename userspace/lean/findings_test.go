@@ -41,17 +41,20 @@ func TestTooSmallForData(t *testing.T) {
 	for name, c := range map[string]struct {
 		examined, withData float64
 		refused            uint64
+		memory             float64
 		want               float64 // share of segments with data; negative: nothing is measured
 	}{
-		"no data":             {1500, 0, 600, -1},
-		"few data":            {1500, 150, 1400, -1},
-		"short connections":   {3000, 1000, 1800, 0},
-		"data of many flows":  {3000, 3000, 1500, .5},
-		"most of all kinds":   {3000, 1000, 2700, .7},
-		"a few find no place": {3000, 2000, 90, 0},
+		"no data":             {1500, 0, 600, 0, -1},
+		"few data":            {1500, 150, 1400, 0, -1},
+		"short connections":   {3000, 1000, 1800, 0, 0},
+		"data of many flows":  {3000, 3000, 1500, 0, .5},
+		"most of all kinds":   {3000, 1000, 2700, 0, .7},
+		"a web server's":      {510, 340, 255, 152064, 0}, // 50 connections a second, which have ended long before their places are wanted
+		"more than places":    {9615, 9369, 4496, 152064, 4250. / 9369},
+		"a few find no place": {3000, 2000, 90, 0, 0},
 	} {
 		l := report.Line{Algorithm: Name, Lost: map[string]uint64{"loss_not_followed": c.refused}}
-		for field, v := range map[string]float64{"loss_examined": c.examined, "ooo_examined": c.withData, "retrans_examined": c.withData} {
+		for field, v := range map[string]float64{"window_memory": c.memory, "loss_examined": c.examined, "ooo_examined": c.withData, "retrans_examined": c.withData} {
 			l.Report.Values = append(l.Report.Values, report.Value{Name: field, Value: v})
 		}
 		got := -1.
