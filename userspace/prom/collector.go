@@ -22,7 +22,7 @@ func (s *Store) Describe(chan<- *prometheus.Desc) {}
 func (s *Store) Collect(ch chan<- prometheus.Metric) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g := &gathering{ch: ch, families: map[string]family{}, sent: map[string]bool{}, descs: s.descs, rows: s.rows, histograms: s.histograms, left: s.limit,
+	g := &gathering{ch: ch, families: map[string]family{}, sent: map[string]bool{}, descs: s.descs, rows: s.rows, details: s.details, histograms: s.histograms, left: s.limit,
 		latest: map[string]*series{}}
 	g.info(s.run)
 	g.attachments(s.run, s.attached)
@@ -69,8 +69,11 @@ func (g *gathering) reported(o *series) {
 	for _, v := range o.line.Report.Values {
 		g.value(o, v)
 	}
-	for _, d := range o.line.Report.Distributions {
-		g.distribution(o, d)
+	for n, d := range o.line.Report.Distributions {
+		g.histogram(g.name(d.Name, d.Unit), g.help(d.Help, d.Title)+", corrected for what was not seen.", o.histograms[d.Name])
+		if n == 0 || g.details {
+			g.percentiles(d)
+		}
 	}
 }
 
@@ -118,6 +121,7 @@ type gathering struct {
 	labels   []label
 	stem     string // of the names of what one algorithm reports: the algorithm
 	rows     bool   // rows that are named by traffic, too
+	details  bool   // how the measuring went, too
 	families map[string]family
 	sent     map[string]bool
 	descs    map[string]*prometheus.Desc // of earlier scrapes, by name, help and labels
@@ -216,6 +220,9 @@ func (g *gathering) accounts(o *series) {
 			"kinds count different things, so do not add them up.", o.lost[name], label{"kind", name})
 	}
 	g.gauge("xdpmon_register_memory_bytes", "Size of the algorithm's register arrays and tallies, all banks and CPUs.", float64(o.line.Memory.RegisterBytes))
+	if !g.details {
+		return
+	}
 	g.gauge("xdpmon_kernel_memory_bytes", "What the kernel allocates for the algorithm's maps.", float64(o.line.Memory.KernelBytes))
 }
 
@@ -243,6 +250,9 @@ func (g *gathering) value(o *series, v report.Value) {
 	name, help := g.name(v.Name, v.Unit), g.help(v.Help, v.Name)
 	if v.Kind == report.Counter {
 		g.counter(name+"_total", help+".", base(o.counters[v.Name], v.Unit))
+		return
+	}
+	if Detail(v) && !g.details {
 		return
 	}
 	g.gauge(name, help+", in the latest window.", base(f, v.Unit))
@@ -283,10 +293,9 @@ func unitLast(name string, unit report.Unit) string {
 	return metricName(name, unit)
 }
 
-// distribution sends the accumulated histogram, and the percentiles of the latest window with their intervals.
-func (g *gathering) distribution(o *series, d report.Distribution) {
+// percentiles are those of the latest window, with their intervals.
+func (g *gathering) percentiles(d report.Distribution) {
 	help := g.help(d.Help, d.Title)
-	g.histogram(g.name(d.Name, d.Unit), help+", corrected for what was not seen.", o.histograms[d.Name])
 	for _, q := range d.Quantiles {
 		if !q.Defined {
 			continue

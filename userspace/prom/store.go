@@ -27,6 +27,7 @@ type Store struct {
 	latest    time.Time // when the last window came
 	past      bool      // windows are kept, and /history answers
 	rows      bool
+	details   bool
 
 	histograms Histograms
 	limit      int              // series of a scrape
@@ -72,6 +73,13 @@ func (s *Store) ShowRows(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rows = on
+}
+
+// Details makes metrics of how the measuring went, too: gauges of details, memory of the kernel, percentiles of further distributions.
+func (s *Store) Details(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.details = on
 }
 
 // DefaultLimit of a scrape's series: twice what a hundred interfaces with seven algorithms have.
