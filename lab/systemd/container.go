@@ -135,7 +135,7 @@ func (c *container) stop() {
 func (c *container) run(ctx context.Context, line string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "nsenter", "--target="+strconv.Itoa(c.leader), "--mount", "--net", "--pid", "--root", "--wd=/", "--", "/bin/sh", "-c", line)
+	cmd := exec.CommandContext(ctx, "nsenter", "--target="+strconv.Itoa(c.leader), "--mount", "--net", "--pid", "--root", "--wd", "--", "/bin/sh", "-c", line)
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C.UTF-8", "DEBIAN_FRONTEND=noninteractive", "HOME=/root", "TERM=dumb"}
 	out, err := cmd.CombinedOutput()
 	text := strings.TrimRight(string(out), "\n")

@@ -203,7 +203,7 @@ func TestHistogramEdges(t *testing.T) {
 	h.add(report.Distribution{Unit: report.Nanosecond, Sum: math.NaN(), Buckets: []report.Bucket{
 		{Upper: 0, Cumulative: 3}, {Upper: 1e6, Cumulative: 5}, {Upper: 1e6, Cumulative: 5}, {Upper: 2e6, Cumulative: 4}, {Upper: math.Inf(1), Cumulative: 10}}})
 	var m dto.Metric
-	h.write(&m, BothHistograms)
+	m.Histogram = h.write(BothHistograms)
 	if got := m.Histogram; got.GetZeroCount() != 3 || math.IsNaN(got.GetSampleSum()) {
 		t.Errorf("zero count %d, sum %v", got.GetZeroCount(), got.GetSampleSum())
 	}

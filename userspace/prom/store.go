@@ -33,7 +33,8 @@ type Store struct {
 	limit      int              // series of a scrape
 	beyond     func(series int) // told when a scrape begins to be beyond the limit
 	dropping   bool
-	descs      map[string]*prometheus.Desc
+	descs      map[uint64]*prometheus.Desc
+	served     int // metrics of the latest scrape
 	// attached are the interfaces of a live run, and whether the programs are on them now; nil for a replay.
 	attached map[string]bool
 }
@@ -62,7 +63,7 @@ type series struct {
 
 // NewStore returns an empty store; now is the clock (time.Now).
 func NewStore(now func() time.Time) *Store {
-	return &Store{now: now, start: now(), series: map[seriesKey]*series{}, limit: DefaultLimit, descs: map[string]*prometheus.Desc{}}
+	return &Store{now: now, start: now(), series: map[seriesKey]*series{}, limit: DefaultLimit, descs: map[uint64]*prometheus.Desc{}}
 }
 
 // Rows makes metrics of tables whose rows are named by traffic, too (flows, addresses): as many series as it has, over time.
