@@ -211,7 +211,7 @@ instances:
 `
 	pinDropIn = `[Service]
 RuntimeDirectoryPreserve=yes
-ExecStartPre=+/bin/sh -c 'mkdir -p /run/xdpmon/bpf; mountpoint -q /run/xdpmon/bpf || mount -t bpf bpf /run/xdpmon/bpf; chown xdpmon:xdpmon /run/xdpmon/bpf; chmod 700 /run/xdpmon/bpf'
+ExecStartPre=+/usr/bin/nsenter --mount=/proc/1/ns/mnt /bin/sh -c 'mkdir -p /run/xdpmon/bpf; mountpoint -q /run/xdpmon/bpf || mount -t bpf bpf /run/xdpmon/bpf; chown xdpmon:xdpmon /run/xdpmon/bpf; chmod 700 /run/xdpmon/bpf'
 `
 	coordinatorConfig = `listen: ":9401"
 store: {max_age: 168h, max_bytes: 256MiB}
