@@ -15,6 +15,7 @@ SINGLE = FourHosts|SuspectLink|^TestRestarts$$
 FUZZTIME ?= 5m
 PREFIX ?= /usr
 VERSION ?= 0.1.0~dev
+NEXT_VERSION ?= 0.1.1~dev
 NFPM = github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
 SOAKTIME ?= 30m
 
@@ -52,6 +53,12 @@ packages: ## .deb and .rpm of both programs for this machine, in out/
 dist: ## deb, rpm, tar.gz and OCI images of both programs for amd64 and arm64 with SHA256SUMS, in out/; two builds of a commit are equal
 	@.ci/deps build
 	VERSION='$(VERSION)' NFPM=$(NFPM) GO=$(GO) deploy/package/build -- amd64 arm64
+
+.PHONY: systemd
+systemd: ## the packages on a fresh Debian 12 under systemd and by rpm: install, start, upgrade under load, rotate, remove, purge, into docs/packages.md; four minutes, the first time ten
+	@.ci/deps build
+	for version in $(VERSION) $(NEXT_VERSION); do VERSION=$$version NFPM=$(NFPM) GO=$(GO) deploy/package/build deb rpm -- amd64 || exit 1; done
+	$(SUDO) lab/run systemd -packages out -old '$(VERSION)' -new '$(NEXT_VERSION)' -out docs/packages.md
 
 demo: build ## real handshakes over an emulated link: truth and estimate side by side (root)
 	$(SUDO) $(BIN) demo

@@ -53,6 +53,7 @@ type measureOptions struct {
 	output     *cli.Enum[string]
 	listen     string
 	rows       bool // metrics of rows that are named by traffic
+	quality    bool // metrics of how the measuring went
 	histograms *cli.Enum[prom.Histograms]
 	series     int // that are served at most
 	cdf        bool
@@ -67,6 +68,7 @@ func addMeasure(cmd *cobra.Command) *measureOptions {
 	o.histograms = cli.AddEnum(cmd, "metrics-histograms", prom.BothHistograms, "form of histograms: classic (a series a bucket), native (one series, for Prometheus that scrapes protobuf) or both", prom.HistogramForms...)
 	cmd.Flags().IntVar(&o.series, "metrics-limit", prom.DefaultLimit, "series `N` that are served at most; rows of tables are left out first")
 	cmd.Flags().BoolVar(&o.rows, "metrics-rows", false, "serve metrics of flows, addresses and prefixes, too: every one becomes a series, and names somebody")
+	cmd.Flags().BoolVar(&o.quality, "metrics-details", false, "serve metrics of how the measuring went, too: sizes, settings, quotients of counters, memory of the kernel, percentiles of further distributions")
 	cmd.Flags().BoolVar(&o.details, "details", false, "tables have every counter of every algorithm, not findings and answers alone")
 	cmd.Flags().BoolVar(&o.cdf, "cdf", false, "write the steps of every distribution into JSON lines, too: often more than all the rest")
 	return o
@@ -85,6 +87,7 @@ func newMeasurement(env *environment, o *measureOptions, run report.Run, live bo
 	if o.rows {
 		m.store.Rows()
 	}
+	m.store.Details(o.quality)
 	m.store.ServeHistograms(o.histograms.Value)
 	m.store.Limit(o.series, func(dropped int) {
 		m.notice("metrics: %d series more than --metrics-limit %d allows are not served", dropped, o.series)

@@ -128,7 +128,7 @@ func queues(n names) board {
 		n.latest("Mean delay", "conquest", "mean_delay_ns"), n.latest("Longest delay", "conquest", "peak_delay_ns"),
 		n.ofAll("Share that waits", "conquest", "congested", "departures"),
 		n.ofAll("Share of culprits", "conquest", "of_culprits", "departures"),
-		n.latest("Bursts", "conquest", "bursts"), n.latest("Longest burst", "conquest", "longest_burst_ns"),
+		n.perSecond("Packets that waited long", "conquest", "congested"), n.latest("Longest burst", "conquest", "longest_burst_ns"),
 		n.perSecond("Departures", "conquest", "departures"),
 		{title: "Findings about queues", about: "Who fills them, and what they drop.", kind: rows, targets: []target{{`max by (instance, kind, subject, interface) (xdpmon_finding{` + host + `,kind=~"queue-delay|link-full|unfair-user|loss-in-queue"}) or 0 * max by (instance) (xdpmon_findings{` + host + `})`, ""}}},
 	}}
@@ -159,9 +159,9 @@ func network(n names) board {
 		n.latest("A flow with so many has an entry", "precision", "unseen_below"),
 		{title: "Scans and floods", about: "What goes on.", kind: rows, targets: []target{{`max by (instance, kind, subject, interface) (xdpmon_finding{` + host + `,kind=~"scan|flood|flood-many-sources"}) or 0 * max by (instance) (xdpmon_findings{` + host + `})`, ""}}},
 		{title: "Alerts by query", about: n.of("beaucoup", "queries[].alerts").meaning, unit: "short", targets: []target{{fmt.Sprintf("sum by (instance, query) (increase(%s{%s}[1h]))", n.of("beaucoup", "queries[].alerts").name, instance), "{{instance}} {{query}}"}}},
-		n.latest("Table of distinct counts that is taken", "beaucoup", "collectors_share"),
+		{title: "Distinct counts without a place", about: "Coupons whose collector's place is another's: a larger beaucoup.entries would have counted them.", unit: "cps", targets: []target{{`rate(xdpmon_lost_events_total{` + instance + `,algorithm="beaucoup",kind="collided"}[$__rate_interval])`, place}}},
 		n.latest("Elephants of the whole network", "carpe", "elephants"),
-		n.latest("Entries that hold a flow", "precision", "entries_used"),
+		n.ofAll("Packets whose flow has an entry", "precision", "matched", "total"),
 		n.perSecond("Coupons drawn", "beaucoup", "coupons_drawn"),
 	}}
 }

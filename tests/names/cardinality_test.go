@@ -12,6 +12,7 @@ import (
 type cardinality struct {
 	series  int // without what follows
 	buckets int // of classic histograms; a native histogram is one series
+	details int // with --metrics-details
 	rows    int // of tables that are named by traffic, at most
 }
 
@@ -22,6 +23,8 @@ func cardinalityOf(l report.Line) (c cardinality) {
 	s.ServeHistograms(prom.NativeHistograms)
 	c.series = s.Series()
 	c.buckets = all - c.series
+	s.Details(true)
+	c.details = s.Series() - c.series
 	for _, t := range l.Report.Tables {
 		for _, column := range t.Columns {
 			if column.Metric && !column.Label && !t.Settings {
@@ -46,6 +49,7 @@ func (c cardinality) String() string {
 	if c.buckets > 0 {
 		text += fmt.Sprintf(" (%d with native histograms)", c.series)
 	}
+	text += fmt.Sprintf("; with `--metrics-details` %d more", c.details)
 	if c.rows > 0 {
 		text += fmt.Sprintf("; with `--metrics-rows` at most %d more at a time", c.rows)
 	}

@@ -54,18 +54,27 @@ func (r *reported) add(path string, unit report.Unit, metric, help string) {
 	if strings.TrimSpace(help) == "" {
 		r.mute = append(r.mute, path)
 	}
-	if metric != "" {
-		metric = "`" + metric + "`"
-	}
 	r.rows = append(r.rows, fmt.Sprintf("| `%s` | %s | %s | %s |", path, unit, metric, strings.ReplaceAll(help, "|", "\\|")))
+}
+
+// metricOf is the metric's cell of the table; (details): with --metrics-details only.
+func metricOf(algorithm string, v report.Value) string {
+	name := prom.Metric(algorithm, v)
+	if name == "" {
+		return ""
+	}
+	if prom.Detail(v) {
+		return "`" + name + "` (details)"
+	}
+	return "`" + name + "`"
 }
 
 func (r *reported) line(l report.Line) {
 	for _, v := range l.Report.Values {
-		r.add(v.Name, v.Unit, prom.Metric(l.Algorithm, v), v.Help)
+		r.add(v.Name, v.Unit, metricOf(l.Algorithm, v), v.Help)
 	}
 	for _, d := range l.Report.Distributions {
-		r.add(d.Name, d.Unit, prom.Metric(l.Algorithm, report.Value{Name: d.Name, Unit: d.Unit}), d.Help+" (distribution)")
+		r.add(d.Name, d.Unit, metricOf(l.Algorithm, report.Value{Name: d.Name, Unit: d.Unit, Answer: true}), d.Help+" (distribution)")
 	}
 	for _, t := range l.Report.Tables {
 		r.add(t.Name+"[]", report.None, "", t.Help)
@@ -76,7 +85,7 @@ func (r *reported) line(l report.Line) {
 				if c.Counter {
 					kind = report.Counter
 				}
-				metric = prom.Metric(l.Algorithm, report.Value{Name: t.Name + "_" + c.Name, Unit: c.Unit, Kind: kind})
+				metric = metricOf(l.Algorithm, report.Value{Name: t.Name + "_" + c.Name, Unit: c.Unit, Kind: kind, Answer: true})
 			}
 			r.add(t.Name+"[]."+c.Name, c.Unit, metric, c.Help)
 		}
@@ -129,26 +138,7 @@ func TestNames(t *testing.T) {
 	host(t, usual)
 }
 
-// host counts the series of a hundred interfaces with seven algorithms each.
-func host(t *testing.T, usual map[string]report.Line) {
-	t.Helper()
-	for form, most := range map[prom.Histograms]int{prom.BothHistograms: 29_000, prom.NativeHistograms: 22_000} {
-		s := prom.NewStore(time.Now)
-		s.ServeHistograms(form)
-		for _, name := range []string{"beaucoup", "conquest", "fridge", "hhh", "lean", "precision", "reorder"} {
-			l := usual[name]
-			for n := range 100 {
-				l.Each = fmt.Sprintf("vnet%d", n)
-				s.Add(l)
-			}
-		}
-		if n := s.Series(); n < most/2 || n > most {
-			t.Errorf("100 interfaces with seven algorithms have %d series with %s histograms, at most %d are expected", n, form, most)
-		}
-	}
-}
-
-func replayNames(t *testing.T, d *algo.Descriptor, set map[string]string, capture string, emit func(report.Line)) {
+func replayNames(t testing.TB, d *algo.Descriptor, set map[string]string, capture string, emit func(report.Line)) {
 	t.Helper()
 	values, err := algo.NewValues(d.Name, d.Params, set)
 	if err != nil {

@@ -190,6 +190,7 @@ func (s *Set) Commit(o *Opened) {
 	defer s.mu.Unlock()
 	s.names.Store(o.cfg.Names)
 	s.metrics.ShowRows(o.cfg.Metrics.Rows)
+	s.metrics.Details(o.cfg.Metrics.Details)
 	s.metrics.ServeHistograms(o.cfg.Metrics.Histograms)
 	s.metrics.Limit(cmp.Or(o.cfg.Metrics.Limit, prom.DefaultLimit), s.beyond)
 	s.engine.Promise(parsed(o.cfg.Promises))

@@ -2,6 +2,7 @@ package prom
 
 import (
 	"fmt"
+	"hash/maphash"
 	"math"
 	"slices"
 	"sort"
@@ -22,7 +23,7 @@ func (s *Store) Describe(chan<- *prometheus.Desc) {}
 func (s *Store) Collect(ch chan<- prometheus.Metric) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g := &gathering{ch: ch, families: map[string]family{}, sent: map[string]bool{}, descs: s.descs, rows: s.rows, histograms: s.histograms, left: s.limit,
+	g := &gathering{ch: ch, families: map[string]family{}, sent: make(map[uint64]struct{}, s.served), descs: s.descs, rows: s.rows, details: s.details, histograms: s.histograms, left: s.limit,
 		latest: map[string]*series{}}
 	g.info(s.run)
 	g.attachments(s.run, s.attached)
@@ -42,14 +43,16 @@ func (s *Store) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 	s.limited(g.dropped)
-	g.left, g.labels = math.MaxInt, nil
+	g.left = math.MaxInt
+	g.is(nil)
 	g.gauge("xdpmon_metrics_dropped_series", "Series that are not served because there are more than the limit allows.", float64(g.dropped))
+	s.served = len(g.sent)
 }
 
 // common is what every algorithm has.
 func (g *gathering) common(o *series) {
 	g.of(o)
-	g.labels = g.labels[1:] // all algorithms of an instance see the same packets, in the same windows
+	g.is(g.labels[1:]) // all algorithms of an instance see the same packets, in the same windows
 	g.traffic(o)
 	g.acted(o)
 	g.window(g.latest[o.key.instance])
@@ -59,7 +62,7 @@ func (g *gathering) common(o *series) {
 
 // of makes the series an algorithm's on an instance.
 func (g *gathering) of(o *series) {
-	g.labels = append([]label{{"algorithm", o.key.algorithm}}, identityLabels(o.line.Identity)...)
+	g.is(append([]label{{"algorithm", o.key.algorithm}}, identityLabels(o.line.Identity)...))
 	g.stem = identifier(o.key.algorithm)
 }
 
@@ -69,8 +72,11 @@ func (g *gathering) reported(o *series) {
 	for _, v := range o.line.Report.Values {
 		g.value(o, v)
 	}
-	for _, d := range o.line.Report.Distributions {
-		g.distribution(o, d)
+	for n, d := range o.line.Report.Distributions {
+		g.histogram(g.name(d.Name, d.Unit), g.help(d.Help, d.Title)+", corrected for what was not seen.", o.histograms[d.Name])
+		if n == 0 || g.details {
+			g.percentiles(d)
+		}
 	}
 }
 
@@ -118,9 +124,11 @@ type gathering struct {
 	labels   []label
 	stem     string // of the names of what one algorithm reports: the algorithm
 	rows     bool   // rows that are named by traffic, too
+	details  bool   // how the measuring went, too
 	families map[string]family
-	sent     map[string]bool
-	descs    map[string]*prometheus.Desc // of earlier scrapes, by name, help and labels
+	sent     map[uint64]struct{}         // by name and labels
+	descs    map[uint64]*prometheus.Desc // of earlier scrapes, by name, help and names of labels; nil for one that is refused
+	pairs    []*dto.LabelPair            // labels, as they are sent: sorted by name
 	left     int                         // series that the limit still allows
 	dropped  int
 
@@ -129,7 +137,7 @@ type gathering struct {
 }
 
 func (g *gathering) info(run report.Run) {
-	g.labels = nil
+	g.is(nil)
 	g.gauge("xdpmon_info", "The running xdpmon; always 1.", 1,
 		label{"version", run.Version}, label{"command", run.Command}, label{"kernel", run.Kernel})
 }
@@ -141,7 +149,7 @@ func (g *gathering) attachments(run report.Run, attached map[string]bool) {
 		if now {
 			value = 1
 		}
-		g.labels = identityLabels(report.Identity{Instance: run.InstanceOf(iface), Interfaces: []string{iface}})
+		g.is(identityLabels(report.Identity{Instance: run.InstanceOf(iface), Interfaces: []string{iface}}))
 		g.gauge("xdpmon_interface_attached", "Whether the programs are on the interface now: 1, or 0 while it is gone.", value)
 	}
 }
@@ -167,11 +175,11 @@ func identities(all []*series) map[string]report.Identity {
 // every other series of it.
 func (g *gathering) found(open []finding.Finding, known map[string]report.Identity) {
 	for _, f := range open[:min(len(open), mostFindings)] {
-		g.labels = slices.DeleteFunc(identityLabels(known[f.Interface]), func(l label) bool { return l.name == interfaceLabel })
+		g.is(slices.DeleteFunc(identityLabels(known[f.Interface]), func(l label) bool { return l.name == interfaceLabel }))
 		g.gauge("xdpmon_finding", "A finding that goes on; always 1.", 1, label{"kind", string(f.Kind)}, label{"severity", f.Severity.String()}, label{"subject", f.Subject.Name},
 			label{"subject_type", f.Subject.Type}, label{"interface", f.Interface})
 	}
-	g.labels = nil
+	g.is(nil)
 	g.gauge("xdpmon_findings", "Findings that go on, those beyond the bound of xdpmon_finding included.", float64(len(open)))
 }
 
@@ -216,6 +224,9 @@ func (g *gathering) accounts(o *series) {
 			"kinds count different things, so do not add them up.", o.lost[name], label{"kind", name})
 	}
 	g.gauge("xdpmon_register_memory_bytes", "Size of the algorithm's register arrays and tallies, all banks and CPUs.", float64(o.line.Memory.RegisterBytes))
+	if !g.details {
+		return
+	}
 	g.gauge("xdpmon_kernel_memory_bytes", "What the kernel allocates for the algorithm's maps.", float64(o.line.Memory.KernelBytes))
 }
 
@@ -243,6 +254,9 @@ func (g *gathering) value(o *series, v report.Value) {
 	name, help := g.name(v.Name, v.Unit), g.help(v.Help, v.Name)
 	if v.Kind == report.Counter {
 		g.counter(name+"_total", help+".", base(o.counters[v.Name], v.Unit))
+		return
+	}
+	if Detail(v) && !g.details {
 		return
 	}
 	g.gauge(name, help+", in the latest window.", base(f, v.Unit))
@@ -283,10 +297,9 @@ func unitLast(name string, unit report.Unit) string {
 	return metricName(name, unit)
 }
 
-// distribution sends the accumulated histogram, and the percentiles of the latest window with their intervals.
-func (g *gathering) distribution(o *series, d report.Distribution) {
+// percentiles are those of the latest window, with their intervals.
+func (g *gathering) percentiles(d report.Distribution) {
 	help := g.help(d.Help, d.Title)
-	g.histogram(g.name(d.Name, d.Unit), help+", corrected for what was not seen.", o.histograms[d.Name])
 	for _, q := range d.Quantiles {
 		if !q.Defined {
 			continue
@@ -353,31 +366,49 @@ func (g *gathering) number(name string, f family, value float64, more []label) {
 	if math.IsNaN(value) || math.IsInf(value, 0) {
 		return
 	}
-	desc, values, ok := g.describe(name, f, more, 1)
+	desc, pairs, ok := g.describe(name, f, more, 1)
 	if !ok {
 		return
 	}
-	if m, err := prometheus.NewConstMetric(desc, f.value, value, values...); err == nil {
-		g.ch <- m
+	m := &metric{desc: desc, pairs: pairs}
+	if f.value == prometheus.CounterValue {
+		m.counter = &dto.Counter{Value: &value}
+	} else {
+		m.gauge = &dto.Gauge{Value: &value}
 	}
+	g.ch <- m
 }
 
 func (g *gathering) histogram(name, help string, h *histogram) {
 	if h == nil {
 		return
 	}
-	desc, values, ok := g.describe(name, family{help: help, hist: true}, nil, g.histograms.series(len(h.bounds)))
-	if !ok {
-		return
+	desc, pairs, ok := g.describe(name, family{help: help, hist: true}, nil, g.histograms.series(len(h.bounds)))
+	if ok {
+		g.ch <- &metric{desc: desc, pairs: pairs, histogram: h.write(g.histograms)}
 	}
-	m := &histogramMetric{desc: desc, metric: &dto.Metric{Label: prometheus.MakeLabelPairs(desc, values)}}
-	h.write(m.metric, g.histograms)
-	g.ch <- m
+}
+
+// is makes labels those of all series that follow. They are the same for hundreds, and made for all of them once.
+func (g *gathering) is(labels []label) {
+	g.labels, g.pairs = labels, make([]*dto.LabelPair, 0, len(labels))
+	for _, l := range labels {
+		g.pairs = append(g.pairs, pairOf(l))
+	}
+	sortPairs(g.pairs)
+}
+
+func pairOf(l label) *dto.LabelPair {
+	return &dto.LabelPair{Name: &l.name, Value: new(strings.ToValidUTF8(l.value, "\uFFFD"))}
+}
+
+func sortPairs(pairs []*dto.LabelPair) {
+	slices.SortFunc(pairs, func(a, b *dto.LabelPair) int { return strings.Compare(a.GetName(), b.GetName()) })
 }
 
 // describe settles name and help within the scrape; ok is false for what was sent already, for what is of another type than those of its
 // name, and where its series are more than the limit allows.
-func (g *gathering) describe(name string, f family, more []label, count int) (desc *prometheus.Desc, values []string, ok bool) {
+func (g *gathering) describe(name string, f family, more []label, count int) (desc *prometheus.Desc, pairs []*dto.LabelPair, ok bool) {
 	known, taken := g.families[name]
 	if taken && (known.value != f.value || known.hist != f.hist) {
 		return nil, nil, false
@@ -386,49 +417,81 @@ func (g *gathering) describe(name string, f family, more []label, count int) (de
 		g.families[name] = f
 		known = f
 	}
-	var names []string
-	key := name
-	for _, l := range append(append([]label{}, g.labels...), more...) {
-		names = append(names, l.name)
-		values = append(values, strings.ToValidUTF8(l.value, "\uFFFD"))
-		key += "\x00" + l.name + "\x00" + l.value
+	pairs = g.pairs
+	if len(more) > 0 {
+		pairs = make([]*dto.LabelPair, len(g.pairs), len(g.pairs)+len(more))
+		copy(pairs, g.pairs)
+		for _, l := range more {
+			pairs = append(pairs, pairOf(l))
+		}
+		sortPairs(pairs)
 	}
-	if g.sent[key] {
+	var key, kind maphash.Hash
+	key.SetSeed(hashSeed)
+	kind.SetSeed(hashSeed)
+	add(&key, name)
+	add(&kind, name)
+	add(&kind, known.help)
+	for _, p := range pairs {
+		add(&key, p.GetName())
+		add(&key, p.GetValue())
+		add(&kind, p.GetName())
+	}
+	if _, sent := g.sent[key.Sum64()]; sent {
 		return nil, nil, false
 	}
-	g.sent[key] = true
+	g.sent[key.Sum64()] = struct{}{}
 	if count > g.left {
 		g.left = 0 // not a smaller one instead
 		g.dropped += count
 		return nil, nil, false
 	}
 	g.left -= count
-	return g.desc(name, known.help, names), values, true
+	desc = g.desc(kind.Sum64(), name, known.help, pairs)
+	return desc, pairs, desc != nil
 }
 
-// desc is one of an earlier scrape, or made: checking names and hashing them is most of a scrape.
-func (g *gathering) desc(name, help string, labels []string) *prometheus.Desc {
-	key := strings.Join(append([]string{name, help}, labels...), "\x00")
-	d, known := g.descs[key]
-	if !known {
-		d = prometheus.NewDesc(name, help, labels, nil)
-		g.descs[key] = d
+// hashSeed is the process': what is hashed is compared within it. That two of a scrape's 50,000 series have one hash of 64 bits is a chance of one in ten billion.
+var hashSeed = maphash.MakeSeed()
+
+func add(h *maphash.Hash, word string) {
+	_, _ = h.WriteString(word)
+	_ = h.WriteByte(0)
+}
+
+// desc is one of an earlier scrape, or made: checking names and hashing them is most of a scrape. A name or label that is none is refused.
+func (g *gathering) desc(kind uint64, name, help string, pairs []*dto.LabelPair) *prometheus.Desc {
+	d, known := g.descs[kind]
+	if known {
+		return d
 	}
+	names, values := make([]string, len(pairs)), make([]string, len(pairs))
+	for i, p := range pairs {
+		names[i], values[i] = p.GetName(), p.GetValue()
+	}
+	d = prometheus.NewDesc(name, help, names, nil)
+	if _, err := prometheus.NewConstMetric(d, prometheus.GaugeValue, 0, values...); err != nil {
+		d = nil
+	}
+	g.descs[kind] = d
 	return d
 }
 
-// histogramMetric carries a finished protobuf histogram: the client library's own constructors make either a classic
-// or a native one, and only whole counts.
-type histogramMetric struct {
-	desc   *prometheus.Desc
-	metric *dto.Metric
+// metric carries finished protobuf: the client library's own constructors make either a classic histogram or a native one, and only whole counts; and they check and
+// sort labels, which is most of a scrape, where they are the same for hundreds.
+type metric struct {
+	desc      *prometheus.Desc
+	pairs     []*dto.LabelPair
+	counter   *dto.Counter
+	gauge     *dto.Gauge
+	histogram *dto.Histogram
 }
 
 // Desc returns the description of the series.
-func (m *histogramMetric) Desc() *prometheus.Desc { return m.desc }
+func (m *metric) Desc() *prometheus.Desc { return m.desc }
 
 // Write copies the series out.
-func (m *histogramMetric) Write(out *dto.Metric) error {
-	out.Label, out.Histogram = m.metric.Label, m.metric.Histogram
+func (m *metric) Write(out *dto.Metric) error {
+	out.Label, out.Counter, out.Gauge, out.Histogram = m.pairs, m.counter, m.gauge, m.histogram
 	return nil
 }

@@ -13,3 +13,9 @@ func Metric(algorithm string, v report.Value) string {
 	}
 	return name
 }
+
+// Detail reports whether a number is served only where details are asked for: how the measuring of a window went (sizes, settings, quotients of counters), not
+// what was measured. What is counted is served always: a rate has to begin at the start.
+func Detail(v report.Value) bool {
+	return v.Kind == report.Gauge && !v.Answer
+}

@@ -35,10 +35,10 @@ func line(algorithm string, n float64) report.Line {
 		Report: report.Body{
 			Values: []report.Value{
 				{Name: "matched", Value: uint64(100), Unit: report.Count, Kind: report.Counter, Help: "Responses that found their request"},
-				{Name: "estimated", Value: n, Low: n - 10, High: n + 10, Unit: report.Count, Help: "Corrected number of matches"},
+				{Name: "estimated", Value: n, Low: n - 10, High: n + 10, Unit: report.Count, Answer: true, Help: "Corrected number of matches"},
 				{Name: "longest_ns", Value: int64(4e9), Unit: report.Nanosecond, Help: "Longest measurable delay"},
-				{Name: "flow_count", Value: 3.0, Unit: report.Count},
-				{Name: "match_rate", Value: 0.5, Unit: report.Ratio, Low: 0.4, High: math.NaN()},
+				{Name: "flow_count", Value: 3.0, Unit: report.Count, Answer: true},
+				{Name: "match_rate", Value: 0.5, Unit: report.Ratio, Low: 0.4, High: math.NaN(), Answer: true},
 				{Name: "fill", Value: math.NaN(), Unit: report.Ratio},
 				{Name: "fit", Value: "fitting", Kind: report.Info},
 			},

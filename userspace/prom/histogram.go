@@ -151,24 +151,23 @@ func nativeIndex(x float64) int {
 func nativeUpper(i int) float64 { return math.Exp2(float64(i) / (1 << nativeSchema)) }
 
 // write fills in the protobuf form, classic and native buckets both unless one was chosen; the text format shows the classic ones.
-func (h *histogram) write(out *dto.Metric, form Histograms) {
+func (h *histogram) write(form Histograms) *dto.Histogram {
 	hist := &dto.Histogram{
 		SampleSum: new(h.sum), CreatedTimestamp: timestamppb.New(h.created),
 		Schema: new(int32(nativeSchema)), ZeroThreshold: new(zeroThreshold), ZeroCount: new(whole(h.zero)),
 	}
 	hist.SampleCount = new(h.writeNative(hist))
-	out.Histogram = hist
 	if form == NativeHistograms {
-		return
+		return hist
 	}
 	if form == ClassicHistograms {
-		out.Histogram = &dto.Histogram{SampleSum: hist.SampleSum, SampleCount: hist.SampleCount, CreatedTimestamp: hist.CreatedTimestamp}
-		hist = out.Histogram
+		hist = &dto.Histogram{SampleSum: hist.SampleSum, SampleCount: hist.SampleCount, CreatedTimestamp: hist.CreatedTimestamp}
 	}
 	for i, bound := range h.bounds {
 		count := min(hist.GetSampleCount(), whole(h.classic[i]))
 		hist.Bucket = append(hist.Bucket, &dto.Bucket{UpperBound: new(bound), CumulativeCount: new(count)})
 	}
+	return hist
 }
 
 func whole(count float64) uint64 { return uint64(math.Round(count)) }

@@ -58,6 +58,7 @@ func text(t *testing.T, s *Store) []byte {
 
 func TestMetricsGolden(t *testing.T) {
 	s := NewStore(fixedClock)
+	s.Details(true)
 	s.Start(report.Run{Version: "v0.1.0", Command: "attach", Kernel: "6.18.0"})
 	s.Add(line("fridge", 400))
 	s.Add(line("fridge", 600))
@@ -93,6 +94,7 @@ func TestMetricsLint(t *testing.T) {
 
 func TestCountersAccumulateAndGaugesDoNot(t *testing.T) {
 	s := NewStore(fixedClock)
+	s.Details(true)
 	s.Add(line("fridge", 400))
 	s.Add(line("fridge", 600))
 	families := gather(t, s)
@@ -201,7 +203,7 @@ func TestHistogramEdges(t *testing.T) {
 	h.add(report.Distribution{Unit: report.Nanosecond, Sum: math.NaN(), Buckets: []report.Bucket{
 		{Upper: 0, Cumulative: 3}, {Upper: 1e6, Cumulative: 5}, {Upper: 1e6, Cumulative: 5}, {Upper: 2e6, Cumulative: 4}, {Upper: math.Inf(1), Cumulative: 10}}})
 	var m dto.Metric
-	h.write(&m, BothHistograms)
+	m.Histogram = h.write(BothHistograms)
 	if got := m.Histogram; got.GetZeroCount() != 3 || math.IsNaN(got.GetSampleSum()) {
 		t.Errorf("zero count %d, sum %v", got.GetZeroCount(), got.GetSampleSum())
 	}
@@ -240,7 +242,7 @@ func TestNativeIndexAgreesWithTheClientLibrary(t *testing.T) {
 func TestNamesOfTwoAlgorithms(t *testing.T) {
 	s := NewStore(fixedClock)
 	a, b := line("alpha", 10), line("be-ta", 10)
-	a.Report = report.Body{Values: []report.Value{{Name: "delay_ns", Value: 1.0, Unit: report.Nanosecond}}}
+	a.Report = report.Body{Values: []report.Value{{Name: "delay_ns", Value: 1.0, Unit: report.Nanosecond, Answer: true}}}
 	b.Report = report.Body{Distributions: []report.Distribution{delays(5)}}
 	s.Add(a)
 	s.Add(b)
@@ -268,6 +270,31 @@ func TestRowsOnRequest(t *testing.T) {
 		families := gather(t, s)
 		if (families[traffic] != nil) != asked || families[settings] == nil {
 			t.Errorf("asked %v: flows %v, settings %v", asked, families[traffic], families[settings])
+		}
+	}
+}
+
+// How the measuring went is there when asked for; what was measured, what is counted and what was lost always are.
+func TestDetailsOnRequest(t *testing.T) {
+	second := delays(100)
+	second.Name = "ack_delay_ns"
+	l := line("fridge", 400)
+	l.Report.Distributions = append(l.Report.Distributions, second)
+	for _, asked := range []bool{false, true} {
+		s := NewStore(fixedClock)
+		s.Details(asked)
+		s.Add(l)
+		families := gather(t, s)
+		for _, name := range []string{"xdpmon_fridge_longest_seconds", "xdpmon_kernel_memory_bytes", "xdpmon_fridge_ack_delay_window_seconds", "xdpmon_fridge_ack_delay_window_low_seconds"} {
+			if (families[name] != nil) != asked {
+				t.Errorf("asked %v: %s is there: %v", asked, name, !asked)
+			}
+		}
+		for _, name := range []string{"xdpmon_fridge_matched_total", "xdpmon_fridge_estimated", "xdpmon_fridge_estimated_low", "xdpmon_lost_events_total", "xdpmon_register_memory_bytes",
+			"xdpmon_fridge_delay_window_low_seconds", "xdpmon_fridge_ack_delay_seconds"} {
+			if families[name] == nil {
+				t.Errorf("asked %v: %s is missing", asked, name)
+			}
 		}
 	}
 }

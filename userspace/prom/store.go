@@ -27,12 +27,14 @@ type Store struct {
 	latest    time.Time // when the last window came
 	past      bool      // windows are kept, and /history answers
 	rows      bool
+	details   bool
 
 	histograms Histograms
 	limit      int              // series of a scrape
 	beyond     func(series int) // told when a scrape begins to be beyond the limit
 	dropping   bool
-	descs      map[string]*prometheus.Desc
+	descs      map[uint64]*prometheus.Desc
+	served     int // metrics of the latest scrape
 	// attached are the interfaces of a live run, and whether the programs are on them now; nil for a replay.
 	attached map[string]bool
 }
@@ -61,7 +63,7 @@ type series struct {
 
 // NewStore returns an empty store; now is the clock (time.Now).
 func NewStore(now func() time.Time) *Store {
-	return &Store{now: now, start: now(), series: map[seriesKey]*series{}, limit: DefaultLimit, descs: map[string]*prometheus.Desc{}}
+	return &Store{now: now, start: now(), series: map[seriesKey]*series{}, limit: DefaultLimit, descs: map[uint64]*prometheus.Desc{}}
 }
 
 // Rows makes metrics of tables whose rows are named by traffic, too (flows, addresses): as many series as it has, over time.
@@ -72,6 +74,13 @@ func (s *Store) ShowRows(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rows = on
+}
+
+// Details makes metrics of how the measuring went, too: gauges of details, memory of the kernel, percentiles of further distributions.
+func (s *Store) Details(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.details = on
 }
 
 // DefaultLimit of a scrape's series: twice what a hundred interfaces with seven algorithms have.

@@ -37,6 +37,7 @@ type Store struct {
 // Metrics say what becomes a series.
 type Metrics struct {
 	Rows       bool // of tables that are named by traffic, too
+	Details    bool // how the measuring went, too
 	Histograms prom.Histograms
 	Limit      int // series of a scrape
 }
@@ -58,6 +59,8 @@ func MetricFields[T any](of func(*T) *Metrics) []config.Field[T] {
 	return []config.Field[T]{
 		{Key: "metrics_rows", Help: "serve metrics of flows, addresses and prefixes, too: every one becomes a series, and names somebody", Kind: config.Flag{What: "metrics_rows"},
 			Set: config.To(func(c *T) *bool { return &of(c).Rows })},
+		{Key: "metrics_details", Help: "serve metrics of how the measuring went, too: sizes, settings, quotients of counters, memory of the kernel, percentiles of further distributions",
+			Kind: config.Flag{What: "metrics_details"}, Set: config.To(func(c *T) *bool { return &of(c).Details })},
 		{Key: "metrics_histograms", Help: "form of histograms: classic (a series a bucket), native (one series, for Prometheus that scrapes protobuf) or both (both)",
 			Kind: config.Word{What: "metrics_histograms", Choices: forms}, Set: func(c *T, v any) { of(c).Histograms = prom.Histograms(v.(string)) }},
 		{Key: "metrics_limit", Help: "series that a scrape has at most; rows of tables are left out first (50000)", Kind: config.Number{What: "metrics_limit", Min: 1, Max: mostSeries},
