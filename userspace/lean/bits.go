@@ -13,7 +13,8 @@ const (
 	bitsBucket = 128 // cells of a bucket
 	bitsUsed   = 120
 	bitsCheck  = 104 // first bit of the check
-	// bitsUnknown is how many bits that no event has met are tried both ways: the check refuses all but one in 65,536.
+	// bitsUnknown is the most key bits whose cell is 0 (sign unknown) that are tried with both values: the 16-bit check accepts a
+	// wrong key once in 65,536.
 	bitsUnknown = 6
 )
 
@@ -52,7 +53,7 @@ func (h hashes) flow(src, dst uint64) uint64 {
 	return hashMix(sums[0]>>32<<32 | sums[1]>>32)
 }
 
-// place of a flow that the bits name: addresses; ports and protocol.
+// place is the sketch position of the flow that the decoded bits name: addresses; ports and protocol.
 func (h hashes) place(addresses, rest uint64) place {
 	proto := uint8(rest >> 24)
 	if h.pair {
@@ -62,7 +63,7 @@ func (h hashes) place(addresses, rest uint64) place {
 	return place{hashMix(key + placeRows), hashMix(key + hashGolden)}
 }
 
-// nameless reads from the sub-buckets of a statistic which flow is the heaviest of each bucket.
+// nameless decodes the heaviest flow of each bucket from a statistic's sub-buckets; the data plane reports no keys in this mode.
 func (i *instance) nameless(bank int) (candidates, error) {
 	cells, err := i.set.ReadReset("lean_bits", bank)
 	if err != nil {
@@ -82,7 +83,8 @@ func (i *instance) nameless(bank int) (candidates, error) {
 	return found, nil
 }
 
-// bucketKey takes each bit from the sign of its cell, tries those that are 0 both ways, and looks at the check.
+// bucketKey takes each bit from the sign of its cell, tries both values where the cell is 0, and verifies the result with the
+// check bits.
 func bucketKey(cells []uint64) (addresses, rest uint64, ok bool) {
 	var unknown []int
 	var words [2]uint64
@@ -114,7 +116,7 @@ func bucketKey(cells []uint64) (addresses, rest uint64, ok bool) {
 
 func checkOf(addresses, rest uint64) uint64 { return hashMix(addresses^hashMix(rest)) >> 48 }
 
-// keyOfBits is the key as reports have it: heavy.Key of IPv4.
+// keyOfBits converts decoded bits to the key that reports use: heavy.Key of IPv4.
 func (i *instance) keyOfBits(addresses, rest uint64) heavy.Key {
 	e := event{Family: 4, Sport: uint16(rest >> 48), Dport: uint16(rest >> 32), Proto: uint8(rest >> 24)}
 	e.Src = [4]uint32{2: mapped, 3: bits.ReverseBytes32(uint32(addresses >> 32))}
@@ -126,7 +128,7 @@ func (i *instance) keyOfBits(addresses, rest uint64) heavy.Key {
 // mapped is the third word of an IPv4 address in the vector, ::ffff:a.b.c.d, in network order.
 var mapped = bits.ReverseBytes32(0xffff)
 
-// bitsNotes say what this way of naming cannot.
+// bitsNotes list the limits of lean.keys=bits.
 func (c *config) bitsNotes(n counts) []string {
 	notes := []string{"lean.keys=bits names one flow a bucket at most, of IPv4, with some thousand events: more buckets with more lean.memory"}
 	if nameless := n.at(bpf.LeanLeanCounterLEAN_NAMELESS); nameless > 0 {

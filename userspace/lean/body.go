@@ -22,7 +22,7 @@ func gauge(name string, v any, unit report.Unit, help string) report.Value {
 	return report.Value{Name: name, Value: v, Unit: unit, Help: help}
 }
 
-// flow is a candidate with what the sketch says of it, in the report's unit.
+// flow is a candidate with its estimates from the sketch, in the report's unit.
 type flow struct {
 	key       heavy.Key
 	value     float64
@@ -32,7 +32,7 @@ type flow struct {
 	count     float64 // latency with mean: delays
 }
 
-// mean delay, in ns; NaN when the second sketch knows of no delay.
+// mean delay, in ns; NaN when the second sketch estimates less than one delay.
 func (f *flow) mean() float64 {
 	if f.count < 1 {
 		return math.NaN()
@@ -58,7 +58,7 @@ func (i *estimator) decode(s stat, named candidates, n counts) ranked {
 	return i.rank(s, keys, d, n)
 }
 
-// estimates of flows, from whatever holds the statistic's counts.
+// estimates reads the flows' values from the keyed counters or the sketch, whichever holds the statistic's counts.
 func (i *estimator) estimates(s stat, places []place, n counts) decoded {
 	if k, ok := i.statistics[s].(keyed); ok {
 		if d, used := k.decodeKeyed(i.array, places, n); used {
@@ -181,7 +181,7 @@ func (c *config) listed(r ranked) []flow {
 	return list
 }
 
-// cell is a number as the report wants it: ns and bytes are whole.
+// cell rounds a number as the report requires: ns are whole.
 func (c *config) cell(s stat, x float64) any {
 	if c.statistics[s].value().Unit == report.Nanosecond {
 		return int64(math.Round(x))
@@ -194,7 +194,7 @@ func (i *estimator) notes(s stat, r ranked, n counts) (notes []string) {
 	if lost := n.of(bpf.LeanLeanCounterLEAN_UNREPORTED, s); lost > 0 {
 		add("%d flows with %s were not reported because the ring was full: raise lean.ring", lost, s)
 	}
-	if len(r.flows) > (crowd+1)*i.budget {
+	if len(r.flows) > (overload+1)*i.budget {
 		add("%d flows were candidates for %s, more than the filter is made for: some may be missing; raise lean.memory or lower lean.candidates", len(r.flows), s)
 	}
 	return append(notes, i.statistics[s].notes(n)...)

@@ -7,22 +7,22 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/lean/expect"
 )
 
-// countable is a statistic of events that a table may miss, because another flow keeps theirs out or because it does not know
-// yet what was before. What it counts is too small by that, never too large but for the sketch's noise.
+// countable is a statistic whose tables may miss events: another flow holds the entry, or the flow's earlier packets were not
+// seen. Its counts are therefore lower bounds, apart from the sketch's noise.
 type countable interface {
 	// missed is the share of a flow's events that may be missed, and what one event counts on average.
 	missed(n counts) (share, size float64)
 }
 
-// refutable is a statistic whose tables make events of what was none.
+// refutable is a statistic whose tables also count false events.
 type refutable interface {
-	// refuted is the share of what was counted that may be no event.
+	// refuted is the share of the counted events that may be false.
 	refuted(n counts) float64
 }
 
 const boundNoise = 3 // standard errors of the sketch
 
-// bounds of a flow's value, both in the sketch's unit; NaN where nothing is promised.
+// bounds of a flow's value, both in the sketch's unit; NaN where the statistic has none.
 func (i *estimator) bounds(s stat, value, noise float64, n counts) (low, high float64) {
 	c, ok := i.statistics[s].(countable)
 	if !ok || i.walks(s) {
@@ -37,7 +37,7 @@ func (i *estimator) bounds(s stat, value, noise float64, n counts) (low, high fl
 	return max(0, low-boundNoise*noise), size*expect.Upper(value/size, share) + boundNoise*noise
 }
 
-// share of a part; 0 of nothing.
+// shareOf is part / whole; 0 when whole is 0.
 func shareOf(part, whole uint64) float64 {
 	if whole == 0 {
 		return 0
@@ -45,7 +45,7 @@ func shareOf(part, whole uint64) float64 {
 	return float64(part) / float64(whole)
 }
 
-// eventSize is what an event of a statistic counts on average.
+// eventSize is the mean value of a statistic's events.
 func (c counts) eventSize(s stat) float64 {
 	return float64(c.total(s)) / max(1, float64(c.of(bpf.LeanLeanCounterLEAN_EVENTS, s)))
 }

@@ -7,33 +7,33 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/algo"
 )
 
-// chance is the share p of segments that the fridge follows, and what its delays are worth. With p=auto it goes with the
-// load: few records are overwritten before their ACK comes, and a busy link reads its clock for few packets only.
+// chance is the probability p that the fridge follows a segment, and the weights of its delays. With p=auto it falls as the load
+// rises, so that few records are overwritten before their ACK arrives and a busy link reads its clock for few packets only.
 type chance struct {
 	auto  bool
 	p     float64
-	most  float64 // merged: the largest p, where p is the smallest
+	most  float64 // merged hosts: the largest p; the field p is then the smallest
 	rate  float64 // insertions a second
 	slots int     // M
-	last  load    // of this bank, at the last look
-	at    int64   // time of it, ns
+	last  load    // of this bank, when it was last read
+	at    int64   // time of that read, ns
 
 	share, worth *maps.Array
-	told         [2]float64 // p and rate that the program was told; a link at rest changes neither
+	published    [2]float64 // p and rate that were last written to the maps; an idle link changes neither
 }
 
-// load is what the counters say of the fridge.
+// load holds the fridge's counters: segments that ask for an ACK, and records inserted.
 type load struct{ requests, inserted uint64 }
 
 const (
 	leastP = 1.0 / 1024
-	// pressure is how many requests may come into the fridge while one of them waits for its ACK, in parts of the fridge.
+	// pressure is how many requests may be inserted while one of them waits for its ACK, as a fraction of the fridge's slots.
 	pressure = 0.5
-	// typical is the delay that this is meant for, in seconds: most round trips are shorter.
+	// typical is the delay that p is chosen for, in seconds: most round trips are shorter.
 	typical = 0.1
-	// heaviest bounds what one delay stands for, in those that were admitted.
+	// heaviest bounds the weight of one delay, in admitted delays.
 	heaviest = 512
-	// squareUnit is what the sum of squares is kept in: struct lean_worth.
+	// squareUnit is the unit of the sum of squares: struct lean_worth.
 	squareUnit = 256
 )
 
@@ -48,9 +48,9 @@ func newChance(v algo.Values) (*chance, error) {
 	return &chance{p: p}, nil
 }
 
-// bind writes the first p, and what delays are worth while the load is not known.
+// bind writes the first p, and the weights of delays that apply until the load is known.
 func (c *chance) bind(set *maps.Set, slots int) (err error) {
-	c.slots, c.told = max(slots, 2), [2]float64{}
+	c.slots, c.published = max(slots, 2), [2]float64{}
 	if c.share, err = set.Array("lean_lat_p"); err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (c *chance) bind(set *maps.Set, slots int) (err error) {
 }
 
 func (c *chance) publish() error {
-	if now := [2]float64{c.p, c.rate}; now == c.told {
+	if now := [2]float64{c.p, c.rate}; now == c.published {
 		return nil
 	}
 	if err := c.share.Write(0, []uint64{uint64(math.Round(c.p * (1 << 16)))}); err != nil {
@@ -76,12 +76,12 @@ func (c *chance) publish() error {
 	if err := c.worth.Write(0, words); err != nil {
 		return err
 	}
-	c.told = [2]float64{c.p, c.rate}
+	c.published = [2]float64{c.p, c.rate}
 	return nil
 }
 
-// worth is struct lean_worth: what a delay of a bin adds to the sketch beside itself, in ticks; how many delays it stands for, in
-// sixteenths; and the square of all that it adds, in 2^8.
+// worth is struct lean_worth: what a delay of a bin adds to the sketch on top of its own length, in ticks; how many delays it
+// stands for, in sixteenths; and the square of its total contribution, in units of 2^8.
 type worth struct {
 	more, stands uint32
 	square       uint64
@@ -100,7 +100,7 @@ func (c *chance) weight(delay float64) float64 {
 	return min(math.Exp(-c.rate*delay*math.Log1p(-1/float64(c.slots))), heaviest) / c.p
 }
 
-// split takes what a delay added to the sketch, in ticks, apart: the delay and its weight.
+// split recovers a delay and its weight from their product, which was added to the sketch; both in ticks.
 func (c *chance) split(added float64) (ticks, weight float64) {
 	low, high := 0.0, added*c.p // the weight grows with the delay
 	for range 40 {
@@ -114,11 +114,11 @@ func (c *chance) split(added float64) (ticks, weight float64) {
 	return ticks, weight
 }
 
-// follow looks at what has come in this bank so far. closed: the bank starts from 0 next time.
+// follow adjusts p to the load of this bank so far. closed: the window is over, so the bank's counters restart from 0.
 func (c *chance) follow(now int64, l load, closed bool) error {
 	passed := float64(now-c.at) / 1e9
 	known := c.at != 0 && passed > 0
-	came, inserted := float64(l.requests-min(c.last.requests, l.requests)), float64(l.inserted-min(c.last.inserted, l.inserted))
+	arrived, inserted := float64(l.requests-min(c.last.requests, l.requests)), float64(l.inserted-min(c.last.inserted, l.inserted))
 	c.last, c.at = l, now
 	if closed {
 		c.last = load{}
@@ -129,7 +129,7 @@ func (c *chance) follow(now int64, l load, closed bool) error {
 	before := *c
 	c.rate = inserted / passed
 	if c.auto {
-		c.choose(came / passed)
+		c.choose(arrived / passed)
 	}
 	if c.p == before.p && math.Abs(c.rate-before.rate) <= 0.02*before.rate {
 		return nil
@@ -137,7 +137,7 @@ func (c *chance) follow(now int64, l load, closed bool) error {
 	return c.publish()
 }
 
-// choose p for a rate of requests a second. A change costs a little: none for a factor of two upwards.
+// choose p for a rate of requests a second. Every change of p costs accuracy, so an increase by one factor of two is ignored.
 func (c *chance) choose(rate float64) {
 	p := share(rate, c.slots)
 	if p == c.p || p == 2*c.p && p < 1 {
@@ -147,7 +147,7 @@ func (c *chance) choose(rate float64) {
 	c.p = p
 }
 
-// share is the power of two that keeps the pressure for a rate of requests a second.
+// share is the largest power of two that keeps the fridge below the constant pressure at a rate of requests a second.
 func share(rate float64, slots int) float64 {
 	if rate <= 0 {
 		return 1

@@ -21,7 +21,7 @@ const (
 	widestRow    = 32768 // columns: 15 bits
 )
 
-// config is what the parameters come to.
+// config is the parsed and checked form of the parameters.
 type config struct {
 	values     algo.Values
 	on         []stat
@@ -32,11 +32,11 @@ type config struct {
 	bytes      bool
 	agree      uint32
 	budget     int // candidates a window and statistic
-	share      int // its logarithm
+	share      int // log2 of budget
 	top        int
 	ring       int64
 	windowNS   int64
-	buckets    int // keys=bits: else 0
+	buckets    int // with keys=bits; else 0
 }
 
 func newConfig(v algo.Values, setup algo.Setup) (*config, error) {
@@ -109,7 +109,7 @@ func (c *config) chooseBits(v algo.Values, scale float64) error {
 	return nil
 }
 
-// scaleOf is the power of two by which a memory differs from the base, rounded down.
+// scaleOf is memory / baseMemory, rounded down to a power of two.
 func scaleOf(memory int64) float64 {
 	scale := 1.0
 	for ; memory >= int64(2*scale*baseMemory) && scale < maxScale; scale *= 2 {
@@ -124,7 +124,7 @@ func bounded(l layout) layout {
 	return l
 }
 
-// power is the largest power of two that is not above x.
+// power is the largest power of two at or below x.
 func power(x float64) int {
 	if x < 1 {
 		return 1
@@ -155,10 +155,11 @@ func (c *config) constants() map[constant.Name]any {
 	return all
 }
 
-// walker is a statistic in a form whose sums may be negative: it leaves a residue of every flow.
+// walker is a statistic in a form whose sums are random walks: they may be negative, and every flow leaves a residue in the
+// sketch.
 type walker interface{ walks() bool }
 
-// walks says whether a statistic's estimates may be negative.
+// walks reports whether a statistic's estimates may be negative.
 func (c *config) walks(s stat) bool {
 	w, ok := c.statistics[s].(walker)
 	return ok && w.walks()
@@ -173,15 +174,15 @@ func (c *config) absolute() (mask uint32) {
 	return mask
 }
 
-// walkShare is the logarithm of the part of all flows' steps that a walk must be away from 0 to be reported: with 7 M
-// packets, 6 steps.
+// walkShare is log2 of the divisor: a walk is reported when its distance from 0 exceeds the steps of all flows / 2^walkShare;
+// with 7 M packets, 6 steps.
 const walkShare = 20
 
 func (c *config) limiter(s stat) *limiter {
 	if c.walks(s) {
 		return &limiter{budget: c.budget, shift: walkShare, fixed: true}
 	}
-	if r, ok := c.statistics[s].(*repetitions); ok && r.distinct { // an elephant has its share from the start
+	if r, ok := c.statistics[s].(*repetitions); ok && r.distinct { // the sketch finds elephants, which have their share of the packets from the start
 		share := bits.Len(uint(c.layouts[s].tables["lean_ret_list"])) - 1
 		return &limiter{budget: c.budget, shift: share, fixed: true}
 	}
@@ -198,13 +199,13 @@ func rowNames(register string) (names [rows]string) {
 
 func filterNames(register string) []string { return []string{register + "_b_0", register + "_b_1"} }
 
-// registers of all statistics, also those that are off: they keep one entry.
+// registers of all statistics; those of a statistic that is off are sized to one entry.
 var registers = [stats]string{"lean_lat", "lean_loss", "lean_ooo", "lean_ret"}
 
 // meanRegister is the stem of the sketch that counts delays: that of retrans, which is off then.
 const meanRegister = "lean_ret"
 
-// mean says whether delays are counted beside their sum.
+// mean reports whether delays are counted in addition to their sum.
 func (c *config) mean() bool {
 	l, ok := c.statistics[latency].(*latencies)
 	return ok && l.mean
@@ -235,7 +236,7 @@ func (c *config) sizes() map[string]int {
 	return sizes
 }
 
-// bytes of one bank of what is on.
+// used is the memory of one bank of the enabled statistics, in bytes.
 func (c *config) used() (n int) {
 	for _, s := range c.on {
 		n += c.layouts[s].bytes()

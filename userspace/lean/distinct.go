@@ -19,8 +19,8 @@ func distinctLayout(scale float64) layout {
 		"lean_ret_list": list, "lean_ret_rank": distinctRegisters * list, "lean_twin": twins}}
 }
 
-// decodeKeyed reads Algorithm 4's list; ok is false when the sketch has the counts. A flow's value is its packets less its
-// different packets. The error that is stated is the mean one of the listed flows.
+// decodeKeyed reads Algorithm 4's list; ok is false when the sketch holds the counts. A flow's value is its packets less its
+// distinct packets. The noise is the mean error of the listed flows.
 func (r *repetitions) decodeKeyed(array func(name string) []uint64, places []place, _ counts) (d decoded, ok bool) {
 	if !r.distinct {
 		return d, false
@@ -50,7 +50,8 @@ func (r *repetitions) keyedArrays() []string {
 	return nil
 }
 
-// differentOf is HyperLogLog's estimate from the registers that carry the owner's tag, with linear counting below 2.5 a register.
+// differentOf is HyperLogLog's estimate of distinct packets from the registers that carry the owner's tag, with linear counting
+// below 2.5 packets a register.
 func differentOf(registers []uint64, tag uint64) float64 {
 	const alpha = 0.709 // of 64 registers
 	m, sum, empty := float64(len(registers)), 0.0, 0.0

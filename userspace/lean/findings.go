@@ -7,20 +7,21 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// What a window must have to show losses, and how much more than usual matters.
+// Minimum evidence for a finding of losses, and the increases over the usual that count as a change.
 const (
 	fewestSegments = 200
 	fewestEvents   = 5
-	moreEvents     = .003 // of the segments
+	moreEvents     = .003 // share of the segments
 	timesEvents    = 2.5
-	eventScatter   = .002 // of their share between windows: single losses are usual
-	notFollowed    = .3   // share of segments whose flow found no place: above, losses of many flows are not seen
+	eventScatter   = .002 // scatter of that share between windows: single losses are usual
+	notFollowed    = .3   // share of segments whose flow has no table entry: above it, losses of many flows are missed
 	sizing         = "raise lean.memory (xdpmon plan lean --rate SEGMENTS/s)"
-	// A tail that is lost before arrives once, and a lost ACK has data sent again: so many segments that are sent again belong to a hole.
+	// perHole is how many repeated segments one hole explains: a loss before this point is repeated once, and a lost ACK downstream
+	// repeats data that passed here.
 	perHole = 1.5
 )
 
-// findings are what losses, reordering and repetitions of a window show.
+// findings measures losses, reordering and retransmissions of a window.
 func findings(l report.Line) (seen finding.Seen) {
 	b := l.Report
 	num := func(name string) float64 { v := finding.Num(b, name); return v }
@@ -56,7 +57,7 @@ func findings(l report.Line) (seen finding.Seen) {
 		seen.Measures = append(seen.Measures, finding.Small(l, float64(l.Lost["loss_not_followed"]), examined, notFollowed, "share of segments whose flow found no place", sizing,
 			"lean.lost.loss_not_followed"))
 	} else if !math.IsNaN(examined) {
-		seen.Unable = append(seen.Unable, "fewer than 200 TCP segments with data on "+l.Place()+": nothing can be told of losses")
+		seen.Unable = append(seen.Unable, "fewer than 200 TCP segments with data on "+l.Place()+": losses cannot be judged")
 	}
 	return seen
 }

@@ -22,15 +22,15 @@ import (
 // tickEvery is how often a live run empties the ring.
 const tickEvery = 100_000_000 // ns
 
-// leastStep is the least distance of a replay's ticks once the load is known: each costs some ten milliseconds.
+// leastStep is the shortest interval between a replay's ticks once the load is known: each tick costs some ten milliseconds.
 const leastStep = 1_000_000_000 // ns
 
 type event = bpf.LeanLeanReport
 
-// candidate is a flow that the data plane has named.
+// candidate is a flow that the data plane has reported.
 type candidate struct {
 	at    place
-	value float64 // of the event that reached the limit; 0: not known
+	value float64 // of the event that reached the limit; 0: unknown
 }
 
 // candidates of one statistic.
@@ -46,16 +46,16 @@ type instance struct {
 	seed     uint64
 	set      *maps.Set
 	counts   *maps.Array
-	words    []uint64 // of counts, while a window runs
+	words    []uint64 // buffer for reading counts while a window runs
 	ring     *maps.Ring
 	shifts   *maps.Array
-	given    []uint64 // what shifts hold
+	given    []uint64 // last written contents of shifts
 	limiters [stats]*limiter
 	pending  [2]named
-	bank     int                // that packets write to
-	later    bool               // a window is over: the load is known
-	judged   bool               // there is an oracle
-	found    [stats][]heavy.Key // listed in the last window: the oracle judges them
+	bank     int                // that the data plane writes to
+	later    bool               // at least one window has ended: the load is known
+	judged   bool               // an oracle compares found with the truth
+	found    [stats][]heavy.Key // listed in the last window, for the oracle
 }
 
 // New implements algo.Config.
@@ -68,7 +68,7 @@ func (c *config) New(env algo.Env) (algo.Instance, error) {
 	return i, nil
 }
 
-// own is a configuration whose p follows the load of one instance.
+// own copies the configuration, so that p can follow the load of this instance alone.
 func (c *config) own() *config {
 	own := *c
 	if l := c.latency(); l != nil {
@@ -137,7 +137,7 @@ func (c *config) latency() *latencies {
 	return l
 }
 
-// publish writes the limits where the data plane reads them, when they are others than those there.
+// publish writes changed limits to the map that the data plane reads.
 func (i *instance) publish() error {
 	words := make([]uint64, stats)
 	for s := range words {
@@ -191,9 +191,9 @@ func (i *instance) requests(now int64, n counts, closed bool) error {
 	return l.chance.follow(now, load{n.at(bpf.LeanLeanCounterLEAN_REQUESTS), n.at(bpf.LeanLeanCounterLEAN_INSERTED)}, closed)
 }
 
-// NextTick implements algo.ReplayController: a replay looks at the load after a thousandth of the first window, and then at double
-// distances; then, and in later windows, every 32nd of a window and no more than once a second: what a delay is worth
-// follows the load of the time.
+// NextTick implements algo.ReplayController. In the first window a replay reads the load after a thousandth of the window and then
+// at doubling intervals; from then on every 32nd of a window, at most once a second, because the weights of delays follow the
+// current load.
 func (i *instance) NextTick(start, now int64) int64 {
 	next, step := i.windowNS/1024, max(i.windowNS/32, leastStep)
 	if i.later {
@@ -208,7 +208,7 @@ func (i *instance) NextTick(start, now int64) int64 {
 	return start + (max(now-start, 0)/step+1)*step
 }
 
-// poll takes the reports out of the ring, each to the window that it belongs to.
+// poll drains the ring and adds each report to its window.
 func (i *instance) poll() error {
 	return i.ring.Drain(func(b []byte) {
 		var e event
@@ -229,7 +229,7 @@ func (i *instance) keyOf(e *event) (heavy.Key, bool) {
 	return i.spec.Of(&p)
 }
 
-// address turns the vector's words, in network order, into an address.
+// address converts the vector's words, in network order, to an address.
 func address(words [4]uint32, family uint8) netip.Addr {
 	var b [16]byte
 	for n, w := range words {
@@ -242,7 +242,7 @@ func address(words [4]uint32, family uint8) netip.Addr {
 	return a
 }
 
-// Read implements algo.Instance: the sketches, and the flows that were named. Limits and p of the next window are chosen here.
+// Read implements algo.Instance: it returns the sketches and the reported flows, and chooses limits and p of the next window.
 func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	s, err := i.take(w, bank)
 	if err != nil {
@@ -301,7 +301,7 @@ func (i *instance) take(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	return s, i.publish()
 }
 
-// limitsOf are what the data plane compared with at the end of the window.
+// limitsOf are the limits that were in force at the end of the window, in the sketch's unit.
 func (i *instance) limitsOf(n counts) []float64 {
 	limits := make([]float64, stats)
 	for _, s := range i.on {
@@ -310,7 +310,7 @@ func (i *instance) limitsOf(n counts) []float64 {
 	return limits
 }
 
-// registersInto reads what holds counts, and empties sums and filters.
+// registersInto reads the registers into the snapshot, and resets sums and filters.
 func (i *instance) registersInto(s *snapshot.Snapshot, bank int) error {
 	sketches, others := i.arrays()
 	for _, name := range sketches {
@@ -342,8 +342,8 @@ type counts []uint64
 
 func (c counts) at(n bpf.LeanLeanCounter) uint64 { return c[n] }
 
-// of is a counter that there is one of for each statistic.
+// of reads a counter that exists once for each statistic.
 func (c counts) of(n bpf.LeanLeanCounter, s stat) uint64 { return c[int(n)+int(s)] }
 
-// total of the values that a statistic has added; values that were given back count negative.
+// total of the values that a statistic has added, less those that it has subtracted again (late packets that filled a gap).
 func (c counts) total(s stat) int64 { return max(0, int64(c.of(bpf.LeanLeanCounterLEAN_TOTAL, s))) }

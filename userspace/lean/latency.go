@@ -61,13 +61,12 @@ func (l *latencies) value() report.Column {
 
 func (l *latencies) estimate(sketch float64) float64 { return sketch }
 
-// sampling: a delay d is in with probability q and then adds d/q, so the variance is the sum of d (d/q) (1 - q) over the flow's
-// delays: its total times the mean of d/q, weighted by d, times that of 1 - q. Both are taken over all flows (the sum of the
-// squares of what was added over its sum, and the delays' sum over that), and from the one delay of the flow that was reported;
-// the larger product counts. The one does not know the flow, the other is one of its delays.
-//
-// Each of them is known to a tick: with a share f of a tick behind the whole ones it is one more with probability f, which is a
-// variance of 1/6 over all f. How many delays a flow had tells the one that was reported.
+// sampling: a delay d is sampled with probability q and then adds d/q, so the variance is the sum of d (d/q) (1 - q) over the
+// flow's delays: its total times the mean of d/q, weighted by d, times the mean of 1 - q. Both means are taken once over all
+// flows (sum of squared contributions over their sum; sum of delays over sum of contributions) and once from the flow's one
+// reported delay; the larger product counts. The first ignores the flow, the second rests on a single delay. A delay is measured
+// in whole ticks: with a fraction f of a tick beyond the whole ones it is rounded up with probability f, which adds a variance of
+// 1/6 averaged over f. The number of the flow's delays follows from the reported one.
 func (l *latencies) sampling(estimate, event float64, n counts) float64 {
 	total := float64(n.total(latency))
 	if total == 0 || l.signed {
@@ -85,8 +84,9 @@ func (l *latencies) sampling(estimate, event float64, n counts) float64 {
 	return estimate*max(size*(1-q), delay*(weight-1)) + estimate/event*weight*weight/6 + uneven*uneven
 }
 
-// burst is what a rate that is not even makes of the correction for records that were overwritten, in parts of its square: of one
-// bulk connection, whose trains overwrite each other, 0.10 to 0.33 were seen (0.6 % of 23 %, 5.4 % of 41 %).
+// burst is the relative error that an uneven rate causes in the correction for overwritten records, as a factor of the correction
+// squared: one bulk connection, whose packet trains overwrite each other's records, gave 0.10 to 0.33 (0.6 % at a correction of
+// 23 %, 5.4 % at 41 %).
 const burst = 0.2
 
 func (l *latencies) values(n counts) []report.Value {

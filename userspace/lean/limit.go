@@ -1,37 +1,38 @@
 package lean
 
-// limiter chooses what part of all flows' sum a flow must have to be reported: 2^-shift (definition 2 with the l1 norm), so
-// that at no time more than 2^shift flows are above. As long as few flows are reported every one is: a link with a hundred
-// connections has no use for a limit.
+// limiter chooses the share of all flows' sum at which a flow is reported: 2^-shift (definition 2 with the l1 norm), so that at
+// most 2^shift flows exceed it at any time. While few flows are reported there is no limit: a link with a hundred connections
+// needs none.
 type limiter struct {
 	budget int // a power of two
-	share  int // its logarithm, or what the paper's forms need
+	share  int // log2 of budget, or the fixed shift that the paper's forms need
 	shift  int
 	fixed  bool
 }
 
-// noLimit is a shift that leaves nothing of any sum.
+// noLimit is a shift that reduces every sum to 0: each flow is reported.
 const noLimit = 63
 
 func newLimiter(budget, share int) *limiter {
 	return &limiter{budget: budget, share: share, shift: noLimit}
 }
 
-// crowd times the budget is what the filter bears before it hides more flows than a coarser limit would.
-const crowd = 4
+// overload times the budget is the number of reported flows up to which the Bloom filter's false positives hide fewer flows than
+// a higher limit would.
+const overload = 4
 
-// during a window: how many were reported so far.
+// during adjusts the limit within a window; reported is the number of flows so far.
 func (l *limiter) during(reported int) {
 	switch {
 	case l.fixed:
 	case l.shift == noLimit && reported > l.budget/4:
 		l.shift = l.share
-	case reported > crowd*l.budget:
+	case reported > overload*l.budget:
 		l.shift = max(l.shift-1, 0)
 	}
 }
 
-// after a window: the next one's limit.
+// after chooses the next window's limit; reported is the number of flows of the window that ended.
 func (l *limiter) after(reported int) {
 	switch {
 	case l.fixed, l.shift == noLimit:

@@ -41,14 +41,14 @@ func (l *losses) layout(scale float64) layout {
 	if l.crc && l.id == int(bpf.LeanLossIdKindLOSS_IPID) { // the switch's words: bpf/lean/loss.h
 		tables = map[string]int{"lean_loss_owner": entries, "lean_loss_last": entries}
 	}
-	if l.bytes() { // the sketch gives what the third array takes
+	if l.bytes() { // the memory of the third array is taken from the sketch
 		tables["lean_loss_order"] = entries
 		return layout{columns: power(256 * scale), filter: power(256 * scale), tables: tables, widths: lossWidths}
 	}
 	return layout{columns: power(512 * scale), filter: power(256 * scale), tables: tables, widths: lossWidths}
 }
 
-// bytes says whether loss is told by TCP's sequence numbers.
+// bytes reports whether loss is detected from TCP's sequence numbers.
 func (l *losses) bytes() bool { return l.id == int(bpf.LeanLossIdKindLOSS_BYTES) }
 
 func (l *losses) constants(layout) map[constant.Name]any {
@@ -92,17 +92,17 @@ var lossSees = []string{
 	"loss is counted from TCP's sequence numbers: bytes that were left out, and that no packet brought late; what is lost before this point. UDP is not covered: lean.loss.id=rtp counts RTP, ipid what else has IPv4 identifications of its own",
 }
 
-// missed implements countable: a packet that is refused may have had a gap in front, and the one that is let in by that has a number
-// with nothing to compare.
+// missed implements countable: a packet of a flow without an entry may have followed a gap, and the packet that then takes the entry
+// has no earlier identifier to compare with.
 func (l *losses) missed(n counts) (share, size float64) {
 	return 2 * shareOf(n.at(bpf.LeanLeanCounterLEAN_REFUSED), n.at(bpf.LeanLeanCounterLEAN_NUMBERED)),
 		shareOf(n.at(bpf.LeanLeanCounterLEAN_GAP_SUM), n.at(bpf.LeanLeanCounterLEAN_GAPS))
 }
 
-// refuted implements refutable. A hole is none if the packet that belongs into it found the entry with another flow, or if a packet
-// from below took the entry back and the flow went on from its old place. About as many packets as there are holes and late ones
-// come from below; a share of them meets such an entry, and what comes of it stays, while most true holes that a late packet fills
-// are gone: so the share grows with how few of the holes stay.
+// refuted implements refutable. A hole is false if its late packet arrived while another flow held the entry, or if a packet with a
+// smaller number moved the entry backwards and the flow continued from its old position. About as many packets arrive below the
+// expected number as there are holes and late packets; a share of them meets such an entry, and the false hole stays counted, while
+// most true holes that a late packet fills are removed. So the share grows as fewer of the holes remain.
 func (l *losses) refuted(n counts) float64 {
 	share, _ := l.missed(n)
 	holes, late := float64(n.at(bpf.LeanLeanCounterLEAN_GAPS)), float64(n.at(bpf.LeanLeanCounterLEAN_GIVEN_BACK))

@@ -8,8 +8,8 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// oooWidths are the statistic's own arrays with the bytes of an entry. The last packets of flows, which tell a mirror's copies,
-// are there once for ooo and retrans and count for both.
+// oooWidths are the statistic's own arrays with the bytes of an entry. lean_twin, the last packets of flows by which a mirror
+// port's copies are recognised, is shared by ooo and retrans and counted in both.
 var oooWidths = map[string]int{"lean_ooo_way0": 4, "lean_ooo_way1": 4, "lean_ooo_max": 8, "lean_ooo_mg": 8, "lean_twin": 4}
 
 // twins are the entries of lean_twin: flows whose last packet is remembered.
@@ -25,8 +25,8 @@ func newOOO(v algo.Values) (statistic, error) {
 	return &reorderings{bytes: v.Text("count") == "bytes", misraGries: v.Text("ooo") == "misra-gries"}, nil
 }
 
-// layout: at 40 kB, records of 12 bytes for 1,024 flows, three times what 117,000 packets a second put into 3 ms. The counts
-// take what is left: a sketch of 5 x 1024, or 2,048 keyed counters.
+// layout: at 40 kB, records of 12 bytes for 1,024 flows, three times the packets that arrive in 3 ms at 117,000 a second. The
+// counts take the rest: a sketch of 5 x 1024 cells, or 2,048 keyed counters.
 func (o *reorderings) layout(scale float64) layout {
 	way := power(512 * scale)
 	l := layout{filter: power(256 * scale), widths: oooWidths, tables: map[string]int{
@@ -66,7 +66,7 @@ func (o *reorderings) values(n counts) []report.Value {
 	}
 }
 
-// missed implements countable. A flow that moves to way 0 starts over.
+// missed implements countable. A flow that moves to way 0 loses its maximum and starts over.
 func (o *reorderings) missed(n counts) (share, size float64) {
 	const moves = 0.02
 	return moves + shareOf(o.of(n, bpf.LeanOooCounterOOO_REFUSED), o.of(n, bpf.LeanOooCounterOOO_SEGMENTS)), n.eventSize(ooo)
@@ -80,8 +80,8 @@ func (o *reorderings) lost(n counts) map[string]uint64 {
 	return map[string]uint64{"ooo_not_watched": o.of(n, bpf.LeanOooCounterOOO_REFUSED)}
 }
 
-// decodeKeyed reads the Misra-Gries counters of the reported flows; ok is false when the sketch has the counts. The error that
-// is stated is the mean of what other flows have taken from a counter: a count is too small by that, never too large.
+// decodeKeyed reads the Misra-Gries counters of the reported flows; ok is false when the sketch holds the counts. The noise is
+// the mean decrement of a counter by other flows: counts are too small by about that, never too large.
 func (o *reorderings) decodeKeyed(array func(name string) []uint64, places []place, n counts) (d decoded, ok bool) {
 	if !o.misraGries {
 		return d, false
@@ -114,11 +114,12 @@ func keyedCount(words []uint64, p place) float64 {
 	return float64(uint32(word))
 }
 
-// keyedDeficit is the mean of what a counter has lost: each event of another flow took one from the owner and was lost itself.
+// keyedDeficit is the mean decrement of a counter: each event of another flow decrements the owner's counter and is itself not
+// counted.
 func keyedDeficit(words []uint64, events float64) float64 {
-	var kept float64
+	var counted float64
 	for _, w := range words {
-		kept += float64(uint32(w))
+		counted += float64(uint32(w))
 	}
-	return max(0, events-kept) / 2 / float64(len(words))
+	return max(0, events-counted) / 2 / float64(len(words))
 }

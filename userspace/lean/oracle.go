@@ -44,7 +44,7 @@ func (o *oracle) Window(report.Window) report.Body {
 	return b
 }
 
-// values are what the whole link had.
+// values are the totals of all flows.
 func (o *oracle) values(seen exact.Seen) []report.Value {
 	unit := report.PacketUnit
 	if o.instance.bytes {
@@ -81,8 +81,7 @@ func (c *config) lostUnit() report.Unit {
 	return report.PacketUnit
 }
 
-// trueTable lists the flows that suffer most. Where the last ones that find a place have equals behind them, the order of the
-// keys decides.
+// trueTable lists the most affected flows. Ties for the last places are broken by the order of keys.
 func (i *instance) trueTable(s stat, tallies map[heavy.Key]exact.Tally) report.Table {
 	t := report.Table{Name: s.String(), Title: titles[s], Whole: true, Limit: i.top, Help: "most affected first",
 		Columns: append(i.spec.Columns(), i.statistics[s].value())}
@@ -92,8 +91,8 @@ func (i *instance) trueTable(s stat, tallies map[heavy.Key]exact.Tally) report.T
 	return t
 }
 
-// asked are the flows that suffer most, and behind them those that the instance has listed and that suffer less: what is
-// listed can be compared.
+// asked are the most affected flows, followed by the other flows that the instance has listed, so that every listed flow can be
+// compared with the truth.
 func (i *instance) asked(s stat, tallies map[heavy.Key]exact.Tally) []flow {
 	list := largest(s, tallies, i.top)
 	known := map[heavy.Key]bool{}
@@ -108,7 +107,7 @@ func (i *instance) asked(s stat, tallies map[heavy.Key]exact.Tally) []flow {
 	return list
 }
 
-// largest are the top flows of a statistic that have anything of it.
+// largest are the top flows of a statistic whose value is above 0.
 func largest(s stat, tallies map[heavy.Key]exact.Tally, top int) []flow {
 	var list []flow
 	for key, t := range tallies {

@@ -11,15 +11,16 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/lean/entries"
 )
 
-// twinP is the share of segments that a switch follows until its control plane has seen the load. The eBPF form begins with all.
+// twinP is the share of segments that a switch follows until its control plane has measured the load. The eBPF form starts with
+// all.
 const twinP = 1.0 / 32
 
-// twinLimit is what a flow must reach to be reported until the control plane sets another limit: everything is reported, as
-// on a host while few flows are.
+// twinLimit is the value at which a flow is reported until the control plane sets a limit: every flow is reported, as on a host
+// with few flows.
 const twinLimit = 1
 
-// P4 implements algo.Twin: it generates what the twin shares with the eBPF form: sizes, and the tables and controls that repeat for every row of a sketch
-// and every array of a filter.
+// P4 implements algo.Twin: it generates the sizes that the twin shares with the eBPF form, and the tables and controls that repeat for every row of a
+// sketch and every array of a filter.
 func (c *config) P4() (map[string]string, error) {
 	v := c.values
 	for _, refused := range []struct{ key, form string }{
@@ -39,8 +40,8 @@ func (c *config) P4() (map[string]string, error) {
 	return map[string]string{"params": c.twinParams(odds), "tables": c.twinTables(odds)}, nil
 }
 
-// twinChance is lean.p as a switch can draw it, by some bits of a hash, and what delays are worth while the rate of insertions is
-// not known.
+// twinChance is lean.p as a switch can draw it, by some bits of a hash, and the weights of delays that apply until the rate of
+// insertions is known.
 func (c *config) twinChance() (*chance, error) {
 	v := c.values
 	odds, err := newChance(v)
@@ -140,8 +141,8 @@ func (c *chance) valueEntries() (list []string) {
 	return list
 }
 
-// Where rows and filters stand when all four statistics are compiled: the rows of one statistic in one stage after the other,
-// then the filters of two in each stage, and the fifth rows, which nobody waits for, last.
+// Stages of rows and filters when all four statistics are compiled: the rows of a statistic in consecutive stages, then the
+// filters of two statistics in each stage, and last the fifth rows, on whose result nothing depends.
 var (
 	rowStage    = [stats]int{latency: 8, loss: 6, ooo: 5, retrans: 7}
 	filterStage = [stats]int{latency: 10, loss: 9, ooo: 9, retrans: 10}

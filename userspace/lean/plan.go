@@ -13,16 +13,16 @@ import (
 
 var errPlan = errors.New("a plan for lean")
 
-// The model that plans are calculated for where nothing else is said: docs/eval/lean.md.
+// Defaults of the traffic model that plans are calculated for: docs/eval/lean.md.
 const (
 	modelFlows  = 370_000
 	modelK      = 100
 	modelWindow = 60.0 // s
-	// dataShare of the packets carry data, each with an ACK of its own.
+	// dataShare is the share of packets that carry data, each with an ACK of its own.
 	dataShare = 0.5
 	// delaySigma is the standard deviation of the logarithm of flows' round trips.
 	delaySigma = 0.9
-	roundTrip  = 0.06 // s, typical of what waits in the fridge
+	roundTrip  = 0.06 // s, typical of the segments that wait in the fridge
 )
 
 // planLoad is what a plan is made for.
@@ -64,7 +64,7 @@ func readPlan(a algo.PlanArgs) (planLoad, error) {
 	return l, nil
 }
 
-// Plan implements algo.Planner: what recall flows, k and memory leave to expect.
+// Plan implements algo.Planner: the recall to expect for a number of flows, k and a memory.
 func (c *config) Plan(a algo.PlanArgs) (*report.Body, error) {
 	l, err := readPlan(a)
 	if err != nil {
@@ -106,8 +106,8 @@ func (l planLoad) eventRecall(s stat) float64 {
 	return max(0, 1-missed[s]*math.Pow(crowding, missGrowth))
 }
 
-// latencyRecall adds the two variances of a flow's total delay. Sketch: what the flows that are not reported leave in a cell.
-// Sampling: a total of n segments, each counted with weight w and probability 1/w, has the relative variance (w - 1) / n.
+// latencyRecall adds the two variances of a flow's total delay. Sketch: the unreported flows' values in a cell. Sampling: a total
+// of n segments, each counted with weight w and probability 1/w, has the relative variance (w - 1) / n.
 func (l planLoad) latencyRecall(at layout, candidates int) float64 {
 	totals := l.totals()
 	segments := l.rate * l.window * dataShare
@@ -120,7 +120,8 @@ func (l planLoad) latencyRecall(at layout, candidates int) float64 {
 	})
 }
 
-// weight of a sample with p=auto: p so that half of the fridge comes in a typical delay, and what survives a round trip.
+// weight is the mean weight of a sample with p=auto: 1/p, with p such that a typical delay fills half of the fridge, times the
+// inverse probability that a record survives a round trip.
 func (l planLoad) weight(entries int) float64 {
 	p := math.Exp2(math.Floor(math.Log2(min(1, pressure*float64(entries)/(l.rate*dataShare*typical)))))
 	return max(1, math.Exp(l.rate*dataShare*p*roundTrip/float64(max(entries, 1)))/p)
@@ -150,8 +151,8 @@ func (c *curve) at(rank float64) float64 {
 	return math.Exp(c.values[i] + share*(c.values[i+1]-c.values[i]))
 }
 
-// totals are the flows' total delays by rank: sizes times log-normal round trips have more flows with very much, and the k-th
-// is not the k-th largest flow.
+// totals are the flows' total delays by rank. Sizes times log-normal round trips have a heavier tail than sizes alone, and the
+// flow with the k-th largest total is not the k-th largest flow.
 func (l planLoad) totals() *curve {
 	c, high := &curve{}, 100.0
 	for n := curveFirst; n < curveRatio*float64(l.flows); n *= curveRatio {

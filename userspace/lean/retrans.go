@@ -11,7 +11,7 @@ import (
 var retransWidths = map[string]int{"lean_ret_way0": 8, "lean_ret_way1": 8, "lean_ret_time": 2, "lean_ret_max": 4, "lean_ret_cuts": 8,
 	"lean_ret_list": 8, "lean_ret_rank": 2, "lean_twin": 4}
 
-// repetitions finds packets that repeat what their flow had passed more than 3 ms before.
+// repetitions finds packets that repeat bytes which their flow had sent more than 3 ms before.
 type repetitions struct {
 	bytes    bool
 	distinct bool // Algorithm 4
@@ -25,8 +25,8 @@ func newRetrans(v algo.Values) (statistic, error) {
 	return r, nil
 }
 
-// layout: at 40 kB, records of 22 bytes for 1,536 flows. Most of the memory goes there: of 370,000 flows those with many packets
-// must be kept from one train to the next. Events are few, so that a small sketch holds them.
+// layout: at 40 kB, records of 22 bytes for 1,536 flows. Records take most of the memory, because of 370,000 flows those with
+// many packets must keep their record from one train to the next. Events are few, so a small sketch holds them.
 func (r *repetitions) layout(scale float64) layout {
 	if r.distinct {
 		return distinctLayout(scale)
@@ -68,7 +68,7 @@ func (r *repetitions) values(n counts) []report.Value {
 	}
 }
 
-// missed implements countable. What comes again between 3 and 9 ms after its place was passed may be in front of the cuts (bpf/lean/retrans.h).
+// missed implements countable. Bytes repeated 3 to 9 ms after they were first sent may be newer than the recorded cuts (bpf/lean/retrans.h).
 func (r *repetitions) missed(n counts) (share, size float64) {
 	const soon = 0.15
 	return soon + shareOf(r.of(n, bpf.LeanRetransCounterRET_REFUSED), r.of(n, bpf.LeanRetransCounterRET_SEGMENTS)), n.eventSize(retrans)

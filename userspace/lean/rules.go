@@ -11,21 +11,22 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/algo"
 )
 
-// Rules are what a control plane sets while a switch runs: which segments are followed, what their delays are worth, and what
-// a flow must reach to be reported.
+// Rules are the table entries that a control plane sets while a switch runs: which segments are followed, the weights of their
+// delays, and the limits from which flows are reported.
 type Rules struct {
 	Follow []FollowRule `json:"follow"`
 	Values []ValueRule  `json:"values"`
 	Limits []Limit      `json:"limits"`
 }
 
-// Ternary is a value of which the mask's bits must be equal.
+// Ternary matches values that equal it in the mask's bits.
 type Ternary struct {
 	Value uint32 `json:"value"`
 	Mask  uint32 `json:"mask"`
 }
 
-// FollowRule is an entry of Ingress.lean.lat_records.records: segments (1) whose luck is 0 insert, ACKs (2) take.
+// FollowRule is an entry of Ingress.lean.lat_records.records: segments (1) whose masked hash is 0 insert a record, ACKs (2)
+// remove it.
 type FollowRule struct {
 	Table  string  `json:"table"`
 	Action string  `json:"action"`
@@ -33,7 +34,8 @@ type FollowRule struct {
 	Luck   Ternary `json:"luck"`
 }
 
-// ValueRule is an entry of Ingress.lean.lat_values.values: what a delay adds beside itself, both in ticks of 2^13 ns.
+// ValueRule is an entry of Ingress.lean.lat_values.values: what a delay adds to the sketch on top of its own length, both in
+// ticks of 2^13 ns.
 type ValueRule struct {
 	Table  string  `json:"table"`
 	Action string  `json:"action"`

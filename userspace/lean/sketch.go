@@ -8,7 +8,7 @@ import (
 
 const rows = 5
 
-// place is where a flow lies in a sketch: struct sketch_place of bpf/include/sketch.h.
+// place is a flow's position in a sketch: struct sketch_place of bpf/include/sketch.h.
 type place struct{ rows, rest uint64 }
 
 // cell returns the column and the sign of a flow in a row.
@@ -27,8 +27,8 @@ func (p place) cell(row, columns int) (column int, sign float64) {
 // sketch is a Count Sketch of a closed window, its cells as numbers.
 type sketch [rows][]float64
 
-// newSketch takes the cells as a snapshot holds them: registers have 32 bits in two's complement, and extended makes 64 of them, which
-// no sum of hosts overflows.
+// newSketch takes the cells as a snapshot holds them: registers of 32 bits in two's complement, sign-extended to 64 bits (extended),
+// so that no sum over hosts overflows.
 func newSketch(words [rows][]uint64) (s sketch) {
 	for r := range rows {
 		s[r] = make([]float64, len(words[r]))
@@ -39,7 +39,7 @@ func newSketch(words [rows][]uint64) (s sketch) {
 	return s
 }
 
-// extended turns words in two's complement of 32 bits into such of 64.
+// extended sign-extends words from 32 to 64 bits.
 func extended(words []uint64) []uint64 {
 	for n, w := range words {
 		words[n] = uint64(int64(int32(uint32(w))))
@@ -47,7 +47,7 @@ func extended(words []uint64) []uint64 {
 	return words
 }
 
-// estimates are what the rows say of a flow.
+// estimates are a flow's estimates, one from each row.
 func (s *sketch) estimates(p place) (e [rows]float64) {
 	for r := range rows {
 		column, sign := p.cell(r, len(s[r]))
@@ -70,8 +70,8 @@ func (s *sketch) add(p place, value float64) {
 	}
 }
 
-// noise is the standard deviation of one cell, from the middle of the cells' absolute values: a few cells with a large flow that
-// nobody named do not move it.
+// noise is the standard deviation of one cell, from the median of the cells' absolute values, which a few cells with a large
+// unreported flow do not change.
 func (s *sketch) noise() float64 {
 	var all []float64
 	for r := range rows {
@@ -91,16 +91,16 @@ func (s *sketch) noise() float64 {
 	return math.Sqrt(sum / float64(len(all)))
 }
 
-// decoded is what a sketch says of the flows that were reported.
+// decoded are the estimates of the reported flows from a sketch.
 type decoded struct {
 	values []float64 // one a place
 	plain  []float64 // the paper's median, without subtraction
-	delays []float64 // latency with mean: how many delays a value is the sum of
+	delays []float64 // latency with mean: the number of delays in each value
 	events []float64 // one event of each flow; 0: not known
 	noise  float64   // standard deviation of a cell, by what is left in it
 }
 
-// alone estimates flows as the paper does: the size of the median of their cells.
+// alone estimates each flow by itself, as the paper does: the absolute value of the median of its cells.
 func (s *sketch) alone(places []place) decoded {
 	d := decoded{values: make([]float64, len(places)), noise: s.noise()}
 	for i, p := range places {
@@ -112,14 +112,12 @@ func (s *sketch) alone(places []place) decoded {
 
 const decodePasses = 8
 
-// decode estimates all reported flows together. A cell of a small flow that a large one shares says nothing of the small one,
-// but the large one is known from its other rows: it is subtracted, and the small one's median is taken from what is left.
-// Repeated from the largest to the smallest until nothing moves, the error of an estimate comes from the flows that were
-// not reported only.
-//
-// First the largest alone, a quarter as many as there are columns: what they leave in the cells is the noise that their
-// estimates have. Then as many as a quarter of all cells; with as many unknowns as cells the fit would eat the noise and call
-// it flows, so that the rest is estimated from what is left and not fitted.
+// decode estimates all reported flows together. A cell that a small flow shares with a large one carries no information on the
+// small one, but the large one is known from its other rows: it is subtracted, and the small one's median is taken from the
+// remainder. Repeated from the largest to the smallest until the estimates converge, only the unreported flows contribute to an
+// estimate's error. First only the largest flows are fitted, a quarter as many as there are columns: the remainder in the cells
+// is the noise of their estimates. Then up to a quarter of all cells; with as many unknowns as cells the fit would attribute the
+// noise to flows, so the other flows are estimated from the remainder and not fitted.
 func (s *sketch) decode(places []place) decoded {
 	d := decoded{values: make([]float64, len(places)), plain: make([]float64, len(places))}
 	order := make([]int, len(places))
@@ -138,7 +136,7 @@ func (s *sketch) decode(places []place) decoded {
 	return d
 }
 
-// fit estimates flows until nothing moves, and takes them out of the cells.
+// fit estimates flows until the estimates converge, and subtracts them from the cells.
 func (s *sketch) fit(places []place, order []int, values []float64) {
 	for range decodePasses {
 		moved, total := s.pass(places, order, values)
@@ -148,7 +146,7 @@ func (s *sketch) fit(places []place, order []int, values []float64) {
 	}
 }
 
-// pass goes once through the flows; each is estimated from the cells without the others.
+// pass estimates each flow once, from the cells without the other flows.
 func (s *sketch) pass(places []place, order []int, values []float64) (moved, total float64) {
 	for _, i := range order {
 		next := max(0, s.median(places[i])+values[i])

@@ -45,7 +45,7 @@ func candidatesOf(r *snapshot.Reader, name string) candidates {
 	return c
 }
 
-// mostCounted bounds what a snapshot may count: sums of it stay finite.
+// mostCounted bounds the counts of a snapshot, so that sums over snapshots stay finite.
 const mostCounted = math.MaxInt64
 
 // arrays are the registers of a snapshot: cells of sketches, and counters under keys.
@@ -73,7 +73,7 @@ type estimator struct {
 	named  named
 }
 
-// array is a register as the snapshot has it.
+// array reads a register from the snapshot.
 func (i *estimator) array(name string) []uint64 { return i.words.Words(name, i.sized[name]) }
 
 func (i *estimator) cells(register string) (words [rows][]uint64) {
@@ -95,7 +95,7 @@ func (c *config) open(s *snapshot.Snapshot) (*estimator, counts, error) {
 		e.named[s] = candidatesOf(e.words, namedWords+s.String())
 	}
 	sketches, others := c.arrays()
-	for _, name := range append(sketches, others...) { // all of them must be there
+	for _, name := range append(sketches, others...) { // all registers must be present
 		e.array(name)
 	}
 	return e, n, e.words.Err()
@@ -114,7 +114,7 @@ func (c *config) at(chance []float64, r *snapshot.Reader) *config {
 	return &now
 }
 
-// Report implements algo.Config: what the sketches say of the flows that were named.
+// Report implements algo.Config: it estimates the reported flows from the sketches.
 func (c *config) Report(s *snapshot.Snapshot) (algo.Result, error) {
 	e, n, err := c.open(s)
 	if err != nil {
@@ -133,7 +133,7 @@ func (c *config) Report(s *snapshot.Snapshot) (algo.Result, error) {
 	return result, nil
 }
 
-// Losses implements algo.LossReporter: flows that have lost more than the sketch's noise could make of none.
+// Losses implements algo.LossReporter: flows whose loss is larger than the sketch's noise explains.
 func (c *config) Losses(s *snapshot.Snapshot) ([]algo.Loss, error) {
 	if c.statistics[loss] == nil {
 		return nil, nil
@@ -152,9 +152,9 @@ func (c *config) Losses(s *snapshot.Snapshot) ([]algo.Loss, error) {
 	return list, nil
 }
 
-// Merge implements algo.Merger: it sums sketches cell by cell, which are linear: with the same hashes the sum is the sketch of one host that finished the events
-// of both. Flows that any host has named are asked of it. A flow may stay below the limit of every host and be above that of their sum,
-// so that limits add up.
+// Merge implements algo.Merger: it sums sketches cell by cell. Sketches are linear: with the same hashes the sum is the sketch of one host that
+// finished the events of both. It is queried for the flows that any host has reported. A flow may stay below the limit of every host and exceed that
+// of their sum, so limits add up.
 func (c *config) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	if err := algo.SameHashes(a, b); err != nil {
 		return nil, err
@@ -186,14 +186,14 @@ func (c *config) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	for _, st := range c.on {
 		s.Words[namedWords+st.String()] = united(x.named[st], y.named[st]).words()
 	}
-	if c.latency() != nil { // what a delay stood for is known of each host: the smallest p and the largest rate bound the error
+	if c.latency() != nil { // each host weighted its delays by its own p: the smallest p and the largest rate bound the error
 		p, q := x.latency().chance, y.latency().chance
 		s.Words[chanceWords] = snapshot.Floats([]float64{min(p.p, q.p), max(p.most, q.most), max(p.rate, q.rate)})
 	}
 	return s, nil
 }
 
-// united are all flows that either has named, with the larger of their events.
+// united is the union of both candidates, each with the larger of its two events.
 func united(a, b candidates) candidates {
 	all := maps.Clone(a)
 	for key, f := range b {
@@ -205,7 +205,7 @@ func united(a, b candidates) candidates {
 	return all
 }
 
-// keyedSum merges counters under keys as Misra and Gries' are: of two owners of one place the larger stays, less what the other has.
+// keyedSum merges Misra-Gries counters: where one entry has two owners, the larger count stays, reduced by the smaller.
 func keyedSum(a, b []uint64) snapshot.Words {
 	sum := make(snapshot.Words, len(a))
 	for n := range sum {

@@ -39,39 +39,39 @@ func (l layout) bytes() int {
 	return n
 }
 
-// statistic is one of the four: what it needs of the program, and how it is shown.
+// statistic is one of the four: its layout and constants in the data plane, and how its values are reported.
 type statistic interface {
 	// layout divides scale times 40,000 bytes; scale is a power of two.
 	layout(scale float64) layout
 	// constants of the program, for the layout that was chosen.
 	constants(l layout) map[constant.Name]any
-	// unit of a value in the sketch, as a number of what the report shows.
+	// unit converts a value of the sketch to the report's unit: a factor.
 	unit() float64
 	// value is the column that ranks: its name, unit and help.
 	value() report.Column
-	// estimate turns what the sketch says into what is reported (Algorithm 2 squares it).
+	// estimate converts the sketch's value to the reported one (Algorithm 2 squares it).
 	estimate(sketch float64) float64
 	// values and notes of the window, from the counters.
 	values(n counts) []report.Value
 	notes(n counts) []string
-	// lost names what this statistic could not see.
+	// lost counts the packets that this statistic could not examine, by the names of algo.Result.Lost.
 	lost(n counts) map[string]uint64
 }
 
-// sampled is a statistic whose values are sampled: the variance that this adds to the estimate of a flow, of which one event is
-// known.
+// sampled is a statistic whose events are sampled. sampling is the variance that this adds to a flow's estimate; event is one
+// event of the flow, 0 if unknown.
 type sampled interface {
 	sampling(estimate, event float64, n counts) float64
 }
 
-// keyed is a statistic that may hold its counts under keys instead of in the sketch; ok says whether it does.
+// keyed is a statistic that may hold its counts under keys instead of in the sketch; ok reports whether it does.
 type keyed interface {
 	decodeKeyed(array func(name string) []uint64, places []place, n counts) (d decoded, ok bool)
-	// keyedArrays are what it reads for that.
+	// keyedArrays are the registers that decodeKeyed reads.
 	keyedArrays() []string
 }
 
-// newStatistic configures one of them.
+// newStatistic configures a statistic.
 func newStatistic(s stat, v algo.Values, crc bool) (statistic, error) {
 	switch s {
 	case latency:

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Lengths: a number less the length of both headers, so that the IP total length added to it is behind the payload.
+// Lengths: a sequence number less the length of both headers, so that adding the IP total length gives the end of the payload.
 func Lengths() (list []string) {
 	for words := 5; words <= 15; words++ {
 		less := 1<<32 - 20 - 4*words
@@ -16,7 +16,7 @@ func Lengths() (list []string) {
 	return list
 }
 
-// Kinds: without payload, with one byte of it, with more.
+// Kinds: segments without payload, with one byte, with more.
 func Kinds() (list []string) {
 	for words := 5; words <= 15; words++ {
 		list = append(list, fmt.Sprintf("            (true, true, 4w%d, %d): bare();", words, 20+4*words),
@@ -33,7 +33,7 @@ func Masks() (list []string) {
 	return list
 }
 
-// Steps: a step of more than one and no jump left that many identifiers out, less one.
+// Steps: a step of n identifiers, above one and below a jump, leaves out n - 1.
 func Steps(small int) (list []string) {
 	for step := 2; step <= small; step++ {
 		list = append(list, fmt.Sprintf("            (%d, _): lost(%d);", step, step-1))
@@ -41,7 +41,7 @@ func Steps(small int) (list []string) {
 	return list
 }
 
-// Reports are macros: for every choice of so many statistics, which are to be reported.
+// Reports are macros: for every set of compiled statistics, the entries that select which of them are reported.
 func Reports(stats int) string {
 	var b strings.Builder
 	b.WriteString("/* Of the statistics that are compiled: which are to be reported. */\n")
@@ -53,7 +53,8 @@ func Reports(stats int) string {
 	return b.String()
 }
 
-// reported: every set of a mask's statistics of which one of two bits each was new, the larger sets first.
+// reported lists every subset of a mask's statistics whose flow is new to the Bloom filter (one of its two bits was 0), the
+// larger subsets first.
 func reported(stats, mask int) (list []string) {
 	for size := stats; size > 0; size-- {
 		for set := 1; set <= mask; set++ {
@@ -65,7 +66,7 @@ func reported(stats, mask int) (list []string) {
 	return list
 }
 
-// choices of a set: for each of its statistics the one array or the other; the mask's other statistics may be anything.
+// choices of a set: for each of its statistics either of the two arrays; the mask's other statistics are wildcards.
 func choices(stats, set, mask int) (list []string) {
 	for which := range 1 << stats {
 		if which&^set != 0 {

@@ -3,21 +3,22 @@ package exact
 import "github.com/xdpmon/xdpmon/userspace/packet"
 
 const (
-	smallGap   = 64    // identifiers; what leaves out more is no loss but another counter
-	smallBytes = 65536 // the same of TCP's bytes
+	smallGap   = 64    // identifiers; a larger step is not a loss but another counter
+	smallBytes = 65536 // the same in bytes, for TCP
 	proof      = 2     // small steps before gaps count: random identifiers make two in a row once in a million
 	mostProof  = 3
-	near       = 4096 // identifiers that a host uses up while a packet is late
+	near       = 4096 // identifiers that a host may use while a packet is delayed
 )
 
-// numbers follows identifiers of 16 bits, exactly: those of IPv4, or RTP's.
+// numbers follows 16-bit identifiers exactly: IPv4's identification, or RTP's sequence numbers.
 type numbers struct {
 	known bool
 	last  uint16
 	good  uint8 // small steps in a row
 }
 
-// next says how many identifiers are missing before this one; -1: it is one that was missing. An aggregate has segs of them.
+// next returns how many identifiers are missing before this one; -1: this one was missing and arrived late. An aggregate has segs
+// identifiers.
 func (n *numbers) next(id, segs uint16) int {
 	last := id + segs - 1
 	if !n.known {
@@ -44,20 +45,20 @@ func (n *numbers) next(id, segs uint16) int {
 // stream follows the bytes of one direction of a connection, exactly.
 type stream struct {
 	known bool
-	next  uint32 // behind what came furthest
+	next  uint32 // end of the highest segment
 	holes []hole
 }
 
-// hole is what was left out, and nothing has filled.
+// hole is a range of bytes that was skipped and has not been filled.
 type hole struct {
 	start, end uint32
 	opened     sent
 }
 
-// sent is what tells the order in which packets were sent.
+// sent is the evidence for the order in which packets were sent.
 type sent struct {
 	id   uint16 // IPv4's; 0: none
-	time int64  // ns, when it came by
+	time int64  // ns, when it was captured
 }
 
 func sentOf(p *packet.Packet) sent {
@@ -67,8 +68,9 @@ func sentOf(p *packet.Packet) sent {
 	return sent{time: p.Time}
 }
 
-// before says whether what fills a hole was sent before the packet that opened it: late, and not a repetition. Its identifier is
-// a little smaller, whether the host counts the packets of a connection or all. Without one the paper's 3 ms decide.
+// before reports whether the packet that fills a hole was sent before the packet that opened it: reordered, and not a
+// retransmission. Its identifier is then a little smaller, whether the host numbers packets per connection or globally. Without
+// an identifier the paper's 3 ms decide.
 func (s sent) before(opened sent) bool {
 	if s.id != 0 && opened.id != 0 {
 		return opened.id-s.id-1 < near-1
@@ -76,7 +78,7 @@ func (s sent) before(opened sent) bool {
 	return s.time-opened.time <= orderWindow
 }
 
-// gap is how many bytes were left out in front of a segment; less than 0: it brings so many that are late.
+// gap is how many bytes were skipped before a segment; negative: the segment carries that many late bytes.
 func (s *stream) gap(p *packet.Packet) (lost int) {
 	end := p.Seq + p.Payload + uint32(p.TCPFlags>>1&1) + uint32(p.TCPFlags&1)
 	if !s.known || p.TCPFlags&packet.SYN != 0 {
@@ -95,7 +97,7 @@ func (s *stream) gap(p *packet.Packet) (lost int) {
 	return lost
 }
 
-// fill takes what a segment brings out of the holes, and returns how many of the bytes were late.
+// fill removes a segment's bytes from the holes, and returns how many of them were late.
 func (s *stream) fill(start, end uint32, now sent) (late int) {
 	open := s.holes[:0:0]
 	for _, h := range s.holes {

@@ -2,11 +2,11 @@ package exact
 
 import "github.com/xdpmon/xdpmon/userspace/packet"
 
-// orderWindow is the time within which a packet counts as overtaken, and after which as sent again: section 2.
+// orderWindow is the time up to which a packet below the maximum counts as reordered, and after which as retransmitted: section
+// 2.
 const orderWindow = int64(3e6) // ns
 
-// far is how much below another a number of 32 bits may be and still belong to the same connection: what is further away
-// comes from a port that is used again.
+// far is the largest distance of two sequence numbers of one connection; a larger one means that the port was reused.
 const far = 1 << 26
 
 func below(x, y uint32) bool { return y-x-1 < far-1 }
@@ -14,13 +14,13 @@ func below(x, y uint32) bool { return y-x-1 < far-1 }
 // order follows the sequence numbers of one direction of a connection, exactly.
 type order struct {
 	previous sighting
-	known    bool   // M and reached hold something
+	known    bool   // highest and reached are set
 	highest  uint32 // end of the highest segment: MaxSeq
 	raised   int64  // ns, when a segment last reached it
 	reached  []reach
 }
 
-// sighting is what a mirror shows twice.
+// sighting holds the fields in which a mirror port's second copy equals the first.
 type sighting struct {
 	time              int64
 	seq, ack, payload uint32
@@ -28,7 +28,7 @@ type sighting struct {
 	seen              bool
 }
 
-// reach is the highest end since a time.
+// reach is the highest sequence number end, from a time on.
 type reach struct {
 	since int64
 	end   uint32
@@ -36,14 +36,14 @@ type reach struct {
 
 // verdict on a data packet.
 type verdict struct {
-	data      bool // it is one
-	duplicate bool // a mirror's second copy: nothing else is said of it
+	data      bool // the packet carries data
+	duplicate bool // a mirror port's second copy: the other fields are not set
 	late      bool // out of order: definition 11
-	again     bool // at least one byte of it was passed more than 3 ms ago
+	again     bool // at least one of its bytes was sent before, more than 3 ms ago
 }
 
-// carriesData says whether order is defined for a packet: with payload, no fragment, neither the begin of a connection
-// nor its reset.
+// carriesData reports whether order is defined for a packet: it has payload, is no fragment, and neither opens nor resets a
+// connection.
 func carriesData(p *packet.Packet) bool {
 	return p.Has(packet.TCP) && p.Payload > 0 && !p.Has(packet.Fragment) && p.TCPFlags&(packet.SYN|packet.RST) == 0
 }

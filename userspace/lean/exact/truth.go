@@ -1,4 +1,4 @@
-// Package exact follows every flow in unbounded memory: the truth that the lean algorithms are compared with.
+// Package exact follows every flow in unbounded memory: the ground truth for the lean algorithms.
 package exact
 
 import (
@@ -9,18 +9,18 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// longestDelay is the largest that the data plane can tell: 2^19 ticks of 2^13 ns.
+// longestDelay is the largest delay that the data plane can measure: 2^19 ticks of 2^13 ns.
 const longestDelay = int64(1) << 32
 
-// TruthOptions say what is counted.
+// TruthOptions select what is counted.
 type TruthOptions struct {
 	Key   heavy.Spec // of the flows that are listed
-	ID    string     // what loss is told by: ipid, rtp, tcp-bytes
+	ID    string     // the numbers that loss is detected from: ipid, rtp, tcp-bytes
 	Bytes bool       // reordering and retransmission in bytes of payload
 }
 
-// Truth follows all flows exactly, in unbounded memory. A flow is one direction of a 5-tuple, the way its data goes; what
-// happens to it is counted under its Key.
+// Truth follows all flows exactly, in unbounded memory. A flow is one direction of a 5-tuple, that of its data; its events are
+// counted under its Key.
 type Truth struct {
 	opts   TruthOptions
 	delays *delay.Tracker
@@ -36,7 +36,7 @@ type direction struct {
 	proto        uint8
 }
 
-// follower is a flow.
+// follower is the state of a flow.
 type follower struct {
 	ids   numbers
 	bytes stream
@@ -44,7 +44,7 @@ type follower struct {
 	tally *Tally
 }
 
-// Tally is what happened to the flows of one key in a window.
+// Tally counts the events of one key's flows in a window.
 type Tally struct {
 	Latency    int64 // ns, sum over segments that were acknowledged
 	Answered   uint64
@@ -157,7 +157,7 @@ func (t *Truth) order(p *packet.Packet, f *follower) {
 	}
 }
 
-// Window hands over what was counted, and starts the next window. Flows go on.
+// Window returns the counts and starts the next window. Flow state persists.
 func (t *Truth) Window() (map[heavy.Key]Tally, Seen) {
 	all, seen := make(map[heavy.Key]Tally), t.seen
 	for key, tally := range t.keys {

@@ -1,4 +1,4 @@
-// Package expect says how well the largest flows are told apart, before anything is measured.
+// Package expect predicts the recall of a top-k list from the distribution of flows and the error of their estimates.
 package expect
 
 import "math"
@@ -33,11 +33,11 @@ func Recall(k, n int, value func(rank float64) float64, deviation func(value flo
 // Above is the probability that a standard normal variable exceeds z.
 func Above(z float64) float64 { return math.Erfc(z/math.Sqrt2) / 2 }
 
-// Skewed is what the flow of a rank (from 0) has where sizes have CAIDA-like skew: 1/(rank+11)^1.1 of the largest.
+// Skewed is the size of the flow of a rank (from 0), relative to the largest, with CAIDA-like skew: (11/(rank+11))^1.1.
 func Skewed(rank float64) float64 { return math.Pow(11/(rank+11), 1.1) }
 
-// squaresBehind is the sum of squared values of the flows from a rank on.
-func squaresBehind(rank, n int, value func(rank float64) float64) (sum float64) {
+// squaresFrom is the sum of squared values of the flows from a rank on.
+func squaresFrom(rank, n int, value func(rank float64) float64) (sum float64) {
 	for r, step := float64(rank), 1.0; int(r) < n; r += step {
 		step = min(max(1, math.Floor(r/64)), float64(n)-r)
 		v := value(r + (step-1)/2)
@@ -46,10 +46,10 @@ func squaresBehind(rank, n int, value func(rank float64) float64) (sum float64) 
 	return sum
 }
 
-// Deviation is the standard error of the median of five rows whose cells hold the flows from a rank on: those that
-// are not reported, since what is reported is subtracted.
+// Deviation is the standard error of the median of five rows whose cells hold the flows from a rank on. These are the unreported
+// flows: reported ones are subtracted.
 func Deviation(reported, n, columns int, value func(rank float64) float64) float64 {
-	return MedianError * math.Sqrt(squaresBehind(reported, n, value)/float64(columns))
+	return MedianError * math.Sqrt(squaresFrom(reported, n, value)/float64(columns))
 }
 
 // MedianError is the standard deviation of the median of five normal variables of deviation 1.

@@ -109,7 +109,7 @@ func TestSquaresBehind(t *testing.T) {
 	for r := 100; r < 370_000; r++ {
 		want += Skewed(float64(r)) * Skewed(float64(r))
 	}
-	if got := squaresBehind(100, 370_000, Skewed); math.Abs(got/want-1) > 0.01 {
+	if got := squaresFrom(100, 370_000, Skewed); math.Abs(got/want-1) > 0.01 {
 		t.Errorf("%g, want %g", got, want)
 	}
 }
