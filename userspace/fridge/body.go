@@ -9,7 +9,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// What the fridge reports, with the names that estimate and truth share.
+// Names, titles and help of the reported distributions, shared by estimate and truth.
 func (c *config) delayLabel() delay.Label {
 	return delay.Label{Name: "delay_ns", Title: c.rules.Kind.Title(), Unit: report.Nanosecond,
 		Help: "delay from a request to its response"}
@@ -30,7 +30,7 @@ func (c *config) grouped() bool { return c.group.kind != groupNone }
 
 func (c *config) volumes() bool { return c.rules.Kind == delay.TCPDuration }
 
-// shuts reports whether zero windows are counted: where packets that answer are ACKs of data.
+// shuts reports whether zero windows are counted: only where the responses are ACKs of data.
 func (c *config) shuts() bool { return c.rules.Kind == delay.TCPData }
 
 // spectra are all distributions of a window, corrected.
@@ -40,7 +40,7 @@ type spectra struct {
 	rows   []*delay.Spectrum // of the groups; without groups there is one for all
 	total  *delay.Spectrum   // of all rows
 	more   []*delay.Spectrum // the second leg and the sum, or a flow's volume
-	merged bool              // of several hosts
+	merged bool              // sum of several hosts
 }
 
 // body reports a window.
@@ -53,7 +53,7 @@ func (e *estimator) body(n counts, s spectra) report.Body {
 		b.Distributions = append(b.Distributions, s.more[k].Distribution(label))
 	}
 	f := fit{state: fitUnknown, delay: math.NaN(), lives: math.NaN()}
-	if !s.merged { // of several hosts each has its own
+	if !s.merged { // hosts may have different fridges
 		f = e.fit(total)
 	}
 	b.Values = append(b.Values, f.values()...)
@@ -68,7 +68,7 @@ func (e *estimator) body(n counts, s spectra) report.Body {
 	return b.Answering("match_rate", "repeated", "sla.over", "sla.verdict")
 }
 
-// spectraOf corrects what a window has counted.
+// spectraOf corrects the counts of a window.
 func (e *estimator) spectraOf(r reading) spectra {
 	s := spectra{owners: r.owners, shut: r.shut, rows: make([]*delay.Spectrum, 1)}
 	if e.grouped() {
@@ -91,7 +91,7 @@ func (s *spectra) sum(scale delay.Scale) {
 	}
 }
 
-// moreLabels are the distributions beside that of the delays.
+// moreLabels are the labels of the distributions other than that of the delays.
 func (c *config) moreLabels() []delay.Label {
 	switch {
 	case c.rules.Finals:
@@ -102,7 +102,7 @@ func (c *config) moreLabels() []delay.Label {
 	return nil
 }
 
-// further spectra: the second leg and the sum, or a flow's volume.
+// further are the spectra after that of the delays: the second leg and the sum, or a flow's volume.
 func (e *estimator) further(r reading, total *delay.Spectrum) []*delay.Spectrum {
 	mean := total.Mean()
 	if total.Count() == 0 {
@@ -126,7 +126,7 @@ func (e *estimator) further(r reading, total *delay.Spectrum) []*delay.Spectrum 
 	return nil
 }
 
-// most answered requests that there can have been: each had a packet that asked and one that answered.
+// most bounds the number of answered requests: each has one request packet and one response packet.
 func (e *estimator) most(c counts) float64 {
 	return float64(min(c.at(bpf.FridgeFridgeCounterFRIDGE_REQUESTS), c.at(bpf.FridgeFridgeCounterFRIDGE_RESPONSES)))
 }
@@ -137,7 +137,7 @@ func (e *estimator) complete(s, counted *delay.Spectrum) {
 	}
 }
 
-const zeroWindowsHelp = "ACKs without data whose window is 0: their host takes nothing more until what it runs reads"
+const zeroWindowsHelp = "ACKs without data whose window is 0: the receiver accepts no data until its application reads"
 
 func (e *estimator) values(c counts, total *delay.Spectrum) []report.Value {
 	count := func(name string, n bpf.FridgeFridgeCounter, unit report.Unit, help string) report.Value {
@@ -151,9 +151,9 @@ func (e *estimator) values(c counts, total *delay.Spectrum) []report.Value {
 		{Name: "estimated", Value: estimated, Low: bounds.Low, High: bounds.High, Promise: bounds.Promise, Unit: report.Requests,
 			Kind: report.Counter, Help: "requests that were answered, corrected for those that were overwritten"},
 		count("requests", bpf.FridgeFridgeCounterFRIDGE_REQUESTS, report.Requests, "packets that ask, repeated ones included"),
-		count("responses", bpf.FridgeFridgeCounterFRIDGE_RESPONSES, report.Responses, "packets that answer, also what nobody asked"),
+		count("responses", bpf.FridgeFridgeCounterFRIDGE_RESPONSES, report.Responses, "response packets, including those without a request"),
 		{Name: "match_rate", Value: answered(estimated, requests), Low: answered(bounds.Low, requests), High: answered(bounds.High, requests),
-			Promise: bounds.Promise, Unit: report.Ratio, Help: "answered share of the requests; at the start of a window those of the window before are answered"},
+			Promise: bounds.Promise, Unit: report.Ratio, Help: "answered share of the requests; the first responses of a window belong to requests of the window before"},
 		count("repeated", bpf.FridgeFridgeCounterFRIDGE_REPEATED, report.Requests, "requests that found their own record: sent again"),
 		count("inserted", bpf.FridgeFridgeCounterFRIDGE_INSERTED, report.Requests, "requests that were put into a fridge"),
 		count("evicted", bpf.FridgeFridgeCounterFRIDGE_EVICTED, report.Records, "records that were overwritten, answered or not"),
@@ -169,7 +169,7 @@ func (e *estimator) values(c counts, total *delay.Spectrum) []report.Value {
 		report.Value{Name: "histogram", Value: e.histogram(), Kind: report.Info, Help: "how samples are corrected and binned"})
 }
 
-// histogram says what correction=auto and resolution=auto came to.
+// histogram describes the correction and resolution in use, which auto may have chosen.
 func (c *config) histogram() string {
 	correction := "exact"
 	if c.table {
@@ -178,8 +178,8 @@ func (c *config) histogram() string {
 	return fmt.Sprintf("%s, %d bins an octave", correction, 1<<c.mantissa)
 }
 
-// answered is the share of requests that were answered. More answers than requests are possible in a window: what was asked at the end of the window
-// before is answered in this one. So many more requests could have been answered in it.
+// answered is the share of requests that were answered. A window may have more answers than requests, because requests from the end of the window
+// before are answered in it; the larger of both numbers is the denominator.
 func answered(n, requests float64) float64 { return ratio(n, max(n, requests)) }
 
 func ratio(a, b float64) float64 {
@@ -201,7 +201,7 @@ func (e *estimator) slaValues(total *delay.Spectrum) []report.Value {
 	}
 }
 
-// partTable shows what each fridge did.
+// partTable lists the settings and counters of each fridge.
 func (e *estimator) partTable(c counts) report.Table {
 	t := report.Table{Name: "fridges", Title: "fridges", Settings: true, Details: true, Limit: maxFridges, Help: "fridges of this instance",
 		Columns: []report.Column{

@@ -2,17 +2,18 @@ package fridge
 
 import "github.com/xdpmon/xdpmon/userspace/fridge/delay"
 
-// Ways to combine what several fridges say of the same delays (section 4.2). Every one of n requests with a delay t goes
-// into one fridge k and comes back from it with probability q_k, so a combination with weights c_k that add up to 1 is
-// unbiased and has the variance n (sum of c_k^2 / q_k - 1): best is c_k proportional to q_k.
+// Methods to combine the estimates of several fridges for the same delays (section 4.2). Each of n requests with a delay t enters
+// one fridge k and is sampled there with probability q_k, so a combination with weights c_k that add up to 1 is unbiased and has
+// the variance n (sum of c_k^2 / q_k - 1), which is least for c_k proportional to q_k.
 const (
-	// combineInverse predicts q_k(t) from p, M, and the rate of insertions. The weights do not depend on the samples
-	// that they weigh, so they add no bias.
+	// combineInverse predicts q_k(t) from p, M, and the rate of insertions. Its weights are independent of the samples, so they
+	// add no bias.
 	combineInverse = "inverse-variance"
-	// combineFixed takes share times p for every delay.
+	// combineFixed uses share times p for every delay.
 	combineFixed = "fixed"
-	// combineSampled is the paper's: 1 / sum of w^2 over the samples of the bin, and where only one fridge has samples its
-	// estimate as it stands. Where samples are few the weights depend on them: fridges that were lucky count more.
+	// combineSampled is the paper's: 1 / sum of w^2 over the samples of the bin, and where only one fridge has samples, its
+	// estimate unchanged. With few samples the weights are correlated with them: a fridge that happened to sample more counts
+	// more.
 	combineSampled = "sample-variance"
 )
 
@@ -51,7 +52,7 @@ func bySample(weights []float64, sums []delay.Sums) []float64 {
 	return normalise(weights)
 }
 
-// normalise makes the weights add up to 1; what predicts nothing counts equally.
+// normalise makes the weights add up to 1; they are equal when all are 0.
 func normalise(weights []float64) []float64 {
 	total := 0.0
 	for _, w := range weights {

@@ -15,7 +15,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
 )
 
-// config is what the parameters come to.
+// config is the parsed and checked form of the parameters.
 type config struct {
 	values   algo.Values
 	parts    []Part
@@ -61,8 +61,8 @@ func (c *config) readRules(v algo.Values) (err error) {
 	return nil
 }
 
-// restarts says whether a repeated request starts its clock again. auto: it does, but for tcp-timestamp, where the same
-// TSval in several segments is no repetition: its echo answers the first of them.
+// restarts reports whether a repeated request restarts its clock. auto: yes, except for tcp-timestamp, where several segments
+// with one TSval are no repetition: the echo answers the first of them.
 func restarts(mode string, kind delay.Kind) bool {
 	if mode == auto {
 		return kind != delay.TCPTimestamp
@@ -114,8 +114,8 @@ func (c *config) readLegs(v algo.Values) error {
 	return nil
 }
 
-// readResolution chooses the histogram. What is left open is the finest that one pipeline stage holds; with groups, whose
-// many rows need room, the data plane adds up weights from the table.
+// readResolution chooses the histogram. auto is the finest one that fits a pipeline stage; with groups, whose many rows take
+// memory, the data plane adds up weights from the table.
 func (c *config) readResolution(v algo.Values) error {
 	correction, text := v.Text("correction"), v.Text("resolution")
 	c.table = correction == "table" || correction == auto && c.grouped() && c.recorded
@@ -127,7 +127,7 @@ func (c *config) readResolution(v algo.Values) error {
 	return nil
 }
 
-// refine takes the finest bins that fit.
+// refine chooses the finest bins that fit.
 func (c *config) refine() {
 	for c.mantissa = finest; c.mantissa > coarsest && !c.fitsStage(); {
 		c.mantissa--
@@ -153,7 +153,7 @@ func (c *config) fitsStage() bool {
 		total := 0
 		for _, name := range stage {
 			if sizes[name] == 1 {
-				continue // not used: taken out of the program
+				continue // not used: removed from the program
 			}
 			blocks := (2*64*sizes[name] + declared.BlockBits - 1) / declared.BlockBits
 			if blocks > declared.ArrayBlocks {
@@ -221,7 +221,7 @@ func (c *config) constants() map[constant.Name]any {
 	}
 }
 
-// sizes of the arrays. What a rule does not use keeps one entry.
+// sizes of the arrays. An array that the matching rule does not use has one entry.
 func (c *config) sizes() map[string]int {
 	slots, shards := totals(c.parts)
 	plane := len(c.parts) * c.plane()
@@ -258,7 +258,7 @@ const (
 	groupVlan  = bpf.FridgeFridgeGroupKindGROUP_VLAN
 )
 
-// registerBytes is what the arrays occupy as declared: both banks of what is banked, all CPUs of what is per CPU.
+// registerBytes is the memory of the arrays as declared: both banks where an array has banks, all CPUs where it is per CPU.
 func (c *config) registerBytes(cpus int) int64 {
 	width := map[string]int64{"fridge_entries": 8, "fridge_inserts": 4, "fridge_survived": 4, "fridge_middle": 4, "fridge_volume": 8,
 		"fridge_groups": 2 * 8}

@@ -6,10 +6,10 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
 )
 
-// layer is one histogram of the data plane as it was read: [row][fridge][survival][bin], or without survival.
+// layer is one histogram as read from the data plane: [row][fridge][survival][bin], or without the survival index.
 type layer struct {
 	words []uint64
-	hits  []uint64 // table correction: samples behind the sums, and their exponents; nil where the data plane does not count them
+	hits  []uint64 // table correction: number of samples in the sums, and their exponents; nil where the data plane does not count them
 	scale delay.Scale
 }
 
@@ -20,8 +20,9 @@ type estimator struct {
 	lost  float64 // repetitions of the window that did not find their record
 }
 
-// steady is how exactly the share of repeated requests of a whole window holds for those that went by a record, as a part of
-// its correction. With TSvals of changing connections, four of ten of all insertions, it was off by up to a quarter.
+// steady is the relative error of assuming that the share of repeated requests among the insertions that a record survives is
+// that of the whole window. With TSvals of changing connections, where four of ten insertions are repetitions, the correction was
+// off by up to a quarter.
 const steady = 0.3
 
 // weightOne is a weight of 1 in the data plane's table: weights are in 2^-8.
@@ -30,8 +31,8 @@ const weightOne = 1 << 8
 // exponentOne is an exponent of 1 there: they are in 2^-8.
 const exponentOne = 1 << 8
 
-// spectrum corrects one row of a layer and combines the fridges. delayOf is the delay that a bin's samples had, which for
-// bins of bytes is not what the bin says.
+// spectrum corrects one row of a layer and combines the fridges. delayOf is the delay of a bin's samples, which bins of bytes do
+// not give themselves.
 func (e *estimator) spectrum(l layer, row int, delayOf func(bin int) float64) *delay.Spectrum {
 	out := delay.NewSpectrum(l.scale)
 	sums := make([]delay.Sums, len(e.parts))
@@ -57,8 +58,9 @@ func (e *estimator) spectrum(l layer, row int, delayOf func(bin int) float64) *d
 	return out
 }
 
-// predicted weights of samples by bins: 1 over the probability that one comes back, of the combination that is best for
-// them. What the rate of the window says is what it says on average; where requests came in bursts, the samples know better.
+// predicted weights of samples by bins: 1 over the probability that a delay is sampled, for the combination with the least
+// variance. The window's rate is only an average; where requests arrive in bursts, the weights are raised to those of the
+// samples.
 func (e *estimator) predicted(s *delay.Spectrum, delayOf func(bin int) float64) []float64 {
 	weights := make([]float64, len(s.Mass))
 	faster := e.faster(s, delayOf)
@@ -68,14 +70,14 @@ func (e *estimator) predicted(s *delay.Spectrum, delayOf func(bin int) float64) 
 	return weights
 }
 
-// An octave says something of the rate with so many samples, which survived so many lifetimes on average.
+// An octave of delays is used to estimate the rate if it has this many samples, which survived this many lifetimes on average.
 const (
 	telling    = 10
 	tellingFor = 0.1
 )
 
-// faster is how many times the rate of the window explains the weights of the samples, in the octave of delays where it is
-// most, but at least once.
+// faster is the multiple of the window's rate that explains the weights of the samples: the largest over the octaves of delays,
+// at least 1.
 func (e *estimator) faster(s *delay.Spectrum, delayOf func(bin int) float64) float64 {
 	most, octave := 1.0, 1<<s.Scale.Bins.Mantissa
 	none := 0.0
@@ -131,8 +133,9 @@ func (e *estimator) sums(l layer, row, k, bin int, delayOf func(bin int) float64
 	return s
 }
 
-// tableSums reads what the data plane has added up. The weights took all insertions for different requests. Where some were not,
-// number, sum of the weights and sum of the exponents tell how many insertions the samples survived and how far apart these were.
+// tableSums reads the sums of the data plane. Its weights assume that all insertions were different requests. Where some were
+// repetitions, the number of samples and the sums of weights and exponents give how many insertions the samples survived, and how
+// much that varied.
 func (e *estimator) tableSums(l layer, k, at int) delay.Sums {
 	s := delay.Sums{Weight: float64(l.words[at]) / weightOne}
 	s.Apart = s.Weight
@@ -147,7 +150,7 @@ func (e *estimator) tableSums(l layer, k, at int) delay.Sums {
 	return s
 }
 
-// inferred weighs samples without a recorded x by the insertions that their delay saw on average (section 3.3).
+// inferred weighs samples without a recorded x by the mean number of insertions within their delay (section 3.3).
 func (e *estimator) inferred(k int, word uint64, t float64) delay.Sums {
 	n := float64(delay.Samples(word))
 	x := e.rates.survived(k, t)
@@ -155,11 +158,11 @@ func (e *estimator) inferred(k int, word uint64, t float64) delay.Sums {
 	return delay.Sums{N: n, Weight: n * w, Apart: n * e.parts[k].Factor().Weight(x), Square: n * w * w, Survived: n * x}
 }
 
-// own is the delay of a bin of delays.
+// own is the delay of a bin, for layers that are binned by delay.
 func (l layer) own(bin int) float64 { return l.scale.Centre(bin) }
 
-// scaled makes a spectrum without a count of samples plausible: the data plane counts the samples of a second leg or of
-// a flow's volume only once, with the sum of the legs or the duration, so the mean weight and their sum are taken from there.
+// scaled fills in sample counts that a spectrum lacks: the data plane counts the samples of a second leg or of a flow's volume
+// only once, with the sum of the legs or the duration, so number and mean weight are taken from there.
 func scaled(s, counted *delay.Spectrum) {
 	samples, count := counted.Samples(), s.Count()
 	if samples == 0 || count == 0 {

@@ -115,10 +115,10 @@ func TestRates(t *testing.T) {
 			t.Errorf("a delay of %g s survives %g, want %g", at/1e9, got, want)
 		}
 	}
-	for range 2 * keptWindows {
+	for range 2 * mostWindows {
 		r.add(1e9, []uint64{500})
 	}
-	if len(r.windows) != keptWindows || r.lifetime(0) != 1024.0/500*1e9 {
+	if len(r.windows) != mostWindows || r.lifetime(0) != 1024.0/500*1e9 {
 		t.Errorf("%d windows, lifetime %g", len(r.windows), r.lifetime(0))
 	}
 }

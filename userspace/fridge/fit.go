@@ -17,7 +17,7 @@ const (
 	fitUnknown = "unknown"
 )
 
-// Lifetimes of the longest-lived fridge within the long delays, between which it fits. Section 5.2 finds no difference
+// Bounds of a fitting fridge: lifetimes of the longest-lived fridge within the longest delays. Section 5.2 finds no difference
 // between half and twice the best p, and little harm from too long a lifetime.
 const (
 	livesUnder = 0.25
@@ -27,10 +27,10 @@ const (
 // fit compares a fridge's lifetime, M/p requests, with the requests within the delays to be measured.
 type fit struct {
 	state   string
-	delay   float64 // ns; the long delays that it was judged by: the upper end of the 99th percentile
-	blind   bool    // slow responses may have left no sample: there may be longer ones
-	lives   float64 // insertions within it over slots, of the fridge where records live longest
-	part    Part    // that fridge
+	delay   float64 // ns; the delay that the fit is judged by: the upper bound of the 99th percentile
+	blind   bool    // slow responses may have left no sample: the true percentile may be higher
+	lives   float64 // insertions within delay over slots, of the fridge where records live longest
+	part    Part    // the fridge where records live longest
 	p       float64 // the entry probability that would fit, with this fridge's entries
 	entries int     // the entries that would fit, with this entry probability
 }
@@ -95,7 +95,7 @@ func (f fit) advice() string {
 	within := report.Human(f.delay, report.Nanosecond)
 	switch {
 	case f.blind:
-		return fmt.Sprintf("over-subscribed: delays seem to go on beyond those that still find their request, so slow responses may have "+
+		return fmt.Sprintf("over-subscribed: delays seem to exceed those whose records survive, so slow responses may have "+
 			"left no sample: percentiles are lower bounds. Take a smaller entry probability than %s, or more than %d entries.",
 			fraction(f.part.P), f.part.Slots)
 	case f.state == fitOver:

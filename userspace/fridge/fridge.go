@@ -1,5 +1,5 @@
-// Package fridge is userspace's half of the fridge: parameters, the correction of what the data plane counted, exact
-// oracle, planning, correction tables for the data plane and for the P4 twin.
+// Package fridge is userspace's half of the fridge: parameters, the correction of the data plane's counts, exact oracle,
+// planning, correction tables for the data plane and for the P4 twin.
 //
 // Zheng, Braverman, Chen, Rexford, "Unbiased Delay Measurement in the Data Plane" (APOCS 2022).
 package fridge
@@ -14,7 +14,7 @@ import (
 // Name of the algorithm.
 const Name = "fridge"
 
-// auto is the value of parameters that follow from others.
+// auto is the value of parameters that are derived from others.
 const auto = "auto"
 
 func init() { algo.Register(descriptor()) }
@@ -83,7 +83,7 @@ var params = []algo.Param{
 		Help: "several fridges: weighted for each delay by the variance to expect, by fixed shares, or by the variance found in the samples (section 4.2)"},
 	{Key: "group", Type: algo.String, Default: "none", Help: "one distribution for each src/LEN, dst/LEN (IPv4 prefix length), dport or vlan"},
 	{Key: "group6", Type: algo.Int, Default: "48", Min: "1", Max: "60", Unit: "bits", Help: "IPv6 prefix length of src and dst groups"},
-	{Key: "rows", Type: algo.Int, Default: "64", Min: "2", Max: "4096", Help: "rows for groups; what finds its row taken is counted under others"},
+	{Key: "rows", Type: algo.Int, Default: "64", Min: "2", Max: "4096", Help: "rows for groups; groups whose row is taken are counted under others"},
 	{Key: "sla", Type: algo.String, Default: "none", Help: "delay that a share of the responses must keep, like 50ms@95%: groups that break it are named"},
 	{Key: "resolution", Type: algo.Enum, Default: auto, Choices: []string{auto, "4", "8", "16", "32"},
 		Help: "delay bins an octave; auto: as many as the histogram has room for"},

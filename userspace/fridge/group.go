@@ -12,7 +12,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// group says into which distributions samples are told apart.
+// group selects the distributions that samples are split into.
 type group struct {
 	kind bpf.FridgeFridgeGroupKind
 	len4 int // prefix lengths of src and dst
@@ -48,10 +48,11 @@ const (
 	keyIPv6  = 6
 )
 
-// untagged is the VLAN of packets that have none.
+// untagged stands for the VLAN ID of untagged packets.
 const untagged = 4096
 
-// key of a sample's group, as group_key of bpf/fridge/fridge.bpf.c makes it. reverse: the request went the other way than p.
+// key of a sample's group, as group_key of bpf/fridge/fridge.bpf.c computes it. reverse: the request had the direction opposite
+// to p.
 func (g group) key(p *packet.Packet, reverse bool) uint64 {
 	switch g.kind {
 	case groupDport:

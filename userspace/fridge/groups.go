@@ -42,7 +42,7 @@ func (e *estimator) estimatedGroups(all spectra) []groupRow {
 	return out
 }
 
-// verdictOrder puts what needs attention first.
+// verdictOrder lists broken agreements first, kept ones last.
 var verdictOrder = []string{slaBroken, slaUnknown, slaKept}
 
 // groupTable lists the groups: with an agreement those that break it first, else the slowest first.

@@ -17,8 +17,8 @@ type instance struct {
 	*config
 	head  snapshot.Head
 	set   *maps.Set
-	past  *past               // windows and repetitions that later windows are corrected by
-	words map[string][]uint64 // buffers of the arrays that a window reads
+	past  *past               // rates and repetitions of earlier windows, for the correction of later ones
+	words map[string][]uint64 // read buffers, by array
 }
 
 // New implements algo.Config.
@@ -47,7 +47,7 @@ func (i *instance) Bind(set *maps.Set) error {
 	return weights.Write(0, i.weightTable())
 }
 
-// read takes an array of the closed bank and sets it back to zero.
+// read returns an array of the closed bank and resets it to zero.
 func (i *instance) read(name string, bank int) ([]uint64, error) {
 	array, err := i.set.Array(name)
 	if err != nil {
@@ -60,7 +60,7 @@ func (i *instance) read(name string, bank int) ([]uint64, error) {
 	return words, err
 }
 
-// reading is what a window has counted.
+// reading holds the arrays of a window.
 type reading struct {
 	counts                        counts
 	first, second, sizes, lengths layer
@@ -69,7 +69,7 @@ type reading struct {
 	repeats                       []uint64 // [fridge][bin]: requests that found an earlier occurrence of themselves
 }
 
-// arrays that hold what a window has counted.
+// arrays are the names of the arrays that are read for a window.
 func (c *config) arrays() []string {
 	names := []string{"fridge_counters", "fridge_repeats", "fridge_hist"}
 	if c.table {
@@ -145,13 +145,13 @@ func (c counts) insertedBy() []uint64 {
 	return c[first : first+maxFridges]
 }
 
-// used packets: those that ask, answer, end a handshake, or add to a flow.
+// used counts the packets that the matching rule uses: requests, responses, ends of handshakes, and packets of followed flows.
 func (c counts) used() uint64 {
 	return c.at(bpf.FridgeFridgeCounterFRIDGE_REQUESTS) + c.at(bpf.FridgeFridgeCounterFRIDGE_RESPONSES) +
 		c.at(bpf.FridgeFridgeCounterFRIDGE_FINALS) + c.at(bpf.FridgeFridgeCounterFRIDGE_UPDATES)
 }
 
-// lost is what could be lost.
+// lost are the losses of a window, by the names of algo.Result.Lost.
 func (c counts) lost() map[string]uint64 {
 	return map[string]uint64{
 		"evicted":         c.at(bpf.FridgeFridgeCounterFRIDGE_EVICTED),

@@ -102,7 +102,7 @@ func (o *oracle) Window(report.Window) report.Body {
 	return b
 }
 
-// next starts a window; requests that wait go on waiting.
+// next starts a window; pending requests stay pending.
 func (o *oracle) next() {
 	o.requests = 0
 	o.first, o.second, o.sum, o.bytes, o.packets = o.first[:0], o.second[:0], o.sum[:0], o.bytes[:0], o.packets[:0]
@@ -110,7 +110,7 @@ func (o *oracle) next() {
 	clear(o.shut)
 }
 
-// groupRows in the order of their keys, so that equal ones do not change places between runs.
+// groupRows are in the order of their keys, so that the order of ties is the same in every run.
 func (o *oracle) groupRows() []groupRow {
 	keys := slices.AppendSeq(slices.Collect(maps.Keys(o.groups)), maps.Keys(o.shut))
 	slices.Sort(keys)

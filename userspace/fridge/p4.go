@@ -32,13 +32,13 @@ import (
 //	control FridgePlace(in bit<32> slot, in bit<32> luck, inout place_t at)
 //	    route and coin as ranges: high half of luck is the route, low half the coin
 //	control FridgeDelayBin(in bit<32> delay, in cell_t plane, out cell_t cell)
-//	    log-linear bins by prefix, as bins_index of bpf/include/bins.h, behind where a plane begins
+//	    log-linear bins by prefix, as bins_index of bpf/include/bins.h, added to the plane's offset
 //	control FridgeGapBin(in bit<24> gap, in cell_t plane, out cell_t cell)
 //	    the same with fewer bins, for insertions between two of the same request
 //	control FridgeWeight(in bit<2> part, in bit<24> x, out bit<32> weight, out bit<32> exponent)
-//	    1/q in 2^-8 by prefix of x, and its exponent in 2^-8: the rules behind fridge_weights
+//	    1/q in 2^-8 by prefix of x, and its exponent in 2^-8: the rules that fridge_weights is made from
 //	control FridgePlanes(in bit<1> bank, in bit<2> part, in role_t role, inout cell_t first, inout cell_t second)
-//	    where the bank's, row's and fridge's plane begins: of fridge_hist, or for requests of fridge_repeats
+//	    offset of the plane of a bank, row and fridge: in fridge_hist, or for requests in fridge_repeats
 //
 // Prefixes exclude each other, so they are ternary keys: the Tofino back end takes no constant entries for lpm ones.
 
@@ -74,7 +74,8 @@ type twin struct {
 
 const twinRows = 2
 
-// aligned: a prefix in front of a slice of the hash makes an index only when every fridge begins at a multiple of its size.
+// aligned checks that every fridge begins at a multiple of its size: the twin forms an index by concatenating a prefix and a
+// slice of the hash.
 func (t *twin) aligned() error {
 	base, shard := 0, 0
 	for _, p := range t.parts {
@@ -180,7 +181,7 @@ func (t *twin) routeBefore(k int) uint32 {
 	return layout(t.parts)[k-1].Route
 }
 
-// index is the base's high bits in front of n bits of the hash, from bit `from` on.
+// index concatenates the high bits of base and the low bits, n slots wide, of the hash from bit `from` on.
 func index(base, n uint32, width int, from uint32) string {
 	high := width - int(n)
 	hash := fmt.Sprintf("slot[%d:%d]", from+n-1, from)
@@ -198,8 +199,8 @@ func prefix(width int, low, size uint64) string {
 	return fmt.Sprintf("%dw%#x &&& %dw%#x", width, low, width, (uint64(1)<<width-1)&^(size-1))
 }
 
-// bin writes a table that finds the cell of a number's bin, as far as so many bits of it reach. It adds the plane, which is known before the
-// number is: a table behind it would be a stage more.
+// bin writes a table that maps a number of width bits to the cell of its bin. Its action adds the plane, which is known earlier than the
+// number: a second table for that would take another stage.
 func (t *twin) bin(control, name string, width int, bins maps.Bins) {
 	t.Line("control %s(in bit<%d> %s, in cell_t plane, out cell_t cell) {", control, width, name)
 	t.Line("    action set_bin(cell_t b) {\n        cell = plane + b;\n    }\n")

@@ -24,7 +24,7 @@ const (
 	slotsSyntax = "powers of two from 2 to 1048576"
 )
 
-// errFridges is wrapped by everything that can be wrong with the list of fridges.
+// errFridges is wrapped by every error in the list of fridges.
 var errFridges = errors.New("give SIZE@P[:SHARE],...: 65536@1, or 32768@1/2,32768@1/64, or 4096@1:15/16,4096@1/2:1/16")
 
 // Part is one fridge: slots, entry probability, and the share of all requests that are routed to it.
@@ -38,13 +38,13 @@ type Part struct {
 // Inclusion is the probability that a request is put into this fridge.
 func (p Part) Inclusion() float64 { return p.P * p.Share }
 
-// Factor corrects what this fridge yields.
+// Factor corrects the samples of this fridge.
 func (p Part) Factor() delay.Factor {
 	return delay.Factor{Slots: p.Slots / p.Shards, Inclusion: p.Inclusion()}
 }
 
-// Lifetime is how many requests go by, all fridges' ones counted, until a record of this fridge has met its end on
-// average: M/p of section 3.3.
+// Lifetime is the mean number of requests, of all fridges together, until a record of this fridge is overwritten: M/p of section
+// 3.3.
 func (p Part) Lifetime() float64 { return float64(p.Slots) / p.Inclusion() }
 
 func (p Part) String() string {
@@ -62,8 +62,8 @@ func fraction(p float64) string {
 	return strconv.FormatFloat(p, 'g', 3, 64)
 }
 
-// parseParts reads the list of fridges. Probabilities and shares come back as the data plane rounds them, so that the
-// correction knows them exactly.
+// parseParts reads the list of fridges. Probabilities and shares are returned as the data plane rounds them, so that the
+// correction uses exact values.
 func parseParts(text string) ([]Part, error) {
 	words := strings.Split(text, ",")
 	if len(words) > maxFridges {
@@ -108,7 +108,7 @@ func probability(what, text string) (float64, error) {
 	return max(1, math.Round(p*one16)) / one16, nil
 }
 
-// shares fills in what was left open, in equal parts, and rounds so that all of them together are exactly 1.
+// shares divides the unassigned share equally among the fridges without one, and rounds so that the sum is exactly 1.
 func shares(parts []Part) error {
 	given, open := 0.0, 0
 	for _, p := range parts {
@@ -139,7 +139,7 @@ func shares(parts []Part) error {
 	return nil
 }
 
-// shard splits the insertion counters. auto: shards of 256 slots or more, as many as fit.
+// shard splits the insertion counters. auto: as many shards as fit, each of 256 slots or more.
 func shard(parts []Part, text string) error {
 	if text == auto {
 		limit := maxShards / (1 << bits.Len(uint(len(parts)-1)))
@@ -170,7 +170,7 @@ func totals(parts []Part) (slots, shards int) {
 	return slots, shards
 }
 
-// layout places the parts behind each other in the arrays.
+// layout places the parts one after the other in the arrays.
 func layout(parts []Part) (out [maxFridges]bpf.FridgeFridgePart) {
 	base, shard, route := 0, 0, 0.0
 	for i, p := range parts {

@@ -9,7 +9,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// option is a configuration with what to expect of it.
+// option is a configuration with its predicted errors.
 type option struct {
 	config    *config
 	text      string // value of fridge.fridges
@@ -47,8 +47,8 @@ func (c *config) Plan(a algo.PlanArgs) (*report.Body, error) {
 	return l.body(options), nil
 }
 
-// best fits a layout into the memory: of all resolutions and both corrections the one with the smallest error, with as
-// many entries as fit beside its histogram.
+// best fits a layout into the memory: of all resolutions and both corrections the one with the smallest error, with as many
+// entries as the memory left by its histogram holds.
 func (l *load) best(given *config, parts func(slots int) []Part) (option, error) {
 	var found option
 	least := int64(math.MaxInt64)
@@ -66,7 +66,7 @@ func (l *load) best(given *config, parts func(slots int) []Part) (option, error)
 	return found, nil
 }
 
-// variants are what a plan may choose from: what the user has set stays.
+// variants are the configurations that a plan chooses from; parameters that the user has set are fixed.
 func variants(given *config) []config {
 	var list []config
 	for _, table := range []bool{false, true} {
@@ -85,7 +85,7 @@ func variants(given *config) []config {
 	return list
 }
 
-// sized finds the largest power of two of slots that fits; need is what the smallest takes.
+// sized finds the largest power of two of slots that fits; need is the memory of the smallest.
 func (l *load) sized(c config, parts func(slots int) []Part) (found option, need int64) {
 	for slots := 4 * minSlots; slots <= mostSlots; slots *= 2 {
 		o := l.option(c, parts(slots))
@@ -115,10 +115,10 @@ func (l *load) option(c config, parts []Part) option {
 	return o
 }
 
-// inside is the share of a bin's width that interpolation may be off by.
+// inside is the error of interpolation within a bin, as a share of the bin's width.
 const inside = 1.0 / 8
 
-// binWidth is how much larger a bin's upper end is than its lower one.
+// binWidth is the relative width of a bin: upper edge / lower edge - 1.
 func (c *config) binWidth() float64 { return math.Exp2(1/math.Exp2(float64(c.mantissa))) - 1 }
 
 func partsText(parts []Part) string {
@@ -135,16 +135,16 @@ func partsText(parts []Part) string {
 	return text
 }
 
-// single is one fridge whose lifetime is what goes by within the longest delay (section 5.2).
+// single is one fridge whose lifetime is the number of requests within the longest delay (section 5.2).
 func (l *load) single(slots int) []Part {
 	return []Part{{Slots: slots, Share: 1, P: steps(min(1, float64(slots)/(l.rate*l.longest)))}}
 }
 
-// steps rounds a probability to what the data plane can do.
+// steps rounds a probability to a multiple of 2^-16, the data plane's resolution.
 func steps(p float64) float64 { return max(1, math.Round(p*one16)) / one16 }
 
-// double is two fridges of half the slots: one lives as long as the longest delay, the other is fed with what the first
-// leaves over and lives shorter, by the factor that is best for the worst percentile.
+// double is two fridges of half the slots each: records of one live as long as the longest delay; the other takes the remaining
+// requests, and its records live shorter, by the factor that minimises the worst percentile's error.
 func (l *load) double(slots int) []Part {
 	half := slots / 2
 	long := steps(min(0.5, float64(half)/(l.rate*l.longest)))
@@ -163,10 +163,10 @@ func (l *load) double(slots int) []Part {
 // planSteps is how finely delays are integrated over.
 const planSteps = 480
 
-// errors predicts the relative errors of the planned percentiles for delays that are spread evenly on a logarithmic axis.
-// Every answered request with a delay t comes back with probability q(t) = sum of share*p*exp(-insertions(t)/M) and then
-// counts 1/q, which adds 1/q - 1 to the variance; the share below a percentile is off by the root of it, and the
-// percentile by that over the density.
+// errors predicts the relative errors of the planned percentiles for delays that are spread evenly on a logarithmic axis. Every
+// answered request with a delay t is sampled with probability q(t) = sum of share*p*exp(-insertions(t)/M) and then counts 1/q,
+// which adds 1/q - 1 to the variance. The standard error of the share below a percentile is the root of the variance, that of the
+// percentile this over the density.
 func (l *load) errors(parts []Part) (out [3]float64) {
 	span := math.Log(l.longest / l.shortest)
 	var cumulative [planSteps + 1]float64

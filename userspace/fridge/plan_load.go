@@ -21,7 +21,8 @@ type load struct {
 	memory   int64 // bytes
 }
 
-// octaves between the longest and the shortest delay, unless told: the figures of section 5.2 span 6 and 12.
+// defaultOctaves lie between the shortest and the longest delay unless min-delay is given: the figures of section 5.2 span 6 and
+// 12.
 const defaultOctaves = 12
 
 var errPlan = errors.New("a plan for the fridge")

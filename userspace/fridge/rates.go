@@ -6,10 +6,10 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
 )
 
-// keptWindows is how many windows the rates remember, for delays that are longer than a window.
-const keptWindows = 64
+// mostWindows is how many windows of rates are stored, for delays that are longer than a window.
+const mostWindows = 64
 
-// rates are the insertions into each fridge over time: what the survival of a delay is predicted from.
+// rates are the insertions into each fridge over time, from which the survival of a delay is predicted.
 type rates struct {
 	parts   []Part
 	windows []rateWindow // the latest last
@@ -21,7 +21,7 @@ func newRates(parts []Part) *rates {
 	return &rates{parts: parts, again: make([]recurrence, len(parts))}
 }
 
-// factor corrects what fridge k yields.
+// factor corrects the samples of fridge k.
 func (r *rates) factor(k int) delay.Factor {
 	f := r.parts[k].Factor()
 	f.Repeats = r.again[k].repeats
@@ -38,13 +38,13 @@ func appended(windows []rateWindow, ns int64, inserted []uint64) []rateWindow {
 	for k, n := range inserted {
 		w.inserted[k] = float64(n)
 	}
-	if len(windows) == keptWindows {
+	if len(windows) == mostWindows {
 		windows = append(windows[:0], windows[1:]...)
 	}
 	return append(windows, w)
 }
 
-// perNS is the rate of insertions into fridge k over the last t ns: at least the last window's.
+// perNS is the rate of insertions into fridge k over the last t ns, or over the last window if that is longer.
 func (r *rates) perNS(k int, t float64) float64 {
 	ns, inserted := 0.0, 0.0
 	for i := len(r.windows) - 1; i >= 0 && (ns < t || ns == 0); i-- {
@@ -68,7 +68,7 @@ func (r *rates) lives(k int, t float64) float64 {
 	return different * float64(r.parts[k].Shards) / float64(r.parts[k].Slots)
 }
 
-// included predicts the probability that a request with a delay of t ns comes back from fridge k as a sample.
+// included predicts the probability that a request with a delay of t ns becomes a sample of fridge k.
 func (r *rates) included(k int, t float64) float64 {
 	return 1 / r.factor(k).Weight(r.survived(k, t))
 }

@@ -2,8 +2,8 @@ package fridge
 
 import "github.com/xdpmon/xdpmon/userspace/fridge/delay"
 
-// recurrence is how often requests come again, of one fridge. Past windows count half of the one behind them, so that
-// a window with few requests, or none at all, still knows.
+// recurrence is how often requests are repeated, for one fridge. Each window counts half of the next one, so that a window with
+// few requests, or none, still has an estimate.
 type recurrence struct {
 	found   float64 // of this window
 	repeats *delay.Repeats
@@ -11,7 +11,8 @@ type recurrence struct {
 
 const remembered = 0.5
 
-// repeat works out what a window says together with those before it. others turns the centre of a bin into occurrences of other requests.
+// repeat estimates the repetitions from a window together with those before it. others converts the centre of a bin to a number of
+// occurrences of other requests.
 func (r *rates) repeat(found []uint64, p *past, waiting, matched uint64, others func(k int, centre float64) float64) {
 	n := delay.RepeatBins.Len()
 	gaps := make([]delay.Gap, n)
@@ -28,7 +29,7 @@ func (r *rates) repeat(found []uint64, p *past, waiting, matched uint64, others 
 	r.again1 = r.answeredAgain(waiting, matched)
 }
 
-// answeredAgain is the share of answers whose request came again later, of a window.
+// answeredAgain is the share of a window's answers whose request was repeated afterwards.
 func (r *rates) answeredAgain(waiting, matched uint64) float64 {
 	found, all := 0.0, 0.0
 	for k := range r.again {
@@ -43,8 +44,8 @@ func (r *rates) answeredAgain(waiting, matched uint64) float64 {
 	return max(0, found-float64(waiting)) * all / found / float64(matched)
 }
 
-// gap turns the numbers that the data plane bins into occurrences of others: all but the last are, or with an inferred
-// counter they follow from the time that went by.
+// gap converts the numbers that the data plane bins to occurrences of other requests: the insertions between two of the same
+// request, less the last; with an inferred counter, the elapsed time times the rate.
 func (e *estimator) gap() func(k int, centre float64) float64 {
 	if e.recorded {
 		return func(_ int, centre float64) float64 { return max(0, centre-1) }
@@ -52,9 +53,10 @@ func (e *estimator) gap() func(k int, centre float64) float64 {
 	return func(k int, centre float64) float64 { return e.rates.survived(k, centre*float64(e.tick)) }
 }
 
-// cluster is how many responses share the luck of one id, by mean size weighted by size: requests that are sent again after
-// their answer, and answered again, throw the same coin. Of the answers r have a successor; were that always as likely, it would
-// be 1 + 2r/(1-r). TSvals of real traffic scatter more: 2.42 at r = 0.28 (composite_120s.pcap).
+// cluster is how many responses share the sampling decision of one id, by mean size weighted by size: requests that are repeated
+// after their answer, and answered again, have the same hash and so the same coin. A share r of the answers has a successor; if
+// that were equally likely for all, the size would be 1 + 2r/(1-r). TSvals of real traffic scatter more: 2.42 at r = 0.28
+// (composite_120s.pcap).
 func (r *rates) cluster() float64 {
 	r1 := min(0.95, r.again1)
 	admitted := 0.0
@@ -64,7 +66,7 @@ func (r *rates) cluster() float64 {
 	return 1 + 3*r1/(1-r1)*(1-admitted)
 }
 
-// lostRepeats estimates how many repetitions of this window did not find the record of their request.
+// lostRepeats estimates how many repetitions of this window found the record of their request overwritten.
 func (r *rates) lostRepeats() float64 {
 	lost := 0.0
 	for k := range r.again {

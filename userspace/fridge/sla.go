@@ -10,7 +10,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
 )
 
-// sla is an agreement: a share of the responses comes within a limit.
+// sla is a service level agreement: a share of the responses arrives within a limit.
 type sla struct {
 	limit float64 // ns
 	share float64 // 0..1
@@ -38,7 +38,7 @@ func parseSLA(text string) (*sla, error) {
 	return &sla{limit: float64(d), share: f}, nil
 }
 
-// Verdicts: an agreement counts as broken or kept when 95 % confidence says so.
+// Verdicts: an agreement counts as broken or kept at 95 % confidence.
 const (
 	slaBroken  = "broken"
 	slaKept    = "kept"

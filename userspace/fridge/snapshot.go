@@ -11,8 +11,8 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
-// The words of a snapshot. One window has its registers under their own names, and what windows before it say; of several the corrected
-// distributions are kept, since each was corrected by its own rates.
+// The words of a snapshot. A single window is stored as its registers, under their own names, with the rates and repetitions of earlier
+// windows; a merged one as corrected distributions, because each was corrected by its own rates.
 const (
 	windowWords     = "windows"     // 1 + maxFridges numbers a window before this one, the latest last: ns, insertions
 	gapWords        = "gaps"        // of windows before: repetitions by fridges and bins
@@ -28,10 +28,10 @@ const (
 	mergedCount = 3 // most answers, lost repetitions, ns of all windows
 )
 
-// past is what windows leave for the correction of later ones.
+// past holds rates and repetitions of earlier windows, for the correction of later ones.
 type past struct {
 	windows     []rateWindow
-	gaps        []float64 // [fridge][bin]: repetitions that found their record, older ones for less
+	gaps        []float64 // [fridge][bin]: repetitions that found their record, weighted by age
 	occurrences []float64 // [fridge]
 }
 
@@ -60,8 +60,8 @@ func (p *past) into(s *snapshot.Snapshot) {
 func pastOf(r *snapshot.Reader, fridges int) *past {
 	p := &past{gaps: r.Floats(gapWords, fridges*delay.RepeatBins.Len()), occurrences: r.Floats(occurrenceWords, fridges)}
 	rows := r.Rows(windowWords, windowWidth)
-	if len(rows) > keptWindows {
-		r.Refuse("%d windows, at most %d are kept", len(rows), keptWindows)
+	if len(rows) > mostWindows {
+		r.Refuse("%d windows, at most %d are stored", len(rows), mostWindows)
 	}
 	for _, w := range rows {
 		f := snapshot.Words(w).Floats()
@@ -73,7 +73,7 @@ func pastOf(r *snapshot.Reader, fridges int) *past {
 	return p
 }
 
-// open reads the registers of one window and corrects them, or reads what was corrected.
+// open reads the registers of one window and corrects them, or reads the corrected distributions of a merged snapshot.
 func (c *config) open(s *snapshot.Snapshot) (*estimator, counts, spectra, error) {
 	r := s.Read()
 	e := &estimator{config: c, rates: newRates(c.parts)}
@@ -93,7 +93,7 @@ func (c *config) open(s *snapshot.Snapshot) (*estimator, counts, spectra, error)
 	return e, n.counts, e.spectraOf(n), nil
 }
 
-// corrected reads what is kept of several windows.
+// corrected reads the distributions of a merged snapshot.
 func (e *estimator) corrected(s *snapshot.Snapshot, r *snapshot.Reader) (counts, spectra) {
 	n := counts(r.Words(counterWords, int(bpf.FridgeFridgeCounterFRIDGE_COUNTS)))
 	all := spectra{merged: true}
@@ -179,8 +179,8 @@ func (c *config) Report(s *snapshot.Snapshot) (algo.Result, error) {
 	return algo.Result{Body: e.body(n, all), Used: n.used(), Lost: n.lost()}, nil
 }
 
-// Merge implements algo.Merger: it sums corrected distributions: each host's is unbiased, whatever its seeds and rates are, so their sum is, and the variances add.
-// Groups are put together by name.
+// Merge implements algo.Merger: it sums corrected distributions. Each host's is unbiased, whatever its seeds and rates are, so their sum is unbiased,
+// and the variances add. Groups are matched by key.
 func (c *config) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	s := snapshot.Together(a, b)
 	var sum spectra
@@ -209,13 +209,13 @@ func (c *config) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 		words = spectrumInto(words, one)
 	}
 	if slices.ContainsFunc(words, func(x float64) bool { return math.IsInf(x, 0) || math.IsNaN(x) }) {
-		return nil, fmt.Errorf("%w: survived insertions of one are so many that its weights are beyond all numbers", algo.ErrMerge)
+		return nil, fmt.Errorf("%w: a snapshot has so many survived insertions that its weights overflow", algo.ErrMerge)
 	}
 	s.Words[spectrumWord] = snapshot.Floats(words)
 	return s, nil
 }
 
-// length of a window in ns, or of all that are in it together.
+// length of a window in ns; of a merged snapshot, the sum over its windows.
 func (e *estimator) length(s *snapshot.Snapshot) float64 {
 	if s.Parts > 1 {
 		return e.rates.windows[0].ns
@@ -223,7 +223,7 @@ func (e *estimator) length(s *snapshot.Snapshot) float64 {
 	return float64(s.Window.End - s.Window.Start)
 }
 
-// plus adds the spectra of another host: groups by their keys, the first row, for samples without a row, to the first.
+// plus adds the spectra of another host, group by group; the first row holds samples without a row of their own.
 func (s *spectra) plus(o spectra) {
 	at := map[uint64]int{}
 	for row := 1; row < len(s.owners); row++ {

@@ -144,7 +144,7 @@ func TestPastIsInTheSnapshot(t *testing.T) {
 func TestEdges(t *testing.T) {
 	s := counted(t, nil, 50, 160, 1e6, 2e6)
 	p := newPast(1)
-	for range keptWindows {
+	for range mostWindows {
 		p.windows = append(p.windows, rateWindow{ns: 1e9})
 	}
 	p.into(s)

@@ -7,16 +7,16 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/fridge/delay"
 )
 
-// survivedBits is how far x is kept: survived insertions modulo 2^24.
+// survivedBits is the width of the recorded x: survived insertions modulo 2^24.
 const survivedBits = 24
 
 // weightBins are the bins of x that the data plane looks a weight up by: BINS(24, WEIGHT_MANTISSA).
 var weightBins = maps.Bins{Bits: survivedBits, Mantissa: 5}
 
-// tableStep is the ratio of the factors at the ends of a rule, where the bins of x allow it: up to x = 0.6 M. Beyond, a
-// rule is one bin, 1/32 of an octave of x, and the ratio grows to 1.03 at M and 1.06 at 2 M. Below x = 0.16 M the steps
-// are finer, down to tableFirst, so that the samples of an idle fridge count as one. The paper (section 6.2) takes 1.1;
-// what is left of the error is in TestTable.
+// tableStep is the ratio of the factors at the ends of a rule, where the bins of x allow it: up to x = 0.6 M. Beyond, a rule is
+// one bin, 1/32 of an octave of x, and the ratio grows to 1.03 at M and 1.06 at 2 M. Below x = 0.16 M the steps are finer, down
+// to tableFirst, so that the samples of an idle fridge have weight 1. The paper (section 6.2) uses 1.1; TestTable measures the
+// remaining error.
 const (
 	tableStep  = 1.02
 	tableFirst = 1.004
@@ -25,13 +25,13 @@ const (
 // step allowed for a rule that begins after some lifetimes.
 func step(lives float64) float64 { return min(tableStep, max(tableFirst, 1+lives/8)) }
 
-// rule gives one weight to all x that begin with a prefix.
+// rule assigns one weight to all x with a common bit prefix.
 type rule struct {
 	low    uint32 // first x
 	size   uint32 // a power of two
 	weight uint32 // 2^-8
 
-	exponent uint32 // 2^-8: logarithm of what the weight is beyond that of a sample that survived nothing
+	exponent uint32 // 2^-8: logarithm of weight / (weight of a sample that survived no insertion)
 }
 
 // rules cover all x by prefixes.
@@ -60,8 +60,8 @@ func (r *ruler) split(low, size uint32) {
 	r.split(low+size/2, size/2)
 }
 
-// weight of a range of x: the inverse of the mean probability to come back, since those that come back are fewer at the
-// range's upper end and have to stand for all.
+// weight of a range of x: the inverse of the mean survival probability, since fewer samples survive at the range's upper end and
+// the survivors have to represent all.
 func (r *ruler) weight(low, size uint32) uint32 {
 	a := r.exponent
 	// mean of exp(-a i) for i in [0, size)
@@ -70,7 +70,7 @@ func (r *ruler) weight(low, size uint32) uint32 {
 	return uint32(math.Round(min(w, math.MaxUint32)))
 }
 
-// of a weight its exponent.
+// of returns the exponent of a weight.
 func (r *ruler) of(weight uint32) uint32 {
 	beyond := math.Log(float64(weight) / weightOne * r.factor.Inclusion)
 	return uint32(math.Round(max(0, beyond) * exponentOne))

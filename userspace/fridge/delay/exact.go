@@ -8,11 +8,11 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// exactBins cut the CDF of a truth: 128 an octave, so that a bucket is less than 1 % wide.
+// exactBins are the buckets of an exact CDF: 128 an octave, so that a bucket is less than 1 % wide.
 var exactBins = maps.Bins{Bits: 64, Mantissa: 7}
 
-// Exact reports all values of a window; it sorts them. Percentiles are values that occurred: the smallest that at least
-// that share of all is not above.
+// Exact reports all values of a window; it sorts them. A percentile q is the smallest value that at least a share q of the values
+// does not exceed.
 func Exact(l Label, values []int64) report.Distribution {
 	d := l.distribution()
 	slices.Sort(values)
@@ -40,7 +40,8 @@ func Percentile(sorted []int64, q float64) int64 {
 	return sorted[int(rank(q, float64(len(sorted))))-1]
 }
 
-// rank of a percentile among n values in order, from 1 on. q*n may be a hair above the number that it is.
+// rank of a percentile among n sorted values, from 1 on. The factor corrects floating-point error: q*n may be slightly above its
+// exact integer value.
 func rank(q, n float64) float64 { return min(max(math.Ceil(q*n*(1-1e-12)), 1), n) }
 
 func exactBuckets(sorted []int64) []report.Bucket {

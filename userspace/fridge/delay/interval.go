@@ -10,15 +10,14 @@ import (
 // Normal95 is how many standard errors a 95 % confidence interval reaches to each side.
 const Normal95 = 1.959964
 
-// How far an estimate may be from what really passed in this window. The samples are known; what is unknown is how many
-// values were lost, of which each sample with a weight w stands for w - 1, with the variance w (w - 1). Where the lost ones rest on
-// few samples they are not scattered evenly around their estimate: a slow value that never came back leaves nothing that
-// a variance could be taken from. So they are bounded by the quantiles of the gamma distribution with their variance, above with
-// the w - 1 beside a sample that was just not seen, and below with half of it (after Fay, Feuer, "Confidence intervals for directly
-// standardized rates", Statistics in Medicine 1997: of n values that come back with probability 1/w each, k of which did, as many are
-// lost as a negative binomial number of k + 1 says).
+// Intervals of an estimate around the true values of this window. The samples are known; unknown is the number of lost values, of
+// which each sample of weight w represents w - 1, with the variance w (w - 1). With few samples the distribution of that number is
+// skewed: a slow value that was lost contributes nothing to a variance taken from the samples. So it is bounded by the quantiles of
+// the gamma distribution with its variance, above with the w - 1 of one more sample that was narrowly missed, and below with half of
+// that (after Fay, Feuer, "Confidence intervals for directly standardized rates", Statistics in Medicine 1997: if each of n values is
+// sampled with probability 1/w, and k were, the number lost is negative binomial with parameter k + 1).
 
-// region is what is known of a range of values.
+// region holds the sums over a range of bins.
 type region struct {
 	mass, lost, variance float64
 }
@@ -29,8 +28,8 @@ func (r *region) add(o region) {
 	r.variance += o.variance
 }
 
-// unseen is how many more values may be there than estimated, and fewer how many fewer. one: lost values that a sample
-// which just was not seen would have stood for.
+// unseen is the upper bound of the error of the estimated number of values, fewer the lower bound. one is the number of lost
+// values that one more, missed, sample would have represented.
 func (r region) unseen(one float64) float64 {
 	weight := one + 1
 	if r.lost > 0 {
@@ -57,7 +56,7 @@ func gamma(k, z float64) float64 {
 	return k * math.Pow(max(0, root), 3)
 }
 
-// at is what is known of a bin. Values that come in clusters, of which all are seen or none, scatter more.
+// at is the region of one bin. Values in clusters, which are sampled all or not at all, have a larger variance.
 func (s *Spectrum) at(bin int) region {
 	return region{mass: s.Mass[bin], lost: max(0, s.Mass[bin]-s.Raw[bin]), variance: s.variance(bin) * max(1, s.Cluster)}
 }
@@ -72,7 +71,7 @@ func (s *Spectrum) all() region {
 	return r
 }
 
-// stands is how many lost values a sample of each bin would stand for: as predicted, else as the last one before it did.
+// stands is how many lost values a sample of each bin would represent: as predicted, else as the last sample below it did.
 func (s *Spectrum) stands() []float64 {
 	list := make([]float64, len(s.Mass))
 	last := 0.0
@@ -93,7 +92,7 @@ type Enclosure struct {
 	Promise   report.Promise
 }
 
-// CountBounds encloses Count. A count of which nothing was left to chance is what it is.
+// CountBounds encloses Count. A count without sampling is exact.
 func (s *Spectrum) CountBounds() Enclosure {
 	all := s.all()
 	hidden, blind := s.tail()
@@ -108,17 +107,16 @@ func (s *Spectrum) CountBounds() Enclosure {
 	return e
 }
 
-// A hidden mass leaves no sample in one of twenty cases when it stands for this many samples.
+// ruleOfThree: an expected number of 3 samples gives none in one of twenty cases.
 const ruleOfThree = 3
 
-// much is a part of the count that nobody calls exact when it may be missing.
+// much is the share of the count from which on a possibly missing part is reported as blindness.
 const much = 0.02
 
-// tail is how many slow values to allow for that left no sample. From some delay on, more may hide than the interval of the count has
-// room for. Samples from there, few of many and heavy, come back or do not: whoever went by them would print an interval whenever they
-// did not, and be wrong just then. The octave before, where most come back, says what there is to go on from there: so many are allowed for as it and
-// all behind it may have held, and the count is blind where that is more than its interval, and much. Without a sample in it the
-// distribution has ended.
+// tail is how many slow values without a sample to allow for. Above some delay, more values may be unseen than the interval of the count covers.
+// Samples there are rare and heavy: an interval based on them would be reported exactly when none was drawn, and then be wrong. The octave below that
+// delay, where most values are sampled, bounds the tail: hidden is the number of values that it and all higher delays may have held, and the count is
+// blind where that exceeds both its interval and the share much. If that octave has no sample the distribution has ended below it.
 func (s *Spectrum) tail() (hidden float64, blind bool) {
 	if s.Predicted == nil {
 		return 0, false
@@ -146,8 +144,8 @@ func (s *Spectrum) Blind() bool {
 	return blind
 }
 
-// hidden is how many slow values may have gone by, at delays where hardly one comes back, beside what was seen: those that tail allows for, and
-// where it knows of none as many as are not seen in one of twenty cases; unless the counters say that there were fewer.
+// hidden is how many slow values may be unseen, at delays where hardly any is sampled: the number that tail allows for, or without one as many
+// as leave no sample in one of twenty cases; at most what the exact counters leave.
 func (s *Spectrum) hidden() float64 {
 	if last := len(s.Predicted) - 1; last < 0 || s.Predicted[last] < 2 {
 		return 0
@@ -160,12 +158,12 @@ func (s *Spectrum) hidden() float64 {
 	return more
 }
 
-// certain: with fewer lost values than this nothing was left to chance.
+// certain: with fewer estimated lost values than this the count is treated as exact.
 const certain = 0.02
 
-// interval bounds a percentile with 95 % confidence. It is more than t if q times what lies above t exceeds 1-q times
-// what lies below: the bounds are the first t to both sides of the estimate at which the error of that difference, of
-// which both parts are estimated by themselves, no longer allows the other sign.
+// interval bounds a percentile with 95 % confidence. The percentile exceeds t if q times the count above t exceeds 1-q times the
+// count below: the bounds are the first t on each side of the estimate at which the error of that difference, whose two parts are
+// estimated independently, excludes the other sign.
 func (s *Spectrum) interval(q, value float64) Enclosure {
 	at := s.Scale.Bin(value)
 	all := s.all()
@@ -180,8 +178,8 @@ func (s *Spectrum) interval(q, value float64) Enclosure {
 	return e
 }
 
-// Ranks bounds a percentile of the samples and of other values, so many at most, that may lie anywhere; or that are samples
-// whose value is more than was measured.
+// Ranks bounds a percentile of the samples together with at most others further values, which may lie anywhere, or are samples
+// whose true value exceeds the measured one.
 func (s *Spectrum) Ranks(q, others float64) (low, high float64) {
 	n := s.Samples()
 	first, last := math.Ceil(q*(n+others)*(1-1e-12))-others, math.Ceil(q*n*(1-1e-12))+others
@@ -219,8 +217,8 @@ func (s *Spectrum) highEnd(q float64, from int) float64 {
 	return math.Inf(1)
 }
 
-// lowEnd walks down from a bin. In front of the first sample there are as many values as one stands for that was just not seen: where
-// a share of the requests is followed, a few samples may all lie in the same half.
+// lowEnd walks down from a bin. Below the first sample it assumes as many values as one missed sample represents: where only a share
+// of the requests is followed, a few samples may all lie in the same half.
 func (s *Spectrum) lowEnd(q float64, from int) float64 {
 	below, above := s.split(from)
 	stands := s.stands()
@@ -238,14 +236,14 @@ func (s *Spectrum) lowEnd(q float64, from int) float64 {
 	return 0
 }
 
-// excess is how much the values of the far side may exceed, times q, those of the near side times 1-q. Values are whole: half of one
-// decides on which side of an end it lies.
+// excess is the upper bound of q times the values of the far side less 1-q times those of the near side. Values are whole numbers,
+// so half a value decides on which side of an end one lies.
 func excess(q float64, near, far region, one float64) float64 {
 	const half = 0.5
 	return q*far.mass - (1-q)*near.mass + math.Hypot(q*far.unseen(one), (1-q)*near.fewer()) + half*max(q, 1-q)
 }
 
-// split of the values in front of a bin, and of it and all behind.
+// split sums the bins below a bin, and those from it on.
 func (s *Spectrum) split(at int) (below, above region) {
 	for bin := range s.Mass {
 		if s.Mass[bin] <= 0 {

@@ -2,17 +2,14 @@ package delay
 
 import "math"
 
-// Pair corrects n samples of which the data plane has added up weights, as if all insertions had been different requests, and exponents,
-// the logarithms of what these weights are beyond those of samples that survived nothing.
-//
-// The right weight is an exponential of the *different* requests among the x insertions, so neither sum is the right one. Turning
-// the mean weight back into an x would be right if all samples had the same x; of samples with one delay some
-// survived a burst and some did not, and the mean of exponentials is more than the exponential of the mean, so that x came out too
-// large. The two sums say how far apart the x lie: samples are taken for two values, as many of the one as of the other,
-// with this mean and this mean weight; or where the smaller one would be less than none, for 0 and another one. With insertions that are all
-// different the sum of the weights is what it was, wherever the samples lie.
-//
-// doubt is how far an exponent may be off, by rounding: within it the mean is taken for the one with which the samples lie closest together.
+// Pair corrects n samples for which the data plane has summed weights, assuming that all insertions were different requests, and exponents:
+// the logarithms of these weights relative to that of a sample that survived no insertion. The correct weight is an exponential of the
+// number of *different* requests among the x insertions, so neither sum can be used as it is. Converting the mean weight to an x would be
+// correct if all samples had the same x. Of samples with equal delays some survived a burst and some did not, and the mean of exponentials
+// exceeds the exponential of the mean, so that x would be too large. The two sums together give the scatter of x: the samples are modelled
+// as two values of x with equal frequency, this mean and this mean weight; or, where the smaller one would be negative, as 0 and another
+// value. If all insertions are different the sum of the weights is unchanged, however the samples are distributed. doubt is the rounding
+// error of an exponent: within it the mean is chosen so that the samples scatter least.
 func (f Factor) Pair(sum, n, exponents, doubt float64) Sums {
 	s := Sums{N: n, Apart: sum}
 	exponential := max(1, sum/n*f.Inclusion)
@@ -27,7 +24,7 @@ func (f Factor) Pair(sum, n, exponents, doubt float64) Sums {
 	return s
 }
 
-// two exponents, and the share of the higher one, with a mean and a mean of the exponentials.
+// two returns two exponents, and the share of the higher one, that have the given mean and mean of exponentials.
 func two(mean, exponential float64) (low, high, share float64) {
 	apart := math.Acosh(max(1, exponential*math.Exp(-mean)))
 	if apart <= mean {

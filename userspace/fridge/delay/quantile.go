@@ -6,8 +6,8 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// fewest samples above a percentile for it to be reported: half a sample means that the largest one is beyond it as
-// likely as not.
+// fewest is the number of samples above a percentile from which it is reported: with half a sample the largest one exceeds the
+// percentile with probability 1/2.
 const fewest = 0.5
 
 // Percentiles that every distribution reports.
@@ -16,7 +16,7 @@ var Percentiles = []struct {
 	Q    float64
 }{{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p999", 0.999}}
 
-// Label says what a distribution is: its JSON name, its title, its unit, its help text.
+// Label describes a distribution: its JSON name, title, unit and help text.
 type Label struct {
 	Name, Title, Help string
 	Unit              report.Unit
@@ -56,8 +56,8 @@ func (s *Spectrum) percentile(d *report.Distribution, q float64) (float64, Enclo
 	return value, s.interval(q, value)
 }
 
-// middle of the value whose rank is the percentile's, as a share of the count: of two values the lower one is the median,
-// and lies between 0 and 1/2, not at its edge.
+// middle is the centre of the value whose rank is the percentile's, as a share of the count: of two values the lower one is the
+// median and covers the shares 0 to 1/2, so its centre is 1/4.
 func middle(q, count float64) float64 {
 	n := math.Round(count)
 	if n < 1 {
@@ -66,9 +66,9 @@ func middle(q, count float64) float64 {
 	return (rank(q, n) - 0.5) / n
 }
 
-// Above estimates the share of values beyond a limit and bounds it with 95 % confidence (Wilson 1927, with the
-// effective number of samples). Unlike the intervals of percentiles it takes what passed as a sample of a service, so
-// that three slow requests of four do not condemn anybody.
+// Above estimates the share of values beyond a limit and bounds it with 95 % confidence (Wilson 1927, with the effective number
+// of samples). Unlike the intervals of percentiles it treats the window's requests as a sample of a service's behaviour, so that
+// three slow requests of four do not prove a broken agreement.
 func (s *Spectrum) Above(limit float64) (share, low, high float64) {
 	n := s.Effective()
 	if n == 0 {

@@ -10,19 +10,18 @@ import (
 // REPEAT_BINS of bpf/fridge/fridge.bpf.c.
 var RepeatBins = maps.Bins{Bits: Bits, Mantissa: 3}
 
-// Repeats says how many different requests a run of occurrences holds. A record is hit by the different requests that
-// come after it, since one that comes twice has one slot; what the data plane counts are occurrences.
+// Repeats estimates how many different requests a run of occurrences contains. A record can only be overwritten by different
+// requests, since repetitions have the same slot, but the data plane counts occurrences.
 //
-// A run of x occurrences holds two consecutive ones of the same request, with n others in between, in x - n - 1 places. So
-// if of all occurrences a share r(n) follows another one of the same request after n others, the run holds
-// x - sum over n < x - 1 of r(n) (x - n - 1) different requests.
-//
-// r(n) is measured as delays are: a repetition finds the occurrence before it when none of the n took its slot, with a
-// probability q(n) that depends on how many different ones they were, that is on r of smaller gaps; and then stands for 1/q(n).
+// A run of x occurrences holds two consecutive ones of the same request, with n others in between, in x - n - 1 places. So if of
+// all occurrences a share r(n) follows another one of the same request after n others, the run holds x - sum over n < x - 1 of
+// r(n) (x - n - 1) different requests. r(n) is measured as delays are: a repetition finds the previous occurrence if none of the
+// n others took its slot, with a probability q(n) that depends on how many different requests they were, that is, on r of smaller
+// gaps; each such repetition has weight 1/q(n).
 type Repeats struct {
 	gaps  []float64 // n + 1, ascending
-	rate  []float64 // sum of r up to it
-	moved []float64 // sum of r (n + 1) up to it
+	rate  []float64 // sum of r up to each gap
+	moved []float64 // sum of r (n + 1) up to each gap
 	Found float64   // repetitions that found their record
 	Lost  float64   // estimated number of those that did not: it had been overwritten
 }
@@ -33,7 +32,7 @@ type Gap struct {
 	Found  float64
 }
 
-// NewRepeats takes gaps in ascending order, seen among so many occurrences; f says what a slot survives.
+// NewRepeats takes gaps in ascending order, seen among so many occurrences; f gives the survival probability of a record.
 func NewRepeats(gaps []Gap, occurrences float64, f Factor) *Repeats {
 	r := &Repeats{}
 	f.Repeats, f.Inclusion = r, 1

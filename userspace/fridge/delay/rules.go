@@ -27,13 +27,13 @@ var KindNames = []string{"tcp-handshake", "tcp-data", "tcp-timestamp", "dns", "n
 
 func (k Kind) String() string { return KindNames[k] }
 
-// kindTitles say what is measured.
+// kindTitles name the measured quantity of each kind.
 var kindTitles = []string{
 	"delay from SYN to SYN-ACK", "delay from data to its ACK", "delay from TSval to its echo", "delay of DNS answers",
 	"delay of NTP answers", "delay of echo replies", "duration of TCP flows, SYN to FIN or RST",
 }
 
-// Title says for people what the kind measures.
+// Title names the measured quantity, for reports.
 func (k Kind) Title() string { return kindTitles[k] }
 
 // ParseKind reads the value of `match`.
@@ -59,7 +59,7 @@ func (k Kind) Needs() maps.Need {
 	return 0
 }
 
-// TickNS is the default unit of stored times: 64 ns, or 65.536 us for what takes days. 2^32 of them can be measured.
+// TickNS is the default unit of stored times: 64 ns, or 65.536 us for durations of days. The clock wraps after 2^32 of them.
 func (k Kind) TickNS() int64 {
 	if k == TCPDuration {
 		return 1 << 16
@@ -101,10 +101,10 @@ const (
 	roleUpdate
 )
 
-// question is what a packet asks or answers.
+// question is the role of a packet, with the identity of the request that it makes or answers.
 type question struct {
 	role    role
-	reverse bool // the request went the other way
+	reverse bool // the request has the opposite direction
 	disc    uint64
 }
 
@@ -179,9 +179,9 @@ func (r Rules) askTimestamp(p *packet.Packet) question {
 	if !p.Has(packet.TSOpt) {
 		return question{}
 	}
-	says := p.Payload != 0 || p.TCPFlags&(packet.SYN|packet.FIN) != 0
+	carries := p.Payload != 0 || p.TCPFlags&(packet.SYN|packet.FIN) != 0
 	switch {
-	case r.requests(p) && says:
+	case r.requests(p) && carries:
 		return question{role: roleRequest, disc: uint64(p.TSVal)}
 	case p.TCPFlags&packet.ACK != 0 && (r.Side == AnySide || !r.requests(p)):
 		return question{role: roleResponse, reverse: true, disc: uint64(p.TSEcr)}
@@ -209,7 +209,7 @@ func askEcho(p *packet.Packet) question {
 	return question{role: roleResponse, reverse: true, disc: uint64(p.Seq)}
 }
 
-// askDuration: one question for both directions; which end comes first does not matter as long as it is always the same.
+// askDuration: both directions have the same question; the order of the two ends is arbitrary but fixed.
 func askDuration(p *packet.Packet) question {
 	if !p.Has(packet.TCP) {
 		return question{}

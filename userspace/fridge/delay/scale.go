@@ -9,13 +9,13 @@ import (
 // Bits of the numbers that the data plane bins: ticks, bytes, packets.
 const Bits = 32
 
-// Scale says what the bins of a histogram mean.
+// Scale maps the bins of a histogram to values.
 type Scale struct {
 	Bins maps.Bins
 	// Unit is what one count of the binned number is worth: ns a tick, 1 for bytes and packets.
 	Unit float64
-	// Exact marks numbers that are what they are (bytes, packets). A delay in ticks is the difference of two times
-	// that were rounded down, so n ticks are anything between n-1 and n+1, and n on average.
+	// Exact marks numbers without rounding error (bytes, packets). A delay in ticks is the difference of two times that were
+	// rounded down, so n ticks stand for any delay between n-1 and n+1, and n on average.
 	Exact bool
 }
 

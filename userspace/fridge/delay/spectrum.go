@@ -15,11 +15,11 @@ type Spectrum struct {
 	Raw    []float64 // samples
 	// Predicted is the weight that a sample of each bin would have; nil when nothing predicts it.
 	Predicted []float64
-	// Most is how many values there can have been at all, from what is counted exactly; 0: not known.
+	// Most is an upper bound of the number of values, from exact counters; 0: unknown.
 	Most float64
-	// Doubt is a systematic error of Count: what is not known of its correction.
+	// Doubt is the systematic error of Count, from uncertainty of its correction.
 	Doubt float64
-	// Cluster is how many values stand or fall together, by mean size weighted by size; 0 is 1.
+	// Cluster is how many values are sampled together or not at all, by mean size weighted by size; 0 means 1.
 	Cluster float64
 }
 
@@ -43,7 +43,7 @@ func (s *Spectrum) Add(o *Spectrum) {
 	s.Doubt += o.Doubt
 }
 
-// Plus sums the spectrum of another host into s. Where they predict different weights the larger stands, and so does the larger cluster.
+// Plus sums the spectrum of another host into s, with the larger predicted weights and the larger cluster.
 func (s *Spectrum) Plus(o *Spectrum) {
 	predicted := s.Predicted
 	s.Add(o)
@@ -55,10 +55,10 @@ func (s *Spectrum) Plus(o *Spectrum) {
 	}
 }
 
-// Count is the estimated number of values, Samples how many samples it rests on.
+// Count is the estimated number of values.
 func (s *Spectrum) Count() float64 { return sum(s.Mass) }
 
-// Samples is the number of samples behind the estimate.
+// Samples is the number of samples of the estimate.
 func (s *Spectrum) Samples() float64 { return sum(s.Raw) }
 
 func sum(list []float64) float64 {
@@ -69,7 +69,7 @@ func sum(list []float64) float64 {
 	return total
 }
 
-// Effective is the number of equally weighted samples that would say as much: (sum w)^2 / sum w^2.
+// Effective is the number of equally weighted samples with the same relative error: (sum w)^2 / sum w^2.
 func (s *Spectrum) Effective() float64 {
 	square := sum(s.Square)
 	if square == 0 {
@@ -78,9 +78,8 @@ func (s *Spectrum) Effective() float64 {
 	return s.Count() * s.Count() / square
 }
 
-// variance estimates how far a bin's mass is off the number of values that were really there. Each of them is sampled
-// with probability q and then counts w = 1/q, so each adds (1-q)/q = w - 1 to the variance; its estimate over the
-// samples is w(w-1). It is 0 where nothing is left to chance.
+// variance estimates the squared error of a bin's mass. Each value is sampled with probability q and then counts w = 1/q, so each
+// adds (1-q)/q = w - 1 to the variance; its estimate over the samples is w(w-1). It is 0 without sampling.
 func (s *Spectrum) variance(bin int) float64 { return max(0, s.Square[bin]-s.Mass[bin]) }
 
 // CountErr is the standard error of Count.

@@ -7,10 +7,10 @@ type part struct {
 	n, mean, low, high float64
 }
 
-// spread estimates how the exponents of a row are scattered inside of its cells, by a normal distribution with the row's
-// mean whose variance explains the cells: what lies between them is known, what lies inside of them follows from the
-// distribution cut off at their edges. With quarter bins a cell's factor is at most 0.26 % off whatever is assumed
-// of its inside, which this brings below 0.1 % for anything smooth; TestSpread has the figures.
+// spread estimates the scatter of a row's exponents within its cells, by a normal distribution with the row's mean whose variance
+// fits the cells: the variance between cells is known, that within them follows from the distribution truncated at their edges.
+// With quarter bins a cell's factor is at most 0.26 % off whatever is assumed within it; this reduces it below 0.1 % for smooth
+// distributions (TestSpread).
 type spread struct {
 	parts    []part
 	n        float64
@@ -24,8 +24,8 @@ func (s *spread) add(p part) {
 	s.mean += p.n * (p.mean - s.mean) / s.n
 }
 
-// alone is the variance, in squares of its width, that is granted to a cell which has all samples of its row: with more,
-// some would have been outside.
+// alone is the variance, in squared cell widths, that is assumed for a cell with all samples of its row: with a larger one, some
+// samples would lie outside.
 const alone = 1.0 / 40
 
 const spreadRounds = 6
@@ -56,8 +56,8 @@ func (s *spread) within(inside func(part) float64) float64 {
 	return total / s.n
 }
 
-// bulge is how much the mean of the exponentials of a part exceeds the exponential of its mean. One sample has no
-// scatter, and of n a share of 1/n is spent on the mean.
+// bulge is the ratio of the mean of the exponentials of a part to the exponential of its mean. One sample has no scatter, and n
+// samples have n - 1 degrees of freedom.
 func (s *spread) bulge(p part) float64 {
 	if p.n <= 1 || s.variance < 1e-9 {
 		return 1
@@ -68,7 +68,7 @@ func (s *spread) bulge(p part) float64 {
 
 const spreadSteps = 12
 
-// inside integrates the normal distribution over a part: mean, variance, and the bulge of the exponential.
+// inside integrates the normal distribution over a part: mean, variance, and bulge of the exponential.
 func (s *spread) inside(p part) (mean, variance, bulge float64) {
 	var weight, first, second, exponential float64
 	step := (p.high - p.low) / spreadSteps
@@ -81,7 +81,7 @@ func (s *spread) inside(p part) (mean, variance, bulge float64) {
 		second += w * y * y
 		exponential += w * math.Exp(y-p.low)
 	}
-	if weight == 0 { // narrower than a step: no scatter to speak of
+	if weight == 0 { // narrower than a step: negligible scatter
 		return p.mean, 0, 1
 	}
 	mean = first / weight

@@ -10,7 +10,7 @@ const (
 	residualBits  = 36
 )
 
-// cell is one word of a histogram: samples, and where in their survival bin they were.
+// cell is one word of a histogram: samples, and the sum of their positions within their survival bin.
 type cell struct {
 	n        float64
 	residual float64
@@ -38,12 +38,12 @@ func survivalEdge(bin int) float64 {
 
 // Factor corrects the samples of one fridge.
 type Factor struct {
-	Slots     int      // of a shard: those that an insertion counted by x may hit
+	Slots     int      // of a shard: the slots that an insertion counted in x may overwrite
 	Inclusion float64  // probability that a request enters at all: routed share times p
 	Repeats   *Repeats // how many of the insertions were different requests; nil: all
 }
 
-// exponent is the factor's logarithm for each request survived: -ln(1 - 1/M).
+// exponent is the factor's logarithm per survived request: -ln(1 - 1/M).
 func (f Factor) exponent() float64 { return -math.Log1p(-1 / float64(f.Slots)) }
 
 // log of the inverse probability to survive x insertions.
@@ -57,16 +57,14 @@ type Sums struct {
 	N        float64 // samples
 	Weight   float64 // sum of their weights
 	Square   float64 // sum of their squared weights
-	Apart    float64 // sum of the weights that they would have were all insertions different requests
+	Apart    float64 // sum of their weights if all insertions were different requests
 	Survived float64 // sum of their x
 }
 
-// Row corrects the samples of one delay bin, given as one word a survival bin.
-//
-// Of a cell only the number and the mean of x are known, and the mean of an exponential is more than the exponential
-// of the mean, by half the variance of x/M inside of the cell. A row holds delays that differ by some per cent, so its
-// x differ little while the request rate is steady, and by as much as the rate changes when it is not. spread finds out
-// how much that is from the way in which the row's samples are shared among its cells.
+// Row corrects the samples of one delay bin, given as one word a survival bin. Of a cell only the number of samples and their
+// mean x are known, and the mean of an exponential exceeds the exponential of the mean, by half the variance of x/M within the
+// cell. A row holds delays that differ by some per cent, so its x differ little while the request rate is steady, and as much as
+// the rate otherwise. spread estimates the variance from the distribution of the row's samples over its cells.
 func (f Factor) Row(words *[SurvivalBins]uint64) Sums {
 	var row spread
 	var s Sums
@@ -85,7 +83,7 @@ func (f Factor) Row(words *[SurvivalBins]uint64) Sums {
 		bulge := row.bulge(p)
 		w := math.Exp(p.mean) * bulge / f.Inclusion
 		s.Weight += p.n * w
-		// The squares are bulged by twice the exponent and thus four times the variance.
+		// Squared weights have twice the exponent and thus four times the variance.
 		s.Square += p.n * w * w * bulge * bulge
 	}
 	return s
@@ -113,7 +111,7 @@ func (f Factor) part(bin int, n, x float64) part {
 // Samples counted in a cell.
 func Samples(word uint64) uint64 { return word >> residualBits }
 
-// Tallied takes apart what the data plane counts beside a sum of weights: samples, and the sum of their exponents.
+// Tallied splits the word that the data plane stores with a sum of weights: number of samples, and sum of their exponents.
 func Tallied(word uint64) (n, exponents float64) {
 	c := decode(word)
 	return c.n, c.residual

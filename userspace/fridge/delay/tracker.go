@@ -13,7 +13,7 @@ type Rules struct {
 	Kind    Kind
 	Side    Side
 	Finals  bool  // tcp-handshake: wait for the ACK that ends it
-	Restart bool  // a repeated request starts the clock again
+	Restart bool  // a repeated request restarts the clock
 	Longest int64 // ns; a request that is older is forgotten
 }
 
@@ -30,7 +30,7 @@ func endpoint(addr netip.Addr, port uint16) end {
 
 func (e end) after(o end) bool { return bytes.Compare(e[:], o[:]) > 0 }
 
-// key names a request: the flow the way the request went, and its discriminator.
+// key identifies a request: the flow in the request's direction, and its discriminator.
 type key struct {
 	from, to end
 	v4       bool
@@ -51,7 +51,7 @@ type waiting struct {
 	since    int64
 	answered int64 // time of the SYN-ACK, 0 before it
 	volume   Volume
-	reverse  bool // as its question said
+	reverse  bool // copied from its question
 }
 
 // Volume of a flow.
@@ -65,29 +65,29 @@ func (v *Volume) add(p *packet.Packet) {
 	v.Packets += uint64(p.Segs)
 }
 
-// Outcome says what a packet was to the tracker.
+// Outcome is the tracker's classification of a packet.
 type Outcome uint8
 
 const (
 	Nothing  Outcome = iota
-	Request          // it asks
-	Repeated         // it asks what was asked already
-	Unknown          // it answers, or goes on with, something that nobody asked
-	Answered         // it answers: Event.Delay, and Event.Volume for tcp-duration
-	Finished         // it ends a handshake: Event.Delay is the whole, Event.Second its second leg
+	Request          // a request
+	Repeated         // a repeated request
+	Unknown          // a response, or a later packet, without a request
+	Answered         // a response: Event.Delay, and Event.Volume for tcp-duration
+	Finished         // the end of a handshake: Event.Delay is the whole, Event.Second its second leg
 )
 
-// Event is an outcome with what it yields.
+// Event is an outcome with its measurements.
 type Event struct {
 	Outcome Outcome
 	Delay   int64 // ns
 	Second  int64 // ns
 	Volume  Volume
-	Reverse bool // the request went the other way than this packet
+	Reverse bool // the request had the direction opposite to this packet
 }
 
-// Tracker matches responses with requests exactly, in unbounded memory but for requests older than Rules.Longest, which
-// no data plane measures either.
+// Tracker matches responses with requests exactly, in unbounded memory. It drops requests older than Rules.Longest, which no data
+// plane measures either.
 type Tracker struct {
 	Rules   Rules
 	pending map[key]waiting
@@ -99,7 +99,7 @@ type asked struct {
 	since int64
 }
 
-// NewTracker waits for the first packet.
+// NewTracker has no pending requests.
 func NewTracker(r Rules) *Tracker { return &Tracker{Rules: r, pending: map[key]waiting{}} }
 
 // Pending is the number of requests without a response.

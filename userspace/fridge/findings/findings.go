@@ -1,4 +1,4 @@
-// Package findings makes measures of what a fridge reports: delays of networks and servers, and requests that nobody answers.
+// Package findings derives measures from a fridge's reports: delays of networks and servers, and unanswered requests.
 package findings
 
 import (
@@ -24,11 +24,11 @@ var symptomsOf = map[delay.Kind]symptoms{
 	delay.TCPDuration:  {late: finding.DurationLong},
 }
 
-// What a window must have to show something, and how far from the usual is worth a finding.
+// Minimum evidence of a window, and the deviations from the usual that are reported as findings.
 const (
 	fewestAnswers    = 8 // of a group; its median is then within one of the middle four with probability .93
-	thinAnswers      = 2 // of a group: fewer show nothing, and up to fewestAnswers only what is far out
-	thinTimes        = 3 // the usual
+	thinAnswers      = 2 // of a group: fewer are not evaluated, and up to fewestAnswers only large deviations are
+	thinTimes        = 3 // times the usual: a large deviation
 	thinLater        = 20e6
 	fewestHandshakes = 20 // for the answered share
 	fewestQuestions  = 6  // ... of questions that are one packet: two windows in which half is answered are then 4 standard deviations each
@@ -40,12 +40,12 @@ const (
 	fewerAnswered    = .1   // share of requests
 	overwrittenMost  = .5   // share of the requests whose records were overwritten: above, intervals are wide
 	fewestVanished   = 2    // answers fewer than usual
-	moreZeroWindows  = 3    // a window, and times the usual: one that closes and opens again is no news
-	none             = .1   // answers: stands for none, since logarithms are taken
+	moreZeroWindows  = 3    // a window, and times the usual: a single window that closes and reopens is normal
+	none             = .1   // answers: replaces 0, since logarithms are taken
 	sizingNext       = "xdpmon plan fridge --rate REQUESTS/s; raise fridge.fridges (more entries, or a smaller probability)"
 )
 
-// Of is what delays and answers of a window show.
+// Of measures delays and answers of a window.
 func Of(l report.Line) (seen finding.Seen) {
 	b := l.Report
 	kind := kindOf(b)
@@ -58,13 +58,13 @@ func Of(l report.Line) (seen finding.Seen) {
 		seen.Measures = append(seen.Measures, zeroWindows(l)...)
 	}
 	if n := finding.Num(b, "matched"); n == 0 && finding.Num(b, "requests") == 0 {
-		seen.Unable = append(seen.Unable, "no "+kind.String()+" requests on "+l.Place()+": nothing can be told of their delays")
+		seen.Unable = append(seen.Unable, "no "+kind.String()+" requests on "+l.Place()+": their delays cannot be judged")
 	}
 	requests, evicted := finding.Num(b, "inserted"), float64(l.Lost["evicted"])
 	small := finding.Small(l, evicted, requests, overwrittenMost, "share of requests whose records were overwritten", sizingNext, "fridge.lost.evicted", "fridge.fit")
 	small.Subject.Name = "fridge (" + kind.String() + ") on " + l.Place()
 	if fit, _ := finding.Named(b, "fit"); fit.Value != "over-subscribed" {
-		small.Value = finding.Estimate{Unit: report.Ratio} // records that nobody answers are overwritten in the best of tables
+		small.Value = finding.Estimate{Unit: report.Ratio} // records of unanswered requests are overwritten in a table of any size
 	}
 	seen.Measures = append(seen.Measures, small)
 	return seen
@@ -85,7 +85,7 @@ func kindOf(b report.Body) delay.Kind {
 	return delay.Kind(math.MaxUint32)
 }
 
-// groupMeasures are delays by group; without groups those of all.
+// groupMeasures are delays by group; without groups, those of all requests.
 func groupMeasures(l report.Line, kind delay.Kind, s symptoms) (list []finding.Measure) {
 	grouped := false
 	finding.Rows(l.Report, "groups", func(r finding.Row) {
@@ -115,7 +115,7 @@ func hasTable(b report.Body, name string) bool {
 	return slices.ContainsFunc(b.Tables, func(t report.Table) bool { return t.Name == name })
 }
 
-// percentiles of all delays: the median is compared with the past, the others with promises.
+// percentiles of all delays: the median is compared with earlier windows, the others with agreements.
 func percentiles(l report.Line, kind delay.Kind, s finding.Symptom, d report.Distribution) (list []finding.Measure) {
 	subject := finding.Subject{Type: finding.Interface, Name: l.Place()}
 	list = append(list, late(l, kind, s, subject, quantileOf(d, .5), d.Count, "delay_ns.p50"))
@@ -144,7 +144,7 @@ func quantileOf(d report.Distribution, at float64) finding.Estimate {
 	return finding.Estimate{Value: nan, Low: nan, High: nan, Unit: d.Unit}
 }
 
-// late measures a delay. A window with few answers shows nothing.
+// late measures a delay. A window with few answers is not evaluated.
 func late(l report.Line, kind delay.Kind, s finding.Symptom, subject finding.Subject, value finding.Estimate, samples float64, field string) finding.Measure {
 	m := finding.New(l, s, subject, value, "median "+kind.Title(), "fridge."+field)
 	m.Ratio, m.Factor, m.Delta = true, largerDelay, laterDelay
@@ -160,18 +160,18 @@ func late(l report.Line, kind delay.Kind, s finding.Symptom, subject finding.Sub
 	return m
 }
 
-// vanished measures how many answers of a group came; a group that is not in a window had none.
+// vanished measures the number of answers of a group; a group that is absent from a window had none.
 func vanished(l report.Line, s finding.Symptom, subject finding.Subject, r finding.Row) finding.Measure {
 	e := finding.Estimate{Value: max(r.Num("estimated"), none), Low: r.Num("estimated_low"), High: r.Num("estimated_high"), Unit: report.Requests}
 	m := finding.New(l, s, subject, e, "answered requests", "fridge.groups.estimated")
 	m.Lower, m.Ratio, m.Factor, m.Delta, m.Absent = true, true, 3, fewestVanished, none
 	if s == finding.HandshakeVanished {
-		m.Delta = fewestAnswers / 2 // clients of a server come and go; those who ask for names and time go on
+		m.Delta = fewestAnswers / 2 // the clients of a server change; those of DNS and NTP are steady
 	}
 	return m
 }
 
-// zeroWindows measures how often receivers close their windows: all together, and each that does.
+// zeroWindows measures how often receivers close their windows: in total, and for each receiver that does.
 func zeroWindows(l report.Line) (list []finding.Measure) {
 	all := finding.Num(l.Report, "zero_windows")
 	if math.IsNaN(all) {
@@ -193,7 +193,7 @@ func zeroWindows(l report.Line) (list []finding.Measure) {
 	return list
 }
 
-// refusals measure which share of the requests was answered.
+// refusals measure the share of requests that was answered.
 func refusals(l report.Line, s symptoms) (list []finding.Measure) {
 	if s.refused == "" {
 		return nil
@@ -219,7 +219,7 @@ func refusals(l report.Line, s symptoms) (list []finding.Measure) {
 	return []finding.Measure{m, nothing}
 }
 
-// subjectOf a group: "10.2.0.0/16", "192.0.2.1/32"; ports, VLANs and "others" are no place.
+// subjectOf a group: "10.2.0.0/16", "192.0.2.1/32"; ports, VLANs and "others" are not networks or hosts.
 func subjectOf(group string) (finding.Subject, bool) {
 	p, err := netip.ParsePrefix(strings.TrimSpace(group))
 	if err != nil {
