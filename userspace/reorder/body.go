@@ -32,15 +32,15 @@ func (c *config) body(n counts, t *tally, out map[uint64]*sum) report.Body {
 	disordered := n.at(bpf.ReorderReorderCounterREORDER_OUT)
 	b := report.Body{
 		Values: []report.Value{
-			gauge("prefixes_reordered", len(out), report.Count, "prefixes that are put out as heavily reordered"),
-			gauge("prefixes_reported", len(t.byName), report.Count, "prefixes that any report names"),
+			gauge("prefixes_reordered", len(out), report.Count, "prefixes reported as heavily reordered"),
+			gauge("prefixes_reported", len(t.byName), report.Count, "prefixes with at least one report"),
 			counter("packets", packets, report.PacketUnit, "TCP packets with payload"),
 			counter("watched", compared, report.PacketUnit, "packets that were compared with their predecessor"),
 			gauge("watched_share", ratio(compared, packets), report.Ratio, "share of the packets that were compared"),
 			counter("out_of_order", disordered, report.PacketUnit, "out-of-order packets among those watched"),
 			shareOf(disordered, compared, packets),
 			counter("repeated", n.at(bpf.ReorderReorderCounterREORDER_REPEATED), report.PacketUnit,
-				"packets with their predecessor's number: duplicates of a mirror port, or sent again at once; not out of order"),
+				"packets with their predecessor's number: duplicates of a mirror port, or immediate retransmissions; not out of order"),
 			counter("aggregates", n.at(bpf.ReorderReorderCounterREORDER_AGGREGATES), report.Count, "packets that stand for several segments (GSO, GRO)"),
 			counter("reports", t.reports, report.Count, "reports to userspace, records read at the end of the window included"),
 			counter("reported", t.n, report.PacketUnit, "watched packets of the records that were reported"),
@@ -66,17 +66,17 @@ func shareOf(out, watched, packets uint64) report.Value {
 	return v
 }
 
-// bounds of the share of out-of-order packets among those that were seen and those that were not, which may all have been out of
-// order, or none. There is no interval: who is watched depends on what is seen (a flow that is out of order gives up its place),
-// packets of a burst are lost together, and prefixes differ by orders of magnitude, so that no variance of the packets that were
-// watched is that of the others.
+// bounds of the share of out-of-order packets among seen and unseen ones; the unseen packets may all have been out of order, or
+// none. There is no confidence interval: which flows are watched depends on what was seen (a flow that is out of order gives up
+// its bucket), packets of a burst are lost together, and prefixes differ by orders of magnitude, so the variance of watched
+// packets does not apply to the others.
 func bounds(out, seen, unseen uint64) (low, high float64) {
 	all := seen + unseen
 	return ratio(min(out, all), all), ratio(min(out+unseen, all), all)
 }
 
-// columns of the table, of estimate and truth alike. Without report=all the watched packets are those of flows with
-// trouble, so that only report=all can be compared with the truth.
+// columns of the table, for estimate and truth. Without report=all the watched packets are those of flows with reordering, so
+// only report=all can be compared with the truth.
 func (c *config) columns() []report.Column {
 	return []report.Column{
 		{Name: "prefix", Label: true, Help: "source network"},
@@ -84,8 +84,8 @@ func (c *config) columns() []report.Column {
 		{Name: "out_of_order", Unit: report.PacketUnit, Metric: !c.all, Help: "out-of-order packets among them"},
 		{Name: "share", Unit: report.Ratio, Metric: c.all, Low: "share_at_least", High: "share_at_most", Promise: report.Bound,
 			Help: "out_of_order / packets"},
-		{Name: "share_at_least", Unit: report.Ratio, Help: "share of all packets of the prefix, if none of those that nobody watched was out of order, and all were its own"},
-		{Name: "share_at_most", Unit: report.Ratio, Help: "share of all packets of the prefix, if all of those that nobody watched were out of order"},
+		{Name: "share_at_least", Unit: report.Ratio, Help: "share of all packets of the prefix, if all unwatched packets were in order and of this prefix"},
+		{Name: "share_at_most", Unit: report.Ratio, Help: "share of all packets of the prefix, if all unwatched packets were out of order and of this prefix"},
 		{Name: "flows", Unit: report.Count, Help: "different flows in the reports"},
 		{Name: "reports", Unit: report.Count, Help: "reports that named it"},
 	}
@@ -110,7 +110,7 @@ func (c *config) table(prefixes map[uint64]*sum, unseen uint64) report.Table {
 	return t
 }
 
-// notes are what an operator should know of this window.
+// notes for the operator on this window.
 func (c *config) notes(n counts, t *tally, out int) (notes []string) {
 	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	if lost := n.at(bpf.ReorderReorderCounterREORDER_REPORTS_LOST); lost > 0 {
@@ -124,13 +124,13 @@ func (c *config) notes(n counts, t *tally, out int) (notes []string) {
 		add("%d of %d second passes were refused, so records stayed longer: raise reorder.recirculate or reorder.C", wanted-second, wanted)
 	}
 	if out > c.top {
-		add("%d prefixes were put out, the table shows %d: raise reorder.top", out, c.top)
+		add("%d prefixes were reported, the table shows %d: raise reorder.top", out, c.top)
 	}
 	if packets, watched := n.at(bpf.ReorderReorderCounterREORDER_PACKETS), n.at(bpf.ReorderReorderCounterREORDER_COMPARED); watched < packets {
-		add("what the %d packets that nobody watched were is not known: shares have bounds, and no interval; more reorder.buckets watch more", packets-watched)
+		add("%d packets were not watched: shares have bounds, and no confidence interval; raise reorder.buckets to watch more", packets-watched)
 	}
 	if !c.all && t.reports > 0 {
-		add("shares are of flows that had trouble, and too large for their prefixes: reorder.report=all measures the prefixes' share")
+		add("shares are of flows with reordering, and too large for their prefixes: reorder.report=all measures the prefixes' share")
 	}
 	return notes
 }

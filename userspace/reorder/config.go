@@ -12,11 +12,12 @@ const (
 	tickNS  = 1 << 10 // of a stored time: TICK in the program
 	maxWays = 5
 	crcWays = 2 // ways with a polynomial of their own
-	// hybridWays end in front of the array, which a flow that moves to a way leaves in the same pass.
+	// hybridWays is the most ways whose last stage precedes the array's first: a flow that moves to a way leaves the array in the
+	// same pass.
 	hybridWays = 4
 )
 
-// config is what the parameters come to.
+// config is the parsed and checked form of the parameters.
 type config struct {
 	values     algo.Values
 	method     bpf.ReorderReorderMethodKind
@@ -27,7 +28,7 @@ type config struct {
 	array      int  // buckets of the array; 0 with method=precision
 
 	stale, most, enough uint32  // T in ticks, C, R
-	share               float64 // R of the ways
+	share               float64 // the ways' threshold: reorder.Rshare
 	alpha, beta         uint64
 	epsilon, c          float64
 	bits4, bits6        int
@@ -82,7 +83,7 @@ func (c *config) divide(v algo.Values) error {
 	return nil
 }
 
-// buckets that there are: a share that does not divide evenly loses less than one a way.
+// buckets in use: a share that does not divide evenly loses less than one bucket a way.
 func (c *config) buckets() int { return c.ways*c.wayBuckets + c.array }
 
 func (c *config) constants() map[constant.Name]any {
@@ -100,13 +101,13 @@ func (c *config) constants() map[constant.Name]any {
 	}
 }
 
-// bucketArrays are the names of the registers that a record's words lie in, without the way's number.
+// bucketArrays are the names of the registers that hold a record's words, without the suffix of the part.
 var bucketArrays = [4]string{"reorder_id", "reorder_prefix", "reorder_seq", "reorder_count"}
 
 // parts are the suffixes of the registers: ways, then the array.
 var parts = [maxWays + 1]string{"0", "1", "2", "3", "4", "_array"}
 
-// entries of a part; what is not used keeps one.
+// entries of a part; an unused part has one.
 func (c *config) entries(part int) int {
 	switch {
 	case part == maxWays:
@@ -117,5 +118,5 @@ func (c *config) entries(part int) int {
 	return 1
 }
 
-// used says whether a part of the registers is in use.
+// used reports whether a part of the registers is in use.
 func (c *config) used(part int) bool { return part < c.ways || part == maxWays && c.array > 0 }

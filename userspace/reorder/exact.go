@@ -12,7 +12,7 @@ type Definition int
 const (
 	// Below: a sequence number below the predecessor's.
 	Below Definition = 1
-	// Gap: a sequence number behind the one that was expected after the predecessor.
+	// Gap: a sequence number above the one that was expected after the predecessor.
 	Gap Definition = 2
 	// BelowMax: a sequence number below the largest one of the flow so far.
 	BelowMax Definition = 3
@@ -26,7 +26,7 @@ type flowKey struct {
 
 func keyOf(p *packet.Packet) flowKey { return flowKey{p.Src, p.Dst, p.SrcPort, p.DstPort} }
 
-// flowState is what the three definitions compare with.
+// flowState holds the numbers that the three definitions compare with.
 type flowState struct {
 	start  uint32 // of the predecessor
 	end    uint32 // expected after it
@@ -35,27 +35,27 @@ type flowState struct {
 	open   bool   // the connection has sent payload: there is a predecessor
 }
 
-// Verdict on one packet: which definitions call it out of order.
+// Verdict on one packet: by which definitions it is out of order.
 type Verdict struct {
 	Flow     uint32  // number of the flow, in the order of their first packets
-	Compared bool    // it has a predecessor
-	Repeated bool    // start and end are the predecessor's: a duplicate, or sent again at once
+	Compared bool    // the packet has a predecessor
+	Repeated bool    // start and end are the predecessor's: a duplicate, or an immediate retransmission
 	Out      [4]bool // by Definition
 }
 
-// Tracker judges every packet of every flow by all three definitions, with unbounded memory. A packet without payload
-// is not looked at: pure ACKs and keep-alives without data say nothing about order. A SYN begins a connection, on ports
-// that are used again, too: its first packet with payload has no predecessor.
+// Tracker judges every packet of every flow by all three definitions, with unbounded memory. It ignores packets without payload:
+// pure ACKs and keep-alives without data have no order. A SYN starts a new connection, also on reused ports: its first packet
+// with payload has no predecessor.
 type Tracker struct{ flows map[flowKey]*flowState }
 
 // NewTracker starts with no flows.
 func NewTracker() *Tracker { return &Tracker{flows: map[flowKey]*flowState{}} }
 
-// numbered says whether a packet is one that reordering is defined for, if it carries payload. What follows a first
-// fragment has no sequence number, and a first fragment's length is not the segment's.
+// numbered reports whether reordering is defined for a packet, if it carries payload. Fragments are excluded: later ones have no
+// sequence number, and a first fragment's length is not the segment's.
 func numbered(p *packet.Packet) bool { return p.Has(packet.TCP) && !p.Has(packet.Fragment) }
 
-// span is the range of sequence numbers of a packet's payload; a SYN takes the number in front of it.
+// span is the range of sequence numbers of a packet's payload; a SYN takes the number before it.
 func span(p *packet.Packet) (start, end uint32) {
 	start = p.Seq
 	if p.TCPFlags&packet.SYN != 0 {
@@ -86,7 +86,7 @@ func (t *Tracker) Packet(p *packet.Packet) (v Verdict, used bool) {
 	return v, true
 }
 
-// before says whether a lies below b in the number space of 32 bits.
+// before reports whether a is below b, modulo 2^32.
 func before(a, b uint32) bool { return int32(a-b) < 0 }
 
 func (f *flowState) judge(start, end uint32) Verdict {

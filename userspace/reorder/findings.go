@@ -13,7 +13,7 @@ const (
 	timesUsual    = 3
 )
 
-// findings are which networks' packets are out of order.
+// findings measures out-of-order packets by source network.
 func findings(l report.Line) (seen finding.Seen) {
 	watched, behind := finding.Num(l.Report, "watched"), finding.Num(l.Report, "out_of_order")
 	m := finding.New(l, finding.OutOfOrder, finding.Subject{Type: finding.Interface, Name: l.Place()}, finding.Share(behind, watched),

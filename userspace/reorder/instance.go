@@ -12,8 +12,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
-// pollEvery is how often the ring is emptied, in a replay by the packets' time: 1 MiB holds 32,768 reports, 320,000 a
-// second.
+// pollEvery is how often the ring is drained, in a replay by the packets' time: 1 MiB holds 32,768 reports, so 320,000 a second.
 const pollEvery = 100_000_000 // ns
 
 // instance is one configured monitor.
@@ -22,10 +21,10 @@ type instance struct {
 	head    snapshot.Head
 	set     *maps.Set
 	ring    *maps.Ring
-	pending [2]flows // by bank: reports that came before their window ended
+	pending [2]flows // by bank: reports that were read before their window ended
 
-	judged bool            // there is an oracle
-	last   map[uint64]*sum // what was put out last: the oracle judges it
+	judged bool            // an oracle compares last with the truth
+	last   map[uint64]*sum // prefixes that were reported last, for the oracle
 }
 
 // New implements algo.Config.
@@ -74,12 +73,12 @@ func (i *instance) Rests() bool { return true }
 // Tick implements algo.Controller: it empties the ring.
 func (i *instance) Tick(int64) error { return i.poll() }
 
-// NextTick implements algo.ReplayController: a replay loses reports where a live run would, and nowhere else.
+// NextTick implements algo.ReplayController: a replay drains the ring as often as a live run, so it loses the same reports.
 func (i *instance) NextTick(start, now int64) int64 {
 	return start + (max(now-start, 0)/pollEvery+1)*pollEvery
 }
 
-// poll takes the reports out of the ring, each to the window that it belongs to.
+// poll drains the ring and adds each report to its window.
 func (i *instance) poll() error {
 	var words []uint64
 	return i.ring.Drain(func(b []byte) {
@@ -90,7 +89,7 @@ func (i *instance) poll() error {
 	})
 }
 
-// Read implements algo.Instance: the reports of the window, and what is still in memory.
+// Read implements algo.Instance: it returns the reports of the window, and the records still in memory.
 func (i *instance) Read(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	s, err := i.take(w, bank)
 	if err != nil {
@@ -125,7 +124,8 @@ func (i *instance) take(w report.Window, bank int) (*snapshot.Snapshot, error) {
 	return s, nil
 }
 
-// scan adds what is left in the closed bank (section 3), and returns the records that two flows had mixed.
+// scan adds the records left in the closed bank (section 3), and returns the number of torn records: those with words of two
+// flows.
 func (i *instance) scan(f flows, bank int) (torn uint64, err error) {
 	for part, suffix := range parts {
 		if !i.used(part) {

@@ -15,7 +15,7 @@ func (i *instance) Oracle() algo.Oracle {
 	return &oracle{instance: i, tracker: NewTracker(), byName: map[uint64]*sum{}}
 }
 
-// oracle is the truth of a window: every packet of every flow, by all three definitions. Flows go on over windows.
+// oracle is the truth of a window: every packet of every flow, by all three definitions. Flow state persists over windows.
 type oracle struct {
 	instance *instance
 	tracker  *Tracker
@@ -54,8 +54,8 @@ func (o *oracle) Packet(p *packet.Packet) {
 	}
 }
 
-// heavy lists the prefixes with at least least packets of which more than epsilon were out of order: the ground truth of
-// section 2.2.1. (Section 4.2 compares with epsilon times the total, which no prefix but the largest can reach.)
+// heavy lists the prefixes with at least least packets of which a share above epsilon was out of order: the ground truth of
+// section 2.2.1. (Section 4.2 compares with epsilon times the total, which only the largest prefixes can reach.)
 func (o *oracle) heavy(least uint64) map[uint64]*sum {
 	heavy := map[uint64]*sum{}
 	for name, s := range o.byName {
@@ -66,7 +66,7 @@ func (o *oracle) heavy(least uint64) map[uint64]*sum {
 	return heavy
 }
 
-// Window implements algo.Oracle. It judges what the instance has put out for the same window.
+// Window implements algo.Oracle. It compares the prefixes that the instance has reported for the same window with the truth.
 func (o *oracle) Window(report.Window) report.Body {
 	truth, allowed := o.heavy(o.instance.beta), o.heavy(o.instance.alpha+1)
 	found := 0
@@ -85,10 +85,10 @@ func (o *oracle) Window(report.Window) report.Body {
 	b := report.Body{
 		Values: []report.Value{
 			gauge("prefixes_heavy", len(truth), report.Count, "prefixes of at least beta packets, more than epsilon of them out of order"),
-			gauge("found", found, report.Count, "prefixes among those that were put out"),
-			gauge("accuracy", ratio(uint64(found), uint64(len(truth))), report.Ratio, "share of them that was put out (section 4.2)"),
-			gauge("false_positives", wrong, report.Count, "prefixes put out that are not in trouble with more than alpha packets"),
-			gauge("false_positive_rate", ratio(uint64(wrong), uint64(len(allowed))), report.Ratio, "the same over the prefixes in trouble with more than alpha packets (section 4.2)"),
+			gauge("found", found, report.Count, "of these, the prefixes that were reported"),
+			gauge("accuracy", ratio(uint64(found), uint64(len(truth))), report.Ratio, "share of them that was reported (section 4.2)"),
+			gauge("false_positives", wrong, report.Count, "prefixes reported that are not heavily reordered with more than alpha packets"),
+			gauge("false_positive_rate", ratio(uint64(wrong), uint64(len(allowed))), report.Ratio, "false_positives over the heavily reordered prefixes with more than alpha packets (section 4.2)"),
 			gauge("prefixes_seen", len(o.byName), report.Count, "prefixes that sent anything"),
 			counter("packets", o.packets, report.PacketUnit, "TCP packets with payload"),
 			counter("all_out_of_order", out, report.PacketUnit, "out-of-order packets, watched or not"),
@@ -105,7 +105,7 @@ func (o *oracle) Window(report.Window) report.Body {
 	return b
 }
 
-// asked are the prefixes in trouble, and those that were put out.
+// asked are the heavily reordered prefixes, and those that were reported.
 func (o *oracle) asked(truth map[uint64]*sum) map[uint64]*sum {
 	all := map[uint64]*sum{}
 	maps.Copy(all, truth)
@@ -117,16 +117,16 @@ func (o *oracle) asked(truth map[uint64]*sum) map[uint64]*sum {
 	return all
 }
 
-// notes say in words what the table of a terminal has no room for.
+// notes are the results that do not fit the table of a terminal.
 func (o *oracle) notes(heavy, found, wrong int) []string {
 	c := o.instance.config
-	says := fmt.Sprintf("%d of %d prefixes in trouble (%d packets or more, above %g %% of them out of order) were put out", found, heavy,
+	result := fmt.Sprintf("%d of %d heavily reordered prefixes (%d packets or more, above %g %% of them out of order) were reported", found, heavy,
 		c.beta, 100*c.epsilon)
 	if heavy == 0 {
-		says = fmt.Sprintf("no prefix is in trouble (%d packets or more, above %g %% of them out of order)", c.beta, 100*c.epsilon)
+		result = fmt.Sprintf("no prefix is heavily reordered (%d packets or more, above %g %% of them out of order)", c.beta, 100*c.epsilon)
 	}
 	return []string{
-		fmt.Sprintf("%s; of the %d put out, %d are false: not in trouble, or with %d packets or fewer", says, len(o.instance.last), wrong, c.alpha),
+		fmt.Sprintf("%s; of the %d reported, %d are false: not heavily reordered, or with %d packets or fewer", result, len(o.instance.last), wrong, c.alpha),
 		fmt.Sprintf("of %d packets, %d, %d and %d are out of order by definitions 1, 2 and 3", o.packets, o.byDef[Below], o.byDef[Gap], o.byDef[BelowMax]),
 	}
 }

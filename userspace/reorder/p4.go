@@ -8,11 +8,11 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/algo/p4text"
 )
 
-// The generated parts of the twin p4/reorder. One text has all three methods, chosen when it is compiled, with two ways; a part
-// that reorder.method does not use gets the size of the other one. Sizes are powers of two there.
+// The generated parts of the twin p4/reorder. One source has all three methods, chosen when it is compiled, with two ways; a part
+// that reorder.method does not use gets the size of the other one. The twin's sizes are powers of two.
 const (
-	twinWays  = 2  // that the twin has
-	twinBits6 = 32 // of IPv6 prefixes
+	twinWays  = 2  // ways in the twin
+	twinBits6 = 32 // bits of IPv6 prefixes in the twin
 )
 
 // P4 implements algo.Twin.
@@ -59,7 +59,7 @@ func twinParams(c *config, way, array int) string {
 	if c.all {
 		all = 1
 	}
-	line("#define REORDER_ALL %d /* 1: records without reordering go up, too */", all)
+	line("#define REORDER_ALL %d /* 1: records without reordering are reported, too */", all)
 	return text.String()
 }
 
@@ -69,8 +69,8 @@ func twinTables(c *config) string {
 		fmt.Sprintf(twinExpiry, strings.Join(expiryEntries(c), "\n"), len(expiryEntries(c))+4)
 }
 
-// payloadEntries subtract the length of both headers, of which IPv6 does not count its own; a SYN takes the number in front
-// of its payload.
+// payloadEntries subtract the length of both headers (IPv6's length field excludes its own header); a SYN takes the number before
+// its payload.
 func payloadEntries() (list []string) {
 	for words := 5; words <= 15; words++ {
 		less := 1<<16 - 4*words
@@ -82,7 +82,7 @@ func payloadEntries() (list []string) {
 	return list
 }
 
-// admissionEntries: a size from 2^k to 2^(k+1)-1 lets one of 2^(k+1) packets in.
+// admissionEntries: a record of size 2^k to 2^(k+1)-1 is replaced by one of 2^(k+1) packets.
 func admissionEntries() (list []string) {
 	for k := range 31 {
 		list = append(list, fmt.Sprintf("            (32w%#x &&& 32w%#x, 32w0 &&& 32w%#x): admit(%#x);", uint32(1)<<k,
@@ -102,8 +102,8 @@ func cover(limit uint32) (list [][2]uint32) {
 	return list
 }
 
-// expiryEntries keep a record with n <= C and o < R; what is left has been watched long enough. A flow's own record is written again
-// when its count is near its end.
+// expiryEntries keep a record with n <= C and o < R; any other record has expired. A flow's own record is restarted when its counter
+// is near its maximum.
 func expiryEntries(c *config) (list []string) {
 	for _, n := range cover(c.most) {
 		for _, o := range cover(c.enough - 1) {

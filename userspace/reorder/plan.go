@@ -18,7 +18,7 @@ const typicalPrefixes = 17097
 
 var errPlan = errors.New("a plan for reorder")
 
-// planLoad is what a plan is made for: packets with payload a second and active prefixes.
+// planLoad is the traffic that a plan is made for: packets with payload a second, and active prefixes.
 type planLoad struct {
 	rate, prefixes, window float64
 	buckets                int
@@ -50,8 +50,8 @@ func readPlan(a algo.PlanArgs) (planLoad, error) {
 	return l, nil
 }
 
-// advise chooses the method by the buckets a prefix has: section 4.3 finds sampling ahead while memory is small, and more
-// for the ways the nearer there is a bucket for every prefix.
+// advise chooses the method by the number of buckets per prefix: section 4.3 finds sampling most accurate while memory is small,
+// and a larger share for the ways best the closer there is one bucket for every prefix.
 func (l planLoad) advise() (method string, x float64) {
 	perPrefix := float64(l.buckets) / l.prefixes
 	switch {
@@ -63,11 +63,10 @@ func (l planLoad) advise() (method string, x float64) {
 	return "hybrid", 0.5
 }
 
-// Plan implements algo.Planner: it turns a memory budget and a rate into a method and what can be expected of it.
-//
-// A flow is watched for C+1 of its packets at most when its bucket is contended. A bucket of the array that gets r packets a
-// second writes at most r/2 records a second, so a prefix with its fair share of the bucket's packets is watched for
-// half of them at least while its packets come in trains. The second passes are bounded by one a C+2 packets.
+// Plan implements algo.Planner: it derives from a memory budget and a rate a method and its expected accuracy. In a contended
+// bucket a flow is watched for at most C+1 of its packets. A bucket of the array that gets r packets a second writes at most r/2
+// records a second, so a prefix with its fair share of the bucket's packets is watched for at least half of them while its
+// packets arrive in trains. There is at most one second pass for C+2 packets.
 func (c *config) Plan(a algo.PlanArgs) (*report.Body, error) {
 	l, err := readPlan(a)
 	if err != nil {
@@ -81,9 +80,9 @@ func (c *config) Plan(a algo.PlanArgs) (*report.Body, error) {
 		{Name: "method", Value: method, Kind: report.Info, Help: "set reorder.method"},
 		gauge("buckets", l.buckets, report.Count, "set reorder.buckets"),
 		gauge("memory", int64(l.buckets)*bucketBytes, report.Bytes, "four words a bucket, two banks"),
-		gauge("prefixes_a_bucket", l.prefixes/float64(l.buckets), report.Count, "prefixes that take turns in a bucket, on average"),
+		gauge("prefixes_a_bucket", l.prefixes/float64(l.buckets), report.Count, "prefixes that share a bucket, on average"),
 		gauge("packets_a_prefix", average, report.PacketUnit, "packets with payload in a window, on average"),
-		gauge("recirculation_most", share, report.Ratio, "second passes of the array for n > C, at most; R adds what is out of order"),
+		gauge("recirculation_most", share, report.Ratio, "second passes of the array for n > C, at most; out-of-order packets (R) add to them"),
 		gauge("share_error", math.Sqrt(c.epsilon/max(alpha, 1)), report.Ratio,
 			"standard error of the share of a prefix that was watched for alpha packets, at a true share of epsilon"),
 	}}

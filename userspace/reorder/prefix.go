@@ -15,7 +15,7 @@ func (c *config) pack(a netip.Addr) uint64 {
 	return binary.BigEndian.Uint64(b[:]) & (^uint64(0) << (64 - c.bits6)) >> 16
 }
 
-// unpack reads it back. Addresses below ::/16 are reserved, so what fits into 32 bits is IPv4.
+// unpack reverses pack. Addresses below ::/16 are reserved, so a word that fits into 32 bits is IPv4.
 func (c *config) unpack(word uint64) netip.Prefix {
 	if word>>32 == 0 {
 		var b [4]byte

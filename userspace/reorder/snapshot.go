@@ -20,7 +20,7 @@ const (
 
 const flowWidth = 5
 
-// mostCounted bounds what a row may say, so that no sum of rows wraps: a window of years.
+// mostCounted bounds the counts of a row, so that sums of rows do not overflow: years of packets.
 const mostCounted = 1 << 48
 
 func (f flows) words() snapshot.Words {
@@ -59,8 +59,9 @@ func (c *config) Report(s *snapshot.Snapshot) (algo.Result, error) {
 	return algo.Result{Body: c.body(n, t, t.output()), Used: n.at(bpf.ReorderReorderCounterREORDER_PACKETS), Segments: true, Lost: n.lost(s.Words[tornWords][0])}, nil
 }
 
-// Merge implements algo.Merger: it sums what hosts have counted. That is right where a flow takes one path: of one that is spread over two hosts each sees gaps
-// where the other saw packets, and no sum of registers undoes that. Seeds may differ: flows of two hosts are two flows.
+// Merge implements algo.Merger: it sums the counts of hosts. That is correct where each flow takes one path: if a flow is spread over two hosts, each
+// sees gaps where the other saw packets, which a sum of registers cannot correct. Seeds may differ, since flows of different hosts are counted as
+// different flows.
 func (c *config) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	for _, s := range []*snapshot.Snapshot{a, b} {
 		if _, err := c.Report(s); err != nil {

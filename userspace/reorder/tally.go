@@ -1,6 +1,6 @@
 package reorder
 
-// record is what one flow's record says when it leaves the memory.
+// record is one flow's record, as read or reported when it is removed from memory.
 type record struct {
 	prefix    uint64
 	signature uint32
@@ -26,7 +26,7 @@ func (f flows) add(r record) {
 	s.n, s.o, s.reports = s.n+r.n, s.o+r.o, s.reports+1
 }
 
-// sum is what is known of a prefix or of a flow.
+// sum holds the counts of a prefix or of a flow.
 type sum struct {
 	n, o    uint64
 	reports uint64
@@ -55,7 +55,7 @@ func (t *tally) add(at flow, of sum) {
 	t.reports, t.n, t.o = t.reports+of.reports, t.n+of.n, t.o+of.o
 }
 
-// worth says whether a record that is read at the end of a window would have been reported.
+// worth reports whether a record that is read at the end of a window would have been reported by the data plane.
 func (c *config) worth(r record, way bool) bool {
 	switch {
 	case r.n == 0:
@@ -68,7 +68,7 @@ func (c *config) worth(r record, way bool) bool {
 	return r.o >= uint64(c.enough)
 }
 
-// heavy decides whether a prefix is put out: sections 3.2.1 and 3.2.3.
+// heavy decides whether a prefix is reported: sections 3.2.1 and 3.2.3.
 func (t *tally) heavy(s *sum) bool {
 	if s.n < t.config.alpha || s.o == 0 {
 		return false
@@ -76,7 +76,7 @@ func (t *tally) heavy(s *sum) bool {
 	return !t.config.all || float64(s.o) > t.config.c*t.config.epsilon*float64(s.n)
 }
 
-// output is the set of prefixes that are put out.
+// output is the set of prefixes that are reported.
 func (t *tally) output() map[uint64]*sum {
 	out := map[uint64]*sum{}
 	for name, s := range t.byName {
