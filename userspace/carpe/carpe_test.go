@@ -270,7 +270,7 @@ func TestRounding(t *testing.T) {
 		t.Errorf("%d %g %d %g", coarse.tau(1), coarse.reports(1), coarse.tau(2), coarse.reports(2))
 	}
 	for n, want := range map[int]uint32{0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 7: 4, 8: 8, 1000: 8} {
-		if got := c.told(n); got != want {
+		if got := c.advertised(n); got != want {
 			t.Errorf("%d observers count as %d, want %d", n, got, want)
 		}
 	}

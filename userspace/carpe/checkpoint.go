@@ -10,15 +10,15 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/algo"
 )
 
-// What a coordinator keeps over a restart: who observes which group, reports that are still within a span, and what it has counted since its
-// last answer. It begins with a version; then come the names of hosts, flows with their windows, groups with what they were told and who
-// observes them, and counts.
-const keptVersion = 2
+// A checkpoint is the coordinator's state that survives a restart: the observers of each group, reports that are still within a span, and
+// the counts since its last answer. Its layout: a version, the names of hosts, flows with their windows, groups with their advertised number
+// and their observers, and counts.
+const checkpointVersion = 2
 
-// Checkpoint implements algo.Checkpointer. What finds no room is the observers of groups, which are learned again, before flows, the smallest first; their
-// reports count as lost.
+// Checkpoint implements algo.Checkpointer. Beyond algo.MaxCheckpoint the observers of groups are dropped first, because they are learned again, then
+// flows, the smallest first; their reports count as lost.
 func (c *coordinator) Checkpoint() ([]byte, error) {
-	b := []byte{keptVersion}
+	b := []byte{checkpointVersion}
 	hosts, numbers := make([]string, 0, len(c.own)), map[string]uint64{}
 	for h := range c.own {
 		hosts = append(hosts, h)
@@ -29,19 +29,19 @@ func (c *coordinator) Checkpoint() ([]byte, error) {
 		numbers[h] = uint64(n)
 		b = append(binary.AppendUvarint(b, uint64(len(h))), h...)
 	}
-	b, dropped := c.keepFlows(b)
+	b, dropped := c.appendFlows(b)
 	for _, g := range sortedGroups(c.groups) {
 		if len(b) > algo.MaxCheckpoint-1024-16*len(c.groups[g].hosts) {
 			break
 		}
 		w := c.groups[g]
 		b = appendGroup(append(b, recordUpdate), g)
-		b = binary.AppendUvarint(b, uint64(w.told))
+		b = binary.AppendUvarint(b, uint64(w.advertised))
 		b = binary.AppendVarint(b, w.since)
 		b = binary.AppendUvarint(b, uint64(len(w.hosts)))
-		for h, heard := range w.hosts {
+		for h, seen := range w.hosts {
 			b = binary.AppendUvarint(b, numbers[h])
-			b = binary.AppendVarint(b, heard-w.since)
+			b = binary.AppendVarint(b, seen-w.since)
 		}
 	}
 	b = append(b, recordLost)
@@ -51,14 +51,15 @@ func (c *coordinator) Checkpoint() ([]byte, error) {
 	return binary.AppendUvarint(b, dropped), nil
 }
 
-// since are the counts since the last answer, and which window that was.
+// since are the counts since the last answer, and the number of the next window to be answered.
 func (c *coordinator) since() []*uint64 {
 	n := &c.counts
 	return []*uint64{&c.ledger.next, &c.ledger.late, &c.ledger.full, &n.hellos, &n.updates, &n.lost, &n.full, &n.messages}
 }
 
-// keepFlows takes two thirds of the room at most. dropped are the reports without an answer that find none.
-func (c *coordinator) keepFlows(b []byte) (_ []byte, dropped uint64) {
+// appendFlows uses at most two thirds of algo.MaxCheckpoint. dropped is the number of unanswered reports of the flows that do not
+// fit.
+func (c *coordinator) appendFlows(b []byte) (_ []byte, dropped uint64) {
 	type one struct {
 		flow
 		account *account
@@ -81,7 +82,7 @@ func (c *coordinator) keepFlows(b []byte) (_ []byte, dropped uint64) {
 			}
 			continue
 		}
-		b = c.appendKey(append(b, recordReport, byte(flag(f.account.told))), f.key)
+		b = c.appendKey(append(b, recordReport, byte(flag(f.account.declared))), f.key)
 		b = binary.AppendUvarint(b, uint64(len(f.account.steps)))
 		for _, s := range f.account.steps {
 			b = binary.AppendUvarint(b, s.epoch)
@@ -94,10 +95,10 @@ func (c *coordinator) keepFlows(b []byte) (_ []byte, dropped uint64) {
 	return b, dropped
 }
 
-// Restore implements algo.Checkpointer. What a coordinator with other parameters has kept is of no use, and left.
+// Restore implements algo.Checkpointer. A checkpoint of a coordinator with other parameters is refused.
 func (c *coordinator) Restore(data []byte) error {
-	if len(data) == 0 || data[0] != keptVersion {
-		return fmt.Errorf("%w: %d bytes of another version are kept", errMessage, len(data))
+	if len(data) == 0 || data[0] != checkpointVersion {
+		return fmt.Errorf("%w: checkpoint of %d bytes has another version", errMessage, len(data))
 	}
 	r := &reader{config: c.config, b: data[1:]}
 	hosts := make([]string, 0, 16)
@@ -123,33 +124,33 @@ func (c *coordinator) Restore(data []byte) error {
 }
 
 func (c *coordinator) resumeFlow(r *reader) {
-	told := r.byte() == 1
+	declared := r.byte() == 1
 	k := r.key()
 	for n := r.number(math.MaxUint16); n > 0 && r.err == nil; n-- {
 		epoch := r.number(math.MaxInt64)
 		s := sums{reports: r.number(math.MaxInt64), observers: r.observers()}
 		s.weight, s.variance = math.Float64frombits(binary.LittleEndian.Uint64(r.bytes(8))), math.Float64frombits(binary.LittleEndian.Uint64(r.bytes(8)))
 		if !(s.weight >= 0) || !(s.variance >= 0) {
-			r.fail("a weight that is none")
+			r.fail("invalid weight")
 		}
 		if r.err != nil {
 			return
 		}
 		if a := c.ledger.add(k, epoch, s); a != nil {
-			a.told = told
+			a.declared = declared
 		}
 	}
 }
 
 func (c *coordinator) resumeGroup(r *reader, hosts []string) {
-	g, w := r.group(), &crowd{hosts: map[string]int64{}, told: min(uint32(max(1, r.number(1<<16))), c.most), since: r.signed()}
+	g, w := r.group(), &observerSet{hosts: map[string]int64{}, advertised: min(uint32(max(1, r.number(1<<16))), c.most), since: r.signed()}
 	for n := r.number(1 << 20); n > 0 && r.err == nil; n-- {
-		host, heard := r.number(uint64(len(hosts))), r.signed()
+		host, seen := r.number(uint64(len(hosts))), r.signed()
 		if r.err != nil || host >= uint64(len(hosts)) {
-			r.fail("a host that is none")
+			r.fail("invalid host number")
 			return
 		}
-		w.hosts[hosts[host]] = w.since + heard
+		w.hosts[hosts[host]] = w.since + seen
 	}
 	if r.err != nil || c.groups[g] != nil || len(w.hosts) == 0 {
 		return
@@ -163,7 +164,7 @@ func (c *coordinator) resumeGroup(r *reader, hosts []string) {
 func (r *reader) signed() int64 {
 	n, length := binary.Varint(r.b)
 	if length <= 0 {
-		r.fail("a number that is none")
+		r.fail("invalid number")
 		r.b = nil
 		return 0
 	}

@@ -20,9 +20,9 @@ type config struct {
 	start     uint32 // 1/s
 	group     grouping
 	groups    int
-	observers uint32 // of groups that are unknown, to a host that is alone
-	unknown   uint32 // ... and to one with a coordinator
-	most      uint32 // observers that can be told apart: a power of two
+	observers uint32 // assumed for unknown groups, without a coordinator
+	unknown   uint32 // ... and with a coordinator
+	most      uint32 // largest number of observers that parameters exist for: a power of two
 	span, age int
 	ways      int
 	entries   int // of a way
@@ -31,7 +31,7 @@ type config struct {
 	top       int
 }
 
-// Bounds of what fits a word: bpf/carpe/carpe.bpf.c.
+// Bounds of the fields of an entry's word: bpf/carpe/carpe.bpf.c.
 const (
 	floor     = 1 << 24
 	mostUnits = 1<<31 - 1 // of a bundle
@@ -97,32 +97,33 @@ func (c *config) readSize(v algo.Values, setup algo.Setup) error {
 	return nil
 }
 
-// tau is how many units make a bundle of a group that so many hosts observe (section 3.2), a whole number.
+// tau is the size of a bundle, in units, of a group with so many observers (section 3.2), rounded to a whole number.
 func (c *config) tau(observers uint32) uint32 {
 	return uint32(max(1, math.Round(c.epsilon*c.threshold/float64(observers))))
 }
 
-// chance is the largest of 2^32 coins that reports: r = 1/observers.
+// chance is the largest 32-bit random number at which a full bundle is reported: r = 1/observers.
 func chance(observers uint32) uint32 { return uint32(1<<32/uint64(observers) - 1) }
 
-// reports is R: how many reports make an elephant, as tau is rounded.
+// reports is R: how many reports make an elephant, with the rounded tau.
 func (c *config) reports(observers uint32) float64 {
 	return max(1, math.Round(c.declare*c.threshold/c.weight(observers)))
 }
 
-// weight is what a report stands for.
+// weight is the number of units that a report stands for.
 func (c *config) weight(observers uint32) float64 {
 	return float64(c.tau(observers)) * float64(observers)
 }
 
-// limit is the sum of weights from which on a flow is an elephant: R reports, where all of them are of this many observers; others fit in
-// between.
+// limit is the sum of weights from which on a flow is an elephant: the weight of R reports of this many observers, less half a report,
+// because reports of other numbers of observers have other weights.
 func (c *config) limit(observers uint32) float64 {
 	return (c.reports(observers) - .5) * c.weight(observers)
 }
 
-// told is the number of observers that n stand for: what is told to hosts changes when n has doubled.
-func (c *config) told(n int) uint32 {
+// advertised is the number of observers that hosts are sent when n observe a group: a power of two, so that hosts need an update
+// only when n has doubled.
+func (c *config) advertised(n int) uint32 {
 	if n < 1 {
 		return 1
 	}

@@ -9,49 +9,49 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// coordinator is where reports of many hosts come together (section 3).
+// coordinator collects the reports of many hosts (section 3).
 type coordinator struct {
 	*config
-	env    algo.Env
-	ledger *ledger
-	groups map[Group]*crowd
-	own    map[string]int // groups that a host observes
-	tell   map[string]map[Group]bool
-	max    int
-	now    int64 // of the last message
+	env     algo.Env
+	ledger  *ledger
+	groups  map[Group]*observerSet
+	own     map[string]int // groups that a host observes
+	pending map[string]map[Group]bool
+	max     int
+	now     int64 // of the last message
 
 	counts counted
 }
 
-// counted since the last window was answered.
+// counted holds counters since the last window was answered.
 type counted struct {
 	hellos, updates, lost, full, messages uint64
 }
 
-// crowd is who observes a group.
-type crowd struct {
-	hosts map[string]int64 // when they were last heard of it, ns since 1970
-	told  uint32           // observers that hosts were told of
-	since int64            // when it was first heard of
+// observerSet holds the observers of a group.
+type observerSet struct {
+	hosts      map[string]int64 // by host: when it last reported the group, ns since 1970
+	advertised uint32           // number of observers in the last update to hosts
+	since      int64            // when the group was first reported, ns since 1970
 }
 
 // Coordinate implements algo.CoordinatorProvider.
 func (c *config) Coordinate(env algo.Env) (algo.Coordinator, error) {
-	return &coordinator{config: c, env: env, ledger: newLedger(c), groups: map[Group]*crowd{}, own: map[string]int{}, tell: map[string]map[Group]bool{},
+	return &coordinator{config: c, env: env, ledger: newLedger(c), groups: map[Group]*observerSet{}, own: map[string]int{}, pending: map[string]map[Group]bool{},
 		max: mostGroups}, nil
 }
 
-// mostGroups bounds the groups of all hosts; carpe.groups those of one.
+// mostGroups bounds the groups of all hosts together; carpe.groups those of one host.
 const mostGroups = 1 << 20
 
-// ahead is how many windows a message may be of that is yet to come: clocks differ.
+// ahead is how many windows a message may be in the future, because clocks differ.
 const ahead = 1
 
 // Joined implements algo.Coordinator.
 func (c *coordinator) Joined(host string) {
 	for g, w := range c.groups {
 		if _, there := w.hosts[host]; there {
-			c.owe(host, g)
+			c.queueUpdate(host, g)
 		}
 	}
 }
@@ -75,7 +75,7 @@ func (c *coordinator) Receive(s algo.Incoming) error {
 		case recordReport:
 			k, units, observers := r.key(), uint32(r.number(mostUnits)), r.observers()
 			if !dated || units == 0 {
-				r.fail("a report of no window, or of nothing")
+				r.fail("report without a window or without units")
 			}
 			if r.err == nil && untimely != nil {
 				c.ledger.late++
@@ -86,7 +86,7 @@ func (c *coordinator) Receive(s algo.Incoming) error {
 			if g := r.group(); r.err == nil {
 				c.counts.hellos++
 				c.observes(host, now, g)
-				c.owe(host, g)
+				c.queueUpdate(host, g)
 			}
 		case recordLost:
 			c.counts.lost += r.number(math.MaxUint32)
@@ -100,33 +100,34 @@ func (c *coordinator) Receive(s algo.Incoming) error {
 	return r.err
 }
 
-// timely refuses reports of windows that are not now: nobody makes an elephant of what has been answered, or is yet to come.
+// timely refuses reports of windows that are too old or in the future, so that a faulty host cannot create elephants in windows
+// that have been answered or have not begun.
 func (c *coordinator) timely(epoch uint64, now int64) error {
 	current := uint64(max(0, now) / c.env.WindowNS)
 	if epoch > current+ahead || epoch+uint64(c.span)+lateWindows < current {
-		return fmt.Errorf("%w: of window %d, the current one is %d", algo.ErrUntimely, epoch, current)
+		return fmt.Errorf("%w: window %d, the current one is %d", algo.ErrUntimely, epoch, current)
 	}
 	return nil
 }
 
-// lateWindows is how old reports may be that waited for a connection: what they are of may be answered.
+// lateWindows is how old reports may be that were queued while the host was disconnected: their window may have been answered.
 const lateWindows = 360
 
 func (c *coordinator) report(host string, now int64, epoch uint64, k heavy.Key, units, observers uint32) {
 	if g := c.group.of(c.spec, k); c.observes(host, now, g) && observers != c.unknown {
-		c.groups[g].told = max(c.groups[g].told, min(observers, c.most)) // a coordinator that has just begun learns what hosts were told
+		c.groups[g].advertised = max(c.groups[g].advertised, min(observers, c.most)) // after a restart the coordinator learns the advertised numbers from the hosts' reports
 	}
 	a := c.ledger.add(k, epoch, c.one(units, observers))
 	if a == nil {
 		return
 	}
-	if s := c.ledger.within(a, epoch); !a.told && c.elephant(s) {
-		a.told = true
+	if s := c.ledger.within(a, epoch); !a.declared && c.elephant(s) {
+		a.declared = true
 		c.env.Notify("an elephant: %v, about %.0f %s in the network", c.spec.Cells(k), s.weight, c.amount())
 	}
 }
 
-// observes notes that a host sees a group; false where there is no room.
+// observes records that a host observes a group; false if a limit of groups is reached.
 func (c *coordinator) observes(host string, now int64, g Group) bool {
 	w := c.groups[g]
 	if w == nil {
@@ -134,11 +135,11 @@ func (c *coordinator) observes(host string, now int64, g Group) bool {
 			c.counts.full++
 			return false
 		}
-		w = &crowd{hosts: map[string]int64{}, told: 1, since: now}
+		w = &observerSet{hosts: map[string]int64{}, advertised: 1, since: now}
 		c.groups[g] = w
 	}
 	if _, known := w.hosts[host]; !known {
-		if c.own[host] >= 2*c.config.groups { // it cannot hold more; some may be forgotten there
+		if c.own[host] >= 2*c.config.groups { // a host holds at most carpe.groups; twice that, because it may have replaced some
 			c.counts.full++
 			if len(w.hosts) == 0 {
 				delete(c.groups, g)
@@ -153,42 +154,42 @@ func (c *coordinator) observes(host string, now int64, g Group) bool {
 	return true
 }
 
-// settle tells all observers when their number has doubled, or halved, since they were told (section 3.2). What hosts were told by an earlier
-// coordinator holds until all that there are had the time to say something.
-func (c *coordinator) settle(g Group, w *crowd, now int64) {
-	n := c.config.told(len(w.hosts))
-	if n < 2*w.told && (2*n > w.told || now-w.since <= c.silence()) {
+// settle queues an update for all observers when their number has doubled, or halved, since the last update (section 3.2). Numbers that an
+// earlier coordinator sent are not lowered until all observers have had the time to report.
+func (c *coordinator) settle(g Group, w *observerSet, now int64) {
+	n := c.config.advertised(len(w.hosts))
+	if n < 2*w.advertised && (2*n > w.advertised || now-w.since <= c.silence()) {
 		return
 	}
-	w.told = n
+	w.advertised = n
 	for host := range w.hosts {
-		c.owe(host, g)
+		c.queueUpdate(host, g)
 	}
 }
 
-// owe a host an update.
-func (c *coordinator) owe(host string, g Group) {
+// queueUpdate marks a group for the next message to a host.
+func (c *coordinator) queueUpdate(host string, g Group) {
 	if c.groups[g] == nil {
 		return
 	}
-	if c.tell[host] == nil {
-		c.tell[host] = map[Group]bool{}
+	if c.pending[host] == nil {
+		c.pending[host] = map[Group]bool{}
 	}
-	c.tell[host][g] = true
+	c.pending[host][g] = true
 }
 
 // Left implements algo.Coordinator.
 func (c *coordinator) Left(host string) {
 	for g, w := range c.groups {
-		if heard, there := w.hosts[host]; there {
-			c.leave(g, w, host, max(heard, c.now))
+		if seen, there := w.hosts[host]; there {
+			c.leave(g, w, host, max(seen, c.now))
 		}
 	}
 	delete(c.own, host)
-	delete(c.tell, host)
+	delete(c.pending, host)
 }
 
-func (c *coordinator) leave(g Group, w *crowd, host string, now int64) {
+func (c *coordinator) leave(g Group, w *observerSet, host string, now int64) {
 	delete(w.hosts, host)
 	if c.own[host]--; c.own[host] == 0 {
 		delete(c.own, host)
@@ -200,25 +201,25 @@ func (c *coordinator) leave(g Group, w *crowd, host string, now int64) {
 	c.settle(g, w, now)
 }
 
-// mostUpdates is what is told at once; the rest waits for the next time.
+// mostUpdates is the most updates in one call of Send; the others stay queued.
 const mostUpdates = 4096
 
 // Send implements algo.Coordinator.
 func (c *coordinator) Send(int64) (all []algo.Outgoing) {
-	for host, groups := range c.tell {
+	for host, groups := range c.pending {
 		w, n := writer{config: c.config}, 0
 		for _, g := range sortedGroups(groups) {
 			if n++; n > mostUpdates {
 				break
 			}
 			delete(groups, g)
-			if crowd := c.groups[g]; crowd != nil {
-				w.update(g, crowd.told)
+			if set := c.groups[g]; set != nil {
+				w.update(g, set.advertised)
 				c.counts.updates++
 			}
 		}
 		if len(groups) == 0 {
-			delete(c.tell, host)
+			delete(c.pending, host)
 		}
 		for _, m := range w.messages() {
 			all = append(all, algo.Outgoing{Host: host, Data: m})
@@ -242,14 +243,14 @@ func (c *coordinator) Report(w report.Window) (algo.Result, error) {
 	return algo.Result{Body: report.Body{Values: values, Tables: []report.Table{table}}, Lost: lost}, nil
 }
 
-// silence after which an observer is none, ns.
+// silence is the time without a report after which an observer is removed, ns.
 func (c *coordinator) silence() int64 { return int64(c.age) * c.env.WindowNS }
 
-// forget observers of whom nothing was heard for long, so that their number can fall.
+// forget removes observers that have been silent for too long, so that their number can fall.
 func (c *coordinator) forget(now int64) {
 	for g, w := range c.groups {
-		for host, heard := range w.hosts {
-			if now-heard > c.silence() {
+		for host, seen := range w.hosts {
+			if now-seen > c.silence() {
 				c.leave(g, w, host, now)
 			}
 		}

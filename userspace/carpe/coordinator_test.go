@@ -21,9 +21,9 @@ const second = int64(1e9)
 // table is a coordinator of windows of a second, and hosts that speak with it.
 type network struct {
 	*coordinator
-	t     *testing.T
-	hosts map[string]map[Group]uint32 // what each was told
-	told  int
+	t       *testing.T
+	hosts   map[string]map[Group]uint32 // what each was told
+	updates int
 }
 
 func newNetwork(t *testing.T, set map[string]string) *network {
@@ -46,17 +46,17 @@ func (n *network) flowOf(number int, six bool) heavy.Key {
 	return k
 }
 
-func (n *network) heard(host string, now int64, data []byte) error {
+func (n *network) receive(host string, now int64, data []byte) error {
 	return n.Receive(algo.Incoming{Host: host, Time: now, Now: now, Data: data})
 }
 
 // say what a host writes at a time, and take in what hosts are told.
-func (n *network) say(host string, now int64, write func(w *writer)) {
+func (n *network) send(host string, now int64, write func(w *writer)) {
 	n.t.Helper()
 	w := &writer{config: n.config, epoch: uint64(now / second)}
 	write(w)
 	for _, m := range w.messages() {
-		if err := n.heard(host, now, m); err != nil {
+		if err := n.receive(host, now, m); err != nil {
 			n.t.Fatalf("%s: %v", host, err)
 		}
 	}
@@ -65,8 +65,8 @@ func (n *network) say(host string, now int64, write func(w *writer)) {
 
 func (n *network) listen(now int64) {
 	n.t.Helper()
-	for _, told := range n.Send(now) {
-		r, err := n.read(told.Data)
+	for _, sent := range n.Send(now) {
+		r, err := n.read(sent.Data)
 		if err != nil {
 			n.t.Fatal(err)
 		}
@@ -75,11 +75,11 @@ func (n *network) listen(now int64) {
 				n.t.Fatal("no update")
 			}
 			g, observers := r.group(), r.observers()
-			if n.hosts[told.Host] == nil {
-				n.hosts[told.Host] = map[Group]uint32{}
+			if n.hosts[sent.Host] == nil {
+				n.hosts[sent.Host] = map[Group]uint32{}
 			}
-			n.hosts[told.Host][g] = observers
-			n.told++
+			n.hosts[sent.Host][g] = observers
+			n.updates++
 		}
 		if r.err != nil {
 			n.t.Fatal(r.err)
@@ -105,22 +105,22 @@ func TestDoubling(t *testing.T) {
 		n := newNetwork(t, small)
 		g := n.group.of(n.spec, n.flowOf(1, six))
 		hello := func(w *writer) { w.hello(g) }
-		for hosts, want := range []struct{ told, updates int }{{1, 1}, {2, 2}, {2, 1}, {4, 4}, {4, 1}, {4, 1}, {4, 1}, {8, 8}} {
-			n.told = 0
-			n.say(fmt.Sprint("host", hosts), 100*second, hello)
+		for hosts, want := range []struct{ sent, updates int }{{1, 1}, {2, 2}, {2, 1}, {4, 4}, {4, 1}, {4, 1}, {4, 1}, {8, 8}} {
+			n.updates = 0
+			n.send(fmt.Sprint("host", hosts), 100*second, hello)
 			for h := range hosts + 1 {
-				if got := n.hosts[fmt.Sprint("host", h)][g]; h == hosts && got != uint32(want.told) || hosts == 7 && got != 8 {
-					t.Errorf("%d hosts: host %d was told of %d, want %d", hosts+1, h, got, want.told)
+				if got := n.hosts[fmt.Sprint("host", h)][g]; h == hosts && got != uint32(want.sent) || hosts == 7 && got != 8 {
+					t.Errorf("%d hosts: host %d was told of %d, want %d", hosts+1, h, got, want.sent)
 				}
 			}
-			if n.told != want.updates {
-				t.Errorf("%d hosts: %d updates, want %d", hosts+1, n.told, want.updates)
+			if n.updates != want.updates {
+				t.Errorf("%d hosts: %d updates, want %d", hosts+1, n.updates, want.updates)
 			}
 		}
-		n.told = 0
-		n.say("host1", 105*second, hello) // says it again: the answer may have been lost
-		if n.told != 1 {
-			t.Errorf("%d updates for a host that asks again", n.told)
+		n.updates = 0
+		n.send("host1", 105*second, hello) // says it again: the answer may have been lost
+		if n.updates != 1 {
+			t.Errorf("%d updates for a host that asks again", n.updates)
 		}
 		n.answer(109 * second) // the others have said nothing for more than eight windows
 		n.listen(109 * second)
@@ -140,14 +140,14 @@ func TestReportsMakeAnElephant(t *testing.T) {
 	k, other := n.flowOf(1, false), n.flowOf(2, true)
 	now := 1000 * second
 	for i := range 9 {
-		n.say(fmt.Sprint("host", i%3), now, func(w *writer) { w.report(k, 25, 4) })
+		n.send(fmt.Sprint("host", i%3), now, func(w *writer) { w.report(k, 25, 4) })
 	}
 	if r := n.answer(now); snapshottest.Value(r.Body, "elephants") != 0 || snapshottest.Value(r.Body, "reports") != 9 {
 		t.Errorf("nine reports: %+v", r.Body)
 	}
 	now += second
 	for i := range 10 {
-		n.say(fmt.Sprint("host", i%3), now, func(w *writer) { w.report(k, 25, 4); w.report(other, 100, 1) })
+		n.send(fmt.Sprint("host", i%3), now, func(w *writer) { w.report(k, 25, 4); w.report(other, 100, 1) })
 	}
 	r := n.answer(now)
 	if rows := r.Body.Tables[0].Rows; len(rows) != 2 || rows[0][len(n.spec.Columns())] != 1000.0 {
@@ -165,10 +165,10 @@ func TestBeginsAnew(t *testing.T) {
 	k := n.flowOf(1, false)
 	g := n.group.of(n.spec, k)
 	for h := range 4 {
-		n.say(fmt.Sprint("host", h), 50*second, func(w *writer) { w.report(k, 25, 4) })
+		n.send(fmt.Sprint("host", h), 50*second, func(w *writer) { w.report(k, 25, 4) })
 	}
-	if n.told != 0 || n.groups[g].told != 4 {
-		t.Errorf("%d updates; %+v", n.told, n.groups[g])
+	if n.updates != 0 || n.groups[g].advertised != 4 {
+		t.Errorf("%d updates; %+v", n.updates, n.groups[g])
 	}
 }
 
@@ -181,11 +181,11 @@ func TestHostile(t *testing.T) {
 	good.hello(n.group.of(n.spec, n.flowOf(1, false)))
 	good.lost(3)
 	message := good.messages()[0]
-	if err := n.heard("host", now, message); err != nil {
+	if err := n.receive("host", now, message); err != nil {
 		t.Fatal(err)
 	}
 	for cut := range len(message) {
-		if err := n.heard("host", now, message[:cut]); err == nil && cut != 4 && !slices.Contains([]int{4, 22, 27}, cut) {
+		if err := n.receive("host", now, message[:cut]); err == nil && cut != 4 && !slices.Contains([]int{4, 22, 27}, cut) {
 			if r, _ := n.read(message[:cut]); r != nil && !wellCut(n, message[:cut]) {
 				t.Errorf("%d of %d bytes are taken", cut, len(message))
 			}
@@ -194,12 +194,12 @@ func TestHostile(t *testing.T) {
 	for _, epoch := range []uint64{0, 1002, 600} {
 		w := &writer{config: n.config, epoch: epoch}
 		w.report(n.flowOf(1, false), 100, 1)
-		if err := n.heard("host", now, w.messages()[0]); err == nil {
+		if err := n.receive("host", now, w.messages()[0]); err == nil {
 			t.Errorf("a report of window %d is taken in window 1000", epoch)
 		}
 	}
 	for _, m := range [][]byte{nil, {2}, {1, 9}, {1, recordReport}, {1, recordUpdate, 4, 10, 1, 20, 1, 2}, {1, recordHello, 6}, {1, recordHello, 5, 1, 2, 3, 4}} {
-		if err := n.heard("host", now, m); err == nil {
+		if err := n.receive("host", now, m); err == nil {
 			t.Errorf("% x is taken", m)
 		}
 	}
@@ -209,7 +209,7 @@ func TestHostile(t *testing.T) {
 		for range 1 + rng.IntN(4) {
 			m[rng.IntN(len(m))] = byte(rng.Uint32())
 		}
-		_ = n.heard("hostile", now, m)
+		_ = n.receive("hostile", now, m)
 	}
 	flood := &writer{config: n.config, epoch: 1000}
 	for i := range 5000 {
@@ -218,7 +218,7 @@ func TestHostile(t *testing.T) {
 		flood.hello(g)
 	}
 	for _, m := range flood.messages() {
-		if err := n.heard("flood", now, m); err != nil {
+		if err := n.receive("flood", now, m); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -232,8 +232,8 @@ func TestHostile(t *testing.T) {
 
 // wellCut: a message that is cut off between two records is a shorter one.
 func wellCut(n *network, b []byte) bool {
-	fresh := &coordinator{config: n.config, env: n.env, ledger: newLedger(n.config), groups: map[Group]*crowd{}, own: map[string]int{},
-		tell: map[string]map[Group]bool{}, max: 10}
+	fresh := &coordinator{config: n.config, env: n.env, ledger: newLedger(n.config), groups: map[Group]*observerSet{}, own: map[string]int{},
+		pending: map[string]map[Group]bool{}, max: 10}
 	err := fresh.Receive(algo.Incoming{Host: "x", Now: 1000 * second, Data: append(slices.Clone(b), recordLost, 0)})
 	return err == nil
 }
@@ -275,10 +275,10 @@ func TestMessages(t *testing.T) {
 // A report counts in the answer of its window, or as late: it came behind that, over a restart, too, its window got no answer, or it is of a time that is not now.
 func TestLateReports(t *testing.T) {
 	n := newNetwork(t, small)
-	say := func(window, now int64) error {
+	send := func(window, now int64) error {
 		w := &writer{config: n.config, epoch: uint64(window)}
 		w.report(n.flowOf(1, false), 100, 1)
-		return n.heard("host", now*second, w.messages()[0])
+		return n.receive("host", now*second, w.messages()[0])
 	}
 	for _, step := range []struct {
 		window, now        int64
@@ -295,16 +295,16 @@ func TestLateReports(t *testing.T) {
 		{window: 900, now: 1004, answer: 1004, late: 1},
 		{window: 100, now: 1005, answer: 1005, late: 1, untimely: true},
 	} {
-		if err := say(step.window, step.now); errors.Is(err, algo.ErrUntimely) != step.untimely || err != nil && !step.untimely {
+		if err := send(step.window, step.now); errors.Is(err, algo.ErrUntimely) != step.untimely || err != nil && !step.untimely {
 			t.Errorf("%+v: %v", step, err)
 		}
 		if step.restarts {
-			kept, err := n.Checkpoint()
+			saved, err := n.Checkpoint()
 			if err != nil {
 				t.Fatal(err)
 			}
 			n = newNetwork(t, small)
-			if err := n.Restore(kept); err != nil {
+			if err := n.Restore(saved); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -325,26 +325,26 @@ func TestResume(t *testing.T) {
 	now := 1000 * second
 	for h := range 5 {
 		for i := range 7 {
-			n.say(fmt.Sprint("host", h), now, func(w *writer) {
+			n.send(fmt.Sprint("host", h), now, func(w *writer) {
 				w.hello(n.group.of(n.spec, n.flowOf(i, i%2 == 0)))
 				w.report(n.flowOf(i, i%2 == 0), uint32(20*i+1), 4)
 			})
 		}
 	}
-	n.say("host1", now, func(w *writer) { w.lost(3) })
+	n.send("host1", now, func(w *writer) { w.lost(3) })
 	if err := n.Receive(algo.Incoming{Host: "host1", Time: now, Now: now, Missed: 2, Data: []byte{messageVersion}}); err != nil {
 		t.Fatal(err)
 	}
-	kept, err := n.Checkpoint()
+	saved, err := n.Checkpoint()
 	if err != nil {
 		t.Fatal(err)
 	}
 	other := newNetwork(t, small)
-	if err := other.Restore(kept); err != nil {
+	if err := other.Restore(saved); err != nil {
 		t.Fatal(err)
 	}
 	again, err := other.Checkpoint()
-	if err != nil || len(again) != len(kept) {
+	if err != nil || len(again) != len(saved) {
 		t.Errorf("%d bytes are kept of %d, %v", len(again), len(kept), err)
 	}
 	a, b := n.answer(now), other.answer(now)
@@ -361,7 +361,7 @@ func TestResume(t *testing.T) {
 	}
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 5000 {
-		m := slices.Clone(kept[:1+rng.IntN(len(kept))])
+		m := slices.Clone(saved[:1+rng.IntN(len(saved))])
 		m[rng.IntN(len(m))] = byte(rng.Uint32())
 		_ = newNetwork(t, small).Restore(m)
 	}

@@ -7,7 +7,7 @@ import (
 
 const collidedMost = .05
 
-// findings are the elephants, whom a flood's sentence names, and whether the table held what it should.
+// findings measures the largest elephants, which a finding of a flood names, and the share of packets that found no free entry.
 func findings(l report.Line) (seen finding.Seen) {
 	total := finding.Num(l.Report, "total")
 	if !(total > 0) {

@@ -17,7 +17,7 @@ type Group struct{ Src, Dst netip.Prefix }
 
 func (g Group) String() string { return g.Src.String() + " " + g.Dst.String() }
 
-// is4 tells the family.
+// is4 reports whether the group is of IPv4.
 func (g Group) is4() bool { return g.Src.Addr().Is4() }
 
 func (g Group) compare(o Group) int {
@@ -55,7 +55,7 @@ func parseGrouping(text string, spec heavy.Spec) (g grouping, err error) {
 		if !known || err != nil || n < 0 || n > f.most {
 			return g, fmt.Errorf("%q: allowed are src/0 to src/32, dst/0 to dst/32, src6/0 to src6/64, dst6/0 to dst6/64", part)
 		}
-		if spec.Fields&f.of != 0 { // of what a flow does not have, no group is made
+		if spec.Fields&f.of != 0 { // a prefix needs an address that is part of the key
 			*f.to = n
 		}
 	}
@@ -79,8 +79,8 @@ func prefixOf(a netip.Addr, bits int, none netip.Addr) netip.Prefix {
 	return p
 }
 
-// errGroup is wrapped for a group that nobody makes.
-var errGroup = errors.New("no group")
+// errGroup is wrapped for a group that no host of this configuration creates.
+var errGroup = errors.New("invalid group")
 
 // check refuses groups of other lengths.
 func (g grouping) check(o Group) error {
@@ -104,14 +104,14 @@ func mask64(bits int) uint64 {
 	return ^uint64(0) << (64 - bits)
 }
 
-// Roots of the tries of sources; behind them is one of destinations for every source.
+// Roots of the tries of sources, followed by one root of destinations for every source.
 const (
 	root4 = iota
 	root6
 	firstDestinations
 )
 
-// rulesOf makes a trie of pairs: what is found for the source is the root for the destination, and there is the number of the group.
+// rulesOf makes a trie of pairs: the value of a source is the root for its destinations, whose value is the number of the group.
 func rulesOf(numbers map[Group]uint32) (roots int, rules []prefix.Rule) {
 	roots = firstDestinations
 	below := map[netip.Prefix]int{}

@@ -10,13 +10,13 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// looks is how often a window entries are looked at. What an ended flow leaves takes memory until it is freed, and other flows' places: with one look a window
-// twice as much is held as one window needs.
+// looks is how many times a window idle entries are swept. An ended flow occupies its entry until it is freed: with one sweep a window, the table
+// holds entries of two windows.
 const looks = 4
 
-// sweep counts entries, and frees those that were the same for as many looks as a span has windows, a quarter of a span: their flows have ended, or are slower
-// than a packet in that time; elephants fill bundles in a twentieth of a span. What they had counted is less than a bundle. Between the last look and the write
-// another packet may come, and is lost with it: some microseconds of a span.
+// sweep counts entries, and frees those that did not change for as many sweeps as a span has windows, a quarter of a span: their flows have ended, or
+// send less than a packet in that time; elephants fill bundles in a twentieth of a span. The count that is lost is less than a bundle. A packet that
+// arrives between the read and the write is lost as well: some microseconds of a span.
 func (i *instance) sweep() (held uint64, err error) {
 	before := i.expired
 	defer func() { i.peak = max(i.peak, held+i.expired-before) }()
@@ -51,7 +51,7 @@ func (i *instance) sweep() (held uint64, err error) {
 	return held, nil
 }
 
-// count what is held, and free nothing: a window that was cut short says nothing of idle flows.
+// count returns the number of entries and frees none: in a window that was cut short, an unchanged entry need not be idle.
 func (i *instance) count() (held uint64, err error) {
 	for _, a := range i.arrays {
 		now, err := a.Read(0, nil)
@@ -68,28 +68,28 @@ func (i *instance) count() (held uint64, err error) {
 	return held, nil
 }
 
-// whole windows end with a look.
+// whole reports whether a window is long enough to end with a sweep.
 func (i *instance) whole(w report.Window) bool { return w.End-w.Start >= i.windowNS/looks*(looks-1) }
 
-// look sweeps within a window, at time now of whatever clock.
+// look sweeps within a window when a sweep is due; now is any monotonic clock, in ns.
 func (i *instance) look(now int64) error {
 	step := i.windowNS / looks
 	if i.begun == 0 {
 		i.begun, i.looked = now, 0
 	}
 	due := i.begun + int64(i.looked+1)*step
-	if step == 0 || i.looked == looks-1 || now < due { // the last look is at the window's end
+	if step == 0 || i.looked == looks-1 || now < due { // the last sweep is at the window's end
 		return nil
 	}
 	i.looked++
 	if now > due+step/2 {
-		return nil // too close to the next one: whoever sent nothing since would look idle
+		return nil // too close to the next sweep: a flow that sent nothing in between would look idle
 	}
 	_, err := i.sweep()
 	return err
 }
 
-// NextTick implements algo.ReplayController: a replay looks when a live run does.
+// NextTick implements algo.ReplayController: a replay sweeps when a live run does.
 func (i *instance) NextTick(start, now int64) int64 {
 	step := i.windowNS / looks
 	if step == 0 {
@@ -117,16 +117,17 @@ func (i *instance) free(way, slot int, word uint64) (bool, error) {
 	return true, nil
 }
 
-// handed are flows that found no place and are counted here: an event stands for 1/s units, or for what the packet has, if that is more.
+// handed are flows that found no free entry and are counted here: an event stands for 1/s units, or for the packet's units, if those are
+// more.
 type handed struct {
 	config  *config
 	coin    *rand.Rand
 	flows   map[heavy.Key]uint32 // units of the bundle so far
-	full    uint64               // events that found no room
+	full    uint64               // events beyond mostHanded flows
 	reports uint64
 }
 
-// mostHanded bounds them.
+// mostHanded bounds the number of handed flows.
 const mostHanded = 65536
 
 func newHanded(c *config, env algo.Env) handed {
@@ -137,7 +138,7 @@ func newHanded(c *config, env algo.Env) handed {
 	return handed{config: c, coin: rand.New(rand.NewPCG(seed, 15)), flows: map[heavy.Key]uint32{}}
 }
 
-// add counts an event, and returns what is to be reported.
+// add counts an event, and returns the units of a full bundle to be reported; 0: none.
 func (h *handed) add(k heavy.Key, units, observers uint32) uint32 {
 	n, there := h.flows[k]
 	if !there && len(h.flows) >= mostHanded {

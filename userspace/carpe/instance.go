@@ -21,7 +21,7 @@ type instance struct {
 	*config
 	head   snapshot.Head
 	replay bool
-	number func() uint64 // of the window that begins now
+	number func() uint64 // returns the number of the window that begins now
 	epoch  uint64
 
 	counts, heard, table *maps.Array
@@ -33,14 +33,14 @@ type instance struct {
 	arrays               []*maps.Array
 	expired, peak        uint64
 	windowNS             int64
-	begun                int64 // the window's first tick; 0: it is yet to come
-	looked               int   // how often entries were looked at since
+	begun                int64 // the window's first tick; 0: there was none yet
+	looked               int   // sweeps since then
 
-	ledger *ledger
-	handed handed
-	known  known
-	spoken bool // there is a coordinator
-	writer writer
+	ledger      *ledger
+	handed      handed
+	known       known
+	coordinated bool // there is a coordinator
+	writer      writer
 }
 
 // New implements algo.Config.
@@ -54,7 +54,7 @@ func (c *config) New(env algo.Env) (algo.Instance, error) {
 	return i, nil
 }
 
-// pollEvery is how often the ring is emptied, ns; the ring holds what comes meanwhile.
+// pollEvery is how often the ring is drained, ns; the ring holds the events of that time.
 const (
 	pollEvery  = 100_000_000
 	liveRing   = 1 << 20
@@ -89,7 +89,7 @@ func (i *instance) Configure(spec *ebpf.CollectionSpec) error {
 // Needs implements algo.Instance.
 func (i *instance) Needs() maps.Need { return 0 }
 
-// Bind implements algo.Instance. Entries that an earlier run has left go on; groups are asked for again.
+// Bind implements algo.Instance. Entries of an earlier run stay valid; groups are requested again.
 func (i *instance) Bind(set *maps.Set) (err error) {
 	for name, a := range map[string]**maps.Array{"carpe_counts": &i.counts, "carpe_heard": &i.heard, "carpe_groups": &i.table} {
 		if *a, err = set.Array(name); err != nil {
@@ -128,7 +128,7 @@ func (i *instance) IntervalNS() int64 { return pollEvery }
 // Tick implements algo.Controller.
 func (i *instance) Tick(now int64) error { return errors.Join(i.poll(), i.look(now)) }
 
-// poll takes events out of the ring.
+// poll drains the ring.
 func (i *instance) poll() error {
 	var e bpf.CarpeCarpeEvent
 	return i.ring.Drain(func(record []byte) {
@@ -153,9 +153,9 @@ func (i *instance) take(e *bpf.CarpeCarpeEvent) {
 	}
 }
 
-// report goes to the coordinator, or into this host's own answer where there is none.
+// report adds a bundle to the next message to the coordinator or, without one, to this host's own answer.
 func (i *instance) report(k heavy.Key, units, observers uint32) {
-	if i.spoken {
+	if i.coordinated {
 		i.writer.report(k, units, observers)
 		return
 	}
@@ -182,7 +182,7 @@ func (i *instance) Read(w report.Window, bank int) (_ *snapshot.Snapshot, err er
 	s.Words["counters"] = i.words
 	flows := i.ledger.window(i.epoch)
 	flowsInto(s, flows)
-	s.Words["state"] = []uint64{entries, i.expired, uint64(len(i.known.groups)), i.known.full, i.handed.full, i.ledger.full, flag(i.spoken), i.handed.reports, i.peak}
+	s.Words["state"] = []uint64{entries, i.expired, uint64(len(i.known.groups)), i.known.full, i.handed.full, i.ledger.full, flag(i.coordinated), i.handed.reports, i.peak}
 	i.expired, i.peak, i.known.full, i.handed.full, i.handed.reports, i.ledger.full = 0, 0, 0, 0, 0, 0
 	i.next()
 	return s, i.age()
@@ -195,7 +195,7 @@ func flag(b bool) uint64 {
 	return 0
 }
 
-// next window: what is said from now on belongs to it.
+// next starts the next window: later reports belong to it.
 func (i *instance) next() {
 	i.writer.end()
 	i.epoch = i.number()

@@ -11,12 +11,12 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
-// sums are what reports of a flow stand for.
+// sums are the totals over reports of a flow.
 type sums struct {
 	reports   uint64
-	weight    float64 // units: each report's bundle times the observers that its coin was for
+	weight    float64 // units: each report's bundle times the observers that its reporting probability was for
 	variance  float64
-	observers uint32 // the most of a report
+	observers uint32 // largest number of a report
 }
 
 func (s *sums) plus(o sums) {
@@ -26,9 +26,9 @@ func (s *sums) plus(o sums) {
 	s.observers = max(s.observers, o.observers)
 }
 
-// one report of a bundle. A bundle is reported with probability 1/l and then counts l-fold, which has variance l(l-1) units^2 a report;
-// and the wait for its first sample, n = 1/s units in the mean, has variance n(n-1), for each of the l bundles that a report stands for. A
-// bundle that was handed over is made of samples alone: units (n-1).
+// one is the sums of one report. A bundle is reported with probability 1/l and then counts l-fold, which has variance l(l-1) units^2 a
+// report; and the wait for its first sample, n = 1/s units on average, has variance n(n-1), for each of the l bundles that a report stands
+// for. A bundle that was handed over consists of samples only: variance units (n-1).
 func (c *config) one(units uint32, observers uint32) sums {
 	l, u, n := float64(observers), float64(units), float64(c.start)
 	samples := n
@@ -38,33 +38,34 @@ func (c *config) one(units uint32, observers uint32) sums {
 	return sums{reports: 1, weight: l * u, variance: l*(l-1)*u*u + l*samples*(n-1), observers: observers}
 }
 
-// ends is what may be in bundles that are not full: at every observer one.
+// ends bounds the units in bundles that are not full: one bundle at every observer.
 func (c *config) ends(s sums) float64 { return float64(s.observers) * float64(c.tau(s.observers)) }
 
-// deviations of a sum of reports, which is skewed where there are few, hold it in 95 of 100 cases and more.
+// deviations is the width of the bounds in standard errors: they hold the sum of reports, which is skewed where there are few, in
+// at least 95 of 100 cases.
 const deviations = 2.2
 
-// bounds hold what a flow had with 95 % probability or more.
+// bounds contain the true size of a flow with at least 95 % probability.
 func (c *config) bounds(s sums) (low, high float64) {
-	d := deviations*math.Sqrt(s.variance*(1+2/max(1, float64(s.reports)))) + c.ends(s) // of few reports the variance is uncertain, too
+	d := deviations*math.Sqrt(s.variance*(1+2/max(1, float64(s.reports)))) + c.ends(s) // with few reports the variance is uncertain, too
 	return max(0, s.weight-d), s.weight + d
 }
 
-// elephant reports whether reports are enough.
+// elephant reports whether the sums reach the limit.
 func (c *config) elephant(s sums) bool { return s.weight >= c.limit(max(1, s.observers)) }
 
-// ledger keeps reports by flow and window. Windows are numbered (epochs).
+// ledger stores reports by flow and window. Windows are numbered (epochs).
 type ledger struct {
 	config *config
 	flows  map[heavy.Key]*account
-	next   uint64 // the first window that no answer was given of
-	full   uint64 // reports that found no room
-	late   uint64 // ... that came behind the answer of their window, or whose window got none
+	next   uint64 // the first window that has not been answered
+	full   uint64 // reports of flows beyond carpe.flows
+	late   uint64 // reports that arrived after the answer of their window, or whose window had none
 }
 
 type account struct {
-	steps []step // in order
-	told  bool   // it was declared, and has not been small since
+	steps    []step // in order
+	declared bool   // it was declared an elephant, and has been one since
 }
 
 type step struct {
@@ -74,10 +75,10 @@ type step struct {
 
 func newLedger(c *config) *ledger { return &ledger{config: c, flows: map[heavy.Key]*account{}} }
 
-// add counts reports; of a flow that has no room any more nothing is known.
+// add counts reports; nil if the flow is new and carpe.flows is reached.
 func (l *ledger) add(k heavy.Key, epoch uint64, s sums) *account {
 	if epoch < l.next {
-		l.late += s.reports // they count in what is left of the span
+		l.late += s.reports // they still count in the later windows of the span
 	}
 	a := l.flows[k]
 	if a == nil {
@@ -100,7 +101,7 @@ func (l *ledger) add(k heavy.Key, epoch uint64, s sums) *account {
 	return a
 }
 
-// within sums up the windows of the span that ends with one.
+// within sums the windows of the span that ends with window epoch.
 func (l *ledger) within(a *account, epoch uint64) (s sums) {
 	for _, one := range a.steps {
 		if one.epoch <= epoch && one.epoch+uint64(l.config.span) > epoch {
@@ -110,7 +111,7 @@ func (l *ledger) within(a *account, epoch uint64) (s sums) {
 	return s
 }
 
-// window is what there is of the span that ends with a window, which is answered with it. What is older is forgotten.
+// window returns the sums of the span that ends with a window, marks that window as answered, and drops older reports.
 func (l *ledger) window(epoch uint64) map[heavy.Key]sums {
 	all := map[heavy.Key]sums{}
 	for k, a := range l.flows {
@@ -118,7 +119,7 @@ func (l *ledger) window(epoch uint64) map[heavy.Key]sums {
 		if s.reports > 0 {
 			all[k] = s
 		}
-		a.told = a.told && l.config.elephant(s)
+		a.declared = a.declared && l.config.elephant(s)
 		a.steps = slices.DeleteFunc(a.steps, func(one step) bool {
 			old := one.epoch+uint64(l.config.span) <= epoch
 			if old && one.epoch >= l.next {
@@ -134,7 +135,7 @@ func (l *ledger) window(epoch uint64) map[heavy.Key]sums {
 	return all
 }
 
-// clear forgets everything, and says how many reports that were.
+// clear removes all flows, and returns how many reports they had.
 func (l *ledger) clear() (n uint64) {
 	for _, a := range l.flows {
 		for _, one := range a.steps {
@@ -157,7 +158,7 @@ func flowsInto(s *snapshot.Snapshot, flows map[heavy.Key]sums) {
 	s.Words["flows"] = words
 }
 
-// flowsOf reads them; what no reports can make is refused.
+// flowsOf reads the flows of a snapshot; sums that no reports can produce are refused.
 func flowsOf(s *snapshot.Snapshot) (map[heavy.Key]sums, error) {
 	words := s.Words["flows"]
 	if len(words)%flowWords != 0 {
@@ -192,7 +193,7 @@ func ranked(flows map[heavy.Key]sums) []flow {
 	return list
 }
 
-// elephants are values and table of what is declared.
+// elephants returns the values and the table of declared flows.
 func (c *config) elephants(flows map[heavy.Key]sums) ([]report.Value, report.Table) {
 	t, n, reports := c.header(), 0, uint64(0)
 	for _, f := range ranked(flows) {
@@ -232,5 +233,5 @@ func (c *config) header() report.Table {
 			report.Column{Name: amount + "_high", Unit: c.unit(), Help: "it had no more, with 95 % probability"})}
 }
 
-// truthColumns are those of header() that the truth has.
+// truthColumns is the number of columns of header() that the truth has, too.
 func (c *config) truthColumns() int { return len(c.spec.Columns()) + 1 }

@@ -11,10 +11,10 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/packet"
 )
 
-// What hosts and coordinator say. A message is a version, and records behind each other; each is a byte that says what it is, and:
+// Messages between hosts and coordinator. A message is a version followed by records; each record is a byte for its type, and:
 //
-//	up    epoch    the number of the window that records behind it belong to
-//	      report   flow, units of the bundle, observers that its coin was for
+//	up    epoch    the number of the window that the following records belong to
+//	      report   flow, units of the bundle, observers that its reporting probability was for
 //	      hello    group
 //	      lost     reports that did not reach this message
 //	down  update   group, observers that it is to be counted for
@@ -30,7 +30,7 @@ const (
 	recordUpdate   = 5
 )
 
-// mostMessage is where a message ends and the next begins, bytes: a record less than may be sent.
+// mostMessage is the size, in bytes, from which on the next record starts a new message: algo.MaxMessage less one record.
 const mostMessage = algo.MaxMessage - 128
 
 var errMessage = errors.New("malformed message of carpe")
@@ -43,7 +43,7 @@ type writer struct {
 	epoch  uint64
 }
 
-// record begins one.
+// record begins a record, in a new message if the current one is full.
 func (w *writer) record(kind byte) {
 	if len(w.b) > mostMessage {
 		w.end()
@@ -64,7 +64,7 @@ func (w *writer) end() {
 	w.b = nil
 }
 
-// messages are all that were written.
+// messages returns the written messages and starts over.
 func (w *writer) messages() [][]byte {
 	w.end()
 	all := w.done
@@ -132,7 +132,7 @@ func appendGroup(b []byte, g Group) []byte {
 	return b
 }
 
-// reader takes a message apart. The first thing that is wrong ends it.
+// reader parses a message. The first error ends it.
 type reader struct {
 	config *config
 	b      []byte
@@ -157,7 +157,7 @@ func (r *reader) fail(what string) {
 // bytes are the next n, or zeros.
 func (r *reader) bytes(n int) []byte {
 	if len(r.b) < n {
-		r.fail("it is cut off")
+		r.fail("truncated")
 		r.b = nil
 		return make([]byte, n)
 	}
@@ -171,7 +171,7 @@ func (r *reader) byte() byte { return r.bytes(1)[0] }
 func (r *reader) number(most uint64) uint64 {
 	n, length := binary.Uvarint(r.b)
 	if length <= 0 || n > most {
-		r.fail("a number that is none, or too large")
+		r.fail("number invalid or too large")
 		r.b = nil
 		return 0
 	}
@@ -179,11 +179,11 @@ func (r *reader) number(most uint64) uint64 {
 	return n
 }
 
-// observers are at least one.
+// observers reads a number of observers, at least one.
 func (r *reader) observers() uint32 {
 	n := uint32(r.number(1 << 16))
 	if n == 0 {
-		r.fail("nobody observes")
+		r.fail("no observers")
 	}
 	return n
 }
@@ -191,7 +191,7 @@ func (r *reader) observers() uint32 {
 func (r *reader) family() bool {
 	f := r.byte()
 	if f != 4 && f != 6 || r.config.spec.Family != heavy.Both && r.config.spec.Family != heavy.Family(f) {
-		r.fail("a family that is not counted")
+		r.fail("address family is not counted")
 	}
 	return f == 4
 }
@@ -229,7 +229,7 @@ func (r *reader) key() heavy.Key {
 	}
 	k, ok := r.config.spec.Of(&p)
 	if !ok {
-		r.fail("a flow that is not counted")
+		r.fail("flow is not counted")
 	}
 	return k
 }

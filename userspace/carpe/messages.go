@@ -6,24 +6,24 @@ import (
 	bpf "github.com/xdpmon/xdpmon/bpf/carpe"
 )
 
-// wordsOfGroup is how many words of the prefix table there are for a group: twice what random pairs take.
+// wordsOfGroup is the number of words of the prefix table per group: twice what random pairs need.
 const wordsOfGroup = 24
 
-// known are the groups that this host has parameters for, or has asked for.
+// known are the groups that this host has parameters for, or has requested them for.
 type known struct {
 	config *config
 	groups map[Group]*place
-	free   []uint32 // numbers of the table
-	hello  []Group  // to be said
-	full   uint64   // groups that found no room
-	stale  bool     // the table is not what groups are
+	free   []uint32 // unused numbers of the table
+	hello  []Group  // to be reported to the coordinator
+	full   uint64   // groups beyond carpe.groups
+	stale  bool     // the data plane's table differs from groups
 	window int
 }
 
 type place struct {
-	number    uint32 // in the table; 0: the coordinator has said nothing yet
+	number    uint32 // in the table; 0: no reply of the coordinator yet
 	observers uint32
-	met, said int // windows
+	met, sent int // windows in which the group was last seen, and last reported to the coordinator
 }
 
 func newKnown(c *config) known {
@@ -34,8 +34,8 @@ func newKnown(c *config) known {
 	return k
 }
 
-// met is told of a group once until the data plane is asked to tell again. It is said to the coordinator when it is new, when there was no
-// answer, and again before the coordinator takes it for gone.
+// met records that the data plane has seen a group, which it reports once until carpe_heard is reset. The group is reported to the
+// coordinator when it is new, when there was no reply, and again before the coordinator would remove this host from its observers.
 func (k *known) met(g Group) {
 	p := k.groups[g]
 	if p == nil {
@@ -43,17 +43,18 @@ func (k *known) met(g Group) {
 			k.full++
 			return
 		}
-		p = &place{said: k.window - k.config.age}
+		p = &place{sent: k.window - k.config.age}
 		k.groups[g] = p
 	}
 	p.met = k.window
-	if p.number == 0 && k.window > p.said || k.window-p.said >= k.config.age/2 {
-		p.said = k.window
+	if p.number == 0 && k.window > p.sent || k.window-p.sent >= k.config.age/2 {
+		p.sent = k.window
 		k.hello = append(k.hello, g)
 	}
 }
 
-// update gives a group parameters. One that was not met is of this host's life before: its packets need not ask.
+// update sets a group's parameters. A group that was not met is one of before a restart of this host: with the update its packets
+// need not request parameters again.
 func (k *known) update(g Group, observers uint32) {
 	p := k.groups[g]
 	if p == nil {
@@ -61,7 +62,7 @@ func (k *known) update(g Group, observers uint32) {
 			k.full++
 			return
 		}
-		p = &place{met: k.window, said: k.window}
+		p = &place{met: k.window, sent: k.window}
 		k.groups[g] = p
 	}
 	if p.observers == observers {
@@ -75,7 +76,7 @@ func (k *known) update(g Group, observers uint32) {
 	k.stale = true
 }
 
-// forget groups of which no packet was met for as long as an observer is remembered.
+// forget removes groups without a packet for carpe.age windows, after which the coordinator removes this observer, too.
 func (k *known) forget() {
 	for g, p := range k.groups {
 		if k.window-p.met <= k.config.age {
@@ -89,7 +90,8 @@ func (k *known) forget() {
 	}
 }
 
-// age ends a window of groups. The data plane tells of all again, four times before an observer is forgotten.
+// age ends a window of groups. It has the data plane report all groups again four times within carpe.age, so that active ones are
+// not removed.
 func (i *instance) age() error {
 	i.known.window++
 	if i.known.window%max(1, i.config.age/4) == 0 {
@@ -98,8 +100,8 @@ func (i *instance) age() error {
 		}
 	}
 	i.known.forget()
-	if !i.spoken {
-		i.known.hello = i.known.hello[:0] // nobody listens
+	if !i.coordinated {
+		i.known.hello = i.known.hello[:0] // there is no coordinator
 	}
 	if !i.known.stale {
 		return nil
@@ -107,12 +109,12 @@ func (i *instance) age() error {
 	return i.write()
 }
 
-// write what is known into the tables: parameters before what leads to them.
+// write the known groups to the tables: parameters before the prefixes that refer to them.
 func (i *instance) write() error {
 	i.known.stale = false
 	numbers := map[Group]uint32{}
 	unknown := i.observers
-	if i.spoken {
+	if i.coordinated {
 		unknown = i.unknown
 	}
 	if err := i.table.SetElement(0, i.element(unknown)); err != nil {
@@ -137,9 +139,9 @@ func (i *instance) element(observers uint32) *bpf.CarpeCarpeGroup {
 
 // Send implements algo.Messenger: reports and hellos since the last call.
 func (i *instance) Send(int64) ([][]byte, error) {
-	if !i.spoken {
-		i.spoken, i.writer.epoch = true, i.epoch
-		if n := i.ledger.clear(); n > 0 { // it answered by itself until now: the coordinator knows nothing of these
+	if !i.coordinated {
+		i.coordinated, i.writer.epoch = true, i.epoch
+		if n := i.ledger.clear(); n > 0 { // it answered by itself until now: the coordinator has not received these reports
 			i.writer.lost(n)
 		}
 		if err := i.write(); err != nil {
@@ -156,7 +158,7 @@ func (i *instance) Send(int64) ([][]byte, error) {
 	return i.writer.messages(), nil
 }
 
-// Receive implements algo.Messenger. Tables follow at once.
+// Receive implements algo.Messenger. Changed parameters are written to the tables at once.
 func (i *instance) Receive(data []byte) error {
 	err := i.updates(data, i.known.update)
 	if err != nil || !i.known.stale {
@@ -165,7 +167,7 @@ func (i *instance) Receive(data []byte) error {
 	return i.write()
 }
 
-// updates of a coordinator's message, as far as it can be read. No group has more observers than can be told apart.
+// updates calls do for each update of a coordinator's message, up to the first error. Observers are limited to config.most.
 func (c *config) updates(data []byte, do func(g Group, observers uint32)) error {
 	r, err := c.read(data)
 	if err != nil {

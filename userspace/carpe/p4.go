@@ -16,7 +16,7 @@ var errP4 = errors.New("the P4 twin counts packets by the 5-tuple of IPv4 in two
 //
 //	CARPE_ENTRIES, carpe_slot_t  of a way
 //	CARPE_HEARD, heard_slot_t    of carpe_heard
-//	CARPE_FLOOR                  what a bundle lacks stands above it
+//	CARPE_FLOOR                  the remaining units of a bundle are stored above it
 //	sample_t                     a coin that may begin a bundle if it is 0
 //	CARPE_TAU, CARPE_BEGIN, CARPE_CHANCE  of unknown groups: units of a bundle; what a new entry holds; r, in 2^31
 //	CARPE_SRC, CARPE_DST         masks of groups
@@ -51,7 +51,8 @@ type TwinGroup struct {
 	Begin, Chance, Tau uint32
 }
 
-// TwinGroups are what a coordinator's message makes of that table. Hosts that observe a group count as a power of two there.
+// TwinGroups are the entries of that table for a coordinator's message. The number of observers is rounded to a power of two
+// there.
 func TwinGroups(v algo.Values, message []byte) (groups []TwinGroup, err error) {
 	c, err := newConfig(v, algo.Switch())
 	if err != nil {
@@ -64,7 +65,8 @@ func TwinGroups(v algo.Values, message []byte) (groups []TwinGroup, err error) {
 	return groups, err
 }
 
-// TwinObservers is how many hosts a bundle of so many units is for, which a switch's report does not say; 0: no number of them.
+// TwinObservers derives the number of observers from a bundle's units, since a switch's report does not include it; 0: no number
+// has such a bundle.
 func TwinObservers(v algo.Values, units uint32) (uint32, error) {
 	c, err := newConfig(v, algo.Switch())
 	if err != nil {
@@ -81,7 +83,7 @@ func TwinObservers(v algo.Values, units uint32) (uint32, error) {
 	return 0, nil
 }
 
-// Updates are a coordinator's messages that say by how many hosts groups are observed.
+// Updates are a coordinator's messages with the number of observers of each group.
 func Updates(observers map[Group]uint32) [][]byte {
 	var w writer
 	for _, g := range sortedGroups(observers) {

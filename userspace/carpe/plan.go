@@ -14,16 +14,16 @@ import (
 // ErrPlan is wrapped when a plan cannot be made.
 var ErrPlan = errors.New("a plan for carpe")
 
-// Costs of a coordinator that were measured with mutual TLS, on two cores: docs/coordinator.md.
+// Measured costs of a coordinator with mutual TLS on two cores: docs/coordinator.md.
 const (
 	messageCost = 23e-6   // CPU seconds of a message
 	agentMemory = 155_000 // bytes
 	helloEvery  = 2       // seconds
 	reportBytes = 18      // of a 5-tuple over IPv4
-	batchBytes  = 120     // of a message around its reports
+	batchBytes  = 120     // of a message without its reports
 )
 
-// load is what a plan is made for.
+// load is the traffic that a plan is made for.
 type load struct {
 	hosts, observers int
 	window           time.Duration
@@ -62,7 +62,7 @@ func (c *config) readLoad(a algo.PlanArgs) (load, error) {
 	return l, nil
 }
 
-// Plan implements algo.Planner: what hosts hold, what they send, and what a coordinator has to do.
+// Plan implements algo.Planner: the entries of hosts, the messages they send, and the coordinator's load.
 func (c *config) Plan(a algo.PlanArgs) (*report.Body, error) {
 	l, err := c.readLoad(a)
 	if err != nil {
@@ -80,7 +80,8 @@ func (c *config) Plan(a algo.PlanArgs) (*report.Body, error) {
 	return fit.planned(a, l), nil
 }
 
-// fitting takes the smallest s, unless one is given, whose wait is a quarter of a bundle or less when all observers are counted.
+// fitting chooses the smallest s from 1/1024 to 1, unless s is given, for which the wait for the first sample, 1/s, is at most a
+// quarter of a bundle with all observers counted.
 func fitting(set map[string]string, l load) (c *config, err error) {
 	given, last := set["s"], error(nil)
 	for n := int64(1 << 10); n >= 1; n /= 2 {
@@ -93,7 +94,7 @@ func fitting(set map[string]string, l load) (c *config, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrPlan, err)
 		}
-		if c, last = newConfig(v, algo.Setup{}); last == nil && (4*c.start <= c.tau(c.told(l.observers)) || n == 1) {
+		if c, last = newConfig(v, algo.Setup{}); last == nil && (4*c.start <= c.tau(c.advertised(l.observers)) || n == 1) {
 			return c, nil
 		}
 	}
@@ -110,23 +111,23 @@ func defaultOf(key string) string {
 }
 
 func (c *config) planned(a algo.PlanArgs, l load) *report.Body {
-	told := c.told(l.observers)
+	observers := c.advertised(l.observers)
 	seconds := l.window.Seconds()
 	total := a.RatePerSecond * float64(l.hosts) // units a second of all hosts
-	reports := total / c.weight(told)           // if all of them were of flows that are reported
+	reports := total / c.weight(observers)      // if all of them were of flows that are reported
 	elephants := total * seconds * float64(c.span) / c.threshold
-	deviation := math.Sqrt(c.epsilon*(1-1/float64(told)) + c.epsilon*math.Pow(float64(c.start)/float64(c.tau(told)), 2))
+	deviation := math.Sqrt(c.epsilon*(1-1/float64(observers)) + c.epsilon*math.Pow(float64(c.start)/float64(c.tau(observers)), 2))
 	entries := min(a.RatePerSecond*seconds/float64(c.start), float64(3*65536))
 	messages := min(float64(l.hosts)*10, reports) + float64(l.hosts)/helloEvery + float64(l.hosts)/seconds
 	cpu := messages * messageCost
 	b := &report.Body{Values: []report.Value{
 		{Name: "threshold", Value: c.threshold, Unit: c.unit(), Help: "of all hosts, within carpe.span windows"},
-		{Name: "s", Value: c.values.Text("s"), Kind: report.Info, Help: "carpe.s: a quarter of a bundle at most is spent waiting for the first sample, if that can be"},
-		{Name: "observers", Value: int64(told), Unit: report.Count, Help: "hosts that a group is counted for: --extra observers=, rounded down to a power of two, as far as carpe.s lets it"},
-		{Name: "tau", Value: int64(c.tau(told)), Unit: c.unit(), Help: "of a bundle at each of them"},
-		{Name: "reports_per_elephant", Value: c.reports(told), Unit: report.Count, Help: "R, whatever the number of hosts"},
+		{Name: "s", Value: c.values.Text("s"), Kind: report.Info, Help: "carpe.s: the wait for the first sample is at most a quarter of a bundle, where possible"},
+		{Name: "observers", Value: int64(observers), Unit: report.Count, Help: "hosts that a group is counted for: --extra observers=, rounded down to a power of two, at most what carpe.s allows"},
+		{Name: "tau", Value: int64(c.tau(observers)), Unit: c.unit(), Help: "of a bundle at each of them"},
+		{Name: "reports_per_elephant", Value: c.reports(observers), Unit: report.Count, Help: "R, whatever the number of hosts"},
 		{Name: "standard_error", Value: deviation, Unit: report.Ratio, Help: "of the count of a flow at the threshold, without what is in bundles that are not full"},
-		{Name: "unfinished", Value: c.weight(told) / 2, Unit: c.unit(), Help: "of a flow in bundles that are not full, on average, if every observer sees it"},
+		{Name: "unfinished", Value: c.weight(observers) / 2, Unit: c.unit(), Help: "of a flow in bundles that are not full, on average, if every observer sees it"},
 		{Name: "entries", Value: entries, Unit: report.Count, Help: "carpe.entries that a host fills at most, if all of its flows are small"},
 		{Name: "elephants_at_most", Value: elephants, Unit: report.Flows, Help: "flows of the threshold that this traffic has room for"},
 		{Name: "reports_per_second", Value: reports, Unit: report.PerSecond, Help: "of all hosts, if all traffic was of flows that are reported: mice are not"},
@@ -136,11 +137,11 @@ func (c *config) planned(a algo.PlanArgs, l load) *report.Body {
 		{Name: "coordinator_memory", Value: int64(l.hosts) * agentMemory, Unit: report.Bytes, Help: "at 155 kB an agent, as measured"},
 	}}
 	b.Notes = []string{fmt.Sprintf("use it: coordinator.yaml: algorithms: {carpe: {threshold: %s, epsilon: %s, s: %s}}, window: %v", c.values.Text("threshold"), c.values.Text("epsilon"), c.values.Text("s"), l.window)}
-	if int(told) < l.observers/2 {
-		b.Notes = append(b.Notes, fmt.Sprintf("tau would fall to 1/s with more than %d observers: what more hosts see than these is counted as if they were so many, which costs reports and no accuracy. A larger threshold, epsilon or s changes that.", told))
+	if int(observers) < l.observers/2 {
+		b.Notes = append(b.Notes, fmt.Sprintf("tau would fall to 1/s with more than %d observers: a group with more is counted as if it had that many, which costs reports and no accuracy. A larger threshold, epsilon or s raises the limit.", observers))
 	}
 	if cpu > 1 {
-		b.Notes = append(b.Notes, fmt.Sprintf("one coordinator has not enough of two cores for %.1f: take a cluster of NATS servers (bus.external), or longer batches", cpu))
+		b.Notes = append(b.Notes, fmt.Sprintf("one coordinator on two cores is too small for %.1f: use a cluster of NATS servers (bus.external), or longer batches", cpu))
 	}
 	return b
 }

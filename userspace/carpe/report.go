@@ -58,7 +58,7 @@ func opened(s *snapshot.Snapshot) (counters, state []uint64, flows map[heavy.Key
 	return counters, state, flows, err
 }
 
-// Merge implements algo.Merger: it adds up: reports of hosts stand for what each has seen.
+// Merge implements algo.Merger: reports of different hosts stand for different packets, so sums add.
 func (c *config) Merge(a, b *snapshot.Snapshot) (*snapshot.Snapshot, error) {
 	n, state, flows, err := opened(a)
 	if err != nil {
@@ -84,13 +84,13 @@ func (c *config) body(n, state []uint64, flows map[heavy.Key]sums) report.Body {
 	b := report.Body{Values: []report.Value{
 		{Name: "total", Value: count(bpf.CarpeCarpeCounterCARPE_UNITS), Unit: c.unit(), Kind: report.Counter, Help: "packets or bytes (carpe.count) of all flows"},
 		{Name: "held", Value: state[stateHeld], Unit: report.Flows, Help: "entries that hold a flow at the window's end"},
-		{Name: "held_most", Value: state[stateMost], Unit: report.Flows, Help: "... and the most of the window: what this takes of memory"},
-		{Name: "expired", Value: state[stateExpired], Unit: report.Flows, Kind: report.Counter, Help: "entries that were freed because nothing arrived for a quarter of a span"},
+		{Name: "held_most", Value: state[stateMost], Unit: report.Flows, Help: "largest number of entries that held a flow during the window"},
+		{Name: "expired", Value: state[stateExpired], Unit: report.Flows, Kind: report.Counter, Help: "entries that were freed because no packet arrived for a quarter of a span"},
 		{Name: "bundles_begun", Value: count(bpf.CarpeCarpeCounterCARPE_BEGUN), Unit: report.Count, Kind: report.Counter, Help: "flows that were sampled and got an entry"},
 		{Name: "bundles", Value: count(bpf.CarpeCarpeCounterCARPE_FULL), Unit: report.Count, Kind: report.Counter, Help: "bundles that became full"},
 		{Name: "bundles_reported", Value: count(bpf.CarpeCarpeCounterCARPE_REPORTED) + state[stateHandedReports], Unit: report.Count, Kind: report.Counter, Help: "... and were reported"},
-		{Name: "collided", Value: count(bpf.CarpeCarpeCounterCARPE_COLLIDED), Unit: report.PacketUnit, Kind: report.Counter, Help: "sampled packets that found no place"},
-		{Name: "asked", Value: count(bpf.CarpeCarpeCounterCARPE_ASKED), Unit: report.PacketUnit, Kind: report.Counter, Help: "packets that asked for their group's parameters"},
+		{Name: "collided", Value: count(bpf.CarpeCarpeCounterCARPE_COLLIDED), Unit: report.PacketUnit, Kind: report.Counter, Help: "sampled packets that found no free entry"},
+		{Name: "asked", Value: count(bpf.CarpeCarpeCounterCARPE_ASKED), Unit: report.PacketUnit, Kind: report.Counter, Help: "packets that looked up their group's parameters"},
 		{Name: "asked_unknown", Value: count(bpf.CarpeCarpeCounterCARPE_DEFAULT), Unit: report.PacketUnit, Kind: report.Counter, Help: "... and got those of unknown groups"},
 		{Name: "groups", Value: state[stateGroups], Unit: report.Count, Help: "groups that are known to this host"},
 		{Name: "groups_told", Value: count(bpf.CarpeCarpeCounterCARPE_TOLD), Unit: report.Count, Kind: report.Counter, Help: "how often the data plane reported a group that was new to it"},
@@ -102,7 +102,7 @@ func (c *config) body(n, state []uint64, flows map[heavy.Key]sums) report.Body {
 	values, table := c.elephants(flows)
 	b.Values, b.Tables = append(b.Values, values...), []report.Table{table}
 	if n := count(bpf.CarpeCarpeCounterCARPE_COLLIDED); !c.handover && 100*n > count(bpf.CarpeCarpeCounterCARPE_BEGUN) {
-		b.Notes = append(b.Notes, fmt.Sprintf("%d sampled packets found no place: counts are too small. Set carpe.entries higher, or carpe.handover.", n))
+		b.Notes = append(b.Notes, fmt.Sprintf("%d sampled packets found no free entry: counts are too small. Raise carpe.entries, or set carpe.handover.", n))
 	}
 	return b.Answering("elephants")
 }
