@@ -10,62 +10,62 @@ import (
 
 // Why a message of an agent is refused.
 const (
-	malformed = "malformed" // it is no message, or holds no snapshot
-	foreign   = "foreign"   // it is not of the plan: another measurement, algorithm, geometry or seed
-	replayed  = "replayed"  // an earlier incarnation of the agent's, or a window that is there already
+	malformed = "malformed" // it cannot be decoded, or its snapshot cannot
+	foreign   = "foreign"   // it does not match the plan: another measurement, algorithm, geometry or seed
+	replayed  = "replayed"  // it is of an earlier incarnation of the agent, or of a window that was received before
 	oversized = "oversized"
 	flood     = "flood"    // more than limits.rate, or than fits its mailbox
-	stranger  = "stranger" // it has sent no hello, or there is no room for more agents
-	untimely  = "untimely" // a window of a time that is not now
+	stranger  = "stranger" // its sender has sent no hello, or limits.agents is reached
+	untimely  = "untimely" // its window is too old, or in the future
 )
 
 // Refusals lists the reasons.
 var Refusals = []string{malformed, foreign, replayed, oversized, flood, stranger, untimely}
 
-// agent is what is known of one.
+// agent is the state of one agent.
 type agent struct {
 	name         string
 	incarnation  uint64
-	incarnations []uint64 // before this one, the latest last
-	received     uint64   // all batches up to this one
-	answered     uint64   // ... as it was answered
+	incarnations []uint64 // earlier ones, the latest last
+	received     uint64   // number of the last batch received without a gap
+	answered     uint64   // value of received in the last answer
 	used         uint64
 	oldest       uint64
-	latest       uint64 // number of the last batch, as it says
+	latest       uint64 // number of the last batch, as the agent reports it
 	open         []*batch
 	software     string
-	plan         uint64 // revision that it has
+	plan         uint64 // revision of the plan that the agent has
 	clock        bus.Clock
 	ahead        int64 // its wall clock less the coordinator's, ns
 	own          uint64
-	findings     uint64            // number of the last message of what it has found
-	declined     map[string]string // measurements that it cannot carry out
+	findings     uint64            // number of its last message of findings
+	declined     map[string]string // measurements that it cannot run, with the reason
 
 	first, hello time.Time
 	replied      time.Time
 	silent       bool
 
-	saved   uint64 // used, as far as that outlives a restart
-	due     bool   // an answer that confirms what was received
-	reason  string // of the last refusal, until it was sent
+	saved   uint64 // value of used in the last saved state
+	due     bool   // an answer has to be sent
+	reason  string // of the last refusal, until it is sent
 	refused map[string]uint64
-	again   uint64 // batches that came twice, as after a loss
-	lost    uint64 // batches that will not come
-	late    uint64 // windows after the answer
-	skewed  uint64 // windows that were off by more than a hundredth
+	again   uint64 // batches received twice, as after a loss
+	lost    uint64 // batches that were never received
+	late    uint64 // windows received after the answer of their period
+	skewed  uint64 // windows that were shifted by more than a hundredth of their length
 	windows uint64
 
-	numbers map[source]uint64 // number of the last message of each
-	midway  bool              // it was met in the middle of its incarnation: its earlier messages are not known
-	missed  uint64            // messages that are lost
-	waiting []bus.Message     // to be sent
-	sent    uint64            // messages, to this incarnation in this run
+	numbers map[source]uint64 // number of the last message of each instance
+	midway  bool              // its first hello was in the middle of its incarnation: earlier messages are unknown
+	missed  uint64            // messages that were lost
+	waiting []bus.Message     // queued for it
+	sent    uint64            // messages sent to this incarnation in this term
 }
 
 // source is an instance of an algorithm on an agent.
 type source struct{ instance, algorithm string }
 
-// batch is one that was received, until everything of it was used.
+// batch is a received batch with windows that are not yet used.
 type batch struct {
 	number uint64
 	parts  int
@@ -75,10 +75,10 @@ func newAgent(name string, now time.Time) *agent {
 	return &agent{name: name, first: now, hello: now, refused: map[string]uint64{}, oldest: 1, numbers: map[source]uint64{}}
 }
 
-// maxIncarnations is how many incarnations of an agent are known as over.
+// maxIncarnations is how many ended incarnations of an agent are stored.
 const maxIncarnations = 16
 
-// begin is another incarnation: what the earlier one had on its way will not arrive.
+// begin starts another incarnation: messages of the earlier one that are on their way will be refused.
 func (a *agent) begin(incarnation uint64) {
 	if a.incarnation != 0 {
 		a.incarnations = append(a.incarnations, a.incarnation)
@@ -98,7 +98,7 @@ func (a *agent) begin(incarnation uint64) {
 // ended reports whether an incarnation is over.
 func (a *agent) ended(incarnation uint64) bool { return slices.Contains(a.incarnations, incarnation) }
 
-// settle moves what was used up to the first batch of which something is open.
+// settle advances used to the first batch with an open window.
 func (a *agent) settle() {
 	for len(a.open) > 0 && a.open[0].parts == 0 {
 		a.used = a.open[0].number
@@ -106,19 +106,19 @@ func (a *agent) settle() {
 	}
 }
 
-// Known says of an agent how it stands.
+// Known is the state of an agent, for /healthz.
 type Known struct {
 	Name     string            `json:"name"`
 	State    string            `json:"state"` // fresh, or silent
 	Software string            `json:"version"`
 	Hello    float64           `json:"heard_age_seconds"`
 	Ahead    float64           `json:"clock_offset_seconds"` // of its wall clock
-	Error    float64           `json:"clock_error_seconds"`  // 0 where nothing is known yet
+	Error    float64           `json:"clock_error_seconds"`  // 0 before the first measurement
 	Plan     bool              `json:"plan_taken"`
 	Declined map[string]string `json:"declined,omitempty"`
 	Windows  uint64            `json:"windows"`
 	Lost     uint64            `json:"lost_batches"`
-	Own      uint64            `json:"lost_windows"` // on the agent, as it says
+	Own      uint64            `json:"lost_windows"` // on the agent, as it reports them
 	Late     uint64            `json:"late_windows"`
 	Skewed   uint64            `json:"skewed_windows"`
 	Missed   uint64            `json:"lost_messages"` // of algorithms to their coordinators

@@ -1,5 +1,6 @@
-// Package coordinator puts the windows of many hosts together and answers as if one had seen everything. Agents bring windows over the bus;
-// what is answered goes where an agent's own windows go. It names no algorithm: what their windows mean together, they know.
+// Package coordinator merges the windows of many hosts and reports as if one host had seen all packets. Agents send windows over the bus;
+// the merged reports go to the same outputs as an agent's own. The package names no algorithm: each algorithm merges its own windows
+// (algo.Merger).
 package coordinator
 
 import (
@@ -37,17 +38,17 @@ import (
 
 // Options of a coordinator.
 type Options struct {
-	Path     string // of the configuration
+	Path     string // of the configuration file
 	Log      func(settings.Log) slog.Handler
-	Notify   func(state string) // to the service manager; nil: nobody
+	Notify   func(state string) // reports a state to the service manager; nil: there is none
 	Reload   <-chan os.Signal
 	Stdout   io.Writer
 	Version  string
 	Watchdog time.Duration
-	// Started is called with the address that agents connect to, once; nil: nobody asks.
+	// Started is called once with the address that agents connect to; may be nil.
 	Started func(address string)
 
-	watch func(*Coordinator) // is shown it before it opens anything; tests' own
+	watch func(*Coordinator) // for tests: called before anything is opened
 }
 
 // Coordinator is a running coordinator.
@@ -56,7 +57,7 @@ type Coordinator struct {
 	log     *slog.Logger
 	out     *outlet.Set
 	holder  *keys.Holder
-	lock    *os.File       // of the data
+	lock    *os.File       // of the data folder
 	server  *server.Server // nil with an external one
 	conn    *nats.Conn
 	state   *keyValue
@@ -66,7 +67,7 @@ type Coordinator struct {
 	started time.Time
 	ctx     context.Context
 
-	observe func(report.Line) // sees every answer before it goes out; tests' own
+	observe func(report.Line) // for tests: called with every answer before it is published
 	opened  atomic.Bool
 
 	mu       sync.Mutex
@@ -76,11 +77,11 @@ type Coordinator struct {
 	refusal  string
 	saving   bool
 	saved    time.Time
-	gathered time.Time // of loop alone
-	trouble  string    // of what must outlive a restart
+	gathered time.Time // last call of gather; used by loop only
+	trouble  string    // error of saving the state; "" if it is saved
 }
 
-// Run is a coordinator from its configuration to the end of ctx.
+// Run runs a coordinator until the end of ctx.
 func Run(ctx context.Context, opts Options) error {
 	cfg, err := config.Load(opts.Path)
 	if err != nil {
@@ -105,7 +106,7 @@ func Run(ctx context.Context, opts Options) error {
 	}
 	if err := c.open(ctx); err != nil {
 		if ctx.Err() != nil {
-			err = nil // it was ended while it waited for others
+			err = nil // it was ended while it waited for the other coordinators
 		}
 		return errors.Join(err, c.close())
 	}
@@ -223,7 +224,7 @@ func (c *Coordinator) connect() (err error) {
 	return err
 }
 
-// identify returns whose certificate it is, and refuses agents that were disconnected for their rate.
+// identify returns name and serial of a certificate, and refuses agents that were disconnected for exceeding their rate.
 func (c *Coordinator) identify(s *tls.ConnectionState) (name, serial string, err error) {
 	name, serial, err = c.holder.Peer(s, keys.Agent)
 	if until := c.gate.held(name); err == nil && time.Now().Before(until) {
@@ -232,7 +233,7 @@ func (c *Coordinator) identify(s *tls.ConnectionState) (name, serial string, err
 	return name, serial, err
 }
 
-// seeds of the measurements: drawn by whoever comes first, and kept for all.
+// seeds of the measurements: drawn by the first coordinator, and stored for all.
 func (c *Coordinator) seeds(ctx context.Context, cfg *config.Config) (map[string]uint64, error) {
 	all := map[string]uint64{}
 	for _, m := range cfg.Measurements {
@@ -255,7 +256,7 @@ func (c *Coordinator) emit(l report.Line) {
 	c.out.Publish(c.ctx, l)
 }
 
-// describe says what is measured, for whoever reads windows. Seeds are secret.
+// describe emits the description of the run to the outputs. It omits the seeds, which are secret.
 func (c *Coordinator) describe(cfg *config.Config) {
 	run := report.Run{Version: c.opts.Version, Command: "coordinator", Hash: "fast", Clock: report.Clock{Name: "unix"}}
 	c.out.Metrics().Start(run)
@@ -274,16 +275,16 @@ func (c *Coordinator) describe(cfg *config.Config) {
 
 const (
 	beat    = 50 * time.Millisecond
-	look    = 5 * time.Second // at keys and lists of what was revoked
+	look    = 5 * time.Second // interval of checking keys and CRL
 	saves   = 200 * time.Millisecond
-	portion = 256 // messages between two looks at everything else
+	portion = 256 // most messages handled before timers and other events
 )
 
 func (c *Coordinator) loop(ctx context.Context) error {
 	tick, watch := time.NewTicker(beat), time.NewTicker(look)
 	defer tick.Stop()
 	defer watch.Stop()
-	leads := make(chan uint64, 1) // 0: it leads no more
+	leads := make(chan uint64, 1) // number of the term; 0: it lost leadership
 	leading := make(chan struct{})
 	campaign, cancel := context.WithCancel(ctx)
 	go func() { defer close(leading); c.state.campaign(campaign, leads) }()
@@ -309,18 +310,18 @@ func (c *Coordinator) loop(ctx context.Context) error {
 	}
 }
 
-// turn begins to lead, or ends.
+// turn takes over leadership, or gives it up (run is 0).
 func (c *Coordinator) turn(ctx context.Context, run uint64) error {
 	c.mu.Lock()
 	before := c.sub
 	c.leading, c.sub = run != 0, nil
 	c.mu.Unlock()
 	if before != nil {
-		_ = before.Unsubscribe() // the connection may be gone
+		_ = before.Unsubscribe() // the connection may be closed
 	}
 	if run == 0 {
 		c.log.Warn("lost leadership")
-		c.out.ForgetFindings() // the other one puts findings out
+		c.out.ForgetFindings() // the new leader publishes findings
 		return nil
 	}
 	s, err := c.state.load(ctx)
@@ -343,7 +344,8 @@ func (c *Coordinator) turn(ctx context.Context, run uint64) error {
 	return nil
 }
 
-// receive sorts what comes. It is quick: whoever floods must not keep others waiting.
+// receive puts an incoming message into its agent's mailbox. It does no other work, so that a flooding agent does not delay the
+// others.
 func (c *Coordinator) receive(m *nats.Msg) {
 	name, kind, ok := bus.Sender(m.Subject)
 	if !ok {
@@ -380,7 +382,7 @@ func (c *Coordinator) answer(name string, a *bus.Answer) {
 		err = c.conn.Publish(bus.DownSubject(name), data)
 	}
 	if err != nil {
-		c.log.Debug("answer to agent failed", "agent", name, "error", err) // it asks again
+		c.log.Debug("answer to agent failed", "agent", name, "error", err) // the agent repeats its request
 	}
 }
 
@@ -398,7 +400,7 @@ func (c *Coordinator) tick(now time.Time) {
 	c.save(false)
 }
 
-// save keeps what must outlive a restart, beside everything else: the store may take its time.
+// save stores the state that survives a restart, in the background because the store may be slow.
 func (c *Coordinator) save(wait bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -429,7 +431,7 @@ func (c *Coordinator) save(wait bool) {
 			c.trouble = ""
 		}
 		c.mu.Unlock()
-		c.engine.kept(s, err == nil)
+		c.engine.stored(s, err == nil)
 	}()
 	if wait {
 		c.mu.Unlock()
@@ -438,7 +440,7 @@ func (c *Coordinator) save(wait bool) {
 	}
 }
 
-// look at what changes without a message.
+// look reloads keys and CRL if their files have changed.
 func (c *Coordinator) look() {
 	if c.holder != nil {
 		if err := c.holder.Refresh(); err != nil {
@@ -455,11 +457,11 @@ func (c *Coordinator) look() {
 	}
 }
 
-// reload takes another configuration, or says why not and goes on as it was.
+// reload applies a changed configuration, or logs why it is refused and keeps the running one.
 func (c *Coordinator) reload(ctx context.Context) {
 	cfg, err := config.Load(c.opts.Path)
 	if err == nil && (!reflect.DeepEqual(cfg.Bus, c.cfg.Bus) || cfg.Data != c.cfg.Data) {
-		err = errors.New("bus and data are read at the start only: start it again")
+		err = errors.New("bus and data are read at the start only: restart the coordinator")
 	}
 	if err == nil {
 		err = c.exchange(ctx, cfg)
@@ -504,7 +506,8 @@ func (c *Coordinator) exchange(ctx context.Context, cfg *config.Config) error {
 	return nil
 }
 
-// lock keeps a folder for this process, until the file is closed: two coordinators in one would overwrite each other's.
+// lock reserves a folder for this process until the file is closed: two coordinators in one folder would overwrite each other's
+// state.
 func lock(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -513,7 +516,7 @@ func lock(path string) (*os.File, error) {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("another coordinator works in %s: give this one a folder of its own (data)", path)
+			return nil, fmt.Errorf("another coordinator uses %s: give this one a folder of its own (data)", path)
 		}
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
@@ -533,11 +536,11 @@ func (c *Coordinator) close() error {
 	return c.out.Close()
 }
 
-// Preview says what a configuration would do. Nothing is opened but keys.
+// Preview describes the effects of a configuration. It opens only the key files.
 func Preview(cfg *config.Config) ([]string, error) {
 	var lines []string
 	for _, m := range cfg.Measurements {
-		lines = append(lines, fmt.Sprintf("%s; windows of %v, and %v for those on their way", m, m.Window, m.Wait))
+		lines = append(lines, fmt.Sprintf("%s; windows of %v, and a wait of %v for late ones", m, m.Window, m.Wait))
 	}
 	if f := cfg.Bus.Keys; f != nil {
 		h, err := keys.Hold(*f)
@@ -554,7 +557,7 @@ func Preview(cfg *config.Config) ([]string, error) {
 		return nil, err
 	}
 	if _, err := os.Stat(cfg.Data); err == nil {
-		lines = append(lines, cfg.Data+" is there: it goes on from what is known")
+		lines = append(lines, cfg.Data+" exists: the coordinator continues from its saved state")
 	}
 	return lines, nil
 }

@@ -22,11 +22,11 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/suspect"
 )
 
-// engine puts windows together. It knows no network and no clock but what it is given; its lock guards everything.
+// engine merges windows. Messages and times are passed to it: it uses neither network nor clock. Its lock guards all fields.
 type engine struct {
 	log    *slog.Logger
 	limits config.Limits
-	paths  *suspect.Paths // nil: nobody has given any
+	paths  *suspect.Paths // nil: none are configured
 	emit   func(report.Line)
 	found  *gathered.Gatherer
 
@@ -38,36 +38,36 @@ type engine struct {
 	agents     map[string]*agent
 	streams    map[stream]*flow
 	parts      map[stream]*part
-	refused    map[string]uint64      // of those who are no agents
-	dirty      bool                   // something has changed that must outlive a restart
-	partsDirty bool                   // ... that may wait for a second, and for other changes
-	term       uint64                 // of the state that was kept last
-	losses     map[stream][]algo.Loss // of the latest windows, where paths are known
+	refused    map[string]uint64      // by reason, of senders that are not known agents
+	dirty      bool                   // state that survives a restart has changed
+	partsDirty bool                   // state of algorithms' parts has changed, which is saved at most once a second
+	term       uint64                 // of the last saved state
+	losses     map[stream][]algo.Loss // of the latest windows, if paths are configured
 }
 
-// planned is a measurement and what its windows must be.
+// planned is a measurement with the values that its windows must have.
 type planned struct {
 	config.Measurement
 	mark   uint64
 	params map[string]map[string]string // by algorithm
 }
 
-// flow is a stream as it goes on.
+// flow is the running state of a stream.
 type flow struct {
 	closed   int64 // the last window that was answered
 	number   int
 	open     map[int64]*period
-	members  map[string]int64 // hosts, and the last window that each has brought something of
+	members  map[string]int64 // hosts, with the last window that each has contributed to
 	late     uint64
 	reported uint64
 	last     time.Time
 }
 
 const (
-	silentAfter = 15 * time.Second       // an agent that has sent no hello for so long is silent
-	forgotten   = time.Hour              // ... and is not missed any more
-	acks        = 32                     // batches that are answered at once
-	unhurried   = 250 * time.Millisecond // fewer of them are answered after that long: an answer costs as much as a batch
+	silentAfter = 15 * time.Second       // an agent without a hello for this long is silent
+	forgotten   = time.Hour              // ... and for this long is no longer expected
+	acks        = 32                     // batches after which an answer is sent at once
+	unhurried   = 250 * time.Millisecond // delay of an answer to fewer batches: an answer costs as much as a batch
 )
 
 // seeds of the measurements' hashes, by name: the configuration's, or drawn.
@@ -78,7 +78,7 @@ func newEngine(cfg *config.Config, seeds map[string]uint64, log *slog.Logger, em
 	return e, e.follow(cfg, seeds)
 }
 
-// follow takes a configuration.
+// follow applies a configuration.
 func (e *engine) follow(cfg *config.Config, seeds map[string]uint64) error {
 	plan, all := &bus.Plan{}, map[string]*planned{}
 	parts := map[stream]*part{}
@@ -123,12 +123,12 @@ func (e *engine) follow(cfg *config.Config, seeds map[string]uint64) error {
 		return err
 	}
 	sum := sha256.Sum256(data)
-	plan.Revision = binary.LittleEndian.Uint64(sum[:]) // the same for coordinators that have the same plan
+	plan.Revision = binary.LittleEndian.Uint64(sum[:]) // equal on coordinators with the same plan
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for at, one := range parts {
 		if before := e.parts[at]; before != nil && before.mark == one.mark {
-			parts[at] = before // it goes on
+			parts[at] = before // unchanged: it keeps its state
 		} else if err := one.begin(nil); err != nil {
 			return fmt.Errorf("measurement %s: %w", at.measurement, err)
 		}
@@ -137,7 +137,7 @@ func (e *engine) follow(cfg *config.Config, seeds map[string]uint64) error {
 	return nil
 }
 
-// lead begins: with what is known of an earlier time.
+// lead starts a term of leadership with the saved state.
 func (e *engine) lead(run uint64, now time.Time, s state) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -150,7 +150,7 @@ func (e *engine) lead(run uint64, now time.Time, s state) {
 		a.incarnation, a.incarnations, a.received, a.used, a.saved, a.lost = k.Incarnation, k.Incarnations, k.Used, k.Used, k.Used, k.Lost
 		a.oldest = k.Used + 1
 		a.missed, a.midway = k.Missed, k.Midway
-		for _, w := range k.Spoken {
+		for _, w := range k.Messengers {
 			a.numbers[source{w.Instance, w.Algorithm}] = w.Number
 		}
 		a.hello = time.Unix(0, k.Hello)
@@ -161,13 +161,13 @@ func (e *engine) lead(run uint64, now time.Time, s state) {
 	}
 }
 
-// state is what must outlive a restart.
+// state is the part of the engine that survives a restart.
 func (e *engine) state() state {
-	s := state{Agents: map[string]agentState{}, Parts: e.keepParts(), Term: e.term + 1}
+	s := state{Agents: map[string]agentState{}, Parts: e.checkpoints(), Term: e.term + 1}
 	for name, a := range e.agents {
 		k := agentState{Incarnation: a.incarnation, Incarnations: slices.Clone(a.incarnations), Used: a.used, Lost: a.lost, Hello: a.hello.UnixNano(), Missed: a.missed, Midway: a.midway}
 		for who, n := range a.numbers {
-			k.Spoken = append(k.Spoken, numberState{who.instance, who.algorithm, n})
+			k.Messengers = append(k.Messengers, numberState{who.instance, who.algorithm, n})
 		}
 		s.Agents[name] = k
 	}
@@ -188,7 +188,7 @@ func (e *engine) receive(name string, m message, now time.Time) *bus.Answer {
 	a := e.agents[name]
 	if a == nil {
 		e.refused[stranger]++
-		return nil // an agent sends its hello again
+		return nil // the agent repeats its hello
 	}
 	if m.kind == bus.FindingsKind {
 		e.findings(a, m.data, now)
@@ -226,13 +226,13 @@ func (e *engine) hello(name string, data []byte, now time.Time) *bus.Answer {
 		e.log.Info("agent connected", "agent", name, "version", h.Software)
 	}
 	if a.ended(h.Incarnation) {
-		e.blame(a, replayed, errors.New("a hello of an earlier incarnation"))
+		e.blame(a, replayed, errors.New("hello of an earlier incarnation"))
 		return nil
 	}
 	if a.incarnation != h.Incarnation {
 		a.begin(h.Incarnation)
 		a.midway = h.Oldest > 1
-		a.received, a.used, a.saved = h.Oldest-1, h.Oldest-1, h.Oldest-1 // what is gone was used, or the agent says that it was lost
+		a.received, a.used, a.saved = h.Oldest-1, h.Oldest-1, h.Oldest-1 // older batches were used, or the agent reports them as lost
 		e.dirty = true
 	}
 	if a.silent {
@@ -252,7 +252,7 @@ func (e *engine) hello(name string, data []byte, now time.Time) *bus.Answer {
 	return out
 }
 
-// skip takes note of batches that will not come.
+// skip counts batches as lost that the agent no longer has.
 func (a *agent) skip(oldest uint64) {
 	a.oldest = max(a.oldest, oldest)
 	if a.oldest > a.received+1 {
@@ -263,7 +263,7 @@ func (a *agent) skip(oldest uint64) {
 	}
 }
 
-// blame counts what is refused, and remembers why for its sender.
+// blame counts a refused message, and stores the reason for the answer to its sender.
 func (e *engine) blame(a *agent, reason string, err error) {
 	if a == nil {
 		e.refused[reason]++
@@ -274,7 +274,7 @@ func (e *engine) blame(a *agent, reason string, err error) {
 	e.log.Debug("refused", "agent", a.name, "reason", reason, "error", err)
 }
 
-// data takes a batch, if it is the next one.
+// data accepts a batch, if it is the next one.
 func (e *engine) data(a *agent, data []byte, now time.Time) {
 	b, err := bus.DecodeBatch(data)
 	if err != nil {
@@ -283,9 +283,9 @@ func (e *engine) data(a *agent, data []byte, now time.Time) {
 	}
 	if b.Incarnation != a.incarnation {
 		if a.ended(b.Incarnation) {
-			e.blame(a, replayed, errors.New("a batch of an earlier incarnation"))
+			e.blame(a, replayed, errors.New("batch of an earlier incarnation"))
 		} else {
-			e.blame(a, stranger, errors.New("a batch of an incarnation that has not sent its hello"))
+			e.blame(a, stranger, errors.New("batch of an incarnation that has not sent its hello"))
 		}
 		return
 	}
@@ -297,7 +297,7 @@ func (e *engine) data(a *agent, data []byte, now time.Time) {
 	a.latest = max(a.latest, b.Number)
 	a.skip(b.Oldest)
 	if b.Number != a.received+1 {
-		a.due = true // something on the way is missing: it is sent again from there
+		a.due = true // a batch is missing: the agent repeats all from there
 		return
 	}
 	a.received = b.Number
@@ -312,7 +312,7 @@ func (e *engine) data(a *agent, data []byte, now time.Time) {
 func (e *engine) item(a *agent, b *batch, clock bus.Clock, i bus.Item, now time.Time) {
 	p := e.planned[i.Measurement]
 	if p == nil || p.params[i.Algorithm] == nil || i.Instance != i.Measurement && !strings.HasPrefix(i.Instance, i.Measurement+"/") {
-		e.blame(a, foreign, fmt.Errorf("%.80s of %.80s is not measured together", i.Algorithm, i.Instance))
+		e.blame(a, foreign, fmt.Errorf("%.80s of %.80s is in no measurement of the plan", i.Algorithm, i.Instance))
 		return
 	}
 	if i.Message != nil || i.Begins {
@@ -334,7 +334,7 @@ func (e *engine) item(a *agent, b *batch, clock bus.Clock, i bus.Item, now time.
 	e.window(a, b, clock.Known, p, i, s.Wall(), now)
 }
 
-// fits refuses what was not measured as the plan says.
+// fits refuses a snapshot whose seeds or parameters differ from the plan's.
 func (p *planned) fits(s *snapshot.Snapshot, algorithm string) error {
 	switch {
 	case s.Algorithm != algorithm || s.Parts != 1 || s.Replay:
@@ -349,7 +349,7 @@ func (p *planned) fits(s *snapshot.Snapshot, algorithm string) error {
 	return nil
 }
 
-// window takes one window of a host, with times in ns since 1970 on the coordinator's clock.
+// window adds one window of a host, with times in ns since 1970 on the coordinator's clock.
 func (e *engine) window(a *agent, b *batch, known bool, p *planned, i bus.Item, s *snapshot.Snapshot, now time.Time) {
 	length, start, end := int64(p.Window), s.Window.Start, s.Window.End
 	if end-start > 3*length/2 || start > now.UnixNano()+length || end < now.Add(-forgotten).UnixNano() {
@@ -363,7 +363,7 @@ func (e *engine) window(a *agent, b *batch, known bool, p *planned, i bus.Item, 
 	}
 	sets := p.Of(a.name)
 	if len(sets) == 0 {
-		e.blame(a, foreign, fmt.Errorf("no set of measurement %s has this host", p.Name))
+		e.blame(a, foreign, fmt.Errorf("host is in no set of measurement %s", p.Name))
 		return
 	}
 	index := (start + (end-start)/2) / length
@@ -385,7 +385,7 @@ func (e *engine) window(a *agent, b *batch, known bool, p *planned, i bus.Item, 
 			f.open[index] = one
 		}
 		if one.overlaps(a.name, i.Instance, start, end) {
-			e.blame(a, replayed, fmt.Errorf("a window of %s that is there already", i.Instance))
+			e.blame(a, replayed, fmt.Errorf("window of %s was received before", i.Instance))
 			continue
 		}
 		if err := one.add(s); err != nil {
@@ -409,7 +409,8 @@ func (e *engine) window(a *agent, b *batch, known bool, p *planned, i bus.Item, 
 	}
 }
 
-// flow of a stream. What an agent still holds was answered by nobody, so that a new one takes it, however long ago it was.
+// flow returns the state of a stream. A new one accepts windows of any age: a window that an agent still holds has not been
+// answered by an earlier coordinator.
 func (e *engine) flow(at stream) *flow {
 	f := e.streams[at]
 	if f == nil {
@@ -419,7 +420,7 @@ func (e *engine) flow(at stream) *flow {
 	return f
 }
 
-// tick answers what is due, and looks after agents. It returns the agents that an answer is due to.
+// tick closes the periods that are due and updates the agents' states. It returns the answers to send, by agent.
 func (e *engine) tick(now time.Time) map[string]*bus.Answer {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -467,7 +468,7 @@ func (e *engine) forget(a *agent) {
 	e.dirty = true
 }
 
-// due: everybody who is expected has come, or it was waited for long enough.
+// due reports whether all expected hosts have sent the window, or its waiting time is over.
 func (e *engine) due(p *planned, f *flow, index int64, now time.Time) bool {
 	end := (index + 1) * int64(p.Window)
 	if now.UnixNano() < end {
@@ -486,10 +487,10 @@ func (e *engine) due(p *planned, f *flow, index int64, now time.Time) bool {
 			return false
 		}
 	}
-	return f.number > 0 // of the first window nobody knows who will come
+	return f.number > 0 // in the first window the set of hosts is not yet known
 }
 
-// close answers one window.
+// close reports one window.
 func (e *engine) close(at stream, p *planned, f *flow, index int64, now time.Time) {
 	one := f.open[index]
 	delete(f.open, index)
@@ -544,7 +545,7 @@ func (e *engine) report(at stream, p *planned, f *flow, one *period, index int64
 	return nil
 }
 
-// addPart appends the report of the algorithm's own part.
+// addPart appends the report of the algorithm's coordinator part.
 func addPart(line *report.Line, part algo.Coordinator) error {
 	more, err := part.Report(line.Window)
 	if err != nil {
@@ -563,7 +564,7 @@ func addPart(line *report.Line, part algo.Coordinator) error {
 	return nil
 }
 
-// suspects adds the links that lossy flows have in common.
+// suspects adds the links that flows with losses have in common.
 func (e *engine) suspects(at stream, line *report.Line, s *snapshot.Snapshot) error {
 	if e.paths == nil {
 		return nil
@@ -590,7 +591,7 @@ func (e *engine) suspects(at stream, line *report.Line, s *snapshot.Snapshot) er
 // mostMissing bounds the names of hosts in a line.
 const mostMissing = 16
 
-// hosts says whose windows these are.
+// hosts describes which hosts contributed to a window.
 func (e *engine) hosts(p *planned, f *flow, one *period, index int64) *report.Hosts {
 	h := &report.Hosts{Merged: len(one.hosts), Windows: one.parts, Skewed: one.skewed, Cut: one.cut, Unmeasured: one.unknown, Vantage: "declared once"}
 	if len(p.Vantage) > 0 {
@@ -613,7 +614,7 @@ func (e *engine) hosts(p *planned, f *flow, one *period, index int64) *report.Ho
 	return h
 }
 
-// changed is what must outlive a restart, if it has changed since it was asked last. age is how long ago that was.
+// changed returns the state to save, if it has changed since the last call. age is the time since then.
 func (e *engine) changed(age time.Duration) (state, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -624,8 +625,8 @@ func (e *engine) changed(age time.Duration) (state, bool) {
 	return e.state(), true
 }
 
-// kept takes note of a state that was kept, or was not: agents may forget what it says was used.
-func (e *engine) kept(s state, ok bool) {
+// stored records whether a state was saved. If so, agents are allowed to drop the batches that it marks as used.
+func (e *engine) stored(s state, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !ok {

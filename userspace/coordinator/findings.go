@@ -11,7 +11,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/finding"
 )
 
-// findings takes all of an agent's findings: they replace the earlier ones.
+// findings receives all findings of an agent, which replace its earlier ones.
 func (e *engine) findings(a *agent, data []byte, now time.Time) {
 	m, err := bus.DecodeFindings(data)
 	switch {
@@ -22,7 +22,7 @@ func (e *engine) findings(a *agent, data []byte, now time.Time) {
 		e.blame(a, replayed, errors.New("findings of an earlier incarnation"))
 		return
 	case m.Incarnation != a.incarnation:
-		e.blame(a, stranger, errors.New("findings of an incarnation that has sent no hello"))
+		e.blame(a, stranger, errors.New("findings of an incarnation that has not sent its hello"))
 		return
 	case m.Number <= a.findings:
 		e.blame(a, replayed, errors.New("findings that were received before"))
@@ -45,7 +45,7 @@ func (e *engine) findings(a *agent, data []byte, now time.Time) {
 // mostLinks bounds the suspect links of a finding.
 const mostLinks = 3
 
-// suspectLinks are the links that flows with losses from or to what a finding is about have in common, where paths are known.
+// suspectLinks are the links that flows with losses from or to a finding's subject have in common, if paths are configured.
 func (e *engine) suspectLinks(f finding.Finding) (links []string) {
 	if f.Kind != finding.LossBefore && f.Kind != finding.LossAfter {
 		return nil
@@ -76,10 +76,10 @@ func (e *engine) suspectLinks(f finding.Finding) (links []string) {
 	return links
 }
 
-// gathers is how often findings of all hosts are put together.
+// gathers is the interval of merging the findings of all hosts.
 const gathers = time.Second
 
-// gather puts out what hosts have found, and what their windows show together.
+// gather publishes the findings of hosts, and those of merged windows.
 func (c *Coordinator) gather(now time.Time) {
 	if now.Sub(c.gathered) < gathers {
 		return

@@ -5,37 +5,37 @@ import (
 	"time"
 )
 
-// gate lets no agent send more than its share. It is asked before anything of a message is looked at.
+// gate limits the rate of each agent. It is asked before a message is decoded.
 type gate struct {
 	rate, agents, bytes int
 
 	mu      sync.Mutex
 	buckets map[string]*bucket
-	refused map[string]uint64 // by reason, of whoever has no bucket
+	refused map[string]uint64 // by reason, of senders without a bucket
 }
 
 type bucket struct {
 	tokens  float64
 	filled  time.Time
 	refused map[string]uint64
-	excess  int // floods in the running second
+	excess  int // messages over the rate in the running second
 	second  time.Time
-	held    time.Time // it may not connect before
+	held    time.Time // until when connections are refused
 	last    time.Time
 }
 
-// Bounds of what is borne.
+// Limits of an agent's rate.
 const (
-	span    = 10 * time.Second // a rate is kept over this long: what a buffer brings after an interruption may arrive at once
-	patient = 10               // times the rate, in one second: then the connection ends
-	hold    = 30 * time.Second // ... and for this long there is no other
+	span    = 10 * time.Second // size of the token bucket, as time at the rate: after an interruption an agent's buffered batches arrive at once
+	patient = 10               // times the rate in one second, from which on the agent is disconnected
+	hold    = 30 * time.Second // how long its connections are then refused
 )
 
 func newGate(rate, agents, bytes int) *gate {
 	return &gate{rate: rate, agents: agents, bytes: bytes, buckets: map[string]*bucket{}, refused: map[string]uint64{}}
 }
 
-// admit returns why a message is refused, or ""; end is true when its sender's connection should end.
+// admit returns the reason for refusing a message, or ""; end is true if its sender has to be disconnected.
 func (g *gate) admit(name string, size int, now time.Time) (reason string, end bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -65,7 +65,7 @@ func (g *gate) admit(name string, size int, now time.Time) (reason string, end b
 	return flood, g.exceed(b, now)
 }
 
-// exceed counts a message that is too many.
+// exceed counts a message over the rate.
 func (g *gate) exceed(b *bucket, now time.Time) (end bool) {
 	b.refused[flood]++
 	if now.Sub(b.second) > time.Second {
@@ -79,7 +79,7 @@ func (g *gate) exceed(b *bucket, now time.Time) (end bool) {
 	return false
 }
 
-// overflow counts a message that found no room.
+// overflow counts a message that did not fit its mailbox.
 func (g *gate) overflow(name string, now time.Time) (end bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -89,7 +89,7 @@ func (g *gate) overflow(name string, now time.Time) (end bool) {
 	return false
 }
 
-// held is until when an agent may not connect.
+// held is the time until which an agent's connections are refused.
 func (g *gate) held(name string) time.Time {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -99,7 +99,7 @@ func (g *gate) held(name string) time.Time {
 	return time.Time{}
 }
 
-// sweep forgets agents that have sent nothing for long.
+// sweep removes the buckets of agents that have been silent for long.
 func (g *gate) sweep(now time.Time) {
 	for name, b := range g.buckets {
 		if now.Sub(b.last) > time.Minute && now.After(b.held) {

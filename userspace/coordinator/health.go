@@ -13,14 +13,14 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/outlet"
 )
 
-// What Health.Status says.
+// Values of Health.Status.
 const (
 	good     = "ok"
 	degraded = "degraded"
-	failing  = "failing" // no agent is heard, no windows are put together, or the store does not keep
+	failing  = "failing" // all agents are silent, no windows are merged, or the store fails
 )
 
-// Health is how a coordinator fares.
+// Health is the state of a coordinator.
 type Health struct {
 	Status     string                `json:"status"`
 	Reasons    []string              `json:"reasons"`
@@ -31,15 +31,15 @@ type Health struct {
 	Agents     []Known               `json:"agents"`
 	Streams    []StreamHealth        `json:"streams"`
 	Refused    map[string]uint64     `json:"refused_messages"`    // by reason
-	Kept       uint64                `json:"refused_connections"` // without a certificate that counts, or of agents that are kept out
-	Violations uint64                `json:"refused_subjects"`    // messages in another one's name
-	Dropped    uint64                `json:"dropped_messages"`    // that the coordinator was too slow for
+	Kept       uint64                `json:"refused_connections"` // without a valid certificate, or of agents that are disconnected for their rate
+	Violations uint64                `json:"refused_subjects"`    // messages in another agent's name
+	Dropped    uint64                `json:"dropped_messages"`    // because the coordinator was too slow
 	Expires    string                `json:"certificate_expires,omitempty"`
 	Store      *outlet.StoreHealth   `json:"store,omitempty"`
 	Outputs    []outlet.ReaderHealth `json:"outputs"`
 }
 
-// StreamHealth is one sequence of answers.
+// StreamHealth is the state of one sequence of answers.
 type StreamHealth struct {
 	Measurement string  `json:"measurement"`
 	Algorithm   string  `json:"algorithm"`
@@ -57,7 +57,7 @@ func (h *Health) problem(status, format string, args ...any) {
 	h.Reasons = append(h.Reasons, fmt.Sprintf(format, args...))
 }
 
-// Health asks everything how it fares.
+// Health collects the state of all components.
 func (c *Coordinator) Health() Health {
 	c.mu.Lock()
 	h := Health{Status: good, Reasons: []string{}, Version: c.opts.Version, Uptime: time.Since(c.started).Seconds(), Leading: c.leading, Refused: map[string]uint64{}}
@@ -82,7 +82,7 @@ func (c *Coordinator) Health() Health {
 	case trouble != "":
 		h.problem(failing, "state not saved: %s", trouble)
 	case h.Store != nil && h.Store.Error != "":
-		h.problem(failing, "the store keeps nothing: %s", h.Store.Error)
+		h.problem(failing, "the store fails: %s", h.Store.Error)
 	}
 	if refusal != "" {
 		h.problem(degraded, "the last configuration was refused")
@@ -141,7 +141,7 @@ func (e *engine) health(h *Health, g *gate, now time.Time) {
 	}
 	switch {
 	case h.Leading && len(h.Agents) == 0:
-		h.problem(failing, "no agent has connected: answers are of nobody")
+		h.problem(failing, "no agent has connected: there are no windows to merge")
 	case h.Leading && silent == len(h.Agents):
 		h.problem(failing, "all %d agents are silent", silent)
 	case silent > 0:
@@ -164,7 +164,7 @@ func (h Health) summary() string {
 func (c *Coordinator) handler() http.Handler {
 	return c.out.Answers(func() outlet.Probe {
 		h := c.Health()
-		// Agents connect through what readiness opens, so that it cannot wait for them.
+		// Readiness cannot depend on agents: they connect only after the service is ready.
 		return outlet.Probe{Answer: h, Failing: h.Status == failing, Ready: c.opened.Load()}
 	}, collector{c})
 }
@@ -172,7 +172,7 @@ func (c *Coordinator) handler() http.Handler {
 // collector serves health as metrics. Agents are counted by state: their names are in /healthz.
 type collector struct{ coordinator *Coordinator }
 
-// Describe sends nothing: which series there are depends on the plan.
+// Describe sends nothing: the series depend on the plan.
 func (collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends health.
@@ -197,17 +197,17 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	if h.Leading {
 		leads = 1
 	}
-	send(gauge, "xdpmon_coordinator_leading", "Whether this coordinator puts windows together: 1, or 0.", leads)
+	send(gauge, "xdpmon_coordinator_leading", "Whether this coordinator leads and merges windows: 1, or 0.", leads)
 	for _, state := range slices.Sorted(maps.Keys(states)) {
 		send(gauge, "xdpmon_coordinator_agents", "Agents that are known.", float64(states[state]), "state", state)
 	}
 	send(gauge, "xdpmon_coordinator_clock_offset_seconds", "The largest difference between an agent's wall clock and this one's.", worst)
 	send(counter, "xdpmon_coordinator_windows_total", "Windows of agents.", float64(sums.Windows))
 	send(counter, "xdpmon_coordinator_lost_batches_total", "Batches of windows that were given up as lost.", float64(sums.Lost))
-	send(counter, "xdpmon_coordinator_agents_lost_windows_total", "Windows that agents have lost themselves.", float64(sums.Own))
+	send(counter, "xdpmon_coordinator_agents_lost_windows_total", "Windows that agents dropped before sending them.", float64(sums.Own))
 	send(counter, "xdpmon_coordinator_late_windows_total", "Windows that arrived after the answer.", float64(sums.Late))
-	send(counter, "xdpmon_coordinator_skewed_windows_total", "Windows that were off by more than a hundredth.", float64(sums.Skewed))
-	send(counter, "xdpmon_coordinator_dropped_messages_total", "Messages that the coordinator was too slow for.", float64(h.Dropped))
+	send(counter, "xdpmon_coordinator_skewed_windows_total", "Windows that were shifted by more than a hundredth of their length.", float64(sums.Skewed))
+	send(counter, "xdpmon_coordinator_dropped_messages_total", "Messages dropped because the coordinator was too slow.", float64(h.Dropped))
 	send(counter, "xdpmon_coordinator_refused_connections_total", "Connections that were refused.", float64(h.Kept))
 	send(counter, "xdpmon_coordinator_refused_subjects_total", "Messages in another agent's name.", float64(h.Violations))
 	for _, reason := range Refusals {

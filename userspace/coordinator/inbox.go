@@ -6,24 +6,24 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/bus"
 )
 
-// Bounds of what may wait for the coordinator: an agent that keeps to the protocol has less on its way.
+// Bounds of an agent's queued messages: an agent that follows the protocol has fewer in flight.
 const (
 	mailboxMessages = 512
 	mailboxBytes    = 8 << 20
 )
 
-// message is a message of an agent, not decoded.
+// message is an undecoded message of an agent.
 type message struct {
 	kind bus.Kind
 	data []byte
 }
 
-// inbox holds agents' messages until they are handled, each agent's in a box of its own: one that sends too much fills its own, and everybody's
-// turn comes as often.
+// inbox queues agents' messages until they are handled, in one mailbox an agent, served round robin: an agent that sends too much fills only
+// its own.
 type inbox struct {
 	mu    sync.Mutex
 	boxes map[string]*mailbox
-	turns []string // who has something, in order
+	turns []string // agents with messages, in the order of service
 	some  chan struct{}
 }
 
@@ -34,7 +34,7 @@ type mailbox struct {
 
 func newInbox() *inbox { return &inbox{boxes: map[string]*mailbox{}, some: make(chan struct{}, 1)} }
 
-// put refuses what has no room.
+// put queues a message; false if the mailbox is full.
 func (b *inbox) put(name string, m message) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -57,7 +57,7 @@ func (b *inbox) put(name string, m message) bool {
 	return true
 }
 
-// take is the next message, agents by turns.
+// take returns the next message, of the next agent in turn.
 func (b *inbox) take() (name string, m message, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// keyValue is what outlives a restart, in JetStream's key-value store: seeds, how far windows were used, and which of several coordinators
-// leads. Each of three has a copy, and two are enough.
+// keyValue is the state that survives a restart, in JetStream's key-value store: seeds, used windows, and which of several coordinators
+// leads. Each of three coordinators has a copy; two are enough for a quorum.
 type keyValue struct {
 	kv   jetstream.KeyValue
 	name string // of this coordinator
@@ -29,17 +29,17 @@ const (
 	seedKey    = "seed."
 )
 
-// Times of leading. A leader that could not renew for resign stops; one that has not renewed for takeover is followed by another, which has
-// seen the renewal later than it was made, so that two never lead.
+// Times of a leader's lease. A leader that could not renew its lease for resign stops. Another coordinator takes over when it has seen no
+// renewal for takeover; it observes a renewal later than the leader made it, so two never lead at once.
 const (
 	renew    = time.Second
 	resign   = 3 * time.Second
 	takeover = 5 * time.Second
 	call     = 2 * time.Second // of one operation
-	opening  = 2 * time.Minute // a cluster comes together within that
+	opening  = 2 * time.Minute // for a cluster to form
 )
 
-// openKeyValue waits until the store is there: one of a cluster is when two of three are.
+// openKeyValue waits until the store is available: in a cluster, when two of three servers are.
 func openKeyValue(ctx context.Context, conn *nats.Conn, name string, replicas int, log *slog.Logger) (*keyValue, error) {
 	js, err := jetstream.New(conn)
 	if err != nil {
@@ -78,7 +78,7 @@ func attempt(ctx context.Context, js jetstream.JetStream, replicas int) (jetstre
 	return kv, err
 }
 
-// seed of a measurement: the first coordinator's.
+// seed returns the seed of a measurement, which the first coordinator has drawn.
 func (k *keyValue) seed(ctx context.Context, measurement string) (uint64, error) {
 	for range 5 {
 		seed, err := k.trySeed(ctx, measurement)
@@ -90,7 +90,7 @@ func (k *keyValue) seed(ctx context.Context, measurement string) (uint64, error)
 			return 0, ctx.Err()
 		}
 	}
-	return 0, fmt.Errorf("the seed of measurement %s cannot be kept", measurement)
+	return 0, fmt.Errorf("the seed of measurement %s cannot be stored", measurement)
 }
 
 func (k *keyValue) trySeed(ctx context.Context, measurement string) (uint64, error) {
@@ -149,7 +149,7 @@ func (k *keyValue) load(ctx context.Context) (state, error) {
 	return s, nil
 }
 
-// header says where the state is: in pieces, as many as it takes.
+// header describes the pieces that the state is stored in.
 type header struct {
 	Term   uint64 `cbor:"term"`
 	Pieces int    `cbor:"pieces"`
@@ -157,8 +157,8 @@ type header struct {
 
 func (p partState) key() string { return fmt.Sprintf("part.%s.%s", p.Measurement, p.Algorithm) }
 
-// piece is where the n-th piece of something is: every second state has the same places, so that the pieces of one are there until the
-// header names those of the next.
+// piece is the key of the n-th piece. States alternate between two sets of keys, so that the pieces of one state are complete until
+// the header names those of the next.
 func piece(key string, term uint64, n int) string { return fmt.Sprintf("%s.%d.%d", key, term%2, n) }
 
 func (k *keyValue) pieces(ctx context.Context, key string, term uint64, n int) (data []byte, err error) {
@@ -210,16 +210,16 @@ func (k *keyValue) save(s state) (err error) {
 // pieceBytes fits the smallest limits.message.
 const pieceBytes = 48 << 10
 
-// leader is who leads.
+// leader is the entry that names the leading coordinator.
 type leader struct {
-	Name string `cbor:"name"` // "": nobody
+	Name string `cbor:"name"` // "": none
 	Run  uint64 `cbor:"run"`
 }
 
-// campaign leads whenever it may, and says so: the number of the term, or 0 when it is over.
+// campaign takes over leadership whenever it is free, and sends the number of the term, or 0 when the term ends.
 func (k *keyValue) campaign(ctx context.Context, leads chan<- uint64) {
 	var (
-		run  uint64 // of the running term; 0: another one leads
+		run  uint64 // number of the running term; 0: this coordinator does not lead
 		last = sighting{since: time.Now()}
 	)
 	for ctx.Err() == nil {
@@ -252,20 +252,20 @@ func (k *keyValue) campaign(ctx context.Context, leads chan<- uint64) {
 		case <-time.After(renew / 2):
 		}
 	}
-	if run != 0 { // the next one need not wait
+	if run != 0 { // release the lease, so that the next leader need not wait
 		end, cancel := context.WithTimeout(context.Background(), call)
 		defer cancel()
 		_, _ = k.claim(end, leader{}, last.revision)
 	}
 }
 
-// sighting is what the entry was when it was seen last, and since when it has been that.
+// sighting is the leader's entry when last read, and since when it is unchanged.
 type sighting struct {
 	entry
 	since time.Time
 }
 
-// free says whether a coordinator may try to lead: nobody has ever led, the last one has ended, it was this one, or it has been silent for too long.
+// free reports whether a coordinator may try to lead: there was no leader yet, the last one has resigned, it was this one, or its lease has expired.
 func (s sighting) free(name string, now time.Time) bool {
 	return s.revision == 0 || s.Name == "" || s.Name == name || now.Sub(s.since) > takeover
 }
@@ -299,7 +299,7 @@ func (k *keyValue) get(ctx context.Context) (entry, error) {
 	return entry{l, e.Revision()}, nil
 }
 
-// claim writes who leads, if nobody has written since.
+// claim writes the leader's entry, if it is unchanged since revision.
 func (k *keyValue) claim(ctx context.Context, l leader, revision uint64) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, call)
 	defer cancel()
@@ -313,7 +313,7 @@ func (k *keyValue) claim(ctx context.Context, l leader, revision uint64) (uint64
 	return k.kv.Update(ctx, leaderKey, data, revision)
 }
 
-// wrongRevision: somebody else has written.
+// wrongRevision reports whether another coordinator has written the entry.
 func wrongRevision(err error) bool {
 	api := (*jetstream.APIError)(nil)
 	return errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence

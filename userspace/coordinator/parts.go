@@ -15,30 +15,30 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/bus"
 )
 
-// part is an algorithm's own part at the coordinator, of a measurement, whatever its sets.
+// part is an algorithm's own code at the coordinator (algo.Coordinator), one for a measurement and all of its sets.
 type part struct {
 	algo.Coordinator
-	mark uint64 // of what is measured
+	mark uint64 // hash of the measurement's parameters
 	make func() (algo.Coordinator, error)
 }
 
-// markOf tells plans of a measurement apart.
+// markOf is a hash of a measurement, which changes with its parameters.
 func markOf(m bus.Measurement) (uint64, error) {
 	data, err := bus.EncodePlan(&bus.Plan{Measurements: []bus.Measurement{m}})
 	sum := sha256.Sum256(data)
 	return binary.LittleEndian.Uint64(sum[:]), err
 }
 
-// begin makes the part, with what was kept of it.
-func (p *part) begin(kept []byte) (err error) {
-	if p.Coordinator, err = p.make(); err != nil || kept == nil {
+// begin creates the part and restores its saved state.
+func (p *part) begin(saved []byte) (err error) {
+	if p.Coordinator, err = p.make(); err != nil || saved == nil {
 		return err
 	}
-	lasting, ok := p.Coordinator.(algo.Checkpointer)
+	checkpointer, ok := p.Coordinator.(algo.Checkpointer)
 	if !ok {
 		return nil
 	}
-	if err := resumed(lasting, kept); err != nil {
+	if err := resumed(checkpointer, saved); err != nil {
 		fresh, again := p.make()
 		p.Coordinator = fresh
 		return errors.Join(fmt.Errorf("restarting: %w", err), again)
@@ -46,35 +46,35 @@ func (p *part) begin(kept []byte) (err error) {
 	return nil
 }
 
-func resumed(l algo.Checkpointer, kept []byte) (err error) {
+func resumed(l algo.Checkpointer, saved []byte) (err error) {
 	defer caught(&err)
-	return l.Restore(kept)
+	return l.Restore(saved)
 }
 
-// leadParts begins all parts of a term of leading.
+// leadParts creates all parts for a term of leadership.
 func (e *engine) leadParts(list []partState) {
 	for at, p := range e.parts {
-		var kept []byte
+		var saved []byte
 		for _, k := range list {
 			if k.Measurement == at.measurement && k.Algorithm == at.algorithm && k.Mark == p.mark {
-				kept = k.data
+				saved = k.data
 			}
 		}
-		if err := p.begin(kept); err != nil {
+		if err := p.begin(saved); err != nil {
 			e.log.Error("saved state of an algorithm unusable, starting fresh", "measurement", at.measurement, "algorithm", at.algorithm, "error", err)
 		}
 	}
 }
 
-// keepParts is what parts keep.
-func (e *engine) keepParts() (list []partState) {
+// checkpoints are the saved states of all parts.
+func (e *engine) checkpoints() (list []partState) {
 	for _, at := range slices.SortedFunc(maps.Keys(e.parts), stream.compare) {
 		p := e.parts[at]
-		lasting, ok := p.Coordinator.(algo.Checkpointer)
+		checkpointer, ok := p.Coordinator.(algo.Checkpointer)
 		if !ok {
 			continue
 		}
-		data, err := lasting.Checkpoint()
+		data, err := checkpointer.Checkpoint()
 		if err == nil && len(data) > algo.MaxCheckpoint {
 			err = fmt.Errorf("%d bytes are more than %d", len(data), algo.MaxCheckpoint)
 		}
@@ -87,7 +87,7 @@ func (e *engine) keepParts() (list []partState) {
 	return list
 }
 
-// hostOf is the name of an instance among those of its algorithm.
+// hostOf is the name under which an algorithm's part knows an instance.
 func hostOf(agent, instance string) string {
 	if _, iface, each := strings.Cut(instance, "/"); each {
 		return agent + "/" + iface
@@ -99,7 +99,7 @@ func hostOf(agent, instance string) string {
 func (e *engine) deliver(a *agent, clock bus.Clock, i bus.Item, now time.Time) {
 	p := e.parts[stream{measurement: i.Measurement, algorithm: i.Algorithm}]
 	if p == nil {
-		e.blame(a, foreign, fmt.Errorf("nobody listens to %s of %s", i.Algorithm, i.Measurement))
+		e.blame(a, foreign, fmt.Errorf("%s of %s has no part at the coordinator", i.Algorithm, i.Measurement))
 		return
 	}
 	who, host := source{i.Instance, i.Algorithm}, hostOf(a.name, i.Instance)
@@ -126,7 +126,7 @@ func (e *engine) deliver(a *agent, clock bus.Clock, i bus.Item, now time.Time) {
 		m.Time = i.Time + clock.Offset
 	}
 	if m.Time > now.Add(ahead).UnixNano() || m.Time < now.Add(-forgotten).UnixNano() {
-		a.numbers[who] = last // the part learns from the next one that it is missing
+		a.numbers[who] = last // the part learns of the loss with the next message
 		e.blame(a, untimely, fmt.Errorf("a message of %s", time.Unix(0, m.Time).UTC().Format(time.RFC3339)))
 		return
 	}
@@ -141,11 +141,11 @@ func (e *engine) deliver(a *agent, clock bus.Clock, i bus.Item, now time.Time) {
 
 const (
 	maxSources  = 4096        // instances of an agent that send messages
-	ahead       = time.Second // of the coordinator's clock: more is no error of a measured clock
-	mostWaiting = 8192        // messages to an agent; what is more is lost, and the agent knows
+	ahead       = time.Second // of the coordinator's clock: more exceeds the error of a measured clock
+	mostWaiting = 8192        // messages queued for an agent; more are dropped, and the agent is informed
 )
 
-// receive turns a panic into an error: messages come from other machines.
+// receive converts a panic to an error: messages are from other machines.
 func receive(c algo.Coordinator, m algo.Incoming) (err error) {
 	defer caught(&err)
 	return c.Receive(m)
@@ -171,7 +171,7 @@ func (e *engine) collect(now time.Time) {
 	}
 }
 
-// next takes what of it goes with one answer.
+// next takes the messages that fit into one answer.
 func (a *agent) next(bytes int) (list []bus.Message) {
 	n := 0
 	for ; n < len(a.waiting) && n < bus.MaxItems; n++ {
@@ -185,7 +185,7 @@ func (a *agent) next(bytes int) (list []bus.Message) {
 	return list
 }
 
-// leave reports an agent that is not expected any more to algorithms' parts.
+// leave reports to the algorithms' parts that an agent is no longer expected.
 func (e *engine) leave(a *agent) {
 	for _, who := range slices.SortedFunc(maps.Keys(a.numbers), func(x, y source) int {
 		return cmp.Or(strings.Compare(x.instance, y.instance), strings.Compare(x.algorithm, y.algorithm))

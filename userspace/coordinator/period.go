@@ -20,7 +20,7 @@ func (s stream) compare(o stream) int {
 	return cmp.Or(cmp.Compare(s.measurement, o.measurement), cmp.Compare(s.set, o.set), cmp.Compare(s.algorithm, o.algorithm))
 }
 
-// name is the stream's in windows and metrics, beside the algorithm's.
+// name is the stream's instance name in windows and metrics.
 func (s stream) name() string {
 	if s.set == "" {
 		return s.measurement
@@ -28,27 +28,27 @@ func (s stream) name() string {
 	return s.measurement + "/" + s.set
 }
 
-// period is one window of a stream while it comes together.
+// period is one window of a stream while hosts' windows are merged.
 type period struct {
-	ranks   []*snapshot.Snapshot // ranks[n] is of 2^n windows, or nil: merging costs the logarithm of the hosts, and not their number
+	ranks   []*snapshot.Snapshot // ranks[n] is merged from 2^n windows, or nil: each window is merged log2(hosts) times at most
 	hosts   map[string]*share
 	parts   int
 	open    []opened
 	skewed  int
 	cut     int
-	unknown int // windows of hosts whose clock is not known
+	unknown int // windows of hosts whose clock has not been measured
 	unfit   int // windows that could not be merged
 	flows   sightings
 }
 
-// opened is a batch that a window of this period came with.
+// opened is a batch with a window of this period.
 type opened struct {
 	agent       *agent
 	batch       *batch
 	incarnation uint64
 }
 
-// share is what a host has brought.
+// share is the contribution of a host.
 type share struct {
 	spans map[string][][2]int64 // by instance, on the coordinator's clock
 	until int64
@@ -56,7 +56,7 @@ type share struct {
 
 func newPeriod() *period { return &period{hosts: map[string]*share{}, flows: sightings{}} }
 
-// overlaps reports whether an instance's window is there already.
+// overlaps reports whether a window overlaps one of the same instance.
 func (p *period) overlaps(host, instance string, start, end int64) bool {
 	h := p.hosts[host]
 	if h == nil {
@@ -96,7 +96,7 @@ func (p *period) add(s *snapshot.Snapshot) error {
 	}
 }
 
-// whole is everything that came; nil when nothing did.
+// whole merges all windows received; nil if there are none.
 func (p *period) whole() (all *snapshot.Snapshot, err error) {
 	for _, s := range p.ranks {
 		switch {
@@ -112,7 +112,7 @@ func (p *period) whole() (all *snapshot.Snapshot, err error) {
 	return all, nil
 }
 
-// merge guards against snapshots that no test has thought of: they come from other machines.
+// merge converts a panic to an error: snapshots are from other machines and may be malformed in any way.
 func merge(a, b *snapshot.Snapshot) (s *snapshot.Snapshot, err error) {
 	defer caught(&err)
 	return algo.Merge(a, b)
@@ -123,20 +123,20 @@ func reported(s *snapshot.Snapshot) (r algo.Result, err error) {
 	return algo.Report(s)
 }
 
-// caught makes an error of what an estimator makes of numbers that no data plane has counted.
+// caught converts a panic of an estimator, on numbers that no data plane produces, to an error.
 func caught(err *error) {
 	if r := recover(); r != nil {
 		*err = fmt.Errorf("%w: %v", snapshot.ErrDamaged, r)
 	}
 }
 
-// sightings are flows that reports of hosts name, and how much of them each host saw.
+// sightings are the flows in hosts' reports, with the amount that each host counted.
 type sightings map[string]map[string]float64 // by flow, then host
 
 // mostNamed bounds the flows of one host that are compared with those of others.
 const mostNamed = 64
 
-// see remembers the flows that a host's window names.
+// see adds the flows in a host's window.
 func (f sightings) see(host string, b report.Body) {
 	n := 0
 	for _, t := range b.Tables {
@@ -166,7 +166,7 @@ func (f sightings) see(host string, b report.Body) {
 	}
 }
 
-// counted is the column of a table that says how much there was of what a row names; -1 for none.
+// counted is the column of a table with the amount of a row's flow; -1 for none.
 func counted(t report.Table) int {
 	if !slices.ContainsFunc(t.Columns, func(c report.Column) bool { return c.Label }) {
 		return -1
@@ -176,11 +176,12 @@ func counted(t report.Table) int {
 	})
 }
 
-// alike: what two hosts on one path count of a flow differs by what is lost between them, and by their estimators' errors.
+// alike is the largest relative difference of the counts of one flow by two hosts on its path: by losses between them, and by
+// estimation errors.
 const alike = .1
 
-// twice counts flows that several hosts have named, and those of which they saw alike much: hosts that share a flow's packets see parts of
-// it, which are alike by chance alone; hosts on one path see all of it.
+// twice counts flows that several hosts have reported, and those with similar amounts at several hosts, which are probably counted twice:
+// hosts that share a flow's packets count parts of it, which are similar only by chance; hosts on one path each count all of it.
 func (f sightings) twice() (shared, same int, hosts []string) {
 	of := map[string]bool{}
 	for _, seen := range f {

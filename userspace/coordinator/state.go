@@ -6,25 +6,25 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// state is what a coordinator must know after a restart, or when another one takes over: how far everything was used, so that nothing is
-// answered twice and what is lost is known.
+// state is what a coordinator needs after a restart, or to take over from another one: the position up to which each agent's batches and
+// each stream were used, so that no window is reported twice and losses are counted.
 type state struct {
 	Agents  map[string]agentState `cbor:"agents"`
 	Streams []streamState         `cbor:"streams"`
 	Parts   []partState           `cbor:"parts"`
-	Term    uint64                `cbor:"term"` // goes up with every state that is kept
+	Term    uint64                `cbor:"term"` // increases with every saved state
 }
 
-// partState is what an algorithm's own part keeps. The store has it in pieces, beside the rest.
+// partState is the checkpoint of an algorithm's part. It is stored in pieces of its own.
 type partState struct {
 	Measurement string `cbor:"measurement"`
 	Algorithm   string `cbor:"algorithm"`
-	Mark        uint64 `cbor:"mark"` // of what is measured: a part of another plan starts over
+	Mark        uint64 `cbor:"mark"` // hash of the measurement: with another one the part starts over
 	Pieces      int    `cbor:"pieces"`
 	data        []byte
 }
 
-// numberState is the last message received of an instance.
+// numberState is the number of the last message received from an instance.
 type numberState struct {
 	Instance  string `cbor:"instance"`
 	Algorithm string `cbor:"algorithm"`
@@ -37,7 +37,7 @@ type agentState struct {
 	Used         uint64        `cbor:"used"`
 	Lost         uint64        `cbor:"lost"`
 	Hello        int64         `cbor:"heard"`
-	Spoken       []numberState `cbor:"spoken,omitempty"`
+	Messengers   []numberState `cbor:"spoken,omitempty"`
 	Missed       uint64        `cbor:"unheard,omitempty"`
 	Midway       bool          `cbor:"midway,omitempty"`
 }

@@ -1,4 +1,4 @@
-// Package config reads what a coordinator is told: a YAML file, checked against one table of keys.
+// Package config reads a coordinator's configuration: a YAML file, checked against one table of keys.
 package config
 
 import (
@@ -28,10 +28,10 @@ type Config struct {
 	Socket       string
 	Outputs      []settings.Output
 	Store        *settings.Store
-	Data         string // what it must know after a restart; 0700
+	Data         string // folder of the state that survives a restart; mode 0700
 	Bus          Server
 	Measurements []Measurement
-	Paths        string // of prefix pairs, for suspect links; "" for none
+	Paths        string // file with the paths of prefix pairs, for suspect links; "" for none
 	Promises     []string
 	Alerts       settings.Alerts
 	Limits       Limits
@@ -42,36 +42,36 @@ type Server struct {
 	Listen   string // of its own server
 	Keys     *keys.Files
 	Cluster  *Cluster
-	External []string // servers of others, instead of its own
+	External []string // external servers, instead of its own
 }
 
-// Cluster is a coordinator among several.
+// Cluster is the configuration of one coordinator among several.
 type Cluster struct {
 	Name   string
 	Listen string
 	Routes []string
 }
 
-// Limits bound what agents can make a coordinator do.
+// Limits bound the load that agents can put on a coordinator.
 type Limits struct {
 	Agents  int
-	Message int64 // bytes of one
+	Message int64 // bytes of one message
 	Rate    int   // messages of an agent a second
 	Heap    int64
 }
 
-// Measurement is what agents measure together.
+// Measurement is a measurement that agents share.
 type Measurement struct {
 	Name       string
 	Window     time.Duration
-	Wait       time.Duration // for windows on their way; 0: a tenth of the window, 1 s at least
+	Wait       time.Duration // for late windows; 0: a tenth of the window, at least 1 s
 	Seed       uint64        // 0: drawn once
 	CRC, Decap bool
 	Algorithms []session.Selected
-	Vantage    []Vantage // empty: one, and every packet passes one of the hosts
+	Vantage    []Vantage // empty: one set of all hosts, and every packet passes one of them
 }
 
-// Vantage is a set of hosts of which a packet passes one at most. What sets count is not added up.
+// Vantage is a set of hosts of which a packet passes at most one. Counts of different sets are not added up.
 type Vantage struct {
 	Name  string
 	Hosts []string // patterns
@@ -94,18 +94,18 @@ func whole() file.Object[Config] {
 				Limits: Limits{Agents: 4096, Message: bus.DefaultMessage, Rate: 200, Heap: 512 << 20}}
 		},
 		Fields: slices.Concat([]file.Field[Config]{
-			file.Entry("measurements", "what agents measure together: a list", file.List[measured]{What: "measurements", Of: measurement(), Min: 1}, true,
+			file.Entry("measurements", "measurements that agents share: a list", file.List[measured]{What: "measurements", Of: measurement(), Min: 1}, true,
 				func(c *Config, v any) {
 					for _, m := range v.([]measured) {
 						c.Measurements = append(c.Measurements, m.Measurement)
 					}
 				}),
 			file.Entry("bus", "where agents connect to", serve(), false, file.To(func(c *Config) *Server { return &c.Bus })),
-			file.Entry("data", "a folder for what must outlive a restart ("+DefaultData+")", file.Path("data"), false, file.To(func(c *Config) *string { return &c.Data })),
-			file.Entry("paths", "a file of the links that traffic of prefix pairs takes, to find suspect ones", file.Path("paths"), false,
+			file.Entry("data", "folder of the state that survives a restart ("+DefaultData+")", file.Path("data"), false, file.To(func(c *Config) *string { return &c.Data })),
+			file.Entry("paths", "file with the links that the traffic of prefix pairs takes, to find suspect links", file.Path("paths"), false,
 				file.To(func(c *Config) *string { return &c.Paths })),
-			file.Entry("promises", "what is promised of all hosts together, as in an agent's file; agents have their own", settings.Promised(), false, file.To(func(c *Config) *[]string { return &c.Promises })),
-			file.Entry("alerts", "who is told of findings: alertmanager, webhook", settings.Alerting(), false, file.To(func(c *Config) *settings.Alerts { return &c.Alerts })),
+			file.Entry("promises", "promises on all hosts together, as in an agent's file; agents have their own", settings.Promised(), false, file.To(func(c *Config) *[]string { return &c.Promises })),
+			file.Entry("alerts", "receivers of findings: alertmanager, webhook", settings.Alerting(), false, file.To(func(c *Config) *settings.Alerts { return &c.Alerts })),
 			file.Entry("outputs", "streams of windows", settings.Outputs(), false, file.To(func(c *Config) *[]settings.Output { return &c.Outputs })),
 			file.Entry("listen", "address of metrics, page and health; a port alone (:9401) is this host only", settings.Listen, false,
 				file.To(func(c *Config) *string { return &c.Listen })),
@@ -113,8 +113,8 @@ func whole() file.Object[Config] {
 			file.Entry("socket", "for `xdpmon history --socket` on this host ("+DefaultSocket+")", file.Path("socket"), false,
 				file.To(func(c *Config) *string { return &c.Socket })),
 			file.Entry("store", "keep windows on disk for a while", settings.Keep(DefaultStore), false, func(c *Config, v any) { s := v.(settings.Store); c.Store = &s }),
-			file.Entry("limits", "what agents may make it do", limits(), false, file.To(func(c *Config) *Limits { return &c.Limits })),
-			file.Entry("log", "how the coordinator speaks", settings.Logging(), false, file.To(func(c *Config) *settings.Log { return &c.Log })),
+			file.Entry("limits", "limits of agents: number, messages, bytes", limits(), false, file.To(func(c *Config) *Limits { return &c.Limits })),
+			file.Entry("log", "format and level of the coordinator's log", settings.Logging(), false, file.To(func(c *Config) *settings.Log { return &c.Log })),
 		}, settings.MetricFields(func(c *Config) *settings.Metrics { return &c.Metrics })),
 		Check: checkWhole,
 	}
@@ -123,35 +123,35 @@ func whole() file.Object[Config] {
 func serve() file.Kind {
 	return file.Object[Server]{What: "bus", Defaults: func() Server { return Server{Listen: DefaultBusListen} }, Fields: []file.Field[Server]{
 		file.Entry("listen", "HOST:PORT ("+DefaultBusListen+")", parts.Address("listen"), false, file.To(func(s *Server) *string { return &s.Listen })),
-		file.Entry("keys", "certificates, as `xdpmon-coordinator keys` makes them; needed as soon as anything leaves this host", parts.KeyFiles(), false,
+		file.Entry("keys", "certificates, as `xdpmon-coordinator keys` makes them; required unless all addresses are on this host", parts.KeyFiles(), false,
 			func(s *Server, v any) { f := v.(keys.Files); s.Keys = &f }),
 		file.Entry("cluster", "this coordinator is one of three", file.Object[Cluster]{What: "cluster", Defaults: func() Cluster { return Cluster{} }, Fields: []file.Field[Cluster]{
-			file.Entry("name", "of this one among them", parts.HostName, true, file.To(func(c *Cluster) *string { return &c.Name })),
-			file.Entry("listen", "HOST:PORT for the others", parts.Address("listen"), true, file.To(func(c *Cluster) *string { return &c.Listen })),
-			file.Entry("routes", "HOST:PORT of the others", file.List[string]{What: "routes", Of: parts.Address("a route"), Min: 1}, true, file.To(func(c *Cluster) *[]string { return &c.Routes })),
+			file.Entry("name", "this coordinator's name in the cluster", parts.HostName, true, file.To(func(c *Cluster) *string { return &c.Name })),
+			file.Entry("listen", "HOST:PORT that the other coordinators connect to", parts.Address("listen"), true, file.To(func(c *Cluster) *string { return &c.Listen })),
+			file.Entry("routes", "HOST:PORT of the other coordinators", file.List[string]{What: "routes", Of: parts.Address("a route"), Min: 1}, true, file.To(func(c *Cluster) *[]string { return &c.Routes })),
 		}}, false, func(s *Server, v any) { c := v.(Cluster); s.Cluster = &c }),
-		file.Entry("external", "servers of a NATS cluster of yours, instead of the one inside: tls://HOST:PORT", parts.Servers("external"),
+		file.Entry("external", "servers of an external NATS cluster, instead of the built-in one: tls://HOST:PORT", parts.Servers("external"),
 			false, file.To(func(s *Server) *[]string { return &s.External })),
 	}, Check: checkServe}
 }
 
-// checkServe: what leaves this host is encrypted, and both ends are known.
+// checkServe requires keys for every address off this host, so that traffic is encrypted and both ends are authenticated.
 func checkServe(p *file.Parser, at func(string) *yaml.Node, s *Server) {
 	if len(s.External) > 0 {
 		if s.Cluster != nil {
-			p.Say(at("cluster"), "a cluster is of the servers inside of coordinators; external has its own")
+			p.Say(at("cluster"), "a cluster consists of the coordinators' built-in servers; with external servers it cannot be set")
 		}
 		parts.CheckServers(p, at("external"), s.External, s.Keys)
 		return
 	}
 	host, _, _ := net.SplitHostPort(s.Listen)
 	if s.Keys == nil && !parts.Loopback(host) {
-		p.Say(at("listen"), "%s leaves this host: give keys (make them with `xdpmon-coordinator keys`), or listen on 127.0.0.1", s.Listen)
+		p.Say(at("listen"), "%s is reachable from other hosts: set keys (make them with `xdpmon-coordinator keys`), or listen on 127.0.0.1", s.Listen)
 	}
 	if c := s.Cluster; c != nil && s.Keys == nil {
 		for _, a := range append([]string{c.Listen}, c.Routes...) {
 			if host, _, _ := net.SplitHostPort(a); !parts.Loopback(host) {
-				p.Say(at("cluster"), "%s leaves this host: give keys", a)
+				p.Say(at("cluster"), "%s is on another host: set keys", a)
 			}
 		}
 	}
@@ -161,15 +161,15 @@ func limits() file.Kind {
 	return file.Object[Limits]{What: "limits",
 		Defaults: func() Limits { return whole().Defaults().Limits },
 		Fields: []file.Field[Limits]{
-			file.Entry("agents", "that are known at the same time (4096)", file.Number{What: "agents", Min: 1, Max: 1 << 17}, false, func(l *Limits, v any) { l.Agents = int(v.(uint64)) }),
+			file.Entry("agents", "most agents that are known at the same time (4096)", file.Number{What: "agents", Min: 1, Max: 1 << 17}, false, func(l *Limits, v any) { l.Agents = int(v.(uint64)) }),
 			file.Entry("message", "bytes of one (1MiB)", file.Size{What: "message", Min: 1 << 16, Max: bus.MaxMessage}, false, file.To(func(l *Limits) *int64 { return &l.Message })),
-			file.Entry("rate", "messages of an agent a second, over ten seconds (200)", file.Number{What: "rate", Min: 10, Max: 1 << 20}, false, func(l *Limits, v any) { l.Rate = int(v.(uint64)) }),
-			file.Entry("heap", "of the process (GOMEMLIMIT), unless the environment sets another (512MiB)", file.Size{What: "heap", Min: 64 << 20, Max: 1 << 42}, false,
+			file.Entry("rate", "messages of an agent a second, averaged over ten seconds (200)", file.Number{What: "rate", Min: 10, Max: 1 << 20}, false, func(l *Limits, v any) { l.Rate = int(v.(uint64)) }),
+			file.Entry("heap", "memory limit of the process (GOMEMLIMIT), unless the environment sets another (512MiB)", file.Size{What: "heap", Min: 64 << 20, Max: 1 << 42}, false,
 				file.To(func(l *Limits) *int64 { return &l.Heap })),
 		}}
 }
 
-// measured is a measurement and where its algorithms stand in the file.
+// measured is a measurement with the positions of its algorithms in the file.
 type measured struct {
 	Measurement
 	algorithms []parts.Chosen
@@ -179,13 +179,13 @@ func measurement() file.Kind {
 	return file.Object[measured]{What: "a measurement",
 		Defaults: func() measured { return measured{Measurement: Measurement{Window: session.DefaultWindow}} },
 		Fields: []file.Field[measured]{
-			file.Entry("name", "the rules of agents that share it bear it", parts.RuleName, true, file.To(func(m *measured) *string { return &m.Name })),
-			file.Entry("algorithms", "what is measured, each with its parameters", parts.Algorithms{}, true, file.To(func(m *measured) *[]parts.Chosen { return &m.algorithms })),
+			file.Entry("name", "name of the measurement, by which agents' rules refer to it", parts.RuleName, true, file.To(func(m *measured) *string { return &m.Name })),
+			file.Entry("algorithms", "algorithms, each with its parameters", parts.Algorithms{}, true, file.To(func(m *measured) *[]parts.Chosen { return &m.algorithms })),
 			file.Entry("window", "its length, 100ms to 24h (10s)", parts.Window, false, file.To(func(m *measured) *time.Duration { return &m.Window })),
-			file.Entry("wait", "for windows that are on their way (a tenth of the window, 1s at least)", file.Duration{What: "wait", Min: 10 * time.Millisecond, Max: time.Hour}, false,
+			file.Entry("wait", "how long to wait for late windows (a tenth of the window, at least 1s)", file.Duration{What: "wait", Min: 10 * time.Millisecond, Max: time.Hour}, false,
 				file.To(func(m *measured) *time.Duration { return &m.Wait })),
-			file.Entry("seed", "of the hashes (drawn once, and kept)", file.Number{What: "seed", Min: 1, Max: 1<<64 - 1}, false, file.To(func(m *measured) *uint64 { return &m.Seed })),
-			file.Entry("hash", "fast, or crc as the P4 twin on a switch has them (fast)", file.Word{What: "hash", Choices: []string{"fast", "crc"}}, false,
+			file.Entry("seed", "seed of the hashes (drawn once, and stored)", file.Number{What: "seed", Min: 1, Max: 1<<64 - 1}, false, file.To(func(m *measured) *uint64 { return &m.Seed })),
+			file.Entry("hash", "hash functions: fast, or crc, those of the P4 twin on a switch (fast)", file.Word{What: "hash", Choices: []string{"fast", "crc"}}, false,
 				func(m *measured, v any) { m.CRC = v.(string) == "crc" }),
 			file.Entry("decap", "look into VXLAN, GENEVE, GRE, IPIP and 6in4, one level (false)", file.Flag{What: "decap"}, false, file.To(func(m *measured) *bool { return &m.Decap })),
 			file.Entry("vantage", "sets of hosts: a packet passes one host of a set at most, and sets are not added up (all hosts are one)",
@@ -202,13 +202,13 @@ func measurement() file.Kind {
 			for i, c := range m.algorithms {
 				if check, ok := m.Algorithms[i].Config.(algo.MergeChecker); ok {
 					if err := check.CheckMerge(); err != nil {
-						p.Say(c.At, "no window of two hosts could be merged: %s", err)
+						p.Say(c.At, "windows of two hosts cannot be merged: %s", err)
 					}
 				}
 				if c.Descriptor.Enforces {
-					p.Say(c.At, "%s acts on packets: a host does that by its own configuration only", c.Descriptor.Name)
+					p.Say(c.At, "%s acts on packets: it can only be enabled in a host's own configuration", c.Descriptor.Name)
 				} else if !algo.Implements[algo.Merger](c.Descriptor) && !algo.Implements[algo.CoordinatorProvider](c.Descriptor) {
-					p.Say(c.At, "%s: nothing is known of how windows of hosts are put together", c.Descriptor.Name)
+					p.Say(c.At, "%s: windows of hosts cannot be merged", c.Descriptor.Name)
 				}
 			}
 		},
@@ -224,7 +224,7 @@ func checkWhole(p *file.Parser, at func(string) *yaml.Node, c *Config) {
 	settings.CheckOutputs(p, at("outputs"), c.Outputs)
 }
 
-// Of says which sets a host belongs to.
+// Of returns the sets that a host belongs to.
 func (m Measurement) Of(host string) []string {
 	if len(m.Vantage) == 0 {
 		return []string{""}
@@ -247,22 +247,22 @@ func Load(name string) (*Config, error) {
 	return Parse(name, text)
 }
 
-// Parse checks a configuration; name is the file's in complaints.
+// Parse checks a configuration; name is the file's name in errors.
 func Parse(name string, text []byte) (*Config, error) {
 	return file.Parse(name, "measurements are", text, whole())
 }
 
-// Schema is the JSON schema of the file, whole by itself.
+// Schema is the JSON schema of the file, self-contained.
 func Schema() ([]byte, error) { return schema(parts.Bundled()) }
 
-// ShippedSchema refers to the file of algorithms beside it.
+// ShippedSchema is the JSON schema that refers to the separate file of algorithms.
 func ShippedSchema() ([]byte, error) { return schema(nil) }
 
 func schema(defs map[string]any) ([]byte, error) {
 	return file.WriteSchema(whole(), "configuration of xdpmon-coordinator", defs)
 }
 
-// names of a mapping's algorithms, for people.
+// String describes a measurement, for people.
 func (m Measurement) String() string {
 	var list []string
 	for _, a := range m.Algorithms {
