@@ -382,7 +382,7 @@ func (w *worker) retune(ctx context.Context, d desired) {
 	if err == nil {
 		err = w.session.Apply(ctx, session.Target{Algorithms: d.rule.Algorithms, Interfaces: w.interfaces(), Window: d.rule.Window})
 	}
-	if errors.Is(err, session.ErrAnew) {
+	if errors.Is(err, session.ErrReopen) {
 		w.agent.log.Info("instance begins anew, with programs of its own", "instance", w.name, "reason", err)
 		w.remove()
 		w.mu.Lock()

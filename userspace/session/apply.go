@@ -13,17 +13,17 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// Target is what a session can be changed to while it runs.
+// Target is the configuration that a running session is changed to.
 type Target struct {
 	Algorithms []Selected
 	Interfaces []string
-	Window     time.Duration // 0: as it is
+	Window     time.Duration // 0: unchanged
 }
 
-// Apply changes the session to a target, while traffic flows: what both have stays as it is, with its registers; an algorithm whose
-// values differ is replaced; interfaces come and go. An algorithm that goes reports what it has as its last window, cut short, and
-// one that comes begins in the middle of one. Another length of windows replaces all algorithms, and the window ends there. Either all of the algorithms change or none; an interface that cannot be attached
-// to leaves everything as it was.
+// Apply changes the session to a target, while traffic flows. Algorithms and interfaces in both configurations are kept, with their registers; an
+// algorithm whose values differ is replaced; interfaces are attached and detached. A removed algorithm reports its last window, cut short; an added
+// one starts in the middle of a window. Another window length replaces all algorithms and ends the running window. Either all algorithms change or
+// none; if an interface cannot be attached, nothing changes.
 func (s *Session) Apply(ctx context.Context, t Target) error {
 	return s.call(func() error {
 		if err := ctx.Err(); err != nil {
@@ -54,7 +54,7 @@ func without(list, other []string) []string {
 	return slices.DeleteFunc(slices.Clone(list), func(x string) bool { return slices.Contains(other, x) })
 }
 
-// exchange puts another chain in the place of the session's, if it is another.
+// exchange replaces the session's chain, if the target's differs.
 func (s *Session) exchange(t Target) error {
 	r := s.run
 	resized := t.Window != 0 && t.Window != r.cfg.Window
@@ -71,10 +71,10 @@ func (s *Session) exchange(t Target) error {
 	return s.exchangeFor(t.Algorithms, false)
 }
 
-// exchangeFor is exchange; anew keeps no algorithm as it is.
-func (s *Session) exchangeFor(selected []Selected, anew bool) error {
+// exchangeFor is exchange; with all, every algorithm is replaced.
+func (s *Session) exchangeFor(selected []Selected, all bool) error {
 	r := s.run
-	next, objects, err := r.plan(selected, anew)
+	next, objects, err := r.plan(selected, all)
 	if err != nil {
 		return err
 	}
@@ -93,11 +93,11 @@ func (s *Session) exchangeFor(selected []Selected, anew bool) error {
 			return errors.Join(fmt.Errorf("start %s: %w", m.selected.Descriptor.Name, err), x.Close())
 		}
 	}
-	return s.commit(x, next, anew)
+	return s.commit(x, next, all)
 }
 
-// commit makes the exchange, and reports the windows that end with it; anew begins a window with it.
-func (s *Session) commit(x *loader.Exchange, next []*member, anew bool) error {
+// commit makes the exchange, and reports the windows that end with it; with all, a new window begins.
+func (s *Session) commit(x *loader.Exchange, next []*member, all bool) error {
 	r := s.run
 	if err := x.Commit(); err != nil {
 		return errors.Join(err, x.Close())
@@ -122,7 +122,7 @@ func (s *Session) commit(x *loader.Exchange, next []*member, anew bool) error {
 		s.pin.Describe(objectsOf(next))
 		err = errors.Join(err, s.manager.Commit())
 	}
-	if anew {
+	if all {
 		r.window = report.Window{Start: now, Number: w.Number + 1}
 	}
 	for _, m := range retired {
@@ -134,11 +134,11 @@ func (s *Session) commit(x *loader.Exchange, next []*member, anew bool) error {
 	return errors.Join(err, x.Close())
 }
 
-// plan finds the members that a selection keeps, and configures those that are new.
-func (r *runner) plan(selected []Selected, anew bool) (next []*member, objects []loader.Object, err error) {
+// plan finds the members of a selection that already run, unless all are to be replaced, and configures the new ones.
+func (r *runner) plan(selected []Selected, all bool) (next []*member, objects []loader.Object, err error) {
 	for _, s := range selected {
 		m := r.same(s)
-		if m == nil || anew {
+		if m == nil || all {
 			if m, err = r.cfg.member(s, false); err != nil {
 				return nil, nil, fmt.Errorf("configure %s: %w", s.Descriptor.Name, err)
 			}
@@ -148,7 +148,7 @@ func (r *runner) plan(selected []Selected, anew bool) (next []*member, objects [
 	return next, objects, nil
 }
 
-// same finds the member that runs an algorithm with these very values.
+// same finds the member that runs an algorithm with equal values.
 func (r *runner) same(s Selected) *member {
 	for _, m := range r.members {
 		if m.selected.Descriptor == s.Descriptor && equal(m.selected.Values, s.Values) {
@@ -171,7 +171,7 @@ func equal(a, b algo.Values) bool {
 	return true
 }
 
-// started is the window as a member saw it: one that came in the middle saw the rest of it.
+// started is the window as a member measured it: a member that was added within a window measured its remainder.
 func (m *member) started(w report.Window) report.Window {
 	if m.since > w.Start {
 		w.Start, w.Cut = m.since, true

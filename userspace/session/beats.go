@@ -9,22 +9,23 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/hostclock"
 )
 
-// beatEvery is the interval of controllers that share one timer: those of algorithms that rest while no packet arrives.
+// beatEvery is the interval of controllers that share one timer: those of algorithms that may be idle while no packet arrives
+// (algo.Rester).
 const beatEvery = 100 * time.Millisecond
 
-// restAfter is after how many beats without a packet an instance rests. A packet is counted before the algorithms meet it, so that one beat may come
-// before what they report.
+// restAfter is the number of beats without a packet after which an instance is idle. Two, because a packet is counted before the algorithms process
+// it: a beat in between sees the count, but not yet their reports.
 const restAfter = 2
 
-// beats reach one controller, from the metronome of the process.
+// beats are the ticks of one controller, from the process-wide metronome.
 type beats struct {
 	due  chan time.Time
 	inst *loader.Instance
 	seen uint64
-	same int // beats since it changed
+	same int // beats since the packet counter last changed
 }
 
-// metronome ticks the controllers of all instances that packets arrive at: 200 instances at rest cost one reading of their counters.
+// metronome ticks the controllers of all instances with traffic: 200 idle instances cost only one read of their counters.
 var metronome struct {
 	sync.Mutex
 	of   map[*beats]struct{}
@@ -51,7 +52,7 @@ func (r *runner) beats(m *member) *beats {
 	return b
 }
 
-// end unregisters a controller. Its instance is not read any more.
+// end unregisters a controller. Its instance's counters are not read after that.
 func (b *beats) end() {
 	if b == nil {
 		return
@@ -78,7 +79,7 @@ func swing(stop chan struct{}) {
 	}
 }
 
-// beat ticks who is to be. Where the counters cannot be read, everybody is.
+// beat ticks the controllers of instances with traffic, or all if the counters cannot be read.
 func beat() {
 	metronome.Lock()
 	defer metronome.Unlock()
@@ -97,12 +98,12 @@ func beat() {
 		}
 		select {
 		case b.due <- time.Time{}:
-		default: // it has not come to the last one yet
+		default: // the controller has not handled the last beat yet
 		}
 	}
 }
 
-// rests notes what the instance has seen.
+// rests records the instance's packet count, and reports whether it is idle.
 func (b *beats) rests(seen uint64) bool {
 	if seen != b.seen {
 		b.seen, b.same = seen, 0

@@ -8,7 +8,7 @@ import (
 	"github.com/xdpmon/xdpmon/loader/attach"
 )
 
-// liveEach is Live with a session an interface: registers, windows and answers of its own, none of which mixes two interfaces.
+// liveEach is Live with one session per interface, each with its own registers, windows and reports.
 func liveEach(ctx context.Context, cfg LiveConfig) error {
 	list, err := openEach(ctx, cfg)
 	if cfg.Duration > 0 {
@@ -21,14 +21,14 @@ func liveEach(ctx context.Context, cfg LiveConfig) error {
 	}
 	errs := make([]error, len(list))
 	var all sync.WaitGroup
-	for i, s := range list { // at the same time: the last windows end together
+	for i, s := range list { // concurrently, so that the last windows end together
 		all.Go(func() { errs[i] = s.Close() })
 	}
 	all.Wait()
 	return errors.Join(append(errs, err)...)
 }
 
-// openEach opens the sessions one after the other; started is told when the last one measures.
+// openEach opens the sessions one after the other; Started is called when the last one measures.
 func openEach(ctx context.Context, cfg LiveConfig) (list []*Session, err error) {
 	var attached []*attach.Attachment
 	for _, name := range cfg.Interfaces {
@@ -47,7 +47,7 @@ func openEach(ctx context.Context, cfg LiveConfig) (list []*Session, err error) 
 	return list, nil
 }
 
-// waitForAny returns when ctx or one of the sessions has ended: they have one duration, and an error of one is an error of the run.
+// waitForAny returns when ctx or one of the sessions has ended: all have the same duration, and an error of one ends the run.
 func waitForAny(ctx context.Context, list []*Session) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -19,37 +19,39 @@ import (
 type LiveConfig struct {
 	Config
 	Interfaces []string
-	Each       bool // an instance for each interface; else one for all, whose registers they share
+	Each       bool // one instance per interface; else all interfaces share the registers of one
 	Hook       attach.Hook
 	Mode       attach.Mode
 	Direction  attach.Direction
 	// PinRoot is the BPF file system of the pin; "" for the usual one.
 	PinRoot string
-	// PinAdapt takes over of a pin what fits, and replaces the rest, whose window is cut; without it everything has to fit.
+	// PinAdapt continues the algorithms of a pin that match, and replaces the others, whose window is cut; without it all have to
+	// match.
 	PinAdapt bool
-	// Pin names a pinned instance to continue or to leave behind; "" for none.
+	// Pin names a pinned instance, which is continued if it exists, and stays attached after the run; "" for none.
 	Pin string
-	// Alike is how many sessions with the same algorithms and values this process will have, this one among them: they share programs where that is
-	// possible, and Notice is told where it is not. 0 and 1: it shares none.
+	// Alike is how many sessions with the same algorithms and values this process will have, including this one: they share programs where
+	// possible, and Notice reports where not. 0 and 1: no sharing.
 	Alike int
-	// Boundary is the next end of a window of a length behind a time, all of the packets' clock, where hosts share windows; nil: a window after
-	// its start.
+	// Boundary returns the first end of a window after a time, by the packets' clock, where hosts share windows; nil: a window ends one length
+	// after its start.
 	Boundary func(after, window int64) int64
 	// Duration ends the run; 0: when ctx ends.
 	Duration time.Duration
-	// Watched: the caller watches interfaces itself and says what comes back; the session only notices what goes.
+	// Watched: the caller watches for interfaces and reports those that reappear; the session itself only detects those that
+	// disappear.
 	Watched bool
-	// Name of the instance, in its windows; "": its interfaces.
+	// Name of the instance, in its windows; "": the names of its interfaces.
 	Name string
-	// Member is the one interface of this session, where an instance of that name has a session for each.
+	// Member is the interface of this session, if the instance has a session for each of its interfaces.
 	Member string
-	// Changed is told of each interface when it is attached, when that ends, and when it comes back.
+	// Changed is called when an interface is attached, detached, and attached again.
 	Changed func(iface string, attached bool)
 	// Started is called once with what is attached, before the first window.
 	Started func(attached []*attach.Attachment)
 }
 
-// DefaultWindow is the length of a live window when none is asked for.
+// DefaultWindow is the length of a live window when none is set.
 const DefaultWindow = 10 * time.Second
 
 // Live attaches the algorithms and reports windows until ctx ends; the last window is cut short, not lost. It
@@ -74,7 +76,7 @@ func Live(ctx context.Context, cfg LiveConfig) error {
 	return s.Close()
 }
 
-// openPin settles the seed: a pinned instance's registers are addressed with its own.
+// openPin opens the pin and takes over its seed, which its registers are addressed with.
 func openPin(cfg *LiveConfig) (*pin.Pin, error) {
 	var opened *pin.Pin
 	if cfg.Pin != "" {
@@ -115,7 +117,7 @@ func loadLive(ctx context.Context, cfg *LiveConfig, pin *pin.Pin) (*runner, erro
 		opts.Soon = []loader.Kind{loader.TC}
 	}
 	cfg.arrives = cfg.Direction != attach.Egress
-	if !cfg.Watched { // else interfaces may follow
+	if !cfg.Watched { // else interfaces may appear later
 		cfg.interfaces = len(cfg.Interfaces)
 	}
 	r, err := newRunner(cfg.Config, cfg.identity(), opts, adopt)

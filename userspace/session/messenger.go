@@ -12,12 +12,12 @@ import (
 type Message struct {
 	Algorithm string
 	Time      int64  // when, on the packets' clock
-	Begins    bool   // the instance has no state of its coordinator's; without Data
-	Lost      uint64 // messages that were too large or too many, since the one before
+	Begins    bool   // the instance has no state from its coordinator; without Data
+	Lost      uint64 // messages dropped since the last one, because they were too large or too many
 	Data      []byte
 }
 
-// maxReceived bounds the messages of a coordinator that wait for an instance.
+// maxReceived bounds the coordinator's messages queued for an instance.
 const maxReceived = 256
 
 // messenger carries messages between an instance and the bus. Its owner's goroutine calls everything but receive.
@@ -31,7 +31,7 @@ type messenger struct {
 	lost    uint64
 }
 
-// messenger is that of a member, nil where it sends no messages, or there is no bus.
+// messenger of a member; nil if its algorithm sends no messages, or there is no bus.
 func (r *runner) messenger(m *member) *messenger {
 	s, ok := m.instance.(algo.Messenger)
 	if !ok || r.cfg.Publish == nil {
@@ -42,8 +42,8 @@ func (r *runner) messenger(m *member) *messenger {
 	return k
 }
 
-// receive takes a message of the coordinator, from any goroutine. It never waits: a message without room is missed, and the coordinator sends
-// its state again.
+// receive queues a message of the coordinator, from any goroutine. It never blocks: if the queue is full the message is dropped, and the
+// coordinator sends its state again.
 func (s *messenger) receive(data []byte) {
 	select {
 	case s.queue <- data:
@@ -52,7 +52,7 @@ func (s *messenger) receive(data []byte) {
 	}
 }
 
-// received is where messages wait; nil where none arrive.
+// received is the queue of messages; nil for an algorithm without a messenger.
 func (s *messenger) received() <-chan []byte {
 	if s == nil {
 		return nil
@@ -60,7 +60,7 @@ func (s *messenger) received() <-chan []byte {
 	return s.queue
 }
 
-// due is when it is asked; nil for nobody.
+// due ticks when messages are to be sent; nil without a messenger.
 func (s *messenger) due() (ticks <-chan time.Time, stop func()) {
 	if s == nil {
 		return nil, func() {}
@@ -98,14 +98,15 @@ func (s *messenger) send(now int64) error {
 	return nil
 }
 
-// Receive carries a message of the coordinator to an algorithm of the session; one that does not run gets none. It may come from any goroutine.
+// Receive passes a message of the coordinator to an algorithm of the session, or drops it if the algorithm does not run. It may be called from
+// any goroutine.
 func (s *Session) Receive(algorithm string, data []byte) {
 	if k, ok := s.run.messengers.Load(algorithm); ok {
 		k.(*messenger).receive(data)
 	}
 }
 
-// Renew marks messages to the algorithms as lost: their coordinators send the whole state again.
+// Renew marks messages to the algorithms as lost, so that their coordinators send the whole state again.
 func (s *Session) Renew() {
 	s.run.messengers.Range(func(_, k any) bool { k.(*messenger).missed.Store(true); return true })
 }

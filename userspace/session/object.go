@@ -22,11 +22,12 @@ import (
 // ErrEnded is returned by calls of a session that has ended.
 var ErrEnded = errors.New("the session has ended")
 
-// ErrAnew is returned by Apply where a session that shares its programs cannot change to these while it runs: it has to be opened anew, by itself.
-var ErrAnew = share.ErrNotShared
+// ErrReopen is returned by Apply if a session that shares its programs cannot change to these while it runs: it has to be closed, and opened with
+// programs of its own.
+var ErrReopen = share.ErrNotShared
 
-// Session owns programs, registers and windows of one set of interfaces, from Open to Close. Several live in one process. Its calls may
-// come from any goroutine; one goroutine of its own carries them out, between windows.
+// Session owns programs, registers and windows of one set of interfaces, from Open to Close. A process may have several. Its methods
+// may be called from any goroutine; one goroutine of its own executes them, between windows.
 type Session struct {
 	cfg     LiveConfig
 	run     *runner
@@ -36,12 +37,12 @@ type Session struct {
 	calls  chan func()
 	cancel context.CancelFunc
 	done   chan struct{}
-	err    error // behind done
+	err    error // valid once done is closed
 	opened time.Time
-	end    int64 // when the duration is over, if there is one; monotonic
+	end    int64 // end of the duration, if there is one, by the monotonic clock
 }
 
-// Open loads and attaches; the session measures when it returns. ctx ends a load that takes too long, not the session: Close does.
+// Open loads and attaches; the session measures when Open returns. ctx cancels the load, not the session: Close ends that.
 func Open(ctx context.Context, cfg LiveConfig) (*Session, error) {
 	beFrugal()
 	cfg.complete()
@@ -71,15 +72,16 @@ func Open(ctx context.Context, cfg LiveConfig) (*Session, error) {
 	return s, nil
 }
 
-// beFrugal trades some processor time of a start, which makes much garbage, for half of its memory. GOGC in the environment says otherwise.
+// beFrugal makes garbage collection more frequent: a start creates much garbage, and this halves its memory for some processor time. GOGC
+// in the environment overrides it.
 var beFrugal = sync.OnceFunc(func() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(75)
 	}
 })
 
-// loadsEnd is how long no session is opened before the memory of loading is given back: collecting garbage for each of 200 would take longer
-// than loading them.
+// loadsEnd is the time without another Open after which the memory of loading is released: collecting garbage for each of 200 sessions would
+// take longer than loading them.
 const loadsEnd = 300 * time.Millisecond
 
 var loaded struct {
@@ -87,7 +89,8 @@ var loaded struct {
 	timer *time.Timer
 }
 
-// giveBack returns to the system what loading took, once the last of several sessions is open: the proof takes several times what measuring does.
+// giveBack returns the memory of loading to the system once the last of several sessions is open: verification takes several times the memory of
+// measuring.
 func giveBack() {
 	loaded.Lock()
 	defer loaded.Unlock()
@@ -128,7 +131,7 @@ func (s *Session) attach(ctx context.Context) error {
 			return err
 		}
 	}
-	// Attaching takes longer than the moment in which packets are counted already: rates are from here on.
+	// Attaching takes time, during which packets are already counted: the window, and so rates, start here.
 	s.run.window = report.Window{Start: hostclock.Now()}
 	if err := s.begin(); err != nil {
 		return err
@@ -145,7 +148,7 @@ func (s *Session) attach(ctx context.Context) error {
 	return nil
 }
 
-// begin notes which algorithms of a pin that goes on have registers that do not: their first window is one that began before them.
+// begin marks the algorithms of a continued pin whose registers are new: they started in the middle of their first window.
 func (s *Session) begin() error {
 	if s.pin == nil || len(s.pin.Fresh()) == 0 {
 		return nil
@@ -162,10 +165,10 @@ func (s *Session) begin() error {
 	return nil
 }
 
-// warms reports whether interfaces appear later, and where: packets go through TC where interfaces come and go.
+// warms reports whether interfaces may appear later, and be attached to TC.
 func (cfg *LiveConfig) warms() bool { return cfg.Watched && cfg.Hook != attach.HookXDP }
 
-// warm loads what such an interface will need, so that it need not wait for a proof.
+// warm loads the programs for such an interface in advance, so that attaching it need not wait for verification.
 func (s *Session) warm() error {
 	for _, egress := range []bool{false, true} {
 		if egress && s.cfg.Direction == attach.Ingress || !egress && s.cfg.Direction == attach.Egress {
@@ -182,12 +185,12 @@ func (s *Session) warm() error {
 	return nil
 }
 
-// measure closes one window after the other and carries out calls, until the session is closed or fails. What was measured up to
-// then is reported either way.
+// measure closes windows and executes calls, until the session is closed or fails. The window up to then is reported in both
+// cases.
 func (s *Session) measure(ctx context.Context, stop func(), failed <-chan error) {
 	err := s.windows(ctx, failed)
 	stop()
-	// Detach before reading: what arrives while the last window is read would be counted nowhere.
+	// Detach before reading: packets that arrive while the last window is read would be counted in no window.
 	end := hostclock.Now()
 	err = errors.Join(err, s.manager.Close())
 	err = errors.Join(err, s.run.closeWindow(end, true), closePin(s.pin), s.run.close())
@@ -195,11 +198,12 @@ func (s *Session) measure(ctx context.Context, stop func(), failed <-chan error)
 	close(s.done)
 }
 
-// stubShare: what the duration leaves behind the last whole window belongs to it when it is shorter than this part of one. A window of
-// milliseconds says nothing, and would stand in the last window's place.
+// stubShare: if the duration's remainder after the last whole window is shorter than 1/stubShare of a window, it is added to that
+// window. A window of milliseconds has no useful values, and would replace the last full one on a screen.
 const stubShare = 20
 
-// boundary is when the window ends. Where hosts share ends, one that would be a stub belongs to the next.
+// boundary is the time when the window ends. Where hosts share window ends, a first window that would be too short is merged with
+// the next.
 func (s *Session) boundary() int64 {
 	start := s.run.window.Start
 	if s.cfg.Boundary == nil {
@@ -211,7 +215,7 @@ func (s *Session) boundary() int64 {
 func (s *Session) windows(ctx context.Context, failed <-chan error) error {
 	for {
 		boundary := s.boundary()
-		next := time.After(time.Duration(boundary - hostclock.Now())) // at once when reading the last window took longer than a window
+		next := time.After(time.Duration(boundary - hostclock.Now())) // immediately, if reading the last window took longer than a window
 		if s.cfg.Duration > 0 && s.end-boundary < int64(s.cfg.Window)/stubShare {
 			next = nil
 		}
@@ -230,7 +234,7 @@ func (s *Session) windows(ctx context.Context, failed <-chan error) error {
 	}
 }
 
-// call carries out f on the session's goroutine.
+// call executes f on the session's goroutine.
 func (s *Session) call(f func() error) error {
 	result := make(chan error, 1)
 	select {
@@ -241,18 +245,18 @@ func (s *Session) call(f func() error) error {
 	}
 }
 
-// KeepSnapshots says whether windows carry what they were made of, from the next one on.
+// KeepSnapshots sets whether lines include the snapshot of their window, from the next window on.
 func (s *Session) KeepSnapshots(on bool) error {
 	return s.call(func() error { s.run.cfg.Snapshots = on; return nil })
 }
 
-// Alone is why a session that was to share its programs has programs of its own; nil where it was not, or does.
+// Alone is the reason why a session that was to share programs has programs of its own; nil otherwise.
 func (s *Session) Alone() error { return s.run.inst.Alone() }
 
 // Done is closed when the session has ended, by Close or because it failed.
 func (s *Session) Done() <-chan struct{} { return s.done }
 
-// Close ends the session: it detaches, reports the last window, and leaves nothing behind that was not pinned.
+// Close ends the session: it detaches, reports the last window, and removes everything that is not pinned.
 func (s *Session) Close() error {
 	s.cancel()
 	<-s.done
@@ -263,7 +267,7 @@ func (s *Session) Close() error {
 type Status struct {
 	Name       string
 	Opened     time.Time
-	Interfaces []Interface // as asked for, by name
+	Interfaces []Interface // as configured, by name
 	Algorithms []string    // in the order of the chain
 	Windows    int         // finished
 }
@@ -271,10 +275,10 @@ type Status struct {
 // Interface of a session.
 type Interface struct {
 	Name     string
-	Attached bool // false: waiting for it to come back
+	Attached bool // false: it has disappeared, and is attached when it reappears
 }
 
-// Status asks the session how it stands.
+// Status returns the state of the session.
 func (s *Session) Status() (st Status, err error) {
 	err = s.call(func() error {
 		st = Status{Name: s.cfg.Name, Opened: s.opened, Windows: s.run.window.Number}

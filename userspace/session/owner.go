@@ -11,16 +11,16 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/hostclock"
 )
 
-// owner is the one goroutine that touches an algorithm while a live run goes on: it ticks its control loop and reads its windows,
-// so that an algorithm needs no lock, and a slow window of one delays no tick of another.
+// owner is the only goroutine that accesses an algorithm during a live run: it ticks its control loop and reads its windows, so
+// an algorithm needs no lock, and a slow window of one delays no tick of another.
 type owner struct {
 	tasks chan func()
 	done  sync.WaitGroup
-	beats *beats // nil: it has a timer of its own, if it ticks
+	beats *beats // nil: a controller has a timer of its own
 }
 
-// own gives every algorithm its goroutine until stop is called; an error of a control loop is sent to failed, and its algorithm goes
-// on to answer for its windows.
+// own starts a goroutine for every algorithm, until stop is called; an error of a control loop is sent to failed, and its algorithm
+// still reports its windows.
 func (r *runner) own(ctx context.Context) (stop func(), failed <-chan error) {
 	r.owning, r.failed = ctx, make(chan error, maps.ChainSlots)
 	for _, m := range r.members {
@@ -33,7 +33,7 @@ func (r *runner) own(ctx context.Context) (stop func(), failed <-chan error) {
 	}, r.failed
 }
 
-// begin gives a member its goroutine and its messages.
+// begin starts a member's goroutine and registers it for messages.
 func (r *runner) begin(m *member) {
 	if b, ok := m.instance.(algo.WindowOpener); ok {
 		b.Begin(r.inst.Control().Bank())
@@ -44,7 +44,7 @@ func (r *runner) begin(m *member) {
 	}
 }
 
-// end takes both; another member of the same name may have them already.
+// end stops the goroutine and unregisters the member, unless another member of the same name is already registered.
 func (r *runner) end(m *member) {
 	if m.messenger != nil {
 		r.messengers.CompareAndDelete(m.messenger.name, m.messenger)
@@ -82,7 +82,7 @@ func (o *owner) run(ctx context.Context, m *member, failed chan<- error) {
 			}
 		case <-due:
 			if ctx.Err() != nil {
-				due = nil // the run ends: what is left is its last window
+				due = nil // the run ends: only its last window remains
 				continue
 			}
 			if err = c.Tick(hostclock.Now()); err != nil {
@@ -93,13 +93,14 @@ func (o *owner) run(ctx context.Context, m *member, failed chan<- error) {
 		if err != nil {
 			select {
 			case failed <- err:
-			default: // others have failed before, and one is enough to end the run
+			default: // another error was sent before, and one is enough to end the run
 			}
 		}
 	}
 }
 
-// ticks are the times at which a controller is ticked: by a timer of its own, or by the beats of all. nil: it is none.
+// ticks are the times at which a controller is ticked: by a timer of its own, or by the shared beats. nil: the algorithm is no
+// controller.
 type ticks struct {
 	due   <-chan time.Time
 	timer *time.Timer // nil: beats
@@ -129,12 +130,12 @@ func (t *ticks) end() {
 	}
 }
 
-// untilTick is how long it is to the next whole multiple of an interval: algorithms tick together, and an idle machine wakes up once for
+// untilTick is the time to the next whole multiple of an interval: algorithms tick together, so that an idle machine wakes up once for
 // all of them.
 func untilTick(interval, now int64) time.Duration { return time.Duration(interval - now%interval) }
 
-// do runs a task on the owner's goroutine, and done when it is through. Without an owner, in a replay and behind the end, the caller
-// is alone and runs it itself.
+// do runs a task on the owner's goroutine, and then done. Without an owner (in a replay, and after the end) there is no concurrent
+// access, and the caller runs it.
 func (o *owner) do(task, done func()) {
 	if o == nil {
 		task()

@@ -13,14 +13,15 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// Repeated replays one stream after the other, each with a seed of its own, through programs that are loaded once: most of a short
-// replay's time goes into maps and the verifier. For studies with hundreds of seeds. It stays on the goroutine and the core that made it.
+// Repeated replays one stream after the other, each with its own seed, through programs that are loaded once, since a short replay spends
+// most of its time on maps and the verifier. It is for studies with hundreds of seeds. It must be used on the goroutine, and so the core,
+// that created it.
 type Repeated struct {
 	run  *runner
 	feed *replay.Replayer
 }
 
-// NewRepeated loads the algorithms of cfg, whose Seed and Emit are told later.
+// NewRepeated loads the algorithms of cfg; Seed and Emit are passed to Replay.
 func NewRepeated(ctx context.Context, cfg Config) (*Repeated, error) {
 	cfg.Seed = 1
 	loose, err := seeded(cfg)

@@ -15,7 +15,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// ErrNoPackets is returned by Replay when the captures hold no packet that could be replayed.
+// ErrNoPackets is returned by Replay when the captures contain no packet that can be replayed.
 var ErrNoPackets = errors.New("no packets")
 
 // Progress of a replay.
@@ -27,11 +27,11 @@ type Progress struct {
 	Rate       float64 // packets per second
 }
 
-// progressEvery is how many packets pass between two looks at the clock and the context.
+// progressEvery is the number of packets between two checks of the clock and the context.
 const progressEvery = 1 << 14
 
-// Replay runs captures through the programs. What was measured up to an error or the end of ctx is emitted as the
-// last window; the error comes after it.
+// Replay runs captures through the programs. On an error or the end of ctx it emits the measurement so far as the last window,
+// and then returns the error.
 func Replay(ctx context.Context, cfg Config, files []string, stdin io.Reader, progress func(Progress)) error {
 	sources, err := capture.OpenAll(files, stdin)
 	if err != nil {
@@ -49,7 +49,7 @@ func Replay(ctx context.Context, cfg Config, files []string, stdin io.Reader, pr
 	return ReplaySource(ctx, cfg, joined(names), source, progress)
 }
 
-// ReplaySource is Replay for frames from anywhere: traffic models, tests.
+// ReplaySource is Replay for frames from other sources: traffic models, tests.
 func ReplaySource(ctx context.Context, cfg Config, name string, source capture.Source, progress func(Progress)) error {
 	if cfg.Seed == 0 {
 		cfg.Seed = 1
@@ -73,7 +73,7 @@ func ReplaySource(ctx context.Context, cfg Config, name string, source capture.S
 	return r.run(ctx)
 }
 
-// replayer moves frames from a source to the programs and the oracles, and closes windows by the capture's time.
+// replayer passes frames from a source to the programs and the oracles, and closes windows by the capture's time.
 type replayer struct {
 	*runner
 	feed     *replay.Replayer
@@ -124,7 +124,7 @@ func (r *replayer) frames(ctx context.Context) error {
 		}
 		if r.packets%progressEvery == 0 {
 			if ctx.Err() != nil {
-				return nil // interrupted: what was measured is reported
+				return nil // interrupted: the measurement so far is reported
 			}
 			r.report()
 		}
@@ -172,7 +172,7 @@ func (r *replayer) advance(now int64) error {
 	return nil
 }
 
-// show lets the oracles see a packet, whatever could be read of it.
+// show passes a packet to the oracles, also if it was parsed only in part.
 func (r *replayer) show(f *packet.Frame) {
 	var p packet.Packet
 	r.decoder.Decode(f, r.decodeOpts, &p)

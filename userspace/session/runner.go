@@ -25,14 +25,14 @@ type member struct {
 	oracle    algo.Oracle // nil without --truth, and for algorithms that have none
 	memory    report.Memory
 	set       *maps.Set
-	owner     *owner     // nil while nothing runs beside the caller
-	messenger *messenger // nil where it exchanges no messages
+	owner     *owner     // nil while only the caller's goroutine runs
+	messenger *messenger // nil: the algorithm exchanges no messages
 	object    loader.Object
-	since     int64         // it came in the middle of a window, at this time; 0: with the run
-	before    loader.Counts // what its first window's packets were then
+	since     int64         // when it was added, in the middle of a window; 0: at the start
+	before    loader.Counts // packet counts of its first window at that time
 }
 
-// runner is what live and replayed runs have in common: the loaded chain and its windows.
+// runner is the common part of live and replayed runs: the loaded chain and its windows.
 type runner struct {
 	cfg        Config
 	inst       *loader.Instance
@@ -40,9 +40,9 @@ type runner struct {
 	who        report.Identity // of the windows
 	window     report.Window
 	aligned    bool              // windows end where those of other hosts do
-	owning     context.Context   // of the owners, while there are any
-	failed     chan error        // where their control loops report
-	lost       map[string]uint64 // what never reached a program, by cause; added to every line and reset
+	owning     context.Context   // of the owners; nil while there are none
+	failed     chan error        // errors of their control loops
+	lost       map[string]uint64 // packets that never reached a program, by cause; added to every line and reset
 	decodeOpts packet.DecodeOptions
 	messengers sync.Map // of the members that run, by algorithm
 	seen, cut  uint64   // packets of all windows, and those that end within their headers
@@ -57,7 +57,7 @@ func Objects(cfg Config, replay bool) ([]loader.Object, []algo.Instance, error) 
 	return objectsOf(members), instancesOf(members), nil
 }
 
-// setup is what the algorithms of a run share.
+// setup is the part of the configuration that the algorithms of a run share.
 func (cfg *Config) setup(replay bool) algo.Setup {
 	return algo.Setup{Replay: replay, Hash: cfg.Hash, WindowNS: int64(cfg.Window)}
 }
@@ -103,10 +103,10 @@ func (cfg *Config) member(s Selected, replay bool) (*member, error) {
 	return &member{selected: s, instance: instance, object: object}, nil
 }
 
-// outlines are those of objects that were read before: how large an algorithm will be is asked for several times before it is loaded.
+// outlines caches object files that were read: the size of an algorithm is computed several times before it is loaded.
 var outlines sync.Map // of *ebpf.CollectionSpec, by *algo.Descriptor
 
-// outline is one for the caller to configure.
+// outline returns a copy for the caller to configure.
 func outline(d *algo.Descriptor) (*ebpf.CollectionSpec, error) {
 	if known, ok := outlines.Load(d); ok {
 		return known.(*ebpf.CollectionSpec).Copy(), nil
@@ -119,7 +119,7 @@ func outline(d *algo.Descriptor) (*ebpf.CollectionSpec, error) {
 	return known.(*ebpf.CollectionSpec).Copy(), nil
 }
 
-// newRunner loads the algorithms; adopt may look at them first and put maps of an earlier run into opts.
+// newRunner loads the algorithms; before that, adopt may inspect them and add maps of an earlier run to opts.
 func newRunner(cfg Config, who report.Identity, opts loader.Options, adopt func([]loader.Object, *loader.Options) error) (*runner, error) {
 	members, err := cfg.members(cfg.Algorithms, opts.Replay)
 	if err != nil {
@@ -175,7 +175,7 @@ func (r *runner) bindFrom(find func(string) (*maps.Set, error), m *member) error
 	return m.instance.Bind(set)
 }
 
-// oracles reports whether anybody wants decoded packets.
+// oracles reports whether decoded packets are needed: by an oracle, or by cfg.Frames.
 func (r *runner) oracles() bool {
 	for _, m := range r.members {
 		if m.oracle != nil {
@@ -185,7 +185,7 @@ func (r *runner) oracles() bool {
 	return false
 }
 
-// tolerance is how much longer than asked for a window may be before it is marked.
+// tolerance is the ratio of a window's length to the configured one above which it is marked as stretched.
 const tolerance = 1.05
 
 // closeWindow flips the banks, reads the closed one, and hands every algorithm's line to Emit.
@@ -204,7 +204,7 @@ func (r *runner) closeWindow(end int64, last bool) error {
 	r.seen, r.cut = r.seen+counts.Seen, r.cut+counts.Reasons["truncated"]
 	w := r.window
 	w.End, w.Last = end, last
-	w.Cut = r.aligned && !last && float64(end-w.Start)*tolerance < float64(r.cfg.Window) // it began between two ends that hosts share
+	w.Cut = r.aligned && !last && float64(end-w.Start)*tolerance < float64(r.cfg.Window) // it began between two window ends that hosts share
 	w.Stretched = r.cfg.Window > 0 && float64(end-w.Start) > tolerance*float64(r.cfg.Window)
 	lines, err := r.lines(r.members, w, bank, counts)
 	r.window = report.Window{Start: end, Number: w.Number + 1}
@@ -217,7 +217,7 @@ func (r *runner) closeWindow(end int64, last bool) error {
 	return err
 }
 
-// closing has algorithms note what no bank holds.
+// closing calls algorithms that have state outside of the banks to record it (algo.WindowCloser).
 func (r *runner) closing() error {
 	errs := make([]error, len(r.members))
 	var all sync.WaitGroup
@@ -231,8 +231,8 @@ func (r *runner) closing() error {
 	return errors.Join(errs...)
 }
 
-// lines asks every algorithm for its window, all at the same time, and waits for all. What one cannot tell is missing, and why is
-// the error.
+// lines reads every algorithm's window, concurrently, and waits for all. The line of an algorithm that fails is missing, and its
+// error is returned.
 func (r *runner) lines(members []*member, w report.Window, bank int, counts loader.Counts) ([]report.Line, error) {
 	lines, errs := make([]report.Line, len(members)), make([]error, len(members))
 	var all sync.WaitGroup
@@ -246,18 +246,18 @@ func (r *runner) lines(members []*member, w report.Window, bank int, counts load
 		}, all.Done)
 	}
 	all.Wait()
-	told := slices.DeleteFunc(lines, func(l report.Line) bool { return l.Algorithm == "" })
-	return told, errors.Join(errs...)
+	complete := slices.DeleteFunc(lines, func(l report.Line) bool { return l.Algorithm == "" })
+	return complete, errors.Join(errs...)
 }
 
 func (r *runner) line(m *member, w report.Window, bank int, counts loader.Counts) (report.Line, error) {
-	idle := counts.Idle() // since the bank was opened; less what came before the member would not say so
+	idle := counts.Idle() // since the bank was opened; without subtracting counts from before the member was added
 	w, counts = m.started(w), counts.Minus(m.before)
 	m.since, m.before = 0, loader.Counts{}
 	packets := report.Packets{Seen: counts.Seen, Segments: counts.Seen - counts.Aggregates + counts.Segments, Parsed: counts.Parsed,
 		Bytes: counts.Bytes, Reasons: counts.Reasons, Verdicts: (*report.Verdicts)(counts.Verdicts), Queue: (*report.Queue)(counts.Queue)}
 	idle = idle && m.owner != nil && m.set != nil
-	if idle { // a link at rest: tables that are as large as for a busy one need not be read
+	if idle { // an idle link: its tables, as large as those of a busy one, need not be read
 		m.set.MarkIdle(bank)
 	} else if m.set != nil {
 		m.set.MarkDirty()
@@ -296,7 +296,7 @@ func (r *runner) line(m *member, w report.Window, bank int, counts loader.Counts
 	return line, nil
 }
 
-// answer reads a window and makes the report of it, and the snapshot for others if it is asked for.
+// answer reads a window and returns its report and, if configured, its encoded snapshot.
 func (r *runner) answer(m *member, w report.Window, bank int, packets report.Packets) (result algo.Result, encoded []byte, err error) {
 	s, err := algo.Read(m.instance, w, bank)
 	if err != nil {
@@ -307,7 +307,7 @@ func (r *runner) answer(m *member, w report.Window, bank int, packets report.Pac
 	}
 	s.Packets, s.Packets.Used, s.Packets.UsedSegments = packets, result.Used, result.Segments
 	encoded, err = s.Encode()
-	if errors.Is(err, snapshot.ErrSize) && r.cfg.Notice != nil { // the report is there, and no reason to end the run
+	if errors.Is(err, snapshot.ErrSize) && r.cfg.Notice != nil { // the report is complete, so the run continues
 		r.cfg.Notice("a snapshot is missing: %v", err)
 		err = nil
 	}

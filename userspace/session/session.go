@@ -1,6 +1,5 @@
-// Package session runs algorithms over packets: it loads them through the loader, keeps the windows, feeds the
-// oracles, and hands finished windows to whoever draws them. Live and replay differ only in where packets
-// and time come from.
+// Package session runs algorithms over packets: it loads them through the loader, manages the windows, feeds the oracles, and
+// emits finished windows. Live and replay differ only in the source of packets and time.
 package session
 
 import (
@@ -11,10 +10,10 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// Selected is an algorithm with its parameters. Where Config is not made yet, or for another setup, the session makes it.
+// Selected is an algorithm with its parameters. The session creates its Config if it is missing, or made for another setup.
 type Selected = algo.Selected
 
-// Config is what a run needs, live or replayed.
+// Config is the configuration of a run, live or replayed.
 type Config struct {
 	Algorithms []Selected
 	Window     time.Duration // 0: one window, until the end
@@ -22,22 +21,23 @@ type Config struct {
 	Hash       algo.Hash     // "" is algo.HashFast
 	Decap      bool
 	Truth      bool          // replay only: run the oracles
-	Epoch      func() uint64 // the number of the window that begins now, where hosts share windows; nil where they do not
+	Epoch      func() uint64 // returns the number of the window that begins now, where hosts share windows; nil where they do not
 	Merge      bool          // replay only: captures of several places, read side by side (capture.Sides)
-	Snapshots  bool          // lines carry the snapshot that they were made of
+	Snapshots  bool          // lines include the snapshot of their window
 	Proven     bool          // replay only: an earlier replay with another seed has proven the same programs (loader.Options.Proven)
-	// Loading is told what is proven and loaded next, the how manieth of how many; nil: nobody asks.
+	// Loading is called before each program is verified and loaded, with its index and the total; may be nil.
 	Loading func(what string, n, of int)
 	// Emit receives every finished window, one Line an algorithm, in the order of Algorithms.
 	Emit func(report.Line) error
-	// Say takes what an algorithm says to its coordinator, and must not wait; nil: there is none. What is heard of it goes to Session.Hear.
+	// Publish sends an algorithm's message to its coordinator, and must not block; nil: there is none. Messages of the coordinator are
+	// passed to Session.Receive.
 	Publish func(Message)
-	// Notice receives sentences for the operator (fallbacks, offload changes, interfaces that went away).
+	// Notice receives sentences for the operator (fallbacks, offload changes, interfaces that disappeared).
 	Notice func(format string, args ...any)
 
-	// Frames is shown every frame of a replay; it must not keep it. nil: nobody looks.
+	// Frames is called with every frame of a replay, and must not retain it; may be nil.
 	Frames func(*packet.Frame)
 
-	interfaces int  // of a live run; 0: nobody knows
-	arrives    bool // of a live run: packets are seen on arrival, too
+	interfaces int  // number of a live run's interfaces; 0: unknown
+	arrives    bool // in a live run: packets are also measured on ingress
 }

@@ -10,7 +10,7 @@ import (
 type pacer struct {
 	controllers []algo.ReplayController
 	names       []string
-	due         []int64 // 0: not known yet
+	due         []int64 // next tick of each controller; 0: not known yet
 }
 
 func newPacer(members []*member) *pacer {
@@ -25,11 +25,11 @@ func newPacer(members []*member) *pacer {
 	return p
 }
 
-// restart forgets what was due: another window begins.
+// restart resets the due times at the start of a window.
 func (p *pacer) restart() { p.due = make([]int64, len(p.controllers)) }
 
-// at ticks what is due before a packet of that time; flush brings the programs up to the packet before. After a gap in the
-// capture there is one tick, not all that would have been.
+// at ticks the controllers that are due before a packet of time now; flush first runs the programs up to the packet before. After
+// a gap in the capture there is one tick, not one for each interval of the gap.
 func (p *pacer) at(start, now int64, flush func() error) error {
 	for n, c := range p.controllers {
 		if p.due[n] == 0 {
