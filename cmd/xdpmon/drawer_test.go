@@ -48,7 +48,7 @@ func TestALateReader(t *testing.T) {
 		t.Errorf("the description of the run is lost: %.100s", text)
 	}
 	contains(t, text, `"number":1999`)
-	contains(t, w.err.String(), "reports were not shown here: whoever reads this output was too slow")
+	contains(t, w.err.String(), "reports were not shown: this output was too slow")
 }
 
 // One that never reads does not keep the process: it ends, and says what is lost.
@@ -62,7 +62,7 @@ func TestAReaderThatNeverReads(t *testing.T) {
 	if code := w.run("attach", "eth0", "--algo", "fridge"); code != cli.ExitFailed {
 		t.Errorf("exit code %d", code)
 	}
-	contains(t, w.err.String(), "whoever reads the output does not")
+	contains(t, w.err.String(), "output blocked: the last reports are lost")
 }
 
 // A replay waits for its reader: nothing is left out, however slow that is, and Ctrl-C ends the wait.

@@ -396,7 +396,7 @@ func TestFolderIsTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lock(dir); err == nil || !strings.Contains(err.Error(), "another coordinator works in "+dir) {
+	if _, err := lock(dir); err == nil || !strings.Contains(err.Error(), "another coordinator uses "+dir) {
 		t.Errorf("%v", err)
 	}
 	first.Close()

@@ -24,8 +24,8 @@ func (s Style) rows() int {
 	return most
 }
 
-// briefBlocks are findings, then those without traffic in a line, then what there is of the others: their traffic, and what each algorithm answers, without the
-// counters that say how the measuring went.
+// briefBlocks are findings, then one line with the instances without traffic, then a block for each other one: its traffic and each algorithm's
+// answers, without the counters about the measurement itself.
 func briefBlocks(lines []Line, found []string, run Run, style Style) []string {
 	text := slices.Clone(found)
 	if len(found) == 0 && style.Findings {
@@ -75,7 +75,7 @@ func noTraffic(names []string, of int, style Style) []string {
 	return typeset.Wrap(fmt.Sprintf("No traffic on %d of %d: %s.", len(names), of, strings.Join(list, ", ")), style.width(), 2)
 }
 
-// together are the lines of one place and one window, in the order in which they came.
+// together groups the lines of one place and one window, in the order of their arrival.
 func together(lines []Line) (groups [][]Line) {
 	for _, l := range lines {
 		at := slices.IndexFunc(groups, func(g []Line) bool {
@@ -90,7 +90,7 @@ func together(lines []Line) (groups [][]Line) {
 	return groups
 }
 
-// groupHead says once where and when it was, how much traffic there was, and what was done to it.
+// groupHead is the common head of a group: place, time, traffic, and what was done to it.
 func groupHead(group []Line, run Run, style Style) []string {
 	most, acted := group[0], Line{}
 	for _, l := range group {
@@ -113,14 +113,14 @@ func groupHead(group []Line, run Run, style Style) []string {
 	return append(lines, typeset.Wrap(text, style.width(), 2)...)
 }
 
-// headline is a title, a rule and what stands at the right.
+// headline is a title, a rule and a text at the right.
 func (s Style) headline(title, right string) string {
 	title = s.clip(title, max(12, s.width()-typeset.Length(right)-4))
 	fill := max(1, s.width()-typeset.Length(title)-typeset.Length(right)-2)
 	return title + " " + strings.Repeat(s.glyph("─", "-"), fill) + " " + right
 }
 
-// brief says when the window was, to the second.
+// brief is the time of the window, to the second.
 func (w Window) brief(clock Clock) string {
 	took := Human(w.End-w.Start, Nanosecond)
 	if w.Stretched {
@@ -132,8 +132,8 @@ func (w Window) brief(clock Clock) string {
 	return time.Unix(0, w.Start+clock.UnixOffsetNS).UTC().Format("2006-01-02 15:04:05Z") + " + " + took
 }
 
-// briefText is one algorithm: its name, the values that are answers and what there is none of in a line; the first distribution whole and the others in a
-// line each; tables that have rows. With a truth it has everything, since what is compared was asked for.
+// briefText is one algorithm: a line with its name, its answers and the names of empty results; the first distribution in full and the others in a
+// line each; tables with rows. With a truth it is complete, since every compared value was asked for.
 func briefText(l Line, run Run, style Style) []string {
 	var lines []string
 	if l.Hosts != nil {
@@ -144,7 +144,7 @@ func briefText(l Line, run Run, style Style) []string {
 		body := bodyText(l.Report, l.Truth, l.Error, float64(l.Window.End-l.Window.Start)/1e9, style)
 		return append(append(lines, typeset.Printable(l.Algorithm)+taken(l.Packets)), body...)
 	case l.Packets.Used == 0 && l.Hosts == nil && !l.recent:
-		return append(lines, typeset.Wrap(typeset.Printable(l.Algorithm)+": nothing that it measures", style.width(), 2)...)
+		return append(lines, typeset.Wrap(typeset.Printable(l.Algorithm)+": no packets of the kind that it measures", style.width(), 2)...)
 	}
 	lines = append(lines, typeset.Wrap(headOf(l), style.width(), 2)...)
 	lines = append(lines, briefBody(l, style)...)
@@ -156,7 +156,7 @@ func briefText(l Line, run Run, style Style) []string {
 	return lines
 }
 
-// headOf names an algorithm, its answers in numbers, and what there is none of.
+// headOf is a line with an algorithm's name, its numeric answers, and the names of empty results.
 func headOf(l Line) string {
 	var parts []string
 	for _, v := range answers(l.Report.Values) {

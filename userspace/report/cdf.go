@@ -28,7 +28,7 @@ func (d Distribution) Share(x float64) float64 {
 	return clamp01((low + (high-low)*d.position(i, x)) / total)
 }
 
-// position tells how far x lies inside bucket i, 0..1. The first bucket has no lower end: all of it is at its upper.
+// position is the relative position of x inside bucket i, 0..1. The first bucket has no lower end: all of it is at its upper end.
 func (d Distribution) position(i int, x float64) float64 {
 	upper := d.Buckets[i].Upper
 	if x >= upper {

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Compare returns how far est is from truth wherever both have the same name, as shares of the truth: 0.02 is 2 %
-// too much, -0.02 is 2 % too little.
+// Compare returns the relative errors of est against truth wherever both have the same name: 0.02 is 2 % too much, -0.02 is 2 %
+// too little.
 //
 //   - a number NAME: NAME;
 //   - a distribution NAME: NAME.count, NAME.mean, and for each percentile NAME.p50 and NAME.p50_log2, the fridge
@@ -170,7 +170,7 @@ func (t Table) numberAt(row []any, column string) float64 {
 	return math.NaN()
 }
 
-// named is one of values, distributions or tables.
+// named is a value, a distribution or a table.
 type named interface{ called() string }
 
 func (v Value) called() string        { return v.Name }

@@ -9,7 +9,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report/typeset"
 )
 
-// The plot beside the percentiles is at least this wide; where that does not fit it stands below them.
+// Least size of the plot beside the percentiles; where that does not fit it is drawn below them.
 const (
 	minPlotWidth = 30
 	maxPlotWidth = 72
@@ -47,7 +47,7 @@ func (d Distribution) heading() string {
 	return plainWords(d.Name, d.Unit)
 }
 
-// percentiles is the grid: name, estimate, its interval (when there is room), and with a truth that and the error.
+// percentiles is the grid: name, estimate, its interval (if it fits), and with a truth its value and the error.
 func (a against) percentiles(d, truth Distribution, hasTruth, intervals bool) []string {
 	g := typeset.Grid{Right: []bool{false, true, !intervals, true, true}}
 	add := func(name string, unit Unit, value, low, high any, promise Promise, truthValue any, err string) {
@@ -82,7 +82,7 @@ func (d Distribution) countBounds() (low, high any) {
 	return l, h
 }
 
-// bracket is what Enclosed writes behind the value.
+// bracket is the text in brackets that Enclosed appends to the value.
 func bracket(value, low, high any, unit Unit, promise Promise) string {
 	return trimPrefix(Enclosed(value, low, high, unit, promise), Human(value, unit))
 }
@@ -94,7 +94,7 @@ func trimPrefix(text, prefix string) string {
 	return text[len(prefix)+1:]
 }
 
-// label is the percentile as people write it: p50, p99.9.
+// label is the percentile for people: p50, p99.9.
 func (q Quantile) label() string {
 	return "p" + strconv.FormatFloat(100*q.Q, 'g', 6, 64)
 }
@@ -146,7 +146,7 @@ func withPlot(left []string, d Distribution, truth *Distribution, style Style) [
 	return left
 }
 
-// gap says how far the two curves are apart at worst.
+// gap is a line with the largest distance between the two curves.
 func (a against) gap(name string, style Style) []string {
 	if a.errors == nil {
 		return nil

@@ -8,26 +8,26 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report/typeset"
 )
 
-// historyWindows is how many windows a screen remembers, and historyRows of how many rows it draws them.
+// historyWindows is how many windows a screen stores, and historyRows the number of rows whose history it draws.
 const (
 	historyWindows = 200
 	historyRows    = 4
 )
 
-// history is how the columns of tables went that ask for it (Column.History), by the row's name. Rows that a window does not list are forgotten.
+// history holds the past values of columns with Column.History, by the row's name. A row that a window does not list is removed.
 type history struct {
 	rows map[string][][]float64 // of each column, the latest window last
 	list []historyRow
 }
 
-// historyRow is one of the latest window.
+// historyRow is a row of the latest window.
 type historyRow struct {
 	name    string
 	columns []Column
 	went    [][]float64
 }
 
-// add takes a window.
+// add appends a window.
 func (h *history) add(b *Body) {
 	before := h.rows
 	h.rows, h.list = map[string][][]float64{}, nil
@@ -79,7 +79,8 @@ func number(cell any) float64 {
 	return math.NaN()
 }
 
-// lines draw the first rows, each column of one on the same scale; a character is a window. Nothing before the second one.
+// lines draw the history of the first rows, one character per window, all rows of a column on one scale. There are none before
+// the second window.
 func (h *history) lines(style Style) []string {
 	const fewest, gap, scale = 16, 2, 15
 	var g typeset.Grid
@@ -112,7 +113,7 @@ func (h *history) lines(style Style) []string {
 		lines[i] = style.clip("  "+lines[i], style.width())
 	}
 	if len(lines) > 0 {
-		lines = append([]string{"how it went, a character a window"}, lines...)
+		lines = append([]string{"history, one character per window"}, lines...)
 	}
 	return lines
 }

@@ -32,7 +32,7 @@ func TestHistory(t *testing.T) {
 		}
 		return term.take()
 	}
-	if frame := show([]any{"a", 8e6, uint64(1e6), uint64(0)}); strings.Contains(frame, "how it went") {
+	if frame := show([]any{"a", 8e6, uint64(1e6), uint64(0)}); strings.Contains(frame, "history, one character") {
 		t.Errorf("one window is no history: %q", frame)
 	}
 	show([]any{"a", math.NaN(), uint64(4e6), uint64(0)}, []any{"b", 1e6, uint64(0), uint64(0)})

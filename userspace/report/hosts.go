@@ -8,17 +8,18 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report/typeset"
 )
 
-// Hosts says whose windows a line is made of, where it is of many.
+// Hosts describes the hosts whose windows a merged line consists of.
 type Hosts struct {
-	Known, Merged, Missing int // hosts that are expected, that are in it, and that are not
+	Known, Merged, Missing int // hosts expected, included, and missing
 	MissingNames           []string
-	Windows                int // of hosts
-	Skewed                 int // ... that were off by more than a hundredth of their length
-	Cut                    int // ... that were shorter than the others
-	Unmeasured             int // ... of hosts whose clocks nobody has measured yet
-	// Vantage says why a packet counts once: "declared once" or "declared sets".
+	Windows                int // windows of hosts that were merged
+	Skewed                 int // ... that were shifted by more than a hundredth of their length
+	Cut                    int // ... that were cut short
+	Unmeasured             int // ... of hosts whose clock offset is not yet measured
+	// Vantage is the reason why each packet counts once: "declared once" or "declared sets".
 	Vantage string
-	// FlowsShared are named by several hosts; of FlowsTwice several have counted about the same, as hosts on one path do.
+	// FlowsShared counts flows that several hosts report; FlowsTwice those with similar counts at several hosts, as on hosts
+	// along one path.
 	FlowsShared, FlowsTwice int
 	TwiceNames              []string // hosts of these
 }
@@ -40,7 +41,7 @@ func (h *Hosts) object() *ordered.Object {
 	return o
 }
 
-// text is what a table says of hosts.
+// text is the line about hosts in a table.
 func (h *Hosts) text() string {
 	text := fmt.Sprintf("%d of %d", h.Merged, h.Known)
 	if h.Missing > 0 {
@@ -49,13 +50,13 @@ func (h *Hosts) text() string {
 	for _, part := range []struct {
 		n    int
 		what string
-	}{{h.Skewed, "off in time"}, {h.Cut, "cut"}, {h.Unmeasured, "of clocks that nobody has measured"}} {
+	}{{h.Skewed, "off in time"}, {h.Cut, "cut"}, {h.Unmeasured, "with unmeasured clocks"}} {
 		if part.n > 0 {
 			text += fmt.Sprintf("; %d windows %s", part.n, part.what)
 		}
 	}
 	if h.FlowsTwice > 0 {
-		text += fmt.Sprintf("; %d flows count twice, perhaps: seen alike by %s", h.FlowsTwice, typeset.Printable(strings.Join(h.TwiceNames, ", ")))
+		text += fmt.Sprintf("; %d flows may be counted twice: similar counts at %s", h.FlowsTwice, typeset.Printable(strings.Join(h.TwiceNames, ", ")))
 	}
 	return text
 }

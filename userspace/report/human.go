@@ -36,7 +36,7 @@ func (u Unit) scales() []scale {
 	return nil
 }
 
-// Human writes a value for people: 12.3 ms, 1.2 MiB, 3.4 %, 1,234,567. What is no number is "-".
+// Human formats a value for people: 12.3 ms, 1.2 MiB, 3.4 %, 1,234,567. NaN is "-".
 func Human(value any, unit Unit) string {
 	switch v := value.(type) {
 	case nil:
@@ -90,7 +90,7 @@ func pick(scales []scale, f float64) scale {
 	return chosen
 }
 
-// scaled writes f in the given step, without its name. The smallest step of a counted unit has no fraction.
+// scaled formats f in the given step, without the step's name. The smallest step of a counted unit has no fraction.
 func scaled(f float64, s scale) string {
 	x := f / s.factor
 	if s.factor == 1 && x == math.Trunc(x) {
@@ -123,8 +123,8 @@ func digits3(x float64) string {
 	return strconv.FormatFloat(x, 'g', 3, 64)
 }
 
-// percent writes a ratio as per cent without the sign: one digit behind the point, two below 1 %, and enough for
-// two digits that say something below that.
+// percent formats a ratio as per cent without the sign: one decimal, two below 1 %, and below that enough for two significant
+// digits.
 func percent(f float64) string {
 	x := 100 * f
 	a := math.Abs(x)
@@ -164,8 +164,8 @@ func thousands(f float64) string {
 	return text
 }
 
-// Enclosed writes a value with its ends in the same unit: "12.3 ms (12.0 .. 12.6)", a bound as "12.3 ms (at least 3.0, at
-// most 40.1)". Ends that are no numbers are left away.
+// Enclosed writes a value with its ends in the same unit: "12.3 ms (12.0 .. 12.6)", a bound as "12.3 ms (at least 3.0, at most
+// 40.1)". Ends that are NaN are omitted.
 func Enclosed(value, low, high any, unit Unit, promise Promise) string {
 	text := Human(value, unit)
 	f, ok := Number(value)
@@ -180,7 +180,7 @@ func Enclosed(value, low, high any, unit Unit, promise Promise) string {
 	return fmt.Sprintf("%s (%s .. %s)", text, bound(l, f, unit), bound(h, f, unit))
 }
 
-// bound writes a bound in the unit's step that fits the value, without the step's name.
+// bound formats a bound in the same step as the value, without the step's name.
 func bound(x, value float64, unit Unit) string {
 	if scales := unit.scales(); scales != nil {
 		return scaled(x, pick(scales, value))
@@ -191,7 +191,7 @@ func bound(x, value float64, unit Unit) string {
 	return humanNumber(x, unit)
 }
 
-// Printable is text for a terminal: everything but the ends of lines is escaped that could move the cursor.
+// Printable makes text safe for a terminal: control characters are escaped, except ends of lines.
 func Printable(text string) string {
 	lines := strings.Split(text, "\n")
 	for i := range lines {

@@ -7,22 +7,22 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report/ordered"
 )
 
-// Identity says whose windows these are. It is the same in JSON, in metrics, in the store and for a coordinator.
+// Identity identifies the source of windows. It is the same in JSON, in metrics, in the store and for a coordinator.
 type Identity struct {
-	// Instance is a named set of interfaces that share registers. Where it has no name, it is named by what it measures: the interfaces of a
-	// command, or the captures of a replay.
+	// Instance is the name of a set of interfaces that share registers. Without a configured name it consists of the measured interfaces, or
+	// of the captures of a replay.
 	Instance string
-	// Each is the interface whose registers these are, where the instance measures every interface by itself; "" where they share registers.
+	// Each is the interface, if the instance has registers for each of its interfaces; "" if they share registers.
 	Each string
 	// Vantage is the set of hosts whose windows were merged, where a coordinator has several; "" for all.
 	Vantage string
-	// Interfaces are those that are measured, in order; none in a replay, and none where windows of hosts were merged.
+	// Interfaces are the measured interfaces, in order; none in a replay, and none if windows of hosts were merged.
 	Interfaces []string
-	// Guest is whom the interface serves, where that is known.
+	// Guest is the guest that the interface belongs to, if known.
 	Guest Guest
 }
 
-// Key tells instances of one process apart: an instance with each is one for each interface.
+// Key is unique within a process: an instance with registers for each interface has one key per interface.
 func (i Identity) Key() string {
 	switch {
 	case i.Each != "":
@@ -33,7 +33,7 @@ func (i Identity) Key() string {
 	return i.Instance
 }
 
-// Interface is the only one that is measured; "" where there are several, or none.
+// Interface is the measured interface, if there is exactly one; else "".
 func (i Identity) Interface() string {
 	switch {
 	case i.Each != "":
@@ -44,13 +44,14 @@ func (i Identity) Interface() string {
 	return ""
 }
 
-// Place is where a sentence says that something was seen: the interface, or what the instance is called.
+// Place names the source in sentences: the interface, or else the instance.
 func (i Identity) Place() string { return cmp.Or(i.Interface(), i.Key()) }
 
-// Guest is whom an interface serves.
+// Guest is the guest that an interface belongs to.
 type Guest = known.Guest
 
-// fields are the identity's in a JSON line. interface and serves are what they were before 0.1.0, and go in 0.2.0.
+// fields writes the identity to a JSON line. interface and serves are the fields of versions before 0.1.0; they are removed in
+// 0.2.0.
 func (i Identity) fields(o *ordered.Object) {
 	o.Set("instance", i.Instance)
 	o.Set("interfaces", orEmpty(i.Interfaces))

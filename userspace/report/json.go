@@ -6,14 +6,14 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report/ordered"
 )
 
-// MarshalJSON writes the line as docs/output.md describes it. The names are an interface: they stay.
+// MarshalJSON writes the line as docs/output.md describes it. Its field names are a stable interface.
 func (l Line) MarshalJSON() ([]byte, error) { return l.object(layout{}).MarshalJSON() }
 
-// layout is what a line shows beside what it always does.
+// layout selects optional parts of a line.
 type layout struct {
-	clock *Clock // writes the window's wall clock time, too
-	cdf   bool   // the steps of distributions: most of a line, and of no use to most readers
-	truth bool   // a truth is exact: it has no intervals
+	clock *Clock // adds the window's wall clock time; nil: not known
+	cdf   bool   // adds the steps of distributions: most of a line's bytes, and rarely needed
+	truth bool   // the body is a truth: exact, without intervals
 }
 
 func (l Line) object(with layout) *ordered.Object {
@@ -39,7 +39,7 @@ func (l Line) object(with layout) *ordered.Object {
 	return o
 }
 
-// MarshalJSON writes the body alone, as it stands under "report".
+// MarshalJSON writes only the body, as under "report".
 func (b Body) MarshalJSON() ([]byte, error) { return b.object(layout{}).MarshalJSON() }
 
 func (w Window) object(clock *Clock) *ordered.Object {
@@ -140,7 +140,7 @@ func (v Value) into(o *ordered.Object) {
 	}
 }
 
-// Suffixes are what the names of the two ends of an estimate have behind the estimate's own.
+// Suffixes are appended to an estimate's name for the names of its two ends.
 func (p Promise) Suffixes() (low, high string) {
 	if p == Bound {
 		return "_at_least", "_at_most"
@@ -197,8 +197,8 @@ func (q Quantile) Bounded() bool {
 	return q.Defined && (q.Low != 0 || q.High != 0 || q.Value == 0)
 }
 
-// cdf lists the steps of the cumulative distribution: the buckets where it rises and those right before a rise,
-// which together say everything that all buckets would.
+// cdf lists the steps of the cumulative distribution: the buckets where it rises and those right before a rise, which contain the
+// information of all buckets.
 func (d Distribution) cdf() []*ordered.Object {
 	steps := []*ordered.Object{}
 	for i, b := range d.Buckets {

@@ -7,7 +7,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report/ordered"
 )
 
-// sortedObject makes an object of a map, in alphabetical order, with plain numbers made safe for JSON.
+// sortedObject converts a map to an object in alphabetical order, with numbers converted by plain.
 func sortedObject[V any](m map[string]V) *ordered.Object {
 	keys := make([]string, 0, len(m))
 	for k := range m {
@@ -21,8 +21,8 @@ func sortedObject[V any](m map[string]V) *ordered.Object {
 	return o
 }
 
-// plain turns a value into what JSON carries: integers for units that are counted (ns, bytes, packets), null
-// for what is no number (NaN, infinities), everything else as it is.
+// plain converts a value for JSON: integers for counted units (ns, bytes, packets), null for NaN and infinities, everything else
+// unchanged.
 func plain(value any, unit Unit) any {
 	f, ok := value.(float64)
 	if !ok {

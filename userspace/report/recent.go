@@ -8,7 +8,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report/typeset"
 )
 
-// recentFor is how long a live table shows rows of Table.Events after their window, recentRows of how many.
+// recentFor is how long a live table shows rows of Table.Events after their window, recentRows the most rows it stores.
 const (
 	recentFor  = 10 * time.Minute
 	recentRows = 50
@@ -18,7 +18,7 @@ const (
 type recent map[string][]event
 
 type event struct {
-	name string // of the row: a later row of the same name replaces it
+	name string // of the row; a later row of the same name replaces this one
 	row  []any
 	at   time.Time // when its window ended
 }
@@ -57,7 +57,7 @@ func (r recent) in(l Line, now time.Time) Line {
 			place++
 		}
 		t.Title = fmt.Sprintf("%s, the last %d min", t.heading(), recentFor/time.Minute)
-		t.Columns = slices.Insert(slices.Clone(t.Columns), place, Column{Name: "age of window", Help: "since the end of the window that the row is of"})
+		t.Columns = slices.Insert(slices.Clone(t.Columns), place, Column{Name: "age of window", Help: "time since the end of the row's window"})
 		t.Rows = make([][]any, len(rows))
 		for n, e := range rows {
 			t.Rows[n] = slices.Insert(slices.Clone(e.row), place, any(typeset.Clock(now.Sub(e.at))))

@@ -1,5 +1,5 @@
-// Package report is the one model of an answer. An algorithm fills it; table, JSON and Prometheus metrics are
-// drawn from it and from nothing else, so that they cannot disagree.
+// Package report is the single model of an answer. An algorithm fills it; table, JSON and Prometheus metrics are derived from it
+// alone, so that they agree.
 package report
 
 import (
@@ -22,7 +22,8 @@ const (
 	PerSecond  Unit = "1/s"
 	BitRate    Unit = "bit/s" // of bytes on the wire
 
-	// What is counted, where the name alone does not say it: a segment is no packet where packets stand for many (GSO, GRO).
+	// Units for counted objects that the field's name does not give: a segment differs from a packet where packets stand for
+	// several segments (GSO, GRO).
 	Segments   Unit = "segments"
 	Requests   Unit = "requests"
 	Responses  Unit = "responses"
@@ -33,7 +34,7 @@ const (
 	Events     Unit = "events"
 )
 
-// Counted is what a unit says that is counted: "packets", "requests"; "" for a unit that does not.
+// Counted is the name of the counted objects: "packets", "requests"; "" for a unit without one.
 func (u Unit) Counted() string {
 	switch u {
 	case None, Count, Bytes, Nanosecond, Ratio, PerSecond, BitRate:
@@ -42,7 +43,7 @@ func (u Unit) Counted() string {
 	return string(u)
 }
 
-// Kind tells Prometheus what a value is over time.
+// Kind is the type of the Prometheus metric.
 type Kind uint8
 
 const (
@@ -51,14 +52,14 @@ const (
 	Info                // text or a setting: JSON and table only
 )
 
-// Promise says what the low and high end of an estimate are.
+// Promise is the kind of an estimate's low and high end.
 type Promise uint8
 
 const (
 	// Interval: from the samples; it holds the truth in 93 to 98 % of runs. JSON: NAME_low, NAME_high.
 	Interval Promise = iota
-	// Bound: from theory, where samples are too few to say; it holds in 95 % of runs or more, and is wide.
-	// JSON: NAME_at_least, NAME_at_most.
+	// Bound: from theory, where samples are too few for an interval; it holds in 95 % of runs or more, and is wide. JSON:
+	// NAME_at_least, NAME_at_most.
 	Bound
 )
 
@@ -68,11 +69,12 @@ type Value struct {
 	Value any // int64, uint64, float64, string, bool
 	Unit  Unit
 	Kind  Kind
-	// Low and High enclose Value with 95 % confidence, as Promise says; nil when the value is exact or nothing can be promised.
+	// Low and High enclose Value with 95 % confidence, of the kind Promise; nil if the value is exact or has no bounds.
 	Low, High any
 	Promise   Promise
 	Help      string // one line, for help texts and metrics
-	// Answer marks the values that people asked for; the others are details: how the measuring went. Programs get all of them.
+	// Answer marks the values that answer the user's question; the others are details of the measurement. JSON and metrics
+	// contain all of them.
 	Answer bool
 }
 
@@ -81,9 +83,9 @@ type Quantile struct {
 	Name      string  // JSON key: p50, p999
 	Q         float64 // 0.5, 0.999
 	Value     float64
-	Low, High float64 // 95 % confidence, as Promise says
+	Low, High float64 // 95 % confidence, of the kind Promise
 	Promise   Promise
-	Defined   bool // false when there are too few samples to say
+	Defined   bool // false if there are too few samples
 }
 
 // Bucket of a cumulative distribution.
@@ -99,7 +101,7 @@ type Distribution struct {
 	Unit     Unit
 	Count    float64 // estimated number of values
 	CountErr float64 // its standard error
-	// CountLow and CountHigh enclose Count with 95 % confidence, as CountPromise says; where both are 0 CountErr does.
+	// CountLow and CountHigh enclose Count with 95 % confidence, of the kind CountPromise; if both are 0, CountErr applies.
 	CountLow, CountHigh float64
 	CountPromise        Promise
 	Sum                 float64
@@ -116,21 +118,22 @@ type Column struct {
 	Help string
 	// Label marks the columns that name a row; in Prometheus they become labels of a top-k metric.
 	Label bool
-	// JSON marks what only programs need, like a time in the clock of the packets: tables leave it away.
+	// JSON marks columns for programs only, like a time by the packets' clock: tables omit them.
 	JSON bool
-	// Metric marks the columns whose values become metrics; the others are for people.
+	// Metric marks the columns whose values become metrics.
 	Metric bool
-	// Rate marks the columns that count packets or bytes of the window: people see them by the second as well, in bits where they are bytes.
+	// Rate marks the columns that count packets or bytes of the window: tables also show them per second, bytes as bits.
 	Rate bool
-	// Counter marks the metric columns of a table of settings that count: over time they are counters, with the time when one last rose.
+	// Counter marks the metric columns of a table of settings that are counters over time; their metrics include the time of the last
+	// increase.
 	Counter bool
-	// History marks the columns of which a live table draws how they went.
+	// History marks the columns whose past values a live table draws.
 	History bool
-	// Low and High name the columns that enclose this one with 95 % confidence, as Promise says, and Err the one that holds its
-	// standard error; "" where there is none. A row without a promise has NaN there.
+	// Low and High name the columns that enclose this one with 95 % confidence, of the kind Promise, and Err the one with its
+	// standard error; "" where there is none. A row without bounds has NaN there.
 	Low, High, Err string
 	Promise        Promise
-	// Least and Most name the columns that bound a row whose interval is not there; "" where there are none.
+	// Least and Most name the columns that bound a row without an interval; "" where there are none.
 	Least, Most string
 }
 
@@ -140,37 +143,37 @@ type Table struct {
 	Title   string
 	Columns []Column
 	Rows    [][]any // int64, uint64, float64, string, bool; NaN is shown as "-"
-	// Names are what is known of what the rows' labels hold, as many as Rows; nil where nothing is.
+	// Names are the names of the addresses and ports in the rows' labels, one list a row; nil where none are known.
 	Names [][]known.Name
-	Limit int // the bound that keeps label sets small
+	Limit int // most rows, which bounds the label sets of metrics
 	Help  string
-	// Settings: the rows are named by how the run was set up (its queries, its fridges), not by traffic.
+	// Settings: the rows are named by the configuration of the run (its queries, its fridges), not by traffic.
 	Settings bool
-	// Details: people see the table only when they ask for details.
+	// Details: the table is shown to people only with details.
 	Details bool
-	// Events: a row is an event of its window, which a live table shows for some minutes more.
+	// Events: a row is an event of its window, which a live table shows for some more minutes.
 	Events bool
-	// Whole: names are of no use when they are cut, so that columns at the right go first when there is no room.
+	// Whole: names are useless when truncated, so on a narrow screen columns at the right are omitted first.
 	Whole bool
 }
 
-// Body is what one algorithm says of one window: report {...} in JSON, and in the same shape truth {...}.
+// Body is the report of one algorithm on one window: report {...} in JSON, and of the same form truth {...}.
 type Body struct {
 	Values        []Value
 	Distributions []Distribution
 	Tables        []Table
-	// Notes are sentences for the operator: what the numbers cannot show, what to change. JSON: "notes".
+	// Notes are sentences for the operator: limits of the numbers, and what to change. JSON: "notes".
 	Notes    []string
 	Overview Overview
 }
 
-// Overview names the values that an overview of many instances shows; "" is not measured. JSON lines do without it.
+// Overview names the values that an overview of many instances shows; "": not measured. JSON lines do not contain it.
 type Overview struct {
-	Lost, Back, Among string // the share of packets lost on the way is Lost less Back (those that arrived late), of Among
-	Queue             string // the longest delay in a queue
+	Lost, Back, Among string // the share of lost packets is (Lost - Back) / Among; Back counts those that arrived late
+	Queue             string // the longest queueing delay
 }
 
-// Answering marks the values of these names as answers. Where a body marks none, all of its values are.
+// Answering marks the values of these names as answers. If a body marks none, all of its values are answers.
 func (b Body) Answering(names ...string) Body {
 	for i := range b.Values {
 		b.Values[i].Answer = b.Values[i].Answer || slices.Contains(names, b.Values[i].Name)
@@ -182,43 +185,43 @@ func (b Body) Answering(names ...string) Body {
 type Window struct {
 	Start, End int64
 	Number     int
-	Last       bool // the run ends with this one
-	// Stretched: more than 5 % longer than asked for, since the machine was too busy, asleep or stopped.
+	Last       bool // the run ends with this window
+	// Stretched: more than 5 % longer than configured, because the machine was too busy, asleep or stopped.
 	Stretched bool
-	// Cut: shorter than asked for, since the algorithm came or went in the middle of it.
+	// Cut: shorter than configured, because the algorithm was added or removed within the window.
 	Cut bool
 }
 
-// Packets counts what went through.
+// Packets counts the packets of a window.
 type Packets struct {
 	Seen, Parsed, Used uint64
-	Segments           uint64 // what those seen stand for: aggregates (GSO, GRO) are several
+	Segments           uint64 // segments of the packets seen: aggregates (GSO, GRO) have several
 	UsedSegments       bool   // Used counts segments
 	Bytes              uint64
 	Reasons            map[string]uint64 // why packets were not fully parsed
-	Verdicts           *Verdicts         // what was done to them; nil where nothing acts
-	Queue              *Queue            // nil where no queue is watched
+	Verdicts           *Verdicts         // actions on packets; nil if no algorithm acts
+	Queue              *Queue            // nil if no queue is observed
 }
 
-// Verdicts are what a chain did to packets that acts on them. All others passed as they came.
+// Verdicts counts the actions of a chain on packets. All other packets passed unchanged.
 type Verdicts struct {
 	Dropped, DroppedBytes uint64 // bytes on the wire
 	Marked                uint64 // ECN bits were set
-	MarkedBefore          uint64 // ... were to be set, and came so
-	Steered               uint64 // got another mark, priority or time of departure of the host's own
-	Unmarkable            uint64 // ... were to be set, and the sender does not understand them
+	MarkedBefore          uint64 // ECN bits were to be set, and were set already
+	Steered               uint64 // got another firewall mark, priority or departure time, for use within the host
+	Unmarkable            uint64 // ECN bits were to be set, and the sender does not support ECN
 }
 
-// Queue is what became of packets that were handed to the interface's queue: segments on the wire, unless something else is said.
+// Queue counts packets handed to the interface's queue by their fate; in segments on the wire, unless stated otherwise.
 type Queue struct {
 	Carried, CarriedBytes uint64 // handed over
 	Sent, SentBytes       uint64
 	Dropped, DroppedBytes uint64
 	Queued                uint64 // at the end of the window
-	Missed                uint64 // of all since the start, seen in none of these places
-	Bare                  uint64 // aggregates or packets that were sent and had not been handed over here
-	Foreign               uint64 // ... whose words somebody else has written over
-	Stale                 uint64 // ... whose words are too old
+	Missed                uint64 // since the start: handed over, but neither sent, dropped nor queued
+	Bare                  uint64 // aggregates or packets that were sent without a record of being handed over
+	Foreign               uint64 // ... whose metadata words were overwritten by another program
+	Stale                 uint64 // ... whose metadata words are too old
 	Unparsed              uint64 // ... whose headers could not be read
 }
 
@@ -230,7 +233,7 @@ func (p Packets) Passed() uint64 {
 	return p.Seen - p.Verdicts.Dropped
 }
 
-// Plus adds what was done elsewhere; either may be nil.
+// Plus adds the verdicts of another host or chain; either may be nil.
 func (v *Verdicts) Plus(w *Verdicts) *Verdicts {
 	if v == nil || w == nil {
 		return cmp.Or(v, w)
@@ -246,19 +249,19 @@ type Line struct {
 	Window  Window
 	Packets Packets
 	Memory  Memory
-	Lost    map[string]uint64 // everything that could be lost, by name, also when 0
+	Lost    map[string]uint64 // all possible losses, by name, also when 0
 	Report  Body
 	Truth   *Body  // with --truth
 	Error   *Body  // relative errors of Report against Truth where names agree: Compare
-	Hosts   *Hosts // whose windows it is made of; nil for one host's own
-	// Snapshot is what Report was made of, encoded, for those who merge windows; nil where nobody asked for it. JSON leaves it away.
+	Hosts   *Hosts // hosts whose windows were merged; nil for a host's own window
+	// Snapshot is the encoded snapshot that Report was computed from, for merging windows; nil unless requested. JSON omits it.
 	Snapshot []byte
 
-	recent bool // tables have rows of earlier windows
+	recent bool // tables include rows of earlier windows
 }
 
 // Memory that an algorithm occupies.
 type Memory struct {
 	RegisterBytes int64 // declared bits of the register arrays and tallies, both banks, all CPUs
-	KernelBytes   int64 // what the kernel allocates for them
+	KernelBytes   int64 // memory that the kernel allocates for them
 }

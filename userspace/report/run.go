@@ -7,15 +7,15 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report/ordered"
 )
 
-// Run describes what was started: the first JSON line, and the head of a table.
+// Run describes a run: the first JSON line, and the head of a table.
 type Run struct {
 	Version    string
 	Command    string // the verb: attach, replay, demo
 	Kernel     string
-	Hook       string     // as asked for: auto, xdp, tc; empty in a replay
-	Mode       string     // as asked for
-	Direction  string     // as asked for
-	Attached   []Attached // what became of it
+	Hook       string     // as configured: auto, xdp, tc; empty in a replay
+	Mode       string     // as configured
+	Direction  string     // as configured
+	Attached   []Attached // as attached
 	Instance   string     // of the agent; empty for other verbs
 	Interfaces []string
 	Each       bool // every interface is an instance of its own
@@ -27,7 +27,7 @@ type Run struct {
 	Algorithms []RunAlgorithm
 }
 
-// InstanceOf names the instance that measures an interface of a command: it has no name but its interfaces.
+// InstanceOf names the instance that measures an interface; an instance of a command is named by its interfaces.
 func (r Run) InstanceOf(iface string) string {
 	if r.Each {
 		return iface
@@ -60,7 +60,7 @@ func (a Attached) object() *ordered.Object {
 	return o
 }
 
-// where is the place for people: "XDP ingress (native)", "TC egress", "start of transmission".
+// where is the attachment point for people: "XDP ingress (native)", "TC egress", "start of transmission".
 func (a Attached) where() string {
 	if a.Hook == "trace" {
 		return "start of transmission"
@@ -103,10 +103,10 @@ func (r Run) MarshalJSON() ([]byte, error) {
 	return outer.MarshalJSON()
 }
 
-// unix2000 tells clocks apart: ns since 1970 are above it, ns since boot below.
+// unix2000 separates the two clocks: ns since 1970 are above it, ns since boot below.
 const unix2000 = 946684800e9
 
-// utc writes a time of the clock as RFC 3339 does; nil where wall clock time is not known.
+// utc formats a time of the clock by RFC 3339; nil if wall clock time is not known.
 func (c Clock) utc(ns int64) any {
 	if ns+c.UnixOffsetNS < unix2000 {
 		return nil
@@ -114,7 +114,7 @@ func (c Clock) utc(ns int64) any {
 	return UTC(ns + c.UnixOffsetNS)
 }
 
-// UTC writes ns since 1970 as RFC 3339 does, to the millisecond.
+// UTC formats ns since 1970 by RFC 3339, to the millisecond.
 func UTC(ns int64) string { return time.Unix(0, ns).UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
 func (c Clock) object() *ordered.Object {
@@ -143,7 +143,7 @@ func (r Run) algorithms() []*ordered.Object {
 	return all
 }
 
-// orEmpty makes an empty list of nil: a JSON reader that loops over it need not look for null.
+// orEmpty converts nil to an empty list, so that JSON readers need not handle null.
 func orEmpty(list []string) []string {
 	if list == nil {
 		return []string{}

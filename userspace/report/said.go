@@ -7,9 +7,10 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report/typeset"
 )
 
-// Said is a finding as sinks show it: package finding makes it, which reads reports itself.
+// Said is a finding in the form that sinks show. Package finding creates it; it imports this package, so the type is declared
+// here.
 type Said struct {
-	Key      string // the same from its begin to its end
+	Key      string // constant from begin to end of the finding
 	Severity string
 	Text     string // the sentence
 	Ended    bool
@@ -34,7 +35,7 @@ func (f Said) lines(style Style) []string {
 	return typeset.Wrap(head+": "+typeset.Printable(f.Text), style.width(), 2)
 }
 
-// Finding writes the sentence; a brief table, at its begin, before the windows that it was found in, and as long as it goes on.
+// Finding writes the sentence; a brief table writes it at the begin of the finding, before its windows, and while it lasts.
 func (s *Plain) Finding(f Said) error {
 	s.findings = goesOn(s.findings, f)
 	if s.style.Brief && !f.Ended {
@@ -43,7 +44,7 @@ func (s *Plain) Finding(f Said) error {
 	return s.write(append([]string{""}, f.lines(s.style)...))
 }
 
-// goesOn are the findings that go on after one has begun, changed or ended.
+// goesOn updates the list of active findings with one that has begun, changed or ended.
 func goesOn(findings []Said, f Said) []Said {
 	at := slices.IndexFunc(findings, func(g Said) bool { return g.Key == f.Key })
 	switch {
@@ -66,7 +67,7 @@ func (s *Screen) Finding(f Said) error {
 	return s.err
 }
 
-// found are the lines of findings that go on, the gravest first.
+// found are the lines of active findings, the most severe first.
 func (s *Screen) found(style Style) []string { return foundLines(s.findings, style) }
 
 func foundLines(findings []Said, style Style) (lines []string) {

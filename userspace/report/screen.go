@@ -13,8 +13,7 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report/typeset"
 )
 
-// Control sequences every terminal since the VT220 understands; the synchronised update (2026) is ignored by those
-// that do not know it.
+// Control sequences that every terminal since the VT220 supports; terminals without synchronised update (2026) ignore it.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l" // alternate screen, cursor hidden
 	leaveScreen = "\x1b[?25h\x1b[?1049l"
@@ -27,14 +26,14 @@ const (
 type ScreenOptions struct {
 	Out, Notices io.Writer
 	Style        Style                      // Width is taken from Size
-	Size         func() (width, height int) // asked before every frame, so that a resized terminal is followed
+	Size         func() (width, height int) // called before every frame, to follow a resized terminal
 	Now          func() time.Time
 	Every        time.Duration // redraw period; 0: 250 ms
-	Footer       string        // the last words of the status line: "Ctrl-C ends"
+	Footer       string        // end of the status line: "Ctrl-C ends"
 }
 
-// Screen is a table that redraws in place. It lives on the terminal's alternate screen; Close returns to the
-// normal one and leaves the last window of every algorithm there. It is safe for concurrent use.
+// Screen is a table that redraws in place, on the terminal's alternate screen; Close returns to the normal screen and prints the
+// last window of every algorithm there. It is safe for concurrent use.
 type Screen struct {
 	opt      ScreenOptions
 	mu       sync.Mutex
@@ -45,8 +44,8 @@ type Screen struct {
 	latest   map[string]Line
 	went     map[string]*history
 	recent   map[string]recent
-	notices  []said
-	findings []Said // that go on
+	notices  []timedNotice
+	findings []Said // active ones
 	shown    string // the last frame, so that an unchanged one is not sent again
 	err      error
 	stop     chan struct{}
@@ -108,7 +107,7 @@ func (s *Screen) Line(l Line) error {
 	return s.err
 }
 
-// Notice shows a sentence above the status line, and writes all of them to the notices' writer in the end.
+// Notice shows a sentence above the status line; Close writes all of them to the notices' writer.
 func (s *Screen) Notice(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,11 +115,11 @@ func (s *Screen) Notice(text string) {
 		notice(s.opt.Notices, text)
 		return
 	}
-	s.notices = append(s.notices, said{text, s.opt.Now()})
+	s.notices = append(s.notices, timedNotice{text, s.opt.Now()})
 	s.draw()
 }
 
-// Close leaves the alternate screen and prints the last windows where they stay. A second call does nothing.
+// Close leaves the alternate screen and prints the last windows on the normal one. A second call does nothing.
 func (s *Screen) Close() error {
 	s.mu.Lock()
 	if !s.open {
@@ -135,7 +134,7 @@ func (s *Screen) Close() error {
 	return s.epilogue()
 }
 
-// epilogue repeats on the normal screen what the operator will want to scroll back to.
+// epilogue prints the last windows and notices on the normal screen, to scroll back to.
 func (s *Screen) epilogue() error {
 	for _, n := range s.notices {
 		notice(s.opt.Notices, n.text)
@@ -185,13 +184,13 @@ func (s *Screen) send(b []byte) {
 	}
 }
 
-// said is a notice and when it was given.
-type said struct {
+// timedNotice is a notice and its time.
+type timedNotice struct {
 	text string
 	at   time.Time
 }
 
-// screenNotices is how many of the latest sentences stay in sight, and briefNotices how long on a brief table; all of them are printed at the end.
+// screenNotices is how many of the latest notices are shown, and briefNotices for how long on a brief table; all are printed at the end.
 const (
 	screenNotices = 4
 	briefNotices  = 30 * time.Second
@@ -234,10 +233,10 @@ func (s *Screen) blocks(style Style) []string {
 	return lines
 }
 
-// line is the latest window of an algorithm, with events of the windows before it.
+// line is the latest window of an algorithm, with events of earlier windows.
 func (s *Screen) line(key string) Line { return s.recent[key].in(s.latest[key], s.opt.Now()) }
 
-// brief are findings before everything else, and answers.
+// brief are the lines of a brief table: findings first, then answers.
 func (s *Screen) brief(style Style) []string {
 	lines := make([]Line, 0, len(s.order))
 	for _, key := range s.order {
@@ -257,7 +256,7 @@ func (s *Screen) noticeLines(style Style) []string {
 	return lines
 }
 
-// status says how long the run and its window have lasted.
+// status is the line with the duration of the run and of its window.
 func (s *Screen) status(style Style) string {
 	now := s.opt.Now()
 	text := "running for " + typeset.Clock(now.Sub(s.started))
@@ -272,5 +271,5 @@ func (s *Screen) status(style Style) string {
 	return style.clip(text, style.width())
 }
 
-// Restore gives the terminal back without waiting for anything, for a process that is about to end.
+// Restore restores the terminal without waiting for a lock, for a process that is about to end.
 func (s *Screen) Restore() { s.send([]byte(leaveScreen)) }

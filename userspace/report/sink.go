@@ -11,8 +11,8 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report/typeset"
 )
 
-// Sink draws a run: what it is, its windows as they finish, and sentences for the operator in between.
-// Implementations are not safe for concurrent use unless they say so.
+// Sink shows a run: its description, its windows as they finish, and sentences for the operator. Implementations are not safe for
+// concurrent use unless documented otherwise.
 type Sink interface {
 	Start(Run) error
 	Line(Line) error
@@ -33,10 +33,10 @@ func NewJSON(out, notices io.Writer) *JSON { return &JSON{out: out, notices: not
 // CDF adds the steps of every distribution to the lines.
 func (s *JSON) CDF() { s.cdf = true }
 
-// SetClock tells how the windows' clock stands to the wall's, where that may have changed since Start.
+// SetClock sets the offset of the windows' clock to wall clock time, which may have changed since Start.
 func (s *JSON) SetClock(c Clock) { s.clock = c }
 
-// Record is the line as JSON writes it, without the newline, with the times that a clock gives it.
+// Record is the line as JSON writes it, without the newline, with wall clock times by a clock.
 func (l Line) Record(c Clock) ([]byte, error) { return ordered.Marshal(l.object(layout{clock: &c})) }
 
 // Start writes the line that describes the run, its parameters included.
@@ -62,16 +62,17 @@ func (s *JSON) write(v any) error {
 // Notice writes a sentence to the notices' writer.
 func (s *JSON) Notice(text string) { notice(s.notices, text) }
 
-// Close does nothing: every line was written when it came.
+// Close does nothing: every line was written at once.
 func (s *JSON) Close() error { return nil }
 
-// Plain writes one block after the other, for a pipe that wants tables and for a run that is over at once.
+// Plain writes one block after the other, for tables into a pipe and for short runs.
 type Plain struct {
 	out, notices io.Writer
 	style        Style
 	run          Run
 
-	// A brief table puts the findings of a round of windows before them: it waits until all of its blocks have come.
+	// Lines of the current round of windows: a brief table writes findings before the round's blocks, so it waits until all have
+	// arrived.
 	round    []Line
 	findings []Said // that go on
 }
@@ -81,7 +82,7 @@ func NewPlain(out, notices io.Writer, style Style) *Plain {
 	return &Plain{out: out, notices: notices, style: style}
 }
 
-// Start writes what is running.
+// Start writes the description of the run.
 func (s *Plain) Start(r Run) error {
 	s.run = r
 	return s.write(r.Text(s.style))
@@ -108,7 +109,7 @@ func (s *Plain) Notice(text string) { notice(s.notices, text) }
 // Close writes what is left of a round.
 func (s *Plain) Close() error { return s.flush() }
 
-// collect writes a round when it is whole, or when another begins.
+// collect writes a round when it is complete, or when the next one begins.
 func (s *Plain) collect(l Line) (err error) {
 	if slices.ContainsFunc(s.round, func(o Line) bool { return o.Algorithm == l.Algorithm && o.Key() == l.Key() }) {
 		err = s.flush()
@@ -140,7 +141,7 @@ func notice(out io.Writer, text string) {
 	fmt.Fprintf(out, "xdpmon: %s\n", Printable(strings.TrimRight(text, "\n")))
 }
 
-// Text says in a line or two what is running.
+// Text describes the run in a line or two.
 func (r Run) Text(style Style) []string {
 	var where, names []string
 	for _, name := range append(append([]string{}, r.Interfaces...), r.Files...) {

@@ -10,10 +10,10 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report/typeset"
 )
 
-// tableRows is how many rows of a top-k table people get to see; JSON has them all.
+// tableRows is how many rows of a top-k table are shown to people; JSON has all.
 const tableRows = 20
 
-// Text draws one window of one algorithm for people: the lines of a block that fits into the style's width.
+// Text draws one window of one algorithm for people: the lines of a block within the style's width.
 func Text(l Line, run Run, style Style) []string {
 	lines := heading(l, run, style)
 	lines = append(lines, accounts(l, style)...)
@@ -33,7 +33,7 @@ func BodyText(b Body, truth, errors *Body, style Style) []string {
 	return lines
 }
 
-// bodyText sets every part but the notes apart by a blank line; seconds is the length of the window, 0 where there is none.
+// bodyText separates all parts but the notes by blank lines; seconds is the length of the window, 0 where there is none.
 func bodyText(b Body, truth, errors *Body, seconds float64, style Style) []string {
 	t := against{truth: truth, errors: errors, seconds: seconds}
 	lines := style.spaced(t.values(b.Values, style))
@@ -71,7 +71,7 @@ func (s Style) rule() []string {
 	return []string{strings.Repeat(s.glyph("─", "-"), s.width())}
 }
 
-// text says when the window was: wall clock time where it is known, seconds of the packets' clock else.
+// text is the time of the window: wall clock time if known, else seconds of the packets' clock.
 func (w Window) text(clock Clock) string {
 	number := fmt.Sprintf("window %d", w.Number)
 	if w.Last {
@@ -87,7 +87,7 @@ func (w Window) text(clock Clock) string {
 	return fmt.Sprintf("%s, %.3f s + %s", number, float64(w.Start)/1e9, took)
 }
 
-// accounts says what went in, what it took, and what was lost on the way.
+// accounts are the lines on packets, memory and losses.
 func accounts(l Line, style Style) []string {
 	p := l.Packets
 	stand := ""
@@ -120,7 +120,7 @@ func accounts(l Line, style Style) []string {
 	return append(lines, item("memory", memory, style)...)
 }
 
-// verdicts says what was done to packets.
+// verdicts is the line on actions on packets.
 func verdicts(p Packets) string {
 	v := p.Verdicts
 	text := fmt.Sprintf("%s passed, %s dropped (%s), %s marked", Human(p.Passed(), PacketUnit), Human(v.Dropped, PacketUnit),
@@ -137,7 +137,7 @@ func verdicts(p Packets) string {
 	return text
 }
 
-// text says what became of what was handed to the queue.
+// text is the line on packets handed to the queue.
 func (q *Queue) text() string {
 	text := fmt.Sprintf("%s handed over, %s sent, %s dropped, %s waiting, %s missed so far", Human(q.Carried, PacketUnit), Human(q.Sent, PacketUnit),
 		Human(q.Dropped, PacketUnit), Human(q.Queued, PacketUnit), Human(q.Missed, PacketUnit))
@@ -145,7 +145,7 @@ func (q *Queue) text() string {
 		n    uint64
 		what string
 	}{
-		{q.Bare, "sent without being handed over"}, {q.Foreign, "with words that somebody else wrote"}, {q.Stale, "with words of another time"},
+		{q.Bare, "sent without being handed over"}, {q.Foreign, "with metadata of another program"}, {q.Stale, "with outdated metadata"},
 		{q.Unparsed, "unreadable"},
 	} {
 		if odd.n > 0 {
@@ -169,7 +169,7 @@ func item(name, text string, style Style) []string {
 	return lines
 }
 
-// used is what an algorithm took, and its share of what it could have taken, in the same unit.
+// used is the number of packets that an algorithm used, and their share of all, in the same unit.
 func used(p Packets) string {
 	unit, of, what := PacketUnit, p.Seen, "used"
 	if p.UsedSegments && p.Segments != p.Seen {
@@ -207,7 +207,7 @@ func orNothing(text string) string {
 	return text
 }
 
-// against holds what an estimate is compared with; both may be nil.
+// against holds the truth and the errors of an estimate; both may be nil.
 type against struct {
 	truth, errors *Body
 	seconds       float64 // of the window
@@ -233,7 +233,7 @@ func (a against) err(name string) string {
 	return signed(f)
 }
 
-// values lists numbers: those with a truth in a grid beside it, the others flowing in as many columns as fit.
+// values lists numbers: those with a truth in a grid next to it, the others in as many columns as fit.
 func (a against) values(values []Value, style Style) []string {
 	compared := typeset.Grid{Right: []bool{false, true, true, true}}
 	var free []Value
@@ -259,7 +259,7 @@ func (a against) values(values []Value, style Style) []string {
 
 func (v Value) text() string { return Enclosed(v.Value, v.Low, v.High, v.Unit, v.Promise) }
 
-// flow writes "name value" pairs in columns of equal width; what is wider than half the screen takes a line.
+// flow writes "name value" pairs in columns of equal width; a pair wider than half the screen takes a line.
 func flow(values []Value, style Style) []string {
 	var lines, short []string
 	wide := 0
@@ -284,14 +284,14 @@ func (a against) table(t Table, style Style) []string {
 	}
 	lines = append(lines, t.fit(style)...)
 	if hidden := len(t.Rows) - style.rows(); hidden > 0 {
-		where := "--output json has them all"
+		where := "--output json has all"
 		if style.Brief {
 			where = "--details"
 		}
 		lines = append(lines, fmt.Sprintf("  and %s more (%s)", thousands(float64(hidden)), where))
 	}
 	if recall, precision := a.err(t.Name+".recall"), a.err(t.Name+".precision"); recall != "" {
-		text := fmt.Sprintf("of the true list %s were found; of this list %s belong there",
+		text := fmt.Sprintf("%s of the true list were found; %s of this list are true",
 			strings.TrimPrefix(recall, "+"), strings.TrimPrefix(precision, "+"))
 		lines = append(lines, typeset.Wrap(text, style.width(), 2)...)
 	}
@@ -305,10 +305,10 @@ func (t Table) heading() string {
 	return plainWords(t.Name, None)
 }
 
-// nameWidth is how many characters of a row's names people see; JSON has them whole.
+// nameWidth is how many characters of a row's names are shown to people; JSON has the full names.
 const nameWidth = 28
 
-// forPeople leaves the columns away that are for programs, and has the rows' names behind the first column that does not name them itself.
+// forPeople omits the columns for programs, and inserts the rows' names after the first column that is not a label.
 func (t Table) forPeople(style Style) Table {
 	people, names := t, len(t.Names) > 0
 	people.Columns, people.Rows = nil, make([][]any, len(t.Rows))
@@ -331,7 +331,7 @@ func (t Table) forPeople(style Style) Table {
 	return people
 }
 
-// bySecond adds what a column with a rate is by the second, beside it.
+// bySecond adds a column of values per second next to each column with a rate.
 func (t Table) bySecond(seconds float64) Table {
 	at := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Rate })
 	if at < 0 || !(seconds > 0) {
@@ -353,7 +353,7 @@ func (t Table) bySecond(seconds float64) Table {
 	return t
 }
 
-// whole draws the grid with its names whole and at least one column beside them, or nothing.
+// whole draws the grid with full names and at least one more column, or returns nil if that does not fit.
 func (t Table) whole(style Style) []string {
 	names := 0
 	for _, c := range t.Columns {
@@ -369,8 +369,8 @@ func (t Table) whole(style Style) []string {
 	return nil
 }
 
-// fit draws the grid, narrowed until it fits: long names are cut first, then columns at the right are left away; the other
-// way round where names are needed whole.
+// fit draws the grid, narrowed until it fits: first long names are truncated, then columns at the right are omitted; in the
+// opposite order where full names are needed.
 func (t Table) fit(style Style) []string {
 	if t.Whole || style.Brief {
 		if lines := t.whole(style); lines != nil {
@@ -397,7 +397,7 @@ func (t Table) left(shown int, style Style) []string {
 	for _, c := range t.Columns[shown:] {
 		names = append(names, c.Name)
 	}
-	return []string{"  not shown for lack of room: " + strings.Join(names, ", ")}
+	return []string{"  not shown (too narrow): " + strings.Join(names, ", ")}
 }
 
 func widest(lines []string) int {

@@ -6,21 +6,21 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report/typeset"
 )
 
-// Style is what a terminal can show.
+// Style describes a terminal, and the level of detail.
 type Style struct {
 	Width   int  // columns, at least 40; 0 means 80
 	Unicode bool // box and block characters, else ASCII
-	// Brief leaves the counters away that say how the measuring went: findings, rates, distributions and tables stay.
+	// Brief omits the counters about the measurement itself: findings, rates, distributions and tables remain.
 	Brief bool
-	// Findings are looked for: where there are none, that is stated.
+	// Findings are evaluated: if there are none, that is stated.
 	Findings bool
-	few      int // rows of a table at most; 0: as many as Brief lets
-	// dense says how much of what a small screen can do without is left away.
+	few      int // most rows of a table; 0: as many as Brief allows
+	// dense selects how many dispensable parts are omitted on a small screen.
 	dense density
 }
 
-// density of a block: airy for paper and large screens; dense has no blank lines, rules, memory and reasons, and beside
-// a truth no intervals; bare has only those plain numbers that are compared with a truth.
+// density of a block: airy for paper and large screens; dense has no blank lines, rules, memory and reasons, and no intervals
+// next to a truth; bare has only the plain numbers that are compared with a truth.
 type density int
 
 const (
@@ -29,7 +29,7 @@ const (
 	bare
 )
 
-// denser are styles that need fewer and fewer lines.
+// denser lists styles with successively fewer lines.
 func (s Style) denser() (list []Style) {
 	if s.Brief {
 		for _, few := range []int{5, 3} {
@@ -67,7 +67,7 @@ func (s Style) glyph(unicode, ascii string) string {
 	return ascii
 }
 
-// spaced puts a blank line before a part when there is room for it.
+// spaced puts a blank line before a part, unless the style is dense.
 func (s Style) spaced(lines []string) []string {
 	if s.dense > airy || len(lines) == 0 {
 		return lines
@@ -80,7 +80,7 @@ func (s Style) clip(text string, n int) string {
 	return typeset.Clip(text, n, s.glyph("…", "~"))
 }
 
-// plainWords turns a JSON name into words: "match_rate" is "match rate", "delay_ns.p50" is "delay p50".
+// plainWords converts a JSON name to words: "match_rate" is "match rate", "delay_ns.p50" is "delay p50".
 func plainWords(name string, unit Unit) string {
 	name = strings.ReplaceAll(name, ".", " ")
 	switch unit {

@@ -71,7 +71,7 @@ func TestTableSaysWhatItLeavesAway(t *testing.T) {
 		table.Rows = append(table.Rows, row)
 	}
 	text := strings.Join(against{}.table(table, Style{Width: 50}), "\n")
-	for _, want := range []string{"not shown for lack of room: delta, epsilon, zeta", "and 5 more"} {
+	for _, want := range []string{"not shown (too narrow): delta, epsilon, zeta", "and 5 more"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}
@@ -92,7 +92,7 @@ func TestTableKeepsNames(t *testing.T) {
 		{Name: "time", Unit: Nanosecond}}, Rows: [][]any{{"src=2001:db8:0:1::1 dst=2001:db8:0:2::2", 1000, int64(5)}}}
 	for width, want := range map[int]string{80: "::2", 52: "::2", 44: "…"} {
 		text := strings.Join(BodyText(Body{Tables: []Table{tab}}, nil, nil, Style{Width: width, Unicode: true}), "\n")
-		if !strings.Contains(text, want) || !strings.Contains(text, "1,000") || (width < 60) != strings.Contains(text, "not shown for lack of room: time") && width != 44 {
+		if !strings.Contains(text, want) || !strings.Contains(text, "1,000") || (width < 60) != strings.Contains(text, "not shown (too narrow): time") && width != 44 {
 			t.Errorf("width %d:\n%s", width, text)
 		}
 	}

@@ -128,7 +128,7 @@ func TestWrong(t *testing.T) {
 		{"measurements:\n  - name: a/b\n    algorithms: {added: }\n", "2:11", "letters, digits", true},
 		{"measurements:\n  - name: a\n    algorithms: {acting: }\n", "3:18", "by its own configuration only", false},
 		{"measurements:\n  - name: a\n    algorithms: {cells: }\n", "3:18", "how windows of hosts are put together", false},
-		{"measurements:\n  - name: a\n    algorithms: {unmerged: }\n", "3:18", "no window of two hosts could be merged: set never.export=true", false},
+		{"measurements:\n  - name: a\n    algorithms: {unmerged: }\n", "3:18", "windows of two hosts cannot be merged: set never.export=true", false},
 		{"measurements:\n  - name: a\n    algorithms: {ade: }\n", "3:18", "added", true},
 		{"measurements:\n  - name: a\n    wait: 1ms\n    algorithms: {added: }\n", "3:11", "allowed are 10ms", false},
 		{"measurements:\n  - name: a\n    seed: 0\n    algorithms: {added: }\n", "3:11", "whole number from 1", true},

@@ -1,4 +1,4 @@
-// Package draw shows a run to whoever started it, and waits for nobody who does not read.
+// Package draw shows a run to the user who started it, without letting a blocked output delay the measurement.
 package draw
 
 import (
@@ -12,12 +12,12 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/report"
 )
 
-// Drawer is the subscriber that shows a run to whoever started it. It has a goroutine of its own, so that a reader who does
-// not read delays what is shown and nothing that is measured.
+// Drawer is the subscriber that shows a run to the user. It has a goroutine of its own, so that a blocked output delays only what
+// is shown, and no measurement.
 type Drawer struct {
 	sink   report.Sink
 	sub    *feed.Subscription
-	failed func(error) // told once, when nothing can be shown any more
+	failed func(error) // called once, when the output fails
 	done   chan struct{}
 
 	mu     sync.Mutex
@@ -25,14 +25,14 @@ type Drawer struct {
 	err    error
 }
 
-// New begins to draw what the subscription hands over.
+// New starts drawing the subscription's events.
 func New(sink report.Sink, sub *feed.Subscription, failed func(error)) *Drawer {
 	d := &Drawer{sink: sink, sub: sub, failed: failed, done: make(chan struct{}), before: func() {}}
 	go d.run()
 	return d
 }
 
-// Clearing sets what is called before anything is drawn.
+// Clearing sets a function that is called before each drawing, to clear a progress line.
 func (d *Drawer) Clearing(before func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -52,7 +52,7 @@ func (d *Drawer) run() {
 	}
 }
 
-// show draws an event, unless drawing has failed before: then the rest is read and thrown away.
+// show draws an event. After drawing has failed, events are discarded.
 func (d *Drawer) show(e feed.Event, missed uint64) {
 	d.mu.Lock()
 	before := d.before
@@ -62,7 +62,7 @@ func (d *Drawer) show(e feed.Event, missed uint64) {
 	}
 	before()
 	if missed > 0 {
-		d.sink.Notice(fmt.Sprintf("%d reports were not shown here: whoever reads this output was too slow for them; nothing else missed any", missed))
+		d.sink.Notice(fmt.Sprintf("%d reports were not shown: this output was too slow; other outputs have them", missed))
 	}
 	switch {
 	case e.Run != nil:
@@ -81,19 +81,19 @@ func (d *Drawer) show(e feed.Event, missed uint64) {
 	}
 }
 
-// Patience is how long the end of a run waits for a reader that does not read.
+// Patience is how long the end of a run waits for a blocked output.
 const Patience = 3 * time.Second
 
-// errNotRead says that the end of the output was lost to a reader that did not read.
-var errNotRead = errors.New("whoever reads the output does not: the last reports are lost")
+// errBlocked is returned if the last reports could not be written.
+var errBlocked = errors.New("output blocked: the last reports are lost")
 
-// Close waits until everything is shown; the feed has been closed before.
+// Close waits until everything is shown, at most Patience; the feed must be closed before.
 func (d *Drawer) Close(after func(time.Duration) <-chan time.Time) error {
 	late := after(Patience)
 	select {
 	case <-d.done:
 	case <-late:
-		return errNotRead
+		return errBlocked
 	}
 	d.before()
 	return d.sink.Close()

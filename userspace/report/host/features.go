@@ -1,4 +1,4 @@
-// Package host says in lines what a kernel can do and what is attached on it.
+// Package host formats a kernel's features and xdpmon's attachments as lines of text.
 package host
 
 import (
@@ -27,12 +27,12 @@ func Features(f features.Features) []string {
 
 func orUnknown(text string) string {
 	if text == "" {
-		return "of a kind that the kernel does not name"
+		return "of unknown type"
 	}
 	return text
 }
 
-// featureRows lists what was asked; what is not there comes with what can be done about it.
+// featureRows lists the probed features, missing ones with the remedy.
 func featureRows(list []features.Feature) []string {
 	var rows [][]string
 	for _, f := range list {

@@ -30,7 +30,7 @@ func TestFeatures(t *testing.T) {
 	}
 	f.Host = nil
 	f.Interface = &features.InterfaceFeatures{Name: "eth0", MTU: 1500, AutoHook: "xdp", Why: "it can", List: []features.Feature{{Name: "native", State: kernel.Supported}}}
-	for kind, want := range map[string]string{"": "of a kind that the kernel does not name", "veth": "veth"} {
+	for kind, want := range map[string]string{"": "of unknown type", "veth": "veth"} {
 		f.Interface.Kind = kind
 		want = "kernel 6.1, x86_64, 4 possible CPUs\n\neth0: " + want + ", MTU 1500 bytes; --hook auto takes xdp: it can\n  yes  native"
 		if got := strings.Join(Features(f), "\n"); got != want {
@@ -44,11 +44,11 @@ func TestStatus(t *testing.T) {
 	one := status.Attachment{Interface: "eth0", Occupant: attach.Occupant{Via: "xdp", Direction: "ingress", Mode: "native", Program: 7, PIDs: []int{3, 4}}, Instance: 9,
 		Algorithms: []string{"lean", "hhh"}, Pin: "p", Packets: 1200}
 	two := status.Attachment{Index: 5, Occupant: attach.Occupant{Via: "tcx", Direction: "egress", Program: 8}, Instance: 10, Verdicts: &status.Verdicts{Dropped: 3, Marked: 4}, Problem: "it is old"}
-	want := `INTERFACE                                         HOOK                  INSTANCE  ALGORITHMS  PACKETS  HELD BY
-eth0                                              xdp ingress (native)  9         lean, hhh   1,200    pin p, process 3, process 4
-(number 5, in another network namespace or gone)  tcx egress            10        none        0        no process that this user can see
-(number 5, in another network namespace or gone): instance 10 acts on packets: 3 dropped, 4 marked in this window
-(number 5, in another network namespace or gone): program 8: it is old`
+	want := `INTERFACE                                           HOOK                  INSTANCE  ALGORITHMS  PACKETS  HELD BY
+eth0                                                xdp ingress (native)  9         lean, hhh   1,200    pin p, process 3, process 4
+(index 5, removed or in another network namespace)  tcx egress            10        none        0        no process that this user can see
+(index 5, removed or in another network namespace): instance 10 acts on packets: 3 dropped, 4 marked in this window
+(index 5, removed or in another network namespace): program 8: it is old`
 	if got := strings.Join(Status([]status.Attachment{one, two}), "\n"); got != want {
 		t.Errorf("\n%s\nwant\n%s", got, want)
 	}

@@ -19,7 +19,7 @@ func Status(list []status.Attachment) []string {
 	for _, a := range list {
 		name := a.Interface
 		if name == "" {
-			name = fmt.Sprintf("(number %d, in another network namespace or gone)", a.Index)
+			name = fmt.Sprintf("(index %d, removed or in another network namespace)", a.Index)
 		}
 		rows = append(rows, []string{name, hookText(a), fmt.Sprint(a.Instance), cmp.Or(strings.Join(a.Algorithms, ", "), "none"),
 			report.Human(a.Packets, report.PacketUnit), heldBy(a)})
@@ -50,10 +50,10 @@ func heldBy(a status.Attachment) string {
 	for _, pid := range a.PIDs {
 		holders = append(holders, fmt.Sprintf("process %d", pid))
 	}
-	return orNobody(strings.Join(holders, ", "))
+	return orUnknownHolder(strings.Join(holders, ", "))
 }
 
-func orNobody(text string) string {
+func orUnknownHolder(text string) string {
 	if text == "" {
 		return "no process that this user can see"
 	}

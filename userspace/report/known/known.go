@@ -1,4 +1,4 @@
-// Package known is what is known of an address, a network or a port that stands in a report: text for people, fields for programs.
+// Package known holds the names of an address, a network or a port in a report: text for people, fields for programs.
 package known
 
 import (
@@ -15,12 +15,12 @@ import (
 const (
 	GuestDomain    = "domain"    // a virtual machine of libvirt, by its name
 	GuestPod       = "pod"       // by its UID
-	GuestContainer = "container" // by the twelve digits that engines show
+	GuestContainer = "container" // by the twelve digits of its ID that engines show
 	GuestLXC       = "lxc"       // by its name
 	GuestNamespace = "namespace" // a network namespace with a name (ip netns)
 )
 
-// Guest is whom an interface or an address serves.
+// Guest is the virtual machine or container that an interface or an address belongs to.
 type Guest struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
@@ -35,7 +35,7 @@ func (g Guest) String() string {
 	return g.Name
 }
 
-// Name is what is known of one address, network or port.
+// Name holds the names of one address, network or port.
 type Name struct {
 	Column  string `json:"column,omitempty"` // of the table; "" in a finding
 	Of      string `json:"of"`               // the text that it names: "10.0.0.1", "443"
@@ -52,7 +52,7 @@ func (n Name) Known() bool {
 	return n != Name{Column: n.Column, Of: n.Of}
 }
 
-// String is all that is known, for people: "web-3", "www.example.com, AS64500 Example, DE", "https".
+// String lists all names, for people: "web-3", "www.example.com, AS64500 Example, DE", "https".
 func (n Name) String() string {
 	system := n.ASName
 	if n.AS != 0 {
@@ -61,7 +61,7 @@ func (n Name) String() string {
 	return join(", ", n.Service, n.Guest.String(), n.DNS, system, n.Country)
 }
 
-// host is whose address it is, in the narrowest words that are known.
+// host is the most specific name of an address's host.
 func (n Name) host() string {
 	n.Service = ""
 	return cmp.Or(n.Guest.String(), n.DNS, n.String())
@@ -80,7 +80,7 @@ func Row(names []Name) string {
 	return text + " (" + ports + ")"
 }
 
-// join leaves out what is empty, and makes it text for a terminal.
+// join omits empty parts, and makes the others safe for a terminal.
 func join(between string, parts ...string) string {
 	var list []string
 	for _, part := range parts {
@@ -91,7 +91,7 @@ func join(between string, parts ...string) string {
 	return strings.Join(list, between)
 }
 
-// Sanitized makes text of what somebody else has written: no control characters and nothing that is no UTF-8, and at most so many bytes.
+// Sanitized makes foreign text safe: valid UTF-8 without control characters, of at most most bytes.
 func Sanitized(text string, most int) string {
 	if len(text) > most {
 		cut := most

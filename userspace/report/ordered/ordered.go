@@ -1,4 +1,4 @@
-// Package ordered holds JSON objects whose members keep the order in which they were set.
+// Package ordered has JSON objects whose members keep their insertion order.
 package ordered
 
 import (
@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Object is a JSON object that keeps the order in which its members were set: people read these lines too.
-// The first error sticks and is returned by MarshalJSON.
+// Object is a JSON object whose members keep their insertion order, because people read these lines, too. The first error is
+// stored and returned by MarshalJSON.
 type Object struct {
 	keys    []string
 	members map[string]any
@@ -40,13 +40,13 @@ func (o *Object) SetPath(path string, value any) {
 	}
 	leaf := names[len(names)-1]
 	if _, taken := at.members[leaf]; taken {
-		o.err = fmt.Errorf("encode report: %q is there twice", path)
+		o.err = fmt.Errorf("encode report: %q occurs twice", path)
 		return
 	}
 	at.Set(leaf, value)
 }
 
-// child returns the nested object of that name, made when missing; nil when the name holds a plain value.
+// child returns the nested object of a name, creating it if missing; nil if the name has a plain value.
 func (o *Object) child(name string) *Object {
 	existing, ok := o.members[name]
 	if !ok {

@@ -18,7 +18,7 @@ type plot struct {
 	truth         Curve
 }
 
-// axisWidth is what "100 % |" takes on the left.
+// axisWidth is the width of "100 % |" on the left.
 const axisWidth = 7
 
 // Curve is a cumulative distribution.
@@ -31,7 +31,7 @@ type Curve interface {
 // Options of a plot.
 type Options struct {
 	Unicode     bool
-	Width, Rows int                    // it takes Width x (Rows + 2) characters
+	Width, Rows int                    // the plot has Width x (Rows + 2) characters
 	Tick        func(x float64) string // writes a value under the axis
 }
 
@@ -55,7 +55,7 @@ func (p plot) glyph(unicode, ascii string) string {
 	return ascii
 }
 
-// span chooses the ends of the x axis: the half per cent of the values beyond each end is not worth the room.
+// span chooses the ends of the x axis, which omits half a per cent of the values at each end.
 func (p plot) span() (low, high float64) {
 	low, high = p.est.At(0.005), p.est.At(0.995)
 	if p.truth != nil && p.truth.Total() > 0 {
@@ -176,7 +176,8 @@ func multiples(steps []float64, low, high float64) (values []float64) {
 	return values
 }
 
-// Sparks is a character for each of the latest windows: how much of the most it was. One without a number is blank.
+// Sparks draws one character for each of the latest windows: its value relative to the largest. A window without a value is
+// blank.
 func Sparks(unicode bool, went []float64, most float64, width int) string {
 	levels := []rune("_.-=+*%#")
 	if unicode {
@@ -196,7 +197,7 @@ func Sparks(unicode bool, went []float64, most float64, width int) string {
 	return b.String()
 }
 
-// Bar draws how much of a span is over.
+// Bar draws the elapsed share of a span.
 func Bar(unicode bool, over float64, width int) string {
 	full := int(float64(width) * min(1, max(0, over)))
 	done, left := "#", "."

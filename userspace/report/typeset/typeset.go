@@ -1,4 +1,4 @@
-// Package typeset sets text in lines and columns of a terminal: nothing in it knows what a report is.
+// Package typeset sets text in lines and columns of a terminal. It is independent of reports.
 package typeset
 
 import (
@@ -55,7 +55,7 @@ func splitLong(words []string, width int) []string {
 	return out
 }
 
-// SideBySide puts two blocks of lines beside each other.
+// SideBySide puts two blocks of lines next to each other.
 func SideBySide(left, right []string, gap int) []string {
 	wide := 0
 	for _, l := range left {
@@ -76,7 +76,7 @@ func lineAt(lines []string, i int) string {
 	return ""
 }
 
-// Grid aligns cells in columns two blanks apart; Right says which columns are aligned to the right.
+// Grid aligns cells in columns two blanks apart; Right selects the columns that are aligned to the right.
 type Grid struct {
 	Right []bool
 	Rows  [][]string
@@ -98,7 +98,7 @@ func (g *Grid) widths() []int {
 	return widths
 }
 
-// Lines are the rows, set.
+// Lines are the aligned rows.
 func (g *Grid) Lines() []string {
 	widths := g.widths()
 	lines := make([]string, 0, len(g.Rows))
@@ -116,7 +116,7 @@ func (g *Grid) Lines() []string {
 	return lines
 }
 
-// Printable escapes what could move a terminal's cursor or turn its text round: names come from packets and from other people's files.
+// Printable escapes characters that could move a terminal's cursor or reverse its text: names originate in packets and foreign files.
 func Printable(text string) string {
 	if strings.IndexFunc(text, unprintable) < 0 {
 		return text
@@ -137,8 +137,7 @@ func Printable(text string) string {
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) && r != '\u00a0' }
 
-// Clock writes whole seconds as people read clocks: 7 s, 1:05 min, 2:03:04 h. Spans below 10 s that are not
-// whole keep a tenth.
+// Clock formats a duration in whole seconds: 7 s, 1:05 min, 2:03:04 h. Below 10 s a fraction is shown to a tenth.
 func Clock(d time.Duration) string {
 	if d < 10*time.Second && d%time.Second != 0 {
 		return fmt.Sprintf("%.1f s", d.Seconds())
