@@ -180,9 +180,9 @@ func (m *measurement) emit(l report.Line) error {
 // diagnose shows the findings that begin or end with a window.
 func (m *measurement) diagnose(l report.Line) {
 	for _, f := range m.names.Findings(m.findings.Line(l)) {
-		said := f.Said()
+		event := f.Said()
 		m.api.Found(f)
-		m.hub.Publish(m.ending(), feed.Event{Finding: &said})
+		m.hub.Publish(m.ending(), feed.Event{Finding: &event})
 	}
 	m.store.Findings(m.findings.Open())
 }

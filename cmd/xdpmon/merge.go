@@ -20,16 +20,16 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/snapshot"
 )
 
-const mergeLong = `Puts windows of several hosts, or of one, together and reports them as one: a port scan that touches each host a little, a
+const mergeLong = `Merges windows of several hosts, or of one, and reports them as one: a port scan that touches each host a little, a
 victim that each edge sees a part of, the delays of a whole day.
 
 Files are snapshots, which attach and replay write with --snapshots DIR. All that are given of an algorithm become one
-window. They must have the same parameters; what depends on hashes needs the same --seed on all hosts, and what cannot be
-put together is refused, with the reason.
+window. They must have the same parameters; algorithms with hashes need the same --seed on all hosts. Snapshots that cannot be
+merged are refused, with the reason.
 
-Files may also be JSON lines, one file a host, of algorithms whose lines hold all that it takes: beaucoup with --set
-beaucoup.export=true --output json. Windows of a query are put together by the wall clock: one begins with the first
-coupon that any host has of a key, and is over when the query's time is, whatever the windows of the reports were.
+Files may also be JSON lines, one file a host, of algorithms whose lines hold everything that merging needs: beaucoup with --set
+beaucoup.export=true --output json. Windows of a query are merged by the wall clock: one begins with the first
+coupon of a key on any host, and ends after the query's time, independent of the windows of the reports.
 
 - is standard input.`
 
@@ -42,7 +42,7 @@ const mergeExample = `  xdpmon replay a.pcap -a fridge --window 10s --snapshots 
 
 func newMerge(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "merge FILE...", Short: "Put windows of several hosts together", Long: mergeLong, Example: mergeExample,
+		Use: "merge FILE...", Short: "Merge windows of several hosts", Long: mergeLong, Example: mergeExample,
 		Args: cli.NeedArgs(1, -1, "the file of a host (or - for standard input)"),
 	}
 	answer := addAnswer(env, cmd)

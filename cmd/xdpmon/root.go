@@ -8,9 +8,9 @@ import (
 	"github.com/xdpmon/xdpmon/userspace/agent/config"
 )
 
-const rootLong = `xdpmon measures where the packets are: on a host, a hypervisor or a tap box. It says which delays,
-losses, reorderings, heavy flows, bursts and unfair users there are, in kilobytes of memory and
-nanoseconds a packet, and how far off each answer may be.
+const rootLong = `xdpmon measures where the packets are: on a host, a hypervisor or a tap box. It reports delays,
+losses, reorderings, heavy flows, bursts and unfair users, with kilobytes of memory and
+nanoseconds a packet, and the error bound of each answer.
 
 Ask:         check
 Measure:     attach, replay, demo, agent
@@ -26,7 +26,7 @@ const rootExample = `  sudo xdpmon demo                                     try 
   sudo xdpmon demo --listen :9400                      incidents on a timetable, and the page that finds them
   sudo xdpmon check eth0                               what is wrong on eth0
   sudo xdpmon attach eth0 --algo fridge                delays of TCP handshakes on eth0
-  xdpmon replay capture.pcap --algo fridge --truth     the same from a file, beside the exact answer
+  xdpmon replay capture.pcap --algo fridge --truth     the same from a file, next to the exact answer
   sudo xdpmon top                                      watch what an agent on this host measures
   xdpmon algos                                         what else it can measure`
 
