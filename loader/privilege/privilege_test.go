@@ -220,7 +220,7 @@ func helperDrop(args []string) error {
 	if _, err := inst.Counts(0); err != nil {
 		return fmt.Errorf("counts: %w", err)
 	}
-	if strings.Contains(moved.Text(), "could not") {
+	if strings.Contains(moved.Text(), "failed") {
 		return errors.New(moved.Text())
 	}
 	return m.Close()

@@ -328,7 +328,7 @@ func (m *Manager) found(e Event) {
 
 func (m *Manager) recommit() {
 	if err := m.commit(); err != nil {
-		m.notify("update the pin: %v", err)
+		m.notify("updating the pin failed: %v", err)
 	}
 }
 
