@@ -28,7 +28,7 @@ func TestMutations(t *testing.T) {
 func TestLongFuzz(t *testing.T) {
 	text := os.Getenv("XDPMON_FUZZTIME")
 	if text == "" {
-		t.Skip("takes as long as XDPMON_FUZZTIME says; make fuzz sets it")
+		t.Skip("runs for the duration in XDPMON_FUZZTIME; make fuzz sets it")
 	}
 	length, err := time.ParseDuration(text)
 	if err != nil {
