@@ -79,7 +79,7 @@ func (p *probe) judge(f *packet.Frame, decap bool) (packet.Reason, string) {
 	return got.reason, differences(&got, &want, reason)
 }
 
-// sound says what is wrong with a vector, whatever the packet was.
+// sound returns an inconsistency of a vector, for any packet.
 func sound(got *sight, f *packet.Frame) error {
 	valid := packet.Valid(got.Valid)
 	transport := valid&(packet.TCP|packet.UDP|packet.ICMP) != 0
